@@ -7,10 +7,11 @@ import (
 	"github.com/openpai/paictl/pkg/server/desk"
 )
 
-// awaitedPrefix begins cookies with what a browser keeps while its person is at an issuer: the answer counts in this browser alone.
+// awaitedPrefix begins the names of cookies that a browser keeps while its person is at an issuer: only that browser can use the
+// issuer's answer.
 const awaitedPrefix = "__Host-pai-issuer-"
 
-// ToIssuer sends a browser to an issuer of OpenID Connect: it returns the address.
+// ToIssuer redirects a browser to an issuer of OpenID Connect: it returns the address.
 func (c *Call) ToIssuer(issuer string, g desk.Goal) (address string, err error) {
 	away, err := c.Desk.ToIssuer(c.Context(), issuer, g)
 	if err != nil {
@@ -20,7 +21,7 @@ func (c *Call) ToIssuer(issuer string, g desk.Goal) (address string, err error) 
 	return away.Address, nil
 }
 
-// Awaited is what the browser kept under a name; "" where that isn't one thing.
+// Awaited returns the value that the browser kept under a name; "" unless it sends exactly one.
 func (c *Call) Awaited(name string) string {
 	kept := c.Request.CookiesNamed(awaitedPrefix + name)
 	if name == "" || len(kept) != 1 {
@@ -29,7 +30,7 @@ func (c *Call) Awaited(name string) string {
 	return kept[0].Value
 }
 
-// DropAwaited takes it away.
+// DropAwaited removes it from the browser.
 func (c *Call) DropAwaited(name string) {
 	if name == "" {
 		return

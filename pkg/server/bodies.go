@@ -13,17 +13,17 @@ import (
 )
 
 const (
-	// guestBytes is how long the body of a request without a token may be: the longest has a code of an issuer.
+	// guestBytes bounds the body of a request without a token: the longest has a code of an issuer.
 	guestBytes = 8 << 10
-	// decodedTimes is how much more memory a body takes when it is decoded, and jobTimes that of a job file.
+	// decodedTimes is how many times its size a body takes in memory when it is decoded, and jobTimes that of a job file.
 	decodedTimes = 32
 	jobTimes     = 128
-	// readTime and readRate bound how long a body may take that holds memory, and readRate is in bytes per second.
+	// readTime and readRate bound the time to read a body that holds memory; readRate is in bytes per second.
 	readTime = 5 * time.Second
 	readRate = 32 << 10
 )
 
-// bodies bounds the memory that bodies take in this process: while they are read, and from then on until their requests are answered. Those
+// bodies bounds the memory of bodies in this process: while they are read, and then until their requests are answered. Bodies
 // without a token have their own part, so that they don't keep anyone from working.
 type bodies struct{ read, decoded, guestRead, guestDecoded *pool }
 
@@ -36,7 +36,7 @@ func newBodies() *bodies {
 	}
 }
 
-// body is one that counts when it is read as a whole.
+// body is a body that is counted when it is read as a whole.
 type body struct {
 	io.ReadCloser
 	call          *Call
@@ -44,7 +44,7 @@ type body struct {
 	size          int64 // at most
 	times         int   // how much more it takes when it is decoded
 	read, decoded *pool
-	end           time.Time // until when the connection reads anyway
+	end           time.Time // until when the connection can be read anyway
 }
 
 // open bounds the body of a request.
@@ -64,12 +64,12 @@ func (b *bodies) open(c *Call, who *rules.Subject, from netip.Addr, end time.Tim
 	r.Body = own
 }
 
-// All reads it.
+// All reads the body.
 func (b *body) All() ([]byte, error) {
 	if err := b.hold(b.read, int(b.size)); err != nil {
 		return nil, err
 	}
-	// It holds memory that others wait for.
+	// It holds memory that others wait for, so it must arrive soon.
 	soon := time.Now().Add(readTime + time.Duration(b.size)*time.Second/readRate)
 	if err := b.until(soon); err != nil {
 		return nil, err
@@ -96,7 +96,7 @@ func (b *body) hold(p *pool, n int) error {
 	return err
 }
 
-// until sets how long the connection reads.
+// until sets how long the connection can be read.
 func (b *body) until(end time.Time) error {
 	err := http.NewResponseController(b.call.Writer).SetReadDeadline(end)
 	if errors.Is(err, http.ErrNotSupported) {

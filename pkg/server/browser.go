@@ -14,17 +14,17 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// SessionCookie holds the token of a browser's session. By its prefix browsers take it only over TLS and for this very host: no page of a
-// neighbouring name can plant one.
+// SessionCookie holds the token of a browser's session. Because of its prefix, browsers accept it only over TLS and for this very
+// host: no page of a neighbouring name can plant one.
 const SessionCookie = "__Host-pai-session"
 
-// SignInPath is the page on which browsers sign in; ReturnTo is the key of its query that says where they wanted to go.
+// SignInPath is the page on which browsers sign in; ReturnTo is the key of its query for the page that they wanted.
 const (
 	SignInPath = "/sign-in"
 	ReturnTo   = "to"
 )
 
-// OpenerPolicy is the header that parts a page from the one that opened it, unless both say the same and have one origin.
+// OpenerPolicy is the header that separates a page from the one that opened it, unless both have the same value and origin.
 const OpenerPolicy = "Cross-Origin-Opener-Policy"
 
 // KeepSession gives a browser the token of its session.
@@ -32,20 +32,20 @@ func (c *Call) KeepSession(token secret.String, until time.Time) {
 	http.SetCookie(c.Writer, hostCookie(SessionCookie, token.Reveal(), until))
 }
 
-// DropSession takes it away.
+// DropSession removes the token from the browser.
 func (c *Call) DropSession() {
 	gone := hostCookie(SessionCookie, "", time.Time{}) //nolint:gosec // hostCookie says all of it
 	gone.MaxAge = -1
 	http.SetCookie(c.Writer, gone)
 }
 
-// hostCookie is one that no script reads, and that a page of another site can't make a browser send, but by a link.
+// hostCookie returns a cookie that scripts can't read. A page of another site can make a browser send it only by a link.
 func hostCookie(name, value string, until time.Time) *http.Cookie {
 	return &http.Cookie{Name: name, Value: value, Path: "/", Expires: until, Secure: true, HttpOnly: true, SameSite: http.SameSiteLaxMode}
 }
 
-// sessionOf is what a browser shows, as a header Authorization says it. Several cookies of that name are none that counts: one of them may be
-// another's.
+// sessionOf returns a browser's session cookies in the form of Authorization headers. Several aren't
+// accepted, because one of them may be another person's.
 func sessionOf(r *http.Request) []string {
 	var out []string
 	for _, c := range r.CookiesNamed(SessionCookie) {
@@ -56,13 +56,14 @@ func sessionOf(r *http.Request) []string {
 	return out
 }
 
-// stale reports whether the cookie of a session that has ended is to count as none. It does where no one need be signed in: the browser sends it
-// with every request, no script can take it away, and its person could neither sign in nor out before it expires.
+// stale reports whether the cookie of an ended session is ignored. It is ignored by routes that don't need a sign-in: the browser
+// sends it with every request, no script can remove it, and the person could neither sign in nor out before it expires.
 func stale(err error, route *Route) bool {
 	return desk.Meaning(err).Status == http.StatusUnauthorized && rules.Class(route.Rule, &rules.Subject{}) == nil
 }
 
-// sameOrigin refuses what a page of another origin made a browser send, unless it only reads, and lets no such page read the answer.
+// sameOrigin refuses requests that a page of another origin made a browser send, unless they only read, and doesn't let such a
+// page read the answer.
 func sameOrigin(w http.ResponseWriter, r *http.Request) error {
 	h := w.Header()
 	h.Del("Access-Control-Allow-Origin")
@@ -74,7 +75,7 @@ func sameOrigin(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// toSignIn sends a browser that wants a page, and isn't signed in, to where it can sign in; programs get the error.
+// toSignIn redirects a browser that wants a page, and isn't signed in, to the sign-in page; programs get the error.
 func toSignIn(w http.ResponseWriter, r *http.Request, route *Route, err error) bool {
 	unknown := errors.Is(err, rules.ErrGuest) || desk.Meaning(err).Status == http.StatusUnauthorized
 	if !unknown || !route.Browser || !wantsPage(r) {
@@ -84,7 +85,7 @@ func toSignIn(w http.ResponseWriter, r *http.Request, route *Route, err error) b
 	return true
 }
 
-// home sends a browser that opens the bare address of the server to the page on which people sign in; programs get the error.
+// home redirects a browser that opens the bare address of the server to the sign-in page; programs get the error.
 func home(w http.ResponseWriter, r *http.Request, path string) bool {
 	if path != "/" || !wantsPage(r) {
 		return false
@@ -103,8 +104,8 @@ func seeOther(w http.ResponseWriter, to string) {
 // WantsPage reports whether a browser shows the answer to a person.
 func (c *Call) WantsPage() bool { return wantsPage(c.Request) }
 
-// Navigated refuses a request that a script sends, or a frame shows: another service's page behind the door has the origin of the server's own, and
-// could read the answer. A client that isn't a browser, or an old one, doesn't say what it asks for.
+// Navigated refuses a request from a script or a frame: another service's page behind the door has the server's own origin, and
+// could read the answer. Clients that aren't browsers, and old browsers, don't send the header for this.
 func (c *Call) Navigated() error {
 	if to := c.Request.Header.Get("Sec-Fetch-Dest"); to != "" && to != "document" {
 		return &wire.Error{Status: http.StatusForbidden, Code: wire.CodeForbidden, Message: "no script may ask for this, and no frame show it", Remedy: "open the address in a tab of the browser"}
@@ -120,10 +121,11 @@ func wantsPage(r *http.Request) bool {
 	return slices.ContainsFunc(r.Header.Values("Accept"), func(line string) bool { return strings.Contains(line, "text/html") })
 }
 
-// maxReturn is how long the address may be to which a browser returns.
+// maxReturn bounds the address to which a browser returns.
 const maxReturn = 2048
 
-// Local is a path of this server, with its query, to which a browser may be sent; "" where the text could lead anywhere else.
+// Local returns a path of this server, with its query, to which a browser may be redirected; "" if the text could lead anywhere
+// else.
 func Local(text string) string {
 	if len(text) > maxReturn || !strings.HasPrefix(text, "/") || strings.HasPrefix(text, "//") || strings.ContainsFunc(text, func(c rune) bool { return c <= ' ' || c == '\\' || c == 0x7f }) {
 		return ""

@@ -23,7 +23,7 @@ func TestABrowserReturnsToThisServerAlone(t *testing.T) {
 	}
 }
 
-// Whatever comes, a browser that follows it from a page of ours stays here.
+// For any text, a browser that follows the result from a page of this server stays on this server.
 func FuzzLocal(f *testing.F) {
 	for _, s := range []string{"/", "/a?b#c", "//x", "/\\x", "/%2f/x", "/..//x", "/;@x", "/a:b@c"} {
 		f.Add(s)

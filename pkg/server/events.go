@@ -13,23 +13,23 @@ import (
 // MediaEvents is the type of server-sent events.
 const MediaEvents = "text/event-stream"
 
-// retryEvents is when who reads is to come back after the connection was lost.
+// retryEvents is the delay after which a reader reconnects when the connection was lost.
 const retryEvents = 2 * time.Second
 
-// sendBytes is from how many bytes on events are sent, however many are still to come.
+// sendBytes is the size from which events are sent, even if more follow.
 const sendBytes = 64 << 10
 
-// keepBytes is how large a buffer may be that a stream keeps: it lasts, and is quiet most of the time.
+// keepBytes bounds the buffer that a stream keeps, because streams last long and are quiet most of the time.
 const keepBytes = 2 << 10
 
-// Events answers with server-sent events (text/event-stream of the HTML standard). The answer begins with the first of them: until then an
-// error is an answer of its own. Each event waits in memory until Flush, or until there are many.
+// Events answers with server-sent events (text/event-stream of the HTML standard). The answer begins with the first event: until
+// then, a handler can answer with an error. Events wait in memory until Flush, or until they reach sendBytes.
 type Events struct {
 	call  *Call
 	begun bool
 	last  time.Time
 	buf   bytes.Buffer
-	whole *wire.Packer // of what is sent together; nil: each part is sent as it comes
+	whole *wire.Packer // of parts that are sent together; nil: each part is sent as it comes
 }
 
 // Events makes an answer of events.
@@ -49,7 +49,7 @@ func (e *Events) Add(event string, data []byte) error {
 	return e.Flush()
 }
 
-// AddJSON adds an event of a value. Who has read it, and comes back, says so by the id, where one is given.
+// AddJSON adds an event with a value. A reader that reconnects sends the last id that it has read. id may be "".
 func (e *Events) AddJSON(event, id string, value any) error {
 	data, err := json.Marshal(value)
 	if err != nil {
@@ -65,18 +65,18 @@ func (e *Events) id(id string) {
 	}
 }
 
-// Place says by which id who has read all until here comes back. It is no event: readers note it and say nothing.
+// Place sends the id with which a reader of all events so far reconnects. It isn't an event: readers only record it.
 func (e *Events) Place(id string) error {
 	e.id(id)
 	e.buf.WriteString(": \n\n")
 	return e.Flush()
 }
 
-// Quiet reports whether nothing was sent for so long that the reader has to hear something.
+// Quiet reports whether the stream was quiet for so long that the reader needs a sign of life.
 func (e *Events) Quiet() bool { return time.Since(e.last) >= aliveEvery }
 
-// Together puts together what add adds, and send sends it. That has one time to be read, and not one for each part of it: what waits in memory until
-// then isn't there for others.
+// Together collects everything that add adds, and send sends it. All of it has to be read within one time limit, not one for each
+// part, because it holds memory until then that others can't use.
 func (e *Events) Together(add func() error) (send func() error, err error) {
 	e.whole = &wire.Packer{}
 	err = errors.Join(add(), e.Flush())
@@ -113,7 +113,7 @@ func (e *Events) sendWhole(body *wire.Packed) error {
 	return e.call.until(time.Now().Add(writeTime))
 }
 
-// timed sends parts that have one time.
+// timed sends parts that share one time limit.
 type timed struct {
 	call *Call
 	end  time.Time
@@ -126,19 +126,19 @@ func (t *timed) Write(part []byte) (int, error) {
 	return len(part), nil
 }
 
-// begin begins the answer. What is sent first is added.
+// begin begins the answer, and adds the event that is sent first.
 func (e *Events) begin() {
 	e.begun = true
 	e.call.begin(MediaEvents)
 	e.Retry(retryEvents)
 }
 
-// Retry says when who reads is to come back after the end.
+// Retry sets the delay after which readers reconnect.
 func (e *Events) Retry(after time.Duration) {
 	e.buf.WriteString("retry: " + strconv.FormatInt(after.Milliseconds(), 10) + "\n\n")
 }
 
-// Flush sends what was added.
+// Flush sends the events in memory.
 func (e *Events) Flush() error {
 	err := e.flush()
 	if e.buf.Reset(); e.buf.Cap() > keepBytes {

@@ -5,10 +5,10 @@ var (
 	Normal    = normal
 	NewTable  = newTable
 	Forwarded = forwarded
-	// ShownQuery is of the log.
+	// ShownQuery is the query in the log.
 	ShownQuery = shownQuery
 )
 
-// Add and Find are those of the table.
+// Add and Find are the table's methods.
 func (t *table) Add(method, path string)             { t.add(method, path) }
 func (t *table) Find(path string) (string, []string) { return t.find(path) }

@@ -17,8 +17,8 @@ type Flow struct {
 	begun   bool
 }
 
-// Flow answers with a text of the route's media type. The answer begins with the first that is written, or with the end: until then a handler
-// may return an error.
+// Flow answers with a text of the route's media type. The answer begins with the first bytes that are written, or with the end:
+// until then a handler may return an error.
 func (c *Call) Flow() *Flow {
 	f := &Flow{call: c, control: http.NewResponseController(c.Writer)}
 	f.out = bufio.NewWriterSize(flowing{f}, flowBytes)
@@ -48,7 +48,7 @@ func (f *Flow) begin() {
 	f.call.Writer.WriteHeader(f.call.Route.status())
 }
 
-// Write sends a part, at once where that is asked for.
+// Write sends a part, at once if now is set.
 func (f *Flow) Write(p []byte, now bool) error {
 	if _, err := f.out.Write(p); err != nil || !now {
 		return err
@@ -56,7 +56,7 @@ func (f *Flow) Write(p []byte, now bool) error {
 	return f.Flush()
 }
 
-// Flush sends what was written, and begins the answer where nothing was.
+// Flush sends the parts in memory, and begins the answer if it hasn't begun.
 func (f *Flow) Flush() error {
 	f.begin()
 	if err := f.out.Flush(); err != nil {
@@ -68,5 +68,5 @@ func (f *Flow) Flush() error {
 // Begun reports whether an error can no longer be the answer.
 func (f *Flow) Begun() bool { return f.begun }
 
-// Cut ends the connection, so that no reader takes what came for the whole.
+// Cut aborts the connection, so that readers don't take a part for the whole.
 func (f *Flow) Cut() { panic(http.ErrAbortHandler) }

@@ -9,7 +9,7 @@ import (
 	"github.com/openpai/paictl/pkg/server"
 )
 
-// An address that a proxy in front claims is one, and no one else's claim counts.
+// Only a trusted proxy in front can set the address of a client, and the result is always an address.
 func FuzzForwarded(f *testing.F) {
 	for _, s := range []string{"1.2.3.4", "1.2.3.4, 10.0.0.9", "x, 10.0.0.9", "[::1]:80", "fe80::1%eth0", ",,,", "10.0.0.1,10.0.0.2", "\x00"} {
 		f.Add(s, true)
@@ -44,7 +44,7 @@ func FuzzShownQuery(f *testing.F) {
 	})
 }
 
-// A path that the table finds is one of its routes, whatever the letters, and begins as the request does.
+// A path that the table finds is one of its routes, in any case, and begins as the request does.
 func FuzzFind(f *testing.F) {
 	for _, s := range []string{"/api/v2/jobs", "/API/v2/jobs/x/", "/api/v2/groups/g/extension/a/b/", "/api/v2//jobs", "/", "/api/v2/jobs/ſ", "/api/v2/jobs/K"} {
 		f.Add(s)

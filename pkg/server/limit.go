@@ -11,15 +11,15 @@ import (
 	"github.com/openpai/paictl/pkg/people/rules"
 )
 
-// Limits are how much one may ask. 0 is the default.
+// Limits bound the requests of clients. 0 is the default.
 type Limits struct {
 	// PerMinute is for an address without a token, PerTokenMinute for a token, ChangesPerHour, SubmitPerHour and TemplatesPerHour for a person.
 	PerMinute, PerTokenMinute, ChangesPerHour, SubmitPerHour, TemplatesPerHour int
-	// Streams is how many are open at a time.
+	// Streams is how many streams are open at a time.
 	Streams int
 }
 
-// personTokens is how many tokens' requests a person has: many tokens don't make more of one.
+// personTokens is how many tokens' requests a person has: more tokens don't allow more requests.
 const personTokens = 2
 
 func (l Limits) complete() Limits {
@@ -36,7 +36,7 @@ func (l Limits) complete() Limits {
 		l.SubmitPerHour = 3600
 	}
 	if l.TemplatesPerHour == 0 {
-		l.TemplatesPerHour = 60 // each writes up to 264 KiB to etcd, which keeps what was before for minutes
+		l.TemplatesPerHour = 60 // each writes up to 264 KiB to etcd, which keeps the earlier version for minutes
 	}
 	if l.Streams == 0 {
 		l.Streams = 2000
@@ -44,7 +44,7 @@ func (l Limits) complete() Limits {
 	return l
 }
 
-// retryStreams is when to try again where too many streams are open.
+// retryStreams is when a client should retry if too many streams are open.
 const retryStreams = 10 * time.Second
 
 // How many streams one token, and one person, have open at a time.
@@ -53,7 +53,7 @@ const (
 	personStreams = 100
 )
 
-// open counts what is open at a time, in all and by keys.
+// open counts open streams, in all and by keys.
 type open struct {
 	mu   sync.Mutex
 	most int
@@ -63,18 +63,18 @@ type open struct {
 
 func newOpen(most int) *open { return &open{most: most, each: map[string]int{}} }
 
-// of is how much of a key may be open.
+// of bounds the open streams of a key.
 type of struct {
 	key  string
 	most int
 }
 
-// stream is what a stream of a subject counts to.
+// stream returns the bounds of a stream of a subject.
 func stream(s *rules.Subject) []of {
 	return []of{{"t" + s.Token.ID + "/" + s.Name, tokenStreams}, {"p" + s.Name, personStreams}}
 }
 
-// take opens one that counts to keys, unless too many are; give closes it.
+// take opens a stream that counts to keys, unless too many are open; give closes it.
 func (s *open) take(keys ...of) (give func(), ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -105,11 +105,12 @@ func (s *open) take(keys ...of) (give func(), ok bool) {
 const (
 	// maxBuckets bounds the memory that strangers can take.
 	maxBuckets = 100_000
-	// idle is after which time a bucket is full again, whatever it was.
+	// idle is the time after which any bucket is full again.
 	idle = time.Hour
 )
 
-// limiter counts requests. Where there is a token, the keys are that and its person, so that a class behind one address doesn't share a limit.
+// limiter counts requests. With a token, the keys are the token and its person, so that a class behind one address doesn't share
+// a limit.
 type limiter struct {
 	limits  Limits
 	now     func() time.Time
@@ -127,7 +128,7 @@ func newLimiter(l Limits, now func() time.Time) *limiter {
 	return &limiter{limits: l.complete(), now: now, buckets: map[string]*bucket{}}
 }
 
-// take counts a request. It returns how long to wait before the next one, 0 where this one may pass.
+// take counts a request. It returns how long to wait before the next one, or 0 if this one may pass.
 func (l *limiter) take(a netip.Addr, s *rules.Subject) time.Duration {
 	if s.Guest() {
 		return l.address(a)
@@ -138,17 +139,18 @@ func (l *limiter) take(a netip.Addr, s *rules.Subject) time.Duration {
 	return l.spend("t"+s.Token.ID+"/"+s.Name, l.limits.PerTokenMinute, time.Minute)
 }
 
-// address counts a request of someone without a token that counts. Of IPv6, whoever has one address has a network of them.
+// address counts a request without a valid token. For IPv6 it counts the network, because a client with one address usually has a
+// whole network.
 func (l *limiter) address(a netip.Addr) time.Duration {
 	return l.spend("a"+origin.Network(a), l.limits.PerMinute, time.Minute)
 }
 
-// body counts a body of someone without a token that counts: a tenth of the requests of a minute may come at once.
+// body counts a body of a request without a valid token: a tenth of the requests of a minute may come at once.
 func (l *limiter) body(a netip.Addr) time.Duration {
 	return l.spend("b"+origin.Network(a), max(l.limits.PerMinute/10, 5), time.Minute/10)
 }
 
-// change counts a request that the audit gets a record of.
+// change counts a request that the audit records.
 func (l *limiter) change(s *rules.Subject) time.Duration {
 	if s.Guest() {
 		return 0
@@ -156,7 +158,7 @@ func (l *limiter) change(s *rules.Subject) time.Duration {
 	return l.spend("c"+s.Name, l.limits.ChangesPerHour, time.Hour)
 }
 
-// submission counts one.
+// submission counts a submission.
 func (l *limiter) submission(s *rules.Subject) time.Duration {
 	return l.spend("s"+s.Name, l.limits.SubmitPerHour, time.Hour)
 }
@@ -187,7 +189,7 @@ func (l *limiter) spend(key string, n int, per time.Duration) time.Duration {
 	return 0
 }
 
-// sweep forgets who hasn't asked for long; where they are too many, all.
+// sweep forgets clients without recent requests. If too many are left, it forgets all.
 func (l *limiter) sweep(now time.Time) {
 	l.swept = now
 	for key, b := range l.buckets {

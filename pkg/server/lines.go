@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// Lines answers with a stream of lines of JSON, application/x-ndjson. Its Send may be called by several at a time. A line "{}" goes out
-// whenever nothing else did for some time, so that both ends know that the other is there; alive, which may be nil, is called then, and ends the
-// stream by an error.
+// Lines answers with a stream of lines of JSON, application/x-ndjson. Several goroutines may call its Send. A line "{}" is sent
+// whenever the stream was quiet for some time, so that both ends know that the other is connected; alive, which may be nil, is
+// called then, and ends the stream by an error.
 type Lines struct {
 	call *Call
 	mu   sync.Mutex
@@ -22,7 +22,7 @@ type Lines struct {
 	done chan struct{}
 }
 
-// aliveEvery is how often a line goes out at least, writeTime how long a reader may take for one.
+// aliveEvery is how often a line is sent at least, and writeTime how long a reader may take for one.
 const (
 	aliveEvery = 15 * time.Second
 	writeTime  = 30 * time.Second
@@ -40,7 +40,7 @@ func (c *Call) Lines(alive func() error) *Lines {
 // Context ends when the reader is gone, or when alive has returned an error, which is its cause.
 func (l *Lines) Context() context.Context { return l.ctx }
 
-// End stops what Lines has begun.
+// End stops the goroutine that Lines has started.
 func (l *Lines) End() {
 	l.stop(nil)
 	<-l.done
@@ -102,7 +102,7 @@ func (c *Call) begin(media string) {
 // send sends a part of a stream. A reader who doesn't take it in time is gone.
 func (c *Call) send(data []byte) error { return c.sendBy(time.Now().Add(writeTime), data) }
 
-// sendBy is send with a time of its own.
+// sendBy is send with another time limit.
 func (c *Call) sendBy(end time.Time, data []byte) error {
 	if err := c.until(end); err != nil {
 		return err
@@ -113,7 +113,7 @@ func (c *Call) sendBy(end time.Time, data []byte) error {
 	return http.NewResponseController(c.Writer).Flush()
 }
 
-// until bounds what is written from now on. Of HTTP/2 it ends the stream also when nothing is written.
+// until bounds the time of the writes from now on. With HTTP/2 it ends the stream even without a write.
 func (c *Call) until(end time.Time) error {
 	err := http.NewResponseController(c.Writer).SetWriteDeadline(end)
 	if errors.Is(err, http.ErrNotSupported) {

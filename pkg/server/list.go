@@ -8,10 +8,11 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// rowBytes is what one row of a list stands for.
+// rowBytes is the memory that one row of a list counts as.
 const rowBytes = 1 << 10
 
-// Listing is a route whose handler answers with Call.List; the document says that Out is answered. A person has one such list at a time.
+// Listing is a route whose handler answers with Call.List; the document describes the answer as Out. A person has one such list
+// at a time.
 func Listing[In, Out any](path, rule, summary string, h func(*Call, *In) error, o ...Option) Route {
 	r := Route{Method: http.MethodGet, Path: path, Rule: rule, Summary: summary, In: reflect.TypeFor[In](), Out: reflect.TypeFor[Out](), Limit: Limit{Each: 1}}
 	r.Serve = func(c *Call) error {
@@ -27,8 +28,8 @@ func Listing[In, Out any](path, rule, summary string, h func(*Call, *In) error, 
 	return r
 }
 
-// List answers with values between two texts, one after the other. bytes is about what they take in memory: lists that take much together wait for
-// each other.
+// List answers with values between two texts, one after the other. bytes is about how much memory they take: lists that take much
+// memory together wait for each other.
 func (c *Call) List(before, after string, bytes int, values iter.Seq[any]) error {
 	if err := c.Rows(bytes/rowBytes + 1); err != nil {
 		return err
@@ -40,7 +41,7 @@ func (c *Call) List(before, after string, bytes int, values iter.Seq[any]) error
 	return c.packed(body)
 }
 
-// packed answers with a list that is JSON by now.
+// packed answers with a list that is already JSON.
 func (c *Call) packed(body *wire.Packed) error {
 	c.read()
 	give, err := c.waits(body)

@@ -16,14 +16,14 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// answer is a ResponseWriter that knows what became of the request.
+// answer is a ResponseWriter that records the outcome of the request.
 type answer struct {
 	http.ResponseWriter
 	started time.Time
 	id      string
 	asked   string // the client's id of the request; "" if it sent none
 	address netip.Addr
-	route   *Route // nil where none was found
+	route   *Route // nil if no route was found
 	user    string
 	token   string // its id
 	status  int
@@ -34,7 +34,7 @@ type answer struct {
 	after   []func()
 }
 
-// WriteHeader notes the status.
+// WriteHeader records the status.
 func (a *answer) WriteHeader(status int) {
 	if a.status == 0 && status >= http.StatusOK || status == http.StatusSwitchingProtocols {
 		a.status = status
@@ -42,7 +42,7 @@ func (a *answer) WriteHeader(status int) {
 	a.ResponseWriter.WriteHeader(status)
 }
 
-// Write counts.
+// Write counts the bytes.
 func (a *answer) Write(p []byte) (int, error) {
 	if a.status == 0 {
 		a.status = http.StatusOK
@@ -55,10 +55,11 @@ func (a *answer) Write(p []byte) (int, error) {
 // Unwrap is for http.ResponseController.
 func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
-// Flush sends what was written.
+// Flush sends the bytes in memory.
 func (a *answer) Flush() { _ = http.NewResponseController(a.ResponseWriter).Flush() }
 
-// Hijack takes the connection over. It is closed when the request's time ends: when the token does, the person does, or the program does.
+// Hijack takes the connection over. The connection is closed when the request's context ends: when the token or the person is no
+// longer valid, or the program ends.
 func (a *answer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	conn, rw, err := http.NewResponseController(a.ResponseWriter).Hijack()
 	if err != nil {
@@ -72,7 +73,8 @@ func (a *answer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return conn, rw, errors.Join(conn.SetDeadline(time.Time{}))
 }
 
-// done logs and counts a request that is over. The log has no value of a query but those of some harmless keys, and no body.
+// done logs and counts a request that has ended. The log has no values of a query except those of some harmless keys, and no
+// body.
 func (s *Server) done(a *answer, r *http.Request) {
 	for _, f := range a.after {
 		f()
@@ -108,14 +110,14 @@ func (s *Server) done(a *answer, r *http.Request) {
 	s.o.Log.LogAttrs(r.Context(), slog.LevelInfo, "request", attrs...)
 }
 
-// secretPaths are routes with a secret in their path: what is logged is the route.
+// secretPaths are routes with a secret in their path: the log has the route instead.
 var secretPaths = []string{"/tokens/{token}", "/token/{token}", "/joblogs/{link}"}
 
 func shownPath(a *answer, r *http.Request) string {
 	if a.route == nil {
 		path := r.URL.EscapedPath()
 		if strings.Contains(strings.ToLower(path), "token") || strings.Contains(path, "eyJ") {
-			return "(not shown)" // a token in a path that the table hasn't got
+			return "(not shown)" // a token in a path that isn't in the table
 		}
 		return path[:min(len(path), 256)]
 	}
@@ -130,7 +132,7 @@ func shownPath(a *answer, r *http.Request) string {
 // shownKeys are keys of queries whose values are logged.
 var shownKeys = []string{"limit", "offset", "order", "state", "vc", "check", "withTotalCount", "follow", "history", "dryRun"}
 
-// shownQuery is a query without the values that may be secret.
+// shownQuery returns a query without the values that may be secret.
 func shownQuery(raw string) string {
 	if raw == "" {
 		return ""
@@ -156,14 +158,14 @@ func shownQuery(raw string) string {
 
 func shortMethod(m string) string { return m[:min(len(m), 16)] }
 
-// cors lets pages of other origins ask: the portal of one cluster asks another. No cookie counts there, so that the browser has nothing to
-// send that a page wouldn't know; where one does, sameOrigin takes this back.
+// cors lets pages of other origins send requests: the portal of one cluster uses another. No cookie counts there, so the browser
+// sends only data that a page already knows. On routes that accept a cookie, sameOrigin removes these headers.
 func cors(h http.Header) {
 	h.Set("Access-Control-Allow-Origin", "*")
 	h.Set("Access-Control-Expose-Headers", "X-Request-Id, X-Total-Count, Retry-After, ETag")
 }
 
-// preflight answers what a browser asks before a request of another origin.
+// preflight answers the request that a browser sends before one from another origin.
 func preflight(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Access-Control-Allow-Methods", "GET, HEAD, POST, PUT, PATCH, DELETE")
@@ -175,7 +177,7 @@ func preflight(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// forwarded is the last hop before the proxies that are trusted. What others write into the header is not believed.
+// forwarded returns the last hop before the trusted proxies. It ignores header lines of others.
 func forwarded(peer netip.Addr, headers []string, trusted []netip.Prefix) netip.Addr {
 	is := func(a netip.Addr) bool {
 		return slices.ContainsFunc(trusted, func(p netip.Prefix) bool { return p.Contains(a) })
@@ -195,7 +197,7 @@ func forwarded(peer netip.Addr, headers []string, trusted []netip.Prefix) netip.
 		}
 		next, err := netip.ParseAddr(hop)
 		if err != nil {
-			return at // nothing before it can be told apart from an invention
+			return at // earlier hops could be invented
 		}
 		if at = next.Unmap(); !is(at) {
 			return at

@@ -10,38 +10,39 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// Route is one operation of the API, as a value: the router, the documents and the tests read the same table.
+// Route is one operation of the API, as a value: the router, the documents and the tests use the same table.
 type Route struct {
-	// Method is GET, POST and so on; "" is any. Who answers GET answers HEAD.
+	// Method is GET, POST and so on; "" is any. Routes that answer GET also answer HEAD.
 	Method string
 	// Path is a pattern of net/http's ServeMux: /api/v2/jobs/{job}.
 	Path string
 	// Aliases are other paths of the same operation.
 	Aliases []string
-	// Rule is the id of a rule in rules.Table. What is known before the thing itself is loaded is checked before the handler runs.
+	// Rule is the id of a rule in rules.Table. The part of the rule that doesn't need the object is checked before the handler
+	// runs.
 	Rule string
-	// In and Out are the types of the request and of the answer; nil is none.
+	// In and Out are the types of the request and of the answer; they may be nil.
 	In, Out reflect.Type
 	// Or are other forms of the answer.
 	Or []reflect.Type
-	// Media is the answer's; "" is JSON.
+	// Media is the media type of the answer; "" is JSON.
 	Media string
-	// Status is that of success; 0 is 200.
+	// Status is the status of success; 0 is 200.
 	Status int
-	// Accepts: 202 is an answer, too, where what is asked for takes longer than the answer may.
+	// Accepts allows the answer 202, too, if the operation takes longer than the answer may.
 	Accepts bool
-	// Link is the part of the path that has a link, which stands for a token; "" where a token is asked for.
+	// Link is the part of the path that has a link, which replaces a token; "" if the route needs a token.
 	Link string
 	// Limit bounds the request.
 	Limit Limit
-	// Errors are the codes that it answers with, beside those that all do.
+	// Errors are the codes that it answers with, in addition to those of all routes.
 	Errors []string
-	// Browser: the cookie of a browser's session counts, too, and who has none and asks for a page is sent to sign in. Elsewhere no cookie counts:
-	// a page of another origin could ask with it in its person's name.
+	// Browser allows the cookie of a browser's session, too, and redirects requests for a page without one to the sign-in page.
+	// Other routes ignore cookies, because a page of another origin could use one to act as its person.
 	Browser bool
-	// Summary says what it does, in one sentence.
+	// Summary describes the operation in one sentence.
 	Summary string
-	// Serve answers. An error becomes an answer in the one place that does so.
+	// Serve answers. Its error is converted to an answer in one place.
 	Serve func(*Call) error
 }
 
@@ -49,18 +50,18 @@ type Route struct {
 type Limit struct {
 	// Body is in bytes; 0 is 100 kB, as in OpenPAI.
 	Body int64
-	// Time bounds the answer; 0 is 30 seconds. Streams have none.
+	// Time bounds the answer; 0 is 30 seconds. It doesn't apply to streams.
 	Time   time.Duration
 	Stream bool
-	// Submit: it counts as a submission.
+	// Submit counts the request as a submission.
 	Submit bool
-	// Template: it counts as a change of a job template.
+	// Template counts the request as a change of a job template.
 	Template bool
-	// Each is how many of it a person has at a time, one more waits; 0 is any number.
+	// Each is how many such requests a person may have at a time, and more of them wait; 0 is any number.
 	Each int
 }
 
-// Call is one request on its way.
+// Call is one request that is being answered.
 type Call struct {
 	Writer  http.ResponseWriter
 	Request *http.Request
@@ -69,11 +70,11 @@ type Call struct {
 	rows    func(n int) (give func(), err error)
 	unsent  func(bytes int) (give func(), err error)
 	place   func(kind string, most int) (give func(), err error)
-	// read is called when the rows of a list aren't in memory any longer; nil where there are none.
+	// read is called when the rows of a list are no longer in memory; nil if the request has no rows.
 	read func()
 }
 
-// Context is the request's.
+// Context returns the context of the request.
 func (c *Call) Context() context.Context { return c.Request.Context() }
 
 // Decode fills a struct from the request; see wire.Decode.
@@ -91,7 +92,7 @@ func (c *Call) JSON(value any) error {
 	return c.packed(body)
 }
 
-// Accepted answers that what is asked for is under way.
+// Accepted answers that the operation is under way.
 func (c *Call) Accepted(value any) error {
 	return wire.JSON(c.Writer, c.Request, http.StatusAccepted, value)
 }
@@ -115,13 +116,13 @@ type Option func(*Route)
 // Also adds other paths of the same operation.
 func Also(paths ...string) Option { return func(r *Route) { r.Aliases = append(r.Aliases, paths...) } }
 
-// Status is that of success.
+// Status sets the status of success.
 func Status(code int) Option { return func(r *Route) { r.Status = code } }
 
-// Body bounds the request's, in bytes.
+// Body bounds the body of the request, in bytes.
 func Body(n int64) Option { return func(r *Route) { r.Limit.Body = n } }
 
-// Each is how many of the operation a person has at a time.
+// Each bounds how many requests of the operation a person has at a time.
 func Each(n int) Option { return func(r *Route) { r.Limit.Each = n } }
 
 // Within bounds the time of an answer.
@@ -133,10 +134,10 @@ func Submits() Option { return func(r *Route) { r.Limit.Submit = true } }
 // Templates counts the operation as a change of a job template.
 func Templates() Option { return func(r *Route) { r.Limit.Template = true } }
 
-// Errors are codes that the operation answers with.
+// Errors adds codes that the operation answers with.
 func Errors(codes ...string) Option { return func(r *Route) { r.Errors = append(r.Errors, codes...) } }
 
-// JSON is a route whose handler takes a decoded request and returns what is answered as JSON.
+// JSON returns a route whose handler takes a decoded request and returns a value that is sent as JSON.
 func JSON[In, Out any](method, path, rule, summary string, h func(context.Context, *desk.Desk, *In) (*Out, error), o ...Option) Route {
 	r := Route{Method: method, Path: path, Rule: rule, Summary: summary, In: reflect.TypeFor[In](), Out: reflect.TypeFor[Out]()}
 	r.Serve = func(c *Call) error {
@@ -161,7 +162,7 @@ func JSON[In, Out any](method, path, rule, summary string, h func(context.Contex
 	return r
 }
 
-// Text is a route whose answer is a fixed text.
+// Text returns a route whose answer is a fixed text.
 func Text(method, path, rule, summary, text string, o ...Option) Route {
 	r := Route{Method: method, Path: path, Rule: rule, Summary: summary, Media: "text/plain; charset=utf-8", Serve: func(c *Call) error { return c.Text(text) }}
 	for _, change := range o {

@@ -10,8 +10,8 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// table finds what a path means. OpenPAI's server takes paths in any case and with a slash at the end, and clients send such: the
-// path is written as the table spells it before net/http's ServeMux looks at it. Parts that are parameters stay as they came.
+// table maps paths to routes. OpenPAI's server accepts paths in any case and with a slash at the end, and clients send such
+// paths: a path is spelled as in the table before net/http's ServeMux reads it. Parts that are parameters stay unchanged.
 type table struct {
 	root *segment
 }
@@ -19,13 +19,13 @@ type table struct {
 // segment is one part of a path of the table.
 type segment struct {
 	fixed   map[string]*segment // by lower case
-	spelled string              // as the table has it
+	spelled string              // as in the table
 	any     *segment            // a parameter
 	rest    bool                // a parameter that takes all that follows
 	methods []string            // that end here; "" is any
 }
 
-// prefix is what the front of an OpenPAI cluster puts before its paths.
+// prefix is the prefix that the front of an OpenPAI cluster adds to paths.
 const prefix = "/rest-server"
 
 const (
@@ -35,7 +35,7 @@ const (
 
 func newTable() *table { return &table{&segment{}} }
 
-// add takes a route's path.
+// add adds a route's path.
 func (t *table) add(method, path string) {
 	at := t.root
 	for _, part := range parts(path) {
@@ -71,8 +71,8 @@ func parts(path string) []string {
 	return strings.Split(path, "/")
 }
 
-// find spells a path as the table does; methods are those that it takes, none where the table hasn't got it. A slash at the end stays where
-// a parameter takes all that follows: what is behind it may be another's, to whom a slash has a meaning.
+// find spells a path as the table does; methods are those of the path, or nil if the table doesn't have it. A slash at the end
+// stays if a parameter takes the rest of the path: the rest may be the path of another service, for which a slash has a meaning.
 func (t *table) find(path string) (spelled string, methods []string) {
 	found, at := t.root.find(parts(path))
 	if at == nil {
@@ -85,7 +85,7 @@ func (t *table) find(path string) (spelled string, methods []string) {
 	return spelled, at.methods
 }
 
-// find looks for fixed parts first: a parameter of that text is what the table doesn't mean. Where nothing ends there it is nil.
+// find tries fixed parts first, and then a parameter. It returns nil if the table has no such path.
 func (s *segment) find(rest []string) (found []string, end *segment) {
 	if len(rest) == 0 {
 		if len(s.methods) == 0 {
@@ -109,8 +109,8 @@ func (s *segment) find(rest []string) (found []string, end *segment) {
 	return nil, nil
 }
 
-// normal is the path of a request without what OpenPAI's front puts before it. A path that others could
-// read in another way than we do is refused: it has an escaped slash, dot or backslash, empty parts, or parts that walk up.
+// normal returns the path of a request without the prefix of OpenPAI's front. It refuses a path that others could read in another
+// way than we do: one with an escaped slash, dot or backslash, with empty parts, or with parts that walk up.
 func normal(r *http.Request) (string, error) {
 	escaped := r.URL.EscapedPath()
 	lower := strings.ToLower(escaped)
@@ -142,7 +142,7 @@ func normal(r *http.Request) (string, error) {
 	return path, nil
 }
 
-// allowed reports whether a path takes a method, and which it takes otherwise.
+// allowed reports whether a path accepts a method, and which methods it accepts otherwise.
 func allowed(method string, methods []string) (bool, string) {
 	if slices.Contains(methods, "") || slices.Contains(methods, method) || method == http.MethodHead && slices.Contains(methods, http.MethodGet) {
 		return true, ""
@@ -156,7 +156,8 @@ func allowed(method string, methods []string) (bool, string) {
 	return false, strings.Join(slices.Compact(list), ", ")
 }
 
-// noAPI says that there is no such operation. It repeats the path, as OpenPAI does, and not the query, which may hold a secret.
+// noAPI returns the error for an operation that doesn't exist. It repeats the path, as OpenPAI does, but not the query, which may
+// hold a secret.
 func noAPI(path string) *wire.Error {
 	if path != "/" {
 		path = strings.TrimSuffix(path, "/")

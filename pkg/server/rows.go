@@ -11,7 +11,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// Rows of lists that are in memory at a time: a row takes about a kilobyte until it is written as JSON.
+// Limits of rows of lists that are in memory at a time: a row takes about a kilobyte until it is written as JSON.
 const (
 	maxRows       = 60_000 // of all
 	maxPersonRows = 50_000 // of one person, which is the longest list
@@ -19,14 +19,14 @@ const (
 	poolTime = 5 * time.Second
 )
 
-// newRows bounds how many rows are read and answered at a time.
+// newRows returns a pool that bounds the rows that are read and answered at a time.
 func newRows() *pool {
 	return newPool(maxRows, maxPersonRows,
 		busy("many of your lists are being answered", "ask for fewer rows, or for one list after the other"),
 		busy("many lists are being answered", "ask for fewer rows, or try again in a moment"))
 }
 
-// pool bounds how much of something there is at a time, in all and of each key.
+// pool bounds how much of something is used at a time, in all and by each key.
 type pool struct {
 	shares // of each key
 
@@ -59,14 +59,15 @@ func (s *pool) take(ctx context.Context, key string, n int) (give func(), err er
 	}, nil
 }
 
-// retryBusy is when to try again where others are being answered.
+// retryBusy is when a client should retry if others are being answered.
 const retryBusy = 2 * time.Second
 
 func busy(message, remedy string) error {
 	return &wire.Error{Status: http.StatusServiceUnavailable, Code: wire.CodeUnavailable, Message: message, Remedy: remedy, RetryAfter: retryBusy}
 }
 
-// Rows waits until a list of so many rows may be read. They count until JSON has written them: then it is counted what waits for its reader.
+// Rows waits until a list of n rows may be read. They count until JSON has written them; from then on, the JSON counts until its
+// reader has read it.
 func (c *Call) Rows(n int) error {
 	give, err := c.Weigh(n)
 	if err == nil {
@@ -76,7 +77,7 @@ func (c *Call) Rows(n int) error {
 	return err
 }
 
-// Weigh waits as Rows does; they count until give is called.
+// Weigh waits as Rows does; the rows count until give is called.
 func (c *Call) Weigh(n int) (give func(), err error) {
 	if c.rows == nil {
 		return func() {}, nil
@@ -84,5 +85,5 @@ func (c *Call) Weigh(n int) (give func(), err error) {
 	return c.rows(n)
 }
 
-// weighed is a request for a list: it knows how many rows it asks for.
+// weighed is a request for a list, with the number of rows that it asks for.
 type weighed interface{ Rows() int }

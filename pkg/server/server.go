@@ -1,8 +1,8 @@
 // Package server is the API of the platform for people: OpenPAI's and paictl's own, over HTTPS.
 // In: a table of routes, and the shop that gives each request its desk. Out: a handler, and the server around it.
 //
-// A request passes, in this order: its path is spelled as the table does, it is counted, its token is looked at, limits, the rule of its
-// route as far as it needs no thing, and the handler, which decides about things by its desk.
+// A request passes these steps: its path is spelled as in the table, it is counted, its token is checked, limits, the rule of its
+// route as far as it needs no object, and the handler, whose desk decides about objects.
 package server
 
 import (
@@ -27,17 +27,17 @@ import (
 )
 
 const (
-	// bodyBytes is how long a body may be where its route doesn't say.
+	// bodyBytes bounds a body if its route has no limit.
 	bodyBytes = 100 << 10
-	// answerTime bounds an answer where its route doesn't say.
+	// answerTime bounds an answer if its route has no limit.
 	answerTime = 30 * time.Second
 	// drainTime is how long answers that are under way may take when the program ends.
 	drainTime = 25 * time.Second
-	// clientGone is what the log says of a request whose client didn't wait for the answer.
+	// clientGone is the status in the log of a request whose client didn't wait for the answer.
 	clientGone = 499
 )
 
-// Options say what is served.
+// Options are the parts and settings of a server.
 type Options struct {
 	Shop    *desk.Shop
 	Routes  []Route
@@ -49,7 +49,7 @@ type Options struct {
 	Now            func() time.Time
 }
 
-// Server answers.
+// Server answers requests.
 type Server struct {
 	o       Options
 	table   *table
@@ -62,7 +62,7 @@ type Server struct {
 	rows    *pool
 	bodies  *bodies
 	unsent  *unsent
-	// draining ends when the program is about to: streams end with it.
+	// draining ends when the program is about to end: streams end with it.
 	draining context.Context
 	drain    context.CancelFunc
 }
@@ -90,10 +90,10 @@ func New(o Options) *Server {
 	return s
 }
 
-// Routes are those that it has.
+// Routes returns all routes.
 func (s *Server) Routes() []Route { return s.o.Routes }
 
-// Match is the route of a request; nil where there is none.
+// Match returns the route of a request; nil if it doesn't exist.
 func (s *Server) Match(r *http.Request) *Route {
 	path, err := normal(r)
 	if err != nil {
@@ -106,8 +106,8 @@ func (s *Server) Match(r *http.Request) *Route {
 	return s.routes[pattern]
 }
 
-// requestID is the form of ids that clients give their requests. The audit and answers have an id of the server, so that two requests never share one;
-// the log has both.
+// requestID is the form of ids that clients give their requests. The audit and answers have an id of the server, so that two
+// requests never share one; the log has both.
 var requestID = regexp.MustCompile(`^[A-Za-z0-9._-]{8,64}$`)
 
 // ServeHTTP answers one request.
@@ -121,14 +121,16 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Strict-Transport-Security", "max-age=31536000")
 	h.Set("Referrer-Policy", "no-referrer")
-	// What opened a page doesn't reach into it, nor read where it has got to: that may be an issuer's code that a limit kept from being used.
+	// A page's opener can't reach into the page, nor read its address, which may contain an issuer's code that wasn't used
+	// because of a limit.
 	h.Set(OpenerPolicy, "same-origin")
 	if r.ProtoMajor == 1 && len(r.TransferEncoding) > 0 {
-		// net/http hides a length that came with it. A proxy may have gone by that length, and have sent another person's request in what follows.
+		// net/http hides a length that came with it. A proxy may have used that length, and have sent another person's request in
+		// the bytes that follow.
 		h.Set("Connection", "close")
 	}
 	cors(h)
-	// Whatever is answered has its time, also where no route is found; a route sets another.
+	// Every answer has a time limit, even if no route is found; a route sets another one.
 	if err := bound(w, time.Now().Add(answerTime+time.Second)); err != nil {
 		http.Error(w, "the connection can't be bounded", http.StatusInternalServerError)
 		return
@@ -171,7 +173,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.fail(a, r, &wire.Error{Status: http.StatusMethodNotAllowed, Code: wire.CodeMethod, Message: r.Method + " is not allowed here: " + allow})
 		return
 	}
-	spelled, at := *r, *r.URL // one header, however long the request waits
+	spelled, at := *r, *r.URL // a single header, as long as the request waits
 	at.Path, at.RawPath = path, ""
 	spelled.URL = &at
 	s.mux.ServeHTTP(a, &spelled)
@@ -191,7 +193,7 @@ func fields(h http.Header) (n int) {
 	return n
 }
 
-// serve answers by a route.
+// serve answers a request of a route.
 func (s *Server) serve(a *answer, r *http.Request, route *Route) {
 	a.route = route
 	if r.Header.Get("Upgrade") != "" && !route.Limit.Stream {
@@ -267,13 +269,14 @@ func (s *Server) serve(a *answer, r *http.Request, route *Route) {
 // streamTime bounds a stream.
 const streamTime = 24 * time.Hour
 
-// Why streams end: the causes of their contexts. Each is begun again by its reader, here or at another server.
+// Causes of the contexts of streams that end. A reader begins its stream again, here or at another server.
 var (
 	errDraining = &wire.Error{Status: http.StatusServiceUnavailable, Code: wire.CodeUnavailable, Message: "this server is shutting down", Remedy: "try again: another server answers", RetryAfter: time.Second}
 	errLasted   = &wire.Error{Status: http.StatusServiceUnavailable, Code: wire.CodeUnavailable, Message: "the stream has lasted for a day", Remedy: "begin it again", RetryAfter: time.Second}
 )
 
-// within bounds an answer: its context, and how long the connection may read and write. A stream lasts until its token, or the program, ends.
+// within bounds an answer: its context, and the time to read and write the connection. A stream lasts until its token is no
+// longer valid or the program ends.
 func (s *Server) within(a *answer, r **http.Request, route *Route, ended <-chan struct{}) error {
 	limit := route.Limit.Time
 	if limit == 0 {
@@ -304,7 +307,7 @@ func (s *Server) within(a *answer, r **http.Request, route *Route, ended <-chan 
 	return bound(a.ResponseWriter, end)
 }
 
-// bound sets until when a connection may read and write; never is the zero time.
+// bound sets until when a connection can be read and written; the zero time means no limit.
 func bound(w http.ResponseWriter, end time.Time) error {
 	control := http.NewResponseController(w)
 	err := errors.Join(control.SetReadDeadline(end), control.SetWriteDeadline(end))
@@ -314,7 +317,7 @@ func bound(w http.ResponseWriter, end time.Time) error {
 	return err
 }
 
-// comes is who sent a request to a route: by a link where the route takes one, whatever token comes with it.
+// comes returns the caller of a route. If the route takes a link, the link identifies the caller, and a token is ignored.
 func (s *Server) comes(r *http.Request, route *Route) (desk.Caller, error) {
 	if route.Link == "" {
 		return s.caller(r, route)
@@ -324,10 +327,10 @@ func (s *Server) comes(r *http.Request, route *Route) (desk.Caller, error) {
 	return s.o.Shop.Follow(ctx, r.PathValue(route.Link))
 }
 
-// callerTime bounds how long a token is looked at.
+// callerTime bounds the check of a token.
 const callerTime = 10 * time.Second
 
-// caller is who sent a request, by its one Authorization header; without one, by the cookie of a browser, where that counts.
+// caller returns the caller by their one Authorization header; without one, by the cookie of a browser, if the route accepts it.
 func (s *Server) caller(r *http.Request, route *Route) (desk.Caller, error) {
 	shown := r.Header.Values("Authorization")
 	if len(shown) > 0 || !route.Browser {
@@ -340,7 +343,7 @@ func (s *Server) caller(r *http.Request, route *Route) (desk.Caller, error) {
 	return c, err
 }
 
-// shown is whose token a request shows.
+// shown returns the caller of the one token in a request.
 func (s *Server) shown(r *http.Request, shown []string) (desk.Caller, error) {
 	switch len(shown) {
 	case 0:
@@ -353,7 +356,7 @@ func (s *Server) shown(r *http.Request, shown []string) (desk.Caller, error) {
 	return desk.Caller{}, desk.ErrToken
 }
 
-// fail answers with an error, unless the answer has begun: then the client sees that it is cut.
+// fail answers with an error, unless the answer has begun: then the client sees an incomplete answer.
 func (s *Server) fail(a *answer, r *http.Request, err error) {
 	e := desk.Meaning(err)
 	e.Request = a.id
@@ -367,7 +370,7 @@ func (s *Server) fail(a *answer, r *http.Request, err error) {
 	wire.Fail(a, r, e)
 }
 
-// limited answers with 429 where a limit is reached.
+// limited answers with 429 if a limit is reached.
 func (s *Server) limited(a *answer, r *http.Request, wait time.Duration) bool {
 	if wait <= 0 {
 		return false
@@ -377,7 +380,7 @@ func (s *Server) limited(a *answer, r *http.Request, wait time.Duration) bool {
 	return true
 }
 
-// address is where a request came from. Proxies that are trusted say it for others.
+// address returns the address of the client. Trusted proxies report it for their clients.
 func (s *Server) address(r *http.Request) netip.Addr {
 	at, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {
@@ -386,12 +389,12 @@ func (s *Server) address(r *http.Request) netip.Addr {
 	return forwarded(at.Addr().Unmap(), r.Header.Values("X-Forwarded-For"), s.o.TrustedProxies)
 }
 
-// HTTP is the server around a handler, with its limits.
+// HTTP returns the server around a handler, with its limits.
 func (s *Server) HTTP(h http.Handler) *http.Server {
 	return bounded.HTTP(h, bounded.Options{Header: maxHeader, Log: s.o.Log})
 }
 
-// Serve answers on a listener until the context ends: then it takes no new requests, ends streams, and lets the others be answered.
+// Serve answers on a listener until the context ends. Then it takes no new requests, ends streams, and waits for other answers.
 func (s *Server) Serve(ctx context.Context, l net.Listener, h http.Handler) error {
 	srv := s.HTTP(h)
 	stopped := make(chan error, 1)
@@ -407,7 +410,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener, h http.Handler) erro
 	return <-stopped
 }
 
-// Redirect sends who comes without TLS to the same address with it.
+// Redirect redirects requests without TLS to the same address with TLS.
 func Redirect() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		host := r.Host
@@ -415,7 +418,7 @@ func Redirect() http.Handler {
 			host = name
 		}
 		if r.Method != http.MethodGet && r.Method != http.MethodHead || host == "" {
-			http.Error(w, "this server is asked over https", http.StatusForbidden) // a password has gone over the wire already: it must not seem to work
+			http.Error(w, "this server is asked over https", http.StatusForbidden) // a password has been sent already: it must not seem to work
 			return
 		}
 		to := *r.URL

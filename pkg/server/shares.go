@@ -8,22 +8,22 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// placeTime is how long a request waits for others of its person.
+// placeTime is how long a request waits for other requests of its person.
 const placeTime = 20 * time.Second
 
-// shares bound what each key has of something at a time.
+// shares bound how much of something each key has at a time.
 type shares struct {
 	mu   sync.Mutex
 	each map[string]*share
 }
 
-// share is what one key has; those who ask hold it.
+// share is the share of one key; holders are the requests that have or wait for a part.
 type share struct {
 	*semaphore.Weighted
 	holders int
 }
 
-// take waits until n more of a key are at most so many; give gives them back.
+// take waits until n more of a key are at most as many as most; give releases them.
 func (s *shares) take(ctx context.Context, key string, n, most int64) (give func(), err error) {
 	own := s.hold(key, most)
 	if err := own.Acquire(ctx, n); err != nil {
@@ -36,7 +36,7 @@ func (s *shares) take(ctx context.Context, key string, n, most int64) (give func
 	}, nil
 }
 
-// try takes n more of a key if they are at most so many now.
+// try takes n more of a key if they are at most as many as most now.
 func (s *shares) try(key string, n, most int64) (give func(), ok bool) {
 	own := s.hold(key, most)
 	if !own.TryAcquire(n) {
@@ -69,7 +69,8 @@ func (s *shares) leave(key string) {
 	}
 }
 
-// place waits until fewer than most requests of a person that do the same are under way. A browser sends all of a page's at once.
+// place waits until fewer than most requests of a person for the same operation are under way. A browser sends all requests of a
+// page at once.
 func (s *Server) place(ctx context.Context, what, who string, most int) (give func(), err error) {
 	ctx, cancel := context.WithTimeout(ctx, placeTime)
 	defer cancel()
@@ -88,7 +89,7 @@ func (c *Call) Place(kind string, most int) error {
 	return err
 }
 
-// after does something once the answer is sent.
+// after calls a function once the answer is sent.
 func (c *Call) after(f func()) {
 	if a, ok := c.Writer.(*answer); ok {
 		a.after = append(a.after, f)

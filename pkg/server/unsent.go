@@ -6,13 +6,14 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// What waits for its readers at a time, in bytes.
+// Limits of answers that wait for their readers at a time, in bytes.
 const (
 	maxUnsent       = 64 << 20 // of all
 	maxPersonUnsent = 8 << 20  // of one person: more than the longest list takes
 )
 
-// unsent bounds how much of lists waits in memory for its readers, who may be slow. No one waits for it: what waited would be in memory, too.
+// unsent bounds the memory of lists that wait for their readers, who may be slow. Requests don't wait for it, because the waiting
+// lists would be in memory, too.
 type unsent struct {
 	shares // of each person
 
@@ -23,13 +24,13 @@ func newUnsent() *unsent {
 	return &unsent{shares: shares{each: map[string]*share{}}, all: semaphore.NewWeighted(maxUnsent)}
 }
 
-// take counts so many bytes of a person until give is called.
+// take counts bytes of a person until give is called.
 func (u *unsent) take(who string, bytes int) (give func(), err error) {
 	own, ok := u.try(who, int64(min(max(bytes, 1), maxPersonUnsent)), maxPersonUnsent)
 	if !ok {
 		return nil, busy("many answers wait for you to read them", "read them first, or ask for fewer rows")
 	}
-	weight := int64(min(max(bytes, 1), maxUnsent)) // all of it, also of the rare one that is longer than a person's share
+	weight := int64(min(max(bytes, 1), maxUnsent)) // all of it, even of a rare list that is longer than a person's share
 	if !u.all.TryAcquire(weight) {
 		own()
 		return nil, busy("many answers wait for slow readers", "try again in a moment")

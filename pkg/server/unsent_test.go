@@ -58,14 +58,14 @@ func TestWhatWaitsForSlowReadersIsBounded(t *testing.T) {
 	require.True(t, u.all.TryAcquire(maxUnsent), "all is given back")
 }
 
-// longList is a request for as many rows as a twelfth of what everyone may have.
+// longList is a request for a twelfth of the rows that all people together may have.
 type longList struct{}
 
 func (*longList) Rows() int { return maxRows / 12 }
 
 type listOf struct{ Rows []string }
 
-// slow asks for a path and reads no more than the head of the answer.
+// slow requests a path, and reads no more than the head of the answer.
 func slow(t *testing.T, address, path string) {
 	t.Helper()
 	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", address)

@@ -1,9 +1,9 @@
-// Package keys remembers what submissions with a key were answered, so that one that is sent again gets the same answer, whichever replica
-// gets it and whatever has become of the job.
-// In: a person, a key, a checksum of what is submitted. Out: a claim, which holds the answer once there is one.
+// Package keys remembers the answers to submissions with a key, so that a submission that is sent again gets the same answer from
+// any replica, even if the job has changed.
+// In: a person, a key, a checksum of the submission. Out: a claim, which holds the answer once it is known.
 //
-// The claim is written before anything is made, and the answer after it. Who is killed in between leaves a claim without an answer: then
-// what is made must be found by whoever goes on.
+// The claim is written before the job is made, and the answer after it. A server that is killed in between leaves a claim without
+// an answer: then the next server must find the job.
 package keys
 
 import (
@@ -27,7 +27,7 @@ import (
 // Life is how long a key is remembered.
 const Life = 2 * time.Hour
 
-// ErrOther is of a key that came with something else before.
+// ErrOther is the error for a key that came with something else before.
 var ErrOther = errors.New("this Idempotency-Key came with another submission before")
 
 const (
@@ -35,10 +35,10 @@ const (
 	fieldAnswer = "answer"
 )
 
-// page is how many claims are read at once.
+// page is how many claims are read at a time.
 const page = 500
 
-// Store keeps claims in Secrets of people.
+// Store stores claims in Secrets of people.
 type Store struct {
 	secrets typedv1.SecretInterface
 	now     func() time.Time
@@ -52,9 +52,9 @@ func New(client kubernetes.Interface, now func() time.Time) *Store {
 	return &Store{client.CoreV1().Secrets(v1.Namespace), now}
 }
 
-// Claim is a key of a person, and what it came with.
+// Claim is a key of a person, and the submission that it came with.
 type Claim struct {
-	// Answer is what was answered; "" while that isn't known.
+	// Answer is the answer to the submission; "" while it isn't known.
 	Answer string
 	name   string
 	uid    types.UID
@@ -89,7 +89,7 @@ func (s *Store) Take(ctx context.Context, user string, uid types.UID, key string
 	return nil, errors.New("the submission of that key comes and goes")
 }
 
-// Done remembers the answer.
+// Done stores the answer.
 func (s *Store) Done(ctx context.Context, c *Claim, answer string) error {
 	patch := fmt.Appendf(nil, `{"metadata":{"uid":%q},"stringData":{%q:%q}}`, c.uid, fieldAnswer, answer)
 	if _, err := s.secrets.Patch(ctx, c.name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}); err != nil {
@@ -98,7 +98,7 @@ func (s *Store) Done(ctx context.Context, c *Claim, answer string) error {
 	return nil
 }
 
-// Forget lets the key be used again, after a submission that has made nothing.
+// Forget lets the key be used again, after a submission that failed.
 func (s *Store) Forget(ctx context.Context, c *Claim) error {
 	err := s.secrets.Delete(ctx, c.name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &c.uid}})
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
@@ -107,7 +107,7 @@ func (s *Store) Forget(ctx context.Context, c *Claim) error {
 	return nil
 }
 
-// Tidy forgets what is older than Life.
+// Tidy forgets claims that are older than Life.
 func (s *Store) Tidy(ctx context.Context) error {
 	o := metav1.ListOptions{LabelSelector: v1.LabelPeople + "=" + v1.SecretSubmission, Limit: page}
 	for {

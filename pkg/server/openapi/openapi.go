@@ -17,15 +17,15 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// Path is where the document is.
+// Path is the path of the document.
 const Path = "/api/v3/openapi.json"
 
-// Always are the codes of errors that each route may answer with.
+// Always returns the codes of errors that each route may answer with.
 func Always() []string {
 	return []string{wire.CodeParameters, wire.CodeUnauthorized, wire.CodeForbidden, wire.CodeTooMany, wire.CodeTooLarge, wire.CodeMethod, wire.CodeUnknown, wire.CodeUnavailable}
 }
 
-// Route answers with the document of all routes, itself among them.
+// Route returns a route that answers with the document of all routes, including itself.
 func Route(version string, routes []server.Route) (server.Route, error) {
 	r := server.Route{Method: http.MethodGet, Path: Path, Rule: "open", Summary: "Describes this API, as OpenAPI 3.1", Out: reflect.TypeFor[map[string]any]()}
 	data, err := Document(version, append(slices.Clone(routes), r))
@@ -47,7 +47,7 @@ func Document(version string, routes []server.Route) ([]byte, error) {
 		return nil, err
 	}
 	if e, ok := s.all[named(reflect.TypeFor[wire.Error]())].(map[string]any); ok {
-		e["additionalProperties"] = true // RFC 6749 has names of its own, which stand beside ours
+		e["additionalProperties"] = true // RFC 6749 has its own fields, in addition to ours
 	}
 	for i := range routes {
 		r := &routes[i]
@@ -81,7 +81,7 @@ func Document(version string, routes []server.Route) ([]byte, error) {
 // parameter is a part of a path that a request fills in.
 var parameter = regexp.MustCompile(`\{([a-zA-Z0-9]+)(\.\.\.)?\}`)
 
-// Spelled is a path as OpenAPI writes it.
+// Spelled returns a path as OpenAPI writes it.
 func Spelled(path string) string { return parameter.ReplaceAllString(path, "{$1}") }
 
 func (s *schemas) operation(r *server.Route, path string, failure any) (map[string]any, error) {
@@ -127,7 +127,7 @@ func (s *schemas) operation(r *server.Route, path string, failure any) (map[stri
 	return o, nil
 }
 
-// request describes what a struct that wire.Decode fills is filled from.
+// request describes the parts of a request that fill a struct of wire.Decode.
 func (s *schemas) request(in reflect.Type) (parameters []any, body map[string]any, err error) {
 	if in == nil || in.Kind() != reflect.Struct {
 		return nil, nil, nil

@@ -11,7 +11,7 @@ import (
 	"github.com/openpai/paictl/pkg/server"
 )
 
-// intro is what stands before the lists.
+// intro is the text before the lists.
 const intro = `# The REST API
 
 Use this page to look up an operation of the platform's server (the service ` + "`rest-server`" + `), or to write a client of it.
@@ -70,7 +70,7 @@ func Page(version string, routes []server.Route) (string, error) {
 	return strings.TrimSuffix(b.String(), "\n"), nil
 }
 
-// document is what of the description the page shows.
+// document is the part of the description that the page shows.
 type document struct {
 	Paths map[string]map[string]struct {
 		Parameters []struct{ Name, In string }
@@ -107,7 +107,7 @@ func (d *document) line(r *server.Route) string {
 	return "| " + strings.Join(cells, " | ") + " |\n"
 }
 
-// shown is a schema in a few words.
+// shown describes a schema in a few words.
 func shown(schema map[string]any) string {
 	if ref, _ := schema["$ref"].(string); ref != "" {
 		return strings.TrimPrefix(ref, ownRefs)

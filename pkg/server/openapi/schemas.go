@@ -11,7 +11,7 @@ import (
 	"github.com/invopop/jsonschema"
 )
 
-// schemas are the types of requests and answers, as JSON has them.
+// schemas are the types of requests and answers, as they are in JSON.
 type schemas struct {
 	reflector jsonschema.Reflector
 	types     map[string]reflect.Type // by name
@@ -27,7 +27,7 @@ func newSchemas() *schemas {
 	s := &schemas{types: map[string]reflect.Type{}, all: map[string]any{}}
 	s.reflector = jsonschema.Reflector{Anonymous: true, Mapper: written, Namer: func(t reflect.Type) string {
 		if t.Name() == "" {
-			return "" // it stands where it is used
+			return "" // it is described in place
 		}
 		name := named(t)
 		s.types[name] = t
@@ -36,10 +36,10 @@ func newSchemas() *schemas {
 	return s
 }
 
-// odd are what names of schemas don't have: generic types have brackets.
+// odd are characters that names of schemas can't have: generic types have brackets.
 var odd = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
 
-// named is a name that no type of another package has.
+// named returns a name that no type of another package has.
 func named(t reflect.Type) string {
 	path := strings.Split(t.PkgPath(), "/")
 	pkg := path[len(path)-1]
@@ -49,7 +49,7 @@ func named(t reflect.Type) string {
 	return odd.ReplaceAllString(pkg+"."+t.Name(), "_")
 }
 
-// written are types that write themselves as something else than what they are.
+// written returns the schema of a type that isn't encoded like its fields.
 func written(t reflect.Type) *jsonschema.Schema {
 	value := reflect.New(t)
 	switch v := value.Interface().(type) {
@@ -66,7 +66,7 @@ func written(t reflect.Type) *jsonschema.Schema {
 	return nil
 }
 
-// byExample is the schema of what writes itself: a text, or anything.
+// byExample returns the schema of a type that encodes itself: a string, or anything.
 func byExample(v json.Marshaler) *jsonschema.Schema {
 	if data, err := v.MarshalJSON(); err == nil && len(data) > 0 && data[0] == '"' {
 		return &jsonschema.Schema{Type: "string"}
@@ -74,7 +74,7 @@ func byExample(v json.Marshaler) *jsonschema.Schema {
 	return &jsonschema.Schema{}
 }
 
-// of is the schema of a type, by reference where it has a name.
+// of returns the schema of a type, by reference if the type has a name.
 func (s *schemas) of(t reflect.Type) (any, error) {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -105,7 +105,7 @@ func (s *schemas) of(t reflect.Type) (any, error) {
 	return out, nil
 }
 
-// nullable says which fields may be null: what can be nil, and isn't left out then.
+// nullable marks the fields that may be null: those that can be nil, and aren't left out then.
 func nullable(t reflect.Type, schema any) {
 	def, _ := schema.(map[string]any)
 	fields, _ := def["properties"].(map[string]any)

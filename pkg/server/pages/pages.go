@@ -1,5 +1,5 @@
-// Package pages is what the server shows to browsers until someone has signed in, and their sessions.
-// In: the pages of other services that one may go on to. Out: routes of pages that load nothing from elsewhere.
+// Package pages has the pages that the server shows to browsers until they have signed in, and their sessions.
+// In: the pages of other services to which people may continue. Out: routes of pages that load nothing from elsewhere.
 package pages
 
 import (
@@ -20,7 +20,7 @@ var files embed.FS
 
 const html = "text/html; charset=utf-8"
 
-// Routes are all pages, and what they ask. links are in the order in which they are shown.
+// Routes returns the routes of all pages, and of their requests. links are in the order in which they are shown.
 func Routes(links []Link) []server.Route {
 	return append(sessions{links}.routes(),
 		server.Route{Method: http.MethodGet, Path: "/first", Rule: "open", Summary: "Shows the page on which the first administrator is made", Media: html, Serve: show("first.html")},
@@ -29,7 +29,7 @@ func Routes(links []Link) []server.Route {
 		server.Route{Method: http.MethodGet, Path: api.DevicePage, Rule: "open", Summary: "Shows the page on which a program without a browser is signed in", Media: html, Serve: show("device.html")})
 }
 
-// page is a file's title, body and script in the frame of all pages.
+// page returns a file's title, body and script in the frame of all pages.
 func page(file string) []byte {
 	var out bytes.Buffer
 	if err := template.Must(template.ParseFS(files, "frame.html", file)).Execute(&out, nil); err != nil {
@@ -38,7 +38,7 @@ func page(file string) []byte {
 	return out.Bytes()
 }
 
-// show answers with a page that may run its own script and style, and nothing else.
+// show answers with a page that may run only its own script and style.
 func show(file string) func(*server.Call) error {
 	page := page(file)
 	policy := "default-src 'none'; connect-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'; script-src " + hash(page, "script") + "; style-src " + hash(page, "style")
@@ -52,7 +52,7 @@ func show(file string) func(*server.Call) error {
 	}
 }
 
-// hash names what stands in the page's one element of a name, as the policy names it.
+// hash returns the hash of the page's only element of a name, as the policy needs it.
 func hash(page []byte, element string) string {
 	_, rest, _ := bytes.Cut(page, []byte("<"+element+">"))
 	inner, _, _ := bytes.Cut(rest, []byte("</"+element+">"))

@@ -11,10 +11,10 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// Link is a page of another service, which those see to whom Page is granted.
+// Link is a page of another service. Users see it if Page is granted to them.
 type Link struct{ Name, Path, Page string }
 
-// sessions are what the page for signing in asks: a browser's session is a cookie that its scripts can't read.
+// sessions answer the requests of the sign-in page: a browser's session is a cookie that its scripts can't read.
 type sessions struct{ links []Link }
 
 func (s sessions) routes() []server.Route {
@@ -41,7 +41,7 @@ type begun struct {
 	To   string `json:"to"`
 }
 
-// maxClient is how much of a browser's name is kept with its token.
+// maxClient bounds the part of a browser's name that is stored with its token.
 const maxClient = 64
 
 func (s sessions) begin(c *server.Call) error {
@@ -63,7 +63,7 @@ func (s sessions) begin(c *server.Call) error {
 	return c.JSON(&begun{got.Name, server.Local(in.Body.To)})
 }
 
-// session is whose it is, and what they may see.
+// session has the name of the session's person, and the pages that they may see.
 type session struct {
 	Name  string     `json:"name"`
 	Pages []pageLink `json:"pages"`
@@ -89,7 +89,7 @@ func (s sessions) tell(c *server.Call) error {
 	return c.JSON(out)
 }
 
-// end keeps the cookie where the session can't be ended: who is told so can try again.
+// end keeps the cookie if the session can't be ended, so that the person can repeat it.
 func (s sessions) end(c *server.Call) error {
 	if err := c.Desk.Logout(c.Context()); err != nil && !errors.Is(err, rules.ErrGuest) {
 		return err

@@ -18,7 +18,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/openapi"
 )
 
-// description is the OpenAPI document of a server, and what was compiled of it.
+// description is the OpenAPI document of a server, with its compiled schemas.
 type description struct {
 	once     sync.Once
 	mu       sync.Mutex
@@ -28,10 +28,10 @@ type description struct {
 
 const document = "openapi.json"
 
-// throughDoor is the media of what other services answer, which nothing here describes.
+// throughDoor is the media type of answers of other services, which nothing here describes.
 const throughDoor = "*/*"
 
-// described asserts that an answer is what the server's own description says: its body, and its code where it is an error.
+// described asserts that an answer fits the server's own description: its body, and the code of an error.
 func (s *Server) described(r *http.Request, a *Answer) {
 	s.t.Helper()
 	if s.Assembly == nil || !strings.HasPrefix(a.Header.Get("Content-Type"), "application/json") || a.Header.Get("Content-Encoding") != "" || r.Method == http.MethodHead {

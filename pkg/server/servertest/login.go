@@ -14,7 +14,7 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// CA is the PEM of the authority of the server's certificate.
+// CA returns the PEM of the authority of the server's certificate.
 func (s *Server) CA() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.TLS.Certificate().Raw})
 }
@@ -34,7 +34,7 @@ func (s *Server) Login(home, name string) {
 	}))
 }
 
-// Dialled is how a client speaks TLS with the server.
+// Dialled returns the TLS configuration of the server's client.
 func (s *Server) Dialled() *tls.Config {
 	return s.Client.Transport.(*http.Transport).TLSClientConfig.Clone()
 }

@@ -24,7 +24,7 @@ import (
 	"github.com/openpai/paictl/test/programs"
 )
 
-// Program is cmd/pai-server as a process of its own.
+// Program is cmd/pai-server as a separate process.
 type Program struct {
 	*Server
 	// Metrics is the address of /metrics, /healthz and /readyz.
@@ -35,8 +35,8 @@ type Program struct {
 	ended chan struct{}
 }
 
-// Run starts the program on the cluster of a kubeconfig, with further arguments and settings, and waits until it is ready. What it builds is removed by
-// programs.Clean.
+// Run starts the program on the cluster of a kubeconfig, with further arguments and settings, and waits until it is ready.
+// programs.Clean removes the built program.
 func Run(t testing.TB, c *kube.Cluster, kubeconfig string, settings map[string]any, args ...string) *Program {
 	t.Helper()
 	settings["addresses"] = []string{"127.0.0.1"}
@@ -58,7 +58,7 @@ func Run(t testing.TB, c *kube.Cluster, kubeconfig string, settings map[string]a
 	return p
 }
 
-// free is an address that no one listens on.
+// free returns an address that isn't in use.
 func free(t testing.TB) string {
 	t.Helper()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -67,7 +67,7 @@ func free(t testing.TB) string {
 	return l.Addr().String()
 }
 
-// Start starts it, at the address that it had before.
+// Start starts the program, at the address that it had before.
 func (p *Program) Start() {
 	p.t.Helper()
 	cmd := exec.CommandContext(context.WithoutCancel(p.t.Context()), programs.Program(p.t, "pai-server"), p.args...)
@@ -110,7 +110,7 @@ func (p *Program) ready() error {
 	return err
 }
 
-// Kill ends it without notice, and returns when it has ended.
+// Kill kills the program, and returns when it has ended.
 func (p *Program) Kill() {
 	_ = p.cmd.Process.Kill()
 	<-p.ended
@@ -119,5 +119,5 @@ func (p *Program) Kill() {
 	}
 }
 
-// Pid is the number of its process.
+// Pid returns the number of its process.
 func (p *Program) Pid() int { return p.cmd.Process.Pid }

@@ -43,31 +43,31 @@ import (
 	"github.com/openpai/paictl/pkg/server/settings"
 )
 
-// Options change what is run.
+// Options change the parts of the server.
 type Options struct {
 	// History answers for the job controller; nil: a real one, with an empty archive, but no controller.
 	History http.Handler
-	// Scheduler answers for the scheduler; nil: there is none.
+	// Scheduler answers for the scheduler; nil means that the cluster has no scheduler.
 	Scheduler http.Handler
 	Settings  *settings.Settings
 	// AccessFile has the password of services behind the door.
 	AccessFile string
 	// Credentials is the folder with secrets of providers of sign-ins.
 	Credentials string
-	// Address is told the address of the server, host and port, before it starts.
+	// Address gets the address of the server, host and port, before the server starts.
 	Address func(host string, port int)
-	// API changes the way to the API server.
+	// API changes the configuration of the API server's clients.
 	API func(*rest.Config)
 }
 
-// Server is one that runs.
+// Server is a running server.
 type Server struct {
 	*assembly.Assembly
 	// URL is its address, over TLS, and Client trusts its certificate.
 	URL    string
 	Client *http.Client
 	TLS    *httptest.Server
-	// Store is the archive of the history; nil where the test brought another.
+	// Store is the archive of the history; nil if the test has its own history.
 	Store archive.Store
 	// Printed is all that the server has printed: its log and the audit.
 	Printed     *Printed
@@ -75,7 +75,7 @@ type Server struct {
 	description *description
 }
 
-// Printed collects what is written.
+// Printed collects output.
 type Printed struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -88,17 +88,17 @@ func (p *Printed) Write(b []byte) (int, error) {
 	return p.text.Write(b)
 }
 
-// String is all of it.
+// String returns all of it.
 func (p *Printed) String() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.text.String()
 }
 
-// Password is that of all people of tests.
+// Password is the password of all people of tests.
 const Password = "correct horse battery"
 
-// auditToken opens the audit of the history.
+// auditToken is the token for the audit of the history.
 const auditToken = "the audit's"
 
 // Teams is the configuration of a scheduler with two virtual clusters of one machine each.
@@ -115,7 +115,8 @@ virtualClusters:
     virtualCells: [{cellType: NODE, cellNumber: 1}]
 `
 
-// Prepare makes what a server needs of a cluster: people, jobs, and the scheduler's configuration with two virtual clusters. It may be called again.
+// Prepare creates the objects that a server needs in a cluster: people, jobs, and the scheduler's configuration with two virtual
+// clusters. It may be called again.
 func Prepare(t testing.TB, c *kube.Cluster) {
 	t.Helper()
 	jobtest.Prepare(t, c)
@@ -147,7 +148,7 @@ func Prepare(t testing.TB, c *kube.Cluster) {
 	require.NoError(t, err)
 }
 
-// Ended writes a job to the archive that succeeded and is gone from the cluster.
+// Ended writes a job to the archive that has succeeded and is gone from the cluster.
 func (s *Server) Ended(user, vc, name string, at time.Time) {
 	s.t.Helper()
 	when := metav1.NewTime(at.Truncate(time.Second))
@@ -227,7 +228,7 @@ func Start(t testing.TB, c *kube.Cluster, o Options) *Server {
 	return s
 }
 
-// Group makes a group, or changes it.
+// Group creates or changes a group.
 func (s *Server) Group(name string, change func(*v1.GroupSpec)) {
 	s.t.Helper()
 	g := &v1.Group{Spec: v1.GroupSpec{Name: name}}
@@ -253,7 +254,7 @@ func (s *Server) Person(name string, groups ...string) {
 	s.Eventually("the person is known", func() bool { _, err := s.People.Person(name); return err == nil })
 }
 
-// Eventually waits for what comes soon.
+// Eventually waits until a function returns true, for a short time.
 func (s *Server) Eventually(what string, ok func() bool) {
 	s.t.Helper()
 	require.Eventually(s.t, ok, 20*time.Second, 10*time.Millisecond, what)
@@ -267,7 +268,7 @@ func (s *Server) SignIn(name string) string {
 	return a.JSON()["token"].(string)
 }
 
-// Answer is an answer.
+// Answer is an answer of the server.
 type Answer struct {
 	Status int
 	Header http.Header
@@ -275,7 +276,7 @@ type Answer struct {
 	t      testing.TB
 }
 
-// JSON is the body, an object.
+// JSON returns the body, which is an object.
 func (a *Answer) JSON() map[string]any {
 	a.t.Helper()
 	out := map[string]any{}
@@ -283,19 +284,19 @@ func (a *Answer) JSON() map[string]any {
 	return out
 }
 
-// Into reads the body.
+// Into decodes the body.
 func (a *Answer) Into(out any) {
 	a.t.Helper()
 	require.NoError(a.t, json.Unmarshal([]byte(a.Body), out), a.Body)
 }
 
-// Code is the code of an error.
+// Code returns the code of an error.
 func (a *Answer) Code() string {
 	code, _ := a.JSON()["code"].(string)
 	return code
 }
 
-// Ask sends a request with a token, or without one where it is "".
+// Ask sends a request with a token, or without one if it is "".
 func (s *Server) Ask(method, path, token, body string, headers ...string) *Answer {
 	s.t.Helper()
 	r, err := http.NewRequestWithContext(s.t.Context(), method, s.URL+path, strings.NewReader(body))
@@ -325,7 +326,7 @@ func (s *Server) Submit(token, name, vc string) *Answer {
 	return s.Ask("POST", "/api/v2/jobs", token, JobFile(name, vc), "Content-Type", "text/yaml")
 }
 
-// JobFile is the file of a small job.
+// JobFile returns the file of a small job.
 func JobFile(name, vc string) string {
 	text := "protocolVersion: 2\nname: " + name + "\ntype: job\nprerequisites: [{name: i, type: dockerimage, uri: 'busybox:1'}]\n" +
 		"taskRoles: {Worker_1: {instances: 1, dockerImage: i, resourcePerInstance: {cpu: 1, memoryMB: 64, gpu: 1}, commands: ['echo hello']}}\n"

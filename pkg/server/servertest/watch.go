@@ -11,21 +11,21 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Event is one of a stream of server-sent events. One without a name says where its reader goes on.
+// Event is one of a stream of server-sent events. One without a name has the place where its reader continues.
 type Event struct{ Name, Data, ID string }
 
-// Into reads the data.
+// Into decodes the data.
 func (e Event) Into(out any) error { return json.Unmarshal([]byte(e.Data), out) }
 
 // Watch is a stream of events that is being read.
 type Watch struct {
-	// Events are those that came; it is closed at the end.
+	// Events are the events that arrived; the channel is closed at the end.
 	Events <-chan Event
-	// Stop ends it from this side.
+	// Stop ends the stream from the client's side.
 	Stop context.CancelFunc
-	// Retry is what the server said last of when to come back.
+	// Retry is the last delay that the server sent for a reconnection.
 	Retry string
-	// Place is the id of what was read last.
+	// Place is the last id that was read.
 	Place  string
 	server *Server
 }
@@ -72,7 +72,7 @@ func (s *Server) Watch(path, token, place string) *Watch {
 	return w
 }
 
-// Next is the next event that says something; the zero Event is the end.
+// Next returns the next event with a name; the zero Event is the end.
 func (w *Watch) Next() Event {
 	w.server.t.Helper()
 	late := time.After(30 * time.Second)
@@ -94,7 +94,7 @@ func (w *Watch) Next() Event {
 	}
 }
 
-// Settle reads what came until it has the place after what it has read.
+// Settle reads events until it has the place after those that were read.
 func (w *Watch) Settle() string {
 	w.server.t.Helper()
 	before := w.Place
@@ -125,7 +125,7 @@ func (w *Watch) Snapshot() (why string, names []string) {
 	return begin.Why, names
 }
 
-// Name is the name of the job of an event.
+// Name returns the name of the job of an event.
 func (w *Watch) Name(e Event) string {
 	w.server.t.Helper()
 	row := struct{ User, Name string }{}

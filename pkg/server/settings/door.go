@@ -8,13 +8,13 @@ import (
 	"slices"
 )
 
-// Service is one whose pages are behind the sign-in.
+// Service is a service whose pages are behind the sign-in.
 type Service struct {
-	// URL is where it is inside of the cluster; empty: it isn't let through.
+	// URL is its address inside the cluster; "" disables it.
 	URL string `json:"url"`
-	// Page is what a group must grant: monitoring, alerts; or administrators, for them alone.
+	// Page is the page that a group must grant: monitoring, alerts; or administrators, only for them.
 	Page string `json:"page"`
-	// Password adds the password of the platform's own services to what is passed on.
+	// Password adds the password of the platform's own services to forwarded requests.
 	Password bool `json:"password"`
 }
 
@@ -43,7 +43,7 @@ func (s *Settings) checkDoor() (wrong []error) {
 	return wrong
 }
 
-// checkURL says what is wrong with the address of a service inside of the cluster; empty is none.
+// checkURL checks the address of a service inside the cluster, which may be empty.
 func checkURL(field, text string) []error {
 	if text == "" {
 		return nil
@@ -53,7 +53,7 @@ func checkURL(field, text string) []error {
 	case err != nil:
 		return []error{fmt.Errorf("%s is malformed", field)}
 	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "":
-		// A password in it would be shown.
+		// A password in the address would be shown.
 		return []error{fmt.Errorf("%s must be http://HOST:PORT or https://HOST:PORT, with a path at most", field)}
 	}
 	return nil

@@ -9,10 +9,10 @@ import (
 	"strings"
 )
 
-// maxReturnPage is how long the address of a page may be.
+// maxReturnPage bounds the length of a page's address.
 const maxReturnPage = 1024
 
-// ReturnPage says what is wrong with the address of a page that is to get tokens. hosts and port are where people reach the server.
+// ReturnPage checks the address of a page that should get tokens. hosts and port are where people reach the server.
 func ReturnPage(page string, hosts []string, port int) error {
 	u, err := url.Parse(page)
 	bad := func(c rune) bool { return c <= ' ' || c >= 0x7f || strings.ContainsRune(`?#\`, c) }
@@ -31,7 +31,7 @@ func ReturnPage(page string, hosts []string, port int) error {
 	return nil
 }
 
-// sameHost reports whether two names or addresses are one, however they are written.
+// sameHost reports whether two names or addresses are the same, in any spelling.
 func sameHost(a, b string) bool {
 	x, wrong := netip.ParseAddr(a)
 	y, err := netip.ParseAddr(b)

@@ -1,5 +1,6 @@
-// Package settings is what pai-server is told by its chart.
-// In: the file that the chart makes of the section rest-server. Out: settings that are complete and right. Nothing in them is secret.
+// Package settings has the settings that pai-server gets from its chart.
+// In: the file that the chart makes of the section rest-server. Out: settings that are complete and valid. Nothing in them is
+// secret.
 package settings
 
 import (
@@ -15,14 +16,14 @@ import (
 	"time"
 )
 
-// Settings are what the section rest-server says.
+// Settings are the settings of the section rest-server.
 type Settings struct {
 	// Names are the names and addresses by which people reach the server, Addresses those of the machines where it listens, and
 	// ServiceNames those inside of the cluster.
 	Names        []string `json:"names"`
 	Addresses    []string `json:"addresses"`
 	ServiceNames []string `json:"serviceNames"`
-	// Port is the one by which people reach it.
+	// Port is the port at which people reach it.
 	Port int `json:"port"`
 	// TrustedProxies are networks whose X-Forwarded-For counts.
 	TrustedProxies []netip.Prefix `json:"trustedProxies"`
@@ -34,15 +35,15 @@ type Settings struct {
 	ACME ACME `json:"acme"`
 	// Door are other services' web pages behind the sign-in, by the first part of their path.
 	Door map[string]Service `json:"door"`
-	// Alerts is where the API asks which alerts fire, whether Alertmanager's pages are behind the door or not.
+	// Alerts is the Alertmanager of which the API reads alerts, whether or not its pages are behind the door.
 	Alerts AlertManager `json:"alerts"`
 }
 
 // AlertManager is an Alertmanager.
 type AlertManager struct {
-	// URL is where it is inside of the cluster; empty: there is none.
+	// URL is its address inside the cluster; "" if the cluster has no Alertmanager.
 	URL string `json:"url"`
-	// Password: it wants the password of the platform's own services.
+	// Password sends it the password of the platform's own services.
 	Password bool `json:"password"`
 }
 
@@ -64,7 +65,7 @@ type Limits struct {
 	Streams        int `json:"streams"`        // that are open at a time
 }
 
-// Default are the settings of a section that says nothing.
+// Default returns the settings of an empty section.
 func Default() *Settings {
 	s := &Settings{
 		Port:   443,
@@ -76,7 +77,7 @@ func Default() *Settings {
 	return s
 }
 
-// Read reads a file over the defaults. What it doesn't know it refuses.
+// Read reads a file over the defaults. It refuses unknown fields.
 func Read(file string) (*Settings, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -118,7 +119,7 @@ func (s *Settings) check() error {
 	return errors.Join(slices.Concat(wrong, s.checkReturnPages(), s.checkDoor(), checkURL("alerts.url", s.Alerts.URL), s.checkACME())...)
 }
 
-// Hosts are all names and addresses that a certificate of the server has.
+// Hosts returns all names and addresses that a certificate of the server has.
 func (s *Settings) Hosts() []string {
 	var out []string
 	for _, some := range [][]string{s.Names, s.Addresses, s.ServiceNames} {
@@ -127,7 +128,7 @@ func (s *Settings) Hosts() []string {
 	return out
 }
 
-// URL is the address of the server for people: its first name, else the first machine; "" where it knows neither.
+// URL returns the address of the server for people: its first name, or otherwise the first machine; "" if it knows neither.
 func (s *Settings) URL() string {
 	for _, some := range [][]string{s.Names, s.Addresses} {
 		if len(some) > 0 {
@@ -137,7 +138,7 @@ func (s *Settings) URL() string {
 	return ""
 }
 
-// Address is the URL of a host.
+// Address returns the URL of a host.
 func Address(host string, port int) string {
 	if port == 443 {
 		if ip, err := netip.ParseAddr(host); err == nil && ip.Is6() {
@@ -148,10 +149,10 @@ func Address(host string, port int) string {
 	return "https://" + net.JoinHostPort(host, strconv.Itoa(port))
 }
 
-// BrowserLife is how long a sign-in of a browser holds.
+// BrowserLife is the lifetime of a browser's sign-in.
 func (t *Tokens) BrowserLife() time.Duration { return time.Duration(t.BrowserHours) * time.Hour }
 
-// RefreshLife is how long a refresh token holds without being used.
+// RefreshLife is the lifetime of a refresh token that isn't used.
 func (t *Tokens) RefreshLife() time.Duration { return time.Duration(t.RefreshDays) * 24 * time.Hour }
 
 // KeyLife is how long tokens are signed with one key.

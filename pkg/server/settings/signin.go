@@ -9,31 +9,32 @@ import (
 	"time"
 )
 
-// SignIn are the ways in.
+// SignIn are the ways to sign in.
 type SignIn struct {
 	Password struct {
 		Enabled bool `json:"enabled"`
 	} `json:"password"`
-	// OIDC are issuers of OpenID Connect, LDAP directories, by what they are called.
+	// OIDC are issuers of OpenID Connect, and LDAP directories, by name.
 	OIDC    map[string]OIDC `json:"oidc"`
 	LDAP    map[string]LDAP `json:"ldap"`
 	Recheck Recheck         `json:"recheck"`
-	// ReturnPages are addresses of pages that get a token in their address, as OpenPAI's portal does, exactly as it asks for them.
+	// ReturnPages are addresses of pages that get a token in their address, as OpenPAI's portal does, exactly as the pages send
+	// them.
 	ReturnPages []string `json:"returnPages"`
 }
 
-// Policy says what a provider's word is worth.
+// Policy says which people of a provider are admitted, and to which groups they are added.
 type Policy struct {
 	// NewPeople says what happens when a person signs in for the first time: NewRefuse refuses them, NewAdd adds them to NewGroups, which are groups of paictl.
 	NewPeople string   `json:"newPeople"`
 	NewGroups []string `json:"newGroups"`
-	// AllowedGroups are groups of the provider; empty lets everyone in.
+	// AllowedGroups are groups of the provider; if it is empty, everyone is admitted.
 	AllowedGroups []string `json:"allowedGroups"`
 	// MovedFrom is the issuer, or the directory, that the provider was before, if the people and their subjects are the same.
 	MovedFrom string `json:"movedFrom"`
 }
 
-// What becomes of people who sign in first.
+// Values of NewPeople.
 const (
 	NewRefuse = "refuse"
 	NewAdd    = "add"
@@ -42,7 +43,7 @@ const (
 // OIDC is an issuer of OpenID Connect.
 type OIDC struct {
 	Policy
-	// Title is what people read on the button.
+	// Title is the label of the issuer's button.
 	Title    string   `json:"title"`
 	Issuer   string   `json:"issuer"`
 	ClientID string   `json:"clientId"`
@@ -80,22 +81,22 @@ type LDAP struct {
 	} `json:"groups"`
 }
 
-// Recheck says how providers are asked again about people who are signed in.
+// Recheck says how often providers are asked again about people who are signed in.
 type Recheck struct {
 	EverySeconds int `json:"everySeconds"`
 	GraceMinutes int `json:"graceMinutes"`
 }
 
-// enough is how many questions a provider may leave without an answer, at least.
+// enough is the minimum number of requests that a provider may leave unanswered.
 const enough = 10
 
-// Every is how often, Grace how long a provider's word counts while it can't be asked.
+// Every is the time between two rechecks.
 func (r Recheck) Every() time.Duration { return time.Duration(r.EverySeconds) * time.Second }
 
-// Grace is how long a provider's word counts while it can't be asked.
+// Grace is how long a provider's last answer counts while it can't be reached.
 func (r Recheck) Grace() time.Duration { return time.Duration(r.GraceMinutes) * time.Minute }
 
-// Enough says where the grace has too few questions in it.
+// Enough returns an error if the grace allows too few requests.
 func (r Recheck) Enough() error {
 	if r.Grace() < enough*r.Every() {
 		return fmt.Errorf("%d minutes are less than %d times everySeconds: a question or two that fail would sign people out", r.GraceMinutes, enough)
@@ -109,10 +110,10 @@ func ClientSecretKey(name string) string { return "signIn.oidc." + name + ".clie
 // BindPasswordKey is the key of the password of the account that searches a directory.
 func BindPasswordKey(name string) string { return "signIn.ldap." + name + ".bindPassword" }
 
-// ReturnPath is where an issuer sends browsers back to.
+// ReturnPath is the path to which an issuer redirects browsers.
 func ReturnPath(name string) string { return "/api/v3/signin/oidc/" + name + "/return" }
 
-// providerName is what a provider may be called: it stands in addresses, and in Users.
+// providerName is the form of a provider's name, which is in addresses and in Users.
 var providerName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?$`)
 
 // ValidProvider reports whether a provider may have a name.
@@ -121,7 +122,7 @@ func ValidProvider(name string) bool { return providerName.MatchString(name) }
 // attribute is the name of an attribute of LDAP, or a rule by which it is compared.
 var attribute = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9.;:-]*$`)
 
-// check says what is wrong with the ways in. reachable: people have an address of the server, which issuers send them back to.
+// check checks the ways to sign in. reachable: the server has an address for people, to which issuers redirect them.
 func (s *SignIn) check(reachable bool) (wrong []error) {
 	fail := func(format string, args ...any) { wrong = append(wrong, fmt.Errorf(format, args...)) }
 	for _, name := range slices.Sorted(maps.Keys(s.OIDC)) {

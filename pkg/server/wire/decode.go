@@ -120,7 +120,7 @@ func read(r *http.Request) (data []byte, err error) {
 	return data, nil
 }
 
-// Body fills a value from a body that is JSON, JSON in a JSON string, or a form. An empty one fills nothing.
+// Body fills a value from a body that is JSON, JSON in a JSON string, or a form. An empty body leaves it unchanged.
 func Body(r *http.Request, out any) error {
 	data, err := read(r)
 	if err != nil {
@@ -204,7 +204,7 @@ func place(err error) string {
 	return ""
 }
 
-// measure refuses JSON that is nested deeper, or has more values, than any request has.
+// measure refuses JSON that is nested too deeply, or has too many values.
 func (f *filler) measure(text []byte) error {
 	depth, in, escaped := 0, false, false
 	for _, c := range text {
@@ -421,7 +421,7 @@ func scalar(at, text string, to reflect.Value) error {
 	return wrong(at, to)
 }
 
-// wrong says what was wanted. It doesn't repeat what came.
+// wrong says which type is expected. It doesn't repeat the value.
 func wrong(at string, to reflect.Value) error {
 	want := map[reflect.Kind]string{
 		reflect.String: "a string", reflect.Bool: "a boolean", reflect.Float64: "a number",

@@ -11,19 +11,19 @@ import (
 	"net/http"
 )
 
-// packFrom is from which size on an answer is compressed while it waits for its reader, in bytes.
+// packFrom is the size from which an answer is compressed while it waits for its reader, in bytes.
 const packFrom = 64 << 10
 
-// Packed is a whole body as it waits for its reader. What is long is compressed, also where the client takes it uncompressed only: who reads slowly
-// holds less of the memory then.
+// Packed is a whole body that waits for its reader. A long body is compressed, even if the client takes it only uncompressed, so
+// that slow readers hold less memory.
 type Packed struct {
 	data   []byte
 	zipped bool
 	length int    // of the body
-	tag    string // for If-None-Match; "" where none is known yet
+	tag    string // for If-None-Match; "" if it isn't known yet
 }
 
-// Pack is a value as JSON.
+// Pack returns a value as JSON.
 func Pack(value any) (*Packed, error) {
 	body, err := json.Marshal(value)
 	if err != nil {
@@ -41,7 +41,7 @@ func Pack(value any) (*Packed, error) {
 	return out, nil
 }
 
-// PackList is a list as JSON, between two texts. Its values are written one after the other: only one is in memory as JSON.
+// PackList returns a list as JSON, between two texts. Its values are written one after the other: only one is in memory as JSON.
 func PackList(before, after string, values iter.Seq[any]) (*Packed, error) {
 	p, sum := &Packer{}, sha256.New()
 	w := io.MultiWriter(sum, p)
@@ -73,7 +73,7 @@ func PackList(before, after string, values iter.Seq[any]) (*Packed, error) {
 	return out, nil
 }
 
-// Size is how much memory it takes, in bytes.
+// Size returns how much memory it takes, in bytes.
 func (p *Packed) Size() int { return len(p.data) }
 
 // JSON answers with it.
@@ -101,14 +101,14 @@ func tagOf(body []byte) string {
 
 func tagSum(sum []byte) string { return `W/"` + hex.EncodeToString(sum[:12]) + `"` }
 
-// Packer makes a Packed of what is written to it.
+// Packer makes a Packed of the parts that are written to it.
 type Packer struct {
 	buf    bytes.Buffer
 	zip    *gzip.Writer
 	length int
 }
 
-// Write takes a part.
+// Write adds a part.
 func (p *Packer) Write(part []byte) (int, error) {
 	p.length += len(part)
 	if p.zip == nil && p.length < packFrom {
@@ -117,7 +117,7 @@ func (p *Packer) Write(part []byte) (int, error) {
 	if p.zip == nil {
 		first := bytes.Clone(p.buf.Bytes())
 		p.buf.Reset()
-		p.zip, _ = gzip.NewWriterLevel(&p.buf, gzip.BestSpeed) // a level that there is
+		p.zip, _ = gzip.NewWriterLevel(&p.buf, gzip.BestSpeed) // a valid level
 		if _, err := p.zip.Write(first); err != nil {
 			return 0, err
 		}
@@ -125,7 +125,7 @@ func (p *Packer) Write(part []byte) (int, error) {
 	return p.zip.Write(part)
 }
 
-// Done ends it.
+// Done returns the body.
 func (p *Packer) Done() (*Packed, error) {
 	if p.zip != nil {
 		if err := p.zip.Close(); err != nil {

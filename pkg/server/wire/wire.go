@@ -1,4 +1,5 @@
-// Package wire is what goes over the wire: bodies, queries, answers and errors in the forms that clients of OpenPAI send and expect.
+// Package wire reads and writes HTTP messages: bodies, queries, answers and errors in the forms that clients of OpenPAI send and
+// expect.
 // In: requests, values. Out: filled values, and answers.
 package wire
 
@@ -14,22 +15,22 @@ import (
 	"github.com/openpai/paictl/pkg/strictyaml"
 )
 
-// Error is an answer that is no success.
+// Error is the answer to a failed request.
 type Error struct {
 	Status  int    `json:"-"`
 	Code    string `json:"code"`
 	Message string `json:"message"`
 	// Remedy is what to do about it.
 	Remedy string `json:"remedy,omitempty"`
-	// Findings are what is wrong in a job file.
+	// Findings are the errors in a job file.
 	Findings strictyaml.Findings `json:"findings,omitempty"`
 	// Request is the name of the request in the server's log.
 	Request string `json:"request,omitempty"`
-	// RetryAfter is when to try again; only of what passes by itself.
+	// RetryAfter is when to retry after a temporary error.
 	RetryAfter time.Duration `json:"-"`
 }
 
-// Error is its message.
+// Error returns the message.
 func (e *Error) Error() string { return e.Message }
 
 // Errors that handlers and the router need. Their codes are OpenPAI's.
@@ -46,19 +47,19 @@ const (
 	CodeKey          = "IdempotencyKeyError"
 )
 
-// Bad is a request that can't be understood.
+// Bad returns the error for a malformed request.
 func Bad(message string) *Error {
 	return &Error{Status: http.StatusBadRequest, Code: CodeParameters, Message: message}
 }
 
 const (
-	// gzipFrom is from which size on an answer is compressed, in bytes.
+	// gzipFrom is the size from which an answer is compressed, in bytes.
 	gzipFrom = 1 << 10
-	// shown is how much of a name that a client sent is repeated in an error.
+	// shown is how much of a client's name an error repeats.
 	shown = 64
 )
 
-// Shown is a name that a client sent, cut, for errors. Values are never repeated.
+// Shown returns a shortened name that a client sent, for errors. Errors never repeat values.
 func Shown(s string) string {
 	s = strings.ToValidUTF8(s, "?")
 	if len(s) > shown {
@@ -79,7 +80,8 @@ func JSON(w http.ResponseWriter, r *http.Request, status int, value any) error {
 
 const mediaJSON = "application/json; charset=utf-8"
 
-// Bytes answers with a whole body. What was read without a change since is 304; what is long is compressed where the client takes that.
+// Bytes answers with a whole body. If the client has read it and it hasn't changed, the answer is 304. Long bodies are compressed
+// if the client accepts that.
 func Bytes(w http.ResponseWriter, r *http.Request, status int, media string, body []byte) {
 	(&Packed{data: body, length: len(body)}).answer(w, r, status, media)
 }
@@ -113,12 +115,12 @@ func (p *Packed) answer(w http.ResponseWriter, r *http.Request, status int, medi
 		h.Set("Content-Length", strconv.Itoa(p.length))
 	}
 	w.WriteHeader(status)
-	switch { // a client that is gone is no error
+	switch { // a client that is gone isn't an error
 	case r.Method == http.MethodHead:
 	case zips && p.zipped:
 		_, _ = w.Write(p.data)
 	case zips:
-		z, _ := gzip.NewWriterLevel(w, gzip.BestSpeed) // a level that there is
+		z, _ := gzip.NewWriterLevel(w, gzip.BestSpeed) // a valid level
 		_, _ = z.Write(p.data)
 		_ = z.Close()
 	default:
