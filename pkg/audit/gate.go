@@ -10,16 +10,17 @@ import (
 )
 
 const (
-	// gateBurst is how many refusals of one are written at once; after that one a second.
+	// gateBurst is how many refusals of one sender are written at once; after that, one a second is written.
 	gateBurst = 20
-	// maxGates bounds those that are told apart: an actor, or the network of who isn't signed in. What comes beyond that is one.
+	// maxGates bounds the senders that are counted separately: an actor, or the network of clients that aren't signed in. All
+	// other senders are counted together.
 	maxGates = 10_000
 )
 
 // leftOut is the key in the detail of a record that says how many refusals of the same actor or network weren't written before it.
 const leftOut = "left-out"
 
-// gate lets refusals through, a few of each who is refused: else whoever knocks often enough fills the audit.
+// gate passes only a few refusals of each sender, so that frequent requests don't fill the audit.
 type gate struct {
 	mu   sync.Mutex
 	from map[string]*knocks
@@ -32,13 +33,13 @@ type knocks struct {
 	left int
 }
 
-// limited reports whether a record is one of those that anyone can cause. What was done is always written, and what failed of those who are
-// signed in where the fault is the server's: it may have been done in part.
+// limited reports whether anyone can cause a record. Changes that were made are always written, and so are the server's own
+// errors for users who are signed in, because the change may have been made in part.
 func limited(r *Record) bool {
 	return (r.Outcome == Refused || r.Outcome == Failed) && (r.Actor == "" || r.Status < 500)
 }
 
-// pass reports whether a record is to be written. It notes in it how many weren't.
+// pass reports whether a record is written. It adds to the record how many weren't.
 func (g *gate) pass(r *Record) bool {
 	if !limited(r) {
 		return true

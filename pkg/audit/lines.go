@@ -15,10 +15,10 @@ type Lines struct {
 	log *slog.Logger
 }
 
-// NewLines writes to a writer; log is told where that fails.
+// NewLines returns Lines that write to a writer; log gets errors.
 func NewLines(to io.Writer, log *slog.Logger) *Lines { return &Lines{to: to, log: log} }
 
-// line tells records apart from what else a program prints.
+// line distinguishes records from a program's other output.
 type line struct {
 	Audit Record `json:"audit"`
 }

@@ -1,4 +1,4 @@
-// Package audit is who did what to what, when, from where and with which token.
+// Package audit records the actions of users, with their time, address and token.
 // In: records of pai-server. Out: JSON lines, rows of the job controller's archive, pages of these.
 package audit
 
@@ -7,34 +7,35 @@ import "time"
 // Outcomes of a record.
 const (
 	Done    = "done"
-	Refused = "refused" // by a rule, or since no one was signed in
+	Refused = "refused" // by a rule, or because the client wasn't signed in
 	Failed  = "failed"
 )
 
-// Record is one thing that was done, or refused. It holds no secret: no token, no password, no text of a job.
+// Record is one action that was done or refused. It holds no secret: no token, no password, no text of a job.
 type Record struct {
-	// ID is chosen by who writes the record, so that it may be sent twice: 20 to 64 letters, digits, hyphens.
+	// ID is chosen by the writer of the record, so that the record may be sent twice: 20 to 64 letters, digits, hyphens.
 	ID   string    `json:"id"`
 	Time time.Time `json:"time"`
 	// Request is the id of the HTTP request, which the access log has, too.
 	Request string `json:"request,omitempty"`
 
-	// Actor is the name of who did it, ActorUID the UID of their User; both are empty where none was signed in. The name
-	// that was given at a sign-in is in Detail.
+	// Actor is the name of the person who acted, and ActorUID the UID of their User; both are empty if the client wasn't signed
+	// in. Detail has the name that was given at a sign-in.
 	Actor    string `json:"actor,omitempty"`
 	ActorUID string `json:"actorUID,omitempty"`
 	// Token is the id of the token's record.
 	Token   string `json:"token,omitempty"`
 	Address string `json:"address,omitempty"`
 
-	// Verb and Kind are of the rule: stop, job. Object is its name, Owner whose it is, VC its virtual cluster.
+	// Verb and Kind are those of the rule, such as stop and job. Object is the object's name, Owner its owner, and VC its virtual
+	// cluster.
 	Verb   string `json:"verb"`
 	Kind   string `json:"kind"`
 	Object string `json:"object,omitempty"`
 	Owner  string `json:"owner,omitempty"`
 	VC     string `json:"vc,omitempty"`
 
-	// Outcome is one of the above, Status the one of the answer, Reason why it was refused or failed.
+	// Outcome is one of the above, Status the status of the answer, and Reason why the action was refused or failed.
 	Outcome string            `json:"outcome"`
 	Status  int               `json:"status,omitempty"`
 	Reason  string            `json:"reason,omitempty"`
@@ -50,7 +51,7 @@ type Query struct {
 	Limit  int // 1 to MaxPage; 0 is DefaultPage
 }
 
-// How many records a page has.
+// Numbers of records of a page.
 const (
 	DefaultPage = 100
 	MaxPage     = 1000
@@ -59,6 +60,6 @@ const (
 // Page is a part of the records, the latest first.
 type Page struct {
 	Items []Record `json:"items"`
-	// Next is the cursor of the following page, or "". Records that come meanwhile don't make a page repeat or leave out others.
+	// Next is the cursor of the following page, or "". New records don't make a page repeat or leave out others.
 	Next string `json:"next,omitempty"`
 }

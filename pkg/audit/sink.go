@@ -8,28 +8,29 @@ import (
 	"time"
 )
 
-// Poster keeps records where they can be asked for. Records that are there already stay as they are.
+// Poster stores records, so that they can be read. Records that exist stay unchanged.
 type Poster interface {
 	SaveAudit(ctx context.Context, records []Record) error
 }
 
 const (
-	// maxQueue bounds what waits to be kept: the oldest of who isn't signed in go first, then the oldest. Their lines are printed by then.
+	// maxQueue bounds the records that wait to be stored. Beyond it, the oldest of clients that aren't signed in are dropped
+	// first, then the oldest. Their lines are printed by then.
 	maxQueue = 10_000
 	batch    = 500
 	postTime = 10 * time.Second
-	lastTime = 3 * time.Second // for what is left when the program ends
+	lastTime = 3 * time.Second // for the rest when the program ends
 	again    = time.Second     // after a failure; twice as long each time
 	againMax = 30 * time.Second
 	sayAgain = time.Minute
 )
 
-// Sink writes each record as a line at once, and sends it to where it can be asked for: in batches, and again until it is there. Whoever acts
-// doesn't wait for that.
+// Sink writes each record as a line at once, and sends it to a Poster: in batches, and again until it is stored. Callers don't
+// wait for that.
 type Sink struct {
 	lines *Lines
 	to    Poster
-	// wrong reports whether records are wrong, so that sending them again is of no use.
+	// wrong reports whether an error means that records are invalid, so that sending them again is of no use.
 	wrong func(error) bool
 	log   *slog.Logger
 	gate  gate
@@ -40,12 +41,12 @@ type Sink struct {
 	wake  chan struct{}
 }
 
-// NewSink makes one. wrong tells records that are refused from a place that is away.
+// NewSink makes a Sink. wrong distinguishes records that are refused from a Poster that can't be reached.
 func NewSink(lines *Lines, to Poster, wrong func(error) bool, log *slog.Logger) *Sink {
 	return &Sink{lines: lines, to: to, wrong: wrong, log: log, gate: gate{from: map[string]*knocks{}}, wake: make(chan struct{}, 1)}
 }
 
-// Write writes a record. Of refusals of one actor, or of one network, some are left out where there are many.
+// Write writes a record. It leaves out some refusals of an actor or a network that has many.
 func (s *Sink) Write(ctx context.Context, r Record) {
 	if !s.gate.pass(&r) {
 		return
@@ -65,21 +66,21 @@ func (s *Sink) Write(ctx context.Context, r Record) {
 	}
 }
 
-// Waiting is how many records are not kept yet, and how many never will be.
+// Waiting returns how many records aren't stored yet, and how many never will be.
 func (s *Sink) Waiting() (waiting, lost int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.queue), s.lost
 }
 
-// LeftOut is how many refusals were not written, because there were many of the same.
+// LeftOut returns how many refusals were not written, because the same sender had many.
 func (s *Sink) LeftOut() int {
 	s.gate.mu.Lock()
 	defer s.gate.mu.Unlock()
 	return s.gate.left
 }
 
-// Run sends records until the context ends, and then once more what is left.
+// Run sends records until the context ends, and then sends the rest.
 func (s *Sink) Run(ctx context.Context) error {
 	pause, said := again, time.Time{}
 	for {
@@ -118,7 +119,7 @@ func (s *Sink) Run(ctx context.Context) error {
 	}
 }
 
-// post sends a batch. Where it is refused its records are sent one by one, and those that are refused are left out.
+// post sends a batch. If the batch is refused, it sends the records one by one, and leaves out those that are refused.
 func (s *Sink) post(ctx context.Context) error {
 	s.mu.Lock()
 	some := append([]Record{}, s.queue[:min(batch, len(s.queue))]...)
@@ -145,7 +146,7 @@ func (s *Sink) post(ctx context.Context) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	// What came meanwhile is behind; what was too much has gone from the front.
+	// New records are at the end; records that were dropped are already gone.
 	kept := map[string]bool{}
 	for i := range some {
 		kept[some[i].ID] = true
