@@ -156,9 +156,9 @@ type State string
 const (
 	// AttemptCreationPending: the object is not yet requested.
 	AttemptCreationPending State = "AttemptCreationPending"
-	// AttemptCreationRequested: it is made, and not yet seen.
+	// AttemptCreationRequested: the object is created, and not yet seen.
 	AttemptCreationRequested State = "AttemptCreationRequested"
-	// AttemptPreparing: it exists; nothing runs yet.
+	// AttemptPreparing: the object exists, and isn't running yet.
 	AttemptPreparing State = "AttemptPreparing"
 	// AttemptRunning: the pod runs; of a Framework: some task has run.
 	AttemptRunning State = "AttemptRunning"
@@ -168,7 +168,7 @@ const (
 	AttemptDeletionRequested State = "AttemptDeletionRequested"
 	// AttemptDeleting: the object has a deletion timestamp.
 	AttemptDeleting State = "AttemptDeleting"
-	// AttemptCompleted: nothing of the attempt runs any more; whether to retry is due.
+	// AttemptCompleted: the attempt has ended, and it isn't decided yet whether to retry.
 	AttemptCompleted State = "AttemptCompleted"
 	// Completed is final.
 	Completed State = "Completed"

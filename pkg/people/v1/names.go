@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// MaxName is the length of the longest name of a person or group, that of a label value.
+// MaxName is the maximum length of the name of a person or group, because it is a label value.
 const MaxName = 63
 
 var (
@@ -21,7 +21,7 @@ const coded = "x-"
 // ValidName reports whether a person or a group may have a name.
 func ValidName(name string) bool { return named.MatchString(name) }
 
-// ObjectName is the name in Kubernetes of the User or Group of a name. No two names have the same.
+// ObjectName returns the name in Kubernetes of a User or a Group. Different names have different object names.
 func ObjectName(name string) string {
 	if simple.MatchString(name) && !strings.HasPrefix(name, coded) {
 		return name
@@ -29,7 +29,7 @@ func ObjectName(name string) string {
 	return coded + hex.EncodeToString([]byte(name))
 }
 
-// NameOf is the name of the person or group whose object has a name, where there can be one.
+// NameOf returns the name of the person or group that an object belongs to, and false if the object can't belong to one.
 func NameOf(object string) (string, bool) {
 	name := object
 	if text, isCoded := strings.CutPrefix(object, coded); isCoded {
@@ -53,7 +53,7 @@ var (
 		"centos", "rocky", "almalinux", "fedora", "core", "ec2-user", "cloud-user", "azureuser", "opc", "vagrant", "kubernetes", "kubernetes-admin", "kube", "paictl", "openpai"}
 )
 
-// Reserved reports whether no person may have a name.
+// Reserved reports whether a name can't be the name of a person.
 func Reserved(name string) bool {
 	return slices.Contains(reserved, FoldName(name)) || strings.HasPrefix(FoldName(name), "system:")
 }

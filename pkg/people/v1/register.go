@@ -15,7 +15,7 @@ const (
 	KindGroup = "Group"
 )
 
-// The resources. Both are cluster-scoped.
+// Resources, which are cluster-scoped.
 var (
 	Users  = GroupVersion.WithResource("users")
 	Groups = GroupVersion.WithResource("groups")

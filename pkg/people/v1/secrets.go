@@ -42,7 +42,7 @@ const AdministratorsLease = "people-administrators"
 // RoundsLease records, in Namespace, since when providers have been asked about people, and when the last round ended.
 const RoundsLease = "sign-in-rounds"
 
-// PasswordName is the Secret with the hash of a person's password.
+// PasswordName returns the name of the Secret with the hash of a person's password.
 func PasswordName(user string) string { return "password-" + ObjectName(user) }
 
 // ExtensionName returns the name of the Secret with the data that OpenPAI's clients store with a person.
@@ -54,10 +54,10 @@ func RefreshName(id Identity) string {
 	return "refresh-" + hex.EncodeToString(sum[:16])
 }
 
-// ProviderName is the Secret of a provider of sign-ins.
+// ProviderName returns the name of the Secret of a provider of sign-ins.
 func ProviderName(provider string) string { return "provider-" + provider }
 
-// OnceName is the Secret of a code that is good for one use. It doesn't hold the code.
+// OnceName returns the name of the Secret of a code for one use. It doesn't contain the code.
 func OnceName(kind, id string) string { return "once-" + kind + "-" + id }
 
 // TokenName returns the name of the Secret with the record of a token. It doesn't contain the token.
