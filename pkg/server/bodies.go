@@ -42,7 +42,7 @@ type body struct {
 	call          *Call
 	key           string
 	size          int64 // at most
-	times         int   // how much more it takes when it is decoded
+	times         int   // how many times its size it takes when it is decoded
 	read, decoded *pool
 	end           time.Time // until when the connection can be read anyway
 }

@@ -32,7 +32,7 @@ type Events struct {
 	whole *wire.Packer // of parts that are sent together; nil: each part is sent as it comes
 }
 
-// Events makes an answer of events.
+// Events returns an answer of server-sent events.
 func (c *Call) Events() *Events { return &Events{call: c} }
 
 // Begun reports whether the answer has begun.

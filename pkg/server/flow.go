@@ -9,7 +9,7 @@ import (
 // flowBytes is how much of a text is sent at a time.
 const flowBytes = 32 << 10
 
-// Flow is an answer of a text whose length isn't known when it begins. The route must be one of streams.
+// Flow is a text answer whose length isn't known when it begins. The route must be one of streams.
 type Flow struct {
 	call    *Call
 	out     *bufio.Writer

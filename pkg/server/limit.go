@@ -13,7 +13,8 @@ import (
 
 // Limits bound the requests of clients. 0 is the default.
 type Limits struct {
-	// PerMinute is for an address without a token, PerTokenMinute for a token, ChangesPerHour, SubmitPerHour and TemplatesPerHour for a person.
+	// PerMinute applies to an address without a token, PerTokenMinute to a token, and ChangesPerHour, SubmitPerHour and
+	// TemplatesPerHour to a person.
 	PerMinute, PerTokenMinute, ChangesPerHour, SubmitPerHour, TemplatesPerHour int
 	// Streams is how many streams are open at a time.
 	Streams int
@@ -47,7 +48,7 @@ func (l Limits) complete() Limits {
 // retryStreams is when a client should retry if too many streams are open.
 const retryStreams = 10 * time.Second
 
-// How many streams one token, and one person, have open at a time.
+// Limits of the streams that one token, and one person, have open at a time.
 const (
 	tokenStreams  = 20
 	personStreams = 100

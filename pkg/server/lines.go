@@ -99,7 +99,7 @@ func (c *Call) begin(media string) {
 	_ = http.NewResponseController(c.Writer).Flush()
 }
 
-// send sends a part of a stream. A reader who doesn't take it in time is gone.
+// send sends a part of a stream. If the reader doesn't take it in time, the stream ends.
 func (c *Call) send(data []byte) error { return c.sendBy(time.Now().Add(writeTime), data) }
 
 // sendBy is send with another time limit.

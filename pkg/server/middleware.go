@@ -29,8 +29,8 @@ type answer struct {
 	status  int
 	bytes   int64
 	cut     bool
-	until   context.Context // of streams: when it ends, they end
-	end     time.Time       // until when the connection reads and writes; zero of streams
+	until   context.Context // of a stream, which ends with it
+	end     time.Time       // until when the connection can be read and written; zero for streams
 	after   []func()
 }
 

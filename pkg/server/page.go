@@ -9,7 +9,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// SignInHead begins a page of a sign-in.
+// SignInHead is the beginning of the pages of sign-ins.
 const SignInHead = `<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><title>Sign in</title></head><body>`
 
 // Page answers with a page that may run only one script. status 0 is the route's.

@@ -21,8 +21,8 @@ type segment struct {
 	fixed   map[string]*segment // by lower case
 	spelled string              // as in the table
 	any     *segment            // a parameter
-	rest    bool                // a parameter that takes all that follows
-	methods []string            // that end here; "" is any
+	rest    bool                // a parameter that takes the rest of the path
+	methods []string            // of routes that end here; "" is any
 }
 
 // prefix is the prefix that the front of an OpenPAI cluster adds to paths.

@@ -14,7 +14,7 @@ import (
 // Limits of rows of lists that are in memory at a time: a row takes about a kilobyte until it is written as JSON.
 const (
 	maxRows       = 60_000 // of all
-	maxPersonRows = 50_000 // of one person, which is the longest list
+	maxPersonRows = 50_000 // of one person, and of the longest list
 	// poolTime is how long a request waits until others release their share of a pool.
 	poolTime = 5 * time.Second
 )

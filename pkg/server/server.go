@@ -44,7 +44,7 @@ type Options struct {
 	Limits  Limits
 	Log     *slog.Logger
 	Metrics prometheus.Registerer
-	// TrustedProxies are networks whose X-Forwarded-For is believed.
+	// TrustedProxies are networks whose X-Forwarded-For is trusted.
 	TrustedProxies []netip.Prefix
 	Now            func() time.Time
 }

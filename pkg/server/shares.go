@@ -80,7 +80,8 @@ func (s *Server) place(ctx context.Context, what, who string, most int) (give fu
 	return give, nil
 }
 
-// Place waits until the caller has fewer than most requests of this route and kind under way. It is held until the answer is sent.
+// Place waits until the caller has fewer than most requests of this route and kind under way. The request holds its place until
+// its answer is sent.
 func (c *Call) Place(kind string, most int) error {
 	give, err := c.place(kind, most)
 	if err == nil {

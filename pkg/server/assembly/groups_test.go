@@ -13,7 +13,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/servertest"
 )
 
-// asker asks as a person and wants a status, and the code of an error where one is named.
+// asker sends a request as a person, and expects a status, and the code of an error if it is given.
 func (h *house) asker(t *testing.T) func(who, method, path, body string, want int, code ...string) string {
 	return func(who, method, path, body string, want int, code ...string) string {
 		t.Helper()

@@ -81,7 +81,7 @@ func TestKubernetesListsAreForAdministrators(t *testing.T) {
 
 func TestListsOfKubernetesAreWholeForClientsThatKnowOfNoParts(t *testing.T) {
 	base := newHouse(t)
-	// The API server is asked for two instead of a thousand at a time.
+	// The API server returns two objects at a time instead of a thousand.
 	to := mustParse(t, base.cluster.Config.Host)
 	through, err := rest.TransportFor(base.cluster.Config)
 	require.NoError(t, err)
@@ -109,7 +109,7 @@ func TestListsOfKubernetesAreWholeForClientsThatKnowOfNoParts(t *testing.T) {
 	for i := range 10 {
 		app, notes := "part", map[string]string{}
 		if i >= 5 {
-			app, notes["text"] = "wide", strings.Repeat("x", 40<<10) // more than is kept back before an answer begins
+			app, notes["text"] = "wide", strings.Repeat("x", 40<<10) // more than is buffered before an answer begins
 		}
 		_, err := base.cluster.Client.CoreV1().Pods(kube.JobNamespace).Create(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: app + "-" + strconv.Itoa(i), Labels: map[string]string{"app": app}, Annotations: notes},
 			Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "busybox:1", Env: []corev1.EnvVar{{Name: "KEY", Value: "TOP-SECRET"}}}}}}, metav1.CreateOptions{})
@@ -147,7 +147,7 @@ func TestListsOfKubernetesAreWholeForClientsThatKnowOfNoParts(t *testing.T) {
 	assert.Equal(t, 503, a.Status, a.Body)
 	assert.NotContains(t, a.Body, "continue", "the client has sent none")
 
-	// An answer that has begun, and whose rest can't be read, isn't taken for the whole.
+	// Clients don't take an answer for the whole list if its rest can't be read.
 	fails.Store(asked.Load() + 2)
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, h.URL+strings.Replace(path, "part", "wide", 1), nil)
 	require.NoError(t, err)

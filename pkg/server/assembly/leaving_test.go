@@ -23,7 +23,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/servertest"
 )
 
-// seam is a house in which something happens just before the server asks the API server for something.
+// seam is a house in which a test can act just before the server sends a request to the API server.
 type seam struct {
 	*house
 	before atomic.Pointer[func(*http.Request)]
@@ -51,7 +51,7 @@ func newSeam(t *testing.T) *seam {
 	return s
 }
 
-// at lets something happen once, before a request of a method for a path that ends so.
+// at calls a function once, before a request with a method and this end of its path.
 func (s *seam) at(method, end string, do func()) {
 	var once atomic.Bool
 	f := func(r *http.Request) {
@@ -62,7 +62,7 @@ func (s *seam) at(method, end string, do func()) {
 	s.before.Store(&f)
 }
 
-// leaves sends a request whose client has left when the server asks the API server for something.
+// leaves sends a request whose client leaves when the server sends a request to the API server.
 func (s *seam) leaves(t *testing.T, who, method, path, body, apiMethod, apiPath string) {
 	t.Helper()
 	ctx, leave := context.WithCancel(t.Context())
@@ -78,7 +78,7 @@ func (s *seam) leaves(t *testing.T, who, method, path, body, apiMethod, apiPath 
 	s.before.Store(nil)
 }
 
-// last is the latest record of the audit of a thing.
+// last returns the latest record of the audit about a thing.
 func (s *seam) last(t *testing.T, object, verb string) audit.Record {
 	t.Helper()
 	page := audit.Page{}

@@ -19,13 +19,13 @@ import (
 	"github.com/openpai/paictl/test/programs"
 )
 
-// The program has 300 MiB, see templates/charts/rest-server/values.yaml.
+// The memory limit of the program, see templates/charts/rest-server/values.yaml.
 const (
 	memoryLimit  = 300 << 20
 	memoryTarget = "260MiB"
 )
 
-// A program that runs out of memory ends everyone's requests.
+// A program that runs out of memory interrupts all requests.
 func TestNoBodiesTakeMoreMemoryThanTheProgramHas(t *testing.T) {
 	c := kubetest.Start(t)
 	servertest.Prepare(t, c)
@@ -55,7 +55,7 @@ func TestNoBodiesTakeMoreMemoryThanTheProgramHas(t *testing.T) {
 		require.NoError(t, err)
 		return string(body)
 	}
-	values := "name: [" + many(118_000, "a,") + "a]\n" // as many as are counted
+	values := "name: [" + many(118_000, "a,") + "a]\n" // just below the limit of pkg/protocol
 	for _, attack := range []struct {
 		name, method, path, body string
 		requests                 int
@@ -112,7 +112,7 @@ func TestNoBodiesTakeMoreMemoryThanTheProgramHas(t *testing.T) {
 	assert.Equal(t, http.StatusOK, p.Ask("GET", "/api/v3/whoami", tokens[0], "").Status, "it is the same program")
 }
 
-// headers are many with the same value.
+// headers returns n headers with the same value.
 func headers(n int, value string) http.Header {
 	out := http.Header{}
 	for i := range n {

@@ -41,7 +41,7 @@ func TestOwnersOfJobsWhoArentPeopleCantBeClaimed(t *testing.T) {
 	}
 	require.NoError(t, admit("mia"))
 
-	// An administrator says so, by each of the two APIs.
+	// An administrator must confirm it, in each of the two APIs.
 	a := h.as("root", "POST", "/api/v3/users", `{"name":"owen"}`)
 	assert.Equal(t, 409, a.Status, a.Body)
 	assert.Contains(t, a.Body, "jobs belong to owen")
@@ -53,7 +53,7 @@ func TestOwnersOfJobsWhoArentPeopleCantBeClaimed(t *testing.T) {
 	a = h.as("root", "POST", "/api/v3/users", `{"name":"owen","takeOverHistory":true}`)
 	assert.Equal(t, 200, a.Status/100*100, a.Body)
 
-	// Without the history it isn't known.
+	// If the history doesn't answer, it isn't known whether jobs have the name.
 	require.NoError(t, h.Store.Close())
 	require.ErrorIs(t, admit("noa"), people.ErrUnavailable)
 	_, err = h.People.Add(t.Context(), people.NewUser{Name: "noa"})

@@ -44,7 +44,7 @@ func openLab(t *testing.T, change func(*settings.Settings)) *lab {
 	servertest.Prepare(t, c)
 	people, err := dynamic.NewForConfig(c.Config)
 	require.NoError(t, err)
-	for _, name := range []string{"kim", "lee"} { // of another test
+	for _, name := range []string{"kim", "lee"} { // other tests may have added them
 		_ = people.Resource(v1.Users).Delete(t.Context(), name, metav1.DeleteOptions{})
 	}
 	forgetIssuers(t, c)
@@ -261,7 +261,7 @@ func TestABrowserThatComesFromElsewhereIsNotSignedIn(t *testing.T) {
 	assert.Equal(t, 403, resp.StatusCode, "a script of another service's page gets nothing for an address that it has seen")
 	assert.Empty(t, resp.Cookies())
 
-	other := l.browser() // a victim who is sent the attacker's answer
+	other := l.browser() // a victim who gets the attacker's answer
 	_, page := other.Visit(back)
 	assert.Contains(t, page, "You are not signed in")
 	status, _ = other.ask("GET", "/api/v3/session", "")
@@ -434,7 +434,7 @@ func TestAProgramWithoutABrowserIsLetIn(t *testing.T) {
 	says, _ = poll(d.DeviceCode)
 	require.Empty(t, says)
 
-	d = begin() // a password is asked for the program alone
+	d = begin() // the password signs in only the program
 	status, answer := b.ask("POST", "/api/v3/signin/password", `{"username":"amy","password":"`+servertest.Password+`","goal":{"device":"`+d.UserCode+`"}}`)
 	if status == 400 { // amy doesn't exist if the other tests don't run
 		l.Person("amy", "default")

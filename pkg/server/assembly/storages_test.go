@@ -25,7 +25,7 @@ func claim(t *testing.T, c *kube.Cluster, name string, labels map[string]string,
 	p, err := claims.Create(t.Context(), &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}, Spec: corev1.PersistentVolumeClaimSpec{
 		AccessModes: modes, StorageClassName: &class, VolumeName: "pv-" + name, Resources: corev1.VolumeResourceRequirements{Requests: size}}}, metav1.CreateOptions{})
 	require.NoError(t, err)
-	t.Cleanup(func() { // no controller takes the finalizers off
+	t.Cleanup(func() { // no controller removes the finalizers
 		for _, kind := range []string{"persistentvolumes/pv-" + name, "namespaces/" + kube.JobNamespace + "/persistentvolumeclaims/" + name} {
 			r := c.Client.CoreV1().RESTClient()
 			_ = r.Patch("application/merge-patch+json").AbsPath("/api/v1/" + kind).Body([]byte(`{"metadata":{"finalizers":null}}`)).Do(t.Context()).Error()

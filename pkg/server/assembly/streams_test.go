@@ -32,7 +32,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/servertest"
 )
 
-// rooms is a house whose jobs have containers, which are played here.
+// rooms is a house whose jobs have containers, which the test simulates.
 type rooms struct {
 	*house
 	kubelet *jobtest.Kubelet

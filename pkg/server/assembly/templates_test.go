@@ -213,7 +213,7 @@ func TestTemplatesCantBeForged(t *testing.T) {
 		}
 	}
 
-	// An official example is for administrators to change.
+	// Only administrators may change an official example.
 	require.Equal(t, 200, h.as("root", "PUT", "/api/v2/templates/"+id, `{"categories":["official example"],"isPublic":true}`).Status)
 	ask("ann", "PUT", "/templates/"+id, `{"summary":"mine"}`, 403, "ForbiddenUserError")
 	ask("ann", "DELETE", "/templates/"+id, "", 403, "ForbiddenUserError")
@@ -290,7 +290,7 @@ func TestWhoIsRemovedLeavesNoTemplates(t *testing.T) {
 	assert.Equal(t, 200, h.as("ann", "DELETE", "/api/v3/templates/"+late, "").Status)
 }
 
-// The objects of the cluster are changed by operators, too.
+// Operators change the objects of the cluster directly, too.
 func TestTwoReplicasKnowTheSameTemplates(t *testing.T) {
 	h := newHouse(t)
 	other := servertest.Start(t, h.cluster, servertest.Options{})

@@ -99,7 +99,7 @@ func talk(ctx context.Context, w *World, raw string) ([]byte, error) {
 	if strings.Contains(raw, upgrading) {
 		return first(c), nil
 	}
-	said, _ := io.ReadAll(c) // what came before it broke off
+	said, _ := io.ReadAll(c) // the bytes before the connection was lost
 	return said, nil
 }
 
@@ -127,7 +127,7 @@ func read(said []byte, method string) (statuses []int, text string) {
 			return statuses, out.String()
 		}
 		statuses = append(statuses, r.StatusCode)
-		body, _ := io.ReadAll(r.Body) // a part of one counts, too
+		body, _ := io.ReadAll(r.Body) // a partial body counts, too
 		_ = r.Body.Close()
 		out.Write(body)
 		method = http.MethodGet

@@ -16,7 +16,7 @@ import (
 	"github.com/openpai/paictl/pkg/people/token"
 )
 
-// shopOf is a Shop of ann and bob, who have a session and an application token each.
+// shopOf returns a Shop with ann and bob, who have a session and an application token each.
 func shopOf(t *testing.T) (s *Shop, api *peopletest.API, session, application map[string]string) {
 	t.Helper()
 	api = peopletest.New(t, peopletest.User("ann"), peopletest.User("bob"))

@@ -25,7 +25,7 @@ func (d *Desk) VirtualClusters(ctx context.Context) (*schedulerapi.VirtualCluste
 	out := *all
 	out.Items = slices.DeleteFunc(slices.Clone(all.Items), func(v schedulerapi.VirtualCluster) bool { return !d.caller.Grants.MayUse(v.Name) })
 	if !d.caller.Grants.Administrator {
-		out.Deleted, out.Problem = nil, "" // they name others
+		out.Deleted, out.Problem = nil, "" // they could name other virtual clusters
 	}
 	return &out, nil
 }

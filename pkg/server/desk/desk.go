@@ -46,7 +46,7 @@ type Lister interface {
 	Resume(ctx context.Context, place string) (*live.Watch, error)
 }
 
-// Audit takes records.
+// Audit writes records.
 type Audit interface {
 	Write(ctx context.Context, r audit.Record)
 }
@@ -73,7 +73,7 @@ type Shop struct {
 	PasswordSignIn bool
 
 	facts facts
-	// Issuers are those of OpenID Connect, by name.
+	// Issuers are the issuers of OpenID Connect, by name.
 	Issuers map[string]Issuer
 	// Once stores the codes of sign-ins that are under way.
 	Once *once.Store
@@ -87,7 +87,7 @@ type Shop struct {
 	room  room
 }
 
-// Origin is where a request came from.
+// Origin is the source of a request.
 type Origin struct {
 	Request string // its id
 	Address string

@@ -12,7 +12,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// Brief is the job without its attempts.
+// Brief returns the job without its attempts.
 func (j *Job) Brief() (*job.Job, error) {
 	if err := j.decide("job.read"); err != nil {
 		return nil, err
@@ -107,7 +107,7 @@ func (j *Job) RoleName(object string) string {
 	return object
 }
 
-// FreeName returns a name for a copy of the job that the caller, whose copy it is, has not used.
+// FreeName returns a name for a copy of the job that the caller makes and hasn't used yet.
 func (j *Job) FreeName(ctx context.Context) (string, error) {
 	if err := j.decide("job.read"); err != nil {
 		return "", err

@@ -206,7 +206,7 @@ type outcome struct {
 // Unwrap is for http.ResponseController.
 func (o *outcome) Unwrap() http.ResponseWriter { return o.ResponseWriter }
 
-// WriteHeader notes the status.
+// WriteHeader records the status.
 func (o *outcome) WriteHeader(status int) {
 	if o.status == 0 && status >= http.StatusOK {
 		o.status = status

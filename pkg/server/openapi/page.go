@@ -42,7 +42,7 @@ Send the last id that you have got as ` + "`Last-Event-ID`" + `, to any server o
 
 `
 
-// Page is docs/rest-api.md.
+// Page returns the text of docs/rest-api.md.
 func Page(version string, routes []server.Route) (string, error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, intro, "`"+strings.Join(Always(), "`, `")+"`")

@@ -43,7 +43,7 @@ var odd = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
 func named(t reflect.Type) string {
 	path := strings.Split(t.PkgPath(), "/")
 	pkg := path[len(path)-1]
-	if len(path) > 1 && (pkg == "v1" || pkg == "api") { // there are several
+	if len(path) > 1 && (pkg == "v1" || pkg == "api") { // several packages have this name
 		pkg = path[len(path)-2] + "." + pkg
 	}
 	return odd.ReplaceAllString(pkg+"."+t.Name(), "_")

@@ -35,7 +35,7 @@ type beginIn struct {
 	Client string `header:"User-Agent"`
 }
 
-// begun says where the browser goes now.
+// begun has the page to which the browser goes next.
 type begun struct {
 	Name string `json:"name"`
 	To   string `json:"to"`

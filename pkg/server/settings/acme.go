@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// ACME is a public authority that signs for the server's names by itself.
+// ACME is a public authority that signs certificates for the server's names automatically.
 type ACME struct {
 	Enabled bool `json:"enabled"`
 	// AcceptTerms agrees to the authority's terms of service.
@@ -17,11 +17,11 @@ type ACME struct {
 	// Directory is its address; "" is Let's Encrypt.
 	Directory string `json:"directory"`
 	Email     string `json:"email"`
-	// CABundle has authorities in PEM that sign for the authority's own server; "" means the system's.
+	// CABundle has authorities in PEM that the authority's own server is checked with; "" means the system's.
 	CABundle string `json:"caBundle"`
 }
 
-// PublicNames are the names that a public authority can sign for: no addresses, and no names of one part.
+// PublicNames returns the names that a public authority can sign for: no addresses, and no names of one part.
 func (s *Settings) PublicNames() []string {
 	var out []string
 	for _, name := range s.Names {

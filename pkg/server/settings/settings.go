@@ -25,7 +25,7 @@ type Settings struct {
 	ServiceNames []string `json:"serviceNames"`
 	// Port is the port at which people reach it.
 	Port int `json:"port"`
-	// TrustedProxies are networks whose X-Forwarded-For counts.
+	// TrustedProxies are networks whose X-Forwarded-For is trusted.
 	TrustedProxies []netip.Prefix `json:"trustedProxies"`
 
 	Tokens Tokens `json:"tokens"`
@@ -58,11 +58,11 @@ type Tokens struct {
 type Limits struct {
 	PerMinute      int `json:"perMinute"`      // requests from an address without a token
 	PerTokenMinute int `json:"perTokenMinute"` // requests with one token
-	ChangesPerHour int `json:"changesPerHour"` // of one person, which the audit records
+	ChangesPerHour int `json:"changesPerHour"` // changes of one person, which the audit records
 	SubmitPerHour  int `json:"submitPerHour"`  // jobs of one person
 	LiveJobs       int `json:"liveJobs"`       // unfinished jobs of one person
 	LiveTasks      int `json:"liveTasks"`      // tasks of these
-	Streams        int `json:"streams"`        // that are open at a time
+	Streams        int `json:"streams"`        // open streams at a time
 }
 
 // Default returns the settings of an empty section.

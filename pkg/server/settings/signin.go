@@ -104,10 +104,10 @@ func (r Recheck) Enough() error {
 	return nil
 }
 
-// ClientSecretKey and BindPasswordKey are the keys of the credentials of an issuer, and of a directory.
+// ClientSecretKey returns the key of the client secret of an issuer.
 func ClientSecretKey(name string) string { return "signIn.oidc." + name + ".clientSecret" }
 
-// BindPasswordKey is the key of the password of the account that searches a directory.
+// BindPasswordKey returns the key of the password of the account that searches a directory.
 func BindPasswordKey(name string) string { return "signIn.ldap." + name + ".bindPassword" }
 
 // ReturnPath is the path to which an issuer redirects browsers.

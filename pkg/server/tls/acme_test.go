@@ -100,7 +100,7 @@ func (p *pebble) get(url string) ([]byte, error) {
 	return io.ReadAll(resp.Body)
 }
 
-// names is a DNS server, over TCP as Pebble asks it, to which each name is this machine.
+// names runs a DNS server, over TCP as Pebble queries it, which resolves each name to this machine.
 func names(t *testing.T) string {
 	t.Helper()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -123,7 +123,7 @@ func names(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// answerName answers one question. Each message has its length before it.
+// answerName answers one query. Each message has its length before it.
 func answerName(c net.Conn) error {
 	var size uint16
 	if err := binary.Read(c, binary.BigEndian, &size); err != nil {

@@ -28,7 +28,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(kubetest.Wrap(m).Run()) }
 
-// cluster is a real API server with the namespace of people and no authority.
+// cluster returns a real API server with the namespace of people and no authority.
 func cluster(t *testing.T) kubernetes.Interface {
 	t.Helper()
 	client, err := kubernetes.NewForConfig(kubetest.Start(t).Config)

@@ -17,7 +17,7 @@ import (
 // the Group, and keeps other keys below it unchanged.
 const keyACLs = "acls"
 
-// Keys below it that grant something.
+// Keys of acls with grants.
 const (
 	keyAdmin    = "admin"
 	keyVCs      = "virtualClusters"

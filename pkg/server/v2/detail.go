@@ -160,7 +160,7 @@ func (s *jobStatus) attempt(d *job.Detail, a *fapi.Attempt, over bool) {
 		s.AppLaunched = s.AppCompleted
 	}
 	if over {
-		s.AttemptState = stopped // unless its end says more
+		s.AttemptState = stopped // unless its completion says more
 	}
 }
 

@@ -18,7 +18,7 @@ import (
 // MaxKeys bounds the keys of a query: each takes much more memory than the two bytes that may write it.
 const MaxKeys = 1000
 
-// Decode fills a struct from a request. Its fields say by their tags where they come from:
+// Decode fills a struct from a request. The tags of its fields say where the values come from:
 //
 //	path:"user"     a part of the path
 //	query:"limit"   the last value of that key; a field of type bool is true where the key has no value
@@ -233,7 +233,7 @@ func (f *filler) measure(text []byte) error {
 	return nil
 }
 
-// value fills a value from the next one. Null changes nothing.
+// value fills a value from the next JSON value. Null leaves it unchanged.
 func (f *filler) value(at string, to reflect.Value) error {
 	base := to.Type()
 	for base.Kind() == reflect.Pointer {
@@ -310,8 +310,8 @@ func (f *filler) parts(at string, first json.Token, to reflect.Value) error {
 	return err
 }
 
-// part fills the next element, or the value of the next key. A key that a struct doesn't have is an error; of a key that comes again the
-// last value counts.
+// part fills the next element, or the value of the next key. A key that a struct doesn't have is an error; if a key is repeated,
+// its last value counts.
 func (f *filler) part(at string, to reflect.Value) error {
 	if to.Kind() == reflect.Slice {
 		i := to.Len()

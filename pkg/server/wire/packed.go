@@ -76,7 +76,7 @@ func PackList(before, after string, values iter.Seq[any]) (*Packed, error) {
 // Size returns how much memory it takes, in bytes.
 func (p *Packed) Size() int { return len(p.data) }
 
-// JSON answers with it.
+// JSON answers with the body.
 func (p *Packed) JSON(w http.ResponseWriter, r *http.Request, status int) {
 	p.answer(w, r, status, mediaJSON)
 }

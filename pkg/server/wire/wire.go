@@ -33,7 +33,7 @@ type Error struct {
 // Error returns the message.
 func (e *Error) Error() string { return e.Message }
 
-// Errors that handlers and the router need. Their codes are OpenPAI's.
+// Codes of errors that handlers and the router need. They are OpenPAI's.
 const (
 	CodeParameters   = "InvalidParametersError"
 	CodeNoAPI        = "NoApiError"
@@ -147,7 +147,7 @@ func Fail(w http.ResponseWriter, r *http.Request, e *Error) {
 	Bytes(w, r, e.Status, mediaJSON, body)
 }
 
-// has reports whether a list of entity tags has one. Weak ones are compared as such.
+// has reports whether a list of entity tags has one. It compares weakly.
 func has(headers []string, tag string) bool {
 	for _, line := range headers {
 		for one := range strings.SplitSeq(line, ",") {
