@@ -236,8 +236,8 @@ func allow(owner *rules.Subject) func(job.Use) error {
 	return func(u job.Use) error { return rules.Submit(owner, submission(u, u.VirtualCluster)) }
 }
 
-// Scale changes the number of tasks of a role, and returns the previous number. To increase it, the owner's current grants must
-// still allow the job's resources.
+// Scale changes the number of tasks of a role, and returns the previous number. If the number grows, the owner's current grants
+// must still allow the job's resources.
 func (j *Job) Scale(ctx context.Context, role string, tasks int) (before int, err error) {
 	err = j.change(ctx, "job.scale", map[string]string{"tasks": strconv.Itoa(tasks)}, func(ctx context.Context) (err error) {
 		_, owner, err := j.desk.shop.ownerOf(j.thing.Owner)

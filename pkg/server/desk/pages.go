@@ -25,7 +25,7 @@ func (d *Desk) ChangeBehind(ctx context.Context, page, what string, do func() er
 	return d.audited(ctx, "page.monitoring.write", thing, nil, err)
 }
 
-// SignInBehind calls do to sign in a caller who may see a page to the page's service, which chooses the user.
+// SignInBehind calls do to sign in at a page's service, if the caller may see the page. The service chooses the user.
 func (d *Desk) SignInBehind(ctx context.Context, page, what string, do func() error) error {
 	err := d.MaySee(page)
 	if err == nil {

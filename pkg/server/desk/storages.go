@@ -71,8 +71,8 @@ func (d *Desk) Storage(ctx context.Context, name string, secrets bool) (*Storage
 	return out, nil
 }
 
-// credentials returns the credentials of a storage. They allow to write the whole share, so users who may only read it, or use a
-// part of it, must do so in jobs. An administrator who asks gets them.
+// credentials returns the credentials of a storage. They give write access to the whole share, so users who may only read it, or
+// use a part of it, must do so in jobs. An administrator who asks gets them.
 func (d *Desk) credentials(ctx context.Context, s *job.Storage, asked bool) (found map[string]string, note string, err error) {
 	if !asked || !d.caller.Grants.Administrator {
 		switch {

@@ -105,7 +105,7 @@ func (d *Desk) ruleOf(name string) string {
 	return "user.manage"
 }
 
-// within returns an error for changes that people may not make to themselves.
+// within returns a change that fails under user.change.self if it changes fields that people may not change themselves.
 func within(rule string, change func(*v1.UserSpec) error) func(*v1.UserSpec) error {
 	return func(spec *v1.UserSpec) error {
 		allowed := *spec.DeepCopy()

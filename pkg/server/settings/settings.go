@@ -35,7 +35,7 @@ type Settings struct {
 	ACME ACME `json:"acme"`
 	// Door are other services' web pages behind the sign-in, by the first part of their path.
 	Door map[string]Service `json:"door"`
-	// Alerts is the Alertmanager of which the API reads alerts, whether or not its pages are behind the door.
+	// Alerts is the Alertmanager from which the API reads alerts, whether or not its pages are behind the door.
 	Alerts AlertManager `json:"alerts"`
 }
 
