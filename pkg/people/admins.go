@@ -91,7 +91,7 @@ func (d *Directory) HasAdministrator(ctx context.Context) (bool, error) {
 	return s.administrators() > 0, nil
 }
 
-// exclusively does something that could take the last administrator away, while nothing else does so in the whole cluster.
+// exclusively calls do, which could remove the last administrator, while no other such call runs in the whole cluster.
 func (d *Directory) exclusively(ctx context.Context, do func(context.Context) error) error {
 	d.alone.Lock()
 	defer d.alone.Unlock()

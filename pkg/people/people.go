@@ -1,4 +1,4 @@
-// Package people is who may use the cluster: users and groups, what their groups grant, and how both change.
+// Package people manages the users of the cluster, their groups, and the grants of groups.
 // In: objects and Secrets of the cluster, by watch or read once. Out: people with their grants, without asking the API server; changes that
 // keep an administrator.
 package people

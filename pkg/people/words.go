@@ -17,7 +17,7 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// maxExternal is how many groups of a provider are kept of one person.
+// maxExternal is how many groups of a provider are stored for one person.
 const maxExternal = 1000
 
 // NoteWord writes a provider's word about a person, with its time, and returns the changed person. Words about identities that they no

@@ -292,7 +292,7 @@ func syncFolder(path string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// Broken are the archives beside this one that were damaged and put aside, oldest first.
+// Broken returns the archives beside this one that were damaged and put aside, oldest first.
 func (o Options) Broken() []string {
 	if o.Shared() {
 		return nil

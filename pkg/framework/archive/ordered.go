@@ -12,7 +12,7 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// ErrNotGone means that the Framework of a job still exists, where its tags must be changed.
+// ErrNotGone means that the Framework of a job still exists: its tags must be changed there.
 var ErrNotGone = errors.New("its Framework is still there")
 
 // MarkGone implements Store.

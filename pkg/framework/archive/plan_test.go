@@ -54,7 +54,7 @@ func TestAPageIsReadFromAnIndexWhateverTheFilter(t *testing.T) {
 				}
 			}
 			if p.driver == "pgx" && q.Keyword != "" {
-				continue // it rightly reads all where it takes a word for rare
+				continue // PostgreSQL rightly reads all rows if it takes a word for rare
 			}
 			plan := explain(t, db, p, q)
 			if p.driver == "pgx" {

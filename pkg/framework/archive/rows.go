@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// parameters bounds those of one statement: SQLite takes 32766.
+// parameters bounds the parameters of one statement: SQLite takes 32766.
 const parameters = 8000
 
 // upsert is an insertion that may be repeated.

@@ -53,7 +53,7 @@ type hold struct {
 
 const hourSeconds = 3600
 
-// hours hands a hold out to the hours that it touches, between two times in seconds.
+// hours splits a hold into the hours that it touches, between two times in seconds.
 func (h *hold) hours(from, to int64, give func(hour int64, s spent)) {
 	start, end := max(h.started/1e6, from), min(h.ended/1e6, to)
 	for start < end {
@@ -71,7 +71,7 @@ func (h *hold) hours(from, to int64, give func(hour int64, s spent)) {
 	}
 }
 
-// holdColumns are those of a share, and four that are given.
+// holdColumns returns the columns of a share, and the given ones.
 func holdColumns(own ...string) string {
 	return "vc, user_name, type, opportunistic, " + strings.Join(own, ", ")
 }

@@ -121,7 +121,7 @@ func TestManyJobsCostFewCallsEach(t *testing.T) {
 	calls := w.calls()
 	report(t, calls, tasks)
 	assert.InDelta(t, tasks, calls["POST pods"], 0)
-	// How many changes a write gathers depends on how busy the machine is: 2 for each task, where a task has at least 3.
+	// How many changes a write gathers depends on how busy the machine is. A task has at least 3 changes, and at most 2 writes.
 	assert.LessOrEqual(t, calls["PUT frameworks/status"], float64(4*n+2*tasks))
 }
 

@@ -309,7 +309,7 @@ func (l *logSaver) follow(ctx context.Context, j logJob, p *corev1.Pod) {
 		case container == "" && p.Spec.NodeName == "":
 			return errNoLog
 		case container == "":
-			container = appName // its machine may know more than it has told so far
+			container = appName // its machine may know more than it has reported so far
 		}
 		grace := time.Duration(corev1.DefaultTerminationGracePeriodSeconds) * time.Second
 		if s := p.Spec.TerminationGracePeriodSeconds; s != nil {

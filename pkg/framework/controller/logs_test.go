@@ -171,7 +171,7 @@ func (s slowStore) SaveLog(_ context.Context, key api.LogKey, _ []byte, _ bool) 
 func TestTheEndOfAJobWaitsForTheRestOfItsLogs(t *testing.T) {
 	m, err := newMetrics(nil)
 	require.NoError(t, err)
-	// Its machine has not told yet that it runs.
+	// Its machine has not reported yet that it runs.
 	pod := worker1()
 	pod.Spec.NodeName, pod.Status.Phase = "n", corev1.PodPending
 	cache, err := newCaches(clientfake.NewClientBuilder().Build(), "jobs")

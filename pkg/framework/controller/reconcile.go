@@ -298,7 +298,7 @@ func soonest(a, b time.Duration) time.Duration {
 	return a
 }
 
-// tell lets the user know what is written down.
+// tell sends the notes of an entry to the user, as events.
 func (r *reconciler) tell(f *v1.Framework, e *entry) {
 	notes := e.notes
 	e.notes = nil

@@ -35,7 +35,7 @@ func NewCursor(r *Row) string {
 	return strconv.FormatInt(r.Submitted.Unix(), 36) + "-" + r.UID[:min(len(r.UID), cursorUID)]
 }
 
-// ReadCursor parses a cursor; all rows come after that of an empty text.
+// ReadCursor parses a cursor. An empty text is the cursor before all rows.
 func ReadCursor(text string) (Cursor, error) {
 	if text == "" {
 		return Cursor{}, nil

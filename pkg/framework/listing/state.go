@@ -167,7 +167,7 @@ func Duration(d time.Duration) string {
 	return two(int(d.Hours())/24, "d", int(d.Hours())%24, "h", 10)
 }
 
-// two leaves the smaller unit out where it is zero, or where the larger one has two digits.
+// two formats two units. It leaves out the smaller one if it is zero, or if the larger one is at least enough.
 func two(a int, unitA string, b int, unitB string, enough int) string {
 	if b == 0 || a >= enough {
 		return fmt.Sprintf("%d%s", a, unitA)

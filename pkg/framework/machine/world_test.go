@@ -89,7 +89,7 @@ type world struct {
 	notes   []machine.Note
 	creates int
 	writes  int
-	// crash, where set, is asked before every write and every action.
+	// crash, if it is set, is called before every write and every action.
 	crash func() bool
 	lose  func() bool // a write that fails
 	lag   bool        // the cache is late
@@ -141,7 +141,7 @@ func (w *world) check(point bool) {
 	}
 }
 
-// run steps until nothing changes and nothing is to be done.
+// run reconciles until no further round is needed.
 func (w *world) run() {
 	w.t.Helper()
 	for range 50 {

@@ -1,5 +1,5 @@
 // Package postgrestest runs a real PostgreSQL in tests.
-// In: the programs of PostgreSQL, where the machine has them. Out: empty databases.
+// In: the programs of PostgreSQL, if the machine has them. Out: empty databases.
 package postgrestest
 
 import (

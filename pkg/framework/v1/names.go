@@ -119,7 +119,7 @@ func SpecSecretName(framework string) string { return framework + "-spec" }
 // SpecKey is the key in it.
 const SpecKey = "spec.json"
 
-// FingerprintKey is the key beside it, with the sha256 of the submitted text and its secrets. AnnotationConfigHash can't distinguish jobs
+// FingerprintKey is another key in that Secret, with the sha256 of the submitted text and its secrets. AnnotationConfigHash can't distinguish jobs
 // that differ only in their secrets, and must not, because more people can read annotations.
 const FingerprintKey = "job.sha256"
 

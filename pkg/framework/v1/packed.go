@@ -7,8 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Pack keeps the pod template as text, which takes a fifth of the memory, and of its fields those of part. A Framework that is packed isn't for
-// writing to the API.
+// Pack keeps the pod template as text, which takes a fifth of the memory, and part in place of its fields. A packed Framework can't be
+// written to the API.
 func (t *Task) Pack(part corev1.PodTemplateSpec) error {
 	text, err := t.Template()
 	if err != nil {

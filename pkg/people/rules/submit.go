@@ -41,7 +41,7 @@ func Submit(s *Subject, j Submission) error {
 	return nil
 }
 
-// within decides what needs a grant in a virtual cluster beside being allowed there.
+// within decides about the priority and the host network of a job in a virtual cluster that the person may use.
 func (s *Subject) within(vc string, j Submission) error {
 	if s.Grants.Administrator {
 		return nil

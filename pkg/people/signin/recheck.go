@@ -21,7 +21,7 @@ import (
 
 // Tokens are people's sessions and tokens.
 type Tokens interface {
-	// Of are the records of a person; all where user is empty.
+	// Of returns the records of a person, or all records if user is empty.
 	Of(user string) []token.Record
 	// RevokeVia ends the sessions that began by a provider's word.
 	RevokeVia(ctx context.Context, user, provider string) (n int, err error)

@@ -68,7 +68,7 @@ func (l *lab) round(t *testing.T) {
 	require.NoError(t, l.Load(t.Context()))
 }
 
-// pass lets time go by, in which providers are asked again.
+// pass moves the clock, and asks providers again every ten minutes.
 func (l *lab) pass(t *testing.T, d time.Duration) {
 	t.Helper()
 	const step = 10 * time.Minute

@@ -30,7 +30,7 @@ type entry struct {
 	Record
 	person types.UID // of the User
 	secret types.UID // of the Secret
-	// hash is that of the token, or of the current refresh token.
+	// hash is the hash of the token, or of the current refresh token.
 	hash string
 	// previous is the hash of the last refresh token, accepted until a moment; next is the current refresh token, sealed with the last
 	// one.

@@ -137,7 +137,7 @@ func (s *Service) RevokeRefresh(ctx context.Context, token secret.String) error 
 	return s.drop(ctx, e)
 }
 
-// refreshPrefix begins each refresh token, so that one that was lost can be found and told from other texts.
+// refreshPrefix begins each refresh token, so that a lost one can be found and distinguished from other texts.
 const refreshPrefix = "pair_"
 
 // The secret of a refresh token: random bytes, and a code that proves the session of the token, however old the token is.

@@ -163,7 +163,7 @@ func (s *Service) entries() []*entry {
 	return out
 }
 
-// Of returns the records of a person, newest first; all where name is empty.
+// Of returns the records of a person, newest first, or all records if user is empty.
 func (s *Service) Of(user string) []Record {
 	out := []Record{}
 	for _, e := range s.entries() {

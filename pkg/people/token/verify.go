@@ -172,7 +172,7 @@ func (s *Service) remember(id string) {
 	}
 }
 
-// check holds a token against its record and its person.
+// check compares a token with its record, and returns its person.
 func (s *Service) check(c *Claims, e *entry, text string) (*people.Person, error) {
 	kind := e.Kind
 	switch c.Type {

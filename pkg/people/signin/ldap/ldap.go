@@ -1,4 +1,4 @@
-// Package ldap lets people of a directory in, and says what the directory knows about them now.
+// Package ldap checks passwords of people with a directory, and reads their current data from it.
 // In: where the directory is, how people and groups are found in it, names and passwords. Out: identities for pkg/people/signin.
 package ldap
 
@@ -28,7 +28,7 @@ type Options struct {
 	StartTLS bool
 	// CA is the PEM of the authorities that may sign the directory's certificate; "" is the system's.
 	CA string
-	// BindDN and BindPassword are those of the account that searches.
+	// BindDN and BindPassword belong to the account that searches.
 	BindDN       string
 	BindPassword secret.String
 	Users        Users
