@@ -17,7 +17,7 @@ import (
 	"github.com/openpai/paictl/pkg/protocol/render"
 )
 
-// after finds the jobs that a job waits for, and notes which they are: a later one of the same name is another.
+// after finds the jobs that a job waits for, and stores their UIDs: a later job of the same name doesn't count.
 func (c *Client) after(ctx context.Context, o *render.Objects, opts SubmitOptions) error {
 	user := o.Framework.Labels[v1.LabelUser]
 	var found []v1.After

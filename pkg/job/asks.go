@@ -10,7 +10,7 @@ import (
 	schedulerapi "github.com/openpai/paictl/pkg/scheduler/api"
 )
 
-// AsksText is what a gang asks for, for people: its GPUs, or, where it sees none, its processors and memory.
+// AsksText returns the requests of a gang as text: its GPUs or, without GPUs, its processors and memory.
 func AsksText(a schedulerapi.Asks) string {
 	if a.GPUs > 0 {
 		return plural.Of(a.GPUs, "GPU")
@@ -18,7 +18,7 @@ func AsksText(a schedulerapi.Asks) string {
 	return HostText(a.MilliCPU, a.MemoryMB)
 }
 
-// ShareText says how many GPUs tasks take that see none, and why; "" where it is none.
+// ShareText says how many GPUs tasks occupy that they can't see, and why. It is "" if tasks don't occupy such GPUs.
 func ShareText(a schedulerapi.Asks) string {
 	if a.ShareOfGPUs == 0 {
 		return ""
@@ -39,7 +39,7 @@ func CPUCellsText(n int, a schedulerapi.Asks) string {
 	return text
 }
 
-// TakesText says that a job gets more GPUs than it asks for; "" where it doesn't.
+// TakesText says that a job gets more GPUs than it requests. Otherwise it returns "".
 func TakesText(j *api.Job) string {
 	if j.Taken() <= j.GPUs {
 		return ""
@@ -47,7 +47,7 @@ func TakesText(j *api.Job) string {
 	return fmt.Sprintf("%s: its processors or memory are the share of so many", plural.Of(j.TakesGPUs, "GPU"))
 }
 
-// HostText is processors and memory: "4 CPUs and 512 MiB". 0 is no limit, and not mentioned.
+// HostText returns processors and memory as text: "4 CPUs and 512 MiB". 0 means unlimited and isn't mentioned.
 func HostText(milliCPU, memoryMB int64) string {
 	var parts []string
 	if milliCPU > 0 {

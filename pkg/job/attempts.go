@@ -10,7 +10,7 @@ import (
 	"github.com/openpai/paictl/pkg/runtime/report"
 )
 
-// TasksIn are the tasks of an attempt, each as its last attempt left it; ok is false where the job has no such attempt.
+// TasksIn returns the tasks of an attempt, each as its last attempt left it. ok is false if the job has no such attempt.
 func (d *Detail) TasksIn(attempt int32) (list []Task, ok bool) {
 	at := d.indexOf(attempt)
 	switch {
@@ -65,10 +65,10 @@ func (d *Detail) indexOf(attempt int32) int {
 	return slices.IndexFunc(d.Attempts, func(a api.Attempt) bool { return a.ID == attempt })
 }
 
-// Report is what the job runtime left behind of a task that has ended.
+// Report returns the report that the job runtime wrote when the task finished.
 func (t *Task) Report() (r report.Report, ok bool) { return exitReport(&t.TaskAttempt) }
 
-// Culprit is the task that ended an attempt, among the tasks of that; nil where none did.
+// Culprit returns the task that completed an attempt. It is nil if the attempt wasn't completed by one of tasks.
 func Culprit(c *v1.FrameworkAttemptCompletionStatus, tasks []Task) *Task {
 	if c == nil || c.Trigger == nil || c.Trigger.TaskIndex == nil {
 		return nil
@@ -145,8 +145,8 @@ func accountable(t *Task) bool {
 	return c != nil && c.CompletionStatus != nil && !slices.Contains(c.Type.Attributes, v1.Transient)
 }
 
-// TaskOfPod is the attempt of a task within an attempt of the job that a pod was; nil where there is none. Jobs have thousands of tasks, and the UID
-// may be made up: they are passed once.
+// TaskOfPod finds the task attempt that ran in a pod, within an attempt of the job. It returns nil if it finds no such task. A job has
+// thousands of tasks, and the UID may be invalid, so it searches them only once.
 func (d *Detail) TaskOfPod(attempt int32, uid string) *Task {
 	at := d.indexOf(attempt)
 	if at < 0 || uid == "" {

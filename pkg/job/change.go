@@ -18,7 +18,7 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/annotation"
 )
 
-// Stop asks for the end of a job, and returns what it was before. One that has ended stays as it is.
+// Stop requests that a job stops, and returns its phase before that. A finished job stays as it is.
 func (c *Client) Stop(ctx context.Context, j *Job) (before Phase, err error) {
 	if !j.Live {
 		return endedPhase(j), nil
@@ -43,7 +43,7 @@ type operation struct {
 
 // ScaleOptions say how a job is scaled.
 type ScaleOptions struct {
-	// Allow, not nil, returns an error for what the job may no longer use: then it may not grow.
+	// Allow, if not nil, returns an error if the job may no longer use something. Then it may not grow.
 	Allow func(Use) error
 	// Room, not nil, returns an error if there may not be so many more tasks.
 	Room func(more int) error
@@ -127,8 +127,8 @@ func scalable(f *v1.Framework, role, tasks int) error {
 	return nil
 }
 
-// resize writes the new number into what new tasks are told, and returns how many GPUs all ask for then, and take; gpus is
-// -1 where the job is none of paictl's. Tasks that run have read it already.
+// resize writes the new number into the Secret that new tasks read. It returns how many GPUs all tasks request then, and how many
+// they occupy. gpus is -1 if paictl didn't make the job. Tasks that run have read the Secret already.
 func (c *Client) resize(ctx context.Context, f *v1.Framework, role string, tasks int) (gpus, taken int, err error) {
 	if f.Annotations[v1.AnnotationRuntime] == "" {
 		return -1, 0, nil
@@ -159,7 +159,7 @@ func (c *Client) resize(ctx context.Context, f *v1.Framework, role string, tasks
 	return gpus, taken, err
 }
 
-// cellsOf is how many GPUs a task of a role takes; 0 where its Framework doesn't say.
+// cellsOf returns how many GPUs a task of a role takes, or 0 if its Framework doesn't say.
 func cellsOf(f *v1.Framework, role string) int {
 	for i := range f.Spec.TaskRoles {
 		r := &f.Spec.TaskRoles[i]

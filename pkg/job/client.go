@@ -1,7 +1,7 @@
-// Package job is jobs as paictl shows and changes them: submitted, listed, explained, stopped, run
-// again; while they live and after they ended.
-// In: a cluster, job files. Out: Frameworks and Secrets in it; what the job controller's history, the
-// scheduler and Kubernetes say about a job, put together.
+// Package job shows and changes jobs for paictl: it submits, lists, explains, stops and retries
+// them, while they run and after they finish.
+// In: a cluster, job files. Out: Frameworks and Secrets in it; a job's state from the job controller's history, the
+// scheduler and Kubernetes.
 package job
 
 import (
@@ -40,7 +40,7 @@ type Client struct {
 	Now func() time.Time
 }
 
-// Open connects to the cluster. It asks nothing yet.
+// Open connects to the cluster. It doesn't send a request yet.
 func Open(o kube.Options) (*Client, error) {
 	c, err := kube.Open(o)
 	if err != nil {
@@ -49,8 +49,8 @@ func Open(o kube.Options) (*Client, error) {
 	return New(c)
 }
 
-// Options say where the platform's own programs are asked: "" is through the API server, as from outside of the cluster; else the
-// URL of the program's Service, as its pods reach each other.
+// Options say how to reach the platform's own programs. An empty URL means through the API server, as from outside of the cluster.
+// Otherwise it is the URL of the program's Service, as pods reach it.
 type Options struct {
 	HistoryURL   string // of the job controller: http://job-controller.pai-system:9097
 	SchedulerURL string // http://scheduler.pai-system:9096
@@ -79,7 +79,7 @@ func NewAt(c *kube.Cluster, o Options) (*Client, error) {
 	}, nil
 }
 
-// objectName is what the name of a Framework looks like.
+// objectName matches names of Frameworks.
 var objectName = regexp.MustCompile(`^[0-9a-f]{32}$`)
 
 // Resolve finds a job by its name, by USER~NAME or USER/NAME, or by the name of its Framework.
@@ -109,14 +109,14 @@ func (c *Client) find(ctx context.Context, user, name, object string) (*Job, err
 	if err != nil {
 		return nil, c.Explain(fmt.Errorf("read the tasks of %s: %w", j.Title(), err))
 	}
-	status.Fill(j.framework, chunks) // what is lost the controller finds again in the pods
+	status.Fill(j.framework, chunks) // the controller finds lost tasks again by their pods
 	return j, nil
 }
 
 // fewChunks is up to how many ConfigMaps of tasks are asked for one by one, as fewPods is for pods.
 const fewChunks = 16
 
-// chunks reads the ConfigMaps with the tasks of a large job that are there.
+// chunks reads the ConfigMaps with the tasks of a large job, as many as exist.
 func (c *Client) chunks(ctx context.Context, j *Job) ([]*corev1.ConfigMap, error) {
 	all := c.Client.CoreV1().ConfigMaps(c.Namespace)
 	if n := j.framework.Status.AttemptStatus.TaskChunks; n <= fewChunks {
@@ -137,7 +137,7 @@ func (c *Client) chunks(ctx context.Context, j *Job) ([]*corev1.ConfigMap, error
 	return chunks, nil
 }
 
-// those reads objects by their names, as many as are there.
+// those reads objects by their names. It leaves out objects that don't exist.
 func those[T any](ctx context.Context, names []string, get func(context.Context, string, metav1.GetOptions) (*T, error)) ([]*T, error) {
 	found := make([]*T, len(names))
 	g, ctx := errgroup.WithContext(ctx)
@@ -184,12 +184,12 @@ func (c *Client) brief(ctx context.Context, user, name, object string) (*Job, er
 	return j, notFound(user, name, err)
 }
 
-// Get reads the job again. A Framework that has gone meanwhile is looked for in the history.
+// Get reads the job again. If its Framework no longer exists, it reads the job from the history.
 func (c *Client) Get(ctx context.Context, j *Job) (*Job, error) {
 	return c.find(ctx, j.User, j.Name, j.Object)
 }
 
-// Kept is what the history has of a job. Of one that lives it may be an earlier job of that name.
+// Kept reads a job from the history. For a live job, that may be an earlier job of the same name.
 func (c *Client) Kept(ctx context.Context, j *Job) (*api.JobDetail, error) {
 	if j.archived != nil {
 		return j.archived, nil
@@ -225,13 +225,13 @@ func (c *Client) Pods(ctx context.Context, j *Job) ([]corev1.Pod, error) {
 // podsOf are the names of the pods that a job may have, where they are few.
 func podsOf(j *Job) (names []string, few bool) {
 	if !j.Live {
-		return nil, false // pods of one that was removed by force may be there yet
+		return nil, false // pods of a job that was removed by force may still exist
 	}
 	names = podNames(j, fewPods)
 	if s := j.framework.Status; s != nil {
 		for _, r := range s.AttemptStatus.TaskRoleStatuses {
 			for _, t := range r.TaskStatuses {
-				// Also of tasks that are taken away.
+				// Include tasks that are being removed.
 				if name := t.AttemptStatus.PodName; len(names) <= fewPods && !slices.Contains(names, name) {
 					names = append(names, name)
 				}

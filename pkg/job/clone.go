@@ -13,7 +13,7 @@ import (
 	"github.com/openpai/paictl/pkg/protocol"
 )
 
-// numbered is a name that ends in a number of ours.
+// numbered matches a name that ends in a number, as FreeName makes it.
 var numbered = regexp.MustCompile(`^(.*)-(\d{1,6})$`)
 
 // FreeName returns a name like that of a job that the owner of the copy has not used yet.

@@ -18,8 +18,8 @@ func (j *Job) VirtualCluster() string {
 	return ""
 }
 
-// VirtualClusters are those that its pods ask for cells of: what was made counts, and not what the job file says. A request that can't be
-// read is of the virtual cluster "", which is granted to no one.
+// VirtualClusters returns the virtual clusters from which the job's pods request cells. It reads the pods, and not the job file. A
+// request that can't be read counts as a request to the virtual cluster "", which isn't granted to anyone.
 func (p *Prepared) VirtualClusters() []string {
 	out := []string{p.Objects.Framework.Labels[v1.LabelVC]}
 	for i := range p.Objects.Framework.Spec.TaskRoles {
@@ -38,7 +38,7 @@ func (p *Prepared) VirtualClusters() []string {
 	return out
 }
 
-// Told is a text without names of jobs that aren't told, as the scheduler writes them: USER~JOB/GROUP.
+// Told returns a text without names of jobs that the reader may not know. The scheduler writes such names as USER~JOB/GROUP.
 func (n NameOf) Told(text string) string {
 	if n == nil {
 		return text

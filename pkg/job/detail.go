@@ -20,7 +20,7 @@ import (
 // Detail is all that is known of one job.
 type Detail struct {
 	Row
-	// Message is the controller's, where the state alone doesn't tell.
+	// Message is the controller's message, if it adds something to the state.
 	Message string `json:"message,omitempty"`
 	Roles   []Role `json:"roles"`
 	// Tasks are those of the latest attempt.
@@ -57,7 +57,7 @@ type Role struct {
 	MinFailed    int    `json:"minFailed,omitempty"`
 	MinSucceeded int    `json:"minSucceeded,omitempty"`
 
-	written string // as it stands in the job file
+	written string // as the job file has it
 }
 
 // Task is one task of the latest attempt.
@@ -69,8 +69,8 @@ type Task struct {
 	// Retries counts the attempts before this one.
 	Retries int32 `json:"retries,omitempty"`
 
-	// What OpenPAI's API tells beside: Accountable are the retries that counted; Begun is when the first attempt was made, Ran when a program
-	// of one began, and Ended when no other follows.
+	// Only OpenPAI's API shows these. Accountable are the retries that counted, Begun is when the first attempt was made, Ran when a program
+	// of an attempt began, and Ended when the last attempt ended.
 	Accountable int32      `json:"-"`
 	Begun       time.Time  `json:"-"`
 	Ran         *time.Time `json:"-"`
@@ -102,7 +102,7 @@ func (t *Task) Code() (code int32, ok bool) {
 	return t.Completion.Code, true
 }
 
-// GPUFault is what the machine said was wrong with GPUs of a task that failed; "" where nothing was.
+// GPUFault is the fault of its GPUs that the machine reported for a failed task, or "".
 func (t *Task) GPUFault() string {
 	r, _ := exitReport(&t.TaskAttempt)
 	return clip(r.GPUFault)
@@ -197,7 +197,7 @@ func liveDetail(j *Job, pods []corev1.Pod, queue Queue) *Detail {
 	for i := range d.Roles {
 		names[d.Roles[i].Object] = d.Roles[i].Name
 	}
-	d.After, _ = f.After() // what can't be read the message tells
+	d.After, _ = f.After() // if it can't be read, the message says so
 	if f.Status == nil {
 		return d
 	}
@@ -208,7 +208,7 @@ func liveDetail(j *Job, pods []corev1.Pod, queue Queue) *Detail {
 	for _, r := range s.TaskRoleStatuses {
 		name := names[r.Name]
 		if name == "" {
-			name = r.Name // a role that was taken away
+			name = r.Name // a role that was removed
 		}
 		for _, t := range r.TaskStatuses {
 			task := liveTask(f, t, byName[t.AttemptStatus.PodName], d.group != "")
@@ -285,7 +285,7 @@ func TaskName(role string, index int32) string {
 	return role + "[" + strconv.Itoa(int(index)) + "]"
 }
 
-// ParseTask reads role[index], role/index or role-index; ok is false where the text names no task.
+// ParseTask reads role[index], role/index or role-index. ok is false if the text doesn't name a task.
 func ParseTask(s string) (role string, index int32, ok bool) {
 	s = strings.TrimSuffix(s, "]")
 	at := strings.LastIndexAny(s, "[/-")

@@ -23,7 +23,7 @@ func SetName(file string, data []byte, name string) ([]byte, error) {
 	return setScalar(file, data, name, "name")
 }
 
-// setScalar replaces one value that stands on one line.
+// setScalar replaces a value that is on a single line.
 func setScalar(file string, data []byte, value string, path ...string) ([]byte, error) {
 	if _, found := strictyaml.Parse(file, data); found.Err() != nil {
 		return nil, found.Err()
@@ -71,7 +71,7 @@ func lookup(n *yaml.Node, key string) (value *yaml.Node, keys []string) {
 	return nil, keys
 }
 
-// valueAt reads what a file then says; anything but the value is no success.
+// valueAt reads the value at path from the new text, so that the caller can check it. It returns "" if there is no single value.
 func valueAt(text string, path []string) string {
 	var doc yaml.Node
 	if err := yaml.Unmarshal([]byte(text), &doc); err != nil || len(doc.Content) == 0 {

@@ -22,7 +22,7 @@ type ConflictError struct {
 // Error says which job it is, and what has become of it.
 func (e *ConflictError) Error() string { return e.text }
 
-// EndedError says that what is asked for needs a job that has not ended.
+// EndedError says that a request needs a job that has not finished.
 type EndedError struct{ User, Name string }
 
 // Error names the job.
@@ -33,7 +33,7 @@ func ended(j *Job, remedy string) error { return hint.Wrap(&EndedError{j.User, j
 // LimitError says that a job would be more than its user may have.
 type LimitError struct{ Err error }
 
-// Error is what the API server says.
+// Error returns the message of the API server.
 func (e *LimitError) Error() string { return e.Err.Error() }
 
 // Unwrap returns the API server's error.
@@ -60,10 +60,10 @@ func IsUnavailable(err error) bool {
 		apierrors.IsServerTimeout(err) || apierrors.IsTooManyRequests(err) || apierrors.IsInternalError(err)
 }
 
-// RefusedError says that what was asked of the history, or sent to it, is wrong.
+// RefusedError says that the job controller refused a request or its data as wrong.
 type RefusedError struct{ Err error }
 
-// Error is what the job controller says.
+// Error returns the message of the job controller.
 func (e *RefusedError) Error() string { return e.Err.Error() }
 
 // Unwrap returns it.

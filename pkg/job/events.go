@@ -17,8 +17,8 @@ import (
 	v1 "github.com/openpai/paictl/pkg/framework/v1"
 )
 
-// Events are those of a job and its pods, the latest last: those that the controller has collected, and those that the cluster still
-// has where it can't be asked. note says why the former are missing.
+// Events returns the events of a job and its pods, the latest last. They are from the job controller or, if it doesn't answer, from the
+// cluster, which has only recent ones. Then note says why the earlier ones are missing.
 func (c *Client) Events(ctx context.Context, j *Job) (list []api.Event, note, err error) {
 	list, err = c.collected(ctx, j)
 	switch {
@@ -42,7 +42,7 @@ func (c *Client) collected(ctx context.Context, j *Job) ([]api.Event, error) {
 		return all, err
 	}
 	if apierrors.IsNotFound(err) {
-		return nil, nil // the job is there, and nothing was told of it yet
+		return nil, nil // the job exists, but has no events yet
 	}
 	return slices.DeleteFunc(all, func(e api.Event) bool { return e.Time.Before(j.framework.CreationTimestamp.Time) }), err
 }
@@ -50,8 +50,8 @@ func (c *Client) collected(ctx context.Context, j *Job) ([]api.Event, error) {
 // manyNames is from how many pods on all events are read at once instead of those of each pod.
 const manyNames = 40
 
-// podNames are the names of the pods of a job that is there: the same in all attempts. Where they are more than most,
-// there is one more than that.
+// podNames returns the names of the pods of a live job, which are the same in all attempts. If there are more than most names,
+// it returns one more than most.
 func podNames(j *Job, most int) []string {
 	names := []string{}
 	for i := range j.framework.Spec.TaskRoles {
@@ -66,7 +66,7 @@ func podNames(j *Job, most int) []string {
 	return names
 }
 
-// eventsOf reads from the API server what it tells of a job and objects of it.
+// eventsOf reads the events of a job and its objects from the API server.
 func (c *Client) eventsOf(ctx context.Context, j *Job, names []string) ([]api.Event, error) {
 	selectors := []string{"involvedObject.name=" + j.Object}
 	for _, name := range names {

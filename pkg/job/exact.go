@@ -7,8 +7,8 @@ import (
 	"github.com/openpai/paictl/pkg/protocol"
 )
 
-// ResolveExact finds a user's job by its name alone. Unlike Resolve it takes no names of Frameworks, and a job that says it is
-// another user's, or has another name, is none: names of Frameworks are checksums, which can be made to meet.
+// ResolveExact finds a user's job by its name alone. Unlike Resolve, it doesn't accept the name of a Framework. It doesn't return a job
+// with another user or name either: names of Frameworks are checksums, and collisions can be made on purpose.
 func (c *Client) ResolveExact(ctx context.Context, user, name string) (*Job, error) {
 	if user == "" || protocol.CheckName(name) != nil {
 		return nil, notFound(user, name, nil)

@@ -15,8 +15,8 @@ func isNoCRD(err error) bool {
 	return apierrors.IsNotFound(err) && strings.Contains(err.Error(), "could not find the requested resource")
 }
 
-// Explain adds to an error of the API what a person can do about it. Other errors and nil are
-// returned as they are.
+// Explain adds advice for the user to an error of the API. It returns other errors and nil
+// as they are.
 func (c *Client) Explain(err error) error {
 	switch {
 	case err == nil || hint.Of(err) != "":
@@ -60,7 +60,7 @@ func (e *NotFoundError) Error() string {
 	return text
 }
 
-// Unwrap returns what kept the history from being asked.
+// Unwrap returns why the history couldn't be read.
 func (e *NotFoundError) Unwrap() error { return e.Unsure }
 
 // IsNotFound reports whether an error says that there is no such job.

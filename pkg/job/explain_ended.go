@@ -55,7 +55,7 @@ func (e *evidence) removed(w *Why) {
 	w.fact("happens", "when a Framework or its namespace is removed by force, or the cluster is restored from a backup")
 }
 
-// retrying explains a job that failed and is tried again.
+// retrying explains a job that failed and will be retried.
 func (e *evidence) retrying(w *Why) {
 	a := e.lastAttempt()
 	e.failure(w, a)
@@ -156,7 +156,7 @@ func lowerFirst(s string) string {
 	return s
 }
 
-// culprit is the task that ended an attempt.
+// culprit returns the task that completed an attempt.
 func (e *evidence) culprit(a *api.Attempt) *api.TaskAttempt {
 	if t := Culprit(a.Completion, lastTasks(a.Tasks)); t != nil {
 		return &t.TaskAttempt
@@ -164,7 +164,7 @@ func (e *evidence) culprit(a *api.Attempt) *api.TaskAttempt {
 	return nil
 }
 
-// failureFacts are what the task itself said.
+// failureFacts adds the facts that the task itself reported.
 func (e *evidence) failureFacts(w *Why, a *api.Attempt, task *api.TaskAttempt) {
 	r, found := exitReport(task)
 	if found {
@@ -203,7 +203,7 @@ func ending(t *v1.CompletionTrigger) string {
 	return t.Message
 }
 
-// exitReport is what the job runtime left behind in a task's container.
+// exitReport returns the report that the job runtime wrote into a task's termination message.
 func exitReport(t *api.TaskAttempt) (report.Report, bool) {
 	if t == nil || t.Completion == nil || t.Completion.Pod == nil {
 		return report.Report{}, false
@@ -216,7 +216,7 @@ func exitReport(t *api.TaskAttempt) (report.Report, bool) {
 	return report.Report{}, false
 }
 
-// retries says why a job isn't tried again.
+// retries says why a job isn't retried.
 func (e *evidence) retries(w *Why) {
 	a := e.lastAttempt()
 	if a == nil || a.Completion == nil || a.Completion.CompletionStatus == nil {

@@ -18,8 +18,8 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/cell"
 )
 
-// volumes reads on which machines the storages of pods lie, by claim. Those that lie on all machines, and
-// those that may not be read, are left out.
+// volumes reads which machines have the storages of pods, by claim. It leaves out storages that all machines have
+// and storages that the user may not read.
 func (c *Client) volumes(ctx context.Context, pods []corev1.Pod) (map[string]*corev1.NodeSelector, error) {
 	claims := map[string]bool{}
 	for i := range pods {
@@ -184,7 +184,7 @@ func (e *evidence) storageRemedy(s *corev1.NodeSelector) string {
 	return "the machines there have no GPUs for jobs: submit it again so that" + without
 }
 
-// pinned adds what is known of where pods may go.
+// pinned adds facts about the machines that the pods may run on.
 func (e *evidence) pinned(w *Why) {
 	for _, claim := range slices.Sorted(maps.Keys(e.volumes)) {
 		w.fact("storage", claim+" "+e.lies(claim))
@@ -194,8 +194,8 @@ func (e *evidence) pinned(w *Why) {
 	}
 }
 
-// kubernetesSays is why Kubernetes' own scheduler found no machine for a pod. What it only repeats of the
-// scheduler of GPUs is left out.
+// kubernetesSays returns why Kubernetes' own scheduler found no machine for a pod. It leaves out messages that only repeat the
+// GPU scheduler.
 func (e *evidence) kubernetesSays() (*corev1.Pod, string) {
 	for i := range e.pods {
 		p := &e.pods[i]
@@ -243,13 +243,13 @@ func (e *evidence) unplacedRoles() []*corev1.Pod {
 	return out
 }
 
-// barred says what keeps all of some pods from all of some machines; "" where one may go to one of them,
-// or where no one may look.
+// barred says why none of some pods can run on any of some machines. It returns "" if one of them can run on one of these,
+// or if it can't read a machine.
 func (e *evidence) barred(pods []*corev1.Pod, nodes []string) (why, remedy string) {
 	for _, name := range nodes {
 		n := e.nodes[name]
 		if n == nil {
-			return "", "" // no one may look, or it is just going or coming
+			return "", "" // the caller may not read it, or it is just being added or removed
 		}
 		for _, p := range pods {
 			reason, what := e.bar(p, n)
@@ -322,7 +322,7 @@ func tolerates(o *corev1.Toleration, t *corev1.Taint) bool {
 		(o.Operator == corev1.TolerationOpExists || o.Value == t.Value)
 }
 
-// lies says on which machines a storage lies.
+// The machines that have a storage, in words.
 func (e *evidence) lies(claim string) string {
 	var on []string
 	for _, name := range slices.Sorted(maps.Keys(e.nodes)) {
@@ -380,7 +380,7 @@ func requires(r *corev1.NodeSelectorRequirement, has labels.Set) bool {
 	return false
 }
 
-// withoutPreemption leaves out what kube-scheduler says of its own preemption, which has no part in jobs.
+// withoutPreemption leaves out the part about kube-scheduler's own preemption, which jobs don't use.
 func withoutPreemption(message string) string {
 	text, _, _ := strings.Cut(message, " preemption: ")
 	return text

@@ -46,7 +46,7 @@ func (e *evidence) trouble(w *Why) bool {
 
 func sentenceEnd(s string) string { return strings.TrimRight(strings.TrimSpace(s), ".") + "." }
 
-// podTrouble is what keeps a pod from starting, or "".
+// podTrouble returns the reason that a pod doesn't start, or "".
 func (e *evidence) podTrouble(p *corev1.Pod) (text string, remedy []string) {
 	for _, s := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
 		if w := s.State.Waiting; w != nil {
@@ -65,7 +65,7 @@ func (e *evidence) podTrouble(p *corev1.Pod) (text string, remedy []string) {
 			continue
 		}
 		if ev.Type == corev1.EventTypeNormal {
-			return "", nil // something went on after what went wrong
+			return "", nil // the pod made progress after the failure
 		}
 		if text, remedy := eventTrouble(ev); text != "" {
 			return text, remedy
@@ -74,7 +74,7 @@ func (e *evidence) podTrouble(p *corev1.Pod) (text string, remedy []string) {
 	return "", nil
 }
 
-// detailOf finds what the kubelet said when it failed: later it says only that it waits.
+// detailOf returns the kubelet's message of a failed pull: later its message says only that it waits.
 func (e *evidence) detailOf(p *corev1.Pod, message string) string {
 	if message != "" && !strings.HasPrefix(message, "Back-off") || strings.Contains(message, "ErrImagePull:") {
 		return message
@@ -87,8 +87,8 @@ func (e *evidence) detailOf(p *corev1.Pod, message string) string {
 	return message
 }
 
-// platformImage is the image of the platform that a container waits for, or "": that of an init
-// container, or of a volume that what was said names.
+// platformImage returns the platform's image that a container waits for, or "". It is the image of an init
+// container, or of a volume that the message names.
 func platformImage(p *corev1.Pod, s *corev1.ContainerStatus, said string) string {
 	if s.Name != appContainer {
 		return s.Image
@@ -101,7 +101,7 @@ func platformImage(p *corev1.Pod, s *corev1.ContainerStatus, said string) string
 	return ""
 }
 
-// containerTrouble says what a container waits for in vain; ours is the image if that is the platform's.
+// containerTrouble says why a container can't start. ours is the image if it is one of the platform's.
 func containerTrouble(s *corev1.ContainerStatus, w *corev1.ContainerStateWaiting, detail, ours string) (text string, remedy []string) {
 	switch w.Reason {
 	case "ErrImagePull", "ImagePullBackOff", "RegistryUnavailable":
@@ -145,7 +145,7 @@ func pullTrouble(message string) (text string, remedy []string) {
 	return clip(tail(message)), []string{"check uri of the prerequisite in the job file"}
 }
 
-// tail leaves out the container engine's wrapping around what a registry said.
+// tail returns the registry's message without the text that the container engine puts before it.
 func tail(message string) string {
 	if i := strings.LastIndex(message, "failed to do request: "); i >= 0 {
 		return message[i+len("failed to do request: "):]

@@ -24,7 +24,7 @@ import (
 // patienceWithController is how long a new job may be unknown to the controller.
 const patienceWithController = 10 * time.Second
 
-// explain finds the sentence: the first thing that keeps the job from going on.
+// explain finds the sentence: the first cause that keeps the job from making progress.
 func (e *evidence) explain() *Why {
 	w := &Why{Job: e.User + "/" + e.Name, State: e.At().Text(e.now)}
 	switch Phase(e.State) {
@@ -75,7 +75,7 @@ func (e *evidence) before(w *Why) {
 		past.Sentence += " That was " + Duration(e.now.Sub(*a.Completed)) + " ago."
 	}
 	w.fact(fmt.Sprintf("attempt %d", a.ID), past.Sentence)
-	// The controller puts what Kubernetes says after the reason, which is said already.
+	// The controller puts Kubernetes' message after the reason, and the reason is in the sentence already.
 	said := strings.TrimPrefix(a.Completion.Diagnostics, e.rules.ByCode(int(a.Completion.Code)).Reason)
 	w.fact("its message", clip(strings.TrimSpace(said)))
 }
@@ -101,7 +101,7 @@ func (e *evidence) onItsWay(w *Why) {
 	case Queued, Waiting:
 		e.unplaced(w)
 	case Starting:
-		if len(tasks[Starting]) == 0 { // what the job is was read at another moment than what its tasks are
+		if len(tasks[Starting]) == 0 { // the job's state and its tasks were read at different times
 			w.Sentence = "Its tasks are about to run."
 			break
 		}
@@ -160,7 +160,7 @@ func (e *evidence) unplaced(w *Why) {
 	}
 }
 
-// queued tells what the scheduler says.
+// queued shows the scheduler's explanation.
 func (e *evidence) queued(w *Why) {
 	g := e.gang
 	w.Sentence = sentence(g.Sentence)
@@ -298,7 +298,7 @@ func (e *evidence) sickGPUs(w *Why) {
 	}
 }
 
-// lostNodes tells of machines that don't answer, whatever else keeps the job.
+// lostNodes adds a fact for each machine that doesn't answer, also if the job waits for another reason.
 func (e *evidence) lostNodes(w *Why) {
 	seen := map[string]bool{}
 	for i := range e.Tasks {
@@ -412,7 +412,7 @@ func sentence(s string) string {
 	return strings.ToUpper(s[:1]) + s[1:]
 }
 
-// runsSince is when the latest attempt came to run: what was before it, and the time in queues, is no
+// runsSince returns when the latest attempt began to run. Earlier attempts and the time in queues don't count as
 // running.
 func (e *evidence) runsSince() *time.Time {
 	if a := e.lastAttempt(); a != nil && a.Run != nil {

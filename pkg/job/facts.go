@@ -22,7 +22,7 @@ import (
 	schedulerconfig "github.com/openpai/paictl/pkg/scheduler/config"
 )
 
-// Where the scheduler's configuration lies, in the namespace of the platform.
+// The ConfigMap and key of the scheduler's configuration, in the namespace of the platform.
 const (
 	schedulerConfigMap = "scheduler-configuration"
 	schedulerKey       = "hivedscheduler.yaml"
@@ -31,14 +31,14 @@ const (
 // labelWorker marks the nodes that run jobs.
 const labelWorker = "pai-worker"
 
-// Labels of claims. share is OpenPAI's word; the other marks what a job gets that asks for its user's
+// Labels of claims. share is OpenPAI's label. The other marks the default storages, for jobs that request their user's
 // default storages.
 const (
 	labelShare   = "share"
 	labelDefault = "paictl.openpai.org/default-storage"
 )
 
-// Facts are what a submission must know of a cluster.
+// Facts are facts about a cluster that a submission needs.
 type Facts struct {
 	Configuration api.Configuration
 	Cluster       render.Cluster
@@ -46,8 +46,8 @@ type Facts struct {
 	unknown []string // what could not be read, and why
 }
 
-// Complete returns an UnavailableError where something could not be read. Such facts check less: a virtual cluster that isn't known
-// of may be any.
+// Complete returns an UnavailableError if some facts could not be read. Checks with incomplete facts are weaker: any name of a virtual
+// cluster is accepted, for example.
 func (f *Facts) Complete() error {
 	if len(f.unknown) == 0 {
 		return nil
@@ -55,10 +55,10 @@ func (f *Facts) Complete() error {
 	return hint.Wrap(&UnavailableError{errors.New("what the cluster offers to jobs is not known now: " + strings.Join(f.unknown, "; "))}, "try again in a moment")
 }
 
-// ErrNoConfiguration is returned where the job controller isn't started.
+// ErrNoConfiguration is returned if the job controller isn't started.
 var ErrNoConfiguration = errors.New("this cluster doesn't run jobs: the job controller isn't started")
 
-// Facts reads what the cluster offers to jobs. What may not be read, or isn't there, is not checked.
+// Facts reads the configuration and resources of the cluster. Facts that the user may not read, or that don't exist, aren't checked.
 func (c *Client) Facts(ctx context.Context) (*Facts, error) {
 	f := &Facts{}
 	g, ctx := errgroup.WithContext(ctx)
@@ -94,7 +94,7 @@ func (c *Client) Facts(ctx context.Context) (*Facts, error) {
 	f.Cluster.Claims = f.Configuration.Claims
 	if f.Cluster.SchedulerName == "" {
 		hardware = ""
-		f.Cluster.VirtualClusters, f.Cluster.SKUs = nil, nil // no one enforces them
+		f.Cluster.VirtualClusters, f.Cluster.SKUs = nil, nil // the scheduler that enforces them doesn't run
 	}
 	for _, text := range []string{hardware, storages} {
 		if text != "" {
@@ -159,7 +159,7 @@ func (c *Client) hardware(ctx context.Context, out *render.Cluster) (unknown str
 	}
 	config, found := schedulerconfig.Parse(schedulerKey, []byte(m.Data[schedulerKey]))
 	if len(found.Errors()) > 0 {
-		// The scheduler goes on with the one before, which no one else has.
+		// The scheduler keeps its previous configuration, which can't be read from outside.
 		return "the scheduler's configuration has a mistake", nil
 	}
 	core, err := cell.New(config)
@@ -182,8 +182,8 @@ func noRDMA(nodes []corev1.Node, marks map[string]string) bool {
 	})
 }
 
-// platform is what the programs that run on every machine ask for there, in thousandths of a processor
-// and MB; a task that counts on their part would wait forever. Nothing where that can't be read.
+// platform returns the requests of the programs that run on every machine, in thousandths of a processor
+// and MB. A task that relies on their part would wait forever. Both are 0 if the DaemonSets can't be read.
 func (c *Client) platform(ctx context.Context) (milliCPU, memoryMB int) {
 	list, err := c.Client.AppsV1().DaemonSets(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -254,8 +254,8 @@ func machinesByLeaf(roots []cell.CellStatus) map[string]map[string]int {
 	return out
 }
 
-// shares is what the smallest machine of each type of GPU has per GPU, less what the platform takes; of
-// machines without GPUs, what a CPU cell is. A share is never 0, which would mean that it isn't known.
+// shares returns, for each type of GPU, the share per GPU of the smallest machine, less the platform's part. For machines without
+// GPUs it is the size of a CPU cell. A share is never 0, which would mean that it isn't known.
 func shares(nodes []corev1.Node, machines map[string]map[string]int, processors []string, milliCPU, memoryMB int) map[string]render.SKU {
 	out := map[string]render.SKU{}
 	for leaf, names := range machines {
@@ -267,12 +267,12 @@ func shares(nodes []corev1.Node, machines map[string]map[string]int, processors 
 		for i := range nodes {
 			cells, has := names[nodes[i].Name], nodes[i].Status.Allocatable
 			if cells == 0 || has.Cpu().IsZero() || has.Memory().IsZero() {
-				continue // its kubelet hasn't said yet what it has
+				continue // its kubelet hasn't reported its resources yet
 			}
 			share.PerNode = max(share.PerNode, cells)
 			parts := cells
 			if cpu {
-				// The processors that are no cells keep their memory, too.
+				// Processors that aren't cells keep their memory, too.
 				parts = max(cells, int(nodes[i].Status.Capacity.Cpu().Value()))
 			}
 			share.MilliCPU = min(share.MilliCPU, max(1, (int(has.Cpu().MilliValue())-milliCPU)/cells))

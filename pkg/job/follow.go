@@ -11,18 +11,18 @@ import (
 	v1 "github.com/openpai/paictl/pkg/framework/v1"
 )
 
-// How often a job is looked at that doesn't change by itself. Changes of the Framework are told by a
-// watch; pods and queue are asked for, since they matter only until the job runs.
+// How often Follow reads a job again if no change arrives. A watch reports changes of the Framework.
+// Pods and queue are polled, since they matter only until the job runs.
 const (
 	lookWaiting = 2 * time.Second
 	lookRunning = 30 * time.Second
-	lookAtMost  = 200 * time.Millisecond // between two looks, whatever changes
+	lookAtMost  = 200 * time.Millisecond // between two reads, even if there are more changes
 	retryFirst  = time.Second
 	retryMost   = 15 * time.Second
 )
 
-// Follow calls seen with what a job is at, now and whenever it may have changed, until seen returns
-// false. It survives the loss of the connection: problem is called with the error when it is lost, and
+// Follow calls seen with the state of a job, now and after each possible change, until seen returns
+// false. It survives the loss of the connection: it calls problem with the error when the connection is lost, and
 // with nil when it is back.
 func (c *Client) Follow(ctx context.Context, j *Job, seen func(*Detail) (more bool), problem func(error)) error {
 	ctx, cancel := context.WithCancel(ctx)
@@ -107,7 +107,7 @@ func final(err error) bool {
 	return IsNotFound(err) || apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || isNoCRD(err)
 }
 
-// look reads what is needed to tell where a job is.
+// look reads enough to know the state of a job.
 func (c *Client) look(ctx context.Context, j *Job) (*Detail, error) {
 	now, err := c.brief(ctx, j.User, j.Name, j.Object)
 	if err != nil {

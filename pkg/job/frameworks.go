@@ -105,7 +105,7 @@ func (f *Frameworks) Page(ctx context.Context, o metav1.ListOptions) (*v1.Framew
 	return answer[v1.FrameworkList](ctx, f.on(f.rest.Get(), "").VersionedParams(&o, metav1.ParameterCodec))
 }
 
-// WatchAll tells every change of all of them since the version of the list that the options name.
+// WatchAll watches all of them, from the version of the list that the options name.
 func (f *Frameworks) WatchAll(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 	o.Watch = true
 	return f.on(f.rest.Get(), "").VersionedParams(&o, metav1.ParameterCodec).Watch(ctx)
@@ -133,8 +133,8 @@ func (f *Frameworks) Patch(ctx context.Context, name string, kind types.PatchTyp
 	return answer[v1.Framework](ctx, f.on(f.rest.Patch(kind), name).Param("fieldManager", "paictl").Body(body))
 }
 
-// Delete removes one of that UID. The controller ends its pods, and lets it go when it is in the archive; then Kubernetes removes
-// its Secrets. Another that has taken its name stays.
+// Delete removes the Framework with that UID. The controller stops its pods, and releases it when it is in the archive. Then Kubernetes
+// removes its Secrets. Another Framework that has taken its name stays.
 func (f *Frameworks) Delete(ctx context.Context, name string, uid types.UID) error {
 	propagation := metav1.DeletePropagationBackground
 	body, err := json.Marshal(metav1.DeleteOptions{

@@ -8,7 +8,7 @@ import (
 	"github.com/openpai/paictl/pkg/framework/api"
 )
 
-// Usage is GPU time, with the share of what virtual clusters own.
+// Usage is GPU time, with the share of the GPUs that virtual clusters own.
 type Usage struct {
 	Since time.Time   `json:"since"`
 	Until time.Time   `json:"until"`
@@ -19,13 +19,13 @@ type Usage struct {
 // UsageItem is one row of it.
 type UsageItem struct {
 	api.UsageItem
-	// Share is the part that guaranteed jobs held of what the virtual cluster owns now, over the time of the row as far
-	// as it has passed; nil where that isn't known.
+	// Share is the GPU time of guaranteed jobs, divided by that of all GPUs that the virtual cluster owns now, over the part of
+	// the row's time that has passed. It is nil if it isn't known.
 	Share *float64 `json:"shareOfGuarantee,omitempty"`
 }
 
-// Usage sums up for how long GPUs were held. Shares are there where rows are of a virtual cluster, and not of
-// a type of its GPUs, and the scheduler answers.
+// Usage sums up for how long GPUs were held. Rows have shares if they are for a virtual cluster and not for
+// a type of its GPUs, and if the scheduler answers.
 func (c *Client) Usage(ctx context.Context, q api.UsageQuery) (*Usage, error) {
 	u, err := c.History.Usage(ctx, q)
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	schedulerapi "github.com/openpai/paictl/pkg/scheduler/api"
 )
 
-// Held says why a pod doesn't start, in one line: no machine takes it, or its container waits in vain; "" where nothing is
-// known to be wrong. Events may tell more; see Why.
+// Held says in one line why a pod doesn't start: no machine accepts it, or its container can't start. It returns "" if it finds no
+// such reason. Events may have more details; see Why.
 func Held(p *corev1.Pod) string {
 	if listing.Started(p) {
 		return ""
@@ -30,8 +30,8 @@ func Held(p *corev1.Pod) string {
 	return ""
 }
 
-// Gangs are the gangs that wait, with their jobs. titleOf names the job of a Framework by whose gangs' names it isn't known;
-// other is for what belongs to none.
+// Gangs returns the gangs that wait, with their jobs. titleOf names the job of a Framework if the gang's name doesn't contain it.
+// It returns other for a pod without a job.
 func Gangs(q *schedulerapi.Queue, titleOf func(object, other string) string) []WaitingGang {
 	out := []WaitingGang{}
 	alone := map[string]string{}

@@ -25,11 +25,11 @@ import (
 	"github.com/openpai/paictl/pkg/kube"
 )
 
-// ErrNoController is returned where the job controller doesn't answer: it was not started, or none
+// ErrNoController is returned if the job controller doesn't answer: it was not started, or none
 // of its pods is ready. Jobs that the API still has can be shown without it.
 var ErrNoController = errors.New("the job controller doesn't answer")
 
-// ErrAway is returned for what passes by itself: the job controller, or who it asks, is being renewed.
+// ErrAway is returned for a temporary error: the job controller, or a program that it asks, is being replaced.
 var ErrAway = errors.New("not now")
 
 // ErrElsewhere is returned where a database server has the history, which can't be copied.
@@ -41,7 +41,7 @@ type away struct{ error }
 // Is makes it one of ErrAway.
 func (away) Is(target error) bool { return target == ErrAway }
 
-// Unwrap returns what it is besides.
+// Unwrap returns the underlying error.
 func (e away) Unwrap() error { return e.error }
 
 // remedyController is what to do about it.
@@ -50,7 +50,7 @@ const remedyController = "look at it with: paictl service status -n job-controll
 // remedyRight is what to do about a right that is missing.
 const remedyRight = "ask an administrator for the role job-user: docs/jobs.md, \"Permissions\", has it"
 
-// errClosed is returned where the job controller may be well, and whoever asks has no right to know.
+// errClosed is returned if the caller may not read the history. The job controller may be running.
 var errClosed = errors.New("you may not read the history of jobs")
 
 // closed is such an error. Jobs that the API still has are shown in spite of it, as without a controller.
@@ -67,16 +67,16 @@ var errFailing = errors.New("the history of jobs fails")
 // historyTimeout bounds one question, so that a hung controller doesn't keep a list from being shown.
 const historyTimeout = 15 * time.Second
 
-// archiveTimeout bounds how long the controller copies its archive, and how long it takes what is put back.
+// archiveTimeout bounds how long the controller copies its archive, and how long it restores one.
 const archiveTimeout = 2 * time.Hour
 
 // idleConnections is how many connections to the controller are kept.
 const idleConnections = 16
 
-// maxError is how much of an answer is read that is no success.
+// maxError is how many bytes of an error response are read.
 const maxError = 64 << 10
 
-// History is what the job controller has kept of jobs, asked through the cluster's API.
+// History is the job controller's history of jobs, read through the cluster's API.
 type History struct {
 	client rest.Interface
 	http   *http.Client
@@ -90,7 +90,7 @@ func newHistory(c *kube.Cluster, at string) (*History, error) {
 		if err != nil {
 			return nil, fmt.Errorf("open the history of jobs: %w", err)
 		}
-		// A Transport of its own: the default one heeds proxies of the environment.
+		// The client has its own Transport: the default one uses the proxies of the environment.
 		return &History{at: to, http: &http.Client{Transport: newWithToken(&http.Transport{MaxIdleConnsPerHost: idleConnections, IdleConnTimeout: time.Minute}, c.Client)}}, nil
 	}
 	config := rest.CopyConfig(c.Config)
@@ -112,8 +112,8 @@ func (h *History) Jobs(ctx context.Context, q api.JobQuery) (*api.JobPage, error
 	return out, h.ask(ctx, query(h.get("/v1/jobs"), q), out)
 }
 
-// List reads a page of the jobs that live and of those that ended, as the controller that leads knows them. Where it can't say now, that is
-// an error at once: whoever asks has another way.
+// List reads a page of the jobs that live and of those that have finished, from the controller that leads. If the controller can't answer now, List
+// returns an error at once: the caller has another way.
 func (h *History) List(ctx context.Context, f Filter) (*Page, error) {
 	r := query(h.get("/v1/jobs"), api.JobQuery{User: f.User, VirtualCluster: f.VirtualCluster, Keyword: f.Keyword, Since: f.Since, Limit: f.Limit, Cursor: f.Cursor})
 	for _, p := range f.Phases {
@@ -224,13 +224,13 @@ func (h *History) Usage(ctx context.Context, q api.UsageQuery) (*api.Usage, erro
 	return out, h.ask(ctx, r, out)
 }
 
-// GPUs reads what the GPUs of a machine do. Where nothing measures them it is a NotFound error of the API.
+// GPUs reads the utilization of a machine's GPUs. If they aren't measured, the error is a NotFound error of the API.
 func (h *History) GPUs(ctx context.Context, node string) ([]api.GPU, error) {
 	var out []api.GPU
 	return out, h.ask(ctx, h.get("/v1/machines/"+path(node, "gpus")), &out)
 }
 
-// Use reads what the containers of jobs on a machine use. Where nothing measures them it is a NotFound error of the API.
+// Use reads the resources that containers of jobs on a machine use. If they aren't measured, the error is a NotFound error of the API.
 func (h *History) Use(ctx context.Context, node string) ([]logapi.Use, error) {
 	var out []logapi.Use
 	return out, h.ask(ctx, h.get("/v1/machines/"+path(node, "use")), &out)
@@ -244,13 +244,13 @@ func (h *History) Delete(ctx context.Context, framework string) (jobs int, err e
 	return out.Jobs, err
 }
 
-// Events reads what Kubernetes told of a job and its pods, as far as it was kept.
+// Events reads the events of a job and its pods, as far as they were kept.
 func (h *History) Events(ctx context.Context, framework string) ([]api.Event, error) {
 	var out []api.Event
 	return out, h.ask(ctx, h.get("/v1/jobs/"+path(framework, "events")), &out)
 }
 
-// Log opens the kept end of an ended task's log. truncated reports whether there was more before it.
+// Log opens the kept end of a finished task's log. truncated reports whether there was more before it.
 func (h *History) Log(ctx context.Context, key api.LogKey) (log io.ReadCloser, truncated bool, err error) {
 	r := h.get("/v1/jobs/"+path(key.Framework, "logs")).Param("role", key.Role).
 		Param("task", strconv.Itoa(int(key.Task))).Param("attempt", strconv.Itoa(int(key.Attempt))).
@@ -266,8 +266,8 @@ func (h *History) Log(ctx context.Context, key api.LogKey) (log io.ReadCloser, t
 }
 
 // Page asks the agent of a machine, through the controller, for a page of the log of a container. The
-// caller closes the answer's body. What no agent keeps is a NotFound error of the API; ErrAway is an agent
-// that is being renewed.
+// caller closes the response's body. If no agent keeps the log, the error is a NotFound error of the API. It is ErrAway if the
+// agent is being replaced.
 func (h *History) Page(ctx context.Context, node, uid, container string, query url.Values) (*http.Response, error) {
 	to := h.get("/v1/machines/" + path(node, "logs", uid, container)).URL()
 	to.RawQuery = query.Encode()
@@ -288,7 +288,7 @@ func (h *History) Archive(ctx context.Context) (io.ReadCloser, int64, error) {
 	return resp.Body, resp.ContentLength, nil
 }
 
-// PutBack adds what a copy of the archive has and the archive hasn't, and says what that was. size is in bytes.
+// PutBack adds the jobs and files of a copy that the archive doesn't have, and returns how many it added. size is in bytes.
 func (h *History) PutBack(ctx context.Context, r io.Reader, size int64) (*api.Import, error) {
 	ctx = kube.WithPatience(ctx, archiveTimeout) // it is added before the answer begins
 	resp, err := h.Do(ctx, http.MethodPut, h.get("/v1/archive").URL(), &sized{r, size})
@@ -312,11 +312,11 @@ type sized struct {
 // Size is in bytes.
 func (s *sized) Size() int64 { return s.size }
 
-// CodeURL is where a folder of code lies, for Do.
+// CodeURL returns the URL of a folder of code, for Do.
 func (h *History) CodeURL(sha256 string) *url.URL { return h.get("/v1/code/" + path(sha256)).URL() }
 
-// Do sends one request to the controller. The caller closes the body of the answer. An answer that
-// is no success is an error; NotFound is one of the API.
+// Do sends one request to the controller. The caller closes the body of the response. A response with another
+// status than success is an error. NotFound is an error of the API.
 func (h *History) Do(ctx context.Context, method string, to *url.URL, body io.Reader) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, method, to.String(), body)
 	if err != nil {
@@ -364,7 +364,7 @@ func (h *History) ask(ctx context.Context, r *rest.Request, out any) error {
 	return nil
 }
 
-// offline makes of a failed connection to the controller itself what the API server's proxy says in its place.
+// offline turns a failed connection to the controller into the error that the API server's proxy would return.
 func (h *History) offline(err error) error {
 	if failed, ok := errors.AsType[*net.OpError](err); ok && h.at != nil {
 		return away{noController("none of its pods is ready: " + failed.Error())}
@@ -372,7 +372,7 @@ func (h *History) offline(err error) error {
 	return err
 }
 
-// understand tells what the controller answered from what the API server says in its place.
+// understand distinguishes errors of the controller from errors of the API server.
 func understand(err error, body []byte) error {
 	var said api.Error
 	spoke := json.Unmarshal(body, &said) == nil && said.Code != "" && said.Message != ""
@@ -410,7 +410,7 @@ func understand(err error, body []byte) error {
 	return fmt.Errorf("ask the job controller: %w", err)
 }
 
-// lacks is the right that the API server misses: what stands behind the name of the user.
+// lacks returns the right that the user doesn't have: the API server's text after the name of the user.
 func lacks(err error) string {
 	text := err.Error()
 	if i := strings.Index(text, " cannot "); i >= 0 {

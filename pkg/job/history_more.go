@@ -14,13 +14,13 @@ import (
 	"github.com/openpai/paictl/pkg/framework/api"
 )
 
-// Tag gives the job of a UID tags, and Untag takes some away; they return those that it has then. A job whose Framework is there has them
-// there: that is a Conflict error of the API.
+// Tag adds tags to the job with a UID, and Untag removes some. They return the tags that it has then. If the job's Framework exists, it has the
+// tags: then the error is a Conflict error of the API.
 func (h *History) Tag(ctx context.Context, uid string, tags ...string) ([]string, error) {
 	return h.tags(ctx, http.MethodPut, uid, tags)
 }
 
-// Untag takes tags away.
+// Untag removes tags.
 func (h *History) Untag(ctx context.Context, uid string, tags ...string) ([]string, error) {
 	return h.tags(ctx, http.MethodDelete, uid, tags)
 }

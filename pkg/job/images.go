@@ -16,8 +16,8 @@ func firstImages() []string {
 	return []string{"examples-python", "pytorch", "tensorflow", "cuda", "python", "ubuntu", "debian", "busybox", "alpine"}
 }
 
-// Images are the images that all machines for jobs hold, so that nothing has to be pulled; what suits a first job comes first.
-// A kubelet names its 50 largest only.
+// Images returns the images that all machines for jobs have, so that they needn't be pulled. Images that suit a first job come first.
+// A kubelet reports only its 50 largest images.
 func (c *Client) Images(ctx context.Context) ([]string, error) {
 	nodes, err := c.Client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {

@@ -8,26 +8,26 @@ import (
 	"github.com/openpai/paictl/pkg/terminal"
 )
 
-// Job is one job: one that lives, with a Framework, or one that only the history has. It can be written as JSON: what is read
-// back tells all that commands show of a job, and methods of Client take only those that a Client has found.
+// Job is a job: a live one with a Framework, or one that only the history has. It can be written as JSON. A Job that was read from JSON
+// has all that commands show of it, but methods of Client accept only those that a Client found.
 type Job struct {
 	User   string `json:"user"`
 	Name   string `json:"name"`
 	Object string `json:"object"` // name of the Framework
 	UID    string `json:"uid,omitempty"`
-	// Live reports whether its Framework is there.
+	// Live reports whether its Framework exists.
 	Live bool `json:"live"`
-	// State is what is known without the pods and the queue.
+	// State is its state without regard to its pods and the queue.
 	State Phase `json:"state"`
 	// StopAsked reports whether its end was asked for.
 	StopAsked bool `json:"stopAsked,omitempty"`
 	// Roles are in the order of the job file; of one that is gone, those of tasks that the history has.
 	Roles []Role `json:"roles"`
-	// Config is the job file, secrets masked; "" where it wasn't submitted as one.
+	// Config is the job file with masked secrets, or "" if it wasn't submitted as a job file.
 	Config string `json:"config,omitempty"`
 
-	framework *v1.Framework // nil where it is gone
-	// archived is nil where the Framework is there.
+	framework *v1.Framework // nil if it is gone
+	// archived is nil if the Framework exists.
 	archived *api.JobDetail
 }
 
@@ -63,5 +63,5 @@ func (j *Job) Title() string { return j.User + "/" + j.Name }
 // Stopping reports whether the end of a job was asked for and hasn't come.
 func (j *Job) Stopping() bool { return j.Live && j.StopAsked && !j.State.Done() }
 
-// Ended reports whether a job has ended.
+// Ended reports whether a job has finished.
 func (j *Job) Ended() bool { return !j.Live || j.State.Done() }

@@ -21,8 +21,8 @@ import (
 // maxPage is how many rows the job controller is asked for at once, at most.
 const maxPage = 1000
 
-// List lists jobs: those that the API has, and those that only the history has. The job controller has both ready. Where it doesn't
-// answer, or is too old for that, the API server is asked for all jobs that live instead.
+// List lists jobs: those that the API has, and those that only the history has. The job controller has both in memory. If it doesn't
+// answer, or is too old for that, List asks the API server for all jobs that live instead.
 func (c *Client) List(ctx context.Context, f Filter) (*Page, error) {
 	if _, err := listing.ReadCursor(f.Cursor); err != nil {
 		return nil, err
@@ -50,8 +50,8 @@ type Lister interface {
 	List(ctx context.Context, f Filter) (*Page, error)
 }
 
-// Listed asks a lister. Which of the jobs that wait for a machine are queued, and where, the scheduler knows: where that is
-// what the filter asks for, pages are read until one is full of what it selects.
+// Listed reads from a lister. The scheduler knows which of the jobs that wait for a machine are queued, and where. If the filter selects
+// by that, Listed reads pages until one is full of jobs that the filter selects.
 func (c *Client) Listed(ctx context.Context, f Filter, from Lister) (*Page, error) {
 	out := &Page{Items: []Row{}}
 	ask := f
@@ -109,7 +109,7 @@ func (c *Client) Place(ctx context.Context, vc string, rows []Row) error {
 	return nil
 }
 
-// gathered is List without the job controller's help. Why is what it said.
+// gathered lists jobs without the job controller's list. why is the error of that.
 func (c *Client) gathered(ctx context.Context, f Filter, why error) (*Page, error) {
 	rows, err := c.live(ctx, &f)
 	if err != nil {
@@ -196,7 +196,7 @@ func (c *Client) live(ctx context.Context, f *Filter) ([]Row, error) {
 	return out, nil
 }
 
-// selector is what the API server itself can sort out.
+// selector is the part of a filter that the API server can apply.
 func selector(f *Filter) string {
 	var parts []string
 	for label, value := range map[string]string{v1.LabelUser: f.User, v1.LabelVC: f.VirtualCluster} {

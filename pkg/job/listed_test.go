@@ -45,7 +45,7 @@ type replica struct {
 	stop    func()
 }
 
-// replicated is a client of a cluster whose jobs lie in a namespace of the test's own, and who is asked in it.
+// replicated is a client of a cluster whose jobs are in the test's own namespace, and the replicas that it asks.
 type replicated struct {
 	*Client
 	cluster *kube.Cluster
@@ -55,7 +55,7 @@ type replicated struct {
 	late    sync.Mutex              // held, no news of Frameworks comes to replicas
 }
 
-// lateWriter writes what an API server tells of Frameworks.
+// lateWriter writes an API server's response about Frameworks.
 type lateWriter struct {
 	http.ResponseWriter
 	late *sync.Mutex
@@ -270,7 +270,7 @@ func TestAListGoesOnWhereItWasWhenAnotherReplicaLeads(t *testing.T) {
 	assert.Zero(t, r.lists.Load())
 
 	first.stop()
-	// No one leads yet, or the one who did doesn't answer: the API server is asked, with the same cursor.
+	// No replica leads yet, or the leader doesn't answer: the client asks the API server, with the same cursor.
 	fallen, err := r.List(t.Context(), Filter{User: "ann", Limit: 1, Cursor: page.Next})
 	require.NoError(t, err)
 	require.Len(t, fallen.Items, 1)

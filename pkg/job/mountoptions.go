@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// secretOption is an option of mount, or of a program that mounts, whose value says who signs in or with what. Two commas stand for one within
-// a value.
+// secretOption matches an option of mount, or of a program that mounts, that has a user name, a password or a key as its value. Two
+// commas mean one within a value.
 var secretOption = regexp.MustCompile(`(?i)((?:^|[,\s])(?:-{1,2}[\w.-]*(?:pass|pwd|key|sas|secret|token|cred|user)[\w.-]*[=\s]|[\w.-]*(?:pass|pwd|key|sas|secret|token|cred|user)[\w.-]*\s*=)\s*)(?:,,|[^,])+`)
 
 // withoutSecrets are mount options with the values of such options hidden. Volumes have them in the clear, and everyone to whom a storage is

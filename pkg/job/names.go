@@ -5,16 +5,16 @@ import (
 	"strings"
 )
 
-// NameOf says how a user's job is called to whoever asks; "" is one that they may not know of. nil tells all names.
+// NameOf returns the name of a user's job as the caller may see it, or "" for a job that they may not know. A nil NameOf shows all names.
 type NameOf func(user, name string) string
 
-// AnotherJob is what a job is called whose name isn't told.
+// AnotherJob replaces the name of a job that the caller may not know.
 const AnotherJob = "another job"
 
 // gangs are names of gangs in a text, USER~JOB/GROUP, as the scheduler writes them.
 var gangs = regexp.MustCompile(`[A-Za-z0-9][A-Za-z0-9_.-]*~[A-Za-z0-9_.-]+(/[A-Za-z0-9_.-]+)?`)
 
-// text is a text without names of gangs that aren't told.
+// text replaces names of gangs that the caller may not know.
 func (n NameOf) text(s string) string {
 	return gangs.ReplaceAllStringFunc(s, func(gang string) string {
 		user, rest, _ := strings.Cut(gang, "~")
@@ -23,7 +23,7 @@ func (n NameOf) text(s string) string {
 	})
 }
 
-// title is how a job is called; as is what it is called where its name is told.
+// title returns the name of a job as the caller may see it, or as if they may see its real name.
 func (n NameOf) title(user, name, as string) string {
 	switch told := n(user, name); told {
 	case "":
@@ -44,7 +44,7 @@ func (n NameOf) job(title string) string {
 	return n.title(user, name, title)
 }
 
-// why takes names out of an explanation of a job.
+// why replaces names in an explanation of a job.
 func (n NameOf) why(w *Why, j *Job) {
 	if n == nil {
 		return
@@ -57,7 +57,7 @@ func (n NameOf) why(w *Why, j *Job) {
 	w.each(n.text)
 }
 
-// replace writes another text for one, wherever it stands as a whole word.
+// replace replaces a text wherever it is a whole word.
 func (w *Why) replace(old, with string) {
 	word := regexp.MustCompile(`(^|[^A-Za-z0-9_.~/-])` + regexp.QuoteMeta(old) + `($|[^A-Za-z0-9_~/-])`)
 	w.each(func(s string) string {
@@ -76,7 +76,7 @@ func (w *Why) each(change func(string) string) {
 	}
 }
 
-// waiting takes names out of a queue.
+// waiting replaces names in a queue.
 func (n NameOf) waiting(list *WaitingList) {
 	if n == nil {
 		return

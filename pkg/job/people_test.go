@@ -25,7 +25,7 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/cell"
 )
 
-// What a server that asks for people needs of this package.
+// The parts of this package that a server for several users needs.
 
 // unknown is a history that knows no job.
 var unknown = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

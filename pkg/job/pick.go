@@ -34,7 +34,7 @@ type Target struct {
 	OwnRuntime bool `json:"ownRuntime"`
 	// Program is where it is.
 	Program string `json:"program"`
-	// Ports are those that the runtime hands out to the task, by their label; nil where the job has none with labels.
+	// Ports are the ports that the runtime allocates to the task, by their label. It is nil if the job has no ports with labels.
 	Ports map[string][]int `json:"ports,omitempty"`
 	// User and Job say whose task it is; they are known from the question.
 	User string `json:"-"`
@@ -61,11 +61,11 @@ func (r *Target) Runtime(args ...string) []string {
 	return r.Command(append([]string{r.Program}, args...)...)
 }
 
-// runningRuntime is the program of a container's first process, whatever has become of its file since.
+// runningRuntime is the program of a container's first process, even if its file was changed or removed since.
 const runningRuntime = "/proc/1/exe"
 
-// program is the runtime in a container. In Home the task may write, so what lies there may be the task's
-// own: taken is what it can't replace, the image where it is mounted, or the program that runs already.
+// program returns the path of the runtime in a container. The task can write to Home, so the files there may be the task's
+// own. program prefers a runtime that the task can't replace: the mounted image, or the program that runs already.
 func program(p *corev1.Pod, container string) string {
 	i := slices.IndexFunc(p.Spec.Containers, func(c corev1.Container) bool { return c.Name == container })
 	if i < 0 {

@@ -11,7 +11,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/framework/v1"
 )
 
-// TaskPod is a pod of a task, as far as it is the business of whoever sees the job.
+// TaskPod is a pod of a task, with the fields that users who see the job may see.
 type TaskPod struct {
 	Name        string `json:"name"`
 	UID         string `json:"uid"`
@@ -26,7 +26,7 @@ type TaskPod struct {
 	Reason string `json:"reason,omitempty"`
 }
 
-// TaskPods are the pods of a job's tasks that are there, in the order of its roles.
+// TaskPods returns the existing pods of a job's tasks, in the order of its roles.
 func (c *Client) TaskPods(ctx context.Context, j *Job) ([]TaskPod, error) {
 	out := []TaskPod{}
 	if !j.Live {
@@ -41,7 +41,7 @@ func (c *Client) TaskPods(ctx context.Context, j *Job) ([]TaskPod, error) {
 		p := &pods[i]
 		index, err := strconv.ParseInt(p.Labels[v1.LabelTaskIndex], 10, 32)
 		if err != nil {
-			continue // it is no task's
+			continue // it doesn't belong to a task
 		}
 		t := TaskPod{Name: p.Name, UID: string(p.UID), Role: p.Labels[v1.LabelTaskRole], Index: int32(index), Node: p.Spec.NodeName, IP: p.Status.PodIP, Phase: string(p.Status.Phase),
 			Attempt: ordinal(p.Annotations[v1.AnnotationFrameworkAttempt]), TaskAttempt: ordinal(p.Annotations[v1.AnnotationTaskAttempt]), Reason: reasonOf(p)}
@@ -56,7 +56,7 @@ func (c *Client) TaskPods(ctx context.Context, j *Job) ([]TaskPod, error) {
 	return out, nil
 }
 
-// ordinal reads the number of an attempt; pods of others have none.
+// ordinal reads the number of an attempt. It returns 0 for pods without one.
 func ordinal(text string) int32 {
 	n, err := strconv.ParseInt(text, 10, 32)
 	if err != nil || n < 0 {

@@ -11,7 +11,8 @@ import (
 	"github.com/openpai/paictl/pkg/runtime/spec"
 )
 
-// Ports are the ports of a task by their labels, as the runtime hands them out; nil where they aren't known, or the job has none with labels.
+// Ports returns the ports of a task by their labels, as the runtime allocates them. It returns nil if they aren't known, or if the job
+// has no ports with labels.
 func (d *Detail) Ports(t *Task) map[string][]int {
 	if d.job == nil || t.PodUID == "" && (d.job.framework == nil || d.job.hostNetwork()) {
 		return nil

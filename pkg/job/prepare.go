@@ -16,11 +16,11 @@ type Request struct {
 	// File is how findings call it.
 	File string
 	Text []byte
-	// Parsed is what the text says, where that was read before; nil: it is read.
+	// Parsed is the parsed text, if it was parsed before. If nil, Prepare parses it.
 	Parsed *protocol.Job
 	// User is whose job it becomes, Group the one whose quota it counts to.
 	User, Group string
-	// Code is a folder that the cluster has; nil where none goes along.
+	// Code is a folder that the cluster has, or nil.
 	Code *Code
 }
 
@@ -30,7 +30,7 @@ type Code struct {
 	Size   int64  `json:"size"`
 }
 
-// Summary is what a job is called and what it asks for.
+// Summary is the name of a job and its requests.
 type Summary struct {
 	User           string `json:"user"`
 	Name           string `json:"name"`
@@ -44,15 +44,15 @@ type Summary struct {
 type Prepared struct {
 	Summary
 	Request Request
-	// Objects are what is made in the cluster; nil where a server has prepared them and keeps them to itself.
+	// Objects are the objects that are made in the cluster. It is nil if a server has prepared them, which keeps them to itself.
 	Objects *render.Objects
 }
 
-// Workspace is where a folder that goes along lies in a task.
+// Workspace is the folder of a task that has the job's code.
 const Workspace = spec.Home + "/workspace"
 
-// Prepare reads and checks a job file against what a cluster offers, and makes its objects. Nothing is asked or written. What
-// is wrong in the file are findings, and then Prepared is nil.
+// Prepare reads and checks a job file against what a cluster offers, and makes its objects. It sends no requests. Mistakes
+// in the file are findings, and then Prepared is nil.
 func (c *Client) Prepare(f *Facts, r Request) (*Prepared, strictyaml.Findings, error) {
 	var found strictyaml.Findings
 	if r.Parsed == nil {
@@ -82,12 +82,12 @@ var ErrNoCode = hint.Errorf("update it: paictl service start -n job-controller",
 // TakesCode reports whether folders can go along with jobs.
 func (f *Facts) TakesCode() bool { return f.Configuration.CodeURL != "" }
 
-// At is the code as tasks are told of it, which fetch it below a URL.
+// At returns the code in the form that tasks read. They fetch it from below url.
 func (c *Code) At(url string) *spec.Code {
 	return &spec.Code{URL: strings.TrimSuffix(url, "/") + "/" + c.SHA256, SHA256: c.SHA256, Size: c.Size, Dir: Workspace}
 }
 
-// Offer is what a job may ask of a cluster.
+// Offer lists the resources that a job may request from a cluster.
 type Offer struct {
 	// TakesCode reports whether folders can go along with jobs.
 	TakesCode bool `json:"takesCode"`

@@ -47,7 +47,7 @@ func (c *Client) WaitingFor(ctx context.Context, vc string, limit int, names Nam
 	return out, nil
 }
 
-// queue is who waits for GPUs; no one where no scheduler answers, since jobs then wait in no queue.
+// queue returns the gangs that wait for GPUs. It is empty if no scheduler answers, since jobs then don't wait in a queue.
 func (c *Client) queue(ctx context.Context, vc string) Queue {
 	q, err := c.Scheduler.Queue(ctx, schedulerapi.QueueQuery{VC: vc})
 	if err != nil {
@@ -82,7 +82,7 @@ func (c *Client) places(ctx context.Context, vc string, rows []*Row) (Queue, err
 		}
 	}
 	answers := make([]*schedulerapi.Queue, len(questions))
-	var g errgroup.Group // one that fails cuts off no other
+	var g errgroup.Group // a failed request doesn't cancel the others
 	g.SetLimit(questionsAtOnce)
 	for i, q := range questions {
 		g.Go(func() (err error) {
@@ -100,12 +100,12 @@ func (c *Client) places(ctx context.Context, vc string, rows []*Row) (Queue, err
 	return NewQueue(all), nil
 }
 
-// groups are what the names of a job's gangs begin with; see ObjectOfGroup.
+// groups returns the prefixes of the names of a job's gangs; see ObjectOfGroup.
 func (c *Client) groups(j *api.Job) []string {
 	return []string{j.User + "~" + j.Name + "/", c.Namespace + "/" + j.Framework + "-"}
 }
 
-// checkVC tells a virtual cluster in which nothing waits from one that isn't there.
+// checkVC returns an error if a virtual cluster doesn't exist. One without waiting jobs is fine.
 func (c *Client) checkVC(ctx context.Context, name string) error {
 	all, err := c.Scheduler.VirtualClusters(ctx)
 	if err != nil {
@@ -121,7 +121,7 @@ func (c *Client) checkVC(ctx context.Context, name string) error {
 	return hint.Errorf("there are: "+strings.Join(names, ", "), "there is no virtual cluster %q", name)
 }
 
-// titleOf names the job of a Framework; other is for what belongs to none.
+// titleOf returns the name of a Framework's job, or other if it doesn't find the job.
 func (c *Client) titleOf(ctx context.Context, object, other string) string {
 	if !objectName.MatchString(object) {
 		return other

@@ -24,7 +24,7 @@ const (
 
 // RetryOptions say how a job is run again.
 type RetryOptions struct {
-	// Allow, not nil, returns an error for what the job may no longer use: it comes back as it was submitted.
+	// Allow, if not nil, returns an error if the job may no longer use something. A retried job is as it was submitted.
 	Allow func(Use) error
 	// MaySee, not nil, returns an error for a job that the owner may no longer know of: the job can't wait for it.
 	MaySee func(*Job) error
@@ -36,7 +36,7 @@ type RetryOptions struct {
 // has not ended gets one more attempt now. One that has ended becomes a new job of the same name; the
 // old one stays in the history.
 //
-// In between, the job lies in a Secret of its own. Killed there, the next Retry goes on, also of a job
+// In between, the job is stored in a separate Secret. If Retry is killed then, the next Retry continues, also with a job
 // that is neither live nor in the history.
 func (c *Client) Retry(ctx context.Context, j *Job, o RetryOptions) (before Phase, err error) {
 	if j.Live && !Phase(api.StateOf(j.framework)).Done() {
@@ -113,7 +113,7 @@ func (o *RetryOptions) room(f *v1.Framework) error {
 	return o.Room(tasks)
 }
 
-// keep stores what the job was submitted as.
+// keep stores the job as it was submitted.
 func (c *Client) keep(ctx context.Context, j *Job) (*render.Objects, error) {
 	f := j.framework.DeepCopy()
 	f.TypeMeta = metav1.TypeMeta{APIVersion: v1.GroupVersion.String(), Kind: v1.Kind}
@@ -146,12 +146,12 @@ func (c *Client) keep(ctx context.Context, j *Job) (*render.Objects, error) {
 	return out, err
 }
 
-// bare leaves of an object's metadata what a new one may have.
+// bare returns the part of an object's metadata that a new object may have.
 func bare(m *metav1.ObjectMeta) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: m.Name, Namespace: m.Namespace, Labels: m.Labels, Annotations: m.Annotations}
 }
 
-// kept reads what keep has stored; nil where nothing is.
+// kept reads the job that keep has stored, or returns nil.
 func (c *Client) kept(ctx context.Context, object string) (*render.Objects, error) {
 	s, err := c.Client.CoreV1().Secrets(c.Namespace).Get(ctx, object+keptSuffix, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -167,7 +167,7 @@ func (c *Client) kept(ctx context.Context, object string) (*render.Objects, erro
 	return out, nil
 }
 
-// keptOf is what keep has stored of a job that is back already; nil where it is of another.
+// keptOf reads the job that keep has stored, if f is that job, restored already. Otherwise it returns nil.
 func (c *Client) keptOf(ctx context.Context, f *v1.Framework) (*render.Objects, error) {
 	kept, err := c.kept(ctx, f.Name)
 	if kept == nil || err != nil {
@@ -180,7 +180,7 @@ func (c *Client) keptOf(ctx context.Context, f *v1.Framework) (*render.Objects, 
 	return kept, nil
 }
 
-// bringBack makes the job again and forgets what was kept.
+// bringBack makes the job again and removes the stored copy.
 func (c *Client) bringBack(ctx context.Context, o *render.Objects) error {
 	made, err := c.Frameworks.Create(ctx, o.Framework, false)
 	if apierrors.IsAlreadyExists(err) {

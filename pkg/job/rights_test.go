@@ -49,7 +49,7 @@ func proxied(t *testing.T, cluster *kube.Cluster, name string, next http.Handler
 	})
 }
 
-// guarded tells nothing without the token, as the controller does.
+// guarded refuses requests without the token, as the controller does.
 func guarded(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get(api.TokenHeader) != jobtest.Token {
@@ -77,7 +77,7 @@ func as(t *testing.T, cluster *kube.Cluster, user string, services jobtest.Servi
 	return c
 }
 
-// apply makes the objects of a text that stands in the documentation, and removes them at the end.
+// apply makes the objects of a text from the documentation, and removes them at the end.
 func apply(t *testing.T, cluster *kube.Cluster, text string) {
 	t.Helper()
 	objects, err := dynamic.NewForConfig(cluster.Config)

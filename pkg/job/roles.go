@@ -9,7 +9,7 @@ import (
 	"github.com/openpai/paictl/pkg/terminal"
 )
 
-// RoleName is what the user called a role of a Framework, fit for one line: anyone may have written it.
+// RoleName returns the user's name of a role of a Framework, fit for one line: anyone may have written it.
 func RoleName(r *v1.TaskRole) string {
 	if name := terminal.Line(r.Task.Pod.Annotations[v1.AnnotationTaskRole]); name != "" {
 		return name
@@ -76,7 +76,7 @@ func (j *Job) RoleNames() []string {
 	return out
 }
 
-// RoleObject is the Framework's name of a role that the user names; "" where there is no such role.
+// RoleObject returns the Framework's name of a role that the user names, or "" if there is no such role.
 func (j *Job) RoleObject(name string) string {
 	for i := range j.Roles {
 		if j.Roles[i].is(name) {

@@ -76,7 +76,7 @@ func onServer(t *testing.T, services jobtest.Services) (*Client, *kube.Cluster) 
 	return c, cluster
 }
 
-// objects renders a job of one user; each test has one of its own.
+// objects renders a job of one user. Each test has its own user.
 func objects(t *testing.T, user, name, command string) *render.Objects {
 	t.Helper()
 	return secretly(t, user, name, command, "hunter2")
@@ -419,7 +419,7 @@ func TestARetryStartsAfterTheJobThatHasTheNameNow(t *testing.T) {
 	object := v1.ObjectName("chain", "second")
 	jobtest.SetStatus(t, cluster, object, completedStatus())
 	collect(t, c, object)
-	// The first was replaced meanwhile.
+	// Replace the first job.
 	first := v1.ObjectName("chain", "first")
 	f, err := c.Frameworks.Get(ctx, first)
 	require.NoError(t, err)

@@ -6,7 +6,7 @@ import (
 	"github.com/openpai/paictl/pkg/protocol/render"
 )
 
-// Share is what goes with one GPU of a machine, or what a CPU cell is.
+// Share is the part of a machine that belongs to one of its GPUs, or the size of a CPU cell.
 type Share = render.SKU
 
 // Shares are those of all types of GPUs and CPU cells, or of those that a virtual cluster owns.

@@ -23,7 +23,7 @@ type (
 	Page = listing.Page
 	// Filter selects jobs.
 	Filter = listing.Filter
-	// Brief is what a list shows of a live job.
+	// Brief has the fields of a live job that a list shows.
 	Brief = listing.Brief
 	// Start is when a job is expected to start.
 	Start = listing.Start
@@ -54,10 +54,10 @@ func PhaseNames() []string { return listing.PhaseNames() }
 // ReadPhases reads the names of states.
 func ReadPhases(names []string) ([]Phase, error) { return listing.ReadPhases(names) }
 
-// NewBrief takes from a Framework what is kept of it.
+// NewBrief makes the Brief of a Framework.
 func NewBrief(f *v1.Framework) *Brief { return listing.NewBrief(f) }
 
-// NewStart takes from a pod what the state of its job is made of.
+// NewStart takes from a pod the fields that its job's state depends on.
 func NewStart(p *corev1.Pod) Start { return listing.NewStart(p) }
 
 // IsGang reports whether the tasks of a job wait for each other before any of them begins.
@@ -70,7 +70,7 @@ func Duration(d time.Duration) string { return listing.Duration(d) }
 // job it is the one that is furthest behind.
 type Queue map[string]schedulerapi.Queued
 
-// NewQueue sorts what the scheduler says; nil is no queue.
+// NewQueue sorts the scheduler's queue. q may be nil: then there is no queue.
 func NewQueue(q *schedulerapi.Queue) Queue {
 	out := Queue{}
 	if q == nil {
@@ -85,8 +85,8 @@ func NewQueue(q *schedulerapi.Queue) Queue {
 	return out
 }
 
-// ObjectOfGroup is the Framework that a gang belongs to. Gangs are called USER~JOB/GROUP; a pod that
-// belongs to none is its own gang, NAMESPACE/POD.
+// ObjectOfGroup returns the name of the Framework that a gang belongs to. Names of gangs are USER~JOB/GROUP. A pod
+// without a gang has its own, NAMESPACE/POD.
 func ObjectOfGroup(group string) string {
 	first, rest, _ := strings.Cut(group, "/")
 	if user, name, ok := strings.Cut(first, "~"); ok {
@@ -109,7 +109,7 @@ func StateOf(f *v1.Framework, pods []corev1.Pod, queue Queue) State {
 	return NewBrief(f).State(starts, waits, queued.PositionInVC)
 }
 
-// endedPhase is how a job ended that has no Framework.
+// endedPhase returns the final phase of a job without a Framework.
 func endedPhase(j *Job) Phase {
 	row := listing.NewArchivedRow(j.archived.Job)
 	return Phase(row.State)

@@ -162,7 +162,7 @@ func TestEveryPhaseSaysWhatItMeans(t *testing.T) {
 	}
 }
 
-// The controller writes what it sees of pods seconds later.
+// The controller writes the state of pods seconds later.
 func TestAPodIsAheadOfItsTask(t *testing.T) {
 	f := &v1.Framework{Status: &v1.FrameworkStatus{}}
 	placed := &corev1.Pod{Spec: corev1.PodSpec{NodeName: "n"}}

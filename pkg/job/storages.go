@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Storage is a claim that jobs can mount, with what lies behind it.
+// Storage is a claim that jobs can mount, with its volume.
 type Storage struct {
 	Name     string
 	PerUser  bool   // a job sees only the folder of its user
@@ -22,7 +22,7 @@ type Storage struct {
 	Where map[string]string
 	// MountOptions are without passwords and keys.
 	MountOptions []string
-	// Secret has the credentials, in a namespace; "" where there are none.
+	// Secret is the name of the Secret with the credentials, in SecretNamespace. It is "" if there are no credentials.
 	Secret, SecretNamespace string
 }
 
@@ -59,7 +59,7 @@ func newStorage(claim *corev1.PersistentVolumeClaim) Storage {
 	return s
 }
 
-// Storage reads one of them with its volume; nil where there is none.
+// Storage reads a claim with its volume. It returns nil if the claim or its volume doesn't exist, or if it isn't bound.
 func (c *Client) Storage(ctx context.Context, name string) (*Storage, error) {
 	claim, err := c.Client.CoreV1().PersistentVolumeClaims(c.Namespace).Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) || err == nil && claim.Status.Phase != corev1.ClaimBound {
@@ -86,7 +86,7 @@ func (c *Client) Storage(ctx context.Context, name string) (*Storage, error) {
 	return &s, nil
 }
 
-// behind reads what a volume is.
+// behind reads the type of a volume and its options.
 func (s *Storage) behind(v *corev1.PersistentVolumeSpec) {
 	s.Kind, s.Where = StorageOther, map[string]string{}
 	switch {
@@ -155,7 +155,7 @@ var credentials = map[string]map[string]string{
 		"azurestorageaccountname": "accountName", "azurestorageaccountkey": "accountKey", "azurestorageaccountsastoken": "accountSASToken"},
 }
 
-// Credentials are those of a storage. note says why there are none.
+// Credentials reads the credentials of a storage. note says why it has no credentials.
 func (c *Client) Credentials(ctx context.Context, s *Storage) (found map[string]string, note string, err error) {
 	switch {
 	case s.Secret == "" || credentials[s.Kind] == nil:

@@ -18,13 +18,13 @@ import (
 	"github.com/openpai/paictl/pkg/protocol/render"
 )
 
-// Outcome is what a submission found and did.
+// Outcome is the result of a submission.
 type Outcome string
 
 // The outcomes.
 const (
-	// Submitted: the job is new. Completed: an earlier submission of the same job was cut off, and what
-	// it left out was made. Repeated: the same job had been submitted, whole, and has not ended.
+	// Submitted: the job is new. Completed: an earlier submission of the same job was interrupted, and its missing
+	// objects were made. Repeated: the same job had been submitted completely, and has not finished.
 	Submitted Outcome = "submitted"
 	Completed Outcome = "completed"
 	Repeated  Outcome = "repeated"
@@ -46,16 +46,16 @@ type SubmitOptions struct {
 	After []protocol.After
 	// Planned are jobs that are submitted before, which a dry run doesn't find.
 	Planned []string
-	// Sure refuses a submission with an UnavailableError where the history can't be asked whether the name was used.
+	// Sure refuses a submission with an UnavailableError if the history can't be asked whether the name was used.
 	Sure bool
-	// MaySee, not nil, returns an error for a job that whoever submits may not know of: such a one is none to wait for.
+	// MaySee, if not nil, returns an error for a job that the submitter may not know: they can't wait for such a job.
 	MaySee func(*Job) error
-	// Key is the same where a submission is sent again whose answer was lost: it finds what it made, also where that has ended.
+	// Key identifies a submission that is sent again after its answer was lost. It finds the job that it made, even if that has finished.
 	Key string
 }
 
-// Submit makes a job: the Framework first, then its Secrets, which it owns. It may be killed anywhere
-// and repeated: what is missing is made, and nothing is made twice.
+// Submit makes a job: the Framework first, then its Secrets, which it owns. It may be killed at any point
+// and repeated: then it makes missing objects, but doesn't make an object twice.
 func (c *Client) Submit(ctx context.Context, o *render.Objects, opts SubmitOptions) (Outcome, error) {
 	user, name := o.Framework.Labels[v1.LabelUser], o.Framework.Annotations[v1.AnnotationJobName]
 	if opts.Key != "" {
@@ -97,7 +97,7 @@ func (c *Client) Submit(ctx context.Context, o *render.Objects, opts SubmitOptio
 // errSkip is returned where a job of that name has ended, and such are skipped.
 var errSkip = errors.New("a job of that name has ended")
 
-// checkName finds a job that has the name. One that is the same, and has not ended, is no obstacle.
+// checkName finds a job that has the name. The same job is fine if it has not finished, or if it was submitted with the same key.
 func (c *Client) checkName(ctx context.Context, o *render.Objects, opts SubmitOptions) error {
 	f := o.Framework
 	j, err := c.brief(ctx, f.Labels[v1.LabelUser], f.Annotations[v1.AnnotationJobName], f.Name)
@@ -147,7 +147,7 @@ func (c *Client) same(ctx context.Context, there *v1.Framework, o *render.Object
 	}
 	held, err := c.Client.CoreV1().Secrets(c.Namespace).Get(ctx, v1.SpecSecretName(there.Name), metav1.GetOptions{})
 	if apierrors.IsNotFound(err) || err == nil && !metav1.IsControlledBy(held, there) {
-		return true, nil // its submission was cut off: no one knows its secrets
+		return true, nil // its submission was interrupted before its secrets were stored
 	}
 	if err != nil {
 		return false, fmt.Errorf("compare the job with the one of that name: %w", err)
@@ -155,7 +155,7 @@ func (c *Client) same(ctx context.Context, there *v1.Framework, o *render.Object
 	for _, s := range o.Secrets {
 		if s.Name == held.Name {
 			a, b := held.Data[v1.FingerprintKey], s.Data[v1.FingerprintKey]
-			return len(a) == 0 || len(b) == 0 || bytes.Equal(a, b), nil // older ones have none
+			return len(a) == 0 || len(b) == 0 || bytes.Equal(a, b), nil // older ones don't have a fingerprint
 		}
 	}
 	return true, nil
@@ -187,7 +187,7 @@ func conflict(j *Job) error {
 	return hint.Wrap(e, "give this job another name, or stop the other one first: paictl job stop "+j.Title())
 }
 
-// complete makes what a submission of the same job has left out.
+// complete makes the objects that an earlier submission of the same job didn't make.
 func (c *Client) complete(ctx context.Context, there *v1.Framework, o *render.Objects) (Outcome, error) {
 	equal, err := c.same(ctx, there, o)
 	if err != nil {
@@ -257,7 +257,7 @@ func (c *Client) undo(ctx context.Context, made *v1.Framework, cause error) erro
 }
 
 // Remove deletes a job's Framework and waits until it is gone, so that its name is free. The controller
-// holds it until its pods have ended and it lies in the history.
+// keeps it until its pods have ended and it is in the history.
 func (c *Client) Remove(ctx context.Context, j *Job) error {
 	if err := c.Delete(ctx, j); err != nil {
 		return err

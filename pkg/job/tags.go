@@ -17,7 +17,7 @@ import (
 // tagTries is how often tags are written again because someone else has changed the job.
 const tagTries = 8
 
-// Tag gives a job tags and takes others away, and returns those that it has then. One that has ended and is gone from the cluster has them in
+// Tag adds and removes tags of a job, and returns the tags that it has then. If a job has finished and is gone from the cluster, its tags are in
 // the history.
 func (c *Client) Tag(ctx context.Context, j *Job, add, remove []string) ([]string, error) {
 	for _, tag := range slices.Concat(add, remove) {
@@ -32,7 +32,7 @@ func (c *Client) Tag(ctx context.Context, j *Job, add, remove []string) ([]strin
 			case err == nil:
 				return tags, nil
 			case apierrors.IsNotFound(err):
-				return c.tagGone(ctx, j, add, remove) // it has gone meanwhile
+				return c.tagGone(ctx, j, add, remove) // it was removed in the meantime
 			case !apierrors.IsConflict(err):
 				return nil, c.Explain(fmt.Errorf("tag %s: %w", j.Title(), err))
 			}

@@ -17,8 +17,8 @@ import (
 // readAgain is how long a token that was refused is not read again.
 const readAgain = 5 * time.Second
 
-// withToken adds a token that opens the job controller's API, or its audit. Where it can't be read, the controller refuses the request. It is read when
-// it is first needed, and again when it is refused: it may have changed.
+// withToken adds a token that the job controller's API requires, or its audit. If the token can't be read, the controller refuses the
+// request. The token is read when it is first needed, and again when it is refused: it may have changed.
 type withToken struct {
 	http.RoundTripper
 	client         kubernetes.Interface

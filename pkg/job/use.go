@@ -11,7 +11,7 @@ import (
 	"github.com/openpai/paictl/pkg/protocol/render"
 )
 
-// Use is what a job takes that is not everybody's to take.
+// Use lists the resources of a job that not everyone may use.
 type Use struct {
 	User, Group    string
 	VirtualCluster string
@@ -23,7 +23,7 @@ type Use struct {
 	HostNetwork bool
 }
 
-// UseOf reads it from a Framework: what runs counts, and not what a job file says.
+// UseOf reads it from a Framework: the pods count, and not the job file.
 func UseOf(f *v1.Framework) Use {
 	u := Use{User: f.Labels[v1.LabelUser], Group: f.Labels[v1.LabelGroup], VirtualCluster: f.Labels[v1.LabelVC], Priority: f.Annotations[v1.AnnotationPriority],
 		HostNetwork: f.Annotations[v1.AnnotationHostNetwork] == "true"}

@@ -18,7 +18,7 @@ import (
 	schedulerapi "github.com/openpai/paictl/pkg/scheduler/api"
 )
 
-// Why says in one sentence what keeps a job from going on, or how it ended, and the facts behind it.
+// Why explains in one sentence why a job doesn't make progress, or how it ended, and has the facts behind it.
 type Why struct {
 	Job      string `json:"job"` // user/name
 	State    string `json:"state"`
@@ -26,7 +26,7 @@ type Why struct {
 	// Remedy is what to do, the likeliest first.
 	Remedy []string `json:"remedy,omitempty"`
 	Facts  []Fact   `json:"facts,omitempty"`
-	// Log is what a failed program wrote last, or around what its failure was recognised by.
+	// Log has the last lines of a failed program, or those around the line by which its failure was recognized.
 	Log []string `json:"log,omitempty"`
 
 	others []string // titles of jobs that it names
@@ -50,11 +50,11 @@ type evidence struct {
 	now    time.Time
 	events []api.Event // of the job and its pods, latest first
 	nodes  map[string]*corev1.Node
-	// volumes says on which machines the storages of its pods lie, where that isn't all.
+	// volumes says which machines have the storages of its pods, unless all have them.
 	volumes map[string]*corev1.NodeSelector
 	// cells says which cells machines have; nil: it isn't known.
 	cells map[string]kind
-	// gang is what the scheduler says; its error is why it says nothing.
+	// gang is the scheduler's explanation, or schedulerErr says why it has no explanation.
 	gang         *schedulerapi.Why
 	schedulerErr error
 	// alone are the titles of holders whose pods are in no gang, by their Framework.
@@ -145,7 +145,7 @@ func (c *Client) titles(ctx context.Context, g *schedulerapi.Why) map[string]str
 	return out
 }
 
-// ExitRules say what exit codes mean: those of the administrator, if they can be read, else the built-in ones.
+// ExitRules say what exit codes mean: the rules of the administrator if they can be read, or the built-in ones.
 func (c *Client) ExitRules(ctx context.Context) *rules.Set {
 	m, err := c.Client.CoreV1().ConfigMaps(kube.SystemNamespace).Get(ctx, api.RulesConfigMap, metav1.GetOptions{})
 	if err != nil {
@@ -172,8 +172,8 @@ func (e *evidence) suspects() []string {
 	return out
 }
 
-// events are what Kubernetes tells of objects, latest first: as the controller has collected it, or else from the API server, which
-// has to look at all events of all jobs for each of them.
+// events reads the events of objects, latest first. It reads them from the controller, or otherwise from the API server, which
+// has to search all events of all jobs for each of them.
 func (c *Client) events(ctx context.Context, j *Job, names []string) ([]api.Event, error) {
 	out, err := c.collected(ctx, j)
 	if err != nil {

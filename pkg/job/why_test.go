@@ -311,14 +311,14 @@ func reporting(name string, sick int) *corev1.Node {
 	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{schedulerapi.DevicesAnnotation: string(text)}}}
 }
 
-// tooLarge is what the API server says of a pod above the maximum of a LimitRange.
+// tooLarge is the API server's error for a pod above the maximum of a LimitRange.
 func tooLarge(resource, most, asked string) func(*v1.Framework) {
 	return func(f *v1.Framework) {
 		f.Status.AttemptStatus.CompletionStatus.Diagnostics = `pods "x-main-0" is forbidden: maximum ` + resource + " usage per Container is " + most + ", but limit is " + asked
 	}
 }
 
-// elsewhere is what kube-scheduler says of a pod whose volume lies on one machine.
+// elsewhere is kube-scheduler's message about a pod whose volume is on one machine.
 const elsewhere = "0/3 nodes are available: 1 Insufficient memory, 2 node(s) had volume node affinity conflict."
 
 // ready is a gang of which the scheduler of GPUs says that it could go to gpu-1 and gpu-2.
@@ -387,7 +387,7 @@ func onHosts(op corev1.NodeSelectorOperator, names ...string) *corev1.NodeSelect
 	return &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: corev1.LabelHostname, Operator: op, Values: names}}}}}
 }
 
-// dataOn lets the storage data lie on one machine.
+// dataOn puts the storage data on one machine.
 func dataOn(nodes ...string) func(*evidence) {
 	return func(e *evidence) {
 		e.volumes = map[string]*corev1.NodeSelector{"data": onHosts(corev1.NodeSelectorOpIn, nodes...)}

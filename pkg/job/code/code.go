@@ -1,6 +1,6 @@
-// Package code packs a folder that goes along with a job, and brings it to the cluster once.
-// In: a folder. Out: a gzipped tar archive that is the same for the same files, known by its SHA-256;
-// what .gitignore names stays at home.
+// Package code packs a folder that is sent with a job, and uploads it to the cluster once.
+// In: a folder. Out: a gzipped tar archive that is the same for the same files, known by its SHA-256,
+// without files that .gitignore excludes.
 package code
 
 import (
@@ -33,16 +33,16 @@ const (
 	largest = 5
 )
 
-// Archive is a packed folder: a file of its own until Close.
+// Archive is a packed folder: a temporary file until Close.
 type Archive struct {
 	SHA256 string
 	Size   int64 // of the archive
 	Bytes  int64 // of the files in it
 	Files  int
-	// Ignored counts what .gitignore keeps out: files, and folders as one.
+	// Ignored counts the files and folders that .gitignore excludes. A folder counts as one.
 	Ignored int
-	// Left are links that lead out of the folder, and what is neither file nor folder. They don't go
-	// along.
+	// Left are links that point out of the folder, and entries that are neither file nor folder. They aren't
+	// packed.
 	Left []string
 	// Windows are scripts with the line ends of Windows, which shells of Linux can't run.
 	Windows []string
@@ -87,7 +87,7 @@ func Pack(ctx context.Context, dir string) (*Archive, error) {
 	return a, nil
 }
 
-// check refuses what is too much, and names what takes the room.
+// check refuses a folder that is too large, and names its largest files or folders.
 func (w *walk) check(a *Archive) error {
 	switch {
 	case a.Files == 0:
@@ -116,7 +116,7 @@ func (a *Archive) Close() {
 // Content is the archive, from its beginning.
 func (a *Archive) Content() *io.SectionReader { return io.NewSectionReader(a.file, 0, a.Size) }
 
-// String says in a few words what goes along.
+// String describes the archive in a few words.
 func (a *Archive) String() string {
 	files := "files"
 	if a.Files == 1 {

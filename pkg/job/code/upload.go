@@ -12,13 +12,13 @@ import (
 
 // Store is the job controller's, which keeps code by its SHA-256.
 type Store interface {
-	// CodeURL is where an archive lies.
+	// CodeURL returns the URL of an archive.
 	CodeURL(sha256 string) *url.URL
-	// Do sends a request. An answer that is no success is an error; NotFound is one of the API.
+	// Do sends a request. A response with another status than success is an error. NotFound is an error of the API.
 	Do(ctx context.Context, method string, to *url.URL, body io.Reader) (*http.Response, error)
 }
 
-// Upload brings a user's archive to the cluster, unless it is there already. sent reports which.
+// Upload sends a user's archive to the cluster, unless the cluster has it already. sent reports which.
 func Upload(ctx context.Context, s Store, user string, a *Archive) (sent bool, err error) {
 	to := s.CodeURL(a.SHA256)
 	resp, err := s.Do(ctx, http.MethodHead, to, nil)

@@ -27,7 +27,7 @@ type entry struct {
 	target string // of a link
 }
 
-// walk collects what goes along, in the order of names.
+// walk collects the entries of the archive, in the order of their names.
 type walk struct {
 	dir      string
 	prefix   []string // of the folder in its repository
@@ -39,10 +39,10 @@ type walk struct {
 	left    []string
 }
 
-// maxEntries ends the walk of a folder that was meant by no one, such as /.
+// maxEntries stops the walk of a folder that the user can't have meant, such as /.
 const maxEntries = 10 * MaxFiles
 
-// newWalk reads what the repository around the folder leaves out.
+// newWalk reads which files the repository around the folder ignores.
 func newWalk(dir string) (*walk, error) {
 	w := &walk{dir: dir}
 	whole, err := filepath.Abs(dir)
@@ -72,7 +72,7 @@ func newWalk(dir string) (*walk, error) {
 	return w, nil
 }
 
-// repository returns the folder at or above dir that git works in; "" where there is none.
+// repository returns the folder at or above dir that git works in, or "".
 func repository(dir string) string {
 	for {
 		if _, err := os.Lstat(filepath.Join(dir, ".git")); err == nil {
@@ -86,7 +86,7 @@ func repository(dir string) string {
 	}
 }
 
-// read adds the patterns of a file, where there is one.
+// read adds the patterns of a file. The file may be missing.
 func read(to []gitignore.Pattern, name string, domain []string) ([]gitignore.Pattern, error) {
 	f, err := os.Open(name)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, errNotFolder) {
@@ -162,7 +162,7 @@ func (w *walk) parts(rel string) []string {
 func (w *walk) entry(ctx context.Context, name string, d fs.DirEntry) error {
 	info, err := d.Info()
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil // it went away meanwhile
+		return nil // it was removed during the walk
 	}
 	if err != nil {
 		return err

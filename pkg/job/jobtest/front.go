@@ -1,6 +1,6 @@
-// Package jobtest stands in front of a test's API server and answers for services behind its proxy.
+// Package jobtest proxies a test's API server and answers for services behind that server's proxy.
 // In: a real API server, handlers for the job controller and the scheduler. Out: a kubeconfig of
-// something that behaves as if both ran in the cluster.
+// a server that behaves as if both ran in the cluster.
 package jobtest
 
 import (
@@ -91,8 +91,8 @@ func Handler(config *rest.Config, services Services) (http.Handler, error) {
 	}), nil
 }
 
-// Prepare makes what jobs need of an empty cluster: the type Framework, the namespaces, what the job
-// controller's chart makes. It may be called again.
+// Prepare makes the objects that jobs need in an empty cluster: the type Framework, the namespaces, and those of the job
+// controller's chart. It may be called again.
 func Prepare(t testing.TB, c *kube.Cluster) {
 	t.Helper()
 	ctx := t.Context()

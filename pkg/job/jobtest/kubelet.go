@@ -34,7 +34,7 @@ type Process struct {
 // with Kubernetes' own libraries for the protocols.
 type Kubelet struct {
 	Exec func(*Process) *metav1.Status
-	// Port serves a connection to a port, and returns what the client is told.
+	// Port serves a connection to a port, and returns the error for the client.
 	Port func(number string, conn io.ReadWriter) error
 	// NoWebSockets leaves only SPDY, as some proxies do.
 	NoWebSockets bool
@@ -97,7 +97,7 @@ func (k *Kubelet) execWebSocket(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// upgraded opens SPDY and hands out its streams.
+// upgraded opens SPDY and returns a channel of its streams.
 func upgraded(w http.ResponseWriter, r *http.Request, protocol string) (httpstream.Connection, <-chan httpstream.Stream) {
 	if _, err := httpstream.Handshake(r, w, []string{protocol}); err != nil {
 		return nil, nil
@@ -106,7 +106,8 @@ func upgraded(w http.ResponseWriter, r *http.Request, protocol string) (httpstre
 	return spdy.NewResponseUpgrader().UpgradeResponse(w, r, accept(streams)), streams
 }
 
-// accept hands out each stream once the client has been answered, as a kubelet does: a connection that is closed before resets it. The order is any.
+// accept sends each stream to the channel after the client has its answer, as a kubelet does: if the client closes the connection
+// earlier, it resets the stream. The order may vary.
 func accept(streams chan<- httpstream.Stream) httpstream.NewStreamHandler {
 	return func(s httpstream.Stream, answered <-chan struct{}) error {
 		go func() {

@@ -14,12 +14,12 @@ import (
 	v1 "github.com/openpai/paictl/pkg/framework/v1"
 )
 
-// follower is the store of a reflector: it keeps little of each object, and tells an index what happens in the order in which the API server
-// does. It isn't an informer, since that doesn't say when all of a list that came later has been told.
+// follower is the store of a reflector: it keeps little of each object, and passes changes to an index in the order in which the API server
+// sends them. It isn't an informer, since an informer doesn't say when it has passed all of a later list.
 type follower struct {
 	index   *listing.Index
 	handler toolscache.ResourceEventHandler
-	// at is what is seen with a list of a version.
+	// at returns the versions that an index has seen with a list of a version.
 	at     func(version uint64) listing.Seen
 	kind   any
 	from   toolscache.ListerWatcher
@@ -31,7 +31,7 @@ func newFollower(index *listing.Index, handler toolscache.ResourceEventHandler, 
 	return &follower{index: index, handler: handler, at: at, kind: kind, from: from, known: map[string]*known{}}
 }
 
-// known is what is kept of an object: a hundredth of it.
+// known is the part of an object that is kept: a hundredth of it.
 type known struct {
 	namespace, name, version string
 	uid                      types.UID
@@ -39,7 +39,7 @@ type known struct {
 	pod                      feed.Pod
 }
 
-// GetObjectMeta returns what a reflector asks for.
+// GetObjectMeta returns the metadata that a reflector needs.
 func (k *known) GetObjectMeta() metav1.Object {
 	return &metav1.ObjectMeta{Namespace: k.namespace, Name: k.name, ResourceVersion: k.version, UID: k.uid}
 }
@@ -128,7 +128,7 @@ func (f *follower) Replace(all []any, version string) error {
 	return nil
 }
 
-// Resync is part of what a reflector wants of a store.
+// Resync implements the store of a reflector.
 func (f *follower) Resync() error { return nil }
 
 // put takes an object. One of that name that went unheard is gone first.

@@ -40,7 +40,7 @@ func follows(t *testing.T) *Live {
 	return l
 }
 
-// between calls something after each object that a follower tells.
+// between calls a function after each object that a follower passes on.
 type between struct {
 	toolscache.ResourceEventHandler
 	call func()

@@ -33,14 +33,14 @@ type Live struct {
 	changed          chan struct{} // closed and made again at each change
 	log              *slog.Logger
 
-	// What watches are told by.
+	// How watches are notified.
 	moved   chan struct{} // closed and made again when the index has changes for them
 	touched chan struct{} // one is waiting where the index may have changed
 	asked   chan struct{} // one is waiting where the queue is to be asked at once
 	readers atomic.Int64
 }
 
-// New makes one that knows nothing yet.
+// New makes an empty Live.
 func New(jobs *job.Client, log *slog.Logger) *Live {
 	l := &Live{jobs: jobs, index: listing.NewIndex().Watched(rememberGone), changed: make(chan struct{}), moved: make(chan struct{}),
 		touched: make(chan struct{}, 1), asked: make(chan struct{}, 1), log: log}
@@ -154,16 +154,16 @@ func (l pages) List(ctx context.Context, f listing.Filter) (*listing.Page, error
 	return page, nil
 }
 
-// errHistory is what people see where the history doesn't answer.
+// errHistory is the text for users if the history doesn't answer.
 var errHistory = errors.New("the history of jobs doesn't answer now")
 
-// without is the note of a list without the jobs that ended. Its cause, which names addresses inside the cluster, is for the log alone.
+// without is the note of a list without the finished jobs. Its cause, which names addresses inside the cluster, goes only to the log.
 func (l *Live) without(ctx context.Context, cause error) string {
 	l.log.WarnContext(ctx, "a list is without the history of jobs", "error", cause.Error())
 	return listing.Without(errHistory)
 }
 
-// gone reports whether a Framework isn't there, by the last that was heard.
+// gone reports whether a Framework doesn't exist, by the latest state of the index.
 func (l *Live) gone(_ context.Context, j *api.Job) (bool, error) {
 	r, ok := l.index.Row(j.Framework)
 	return !ok || r.UID != j.UID, nil

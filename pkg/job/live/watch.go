@@ -11,39 +11,39 @@ import (
 )
 
 const (
-	// rememberGone is how many jobs that are gone are remembered, for whoever reads slowly or comes back.
+	// rememberGone is how many removed jobs are remembered, for clients that read slowly or reconnect.
 	rememberGone = 10_000
-	// together is how long changes are gathered before watches are told.
+	// together is how long changes are gathered before watches are notified.
 	together = 100 * time.Millisecond
 	// queueEvery is how often the scheduler's queue is asked for while someone watches, queueSoon how long after a job has come that waits.
 	queueEvery = 2 * time.Second
 	queueSoon  = 500 * time.Millisecond
-	// placeLife bounds how old the place of a watch may be at which it goes on.
+	// placeLife bounds the age of a place at which a watch can resume.
 	placeLife = 10 * time.Minute
 	// catchUp is how long a server is waited for that is behind the place of a watch.
 	catchUp = 5 * time.Second
 )
 
-// ErrBehind is of a watch that has read so slowly that jobs were forgotten which went meanwhile.
+// ErrBehind is the error of a watch that reads so slowly that jobs were removed and forgotten before it read their removal.
 var ErrBehind = errors.New("this reader is too slow: jobs that went meanwhile have been forgotten")
 
-// ErrExpired is of a watch that went on at a place, and of which it isn't known now what went since. It has to begin with the whole list.
+// ErrExpired is the error of a watch that resumed at a place after which removed jobs were forgotten. It has to begin with the whole list.
 var ErrExpired = errors.New("what changed since that place isn't known")
 
-// Watch reads what changes. It has no queue of its own: it knows how far it has read, and reads the latest of each job that changed since.
+// Watch reads changes. It doesn't have its own queue: it knows how far it has read, and reads the latest state of each job that changed since.
 type Watch struct {
 	live *Live
 	mark uint64
 	// The reader has all changes up to seen, and had those up to before when Next was last called.
 	before, seen listing.Seen
-	// elsewhere: it goes on at a place of another watch. missed is what the first Next begins with then.
+	// elsewhere: it resumed at a place of another watch. Then missed are the changes that the first Next begins with.
 	elsewhere bool
 	missed    []*listing.Latest
 	// done is called once.
 	done func()
 }
 
-// Watch begins with what changes from now on.
+// Watch begins with the changes from now on.
 func (l *Live) Watch() (*Watch, error) {
 	if !l.Filled() {
 		return nil, errEmpty
@@ -52,7 +52,7 @@ func (l *Live) Watch() (*Watch, error) {
 	return l.reader(&Watch{mark: mark, seen: seen}), nil
 }
 
-// Resume goes on at a place of another watch, of this server or another one. It returns nil where it can't be known what changed since.
+// Resume continues at a place of another watch, of this server or another one. It returns nil if it can't know all changes since.
 func (l *Live) Resume(ctx context.Context, place string) (*Watch, error) {
 	if !l.Filled() {
 		return nil, errEmpty
@@ -121,7 +121,7 @@ func (w *Watch) Next() (changes []*listing.Latest, more <-chan struct{}, err err
 	return changes, more, nil
 }
 
-// Place is where a watch goes on, here or at another server, that has read what this one has.
+// Place returns the place at which a watch that has read all that this one has can resume, here or at another server.
 func (w *Watch) Place() string { return w.place(w.seen) }
 
 // PlaceBefore is the place of a reader that got only some of the changes that the last Next returned.
@@ -190,7 +190,7 @@ func (l *Live) pump(ctx context.Context) {
 	}
 }
 
-// queue asks where jobs are in the scheduler's queue, while there are watches: no object tells that.
+// queue asks the scheduler where jobs are in its queue, while there are watches: no object has that.
 func (l *Live) queue(ctx context.Context) {
 	tick := time.NewTicker(queueEvery)
 	defer tick.Stop()

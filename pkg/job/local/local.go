@@ -1,5 +1,5 @@
-// Package local is the jobs of a cluster behind one type: what is read, changed and entered, with what lies in folders of pkg/job.
-// In: a connection to the cluster. Out: all that "paictl job" and the server ask for.
+// Package local joins Client and the packages below pkg/job in one type that reads and changes the jobs of a cluster and connects to their tasks.
+// In: a connection to the cluster. Out: all that "paictl job" and the server need.
 package local
 
 import (
@@ -29,7 +29,7 @@ type Jobs struct {
 	facts *job.Facts
 }
 
-// Open connects to a cluster by a kubeconfig. It asks nothing yet.
+// Open connects to a cluster by a kubeconfig. It doesn't send a request yet.
 func Open(o kube.Options) (*Jobs, error) {
 	c, err := job.Open(o)
 	if err != nil {
@@ -53,7 +53,7 @@ func (c *Jobs) Facts(ctx context.Context) (*job.Facts, error) {
 	return f, err
 }
 
-// Me is no one: a kubeconfig doesn't say whose jobs are made.
+// Me returns "": a kubeconfig doesn't say which user the jobs are for.
 func (*Jobs) Me(context.Context) (string, error) { return "", nil }
 
 // FreeName returns a name for a copy of a job that its owner has not used yet.
@@ -80,7 +80,7 @@ func (c *Jobs) Known(ctx context.Context, user string) ([]job.Name, error) {
 	return out, nil
 }
 
-// VirtualClusters are what all of them own and use.
+// VirtualClusters reads the GPUs that all of them own and use.
 func (c *Jobs) VirtualClusters(ctx context.Context) (*schedulerapi.VirtualClusters, error) {
 	return c.Scheduler.VirtualClusters(ctx)
 }
@@ -95,7 +95,7 @@ func (c *Jobs) Scale(ctx context.Context, j *job.Job, role string, tasks int) (b
 	return c.Client.Scale(ctx, j, role, tasks, job.ScaleOptions{})
 }
 
-// Offer is what a job may ask of the cluster.
+// Offer returns the resources that a job may request from the cluster.
 func (c *Jobs) Offer(ctx context.Context) (*job.Offer, error) {
 	f, err := c.Facts(ctx)
 	if err != nil {
@@ -104,8 +104,8 @@ func (c *Jobs) Offer(ctx context.Context) (*job.Offer, error) {
 	return &job.Offer{TakesCode: f.TakesCode(), SKUs: f.Cluster.SKUs}, nil
 }
 
-// Prepare reads and checks job files against what the cluster offers now. The list is as long as that of requests where no finding
-// is an error.
+// Prepare reads and checks job files against what the cluster offers now. If no finding is an error, the list has one entry for each
+// request.
 func (c *Jobs) Prepare(ctx context.Context, all []job.Request) ([]*job.Prepared, strictyaml.Findings, error) {
 	f, err := c.Facts(ctx)
 	if err != nil {
@@ -131,7 +131,7 @@ func (c *Jobs) Submit(ctx context.Context, p *job.Prepared, o job.SubmitOptions)
 	return c.Client.Submit(ctx, p.Objects, o)
 }
 
-// PutCode brings a user's folder to the cluster, unless it is there already. sent reports which.
+// PutCode uploads a user's folder to the cluster, unless the cluster has it already. sent reports which.
 func (c *Jobs) PutCode(ctx context.Context, user string, a *code.Archive) (sent bool, err error) {
 	sent, err = code.Upload(ctx, c.History, user, a)
 	return sent, c.Explain(err)
@@ -146,7 +146,7 @@ func (c *Jobs) Forget(ctx context.Context, j *job.Job) (jobs int, err error) {
 	return n, err
 }
 
-// Top measures what the tasks of a job use; problems are machines that don't answer.
+// Top measures the resources that the tasks of a job use. problems are machines that don't answer.
 func (c *Jobs) Top(ctx context.Context, j *job.Job) (list []usage.Task, problems []error, err error) {
 	return usage.Of(ctx, c.Client, j)
 }

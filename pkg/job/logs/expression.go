@@ -55,7 +55,7 @@ func weight(re *syntax.Regexp) int {
 	return n + 2
 }
 
-// fits reports whether a line is one that is looked for. $ is the end of what is seen.
+// fits reports whether a line matches. $ is the end of the part that is compared.
 func (o *Options) fits(text string) bool {
 	text = strings.TrimSuffix(text, "\r")
 	if o.MatchBytes > 0 && len(text) > o.MatchBytes {

@@ -36,7 +36,7 @@ func TestTheWeightOfAnExpressionIsNotLessThanWhatItBecomes(t *testing.T) {
 		require.NoError(t, err, text)
 		program, err := syntax.Compile(parsed.Simplify())
 		require.NoError(t, err, text)
-		assert.GreaterOrEqual(t, weight(parsed)+3, len(program.Inst), text) // the end, and what stands around all
+		assert.GreaterOrEqual(t, weight(parsed)+3, len(program.Inst), text) // the end, and the instructions around the whole expression
 	}
 }
 

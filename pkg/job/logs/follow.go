@@ -19,14 +19,14 @@ import (
 	"github.com/openpai/paictl/pkg/job"
 )
 
-// How often it is tried again.
+// How often it retries.
 const (
 	retryWatch = time.Second
 	retryLog   = 500 * time.Millisecond
 	// resumptions bounds how often a log that breaks off is taken up without a line.
 	resumptions = 20
-	// patience is how long a job's end waits for a log that says nothing and doesn't end: its machine may
-	// be gone. A log that goes on, or is still being written to a slow terminal, is waited for without end.
+	// patience is how long a finished job waits for a log that sends no lines and doesn't end: its machine may
+	// be gone. There is no limit for a log that still sends lines, or is still being written to a slow terminal.
 	patience = 20 * time.Second
 )
 
@@ -36,9 +36,9 @@ type follower struct {
 	w *writer
 
 	wg    sync.WaitGroup
-	ended context.Context                  // when the job has ended
+	ended context.Context                  // done when the job has finished
 	over  map[types.UID]context.CancelFunc // of pods whose log is read: their program has ended
-	first bool                             // the pods that were there when the command began
+	first bool                             // look for pods that existed when the command began
 	last  int32
 	lost  atomic.Bool // the rest of a log
 }
@@ -47,9 +47,9 @@ func newFollower(r *reader, w *writer) *follower {
 	return &follower{reader: r, w: w, over: map[types.UID]context.CancelFunc{}, first: true, last: All}
 }
 
-// run returns when the job has ended and its logs are written.
+// run returns when the job has finished and its logs are written.
 func (f *follower) run(ctx context.Context) error {
-	// Before an attempt begins again its pods go away; what was missed of them is in the archive.
+	// Pods are removed before an attempt begins again. The lines that were missed are in the archive.
 	ended, stop := context.WithCancel(ctx)
 	defer stop()
 	f.ended = ended
@@ -88,7 +88,7 @@ func (f *follower) run(ctx context.Context) error {
 func (f *follower) one(ctx context.Context, s *source) error {
 	o := f.w.o.options()
 	o.Follow = true
-	f.stay(ctx, s, o, nil) // nothing says at once that it has ended
+	f.stay(ctx, s, o, nil) // no channel reports that the program has ended
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
@@ -98,8 +98,8 @@ func (f *follower) one(ctx context.Context, s *source) error {
 	return f.w.err
 }
 
-// drain waits until all logs are written to their end, or those that are left say nothing, and none of their agents is
-// being renewed.
+// drain waits until all logs are written to their end, or until the remaining ones send no lines and none of their agents is
+// being replaced.
 func (f *follower) drain(giveUp context.CancelFunc) {
 	done := make(chan struct{})
 	go func() {
@@ -142,7 +142,7 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// pods watches the pods of the job and reads the log of each. Reading goes on with longer.
+// pods watches the pods of the job and reads the log of each. Reading continues under the context longer.
 func (f *follower) pods(ctx, longer context.Context) error {
 	version, err := f.look(longer)
 	if err != nil {
@@ -222,8 +222,8 @@ func begun(p *corev1.Pod) bool {
 	return false
 }
 
-// stay follows one log: what the agent of its machine keeps of it, which lasts however often the kubelet
-// begins a new file; else the kubelet's.
+// stay follows one log. It reads the agent's log, which stays complete when the kubelet begins a new file.
+// If the agent doesn't keep that log, it reads the kubelet's.
 func (f *follower) stay(ctx context.Context, s *source, o *corev1.PodLogOptions, ended <-chan struct{}) {
 	give, _ := matching(f.w.o, f.held, func(l line) error { return f.w.write(s.name, false, l) })
 	err := f.stayKept(ctx, s, o, ended, give)
@@ -239,7 +239,7 @@ func (f *follower) stay(ctx context.Context, s *source, o *corev1.PodLogOptions,
 	}
 }
 
-// stayKept follows what the agent keeps. The last question is asked when the program has ended.
+// stayKept follows the agent's log. It sends the last request after the program has ended.
 func (f *follower) stayKept(ctx context.Context, s *source, o *corev1.PodLogOptions, ended <-chan struct{}, give func(line) error) error {
 	p := f.pager(s, o)
 	for done := false; ; {
@@ -280,7 +280,7 @@ func (f *follower) await(ctx context.Context, p *pager, ended <-chan struct{}, g
 	return false, err
 }
 
-// stayKubelet follows the kubelet's log. Connections end sooner or later; it goes on after the last line that was
+// stayKubelet follows the kubelet's log. Connections end sooner or later. It then continues after the last line that was
 // written, until the program has ended.
 func (f *follower) stayKubelet(ctx context.Context, s *source, o *corev1.PodLogOptions, give func(line) error) {
 	last, seen := "", 0 // lines of the last stamp
@@ -317,7 +317,7 @@ func (f *follower) stayKubelet(ctx context.Context, s *source, o *corev1.PodLogO
 	}
 }
 
-// gone reports whether a pod is no longer there, or its successor has its name.
+// gone reports whether a pod no longer exists, or its successor has its name.
 func (f *follower) gone(ctx context.Context, s *source) bool {
 	p, err := f.client.Client.CoreV1().Pods(s.pod.Namespace).Get(ctx, s.pod.Name, metav1.GetOptions{})
 	return apierrors.IsNotFound(err) || err == nil && p.UID != s.pod.UID

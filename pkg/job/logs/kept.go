@@ -31,7 +31,7 @@ const (
 	awayFirst = 30 * time.Second
 	// awayRest is how long the rest of one is asked for that has begun: nothing else has it.
 	awayRest = 5 * time.Minute
-	// awayTold is how long that goes on before it is said.
+	// awayTold is how long that lasts before it is reported.
 	awayTold = 5 * time.Second
 )
 
@@ -45,7 +45,7 @@ type pager struct {
 	next  int64 // offset of the next page
 	end   int64 // of the log, when it was asked last
 	given int64 // lines of the next page that were handed over already
-	// What was told to be missing: up to which byte, and at how many places.
+	// Gaps that were reported: up to which byte, and how many places.
 	told, gaps int64
 	asked      bool      // a page has come, or begun to
 	failing    time.Time // since when the next page doesn't come
@@ -134,8 +134,8 @@ func (p *pager) ask(ctx context.Context, wait time.Duration) (*http.Response, er
 	return resp, err
 }
 
-// unanswered says that a question for a page gets no answer, once it takes that long: a machine that lost its
-// network, or its power, doesn't even refuse. The answer is to be noted with what it returns.
+// unanswered reports that a request for a page gets no answer, after a while: a machine that lost its
+// network or power doesn't even refuse. The caller calls the returned function when the answer arrives.
 func (p *pager) unanswered(wait time.Duration) (answered func()) {
 	if p.said {
 		return func() {}
@@ -159,16 +159,16 @@ func (p *pager) unanswered(wait time.Duration) (answered func()) {
 	}
 }
 
-// started reports whether lines were handed over, or a page was without any: Kubernetes' log can't go on there.
+// started reports whether lines were passed on, or an empty page was read: Kubernetes' log can't continue from there.
 func (p *pager) started() bool { return p.begun || p.given > 0 }
 
-// missing says what isn't there any more, each time that more of it isn't. Of the last lines, and those since a time,
-// nothing is missing before the first.
+// missing reports lines that were removed, and does so again when more are removed. If only the last lines or those since a time are read,
+// lines before the first don't count as missing.
 func (p *pager) missing(start, gaps, limit int64) {
 	from := max(p.next, p.told)
 	whole := p.begun || len(p.first) == 0
 	if dropped := start - from; dropped > 0 && whole {
-		p.given = 0 // of this page, what was handed over is dropped, too
+		p.given = 0 // the lines of this page that were passed on are dropped, too
 		p.r.problem(fmt.Errorf("%s: %s of its log were dropped before what follows: %s are kept of a task's log (perTask of log-manager)", p.s.name, size(dropped), size(limit)))
 	}
 	if gaps > p.gaps && (p.asked || whole) {

@@ -173,7 +173,7 @@ func TestAnAgentThatIsRenewedIsWaitedFor(t *testing.T) {
 	assert.Equal(t, []string{"worker[0]: its log is read from Kubernetes, which may have less of it: ask the job controller: the agent doesn't answer now"}, r.problems)
 }
 
-// A machine that was cut off doesn't refuse: it says nothing, for as long as one asks.
+// A machine that lost its network doesn't refuse a connection: it never answers.
 func TestAMachineThatDoesNotAnswerIsSaidWhileItIsAsked(t *testing.T) {
 	f, c := newFake(t, map[string]int32{"worker": 1})
 	f.keep(f.pod("worker", 0, 0, "ended", at(5, "five")), five...)

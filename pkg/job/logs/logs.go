@@ -31,19 +31,19 @@ type Options struct {
 	Match *regexp.Regexp
 	// MatchBytes is how much of a line Match looks at; 0: all of it.
 	MatchBytes int
-	// Stream, stdout or stderr, chooses lines that were written there: only agents of log-manager tell them apart. See Apart.
+	// Stream, stdout or stderr, chooses lines that were written there. Only agents of log-manager separate the streams. See Apart.
 	Stream string
-	// Timestamps writes before each line when it was written, where that is known.
+	// Timestamps writes before each line when it was written, if that is known.
 	Timestamps bool
-	// Prefix, not nil, makes what stands before the lines of a task where there are several.
+	// Prefix, if not nil, makes the text before the lines of a task if there are several tasks.
 	Prefix func(task string) string
 	Out    io.Writer
 	// Problem is called for logs that can't be had, and Note of attempts that begin.
 	Problem func(error)
 	Note    func(string)
-	// Patience is how long the job's end waits for a log that says nothing; 0 is as a person would.
+	// Patience is how long a finished job waits for a log that sends no lines. 0 is the default for a user at a terminal.
 	Patience time.Duration
-	// Memory, not nil, bounds what is held; without it a person's own program holds what it must.
+	// Memory, if not nil, bounds the memory for lines. Without it, a user's own program holds as many lines as necessary.
 	Memory *Memory
 	// How long is waited for an agent that is being renewed, before a log has begun and after; 0 is as a person would.
 	AwayFirst, AwayRest, AwayTold time.Duration
@@ -52,7 +52,7 @@ type Options struct {
 // Line is a line of a log.
 type Line struct {
 	Task string `json:"task"` // role[index]
-	// Stamp is when it was written, in RFC 3339; "" where that isn't known.
+	// Stamp is when it was written, in RFC 3339, or "" if that isn't known.
 	Stamp string `json:"stamp,omitempty"`
 	// Text is without the new line at its end. It is what the program wrote, and need not be UTF-8.
 	Text []byte `json:"text"`
@@ -84,7 +84,7 @@ type writer struct {
 	err error
 }
 
-// progress reports whether a line waits for whoever reads what is written, and a number that changes when a line
+// progress reports whether a line waits for the reader of the output, and returns a number that changes when a line
 // begins to wait and when it is written.
 func (w *writer) progress() (busy bool, steps int64) {
 	busy = w.writing.Load() > 0 // first: a line that ends between the two has changed the number
@@ -111,8 +111,8 @@ func Write(ctx context.Context, c *job.Client, j *job.Job, o Options) error {
 	return Lines(ctx, c, j, o, o.Write)
 }
 
-// Lines hands over the lines of the logs that are meant, one at a time. With Follow it goes on until the job has ended. Where the rest of a log is lost
-// that has begun, the others are written nevertheless, and the end is an error.
+// Lines passes on the lines of the selected logs, one at a time. With Follow it continues until the job has finished. If the rest of a log is lost
+// after its first lines, Lines still writes the other logs, and then returns an error.
 func Lines(ctx context.Context, c *job.Client, j *job.Job, o Options, give func(Line) error) error {
 	r := newReader(c, j)
 	if err := r.check(o.Selection); err != nil {
@@ -172,7 +172,7 @@ func (r *reader) hint() string {
 	return "see why with: paictl job why " + r.job.Name
 }
 
-// one writes a single log as it is.
+// one copies a single log unchanged.
 func (r *reader) one(ctx context.Context, s *source, w *writer) error {
 	if err := r.choose(ctx, s, w.o, func(l line) error { return w.write(s.name, true, l) }); errors.Is(err, errMemory) {
 		return err
@@ -186,7 +186,7 @@ func (r *reader) explain(s *source, err error) error {
 	return hint.Wrap(r.about(s, err), r.hint())
 }
 
-// several writes the logs of many tasks in the order of time. Lines of the archive have none; they come
+// several writes the logs of many tasks in the order of time. Lines of the archive have no time. They come
 // first, by task.
 func (r *reader) several(ctx context.Context, list []*source, w *writer) error {
 	all := make([][]merged, len(list))

@@ -42,7 +42,7 @@ type fake struct {
 	framework *v1.Framework
 	pods      []*corev1.Pod
 	logs      map[types.UID]string // with stamps
-	open      map[types.UID]bool   // goes on
+	open      map[types.UID]bool   // its log continues
 	archive   map[string]string    // by role/task/attempt/taskAttempt
 	history   *api.JobDetail
 	tails     []string // queries of logs
@@ -53,7 +53,7 @@ type fake struct {
 	dropped   func(page int, k *keptLog)
 }
 
-// keptLog is what an agent has of a log.
+// keptLog is an agent's copy of a log.
 type keptLog struct {
 	text        string
 	start, gaps int
@@ -201,7 +201,7 @@ func (f *fake) find(name string) *corev1.Pod {
 	return nil
 }
 
-// wait holds the lock and lets it go until something is so, or the client hangs up.
+// wait holds the lock, and releases it while it waits for a condition or for the client to disconnect.
 func (f *fake) wait(r *http.Request, so func() bool) {
 	done := false
 	go func() {
@@ -330,7 +330,7 @@ func (f *fake) watchPods(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// result is what was written.
+// result has the output of a test.
 type result struct {
 	mu       sync.Mutex
 	out      bytes.Buffer
@@ -427,7 +427,7 @@ func TestWhatIsNotThereIsExplained(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			o, _ := options(x.s)
 			err := Write(t.Context(), c, resolve(t, c), o)
-			if name == "no pods" || name == "no previous" { // the archive is asked in vain
+			if name == "no pods" || name == "no previous" { // the job controller doesn't answer
 				require.Error(t, err)
 				return
 			}

@@ -7,10 +7,10 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// Memory bounds what a program that serves many holds of logs until it can be handed over: lines of several tasks, which are put in order, and the
-// last lines of what is searched.
+// Memory bounds the lines of logs that a server holds until it can pass them on: lines of several tasks, which it sorts, and the
+// last lines that match a search.
 type Memory struct {
-	// Each is for one who asks, All for all of them, in bytes.
+	// Each is the limit of one request, All of all of them, in bytes.
 	Each, All int64
 
 	mu   sync.Mutex
@@ -22,12 +22,12 @@ const perLine = 128
 
 func (l *line) size() int64 { return int64(len(l.stamp)+len(l.text)) + perLine }
 
-// errMemory is a log that is too large to be held. It ends what is read.
+// errMemory says that a log is too large to be held. Reading stops.
 var errMemory = errors.New("logs are too large")
 
 const memoryRemedy = "choose a task with --task, or fewer lines with --tail or --since"
 
-// held is what one who asks holds of it; nil holds without bounds.
+// held counts the bytes that one request holds of a Memory. nil has no limit.
 type held struct {
 	of *Memory
 
@@ -72,7 +72,7 @@ func (h *held) give(n int64) {
 	h.n, h.of.held = h.n-n, h.of.held-n
 }
 
-// end gives all back.
+// end releases all of them.
 func (h *held) end() {
 	if h == nil {
 		return

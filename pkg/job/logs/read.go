@@ -26,11 +26,11 @@ type line struct{ stamp, text string }
 // errNotStarted is the log of a program that hasn't begun.
 var errNotStarted = errors.New("it hasn't started")
 
-// errTogether is a stream of a log of which nothing tells the streams apart.
+// errTogether says that one stream of a log was requested, but the log can't be split into streams.
 var errTogether = errors.New("no agent keeps its log, and what has it doesn't tell stdout and stderr apart")
 
-// read hands over the lines of a source: from the agent that keeps the logs of its machine, else what the
-// kubelet has of it, else the end of it that is in the archive.
+// read passes on the lines of a source. It reads from the agent that keeps the logs of its machine, or from
+// the kubelet, or the end of the log from the archive, in this order.
 func (r *reader) read(ctx context.Context, s *source, o *corev1.PodLogOptions, give func(line) error) error {
 	if err := r.readKept(ctx, s, o, give); !errors.Is(err, errNotKept) {
 		return err
@@ -58,7 +58,7 @@ func (r *reader) readElsewhere(ctx context.Context, s *source, o *corev1.PodLogO
 	body, err := r.client.Client.CoreV1().Pods(s.pod.Namespace).GetLogs(s.pod.Name, own).Stream(ctx)
 	switch {
 	case apierrors.IsNotFound(err) && !notYet(err):
-		return r.readArchive(ctx, s, o, give) // its pod went away meanwhile
+		return r.readArchive(ctx, s, o, give) // its pod was removed in the meantime
 	case notYet(err):
 		return errNotStarted
 	case err != nil:
@@ -68,7 +68,7 @@ func (r *reader) readElsewhere(ctx context.Context, s *source, o *corev1.PodLogO
 	return lines(body, func(text string) error { return give(stamped(text)) })
 }
 
-// notYet tells what the kubelet says of a container that isn't there yet.
+// notYet reports whether an error of the kubelet says that a container has not started yet.
 func notYet(err error) bool {
 	if err == nil || !apierrors.IsBadRequest(err) {
 		return false
@@ -113,8 +113,8 @@ func (r *reader) choose(ctx context.Context, s *source, o *Options, give func(li
 	return flush()
 }
 
-// matching hands over lines that fit, and of them the last where there is a limit. flush hands over what was
-// held back for it.
+// matching passes on lines that match, or only the last of them if there is a limit. flush then passes on
+// the lines that it held until the end.
 func matching(o *Options, h *held, give func(line) error) (filter func(line) error, flush func() error) {
 	if o.Match == nil {
 		return give, func() error { return nil }
@@ -133,7 +133,7 @@ func matching(o *Options, h *held, give func(line) error) (filter func(line) err
 	return filter, func() error { return last.flush(give) }
 }
 
-// lines splits what comes into lines, without the new line at their ends. A carriage return before it is the program's.
+// lines splits its input into lines, without the newline at their ends. A carriage return before the newline is the program's.
 func lines(r io.Reader, give func(string) error) error {
 	b := bufio.NewReaderSize(r, 64<<10)
 	var text []byte
@@ -158,7 +158,7 @@ func lines(r io.Reader, give func(string) error) error {
 	}
 }
 
-// stamped takes apart what the kubelet puts together.
+// stamped separates the time that the kubelet puts before a line from its text.
 func stamped(text string) line {
 	stamp, rest, ok := strings.Cut(text, " ")
 	if _, err := time.Parse(time.RFC3339Nano, stamp); err != nil || !ok {
@@ -167,8 +167,8 @@ func stamped(text string) line {
 	return line{stamp, rest}
 }
 
-// options are those of a source that was there when the command began. Of what is searched, the last lines
-// are counted here: a machine would count those that don't fit, too.
+// options returns the options of a source that existed when the command began. In a search, the last lines
+// are counted here: a machine would count lines that don't match, too.
 func (o *Options) options() *corev1.PodLogOptions {
 	out := &corev1.PodLogOptions{}
 	if o.Tail >= 0 && o.Match == nil {
@@ -181,7 +181,7 @@ func (o *Options) options() *corev1.PodLogOptions {
 	return out
 }
 
-// resumeAt makes options that go on after the line of a time. The API knows whole seconds only.
+// resumeAt makes options that continue after the line of a time. The API has a resolution of a second.
 func resumeAt(o *corev1.PodLogOptions, stamp string) {
 	if at, err := time.Parse(time.RFC3339Nano, stamp); err == nil {
 		o.TailLines, o.SinceSeconds, o.SinceTime = nil, nil, &metav1.Time{Time: at}

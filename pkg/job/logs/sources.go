@@ -1,7 +1,7 @@
-// Package logs reads what the programs of a job write: from the machines while their pods are there, and
+// Package logs reads the logs of a job's programs: from the machines while their pods exist, and
 // from the job controller's archive after that.
-// In: a job, which of its tasks and attempts. Out: lines, merged where there are several tasks, followed
-// over retries until the job ends.
+// In: a job, which of its tasks and attempts. Out: lines, merged if there are several tasks, followed
+// over retries until the job finishes.
 package logs
 
 import (
@@ -54,9 +54,9 @@ type source struct {
 	task
 	name                 string // role[index], as the user spells it
 	attempt, taskAttempt int32
-	pod                  *corev1.Pod // nil: what the archive has
+	pod                  *corev1.Pod // nil: its log is in the archive
 	hasLog               bool        // in the archive
-	node, uid            string      // where its pod was, and which
+	node, uid            string      // the machine and the UID of its pod
 }
 
 // container is the one whose log is meant.
@@ -97,7 +97,7 @@ type reader struct {
 	stream string         // stdout or stderr; empty: both
 	warn   func(error)
 	held   *held
-	// How long is waited for what is being renewed.
+	// How long the reader waits for an agent that is being replaced.
 	awayFirst, awayRest, awayTold time.Duration
 
 	mu      sync.Mutex
@@ -107,10 +107,10 @@ type reader struct {
 	quiet   map[string]time.Time // machines that don't answer: when that was said last
 }
 
-// absence is the time in which an agent was asked in vain.
+// absence is the time in which an agent didn't answer.
 type absence struct{ first, last time.Time }
 
-// problem tells what is missing of a log; several are read at a time.
+// problem reports a missing part of a log. Several logs are read at a time.
 func (r *reader) problem(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -141,7 +141,7 @@ func (r *reader) noAgent(node string) {
 	r.without[node] = true
 }
 
-// away says for how long the agent of a machine has been asked in vain, whichever task it was asked for: many
+// away returns for how long the agent of a machine has not answered, for any of its tasks: many
 // tasks of a machine don't wait for it one after another.
 func (r *reader) away(node string, now time.Time) time.Duration {
 	r.mu.Lock()
@@ -190,7 +190,7 @@ func newReader(c *job.Client, j *job.Job) *reader {
 	return r
 }
 
-// check refuses a selection of what the job doesn't have.
+// check refuses a selection of roles or tasks that the job doesn't have.
 func (r *reader) check(s Selection) error {
 	if s.Role != "" && r.job.RoleObject(s.Role) == "" {
 		return hint.Errorf("its roles are: "+strings.Join(r.job.RoleNames(), ", "), "%s has no task role %q", r.job.Title(), s.Role)
@@ -209,7 +209,7 @@ func (r *reader) selected(s Selection, t task) bool {
 	return (s.Role == "" || r.job.RoleObject(s.Role) == t.role) && (s.Task < 0 || s.Task == t.index)
 }
 
-// fromPod makes a source of a pod; nil where it is no task's.
+// fromPod makes a source of a pod. It returns nil if the pod doesn't belong to a task.
 func (r *reader) fromPod(p *corev1.Pod) *source {
 	index, err := strconv.ParseInt(p.Labels[v1.LabelTaskIndex], 10, 32)
 	if err != nil {
@@ -218,7 +218,7 @@ func (r *reader) fromPod(p *corev1.Pod) *source {
 	number := func(s string) int32 {
 		n, err := strconv.ParseInt(s, 10, 32)
 		if err != nil || n < 0 {
-			return 0 // pods of others have none: the first attempt
+			return 0 // pods that others made don't have it: use the first attempt
 		}
 		return int32(n)
 	}
@@ -228,7 +228,7 @@ func (r *reader) fromPod(p *corev1.Pod) *source {
 	return s
 }
 
-// sources finds one log per task. The archive is asked only for what no pod has any more.
+// sources finds one log per task. It asks the archive only for tasks and attempts without a pod.
 func (r *reader) sources(ctx context.Context, sel Selection) ([]*source, error) {
 	known := map[task][]*source{}
 	pods, err := r.client.Pods(ctx, r.job)
@@ -271,11 +271,11 @@ func (r *reader) complete(sel Selection, known map[task][]*source) bool {
 	return sel.Attempt < 0 || sel.TaskAttempt != nil && len(known) > 0
 }
 
-// archived adds what the archive has and no pod.
+// archived adds the attempts that the archive has and that no pod has.
 func (r *reader) archived(ctx context.Context, sel Selection, known map[task][]*source) error {
 	past, err := r.client.Kept(ctx, r.job)
 	if apierrors.IsNotFound(err) {
-		return nil // it is the first of its name, and nothing of it has ended
+		return nil // it is the first job of its name, and no attempt of it has ended
 	}
 	if err != nil {
 		return fmt.Errorf("look for logs of earlier attempts: %w", err)
@@ -296,7 +296,7 @@ func (r *reader) archived(ctx context.Context, sel Selection, known map[task][]*
 	return nil
 }
 
-// pick takes the latest attempt of a task that is meant; nil where there is none.
+// pick returns the latest attempt of a task that sel selects, or nil.
 func pick(list []*source, sel Selection) *source {
 	slices.SortFunc(list, func(a, b *source) int {
 		return cmp.Or(cmp.Compare(b.attempt, a.attempt), cmp.Compare(b.taskAttempt, a.taskAttempt))

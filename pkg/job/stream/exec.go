@@ -1,6 +1,6 @@
-// Package stream opens what flows to and from containers through the API server: commands with their
-// input, output and terminal, and connections to ports. It is client-go's code that speaks to the
-// server, over WebSockets, and over SPDY where something between lets no WebSocket pass.
+// Package stream opens connections to containers through the API server: commands with their
+// input, output and terminal, and connections to ports. client-go's code speaks to the
+// server, over WebSockets, or over SPDY if a proxy on the way doesn't pass WebSockets.
 // In: a cluster, a container. Out: bytes, and the exit code of a command.
 package stream
 
@@ -32,7 +32,7 @@ type Size struct{ Width, Height uint16 }
 type Command struct {
 	Namespace, Pod, Container string
 	Args                      []string
-	Stdin                     io.Reader // nil: the command has none
+	Stdin                     io.Reader // nil: the command has no input
 	Stdout, Stderr            io.Writer // with a terminal all comes to Stdout
 	TTY                       bool
 	Sizes                     <-chan Size // of the terminal, the first at once
@@ -85,8 +85,8 @@ func executor(config *rest.Config, to *url.URL) (remotecommand.Executor, error) 
 	return remotecommand.NewFallbackExecutor(ws, spdy, noWebSockets)
 }
 
-// noWebSockets reports whether another way may be open. What the API server refuses by itself, it would
-// refuse again, and in words that have no reason in them any more.
+// noWebSockets reports whether SPDY may work instead. If the API server itself refuses a request, it would
+// refuse it again, and its second error has no reason in it.
 func noWebSockets(err error) bool {
 	if s := refusal(err); s != nil && (apierrors.IsNotFound(s) || apierrors.IsForbidden(s) || apierrors.IsUnauthorized(s)) {
 		return false
@@ -94,7 +94,7 @@ func noWebSockets(err error) bool {
 	return httpstream.IsUpgradeFailure(err) || httpstream.IsHTTPSProxyError(err)
 }
 
-// refusal is the API server's own answer to what should have been a connection, or nil.
+// refusal returns the API server's own error in place of a connection, or nil.
 func refusal(err error) *apierrors.StatusError {
 	if failure, ok := errors.AsType[*httpstream.UpgradeFailureError](err); ok { // it has no Unwrap
 		if s, ok := errors.AsType[*apierrors.StatusError](failure.Cause); ok {
@@ -104,7 +104,7 @@ func refusal(err error) *apierrors.StatusError {
 	return nil
 }
 
-// told makes of client-go's errors what the rest of paictl knows.
+// told turns client-go's errors into those that paictl knows.
 func told(err error) error {
 	if exit, ok := errors.AsType[utilexec.CodeExitError](err); ok {
 		return &ExitError{exit.Code}
@@ -115,11 +115,11 @@ func told(err error) error {
 	return err
 }
 
-// quiet keeps client-go from logging to a terminal that belongs to the command: what it logs are errors
-// that it returns too.
+// quiet keeps client-go from logging to a terminal that belongs to the command: it also returns
+// the errors that it logs.
 func quiet(ctx context.Context) context.Context { return klog.NewContext(ctx, logr.Discard()) }
 
-// output ends a command whose output no one takes any more. client-go would read it to its end, which
+// output stops a command if its output can't be written. client-go would read the output to its end, which
 // may be hours away.
 type output struct {
 	to  io.Writer

@@ -28,8 +28,8 @@ type Port struct {
 	Number         int
 }
 
-// Serve forwards the connections that a listener accepts to a port of a pod, until ctx ends. problem is
-// told why a connection can't be forwarded. Each has its own connection to the API server: client-go's
+// Serve forwards the connections that a listener accepts to a port of a pod, until ctx ends. It calls problem
+// with the error if a connection can't be forwarded. Each has its own connection to the API server: client-go's
 // PortForwarder has one for all, and gives up, with its listeners, when a single one fails because the
 // program in the pod doesn't listen yet.
 func Serve(ctx context.Context, c *kube.Cluster, l net.Listener, p Port, problem func(error)) error {
@@ -63,7 +63,7 @@ func ServeAt(ctx context.Context, config *rest.Config, to *url.URL, l net.Listen
 	}
 }
 
-// Dial returns a connection to a port of a pod. What goes wrong is the error of its first Read. It ends when it is closed.
+// Dial returns a connection to a port of a pod. If it can't connect, the first Read returns the error. It ends when it is closed.
 func Dial(c *kube.Cluster, p Port) net.Conn {
 	near, far := net.Pipe()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -84,7 +84,7 @@ type conn struct {
 	err    error
 }
 
-// Read says why nothing comes any more.
+// Read returns the error of the connection instead of io.EOF, if there is one.
 func (c *conn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	if errors.Is(err, io.EOF) {
@@ -155,7 +155,7 @@ func connect(ctx context.Context, config *rest.Config, at *url.URL, from net.Con
 		return err
 	}
 	exchange(from, data)
-	_ = data.Reset() // what is still on its way would keep the other stream from ending
+	_ = data.Reset() // data on its way would keep the other stream from ending
 	select {
 	case err := <-problem:
 		return err
@@ -168,7 +168,7 @@ func connect(ctx context.Context, config *rest.Config, at *url.URL, from net.Con
 func exchange(from net.Conn, data httpstream.Stream) {
 	go func() {
 		_, _ = io.Copy(data, from) // a broken connection ends the other direction too
-		_ = data.Close()           // the pod hears that the client has said all, and may go on to answer
+		_ = data.Close()           // the pod reads the end of the client's data, and may still answer
 	}()
 	_, _ = io.Copy(from, data)
 }

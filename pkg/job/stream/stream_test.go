@@ -140,7 +140,7 @@ func TestCancellingEndsACommand(t *testing.T) {
 	})
 }
 
-// full takes nothing.
+// full refuses to be written to.
 type full struct{}
 
 var errFull = errors.New("no space left")
@@ -160,7 +160,7 @@ func TestACommandEndsWhenNobodyTakesItsOutput(t *testing.T) {
 	})
 }
 
-// serve forwards to port 8080 of a pod until the test ends, and tells of problems.
+// serve forwards to port 8080 of a pod until the test ends, and sends errors to a channel.
 func serve(t *testing.T, c *kube.Cluster, l net.Listener) <-chan error {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())

@@ -9,7 +9,7 @@ import (
 )
 
 // heeding makes the upgrade of a connection end with its context, and so with the time-out of kube and
-// with Ctrl-C: client-go's upgrades wait for the server's answer whatever the context says.
+// with Ctrl-C: client-go's upgrades ignore the context while they wait for the server's answer.
 func heeding(config *rest.Config) *rest.Config {
 	out := rest.CopyConfig(config)
 	outer := config.WrapTransport

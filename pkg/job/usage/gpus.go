@@ -15,7 +15,7 @@ import (
 	"github.com/openpai/paictl/pkg/job"
 )
 
-// cards measures the GPUs of tasks that have some. Where nothing measures a machine's they stay unknown.
+// cards measures the GPUs of tasks that have some. If a machine's GPUs aren't measured, their fields stay nil.
 func cards(ctx context.Context, c *job.Client, list []Task) (problems []error) {
 	nodes := map[string]bool{}
 	for i := range list {
@@ -32,7 +32,7 @@ func cards(ctx context.Context, c *job.Client, list []Task) (problems []error) {
 			mu.Lock()
 			defer mu.Unlock()
 			switch {
-			case apierrors.IsNotFound(err) || errors.Is(err, job.ErrNoController): // nothing measures them, or who could be asked isn't there
+			case apierrors.IsNotFound(err) || errors.Is(err, job.ErrNoController): // they aren't measured, or the job controller doesn't answer
 			case err != nil:
 				problems = append(problems, fmt.Errorf("ask for the utilization of the GPUs of %s: %w", node, err))
 			}
@@ -48,7 +48,7 @@ func cards(ctx context.Context, c *job.Client, list []Task) (problems []error) {
 	return problems
 }
 
-// add sums up what the GPUs of a task do.
+// add sums up the utilization, power and memory of a task's GPUs.
 func (t *Task) add(namespace string, all []api.GPU) {
 	n, busy := 0.0, 0.0
 	for i := range all {

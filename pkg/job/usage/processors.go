@@ -16,13 +16,13 @@ import (
 	"github.com/openpai/paictl/pkg/plural"
 )
 
-// use is what one task uses; what isn't known is nil.
+// use is the CPU and memory that one task uses. Unknown values are nil.
 type use struct {
 	cpu    *float64
 	memory *int64
 }
 
-// errUnmeasured is of a machine that no one whom the caller may ask measures.
+// errUnmeasured is of a machine without a source of measurements that the caller may read.
 var errUnmeasured = errors.New("no log-manager that measures them answers there, and only an operator's kubeconfig may ask kubelets (nodes/proxy)")
 
 // processors measures CPU and memory of tasks, by the UIDs of their pods.
@@ -70,8 +70,8 @@ func listed(nodes []string) string {
 	return strings.Join(nodes[:few], ", ") + " and " + plural.Of(len(nodes)-few, "more machine")
 }
 
-// onMachine asks the log-manager of a machine, and the kubelet about what that doesn't know: containers of runtimes that keep
-// them elsewhere, or all of them where there is none.
+// onMachine asks the log-manager of a machine, and then the kubelet about the other containers: those of runtimes that keep
+// them elsewhere, or all of them if there is no log-manager.
 func onMachine(ctx context.Context, c *job.Client, node string, here []*job.Target) (map[string]use, error) {
 	found, err := byAgent(ctx, c, node, here)
 	if err == nil && len(found) == len(here) {
@@ -115,7 +115,7 @@ func byAgent(ctx context.Context, c *job.Client, node string, here []*job.Target
 	return found, nil
 }
 
-// containerID is what the container runtime calls the task's container.
+// containerID returns the container runtime's ID of the task's container.
 func containerID(t *job.Target) string {
 	statuses := t.Kubernetes().Status.ContainerStatuses
 	for i := range statuses {
@@ -145,7 +145,7 @@ type summary struct {
 	} `json:"pods"`
 }
 
-// byKubelet asks the kubelet of a machine, through the API server. Who may do so may run commands in all pods.
+// byKubelet asks the kubelet of a machine, through the API server. Users with that right may run commands in all pods.
 func byKubelet(ctx context.Context, c *job.Client, node string, here []*job.Target) (map[string]use, error) {
 	body, err := c.Client.CoreV1().RESTClient().Get().Resource("nodes").Name(node).SubResource("proxy").Suffix("stats/summary").DoRaw(ctx)
 	if err != nil {

@@ -1,6 +1,6 @@
-// Package usage measures what the tasks of a job use.
+// Package usage measures the resources that the tasks of a job use.
 // In: a job that runs. Out: CPU and memory as log-manager or the kubelet of each machine measures them, the GPUs that the scheduler
-// gave, and what these do as the agents of the machines measure it; nothing where no one measures, and why.
+// gave, and their utilization as the agents of the machines measure it; if there are no measurements, the reason.
 package usage
 
 import (
@@ -17,24 +17,24 @@ import (
 // parallel is how many machines are asked at once. Most take a second, and little else.
 const parallel = 64
 
-// Task is what one task uses.
+// Task is the use of one task.
 type Task struct {
 	Task string `json:"task"`
 	Pod  string `json:"pod"`
 	Node string `json:"node"`
-	// CPU are cores and Memory bytes in use; nil where nothing measures them.
+	// CPU is the number of cores, and Memory the bytes, in use. They are nil if they aren't measured.
 	CPU         *float64 `json:"cpu"`
 	CPULimit    float64  `json:"cpuLimit,omitempty"`
 	Memory      *int64   `json:"memoryBytes"`
 	MemoryLimit int64    `json:"memoryLimitBytes,omitempty"`
 	GPUs        int      `json:"gpus"`
-	// GPUIndices are those of the node; empty where no scheduler gave them.
+	// GPUIndices are those of the node. It is empty if the scheduler didn't assign GPUs.
 	GPUIndices []string `json:"gpuIndices"`
-	// ShareOfGPUs are GPUs that no other task has while this one runs, which sees none: they go with its
+	// ShareOfGPUs are GPUs that other tasks can't use while this one runs, though it can't see them: they belong to its
 	// processors and memory.
 	ShareOfGPUs int `json:"shareOfGPUs,omitempty"`
-	// GPUUtilization is the mean of its GPUs in percent, GPUMemory and GPUPower are their sums; nil where
-	// nothing measures them.
+	// GPUUtilization is the mean of its GPUs in percent, GPUMemory and GPUPower are their sums. They are nil if
+	// they aren't measured.
 	GPUUtilization *float64 `json:"gpuUtilization"`
 	GPUMemory      *int64   `json:"gpuMemoryBytes"`
 	GPUMemorySize  *int64   `json:"gpuMemorySizeBytes"`

@@ -79,7 +79,7 @@ func answered(w http.ResponseWriter, r *http.Request, list string) bool {
 	return false
 }
 
-// measured is what a job of some tasks uses, by a server.
+// measured measures a job with some tasks, through a server.
 func measured(t *testing.T, url string, tasks int32) ([]Task, []error) {
 	t.Helper()
 	config := &rest.Config{Host: url}
@@ -124,7 +124,7 @@ const oneEach = `{"kind":"PodList","apiVersion":"v1","items":[` +
 	`{"metadata":{"name":"f-worker-1","uid":"u1","labels":{"FC_FRAMEWORK_NAME":"f","FC_TASKROLE_NAME":"worker","FC_TASK_INDEX":"1"}},` +
 	`"spec":{"nodeName":"n2","containers":[{"name":"app"}]},"status":{"containerStatuses":[{"name":"app","containerID":"containerd://a1","state":{"running":{}}}]}}]}`
 
-// onN1 is what the log-manager of n1 answers: of all jobs.
+// onN1 is the answer of n1's log-manager, with containers of all jobs.
 const onN1 = `[{"pod":"u0","container":"bb","cpu":7,"memoryBytes":7},{"pod":"u0","container":"a0","cpu":0.5,"memoryBytes":1024},{"pod":"another","container":"a0","cpu":9,"memoryBytes":9}]`
 
 func TestProcessorsAndMemoryAreKnownWithoutAnyRightOnKubelets(t *testing.T) {
