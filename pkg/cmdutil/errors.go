@@ -28,7 +28,7 @@ const (
 	ExitCancelled = 130 // interrupted
 )
 
-// ErrSilent ends a command with exit code 1 when what went wrong is already printed.
+// ErrSilent ends a command with exit code 1 if its error is already printed.
 var ErrSilent = errors.New("silent")
 
 // UsageError is a mistake on the command line: exit code 2.
@@ -113,7 +113,7 @@ func PrintError(w io.Writer, err error) {
 		fmt.Fprintln(w, "paictl: cancelled; run the same command again to continue")
 		return
 	}
-	// Errors name what others called their objects.
+	// Errors contain names that other users gave their objects.
 	fmt.Fprintf(w, "paictl: %s\n", terminal.Text(err.Error()))
 	if h := cmp.Or(hint.Of(err), remedyOfFile(err)); h != "" {
 		fmt.Fprintf(w, "  -> %s\n", terminal.Text(h))

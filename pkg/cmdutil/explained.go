@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Explained is a list for help texts: a line for each word with what it means, indented, without a
-// newline at its end. Help is made from the list that the program itself goes by, so that the two agree.
+// Explained makes a list for help texts: an indented line for each word with its meaning, without a
+// newline at its end. Help uses the list that the program itself uses, so that the two agree.
 func Explained(words [][2]string) string {
 	width := 0
 	for _, w := range words {

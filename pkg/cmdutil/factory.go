@@ -1,6 +1,6 @@
-// Package cmdutil is what all commands share: the factory with its lazy parts, exit
+// Package cmdutil has the code that all commands share: the factory with its lazy parts, exit
 // codes, error printing and output formats.
-// In: streams and the environment. Out: what a command's options struct needs.
+// In: streams and the environment. Out: the values in a command's options struct.
 package cmdutil
 
 import (
@@ -14,7 +14,7 @@ import (
 	"github.com/openpai/paictl/pkg/iostreams"
 )
 
-// Factory gives commands what they need, made when first asked for, so that
+// Factory gives commands the objects that they need. It makes them when they are first used, so that
 // --help touches neither disk nor network.
 type Factory struct {
 	IO      *iostreams.IOStreams
@@ -22,7 +22,7 @@ type Factory struct {
 
 	// Getenv reads the environment; tests replace it.
 	Getenv func(string) string
-	// Log is the debug log. It goes to --log-file, else nowhere.
+	// Log is the debug log. It goes to --log-file, or is discarded.
 	Log *slog.Logger
 
 	settings *Settings
@@ -45,8 +45,8 @@ type Settings struct {
 	getenv func(string) string
 }
 
-// GetString returns a setting: the variable's value where it has one, else the file's. Viper
-// itself would read the process's environment past Factory.Getenv.
+// GetString returns a setting: the variable's value if it has one, or the file's. Viper
+// itself would read the process's environment and not Factory.Getenv.
 func (s *Settings) GetString(key string) string {
 	name := "PAICTL_" + strings.ToUpper(strings.ReplaceAll(key, "-", "_"))
 	if v := s.getenv(name); v != "" {

@@ -53,7 +53,7 @@ func TestErrorsCommandNoTerminal(t *testing.T) {
 	assert.Equal(t, "paictl: there is no ]0;xrole\n  -> there are: [2Ja\n", b.String())
 }
 
-// An error about a local file gets a remedy if it has none; an error about a file of another machine doesn't.
+// An error about a local file gets a remedy if it doesn't have one. An error about a file of another machine doesn't.
 func TestFilesThatCannotBeReadHaveARemedy(t *testing.T) {
 	t.Chdir(t.TempDir())
 	require.NoError(t, os.Mkdir("folder", 0o700))

@@ -11,7 +11,7 @@ import (
 	"github.com/openpai/paictl/pkg/terminal"
 )
 
-// Table is what a listing shows to a person: a header and rows of equal length. The
+// Table is a listing as a user sees it: a header and rows of equal length. The
 // first column is the name.
 type Table struct {
 	Header []string
@@ -34,7 +34,7 @@ func (o *Output) WriteTable(w io.Writer, t Table) error {
 	return t.write(w, width)
 }
 
-// write prints the table, fitted to a width; 0 is any. What is in it may come from objects that others wrote.
+// write prints the table, fitted to a width. 0 means any width. Cells may come from objects that others wrote.
 func (t Table) write(w io.Writer, width int) error {
 	var rows [][]string
 	if len(t.Header) > 0 {
@@ -60,8 +60,8 @@ func (t Table) write(w io.Writer, width int) error {
 	return err
 }
 
-// fit makes columns narrower until they fit: the widest first, and none narrower than its header. Where that isn't enough the
-// last columns are left out, of which there are so many.
+// fit makes columns narrower until they fit: the widest first, and none narrower than its header. If that isn't enough, it
+// drops the last columns, and returns how many it dropped.
 func fit(columns, header []int, between, width int) (fitted []int, dropped int) {
 	for n := len(columns); n > 1; n-- {
 		fitted = append([]int(nil), columns[:n]...)
@@ -112,7 +112,7 @@ func widths(rows [][]string) []int {
 	return out
 }
 
-// writeAligned prints rows in columns of the given widths. Cells that have none are left out.
+// writeAligned prints rows in columns of the given widths. It leaves out cells beyond the last width.
 func writeAligned(w io.Writer, rows [][]string, columns []int, between int) error {
 	var b strings.Builder
 	for _, r := range rows {
@@ -138,13 +138,13 @@ func shortened(s string, width int) string {
 		start := ansi.Truncate(s, width/2, "")
 		end := n - (width - width/2 - 1)
 		if tail := ansi.TruncateLeft(s, end, ""); ansi.StringWidth(tail) > n-end {
-			end++ // a character of two places stands across the cut
+			end++ // a wide character is at the cut
 		}
 		return start + ansi.TruncateLeft(s, end, ellipsis)
 	}
 }
 
-// Rows writes pairs of a label and a text, aligned and never shortened. Each text is one line, whoever wrote what is in it.
+// Rows writes pairs of a label and a text, aligned and never shortened. Each text becomes one line: it may contain text that others wrote.
 type Rows struct {
 	w    io.Writer
 	rows [][]string
