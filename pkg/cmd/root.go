@@ -155,8 +155,8 @@ func emptyList(c *cobra.Command) (err error) {
 	return err
 }
 
-// openLog opens the debug log. What client-go and Helm log goes there as well: on stderr it
-// would be painted over, or over what is drawn.
+// openLog opens the debug log. Log lines of client-go and Helm go there as well: on stderr, they
+// would mix with the progress display.
 func openLog(f *cmdutil.Factory, path string) error {
 	defer func() { klog.SetSlogLogger(f.Log) }()
 	if path == "" {

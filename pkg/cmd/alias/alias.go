@@ -1,6 +1,6 @@
 // Package alias keeps the command lines of the original paictl working.
-// In: the arguments as typed. Out: the arguments in today's spelling, with a line that
-// tells the new one, or only the line where nothing can be run instead.
+// In: the arguments as typed. Out: the arguments in the current spelling, with a line that
+// shows them, or only the line if there is no new command to run.
 package alias
 
 import (
@@ -20,7 +20,7 @@ type rule struct {
 	dropped []string
 	// values maps a flag with a value of the old command, "-m service", to today's words.
 	values map[string]string
-	// lists are flags of today to which the old command gave several words: "-n a b".
+	// lists are current flags to which the old command gave several words: "-n a b".
 	lists []string
 	// say replaces the note where now is nil.
 	say string
@@ -51,7 +51,7 @@ func rules() []rule {
 		{old: words("service refresh"), now: words("service start"), flags: services, lists: several},
 		{old: words("config get-id"), now: words("config get-id"), flags: onCluster},
 		{old: words("config pull"), now: words("config pull"), flags: onCluster},
-		// A push has a message today; the original's modes are none that anyone writes.
+		// A push now has a message. Users don't write the original's modes as messages.
 		{old: words("config push"), now: words("config push"), flags: onCluster, values: map[string]string{
 			"-m all": "", "-m service": "--only layout.yaml,services-configuration.yaml"}},
 		{old: words("config external-config-update"), say: `"config push --from git::URL//path?ref=BRANCH" takes the files from a repository`},
@@ -62,10 +62,10 @@ func rules() []rule {
 	}
 }
 
-// Rewrite returns args in today's spelling, and what to tell the operator about it, ""
-// when nothing was changed. A note with nil args means that there is nothing to run.
+// Rewrite returns args in the current spelling, and a note about it for the operator, or ""
+// if it changed nothing. A note with nil args means that there is nothing to run.
 func Rewrite(args []string) (rewritten []string, note string) {
-	// The flags that mean the same for every command; -p/--config-path is what it was.
+	// Flags that mean the same for every command. -p/--config-path hasn't changed.
 	everywhere := map[string]string{"--kube-config-path": "--kubeconfig"}
 	i := firstWord(args)
 	for _, r := range rules() {
@@ -92,7 +92,7 @@ func Rewrite(args []string) (rewritten []string, note string) {
 	return args, ""
 }
 
-// joinNotes is what to tell the operator about flags, "" where nothing.
+// joinNotes makes one note about flags for the operator, or "".
 func joinNotes(notes []string) string {
 	if len(notes) == 0 {
 		return ""
@@ -124,7 +124,7 @@ func joinLists(args, lists []string) (rest, notes []string) {
 }
 
 // firstWord returns the index of the first argument that isn't a flag. --log-file is the
-// only flag before the command that takes its value as a word of its own.
+// only flag before the command that takes its value as a separate word.
 func firstWord(args []string) int {
 	for i := 0; i < len(args); i++ {
 		switch {

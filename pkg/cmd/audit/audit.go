@@ -1,4 +1,4 @@
-// Package audit is the command "paictl audit": who did what to what on the server.
+// Package audit has the command "paictl audit", which lists the actions of users on the server.
 // In: flags, a sign-in or a kubeconfig. Out: a table of records.
 package audit
 

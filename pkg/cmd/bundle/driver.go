@@ -123,7 +123,7 @@ func addDriverFlags(cmd *cobra.Command, dir, system *string, dryRun *bool) {
 	cmd.Flags().BoolVar(dryRun, "dry-run", false, "show what would be done, and do nothing")
 }
 
-// tellDriver writes the packages to stdout, and what they are good for to stderr.
+// tellDriver writes the packages to stdout, and messages about the drivers to stderr.
 func tellDriver(io *iostreams.IOStreams, out *cmdutil.Output, r *driver.Report) error {
 	if err := out.Write(io.Out, r, driverTable(r)); err != nil {
 		return err

@@ -22,7 +22,7 @@ type verifyOptions struct {
 	Dir    string
 }
 
-// verdict is what is known of one artifact after it was hashed.
+// verdict is the result of hashing one artifact.
 type verdict struct {
 	Name   string `json:"name"`
 	Kind   string `json:"kind"`

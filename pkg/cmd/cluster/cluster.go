@@ -1,6 +1,6 @@
-// Package cluster is the commands "paictl cluster ...": from machines to a Kubernetes
+// Package cluster has the commands "paictl cluster ...", which turn machines into a Kubernetes
 // cluster, and back.
-// In: flags and a configuration folder. Out: what pkg/cluster did or found, as progress on
+// In: flags and a configuration folder. Out: the results of pkg/cluster, as progress on
 // stderr and data on stdout.
 package cluster
 

@@ -21,7 +21,7 @@ type PlanOptions struct {
 	ExitCode bool
 }
 
-// planned is what "plan -o json" prints.
+// planned is the output of "plan -o json".
 type planned struct {
 	Cluster string           `json:"cluster"`
 	Changes []cluster.Change `json:"changes"`

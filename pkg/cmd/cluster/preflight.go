@@ -54,7 +54,7 @@ A machine that can't be reached is a finding too; if all others pass, the exit c
 	return cmd
 }
 
-// looks are the checks, each with what it looks at.
+// looks lists the checks, each with a description.
 func looks() (out [][2]string) {
 	for _, c := range preflight.Checks() {
 		out = append(out, [2]string{c.ID, c.Looks})
@@ -89,8 +89,8 @@ func preflightRun(ctx context.Context, opts *PreflightOptions) error {
 	return err
 }
 
-// writeFindings prints them and what follows from them. partial names the hosts that could
-// not be checked, where the others passed.
+// writeFindings prints the findings and a conclusion. partial names the hosts that could
+// not be checked, if the others passed.
 func writeFindings(opts *PreflightOptions, findings []preflight.Finding, partial *cluster.PartialError) error {
 	w := opts.Factory.IO.Out
 	if !opts.Output.Is("table") {

@@ -17,7 +17,7 @@ type RecoverOptions struct {
 	Factory *cmdutil.Factory
 	Flags   session.Flags
 	Output  cmdutil.Output
-	// Dead and New replace a machine of the control plane; FromMember makes one of them go on alone.
+	// Dead and New replace a machine of the control plane. FromMember makes one of them continue alone.
 	Dead, New, FromMember string
 	Roles                 []string
 	DryRun, Force, Fix    bool

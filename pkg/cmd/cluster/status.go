@@ -80,7 +80,7 @@ func statusRun(ctx context.Context, opts *StatusOptions) error {
 		return werr
 	}
 	if partial, ok := errors.AsType[*cluster.PartialError](err); ok {
-		// What is below the machines says why.
+		// The text below the machines says why.
 		return &cmdutil.CodeError{Err: err, Code: partial.ExitCode(), Silent: true}
 	}
 	return err

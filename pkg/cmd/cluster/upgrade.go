@@ -138,7 +138,7 @@ func upgradeRun(ctx context.Context, opts *UpgradeOptions) error {
 	if to := "v" + strings.TrimPrefix(opts.To, "v"); opts.To != "" && to != release {
 		return hint.Errorf("name the folder of a bundle of "+to+" with --bundle; paictl bundle build makes one", "the bundle has Kubernetes %s, not %s", release, to)
 	}
-	opts.Upgrade.Back = opts.To != "" // only who names the release means to go back
+	opts.Upgrade.Back = opts.To != "" // a downgrade needs an explicit release
 	workers := len(s.Spec.Nodes) - len(s.Spec.ControlPlane())
 	if opts.Upgrade.AtOnce, err = atOnce(opts.AtOnce, workers); err != nil {
 		return err
@@ -151,7 +151,7 @@ func upgradeRun(ctx context.Context, opts *UpgradeOptions) error {
 			return err
 		}
 	}
-	s.Options.Retry = func([]string) string { return s.Options.Command } // it goes on where it has stopped
+	s.Options.Retry = func([]string) string { return s.Options.Command } // it continues where it stopped
 	written, begun := false, false
 	opts.Upgrade.Begin = func() error {
 		// Before the first machine has it: another command would refuse the machines.
@@ -195,7 +195,7 @@ func upgradeRun(ctx context.Context, opts *UpgradeOptions) error {
 	return err
 }
 
-// tells says what will happen.
+// Describe the upgrade before it begins.
 func (opts *UpgradeOptions) tells(from, to string) string {
 	jobs := map[cluster.JobPolicy]string{
 		cluster.JobsWait: "it waits there until jobs have ended.", cluster.JobsRequeue: "tasks of jobs begin again elsewhere.", cluster.JobsStop: "jobs that have tasks there are stopped.",

@@ -19,7 +19,7 @@ func Main(m testscript.TestingM, paictl func()) {
 	testscript.Main(m, map[string]func(){"paictl": paictl})
 }
 
-// Run runs the scripts of testdata/script, each in a folder and a home of its own.
+// Run runs the scripts of testdata/script, each in its own folder and with its own home.
 func Run(t *testing.T) {
 	t.Helper()
 	RunIn(t, "testdata/script", nil)

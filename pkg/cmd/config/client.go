@@ -8,7 +8,7 @@ import (
 	"github.com/openpai/paictl/pkg/ssh"
 )
 
-// client returns what reaches the machines. Its gate lets nothing pass that changes one.
+// client returns an SSH client for the machines. Its gate refuses commands that change one.
 func client(f *cmdutil.Factory, acceptNew bool, timeout time.Duration) *ssh.Client {
 	o := ssh.Options{Gate: ssh.DryRunGate{}, Tracer: ssh.SlogTracer{Log: f.Log}, DialTimeout: timeout, ScriptTimeout: timeout}
 	if acceptNew {

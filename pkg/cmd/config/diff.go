@@ -25,7 +25,7 @@ type DiffOptions struct {
 	ExitCode bool
 }
 
-// compared is what "diff -o json" prints.
+// compared is the output of "diff -o json".
 type compared struct {
 	Cluster store.Revision     `json:"cluster"`
 	Changes []store.FileChange `json:"changes"`

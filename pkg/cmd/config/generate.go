@@ -108,7 +108,7 @@ as in managed clouds, paictl chooses one node, or uses those of --masters.`,
 	return cmd
 }
 
-// usualKubeconfig is what --from-kubeconfig holds where no file is named.
+// usualKubeconfig is the value of --from-kubeconfig if the user names no file.
 const usualKubeconfig = "usual"
 
 // kubeconfigFile is the flag's value, or the argument behind it: as pflag reads it, a flag
@@ -170,9 +170,9 @@ func generateRun(ctx context.Context, opts *GenerateOptions) error {
 	return nil
 }
 
-// builtImages names the images of a bundle that was built here, for the services that run of
-// them: they aren't upstream's, which the charts name. A bundle that can't be opened is reported
-// of by what needs it.
+// builtImages names the images of a bundle that was built here, for the services that use
+// them: the charts name upstream's images. If the bundle can't be opened, the commands that need it report
+// that.
 func builtImages(dir string) map[string]map[string]any {
 	b, err := bundle.Open(dir)
 	if err != nil || b.Manifest().Origin != bundle.OriginBuild {
@@ -202,7 +202,7 @@ func generate(ctx context.Context, opts *GenerateOptions, g config.Generation) (
 	return config.Generate(ctx, g)
 }
 
-// progress tells of machines as they answer: one line that is rewritten on a terminal,
+// progress shows machines as they answer: one line that is rewritten on a terminal,
 // and only failures elsewhere (the error lists them again with remedies).
 func progress(io *iostreams.IOStreams) func(done, total int, host string, err error) {
 	if !io.IsErrTTY() {

@@ -18,7 +18,7 @@ type GetIDOptions struct {
 	Output cmdutil.Output
 }
 
-// identity is what "get-id -o json" prints.
+// identity is the output of "get-id -o json".
 type identity struct {
 	ClusterID string `json:"clusterId"`
 	Context   string `json:"context"`

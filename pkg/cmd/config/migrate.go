@@ -24,7 +24,7 @@ type MigrateOptions struct {
 	JSON   bool
 }
 
-// migrated is what "migrate --json" prints.
+// migrated is the output of "migrate --json".
 type migrated struct {
 	From  config.Format          `json:"from"`
 	Notes []config.MigrationNote `json:"notes"`

@@ -105,7 +105,7 @@ func pullCopy(ctx context.Context, s *stored, revision int) (*store.Copy, error)
 	return s.At(ctx, revision)
 }
 
-// differ returns the files in the folder that are there and differ.
+// differ returns the existing files in the folder that differ.
 func differ(dir string, files map[string][]byte) []string {
 	var out []string
 	for _, name := range config.Files() {

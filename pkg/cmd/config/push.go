@@ -39,12 +39,12 @@ type PushOptions struct {
 	DryRun  bool
 }
 
-// pushed is what "push -o json" prints.
+// pushed is the output of "push -o json".
 type pushed struct {
 	Context string `json:"context"`
 	Server  string `json:"server"`
 	DryRun  bool   `json:"dryRun,omitempty"`
-	// Revision is the new one, or the one that is there when nothing was pushed.
+	// Revision is the new revision, or the current one if nothing was pushed.
 	Revision *store.Revision    `json:"revision,omitempty"`
 	Changes  []store.FileChange `json:"changes"`
 }
@@ -98,7 +98,7 @@ func addFromFlag(cmd *cobra.Command, from *string) {
 	_ = cmd.MarkFlagDirname("from")
 }
 
-// chooseFolder returns what -p or --from names.
+// chooseFolder returns the folder that -p or --from names.
 func chooseFolder(cmd *cobra.Command, dir, from string) (string, error) {
 	switch {
 	case from == "":
@@ -180,7 +180,7 @@ func candidate(opts *PushOptions, folder *source.Folder) (store.Candidate, error
 	return c, nil
 }
 
-// pushDraft shows what differs, asks where that is needed, and pushes.
+// pushDraft shows the differences, asks for confirmation if necessary, and pushes.
 func pushDraft(ctx context.Context, opts *PushOptions, s *stored, d *store.Draft, folder *source.Folder) (store.Revision, error) {
 	if d.First() {
 		if err := introduce(ctx, opts, s, d); err != nil {
@@ -251,8 +251,8 @@ func describeCluster(ctx context.Context, c *kube.Cluster) (nodes, version strin
 	return nodes, version, err
 }
 
-// noteBase notes in the folder what it is now the same as. After a forced push of some files
-// it isn't: the others may be older than the cluster's.
+// noteBase notes in the folder which revision it is now the same as. After a forced push of some files
+// it isn't the same: the others may be older than the cluster's.
 func noteBase(opts *PushOptions, c store.Candidate, folder *source.Folder, d *store.Draft, r store.Revision) {
 	current := d.First() || c.Base != nil && *c.Base == store.BaseOf(*d.Head)
 	if folder.Source != "" || len(opts.Only) > 0 && !current {

@@ -15,7 +15,7 @@ import (
 	"github.com/openpai/paictl/pkg/kube/kubetest"
 )
 
-// run is a command line at a terminal where someone types the answers.
+// run runs a command line at a terminal, with the answers of a user.
 func run(t *testing.T, answers string, args ...string) (code int, errOut string) {
 	t.Helper()
 	f := cmdutil.New("v0.0.0-test")

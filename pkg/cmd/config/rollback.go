@@ -92,7 +92,7 @@ func rollbackRun(ctx context.Context, opts *RollbackOptions) error {
 	return tell(opts.IO, s, &opts.Output, d, r)
 }
 
-// rollbackMessage is the entry of the history, cut to what fits, and never within a character.
+// rollbackMessage returns the entry of the history, cut to the maximal length, and never within a character.
 func rollbackMessage(opts *RollbackOptions) string {
 	message := fmt.Sprintf("rollback to revision %d", opts.Revision)
 	if opts.Message != "" {

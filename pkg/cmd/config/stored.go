@@ -29,7 +29,7 @@ func openStored(o kube.Options) (*stored, error) {
 	return &stored{s, c}, nil
 }
 
-// writeChanges writes diffs for a person: what differs, and of secrets that they do.
+// writeChanges writes diffs for a user. For secrets, it writes only that they differ.
 func writeChanges(w io.Writer, changes []store.FileChange) error {
 	for _, c := range changes {
 		if _, err := io.WriteString(w, c.Diff); err != nil {

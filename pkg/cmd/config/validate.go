@@ -19,7 +19,7 @@ type ValidateOptions struct {
 	Output cmdutil.Output
 }
 
-// validated is what "validate -o json" prints.
+// validated is the output of "validate -o json".
 type validated struct {
 	Valid    bool            `json:"valid"`
 	Errors   int             `json:"errors"`

@@ -20,7 +20,7 @@ type Options struct {
 	Dir string
 }
 
-// NewCmdDocs returns "paictl docs". Packages ship what it writes; operators don't need it.
+// NewCmdDocs returns "paictl docs". Packages ship its output. Operators don't need it.
 func NewCmdDocs(f *cmdutil.Factory) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:    "docs",

@@ -30,8 +30,8 @@ func writeMan(root *cobra.Command, dir string, getenv func(string) string) (int,
 	return len(files), err
 }
 
-// plain makes the texts of a tree of commands fit for the library, which reads them as Markdown: what is indented
-// stays as it is there with four spaces only, and what looks like a tag is lost.
+// plain prepares the texts of a tree of commands for the library, which reads them as Markdown: Markdown keeps indentation only
+// from four spaces on, and drops everything that looks like a tag.
 func plain(c *cobra.Command) {
 	lines := strings.Split(c.Long, "\n")
 	before := "" // the line before, as it was

@@ -14,8 +14,8 @@ import (
 // Index is the name of the page that links the others.
 const Index = "README.md"
 
-// Pages returns the reference by file name: a page for each command below root, with all that is below it,
-// and Index. It depends on nothing but the commands, neither on the machine nor on its user.
+// Pages returns the reference by file name: a page for each command below root, with all commands below it,
+// and Index. It depends only on the commands, and not on the machine or its user.
 func Pages(root *cobra.Command) map[string]string {
 	out := map[string]string{}
 	var index strings.Builder
@@ -90,7 +90,7 @@ func leaves(c *cobra.Command) []*cobra.Command {
 }
 
 func body(b *strings.Builder, c *cobra.Command) {
-	// Commands make a flag of their own known when they run: the reference has it on every one, or on none.
+	// A command gets its help flag only when it runs. The usage must not depend on that.
 	use := c.UseLine()
 	if !strings.HasSuffix(use, "[flags]") && c.LocalNonPersistentFlags().HasAvailableFlags() && !strings.Contains(use, "--") {
 		use += " [flags]"
@@ -170,7 +170,7 @@ func flagRows(flags *pflag.FlagSet) string {
 	return "| flag | meaning |\n|---|---|\n" + b.String()
 }
 
-// byDefault says what a flag is where it is not given, unless that is nothing or its own text says so.
+// byDefault shows the default value of a flag, unless that is empty or the flag's own text has it.
 func byDefault(f *pflag.Flag) string {
 	switch f.DefValue {
 	case "", "0", "false", "[]", "0s":

@@ -1,6 +1,6 @@
 // Package doctor is the command "paictl doctor".
-// In: flags, a configuration folder, a kubeconfig; either will do. Out: what pkg/doctor found, the worst first, on stdout; progress and
-// questions on stderr; an exit code that says how bad it is.
+// In: flags and a configuration folder, a kubeconfig, or both. Out: the findings of pkg/doctor, the worst first, on stdout; progress and
+// questions on stderr; an exit code for the severity.
 package doctor
 
 import (
@@ -20,7 +20,7 @@ import (
 	"github.com/openpai/paictl/pkg/plural"
 )
 
-// Exit codes of the doctor. Whoever asks by a program must not take a doctor that could not work for a cluster that is well, so
+// Exit codes of the doctor. A script must not take a doctor that could not work for a healthy cluster, so
 // that and mistakes on the command line have the code of problems.
 const (
 	exitWarnings = 1
@@ -123,7 +123,7 @@ func (opts *Options) chosen() ([]*doctor.Check, error) {
 	if len(unknown) > 0 {
 		return nil, cmdutil.Usagef("there is no check and no group %s (see paictl doctor --list)", strings.Join(unknown, ", "))
 	}
-	// Jobs are run where someone asked for that, with whatever else is chosen.
+	// Jobs are run only if the user requested that, together with the other chosen checks.
 	jobs := opts.EndToEnd || opts.List
 	for _, c := range doctor.Checks() {
 		jobs = jobs || c.Group == doctor.EndToEnd && (slices.Contains(opts.Only, c.ID) || slices.Contains(opts.Only, c.Group))
@@ -180,7 +180,7 @@ func (opts *Options) asProblem(ctx context.Context, err error) error {
 	return &cmdutil.CodeError{Err: err, Code: exitProblems}
 }
 
-// verdict is the error that makes the exit code; what is wrong has been printed.
+// verdict is the error that sets the exit code. The findings have been printed.
 func verdict(r *doctor.Report) error {
 	switch r.Verdict {
 	case doctor.Problem:

@@ -34,7 +34,7 @@ func (opts *Options) open(ctx context.Context) (c *doctor.Cluster, o doctor.Opti
 			return nil, o, done, err
 		}
 		if s != nil {
-			o.Machines, done = s.Options, func() { _ = s.Close() } // it told no one anything
+			o.Machines, done = s.Options, func() { _ = s.Close() } // nothing was printed through it
 			o.Machines.DryRun = !opts.Fix
 		}
 	}
@@ -54,7 +54,7 @@ func (opts *Options) open(ctx context.Context) (c *doctor.Cluster, o doctor.Opti
 	return c, o, done, nil
 }
 
-// hasFolder reports whether a folder is meant: one that was named, or this one where it is one.
+// hasFolder reports whether there is a configuration folder: a named one, or the current folder.
 func (opts *Options) hasFolder() bool {
 	if opts.dirGiven {
 		return true
@@ -63,7 +63,7 @@ func (opts *Options) hasFolder() bool {
 	return err == nil
 }
 
-// openFolder reads the folder; the session is nil where paictl leaves its machines alone.
+// openFolder reads the folder. The session is nil if paictl doesn't manage its machines.
 func (opts *Options) openFolder(ctx context.Context, c *doctor.Cluster) (*session.Session, error) {
 	parsed, found, err := config.LoadReadable(opts.Flags.Dir, catalogue.CheckMachines)
 	if err != nil {
@@ -81,8 +81,8 @@ func (opts *Options) openFolder(ctx context.Context, c *doctor.Cluster) (*sessio
 	return s, nil
 }
 
-// openAPI opens the API that was named, else that of the folder's machines. Another cluster's, which a kubeconfig may
-// lead to by chance, is never looked at for it.
+// openAPI opens the API that was named, or that of the folder's machines. It never uses another cluster's API, to which a kubeconfig
+// may lead by chance.
 func (opts *Options) openAPI(ctx context.Context, c *doctor.Cluster, machines cluster.Options) (*kube.Cluster, error) {
 	if opts.Kube.Kubeconfig != "" || opts.Kube.Context != "" || c.Spec == nil {
 		return kube.Open(opts.Kube)
@@ -91,14 +91,14 @@ func (opts *Options) openAPI(ctx context.Context, c *doctor.Cluster, machines cl
 	if err == nil {
 		return k, nil
 	}
-	// No master hands one out; the one at hand will do where it leads to the same machines.
+	// No master provides a kubeconfig. Use the current one if it leads to the same machines.
 	if k, other := kube.Open(opts.Kube); other == nil && session.LeadsTo(k.Server, c.Spec) {
 		return k, nil
 	}
 	return nil, err
 }
 
-// useAPI makes of a connection what the checks use.
+// useAPI opens the clients that the checks use.
 func (opts *Options) useAPI(c *doctor.Cluster, k *kube.Cluster) error {
 	jobs, err := job.New(k)
 	if err != nil {
@@ -117,7 +117,7 @@ func (opts *Options) useAPI(c *doctor.Cluster, k *kube.Cluster) error {
 	return nil
 }
 
-// remedyOf keeps what the way to the API says, such as which contexts there are.
+// remedyOf keeps the remedy of the API's error, such as the list of contexts.
 func remedyOf(err error) string {
 	if own := hint.Of(err); own != "" {
 		return own + "; or name a configuration folder with -p DIR"

@@ -68,7 +68,7 @@ func writeReport(w io.Writer, out *cmdutil.Output, r *doctor.Report, all bool) e
 	return err
 }
 
-// mostSeen is how many letters of what was seen are shown: a URL of an API can be as long as what it asks.
+// mostSeen is how many letters of an observation are shown: the URL of an API request can be very long.
 const mostSeen = 600
 
 func writeFinding(b *strings.Builder, r *doctor.Result, f doctor.Finding) {
@@ -116,7 +116,7 @@ func checkTable(r *doctor.Report) cmdutil.Table {
 	return t
 }
 
-// summary is what is left to say: how many checks passed, and why others were skipped.
+// summary returns the last lines: how many checks passed, and why others were skipped.
 func summary(r *doctor.Report, all bool) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s passed", plural.Of(r.Counts.OK, "check"))

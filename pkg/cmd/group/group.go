@@ -1,4 +1,4 @@
-// Package group is the commands "paictl group ...": what people may use, by groups.
+// Package group has the commands "paictl group ...", which grant rights to groups of users.
 // In: flags, a kubeconfig. Out: groups with their grants and members, in tables and JSON.
 package group
 

@@ -21,11 +21,11 @@ type PutOptions struct {
 	Output  cmdutil.Output
 	Name    string
 	Make    bool
-	// Change is what the flags say.
+	// Change are the changes that the flags request.
 	Change []func(*v1.GroupSpec)
 }
 
-// list is a flag of several values that replaces, adds or takes away.
+// list is a flag of several values that replaces, adds or removes some.
 type list struct {
 	flag, usage string
 	replace     func(*v1.GroupSpec, []string) error
@@ -95,7 +95,7 @@ remove- before the name of the flag they add to it or take from it.
 					continue
 				}
 				given := *values[name]
-				if err := do(&v1.GroupSpec{}, given); err != nil { // what is written wrong is known before anything is asked
+				if err := do(&v1.GroupSpec{}, given); err != nil { // refuse a wrong value before any request
 					return cmdutil.Usagef("--%s: %w", name, err)
 				}
 				opts.Change = append(opts.Change, func(g *v1.GroupSpec) { _ = do(g, given) })

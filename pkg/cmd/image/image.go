@@ -57,7 +57,7 @@ func (w *whereFlags) add(cmd *cobra.Command) {
 	_ = cmd.MarkFlagDirname("config-path")
 }
 
-// registry returns where images go, and how to get there. It is false where no one named one.
+// registry returns the destination of images, and the access to it. It returns false if no registry was named.
 func (w *whereFlags) registry(f *cmdutil.Factory) (image.Destination, image.Access, bool, error) {
 	d := image.Destination{Registry: w.Registry, Tag: w.Tag, Mirror: w.Mirror}
 	a := image.Access{Insecure: w.Insecure}
@@ -112,7 +112,7 @@ func addFromFlag(cmd *cobra.Command, dir *string) {
 	_ = cmd.MarkFlagDirname("from")
 }
 
-// from is the folder with images: the one given, what "image build" made here, or the bundle.
+// from is the folder with images: the given one, the output of "image build" in this folder, or the bundle.
 func from(f *cmdutil.Factory, given string) (string, error) {
 	if given != "" {
 		return given, nil

@@ -33,7 +33,7 @@ type listed struct {
 	Bundle bool   `json:"bundle"` // whether the folder holds it
 	Digest string `json:"digest,omitempty"`
 	Size   int64  `json:"size,omitempty"` // bytes, of the file
-	// Target is the image's name in the registry, Registry what is there under that name.
+	// Target is the image's name in the registry, and Registry the state of that name there.
 	Target   string      `json:"target,omitempty"`
 	Registry image.State `json:"registry,omitempty"`
 }
@@ -120,7 +120,7 @@ func images(b *bundle.Bundle, all bool) []listed {
 	return out
 }
 
-// ask fills in what the registry has. Upstream images are left out where no mirror is named.
+// ask fills in the state in the registry. It leaves out upstream images if no mirror is named.
 func ask(ctx context.Context, opts *listOptions, l *listed) error {
 	a := bundle.Artifact{Name: l.Name, Image: l.Image, Digest: l.Digest}
 	target, err := opts.Destination.Target(a, l.Own)

@@ -33,7 +33,7 @@ type pushed struct {
 	Target string      `json:"target"`
 	Digest string      `json:"digest"`
 	State  image.State `json:"state"`
-	// Found is what the registry has under the name, where that is another image.
+	// Found is the digest that the registry has under the name, if that is another image.
 	Found string `json:"found,omitempty"`
 }
 
@@ -111,8 +111,8 @@ func pushRun(ctx context.Context, opts *pushOptions) error {
 	return err
 }
 
-// noteVersion tells when programs of one version get the tag of another: the configuration
-// decides the tag, the bundle what it is put on.
+// noteVersion prints a note if programs of one version get the tag of another: the configuration
+// has the tag, and the bundle has the programs.
 func noteVersion(opts *pushOptions, items []image.Item) {
 	for _, i := range items {
 		if i.Own && opts.Destination.Tag != version.Tag() {

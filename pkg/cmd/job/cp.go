@@ -82,7 +82,7 @@ func (fl *Flags) completeCopy(f *cmdutil.Factory) func(*cobra.Command, []string,
 	}
 }
 
-// complete tells which side is in the task.
+// complete finds out which side is in the task.
 func (opts *CopyOptions) complete(source, destination string) error {
 	fromJob, fromPath, from := remote(source)
 	toJob, toPath, to := remote(destination)
@@ -102,7 +102,7 @@ func (opts *CopyOptions) complete(source, destination string) error {
 	return nil
 }
 
-// remote takes NAME:PATH apart. What has a slash before the colon is a file of this machine, except for
+// remote splits NAME:PATH. An argument with a slash before the colon is a file of this machine, except for
 // USER/NAME; so is C:\ on Windows.
 func remote(s string) (name, at string, ok bool) {
 	name, at, ok = strings.Cut(s, ":")
@@ -114,7 +114,7 @@ func remote(s string) (name, at string, ok bool) {
 
 func copyRun(ctx context.Context, opts *CopyOptions) error {
 	if !opts.Out {
-		// What isn't there should be told before any cluster is asked.
+		// Report a missing file before any request to a cluster.
 		if kind, err := transfer.KindOf(opts.Local); err != nil {
 			return err
 		} else if kind != transfer.File && kind != transfer.Folder {
@@ -163,7 +163,7 @@ func (t *copier) explain(err error) error {
 		return noRuntime(t.target)
 	}
 	if _, ok := errors.AsType[*stream.ExitError](err); ok {
-		return cmdutil.ErrSilent // the runtime has said on stderr what is wrong
+		return cmdutil.ErrSilent // the runtime has reported the error on stderr
 	}
 	return t.client.Explain(fmt.Errorf("copy %s of %s: %w", t.opts.Remote, t.target.Task, err))
 }
@@ -199,7 +199,7 @@ func (l *limited) Write(p []byte) (int, error) {
 	return l.Writer.Write(p)
 }
 
-// leftOut tells of what isn't copied.
+// leftOut reports a file that isn't copied.
 func (t *copier) leftOut(name, why string) {
 	t.opts.Factory.IO.Say("left out: %s", terminal.Line(name+" ("+why+")"))
 }

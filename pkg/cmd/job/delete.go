@@ -15,7 +15,7 @@ import (
 // DeleteOptions are those of "paictl job delete".
 type DeleteOptions struct {
 	Several
-	// History removes what the history has, too.
+	// History also removes the job from the history.
 	History bool
 	Yes     bool
 	Timeout time.Duration

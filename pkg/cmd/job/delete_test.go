@@ -39,7 +39,7 @@ func withHistory(t *testing.T) (kubeconfig string, store archive.Store, c *job.C
 	return kubeconfig, store, c
 }
 
-// saveEnded saves a job that has ended; n tells jobs of one name apart.
+// saveEnded saves a finished job. n distinguishes jobs of the same name.
 func saveEnded(t *testing.T, store archive.Store, user, name, uid string, n int) {
 	t.Helper()
 	at := metav1.NewTime(time.Date(2026, 3, 1, 12, n, 0, 0, time.UTC))

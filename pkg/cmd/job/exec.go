@@ -41,7 +41,7 @@ func (t *TargetFlags) add(f *cmdutil.Factory, fl *Flags, cmd *cobra.Command) {
 	_ = cmd.RegisterFlagCompletionFunc("role", fl.completeRoles(f))
 }
 
-// pick finds the task, and says on stderr which it is where others would have fitted.
+// pick finds the task. If other tasks would fit too, it says on stderr which one it chose.
 func (t *TargetFlags) pick(ctx context.Context, f *cmdutil.Factory, c Jobs, j *job.Job) (*job.Target, error) {
 	role, index, err := parseTask(t.Role, t.Task)
 	if err != nil {
@@ -189,7 +189,7 @@ func ended(c Jobs, j *job.Job, target *job.Target, err error) error {
 }
 
 // lacksRuntime reports whether a command could not be started because the runtime isn't where it was put.
-// Container runtimes say it in words of their own, with the name and the system's reason in them.
+// The wording depends on the container runtime, but has the name and the system's reason in it.
 func lacksRuntime(target *job.Target, err error) bool {
 	if _, ok := errors.AsType[*stream.ExitError](err); ok || err == nil {
 		return false // it has run

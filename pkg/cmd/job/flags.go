@@ -21,9 +21,9 @@ import (
 // Flags are those of all verbs on jobs of a cluster.
 type Flags struct {
 	Kube kube.Options
-	// Server is the name or address of a cluster where one has signed in.
+	// Server is the name or address of a cluster where the user has signed in.
 	Server string
-	// User is whose jobs are meant. Empty is whoever runs the program; see user.
+	// User is the owner of the jobs. If empty, it is the user who runs the program; see user.
 	User string
 }
 
@@ -44,7 +44,7 @@ func (fl *Flags) addWay(f *cmdutil.Factory, cmd *cobra.Command) {
 	way.AddFlag(f, cmd, &fl.Server)
 }
 
-// open connects to the jobs of a cluster: by its server where one has signed in, else by a kubeconfig. It asks nothing yet.
+// open connects to the jobs of a cluster: by its server if the user has signed in, or by a kubeconfig. It doesn't send a request yet.
 func (fl *Flags) open(f *cmdutil.Factory) (Jobs, error) {
 	w, err := way.Choose(f, fl.Kube, fl.Server)
 	if err != nil {
@@ -60,7 +60,7 @@ func (fl *Flags) open(f *cmdutil.Factory) (Jobs, error) {
 	return c, nil
 }
 
-// user is whose jobs are meant: --user, whoever has signed in, the setting, or the operating system's user.
+// user returns the owner of the jobs: --user, the user who has signed in, the setting, or the operating system's user.
 func (fl *Flags) user(ctx context.Context, f *cmdutil.Factory, c Jobs) (string, error) {
 	if fl.User != "" {
 		return fl.User, nil
@@ -71,7 +71,7 @@ func (fl *Flags) user(ctx context.Context, f *cmdutil.Factory, c Jobs) (string, 
 	return fl.unsigned(f)
 }
 
-// maker is whose job is made. Who has signed in makes none for others.
+// maker returns the owner of a new job. Users who have signed in can't make jobs for others.
 func (fl *Flags) maker(ctx context.Context, f *cmdutil.Factory, c Jobs) (string, error) {
 	me, err := c.Me(ctx)
 	switch {
@@ -85,7 +85,7 @@ func (fl *Flags) maker(ctx context.Context, f *cmdutil.Factory, c Jobs) (string,
 	return me, nil
 }
 
-// unsigned is whose jobs are meant where no one has signed in.
+// unsigned returns the owner of the jobs if the user has not signed in.
 func (fl *Flags) unsigned(f *cmdutil.Factory) (string, error) {
 	if fl.User != "" {
 		return fl.User, nil
@@ -173,8 +173,8 @@ func (fl *Flags) completeRoles(f *cmdutil.Factory) func(*cobra.Command, []string
 	}
 }
 
-// known lists what a function finds in names of live jobs, once each; nothing where the cluster doesn't answer soon. They are the
-// user's, or all.
+// known lists the results of a function for names of live jobs, once each. It returns nil if the cluster doesn't answer soon. The jobs are
+// the user's, or all.
 func (fl *Flags) known(ctx context.Context, f *cmdutil.Factory, all bool, of func(job.Name) string) []string {
 	ctx, cancel := context.WithTimeout(ctx, completionTimeout)
 	defer cancel()

@@ -79,8 +79,8 @@ func follow(ctx context.Context, f *cmdutil.Factory, c Jobs, j *job.Job, o follo
 	return last, err
 }
 
-// left is the end of a command by Ctrl-C. It says what becomes of the job that was looked at, and how to
-// look at it again; last is what was seen of it.
+// left ends a command after Ctrl-C. It says whether the job continues, and how to
+// show it again. last is its last known state.
 func left(f *cmdutil.Factory, j *job.Job, last *job.Detail) error {
 	goesOn := "continues"
 	if last != nil && (job.Phase(last.State) == job.Stopping || job.Phase(last.State) == job.Deleting) {
@@ -90,7 +90,7 @@ func left(f *cmdutil.Factory, j *job.Job, last *job.Detail) error {
 	return &cmdutil.CodeError{Err: context.Canceled, Code: cmdutil.ExitCancelled, Silent: true}
 }
 
-// progressText is a state with what a person who watches wants to know. Times that pass are left out:
+// progressText describes a state to a user who watches. It leaves out durations, because
 // each line is a change.
 func progressText(d *job.Detail, now time.Time) string {
 	text := d.At().Text(now)

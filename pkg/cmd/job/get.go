@@ -120,7 +120,7 @@ func writePage(out io.Writer, output *cmdutil.Output, d *job.Detail, now time.Ti
 	return nil
 }
 
-// writeHead is what concerns the whole job.
+// writeHead writes the fields of the whole job.
 func writeHead(out io.Writer, d *job.Detail, now time.Time) error {
 	rows := cmdutil.NewRows(out)
 	line := func(what, text string) {
@@ -163,7 +163,7 @@ func writeHead(out io.Writer, d *job.Detail, now time.Time) error {
 	return err
 }
 
-// faults are what was wrong with the GPUs of tasks that failed: of the first few of them.
+// faults describes the GPU faults of failed tasks: of the first few of them.
 func faults(tasks []job.Task) []string {
 	var out []string
 	for i := range tasks {
@@ -304,7 +304,7 @@ func attemptsTable(d *job.Detail) cmdutil.Table {
 	return t
 }
 
-// roleName is what the user calls a role of the Framework.
+// roleName returns the user's name of a role of the Framework.
 func roleName(d *job.Detail, object string) string {
 	for _, r := range d.Roles {
 		if r.Object == object {

@@ -29,7 +29,7 @@ type InitOptions struct {
 	Found bool
 	File  string
 	Force bool
-	// Ask tells that a person is asked for what no flag says.
+	// Ask reports whether the user is asked for values without a flag.
 	Ask bool
 }
 
@@ -81,7 +81,7 @@ must be pulled. A comment in the file says which.`,
 	return cmd
 }
 
-// heldImages are those that the cluster's machines hold; nothing where it doesn't answer soon.
+// heldImages returns the images that the cluster's machines hold, or nil if the cluster doesn't answer soon.
 func heldImages(ctx context.Context, f *cmdutil.Factory, fl *Flags) []string {
 	ctx, cancel := context.WithTimeout(ctx, completionTimeout)
 	defer cancel()
@@ -145,7 +145,7 @@ func written(d *protocol.Draft) ([]byte, error) {
 	return text, nil
 }
 
-// writeNew doesn't touch a file that is there, unless force is given.
+// writeNew doesn't overwrite an existing file, unless force is given.
 func writeNew(name string, text []byte, force bool, mode os.FileMode) error {
 	flags := os.O_WRONLY | os.O_CREATE | os.O_EXCL
 	if force {
@@ -164,7 +164,7 @@ func writeNew(name string, text []byte, force bool, mode os.FileMode) error {
 	return f.Close()
 }
 
-// ask goes through the questions. An empty answer takes what stands in brackets.
+// ask asks the questions. An empty answer accepts the value in brackets.
 func ask(opts *InitOptions) error {
 	d := &opts.Draft
 	q := &questions{s: opts.IO, valid: func() error {

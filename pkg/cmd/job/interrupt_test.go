@@ -19,7 +19,7 @@ import (
 	"github.com/openpai/paictl/pkg/kube/kubetest"
 )
 
-// Ctrl-C on a command that follows a job ends the command with 130, and says that the job goes on.
+// Ctrl-C on a command that follows a job exits with 130, and says that the job continues.
 func TestCtrlCEndsTheLookingAndNotTheJob(t *testing.T) {
 	cluster := kubetest.Start(t)
 	jobtest.Prepare(t, cluster)

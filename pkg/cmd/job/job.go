@@ -1,4 +1,4 @@
-// Package job is the commands "paictl job ...": what researchers do all day.
+// Package job has the commands "paictl job ...", for the daily work of researchers.
 // In: job files, names of jobs, a kubeconfig. Out: jobs in the cluster; tables, pages, sentences and
 // JSON on stdout; progress on stderr.
 package job

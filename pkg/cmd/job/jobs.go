@@ -17,9 +17,9 @@ import (
 	"github.com/openpai/paictl/pkg/strictyaml"
 )
 
-// Jobs are the jobs of one cluster, as the verbs use them: by a kubeconfig, or by the platform's server for whoever has signed in.
+// Jobs are the jobs of one cluster, as the verbs use them: by a kubeconfig, or by the platform's server for the user who has signed in.
 type Jobs interface {
-	// Me is who has signed in; "" where a kubeconfig opens the cluster, which doesn't say.
+	// Me returns the user who has signed in. It returns "" for a kubeconfig, which doesn't name a user.
 	Me(ctx context.Context) (string, error)
 	Resolve(ctx context.Context, user, name string) (*job.Job, error)
 	Get(ctx context.Context, j *job.Job) (*job.Job, error)
@@ -41,7 +41,7 @@ type Jobs interface {
 	Usage(ctx context.Context, q api.UsageQuery) (*job.Usage, error)
 	Top(ctx context.Context, j *job.Job) (list []usage.Task, problems []error, err error)
 
-	// Prepare checks job files; the list is as long as that of requests where no finding is an error.
+	// Prepare checks job files. If no finding is an error, the list has one entry for each request.
 	Prepare(ctx context.Context, all []job.Request) ([]*job.Prepared, strictyaml.Findings, error)
 	Submit(ctx context.Context, p *job.Prepared, o job.SubmitOptions) (job.Outcome, error)
 	PutCode(ctx context.Context, user string, a *code.Archive) (sent bool, err error)
@@ -56,7 +56,7 @@ type Jobs interface {
 	Exec(ctx context.Context, t *job.Target, cmd stream.Command) error
 	Forward(ctx context.Context, t *job.Target, port int, l net.Listener, problem func(error)) error
 
-	// Explain adds to an error what a person can do about it.
+	// Explain adds advice for the user to an error.
 	Explain(err error) error
 }
 

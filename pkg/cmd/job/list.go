@@ -27,7 +27,7 @@ type ListOptions struct {
 	Output   cmdutil.Output
 }
 
-// defaultLimit is how many jobs are shown where nothing else is said.
+// defaultLimit is how many jobs are shown without --limit.
 const defaultLimit = 50
 
 func explainedPhases() (out [][2]string) {
@@ -155,7 +155,7 @@ func (opts *ListOptions) show(page *job.Page) error {
 	return nil
 }
 
-// nothing says why a list is empty.
+// nothing explains an empty list.
 func (opts *ListOptions) nothing() string {
 	o := &opts.Filter
 	if o.Keyword != "" || o.VirtualCluster != "" || len(o.Phases) > 0 || !o.Since.IsZero() {
@@ -201,7 +201,7 @@ func columnNames() []string {
 	return out
 }
 
-// table shows the columns that are asked for; the user only where there are several.
+// table shows the requested columns, and the user only if there can be several.
 func (opts *ListOptions) table(page *job.Page, now time.Time) cmdutil.Table {
 	var chosen []column
 	switch {
@@ -233,7 +233,7 @@ func (opts *ListOptions) table(page *job.Page, now time.Time) cmdutil.Table {
 	return t
 }
 
-// names are what other commands take.
+// names are in the form that other commands accept.
 func (opts *ListOptions) names(page *job.Page) (t cmdutil.Table) {
 	for i := range page.Items {
 		name := page.Items[i].Name
@@ -245,7 +245,7 @@ func (opts *ListOptions) names(page *job.Page) (t cmdutil.Table) {
 	return t
 }
 
-// duration is how long a job has run, with what lay between its attempts.
+// duration is how long a job has run, with the time between its attempts.
 func duration(r *job.Row, now time.Time) string {
 	if r.Started == nil || job.Phase(r.State) == job.Deleted { // when it ended isn't known
 		return "-"

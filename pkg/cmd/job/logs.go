@@ -32,7 +32,7 @@ type LogsOptions struct {
 	tail bool // --tail was given
 }
 
-// severalTail is how many lines of each task are shown where there are several and nothing else is said.
+// severalTail is how many lines of each task are shown by default if there are several tasks.
 const severalTail = 200
 
 // NewCmdLogs returns "paictl job logs". runF replaces the run in tests.
@@ -86,7 +86,7 @@ or a pipe gets all bytes unchanged.`,
 	fl.BoolVar(&opts.Logs.Timestamps, "timestamps", false, "print before each line when it was written, in UTC; not known for lines from the archive")
 	fl.BoolVar(&opts.NoPrefix, "no-prefix", false, "don't print the names of tasks")
 	fl.BoolVar(&opts.Raw, "raw", false, "on a terminal: also print all control sequences; only for programs that you trust")
-	for _, name := range []string{"attempt", "tail"} { // -1 is no default that a person could make sense of
+	for _, name := range []string{"attempt", "tail"} { // -1 as a default would confuse users
 		fl.Lookup(name).DefValue = "0"
 	}
 	_ = cmd.RegisterFlagCompletionFunc("role", opts.Flags.completeRoles(f))
@@ -118,7 +118,7 @@ func (opts *LogsOptions) complete() (err error) {
 	return nil
 }
 
-// parseTask reads --role and --task together; the index is -1 where there is none.
+// parseTask reads --role and --task together. The index is -1 if the flags don't name a task.
 func parseTask(role, task string) (string, int32, error) {
 	if task == "" {
 		return role, -1, nil
@@ -183,7 +183,7 @@ func sayWhy(ctx context.Context, io *iostreams.IOStreams, c Jobs, j *job.Job) {
 // palette are colours that can be read on light and dark screens.
 var palette = []int{36, 33, 32, 35, 34, 96, 93, 92, 95, 94}
 
-// prefixes names tasks before their lines, each in a colour of its own where a person looks on.
+// prefixes puts names of tasks before their lines, on a terminal each in its own colour.
 func prefixes(io *iostreams.IOStreams) func(string) string {
 	return func(task string) string {
 		task = terminal.Line(task)

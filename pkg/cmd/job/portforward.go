@@ -62,7 +62,7 @@ same number by default; 0 chooses any free port. Press Ctrl-C to end it.`,
 	return cmd
 }
 
-// splitPort reads [LOCAL:]REMOTE; local is -1 where it isn't given.
+// splitPort reads [LOCAL:]REMOTE. local is -1 if it isn't given.
 func splitPort(s string) (local int, remote string, err error) {
 	before, after, two := strings.Cut(s, ":")
 	if !two {

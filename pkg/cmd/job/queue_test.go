@@ -46,7 +46,7 @@ virtualClusters:
     virtualCells: [{cellType: NODE, cellNumber: 1}]
 `
 
-// gpuScheduler is what pai-scheduler knows, on a real API server, without the kube-scheduler around it.
+// gpuScheduler is the core of pai-scheduler on a real API server, without the kube-scheduler around it.
 type gpuScheduler struct {
 	t       *testing.T
 	cluster *kube.Cluster
@@ -147,7 +147,7 @@ func TestTheQueueIsThatOfTheScheduler(t *testing.T) {
 	s.decided("bob~two/ps", schedulerapi.Waiting)
 
 	var said schedulerapi.Queue
-	require.Eventually(t, func() bool { // it hears of pods when its watch tells
+	require.Eventually(t, func() bool { // its watch sends it the pods
 		w := httptest.NewRecorder()
 		s.api.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, schedulerapi.PathQueue, nil))
 		said = schedulerapi.Queue{}

@@ -15,7 +15,7 @@ const reasonEvery = 4 * time.Second
 // reasonAfter is how long a job is in a state before the state alone no longer says enough.
 const reasonAfter = 2 * time.Second
 
-// reasons tells why a job that is followed doesn't go on; each reason once.
+// reasons reports why a job that is followed doesn't make progress, each reason once.
 type reasons struct {
 	now  func() time.Time
 	why  func(context.Context) (*job.Why, error)
@@ -34,7 +34,7 @@ func newReasons(c Jobs, j *job.Job) *reasons {
 	}}
 }
 
-// of is what is to be told now; nil where nothing is, or nothing new.
+// of returns the reason to report now. It returns nil if it finds no reason, or no new one.
 func (r *reasons) of(ctx context.Context, d *job.Detail) *job.Why {
 	if r.at != d.State {
 		r.at, r.next = d.State, r.now().Add(reasonAfter)
@@ -48,7 +48,7 @@ func (r *reasons) of(ctx context.Context, d *job.Detail) *job.Why {
 		return nil // it may be known at the next look
 	}
 	if at, _, _ := strings.Cut(w.State, " "); at != d.State {
-		return nil // the job went on meanwhile
+		return nil // the state of the job has changed in between
 	}
 	text := timeless(w.Sentence)
 	if text == r.told || d.Message != "" && strings.Contains(text, strings.TrimRight(timeless(d.Message), ".")) {

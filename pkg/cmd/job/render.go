@@ -85,7 +85,7 @@ func renderRun(ctx context.Context, opts *RenderOptions) error {
 	return opts.write(objects)
 }
 
-// report prints what was found, and ends the command where something is wrong.
+// report prints the findings, and returns an error if one of them is an error.
 func report(f *cmdutil.Factory, findings strictyaml.Findings) error {
 	if err := findings.Write(f.IO.Err); err != nil {
 		return err

@@ -48,7 +48,7 @@ type created struct {
 func (c *created) before(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/frameworks") {
-			body, _ := io.ReadAll(r.Body) // what is cut is no JSON
+			body, _ := io.ReadAll(r.Body) // a body that is cut isn't valid JSON
 			r.Body = io.NopCloser(bytes.NewReader(body))
 			c.Lock()
 			c.framework = &v1.Framework{}

@@ -24,7 +24,7 @@ type RunOptions struct {
 	Stdin, TTY  bool
 	Detach      bool
 	MaxDuration time.Duration
-	// given are flags that were written; what wasn't depends on the cluster.
+	// given reports whether a flag was given. The other values depend on the cluster.
 	given func(flag string) bool
 }
 
@@ -154,7 +154,7 @@ func runRun(ctx context.Context, opts *RunOptions) error {
 	if err != nil {
 		return err
 	}
-	// Standard output is for what the command prints, or for the job file.
+	// Standard output is for the output of the command, or for the job file.
 	opts.aside = !opts.Detach
 	if opts.session() && !opts.Submit.DryRun {
 		return opts.attach(ctx, c, all)
@@ -167,7 +167,7 @@ func runRun(ctx context.Context, opts *RunOptions) error {
 	return err
 }
 
-// complete fills in what no flag says.
+// complete fills in values without a flag.
 func (opts *RunOptions) complete(offer *job.Offer) {
 	d := &opts.Draft
 	d.Role, d.MaxDurationSec = "main", int(opts.MaxDuration/time.Second)

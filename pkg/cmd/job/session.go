@@ -17,9 +17,9 @@ import (
 	"github.com/openpai/paictl/pkg/job/stream"
 )
 
-// holder is the program of a session's task. It ends by itself where paictl has not written into the file for 2 minutes:
-// a connection that breaks leaves what was started over it running. A job whose paictl is killed before this has begun
-// stays until then, and ends 2 minutes after.
+// holder is the program of a session's task. It exits if paictl has not written into the file for 2 minutes:
+// if a connection breaks, programs that were started over it continue to run. If paictl is killed before holder has begun,
+// the job stays until then, and stops 2 minutes after.
 const holder = `
 # Waits for "paictl job run", which writes into this file every 10 seconds, and ends 2 minutes after the last time.
 beat=/dev/shm/.paictl-session
@@ -77,7 +77,7 @@ func (opts *RunOptions) attach(ctx context.Context, c Jobs, all []submission) (e
 	return opts.enter(ctx, c, j)
 }
 
-// enter runs the command in the task, and keeps the session alive meanwhile.
+// enter runs the command in the task, and keeps the session alive while the command runs.
 func (opts *RunOptions) enter(ctx context.Context, c Jobs, j *job.Job) error {
 	j, err := c.Get(ctx, j)
 	if err != nil {
@@ -110,8 +110,8 @@ func (opts *RunOptions) enter(ctx context.Context, c Jobs, j *job.Job) error {
 	return e.run(ctx, c, j, target)
 }
 
-// keep tells the task that paictl is there, until the context ends; a connection that is lost is made again. It returns an
-// error where the first can't be made.
+// keep signals to the task that paictl is running, until the context ends. It connects again when the connection is lost. It returns an
+// error if the first connection fails.
 func keep(ctx context.Context, c Jobs, target *job.Target, ready func()) error {
 	there := false
 	for {
@@ -164,7 +164,7 @@ func (f writerFunc) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// end stops the job of a session, also where the command was interrupted.
+// end stops the job of a session, even if the command was interrupted.
 func (opts *RunOptions) end(ctx context.Context, c Jobs, owner, name string, why error) error {
 	interrupted := ctx.Err() != nil
 	if opts.TTY && !interrupted {

@@ -26,7 +26,7 @@ import (
 	"github.com/openpai/paictl/pkg/kube/kubetest"
 )
 
-// A session is a job whose task waits; what runs in it runs here.
+// A session is a job whose task waits. The test runs the session's commands here.
 func TestASessionIsAJobThatEndsWithItsCommand(t *testing.T) {
 	cluster := kubetest.Start(t)
 	jobtest.Prepare(t, cluster)

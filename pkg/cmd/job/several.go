@@ -11,7 +11,7 @@ import (
 	"github.com/openpai/paictl/pkg/job"
 )
 
-// Several is what verbs on several jobs have in common.
+// Several are the common options of verbs on several jobs.
 type Several struct {
 	Factory *cmdutil.Factory
 	Flags   Flags
@@ -40,7 +40,7 @@ func (s *Several) each(ctx context.Context, run func(context.Context, Jobs, *job
 	})
 }
 
-// eachName runs a verb on names. Where there are several, one that fails doesn't keep the others.
+// eachName runs a verb on names. If there are several, it continues after an error.
 func eachName(ctx context.Context, f *cmdutil.Factory, names []string, run func(string) error) error {
 	failed, last := 0, error(nil)
 	for _, name := range names {
@@ -48,7 +48,7 @@ func eachName(ctx context.Context, f *cmdutil.Factory, names []string, run func(
 		if err == nil {
 			continue
 		}
-		// What is wrong with the command line is wrong for all.
+		// A mistake on the command line affects all of them.
 		if _, usage := errors.AsType[*cmdutil.UsageError](err); usage || len(names) == 1 || ctx.Err() != nil {
 			return err
 		}

@@ -20,14 +20,14 @@ import (
 	"github.com/openpai/paictl/pkg/terminal"
 )
 
-// Source is what decides, beside the file, which objects a submission creates. submit and render have
+// Source has the options, besides the file, that the objects of a submission depend on. submit and render have
 // the same flags for it.
 type Source struct {
 	// Parameters replace those of the files; Name replaces the name of the only one.
 	Parameters []string
 	Name       string
 	Group      string
-	// Code is a folder that goes along.
+	// Code is a folder that is sent with the job.
 	Code string
 }
 
@@ -75,7 +75,7 @@ func (s *Source) group(f *cmdutil.Factory) string {
 type input struct {
 	file       string
 	text       []byte
-	parameters map[string]string // of a sweep: what this job has and others haven't
+	parameters map[string]string // of a sweep: the parameters of this job that differ from the others'
 }
 
 // read reads files, and reports all that is wrong in any.
@@ -108,7 +108,7 @@ func parse(f *cmdutil.Factory, all []input) ([]submission, error) {
 	return out, report(f, findings)
 }
 
-// text is a file with what the flags change in it.
+// text returns a file with the changes that the flags request.
 func (s *Source) text(f *cmdutil.Factory, name string) ([]byte, error) {
 	r := f.IO.In
 	if name != "-" {
@@ -143,7 +143,7 @@ func (s *Source) change(name string, data []byte) (out []byte, err error) {
 	return data, err
 }
 
-// defaultCodeURL is where tasks get code in a cluster that no one has asked.
+// defaultCodeURL is where tasks get code if the cluster isn't asked.
 const defaultCodeURL = tasksURL + "/code"
 
 // defaultPeersURL is where they wait for each other's addresses there.

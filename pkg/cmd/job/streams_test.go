@@ -35,7 +35,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/servertest"
 )
 
-// TestScriptsWithTasks has jobs whose containers are played here: what runs in them works on a folder
+// TestScriptsWithTasks has jobs with simulated containers: their programs work on a folder
 // of this machine.
 func TestScriptsWithTasks(t *testing.T) {
 	cluster := kubetest.Start(t)
@@ -104,7 +104,7 @@ func makeJob(t *testing.T, c *kube.Cluster, name, image string) {
 	}
 }
 
-// container is the task runs-0, whose files lie in a folder.
+// container is the task runs-0, whose files are in a folder.
 type container struct{ root string }
 
 func (c *container) exec(p *jobtest.Process) *metav1.Status {
@@ -146,7 +146,7 @@ func (c *container) exec(p *jobtest.Process) *metav1.Status {
 	return jobtest.Exited(0)
 }
 
-// evil is what a task sends that would write elsewhere, by the path that is asked for.
+// evil is the output of a task that tries to write elsewhere, by the requested path.
 var evil = map[string][]tar.Header{
 	"/up":       {{Name: "../escaped", Typeflag: tar.TypeReg}},
 	"/deep":     {{Name: "deep/", Typeflag: tar.TypeDir, Mode: 0o755}, {Name: "deep/../../escaped", Typeflag: tar.TypeReg}},
@@ -159,7 +159,7 @@ var evil = map[string][]tar.Header{
 	"/model.pt": {{Name: "model.pt", Typeflag: tar.TypeReg, Mode: 0o644}, {Name: ".bashrc", Typeflag: tar.TypeReg}},
 }
 
-// send goes on for long after the bad entry, as a task might that wants to fill the disk.
+// send continues for long after the bad entry, like a task that tries to fill the disk.
 func send(w io.Writer, headers []tar.Header) error {
 	z := gzip.NewWriter(w)
 	t := tar.NewWriter(z)

@@ -33,7 +33,7 @@ type SubmitOptions struct {
 	// After are names of jobs.
 	After  []string
 	Output cmdutil.Output
-	// aside tells outcomes on stderr. whole is a submission that is not interrupted halfway, so that its outcome is known.
+	// aside prints outcomes on stderr. whole is a submission that is not interrupted halfway, so that its outcome is known.
 	aside, whole bool
 	// submitted is called for each job that was submitted. It may be nil.
 	submitted func(context.Context)
@@ -160,7 +160,7 @@ func submitRun(ctx context.Context, opts *SubmitOptions) error {
 	return opts.submitAll(ctx, all)
 }
 
-// submitAll submits what was read.
+// submitAll submits the jobs that were read.
 func (opts *SubmitOptions) submitAll(ctx context.Context, all []submission) (err error) {
 	if len(opts.Sweep) > 0 {
 		if all, err = opts.sweep(&all[0]); err != nil {
@@ -174,7 +174,7 @@ func (opts *SubmitOptions) submitAll(ctx context.Context, all []submission) (err
 	return opts.submit(ctx, c, all)
 }
 
-// submit checks jobs against the cluster, sends them, and follows them where that is asked for.
+// submit checks jobs against the cluster, sends them, and follows them if that is requested.
 func (opts *SubmitOptions) submit(ctx context.Context, c Jobs, all []submission) error {
 	owner, err := opts.Flags.maker(ctx, opts.Factory, c)
 	if err != nil {
@@ -222,7 +222,7 @@ func (opts *SubmitOptions) prepare(ctx context.Context, c Jobs, owner string, al
 	return nil
 }
 
-// code brings the folder that goes along to the cluster; nil where there is none.
+// code uploads the folder with the job's code to the cluster. It returns nil if the job has no code.
 func (opts *SubmitOptions) code(ctx context.Context, c Jobs, owner string) (*job.Code, error) {
 	if opts.Source.Code == "" {
 		return nil, nil

@@ -20,7 +20,7 @@ type sent struct {
 	Parameters map[string]string `json:"parameters,omitempty"`
 }
 
-// send submits all. What was submitted before one that is refused stays submitted, and is reported.
+// send submits all. If one is refused, the jobs that were submitted before stay, and are reported.
 func (opts *SubmitOptions) send(ctx context.Context, c Jobs, all []submission) error {
 	var done []sent
 	var failed error

@@ -34,14 +34,14 @@ func submitTemplate(ctx context.Context, opts *SubmitOptions) error {
 	return opts.submitAll(ctx, all)
 }
 
-// count notes that a job was made from a template. The job is there, whatever becomes of the note.
+// count notes that a job was made from a template. If that fails, the job still exists.
 func (opts *SubmitOptions) count(ctx context.Context, c Templates, t *api.Template) {
 	if err := c.UseTemplate(ctx, t.ID); err != nil {
 		opts.Factory.Log.DebugContext(ctx, "count a job that was submitted from a template", "error", err)
 	}
 }
 
-// made tells whoever counts that a job was made.
+// made calls submitted for a new job.
 func (opts *SubmitOptions) made(ctx context.Context, outcome job.Outcome) {
 	if opts.submitted != nil && outcome == job.Submitted {
 		opts.submitted(ctx)

@@ -16,9 +16,9 @@ import (
 	"github.com/openpai/paictl/pkg/server/v3/api"
 )
 
-// Templates are the job templates of one cluster, as the verbs use them: by a kubeconfig, or by the platform's server for whoever has signed in.
+// Templates are the job templates of one cluster, as the verbs use them: by a kubeconfig, or by the platform's server for the user who has signed in.
 type Templates interface {
-	// Templates have neither descriptions nor job files. What is empty selects nothing.
+	// Templates returns templates without descriptions and job files. Empty arguments select all.
 	Templates(ctx context.Context, author, name, keyword string) ([]api.Template, error)
 	Template(ctx context.Context, id string) (*api.Template, error)
 	AddTemplate(ctx context.Context, spec v1.TemplateSpec) (*api.Template, error)
@@ -83,7 +83,7 @@ func (fl *Flags) openTemplates(ctx context.Context, f *cmdutil.Factory) (t Templ
 // titled is how a template is called.
 func titled(t *api.Template) string { return t.Author + "/" + t.Name }
 
-// authorOf takes AUTHOR/NAME apart; NAME is one of one's own.
+// authorOf splits AUTHOR/NAME. NAME alone is a template of the user.
 func authorOf(name, me string) (author, short string) {
 	if author, short, others := strings.Cut(name, "/"); others {
 		return author, short

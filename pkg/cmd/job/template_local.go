@@ -12,7 +12,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/v3/api"
 )
 
-// localTemplates are those of a cluster by a kubeconfig: past the server, which needn't run. Whoever has one sees and changes all.
+// localTemplates are those of a cluster by a kubeconfig, without the server, which needn't run. Users with a kubeconfig see and change all.
 type localTemplates struct {
 	cluster *kube.Cluster
 	people  *people.Directory
@@ -98,7 +98,7 @@ func (t *localTemplates) AddTemplate(ctx context.Context, spec v1.TemplateSpec) 
 	return t.answer(t.store.AddOf(ctx, t.people, author, spec))
 }
 
-// groups refuses groups that aren't there.
+// groups refuses groups that don't exist.
 func (t *localTemplates) groups(was, now *v1.TemplateSpec) error {
 	for _, g := range now.Groups {
 		if _, err := t.people.Group(g); err != nil && !slices.Contains(was.Groups, g) {

@@ -21,7 +21,7 @@ type TemplatePushOptions struct {
 	Flags   TemplateFlags
 	File    string
 	Name    string
-	// Set are the flags that are given: the others leave what a template has as it is.
+	// Set reports whether a flag is given. Fields without a given flag stay as the template has them.
 	Set         func(flag string) bool
 	Summary     string
 	Description string
@@ -159,7 +159,7 @@ func (opts *TemplatePushOptions) describe() (string, error) {
 	return string(text), nil
 }
 
-// apply makes a template what the flags say.
+// apply changes a template as the flags request.
 func (opts *TemplatePushOptions) apply(s *v1.TemplateSpec, description string) {
 	for flag, set := range map[string]func(){
 		"summary":     func() { s.Summary = opts.Summary },

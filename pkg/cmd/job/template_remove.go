@@ -18,7 +18,7 @@ type TemplateNamesOptions struct {
 	Flags   TemplateFlags
 	Names   []string
 	Yes     bool
-	// Undo takes stars away.
+	// Undo removes stars.
 	Undo bool
 }
 

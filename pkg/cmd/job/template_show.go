@@ -138,7 +138,7 @@ func templateShowRun(ctx context.Context, opts *TemplateShowOptions) error {
 	return nil
 }
 
-// writeTemplate prints a template for people. Nothing of it is more than text: others wrote it.
+// writeTemplate prints a template for users. All of it is printed as plain text: others wrote it.
 func writeTemplate(out io.Writer, t *api.Template) error {
 	r := cmdutil.NewRows(out)
 	for _, row := range [][2]string{

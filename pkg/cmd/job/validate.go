@@ -17,7 +17,7 @@ type ValidateOptions struct {
 	Output cmdutil.Output
 }
 
-// validated is what is said of one file.
+// validated is the result for one file.
 type validated struct {
 	File     string    `json:"file"`
 	Valid    bool      `json:"valid"`

@@ -10,8 +10,8 @@ import (
 	"github.com/openpai/paictl/pkg/job/logs"
 )
 
-// watch tells the states of a job on stderr and its logs on stdout, until its end, which becomes the
-// command's. Names of jobs stand before lines where several are watched.
+// watch shows the states of a job on stderr and its logs on stdout, until the job finishes. The command then ends like the
+// job. Names of jobs come before lines if several jobs are watched.
 func watch(ctx context.Context, f *cmdutil.Factory, c Jobs, j *job.Job, o followOptions, several bool) error {
 	reading, cancel := context.WithCancel(ctx)
 	defer cancel()

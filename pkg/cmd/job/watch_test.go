@@ -28,7 +28,7 @@ import (
 	"github.com/openpai/paictl/pkg/kube"
 )
 
-// oneTask is an API server with a job of one task, without a network: time stands still while something
+// oneTask is an API server with a job of one task, without a network: time doesn't pass while a part
 // of it works.
 type oneTask struct {
 	lines int

@@ -1,4 +1,4 @@
-// Package login is the commands "paictl login", "logout" and "whoami": signing in at the platform's server, and what one is there.
+// Package login has the commands "paictl login", "logout" and "whoami", which sign in at the platform's server and show the user there.
 // In: the address of a server, a user name and a password. Out: tokens in a file of the user, and sentences.
 package login
 
@@ -112,11 +112,11 @@ file with the server's authority where the system doesn't trust it.`,
 	return cmd
 }
 
-// target is where one signs in.
+// target is the server at which the user signs in.
 type target struct {
 	name string
 	url  *url.URL
-	// known is what is kept of it; nil where nothing is.
+	// known is its entry in the file, or nil.
 	known *login.Cluster
 }
 
@@ -159,7 +159,7 @@ func loginRun(ctx context.Context, opts *Options) error {
 		return nil
 	})
 	if err != nil {
-		return errors.Join(err, s.Revoke(ctx, pair.Refresh)) // which no one has then
+		return errors.Join(err, s.Revoke(ctx, pair.Refresh)) // otherwise the tokens would stay valid, but unused
 	}
 	opts.Factory.IO.Say("you are signed in as %s at %s (%s)", name, t.name, t.url)
 	if before.IsSet() {
@@ -170,7 +170,7 @@ func loginRun(ctx context.Context, opts *Options) error {
 	return nil
 }
 
-// target finds out where one signs in, and what it is called.
+// target finds the server at which the user signs in, and its name.
 func (opts *Options) target(file *login.File) (*target, error) {
 	at := cmp.Or(opts.At, file.Current)
 	if at == "" {
@@ -199,7 +199,7 @@ func (opts *Options) target(file *login.File) (*target, error) {
 	return t, nil
 }
 
-// change makes a cluster the current one where one is signed in already, and nothing else is asked for.
+// change makes a cluster the current one if the user is signed in already and no other flag is given.
 func (opts *Options) change(ctx context.Context, store login.Store, t *target) (done bool, err error) {
 	if opts.At != t.name || t.known == nil || !t.known.Refresh.IsSet() || opts.User != "" || opts.Device || opts.Password || opts.CA != "" || opts.Fingerprint != "" {
 		return false, nil
@@ -267,7 +267,7 @@ func (opts *Options) trust(ctx context.Context, t *target) (ca []byte, err error
 // maxPassword is longer than any password, in bytes.
 const maxPassword = 4 << 10
 
-// ask asks for who signs in.
+// ask asks for the user name and the password.
 func (opts *Options) ask(t *target) (name string, password secret.String, err error) {
 	io := opts.Factory.IO
 	name = opts.User

@@ -137,7 +137,7 @@ func tokenLine(t *api.Token, fixed bool) string {
 	return text
 }
 
-// kubeconfig says which cluster is used where one is signed in nowhere.
+// kubeconfig says which cluster is used if the user isn't signed in.
 func (opts *WhoamiOptions) kubeconfig() error {
 	c, err := kube.Open(opts.Kube)
 	if err != nil {

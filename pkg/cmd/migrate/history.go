@@ -18,7 +18,7 @@ import (
 	"github.com/openpai/paictl/pkg/plural"
 )
 
-// jobs takes jobs over. Both ends are there before anything is changed.
+// jobs imports jobs. Both ends are open before anything is changed.
 type jobs struct {
 	from  *history.Source
 	to    *job.Client
@@ -111,7 +111,7 @@ func (p *progress) say(done, all int) {
 	p.last = done
 }
 
-// jobRows are the rows of the table that tell of jobs.
+// jobRows are the rows of the table about jobs.
 func jobRows(r *history.Report, dryRun bool) [][]string {
 	added := map[bool]string{false: "added", true: "would be added"}[dryRun]
 	var rows [][]string

@@ -1,5 +1,5 @@
-// Package migrate has the commands that take over what other systems hold.
-// In: kubeconfigs of both clusters. Out: objects in ours, and a report of what wasn't taken.
+// Package migrate has the commands that import users and jobs of other systems.
+// In: kubeconfigs of both clusters. Out: objects in this cluster, and a report of everything that wasn't imported.
 package migrate
 
 import (

@@ -86,7 +86,7 @@ this cluster, and for people one of the other. The last column says what isn't t
 	return cmd
 }
 
-// result is what was done, or would be.
+// result lists the steps that were done or, in a dry run, would be done.
 type result struct {
 	DryRun  bool            `json:"dryRun"`
 	Items   []openpai.Step  `json:"items"`
@@ -108,7 +108,7 @@ func openpaiRun(ctx context.Context, opts *OpenPAIOptions) error {
 	if opts.From.Kubeconfig != "" {
 		err = takePeople(ctx, opts, to, d, out)
 	} else if err = d.Load(ctx); errors.Is(err, people.ErrUnprepared) {
-		err = nil // then no one is here
+		err = nil // then the cluster has no users
 	}
 	if err == nil && j != nil {
 		out.History, err = j.take(ctx, opts, func(user string) bool {
@@ -167,7 +167,7 @@ func takePeople(ctx context.Context, opts *OpenPAIOptions, to *kube.Cluster, d *
 	return d.Load(ctx)
 }
 
-// words are what was done, or would be.
+// words describe the steps that were done or, in a dry run, would be done.
 var words = map[bool]map[string]string{
 	false: {openpai.Add: "added", openpai.Complete: "completed", openpai.Keep: "stays", openpai.LeaveOut: "left out"},
 	true:  {openpai.Add: "would be added", openpai.Complete: "would be completed", openpai.Keep: "stays", openpai.LeaveOut: "left out"},

@@ -42,7 +42,7 @@ func TestMain(m *testing.M) {
 func stored(t *testing.T, namespace, name string, data map[string]string) {
 	t.Helper()
 	core := kubetest.Start(t).Client.CoreV1()
-	_, _ = core.Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{}) // it may be there
+	_, _ = core.Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{}) // it may exist
 	_, err := core.Secrets(namespace).Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: hex.EncodeToString([]byte(name))}, Type: corev1.SecretTypeOpaque, StringData: data}, metav1.CreateOptions{})
 	require.NoError(t, err)
 }

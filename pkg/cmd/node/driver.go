@@ -109,7 +109,7 @@ func driverUpgradeRun(ctx context.Context, opts *DriverUpgradeOptions) error {
 			return err
 		}
 	}
-	s.Options.Retry = func([]string) string { return s.Options.Command } // it goes on where it has stopped
+	s.Options.Retry = func([]string) string { return s.Options.Command } // it continues where it stopped
 	written := false
 	opts.Driver.Begin = func() error {
 		if edit == nil || edit.Before == opts.To {

@@ -93,7 +93,7 @@ type gpuRow struct {
 	Instances []string `json:"instances,omitempty"`
 }
 
-// split says in words into which instances it is split, "" where it isn't to be.
+// split says in words into which instances it is split, or "" if it isn't to be split.
 func (r *gpuRow) split() string {
 	if r.MIG == "" {
 		return ""
@@ -270,7 +270,7 @@ func gpuOrderRun(ctx context.Context, opts *GPUOrderOptions) error {
 		if rows, err := gpuRows([]corev1.Node{*n}, nil, false); err == nil {
 			for _, r := range rows {
 				if r.GPU == opts.GPU && r.State == "sick" {
-					reason = r.Reason // nothing that comes meanwhile
+					reason = r.Reason // the reason that the user saw, and no later one
 				}
 			}
 		}
@@ -293,7 +293,7 @@ func gpuOrderRun(ctx context.Context, opts *GPUOrderOptions) error {
 	return err
 }
 
-// refusedHint is for what the driver refuses: what the agent itself refuses says what to do.
+// refusedHint is the hint for errors of the driver. Errors of the agent itself have a hint in their text.
 func refusedHint(message string) string {
 	if strings.HasPrefix(message, "nvidia-smi") {
 		return "if it can't be reset, drain and restart the machine: kubectl drain NODE --ignore-daemonsets --delete-emptydir-data"
@@ -301,7 +301,7 @@ func refusedHint(message string) string {
 	return ""
 }
 
-// awaitAnswer waits for what the agent says. An order that it doesn't see in time it may still carry out a little later.
+// awaitAnswer waits for the agent's answer. If the agent doesn't see an order in time, it may still execute it a little later.
 func awaitAnswer(ctx context.Context, client kubernetes.Interface, opts *GPUOrderOptions, o order.Order) (order.Answer, error) {
 	limited, cancel := context.WithTimeoutCause(ctx, opts.Timeout, hint.Errorf(
 		fmt.Sprintf("see whether it runs: paictl service status -n agent; if it is back within %s, it may still execute the order", order.Valid),
@@ -326,7 +326,7 @@ func awaitAnswer(ctx context.Context, client kubernetes.Interface, opts *GPUOrde
 	}
 }
 
-// who is the person who gives an order, as far as this machine knows.
+// The name of the user who gives an order, as far as this machine knows.
 func who() string {
 	if u, err := user.Current(); err == nil {
 		return u.Username
@@ -338,7 +338,7 @@ func noNode(name string) error {
 	return hint.Errorf("kubectl get nodes lists them", "the cluster has no node %s", name)
 }
 
-// completeNodes completes the names of nodes whose agents have told of GPUs.
+// completeNodes completes the names of nodes whose agents have reported GPUs.
 func completeNodes(o *kube.Options) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		c, err := kube.Open(*o)

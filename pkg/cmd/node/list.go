@@ -77,7 +77,7 @@ func listRun(ctx context.Context, opts *ListOptions) error {
 		session.WriteTroubles(opts.Factory.IO.Out, machines)
 	}
 	if partial, ok := errors.AsType[*cluster.PartialError](err); ok {
-		// What is below the machines says why.
+		// The text below the machines says why.
 		return &cmdutil.CodeError{Err: err, Code: partial.ExitCode(), Silent: true}
 	}
 	return err

@@ -29,7 +29,7 @@ command that you can repeat after any failure; comments and order of layout.yaml
 	return cmd
 }
 
-// converge makes all machines what the changed layout says: names in /etc/hosts, labels.
+// converge changes all machines to the new layout: names in /etc/hosts, labels.
 func converge(ctx context.Context, s *session.Session) error {
 	o := s.Options
 	o.Limit = nil

@@ -92,7 +92,7 @@ func removeRun(ctx context.Context, opts *RemoveOptions) error {
 		names = append(names, n.Hostname)
 	}
 	cells := &cells{takeFrom: opts.TakeFrom, asks: !opts.replaced}
-	edit, err := config.RemoveMachines(s.Config.Dir, names, cells.rules()) // finds what is wrong before anything is done
+	edit, err := config.RemoveMachines(s.Config.Dir, names, cells.rules()) // finds mistakes before anything is done
 	if err != nil {
 		return err
 	}
@@ -139,7 +139,7 @@ func (opts *RemoveOptions) show(s *session.Session, names []string, data []clust
 	return err
 }
 
-// whatStays says which data is not moved, or why no one knows; nothing where there is none.
+// whatStays says which data is not moved, or why that isn't known. It returns "" if no data stays.
 func whatStays(data []cluster.Data, err error) string {
 	if err != nil {
 		return fmt.Sprintf("warning: could not check whether services store data on these machines: %v\n", err)

@@ -26,7 +26,7 @@ type ReplaceOptions struct {
 	Fix, Force bool
 }
 
-// Replace takes a machine out of the cluster and adds another one with its roles. What an interrupted run has done is not done again.
+// Replace removes a machine from the cluster and adds another one with its roles. It doesn't repeat steps that an interrupted run has done.
 func Replace(ctx context.Context, o *ReplaceOptions) error {
 	add := &AddOptions{Factory: o.Factory, Flags: o.Flags, Output: o.Output, Fix: o.Fix, New: config.NewMachines{Hosts: []string{o.New}, Roles: o.Roles, SKU: "auto"}}
 	c, err := config.Load(o.Flags.Dir)
@@ -64,7 +64,7 @@ func Replace(ctx context.Context, o *ReplaceOptions) error {
 	flags.Limit = []string{c.Layout.MachineList[dead].Hostname}
 	err = removeRun(ctx, &RemoveOptions{Factory: o.Factory, Flags: flags, Output: o.Output, Force: o.Force, DrainTimeout: drainTimeout, replaced: true})
 	if _, partial := errors.AsType[*cluster.PartialError](err); partial {
-		// It may be out, and only other machines didn't get to hear of it.
+		// It may be removed already, and only the update of other machines failed.
 		if now, lerr := config.Load(o.Flags.Dir); lerr != nil || slices.ContainsFunc(now.Layout.MachineList, func(m layout.Machine) bool { return m.Hostname == flags.Limit[0] }) {
 			return err
 		}

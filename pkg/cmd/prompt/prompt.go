@@ -1,4 +1,4 @@
-// Package prompt asks whoever sits at the terminal.
+// Package prompt asks the user at the terminal.
 // In: a question. Out: the answer. Callers make sure first that someone is there
 // (iostreams.CanPrompt).
 package prompt

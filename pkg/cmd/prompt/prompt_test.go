@@ -22,7 +22,7 @@ func TestAnUnknownHostKeyIsConfirmedByAWord(t *testing.T) {
 	ok, err = p.ConfirmKey("b", "SHA256:def")
 	require.NoError(t, err)
 	assert.False(t, ok)
-	for _, h := range []string{"c", "d"} { // d is not asked for any more
+	for _, h := range []string{"c", "d"} { // d needs no question
 		ok, err = p.ConfirmKey(h, "SHA256:ghi")
 		require.NoError(t, err)
 		assert.True(t, ok)

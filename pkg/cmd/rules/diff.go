@@ -24,7 +24,7 @@ type DiffOptions struct {
 	ExitCode bool
 }
 
-// differs is what "diff -o json" prints.
+// differs is the output of "diff -o json".
 type differs struct {
 	From    string       `json:"from"`
 	To      string       `json:"to"`

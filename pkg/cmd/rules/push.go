@@ -25,7 +25,7 @@ type PushOptions struct {
 	Yes    bool
 }
 
-// pushed is what "push -o json" prints.
+// pushed is the output of "push -o json".
 type pushed struct {
 	DryRun   bool                `json:"dryRun"`
 	Changed  bool                `json:"changed"`
@@ -91,7 +91,7 @@ func pushRun(ctx context.Context, opts *PushOptions) error {
 		p.Changed = h.object != nil
 	}
 	if opts.Output.Is("text") {
-		_ = warnings.Write(opts.IO.Err) // what follows says whether stderr is there
+		_ = warnings.Write(opts.IO.Err) // the next write reports an error of stderr
 		if err := d.write(opts.IO.Out, opts.IO.Err); err != nil {
 			return err
 		}

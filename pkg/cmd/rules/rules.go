@@ -1,5 +1,5 @@
-// Package rules is the commands "paictl rules ...": what a failed task means, for the whole cluster.
-// In: files of failure rules, a kubeconfig. Out: findings, differences, what a rule says of a failure;
+// Package rules has the commands "paictl rules ...", for the rules that explain failed tasks in the whole cluster.
+// In: files of failure rules, a kubeconfig. Out: findings, differences, the rule that matches a failure;
 // a ConfigMap that takes effect at once, for running jobs too.
 package rules
 

@@ -132,7 +132,7 @@ func table(set *rules.Set) cmdutil.Table {
 	return t
 }
 
-// writeRule prints one rule as it would stand in a file.
+// writeRule prints one rule in the form of a file.
 func writeRule(w io.Writer, r rules.Rule) error {
 	text, err := strictyaml.Encode([]rules.Rule{r}, nil)
 	if err != nil {

@@ -14,10 +14,10 @@ import (
 	"github.com/openpai/paictl/pkg/runtime/rules"
 )
 
-// held is what a cluster has.
+// held are the rules of a cluster.
 type held struct {
 	*kube.Cluster
-	object *corev1.ConfigMap // nil where the built-in rules hold
+	object *corev1.ConfigMap // nil if the cluster uses the built-in rules
 }
 
 func open(ctx context.Context, o kube.Options) (*held, error) {
@@ -36,7 +36,7 @@ func open(ctx context.Context, o kube.Options) (*held, error) {
 	return h, nil
 }
 
-// text is the file, and what it is called.
+// text returns the name and the text of the rules.
 func (h *held) text() (string, []byte) {
 	if h.object == nil {
 		return rules.File, rules.BuiltinText()

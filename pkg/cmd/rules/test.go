@@ -28,7 +28,7 @@ type TestOptions struct {
 	Rules       string
 }
 
-// tested is what "test -o json" prints.
+// tested is the output of "test -o json".
 type tested struct {
 	Code     int    `json:"code"`
 	Phrase   string `json:"phrase"`
@@ -37,11 +37,11 @@ type tested struct {
 	Reaction string `json:"reaction"`
 	Causer   string `json:"causer"`
 	Reason   string `json:"reason"`
-	// Matched is what the rule was recognised by: text of a log, "exit code N", or a fact; empty where
-	// no rule fitted.
+	// Matched is the text of a log, "exit code N", or a fact by which the rule recognized the failure. It is empty if
+	// no rule matched.
 	Matched  string   `json:"matched"`
 	Solution []string `json:"solution"`
-	// Report is what the task would leave as its termination message; empty after a success.
+	// Report is the termination message that the task would write. It is empty after a success.
 	Report string `json:"report"`
 }
 

@@ -19,7 +19,7 @@ type ValidateOptions struct {
 	Files  []string
 }
 
-// validated is what "validate -o json" prints for each file.
+// validated is the output of "validate -o json" for each file.
 type validated struct {
 	File     string              `json:"file"`
 	Valid    bool                `json:"valid"`

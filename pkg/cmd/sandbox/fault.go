@@ -31,22 +31,22 @@ type FaultGPUOptions struct {
 	Change func(*gpu.Fault)
 }
 
-// faulty is what "fault gpu -o json" prints.
+// faulty is the output of "fault gpu -o json".
 type faulty struct {
 	Node  string `json:"node"`
 	Index int32  `json:"index"`
-	// Fault is nil where nothing is wrong.
+	// Fault is nil if the GPU has no fault.
 	*gpu.Fault
 }
 
 // mostXID is well beyond the numbers that NVIDIA has given.
 const mostXID = 1000
 
-// fault is a word for what can go wrong with a GPU.
+// fault is a word for a fault of a GPU.
 type fault struct {
 	name, value string // value: as it is written in help, with its sign
 	what        string
-	// examples are values with what they mean, for completion.
+	// examples are values with their meanings, for completion.
 	examples [][2]string
 	change   func(f *gpu.Fault, xid int)
 }
@@ -175,7 +175,7 @@ func writeFault(w io.Writer, of faulty) error {
 	return err
 }
 
-// parseFault returns what a word of the command line does to a GPU.
+// parseFault returns the function that applies a word of the command line to a GPU.
 func parseFault(word string) (func(*gpu.Fault), error) {
 	name, value, valued := strings.Cut(word, "=")
 	var names, all []string

@@ -126,7 +126,7 @@ func TestFaultIsCompleted(t *testing.T) {
 	}
 }
 
-// What completion offers must be taken, and help must tell of it.
+// parseFault must accept the words of completion, and help must describe them.
 func TestFaultsOfCompletionAndHelpAreThere(t *testing.T) {
 	f, _, _ := testFactory(t)
 	cmd := NewCmdFaultGPU(f, nil)

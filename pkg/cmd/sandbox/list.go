@@ -20,7 +20,7 @@ type ListOptions struct {
 	Dir    string
 }
 
-// listing is what "list -o json" prints.
+// listing is the output of "list -o json".
 type listing struct {
 	Name       string         `json:"name"`
 	Dir        string         `json:"dir"`

@@ -20,7 +20,7 @@ type PowerOptions struct {
 	Hosts   []string
 }
 
-// powerRun is what one of the three verbs does.
+// powerRun runs one of the three verbs.
 type powerRun func(context.Context, *sandbox.Sandbox, *PowerOptions) error
 
 // NewCmdStop returns "paictl sandbox stop". runF replaces the run in tests.

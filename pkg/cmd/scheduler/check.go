@@ -29,16 +29,16 @@ type CheckOptions struct {
 	source source
 }
 
-// checked is what "check -o json" prints.
+// checked is the output of "check -o json".
 type checked struct {
 	Valid    bool                `json:"valid"`
 	Errors   int                 `json:"errors"`
 	Warnings int                 `json:"warnings"`
 	Findings strictyaml.Findings `json:"findings"`
-	// Machines are how machines differ from their cells, Silent those that tell nothing of their GPUs; both only where the cluster was asked.
+	// Machines are how machines differ from their cells, Silent those that don't report their GPUs. Both are set only if the cluster was asked.
 	Machines []machines.Finding `json:"machines,omitempty"`
 	Silent   []string           `json:"silent,omitempty"`
-	// Division is absent where there are errors.
+	// Division is nil if there are errors.
 	*sim.Division
 }
 
@@ -177,7 +177,7 @@ func hardware(d *sim.Division) cmdutil.Table {
 	return t
 }
 
-// owners is one row per virtual cluster, and one for what is left.
+// owners has one row per virtual cluster, and one for the rest.
 func owners(d *sim.Division) cmdutil.Table {
 	t := cmdutil.Table{Header: []string{"VIRTUAL CLUSTER", "GPUS", "SHARE"}}
 	if d.CPUCells > 0 {

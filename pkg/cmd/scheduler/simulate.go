@@ -32,7 +32,7 @@ type SimulateOptions struct {
 	// Policies are those to give all virtual clusters, one run each; none leaves those of the configuration.
 	Policies []string
 	Meter    sim.Meter
-	// Jobs is a CSV file that gets a line for each job; "" for none.
+	// Jobs is a CSV file that gets a line for each job. "" means no file.
 	Jobs                string
 	Drain               bool
 	Checkpoint, Restart int // seconds
@@ -44,7 +44,7 @@ type SimulateOptions struct {
 // simulated is how one configuration did.
 type simulated struct {
 	Config string `json:"config"`
-	// Policy is what all virtual clusters were given; "" leaves what the configuration says.
+	// Policy is the policy that all virtual clusters have. "" means the policies of the configuration.
 	Policy string `json:"policy,omitempty"`
 	*sim.Report
 }
@@ -127,7 +127,7 @@ the time that a restart takes.`,
 
 const recordHeader = "job_id,arrival_s,first_start_s,finish_s,kills,lost_gpu_s"
 
-// writeRecords writes what became of each job. What didn't happen is empty.
+// writeRecords writes the times of each job. Events that didn't happen are empty.
 func writeRecords(path string, records []sim.Record) error {
 	var b strings.Builder
 	b.WriteString(recordHeader + "\n")
@@ -243,7 +243,7 @@ func readTrace(path string) ([]trace.Job, error) {
 	return jobs, err
 }
 
-// progress counts jobs in one line that is rewritten on a terminal; elsewhere there is none.
+// progress counts jobs in one line that is rewritten on a terminal. It returns nil for other outputs.
 func progress(io *iostreams.IOStreams, name string, several bool) func(arrived, all int) {
 	if !io.CanRedraw() {
 		return nil

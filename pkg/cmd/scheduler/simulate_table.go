@@ -27,7 +27,7 @@ func writeSimulated(opts *SimulateOptions, results []simulated) error {
 	return nil
 }
 
-// title names one of several results by what it differs in.
+// title names one of several results by its difference from the others.
 func (r *simulated) title(all []simulated) string {
 	switch {
 	case r.Policy == "":

@@ -44,7 +44,7 @@ func (s *source) add(cmd *cobra.Command, f *cmdutil.Factory) {
 	}
 }
 
-// name is what messages call it.
+// name returns the name for messages.
 func (s *source) name() string {
 	if s.File != "" {
 		return s.File

@@ -73,8 +73,8 @@ func deleteRun(ctx context.Context, opts *DeleteOptions) error {
 	return c.run(ctx, opts.Factory, opts.Output.String(), o, c.Delete)
 }
 
-// confirm shows what goes and asks for the cluster-id; for the name of the context where
-// the cluster has no configuration.
+// confirm shows everything that will be deleted and asks for the cluster-id. If the cluster has no configuration,
+// it asks for the name of the context.
 func (opts *DeleteOptions) confirm(d services.Deletion, kubeContext string) error {
 	if opts.Yes {
 		return nil

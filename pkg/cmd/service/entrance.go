@@ -26,13 +26,13 @@ import (
 type entrance struct {
 	// URL is the server's address.
 	URL string
-	// Fingerprint is that of the platform's own authority, which clients don't know; "" where the certificate is the site's.
+	// Fingerprint is that of the platform's own authority, which clients don't know. It is "" if the certificate is the site's.
 	Fingerprint string
-	// Service is what has to be led to the server from that address; nil where it is reached without.
+	// Service is the Service to which traffic from that address must be forwarded. It is nil if the server is reached without one.
 	Service *corev1.Service
 }
 
-// entrance finds out; nil where no server is ready.
+// entrance finds out. It returns nil if no server is ready.
 func (c *connection) entrance(ctx context.Context, all []services.Status, d *services.Desired) (*entrance, error) {
 	if !slices.ContainsFunc(all, func(s services.Status) bool {
 		return s.Name == catalogue.ServerService && s.State == services.StateReady
@@ -73,8 +73,8 @@ func asksForServer(names, except []string) bool {
 	return !means(except) && (len(names) == 0 || means(names))
 }
 
-// welcome tells who has started the server how people get in. Where there is no administrator it makes a link for the first one. The link
-// is a secret: it is in no event of the run.
+// welcome shows how users sign in, after the server has started. If there is no administrator, it makes a link for the first one. The link
+// is a secret: no event of the run contains it.
 func (c *connection) welcome(ctx context.Context, w io.Writer) error {
 	all, desired, err := c.Compare(ctx, nil)
 	if err != nil {
@@ -96,7 +96,7 @@ func (c *connection) welcome(ctx context.Context, w io.Writer) error {
 	return err
 }
 
-// welcome is what people need; the code is unset where there is an administrator.
+// welcome is the text about signing in. The code is unset if there is an administrator.
 func (e *entrance) welcome(code secret.String, until time.Time) string {
 	url := cmp.Or(e.URL, "https://ADDRESS") // no machine's address is known, nor a name
 	var b strings.Builder
@@ -129,7 +129,7 @@ func (e *entrance) leads() string {
 	}
 }
 
-// writeEntrance adds to a status how people get in. Who may not read that sees the status without it.
+// writeEntrance adds to a status how users sign in. Users who may not read that see the status without it.
 func (c *connection) writeEntrance(ctx context.Context, w io.Writer, all []services.Status, desired *services.Desired) error {
 	e, err := c.entrance(ctx, all, desired)
 	if apierrors.IsForbidden(err) || e == nil || e.Fingerprint == "" {

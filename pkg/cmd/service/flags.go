@@ -26,7 +26,7 @@ type Flags struct {
 	Kube   kube.Options
 	Names  []string
 	Except []string
-	// Dir is a configuration folder, "" where none was named.
+	// Dir is a configuration folder, or "".
 	Dir string
 	// DirGiven says that the folder was named on the command line, not by a setting.
 	DirGiven bool
@@ -93,13 +93,13 @@ func (fl *Flags) options(wait time.Duration) services.Options {
 	return services.Options{Names: fl.Names, Except: fl.Except, Wait: wait, Command: fl.command, Again: fl.again}
 }
 
-// connection is an opened cluster with what works on its services.
+// connection is an opened cluster with the clients for its services.
 type connection struct {
 	*services.Platform
 	cluster *kube.Cluster
 }
 
-// open connects to the cluster. It asks nothing yet.
+// open connects to the cluster. It doesn't send a request yet.
 func (fl *Flags) open(f *cmdutil.Factory) (*connection, error) {
 	c, err := kube.Open(fl.Kube)
 	if err != nil {
@@ -109,7 +109,7 @@ func (fl *Flags) open(f *cmdutil.Factory) (*connection, error) {
 	return &connection{cluster: c, Platform: p}, err
 }
 
-// Platform is the services of a connected cluster. dir is a folder to compare its configuration with, "" for none.
+// Platform is the services of a connected cluster. dir is a folder to compare its configuration with, or "".
 func Platform(f *cmdutil.Factory, c *kube.Cluster, dir string) (*services.Platform, error) {
 	releases, err := release.NewHelm(c, f.Log)
 	if err != nil {
@@ -129,7 +129,7 @@ func Platform(f *cmdutil.Factory, c *kube.Cluster, dir string) (*services.Platfo
 	}, nil
 }
 
-// fetcher brings upstream charts, from the bundle where one is set.
+// fetcher gets upstream charts, from the bundle if one is set.
 func fetcher(f *cmdutil.Factory) func(*services.Desired) catalogue.Fetcher {
 	return func(d *services.Desired) catalogue.Fetcher {
 		o := fetch.Options{Registry: d.Config.Services.Cluster.DockerRegistry, Bundle: d.Config.Kubernetes.Kubernetes.Bundle}
@@ -140,7 +140,7 @@ func fetcher(f *cmdutil.Factory) func(*services.Desired) catalogue.Fetcher {
 	}
 }
 
-// load returns the configuration of the named folder, else that of the cluster; the
+// load returns the configuration of the named folder, or otherwise that of the cluster. The
 // connection is nil for a folder.
 func (fl *Flags) load(ctx context.Context, f *cmdutil.Factory) (*services.Desired, *connection, error) {
 	if fl.DirGiven {
@@ -158,7 +158,7 @@ func (fl *Flags) load(ctx context.Context, f *cmdutil.Factory) (*services.Desire
 	if err != nil {
 		return nil, &connection{cluster: c}, err
 	}
-	d, err := p.LoadPlaced(ctx) // the values with which a start would go on
+	d, err := p.LoadPlaced(ctx) // the values that a start would use
 	if err == nil {
 		err = d.Mistakes
 	}

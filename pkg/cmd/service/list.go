@@ -60,7 +60,7 @@ func listRun(ctx context.Context, opts *ListOptions) error {
 	return opts.Output.Write(opts.Factory.IO.Out, all, t)
 }
 
-// versionOf is the program's where it is known, else the chart's.
+// versionOf returns the program's version if it is known, or the chart's.
 func versionOf(s services.Description) string {
 	if s.AppVersion != "" {
 		return s.AppVersion

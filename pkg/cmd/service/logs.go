@@ -21,7 +21,7 @@ type LogsOptions struct {
 	Previous bool
 }
 
-// defaultTail is how many lines of each container are shown where nothing else is said.
+// defaultTail is how many lines of each container are shown by default.
 const defaultTail = 200
 
 // NewCmdLogs returns "paictl service logs". runF replaces the run in tests.

@@ -30,7 +30,7 @@ func TestScriptsOnAServer(t *testing.T) {
 	cmdtest.RunIn(t, "testdata/server", map[string]string{"KUBECONFIG": kubetest.Kubeconfig(t)})
 }
 
-// forget removes what another test left in the server.
+// forget removes the objects of other tests from the server.
 func forget(t *testing.T) {
 	t.Helper()
 	c := kubetest.Start(t)

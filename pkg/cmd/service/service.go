@@ -1,7 +1,7 @@
-// Package service is the commands "paictl service ...": the platform's services on a
+// Package service has the commands "paictl service ...", for the platform's services on a
 // Kubernetes cluster.
-// In: flags, a kubeconfig, and the configuration that the cluster holds. Out: what
-// pkg/services did or found, as progress on stderr and data on stdout.
+// In: flags, a kubeconfig, and the configuration that the cluster holds. Out: the results of
+// pkg/services, as progress on stderr and data on stdout.
 package service
 
 import (

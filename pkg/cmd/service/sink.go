@@ -7,8 +7,8 @@ import (
 	"github.com/openpai/paictl/pkg/services"
 )
 
-// sink opens the renderer with the first event: until then a person may be asked to
-// confirm, which a live table would paint over. It keeps what a dry run has planned.
+// sink opens the renderer with the first event: before that, the user may have to
+// confirm, and a live table would overwrite the question. It keeps the events that a dry run has planned.
 type sink struct {
 	open func() progress.ServiceRenderer
 

@@ -10,15 +10,15 @@ import (
 	"github.com/openpai/paictl/pkg/kube"
 )
 
-// kubeconfigWithin is how long a master may take to hand out the kubeconfig.
+// kubeconfigWithin is how long a master may take to send the kubeconfig.
 const kubeconfigWithin = time.Minute
 
-// silent hears events and says nothing.
+// silent ignores events.
 type silent struct{}
 
 func (silent) Emit(cluster.Event) {}
 
-// MasterKubeconfig opens the API with the kubeconfig that a master of the cluster hands out.
+// MasterKubeconfig opens the API with the kubeconfig of a master of the cluster.
 func MasterKubeconfig(ctx context.Context, s *cluster.Spec, machines cluster.Options) (*kube.Cluster, error) {
 	machines.Sink, machines.StepTimeout = silent{}, kubeconfigWithin
 	raw, err := cluster.MasterKubeconfig(ctx, s, machines)

@@ -26,7 +26,7 @@ func (s *Session) ConfirmName(what, name string) error {
 	return nil
 }
 
-// CanConfirm refuses to go on where ConfirmName could ask no one.
+// CanConfirm returns an error if ConfirmName could not ask a user.
 func (s *Session) CanConfirm() error {
 	if s.flags.Yes || s.f.IO.CanPrompt() {
 		return nil

@@ -74,7 +74,7 @@ func (fl *Flags) AddYes(cmd *cobra.Command, usage string) {
 	cmd.Flags().BoolVarP(&fl.Yes, "yes", "y", false, usage)
 }
 
-// complete takes from the settings what the command line doesn't say, and remembers the
+// complete takes values without a flag from the settings, and remembers the
 // command for the summary's retry.
 func (fl *Flags) complete(cmd *cobra.Command, f *cmdutil.Factory, args []string) error {
 	settings, err := f.Settings()
@@ -147,8 +147,8 @@ func Quote(s string) string {
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
-// bundleDir is the flag's or the setting's folder, else the configuration's, else the
-// default beside the working directory, else the one below the user's data folder.
+// bundleDir returns the folder of the flag or the setting, the one that the configuration names, or the
+// default, in this order.
 func (fl *Flags) bundleDir(c *config.Cluster) string {
 	switch {
 	case fl.Bundle != "":
@@ -159,7 +159,7 @@ func (fl *Flags) bundleDir(c *config.Cluster) string {
 	return bundle.DefaultDir
 }
 
-// newBundle is the absolute path of the flag's bundle where the configuration names another one, "" where there is nothing to write.
+// newBundle is the absolute path of the flag's bundle if the configuration names another one, or "" if the configuration needn't change.
 func (fl *Flags) newBundle(c *config.Cluster) string {
 	named := c.Kubernetes.Kubernetes.Bundle
 	if fl.Bundle == "" || named == "" {
@@ -194,7 +194,7 @@ func CompletePhases(_ *cobra.Command, _ []string, toComplete string) ([]string, 
 	return listCompletions(cluster.PhaseNames(), toComplete), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 }
 
-// listCompletions offers, behind what is already in a comma-separated list, the names
+// listCompletions offers, after the names in a comma-separated list, the names
 // that are not yet in it.
 func listCompletions(names []string, toComplete string) []string {
 	head, tail := "", toComplete

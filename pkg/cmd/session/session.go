@@ -1,6 +1,6 @@
-// Package session opens what every command on a cluster's machines needs.
+// Package session has the setup of every command on a cluster's machines.
 // In: flags, settings and a configuration folder. Out: a checked configuration, the bundle,
-// a way to reach the machines, and a renderer that tells what happens.
+// a way to reach the machines, and a renderer that shows progress.
 package session
 
 import (
@@ -25,17 +25,17 @@ import (
 	"github.com/openpai/paictl/pkg/ssh"
 )
 
-// Session is an opened configuration with what is needed to work on its machines.
+// Session is an opened configuration with the connections and options to work on its machines.
 type Session struct {
 	Config *config.Cluster
 	Spec   *cluster.Spec
-	// Options are filled in but for what only the command knows.
+	// Options are complete except for values that only the command knows.
 	Options cluster.Options
 	// Dialer is also Options.Dialer.
 	Dialer ssh.Dialer
 	// Release is the change of the configuration that Needs.Upgrade asks for; nil without it.
 	Release *config.VersionEdit
-	// NewBundle is the bundle that Release writes, "" for none.
+	// NewBundle is the bundle that Release writes, or "".
 	NewBundle string
 	// Images is the other change for it: the services' images become those of this paictl. Nil without Needs.Upgrade.
 	Images *config.ServicesEdit
@@ -89,7 +89,7 @@ func Open(ctx context.Context, f *cmdutil.Factory, fl *Flags, n Needs) (*Session
 	if n.Upgrade {
 		warnings = slices.DeleteFunc(warnings, func(f config.Finding) bool { return f.Rule == config.RuleVersion })
 	}
-	// Whoever only looks doesn't want to hear them each time.
+	// Commands that only read don't print them each time.
 	if n.Bundle {
 		if err := warnings.Warnings().Write(f.IO.Err); err != nil {
 			return nil, err
@@ -159,8 +159,8 @@ func (s *Session) images(c *config.Cluster) (*config.ServicesEdit, error) {
 	return e, nil
 }
 
-// Use makes the session one for a configuration, after it was opened or was changed: the
-// connections stay, and what follows is a story of its own.
+// Use changes the session to a configuration, after it was opened or changed. The
+// connections stay, but a new progress display begins.
 func (s *Session) Use(ctx context.Context, c *config.Cluster) error {
 	if s.sink != nil {
 		if err := s.sink.Close(); err != nil {
@@ -191,7 +191,7 @@ func (s *Session) UseBundle(ctx context.Context) error {
 	return err
 }
 
-// UpCommand returns the "cluster up" that works with the folders that this command was told.
+// UpCommand returns the "cluster up" command with the same folders as this command.
 func (s *Session) UpCommand() string { return s.flags.up }
 
 // Again returns the command line as it would be typed again with other arguments.
@@ -228,8 +228,8 @@ func (s *Session) Close() error {
 // CloseSink ends the story, so that a command may print after it.
 func (s *Session) CloseSink() error { return s.sink.Close() }
 
-// openBundle opens the bundle and hashes what it holds, so that a damaged file is found
-// before a machine is touched.
+// openBundle opens the bundle and hashes its artifacts, so that a damaged file is found
+// before a machine is changed.
 func openBundle(ctx context.Context, dir string) (*bundle.Bundle, error) {
 	b, err := bundle.Open(dir)
 	if err != nil {

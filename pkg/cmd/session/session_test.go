@@ -95,7 +95,7 @@ func TestCompletionGoesOnWithAList(t *testing.T) {
 	assert.Equal(t, []string{"base,join,labels"}, listCompletions(names, "base,join,l"))
 }
 
-// shown is a renderer that remembers what it was told.
+// shown is a renderer that records its events.
 type shown struct {
 	kinds  []string
 	closed bool

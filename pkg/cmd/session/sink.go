@@ -81,7 +81,7 @@ func (s *Session) renderer(ctx context.Context, format string) progress.Renderer
 	return progress.Open(ctx, s.f.IO, format)
 }
 
-// quiet tells only what a person must know besides the command's own answer.
+// quiet prints only the events that the command's own output doesn't contain.
 type quiet struct{ w io.Writer }
 
 // Emit implements cluster.Sink.

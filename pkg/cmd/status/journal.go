@@ -22,14 +22,14 @@ const (
 	cursorMark   = "-- cursor: "
 )
 
-// journal reads journals of the machines of a configuration folder. It asks no one anything: a view has the terminal.
+// journal reads journals of the machines of a configuration folder. It doesn't ask the user: a view has the terminal.
 type journal struct {
 	dir  string
 	log  *slog.Logger
 	dial ssh.Dialer // nil is the network
 }
 
-// follow writes a machine's journal, and what comes, until ctx ends.
+// follow writes a machine's journal, and new lines, until ctx ends.
 func (j journal) follow(ctx context.Context, machine string, out io.Writer) error {
 	target, err := j.target(machine)
 	if err != nil {
@@ -86,8 +86,8 @@ func (j journal) target(machine string) (ssh.Target, error) {
 	return ssh.Target{}, hint.Errorf("its machines: paictl node list -p "+j.dir, "%s is not a machine of the configuration in %s", machine, j.dir)
 }
 
-// cutCursor takes the place in the journal off the end of what journalctl has written. A cursor that a shell could take for more
-// than a word is none.
+// cutCursor splits the cursor from the end of journalctl's output. It drops a cursor that a shell could read as more
+// than a word.
 func cutCursor(out []byte) (lines []byte, cursor string) {
 	at := bytes.LastIndex(out, []byte(cursorMark))
 	if at < 0 || at > 0 && out[at-1] != '\n' {

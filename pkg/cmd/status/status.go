@@ -1,5 +1,5 @@
-// Package status is the command "paictl status": a whole cluster at a look.
-// In: flags and a kubeconfig. Out: what pkg/status knows, as tables, as data, or as a line per change.
+// Package status is the command "paictl status", which shows a whole cluster.
+// In: flags and a kubeconfig. Out: the model of pkg/status, as tables, as data, or as a line per change.
 package status
 
 import (
@@ -24,9 +24,9 @@ type StatusOptions struct {
 	Once    bool
 	Watch   bool
 	All     bool
-	// Dir is a configuration folder, by which the view reads journals of machines; "" for none.
+	// Dir is a configuration folder, by which the view reads journals of machines, or "".
 	Dir string
-	// View shows the cluster on a terminal until the person leaves; nil where there is no such view: then a terminal gets the
+	// View shows the cluster on a terminal until the user leaves. If it is nil, a terminal gets the
 	// tables.
 	View func(context.Context, *cmdutil.Factory, *status.Follower) error
 }
@@ -86,7 +86,7 @@ Exit codes: 0 the cluster is healthy, 3 it isn't, or its health is unknown, 1 it
 	return cmd
 }
 
-// complete takes the folder from the settings where none was named.
+// complete takes the folder from the settings if none was named.
 func (opts *StatusOptions) complete(cmd *cobra.Command) error {
 	if cmd.Flags().Changed("config-path") {
 		return nil

@@ -17,7 +17,7 @@ import (
 // few is how many rows of a kind are shown without --all.
 const few = 20
 
-// Write prints a model as an output wants it. Names are those of what is wrong, as kind/name.
+// Write prints a model in an output format. The format name prints the names of the problems, as kind/name.
 func Write(w io.Writer, out *cmdutil.Output, c *status.Cluster, all bool) error {
 	if !out.IsTable() {
 		names := cmdutil.Table{}
@@ -84,7 +84,7 @@ func place(c *status.Cluster) string {
 	return c.Server + ", Kubernetes " + c.Kubernetes
 }
 
-// summary is a cluster in one line. What isn't known isn't said.
+// summary describes a cluster in one line. It leaves out unknown values.
 func summary(c *status.Cluster) string {
 	n := &c.Counts
 	var parts []string
@@ -134,7 +134,7 @@ func (p *page) problems() {
 	}
 }
 
-// staleSince says how old what a source told is.
+// staleSince says how old the data of a source is.
 func (p *page) staleSince(name string) string {
 	for i := range p.c.Sources {
 		if s := &p.c.Sources[i]; s.Name == name && s.State == status.StateStale {
@@ -205,7 +205,7 @@ func percent(a status.Amount) string {
 	return fmt.Sprintf("%d%%", 100*a.Used/a.Total)
 }
 
-// trouble is all that is wrong with a machine and its GPUs, "" where nothing is.
+// trouble lists all problems of a machine and its GPUs, or returns "".
 func trouble(m *status.Machine) string {
 	var out []string
 	if m.State != status.MachineReady && m.Message != "" {

@@ -24,11 +24,11 @@ import (
 type View struct {
 	Factory *cmdutil.Factory
 	Kube    kube.Options
-	// Dir is a configuration folder, by which journals of machines are read; "" for none.
+	// Dir is a configuration folder, by which journals of machines are read, or "".
 	Dir string
 }
 
-// Run shows the cluster until the person leaves. It follows the cluster meanwhile.
+// Run shows the cluster until the user leaves, and follows the cluster until then.
 func (v *View) Run(ctx context.Context, follower *status.Follower) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -76,7 +76,7 @@ func (v *View) actions(ctx context.Context) (*act.Cluster, error) {
 	return a, nil
 }
 
-// shellCommand is "paictl job shell" as a process of its own: it has the terminal for itself.
+// shellCommand is "paictl job shell" as a separate process: it has the terminal for itself.
 func shellCommand(ctx context.Context, o kube.Options, title, task string) tea.ExecCommand {
 	args := []string{"job", "shell", title}
 	if task != "" {
@@ -107,7 +107,7 @@ func (p process) SetStdout(w io.Writer) { p.Stdout = w }
 // SetStderr implements tea.ExecCommand.
 func (p process) SetStderr(w io.Writer) { p.Stderr = w }
 
-// Run implements tea.ExecCommand. A shell's exit code is that of its last command, and no error of ours; what paictl said stands
+// Run implements tea.ExecCommand. A shell's exit code is that of its last command, and isn't an error of the view. The output of paictl stays
 // on the screen until a key is pressed.
 func (p process) Run() error {
 	err := p.Cmd.Run()
@@ -117,7 +117,7 @@ func (p process) Run() error {
 	if p.ProcessState.ExitCode() != 0 {
 		fmt.Fprintf(p.Stdout, "\r\nthe shell ended with exit code %d; press enter to go back\r\n", p.ProcessState.ExitCode())
 		var one [1]byte
-		_, _ = p.Stdin.Read(one[:]) // whatever comes
+		_, _ = p.Stdin.Read(one[:]) // any key
 	}
 	return nil
 }

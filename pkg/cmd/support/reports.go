@@ -12,7 +12,7 @@ import (
 	"github.com/openpai/paictl/pkg/support"
 )
 
-// reports are what other commands say of the cluster, as JSON.
+// reports are the outputs of other commands about the cluster, as JSON.
 func (opts *BundleOptions) reports(src support.Sources, platform *services.Platform) []support.Report {
 	out := []support.Report{{
 		Name: "doctor", What: "What \"paictl doctor\" finds, without the checks that need pods of its own.",

@@ -1,5 +1,5 @@
 // Package support is the command "paictl support-bundle".
-// In: flags, a configuration folder, a kubeconfig. Out: what pkg/support collected, as one file.
+// In: flags, a configuration folder, a kubeconfig. Out: the data that pkg/support collected, as one file.
 package support
 
 import (
@@ -103,7 +103,7 @@ says what they contain.`,
 // parallel is how many machines are asked at a time: their answers are large.
 const parallel = 8
 
-// check reads the flags that have a form of their own.
+// check reads the flags that have a special form.
 func (opts *BundleOptions) check() error {
 	if opts.Since < 0 {
 		return cmdutil.Usagef("--since %s: give how far back logs go, such as 2h", opts.Since)
@@ -128,7 +128,7 @@ func (opts *BundleOptions) check() error {
 	return nil
 }
 
-// minSize is what an archive takes for its index and the most important files, in bytes.
+// minSize is the size of the index and the most important files of an archive, in bytes.
 const minSize = 10_000_000
 
 func bundleRun(ctx context.Context, opts *BundleOptions) (err error) {
@@ -165,7 +165,7 @@ func bundleRun(ctx context.Context, opts *BundleOptions) (err error) {
 	return opts.writeFile(ctx, o)
 }
 
-// stream writes the archive where it can't be renamed.
+// stream writes the archive to a target that can't be renamed.
 func (opts *BundleOptions) stream(ctx context.Context, name string, w io.Writer, o support.Options) error {
 	o.SpoolDir = os.TempDir()
 	ix, err := support.Write(ctx, w, o)
@@ -219,7 +219,7 @@ func clusterName(src support.Sources) string {
 	return src.Config.Kubernetes.Kubernetes.ClusterName + "-"
 }
 
-// sources opens what there is. What can't be opened is noted in the archive.
+// sources opens all sources. The archive notes sources that can't be opened.
 func (opts *BundleOptions) sources(ctx context.Context) (src support.Sources, done func()) {
 	done = func() {}
 	src.Folder = opts.Flags.Dir
@@ -228,7 +228,7 @@ func (opts *BundleOptions) sources(ctx context.Context) (src support.Sources, do
 	if err != nil {
 		src.MachinesErr = hint.Wrap(fmt.Errorf("could not ask the machines: %w", err), hint.Of(err))
 	} else {
-		src.Spec, src.Run, done = s.Spec, s.Options, func() { _ = s.Close() } // what it showed is not what was asked for
+		src.Spec, src.Run, done = s.Spec, s.Options, func() { _ = s.Close() } // errors of closing don't affect the archive
 	}
 	src.Cluster, src.ClusterErr = opts.openAPI(ctx, &src)
 	var platform *services.Platform
@@ -245,8 +245,8 @@ func (opts *BundleOptions) sources(ctx context.Context) (src support.Sources, do
 	return src, done
 }
 
-// openAPI opens the API that was named, else that of the folder's machines: what another cluster says, to which a kubeconfig
-// leads by chance, would mislead whoever reads the archive.
+// openAPI opens the API that was named, or that of the folder's machines: data of another cluster, to which a kubeconfig
+// leads by chance, would mislead readers of the archive.
 func (opts *BundleOptions) openAPI(ctx context.Context, src *support.Sources) (*kube.Cluster, error) {
 	k, err := kube.Open(opts.Kube)
 	if opts.Kube.Kubeconfig != "" || opts.Kube.Context != "" || src.Spec == nil || err == nil && session.LeadsTo(k.Server, src.Spec) {

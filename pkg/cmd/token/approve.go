@@ -21,7 +21,7 @@ type ApproveOptions struct {
 	Factory *cmdutil.Factory
 	Server  string
 	Code    string
-	// Yes asks nothing. Refuse refuses the program.
+	// Yes skips the question. Refuse refuses the program.
 	Yes, Refuse bool
 }
 

@@ -1,5 +1,5 @@
-// Package token is the commands "paictl token ...": what programs show to the server instead of a password.
-// In: flags, a kubeconfig. Out: a token, shown once; lists of what is known of tokens.
+// Package token has the commands "paictl token ...", for the tokens with which programs sign in to the server instead of a password.
+// In: flags, a kubeconfig. Out: a token, shown once; lists of tokens.
 package token
 
 import (
@@ -35,18 +35,18 @@ person. With a kubeconfig they are about everyone's.`,
 
 // Tokens are those of a cluster, as the commands need them.
 type Tokens interface {
-	// Create makes an application token of a person; of oneself where user is empty.
+	// Create makes an application token of a user. An empty user is the caller.
 	Create(ctx context.Context, user string, n api.NewToken) (*api.IssuedToken, error)
-	// List tells of a person's tokens. An empty user is oneself, or everyone with a kubeconfig.
+	// List lists a user's tokens. An empty user is the caller, or everyone with a kubeconfig.
 	List(ctx context.Context, user string) ([]api.TokenRecord, error)
-	// Revoke ends a token by its id, where it is the person's; an empty user is any.
+	// Revoke revokes a token by its id, if it is the user's. An empty user is any.
 	Revoke(ctx context.Context, user, id string) error
 	// RotateKeys makes a key to sign with.
 	RotateKeys(ctx context.Context, revoke bool) error
 	Explain(err error) error
 }
 
-// open connects to the tokens of a cluster, by its server where one has signed in, else by a kubeconfig.
+// open connects to the tokens of a cluster, by its server if the user has signed in, or by a kubeconfig.
 func open(ctx context.Context, f *cmdutil.Factory, w user.Way) (Tokens, error) {
 	signed, err := way.Choose(f, w.Kube, w.Server)
 	if err != nil {

@@ -50,7 +50,7 @@ func (d *direct) Create(ctx context.Context, user string, n api.NewToken) (*api.
 	return &api.IssuedToken{Token: made.Token.Reveal(), Record: record(&made.Record)}, nil
 }
 
-// record is what is known of a token, as it is printed.
+// record returns the data of a token in the form that is printed.
 func record(r *token.Record) api.TokenRecord {
 	out := api.TokenRecord{ID: r.ID, User: r.User, Kind: string(r.Kind), Label: r.Label, Client: r.Client, Address: r.Address, Created: r.Created}
 	for _, s := range r.Scopes {
@@ -97,7 +97,7 @@ func (d *direct) RotateKeys(ctx context.Context, revoke bool) error {
 	return d.tokens.RotateKeys(ctx, revoke)
 }
 
-// server is tokens as the server has them for whoever has signed in.
+// server has the server's tokens of the user who has signed in.
 type server struct{ *client.Server }
 
 // Explain implements Tokens: the server's errors say already what to do.

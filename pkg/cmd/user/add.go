@@ -92,7 +92,7 @@ func withAdministrators(ctx context.Context, p People, names []string) ([]string
 	return append(slices.Clone(names), name), nil
 }
 
-// added is what -o json prints. The password is there if paictl made it.
+// added is the output of -o json. It has the password if paictl made it.
 type added struct {
 	*User
 	Password string `json:"password,omitempty"`
@@ -104,7 +104,7 @@ func addRun(ctx context.Context, opts *AddOptions) error {
 		return err
 	}
 	n := opts.User
-	// What is wrong with the name is said before a password is asked for.
+	// Report a wrong name before asking for a password.
 	for _, err := range p.Check(ctx, []people.NewUser{n}) {
 		if err != nil {
 			return p.Explain(err)

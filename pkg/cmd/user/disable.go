@@ -47,7 +47,7 @@ func newCmdDisable(f *cmdutil.Factory, disable bool) *cobra.Command {
 	return cmd
 }
 
-// each does something to each person, and goes on after an error.
+// each changes each user, and continues after an error.
 func each(ctx context.Context, f *cmdutil.Factory, o Way, names []string, do func(context.Context, People, string) (string, error)) error {
 	p, err := Open(f, o)
 	if err != nil {

@@ -135,7 +135,7 @@ type row struct {
 	user people.NewUser
 }
 
-// columns are what a file may say of a person.
+// columns are the columns that a file may have.
 var columns = map[string]func(*people.NewUser, string){
 	"name":        func(n *people.NewUser, s string) { n.Name = s },
 	"email":       func(n *people.NewUser, s string) { n.Email = s },
@@ -144,7 +144,7 @@ var columns = map[string]func(*people.NewUser, string){
 	"password":    func(n *people.NewUser, s string) { n.Password = secret.String(s) },
 }
 
-// parseCSV reads a file strictly: what isn't understood is an error with its line. No error repeats a password.
+// parseCSV reads a file strictly: an unknown field is an error with its line. Errors never contain a password.
 func parseCSV(file string, data []byte) ([]row, error) {
 	data = bytes.TrimPrefix(data, []byte("\ufeff")) // as spreadsheets begin a file
 	r := csv.NewReader(bytes.NewReader(data))
@@ -201,7 +201,7 @@ func checkHead(file string, head []string) error {
 	return nil
 }
 
-// csvError is an error of encoding/csv, which quotes nothing of the file.
+// csvError is an error of encoding/csv, which doesn't quote the file.
 func csvError(file string, err error) error {
 	if p, ok := errors.AsType[*csv.ParseError](err); ok {
 		return hint.Errorf("write fields with quotes or commas as \"...\", and a quote in them twice", "%s: line %d, column %d: %w", file, p.Line, p.Column, p.Err)
@@ -209,7 +209,7 @@ func csvError(file string, err error) error {
 	return fmt.Errorf("%s: %w", file, err)
 }
 
-// check finds all that is wrong, and parts who is to be added from who is there.
+// check finds all mistakes, and separates new users from those who exist already.
 func (opts *ImportOptions) check(ctx context.Context, p People, rows []row) (todo []row, known []string, err error) {
 	users := make([]people.NewUser, len(rows))
 	for i := range rows {
@@ -249,7 +249,7 @@ func (opts *ImportOptions) check(ctx context.Context, p People, rows []row) (tod
 	return todo, known, nil
 }
 
-// makePasswords makes passwords where there are none, and writes them down before anyone is added: a run that is killed loses none.
+// makePasswords makes missing passwords, and writes them to a file before a user is added: if the run is killed, none is lost.
 func (opts *ImportOptions) makePasswords(todo []row) error {
 	if opts.Passwords == "" {
 		return nil

@@ -81,7 +81,7 @@ func readLine(r io.Reader) (secret.String, error) {
 	return secret.String(strings.TrimSuffix(string(line), "\r")), nil
 }
 
-// old is one's own password of now.
+// old is the user's current password.
 func (o *passwordFlags) old(streams *iostreams.IOStreams) (secret.String, error) {
 	switch {
 	case o.Stdin:

@@ -26,19 +26,19 @@ type People interface {
 	Check(ctx context.Context, users []people.NewUser) []error
 	Add(ctx context.Context, n people.NewUser) (*User, error)
 	Update(ctx context.Context, name string, change func(*v1.UserSpec) error) (*User, error)
-	// SetPassword needs the old password of whoever sets their own.
+	// SetPassword needs the old password if users set their own.
 	SetPassword(ctx context.Context, name string, old, p secret.String) error
-	// Me is who has signed in; "" with a kubeconfig.
+	// Me is the user who has signed in, or "" with a kubeconfig.
 	Me(ctx context.Context) (string, error)
 	Remove(ctx context.Context, name string) error
 
 	Groups(ctx context.Context) ([]Group, error)
 	Group(ctx context.Context, name string) (*Group, error)
-	// ChangeGroup makes a group where isNew is set, which must not be there, else it changes one that is.
+	// ChangeGroup changes a group. If isNew is set, it makes the group, which must not exist.
 	ChangeGroup(ctx context.Context, name string, isNew bool, change func(*v1.GroupSpec) error) (*Group, error)
 	DeleteGroup(ctx context.Context, name string) error
 
-	// Explain adds to an error what a person can do about it.
+	// Explain adds advice for the user to an error.
 	Explain(err error) error
 }
 
@@ -93,7 +93,7 @@ func (w *Way) AddFlags(f *cmdutil.Factory, cmd *cobra.Command) {
 	way.AddFlag(f, cmd, &w.Server)
 }
 
-// Open connects to the people of a cluster. It asks nothing yet.
+// Open connects to the users of a cluster. It doesn't send a request yet.
 func Open(f *cmdutil.Factory, w Way) (People, error) {
 	signed, err := way.Choose(f, w.Kube, w.Server)
 	if err != nil {
@@ -109,7 +109,7 @@ func Open(f *cmdutil.Factory, w Way) (People, error) {
 	return &direct{Directory: d, cluster: c}, nil
 }
 
-// OpenDirectory connects to the people of a cluster, by its kubeconfig. It asks nothing yet.
+// OpenDirectory connects to the users of a cluster, by its kubeconfig. It doesn't send a request yet.
 func OpenDirectory(o kube.Options) (*kube.Cluster, *people.Directory, error) {
 	c, err := kube.Open(o)
 	if err != nil {
@@ -190,7 +190,7 @@ func printed(p *people.Person, err error) (*User, error) {
 	return newUser(p), nil
 }
 
-// Check also makes what people need where they are the first.
+// Check also makes the objects that users need, before the first user.
 func (d *direct) Check(ctx context.Context, users []people.NewUser) []error {
 	out := make([]error, len(users))
 	err := d.prepare(ctx)
@@ -214,7 +214,7 @@ func (d *direct) Add(ctx context.Context, n people.NewUser) (*User, error) {
 	return printed(d.Directory.Add(ctx, n))
 }
 
-// prepare makes what people need, once.
+// prepare makes the objects that users need, once.
 func (d *direct) prepare(ctx context.Context) error {
 	if d.prepared {
 		return nil

@@ -15,7 +15,7 @@ type SetOptions struct {
 	Factory *cmdutil.Factory
 	Way     Way
 	Name    string
-	// Email and DisplayName are nil where they stay, Groups where it isn't Changed.
+	// Email and DisplayName are nil if they stay as they are. Groups is used only if SetGroups is set.
 	Email, DisplayName *string
 	Groups             []string
 	SetGroups          bool

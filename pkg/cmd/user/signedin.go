@@ -13,7 +13,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/v3/api"
 )
 
-// server is people as the server shows them to whoever has signed in.
+// server has the users that the server shows to the user who has signed in.
 type server struct{ *client.Server }
 
 // Explain implements People: the server's errors say already what to do.
@@ -28,7 +28,7 @@ func (s *server) Me(ctx context.Context) (string, error) {
 	return me.Name, nil
 }
 
-// plain is a person as it is printed: what a change begins with isn't.
+// plain returns a user in the form that is printed, without the spec that a change begins with.
 func plain(u *User, err error) (*User, error) {
 	if err != nil {
 		return nil, err

@@ -21,7 +21,7 @@ import (
 	"github.com/openpai/paictl/pkg/terminal"
 )
 
-// inside are the jobs in a virtual cluster that would end, or keep nothing: what each holds or waits for.
+// inside are the jobs in virtual clusters that would be deleted, or keep no cells: the resources that each holds or waits for.
 type inside map[string]map[string]string // by virtual cluster and job
 
 func (in inside) add(vc, job, what string) {
@@ -33,7 +33,7 @@ func (in inside) add(vc, job, what string) {
 	}
 }
 
-// jobsInside finds them: as the scheduler says, or, where none answers, by the pods that name a virtual
+// jobsInside finds them: from the scheduler's answer or, if no scheduler answers, from the pods that name a virtual
 // cluster that is to be deleted.
 func (opts *SetOptions) jobsInside(ctx context.Context, c *cluster, ch *change) (inside, error) {
 	out := inside{}

@@ -68,8 +68,8 @@ func listRun(ctx context.Context, opts *ListOptions) error {
 	return opts.Output.Write(opts.Factory.IO.Out, s, listTable(s, opts.Output.Is("name")))
 }
 
-// listTable has a row for each virtual cluster, and one for each that was deleted while gangs name it; columns
-// of CPU cells where there are any.
+// listTable has a row for each virtual cluster, and one for each that was deleted while gangs name it. It has columns
+// of CPU cells if there are any.
 func listTable(s *state, names bool) cmdutil.Table {
 	all := s.Items
 	if !names {
@@ -116,7 +116,7 @@ func (s *state) cpuText(c cell.CPUStats) string {
 	return out
 }
 
-// figures are what only a scheduler that runs knows.
+// figures are numbers that only a running scheduler knows.
 func (s *state) figures(numbers ...int) []string {
 	out := make([]string, len(numbers))
 	for i, n := range numbers {

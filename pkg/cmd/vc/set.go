@@ -22,12 +22,12 @@ type SetOptions struct {
 	Factory *cmdutil.Factory
 	Kube    kube.Options
 	Output  cmdutil.Output
-	// Requests are what the flags and the file mean, one for each virtual cluster.
+	// Requests are made from the flags and the file, one for each virtual cluster.
 	Requests []vc.Request
 	Message  string
 	DryRun   bool
 	Yes      bool
-	// Force lets jobs inside a virtual cluster that ends, or keeps nothing, go on without it.
+	// Force lets jobs continue inside a virtual cluster that is deleted, or keeps no cells.
 	Force bool
 	Wait  time.Duration
 }

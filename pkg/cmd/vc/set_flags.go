@@ -26,7 +26,7 @@ func readAll(r io.Reader) ([]byte, error) {
 	return data, nil
 }
 
-// request is what the flags ask for; given reports whether they ask for anything.
+// request makes a request from the flags. given reports whether they request anything.
 func (s *setFlags) request(help string) (r vc.Request, given bool, err error) {
 	r = vc.Request{Pin: s.pin, Unpin: s.unpin, Policy: s.policy, TakeFrom: s.takeFrom, Delete: s.delete}
 	if s.policy != "" && !slices.Contains(cell.PolicyNames(), s.policy) {

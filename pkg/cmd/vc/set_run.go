@@ -30,7 +30,7 @@ import (
 // pollEvery is how often the scheduler is asked whether it uses the new configuration.
 const pollEvery = 300 * time.Millisecond
 
-// outcome is what "set -o json" prints.
+// outcome is the output of "set -o json".
 type outcome struct {
 	DryRun bool `json:"dryRun"`
 	// Changed reports whether the configuration says something else now, or would.
@@ -45,11 +45,11 @@ type outcome struct {
 	Warnings   config.Findings `json:"warnings,omitempty"`
 }
 
-// change is a draft of the configuration with what it means.
+// change is a draft of the configuration with its effect.
 type change struct {
 	draft *store.Draft
 	cells cell.Config
-	// before is what the scheduler said before, nil where none runs.
+	// before is the scheduler's answer before the change, or nil if no scheduler runs.
 	before *api.VirtualClusters
 	outcome
 }
@@ -89,7 +89,7 @@ func setRun(ctx context.Context, opts *SetOptions) error {
 	return opts.tell(ch)
 }
 
-// prepare edits the file, checks it, and asks the scheduler what it would do.
+// prepare edits the file, checks it, and asks the scheduler for the effect.
 func (opts *SetOptions) prepare(ctx context.Context, c *cluster) (*change, error) {
 	held, err := c.store.Pull(ctx)
 	if err != nil {
@@ -184,7 +184,7 @@ func inScheduler(c *config.Cluster, have map[string]vc.Definition) error {
 	return nil
 }
 
-// preview shows a person what would change.
+// preview shows the changes to the user.
 func (opts *SetOptions) preview(ch *change) error {
 	if !opts.Output.Is("text") {
 		return nil
@@ -247,7 +247,7 @@ func (opts *SetOptions) apply(ctx context.Context, c *cluster, ch *change) error
 	return nil
 }
 
-// warnings tells what a person should know of a run, and nothing else.
+// warnings prints only the warnings of a run.
 func warnings(w io.Writer, text bool) services.Sink {
 	return services.SinkFunc(func(e services.Event) {
 		if text && e.Kind == services.EventWarning {

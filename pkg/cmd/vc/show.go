@@ -30,7 +30,7 @@ type ShowOptions struct {
 	Name    string
 }
 
-// shown is what "show -o json" prints.
+// shown is the output of "show -o json".
 type shown struct {
 	Running bool   `json:"running"`
 	Note    string `json:"note,omitempty"`

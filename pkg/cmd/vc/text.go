@@ -25,7 +25,7 @@ func tellState(io *iostreams.IOStreams, s *state) {
 	}
 }
 
-// cellsText writes what a virtual cluster owns: 2 x 8x-a100, pinned special.
+// cellsText writes the cells that a virtual cluster owns: 2 x 8x-a100, pinned special.
 func cellsText(v *api.VirtualCluster) string {
 	var parts []string
 	for _, c := range v.Cells {
@@ -37,7 +37,7 @@ func cellsText(v *api.VirtualCluster) string {
 	return cmp.Or(strings.Join(parts, ", "), "-")
 }
 
-// policyText is the name of a policy, and what it does.
+// policyText is the name of a policy, and its description.
 func policyText(name string) string {
 	name = cell.PolicyName(name)
 	for _, p := range cell.Policies {
@@ -177,7 +177,7 @@ func amounts(v *api.VirtualCluster) string {
 	return plural.Of(v.Guaranteed, "GPU") + " and " + plural.Of(v.CPUCells(), "CPU cell")
 }
 
-// held is what a gang has or asks for.
+// held says how many GPUs or CPU cells a gang has or requests.
 func held(c *api.Change) string {
 	if c.CPUCells > 0 {
 		return plural.Of(c.CPUCells, "CPU cell")

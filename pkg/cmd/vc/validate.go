@@ -96,7 +96,7 @@ func validateRun(ctx context.Context, opts *ValidateOptions) error {
 	return opts.tell(result, found, asked)
 }
 
-// load reads the folder, or what the cluster holds.
+// load reads the folder, or the cluster's configuration.
 func (opts *ValidateOptions) load(ctx context.Context, c *cluster) (*config.Cluster, error) {
 	if opts.Dir != "" {
 		return config.Load(opts.Dir)
@@ -105,7 +105,7 @@ func (opts *ValidateOptions) load(ctx context.Context, c *cluster) (*config.Clus
 	return held, err
 }
 
-// ask asks the scheduler. Where none answers, the note says so.
+// ask asks the scheduler. If no scheduler answers, the note says so.
 func ask(ctx context.Context, c *cluster, text []byte) (result *api.Validation, note string, err error) {
 	result, err = c.scheduler.Validate(ctx, text)
 	if errors.Is(err, vc.ErrNotRunning) {

@@ -59,14 +59,14 @@ type cluster struct {
 	scheduler *vc.Scheduler
 }
 
-// reader is what list and show read from.
+// reader is the interface from which list and show read.
 type reader interface {
 	look(ctx context.Context) (*state, error)
 	queue(ctx context.Context, name string) ([]api.Queued, error)
 	Explain(err error) error
 }
 
-// openReader connects by the cluster's server where one has signed in, else by a kubeconfig. It asks nothing yet.
+// openReader connects by the cluster's server if the user has signed in, or by a kubeconfig. It doesn't send a request yet.
 func openReader(f *cmdutil.Factory, o kube.Options, server string) (reader, error) {
 	w, err := way.Choose(f, o, server)
 	if err != nil {
@@ -78,7 +78,7 @@ func openReader(f *cmdutil.Factory, o kube.Options, server string) (reader, erro
 	return open(f, o)
 }
 
-// signedIn reads what the server shows a person: the virtual clusters that are granted.
+// signedIn reads from the server the virtual clusters that are granted to the user.
 type signedIn struct{ *client.Jobs }
 
 func (s *signedIn) look(ctx context.Context) (*state, error) {
@@ -104,7 +104,7 @@ func (s *signedIn) queue(ctx context.Context, name string) ([]api.Queued, error)
 // Explain implements reader: errors of the server say what to do.
 func (s *signedIn) Explain(err error) error { return err }
 
-// queue is empty where no scheduler runs.
+// queue is empty if no scheduler runs.
 func (c *cluster) queue(ctx context.Context, name string) ([]api.Queued, error) {
 	q, err := c.scheduler.Queue(ctx, api.QueueQuery{VC: name})
 	if errors.Is(err, vc.ErrNotRunning) {
@@ -116,7 +116,7 @@ func (c *cluster) queue(ctx context.Context, name string) ([]api.Queued, error) 
 	return q.Items, nil
 }
 
-// open connects to the cluster. It asks nothing yet.
+// open connects to the cluster. It doesn't send a request yet.
 func open(f *cmdutil.Factory, o kube.Options) (*cluster, error) {
 	c, err := kube.Open(o)
 	if err != nil {
@@ -127,7 +127,7 @@ func open(f *cmdutil.Factory, o kube.Options) (*cluster, error) {
 	return &cluster{Cluster: c, factory: f, store: s, scheduler: vc.NewScheduler(c.Client)}, nil
 }
 
-// platform is what starts services.
+// platform returns the client that starts services.
 func (c *cluster) platform() (*services.Platform, error) {
 	releases, err := release.NewHelm(c.Cluster, c.factory.Log)
 	if err != nil {
@@ -142,16 +142,16 @@ func (c *cluster) platform() (*services.Platform, error) {
 	}, nil
 }
 
-// state is what there is to know about virtual clusters.
+// state is all that is known about virtual clusters.
 type state struct {
-	// Running reports whether the scheduler answered; without it Items are what the configuration says.
+	// Running reports whether the scheduler answered. Otherwise Items come from the configuration.
 	Running bool `json:"running"`
 	// Note says why it didn't.
 	Note string `json:"note,omitempty"`
 	api.VirtualClusters
 }
 
-// look asks the scheduler, or the configuration where there is none.
+// look asks the scheduler, or reads the configuration if no scheduler runs.
 func (c *cluster) look(ctx context.Context) (*state, error) {
 	answer, err := c.scheduler.VirtualClusters(ctx)
 	if err == nil {
@@ -168,7 +168,7 @@ func (c *cluster) look(ctx context.Context) (*state, error) {
 	return &state{Note: why, VirtualClusters: api.VirtualClusters{Items: vc.Configured(cells)}}, nil
 }
 
-// configured is the configuration that the cluster holds, and what it means to the scheduler.
+// configured is the scheduler's configuration, from the configuration that the cluster holds.
 func (c *cluster) configured(ctx context.Context) (cell.Config, error) {
 	held, _, err := c.store.Load(ctx)
 	if err != nil {

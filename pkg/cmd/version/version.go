@@ -47,7 +47,7 @@ func versionRun(opts *Options) error {
 	return opts.Output.Write(opts.IO.Out, b, cmdutil.Table{})
 }
 
-// Line is what a person is shown, also by "paictl --version".
+// Line is the version as one line of text, also for "paictl --version".
 func Line() string {
 	b := version.Get()
 	return fmt.Sprintf("paictl %s (%s, %s), Kubernetes %s", b.Version, b.Platform, b.Go, b.Kubernetes)

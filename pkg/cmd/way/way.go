@@ -25,9 +25,9 @@ const (
 	EnvCA     = "PAICTL_CA"
 )
 
-// Way is a server, asked by whoever has signed in there.
+// Way is a server at which the user has signed in.
 type Way struct {
-	// Name is what the cluster is called here; "" where PAICTL_SERVER names one that isn't kept.
+	// Name is the local name of the cluster. It is "" if PAICTL_SERVER names one that isn't stored.
 	Name   string
 	Server *client.Server
 	// User has signed in; "" is not known here.
@@ -58,7 +58,7 @@ func Names(f *cmdutil.Factory) []string {
 	return file.Names()
 }
 
-// Choose finds the server that is meant; nil where it is a kubeconfig. --kubeconfig and --context come first, then --server,
+// Choose finds the server to use. It returns nil if that is a kubeconfig. --kubeconfig and --context come first, then --server,
 // PAICTL_SERVER, and the cluster of the last sign-in.
 func Choose(f *cmdutil.Factory, k kube.Options, server string) (*Way, error) {
 	if k != (kube.Options{}) {
@@ -93,7 +93,7 @@ func Choose(f *cmdutil.Factory, k kube.Options, server string) (*Way, error) {
 	return open(f, name, at, token)
 }
 
-// find finds a cluster by its name or address. nil is none: nothing is named, and there is no current one.
+// find finds a cluster by its name or address. It returns nil if neither server nor a current cluster is set.
 func find(file *login.File, server string) (name string, at *login.Cluster, err error) {
 	if server == "" {
 		if c := file.Clusters[file.Current]; c != nil {
@@ -124,7 +124,7 @@ func known(file *login.File) string {
 	return "sign in: paictl login https://HOST"
 }
 
-// open makes the way. Its tokens are renewed by a second way to the same server, which needs none.
+// open makes the way. A second client of the same server renews its tokens, and needs no tokens itself.
 func open(f *cmdutil.Factory, name string, at *login.Cluster, token string) (*Way, error) {
 	ca := []byte(at.CA)
 	if file := f.Getenv(EnvCA); file != "" && len(ca) == 0 {

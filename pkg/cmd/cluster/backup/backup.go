@@ -1,5 +1,5 @@
 // Package backup is the commands "paictl cluster backup ...".
-// In: flags, a configuration folder, archives. Out: an archive of the cluster, and what archives hold.
+// In: flags, a configuration folder, archives. Out: an archive of the cluster, and the contents of archives.
 package backup
 
 import (
@@ -93,7 +93,7 @@ func (opts *Options) check() error {
 	return opts.Seal.check()
 }
 
-// Made is what "backup -o json" prints.
+// Made is the output of "backup -o json".
 type Made struct {
 	File      string `json:"file"`
 	Size      int64  `json:"size"`
@@ -144,8 +144,8 @@ func backupRun(ctx context.Context, opts *Options) (err error) {
 	return opts.told(made)
 }
 
-// write writes the archive: into that file, or where it is empty, under its own name. without is why the history of jobs isn't in it; silent is why
-// the API of the cluster doesn't answer.
+// write writes the archive to file or, if file is empty, to a new file with a name that paictl makes. without says why the archive doesn't
+// have the history of jobs; silent is why the API of the cluster doesn't answer.
 func (opts *Options) write(ctx context.Context, s *session.Session, to target.Target, file string, head backup.Head, api *kube.Cluster, silent error) (made Made, without, err error) {
 	name, nameWithout := file, file
 	if file == "" {
@@ -175,13 +175,13 @@ func (opts *Options) write(ctx context.Context, s *session.Session, to target.Ta
 	return made, named.Without, err
 }
 
-// identify returns what tells the cluster from others of its name, also from one that is restored, and what it has in common with that.
+// identify returns the cluster's id, which differs from that of a restored cluster, its uid, which a restored cluster has too, and its notes.
 func identify(ctx context.Context, api *kube.Cluster) (id, uid string, notes map[string]string, err error) {
 	uid, notes, err = kube.Identity(ctx, api.Client, backup.NotesName)
 	return backup.ID(uid, notes[backup.NoteRestored]), uid, notes, err
 }
 
-// save adds all parts. without is why the history of jobs can't be had, where that is known.
+// save adds all parts. without says why the history of jobs can't be saved, if that is known.
 func (opts *Options) save(ctx context.Context, s *session.Session, w *backup.Writer, api *kube.Cluster, without error) error {
 	opts.say("saving the configuration, keys and etcd of " + s.Config.Kubernetes.Kubernetes.ClusterName)
 	if err := addFolder(w, s.Config.Dir); err != nil {
@@ -198,7 +198,7 @@ func (opts *Options) save(ctx context.Context, s *session.Session, w *backup.Wri
 	return addJobs(ctx, api, w)
 }
 
-// say tells a person what is done.
+// say prints progress for a user.
 func (opts *Options) say(what string) {
 	if opts.Output.Is("text") {
 		fmt.Fprintln(opts.Factory.IO.Err, what)
@@ -218,7 +218,7 @@ func (opts *Options) told(m Made) error {
 	return nil
 }
 
-// opened are the flags of "verify" that open what was written.
+// opened returns the flags with which "verify" opens the new archive.
 func (opts *Options) opened() string {
 	switch {
 	case opts.Seal.PassphraseFile != "":

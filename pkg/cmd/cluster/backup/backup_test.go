@@ -465,7 +465,7 @@ func TestBackupsInS3(t *testing.T) {
 	require.Zero(t, code, said)
 	assert.Equal(t, []string{name}, g.Names(t, "pai/"))
 
-	// Neither the flags nor what is said hold the key.
+	// Neither the flags nor the messages contain the key.
 	code, _, said = paictl(t, "cluster", "backup", "list", "--to", "s3://backups/pai", "--s3-endpoint", g.S3.Endpoint, "--s3-ca", g.S3.CA)
 	assert.Equal(t, cmdutil.ExitFailure, code)
 	assert.Contains(t, said, "AWS_SECRET_ACCESS_KEY")

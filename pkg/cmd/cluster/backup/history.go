@@ -82,8 +82,8 @@ func historyRun(ctx context.Context, opts *RestoreOptions, s *session.Session, d
 	return nil
 }
 
-// historyOnDisk is the history for a restore that puts it where the job controller will look for it. Where that isn't known, it is nil, and left says why; both are
-// empty where the backup has none.
+// historyOnDisk returns the history for a restore that puts it where the job controller will look for it. If it can't know where that is,
+// it returns nil and says why in left. Both are empty if the backup has no history.
 func historyOnDisk(ctx context.Context, m *backup.Manifest, dir string, s *session.Session) (on *cluster.RestoreHistory, left string, err error) {
 	if historyOf(m) < 0 {
 		return nil, "", nil
@@ -118,7 +118,7 @@ func historyOnDisk(ctx context.Context, m *backup.Manifest, dir string, s *sessi
 	return nil, "the job controller's volume is none that paictl makes", nil
 }
 
-// stays reports whether a volume may lie on another machine that both the backup's cluster and this one have, and stay there.
+// stays reports whether a volume may be on another machine that both the backup's cluster and this one have, and stay there.
 func stays(v catalogue.LocalVolume, m *backup.Manifest) bool {
 	return slices.ContainsFunc(m.Machines, func(of backup.Machine) bool { return of.Name != v.Node && slices.Contains(v.Machines, of.Name) })
 }
@@ -153,12 +153,12 @@ func putBack(ctx context.Context, c *kube.Cluster, file string, size int64) (*ap
 	return jobs.History.PutBack(ctx, f, size)
 }
 
-// historyOf is which part of a backup is the history of jobs; -1 where none is.
+// historyOf returns the index of the part with the history of jobs, or -1.
 func historyOf(m *backup.Manifest) int {
 	return slices.IndexFunc(m.Parts, func(p backup.Part) bool { return p.Name == backup.PartJobs })
 }
 
-// why says why a backup has no history of jobs, where that is known.
+// why says why a backup has no history of jobs. It is "" if that isn't known.
 func why(m *backup.Manifest) string {
 	for _, lacks := range m.Missing {
 		return ": " + terminal.Line(lacks.Why)

@@ -88,7 +88,7 @@ func (fl *placeFlags) client(f *cmdutil.Factory) *ssh.Client {
 	return ssh.NewClient(o)
 }
 
-// target is a machine of the configuration, if there is one of that name or address, and else what ssh makes of it.
+// target returns a machine of the configuration, if one has that name or address. Otherwise ssh resolves the name.
 func (fl *placeFlags) target(m target.Machine) (ssh.Target, error) {
 	t := ssh.Target{Address: m.Host, User: m.User, Port: m.Port}
 	_, err := os.Stat(filepath.Join(fl.Machines.Dir, config.LayoutFile))
@@ -104,7 +104,7 @@ func (fl *placeFlags) target(m target.Machine) (ssh.Target, error) {
 			continue
 		}
 		known := c.Target(of)
-		if m.User != "" && m.User != known.User { // another one's password and key are of no use
+		if m.User != "" && m.User != known.User { // the password and key of another user don't work
 			known.User, known.Password, known.KeyFile = m.User, "", ""
 		}
 		if m.Port != 0 {

@@ -24,7 +24,7 @@ import (
 	"github.com/openpai/paictl/pkg/sandbox"
 )
 
-// Rehearsal is what a backup's API server serves.
+// Rehearsal is the result of serving a backup's database.
 type Rehearsal struct {
 	*backup.Manifest `json:",inline"`
 	// Objects are how many of each kind there are, the most telling kinds only.
@@ -51,8 +51,8 @@ func counted() []schema.GroupVersionResource {
 	}
 }
 
-// rehearse serves a backup's database from this machine's loopback, as a restore would, and counts what is in it. All that it wrote is gone afterwards.
-// It returns how many bytes the backup has, too.
+// rehearse serves a backup's database from this machine's loopback, as a restore would, and counts its objects. It removes all files that it wrote.
+// It also returns the size of the backup in bytes.
 func rehearse(ctx context.Context, from archive, bundleDir string) (out *Rehearsal, size int64, err error) {
 	f := from.Factory
 	dir, err := os.MkdirTemp("", "paictl-rehearsal-")

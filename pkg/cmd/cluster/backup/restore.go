@@ -116,7 +116,7 @@ func restoreRun(ctx context.Context, opts *RestoreOptions) error {
 	case !opts.DryRun && opts.Confirm == "" && !io.CanPrompt():
 		return cmdutil.Usagef("paictl cluster restore must be confirmed, but there is no terminal to ask on: add --confirm %s", name)
 	}
-	// The parts are the cluster's keys: no one else may read them, and they go when this ends.
+	// The parts are the cluster's keys: other users can't read them, and they are removed at the end.
 	dir, err := os.MkdirTemp("", "paictl-restore-")
 	if err != nil {
 		return err
@@ -149,7 +149,7 @@ func restoreRun(ctx context.Context, opts *RestoreOptions) error {
 	}
 	left := o.Restore.Left
 	if o.Restore.History != nil {
-		left = "it isn't known what has become of it" // until a machine tells
+		left = "it isn't known what has become of it" // until a machine reports the result
 	}
 	o.Restore.Founded = func(why string) { left = why }
 	changes, err := cluster.Up(ctx, s.Spec, o)
@@ -170,7 +170,7 @@ func restoreRun(ctx context.Context, opts *RestoreOptions) error {
 	return err
 }
 
-// needs are what a run opens: for the history only the API of the cluster.
+// needs returns the parts that a run opens: for the history only the API of the cluster.
 func (opts *RestoreOptions) needs() session.Needs {
 	if opts.History {
 		return session.Needs{ReadOnly: true, Format: "quiet"}
@@ -178,7 +178,7 @@ func (opts *RestoreOptions) needs() session.Needs {
 	return session.Needs{Bundle: true, ReadOnly: opts.DryRun, Format: opts.Output.String()}
 }
 
-// next is what is left to do for a cluster that was restored. left says why the history of jobs isn't in place.
+// next lists the next steps for a cluster that was restored. left says why the history of jobs isn't in place.
 func (opts *RestoreOptions) next(left string) string {
 	dir := session.Quote(opts.Flags.Dir)
 	out := fmt.Sprintf("Bring back the rest:\n  paictl cluster kubeconfig -p %[1]s\n  paictl service start -p %[1]s\n", dir)
@@ -192,7 +192,7 @@ func (opts *RestoreOptions) next(left string) string {
 	return out
 }
 
-// parts are what the machine that founds the cluster gets.
+// parts returns the files for the machine that founds the cluster.
 func parts(m *backup.Manifest, dir string) (*cluster.Restore, error) {
 	keys, err := unpacked(m, dir, cluster.PartKeys)
 	if err != nil {
@@ -225,7 +225,7 @@ func checkKeys(file string) error {
 	return cluster.CheckKeys(f)
 }
 
-// readable refuses a Kubernetes that may not read what the other one has written: an earlier minor version, or more than one later.
+// readable refuses a Kubernetes that may not be able to read the backup's objects: an earlier minor version, or more than one later.
 func readable(written, by string) error {
 	was, err := semver.NewVersion(written)
 	if err != nil {

@@ -48,7 +48,7 @@ func (fl *sealFlags) check() error {
 	return err
 }
 
-// seal asks a person for a passphrase where nothing else was given.
+// seal asks the user for a passphrase if no flag says how to seal the backup.
 func (fl *sealFlags) seal(f *cmdutil.Factory) (backup.Seal, error) {
 	switch {
 	case fl.Plain:
@@ -162,7 +162,7 @@ func (a archive) each(ctx context.Context, part func(string, int64, io.Reader) e
 	switch {
 	case ctx.Err() != nil:
 		return nil, 0, context.Cause(ctx)
-	case in.failed != nil: // what is said of the archive is a consequence
+	case in.failed != nil: // the error about the archive follows from this one
 		return nil, 0, fmt.Errorf("read %s: %w", a.File, in.failed)
 	case errors.Is(err, backup.ErrNone):
 		return nil, 0, hint.Errorf("backups are made with: paictl cluster backup", "%s: %w", a.File, err)

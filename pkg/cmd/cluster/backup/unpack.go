@@ -18,8 +18,8 @@ import (
 	"github.com/openpai/paictl/pkg/plural"
 )
 
-// unpack writes the parts of an archive below dir, which must be empty or missing, and returns what they are. Where it fails, what it wrote
-// is gone.
+// unpack writes the parts of an archive below dir, which must be empty or missing, and returns the manifest. If it fails, it removes the
+// files that it wrote.
 func (a archive) unpack(ctx context.Context, dir string) (m *backup.Manifest, size int64, err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, 0, err
