@@ -1,6 +1,6 @@
-// Package access guards what the platform's programs serve over the network of pods, which everyone's
-// pods share.
-// In: files of mounted Secrets. Out: handlers that answer only who knows what is in them.
+// Package access protects the endpoints that the platform's programs serve over the network of pods, which
+// everyone's pods share.
+// In: files of mounted Secrets. Out: handlers that answer only clients that know the contents of these files.
 package access
 
 import (
@@ -21,16 +21,16 @@ const (
 	KeyWeb = "web.yml"
 )
 
-// The Secret that opens what jobs are told of: the job controller's API and the scheduler's.
+// The Secret with the token for the job controller's API and the scheduler's API.
 const (
 	TokenSecret = "job-controller-token"
 	TokenKey    = "token"
-	// TokenHeader carries it: the API server's proxy takes Authorization away.
+	// TokenHeader has the token: the API server's proxy removes Authorization.
 	TokenHeader = "X-Pai-Token"
 )
 
-// Metrics answers who sends the password in a file, by basic authentication. Without a file it answers
-// everyone: a chart that was installed without paictl has none.
+// Metrics answers clients that send the password in a file, by basic authentication. Without a file it answers
+// everyone: a chart that was installed without paictl doesn't have one.
 func Metrics(file string, h http.Handler) http.Handler {
 	return guard(file, h, func(r *http.Request) string {
 		user, password, _ := r.BasicAuth()
@@ -44,7 +44,7 @@ func Metrics(file string, h http.Handler) http.Handler {
 	})
 }
 
-// Token answers who sends the token in a file in TokenHeader; refuse tells all others. Without a file it
+// Token answers clients that send the token in a file in TokenHeader, and calls refuse for all others. Without a file it
 // answers everyone.
 func Token(file string, h http.Handler, refuse func(http.ResponseWriter)) http.Handler {
 	return guard(file, h, func(r *http.Request) string { return r.Header.Get(TokenHeader) }, refuse)
@@ -72,7 +72,7 @@ func Read(file string) (string, error) {
 	return string(bytes.TrimSpace(text)), err
 }
 
-// same compares in a time that tells neither length nor beginning.
+// same compares in a time that depends neither on the length nor on the beginning.
 func same(a, b string) bool {
 	x, y := sha256.Sum256([]byte(a)), sha256.Sum256([]byte(b))
 	return subtle.ConstantTimeCompare(x[:], y[:]) == 1

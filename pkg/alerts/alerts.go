@@ -1,5 +1,5 @@
 // Package alerts asks Alertmanager which alerts fire.
-// In: where Alertmanager is, and its password. Out: alerts, as Alertmanager's API v2 tells them.
+// In: the address of Alertmanager, and its password. Out: alerts, from Alertmanager's API v2.
 package alerts
 
 import (
@@ -43,10 +43,10 @@ const (
 	LabelVC   = "vc"
 )
 
-// Heartbeat is the alert that always fires, so that its absence tells that alerts don't arrive. It says nothing to people.
+// Heartbeat is the alert that always fires: if it is missing, alerts don't arrive. Users don't need to see it.
 const Heartbeat = "Heartbeat"
 
-// ErrAway is of an Alertmanager that doesn't answer, ErrNone of a client that has none to ask: whether something fires isn't known.
+// ErrAway is the error if Alertmanager doesn't answer, ErrNone the error of a client without an Alertmanager. It isn't known then which alerts fire.
 var (
 	ErrAway = errors.New("Alertmanager doesn't answer") //nolint:staticcheck // it is a name
 	ErrNone = errors.New("there is no Alertmanager to ask")
@@ -61,12 +61,12 @@ const (
 
 // Options say where Alertmanager is.
 type Options struct {
-	// URL is empty where there is none.
+	// URL is empty if there is no Alertmanager.
 	URL string
-	// Password reads its password; nil is none.
+	// Password reads its password. It is nil if there is no password.
 	Password func() (secret.String, error)
 	Now      func() time.Time // nil is time.Now
-	// Failed is told why it doesn't answer.
+	// Failed is called with the reason if it doesn't answer.
 	Failed func(error)
 }
 
@@ -81,11 +81,11 @@ type Client struct {
 	asked time.Time
 }
 
-// inside asks without the proxies of the environment, and follows no one elsewhere with the password.
+// inside sends requests without the proxies of the environment, and doesn't follow redirects with the password.
 var inside = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 4, IdleConnTimeout: time.Minute},
 	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 
-// New makes a client. It asks nothing yet.
+// New makes a client. It doesn't send a request yet.
 func New(o Options) (*Client, error) {
 	if o.Now == nil {
 		o.Now = time.Now

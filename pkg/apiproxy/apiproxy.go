@@ -40,11 +40,11 @@ const (
 	// cost the masters of a large cluster a processor each.
 	verifyAfter = 30
 	// leaveAfter is how long a master may be not ready before connections to it are closed, if another one is ready. An API server whose etcd is
-	// away keeps its connections, and a kubelet that can't report for 50 seconds is taken for dead. A check that is late for once moves no one.
+	// away keeps its connections, and a kubelet that can't report for 50 seconds is taken for dead. A single late check doesn't close connections.
 	leaveAfter = 8 * time.Second
 )
 
-// A master that answers but isn't ready is taken where no other is: what it says is worth more than a closed connection.
+// A master that answers but isn't ready is used if no other is ready: its answer is better than a closed connection.
 const (
 	tierReady upstream.Tier = iota
 	tierAnswers
@@ -169,7 +169,7 @@ type server struct {
 	checks            int
 	p                 *proxy
 	ready             atomic.Bool
-	notReady          time.Time // since when; zero where it is ready
+	notReady          time.Time // since when; zero if it is ready
 
 	mu    sync.Mutex
 	conns map[net.Conn]struct{}
@@ -181,7 +181,7 @@ func (p *proxy) newServer(address string) *server {
 		DialContext: (&net.Dialer{Timeout: dialTimeout, Control: acknowledged}).DialContext, TLSHandshakeTimeout: dialTimeout,
 		TLSClientConfig: &tls.Config{
 			MinVersion: tls.VersionTLS12,
-			// The chain is verified below, by the authority of now: the file comes when the machine joins.
+			// The chain is verified below, against the current authority: the file comes when the machine joins.
 			InsecureSkipVerify: true, //nolint:gosec // by VerifyConnection
 			VerifyConnection:   s.verify,
 		},
@@ -189,7 +189,7 @@ func (p *proxy) newServer(address string) *server {
 	return s
 }
 
-// acknowledged ends a connection on which what was sent isn't acknowledged for a while.
+// acknowledged makes a connection end if sent data isn't acknowledged for a while.
 func acknowledged(_, _ string, c syscall.RawConn) error {
 	var set error
 	err := c.Control(func(fd uintptr) {
@@ -198,8 +198,8 @@ func acknowledged(_, _ string, c syscall.RawConn) error {
 	return cmp.Or(err, set)
 }
 
-// verify accepts what the clients accept: a certificate of the cluster's authority, since an address may belong to a machine of
-// another cluster by now; and one that names the address at which they find it, which a master has once its settings have changed.
+// verify accepts the certificates that the clients accept: those of the cluster's authority, since an address may belong to a machine of
+// another cluster by now; and those with the name at which the clients find it, which a master has once its settings have changed.
 func (s *server) verify(c tls.ConnectionState) error {
 	if err := c.PeerCertificates[0].VerifyHostname(s.name); err != nil {
 		return err
@@ -302,7 +302,7 @@ func (s *server) ask(ctx context.Context) (upstream.Tier, string, error) {
 // target takes the connections.
 type target struct{ p *proxy }
 
-// HandleConn connects to the next server, and where that fails to one after the other.
+// HandleConn connects to the next server. If that fails, it tries one after the other.
 func (t target) HandleConn(src net.Conn) {
 	var last error
 	for {

@@ -123,7 +123,7 @@ func (p *running) servers(addresses ...string) {
 	require.NoError(p.t, os.WriteFile(p.file, []byte("# masters\n"+strings.Join(addresses, "\n")+"\n"), 0o600))
 }
 
-// ask returns the name of the master that answers, "" for none.
+// ask returns the name of the master that answers, or "".
 func (p *running) ask() string {
 	res, err := p.client.Get("https://" + p.listen + "/")
 	if err != nil {
@@ -157,10 +157,10 @@ func TestConnectionsGoToMastersThatAreReady(t *testing.T) {
 	m1.status.Store(http.StatusInternalServerError) // its etcd is away
 	p.only("m2")
 	m2.status.Store(http.StatusInternalServerError)
-	p.only("m1", "m2") // what they say is worth more than a closed connection
+	p.only("m1", "m2") // their answer is better than a closed connection
 	m1.status.Store(http.StatusOK)
 	p.only("m1")
-	m2.status.Store(http.StatusForbidden) // no one may ask without a name
+	m2.status.Store(http.StatusForbidden) // anonymous requests are refused
 	p.only("m1", "m2")
 
 	m1.Close()

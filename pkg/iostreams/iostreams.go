@@ -46,7 +46,7 @@ func Test() (s *IOStreams, in, out, errOut *bytes.Buffer) {
 	return &IOStreams{In: in, Out: out, Err: errOut}, in, out, errOut
 }
 
-// Say writes a message to a person, on lines of its own. Names and reasons in it may be others'.
+// Say writes a message to the user, on separate lines. Names and reasons in it may come from others.
 func (s *IOStreams) Say(format string, args ...any) {
 	fmt.Fprintln(s.Err, terminal.Text(fmt.Sprintf(format, args...)))
 }
@@ -63,7 +63,7 @@ func (s *IOStreams) CanRedraw() bool { return s.errTTY && !s.dumb }
 // IsOutTTY reports whether data is read by a person.
 func (s *IOStreams) IsOutTTY() bool { return s.outTTY }
 
-// Logs is where logs go. What programs wrote may colour a terminal and not command it, unless raw is set; a file or
+// Logs is the output for logs. On a terminal, logs may contain colours but no other control sequences, unless raw is set. A file or
 // a pipe gets every byte.
 func (s *IOStreams) Logs(raw bool) io.WriteCloser {
 	if raw || !s.IsOutTTY() {

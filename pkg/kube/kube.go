@@ -1,6 +1,6 @@
 // Package kube opens the API of one Kubernetes cluster.
-// In: a kubeconfig file and the name of a context, or what the environment says. Out: a
-// connection that names the cluster it belongs to, and errors that say what to do.
+// In: a kubeconfig file and the name of a context, or the environment. Out: a
+// connection that names the cluster it belongs to, and errors with remedies.
 package kube
 
 import (
@@ -62,8 +62,8 @@ func Open(o Options) (*Cluster, error) {
 	return open(raw, o.Context, rules, o)
 }
 
-// FromConfig opens the cluster of the current context of a kubeconfig that lies in no file. It does not ask the
-// cluster anything yet.
+// FromConfig opens the cluster of the current context of a kubeconfig that isn't in a file. It doesn't send a request
+// yet.
 func FromConfig(raw *api.Config) (*Cluster, error) {
 	return open(raw, "", nil, Options{Kubeconfig: "of the machines"})
 }
@@ -84,7 +84,7 @@ func open(raw *api.Config, name string, access clientcmd.ConfigAccess, o Options
 	config.QPS, config.Burst = 100, 200
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return patience{next, answerTimeout} })
 	config.UserAgent = "paictl"
-	// client-go would print the API server's warnings to stderr, over whatever is drawn there.
+	// client-go would print the API server's warnings to stderr, over the progress display.
 	config.WarningHandler = rest.NoWarnings{}
 	client, err := kubernetes.NewForConfig(Protobuf(config))
 	if err != nil {
@@ -172,8 +172,8 @@ func notKubeconfig(err error) bool {
 	return slices.ContainsFunc([]string{"unmarshal", "yaml: ", "couldn't get version/kind", "no kind ", "strict decoding", "json: "}, func(s string) bool { return strings.Contains(text, s) })
 }
 
-// Explain adds to an error of the API what a person can do about it. Other errors and nil
-// are returned as they are.
+// Explain adds advice for the user to an error of the API. It returns other errors and nil
+// as they are.
 func (c *Cluster) Explain(err error) error {
 	if err == nil || c.Program || hint.Of(err) != "" {
 		return err

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// answerTimeout bounds how long the API server may take until it begins to answer. What comes
-// then may take its time: watches and logs go on for hours.
+// answerTimeout bounds how long the API server may take until it begins to answer. The rest of the answer
+// has no limit: watches and logs continue for hours.
 const answerTimeout = 30 * time.Second
 
 type patienceKey struct{}
@@ -67,7 +67,7 @@ func (p patience) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// sentBody tells when something of it is sent.
+// sentBody reports when a part of it is sent.
 type sentBody struct {
 	io.ReadCloser
 	read func()

@@ -1,6 +1,6 @@
-// Package nodelabels compares what the layout says of a node with what the node has.
-// In: the labels and taints of a machine's roles; a node of the API. Out: what the node lacks, and
-// what it has too much. It asks nothing and writes nothing: pkg/cluster writes by kubectl, pkg/services
+// Package nodelabels compares a node's labels and taints in the layout with those that the node has.
+// In: the labels and taints of a machine's roles; a node of the API. Out: those that are missing on the node, and
+// those to remove. It sends no requests and writes nothing: pkg/cluster writes by kubectl, pkg/services
 // by the API.
 package nodelabels
 
@@ -12,18 +12,18 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Annotation lists, on a node, the keys of the labels and the taints that paictl has set. What is in it
-// and not in the layout any more is removed; labels and taints of others are left alone.
+// Annotation lists, on a node, the keys of the labels and the taints that paictl has set. Keys that are in it
+// and no longer in the layout are removed; labels and taints of others are left alone.
 const Annotation = "paictl.openpai.org/owned"
 
-// State is what a node has.
+// State is the labels and taints of a node.
 type State struct {
 	Labels map[string]string
 	Taints []string // key[=value]:Effect
 	Owned  string   // Annotation
 }
 
-// Of returns what a node of the API has.
+// Of returns the State of a node of the API.
 func Of(n *corev1.Node) State {
 	s := State{Labels: n.Labels, Owned: n.Annotations[Annotation]}
 	for _, t := range n.Spec.Taints {
@@ -32,7 +32,7 @@ func Of(n *corev1.Node) State {
 	return s
 }
 
-// Difference is what a node lacks, and has too much.
+// Difference lists the labels and taints to set on a node, and to remove from it.
 type Difference struct {
 	Set     []string // labels, key=value
 	Drop    []string // labels, key
@@ -58,7 +58,7 @@ func Compare(labels map[string]string, taints []string, have State) Difference {
 		}
 		delete(gone, k)
 	}
-	// A taint is removed only where it is there and none of that key and effect is set: kubectl
+	// A taint is removed only if the node has it and none of that key and effect is set: kubectl
 	// refuses the rest, and a new value replaces the old one.
 	has, stays := map[string]bool{}, map[string]bool{}
 	for _, t := range have.Taints {
@@ -94,7 +94,7 @@ func CompareLabels(labels map[string]string, have State) Difference {
 	return d
 }
 
-// Same reports whether the node has the labels and taints, whatever the record says.
+// Same reports whether the node has the labels and taints. The record may differ.
 func (d Difference) Same() bool { return len(d.Set)+len(d.Drop)+len(d.Taint)+len(d.Untaint) == 0 }
 
 // Empty reports whether nothing is to be done.
@@ -119,7 +119,7 @@ func (s State) owned() []string {
 	return strings.FieldsFunc(s.Owned, func(c rune) bool { return c == ',' || c == ' ' })
 }
 
-// isTaint tells an owned taint from an owned label, whose key has no colon.
+// isTaint distinguishes an owned taint from an owned label, whose key has no colon.
 func isTaint(owned string) bool { return strings.Contains(owned, ":") }
 
 // canonical writes key=:Effect as key:Effect.

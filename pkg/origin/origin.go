@@ -1,15 +1,15 @@
-// Package origin says what counts as one address of who asks.
+// Package origin groups addresses of clients by their network.
 // In: addresses of requests. Out: names of networks, for limits and throttles.
 package origin
 
 import "net/netip"
 
-// Network is what counts as one address: an IPv4 address, or the /64 of an IPv6 one, since a customer has the whole of it.
+// Network returns the network that counts as one address: an IPv4 address, or the /64 of an IPv6 one, since a customer has the whole of it.
 func Network(a netip.Addr) string {
 	return within(a, 64)
 }
 
-// Site is what counts as one customer: an IPv4 address, or the /48 of an IPv6 one, of which many customers have the whole.
+// Site returns the network that counts as one customer: an IPv4 address, or the /48 of an IPv6 one, of which many customers have the whole.
 func Site(address string) string {
 	a, err := netip.ParseAddr(address)
 	if err != nil {
@@ -27,7 +27,7 @@ func within(a netip.Addr, bits int) string {
 	return a.String()
 }
 
-// NetworkOf is Network of an address as text. What is no address is one by itself.
+// NetworkOf is Network of an address as text. A text that isn't an address is its own network.
 func NetworkOf(address string) string {
 	a, err := netip.ParseAddr(address)
 	if err != nil {

@@ -9,21 +9,21 @@ import (
 	"log/slog"
 )
 
-// Mask is what is shown instead of a secret.
+// Mask is shown instead of a secret.
 const Mask = "********"
 
 // String is a secret text. It is masked by fmt (all verbs), encoding/json and slog.
 // YAML keeps the real value, because the configuration files on the operator's disk
-// (mode 0600) are where the secret lives; whoever prints YAML masks it first.
+// (mode 0600) are where the secret lives. Code that prints YAML masks it first.
 type String string
 
-// Reveal returns the secret itself. Call it only where the secret is used.
+// Reveal returns the secret itself. Call it only to use the secret.
 func (s String) Reveal() string { return string(s) }
 
 // IsSet reports whether there is a secret.
 func (s String) IsSet() bool { return s != "" }
 
-// String returns the mask, or "" where there is no secret.
+// String returns the mask, or "" if the secret is empty.
 func (s String) String() string {
 	if s == "" {
 		return ""

@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// Limits of sequences, in characters: what is longer is no sequence but the text behind a broken one.
+// Limits of sequences, in characters: anything longer isn't a sequence, but the text after a broken one.
 const (
 	maxControl = 64
 	maxString  = 4096
@@ -65,7 +65,7 @@ func (f *Filter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Close ends what is left on: the next line on the screen is another program's. It doesn't close the writer.
+// Close turns colours off: the next line on the screen is another program's. It doesn't close the writer.
 func (f *Filter) Close() error {
 	if !f.coloured {
 		return nil
@@ -75,7 +75,7 @@ func (f *Filter) Close() error {
 	return err
 }
 
-// take goes on by one character. One that can't be a part of a sequence ends it, and counts as text.
+// take processes one character. One that can't be a part of a sequence ends it, and counts as text.
 func (f *Filter) take(r rune) {
 	switch f.state {
 	case escape:

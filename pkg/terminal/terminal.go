@@ -1,6 +1,6 @@
-// Package terminal makes text fit for a person's terminal that others wrote: annotations and messages of
-// objects, what hosts and tasks say, logs.
-// In: text that isn't trusted. Out: the same without what would move the cursor, forge lines or talk to
+// Package terminal makes text of others fit for a user's terminal: annotations and messages of
+// objects, output of hosts and tasks, logs.
+// In: text that isn't trusted. Out: the same without characters that move the cursor, forge lines or talk to
 // the terminal.
 package terminal
 

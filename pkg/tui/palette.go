@@ -9,7 +9,7 @@ import (
 // Depth is how many colours a terminal shows.
 type Depth int
 
-// The depths. Without colour there are no control sequences in what is drawn, so every meaning has a sign or a letter as well.
+// The depths. Without colour there are no control sequences in the output, so every meaning has a sign or a letter as well.
 const (
 	NoColour Depth = iota
 	Colours16
@@ -22,7 +22,7 @@ type Style struct{ on string }
 
 const off = "\x1b[0m"
 
-// Text is s in this style. It must not have a style of its own in it.
+// Text is s in this style. It must not contain other styles.
 func (s Style) Text(t string) string {
 	if s.on == "" || t == "" {
 		return t
@@ -33,7 +33,7 @@ func (s Style) Text(t string) string {
 // With is both styles at once; the second one wins where they say the same.
 func (s Style) With(more Style) Style { return Style{s.on + more.on} }
 
-// Over puts the style below a line that has styles of its own in it.
+// Over puts the style below a line that contains other styles.
 func (s Style) Over(line string) string {
 	if s.on == "" {
 		return line
@@ -41,7 +41,7 @@ func (s Style) Over(line string) string {
 	return s.on + strings.ReplaceAll(line, off, off+s.on) + off
 }
 
-// Palette holds the styles in use. Meanings are told apart by people who don't see red and green alike: the colours are those of
+// Palette holds the styles in use. People who confuse red and green can distinguish the meanings: the colours are those of
 // Okabe and Ito (https://jfly.uni-koeln.de/color/), lightened or darkened until they can be read on the background.
 type Palette struct {
 	Depth Depth

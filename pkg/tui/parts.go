@@ -7,7 +7,7 @@ import (
 
 var spinner = []rune("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏")
 
-// Spin is what turns while something runs; it moves ten times a second.
+// Spin is the spinner while something runs. It moves ten times a second.
 func Spin(now time.Time) string {
 	return string(spinner[int(now.UnixMilli()/100%int64(len(spinner)))])
 }
@@ -49,7 +49,7 @@ func Level(share float64) string {
 	return string(levels[min(max(int(share*float64(len(levels))), 0), len(levels)-1)])
 }
 
-// Frame makes exactly height lines of at most width columns out of a head, a body and a foot. Where there is no room, the body is
+// Frame makes exactly height lines of at most width columns out of a head, a body and a foot. If they don't fit, the body is
 // cut first, then the foot.
 func Frame(width, height int, head, body, foot []string) string {
 	height = max(height, 1)

@@ -7,7 +7,7 @@ type Column struct {
 	Min, Ideal int
 	// Priority says what is left out where the screen is narrow: the highest first, 0 never.
 	Priority int
-	// Grows: it takes what is left.
+	// Grows: it takes the remaining width.
 	Grows bool
 	Right bool // numbers
 }
@@ -15,8 +15,8 @@ type Column struct {
 // gap is between two columns.
 const gap = 2
 
-// Layout shares width between columns. A column that is left out gets 0. What it says depends on the width alone, so that a table
-// doesn't move when one scrolls.
+// Layout shares width between columns. A column that is left out gets 0. The result depends on the width alone, so that a table
+// doesn't move when the user scrolls.
 func Layout(cols []Column, width int) []int {
 	out := make([]int, len(cols))
 	for i, c := range cols {
@@ -94,7 +94,7 @@ func Row(cols []Column, widths []int, cells []Cell) string {
 	return string(b)
 }
 
-// Titles is the line above the rows. The column that rows are sorted by has an arrow; sorted is -1 where none is.
+// Titles is the line above the rows. The column that rows are sorted by has an arrow. sorted is -1 if they aren't sorted.
 func Titles(cols []Column, widths []int, sorted int, down bool) string {
 	cells := make([]Cell, len(cols))
 	for i, c := range cols {

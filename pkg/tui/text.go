@@ -73,7 +73,7 @@ func Spaces(n int) string {
 // Wrap breaks s into lines of at most w columns, between words where it can.
 func Wrap(s string, w int) []string { return strings.Split(ansi.Wrap(s, max(w, 1), ""), "\n") }
 
-// Beside puts right at the right edge of a line of w columns. Where both don't fit, left is cut.
+// Beside puts right at the right edge of a line of w columns. If both don't fit, it returns left alone, cut.
 func Beside(left, right string, w int) string {
 	n := Width(right)
 	if n+2 > w {

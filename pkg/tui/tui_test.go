@@ -122,7 +122,7 @@ func luminance(r, g, b float64) float64 {
 	return 0.2126*linear(r) + 0.7152*linear(g) + 0.0722*linear(b)
 }
 
-// All text can be read: 4.5:1 is what WCAG asks for, 3:1 for signs as large as the cells of the heat map.
+// All text can be read: WCAG requires a contrast of 4.5:1, and 3:1 for signs as large as the cells of the heat map.
 func TestColoursCanBeReadOnDarkAndLight(t *testing.T) {
 	for _, light := range []bool{false, true} {
 		p := tui.NewPalette(tui.TrueColour, light)

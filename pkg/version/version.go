@@ -1,5 +1,5 @@
-// Package version tells which paictl this is.
-// In: what the linker and the Go toolchain recorded. Out: version, commit, build date
+// Package version identifies this paictl.
+// In: data that the linker and the Go toolchain recorded. Out: version, commit, build date
 // and the Kubernetes that this paictl installs.
 package version
 

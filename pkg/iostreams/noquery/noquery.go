@@ -1,9 +1,9 @@
 // Package noquery keeps the terminal from being asked for its colours when the program starts.
 //
-// bubbletea v1 asks in its init, whatever the command: a terminal that doesn't answer makes each command
-// five seconds slower, and what was typed meanwhile is lost. It doesn't ask terminals that it takes for
-// screen's. Go initializes packages by import path where they don't need each other, so that this one, which
-// needs next to nothing, comes before bubbletea's dependencies; a test of cmd/paictl holds that.
+// bubbletea v1 sends the query in its init, for every command: a terminal that doesn't answer makes each command
+// five seconds slower, and text that is typed during that time is lost. It doesn't query terminals that it takes for
+// screen's. Go initializes packages by import path if they don't depend on each other, so that this one, which
+// has almost no dependencies, comes before bubbletea's dependencies. A test of cmd/paictl checks that.
 package noquery
 
 import "os"

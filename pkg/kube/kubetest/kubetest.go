@@ -32,7 +32,7 @@ import (
 // M runs the tests of a package, then ends the servers that they started.
 type M struct{ m *testing.M }
 
-// Wrap wraps what TestMain got.
+// Wrap wraps the argument of TestMain.
 func Wrap(m *testing.M) M {
 	wrapped = true
 	return M{m}
@@ -61,7 +61,7 @@ const Nodes = 3
 
 // Start returns a cluster of etcd and an API server alone, shared by all tests of the
 // package: one of Serve, or one that ends with the test binary. No controller runs: a deleted namespace stays "Terminating" forever, deployments
-// make no pods, there are no service accounts. Tests use names of their own, or remove what
+// don't make pods, and service accounts don't exist. Tests use their own names, or remove the objects that
 // they made. The kubeconfig is that of Kubeconfig.
 func Start(t testing.TB) *kube.Cluster {
 	t.Helper()
