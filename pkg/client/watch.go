@@ -106,7 +106,7 @@ func (c *Jobs) keep(ctx context.Context, k *kept) error {
 	}
 }
 
-// kept is a list as the server has told it.
+// kept is a list as the server has sent it.
 type kept struct {
 	filter job.Filter
 	place  string

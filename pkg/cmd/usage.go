@@ -143,7 +143,7 @@ var synonyms = [][]string{
 	{"set", "edit", "update", "change"}, {"stop", "cancel", "kill"}, {"submit", "apply", "create"}, {"log", "logs"},
 }
 
-// meaning are the commands of a group that say they are meant, or that are synonyms.
+// meaning returns the commands of a group that are suggested for a word, or that are its synonyms.
 func meaning(c *cobra.Command, word string) (out []string) {
 	for _, sub := range c.Commands() {
 		same := slices.ContainsFunc(synonyms, func(set []string) bool { return slices.Contains(set, word) && slices.Contains(set, sub.Name()) })
@@ -181,7 +181,7 @@ func elsewhere(root *cobra.Command, word string) (out []string) {
 	return nil
 }
 
-// valueText says which values a flag takes; "" where the flag itself says so.
+// valueText says which values a flag takes. It returns "" for special types.
 func valueText(f *pflag.Flag) string {
 	switch f.Value.Type() {
 	case "int", "int32", "int64", "uint", "uint16", "uint32", "uint64":

@@ -45,7 +45,7 @@ func Usagef(format string, args ...any) error {
 	return &UsageError{Err: fmt.Errorf(format, args...)}
 }
 
-// CodeError gives an error an exit code. With Silent set nothing is printed.
+// CodeError gives an error an exit code. With Silent set, the error isn't printed.
 type CodeError struct {
 	Err    error
 	Code   int
@@ -74,8 +74,8 @@ func ExitCode(err error) int {
 	return ExitFailure
 }
 
-// remedyOfFile returns what to do about a local file that can't be read, "" where the error is not about one. It looks at the path again, because
-// errors of other machines name paths, too.
+// remedyOfFile returns the remedy for a local file that can't be read, or "" if the error isn't about a local file. It looks at the path
+// again, because errors of other machines name paths, too.
 func remedyOfFile(err error) string {
 	p, ok := errors.AsType[*fs.PathError](err)
 	if !ok || p.Path == "-" {

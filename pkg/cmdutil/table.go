@@ -20,7 +20,7 @@ type Table struct {
 
 const (
 	gap = 3 // spaces between two columns
-	// minimum is how many characters of a cell stay, at least, where a table is too wide.
+	// minimum is how many characters of a cell stay, at least, if a table is too wide.
 	minimum  = 8
 	ellipsis = "…"
 )
@@ -127,7 +127,7 @@ func writeAligned(w io.Writer, rows [][]string, columns []int, between int) erro
 	return err
 }
 
-// shortened is a cell in so many places. A name loses its middle, since both its ends tell it from others; a text its end.
+// shortened cuts a cell to a width. A name loses its middle, since both its ends distinguish it from others; a text loses its end.
 func shortened(s string, width int) string {
 	switch n := ansi.StringWidth(s); {
 	case n <= width:

@@ -69,7 +69,7 @@ func HostText(milliCPU, memoryMB int64) string {
 // CPUText is a number of processors, which need not be whole.
 func CPUText(milli int64) string { return strconv.FormatFloat(float64(milli)/1000, 'f', -1, 64) }
 
-// MemoryText is an amount of memory: "512 MiB", or "4 GiB" where that is exact.
+// MemoryText is an amount of memory: "512 MiB", or "4 GiB" if that is exact.
 func MemoryText(mb int64) string {
 	if mb >= 1<<10 && mb%(1<<10) == 0 {
 		return strconv.FormatInt(mb>>10, 10) + " GiB"

@@ -45,7 +45,7 @@ type operation struct {
 type ScaleOptions struct {
 	// Allow, if not nil, returns an error if the job may no longer use something. Then it may not grow.
 	Allow func(Use) error
-	// Room, not nil, returns an error if there may not be so many more tasks.
+	// Room, if not nil, returns an error if that number of additional tasks isn't allowed.
 	Room func(more int) error
 }
 

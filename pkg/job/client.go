@@ -222,7 +222,7 @@ func (c *Client) Pods(ctx context.Context, j *Job) ([]corev1.Pod, error) {
 	return list.Items, nil
 }
 
-// podsOf are the names of the pods that a job may have, where they are few.
+// podsOf returns the names of the pods that a job may have, if they are few.
 func podsOf(j *Job) (names []string, few bool) {
 	if !j.Live {
 		return nil, false // pods of a job that was removed by force may still exist

@@ -269,7 +269,7 @@ func taskPhase(f *v1.Framework, t *v1.TaskStatus, pod *corev1.Pod, queued bool) 
 		}
 		return Running
 	case v1.AttemptCreationPending, v1.AttemptCreationRequested, v1.AttemptPreparing:
-		// A pod is ahead of the status, by seconds where much is to be written.
+		// A pod is ahead of the status, by seconds if the controller has much to write.
 		switch {
 		case pod != nil && pod.DeletionTimestamp == nil && pod.Spec.NodeName != "" && pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed:
 			return Starting

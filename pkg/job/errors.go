@@ -14,7 +14,7 @@ import (
 // ConflictError says that another job has a name.
 type ConflictError struct {
 	User, Name string
-	// Phase is where that job is on its way.
+	// Phase is the phase of that job.
 	Phase Phase
 	text  string
 }

@@ -35,7 +35,7 @@ func (c *Client) Events(ctx context.Context, j *Job) (list []api.Event, note, er
 	return list, note, nil
 }
 
-// collected are the events that the controller knows. One that had the job's name before told its own.
+// collected returns the events that the controller has. Events of an earlier job of the same name are left out.
 func (c *Client) collected(ctx context.Context, j *Job) ([]api.Event, error) {
 	all, err := c.History.Events(ctx, j.Object)
 	if !j.Live {
@@ -92,8 +92,8 @@ func (c *Client) eventsOf(ctx context.Context, j *Job, names []string) ([]api.Ev
 	return slices.Concat(lists...), nil
 }
 
-// selected reads the events that a field selector fits, page by page, and keeps the job's. One that had
-// its name before told its own.
+// selected reads the events that match a field selector, page by page, and keeps the job's. Events of
+// an earlier job of the same name are left out.
 func (c *Client) selected(ctx context.Context, j *Job, selector string) ([]api.Event, error) {
 	var out []api.Event
 	for o := (metav1.ListOptions{FieldSelector: selector, Limit: pageSize}); ; {

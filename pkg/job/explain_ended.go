@@ -116,7 +116,7 @@ func (e *evidence) failure(w *Why, a *api.Attempt) {
 	e.failureFacts(w, a, task)
 }
 
-// aboveLimit explains a task that asks for more than the administrator lets any have.
+// aboveLimit explains a task that requests more than the administrator allows for a task.
 func aboveLimit(w *Why, resource, most, asked string, code int32) {
 	amount, field := " of "+resource, ""
 	switch corev1.ResourceName(resource) {

@@ -32,7 +32,7 @@ var ErrNoController = errors.New("the job controller doesn't answer")
 // ErrAway is returned for a temporary error: the job controller, or a program that it asks, is being replaced.
 var ErrAway = errors.New("not now")
 
-// ErrElsewhere is returned where a database server has the history, which can't be copied.
+// ErrElsewhere is returned if a database server has the history, which then can't be copied.
 var ErrElsewhere = errors.New("the history of jobs is in a database server")
 
 // away is such an error.
@@ -61,7 +61,7 @@ func (e *closed) Error() string { return errClosed.Error() + ": " + e.why }
 // Is makes it one of errClosed, and of ErrNoController.
 func (*closed) Is(target error) bool { return target == errClosed || target == ErrNoController }
 
-// errFailing is returned where the job controller answers, and its archive doesn't.
+// errFailing is returned if the job controller answers, but its archive fails.
 var errFailing = errors.New("the history of jobs fails")
 
 // historyTimeout bounds one question, so that a hung controller doesn't keep a list from being shown.
@@ -80,7 +80,7 @@ const maxError = 64 << 10
 type History struct {
 	client rest.Interface
 	http   *http.Client
-	// at is where the controller is asked without the API server; nil: through it.
+	// at is the address of the controller without the API server. nil means through the API server.
 	at *url.URL
 }
 

@@ -216,7 +216,7 @@ func TestWhoSubmitsAJobSeesItInTheNextList(t *testing.T) {
 		name := fmt.Sprint("job", i)
 		f := r.submitted(t, "ann", name)
 		if i > 0 && i%10 == 0 {
-			// Jobs are counted: where one came while another went, both are known a moment later.
+			// Jobs are counted: if one was added while another was removed, the list has both changes a moment later.
 			soon(t, name+" is listed", func() bool { return slices.Contains(r.listed(t, Filter{User: "ann"}), name) })
 		}
 		require.Contains(t, r.listed(t, Filter{User: "ann"}), name)

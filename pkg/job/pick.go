@@ -32,7 +32,7 @@ type Target struct {
 	Container string `json:"container"`
 	// OwnRuntime reports whether the runtime of jobs is in the container.
 	OwnRuntime bool `json:"ownRuntime"`
-	// Program is where it is.
+	// Program is its path.
 	Program string `json:"program"`
 	// Ports are the ports that the runtime allocates to the task, by their label. It is nil if the job has no ports with labels.
 	Ports map[string][]int `json:"ports,omitempty"`
@@ -48,7 +48,7 @@ type Target struct {
 // Kubernetes is the pod as it was found; nil of a target that was read from JSON.
 func (r *Target) Kubernetes() *corev1.Pod { return r.pod }
 
-// Command makes a command run with the environment of the task, where the runtime can do so.
+// Command makes a command run with the environment of the task, if the runtime can do so.
 func (r *Target) Command(args ...string) []string {
 	if !r.OwnRuntime {
 		return args

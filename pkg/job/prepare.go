@@ -24,7 +24,7 @@ type Request struct {
 	Code *Code
 }
 
-// Code is a folder that goes along with a job: the checksum of its archive, and its size in bytes.
+// Code is a folder that is sent with a job: the checksum of its archive, and its size in bytes.
 type Code struct {
 	SHA256 string `json:"sha256"`
 	Size   int64  `json:"size"`

@@ -26,12 +26,12 @@ type WaitingGang struct {
 	schedulerapi.Queued
 }
 
-// Waiting asks the scheduler who waits in a virtual cluster, or in all: the first so many, or all where limit is 0.
+// Waiting asks the scheduler which gangs wait in a virtual cluster, or in all: the first limit ones, or all if limit is 0.
 func (c *Client) Waiting(ctx context.Context, vc string, limit int) (*WaitingList, error) {
 	return c.WaitingFor(ctx, vc, limit, nil)
 }
 
-// WaitingFor tells it to those who may not know the names of all jobs; see NameOf.
+// WaitingFor is Waiting for users who may not know the names of all jobs; see NameOf.
 func (c *Client) WaitingFor(ctx context.Context, vc string, limit int, names NameOf) (*WaitingList, error) {
 	q, err := c.Scheduler.Queue(ctx, schedulerapi.QueueQuery{VC: vc, Limit: limit})
 	if err != nil {

@@ -28,7 +28,7 @@ type RetryOptions struct {
 	Allow func(Use) error
 	// MaySee, not nil, returns an error for a job that the owner may no longer know of: the job can't wait for it.
 	MaySee func(*Job) error
-	// Room, not nil, returns an error if there may not be a job more with so many tasks.
+	// Room, if not nil, returns an error if another job with that number of tasks isn't allowed.
 	Room func(tasks int) error
 }
 

@@ -13,9 +13,9 @@ import (
 
 // The types of lists of jobs, for the users of this package.
 type (
-	// Phase is where a job is on its way, in one word.
+	// Phase is the phase of a job, in one word.
 	Phase = listing.Phase
-	// State is where a job is on its way.
+	// State is the state of a job.
 	State = listing.State
 	// Row is a job in a list.
 	Row = listing.Row

@@ -94,7 +94,7 @@ func (c *Client) Submit(ctx context.Context, o *render.Objects, opts SubmitOptio
 	return outcome, err
 }
 
-// errSkip is returned where a job of that name has ended, and such are skipped.
+// errSkip is returned if a job of that name has finished, and such jobs are skipped.
 var errSkip = errors.New("a job of that name has ended")
 
 // checkName finds a job that has the name. The same job is fine if it has not finished, or if it was submitted with the same key.
@@ -243,8 +243,8 @@ func (c *Client) secrets(ctx context.Context, owner *v1.Framework, secrets []*co
 	return nil
 }
 
-// undo removes a Framework whose Secrets the API server refuses, so that its name is free again. Where
-// the connection was lost nothing can be undone; repeating the submission completes it.
+// undo removes a Framework whose Secrets the API server refuses, so that its name is free again. If
+// the connection was lost, it can't do that; repeating the submission completes it.
 func (c *Client) undo(ctx context.Context, made *v1.Framework, cause error) error {
 	status := apierrors.APIStatus(nil)
 	if !errors.As(cause, &status) {

@@ -61,7 +61,7 @@ func (c *Client) tagLive(ctx context.Context, j *Job, add, remove []string) ([]s
 	}
 	var value any = text
 	if text == "" {
-		value = nil // the annotation goes
+		value = nil // this removes the annotation
 	}
 	patch := map[string]any{"metadata": map[string]any{"resourceVersion": f.ResourceVersion, "annotations": map[string]any{v1.AnnotationTags: value}}}
 	_, err = c.Frameworks.Patch(ctx, j.Object, types.MergePatchType, patch)

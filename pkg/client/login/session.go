@@ -69,7 +69,7 @@ func (s *Session) Renewed(ctx context.Context, refused secret.String) (secret.St
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.access.IsSet() && s.access != refused {
-		return s.access, nil // another question has renewed it
+		return s.access, nil // another request has renewed it
 	}
 	return s.renew(ctx, refused)
 }

@@ -25,7 +25,7 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// Cluster is one where a person signed in.
+// Cluster is a cluster at which the user signed in.
 type Cluster struct {
 	// Server is https://HOST.
 	Server string `yaml:"server"`

@@ -13,7 +13,7 @@ import (
 // OpenPAI 0.6 to 1.8.
 type rule struct {
 	old []string
-	now []string // nil: nothing can be run instead
+	now []string // nil: there is no new command
 	// flags maps a flag of the old command to today's; flags not named stay.
 	flags map[string]string
 	// dropped are flags of the old command that have no meaning today; each took a value.
@@ -22,7 +22,7 @@ type rule struct {
 	values map[string]string
 	// lists are current flags to which the old command gave several words: "-n a b".
 	lists []string
-	// say replaces the note where now is nil.
+	// say replaces the note if now is nil.
 	say string
 }
 

@@ -26,7 +26,7 @@ type Options struct {
 	Until   string
 }
 
-// records are where the audit is asked.
+// records is the source of audit records.
 type records interface {
 	Audit(ctx context.Context, q audit.Query) (*audit.Page, error)
 }
@@ -119,7 +119,7 @@ func object(r *audit.Record) string {
 	return cmp.Or(r.Object, r.Owner)
 }
 
-// open chooses where the audit is asked.
+// open chooses the source of audit records.
 func open(opts *Options) (records, func(error) error, error) {
 	signed, err := way.Choose(opts.Factory, opts.Way.Kube, opts.Way.Server)
 	if err != nil {

@@ -37,7 +37,7 @@ func RunFiles(t *testing.T, files []string, env map[string]string) {
 	run(t, testscript.Params{Files: files}, env)
 }
 
-// run runs scripts. The condition [signed-in] holds where the environment names a server.
+// run runs scripts. The condition [signed-in] holds if the environment names a server.
 func run(t *testing.T, p testscript.Params, env map[string]string) {
 	t.Helper()
 	testscript.Run(t, testscript.Params{

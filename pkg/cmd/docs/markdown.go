@@ -188,7 +188,7 @@ func cell(s string) string {
 	return strings.ReplaceAll(escaped.Replace(s), "|", `\|`)
 }
 
-// escaped makes a text say itself, where Markdown would read a tag or an emphasis.
+// escaped escapes characters that Markdown would read as a tag or an emphasis.
 var escaped = strings.NewReplacer("<", "&lt;", "*", `\*`)
 
 func anchor(c *cobra.Command) string { return strings.ReplaceAll(c.CommandPath(), " ", "-") }

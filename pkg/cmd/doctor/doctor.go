@@ -117,7 +117,7 @@ func completeChecks(*cobra.Command, []string, string) ([]string, cobra.ShellComp
 	return out, cobra.ShellCompDirectiveNoFileComp
 }
 
-// chosen are the checks that are meant.
+// chosen returns the selected checks.
 func (opts *Options) chosen() ([]*doctor.Check, error) {
 	checks, unknown := doctor.Select(doctor.Checks(), opts.Only, opts.Skip)
 	if len(unknown) > 0 {
@@ -191,7 +191,7 @@ func verdict(r *doctor.Report) error {
 	return nil
 }
 
-// fix names the repairs, asks, makes them, and looks again where they were made.
+// fix lists the repairs, asks for confirmation, makes them, and runs the checks again.
 func (opts *Options) fix(ctx context.Context, c *doctor.Cluster, o doctor.Options, report *doctor.Report) error {
 	io := opts.Factory.IO
 	fixes := doctor.Fixes(report)

@@ -38,7 +38,7 @@ cluster.docker-registry names in services-configuration.yaml.`,
 	return cmd
 }
 
-// whereFlags say which registry is meant.
+// whereFlags choose a registry.
 type whereFlags struct {
 	Dir      string
 	Registry string

@@ -88,7 +88,7 @@ func eventTable(j *job.Job, list []api.Event, now time.Time) cmdutil.Table {
 	return t
 }
 
-// shortObject leaves out the Framework's name, which says nothing to a person.
+// shortObject leaves out the Framework's name, which users don't know.
 func shortObject(j *job.Job, object string) string {
 	return strings.Replace(strings.Replace(object, "Framework/"+j.Object, "job", 1), "/"+j.Object+"-", "/", 1)
 }

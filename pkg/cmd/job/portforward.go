@@ -95,7 +95,7 @@ func portForwardRun(ctx context.Context, opts *PortForwardOptions) error {
 	var all []forwarded
 	defer func() {
 		for _, l := range all {
-			_ = l.Close() // it is closed already where it was served
+			_ = l.Close() // it is closed already if it was served
 		}
 	}()
 	for _, p := range opts.Ports {

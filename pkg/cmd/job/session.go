@@ -34,7 +34,7 @@ echo "paictl has not been there for 2 minutes: the session ends"
 exit 1
 `
 
-// keeper waits for the holder, says so, and hands on what paictl writes.
+// keeper waits for the holder, reports that it runs, and passes on the lines that paictl writes.
 const keeper = `until test -e /dev/shm/.paictl-session; do sleep 1; done
 echo ready
 while read -r beat; do echo "$beat" >/dev/shm/.paictl-session; done`

@@ -146,12 +146,12 @@ func (s *Source) change(name string, data []byte) (out []byte, err error) {
 // defaultCodeURL is where tasks get code if the cluster isn't asked.
 const defaultCodeURL = tasksURL + "/code"
 
-// defaultPeersURL is where they wait for each other's addresses there.
+// defaultPeersURL is where tasks wait for each other's addresses there.
 const defaultPeersURL = tasksURL + "/peers"
 
 const tasksURL = "http://" + api.Service + "." + kube.SystemNamespace + ".svc.cluster.local/v1"
 
-// pack packs the folder that goes along. send brings it to the cluster; without it the folder stays here.
+// pack packs the folder with the job's code. send uploads it to the cluster. If send is nil, the folder isn't uploaded.
 func (s *Source) pack(ctx context.Context, f *cmdutil.Factory, send func(*code.Archive) (bool, error)) (*job.Code, error) {
 	if s.Code == "" {
 		return nil, nil

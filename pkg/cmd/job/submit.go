@@ -198,7 +198,7 @@ func (opts *SubmitOptions) submit(ctx context.Context, c Jobs, all []submission)
 	return nil
 }
 
-// prepare sends the folder that goes along, and checks the jobs.
+// prepare uploads the folder with the jobs' code, and checks the jobs.
 func (opts *SubmitOptions) prepare(ctx context.Context, c Jobs, owner string, all []submission) error {
 	folder, err := opts.code(ctx, c, owner)
 	if err != nil {

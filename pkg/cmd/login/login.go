@@ -221,7 +221,7 @@ func (opts *Options) change(ctx context.Context, store login.Store, t *target) (
 	return true, err
 }
 
-// trust finds whom the server's certificate may be signed by: nothing is the system's authorities.
+// trust returns the authority that may sign the server's certificate. nil means the system's authorities.
 func (opts *Options) trust(ctx context.Context, t *target) (ca []byte, err error) {
 	if opts.CA != "" {
 		if ca, err = os.ReadFile(opts.CA); err != nil {

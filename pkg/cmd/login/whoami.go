@@ -20,7 +20,7 @@ type WhoamiOptions struct {
 	Factory *cmdutil.Factory
 	Kube    kube.Options
 	Server  string
-	// All lists where one is signed in.
+	// All lists all clusters at which the user is signed in.
 	All    bool
 	Output cmdutil.Output
 }
@@ -150,7 +150,7 @@ func (opts *WhoamiOptions) kubeconfig() error {
 	return err
 }
 
-// list shows where one signed in.
+// list shows the clusters at which the user signed in.
 func (opts *WhoamiOptions) list() error {
 	file, err := way.Store(opts.Factory).Read()
 	if err != nil {

@@ -122,7 +122,7 @@ func gpuListRun(ctx context.Context, opts *GPUListOptions) error {
 	return opts.Output.Write(opts.Factory.IO.Out, rows, gpuTable(rows))
 }
 
-// gpuTable has a column for instances (MIG) where a GPU is to be split into some.
+// gpuTable has a column for instances (MIG) if a GPU is to be split into some.
 func gpuTable(rows []gpuRow) cmdutil.Table {
 	t := cmdutil.Table{Header: []string{"NODE", "GPU", "MODEL", "STATE", "REASON"}}
 	split := slices.ContainsFunc(rows, func(r gpuRow) bool { return r.MIG != "" })

@@ -75,7 +75,7 @@ func Replace(ctx context.Context, o *ReplaceOptions) error {
 	return addRun(ctx, add)
 }
 
-// try sees that the new machine can be added, before the old one goes.
+// try checks that the new machine can be added, before the old one is removed.
 func (o *ReplaceOptions) try(ctx context.Context, add *AddOptions, machines []layout.Machine) error {
 	s, err := session.Open(ctx, o.Factory, &o.Flags, session.Needs{Bundle: true, ReadOnly: true, Format: "quiet"})
 	if err != nil {

@@ -1,5 +1,5 @@
 // Package prompt asks the user at the terminal.
-// In: a question. Out: the answer. Callers make sure first that someone is there
+// In: a question. Out: the answer. Callers check first that there is a terminal
 // (iostreams.CanPrompt).
 package prompt
 

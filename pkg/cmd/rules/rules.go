@@ -36,7 +36,7 @@ A pushed set takes effect at once, also for running jobs. A set with a mistake i
 	return cmd
 }
 
-// readFile reads a file of rules, or stdin where it is "-". It says which name findings have.
+// readFile reads a file of rules, or stdin if the name is "-". It also returns the name for findings.
 func readFile(in io.Reader, name string) (string, []byte, error) {
 	if name == "-" {
 		data, err := io.ReadAll(io.LimitReader(in, rules.MaxBytes+1))

@@ -44,7 +44,7 @@ func (h *held) text() (string, []byte) {
 	return "rules of the cluster", []byte(h.object.Data[rules.Key])
 }
 
-// put writes a file that was checked. Someone else's change since open is not overwritten.
+// put writes a file that was checked. It doesn't overwrite a change that another user made since open.
 func (h *held) put(ctx context.Context, text []byte, dryRun bool) error {
 	maps := h.Client.CoreV1().ConfigMaps(kube.SystemNamespace)
 	all := dry(dryRun)

@@ -20,7 +20,7 @@ import (
 type ReplayOptions struct {
 	IO     *iostreams.IOStreams
 	Output cmdutil.Output
-	// Config is a scheduler configuration, "" where the steps name theirs.
+	// Config is a scheduler configuration, or "" if the steps name theirs.
 	Config string
 	// Steps is the file with the steps; "-" is stdin.
 	Steps  string

@@ -48,7 +48,7 @@ func (fl *Flags) add(cmd *cobra.Command) {
 	}
 }
 
-// addNames adds -n, and -x where a command works on several services. Names may stand without -n, too.
+// addNames adds -n, and -x if a command works on several services. Names may be given without -n, too.
 func (fl *Flags) addNames(cmd *cobra.Command, names, except string) {
 	cmd.Args, cmd.ValidArgsFunction = cobra.ArbitraryArgs, completeNames
 	cmd.Flags().StringSliceVarP(&fl.Names, "name", "n", nil, names)
@@ -173,8 +173,8 @@ func (c *connection) explain(err error) error {
 	return c.cluster.Explain(err)
 }
 
-// run does a run with its story on the screen, and prints a plan where that is what it was
-// asked for.
+// run does a run with a progress display, and prints the plan
+// of a dry run.
 func (c *connection) run(ctx context.Context, f *cmdutil.Factory, format string, o services.Options, do func(context.Context, services.Options) error) error {
 	s := &sink{open: func() progress.ServiceRenderer { return progress.OpenServices(ctx, f.IO, format) }}
 	o.Sink = s

@@ -55,16 +55,16 @@ type Needs struct {
 	Bundle bool
 	// Upgrade takes the bundle's release of Kubernetes for the configuration's, which isn't written: Session.Release does.
 	Upgrade bool
-	// ReadOnly closes the gate: nothing can be changed on a machine.
+	// ReadOnly closes the gate: commands can't change a machine.
 	ReadOnly bool
 	// Reads says that the command only reads: mistakes in the configuration that don't keep it from finding the machines are reported, and it continues.
 	Reads bool
 	// Format is "json" for events as JSON lines on stdout; "quiet" shows no events but
-	// warnings and hosts that are set aside; all else is for a person, on stderr.
+	// warnings and hosts that are set aside; other values show progress to a user, on stderr.
 	Format string
 }
 
-// Open loads and checks the configuration, then the bundle. It connects to nothing. The
+// Open loads and checks the configuration, then the bundle. It doesn't connect yet. The
 // caller closes the session.
 func Open(ctx context.Context, f *cmdutil.Factory, fl *Flags, n Needs) (*Session, error) {
 	check := catalogue.Check

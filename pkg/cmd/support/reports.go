@@ -35,7 +35,7 @@ func (opts *BundleOptions) status(ctx context.Context, src support.Sources) (*st
 	return follower.Once(ctx)
 }
 
-// doctor writes a report of the checks that make nothing in the cluster: a support bundle changes nothing.
+// doctor writes a report of the checks that make no objects in the cluster: a support bundle doesn't change the cluster.
 func (opts *BundleOptions) doctor(ctx context.Context, src support.Sources, platform *services.Platform) (*doctor.Report, error) {
 	c := &doctor.Cluster{Config: src.Config, Dir: src.Folder, Spec: src.Spec, Kube: src.Cluster, Platform: platform, Now: time.Now}
 	if slices.Contains(opts.Without, support.PartMachines) {

@@ -81,7 +81,7 @@ type direct struct {
 	prepared bool
 }
 
-// Way is how a cluster is reached: by a kubeconfig, or by its server where one has signed in.
+// Way says how to reach a cluster: by a kubeconfig, or by its server if the user has signed in.
 type Way struct {
 	Kube   kube.Options
 	Server string

@@ -172,7 +172,7 @@ func after(have map[string]vc.Definition, changed map[string]*vc.Definition) map
 	return out
 }
 
-// inScheduler refuses to edit where HiveD's own file says what counts: it is a text within the text.
+// inScheduler refuses to edit if HiveD's own file defines the virtual clusters: it is a text within the text.
 func inScheduler(c *config.Cluster, have map[string]vc.Definition) error {
 	for _, name := range []string{catalogue.SchedulerService, "hivedscheduler"} {
 		section, _ := c.Services.Sections[name].(map[string]any)

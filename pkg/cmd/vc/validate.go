@@ -128,7 +128,7 @@ func (opts *ValidateOptions) tell(result *api.Validation, found config.Findings,
 	if err := found.Write(opts.Factory.IO.Err); err != nil {
 		return err
 	}
-	result.Problems = result.Problems[:len(result.Problems)-len(found)] // they were just told
+	result.Problems = result.Problems[:len(result.Problems)-len(found)] // they were just printed
 	if !asked {
 		_, err := fmt.Fprintln(opts.Factory.IO.Out, "the virtual clusters fit the hardware")
 		return err

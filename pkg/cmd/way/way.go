@@ -1,5 +1,5 @@
-// Package way chooses how a command reaches a cluster: by a kubeconfig, or by the platform's server where one has signed in.
-// In: flags, settings, the file of sign-ins. Out: the server and who asks it, or nothing, which means a kubeconfig.
+// Package way chooses how a command reaches a cluster: by a kubeconfig, or by the platform's server if the user has signed in.
+// In: flags, settings, the file of sign-ins. Out: the server and its user, or nil, which means a kubeconfig.
 package way
 
 import (

@@ -1,5 +1,5 @@
 // Package live has the jobs that live in memory, by watch, and lists them together with those that ended.
-// In: Frameworks and pods of a cluster by watch; the history of jobs. Out: pages of lists that ask the API server nothing.
+// In: Frameworks and pods of a cluster by watch; the history of jobs. Out: pages of lists, without requests to the API server.
 package live
 
 import (
@@ -35,8 +35,8 @@ type Live struct {
 
 	// How watches are notified.
 	moved   chan struct{} // closed and made again when the index has changes for them
-	touched chan struct{} // one is waiting where the index may have changed
-	asked   chan struct{} // one is waiting where the queue is to be asked at once
+	touched chan struct{} // one is waiting if the index may have changed
+	asked   chan struct{} // one is waiting if the queue is to be read at once
 	readers atomic.Int64
 }
 

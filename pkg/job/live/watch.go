@@ -15,12 +15,12 @@ const (
 	rememberGone = 10_000
 	// together is how long changes are gathered before watches are notified.
 	together = 100 * time.Millisecond
-	// queueEvery is how often the scheduler's queue is asked for while someone watches, queueSoon how long after a job has come that waits.
+	// queueEvery is how often the scheduler's queue is read while there are watches, queueSoon how long after a new job waits.
 	queueEvery = 2 * time.Second
 	queueSoon  = 500 * time.Millisecond
 	// placeLife bounds the age of a place at which a watch can resume.
 	placeLife = 10 * time.Minute
-	// catchUp is how long a server is waited for that is behind the place of a watch.
+	// catchUp is how long a watch waits for a server that is behind its place.
 	catchUp = 5 * time.Second
 )
 
@@ -68,7 +68,7 @@ func (l *Live) Resume(ctx context.Context, place string) (*Watch, error) {
 	return l.reader(&Watch{mark: mark, seen: seen, elsewhere: true, missed: missed}), nil
 }
 
-// reaches waits until this server knows everything that a reader may know. In a cluster that was put back from a backup it never gets there.
+// reaches waits until this server knows everything that a reader may know. In a cluster that was restored from a backup it never does.
 func (l *Live) reaches(ctx context.Context, s listing.Seen) bool {
 	ctx, cancel := context.WithTimeout(ctx, catchUp)
 	defer cancel()
@@ -153,7 +153,7 @@ func readPlace(text string) (seen, heard listing.Seen, at time.Time, err error) 
 	return listing.Seen{Frameworks: n[0], Pods: n[1]}, listing.Seen{Frameworks: n[2], Pods: n[3]}, time.Unix(int64(n[4]), 0), nil
 }
 
-// ring lets one wait in a channel.
+// ring puts a signal into a channel, unless one is waiting.
 func ring(c chan<- struct{}) {
 	select {
 	case c <- struct{}{}:

@@ -7,7 +7,7 @@ import (
 	"github.com/openpai/paictl/pkg/job"
 )
 
-// Apart reports whether the streams of a task's log can be read one by one: where an agent of log-manager keeps it that knows them.
+// Apart reports whether the streams of a task's log can be read one by one: an agent of log-manager must keep the log and know its streams.
 func Apart(ctx context.Context, c *job.Client, node, uid string) bool {
 	if node == "" || uid == "" {
 		return false

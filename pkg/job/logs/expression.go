@@ -16,7 +16,7 @@ const (
 	maxInstructions = 2000
 )
 
-// Expression compiles an expression of someone who isn't trusted with the memory and the time of this program.
+// Expression compiles an expression of a client that isn't trusted with the memory and the time of this program.
 func Expression(text string) (*regexp.Regexp, error) {
 	const remedy = "write a shorter one with fewer repetitions such as {0,1000}, or search in what is printed"
 	if len(text) > maxExpression {

@@ -26,17 +26,17 @@ var errLost = errors.New("the rest of its log doesn't arrive: the agent of its m
 const (
 	// pageWait is how long a question for lines waits that aren't there yet.
 	pageWait = 10 * time.Second
-	// awayFirst is how long a log that has not begun is asked for where its agent, or the controller, is being renewed;
-	// after that Kubernetes is asked, which may have less.
+	// awayFirst is how long a log that has not begun is requested while its agent, or the controller, is being replaced.
+	// After that the reader asks Kubernetes, which may have less.
 	awayFirst = 30 * time.Second
-	// awayRest is how long the rest of one is asked for that has begun: nothing else has it.
+	// awayRest is how long the rest of a log that has begun is requested: only the agent has it.
 	awayRest = 5 * time.Minute
 	// awayTold is how long that lasts before it is reported.
 	awayTold = 5 * time.Second
 )
 
-// pager reads the log of a container from the agent of its machine, page by page. Nothing is read twice,
-// and nothing left out, where connections break off.
+// pager reads the log of a container from the agent of its machine, page by page. If connections break, it
+// reads no line twice and leaves no line out.
 type pager struct {
 	r     *reader
 	s     *source
@@ -44,7 +44,7 @@ type pager struct {
 	begun bool
 	next  int64 // offset of the next page
 	end   int64 // of the log, when it was asked last
-	given int64 // lines of the next page that were handed over already
+	given int64 // lines of the next page that were passed on already
 	// Gaps that were reported: up to which byte, and how many places.
 	told, gaps int64
 	asked      bool      // a page has come, or begun to

@@ -45,7 +45,7 @@ type Options struct {
 	Patience time.Duration
 	// Memory, if not nil, bounds the memory for lines. Without it, a user's own program holds as many lines as necessary.
 	Memory *Memory
-	// How long is waited for an agent that is being renewed, before a log has begun and after; 0 is as a person would.
+	// How long to wait for an agent that is being replaced, before a log has begun and after; 0 is the default for a user at a terminal.
 	AwayFirst, AwayRest, AwayTold time.Duration
 }
 
@@ -106,7 +106,7 @@ func (w *writer) write(task string, single bool, l line) error {
 	return w.err
 }
 
-// Write writes the logs that are meant, as Lines hands them over.
+// Write writes the selected logs, as Lines passes them on.
 func Write(ctx context.Context, c *job.Client, j *job.Job, o Options) error {
 	return Lines(ctx, c, j, o, o.Write)
 }
@@ -141,7 +141,7 @@ func Lines(ctx context.Context, c *job.Client, j *job.Job, o Options, give func(
 	return r.several(ctx, list, w)
 }
 
-// Tasks counts the tasks that are meant.
+// Tasks counts the selected tasks.
 func Tasks(j *job.Job, sel Selection) int {
 	n := 0
 	for i := range j.Roles {
@@ -237,7 +237,7 @@ func (r *reader) several(ctx context.Context, list []*source, w *writer) error {
 	return nil
 }
 
-// incomplete is the end where the rest of a log is lost.
+// incomplete is the error if the rest of a log is lost.
 func (r *reader) incomplete() error {
 	return hint.Errorf("read it later with: paictl job logs "+r.job.Name, "the logs of %s are not complete: the rest of at least one is missing, as said above", r.job.Title())
 }

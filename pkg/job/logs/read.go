@@ -20,7 +20,7 @@ import (
 // maxLine cuts lines of megabytes, which would be held in memory, into several.
 const maxLine = 1 << 20
 
-// line is a line of a log, with the time at which it was written where the machine knows it.
+// line is a line of a log, with the time at which it was written if the machine knows it.
 type line struct{ stamp, text string }
 
 // errNotStarted is the log of a program that hasn't begun.
@@ -104,7 +104,7 @@ func (r *reader) readArchive(ctx context.Context, s *source, o *corev1.PodLogOpt
 	return last.flush(give)
 }
 
-// choose hands over the lines of a source that are meant.
+// choose passes on the selected lines of a source.
 func (r *reader) choose(ctx context.Context, s *source, o *Options, give func(line) error) error {
 	give, flush := matching(o, r.held, give)
 	if err := r.read(ctx, s, o.options(), give); err != nil {

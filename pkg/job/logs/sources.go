@@ -27,7 +27,7 @@ import (
 // All stands for every task, or the latest attempt.
 const All = -1
 
-// Selection says which tasks and attempts are meant.
+// Selection selects tasks and attempts.
 type Selection struct {
 	Role    string // as the user spells it; empty: all
 	Task    int32  // All, or an index
@@ -38,7 +38,7 @@ type Selection struct {
 	TaskAttempt *int32
 }
 
-// is reports whether a source is of the attempt of a task that is meant, and of no other.
+// is reports whether a source is of the selected attempt of a task.
 func (s *Selection) is(o *source) bool {
 	return s.TaskAttempt != nil && o.attempt == s.Attempt && o.taskAttempt == *s.TaskAttempt
 }
@@ -59,7 +59,7 @@ type source struct {
 	node, uid            string      // the machine and the UID of its pod
 }
 
-// container is the one whose log is meant.
+// container is the one whose log is read.
 func (s *source) container() string {
 	if s.pod == nil {
 		return container // or the only one
@@ -172,7 +172,7 @@ func (r *reader) waits(p *pager, yes bool) {
 	delete(r.waiting, p)
 }
 
-// patient reports whether some log is waited for whose agent is being renewed.
+// patient reports whether the reader waits for a log whose agent is being replaced.
 func (r *reader) patient() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -204,7 +204,7 @@ func (r *reader) check(s Selection) error {
 	return hint.Errorf("tasks are counted from 0", "%s has no task %d", r.job.Title(), s.Task)
 }
 
-// selected reports whether a task is meant.
+// selected reports whether a task is selected.
 func (r *reader) selected(s Selection, t task) bool {
 	return (s.Role == "" || r.job.RoleObject(s.Role) == t.role) && (s.Task < 0 || s.Task == t.index)
 }
@@ -258,7 +258,7 @@ func (r *reader) sources(ctx context.Context, sel Selection) ([]*source, error) 
 	return out, nil
 }
 
-// complete reports whether the pods have all logs that are meant.
+// complete reports whether the pods have all selected logs.
 func (r *reader) complete(sel Selection, known map[task][]*source) bool {
 	if len(known) < Tasks(r.job, sel) || sel.Previous {
 		return false

@@ -138,7 +138,7 @@ func (o *output) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// sizes hands on a terminal's sizes until the command has ended.
+// sizes passes on a terminal's sizes until the command has ended.
 type sizes struct {
 	ctx  context.Context
 	from <-chan Size

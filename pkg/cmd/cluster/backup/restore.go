@@ -36,7 +36,7 @@ type RestoreOptions struct {
 	File    string
 	DryRun  bool
 	Confirm string
-	// History puts the history of jobs back into a cluster that runs, and nothing else.
+	// History restores only the history of jobs, into a cluster that runs.
 	History bool
 	// OtherCluster lets that history be of another cluster with the same name.
 	OtherCluster bool
