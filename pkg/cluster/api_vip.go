@@ -77,7 +77,7 @@ func (p *apiVIP) diff(n *Node, w *world) ([]Change, error) {
 	if !moves && !p.spec.upgrading && has.hash != sum {
 		return nil, nil
 	}
-	a := w.of(n, phaseAPIVIP)
+	a := w.cluster(n)
 	answers := p.spec.vipSeen(vipHolder(a), func(m *Node) answer.Answer { return w.of(m, phaseAPIVIP) })
 	if there && has.hash == sum && a.Value("lease") == "yes" && answers {
 		return nil, nil
@@ -100,7 +100,7 @@ func (w *world) vip() (appliedVIP, bool) {
 	if w.founding() {
 		return appliedVIP{}, false
 	}
-	row, there := w.of(w.leader, phaseAPIVIP).Row("vip")
+	row, there := w.cluster(w.leader).Row("vip")
 	if !there || len(row) < 2 {
 		return appliedVIP{}, there
 	}

@@ -55,14 +55,14 @@ func (p *approver) waits(_ *Node, pl *plan) []step {
 }
 
 func (p *approver) detect(n *Node) (string, error) {
-	return selfAPI(p.spec, n) + approverScript + "d_approver\n", nil
+	return approverScript + "d_approver\n", nil
 }
 
 func (p *approver) diff(n *Node, w *world) ([]Change, error) {
 	if n != w.leader || w.founding() || !w.healthy(n) || p.spec.selfSigned {
 		return nil, nil
 	}
-	a := w.of(n, phaseApprover)
+	a := w.cluster(n)
 	var out []Change
 	if d := machines.Difference(p.spec.addresses(), readMachines(a)); d != "" {
 		out = append(out, Change{Action: "set", Target: setMachines, Detail: d})
@@ -178,8 +178,8 @@ func hashed(name, text string, values map[string]string) (manifest []byte, sum s
 // them. In a new cluster both are true. A run on all machines and phases changes an existing cluster, which stays unchanged until then. An
 // upgrade doesn't change it.
 func (w *world) settleCertificates() {
-	s, a := w.spec, w.of(w.leader, phaseApprover)
-	_, there := a.Row("approver")
+	s := w.spec
+	_, there := w.cluster(w.leader).Row("approver")
 	verifies := slices.ContainsFunc(w.members(), func(n *Node) bool { return w.of(n, phaseApprover).Value("verifies") == "yes" })
 	moves := w.whole && !s.upgrading
 	switch {

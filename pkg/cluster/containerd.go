@@ -113,7 +113,7 @@ func (p *containerd) config() ([]byte, error) {
 
 func (p *containerd) detect(n *Node) (string, error) {
 	res, err := p.resources(n)
-	return res.detect() + "d_looping containerd.service\n", err
+	return res.detect(), err
 }
 
 func (p *containerd) diff(n *Node, w *world) ([]Change, error) {

@@ -135,7 +135,7 @@ func (p *kubelet) detect(n *Node) (string, error) {
 			version = fmt.Sprintf("d_kubernetes %s %s\n", shell.Quote(a.path), a.src.SHA256)
 		}
 	}
-	return res.detect() + version + "d_looping kubelet.service\n" + servingScript + "d_serving\n", nil
+	return res.detect() + version + servingScript + "d_serving\n", nil
 }
 
 // wanted returns the resources of a machine. If the machine is a member and stays one, its kubelet

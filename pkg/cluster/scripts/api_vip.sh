@@ -1,22 +1,17 @@
 # The virtual address of the API, as this machine's own API server and the network have it. Given by the caller: self.
 
-# d_vip ADDRESS PORT: "vip HASH ADDRESS" where the cluster has a virtual address, applied by the manifest of that hash; "lease yes" where its lease is
-# there, and "vip-holder" with that of the lease; "vip-answers" yes or no, whether the API answers at it. Of an address that the cluster doesn't have yet: "here yes" where this machine has it by itself, and "claimed HARDWARE" where another
-# machine answers at it. ADDRESS is "" where none is wanted.
+# d_vip ADDRESS PORT: "vip-answers" yes or no, whether the API answers at the address. Of an address that the cluster doesn't have yet: "here yes" if this
+# machine has it by itself, and "claimed HARDWARE" if another machine answers at it. ADDRESS is "" if none is wanted.
 d_vip() {
-	has=
-	if [ -f "$KUBECONFIG" ] && [ -f "$S/member" ]; then
-		has=$(self get daemonset/pai-api-vip lease/pai-api-vip -n kube-system --ignore-not-found --request-timeout=10s \
-			-o 'go-template={{range .items}}{{if eq .kind "Lease"}}lease{{"\t"}}yes{{with .spec}}{{with .holderIdentity}}{{"\n"}}vip-holder{{"\t"}}{{printf "%q" .}}{{end}}{{end}}{{else}}{{with .metadata.annotations}}vip{{"\t"}}{{index . "paictl.openpai.org/applied"}}{{"\t"}}{{index . "paictl.openpai.org/address"}}{{end}}{{end}}{{"\n"}}{{end}}' 2>/dev/null) || return 0
-		[ -z "$has" ] || printf '%s\n' "$has"
-	fi
 	[ -n "$1" ] || return 0
-	case $NL$has$NL in
-	*"$TAB$1$NL"*)
-		v_answers "$1" "$2"
-		return 0
-		;;
-	esac
+	if [ -f "$KUBECONFIG" ] && [ -f "$S/member" ]; then
+		has=$(self get daemonset/pai-api-vip -n kube-system --ignore-not-found --request-timeout=10s \
+			-o 'go-template={{with .metadata.annotations}}{{index . "paictl.openpai.org/address"}}{{end}}' 2>/dev/null) || return 0
+		if [ "$has" = "$1" ]; then
+			v_answers "$1" "$2"
+			return 0
+		fi
+	fi
 	# One that pai-api-vip sets ends by itself after seconds.
 	case $(ip -4 -o addr show to "$1/32") in *"valid_lft forever"*) printf 'here\tyes\n' && return 0 ;; esac
 	# What is remembered may be of a machine that had the address before. Whether the port is open doesn't matter: who has the address answers to ARP.

@@ -1,14 +1,8 @@
 # What approves kubelets' certificates, as this machine's own API server has it. Given by the caller: self.
 
-# d_approver: "verifies yes" where the API server of this machine verifies kubelets; "approver HASH" where the cluster has the approver, applied by
-# the manifest of that hash; "machine NAME ADDRESSES" of each machine that it knows.
+# d_approver prints "verifies yes" if the API server of this machine verifies kubelets.
 d_approver() {
 	if grep -qs -e '--kubelet-certificate-authority=' "$R/etc/kubernetes/manifests/kube-apiserver.yaml"; then printf 'verifies\tyes\n'; fi
-	[ -f "$KUBECONFIG" ] && [ -f "$S/member" ] || return 0
-	self get deployment -n kube-system pai-csr-approver --ignore-not-found --request-timeout=10s \
-		-o 'go-template=approver{{"\t"}}{{with .metadata.annotations}}{{index . "paictl.openpai.org/applied"}}{{end}}{{"\n"}}' 2>/dev/null || return 0
-	self get configmap -n kube-system paictl-machines --ignore-not-found --request-timeout=10s \
-		-o 'go-template={{range $k, $v := .data}}machine{{"\t"}}{{$k}}{{"\t"}}{{printf "%q" $v}}{{"\n"}}{{end}}' 2>/dev/null || true
 }
 
 # a_machines: what the cluster is told of its machines, a ConfigMap on standard input (base64). Applied by the server, since a client's record of

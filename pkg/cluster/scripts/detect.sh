@@ -146,27 +146,29 @@ d_gone() {
 	fi
 }
 
-# d_unit NAME PATH...: prints "unit name enabled active fresh|stale"; stale is one that was
-# started from other files than those that are there now.
+# d_unit NAME PATH... prints "unit name enabled active fresh|stale"; stale is a unit that was started from other files than the present ones. It prints
+# "looping name count" if systemd has just restarted a program that had ended by itself more than once: between two ends such a unit looks active.
 d_unit() {
-	u=$1
+	u=$1 e= a= n=0 since=0
 	shift
-	e=$(systemctl is-enabled "$u" 2>/dev/null) || e=${e:-absent}
-	a=$(systemctl is-active "$u" 2>/dev/null) || a=${a:-inactive}
+	state=$(systemctl show -p UnitFileState -p ActiveState -p NRestarts -p ActiveEnterTimestampMonotonic "$u" 2>/dev/null) || state=
+	while IFS='=' read -r k v; do
+		case $k in
+		UnitFileState) e=$v ;;
+		ActiveState) a=$v ;;
+		NRestarts) n=${v:-0} ;;
+		ActiveEnterTimestampMonotonic) since=${v:-0} ;; # in microseconds
+		esac
+	done <<STATE
+$state
+STATE
 	st=stale
 	line_in "$S/units/$u"
 	if [ "$line" = "$(unit_hash "$@")" ]; then st=fresh; fi
-	printf 'unit\t%s\t%s\t%s\t%s\n' "$u" "$e" "$a" "$st"
-}
-
-# d_looping UNIT: prints "looping unit count" where systemd has just restarted a program that
-# had ended by itself more than once: between two ends such a unit looks active.
-d_looping() {
-	[ -r "$R/proc/uptime" ] || return 0
+	printf 'unit\t%s\t%s\t%s\t%s\n' "$u" "${e:-absent}" "${a:-inactive}" "$st"
+	[ "$n" -gt 1 ] && [ -r "$R/proc/uptime" ] || return 0
 	read -r up _ <"$R/proc/uptime"
-	systemctl show -p NRestarts -p ActiveEnterTimestampMonotonic "$1" 2>/dev/null |
-		awk -F = -v up="$up" -v u="$1" '$1 == "NRestarts" { n = $2 } $1 == "ActiveEnterTimestampMonotonic" { at = $2 / 1e6 }
-			END { if (n > 1 && up - at < 10) printf "looping\t%s\t%s\n", u, n }'
+	if [ $((${up%.*} - since / 1000000)) -lt 10 ]; then printf 'looping\t%s\t%s\n' "$u" "$n"; fi
 }
 
 # d_journal: which phases the journal says were begun and finished, the last word of each.
@@ -259,22 +261,25 @@ d_applied() {
 	fi
 }
 
-# d_cluster: what this machine's own API server says of the nodes, and of what paictl has
-# stored. The caller gives "self".
+# node_row is the template of a row "node name pod-cidr ready version taints owned labels message", taints and labels with a comma after each.
+# Texts that a kubelet writes are quoted, so that no row begins in one.
+node_row='node{{"\t"}}{{.metadata.name}}{{"\t"}}{{with .spec.podCIDR}}{{.}}{{end}}{{"\t"}}{{range .status.conditions}}{{if eq .type "Ready"}}{{with .status}}{{printf "%q" .}}{{end}}{{end}}{{end}}{{"\t"}}{{with .status.nodeInfo}}{{with .kubeletVersion}}{{printf "%q" .}}{{end}}{{end}}{{"\t"}}{{range .spec.taints}}{{.key}}{{with .value}}={{.}}{{end}}:{{.effect}},{{end}}{{"\t"}}{{with .metadata.annotations}}{{with index . "paictl.openpai.org/owned"}}{{printf "%q" .}}{{else}}""{{end}}{{else}}""{{end}}{{"\t"}}{{range $k, $v := .metadata.labels}}{{$k}}={{$v}},{{end}}{{"\t"}}{{range .status.conditions}}{{if eq .type "Ready"}}{{with .message}}{{printf "%q" .}}{{else}}""{{end}}{{end}}{{end}}{{"\n"}}'
+
+# d_cluster prints what this machine's own API server holds: the nodes; the data of paictl's ConfigMap; "approver HASH" if the cluster has the approver,
+# applied by the manifest of that hash; "machine NAME ADDRESSES" of each machine that the approver knows; "vip HASH ADDRESS" if the cluster has a virtual
+# address, "lease yes" and "vip-holder" of its lease. It is one question, since kubectl takes most of its time to start. The caller defines "self".
 d_cluster() {
 	[ -f "$KUBECONFIG" ] && [ -f "$S/member" ] || return 0
-	nodes=$(d_nodes 2>/dev/null) || {
+	rows=$(self get nodes,configmaps,deployments,daemonsets,leases -n kube-system --request-timeout=30s -o "go-template={{range .items}}{{\$name := .metadata.name}}{{if eq .kind \"Node\"}}$node_row{{else if eq .kind \"ConfigMap\"}}"'{{if eq $name "paictl"}}{{range $k, $v := .data}}{{$k}}{{"\t"}}{{printf "%q" $v}}{{"\n"}}{{end}}{{else if eq $name "paictl-machines"}}{{range $k, $v := .data}}machine{{"\t"}}{{$k}}{{"\t"}}{{printf "%q" $v}}{{"\n"}}{{end}}{{end}}{{else if eq $name "pai-csr-approver"}}{{if eq .kind "Deployment"}}approver{{"\t"}}{{with .metadata.annotations}}{{index . "paictl.openpai.org/applied"}}{{end}}{{"\n"}}{{end}}{{else if eq $name "pai-api-vip"}}{{if eq .kind "Lease"}}lease{{"\t"}}yes{{"\n"}}{{with .spec}}{{with .holderIdentity}}vip-holder{{"\t"}}{{printf "%q" .}}{{"\n"}}{{end}}{{end}}{{else if eq .kind "DaemonSet"}}vip{{"\t"}}{{with .metadata.annotations}}{{index . "paictl.openpai.org/applied"}}{{"\t"}}{{index . "paictl.openpai.org/address"}}{{end}}{{"\n"}}{{end}}{{end}}{{end}}' 2>/dev/null) || {
 		printf 'api\tdown\n'
 		return 0
 	}
-	printf 'api\tup\n%s\n' "$nodes"
-	self get configmap -n kube-system paictl --request-timeout=10s -o 'go-template={{range $k, $v := .data}}{{$k}}{{"\t"}}{{printf "%q" $v}}{{"\n"}}{{end}}' 2>/dev/null || true
+	printf 'api\tup\n%s\n' "$rows"
 }
 
-# d_nodes: "node name pod-cidr ready version taints owned labels message", taints and labels with
-# a comma after each. What a kubelet may write as it likes is quoted, so that no line begins in it.
+# d_nodes prints the rows of the nodes.
 d_nodes() {
-	self get nodes --request-timeout=30s -o 'go-template={{range .items}}node{{"\t"}}{{.metadata.name}}{{"\t"}}{{with .spec.podCIDR}}{{.}}{{end}}{{"\t"}}{{range .status.conditions}}{{if eq .type "Ready"}}{{with .status}}{{printf "%q" .}}{{end}}{{end}}{{end}}{{"\t"}}{{with .status.nodeInfo}}{{with .kubeletVersion}}{{printf "%q" .}}{{end}}{{end}}{{"\t"}}{{range .spec.taints}}{{.key}}{{with .value}}={{.}}{{end}}:{{.effect}},{{end}}{{"\t"}}{{with .metadata.annotations}}{{with index . "paictl.openpai.org/owned"}}{{printf "%q" .}}{{else}}""{{end}}{{else}}""{{end}}{{"\t"}}{{range $k, $v := .metadata.labels}}{{$k}}={{$v}},{{end}}{{"\t"}}{{range .status.conditions}}{{if eq .type "Ready"}}{{with .message}}{{printf "%q" .}}{{else}}""{{end}}{{end}}{{end}}{{"\n"}}{{end}}'
+	self get nodes --request-timeout=30s -o "go-template={{range .items}}$node_row{{end}}"
 }
 
 # d_renewal: what a renewal of certificates that was cut off has left to put back.
