@@ -70,6 +70,15 @@ type Options struct {
 	Version string
 	// Note is called when a request is retried; it may be nil.
 	Note func(text string)
+	// Inside is the server in this process, which needs neither URL nor tokens.
+	Inside *Inside
+}
+
+// Inside is a server in this process.
+type Inside struct {
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+	// Header is added to each request.
+	Header http.Header
 }
 
 // Server sends requests to one server.
@@ -82,6 +91,7 @@ type Server struct {
 	note    func(string)
 	// patience is how long requests are retried while the server restarts.
 	patience time.Duration
+	inside   *Inside
 }
 
 // ParseURL reads the address of a server: only its host counts, and https.
@@ -112,6 +122,9 @@ func shown(text string) string {
 
 // New returns a client of a server. It doesn't send a request yet.
 func New(o Options) (*Server, error) {
+	if o.Inside != nil {
+		return inside(o), nil
+	}
 	base, err := ParseURL(o.URL)
 	if err != nil {
 		return nil, err
@@ -133,6 +146,13 @@ func New(o Options) (*Server, error) {
 		s.note = func(string) {}
 	}
 	return s, nil
+}
+
+// inside returns a client of a server in this process. It doesn't retry requests: the server doesn't restart.
+func inside(o Options) *Server {
+	s := &Server{base: &url.URL{Scheme: "http", Host: "paictl"}, version: o.Version, inside: o.Inside, note: func(string) {},
+		http: &http.Client{Transport: &http.Transport{DialContext: o.Inside.Dial}, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
+	return s
 }
 
 // Host returns the server's host.
@@ -193,7 +213,7 @@ func (s *Server) ask(ctx context.Context, q question, out any) error {
 // do sends a request, with a token if it needs one, until there is a response. A failed status is returned as an error.
 func (s *Server) do(ctx context.Context, q question) (*http.Response, error) {
 	token := secret.String("")
-	if !q.open {
+	if !q.open && s.inside == nil {
 		if s.tokens == nil {
 			return nil, errNotSignedIn
 		}
@@ -204,7 +224,7 @@ func (s *Server) do(ctx context.Context, q question) (*http.Response, error) {
 	}
 	resp, err := s.patient(ctx, q, token)
 	refused, ok := errors.AsType[*Error](err)
-	if q.open || !ok || refused.Status != http.StatusUnauthorized {
+	if q.open || s.inside != nil || !ok || refused.Status != http.StatusUnauthorized {
 		return resp, err
 	}
 	renewed, renewErr := s.tokens.Renewed(ctx, token)
@@ -281,6 +301,11 @@ func (s *Server) send(ctx context.Context, q question, token secret.String) (*ht
 	}
 	req.Header.Set("User-Agent", "paictl/"+s.version)
 	req.Header.Set("Accept", "application/json")
+	if s.inside != nil {
+		for name, values := range s.inside.Header {
+			req.Header[name] = values
+		}
+	}
 	if token.IsSet() {
 		req.Header.Set("Authorization", "Bearer "+token.Reveal())
 	}

@@ -82,6 +82,9 @@ func (s *Server) unreachable(ctx context.Context, err error) error {
 	if e, ok := errors.AsType[*url.Error](err); ok {
 		err = e.Err // its text repeats the URL
 	}
+	if s.inside != nil {
+		return err
+	}
 	return unreachable(s.base.Host, err)
 }
 

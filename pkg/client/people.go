@@ -14,6 +14,7 @@ const (
 	CodeNoUser     = "NoUserError"
 	CodeUserExists = "ConflictUserError"
 	CodeConflict   = "ConflictError"
+	CodeNoToken    = "NoTokenError"
 )
 
 // change returns a request with a JSON body that changes something.
@@ -104,11 +105,14 @@ func (s *Server) DeleteGroup(ctx context.Context, name string) error {
 	return s.done(ctx, q, err)
 }
 
-// TokenRecords returns the records of the user's tokens, or of another person's.
-func (s *Server) TokenRecords(ctx context.Context, user string) (*api.TokenRecords, error) {
+// TokenRecords returns the records of the user's tokens, of another person's, or of all people's.
+func (s *Server) TokenRecords(ctx context.Context, user string, all bool) (*api.TokenRecords, error) {
 	query := url.Values{}
 	if user != "" {
 		query.Set("user", user)
+	}
+	if all {
+		query.Set("all", "true")
 	}
 	return answered[api.TokenRecords](ctx, s, get(api.Prefix+"/tokens", query), nil)
 }
@@ -117,6 +121,12 @@ func (s *Server) TokenRecords(ctx context.Context, user string) (*api.TokenRecor
 func (s *Server) NewToken(ctx context.Context, n api.NewToken) (*api.IssuedToken, error) {
 	q, err := post(api.Prefix+"/tokens", nil, n)
 	return answered[api.IssuedToken](ctx, s, q, err)
+}
+
+// RotateKeys makes a new key that tokens are signed with. With revoke, tokens that were signed with an earlier key end.
+func (s *Server) RotateKeys(ctx context.Context, revoke bool) error {
+	q, err := post(api.Prefix+"/token-keys", nil, api.KeyRotation{Revoke: revoke})
+	return s.done(ctx, q, err)
 }
 
 // RevokeToken ends a token, by its id.

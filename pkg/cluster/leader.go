@@ -31,7 +31,7 @@ func (w *world) members() []*Node {
 // healthy reports whether the API server of a control plane machine answered.
 func (w *world) healthy(n *Node) bool { return w.cluster(n).Value("api") == "up" }
 
-// cluster returns what a control plane machine's own API server holds. All phases share the answer.
+// cluster returns the answer of a control plane machine's own API server. All phases share it.
 func (w *world) cluster(n *Node) answer.Answer { return w.of(n, phaseInit) }
 
 // founding reports whether this run makes the cluster, on the leader.

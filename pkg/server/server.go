@@ -47,6 +47,10 @@ type Options struct {
 	// TrustedProxies are networks whose X-Forwarded-For is trusted.
 	TrustedProxies []netip.Prefix
 	Now            func() time.Time
+	// Caller returns the caller of a request; nil: the token says. It is for a server inside paictl, whose only caller has the kubeconfig.
+	Caller func(*http.Request) (desk.Caller, error)
+	// Reveal returns the text and the remedy of an error that isn't for people over the network; nil: it stays in the log.
+	Reveal func(error) (message, remedy string)
 }
 
 // Server answers requests.
@@ -319,6 +323,9 @@ func bound(w http.ResponseWriter, end time.Time) error {
 
 // comes returns the caller of a route. If the route takes a link, the link identifies the caller, and a token is ignored.
 func (s *Server) comes(r *http.Request, route *Route) (desk.Caller, error) {
+	if s.o.Caller != nil {
+		return s.o.Caller(r)
+	}
 	if route.Link == "" {
 		return s.caller(r, route)
 	}
@@ -360,6 +367,9 @@ func (s *Server) shown(r *http.Request, shown []string) (desk.Caller, error) {
 func (s *Server) fail(a *answer, r *http.Request, err error) {
 	e := desk.Meaning(err)
 	e.Request = a.id
+	if e.Status >= http.StatusInternalServerError && s.o.Reveal != nil {
+		e.Message, e.Remedy = s.o.Reveal(err)
+	}
 	if e.Status == http.StatusInternalServerError {
 		s.o.Log.ErrorContext(r.Context(), "a request failed", "request", a.id, "error", err.Error())
 	}

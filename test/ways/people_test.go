@@ -10,11 +10,12 @@ import (
 
 	"github.com/openpai/paictl/pkg/cmd/cmdtest"
 	"github.com/openpai/paictl/pkg/kube"
+	"github.com/openpai/paictl/pkg/server/servertest"
 )
 
-// The commands about people, by the server: an administrator, and a person who is none.
+// The commands about people, by the server: an administrator, and another person; and by a kubeconfig. The archive is the job controller's own.
 func TestPeopleAreLookedAfterByWhoeverSignedIn(t *testing.T) {
-	b := open(t)
+	b := openWith(t, servertest.Options{})
 	b.signIn("root", "administrators", "operators")
 	b.signIn("uma", "team")
 	_, err := b.cluster.Client.CoreV1().PersistentVolumeClaims(kube.JobNamespace).Create(t.Context(), &corev1.PersistentVolumeClaim{

@@ -94,14 +94,18 @@ type both struct {
 
 func open(t *testing.T) *both {
 	t.Helper()
+	return openWith(t, servertest.Options{History: http.HandlerFunc(history), Scheduler: http.HandlerFunc(scheduler)})
+}
+
+func openWith(t *testing.T, o servertest.Options) *both {
+	t.Helper()
 	cluster := kubetest.Start(t)
 	jobtest.Prepare(t, cluster)
 	d, err := people.Open(cluster.Config, people.Options{})
 	require.NoError(t, err)
 	require.NoError(t, d.Prepare(t.Context()))
-	services := jobtest.Services{api.Service: http.HandlerFunc(history), "scheduler": http.HandlerFunc(scheduler)}
-	b := &both{t: t, cluster: cluster, home: t.TempDir(), kubeconfig: jobtest.Front(t, cluster, services),
-		server: servertest.Start(t, cluster, servertest.Options{History: services[api.Service], Scheduler: services["scheduler"]})}
+	b := &both{t: t, cluster: cluster, home: t.TempDir(), server: servertest.Start(t, cluster, o)}
+	b.kubeconfig = jobtest.Front(t, cluster, jobtest.Services{api.Service: b.server.History, "scheduler": http.HandlerFunc(scheduler)})
 	b.server.Group("team", func(g *v1.GroupSpec) { g.VirtualClusters = []v1.VCGrant{{Name: "default"}} })
 	b.server.Group("operators", func(g *v1.GroupSpec) { g.Administrator = true })
 	return b

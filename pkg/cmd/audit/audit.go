@@ -10,25 +10,18 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/openpai/paictl/pkg/audit"
-	"github.com/openpai/paictl/pkg/cmd/user"
 	"github.com/openpai/paictl/pkg/cmd/way"
 	"github.com/openpai/paictl/pkg/cmdutil"
-	"github.com/openpai/paictl/pkg/job"
 )
 
 // Options are those of "paictl audit".
 type Options struct {
 	Factory *cmdutil.Factory
-	Way     user.Way
+	Way     way.Flags
 	Output  cmdutil.Output
 	Query   audit.Query
 	Since   string
 	Until   string
-}
-
-// records is the source of audit records.
-type records interface {
-	Audit(ctx context.Context, q audit.Query) (*audit.Page, error)
 }
 
 // NewCmdAudit returns "paictl audit". runF replaces the run in tests.
@@ -40,8 +33,8 @@ func NewCmdAudit(f *cmdutil.Factory, runF func(context.Context, *Options) error)
 		Long: `Shows what people changed through the platform's server, what they were refused, and who signed in: the latest
 first. An administrator sees everything, others what they did themselves. Looking at things is not recorded.
 
-With a kubeconfig, the audit is read from the job controller's archive, also while the server doesn't run. What is
-changed with a kubeconfig is not in it: that is in the audit log of Kubernetes, if it keeps one.`,
+With a kubeconfig, the audit is read from the job controller's archive, also while the server doesn't run. Changes that
+paictl makes with a kubeconfig are recorded, too: their actor is kubeconfig:USER.`,
 		Example: `  paictl audit --since 1h
   paictl audit --outcome refused --since 7d
   paictl audit --kind job --verb stop --object train -o json`,
@@ -89,13 +82,13 @@ func (opts *Options) check(now time.Time) (err error) {
 }
 
 func run(ctx context.Context, opts *Options) error {
-	from, explain, err := open(opts)
+	w, err := opts.Way.Open(opts.Factory)
 	if err != nil {
 		return err
 	}
-	page, err := from.Audit(ctx, opts.Query)
+	page, err := w.Server.Audit(ctx, opts.Query)
 	if err != nil {
-		return explain(err)
+		return err
 	}
 	t := cmdutil.Table{Header: []string{"TIME", "ACTOR", "VERB", "KIND", "OBJECT", "OUTCOME", "ADDRESS", "REASON"}}
 	for i := range page.Items {
@@ -117,20 +110,4 @@ func object(r *audit.Record) string {
 		return r.Owner + "/" + r.Object
 	}
 	return cmp.Or(r.Object, r.Owner)
-}
-
-// open chooses the source of audit records.
-func open(opts *Options) (records, func(error) error, error) {
-	signed, err := way.Choose(opts.Factory, opts.Way.Kube, opts.Way.Server)
-	if err != nil {
-		return nil, nil, err
-	}
-	if signed != nil {
-		return signed.Server, func(err error) error { return err }, nil
-	}
-	c, err := job.Open(opts.Way.Kube)
-	if err != nil {
-		return nil, nil, err
-	}
-	return c.History, c.Explain, nil
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/openpai/paictl/pkg/cmd/user"
+	"github.com/openpai/paictl/pkg/cmd/way"
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/people/rules"
 	v1 "github.com/openpai/paictl/pkg/people/v1"
@@ -17,7 +18,7 @@ import (
 // PutOptions are those of "paictl group add" and "paictl group set".
 type PutOptions struct {
 	Factory *cmdutil.Factory
-	Way     user.Way
+	Way     way.Flags
 	Output  cmdutil.Output
 	Name    string
 	Make    bool
@@ -237,7 +238,7 @@ func putRun(ctx context.Context, opts *PutOptions) error {
 		return nil
 	})
 	if err != nil {
-		return p.Explain(err)
+		return err
 	}
 	return write(opts.Factory, &opts.Output, g)
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/openpai/paictl/pkg/cmd/prompt"
 	"github.com/openpai/paictl/pkg/cmd/user"
+	"github.com/openpai/paictl/pkg/cmd/way"
 	"github.com/openpai/paictl/pkg/cmdutil"
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 	"github.com/openpai/paictl/pkg/plural"
@@ -20,7 +21,7 @@ import (
 // ListOptions are those of "paictl group list".
 type ListOptions struct {
 	Factory *cmdutil.Factory
-	Way     user.Way
+	Way     way.Flags
 	Output  cmdutil.Output
 }
 
@@ -52,7 +53,7 @@ func listRun(ctx context.Context, opts *ListOptions) error {
 	}
 	groups, err := p.Groups(ctx)
 	if err != nil {
-		return p.Explain(err)
+		return err
 	}
 	t := cmdutil.Table{Header: []string{"NAME", "MEMBERS", "VIRTUAL CLUSTERS", "STORAGES", "PAGES", "DESCRIPTION"}}
 	for i := range groups {
@@ -80,7 +81,7 @@ func listed(names []string) string { return cmp.Or(strings.Join(names, ", "), "-
 // ShowOptions are those of "paictl group show".
 type ShowOptions struct {
 	Factory *cmdutil.Factory
-	Way     user.Way
+	Way     way.Flags
 	Output  cmdutil.Output
 	Name    string
 }
@@ -115,7 +116,7 @@ func showRun(ctx context.Context, opts *ShowOptions) error {
 	}
 	g, err := p.Group(ctx, opts.Name)
 	if err != nil {
-		return p.Explain(err)
+		return err
 	}
 	return write(opts.Factory, &opts.Output, g)
 }
@@ -156,7 +157,7 @@ func write(f *cmdutil.Factory, o *cmdutil.Output, g *user.Group) error {
 // DeleteOptions are those of "paictl group delete".
 type DeleteOptions struct {
 	Factory *cmdutil.Factory
-	Way     user.Way
+	Way     way.Flags
 	Name    string
 	Yes     bool
 }
@@ -193,14 +194,14 @@ func deleteRun(ctx context.Context, opts *DeleteOptions) error {
 	}
 	g, err := p.Group(ctx, opts.Name)
 	if err != nil {
-		return p.Explain(err)
+		return err
 	}
 	question := fmt.Sprintf("Delete the group %s, which has %s?", opts.Name, plural.Of(len(g.Members), "member"))
 	if err := prompt.Confirm(opts.Factory.IO, opts.Yes, "the deletion of "+opts.Name, question); err != nil {
 		return err
 	}
 	if err := p.DeleteGroup(ctx, opts.Name); err != nil {
-		return p.Explain(err)
+		return err
 	}
 	fmt.Fprintf(opts.Factory.IO.Out, "The group %s is deleted.\n", opts.Name)
 	return nil
@@ -208,7 +209,7 @@ func deleteRun(ctx context.Context, opts *DeleteOptions) error {
 
 // newCmdMember returns "paictl group add-member" or "paictl group remove-member".
 func newCmdMember(f *cmdutil.Factory, add bool) *cobra.Command {
-	var o user.Way
+	var o way.Flags
 	cmd := &cobra.Command{
 		Use:     "remove-member GROUP NAME...",
 		Short:   "Take people out of a group",
@@ -233,13 +234,13 @@ func newCmdMember(f *cmdutil.Factory, add bool) *cobra.Command {
 	return cmd
 }
 
-func memberRun(ctx context.Context, f *cmdutil.Factory, o user.Way, group string, people []string, add bool) error {
+func memberRun(ctx context.Context, f *cmdutil.Factory, o way.Flags, group string, people []string, add bool) error {
 	p, err := user.Open(f, o)
 	if err != nil {
 		return err
 	}
 	if _, err := p.Group(ctx, group); err != nil {
-		return p.Explain(err)
+		return err
 	}
 	for _, name := range people {
 		u, err := p.Update(ctx, name, func(s *v1.UserSpec) error {
@@ -250,7 +251,7 @@ func memberRun(ctx context.Context, f *cmdutil.Factory, o user.Way, group string
 			return nil
 		})
 		if err != nil {
-			return p.Explain(err)
+			return err
 		}
 		fmt.Fprintf(f.IO.Out, "%s is in %s.\n", name, listed(u.Groups))
 	}

@@ -3,6 +3,7 @@ package job
 import (
 	"context"
 
+	"github.com/openpai/paictl/pkg/client"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/job"
 	"github.com/openpai/paictl/pkg/people/template"
@@ -35,7 +36,7 @@ func submitTemplate(ctx context.Context, opts *SubmitOptions) error {
 }
 
 // count notes that a job was made from a template. If that fails, the job still exists.
-func (opts *SubmitOptions) count(ctx context.Context, c Templates, t *api.Template) {
+func (opts *SubmitOptions) count(ctx context.Context, c *client.Server, t *api.Template) {
 	if err := c.UseTemplate(ctx, t.ID); err != nil {
 		opts.Factory.Log.DebugContext(ctx, "count a job that was submitted from a template", "error", err)
 	}

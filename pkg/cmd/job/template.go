@@ -12,25 +12,7 @@ import (
 	"github.com/openpai/paictl/pkg/cmd/way"
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/hint"
-	v1 "github.com/openpai/paictl/pkg/people/v1"
 	"github.com/openpai/paictl/pkg/server/v3/api"
-)
-
-// Templates are the job templates of one cluster, as the verbs use them: by a kubeconfig, or by the platform's server for the user who has signed in.
-type Templates interface {
-	// Templates returns templates without descriptions and job files. Empty arguments select all.
-	Templates(ctx context.Context, author, name, keyword string) ([]api.Template, error)
-	Template(ctx context.Context, id string) (*api.Template, error)
-	AddTemplate(ctx context.Context, spec v1.TemplateSpec) (*api.Template, error)
-	PutTemplate(ctx context.Context, id string, c api.TemplateChange) (*api.Template, error)
-	RemoveTemplate(ctx context.Context, id string) error
-	StarTemplate(ctx context.Context, id string, yes bool) (*api.Template, error)
-	UseTemplate(ctx context.Context, id string) error
-}
-
-var (
-	_ Templates = (*client.Server)(nil)
-	_ Templates = (*localTemplates)(nil)
 )
 
 // NewCmdTemplate returns "paictl job template".
@@ -60,18 +42,18 @@ func (fl *TemplateFlags) add(f *cmdutil.Factory, cmd *cobra.Command) {
 	cmd.Flags().StringVarP(&fl.User, "user", "u", "", "with a kubeconfig: who you are (default: the setting user, else you)")
 }
 
-// openTemplates connects to the templates of a cluster, and says who asks.
-func (fl *Flags) openTemplates(ctx context.Context, f *cmdutil.Factory) (t Templates, me string, err error) {
-	w, err := way.Choose(f, fl.Kube, fl.Server)
-	if err != nil {
+// openTemplates connects to the templates of a cluster, and returns the person who uses them.
+func (fl *Flags) openTemplates(ctx context.Context, f *cmdutil.Factory) (t *client.Server, me string, err error) {
+	if w, err := way.Choose(f, fl.Kube, fl.Server); err != nil {
 		return nil, "", err
-	}
-	if w == nil {
+	} else if w == nil {
 		if me, err = fl.unsigned(f); err != nil {
 			return nil, "", err
 		}
-		t, err := newLocalTemplates(fl.Kube, me)
-		return t, me, err
+	}
+	w, err := way.Open(f, fl.Kube, fl.Server, me)
+	if err != nil || w.Operator {
+		return w.Server, me, err
 	}
 	me, err = (&client.Jobs{Server: w.Server, Name: w.User}).Me(ctx)
 	if err == nil && fl.User != "" && fl.User != me {
@@ -92,7 +74,7 @@ func authorOf(name, me string) (author, short string) {
 }
 
 // resolveTemplate finds a template by its name, by AUTHOR/NAME, or by its id.
-func resolveTemplate(ctx context.Context, t Templates, me, name string) (*api.Template, error) {
+func resolveTemplate(ctx context.Context, t *client.Server, me, name string) (*api.Template, error) {
 	author, short := authorOf(name, me)
 	found, err := t.Templates(ctx, author, short, "")
 	if err != nil {
@@ -154,7 +136,7 @@ func sharedWith(t *api.Template) string {
 }
 
 // eachTemplate runs a verb on templates by name.
-func (fl *TemplateFlags) eachTemplate(ctx context.Context, f *cmdutil.Factory, names []string, run func(Templates, *api.Template) error) error {
+func (fl *TemplateFlags) eachTemplate(ctx context.Context, f *cmdutil.Factory, names []string, run func(*client.Server, *api.Template) error) error {
 	t, me, err := fl.openTemplates(ctx, f)
 	if err != nil {
 		return err

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/openpai/paictl/pkg/client"
 	"github.com/openpai/paictl/pkg/cmd/prompt"
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/plural"
@@ -38,7 +39,7 @@ func newCmdTemplateRemove(f *cmdutil.Factory, runF func(context.Context, *Templa
 			if runF != nil {
 				return runF(cmd.Context(), opts)
 			}
-			return opts.Flags.eachTemplate(cmd.Context(), f, args, func(c Templates, t *api.Template) error {
+			return opts.Flags.eachTemplate(cmd.Context(), f, args, func(c *client.Server, t *api.Template) error {
 				if err := prompt.Confirm(f.IO, opts.Yes, "the removal of "+titled(t), fmt.Sprintf("Remove the template %s, which is for %s?", titled(t), sharedWith(t))); err != nil {
 					return err
 				}
@@ -70,7 +71,7 @@ func newCmdTemplateStar(f *cmdutil.Factory, runF func(context.Context, *Template
 			if runF != nil {
 				return runF(cmd.Context(), opts)
 			}
-			return opts.Flags.eachTemplate(cmd.Context(), f, args, func(c Templates, t *api.Template) error {
+			return opts.Flags.eachTemplate(cmd.Context(), f, args, func(c *client.Server, t *api.Template) error {
 				made, err := c.StarTemplate(cmd.Context(), t.ID, !opts.Undo)
 				if err != nil {
 					return err

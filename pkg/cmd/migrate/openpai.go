@@ -9,9 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/openpai/paictl/pkg/cmd/user"
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/job"
 	"github.com/openpai/paictl/pkg/kube"
 	"github.com/openpai/paictl/pkg/openpai"
 	"github.com/openpai/paictl/pkg/openpai/history"
@@ -93,6 +93,20 @@ type result struct {
 	History *history.Report `json:"history,omitempty"`
 }
 
+// openDirectory connects to the people of a cluster. It doesn't send a request yet.
+func openDirectory(o kube.Options) (*kube.Cluster, *people.Directory, error) {
+	c, err := kube.Open(o)
+	if err != nil {
+		return nil, nil, err
+	}
+	jobs, err := job.New(c)
+	if err != nil {
+		return nil, nil, err
+	}
+	d, err := people.Open(c.Config, people.Options{Owns: jobs.Owns})
+	return c, d, err
+}
+
 // openpaiRun takes people first: jobs are theirs.
 func openpaiRun(ctx context.Context, opts *OpenPAIOptions) error {
 	j, err := openJobs(ctx, opts)
@@ -100,7 +114,7 @@ func openpaiRun(ctx context.Context, opts *OpenPAIOptions) error {
 		return err
 	}
 	defer j.close()
-	to, d, err := user.OpenDirectory(opts.To)
+	to, d, err := openDirectory(opts.To)
 	if err != nil {
 		return err
 	}

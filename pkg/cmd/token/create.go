@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/openpai/paictl/pkg/cmd/user"
+	"github.com/openpai/paictl/pkg/cmd/way"
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/people/rules"
 	"github.com/openpai/paictl/pkg/server/v3/api"
@@ -18,7 +19,7 @@ import (
 // CreateOptions are those of "paictl token create".
 type CreateOptions struct {
 	Factory *cmdutil.Factory
-	Way     user.Way
+	Way     way.Flags
 	Output  cmdutil.Output
 	User    string
 	Label   string
@@ -91,13 +92,13 @@ func parseLife(text string) (time.Duration, error) {
 }
 
 func createRun(ctx context.Context, opts *CreateOptions) error {
-	t, err := open(ctx, opts.Factory, opts.Way)
+	t, err := open(opts.Factory, opts.Way, opts.User)
 	if err != nil {
 		return err
 	}
-	made, err := t.Create(ctx, opts.User, api.NewToken{Label: opts.Label, Scopes: opts.Scopes, Seconds: int64(opts.Life / time.Second)})
+	made, err := t.create(ctx, opts.User, api.NewToken{Label: opts.Label, Scopes: opts.Scopes, Seconds: int64(opts.Life / time.Second)})
 	if err != nil {
-		return t.Explain(err)
+		return err
 	}
 	io := opts.Factory.IO
 	if !opts.Output.Is("text") {

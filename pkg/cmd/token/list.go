@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/openpai/paictl/pkg/cmd/user"
+	"github.com/openpai/paictl/pkg/cmd/way"
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/server/v3/api"
 )
@@ -16,7 +17,7 @@ import (
 // ListOptions are those of "paictl token list".
 type ListOptions struct {
 	Factory *cmdutil.Factory
-	Way     user.Way
+	Way     way.Flags
 	Output  cmdutil.Output
 	User    string
 }
@@ -48,13 +49,13 @@ If you are signed in it shows yours; --user another person's, for administrators
 }
 
 func listRun(ctx context.Context, opts *ListOptions) error {
-	tokens, err := open(ctx, opts.Factory, opts.Way)
+	tokens, err := open(opts.Factory, opts.Way, "")
 	if err != nil {
 		return err
 	}
-	all, err := tokens.List(ctx, opts.User)
+	all, err := tokens.list(ctx, opts.User)
 	if err != nil {
-		return tokens.Explain(err)
+		return err
 	}
 	t := cmdutil.Table{Header: []string{"ID", "USER", "KIND", "SCOPES", "CREATED", "EXPIRES", "USED", "LABEL"}}
 	for _, r := range all {

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/openpai/paictl/pkg/cmd/user"
+	"github.com/openpai/paictl/pkg/cmd/way"
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/people/token"
@@ -19,7 +20,7 @@ import (
 // RevokeOptions are those of "paictl token revoke".
 type RevokeOptions struct {
 	Factory *cmdutil.Factory
-	Way     user.Way
+	Way     way.Flags
 	IDs     []string
 	User    string
 	All     bool
@@ -54,8 +55,8 @@ were opened with them end.
 		ValidArgsFunction: func(cmd *cobra.Command, _ []string, _ string) (out []string, _ cobra.ShellCompDirective) {
 			ctx, cancel := context.WithTimeout(cmd.Context(), 3*time.Second)
 			defer cancel()
-			if t, err := open(ctx, f, opts.Way); err == nil {
-				all, _ := t.List(ctx, opts.User)
+			if t, err := open(f, opts.Way, ""); err == nil {
+				all, _ := t.list(ctx, opts.User)
 				for i := range all {
 					out = append(out, all[i].ID+"\t"+all[i].User+" "+all[i].Label)
 				}
@@ -74,19 +75,19 @@ were opened with them end.
 const maxToken = 8192
 
 func revokeRun(ctx context.Context, opts *RevokeOptions) error {
-	t, err := open(ctx, opts.Factory, opts.Way)
+	t, err := open(opts.Factory, opts.Way, "")
 	if err != nil {
 		return err
 	}
 	streams := opts.Factory.IO
 	if opts.All {
-		all, err := t.List(ctx, opts.User)
+		all, err := t.list(ctx, opts.User)
 		if err != nil {
-			return t.Explain(err)
+			return err
 		}
 		for i := range all {
-			if err := t.Revoke(ctx, "", all[i].ID); err != nil && !errors.Is(err, token.ErrNone) {
-				return t.Explain(err)
+			if err := t.revoke(ctx, "", all[i].ID); err != nil && !errors.Is(err, errNone) {
+				return err
 			}
 		}
 		fmt.Fprintf(streams.Out, "%d of %s revoked.\n", len(all), opts.User)
@@ -103,8 +104,8 @@ func revokeRun(ctx context.Context, opts *RevokeOptions) error {
 		if id, err = token.IDOf(id); err != nil {
 			return hint.Wrap(err, "see the ids with: paictl token list")
 		}
-		if err := t.Revoke(ctx, opts.User, id); err != nil {
-			return t.Explain(err)
+		if err := t.revoke(ctx, opts.User, id); err != nil {
+			return err
 		}
 		fmt.Fprintf(streams.Out, "%s is revoked.\n", id)
 	}
@@ -114,7 +115,7 @@ func revokeRun(ctx context.Context, opts *RevokeOptions) error {
 // RotateOptions are those of "paictl token rotate-keys".
 type RotateOptions struct {
 	Factory *cmdutil.Factory
-	Way     user.Way
+	Way     way.Flags
 	Revoke  bool
 }
 
@@ -144,12 +145,12 @@ are known by their hash, and stay valid.`,
 }
 
 func rotateRun(ctx context.Context, opts *RotateOptions) error {
-	t, err := open(ctx, opts.Factory, opts.Way)
+	t, err := open(opts.Factory, opts.Way, "")
 	if err != nil {
 		return err
 	}
-	if err := t.RotateKeys(ctx, opts.Revoke); err != nil {
-		return t.Explain(err)
+	if err := t.server.RotateKeys(ctx, opts.Revoke); err != nil {
+		return err
 	}
 	text := "There is a new key; tokens that were signed before stay valid."
 	if opts.Revoke {

@@ -1,16 +1,19 @@
-// Package token has the commands "paictl token ...", for the tokens with which programs sign in to the server instead of a password.
-// In: flags, a kubeconfig. Out: a token, shown once; lists of tokens.
+// Package token is the commands "paictl token ...": what programs show to the server instead of a password.
+// In: flags, a kubeconfig. Out: a token, shown once; lists of what is known of tokens.
 package token
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
-	"github.com/openpai/paictl/pkg/cmd/user"
+	"github.com/openpai/paictl/pkg/client"
 	"github.com/openpai/paictl/pkg/cmd/way"
 	"github.com/openpai/paictl/pkg/cmdutil"
-	"github.com/openpai/paictl/pkg/people/token"
+	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/server/v3/api"
 )
 
@@ -33,41 +36,68 @@ person. With a kubeconfig they are about everyone's.`,
 	return cmd
 }
 
-// Tokens are those of a cluster, as the commands need them.
-type Tokens interface {
-	// Create makes an application token of a user. An empty user is the caller.
-	Create(ctx context.Context, user string, n api.NewToken) (*api.IssuedToken, error)
-	// List lists a user's tokens. An empty user is the caller, or everyone with a kubeconfig.
-	List(ctx context.Context, user string) ([]api.TokenRecord, error)
-	// Revoke revokes a token by its id, if it is the user's. An empty user is any.
-	Revoke(ctx context.Context, user, id string) error
-	// RotateKeys makes a key to sign with.
-	RotateKeys(ctx context.Context, revoke bool) error
-	Explain(err error) error
+// tokens are the tokens of a cluster, as its server has them.
+type tokens struct {
+	server   *client.Server
+	operator bool
 }
 
-// open connects to the tokens of a cluster, by its server if the user has signed in, or by a kubeconfig.
-func open(ctx context.Context, f *cmdutil.Factory, w user.Way) (Tokens, error) {
-	signed, err := way.Choose(f, w.Kube, w.Server)
+// open connects to the tokens of a cluster. as is the person for whom an operator makes a token; it may be "".
+func open(f *cmdutil.Factory, fl way.Flags, as string) (*tokens, error) {
+	w, err := way.Open(f, fl.Kube, fl.Server, as)
 	if err != nil {
 		return nil, err
 	}
-	if signed != nil {
-		return &server{signed.Server}, nil
+	return &tokens{w.Server, w.Operator}, nil
+}
+
+// create makes an application token of a person; of the person who has signed in if user is empty.
+func (t *tokens) create(ctx context.Context, user string, n api.NewToken) (*api.IssuedToken, error) {
+	switch {
+	case t.operator && user == "":
+		return nil, cmdutil.Usagef("--user is needed with a kubeconfig: a token is a person's")
+	case !t.operator && user != "":
+		me, err := t.server.WhoAmI(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if me.Name != user {
+			return nil, hint.Errorf("let "+user+" make it; or use the cluster's kubeconfig: --kubeconfig FILE", "people who have signed in make tokens for themselves alone")
+		}
 	}
-	c, d, err := user.OpenDirectory(w.Kube)
+	return t.server.NewToken(ctx, n)
+}
+
+// list returns a person's tokens. If user is empty, they are those of the person who has signed in, or everyone's with a kubeconfig.
+func (t *tokens) list(ctx context.Context, user string) ([]api.TokenRecord, error) {
+	out, err := t.server.TokenRecords(ctx, user, t.operator && user == "")
 	if err != nil {
 		return nil, err
 	}
-	if err := d.Load(ctx); err != nil {
-		return nil, c.Explain(err)
+	return out.Items, nil
+}
+
+// errNone is returned for an id that no token has.
+var errNone = errors.New("there is no such token")
+
+// revoke ends a token by its id, if it is the person's; an empty user is any.
+func (t *tokens) revoke(ctx context.Context, user, id string) error {
+	if user != "" {
+		all, err := t.list(ctx, user)
+		if err != nil {
+			return err
+		}
+		if !slices.ContainsFunc(all, func(r api.TokenRecord) bool { return r.ID == id }) {
+			return none(id)
+		}
 	}
-	s, err := token.Open(c.Config, d, token.Options{})
-	if err != nil {
-		return nil, err
+	err := t.server.RevokeToken(ctx, id)
+	if e, ok := errors.AsType[*client.Error](err); ok && e.Body.Code == client.CodeNoToken {
+		return none(id)
 	}
-	if err := s.Load(ctx); err != nil {
-		return nil, c.Explain(err)
-	}
-	return &direct{c, d, s}, nil
+	return err
+}
+
+func none(id string) error {
+	return hint.Wrap(fmt.Errorf("%s: %w", id, errNone), "see the ids with: paictl token list")
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/openpai/paictl/pkg/cmd/way"
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/people"
 	v1 "github.com/openpai/paictl/pkg/people/v1"
@@ -16,7 +17,7 @@ import (
 // AddOptions are those of "paictl user add".
 type AddOptions struct {
 	Factory  *cmdutil.Factory
-	Way      Way
+	Way      way.Flags
 	Output   cmdutil.Output
 	User     people.NewUser
 	Admin    bool
@@ -70,7 +71,7 @@ person, who then owns these jobs, and the folders of that name on storages. Old 
 }
 
 // withAdministrators adds to groups one that makes administrators, unless one of them does.
-func withAdministrators(ctx context.Context, p People, names []string) ([]string, error) {
+func withAdministrators(ctx context.Context, p *People, names []string) ([]string, error) {
 	groups, err := p.Groups(ctx)
 	if err != nil {
 		return nil, err
@@ -107,12 +108,12 @@ func addRun(ctx context.Context, opts *AddOptions) error {
 	// Report a wrong name before asking for a password.
 	for _, err := range p.Check(ctx, []people.NewUser{n}) {
 		if err != nil {
-			return p.Explain(err)
+			return err
 		}
 	}
 	if opts.Admin { // now that there are groups, also before the first person
 		if n.Groups, err = withAdministrators(ctx, p, n.Groups); err != nil {
-			return p.Explain(err)
+			return err
 		}
 	}
 	if n.Password, err = opts.Password.get(opts.Factory.IO, n.Name); err != nil {
@@ -120,7 +121,7 @@ func addRun(ctx context.Context, opts *AddOptions) error {
 	}
 	u, err := p.Add(ctx, n)
 	if err != nil {
-		return p.Explain(err)
+		return err
 	}
 	return opts.tell(u, n.Password)
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/openpai/paictl/pkg/cmd/prompt"
+	"github.com/openpai/paictl/pkg/cmd/way"
 	"github.com/openpai/paictl/pkg/cmdutil"
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 	"github.com/openpai/paictl/pkg/plural"
@@ -15,7 +16,7 @@ import (
 
 // newCmdDisable returns "paictl user disable" or "paictl user enable".
 func newCmdDisable(f *cmdutil.Factory, disable bool) *cobra.Command {
-	var o Way
+	var o way.Flags
 	cmd := &cobra.Command{
 		Use:   "enable NAME...",
 		Short: "Let people in again who were disabled",
@@ -24,7 +25,7 @@ func newCmdDisable(f *cmdutil.Factory, disable bool) *cobra.Command {
   paictl user enable bob eve`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return each(cmd.Context(), f, o, args, func(ctx context.Context, p People, name string) (string, error) {
+			return each(cmd.Context(), f, o, args, func(ctx context.Context, p *People, name string) (string, error) {
 				_, err := p.Update(ctx, name, func(s *v1.UserSpec) error {
 					s.Disabled = disable
 					return nil
@@ -48,7 +49,7 @@ func newCmdDisable(f *cmdutil.Factory, disable bool) *cobra.Command {
 }
 
 // each changes each user, and continues after an error.
-func each(ctx context.Context, f *cmdutil.Factory, o Way, names []string, do func(context.Context, People, string) (string, error)) error {
+func each(ctx context.Context, f *cmdutil.Factory, o way.Flags, names []string, do func(context.Context, *People, string) (string, error)) error {
 	p, err := Open(f, o)
 	if err != nil {
 		return err
@@ -57,7 +58,7 @@ func each(ctx context.Context, f *cmdutil.Factory, o Way, names []string, do fun
 	for _, name := range names {
 		done, err := do(ctx, p, name)
 		if err != nil {
-			failed = append(failed, p.Explain(err))
+			failed = append(failed, err)
 			if ctx.Err() != nil {
 				break
 			}
@@ -74,7 +75,7 @@ func each(ctx context.Context, f *cmdutil.Factory, o Way, names []string, do fun
 // RemoveOptions are those of "paictl user remove".
 type RemoveOptions struct {
 	Factory *cmdutil.Factory
-	Way     Way
+	Way     way.Flags
 	Names   []string
 	Yes     bool
 }
@@ -115,7 +116,7 @@ func removeRun(ctx context.Context, opts *RemoveOptions) error {
 	if err := prompt.Confirm(opts.Factory.IO, opts.Yes, what, "Remove "+listed(opts.Names)+" with passwords, tokens and job templates, and stop their jobs?"); err != nil {
 		return err
 	}
-	return each(ctx, opts.Factory, opts.Way, opts.Names, func(ctx context.Context, p People, name string) (string, error) {
+	return each(ctx, opts.Factory, opts.Way, opts.Names, func(ctx context.Context, p *People, name string) (string, error) {
 		return name + " is removed, and their jobs are stopped.", p.Remove(ctx, name)
 	})
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/google/renameio/v2"
 	"github.com/spf13/cobra"
 
+	"github.com/openpai/paictl/pkg/cmd/way"
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/people"
@@ -26,7 +27,7 @@ import (
 // ImportOptions are those of "paictl user import".
 type ImportOptions struct {
 	Factory   *cmdutil.Factory
-	Way       Way
+	Way       way.Flags
 	File      string
 	Passwords string
 	DryRun    bool
@@ -90,7 +91,7 @@ func importRun(ctx context.Context, opts *ImportOptions) error {
 	}
 	todo, known, err := opts.check(ctx, p, rows)
 	if err != nil {
-		return p.Explain(err)
+		return err
 	}
 	for _, name := range known {
 		fmt.Fprintf(opts.Factory.IO.Err, "%s is there already, and stays as is.\n", name)
@@ -105,7 +106,7 @@ func importRun(ctx context.Context, opts *ImportOptions) error {
 	for i, r := range todo {
 		if _, err := p.Add(ctx, r.user); err != nil {
 			err = fmt.Errorf("%s: line %d: %w", opts.File, r.line, err)
-			return hint.Wrap(p.Explain(err), fmt.Sprintf("%d of %d are added; import the same file again for the others", i, len(todo)))
+			return hint.Wrap(err, fmt.Sprintf("%d of %d are added; import the same file again for the others", i, len(todo)))
 		}
 	}
 	fmt.Fprintf(opts.Factory.IO.Out, "%s added.\n", plural.Of(len(todo), "person"))
@@ -210,7 +211,7 @@ func csvError(file string, err error) error {
 }
 
 // check finds all mistakes, and separates new users from those who exist already.
-func (opts *ImportOptions) check(ctx context.Context, p People, rows []row) (todo []row, known []string, err error) {
+func (opts *ImportOptions) check(ctx context.Context, p *People, rows []row) (todo []row, known []string, err error) {
 	users := make([]people.NewUser, len(rows))
 	for i := range rows {
 		users[i] = rows[i].user

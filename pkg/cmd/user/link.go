@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/openpai/paictl/pkg/cmd/way"
 	"github.com/openpai/paictl/pkg/cmdutil"
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 )
@@ -14,7 +15,7 @@ import (
 // LinkOptions are those of "paictl user link".
 type LinkOptions struct {
 	Factory  *cmdutil.Factory
-	Way      Way
+	Way      way.Flags
 	Name     string
 	Identity v1.Identity
 	Remove   bool
@@ -64,7 +65,7 @@ func linkRun(ctx context.Context, opts *LinkOptions) error {
 		return nil
 	})
 	if err != nil {
-		return p.Explain(err)
+		return err
 	}
 	verb := "is"
 	if opts.Remove {

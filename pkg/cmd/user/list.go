@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/openpai/paictl/pkg/cmd/way"
 	"github.com/openpai/paictl/pkg/cmdutil"
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 )
@@ -15,7 +16,7 @@ import (
 // ListOptions are those of "paictl user list".
 type ListOptions struct {
 	Factory *cmdutil.Factory
-	Way     Way
+	Way     way.Flags
 	Output  cmdutil.Output
 	Group   string
 }
@@ -51,11 +52,11 @@ func listRun(ctx context.Context, opts *ListOptions) error {
 	}
 	users, err := p.Users(ctx)
 	if err != nil {
-		return p.Explain(err)
+		return err
 	}
 	if opts.Group != "" {
 		if _, err := p.Group(ctx, opts.Group); err != nil {
-			return p.Explain(err)
+			return err
 		}
 		users = slices.DeleteFunc(users, func(u User) bool { return !slices.Contains(u.Groups, opts.Group) })
 	}

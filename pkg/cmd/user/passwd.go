@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/openpai/paictl/pkg/cmd/way"
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/secret"
 )
@@ -14,7 +15,7 @@ import (
 // PasswdOptions are those of "paictl user passwd".
 type PasswdOptions struct {
 	Factory  *cmdutil.Factory
-	Way      Way
+	Way      way.Flags
 	Name     string
 	Password passwordFlags
 }
@@ -67,7 +68,7 @@ func passwdRun(ctx context.Context, opts *PasswdOptions) error {
 		return cmdutil.Usagef("name a person: with a kubeconfig you are none")
 	}
 	if _, err := p.User(ctx, opts.Name); err != nil {
-		return p.Explain(err)
+		return err
 	}
 	var old secret.String
 	if opts.Name == me {
@@ -80,7 +81,7 @@ func passwdRun(ctx context.Context, opts *PasswdOptions) error {
 		return err
 	}
 	if err := p.SetPassword(ctx, opts.Name, old, chosen); err != nil {
-		return p.Explain(err)
+		return err
 	}
 	if opts.Password.Generate {
 		fmt.Fprintf(opts.Factory.IO.Out, "The password of %s is shown once: %s\n", opts.Name, chosen.Reveal())

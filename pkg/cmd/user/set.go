@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/openpai/paictl/pkg/cmd/way"
 	"github.com/openpai/paictl/pkg/cmdutil"
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 )
@@ -13,7 +14,7 @@ import (
 // SetOptions are those of "paictl user set".
 type SetOptions struct {
 	Factory *cmdutil.Factory
-	Way     Way
+	Way     way.Flags
 	Name    string
 	// Email and DisplayName are nil if they stay as they are. Groups is used only if SetGroups is set.
 	Email, DisplayName *string
@@ -81,7 +82,7 @@ func setRun(ctx context.Context, opts *SetOptions) error {
 		return nil
 	})
 	if err != nil {
-		return p.Explain(err)
+		return err
 	}
 	fmt.Fprintf(opts.Factory.IO.Out, "%s is in %s.\n", u.Name, listed(u.Groups))
 	return nil

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/openpai/paictl/pkg/cmd/way"
 	"github.com/openpai/paictl/pkg/cmdutil"
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 )
@@ -15,7 +16,7 @@ import (
 // ShowOptions are those of "paictl user show".
 type ShowOptions struct {
 	Factory *cmdutil.Factory
-	Way     Way
+	Way     way.Flags
 	Output  cmdutil.Output
 	Name    string
 }
@@ -50,7 +51,7 @@ func showRun(ctx context.Context, opts *ShowOptions) error {
 	}
 	u, err := p.User(ctx, opts.Name)
 	if err != nil {
-		return p.Explain(err)
+		return err
 	}
 	if !opts.Output.Is("text") {
 		return opts.Output.Write(opts.Factory.IO.Out, u, cmdutil.Table{})

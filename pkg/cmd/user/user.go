@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/openpai/paictl/pkg/cmd/way"
 	"github.com/openpai/paictl/pkg/cmdutil"
 )
 
@@ -38,8 +39,8 @@ server needn't run, so this is also the way back in if every password is lost.`,
 const completionTimeout = 3 * time.Second
 
 // CompleteUsers completes names of people, each once.
-func CompleteUsers(f *cmdutil.Factory, o *Way, many bool) func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-	return complete(f, o, func(args []string) bool { return many || len(args) == 0 }, func(ctx context.Context, p People) (out []string) {
+func CompleteUsers(f *cmdutil.Factory, o *way.Flags, many bool) func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return complete(f, o, func(args []string) bool { return many || len(args) == 0 }, func(ctx context.Context, p *People) (out []string) {
 		users, _ := p.Users(ctx)
 		for i := range users {
 			out = append(out, users[i].Name)
@@ -49,8 +50,8 @@ func CompleteUsers(f *cmdutil.Factory, o *Way, many bool) func(*cobra.Command, [
 }
 
 // CompleteGroups completes names of groups, as arguments or as the value of a flag.
-func CompleteGroups(f *cmdutil.Factory, o *Way, wanted func(args []string) bool) func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-	return complete(f, o, wanted, func(ctx context.Context, p People) (out []string) {
+func CompleteGroups(f *cmdutil.Factory, o *way.Flags, wanted func(args []string) bool) func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return complete(f, o, wanted, func(ctx context.Context, p *People) (out []string) {
 		groups, _ := p.Groups(ctx)
 		for i := range groups {
 			out = append(out, groups[i].Name)
@@ -59,7 +60,7 @@ func CompleteGroups(f *cmdutil.Factory, o *Way, wanted func(args []string) bool)
 	})
 }
 
-func complete(f *cmdutil.Factory, o *Way, wanted func([]string) bool, names func(context.Context, People) []string,
+func complete(f *cmdutil.Factory, o *way.Flags, wanted func([]string) bool, names func(context.Context, *People) []string,
 ) func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		if !wanted(args) {

@@ -5,6 +5,7 @@ package way
 import (
 	"cmp"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,6 +17,7 @@ import (
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/kube"
+	"github.com/openpai/paictl/pkg/server/inprocess"
 )
 
 // Environment variables. The first is also the setting server.
@@ -34,6 +36,33 @@ type Way struct {
 	User string
 	// Fixed reports whether PAICTL_TOKEN opens the server.
 	Fixed bool
+	// Operator reports whether the server is the one inside paictl, with the cluster's kubeconfig.
+	Operator bool
+}
+
+// Open returns the server that a command asks: the one where the user has signed in, or the one inside paictl if a kubeconfig opens the cluster. as is
+// the person for whom an operator acts; it may be "".
+func Open(f *cmdutil.Factory, k kube.Options, server, as string) (*Way, error) {
+	w, err := Choose(f, k, server)
+	if err != nil || w != nil {
+		return w, err
+	}
+	c, err := kube.Open(k)
+	if err != nil {
+		return nil, err
+	}
+	inside, err := inprocess.New(inprocess.Options{Cluster: c, Version: f.Version, Log: f.Log, Unaudited: func(err error) {
+		f.IO.Say("warning: %v", err)
+	}})
+	if err != nil {
+		return nil, err
+	}
+	header := http.Header{}
+	if as != "" {
+		header.Set(inprocess.HeaderFor, as)
+	}
+	s, err := client.New(client.Options{Version: f.Version, Inside: &client.Inside{Dial: inside.Dial, Header: header}})
+	return &Way{Server: s, Operator: true}, err
 }
 
 // Store is the file of sign-ins.

@@ -152,6 +152,7 @@ func (f *Feed[T]) Load(ctx context.Context) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+	began := time.Now()
 	p := pager.New(func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 		return f.o.Reads.List(ctx, o)
 	})
@@ -163,7 +164,11 @@ func (f *Feed[T]) Load(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return f.Replace(all, version)
+	if err := f.Replace(all, version); err != nil {
+		return err
+	}
+	f.watch.read(began)
+	return nil
 }
 
 // Put keeps the API server's response to a write, at once. Earlier events don't undo it.

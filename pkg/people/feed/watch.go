@@ -142,6 +142,15 @@ func (w *watching) confirm(opened int, at time.Time) bool {
 	return true
 }
 
+// read notes that everything was listed, as it was at a time.
+func (w *watching) read(at time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if at.After(w.confirmed) {
+		w.confirmed = at
+	}
+}
+
 // follow notes when a watch ends.
 func (w *watching) follow(of watch.Interface) watch.Interface {
 	w.mu.Lock()

@@ -86,6 +86,13 @@ func TestEachRuleIsAsSpecified(t *testing.T) {
 			assert.Equal(t, w.sees, answer(rules.Decide(id, ann(), seen)), "sees")
 			assert.Equal(t, w.other, answer(rules.Decide(id, ann(), other)), "other")
 			assert.Equal(t, w.admin, answer(rules.Decide(id, root(), other)), "admin")
+			operator := answer(nil)
+			if r, _ := rules.Find(id); r.Who == rules.Never {
+				operator = answer(rules.ErrHidden)
+			}
+			for _, as := range []string{"", "ann"} {
+				assert.Equal(t, operator, answer(rules.Decide(id, &rules.Subject{Operator: true, Name: as}, other)), "operator")
+			}
 		})
 	}
 }
@@ -176,6 +183,14 @@ func TestASubmissionIsWithinTheGrants(t *testing.T) {
 }
 
 // A list must show what can be opened, and nothing else.
+func TestAnOperatorSubmitsAndSeesEverything(t *testing.T) {
+	s := &rules.Subject{Operator: true, Name: "ann"}
+	assert.NoError(t, rules.Submit(s, rules.Submission{VCs: []string{"any"}, Priority: "crit", HostNetwork: true, Storages: []string{"secret"}, Group: "other"}))
+	assert.True(t, rules.Visible(&rules.Subject{Operator: true}).All)
+	assert.Equal(t, rules.UserView{Whole: true, Extension: true}, rules.ViewUser(s, "bob"))
+	assert.True(t, rules.ViewGroup(s, "other"))
+}
+
 func TestListsShowWhatCanBeRead(t *testing.T) {
 	names := rapid.SampledFrom([]string{"", "ann", "bob", "eve"})
 	vcs := rapid.SampledFrom([]string{"", "a", "b", "c"})

@@ -102,6 +102,21 @@ type Caller struct {
 	ended  <-chan struct{}
 	text   string // the token itself, which a logout revokes
 	log    *Log   // the log of a link that came instead of a token
+	// operator is the user of the kubeconfig, as the audit names it; "" if the request came with a token.
+	operator string
+}
+
+// OperatorPrefix begins the actor of a change with a kubeconfig. No name of a person has a colon.
+const OperatorPrefix = "kubeconfig:"
+
+// Operator returns the caller with the cluster's kubeconfig, whose user the API server calls user. as is the person for whom the operator acts;
+// it may be "".
+func (s *Shop) Operator(user, as string) Caller {
+	c := Caller{Subject: rules.Subject{Operator: true, Name: as, Grants: rules.Grants{Administrator: true, AllVCs: true}}, operator: OperatorPrefix + user}
+	if p, err := s.People.Person(as); err == nil {
+		c.person, c.Groups = p, p.Groups
+	}
+	return c
 }
 
 // Ended returns a channel that is closed when the caller's token is no longer valid; nil for a guest.
@@ -170,7 +185,10 @@ func (d *Desk) auditedAs(ctx context.Context, verb string, t rules.Thing, detail
 		Actor: d.caller.Name, Token: d.caller.Token.ID, Verb: verb, Kind: string(t.Kind), Object: t.Name, Owner: t.Owner, VC: t.VC,
 		Outcome: audit.Done, Detail: detail,
 	}
-	if d.caller.person != nil {
+	switch {
+	case d.caller.operator != "":
+		record.Actor = d.caller.operator
+	case d.caller.person != nil:
 		record.ActorUID = string(d.caller.person.UID)
 	}
 	if err != nil {

@@ -3,9 +3,12 @@ package desk
 import (
 	"context"
 	"errors"
+	"slices"
+	"strconv"
 	"sync"
 	"time"
 
+	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/people"
 	"github.com/openpai/paictl/pkg/people/rules"
 	"github.com/openpai/paictl/pkg/people/signin"
@@ -173,7 +176,22 @@ func (d *Desk) TokensOf(name string) ([]token.Record, error) {
 	if err := rules.Class("token.manage", &d.caller.Subject); err != nil {
 		return nil, err
 	}
+	if name != "" {
+		if _, err := d.shop.People.Person(name); err != nil {
+			return nil, err
+		}
+	}
 	return d.shop.Tokens.Of(name), nil
+}
+
+// RotateKeys makes a new key that tokens are signed with. With revoke, tokens that were signed with an earlier key end.
+func (d *Desk) RotateKeys(ctx context.Context, revoke bool) error {
+	return d.did(ctx, "token.manage", rules.Thing{Kind: rules.KindToken}, map[string]string{"change": "keys", "revoke": strconv.FormatBool(revoke)}, func(ctx context.Context) error {
+		if err := rules.Class("token.manage", &d.caller.Subject); err != nil {
+			return err
+		}
+		return d.shop.Tokens.RotateKeys(ctx, revoke)
+	})
 }
 
 // Handle returns a name of a token that can only be used to revoke it.
@@ -197,6 +215,11 @@ func (d *Desk) NewToken(ctx context.Context, n NewToken) (*token.Issued, error) 
 	if err != nil {
 		return nil, wire.Bad(err.Error())
 	}
+	if d.caller.Operator {
+		if err := d.mayHave(scopes); err != nil {
+			return nil, d.auditedAs(ctx, "create", thing, nil, err)
+		}
+	}
 	if n.Life < 0 || len(n.Label) > maxLabel {
 		return nil, wire.Bad("a token's label has at most 200 characters, and its expiration is not negative")
 	}
@@ -208,6 +231,20 @@ func (d *Desk) NewToken(ctx context.Context, n NewToken) (*token.Issued, error) 
 }
 
 const maxLabel = 200
+
+// mayHave returns an error if the person for whom an operator makes a token couldn't use it.
+func (d *Desk) mayHave(scopes []rules.Scope) error {
+	p, err := d.shop.People.Person(d.caller.Name)
+	switch {
+	case err != nil:
+		return err
+	case p.Disabled:
+		return hint.Errorf("let them in with: paictl user enable "+p.Name, "%s is disabled, and so are their tokens", p.Name)
+	case slices.Contains(scopes, rules.ScopeAdmin) && !p.Grants.Administrator:
+		return &rules.ForbiddenError{Why: "--scope admin is for administrators, and " + p.Name + " is none"}
+	}
+	return nil
+}
 
 // Revoke revokes a token of the caller, by the token, by its handle, or by its id. Administrators can also revoke tokens of
 // others.

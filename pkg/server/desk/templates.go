@@ -102,7 +102,14 @@ func (d *Desk) addTemplate(ctx context.Context, spec v1.TemplateSpec) (*v1.Templ
 	if err := d.mayShare(&v1.TemplateSpec{}, &spec); err != nil {
 		return nil, err
 	}
-	return d.shop.Templates.AddOf(ctx, d.shop.People, d.caller.person, spec)
+	author := d.caller.person
+	if d.caller.Operator {
+		var err error
+		if author, err = d.shop.People.Person(spec.Author); err != nil {
+			return nil, err
+		}
+	}
+	return d.shop.Templates.AddOf(ctx, d.shop.People, author, spec)
 }
 
 // templated wraps a template, unless the error is set.

@@ -69,6 +69,8 @@ type Server struct {
 	TLS    *httptest.Server
 	// Store is the archive of the history; nil if the test has its own history.
 	Store archive.Store
+	// History answers for the job controller.
+	History http.Handler
 	// Printed is all that the server has printed: its log and the audit.
 	Printed     *Printed
 	t           testing.TB
@@ -139,10 +141,6 @@ func Prepare(t testing.TB, c *kube.Cluster) {
 		_, err = core.Nodes().UpdateStatus(t.Context(), n, metav1.UpdateOptions{})
 		require.NoError(t, err)
 	}
-	_, err = core.Secrets(kube.SystemNamespace).Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: api.AuditTokenSecret}, StringData: map[string]string{api.TokenKey: auditToken}}, metav1.CreateOptions{})
-	if !apierrors.IsAlreadyExists(err) {
-		require.NoError(t, err)
-	}
 	patch := []byte(`{"data":{"scheduler-name":"pai-scheduler"}}`)
 	_, err = core.ConfigMaps(kube.SystemNamespace).Patch(t.Context(), api.ConfigMap, "application/merge-patch+json", patch, metav1.PatchOptions{})
 	require.NoError(t, err)
@@ -174,9 +172,14 @@ func Start(t testing.TB, c *kube.Cluster, o Options) *Server {
 		s.Store, err = archive.Open(t.Context(), archive.Options{Path: filepath.Join(t.TempDir(), "archive.db")})
 		require.NoError(t, err)
 		t.Cleanup(func() { _ = s.Store.Close() }) // a test may have closed it
+		_, err = c.Client.CoreV1().Secrets(kube.SystemNamespace).Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: api.AuditTokenSecret}, StringData: map[string]string{api.TokenKey: auditToken}}, metav1.CreateOptions{})
+		if !apierrors.IsAlreadyExists(err) {
+			require.NoError(t, err)
+		}
 		o.History = historyserver.New(historyserver.Options{Store: s.Store, Ready: func(context.Context) error { return nil }, Metrics: prometheus.NewRegistry(),
 			Token: func() string { return jobtest.Token }, AuditToken: func() string { return auditToken }, Log: slog.New(slog.DiscardHandler)}).Handler()
 	}
+	s.History = o.History
 	urls := map[string]http.Handler{"history": o.History, "scheduler": o.Scheduler}
 	at := func(name string) string {
 		h := urls[name]

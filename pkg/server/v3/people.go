@@ -32,6 +32,7 @@ func peopleRoutes() []server.Route {
 		server.JSON("GET", api.Prefix+"/tokens", "token.own", "Lists what is known of one's tokens", tokenRecords),
 		server.JSON("POST", api.Prefix+"/tokens", "token.own", "Makes a token for programs, which is shown once", newToken, server.Status(http.StatusCreated)),
 		server.JSON("DELETE", token, "token.own", "Ends a token", revokeToken, server.Errors("NoTokenError")),
+		server.JSON("POST", api.Prefix+"/token-keys", "token.manage", "Makes a new key that tokens are signed with", rotateKeys, server.Status(http.StatusCreated)),
 	}
 }
 
@@ -229,6 +230,14 @@ func newToken(ctx context.Context, d *desk.Desk, in *newTokenIn) (*api.IssuedTok
 		return nil, err
 	}
 	return &api.IssuedToken{Token: made.Token.Reveal(), Record: newRecord(&made.Record)}, nil
+}
+
+type rotateKeysIn struct {
+	Body api.KeyRotation `body:"json"`
+}
+
+func rotateKeys(ctx context.Context, d *desk.Desk, in *rotateKeysIn) (*struct{}, error) {
+	return &struct{}{}, d.RotateKeys(ctx, in.Body.Revoke)
 }
 
 type tokenIn struct {

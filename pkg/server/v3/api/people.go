@@ -101,6 +101,12 @@ type NewToken struct {
 	Seconds int64    `json:"seconds,omitempty"`
 }
 
+// KeyRotation asks for a new key that tokens are signed with.
+type KeyRotation struct {
+	// Revoke ends tokens that were signed with an earlier key.
+	Revoke bool `json:"revoke,omitempty"`
+}
+
 // IssuedToken is a token, shown once.
 type IssuedToken struct {
 	Token  string      `json:"token"`

@@ -1,0 +1,163 @@
+// Package inprocess is the server inside paictl, for users who have the cluster's kubeconfig: the routes, rules and audit of pai-server, also while
+// pai-server doesn't run.
+// In: a kubeconfig's connection. Out: a dialer, whose connections the server answers as the operator's.
+package inprocess
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	authv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/openpai/paictl/pkg/audit"
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/job"
+	"github.com/openpai/paictl/pkg/kube"
+	"github.com/openpai/paictl/pkg/people"
+	"github.com/openpai/paictl/pkg/people/template"
+	"github.com/openpai/paictl/pkg/people/token"
+	"github.com/openpai/paictl/pkg/server"
+	"github.com/openpai/paictl/pkg/server/desk"
+	v3 "github.com/openpai/paictl/pkg/server/v3"
+)
+
+// HeaderFor names the person that the operator acts for. Only this server reads it.
+const HeaderFor = "Impersonate-User"
+
+// Options say what the server is made of.
+type Options struct {
+	Cluster *kube.Cluster
+	Version string
+	Log     *slog.Logger
+	// Unaudited is called when a change couldn't be written to the audit; it may be nil.
+	Unaudited func(error)
+}
+
+// Server answers the operator. It starts with the first connection, and ends with the program.
+type Server struct {
+	o       Options
+	jobs    *job.Client
+	people  *people.Directory
+	tokens  *token.Service
+	list    *template.Store
+	shop    *desk.Shop
+	server  *server.Server
+	pipe    *pipe
+	started sync.Once
+
+	mu   sync.Mutex
+	user string // of the kubeconfig; "" until the API server was asked
+}
+
+// New returns a server. It sends no request yet.
+func New(o Options) (*Server, error) {
+	s := &Server{o: o, pipe: newPipe()}
+	var err error
+	if s.jobs, err = job.New(o.Cluster); err != nil {
+		return nil, err
+	}
+	if s.people, err = people.Open(o.Cluster.Config, people.Options{Owns: s.jobs.Owns}); err != nil {
+		return nil, err
+	}
+	if s.tokens, err = token.Open(o.Cluster.Config, s.people, token.Options{}); err != nil {
+		return nil, err
+	}
+	if s.list, err = template.Open(o.Cluster.Config, template.Options{}); err != nil {
+		return nil, err
+	}
+	s.shop = &desk.Shop{People: s.people, Tokens: s.tokens, Templates: s.list, Jobs: s.jobs, Audit: s}
+	s.server = server.New(server.Options{Shop: s.shop, Routes: v3.Routes(o.Version), Limits: server.Limits{Unlimited: true}, Log: o.Log, Caller: s.caller, Reveal: s.reveal})
+	return s, nil
+}
+
+// Dial connects to the server.
+func (s *Server) Dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	s.started.Do(func() {
+		go func() { _ = s.server.HTTP(s.server).Serve(s.pipe) }() // it ends with the program
+	})
+	return s.pipe.dial(ctx)
+}
+
+// reveal returns the text and the remedy of an error of the cluster: it is the caller's own.
+func (s *Server) reveal(err error) (message, remedy string) {
+	err = s.jobs.Explain(err)
+	return err.Error(), hint.Of(err)
+}
+
+// caller returns the operator, after it has read the objects of the request.
+func (s *Server) caller(r *http.Request) (desk.Caller, error) {
+	if err := s.read(r); err != nil {
+		return desk.Caller{}, err
+	}
+	return s.shop.Operator(s.operator(r.Context()), r.Header.Get(HeaderFor)), nil
+}
+
+// read reads the objects of a request. pai-server has them by watch.
+func (s *Server) read(r *http.Request) error {
+	route := s.server.Match(r)
+	if route == nil {
+		return nil
+	}
+	kind, _, _ := strings.Cut(route.Rule, ".")
+	ctx := r.Context()
+	switch kind {
+	case "user", "group":
+		if r.Method == http.MethodPost || r.Method == http.MethodPut {
+			if err := s.people.Prepare(ctx); err != nil { // the first person of a cluster
+				return err
+			}
+		}
+		return s.people.Load(ctx)
+	case "token":
+		if err := s.people.Load(ctx); err != nil {
+			return err
+		}
+		return s.tokens.Load(ctx)
+	case "template", "templates":
+		if err := s.people.Load(ctx); err != nil {
+			return err
+		}
+		err := s.list.Load(ctx)
+		if errors.Is(err, people.ErrUnprepared) && r.Method == http.MethodPost { // the first template of a cluster
+			if err = s.people.Prepare(ctx); err == nil {
+				err = s.list.Load(ctx)
+			}
+		}
+		return err
+	}
+	return nil
+}
+
+// operator returns the user of the kubeconfig, as the API server knows it.
+func (s *Server) operator(ctx context.Context) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.user == "" {
+		s.user = "unknown"
+		review, err := s.o.Cluster.Client.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authv1.SelfSubjectReview{}, metav1.CreateOptions{})
+		if err == nil && review.Status.UserInfo.Username != "" {
+			s.user = review.Status.UserInfo.Username
+		}
+	}
+	return s.user
+}
+
+// auditTime bounds how long a change waits for its record.
+const auditTime = 10 * time.Second
+
+// Write keeps a record of the audit, before the command ends.
+func (s *Server) Write(ctx context.Context, r audit.Record) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), auditTime)
+	defer cancel()
+	if err := s.jobs.History.SaveAudit(ctx, []audit.Record{r}); err != nil && s.o.Unaudited != nil {
+		s.o.Unaudited(fmt.Errorf("write to the audit: %w", err))
+	}
+}
