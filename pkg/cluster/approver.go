@@ -54,7 +54,7 @@ func (p *approver) waits(_ *Node, pl *plan) []step {
 	return out
 }
 
-func (p *approver) detect(n *Node) (string, error) {
+func (p *approver) detect(*Node) (string, error) {
 	return approverScript + "d_approver\n", nil
 }
 

@@ -48,7 +48,6 @@ func withDoor() *settings.Settings {
 // later are rules that have no routes yet, and those that a desk checks in addition to a route's own.
 var later = []string{
 	"jobs.count", "job.ssh",
-	"token.manage",
 	"storage.all", "storage.secrets",
 	"page.monitoring.write", "page.internal", "job.after", "job.forget", "template.official",
 }
