@@ -16,29 +16,29 @@ const intro = `# The REST API
 
 Use this page to look up an operation of the platform's server (the service ` + "`rest-server`" + `), or to write a client of it.
 
-The server describes itself at ` + "`" + Path + "`" + ` (OpenAPI 3.1), with all fields of requests and answers. A test holds every answer to that description.
-This page is made from it.
+The server describes itself at ` + "`" + Path + "`" + ` (OpenAPI 3.1), with all fields of requests and responses. A test checks every response against that description.
+This page is generated from it.
 
-- ` + "`/api/v3`" + ` is paictl's own API, with the types that ` + "`-o json`" + ` prints. ` + "`/api/v2`" + ` and ` + "`/api/v1`" + ` are OpenPAI's; ` + "`/rest-server`" + ` may stand before any path.
+- ` + "`/api/v3`" + ` is paictl's own API, with the types that ` + "`-o json`" + ` prints. ` + "`/api/v2`" + ` and ` + "`/api/v1`" + ` are OpenPAI's. Each path also works below ` + "`/rest-server`" + `.
 - Send ` + "`Authorization: Bearer TOKEN`" + `: a session's token, or one of ` + "`paictl token create`" + `.
-- An error is ` + "`{\"code\", \"message\", \"remedy\"?, \"findings\"?, \"request\"?}`" + `. The code is one that the operation names, or one of those that all have: %s.
-  With 429 and 503, ` + "`Retry-After`" + ` says when to ask again.
-- ` + "`Idempotency-Key`" + ` (8 to 64 letters, digits, ` + "`.`, `_`, `-`" + `) at a submission: when it is sent again within two hours, it gets the answer of the first time. Another submission with that key gets 422.
+- An error is ` + "`{\"code\", \"message\", \"remedy\"?, \"findings\"?, \"request\"?}`" + `. The code is one of the operation's, or one that all operations share: %s.
+  With 429 and 503, ` + "`Retry-After`" + ` is the time until the next attempt.
+- ` + "`Idempotency-Key`" + ` (8 to 64 letters, digits, ` + "`.`, `_`, `-`" + `) identifies a submission: a repetition within two hours gets the first response. A different submission with the same key gets 422.
 
 ## Watch jobs
 
-` + "`GET /api/v3/jobs/watch`" + ` answers with server-sent events: first all that the list has, then what changes. It has the filters of the list.
+` + "`GET /api/v3/jobs/watch`" + ` responds with server-sent events: first the whole list, then its changes. It takes the filters of the list.
 
 | event | data | meaning |
 |---|---|---|
-| ` + "`snapshot`" + ` | ` + "`{\"why\"}`" + ` | What follows until ` + "`ready`" + ` is the whole list; forget what you know, and what came of a list whose ` + "`ready`" + ` you didn't get. ` + "`new`" + `: the watch begins. ` + "`expired`" + `: what changed since your id isn't known. ` + "`grants`" + `: you see other jobs than before. |
-| ` + "`job`" + ` | a row of the list | A job that is new, or has changed. A later one with the same ` + "`uid`" + ` stands for it. |
-| ` + "`gone`" + ` | ` + "`{\"uid\", \"user\", \"name\"}`" + ` | The list doesn't have that job; you may not have heard of it. |
+| ` + "`snapshot`" + ` | ` + "`{\"why\"}`" + ` | The events until ` + "`ready`" + ` are the whole list: discard all earlier rows. ` + "`new`" + `: the watch begins. ` + "`expired`" + `: the server no longer has the changes since your id. ` + "`grants`" + `: you may see different jobs now. |
+| ` + "`job`" + ` | a row of the list | A new or changed job. It replaces an earlier row with the same ` + "`uid`" + `. |
+| ` + "`gone`" + ` | ` + "`{\"uid\", \"user\", \"name\"}`" + ` | The list no longer has the job. You may not have received its row. |
 | ` + "`ready`" + ` | ` + "`{\"next\"?, \"note\"?}`" + ` | The list is complete. |
-| ` + "`problem`" + `, ` + "`back`" + ` | an error, ` + "`{}`" + ` | The server hears of no changes now; it hears of them again. |
-| ` + "`end`" + ` | an error | The last event. Come back after ` + "`retry`" + ` milliseconds, unless your token has ended. |
+| ` + "`problem`" + `, ` + "`back`" + ` | an error, ` + "`{}`" + ` | The server doesn't receive changes now; it receives them again. |
+| ` + "`end`" + ` | an error | The last event. Reconnect after ` + "`retry`" + ` milliseconds, unless your token is no longer valid. |
 
-Send the last id that you have got as ` + "`Last-Event-ID`" + `, to any server of the cluster: you get what changed since. Something comes at least every 20 seconds. A person may have 100 streams open, a token 20.
+Send the last id that you received as ` + "`Last-Event-ID`" + `, to any server of the cluster: you receive the changes since then. The server sends at least one line every 20 seconds. A person may have 100 open streams, a token 20.
 
 `
 
@@ -55,7 +55,7 @@ func Page(version string, routes []server.Route) (string, error) {
 		return "", err
 	}
 	for _, part := range []struct{ title, prefix string }{{"paictl's own: /api/v3, and signing in", ""}, {"OpenPAI's: /api/v2 and /api/v1", "/api/v2"}} {
-		b.WriteString("## " + part.title + "\n\n| operation | what it does | query and headers | answer | errors |\n|---|---|---|---|---|\n")
+		b.WriteString("## " + part.title + "\n\n| operation | description | query and headers | response | errors |\n|---|---|---|---|---|\n")
 		var lines []string
 		for i := range routes {
 			r := &routes[i]

@@ -23,10 +23,10 @@ const html = "text/html; charset=utf-8"
 // Routes returns the routes of all pages, and of their requests. links are in the order in which they are shown.
 func Routes(links []Link) []server.Route {
 	return append(sessions{links}.routes(),
-		server.Route{Method: http.MethodGet, Path: "/first", Rule: "open", Summary: "Shows the page on which the first administrator is made", Media: html, Serve: show("first.html")},
-		server.Route{Method: http.MethodGet, Path: server.SignInPath, Rule: "open", Summary: "Shows the page on which browsers sign in", Media: html, Serve: show("signin.html")},
-		server.Route{Method: http.MethodGet, Path: api.ProgramPage, Rule: "open", Summary: "Shows the page on which a program of the same machine is signed in", Media: html, Serve: show("program.html")},
-		server.Route{Method: http.MethodGet, Path: api.DevicePage, Rule: "open", Summary: "Shows the page on which a program without a browser is signed in", Media: html, Serve: show("device.html")})
+		server.Route{Method: http.MethodGet, Path: "/first", Rule: "open", Summary: "Shows the page that creates the first administrator", Media: html, Serve: show("first.html")},
+		server.Route{Method: http.MethodGet, Path: server.SignInPath, Rule: "open", Summary: "Shows the sign-in page", Media: html, Serve: show("signin.html")},
+		server.Route{Method: http.MethodGet, Path: api.ProgramPage, Rule: "open", Summary: "Shows the page that signs in a program on the same machine", Media: html, Serve: show("program.html")},
+		server.Route{Method: http.MethodGet, Path: api.DevicePage, Rule: "open", Summary: "Shows the page that signs in a program without a browser", Media: html, Serve: show("device.html")})
 }
 
 // page returns a file's title, body and script in the frame of all pages.

@@ -20,9 +20,9 @@ type sessions struct{ links []Link }
 func (s sessions) routes() []server.Route {
 	const path = "/api/v3/session"
 	return []server.Route{
-		{Method: http.MethodPost, Path: path, Rule: "open", Summary: "Begins a browser's session, by a password", Browser: true, In: reflect.TypeFor[beginIn](), Out: reflect.TypeFor[begun](), Errors: []string{"IncorrectPasswordError"}, Serve: s.begin},
-		{Method: http.MethodGet, Path: path, Rule: "token.check", Summary: "Tells a browser whose session it has, and which pages it may show", Browser: true, Out: reflect.TypeFor[session](), Serve: s.tell},
-		{Method: http.MethodDelete, Path: path, Rule: "open", Summary: "Ends a browser's session, and takes its cookie away also where it has ended", Browser: true, Out: reflect.TypeFor[struct{}](), Serve: s.end},
+		{Method: http.MethodPost, Path: path, Rule: "open", Summary: "Starts a browser's session with a password", Browser: true, In: reflect.TypeFor[beginIn](), Out: reflect.TypeFor[begun](), Errors: []string{"IncorrectPasswordError"}, Serve: s.begin},
+		{Method: http.MethodGet, Path: path, Rule: "token.check", Summary: "Returns the owner of a browser's session, and the pages it may show", Browser: true, Out: reflect.TypeFor[session](), Serve: s.tell},
+		{Method: http.MethodDelete, Path: path, Rule: "open", Summary: "Ends a browser's session and removes its cookie, even if the session has already ended", Browser: true, Out: reflect.TypeFor[struct{}](), Serve: s.end},
 	}
 }
 

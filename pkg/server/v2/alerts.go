@@ -12,7 +12,7 @@ import (
 
 func alertRoutes() []server.Route {
 	return []server.Route{
-		server.JSON(http.MethodGet, prefix+"/alerts", "alert.read", "Lists the alerts that fire about one's jobs, the latest first; all for administrators and whom the page alerts is granted", firing, server.Also(old+"/alerts"), server.Errors("NotImplementedError")),
+		server.JSON(http.MethodGet, prefix+"/alerts", "alert.read", "Lists the firing alerts about your jobs, latest first; all alerts for administrators and for people with a grant for the page alerts", firing, server.Also(old+"/alerts"), server.Errors("NotImplementedError")),
 	}
 }
 

@@ -12,9 +12,9 @@ import (
 // attemptRoutes returns the routes of an earlier way to read attempts of a job.
 func attemptRoutes() []server.Route {
 	return []server.Route{
-		{Method: http.MethodGet, Path: one + "/job-attempts", Rule: "job.read", Serve: listAttempts, Out: reflect.TypeFor[[]jobAttempt](), Summary: "Lists the attempts of a job, the latest first; attempts/{attempt} tells more", Errors: []string{"NoJobError"}},
-		{Method: http.MethodGet, Path: one + "/job-attempts/healthz", Rule: "job.read", Serve: healthyAttempts, Media: textMedia, Summary: "Says that attempts of jobs are known", Errors: []string{"NoJobError"}},
-		{Method: http.MethodGet, Path: one + "/job-attempts/{attempt}", Rule: "job.read", Serve: getAttempt, Out: reflect.TypeFor[jobAttempt](), Summary: "Tells about one attempt of a job; attempts/{attempt} tells more", Errors: []string{"NoJobError"}},
+		{Method: http.MethodGet, Path: one + "/job-attempts", Rule: "job.read", Serve: listAttempts, Out: reflect.TypeFor[[]jobAttempt](), Summary: "Lists the attempts of a job, latest first; attempts/{attempt} returns more", Errors: []string{"NoJobError"}},
+		{Method: http.MethodGet, Path: one + "/job-attempts/healthz", Rule: "job.read", Serve: healthyAttempts, Media: textMedia, Summary: "Reports that attempts of jobs are available", Errors: []string{"NoJobError"}},
+		{Method: http.MethodGet, Path: one + "/job-attempts/{attempt}", Rule: "job.read", Serve: getAttempt, Out: reflect.TypeFor[jobAttempt](), Summary: "Returns an attempt of a job; attempts/{attempt} returns more", Errors: []string{"NoJobError"}},
 	}
 }
 

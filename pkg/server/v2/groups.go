@@ -13,17 +13,17 @@ func groupRoutes() []server.Route {
 	const group, alias = prefix + "/groups/{group}", prefix + "/group/{group}"
 	made, none := server.Status(http.StatusCreated), server.Errors("NoGroupError")
 	return []server.Route{
-		server.JSON(http.MethodGet, prefix+"/groups", "group.read", "Lists groups: to others than members and administrators names and descriptions", groups, server.Also(prefix+"/group")),
-		server.JSON(http.MethodGet, group, "group.read", "Tells about a group", getGroup, server.Also(alias), none),
-		server.JSON(http.MethodGet, group+"/userlist", "group.members", "Lists who is in a group; nothing for a group that isn't there", members,
+		server.JSON(http.MethodGet, prefix+"/groups", "group.read", "Lists groups; only members and administrators see more than names and descriptions", groups, server.Also(prefix+"/group")),
+		server.JSON(http.MethodGet, group, "group.read", "Returns a group", getGroup, server.Also(alias), none),
+		server.JSON(http.MethodGet, group+"/userlist", "group.members", "Lists the members of a group; the list is empty if the group doesn't exist", members,
 			server.Also(alias+"/userlist")),
-		server.JSON(http.MethodPost, prefix+"/groups", "group.manage", "Makes a group", postGroup, made, server.Also(prefix+"/group"), server.Errors("ConflictGroupError")),
-		server.JSON(http.MethodPut, prefix+"/groups", "group.manage", "Changes a group: all of it, or with \"patch\" what the body names", putGroup, made, server.Also(prefix+"/group"), none),
+		server.JSON(http.MethodPost, prefix+"/groups", "group.manage", "Creates a group", postGroup, made, server.Also(prefix+"/group"), server.Errors("ConflictGroupError")),
+		server.JSON(http.MethodPut, prefix+"/groups", "group.manage", "Replaces a group; with \"patch\", changes only the fields in the body", putGroup, made, server.Also(prefix+"/group"), none),
 		server.JSON(http.MethodDelete, group, "group.manage", "Deletes a group", deleteGroup, server.Also(alias), none),
 		server.JSON(http.MethodPut, group+"/description", "group.manage", "Sets a group's description", putDescription, made, server.Also(alias+"/description"), none),
-		server.JSON(http.MethodPut, group+"/externalname", "group.manage", "Sets which group of a provider of sign-ins is in a group", putExternalName, made, server.Also(alias+"/externalname"), none),
+		server.JSON(http.MethodPut, group+"/externalname", "group.manage", "Sets the group of a sign-in provider whose members are in a group", putExternalName, made, server.Also(alias+"/externalname"), none),
 		server.JSON(http.MethodPut, group+"/extension", "group.manage", "Sets keys of a group's extension", putGroupExtension, made, server.Also(alias+"/extension"), none, server.Errors("RemoveAdminError")),
-		server.JSON(http.MethodPut, group+"/extension/{path...}", "group.manage", "Sets what lies at a path of a group's extension", putGroupAttribute, made, server.Also(alias+"/extension/{path...}"), none, server.Errors("RemoveAdminError")),
+		server.JSON(http.MethodPut, group+"/extension/{path...}", "group.manage", "Sets the value at a path of a group's extension", putGroupAttribute, made, server.Also(alias+"/extension/{path...}"), none, server.Errors("RemoveAdminError")),
 	}
 }
 

@@ -30,7 +30,7 @@ func infoRoutes(version string) []server.Route {
 		return &info{"PAI RESTful API", version, "k8s", authnOf(d).Type}, nil
 	}
 	return []server.Route{
-		server.Text("", prefix, "open", "Says that the API is here", "PAI RESTful API v2 (beta version)"),
+		server.Text("", prefix, "open", "Reports that the API is available", "PAI RESTful API v2 (beta version)"),
 		server.JSON("", prefix+"/info", "open", "Says what the server calls itself", about, server.Also(old)),
 		server.Text(http.MethodGet, "/healthz", "open", "Says that the server is here, as the front of an OpenPAI cluster does", "Pylon ready.", server.Also(prefix+"/healthz", old+"/healthz")),
 		server.JSON(http.MethodGet, prefix+"/authn/info", "open", "Says how to sign in", func(_ context.Context, d *desk.Desk, _ *struct{}) (*authnInfo, error) {

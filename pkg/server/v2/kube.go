@@ -18,9 +18,9 @@ func kubeRoutes() []server.Route {
 	one := server.Limit{Each: 1, Stream: true} // the answers are large
 	return []server.Route{
 		{Method: http.MethodGet, Path: prefix + "/kubernetes/nodes", Aliases: []string{old + "/kubernetes/nodes"}, Rule: "kube.read", Serve: kubeNodes, Limit: one, In: reflect.TypeFor[kubeIn](), Out: kubeList, Media: mediaJSON,
-			Summary: "Lists Kubernetes' nodes; with a limit, metadata.continue says where to go on", Errors: []string{"InvalidParametersError"}},
+			Summary: "Lists Kubernetes' nodes; with a limit, metadata.continue begins the next page", Errors: []string{"InvalidParametersError"}},
 		{Method: http.MethodGet, Path: prefix + "/kubernetes/pods", Aliases: []string{old + "/kubernetes/pods"}, Rule: "kube.read", Serve: kubePods, Limit: one, In: reflect.TypeFor[kubeIn](), Out: kubeList, Media: mediaJSON,
-			Summary: "Lists Kubernetes' pods, without the environment of their containers; with a limit, metadata.continue says where to go on", Errors: []string{"InvalidParametersError"}},
+			Summary: "Lists Kubernetes' pods, without the environment of their containers; with a limit, metadata.continue begins the next page", Errors: []string{"InvalidParametersError"}},
 	}
 }
 

@@ -26,11 +26,11 @@ func logRoutes() []server.Route {
 	list, stream := []string{"NoJobError", "NoTaskLogError"}, server.Limit{Stream: true}
 	return []server.Route{
 		{Method: http.MethodGet, Path: logsTask, Aliases: []string{logsPod}, Rule: "job.logs", Serve: listLogs, In: reflect.TypeFor[logsIn](), Out: reflect.TypeFor[locations](),
-			Summary: "Lists the logs of an attempt of a task, each with a link that leads to it without a token for ten minutes", Errors: list},
+			Summary: "Lists the logs of an attempt of a task, each with a link that works without a token for ten minutes", Errors: list},
 		{Method: http.MethodGet, Path: logsTask + "/{log}", Aliases: []string{logsPod + "/{log}"}, Rule: "job.logs", Serve: readLog, In: reflect.TypeFor[logsIn](), Media: textMedia, Limit: stream,
-			Summary: "Gives a log of an attempt of a task: all of it, its end with ?tail-mode=true, or with ?follow=true as it comes", Errors: list},
+			Summary: "Returns a log of an attempt of a task; with ?tail-mode=true its end, with ?follow=true also new lines", Errors: list},
 		{Method: http.MethodGet, Path: linkedLog, Rule: "job.logs", Link: "link", Serve: readLinked, Media: textMedia, Limit: stream,
-			Summary: "Gives the log that a link of a list leads to", Errors: list},
+			Summary: "Returns the log of a link from a list of logs", Errors: list},
 	}
 }
 

@@ -21,19 +21,19 @@ func manageRoutes() []server.Route {
 		return r(http.MethodPut, user+"/"+what, rule, summary, made, server.Also(alias+"/"+what), server.Errors("NoUserError", "NoGroupError", "NoVirtualClusterError", "RemoveAdminError", codeWord))
 	}
 	return []server.Route{
-		server.JSON(http.MethodPost, prefix+"/users", "user.manage", "Adds a person; names of virtual clusters are those of groups", postUser, made,
+		server.JSON(http.MethodPost, prefix+"/users", "user.manage", "Adds a person; the virtual clusters in the body are names of groups", postUser, made,
 			server.Also(prefix+"/user"), server.Errors("ConflictUserError", "NoGroupError")),
 		server.JSON(http.MethodDelete, user, "user.manage", "Removes a person; the name stays taken", deleteUser, server.Also(alias), server.Errors("NoUserError", "RemoveAdminError")),
-		put("password", "user.change.self", "Sets a password; one's own with the old one", jsonRoute(putPassword, server.Errors("IncorrectPasswordError"))),
+		put("password", "user.change.self", "Sets a password; your own requires the old one", jsonRoute(putPassword, server.Errors("IncorrectPasswordError"))),
 		put("email", "user.change.self", "Sets an e-mail address", jsonRoute(putEmail)),
-		put("extension", "user.change.self", "Sets keys of what clients store with a person", jsonRoute(putExtension)),
-		put("admin", "user.manage", "Makes a person an administrator, or takes that away", jsonRoute(putAdmin)),
+		put("extension", "user.change.self", "Sets keys of the data that clients store with a person", jsonRoute(putExtension)),
+		put("admin", "user.manage", "Makes a person an administrator, or revokes that", jsonRoute(putAdmin)),
 		put("grouplist", "user.manage", "Sets a person's groups", jsonRoute(putGroups)),
-		put("virtualcluster", "user.manage", "Sets which groups a person is in that stand for one virtual cluster each; other groups stay", jsonRoute(putVCs)),
-		put("group", "user.manage", "Puts a person into a group", jsonRoute(joinGroup)),
-		server.JSON(http.MethodDelete, user+"/group", "user.manage", "Takes a person out of a group; the body says which", leaveGroup, made, server.Also(alias+"/group"), server.Errors("NoUserError", "RemoveAdminError", codeWord)),
-		server.JSON(http.MethodPut, prefix+"/users", "user.manage", "Changes a person: all of it, or with \"patch\" what the body names", putUser, made, server.Also(prefix+"/user"), server.Errors("NoUserError", "NoGroupError", "NoVirtualClusterError", "RemoveAdminError", codeWord)),
-		server.JSON(http.MethodPut, prefix+"/users/me", "user.change.self", "Changes oneself: address, password, and what clients store", putMe, made, server.Also(prefix+"/user/me"), server.Errors("IncorrectPasswordError")),
+		put("virtualcluster", "user.manage", "Sets the groups of a person that grant one virtual cluster each; other groups stay", jsonRoute(putVCs)),
+		put("group", "user.manage", "Adds a person to a group", jsonRoute(joinGroup)),
+		server.JSON(http.MethodDelete, user+"/group", "user.manage", "Removes a person from a group; the body names the group", leaveGroup, made, server.Also(alias+"/group"), server.Errors("NoUserError", "RemoveAdminError", codeWord)),
+		server.JSON(http.MethodPut, prefix+"/users", "user.manage", "Replaces a person; with \"patch\", changes only the fields in the body", putUser, made, server.Also(prefix+"/user"), server.Errors("NoUserError", "NoGroupError", "NoVirtualClusterError", "RemoveAdminError", codeWord)),
+		server.JSON(http.MethodPut, prefix+"/users/me", "user.change.self", "Changes your e-mail address, your password, and the data that clients store for you", putMe, made, server.Also(prefix+"/user/me"), server.Errors("IncorrectPasswordError")),
 	}
 }
 

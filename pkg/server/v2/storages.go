@@ -14,10 +14,10 @@ import (
 func storageRoutes() []server.Route {
 	const former = prefix + "/storage/{kind}"
 	return []server.Route{
-		server.JSON(http.MethodGet, prefix+"/storages", "storage.list", "Lists the storages that are granted to oneself; with ?default=true, one's default ones", storages),
+		server.JSON(http.MethodGet, prefix+"/storages", "storage.list", "Lists the storages that are granted to you; with ?default=true, your default storages", storages),
 		{Method: http.MethodGet, Path: prefix + "/storages/{storage}", Rule: "storage.list", Serve: getStorage, In: reflect.TypeFor[storageIn](), Out: reflect.TypeFor[storageDetail](),
-			Summary: "Tells what lies behind a storage; with ?secrets=true, its credentials", Errors: []string{"NoStorageError"}},
-		server.JSON(http.MethodGet, former, "storage.list", "Says what took the place of the storage configurations of early releases", formerStorage, server.Also(former+"/{storage}"), server.Errors("GoneError")),
+			Summary: "Returns a storage; with ?secrets=true, also its credentials", Errors: []string{"NoStorageError"}},
+		server.JSON(http.MethodGet, former, "storage.list", "Returns 410: storages have replaced the storage configurations of early releases", formerStorage, server.Also(former+"/{storage}"), server.Errors("GoneError")),
 	}
 }
 

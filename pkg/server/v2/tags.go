@@ -13,7 +13,7 @@ import (
 func tagRoutes() []server.Route {
 	out := []server.Route{}
 	for method, serve := range map[string]func(*server.Call) error{http.MethodPut: tag, http.MethodDelete: untag} {
-		out = append(out, server.Route{Method: method, Path: one + "/tag", Rule: "job.tag", Serve: serve, In: reflect.TypeFor[tagIn](), Out: reflect.TypeFor[message](), Summary: "Changes the tags of a job; the body says which, also of DELETE", Errors: []string{"NoJobError", "NoTagError"}})
+		out = append(out, server.Route{Method: method, Path: one + "/tag", Rule: "job.tag", Serve: serve, In: reflect.TypeFor[tagIn](), Out: reflect.TypeFor[message](), Summary: "Changes the tags of a job; the body names them, also for DELETE", Errors: []string{"NoJobError", "NoTagError"}})
 	}
 	return out
 }

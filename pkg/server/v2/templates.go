@@ -27,9 +27,9 @@ func templateRoutes() []server.Route {
 	wrong := []string{"InvalidProtocolError", "ConflictTemplateError", "NoEnoughQuotaError", "NoGroupError"}
 	return []server.Route{
 		server.Listing[itemsIn, []item](all, "templates.list", "Lists job templates, as items of OpenPAI's marketplace", listItems, also),
-		server.JSON(http.MethodPost, all, "template.add", "Adds a job template of one's own; secrets of its protocol are masked", postItem, also, server.Status(http.StatusCreated), server.Body(templateBytes), server.Templates(), server.Each(submissions), server.Errors(wrong...)),
-		server.JSON(http.MethodGet, one, "template.read", "Tells about a job template", getItem, alsoOne, server.Errors("NoTemplateError")),
-		{Method: http.MethodPut, Path: one, Aliases: []string{market + "/items/{template}"}, Rule: "template.change", Summary: "Changes what the body names of a job template", Serve: putItem, In: reflect.TypeFor[putItemIn](),
+		server.JSON(http.MethodPost, all, "template.add", "Adds a job template, and masks the secrets of its protocol", postItem, also, server.Status(http.StatusCreated), server.Body(templateBytes), server.Templates(), server.Each(submissions), server.Errors(wrong...)),
+		server.JSON(http.MethodGet, one, "template.read", "Returns a job template", getItem, alsoOne, server.Errors("NoTemplateError")),
+		{Method: http.MethodPut, Path: one, Aliases: []string{market + "/items/{template}"}, Rule: "template.change", Summary: "Changes the fields of a job template that are in the body", Serve: putItem, In: reflect.TypeFor[putItemIn](),
 			Media: "text/plain; charset=utf-8", Limit: server.Limit{Body: templateBytes, Template: true, Each: submissions}, Errors: append([]string{"NoTemplateError", codeWord}, wrong...)},
 		{Method: http.MethodDelete, Path: one, Aliases: []string{market + "/items/{template}"}, Rule: "template.remove", Summary: "Removes a job template", Serve: deleteItem, In: reflect.TypeFor[itemIn](),
 			Media: "text/plain; charset=utf-8", Errors: []string{"NoTemplateError"}},

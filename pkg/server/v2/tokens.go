@@ -15,11 +15,11 @@ func tokenRoutes() []server.Route {
 	return []server.Route{
 		server.JSON(http.MethodPost, prefix+"/authn/basic/login", "open", "Gives a token for a user name and a password", login,
 			server.Also(old+"/authn/basic/login", prefix+"/token", prefix+"/tokens", old+"/token", old+"/tokens"), server.Errors("IncorrectPasswordError", "InvalidParametersError")),
-		server.JSON(http.MethodDelete, prefix+"/authn/basic/logout", "token.own", "Ends the token that comes with the request", logout, server.Also(old+"/authn/basic/logout")),
-		server.JSON(http.MethodGet, prefix+"/tokens", "token.own", "Lists one's tokens: texts that name them and are good for nothing else", tokens, server.Also(prefix+"/token", old+"/token", old+"/tokens")),
-		server.JSON(http.MethodPost, prefix+"/tokens/application", "token.own", "Makes a token for programs, which is shown once", newToken, server.Also(prefix+"/token/application", old+"/token/application")),
-		server.JSON(http.MethodGet, prefix+"/tokens/check", "token.check", "Tells what a token says", check, server.Also(prefix+"/token/check", old+"/token/check")),
-		server.JSON(http.MethodDelete, prefix+"/tokens/{token}", "token.own", "Ends a token", revoke, server.Also(prefix+"/token/{token}", old+"/token/{token}"), server.Errors("NoTokenError")),
+		server.JSON(http.MethodDelete, prefix+"/authn/basic/logout", "token.own", "Revokes the token of the request", logout, server.Also(old+"/authn/basic/logout")),
+		server.JSON(http.MethodGet, prefix+"/tokens", "token.own", "Lists handles of your tokens, which can only be used to revoke them", tokens, server.Also(prefix+"/token", old+"/token", old+"/tokens")),
+		server.JSON(http.MethodPost, prefix+"/tokens/application", "token.own", "Creates a token for programs, and shows it once", newToken, server.Also(prefix+"/token/application", old+"/token/application")),
+		server.JSON(http.MethodGet, prefix+"/tokens/check", "token.check", "Returns the claims of a token", check, server.Also(prefix+"/token/check", old+"/token/check")),
+		server.JSON(http.MethodDelete, prefix+"/tokens/{token}", "token.own", "Revokes a token", revoke, server.Also(prefix+"/token/{token}", old+"/token/{token}"), server.Errors("NoTokenError")),
 	}
 }
 

@@ -16,8 +16,8 @@ import (
 
 func userRoutes() []server.Route {
 	return []server.Route{
-		server.JSON(http.MethodGet, prefix+"/users", "user.list", "Lists people: to others than administrators names and e-mail addresses", users, server.Also(prefix+"/user")),
-		server.JSON(http.MethodGet, prefix+"/users/{user}", "user.read", "Tells about a person", getUser,
+		server.JSON(http.MethodGet, prefix+"/users", "user.list", "Lists people; only administrators see more than names and e-mail addresses", users, server.Also(prefix+"/user")),
+		server.JSON(http.MethodGet, prefix+"/users/{user}", "user.read", "Returns a person", getUser,
 			server.Also(prefix+"/user/{user}", old+"/user/{user}"), server.Errors("NoUserError")),
 	}
 }

@@ -21,13 +21,13 @@ func vcRoutes() []server.Route {
 	}
 	return []server.Route{
 		{Method: http.MethodGet, Path: prefix + "/virtual-clusters", Aliases: []string{old + "/virtual-clusters"}, Rule: "vc.read", Serve: listVCs, In: reflect.TypeFor[vcsIn](), Out: reflect.TypeFor[map[string]vc](), Or: []reflect.Type{reflect.TypeFor[map[string]machine]()},
-			Summary: "Tells what each virtual cluster that one may use owns and uses; with ?nodes, how many GPUs of each machine are used"},
-		server.JSON(http.MethodGet, one, "vc.read", "Tells what a virtual cluster owns and uses", getVC, none, server.Also(old+"/virtual-clusters/{vc}")),
-		server.JSON(http.MethodGet, prefix+"/cluster/sku-types", "sku.read", "Tells what goes with a GPU of each type, or what a CPU cell is; with ?vc, of those that a virtual cluster owns", skus, none),
-		server.JSON(http.MethodGet, one+"/sku-types", "sku.read", "Tells what goes with a GPU of each type that a virtual cluster owns", skusOf, none),
-		change(http.MethodPut, one, "Says how virtual clusters are changed"),
-		change(http.MethodPut, one+"/status", "Says how virtual clusters are changed"),
-		change(http.MethodDelete, one, "Says how virtual clusters are changed"),
+			Summary: "Returns the virtual clusters that you may use, and their usage; with ?nodes, the used GPUs of each machine"},
+		server.JSON(http.MethodGet, one, "vc.read", "Returns the resources of a virtual cluster, and their usage", getVC, none, server.Also(old+"/virtual-clusters/{vc}")),
+		server.JSON(http.MethodGet, prefix+"/cluster/sku-types", "sku.read", "Returns the CPU and memory that go with a GPU of each type, and of a CPU cell; with ?vc, only of the types that a virtual cluster owns", skus, none),
+		server.JSON(http.MethodGet, one+"/sku-types", "sku.read", "Returns the CPU and memory that go with a GPU of each type that a virtual cluster owns", skusOf, none),
+		change(http.MethodPut, one, "Returns 501: virtual clusters are changed with paictl vc set"),
+		change(http.MethodPut, one+"/status", "Returns 501: virtual clusters are changed with paictl vc set"),
+		change(http.MethodDelete, one, "Returns 501: virtual clusters are changed with paictl vc set"),
 	}
 }
 

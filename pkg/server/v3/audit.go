@@ -12,7 +12,7 @@ import (
 )
 
 func auditRoutes() []server.Route {
-	return []server.Route{server.JSON("GET", api.Prefix+"/audit", "audit.read", "Lists who did what to what, the latest first", audited)}
+	return []server.Route{server.JSON("GET", api.Prefix+"/audit", "audit.read", "Lists the records of the audit, latest first", audited)}
 }
 
 type auditIn struct {

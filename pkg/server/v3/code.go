@@ -19,8 +19,8 @@ const (
 func codeRoutes() []server.Route {
 	const path = api.Prefix + "/code/{sha256}"
 	return []server.Route{
-		{Method: http.MethodHead, Path: path, Rule: "code.head", Summary: "Says whether one has sent that code", Serve: headCode, Out: reflect.TypeFor[struct{}](), Errors: []string{"NoCodeError"}},
-		{Method: http.MethodPut, Path: path, Rule: "code.put", Summary: "Takes a packed folder of code", Serve: putCode, Out: reflect.TypeFor[struct{}](), Status: http.StatusCreated, Limit: server.Limit{Body: codeBytes, Time: codeTime, Each: 1}},
+		{Method: http.MethodHead, Path: path, Rule: "code.head", Summary: "Reports whether you have sent a folder of code", Serve: headCode, Out: reflect.TypeFor[struct{}](), Errors: []string{"NoCodeError"}},
+		{Method: http.MethodPut, Path: path, Rule: "code.put", Summary: "Stores a packed folder of code", Serve: putCode, Out: reflect.TypeFor[struct{}](), Status: http.StatusCreated, Limit: server.Limit{Body: codeBytes, Time: codeTime, Each: 1}},
 	}
 }
 

@@ -20,17 +20,17 @@ import (
 func lookRoutes() []server.Route {
 	stream := server.Limit{Stream: true}
 	out := []server.Route{
-		server.JSON("GET", one+"/brief", "job.read", "Tells what a job is, without its attempts", brief, server.Errors("NoJobError")),
-		{Method: "GET", Path: one + "/follow", Rule: "job.read", Summary: "Tells what a job is at, whenever that changes, until it has ended", Serve: follow, Out: reflect.TypeFor[api.Frame](), Limit: stream, Media: "application/x-ndjson", Errors: []string{"NoJobError"}},
-		{Method: "GET", Path: one + "/logs", Rule: "job.logs", Summary: "Gives lines of the logs of a job's tasks", Serve: lines, In: reflect.TypeFor[logsIn](), Out: reflect.TypeFor[api.Frame](), Limit: stream, Media: "application/x-ndjson", Errors: []string{"NoJobError"}},
-		server.JSON("GET", one+"/top", "job.read", "Measures what the tasks of a job use", top, server.Errors("NoJobError")),
-		server.JSON("GET", one+"/freename", "job.read", "Finds a name for a copy of a job", freeName, server.Errors("NoJobError")),
-		server.JSON("GET", one+"/targets", "job.enter", "Lists the tasks of a job that run", targets, server.Errors("NoJobError")),
-		server.JSON("GET", api.Prefix+"/queue", "queue.read", "Lists what waits for GPUs in a virtual cluster", queue),
+		server.JSON("GET", one+"/brief", "job.read", "Returns a job, without its attempts", brief, server.Errors("NoJobError")),
+		{Method: "GET", Path: one + "/follow", Rule: "job.read", Summary: "Streams the state of a job, whenever it changes, until it has finished", Serve: follow, Out: reflect.TypeFor[api.Frame](), Limit: stream, Media: "application/x-ndjson", Errors: []string{"NoJobError"}},
+		{Method: "GET", Path: one + "/logs", Rule: "job.logs", Summary: "Streams lines of the logs of a job's tasks", Serve: lines, In: reflect.TypeFor[logsIn](), Out: reflect.TypeFor[api.Frame](), Limit: stream, Media: "application/x-ndjson", Errors: []string{"NoJobError"}},
+		server.JSON("GET", one+"/top", "job.read", "Measures the resource usage of a job's tasks", top, server.Errors("NoJobError")),
+		server.JSON("GET", one+"/freename", "job.read", "Returns an unused name for a copy of a job", freeName, server.Errors("NoJobError")),
+		server.JSON("GET", one+"/targets", "job.enter", "Lists the running tasks of a job", targets, server.Errors("NoJobError")),
+		server.JSON("GET", api.Prefix+"/queue", "queue.read", "Lists the queue of a virtual cluster", queue),
 		server.JSON("GET", api.Prefix+"/usage", "usage.read", "Sums up GPU time", gpuTime),
-		server.JSON("GET", api.Prefix+"/virtual-clusters", "vc.read", "Lists the virtual clusters that one may use, and what is used of them", virtualClusters),
+		server.JSON("GET", api.Prefix+"/virtual-clusters", "vc.read", "Lists the virtual clusters that you may use, and their usage", virtualClusters),
 		server.JSON("GET", api.Prefix+"/images", "job.submit", "Lists the images that all machines hold", images),
-		server.JSON("GET", api.Prefix+"/offer", "job.submit", "Tells what a job may ask of the cluster", offer),
+		server.JSON("GET", api.Prefix+"/offer", "job.submit", "Returns the resources that a job may request", offer),
 	}
 	for _, method := range []string{http.MethodGet, http.MethodPost} {
 		out = append(out,

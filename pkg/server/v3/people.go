@@ -20,19 +20,19 @@ func peopleRoutes() []server.Route {
 	const user, group, token = api.Prefix + "/users/{user}", api.Prefix + "/groups/{group}", api.Prefix + "/tokens/{token}"
 	return []server.Route{
 		server.JSON("GET", api.Prefix+"/users", "user.list", "Lists people", users),
-		server.JSON("GET", user, "user.read", "Tells about a person", getUser, server.Errors("NoUserError")),
+		server.JSON("GET", user, "user.read", "Returns a person", getUser, server.Errors("NoUserError")),
 		server.JSON("POST", api.Prefix+"/users", "user.manage", "Adds a person", addUser, server.Status(http.StatusCreated), server.Errors("ConflictUserError")),
-		server.JSON("PUT", user, "user.change.self", "Makes a person another one", putUser, server.Errors("NoUserError", "ConflictError", "RemoveAdminError")),
+		server.JSON("PUT", user, "user.change.self", "Replaces a person", putUser, server.Errors("NoUserError", "ConflictError", "RemoveAdminError")),
 		server.JSON("PUT", user+"/password", "user.change.self", "Sets a password", putPassword, server.Errors("NoUserError", "IncorrectPasswordError")),
 		server.JSON("DELETE", user, "user.manage", "Removes a person; the name stays taken", removeUser, server.Errors("NoUserError", "RemoveAdminError")),
 		server.JSON("GET", api.Prefix+"/groups", "group.read", "Lists groups", groups),
-		server.JSON("GET", group, "group.read", "Tells about a group", getGroup, server.Errors("NoGroupError")),
-		server.JSON("PUT", group, "group.manage", "Makes a group, or makes it another one", putGroup, server.Errors("NoGroupError", "ConflictError")),
+		server.JSON("GET", group, "group.read", "Returns a group", getGroup, server.Errors("NoGroupError")),
+		server.JSON("PUT", group, "group.manage", "Creates or replaces a group", putGroup, server.Errors("NoGroupError", "ConflictError")),
 		server.JSON("DELETE", group, "group.manage", "Deletes a group", deleteGroup, server.Errors("NoGroupError")),
-		server.JSON("GET", api.Prefix+"/tokens", "token.own", "Lists what is known of one's tokens", tokenRecords),
-		server.JSON("POST", api.Prefix+"/tokens", "token.own", "Makes a token for programs, which is shown once", newToken, server.Status(http.StatusCreated)),
-		server.JSON("DELETE", token, "token.own", "Ends a token", revokeToken, server.Errors("NoTokenError")),
-		server.JSON("POST", api.Prefix+"/token-keys", "token.manage", "Makes a new key that tokens are signed with", rotateKeys, server.Status(http.StatusCreated)),
+		server.JSON("GET", api.Prefix+"/tokens", "token.own", "Lists your tokens, without their texts", tokenRecords),
+		server.JSON("POST", api.Prefix+"/tokens", "token.own", "Creates a token for programs, and shows it once", newToken, server.Status(http.StatusCreated)),
+		server.JSON("DELETE", token, "token.own", "Revokes a token", revokeToken, server.Errors("NoTokenError")),
+		server.JSON("POST", api.Prefix+"/token-keys", "token.manage", "Creates a new key that signs tokens", rotateKeys, server.Status(http.StatusCreated)),
 	}
 }
 

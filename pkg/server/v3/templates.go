@@ -22,12 +22,12 @@ func templateRoutes() []server.Route {
 	wrong := server.Errors("InvalidProtocolError", "ConflictTemplateError", "NoEnoughQuotaError", "NoGroupError")
 	return []server.Route{
 		server.Listing[templatesIn, api.Templates](api.Prefix+"/templates", "templates.list", "Lists job templates, without descriptions and job files", templates),
-		server.JSON("POST", api.Prefix+"/templates", "template.add", "Adds a job template of one's own; secrets of its job file are masked", addTemplate, server.Status(http.StatusCreated), server.Body(templateBytes), server.Templates(), server.Each(submissions), wrong),
-		server.JSON("GET", one, "template.read", "Tells about a job template, with its job file", getTemplate, none),
-		server.JSON("PUT", one, "template.change", "Makes a job template another one", putTemplate, server.Body(templateBytes), server.Templates(), server.Each(submissions), none, wrong, server.Errors("ConflictError")),
+		server.JSON("POST", api.Prefix+"/templates", "template.add", "Adds a job template, and masks the secrets of its job file", addTemplate, server.Status(http.StatusCreated), server.Body(templateBytes), server.Templates(), server.Each(submissions), wrong),
+		server.JSON("GET", one, "template.read", "Returns a job template, with its job file", getTemplate, none),
+		server.JSON("PUT", one, "template.change", "Replaces a job template", putTemplate, server.Body(templateBytes), server.Templates(), server.Each(submissions), none, wrong, server.Errors("ConflictError")),
 		server.JSON("DELETE", one, "template.remove", "Removes a job template", removeTemplate, none),
-		server.JSON("PUT", one+"/star", "template.star", "Gives a job template one's star", starTemplate, server.Templates(), none),
-		server.JSON("DELETE", one+"/star", "template.star", "Takes one's star from a job template", unstarTemplate, server.Templates(), none),
+		server.JSON("PUT", one+"/star", "template.star", "Stars a job template", starTemplate, server.Templates(), none),
+		server.JSON("DELETE", one+"/star", "template.star", "Removes your star from a job template", unstarTemplate, server.Templates(), none),
 		server.JSON("POST", one+"/use", "template.star", "Counts a job that was submitted from a template", useTemplate, none),
 	}
 }
