@@ -229,7 +229,11 @@ func (s *Server) serve(a *answer, r *http.Request, route *Route) {
 		route.Limit.Template && s.limited(a, r, s.limits.template(&subject)):
 		return
 	}
-	d := s.o.Shop.For(caller, desk.Origin{Request: a.id, Address: a.address.String()})
+	from := desk.Origin{Request: a.id}
+	if a.address.IsValid() { // a connection within the process has no address
+		from.Address = a.address.String()
+	}
+	d := s.o.Shop.For(caller, from)
 	if err := rules.Class(route.Rule, &subject); err != nil {
 		if toSignIn(a, r, route, err) {
 			return

@@ -12,9 +12,11 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	authv1 "k8s.io/api/authentication/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/openpai/paictl/pkg/audit"
@@ -52,6 +54,7 @@ type Server struct {
 	server  *server.Server
 	pipe    *pipe
 	started sync.Once
+	silent  atomic.Bool // the audit didn't answer in time
 
 	mu   sync.Mutex
 	user string // of the kubeconfig; "" until the API server was asked
@@ -88,6 +91,9 @@ func (s *Server) Dial(ctx context.Context, _, _ string) (net.Conn, error) {
 
 // reveal returns the text and the remedy of an error of the cluster: it is the caller's own.
 func (s *Server) reveal(err error) (message, remedy string) {
+	if apierrors.IsForbidden(err) {
+		err = s.o.Cluster.Explain(err) // the remedy of pkg/job is a role for jobs
+	}
 	err = s.jobs.Explain(err)
 	return err.Error(), hint.Of(err)
 }
@@ -157,7 +163,13 @@ const auditTime = 10 * time.Second
 func (s *Server) Write(ctx context.Context, r audit.Record) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), auditTime)
 	defer cancel()
-	if err := s.jobs.History.SaveAudit(ctx, []audit.Record{r}); err != nil && s.o.Unaudited != nil {
-		s.o.Unaudited(fmt.Errorf("write to the audit: %w", err))
+	if s.silent.Load() {
+		return // a command with many changes waits once
+	}
+	if err := s.jobs.History.SaveAudit(ctx, []audit.Record{r}); err != nil {
+		s.silent.Store(ctx.Err() != nil)
+		if s.o.Unaudited != nil {
+			s.o.Unaudited(fmt.Errorf("write to the audit: %w", err))
+		}
 	}
 }
