@@ -21,6 +21,7 @@ import (
 
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/job"
+	"github.com/openpai/paictl/pkg/job/stream"
 	"github.com/openpai/paictl/pkg/secret"
 )
 
@@ -79,6 +80,9 @@ type Inside struct {
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// Header is added to each request.
 	Header http.Header
+	// Exec and Forward enter a task of a job. Upgrades of client-go don't use Dial.
+	Exec    func(ctx context.Context, t *job.Target, cmd stream.Command) error
+	Forward func(ctx context.Context, t *job.Target, port int, l net.Listener, problem func(error)) error
 }
 
 // Server sends requests to one server.

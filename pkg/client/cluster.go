@@ -37,7 +37,7 @@ func (c *Jobs) Images(ctx context.Context) ([]string, error) {
 
 // Waiting returns the queue of a virtual cluster, or of all that the user may use: the first gangs up to limit, or all if limit is 0.
 func (c *Jobs) Waiting(ctx context.Context, vc string, limit int) (*job.WaitingList, error) {
-	if vc != "" {
+	if vc != "" || c.inside != nil {
 		return c.waiting(ctx, vc, limit)
 	}
 	me, err := c.WhoAmI(ctx)

@@ -51,6 +51,9 @@ func (a authorized) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // Exec runs a command in a task.
 func (c *Jobs) Exec(ctx context.Context, t *job.Target, cmd stream.Command) error {
+	if c.inside != nil {
+		return c.inside.Exec(ctx, t, cmd)
+	}
 	q := url.Values{"command": cmd.Args, "stdout": {"true"}}
 	for name, yes := range map[string]bool{"stdin": cmd.Stdin != nil, "stderr": !cmd.TTY, "tty": cmd.TTY} {
 		if yes {
@@ -62,6 +65,9 @@ func (c *Jobs) Exec(ctx context.Context, t *job.Target, cmd stream.Command) erro
 
 // Forward forwards the connections that a listener accepts to a port of a task, until ctx ends.
 func (c *Jobs) Forward(ctx context.Context, t *job.Target, port int, l net.Listener, problem func(error)) error {
+	if c.inside != nil {
+		return c.inside.Forward(ctx, t, port, l, problem)
+	}
 	p := stream.Port{Namespace: t.Namespace, Pod: t.Pod, Number: port}
 	return stream.ServeAt(ctx, c.config(), c.task(t, "portforward", nil), l, p, func(err error) { problem(c.refusal(err)) })
 }

@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	fapi "github.com/openpai/paictl/pkg/framework/api"
+	fv1 "github.com/openpai/paictl/pkg/framework/v1"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/job"
 	"github.com/openpai/paictl/pkg/protocol"
@@ -24,8 +25,11 @@ type Jobs struct {
 // maxRows is how many rows are requested at once.
 const maxRows = 1000
 
-// Me returns the user who has signed in.
+// Me returns the user who has signed in; "" with a kubeconfig.
 func (c *Jobs) Me(ctx context.Context) (string, error) {
+	if c.inside != nil {
+		return "", nil
+	}
 	if c.Name == "" {
 		me, err := c.WhoAmI(ctx)
 		if err != nil {
@@ -39,9 +43,13 @@ func (c *Jobs) Me(ctx context.Context) (string, error) {
 // Explain adds a remedy to an error.
 func (*Jobs) Explain(err error) error { return explained(err) }
 
-// one returns the path of a job.
+// one returns the path of a job. A name that no job file may have stands in a Framework that paictl didn't make: it is called by its object.
 func one(j *job.Job, more string) string {
-	return api.Prefix + "/jobs/" + url.PathEscape(j.User) + "/" + url.PathEscape(j.Name) + more
+	name := j.Name
+	if protocol.CheckName(name) != nil && j.Object != "" {
+		name = j.Object
+	}
+	return api.Prefix + "/jobs/" + url.PathEscape(j.User) + "/" + url.PathEscape(name) + more
 }
 
 // about replaces the server's error for a missing job with that of pkg/job.
@@ -63,6 +71,12 @@ func (c *Jobs) Resolve(ctx context.Context, user, name string) (*job.Job, error)
 	}
 	j := &job.Job{User: owner, Name: short}
 	if protocol.CheckName(short) != nil {
+		if c.inside != nil {
+			j.Object = fv1.ObjectName(owner, short) // as any Framework has it
+			if out, err := c.Get(ctx, j); err == nil {
+				return out, nil
+			}
+		}
 		return j, job.NotFound(owner, short)
 	}
 	out, err := c.Get(ctx, j)

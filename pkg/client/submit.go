@@ -97,7 +97,9 @@ func (c *Jobs) Submit(ctx context.Context, p *job.Prepared, o job.SubmitOptions)
 	if err != nil {
 		return "", err
 	}
-	q.header.Set(api.IdempotencyKey, rand.Text())
+	if c.inside == nil { // no answer is lost inside
+		q.header.Set(api.IdempotencyKey, rand.Text())
+	}
 	q.again = true
 	out := answer{}
 	err = c.ask(ctx, q, &out)

@@ -19,7 +19,7 @@ import (
 // Watch shows a list now, and again at each interval, until the context ends or show returns an error. The server sends the changes; if
 // it can't, because it is older or the list is too long, Watch requests the list each time.
 func (c *Jobs) Watch(ctx context.Context, f job.Filter, every time.Duration, show func(*job.Page) error) error {
-	if f.Cursor == "" {
+	if f.Cursor == "" && c.inside == nil {
 		err := c.follow(ctx, f, every, show)
 		if !errors.Is(err, errNoWatch) {
 			return err

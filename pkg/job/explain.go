@@ -8,6 +8,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/scheduler/vc"
 )
 
 // isNoCRD reports whether the API doesn't know Frameworks at all.
@@ -21,6 +22,8 @@ func (c *Client) Explain(err error) error {
 	switch {
 	case err == nil || hint.Of(err) != "":
 		return err
+	case errors.Is(err, vc.ErrNotRunning):
+		return hint.Wrap(err, "look at it with: paictl service status -n scheduler; start it with: paictl service start -n scheduler")
 	case isNoCRD(err):
 		return hint.Errorf("start it: paictl service start -n job-controller", "this cluster doesn't run jobs: the job controller isn't started")
 	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), "exceeded quota"):

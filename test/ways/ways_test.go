@@ -58,7 +58,7 @@ func (m cleaned) Run() int {
 func history(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	switch {
-	case jobtest.RefusesLists(w, r):
+	case jobtest.RefusesLists(w, r), jobtest.TakesRecords(w, r):
 	case r.URL.Path == "/v1/jobs":
 		fmt.Fprint(w, `{"items":[]}`)
 	case r.URL.Path == "/v1/usage" && r.URL.Query().Get("user") == "nobody":

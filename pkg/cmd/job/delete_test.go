@@ -32,7 +32,7 @@ func withHistory(t *testing.T) (kubeconfig string, store archive.Store, c *job.C
 	store, err := archive.Open(t.Context(), archive.Options{Path: filepath.Join(t.TempDir(), "archive.db")})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, store.Close()) })
-	h := server.New(server.Options{Store: store, Ready: func(context.Context) error { return nil }, Metrics: prometheus.NewRegistry(), Token: func() string { return jobtest.Token }, Log: slog.New(slog.DiscardHandler)}).Handler()
+	h := server.New(server.Options{Store: store, Ready: func(context.Context) error { return nil }, Metrics: prometheus.NewRegistry(), Token: func() string { return jobtest.Token }, AuditToken: func() string { return jobtest.AuditToken }, Log: slog.New(slog.DiscardHandler)}).Handler()
 	kubeconfig = jobtest.Front(t, cluster, jobtest.Services{api.Service: h})
 	c, err = job.Open(kube.Options{Kubeconfig: kubeconfig})
 	require.NoError(t, err)

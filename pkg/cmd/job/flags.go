@@ -13,7 +13,6 @@ import (
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/job"
-	"github.com/openpai/paictl/pkg/job/local"
 	"github.com/openpai/paictl/pkg/kube"
 	"github.com/openpai/paictl/pkg/protocol"
 )
@@ -46,18 +45,15 @@ func (fl *Flags) addWay(f *cmdutil.Factory, cmd *cobra.Command) {
 
 // open connects to the jobs of a cluster: by its server if the user has signed in, or by a kubeconfig. It doesn't send a request yet.
 func (fl *Flags) open(f *cmdutil.Factory) (Jobs, error) {
-	w, err := way.Choose(f, fl.Kube, fl.Server)
+	as, err := fl.unsigned(f) // the owner of new jobs with a kubeconfig
 	if err != nil {
-		return nil, err
+		f.Log.Debug("the user is not known", "error", err)
 	}
-	if w != nil {
-		return &client.Jobs{Server: w.Server, Name: w.User}, nil
-	}
-	c, err := local.Open(fl.Kube)
+	w, err := way.Open(f, fl.Kube, fl.Server, as)
 	if err != nil {
 		return nil, err // not a Jobs that is nil inside
 	}
-	return c, nil
+	return &client.Jobs{Server: w.Server, Name: w.User}, nil
 }
 
 // user returns the owner of the jobs: --user, the user who has signed in, the setting, or the operating system's user.

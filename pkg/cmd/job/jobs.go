@@ -9,7 +9,6 @@ import (
 	"github.com/openpai/paictl/pkg/framework/api"
 	"github.com/openpai/paictl/pkg/job"
 	"github.com/openpai/paictl/pkg/job/code"
-	"github.com/openpai/paictl/pkg/job/local"
 	"github.com/openpai/paictl/pkg/job/logs"
 	"github.com/openpai/paictl/pkg/job/stream"
 	"github.com/openpai/paictl/pkg/job/usage"
@@ -60,7 +59,4 @@ type Jobs interface {
 	Explain(err error) error
 }
 
-var (
-	_ Jobs = (*local.Jobs)(nil)
-	_ Jobs = (*client.Jobs)(nil)
-)
+var _ Jobs = (*client.Jobs)(nil)

@@ -3,7 +3,6 @@ package job
 import (
 	"cmp"
 	"context"
-	"errors"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,10 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/openpai/paictl/pkg/cmdutil"
-	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/job"
 	"github.com/openpai/paictl/pkg/protocol"
-	"github.com/openpai/paictl/pkg/scheduler/vc"
 )
 
 // QueueOptions are those of "paictl job queue".
@@ -67,9 +64,6 @@ func queueRun(ctx context.Context, opts *QueueOptions) error {
 		return err
 	}
 	waiting, err := c.Waiting(ctx, opts.VC, opts.Limit)
-	if errors.Is(err, vc.ErrNotRunning) {
-		return hint.Wrap(err, "look at it with: paictl service status -n scheduler; start it with: paictl service start -n scheduler")
-	}
 	if err != nil {
 		return c.Explain(err)
 	}

@@ -24,7 +24,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/framework/v1"
 	"github.com/openpai/paictl/pkg/iostreams"
 	"github.com/openpai/paictl/pkg/job"
-	"github.com/openpai/paictl/pkg/job/local"
+	"github.com/openpai/paictl/pkg/job/logs"
 	"github.com/openpai/paictl/pkg/kube"
 )
 
@@ -100,6 +100,26 @@ func (s *slowly) Write(p []byte) (int, error) {
 	return s.out.Write(p)
 }
 
+// bubbled are jobs without connections, which a bubble of synctest doesn't wait for.
+type bubbled struct {
+	Jobs
+	c *job.Client
+}
+
+func (b bubbled) Follow(ctx context.Context, j *job.Job, seen func(*job.Detail) (more bool), problem func(error)) error {
+	return b.c.Follow(ctx, j, seen, problem)
+}
+
+func (b bubbled) Logs(ctx context.Context, j *job.Job, o logs.Options, give func(logs.Line) error) error {
+	return logs.Lines(ctx, b.c, j, o, give)
+}
+
+func (b bubbled) Detail(ctx context.Context, j *job.Job) (*job.Detail, error) {
+	return b.c.Detail(ctx, j)
+}
+
+func (b bubbled) Explain(err error) error { return err }
+
 func TestWatchShowsAllThatWasPrintedHoweverSlowTheTerminal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		config := &rest.Config{Host: "http://api", QPS: -1, Transport: &oneTask{lines: 5000}}
@@ -110,7 +130,7 @@ func TestWatchShowsAllThatWasPrintedHoweverSlowTheTerminal(t *testing.T) {
 		j, err := c.Resolve(t.Context(), "ann", "train")
 		require.NoError(t, err)
 		out, stderr := &slowly{}, &bytes.Buffer{}
-		require.NoError(t, watch(t.Context(), &cmdutil.Factory{IO: &iostreams.IOStreams{Out: out, Err: stderr}}, local.New(c), j, followOptions{until: job.Phase.Done}, false))
+		require.NoError(t, watch(t.Context(), &cmdutil.Factory{IO: &iostreams.IOStreams{Out: out, Err: stderr}}, bubbled{c: c}, j, followOptions{until: job.Phase.Done}, false))
 		lines := strings.Split(strings.TrimSpace(out.out.String()), "\n")
 		assert.Len(t, lines, 5000)
 		assert.Equal(t, "line 4999", lines[len(lines)-1])

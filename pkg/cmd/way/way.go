@@ -4,11 +4,14 @@ package way
 
 import (
 	"cmp"
+	"context"
 	"fmt"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 
 	"github.com/spf13/cobra"
 
@@ -16,6 +19,8 @@ import (
 	"github.com/openpai/paictl/pkg/client/login"
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/job"
+	"github.com/openpai/paictl/pkg/job/stream"
 	"github.com/openpai/paictl/pkg/kube"
 	"github.com/openpai/paictl/pkg/server/inprocess"
 )
@@ -51,8 +56,9 @@ func Open(f *cmdutil.Factory, k kube.Options, server, as string) (*Way, error) {
 	if err != nil {
 		return nil, err
 	}
+	var once sync.Once
 	inside, err := inprocess.New(inprocess.Options{Cluster: c, Version: f.Version, Log: f.Log, Unaudited: func(err error) {
-		f.IO.Say("warning: %v", err)
+		once.Do(func() { f.IO.Say("warning: the audit has no record of this change: %v", err) })
 	}})
 	if err != nil {
 		return nil, err
@@ -61,7 +67,13 @@ func Open(f *cmdutil.Factory, k kube.Options, server, as string) (*Way, error) {
 	if as != "" {
 		header.Set(inprocess.HeaderFor, as)
 	}
-	s, err := client.New(client.Options{Version: f.Version, Inside: &client.Inside{Dial: inside.Dial, Header: header}})
+	s, err := client.New(client.Options{Version: f.Version, Inside: &client.Inside{Dial: inside.Dial, Header: header,
+		Exec: func(ctx context.Context, t *job.Target, cmd stream.Command) error {
+			return inside.Exec(ctx, as, t, cmd)
+		},
+		Forward: func(ctx context.Context, t *job.Target, port int, l net.Listener, problem func(error)) error {
+			return inside.Forward(ctx, as, t, port, l, problem)
+		}}})
 	return &Way{Server: s, Operator: true}, err
 }
 

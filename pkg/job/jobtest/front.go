@@ -36,6 +36,15 @@ import (
 // one is answered by the API server itself.
 type Services map[string]http.Handler
 
+// TakesRecords answers as a job controller that takes records of the audit, and reports whether the request has some.
+func TakesRecords(w http.ResponseWriter, r *http.Request) bool {
+	if r.URL.Path != "/v1/audit" || r.Method != http.MethodPost {
+		return false
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return true
+}
+
 // RefusesLists answers as a job controller does that is older than lists of jobs which live. It reports whether that was asked.
 func RefusesLists(w http.ResponseWriter, r *http.Request) bool {
 	if r.URL.Path != "/v1/jobs" || !r.URL.Query().Has("live") {
@@ -125,5 +134,8 @@ func Prepare(t testing.TB, c *kube.Cluster) {
 	fine(err)
 	_, err = c.Client.CoreV1().Secrets(kube.SystemNamespace).Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: api.TokenSecret},
 		StringData: map[string]string{api.TokenKey: Token}}, metav1.CreateOptions{})
+	fine(err)
+	_, err = c.Client.CoreV1().Secrets(kube.SystemNamespace).Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: api.AuditTokenSecret},
+		StringData: map[string]string{api.TokenKey: AuditToken}}, metav1.CreateOptions{})
 	fine(err)
 }

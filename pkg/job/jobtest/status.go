@@ -17,6 +17,9 @@ import (
 // Token opens the history in tests.
 const Token = "test"
 
+// AuditToken opens the audit.
+const AuditToken = "the audit's"
+
 const (
 	pollEvery = 50 * time.Millisecond
 	pollFor   = time.Minute

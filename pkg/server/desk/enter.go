@@ -60,18 +60,24 @@ func (j *Job) Forward(ctx context.Context, role string, index int32, w http.Resp
 	return j.enter(ctx, role, index, "portforward", url.Values{}, w, r)
 }
 
-func (j *Job) enter(ctx context.Context, role string, index int32, way string, q url.Values, w http.ResponseWriter, r *http.Request) error {
+// Enter records that the caller enters a task, by exec or portforward, and returns the task. check returns an error if the way in isn't one; it may be
+// nil.
+func (j *Job) Enter(ctx context.Context, role string, index int32, way string, command []string, check func() error) (target *job.Target, err error) {
 	detail := map[string]string{"way": way, "task": job.TaskName(role, index)}
-	if len(q["command"]) > 0 {
-		detail["program"] = wire.Shown(q["command"][0]) // its arguments may hold secrets
+	if len(command) > 0 {
+		detail["program"] = wire.Shown(command[0]) // its arguments may hold secrets
 	}
-	var target *job.Target
-	err := j.change(ctx, "job.enter", detail, func(ctx context.Context) (err error) {
-		if target, err = j.target(ctx, role, index); err != nil {
+	err = j.change(ctx, "job.enter", detail, func(ctx context.Context) (err error) {
+		if target, err = j.target(ctx, role, index); err != nil || check == nil {
 			return err
 		}
-		return upgrades(r)
+		return check()
 	})
+	return target, err
+}
+
+func (j *Job) enter(ctx context.Context, role string, index int32, way string, q url.Values, w http.ResponseWriter, r *http.Request) error {
+	target, err := j.Enter(ctx, role, index, way, q["command"], func() error { return upgrades(r) })
 	if err != nil {
 		return err
 	}

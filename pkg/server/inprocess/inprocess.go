@@ -6,7 +6,6 @@ package inprocess
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
@@ -76,7 +75,7 @@ func New(o Options) (*Server, error) {
 	if s.list, err = template.Open(o.Cluster.Config, template.Options{}); err != nil {
 		return nil, err
 	}
-	s.shop = &desk.Shop{People: s.people, Tokens: s.tokens, Templates: s.list, Jobs: s.jobs, Audit: s}
+	s.shop = &desk.Shop{People: s.people, Tokens: s.tokens, Templates: s.list, Jobs: s.jobs, Audit: s, Live: lister{s.jobs}}
 	s.server = server.New(server.Options{Shop: s.shop, Routes: v3.Routes(o.Version), Limits: server.Limits{Unlimited: true}, Log: o.Log, Caller: s.caller, Reveal: s.reveal})
 	return s, nil
 }
@@ -169,7 +168,7 @@ func (s *Server) Write(ctx context.Context, r audit.Record) {
 	if err := s.jobs.History.SaveAudit(ctx, []audit.Record{r}); err != nil {
 		s.silent.Store(ctx.Err() != nil)
 		if s.o.Unaudited != nil {
-			s.o.Unaudited(fmt.Errorf("write to the audit: %w", err))
+			s.o.Unaudited(err)
 		}
 	}
 }

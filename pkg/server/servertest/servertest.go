@@ -172,12 +172,8 @@ func Start(t testing.TB, c *kube.Cluster, o Options) *Server {
 		s.Store, err = archive.Open(t.Context(), archive.Options{Path: filepath.Join(t.TempDir(), "archive.db")})
 		require.NoError(t, err)
 		t.Cleanup(func() { _ = s.Store.Close() }) // a test may have closed it
-		_, err = c.Client.CoreV1().Secrets(kube.SystemNamespace).Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: api.AuditTokenSecret}, StringData: map[string]string{api.TokenKey: auditToken}}, metav1.CreateOptions{})
-		if !apierrors.IsAlreadyExists(err) {
-			require.NoError(t, err)
-		}
 		o.History = historyserver.New(historyserver.Options{Store: s.Store, Ready: func(context.Context) error { return nil }, Metrics: prometheus.NewRegistry(),
-			Token: func() string { return jobtest.Token }, AuditToken: func() string { return auditToken }, Log: slog.New(slog.DiscardHandler)}).Handler()
+			Token: func() string { return jobtest.Token }, AuditToken: func() string { return jobtest.AuditToken }, Log: slog.New(slog.DiscardHandler)}).Handler()
 	}
 	s.History = o.History
 	urls := map[string]http.Handler{"history": o.History, "scheduler": o.Scheduler}

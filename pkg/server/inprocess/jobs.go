@@ -1,0 +1,89 @@
+package inprocess
+
+import (
+	"context"
+	"errors"
+	"net"
+	"time"
+
+	"github.com/openpai/paictl/pkg/framework/listing"
+	"github.com/openpai/paictl/pkg/job"
+	"github.com/openpai/paictl/pkg/job/live"
+	"github.com/openpai/paictl/pkg/job/stream"
+	"github.com/openpai/paictl/pkg/server/desk"
+)
+
+// lister reads jobs when they are asked for. pai-server follows them.
+type lister struct{ *job.Client }
+
+var errFollows = errors.New("the server inside paictl doesn't follow jobs")
+
+// Ordered implements desk.Lister. Only OpenPAI's API has such lists.
+func (lister) Ordered(context.Context, listing.Filter) (*listing.OrderedPage, error) {
+	return nil, errFollows
+}
+
+// Watch implements desk.Lister.
+func (lister) Watch() (*live.Watch, error) { return nil, errFollows }
+
+// Resume implements desk.Lister.
+func (lister) Resume(context.Context, string) (*live.Watch, error) { return nil, errFollows }
+
+// Where implements desk.Lister. Operators know every job.
+func (lister) Where(string, string) (vc string, known bool) { return "", false }
+
+// Unfinished implements desk.Lister. Operators have no limits.
+func (lister) Unfinished(string) (jobs, tasks int) { return 0, 0 }
+
+// Row implements desk.Lister.
+func (lister) Row(string) (listing.Row, bool) { return listing.Row{}, false }
+
+// Await implements desk.Lister. Lists are read when they are asked for, and have each change.
+func (lister) Await(context.Context, string, func(listing.Row) bool) {}
+
+// gonePause is how often Gone asks.
+const gonePause = 500 * time.Millisecond
+
+// Gone implements desk.Lister.
+func (l lister) Gone(ctx context.Context, j *job.Job) (bool, error) {
+	for {
+		if gone, err := l.Client.Gone(ctx, j); gone || err != nil && ctx.Err() == nil {
+			return gone, err
+		}
+		select {
+		case <-ctx.Done():
+			return false, nil
+		case <-time.After(gonePause):
+		}
+	}
+}
+
+// Exec runs a command in a task for the operator, as the person whom they act for.
+func (s *Server) Exec(ctx context.Context, as string, t *job.Target, cmd stream.Command) error {
+	target, err := s.enter(ctx, as, t, "exec", cmd.Args)
+	if err != nil {
+		return err
+	}
+	cmd.Namespace, cmd.Pod, cmd.Container = target.Namespace, target.Pod, target.Container
+	return stream.Exec(ctx, s.o.Cluster, cmd)
+}
+
+// Forward forwards the connections that a listener accepts to a port of a task, until ctx ends.
+func (s *Server) Forward(ctx context.Context, as string, t *job.Target, port int, l net.Listener, problem func(error)) error {
+	target, err := s.enter(ctx, as, t, "portforward", nil)
+	if err != nil {
+		return err
+	}
+	return stream.Serve(ctx, s.o.Cluster, l, stream.Port{Namespace: target.Namespace, Pod: target.Pod, Number: port}, problem)
+}
+
+// enter records that the operator enters a task, and finds its pod.
+func (s *Server) enter(ctx context.Context, as string, t *job.Target, way string, command []string) (*job.Target, error) {
+	d := s.shop.For(s.shop.Operator(s.operator(ctx), as), desk.Origin{})
+	j, err := d.Job(ctx, "job.enter", t.User, t.Job)
+	if err != nil {
+		return nil, s.jobs.Explain(err)
+	}
+	target, err := j.Enter(ctx, t.Role, t.Index, way, command, nil)
+	return target, s.jobs.Explain(err)
+}
