@@ -43,7 +43,7 @@ func (c *Jobs) Me(ctx context.Context) (string, error) {
 // Explain adds a remedy to an error.
 func (*Jobs) Explain(err error) error { return explained(err) }
 
-// one returns the path of a job. A name that no job file may have stands in a Framework that paictl didn't make: it is called by its object.
+// one returns the path of a job. It names a job by its Framework if the job's own name is invalid, because paictl didn't make it.
 func one(j *job.Job, more string) string {
 	name := j.Name
 	if protocol.CheckName(name) != nil && j.Object != "" {

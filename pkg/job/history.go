@@ -383,7 +383,11 @@ func understand(err error, body []byte) error {
 			Status: metav1.StatusFailure, Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound, Message: "the job controller's history: " + said.Message,
 		}}
 	case spoke && apierrors.IsForbidden(err):
-		return hint.Wrap(&closed{"your account may not read the Secret " + api.TokenSecret + " in the namespace " + kube.SystemNamespace}, remedyRight)
+		secret := api.TokenSecret
+		if strings.Contains(said.Message, api.AuditTokenSecret) {
+			secret = api.AuditTokenSecret
+		}
+		return hint.Wrap(&closed{"your account may not read the Secret " + secret + " in the namespace " + kube.SystemNamespace}, remedyRight)
 	case apierrors.IsForbidden(err):
 		return hint.Wrap(&closed{"your account may not connect to the job controller (" + lacks(err) + ")"}, remedyRight)
 	case spoke && said.Code == api.CodeBusy:

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"strings"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
@@ -32,17 +31,6 @@ func (c *Client) List(ctx context.Context, f Filter) (*Page, error) {
 		return page, err
 	}
 	return c.gathered(ctx, f, err)
-}
-
-// Watch shows a list now and again every so often, until the context ends or show returns an error. It is read each time.
-func (c *Client) Watch(ctx context.Context, f Filter, every time.Duration, show func(*Page) error) error {
-	return Repeat(ctx, every, func(bool) error {
-		page, err := c.List(ctx, f)
-		if err != nil {
-			return err
-		}
-		return show(page)
-	})
 }
 
 // Lister has lists of jobs ready, page by page: the job controller, or who follows the jobs as it does.

@@ -27,12 +27,7 @@ type WaitingGang struct {
 }
 
 // Waiting asks the scheduler which gangs wait in a virtual cluster, or in all: the first limit ones, or all if limit is 0.
-func (c *Client) Waiting(ctx context.Context, vc string, limit int) (*WaitingList, error) {
-	return c.WaitingFor(ctx, vc, limit, nil)
-}
-
-// WaitingFor is Waiting for users who may not know the names of all jobs; see NameOf.
-func (c *Client) WaitingFor(ctx context.Context, vc string, limit int, names NameOf) (*WaitingList, error) {
+func (c *Client) Waiting(ctx context.Context, vc string, limit int, names NameOf) (*WaitingList, error) {
 	q, err := c.Scheduler.Queue(ctx, schedulerapi.QueueQuery{VC: vc, Limit: limit})
 	if err != nil {
 		return nil, err

@@ -200,7 +200,7 @@ func TestTheRoleOfTheDocumentationIsEnough(t *testing.T) {
 	require.NoError(t, err)
 	_, _, err = c.Events(ctx, j)
 	require.NoError(t, err)
-	_, err = c.Waiting(ctx, "", 0)
+	_, err = c.Waiting(ctx, "", 0, nil)
 	require.NoError(t, err)
 	_, err = c.Scale(ctx, j, "", 3, ScaleOptions{})
 	require.NoError(t, err)

@@ -565,7 +565,7 @@ func TestTheQueueAndPendingPodsAreInAList(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, page.Items, 1)
 	assert.Equal(t, "queued (1st)", page.Items[0].At().Text(time.Now()))
-	waiting, err := c.Waiting(ctx, "", 0)
+	waiting, err := c.Waiting(ctx, "", 0, nil)
 	require.NoError(t, err)
 	require.Len(t, waiting.Items, 1)
 	assert.Equal(t, "queued/train", waiting.Items[0].Job)

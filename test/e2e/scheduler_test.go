@@ -293,7 +293,7 @@ func (g *gpus) runs(gang string, n int) {
 // waits waits until a gang has the event that it waits, and checks that it has no machine.
 func (g *gpus) waits(gang string) {
 	g.t.Helper()
-	eventually(g.t, time.Minute, gang+" waits", func() bool { return strings.Contains(g.events(gang+"-0"), "WaitingForCells") })
+	eventually(g.t, time.Minute, gang+" waits", func() bool { return strings.Contains(g.events(gang+"-0"), "WaitingCells") })
 	for _, p := range g.pods(gang) {
 		assert.Empty(g.t, p.Node)
 	}

@@ -9,18 +9,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
-	"net/url"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/openpai/paictl/pkg/hint"
 	runtimecode "github.com/openpai/paictl/pkg/runtime/code"
@@ -147,48 +142,6 @@ func TestWhatIsNoFolderOfFilesIsRefused(t *testing.T) {
 	cancel()
 	_, err = Pack(gone, dir)
 	require.ErrorIs(t, err, context.Canceled)
-}
-
-// store is a controller that keeps code.
-type store struct {
-	have map[string]string
-	log  []string
-	err  error
-}
-
-func (s *store) CodeURL(sum string) *url.URL { return &url.URL{Path: sum} }
-
-func (s *store) Do(_ context.Context, method string, to *url.URL, body io.Reader) (*http.Response, error) {
-	s.log = append(s.log, strings.TrimSpace(method+" "+to.RawQuery))
-	ok := &http.Response{Body: io.NopCloser(strings.NewReader(""))}
-	switch _, found := s.have[to.Path]; {
-	case s.err != nil:
-		return nil, s.err
-	case method == http.MethodHead && !found:
-		return nil, apierrors.NewNotFound(schema.GroupResource{Resource: "code"}, to.Path)
-	case method == http.MethodPut:
-		data, err := io.ReadAll(body)
-		s.have[to.Path] = string(data)
-		return ok, err
-	}
-	return ok, nil
-}
-
-func TestCodeIsSentOnce(t *testing.T) {
-	dir := t.TempDir()
-	write(t, dir, map[string]string{"f": "x"})
-	a, s := pack(t, dir), &store{have: map[string]string{}}
-	sent, err := Upload(t.Context(), s, "ann", a)
-	require.NoError(t, err)
-	assert.True(t, sent)
-	assert.Len(t, s.have[a.SHA256], int(a.Size))
-	sent, err = Upload(t.Context(), s, "ann", a)
-	require.NoError(t, err)
-	assert.False(t, sent)
-	assert.Equal(t, []string{"HEAD", "PUT user=ann", "HEAD"}, s.log)
-	s.err = errors.New("down")
-	_, err = Upload(t.Context(), s, "ann", a)
-	require.ErrorContains(t, err, "ask whether the code is in the cluster: down")
 }
 
 func TestSizesAreWrittenForPeople(t *testing.T) {

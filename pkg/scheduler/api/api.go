@@ -34,7 +34,7 @@ const (
 
 // Reasons of the events on pods, nodes and the configuration.
 const (
-	ReasonWaiting       = "WaitingForCells"
+	ReasonWaiting       = "WaitingCells"
 	ReasonPreempting    = "Preempting"
 	ReasonPreempted     = "Preempted"
 	ReasonBound         = "Bound"

@@ -92,7 +92,7 @@ func TestAPodWaitsAndIsToldWhy(t *testing.T) {
 	p := c.create(newPod("p2", spec("B", 5, "g2:1:2")))
 	c.waits(p)
 	c.waits(p)
-	said := c.hears("Normal WaitingForCells ")
+	said := c.hears("Normal WaitingCells ")
 	assert.NotContains(t, said, "\n", "one event for one reason")
 	assert.Empty(t, c.said())
 }

@@ -135,7 +135,7 @@ func (d *Desk) Waiting(ctx context.Context, vc string, limit int) (*job.WaitingL
 	} else if err := rules.Decide("queue.read", &d.caller.Subject, rules.Thing{Kind: rules.KindQueue, VC: vc}); err != nil {
 		return nil, err
 	}
-	return d.shop.Jobs.WaitingFor(ctx, vc, limit, d.nameOf)
+	return d.shop.Jobs.Waiting(ctx, vc, limit, d.nameOf)
 }
 
 // Usage sums GPU time: the caller's own, or that of a virtual cluster, without the names of its users.
