@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -65,7 +66,7 @@ func Open(f *cmdutil.Factory, k kube.Options, server, as string) (*Way, error) {
 	}
 	header := http.Header{}
 	if as != "" {
-		header.Set(inprocess.HeaderFor, as)
+		header.Set(inprocess.HeaderFor, url.QueryEscape(as)) // a name may have any character here
 	}
 	s, err := client.New(client.Options{Version: f.Version, Inside: &client.Inside{Dial: inside.Dial, Header: header,
 		Exec: func(ctx context.Context, t *job.Target, cmd stream.Command) error {

@@ -102,17 +102,17 @@ type Caller struct {
 	ended  <-chan struct{}
 	text   string // the token itself, which a logout revokes
 	log    *Log   // the log of a link that came instead of a token
-	// operator is the user of the kubeconfig, as the audit names it; "" if the request came with a token.
-	operator string
+	// operator returns the user of the kubeconfig; nil if the request came with a token.
+	operator func(context.Context) string
 }
 
 // OperatorPrefix begins the actor of a change with a kubeconfig. No name of a person has a colon.
 const OperatorPrefix = "kubeconfig:"
 
-// Operator returns the caller with the cluster's kubeconfig, whose user the API server calls user. as is the person for whom the operator acts;
+// Operator returns the caller with the cluster's kubeconfig. user returns its user, as the API server knows it, for the audit. as is the person for whom the operator acts;
 // it may be "".
-func (s *Shop) Operator(user, as string) Caller {
-	c := Caller{Subject: rules.Subject{Operator: true, Name: as, Grants: rules.Grants{Administrator: true, AllVCs: true}}, operator: OperatorPrefix + user}
+func (s *Shop) Operator(user func(context.Context) string, as string) Caller {
+	c := Caller{Subject: rules.Subject{Operator: true, Name: as, Grants: rules.Grants{Administrator: true, AllVCs: true}}, operator: user}
 	if p, err := s.People.Person(as); err == nil {
 		c.person, c.Groups = p, p.Groups
 	}
@@ -186,8 +186,8 @@ func (d *Desk) auditedAs(ctx context.Context, verb string, t rules.Thing, detail
 		Outcome: audit.Done, Detail: detail,
 	}
 	switch {
-	case d.caller.operator != "":
-		record.Actor = d.caller.operator
+	case d.caller.operator != nil:
+		record.Actor = OperatorPrefix + d.caller.operator(ctx)
 	case d.caller.person != nil:
 		record.ActorUID = string(d.caller.person.UID)
 	}

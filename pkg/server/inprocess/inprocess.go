@@ -6,9 +6,11 @@ package inprocess
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
+	"net/url"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -30,7 +32,7 @@ import (
 	v3 "github.com/openpai/paictl/pkg/server/v3"
 )
 
-// HeaderFor names the person that the operator acts for. Only this server reads it.
+// HeaderFor names the person for whom the operator acts, escaped as in a query. Only this server reads it.
 const HeaderFor = "Impersonate-User"
 
 // Options say what the server is made of.
@@ -102,7 +104,11 @@ func (s *Server) caller(r *http.Request) (desk.Caller, error) {
 	if err := s.read(r); err != nil {
 		return desk.Caller{}, err
 	}
-	return s.shop.Operator(s.operator(r.Context()), r.Header.Get(HeaderFor)), nil
+	as, err := url.QueryUnescape(r.Header.Get(HeaderFor))
+	if err != nil {
+		return desk.Caller{}, fmt.Errorf("%s: %w", HeaderFor, err)
+	}
+	return s.shop.Operator(s.operator, as), nil
 }
 
 // read reads the objects of a request. pai-server has them by watch.

@@ -79,7 +79,7 @@ func (s *Server) Forward(ctx context.Context, as string, t *job.Target, port int
 
 // enter records that the operator enters a task, and finds its pod.
 func (s *Server) enter(ctx context.Context, as string, t *job.Target, way string, command []string) (*job.Target, error) {
-	d := s.shop.For(s.shop.Operator(s.operator(ctx), as), desk.Origin{})
+	d := s.shop.For(s.shop.Operator(s.operator, as), desk.Origin{})
 	j, err := d.Job(ctx, "job.enter", t.User, t.Job)
 	if err != nil {
 		return nil, s.jobs.Explain(err)
