@@ -75,7 +75,7 @@ func (s *Server) place(ctx context.Context, what, who string, most int) (give fu
 	ctx, cancel := context.WithTimeout(ctx, placeTime)
 	defer cancel()
 	if give, err = s.places.take(ctx, what+" "+who, 1, int64(most)); err != nil {
-		return nil, busy("as many requests of yours as may do this at a time are being answered", "wait for the end of one")
+		return nil, busy("you already have the maximum number of these requests under way", "wait for the end of one")
 	}
 	return give, nil
 }

@@ -62,7 +62,7 @@ func openSFTP(scheme, rest string, o Options) (Target, error) {
 	if h, port, err := net.SplitHostPort(host); err == nil {
 		m.at.Host = h
 		if m.at.Port, err = strconv.Atoi(port); err != nil || m.at.Port < 1 || m.at.Port > 65535 {
-			return bad(port + " is no port")
+			return bad(port + " isn't a port")
 		}
 	}
 	if m.at.Host == "" || strings.ContainsAny(m.at.Host, " \t@") || strings.HasPrefix(m.at.Host, "-") {

@@ -321,7 +321,7 @@ func TestPlacesAreCheckedBeforeAnyoneIsAsked(t *testing.T) {
 		"ssh://nas":                        "the folder is missing",
 		"ssh:///backups":                   "the machine is missing",
 		"ssh://@nas/backups":               "the user is missing",
-		"ssh://nas:0/backups":              "0 is no port",
+		"ssh://nas:0/backups":              "0 isn't a port",
 		"ssh://-oProxyCommand=x/backups":   "the machine is missing",
 		"gs://bucket/backups":              "backups can't be kept there",
 		"file:///backups":                  "is written without file://",

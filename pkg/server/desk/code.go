@@ -14,7 +14,7 @@ import (
 var checksum = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
 // errNoCode is the error for code that the caller hasn't sent, even if another user has.
-var errNoCode = &wire.Error{Status: http.StatusNotFound, Code: "NoCodeError", Message: "the code is not there: send it first"}
+var errNoCode = &wire.Error{Status: http.StatusNotFound, Code: "NoCodeError", Message: "the code isn't stored yet: send it first"}
 
 // HasCode returns an error if the caller hasn't sent that code.
 func (d *Desk) HasCode(ctx context.Context, sha256 string) error {

@@ -231,7 +231,7 @@ func (e *grantError) Error() string { return e.text }
 
 // Errors of Await.
 var (
-	ErrPending = &grantError{"authorization_pending", "no one has let the program in yet"}
+	ErrPending = &grantError{"authorization_pending", "the sign-in hasn't been approved yet"}
 	ErrSlow    = &grantError{"slow_down", "the program asks too often"}
 	ErrDenied  = &grantError{"access_denied", "the sign-in was refused"}
 	ErrExpired = &grantError{"expired_token", "the code is not valid, was used, or has expired"}

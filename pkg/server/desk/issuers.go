@@ -67,9 +67,9 @@ func (s *Shop) check(g Goal) error {
 	case len(g.From) > maxState:
 		return wire.Bad("from is too long")
 	case len(g.Device) > maxState:
-		return wire.Bad("that is no code of a program")
+		return wire.Bad("that isn't the code of a program")
 	case g.Page != "" && !slices.Contains(s.ReturnPages, g.Page):
-		return &wire.Error{Status: 400, Code: wire.CodeParameters, Message: "redirect_uri " + wire.Shown(g.Page) + " is no page that this cluster gives tokens to",
+		return &wire.Error{Status: 400, Code: wire.CodeParameters, Message: "redirect_uri " + wire.Shown(g.Page) + " isn't a page that gets tokens of this cluster",
 			Remedy: "sign in with paictl login; for a portal an administrator adds its page to signIn.returnPages of the section rest-server"}
 	case g.Program != nil:
 		return g.Program.check()

@@ -239,9 +239,9 @@ func (d *Desk) mayHave(scopes []rules.Scope) error {
 	case err != nil:
 		return err
 	case p.Disabled:
-		return hint.Errorf("let them in with: paictl user enable "+p.Name, "%s is disabled, and so are their tokens", p.Name)
+		return hint.Errorf("allow it with: paictl user enable "+p.Name, "%s is disabled, and so are their tokens", p.Name)
 	case slices.Contains(scopes, rules.ScopeAdmin) && !p.Grants.Administrator:
-		return &rules.ForbiddenError{Why: "--scope admin is for administrators, and " + p.Name + " is none"}
+		return &rules.ForbiddenError{Why: "--scope admin is for administrators, and " + p.Name + " isn't one"}
 	}
 	return nil
 }
@@ -254,7 +254,7 @@ func (d *Desk) Revoke(ctx context.Context, text string) error {
 	}
 	id, err := token.IDOf(text)
 	if err != nil {
-		return wire.Bad("that is no token")
+		return wire.Bad("that isn't a token")
 	}
 	user := d.caller.Name
 	if d.caller.Grants.Administrator {

@@ -177,7 +177,7 @@ func (p *Prepared) Submit(ctx context.Context, o SubmitOptions) (outcome job.Out
 	opts := job.SubmitOptions{DryRun: o.DryRun, Replace: o.Replace, SkipEnded: o.SkipEnded, Planned: o.Planned, Sure: !p.desk.caller.Operator, Key: o.Key, MaySee: p.desk.maySee}
 	for _, name := range o.After {
 		if err := protocol.CheckName(name); err != nil {
-			return "", wire.Bad(fmt.Sprintf("after: %q is no name of a job", wire.Shown(name)))
+			return "", wire.Bad(fmt.Sprintf("after: %q isn't a valid job name", wire.Shown(name)))
 		}
 		opts.After = append(opts.After, protocol.After{Job: name})
 	}

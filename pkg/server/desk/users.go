@@ -69,7 +69,7 @@ func (d *Desk) AddUser(ctx context.Context, n people.NewUser, check bool) (p *Pe
 }
 
 // ErrChanged is the error for a change of an object that has changed since the caller read it.
-var ErrChanged = &wire.Error{Status: http.StatusConflict, Code: "ConflictError", Message: "someone else has changed it meanwhile", Remedy: "look at it again, and repeat the change"}
+var ErrChanged = &wire.Error{Status: http.StatusConflict, Code: "ConflictError", Message: "someone else has changed it since you read it", Remedy: "look at it again, and repeat the change"}
 
 // UpdateUser replaces the spec of a person. People may change their own e-mail address, displayed name and public keys.
 func (d *Desk) UpdateUser(ctx context.Context, name string, was, now v1.UserSpec) (*Person, error) {
@@ -153,7 +153,7 @@ func (d *Desk) setPassword(ctx context.Context, rule, name string, old, password
 // with it, and still sign in after the directory has removed them.
 func (d *Desk) showPassword(ctx context.Context, password secret.String) error {
 	if !password.IsSet() {
-		return wire.Bad(`"oldPassword" is required for one's own password`)
+		return wire.Bad(`"oldPassword" is required to change your own password`)
 	}
 	return d.shop.SignIn.Own(ctx, d.caller.Name, password, d.origin.Address)
 }

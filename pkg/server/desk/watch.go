@@ -49,7 +49,7 @@ type Watcher interface {
 const snapshotTime = 30 * time.Second
 
 // errTooSlow ends the watch of a client that doesn't read.
-var errTooSlow = &wire.Error{Status: http.StatusServiceUnavailable, Code: wire.CodeUnavailable, Message: "you read too slowly: jobs that went meanwhile have been forgotten",
+var errTooSlow = &wire.Error{Status: http.StatusServiceUnavailable, Code: wire.CodeUnavailable, Message: "you read too slowly: the server no longer has the jobs that were removed since",
 	Remedy: "begin again, with a filter that selects fewer jobs", RetryAfter: retryAfter}
 
 // Watch sends the list of a filter, and then the changes in it, until the context ends or the caller may no longer watch. At a

@@ -32,7 +32,7 @@ func TestSettingsThatMakeNoSenseAreRefused(t *testing.T) {
 	for text, says := range map[string]string{
 		`{"limit": 1}`:                        `unknown field "limit"`,
 		`{"tokens": {"browserHours": 0}}`:     "tokens.browserHours: 0 is less than 1",
-		`{"port": 70000}`:                     "port: 70000 is no port",
+		`{"port": 70000}`:                     "port: 70000 isn't a port",
 		`{"trustedProxies": ["10.0.0.0/33"]}`: "10.0.0.0/33",
 		`{} {}`:                               "there is more behind them",
 		``:                                    "EOF",

@@ -188,11 +188,11 @@ func (l LDAP) check(at, name string) []error {
 		{"users.name", l.Users.Name}, {"users.subject", l.Users.Subject}, {"groups.member", l.Groups.Member}, {"groups.memberValue", l.Groups.MemberValue}, {"groups.name", l.Groups.Name},
 	} {
 		if field.value != "" && !attribute.MatchString(field.value) {
-			fail(".%s: %q is no name of an attribute", field.name, field.value)
+			fail(".%s: %q isn't the name of an attribute", field.name, field.value)
 		}
 	}
 	if l.Groups.Base == "" && len(l.AllowedGroups) > 0 {
-		fail(".allowedGroups: no one is in a group without groups.base")
+		fail(".allowedGroups: without groups.base, groups have no members")
 	}
 	return wrong
 }

@@ -126,7 +126,7 @@ func readCertificate(s *corev1.Secret) (*x509.Certificate, error) {
 		return nil, hint.Wrap(fmt.Errorf("the Secret %s/%s: %s: %w", s.Namespace, s.Name, corev1.TLSCertKey, err), remedySecret)
 	}
 	if !c.IsCA {
-		return nil, hint.Errorf(remedySecret, "Secret %s/%s: its certificate is no authority's", s.Namespace, s.Name)
+		return nil, hint.Errorf(remedySecret, "Secret %s/%s: its certificate isn't an authority's", s.Namespace, s.Name)
 	}
 	return c, nil
 }
