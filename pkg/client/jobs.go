@@ -133,12 +133,9 @@ func (c *Jobs) List(ctx context.Context, f job.Filter) (*job.Page, error) {
 	}
 }
 
-// knownAtMost is how many names are completed.
-const knownAtMost = 200
-
-// Known returns the names of live jobs, of a user or of all that the user sees.
+// Known returns the names of live jobs among the newest maxRows, of a user or of all that the user sees.
 func (c *Jobs) Known(ctx context.Context, user string) ([]job.Name, error) {
-	page, err := c.List(ctx, job.Filter{User: user, Limit: knownAtMost})
+	page, err := c.List(ctx, job.Filter{User: user, Limit: maxRows})
 	if err != nil {
 		return nil, err
 	}

@@ -55,7 +55,7 @@ func IsUnavailable(err error) bool {
 		return true
 	}
 	_, offline := errors.AsType[net.Error](err)
-	return offline || errors.Is(err, ErrAway) || errors.Is(err, errFailing) || errors.Is(err, ErrNoController) && !errors.Is(err, errClosed) ||
+	return offline || errors.Is(err, ErrAway) || errors.Is(err, errFailing) || errors.Is(err, ErrNoController) && !errors.Is(err, ErrClosed) ||
 		errors.Is(err, vc.ErrNotRunning) || errors.Is(err, context.DeadlineExceeded) || apierrors.IsServiceUnavailable(err) || apierrors.IsTimeout(err) ||
 		apierrors.IsServerTimeout(err) || apierrors.IsTooManyRequests(err) || apierrors.IsInternalError(err)
 }

@@ -42,7 +42,7 @@ type NotFoundError struct {
 }
 
 func notFound(user, name string, unsure error) error {
-	if errors.Is(unsure, errClosed) {
+	if errors.Is(unsure, ErrClosed) {
 		return hint.Wrap(&NotFoundError{user, name, unsure}, hint.Of(unsure))
 	}
 	return hint.Wrap(&NotFoundError{user, name, unsure}, "see the names with: paictl job list; jobs of all users with: paictl job list --all-users")

@@ -50,16 +50,16 @@ const remedyController = "look at it with: paictl service status -n job-controll
 // remedyRight is what to do about a right that is missing.
 const remedyRight = "ask an administrator for the role job-user: docs/jobs.md, \"Permissions\", has it"
 
-// errClosed is returned if the caller may not read the history. The job controller may be running.
-var errClosed = errors.New("you may not read the history of jobs")
+// ErrClosed means that the caller may not use the history. The job controller may be running.
+var ErrClosed = errors.New("you may not read the history of jobs")
 
 // closed is such an error. Jobs that the API still has are shown in spite of it, as without a controller.
 type closed struct{ why string }
 
-func (e *closed) Error() string { return errClosed.Error() + ": " + e.why }
+func (e *closed) Error() string { return ErrClosed.Error() + ": " + e.why }
 
-// Is makes it one of errClosed, and of ErrNoController.
-func (*closed) Is(target error) bool { return target == errClosed || target == ErrNoController }
+// Is makes it one of ErrClosed, and of ErrNoController.
+func (*closed) Is(target error) bool { return target == ErrClosed || target == ErrNoController }
 
 // errFailing is returned if the job controller answers, but its archive fails.
 var errFailing = errors.New("the history of jobs fails")

@@ -119,7 +119,7 @@ func (c *Client) gathered(ctx context.Context, f Filter, why error) (*Page, erro
 	switch {
 	case err != nil:
 		return nil, c.Explain(err)
-	case errors.Is(missing, errClosed), errors.Is(missing, errFailing):
+	case errors.Is(missing, ErrClosed), errors.Is(missing, errFailing):
 		page.Note = listing.Without(missing) + "; " + hint.Of(missing)
 	case errors.Is(missing, ErrNoController):
 		page.Note = listing.Without(missing)

@@ -153,7 +153,7 @@ func TestWhoMayNotReadTheHistoryIsToldSoAndWhatToAskFor(t *testing.T) {
 			require.EqualError(t, err, `user ann has no job "old" now; finished jobs are not known: `+why)
 			assert.Equal(t, remedyRight, hint.Of(err))
 			_, err = c.History.Delete(t.Context(), v1.ObjectName("ann", "old"))
-			require.ErrorIs(t, err, errClosed)
+			require.ErrorIs(t, err, ErrClosed)
 		})
 	}
 	c := as(t, cluster, "nobody", nil)

@@ -91,7 +91,7 @@ func (c *Client) evidence(ctx context.Context, j *Job) (*evidence, error) {
 		if e.Detail, err = c.Detail(ctx, j); err != nil {
 			return err
 		}
-		if errors.Is(e.historyErr, ErrNoController) && !errors.Is(e.historyErr, errClosed) {
+		if errors.Is(e.historyErr, ErrNoController) && !errors.Is(e.historyErr, ErrClosed) {
 			e.controllerErr = e.historyErr
 		}
 		if e.group != "" {

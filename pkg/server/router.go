@@ -109,6 +109,9 @@ func (s *segment) find(rest []string) (found []string, end *segment) {
 	return nil, nil
 }
 
+// errPath is the error for a path that `normal` refuses.
+var errPath = wire.Bad(`the path of the address is malformed: a name in it can't contain a slash, a backslash, "%" or control characters, and can't be "." or ".."`)
+
 // normal returns the path of a request without the prefix of OpenPAI's front. It refuses a path that others could read in another
 // way than we do: one with an escaped slash, dot or backslash, with empty parts, or with parts that walk up.
 func normal(r *http.Request) (string, error) {
@@ -116,16 +119,16 @@ func normal(r *http.Request) (string, error) {
 	lower := strings.ToLower(escaped)
 	for _, bad := range []string{"%2f", "%5c", "%2e", "%00", "%25", "\\", "//"} {
 		if strings.Contains(lower, bad) {
-			return "", wire.Bad("the path of the address is malformed")
+			return "", errPath
 		}
 	}
 	path := r.URL.Path
 	if !strings.HasPrefix(path, "/") || len(path) > maxPath || !utf8.ValidString(path) {
-		return "", wire.Bad("the path of the address is malformed")
+		return "", errPath
 	}
 	for _, c := range path {
 		if c < ' ' || c == 0x7f {
-			return "", wire.Bad("the path of the address is malformed")
+			return "", errPath
 		}
 	}
 	if first := path[:min(len(path), len(prefix))]; strings.EqualFold(first, prefix) && (len(path) == len(prefix) || path[len(prefix)] == '/') {
@@ -133,7 +136,7 @@ func normal(r *http.Request) (string, error) {
 	}
 	for _, part := range parts(path) {
 		if part == "." || part == ".." || len(part) > maxSegment {
-			return "", wire.Bad("the path of the address is malformed")
+			return "", errPath
 		}
 	}
 	if path == "" {

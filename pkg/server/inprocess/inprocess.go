@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -25,8 +26,10 @@ import (
 	"github.com/openpai/paictl/pkg/job"
 	"github.com/openpai/paictl/pkg/kube"
 	"github.com/openpai/paictl/pkg/people"
+	"github.com/openpai/paictl/pkg/people/rules"
 	"github.com/openpai/paictl/pkg/people/template"
 	"github.com/openpai/paictl/pkg/people/token"
+	v1 "github.com/openpai/paictl/pkg/people/v1"
 	"github.com/openpai/paictl/pkg/server"
 	"github.com/openpai/paictl/pkg/server/desk"
 	v3 "github.com/openpai/paictl/pkg/server/v3"
@@ -59,6 +62,10 @@ type Server struct {
 
 	mu   sync.Mutex
 	user string // of the kubeconfig; "" until the API server was asked
+
+	reading  sync.Mutex
+	read     time.Time // when the people were read; zero: not yet
+	prepared bool      // the first change found the definitions and groups in place
 }
 
 // New returns a server. It sends no request yet.
@@ -92,16 +99,26 @@ func (s *Server) Dial(ctx context.Context, _, _ string) (net.Conn, error) {
 
 // reveal returns the text and the remedy of an error of the cluster: it is the caller's own.
 func (s *Server) reveal(err error) (message, remedy string) {
-	if apierrors.IsForbidden(err) {
+	if aboutPeople(err) {
 		err = s.o.Cluster.Explain(err) // the remedy of pkg/job is a role for jobs
 	}
 	err = s.jobs.Explain(err)
 	return err.Error(), hint.Of(err)
 }
 
+// aboutPeople reports whether the API server refused an object of the cluster's people.
+func aboutPeople(err error) bool {
+	status := apierrors.APIStatus(nil)
+	if !apierrors.IsForbidden(err) || !errors.As(err, &status) {
+		return false
+	}
+	d := status.Status().Details
+	return d != nil && d.Group == v1.GroupVersion.Group || strings.Contains(err.Error(), strconv.Quote(v1.Namespace))
+}
+
 // caller returns the operator, after it has read the objects of the request.
 func (s *Server) caller(r *http.Request) (desk.Caller, error) {
-	if err := s.read(r); err != nil {
+	if err := s.load(r); err != nil {
 		return desk.Caller{}, err
 	}
 	as, err := url.QueryUnescape(r.Header.Get(HeaderFor))
@@ -111,39 +128,62 @@ func (s *Server) caller(r *http.Request) (desk.Caller, error) {
 	return s.shop.Operator(s.operator, as), nil
 }
 
-// read reads the objects of a request. pai-server has them by watch.
-func (s *Server) read(r *http.Request) error {
+// load reads the objects of a request. pai-server has them by watch.
+func (s *Server) load(r *http.Request) error {
 	route := s.server.Match(r)
 	if route == nil {
 		return nil
 	}
 	kind, _, _ := strings.Cut(route.Rule, ".")
 	ctx := r.Context()
+	writes := r.Method == http.MethodPost || r.Method == http.MethodPut
 	switch kind {
 	case "user", "group":
-		if r.Method == http.MethodPost || r.Method == http.MethodPut {
-			if err := s.people.Prepare(ctx); err != nil { // the first person of a cluster
-				return err
-			}
-		}
-		return s.people.Load(ctx)
+		return s.loadPeople(ctx, writes)
 	case "token":
-		if err := s.people.Load(ctx); err != nil {
+		if err := s.loadPeople(ctx, false); err != nil {
 			return err
 		}
 		return s.tokens.Load(ctx)
 	case "template", "templates":
-		if err := s.people.Load(ctx); err != nil {
+		if !writes {
+			return s.list.Load(ctx)
+		}
+		if err := s.loadPeople(ctx, false); err != nil { // authors and groups
 			return err
 		}
 		err := s.list.Load(ctx)
-		if errors.Is(err, people.ErrUnprepared) && r.Method == http.MethodPost { // the first template of a cluster
-			if err = s.people.Prepare(ctx); err == nil {
+		if errors.Is(err, people.ErrUnprepared) { // the first template of a cluster
+			if err = s.loadPeople(ctx, true); err == nil {
 				err = s.list.Load(ctx)
 			}
 		}
 		return err
 	}
+	return nil
+}
+
+// peopleAge is how long the people that were read stay valid: a command with many changes doesn't read them for each. Changes of this
+// server appear at once. Those of others are at most as late as in pai-server, and the API server refuses a change of an old version.
+const peopleAge = 5 * time.Second
+
+// loadPeople reads the people. With prepare, it first adds the definitions and groups that the first change of a cluster needs.
+func (s *Server) loadPeople(ctx context.Context, prepare bool) error {
+	s.reading.Lock()
+	defer s.reading.Unlock()
+	if prepare && !s.prepared {
+		if err := s.people.Prepare(ctx); err != nil {
+			return err
+		}
+		s.prepared = true
+	}
+	if !s.read.IsZero() && time.Since(s.read) < peopleAge {
+		return nil
+	}
+	if err := s.people.Load(ctx); err != nil {
+		return err
+	}
+	s.read = time.Now()
 	return nil
 }
 
@@ -162,7 +202,7 @@ func (s *Server) operator(ctx context.Context) string {
 }
 
 // auditTime bounds how long a change waits for its record.
-const auditTime = 10 * time.Second
+var auditTime = 10 * time.Second
 
 // Write keeps a record of the audit, before the command ends.
 func (s *Server) Write(ctx context.Context, r audit.Record) {
@@ -173,7 +213,9 @@ func (s *Server) Write(ctx context.Context, r audit.Record) {
 	}
 	if err := s.jobs.History.SaveAudit(ctx, []audit.Record{r}); err != nil {
 		s.silent.Store(ctx.Err() != nil)
-		if s.o.Unaudited != nil {
+		// Accounts with the role job-user can't use the audit, and an attempt that failed changed nothing.
+		jobUser := r.Kind == string(rules.KindJob) && errors.Is(err, job.ErrClosed)
+		if s.o.Unaudited != nil && r.Outcome == audit.Done && !jobUser {
 			s.o.Unaudited(err)
 		}
 	}

@@ -153,7 +153,7 @@ type submitOut struct {
 }
 
 func submit(ctx context.Context, d *desk.Desk, in *submitIn) (*submitOut, error) {
-	r := desk.Request{File: in.Body.File, Text: in.Body.Text, Group: in.Body.Group, Code: in.Body.Code}
+	r := desk.Request{File: in.Body.File, Text: in.Body.Text, Group: in.Body.Group, Code: in.Body.Code, DryRun: in.Check || in.Body.DryRun}
 	p, err := d.Prepare(ctx, r)
 	if err != nil {
 		return nil, err
