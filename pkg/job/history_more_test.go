@@ -38,7 +38,7 @@ func TestTheHistoryIsAskedForListsTagsCodeAndTheAudit(t *testing.T) {
 	require.NoError(t, s.SaveJob(ctx, f))
 	require.NoError(t, s.EndGone(ctx, []string{"u"}))
 	services := jobtest.Services{api.Service: server.New(server.Options{
-		Store: s, Metrics: prometheus.NewRegistry(), Token: func() string { return jobtest.Token }, AuditToken: func() string { return "audit" }, Log: slog.New(slog.DiscardHandler),
+		Store: s, Metrics: prometheus.NewRegistry(), Token: func() string { return jobtest.Token }, AuditToken: func() string { return jobtest.AuditToken }, Log: slog.New(slog.DiscardHandler),
 	}).Handler()}
 	c, cluster := onServer(t, services)
 
@@ -70,12 +70,12 @@ func TestTheHistoryIsAskedForListsTagsCodeAndTheAudit(t *testing.T) {
 	assert.False(t, owns("mallory"))
 
 	record := audit.Record{ID: strings.Repeat("x", 20), Time: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), Actor: "ann", Verb: "stop", Kind: "job", Outcome: audit.Done}
+	secrets := cluster.Client.CoreV1().Secrets(kube.SystemNamespace)
+	require.NoError(t, secrets.Delete(ctx, api.AuditTokenSecret, metav1.DeleteOptions{}))
 	err = c.History.SaveAudit(ctx, []audit.Record{record})
 	require.Error(t, err, "there is no such Secret: it has no token")
-	secrets := cluster.Client.CoreV1().Secrets(kube.SystemNamespace)
-	_, err = secrets.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: api.AuditTokenSecret}, Data: map[string][]byte{api.TokenKey: []byte("audit")}}, metav1.CreateOptions{})
+	_, err = secrets.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: api.AuditTokenSecret}, StringData: map[string]string{api.TokenKey: jobtest.AuditToken}}, metav1.CreateOptions{})
 	require.NoError(t, err)
-	t.Cleanup(func() { _ = secrets.Delete(t.Context(), api.AuditTokenSecret, metav1.DeleteOptions{}) })
 	c, _ = onServer(t, services)
 	require.NoError(t, c.History.SaveAudit(ctx, []audit.Record{record}))
 	records, err := c.History.Audit(ctx, audit.Query{Actor: "ann", Since: record.Time, Limit: 3})
