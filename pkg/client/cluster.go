@@ -12,7 +12,6 @@ import (
 	fapi "github.com/openpai/paictl/pkg/framework/api"
 	"github.com/openpai/paictl/pkg/job"
 	"github.com/openpai/paictl/pkg/job/usage"
-	schedulerapi "github.com/openpai/paictl/pkg/scheduler/api"
 	"github.com/openpai/paictl/pkg/server/v3/api"
 )
 
@@ -23,8 +22,8 @@ func (c *Jobs) Offer(ctx context.Context) (*job.Offer, error) {
 }
 
 // VirtualClusters returns those that the user may use, and their usage.
-func (c *Jobs) VirtualClusters(ctx context.Context) (*schedulerapi.VirtualClusters, error) {
-	out := &schedulerapi.VirtualClusters{}
+func (c *Jobs) VirtualClusters(ctx context.Context) (*api.VirtualClusters, error) {
+	out := &api.VirtualClusters{}
 	return out, explained(c.ask(ctx, get(api.Prefix+"/virtual-clusters", nil), out))
 }
 

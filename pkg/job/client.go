@@ -25,6 +25,7 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/kube"
 	"github.com/openpai/paictl/pkg/protocol"
+	schedulerapi "github.com/openpai/paictl/pkg/scheduler/api"
 	"github.com/openpai/paictl/pkg/scheduler/vc"
 )
 
@@ -38,6 +39,8 @@ type Client struct {
 	Namespace string
 	// Now is the clock; tests replace it.
 	Now func() time.Time
+	// Configured returns the virtual clusters while no scheduler answers; nil: of the configuration that the scheduler reads.
+	Configured func(context.Context) ([]schedulerapi.VirtualCluster, error)
 }
 
 // Open connects to the cluster. It doesn't send a request yet.

@@ -2,6 +2,7 @@ package job
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -11,7 +12,10 @@ import (
 
 	"github.com/openpai/paictl/pkg/framework/api"
 	"github.com/openpai/paictl/pkg/kube"
+	schedulerapi "github.com/openpai/paictl/pkg/scheduler/api"
+	"github.com/openpai/paictl/pkg/scheduler/cell"
 	schedulerconfig "github.com/openpai/paictl/pkg/scheduler/config"
+	"github.com/openpai/paictl/pkg/scheduler/vc"
 )
 
 // Grantable returns the names of the virtual clusters and storages that groups may grant. A list is nil if the cluster can't tell, or doesn't run
@@ -29,18 +33,57 @@ func (c *Client) Grantable(ctx context.Context) (vcs, storages []string, err err
 	if api.ReadConfiguration(configuration).SchedulerName == "" {
 		return nil, storages, nil // no scheduler enforces virtual clusters
 	}
-	text, err := c.systemConfig(ctx, schedulerConfigMap)
-	if err != nil || text == nil {
+	config, err := c.cells(ctx)
+	if err != nil || config == nil {
 		return nil, storages, err
-	}
-	config, found := schedulerconfig.Parse(schedulerKey, []byte(text[schedulerKey]))
-	if len(found.Errors()) > 0 {
-		return nil, storages, nil // the scheduler continues with the one before, which only it has
 	}
 	for i := range config.VirtualClusters {
 		vcs = append(vcs, config.VirtualClusters[i].Name)
 	}
 	return vcs, storages, nil
+}
+
+// cells returns the configuration that the scheduler reads; nil if it doesn't exist, may not be read or is invalid: then the scheduler
+// continues with the previous one, which only it has.
+func (c *Client) cells(ctx context.Context) (*cell.Config, error) {
+	text, err := c.systemConfig(ctx, schedulerConfigMap)
+	if err != nil || text == nil {
+		return nil, err
+	}
+	config, found := schedulerconfig.Parse(schedulerKey, []byte(text[schedulerKey]))
+	if len(found.Errors()) > 0 {
+		return nil, nil
+	}
+	return &config, nil
+}
+
+// VirtualClusters returns the virtual clusters and their usage. If no scheduler answers, down says why, and they are those of the
+// configuration, without their usage.
+func (c *Client) VirtualClusters(ctx context.Context) (all *schedulerapi.VirtualClusters, down, err error) {
+	all, err = c.Scheduler.VirtualClusters(ctx)
+	if !errors.Is(err, vc.ErrNotRunning) {
+		return all, nil, err
+	}
+	down, configured := err, c.Configured
+	if configured == nil {
+		configured = c.configured
+	}
+	items, err := configured(ctx)
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case items == nil:
+		return nil, nil, down
+	}
+	return &schedulerapi.VirtualClusters{Items: items}, down, nil
+}
+
+func (c *Client) configured(ctx context.Context) ([]schedulerapi.VirtualCluster, error) {
+	cells, err := c.cells(ctx)
+	if err != nil || cells == nil {
+		return nil, err
+	}
+	return vc.Configured(*cells), nil
 }
 
 // systemConfig reads a ConfigMap of the platform; nil if it doesn't exist or may not be read.

@@ -12,7 +12,7 @@ import (
 	"github.com/openpai/paictl/pkg/job/logs"
 	"github.com/openpai/paictl/pkg/job/stream"
 	"github.com/openpai/paictl/pkg/job/usage"
-	schedulerapi "github.com/openpai/paictl/pkg/scheduler/api"
+	v3 "github.com/openpai/paictl/pkg/server/v3/api"
 	"github.com/openpai/paictl/pkg/strictyaml"
 )
 
@@ -27,7 +27,7 @@ type Jobs interface {
 	Watch(ctx context.Context, f job.Filter, every time.Duration, show func(*job.Page) error) error
 	// Known names the jobs that live, of a user or of all, to complete names.
 	Known(ctx context.Context, user string) ([]job.Name, error)
-	VirtualClusters(ctx context.Context) (*schedulerapi.VirtualClusters, error)
+	VirtualClusters(ctx context.Context) (*v3.VirtualClusters, error)
 	Images(ctx context.Context) ([]string, error)
 	Offer(ctx context.Context) (*job.Offer, error)
 

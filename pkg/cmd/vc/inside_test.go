@@ -25,6 +25,7 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/api"
 	"github.com/openpai/paictl/pkg/scheduler/cell"
 	"github.com/openpai/paictl/pkg/scheduler/vc"
+	v3 "github.com/openpai/paictl/pkg/server/v3/api"
 )
 
 func TestAVirtualClusterWithJobsInsideIsNotRemoved(t *testing.T) {
@@ -115,7 +116,7 @@ func TestJobsThatCameDuringTheQuestionCount(t *testing.T) {
 func TestTheListShowsCPUCellsAndDeletedVirtualClusters(t *testing.T) {
 	a, gone := *owner("a", 16, 2), api.VirtualCluster{Name: "vision", Opportunistic: 8, WaitingGangs: 1}
 	a.Used, a.Free = 8, 8
-	s := &state{Running: true, VirtualClusters: api.VirtualClusters{Items: []api.VirtualCluster{a}, Deleted: []api.VirtualCluster{gone}}}
+	s := &state{Running: true, VirtualClusters: v3.VirtualClusters{VirtualClusters: api.VirtualClusters{Items: []api.VirtualCluster{a}, Deleted: []api.VirtualCluster{gone}}}}
 	got := listTable(s, false)
 	assert.Equal(t, []string{"NAME", "GPUS", "USED", "OPPORTUNISTIC", "FREE", "BAD", "WAITING", "QUOTA", "CELLS"}, got.Header)
 	assert.Equal(t, [][]string{{"a", "16", "8", "0", "8", "0", "0", "-", "2 x node"}, {"vision (deleted)", "0", "0", "8", "0", "0", "1", "-", "-"}}, got.Rows)

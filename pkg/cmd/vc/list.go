@@ -56,13 +56,13 @@ After "paictl login" these are the virtual clusters that you may use; --kubeconf
 }
 
 func listRun(ctx context.Context, opts *ListOptions) error {
-	c, err := openReader(opts.Factory, opts.Kube, opts.Server)
+	c, err := openJobs(opts.Factory, opts.Kube, opts.Server)
 	if err != nil {
 		return err
 	}
-	s, err := c.look(ctx)
+	s, err := look(ctx, c)
 	if err != nil {
-		return c.Explain(err)
+		return err
 	}
 	tellState(opts.Factory.IO, s)
 	return opts.Output.Write(opts.Factory.IO.Out, s, listTable(s, opts.Output.Is("name")))

@@ -73,3 +73,20 @@ func TestScriptsOfWhoHasSignedIn(t *testing.T) {
 	s.Login(home, "bob")
 	cmdtest.RunIn(t, "testdata/signed", map[string]string{"XDG_CONFIG_HOME": home, "PAICTL_SERVER": "bob"})
 }
+
+// TestScriptsOfWhoHasSignedInWithoutAScheduler has a cluster with a configuration of the scheduler, and no scheduler.
+func TestScriptsOfWhoHasSignedInWithoutAScheduler(t *testing.T) {
+	c := kubetest.Start(t)
+	servertest.Prepare(t, c)
+	d, err := people.Open(c.Config, people.Options{})
+	require.NoError(t, err)
+	require.NoError(t, d.Prepare(t.Context()))
+	s := servertest.Start(t, c, servertest.Options{Scheduler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusServiceUnavailable)
+	})})
+	s.Group("of-vision", func(g *peoplev1.GroupSpec) { g.VirtualClusters = []peoplev1.VCGrant{{Name: "vision"}} })
+	s.Person("bob", "of-vision")
+	home := t.TempDir()
+	s.Login(home, "bob")
+	cmdtest.RunIn(t, "testdata/down", map[string]string{"XDG_CONFIG_HOME": home, "PAICTL_SERVER": "bob"})
+}

@@ -64,13 +64,13 @@ func NewCmdShow(f *cmdutil.Factory, runF func(context.Context, *ShowOptions) err
 }
 
 func showRun(ctx context.Context, opts *ShowOptions) error {
-	c, err := openReader(opts.Factory, opts.Kube, opts.Server)
+	c, err := openJobs(opts.Factory, opts.Kube, opts.Server)
 	if err != nil {
 		return err
 	}
-	s, err := c.look(ctx)
+	s, err := look(ctx, c)
 	if err != nil {
-		return c.Explain(err)
+		return err
 	}
 	s.Items = append(s.Items, s.Deleted...) // for a look at who still names one
 	at := slices.IndexFunc(s.Items, func(v api.VirtualCluster) bool { return v.Name == opts.Name })
@@ -79,8 +79,12 @@ func showRun(ctx context.Context, opts *ShowOptions) error {
 	}
 	one := shown{Running: s.Running, Note: s.Note, Problem: s.Problem, VirtualCluster: s.Items[at]}
 	if s.Running {
-		if one.Queue, err = c.queue(ctx, opts.Name); err != nil {
-			return c.Explain(err)
+		list, err := c.Waiting(ctx, opts.Name, 0)
+		if err != nil {
+			return err
+		}
+		for i := range list.Items {
+			one.Queue = append(one.Queue, list.Items[i].Queued)
 		}
 	}
 	if !opts.Output.Is("text") && !opts.Output.Is("wide") {

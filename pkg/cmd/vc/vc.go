@@ -5,7 +5,6 @@ package vc
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -15,11 +14,10 @@ import (
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/config"
 	"github.com/openpai/paictl/pkg/config/store"
-	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/kube"
-	"github.com/openpai/paictl/pkg/scheduler/api"
 	"github.com/openpai/paictl/pkg/scheduler/cell"
 	"github.com/openpai/paictl/pkg/scheduler/vc"
+	v3 "github.com/openpai/paictl/pkg/server/v3/api"
 	"github.com/openpai/paictl/pkg/services"
 	"github.com/openpai/paictl/pkg/services/catalogue"
 	"github.com/openpai/paictl/pkg/services/catalogue/fetch"
@@ -59,61 +57,13 @@ type cluster struct {
 	scheduler *vc.Scheduler
 }
 
-// reader is the interface from which list and show read.
-type reader interface {
-	look(ctx context.Context) (*state, error)
-	queue(ctx context.Context, name string) ([]api.Queued, error)
-	Explain(err error) error
-}
-
-// openReader connects by the cluster's server if the user has signed in, or by a kubeconfig. It doesn't send a request yet.
-func openReader(f *cmdutil.Factory, o kube.Options, server string) (reader, error) {
-	w, err := way.Choose(f, o, server)
+// openJobs connects to the cluster's server, or to the server inside paictl with a kubeconfig. It doesn't send a request yet.
+func openJobs(f *cmdutil.Factory, o kube.Options, server string) (*client.Jobs, error) {
+	w, err := way.Open(f, o, server, "")
 	if err != nil {
 		return nil, err
 	}
-	if w != nil {
-		return &signedIn{&client.Jobs{Server: w.Server, Name: w.User}}, nil
-	}
-	return open(f, o)
-}
-
-// signedIn reads from the server the virtual clusters that are granted to the user.
-type signedIn struct{ *client.Jobs }
-
-func (s *signedIn) look(ctx context.Context) (*state, error) {
-	all, err := s.VirtualClusters(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return &state{Running: true, VirtualClusters: *all}, nil
-}
-
-func (s *signedIn) queue(ctx context.Context, name string) ([]api.Queued, error) {
-	list, err := s.Waiting(ctx, name, 0)
-	if err != nil {
-		return nil, err
-	}
-	var out []api.Queued
-	for i := range list.Items {
-		out = append(out, list.Items[i].Queued)
-	}
-	return out, nil
-}
-
-// Explain implements reader: errors of the server say what to do.
-func (s *signedIn) Explain(err error) error { return err }
-
-// queue is empty if no scheduler runs.
-func (c *cluster) queue(ctx context.Context, name string) ([]api.Queued, error) {
-	q, err := c.scheduler.Queue(ctx, api.QueueQuery{VC: name})
-	if errors.Is(err, vc.ErrNotRunning) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	return q.Items, nil
+	return &client.Jobs{Server: w.Server, Name: w.User}, nil
 }
 
 // open connects to the cluster. It doesn't send a request yet.
@@ -146,39 +96,16 @@ func (c *cluster) platform() (*services.Platform, error) {
 type state struct {
 	// Running reports whether the scheduler answered. Otherwise Items come from the configuration.
 	Running bool `json:"running"`
-	// Note says why it didn't.
-	Note string `json:"note,omitempty"`
-	api.VirtualClusters
+	v3.VirtualClusters
 }
 
-// look asks the scheduler, or reads the configuration if no scheduler runs.
-func (c *cluster) look(ctx context.Context) (*state, error) {
-	answer, err := c.scheduler.VirtualClusters(ctx)
-	if err == nil {
-		return &state{Running: true, VirtualClusters: *answer}, nil
-	}
-	if !errors.Is(err, vc.ErrNotRunning) {
-		return nil, err
-	}
-	why := err.Error()
-	cells, err := c.configured(ctx)
+// look reads the virtual clusters.
+func look(ctx context.Context, c *client.Jobs) (*state, error) {
+	all, err := c.VirtualClusters(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return &state{Note: why, VirtualClusters: api.VirtualClusters{Items: vc.Configured(cells)}}, nil
-}
-
-// configured is the scheduler's configuration, from the configuration that the cluster holds.
-func (c *cluster) configured(ctx context.Context) (cell.Config, error) {
-	held, _, err := c.store.Load(ctx)
-	if err != nil {
-		return cell.Config{}, err
-	}
-	cells, found := catalogue.SchedulerConfig(held)
-	if err := found.Err(); err != nil {
-		return cell.Config{}, hint.Wrap(err, "correct it with: paictl config push -p DIR")
-	}
-	return cells, nil
+	return &state{Running: all.Note == "", VirtualClusters: *all}, nil
 }
 
 // completionTimeout keeps the shell from waiting for a cluster that doesn't answer.
@@ -196,15 +123,14 @@ func completeNames(f *cmdutil.Factory, o *kube.Options) func(*cobra.Command, []s
 
 // completeNamesOf completes the names of those that may be read.
 func completeNamesOf(f *cmdutil.Factory, o *kube.Options, server *string) func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-	return func(cmd *cobra.Command, args []string, text string) ([]string, cobra.ShellCompDirective) {
+	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		ctx, cancel := context.WithTimeout(cmd.Context(), completionTimeout)
 		defer cancel()
-		r, err := openReader(f, *o, *server)
-		signed, ok := r.(*signedIn)
-		if err != nil || !ok || len(args) > 0 {
-			return completeNames(f, o)(cmd, args, text)
+		c, err := openJobs(f, *o, *server)
+		if err != nil || len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		all, err := signed.VirtualClusters(ctx)
+		all, err := c.VirtualClusters(ctx)
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
@@ -251,7 +177,7 @@ func known(ctx context.Context, f *cmdutil.Factory, o kube.Options, names func(c
 	if err != nil {
 		return nil
 	}
-	cells, err := c.configured(ctx)
+	cells, err := way.Cells(ctx, c.Client)
 	if err != nil {
 		return nil
 	}

@@ -13,21 +13,22 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// VirtualClusters returns the virtual clusters that are granted to the caller.
-func (d *Desk) VirtualClusters(ctx context.Context) (*schedulerapi.VirtualClusters, error) {
+// VirtualClusters returns the virtual clusters that are granted to the caller. If no scheduler answers, down says why, and they have no
+// usage.
+func (d *Desk) VirtualClusters(ctx context.Context) (granted *schedulerapi.VirtualClusters, down, err error) {
 	if err := rules.Class("vc.read", &d.caller.Subject); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	all, err := d.shop.Jobs.Scheduler.VirtualClusters(ctx)
+	all, down, err := d.shop.Jobs.VirtualClusters(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	out := *all
 	out.Items = slices.DeleteFunc(slices.Clone(all.Items), func(v schedulerapi.VirtualCluster) bool { return !d.caller.Grants.MayUse(v.Name) })
 	if !d.caller.Grants.Administrator {
 		out.Deleted, out.Problem = nil, "" // they could name other virtual clusters
 	}
-	return &out, nil
+	return &out, down, nil
 }
 
 // NoVC returns the error for a virtual cluster that doesn't exist, in OpenPAI's words. One that isn't granted gets the same

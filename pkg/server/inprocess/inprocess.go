@@ -30,6 +30,7 @@ import (
 	"github.com/openpai/paictl/pkg/people/template"
 	"github.com/openpai/paictl/pkg/people/token"
 	v1 "github.com/openpai/paictl/pkg/people/v1"
+	"github.com/openpai/paictl/pkg/scheduler/api"
 	"github.com/openpai/paictl/pkg/server"
 	"github.com/openpai/paictl/pkg/server/desk"
 	v3 "github.com/openpai/paictl/pkg/server/v3"
@@ -43,6 +44,8 @@ type Options struct {
 	Cluster *kube.Cluster
 	Version string
 	Log     *slog.Logger
+	// Configured returns the virtual clusters while no scheduler answers; nil: of the configuration that it read last.
+	Configured func(context.Context) ([]api.VirtualCluster, error)
 	// Unaudited is called when a change couldn't be written to the audit; it may be nil.
 	Unaudited func(error)
 }
@@ -75,6 +78,7 @@ func New(o Options) (*Server, error) {
 	if s.jobs, err = job.New(o.Cluster); err != nil {
 		return nil, err
 	}
+	s.jobs.Configured = o.Configured
 	if s.people, err = people.Open(o.Cluster.Config, people.Options{Owns: s.jobs.Owns}); err != nil {
 		return nil, err
 	}

@@ -85,7 +85,7 @@ func allVCs(ctx context.Context, d *desk.Desk) func() []string {
 	return sync.OnceValue(func() []string {
 		ctx, cancel := context.WithTimeout(ctx, vcTime)
 		defer cancel()
-		all, err := d.VirtualClusters(ctx)
+		all, err := scheduled(ctx, d)
 		if err != nil {
 			return nil
 		}

@@ -1,6 +1,7 @@
 package v2
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"reflect"
@@ -140,7 +141,7 @@ func listVCs(c *server.Call) error {
 }
 
 func vcs(ctx context.Context, d *desk.Desk) (map[string]vc, error) {
-	all, err := d.VirtualClusters(ctx)
+	all, err := scheduled(ctx, d)
 	if err != nil {
 		return nil, err
 	}
@@ -216,4 +217,10 @@ func skusOf(ctx context.Context, d *desk.Desk, in *vcIn) (*map[string]skuType, e
 func changeVC(context.Context, *desk.Desk, *vcIn) (*message, error) {
 	return nil, &wire.Error{Status: http.StatusNotImplemented, Code: "NotImplementedError", Message: "virtual clusters stand in the cluster's configuration, which the server doesn't write",
 		Remedy: "an operator changes them with: paictl vc set NAME --cells TYPE=N"}
+}
+
+// scheduled returns the virtual clusters and their usage; an error if no scheduler answers.
+func scheduled(ctx context.Context, d *desk.Desk) (*schedulerapi.VirtualClusters, error) {
+	all, down, err := d.VirtualClusters(ctx)
+	return all, cmp.Or(err, down)
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/job"
 	"github.com/openpai/paictl/pkg/job/logs"
-	schedulerapi "github.com/openpai/paictl/pkg/scheduler/api"
 	"github.com/openpai/paictl/pkg/server"
 	"github.com/openpai/paictl/pkg/server/desk"
 	"github.com/openpai/paictl/pkg/server/v3/api"
@@ -211,8 +210,16 @@ func gpuTime(ctx context.Context, d *desk.Desk, in *usageIn) (*job.Usage, error)
 	return d.Usage(ctx, q)
 }
 
-func virtualClusters(ctx context.Context, d *desk.Desk, _ *struct{}) (*schedulerapi.VirtualClusters, error) {
-	return d.VirtualClusters(ctx)
+func virtualClusters(ctx context.Context, d *desk.Desk, _ *struct{}) (*api.VirtualClusters, error) {
+	all, down, err := d.VirtualClusters(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := &api.VirtualClusters{VirtualClusters: *all}
+	if down != nil {
+		out.Note = down.Error()
+	}
+	return out, nil
 }
 
 func images(ctx context.Context, d *desk.Desk, _ *struct{}) (*api.Images, error) {

@@ -75,6 +75,7 @@ import (
 	"github.com/openpai/paictl/pkg/job"
 	"github.com/openpai/paictl/pkg/job/logs"
 	"github.com/openpai/paictl/pkg/job/usage"
+	schedulerapi "github.com/openpai/paictl/pkg/scheduler/api"
 	"github.com/openpai/paictl/pkg/strictyaml"
 )
 
@@ -272,6 +273,13 @@ type FreeName struct {
 // Targets are running tasks.
 type Targets struct {
 	Items []*job.Target `json:"items"`
+}
+
+// VirtualClusters are the virtual clusters that the caller may use.
+type VirtualClusters struct {
+	// Note says why the scheduler doesn't answer. Then the items are from the configuration, without their usage.
+	Note string `json:"note,omitempty"`
+	schedulerapi.VirtualClusters
 }
 
 // Images are the images that all machines hold.
