@@ -27,6 +27,12 @@ func (c *Jobs) VirtualClusters(ctx context.Context) (*api.VirtualClusters, error
 	return out, explained(c.ask(ctx, get(api.Prefix+"/virtual-clusters", nil), out))
 }
 
+// GPUs returns the GPUs of all nodes.
+func (s *Server) GPUs(ctx context.Context) (*api.GPUs, error) {
+	out := &api.GPUs{}
+	return out, explained(s.ask(ctx, get(api.Prefix+"/gpus", nil), out))
+}
+
 // Images returns the images that all machines have.
 func (c *Jobs) Images(ctx context.Context) ([]string, error) {
 	out := &api.Images{}

@@ -4,7 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
-	"encoding/json"
+
 	"errors"
 	"fmt"
 	"os/user"
@@ -14,12 +14,12 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/openpai/paictl/pkg/agent/order"
+	"github.com/openpai/paictl/pkg/cmd/way"
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/kube"
@@ -32,8 +32,9 @@ func NewCmdGPU(f *cmdutil.Factory) *cobra.Command {
 		Use:   "gpu",
 		Short: "Show the GPUs of machines, reset sick ones, ignore their problems",
 		Long: `A GPU that breaks gets no more jobs, and the others of its machine continue. These commands say what is
-wrong with it, and bring it back into service. They talk to the machine's agent through the Kubernetes
-API, and need a kubeconfig that may change nodes.`,
+wrong with it, and bring it back into service. "reset" and "ignore" talk to the machine's agent through the
+Kubernetes API, and need a kubeconfig that may change nodes. "list" also works for administrators after
+"paictl login".`,
 		Example: `  paictl node gpu list
   paictl node gpu reset gpu-1 3
   paictl node gpu ignore gpu-1 3`,
@@ -46,6 +47,7 @@ API, and need a kubeconfig that may change nodes.`,
 type GPUListOptions struct {
 	Factory *cmdutil.Factory
 	Kube    kube.Options
+	Server  string
 	Output  cmdutil.Output
 	Nodes   []string
 	Sick    bool
@@ -71,111 +73,70 @@ agent has never reported is not shown.`,
 			}
 			return gpuListRun(cmd.Context(), opts)
 		},
-		ValidArgsFunction: completeNodes(&opts.Kube),
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			ctx, cancel := context.WithTimeout(cmd.Context(), completionTimeout)
+			defer cancel()
+			var out []string
+			if w, err := way.Open(f, opts.Kube, opts.Server, ""); err == nil {
+				if all, err := w.Server.GPUs(ctx); err == nil {
+					for _, g := range all.Items {
+						out = append(out, g.Node)
+					}
+				}
+			}
+			return slices.DeleteFunc(slices.Compact(out), func(n string) bool { return slices.Contains(args, n) }), cobra.ShellCompDirectiveNoFileComp
+		},
 	}
 	cmdutil.AddKubeFlags(cmd, &opts.Kube)
+	way.AddFlag(f, cmd, &opts.Server)
 	cmd.Flags().BoolVar(&opts.Sick, "sick", false, "only GPUs with a problem")
 	cmdutil.AddOutputFlag(cmd, &opts.Output)
 	return cmd
 }
 
-// gpuRow is a GPU as "list -o json" has it.
-type gpuRow struct {
-	Node  string `json:"node"`
-	GPU   int32  `json:"gpu"`
-	Model string `json:"model,omitempty"`
-	// State is healthy, sick or ignored.
-	State string `json:"state"`
-	// Reason says what is wrong.
-	Reason string `json:"reason,omitempty"`
-	// MIG is the profile of the instances into which it is to be split, Instances are the UUIDs of those that it has, in the order of the devices.
-	MIG       string   `json:"mig,omitempty"`
-	Instances []string `json:"instances,omitempty"`
-}
-
-// split says in words into which instances it is split, or "" if it isn't to be split.
-func (r *gpuRow) split() string {
-	if r.MIG == "" {
-		return ""
-	}
-	return fmt.Sprintf("%d x %s", len(r.Instances), r.MIG)
-}
-
 func gpuListRun(ctx context.Context, opts *GPUListOptions) error {
-	c, err := kube.Open(opts.Kube)
+	w, err := way.Open(opts.Factory, opts.Kube, opts.Server, "")
 	if err != nil {
 		return err
 	}
-	nodes, err := c.Client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	all, err := w.Server.GPUs(ctx)
 	if err != nil {
-		return fmt.Errorf("list the nodes: %w", err)
+		return err
 	}
 	for _, name := range opts.Nodes {
-		if !slices.ContainsFunc(nodes.Items, func(n corev1.Node) bool { return n.Name == name }) {
+		if !slices.Contains(all.Nodes, name) {
 			return noNode(name)
 		}
 	}
-	rows, err := gpuRows(nodes.Items, opts.Nodes, opts.Sick)
-	if err != nil {
-		return err
-	}
+	rows := slices.DeleteFunc(all.Items, func(g api.GPU) bool {
+		return len(opts.Nodes) > 0 && !slices.Contains(opts.Nodes, g.Node) || opts.Sick && g.State == api.GPUHealthy
+	})
 	return opts.Output.Write(opts.Factory.IO.Out, rows, gpuTable(rows))
 }
 
 // gpuTable has a column for instances (MIG) if a GPU is to be split into some.
-func gpuTable(rows []gpuRow) cmdutil.Table {
+func gpuTable(rows []api.GPU) cmdutil.Table {
 	t := cmdutil.Table{Header: []string{"NODE", "GPU", "MODEL", "STATE", "REASON"}}
-	split := slices.ContainsFunc(rows, func(r gpuRow) bool { return r.MIG != "" })
+	split := slices.ContainsFunc(rows, func(r api.GPU) bool { return r.MIG != "" })
 	if split {
 		t.Header = slices.Insert(t.Header, 3, "INSTANCES")
 	}
 	for _, r := range rows {
 		row := []string{r.Node, strconv.Itoa(int(r.GPU)), r.Model, r.State, r.Reason}
 		if split {
-			row = slices.Insert(row, 3, r.split())
+			row = slices.Insert(row, 3, instances(&r))
 		}
 		t.Rows = append(t.Rows, row)
 	}
 	return t
 }
 
-// gpuRows are the GPUs of nodes, by node and number.
-func gpuRows(nodes []corev1.Node, only []string, sick bool) ([]gpuRow, error) {
-	rows := []gpuRow{}
-	for i := range nodes {
-		n := &nodes[i]
-		text := n.Annotations[api.DevicesAnnotation]
-		if text == "" || len(only) > 0 && !slices.Contains(only, n.Name) {
-			continue
-		}
-		var told api.NodeDevices
-		if err := json.Unmarshal([]byte(text), &told); err != nil {
-			return nil, fmt.Errorf("the annotation %s of node %s: %w", api.DevicesAnnotation, n.Name, err)
-		}
-		parts := told.Split()
-		instances := map[int32][]string{}
-		for _, d := range told.Devices {
-			if d.Instance != "" {
-				instances[d.Index/parts] = append(instances[d.Index/parts], d.Instance)
-			}
-		}
-		for _, d := range told.Devices {
-			if d.Index%parts != 0 {
-				continue // another part of the same GPU
-			}
-			r := gpuRow{Node: n.Name, GPU: d.Index / parts, Model: d.Model, State: "healthy", MIG: told.MIG, Instances: instances[d.Index/parts]}
-			switch {
-			case !d.Healthy:
-				r.State, r.Reason = "sick", d.Reason
-			case d.Ignored != "":
-				r.State, r.Reason = "ignored", d.Ignored
-			}
-			if !sick || r.State != "healthy" {
-				rows = append(rows, r)
-			}
-		}
+// instances says into how many instances a GPU is split, or "" if it isn't to be split.
+func instances(g *api.GPU) string {
+	if g.MIG == "" {
+		return ""
 	}
-	return rows, nil
+	return fmt.Sprintf("%d x %s", len(g.Instances), g.MIG)
 }
 
 // GPUOrderOptions are those of "paictl node gpu reset" and "ignore".
@@ -267,10 +228,10 @@ func gpuOrderRun(ctx context.Context, opts *GPUOrderOptions) error {
 	_, _ = rand.Read(id) // never fails, by its documentation
 	reason := ""
 	if opts.Action == order.Ignore {
-		if rows, err := gpuRows([]corev1.Node{*n}, nil, false); err == nil {
-			for _, r := range rows {
-				if r.GPU == opts.GPU && r.State == "sick" {
-					reason = r.Reason // the reason that the user saw, and no later one
+		if reported, err := api.ReadDevices(n.Annotations); err == nil {
+			for _, g := range reported.GPUs(n.Name) {
+				if g.GPU == opts.GPU && g.State == api.GPUSick {
+					reason = g.Reason // the reason that the user saw, and no later one
 				}
 			}
 		}
@@ -338,6 +299,9 @@ func noNode(name string) error {
 	return hint.Errorf("kubectl get nodes lists them", "the cluster has no node %s", name)
 }
 
+// completionTimeout keeps the shell from waiting for a cluster that doesn't answer.
+const completionTimeout = 2 * time.Second
+
 // completeNodes completes the names of nodes whose agents have reported GPUs.
 func completeNodes(o *kube.Options) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
@@ -345,7 +309,7 @@ func completeNodes(o *kube.Options) cobra.CompletionFunc {
 		if err != nil || len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		ctx, cancel := context.WithTimeout(cmd.Context(), 2*time.Second)
+		ctx, cancel := context.WithTimeout(cmd.Context(), completionTimeout)
 		defer cancel()
 		nodes, err := c.Client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 		if err != nil {

@@ -1,6 +1,13 @@
 package node
 
 import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -11,6 +18,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/openpai/paictl/pkg/agent/order"
+	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/scheduler/api"
 )
 
@@ -22,29 +30,63 @@ func nodeWith(name, gpus string) corev1.Node {
 	return n
 }
 
-func TestRowsOfGPUs(t *testing.T) {
-	nodes := []corev1.Node{
-		nodeWith("a", `{"devices":[{"index":0,"healthy":true,"model":"A100"},{"index":1,"healthy":false,"model":"A100","reason":"XID 79"}]}`),
-		nodeWith("b", ""), nodeWith("c", `{"devices":[{"index":0,"healthy":true,"ignored":"XID 74"}]}`),
-	}
-	all, err := gpuRows(nodes, nil, false)
+// serve makes the cluster of the nodes the one of KUBECONFIG.
+func serve(t *testing.T, nodes ...corev1.Node) {
+	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		if r.URL.Path != "/api/v1/nodes" {
+			w.WriteHeader(http.StatusNotFound)
+			_, _ = io.WriteString(w, `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","reason":"NotFound","code":404}`)
+			return
+		}
+		_ = json.NewEncoder(w).Encode(corev1.NodeList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "NodeList"}, Items: nodes})
+	}))
+	t.Cleanup(api.Close)
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	require.NoError(t, os.WriteFile(file, []byte(`{apiVersion: v1, kind: Config, current-context: test, contexts: [{name: test, context: {cluster: test, user: test}}], users: [{name: test, user: {}}], clusters: [{name: test, cluster: {server: "`+api.URL+`"}}]}`), 0o600))
+	t.Setenv("KUBECONFIG", file)
+	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
+}
+
+// list runs "paictl node gpu list".
+func list(t *testing.T, args ...string) (out string, err error) {
+	f := cmdutil.New("v1")
+	var stdout bytes.Buffer
+	f.IO.Out = &stdout
+	cmd := NewCmdGPUList(f, nil)
+	cmd.SetArgs(args)
+	cmd.SilenceUsage, cmd.SilenceErrors = true, true
+	err = cmd.ExecuteContext(t.Context())
+	return stdout.String(), err
+}
+
+func TestGPUsOfAllNodesAreListed(t *testing.T) {
+	serve(t, nodeWith("a", `{"devices":[{"index":0,"healthy":true,"model":"A100"},{"index":1,"healthy":false,"model":"A100","reason":"XID 79"}]}`),
+		nodeWith("b", ""), nodeWith("c", `{"devices":[{"index":0,"healthy":true,"ignored":"XID 74"}]}`))
+	out, err := list(t)
 	require.NoError(t, err)
-	assert.Equal(t, []gpuRow{{Node: "a", Model: "A100", State: "healthy"}, {Node: "a", GPU: 1, Model: "A100", State: "sick", Reason: "XID 79"}, {Node: "c", State: "ignored", Reason: "XID 74"}}, all)
-	assert.Equal(t, []string{"NODE", "GPU", "MODEL", "STATE", "REASON"}, gpuTable(all).Header)
-	sick, err := gpuRows(nodes, []string{"a"}, true)
+	assert.Equal(t, "NODE   GPU   MODEL   STATE     REASON\na      0     A100    healthy\na      1     A100    sick      XID 79\nc      0             ignored   XID 74\n", out)
+	out, err = list(t, "a", "--sick", "-o", "json")
 	require.NoError(t, err)
-	assert.Equal(t, all[1:2], sick)
-	_, err = gpuRows([]corev1.Node{nodeWith("a", "{")}, nil, false)
-	require.ErrorContains(t, err, "annotation paictl.openpai.org/gpus of node a")
+	assert.JSONEq(t, `[{"node":"a","gpu":1,"model":"A100","state":"sick","reason":"XID 79"}]`, out)
+	out, err = list(t, "b", "-o", "json")
+	require.NoError(t, err)
+	assert.JSONEq(t, `[]`, out)
+	_, err = list(t, "d")
+	require.ErrorContains(t, err, "no node d")
+
+	serve(t, nodeWith("a", "{"))
+	_, err = list(t)
+	require.ErrorContains(t, err, "node a: the annotation paictl.openpai.org/gpus: ")
 }
 
 func TestInstancesAreShownWithTheirGPU(t *testing.T) {
-	rows, err := gpuRows([]corev1.Node{
-		nodeWith("a", `{"parts":2,"mig":"3g.40gb","devices":[{"index":0,"healthy":true,"model":"A100","instance":"MIG-0"},{"index":1,"healthy":true,"model":"A100","instance":"MIG-1"},
-			{"index":2,"healthy":false,"model":"A100","reason":"it waits"},{"index":3,"healthy":false,"model":"A100","reason":"it waits"}]}`),
-		nodeWith("b", `{"devices":[{"index":0,"healthy":true,"model":"A100"}]}`),
-	}, nil, false)
+	split, err := api.ReadDevices(nodeWith("a", `{"parts":2,"mig":"3g.40gb","devices":[{"index":0,"healthy":true,"model":"A100","instance":"MIG-0"},{"index":1,"healthy":true,"model":"A100","instance":"MIG-1"},
+			{"index":2,"healthy":false,"model":"A100","reason":"it waits"},{"index":3,"healthy":false,"model":"A100","reason":"it waits"}]}`).Annotations)
 	require.NoError(t, err)
+	whole, err := api.ReadDevices(nodeWith("b", `{"devices":[{"index":0,"healthy":true,"model":"A100"}]}`).Annotations)
+	require.NoError(t, err)
+	rows := append(split.GPUs("a"), whole.GPUs("b")...)
 	require.Len(t, rows, 3)
 	assert.Equal(t, []string{"MIG-0", "MIG-1"}, rows[0].Instances)
 	table := gpuTable(rows)

@@ -4,6 +4,8 @@
 package api
 
 import (
+	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -66,6 +68,68 @@ func (n *NodeDevices) Split() int32 {
 		return 1
 	}
 	return int32(n.Parts)
+}
+
+// ReadDevices reads the report of a node's agent from the node's annotations; nil if no agent has reported.
+func ReadDevices(annotations map[string]string) (*NodeDevices, error) {
+	text := annotations[DevicesAnnotation]
+	if text == "" {
+		return nil, nil
+	}
+	out := &NodeDevices{}
+	if err := json.Unmarshal([]byte(text), out); err != nil {
+		return nil, fmt.Errorf("the annotation %s: %w", DevicesAnnotation, err)
+	}
+	return out, nil
+}
+
+// The states of a GPU. A sick one gets no jobs; an ignored one has a problem, but a user ordered to use it.
+const (
+	GPUHealthy = "healthy"
+	GPUSick    = "sick"
+	GPUIgnored = "ignored"
+)
+
+// GPU is a GPU of a node, whole or split.
+type GPU struct {
+	Node  string `json:"node"`
+	GPU   int32  `json:"gpu"`
+	Model string `json:"model,omitempty"`
+	State string `json:"state" enum:"healthy,sick,ignored"`
+	// Reason says what is wrong.
+	Reason string `json:"reason,omitempty"`
+	// MIG is the profile of the instances into which it is to be split. Instances are the UUIDs of those that it has, in the order of the devices.
+	MIG       string   `json:"mig,omitempty"`
+	Instances []string `json:"instances,omitempty"`
+}
+
+// GPUs returns the GPUs of a node, by number. Devices that are parts of the same GPU are one.
+func (n *NodeDevices) GPUs(node string) []GPU {
+	if n == nil {
+		return nil
+	}
+	var out []GPU
+	parts := n.Split()
+	instances := map[int32][]string{}
+	for _, d := range n.Devices {
+		if d.Instance != "" {
+			instances[d.Index/parts] = append(instances[d.Index/parts], d.Instance)
+		}
+	}
+	for _, d := range n.Devices {
+		if d.Index%parts != 0 {
+			continue // another part of the same GPU
+		}
+		g := GPU{Node: node, GPU: d.Index / parts, Model: d.Model, State: GPUHealthy, MIG: n.MIG, Instances: instances[d.Index/parts]}
+		switch {
+		case !d.Healthy:
+			g.State, g.Reason = GPUSick, d.Reason
+		case d.Ignored != "":
+			g.State, g.Reason = GPUIgnored, d.Ignored
+		}
+		out = append(out, g)
+	}
+	return out
 }
 
 // Device is one GPU of a node.

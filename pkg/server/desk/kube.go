@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/openpai/paictl/pkg/people/rules"
+	schedulerapi "github.com/openpai/paictl/pkg/scheduler/api"
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
@@ -85,6 +86,27 @@ func (d *Desk) KubeNodes(ctx context.Context, q KubeQuery, each func(*corev1.Nod
 		}
 		return each(list)
 	})
+}
+
+// GPUs returns the nodes and the GPUs that their agents reported, for administrators.
+func (d *Desk) GPUs(ctx context.Context) (nodes []string, gpus []schedulerapi.GPU, err error) {
+	if err := rules.Class("kube.read", &d.caller.Subject); err != nil {
+		return nil, nil, err
+	}
+	list, err := d.shop.Jobs.Client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, nil, kubeError(err)
+	}
+	for i := range list.Items {
+		n := &list.Items[i]
+		nodes = append(nodes, n.Name)
+		reported, err := schedulerapi.ReadDevices(n.Annotations)
+		if err != nil {
+			return nil, nil, fmt.Errorf("node %s: %w", n.Name, err)
+		}
+		gpus = append(gpus, reported.GPUs(n.Name)...)
+	}
+	return nodes, gpus, nil
 }
 
 // KubePods reads Kubernetes' pods in parts, for administrators, without the environment of their containers.

@@ -10,6 +10,7 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/job"
 	"github.com/openpai/paictl/pkg/job/logs"
+	schedulerapi "github.com/openpai/paictl/pkg/scheduler/api"
 	"github.com/openpai/paictl/pkg/server"
 	"github.com/openpai/paictl/pkg/server/desk"
 	"github.com/openpai/paictl/pkg/server/v3/api"
@@ -28,6 +29,7 @@ func lookRoutes() []server.Route {
 		server.JSON("GET", api.Prefix+"/queue", "queue.read", "Lists the queue of a virtual cluster", queue),
 		server.JSON("GET", api.Prefix+"/usage", "usage.read", "Sums up GPU time", gpuTime),
 		server.JSON("GET", api.Prefix+"/virtual-clusters", "vc.read", "Lists the virtual clusters that you may use, and their usage", virtualClusters),
+		server.JSON("GET", api.Prefix+"/gpus", "kube.read", "Lists the GPUs of all nodes, and their problems", gpus),
 		server.JSON("GET", api.Prefix+"/images", "job.submit", "Lists the images that all machines hold", images),
 		server.JSON("GET", api.Prefix+"/offer", "job.submit", "Returns the resources that a job may request", offer),
 	}
@@ -220,6 +222,11 @@ func virtualClusters(ctx context.Context, d *desk.Desk, _ *struct{}) (*api.Virtu
 		out.Note = down.Error()
 	}
 	return out, nil
+}
+
+func gpus(ctx context.Context, d *desk.Desk, _ *struct{}) (*api.GPUs, error) {
+	nodes, items, err := d.GPUs(ctx)
+	return &api.GPUs{Nodes: append([]string{}, nodes...), Items: append([]schedulerapi.GPU{}, items...)}, err
 }
 
 func images(ctx context.Context, d *desk.Desk, _ *struct{}) (*api.Images, error) {

@@ -282,6 +282,13 @@ type VirtualClusters struct {
 	schedulerapi.VirtualClusters
 }
 
+// GPUs are the GPUs of all nodes.
+type GPUs struct {
+	// Nodes are the names of all nodes, also of those whose agents have reported no GPU.
+	Nodes []string           `json:"nodes"`
+	Items []schedulerapi.GPU `json:"items"`
+}
+
 // Images are the images that all machines hold.
 type Images struct {
 	Items []string `json:"items"`
