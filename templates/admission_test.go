@@ -59,7 +59,7 @@ func guarded(t *testing.T) (*kube.Cluster, applier) {
 }
 
 // jobObject is a Pod or a Framework with these lines in the metadata of the pod and in its spec. The pod of
-// a controller has what the controller adds.
+// a controller has the fields that the controller adds.
 func jobObject(t *testing.T, kind, metadata, spec string) unstructured.Unstructured {
 	t.Helper()
 	if !strings.Contains(spec, "containers:") {

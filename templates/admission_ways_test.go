@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Each of these would give a job what isn't its own.
+// Each of these would give a job access to resources of others.
 func TestThereIsNoWayRoundTheRules(t *testing.T) {
 	_, a := guarded(t)
 	for name, test := range map[string]struct{ metadata, spec string }{
@@ -22,7 +22,7 @@ func TestThereIsNoWayRoundTheRules(t *testing.T) {
 	} {
 		for _, kind := range []string{"Pod", "Framework"} {
 			if kind == "Framework" && strings.HasSuffix(name, "for none") {
-				continue // the controller fills in that it gets none
+				continue // the controller turns off the task's GPUs itself
 			}
 			t.Run(name+" in a "+kind, func(t *testing.T) {
 				assert.Error(t, a.apply(t, jobObject(t, kind, test.metadata, test.spec), true))
@@ -52,7 +52,7 @@ func TestWhatKubernetesTakesOfAJobTheRulesTake(t *testing.T) {
 	} {
 		for _, kind := range []string{"Pod", "Framework"} {
 			if kind == "Framework" && strings.Contains(name, "null") && !strings.Contains(name, "time") {
-				continue // a definition's fields can't be null; who writes null can leave it out
+				continue // fields of a custom resource can't be null; a user can omit them
 			}
 			t.Run(name+" in a "+kind, func(t *testing.T) {
 				assert.NoError(t, a.apply(t, jobObject(t, kind, test.metadata, test.spec), true))

@@ -84,8 +84,8 @@ func ensureNamespaces(t *testing.T, c *kube.Cluster) {
 	}
 }
 
-// What the server says about fields that it doesn't know is a warning only; apply makes it an
-// error, since it holds objects against the schema.
+// The server only warns about unknown fields; apply returns an error, because it checks objects
+// against the schema.
 func TestARealAPIServerTakesTheManifests(t *testing.T) {
 	c := kubetest.Start(t)
 	ensureNamespaces(t, c)
@@ -211,11 +211,10 @@ func TestClaimsOfLocalVolumesMayGrow(t *testing.T) {
 	require.NoError(t, a.apply(t, claim("2Gi"), false))
 }
 
-// Metrics of the API server are asked from a real one; the answer is recorded for machines
-// without a bundle.
+// Reads the metrics of a real API server; the result is recorded for machines without a bundle.
 func TestTheAPIServersMetricsAreAsRecorded(t *testing.T) {
 	c := kubetest.Start(t)
-	// Some metrics are there once something happened.
+	// Some metrics exist only after a first request.
 	_, err := c.Client.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
 	require.NoError(t, err)
 	body, err := c.Client.Discovery().RESTClient().Get().AbsPath("/metrics").DoRaw(t.Context())

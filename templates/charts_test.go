@@ -78,13 +78,13 @@ type variant struct {
 	values func(t *testing.T, chart string) map[string]any
 }
 
-// Variants: what a plain "helm install" gets, with what a chart can't do without; and what
-// paictl gives it, with every part of the chart turned on.
+// Variants: a plain "helm install" with only the required values, and the values of paictl, with every part
+// of the chart turned on.
 var variants = []variant{
 	{"plain", func(t *testing.T, chart string) map[string]any { return values(t, chart+".plain") }},
 	{"paictl", func(t *testing.T, chart string) map[string]any {
 		v := values(t, chart)
-		own, _ := v["global"].(map[string]any) // what one service is told alone
+		own, _ := v["global"].(map[string]any) // global values of this service only
 		affinity, named := v["affinity"]
 		maps.Copy(v, values(t, "paictl"))
 		maps.Copy(v["global"].(map[string]any), own)

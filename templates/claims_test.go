@@ -88,7 +88,7 @@ func TestClaimsOfGPUsAreTheSchedulersOwn(t *testing.T) {
 	assert.NoError(t, c.Client.ResourceV1().ResourceClaims("default").Delete(ctx, "stuck", metav1.DeleteOptions{}), "an administrator can")
 }
 
-// What kube-scheduler makes for nvidia.com/gpu, and what a person writes.
+// Claims that kube-scheduler creates for nvidia.com/gpu, and claims that people write.
 func TestClaimsOfOrdinaryPodsAreFilledByAnyScheduler(t *testing.T) {
 	c, _ := placed(t)
 	as := func(account string, groups ...string) resourceclient.ResourceClaimInterface {
@@ -115,7 +115,7 @@ func TestClaimsOfOrdinaryPodsAreFilledByAnyScheduler(t *testing.T) {
 		one.Spec.Devices.Requests = requests
 		one, err := as("ann").Create(ctx, one, metav1.CreateOptions{})
 		require.NoError(t, err)
-		t.Cleanup(func() { // an administrator's, once Kubernetes has taken back what it had
+		t.Cleanup(func() { // an administrator's change, after Kubernetes has released its devices
 			ctx := context.WithoutCancel(t.Context())
 			one, err := as(controllersAccount).Get(ctx, one.Name, metav1.GetOptions{})
 			require.NoError(t, err)
@@ -183,7 +183,7 @@ func TestClaimsOfOrdinaryPodsAreFilledByAnyScheduler(t *testing.T) {
 	}
 }
 
-// Kubernetes itself would make a claim from it, which no one fills.
+// Kubernetes itself would create a claim from it, and no scheduler would allocate it.
 func TestNoOneMakesTemplatesOfClaimsOfGPUs(t *testing.T) {
 	c, _ := placed(t)
 	one := func(class string) *resourceapi.ExactDeviceRequest {

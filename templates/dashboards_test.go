@@ -110,7 +110,7 @@ func TestMetricsAreFoundInExpressions(t *testing.T) {
 	}
 }
 
-// known reads the names of metrics that an exporter tells: testdata/metrics/EXPORTER.txt. A
+// known reads the names of an exporter's metrics from testdata/metrics/EXPORTER.txt. A
 // histogram has three.
 func known(t *testing.T) map[string]bool {
 	t.Helper()
@@ -148,7 +148,7 @@ func TestDashboardsAskForMetricsThatExist(t *testing.T) {
 	}
 }
 
-// The scheduler tells most of its metrics only while it leads, so that its source is asked.
+// The scheduler exports most of its metrics only while it leads, so the test reads its source.
 func TestTheSchedulersMetricsAreAsRecorded(t *testing.T) {
 	source, err := os.ReadFile("../pkg/scheduler/books/metrics.go")
 	require.NoError(t, err)
@@ -167,7 +167,7 @@ func TestTheSchedulersMetricsAreAsRecorded(t *testing.T) {
 	require.ElementsMatch(t, names, told)
 }
 
-// Metrics with labels are told only once something has happened, so that the sources are asked.
+// Metrics with labels are exported only after a first event, so the test reads the sources.
 func TestTheJobControllersMetricsAreAsRecorded(t *testing.T) {
 	var told []string
 	for file, prefix := range map[string]string{"controller/metrics.go": "pai_controller_", "archive/observe.go": "", "../../cmd/pai-controller/metrics.go": ""} {
@@ -188,7 +188,7 @@ func TestTheJobControllersMetricsAreAsRecorded(t *testing.T) {
 	require.ElementsMatch(t, names, told)
 }
 
-// What a card measures depends on its model, so that the sources are asked.
+// The metrics of a card depend on its model, so the test reads the sources.
 func TestTheAgentsMetricsAreAsRecorded(t *testing.T) {
 	var told []string
 	for file, pattern := range map[string]string{"metrics.go": `NewDesc\("(pai_[a-z_]+)"`, "gpu/*.go": `= +"(DCGM_FI_[A-Z0-9_]+)"`} {

@@ -87,7 +87,7 @@ func clientAs(t *testing.T, c *kube.Cluster, account string, groups ...string) k
 	return client
 }
 
-// asking is a pod that asks for cells.
+// asking returns a pod that requests cells.
 func asking(name string) *corev1.Pod {
 	no := false
 	return &corev1.Pod{
@@ -148,7 +148,7 @@ func TestPodsThatAreMadeDontSayWhereTheyLieOrWhoPays(t *testing.T) {
 	}
 }
 
-// The containers of a pod that is deleted by force go on, with its GPUs.
+// The containers of a pod that is deleted by force keep running and keep its GPUs.
 func TestPodsWithGPUsAreNotDeletedByForce(t *testing.T) {
 	c, _ := placed(t)
 	for account, role := range map[string]string{"eve": "system:aggregate-to-edit", "system:node:n1": "system:node", "ann": "cluster-admin", controllerAccount: "system:aggregate-to-edit"} {

@@ -110,7 +110,7 @@ func TestObjectsCarryTheCommonLabels(t *testing.T) {
 var elsewhere = map[string][]string{
 	"cluster-configuration": {kube.JobNamespace},
 	"storage":               {kube.JobNamespace, "default"},     // claims, where the values say so
-	"watchdog":              {"default", "kube-system"},         // roles, to read what lies there
+	"watchdog":              {"default", "kube-system"},         // roles, to read objects there
 	"prometheus":            {"default", "kube-system"},         // as watchdog
 	"scheduler":             {kube.JobNamespace, "kube-system"}, // roles: to annotate pods of jobs, to know clients
 	"job-controller":        {kube.JobNamespace},                // a role: to run jobs
@@ -243,13 +243,13 @@ func TestServersHaveProbes(t *testing.T) {
 
 // rootAllowed are workloads that run as root, with the capabilities that they may have.
 var rootAllowed = map[string][]corev1.Capability{
-	"storage/Job":            {"CHOWN", "FOWNER", "FSETID", "DAC_OVERRIDE"}, // pai-volume gives folders away
+	"storage/Job":            {"CHOWN", "FOWNER", "FSETID", "DAC_OVERRIDE"}, // pai-volume changes the owner of folders
 	"log-manager/DaemonSet":  {},                                            // pai-logs reads root's logs
 	"agent/DaemonSet":        {},                                            // pai-agent serves the kubelet in root's folders
 	"cluster-backup/CronJob": {},                                            // pai-backup reads the cluster's keys, which are root's
 }
 
-// privilegedAllowed are workloads that may have all rights: with less no one opens a GPU's device file that isn't handed to him.
+// privilegedAllowed are workloads that may be privileged: other containers can't open a GPU's device file that isn't allocated to them.
 var privilegedAllowed = []string{"agent/DaemonSet"}
 
 func TestPodsRunWithAsFewRightsAsTheyCan(t *testing.T) {
@@ -318,9 +318,9 @@ var writers = map[string][]string{
 		`{"apiGroups":["resource.k8s.io"],"resources":["resourceclaims"],"verbs":["create"]}`,
 	},
 	"agent": {
-		`{"apiGroups":["resource.k8s.io"],"resources":["resourceslices"],"verbs":["get","list","watch","create","update","patch","delete"]}`, // a policy leaves it those of its own machine
+		`{"apiGroups":["resource.k8s.io"],"resources":["resourceslices"],"verbs":["get","list","watch","create","update","patch","delete"]}`, // a policy restricts it to those of its machine
 		`{"apiGroups":["resource.k8s.io"],"resources":["resourceclaims"],"verbs":["get"]}`,
-		// A policy leaves it an annotation and a condition of its own machine's.
+		// A policy restricts it to one annotation and one condition of its machine.
 		`{"apiGroups":[""],"resources":["nodes"],"verbs":["get","list","watch","patch"]}`,
 		`{"apiGroups":[""],"resources":["nodes/status"],"verbs":["patch"]}`,
 	},
@@ -336,11 +336,11 @@ var writers = map[string][]string{
 		`{"apiGroups":["coordination.k8s.io"],"resources":["leases"],"verbs":["create"]}`,
 		`{"apiGroups":["coordination.k8s.io"],"resourceNames":["pai-server"],"resources":["leases"],"verbs":["get","update","patch"]}`,
 		`{"apiGroups":[""],"resourceNames":["job-configuration","job-failure-rules","scheduler-configuration"],"resources":["configmaps"],"verbs":["get"]}`,
-		`{"apiGroups":[""],"resourceNames":["job-controller-token","job-audit-token"],"resources":["secrets"],"verbs":["get"]}`, // its own namespace's: what opens the job controller's API
+		`{"apiGroups":[""],"resourceNames":["job-controller-token","job-audit-token"],"resources":["secrets"],"verbs":["get"]}`, // in its own namespace: the tokens for the job controller's API
 		// The namespace of people, which is its own.
 		`{"apiGroups":[""],"resources":["secrets"],"verbs":["get","list","watch","create","update","patch","delete"]}`,
 		`{"apiGroups":["coordination.k8s.io"],"resources":["leases"],"verbs":["get","create","update","patch","delete"]}`,
-		// The namespace of jobs: it does there what people may, and makes no pods.
+		// The namespace of jobs: it acts there for users, and creates no pods.
 		`{"apiGroups":["frameworkcontroller.microsoft.com"],"resources":["frameworks"],"verbs":["get","list","watch","create","patch","delete"]}`,
 		`{"apiGroups":[""],"resources":["secrets"],"verbs":["get","create","update","delete"]}`,
 		`{"apiGroups":[""],"resources":["pods","pods/log","events","configmaps","persistentvolumeclaims"],"verbs":["get","list","watch"]}`,
@@ -371,7 +371,7 @@ var writers = map[string][]string{
 // writesBeyondNamespaces are services that change objects without a namespace: a policy of their chart narrows it, or the kind is their own.
 var writesBeyondNamespaces = []string{"agent", "scheduler", "rest-server"}
 
-// No one may read secrets of others, run commands in pods, or do whatever comes to mind.
+// Services may not read secrets of others, run commands in pods, or have rights that they don't need.
 func TestRolesAreNarrow(t *testing.T) {
 	eachRendering(t, func(t *testing.T, c *chart.Chart, all []unstructured.Unstructured) {
 		for _, o := range all {
@@ -483,7 +483,7 @@ func TestPodsFollowThePlacement(t *testing.T) {
 	})
 }
 
-// Data outlives the service, and what paictl knows of claims is what the charts make.
+// Data outlives the service, and the annotations for paictl list the claims that the charts create.
 func TestClaimsAreKeptAndAnnounced(t *testing.T) {
 	eachRendering(t, func(t *testing.T, c *chart.Chart, all []unstructured.Unstructured) {
 		announced := c.Metadata.Annotations[annotationClaims]
@@ -540,7 +540,7 @@ func first(m map[string]string, prefix string) (string, bool) {
 	return "", false
 }
 
-// Whoever uses the machine's network, processes or files says why in the template.
+// A template that uses the machine's network, processes or files says why.
 func TestTheMachineIsUsedOnlyWithAReason(t *testing.T) {
 	use := regexp.MustCompile(`^\s*(- )?(hostPath|hostNetwork|hostPID|hostIPC|hostPort):`)
 	for _, name := range names(t) {

@@ -52,7 +52,7 @@ func TestSchemasCompile(t *testing.T) {
 	})
 }
 
-// What Kubernetes refuses in a pod is found before anything is started.
+// Quantities that Kubernetes would refuse in a pod are found before a service is started.
 func TestResourcesOfPodsAreQuantities(t *testing.T) {
 	eachChart(t, func(t *testing.T, c *chart.Chart) {
 		resources, _ := schemaOf(t, c)["properties"].(map[string]any)["resources"].(map[string]any)
@@ -109,7 +109,7 @@ func checkDescribed(t *testing.T, node *yaml.Node, schema map[string]any, at str
 	}
 }
 
-// paictl sets these where there is something to set; a chart's own values need not have them.
+// paictl sets these if needed; the defaults of a chart need not have them.
 var setByPaictl = []string{"global", "credentialsSecret", "credentialsChecksum"}
 
 func TestSchemasAreStrict(t *testing.T) {
@@ -131,8 +131,8 @@ func TestSchemasAreStrict(t *testing.T) {
 	})
 }
 
-// checkStrict finds objects that take any key by oversight: whoever lists properties means
-// those, and says so.
+// checkStrict finds objects that accept any key by oversight: a schema that lists properties must
+// say whether others are allowed.
 func checkStrict(t *testing.T, schema map[string]any, at string) {
 	properties, _ := schema["properties"].(map[string]any)
 	if properties != nil && schema["type"] == "object" {

@@ -1,5 +1,5 @@
 // Package templates holds the Helm charts of the platform's services.
-// In: nothing. Out: charts/<service>/, as they lie in the repository.
+// In: nothing. Out: charts/<service>/, as in the repository.
 package templates
 
 import "embed"
