@@ -45,7 +45,7 @@ func existingHead(name string) string {
 	case KubernetesFile:
 		return "A Kubernetes cluster that paictl did not install. paictl runs its services there, and installs,\nchanges and removes no part of it. " + written
 	case RolesFile:
-		return "What the roles in layout.yaml mean for a machine.\n" + written
+		return "Definitions of the roles in layout.yaml.\n" + written
 	}
 	return fileHead(name)
 }
@@ -58,7 +58,7 @@ func existingDocs(name string, docs map[string]string) map[string]string {
 		docs["ssh"] = "Not used."
 		docs["machine-list"] = "The machines. Those with the role master run the platform's own services."
 	case KubernetesFile:
-		docs["kubernetes"] = "What is known of the cluster."
+		docs["kubernetes"] = "Known facts about the cluster."
 		docs["kubernetes.managed"] = "false: not installed by paictl. Cluster and node commands refuse to work on the machines."
 		docs["kubernetes.version"] = "Release of Kubernetes when this file was made."
 		docs["kubernetes.cluster-name"] = "Name of the cluster."

@@ -32,10 +32,10 @@ func layoutDocs() map[string]string {
 		"machine-sku.*.gpu":       "GPUs; absent on machines without.",
 		"machine-sku.*.gpu.type":  "Model, such as NVIDIA-A100-SXM4-80GB.",
 		"machine-sku.*.gpu.count": "GPUs per machine.",
-		"machine-sku.*.gpu.parts": "Into how many parts each GPU is split for jobs, which then share its time: 4. Memory and time of the jobs are not isolated from each other. " +
+		"machine-sku.*.gpu.parts": "Number of parts into which each GPU is split for jobs, which then share its time: 4. Memory and time of the jobs are not isolated from each other. " +
 			"A job's gpu counts parts. Without it, a job has its GPUs exclusively.",
-		"machine-sku.*.gpu.mig": "Profile of the instances (MIG) into which the hardware splits each GPU for jobs, such as 1g.10gb: as many as fit. Each has processors and memory of " +
-			"its own. A job's gpu counts instances.",
+		"machine-sku.*.gpu.mig": "Profile of the instances (MIG) into which the hardware splits each GPU for jobs, such as 1g.10gb: as many as fit. Each has its own processors " +
+			"and memory. A job's gpu counts instances.",
 		"machine-sku.*.gpu.driver": "Driver version, if all machines of the SKU have the same.",
 		"machine-sku.*.gpu.simulated": "The GPUs exist only in the simulation of the node agent " +
 			"(quick-start's gpu: simulate).",
@@ -54,8 +54,8 @@ func layoutDocs() map[string]string {
 		"machine-list[].roles":        "Its roles, of k8s-role-definition.yaml: master, worker, or both.",
 		"machine-list[].labels":       "Further labels of its Kubernetes node.",
 		"machine-list[].taints":       "Further taints of its Kubernetes node: key=value:Effect.",
-		"machine-list[].gpus-for-pods": "Indices of its GPUs, counted from 0, that ordinary pods get with nvidia.com/gpu and no job gets: " +
-			"[6, 7]. It takes Kubernetes 1.36 (see services.md).",
+		"machine-list[].gpus-for-pods": "Indices of its GPUs, counted from 0, for ordinary pods with nvidia.com/gpu, and not for jobs: " +
+			"[6, 7]. Requires Kubernetes 1.36 (see services.md).",
 		"machine-list[].ssh": "How to reach it, if that differs from the others.",
 	}
 	for field, text := range map[string]string{
@@ -86,7 +86,7 @@ func kubernetesDocs() map[string]string {
 		"kubernetes.dns-domain":               "Domain of services and pods.",
 		"kubernetes.load-balance-ip":          "Address of the Kubernetes API: the first master's, or that of a load balancer in front of several masters, which all machines then use. With a master's address and several masters, api-endpoint decides.",
 		"kubernetes.api-vip":                  "A free IPv4 address in the masters' network, for people and programs outside of the cluster: one of the masters whose API server is ready has it (see cluster.md). Only with api-endpoint: local.",
-		"kubernetes.api-endpoint":             "How machines reach the Kubernetes API: local, each by a proxy of its own that finds a master which is ready (the default with several masters); or the HOST:PORT of a load balancer of yours.",
+		"kubernetes.api-endpoint":             "How machines reach the Kubernetes API: local, each by its own proxy, which finds a master that is ready (the default with several masters); or the HOST:PORT of your load balancer.",
 		"kubernetes.api-servers-port":         "Port of the Kubernetes API.",
 		"kubernetes.api-server-cert-sans":     "Further names and addresses in the API server's certificate.",
 		"kubernetes.etcd-data-path":           "Folder on the masters with the cluster's state. Use fast, durable disks.",
@@ -97,7 +97,7 @@ func kubernetesDocs() map[string]string {
 		"kubernetes.gpu-driver":               "NVIDIA's driver on machines with its GPUs (see cluster.md).",
 		"kubernetes.gpu-driver.policy":        "keep, the default: a working driver stays, and paictl warns about a machine without one. install: paictl installs it with apt, and cluster down removes it again. none: paictl ignores drivers.",
 		"kubernetes.gpu-driver.version":       `A branch, "535", or one release of it, "535.261.03"; if missing: the newest branch that the source has for the machine's GPUs. With policy: keep, the oldest accepted version.`,
-		"kubernetes.gpu-driver.module":        "NVIDIA's kernel module: open, closed, or auto, the default: what the GPUs need and NVIDIA recommends for the branch.",
+		"kubernetes.gpu-driver.module":        "NVIDIA's kernel module: open, closed, or auto, the default: the one that the GPUs need and NVIDIA recommends for the branch.",
 		"kubernetes.gpu-driver.source":        "Source of the packages: distribution, the default; nvidia, NVIDIA's repository, which must be in the machine's apt sources; bundle, those added with paictl bundle add-driver.",
 		"kubernetes.extra":                    "Further settings, merged over those that paictl writes.",
 	}
@@ -112,7 +112,7 @@ func kubernetesDocs() map[string]string {
 
 func proxyDocs() map[string]string {
 	return map[string]string{
-		"proxy":          "Proxy for connections out of the cluster: used by containerd to pull images, by apt in repairs, and by nothing else. Pods don't get it.",
+		"proxy":          "Proxy for connections out of the cluster: only containerd, to pull images, and apt, in repairs, use it. Pods don't get it.",
 		"proxy.http":     "Proxy for http:// addresses, such as http://proxy.example.org:3128; a user and password may precede the host, with % escapes.",
 		"proxy.https":    "Proxy for https:// addresses, such as registries; its own address usually also begins with http://.",
 		"proxy.no-proxy": "Hosts, domains (.example.org) and ranges that are reached directly. The machines, load-balance-ip, service-cluster-ip-range, pod-cidr and the cluster's names always are.",
@@ -135,7 +135,7 @@ func roleDocs() map[string]string {
 		"apiVersion":                "Version of this file's format.",
 		"kind":                      "Kind of this file: RoleDefinition.",
 		"k8s-role":                  "Roles by name. layout.yaml assigns each machine one or more of them.",
-		"k8s-role.*.description":    "What the role is for.",
+		"k8s-role.*.description":    "Purpose of the role.",
 		"k8s-role.*.component-list": "Components of the control plane that run on the machine: etcd, apiserver, controller-manager, scheduler; all four or none.",
 		"k8s-role.*.labels":         "Labels of the machine's Kubernetes node.",
 		"k8s-role.*.taints":         "Taints of the node: key=value:Effect. They do not apply if the machine also has a role with workloads.",
@@ -147,7 +147,7 @@ func serviceDocs() map[string]string {
 	return map[string]string{
 		"apiVersion":                          "Version of this file's format.",
 		"kind":                                "Kind of this file: ServicesConfiguration.",
-		"cluster":                             "What all services share.",
+		"cluster":                             "Settings that all services share.",
 		"cluster.common":                      "Facts about the cluster as a whole.",
 		"cluster.common.cluster-id":           "Name of this cluster in prompts, alerts and metrics.",
 		"cluster.common.data-path":            "Folder on the machines where services store their data.",
@@ -155,7 +155,7 @@ func serviceDocs() map[string]string {
 		"cluster.docker-registry.domain":      "Registry, such as docker.io or registry.example.org:5000.",
 		"cluster.docker-registry.namespace":   "Project in the registry.",
 		"cluster.docker-registry.docker-tag":  "Tag of the images: the release of the platform.",
-		"cluster.docker-registry.mirror":      "Registry, optionally with a path, that mirrors upstream images; it replaces the name of their own registry. If missing: they come from their own registries.",
+		"cluster.docker-registry.mirror":      "Registry, optionally with a path, that mirrors upstream images; it replaces the registry in their names. If missing, they come from their original registries.",
 		"cluster.docker-registry.username":    "Login for a private registry; with password, or neither.",
 		"cluster.docker-registry.password":    "Password for username.",
 		"cluster.docker-registry.secret-name": "Name of the Kubernetes secret made of the login.",
@@ -185,9 +185,9 @@ func quickStartDocs() map[string]string {
 		"load-balance-ip":          "Address of a load balancer in front of several masters; if missing, each machine finds a master that is ready by itself.",
 		"pod-cidr":                 "Addresses of pods, a /24 for each machine; " + defaultPodCIDR + " if missing and free.",
 		"bundle":                   "Folder with the programs and images to install (paictl bundle build).",
-		"gpu":                      "auto: what the machines have. none: use none. simulate: simulate GPUs, to try everything without a GPU.",
-		"simulated-gpu":            "What workers simulate with gpu: simulate; " + defaultSimulatedGPU + " where absent.",
-		"cluster-id":               "Name of this cluster in prompts, alerts and metrics; " + defaultClusterID + " where absent.",
+		"gpu":                      "auto: the GPUs of the machines. none: use no GPUs. simulate: simulate GPUs, to try everything without a GPU.",
+		"simulated-gpu":            "GPUs that workers simulate with gpu: simulate; " + defaultSimulatedGPU + " if missing.",
+		"cluster-id":               "Name of this cluster in prompts, alerts and metrics; " + defaultClusterID + " if missing.",
 		"cluster-name":             "Name of the cluster in certificates and in the kubeconfig; if missing, cluster-id.",
 		"services":                 "The services' own settings: a section per service, named after it, written into services-configuration.yaml as it is.",
 		"extra":                    "Further settings for kubelet, kube-proxy, containerd, kubeadm and sysctl.",

@@ -128,7 +128,7 @@ func (e *fileEdit) write(b []byte) error {
 		return fmt.Errorf("write %s: %w", e.path, err)
 	}
 	if !bytes.Equal(now, e.before) && !bytes.Equal(now, e.after) {
-		return hint.Errorf("run the same command again", "%s was changed meanwhile, by something else", e.path)
+		return hint.Errorf("run the same command again", "%s was changed by another program in the meantime", e.path)
 	}
 	mode := os.FileMode(0o600)
 	if info, err := os.Stat(e.path); err == nil && !e.secret {

@@ -201,7 +201,7 @@ func (s *sectionMigration) email(k emailKeys) {
 		read func(string) (any, bool)
 	}{{k.host, readMailServer}, {k.from, readAddress}, {k.to, readAddresses}} {
 		if _, ok := needed.read(s.text(needed.key)); !ok {
-			s.drop("mails need a server, a sender and a receiver, and "+needed.key+" is none: rewrite receivers.email", k.all()...)
+			s.drop("e-mail requires a server, a sender and a receiver, and "+needed.key+" is missing or not valid: rewrite receivers.email", k.all()...)
 			return
 		}
 	}

@@ -97,9 +97,9 @@ func TestMailsOfTheOriginalAreMovedTogetherOrNotAtAll(t *testing.T) {
 	}{
 		"host and port in one": {"{receiver: 'a@b;c@d a@b', smtp_url: 'h:465', smtp_from: p@h}",
 			map[string]any{"smtpHost": "h", "smtpPort": 465, "from": "p@h", "to": []any{"a@b", "c@d"}}, "alert-manager.receivers.email.smtpHost now"},
-		"no receiver":         {"{smtp_url: 'h:465', smtp_from: p@h, smtp_auth_password: x}", nil, "and receiver is none"},
-		"a sender without @":  {"{email-configs: {admin-receiver: a@b, smtp-host: h, smtp-from: p}}", nil, "and email-configs.smtp-from is none"},
-		"a server with a URL": {"{receiver: a@b, smtp_url: 'https://h', smtp_from: p@h}", nil, "and smtp_url is none"},
+		"no receiver":         {"{smtp_url: 'h:465', smtp_from: p@h, smtp_auth_password: x}", nil, "and receiver is missing or not valid"},
+		"a sender without @":  {"{email-configs: {admin-receiver: a@b, smtp-host: h, smtp-from: p}}", nil, "and email-configs.smtp-from is missing or not valid"},
+		"a server with a URL": {"{receiver: a@b, smtp_url: 'https://h', smtp_from: p@h}", nil, "and smtp_url is missing or not valid"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m, err := Migrate(folder(t, map[string]string{LayoutFile: layoutText, ServicesFile: "alert-manager: " + c.section + "\n"}), "new", nil)

@@ -59,12 +59,12 @@ func (c *Cluster) comments(name string) strictyaml.Comments {
 		for _, sku := range skuNames(c.Layout) {
 			if !c.Layout.MachineSKU[sku].Discovered {
 				out["machine-sku."+sku] = "Not read from a machine: fill in mem (such as 512Gi), cpu.vcore, os (such as ubuntu22.04) and,\n" +
-					"where there are GPUs, gpu: {type: NVIDIA-A100-SXM4-80GB, count: 8}. Then set discovered: true."
+					"if it has GPUs, gpu: {type: NVIDIA-A100-SXM4-80GB, count: 8}. Then set discovered: true."
 			}
 		}
 	}
 	if name == KubernetesFile && c.IsManaged() && len(c.Kubernetes.Kubernetes.ClusterDNS) == 0 {
-		out["kubernetes.cluster-dns"] += "\nNone is known yet: fill in at least one, such as [10.0.0.53]. While the list is empty, cluster\nDNS forwards to what each machine's own /etc/resolv.conf names."
+		out["kubernetes.cluster-dns"] += "\nNone is known yet: fill in at least one, such as [10.0.0.53]. While the list is empty, cluster\nDNS forwards to the servers in each machine's /etc/resolv.conf."
 	}
 	return out
 }
@@ -77,7 +77,7 @@ func fileHead(name string) string {
 	case KubernetesFile:
 		return "Kubernetes as paictl installs it. Written by \"paictl config generate\"; you can edit it."
 	case RolesFile:
-		return "What the roles in layout.yaml mean for a machine. Written by \"paictl config generate\"; you\ncan edit it: add roles, change labels and taints."
+		return "Definitions of the roles in layout.yaml. Written by \"paictl config generate\"; you\ncan edit it: add roles, change labels and taints."
 	default:
 		return "The platform's services. Written by \"paictl config generate\"; you can edit it: a section\nper service, named after it, overrides that service's defaults."
 	}

@@ -48,7 +48,7 @@ func SetKubernetesVersion(dir, version, bundle string) (*VersionEdit, error) {
 		return c.Kubernetes.Kubernetes.Version == version && (bundle == "" || c.Kubernetes.Kubernetes.Bundle == bundle)
 	}
 	return setVersion(dir, version, func(c *Cluster) string { return c.Kubernetes.Kubernetes.Version }, named, with,
-		fmt.Sprintf("write version: %s under kubernetes by hand, and bundle if it is there, then run the same command again", version))
+		fmt.Sprintf("write version: %s under kubernetes by hand, and bundle if it is set, then run the same command again", version))
 }
 
 // ServicesEdit is a change of values in a folder's services-configuration.yaml that has passed all rules and is not written yet.

@@ -84,7 +84,7 @@ func TestTextsOfServicesAreWrittenWhereTheyStand(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, fields[2:], e.Left)
 	require.NoError(t, os.WriteFile(path, []byte(before+"# of now\n"), 0o640))
-	require.ErrorContains(t, e.Write(), "was changed meanwhile", "what others write stays")
+	require.ErrorContains(t, e.Write(), "was changed by another program", "what others write stays")
 	require.NoError(t, os.WriteFile(path, []byte(before), 0o640))
 	e, err = SetServicesText(dir, nil, "v1.1.0")
 	require.NoError(t, err)

@@ -144,7 +144,7 @@ func ownedKubelet() []owned {
 		{field: "serverTLSBootstrap", is: isFalse, why: "kubelets then sign their own certificates, which neither the API server nor Prometheus can verify", fix: "remove it: the cluster signs them, and paictl approves the requests", warns: true},
 		{field: "tlsCertFile", why: "the kubelet shows the certificate that the cluster signs, not this one", fix: "remove it", warns: true},
 		{field: "defaultPodSysctls", why: "the kubelet of Kubernetes 1.36 doesn't know it, and would not start", fix: "remove it"},
-		{field: "readOnlyPort", is: func(v any) bool { return isInteger(v) && !isZero(v) }, why: "everyone on the network could read what runs on the machine", fix: "remove it: authorized users can read metrics on the kubelet's own port", warns: true},
+		{field: "readOnlyPort", is: func(v any) bool { return isInteger(v) && !isZero(v) }, why: "everyone on the network could read which pods run on the machine", fix: "remove it: authorized users can read metrics on the kubelet's own port", warns: true},
 	}
 }
 
@@ -272,7 +272,7 @@ func (k *checker) checkFlags() {
 			"advertise-address": "remove it: each machine has its own", "bind-address": "remove it: the API server is reached at the machine's address",
 			"etcd-servers":               "remove it: paictl runs etcd on the masters",
 			"encryption-provider-config": "remove it: without paictl's key the cluster's secrets could not be read",
-			"audit-policy-file":          "remove it: only paictl's folder is there in the API server's pod",
+			"audit-policy-file":          "remove it: only paictl's folder is mounted in the API server's pod",
 		},
 		"controllerManager": {
 			"cluster-cidr": instead("pod-cidr"), "service-cluster-ip-range": instead("service-cluster-ip-range"), "cluster-name": instead("cluster-name"),

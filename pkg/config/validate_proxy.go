@@ -33,7 +33,7 @@ func (k *checker) checkProxy() {
 	r.failIf(badProxy(proxy.HTTPS), p.With("https"), "kubernetes/proxy", "write http://HOST:PORT, or http://USER:PASSWORD@HOST:PORT with % escapes for other characters than letters and digits")
 	switch {
 	case proxy.HTTP.IsSet() && !proxy.HTTPS.IsSet():
-		r.warn(p.With("http"), "kubernetes/proxy", "there is a proxy for http, but none for https, which registries use: images are pulled without a proxy", "write the same address under https")
+		r.warn(p.With("http"), "kubernetes/proxy", "only http has a proxy, but registries use https: images are pulled without a proxy", "write the same address under https")
 	case len(proxy.NoProxy) > 0 && !proxy.HTTP.IsSet() && !proxy.HTTPS.IsSet():
 		r.warn(p.With("no-proxy"), "kubernetes/no-proxy", "there is no proxy", "write http and https, or remove no-proxy")
 	}

@@ -17,7 +17,7 @@ func clockChecks() []*Check {
 		},
 		{
 			ID: "time-service", Group: "machines", Title: "A service synchronizes each machine's clock", Needs: Machines,
-			Looks: "chrony, ntpd or systemd-timesyncd on each machine that has a clock of its own, and whether it has found a server",
+			Looks: "chrony, ntpd or systemd-timesyncd on each machine with its own clock, and whether it has found a server",
 			Run:   timeService,
 		},
 	}

@@ -28,7 +28,7 @@ func kubernetesChecks() []*Check {
 	return []*Check{
 		{
 			ID: "api-server", Group: "kubernetes", Title: "The API server answers",
-			Looks: "one request to the API, and what the server says of its own health (/readyz)",
+			Looks: "one request to the API, and the API server's health (/readyz)",
 			Run:   apiServer,
 		},
 		{
@@ -73,7 +73,7 @@ func kubernetesChecks() []*Check {
 		},
 		{
 			ID: "kubeconfig-certificate", Group: "kubernetes", Title: "The kubeconfig in use is valid for long enough", Needs: API,
-			Looks: "the client certificate of the kubeconfig with which the doctor asks, where it has one",
+			Looks: "the client certificate of the kubeconfig that the doctor uses, if it has one",
 			Run:   kubeconfigCertificate,
 		},
 		{

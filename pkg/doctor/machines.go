@@ -48,7 +48,7 @@ func machineChecks() []*Check {
 			Run:   settingsOf(isHosts, "the names of machines in /etc/hosts aren't the layout's"),
 		},
 		{
-			ID: "swap", Group: "machines", Title: "Swap is off where the kubelet refuses it", Needs: Machines,
+			ID: "swap", Group: "machines", Title: "Swap is off unless the kubelet allows it", Needs: Machines,
 			Looks: "/proc/swaps of each machine, unless the kubelet's settings allow swap",
 			Run:   settingsOf(func(ch cluster.Change) bool { return ch.Target == "swapoff" }, "swap is on: the kubelet won't start with it"),
 		},
@@ -68,7 +68,7 @@ func machineChecks() []*Check {
 			Run:   unitsFailed,
 		},
 		{
-			ID: "pod-subnets", Group: "machines", Title: "Machines give pods addresses of their own subnet", Needs: Machines,
+			ID: "pod-subnets", Group: "machines", Title: "Machines assign pods addresses from the machine's subnet", Needs: Machines,
 			Looks: "the address of the bridge cni0 and flannel's subnet on each machine, beside its node's in the cluster",
 			Run:   podSubnets,
 		},

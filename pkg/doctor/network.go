@@ -48,7 +48,7 @@ func networkChecks() []*Check {
 		},
 		{
 			ID: "service-network", Group: "network", Title: "Pods reach services", Needs: API | Pods,
-			Looks: "HTTP from a pod on each machine to the address of a service before them all (kube-proxy or what takes its place)",
+			Looks: "HTTP from a pod on each machine to the address of a service in front of all of them (kube-proxy or its replacement)",
 			Run:   serviceNetwork, Limit: checkLimit * 2,
 		},
 		{

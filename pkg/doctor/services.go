@@ -25,7 +25,7 @@ func serviceChecks() []*Check {
 		},
 		{
 			ID: "services-current", Group: "services", Title: "Services run with the cluster's configuration", Needs: API | Pushed,
-			Looks: "whether what each service was started with is what the cluster's copy says now, and running services that are no longer in it",
+			Looks: "whether each running service matches the cluster's copy of the configuration, and running services that are no longer in it",
 			Run:   servicesCurrent,
 		},
 		{
@@ -45,7 +45,7 @@ func serviceChecks() []*Check {
 		},
 		{
 			ID: "alerts-wired", Group: "services", Title: "Alerts reach someone", Needs: API | Pushed,
-			Looks: "whether Prometheus knows an Alertmanager, whether that answers, and whether it has a receiver. A test cluster may have none: this is only reported",
+			Looks: "whether Prometheus knows an Alertmanager, whether that answers, and whether it has a receiver. A test cluster may not need one: this is only reported",
 			Run:   alertsWired,
 		},
 		{

@@ -16,7 +16,7 @@ func storageChecks() []*Check {
 	return []*Check{
 		{
 			ID: "mounts", Group: "storage", Title: "All file systems of /etc/fstab are mounted", Needs: Machines,
-			Looks: "each line of /etc/fstab that is mounted at boot, beside what is mounted now",
+			Looks: "each line of /etc/fstab that is mounted at boot, and the file systems that are mounted now",
 			Run:   mounts,
 		},
 		{
@@ -26,7 +26,7 @@ func storageChecks() []*Check {
 		},
 		{
 			ID: "volume-folders", Group: "storage", Title: "Folders of volumes exist", Needs: Machines | API,
-			Looks: "the folder of each bound PersistentVolume that lies on one machine",
+			Looks: "the folder of each bound PersistentVolume that is stored on one machine",
 			Run:   volumeFolders,
 		},
 		{

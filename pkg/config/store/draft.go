@@ -145,7 +145,7 @@ func (s *Store) permit(d *Draft, c Candidate) error {
 	if d.First() {
 		if c.Base != nil && !c.Force {
 			return hint.Errorf("choose that cluster with --kubeconfig and --context; or push here anyway with --force",
-				"the folder is based on revision %d of another cluster's configuration: this cluster has none", c.Base.Revision)
+				"the folder is based on revision %d of another cluster's configuration: this cluster has no configuration", c.Base.Revision)
 		}
 		return nil
 	}

@@ -99,7 +99,7 @@ func pack(cm *corev1.ConfigMap, shown map[string][]byte) error {
 		size += len(name) + len(gzipSuffix) + len(b)
 	}
 	if size > maxObject {
-		return hint.Errorf("remove what is not needed, such as long comments or labels; layout.yaml is usually the largest file",
+		return hint.Errorf("remove parts that you don't need, such as long comments or labels; layout.yaml is usually the largest file",
 			"the configuration has %d KiB when compressed, but Kubernetes stores at most %d KiB in one object", size>>10, maxObject>>10)
 	}
 	return nil

@@ -30,7 +30,7 @@ func inTheOpen(cluster *config.Cluster, c *Copy) config.Findings {
 			for _, name := range config.Files() {
 				if at := bytes.Index(c.shown[name], []byte(v)); at >= 0 {
 					f := cluster.Finding(name, strictyaml.Warning, nil, "secret/in-the-open",
-						fmt.Sprintf("the value of %s in %s also occurs here, where it is not a secret", p.Field, file), "remove it here, or choose another secret")
+						fmt.Sprintf("the value of %s in %s also occurs here as plain text", p.Field, file), "remove it here, or choose another secret")
 					f.Line, f.Column = c.line(name, at), 1
 					out = append(out, f)
 				}

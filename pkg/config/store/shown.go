@@ -67,7 +67,7 @@ func show(name string, text []byte, find func(root *yaml.Node) []found) ([]byte,
 	}
 	shown, parts, ok := takeOut(root, text, all)
 	if !ok {
-		return nil, secrets, fmt.Errorf("the secrets of %s can't be told from the rest of it", name)
+		return nil, secrets, fmt.Errorf("the secrets of %s can't be separated from the rest of the file", name)
 	}
 	for _, p := range parts { // those in comments, too
 		secrets = append(secrets, secret.String(valueOf(p.Text)))

@@ -260,7 +260,7 @@ func TestAPushFromTheSameSourceGoesOn(t *testing.T) {
 func TestAWrongClusterIsNoticedOnTheFirstPush(t *testing.T) {
 	s := newStore(fake.NewClientset())
 	_, err := s.Draft(t.Context(), store.Candidate{Files: files(t), Base: &store.Base{ClusterID: "pai", Revision: 4, UID: "x"}})
-	require.ErrorContains(t, err, "the folder is based on revision 4 of another cluster's configuration: this cluster has none")
+	require.ErrorContains(t, err, "the folder is based on revision 4 of another cluster's configuration: this cluster has no configuration")
 }
 
 func TestThereIsNothingToReadBeforeTheFirstPush(t *testing.T) {
@@ -428,7 +428,7 @@ func TestASecretInTheOpenIsWarnedAbout(t *testing.T) {
 	d, err := s.Draft(t.Context(), store.Candidate{Dir: "cluster", Files: f})
 	require.NoError(t, err)
 	require.Len(t, d.Warnings, 1)
-	assert.Equal(t, "cluster/k8s-role-definition.yaml:21:1: warning: the value of ssh.password in layout.yaml also occurs here, where it is not a secret [secret/in-the-open]", d.Warnings[0].String())
+	assert.Equal(t, "cluster/k8s-role-definition.yaml:21:1: warning: the value of ssh.password in layout.yaml also occurs here as plain text [secret/in-the-open]", d.Warnings[0].String())
 }
 
 func TestALargeConfigurationIsCompressedOrRefused(t *testing.T) {

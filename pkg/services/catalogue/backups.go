@@ -18,13 +18,13 @@ func (b *builder) checkBackups() {
 	section := func(key string) map[string]any { m, _ := s.Values[key].(map[string]any); return m }
 	own, to := text(s.Values, keyCredentialsSecret), text(s.Values, "to")
 	if recipients, _ := s.Values["recipients"].([]any); len(recipients) == 0 {
-		fail([]any{"recipients"}, "no-recipients", "backups would be encrypted to no one", "make a key pair with age-keygen, keep it away from the cluster, and write its public key: recipients: [age1...]")
+		fail([]any{"recipients"}, "no-recipients", "backups would have no recipients, so they could not be encrypted", "create a key pair with age-keygen, store it outside of the cluster, and add its public key: recipients: [age1...]")
 	}
 	switch {
 	case !b.cfg.IsManaged():
-		fail([]any{keyEnabled}, "not-ours", "the cluster's keys lie where only those know who installed its Kubernetes", "set enabled: false, and back it up with their tools")
+		fail([]any{keyEnabled}, "not-ours", "only the person who installed its Kubernetes knows where the cluster's keys are", "set enabled: false, and back it up with the tools of that installation")
 	case to == "":
-		fail([]any{"to"}, "no-place", "it doesn't say where backups go", "set to: ssh://USER@HOST/FOLDER or s3://BUCKET/PREFIX")
+		fail([]any{"to"}, "no-place", "it doesn't set where backups are stored", "set to: ssh://USER@HOST/FOLDER or s3://BUCKET/PREFIX")
 	case strings.HasPrefix(to, "s3://"):
 		if text(section("s3"), "accessKeyId") == "" || own == "" && text(section("s3"), "secretAccessKey") == "" {
 			fail([]any{"s3"}, "no-credentials", "it has no credentials for "+to, "set s3.accessKeyId and s3.secretAccessKey")
@@ -34,7 +34,7 @@ func (b *builder) checkBackups() {
 			fail([]any{"ssh"}, "no-credentials", "it has no private key for "+to, "set ssh.privateKey")
 		}
 		if text(section("ssh"), "knownHosts") == "" {
-			fail([]any{"ssh"}, "no-known-hosts", "it doesn't know the key of the machine in "+to, "set ssh.knownHosts to what ssh-keyscan prints, after comparing it with the machine's own keys")
+			fail([]any{"ssh"}, "no-known-hosts", "it doesn't know the key of the machine in "+to, "set ssh.knownHosts to the output of ssh-keyscan, after you compare it with the machine's own keys")
 		}
 	}
 }

@@ -60,7 +60,7 @@ func (s *valuesSchema) leaf(e *jsonschema.ValidationError) (message, remedy stri
 	case *kind.Pattern:
 		return "is not in the expected form", strings.TrimSpace(s.describe(e) + " " + s.form(e, k.Want))
 	case *kind.Format:
-		return "is no valid " + k.Want, ""
+		return "is not a valid " + k.Want, ""
 	case *kind.Minimum:
 		return "is less than " + number(k.Want), "the smallest value is " + number(k.Want)
 	case *kind.Maximum:

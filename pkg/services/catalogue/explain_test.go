@@ -80,7 +80,7 @@ func TestAMistakeInASectionHasItsPlaceAndRemedy(t *testing.T) {
 			`7:22: metrics.placement: the role bare has no labels, so Kubernetes can't distinguish its machines from others [services/placement]`,
 			"-> give the role labels in k8s-role-definition.yaml"}},
 		"all beside a role": {"metrics: {placement: [all, master]}\n", []string{
-			`7:22: metrics.placement: "all" stands alone [services/placement]`, "-> write all, or some of the roles: bare, master, store, worker"}},
+			`7:22: metrics.placement: "all" can't be combined with other roles [services/placement]`, "-> write all, or some of the roles: bare, master, store, worker"}},
 		"a place for what has no pods": {"base: {placement: all}\n", []string{
 			`7:19: base.placement: base has no pods that could be placed [services/placement]`, "-> remove it"}},
 		"no place for what has pods": {"metrics: {placement: none}\n", []string{

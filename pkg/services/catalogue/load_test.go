@@ -246,8 +246,8 @@ func TestABrokenChartIsNamedWithItsAnnotation(t *testing.T) {
 	placed := head + "  paictl.openpai.org/placement: all\n"
 	for name, c := range map[string]struct{ chart, schema, want string }{
 		"no placement":           {head + "  x: y\n", "", "chart a: the annotation paictl.openpai.org/placement is missing"},
-		"all beside a role":      {head + "  paictl.openpai.org/placement: all, master\n", "", `chart a: annotation paictl.openpai.org/placement: "all" stands alone`},
-		"a role twice":           {head + "  paictl.openpai.org/placement: master, master\n", "", `chart a: annotation paictl.openpai.org/placement: "master" is there twice`},
+		"all beside a role":      {head + "  paictl.openpai.org/placement: all, master\n", "", `chart a: annotation paictl.openpai.org/placement: "all" can't be combined with other roles`},
+		"a role twice":           {head + "  paictl.openpai.org/placement: master, master\n", "", `chart a: annotation paictl.openpai.org/placement: "master" is listed twice`},
 		"enabled is no truth":    {placed + "  paictl.openpai.org/enabled: maybe\n", "", `chart a: annotation paictl.openpai.org/enabled: "maybe" is neither true nor false`},
 		"claims of another kind": {placed + "  paictl.openpai.org/claims: x\n", "", "chart a: annotation paictl.openpai.org/claims: "},
 		"a claim of root":        {placed + "  paictl.openpai.org/claims: '[{name: x}]'\n", "", "chart a: annotation paictl.openpai.org/claims: a claim needs a name, and an owner that isn't root"},

@@ -17,10 +17,10 @@ func badPlacement(placement []string) string {
 	}
 	for i, role := range placement {
 		if (role == PlacementAll || role == PlacementNone) && len(placement) > 1 {
-			return fmt.Sprintf("%q stands alone", role)
+			return fmt.Sprintf("%q can't be combined with other roles", role)
 		}
 		if slices.Index(placement, role) < i {
-			return fmt.Sprintf("%q is there twice", role)
+			return fmt.Sprintf("%q is listed twice", role)
 		}
 	}
 	return ""

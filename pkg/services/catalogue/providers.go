@@ -39,7 +39,7 @@ func (b *builder) checkProviders() {
 	for key, all := range map[string]map[string]any{keyOIDC: issuers, keyLDAP: directories} {
 		for name := range all {
 			if !settings.ValidProvider(name) {
-				b.fail(at(ServerService, keySignIn, key, name), "services/provider-name", name+" can't be what a provider is called", "take 1 to 32 lower-case letters, digits and -")
+				b.fail(at(ServerService, keySignIn, key, name), "services/provider-name", name+" is not a valid name for a provider", "use 1 to 32 lower-case letters, digits and -")
 			}
 		}
 	}
@@ -85,14 +85,14 @@ func (b *builder) checkDirectory(p strictyaml.Path, d map[string]any, own bool) 
 	startTLS, _ := d["startTLS"].(bool)
 	switch {
 	case strings.HasPrefix(url, "ldap://") && !startTLS:
-		b.fail(p.With("url"), "services/directory-tls", "passwords would go to "+url+" as they are", "write url: ldaps://..., or add startTLS: true")
+		b.fail(p.With("url"), "services/directory-tls", "passwords would be sent to "+url+" unencrypted", "write url: ldaps://..., or add startTLS: true")
 	case strings.HasPrefix(url, "ldaps://") && startTLS:
-		b.fail(p.With("startTLS"), "services/directory-tls", "with ldaps TLS has begun already", "remove startTLS, or write url: ldap://...")
+		b.fail(p.With("startTLS"), "services/directory-tls", "ldaps already uses TLS", "remove startTLS, or write url: ldap://...")
 	}
 	if password, _ := d["bindPassword"].(string); password == "" && !own {
-		b.fail(p, "services/directory-password", "the account that searches has no password", "set bindPassword; directories take an empty one for a guest's")
+		b.fail(p, "services/directory-password", "the account that searches has no password", "set bindPassword; directories treat an empty password as an anonymous login")
 	}
 	if allowed, _ := d["allowedGroups"].([]any); len(allowed) > 0 && d["groups"] == nil {
-		b.fail(p.With("allowedGroups"), "services/directory-groups", "no one is in a group, since it isn't said where groups are", "set groups.base")
+		b.fail(p.With("allowedGroups"), "services/directory-groups", "groups is missing, so no person would be in a group", "set groups.base")
 	}
 }

@@ -40,7 +40,7 @@ func TestMistakesInProvidersAreNamed(t *testing.T) {
 		`{oidc: {lab: {issuer: "https://login.example.org", clientId: x, newPeople: maybe}}}`:                                           "rest-server.signIn.oidc.lab.newPeople",
 		`{oidc: {lab: {issuer: "https://login.example.org", clientId: x, secret: y}}}`:                                                  "secret",
 		`{ldap: {lab: {url: "ldap://h", bindDN: x, bindPassword: y, ` + users + `}}}`:                                                   "startTLS: true",
-		`{ldap: {lab: {url: "ldaps://h", startTLS: true, bindDN: x, bindPassword: y, ` + users + `}}}`:                                  "with ldaps TLS has begun already",
+		`{ldap: {lab: {url: "ldaps://h", startTLS: true, bindDN: x, bindPassword: y, ` + users + `}}}`:                                  "ldaps already uses TLS",
 		`{ldap: {lab: {url: "ldaps://h", bindDN: x, ` + users + `}}}`:                                                                   "set bindPassword",
 		`{ldap: {lab: {url: "ldaps://h", bindDN: x, bindPassword: y}}}`:                                                                 "users",
 		`{ldap: {lab: {url: "ldaps://h", bindDN: x, bindPassword: y, allowedGroups: [a], ` + users + `}}}`:                              "set groups.base",

@@ -42,18 +42,18 @@ func reference(files fs.FS) ([]byte, error) {
 	return []byte(out.String()), nil
 }
 
-const referenceHead = `## The services and their settings. Each section below shows the defaults; take away "# "
+const referenceHead = `## The services and their settings. Each section below shows the defaults; remove "# "
 ## from the name of the service and from the settings that you change. A setting that stays
 ## a comment, or has no value, keeps its default, in this release and in later ones.
 `
 
 const referenceTail = `
-## A service from a chart of others. It needs nothing but chart and version.
+## A service from another chart. Only chart and version are required.
 # my-service:
 #   ## oci://REGISTRY/PATH, https://REPOSITORY#NAME, https://....tgz, or a path.
 #   chart: oci://registry.example.com/charts/my-service
 #   version: 1.2.3
-#   ## sha256 of the chart's archive: what was checked once is what runs from then on.
+#   ## sha256 of the chart's archive: paictl installs only an archive that matches it.
 #   digest: sha256:0000000000000000000000000000000000000000000000000000000000000000
 #   enabled: true
 #   namespace: pai-system

@@ -86,8 +86,8 @@ func (b *builder) checkServer() {
 		return
 	}
 	if proxies, _ := s.Values[keyProxies].([]any); len(proxies) == 0 {
-		b.fail(at(ServerService, keyExpose), "services/proxies", "expose: ingress needs trustedProxies: else all people have one address, and one who guesses passwords locks all of them out",
-			"set "+ServerService+"."+keyProxies+" to where the Ingress controller is, such as [10.0.0.11/32]: what is in it can claim any address, so keep it small")
+		b.fail(at(ServerService, keyExpose), "services/proxies", "expose: ingress needs trustedProxies: otherwise all requests come from one address, and failed logins of one person lock out everyone",
+			"set "+ServerService+"."+keyProxies+" to the network of the Ingress controller, such as [10.0.0.11/32]: programs in it can claim any address, so keep it small")
 	}
 }
 

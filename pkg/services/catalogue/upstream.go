@@ -99,7 +99,7 @@ func (b *builder) checkReference(name string, ref ChartRef) {
 		b.fail(at(name, keyChart), "services/chart", "is downloaded without TLS, so anyone on the network path can change it", "set digest, or use TLS")
 	}
 	if ref.Digest != "" && !digestForm.MatchString(ref.Digest) {
-		b.fail(at(name, keyDigest), "services/chart", "is no digest", "write sha256: and 64 hexadecimal digits")
+		b.fail(at(name, keyDigest), "services/chart", "is not a digest", "write sha256: and 64 hexadecimal digits")
 	}
 }
 

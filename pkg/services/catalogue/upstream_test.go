@@ -60,7 +60,7 @@ func TestAMistakeInAnUpstreamSectionHasItsPlaceAndRemedy(t *testing.T) {
 			"7:12: x.chart: has no version, so the chart may change at any time [services/chart]", "-> set version",
 			"7:12: warning: x.chart: the chart is not pinned: the owner of its server can change it [services/unpinned]", "-> set digest to the sha256 of the archive that helm pull downloads"}},
 		"no digest":                     {"chart: https://a/b.tgz", []string{"7:12: warning: x.chart: the chart is not pinned: the owner of its server can change it [services/unpinned]", "-> set digest to the sha256 of the archive that helm pull downloads"}},
-		"a digest that is none":         {"chart: https://a/b.tgz, digest: abc", []string{"7:37: x.digest: is no digest [services/chart]", "-> write sha256: and 64 hexadecimal digits"}},
+		"a digest that is none":         {"chart: https://a/b.tgz, digest: abc", []string{"7:37: x.digest: is not a digest [services/chart]", "-> write sha256: and 64 hexadecimal digits"}},
 		"no TLS with a digest":          {"chart: http://a/b.tgz, " + pinned, []string{}},
 		"a path needs nothing else":     {"chart: ../charts/x", []string{}},
 		"a placement":                   {"chart: ./x, placement: [master]", []string{"7:28: x.placement: paictl can't place the pods of a chart that isn't its own [services/placement]", "-> write nodeSelector, affinity or tolerations below values, as the chart requires"}},
