@@ -125,8 +125,8 @@ func TestPodsThatAreMadeDontSayWhereTheyLieOrWhoPays(t *testing.T) {
 		"more than a day to end":        {controllerAccount, func(p *corev1.Pod) { p.Spec.TerminationGracePeriodSeconds = new(int64(86401)) }, "is 86400 (a day) at most"},
 		"another scheduler":             {"ann", func(p *corev1.Pod) { p.Spec.SchedulerName = "" }, "needs schedulerName: pai-scheduler"},
 		"HiveD's name of a scheduler":   {"ann", func(p *corev1.Pod) { p.Spec.SchedulerName = "hivedscheduler-ds-a" }, ""},
-		"a user":                        {"ann", func(p *corev1.Pod) { p.Labels = map[string]string{api.UserLabel: "bob"} }, "whose quota pays"},
-		"a group":                       {"ann", func(p *corev1.Pod) { p.Labels = map[string]string{api.UserGroupLabel: "g"} }, "whose quota pays"},
+		"a user":                        {"ann", func(p *corev1.Pod) { p.Labels = map[string]string{api.UserLabel: "bob"} }, "set the user and group that are charged"},
+		"a group":                       {"ann", func(p *corev1.Pod) { p.Labels = map[string]string{api.UserGroupLabel: "g"} }, "set the user and group that are charged"},
 		"a user, by the job controller": {controllerAccount, func(p *corev1.Pod) { p.Labels = map[string]string{api.UserLabel: "bob", api.UserGroupLabel: "g"} }, ""},
 		"a user, by a trusted account":  {trustedAccount, func(p *corev1.Pod) { p.Labels = map[string]string{api.UserLabel: "bob"} }, ""},
 		"a user, of a pod that asks for no cells": {"ann", func(p *corev1.Pod) {
@@ -200,7 +200,7 @@ func TestPodsWithGPUsAreNotDeletedByForce(t *testing.T) {
 				err = as(test.account).Delete(ctx, p.Name, deletion)
 				return err != nil, nil
 			}))
-			assert.ErrorContains(t, err, "isn't deleted by force")
+			assert.ErrorContains(t, err, "can't be deleted by force")
 		})
 	}
 }
@@ -233,10 +233,10 @@ func TestWhatAPodSaysOfItsPlaceStaysAsTheSchedulerWroteIt(t *testing.T) {
 				note(annotation.IsolationKey, "0"):                                      "are the scheduler's own",
 				`{"metadata":{"annotations":{"` + annotation.PlacementKey + `":null}}}`: "are the scheduler's own",
 				`{"metadata":{"annotations":null}}`:                                     "are the scheduler's own",
-				note(annotation.SpecKey, "virtualCluster: a\nleafCellNumber: 8\n"):      "what a pod asks for can't be changed",
-				`{"metadata":{"labels":{"userName":"ann"}}}`:                            "who pays for a pod can't be changed",
-				`{"metadata":{"labels":null}}`:                                          "who pays for a pod can't be changed",
-				`{"metadata":{"labels":{"paictl.openpai.org/user-group":"a"}}}`:         "who pays for a pod can't be changed",
+				note(annotation.SpecKey, "virtualCluster: a\nleafCellNumber: 8\n"):      "the request of a pod can't be changed",
+				`{"metadata":{"labels":{"userName":"ann"}}}`:                            "charged for a pod can't be changed",
+				`{"metadata":{"labels":null}}`:                                          "charged for a pod can't be changed",
+				`{"metadata":{"labels":{"paictl.openpai.org/user-group":"a"}}}`:         "charged for a pod can't be changed",
 			} {
 				assert.ErrorContains(t, patch(account, body, subresources...), says, "%s %s %s", account, body, subresources)
 			}
@@ -244,7 +244,7 @@ func TestWhatAPodSaysOfItsPlaceStaysAsTheSchedulerWroteIt(t *testing.T) {
 		assert.NoError(t, patch("ann", note("mine", "a"), subresources...), "what is no one else's")
 		assert.NoError(t, patch("system:node:n1", `{"status":{"phase":"Pending"}}`, subresources...))
 	}
-	require.ErrorContains(t, patch(schedulerAccount, note(annotation.SpecKey, "virtualCluster: b\n")), "what a pod asks for can't be changed")
+	require.ErrorContains(t, patch(schedulerAccount, note(annotation.SpecKey, "virtualCluster: b\n")), "the request of a pod can't be changed")
 	now, err := c.Client.CoreV1().Pods("default").Get(t.Context(), "placed", metav1.GetOptions{})
 	require.NoError(t, err)
 	assert.Equal(t, "here", now.Annotations[annotation.BindInfoKey])

@@ -54,7 +54,7 @@ func TestTheSchedulerSharesGPUsBetweenTwoTeams(t *testing.T) {
 		annotate := "KUBECONFIG=/etc/kubernetes/admin.conf kubectl -n pai-jobs annotate --overwrite pod train-0 %s 2>&1 || true"
 		for annotation, says := range map[string]string{
 			"hivedscheduler.microsoft.com/pod-leaf-cell-isolation=0":               "are the scheduler's own",
-			"hivedscheduler.microsoft.com/pod-scheduling-spec='leafCellNumber: 1'": "what a pod asks for can't be changed",
+			"hivedscheduler.microsoft.com/pod-scheduling-spec='leafCellNumber: 1'": "the request of a pod can't be changed",
 		} {
 			assert.Contains(t, g.on(g.names[0], fmt.Sprintf(annotate, annotation)), says)
 		}

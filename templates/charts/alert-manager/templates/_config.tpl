@@ -1,9 +1,9 @@
-{{/* alert-manager.credentials: the name of the Secret with what no other service may read. */}}
+{{/* alert-manager.credentials: the name of the Secret with values that no other service may read. */}}
 {{- define "alert-manager.credentials" -}}
 {{- .Values.credentialsSecret | default (printf "%s-credentials" (include "pai.name" .)) -}}
 {{- end -}}
 
-{{/* alert-manager.file: the path of one secret: its key is its place among the values. */}}
+{{/* alert-manager.file: the path of one secret: its key is its dotted path in the values. */}}
 {{- define "alert-manager.file" -}}
 /etc/alertmanager/credentials/{{ . }}
 {{- end -}}
@@ -106,7 +106,7 @@ slack_configs:
 {{- end }}
 {{- end -}}
 
-{{/* alert-manager.secrets: the secrets among the values by their place, as JSON; for plain helm. */}}
+{{/* alert-manager.secrets: the secrets of the values by their dotted path, as JSON; for plain helm. */}}
 {{- define "alert-manager.secrets" -}}
 {{- $out := dict }}
 {{- with .Values.receivers.email.authPassword }}{{ $_ := set $out "receivers.email.authPassword" . }}{{ end }}

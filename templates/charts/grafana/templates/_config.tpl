@@ -1,4 +1,4 @@
-{{/* grafana.ini: Grafana asks no one on the internet for anything. */}}
+{{/* grafana.ini: Grafana makes no requests to the internet. */}}
 {{- define "grafana.ini" -}}
 [server]
 http_port = 3000
@@ -46,7 +46,7 @@ datasources:
     {{- end }}
 {{- end -}}
 
-{{/* grafana.providers: where the dashboards lie. */}}
+{{/* grafana.providers: the folder of the dashboards. */}}
 {{- define "grafana.providers" -}}
 apiVersion: 1
 providers:

@@ -10,10 +10,10 @@
 {{- define "job-controller.check" -}}
 {{- if .Values.postgresql.enabled -}}
 {{- if not (or .Values.credentialsSecret .Values.postgresql.dsn) -}}
-{{- fail "postgresql.dsn: say where the database is, or set postgresql.enabled to false" -}}
+{{- fail "postgresql.dsn: set the address of the database, or set postgresql.enabled to false" -}}
 {{- end -}}
 {{- else if gt (int .Values.replicas) 1 -}}
-{{- fail "replicas: several controllers need a database that they can share; set postgresql.enabled and postgresql.dsn, or replicas to 1" -}}
+{{- fail "replicas: several controllers need a shared database; set postgresql.enabled and postgresql.dsn, or replicas to 1" -}}
 {{- end -}}
 {{- end -}}
 

@@ -43,14 +43,14 @@ scrape_configs:
   {{- end }}
 {{- end -}}
 
-{{/* prometheus.otherNamespaces: where else pods with annotations are read. */}}
+{{/* prometheus.otherNamespaces: other namespaces in which pods with annotations are read. */}}
 {{- define "prometheus.otherNamespaces" -}}
 {{- without .Values.scrape.namespaces .Release.Namespace | uniq | toJson -}}
 {{- end -}}
 
 {{/*
 prometheus.access: the password of the platform's own programs. It is sent only to pods of the release's
-namespace: who may run pods elsewhere isn't to know it.
+namespace: users who may run pods elsewhere must not get it.
 */}}
 {{- define "prometheus.access" -}}
 {{- if include "pai.hasAccess" . -}}
@@ -58,7 +58,7 @@ basic_auth: {username: pai, password_file: /etc/pai-access/password}
 {{- end -}}
 {{- end -}}
 
-{{/* prometheus.apiserver: each API server by its own address, so that one that is ill is seen. */}}
+{{/* prometheus.apiserver: each API server by its own address, so that a failing one is visible. */}}
 {{- define "prometheus.apiserver" -}}
 - job_name: apiserver
   scheme: https
@@ -126,7 +126,7 @@ kubernetes_sd_configs:
     - {action: drop, source_labels: [__name__, container, id], regex: 'container_((cpu|memory|fs|spec|start)_.+;;/.+|oom_.+;;/.+/.+)'}
 {{- end -}}
 
-{{/* prometheus.coredns: the cluster's DNS, where it is CoreDNS, as kubeadm installs it. */}}
+{{/* prometheus.coredns: the cluster's DNS, if it is CoreDNS, as installed by kubeadm. */}}
 {{- define "prometheus.coredns" -}}
 - job_name: coredns
   kubernetes_sd_configs:
@@ -144,8 +144,8 @@ kubernetes_sd_configs:
 {{- end -}}
 
 {{/*
-prometheus.annotated: which pods are read, and where: those that say so in the annotations
-prometheus.io/scrape, port, path and scheme. A service that comes later needs nothing else.
+prometheus.annotated: the pods to read, and their addresses, by the annotations
+prometheus.io/scrape, port, path and scheme. A new service needs only these.
 */}}
 {{- define "prometheus.annotated" -}}
 - {action: keep, source_labels: [__meta_kubernetes_pod_annotation_prometheus_io_scrape], regex: "true"}
@@ -166,8 +166,8 @@ prometheus.io/scrape, port, path and scheme. A service that comes later needs no
 {{- end -}}
 
 {{/*
-prometheus.services: services of the platform, node-exporter and Prometheus itself included; what other
-namespaces offer is asked without a password.
+prometheus.services: services of the platform, node-exporter and Prometheus itself included; targets in other
+namespaces are read without a password.
 */}}
 {{- define "prometheus.services" -}}
 {{- include "prometheus.annotatedIn" (dict "root" . "job" "services" "namespaces" (list .Release.Namespace | toJson) "access" (include "prometheus.access" .)) }}
@@ -197,8 +197,8 @@ namespaces offer is asked without a password.
 {{- end -}}
 
 {{/*
-prometheus.state: kube-state-metrics. It tells about objects of the cluster, so that its own
-namespace, pod and node would only be mistaken for theirs.
+prometheus.state: kube-state-metrics. It exports metrics of the cluster's objects, so its own
+namespace, pod and node would be mistaken for theirs.
 */}}
 {{- define "prometheus.state" -}}
 {{- include "prometheus.stateIn" (dict "job" "kube-state-metrics" "namespaces" (list .Release.Namespace | toJson) "access" (include "prometheus.access" .)) }}
@@ -224,8 +224,8 @@ namespace, pod and node would only be mistaken for theirs.
 {{- end -}}
 
 {{/*
-prometheus.gpus: NVIDIA's dcgm-exporter, or paictl's agent. They say which pod uses a GPU; node is
-ours, so that it is called as everywhere else.
+prometheus.gpus: NVIDIA's dcgm-exporter, or paictl's agent. They export the pod that uses a GPU; node is
+set here, so that it is the same as in other jobs.
 */}}
 {{- define "prometheus.gpus" -}}
 {{- include "prometheus.gpusIn" (dict "job" "gpus" "namespaces" (list .Release.Namespace | toJson) "access" (include "prometheus.access" .)) }}

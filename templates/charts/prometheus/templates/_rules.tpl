@@ -4,7 +4,7 @@ files/rules without the groups and alerts that are off.
 */}}
 {{- define "prometheus.alerts" -}}
 {{- $disabled := .Values.alerts.disabled }}
-{{- /* It fires where no target is up, and so for ever where none is asked. */}}
+{{- /* It fires if no target is up, so it would always fire if no target is configured. */}}
 {{- if not .Values.scrape.apiserver }}{{ $disabled = append $disabled "ApiServerDown" }}{{ end }}
 {{- range $path, $_ := .Files.Glob "files/rules/*.yaml" }}
 {{- $group := base $path | trimSuffix ".yaml" }}

@@ -4,17 +4,17 @@
 {{/* rest-server.people: the namespace with the Secrets of people. */}}
 {{- define "rest-server.people" -}}pai-people{{- end -}}
 
-{{/* rest-server.onHosts: "true" where it listens on machines, or nothing. */}}
+{{/* rest-server.onHosts: "true" if it listens on machines, otherwise empty. */}}
 {{- define "rest-server.onHosts" -}}
 {{- if eq .Values.expose "hostPort" }}true{{ end -}}
 {{- end -}}
 
-{{/* rest-server.credentials: the name of the Secret with what no other service may read. */}}
+{{/* rest-server.credentials: the name of the Secret with values that no other service may read. */}}
 {{- define "rest-server.credentials" -}}
 {{- .Values.credentialsSecret | default (printf "%s-credentials" (include "pai.name" .)) -}}
 {{- end -}}
 
-{{/* rest-server.secrets: those that stand in the values: only plain helm leaves them there. */}}
+{{/* rest-server.secrets: the secrets in the values: only plain helm has them there. */}}
 {{- define "rest-server.secrets" -}}
 {{- $all := dict -}}
 {{- range $name, $issuer := .Values.signIn.oidc }}
@@ -26,12 +26,12 @@
 {{- toJson $all -}}
 {{- end -}}
 
-{{/* rest-server.hasCredentials: "true" where there is such a Secret, or nothing. */}}
+{{/* rest-server.hasCredentials: "true" if such a Secret exists, otherwise empty. */}}
 {{- define "rest-server.hasCredentials" -}}
 {{- if or .Values.credentialsSecret (include "rest-server.secrets" . | fromJson) }}true{{ end -}}
 {{- end -}}
 
-{{/* rest-server.signIn: the ways in, without their secrets. */}}
+{{/* rest-server.signIn: the ways to sign in, without their secrets. */}}
 {{- define "rest-server.signIn" -}}
 {{- $oidc := dict -}}
 {{- range $name, $issuer := .Values.signIn.oidc }}{{ $_ := set $oidc $name (omit $issuer "clientSecret") }}{{ end }}
@@ -40,7 +40,7 @@
 {{- merge (dict "oidc" $oidc "ldap" $ldap) (omit .Values.signIn "oidc" "ldap") | toJson -}}
 {{- end -}}
 
-{{/* rest-server.settings: what pai-server is told, as it reads it. Nothing in it is secret. */}}
+{{/* rest-server.settings: the settings file of pai-server. It contains no secrets. */}}
 {{- define "rest-server.settings" -}}
 {{- $service := printf "%s.%s" (include "pai.name" .) .Release.Namespace -}}
 {{- $domain := (.Values.global | default dict).dnsDomain | default "cluster.local" -}}

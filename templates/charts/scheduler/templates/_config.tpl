@@ -1,6 +1,6 @@
 {{/*
-scheduler.configuration: hivedscheduler.yaml, complete. paictl makes it of the layout and the section;
-for plain helm it is what the values say.
+scheduler.configuration: the complete hivedscheduler.yaml. paictl creates it from the layout and the section;
+plain helm uses the values.
 */}}
 {{- define "scheduler.configuration" -}}
 {{- $whole := (.Values.global | default dict).schedulerConfiguration | default .Values.config -}}
@@ -9,7 +9,7 @@ for plain helm it is what the values say.
 
 {{/*
 scheduler.kubeScheduler: the configuration of kube-scheduler: (dict "root" $ "virtualClusters" list).
-Pods made for HiveD name a scheduler of their virtual cluster; it is the same one here.
+Pods for HiveD name a scheduler of their virtual cluster; here, it is the same one.
 */}}
 {{- define "scheduler.kubeScheduler" -}}
 apiVersion: kubescheduler.config.k8s.io/v1
@@ -34,7 +34,7 @@ profiles:
 {{- end -}}
 
 {{/*
-scheduler.profile: what all profiles have. The plugin Pai comes before others where their order counts.
+scheduler.profile: the part that all profiles share. The plugin Pai comes before others if their order matters.
 */}}
 {{- define "scheduler.profile" -}}
 plugins:

@@ -1,6 +1,6 @@
 {{/*
-storage.localKey: what makes a local volume that volume. Kubernetes refuses to change any of
-it later, so that names of objects contain its hash: another folder is another volume.
+storage.localKey: the identity of a local volume. Kubernetes refuses to change any of
+it later, so names of objects contain its hash: a different folder is a different volume.
 */}}
 {{- define "storage.localKey" -}}
 {{- printf "%s|%s|%s|%s" .namespace .claim .node .path | sha256sum | trunc 10 -}}
@@ -11,7 +11,7 @@ it later, so that names of objects contain its hash: another folder is another v
 {{- printf "pai-%s-%s" (.claim | replace "." "-" | trunc 30 | trimSuffix "-") (include "storage.localKey" .) -}}
 {{- end -}}
 
-{{/* storage.localLabels: by which paictl finds what belongs to a claim. */}}
+{{/* storage.localLabels: labels by which paictl finds the objects of a claim. */}}
 {{- define "storage.localLabels" -}}
 paictl.openpai.org/volume: {{ include "storage.localName" . }}
 {{- with .service }}
