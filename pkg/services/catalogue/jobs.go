@@ -26,7 +26,7 @@ func (b *builder) configureJobs() {
 		computed["replicas"] = int64(min(2, max(1, len(machinesOf(b.cfg, s.Placement)))))
 		computed["persistence"] = map[string]any{"enabled": false} // no volume is made for it
 		if dsn == "" && own == "" {
-			b.fail(at(JobService, "postgresql"), "jobs/no-dsn", "it doesn't say where the database is",
+			b.fail(at(JobService, "postgresql"), "jobs/no-dsn", "the address of the database is missing",
 				"set dsn: postgres://USER:PASSWORD@HOST:5432/DATABASE?sslmode=verify-full")
 		}
 	case dsn != "":

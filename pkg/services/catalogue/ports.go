@@ -37,7 +37,7 @@ func (b *builder) checkHostPorts() {
 			}
 			switch {
 			case used:
-				b.fail(p, "services/port", fmt.Sprintf("port %d of the machines is used by %s", port, user), "choose a port that nothing else on the machines has")
+				b.fail(p, "services/port", fmt.Sprintf("port %d of the machines is used by %s", port, user), "choose a port that is free on the machines")
 			case config.IsNodePort(port):
 				b.fail(p, "services/port", fmt.Sprintf("port %d is in the range of node ports (30000 to 32767)", port), "choose a port outside of this range")
 			default:

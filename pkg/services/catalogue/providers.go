@@ -30,7 +30,7 @@ func (b *builder) checkProviders() {
 	for _, name := range sorted(maps.Keys(issuers)) {
 		p := at(ServerService, keySignIn, keyOIDC, name)
 		if hosts, _ := ServerAddresses(s); len(hosts) == 0 {
-			b.fail(p, "services/issuer", "the issuer "+name+" has no address to send browsers back to", "set "+ServerService+".names to the name by which people reach the server")
+			b.fail(p, "services/issuer", "the issuer "+name+" has no address to which it can redirect browsers", "set "+ServerService+".names to the name by which people reach the server")
 		}
 		if _, both := directories[name]; both {
 			b.fail(p, "services/provider-name", "an issuer and a directory are both called "+name, "give one of them another name: people are known by it")
@@ -63,7 +63,7 @@ func (b *builder) checkRecheck(signIn map[string]any) {
 		}
 	}
 	if err := recheck.Enough(); err != nil {
-		b.fail(at(ServerService, keySignIn, keyRecheck, "graceMinutes"), "services/recheck", err.Error(), "raise graceMinutes, or ask more often: everySeconds")
+		b.fail(at(ServerService, keySignIn, keyRecheck, "graceMinutes"), "services/recheck", err.Error(), "raise graceMinutes, or lower everySeconds")
 	}
 }
 

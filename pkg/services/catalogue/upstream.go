@@ -81,10 +81,10 @@ func (b *builder) checkReference(name string, ref ChartRef) {
 	u, err := url.Parse(ref.Chart)
 	switch {
 	case err != nil || u.Host == "" || (u.Scheme != "oci" && u.Scheme != "https" && u.Scheme != "http"):
-		b.fail(at(name, keyChart), "services/chart", "is not a reference of a chart", referenceForms)
+		b.fail(at(name, keyChart), "services/chart", "is not a reference to a chart", referenceForms)
 		return
 	case u.User != nil:
-		b.fail(at(name, keyChart), "services/chart", "holds a user or a password", "remove it, and log in with: docker login, or helm repo add")
+		b.fail(at(name, keyChart), "services/chart", "contains a user or a password", "remove it, and log in with: docker login, or helm repo add")
 		return
 	case u.Scheme != "oci" && u.Fragment == "" && !strings.HasSuffix(u.Path, ".tgz"):
 		b.fail(at(name, keyChart), "services/chart", "names a repository, but no chart", "add the chart's name: "+ref.Chart+"#NAME")

@@ -53,8 +53,8 @@ func TestAMistakeInAnUpstreamSectionHasItsPlaceAndRemedy(t *testing.T) {
 		section string
 		want    []string
 	}{
-		"no reference":                 {"chart: ftp://a/b", []string{"7:12: x.chart: is not a reference of a chart [services/chart]", "-> write oci://REGISTRY/PATH, https://REPOSITORY#NAME, https://....tgz, or a path"}},
-		"a password in the reference":  {"chart: 'https://u:hunter2@a/b.tgz'", []string{"7:12: x.chart: holds a user or a password [services/chart]", "-> remove it, and log in with: docker login, or helm repo add"}},
+		"no reference":                 {"chart: ftp://a/b", []string{"7:12: x.chart: is not a reference to a chart [services/chart]", "-> write oci://REGISTRY/PATH, https://REPOSITORY#NAME, https://....tgz, or a path"}},
+		"a password in the reference":  {"chart: 'https://u:hunter2@a/b.tgz'", []string{"7:12: x.chart: contains a user or a password [services/chart]", "-> remove it, and log in with: docker login, or helm repo add"}},
 		"a repository without a chart": {"chart: https://a/b, " + pinned, []string{"7:12: x.chart: names a repository, but no chart [services/chart]", "-> add the chart's name: https://a/b#NAME"}},
 		"no version": {"chart: oci://a/b", []string{
 			"7:12: x.chart: has no version, so the chart may change at any time [services/chart]", "-> set version",
