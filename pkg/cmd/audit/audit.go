@@ -30,10 +30,10 @@ func NewCmdAudit(f *cmdutil.Factory, runF func(context.Context, *Options) error)
 	cmd := &cobra.Command{
 		Use:   "audit",
 		Short: "Show who did what to what",
-		Long: `Shows what people changed through the platform's server, what they were refused, and who signed in: the latest
-first. An administrator sees everything, others what they did themselves. Looking at things is not recorded.
+		Long: `Shows the changes that people made through the platform's server, the requests that it refused, and the sign-ins, the
+latest first. Administrators see all records, other users only their own. Requests that only read are not recorded.
 
-With a kubeconfig, the audit is read from the job controller's archive, also while the server doesn't run. Changes that
+With a kubeconfig, the audit is read from the job controller's archive, even while the server doesn't run. Changes that
 paictl makes with a kubeconfig are recorded, too: their actor is kubeconfig:USER.`,
 		Example: `  paictl audit --since 1h
   paictl audit --outcome refused --since 7d
@@ -50,18 +50,18 @@ paictl makes with a kubeconfig are recorded, too: their actor is kubeconfig:USER
 		},
 	}
 	fl := cmd.Flags()
-	fl.StringVar(&opts.Query.Actor, "actor", "", "only what this person did")
-	fl.StringVar(&opts.Query.Object, "object", "", "only what was done to the thing of this name")
-	fl.StringVar(&opts.Query.Owner, "owner", "", "only what was done to things of this person")
-	fl.StringVar(&opts.Query.Kind, "kind", "", "only what was done to such things: job, user, group, token")
-	fl.StringVar(&opts.Query.Verb, "verb", "", "only this: submit, stop, enter, sign-in, manage, ...")
-	fl.StringVar(&opts.Query.Outcome, "outcome", "", "only what was done, refused or failed")
+	fl.StringVar(&opts.Query.Actor, "actor", "", "only the actions of this person")
+	fl.StringVar(&opts.Query.Object, "object", "", "only actions on the object with this name")
+	fl.StringVar(&opts.Query.Owner, "owner", "", "only actions on objects that this person owns")
+	fl.StringVar(&opts.Query.Kind, "kind", "", "only actions on objects of this kind: job, user, group, token")
+	fl.StringVar(&opts.Query.Verb, "verb", "", "only this action: submit, stop, enter, sign-in, manage, ...")
+	fl.StringVar(&opts.Query.Outcome, "outcome", "", "only actions with this outcome: done, refused, failed")
 	_ = cmd.RegisterFlagCompletionFunc("outcome", cobra.FixedCompletions([]string{audit.Done, audit.Refused, audit.Failed}, cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("kind", cobra.FixedCompletions([]string{"group", "job", "token", "user"}, cobra.ShellCompDirectiveNoFileComp))
 	fl.StringVar(&opts.Since, "since", "", "start: 12h, 30d, or a date like 2026-01-31")
 	fl.StringVar(&opts.Until, "until", "", "end, as --since (default: now)")
-	fl.IntVar(&opts.Query.Limit, "limit", audit.DefaultPage, "records to show at most")
-	fl.StringVar(&opts.Query.Cursor, "cursor", "", "go on after this one: the page before ends with it")
+	fl.IntVar(&opts.Query.Limit, "limit", audit.DefaultPage, "maximum number of records to show")
+	fl.StringVar(&opts.Query.Cursor, "cursor", "", "continue after this record: the cursor at the end of the previous page")
 	opts.Way.AddFlags(f, cmd)
 	cmdutil.AddOutputFlag(cmd, &opts.Output)
 	return cmd

@@ -56,7 +56,7 @@ func addBundleFlag(cmd *cobra.Command, dir *string) {
 
 // addDirFlag adds -o/--output, the folder to write to.
 func addDirFlag(cmd *cobra.Command, dir *string) {
-	cmd.Flags().StringVarP(dir, "output", "o", "", "folder of the bundle (default: $PAICTL_BUNDLE, else "+bundle.DefaultDir+")")
+	cmd.Flags().StringVarP(dir, "output", "o", "", "folder of the bundle (default: $PAICTL_BUNDLE, or "+bundle.DefaultDir+")")
 	_ = cmd.MarkFlagDirname("output")
 }
 

@@ -116,7 +116,7 @@ func removeDriverRun(opts *removeDriverOptions) error {
 }
 
 func addDriverFlags(cmd *cobra.Command, dir, system *string, dryRun *bool) {
-	cmd.Flags().StringVar(dir, "bundle", "", "folder of the bundle (default: $PAICTL_BUNDLE, else dist/bundle)")
+	cmd.Flags().StringVar(dir, "bundle", "", "folder of the bundle (default: $PAICTL_BUNDLE, or dist/bundle)")
 	_ = cmd.MarkFlagDirname("bundle")
 	cmd.Flags().StringVar(system, "system", "", "distribution of the machines: "+strings.Join(gpudriver.Systems(), ", "))
 	_ = cmd.RegisterFlagCompletionFunc("system", cobra.FixedCompletions(gpudriver.Systems(), cobra.ShellCompDirectiveNoFileComp))

@@ -117,9 +117,9 @@ func newCmdCertsRenew(f *cmdutil.Factory, runF func(context.Context, *CertsOptio
 	cmd := &cobra.Command{
 		Use:   "renew",
 		Short: "Renew the control plane's certificates now",
-		Long: `Renews the certificates of the control plane on one master after the other and restarts what holds them: etcd, API server,
-controller manager, scheduler, each waited for. With several masters the API answers all the time. It stops at the first master on which
-that fails. Certificates of authorities are not renewed, and kubelets rotate theirs by themselves.`,
+		Long: `Renews the certificates of the control plane on one master after the other and restarts the programs that use them: etcd, API
+server, controller manager and scheduler. It waits for each of them. With several masters the API answers all the time. It stops at the
+first master on which that fails. It doesn't renew the certificates of authorities, and kubelets rotate theirs by themselves.`,
 		Example: `  paictl cluster certs renew -p ./cluster
   paictl cluster certs renew -p ./cluster --within 90
   paictl cluster certs renew -p ./cluster --limit master-1`,
@@ -167,14 +167,15 @@ steps, each on one master after the other, then on the other machines:
   sign     it gets certificates of the new authorities, for the keys that it has
   forget   it trusts the old authorities no longer
 
-Everything goes on meanwhile: jobs, the API with several masters, and programs that know only the old authority of the API, to which its
-servers show a certificate of the new one by the old one. Those in kube-system, kube-flannel and pai-system are restarted at the end;
-restart others that talk to the API.
+Jobs continue during the rotation, and so does the API if there are several masters. Programs that know only the old authority of the API
+still trust its servers, which send a certificate of the new authority that the old one signed. The programs in kube-system, kube-flannel
+and pai-system are restarted at the end; restart others that use the API.
 
-All kubeconfigs become invalid, also copies that were stolen: get yours again with "paictl cluster kubeconfig". Tokens stay valid.
+All kubeconfigs become invalid, including stolen copies: get a new one with "paictl cluster kubeconfig". Tokens stay valid.
 
-All masters have to answer. Before the last step all nodes must have followed, or --leave-behind goes on without those that haven't; they
-come back with --catch-up. Run it again if it is interrupted; until it has ended, "cluster up" and "cluster upgrade" refuse to run.`,
+All masters have to answer. The last step waits until all nodes trust the new authorities. With --leave-behind it continues without those
+that don't; --catch-up lets them join later. Run it again if it is interrupted; until it is complete, "cluster up" and "cluster upgrade"
+refuse to run.`,
 		Example: `  paictl cluster certs rotate-ca -p ./cluster --dry-run
   paictl cluster certs rotate-ca -p ./cluster
   paictl cluster certs rotate-ca -p ./cluster --catch-up`,
@@ -189,7 +190,7 @@ come back with --catch-up. Run it again if it is interrupted; until it has ended
 	opts.Flags.AddConfig(cmd, f)
 	opts.Flags.AddConnection(cmd)
 	cmd.Flags().BoolVar(&opts.DryRun, "dry-run", false, "only show what would be done")
-	cmd.Flags().BoolVar(&opts.How.Leave, "leave-behind", false, "go on without nodes that don't answer")
+	cmd.Flags().BoolVar(&opts.How.Leave, "leave-behind", false, "continue without nodes that don't answer")
 	cmd.Flags().BoolVar(&opts.How.CatchUp, "catch-up", false, "make no new authorities: bring those of the masters to machines that were left behind")
 	cmd.MarkFlagsMutuallyExclusive("leave-behind", "catch-up")
 	cmd.Flags().BoolVarP(&opts.Yes, "yes", "y", false, "don't ask")

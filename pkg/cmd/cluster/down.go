@@ -28,9 +28,9 @@ func NewCmdDown(f *cmdutil.Factory, runF func(context.Context, *DownOptions) err
 	cmd := &cobra.Command{
 		Use:   "down",
 		Short: "Take the cluster down and restore the machines",
-		Long: `Stops all pods, Kubernetes and its container runtime on all machines, deletes what they wrote
+		Long: `Stops all pods, Kubernetes and its container runtime on all machines, deletes their files
 (including etcd's data with all Kubernetes objects), and undoes every change that paictl recorded on each
-machine: files, units, kernel modules and settings, /etc/hosts, swap. Everything that paictl did not make
+machine: files, units, kernel modules and settings, /etc/hosts, swap. Everything that paictl did not create
 stays.
 
 The data of the services (cluster.common.data-path) stays unless --purge-data is given. Machines that

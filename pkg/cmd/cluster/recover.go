@@ -35,11 +35,10 @@ func NewCmdRecover(f *cmdutil.Factory, runF func(context.Context, *RecoverOption
 roles. It asks you to type the dead machine's name.
 
 With --from-member: more than half of the masters have lost their data or are gone, so etcd has no quorum and the API doesn't
-answer. HOST continues alone with the data that it has; then the other masters that answer join it again. What HOST had not received
-is lost, and no one can say what that is: if there is a newer backup, "paictl cluster restore" may keep more. It first shows what
-will happen and asks you to type the cluster's name; without a terminal, --confirm NAME is needed. HOST's data as it was
-before stays in /var/lib/paictl/etcd-before-recovery on HOST. A recovery that was interrupted is finished by the same command, or taken
-back with --undo.
+answer. HOST continues alone with the data that it has; then the other masters that answer join it again. Changes that HOST had not
+received are lost, and can't be listed: if there is a newer backup, "paictl cluster restore" may keep more. The command first shows
+what will happen and asks you to type the cluster's name; without a terminal, --confirm NAME is needed. A copy of HOST's previous data
+stays in /var/lib/paictl/etcd-before-recovery on HOST. If a recovery is interrupted, run the same command again, or undo it with --undo.
 
 A master with a new, empty disk needs neither: "paictl cluster up" makes it join again as long as more than half of the masters work.
 If the run is interrupted, run the same command again.`,
@@ -83,7 +82,7 @@ If the run is interrupted, run the same command again.`,
 	fl.StringVar(&opts.New, "new", "", "machine that takes its place: `[NAME=]ADDRESS`")
 	fl.StringVar(&opts.FromMember, "from-member", "", "`HOST` whose etcd continues alone")
 	fl.StringSliceVar(&opts.Roles, "role", nil, "roles of the new machine, separated by commas (default: those of the dead one)")
-	fl.BoolVar(&opts.Undo, "undo", false, "take back a recovery from HOST that was interrupted or failed")
+	fl.BoolVar(&opts.Undo, "undo", false, "undo a recovery from HOST that was interrupted or failed")
 	fl.BoolVar(&opts.DryRun, "dry-run", false, "only show what would happen, with --from-member")
 	fl.BoolVar(&opts.Force, "force", false, "also continue from a member that has less data than another; delete pods that can't be evicted")
 	fl.BoolVar(&opts.Fix, "fix", false, "let preflight make the repairs that are safe")

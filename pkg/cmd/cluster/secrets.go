@@ -23,8 +23,8 @@ type SecretsOptions struct {
 func NewCmdSecrets(f *cmdutil.Factory, runF func(context.Context, *SecretsOptions) error) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "secrets",
-		Short: "Rotate the key by which the cluster encrypts its Secrets",
-		Long:  `Concerns the key by which API servers encrypt Secrets in etcd. Each cluster has its own; it lies on the masters alone.`,
+		Short: "Rotate the key with which the cluster encrypts its Secrets",
+		Long:  `Manages the key with which API servers encrypt Secrets in etcd. Each cluster has its own key, which is stored only on the masters.`,
 		Example: `  paictl cluster secrets rotate -p ./cluster --dry-run
   paictl cluster secrets rotate -p ./cluster`,
 	}
@@ -44,7 +44,7 @@ API servers read their keys once a minute and don't restart, so it takes some th
 Secrets. All masters have to answer. Run it again if it is interrupted.
 
 Backups made before hold the old key and the Secrets that it encrypts: delete them if the key is known to someone who shouldn't know it,
-and change the passwords, since whoever had the key and a copy of etcd has read them.`,
+and change the passwords, since anyone who had the key and a copy of etcd could read them.`,
 		Example: `  paictl cluster secrets rotate -p ./cluster --dry-run
   paictl cluster secrets rotate -p ./cluster`,
 		Args: cobra.NoArgs,

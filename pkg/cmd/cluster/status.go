@@ -33,7 +33,7 @@ func NewCmdStatus(f *cmdutil.Factory, runF func(context.Context, *StatusOptions)
 		Short: "Show machines, control plane, certificates and who holds the cluster's lock",
 		Long: `Asks every machine once and shows whether it is reachable and Ready, which programs run on it in
 which version, the parts of the control plane, when certificates expire and whether they are renewed, and
-who holds the cluster's lock. With --plan it also counts what "cluster up" would change.
+who holds the cluster's lock. With --plan it also counts the changes that "cluster up" would make.
 
 Machines that can't be asked are listed as Unreachable, and the exit code is 3. Machines of the layout that
 are not in the cluster are listed as Outside, nodes that layout.yaml does not list as Unlisted; a line

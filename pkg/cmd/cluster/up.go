@@ -37,8 +37,8 @@ If a machine fails, the run continues with the others; at the end it lists the f
 the command that retries it (exit 3). To continue an interrupted run, run the same command again. A
 lock on the machines of the control plane prevents two runs at the same time (exit 5).
 
-Files of the bundle are sent from here to at most three machines, which pass them on to the others at
-TCP port 6445, while the run goes on. Machines that reach no other get their files from here.
+During the run, files of the bundle are sent from here to at most three machines, which serve them to the
+others at TCP port 6445. Machines that can't reach another one get their files from here.
 
 Any healthy machine of the control plane can lead the run; the order in layout.yaml does not matter.
 A machine that has lost its disk joins again. A new cluster is made only if all machines of the

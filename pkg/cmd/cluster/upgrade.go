@@ -57,7 +57,7 @@ and leaves the machine as it is if they haven't; "requeue" evicts their tasks, w
 
 It refuses to begin if part of the control plane doesn't work, if the last backup of the cluster is older
 than a day, or if someone uses an API that the new release doesn't have. If it fails or is interrupted at any
-point, run it again: the cluster works meanwhile, with machines of both releases.`,
+point, run it again: until then the cluster works with machines of both releases.`,
 		Example: `  paictl cluster upgrade -p ./cluster --bundle ./bundle-1.36.4 --dry-run
   paictl cluster upgrade -p ./cluster --bundle ./bundle-1.36.4
   paictl cluster upgrade -p ./cluster --bundle ./bundle-1.37.0 --at-once 10% --job-policy wait --max-wait 12h --yes`,
@@ -80,8 +80,8 @@ point, run it again: the cluster works meanwhile, with machines of both releases
 	fl, up := cmd.Flags(), &opts.Upgrade
 	fl.StringVar(&opts.To, "to", "", "refuse a bundle of another `RELEASE`, such as v1.36.4; to bring the cluster back to an earlier patch release it has to be named")
 	fl.StringVar(&opts.AtOnce, "at-once", "1", "how many workers may be out of service at the same time: a number, or a part of them such as 10%")
-	fl.StringVar(&opts.Jobs, "job-policy", string(cluster.JobsWait), "what is done with jobs on a machine: "+strings.Join(cluster.JobPolicies(), "|"))
-	fl.DurationVar(&up.MaxWait, "max-wait", 0, "with --job-policy wait: leave a machine as it is if its jobs haven't ended by then (default: no limit)")
+	fl.StringVar(&opts.Jobs, "job-policy", string(cluster.JobsWait), "how to treat jobs on a machine: "+strings.Join(cluster.JobPolicies(), "|"))
+	fl.DurationVar(&up.MaxWait, "max-wait", 0, "with --job-policy wait: leave a machine as it is if its jobs haven't finished by then (default: no limit)")
 	fl.DurationVar(&up.DrainTimeout, "drain-timeout", 5*time.Minute, "time limit for the eviction of a machine's pods")
 	fl.IntVar(&up.MaxFailures, "max-failures", 1, "how many workers may fail before the others are left as they are")
 	fl.BoolVar(&up.Force, "force", false, "delete pods that can't be evicted")
@@ -198,12 +198,12 @@ func upgradeRun(ctx context.Context, opts *UpgradeOptions) error {
 // Describe the upgrade before it begins.
 func (opts *UpgradeOptions) tells(from, to string) string {
 	jobs := map[cluster.JobPolicy]string{
-		cluster.JobsWait: "it waits there until jobs have ended.", cluster.JobsRequeue: "tasks of jobs begin again elsewhere.", cluster.JobsStop: "jobs that have tasks there are stopped.",
+		cluster.JobsWait: "the upgrade waits until their jobs have finished.", cluster.JobsRequeue: "their tasks begin again on other machines.", cluster.JobsStop: "jobs that have tasks there are stopped.",
 	}[opts.Upgrade.Jobs]
 	step := "from Kubernetes " + from + " to " + to
 	if from == to { // an earlier run has written it
 		step = "to Kubernetes " + to
 	}
 	return fmt.Sprintf("The cluster is upgraded %s. The control plane restarts, one machine after the other.\n"+
-		"Workers are taken out of service, at most %d at the same time: their pods are evicted; %s", step, opts.Upgrade.AtOnce, jobs)
+		"At most %d workers are out of service at the same time: their pods are evicted; %s", step, opts.Upgrade.AtOnce, jobs)
 }

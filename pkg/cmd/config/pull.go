@@ -38,7 +38,7 @@ func NewCmdPull(f *cmdutil.Factory, runF func(context.Context, *PullOptions) err
 		Long: `Writes the four files exactly as they were pushed, including secrets; only the owner can read
 files with secrets. Existing files that differ are replaced only with -f.
 
-The folder records the revision, so that a later push notices what others have pushed since.`,
+The folder records the revision, so that a later push detects the changes that others have pushed since.`,
 		Example: `  paictl config pull -o ./cluster
   paictl config pull -o ./to-show --mask-secrets
   paictl config pull -o ./before --revision 3`,

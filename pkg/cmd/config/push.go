@@ -83,7 +83,7 @@ confirmation.`,
 	addFromFlag(cmd, &opts.From)
 	fl.StringSliceVar(&opts.Only, "only", nil, "push only these files, separated by commas; the others stay as the cluster has them")
 	fl.StringVarP(&opts.Message, "message", "m", "", "reason, recorded in the history")
-	fl.BoolVar(&opts.Force, "force", false, "overwrite what others have pushed since")
+	fl.BoolVar(&opts.Force, "force", false, "overwrite changes that others have pushed since")
 	fl.BoolVar(&opts.Rename, "rename-cluster", false, "let the push change the cluster-id")
 	fl.BoolVarP(&opts.Yes, "yes", "y", false, "don't ask")
 	fl.BoolVar(&opts.DryRun, "dry-run", false, "check, show what differs, and write nothing")

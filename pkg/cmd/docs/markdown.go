@@ -20,8 +20,8 @@ func Pages(root *cobra.Command) map[string]string {
 	out := map[string]string{}
 	var index strings.Builder
 	index.WriteString("# Commands\n\nUse this reference to look up a command, its arguments and its flags. `" + root.Name() + " docs markdown` writes it from\n" +
-		"the program; `" + root.Name() + " COMMAND --help` prints the same. [The command line](../cli.md) has what all commands share:\n" +
-		"output, exit codes, settings.\n")
+		"the program; `" + root.Name() + " COMMAND --help` prints the same. [The command line](../cli.md) describes what all commands have\n" +
+		"in common: output, exit codes, settings.\n")
 	for _, group := range append(root.Groups(), &cobra.Group{Title: "Others:"}) {
 		var rows strings.Builder
 		for _, noun := range visible(root) {
@@ -33,7 +33,7 @@ func Pages(root *cobra.Command) map[string]string {
 			fmt.Fprintf(&rows, "| [%s](%s) | %s |\n", noun.CommandPath(), file, cell(noun.Short))
 		}
 		if rows.Len() > 0 {
-			fmt.Fprintf(&index, "\n## %s\n\n| command | what it does |\n|---|---|\n%s", strings.TrimSuffix(group.Title, ":"), rows.String())
+			fmt.Fprintf(&index, "\n## %s\n\n| command | purpose |\n|---|---|\n%s", strings.TrimSuffix(group.Title, ":"), rows.String())
 		}
 	}
 	if flags := flagRows(root.PersistentFlags()); flags != "" {
@@ -61,7 +61,7 @@ func page(noun *cobra.Command) string {
 		return b.String()
 	}
 	paragraphs(&b, noun.Long)
-	b.WriteString("\n| command | what it does |\n|---|---|\n")
+	b.WriteString("\n| command | purpose |\n|---|---|\n")
 	var all []*cobra.Command
 	for _, c := range subs {
 		all = append(all, leaves(c)...)

@@ -50,10 +50,10 @@ func NewCmdDoctor(f *cmdutil.Factory, runF func(context.Context, *Options) error
 	opts := &Options{Factory: f}
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Find what is wrong with a cluster, and say what to do",
-		Long: `Checks machines, Kubernetes, network, storage, configuration, services, GPUs and jobs, and says for each
-problem what it found and what to do. It changes nothing, except that it starts pods of its own and
-removes them; --fix makes the repairs that are safe, and names each one before.
+		Short: "Find a cluster's problems, and show how to solve them",
+		Long: `Checks machines, Kubernetes, network, storage, configuration, services, GPUs and jobs, and reports each
+problem with its remedy. It changes nothing, except that it starts test pods and removes them again;
+--fix makes the repairs that are safe, and lists them first.
 
 With -p DIR it asks the machines by SSH, and the API of their cluster. With only a kubeconfig, it skips the
 checks that need SSH to the machines. If the API doesn't answer, it still checks the machines.
@@ -92,7 +92,7 @@ Exit codes: 0 no problems, 1 warnings only, 2 problems, or the doctor could not 
 	cmdutil.AddKubeFlags(cmd, &opts.Kube)
 	fl := cmd.Flags()
 	fl.Lookup("config-path").Usage = "folder with the configuration (setting: config, PAICTL_CONFIG; default: the current folder, if it has one)"
-	fl.Lookup("kubeconfig").Usage = "kubeconfig file (default: the machines' own with -p, else $KUBECONFIG, else ~/.kube/config)"
+	fl.Lookup("kubeconfig").Usage = "kubeconfig file (default: the machines' own with -p, or $KUBECONFIG, or ~/.kube/config)"
 	fl.StringSliceVar(&opts.Only, "only", nil, "only these checks or groups, separated by commas")
 	fl.StringSliceVar(&opts.Skip, "skip", nil, "all except these checks or groups, separated by commas")
 	for _, name := range []string{"only", "skip"} {
@@ -196,7 +196,7 @@ func (opts *Options) fix(ctx context.Context, c *doctor.Cluster, o doctor.Option
 	io := opts.Factory.IO
 	fixes := doctor.Fixes(report)
 	if len(fixes) == 0 {
-		io.Say("nothing that --fix can repair")
+		io.Say("no problem that --fix can repair")
 		return nil
 	}
 	io.Say("%s:", plural.Of(len(fixes), "repair"))

@@ -13,12 +13,12 @@ func NewCmdGroup(f *cmdutil.Factory) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "group",
 		Short: "Grant virtual clusters, storages and pages to groups of people",
-		Long: `A group grants its members virtual clusters to submit jobs to, storages, web pages, or administration. What several groups
-grant a person adds up. A change takes effect at once, also for people who are signed in.
+		Long: `A group grants its members virtual clusters to submit jobs to, storages, web pages, or administration. A member of several
+groups has the grants of all of them. A change takes effect at once, also for people who are signed in.
 
-The group default has everyone who is added without groups; the group administrators has people who may do everything.
+People who are added without a group are in the group default; members of the group administrators may do everything.
 
-Administrators who signed in with "paictl login" use these commands, and operators with a kubeconfig of the cluster.`,
+These commands are for administrators who signed in with "paictl login", and for operators with a kubeconfig of the cluster.`,
 		Example: `  paictl group add vision --vc vision=see-jobs --vc default --storage datasets
   paictl group add-member vision ann bob
   paictl group set vision --add-vc nlp=crit,host-network

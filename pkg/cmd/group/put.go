@@ -41,8 +41,8 @@ func newCmdPut(f *cmdutil.Factory, adds bool, runF func(context.Context, *PutOpt
 	cmd := &cobra.Command{
 		Use:   "set NAME",
 		Short: "Change what a group grants",
-		Long: `Only what is named changes: --vc, --storage, --page and --external replace all that the group has of these; with add- or
-remove- before the name of the flag they add to it or take from it.
+		Long: `Changes only the properties that you name: --vc, --storage, --page and --external replace the group's whole list; the same
+flags with the prefix add- or remove- add entries to the list or remove them.
 
 ` + options,
 		Example: `  paictl group set vision --add-vc nlp=crit,host-network --remove-storage old-data

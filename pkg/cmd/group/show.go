@@ -30,7 +30,7 @@ func NewCmdList(f *cmdutil.Factory, runF func(context.Context, *ListOptions) err
 	opts := &ListOptions{Factory: f}
 	cmd := &cobra.Command{
 		Use:   "list",
-		Short: "List groups, what they grant and how many members they have",
+		Short: "List groups, with their grants and the number of their members",
 		Example: `  paictl group list
   paictl group list -o name`,
 		Args: cobra.NoArgs,
@@ -167,8 +167,8 @@ func NewCmdDelete(f *cmdutil.Factory, runF func(context.Context, *DeleteOptions)
 	opts := &DeleteOptions{Factory: f}
 	cmd := &cobra.Command{
 		Use:   "delete NAME",
-		Short: "Delete a group, and take its members out of it",
-		Long: `What the group grants is no longer granted, at once. Jobs that run go on.
+		Short: "Delete a group, and remove its members from it",
+		Long: `The members lose the grants of the group at once. Running jobs continue.
 
 The group default stays, and so does the last group of administrators.`,
 		Example: `  paictl group delete vision`,
@@ -212,8 +212,8 @@ func newCmdMember(f *cmdutil.Factory, add bool) *cobra.Command {
 	var o way.Flags
 	cmd := &cobra.Command{
 		Use:     "remove-member GROUP NAME...",
-		Short:   "Take people out of a group",
-		Long:    `People whom a provider of sign-ins says to be in the group stay in it: take them out there.`,
+		Short:   "Remove people from a group",
+		Long:    `People who are in the group because a provider of sign-ins says so stay in it: remove them there.`,
 		Example: `  paictl group remove-member vision bob`,
 		Args:    cobra.MinimumNArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -227,7 +227,7 @@ func newCmdMember(f *cmdutil.Factory, add bool) *cobra.Command {
 		},
 	}
 	if add {
-		cmd.Use, cmd.Short, cmd.Long = "add-member GROUP NAME...", "Put people into a group", "What the group grants is theirs at once, also where they are signed in."
+		cmd.Use, cmd.Short, cmd.Long = "add-member GROUP NAME...", "Add people to a group", "They have the grants of the group at once, also in their open sessions."
 		cmd.Example = `  paictl group add-member vision ann bob`
 	}
 	o.AddFlags(f, cmd)

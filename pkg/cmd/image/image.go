@@ -51,7 +51,7 @@ func (w *whereFlags) add(cmd *cobra.Command) {
 	fl := cmd.Flags()
 	fl.StringVarP(&w.Dir, "config-path", "p", "", "folder with the configuration that names the registry (setting: config, PAICTL_CONFIG)")
 	fl.StringVar(&w.Registry, "registry", "", "registry for paictl's own images, HOST/PROJECT, instead of the configuration's")
-	fl.StringVar(&w.Tag, "tag", "", "tag of paictl's own images (default: the configuration's docker-tag, else "+version.Tag()+")")
+	fl.StringVar(&w.Tag, "tag", "", "tag of paictl's own images (default: the configuration's docker-tag, or "+version.Tag()+")")
 	fl.StringVar(&w.Mirror, "mirror", "", "registry for upstream images, HOST[/PATH], instead of the configuration's")
 	fl.BoolVar(&w.Insecure, "insecure", false, "accept any certificate of a registry on this machine")
 	_ = cmd.MarkFlagDirname("config-path")
@@ -108,7 +108,7 @@ func addNamesFlag(cmd *cobra.Command, names *[]string) {
 
 // addFromFlag adds --from, the folder with images.
 func addFromFlag(cmd *cobra.Command, dir *string) {
-	cmd.Flags().StringVar(dir, "from", "", "folder with images (default: "+image.DefaultDir+" if it exists, else $PAICTL_BUNDLE, else "+bundle.DefaultDir+")")
+	cmd.Flags().StringVar(dir, "from", "", "folder with images (default: "+image.DefaultDir+" if it exists, or $PAICTL_BUNDLE, or "+bundle.DefaultDir+")")
 	_ = cmd.MarkFlagDirname("from")
 }
 

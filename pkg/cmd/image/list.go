@@ -76,7 +76,7 @@ registry for each: "present" means this image, "other" a different one with the 
 	where.add(cmd)
 	addFromFlag(cmd, &opts.From)
 	cmd.Flags().BoolVar(&opts.All, "all", false, "also upstream images")
-	cmd.Flags().BoolVar(&opts.Remote, "remote", false, "ask the registry what it has")
+	cmd.Flags().BoolVar(&opts.Remote, "remote", false, "ask the registry which images it has")
 	cmdutil.AddOutputFlag(cmd, &opts.Output)
 	return cmd
 }

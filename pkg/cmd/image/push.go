@@ -48,9 +48,9 @@ DOMAIN/NAMESPACE/NAME:DOCKER-TAG. With --all it pushes the upstream images of th
 cluster.docker-registry.mirror, where they keep their names after the mirror's:
 quay.io/prometheus/prometheus:v3.15.0 becomes MIRROR/prometheus/prometheus:v3.15.0.
 
-Images that the registry already has, by digest, are not sent again. The login is username and
-password of cluster.docker-registry, else the one that docker or podman stores for the registry.
-Certificates are verified; plain HTTP is only used for a registry on this machine.`,
+Images that the registry already has, by digest, are not sent again. paictl logs in with username and
+password of cluster.docker-registry, or with the login that docker or podman stores for the registry.
+It verifies certificates; plain HTTP is only used for a registry on this machine.`,
 		Example: `  paictl image push -p ./cluster
   paictl image push -p ./cluster --all
   paictl image push pai-watchdog --registry registry.example.org/openpai --dry-run`,
@@ -79,7 +79,7 @@ Certificates are verified; plain HTTP is only used for a registry on this machin
 	where.add(cmd)
 	addFromFlag(cmd, &opts.From)
 	cmd.Flags().BoolVar(&opts.All, "all", false, "also upstream images, to the mirror")
-	cmd.Flags().BoolVar(&opts.DryRun, "dry-run", false, "ask the registry what it has, and send nothing")
+	cmd.Flags().BoolVar(&opts.DryRun, "dry-run", false, "ask the registry which images it has, and send none")
 	cmdutil.AddOutputFlag(cmd, &opts.Output)
 	addNamesFlag(cmd, &opts.Names)
 	cmd.ValidArgsFunction = cobra.FixedCompletions(image.Names(), cobra.ShellCompDirectiveNoFileComp)

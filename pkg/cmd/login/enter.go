@@ -42,7 +42,7 @@ func (opts *Options) enter(ctx context.Context, s *client.Server, t *target) (na
 
 func (opts *Options) refused(t *target, err error) error {
 	if refused, ok := errors.AsType[*client.RefusedError](err); ok {
-		return hint.Errorf("try again", "%s doesn't let you in: %w", t.url.Host, refused)
+		return hint.Errorf("try again", "%s refuses the sign-in: %w", t.url.Host, refused)
 	}
 	return err
 }
@@ -54,7 +54,7 @@ func (opts *Options) password(ctx context.Context, s *client.Server, t *target) 
 	}
 	pair, err := s.Password(ctx, name, password)
 	if refused, ok := errors.AsType[*client.RefusedError](err); ok {
-		return "", nil, hint.Errorf("try again; an administrator sets another password with: paictl user passwd "+name, "%s doesn't let you in as %s: %w", t.url.Host, name, refused)
+		return "", nil, hint.Errorf("try again; an administrator sets another password with: paictl user passwd "+name, "%s refuses the sign-in as %s: %w", t.url.Host, name, refused)
 	}
 	return name, pair, err
 }

@@ -54,24 +54,24 @@ func NewCmdLogin(f *cmdutil.Factory, runF func(context.Context, *Options) error)
 you, until you sign out; --kubeconfig and --context still use a kubeconfig.
 
 If a browser can be opened here, paictl opens a page of the server, where you sign in as the cluster allows:
-with a password, or at your site's own sign-in. Otherwise it asks for your user name and password, where the
-cluster has passwords. --device shows a code instead, which you type into a browser on any other machine, or give
-to "paictl token approve" where you are signed in.
---no-browser opens none. With --user or --password it is the password, read from the terminal, or from
-standard input if that is no terminal.
+with a password, or at your site's own sign-in. Otherwise it asks for your user name and password, if the cluster
+allows passwords. --device shows a code instead, which you type into a browser on any other machine, or pass to
+"paictl token approve" on a machine where you are signed in.
+--no-browser opens no browser. With --user or --password you sign in with a password, which is read from the
+terminal, or from standard input if it isn't a terminal.
 
-The password is not stored: what is stored is a session, in clusters.yaml of paictl's configuration folder,
+The password is not stored. paictl stores a session in the file clusters.yaml of its configuration folder,
 which only you can read. A session ends 30 days after it was last used.
 
-If the server's certificate is signed by no authority that this machine trusts, paictl shows the fingerprint of
-its authority and asks whether it is right. Compare it with what "paictl service start -n rest-server" printed,
-or give that with --fingerprint. paictl then trusts this authority for this cluster, and no other.
+If no authority that this machine trusts has signed the server's certificate, paictl shows the fingerprint of the
+certificate's authority and asks you to confirm it. Compare it with the one that "paictl service start -n rest-server"
+printed, or pass that one with --fingerprint. paictl then trusts this authority for this cluster only.
 
 You can be signed in at several clusters. Each has a name; the last one you signed in at is used, unless
 --server or PAICTL_SERVER names another. "paictl login NAME" changes to one where you are signed in.
 
-Programs set PAICTL_SERVER to the address and PAICTL_TOKEN to a token, which is never stored, and PAICTL_CA to a
-file with the server's authority where the system doesn't trust it.`,
+Programs set PAICTL_SERVER to the address and PAICTL_TOKEN to a token, which is never stored. If the system doesn't
+trust the server's authority, they also set PAICTL_CA to a file with its certificate.`,
 		Example: `  paictl login https://gpu.example.org
   paictl login https://10.0.0.1 --name lab --user ann
   paictl login https://gpu.example.org --device
@@ -254,7 +254,7 @@ func (opts *Options) trust(ctx context.Context, t *target) (ca []byte, err error
 	}
 	io := opts.Factory.IO
 	if !io.CanPrompt() {
-		return nil, hint.Errorf("compare it with what \"paictl service start -n rest-server\" printed, then add: --fingerprint "+shown.Fingerprint(),
+		return nil, hint.Errorf("compare it with the fingerprint that \"paictl service start -n rest-server\" printed, then add: --fingerprint "+shown.Fingerprint(),
 			"this machine doesn't trust the authority of %s", t.url.Host)
 	}
 	io.Say("This machine doesn't trust the authority that signed the certificate of %s. Its fingerprint (SHA-256) is\n  %s", t.url.Host, shown.Fingerprint())
@@ -313,7 +313,7 @@ func firstLine(r io.Reader) (secret.String, error) {
 	first = strings.TrimSuffix(first, "\r")
 	switch {
 	case len(text) > maxPassword:
-		return "", errors.New("what comes on standard input is too long for a password")
+		return "", errors.New("the text on standard input is too long for a password")
 	case first == "":
 		return "", cmdutil.Usagef("give the password on standard input: paictl login … < FILE")
 	}

@@ -94,7 +94,7 @@ func logoutRun(ctx context.Context, opts *LogoutOptions) error {
 		err = s.Revoke(ctx, refresh)
 	}
 	if err != nil {
-		return hint.Wrap(fmt.Errorf("you are signed out here, but the server was not told, where the session lasts until it isn't used for 30 days: %w", err),
+		return hint.Wrap(fmt.Errorf("you are signed out here, but the server couldn't end the session, which stays valid until it isn't used for 30 days: %w", err),
 			"change your password when the server answers: that ends all sessions")
 	}
 	opts.Factory.IO.Say("you are signed out at %s", name)

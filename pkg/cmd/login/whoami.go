@@ -30,11 +30,11 @@ func NewCmdWhoami(f *cmdutil.Factory, runF func(context.Context, *WhoamiOptions)
 	opts := &WhoamiOptions{Factory: f}
 	cmd := &cobra.Command{
 		Use:   "whoami",
-		Short: "Show as whom and where you are signed in, and what you may use",
-		Long: `Asks the server who you are there: your groups, and the virtual clusters, storages and pages that they grant.
-If you are signed in nowhere, it says which kubeconfig "paictl job" uses.
+		Short: "Show your user name, the cluster where you are signed in, and what you may use",
+		Long: `Shows your user on the server, with your groups, and the virtual clusters, storages and pages that they grant.
+If you aren't signed in, it shows which kubeconfig "paictl job" uses.
 
---all lists all clusters where you signed in, and asks none of them.`,
+--all lists all clusters where you signed in, without a request to them.`,
 		Example: `  paictl whoami
   paictl whoami --all
   paictl whoami --server lab -o json | jq .grants`,

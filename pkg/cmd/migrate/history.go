@@ -118,12 +118,12 @@ func jobRows(r *history.Report, dryRun bool) [][]string {
 	for _, p := range r.People {
 		action := fmt.Sprintf("%d %s, %d there; %s to %s", p.Jobs, added, p.Known, p.First.Format(time.DateOnly), p.Last.Format(time.DateOnly))
 		if !p.Here {
-			action += "; no one here has this name"
+			action += "; no user of this cluster has this name"
 		}
 		rows = append(rows, []string{p.Name, "jobs", action, "logs"})
 	}
 	if r.WithoutText > 0 {
-		rows = append(rows, []string{"-", "jobs", added, "the text of " + plural.Of(r.WithoutText, "job") + ": it is no job file that can be read"})
+		rows = append(rows, []string{"-", "jobs", added, "the text of " + plural.Of(r.WithoutText, "job") + ": it can't be read as a job file"})
 	}
 	return append(rows, leftOut(r)...)
 }

@@ -13,7 +13,7 @@ func NewCmdMigrate(f *cmdutil.Factory) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "migrate COMMAND",
 		Short: "Import people and jobs from another system",
-		Long:  `Takes over what a cluster of another system holds. Files of OpenPAI's configuration are read by "paictl config migrate".`,
+		Long:  `Imports data from a cluster of another system. To convert the files of OpenPAI's configuration, use "paictl config migrate".`,
 		Example: `  paictl migrate openpai --from-kubeconfig old.conf --dry-run
   paictl migrate openpai --from-kubeconfig old.conf`,
 	}

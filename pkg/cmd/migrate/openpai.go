@@ -36,10 +36,10 @@ func NewCmdOpenPAI(f *cmdutil.Factory, runF func(context.Context, *OpenPAIOption
 	opts := &OpenPAIOptions{Factory: f}
 	cmd := &cobra.Command{
 		Use:   "openpai [--from-kubeconfig FILE] [--history-from ADDRESS|FILE]",
-		Short: "Take people, groups and the history of jobs over from a cluster of OpenPAI",
-		Long: `Reads users and groups from the Secrets of a cluster of OpenPAI, which stays as it is, and adds those that aren't in this cluster
-yet: with groups, grants, e-mail addresses, public keys, and what clients stored with them. No one is put into a group that is there
-and grants more than the group of that name did in OpenPAI.
+		Short: "Import people, groups and the history of jobs from a cluster of OpenPAI",
+		Long: `Reads users and groups from the Secrets of a cluster of OpenPAI, which it doesn't change, and adds those that this cluster doesn't
+have yet: with groups, grants, e-mail addresses, public keys, and the data that clients stored with them. It adds people to a group that
+this cluster already has only if that group doesn't grant more than the group of that name did in OpenPAI.
 
 Passwords are taken with --passwords alone, and keep working then: they are hashed in a better way when a person signs in first. Don't
 use it where people signed in to OpenPAI with OIDC: OpenPAI kept their object id as the password, which others know.
@@ -49,8 +49,9 @@ tasks, exit codes, job files without their secrets, GPU time, tags and events, b
 password, which is taken from PGPASSWORD, PGPASSFILE or ~/.pgpass, or a file that has the address, with the password. Jobs of people who aren't in
 this cluster are taken as well.
 
-What is there already stays as it is, so the command can be repeated, and finishes what an earlier run has begun. It needs a kubeconfig of
-this cluster, and for people one of the other. The last column says what isn't taken, and why. OpenPAI's tokens aren't valid here.`,
+Existing people, groups and jobs stay as they are, so the command can be repeated, and completes an interrupted import. It needs a
+kubeconfig of this cluster, and for people one of the other. The last column says what isn't imported, and why. OpenPAI's tokens aren't
+valid here.`,
 		Example: `  paictl migrate openpai --from-kubeconfig old.conf --dry-run
   paictl migrate openpai --from-kubeconfig old.conf --see-jobs --passwords
   paictl migrate openpai --from-kubeconfig old.conf --provider lab -o json

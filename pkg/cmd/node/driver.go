@@ -104,7 +104,7 @@ func driverUpgradeRun(ctx context.Context, opts *DriverUpgradeOptions) error {
 		}
 	}
 	if !opts.DryRun {
-		const what = "Machines that need another driver are taken out of service, at most %d at the same time: their pods are evicted, and tasks of jobs start again elsewhere."
+		const what = "Machines that need another driver are cordoned, at most %d at the same time: their pods are evicted, and tasks of jobs start again on other machines."
 		if err := s.ConfirmName(fmt.Sprintf(what, opts.Driver.AtOnce), "yes"); err != nil {
 			return err
 		}

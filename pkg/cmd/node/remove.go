@@ -45,7 +45,7 @@ If virtual clusters own cells of the machines, they give them up in services-con
 change is printed before the question. Cells come from the virtual cluster of --take-from; without it, from
 the only one that owns such cells, or from default.
 
-A machine that doesn't answer is removed from the cluster anyway; paictl lists what stays on it. If pods
+A machine that doesn't answer is removed from the cluster anyway; paictl lists the data that stays on it. If pods
 can't be evicted within --drain-timeout, the removal stops and lists them; --force deletes them. If the
 run is interrupted, run the same command again.`,
 		Example: `  paictl node remove worker-4 -p ./cluster
@@ -148,7 +148,7 @@ func whatStays(data []cluster.Data, err error) string {
 		return ""
 	}
 	var b strings.Builder
-	b.WriteString("warning: this data is not moved; it stays in its folders, where the cluster can't use it:\n")
+	b.WriteString("warning: this data is not moved; it stays in its folders, and the cluster can no longer use it:\n")
 	for _, d := range data {
 		fmt.Fprintf(&b, "  %s\n", d)
 	}

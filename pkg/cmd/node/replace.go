@@ -42,9 +42,9 @@ func Replace(ctx context.Context, o *ReplaceOptions) error {
 	added := find(func(m layout.Machine) bool { return m.HostIP == machines[0].HostIP })
 	switch {
 	case dead >= 0 && (machines[0].Hostname == c.Layout.MachineList[dead].Hostname || added == dead):
-		return cmdutil.Usagef("--new %s: give it a name and an address of its own; a machine that keeps both and has a new disk joins again by paictl cluster up", o.New)
+		return cmdutil.Usagef("--new %s: give the new machine another name and another address; a machine that keeps both and has a new disk joins again by paictl cluster up", o.New)
 	case dead >= 0 && !c.IsControlPlane(c.Layout.MachineList[dead]):
-		return cmdutil.Usagef("%s is no machine of the control plane: paictl node remove %s, then paictl node add", o.Dead, o.Dead)
+		return cmdutil.Usagef("%s is not a machine of the control plane: paictl node remove %s, then paictl node add", o.Dead, o.Dead)
 	case dead < 0 && added < 0 && len(o.Roles) == 0:
 		return cmdutil.Usagef("%s is no longer in the layout, so its roles are not known: give those of %s with --role", o.Dead, o.New)
 	}

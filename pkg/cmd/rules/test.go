@@ -75,7 +75,7 @@ would leave. Without --rules it uses the built-in set. It connects to no cluster
 	fl.StringVar(&opts.UserLog, "user-log", "", "file with the output of the program")
 	fl.StringVar(&opts.PlatformLog, "platform-log", "", "file with the output of the runtime")
 	fl.BoolVar(&opts.GPUECC, "gpu-ecc", false, "a GPU of the task reports double-bit errors")
-	fl.StringVar(&opts.GPUFault, "gpu-fault", "", "what the agent of the machine says is wrong with a GPU of the task")
+	fl.StringVar(&opts.GPUFault, "gpu-fault", "", "fault of a GPU of the task, as the agent of the machine reports it")
 	fl.BoolVar(&opts.OOMKilled, "oom-killed", false, "the kernel killed a process of the task because of its memory")
 	fl.StringVar(&opts.Rules, "rules", "", "file of rules (default: the built-in ones)")
 	for _, name := range []string{"user-log", "platform-log", "rules"} {

@@ -68,7 +68,7 @@ func (o *UpOptions) check(cmd *cobra.Command) error {
 	if o.APIOnly {
 		for _, name := range []string{"light", "subnet", "install-packages", "cache"} {
 			if cmd.Flags().Changed(name) {
-				return cmdutil.Usagef("--%s is for hosts, but --api-only makes none", name)
+				return cmdutil.Usagef("--%s is for hosts, but --api-only doesn't make hosts", name)
 			}
 		}
 		if o.Layout != "" && cmd.Flags().Changed("hosts") {

@@ -48,10 +48,10 @@ func NewCmdCheck(f *cmdutil.Factory, runF func(context.Context, *CheckOptions) e
 	cmd := &cobra.Command{
 		Use:   "check",
 		Short: "Find mistakes in a scheduler configuration, and show what each virtual cluster owns",
-		Long: `Reads a scheduler configuration and reports everything that is wrong in it: unknown types, virtual
+		Long: `Reads a scheduler configuration and reports all mistakes in it: unknown types, virtual
 clusters that own more cells than exist, wrong pinned cells, addresses that occur twice. Every finding
 names file, line and field, and says what to do. Without findings, it prints the hardware and its division:
-what each virtual cluster owns, and what belongs to none.
+the cells of each virtual cluster, and the cells that no virtual cluster owns.
 
 Without --config the configuration is made from the machines of layout.yaml and the section scheduler
 of services-configuration.yaml. With --cluster it compares the cells with the GPUs that the agents of the

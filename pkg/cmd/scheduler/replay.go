@@ -61,7 +61,7 @@ and the next one runs; if a step is invalid, the exit code is 1.`,
 			return replayRun(cmd.Context(), opts)
 		},
 	}
-	cmd.Flags().StringVar(&opts.Config, "config", "", "scheduler configuration for steps \"start\" that name none")
+	cmd.Flags().StringVar(&opts.Config, "config", "", "scheduler configuration for steps \"start\" that don't name one")
 	_ = cmd.MarkFlagFilename("config", "yaml", "yml")
 	cmd.Flags().BoolVar(&opts.Verify, "verify", false, "recount the scheduler's bookkeeping after every step")
 	cmdutil.AddOutputFlag(cmd, &opts.Output, "json", "text")

@@ -64,7 +64,7 @@ the same with policies for all virtual clusters.
 
 The trace is a CSV file whose first line is
   ` + trace.Header() + `
-priority is -1 for opportunistic jobs, else 0 to 1000. All pods of a job are one gang. Time is virtual:
+priority is -1 for opportunistic jobs, or 0 to 1000. All pods of a job are one gang. Time is virtual:
 hours take seconds. The run ends at the last arrival; with --drain it continues until all jobs have
 finished, and reports how long they took.
 

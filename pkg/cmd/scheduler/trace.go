@@ -33,7 +33,7 @@ func NewCmdTrace(f *cmdutil.Factory, runF func(context.Context, *TraceOptions) e
 		Long: `Writes trace-GPUS.csv and hived-GPUS.yaml: jobs whose work fills 90 % of a generated cluster's GPUs, and
 that cluster as a scheduler configuration. The same seed makes the same files.
 
-A trace of your own has the same first line: ` + trace.Header() + `.`,
+If you write a trace yourself, begin it with the same first line: ` + trace.Header() + `.`,
 		Example: `  paictl scheduler trace --gpus 512 --seed 7 -d ./trace`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

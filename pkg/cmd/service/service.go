@@ -16,7 +16,7 @@ func NewCmdService(f *cmdutil.Factory) *cobra.Command {
 		Use:   "service",
 		Short: "Start, stop, upgrade and inspect the platform's services",
 		Long: `Runs the services of services-configuration.yaml in a Kubernetes cluster: monitoring, alerts,
-storage and others. Each is a Helm chart that is part of paictl, or one of yours.
+storage and others. Each is a Helm chart that is part of paictl, or your own.
 
 The commands use the configuration that the cluster stores, so push it first:
   paictl config push -p ./cluster

@@ -36,7 +36,7 @@ that paictl did not install, start labels them first.
 
 While a service isn't ready, the reason is printed as soon as it is known: an image that can't be
 pulled, a pod that fits on no node, a container that crashes, with its last lines. A service that
-fails is rolled back to its last revision, or uninstalled if it has none; its volumes stay.
+fails is rolled back to its last revision, or uninstalled if there isn't one; its volumes stay.
 --keep-failed leaves it as it is. Services that require it are not started, all others are (exit 3).
 
 When rest-server runs, its address and the fingerprint of its certificate's authority are printed, and if no

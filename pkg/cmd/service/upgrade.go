@@ -40,10 +40,10 @@ installed services would change, and asks. Then it upgrades one service at a tim
 it requires: first the definitions of its kinds (CRDs), then its release. It waits until the service is
 ready before it begins the next.
 
-A service that isn't ready in time says why and is rolled back to its revision before. Then the run stops and
-leaves the others as they are (exit 3, or 1 if nothing succeeded); with --max-failures it goes on with those
-that don't require it. Definitions are not rolled back. A definition that a chart no longer has stays, and one
-that no longer has a version in which objects are stored is refused before anything is changed.
+If a service isn't ready in time, paictl prints the reason and rolls it back to its previous revision. Then the run
+stops and leaves the others as they are (exit 3, or 1 if nothing succeeded); with --max-failures it continues with
+those that don't require it. Definitions are not rolled back. A definition that a chart no longer has stays. If a new
+definition no longer has a version in which objects are stored, paictl refuses it before it changes anything.
 
 Services that aren't installed, and those that the configuration disables or no longer has, are named and
 left alone. If the run is interrupted or killed, run it again. "paictl service start" doesn't change charts.`,

@@ -24,7 +24,7 @@ func NewCmdValues(f *cmdutil.Factory, runF func(context.Context, *ValuesOptions)
 		Use:   "values NAME",
 		Short: "Show the values that a service's chart is rendered with",
 		Long: `Prints all values of a service: the chart's own, overridden by its section of
-services-configuration.yaml and by what paictl adds from the layout. Secrets are masked.
+services-configuration.yaml and by the values that paictl adds from the layout. Secrets are masked.
 
 Without -p it asks the cluster for its configuration; with -p it reads a folder and needs no cluster.`,
 		Example: `  paictl service values prometheus

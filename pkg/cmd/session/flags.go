@@ -65,7 +65,7 @@ func (fl *Flags) AddLimit(cmd *cobra.Command) {
 
 // AddBundle adds --bundle.
 func (fl *Flags) AddBundle(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&fl.Bundle, "bundle", "", "folder of the bundle (default: the configuration's, else "+bundle.DefaultDir+")")
+	cmd.Flags().StringVar(&fl.Bundle, "bundle", "", "folder of the bundle (default: the configuration's, or "+bundle.DefaultDir+")")
 	_ = cmd.MarkFlagDirname("bundle")
 }
 

@@ -39,8 +39,8 @@ func NewCmdStatus(f *cmdutil.Factory, runF func(context.Context, *StatusOptions)
 	}
 	cmd := &cobra.Command{
 		Use:   "status",
-		Short: "Show the whole cluster: what is wrong, machines, GPUs, services, jobs, alerts",
-		Long: `Shows what is wrong with the cluster and what to do about it, its machines and GPUs, virtual clusters,
+		Short: "Show the whole cluster: problems, machines, GPUs, services, jobs, alerts",
+		Long: `Shows the problems of the cluster and how to solve them, its machines and GPUs, virtual clusters,
 services, jobs and alerts. It asks only the cluster's API and shows what is available: it also works before the
 first "service start", without a scheduler or without Prometheus, and names what you are not allowed to read.
 
@@ -50,7 +50,7 @@ its keys. With --once, -o or a pipe it prints tables instead.
 The tables list services that aren't ready, and the 20 newest jobs that run or wait. Of more than 20
 machines they list only those with a problem. --all lists everything.
 
---watch keeps running and prints a line for each change: what changed, from which state to which, and why.
+--watch keeps running and prints a line for each change: the object, its old and its new state, and the reason.
 With -o json each line is one JSON object. If the API server can't be reached, it waits for it.
 
 Exit codes: 0 the cluster is healthy, 3 it isn't, or its health is unknown, 1 its API doesn't answer.`,

@@ -15,14 +15,14 @@ import (
 // reports are the outputs of other commands about the cluster, as JSON.
 func (opts *BundleOptions) reports(src support.Sources, platform *services.Platform) []support.Report {
 	out := []support.Report{{
-		Name: "doctor", What: "What \"paictl doctor\" finds, without the checks that need pods of its own.",
+		Name: "doctor", What: "The findings of \"paictl doctor\", without the checks that start test pods.",
 		Ask: func(ctx context.Context) (any, error) { return opts.doctor(ctx, src, platform) },
 	}}
 	if src.Cluster == nil && (!opts.DryRun || src.Spec == nil) { // a dry run asks no master for the way to it
 		return out
 	}
 	return append(out, support.Report{
-		Name: "status", What: "What \"paictl status\" shows: the whole model.",
+		Name: "status", What: "The output of \"paictl status\": the whole model.",
 		Ask: func(ctx context.Context) (any, error) { return opts.status(ctx, src) },
 	})
 }

@@ -54,7 +54,7 @@ func NewCmdSupportBundle(f *cmdutil.Factory, runF func(context.Context, *BundleO
 	opts := &BundleOptions{Factory: f}
 	cmd := &cobra.Command{
 		Use:   "support-bundle",
-		Short: "Collect what others need to diagnose a cluster's problems, without its secrets",
+		Short: "Collect data to diagnose a cluster's problems, without its secrets",
 		Long: `Collects configuration, state, events and logs of a cluster in one archive (tar.gz, mode 0600) with an
 index page: unpack it and open index.html. The command only reads; it changes nothing. It also works if
 machines or the API are down: data that can't be collected is not an error; the index says what is
@@ -93,10 +93,10 @@ says what they contain.`,
 	fl.StringVarP(&opts.File, "output", "o", "", "file or folder to write to, or - for stdout (default: pai-support-CLUSTER-TIME.tar.gz in the current folder)")
 	fl.DurationVar(&opts.Since, "since", 24*time.Hour, "how far back logs and journals go; 0 includes everything")
 	fl.StringArrayVar(&opts.Jobs, "job", nil, "a job USER/NAME whose logs and environment are included; can be repeated")
-	fl.StringVar(&opts.MaxSize, "max-size", "500M", "maximum size of the archive; what doesn't fit is left out, logs first")
+	fl.StringVar(&opts.MaxSize, "max-size", "500M", "maximum size of the archive; files that don't fit are left out, logs first")
 	fl.StringSliceVar(&opts.Without, "without", nil, "parts to leave out: "+strings.Join(support.Parts(), ","))
 	_ = cmd.RegisterFlagCompletionFunc("without", cobra.FixedCompletions(support.Parts(), cobra.ShellCompDirectiveNoFileComp))
-	fl.BoolVar(&opts.DryRun, "dry-run", false, "list what would be collected; nothing is asked or written")
+	fl.BoolVar(&opts.DryRun, "dry-run", false, "list the data that would be collected, without requests and without a file")
 	return cmd
 }
 
@@ -205,7 +205,7 @@ func (opts *BundleOptions) writeFile(ctx context.Context, o support.Options) err
 // tell says what is in the archive, and what isn't.
 func (opts *BundleOptions) tell(file string, ix *support.Index) {
 	streams := opts.Factory.IO
-	streams.Say("%s: %s, %s unpacked, %s", file, plural.Of(len(ix.Files), "file"), support.Size(ix.Total()), plural.Of(ix.Redactions(), "secret")+" taken out")
+	streams.Say("%s: %s, %s unpacked, %s", file, plural.Of(len(ix.Files), "file"), support.Size(ix.Total()), plural.Of(ix.Redactions(), "secret")+" removed")
 	if n := len(ix.Missing); n > 0 {
 		streams.Say("%s could not be collected, or only in part: index.html says why", plural.Of(n, "thing"))
 	}

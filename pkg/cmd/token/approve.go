@@ -35,9 +35,9 @@ func NewCmdApprove(f *cmdutil.Factory, runF func(context.Context, *ApproveOption
 is signed in here. It shows which program that is, and from which address it came, and asks. The browser's page
 /device does the same.
 
-Approve only what you have started yourself, just now. Whoever sends you a code wants to be signed in as you.
+Approve only a sign-in that you have just started yourself. Anyone who sends you a code wants to be signed in as you.
 
-The session of "paictl login" is needed: tokens of PAICTL_TOKEN, and application tokens, sign in no programs.`,
+You need a session of "paictl login": tokens of PAICTL_TOKEN and application tokens can't sign in programs.`,
 		Example: `  paictl token approve BCDF-GHJK
   paictl token approve BCDF-GHJK --refuse`,
 		Args:              cobra.ExactArgs(1),
@@ -77,7 +77,7 @@ func approveRun(ctx context.Context, opts *ApproveOptions) error {
 	io.Say("A program asks to be signed in as %s at %s:\n  program: %s\n  address: %s\n  begun:   %s", w.User, w.Server.Host(),
 		cmp.Or(terminal.Line(p.Client), "not said"), terminal.Line(p.Address), p.Began.Local().Format(time.DateTime))
 	if !opts.Refuse {
-		io.Say("Approve it only if you have started it yourself, just now. Whoever sent you a code wants to be signed in as you.")
+		io.Say("Approve it only if you have just started it yourself. Anyone who sent you a code wants to be signed in as you.")
 		if err := prompt.Confirm(io, opts.Yes, "the sign-in of a program", "Sign it in?"); err != nil {
 			return err
 		}

@@ -62,8 +62,8 @@ The token is valid until it is revoked. With --expires it ends by itself.`,
 	}
 	fl := cmd.Flags()
 	fl.StringVar(&opts.User, "user", "", "person whose token it is; needed with a kubeconfig")
-	fl.StringVar(&opts.Label, "label", "", "what it is for, shown in the list")
-	fl.StringSliceVar(&opts.Scopes, "scope", nil, "what it may be used for: read, submit, admin, secrets (repeatable, or comma-separated)")
+	fl.StringVar(&opts.Label, "label", "", "purpose of the token, shown in the list")
+	fl.StringSliceVar(&opts.Scopes, "scope", nil, "scope of the token: read, submit, admin, secrets (repeatable, or comma-separated)")
 	fl.StringVar(&expires, "expires", "", "how long it is valid: 12h, 90d (default: until it is revoked)")
 	_ = cmd.RegisterFlagCompletionFunc("user", user.CompleteUsers(f, &opts.Way, true))
 	_ = cmd.RegisterFlagCompletionFunc("scope", cobra.FixedCompletions([]string{"read", "submit", "admin", "secrets"}, cobra.ShellCompDirectiveNoFileComp))

@@ -32,8 +32,8 @@ func NewCmdRevoke(f *cmdutil.Factory, runF func(context.Context, *RevokeOptions)
 	cmd := &cobra.Command{
 		Use:   "revoke ID...",
 		Short: "End tokens and sessions, at once",
-		Long: `Ends tokens and sessions by the ids of "paictl token list". Whoever shows them is refused within a second, and streams that
-were opened with them end.
+		Long: `Ends tokens and sessions by the ids of "paictl token list". Requests with them are refused within a second, and streams
+that were opened with them end.
 
 --all --user NAME ends all of a person. A token that leaked may be given on stdin, as the ID "-".`,
 		Example: `  paictl token revoke 5k2q7mzv3c6xw4htyd2p
@@ -127,8 +127,8 @@ func NewCmdRotateKeys(f *cmdutil.Factory, runF func(context.Context, *RotateOpti
 		Short: "Sign tokens with a new key",
 		Long: `The server makes a new key every 30 days by itself. This makes one now; tokens that were signed with an earlier key stay valid.
 
-With --revoke, for a key that leaked, what earlier keys signed is refused at once: everyone signs in again. Application tokens
-are known by their hash, and stay valid.`,
+Use --revoke if a key leaked: tokens that earlier keys signed are refused at once, so everyone has to sign in again. Application
+tokens are recognized by their hash, and stay valid.`,
 		Example: `  paictl token rotate-keys
   paictl token rotate-keys --revoke`,
 		Args: cobra.NoArgs,
@@ -139,7 +139,7 @@ are known by their hash, and stay valid.`,
 			return rotateRun(cmd.Context(), opts)
 		},
 	}
-	cmd.Flags().BoolVar(&opts.Revoke, "revoke", false, "refuse what earlier keys signed, and end all sessions")
+	cmd.Flags().BoolVar(&opts.Revoke, "revoke", false, "refuse tokens that earlier keys signed, and end all sessions")
 	opts.Way.AddFlags(f, cmd)
 	return cmd
 }

@@ -1,5 +1,5 @@
-// Package token is the commands "paictl token ...": what programs show to the server instead of a password.
-// In: flags, a kubeconfig. Out: a token, shown once; lists of what is known of tokens.
+// Package token is the commands "paictl token ...": the tokens that programs send to the server instead of a password.
+// In: flags, a kubeconfig. Out: a token, shown once; lists of tokens without their values.
 package token
 
 import (
@@ -21,9 +21,9 @@ import (
 func NewCmdToken(f *cmdutil.Factory) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "token",
-		Short: "Make and revoke the tokens that programs use",
+		Short: "Create and revoke the tokens that programs use",
 		Long: `An application token lets a program act for a person: PAICTL_TOKEN for paictl, "Authorization: Bearer" for the REST API. Its
-scopes narrow what the person may do. It never manages people, groups or tokens.
+scopes restrict the permissions of the person. It can never manage people, groups or tokens.
 
 If you signed in with "paictl login", these commands are about your own tokens, unless you are an administrator and name another
 person. With a kubeconfig they are about everyone's.`,

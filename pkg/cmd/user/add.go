@@ -59,9 +59,9 @@ person, who then owns these jobs, and the folders of that name on storages. Old 
 	}
 	fl := cmd.Flags()
 	fl.StringVar(&opts.User.Email, "email", "", "e-mail address")
-	fl.StringVar(&opts.User.DisplayName, "display-name", "", "name as people write it")
-	fl.StringSliceVar(&opts.User.Groups, "group", nil, "group that the person is in (repeatable, or comma-separated; default: default)")
-	fl.BoolVar(&opts.Admin, "administrator", false, "put the person also into a group that makes administrators: "+v1.GroupAdministrators+", or another where that one doesn't")
+	fl.StringVar(&opts.User.DisplayName, "display-name", "", "full name, for display")
+	fl.StringSliceVar(&opts.User.Groups, "group", nil, "group of the person (repeatable, or comma-separated; default: default)")
+	fl.BoolVar(&opts.Admin, "administrator", false, "also add the person to a group of administrators: "+v1.GroupAdministrators+", or another one if that group doesn't make administrators")
 	fl.BoolVar(&opts.User.TakeOver, "take-over-history", false, "take a name that jobs have, with these jobs")
 	opts.Password.add(cmd, true)
 	_ = cmd.RegisterFlagCompletionFunc("group", CompleteGroups(f, &opts.Way, func([]string) bool { return true }))

@@ -19,7 +19,7 @@ func newCmdDisable(f *cmdutil.Factory, disable bool) *cobra.Command {
 	var o way.Flags
 	cmd := &cobra.Command{
 		Use:   "enable NAME...",
-		Short: "Let people in again who were disabled",
+		Short: "Allow disabled people to sign in again",
 		Long:  `They sign in as before. Their application tokens are valid again; their sessions have ended.`,
 		Example: `  paictl user enable bob
   paictl user enable bob eve`,
@@ -40,7 +40,7 @@ func newCmdDisable(f *cmdutil.Factory, disable bool) *cobra.Command {
 	}
 	if disable {
 		cmd.Use, cmd.Short = "disable NAME...", "Keep people from signing in, until they are enabled"
-		cmd.Long = `Their sessions end and their tokens are refused, at once. Their jobs go on: stop them with "paictl job stop".`
+		cmd.Long = `Their sessions end and their tokens are refused, at once. Their jobs continue: stop them with "paictl job stop".`
 		cmd.Example = `  paictl user disable bob
   paictl user disable bob eve`
 	}
@@ -86,9 +86,9 @@ func NewCmdRemove(f *cmdutil.Factory, runF func(context.Context, *RemoveOptions)
 	cmd := &cobra.Command{
 		Use:   "remove NAME...",
 		Short: "Remove people, with their passwords, tokens and job templates, and stop their jobs",
-		Long: `Removes people. What they signed in with is deleted, and can't come back. Their jobs are stopped, and stay in the history.
-Their job templates are removed, also those that others use: keep a copy before with "paictl job template show NAME --config".
-The name stays taken, because jobs bear it.
+		Long: `Removes people. Their passwords and tokens are deleted, and can't be restored. Their jobs are stopped, and stay in the history.
+Their job templates are removed, also those that others use: save a copy first with "paictl job template show NAME --config".
+The name can't be used again, because jobs have it.
 
 The last administrator can't be removed.`,
 		Example: `  paictl user remove bob

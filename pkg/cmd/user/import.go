@@ -42,8 +42,8 @@ func NewCmdImport(f *cmdutil.Factory, runF func(context.Context, *ImportOptions)
 		Long: `The first line names the columns: name, and any of email, displayName, groups, password. Groups are separated by spaces.
 A hyphen as FILE reads stdin.
 
-Everything is checked before the first person is added: each error names its line and field. People who are there already are
-left as they are, so the same file can be imported again after a failure.
+Everything is checked before the first person is added: each error names its line and field. Existing people are left
+as they are, so the same file can be imported again after a failure.
 
 People without a password in the file can't sign in with one until "paictl user passwd". With --passwords FILE, paictl makes
 passwords for them and writes them into that file, which only you can read.`,
@@ -61,7 +61,7 @@ passwords for them and writes them into that file, which only you can read.`,
 			return []string{"csv"}, cobra.ShellCompDirectiveFilterFileExt
 		},
 	}
-	cmd.Flags().StringVar(&opts.Passwords, "passwords", "", "make passwords where the file has none, and write them into this new file")
+	cmd.Flags().StringVar(&opts.Passwords, "passwords", "", "make a password for each person without one, and write them into this new file")
 	cmd.Flags().BoolVar(&opts.DryRun, "dry-run", false, "only check the file")
 	_ = cmd.MarkFlagFilename("passwords")
 	opts.Way.AddFlags(f, cmd)
@@ -82,7 +82,7 @@ func importRun(ctx context.Context, opts *ImportOptions) error {
 	}
 	if opts.Passwords != "" {
 		if _, err := os.Lstat(opts.Passwords); err == nil {
-			return hint.Errorf("name a new file", "%s is there already: it may have passwords of an earlier import", opts.Passwords)
+			return hint.Errorf("name a new file", "%s already exists: it may have passwords of an earlier import", opts.Passwords)
 		}
 	}
 	p, err := Open(opts.Factory, opts.Way)
@@ -94,7 +94,7 @@ func importRun(ctx context.Context, opts *ImportOptions) error {
 		return err
 	}
 	for _, name := range known {
-		fmt.Fprintf(opts.Factory.IO.Err, "%s is there already, and stays as is.\n", name)
+		fmt.Fprintf(opts.Factory.IO.Err, "%s already exists, and stays as is.\n", name)
 	}
 	if opts.DryRun {
 		fmt.Fprintf(opts.Factory.IO.Out, "%s would be added.\n", plural.Of(len(todo), "person"))
@@ -245,7 +245,7 @@ func (opts *ImportOptions) check(ctx context.Context, p *People, rows []row) (to
 		}
 	}
 	if len(all) > 0 {
-		return nil, nil, hint.Wrap(errors.Join(all...), "correct the file; no one was added")
+		return nil, nil, hint.Wrap(errors.Join(all...), "correct the file; no person was added")
 	}
 	return todo, known, nil
 }

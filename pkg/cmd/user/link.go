@@ -26,9 +26,9 @@ func NewCmdLink(f *cmdutil.Factory, runF func(context.Context, *LinkOptions) err
 	opts := &LinkOptions{Factory: f}
 	cmd := &cobra.Command{
 		Use:   "link NAME --provider PROVIDER --subject SUBJECT",
-		Short: "Say who a person is at a provider of sign-ins",
-		Long: `A provider (an issuer or a directory, see signIn in the configuration of rest-server) knows a person by a subject. Whoever
-signs in there with the subject is this person here. Names and e-mail addresses are never compared: people may choose them.`,
+		Short: "Link a person to their account at a provider of sign-ins",
+		Long: `A provider (an issuer or a directory, see signIn in the configuration of rest-server) identifies a person by a subject. Anyone
+who signs in there with the subject is this person here. Names and e-mail addresses are never compared: people may choose them.`,
 		Example: `  paictl user link bob --provider lab --subject 248289761001
   paictl user link bob --provider lab --subject 248289761001 --remove`,
 		Args: cobra.ExactArgs(1),

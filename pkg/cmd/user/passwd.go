@@ -26,11 +26,11 @@ func NewCmdPasswd(f *cmdutil.Factory, runF func(context.Context, *PasswdOptions)
 	cmd := &cobra.Command{
 		Use:   "passwd [NAME]",
 		Short: "Set a password, and end the person's sessions",
-		Long: `Sets the password of a person, or your own if you are signed in and name no one. All sessions of the person end at once;
-application tokens stay, revoke them with "paictl token revoke".
+		Long: `Sets the password of a person, or your own if you are signed in and give no name. All sessions of the person end at once;
+application tokens stay valid, revoke them with "paictl token revoke".
 
-The password is asked for on the terminal, or read with --password-stdin, or made with --generate-password. For your own the old
-password is asked for, too; with --password-stdin it is the first line, and the new one the second.`,
+paictl asks for the password on the terminal, reads it with --password-stdin, or makes one with --generate-password. To change your
+own, you also need the old password; with --password-stdin it is the first line, and the new one the second.`,
 		Example: `  paictl user passwd
   paictl user passwd ann
   paictl user passwd ann --generate-password`,
@@ -65,7 +65,7 @@ func passwdRun(ctx context.Context, opts *PasswdOptions) error {
 	}
 	opts.Name = cmp.Or(opts.Name, me)
 	if opts.Name == "" {
-		return cmdutil.Usagef("name a person: with a kubeconfig you are none")
+		return cmdutil.Usagef("name a person: with a kubeconfig you don't have a user of the cluster")
 	}
 	if _, err := p.User(ctx, opts.Name); err != nil {
 		return err

@@ -26,7 +26,7 @@ func NewCmdShow(f *cmdutil.Factory, runF func(context.Context, *ShowOptions) err
 	opts := &ShowOptions{Factory: f}
 	cmd := &cobra.Command{
 		Use:   "show NAME",
-		Short: "Show a person, and what all groups grant together",
+		Short: "Show a person, with the grants of all their groups",
 		Example: `  paictl user show ann
   paictl user show ann -o json | jq .virtualClusters`,
 		Args: cobra.ExactArgs(1),

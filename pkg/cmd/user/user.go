@@ -17,11 +17,11 @@ func NewCmdUser(f *cmdutil.Factory) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "user",
 		Short: "Add and remove the people who use the cluster",
-		Long: `People sign in at the server of the cluster (the service rest-server). What they may do is granted by their groups:
+		Long: `People sign in at the server of the cluster (the service rest-server). Their groups grant their permissions:
 see "paictl group".
 
-Administrators who signed in with "paictl login" use these commands, and operators with a kubeconfig of the cluster: for them the
-server needn't run, so this is also the way back in if every password is lost.`,
+These commands are for administrators who signed in with "paictl login", and for operators with a kubeconfig of the cluster. With a
+kubeconfig they work without the server, so you can use them to regain access if every password is lost.`,
 		Example: `  paictl user add ann --administrator
   paictl user add bob --email bob@example.org --group vision
   paictl user import people.csv

@@ -29,9 +29,9 @@ func NewCmdList(f *cmdutil.Factory, runF func(context.Context, *ListOptions) err
 		Use:        "list",
 		SuggestFor: []string{"sinfo"},
 		Short:      "List the virtual clusters and how much of each is used",
-		Long: `Numbers are GPUs. USED is what gangs with a guarantee hold of the virtual cluster's own cells;
-OPPORTUNISTIC is what its gangs use beyond that, until others need it. WAITING counts gangs. If there
-are machines without GPUs, CPU CELLS are those of one processor each that it owns, with how many of them are used.
+		Long: `Numbers are GPUs. USED counts those of the virtual cluster's own cells that gangs with a guarantee hold;
+OPPORTUNISTIC counts those that its gangs use beyond that, until others need them. WAITING counts gangs. If
+there are machines without GPUs, CPU CELLS counts its cells of one processor each, and how many of them are used.
 
 A deleted virtual cluster is shown as "(deleted)" as long as it has gangs: running gangs continue
 without a guarantee, and waiting gangs never start.

@@ -56,9 +56,9 @@ The change is checked, and the running scheduler says which gangs would lose the
 pushed as a new revision of the configuration, whose file keeps its comments, and takes effect at once:
 nothing is restarted and no pod is killed. --dry-run stops before the push.
 
---take-from moves cells in one step: the other virtual cluster loses what NAME gets, and gets what NAME
-loses. While no virtual cluster is defined, one called default owns everything; the first change adds
-it to the file, and the others get their cells from it.
+--take-from moves cells in one step: the other virtual cluster loses the cells that NAME gets, and gets
+those that NAME loses. While no virtual cluster is defined, one called default owns everything; the first
+change adds it to the file, and the others get their cells from it.
 
 A virtual cluster with jobs is not removed and keeps at least one cell; the error names the jobs. With
 --force, running jobs continue without a guarantee, and waiting jobs never start; "vc list" shows such a
@@ -107,13 +107,13 @@ func (s *setFlags) add(cmd *cobra.Command) {
 	fl.StringSliceVar(&s.cells, "cells", nil, "TYPE=N,...: it owns N cells of the type; 0 removes the type")
 	fl.StringSliceVar(&s.pin, "pin", nil, "ID,...: it also owns these pinned cells")
 	fl.StringSliceVar(&s.unpin, "unpin", nil, "ID,...: it no longer owns these pinned cells")
-	fl.IntVar(&s.perUser, "quota-per-user", 0, "GPUs that each user may hold with a guarantee; 0 is no limit")
-	fl.IntVar(&s.perGroup, "quota-per-group", 0, "GPUs that each group of users may hold with a guarantee; 0 is no limit")
+	fl.IntVar(&s.perUser, "quota-per-user", 0, "GPUs that each user may hold with a guarantee; 0 means no limit")
+	fl.IntVar(&s.perGroup, "quota-per-group", 0, "GPUs that each group of users may hold with a guarantee; 0 means no limit")
 	fl.StringSliceVar(&s.users, "quota-user", nil, "NAME=N,...: own quota for these users; NAME=default removes it")
 	fl.StringSliceVar(&s.groups, "quota-group", nil, "NAME=N,...: own quota for these groups; NAME=default removes it")
 	fl.StringVar(&s.policy, "policy", "", "how its jobs preempt others and are preempted: "+strings.Join(cell.PolicyNames(), ", "))
 	fl.StringVar(&s.from, "from", "", "file with one or several definitions; - is stdin")
-	fl.StringVar(&s.takeFrom, "take-from", "", "virtual cluster that loses what this one gets, and gets what it loses")
+	fl.StringVar(&s.takeFrom, "take-from", "", "virtual cluster that the added cells come from, and that gets the removed ones")
 	fl.BoolVar(&s.delete, "delete", false, "remove the virtual cluster if it has no jobs (see --force)")
 }
 

@@ -31,8 +31,8 @@ func NewCmdVC(f *cmdutil.Factory) *cobra.Command {
 		Use:   "vc",
 		Short: "Divide the GPUs between teams with virtual clusters",
 		Long: `A virtual cluster is the part of the cluster that a team owns: cells, which are machines or parts of
-machines, not just a number of GPUs. A team always gets what it requests within its cells, whatever others
-run; others may use its idle cells until the team needs them.
+machines, not just a number of GPUs. A team always gets the GPUs that it requests within its cells, even if
+others run jobs there; others may use its idle cells until the team needs them.
 
 They are defined in the section scheduler of services-configuration.yaml, which the cluster stores. "vc
 set" checks a change against what runs, shows it, and pushes it as a new revision; it takes effect

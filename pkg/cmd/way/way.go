@@ -85,7 +85,7 @@ func Store(f *cmdutil.Factory) login.Store {
 
 // AddFlag adds --server.
 func AddFlag(f *cmdutil.Factory, cmd *cobra.Command, server *string) {
-	cmd.Flags().StringVar(server, "server", "", "cluster where you are signed in: its name or address (default: the setting server, else the one of the last paictl login)")
+	cmd.Flags().StringVar(server, "server", "", "cluster where you are signed in: its name or address (default: the setting server, or the one of the last paictl login)")
 	_ = cmd.RegisterFlagCompletionFunc("server", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		return Names(f), cobra.ShellCompDirectiveNoFileComp
 	})

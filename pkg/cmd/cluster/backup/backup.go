@@ -48,10 +48,10 @@ func NewCmdBackup(f *cmdutil.Factory, runF func(context.Context, *Options) error
 	cmd := &cobra.Command{
 		Use:   "backup",
 		Short: "Save a cluster in one encrypted file",
-		Long: `Saves in one file what can't be made again when all machines of the control plane are lost: etcd's
-database with all objects of Kubernetes and all jobs, the keys of the certificate authorities and of
+		Long: `Saves in one file the data that can't be restored in any other way after all machines of the control plane are lost:
+etcd's database with all objects of Kubernetes and all jobs, the keys of the certificate authorities and of
 service accounts, the key of secrets at rest, the configuration folder with its secrets, and the history of
-jobs. The cluster isn't changed and works on meanwhile; etcd and the history are saved as of one moment each.
+jobs. The cluster isn't changed and keeps working during the backup; the copies of etcd and of the history are consistent snapshots.
 
 The file is encrypted with age: to public keys (--recipient), or with a passphrase, for which it asks if
 nothing is given. Keep the private key or passphrase elsewhere: without it no one can restore the cluster.
@@ -139,7 +139,7 @@ func backupRun(ctx context.Context, opts *Options) (err error) {
 		silent = note(ctx, api, now, notes, without)
 	}
 	if silent != nil && ctx.Err() == nil {
-		fmt.Fprintf(opts.Factory.IO.Err, "! the cluster couldn't be told of the backup, so paictl cluster upgrade will ask for another: %v\n", silent)
+		fmt.Fprintf(opts.Factory.IO.Err, "! the backup couldn't be recorded in the cluster, so paictl cluster upgrade will ask for another: %v\n", silent)
 	}
 	return opts.told(made)
 }

@@ -46,7 +46,7 @@ func historyRun(ctx context.Context, opts *RestoreOptions, s *session.Session, d
 	}
 	i := historyOf(m)
 	if i < 0 {
-		return hint.Errorf("where the history is in PostgreSQL, that has backups of its own; another backup: paictl cluster backup list",
+		return hint.Errorf("if the history is in PostgreSQL, restore it from a backup of that database; other backups: paictl cluster backup list",
 			"the backup has no history of jobs%s", why(m))
 	}
 	c, err := session.MasterKubeconfig(ctx, s.Spec, s.Options)
@@ -56,7 +56,7 @@ func historyRun(ctx context.Context, opts *RestoreOptions, s *session.Session, d
 	if err := opts.sameUID(ctx, c.Client, m); err != nil {
 		return err
 	}
-	announced := fmt.Sprintf("The history of jobs of %s as it was at %s (%s) is added to what its job controller has now.\nWhat is there already stays; jobs that were deleted since then come back.",
+	announced := fmt.Sprintf("The history of jobs of %s as it was at %s (%s) is added to the history that its job controller has now.\nJobs that it already has stay as they are; jobs that were deleted since then are restored.",
 		terminal.Word(m.Cluster), localTime(m), humanize.IBytes(uint64(m.Parts[i].Size)))
 	if opts.DryRun || opts.Confirm != "" {
 		fmt.Fprintln(opts.Factory.IO.Err, announced)
@@ -115,7 +115,7 @@ func historyOnDisk(ctx context.Context, m *backup.Manifest, dir string, s *sessi
 		}
 		return &cluster.RestoreHistory{RestoreFile: file, Node: v.Node, Folder: v.Path, Owner: v.Owner}, "", nil
 	}
-	return nil, "the job controller's volume is none that paictl makes", nil
+	return nil, "paictl doesn't make the job controller's volume", nil
 }
 
 // stays reports whether a volume may be on another machine that both the backup's cluster and this one have, and stay there.

@@ -37,8 +37,8 @@ type placeFlags struct {
 // add adds the flags to a command that has those of a configuration folder and of connections to its machines already.
 func (fl *placeFlags) add(cmd *cobra.Command, machines *session.Flags) {
 	fl.Machines = machines
-	cmd.Flags().StringVar(&fl.Endpoint, "s3-endpoint", "", "`URL` of the S3 server (default: $AWS_ENDPOINT_URL, else Amazon's)")
-	cmd.Flags().StringVar(&fl.Region, "s3-region", "", "`REGION` of the bucket (default: $AWS_REGION, else what the server says)")
+	cmd.Flags().StringVar(&fl.Endpoint, "s3-endpoint", "", "`URL` of the S3 server (default: $AWS_ENDPOINT_URL, or Amazon's)")
+	cmd.Flags().StringVar(&fl.Region, "s3-region", "", "`REGION` of the bucket (default: $AWS_REGION, or the region that the server reports)")
 	cmd.Flags().StringVar(&fl.CA, "s3-ca", "", "trust the authorities in this `FILE`, too, for the S3 server's certificate")
 	_ = cmd.MarkFlagFilename("s3-ca")
 }

@@ -119,7 +119,7 @@ func encryption(keys, to string) error {
 	for {
 		h, err := archive.Next()
 		if errors.Is(err, io.EOF) {
-			return errors.New("the keys in the backup hold none for secrets at rest")
+			return errors.New("the keys in the backup don't include the key for secrets at rest")
 		}
 		if err != nil {
 			return fmt.Errorf("the keys in the backup: %w", err)

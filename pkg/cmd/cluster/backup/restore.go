@@ -55,14 +55,14 @@ None of them may belong to a cluster; "paictl cluster down" takes one down.
 The whole backup is checked before a machine is asked. Then it shows what would be restored and asks you to type
 the cluster's name; without a terminal, --confirm NAME is needed. If it is interrupted at any point, run it again.
 
-Afterwards all machines of the old cluster are out, with their pods. Jobs that ran begin again, as after the loss of
-their machines. Credentials that were valid stay valid. What lay on the machines' disks, such as measurements, isn't restored.
+Afterwards the machines of the old cluster are no longer nodes, and their pods are gone. Jobs that ran begin again, as after the
+loss of their machines. Credentials that were valid stay valid. Data on the machines' disks, such as measurements, isn't restored.
 
-The history of jobs, with logs of ended tasks and submitted code, is put on the machine that founds the cluster. Where the job
-controller will have it on another one, or in PostgreSQL, or the machine has another history already, or no room for this one, the
-command says at its end why it is put back in a second step, when the services run: the same command with --history. That adds to
-the history of the cluster what it hasn't, changes no other job, and may be repeated. Do it soon: jobs that begin again need their code.
-It takes a backup of this cluster, or of the one from which it was restored.
+The history of jobs, with the logs of finished tasks and submitted code, is written to the machine that founds the cluster. If the
+job controller will store its history on another machine or in PostgreSQL, or if the machine already has another history or not
+enough free space, the command ends with the reason. Then restore the history in a second step, when the services run: the same
+command with --history. It adds the jobs that the cluster's history doesn't have, changes no other job, and can be repeated. Do it
+soon: jobs that begin again need their code. The backup must be of this cluster, or of the one from which it was restored.
 FILE may be on another machine or in S3: see "paictl cluster backup".`,
 		Example: `  paictl cluster restore pai-20261127T020000Z.paictl-backup -p ./cluster --dry-run
   paictl cluster restore pai-20261127T020000Z.paictl-backup -p ./cluster --identity key.txt
@@ -278,6 +278,6 @@ func announced(m *backup.Manifest, s *session.Session) string {
 	for _, n := range s.Spec.Nodes {
 		onto = append(onto, n.Hostname+" ("+n.HostIP+")")
 	}
-	return fmt.Sprintf("The cluster %s as it was at %s, of the machines %s,\nis made again on %s.\nWhat was changed in it since then is lost. Jobs that ran then begin again.",
+	return fmt.Sprintf("The cluster %s as it was at %s, of the machines %s,\nis restored on %s.\nChanges since then are lost. Jobs that ran then begin again.",
 		terminal.Word(m.Cluster), localTime(m), names(m.Machines), strings.Join(onto, ", "))
 }

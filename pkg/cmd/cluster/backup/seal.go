@@ -30,7 +30,7 @@ func (fl *sealFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringSliceVarP(&fl.Recipients, "recipient", "r", nil, "encrypt to this public `KEY` of age (age1...); repeat it for more")
 	cmd.Flags().StringArrayVar(&fl.RecipientFiles, "recipients-file", nil, "encrypt to the public keys in this `FILE`, one a line")
 	cmd.Flags().StringVar(&fl.PassphraseFile, "passphrase-file", "", "encrypt with the passphrase in this `FILE`, its first line")
-	cmd.Flags().BoolVar(&fl.Plain, "insecure-plain", false, "don't encrypt: whoever reads the file owns the cluster")
+	cmd.Flags().BoolVar(&fl.Plain, "insecure-plain", false, "don't encrypt: anyone who can read the file controls the cluster")
 }
 
 func (fl *sealFlags) check() error {

@@ -66,8 +66,8 @@ func NewCmdExtract(f *cmdutil.Factory, runF func(context.Context, *ExtractOption
 	cmd := &cobra.Command{
 		Use:   "extract FILE --to FOLDER",
 		Short: "Write the parts of a backup into a folder",
-		Long: `Writes what a backup holds into a new folder (mode 0700), not encrypted: config/ with the configuration folder,
-etcd.db as etcd's own tools take it, keys.tar with the keys of the control plane, and jobs.db with the history of jobs (SQLite).
+		Long: `Writes the contents of a backup into a new folder (mode 0700), not encrypted: config/ with the configuration folder,
+etcd.db in the format of etcd's own tools, keys.tar with the keys of the control plane, and jobs.db with the history of jobs (SQLite).
 Use it if the configuration folder is lost as well, before "paictl cluster restore", and delete the folder afterwards.
 FILE may be on another machine or in S3: see "paictl cluster backup".`,
 		Example: `  paictl cluster backup extract pai-20261127T020000Z.paictl-backup --to ./unpacked

@@ -60,7 +60,7 @@ deleted at the end. FILE may be on another machine or in S3: see "paictl cluster
 	opts.Keys.add(cmd)
 	opts.Place.addAlone(cmd, f)
 	cmd.Flags().BoolVar(&opts.Rehearse, "rehearse", false, "serve the database on this machine, and count its objects")
-	cmd.Flags().StringVar(&opts.Bundle, "bundle", "", "folder of the bundle, for --rehearse (default: $PAICTL_BUNDLE, else "+bundle.DefaultDir+")")
+	cmd.Flags().StringVar(&opts.Bundle, "bundle", "", "folder of the bundle, for --rehearse (default: $PAICTL_BUNDLE, or "+bundle.DefaultDir+")")
 	_ = cmd.MarkFlagDirname("bundle")
 	cmdutil.AddOutputFlag(cmd, &opts.Output, "text", "json", "yaml")
 	return cmd
