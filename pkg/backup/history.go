@@ -17,7 +17,7 @@ const noHistory = "never"
 // Reasons for which a backup doesn't need the history of jobs.
 var (
 	// ErrHistoryElsewhere: a database server has it. A backup is complete without it.
-	ErrHistoryElsewhere = errors.New("it is in PostgreSQL, which has backups of its own")
+	ErrHistoryElsewhere = errors.New("it is in PostgreSQL, which is backed up separately")
 	// ErrNoController: the cluster has no job controller. Earlier backups may have a history.
 	ErrNoController = errors.New("there is no job controller")
 )

@@ -287,7 +287,7 @@ func (d *Directory) SetPassword(ctx context.Context, name string, p secret.Strin
 		}
 		return nil
 	}); err != nil {
-		return hint.Wrap(fmt.Errorf("the password is set, and sessions of before may go on: %w", err), "set it again")
+		return hint.Wrap(fmt.Errorf("the password is set, but earlier sessions may still be valid: %w", err), "set it again")
 	}
 	return d.endTokens(ctx, name, true)
 }

@@ -48,7 +48,7 @@ func RemoveWith(ctx context.Context, d *Directory, name string, stop func(ctx co
 		err = swept(ctx, name, sweep)
 	}
 	if err != nil {
-		err = hint.Wrap(fmt.Errorf("%s is removed, and may have jobs that go on, or templates that stay: %w", name, err), "see: paictl job list --user "+name)
+		err = hint.Wrap(fmt.Errorf("%s is removed, but may still have running jobs or templates: %w", name, err), "see: paictl job list --user "+name)
 	}
 	return stopped + late, err
 }

@@ -37,7 +37,7 @@ var (
 // CheckCode says what is wrong with the name or the size of an archive of code.
 func CheckCode(sum string, size int64) error {
 	if raw, err := hex.DecodeString(sum); err != nil || len(raw) != sha256.Size || hex.EncodeToString(raw) != sum {
-		return fmt.Errorf("%w: %q is no SHA-256 in 64 hex digits", ErrBadQuery, sum)
+		return fmt.Errorf("%w: %q is not a SHA-256 in 64 hex digits", ErrBadQuery, sum)
 	}
 	if size > MaxCode {
 		return hint.Errorf("leave data and results out with .gitignore, and put large data on a storage",

@@ -12,7 +12,7 @@ import (
 // Errors of Export.
 var (
 	// ErrElsewhere means that the archive is in a database server, which has its own backups.
-	ErrElsewhere = errors.New("the archive is in PostgreSQL, which has backups of its own")
+	ErrElsewhere = errors.New("the archive is in PostgreSQL, which is backed up separately")
 	// ErrExporting means that another export of this archive hasn't been read to its end.
 	ErrExporting = errors.New("the archive is being exported already")
 )

@@ -92,7 +92,7 @@ func (c *caches) start(ctx context.Context) error {
 		go i.RunWithContext(ctx)
 	}
 	if !toolscache.WaitForCacheSync(ctx.Done(), c.frameworks.HasSynced, c.pods.HasSynced, c.configMaps.HasSynced) {
-		return fmt.Errorf("list what there is: %w", context.Cause(ctx))
+		return fmt.Errorf("list Frameworks, pods and ConfigMaps: %w", context.Cause(ctx))
 	}
 	return nil
 }

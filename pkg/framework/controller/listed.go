@@ -117,7 +117,7 @@ func (l *list) gone(_ context.Context, job *api.Job) (bool, error) {
 func (l *list) fresh(ctx context.Context, namespace string) error {
 	ctx, cancel := context.WithTimeout(ctx, behindFor)
 	defer cancel()
-	behind := fmt.Errorf("%w: the controller doesn't know yet what the API server has", listing.ErrUnavailable)
+	behind := fmt.Errorf("%w: the controller's index isn't up to date with the API server yet", listing.ErrUnavailable)
 	for {
 		for _, synced := range l.synced {
 			if !synced() {
@@ -171,7 +171,7 @@ func (l *list) count(ctx context.Context, namespace string) (n int, known bool, 
 		Rows []json.RawMessage `json:"rows"`
 	}
 	if err := json.Unmarshal(body, &table); err != nil {
-		return 0, false, errors.New("ask the API server how many jobs there are: its answer is no table")
+		return 0, false, errors.New("ask the API server for the number of jobs: its answer is not a table")
 	}
 	more := table.Metadata.RemainingItemCount
 	if more == nil {

@@ -32,7 +32,7 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 	m := &metrics{
 		jobs:     prometheus.NewGaugeVec(prometheus.GaugeOpts(opts("jobs", "Frameworks by state.")), []string{"state"}),
 		info:     prometheus.NewGaugeVec(prometheus.GaugeOpts(opts("job_info", "Frameworks that aren't completed, and whose they are, as labels.")), []string{"framework", "job_name", "user", "vc"}),
-		attempts: prometheus.NewCounterVec(prometheus.CounterOpts(opts("attempts_total", "Attempts of jobs that ended.")), []string{"result"}),
+		attempts: prometheus.NewCounterVec(prometheus.CounterOpts(opts("attempts_total", "Completed attempts of jobs.")), []string{"result"}),
 		reconcile: prometheus.NewHistogram(prometheus.HistogramOpts{Namespace: "pai", Subsystem: "controller", Name: "reconcile_duration_seconds",
 			Help: "Time that one look at a Framework took, calls of the API included.", Buckets: prometheus.ExponentialBuckets(0.0005, 2.5, 12)}),
 		writes: prometheus.NewCounterVec(prometheus.CounterOpts(opts("api_calls_total", "Calls of the API server.")), []string{"verb", "resource", "code"}),
@@ -42,7 +42,7 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 		archive:   prometheus.NewCounter(prometheus.CounterOpts(opts("archive_errors_total", "Writes to the archive that failed and were repeated."))),
 		logs:      prometheus.NewCounterVec(prometheus.CounterOpts(opts("logs_saved_total", "Logs of tasks, before their pods were removed.")), []string{"result"}),
 		rulesGood: prometheus.NewGauge(prometheus.GaugeOpts(opts("failure_rules_valid", "Whether the latest failure rules are in use."))),
-		conflicts: prometheus.NewCounter(prometheus.CounterOpts(opts("status_conflicts_total", "Statuses that someone else wrote meanwhile."))),
+		conflicts: prometheus.NewCounter(prometheus.CounterOpts(opts("status_conflicts_total", "Statuses that another writer had changed since they were read."))),
 		lost:      prometheus.NewCounter(prometheus.CounterOpts(opts("task_states_lost_total", "ConfigMaps of tasks that were missing, old or damaged, and made again from the pods."))),
 	}
 	if r == nil {

@@ -129,7 +129,7 @@ func (r *reconciler) read(ctx context.Context, f *v1.Framework, e *entry) error 
 		return fmt.Errorf("read the status of %s: %w", f.Name, err)
 	}
 	if live.UID != f.UID || live.Status == nil {
-		return fmt.Errorf("%s is another by now; it is looked at again", f.Name)
+		return fmt.Errorf("%s has been replaced by another Framework; it will be reconciled again", f.Name)
 	}
 	layout, lost, err := status.Complete(ctx, r.api, live)
 	if err != nil {

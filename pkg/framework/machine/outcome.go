@@ -47,7 +47,7 @@ var own = map[int32]Outcome{
 	CodeInvalid:              {Phrase: "FrameworkInvalid", Attributes: permanent, Reason: "The job can't be run as it was submitted."},
 	CodeDependency:           {Phrase: "DependencyFailed", Attributes: permanent, Reason: "A job that had to succeed first did not."},
 	CodeStopped:              {Phrase: "StopFrameworkRequested", Attributes: permanent, Reason: "The job was stopped."},
-	CodeAttemptCompletion:    {Phrase: "FrameworkAttemptCompletion", Attributes: permanent, Reason: "The attempt of the job ended before this task did."},
+	CodeAttemptCompletion:    {Phrase: "FrameworkAttemptCompletion", Attributes: permanent, Reason: "The job's attempt ended before this task finished."},
 	CodeTaskDeleted:          {Phrase: "DeleteTaskRequested", Attributes: permanent, Reason: "The job was scaled down."},
 	CodeRestart:              {Phrase: "RestartRequested", Attributes: transient, Reason: "Another attempt was requested."},
 	CodePodCreationUnknown:   {Phrase: "PodCreationUnknownError", Reason: "The API server doesn't create the pod."},

@@ -76,5 +76,5 @@ func TestAnArchiveThatIsElsewhereIsNotSent(t *testing.T) {
 	h.options.Store = elsewhere{h.store}
 	resp := h.ask(t, http.MethodGet, "/v1/archive", nil)
 	assert.Equal(t, http.StatusNotImplemented, resp.StatusCode)
-	assert.Contains(t, failure(t, resp).Message, "PostgreSQL, which has backups of its own")
+	assert.Contains(t, failure(t, resp).Message, "PostgreSQL, which is backed up separately")
 }

@@ -43,7 +43,7 @@ type FrameworkList struct {
 	Items           []Framework `json:"items"`
 }
 
-// FrameworkSpec is what the user wants.
+// FrameworkSpec is the job as the user wants it.
 type FrameworkSpec struct {
 	Description   string        `json:"description,omitempty"`
 	ExecutionType ExecutionType `json:"executionType"`
@@ -57,7 +57,7 @@ type FrameworkSpec struct {
 	TaskRoles []TaskRole `json:"taskRoles"`
 }
 
-// ExecutionType says whether the Framework may run. It moves Create → Start or Stop, Start → Stop.
+// ExecutionType says whether the Framework may run. It changes Create → Start or Stop, Start → Stop.
 //
 // +kubebuilder:validation:Enum=Create;Start;Stop
 // +kubebuilder:validation:XValidation:rule="self == oldSelf || oldSelf == 'Create' || self == 'Stop'",message="a Framework that was started can only be stopped, and one that was stopped stays so"
@@ -85,7 +85,7 @@ type RetryPolicy struct {
 type TaskRole struct {
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]{1,63}$`
 
-	// Name matches ^[a-z0-9]{1,63}$. What the user called the role stands in the pod
+	// Name matches ^[a-z0-9]{1,63}$. The user's name of the role is in the pod
 	// template's annotation AnnotationTaskRole.
 	Name string `json:"name"`
 	// +kubebuilder:validation:Minimum=0
@@ -113,14 +113,14 @@ type Task struct {
 	// PodGracefulDeletionTimeoutSec: after that many seconds in deletion a pod is deleted by force,
 	// and availability wins over "at most one instance". Nil never does that.
 	PodGracefulDeletionTimeoutSec *int64 `json:"podGracefulDeletionTimeoutSec,omitempty"`
-	// Pod is the template. Its types are checked when the Framework is written; what else is wrong in it
-	// the API server says when a pod is made.
+	// Pod is the template. Its types are checked when the Framework is written; the API server reports other
+	// mistakes when it creates a pod.
 	Pod corev1.PodTemplateSpec `json:"pod"`
 
 	packed string `json:"-"` // the template as JSON, if Pod has only a part of it
 }
 
-// FrameworkStatus is what has become of it.
+// FrameworkStatus is the state of a Framework.
 type FrameworkStatus struct {
 	StartTime         metav1.Time            `json:"startTime"`
 	RunTime           *metav1.Time           `json:"runTime,omitempty"`
@@ -131,13 +131,13 @@ type FrameworkStatus struct {
 	AttemptStatus     FrameworkAttemptStatus `json:"attemptStatus"`
 	// AvoidedNodes are those that failed attempts of this job twice; new pods stay away from them.
 	AvoidedNodes []AvoidedNode `json:"avoidedNodes,omitempty"`
-	// ArchivedTime is set when the whole job, as it ended, lies in the archive.
+	// ArchivedTime is set when the whole job is in the archive in its final state.
 	ArchivedTime *metav1.Time `json:"archivedTime,omitempty"`
-	// AfterDone are the UIDs of jobs that this one waited for and that have ended as they had to: they may be
-	// removed, with their history, while others are waited for.
+	// AfterDone are the UIDs of jobs that this one waited for and that have completed as it requires: they may be
+	// removed, with their history, while it waits for others.
 	AfterDone []string `json:"afterDone,omitempty"`
-	// Message is one sentence for a person where the state alone doesn't tell: why no pod can be
-	// made, or why it is retried, and when.
+	// Message explains the state to a person in one sentence if the state alone isn't enough: why no pod can be
+	// created, or why and when the attempt is retried.
 	Message string `json:"message,omitempty"`
 }
 
@@ -148,8 +148,8 @@ type AvoidedNode struct {
 	Last     metav1.Time `json:"last"`
 }
 
-// State is that of a Framework or of a task; ground truth of the one is its ConfigMap, of the
-// other its pod.
+// State is the state of a Framework or of a task. The source of truth is the ConfigMap of the Framework, or
+// the pod of the task.
 type State string
 
 // The states, in the order in which they are passed.
@@ -193,17 +193,17 @@ type FrameworkAttemptStatus struct {
 	ConfigMapName    string                            `json:"configMapName"`         // empty if the Framework owns the pods
 	ConfigMapUID     *string                           `json:"configMapUID,omitempty"`
 	CompletionStatus *FrameworkAttemptCompletionStatus `json:"completionStatus,omitempty"`
-	// Restart is what AnnotationRestart said when the attempt began.
+	// Restart is the value of AnnotationRestart when the attempt began.
 	Restart string `json:"restart,omitempty"`
-	// PeersTime is when the addresses of all tasks were published to them.
+	// PeersTime is the time when the addresses of all tasks were published to the tasks.
 	PeersTime *metav1.Time `json:"peersTime,omitempty"`
 	// +nullable
 
 	// TaskRoleStatuses has every task, unless TaskChunks > 0: then taskStatuses are empty here and
-	// lie in that many ConfigMaps; pkg/framework/status puts them together.
+	// are stored in that many ConfigMaps; pkg/framework/status merges them.
 	TaskRoleStatuses []*TaskRoleStatus `json:"taskRoleStatuses"`
 	TaskChunks       int32             `json:"taskChunks,omitempty"`
-	// TaskParts says of each of these ConfigMaps what was last written into it; one that is older, or
+	// TaskParts identifies the last version of each of these ConfigMaps; a ConfigMap that is older, or
 	// missing, is lost.
 	TaskParts []TaskPart `json:"taskParts,omitempty"`
 }
@@ -212,7 +212,7 @@ type FrameworkAttemptStatus struct {
 type TaskPart struct {
 	// Generation counts how often it was written in this attempt; 0: not yet.
 	Generation int64 `json:"generation"`
-	// Sum is the beginning of the SHA-256 of what it holds, in hexadecimal digits.
+	// Sum is the beginning of the SHA-256 of its content, in hexadecimal digits.
 	Sum string `json:"sum"`
 }
 
@@ -221,14 +221,14 @@ type TaskRoleStatus struct {
 	Name                          string `json:"name"`
 	InstanceUID                   string `json:"instanceUID,omitempty"`
 	PodGracefulDeletionTimeoutSec *int64 `json:"podGracefulDeletionTimeoutSec,omitempty"`
-	// Counts sums the tasks up, so that a list needs no task.
+	// Counts summarizes the tasks, so that a list doesn't need them.
 	Counts TaskCounts `json:"counts"`
 	// +nullable
 
 	TaskStatuses []*TaskStatus `json:"taskStatuses"`
 }
 
-// TaskCounts are the tasks of a role by what they do.
+// TaskCounts counts the tasks of a role by state.
 type TaskCounts struct {
 	Total     int32 `json:"total"`
 	Waiting   int32 `json:"waiting,omitempty"`
@@ -268,39 +268,39 @@ type TaskAttemptStatus struct {
 	CompletionStatus *TaskAttemptCompletionStatus `json:"completionStatus,omitempty"`
 }
 
-// TaskGPUs is what an attempt of a task holds from when its pod got a machine until it ends. It never changes: GPU
-// time is counted by it.
+// TaskGPUs are the GPUs that an attempt of a task holds from the scheduling of its pod until it ends. They never change: GPU
+// time is computed from them.
 type TaskGPUs struct {
 	Count int32 `json:"count"`
-	// Type is their model; empty where no one tells.
+	// Type is their model; empty if it isn't known.
 	Type string `json:"type,omitempty"`
-	// Opportunistic: the job asked for GPUs without a guarantee.
+	// Opportunistic: the job requested the GPUs without a guarantee.
 	Opportunistic bool        `json:"opportunistic,omitempty"`
 	Since         metav1.Time `json:"since"`
 }
 
 // CompletionStatus is how an attempt ended.
 type CompletionStatus struct {
-	// Code is 0 for success; what others mean stands in the failure rules (pkg/runtime/rules).
+	// Code is 0 for success; the failure rules (pkg/runtime/rules) define the others.
 	Code        int32          `json:"code"`
 	Phrase      string         `json:"phrase"`
 	Type        CompletionType `json:"type"`
 	Diagnostics string         `json:"diagnostics"`
 }
 
-// FrameworkAttemptCompletionStatus says also which task ended the attempt.
+// FrameworkAttemptCompletionStatus also names the task that caused the end of the attempt.
 type FrameworkAttemptCompletionStatus struct {
 	*CompletionStatus `json:",inline"`
 	Trigger           *CompletionTrigger `json:"trigger,omitempty"`
 }
 
-// TaskAttemptCompletionStatus says also what the pod's containers told.
+// TaskAttemptCompletionStatus also holds the results of the pod's containers.
 type TaskAttemptCompletionStatus struct {
 	*CompletionStatus `json:",inline"`
 	Pod               *PodCompletionStatus `json:"pod,omitempty"`
 }
 
-// CompletionTrigger is the task that ended an attempt.
+// CompletionTrigger names the task that caused the end of an attempt.
 type CompletionTrigger struct {
 	Message      string `json:"message"`
 	TaskRoleName string `json:"taskRoleName"`
@@ -337,7 +337,7 @@ const (
 	Conflict CompletionTypeAttribute = "Conflict"
 )
 
-// PodCompletionStatus is what the kubelet and the containers said.
+// PodCompletionStatus is the result that the kubelet and the containers reported.
 type PodCompletionStatus struct {
 	Reason     string                      `json:"reason,omitempty"`
 	Message    string                      `json:"message,omitempty"`

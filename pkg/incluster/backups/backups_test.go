@@ -438,7 +438,7 @@ func TestABackupOfItselfWithoutAHistorySaysSo(t *testing.T) {
 		"its service is gone":      {func(s *site) { s.args["jobs"] = "http://job-controller.invalid" }, "there is no job controller", true, "", ""},
 		"it is away":               {func(s *site) { s.args["jobs"] = "http://127.0.0.1:1" }, "connection refused", true, "never", ""},
 		"it has another token":     {func(s *site) { s.secret("token", "another") }, "403 Forbidden", true, "2026-11-01T02:00:00Z", "2026-11-01T02:00:00Z"},
-		"the history is elsewhere": {func(s *site) { s.elsewhere() }, "PostgreSQL, which has backups of its own", false, "now", ""},
+		"the history is elsewhere": {func(s *site) { s.elsewhere() }, "PostgreSQL, which is backed up separately", false, "now", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newSite(t)
@@ -484,7 +484,7 @@ func TestABackupOfItselfThatFailsLeavesNothingAndSaysWhy(t *testing.T) {
 		says, remedy string
 	}{
 		"no recipients":             {func(s *site) { s.settings.Recipients = nil }, "no backup is made without recipients", "age-keygen"},
-		"no recipient":              {func(s *site) { s.settings.Recipients = []string{"age1x"} }, "\"age1x\" is no recipient", "age-keygen"},
+		"no recipient":              {func(s *site) { s.settings.Recipients = []string{"age1x"} }, "\"age1x\" is not a recipient", "age-keygen"},
 		"a folder of the container": {func(s *site) { s.settings.To = s.dir }, "is no place outside of the cluster", "s3://"},
 		"no user":                   {func(s *site) { s.settings.To = strings.Replace(s.settings.To, "keeper@", "", 1) }, "names no user", "ssh://USER@"},
 		"no private key":            {func(s *site) { _ = os.Remove(filepath.Join(s.secrets, filePrivateKey)) }, "no such file", "ssh.privateKey"},

@@ -29,7 +29,7 @@ var (
 	// ErrMany means that too many sign-ins are under way.
 	ErrMany = errors.New("too many sign-ins are under way")
 	// ErrChanged means that a Thing has changed since it was read.
-	ErrChanged = errors.New("it was changed meanwhile")
+	ErrChanged = errors.New("it has changed since it was read")
 )
 
 // Kind is a kind of codes.

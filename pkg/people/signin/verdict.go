@@ -51,7 +51,7 @@ func (r *Recheck) settle(ctx context.Context, provider *asked) error {
 	}
 	doubted := fresh > few && fresh*share > provider.kept+fresh
 	if doubted {
-		r.log().ErrorContext(ctx, "a provider doesn't know many people any longer: it is asked again, and what it said before counts for a while", "provider", provider.Name(), "gone", fresh, "known", provider.kept, "grace", r.Grace)
+		r.log().ErrorContext(ctx, "a provider no longer knows many people: it is asked again, and its earlier answers stay valid for a while", "provider", provider.Name(), "gone", fresh, "known", provider.kept, "grace", r.Grace)
 	}
 	var failed []error
 	for _, l := range provider.lost {
@@ -149,7 +149,7 @@ func (r *Recheck) unsaid(ctx context.Context, p *people.Person, id v1.Identity, 
 		gone = own == nil || r.Foreign
 	}
 	if len(said.Groups) > 0 || gone != said.Gone {
-		r.log().WarnContext(ctx, "a provider couldn't be asked about a person for too long: what it said counts no longer", "user", p.Name, "provider", id.Provider)
+		r.log().WarnContext(ctx, "a provider couldn't be asked about a person for too long: its last answer is no longer valid", "user", p.Name, "provider", id.Provider)
 		said.Groups, said.Gone = nil, gone
 		if err := r.People.EndWord(ctx, p, said); err != nil {
 			return err

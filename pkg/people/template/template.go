@@ -29,7 +29,7 @@ import (
 var (
 	ErrNone    = hint.Errorf("see: paictl job template list", "there is no such template")
 	ErrExists  = errors.New("the author has a template of that name")
-	ErrChanged = errors.New("someone else has changed the template meanwhile")
+	ErrChanged = errors.New("someone else has changed the template since it was read")
 	ErrFull    = errors.New("there are too many templates")
 )
 

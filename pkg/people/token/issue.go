@@ -203,15 +203,15 @@ func IDOf(text string) (string, error) {
 	}
 	parts := strings.Split(text, ".")
 	if len(text) > maxText || len(parts) != 3 {
-		return "", fmt.Errorf("%w: it is no token, and no id of one", people.ErrInvalid)
+		return "", fmt.Errorf("%w: it is neither a token nor the id of one", people.ErrInvalid)
 	}
 	payload, err := base64.RawURLEncoding.DecodeString(parts[1])
 	if err != nil {
-		return "", fmt.Errorf("%w: it is no token, and no id of one", people.ErrInvalid)
+		return "", fmt.Errorf("%w: it is neither a token nor the id of one", people.ErrInvalid)
 	}
 	var c Claims
 	if err := json.Unmarshal(payload, &c); err != nil {
-		return "", fmt.Errorf("%w: it is no token, and no id of one", people.ErrInvalid)
+		return "", fmt.Errorf("%w: it is neither a token nor the id of one", people.ErrInvalid)
 	}
 	for _, id := range []string{c.Session, c.ID} {
 		if idForm.MatchString(id) {

@@ -61,7 +61,7 @@ func hashOf(token string) string {
 func decode(u *unstructured.Unstructured) (stored, error) {
 	s := &corev1.Secret{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, s); err != nil {
-		return stored{}, errors.New("it is no Secret that can be read")
+		return stored{}, errors.New("it can't be decoded as a Secret")
 	}
 	if s.Name == v1.SigningKeys {
 		keys, err := parseKeys(s.Data[keysOf])
@@ -80,9 +80,9 @@ func decodeRecord(s *corev1.Secret) (*entry, error) {
 	}
 	switch {
 	case !ok || !idForm.MatchString(id):
-		return nil, errors.New("its name is no token's")
+		return nil, errors.New("its name is not the name of a token")
 	case e.Kind != KindSession && e.Kind != KindBrowser && e.Kind != KindApplication:
-		return nil, fmt.Errorf("kind: %q is none", e.Kind)
+		return nil, fmt.Errorf("kind: %q is not a kind of token", e.Kind)
 	case e.User == "" || e.person == "" || len(e.hash) != 2*sha256.Size:
 		return nil, errors.New("user, uid or hash is missing")
 	}
@@ -93,12 +93,12 @@ func decodeRecord(s *corev1.Secret) (*entry, error) {
 		}
 	}
 	if e.sessions, err = strconv.ParseInt(d("sessions"), 10, 64); err != nil {
-		return nil, errors.New("sessions: it is no number")
+		return nil, errors.New("sessions: it is not a number")
 	}
 	for key, to := range map[string]*time.Time{"created": &e.Created, "expires": &e.Expires, "used": &e.Used, "until": &e.until} {
 		if text := d(key); text != "" {
 			if *to, err = time.Parse(time.RFC3339Nano, text); err != nil {
-				return nil, fmt.Errorf("%s: it is no time", key)
+				return nil, fmt.Errorf("%s: it is not a time", key)
 			}
 		}
 	}

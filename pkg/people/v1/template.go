@@ -47,12 +47,12 @@ type TemplateList struct {
 	Items           []Template `json:"items"`
 }
 
-// TemplateSpec is what the author says.
+// TemplateSpec holds the author's fields.
 type TemplateSpec struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=100
 
-	// Name is for people. An author has each once.
+	// Name is for people. It is unique among the templates of an author.
 	Name string `json:"name"`
 	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?$`
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="a template keeps its author"
@@ -61,9 +61,9 @@ type TemplateSpec struct {
 	Author string `json:"author"`
 	// +kubebuilder:validation:Enum=template;data;old
 
-	// Type is OpenPAI's word for what it is about: a job, data, or a file of its old marketplace.
+	// Type is OpenPAI's name of the kind: template for a job, data, or old for a file of its old marketplace.
 	Type string `json:"type"`
-	// Public shows it to everyone. Else the author, administrators, and members of Groups see it.
+	// Public shows the template to everyone. Otherwise the author, administrators, and members of Groups see it.
 	Public bool `json:"public,omitempty"`
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=50
@@ -74,7 +74,7 @@ type TemplateSpec struct {
 	Summary string `json:"summary,omitempty"`
 	// +kubebuilder:validation:MaxLength=65536
 
-	// Description is Markdown, which nothing here reads.
+	// Description is Markdown, which paictl doesn't parse.
 	Description string `json:"description,omitempty"`
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=20
@@ -86,22 +86,22 @@ type TemplateSpec struct {
 	Tags []string `json:"tags,omitempty"`
 	// +kubebuilder:validation:MaxLength=256
 
-	// DataType and DataURL are what OpenPAI's pages say of data.
+	// DataType and DataURL describe the data on OpenPAI's pages.
 	DataType string `json:"dataType,omitempty"`
 	// +kubebuilder:validation:MaxLength=2048
 
 	DataURL string `json:"dataUrl,omitempty"`
 	// +kubebuilder:validation:MaxLength=204800
 
-	// Job is a job file without secrets: where one was there is a mask.
+	// Job is a job file without secrets: each is replaced by a mask.
 	Job string `json:"job"`
 }
 
-// TemplateStatus is what others did with it.
+// TemplateStatus counts how other people use the template.
 type TemplateStatus struct {
 	// +kubebuilder:validation:Minimum=0
 
-	// Uses is how many jobs were submitted from it.
+	// Uses is the number of jobs that were submitted from it.
 	Uses int64 `json:"uses,omitempty"`
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=10000

@@ -36,16 +36,16 @@ type UserList struct {
 	Items           []User `json:"items"`
 }
 
-// UserSpec is what administrators say about a person, and what the person says.
+// UserSpec holds the properties of a person, which administrators and the person set.
 type UserSpec struct {
 	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?$`
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="a person keeps the name"
 
-	// Name is the person's name. It is a label value, because jobs bear it as a label.
+	// Name is the person's name. It is a label value, because jobs have it as a label.
 	Name string `json:"name"`
 	// +kubebuilder:validation:MaxLength=320
 
-	// Email is for people who read it; nothing is decided by it.
+	// Email is only for people who read it; no decision depends on it.
 	Email string `json:"email,omitempty"`
 	// +kubebuilder:validation:MaxLength=256
 
@@ -53,7 +53,7 @@ type UserSpec struct {
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=500
 
-	// Groups are names of Groups. One that isn't there grants nothing.
+	// Groups are names of Groups. A name without a Group has no effect.
 	Groups []string `json:"groups,omitempty"`
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=20
@@ -67,7 +67,7 @@ type UserSpec struct {
 	SSHKeys []SSHKey `json:"sshKeys,omitempty"`
 	// Disabled people can't sign in, and their tokens are refused.
 	Disabled bool `json:"disabled,omitempty"`
-	// Removed people are gone. The name stays taken, because jobs in the history bear it.
+	// Removed people can't be restored. Their names can't be used again, because jobs in the history have them.
 	Removed bool `json:"removed,omitempty"`
 }
 
@@ -91,31 +91,31 @@ type UserStatus struct {
 	// +listMapKey=provider
 	// +listMapKey=subject
 
-	// External is what providers say of the person. It counts while the identity is one of the person's.
+	// External holds the answers of providers about the person. An answer counts while its identity is one of the person's.
 	External   []External   `json:"external,omitempty"`
 	LastSignIn *metav1.Time `json:"lastSignIn,omitempty"`
 	// +listType=map
 	// +listMapKey=type
 
-	// Conditions has Valid=False where the object is ignored, and why.
+	// Conditions has Valid=False if the object is ignored, with the reason.
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
 // ConditionValid is the condition that says whether a User counts.
 const ConditionValid = "Valid"
 
-// External is what one provider says of a person.
+// External is the answer of one provider about a person.
 type External struct {
 	Provider string `json:"provider"`
 	Subject  string `json:"subject"`
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=1000
 
-	// Groups are those that the provider says the person is in.
+	// Groups are the person's groups at the provider.
 	Groups []string `json:"groups,omitempty"`
-	// CheckedAt is when the provider said so.
+	// CheckedAt is the time of the answer.
 	CheckedAt metav1.Time `json:"checkedAt"`
-	// Gone says that the provider doesn't know the person, or has disabled them; or said nothing for too long of one who has no password.
+	// Gone reports that the provider doesn't know the person or has disabled them, or hasn't answered for too long about one without a password.
 	Gone bool `json:"gone,omitempty"`
 }
 
@@ -126,7 +126,7 @@ type External struct {
 // +kubebuilder:printcolumn:name="Virtual clusters",type=string,JSONPath=`.spec.virtualClusters[*].name`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 
-// Group is what its members may do.
+// Group grants permissions to its members.
 type Group struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -143,12 +143,12 @@ type GroupList struct {
 	Items           []Group `json:"items"`
 }
 
-// GroupSpec is what a group grants, and who is in it beside those that name it.
+// GroupSpec holds the grants of a group, and its members beside the people whose Groups name it.
 type GroupSpec struct {
 	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?$`
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="a group keeps its name"
 
-	// Name is the group's name. It is a label value, because jobs bear it as a label.
+	// Name is the group's name. It is a label value, because jobs have it as a label.
 	Name string `json:"name"`
 	// +kubebuilder:validation:MaxLength=1024
 
@@ -156,9 +156,9 @@ type GroupSpec struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=100
 
-	// External are groups of providers. Whoever is in one of them is in this group.
+	// External are groups of providers. Members of one of them are members of this group.
 	External []ExternalGroup `json:"external,omitempty"`
-	// Administrator lets members do everything, storages apart.
+	// Administrator allows members everything except the use of storages.
 	Administrator bool `json:"administrator,omitempty"`
 	// +listType=map
 	// +listMapKey=name
@@ -166,7 +166,7 @@ type GroupSpec struct {
 
 	// VirtualClusters are those that members may submit jobs to.
 	VirtualClusters []VCGrant `json:"virtualClusters,omitempty"`
-	// AllVirtualClusters lets members submit to each virtual cluster, also to one that comes later.
+	// AllVirtualClusters allows members to submit to all virtual clusters, including later ones.
 	AllVirtualClusters bool `json:"allVirtualClusters,omitempty"`
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=500
@@ -192,7 +192,7 @@ type ExternalGroup struct {
 	Name string `json:"name"`
 }
 
-// VCGrant is what members may do in one virtual cluster.
+// VCGrant holds the permissions of members in one virtual cluster.
 type VCGrant struct {
 	// +kubebuilder:validation:MinLength=1
 	Name string `json:"name"`
@@ -200,7 +200,7 @@ type VCGrant struct {
 	SeeJobs bool `json:"seeJobs,omitempty"`
 	// +kubebuilder:validation:Enum=oppo;test;prod;crit
 
-	// MaxPriority is the highest priority that members may ask for; empty means prod.
+	// MaxPriority is the highest priority that members may request; empty means prod.
 	MaxPriority string `json:"maxPriority,omitempty"`
 	// HostNetwork lets members use the machines' network.
 	HostNetwork bool `json:"hostNetwork,omitempty"`

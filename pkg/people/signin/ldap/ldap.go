@@ -89,7 +89,7 @@ func New(o Options) (*Directory, error) {
 	}
 	for field, filter := range map[string]string{"users.filter": o.Users.Filter, "groups.filter": o.Groups.Filter} {
 		if _, err := ldap.CompileFilter(filter); filter != "" && err != nil {
-			return nil, fmt.Errorf("%s: %q is no filter of LDAP, such as (objectClass=person)", field, filter)
+			return nil, fmt.Errorf("%s: %q is not an LDAP filter, such as (objectClass=person)", field, filter)
 		}
 	}
 	return d, nil

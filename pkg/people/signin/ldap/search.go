@@ -49,7 +49,7 @@ func (d *Directory) gone(c *ldap.Conn) error {
 	case err != nil:
 		return fmt.Errorf("search for people: %w", err)
 	}
-	return fmt.Errorf("%s finds no one at all below %s", d.o.BindDN, u.Base)
+	return fmt.Errorf("%s can't find any person below %s", d.o.BindDN, u.Base)
 }
 
 // named finds the person who signs in with a name. Directories take many spellings for one name, with spaces or wide letters; each would be tried as if it were
@@ -61,7 +61,7 @@ func (d *Directory) named(c *ldap.Conn, name string) (*ldap.Entry, error) {
 	}
 	names := entry.GetEqualFoldAttributeValues(d.o.Users.Name)
 	if len(names) == 0 {
-		return nil, fmt.Errorf("%s is found by %s, but doesn't show it: users.name must be what the directory calls it, and readable", entry.DN, d.o.Users.Name)
+		return nil, fmt.Errorf("%s is found by %s, but doesn't have it as an attribute: users.name must be the directory's name of the attribute, and readable", entry.DN, d.o.Users.Name)
 	}
 	if !slices.ContainsFunc(names, func(n string) bool { return v1.FoldName(n) == v1.FoldName(name) }) {
 		return nil, errNone

@@ -88,7 +88,7 @@ func (c *Claims) fill(id *signin.Identity, all map[string]any) error {
 	}
 	groups, err := list(value)
 	if err != nil {
-		return fmt.Errorf("%w: the claim %s is no list of groups", ErrRefused, c.Groups)
+		return fmt.Errorf("%w: the claim %s is not a list of groups", ErrRefused, c.Groups)
 	}
 	id.Groups = groups // without the claim the person isn't in a group
 	return nil
@@ -118,12 +118,12 @@ func list(value any) ([]string, error) {
 		for _, one := range v {
 			s, isText := one.(string)
 			if !isText {
-				return nil, fmt.Errorf("%T is no text", one)
+				return nil, fmt.Errorf("%T is not a string", one)
 			}
 			out = append(out, s)
 		}
 	default:
-		return nil, fmt.Errorf("%T is no list", value)
+		return nil, fmt.Errorf("%T is not a list", value)
 	}
 	slices.Sort(out)
 	return slices.Compact(out), nil
