@@ -72,7 +72,7 @@ func (g *gpus) Of(ctx context.Context, node string) ([]api.GPU, error) {
 func (g *gpus) address(ctx context.Context, node string) (string, error) {
 	list, err := g.pods.List(ctx, metav1.ListOptions{LabelSelector: measurers, FieldSelector: fields.OneTermEqualSelector("spec.nodeName", node).String()})
 	if err != nil {
-		return "", fmt.Errorf("look for what measures the GPUs of %s: %w", node, err)
+		return "", fmt.Errorf("find the pod that measures the GPUs of %s: %w", node, err)
 	}
 	for i := range list.Items {
 		p := &list.Items[i]
@@ -129,7 +129,7 @@ func readGPUs(r io.Reader) ([]api.GPU, error) {
 		}
 	}
 	if err := lines.Err(); err != nil {
-		return nil, fmt.Errorf("read what is measured of GPUs: %w", err)
+		return nil, fmt.Errorf("read the measurements of GPUs: %w", err)
 	}
 	return out, nil
 }

@@ -85,7 +85,7 @@ func (u *usage) Collect(out chan<- prometheus.Metric) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if err := u.read(); err != nil {
-		u.log.Warn("GPU time can't be told", "error", err.Error())
+		u.log.Warn("GPU time can't be reported", "error", err.Error())
 		return
 	}
 	pods := map[string]bool{}

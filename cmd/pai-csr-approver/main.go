@@ -16,7 +16,7 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	klog.SetSlogLogger(slog.New(slog.NewTextHandler(os.Stderr, nil))) // what the libraries say looks like the rest
+	klog.SetSlogLogger(slog.New(slog.NewTextHandler(os.Stderr, nil))) // the libraries log in the same format
 	err := approver.Run(ctx, os.Args[1:], os.Stderr)
 	stop()
 	if err != nil {

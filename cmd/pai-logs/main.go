@@ -1,4 +1,4 @@
-// Command pai-logs keeps what the jobs of its machine print, beyond what the kubelet keeps.
+// Command pai-logs keeps the output of the jobs on its machine longer than the kubelet does.
 package main
 
 import (

@@ -1,7 +1,7 @@
 //go:build cgo
 
-// Command pai-nvml writes what the GPUs of its machine are and how they do, as a line of JSON every few seconds. pai-agent starts it, and
-// ends it where it hangs. With --split it splits a GPU instead, and ends.
+// Command pai-nvml writes the properties and the state of its machine's GPUs as a line of JSON every few seconds. pai-agent starts it, and
+// kills it if it hangs. With --split it splits a GPU instead, and exits.
 package main
 
 import (
@@ -35,9 +35,9 @@ func run(ctx context.Context) error {
 	root := flag.String("root", "/", "folder where the machine's root is mounted")
 	node := flag.String("node", "", "name of the machine, with --simulated")
 	simulated := flag.String("simulated", "", "file that says which machines pretend to have GPUs, as JSON; NVIDIA's library isn't asked then")
-	faults := flag.String("faults", "", "file that says what is wrong with simulated GPUs, as JSON")
+	faults := flag.String("faults", "", "file with the faults of simulated GPUs, as JSON")
 	splits := flag.String("splits", "", "file that says how simulated GPUs are split, as JSON")
-	split := flag.String("split", "", "PCI address of a GPU to split into instances (MIG) instead; what came of it is a line of JSON")
+	split := flag.String("split", "", "PCI address of a GPU to split into instances (MIG) instead; the result is a line of JSON")
 	var want gpu.Split
 	flag.StringVar(&want.Profile, "profile", "", "profile of the instances, with --split; empty for a GPU in one piece")
 	flag.IntVar(&want.Instances, "instances", 0, "how many instances, with --split")

@@ -19,8 +19,8 @@ import (
 	"github.com/openpai/paictl/test/tier"
 )
 
-// inContainer is a script for a mount and a PID namespace of its own: the folders of the runtime are
-// mounted where they are in a container, then the command becomes PID 1.
+// inContainer is a script for its own mount and PID namespaces: it mounts the folders of the runtime at their
+// paths in a container, then the command becomes PID 1.
 const inContainer = `set -e
 mount -t tmpfs tmpfs /usr/local
 mkdir -p /usr/local/pai /usr/local/pai-spec

@@ -132,7 +132,7 @@ func serve() error {
 	if err != nil {
 		return err
 	}
-	// The runtime keeps the pipe open: its end is the runtime's, whatever ended that.
+	// The runtime keeps the pipe open: it closes when the runtime ends for any reason.
 	go func() {
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		stop()

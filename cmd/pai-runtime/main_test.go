@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// maxSize is what an init container copies into every pod.
+// maxSize is the maximum size of the program, which an init container copies into every pod.
 const maxSize = 12 << 20
 
 var folder string // of the program that is tested

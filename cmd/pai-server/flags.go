@@ -55,7 +55,7 @@ func parse(args []string, out io.Writer) (*options, error) {
 	return o, o.complete()
 }
 
-// complete checks the arguments, and fills in what depends on where the program runs.
+// complete checks the arguments, and fills in the values that depend on the place where the program runs.
 func (o *options) complete() (err error) {
 	for name, address := range map[string]string{"--listen": o.listen, "--redirect-listen": o.redirectListen, "--metrics-listen": o.metricsListen} {
 		if _, _, err := net.SplitHostPort(address); err != nil && (address != "" || name != "--redirect-listen") {

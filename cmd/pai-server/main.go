@@ -40,7 +40,7 @@ func program(ctx context.Context, args []string) error {
 		level = slog.LevelDebug
 	}
 	log := slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
-	// What the libraries say looks like the rest. Theirs is one for the process: it is set before anything runs.
+	// The libraries log in the same format. They share one logger in the process, so it is set first.
 	klog.SetSlogLogger(log)
 	ctrllog.SetLogger(logr.FromSlogHandler(log.Handler()))
 	return run(ctx, o, log)

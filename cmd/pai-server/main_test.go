@@ -42,7 +42,7 @@ func TestMistakesInArgumentsAreNamed(t *testing.T) {
 	}
 }
 
-// free is an address that no one listens on.
+// free returns an address that no program listens on.
 func free(t *testing.T) string {
 	t.Helper()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")

@@ -25,7 +25,7 @@ import (
 	"github.com/openpai/paictl/pkg/version"
 )
 
-// A server that goes away: from then on nothing new is sent to it, and clients that have not heard of it yet are still answered.
+// leaveTime is how long a stopping server still answers. It is no longer ready, but not all clients know that yet.
 const leaveTime = 3 * time.Second
 
 // run works until the context ends, or until something of it fails: then all of it ends, and the kubelet starts it again.
@@ -68,7 +68,7 @@ func run(ctx context.Context, o *options, log *slog.Logger) error {
 			return a.Ready()
 		}
 	}
-	// What answers outlives what it asks: the parts end when all answers are sent.
+	// The parts stop only after all answers are sent, because handlers use them.
 	background, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
 	parts := slices.Concat(a.Parts(), []func(context.Context) error{
@@ -93,7 +93,7 @@ func run(ctx context.Context, o *options, log *slog.Logger) error {
 	return err
 }
 
-// shortConnections is how many connections there may be beside those of streams: each takes memory, whoever it is from.
+// shortConnections limits the connections beside those of streams: each uses memory, even before its client is known.
 const shortConnections = 1000
 
 // serve answers people, once there is a certificate.
@@ -157,7 +157,7 @@ func certificates(ctx context.Context, o *options, log *slog.Logger) (servertls.
 	}
 }
 
-// health is what the kubelet and Prometheus ask.
+// health returns the handler for requests of the kubelet and Prometheus.
 func health(registry *prometheus.Registry, accessFile string, ready func() error) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok\n")) })

@@ -1,4 +1,4 @@
-// Command pai-watchdog tells Prometheus when certificates end, whether the API server answers, and how backups go.
+// Command pai-watchdog reports to Prometheus when certificates expire, whether the API server answers, and the state of backups.
 package main
 
 import (

@@ -138,7 +138,7 @@ func TestWrongKeysAreTold(t *testing.T) {
 	}{
 		"another private key":  {sealed, backup.Keys{Identities: []age.Identity{other}}, "they belong to other recipients"},
 		"no private key":       {sealed, phrase("p"), "it is encrypted to recipients"},
-		"another passphrase":   {locked, phrase("q"), "the passphrase is another one"},
+		"another passphrase":   {locked, phrase("q"), "the passphrase is wrong"},
 		"no passphrase":        {locked, backup.Keys{Identities: []age.Identity{pair}}, "it has a passphrase"},
 		"an empty passphrase":  {locked, phrase(""), "none of the keys"},
 		"a private key, where": {locked, backup.Keys{}, "it has a passphrase"},

@@ -120,7 +120,7 @@ func (r *reader) decode(h *tar.Header, into any) error {
 
 func (r *reader) part(h *tar.Header) error {
 	if h.Typeflag != tar.TypeReg || !fs.ValidPath(h.Name) {
-		return damaged(fmt.Errorf("%q is no name of a file", h.Name))
+		return damaged(fmt.Errorf("%q is not a valid file name", h.Name))
 	}
 	sum := sha256.New()
 	content := io.TeeReader(r.tar, sum)
@@ -164,7 +164,7 @@ func (r *reader) manifest(h *tar.Header) (*Manifest, error) {
 	}
 	for _, p := range m.Parts {
 		if !slices.Contains(r.found, p) {
-			return nil, damaged(fmt.Errorf("%s isn't there, or differs from its checksum", p.Name))
+			return nil, damaged(fmt.Errorf("%s is missing, or differs from its checksum", p.Name))
 		}
 	}
 	if len(r.found) != len(m.Parts) {

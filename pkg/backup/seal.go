@@ -66,7 +66,7 @@ func Recipients(texts, files []string) ([]age.Recipient, error) {
 	for _, t := range texts {
 		r, err := age.ParseX25519Recipient(strings.TrimSpace(t))
 		if err != nil {
-			return nil, hint.Errorf("make a key pair with age-keygen, and give its public key", "%q is no recipient: %w", t, err)
+			return nil, hint.Errorf("make a key pair with age-keygen, and give its public key", "%q is not a recipient: %w", t, err)
 		}
 		out = append(out, r)
 	}
@@ -147,7 +147,7 @@ func (k Keys) open(r *bufio.Reader) (io.Reader, error) {
 		if err != nil {
 			return nil, hint.Wrap(fmt.Errorf("%w: %w", ErrKey, err), "type the passphrase with which it was made")
 		}
-		return decrypt(r, "the passphrase is another one", one)
+		return decrypt(r, "the passphrase is wrong", one)
 	case len(k.Identities) == 0:
 		return nil, hint.Wrap(fmt.Errorf("%w: it is encrypted to recipients", ErrKey), "give the private key with --identity FILE")
 	}

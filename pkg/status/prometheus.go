@@ -146,7 +146,7 @@ func samples(body io.Reader, each func(*sample)) error {
 		}
 	}
 	if token, err := d.Token(); err != nil || token != json.Delim('[') {
-		return fmt.Errorf("its result is no list (%v)", cmp.Or(fmt.Sprint(token), fmt.Sprint(err)))
+		return fmt.Errorf("its result is not a list (%v)", cmp.Or(fmt.Sprint(token), fmt.Sprint(err)))
 	}
 	for d.More() {
 		var s sample

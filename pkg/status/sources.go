@@ -205,7 +205,7 @@ func (f *Follower) watchedSource(name string) Source {
 			}
 		case apierrors.IsNotFound(k.err):
 			if name == SourceJobs {
-				return Source{State: StateAbsent, Message: "this cluster runs no jobs: it has no Frameworks", Hint: "start what runs them: paictl service start -n job-controller"}
+				return Source{State: StateAbsent, Message: "this cluster runs no jobs: it has no Frameworks", Hint: "start the service that runs them: paictl service start -n job-controller"}
 			}
 		case k.loaded:
 			loaded = true
@@ -265,7 +265,7 @@ func (f *Follower) askedSource(a *asker) Source {
 	case a.err == nil && !ever:
 		return Source{State: StateLoading}
 	case a.err == nil && !a.fresh && !a.asked.IsZero():
-		return Source{State: StateStale, Since: a.heard, Message: "trying again"}
+		return Source{State: StateStale, Since: a.heard, Message: "retrying"}
 	case a.err == nil:
 		return Source{State: StateCurrent}
 	}

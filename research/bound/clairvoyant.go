@@ -11,9 +11,9 @@ import (
 )
 
 // Clairvoyant is the search for the fewest jobs of one virtual cluster that wait inside its quota, if all
-// arrivals and durations are known from the start. It follows the rules of the simulator: a job starts
-// wherever it fits, preempts lower priorities where it doesn't fit, waits else. The choices are the place and the
-// victims, and all of them are followed; histories that end in the same state go on as one, with the
+// arrivals and durations are known from the start. It follows the rules of the simulator: a job starts if it
+// fits in a place, otherwise it preempts lower priorities, otherwise it waits. The choices are the place and the
+// victims, and the search follows all of them; it merges histories that end in the same state and keeps the
 // smaller number.
 //
 // Each job has to fit in one place. Which GPUs of a place it gets makes no difference then.
@@ -33,7 +33,7 @@ func NewClairvoyant(places []int, jobs []trace.Job) *Clairvoyant {
 	return c
 }
 
-// history is the state after some history, and what that has cost.
+// history is the state after some choices, and their cost.
 type history struct {
 	running []running // in no order
 	queue   []waiting // in order of priority, arrival and id
@@ -216,14 +216,14 @@ func (c *Clairvoyant) end(h history, i int) []history {
 
 func (c *Clairvoyant) id(job int16) int { return c.jobs[job].ID }
 
-// class is what jobs share of which one can't start if another couldn't.
+// class is the priority and the size of a job: if one job of a class can't start, no other of it can.
 type class struct{ priority, gpus int }
 
 func (c *Clairvoyant) class(job int16) class {
 	return class{c.jobs[job].Priority, c.jobs[job].GPUs()}
 }
 
-// pass tries what waits once, in order, in all ways.
+// pass tries to start each waiting job once, in order, in all ways.
 func (c *Clairvoyant) pass(h history, open map[string]history) {
 	type branch struct {
 		history

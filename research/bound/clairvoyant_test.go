@@ -33,8 +33,8 @@ func guaranteed(jobs []trace.Job, vc string) []trace.Job {
 	return out
 }
 
-// Whatever the placement of four jobs of 4 on two nodes, those that end first may be on different nodes.
-// Who knows the future places them right; who doesn't can't be right in all three futures.
+// For every placement of four jobs of 4 on two nodes, the two that end first may be on different nodes.
+// A policy that knows the future avoids that; a policy that doesn't know it can't avoid it in all three futures.
 func TestNoPolicyThatDoesNotKnowTheFutureIsRightInAllFutures(t *testing.T) {
 	m := bound.Model{Places: []int{8, 8}, Sizes: []int{4, 8}, Shares: []float64{.5, .5}, Load: .5}
 	s, err := bound.NewSolver(m)

@@ -1,7 +1,7 @@
 // Package bound says how well any scheduler could do, so that a figure can be judged.
 //
-// A guaranteed job waits inside its quota where enough GPUs are free and no node has enough of them.
+// A guaranteed job waits inside its quota if enough GPUs are free but no node has enough of them.
 // Model has one virtual cluster alone, with random arrivals and ends, small enough that
 // the best of all policies that don't move jobs can be computed exactly. Ideal replays a trace for a scheduler
-// that moves running jobs at any moment for nothing.
+// that moves running jobs at any moment without a cost.
 package bound

@@ -7,27 +7,27 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/sim/trace"
 )
 
-// Share is what a virtual cluster owns: whole nodes, and quads that stand alone.
+// Share is the part of a cluster that a virtual cluster owns: whole nodes, and single quads.
 type Share struct {
 	Name         string
 	Nodes, Quads int
 }
 
-// Occupied is what guaranteed jobs hold at some time: GPUs, and nodes on which at least one of those is.
+// Occupied counts the GPUs that guaranteed jobs hold at some time, and the nodes of these GPUs.
 type Occupied struct{ GPUs, Nodes int }
 
-// Ideal replays a trace for a scheduler that moves, ends and resumes opportunistic jobs at any moment for
-// nothing. Those of a node or more run on idle nodes, the largest first, smaller ones on all other idle GPUs.
-// Where it is steady, they run until they are done or guaranteed jobs take their nodes, then the youngest goes
-// first, and start in order of arrival, as soon as there is room; only moving them costs nothing.
+// Ideal replays a trace for a scheduler that moves, stops and resumes opportunistic jobs at any moment without a
+// cost. Those of a node or more run on idle nodes, the largest first, smaller ones on all other idle GPUs.
+// If Steady is set, they start in order of arrival, as soon as there is room, and run until they finish or until
+// guaranteed jobs take their nodes, the youngest first; only moves have no cost then.
 //
-// Its guaranteed jobs are either where another scheduler had them, or as ideal: what each virtual cluster owns
-// is used by its own in order of priority, packed into as few nodes as there can be at every
-// moment, on nodes of its own, as the guarantee demands; only quads share nodes.
+// Its guaranteed jobs either run where another scheduler had placed them, or are ideal, too: the jobs of each
+// virtual cluster use its share in order of priority, packed into as few nodes as possible at every
+// moment, on separate nodes, as the guarantee demands; only quads share nodes.
 type Ideal struct {
 	Nodes  int
 	Shares []Share
-	// Taken, if set, is what guaranteed jobs hold after each arrival.
+	// Taken, if set, has the GPUs and nodes that guaranteed jobs hold after each arrival.
 	Taken []Occupied
 	// Steady keeps opportunistic jobs where they run.
 	Steady  bool
@@ -125,8 +125,8 @@ func compareBool(a, b bool) int {
 	return -1
 }
 
-// room is what guaranteed jobs leave: idle nodes, and GPUs beside them and beside small jobs. Those can always
-// be moved together.
+// room counts the idle nodes that guaranteed jobs leave, and the GPUs beside these jobs and beside small jobs,
+// which can always be moved together.
 type room struct{ nodes, pieces int }
 
 func (r *room) take(gpus int) bool {

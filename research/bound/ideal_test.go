@@ -12,7 +12,7 @@ import (
 	"github.com/openpai/paictl/research/bound"
 )
 
-// recorder is the scheduler with guaranteed jobs alone, and notes what they hold.
+// recorder is the scheduler with guaranteed jobs only, and records the GPUs and nodes that they hold.
 type recorder struct {
 	*cell.Scheduler
 	nodes map[string]int

@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// Model is a virtual cluster alone. Jobs arrive at random (Poisson) and last for an exponential time with
-// the same mean for all sizes, so that nothing that a policy could remember tells it more than what runs now.
+// Model is one virtual cluster without others. Jobs arrive at random (Poisson) and last for an exponential time with
+// the same mean for all sizes, so that the running jobs alone determine the future, and a policy doesn't need a memory.
 type Model struct {
 	// Places are the GPUs of the cells that the virtual cluster owns, in order of size; a job runs in one of them.
 	Places []int
@@ -21,7 +21,7 @@ type Model struct {
 	Queue int
 }
 
-// GPUs is what the virtual cluster owns.
+// GPUs returns the number of GPUs that the virtual cluster owns.
 func (m Model) GPUs() int {
 	all := 0
 	for _, n := range m.Places {
@@ -47,8 +47,8 @@ const (
 // content is a number of jobs by size.
 type content [maxSizes]int8
 
-// state is what runs in each place, and what waits. Places of equal capacity are interchangeable, so
-// theirs are in order. Nothing waits that fits.
+// state holds the jobs that run in each place, and those that wait. Places of equal capacity are interchangeable,
+// so their contents are sorted. A job that fits doesn't wait.
 type state struct {
 	at    [maxPlaces]content
 	queue content
@@ -167,7 +167,7 @@ func (s *Solver) starts(st state, k int) []int32 {
 	return out
 }
 
-// settle starts what waits and fits, in all orders and places.
+// settle starts waiting jobs that fit, in all orders and places.
 func (s *Solver) settle(st state, out *[]int32) {
 	settled := true
 	for k, size := range s.Sizes {
@@ -209,17 +209,17 @@ func (s *Solver) squares(st state) int {
 	return sum
 }
 
-// Goal is what a policy keeps small.
+// Goal is the quantity that a policy minimizes.
 type Goal int
 
 const (
 	// Waits is the share of jobs that find no place at their arrival although as many GPUs are free.
 	Waits Goal = iota
-	// Nodes is the mean number of places of 8 GPUs where something runs, a smaller one in proportion.
+	// Nodes is the mean number of places of 8 GPUs with a running job, a smaller one in proportion.
 	Nodes
 )
 
-// held is the number of nodes where something runs.
+// held returns the number of nodes with a running job.
 func (s *Solver) held(st state) float64 {
 	n := 0
 	for p, size := range s.Places {
@@ -250,7 +250,7 @@ func (s *Solver) Solve(g Goal, p Policy, precision float64) (figure float64, val
 	value = make([]float64, len(s.states))
 	next := make([]float64, len(s.states))
 	for {
-		// The share lies between the smallest and the largest change (Odoni 1969).
+		// The share is between the smallest and the largest change (Odoni 1969).
 		low, high := math.Inf(1), math.Inf(-1)
 		for i, events := range s.events {
 			sum, stay := perTick[i]*clock, clock

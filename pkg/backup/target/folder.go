@@ -29,7 +29,7 @@ func (folder) Close() error { return nil }
 func (f folder) Write(ctx context.Context, name string, fill func(context.Context, io.Writer) error) (int64, error) {
 	out, err := renameio.NewPendingFile(f.Path(name), renameio.WithPermissions(0o600), renameio.WithTempDir(filepath.Clean(string(f))))
 	if err != nil {
-		return 0, hint.Errorf("name a folder that is there and that you may write to", "write the backup: %w", err)
+		return 0, hint.Errorf("name an existing folder that you may write to", "write the backup: %w", err)
 	}
 	defer func() { _ = out.Cleanup() }()
 	f.tidy(time.Now())

@@ -62,7 +62,7 @@ var bucketName = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$`)
 func openS3(rest string, o S3) (Target, error) {
 	name, prefix, _ := strings.Cut(rest, "/")
 	if !bucketName.MatchString(name) {
-		return nil, hint.Errorf("write s3://BUCKET or s3://BUCKET/PREFIX; the server is named with --s3-endpoint", "%s: this is no name of a bucket", withoutPassword("s3://"+rest))
+		return nil, hint.Errorf("write s3://BUCKET or s3://BUCKET/PREFIX; the server is named with --s3-endpoint", "%s: this is not the name of a bucket", withoutPassword("s3://"+rest))
 	}
 	b := &bucket{name: name}
 	if prefix = strings.Trim(path.Clean("/"+prefix), "/"); prefix != "" {
@@ -96,11 +96,11 @@ func serverOf(endpoint string) (*url.URL, error) {
 	u, err := url.Parse(endpoint)
 	switch {
 	case err != nil:
-		return nil, hint.Errorf("write it as https://HOST[:PORT]", "the S3 endpoint is no URL")
+		return nil, hint.Errorf("write it as https://HOST[:PORT]", "the S3 endpoint is not a URL")
 	case u.User != nil:
 		return nil, hint.Errorf("put them into AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY", "the S3 endpoint %s has credentials", u.Redacted())
 	case u.Scheme != "https" && u.Scheme != "http", u.Host == "", strings.Trim(u.Path, "/") != "", u.RawQuery != "":
-		return nil, hint.Errorf("write it as https://HOST[:PORT]", "%q is no URL of an S3 server", endpoint)
+		return nil, hint.Errorf("write it as https://HOST[:PORT]", "%q is not a URL of an S3 server", endpoint)
 	case u.Scheme == "http" && !local(u.Hostname()):
 		return nil, hint.Errorf("give the server a certificate, and name its authority with --s3-ca FILE", "the S3 endpoint %s isn't encrypted, which is only for a server on this machine", endpoint)
 	}
@@ -289,7 +289,7 @@ func (b *bucket) explained(err error) error {
 	said := minio.ToErrorResponse(err)
 	switch said.Code {
 	case minio.NoSuchBucket:
-		return hint.Errorf("make the bucket, or name one that is there", "%s has no bucket %s", b.endpoint, b.name)
+		return hint.Errorf("create the bucket, or name an existing one", "%s has no bucket %s", b.endpoint, b.name)
 	case minio.AccessDenied, "AllAccessDisabled":
 		return hint.Wrap(fmt.Errorf("%s: access denied", b.endpoint),
 			"allow these credentials s3:ListBucket, s3:GetObject, s3:PutObject, s3:AbortMultipartUpload and s3:DeleteObject on the bucket")
@@ -309,7 +309,7 @@ func (b *bucket) explained(err error) error {
 	case away, asked:
 		return hint.Wrap(err, "check the address in --s3-endpoint, and the network")
 	case said.StatusCode == http.StatusForbidden:
-		return hint.Wrap(fmt.Errorf("%s: %w", b.endpoint, err), "check the credentials, and what they may do with the bucket")
+		return hint.Wrap(fmt.Errorf("%s: %w", b.endpoint, err), "check the credentials, and their permissions for the bucket")
 	}
 	return fmt.Errorf("%s: %w", b.endpoint, err)
 }

@@ -139,10 +139,10 @@ func TestAnEndpointOfS3IsCheckedBeforeItIsAsked(t *testing.T) {
 		"http://s3.example.org":          "isn't encrypted",
 		"http://127.0.0.2.example.org":   "isn't encrypted",
 		"https://key:hunter2@s3.example": "has credentials",
-		"s3.example.org":                 "is no URL",
-		"ftp://s3.example.org":           "is no URL",
-		"https://s3.example.org/path":    "is no URL",
-		"https://\x7f":                   "is no URL",
+		"s3.example.org":                 "is not a URL",
+		"ftp://s3.example.org":           "is not a URL",
+		"https://s3.example.org/path":    "is not a URL",
+		"https://\x7f":                   "is not a URL",
 	} {
 		_, err := target.Open("s3://backups", target.Options{S3: target.S3{Endpoint: endpoint, Getenv: env(nil)}})
 		require.ErrorContains(t, err, says, endpoint)

@@ -52,7 +52,7 @@ func openSFTP(scheme, rest string, o Options) (Target, error) {
 	if i := strings.LastIndexByte(authority, '@'); i >= 0 {
 		m.at.User, host = authority[:i], authority[i+1:]
 		if strings.Contains(m.at.User, ":") {
-			return nil, hint.Errorf("use a key, ssh-agent, or a machine of layout.yaml", "%s: passwords don't stand in a place: others see them", withoutPassword(scheme+"://"+rest))
+			return nil, hint.Errorf("use a key, ssh-agent, or a machine of layout.yaml", "%s: a place can't contain a password: others would see it", withoutPassword(scheme+"://"+rest))
 		}
 		if m.at.User == "" {
 			return bad("the user is missing before @")
@@ -62,7 +62,7 @@ func openSFTP(scheme, rest string, o Options) (Target, error) {
 	if h, port, err := net.SplitHostPort(host); err == nil {
 		m.at.Host = h
 		if m.at.Port, err = strconv.Atoi(port); err != nil || m.at.Port < 1 || m.at.Port > 65535 {
-			return bad(port + " isn't a port")
+			return bad(port + " is not a port")
 		}
 	}
 	if m.at.Host == "" || strings.ContainsAny(m.at.Host, " \t@") || strings.HasPrefix(m.at.Host, "-") {
@@ -170,7 +170,7 @@ func (m *machine) remedied(err error) error {
 	status, said := errors.AsType[*sftp.StatusError](err)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return hint.Wrap(err, "make the folder on the machine, or name one that is there")
+		return hint.Wrap(err, "create the folder on the machine, or name an existing one")
 	case errors.Is(err, fs.ErrPermission):
 		return hint.Wrap(err, "name a folder where the user may write, or log in as another one: ssh://USER@HOST/FOLDER")
 	case said && status.FxCode() == sftp.ErrSSHFxFailure:

@@ -109,7 +109,7 @@ func Split(file string) (place, name string, err error) {
 		name = ""
 	}
 	if name == "" || name == "." || name == ".." {
-		return "", "", hint.Errorf("list them with: paictl cluster backup list --to FOLDER", "%s is no name of a backup", withoutPassword(file))
+		return "", "", hint.Errorf("list them with: paictl cluster backup list --to FOLDER", "%s is not the name of a backup", withoutPassword(file))
 	}
 	return place, name, nil
 }
@@ -132,7 +132,7 @@ func withoutPassword(place string) string {
 func wherever(t Target) string { return strings.TrimSuffix(t.Path(""), "/") }
 
 func missing(t Target, name string) error {
-	return hint.Errorf("list those that are there: paictl cluster backup list --to "+wherever(t), "%s: %w", t.Path(name), fs.ErrNotExist)
+	return hint.Errorf("list the existing ones: paictl cluster backup list --to "+wherever(t), "%s: %w", t.Path(name), fs.ErrNotExist)
 }
 
 // found adds an archive to a list, if its name is that of an archive of the cluster.

@@ -295,8 +295,8 @@ func TestATargetThatCannotBeUsedIsToldBeforeAnythingIsMade(t *testing.T) {
 	client := ssh.NewClient(sshtest.Options(t, server))
 	o := target.Options{Dial: dialling(client, server.Target())}
 	for name, c := range map[string]struct{ place, says, remedy string }{
-		"no folder":            {t.TempDir() + "/none", "no such file or directory", "a folder that is there"},
-		"no folder over there": {k.place + "/none", "file does not exist", "make the folder on the machine"},
+		"no folder":            {t.TempDir() + "/none", "no such file or directory", "an existing folder"},
+		"no folder over there": {k.place + "/none", "file does not exist", "create the folder on the machine"},
 		"not this user's":      {"ssh://keeper@" + server.Addr() + "/elsewhere", "permission denied", "where the user may write"},
 		"not this user":        {strings.Replace(k.place, "keeper", "guest", 1), "authentication refused", "guest"},
 	} {
@@ -317,17 +317,17 @@ func TestATargetThatCannotBeUsedIsToldBeforeAnythingIsMade(t *testing.T) {
 
 func TestPlacesAreCheckedBeforeAnyoneIsAsked(t *testing.T) {
 	for place, says := range map[string]string{
-		"ssh://keeper:hunter2@nas/backups": "ssh://keeper@nas/backups: passwords don't stand in a place",
+		"ssh://keeper:hunter2@nas/backups": "ssh://keeper@nas/backups: a place can't contain a password",
 		"ssh://nas":                        "the folder is missing",
 		"ssh:///backups":                   "the machine is missing",
 		"ssh://@nas/backups":               "the user is missing",
-		"ssh://nas:0/backups":              "0 isn't a port",
+		"ssh://nas:0/backups":              "0 is not a port",
 		"ssh://-oProxyCommand=x/backups":   "the machine is missing",
 		"gs://bucket/backups":              "backups can't be kept there",
 		"file:///backups":                  "is written without file://",
-		"s3://":                            "no name of a bucket",
-		"s3://Bucket/x":                    "no name of a bucket",
-		"s3://u:hunter2@bucket/x":          "no name of a bucket",
+		"s3://":                            "not the name of a bucket",
+		"s3://Bucket/x":                    "not the name of a bucket",
+		"s3://u:hunter2@bucket/x":          "not the name of a bucket",
 		"https://u:hunter2@host/x":         "backups can't be kept there",
 	} {
 		_, err := target.Open(place, target.Options{S3: target.S3{Getenv: func(string) string { return "" }}})

@@ -76,7 +76,7 @@ func (b *Books) reclaim(ctx context.Context, uid types.UID) error {
 	case apierrors.IsNotFound(err):
 		return nil
 	case err != nil:
-		return fmt.Errorf("look whether %s is there: %w", podKey(pod), err)
+		return fmt.Errorf("check whether %s exists: %w", podKey(pod), err)
 	case now.UID != pod.UID || completed(now):
 		return nil // Kubernetes removes its claim
 	}

@@ -114,7 +114,7 @@ var (
 	descVCCPU      = desc("vc_cpu_cells", "CPU cells of a virtual cluster: guaranteed, which it owns, used of these, opportunistic or bad.", "vc", "kind")
 	descFree       = desc("free_cells", "Largest free and healthy cells, by type.", "cell_type")
 	descVCOwned    = desc("vc_guaranteed_gpus", "GPUs that a virtual cluster owns.", "vc")
-	descVCUsed     = desc("vc_used_gpus", "GPUs of its own that it uses.", "vc")
+	descVCUsed     = desc("vc_used_gpus", "Owned GPUs that it uses.", "vc")
 	descVCOpp      = desc("vc_opportunistic_gpus", "GPUs that its gangs use beyond that, while no other gang needs them.", "vc")
 	descVCBad      = desc("vc_bad_gpus", "GPUs that it owns and that can't be used.", "vc")
 	descVCFree     = desc("vc_free_cells", "Largest cells that it has free, by type.", "vc", "cell_type")

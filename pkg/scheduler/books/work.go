@@ -71,7 +71,7 @@ func (w *work) next(ctx context.Context) bool {
 	defer w.queue.Done(t)
 	err := w.do(ctx, t)
 	if err != nil && ctx.Err() == nil {
-		w.b.log.WarnContext(ctx, "trying again", "task", string(t.kind), "err", err)
+		w.b.log.WarnContext(ctx, "retrying", "task", string(t.kind), "err", err)
 		w.queue.AddRateLimited(t)
 		return true
 	}

@@ -49,7 +49,7 @@ func (s *Scheduler) checkGangs() error {
 				if v.owner == g {
 					virtual[v] = g
 				} else if p.reserving == nil || p.reserving != v.owner {
-					return fmt.Errorf("gang %s lost %s to no one", g.key, v.address)
+					return fmt.Errorf("gang %s lost %s, which no other gang has", g.key, v.address)
 				}
 			}
 		}
@@ -226,7 +226,7 @@ func (s *Scheduler) checkBuddies() error {
 			}
 		}
 		if !ch.feasible(-1, -1, nil) {
-			return fmt.Errorf("the free cells of chain %s are not enough for what the virtual clusters own", ch.names[ch.top()])
+			return fmt.Errorf("the free cells of chain %s are not enough for the cells that the virtual clusters own", ch.names[ch.top()])
 		}
 	}
 	return nil
@@ -288,7 +288,7 @@ func (v *vcell) check() error {
 		return fmt.Errorf("virtual cell %s is bound to %s, which doesn't know it", v.address, v.bound.address)
 	}
 	if v.bound != nil && kids == 0 && v.owner == nil && !v.doomed && !v.isPinned() {
-		return fmt.Errorf("virtual cell %s is bound for nothing", v.address)
+		return fmt.Errorf("virtual cell %s is bound without a reason", v.address)
 	}
 	if v.need != 0 || v.target != nil {
 		return fmt.Errorf("virtual cell %s keeps marks of a mapping", v.address)
@@ -299,7 +299,7 @@ func (v *vcell) check() error {
 // check compares a view with the leaves that it shows.
 func (v *view) check(free func(node, offset int32) bool) error {
 	if len(v.undo) != 0 {
-		return fmt.Errorf("%d places were not given back", len(v.undo))
+		return fmt.Errorf("%d places were not released", len(v.undo))
 	}
 	total := 0
 	for i := range v.nodes {

@@ -99,7 +99,7 @@ func (v *validator) chains() string {
 		}
 	}
 	if len(out) == 0 {
-		return "there are none yet"
+		return "none exist yet"
 	}
 	return strings.Join(out, ", ")
 }
@@ -122,7 +122,7 @@ func (v *validator) claimPin(vc, id string, path []any) {
 func (v *validator) checkQuota(q Quota, path []any) {
 	one := func(n int, steps ...any) {
 		if n < 0 {
-			v.fail(at(path, steps...), "write a number of GPUs; 0 is no limit", "the limit is %d", n)
+			v.fail(at(path, steps...), "write a number of GPUs; 0 means no limit", "the limit is %d", n)
 		}
 	}
 	one(q.PerUser, "perUser")

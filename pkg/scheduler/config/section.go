@@ -171,7 +171,7 @@ func (r *reader) warnUnknownNodes(l layout.Layout, c cell.Config) {
 			names += " and " + plural.Of(n-shown, "other")
 		}
 		r.add(strictyaml.Warning, strictyaml.Path{"physicalCluster", "physicalCells"}, "scheduler/unknown-node",
-			fmt.Sprintf("the layout has no machine %s; its cells are bad until the node is there", names), "correct cellAddress, or add the machine")
+			fmt.Sprintf("the layout has no machine %s; its cells are bad until the node joins", names), "correct cellAddress, or add the machine")
 	}
 }
 

@@ -97,7 +97,7 @@ func Compare(c cell.Config, t *Told) (findings []Finding, silent []string, err e
 		if text := r.Difference(); text != "" {
 			findings = append(findings, Finding{
 				Node: name, Message: text, Failed: r.OnlyFailed(),
-				Remedy: "repair the machine, or change its SKU in layout.yaml (or its cells, if you write them) to what it has",
+				Remedy: "repair the machine, or change its SKU in layout.yaml (or its cells, if you write them) to match its hardware",
 			})
 		}
 		cells := s.Cells(name)
@@ -112,7 +112,7 @@ func Compare(c cell.Config, t *Told) (findings []Finding, silent []string, err e
 		if r := api.CompareNode(name, "", nil, n.Annotations[api.DevicesAnnotation]); len(r.Unexpected) > 0 {
 			findings = append(findings, Finding{
 				Node: name, Message: fmt.Sprintf("its GPUs %v are in no cell: no job gets them", r.Unexpected),
-				Remedy: "add the machine to the cells; paictl makes them from layout.yaml if services-configuration.yaml has none",
+				Remedy: "add the machine to the cells; paictl makes them from layout.yaml if services-configuration.yaml doesn't define any",
 			})
 		}
 	}

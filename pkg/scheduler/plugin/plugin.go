@@ -131,7 +131,7 @@ func (p *Plugin) Filter(_ context.Context, _ framework.CycleState, pod *corev1.P
 // SignPod says that no two pods with cells are alike.
 func (p *Plugin) SignPod(_ context.Context, pod *corev1.Pod) ([]framework.SignFragment, *framework.Status) {
 	if books.Wants(pod) {
-		return nil, framework.NewStatus(framework.Unschedulable, "each pod has cells of its own")
+		return nil, framework.NewStatus(framework.Unschedulable, "each pod has its own cells")
 	}
 	return nil, nil
 }

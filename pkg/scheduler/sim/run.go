@@ -215,7 +215,7 @@ func (r *run) drain(ctx context.Context) error {
 				return nil
 			}
 			if asked++; asked > askMost {
-				return fmt.Errorf("%w: job %d waits though nothing runs", errStuck, r.queue.Order()[0].Data.(*job).ID)
+				return fmt.Errorf("%w: job %d waits although no job runs", errStuck, r.queue.Order()[0].Data.(*job).ID)
 			}
 			r.advance(r.now + askAgain)
 			if err := r.pass(); err != nil {

@@ -35,7 +35,7 @@ func TestNoOneIsTakenOutOfAGroupThatAProviderKeepsThemIn(t *testing.T) {
 		"/users":                    `{"patch":true,"data":{"username":"wes","admin":false}}`,
 	} {
 		said := ask("root", "PUT", path, body, 409, "ConflictError")
-		assert.Contains(t, said, "take them out of it there", path)
+		assert.Contains(t, said, "remove them from the group there", path)
 	}
 	ask("root", "DELETE", "/users/wes/group", `{"groupname":"wardens"}`, 409, "ConflictError")
 	p, err = h.People.Person("wes")

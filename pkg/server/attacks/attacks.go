@@ -69,7 +69,7 @@ func Try(ctx context.Context, w *World, a *Attack) error {
 	}
 	for _, s := range statuses {
 		if !slices.Contains(a.Want, s) {
-			return fmt.Errorf("the answers have the statuses %v, and one is none of %v: %.400s", statuses, a.Want, text)
+			return fmt.Errorf("the answers have the statuses %v, and one of them is not in %v: %.400s", statuses, a.Want, text)
 		}
 	}
 	return w.kept(text, a.Reflected)

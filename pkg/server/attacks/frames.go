@@ -60,8 +60,8 @@ func Frames(w *World) []Framed {
 		{"a header with a line in it", get(w.detail(), "authorization", thief, "x", "y\r\nauthorization: "+owner), ended},
 		{"a header in capital letters", get(w.detail(), "Authorization", owner), ended},
 		{"a header with a space", get(w.detail(), "authorization ", owner), ended},
-		{"a host that is another", get(w.detail(), "authorization", thief, "host", "127.0.0.1"), append(slices.Clone(ended), http.StatusNotFound)},
-		{"a scheme that is another", append(fields(":method", "GET", ":scheme", "file"), get(w.detail(), "authorization", thief)[2:]...), append(slices.Clone(ended), http.StatusNotFound)},
+		{"a different host", get(w.detail(), "authorization", thief, "host", "127.0.0.1"), append(slices.Clone(ended), http.StatusNotFound)},
+		{"a different scheme", append(fields(":method", "GET", ":scheme", "file"), get(w.detail(), "authorization", thief)[2:]...), append(slices.Clone(ended), http.StatusNotFound)},
 		{"very long headers", get(w.detail(), "authorization", thief, "x", strings.Repeat("x", 200_000)), []int{0, http.StatusRequestHeaderFieldsTooLarge}},
 		{"a cookie in crumbs", get(w.detail(), "cookie", "__Host-pai-session="+w.OwnerToken, "cookie", "token="+w.OwnerToken), unknown},
 	}
@@ -91,7 +91,7 @@ func TryFrames(ctx context.Context, w *World, f *Framed) error {
 	}
 	status, text := response(framer)
 	if !slices.Contains(f.Want, status) {
-		return fmt.Errorf("the answer has the status %d, which is none of %v: %.400s", status, f.Want, text)
+		return fmt.Errorf("the answer has the status %d, which is not in %v: %.400s", status, f.Want, text)
 	}
 	return w.kept(text, nil)
 }

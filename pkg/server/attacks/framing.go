@@ -30,7 +30,7 @@ func framing(w *World) []Attack {
 	}
 	one("two transfer codings", head("Transfer-Encoding: chunked", "Transfer-Encoding: identity")+"0\r\n\r\n"+hidden, bad)
 	one("a space before the colon", head("Transfer-Encoding : chunked", "Content-Length: 0")+"0\r\n\r\n"+hidden, bad)
-	one("a header that goes on in the next line", w.ask("GET", w.detail()+"/config", "", "X", "y\r\n Authorization: Bearer "+w.OwnerToken), []int{http.StatusBadRequest, http.StatusUnauthorized})
+	one("a header that continues in the next line", w.ask("GET", w.detail()+"/config", "", "X", "y\r\n Authorization: Bearer "+w.OwnerToken), []int{http.StatusBadRequest, http.StatusUnauthorized})
 	one("a header name with a zero byte", head("X\x00: y")+hidden, bad)
 	one("a header value with a zero byte", head("X: y\x00z")+hidden, bad)
 	one("a carriage return alone", head("X: y\rTransfer-Encoding: chunked")+hidden, bad)

@@ -27,7 +27,7 @@ func headers(w *World) []Attack {
 	one("a method in small letters", w.ask("delete", w.place(), w.ThiefToken), http.StatusMethodNotAllowed)
 	one("CONNECT", w.ask("CONNECT", "127.0.0.1:6443", w.ThiefToken), http.StatusBadRequest, http.StatusNotFound, http.StatusMethodNotAllowed)
 	one("CONNECT to a path", w.ask("CONNECT", w.detail(), w.ThiefToken), http.StatusBadRequest, http.StatusNotFound, http.StatusMethodNotAllowed)
-	one("OPTIONS tells nothing", w.ask("OPTIONS", w.detail(), ""), http.StatusNoContent)
+	one("OPTIONS reveals no data", w.ask("OPTIONS", w.detail(), ""), http.StatusNoContent)
 	one("OPTIONS for all", w.ask("OPTIONS", "*", ""), http.StatusBadRequest, http.StatusNoContent, http.StatusOK)
 	for _, media := range []string{"application/xml", "multipart/form-data; boundary=x", "application/x-www-form-urlencoded", "application/json; charset=utf-7", "text/html"} {
 		one("a stop as "+media, w.send("PUT", w.detail()+"/executionType", w.ThiefToken, `{"value":"STOP"}`, "Content-Type", media), http.StatusNotFound, http.StatusBadRequest)
@@ -44,7 +44,7 @@ func headers(w *World) []Attack {
 		Attack{Name: "a line in the id of a request", Raw: w.ask("GET", "/api/v2/info", "", "X-Request-Id", "abcdefgh\tSet-Cookie: x=y"), Want: []int{http.StatusOK}, Reflected: []string{"Set-Cookie"}},
 		Attack{Name: "a line in the path", Raw: w.ask("GET", "/api/v2/%0d%0aSet-Cookie:%20x=y", ""), Want: nowhere, Reflected: []string{"\nSet-Cookie"}},
 		Attack{Name: "a line in where to return", Raw: w.ask("GET", "/prometheus/%0d%0aSet-Cookie:%20x=y", "", "Accept", "text/html"), Want: nowhere, Reflected: []string{"\nSet-Cookie"}},
-		Attack{Name: "a line in what a browser may send", Raw: w.ask("OPTIONS", w.detail(), "", "Access-Control-Request-Headers", "x\ty: z"), Want: []int{http.StatusNoContent}, Reflected: []string{"\ny: z"}},
+		Attack{Name: "a line in the headers that a browser may send", Raw: w.ask("OPTIONS", w.detail(), "", "Access-Control-Request-Headers", "x\ty: z"), Want: []int{http.StatusNoContent}, Reflected: []string{"\ny: z"}},
 		Attack{Name: "a page in an error", Raw: w.ask("GET", "/<script>alert(1)</script>", "", "Accept", "text/html"), Want: nowhere, Reflected: []string{"<script>"}})
 	one("very long headers", w.ask("GET", w.detail(), w.ThiefToken, "X-Long", strings.Repeat("x", 1<<20)), 0, http.StatusRequestHeaderFieldsTooLarge)
 	one("very many headers", w.ask("GET", w.detail(), w.ThiefToken, manyHeaders(20_000)...), 0, http.StatusRequestHeaderFieldsTooLarge)

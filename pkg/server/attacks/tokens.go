@@ -20,7 +20,7 @@ func tokens(w *World) []Attack {
 		"a token without its signature":       cutSignature(w.OwnerToken, ""),
 		"a token with an empty signature":     cutSignature(w.OwnerToken, "."),
 		"a token with another's signature":    swapped(w.OwnerToken, w.ThiefToken),
-		"one's own token with another name":   renamed(w.ThiefToken, w.Thief, w.Owner),
+		"the thief's token with another name": renamed(w.ThiefToken, w.Thief, w.Owner),
 		"a token with a changed bit":          flipped(w.OwnerToken),
 		"a token that is followed by more":    w.OwnerToken + ".x",
 		"a token in other letters":            strings.ToUpper(w.OwnerToken),
@@ -54,7 +54,7 @@ func tokens(w *World) []Attack {
 		return "Basic " + base64.StdEncoding.EncodeToString([]byte(user+":"+password))
 	}
 	one := func(name, raw string, want []int) { out = append(out, Attack{Name: name, Raw: raw, Want: want}) }
-	one("a sign-in as another with one's own token", w.ask("GET", w.detail(), "", "Authorization", basic(w.Owner, w.ThiefToken)), unknown)
+	one("a sign-in as the owner with the thief's token", w.ask("GET", w.detail(), "", "Authorization", basic(w.Owner, w.ThiefToken)), unknown)
 	one("a session's token as a password", w.ask("GET", w.detail(), "", "Authorization", basic(w.Owner, w.OwnerToken)), unknown)
 	one("a password that is empty", w.ask("GET", w.detail(), "", "Authorization", basic(w.Owner, "")), unknown)
 	one("Authorization twice", w.ask("GET", w.detail(), w.ThiefToken, "Authorization", "Bearer "+w.OwnerToken), unknown)

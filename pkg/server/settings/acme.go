@@ -50,7 +50,7 @@ func (s *Settings) checkACME() (wrong []error) {
 	}
 	if a.Email != "" {
 		if at, err := mail.ParseAddress(a.Email); err != nil || at.Address != a.Email {
-			wrong = append(wrong, fmt.Errorf("acme.email: %q isn't an e-mail address", a.Email))
+			wrong = append(wrong, fmt.Errorf("acme.email: %q is not an e-mail address", a.Email))
 		}
 	}
 	return wrong

@@ -37,7 +37,7 @@ func (s *Settings) checkDoor() (wrong []error) {
 		}
 		wrong = append(wrong, checkURL("door."+name+".url", d.URL)...)
 		if !slices.Contains(doorPages, d.Page) {
-			wrong = append(wrong, fmt.Errorf("door.%s.page: %q is none of %v", name, d.Page, doorPages))
+			wrong = append(wrong, fmt.Errorf("door.%s.page: %q is not one of %v", name, d.Page, doorPages))
 		}
 	}
 	return wrong

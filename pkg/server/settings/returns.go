@@ -17,7 +17,7 @@ func ReturnPage(page string, hosts []string, port int) error {
 	u, err := url.Parse(page)
 	bad := func(c rune) bool { return c <= ' ' || c >= 0x7f || strings.ContainsRune(`?#\`, c) }
 	if err != nil || len(page) > maxReturnPage || u.Scheme != "https" || u.Hostname() == "" || u.User != nil || strings.ContainsFunc(page, bad) {
-		return fmt.Errorf("%q is no https://HOST/PATH, without a query: anyone between, or on the same machine, could take the tokens of another page", page)
+		return fmt.Errorf("%q is not of the form https://HOST/PATH without a query: otherwise others on the network, or on the same machine, could take the tokens of another page", page)
 	}
 	at := 443
 	if text := u.Port(); text != "" {

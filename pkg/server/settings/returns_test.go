@@ -21,7 +21,7 @@ func TestTokensGoToPagesOfOtherServersAlone(t *testing.T) {
 	}
 	for _, page := range []string{"", "x", "/x", "//portal.example.org/", "http://portal.example.org/", "http://localhost:8123/", "javascript:x", "https:///x", "https:portal.example.org", "https://kim@portal.example.org/", "https://portal.example.org/?x=y",
 		"https://portal.example.org/?", "https://portal.example.org/#x", "https://portal.example.org\\\\@evil.example.org/", "https://portal.example.org/ x", "https://p\u00f6rtal.example.org/", "https://portal.example.org/\\u0000", "https://gpu%2eexample.org:8443/"} {
-		assert.ErrorContains(t, with(page), "is no https://HOST/PATH", page)
+		assert.ErrorContains(t, with(page), "is not of the form https://HOST/PATH", page)
 	}
 	assert.ErrorContains(t, with("https://portal.example.org:0/"), "no port from 1 to 65535")
 }

@@ -114,7 +114,7 @@ func (s *Settings) check() error {
 	}
 	wrong = append(wrong, s.SignIn.check(s.URL() != "")...)
 	if s.Port > 65535 {
-		wrong = append(wrong, fmt.Errorf("port: %d isn't a port", s.Port))
+		wrong = append(wrong, fmt.Errorf("port: %d is not a port", s.Port))
 	}
 	return errors.Join(slices.Concat(wrong, s.checkReturnPages(), s.checkDoor(), checkURL("alerts.url", s.Alerts.URL), s.checkACME())...)
 }

@@ -32,7 +32,7 @@ func TestSettingsThatMakeNoSenseAreRefused(t *testing.T) {
 	for text, says := range map[string]string{
 		`{"limit": 1}`:                        `unknown field "limit"`,
 		`{"tokens": {"browserHours": 0}}`:     "tokens.browserHours: 0 is less than 1",
-		`{"port": 70000}`:                     "port: 70000 isn't a port",
+		`{"port": 70000}`:                     "port: 70000 is not a port",
 		`{"trustedProxies": ["10.0.0.0/33"]}`: "10.0.0.0/33",
 		`{} {}`:                               "there is more behind them",
 		``:                                    "EOF",
@@ -58,7 +58,7 @@ func TestWhatIsBehindTheDoorIsChecked(t *testing.T) {
 		`{"x": {"url": "http://user:hunter2@x", "page": "monitoring"}}`:      "door.x.url must be http://HOST:PORT",
 		`{"x": {"url": "file:///etc/passwd", "page": "monitoring"}}`:         "door.x.url must be http://HOST:PORT",
 		`{"x": {"url": "http://x?a=b", "page": "monitoring"}}`:               "door.x.url must be http://HOST:PORT",
-		`{"x": {"url": "http://x", "page": "everyone"}}`:                     `door.x.page: "everyone" is none of`,
+		`{"x": {"url": "http://x", "page": "everyone"}}`:                     `door.x.page: "everyone" is not one of`,
 		`{"x": {"url": "http://x", "page": "monitoring", "header": "X-Me"}}`: `unknown field "header"`,
 	} {
 		_, err := read(t, `{"door": `+text+`}`)

@@ -131,7 +131,7 @@ func (s *SignIn) check(reachable bool) (wrong []error) {
 			fail("%s: a directory has this name, too: people would be known by one of the two", at)
 		}
 		if u, err := url.Parse(o.Issuer); err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-			fail("%s.issuer: %q is no https://HOST/…, as the issuer calls itself", at, o.Issuer)
+			fail("%s.issuer: %q is not an https://HOST/… address, as the issuer calls itself", at, o.Issuer)
 		}
 		if o.ClientID == "" {
 			fail("%s.clientId: it is needed", at)
@@ -188,11 +188,11 @@ func (l LDAP) check(at, name string) []error {
 		{"users.name", l.Users.Name}, {"users.subject", l.Users.Subject}, {"groups.member", l.Groups.Member}, {"groups.memberValue", l.Groups.MemberValue}, {"groups.name", l.Groups.Name},
 	} {
 		if field.value != "" && !attribute.MatchString(field.value) {
-			fail(".%s: %q isn't the name of an attribute", field.name, field.value)
+			fail(".%s: %q is not the name of an attribute", field.name, field.value)
 		}
 	}
 	if l.Groups.Base == "" && len(l.AllowedGroups) > 0 {
-		fail(".allowedGroups: without groups.base, groups have no members")
+		fail(".allowedGroups: without groups.base people are not in any group")
 	}
 	return wrong
 }

@@ -27,7 +27,7 @@ func TestProvidersAreRead(t *testing.T) {
 func TestProvidersThatMakeNoSenseAreRefused(t *testing.T) {
 	const users = `"users": {"base": "ou=people"}`
 	for text, says := range map[string]string{
-		`{"oidc": {"lab": {"issuer": "http://login.example.org", "clientId": "x"}}}`:                                                       `signIn.oidc.lab.issuer: "http://login.example.org" is no https://`,
+		`{"oidc": {"lab": {"issuer": "http://login.example.org", "clientId": "x"}}}`:                                                       `signIn.oidc.lab.issuer: "http://login.example.org" is not an https://`,
 		`{"oidc": {"lab": {"issuer": "https://login.example.org"}}}`:                                                                       "signIn.oidc.lab.clientId: it is needed",
 		`{"oidc": {"La b": {"issuer": "https://login.example.org", "clientId": "x"}}}`:                                                     "can't be a name",
 		`{"oidc": {"lab": {"issuer": "https://login.example.org", "clientId": "x", "newPeople": "maybe"}}}`:                                "signIn.oidc.lab.newPeople",
@@ -37,8 +37,8 @@ func TestProvidersThatMakeNoSenseAreRefused(t *testing.T) {
 		`{"ldap": {"lab": {"url": "https://h", "bindDN": "x", ` + users + `}}}`:                                                            "neither ldaps://HOST nor ldap://HOST",
 		`{"ldap": {"lab": {"url": "ldaps://h", ` + users + `}}}`:                                                                           "signIn.ldap.lab.bindDN: it is needed",
 		`{"ldap": {"lab": {"url": "ldaps://h", "bindDN": "x"}}}`:                                                                           "signIn.ldap.lab.users.base: it is needed",
-		`{"ldap": {"lab": {"url": "ldaps://h", "bindDN": "x", "users": {"base": "x", "name": "uid)(x"}}}}`:                                 "isn't the name of an attribute",
-		`{"ldap": {"lab": {"url": "ldaps://h", "bindDN": "x", "allowedGroups": ["a"], ` + users + `}}}`:                                    "without groups.base, groups have no members",
+		`{"ldap": {"lab": {"url": "ldaps://h", "bindDN": "x", "users": {"base": "x", "name": "uid)(x"}}}}`:                                 "is not the name of an attribute",
+		`{"ldap": {"lab": {"url": "ldaps://h", "bindDN": "x", "allowedGroups": ["a"], ` + users + `}}}`:                                    "without groups.base people are not in any group",
 		`{"oidc": {"lab": {"issuer": "https://h", "clientId": "x"}}, "ldap": {"lab": {"url": "ldaps://h", "bindDN": "x", ` + users + `}}}`: "a directory has this name, too",
 		`{"recheck": {"everySeconds": 1}}`:                                                                                                 "signIn.recheck.everySeconds: 1 is not between",
 		`{"recheck": {"everySeconds": 60, "graceMinutes": 9}}`:                                                                             "signIn.recheck.graceMinutes: 9 minutes are less than 10 times",

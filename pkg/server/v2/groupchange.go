@@ -79,7 +79,7 @@ func putGroup(ctx context.Context, d *desk.Desk, in *putGroupIn) (*message, erro
 	if !in.Body.Patch {
 		for key, there := range map[string]bool{"description": g.Description != nil, "externalName": g.External != nil, "extension": g.Extension != nil} {
 			if !there {
-				return nil, wire.Bad(fmt.Sprintf(`%q is required; with "patch": true, what isn't named stays`, key))
+				return nil, wire.Bad(fmt.Sprintf(`%q is required; with "patch": true, missing fields stay as they are`, key))
 			}
 		}
 	}

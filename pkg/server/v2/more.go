@@ -51,7 +51,7 @@ func remove(c *server.Call) error {
 		return err
 	}
 	if !gone {
-		return c.Accepted(message{Status: http.StatusAccepted, Message: fmt.Sprintf("Job %s~%s is being deleted: its name is free once its tasks have ended.", j.User(), j.Name())})
+		return c.Accepted(message{Status: http.StatusAccepted, Message: fmt.Sprintf("Job %s~%s is being deleted: its name is free when its tasks have finished.", j.User(), j.Name())})
 	}
 	return c.JSON(message{Status: http.StatusOK, Message: fmt.Sprintf("Delete job %s~%s successfully.", j.User(), j.Name())})
 }

@@ -65,7 +65,7 @@ func required(patch bool, username string, there map[string]bool) error {
 	}
 	for key, yes := range there {
 		if !yes && !patch {
-			return wire.Bad(fmt.Sprintf(`"data.%s" is required; with "patch": true, what isn't named stays`, key))
+			return wire.Bad(fmt.Sprintf(`"data.%s" is required; with "patch": true, missing fields stay as they are`, key))
 		}
 	}
 	return nil

@@ -215,7 +215,7 @@ func skusOf(ctx context.Context, d *desk.Desk, in *vcIn) (*map[string]skuType, e
 }
 
 func changeVC(context.Context, *desk.Desk, *vcIn) (*message, error) {
-	return nil, &wire.Error{Status: http.StatusNotImplemented, Code: "NotImplementedError", Message: "virtual clusters stand in the cluster's configuration, which the server doesn't write",
+	return nil, &wire.Error{Status: http.StatusNotImplemented, Code: "NotImplementedError", Message: "virtual clusters are defined in the cluster's configuration, which the server doesn't write",
 		Remedy: "an operator changes them with: paictl vc set NAME --cells TYPE=N"}
 }
 

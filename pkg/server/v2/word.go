@@ -22,7 +22,7 @@ func stays(d *desk.Desk, name string, all []desk.Group, leaves func(*v1.GroupSpe
 	for i := range all {
 		if g := &all[i].Spec; leaves(g) && p.ByWord(g) {
 			return &wire.Error{Status: http.StatusConflict, Code: codeWord, Message: wire.Shown(p.Name) + " stays in the group " + wire.Shown(g.Name) + ", since the provider of their sign-in says so",
-				Remedy: "take them out of it there, or take the provider's group off " + wire.Shown(g.Name) + ", or disable the person"}
+				Remedy: "remove them from the group there, or remove the provider's group from " + wire.Shown(g.Name) + ", or disable the person"}
 		}
 	}
 	return nil

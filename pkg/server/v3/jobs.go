@@ -98,7 +98,7 @@ func (in *listIn) filter() (f listing.Filter, err error) {
 		}
 	}
 	if _, err := listing.ReadCursor(in.Cursor); err != nil {
-		return f, wire.Bad("the cursor is none: take the one that the page before ended with")
+		return f, wire.Bad("the cursor is invalid: use the one at the end of the previous page")
 	}
 	return f, nil
 }

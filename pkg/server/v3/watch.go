@@ -37,7 +37,7 @@ func watch(c *server.Call) error {
 		return err
 	}
 	if len(in.Place) > maxPlace {
-		return wire.Bad("Last-Event-ID is none of this server: leave it out")
+		return wire.Bad("Last-Event-ID isn't from this server: leave it out")
 	}
 	s := &sink{call: c, Events: c.Events()}
 	err = c.Desk.Watch(c.Context(), f, in.Place, s)

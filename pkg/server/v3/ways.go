@@ -18,11 +18,11 @@ import (
 func wayRoutes() []server.Route {
 	const prefix = api.Prefix + "/signin"
 	return []server.Route{
-		server.JSON(http.MethodGet, prefix, "open", "Tells how people sign in", ways),
+		server.JSON(http.MethodGet, prefix, "open", "Returns the ways to sign in", ways),
 		browser(http.MethodPost, prefix+"/oidc/{issuer}", "open", "Sends a browser to an issuer of OpenID Connect", reflect.TypeFor[toIssuerIn](), reflect.TypeFor[api.Go](), toIssuer, wire.CodeNoAPI),
 		{Method: http.MethodGet, Path: prefix + "/oidc/{issuer}/return", Rule: "open", Summary: "Finishes a browser's sign-in at an issuer of OpenID Connect", Browser: true, Media: "text/html; charset=utf-8", Serve: fromIssuer},
 		browser(http.MethodPost, prefix+"/password", "open", "Signs a program in by a password that its person types into a browser", reflect.TypeFor[forProgramIn](), reflect.TypeFor[api.Arrival](), forProgram),
-		browser(http.MethodPost, prefix+"/approval", "open", "Lets a program in that waits, or refuses it, by what a sign-in for it has given", reflect.TypeFor[approvalIn](), reflect.TypeFor[struct{}](), approve),
+		browser(http.MethodPost, prefix+"/approval", "open", "Approves or refuses a program that waits, by the approval that a sign-in for it returned", reflect.TypeFor[approvalIn](), reflect.TypeFor[struct{}](), approve),
 		server.JSON(http.MethodGet, prefix+"/device", "token.own", "Returns the program that shows a code and waits for its sign-in", waitsForCode),
 		server.JSON(http.MethodPost, prefix+"/device", "token.own", "Approves or refuses the sign-in of a program that shows a code", letIn),
 		{Method: http.MethodPost, Path: api.DevicePath, Rule: "open", Summary: "Starts the sign-in of a program without a browser (RFC 8628)", Out: reflect.TypeFor[api.Device](), Serve: newDevice},

@@ -28,7 +28,7 @@ document.getElementById("no").addEventListener("click", () => answer(false));
 
 var approvalPage = template.Must(template.New("approval").Parse(server.SignInHead + `<h1>Sign in a program</h1><div id="ask" data-approval="{{.Approval}}"><p>A program asks to be signed in as <b>{{.Name}}</b>:</p>
 <ul><li>program: <b>{{.Client}}</b></li><li>address: <b>{{.Address}}</b></li><li>begun: <b>{{.Began}}</b></li></ul>
-<p>Allow it only if you have started it yourself, just now. Whoever sent you a code wants to be signed in as you.</p>
+<p>Allow it only if you have just started it yourself. Anyone who sent you a code wants to be signed in as you.</p>
 <button id="yes">Sign it in</button> <button id="no">Refuse</button></div><p id="said" role="status"></p><script>{{.Script}}</script></body></html>`))
 
 // explain answers a browser with a page about an error.

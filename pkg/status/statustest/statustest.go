@@ -96,7 +96,7 @@ func (m *maker) sources() {
 			s.State, s.Since, s.Message, s.Hint = status.StateStale, m.Now.Add(-2*time.Minute), "it does not answer: connection refused", "check with: paictl cluster status -p DIR"
 			s.Updated = s.Since
 		case slices.Contains(m.Absent, name):
-			s.State, s.Message, s.Hint = status.StateAbsent, "the cluster has none yet", "install it with: paictl service start"
+			s.State, s.Message, s.Hint = status.StateAbsent, "the cluster doesn't have it yet", "install it with: paictl service start"
 		}
 		m.out.Sources = append(m.out.Sources, s)
 	}

@@ -257,7 +257,7 @@ func newVirtualCluster(name string) page {
 		id:    func(v g) string { return v.Group },
 		text:  func(v g) string { return lower(v.Job, v.User, v.Reason, v.State) },
 		head:  p.facts,
-		empty: "nothing waits",
+		empty: "no job waits",
 		tell:  func(_ *desk, v g) string { return v.Job + ": " + v.Reason },
 		open:  func(d *desk, v g) effect { return openJob(d, v.Job, "") },
 		cols: []column[g]{
@@ -314,7 +314,7 @@ func (p *vcPage) facts(d *desk, w, h int) []string {
 	}
 	fragments := ""
 	if v.Fragmentation > 0 && v.Used > 0 { // with all GPUs free, only machines divide them
-		fragments = fmt.Sprintf("%.0f %% of what is free", v.Fragmentation*100)
+		fragments = fmt.Sprintf("%.0f %% of the free GPUs", v.Fragmentation*100)
 	}
 	deleted := ""
 	if v.Deleted {
@@ -457,7 +457,7 @@ func serviceKey(d *desk, s *status.Service, k string) (effect, bool) {
 	case "l":
 		return newStream(d, "logs of "+s.Name, false, func(ctx context.Context, out io.Writer) error { return d.act.ServiceLogs(ctx, s, out) }), true
 	case "R":
-		return effect{ask: &question{text: fmt.Sprintf("Restart service %s? Its pods are replaced, and what changed in its configuration takes effect.", s.Name), yes: func(d *desk) effect {
+		return effect{ask: &question{text: fmt.Sprintf("Restart service %s? Its pods are replaced, and changes to its configuration take effect.", s.Name), yes: func(d *desk) effect {
 			return newStream(d, "restart "+s.Name, true, func(ctx context.Context, out io.Writer) error { return d.act.RestartService(ctx, s, out) })
 		}}}, true
 	}

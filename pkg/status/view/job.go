@@ -298,9 +298,9 @@ func openJob(d *desk, title, uid string) effect {
 func openOwner(d *desk, g *status.GPU) effect {
 	switch {
 	case g.Owner == nil:
-		return say(d, "no one has this GPU")
+		return say(d, "this GPU isn't allocated")
 	case g.Owner.Job == "":
-		return say(d, "it belongs to the pod "+clean(g.Owner.Pod)+", which is no job's")
+		return say(d, "it belongs to the pod "+clean(g.Owner.Pod)+", which doesn't belong to a job")
 	}
 	return openJob(d, g.Owner.Job, g.Owner.JobUID)
 }
