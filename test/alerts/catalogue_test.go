@@ -64,7 +64,7 @@ func indent(text string) string {
 
 var credentialFile = regexp.MustCompile(`/etc/alertmanager/credentials/(\S+)`)
 
-// What paictl takes out of the section it stores under the names that the configuration of
+// paictl removes secrets from the section and stores them under the names that the configuration of
 // Alertmanager reads.
 func TestEverySecretOfASectionIsAFileThatAlertmanagerReads(t *testing.T) {
 	s := service(t, "alert-manager", everyReceiver)

@@ -15,7 +15,7 @@ import (
 	"helm.sh/helm/v3/pkg/engine"
 )
 
-// configMap is what matters of a ConfigMap.
+// configMap has the fields of a ConfigMap that the tests read.
 type configMap struct {
 	Kind     string
 	Metadata struct{ Name string }

@@ -132,7 +132,7 @@ func TestTheDoorLetsThroughWhoIsGrantedThePage(t *testing.T) {
 		} {
 			r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL, nil)
 			require.NoError(t, err)
-			r.URL.Opaque = path // as it stands
+			r.URL.Opaque = path // unescaped
 			r.Header.Set("Authorization", "Bearer "+tokens["root"])
 			resp, err := s.Client.Do(r)
 			require.NoError(t, err)

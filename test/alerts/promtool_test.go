@@ -23,7 +23,7 @@ func promtool(t *testing.T) string {
 	return path
 }
 
-// run runs promtool; what it prints is told where it fails.
+// run runs promtool, and shows its output if it fails.
 func run(t *testing.T, args ...string) {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), promtool(t), args...).CombinedOutput()

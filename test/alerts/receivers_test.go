@@ -114,8 +114,8 @@ func TestSecretsOfReceiversStandOnlyInTheSecret(t *testing.T) {
 	require.Len(t, receivers["heartbeat"].WebhookConfigs, 1)
 }
 
-// paictl keeps the secrets itself: then the values have none, and the chart must not make a
-// Secret that would be taken away, or overwritten, by the one of paictl.
+// If paictl stores the secrets itself, the values don't contain them, and the chart must not make a
+// Secret that paictl's would overwrite, or that would be removed with the chart.
 func TestTheChartMakesNoSecretWherePaictlDoes(t *testing.T) {
 	for _, values := range []string{
 		"",

@@ -57,7 +57,7 @@ func unpacked(t *testing.T, image string, only ...string) string {
 	return root
 }
 
-// workload is what matters of a Deployment, StatefulSet or DaemonSet.
+// workload has the fields of a Deployment, StatefulSet or DaemonSet that the tests read.
 type workload struct {
 	Kind string
 	Spec struct {
@@ -103,8 +103,8 @@ func arguments(t *testing.T, service, values string, here map[string]string) []s
 	return nil
 }
 
-// serve runs a program until the test ends; what it says is shown where the test fails. root, if there is
-// one, is its root folder.
+// serve runs a program until the test ends, and shows its output if the test fails. root, if it isn't
+// empty, is its root folder.
 func serve(t *testing.T, root, path string, args []string) {
 	t.Helper()
 	log := &strings.Builder{}
@@ -255,7 +255,7 @@ func (m *monitoring) alerting(t *testing.T) {
 	})
 }
 
-// Who has no password is refused everywhere, and Prometheus, which has it, scrapes and alerts.
+// Requests without the password are refused everywhere; Prometheus, which has it, scrapes and alerts.
 func TestMonitoringAnswersOnlyWhoKnowsThePassword(t *testing.T) {
 	m := startMonitoring(t, nil)
 	at := m.at
@@ -292,7 +292,7 @@ func TestMonitoringAnswersOnlyWhoKnowsThePassword(t *testing.T) {
 	require.NotEmpty(t, silence.ID)
 }
 
-// The password is for pods of the platform's namespace: who may run pods elsewhere isn't sent it.
+// The password is for pods of the platform's namespace: Prometheus doesn't send it to pods in other namespaces.
 func TestThePasswordIsSentOnlyToThePlatform(t *testing.T) {
 	var config struct {
 		ScrapeConfigs []struct {

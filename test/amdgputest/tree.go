@@ -89,7 +89,7 @@ func (tr *Tree) Remove(bus string) {
 	require.NoError(tr.t, os.RemoveAll(filepath.Join(tr.Root, Folder(bus))))
 }
 
-// MI300X is one as a whole, of 192 GB: no sensor at its edge, its power of now, and errors that are deferred.
+// MI300X is a whole card of 192 GB: without a sensor at its edge, with its current power, and with deferred errors.
 func MI300X(index int) Card {
 	return Card{
 		Bus: fmt.Sprintf("0000:%02x:00.0", 5+0x10*index), Device: "74a1", Class: "0x120000", UniqueID: fmt.Sprintf("2d4cb1f0a37e%04x", index), Minor: 128 + 8*index,
@@ -108,7 +108,7 @@ func MI300X(index int) Card {
 	}
 }
 
-// MI250 is one of the two dies of a card, each a GPU of its own.
+// MI250 is one of the two dies of a card, each of which is a separate GPU.
 func MI250(index int) Card {
 	return Card{
 		Bus: fmt.Sprintf("0000:%02x:00.0", 0x29+3*index), Device: "740c", Class: "0x038000", UniqueID: fmt.Sprintf("f86ee7b4d0c3%04x", index), Minor: 128 + index,

@@ -27,7 +27,7 @@ func submission(t *testing.T, name string) string {
 	return string(data)
 }
 
-// made are the Frameworks of a job's name, and whether its Secret is there.
+// made returns the number of Frameworks with a job's name, and whether its Secret exists.
 func (w *world) made(name string) (frameworks int, whole bool) {
 	w.t.Helper()
 	client, err := dynamic.NewForConfig(w.cluster.Config)

@@ -42,8 +42,8 @@ type world struct {
 	t          *testing.T
 	cluster    *kube.Cluster
 	controller *controller
-	// after, where it is set, is called when the API server has answered a request, and before the answer goes on; before, when the
-	// request hasn't been sent on.
+	// before, if it is set, is called before a request is forwarded to the API server; after, if it is set, is called when the API
+	// server has answered it and before the answer is forwarded.
 	mu            sync.Mutex
 	before, after func(*http.Request)
 }

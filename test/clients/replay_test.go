@@ -17,7 +17,7 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// request is one that a client sends, and what it makes of the answer.
+// request is a request that a client sends, and the checks of its answer.
 type request struct {
 	// Why the client sends it.
 	Why  string `yaml:"why"`
@@ -28,7 +28,7 @@ type request struct {
 	// Status are those that the client takes for success, or expects.
 	Status []int  `yaml:"status"`
 	Type   string `yaml:"type"` // how Content-Type begins; "" is any
-	// Read are values that the client reads, by their place in the JSON. "*" is one that must be there, and not be empty.
+	// Read are values that the client reads, by their place in the JSON. "*" is any value that isn't empty.
 	Read map[string]any `yaml:"read"`
 	// Keep puts a value into the requests that follow.
 	Keep map[string]string `yaml:"keep"`
@@ -36,7 +36,7 @@ type request struct {
 	Until map[string][]string `yaml:"until"`
 }
 
-// replay sends what a client sends.
+// replay sends the requests of a client.
 type replay struct {
 	w     *world
 	names map[string]string

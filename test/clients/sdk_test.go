@@ -19,13 +19,13 @@ import (
 	"github.com/openpai/paictl/test/tier"
 )
 
-// seen is what the script has printed, by its steps.
+// seen is the output of the script, by its steps.
 type seen struct {
 	t     *testing.T
 	steps map[string]json.RawMessage
 }
 
-// get returns what is at a place of a step's value; "" is all of it.
+// get returns the part of a step's value at a place; "" is all of it.
 func (s *seen) get(step, place string) any {
 	s.t.Helper()
 	text, there := s.steps[step]
@@ -35,7 +35,7 @@ func (s *seen) get(step, place string) any {
 	return at(value, place)
 }
 
-// at is what is at a place of a JSON value: keys with dots between them.
+// at returns the part of a JSON value at a place: keys with dots between them.
 func at(value any, place string) any {
 	for key := range strings.SplitSeq(place, ".") {
 		switch v := value.(type) {
@@ -54,7 +54,7 @@ func at(value any, place string) any {
 	return value
 }
 
-// runSDK runs the script, and returns what it has seen.
+// runSDK runs the script, and returns its output.
 func runSDK(t *testing.T, w *world, sdk, name string) *seen {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)

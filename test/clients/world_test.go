@@ -1,4 +1,4 @@
-// Package clients drives pai-server with programs that people use: OpenPAI's JavaScript SDK itself, and what others send, request by request.
+// Package clients drives pai-server with programs that people use: OpenPAI's JavaScript SDK itself, and the requests of others, one by one.
 // In: etcd and an API server, and pai-controller, pai-scheduler, pai-server and pai-runtime as processes; only the kubelet is played.
 // Out: the answers that the clients read.
 package clients

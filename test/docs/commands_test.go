@@ -17,8 +17,8 @@ import (
 	"github.com/openpai/paictl/pkg/iostreams"
 )
 
-// unchecked is the mark above a block that is no example of today's command line, or no whole YAML, with the reason:
-// "<!-- unchecked: REASON -->".
+// unchecked is the mark above a block that is not an example of the current command line, or not a complete YAML
+// document, with the reason: "<!-- unchecked: REASON -->".
 const unchecked = "unchecked"
 
 // synopsis is the language of blocks in docs/commands that are made of a command's arguments. Its examples are checked.
@@ -78,7 +78,7 @@ func TestEveryCommandOfTheDocumentsIsAccepted(t *testing.T) {
 	assert.Greater(t, seen, 250, "the commands are found")
 }
 
-// In sentences a command may be cut short, but has to be there.
+// In sentences a command may be incomplete, but it has to exist.
 func TestEveryCommandInASentenceIsThere(t *testing.T) {
 	seen := 0
 	for _, p := range everyPage(t) {

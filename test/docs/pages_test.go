@@ -18,7 +18,7 @@ import (
 
 const root = "../.."
 
-// everyPage reads all documents for people: what a reader of the repository may come to.
+// everyPage reads all documents for people that a reader of the repository may open.
 func everyPage(t *testing.T) []page.Page {
 	t.Helper()
 	var names []string

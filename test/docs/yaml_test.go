@@ -42,8 +42,8 @@ func (e example) has(keys ...string) bool {
 	return slices.ContainsFunc(keys, func(key string) bool { return slices.Contains(e.keys, key) })
 }
 
-// examples are what blocks hold that is a map or a list in YAML. Commands and what they print are text, and are neither. What
-// a command writes into a file of YAML is one, too.
+// examples returns the blocks that are a map or a list in YAML. Commands and their output are text, and are neither. Text
+// that a command writes into a YAML file is an example, too.
 func examples(t *testing.T) []example {
 	t.Helper()
 	var out []example
@@ -88,7 +88,7 @@ func examples(t *testing.T) []example {
 	return out
 }
 
-// Examples are what people copy. What depends on a cluster, such as names of its machines, may be wrong in one.
+// People copy the examples. Only values that depend on a cluster, such as names of its machines, may be wrong in one.
 func TestTheExamplesOfTheDocumentsAreValid(t *testing.T) {
 	found := examples(t)
 	for _, e := range found {
@@ -155,7 +155,7 @@ prerequisites: [{name: i, type: dockerimage, uri: ubuntu}]
 taskRoles: {main: {instances: 1, dockerImage: i, resourcePerInstance: {cpu: 1, memoryMB: 1, gpu: 0}, commands: [a]}}
 `
 
-// indented puts a text below a key; its first line stands there already.
+// indented indents all lines of a text but the first, to put it below a key.
 func indented(by, text string) string {
 	return strings.ReplaceAll(strings.TrimRight(text, "\n"), "\n", "\n"+by) + "\n"
 }

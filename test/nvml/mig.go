@@ -35,7 +35,7 @@ const (
 	cardSize = modeSize + 8*11*4
 )
 
-// Reboot does to instances what a start of the machine does: they are gone, and the MIG mode stays.
+// Reboot changes the instances as a start of the machine does: it removes them and keeps the MIG mode.
 func Reboot(t testing.TB, root string) {
 	t.Helper()
 	file := filepath.Join(state(root), "instances")
@@ -73,7 +73,7 @@ func Activate(t testing.TB, root string) {
 // CapsMajor is the number of the driver of capabilities in the tree of Proc.
 const CapsMajor = 234
 
-// Proc makes what the driver tells in /proc of the capabilities of both GPUs' instances, and returns the folder.
+// Proc writes the driver's files in /proc about the capabilities of both GPUs' instances, and returns their folder.
 func Proc(t testing.TB) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -108,8 +108,8 @@ func Proc(t testing.TB) string {
 	return dir
 }
 
-// ToolkitSeeing is nvidia-ctk of Toolkit, for which the driver's part of a tree of Proc is in the place of /proc/driver. It skips the test where
-// nothing can be mounted.
+// ToolkitSeeing returns a script that runs nvidia-ctk of Toolkit with the driver's part of a tree of Proc mounted at /proc/driver. It skips the
+// test if mounts are not possible.
 func ToolkitSeeing(t testing.TB, proc string) string {
 	t.Helper()
 	script := "mount --bind " + filepath.Join(proc, "driver") + " /proc/driver && exec "

@@ -1,4 +1,4 @@
-// Package nvml makes what NVIDIA's driver puts on a machine, for tests where there is no GPU, and builds NVIDIA's own programs that read it.
+// Package nvml makes the files that NVIDIA's driver installs on a machine, for tests without a GPU, and builds NVIDIA's own programs that read them.
 // In: a C compiler. Out: libraries in a machine's root, as Debian's packages leave them, and programs.
 package nvml
 
@@ -75,7 +75,7 @@ func Install(t testing.TB, root, version string) {
 	compile("libcuda", "int cuInit(unsigned flags) { return 100; } /* CUDA_ERROR_NO_DEVICE */")
 }
 
-// Uninstall removes what Install has put there of a version.
+// Uninstall removes the files of a version that Install has created.
 func Uninstall(t testing.TB, root, version string) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(root, "usr/lib/x86_64-linux-gnu/nvidia/current/*.so."+version))
@@ -104,7 +104,7 @@ var toolkit = sync.OnceValues(func() (string, error) {
 	return dir, build(cmd, "GOFLAGS=", "CGO_CFLAGS=-w")
 })
 
-// build runs the go command with C. Its error has what that said.
+// build runs the go command with cgo. Its error contains the command's output.
 func build(cmd *exec.Cmd, env ...string) error {
 	cmd.Env = append(append(os.Environ(), "CGO_ENABLED=1"), env...)
 	var said bytes.Buffer
@@ -115,7 +115,7 @@ func build(cmd *exec.Cmd, env ...string) error {
 	return nil
 }
 
-// built is what a build made; the test fails where it couldn't.
+// built returns the result of a build; the test fails if the build failed.
 func built(t testing.TB, made func() (string, error)) string {
 	t.Helper()
 	path, err := made()

@@ -77,7 +77,7 @@ func build(names []string) (err error) {
 	return nil
 }
 
-// Clean removes what was built. It is called at the end of TestMain.
+// Clean removes the built programs. It is called at the end of TestMain.
 func Clean() {
 	if folder != "" {
 		_ = os.RemoveAll(folder) // of a process that ends
@@ -155,7 +155,7 @@ func (p *Process) Says(t testing.TB, what *regexp.Regexp) []string {
 	}
 }
 
-// String is what it has said.
+// String returns the output of the process.
 func (p *Process) String() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()

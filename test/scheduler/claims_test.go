@@ -26,7 +26,7 @@ func (s *stage) claiming(name, vc string, priority, pods, gpus int) *schedulerte
 	return g
 }
 
-// users are the pods that have each GPU, by the claims of pods that are there. No GPU has two.
+// users returns the pod that has each GPU, according to the claims of the existing pods. No GPU has two.
 func (s *stage) users() map[string]types.UID {
 	s.t.Helper()
 	pods, err := s.pods().List(s.t.Context(), metav1.ListOptions{})
@@ -115,7 +115,7 @@ func TestGPUsOfPodsStandOnTheirClaims(t *testing.T) {
 	s.waits(again, "A/"+s.claiming("third", "A", 5, 1, 1).Name)
 }
 
-// A task is retried under its name: Kubernetes' own controllers take the former claim away, and the new pod has one of its own.
+// A task is retried under its name: Kubernetes' own controllers remove the former claim, and the new pod has a new one.
 func TestANameThatIsUsedAgainHasAClaimOfItsOwn(t *testing.T) {
 	s := newStage(t, "claims-again")
 	schedulertest.Start(t, s.c, schedulertest.Options{Name: "one", Namespace: s.ns})
@@ -124,7 +124,7 @@ func TestANameThatIsUsedAgainHasAClaimOfItsOwn(t *testing.T) {
 	former := s.pod("g-0").UID
 	zero := int64(0)
 	require.NoError(t, s.pods().Delete(t.Context(), "g-0", metav1.DeleteOptions{GracePeriodSeconds: &zero}))
-	schedulertest.Eventually(t, time.Minute, func() error { // the kubelet of a simulated node lets it go
+	schedulertest.Eventually(t, time.Minute, func() error { // the kubelet of a simulated node deletes it
 		if _, err := s.c.Client.CoreV1().Pods(s.ns).Get(t.Context(), "g-0", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 			return fmt.Errorf("it is still there: %w", err)
 		}
@@ -141,7 +141,7 @@ func TestANameThatIsUsedAgainHasAClaimOfItsOwn(t *testing.T) {
 	assert.Len(t, s.users(), 8)
 }
 
-// Other claims are served as by kube-scheduler itself, in the same profile; those of the scheduler's class by no one else.
+// Other claims are served as by kube-scheduler itself, in the same profile; those of the scheduler's class only by the scheduler.
 func TestOtherClaimsAreServedAsEver(t *testing.T) {
 	s := newStage(t, "claims-other")
 	p := schedulertest.Start(t, s.c, schedulertest.Options{Name: "one", Namespace: s.ns})

@@ -17,10 +17,10 @@ import (
 	"github.com/openpai/paictl/test/scheduler/schedulertest"
 )
 
-// These are ways in which the scheduler once gave GPUs to two, kept them from all, or let the wrong ones wait. Each is shown with the real
-// API server and kube-scheduler; pkg/scheduler/books has the corners of each.
+// In these cases the scheduler once allocated GPUs twice, kept them from all pods, or let the wrong pods wait. Each is tested with the real
+// API server and kube-scheduler; the tests of pkg/scheduler/books have the corner cases.
 
-// gone waits until the pods aren't there.
+// gone waits until the pods no longer exist.
 func (s *stage) gone(names ...string) {
 	s.t.Helper()
 	for _, name := range names {
@@ -63,7 +63,7 @@ func used(p *schedulertest.Scheduler) (n int, err error) {
 	return n, nil
 }
 
-// Freed GPUs go to the first of the queue, not to whoever kube-scheduler looks at first.
+// Freed GPUs go to the first gang of the queue, not to the one that kube-scheduler tries first.
 func TestWhatBecomesFreeGoesToTheFirstOfTheQueue(t *testing.T) {
 	s := newStage(t, "order")
 	p := schedulertest.Start(t, s.c, schedulertest.Options{Name: "one", Namespace: s.ns})
@@ -102,7 +102,7 @@ func TestWhatBecomesFreeGoesToTheFirstOfTheQueue(t *testing.T) {
 	assert.Equal(t, []string{"high", "early", "late", "low"}, order)
 }
 
-// A new leader lists pods while they end: what ended meanwhile has no GPUs.
+// A new leader lists pods while they end: pods that end during the list have no GPUs.
 func TestPodsThatEndWhileALeaderBeginsKeepNothing(t *testing.T) {
 	for _, claims := range []bool{false, true} {
 		t.Run(fmt.Sprintf("claims %t", claims), func(t *testing.T) {

@@ -69,7 +69,7 @@ func TestAGangWithoutItsVolumeEndsNoOthers(t *testing.T) {
 	assert.Equal(t, 3, s.survivors(20*time.Second))
 }
 
-// Two gangs on one node, each of which fits without the other: the second must not end anything in vain.
+// Two gangs on one node, each of which fits without the other: the second must not preempt pods without starting.
 func TestAGangThatDoesNotFitBesideAnotherEndsNoOthers(t *testing.T) {
 	s := newStage(t, "beside")
 	sched := schedulertest.Start(t, s.c, schedulertest.Options{Name: "one", Namespace: s.ns})

@@ -304,7 +304,7 @@ func TestAGangGoesWhereItsPodsCanRun(t *testing.T) {
 	s.bound(s.gang("first", "A", 5, 1, 1))
 	list, err := s.pods().List(t.Context(), metav1.ListOptions{})
 	require.NoError(t, err)
-	// The next one would lie beside it.
+	// The next pod would be placed beside it.
 	foreign := (&schedulertest.Gang{Name: "foreign", Pods: 1, CPU: "15"}).Pod(0)
 	foreign.Annotations, foreign.Spec.SchedulerName, foreign.Spec.NodeName = nil, "", list.Items[0].Spec.NodeName
 	delete(foreign.Spec.Containers[0].Resources.Limits, annotation.EnableKey)
@@ -333,7 +333,7 @@ func TestANewDivisionStartsWhatWaits(t *testing.T) {
 	assert.Contains(t, text, "pai_scheduler_config_generation 2")
 }
 
-// replicas starts two pairs that elect one of them. It skips where a host name can't be had.
+// replicas starts two pairs that elect one of them. It skips the test if a process can't have its own host name.
 func (s *stage) replicas() (leader, standby *schedulertest.Scheduler) {
 	s.t.Helper()
 	if out, err := exec.CommandContext(s.t.Context(), "unshare", "--uts", "--map-root-user", "hostname", "x").CombinedOutput(); err != nil {
@@ -391,7 +391,7 @@ func TestTheOtherReplicaTakesOver(t *testing.T) {
 	}
 }
 
-// extra is what a machine that does other work besides may take longer.
+// extra is the additional time that a machine with other work may take.
 func extra() time.Duration { return 30 * time.Second }
 
 func priorityClass(name string, value int32) *schedulingv1.PriorityClass {

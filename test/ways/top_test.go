@@ -53,7 +53,7 @@ func newMachine(t *testing.T) *machine {
 	return m
 }
 
-// holds lets the machine have a container of a pod, and what a control group counts of it.
+// holds gives the machine a container of a pod, with the counters of its control group.
 func (m *machine) holds(t *testing.T, p *corev1.Pod) {
 	t.Helper()
 	require.NoError(t, os.MkdirAll(filepath.Join(m.pods, p.Namespace+"_"+p.Name+"_"+string(p.UID), "app"), 0o700))

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// growing is what a command has printed until now.
+// growing is the output of a command until now.
 type growing struct {
 	mu   sync.Mutex
 	text bytes.Buffer

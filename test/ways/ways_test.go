@@ -1,5 +1,5 @@
-// Package ways runs the scripts of "paictl job" a second time, signed in at a server, and compares what both ways print.
-// In: the scripts of pkg/cmd/job, a server on a real API server. Out: what differs.
+// Package ways runs the scripts of "paictl job" a second time, signed in at a server, and compares the output of both ways.
+// In: the scripts of pkg/cmd/job, a server on a real API server. Out: the differences.
 package ways
 
 import (
@@ -140,7 +140,7 @@ func (b *both) scripts(t *testing.T, garbage string) {
 // passing are times, which differ between two runs.
 var passing = regexp.MustCompile(`\b(\d+(ms|s|m|h))+\b( ago)?|\d\d:\d\d:\d\d`)
 
-// same compares what both ways print of the jobs that a script has left.
+// same compares the output of both ways about the jobs that a script has left.
 func (b *both) same(user string) {
 	run := func(args []string, env ...string) string {
 		return passing.ReplaceAllString(b.print(args, env...), "TIME")
@@ -163,7 +163,7 @@ func (b *both) same(user string) {
 	}
 }
 
-// print is what a command prints, and how it ended.
+// print returns the output of a command, and how it ended.
 func (b *both) print(args []string, env ...string) string {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.t.Context(), time.Minute)

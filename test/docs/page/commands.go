@@ -17,7 +17,7 @@ type Call struct {
 }
 
 // Calls are the lines of a block that call a program, in any of its spellings, read as the shell does: parts of pipes
-// and lists, too. "[--flag]" may be left out, and is taken along; what follows two spaces is a remark.
+// and lists, too. "[--flag]" is optional, and is included; text after two spaces is a remark.
 func (b Block) Calls(program string) ([]Call, error) {
 	var out []Call
 	lines := strings.Split(b.Text, "\n")
@@ -43,8 +43,8 @@ func (b Block) Calls(program string) ([]Call, error) {
 	return out, nil
 }
 
-// Inline are the calls of a program between backquotes in a page's sentences, without what follows the program's name
-// there where that is no command. They may be cut short: `paictl node add`.
+// Inline returns the calls of a program between backquotes in a page's sentences. Those whose text after the program's
+// name is not a command are left out. Calls may be incomplete: `paictl node add`.
 func (p Page) Inline(program string) []Call {
 	var out []Call
 	for _, m := range regexp.MustCompile("`"+program+`\s+([^`+"`"+`]+)`+"`").FindAllStringSubmatchIndex(prose(p.Text), -1) {
@@ -75,7 +75,7 @@ func blanks(lines []string) []string {
 	return lines
 }
 
-// withoutRemark cuts what follows two spaces, where that is neither a flag nor a part that may be left out.
+// withoutRemark removes the text after two spaces if it is neither a flag nor an optional part.
 func withoutRemark(line string) string {
 	quote := rune(0)
 	runes := []rune(line)

@@ -28,7 +28,7 @@ func (p Page) Links() []Link {
 	return out
 }
 
-// Anchors are what a link may have after "#": the names that GitHub gives to headings.
+// Anchors returns the names that GitHub gives to headings, which a link may have after "#".
 func (p Page) Anchors() []string {
 	var out []string
 	for _, m := range heading.FindAllStringSubmatch(prose(p.Text), -1) {
@@ -51,7 +51,7 @@ func Anchor(heading string) string {
 	}, heading)
 }
 
-// Begins returns the first paragraph after a page's title; "" where something else comes first.
+// Begins returns the first paragraph after a page's title, or "" if the title isn't followed by one.
 func (p Page) Begins() string {
 	text := regexp.MustCompile(`(?s)<!--.*?-->\n?`).ReplaceAllString(p.Text, "")
 	_, rest, ok := strings.Cut(text, "\n\n")

@@ -22,7 +22,7 @@ type Page struct {
 type Block struct {
 	Page string
 	Line int    // its first line of text, from 1
-	Lang string // what follows the fence; "" of an indented block
+	Lang string // the text after the fence; "" for an indented block
 	Text string
 	// Marks are the comments directly above it: "<!-- unchecked: REASON -->" is {"unchecked": "REASON"}.
 	Marks map[string]string
@@ -97,7 +97,7 @@ func Parse(name, text string) Page {
 	return p
 }
 
-// Step is a command of a block of "console", and what the page says that it prints.
+// Step is a command of a block of "console", and its output according to the page.
 type Step struct {
 	Block   Block
 	Line    int

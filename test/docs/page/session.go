@@ -19,7 +19,7 @@ const (
 	NotRun = "notrun"
 	// Instead is a command that is run instead of a block, since the reader's machines are others.
 	Instead = "instead"
-	// Before is a command that is run before a block: what the reader has and the test has not.
+	// Before is a command that is run before a block: it prepares the test for things that the reader already has.
 	Before = "before"
 )
 
@@ -66,7 +66,7 @@ func (s *Session) Close() {
 	_ = os.RemoveAll(s.dir)
 }
 
-// Run types one command, and returns what it printed and its status. It has no standard input.
+// Run types one command, and returns its output and its status. It has no standard input.
 func (s *Session) Run(command string) (output string, status int, err error) {
 	s.steps++
 	file := filepath.Join(s.dir, fmt.Sprintf("step-%d", s.steps))
@@ -91,7 +91,7 @@ func (s *Session) Run(command string) (output string, status int, err error) {
 	}
 }
 
-// Play runs steps of a page. Each must succeed and print what the page shows. say is told of each command and of its output.
+// Play runs steps of a page. Each must succeed and print the text on the page. It calls say with each command and with its output.
 func (s *Session) Play(steps []Step, say func(format string, args ...any)) error {
 	block := 0 // the line of the block that is at work
 	for _, step := range steps {

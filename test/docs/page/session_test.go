@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// play runs a page in a folder of its own and returns what was said.
+// play runs a page in a new folder and returns the folder and the reports.
 func play(t *testing.T, text string) (dir, said string, err error) {
 	t.Helper()
 	dir = t.TempDir()

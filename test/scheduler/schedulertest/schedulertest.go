@@ -44,7 +44,7 @@ func Program(t testing.TB) string {
 	return built
 }
 
-// Clean removes what Program built. It is called at the end of TestMain.
+// Clean removes the program that Program built. It is called at the end of TestMain.
 func Clean() {
 	if built != "" {
 		_ = os.RemoveAll(filepath.Dir(built)) // of a process that ends
@@ -71,7 +71,7 @@ func build() (string, error) {
 		}
 		return out, nil
 	}
-	// What a test reads decides whether Go's cache of test results may answer for it: the program's source is part of that.
+	// Go caches the result of a test until a file that it has read changes, so the test has to read the program's source.
 	list := append(append([]string{"list", "-deps"}, flags[3:]...), "-f", `{{with .Module}}{{if .Main}}{{range $.GoFiles}}{{$.Dir}}/{{.}}{{"\n"}}{{end}}{{end}}{{end}}`, "./cmd/pai-scheduler")
 	files, err := run(list...)
 	if err != nil {
@@ -97,11 +97,11 @@ type Options struct {
 	Name string
 	// Namespace has the configuration and the Lease.
 	Namespace string
-	// Elect makes it one of several replicas. That takes the right to have a host name of one's own.
+	// Elect makes it one of several replicas. It needs permission to have its own host name.
 	Elect bool
 	// Restart starts it again wherever it ends by itself, as a kubelet does: a leader that has lost its lease ends. It takes Elect.
 	Restart bool
-	// QPS is how fast kube-scheduler asks the API server; 0 means what the chart says.
+	// QPS limits the requests of kube-scheduler to the API server per second; 0 means the chart's limit.
 	QPS int
 }
 
@@ -136,7 +136,7 @@ func Start(t testing.TB, c *kube.Cluster, o Options) *Scheduler {
 	}
 	s := &Scheduler{t: t}
 	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), args[0], args[1:]...)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // signals reach what a shell has started, too
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // signals also reach the programs that a shell has started
 	s.process = launch(t, o.Name, cmd)
 	s.API = "http://" + s.process.waitFor(t, regexp.MustCompile(`msg=starting .*api=(\S+)`))[1]
 	return s
@@ -203,7 +203,7 @@ func (s *Scheduler) Get(path string) (int, string, error) {
 	return res.StatusCode, string(text), err
 }
 
-// process is a program and what it said.
+// process is a program and its output.
 type process struct {
 	name  string
 	cmd   *exec.Cmd
