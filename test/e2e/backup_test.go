@@ -90,7 +90,7 @@ func TestAClusterIsRestoredOntoAnotherMachine(t *testing.T) {
 	after.is(t, "runs", "running")
 	assert.Equal(t, []string{m.names[0]}, nodesOf(after.podsOf(t, "runs")))
 	again := ok(t, "cluster", "restore", saved, "-p", m.cluster, "--passphrase-file", phrase, "--confirm", "pai", "--history")
-	assert.Contains(t, again.stderr, "0 jobs put back; there already: 1")
+	assert.Contains(t, again.stderr, "0 jobs restored; already there: 1")
 	after.is(t, "runs", "running")
 }
 

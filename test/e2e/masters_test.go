@@ -176,7 +176,7 @@ func TestMastersAreReplacedAndRecovered(t *testing.T) {
 		ok(t, "node", "remove", l.names[3], "-p", l.cluster, "--yes")
 		ok(t, "sandbox", "start", "--dir", l.dir, l.names[3])
 		eventually(t, 2*time.Minute, "the status says that it knocks", func() bool {
-			return strings.Contains(run(t, "cluster", "status", "-p", l.cluster).stdout, "warning: "+l.names[3]+" was removed from the cluster and tries to come back, last at ")
+			return strings.Contains(run(t, "cluster", "status", "-p", l.cluster).stdout, "warning: "+l.names[3]+" was removed from the cluster and tries to join again, last at ")
 		})
 		assert.NotContains(t, l.from(0, "get nodes -o name"), l.names[3])
 		t.Log(l.on(l.names[0], "grep -F paictl-removed-machines /var/log/kubernetes/audit.log | tail -n 1"))

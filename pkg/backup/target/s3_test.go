@@ -78,7 +78,7 @@ func TestWhatS3RefusesIsToldWithARemedy(t *testing.T) {
 		place, says, remedy string
 		change              func(s *target.S3)
 	}{
-		"no bucket":            {"s3://nothing", "has no bucket nothing", "make the bucket", func(*target.S3) {}},
+		"no bucket":            {"s3://nothing", "has no bucket nothing", "create the bucket", func(*target.S3) {}},
 		"an unknown key":       {"s3://backups", "refuses the credentials", "AWS_ACCESS_KEY_ID", func(s *target.S3) { s.Getenv = creds("AKIAOTHER", targettest.SecretKey) }},
 		"another secret":       {"s3://backups", "refuses the credentials", "AWS_ACCESS_KEY_ID", func(s *target.S3) { s.Getenv = creds(targettest.AccessKey, "hunter3") }},
 		"no credentials":       {"s3://backups", "no credentials", "AWS_ACCESS_KEY_ID", func(s *target.S3) { s.Getenv = creds("", "") }},

@@ -173,9 +173,9 @@ and pai-system are restarted at the end; restart others that use the API.
 
 All kubeconfigs become invalid, including stolen copies: get a new one with "paictl cluster kubeconfig". Tokens stay valid.
 
-All masters have to answer. The last step waits until all nodes trust the new authorities. With --leave-behind it continues without those
-that don't; --catch-up lets them join later. Run it again if it is interrupted; until it is complete, "cluster up" and "cluster upgrade"
-refuse to run.`,
+All masters have to answer. Before the last step, all nodes must have completed the earlier ones. With --leave-behind it continues without
+nodes that don't answer; add them later with --catch-up. Run it again if it is interrupted; until it is complete, "cluster up" and
+"cluster upgrade" refuse to run.`,
 		Example: `  paictl cluster certs rotate-ca -p ./cluster --dry-run
   paictl cluster certs rotate-ca -p ./cluster
   paictl cluster certs rotate-ca -p ./cluster --catch-up`,
@@ -191,7 +191,7 @@ refuse to run.`,
 	opts.Flags.AddConnection(cmd)
 	cmd.Flags().BoolVar(&opts.DryRun, "dry-run", false, "only show what would be done")
 	cmd.Flags().BoolVar(&opts.How.Leave, "leave-behind", false, "continue without nodes that don't answer")
-	cmd.Flags().BoolVar(&opts.How.CatchUp, "catch-up", false, "make no new authorities: bring those of the masters to machines that were left behind")
+	cmd.Flags().BoolVar(&opts.How.CatchUp, "catch-up", false, "don't make new authorities: copy those of the masters to machines that were left behind")
 	cmd.MarkFlagsMutuallyExclusive("leave-behind", "catch-up")
 	cmd.Flags().BoolVarP(&opts.Yes, "yes", "y", false, "don't ask")
 	cmdutil.AddOutputFlag(cmd, &opts.Output, "text", "json")

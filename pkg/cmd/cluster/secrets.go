@@ -36,14 +36,14 @@ func newCmdSecretsRotate(f *cmdutil.Factory, runF func(context.Context, *Secrets
 	opts := &SecretsOptions{Factory: f}
 	cmd := &cobra.Command{
 		Use:   "rotate",
-		Short: "Encrypt all Secrets by a new key, and delete the old one",
+		Short: "Encrypt all Secrets with a new key, and delete the old one",
 		Long: `Makes a new key, and replaces the old one in steps that never leave a Secret unreadable: all masters get the new key, then all
-encrypt by it, then all Secrets are written again, which etcd is asked about, and only then the old key goes.
+encrypt with it, then all Secrets are written again, which is verified in etcd, and only then the old key is deleted.
 
-API servers read their keys once a minute and don't restart, so it takes some three to four minutes, and longer with many thousands of
+API servers read their keys once a minute and don't restart, so it takes three to four minutes, and longer with many thousands of
 Secrets. All masters have to answer. Run it again if it is interrupted.
 
-Backups made before hold the old key and the Secrets that it encrypts: delete them if the key is known to someone who shouldn't know it,
+Earlier backups contain the old key and the Secrets that it encrypts: delete them if the key is known to someone who shouldn't know it,
 and change the passwords, since anyone who had the key and a copy of etcd could read them.`,
 		Example: `  paictl cluster secrets rotate -p ./cluster --dry-run
   paictl cluster secrets rotate -p ./cluster`,

@@ -115,7 +115,7 @@ func writeStatus(opts *StatusOptions, st *cluster.Status) error {
 	}
 	session.WriteTroubles(w, st.Machines)
 	for _, k := range st.Knocks {
-		fmt.Fprintf(w, "\nwarning: %s was removed from the cluster and tries to come back, last at %s; the cluster refuses it\n  -> switch it off, or take it back: paictl node add %s=ADDRESS\n",
+		fmt.Fprintf(w, "\nwarning: %s was removed from the cluster and tries to join again, last at %s; the cluster refuses it\n  -> switch it off, or add it again: paictl node add %s=ADDRESS\n",
 			terminal.Word(k.Host), k.Last.Local().Format(time.DateTime), terminal.Word(k.Host))
 	}
 	if len(st.Components) > 0 {

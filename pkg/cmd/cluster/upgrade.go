@@ -45,13 +45,13 @@ func NewCmdUpgrade(f *cmdutil.Factory, runF func(context.Context, *UpgradeOption
 bundle: another patch of the same minor release, or the next minor release. To go back to an earlier patch
 release, name it with --to.
 
-First all images are brought to all machines. Then the control plane follows, one machine after the other;
-a machine whose new control plane doesn't come up gets its former one back, and nothing else is changed.
+First all images are copied to all machines. Then the control plane follows, one machine after the other;
+if a new control plane doesn't start on a machine, its former one is restored, and nothing else is changed.
 Then the machines follow: each is cordoned and drained, its kubelet and containerd are replaced and
 checked, and it is uncordoned; machines without jobs first. Programs of the control plane are never older
 than those of the other machines. The release is written into kubernetes-configuration.yaml.
 
---job-policy says what is done with jobs on a machine: "wait" waits until they have ended, at most --max-wait,
+--job-policy decides how to treat jobs on a machine: "wait" waits until they have finished, at most --max-wait,
 and leaves the machine as it is if they haven't; "requeue" evicts their tasks, which begin again elsewhere;
 "stop" stops the jobs. While it waits, no new jobs begin on that machine.
 

@@ -129,7 +129,7 @@ func (opts *GenerateOptions) complete(cmd *cobra.Command, kubeconfig string, arg
 	case !opts.Existing && len(args) > 0:
 		return cmdutil.Usagef("unknown argument %q (see %s --help)", args[0], cmd.CommandPath())
 	case opts.Existing && len(args) > 0 && kubeconfig != usualKubeconfig:
-		return cmdutil.Usagef("--from-kubeconfig names %s, so the argument %q is too much", kubeconfig, args[0])
+		return cmdutil.Usagef("--from-kubeconfig names %s, so remove the argument %q", kubeconfig, args[0])
 	case opts.OutDir == "" && !opts.DryRun, !opts.Existing && opts.QuickStart == "":
 		return cmdutil.Usagef("give the quick-start file with -i and the folder to write with -o (see %s --help)", cmd.CommandPath())
 	case opts.Existing && (opts.QuickStart != "" || opts.Offline || opts.AcceptNew):

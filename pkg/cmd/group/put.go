@@ -52,7 +52,7 @@ flags with the prefix add- or remove- add entries to the list or remove them.
 	}
 	if adds {
 		cmd.Use, cmd.Short, cmd.ValidArgsFunction = "add NAME", "Add a group", cobra.NoFileCompletions
-		cmd.Long = "Adds a group without members: put people into it with \"paictl group add-member\".\n\n" + options
+		cmd.Long = "Adds a group without members: add people to it with \"paictl group add-member\".\n\n" + options
 		cmd.Example = `  paictl group add vision --vc vision=see-jobs --vc default --storage datasets --storage shared
   paictl group add operators --administrator --description "the people on call"
   paictl group add staff --all-vcs --external lab/gpu-users`
@@ -123,7 +123,7 @@ const options = `--vc NAME=OPTIONS grants a virtual cluster. Options, with comma
                 the highest priority that jobs may have; prod without any
 
 The first --storage is the group's default storage. Pages are monitoring, alerts and monitoring-write (silencing alerts).
---external PROVIDER/GROUP has everyone in the group whom a provider of sign-ins says to be in that group there.`
+--external PROVIDER/GROUP makes all members of a group at a provider of sign-ins members of this group.`
 
 var pages = []string{rules.PageMonitoring, rules.PageAlerts, rules.PageMonitoringWrite}
 

@@ -249,7 +249,7 @@ func (opts *Options) trust(ctx context.Context, t *target) (ca []byte, err error
 	case want == shown.Fingerprint():
 		return shown.PEM(), nil
 	case want != "":
-		return nil, hint.Errorf("look whether the address is right, and the fingerprint that of this cluster; something else may answer in the server's place",
+		return nil, hint.Errorf("check the address, and that the fingerprint is this cluster's; another program may answer in place of the server",
 			"the authority of %s has another fingerprint: %s", t.url.Host, shown.Fingerprint())
 	}
 	io := opts.Factory.IO

@@ -29,8 +29,8 @@ func NewCmdLogout(f *cmdutil.Factory, runF func(context.Context, *LogoutOptions)
 	cmd := &cobra.Command{
 		Use:   "logout [NAME]",
 		Short: "Sign out at a cluster's server",
-		Long: `Ends your session at the server, which takes its tokens at once, and removes it here. Without NAME it is the
-cluster that you signed in at last. Address and authority of the cluster are kept, for the next "paictl login
+		Long: `Ends your session at the server, which revokes its tokens at once, and removes it here. Without NAME it is the
+cluster where you signed in last. Address and authority of the cluster are kept, for the next "paictl login
 NAME"; --forget removes them as well.`,
 		Example: `  paictl logout
   paictl logout lab --forget`,

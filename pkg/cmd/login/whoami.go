@@ -146,7 +146,7 @@ func (opts *WhoamiOptions) kubeconfig() error {
 	if !opts.Output.Is("text") {
 		return opts.Output.Write(opts.Factory.IO.Out, map[string]string{"context": c.Context, "server": c.Server}, cmdutil.Table{})
 	}
-	_, err = fmt.Fprintf(opts.Factory.IO.Out, "you are signed in nowhere; jobs are asked of %s, by the context %s of the kubeconfig\n", c.Server, c.Context)
+	_, err = fmt.Fprintf(opts.Factory.IO.Out, "you are not signed in; paictl job uses %s, with the context %s of the kubeconfig\n", c.Server, c.Context)
 	return err
 }
 
@@ -169,7 +169,7 @@ func (opts *WhoamiOptions) list() error {
 		return opts.Output.Write(opts.Factory.IO.Out, all, t)
 	}
 	if len(all) == 0 {
-		opts.Factory.IO.Say("you are signed in nowhere; sign in: paictl login https://HOST")
+		opts.Factory.IO.Say("you are not signed in; sign in: paictl login https://HOST")
 		return nil
 	}
 	return opts.Output.WriteTable(opts.Factory.IO.Out, t)

@@ -106,7 +106,7 @@ const every = 5000
 
 func (p *progress) say(done, all int) {
 	if done/every > p.last/every {
-		p.io.Say("looked at %d of %s", done, plural.Of(all, "job"))
+		p.io.Say("checked %d of %s", done, plural.Of(all, "job"))
 	}
 	p.last = done
 }

@@ -41,13 +41,13 @@ func NewCmdOpenPAI(f *cmdutil.Factory, runF func(context.Context, *OpenPAIOption
 have yet: with groups, grants, e-mail addresses, public keys, and the data that clients stored with them. It adds people to a group that
 this cluster already has only if that group doesn't grant more than the group of that name did in OpenPAI.
 
-Passwords are taken with --passwords alone, and keep working then: they are hashed in a better way when a person signs in first. Don't
-use it where people signed in to OpenPAI with OIDC: OpenPAI kept their object id as the password, which others know.
+Passwords are imported only with --passwords, and then stay valid: they are hashed in a better way at a person's first sign-in. Don't
+use it if people signed in to OpenPAI with OIDC: OpenPAI stored their object id as the password, which others know.
 
-With --history-from the jobs that have ended are added to the history of jobs, from OpenPAI's database, which is only read: with attempts,
-tasks, exit codes, job files without their secrets, GPU time, tags and events, but without logs. It is the address of a PostgreSQL database without a
-password, which is taken from PGPASSWORD, PGPASSFILE or ~/.pgpass, or a file that has the address, with the password. Jobs of people who aren't in
-this cluster are taken as well.
+With --history-from, finished jobs in OpenPAI's database are added to the history of jobs: with attempts, tasks, exit codes, job files
+without their secrets, GPU time, tags and events, but without logs. The database is only read. Name it by the address of a PostgreSQL
+database without the password, which is read from PGPASSWORD, PGPASSFILE or ~/.pgpass, or by a file that has the address with the password.
+Jobs of people who aren't in this cluster are imported as well.
 
 Existing people, groups and jobs stay as they are, so the command can be repeated, and completes an interrupted import. It needs a
 kubeconfig of this cluster, and for people one of the other. The last column says what isn't imported, and why. OpenPAI's tokens aren't

@@ -68,7 +68,7 @@ func Replace(ctx context.Context, o *ReplaceOptions) error {
 		if now, lerr := config.Load(o.Flags.Dir); lerr != nil || slices.ContainsFunc(now.Layout.MachineList, func(m layout.Machine) bool { return m.Hostname == flags.Limit[0] }) {
 			return err
 		}
-		fmt.Fprintf(o.Factory.IO.Err, "%s is out of the cluster; on with %s, although: %v\n", o.Dead, o.New, err)
+		fmt.Fprintf(o.Factory.IO.Err, "%s is removed from the cluster; continuing with %s despite an error: %v\n", o.Dead, o.New, err)
 	} else if err != nil {
 		return err
 	}

@@ -65,7 +65,7 @@ func approveRun(ctx context.Context, opts *ApproveOptions) error {
 	case err != nil:
 		return err
 	case w == nil:
-		return hint.Errorf("sign in: paictl login https://HOST", "you are signed in nowhere")
+		return hint.Errorf("sign in: paictl login https://HOST", "you are not signed in")
 	case w.Fixed:
 		return hint.Errorf("unset "+way.EnvToken+", and sign in: paictl login https://HOST", "a token of %s signs in no programs", way.EnvToken)
 	}

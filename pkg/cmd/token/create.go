@@ -34,12 +34,12 @@ func NewCmdCreate(f *cmdutil.Factory, runF func(context.Context, *CreateOptions)
 	cmd := &cobra.Command{
 		Use:   "create",
 		Short: "Make an application token, and print it once",
-		Long: `Prints the token on stdout. It is stored nowhere: only its hash is kept.
+		Long: `Prints the token on stdout. The token is not stored, only its hash is.
 
 Scopes, read and submit without --scope:
   read     see jobs, usage, virtual clusters, storages
   submit   submit jobs, and stop, enter and delete those that the person may
-  admin    what an administrator may see of machines and pods, and virtual clusters; only for administrators
+  admin    see machines, pods and virtual clusters as an administrator; only for administrators
   secrets  credentials of storages, and keys of jobs
 
 The token is valid until it is revoked. With --expires it ends by itself.`,

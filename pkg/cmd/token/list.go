@@ -28,9 +28,9 @@ func NewCmdList(f *cmdutil.Factory, runF func(context.Context, *ListOptions) err
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List tokens and sessions",
-		Long: `Shows what is known of application tokens, of sessions of paictl, and of browsers; never the tokens. USED is exact to ten minutes.
+		Long: `Lists application tokens, and sessions of paictl and of browsers, without the tokens themselves. USED is exact to ten minutes.
 
-If you are signed in it shows yours; --user another person's, for administrators.`,
+If you are signed in, it lists your own; administrators can list another person's with --user.`,
 		Example: `  paictl token list
   paictl token list --user ci -o json`,
 		Args: cobra.NoArgs,

@@ -88,7 +88,7 @@ func NewCmdRemove(f *cmdutil.Factory, runF func(context.Context, *RemoveOptions)
 		Short: "Remove people, with their passwords, tokens and job templates, and stop their jobs",
 		Long: `Removes people. Their passwords and tokens are deleted, and can't be restored. Their jobs are stopped, and stay in the history.
 Their job templates are removed, also those that others use: save a copy first with "paictl job template show NAME --config".
-The name can't be used again, because jobs have it.
+The name stays reserved, because jobs have it.
 
 The last administrator can't be removed.`,
 		Example: `  paictl user remove bob

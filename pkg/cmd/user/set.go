@@ -29,8 +29,8 @@ func NewCmdSet(f *cmdutil.Factory, runF func(context.Context, *SetOptions) error
 	cmd := &cobra.Command{
 		Use:   "set NAME",
 		Short: "Change a person's e-mail address, display name or groups",
-		Long: `Only what is named changes. --group replaces all groups that the person is in; to put people into one group or out of it,
-use "paictl group add-member" and "paictl group remove-member".`,
+		Long: `Changes only the properties that you name. --group replaces all groups of the person; to add people to one group or remove
+them from it, use "paictl group add-member" and "paictl group remove-member".`,
 		Example: `  paictl user set ann --email ann@example.org
   paictl user set ann --group vision --group nlp
   paictl user set ann --display-name ""`,

@@ -67,7 +67,7 @@ type UserSpec struct {
 	SSHKeys []SSHKey `json:"sshKeys,omitempty"`
 	// Disabled people can't sign in, and their tokens are refused.
 	Disabled bool `json:"disabled,omitempty"`
-	// Removed people can't be restored. Their names can't be used again, because jobs in the history have them.
+	// Removed people can't be restored. Their names stay reserved, because jobs in the history have them.
 	Removed bool `json:"removed,omitempty"`
 }
 
@@ -180,7 +180,7 @@ type GroupSpec struct {
 	Pages []string `json:"pages,omitempty"`
 	// +kubebuilder:pruning:PreserveUnknownFields
 
-	// Extension keeps what clients of OpenPAI's API stored with the group.
+	// Extension keeps the data that clients of OpenPAI's API stored with the group.
 	Extension *runtime.RawExtension `json:"extension,omitempty"`
 }
 

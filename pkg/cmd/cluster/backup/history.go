@@ -68,15 +68,15 @@ func historyRun(ctx context.Context, opts *RestoreOptions, s *session.Session, d
 	}
 	added, err := putBack(ctx, c, filepath.Join(dir, backup.PartJobs), m.Parts[i].Size)
 	if err != nil {
-		return hint.Wrap(fmt.Errorf("put the history of jobs back: %w", err), "run it again when the job controller works: paictl service start -n job-controller")
+		return hint.Wrap(fmt.Errorf("restore the history of jobs: %w", err), "run it again when the job controller works: paictl service start -n job-controller")
 	}
 	if !opts.Output.Is("text") {
 		return opts.Output.Write(opts.Factory.IO.Out, added, cmdutil.Table{})
 	}
 	w := opts.Factory.IO.Err
-	fmt.Fprintf(w, "%s put back; there already: %d\n", plural.Of(added.Jobs, "job"), added.Known)
+	fmt.Fprintf(w, "%s restored; already there: %d\n", plural.Of(added.Jobs, "job"), added.Known)
 	if added.CodeLeftOut > 0 {
-		fmt.Fprintf(w, "! the code of %s isn't put back: retention.codeGiB or retention.codeGiBPerUser of the section job-controller is too small -> set it higher and run this again\n",
+		fmt.Fprintf(w, "! the code of %s isn't restored: retention.codeGiB or retention.codeGiBPerUser of the section job-controller is too small -> set it higher and run this again\n",
 			plural.Of(added.CodeLeftOut, "submission"))
 	}
 	return nil

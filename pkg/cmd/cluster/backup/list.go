@@ -33,7 +33,7 @@ func NewCmdList(f *cmdutil.Factory, runF func(context.Context, *ListOptions) err
 		Use:     "list",
 		Aliases: []string{"ls"},
 		Short:   "List the backups of a folder",
-		Long:    `Lists the backups of a folder by their names, the latest first. It opens none of them.` + places,
+		Long:    `Lists the backups of a folder by their names, the latest first. It doesn't open them.` + places,
 		Example: `  paictl cluster backup list --to /mnt/backups
   paictl cluster backup list --to /mnt/backups --cluster pai -o json
   paictl cluster backup list --to s3://backups/pai --s3-endpoint https://s3.example.org`,
@@ -102,10 +102,10 @@ func NewCmdPrune(f *cmdutil.Factory, runF func(context.Context, *PruneOptions) e
 		Use:   "prune",
 		Short: "Delete old backups of a folder",
 		Long: `Deletes the backups of a folder, but for the latest ones (--keep-last) and the last one of each of the latest
-days (--keep-daily) and weeks (--keep-weekly) that have one. It goes by the names of the files, and asks first. Each
-cluster is taken for itself, clusters of one name as well, such as one and another that was restored from its backup. The latest
-backup of a cluster always stays, and so does the latest one with the history of jobs: the names of those that should
-have it and haven't end with -without-history.` + places,
+days (--keep-daily) and weeks (--keep-weekly) that have one. It reads only the names of the files, and asks first. It
+counts the backups of each cluster separately, also those of clusters with the same name, such as one that was restored from
+the other's backup. The latest backup of a cluster always stays, and so does the latest one with the history of jobs: if a
+backup should have the history but doesn't, its name ends with -without-history.` + places,
 		Example: `  paictl cluster backup prune --to /mnt/backups --dry-run
   paictl cluster backup prune --to /mnt/backups --keep-daily 7 --keep-weekly 4 --yes
   paictl cluster backup prune --to ssh://backup@nas/srv/backups --dry-run`,

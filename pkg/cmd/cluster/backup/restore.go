@@ -89,7 +89,7 @@ FILE may be on another machine or in S3: see "paictl cluster backup".`,
 	opts.Keys.add(cmd)
 	opts.Place.add(cmd, &opts.Flags)
 	cmd.Flags().BoolVar(&opts.DryRun, "dry-run", false, "only show what is in the backup, and what would be changed")
-	cmd.Flags().BoolVar(&opts.History, "history", false, "put the history of jobs back into the cluster, which runs, and do nothing else")
+	cmd.Flags().BoolVar(&opts.History, "history", false, "only restore the history of jobs, into a running cluster")
 	cmd.Flags().BoolVar(&opts.OtherCluster, "other-cluster", false, "with --history: take the history of another cluster with the same name, too")
 	cmd.Flags().StringVar(&opts.Confirm, "confirm", "", "the cluster's `NAME`, in place of the question")
 	cmdutil.AddOutputFlag(cmd, &opts.Output, "text", "json")
@@ -187,7 +187,7 @@ func (opts *RestoreOptions) next(left string) string {
 	}
 	out += "  paictl status\n"
 	if left != "" {
-		out += fmt.Sprintf("The history of jobs is put back by the command with --history: %s.\n", left)
+		out += fmt.Sprintf("The history of jobs needs the command with --history: %s.\n", left)
 	}
 	return out
 }

@@ -36,8 +36,8 @@ func NewCmdVerify(f *cmdutil.Factory, runF func(context.Context, *VerifyOptions)
 	cmd := &cobra.Command{
 		Use:   "verify FILE",
 		Short: "Check that a backup can be opened and is whole",
-		Long: `Opens a backup, reads all of it, compares its parts with their checksums, looks whether the keys of the cluster belong
-together, and shows what it holds. It asks for the passphrase if the backup has one and --passphrase-file isn't given. Nothing is written.
+		Long: `Opens a backup, reads all of it, compares its parts with their checksums, checks whether the keys of the cluster belong
+together, and lists its contents. It asks for the passphrase if the backup has one and --passphrase-file isn't given. It writes no files.
 
 With --rehearse it also starts etcd and a Kubernetes API server on this machine, from the bundle, on the backup's database and with its key
 for secrets, and counts the objects. They listen on loopback only. The database and that key are unpacked into a folder that only you can read, and
