@@ -21,7 +21,7 @@ type Occupied struct{ GPUs, Nodes int }
 // If Steady is set, they start in order of arrival, as soon as there is room, and run until they finish or until
 // guaranteed jobs take their nodes, the youngest first; only moves have no cost then.
 //
-// Its guaranteed jobs either run where another scheduler had placed them, or are ideal, too: the jobs of each
+// Its guaranteed jobs either keep the placement of another scheduler, or are ideal, too: the jobs of each
 // virtual cluster use its share in order of priority, packed into as few nodes as possible at every
 // moment, on separate nodes, as the guarantee demands; only quads share nodes.
 type Ideal struct {

@@ -65,7 +65,7 @@ by which it logs in to the API, and kubelet-server, which the API server and Pro
 	opts.Flags.AddConfig(cmd, f)
 	opts.Flags.AddConnection(cmd)
 	opts.Flags.AddLimit(cmd)
-	cmd.Flags().IntVar(&opts.Within, "within", -1, "only those that expire within so many `DAYS`")
+	cmd.Flags().IntVar(&opts.Within, "within", -1, "only those that expire within this number of `DAYS`")
 	cmdutil.AddOutputFlag(cmd, &opts.Output, "table", "wide", "json", "yaml", "name")
 	return cmd
 }
@@ -137,7 +137,7 @@ first master on which that fails. It doesn't renew the certificates of authoriti
 	opts.Flags.AddConfig(cmd, f)
 	opts.Flags.AddConnection(cmd)
 	opts.Flags.AddLimit(cmd)
-	cmd.Flags().IntVar(&opts.Within, "within", 3650, "only those that expire within so many `DAYS`")
+	cmd.Flags().IntVar(&opts.Within, "within", 3650, "only those that expire within this number of `DAYS`")
 	cmdutil.AddOutputFlag(cmd, &opts.Output, "text", "json")
 	return cmd
 }

@@ -78,7 +78,7 @@ point, run it again: until then the cluster works with machines of both releases
 	opts.Flags.AddBundle(cmd)
 	opts.Flags.AddYes(cmd, "don't ask")
 	fl, up := cmd.Flags(), &opts.Upgrade
-	fl.StringVar(&opts.To, "to", "", "refuse a bundle of another `RELEASE`, such as v1.36.4; to bring the cluster back to an earlier patch release it has to be named")
+	fl.StringVar(&opts.To, "to", "", "refuse a bundle of another `RELEASE`, such as v1.36.4; required to go back to an earlier patch release")
 	fl.StringVar(&opts.AtOnce, "at-once", "1", "how many workers may be out of service at the same time: a number, or a part of them such as 10%")
 	fl.StringVar(&opts.Jobs, "job-policy", string(cluster.JobsWait), "how to treat jobs on a machine: "+strings.Join(cluster.JobPolicies(), "|"))
 	fl.DurationVar(&up.MaxWait, "max-wait", 0, "with --job-policy wait: leave a machine as it is if its jobs haven't finished by then (default: no limit)")

@@ -101,7 +101,7 @@ Exit codes: 0 no problems, 1 warnings only, 2 problems, or the doctor could not 
 	fl.BoolVar(&opts.Fix, "fix", false, "make the repairs that are safe, after asking, and check again")
 	opts.Flags.AddYes(cmd, "make the repairs without asking")
 	fl.BoolVar(&opts.EndToEnd, "end-to-end", false, "also run a small job in each virtual cluster and one on two machines")
-	fl.BoolVar(&opts.List, "list", false, "list the checks and run none")
+	fl.BoolVar(&opts.List, "list", false, "list the checks without running them")
 	fl.BoolVarP(&opts.All, "all", "v", false, "also show the checks that passed or were skipped")
 	fl.StringVar(&opts.Image, "image", doctor.ProbeImage, "image of the doctor's pods, paictl's netcheck")
 	fl.StringVar(&opts.JobImage, "job-image", "", "image of the jobs of --end-to-end (default: one that all machines have)")

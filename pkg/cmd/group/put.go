@@ -61,8 +61,8 @@ flags with the prefix add- or remove- add entries to the list or remove them.
 	var administrator, allVCs bool
 	fl := cmd.Flags()
 	fl.StringVar(&description, "description", "", "one line about the group")
-	fl.BoolVar(&administrator, "administrator", false, "let members do everything, storages apart")
-	fl.BoolVar(&allVCs, "all-vcs", false, "let members submit to each virtual cluster")
+	fl.BoolVar(&administrator, "administrator", false, "allow members everything except the use of storages")
+	fl.BoolVar(&allVCs, "all-vcs", false, "allow members to submit to all virtual clusters")
 	values := map[string]*[]string{}
 	add := func(name, usage string) {
 		values[name] = &[]string{}
@@ -71,8 +71,8 @@ flags with the prefix add- or remove- add entries to the list or remove them.
 	for _, l := range lists {
 		add(l.flag, l.usage+" (repeatable)")
 		if !adds {
-			add("add-"+l.flag, "add a "+l.flag+" (repeatable)")
-			add("remove-"+l.flag, "take a "+l.flag+" away, by its name (repeatable)")
+			add("add-"+l.flag, "add one "+l.flag+" (repeatable)")
+			add("remove-"+l.flag, "remove one "+l.flag+", by its name (repeatable)")
 		}
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

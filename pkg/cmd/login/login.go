@@ -101,11 +101,11 @@ trust the server's authority, they also set PAICTL_CA to a file with its certifi
 		},
 	}
 	fl := cmd.Flags()
-	fl.StringVar(&opts.Name, "name", "", "what to call the cluster here (default: its host)")
+	fl.StringVar(&opts.Name, "name", "", "name of the cluster on this machine (default: its host)")
 	fl.StringVarP(&opts.User, "user", "u", "", "your user name (default: asked for)")
 	fl.BoolVar(&opts.Password, "password", false, "sign in with a password")
 	fl.BoolVar(&opts.Device, "device", false, "sign in by a browser on another machine, with a code")
-	fl.BoolVar(&opts.NoBrowser, "no-browser", false, "open no browser on this machine")
+	fl.BoolVar(&opts.NoBrowser, "no-browser", false, "don't open a browser on this machine")
 	fl.StringVar(&opts.CA, "ca", "", "file with the certificate of the authority that signs the server's")
 	fl.StringVar(&opts.Fingerprint, "fingerprint", "", "SHA-256 of the authority's certificate, as \"service start\" printed it")
 	_ = cmd.MarkFlagFilename("ca", "crt", "pem")

@@ -47,7 +47,7 @@ who signs in there with the subject is this person here. Names and e-mail addres
 	fl := cmd.Flags()
 	fl.StringVar(&opts.Identity.Provider, "provider", "", "name of the provider in the configuration")
 	fl.StringVar(&opts.Identity.Subject, "subject", "", "subject by which the provider knows the person")
-	fl.BoolVar(&opts.Remove, "remove", false, "take the link away")
+	fl.BoolVar(&opts.Remove, "remove", false, "remove the link")
 	opts.Way.AddFlags(f, cmd)
 	return cmd
 }

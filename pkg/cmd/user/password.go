@@ -25,7 +25,7 @@ func (o *passwordFlags) add(cmd *cobra.Command, none bool) {
 	fl.BoolVar(&o.Stdin, "password-stdin", false, "read the password from stdin, up to the end of the line")
 	fl.BoolVar(&o.Generate, "generate-password", false, "make a password and print it once")
 	if none {
-		fl.BoolVar(&o.None, "no-password", false, "set no password")
+		fl.BoolVar(&o.None, "no-password", false, "don't set a password")
 	}
 }
 

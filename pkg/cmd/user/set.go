@@ -57,7 +57,7 @@ them from it, use "paictl group add-member" and "paictl group remove-member".`,
 	}
 	fl := cmd.Flags()
 	fl.StringVar(&email, "email", "", "e-mail address")
-	fl.StringVar(&display, "display-name", "", "name as people write it")
+	fl.StringVar(&display, "display-name", "", "full name, for display")
 	fl.StringSliceVar(&opts.Groups, "group", nil, "the groups that the person is in (repeatable, or comma-separated)")
 	_ = cmd.RegisterFlagCompletionFunc("group", CompleteGroups(f, &opts.Way, func([]string) bool { return true }))
 	opts.Way.AddFlags(f, cmd)

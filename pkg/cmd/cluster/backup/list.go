@@ -122,9 +122,9 @@ backup should have the history but doesn't, its name ends with -without-history.
 	}
 	addFolderFlags(cmd, &opts.To, &opts.Cluster)
 	opts.Place.addAlone(cmd, f)
-	cmd.Flags().IntVar(&opts.Keep.Last, "keep-last", 3, "keep so many of the latest")
-	cmd.Flags().IntVar(&opts.Keep.Daily, "keep-daily", 7, "keep the last one of each of so many days")
-	cmd.Flags().IntVar(&opts.Keep.Weekly, "keep-weekly", 4, "keep the last one of each of so many weeks")
+	cmd.Flags().IntVar(&opts.Keep.Last, "keep-last", 3, "keep this number of the latest backups")
+	cmd.Flags().IntVar(&opts.Keep.Daily, "keep-daily", 7, "keep the last backup of each day, for this number of days")
+	cmd.Flags().IntVar(&opts.Keep.Weekly, "keep-weekly", 4, "keep the last backup of each week, for this number of weeks")
 	cmd.Flags().BoolVar(&opts.DryRun, "dry-run", false, "only show what would be deleted")
 	cmd.Flags().BoolVarP(&opts.Yes, "yes", "y", false, "don't ask")
 	cmdutil.AddOutputFlag(cmd, &opts.Output)

@@ -90,7 +90,7 @@ FILE may be on another machine or in S3: see "paictl cluster backup".`,
 	opts.Place.add(cmd, &opts.Flags)
 	cmd.Flags().BoolVar(&opts.DryRun, "dry-run", false, "only show what is in the backup, and what would be changed")
 	cmd.Flags().BoolVar(&opts.History, "history", false, "only restore the history of jobs, into a running cluster")
-	cmd.Flags().BoolVar(&opts.OtherCluster, "other-cluster", false, "with --history: take the history of another cluster with the same name, too")
+	cmd.Flags().BoolVar(&opts.OtherCluster, "other-cluster", false, "with --history: also accept the history of another cluster with the same name")
 	cmd.Flags().StringVar(&opts.Confirm, "confirm", "", "the cluster's `NAME`, in place of the question")
 	cmdutil.AddOutputFlag(cmd, &opts.Output, "text", "json")
 	return cmd

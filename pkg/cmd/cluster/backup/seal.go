@@ -102,7 +102,7 @@ type keyFlags struct {
 
 func (fl *keyFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringArrayVarP(&fl.Identities, "identity", "i", nil, "open it with the private keys of age in this `FILE`")
-	cmd.Flags().BoolVar(&fl.Plain, "insecure-plain", false, "take one that isn't encrypted, which anyone may have written")
+	cmd.Flags().BoolVar(&fl.Plain, "insecure-plain", false, "accept a backup that isn't encrypted, which anyone may have written")
 	cmd.Flags().StringVar(&fl.PassphraseFile, "passphrase-file", "", "open it with the passphrase in this `FILE`, its first line")
 }
 
