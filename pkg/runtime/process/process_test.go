@@ -237,14 +237,21 @@ func TestAChildThatForgotTheSignalGetsItAgain(t *testing.T) {
 	h := newHost(t)
 	mark := filepath.Join(t.TempDir(), "mark")
 	// As between fork and exec: the signal comes to a handler that does nothing, then the program
-	// begins, without any.
-	p := h.start(t, `trap 'exit 143' TERM; (trap : TERM; echo up; until [ -e `+mark+` ]; do :; done; exec sleep 1000)`)
+	// begins, without any. USR1 shows that signals reach the program.
+	p := h.start(t, `trap : USR1; trap 'exit 143' TERM; (trap 'echo got' USR1; trap : TERM; echo up; until [ -e `+mark+` ]; do :; done; exec sleep 1000)`)
 	h.await(t, "up")
 	done := make(chan process.Outcome, 1)
-	require.NoError(t, unix.Kill(os.Getpid(), unix.SIGTERM))
 	go func() { done <- h.signals.Supervise(p, time.Minute) }()
-	<-h.signals.Context().Done()
-	require.Eventually(t, func() bool { return strings.Contains(h.said.String(), "SIGTERM") }, time.Minute, time.Millisecond)
+	for got := false; !got; {
+		require.NoError(t, unix.Kill(os.Getpid(), unix.SIGUSR1))
+		select {
+		case line := <-h.lines:
+			got = line == "got"
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+	require.NoError(t, unix.Kill(os.Getpid(), unix.SIGTERM))
+	require.Eventually(t, func() bool { return strings.Contains(h.said.String(), "SIGTERM received, passed on") }, time.Minute, time.Millisecond)
 	require.NoError(t, os.WriteFile(mark, nil, 0o600))
 	assert.Equal(t, process.Outcome{Code: 143, Stopped: true}, <-done)
 }
