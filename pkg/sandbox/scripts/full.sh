@@ -1,5 +1,5 @@
 #!/bin/sh
-# Keeps one full host running: mounts its root in a mount namespace of its own, boots it,
+# Keeps one full host running: mounts its root in a separate mount namespace, boots it,
 # and boots it again when the guest asks for a reboot (exit code 133 of systemd-nspawn).
 # Environment: HOST_DIR, BASE, CGROUPS (directories, separated by spaces).
 # Arguments: those of systemd-nspawn, without the program's name.
@@ -12,7 +12,7 @@ mount -t overlay -o "lowerdir=$BASE,upperdir=$HOST_DIR/upper,workdir=$HOST_DIR/w
 	echo "the file system of $HOST_DIR can't be the upper layer of an overlay; choose a --dir on another" >&2
 	exit 1
 }
-# What systemd-nspawn notes about its guest shall end with this mount namespace too.
+# systemd-nspawn's records of its guest must end with this mount namespace, too.
 mkdir -p /run/systemd/nspawn
 mount -t tmpfs -o mode=0755 paictl-sandbox /run/systemd/nspawn
 
@@ -28,7 +28,7 @@ trap stop TERM INT
 
 while :; do
 	for group in $CGROUPS; do
-		# What the last boot left behind: empty groups, deepest first.
+		# Remove the empty groups that the last boot has left, the deepest first.
 		find "$group" -mindepth 1 -depth -type d -exec rmdir {} + 2>/dev/null || true
 	done
 	(
@@ -41,7 +41,7 @@ while :; do
 	guest=$!
 	status=0
 	wait "$guest" || status=$?
-	# A trapped signal ends wait before the guest has ended.
+	# A trapped signal ends wait before the guest ends.
 	while kill -0 "$guest" 2>/dev/null; do
 		status=0
 		wait "$guest" || status=$?

@@ -1,9 +1,9 @@
 #!/bin/sh
-# One light host: sshd on an overlay, in network, UTS, PID and mount namespaces of its own,
-# where this script is PID 1. Nothing of it outlives the script.
+# One light host: sshd on an overlay, in separate network, UTS, PID and mount namespaces, where
+# this script is PID 1. All of it ends with the script.
 # Environment: HOST_DIR, BASE, HOST_NAME, HOST_ADDRESS (with prefix length), GATEWAY.
-# Standard input: one line once the network interface host0 is there; its end before that
-# means that whoever started us is gone.
+# Standard input: one line once the network interface host0 exists. If the input ends before that,
+# the process that started this script is gone.
 set -eu
 
 read -r _ || exit 0
@@ -29,7 +29,7 @@ BATCH
 
 sshd=
 trap 'kill -TERM "$sshd" 2>/dev/null; exit 0' TERM INT
-# Without PAM there is no environment file: the search path comes from sshd.
+# Without PAM, sshd doesn't read /etc/environment: the search path is its default.
 chroot "$root" /usr/sbin/sshd -D -o UsePAM=no </dev/null &
 sshd=$!
 wait "$sshd"

@@ -1,17 +1,17 @@
 #!/bin/sh
-# Runs inside a full host at every boot, before sshd and containerd: makes writable what
-# systemd-nspawn mounts read-only and kubelet or runc need.
+# Runs inside a full host at every boot, before sshd and containerd: makes the files writable that
+# systemd-nspawn mounts read-only and that kubelet or runc must write.
 set -eu
 
-# cgroup v1: every controller that is read-only.
+# cgroup v1: remount every controller that is read-only.
 while read -r _ point type options _; do
 	case "$type,$options" in
 	cgroup,ro | cgroup,ro,*) mount -o remount,bind,rw "$point" ;;
 	esac
 done </proc/mounts
 
-# kubelet wants to set these; the values are those that it sets. The machine's own stay
-# as they are: each is covered by a file.
+# kubelet requires these values, and would write them. The machine's own settings don't change: a file
+# covers each of them.
 cover() {
 	file=/run/paictl-sandbox/$(echo "$1" | tr / .)
 	[ ! -e "$file" ] || return 0
