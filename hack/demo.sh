@@ -1,11 +1,11 @@
 #!/bin/sh
-# From nothing to a cluster that runs jobs, as a person would type it: each command is printed
-# before its output. Everything can be run again; what is done is not done twice. Where hosts
-# are impossible it shows what it can with simulated ones, and says what is left out.
+# Builds a cluster and runs jobs in it, as a user would type it: each command is printed before its
+# output. The demo can be run again, and doesn't repeat finished steps. If real hosts
+# can't run here, it uses simulated ones, and says which parts it leaves out.
 #
 #   PAICTL_DEMO_HOSTS=3   how many hosts
 #   PAICTL_DEMO_DIR=DIR   where the configuration and the kubeconfig go (dist/demo)
-#   PAICTL_BUNDLE=DIR     the bundle, built there when it is missing
+#   PAICTL_BUNDLE=DIR     the bundle, built there if it is missing
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -23,7 +23,7 @@ fail() {
 	echo "demo: $*" >&2
 	exit 1
 }
-# shows PATTERN COMMAND...: a command that must print a line with the pattern.
+# shows PATTERN COMMAND...: runs a command that must print a line with the pattern.
 shows() {
 	pattern=$1
 	shift
@@ -36,12 +36,12 @@ shows() {
 	[ "$(cat "$work/status")" -eq 0 ] || fail "it ended with status $(cat "$work/status"): $*"
 	grep -q -e "$pattern" "$work/shown" || fail "the output has no \"$pattern\": $*"
 }
-# within SECONDS WHAT COMMAND...: tries a command each second until it succeeds.
+# within SECONDS TEXT COMMAND...: tries a command each second until it succeeds.
 within() {
 	left=$1 what=$2
 	shift 2
 	until "$@"; do
-		[ "$left" -gt 0 ] || fail "$what: it did not come about"
+		[ "$left" -gt 0 ] || fail "$what: it did not happen in time"
 		left=$((left - 1))
 		sleep 1
 	done
@@ -65,14 +65,14 @@ export PATH
 title "Kubernetes and what belongs to it, from source; the first time takes some ten minutes"
 run paictl bundle build -o "$PAICTL_BUNDLE"
 
-# What stands in the way of real hosts, if anything does.
+# The reason why real hosts can't run here, if any.
 if why=$(sh hack/sandboxable.sh); then
 	why=
 fi
 
 if [ -n "$why" ]; then
 	title "No hosts here: $why"
-	echo "# What follows is SIMULATED: the API server, scheduler and controllers are real, the nodes are not,"
+	echo "# The rest is SIMULATED: the API server, scheduler and controllers are real, the nodes are not,"
 	echo "# and no container runs. For the real thing run make demo as root on a Debian or Ubuntu machine."
 	run paictl sandbox up --api-only --bundle "$PAICTL_BUNDLE" --hosts "$hosts" --dir "$work/sandbox"
 	KUBECONFIG=$work/sandbox/kubeconfig
@@ -81,7 +81,7 @@ if [ -n "$why" ]; then
 	run kubectl apply -f examples/demo/netcheck.yaml
 	run kubectl -n paictl-demo rollout status daemonset/netcheck --timeout 120s
 	shows Running kubectl -n paictl-demo get pods -o wide
-	title "Job files are checked without any cluster; this is what a submission would create"
+	title "Job files can be checked without a cluster; a submission would create this"
 	run paictl job validate examples/jobs/*.yaml
 	shows "kind: Framework" paictl job render examples/jobs/hello.yaml
 	title "Done in $(seconds): pods were placed on $hosts simulated nodes; nothing ran in them"
@@ -90,11 +90,11 @@ if [ -n "$why" ]; then
 	exit 0
 fi
 
-# Where the hosts were taken down, the folder belongs to a cluster that is no more.
+# If the hosts were taken down, the folder belongs to a cluster that no longer exists.
 [ -f /var/lib/paictl/sandbox/sandbox.json ] || rm -rf "$work/cluster" "$work/kubeconfig"
 title "$hosts hosts on this machine, each with its own address, sshd and systemd: ten seconds, a minute the first time"
 run paictl sandbox up --hosts "$hosts" --bundle "$PAICTL_BUNDLE"
-# Each worker pretends to have eight GPUs, which the scheduler gives to jobs.
+# Each worker simulates eight GPUs, which the scheduler gives to jobs.
 quickstart=$work/quick-start.yaml
 sed 's/^gpu: none$/gpu: simulate/' /var/lib/paictl/sandbox/quick-start.yaml >"$quickstart"
 run cat "$quickstart"
@@ -104,7 +104,7 @@ run paictl config generate -f -i "$quickstart" -o "$work/cluster"
 
 title "The cluster: one to two minutes"
 run paictl cluster up -p "$work/cluster" --yes
-# A file of the demo's own: yours is not touched.
+# The demo uses its own file: yours is not touched.
 KUBECONFIG=$work/kubeconfig
 export KUBECONFIG
 run paictl cluster kubeconfig -p "$work/cluster" --use
@@ -142,12 +142,12 @@ run paictl service start
 run paictl service status
 paictl service status --exit-code >/dev/null 2>&1 || fail "not all services are ready"
 
-title "Prometheus knows every machine, and answers only who knows its password: up to a minute, until it has asked them all"
+title "Prometheus knows every machine, and answers only with its password: up to a minute, until it has asked them all"
 if command -v curl >/dev/null; then
 	nodes='http://localhost:19090/api/v1/query?query=count(up%7Bjob%3D%22node-exporter%22%7D%3D%3D1)'
 	kubectl -n pai-system port-forward service/prometheus 19090:9090 >/dev/null &
 	forward=$!
-	# On standard input: a command line is easily seen by others.
+	# The password is passed on standard input, since other users can see command lines.
 	asked_with_password() {
 		password=$(kubectl -n pai-system get secret metrics-access -o 'jsonpath={.data.password}' | base64 -d)
 		printf 'user = "pai:%s"\n' "$password" | curl -sS -K - "$nodes"
@@ -161,7 +161,7 @@ if command -v curl >/dev/null; then
 	echo
 	kill "$forward"
 else
-	echo "# left out: there is no curl here"
+	echo "# left out: curl is not installed here"
 fi
 
 title "Jobs: each of the $workers workers has eight GPUs, simulated ones; some seconds for each"
@@ -173,10 +173,10 @@ if [ "$workers" -gt 1 ]; then
 	shows "found the server by environment" paictl job logs two-roles -f
 fi
 
-title "One machine of GPUs is taken, another job wants all of them: it waits, and says for what; about a quarter of a minute"
+title "One machine's GPUs are in use, and another job needs all GPUs: it waits, and says why; about a quarter of a minute"
 sed "s/instances: 2/instances: $workers/" examples/jobs/waits.yaml >"$work/waits.yaml"
 run paictl job submit examples/jobs/gpu.yaml --replace
-# Its first line says that it runs; the one that asks for more must come second.
+# Its first line of output shows that it runs; the job that asks for more must come second.
 has_gpus() { paictl job logs gpu 2>/dev/null | grep GPUs; }
 within 60 "the job gpu says which GPUs it has" has_gpus
 run paictl job submit "$work/waits.yaml" --replace
@@ -189,7 +189,7 @@ run paictl job wait waits
 shows "of world size $((workers * 8)), GPUs 0,1,2,3,4,5,6,7" paictl job logs waits
 run paictl job list
 
-title "A job without a guarantee takes what is idle; one with a guarantee takes it back: about half a minute"
+title "A job without a guarantee uses idle GPUs; a job with a guarantee takes them back: about half a minute"
 sed "s/instances: 2/instances: $workers/" examples/jobs/opportunistic.yaml >"$work/opportunistic.yaml"
 run paictl job submit "$work/opportunistic.yaml" --replace
 works() { paictl job logs opportunistic 2>/dev/null | grep -q "this is attempt 0"; }
@@ -214,7 +214,7 @@ printf '$ paictl status --once --all\n'
 rc=0
 paictl status --once --all >"$work/shown" || rc=$?
 cat "$work/shown"
-# 3 says that something is wrong, such as an alert of a busy machine: that is for you to see, and no failure of the demo.
+# 3 means that something is wrong, such as an alert about a busy machine: the demo shows it, but doesn't fail.
 [ "$rc" -eq 0 ] || [ "$rc" -eq 3 ] || fail "paictl status ended with $rc"
 grep -q '^pai-1 ' "$work/shown" || fail "paictl status shows no pai-1"
 
@@ -231,7 +231,7 @@ cat <<END
 # To take it all down:
 #   paictl sandbox down
 END
-# A person sees the screens; what is printed above stays.
+# On a terminal, show the screens; the output above stays.
 if [ -t 0 ] && [ -t 1 ] && [ -z "${CI:-}" ]; then
 	paictl status || [ $? -eq 3 ]
 fi
