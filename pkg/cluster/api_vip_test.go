@@ -152,7 +152,7 @@ func TestAVirtualAddressInNoNetworkOfAMasterIsRefused(t *testing.T) {
 	}
 	const message = " api-vip: api-vip 10.8.0.77 is in no network of this master, which has 10.9.0.0/24"
 	assert.Equal(t, []string{"m1" + message, "m2" + message}, got)
-	assert.Contains(t, refused.Findings[0].Remedy, "where their networks differ, use a load balancer")
+	assert.Contains(t, refused.Findings[0].Remedy, "if their networks differ, use a load balancer")
 }
 
 func TestAVirtualAddressThatNoMachineCanHaveIsRefused(t *testing.T) {

@@ -71,7 +71,7 @@ func RotateAuthorities(ctx context.Context, s *Spec, o Options, how AuthorityOpt
 	}
 	for _, n := range s.ControlPlane() {
 		if r.isAside(n) {
-			return nil, hint.Errorf("start the machine, or take it out of the cluster: paictl node remove "+n.Hostname, "the master %s doesn't answer, and would come back with the old authority", n.Hostname)
+			return nil, hint.Errorf("start the machine, or remove it from the cluster: paictl node remove "+n.Hostname, "the master %s doesn't answer, and would come back with the old authority", n.Hostname)
 		}
 	}
 	if !o.DryRun {
@@ -190,7 +190,7 @@ func (k *caRotation) refuse(ctx context.Context) error {
 	}
 	for _, row := range a.All("master") {
 		if len(row) > 0 && !slices.ContainsFunc(k.masters, func(n *Node) bool { return n.Hostname == row[0] }) {
-			return hint.Errorf("list it in layout.yaml, or take it out of the cluster: kubectl delete node "+row[0],
+			return hint.Errorf("list it in layout.yaml, or remove it from the cluster: kubectl delete node "+row[0],
 				"the cluster has a master that layout.yaml doesn't: %s; its etcd would be left out", row[0])
 		}
 	}
@@ -221,7 +221,7 @@ func (k *caRotation) begin(ctx context.Context) (caStep, error) {
 	}
 	if from != nil {
 		if k.how.CatchUp {
-			return 0, hint.Errorf("run the command without --catch-up, which goes on with it", "a rotation of the cluster's authorities was interrupted")
+			return 0, hint.Errorf("run the command without --catch-up to continue it", "a rotation of the cluster's authorities was interrupted")
 		}
 		return k.resume(ctx, from)
 	}
@@ -531,7 +531,7 @@ func (k *caRotation) refuseLeft(ctx context.Context) error {
 		k.emit(Event{Kind: EventWarning, Phase: phaseForget, Message: message, Hint: "once it is back: paictl cluster certs rotate-ca --catch-up"})
 		return nil
 	}
-	return hint.Errorf("run the same command again once it answers, or take it out of the cluster: paictl node remove "+left[0]+"; to go on without it: --leave-behind", "%s", message)
+	return hint.Errorf("run the same command again once it answers, or remove it from the cluster: paictl node remove "+left[0]+"; to continue without it: --leave-behind", "%s", message)
 }
 
 // unpublish has the API servers announce only the new authorities to extensions. Each API server adds the authorities that it
@@ -611,7 +611,7 @@ func (w *world) rotating() *Node {
 }
 
 func errRotating(n *Node) error {
-	return hint.Errorf("run paictl cluster certs rotate-ca, which goes on with it", "a rotation of the cluster's authorities was interrupted, as %s says", n.Hostname)
+	return hint.Errorf("run paictl cluster certs rotate-ca to continue it", "a rotation of the cluster's authorities was interrupted, as %s says", n.Hostname)
 }
 
 // plan reports the changes that a run would make from the given step on.

@@ -383,7 +383,7 @@ func TestAMachineWithAnotherCertificateAuthorityBelongsToAnotherCluster(t *testi
 	assert.Equal(t, "w2", got[0].Host)
 	assert.Equal(t, "cluster", got[0].Check)
 	assert.Contains(t, got[0].Message, "not that of m1")
-	assert.Contains(t, got[0].Remedy, "if it was off while this cluster's authorities were replaced: paictl cluster certs rotate-ca --catch-up; else remove it from that cluster first")
+	assert.Contains(t, got[0].Remedy, "if it was off while this cluster's authorities were replaced: paictl cluster certs rotate-ca --catch-up; otherwise remove it from that cluster first")
 }
 
 // A machine without paictl's record may hold the last copy of the cluster's data.

@@ -139,7 +139,7 @@ func TestAnUpgradeIsRefusedBeforeAnythingIsChanged(t *testing.T) {
 		do            func(l *lab)
 	}{
 		{name: "a minor release skipped", release: "v1.38.0", want: []string{"its API server has Kubernetes " + version.Kubernetes + ", the bundle v1.38.0: an upgrade may not skip a minor release"}},
-		{name: "an earlier minor release", release: "v1.35.9", want: []string{"its kubelet has Kubernetes " + version.Kubernetes + ", the bundle v1.35.9: Kubernetes can't go back to an earlier minor release, since etcd holds what that can't read"}},
+		{name: "an earlier minor release", release: "v1.35.9", want: []string{"its kubelet has Kubernetes " + version.Kubernetes + ", the bundle v1.35.9: Kubernetes can't go back to an earlier minor release, since etcd holds data that the earlier one can't read"}},
 		{name: "much at once", want: []string{
 			"no backup of the cluster was ever made",
 			"flowschemas (flowcontrol.apiserver.k8s.io/v1beta3) is in use, and Kubernetes 1.37 no longer has it",

@@ -35,7 +35,7 @@ func (l *lab) release(kubernetes, build string) {
 func TestMembersAreBroughtToNoOtherKubernetes(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, bundle, want, remedy string }{
-		{"newer", "v1.37.0", "the machine runs Kubernetes " + version.Kubernetes + ", the bundle has v1.37.0", "to bring the cluster to v1.37.0: paictl cluster upgrade; else use the bundle of " + version.Kubernetes + " (--bundle)"},
+		{"newer", "v1.37.0", "the machine runs Kubernetes " + version.Kubernetes + ", the bundle has v1.37.0", "to bring the cluster to v1.37.0: paictl cluster upgrade; otherwise use the bundle of " + version.Kubernetes + " (--bundle)"},
 		{"older", "v1.35.9", "the machine runs Kubernetes " + version.Kubernetes + ", the bundle has v1.35.9", "use the bundle of " + version.Kubernetes + " (--bundle); Kubernetes can't go back to an earlier minor release"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

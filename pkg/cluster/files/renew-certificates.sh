@@ -1,16 +1,16 @@
-# Renews the control plane's certificates on this machine, and restarts what holds them.
+# Renews the control plane's certificates on this machine, and restarts the components that hold them.
 #
-#   renew-certificates          what expires within 60 days, or has expired (daily, by a timer)
-#   renew-certificates DAYS     what expires within DAYS days
-#   renew-certificates boot     before the kubelet starts: as the first where nothing of the
-#                               control plane runs yet, which then needs no restart
+#   renew-certificates          renews those that expire within 60 days, or have expired (daily, by a timer)
+#   renew-certificates DAYS     renews those that expire within DAYS days
+#   renew-certificates boot     runs before the kubelet starts: if no part of the control plane
+#                               runs yet, it renews as above, and needs no restart
 #
-# It may be killed anywhere: the next start puts back what was half written, and makes the
-# restarts that are still due. Certificate authorities are not renewed, and the kubelet's own
-# certificate, which it rotates itself, only where it has expired.
+# It may be killed at any point: the next start restores half-written files, and makes the
+# restarts that are still due. Certificate authorities are not renewed. The kubelet rotates its
+# own certificate, so that is only renewed if it has expired.
 #
-# In $W, for root alone: undo/ (the certificate that is being renewed, as it was), due/NAME (a
-# component to restart; holds when the earliest of its old certificates expires, in seconds).
+# In $W, which only root may read: undo/ (the earlier state of the certificate that is being renewed), due/NAME
+# (a component to restart; contains the time at which the earliest of its old certificates expires, in seconds).
 DAY=86400
 mode=${1:-daily}
 days=60 force=0
@@ -26,15 +26,15 @@ esac
 # is kept elsewhere.
 [ -f "$K/pki/ca.key" ] || [ -f "$K/admin.conf" ] || exit 0
 
-# No script of "cluster up" shall be at work at the same time. One that starts the kubelet
-# would wait for us, so before the kubelet nothing is waited for.
+# No script of "cluster up" may run at the same time. Such a script waits for us if it starts the
+# kubelet, so with "boot" this one must not wait for it.
 mkdir -p "$R/run"
 exec 9>>"$R/run/paictl-host.lock"
 wait=600
 if [ "$mode" = boot ]; then wait=0; fi
 flock -w "$wait" 9 || {
 	if [ "$mode" = boot ]; then exit 0; fi
-	echo "a script of paictl is still at work on this host -> systemctl start paictl-certificates.service, later" >&2
+	echo "a script of paictl is still running on this host -> run later: systemctl start paictl-certificates.service" >&2
 	exit 75
 }
 
@@ -52,14 +52,14 @@ complain() {
 	failed=1
 }
 
-# adm ARGS...: kubeadm with this cluster's settings. With a file it doesn't ask the API, which
-# may be down because of the very certificates.
+# adm ARGS...: runs kubeadm with this cluster's settings. With their file, kubeadm doesn't query the
+# API, which may be down because of these very certificates.
 adm() {
 	if [ -f "$CONF" ]; then set -- "$@" --config "$CONF"; fi
 	kubeadm "$@"
 }
 
-# files_of CERTIFICATE: its files, below /etc/kubernetes.
+# files_of CERTIFICATE: prints its files, relative to /etc/kubernetes.
 files_of() {
 	case $1 in
 	*.conf) echo "$1" ;;
@@ -68,7 +68,7 @@ files_of() {
 	esac
 }
 
-# holder_of CERTIFICATE: the component that has read it.
+# holder_of CERTIFICATE: prints the component that has read it.
 holder_of() {
 	case $1 in
 	apiserver | apiserver-* | front-proxy-client) echo kube-apiserver ;;
@@ -78,15 +78,15 @@ holder_of() {
 	esac
 }
 
-# due_now FILES LEFT: whether a certificate shall be renewed. One that lives for less than
-# twice the days would be renewed daily, so half of its life must be over, too.
+# due_now FILES LEFT: reports whether a certificate must be renewed. A certificate whose lifetime is less
+# than twice the days would be renewed daily, so half of its lifetime must be over, too.
 due_now() {
 	[ "$2" -lt $((days * DAY)) ] || return 1
 	if [ "$force" = 1 ] || [ "$2" -le 0 ]; then return 0; fi
 	[ "$2" -lt $((now - $(stat -c %Y "$K/${1##* }"))) ]
 }
 
-# owe COMPONENT LEFT: remembers that it has to be restarted.
+# owe COMPONENT LEFT: records that it has to be restarted.
 owe() {
 	until=$((now + $2))
 	if [ -f "$W/due/$1" ] && [ "$(expiry "$1")" -lt "$until" ]; then return 0; fi
@@ -96,7 +96,7 @@ owe() {
 	sync "$W/due"
 }
 
-# expiry COMPONENT: when the earliest of the certificates that it holds expires.
+# expiry COMPONENT: prints the time at which the earliest of the certificates that it holds expires.
 expiry() {
 	v=$(cat "$W/due/$1")
 	case $v in '' | *[!0-9]*) v=0 ;; esac
@@ -133,8 +133,8 @@ renew() {
 LIST='{{range .certificates}}certificate{{"\t"}}{{.name}}{{"\t"}}{{.residualTime}}{{"\t"}}{{.missing}}{{"\t"}}{{.externallyManaged}}{{"\n"}}{{end}}'
 LIST=$LIST'{{range .certificateAuthorities}}authority{{"\t"}}{{.name}}{{"\t"}}{{.residualTime}}{{"\t"}}{{.missing}}{{"\t"}}{{.externallyManaged}}{{"\n"}}{{end}}'
 
-# renew_all: a certificate that is missing is not wanted: "kubeadm join" makes no
-# super-admin.conf. One that is managed externally can't be renewed here.
+# renew_all: a missing certificate isn't needed, since "kubeadm join" creates no super-admin.conf.
+# An externally managed one can't be renewed here.
 renew_all() {
 	list=$(adm certs check-expiration -o "go-template=$LIST") || {
 		complain "kubeadm can't say when certificates expire -> on this host: kubeadm certs check-expiration --config $CONF"
@@ -156,8 +156,8 @@ $list
 DATA
 }
 
-# admin_conf makes the administrator's credentials again where someone has removed them, as
-# "cluster up" does: without them no component could be asked whether it is healthy.
+# admin_conf creates the administrator's credentials again if they have been removed, as
+# "cluster up" does: without them, the health of components can't be checked.
 admin_conf() {
 	if [ -f "$K/admin.conf" ] || [ ! -f "$CONF" ]; then return 0; fi
 	rm -rf "$W/admin"
@@ -173,15 +173,15 @@ admin_conf() {
 	fi
 }
 
-# kubelet_certificate: a kubelet whose client certificate has expired doesn't start, and
-# nothing of the control plane with it. The authority's key is here, so it gets a new one.
+# kubelet_certificate: a kubelet whose client certificate has expired doesn't start, and so the
+# control plane doesn't either. The authority's key is here, so the kubelet gets a new certificate.
 kubelet_certificate() {
 	current=/var/lib/kubelet/pki/kubelet-client-current.pem
 	[ -f "$K/kubelet.conf" ] && [ -f "$K/pki/ca.key" ] || return 0
 	rm -rf "$W/probe"
 	mkdir "$W/probe"
-	# kubeadm says when a certificate expires only of those in its own folder, so the
-	# kubelet's takes the place of another there.
+	# kubeadm only reports the expiry of certificates in its own folder, so the kubelet's takes
+	# the place of another one in a copy of that folder.
 	ln -s "$K/pki"/* "$W/probe/"
 	rm -f "$W/probe/apiserver.crt"
 	if grep -q 'client-certificate-data:' "$K/kubelet.conf"; then
@@ -214,14 +214,14 @@ kubelet_certificate() {
 		mv -f "$K/kubelet.conf.paictl-new" "$K/kubelet.conf"
 	fi
 	echo "renewed the kubelet's certificate, which had expired"
-	# Before the kubelet's start there is nothing to restart, and waiting would be forever.
+	# At boot, the kubelet doesn't run yet, so it isn't restarted, and waiting for it would never end.
 	systemctl try-restart --no-block kubelet.service
 }
 
-# runs: whether any component of the control plane does.
+# runs: reports whether any component of the control plane runs.
 runs() { cat "$R"/proc/[0-9]*/comm 2>/dev/null | grep -qx -e etcd -e kube-apiserver -e kube-controller -e kube-scheduler; }
 
-# probe COMPONENT: host, port, path and scheme at which its manifest says that it is asked.
+# probe COMPONENT: prints host, port, path and scheme of the probe in its manifest.
 probe() {
 	awk '
 		$1 == "livenessProbe:" || $1 == "readinessProbe:" { on = 1 }
@@ -234,7 +234,7 @@ probe() {
 		END { print host, (port in named) ? named[port] : port, path, scheme }' "$K/manifests/$1.yaml"
 }
 
-# ask CONFIG ARGS...: kubectl is the only program on a host that speaks HTTP.
+# ask CONFIG ARGS...: queries a server with kubectl, the only program on a host that speaks HTTP.
 ask() {
 	config=$1
 	shift
@@ -246,14 +246,14 @@ healthy() {
 		read -r host port path scheme
 		case $1:$scheme in
 		kube-apiserver:*) ask "$K/admin.conf" --server="https://$host:$port" get --raw "$path" ;;
-		# Its certificate is its own. Without credentials kubectl would ask for a user's name.
+		# Its certificate is self-signed. Without credentials kubectl would prompt for a user name.
 		*:https) ask "$K/admin.conf" --server="https://$host:$port" --insecure-skip-tls-verify get --raw "$path" ;;
 		*) ask /dev/null --server="http://$host:$port" get --raw "$path" ;;
 		esac
 	} >/dev/null
 }
 
-# others_ready: whether the other masters' control planes are, each with its etcd.
+# others_ready: reports whether the other masters' control planes are ready, each with its etcd.
 others_ready() {
 	why="the API does not say which other masters there are"
 	others=$(ask "$K/admin.conf" get nodes -l node-role.kubernetes.io/control-plane -o \
@@ -270,7 +270,7 @@ $others
 DATA
 }
 
-# running COMPONENT: its containers, one a line.
+# running COMPONENT: prints its containers, one per line.
 running() {
 	tasks=$(ctr -n k8s.io tasks ls 2>/dev/null | awk '$3 == "RUNNING" { print $1 }')
 	ctr -n k8s.io containers ls -q "labels.\"io.kubernetes.container.name\"==$1,labels.\"io.kubernetes.pod.namespace\"==kube-system" 2>/dev/null |
@@ -278,8 +278,8 @@ running() {
 }
 
 # restart COMPONENT: ends its container, which the kubelet starts again, and waits until the
-# new one is healthy. The kubelet waits up to five minutes where it had to do so shortly
-# before; the limit is a minute more.
+# new one is healthy. The kubelet waits up to five minutes if it had to do so shortly
+# before; the limit is a minute longer.
 restart() {
 	i=0
 	until systemctl is-active --quiet kubelet.service; do
@@ -300,8 +300,8 @@ restart() {
 	echo "restarted $1"
 }
 
-# restart_due: etcd first, since the API server needs it; one that does not come back keeps
-# the others from being restarted.
+# restart_due: restarts etcd first, since the API server needs it. If a component doesn't come
+# back, the others aren't restarted.
 restart_due() {
 	for c in etcd kube-apiserver kube-controller-manager kube-scheduler; do
 		[ -f "$W/due/$c" ] || continue

@@ -67,7 +67,7 @@ func (s *Host) unrecorded() []Finding {
 	message, remedy := "the machine has the control plane of a cluster, "+lost, restore
 	if !s.has(paths.Kubeadm) {
 		message += ", or another tool has created it"
-		remedy = "if it is this cluster: " + restore + "; if it is another one: remove the machine from layout.yaml, or if you no longer need that cluster: " + s.wipe()
+		remedy = "if it is this cluster: " + restore + "; if it is a different cluster: remove the machine from layout.yaml, or if you no longer need that cluster: " + s.wipe()
 	}
 	return []Finding{s.fail("kubernetes", message, remedy)}
 }
@@ -126,7 +126,7 @@ func checkOwner(s *Host) []Finding {
 				return nil
 			}
 			return []Finding{s.fail("cluster", "the machine is a member of another cluster: its certificate authority is not that of "+o.Hostname,
-				"if it was off while this cluster's authorities were replaced: paictl cluster certs rotate-ca --catch-up; else "+leave)}
+				"if it was off while this cluster's authorities were replaced: paictl cluster certs rotate-ca --catch-up; otherwise "+leave)}
 		}
 	}
 	server := strings.TrimPrefix(s.Probe.Value("server"), "https://")
@@ -154,7 +154,7 @@ func checkRuntime(s *Host) []Finding {
 	var out []Finding
 	for _, unit := range []string{"docker", "crio"} {
 		if s.active(unit) {
-			out = append(out, s.warn("runtime", unit+" runs on the machine in addition to what paictl installs",
+			out = append(out, s.warn("runtime", unit+" runs on the machine in addition to paictl's containerd",
 				"systemctl disable --now "+unit+", unless you need it: its containers are unknown to Kubernetes and take memory and GPUs"))
 		}
 	}

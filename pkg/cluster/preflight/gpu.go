@@ -16,7 +16,7 @@ func checkGPU(s *Host) []Finding {
 	var out []Finding
 	// checkDriver reports on machines whose GPUs are in the layout.
 	if nvidia := len(s.Facts.NVIDIADevices()); want == nil && nvidia > 0 && s.Facts.Driver == "" && s.Facts.DriverError == "" && s.Cluster.Kubernetes.GPUDriver.WithDefaults().Policy != config.GPUDriverNone {
-		out = append(out, s.warn("gpu-driver", fmt.Sprintf("%s in a machine whose SKU %s has none, but no driver: jobs can't use them", plural.Of(nvidia, "NVIDIA GPU"), s.SKU),
+		out = append(out, s.warn("gpu-driver", fmt.Sprintf("%s in a machine whose SKU %s lists no GPUs, and no driver: jobs can't use them", plural.Of(nvidia, "NVIDIA GPU"), s.SKU),
 			"add gpu to its SKU in layout.yaml (config generate finds it) so that paictl manages the driver, or set gpu-driver: {policy: none} in kubernetes-configuration.yaml"))
 	}
 	have := 0

@@ -28,7 +28,7 @@ func checkVersions(all []*Host) []Finding {
 		for _, p := range s.Programs {
 			why, remedy := Skew(p, have)
 			if why == "" && !s.Cluster.Back && later(p.Version, have) {
-				why, remedy = "the cluster would go back to an earlier release", fmt.Sprintf("if it shall: the same command with --to %s; else use the bundle of %s (--bundle)", have, p.Version)
+				why, remedy = "the cluster would go back to an earlier release", fmt.Sprintf("if that is intended: run the same command with --to %s; otherwise use the bundle of %s (--bundle)", have, p.Version)
 			}
 			if why != "" {
 				out = append(out, s.fail("version", fmt.Sprintf("its %s has Kubernetes %s, the bundle %s: %s", p.Name, p.Version, have, why), remedy))
@@ -68,7 +68,7 @@ func otherwise(runs, bundle string) string {
 	if b.LessThan(a) && b.Minor() != a.Minor() {
 		return fmt.Sprintf("use the bundle of %s (--bundle); Kubernetes can't go back to an earlier minor release", runs)
 	}
-	return fmt.Sprintf("to bring the cluster to %s: paictl cluster upgrade; else use the bundle of %s (--bundle)", bundle, runs)
+	return fmt.Sprintf("to bring the cluster to %s: paictl cluster upgrade; otherwise use the bundle of %s (--bundle)", bundle, runs)
 }
 
 // Skew returns the reason why a program's release can't become the bundle's in one upgrade, and the remedy; "" if it can.
@@ -92,8 +92,8 @@ func Skew(p Program, bundle string) (why, remedy string) {
 	}
 	switch {
 	case steps < 0:
-		return "Kubernetes can't go back to an earlier minor release, since etcd holds what that can't read",
-			fmt.Sprintf("to have the earlier release again, restore a backup that was made with it: paictl cluster restore; else use a bundle of %d.%d", from.Major(), from.Minor())
+		return "Kubernetes can't go back to an earlier minor release, since etcd holds data that the earlier one can't read",
+			fmt.Sprintf("to return to the earlier release, restore a backup that was made with it: paictl cluster restore; otherwise use a bundle of %d.%d", from.Major(), from.Minor())
 	case steps > most:
 		return "an upgrade may not skip a minor release",
 			fmt.Sprintf("upgrade with a bundle of %d.%d first", from.Major(), from.Minor()+1)

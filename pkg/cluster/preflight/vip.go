@@ -33,7 +33,7 @@ func checkVIP(s *Host) []Finding {
 	}
 	slices.Sort(have)
 	return []Finding{s.fail(CheckVIP, fmt.Sprintf("api-vip %s is in no network of this master, which has %s", vip, strings.Join(slices.Compact(have), ", ")),
-		"set api-vip in kubernetes-configuration.yaml to a free address of a network that all masters have; where their networks differ, use a load balancer (api-endpoint: HOST:PORT)")}
+		"set api-vip in kubernetes-configuration.yaml to a free address of a network that all masters have; if their networks differ, use a load balancer (api-endpoint: HOST:PORT)")}
 }
 
 // reserved describes an address that no machine of its network can have; "" for other addresses.

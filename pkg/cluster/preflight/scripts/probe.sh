@@ -1,4 +1,4 @@
-# What preflight has to know of a host beyond the facts: one line per answer, its kind
+# Prints the data of a host that preflight needs beyond the facts: one line per answer, its kind
 # first. It removes its own temporary folder. The lines before this script set want_ports ("HEX=PORT ..."),
 # want_paths, want_store, want_modules, want_commands, want_files and reach_targets ("IP:PORT ...").
 
@@ -31,7 +31,7 @@ probe_system() {
 	done
 }
 
-# Units that own what paictl is about to own, or that stand in the way of pods' traffic.
+# Units that use ports or files that paictl needs, or that block the pods' traffic.
 probe_units() {
 	have systemctl || return 0
 	set -- kubelet.service containerd.service docker.service crio.service k3s.service k3s-agent.service \
@@ -89,7 +89,7 @@ probe_filesystems() {
 }
 
 # "overlay folder type reason" if the file system of the container store can't carry overlays. The kernel unmounts the overlay with its namespace.
-# It also loads its module for it, which goes again: "cluster down" would take it for the machine's own.
+# If this loads the overlay module, it also unloads it: "cluster down" would take the module for the machine's own.
 probe_overlay() {
 	if ! have unshare || ! have timeout; then return 0; fi
 	nearest "$want_store"
@@ -103,7 +103,7 @@ probe_overlay() {
 	if [ -z "$loaded" ] && [ -d "$R/sys/module/overlay" ]; then modprobe -r overlay 2>/dev/null || :; fi
 }
 
-# The kernel's own configuration, where it shows one.
+# The kernel's configuration, if it can be read.
 kernel_config() {
 	if [ -r "$R/proc/config.gz" ] && have zcat; then
 		zcat <"$R/proc/config.gz"
@@ -112,8 +112,8 @@ kernel_config() {
 	fi
 }
 
-# A module is there when it is loaded, built in or to be found; absent only where the
-# kernel's modules or its configuration can be read and say so; else unknown.
+# A module is present if it is loaded, built in or on the disk, and absent only if the kernel's
+# modules or its configuration can be read and don't have it; otherwise its state is unknown.
 probe_modules() {
 	lib=$R/lib/modules/$(word "$R/proc/sys/kernel/osrelease")
 	config=
@@ -149,14 +149,14 @@ probe_modules() {
 	fi
 }
 
-# "port number pid program" for each wanted port on which something listens (state 0A).
+# "port number pid program" for each wanted port on which a program listens (state 0A).
 probe_ports() {
 	taken=$(cat "$R/proc/net/tcp" "$R/proc/net/tcp6" 2>/dev/null | awk -v want="$want_ports" '
 		BEGIN { n = split(want, pairs, " "); for (i = 1; i <= n; i++) { split(pairs[i], kv, "="); port[kv[1]] = kv[2] } }
 		$4 == "0A" { k = split($2, a, ":"); if (a[k] in port) print port[a[k]] "=" $10 }' | sort -u)
 	[ -n "$taken" ] || return 0
-	# One pass over all open files names the owners; only root sees those of others. A second
-	# operand makes ls name the folders also where there is one only.
+	# One pass over all open files finds the owners; only root sees those of other users. With a
+	# second operand, ls prints the name of the folder even if it is the only one.
 	{
 		ls -l /dev/null "$R"/proc/[0-9]*/fd 2>/dev/null || :
 	} | awk -v taken="$taken" '
@@ -170,7 +170,7 @@ probe_ports() {
 	done
 }
 
-# What an earlier Kubernetes, paictl's or another one's, has left or still runs.
+# Files and services that an earlier Kubernetes of paictl or of another tool has left.
 probe_kubernetes() {
 	for f in $want_files; do
 		[ ! -e "$R$f" ] || printf 'exists\t%s\n' "$f"
@@ -186,7 +186,7 @@ probe_kubernetes() {
 	fi
 }
 
-# "route destination interface", without default routes.
+# "route destination interface" for each route, without default routes.
 probe_routes() {
 	have ip || return 0
 	for family in -4 -6; do
@@ -197,8 +197,8 @@ probe_routes() {
 	done
 }
 
-# A refusal proves that the other machine is reached: before the cluster exists, nothing
-# listens there. All targets are tried at once, each for three seconds.
+# A refusal proves that the other machine is reachable: before the cluster exists, no program
+# listens there. All targets are tried at once, for three seconds each.
 probe_reach() {
 	if [ -z "$reach_targets" ] || ! have bash || ! have timeout; then return 0; fi
 	for t in $reach_targets; do
@@ -220,15 +220,15 @@ probe_reach() {
 	wait
 }
 
-# "search domain..." of the file from which pods get the machine's DNS settings.
+# "search domain..." in the file from which pods get the machine's DNS settings.
 probe_search() {
 	f=$R/etc/resolv.conf
 	if grep -qs '^nameserver' "$R/run/systemd/resolve/resolv.conf"; then f=$R/run/systemd/resolve/resolv.conf; fi
 	[ ! -r "$f" ] || awk '$1 == "search" || $1 == "domain" { $1 = ""; s = $0 } END { if (s != "") print "search\t" substr(s, 2) }' "$f"
 }
 
-# cloud-init writes /etc/hosts from its template at each boot where the last of these says so;
-# with "localhost" it only adds a line.
+# cloud-init writes /etc/hosts from its template at each boot if the last of these settings says
+# so; with "localhost" it only adds a line.
 probe_cloud() {
 	[ ! -e "$R/etc/cloud/cloud-init.disabled" ] || return 0
 	last=
