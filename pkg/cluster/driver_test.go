@@ -353,7 +353,7 @@ func TestAPackageThatBreaksIsTakenAwayAgain(t *testing.T) {
 	t.Parallel()
 	l, h := gpuLab(t)
 	h.write("/.fake/fail/postinst-nvidia-kernel-dkms-535.261.03-1", "")
-	l.driverFails("dpkg: error processing package nvidia-kernel-dkms", "taken away again")
+	l.driverFails("dpkg: error processing package nvidia-kernel-dkms", "removed again")
 	assert.Empty(t, h.packages())
 	assert.NotContains(t, h.read(stateDir+"/owned"), "package\t")
 	h.remove("/.fake/fail/postinst-nvidia-kernel-dkms-535.261.03-1")
@@ -379,7 +379,7 @@ func TestADriverIsUpgradedDowngradedAndRolledBack(t *testing.T) {
 	h.write("/.fake/fail/postinst-libcuda1-535.261.03-1", "")
 	o := l.driverUp()
 	require.Error(t, o.err)
-	assert.Contains(t, l.story(o), "what was there before is back")
+	assert.Contains(t, l.story(o), "the earlier ones are restored")
 	assert.Contains(t, h.loaded(), "535.247.01")
 	assert.Contains(t, h.packages(), "nvidia-smi 535.247.01-1 hi", "held as before")
 	assert.Contains(t, h.packages(), "libcuda1 535.247.01-1 hi")
@@ -447,7 +447,7 @@ func TestMarksComeBackWithAnUndoing(t *testing.T) {
 	h.write("/.fake/fail/postinst-nvidia-kernel-dkms-535.261.03-1", "")
 	before := h.packages()
 	l.driver(at("535.261.03"))
-	l.driverFails("what was there before is back")
+	l.driverFails("the earlier ones are restored")
 	assert.Equal(t, before, h.packages())
 	assert.FileExists(t, h.root+"/.fake/auto/libcuda1")
 }
@@ -601,7 +601,7 @@ func TestPackagesThatWereLeftHalfConfiguredAreFinishedFirst(t *testing.T) {
 	l, h = gpuLab(t)
 	h.has("tzdata", "2025b-0 iF")
 	h.write("/.fake/fail/postinst-tzdata-2025b-0", "")
-	l.driverFails("dpkg can't finish packages that were there before: dpkg: error processing package tzdata")
+	l.driverFails("dpkg can't finish packages of an earlier installation: dpkg: error processing package tzdata")
 	assert.Equal(t, []string{"tzdata 2025b-0 iF"}, h.packages())
 }
 
@@ -667,7 +667,7 @@ func TestWithTheRepositoryAwayNoPackageChanges(t *testing.T) {
 	t.Parallel()
 	l, h := gpuLab(t)
 	h.write("/.fake/fail/repository", "") // the machine still has the repository's lists
-	l.driverFails("can't be had: E: Failed to fetch")
+	l.driverFails("can't be fetched: E: Failed to fetch")
 	assert.Empty(t, h.packages())
 	h.remove("/.fake/fail/repository")
 	require.NoError(t, l.driverUp().err)
@@ -757,7 +757,7 @@ func TestABundleWithoutTheDriverSaysWhatToAdd(t *testing.T) {
 	l.bundle, err = bundle.Open(l.bundle.Dir())
 	require.NoError(t, err)
 	l.driver(config.GPUDriver{Policy: config.GPUDriverInstall, Source: config.GPUSourceBundle})
-	l.driverFails("apt can't install the driver from the bundle and from what it knows: E: Version '535.261.03-1' for 'libnvidia-cfg1' was not found", "add what is missing with paictl bundle add-driver")
+	l.driverFails("apt can't install the driver from the bundle and the machine's repositories: E: Version '535.261.03-1' for 'libnvidia-cfg1' was not found", "add what is missing with paictl bundle add-driver")
 	assert.Empty(t, h.packages())
 	assert.DirExists(t, h.folder(), "a second try sends nothing again")
 

@@ -169,7 +169,7 @@ func TestWhatEtcdKeepsIsNotCleared(t *testing.T) {
 	require.NoError(t, os.RemoveAll(l.host("m3").root+"/var/lib/etcd/member"))
 	o := l.up(t.Context())
 	partial := failures(t, o, 3)
-	assert.Contains(t, partial["m2"].Error, "etcd does not let its member m2 go: Error: etcdserver: unhealthy cluster")
+	assert.Contains(t, partial["m2"].Error, "etcd does not remove its member m2: Error: etcdserver: unhealthy cluster")
 	assert.DirExists(t, m2.root+"/var/lib/etcd/member")
 	assert.FileExists(t, m2.root+"/etc/kubernetes/kubelet.conf")
 }

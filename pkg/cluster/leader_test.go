@@ -299,7 +299,7 @@ func TestALimitedRunWithoutAClusterSaysWhatToRun(t *testing.T) {
 	l := newLab(t, 1, 1)
 	o := l.up(t.Context(), limited("w1"))
 	require.Error(t, o.err)
-	assert.Contains(t, l.story(o), "there is no cluster yet that a machine could join (run paictl cluster up without --limit and --phases first)")
+	assert.Contains(t, l.story(o), "the cluster doesn't exist yet, so no machine can join it (run paictl cluster up without --limit and --phases first)")
 }
 
 func TestRecreateMakesTheClusterAgain(t *testing.T) {

@@ -128,7 +128,7 @@ func TestAnEtcdThatDoesNotGoOnAloneKeepsItsData(t *testing.T) {
 	l := lost(t)
 	l.host("m3").write("/.fake/fail/etcd-force", "")
 	o := l.recover("m3")
-	require.ErrorContains(t, o.err, "etcd did not become a cluster of its own; it said: {\"level\":\"fatal\"")
+	require.ErrorContains(t, o.err, "etcd did not become a single-member cluster; it said: {\"level\":\"fatal\"")
 	assert.DirExists(t, l.host("m3").root+"/var/lib/paictl/recover/member")
 	require.ErrorContains(t, l.refusedUp(), "a recovery of etcd from m3 was interrupted")
 	_, err := l.wouldRecover("m1")

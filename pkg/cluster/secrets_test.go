@@ -183,7 +183,7 @@ func TestARotationOfTheKeyIsRefused(t *testing.T) {
 
 	l.host("m1").write("/.fake/fail/replace", "")
 	err := l.rotateSecrets().err
-	require.ErrorContains(t, err, "3 of 3 Secrets are not encrypted by the new key, or were not seen, so the old one stays")
+	require.ErrorContains(t, err, "3 of 3 Secrets are not encrypted with the new key, or were not seen, so the old one stays")
 	require.ErrorContains(t, err, "secrets is forbidden")
 	assert.Equal(t, "paictl-2 paictl-1", l.keyNames("m2"), "what is written by the old key can be read")
 	l.host("m1").remove("/.fake/fail/replace")

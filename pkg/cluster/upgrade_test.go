@@ -226,7 +226,7 @@ func TestAControlPlaneThatDoesNotComeUpIsPutBackAndNothingFollows(t *testing.T) 
 	o := l.upgrade(t.Context(), UpgradeOptions{})
 	got := failures(t, o, 3)
 	require.Len(t, got, 3, "%s", l.story(o))
-	assert.Contains(t, got["m2"].Error, "kube-apiserver did not come up with the new settings, so the earlier ones are back in force but for etcd, which stays as it is now")
+	assert.Contains(t, got["m2"].Error, "kube-apiserver did not come up with the new settings, so the earlier ones are back in force (except for etcd, which stays as it is now)")
 	assert.Contains(t, l.host("m2").read("/etc/kubernetes/manifests/etcd.yaml"), "etcd:3.7.0-0", "it has written what the earlier one can't read")
 	assert.Equal(t, good, l.host("m2").read("/etc/kubernetes/manifests/kube-apiserver.yaml"))
 	for _, h := range []string{"m1", "w1"} {

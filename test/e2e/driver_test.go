@@ -119,7 +119,7 @@ func TestDriverPackages(t *testing.T) {
 		assert.Contains(t, d.packages(), "half 1 iF")
 		s, _ := d.phase(1)
 		require.Len(t, s.Failed, 1)
-		assert.Contains(t, s.Failed[0].Error, "dpkg can't finish packages that were there before: dpkg: error processing package half")
+		assert.Contains(t, s.Failed[0].Error, "dpkg can't finish packages of an earlier installation: dpkg: error processing package half")
 		assert.NotContains(t, d.packages(), "nvidia-driver-cuda")
 
 		d.on(d.host, "rm /fake/half; mkdir /sys/module/nouveau; touch /fake/nouveau-busy")
@@ -149,7 +149,7 @@ func TestDriverPackages(t *testing.T) {
 		s, _ := d.phase(1)
 		require.Len(t, s.Failed, 1)
 		assert.Contains(t, s.Failed[0].Error, "the driver 580.65.06 can't be installed: dpkg: error processing package libcuda1")
-		assert.Contains(t, s.Failed[0].Error, "what was there before is back")
+		assert.Contains(t, s.Failed[0].Error, "the earlier ones are restored")
 		assert.Equal(t, whole("570.133.20"), d.driver())
 		assert.Equal(t, "active\nactive", d.on(d.host, "systemctl is-active nvidia-persistenced nvidia-fabricmanager"))
 		assert.Empty(t, d.on(d.host, "dpkg --audit"))
@@ -239,7 +239,7 @@ func TestDriverFromDebian(t *testing.T) {
 	before := d.packages()
 	s, out = d.phase(1)
 	require.Len(t, s.Failed, 1, out)
-	assert.Regexp(t, `^nvidia-driver/apply on e2edeb-1: exit status 1: the driver 535\.[0-9.]+ can't be installed: Error! Bad return status for module build on kernel: .*; its packages were taken away again`, s.Failed[0].Error)
+	assert.Regexp(t, `^nvidia-driver/apply on e2edeb-1: exit status 1: the driver 535\.[0-9.]+ can't be installed: Error! Bad return status for module build on kernel: .*; its packages were removed again`, s.Failed[0].Error)
 	assert.Equal(t, before, d.packages())
 
 	// If DKMS finds no headers, it doesn't fail the installation; the module is missing then.
@@ -304,7 +304,7 @@ func TestDriverFromTheBundle(t *testing.T) {
 	s, _ = d.phase(1, from...)
 	require.Len(t, s.Failed, 1)
 	assert.Contains(t, s.Failed[0].Error, "the driver 580.65.06 can't be installed: dpkg: error processing package libcuda1")
-	assert.Contains(t, s.Failed[0].Error, "what was there before is back")
+	assert.Contains(t, s.Failed[0].Error, "the earlier ones are restored")
 	assert.Equal(t, whole("570.133.20"), d.driver())
 	d.on(d.host, "rm /fake/broken-580.65.06")
 	d.phase(0, from...)
@@ -405,7 +405,7 @@ func TestDriverUpgrade(t *testing.T) {
 
 	// If packages break, the earlier ones are restored, and the machine stays cordoned until an operator checks it.
 	d.on(d.host, "touch /fake/broken-580.65.06")
-	assert.Contains(t, upgrade(1, "--yes", "--to", "580.65.06"), "what was there before is back")
+	assert.Contains(t, upgrade(1, "--yes", "--to", "580.65.06"), "the earlier ones are restored")
 	assert.Equal(t, "570.172.08\n570.172.08-1 hi", d.driver())
 	assert.Regexp(t, "^true 20[0-9-]+T", state(), "cordoned, and since when")
 	d.on(d.host, "rm /fake/broken-580.65.06")

@@ -1,7 +1,7 @@
-# The virtual address of the API, as this machine's own API server and the network have it. Given by the caller: self.
+# The virtual address of the API, as this machine's own API server and the network see it. The caller defines self.
 
-# d_vip ADDRESS PORT: "vip-answers" yes or no, whether the API answers at the address. Of an address that the cluster doesn't have yet: "here yes" if this
-# machine has it by itself, and "claimed HARDWARE" if another machine answers at it. ADDRESS is "" if none is wanted.
+# d_vip ADDRESS PORT: prints "vip-answers" yes or no: whether the API answers at the address. For an address that the cluster doesn't have yet, it
+# prints "here yes" if this machine has it by itself, and "claimed HARDWARE" if another machine answers at it. ADDRESS is "" if none is wanted.
 d_vip() {
 	[ -n "$1" ] || return 0
 	if [ -f "$KUBECONFIG" ] && [ -f "$S/member" ]; then
@@ -12,16 +12,16 @@ d_vip() {
 			return 0
 		fi
 	fi
-	# One that pai-api-vip sets ends by itself after seconds.
+	# An address that pai-api-vip sets expires after seconds.
 	case $(ip -4 -o addr show to "$1/32") in *"valid_lft forever"*) printf 'here\tyes\n' && return 0 ;; esac
-	# What is remembered may be of a machine that had the address before. Whether the port is open doesn't matter: who has the address answers to ARP.
+	# The neighbour table may still name a machine that had the address before. The port may be closed: a machine that has the address answers to ARP.
 	ip neigh flush to "$1/32" >/dev/null 2>&1 || true
 	timeout 2 bash -c 'exec 3<>"/dev/tcp/$1/$2"' claimed "$1" "$2" >/dev/null 2>&1 </dev/null || true
 	mac=$(ip neigh show to "$1/32" | sed -n 's/.* lladdr \([0-9a-f:]*\).*/\1/p' | head -n 1)
 	[ -z "$mac" ] || printf 'claimed\t%s\n' "$mac"
 }
 
-# v_apply: the manifest on standard input (base64).
+# v_apply: applies the manifest on standard input (base64).
 v_apply() {
 	base64 -d | self apply -f - >&2
 	note change "pai-api-vip"
@@ -38,7 +38,7 @@ v_works() {
 	v_holder
 }
 
-# v_reach ADDRESS PORT: "reach yes" where this machine, a member, reaches the API at the address; else "reach no" and why.
+# v_reach ADDRESS PORT: prints "reach yes" if this machine, a member, reaches the API at the address, otherwise "reach no" and the reason.
 v_reach() {
 	conf=$R/etc/kubernetes/kubelet.conf i=0
 	[ -f "$conf" ] || return 0
@@ -50,7 +50,7 @@ v_reach() {
 	printf 'reach\tyes\n'
 }
 
-# v_look ADDRESS PORT: the holder by this machine's own API server, and whether the API answers at the address.
+# v_look ADDRESS PORT: prints the holder that this machine's own API server knows, and whether the API answers at the address.
 v_look() {
 	v_holder
 	v_answers "$1" "$2"
@@ -71,7 +71,7 @@ v_silent() {
 	exit 1
 }
 
-# v_gone: takes the address from the cluster. The pods end it; those of a machine without power don't matter.
+# v_gone: removes the address from the cluster. The pods drop it when they end; pods of a machine without power don't matter.
 v_gone() {
 	self delete daemonset/pai-api-vip rolebinding/pai-api-vip role/pai-api-vip serviceaccount/pai-api-vip lease/pai-api-vip -n kube-system --ignore-not-found >&2
 	self wait --for=delete pods -n kube-system -l app.kubernetes.io/name=pai-api-vip --timeout=30s >&2 || true

@@ -1,5 +1,5 @@
-# One mutating script at a time per host. It also keeps a second run's scripts waiting
-# while one that a lost connection orphaned is still at work.
+# Only one mutating script runs on a host at a time. The lock also makes the scripts of a second run
+# wait while a script that a lost connection orphaned is still running.
 [ -d "$S" ] && [ -d "$R/run" ] || mkdir -p "$S" "$R/run"
 chmod 700 "$S"
 KUBECACHEDIR=$S/kubectl-cache
@@ -7,7 +7,7 @@ exec 9>>"$LOCK"
 flock -w 300 9 || { echo "a script of another paictl run is still at work on this host" >&2; exit 75; }
 reload=0
 
-# begin RUN PHASE, finish: the journal's lines are time, run, phase, word, rest.
+# begin RUN PHASE, finish: write to the journal, whose lines are time, run, phase, word, rest.
 begin() {
 	run=$1 phase=$2
 	[ -e "$S/journal" ] || (umask 077; : >>"$S/journal")
@@ -19,15 +19,15 @@ note() {
 }
 finish() { note "done"; }
 
-# own KIND WHAT HOW: remembers what was there before paictl, for "cluster down". The first
-# record stays: later ones would describe paictl's own work.
+# own KIND NAME VALUE: records the state before paictl's first change, for "cluster down". The first
+# record stays: later ones would describe paictl's own changes.
 own() {
 	if on_record "$1" "$2"; then return 0; fi
 	printf '%s\t%s\t%s\n' "$1" "$2" "$3" >>"$S/owned"
 }
 
-# remember_before records, before anything is changed for the first time, what the programs
-# that paictl installs will make or change by themselves.
+# remember_before runs before the first change. It records the files and settings that the programs
+# installed by paictl will create or change themselves.
 remember_before() {
 	for d in /var/lib/containerd /var/lib/kubelet /var/lib/cni /var/log/pods /var/log/containers \
 		/opt/containerd /opt/nri /run/nri /etc/nri; do
@@ -39,7 +39,7 @@ remember_before() {
 		[ -e "$R$d" ] || own dir "$d" created
 	done
 	[ -e "$R/run/xtables.lock" ] || own file /run/xtables.lock created
-	# The kubelet's unit pulls it in, and it stays.
+	# The kubelet's unit starts it, and it stays active.
 	if ! systemctl is-active --quiet network-online.target 2>/dev/null; then own target network-online.target started; fi
 	for k in vm.overcommit_memory vm.panic_on_oom kernel.panic kernel.panic_on_oops \
 		kernel.keys.root_maxkeys kernel.keys.root_maxbytes net.ipv4.ip_forward \
@@ -71,7 +71,7 @@ own_tree() {
 	done
 }
 
-# own_dirs PATH: records each folder above PATH that paictl is about to make.
+# own_dirs PATH: records each folder above PATH that paictl is about to create, and creates them.
 own_dirs() {
 	d=${1%/*}
 	[ ! -d "$R$d/" ] || return 0
@@ -85,7 +85,7 @@ own_dirs() {
 	mkdir -p "$R${1%/*}"
 }
 
-# own_file PATH: before PATH is written, keeps what stood there.
+# own_file PATH: before PATH is written, backs up the existing file, and records the change.
 own_file() {
 	own_dirs "$1"
 	if on_record file "$1"; then return 0; fi
@@ -111,8 +111,8 @@ p_file() {
 	note change "$1"
 }
 
-# p_gone PATH: takes a file of ours away, or gives back what stood there. The record goes last:
-# cut off in between, a rerun finds it and does the rest.
+# p_gone PATH: removes a file that paictl wrote, or restores the file that it replaced. The record is
+# removed last: after an interruption, a rerun finds it and does the rest.
 p_gone() {
 	rm -f "$R$1.paictl-new"
 	if [ -e "$S/backup$1" ]; then
@@ -126,15 +126,15 @@ p_gone() {
 	note change "$1"
 }
 
-# p_artifact PATH MODE SHA: takes a staged upload into place and stamps it, so that the
-# next detect needs no hash. What is staged was hashed when it came, so it is not again. A
-# rerun finds the upload gone and the file already there, and hashes that.
+# p_artifact PATH MODE SHA: moves a staged upload into place and stamps it, so that the next
+# detect needs no hash. The upload was hashed when it arrived, so it isn't hashed again. A
+# rerun finds the upload gone and the file already in place, and hashes that file.
 p_artifact() {
 	own_file "$1"
 	st=$S/staging/$3
 	if [ -f "$st" ]; then
 		chmod "$2" "$st"
-		# mv copies between file systems, which is not atomic: go by a name beside the target.
+		# mv copies between file systems, which isn't atomic, so move to a name beside the target first.
 		mv -f "$st" "$R$1.paictl-new"
 		mv -f "$R$1.paictl-new" "$R$1"
 	else
@@ -142,12 +142,12 @@ p_artifact() {
 		sha_in "$R$1"
 		[ "$sha" = "$3" ] || { echo "$1: content differs from the bundle's: has $sha, want $3" >&2; exit 1; }
 	fi
-	# An earlier stamp is of a file with another change time, and says nothing any more.
+	# An earlier stamp is for a file with another change time, so it no longer matches.
 	printf '%s\t%s\t%s\n' "$1" "$3" "$(stat -c '%s %.9Z %i' "$R$1")" >>"$S/stamps"
 	note change "$1"
 }
 
-# p_block PATH: replaces the managed block of a file by standard input (base64).
+# p_block PATH: replaces the managed block of a file with standard input (base64).
 p_block() {
 	t=$R$1.paictl-new
 	[ -e "$R$1" ] || own_file "$1"
@@ -180,7 +180,7 @@ p_sysctl() {
 	note change "sysctl $1"
 }
 
-# enable_unit NAME: lets systemd read what was written, and enables the unit.
+# enable_unit NAME: reloads systemd if unit files have changed, and enables the unit.
 enable_unit() {
 	if [ "$reload" = 1 ]; then systemctl daemon-reload; reload=0; fi
 	systemctl is-enabled --quiet "$1" 2>/dev/null || {
@@ -189,21 +189,21 @@ enable_unit() {
 	}
 }
 
-# restart_unit NAME: restarts the unit and counts its ends from now on. systemd keeps the count of a
-# unit that is restarted while it waits for its next try, and the new program would get the blame.
+# restart_unit NAME: restarts the unit and resets its restart count. systemd keeps the count of a unit
+# that is restarted while it waits for its next try, so the new program would get the blame.
 restart_unit() {
 	systemctl reset-failed "$1" 2>/dev/null || true
 	systemctl restart "$1"
 }
 
-# p_unit NAME PATH...: enables the unit, and starts it, or restarts it where one of the
-# paths has changed since the unit was last started by paictl.
+# p_unit NAME PATH...: enables the unit, and starts it, or restarts it if one of the
+# paths has changed since paictl last started the unit.
 p_unit() {
 	u=$1
 	shift
 	enable_unit "$u"
-	# What was written since the unit started calls for a restart, also when the script
-	# that wrote it was cut off in between: the unit's stamp tells.
+	# A file that was written after the unit started requires a restart, even if the script that
+	# wrote it was interrupted before the restart: the unit's stamp shows that.
 	stamp=$S/units/$u
 	mkdir -p "$S/units"
 	want=$(unit_hash "$@")
@@ -220,8 +220,8 @@ p_unit() {
 	note change "unit $u"
 }
 
-# p_unit_later NAME PATH...: enables a unit that something else starts, and restarts it where
-# it already runs from other files than those that are there now.
+# p_unit_later NAME PATH...: enables a unit that something else starts, and restarts it if it
+# already runs with files other than the current ones.
 p_unit_later() {
 	u=$1
 	shift
@@ -236,8 +236,8 @@ p_unit_later() {
 	note change "unit $u"
 }
 
-# p_swapoff comments the entries of swap in fstab out and switches it off now: in this order,
-# for once it is off nothing calls for the rest. "cluster down" removes the mark again.
+# p_swapoff comments out the swap entries in fstab, and then switches swap off. The order matters: once
+# swap is off, no later run does the rest. "cluster down" removes the mark again.
 p_swapoff() {
 	own swap fstab off
 	f=$R/etc/fstab
@@ -258,7 +258,7 @@ p_timesync() {
 	note change timesync
 }
 
-# in_subnet SUBNET: of lines "address rest", those whose address is in it. Both may have a length.
+# in_subnet SUBNET: prints the lines "address rest" whose address is in the subnet. Both may have a prefix length.
 in_subnet() {
 	awk -v s="$1" '
 		function number(a, b) { split(a, b, /[.\/]/); return ((b[1] * 256 + b[2]) * 256 + b[3]) * 256 + b[4] }
@@ -267,9 +267,9 @@ in_subnet() {
 }
 
 # p_pod_network SUBNET FLANNEL(0 or 1): gives the pods' bridge the node's subnet, after flannel
-# has it: with FLANNEL that is started again first. What runs with an address of another subnet
-# is reached by no one any more: its sandbox ends, and the kubelet makes it again. The bridge
-# goes last: while it is there, a run that follows one that was cut off finds the work undone.
+# has taken it; with FLANNEL 1, flannel is restarted first. Pods with an address in another subnet
+# are no longer reachable: their sandboxes are killed, and the kubelet creates them again. The bridge
+# is deleted last: while it exists, a run after an interrupted one finds the work unfinished.
 # Prints "restarted COUNT".
 p_pod_network() {
 	if [ "$2" = 1 ]; then
@@ -284,7 +284,7 @@ p_pod_network() {
 		[ "$i" -le 240 ] || { echo "flannel has not taken the node's subnet $1 within two minutes -> see the log of its pod on this machine: kubectl -n kube-flannel get pods -o wide" >&2; exit 1; }
 		sleep 0.5
 	done
-	# The unit that does it when flannel writes its file may not have come to it yet.
+	# paictl-cni.service runs when flannel writes its file, but it may not have run yet.
 	systemctl start paictl-cni.service
 	n=0
 	for f in "$R"/var/lib/cni/networks/paictl-flannel/*.*.*.*; do
@@ -298,11 +298,11 @@ p_pod_network() {
 }
 
 # p_images: lines "sha<TAB>name<TAB>ref" on standard input. All staged images are imported at
-# once, since each import decompresses on one core; then each gets the name that the nodes use,
-# is pinned, its upload goes, and it is remembered with the file that it came from. The record
-# of an earlier import goes first and the new one comes last: cut off anywhere in between, a
-# rerun does the whole once more. Nothing is unpacked: containerd does that when the first container of
-# an image starts, and a node runs few of the images that it has.
+# once, since each import decompresses on one core. Then each image gets the name that the nodes
+# use and is pinned, its upload is deleted, and the image is recorded with the file that it came
+# from. The record of an earlier import is removed first and the new one is written last: after an
+# interruption in between, a rerun does all of it again. Nothing is unpacked: containerd does that
+# when the first container of an image starts, and a node runs few of the images that it has.
 p_images() {
 	list=$(cat)
 	if [ -f "$S/images" ]; then
@@ -327,7 +327,7 @@ EOF
 	have=$(ctr -n k8s.io images ls | awk 'NR > 1 { print $1 "\t" $3 }')
 	while IFS=$TAB read -r sha name ref; do
 		d=$(printf '%s\n' "$have" | awk -F '\t' -v n="$ref" '$1 == n { print $2 }')
-		[ -n "$d" ] || { echo "image $ref is not there after its import" >&2; exit 1; }
+		[ -n "$d" ] || { echo "image $ref is missing after its import" >&2; exit 1; }
 		rm -f "$S/staging/$sha"
 		printf '%s\t%s\t%s\n' "$ref" "$sha" "$d" >>"$S/images"
 		note change "image $ref"

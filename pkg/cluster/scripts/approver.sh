@@ -1,24 +1,24 @@
-# What approves kubelets' certificates, as this machine's own API server has it. Given by the caller: self.
+# The approver of the kubelets' certificates, as this machine's own API server sees it. The caller defines self.
 
 # d_approver prints "verifies yes" if the API server of this machine verifies kubelets.
 d_approver() {
 	if grep -qs -e '--kubelet-certificate-authority=' "$R/etc/kubernetes/manifests/kube-apiserver.yaml"; then printf 'verifies\tyes\n'; fi
 }
 
-# a_machines: what the cluster is told of its machines, a ConfigMap on standard input (base64). Applied by the server, since a client's record of
-# what it applied has no room for thousands of machines.
+# a_machines: applies the list of the cluster's machines, a ConfigMap on standard input (base64). The server applies it, since the record of a
+# client-side apply has no room for thousands of machines.
 a_machines() {
 	base64 -d | self apply --server-side --force-conflicts --field-manager=paictl -f - >&2
 	note change "configmap paictl-machines"
 }
 
-# a_approver: the manifest on standard input (base64).
+# a_approver: applies the manifest on standard input (base64).
 a_approver() {
 	base64 -d | self apply -f - >&2
 	note change "pai-csr-approver"
 }
 
-# a_works: waits until one approver runs by the manifest of now.
+# a_works: waits until an approver runs with the current manifest.
 a_works() {
 	i=0
 	while :; do
@@ -32,6 +32,6 @@ a_works() {
 	why=$(self get pods -n kube-system -l app.kubernetes.io/name=pai-csr-approver --request-timeout=10s \
 		-o 'go-template={{range .items}}{{range .status.conditions}}{{if eq .status "False"}}{{with .message}}{{.}} {{end}}{{end}}{{end}}{{range .status.containerStatuses}}{{range $k, $v := .state}}{{with $v.message}}{{.}} {{end}}{{end}}{{end}}{{end}}' 2>/dev/null |
 		tr '\t\n' '  ' | cut -c1-300) || why=
-	echo "pai-csr-approver, which approves kubelets' certificates, does not run after two minutes: ${why:-no pod of it is there} -> kubectl -n kube-system describe deployment pai-csr-approver, and its pods' logs" >&2
+	echo "pai-csr-approver, which approves kubelets' certificates, does not run after two minutes: ${why:-it has no pods} -> kubectl -n kube-system describe deployment pai-csr-approver, and its pods' logs" >&2
 	exit 1
 }

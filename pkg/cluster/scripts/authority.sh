@@ -1,29 +1,29 @@
-# What the rotation of the cluster's authorities runs on a machine: certificates change places, keys stay where they are but for the authorities' own.
-# Given by the caller: self() on masters.
+# The steps of a rotation of the cluster's authorities on a machine: certificates are replaced, keys stay in place except for the authorities' own.
+# On masters, the caller defines self().
 P=$R/etc/kubernetes/pki
 A=$P/paictl-rotation
 DUE=$R/var/lib/paictl/certificates/due
 KCM=$R/etc/kubernetes/manifests/kube-controller-manager.yaml
 
-# a_certs FILE: its certificates, without a key.
+# a_certs FILE: prints its certificates as base64, without a key.
 a_certs() { awk '/^-----BEGIN CERTIFICATE-----/ { on = 1 } on { print } /^-----END CERTIFICATE-----/ { on = 0 }' "$1" | base64 | tr -d '\n'; }
 
 a_sum() { sha256sum <"$1" | cut -c1-64; }
 
-# a_as FILE SUM: makes sure that it is what was read: the daily renewal, or the kubelet, may have got another certificate and key meanwhile.
+# a_as FILE SUM: fails if the file has changed since it was read: the daily renewal or the kubelet may have written another certificate and key.
 a_as() {
 	if [ "$2" = - ] || [ "$(a_sum "$1")" = "$2" ]; then return 0; fi
-	echo "${1#"$R"} has changed meanwhile -> run the same command again" >&2
+	echo "${1#"$R"} has changed since this run read it -> run the same command again" >&2
 	exit 1
 }
 
-# a_real PATH: sets real to the file that a link leads to.
+# a_real PATH: sets real to the file that a link points to.
 a_real() {
 	real=$(readlink "$R$1") || real=$1
 	case $real in /*) ;; *) real=${1%/*}/$real ;; esac
 }
 
-# a_read: all certificates of the cluster on this machine, and what an earlier run has left to do.
+# a_read: prints all certificates of the cluster on this machine, and the components that an earlier run didn't restart.
 a_read() {
 	[ -f "$S/member" ] || [ -f "$R/etc/kubernetes/kubelet.conf" ] || return 0
 	printf 'member\tyes\nnow\t%s\n' "$(date +%s)"
@@ -47,14 +47,14 @@ a_read() {
 	[ ! -f "$S/authority-kubelet" ] || printf 'due\tkubelet\n'
 }
 
-# a_keys: the authorities' keys, as base64. They leave the machine over the run's own connection, for the other masters.
+# a_keys: prints the authorities' keys as base64. They leave the machine over the run's own connection, for the other masters.
 a_keys() {
 	for f in "$P/ca.key" "$P/etcd/ca.key" "$P/front-proxy-ca.key" "$A"/*.key "$A"/*/*.key; do
 		[ ! -f "$f" ] || printf 'secret\t%s\t%s\n' "${f#"$R"}" "$(base64 <"$f" | tr -d '\n')"
 	done
 }
 
-# a_due COMPONENT...: remembers what has to be restarted, before the first file changes.
+# a_due COMPONENT...: records the components to restart, before the first file changes.
 a_due() {
 	for c; do
 		case $c in
@@ -68,14 +68,14 @@ a_due() {
 	sync
 }
 
-# a_put FILE: from standard input, at once or not at all.
+# a_put FILE: replaces FILE with FILE.paictl-new, atomically.
 a_put() {
 	sync "$1.paictl-new"
 	mv -f "$1.paictl-new" "$1"
 	note change "${1#"$R"}"
 }
 
-# a_file PATH MODE SUM: the content comes as base64 on standard input, for the file of that checksum; "-" is any, or none.
+# a_file PATH MODE SUM: writes the content on standard input (base64) if the file has that checksum; with "-" it may have any, or not exist.
 a_file() {
 	a_as "$R$1" "$3"
 	(umask 077; mkdir -p "$R${1%/*}"; base64 -d >"$R$1.paictl-new")
@@ -83,7 +83,7 @@ a_file() {
 	a_put "$R$1"
 }
 
-# a_pem PATH SUM: new certificates for the key in a file of both.
+# a_pem PATH SUM: replaces the certificates in a file that also has their key.
 a_pem() {
 	a_real "$1"
 	a_as "$R$real" "$2"
@@ -92,7 +92,7 @@ a_pem() {
 	a_put "$R$real"
 }
 
-# a_conf PATH SUM CA CERTIFICATE: a kubeconfig's authority, and its certificate where one is given.
+# a_conf PATH SUM CA CERTIFICATE: sets a kubeconfig's authority, and its certificate if one is given.
 a_conf() {
 	a_as "$R$1" "$2"
 	(umask 077; awk -v ca="$3" -v cert="$4" '
@@ -102,7 +102,7 @@ a_conf() {
 	a_put "$R$1"
 }
 
-# a_signer PATH: by which certificate kube-controller-manager signs; it takes a file of one alone.
+# a_signer PATH: sets the certificate with which kube-controller-manager signs; that file must have one certificate only.
 a_signer() {
 	(umask 077; sed "s|^\( *- --cluster-signing-cert-file=\).*|\1$1|" "$KCM" >"$S/kcm.yaml")
 	cp "$S/kcm.yaml" "${KCM%/*}/.kube-controller-manager.yaml.paictl-new"
@@ -113,7 +113,7 @@ a_signer() {
 	note change "$KCM"
 }
 
-# a_kubelet WAIT: restarts it. Given by the caller: v_kubelet and what it needs.
+# a_kubelet WAIT: restarts the kubelet if that is due. The caller defines v_kubelet and its dependencies.
 a_kubelet() {
 	[ -f "$S/authority-kubelet" ] || return 0
 	systemctl restart kubelet.service
@@ -122,7 +122,7 @@ a_kubelet() {
 	note change kubelet.service
 }
 
-# a_info CA: the authority that machines find which join.
+# a_info CA: sets the authority that joining machines find.
 a_info() {
 	info=$(self -n kube-public get configmap cluster-info --ignore-not-found --request-timeout=10s -o 'jsonpath={.data.kubeconfig}')
 	[ -n "$info" ] || return 0
@@ -134,23 +134,23 @@ a_info() {
 	note change "configmap cluster-info"
 }
 
-# a_nodes: those that the cluster has, and which of them are masters.
+# a_nodes: prints the nodes of the cluster, and which of them are masters.
 a_nodes() {
 	self get nodes --request-timeout=30s -o 'go-template={{range .items}}node{{"\t"}}{{.metadata.name}}{{"\n"}}{{end}}'
 	self get nodes -l node-role.kubernetes.io/control-plane --request-timeout=15s -o 'go-template={{range .items}}master{{"\t"}}{{.metadata.name}}{{"\n"}}{{end}}'
 }
 
-# a_published: the authorities of which API servers tell extensions that they are to be trusted. They only ever add to it.
+# a_published: prints the authorities that API servers publish for extensions to trust. They only ever add to them.
 a_published() {
 	for x in client-ca-file requestheader-client-ca-file; do
 		printf 'published\t%s\n' "$(self -n kube-system get configmap extension-apiserver-authentication --ignore-not-found --request-timeout=15s -o "jsonpath={.data.$x}" | base64 | tr -d '\n')"
 	done
 }
 
-# a_publish: has API servers write it again. One whose authorities haven't changed in its own eyes adds the old ones, so the caller looks again.
+# a_publish: makes API servers write it again. A server that still has the old authorities adds them, so the caller checks again.
 a_publish() { self -n kube-system delete configmap extension-apiserver-authentication --ignore-not-found --request-timeout=15s >&2; }
 
-# a_renew_pods: what runs in the cluster's own namespaces has read the old authority when it started.
+# a_renew_pods: restarts the workloads in the cluster's own namespaces, which read the old authority when they started.
 a_renew_pods() {
 	for ns in kube-system kube-flannel pai-system; do
 		list=$(self -n "$ns" get daemonsets,deployments,statefulsets -o name --request-timeout=30s 2>/dev/null) || continue
@@ -160,7 +160,7 @@ a_renew_pods() {
 	done
 }
 
-# a_end: takes away what a rotation needs.
+# a_end: removes the files of a rotation.
 a_end() {
 	[ ! -d "$A" ] || mv "$A" "$S/gone.authority.$$"
 	rm -rf "$S"/gone.authority.* "$P/ca-signing.crt"

@@ -1,6 +1,6 @@
-# What a control plane machine gives for a backup. It writes nothing on the machine.
+# The data of a control plane machine for a backup. These functions don't write on the machine.
 
-# b_keys: the keys and certificates that can't be made again, as a tar archive of paths from the root. The others are signed by these.
+# b_keys: prints the keys and certificates that can't be created again, as a tar archive of paths from the root. The others are signed by these.
 b_keys() {
 	set -- etc/kubernetes/pki/ca.crt etc/kubernetes/pki/ca.key etc/kubernetes/pki/sa.key etc/kubernetes/pki/sa.pub \
 		etc/kubernetes/pki/front-proxy-ca.crt etc/kubernetes/pki/front-proxy-ca.key \
@@ -11,8 +11,8 @@ b_keys() {
 	tar -C "$R/" -cf - "$@"
 }
 
-# b_etcd: this member's database, as etcd streams it, compressed: JSON with base64 in it is four times as long. How the stream ended is
-# told by the checksum in it, and why it failed by what kubectl says.
+# b_etcd: prints this member's database as etcd streams it, compressed: it is JSON with base64 in it, which is four times as long. The checksum
+# in the stream shows whether it is complete, and kubectl's message says why it failed.
 b_etcd() {
 	said=$({
 		{

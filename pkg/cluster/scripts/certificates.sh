@@ -1,16 +1,16 @@
-# What a renewal of certificates that was cut off has left, and how it is put back. It is
-# part of the program that renews them, and of "cluster up". R is the host's root.
+# Restores the files that an interrupted renewal of certificates has left. It is part of the
+# program that renews them, and of "cluster up". R is the host's root.
 K=$R/etc/kubernetes
 W=$R/var/lib/paictl/certificates
 
-# c_restore may itself be cut off anywhere, and repeated.
+# c_restore may itself be interrupted at any point, and repeated.
 c_restore() {
 	c_manifests
 	c_undo
 }
 
 # c_manifests: earlier versions restarted the control plane by moving its manifests into a
-# folder renew.XXXXXX for 25 seconds. One that has been written again since stays.
+# folder renew.XXXXXX for 25 seconds. A manifest that was written again since then stays.
 c_manifests() {
 	for d in "$K"/renew.*; do
 		[ -d "$d" ] || continue
@@ -28,9 +28,9 @@ c_manifests() {
 	done
 }
 
-# c_undo puts back a certificate and its key as they were before their renewal: kubeadm
-# writes one after the other. The folder "undo" is there from before the first byte is
-# written until both are on the disk. What an earlier cluster has left is of no use.
+# c_undo restores a certificate and its key to their state before their renewal: kubeadm
+# writes one after the other. The folder "undo" exists from before the first byte is
+# written until both are on the disk. The folder of an earlier cluster is discarded.
 c_undo() {
 	if [ -d "$W/undo" ]; then
 		if cmp -s "$W/undo/ca.crt" "$K/pki/ca.crt"; then
@@ -39,7 +39,7 @@ c_undo() {
 				sync "$K/$f.paictl-new"
 				mv -f "$K/$f.paictl-new" "$K/$f"
 				sync "$K/${f%/*}"
-				echo "put back /etc/kubernetes/${f#./}, whose renewal was cut off" >&2
+				echo "put back /etc/kubernetes/${f#./}, whose renewal was interrupted" >&2
 			done
 		fi
 		mv "$W/undo" "$W/gone.$$"
@@ -47,8 +47,8 @@ c_undo() {
 	rm -rf "$W"/gone.* "$W/new"
 }
 
-# c_chain OLD NEW: what followed a server's certificate follows the new one: a certificate of the authority by the one before it, for programs that know only
-# that. The authority is the same in both.
+# c_chain OLD NEW: copies the certificates after a server's own from OLD to the end of NEW: a certificate of the authority, signed by the previous
+# authority, for programs that know only that one. The authority is the same in both files.
 c_chain() {
 	[ -f "$1" ] || return 0
 	awk '/^-----BEGIN CERTIFICATE-----/ { n++ } n > 1 { print }' "$1" >>"$2"

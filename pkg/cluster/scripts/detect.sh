@@ -1,12 +1,12 @@
-# A mutating script of an earlier run may still be at work, orphaned by a lost
-# connection. What it leaves behind is what we want to see, so wait for it.
+# A mutating script of an earlier run may still be running, orphaned by a lost connection. Wait for
+# it, since the result of its work is the state to detect.
 if [ -e "$LOCK" ]; then
 	exec 9<"$LOCK"
 	flock -s -w 300 9 || { echo "a script of another paictl run is still at work on this host" >&2; exit 75; }
 fi
 
 # d_files: lines "path<TAB>sha256<TAB>p|s" on standard input, p for public. Prints
-# "file path mode sha [base64]": the content only of public files that differ.
+# "file path mode sha [base64]", with the content only for public files that differ.
 d_files() {
 	set --
 	asked=
@@ -20,8 +20,8 @@ d_files() {
 		fi
 	done
 	[ $# -gt 0 ] || return 0
-	# Both print a line for each, in this order.
-	# A file that can't be read, of a bad disk for example, is one that differs.
+	# Both programs print one line for each file, in this order. A file that can't be read,
+	# for example on a bad disk, counts as one that differs.
 	sums=$(sha256sum "$@" 2>/dev/null) || sums=$(for f; do sha256sum <"$f" 2>/dev/null || echo unreadable; done)
 	stats=$(stat -c '%a %s' "$@") || exit 1
 	while IFS=$TAB read -r p want kind && read -r have _ <&3 && read -r mode size <&4; do
@@ -39,7 +39,7 @@ ${asked%?}
 ASKED
 }
 
-# sha_of PATH: sets sha.
+# sha_of PATH: sets sha to the file's hash.
 sha_of() {
 	sha=$(stamped "$1")
 	sha=${sha#*"$TAB"}
@@ -63,8 +63,8 @@ $rows
 ROWS
 }
 
-# d_kubernetes PATH SHA: which Kubernetes a member of a cluster runs, "kubernetes program
-# version". The kubelet at PATH is asked only where it is another file than the bundle's.
+# d_kubernetes PATH SHA: prints the Kubernetes version that a member of a cluster runs, "kubernetes program
+# version". The kubelet at PATH is only run if it differs from the bundle's.
 d_kubernetes() {
 	[ -f "$S/member" ] || return 0
 	if [ -x "$R$1" ]; then
@@ -89,8 +89,8 @@ d_block() {
 	printf 'block\t%s\t%s\n' "$1" "$body"
 }
 
-# d_module NAME PROBE: a module counts as loaded when the kernel has it built in or when
-# the file that it makes is there.
+# d_module NAME PROBE: a module counts as loaded if it is built into the kernel or if the file
+# that it creates exists.
 d_module() {
 	if [ -d "$R/sys/module/$1" ] || { [ -n "$2" ] && [ -e "$R$2" ]; } || grep -qs "[[:space:]]$1\$" "$R/proc/filesystems"; then
 		printf 'module\t%s\tloaded\n' "$1"
@@ -107,8 +107,8 @@ d_sysctl() {
 	printf 'sysctl\t%s\t%s\n' "$1" "$v"
 }
 
-# d_sysctl_later FILE KEY...: prints "later key value file" where a file that systemd-sysctl reads
-# after FILE sets the key too. A file in /etc hides one of the same name in /run and /usr.
+# d_sysctl_later FILE KEY...: prints "later key value file" if a file that systemd-sysctl reads after
+# FILE sets the key too. A file in /etc hides one of the same name in /run and /usr.
 d_sysctl_later() {
 	ours=$1
 	shift
@@ -119,7 +119,7 @@ d_sysctl_later() {
 	done | awk -F '\t' -v ours="${ours##*/}" '!seen[$1]++ && $1 > ours' | sort | while IFS=$TAB read -r _ f; do
 		[ ! -f "$f" ] || { printf '@ %s\n' "${f#"$R"}"; cat "$f"; echo; }
 	done | awk -v keys="$*" '
-		# As systemd reads names: the first separator says which of the two it is.
+		# As systemd parses names: the first separator determines the notation.
 		function path(k) {
 			match(k, /[.\/]/)
 			if (substr(k, RSTART, 1) == ".") { gsub(/\//, "\001", k); gsub(/\./, "/", k); gsub(/\001/, ".", k) }
@@ -139,7 +139,7 @@ d_sysctl_later() {
 		END { for (k in last) printf "later\t%s\t%s\t%s\n", want[k], set[k], last[k] }' | sort
 }
 
-# d_gone PATH: "gone path there" for a file that paictl has made, or replaced, and on record.
+# d_gone PATH: prints "gone path there" for a file that paictl has created or replaced, and recorded.
 d_gone() {
 	if on_record file "$1"; then
 		printf 'gone\t%s\tthere\n' "$1"
@@ -171,13 +171,13 @@ STATE
 	if [ $((${up%.*} - since / 1000000)) -lt 10 ]; then printf 'looping\t%s\t%s\n' "$u" "$n"; fi
 }
 
-# d_journal: which phases the journal says were begun and finished, the last word of each.
+# d_journal: prints the phases that the journal has as begun or finished, with the last word of each.
 d_journal() {
 	[ -f "$S/journal" ] || return 0
 	awk -F '\t' '$4 == "begin" || $4 == "done" { last[$3] = $4 } END { for (p in last) printf "journal\t%s\t%s\n", p, last[p] }' "$S/journal"
 }
 
-# d_swap: prints "swap on" where any swap is in use.
+# d_swap: prints "swap on" if any swap is in use, otherwise "swap off".
 d_swap() {
 	if [ -r "$R/proc/swaps" ] && { read -r _ && read -r _; } <"$R/proc/swaps"; then
 		printf 'swap\ton\n'
@@ -186,23 +186,23 @@ d_swap() {
 	fi
 }
 
-# d_timesync: "off" only where systemd-timesyncd could be switched on: it is installed, no
-# other service keeps the time, and the machine has a clock of its own.
+# d_timesync: prints "off" only if systemd-timesyncd could be enabled: it is installed, no service
+# keeps the time, and the machine isn't a container, which has its host's clock.
 d_timesync() {
 	state=other
 	if systemctl cat systemd-timesyncd.service >/dev/null 2>&1 && ! systemd-detect-virt -cq 2>/dev/null; then
 		state=off
-		# It succeeds where one of them is active.
+		# This succeeds if one of them is active.
 		if systemctl is-active --quiet systemd-timesyncd.service chrony.service chronyd.service ntp.service ntpd.service \
 			ntpsec.service openntpd.service 2>/dev/null; then state=on; fi
 	fi
 	printf 'timesync\t%s\n' "$state"
 }
 
-# d_images: prints "image name digest" for what containerd has, "unpinned" in the digest's place
-# where the kubelet may remove it, which is how an import that was cut off looks, and "imported name sha digest"
-# for what paictl put there. A containerd that is down cannot be asked, and is no reason to
-# send everything again: what was imported is taken to be there while its store is.
+# d_images: prints "image name digest" for each image in containerd, with "unpinned" instead of the digest if
+# the kubelet may remove it, as after an interrupted import, and "imported name sha digest" for each image that
+# paictl imported. If containerd is down, the imported images count as present while its store exists, so that
+# they aren't all sent again.
 d_images() {
 	command -v ctr >/dev/null 2>&1 || return 0
 	list=
@@ -217,10 +217,10 @@ d_images() {
 	if [ -f "$S/images" ]; then awk -F '\t' '{ printf "imported\t%s\t%s\t%s\n", $1, $2, $3 }' "$S/images"; fi
 }
 
-# d_member: whether this machine was taken into a cluster, by which certificate authority, and
-# on control plane machines at which address the members reach the API; and at which one its kubelet does. "once yes" is a machine
-# that was a member and has lost what it needs to be one, and "etcd there" that it has the data of
-# etcd still. The caller may give ETCD_DIR.
+# d_member: prints whether this machine has joined a cluster, its certificate authority, the address at which the
+# members reach the API (on control plane machines), and the address that its kubelet uses. "once yes" is a machine
+# that was a member and has lost files that a member needs; "etcd there" means that it still has the data of
+# etcd. The caller may set ETCD_DIR.
 d_member() {
 	if is_member; then
 		printf 'member\tyes\n'
@@ -235,20 +235,20 @@ d_member() {
 			printf 'once\tyes\n'
 			if [ -n "${ETCD_DIR-}" ] && [ -d "$R$ETCD_DIR/member" ]; then printf 'etcd\tthere\n'; fi
 		fi
-		# Of an attempt to join that was cut off, the kubelet may live on and register the node.
+		# After an interrupted attempt to join, the kubelet may still run and register the node.
 		for f in /etc/kubernetes/kubelet.conf /etc/kubernetes/bootstrap-kubelet.conf /var/lib/kubelet/config.yaml; do
 			if [ -e "$R$f" ]; then printf 'left\t%s\n' "$f"; fi
 		done
 	fi
 }
 
-# was_member: whether the journal says that the machine became a member, and was not reset since.
+# was_member: reports whether, by the journal, the machine became a member and hasn't been reset since.
 was_member() {
 	[ -f "$S/journal" ] && awk -F '\t' '$4 == "change" && $5 == "kubeadm reset" { n = 0 } $4 == "change" && $5 == "member" { n = 1 } END { exit !n }' "$S/journal"
 }
 
-# d_applied: with which settings the control plane runs here, and where etcd keeps its data. Of a
-# change that was cut off no one knows what runs.
+# d_applied: prints the hash of the settings with which the control plane runs here, and where etcd keeps
+# its data. After an interrupted change, it isn't known which settings are in use.
 d_applied() {
 	if [ ! -f "$KUBECONFIG" ]; then printf 'admin\tabsent\n'; fi
 	if [ -d "$S/manifests" ]; then
@@ -262,12 +262,13 @@ d_applied() {
 }
 
 # node_row is the template of a row "node name pod-cidr ready version taints owned labels message", taints and labels with a comma after each.
-# Texts that a kubelet writes are quoted, so that no row begins in one.
+# Texts that a kubelet writes are quoted, so that they can't start a row.
 node_row='node{{"\t"}}{{.metadata.name}}{{"\t"}}{{with .spec.podCIDR}}{{.}}{{end}}{{"\t"}}{{range .status.conditions}}{{if eq .type "Ready"}}{{with .status}}{{printf "%q" .}}{{end}}{{end}}{{end}}{{"\t"}}{{with .status.nodeInfo}}{{with .kubeletVersion}}{{printf "%q" .}}{{end}}{{end}}{{"\t"}}{{range .spec.taints}}{{.key}}{{with .value}}={{.}}{{end}}:{{.effect}},{{end}}{{"\t"}}{{with .metadata.annotations}}{{with index . "paictl.openpai.org/owned"}}{{printf "%q" .}}{{else}}""{{end}}{{else}}""{{end}}{{"\t"}}{{range $k, $v := .metadata.labels}}{{$k}}={{$v}},{{end}}{{"\t"}}{{range .status.conditions}}{{if eq .type "Ready"}}{{with .message}}{{printf "%q" .}}{{else}}""{{end}}{{end}}{{end}}{{"\n"}}'
 
-# d_cluster prints what this machine's own API server holds: the nodes; the data of paictl's ConfigMap; "approver HASH" if the cluster has the approver,
-# applied by the manifest of that hash; "machine NAME ADDRESSES" of each machine that the approver knows; "vip HASH ADDRESS" if the cluster has a virtual
-# address, "lease yes" and "vip-holder" of its lease. It is one question, since kubectl takes most of its time to start. The caller defines "self".
+# d_cluster prints the state in this machine's own API server: the nodes; the data of paictl's ConfigMap; "approver HASH" if the cluster has the
+# approver, applied from the manifest with that hash; "machine NAME ADDRESSES" of each machine that the approver knows; "vip HASH ADDRESS" if the
+# cluster has a virtual address; "lease yes" and "vip-holder" of its lease. It is a single query, since starting is most of kubectl's time. The
+# caller defines "self".
 d_cluster() {
 	[ -f "$KUBECONFIG" ] && [ -f "$S/member" ] || return 0
 	rows=$(self get nodes,configmaps,deployments,daemonsets,leases -n kube-system --request-timeout=30s -o "go-template={{range .items}}{{\$name := .metadata.name}}{{if eq .kind \"Node\"}}$node_row{{else if eq .kind \"ConfigMap\"}}"'{{if eq $name "paictl"}}{{range $k, $v := .data}}{{$k}}{{"\t"}}{{printf "%q" $v}}{{"\n"}}{{end}}{{else if eq $name "paictl-machines"}}{{range $k, $v := .data}}machine{{"\t"}}{{$k}}{{"\t"}}{{printf "%q" $v}}{{"\n"}}{{end}}{{end}}{{else if eq $name "pai-csr-approver"}}{{if eq .kind "Deployment"}}approver{{"\t"}}{{with .metadata.annotations}}{{index . "paictl.openpai.org/applied"}}{{end}}{{"\n"}}{{end}}{{else if eq $name "pai-api-vip"}}{{if eq .kind "Lease"}}lease{{"\t"}}yes{{"\n"}}{{with .spec}}{{with .holderIdentity}}vip-holder{{"\t"}}{{printf "%q" .}}{{"\n"}}{{end}}{{end}}{{else if eq .kind "DaemonSet"}}vip{{"\t"}}{{with .metadata.annotations}}{{index . "paictl.openpai.org/applied"}}{{"\t"}}{{index . "paictl.openpai.org/address"}}{{end}}{{"\n"}}{{end}}{{end}}{{end}}' 2>/dev/null) || {
@@ -282,7 +283,7 @@ d_nodes() {
 	self get nodes --request-timeout=30s -o "go-template={{range .items}}$node_row{{end}}"
 }
 
-# d_renewal: what a renewal of certificates that was cut off has left to put back.
+# d_renewal: prints the files that an interrupted renewal of certificates has left to restore.
 d_renewal() {
 	for f in "$R"/etc/kubernetes/renew.*/*.yaml; do
 		if [ -f "$f" ]; then printf 'aside\t%s\n' "${f#"$R"}"; fi
@@ -290,8 +291,8 @@ d_renewal() {
 	if [ -d "$S/certificates/undo" ]; then printf 'aside\t/var/lib/paictl/certificates/undo\n'; fi
 }
 
-# d_restoring: "restoring sha" where what a backup is restored from still lies here: the restore hasn't come to its end. The hash is that of
-# etcd's database, "-" while it isn't there.
+# d_restoring: prints "restoring sha" while the files of a restore from a backup exist: the restore hasn't finished. The hash is that of etcd's
+# database, or "-" if that is missing.
 d_restoring() {
 	[ -d "$S/restore" ] || return 0
 	sha=-
@@ -299,12 +300,12 @@ d_restoring() {
 	printf 'restoring\t%s\n' "$sha"
 }
 
-# d_rotating: whether a rotation of the cluster's authorities was cut off.
+# d_rotating: prints "rotating yes" if a rotation of the cluster's authorities was interrupted.
 d_rotating() {
 	if [ -d "$R/etc/kubernetes/pki/paictl-rotation" ]; then printf 'rotating\tyes\n'; fi
 }
 
-# d_recovering: whether a recovery of etcd from this member was cut off.
+# d_recovering: prints "recovering yes" if a recovery of etcd from this member was interrupted, and "forced yes" once this member is etcd's only one.
 d_recovering() {
 	[ -d "$S/recover" ] || return 0
 	printf 'recovering\tyes\n'

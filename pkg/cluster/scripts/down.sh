@@ -1,9 +1,9 @@
-# down MODE: walks through all that paictl and the cluster left on this host, last things
-# first. With MODE "list" each step is only printed, with "run" it is done, then printed:
-# the two can't differ. A step that is already done prints nothing, so a walk that was cut
-# off is taken up by the next one.
+# down MODE: walks through everything that paictl and the cluster have left on this host, in reverse
+# order. With MODE "list" each step is only printed, with "run" it is printed and done, so
+# the two can't differ. A step that is already done isn't printed, so a run after an interrupted
+# one does the remaining steps.
 #
-# Given by the caller: ETCD_DIR, POD_CIDR, and DATA_DIR ("" keeps the services' data).
+# The caller sets ETCD_DIR, POD_CIDR, and DATA_DIR ("" keeps the services' data).
 down() {
 	mode=$1 ours_runtime=0 ours_kube=0
 	note() { :; }
@@ -29,7 +29,7 @@ down() {
 
 R_BIN=/usr/local/bin
 
-# step ACTION TARGET [DETAIL]: says what is about to be undone; true where it shall be done.
+# step ACTION TARGET [DETAIL]: prints the step, and succeeds if it is to be done.
 step() {
 	printf 'undo\t%s\t%s\t%s\n' "$1" "$2" "${3:-}"
 	[ "$mode" = run ]
@@ -39,20 +39,20 @@ recorded() {
 	[ -f "$S/owned" ] && awk -F '\t' -v k="$1" -v w="$2" -v h="$3" '$1 == k && $2 == w && $3 == h { f = 1 } END { exit !f }' "$S/owned"
 }
 
-# records KIND: what was recorded of a kind, the last first: "what<TAB>how".
+# records KIND: prints the records of a kind, the last first: "name<TAB>value".
 records() {
 	[ -f "$S/owned" ] || return 0
 	awk -F '\t' -v k="$1" '$1 == k { l[++n] = $2 FS $3 } END { for (; n > 0; n--) print l[n] }' "$S/owned"
 }
 
-# forget KIND WHAT: takes a record away, after it was undone.
+# forget KIND NAME: deletes a record after its change was undone.
 forget() {
 	awk -F '\t' -v k="$1" -v w="$2" '!($1 == k && $2 == w)' "$S/owned" >"$S/owned.new"
 	mv -f "$S/owned.new" "$S/owned"
 }
 
-# u_stop_units stops what paictl has started, so that nothing comes back behind our back: the units
-# that it has enabled, and those of its own that others pull in.
+# u_stop_units stops the units that paictl has enabled, and its own units that others start, so that
+# none of them recreates the files that the next steps remove.
 u_stop_units() {
 	{
 		records unit | cut -f 1
@@ -64,9 +64,9 @@ u_stop_units() {
 	done
 }
 
-# pod_pids: the processes of pods, by their cgroup, and the shims above them. On a host that
-# is itself a pod all processes have one such cgroup; there it takes two. The brackets keep
-# grep from finding itself.
+# pod_pids: prints the processes of pods, which their cgroup identifies, and the shims above them. On a
+# host that is itself a pod, all processes have one such cgroup, so two are required there. The brackets
+# keep grep from finding itself.
 pod_pids() {
 	cg='/kubepods'
 	if grep -qs "$cg" "$R/proc/1/cgroup"; then cg='/kubepods.*/kubepods'; fi
@@ -102,7 +102,7 @@ u_pods() {
 	fi
 }
 
-# pod_cgroups: the deepest first.
+# pod_cgroups: prints the cgroups of pods, the deepest first.
 pod_cgroups() {
 	for d in "$R"/sys/fs/cgroup/kubepods* "$R"/sys/fs/cgroup/*/kubepods*; do
 		[ ! -d "$d" ] || find "$d" -depth -type d 2>/dev/null
@@ -113,7 +113,7 @@ pod_cgroups() {
 u_links() {
 	command -v ip >/dev/null 2>&1 || return 0
 	for l in $(pod_links); do
-		# The kernel takes a pod's end away by itself when its namespace has gone.
+		# The kernel deletes a pod's end itself once its namespace is gone.
 		if step delete "interface $l"; then ip link delete "$l" 2>/dev/null || true; fi
 	done
 	if [ -n "$POD_CIDR" ] && [ -n "$(ip -4 route show root "$POD_CIDR" 2>/dev/null)" ]; then
@@ -141,8 +141,8 @@ u_packet_filter() {
 	u_empty_tables
 }
 
-# Reads what iptables-save prints, and writes for iptables-restore what takes away the
-# chains of kubelet, kube-proxy, flannel and portmap with the rules that lead to them.
+# Reads the output of iptables-save, and prints input for iptables-restore that deletes the
+# chains of kubelet, kube-proxy, flannel and portmap and the rules that lead to them.
 OWN_CHAINS='
 function own(c) { return c ~ /^(KUBE|FLANNEL)-/ || c ~ /^CNI-(HOSTPORT-|DN-)/ }
 /^\*/ { table = $0; n = m = 0; next }
@@ -161,8 +161,8 @@ function own(c) { return c ~ /^(KUBE|FLANNEL)-/ || c ~ /^CNI-(HOSTPORT-|DN-)/ }
 	print "COMMIT"
 }'
 
-# u_empty_tables removes the tables that iptables made for those chains: empty ones that
-# were not there before.
+# u_empty_tables removes the tables that iptables created for those chains, if they are empty
+# and didn't exist before paictl.
 u_empty_tables() {
 	[ -f "$S/nft-tables" ] && command -v nft >/dev/null 2>&1 || return 0
 	nft list tables 2>/dev/null | while read -r _ family name; do
@@ -188,7 +188,7 @@ is_mount() {
 # stays FOLDER: reports whether the folder existed before paictl, or is a mount point or a link.
 stays() { [ -d "$R$1" ] && { recorded tree "$1" kept || [ -L "$R$1" ] || is_mount "$1"; }; }
 
-# surplus FOLDER: the files that own_tree has not recorded in a folder that stays. Without a record these are all but lost+found.
+# surplus FOLDER: prints the files that own_tree has not recorded in a folder that stays. Without a record these are all but lost+found.
 surplus() {
 	list=$S/kept
 	[ -f "$list" ] || list=/dev/null
@@ -221,7 +221,7 @@ erase() {
 	fi
 }
 
-# u_erase FOLDER [DETAIL]: a step.
+# u_erase FOLDER [DETAIL]: erases the folder as a step.
 u_erase() {
 	if [ ! -e "$R$1" ]; then
 		if [ -L "$R$1" ] && [ "$mode" = run ]; then echo "$1 is a link to $(readlink "$R$1"), which doesn't exist, so the cluster's files there stay" >&2; fi
@@ -235,8 +235,8 @@ u_erase() {
 	if step delete "$1" "$detail"; then erase "$1"; fi
 }
 
-# u_kube_files: files of kubeadm, the kubelet and the static pods, the keys of the cluster above all. paictl has not
-# recorded them.
+# u_kube_files removes the files of kubeadm, the kubelet and the static pods, above all the cluster's keys. paictl has
+# not recorded them.
 u_kube_files() {
 	for p in /etc/kubernetes /var/lib/kubelet "$ETCD_DIR" /run/flannel /var/log/kubernetes; do
 		u_erase "$p"
@@ -249,8 +249,8 @@ u_kube_files() {
 
 u_runtime_files() { u_erase /run/containerd; }
 
-# u_trees: folders of the cluster's programs. The store of an earlier containerd stays: its database names the images of both.
-# The records stay until u_state: a walk that takes up this one has to know the operator's folders.
+# u_trees removes the folders of the cluster's programs. The store of an earlier containerd stays: its database names the images of both.
+# The records stay until u_state, since a run after an interrupted one must know the operator's folders.
 u_trees() {
 	records tree | while IFS=$TAB read -r p how; do
 		if grep -qsxF "$p${TAB}io.containerd.metadata.v1.bolt" "$S/kept"; then
@@ -261,7 +261,7 @@ u_trees() {
 	done
 }
 
-# u_records undoes what paictl did itself, the last first.
+# u_records undoes paictl's own changes, the last first.
 u_records() {
 	[ -f "$S/owned" ] || return 0
 	awk -F '\t' '$1 != "dir" && $1 != "tree" { l[++n] = $0 } END { for (; n > 0; n--) print l[n] }' "$S/owned" |
@@ -284,16 +284,16 @@ u_records() {
 		done
 }
 
-# package_state NAME: sets now to "version letters" of dpkg, or to nothing where the package isn't there, and full to the name that dpkg wants.
+# package_state NAME: sets now to dpkg's "version letters", or to "" if the package isn't installed, and full to the name that dpkg requires.
 package_state() {
 	now=$(package_row "$1")
 	full=${now%%"$TAB"*} now=${now#*"$TAB"}
 	case $now in *" "?n*) now= ;; esac
 }
 
-# u_packages takes away the packages that paictl has installed, and gives back the versions and holds of those that it has replaced. The
-# kernel module goes first where nothing uses it. Of what came along for the driver that stays which something else needs by now, or someone
-# has asked for.
+# u_packages removes the packages that paictl has installed, and restores the versions and holds of those that it has replaced. The
+# kernel module is unloaded first if it isn't in use. Packages that were installed along with the driver stay if something else needs them
+# by now, or if a user has asked for them.
 u_packages() {
 	[ -n "$(records package | head -n 1)" ] || return 0
 	purge= restore= rest= stay= list=$(records package)
@@ -329,7 +329,7 @@ LIST
 	rm -f "$S/driver-change"
 }
 
-# u_driver takes the driver's packages away, and puts back those that were there before.
+# u_driver removes the driver's packages, and restores the earlier ones.
 u_driver() {
 	DEBIAN_FRONTEND=noninteractive
 	export DEBIAN_FRONTEND
@@ -351,7 +351,7 @@ u_driver() {
 	fi
 	if [ -n "$purge" ]; then
 		# shellcheck disable=SC2086
-		printf '%s purge\n' $purge | dpkg --set-selections # dpkg takes one away that conflicts with what is put back, if it isn't wanted
+		printf '%s purge\n' $purge | dpkg --set-selections # dpkg may then remove those that conflict with restored packages
 	fi
 	debs=
 	for n in $restore; do
@@ -362,7 +362,7 @@ u_driver() {
 	if [ -n "$debs" ]; then
 		# shellcheck disable=SC2086
 		said=$(dpkg --force-confdef --force-confold --force-downgrade --force-breaks --force-depends --auto-deconfigure -i $debs 2>&1 </dev/null) ||
-			{ echo "$said" | tail -n 3 >&2; echo "the packages that were there before can't be put back -> see what dpkg says on the machine, then run the same command again" >&2; exit 1; }
+			{ echo "$said" | tail -n 3 >&2; echo "the earlier packages can't be restored -> check dpkg's messages on the machine, then run the same command again" >&2; exit 1; }
 	fi
 	if [ -n "$purge" ]; then
 		# shellcheck disable=SC2086
@@ -387,7 +387,7 @@ u_driver() {
 	fi
 }
 
-# u_came_along adds to purge what only the driver needs, and sets stay to the others: apt says what those are.
+# u_came_along adds to purge the packages that only the driver needs, by apt's simulation, and sets stay to the others.
 u_came_along() {
 	# shellcheck disable=SC2086
 	said=$(apt-get -s -o APT::AutoRemove::RecommendsImportant=false -o APT::AutoRemove::SuggestsImportant=false -o APT::Ignore-Hold=true \
@@ -401,7 +401,7 @@ u_came_along() {
 	done
 }
 
-# u_initramfs makes the image again from which the machine boots: it has what paictl told the kernel to leave out.
+# u_initramfs rebuilds the image from which the machine boots: it has a copy of paictl's settings for kernel modules.
 u_initramfs() {
 	records initramfs | while IFS=$TAB read -r kernel _; do
 		if command -v update-initramfs >/dev/null 2>&1 && step update "initramfs of $kernel"; then update-initramfs -u -k "$kernel" >/dev/null 2>&1 || :; fi
@@ -436,7 +436,7 @@ u_file() {
 	if { [ -e "$R$1" ] || [ -L "$R$1" ]; } && step delete "$1"; then rm -f "$R$1"; fi
 }
 
-# rm_new PATH: what a write that was cut off has left beside its target.
+# rm_new PATH: removes the temporary file that an interrupted write has left beside its target.
 rm_new() { [ "$mode" != run ] || rm -f "$R$1.paictl-new"; }
 
 u_block() {
@@ -446,12 +446,12 @@ u_block() {
 		t=$R$1.paictl-new
 		awk '/^# BEGIN paictl$/ { on = 1 } !on { print } /^# END paictl$/ { on = 0 }' "$R$1" >"$t"
 		chmod --reference="$R$1" "$t"
-		# /etc/hosts may be a mount point, onto which no file can be renamed.
+		# /etc/hosts may be a mount point, which a file can't replace by a rename.
 		mv -f "$t" "$R$1" 2>/dev/null || { cat "$t" >"$R$1"; rm -f "$t"; }
 	fi
 }
 
-# u_sysctl KEY OLD: the key is gone where its module is; a value that can't be written
+# u_sysctl KEY OLD: the key doesn't exist if its module isn't loaded; a value that can't be written
 # belongs to a container's host.
 u_sysctl() {
 	sysctl_file "$1"
@@ -463,7 +463,7 @@ u_sysctl() {
 	fi
 }
 
-# u_module NAME: one that something else uses stays.
+# u_module NAME: a module that something else uses stays.
 u_module() {
 	[ -d "$R/sys/module/$1" ] || return 0
 	if step unload "module $1" "unless something uses it"; then modprobe -r "$1" 2>/dev/null || true; fi
@@ -481,18 +481,18 @@ u_swap() {
 	fi
 }
 
-# u_dirs removes the folders that paictl made, the deepest first, where nothing is left in
-# them.
+# u_dirs removes the folders that paictl created, the deepest first, if they are empty. Those that hold
+# only paictl's files are removed with their content.
 u_dirs() {
 	[ -f "$S/owned" ] || return 0
 	awk -F '\t' '$1 == "dir" { print length($2) FS $2 }' "$S/owned" | sort -rn | cut -f2 | while IFS= read -r d; do
 		if [ -d "$R$d" ] && [ ! -L "$R$d" ]; then
 			case $d in
 			/etc/paictl | /etc/paictl/* | */libexec/paictl) if step delete "$d"; then rm -rf "$R$d"; fi ;;
-			/usr/libexec/kubernetes) if step delete "$d" "where empty"; then find "$R$d" -depth -type d -empty -delete; fi ;;
+			/usr/libexec/kubernetes) if step delete "$d" "if empty"; then find "$R$d" -depth -type d -empty -delete; fi ;;
 			*)
 				if [ "$mode" = list ] || [ -z "$(find "$R$d" -mindepth 1 -maxdepth 1 | head -n 1)" ]; then
-					if step delete "$d" "where empty"; then rmdir "$R$d" 2>/dev/null || true; fi
+					if step delete "$d" "if empty"; then rmdir "$R$d" 2>/dev/null || true; fi
 				fi
 				;;
 			esac
@@ -506,7 +506,7 @@ u_data() {
 	u_erase "$DATA_DIR" "data of the services"
 }
 
-# u_state comes last: what paictl knows of this host.
+# u_state comes last: it removes paictl's records about this host.
 u_state() {
 	[ -e "$S" ] || return 0
 	if stays /var/lib/paictl && [ -z "$(surplus /var/lib/paictl | head -n 1)" ]; then return 0; fi
@@ -515,7 +515,7 @@ u_state() {
 		for f in "$S"/units/*; do
 			[ ! -e "$f" ] || systemctl reset-failed "${f##*/}" 2>/dev/null || true
 		done
-		rm -f "$S/member" # without the records, nothing may look like the cluster's
+		rm -f "$S/member" # without the records, this host must not count as a member
 		erase /var/lib/paictl
 		rm -f "$LOCK"
 	fi

@@ -1,10 +1,10 @@
-# Installs NVIDIA's driver from packages, as one step that is done or undone: $S/driver-change lists what was there
-# before ("name version", with "-" for nothing), from the moment before the first package changes to when the
-# driver works. The caller has set RELEASE, the driver's, and ASKED, the names of packages that are asked for, with a blank
-# before and after each.
+# Installs NVIDIA's driver from packages, as one step that is done or undone: $S/driver-change lists the earlier packages
+# ("name version marks", with "-" for a package that wasn't installed), from before the first package changes until the
+# driver works. The caller has set RELEASE to the driver's release, and ASKED to the names of the requested packages, with
+# a blank before and after each.
 
-# driver_apt ARGS...: nothing asks, and settings that were changed stay. It runs as root, since the folder into which it
-# downloads is root's alone.
+# driver_apt ARGS...: runs apt, which asks no questions and keeps changed settings. It runs as root, since only root can
+# use the folder into which it downloads.
 driver_apt() {
 	DEBIAN_FRONTEND=noninteractive
 	NEEDRESTART_SUSPEND=1
@@ -16,14 +16,14 @@ driver_apt() {
 		-o Dpkg::Options::=--force-confdef -o Dpkg::Options::=--force-confold "$@" </dev/null
 }
 
-# driver_stop WHY REMEDY: ends the phase.
+# driver_stop WHY REMEDY: ends the phase with an error.
 driver_stop() {
 	printf '%s -> %s\n' "$1" "$2" | tr '\n\t' '  ' >&2
 	echo >&2
 	exit 1
 }
 
-# why FILE: what of apt's, dpkg's or modprobe's words says most, in one line. dpkg names the package in one and the cause in the next.
+# why FILE: prints, on one line, the main message of apt, dpkg or modprobe. dpkg names the package on one line and the cause on the next.
 why() {
 	awk '
 		/^E: (Sub-process|Unable to correct)/ { next }
@@ -35,11 +35,11 @@ why() {
 }
 
 archive=$S/packages
-# repository is the folder of packages that were brought, where there are some.
+# repository is the folder of the packages from the bundle, or "".
 repository=
 
-# p_driver_brought: from here on apt knows the packages in $S/driver-repository, too, and no one else's apt does: the folder
-# has lists and sources of its own, with links to the machine's. Of the sources only our own is read again.
+# p_driver_brought: from here on, driver_apt also finds the packages in $S/driver-repository. No other apt process does: the folder
+# has its own lists and sources, with links to the machine's. Of the sources, only the folder's own is read again.
 p_driver_brought() {
 	repository=$S/driver-repository
 	rm -rf "$repository/lists" "$repository/sources"
@@ -55,10 +55,10 @@ p_driver_brought() {
 	printf 'deb [trusted=yes] file:%s ./\n' "$repository" >"$repository/sources/paictl-driver.list"
 	driver_apt -o Dir::Etc::sourcelist="$repository/sources/paictl-driver.list" -o Dir::Etc::sourceparts=/dev/null \
 		-o APT::Get::List-Cleanup=0 -o Acquire::Languages=none -o APT::Update::Error-Mode=any update >/dev/null 2>"$S/driver.log" ||
-		driver_stop "apt can't read the packages that were brought: $(why "$S/driver.log")" "see whether the machine's disk is full, then run the same command again; no package was changed"
+		driver_stop "apt can't read the packages from the bundle: $(why "$S/driver.log")" "see whether the machine's disk is full, then run the same command again; no package was changed"
 }
 
-# deb_of NAME VERSION: sets deb to where its file lies, kept by us.
+# deb_of NAME VERSION: sets deb to the path of the package's file, if paictl has kept it.
 deb_of() {
 	v=$2 native=${native:-$(dpkg --print-architecture)}
 	case $v in *:*) v=${v%%:*}%3a${v#*:} ;; esac
@@ -69,14 +69,14 @@ deb_of() {
 	return 1
 }
 
-# fetch_deb NAME VERSION: sees to its file. One that is cut off, by a full disk or since apt was killed, is none.
+# fetch_deb NAME VERSION: fetches the package's file. A file that a full disk or the end of apt has truncated isn't kept.
 fetch_deb() {
 	if deb_of "$1" "$2"; then return 0; fi
 	rm -rf "$archive/new"
 	mkdir -p "$archive/new"
 	v=$2 native=${native:-$(dpkg --print-architecture)}
 	case $v in *:*) v=${v%%:*}%3a${v#*:} ;; esac
-	# What was brought was compared with its checksum.
+	# The bundle's files were compared with their checksums.
 	for f in "$repository/$1_${v}_$native.deb" "$repository/$1_${v}_all.deb"; do
 		if [ -n "$repository" ] && [ -f "$f" ] && ln -f "$f" "$archive/"; then
 			rmdir "$archive/new"
@@ -89,7 +89,7 @@ fetch_deb() {
 	(cd "$archive/new" && driver_apt download "$1=$2") >"$S/driver.log" 2>&1 && keep_deb
 }
 
-# keep_deb: keeps the file that was fetched, if it can be read to its end.
+# keep_deb: keeps the fetched file if it can be read to its end.
 keep_deb() {
 	for f in "$archive/new"/*.deb; do
 		if dpkg-deb --fsys-tarfile "$f" >/dev/null 2>"$S/driver.log" && mv -f "$f" "$archive/"; then continue; fi
@@ -101,7 +101,7 @@ keep_deb() {
 
 version_of() { package_row "$1" | cut -f 2; }
 
-# driver_lock: waits until no one else installs packages. What follows isn't to stop in the middle for that.
+# driver_lock: waits until no other program installs packages, so that the next steps don't stop halfway.
 driver_lock() {
 	n=0
 	until dpkg --set-selections </dev/null 2>"$S/driver.log"; do
@@ -111,15 +111,15 @@ driver_lock() {
 	done
 }
 
-# driver_reload: what was taken out for a change that doesn't come about works again.
+# driver_reload: loads the modules and starts the services that were stopped for a change that was abandoned.
 driver_reload() {
 	if modprobe nvidia >/dev/null 2>&1; then modprobe nvidia-uvm >/dev/null 2>&1 || :; fi
 	driver_services start
 }
 
-# p_driver_dpkg: finishes what dpkg hasn't.
+# p_driver_dpkg: finishes packages that dpkg has left unfinished.
 p_driver_dpkg() {
-	# An undoing that was cut off may have marked them as unwanted.
+	# An interrupted undo may have marked them as unwanted.
 	if [ -s "$S/driver-change" ]; then
 		driver_new | while read -r name; do
 			case $(version_of "$name") in *" "[pr]*) echo "$name install" ;; esac
@@ -135,16 +135,16 @@ p_driver_dpkg() {
 		echo "an interrupted installation of the driver could not be completed ($cause), and was undone" >&2
 		return 0
 	fi
-	driver_stop "dpkg can't finish packages that were there before: $(why "$S/driver.log")" "repair them on the machine (dpkg --configure -a), then run the same command again"
+	driver_stop "dpkg can't finish packages of an earlier installation: $(why "$S/driver.log")" "repair them on the machine (dpkg --configure -a), then run the same command again"
 }
 
-# p_driver_undo: takes an installation back that was cut off and isn't wanted any more.
+# p_driver_undo: undoes an interrupted installation that is no longer wanted.
 p_driver_undo() {
 	rm -rf "$S/driver-repository"
 	if [ -s "$S/driver-change" ]; then driver_undo; else rm -f "$S/driver-change"; fi
 }
 
-# driver_new: the packages that are here, and weren't before the change.
+# driver_new: prints the packages that are installed now, and weren't before the change.
 driver_new() {
 	while read -r name before _; do
 		[ "$before" = - ] || continue
@@ -152,8 +152,8 @@ driver_new() {
 	done <"$S/driver-change"
 }
 
-# driver_undo: gives back what the list says. dpkg does it, since apt refuses to work on packages that are broken. Where a new package conflicts
-# with one that was there, dpkg takes it away for that, provided that it isn't wanted.
+# driver_undo: restores the packages on the list. dpkg does it, since apt refuses to work on broken packages. If a new package conflicts
+# with an earlier one, dpkg removes the new one for it, provided that it is marked as unwanted.
 driver_undo() {
 	driver_lock
 	: >"$S/driver-hold"
@@ -162,20 +162,20 @@ driver_undo() {
 	: >"$S/driver-auto-before"
 	while read -r name before marks; do
 		[ "$before" != - ] || continue
-		deb_of "$name" "$before" || driver_stop "$name $before can't be put back: its file is gone" "install it on the machine, remove $S/driver-change, then run again"
+		deb_of "$name" "$before" || driver_stop "$name $before can't be restored: its file is gone" "install it on the machine, remove $S/driver-change, then run again"
 		set -- "$@" "$deb"
 		case " $marks " in *" hold "*) echo "$name hold" >>"$S/driver-hold" ;; esac
 		case " $marks " in *" auto "*) echo "$name" >>"$S/driver-auto-before" ;; esac
 	done <"$S/driver-change"
 	if [ $# -gt 0 ]; then
 		DEBIAN_FRONTEND=noninteractive dpkg --force-confdef --force-confold --force-downgrade --force-remove-reinstreq --force-breaks --force-depends --auto-deconfigure -i "$@" >"$S/undo.log" 2>&1 </dev/null ||
-			driver_stop "the packages that were there can't be put back: $(why "$S/undo.log")" "see $S/undo.log on the machine; the files are in $archive"
+			driver_stop "the earlier packages can't be restored: $(why "$S/undo.log")" "see $S/undo.log on the machine; the files are in $archive"
 	fi
 	# shellcheck disable=SC2046
 	set -- $(driver_new)
 	if [ $# -gt 0 ]; then
 		DEBIAN_FRONTEND=noninteractive dpkg --force-remove-reinstreq --purge "$@" >"$S/undo.log" 2>&1 </dev/null ||
-			driver_stop "the packages of the driver can't be taken away again: $(why "$S/undo.log")" "see $S/undo.log on the machine, then run the same command again"
+			driver_stop "the driver's packages can't be removed again: $(why "$S/undo.log")" "see $S/undo.log on the machine, then run the same command again"
 	fi
 	while read -r name before _; do
 		if [ "$before" = - ]; then disown_package "$name"; fi
@@ -187,14 +187,14 @@ driver_undo() {
 	driver_reload
 }
 
-# disown_package NAME: takes away the record of one that is gone.
+# disown_package NAME: deletes the record of a package that is gone.
 disown_package() {
 	[ -f "$S/owned" ] || return 0
 	awk -F '\t' -v w="$1" '!($1 == "package" && $2 == w && $3 == "created")' "$S/owned" >"$S/owned.new"
 	mv -f "$S/owned.new" "$S/owned"
 }
 
-# driver_services VERB: what keeps the module busy by itself.
+# driver_services VERB: stops or starts the services that keep the module in use.
 driver_services() {
 	for u in nvidia-persistenced.service nvidia-fabricmanager.service; do
 		case $1 in
@@ -204,7 +204,7 @@ driver_services() {
 	done
 }
 
-# driver_unload: takes the loaded module out, unless something uses it. Our agent's own program, which looks at the GPUs, is begun again by
+# driver_unload: unloads the module, unless it is in use. The agent's own program pai-nvml, which watches the GPUs, is started again by
 # the agent a second later.
 driver_unload() {
 	[ -e "$R/proc/driver/nvidia/version" ] || return 0
@@ -223,7 +223,7 @@ driver_unload() {
 	done
 }
 
-# driver_watcher: ends our agent's program where it runs.
+# driver_watcher: ends the agent's program, and reports whether it was running.
 driver_watcher() {
 	found=1
 	for d in "$R"/proc/[0-9]*; do
@@ -236,14 +236,14 @@ driver_watcher() {
 	return $found
 }
 
-# driver_simulate SPEC...: leaves what apt would do in $S/driver.sim. For what a package depends on apt takes the newest version and
-# no other, unless it is told that those of this release go first. It doesn't take a package away that is on hold, as ours are, even
-# for one that conflicts with it; what it would do to packages of others driver_judge sees.
+# driver_simulate SPEC...: writes apt's plan to $S/driver.sim. For a dependency, apt considers the newest version only, unless
+# its preferences put the packages of this release first. Holds are ignored, since apt doesn't remove packages on hold, as ours
+# are, even for one that conflicts with them; driver_judge checks the plan's effects on other packages.
 driver_simulate() {
 	{
-		# apt takes no pattern that begins with a star: with an epoch before it the release is found by this alone.
+		# apt accepts no version pattern that starts with a star, and only a regular expression finds the release behind an epoch.
 		printf 'Package: *nvidia* libcuda1\nPin: version /^([0-9]+:)?%s-/\nPin-Priority: 1001\n\n' "$(printf '%s' "$RELEASE" | sed 's/[.]/[.]/g')"
-		# What was brought goes before what the machine may not be able to reach.
+		# Packages from the bundle come before those from repositories that the machine may not be able to reach.
 		[ -z "$repository" ] || printf 'Package: *\nPin: origin ""\nPin-Priority: 995\n\n'
 		cat "$R/etc/apt/preferences" 2>/dev/null || :
 	} >"$S/driver.preferences"
@@ -252,19 +252,19 @@ driver_simulate() {
 	return 1
 }
 
-# p_driver_packages NAME[=VERSION]...: makes these be there. Nothing changes before all that is needed is here.
+# p_driver_packages NAME[=VERSION]...: installs these packages. The first change waits until everything that is needed has been fetched.
 p_driver_packages() {
 	if ! driver_simulate "$@" && [ -s "$S/driver-change" ]; then
-		# apt refuses to work where some packages were replaced by a run that was cut off, and others that need them weren't.
+		# apt refuses to work after an interrupted run that has replaced some packages, but not others that need them.
 		driver_undo
 	fi
 	if ! driver_simulate "$@"; then
-		[ -z "$repository" ] || driver_stop "apt can't install the driver from the bundle and from what it knows: $(why "$S/driver.log")" "add what is missing with paictl bundle add-driver, then run the same command again; no package was changed"
-		# Of the sources that can't be read the driver's may be none.
+		[ -z "$repository" ] || driver_stop "apt can't install the driver from the bundle and the machine's repositories: $(why "$S/driver.log")" "add what is missing with paictl bundle add-driver, then run the same command again; no package was changed"
+		# The unreadable source may not be the driver's.
 		driver_apt -o APT::Update::Error-Mode=any update >/dev/null 2>"$S/update.log" && read_=1 || read_=0
 		if ! driver_simulate "$@"; then
 			[ "$read_" = 1 ] || driver_stop "the packages' repository can't be read: $(why "$S/update.log")" "run apt-get update on the machine and check its messages; no package was changed"
-			driver_stop "apt can't install the driver: $(why "$S/driver.log")" "see what apt-get -s install $* says on the machine; no package was changed"
+			driver_stop "apt can't install the driver: $(why "$S/driver.log")" "run apt-get -s install $* on the machine and check its messages; no package was changed"
 		fi
 	fi
 	driver_judge
@@ -275,30 +275,30 @@ p_driver_packages() {
 		if [ "$new" != - ]; then
 			if ! fetch_deb "$name" "$new"; then
 				cause=$(why "$S/driver.log")
-				# Its lists may name what the repository has replaced meanwhile: the next run decides by what there is.
+				# The lists may name packages that the repository has replaced since: with new lists, the next run plans with the current packages.
 				[ -n "$repository" ] || driver_apt update >/dev/null 2>&1 || :
-				fetch_deb "$name" "$new" || driver_stop "the package $name $new can't be had: $cause" "run the same command again: apt's lists are new; if that doesn't help, see what apt-get download $name=$new says on the machine; no package was changed"
+				fetch_deb "$name" "$new" || driver_stop "the package $name $new can't be fetched: $cause" "run the same command again: apt's lists are new; if that doesn't help, see what apt-get download $name=$new says on the machine; no package was changed"
 			fi
 		fi
 		if [ "$old" != - ]; then
-			fetch_deb "$name" "$old" || driver_stop "$name $old would be replaced, and could not be put back: its file is no longer available" "remove the driver's packages on the machine first, or set gpu-driver: {policy: keep}; no package was changed"
+			fetch_deb "$name" "$old" || driver_stop "$name $old would be replaced, and could not be restored: its file is no longer available" "remove the driver's packages on the machine first, or set gpu-driver: {policy: keep}; no package was changed"
 		fi
 	done <"$S/driver.plan"
 	driver_lock
 	driver_loaded
 	if [ -n "$module" ] && [ "$module" != "$RELEASE" ]; then
-		driver_unload || driver_stop "a reboot is needed: the kernel module $module is in use, and can't be replaced: $cause" "stop what uses GPUs (fuser -v /dev/nvidia*), or reboot the machine (paictl node driver upgrade --reboot does it); then run the same command again; no package was changed"
+		driver_unload || driver_stop "a reboot is needed: the kernel module $module is in use, and can't be replaced: $cause" "stop the programs that use GPUs (fuser -v /dev/nvidia*), or reboot the machine (paictl node driver upgrade --reboot does it); then run the same command again; no package was changed"
 	fi
 	driver_change
 }
 
-# driver_judge: refuses a plan of apt's that touches what isn't the driver's.
+# driver_judge: refuses a plan of apt's that changes packages outside the driver.
 driver_judge() {
 	awk '$1 == "Remv" { sub(/:.*/, "", $2); print $2 }' "$S/driver.sim" >"$S/driver.names"
 	while read -r name; do
 		on_record package "$name" || driver_stop "apt would remove $name, which paictl hasn't installed" "remove it on the machine if it is an old driver, or set gpu-driver: {policy: keep}; no package was changed"
 	done <"$S/driver.names"
-	# Ubuntu keeps names of branches that are over, for packages that only need those of the next.
+	# Ubuntu keeps the names of ended branches for packages that only depend on those of the next branch.
 	branch=${RELEASE%%.*}
 	other=$(awk -v b="$branch" '$1 == "Inst" && $2 ~ /nvidia/ && match($2, /-[0-9][0-9][0-9](-|:|$)/) && substr($2, RSTART + 1, 3) != b { print substr($2, RSTART + 1, 3); exit }' "$S/driver.sim")
 	[ -z "$other" ] || driver_stop "the packages of the driver $RELEASE are those of the branch $other under another name" "write version: \"$other\" under gpu-driver in kubernetes-configuration.yaml; no package was changed"
@@ -315,11 +315,11 @@ driver_judge() {
 	[ -z "$others" ] || driver_stop "the driver's packages need newer versions of packages that aren't the driver's:$others" "apt-get install --only-upgrade$others on the machine, then run the same command again; no package was changed"
 }
 
-# driver_change: the step itself. What was there before is on the list, and each package is on record, before it changes.
-# Of a change that was cut off the first list counts.
+# driver_change: makes the change. Before a package changes, its earlier state is on the list, and it is on record.
+# After an interrupted change, the first list counts.
 driver_change() {
 	set --
-	# What is installed by its file counts as asked for: apt may not remove any more what came along with something.
+	# A package that is installed from its file counts as requested, so apt would never remove it as unneeded: list the automatic ones.
 	autos=" $(apt-mark showauto 2>/dev/null | tr '\n' ' ') "
 	while read -r name new old; do
 		marks=
@@ -353,8 +353,8 @@ driver_change() {
 			set -- "$@" "$deb"
 		fi
 	done <"$S/driver.plan"
-	# Those that come along are apt's to remove where nothing needs them any more, unless someone asks for them by name. They are
-	# written down before they are there: the run that goes on after one that was cut off may ask for none, since all is there.
+	# apt may remove automatically installed packages once they aren't needed, unless a user asks for them by name. They are recorded
+	# before they are installed: a run after an interrupted one may find all of them installed.
 	{
 		[ ! -e "$S/driver-auto" ] || cat "$S/driver-auto"
 		while read -r name _ old; do
@@ -367,12 +367,12 @@ driver_change() {
 		cause=$(why "$S/driver.log")
 		cp "$S/driver.log" "$S/driver-failed.log"
 		driver_undo
-		driver_stop "the driver $RELEASE can't be installed: $cause; its packages were taken away again, and what was there before is back" "see $S/driver-failed.log on the machine, or write another gpu-driver.version"
+		driver_stop "the driver $RELEASE can't be installed: $cause; its packages were removed again, and the earlier ones are restored" "see $S/driver-failed.log on the machine, or write another gpu-driver.version"
 	fi
 	note change "packages of the driver $RELEASE"
 }
 
-# driver_marks: leaves to apt what came along.
+# driver_marks: marks the packages that were installed along with the driver as automatic.
 driver_marks() {
 	[ -e "$S/driver-auto" ] || return 0
 	set --
@@ -383,7 +383,7 @@ driver_marks() {
 	rm -f "$S/driver-auto"
 }
 
-# p_driver_hold: keeps the driver's packages from being upgraded by others: all that are of its release.
+# p_driver_hold: puts the packages of the driver's release that are on record on hold, so that others don't upgrade them.
 p_driver_hold() {
 	set --
 	while IFS=$TAB read -r kind_ name _; do
@@ -398,10 +398,10 @@ p_driver_hold() {
 	fi
 }
 
-# p_driver_nouveau: takes the kernel's own driver out. Its console is taken off it where that keeps it.
+# p_driver_nouveau: unloads the kernel's own driver. If its console keeps it in use, the console is detached.
 p_driver_nouveau() {
 	[ -d "$R/sys/module/nouveau" ] || return 0
-	# It also lies in the image from which the machine boots.
+	# The image from which the machine boots also has it.
 	if command -v update-initramfs >/dev/null 2>&1; then
 		own initramfs "$(uname -r)" updated
 		update-initramfs -u -k "$(uname -r)" >/dev/null 2>&1 || :
@@ -423,15 +423,15 @@ p_driver_nouveau() {
 		case $line in *"frame buffer"*) echo 1 >"$c/bind" 2>/dev/null || : ;; esac
 	done
 	p_driver_finish
-	driver_stop "a reboot is needed: the kernel's own driver nouveau is in use and can't be unloaded; the driver $RELEASE is installed, and nouveau stays out from the next boot on" "reboot the machine (paictl node driver upgrade --reboot does it), then run the same command again"
+	driver_stop "a reboot is needed: the kernel's own driver nouveau is in use and can't be unloaded; the driver $RELEASE is installed, and nouveau is no longer loaded after the next boot" "reboot the machine (paictl node driver upgrade --reboot does it), then run the same command again"
 }
 
-# p_driver_load: loads the module. One that replaces another, and does not load, goes again.
+# p_driver_load: loads the module. A driver that replaces another, and whose module does not load, is undone.
 p_driver_load() {
 	driver_loaded
 	if [ "$module" != "$RELEASE" ]; then
 		if [ -n "$module" ]; then
-			driver_unload || driver_stop "a reboot is needed: the kernel module $module is in use, and the driver $RELEASE is installed" "stop what uses GPUs (fuser -v /dev/nvidia*), or reboot the machine (paictl node driver upgrade --reboot does it); then run the same command again"
+			driver_unload || driver_stop "a reboot is needed: the kernel module $module is in use, and the driver $RELEASE is installed" "stop the programs that use GPUs (fuser -v /dev/nvidia*), or reboot the machine (paictl node driver upgrade --reboot does it); then run the same command again"
 		fi
 		if ! modprobe nvidia 2>"$S/driver.log"; then driver_refused; fi
 		driver_loaded
@@ -445,7 +445,7 @@ p_driver_load() {
 	driver_services start
 }
 
-# p_driver_fabric: loads the modules through which the fabric manager reaches switches of NVLink 5, before it is started.
+# p_driver_fabric: loads the modules through which the fabric manager reaches NVLink 5 switches, before it is started.
 p_driver_fabric() {
 	if driver_fabric_modules; then return 0; fi
 	for m in mlx5_ib ib_umad; do
@@ -454,7 +454,7 @@ p_driver_fabric() {
 	note change "modules mlx5_ib ib_umad"
 }
 
-# driver_refused: the kernel hasn't taken the module.
+# driver_refused: handles a module that the kernel has refused.
 driver_refused() {
 	cause=$(why "$S/driver.log")
 	remedy="see dmesg and dkms status on the machine, then run the same command again"
@@ -464,13 +464,13 @@ driver_refused() {
 	esac
 	if [ -s "$S/driver-change" ] && awk '$2 != "-" { f = 1 } END { exit !f }' "$S/driver-change"; then
 		driver_undo
-		driver_stop "the kernel module $RELEASE can't be loaded: $cause; the packages that were there before are back" "$remedy"
+		driver_stop "the kernel module $RELEASE can't be loaded: $cause; the earlier packages are restored" "$remedy"
 	fi
 	p_driver_finish
 	driver_stop "the kernel module $RELEASE can't be loaded: $cause; the packages stay installed" "$remedy"
 }
 
-# p_driver_finish: the change is done. Of packages only the files of what is installed are kept, for the next one's undoing.
+# p_driver_finish: ends the change. Only the files of installed packages are kept, so that the next change can be undone.
 p_driver_finish() {
 	driver_marks
 	if [ -f "$S/driver-change" ]; then

@@ -1,7 +1,7 @@
-# What NVIDIA's driver is and meets on this machine. It only reads: lists of packages that are too old
-# are fetched into a folder of their own, which goes again.
+# Prints the state of NVIDIA's driver on this machine and of its environment. It only reads: if the package
+# lists are too old, new ones are fetched into a temporary folder, which is then removed.
 
-# driver_loaded: sets module to the release of the kernel module that is loaded, and flavour to open or closed.
+# driver_loaded: sets module to the release of the loaded kernel module, and flavour to open or closed.
 driver_loaded() {
 	module= flavour=
 	line_in "$R/proc/driver/nvidia/version"
@@ -19,13 +19,13 @@ driver_loaded() {
 	done
 }
 
-# driver_unified: whether the module of unified memory is there, which is loaded apart.
+# driver_unified: reports whether the module for unified memory is loaded, which is loaded separately.
 driver_unified() { [ -d "$R/sys/module/nvidia_uvm" ]; }
 
-# driver_fabric_modules: reports whether the fabric manager can reach switches of NVLink 5.
+# driver_fabric_modules: reports whether the fabric manager can reach NVLink 5 switches.
 driver_fabric_modules() { [ -d "$R/sys/module/mlx5_ib" ] && [ -d "$R/sys/module/ib_umad" ]; }
 
-# driver_fabric: the programs and modules that initialise NVSwitches. The fabric manager prints its release as "Fabric Manager version is : 570.86.15".
+# driver_fabric: prints the programs and modules for NVSwitches. The fabric manager prints its release as "Fabric Manager version is : 570.86.15".
 driver_fabric() {
 	if driver_fabric_modules; then printf 'fabric-modules\tyes\n'; fi
 	[ -x "$R/usr/bin/nv-fabricmanager" ] || return 0
@@ -34,7 +34,7 @@ driver_fabric() {
 	if [ -x "$R/opt/nvidia/nvlsm/sbin/nvlsm" ]; then printf 'subnet-manager\tyes\n'; fi
 }
 
-# driver_userland: sets userland to the release of the libraries that programs get.
+# driver_userland: sets userland to the release of the libraries that programs load.
 driver_userland() {
 	userland=
 	for f in "$R/usr/lib/$(uname -m)-linux-gnu/libnvidia-ml.so.1" "$R"/usr/lib64/libnvidia-ml.so.1 "$R"/usr/lib/libnvidia-ml.so.1; do
@@ -45,8 +45,8 @@ driver_userland() {
 	done
 }
 
-# driver_gpus: sets gpus to the number of NVIDIA's GPUs on the PCI bus, without those that are handed to virtual machines: they have
-# another driver.
+# driver_gpus: sets gpus to the number of NVIDIA GPUs on the PCI bus, without those that are passed through to virtual machines: they
+# have another driver.
 driver_gpus() {
 	gpus=0
 	for d in "$R"/sys/bus/pci/devices/*; do
@@ -59,8 +59,8 @@ driver_gpus() {
 	done
 }
 
-# driver_users: "user program pid" of each process that has a GPU open, "display program pid" of those that use
-# a screen. What paictl stops by itself counts for neither.
+# driver_users: prints "user program pid" for each process that has a GPU open, and "display program pid" for those
+# that use a screen. The processes that paictl stops itself aren't users.
 driver_users() {
 	{
 		ls -l /dev/null "$R"/proc/[0-9]*/fd 2>/dev/null || :
@@ -77,8 +77,8 @@ driver_users() {
 	done
 }
 
-# driver_packages NAME...: "package name version status" of these and all of NVIDIA's, with dpkg's letters for
-# what is wanted and what is; "broken name status" of packages of anyone that dpkg hasn't finished.
+# driver_packages NAME...: prints "package name version status" for these and all NVIDIA packages, with dpkg's letters for
+# the desired and the actual state; "broken name status" for any package that dpkg hasn't finished; "ours name record".
 driver_packages() {
 	dpkg-query -W -f '${Package}\t${Version}\t${db:Status-Abbrev}\n' 2>/dev/null | awk -F '\t' -v names="$*" '
 		BEGIN { n = split(names, a, " "); for (i = 1; i <= n; i++) want[a[i]] = 1 }
@@ -88,7 +88,7 @@ driver_packages() {
 	[ ! -f "$S/owned" ] || awk -F '\t' '$1 == "package" { printf "ours\t%s\t%s\n", $2, $3 }' "$S/owned"
 }
 
-# driver_candidates OPTIONS NAMES: "candidate name version..." of what apt could install, newest first.
+# driver_candidates OPTIONS NAMES: prints "candidate name version..." for the versions that apt could install, newest first.
 driver_candidates() {
 	# shellcheck disable=SC2086
 	apt-cache $1 madison $2 2>/dev/null | awk -F '|' '
@@ -99,16 +99,16 @@ driver_candidates() {
 		END { for (i = 1; i <= n; i++) printf "candidate\t%s%s\n", order[i], all[order[i]] }'
 }
 
-# driver_offered VERSION: whether the candidates on standard input have one of a release, or of any.
+# driver_offered VERSION: reports whether the candidates on standard input include this release, or any if VERSION is "".
 driver_offered() {
 	awk -F '\t' -v want="$1" '
 		$2 !~ /^linux-headers-/ { for (i = 3; i <= NF; i++) { v = $i; sub(/^[0-9]+:/, "", v); if (want == "" || index(v, want ".") == 1 || index(v, want "-") == 1) f = 1 } }
 		END { exit !f }'
 }
 
-# d_driver POLICY VERSION MODULE NAME...: all of it, as far as it matters. A driver that is as wanted is asked no more.
-# Where the caller sets OFFLINE, the packages are brought, and no list is fetched.
-# In names %k stands for the running kernel.
+# d_driver POLICY VERSION MODULE NAME...: prints all of it, as far as it matters. If the driver is as wanted, it omits users and candidates.
+# If the caller sets OFFLINE, the packages come from the bundle, and no list is fetched.
+# In names, %k is the running kernel.
 d_driver() {
 	policy=$1 version=$2 kind=$3
 	shift 3

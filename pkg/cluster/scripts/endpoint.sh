@@ -1,7 +1,7 @@
-# p_endpoint HOST PORT: prints "endpoint" and "tls" where something there answers the first message of
-# a TLS handshake, be it by its certificate (16) or by an alert (15), as any API server does, also
-# through a load balancer. One that has no machine behind it closes the connection. There is no
-# kubectl on the machine yet, and not everywhere an openssl.
+# p_endpoint HOST PORT: prints "endpoint" and "tls" if a server at that address answers the first message
+# of a TLS handshake with its certificate (16) or with an alert (15), as any API server does, also
+# through a load balancer. A load balancer without a machine behind it closes the connection. The
+# machine has no kubectl yet, and may have no openssl.
 p_endpoint() {
 	said=$(timeout 10 bash -c '
 		exec 3<>"/dev/tcp/$1/$2" || exit 1

@@ -1,15 +1,15 @@
-# What etcd on this control plane machine says, asked without the API server, which needs an etcd
-# with a quorum. etcd serves the same calls as JSON, so kubectl can make them.
+# Queries etcd on this control plane machine without the API server, which needs an etcd with a
+# quorum. etcd serves the same calls as JSON, so kubectl can make them.
 etcd_() {
 	e=$R/etc/kubernetes/pki/etcd
 	kubectl --kubeconfig=/dev/null --server=https://127.0.0.1:2379 --certificate-authority="$e/ca.crt" \
 		--client-certificate="$e/server.crt" --client-key="$e/server.key" --request-timeout=15s "$@"
 }
 
-# e_list LINEARIZABLE: etcd's members; with "true" only where a majority of them agrees.
+# e_list LINEARIZABLE: prints etcd's members; with "true" it fails unless a majority of them agrees.
 e_list() { printf '{"linearizable":%s}\n' "$1" | etcd_ create --raw /v3/cluster/member/list -f - 2>/dev/null; }
 
-# e_members: prints "quorum yes|no", and "members" with the list as base64; nothing where etcd
+# e_members: prints "quorum yes|no", and "members" with the list as base64, or nothing if etcd
 # doesn't answer.
 e_members() {
 	quorum=yes
@@ -20,7 +20,7 @@ e_members() {
 	printf 'quorum\t%s\nmembers\t%s\n' "$quorum" "$(printf %s "$list" | base64 | tr -d '\n')"
 }
 
-# e_look: the members; beside them "etcdstatus" of this member and the "alarms" that are on, as base64.
+# e_look: prints the members, the "etcdstatus" of this member and the active "alarms", as base64.
 e_look() {
 	e_members
 	[ "${list:-}" ] || return 0

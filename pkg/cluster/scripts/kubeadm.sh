@@ -1,15 +1,15 @@
 CRI=unix:///run/containerd/containerd.sock
 
-# k_left: whether kubeadm has been at work here.
+# k_left: reports whether kubeadm has already run here.
 k_left() {
 	[ -e "$R/etc/kubernetes/kubelet.conf" ] || [ -e "$R/etc/kubernetes/bootstrap-kubelet.conf" ] ||
 		[ -e "$R/etc/kubernetes/manifests/kube-apiserver.yaml" ] || [ -d "$R/etc/kubernetes/pki" ] ||
 		[ -e "$R/var/lib/kubelet/config.yaml" ]
 }
 
-# k_clear takes away what an attempt of ours that was cut off has left. Preflight has made
-# sure that there is no Kubernetes of someone else.
-# Given by the caller: ETCD_DIR, and ALONE=1 where the cluster isn't told.
+# k_clear removes the files that an interrupted attempt of paictl has left. Preflight has made
+# sure that the host has no other Kubernetes. The caller sets ETCD_DIR, and ALONE=1 to leave
+# the cluster's other members of etcd out of it.
 k_clear() {
 	rm -f "$S/member"
 	if k_left; then
@@ -21,15 +21,15 @@ k_clear() {
 	k_pod_network
 }
 
-# k_ignored CHECKS: sets ignored to these checks of kubeadm, and adds that of etcd's folder if it holds only lost+found.
+# k_ignored CHECKS: sets ignored to these kubeadm checks, and adds the check of etcd's folder if that holds only lost+found.
 k_ignored() {
 	ignored=$1
 	if [ "$(ls -A "$R$ETCD_DIR" 2>/dev/null)" = lost+found ]; then ignored=${ignored:+$ignored,}DirAvailable-$(printf %s "$ETCD_DIR" | tr / -); fi
 }
 
-# k_pod_network takes away the pods' network of an earlier node, whose pods "kubeadm reset" has
+# k_pod_network removes the pods' network of an earlier node, whose pods "kubeadm reset" has
 # ended. The next node has another subnet, and with the bridge's old address no pod would start.
-# The configuration goes last: it says that there is something to take away.
+# The configuration is removed last: it shows that the network isn't removed yet.
 k_pod_network() {
 	conf=$R/etc/cni/net.d/10-paictl-flannel.conflist
 	[ -e "$conf" ] || return 0
@@ -41,7 +41,7 @@ k_pod_network() {
 	note change "pod network"
 }
 
-# p_encryption makes the key that encrypts secrets at rest. It never leaves the control
+# p_encryption creates the key that encrypts secrets at rest. It never leaves the control
 # plane machines.
 p_encryption() {
 	f=$R/etc/paictl/encryption.yaml
@@ -69,8 +69,8 @@ EOF
 }
 
 # k_causes SINCE: prints why static pods don't start, a line "cause: program: its last error" for containerd, the kubelet and
-# the first component that ended. Of the two programs only errors about pods count, and those that end the program: they print
-# many others at each start.
+# the first component that ended. For containerd and the kubelet, only errors about pods and errors that end the program count:
+# they print many others at each start.
 k_causes() {
 	for u_ in containerd kubelet; do
 		said_=$(journalctl -u "$u_.service" --since "@$1" -o cat --no-pager 2>/dev/null | awk '
@@ -96,8 +96,8 @@ k_causes() {
 		[ -z "$said_" ] || printf 'cause: %s: %s\n' "$u_" "$said_" >&2
 	done
 	for u_ in etcd kube-apiserver kube-controller-manager kube-scheduler; do
-		# Each restart begins another file, and the kubelet keeps those of the last container that ended, and of the one that runs. While
-		# it waits with the next restart, the first is alone.
+		# Each restart starts a new file, and the kubelet keeps those of the last container that ended and of the running one. While
+		# it waits before the next restart, only the first exists.
 		d_=$(ls -td "$R/var/log/pods/kube-system_$u_-"*/"$u_" 2>/dev/null | head -n 1)
 		f_=$(ls -t "$d_"/*.log 2>/dev/null | awk 'NR == 1 && !/\/0\.log$/ || NR == 2 { f = $0 } END { print f }')
 		if [ -n "$f_" ]; then
@@ -107,22 +107,22 @@ k_causes() {
 	done
 }
 
-# k_applied HASH: remembers which configuration the control plane runs with.
+# k_applied HASH: records the hash of the configuration with which the control plane runs.
 k_applied() {
 	printf '%s\n' "$1" >"$S/kubeadm-applied.new"
 	mv -f "$S/kubeadm-applied.new" "$S/kubeadm-applied"
 }
 
-# k_remember KEY VALUE: keeps in the cluster what was done for all of its machines.
+# k_remember KEY VALUE: records in the cluster a value that applies to all of its machines.
 k_remember() {
 	self get configmap -n kube-system paictl --request-timeout=10s >/dev/null 2>&1 || self create configmap -n kube-system paictl >&2
 	self patch configmap -n kube-system paictl --type merge -p "{\"data\":{\"$1\":\"$2\"}}" >&2
 }
 
-# k_stored HASH: what the cluster keeps of the settings is what this stands for.
+# k_stored HASH: records the hash of the settings that are stored in the cluster.
 k_stored() { k_remember stored "$1"; }
 
-# k_server FILE URL: a kubeconfig's API server from now on.
+# k_server FILE URL: sets the API server of a kubeconfig.
 k_server() {
 	f=$R/etc/kubernetes/$1
 	[ -f "$f" ] || return 0
@@ -133,7 +133,7 @@ k_server() {
 	note change "/etc/kubernetes/$1"
 }
 
-# k_name: remembers the name at which the API is reached so far.
+# k_name: records the name at which the API has been reached so far.
 k_name() {
 	[ -f "$KUBECONFIG" ] || return 0
 	name=$(sed -n '/^ *server: *https:\/\//{s///; s/:[0-9]*$//p;q;}' "$KUBECONFIG")
@@ -141,16 +141,16 @@ k_name() {
 	k_keep "$name"
 }
 
-# k_keep NAME: a name that certificates go on having.
+# k_keep NAME: records a name that certificates keep.
 k_keep() {
 	if grep -qxF "$1" "$S/api-names" 2>/dev/null; then return 0; fi
 	{ cat "$S/api-names" 2>/dev/null || true; printf '%s\n' "$1"; } >"$S/api-names.new"
 	mv -f "$S/api-names.new" "$S/api-names"
 }
 
-# k_move URL WAIT: brings the kubelet to another address of the API, and back where it doesn't work there. The mark says that its
-# restart is due, also after an attempt that was cut off.
-# Given by the caller: v_kubelet and what it needs.
+# k_move URL WAIT: moves the kubelet to another address of the API, and back if it doesn't work there. The mark means that a
+# restart is due, also after an interrupted attempt.
+# The caller defines v_kubelet and its dependencies.
 k_move() {
 	f=$R/etc/kubernetes/kubelet.conf
 	old=$(sed -n '/^ *server: */{s///p;q;}' "$f")
@@ -168,7 +168,7 @@ k_move() {
 	note change kubelet.service
 }
 
-# k_discovery URL: the API server that machines find which join. kubeadm writes it once, when it makes the cluster.
+# k_discovery URL: sets the API server that joining machines find. kubeadm writes it once, when it creates the cluster.
 k_discovery() {
 	info=$(self -n kube-public get configmap cluster-info --request-timeout=10s -o 'jsonpath={.data.kubeconfig}')
 	if printf '%s\n' "$info" | grep -q "^ *server: *$1\$"; then return 0; fi
@@ -189,14 +189,14 @@ k_init() {
 	note change member
 }
 
-# k_named LINE: the settings with the names by which the API was reached before, which some machines still use; and with a line for the ClusterConfiguration.
+# k_named LINE: prints the settings with the names of earlier API addresses, which some machines still use; and with a line for the ClusterConfiguration.
 k_named() {
 	names=$(sed 's/.*/  - &/' "$S/api-names" 2>/dev/null) || names=
 	awk -v line="$1" -v names="$names" '{ print } /^kind: ClusterConfiguration$/ && line != "" { print line } /^  certSANs:$/ && names != "" { print names }' "$c"
 }
 
-# k_certificate NAME...: makes certificates again, whose names may have changed. They are made
-# beside the old ones, which stay until both files of a pair are there.
+# k_certificate NAME...: creates certificates again, whose names may have changed. They are created
+# beside the old ones, which stay until both files of a pair exist.
 k_certificate() {
 	pki=$R/etc/kubernetes/pki new=$S/pki
 	rm -rf "$new"
@@ -214,15 +214,15 @@ k_certificate() {
 	rm -rf "$new" "$S/certificates.yaml"
 }
 
-# k_pod COMPONENT FIELD: of the static pod that the kubelet shows to the API.
+# k_pod COMPONENT FIELD: prints a field of the static pod that the kubelet shows in the API.
 k_pod() { self -n kube-system get pod "$1-$NODE" --request-timeout=10s -o "jsonpath={$2}" 2>/dev/null || true; }
 
-# k_pod_hash COMPONENT: of the manifest by which it runs.
+# k_pod_hash COMPONENT: prints the hash of the manifest with which it runs.
 k_pod_hash() { k_pod "$1" '.metadata.annotations.kubernetes\.io/config\.hash'; }
 
-# k_static PHASE COMPONENT...: writes manifests by a phase of kubeadm, and waits until each
-# component whose manifest has changed runs by the new one. Where one doesn't come up, the
-# manifests that worked are put back.
+# k_static PHASE COMPONENT...: writes manifests with a phase of kubeadm, and waits until each
+# component whose manifest has changed runs with the new one. If one doesn't come up, the
+# manifests that worked are restored.
 k_static() {
 	phase_=$1
 	shift
@@ -235,7 +235,7 @@ k_static() {
 		if cmp -s "$m/$x.yaml" "$S/manifests/$x.yaml"; then continue; fi
 		was=$(printf '%s\n' "$old" | tr ' ' '\n' | sed -n "s/^$x=//p")
 		if [ "${was#*=}" = "$(sha256sum <"$m/$x.yaml" | cut -c1-64)" ]; then
-			# An attempt that was cut off wrote it, and the pod may run by it already.
+			# An interrupted attempt wrote it, and the pod may already run with it.
 			was=$(cat "$S/manifests/$x.hash" 2>/dev/null) || was=
 		fi
 		was=${was%%=*}
@@ -249,7 +249,7 @@ k_static() {
 	done
 }
 
-# k_runs COMPONENT HASH: whether it is ready, by another manifest than that of the hash.
+# k_runs COMPONENT HASH: reports whether it is ready, with a manifest other than that of the hash.
 k_runs() {
 	now=$(k_pod_hash "$1") || return 1
 	[ -n "$now" ] && [ "$now" != "$2" ] || return 1
@@ -260,18 +260,18 @@ k_runs() {
 # image_of MANIFEST
 image_of() { sed -n 's/^ *image: //p' "$1" | head -n 1; }
 
-# k_put_back COMPONENT: ends the script.
+# k_put_back COMPONENT: restores the manifests, and ends the script.
 k_put_back() {
 	said=$(tail -n 1 "$(ls -t "$R/var/log/pods/kube-system_$1-"*/"$1"/*.log 2>/dev/null | head -n 1)" 2>/dev/null | cut -c1-300) || said=
 	kept=
 	for f in "$S"/manifests/*.yaml; do
-		# A later etcd that works has begun to write what the earlier one can't read.
+		# A newer etcd that works has already written data that the earlier one can't read.
 		if [ "${f##*/}" = etcd.yaml ] && [ "$1" != etcd ] && [ "$(image_of "$f")" != "$(image_of "$m/etcd.yaml")" ]; then
-			kept=' but for etcd, which stays as it is now,'
+			kept=' (except for etcd, which stays as it is now)'
 			rm -f "$S/kubeadm-applied"
 			continue
 		fi
-		# A file whose name begins with a dot is none for the kubelet.
+		# The kubelet ignores files whose names start with a dot.
 		cp -p "$f" "$m/.${f##*/}.paictl-new"
 		mv -f "$m/.${f##*/}.paictl-new" "$m/${f##*/}"
 	done
@@ -281,9 +281,9 @@ k_put_back() {
 	exit 1
 }
 
-# k_same_etcd: whether the new settings leave etcd's manifest as it is, but for the members that it is
-# first told of. etcd reads those when its data is empty, and "kubeadm join" writes others than
-# "kubeadm init" does: the first change of another component would restart a joined etcd for nothing.
+# k_same_etcd: reports whether the new settings leave etcd's manifest unchanged, except for its initial members.
+# etcd reads those when its data is empty, and "kubeadm join" writes others than "kubeadm init"
+# does: the first change of another component would restart a joined etcd without need.
 k_same_etcd() {
 	cmp -s "$m/etcd.yaml" "$S/manifests/etcd.yaml" || return 1
 	new=$S/etcd.new
@@ -296,7 +296,7 @@ k_same_etcd() {
 	[ "$same" -eq 1 ]
 }
 
-# k_save_etcd: keeps this member's database, before another etcd reads it. The last one stays.
+# k_save_etcd: saves this member's database before another etcd reads it. Only the last copy is kept.
 k_save_etcd() {
 	self -n kube-system exec "etcd-$NODE" -- etcdctl --endpoints=https://127.0.0.1:2379 --cacert=/etc/kubernetes/pki/etcd/ca.crt \
 		--cert=/etc/kubernetes/pki/etcd/server.crt --key=/etc/kubernetes/pki/etcd/server.key snapshot save "$ETCD_DIR/paictl-before.db" >&2
@@ -304,12 +304,12 @@ k_save_etcd() {
 	chmod 600 "$S/etcd-before-upgrade.db"
 }
 
-# k_reconfigure HASH [apart]: brings changed settings to the static pods of this machine, etcd's first; with "apart" to the API server's before the
-# others', since none may be newer than it.
-# Given by the caller: ETCD_DIR, and API, the URL of the API for all machines.
+# k_reconfigure HASH [apart]: applies changed settings to the static pods of this machine, etcd's first; with "apart", to the API server's
+# before the others', since none may be newer than the API server.
+# The caller sets ETCD_DIR, and API, the URL of the API for all machines.
 k_reconfigure() {
 	c=$R/etc/paictl/kubeadm.yaml
-	# What works is kept until the new has proved itself, also across an attempt that was cut off.
+	# The working manifests are kept until the new ones have proved themselves, also across an interrupted attempt.
 	if [ ! -d "$S/manifests" ]; then
 		rm -rf "$S/manifests.new"
 		(umask 077; mkdir "$S/manifests.new")
@@ -335,10 +335,10 @@ k_reconfigure() {
 	rm -rf "$S/manifests"
 }
 
-# k_upload brings the cluster's copy of the settings, CoreDNS and kube-proxy up to date. Given by the caller: API.
+# k_upload updates the cluster's copy of the settings, CoreDNS and kube-proxy. The caller sets API.
 k_upload() {
 	c=$R/etc/paictl/kubeadm.yaml
-	k_named '' >"$S/upload.yaml" # machines that become masters later get their certificates by it
+	k_named '' >"$S/upload.yaml" # machines that become masters later get their certificates with it
 	kubeadm init phase upload-config all --config "$S/upload.yaml" >&2
 	rm -f "$S/upload.yaml"
 	k_discovery "$API"
@@ -346,10 +346,10 @@ k_upload() {
 	self -n kube-system rollout restart daemonset/kube-proxy >&2
 }
 
-# k_upgraded RELEASE: what kubeadm does in a cluster once all API servers have another release.
+# k_upgraded RELEASE: runs kubeadm's step for a cluster whose API servers all have another release.
 k_upgraded() { kubeadm upgrade apply phase bootstrap-token "$1" >&2; }
 
-# k_join IGNORED-CHECKS HASH: the configuration with its token comes on standard input (base64).
+# k_join IGNORED-CHECKS HASH: joins the cluster with the configuration and its token on standard input (base64).
 k_join() {
 	f=$S/join.yaml
 	(umask 077; base64 -d >"$f")
@@ -363,12 +363,12 @@ k_join() {
 	note change member
 }
 
-# k_ticket MORE: what machines need to join. The token lives for an hour. With MORE the
-# certificates are put into the cluster, encrypted, for further control plane machines.
+# k_ticket MORE: prints the data that machines need to join. The token is valid for an hour. With MORE 1 the
+# certificates are stored in the cluster, encrypted, for further control plane machines.
 k_ticket() {
 	c=$R/etc/paictl/kubeadm.yaml
 	if [ ! -f "$S/member" ] || [ ! -f "$KUBECONFIG" ]; then
-		echo "there is no cluster yet that a machine could join -> run paictl cluster up without --limit and --phases first" >&2
+		echo "the cluster doesn't exist yet, so no machine can join it -> run paictl cluster up without --limit and --phases first" >&2
 		exit 1
 	fi
 	i=0

@@ -1,6 +1,6 @@
-# v_kubelet WAIT: whether the kubelet, which has just started, stays up: a bad setting ends it
-# within a second, and systemd starts it again forever. It counts as up when it was the same
-# process for five seconds. With WAIT its node has to be Ready too.
+# v_kubelet WAIT: checks that the kubelet, which has just started, stays up: a bad setting ends it
+# within a second, and systemd starts it again forever. It counts as up once it has been the same
+# process for five seconds. With WAIT 1, its node must also be Ready.
 v_kubelet() {
 	i=0 same=0 last='' s='' before=''
 	while :; do

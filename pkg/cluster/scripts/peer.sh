@@ -1,16 +1,16 @@
-# The folder of a run on a machine that shares files with others: the program, and a second name of each file that it serves. A second
-# name, since a phase takes the file away to where it belongs while others still want it.
+# The folder of a run on a machine that shares files with others holds the program, and a hard link to each file that it serves. It needs the links
+# because a phase moves the original file into place while other machines still fetch it.
 
-# pp_serve RUN PACKED SUM: unpacks the program, and serves until the standard input ends: with the SSH session of the run, however that ends.
-# What a run has left whose machine lost power goes first. What to serve comes by fd 3.
+# pp_serve RUN PACKED SUM: unpacks the program, and serves until standard input ends, which is when the run's SSH session ends for any reason.
+# It first removes the folder of a run whose machine lost power. fd 3 has the request to serve, as JSON.
 pp_serve() {
 	rm -rf "$S"/peer-*
 	d=$S/peer-$1
-	# The shell outlives a signal to its group, to tidy up.
+	# The shell survives a signal to its process group, so that it can clean up.
 	trap : TERM HUP
 	code=0
 	( pp_run "$d" "$S/staging/$2" "$3" ) || code=$?
-	# So does rm: what the shell catches ends its children, what it ignores they ignore.
+	# rm must survive it, too: a child resets the signals that the shell traps, and keeps ignoring those that it ignores.
 	trap '' TERM HUP
 	rm -rf "$d" "$S/staging/$2"
 	exit "$code"

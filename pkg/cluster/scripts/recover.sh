@@ -1,23 +1,23 @@
-# What makes one member of etcd the only one, with the data that it has. RECOVER has what an attempt that was cut off goes on with.
-# Given by the caller: ETCD_DIR.
+# Makes one member of etcd the only one, with the data that it has. The folder RECOVER lets a run continue after an interrupted one.
+# The caller sets ETCD_DIR.
 RECOVER=$S/recover
 
-# v_ctr: what an earlier attempt has started may still be at work, and has etcd's ports.
+# v_ctr: ends a container that an earlier attempt may have left running, with etcd's ports in use.
 v_ctr() {
 	ctr -n k8s.io tasks kill -s SIGKILL paictl-recover >/dev/null 2>&1 || true
 	ctr -n k8s.io tasks delete --force paictl-recover >/dev/null 2>&1 || true
 	ctr -n k8s.io containers delete paictl-recover >/dev/null 2>&1 || true
 }
 
-# v_arguments FILE: etcd's, as they stand in its manifest, one a line.
+# v_arguments FILE: prints etcd's arguments from its manifest, one per line.
 v_arguments() {
 	awk '/^  - command:/ { on = 1; next } on && /^    - --/ { sub(/^    - /, ""); print; next } on && !/^    - / { exit }' "$1"
 }
 
-# v_argument NAME: one of them.
+# v_argument NAME: prints the value of one of them.
 v_argument() { v_arguments "$RECOVER/etcd.yaml" | sed -n "s/^--$1=//p"; }
 
-# v_check: what must be so before etcd is taken away.
+# v_check: checks the requirements before etcd is stopped.
 v_check() {
 	[ ! -d "$RECOVER" ] || return 0
 	m=$R/etc/kubernetes/manifests/etcd.yaml
@@ -32,7 +32,7 @@ v_check() {
 
 v_listens() { timeout 5 bash -c 'exec 3<>"/dev/tcp/$1/$2"' etcd "$1" "$2" 2>/dev/null; }
 
-# v_away ADDRESS takes etcd's manifest away and waits until the kubelet has ended etcd.
+# v_away ADDRESS moves etcd's manifest to RECOVER and waits until the kubelet has ended etcd.
 v_away() {
 	m=$R/etc/kubernetes/manifests/etcd.yaml
 	(umask 077; mkdir -p "$RECOVER")
@@ -52,23 +52,23 @@ v_away() {
 	done
 }
 
-# v_fails WHAT: ends the script, with what the program said.
+# v_fails MESSAGE: ends the script with the message and the program's last error.
 v_fails() {
 	said=$(grep -e '"level":"fatal"' -e '"level":"panic"' -e '^panic' -e '^Error' "$RECOVER/log" | tail -n 1 | cut -c1-400)
 	v_ctr
-	echo "$1; it said: ${said:-$(tail -n 1 "$RECOVER/log" | cut -c1-300)} -> the data as it was is in $RECOVER/member; to put it back: the same command with --undo" >&2
+	echo "$1; it said: ${said:-$(tail -n 1 "$RECOVER/log" | cut -c1-300)} -> the earlier data is in $RECOVER/member; to restore it, run the same command with --undo" >&2
 	exit 1
 }
 
-v_tool() { # a program of etcd's image, as etcd runs
+v_tool() { # runs a program of etcd's image, with etcd's data and keys
 	ctr -n k8s.io run --rm --net-host --mount "type=bind,src=$R$ETCD_DIR,dst=$ETCD_DIR,options=rbind:rw" \
 		--mount "type=bind,src=$R/etc/kubernetes/pki/etcd,dst=/etc/kubernetes/pki/etcd,options=rbind:ro" \
 		"$(sed -n 's/^ *image: //p' "$RECOVER/etcd.yaml" | head -n 1)" paictl-recover "$@" >"$RECOVER/log" 2>&1 </dev/null
 }
 
-# v_force makes the data that of a cluster of one. First this etcd runs once with --force-new-cluster, which applies all that it has
-# received and takes the other members out. Then a snapshot of that becomes a new cluster, with revisions behind all that there may have been:
-# who watches with a later one must list again, and not go on; and members of the former cluster are no members of this one, should they come back.
+# v_force turns the data into that of a cluster with one member. First this etcd runs once with --force-new-cluster, which applies all that it
+# has received and removes the other members. Then a snapshot of it becomes a new cluster, whose revisions are higher than any earlier one: a
+# client that watches from an earlier revision must list again instead of continuing. Members of the former cluster that come back can't join it.
 v_force() {
 	[ ! -e "$RECOVER/forced" ] || return 0
 	if [ ! -d "$RECOVER/member" ]; then
@@ -80,13 +80,13 @@ v_force() {
 	new=$ETCD_DIR/paictl-recover
 	rm -rf "$R$new" "$R$new.db" "$R$new.db.part"
 	if [ ! -d "$R$ETCD_DIR/member" ]; then cp -a "$RECOVER/member" "$R$ETCD_DIR/member"; fi
-	# shellcheck disable=SC2046 # a word a line
+	# shellcheck disable=SC2046 # one word per line
 	v_tool etcd $(v_arguments "$RECOVER/etcd.yaml") --force-new-cluster &
 	pid=$!
 	i=0
 	until list=$(e_list true) && [ "$(printf %s "$list" | grep -o '"ID"' | grep -c .)" = 1 ]; do
 		i=$((i + 1))
-		if [ "$i" -ge 240 ] || ! kill -0 "$pid" 2>/dev/null; then v_fails "etcd did not become a cluster of its own"; fi
+		if [ "$i" -ge 240 ] || ! kill -0 "$pid" 2>/dev/null; then v_fails "etcd did not become a single-member cluster"; fi
 		sleep 0.5
 	done
 	k=/etc/kubernetes/pki/etcd
@@ -104,21 +104,21 @@ v_force() {
 	note change "etcd's members"
 }
 
-# v_manifest puts etcd's manifest back.
+# v_manifest restores etcd's manifest.
 v_manifest() {
 	m=$R/etc/kubernetes/manifests
 	if [ ! -f "$m/etcd.yaml" ]; then
-		# A file whose name begins with a dot is none for the kubelet.
+		# The kubelet ignores files whose names start with a dot.
 		cp -p "$RECOVER/etcd.yaml" "$m/.etcd.yaml.paictl-new"
 		mv -f "$m/.etcd.yaml.paictl-new" "$m/etcd.yaml"
 	fi
 }
 
-# v_back lets etcd run again and waits for the API server. The data as it was before stays until the next time.
+# v_back starts etcd again and waits for the API server. The earlier data stays until the next recovery.
 v_back() {
 	v_manifest
-	# The API server ended as long as there was no etcd, and the kubelet waits up to five minutes before it starts such a one again; its own start
-	# makes it forget that.
+	# The API server has ended again and again without etcd, and the kubelet waits up to five minutes before it restarts such a container. A
+	# restart of the kubelet resets that wait.
 	systemctl restart kubelet.service
 	i=0
 	until self get --raw /readyz --request-timeout=10s >/dev/null 2>&1; do
@@ -131,7 +131,7 @@ v_back() {
 	rm -rf "$RECOVER"
 }
 
-# v_undo takes an attempt that didn't come to its end back.
+# v_undo undoes an attempt that wasn't completed.
 v_undo() {
 	[ -d "$RECOVER" ] || return 0
 	v_ctr

@@ -1,9 +1,9 @@
-# What "node remove" and a join do on the leader, for another node. Given by the caller: self,
-# NODE, ADDRESS, LEADER (the machine's own node), FORCE (0, 1,
-# or 2 for a dead machine), SECONDS_MAX.
+# The steps of "node remove" and of a join that run on the leader, for another node. The caller defines
+# self, NODE, ADDRESS, LEADER (the machine's own node), FORCE (0, 1,
+# or 2 for a dead machine), and SECONDS_MAX.
 
-# r_drain cordons the node and moves its pods away. Prints "absent" where the cluster does
-# not know the node, "drained", or "stuck" and then what is still there, for the caller to
+# r_drain cordons the node and moves its pods away. It prints "absent" if the cluster doesn't
+# know the node, "drained", or "stuck" and then the remaining pods, for the caller to
 # explain.
 r_drain() {
 	if ! out=$(self get node "$NODE" -o name --request-timeout=15s 2>&1); then
@@ -19,9 +19,9 @@ r_drain() {
 	self cordon "$NODE" >/dev/null
 	more=
 	case $FORCE in
-	# Without eviction no disruption budget is asked.
+	# Without eviction, disruption budgets don't apply.
 	1) more='--force --disable-eviction' ;;
-	# A dead kubelet tells of no end, so no one waits for it.
+	# A dead kubelet never reports the end of a pod, so the drain doesn't wait for it.
 	2) more='--force --disable-eviction --grace-period=0' ;;
 	esac
 	# shellcheck disable=SC2086
@@ -40,8 +40,8 @@ etcdctl_() {
 		--key=/etc/kubernetes/pki/etcd/server.key "$@"
 }
 
-# r_member takes the node out of etcd. Without it every later write would wait for a voice
-# that never comes.
+# r_member removes the node from etcd. Otherwise its quorum would still count a
+# member that never votes.
 r_member() {
 	id=$(etcdctl_ member list | awk -F ', *' -v n="$NODE" -v u="//$ADDRESS:" '$3 == n || index($4, u) { print $1; exit }')
 	if [ -z "$id" ]; then
@@ -49,45 +49,45 @@ r_member() {
 		return 0
 	fi
 	out=$(etcdctl_ member remove "$id" 2>&1) || {
-		echo "etcd does not let its member $NODE go: $(printf '%s\n' "$out" | grep -v '^command terminated' | tail -n 1 | tr '\t' ' ' | cut -c1-300) -> see that the other masters run: paictl cluster status" >&2
+		echo "etcd does not remove its member $NODE: $(printf '%s\n' "$out" | grep -v '^command terminated' | tail -n 1 | tr '\t' ' ' | cut -c1-300) -> see that the other masters run: paictl cluster status" >&2
 		exit 1
 	}
 	printf 'removed\t%s\n' "$id"
 }
 
-# r_mirrors removes what the API shows of the node's static pods: kubeadm asks all members of etcd
-# that it finds there for their health.
+# r_mirrors removes the node's static pods from the API: kubeadm checks the health of all
+# members of etcd that it finds there.
 r_mirrors() {
 	self delete pods -n kube-system -l tier=control-plane --field-selector "spec.nodeName=$NODE" --grace-period=0 --force --ignore-not-found >/dev/null
 }
 
-# r_bar: keeps a machine out that may come back with its credentials. The policy comes on standard input (base64).
+# r_bar: keeps a machine out that may come back with its credentials. The policy is on standard input (base64).
 r_bar() {
 	base64 -d | self apply -f - >&2
 	self get configmap -n kube-system paictl-removed >/dev/null 2>&1 || self create configmap -n kube-system paictl-removed >&2
 	self patch configmap -n kube-system paictl-removed --type merge -p "{\"data\":{\"$NODE\":\"$(date -u +%Y-%m-%dT%H:%M:%SZ)\"}}" >&2
 }
 
-# r_admit: lets a machine in that was kept out.
+# r_admit: admits a machine that was kept out.
 r_admit() { self patch configmap -n kube-system paictl-removed --type merge -p "{\"data\":{\"$NODE\":null}}" >&2; }
 
 r_delete() { self delete node "$NODE" --ignore-not-found --timeout=60s >/dev/null; }
 
-# r_unknown: no certificate is approved any longer for the machine's name and address.
+# r_unknown: removes the machine from the approver's list, so that no certificate is approved for its name and address.
 r_unknown() {
 	[ -n "$(self get configmap -n kube-system paictl-machines --ignore-not-found -o name)" ] || return 0
 	self patch configmap -n kube-system paictl-machines --type merge -p "{\"data\":{\"$NODE\":null}}" >&2
 }
 
-# r_cordoned: since when the node is cordoned, as its taint says; "now" where it has none yet, nothing where it isn't.
+# r_cordoned: prints the time from which the node is cordoned, by its taint, "now" if it has no taint yet, and "" if it isn't cordoned.
 r_cordoned() {
 	[ "$(self get node "$NODE" -o 'jsonpath={.spec.unschedulable}')" = true ] || return 0
 	at=$(self get node "$NODE" -o 'jsonpath={.spec.taints[?(@.key=="node.kubernetes.io/unschedulable")].timeAdded}')
 	printf %s "${at:-now}"
 }
 
-# r_mark: notes that paictl cordons the node, for MARK, unless someone has cordoned it already. The mark names the taint that follows, so that it means
-# nothing once someone else has cordoned the node again.
+# r_mark: records, as the annotation MARK, that paictl cordons the node, unless someone has already cordoned it. The mark has the time of the taint
+# that follows, so that it no longer counts once someone else has cordoned the node again.
 r_mark() {
 	[ -z "$(r_cordoned)" ] || return 0
 	self annotate node "$NODE" --overwrite "$MARK=now" >/dev/null
@@ -99,8 +99,8 @@ r_mark() {
 	self annotate node "$NODE" --overwrite "$MARK=${at:-now}" >/dev/null
 }
 
-# r_unmark: puts a node back that has the mark, once it is Ready; with FRESH=1 also its kubelet has to report first, since the last that it said may be of
-# before a restart. The mark goes last.
+# r_unmark: uncordons a node that has the mark, once it is Ready; with FRESH=1, its kubelet must also report first, since its last report may be from
+# before a restart. The mark is removed last.
 r_unmark() {
 	marked=$(self get node "$NODE" -o "go-template={{with .metadata.annotations}}{{index . \"$MARK\"}}{{end}}")
 	case $marked in '' | '<no value>') return 0 ;; esac

@@ -1,8 +1,8 @@
-# Repairs of "--fix". Each is safe to repeat. They make a host what any host should be, and
-# so stay when the cluster goes; the journal tells of them.
+# The repairs of "--fix". Each can safely be repeated. They make settings that suit any host, so
+# they stay when the cluster is removed; the journal records them.
 
-# apt ARGS...: apt-get with the configured proxy, whose variables the caller has set. They
-# go by the environment: a command line would show them to everyone on the machine.
+# apt ARGS...: runs apt-get with the configured proxy, whose variables the caller has set. They are
+# passed in the environment: a command line would show them to everyone on the machine.
 apt() {
 	(
 		[ -z "${APT_HTTP_PROXY:-}" ] || export http_proxy="$APT_HTTP_PROXY"
@@ -12,8 +12,8 @@ apt() {
 	)
 }
 
-# p_packages NAME...: by the system's own apt. The lists of packages are fetched only where
-# it does not go without. Another apt may be at work, such as the daily upgrade: wait for it.
+# p_packages NAME...: installs them with the system's apt. The package lists are fetched only if the
+# installation fails with the present ones. If another apt runs, such as the daily upgrade, wait for it.
 p_packages() {
 	DEBIAN_FRONTEND=noninteractive
 	export DEBIAN_FRONTEND

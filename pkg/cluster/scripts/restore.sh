@@ -1,7 +1,7 @@
-# What puts a backup in place on the machine that founds a cluster: RESTORE has its uploads.
+# Puts a backup in place on the machine that founds a cluster. The folder RESTORE has its uploads.
 RESTORE=$S/restore
 
-# r_keys: the authorities and keys of the cluster that was, from which kubeadm makes the rest. Those that went out with it still count.
+# r_keys: restores the authorities and keys of the saved cluster, from which kubeadm makes the rest. Credentials that they signed stay valid.
 r_keys() {
 	own_file /etc/paictl/encryption.yaml
 	mkdir -p "$R/etc/kubernetes"
@@ -13,14 +13,14 @@ r_keys() {
 	chmod 755 "$R/etc/kubernetes" "$R/etc/kubernetes/pki" "$R/etc/kubernetes/pki/etcd" # as kubeadm makes them
 }
 
-# r_etcd IMAGE NAME URL: makes a member of etcd, the only one, of the snapshot. etcd's own tool does it, from the image that etcd will run
-# by. It gets a folder beside the data's place, so that it comes there in one step. Revisions go on behind all that there may have been
-# after the backup, and earlier ones count as compacted: who watches from outside with a later one must list again, and not go on.
-# Given by the caller: ETCD_DIR.
+# r_etcd IMAGE NAME URL: creates the only member of etcd from the snapshot, with etcd's own tool, from the image with which etcd will
+# run. The tool writes to a folder beside the data's place, so that a single rename completes it. The revisions are higher than any
+# after the backup, and earlier ones count as compacted: an external client that watches from one of these must list again
+# instead of continuing. The caller sets ETCD_DIR.
 r_etcd() {
 	mkdir -p "$R$ETCD_DIR"
 	chmod 700 "$R$ETCD_DIR"
-	# What an earlier attempt has started may still be at work.
+	# The container of an earlier attempt may still be running.
 	ctr -n k8s.io tasks delete --force paictl-restore >/dev/null 2>&1 || true
 	ctr -n k8s.io containers delete paictl-restore >/dev/null 2>&1 || true
 	rm -rf "$R$ETCD_DIR/paictl-restore"
@@ -33,8 +33,9 @@ r_etcd() {
 	note change "etcd restored"
 }
 
-# r_room FOLDER SIZE SHA256: whether a history of jobs is in the FOLDER already, "placed" if it is this one; and where it and the other parts come, the
-# KiB that are free: "disk WHERE MOUNT KIB". What an earlier attempt has brought is told as well, in bytes. Given by the caller: ETCD_DIR.
+# r_room FOLDER SIZE SHA256: prints whether FOLDER already has a history of jobs, "placed" if it is this one, and the free KiB on the disks of the
+# history and the other parts, "disk WHERE MOUNT KIB". It also prints the size of parts that an earlier attempt has uploaded. The caller sets
+# ETCD_DIR.
 r_room() {
 	r_looked=none
 	if [ -e "$R$1/archive.db" ]; then
@@ -53,16 +54,16 @@ r_room() {
 	done
 }
 
-# r_disk WHERE FOLDER: the folder may not be there yet.
+# r_disk WHERE FOLDER: prints the free space for the folder, which may not exist yet.
 r_disk() {
 	d=$2
 	while [ -n "$d" ] && [ ! -d "$d" ]; do d=${d%/*}; done
 	df -Pk "${d:-/}" | awk -v where="$1" 'NR == 2 { printf "disk\t%s\t%s\t%s\n", where, $6, $4 }'
 }
 
-# r_history FOLDER OWNER: puts the history of jobs where the job controller looks for it, before that begins: jobs that begin again fetch their
-# code from there. One that is there already belongs to this machine, and is newer. What lies beside one that is gone is of a former life: SQLite and the
-# controller would put it into this one, or in its place.
+# r_history FOLDER OWNER: puts the history of jobs in the folder of the job controller before the controller starts, since restarted jobs fetch their
+# code from it. An existing history belongs to this machine, and is newer. If it is missing, the files beside it are from an earlier history: SQLite
+# and the controller would merge them into this one, or use them instead.
 r_history() {
 	f=$R$1/archive.db
 	if [ -e "$f" ]; then
@@ -79,11 +80,11 @@ r_history() {
 	note change "history of jobs restored"
 }
 
-# r_told WORD: keeps what became of the history of jobs until the restore tells it at its end.
+# r_told WORD: records the result for the history of jobs until the end of the restore, which prints it.
 r_told() { printf '%s\n' "$1" >"$RESTORE/history"; }
 
-# r_volumes NODES: forgets the volumes of services that lie on machines which are no longer in the layout: services couldn't start there, and
-# begin with new ones. What lies in the folders stays. NODES are the machines of the layout.
+# r_volumes NODES: deletes the volumes of services on machines that are no longer in the layout: services couldn't start there, and get
+# new volumes. The data in the folders stays. NODES are the machines of the layout.
 r_volumes() {
 	volumes=$(self get pv -l paictl.openpai.org/service --request-timeout=30s -o go-template='{{range .items}}{{if and .spec.local .spec.claimRef}}{{.metadata.name}} {{.spec.claimRef.namespace}} {{.spec.claimRef.name}}{{range .spec.nodeAffinity.required.nodeSelectorTerms}}{{range .matchExpressions}}{{range .values}} {{.}}{{end}}{{end}}{{end}}{{"\n"}}{{end}}{{end}}')
 	printf '%s\n' "$volumes" | while read -r pv space claim at; do
@@ -95,8 +96,9 @@ r_volumes() {
 	done
 }
 
-# r_forget NODE NODES: takes the machines that were out of the cluster, but for this one. Their pods go with them. Those that are machines of this
-# cluster, NODES, join again. It tells what became of the history of jobs. This machine's own API server is asked: behind a load balancer there may still be one of the cluster that was.
+# r_forget NODE NODES: removes the nodes of the saved cluster except for this one, and with them their pods. Those that are machines of this
+# cluster, NODES, join again. It prints the result for the history of jobs. It uses this machine's own API server: a load balancer may still
+# lead to an API server of the saved cluster.
 r_forget() {
 	i=0
 	until self get --raw /readyz --request-timeout=10s >/dev/null 2>&1; do
@@ -104,9 +106,9 @@ r_forget() {
 		[ "$i" -lt 240 ] || { echo "the API server is not ready after two minutes -> see journalctl -u kubelet and /var/log/pods on the host" >&2; exit 1; }
 		sleep 0.5
 	done
-	# It is another cluster than the one that was saved, which may still run: their backups are told apart by this. The schedule of backups may
-	# begin at once, and deletes old ones, so this comes before all that takes time and may fail. A run that goes on with the restore makes no
-	# third cluster of it.
+	# This isn't the saved cluster, which may still run: this record distinguishes the backups of the two. The schedule of backups may start
+	# at once, and deletes old ones, so this comes before the steps that take time and may fail. A run that continues the restore keeps the
+	# record.
 	if [ ! -s "$RESTORE/restored" ]; then
 		printf '%s-%s\n' "$(date -u +%Y%m%dT%H%M%SZ)" "$1" >"$RESTORE/restored.new"
 		mv -f "$RESTORE/restored.new" "$RESTORE/restored"
@@ -116,7 +118,7 @@ r_forget() {
 	for other in $others; do
 		[ "$other" = "node/$1" ] || self delete node "${other#node/}" --request-timeout=60s >&2
 	done
-	# They made the folders of volumes on disks that may be new now, and "service start" takes one that is done for a folder that is there. It makes them again.
+	# These jobs created the folders of volumes on disks that may be new now, and "service start" relies on a job that is done. It creates them again.
 	self delete jobs -A -l paictl.openpai.org/volume --ignore-not-found --wait=false --request-timeout=60s >&2
 	r_volumes "$2"
 	[ ! -f "$RESTORE/history" ] || printf 'history\t%s\n' "$(cat "$RESTORE/history")"

@@ -1,7 +1,7 @@
-# What the rotation of the key for secrets at rest runs on a master.
-# Given by the caller: NODE, and self().
+# The steps of a rotation of the key for secrets at rest, on a master.
+# The caller sets NODE, and defines self().
 
-# s_read: the key file as base64, whether the API server reads it again when it changes, and the cluster's masters.
+# s_read: prints the key file as base64, whether the API server reads it again when it changes, and the cluster's masters.
 s_read() {
 	f=$R/etc/paictl/encryption.yaml
 	[ -f "$S/member" ] && [ -s "$f" ] || { echo "it is no master of the cluster yet -> paictl cluster up" >&2; exit 1; }
@@ -10,7 +10,7 @@ s_read() {
 	self get nodes -l node-role.kubernetes.io/control-plane --request-timeout=15s -o 'go-template={{range .items}}master{{"\t"}}{{.metadata.name}}{{"\n"}}{{end}}'
 }
 
-# s_loaded SHA256: waits until the API server on this machine works by the file of that checksum. It looks once a minute.
+# s_loaded SHA256: waits until the API server on this machine uses the file with that checksum. It checks the file once a minute.
 s_loaded() {
 	i=0
 	until self get --raw /metrics --request-timeout=30s 2>/dev/null | grep '^apiserver_encryption_config_controller_last_config_info{' | grep -q "$1"; do
@@ -20,7 +20,7 @@ s_loaded() {
 	done
 }
 
-# s_put: the key file from standard input (base64). It is on the disk before another master may write by what is in it.
+# s_put: writes the key file from standard input (base64). It is on the disk before another master may use its keys.
 s_put() {
 	f=$R/etc/paictl/encryption.yaml
 	own_file /etc/paictl/encryption.yaml
@@ -31,20 +31,20 @@ s_put() {
 	note change /etc/paictl/encryption.yaml
 }
 
-# s_etcd ARGS...: etcdctl in etcd's own pod.
+# s_etcd ARGS...: runs etcdctl in etcd's own pod.
 s_etcd() {
 	self -n kube-system exec "etcd-$NODE" -- etcdctl --endpoints=https://127.0.0.1:2379 --cacert=/etc/kubernetes/pki/etcd/ca.crt \
 		--cert=/etc/kubernetes/pki/etcd/server.crt --key=/etc/kubernetes/pki/etcd/server.key --command-timeout=2m "$@"
 }
 
-# s_page FROM KEY: prints "secret KEY" for each of the next Secrets, and "new" for each that is encrypted by the key.
+# s_page FROM KEY: prints "secret KEY" for each of the next Secrets, and "new" for each that is encrypted with the key.
 s_page() {
 	s_etcd get "$1" /registry/secrets0 --limit=200 | LC_ALL=C grep -aoE "^/registry/secrets/[a-z0-9.-]+/[a-z0-9.-]+\$|^k8s:enc:secretbox:v1:$2:" |
 		awk '/^\// { print "secret " $0 } /^k/ { print "new" }' || true
 }
 
-# s_count KEY: sets all to how many Secrets etcd has, seen to how many of them it showed and new to how many of those are encrypted by the key. What
-# an exec prints may end early without an error, so etcd says first how many there are.
+# s_count KEY: sets all to the number of Secrets in etcd, seen to the number that it listed and new to the number of those that are encrypted with the
+# key. The output of an exec may end early without an error, so etcd first returns the number.
 s_count() {
 	all=$(s_etcd get /registry/secrets/ --prefix --count-only --write-out=fields | sed -n 's/^"Count" : //p')
 	all=${all:-0} seen=0 new=0 from=/registry/secrets/
@@ -53,13 +53,13 @@ s_count() {
 		n=$(printf '%s\n' "$page" | grep -c '^secret ' || true)
 		seen=$((seen + n)) new=$((new + $(printf '%s\n' "$page" | grep -c '^new$' || true)))
 		[ "$n" -gt 0 ] || return 0
-		# No key lies between a key and this: names have no byte below "-".
+		# No key sorts between a key and this: names have no byte below "-".
 		from=$(printf '%s\n' "$page" | sed -n 's/^secret //p' | tail -n 1),
 	done
 }
 
-# s_rewrite KEY: has the API server write all Secrets again, by the key, as long as etcd has others. It writes what an empty patch doesn't change
-# where it was encrypted otherwise. A Secret that is changed or deleted meanwhile needs it no longer.
+# s_rewrite KEY: makes the API server write all Secrets again with the key, until etcd has no others. An empty patch makes it write a Secret
+# that is encrypted with another key. A Secret that is changed or deleted at the same time no longer needs it.
 s_rewrite() {
 	for _ in 1 2 3 4 5; do
 		: >"$S/secrets.said"
@@ -78,6 +78,6 @@ s_rewrite() {
 	done
 	why=$(tail -n 1 "$S/secrets.said" | cut -c1-300)
 	rm -f "$S/secrets.said"
-	echo "$((all > seen ? all - new : seen - new)) of $all Secrets are not encrypted by the new key, or were not seen, so the old one stays: ${why:-no reason given} -> run the same command again" >&2
+	echo "$((all > seen ? all - new : seen - new)) of $all Secrets are not encrypted with the new key, or were not seen, so the old one stays: ${why:-no reason given} -> run the same command again" >&2
 	exit 1
 }

@@ -1,12 +1,12 @@
-# The certificate of the kubelet's own server. Given by the caller: node.
+# The certificate of the kubelet's own server. The caller sets node.
 
-# d_serving: whether the kubelet has one that the cluster has signed.
+# d_serving: prints whether the kubelet has a certificate that the cluster has signed.
 d_serving() {
 	if [ -s "$R/var/lib/kubelet/pki/kubelet-server-current.pem" ]; then printf 'serving\tyes\n'; else printf 'serving\tno\n'; fi
 }
 
-# v_serving ADDRESS PORT: waits until the kubelet shows one there that the cluster has signed, as kubectl logs needs it. A kubelet that asks who is there
-# (a token that isn't one keeps kubectl from asking the terminal) has shown one that was good.
+# v_serving ADDRESS PORT: waits until the kubelet serves a certificate that the cluster has signed at this address, since kubectl logs needs it. A
+# kubelet that requires a login (an invalid token keeps kubectl from prompting for one) has already presented a valid certificate.
 v_serving() {
 	at=$1:$2
 	i=0
@@ -21,7 +21,7 @@ v_serving() {
 		[ "$i" -lt 360 ] || break
 		sleep 0.5
 	done
-	# The last of its requests says why.
+	# Its last request has the reason.
 	last=$(kubectl --kubeconfig "$R/etc/kubernetes/kubelet.conf" get certificatesigningrequests --request-timeout=30s --field-selector spec.signerName=kubernetes.io/kubelet-serving \
 		-o 'go-template={{range .items}}{{if eq .spec.username "system:node:'"$node"'"}}{{.metadata.creationTimestamp}}{{"\t"}}{{.metadata.name}}{{"\t"}}{{range .status.conditions}}{{.type}}{{"\t"}}{{with .message}}{{printf "%q" .}}{{end}}{{end}}{{"\n"}}{{end}}{{end}}' 2>/dev/null |
 		sort | tail -n 1) || last=
@@ -30,7 +30,7 @@ v_serving() {
 	'') why="the kubelet has made no request" remedy="see journalctl -u kubelet on the host" ;;
 	*Denied*) why="the cluster has denied its request $name: $(printf %s "$last" | cut -f 4)" remedy="correct what it names, then: systemctl restart kubelet on the host, and the same command again" ;;
 	*Approved*) why="its request $name is approved; the kubelet says: $(printf %s "$said" | tail -n 1)" remedy="see kubectl -n kube-system logs -l component=kube-controller-manager, which signs it, and journalctl -u kubelet on the host" ;;
-	*) why="no one has approved its request $name" remedy="see kubectl -n kube-system logs deployment/pai-csr-approver" ;;
+	*) why="its request $name is not approved" remedy="see kubectl -n kube-system logs deployment/pai-csr-approver" ;;
 	esac
 	echo "the kubelet has no certificate of the cluster's authority for $at after three minutes: $why -> $remedy" >&2
 	exit 1

@@ -1,5 +1,5 @@
-# Answers, in one round trip, what "cluster status" shows of a host: lines of fields
-# separated by tabs. Given by the caller: CONTROL_PLANE (0 or 1), SELF (address), PORT, VIP (address or ""), and BRIEF: with 1 it leaves out certificates,
+# Prints, in one round trip, the state of a host for "cluster status": lines of fields separated
+# by tabs. The caller sets CONTROL_PLANE (0 or 1), SELF (address), PORT, VIP (address or ""), and BRIEF: with 1 it leaves out certificates,
 # components and other parts that only "cluster status" shows, since each program that it starts takes a tenth of a second.
 
 s_program() {
@@ -13,7 +13,7 @@ s_program() {
 	printf '%s\t%s\t%s\n' "$1" "$v" "$a"
 }
 
-# s_cert NAME: standard input holds a certificate, maybe behind a key, which never leaves.
+# s_cert NAME: prints the certificate on standard input, which may follow a key. The key never leaves the machine.
 s_cert() {
 	c=$(awk '/^-----BEGIN CERTIFICATE-----/ { on = 1 } on { print } /^-----END CERTIFICATE-----/ { exit }' | base64 | tr -d '\n')
 	[ -z "$c" ] || printf 'cert\t%s\t%s\n' "$1" "$c"
@@ -22,7 +22,7 @@ s_cert() {
 s_certs() {
 	k=$R/var/lib/kubelet/pki/kubelet-client-current.pem
 	if [ -f "$k" ]; then s_cert kubelet <"$k"; fi
-	# Before it asks the cluster for one, a kubelet signs its own.
+	# A kubelet signs its own certificate before it requests one from the cluster.
 	for k in kubelet-server-current.pem kubelet.crt; do
 		[ -f "$R/var/lib/kubelet/pki/$k" ] || continue
 		s_cert kubelet-server <"$R/var/lib/kubelet/pki/$k"
@@ -65,11 +65,11 @@ s_lock() {
 
 s_kubectl() { timeout 20 kubectl --server="https://$SELF:$PORT" --request-timeout=10s "$@"; }
 
-# s_down WHY: the API doesn't answer.
+# s_down WHY: prints that the API doesn't answer.
 s_down() { printf 'api\tdown\t%s\n' "$(printf %s "$1" | tr '\t\n' '  ' | cut -c1-300)"; }
 
-# s_api: what this machine's API server says of the whole cluster. kubectl takes most of its time to start, so that its
-# questions are asked at a time, and as few as can be. Each pipe keeps their answers apart.
+# s_api: prints the state of the whole cluster from this machine's API server. kubectl spends most of its time starting, so the
+# queries run in parallel, and are as few as possible. Each pipe keeps their answers apart.
 s_api() {
 	[ -f "$KUBECONFIG" ] && command -v kubectl >/dev/null 2>&1 || return 0
 	if [ "$BRIEF" = 1 ]; then
@@ -110,13 +110,13 @@ s_workloads() {
 	s_kubectl get deployments,daemonsets -A -o go-template='{{range .items}}{{if or (eq .metadata.namespace "kube-system") (eq .metadata.namespace "kube-flannel")}}workload{{"\t"}}{{.metadata.name}}{{"\t"}}{{if eq .kind "Deployment"}}{{or .status.readyReplicas 0}}{{"\t"}}{{or .spec.replicas 0}}{{else}}{{or .status.numberReady 0}}{{"\t"}}{{or .status.desiredNumberScheduled 0}}{{end}}{{"\n"}}{{end}}{{end}}'
 }
 
-# s_vip: whether the API answers at its virtual address.
+# s_vip: prints whether the API answers at its virtual address.
 s_vip() {
 	[ -n "$VIP" ] && [ -f "$KUBECONFIG" ] || return 0
 	if kubectl --server="https://$VIP:$PORT" get --raw /readyz --request-timeout=5s >/dev/null 2>&1; then printf 'vip-answers\tyes\n'; else printf 'vip-answers\tno\n'; fi
 }
 
-# s_knocks: machines that were removed while they were off, and try to be nodes again: the last time of each, from the audit log.
+# s_knocks: prints the machines that were removed while they were off and try to be nodes again, with the time of the last try, from the audit log.
 s_knocks() {
 	log=$R/var/log/kubernetes/audit.log
 	[ -f "$log" ] || return 0
@@ -146,7 +146,7 @@ s_machine() {
 
 status() {
 	if [ "$CONTROL_PLANE" = 1 ]; then
-		# The API is asked while the machine is looked at.
+		# The machine is checked while the API answers.
 		s_control_plane | { s_machine; cat; }
 	else
 		s_machine

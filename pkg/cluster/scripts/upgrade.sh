@@ -1,7 +1,7 @@
-# What "cluster upgrade" asks of the API. Given by the caller: self; NODE for one node.
+# The queries of "cluster upgrade" to the API. The caller defines self, and sets NODE for one node.
 
-# g_busy: "task node namespace framework" for each task that hasn't ended, of NODE alone where it is given, and "all yes" at the end. Only the
-# controller makes pods in the namespace of jobs.
+# g_busy: prints "task node namespace framework" for each task that hasn't ended, only those on NODE if it is set, and "all yes" at the end. Only
+# the controller creates pods in the namespace of jobs.
 g_busy() {
 	tasks=$(self -n pai-jobs get pods -l FC_FRAMEWORK_NAME --request-timeout=60s \
 		--field-selector="status.phase!=Succeeded,status.phase!=Failed${NODE:+,spec.nodeName=$NODE}" \
@@ -9,12 +9,12 @@ g_busy() {
 	printf '%s\nall\tyes\n' "$tasks"
 }
 
-# g_removed RELEASE: "removed group version resource" for each API that someone has asked for since the API server's start, and that the
+# g_removed RELEASE: prints "removed group version resource" for each API that a client has used since the start of the API server, and that the
 # release, such as 1.37, no longer has.
 g_removed() {
 	metrics=$(self get --raw /metrics --request-timeout=60s) || exit 1
 	printf '%s\n' "$metrics" | awk -v want="$1" '
-		# value NAME: of a label. The text is made by the API server alone.
+		# value NAME: returns the value of a label. Only the API server writes this text.
 		function value(name, s) {
 			if (!match($0, "[{,]" name "=\"[^\"]*\"")) return ""
 			s = substr($0, RSTART + 1, RLENGTH - 1)
