@@ -24,8 +24,8 @@ type row struct {
 
 var quoted = regexp.MustCompile("`([^`]+)`")
 
-// names reads what stands between backquotes: "pkg/framework/archive", "server", "api" are three packages of one
-// folder where the later ones have no slash, and a/{b,c} are two.
+// names returns the names between backquotes: "pkg/job/archive", "api" are two packages of one folder, because
+// the second has no slash, and a/{b,c} are two.
 func names(cell, folder string) []string {
 	var out []string
 	for _, m := range quoted.FindAllStringSubmatch(cell, -1) {
@@ -83,7 +83,7 @@ func below(pkg string, folders []string) (length int, ok bool) {
 func TestPackagesImportWhatTheArchitectureSays(t *testing.T) {
 	rows := arrows(t)
 	require.Greater(t, len(rows), 30)
-	all := []string{"pkg/hint", "pkg/plural", "pkg/version", "pkg/secret", "pkg/strictyaml"} // the table says that all may
+	all := []string{"pkg/hint", "pkg/ui/plural", "pkg/version", "pkg/secret", "pkg/config/strictyaml"} // the table says that all may
 	out, err := exec.Command("go", "list", "-f", "{{.ImportPath}} {{join .Imports \" \"}}", "./pkg/...", "./templates/...").Output()
 	require.NoError(t, err)
 	for line := range strings.Lines(string(out)) {

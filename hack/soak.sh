@@ -25,8 +25,8 @@ soak() {
 soak pkg/scheduler/cell . PAICTL_CELL_STEPS=10000000 PAICTL_CELL_HISTORIES=10000 PAICTL_CELL_PACKINGS=10000 PAICTL_CELL_SAFETY=2000 PAICTL_CELL_TWINS=1000
 soak pkg/scheduler/sim TestRandom PAICTL_SIM_SEEDS=10000
 soak research/bound . PAICTL_BOUND=1
-soak pkg/framework/machine TestNoStory PAICTL_TEST_STORIES=200000
-soak pkg/framework/controller 'TestKilling|TestALarge|TestMany|TestTheAddresses|TestTwoWriters' PAICTL_TEST_WRITERS=2000 PAICTL_TEST_JOBS=500 PAICTL_TEST_TASKS=10000 PAICTL_TEST_MANY=2000 PAICTL_TEST_GANG=1000
+soak pkg/job/controller/machine TestNoStory PAICTL_TEST_STORIES=200000
+soak pkg/job/controller 'TestKilling|TestALarge|TestMany|TestTheAddresses|TestTwoWriters' PAICTL_TEST_WRITERS=2000 PAICTL_TEST_JOBS=500 PAICTL_TEST_TASKS=10000 PAICTL_TEST_MANY=2000 PAICTL_TEST_GANG=1000
 soak pkg/cluster 'Crash|CutOff|Interrupted|Killed|Recreate' PAICTL_TEST_CRASH=all
 soak test/scale . PAICTL_SCALE_NODES=256 PAICTL_SCALE_JOBS=1000 PAICTL_SCALE_TASKS=3000 PAICTL_SCALE_FRAMEWORKS=3000
 # All tests on sandbox hosts; the usual run has the most important ones.

@@ -14,8 +14,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/openpai/paictl/pkg/bundle"
-	"github.com/openpai/paictl/pkg/bundle/bundletest"
+	"github.com/openpai/paictl/pkg/cluster/bundle"
+	"github.com/openpai/paictl/pkg/cluster/bundle/bundletest"
 	"github.com/openpai/paictl/pkg/kube/kubetest"
 )
 
@@ -150,7 +150,7 @@ func TestDashboardsAskForMetricsThatExist(t *testing.T) {
 
 // The scheduler exports most of its metrics only while it leads, so the test reads its source.
 func TestTheSchedulersMetricsAreAsRecorded(t *testing.T) {
-	source, err := os.ReadFile("../pkg/scheduler/books/metrics.go")
+	source, err := os.ReadFile("../pkg/scheduler/state/metrics.go")
 	require.NoError(t, err)
 	var told []string
 	for _, m := range regexp.MustCompile(`(?:desc|counter)\("([a-z_]+)"|"pai_scheduler_([a-z_]+)"`).FindAllStringSubmatch(string(source), -1) {
@@ -171,7 +171,7 @@ func TestTheSchedulersMetricsAreAsRecorded(t *testing.T) {
 func TestTheJobControllersMetricsAreAsRecorded(t *testing.T) {
 	var told []string
 	for file, prefix := range map[string]string{"controller/metrics.go": "pai_controller_", "archive/observe.go": "", "../../cmd/pai-controller/metrics.go": ""} {
-		source, err := os.ReadFile(filepath.Join("../pkg/framework", file))
+		source, err := os.ReadFile(filepath.Join("../pkg/job", file))
 		require.NoError(t, err)
 		for _, m := range regexp.MustCompile(`(?:opts\(|Name: |NewDesc\()"([a-z_]+)"`).FindAllStringSubmatch(string(source), -1) {
 			told = append(told, prefix+m[1])
@@ -192,7 +192,7 @@ func TestTheJobControllersMetricsAreAsRecorded(t *testing.T) {
 func TestTheAgentsMetricsAreAsRecorded(t *testing.T) {
 	var told []string
 	for file, pattern := range map[string]string{"metrics.go": `NewDesc\("(pai_[a-z_]+)"`, "gpu/*.go": `= +"(DCGM_FI_[A-Z0-9_]+)"`} {
-		sources, err := filepath.Glob(filepath.Join("../pkg/agent", file))
+		sources, err := filepath.Glob(filepath.Join("../pkg/node/agent", file))
 		require.NoError(t, err)
 		for _, name := range sources {
 			source, err := os.ReadFile(name)

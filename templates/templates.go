@@ -9,7 +9,7 @@ import "embed"
 //go:embed all:charts
 var Charts embed.FS
 
-// JobDefinition is the custom resource definition of Frameworks, which "go generate ./pkg/framework/v1" writes.
+// JobDefinition is the custom resource definition of Frameworks, which "go generate ./pkg/job/v1" writes.
 //
 //go:embed charts/job-controller/files/crd.yaml
 var JobDefinition []byte

@@ -8,7 +8,7 @@ import (
 	"os/signal"
 	"syscall"
 
-	"github.com/openpai/paictl/pkg/agent"
+	"github.com/openpai/paictl/pkg/node/agent"
 )
 
 func main() {

@@ -8,7 +8,7 @@ import (
 	"os/signal"
 	"syscall"
 
-	"github.com/openpai/paictl/pkg/apiproxy"
+	"github.com/openpai/paictl/pkg/cluster/apiproxy"
 )
 
 func main() {

@@ -11,8 +11,8 @@ import (
 	// Its image has no certificates of authorities, and servers of S3 have certificates of public ones.
 	_ "golang.org/x/crypto/x509roots/fallback"
 
+	"github.com/openpai/paictl/pkg/cluster/backups"
 	"github.com/openpai/paictl/pkg/hint"
-	"github.com/openpai/paictl/pkg/incluster/backups"
 )
 
 func main() {

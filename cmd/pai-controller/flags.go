@@ -14,8 +14,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/openpai/paictl/pkg/framework/archive"
-	"github.com/openpai/paictl/pkg/framework/controller"
+	"github.com/openpai/paictl/pkg/job/archive"
+	"github.com/openpai/paictl/pkg/job/controller"
 	"github.com/openpai/paictl/pkg/kube"
 )
 

@@ -17,9 +17,9 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	typed "k8s.io/client-go/kubernetes/typed/core/v1"
 
-	"github.com/openpai/paictl/pkg/access"
-	"github.com/openpai/paictl/pkg/framework/api"
-	"github.com/openpai/paictl/pkg/framework/archive"
+	"github.com/openpai/paictl/pkg/httpserver/access"
+	"github.com/openpai/paictl/pkg/job/api"
+	"github.com/openpai/paictl/pkg/job/archive"
 )
 
 const (

@@ -16,8 +16,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
 
-	"github.com/openpai/paictl/pkg/access"
-	"github.com/openpai/paictl/pkg/framework/archive"
+	"github.com/openpai/paictl/pkg/httpserver/access"
+	"github.com/openpai/paictl/pkg/job/archive"
 )
 
 const measured = `# HELP DCGM_FI_DEV_GPU_UTIL The same as in NVIDIA's dcgm-exporter.

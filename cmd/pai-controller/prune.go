@@ -10,8 +10,8 @@ import (
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 
-	"github.com/openpai/paictl/pkg/framework/archive"
-	v1 "github.com/openpai/paictl/pkg/framework/v1"
+	"github.com/openpai/paictl/pkg/job/archive"
+	v1 "github.com/openpai/paictl/pkg/job/v1"
 )
 
 const (

@@ -11,13 +11,13 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"github.com/openpai/paictl/pkg/framework/api"
-	"github.com/openpai/paictl/pkg/framework/archive"
-	"github.com/openpai/paictl/pkg/framework/controller"
-	"github.com/openpai/paictl/pkg/framework/rendezvous"
-	"github.com/openpai/paictl/pkg/framework/server"
-	"github.com/openpai/paictl/pkg/incluster/logstore/agents"
-	"github.com/openpai/paictl/pkg/incluster/logstore/logapi"
+	"github.com/openpai/paictl/pkg/job/api"
+	"github.com/openpai/paictl/pkg/job/archive"
+	"github.com/openpai/paictl/pkg/job/controller"
+	"github.com/openpai/paictl/pkg/job/controller/rendezvous"
+	"github.com/openpai/paictl/pkg/job/controller/server"
+	"github.com/openpai/paictl/pkg/node/logstore/agents"
+	"github.com/openpai/paictl/pkg/node/logstore/logapi"
 	"github.com/openpai/paictl/pkg/version"
 )
 

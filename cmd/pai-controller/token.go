@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	typed "k8s.io/client-go/kubernetes/typed/core/v1"
 
-	"github.com/openpai/paictl/pkg/framework/api"
+	"github.com/openpai/paictl/pkg/job/api"
 )
 
 // token is the token of an API: the controller's own, or that of the agents that keep logs. It is stored in a Secret, which is created

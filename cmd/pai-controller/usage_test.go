@@ -13,8 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/openpai/paictl/pkg/framework/archive"
-	v1 "github.com/openpai/paictl/pkg/framework/v1"
+	"github.com/openpai/paictl/pkg/job/archive"
+	v1 "github.com/openpai/paictl/pkg/job/v1"
 )
 
 func TestWhoHoldsGPUsIsToldByWhoLeads(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 
 	"k8s.io/klog/v2"
 
-	"github.com/openpai/paictl/pkg/approver"
+	"github.com/openpai/paictl/pkg/cluster/approver"
 )
 
 func main() {

@@ -8,7 +8,7 @@ import (
 	"os/signal"
 	"syscall"
 
-	"github.com/openpai/paictl/pkg/incluster/logstore"
+	"github.com/openpai/paictl/pkg/node/logstore"
 )
 
 func main() {

@@ -16,8 +16,8 @@ import (
 
 	nvidia "github.com/NVIDIA/go-nvml/pkg/nvml"
 
-	"github.com/openpai/paictl/pkg/agent/gpu"
-	"github.com/openpai/paictl/pkg/agent/nvml"
+	"github.com/openpai/paictl/pkg/node/agent/gpu"
+	"github.com/openpai/paictl/pkg/node/agent/nvml"
 )
 
 func main() {

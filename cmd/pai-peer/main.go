@@ -8,7 +8,7 @@ import (
 	"os/signal"
 	"syscall"
 
-	"github.com/openpai/paictl/pkg/peer"
+	"github.com/openpai/paictl/pkg/cluster/peer"
 )
 
 func main() {

@@ -39,10 +39,10 @@ import (
 	"k8s.io/kubernetes/cmd/kube-scheduler/app/options"
 	"k8s.io/kubernetes/pkg/features"
 
-	"github.com/openpai/paictl/pkg/bounded"
-	"github.com/openpai/paictl/pkg/scheduler/books"
+	"github.com/openpai/paictl/pkg/httpserver"
 	"github.com/openpai/paictl/pkg/scheduler/plugin"
 	"github.com/openpai/paictl/pkg/scheduler/queue"
+	"github.com/openpai/paictl/pkg/scheduler/state"
 	"github.com/openpai/paictl/pkg/version"
 )
 
@@ -59,14 +59,14 @@ func main() { os.Exit(cli.Run(command())) }
 
 // program has the values of the flags, and the objects made of them.
 type program struct {
-	books.Options
+	state.Options
 	listen   string
 	reserve  time.Duration
 	debug    bool
-	election *books.Election
+	election *state.Election
 	log      *slog.Logger
-	// made are the books, from the first profile on.
-	made *books.Books
+	// made are the state, from the first profile on.
+	made *state.Store
 }
 
 func command() *cobra.Command {
@@ -126,12 +126,12 @@ func (p *program) complete() error {
 		level = slog.LevelDebug
 	}
 	p.log = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
-	p.election = books.NewElection(time.Now)
+	p.election = state.NewElection(time.Now)
 	p.Election = p.election
 	return nil
 }
 
-// run does the same as kube-scheduler's own command, but watches the lock of its election and runs the books beside it.
+// run does the same as kube-scheduler's own command, but watches the lock of its election and runs the state beside it.
 func (p *program) run(ctx context.Context, opts *options.Options) error {
 	if err := p.complete(); err != nil {
 		return err
@@ -161,7 +161,7 @@ func (p *program) run(ctx context.Context, opts *options.Options) error {
 	}
 	p.log.InfoContext(ctx, "starting", "version", version.Version, "api", listener.Addr().String())
 	go func() {
-		cancel(bounded.Serve(ctx, listener, p.made.API(), bounded.Options{Connections: connections, Grace: stopLimit, Log: p.log}))
+		cancel(httpserver.Serve(ctx, listener, p.made.API(), httpserver.Options{Connections: connections, Grace: stopLimit, Log: p.log}))
 	}()
 	go func() { cancel(p.made.Run(ctx)) }()
 	err = app.Run(ctx, cc, sched)
@@ -174,7 +174,7 @@ func (p *program) run(ctx context.Context, opts *options.Options) error {
 	return err
 }
 
-// plugin makes the plugin of one profile. The books are made with the first.
+// plugin makes the plugin of one profile. The state are made with the first.
 func (p *program) plugin(ctx context.Context, _ runtime.Object, handle framework.Handle) (framework.Plugin, error) {
 	if p.made == nil {
 		client, err := client(handle.KubeConfig())
@@ -186,7 +186,7 @@ func (p *program) plugin(ctx context.Context, _ runtime.Object, handle framework
 		events := broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "pai-scheduler"})
 		p.Claims = utilfeature.DefaultFeatureGate.Enabled(features.DynamicResourceAllocation)
 		queue := plugin.NewQueue(handle, klog.FromContext(ctx))
-		p.made = books.New(client, handle.SharedInformerFactory(), queue, p.Options, p.log, events, time.Now)
+		p.made = state.New(client, handle.SharedInformerFactory(), queue, p.Options, p.log, events, time.Now)
 	}
 	return plugin.New(p.made, handle), nil
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/openpai/paictl/pkg/access"
-	"github.com/openpai/paictl/pkg/bounded"
+	"github.com/openpai/paictl/pkg/httpserver"
+	"github.com/openpai/paictl/pkg/httpserver/access"
 	"github.com/openpai/paictl/pkg/server"
 	"github.com/openpai/paictl/pkg/server/assembly"
 	servertls "github.com/openpai/paictl/pkg/server/tls"
@@ -106,7 +106,7 @@ func serve(ctx context.Context, o *options, a *assembly.Assembly, public *server
 	if public != nil {
 		redirect, source = public.Answers(redirect), public.Beside(source)
 	}
-	bounds := bounded.Options{Connections: o.settings.Limits.Streams + shortConnections, Proxies: o.settings.TrustedProxies}
+	bounds := httpserver.Options{Connections: o.settings.Limits.Streams + shortConnections, Proxies: o.settings.TrustedProxies}
 	l, err := servertls.Listen(ctx, o.listen, source, bounds)
 	if err != nil {
 		return err
@@ -174,5 +174,5 @@ func health(registry *prometheus.Registry, accessFile string, ready func() error
 
 // plain answers without TLS until the context ends.
 func plain(ctx context.Context, l net.Listener, h http.Handler, connections int, proxies []netip.Prefix, log *slog.Logger) error {
-	return bounded.Serve(ctx, l, h, bounded.Options{Connections: connections, Proxies: proxies, Read: 10 * time.Second, Write: 30 * time.Second, Log: log})
+	return httpserver.Serve(ctx, l, h, httpserver.Options{Connections: connections, Proxies: proxies, Read: 10 * time.Second, Write: 30 * time.Second, Log: log})
 }

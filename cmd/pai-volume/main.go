@@ -8,7 +8,7 @@ import (
 	"os/signal"
 	"syscall"
 
-	"github.com/openpai/paictl/pkg/incluster/volume"
+	"github.com/openpai/paictl/pkg/node/volume"
 )
 
 func main() {

@@ -8,7 +8,7 @@ import (
 	"os/signal"
 	"syscall"
 
-	"github.com/openpai/paictl/pkg/incluster/watchdog"
+	"github.com/openpai/paictl/pkg/diagnose/watchdog"
 )
 
 func main() {

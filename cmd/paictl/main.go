@@ -10,7 +10,7 @@ import (
 
 	"github.com/openpai/paictl/pkg/cmd"
 	"github.com/openpai/paictl/pkg/cmdutil"
-	"github.com/openpai/paictl/pkg/iostreams/noquery"
+	"github.com/openpai/paictl/pkg/ui/iostreams/noquery"
 	"github.com/openpai/paictl/pkg/version"
 )
 

@@ -9,7 +9,7 @@ import (
 	"os/signal"
 	"syscall"
 
-	"github.com/openpai/paictl/pkg/bundle/build"
+	"github.com/openpai/paictl/pkg/cluster/bundle/build"
 )
 
 func main() { os.Exit(run()) }

@@ -121,7 +121,7 @@ func (r *runner) rapid(ctx context.Context, packages []string) ([]string, error)
 }
 
 // raced are small packages that do several things at once and need few libraries, which are compiled again for them. The race detector runs on all packages in "more".
-var raced = []string{"pkg/apiproxy", "pkg/audit", "pkg/framework/rendezvous", "pkg/incluster/logstore", "pkg/peer", "pkg/people/password",
+var raced = []string{"pkg/cluster/apiproxy", "pkg/audit", "pkg/job/controller/rendezvous", "pkg/node/logstore", "pkg/cluster/peer", "pkg/people/password",
 	"pkg/runtime/barrier", "pkg/runtime/sshd"}
 
 func race(ctx context.Context, r *runner) error {

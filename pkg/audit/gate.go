@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/openpai/paictl/pkg/origin"
+	"github.com/openpai/paictl/pkg/httpserver/clientaddr"
 )
 
 const (
@@ -70,7 +70,7 @@ func (g *gate) pass(r *Record) bool {
 func (g *gate) of(r *Record) *knocks {
 	key := "actor " + r.Actor
 	if r.Actor == "" {
-		key = "network " + origin.NetworkOf(r.Address)
+		key = "network " + clientaddr.NetworkOf(r.Address)
 	}
 	if g.from[key] == nil && len(g.from) >= maxGates {
 		maps.DeleteFunc(g.from, func(_ string, k *knocks) bool { return k.left == 0 && r.Time.Sub(k.as).Seconds() > gateBurst })

@@ -9,8 +9,8 @@ import (
 	"strconv"
 	"time"
 
-	fapi "github.com/openpai/paictl/pkg/framework/api"
 	"github.com/openpai/paictl/pkg/job"
+	fapi "github.com/openpai/paictl/pkg/job/api"
 	"github.com/openpai/paictl/pkg/job/usage"
 	"github.com/openpai/paictl/pkg/server/v3/api"
 )

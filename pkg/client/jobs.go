@@ -7,11 +7,11 @@ import (
 	"net/url"
 	"strconv"
 
-	fapi "github.com/openpai/paictl/pkg/framework/api"
-	fv1 "github.com/openpai/paictl/pkg/framework/v1"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/job"
-	"github.com/openpai/paictl/pkg/protocol"
+	fapi "github.com/openpai/paictl/pkg/job/api"
+	"github.com/openpai/paictl/pkg/job/protocol"
+	fv1 "github.com/openpai/paictl/pkg/job/v1"
 	"github.com/openpai/paictl/pkg/server/v3/api"
 )
 

@@ -8,10 +8,10 @@ import (
 	"net/url"
 	"slices"
 
+	"github.com/openpai/paictl/pkg/config/strictyaml"
 	"github.com/openpai/paictl/pkg/job"
-	"github.com/openpai/paictl/pkg/protocol"
+	"github.com/openpai/paictl/pkg/job/protocol"
 	"github.com/openpai/paictl/pkg/server/v3/api"
-	"github.com/openpai/paictl/pkg/strictyaml"
 )
 
 // file is the file's name for the server: its local path isn't the server's business.
@@ -32,7 +32,7 @@ type answer struct {
 	Outcome job.Outcome `json:"outcome,omitempty"`
 }
 
-// Prepare lets the server check job files against the cluster's offer to the signed-in user. It leaves out findings of pkg/protocol
+// Prepare lets the server check job files against the cluster's offer to the signed-in user. It leaves out findings of pkg/job/protocol
 // alone, because the files have already been parsed.
 func (c *Jobs) Prepare(ctx context.Context, all []job.Request) ([]*job.Prepared, strictyaml.Findings, error) {
 	var out []*job.Prepared

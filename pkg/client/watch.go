@@ -11,8 +11,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/openpai/paictl/pkg/framework/listing"
 	"github.com/openpai/paictl/pkg/job"
+	"github.com/openpai/paictl/pkg/job/listing"
 	"github.com/openpai/paictl/pkg/server/v3/api"
 )
 

@@ -29,8 +29,8 @@ import (
 	"k8s.io/client-go/util/cert"
 	"sigs.k8s.io/yaml"
 
-	csrapprover "github.com/openpai/paictl/pkg/approver"
 	"github.com/openpai/paictl/pkg/cluster/answer"
+	csrapprover "github.com/openpai/paictl/pkg/cluster/approver"
 	"github.com/openpai/paictl/pkg/kube/kubetest"
 )
 

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/openpai/paictl/pkg/backup"
+	"github.com/openpai/paictl/pkg/cluster/backup"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/ssh"
 )

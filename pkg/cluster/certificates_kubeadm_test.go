@@ -17,8 +17,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/openpai/paictl/pkg/bundle"
-	"github.com/openpai/paictl/pkg/bundle/bundletest"
+	"github.com/openpai/paictl/pkg/cluster/bundle"
+	"github.com/openpai/paictl/pkg/cluster/bundle/bundletest"
 	"github.com/openpai/paictl/test/tier"
 )
 

@@ -3,8 +3,8 @@ package cluster
 import (
 	"slices"
 
-	"github.com/openpai/paictl/pkg/bundle"
 	"github.com/openpai/paictl/pkg/cluster/answer"
+	"github.com/openpai/paictl/pkg/cluster/bundle"
 	"github.com/openpai/paictl/pkg/cluster/preflight"
 )
 

@@ -9,7 +9,7 @@ import (
 
 	"github.com/pelletier/go-toml/v2"
 
-	"github.com/openpai/paictl/pkg/bundle"
+	"github.com/openpai/paictl/pkg/cluster/bundle"
 	"github.com/openpai/paictl/pkg/cluster/paths"
 	"github.com/openpai/paictl/pkg/cluster/shell"
 )

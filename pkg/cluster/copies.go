@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/openpai/paictl/pkg/peer"
+	"github.com/openpai/paictl/pkg/cluster/peer"
 	"github.com/openpai/paictl/pkg/ssh"
 )
 

@@ -11,17 +11,17 @@ import (
 	"strings"
 	"time"
 
-	"github.com/openpai/paictl/pkg/bundle/driver"
 	"github.com/openpai/paictl/pkg/cluster/answer"
+	"github.com/openpai/paictl/pkg/cluster/bundle/driver"
+	"github.com/openpai/paictl/pkg/cluster/gpudriver"
 	"github.com/openpai/paictl/pkg/cluster/shell"
 	"github.com/openpai/paictl/pkg/config"
-	"github.com/openpai/paictl/pkg/gpudriver"
 	"github.com/openpai/paictl/pkg/layout"
 	"github.com/openpai/paictl/pkg/ssh"
 )
 
 // nvidiaDriver manages NVIDIA's driver on machines with NVIDIA GPUs: by default it leaves the driver alone; with
-// the policy install it installs the driver from packages. pkg/gpudriver makes its decisions.
+// the policy install it installs the driver from packages. pkg/cluster/gpudriver makes its decisions.
 type nvidiaDriver struct{ spec *Spec }
 
 const (

@@ -7,9 +7,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/openpai/paictl/pkg/cluster/gpudriver"
 	"github.com/openpai/paictl/pkg/cluster/preflight"
 	"github.com/openpai/paictl/pkg/config"
-	"github.com/openpai/paictl/pkg/gpudriver"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/layout"
 )

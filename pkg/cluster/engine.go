@@ -14,9 +14,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/openpai/paictl/pkg/bundle"
+	"github.com/openpai/paictl/pkg/cluster/bundle"
+	"github.com/openpai/paictl/pkg/cluster/peer"
 	"github.com/openpai/paictl/pkg/hint"
-	"github.com/openpai/paictl/pkg/peer"
 	"github.com/openpai/paictl/pkg/ssh"
 )
 

@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 	cssh "golang.org/x/crypto/ssh"
 
-	"github.com/openpai/paictl/pkg/bundle"
+	"github.com/openpai/paictl/pkg/cluster/bundle"
 	"github.com/openpai/paictl/pkg/ssh"
 	"github.com/openpai/paictl/pkg/ssh/sshtest"
 )

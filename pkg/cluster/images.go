@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/openpai/paictl/pkg/bundle"
 	"github.com/openpai/paictl/pkg/cluster/answer"
+	"github.com/openpai/paictl/pkg/cluster/bundle"
 	"github.com/openpai/paictl/pkg/ssh"
 )
 

@@ -10,8 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/openpai/paictl/pkg/cluster/answer"
+	"github.com/openpai/paictl/pkg/cluster/nodelabels"
 	"github.com/openpai/paictl/pkg/cluster/shell"
-	"github.com/openpai/paictl/pkg/nodelabels"
 )
 
 // labels applies the labels and taints of the layout's roles to the cluster's nodes. The leader

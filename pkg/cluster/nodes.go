@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/openpai/paictl/pkg/cluster/answer"
-	"github.com/openpai/paictl/pkg/nodelabels"
+	"github.com/openpai/paictl/pkg/cluster/nodelabels"
 )
 
 // readNodes parses the output of the script's d_nodes. Of each node it holds only the fields that

@@ -3,7 +3,7 @@ package cluster
 import (
 	"time"
 
-	"github.com/openpai/paictl/pkg/peer"
+	"github.com/openpai/paictl/pkg/cluster/peer"
 )
 
 // pace measures how fast a machine takes a file that paictl sends. It is checked several times per window, which is patience.Stall.

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/openpai/paictl/pkg/peer"
+	"github.com/openpai/paictl/pkg/cluster/peer"
 	"github.com/openpai/paictl/pkg/ssh"
 )
 

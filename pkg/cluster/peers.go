@@ -24,13 +24,13 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/openpai/paictl/pkg/bundle"
+	"github.com/openpai/paictl/pkg/cluster/bundle"
+	"github.com/openpai/paictl/pkg/cluster/peer"
 	"github.com/openpai/paictl/pkg/cluster/shell"
 	"github.com/openpai/paictl/pkg/config"
 	"github.com/openpai/paictl/pkg/hint"
-	"github.com/openpai/paictl/pkg/peer"
-	"github.com/openpai/paictl/pkg/plural"
 	"github.com/openpai/paictl/pkg/ssh"
+	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
 const (

@@ -14,9 +14,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/openpai/paictl/pkg/bundle"
+	"github.com/openpai/paictl/pkg/cluster/bundle"
+	"github.com/openpai/paictl/pkg/cluster/sandbox"
 	"github.com/openpai/paictl/pkg/config"
-	"github.com/openpai/paictl/pkg/sandbox"
 	"github.com/openpai/paictl/pkg/ssh"
 	"github.com/openpai/paictl/test/tier"
 )

@@ -22,9 +22,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"gopkg.in/yaml.v3"
 
-	"github.com/openpai/paictl/pkg/bundle"
+	"github.com/openpai/paictl/pkg/cluster/bundle"
+	"github.com/openpai/paictl/pkg/cluster/peer"
 	"github.com/openpai/paictl/pkg/config"
-	"github.com/openpai/paictl/pkg/peer"
 	"github.com/openpai/paictl/pkg/ssh"
 	"github.com/openpai/paictl/test/runnable"
 	"github.com/openpai/paictl/test/tier"

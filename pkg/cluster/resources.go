@@ -11,8 +11,8 @@ import (
 
 	"github.com/pmezard/go-difflib/difflib"
 
-	"github.com/openpai/paictl/pkg/bundle"
 	"github.com/openpai/paictl/pkg/cluster/answer"
+	"github.com/openpai/paictl/pkg/cluster/bundle"
 	"github.com/openpai/paictl/pkg/cluster/shell"
 )
 

@@ -17,8 +17,8 @@ import (
 
 	"github.com/dustin/go-humanize"
 
-	"github.com/openpai/paictl/pkg/backup"
 	"github.com/openpai/paictl/pkg/cluster/answer"
+	"github.com/openpai/paictl/pkg/cluster/backup"
 	"github.com/openpai/paictl/pkg/cluster/shell"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/ssh"

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/openpai/paictl/pkg/plural"
+	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
 // Names of the certificates of a kubelet: its client certificate and its serving certificate.

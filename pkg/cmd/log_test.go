@@ -11,7 +11,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/openpai/paictl/pkg/cmdutil"
-	"github.com/openpai/paictl/pkg/iostreams"
+	"github.com/openpai/paictl/pkg/ui/iostreams"
 )
 
 func TestWhatLibrariesLogGoesToTheDebugLog(t *testing.T) {

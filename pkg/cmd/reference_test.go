@@ -13,7 +13,7 @@ import (
 	"github.com/openpai/paictl/pkg/cmd"
 	"github.com/openpai/paictl/pkg/cmd/docs"
 	"github.com/openpai/paictl/pkg/cmdutil"
-	"github.com/openpai/paictl/pkg/iostreams"
+	"github.com/openpai/paictl/pkg/ui/iostreams"
 )
 
 var update = flag.Bool("update", false, "write docs/commands")

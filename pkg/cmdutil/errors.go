@@ -12,7 +12,7 @@ import (
 	"syscall"
 
 	"github.com/openpai/paictl/pkg/hint"
-	"github.com/openpai/paictl/pkg/terminal"
+	"github.com/openpai/paictl/pkg/ui/terminal"
 )
 
 // Exit codes of paictl. A library error chooses one through the method

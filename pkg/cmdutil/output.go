@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
 
-	"github.com/openpai/paictl/pkg/terminal"
+	"github.com/openpai/paictl/pkg/ui/terminal"
 )
 
 // Output is the value of -o: table, wide, json, yaml or name.

@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/openpai/paictl/pkg/layout"
-	"github.com/openpai/paictl/pkg/plural"
+	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
 // build makes a configuration from a quick-start file and the machines' facts, by

@@ -5,9 +5,9 @@
 package config
 
 import (
+	"github.com/openpai/paictl/pkg/config/strictyaml"
 	"github.com/openpai/paictl/pkg/layout"
 	"github.com/openpai/paictl/pkg/secret"
-	"github.com/openpai/paictl/pkg/strictyaml"
 )
 
 // APIVersion of the files that this package owns.

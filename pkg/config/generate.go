@@ -12,10 +12,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/openpai/paictl/pkg/config/strictyaml"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/layout"
 	"github.com/openpai/paictl/pkg/ssh"
-	"github.com/openpai/paictl/pkg/strictyaml"
 )
 
 // Generation is a request to make a configuration from a quick-start file.

@@ -9,10 +9,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/openpai/paictl/pkg/config/strictyaml"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/layout"
 	"github.com/openpai/paictl/pkg/ssh"
-	"github.com/openpai/paictl/pkg/strictyaml"
 )
 
 // Files are the names of the four files, in the order in which they are read.

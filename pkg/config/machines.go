@@ -14,9 +14,9 @@ import (
 	"gopkg.in/yaml.v3"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/openpai/paictl/pkg/config/strictyaml"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/layout"
-	"github.com/openpai/paictl/pkg/strictyaml"
 )
 
 // LayoutEdit is a change of a folder's layout.yaml that has passed all rules and is not

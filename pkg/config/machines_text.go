@@ -8,8 +8,8 @@ import (
 
 	"gopkg.in/yaml.v3"
 
+	"github.com/openpai/paictl/pkg/config/strictyaml"
 	"github.com/openpai/paictl/pkg/layout"
-	"github.com/openpai/paictl/pkg/strictyaml"
 )
 
 // errStyle says that lines of a text can't be removed and inserted because of its layout.

@@ -9,10 +9,10 @@ import (
 
 	"gopkg.in/yaml.v3"
 
+	"github.com/openpai/paictl/pkg/config/strictyaml"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/layout"
 	"github.com/openpai/paictl/pkg/secret"
-	"github.com/openpai/paictl/pkg/strictyaml"
 )
 
 // Findings are mistakes in configuration files.

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/openpai/paictl/pkg/config/strictyaml"
 	"github.com/openpai/paictl/pkg/layout"
 	"github.com/openpai/paictl/pkg/secret"
-	"github.com/openpai/paictl/pkg/strictyaml"
 )
 
 // Render returns the contents of the four files, with comments.

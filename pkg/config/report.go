@@ -1,6 +1,6 @@
 package config
 
-import "github.com/openpai/paictl/pkg/strictyaml"
+import "github.com/openpai/paictl/pkg/config/strictyaml"
 
 // reporter collects findings about one file and finds their places in it.
 type reporter struct {

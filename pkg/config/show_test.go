@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/openpai/paictl/pkg/strictyaml"
+	"github.com/openpai/paictl/pkg/config/strictyaml"
 )
 
 func TestEveryValueNamesItsOrigin(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/openpai/paictl/pkg/strictyaml"
+	"github.com/openpai/paictl/pkg/config/strictyaml"
 )
 
 // typed checks values of a file against a type of another program's API, as strictly as that

@@ -5,7 +5,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/openpai/paictl/pkg/strictyaml"
+	"github.com/openpai/paictl/pkg/config/strictyaml"
 )
 
 // checker applies rules to a configuration, one reporter per file.

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 
 	"github.com/openpai/paictl/pkg/layout"
-	"github.com/openpai/paictl/pkg/plural"
+	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
 // checkGPUsForPods checks the GPUs of a machine that are for ordinary pods. The scheduler's configuration is checked separately for cells with them.

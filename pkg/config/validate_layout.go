@@ -9,8 +9,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/openpai/paictl/pkg/config/strictyaml"
 	"github.com/openpai/paictl/pkg/layout"
-	"github.com/openpai/paictl/pkg/strictyaml"
 )
 
 func (k *checker) checkSKUs() {

@@ -15,8 +15,8 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/rest"
 
-	"github.com/openpai/paictl/pkg/access"
-	"github.com/openpai/paictl/pkg/framework/api"
+	"github.com/openpai/paictl/pkg/httpserver/access"
+	"github.com/openpai/paictl/pkg/job/api"
 	"github.com/openpai/paictl/pkg/kube"
 	schedulerapi "github.com/openpai/paictl/pkg/scheduler/api"
 )

@@ -10,11 +10,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/openpai/paictl/pkg/framework/api"
-	v1 "github.com/openpai/paictl/pkg/framework/v1"
 	"github.com/openpai/paictl/pkg/hint"
-	"github.com/openpai/paictl/pkg/protocol"
-	"github.com/openpai/paictl/pkg/protocol/render"
+	"github.com/openpai/paictl/pkg/job/api"
+	"github.com/openpai/paictl/pkg/job/protocol"
+	"github.com/openpai/paictl/pkg/job/protocol/render"
+	v1 "github.com/openpai/paictl/pkg/job/v1"
 )
 
 // after finds the jobs that a job waits for, and stores their UIDs: a later job of the same name doesn't count.

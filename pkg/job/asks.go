@@ -5,9 +5,9 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/openpai/paictl/pkg/framework/api"
-	"github.com/openpai/paictl/pkg/plural"
+	"github.com/openpai/paictl/pkg/job/api"
 	schedulerapi "github.com/openpai/paictl/pkg/scheduler/api"
+	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
 // AsksText returns the requests of a gang as text: its GPUs or, without GPUs, its processors and memory.

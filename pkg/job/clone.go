@@ -8,9 +8,9 @@ import (
 	"regexp"
 	"strconv"
 
-	v1 "github.com/openpai/paictl/pkg/framework/v1"
 	"github.com/openpai/paictl/pkg/hint"
-	"github.com/openpai/paictl/pkg/protocol"
+	"github.com/openpai/paictl/pkg/job/protocol"
+	v1 "github.com/openpai/paictl/pkg/job/v1"
 )
 
 // numbered matches a name that ends in a number, as FreeName makes it.

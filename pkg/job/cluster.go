@@ -3,7 +3,7 @@ package job
 import (
 	"slices"
 
-	v1 "github.com/openpai/paictl/pkg/framework/v1"
+	v1 "github.com/openpai/paictl/pkg/job/v1"
 	"github.com/openpai/paictl/pkg/scheduler/annotation"
 )
 

@@ -8,8 +8,8 @@ import (
 
 	"gopkg.in/yaml.v3"
 
+	"github.com/openpai/paictl/pkg/config/strictyaml"
 	"github.com/openpai/paictl/pkg/hint"
-	"github.com/openpai/paictl/pkg/strictyaml"
 )
 
 // SetParameter gives a parameter of a job file another value. The rest of the text stays as it is, so

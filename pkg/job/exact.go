@@ -3,8 +3,8 @@ package job
 import (
 	"context"
 
-	v1 "github.com/openpai/paictl/pkg/framework/v1"
-	"github.com/openpai/paictl/pkg/protocol"
+	"github.com/openpai/paictl/pkg/job/protocol"
+	v1 "github.com/openpai/paictl/pkg/job/v1"
 )
 
 // ResolveExact finds a user's job by its name alone. Unlike Resolve, it doesn't accept the name of a Framework. It doesn't return a job

@@ -8,10 +8,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/openpai/paictl/pkg/framework/api"
-	"github.com/openpai/paictl/pkg/framework/listing"
-	v1 "github.com/openpai/paictl/pkg/framework/v1"
-	"github.com/openpai/paictl/pkg/plural"
+	"github.com/openpai/paictl/pkg/job/api"
+	"github.com/openpai/paictl/pkg/job/listing"
+	v1 "github.com/openpai/paictl/pkg/job/v1"
+	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
 // appContainer is the container with the user's program; the others are the platform's.

@@ -12,13 +12,13 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/openpai/paictl/pkg/framework/listing"
 	"github.com/openpai/paictl/pkg/hint"
-	"github.com/openpai/paictl/pkg/plural"
+	"github.com/openpai/paictl/pkg/job/listing"
 	"github.com/openpai/paictl/pkg/scheduler/annotation"
 	schedulerapi "github.com/openpai/paictl/pkg/scheduler/api"
 	"github.com/openpai/paictl/pkg/scheduler/cell"
 	"github.com/openpai/paictl/pkg/scheduler/vc"
+	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
 // patienceWithController is how long a new job may be unknown to the controller.

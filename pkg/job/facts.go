@@ -14,10 +14,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
-	"github.com/openpai/paictl/pkg/framework/api"
 	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/job/api"
+	"github.com/openpai/paictl/pkg/job/protocol/render"
 	"github.com/openpai/paictl/pkg/kube"
-	"github.com/openpai/paictl/pkg/protocol/render"
 	"github.com/openpai/paictl/pkg/scheduler/cell"
 	schedulerconfig "github.com/openpai/paictl/pkg/scheduler/config"
 )

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/openpai/paictl/pkg/protocol/render"
+	"github.com/openpai/paictl/pkg/job/protocol/render"
 	"github.com/openpai/paictl/pkg/scheduler/cell"
 	schedulerconfig "github.com/openpai/paictl/pkg/scheduler/config"
 )

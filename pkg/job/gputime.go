@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/openpai/paictl/pkg/framework/api"
+	"github.com/openpai/paictl/pkg/job/api"
 )
 
 // Usage is GPU time, with the share of the GPUs that virtual clusters own.

@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"github.com/openpai/paictl/pkg/framework/api"
+	"github.com/openpai/paictl/pkg/job/api"
 )
 
 func TestTheShareOfAPeriodIsOfWhatHasPassedOfIt(t *testing.T) {

@@ -3,7 +3,7 @@ package job
 import (
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/openpai/paictl/pkg/framework/listing"
+	"github.com/openpai/paictl/pkg/job/listing"
 	schedulerapi "github.com/openpai/paictl/pkg/scheduler/api"
 )
 

@@ -19,10 +19,10 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"github.com/openpai/paictl/pkg/framework/api"
 	"github.com/openpai/paictl/pkg/hint"
-	"github.com/openpai/paictl/pkg/incluster/logstore/logapi"
+	"github.com/openpai/paictl/pkg/job/api"
 	"github.com/openpai/paictl/pkg/kube"
+	"github.com/openpai/paictl/pkg/node/logstore/logapi"
 )
 
 // ErrNoController is returned if the job controller doesn't answer: it was not started, or none

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/openpai/paictl/pkg/audit"
-	"github.com/openpai/paictl/pkg/framework/api"
+	"github.com/openpai/paictl/pkg/job/api"
 )
 
 // Tag adds tags to the job with a UID, and Untag removes some. They return the tags that it has then. If the job's Framework exists, it has the

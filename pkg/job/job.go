@@ -3,9 +3,9 @@ package job
 import (
 	"slices"
 
-	"github.com/openpai/paictl/pkg/framework/api"
-	v1 "github.com/openpai/paictl/pkg/framework/v1"
-	"github.com/openpai/paictl/pkg/terminal"
+	"github.com/openpai/paictl/pkg/job/api"
+	v1 "github.com/openpai/paictl/pkg/job/v1"
+	"github.com/openpai/paictl/pkg/ui/terminal"
 )
 
 // Job is a job: a live one with a Framework, or one that only the history has. It can be written as JSON. A Job that was read from JSON

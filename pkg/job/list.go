@@ -11,10 +11,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/openpai/paictl/pkg/framework/api"
-	"github.com/openpai/paictl/pkg/framework/listing"
-	v1 "github.com/openpai/paictl/pkg/framework/v1"
 	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/job/api"
+	"github.com/openpai/paictl/pkg/job/listing"
+	v1 "github.com/openpai/paictl/pkg/job/v1"
 )
 
 // maxPage is how many rows the job controller is asked for at once, at most.

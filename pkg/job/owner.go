@@ -7,8 +7,8 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/openpai/paictl/pkg/framework/api"
-	v1 "github.com/openpai/paictl/pkg/framework/v1"
+	"github.com/openpai/paictl/pkg/job/api"
+	v1 "github.com/openpai/paictl/pkg/job/v1"
 )
 
 // Owns reports whether a name, or its form in lower case, owns a job that lives or that the history has. Folders of storages have the names of

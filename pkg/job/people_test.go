@@ -17,10 +17,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/openpai/paictl/pkg/framework/api"
-	v1 "github.com/openpai/paictl/pkg/framework/v1"
+	"github.com/openpai/paictl/pkg/job/api"
 	"github.com/openpai/paictl/pkg/job/jobtest"
-	"github.com/openpai/paictl/pkg/protocol"
+	"github.com/openpai/paictl/pkg/job/protocol"
+	v1 "github.com/openpai/paictl/pkg/job/v1"
 	schedulerapi "github.com/openpai/paictl/pkg/scheduler/api"
 	"github.com/openpai/paictl/pkg/scheduler/cell"
 )

@@ -12,9 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/openpai/paictl/pkg/framework/api"
-	v1 "github.com/openpai/paictl/pkg/framework/v1"
+	"github.com/openpai/paictl/pkg/job/api"
 	"github.com/openpai/paictl/pkg/job/jobtest"
+	v1 "github.com/openpai/paictl/pkg/job/v1"
 )
 
 func TestAJobWhoseStorageLiesElsewhereIsNotSaidToStart(t *testing.T) {

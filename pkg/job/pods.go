@@ -8,7 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	v1 "github.com/openpai/paictl/pkg/framework/v1"
+	v1 "github.com/openpai/paictl/pkg/job/v1"
 )
 
 // TaskPod is a pod of a task, with the fields that users who see the job may see.

@@ -3,12 +3,12 @@ package job
 import (
 	"strings"
 
-	v1 "github.com/openpai/paictl/pkg/framework/v1"
+	"github.com/openpai/paictl/pkg/config/strictyaml"
 	"github.com/openpai/paictl/pkg/hint"
-	"github.com/openpai/paictl/pkg/protocol"
-	"github.com/openpai/paictl/pkg/protocol/render"
+	"github.com/openpai/paictl/pkg/job/protocol"
+	"github.com/openpai/paictl/pkg/job/protocol/render"
+	v1 "github.com/openpai/paictl/pkg/job/v1"
 	"github.com/openpai/paictl/pkg/runtime/spec"
-	"github.com/openpai/paictl/pkg/strictyaml"
 )
 
 // Request is a job file that a job is to be made of.

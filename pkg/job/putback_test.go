@@ -15,12 +15,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/openpai/paictl/pkg/framework/api"
-	"github.com/openpai/paictl/pkg/framework/archive"
-	"github.com/openpai/paictl/pkg/framework/server"
-	v1 "github.com/openpai/paictl/pkg/framework/v1"
 	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/job/api"
+	"github.com/openpai/paictl/pkg/job/archive"
+	"github.com/openpai/paictl/pkg/job/controller/server"
 	"github.com/openpai/paictl/pkg/job/jobtest"
+	v1 "github.com/openpai/paictl/pkg/job/v1"
 )
 
 // busy is a store of which another import runs.

@@ -4,9 +4,9 @@ import (
 	"cmp"
 	"slices"
 
-	v1 "github.com/openpai/paictl/pkg/framework/v1"
-	"github.com/openpai/paictl/pkg/protocol"
-	"github.com/openpai/paictl/pkg/terminal"
+	"github.com/openpai/paictl/pkg/job/protocol"
+	v1 "github.com/openpai/paictl/pkg/job/v1"
+	"github.com/openpai/paictl/pkg/ui/terminal"
 )
 
 // RoleName returns the user's name of a role of a Framework, fit for one line: anyone may have written it.

@@ -3,7 +3,7 @@ package job
 import (
 	"maps"
 
-	"github.com/openpai/paictl/pkg/protocol/render"
+	"github.com/openpai/paictl/pkg/job/protocol/render"
 )
 
 // Share is the part of a machine that belongs to one of its GPUs, or the size of a CPU cell.

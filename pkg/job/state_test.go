@@ -8,8 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/openpai/paictl/pkg/framework/listing"
-	v1 "github.com/openpai/paictl/pkg/framework/v1"
+	"github.com/openpai/paictl/pkg/job/listing"
+	v1 "github.com/openpai/paictl/pkg/job/v1"
 	schedulerapi "github.com/openpai/paictl/pkg/scheduler/api"
 )
 

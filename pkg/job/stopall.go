@@ -7,8 +7,8 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	v1 "github.com/openpai/paictl/pkg/framework/v1"
-	"github.com/openpai/paictl/pkg/plural"
+	v1 "github.com/openpai/paictl/pkg/job/v1"
+	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
 // StopAll asks for the end of all jobs of a user that live, and says how many didn't end by themselves.

@@ -11,11 +11,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/openpai/paictl/pkg/framework/api"
-	v1 "github.com/openpai/paictl/pkg/framework/v1"
 	"github.com/openpai/paictl/pkg/hint"
-	"github.com/openpai/paictl/pkg/protocol"
-	"github.com/openpai/paictl/pkg/protocol/render"
+	"github.com/openpai/paictl/pkg/job/api"
+	"github.com/openpai/paictl/pkg/job/protocol"
+	"github.com/openpai/paictl/pkg/job/protocol/render"
+	v1 "github.com/openpai/paictl/pkg/job/v1"
 )
 
 // Outcome is the result of a submission.

@@ -10,8 +10,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 
-	v1 "github.com/openpai/paictl/pkg/framework/v1"
 	"github.com/openpai/paictl/pkg/hint"
+	v1 "github.com/openpai/paictl/pkg/job/v1"
 )
 
 // tagTries is how often tags are written again because someone else has changed the job.

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/openpai/paictl/pkg/framework/api"
+	"github.com/openpai/paictl/pkg/job/api"
 	"github.com/openpai/paictl/pkg/kube"
 )
 

@@ -6,9 +6,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	v1 "github.com/openpai/paictl/pkg/framework/v1"
 	"github.com/openpai/paictl/pkg/hint"
-	"github.com/openpai/paictl/pkg/protocol/render"
+	"github.com/openpai/paictl/pkg/job/protocol/render"
+	v1 "github.com/openpai/paictl/pkg/job/v1"
 )
 
 // Use lists the resources of a job that not everyone may use.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/openpai/paictl/pkg/people"
 	v1 "github.com/openpai/paictl/pkg/people/v1"
-	"github.com/openpai/paictl/pkg/plural"
+	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
 // Actions of steps.

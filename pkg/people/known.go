@@ -5,10 +5,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/openpai/paictl/pkg/config/strictyaml"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/people/rules"
 	v1 "github.com/openpai/paictl/pkg/people/v1"
-	"github.com/openpai/paictl/pkg/strictyaml"
 )
 
 // Known are the names that groups may grant. A list is nil if the cluster can't tell; groups may grant any name then.

@@ -4,7 +4,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/openpai/paictl/pkg/server/desk"
+	"github.com/openpai/paictl/pkg/server/app"
 )
 
 // awaitedPrefix begins the names of cookies that a browser keeps while its person is at an issuer: only that browser can use the
@@ -12,12 +12,12 @@ import (
 const awaitedPrefix = "__Host-pai-issuer-"
 
 // ToIssuer redirects a browser to an issuer of OpenID Connect: it returns the address.
-func (c *Call) ToIssuer(issuer string, g desk.Goal) (address string, err error) {
-	away, err := c.Desk.ToIssuer(c.Context(), issuer, g)
+func (c *Call) ToIssuer(issuer string, g app.Goal) (address string, err error) {
+	away, err := c.Actions.ToIssuer(c.Context(), issuer, g)
 	if err != nil {
 		return "", err
 	}
-	http.SetCookie(c.Writer, hostCookie(awaitedPrefix+away.Name, away.Sealed, time.Now().Add(desk.AwayTime)))
+	http.SetCookie(c.Writer, hostCookie(awaitedPrefix+away.Name, away.Sealed, time.Now().Add(app.AwayTime)))
 	return away.Address, nil
 }
 

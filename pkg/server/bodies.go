@@ -8,7 +8,7 @@ import (
 	"net/netip"
 	"time"
 
-	"github.com/openpai/paictl/pkg/origin"
+	"github.com/openpai/paictl/pkg/httpserver/clientaddr"
 	"github.com/openpai/paictl/pkg/people/rules"
 )
 
@@ -55,7 +55,7 @@ func (b *bodies) open(c *Call, who *rules.Subject, from netip.Addr, end time.Tim
 		own.times = jobTimes
 	}
 	if who.Guest() {
-		own.key, own.size, own.read, own.decoded = origin.Network(from), min(own.size, guestBytes), b.guestRead, b.guestDecoded
+		own.key, own.size, own.read, own.decoded = clientaddr.Network(from), min(own.size, guestBytes), b.guestRead, b.guestDecoded
 	}
 	own.ReadCloser = http.MaxBytesReader(c.Writer, r.Body, own.size)
 	if r.ContentLength >= 0 {

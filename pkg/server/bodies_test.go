@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/openpai/paictl/pkg/server/desk"
+	"github.com/openpai/paictl/pkg/server/app"
 )
 
 type noteIn struct {
@@ -25,7 +25,7 @@ type noteIn struct {
 
 // notes returns a server that takes notes of everyone.
 func notes(l Limits) (s *Server, post func(from, text string) *httptest.ResponseRecorder) {
-	take := JSON("POST", "/api/notes", "open", "Takes a note", func(_ context.Context, _ *desk.Desk, in *noteIn) (*noteIn, error) { return in, nil })
+	take := JSON("POST", "/api/notes", "open", "Takes a note", func(_ context.Context, _ *app.Actions, in *noteIn) (*noteIn, error) { return in, nil })
 	s = New(Options{Routes: []Route{take}, Limits: l, Log: slog.New(slog.DiscardHandler)})
 	for _, p := range []*pool{s.bodies.guestRead, s.bodies.guestDecoded} {
 		p.wait = 10 * time.Millisecond

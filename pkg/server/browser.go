@@ -10,7 +10,7 @@ import (
 
 	"github.com/openpai/paictl/pkg/people/rules"
 	"github.com/openpai/paictl/pkg/secret"
-	"github.com/openpai/paictl/pkg/server/desk"
+	"github.com/openpai/paictl/pkg/server/app"
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
@@ -59,7 +59,7 @@ func sessionOf(r *http.Request) []string {
 // stale reports whether the cookie of an ended session is ignored. It is ignored by routes that don't need a sign-in: the browser
 // sends it with every request, no script can remove it, and the person could neither sign in nor out before it expires.
 func stale(err error, route *Route) bool {
-	return desk.Meaning(err).Status == http.StatusUnauthorized && rules.Class(route.Rule, &rules.Subject{}) == nil
+	return app.Meaning(err).Status == http.StatusUnauthorized && rules.Class(route.Rule, &rules.Subject{}) == nil
 }
 
 // sameOrigin refuses requests that a page of another origin made a browser send, unless they only read, and doesn't let such a
@@ -77,7 +77,7 @@ func sameOrigin(w http.ResponseWriter, r *http.Request) error {
 
 // toSignIn redirects a browser that wants a page, and isn't signed in, to the sign-in page; programs get the error.
 func toSignIn(w http.ResponseWriter, r *http.Request, route *Route, err error) bool {
-	unknown := errors.Is(err, rules.ErrGuest) || desk.Meaning(err).Status == http.StatusUnauthorized
+	unknown := errors.Is(err, rules.ErrGuest) || app.Meaning(err).Status == http.StatusUnauthorized
 	if !unknown || !route.Browser || !wantsPage(r) {
 		return false
 	}

@@ -7,7 +7,7 @@ import (
 
 	"golang.org/x/time/rate"
 
-	"github.com/openpai/paictl/pkg/origin"
+	"github.com/openpai/paictl/pkg/httpserver/clientaddr"
 	"github.com/openpai/paictl/pkg/people/rules"
 )
 
@@ -145,12 +145,12 @@ func (l *limiter) take(a netip.Addr, s *rules.Subject) time.Duration {
 // address counts a request without a valid token. For IPv6 it counts the network, because a client with one address usually has a
 // whole network.
 func (l *limiter) address(a netip.Addr) time.Duration {
-	return l.spend("a"+origin.Network(a), l.limits.PerMinute, time.Minute)
+	return l.spend("a"+clientaddr.Network(a), l.limits.PerMinute, time.Minute)
 }
 
 // body counts a body of a request without a valid token: a tenth of the requests of a minute may come at once.
 func (l *limiter) body(a netip.Addr) time.Duration {
-	return l.spend("b"+origin.Network(a), max(l.limits.PerMinute/10, 5), time.Minute/10)
+	return l.spend("b"+clientaddr.Network(a), max(l.limits.PerMinute/10, 5), time.Minute/10)
 }
 
 // change counts a request that the audit records.

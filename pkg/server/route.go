@@ -6,7 +6,7 @@ import (
 	"reflect"
 	"time"
 
-	"github.com/openpai/paictl/pkg/server/desk"
+	"github.com/openpai/paictl/pkg/server/app"
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
@@ -65,7 +65,7 @@ type Limit struct {
 type Call struct {
 	Writer  http.ResponseWriter
 	Request *http.Request
-	Desk    *desk.Desk
+	Actions *app.Actions
 	Route   *Route
 	rows    func(n int) (give func(), err error)
 	unsent  func(bytes int) (give func(), err error)
@@ -138,7 +138,7 @@ func Templates() Option { return func(r *Route) { r.Limit.Template = true } }
 func Errors(codes ...string) Option { return func(r *Route) { r.Errors = append(r.Errors, codes...) } }
 
 // JSON returns a route whose handler takes a decoded request and returns a value that is sent as JSON.
-func JSON[In, Out any](method, path, rule, summary string, h func(context.Context, *desk.Desk, *In) (*Out, error), o ...Option) Route {
+func JSON[In, Out any](method, path, rule, summary string, h func(context.Context, *app.Actions, *In) (*Out, error), o ...Option) Route {
 	r := Route{Method: method, Path: path, Rule: rule, Summary: summary, In: reflect.TypeFor[In](), Out: reflect.TypeFor[Out]()}
 	r.Serve = func(c *Call) error {
 		in := new(In)
@@ -150,7 +150,7 @@ func JSON[In, Out any](method, path, rule, summary string, h func(context.Contex
 				return err
 			}
 		}
-		out, err := h(c.Context(), c.Desk, in)
+		out, err := h(c.Context(), c.Actions, in)
 		if err != nil {
 			return err
 		}

@@ -1,8 +1,8 @@
 // Package server is the API of the platform for people: OpenPAI's and paictl's own, over HTTPS.
-// In: a table of routes, and the shop that gives each request its desk. Out: a handler, and the server around it.
+// In: a table of routes, and the app that gives each request its actions. Out: a handler, and the server around it.
 //
 // A request passes these steps: its path is spelled as in the table, it is counted, its token is checked, limits, the rule of its
-// route as far as it needs no object, and the handler, whose desk decides about objects.
+// route as far as it needs no object, and the handler, whose actions decide about objects.
 package server
 
 import (
@@ -20,9 +20,9 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/openpai/paictl/pkg/bounded"
+	"github.com/openpai/paictl/pkg/httpserver"
 	"github.com/openpai/paictl/pkg/people/rules"
-	"github.com/openpai/paictl/pkg/server/desk"
+	"github.com/openpai/paictl/pkg/server/app"
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
@@ -39,7 +39,7 @@ const (
 
 // Options are the parts and settings of a server.
 type Options struct {
-	Shop    *desk.Shop
+	App     *app.App
 	Routes  []Route
 	Limits  Limits
 	Log     *slog.Logger
@@ -48,7 +48,7 @@ type Options struct {
 	TrustedProxies []netip.Prefix
 	Now            func() time.Time
 	// Caller returns the caller of a request; nil: the token says. It is for a server inside paictl, whose only caller has the kubeconfig.
-	Caller func(*http.Request) (desk.Caller, error)
+	Caller func(*http.Request) (app.Caller, error)
 	// Reveal returns the text and the remedy of an error that isn't for people over the network; nil: it stays in the log.
 	Reveal func(error) (message, remedy string)
 }
@@ -229,11 +229,11 @@ func (s *Server) serve(a *answer, r *http.Request, route *Route) {
 		route.Limit.Template && s.limited(a, r, s.limits.template(&subject)):
 		return
 	}
-	from := desk.Origin{Request: a.id}
+	from := app.Origin{Request: a.id}
 	if a.address.IsValid() { // a connection within the process has no address
 		from.Address = a.address.String()
 	}
-	d := s.o.Shop.For(caller, from)
+	d := s.o.App.For(caller, from)
 	if err := rules.Class(route.Rule, &subject); err != nil {
 		if toSignIn(a, r, route, err) {
 			return
@@ -261,7 +261,7 @@ func (s *Server) serve(a *answer, r *http.Request, route *Route) {
 	place := func(kind string, most int) (func(), error) {
 		return s.place(r.Context(), route.Method+" "+route.Path+" "+kind, subject.Name, most)
 	}
-	c := &Call{Writer: a, Request: r, Desk: d, Route: route, rows: list, unsent: unsent, place: place}
+	c := &Call{Writer: a, Request: r, Actions: d, Route: route, rows: list, unsent: unsent, place: place}
 	s.bodies.open(c, &subject, a.address, a.end)
 	if route.Limit.Each > 0 {
 		if err := c.Place("", route.Limit.Each); err != nil {
@@ -300,7 +300,7 @@ func (s *Server) within(a *answer, r **http.Request, route *Route, ended <-chan 
 			go func() {
 				select {
 				case <-ended:
-					cancel(desk.ErrToken)
+					cancel(app.ErrToken)
 				case <-ctx.Done():
 				}
 			}()
@@ -326,7 +326,7 @@ func bound(w http.ResponseWriter, end time.Time) error {
 }
 
 // comes returns the caller of a route. If the route takes a link, the link identifies the caller, and a token is ignored.
-func (s *Server) comes(r *http.Request, route *Route) (desk.Caller, error) {
+func (s *Server) comes(r *http.Request, route *Route) (app.Caller, error) {
 	if s.o.Caller != nil {
 		return s.o.Caller(r)
 	}
@@ -335,41 +335,41 @@ func (s *Server) comes(r *http.Request, route *Route) (desk.Caller, error) {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), callerTime)
 	defer cancel()
-	return s.o.Shop.Follow(ctx, r.PathValue(route.Link))
+	return s.o.App.Follow(ctx, r.PathValue(route.Link))
 }
 
 // callerTime bounds the check of a token.
 const callerTime = 10 * time.Second
 
 // caller returns the caller by their one Authorization header; without one, by the cookie of a browser, if the route accepts it.
-func (s *Server) caller(r *http.Request, route *Route) (desk.Caller, error) {
+func (s *Server) caller(r *http.Request, route *Route) (app.Caller, error) {
 	shown := r.Header.Values("Authorization")
 	if len(shown) > 0 || !route.Browser {
 		return s.shown(r, shown)
 	}
 	c, err := s.shown(r, sessionOf(r))
 	if err != nil && stale(err, route) {
-		return desk.Caller{}, nil
+		return app.Caller{}, nil
 	}
 	return c, err
 }
 
 // shown returns the caller of the one token in a request.
-func (s *Server) shown(r *http.Request, shown []string) (desk.Caller, error) {
+func (s *Server) shown(r *http.Request, shown []string) (app.Caller, error) {
 	switch len(shown) {
 	case 0:
-		return desk.Caller{}, nil
+		return app.Caller{}, nil
 	case 1:
 		ctx, cancel := context.WithTimeout(r.Context(), callerTime)
 		defer cancel()
-		return s.o.Shop.Caller(ctx, shown[0])
+		return s.o.App.Caller(ctx, shown[0])
 	}
-	return desk.Caller{}, desk.ErrToken
+	return app.Caller{}, app.ErrToken
 }
 
 // fail answers with an error, unless the answer has begun: then the client sees an incomplete answer.
 func (s *Server) fail(a *answer, r *http.Request, err error) {
-	e := desk.Meaning(err)
+	e := app.Meaning(err)
 	e.Request = a.id
 	if e.Status >= http.StatusInternalServerError && s.o.Reveal != nil {
 		e.Message, e.Remedy = s.o.Reveal(err)
@@ -405,7 +405,7 @@ func (s *Server) address(r *http.Request) netip.Addr {
 
 // HTTP returns the server around a handler, with its limits.
 func (s *Server) HTTP(h http.Handler) *http.Server {
-	return bounded.HTTP(h, bounded.Options{Header: maxHeader, Log: s.o.Log})
+	return httpserver.HTTP(h, httpserver.Options{Header: maxHeader, Log: s.o.Log})
 }
 
 // Serve answers on a listener until the context ends. Then it takes no new requests, ends streams, and waits for other answers.

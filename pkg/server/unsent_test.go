@@ -20,7 +20,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/openpai/paictl/pkg/server/desk"
+	"github.com/openpai/paictl/pkg/server/app"
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
@@ -92,7 +92,7 @@ func TestWhoReadsAListSlowlyHoldsNoRows(t *testing.T) {
 		lists = append(lists, weak.Make(l))
 		return l
 	}
-	list := JSON(http.MethodGet, "/api/list", "open", "Lists", func(context.Context, *desk.Desk, *longList) (*listOf, error) { return make10MB(), nil })
+	list := JSON(http.MethodGet, "/api/list", "open", "Lists", func(context.Context, *app.Actions, *longList) (*listOf, error) { return make10MB(), nil })
 	watch := Route{Method: http.MethodGet, Path: "/api/watch", Rule: "open", Summary: "Watches", Limit: Limit{Stream: true}, Serve: func(c *Call) error {
 		give, err := c.Weigh((*longList)(nil).Rows())
 		if err != nil {

@@ -6,9 +6,9 @@ import (
 	"strings"
 
 	"github.com/openpai/paictl/pkg/config"
+	"github.com/openpai/paictl/pkg/config/strictyaml"
 	"github.com/openpai/paictl/pkg/services/catalogue"
 	"github.com/openpai/paictl/pkg/services/release"
-	"github.com/openpai/paictl/pkg/strictyaml"
 	"github.com/openpai/paictl/pkg/version"
 )
 

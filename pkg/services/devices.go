@@ -11,9 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/pager"
 
-	"github.com/openpai/paictl/pkg/plural"
 	"github.com/openpai/paictl/pkg/scheduler/claim"
 	"github.com/openpai/paictl/pkg/services/catalogue"
+	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
 // warnOfDevices warns if a run is about to remove the agent of machines whose pods still need it in order to stop.

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/openpai/paictl/pkg/hint"
-	"github.com/openpai/paictl/pkg/plural"
+	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
 // pollGone is the interval of checks whether pods are gone.

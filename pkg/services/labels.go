@@ -13,11 +13,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/openpai/paictl/pkg/cluster/nodelabels"
 	"github.com/openpai/paictl/pkg/layout"
-	"github.com/openpai/paictl/pkg/nodelabels"
-	"github.com/openpai/paictl/pkg/plural"
 	"github.com/openpai/paictl/pkg/services/catalogue"
 	"github.com/openpai/paictl/pkg/services/release"
+	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
 // patchesAtOnce bounds the nodes that are written at a time.

@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clienttesting "k8s.io/client-go/testing"
 
+	"github.com/openpai/paictl/pkg/cluster/nodelabels"
 	"github.com/openpai/paictl/pkg/layout"
-	"github.com/openpai/paictl/pkg/nodelabels"
 )
 
 func unavailable(clienttesting.Action) (bool, runtime.Object, error) {

@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/openpai/paictl/pkg/config/store"
-	v1 "github.com/openpai/paictl/pkg/framework/v1"
 	"github.com/openpai/paictl/pkg/job"
+	v1 "github.com/openpai/paictl/pkg/job/v1"
 	"github.com/openpai/paictl/pkg/kube"
 )
 

@@ -15,7 +15,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/openpai/paictl/pkg/alerts"
+	"github.com/openpai/paictl/pkg/diagnose/alerts"
 )
 
 // Services that are asked by their HTTP API, by name.

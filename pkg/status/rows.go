@@ -14,8 +14,8 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	v1 "github.com/openpai/paictl/pkg/framework/v1"
 	"github.com/openpai/paictl/pkg/job"
+	v1 "github.com/openpai/paictl/pkg/job/v1"
 	"github.com/openpai/paictl/pkg/runtime/rules"
 	"github.com/openpai/paictl/pkg/scheduler/annotation"
 	schedulerapi "github.com/openpai/paictl/pkg/scheduler/api"

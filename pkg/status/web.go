@@ -17,7 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
-	"github.com/openpai/paictl/pkg/access"
+	"github.com/openpai/paictl/pkg/httpserver/access"
 	"github.com/openpai/paictl/pkg/job/stream"
 	"github.com/openpai/paictl/pkg/kube"
 )

@@ -16,7 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"github.com/openpai/paictl/pkg/access"
+	"github.com/openpai/paictl/pkg/httpserver/access"
 	"github.com/openpai/paictl/pkg/job/jobtest"
 	"github.com/openpai/paictl/pkg/kube"
 )

@@ -8,8 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/openpai/paictl/pkg/bundle"
-	"github.com/openpai/paictl/pkg/bundle/bundletest"
+	"github.com/openpai/paictl/pkg/cluster/bundle"
+	"github.com/openpai/paictl/pkg/cluster/bundle/bundletest"
 )
 
 // promtool returns the program that evaluates the rules, or skips the test.

@@ -24,7 +24,7 @@ import (
 	"golang.org/x/crypto/bcrypt"
 	"gopkg.in/yaml.v3"
 
-	"github.com/openpai/paictl/pkg/bundle"
+	"github.com/openpai/paictl/pkg/cluster/bundle"
 )
 
 const metricsPassword = "s3cret-of-metrics"

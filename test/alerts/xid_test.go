@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/openpai/paictl/pkg/agent/gpu"
+	"github.com/openpai/paictl/pkg/node/agent/gpu"
 )
 
 // One error of a GPU is one alert: GpuXidFatal has all that make a GPU sick, and GpuXidOther none of them. GpuUnhealthy is silent

@@ -14,7 +14,7 @@ import (
 
 	"github.com/openpai/paictl/pkg/cmd"
 	"github.com/openpai/paictl/pkg/cmdutil"
-	"github.com/openpai/paictl/pkg/iostreams"
+	"github.com/openpai/paictl/pkg/ui/iostreams"
 )
 
 // unchecked is the mark above a block that is not an example of the current command line, or not a complete YAML

@@ -19,15 +19,15 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/openpai/paictl/pkg/config"
-	framework "github.com/openpai/paictl/pkg/framework/v1"
-	"github.com/openpai/paictl/pkg/protocol"
+	"github.com/openpai/paictl/pkg/config/strictyaml"
+	"github.com/openpai/paictl/pkg/job/protocol"
+	framework "github.com/openpai/paictl/pkg/job/v1"
 	"github.com/openpai/paictl/pkg/runtime/report"
 	"github.com/openpai/paictl/pkg/runtime/rules"
 	"github.com/openpai/paictl/pkg/scheduler/annotation"
 	schedulerconfig "github.com/openpai/paictl/pkg/scheduler/config"
 	"github.com/openpai/paictl/pkg/scheduler/sim"
 	"github.com/openpai/paictl/pkg/services"
-	"github.com/openpai/paictl/pkg/strictyaml"
 	"github.com/openpai/paictl/templates"
 )
 

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	utilversion "k8s.io/apimachinery/pkg/util/version"
 
-	"github.com/openpai/paictl/pkg/bundle/build"
+	"github.com/openpai/paictl/pkg/cluster/bundle/build"
 	"github.com/openpai/paictl/pkg/version"
 )
 

@@ -28,7 +28,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/openpai/paictl/pkg/framework/api"
+	"github.com/openpai/paictl/pkg/job/api"
 	"github.com/openpai/paictl/pkg/job/jobtest"
 	"github.com/openpai/paictl/pkg/kube"
 	"github.com/openpai/paictl/pkg/kube/kubetest"

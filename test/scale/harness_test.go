@@ -22,9 +22,9 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/openpai/paictl/pkg/bundle/bundletest"
+	"github.com/openpai/paictl/pkg/cluster/bundle/bundletest"
+	"github.com/openpai/paictl/pkg/cluster/sandbox"
 	"github.com/openpai/paictl/pkg/kube"
-	"github.com/openpai/paictl/pkg/sandbox"
 	build "github.com/openpai/paictl/test/programs"
 	"github.com/openpai/paictl/test/scheduler/schedulertest"
 )

@@ -24,7 +24,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/clientcmd"
 
-	fv1 "github.com/openpai/paictl/pkg/framework/v1"
+	fv1 "github.com/openpai/paictl/pkg/job/v1"
 	"github.com/openpai/paictl/pkg/people"
 	"github.com/openpai/paictl/pkg/people/token"
 	v1 "github.com/openpai/paictl/pkg/people/v1"

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/openpai/paictl/pkg/config"
-	"github.com/openpai/paictl/pkg/plural"
+	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
 // checkGPU compares the GPUs with the layout.

@@ -8,11 +8,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/openpai/paictl/pkg/bundle"
 	"github.com/openpai/paictl/pkg/cluster/answer"
+	"github.com/openpai/paictl/pkg/cluster/bundle"
+	"github.com/openpai/paictl/pkg/cluster/gpudriver"
 	"github.com/openpai/paictl/pkg/cluster/paths"
 	"github.com/openpai/paictl/pkg/config"
-	"github.com/openpai/paictl/pkg/gpudriver"
 	"github.com/openpai/paictl/pkg/layout"
 )
 

@@ -1,6 +1,6 @@
 // Package bundle is the command "paictl bundle": make, check and show the folder of programs
 // and images that clusters are installed from.
-// In: flags. Out: calls of pkg/bundle, and tables.
+// In: flags. Out: calls of pkg/cluster/bundle, and tables.
 package bundle
 
 import (
@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/openpai/paictl/pkg/bundle"
+	"github.com/openpai/paictl/pkg/cluster/bundle"
 	"github.com/openpai/paictl/pkg/cmdutil"
 )
 

@@ -7,11 +7,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/openpai/paictl/pkg/bundle/driver"
+	"github.com/openpai/paictl/pkg/cluster/bundle/driver"
+	"github.com/openpai/paictl/pkg/cluster/gpudriver"
 	"github.com/openpai/paictl/pkg/cmdutil"
-	"github.com/openpai/paictl/pkg/gpudriver"
-	"github.com/openpai/paictl/pkg/iostreams"
-	"github.com/openpai/paictl/pkg/plural"
+	"github.com/openpai/paictl/pkg/ui/iostreams"
+	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
 // addDriverOptions of "paictl bundle add-driver".

@@ -13,7 +13,7 @@ import (
 	"github.com/openpai/paictl/pkg/cmd/prompt"
 	"github.com/openpai/paictl/pkg/cmd/session"
 	"github.com/openpai/paictl/pkg/cmdutil"
-	"github.com/openpai/paictl/pkg/progress"
+	"github.com/openpai/paictl/pkg/ui/progress"
 )
 
 // CertsOptions are those of "paictl cluster certs list", "renew" and "rotate-ca".

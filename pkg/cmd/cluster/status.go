@@ -13,8 +13,8 @@ import (
 	"github.com/openpai/paictl/pkg/cluster"
 	"github.com/openpai/paictl/pkg/cmd/session"
 	"github.com/openpai/paictl/pkg/cmdutil"
-	"github.com/openpai/paictl/pkg/plural"
-	"github.com/openpai/paictl/pkg/terminal"
+	"github.com/openpai/paictl/pkg/ui/plural"
+	"github.com/openpai/paictl/pkg/ui/terminal"
 )
 
 // StatusOptions are those of "paictl cluster status".

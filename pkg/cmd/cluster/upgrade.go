@@ -14,8 +14,8 @@ import (
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/config"
 	"github.com/openpai/paictl/pkg/hint"
-	"github.com/openpai/paictl/pkg/plural"
-	"github.com/openpai/paictl/pkg/progress"
+	"github.com/openpai/paictl/pkg/ui/plural"
+	"github.com/openpai/paictl/pkg/ui/progress"
 	"github.com/openpai/paictl/pkg/version"
 )
 

@@ -11,7 +11,7 @@ import (
 
 	"github.com/openpai/paictl/pkg/cluster"
 	"github.com/openpai/paictl/pkg/cmdutil"
-	"github.com/openpai/paictl/pkg/iostreams"
+	"github.com/openpai/paictl/pkg/ui/iostreams"
 )
 
 func TestFlagsOfAnUpgrade(t *testing.T) {

@@ -11,8 +11,8 @@ import (
 	"github.com/openpai/paictl/pkg/config"
 	"github.com/openpai/paictl/pkg/config/store"
 	"github.com/openpai/paictl/pkg/config/store/source"
-	"github.com/openpai/paictl/pkg/iostreams"
 	"github.com/openpai/paictl/pkg/kube"
+	"github.com/openpai/paictl/pkg/ui/iostreams"
 )
 
 // DiffOptions are those of "paictl config diff".

@@ -8,7 +8,7 @@ import (
 
 	"github.com/openpai/paictl/examples"
 	"github.com/openpai/paictl/pkg/cmdutil"
-	"github.com/openpai/paictl/pkg/iostreams"
+	"github.com/openpai/paictl/pkg/ui/iostreams"
 )
 
 // ExampleOptions are those of "paictl config example".

@@ -12,8 +12,8 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/openpai/paictl/pkg/config"
-	"github.com/openpai/paictl/pkg/iostreams"
 	"github.com/openpai/paictl/pkg/kube"
+	"github.com/openpai/paictl/pkg/ui/iostreams"
 )
 
 func existingCluster(t *testing.T, want kube.Options, names ...string) func(kube.Options) (*kube.Cluster, error) {

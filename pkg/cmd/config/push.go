@@ -20,8 +20,8 @@ import (
 	"github.com/openpai/paictl/pkg/config/store"
 	"github.com/openpai/paictl/pkg/config/store/source"
 	"github.com/openpai/paictl/pkg/hint"
-	"github.com/openpai/paictl/pkg/iostreams"
 	"github.com/openpai/paictl/pkg/kube"
+	"github.com/openpai/paictl/pkg/ui/iostreams"
 )
 
 // PushOptions are those of "paictl config push".

@@ -11,8 +11,8 @@ import (
 
 	"github.com/openpai/paictl/pkg/cmd"
 	"github.com/openpai/paictl/pkg/cmdutil"
-	"github.com/openpai/paictl/pkg/iostreams"
 	"github.com/openpai/paictl/pkg/kube/kubetest"
+	"github.com/openpai/paictl/pkg/ui/iostreams"
 )
 
 // run runs a command line at a terminal, with the answers of a user.

@@ -10,8 +10,8 @@ import (
 	"github.com/openpai/paictl/pkg/cmd/prompt"
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/config/store"
-	"github.com/openpai/paictl/pkg/iostreams"
 	"github.com/openpai/paictl/pkg/kube"
+	"github.com/openpai/paictl/pkg/ui/iostreams"
 )
 
 // RollbackOptions are those of "paictl config rollback".

@@ -8,8 +8,8 @@ import (
 
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/config"
-	"github.com/openpai/paictl/pkg/iostreams"
 	"github.com/openpai/paictl/pkg/services/catalogue"
+	"github.com/openpai/paictl/pkg/ui/iostreams"
 )
 
 // SchemaOptions are those of "paictl config schema".

@@ -1,5 +1,5 @@
 // Package doctor is the command "paictl doctor".
-// In: flags and a configuration folder, a kubeconfig, or both. Out: the findings of pkg/doctor, the worst first, on stdout; progress and
+// In: flags and a configuration folder, a kubeconfig, or both. Out: the findings of pkg/diagnose/doctor, the worst first, on stdout; progress and
 // questions on stderr; an exit code for the severity.
 package doctor
 
@@ -15,9 +15,9 @@ import (
 	"github.com/openpai/paictl/pkg/cmd/prompt"
 	"github.com/openpai/paictl/pkg/cmd/session"
 	"github.com/openpai/paictl/pkg/cmdutil"
-	"github.com/openpai/paictl/pkg/doctor"
+	"github.com/openpai/paictl/pkg/diagnose/doctor"
 	"github.com/openpai/paictl/pkg/kube"
-	"github.com/openpai/paictl/pkg/plural"
+	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
 // Exit codes of the doctor. A script must not take a doctor that could not work for a healthy cluster, so

@@ -12,7 +12,7 @@ import (
 	"github.com/openpai/paictl/pkg/cmd/session"
 	"github.com/openpai/paictl/pkg/config"
 	"github.com/openpai/paictl/pkg/config/store"
-	"github.com/openpai/paictl/pkg/doctor"
+	"github.com/openpai/paictl/pkg/diagnose/doctor"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/job"
 	"github.com/openpai/paictl/pkg/kube"

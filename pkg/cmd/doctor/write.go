@@ -6,9 +6,9 @@ import (
 	"strings"
 
 	"github.com/openpai/paictl/pkg/cmdutil"
-	"github.com/openpai/paictl/pkg/doctor"
-	"github.com/openpai/paictl/pkg/plural"
-	"github.com/openpai/paictl/pkg/terminal"
+	"github.com/openpai/paictl/pkg/diagnose/doctor"
+	"github.com/openpai/paictl/pkg/ui/plural"
+	"github.com/openpai/paictl/pkg/ui/terminal"
 )
 
 // listed is a check as --list prints it.

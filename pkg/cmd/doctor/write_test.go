@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/openpai/paictl/pkg/cmdutil"
-	"github.com/openpai/paictl/pkg/doctor"
+	"github.com/openpai/paictl/pkg/diagnose/doctor"
 )
 
 func sample() *doctor.Report {

@@ -15,7 +15,7 @@ import (
 	"github.com/openpai/paictl/pkg/cmd/way"
 	"github.com/openpai/paictl/pkg/cmdutil"
 	v1 "github.com/openpai/paictl/pkg/people/v1"
-	"github.com/openpai/paictl/pkg/plural"
+	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
 // ListOptions are those of "paictl group list".

@@ -1,6 +1,6 @@
 // Package image is the command "paictl image": build paictl's own images, push them, and show
 // which there are.
-// In: flags and a configuration. Out: calls of pkg/image, and tables.
+// In: flags and a configuration. Out: calls of pkg/services/image, and tables.
 package image
 
 import (
@@ -14,10 +14,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/openpai/paictl/pkg/bundle"
+	"github.com/openpai/paictl/pkg/cluster/bundle"
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/config"
-	"github.com/openpai/paictl/pkg/image"
+	"github.com/openpai/paictl/pkg/services/image"
 	"github.com/openpai/paictl/pkg/version"
 )
 

@@ -16,12 +16,12 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/openpai/paictl/pkg/bundle"
-	"github.com/openpai/paictl/pkg/bundle/oci"
+	"github.com/openpai/paictl/pkg/cluster/bundle"
+	"github.com/openpai/paictl/pkg/cluster/bundle/oci"
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/config"
-	"github.com/openpai/paictl/pkg/image"
-	"github.com/openpai/paictl/pkg/iostreams"
+	"github.com/openpai/paictl/pkg/services/image"
+	"github.com/openpai/paictl/pkg/ui/iostreams"
 	"github.com/openpai/paictl/pkg/version"
 )
 

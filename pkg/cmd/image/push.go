@@ -6,10 +6,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/openpai/paictl/pkg/bundle"
+	"github.com/openpai/paictl/pkg/cluster/bundle"
 	"github.com/openpai/paictl/pkg/cmdutil"
-	"github.com/openpai/paictl/pkg/image"
-	"github.com/openpai/paictl/pkg/iostreams"
+	"github.com/openpai/paictl/pkg/services/image"
+	"github.com/openpai/paictl/pkg/ui/iostreams"
 	"github.com/openpai/paictl/pkg/version"
 )
 

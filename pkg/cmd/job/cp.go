@@ -19,7 +19,7 @@ import (
 	"github.com/openpai/paictl/pkg/job/stream"
 	runtimecode "github.com/openpai/paictl/pkg/runtime/code"
 	"github.com/openpai/paictl/pkg/runtime/transfer"
-	"github.com/openpai/paictl/pkg/terminal"
+	"github.com/openpai/paictl/pkg/ui/terminal"
 )
 
 // CopyOptions are those of "paictl job cp".

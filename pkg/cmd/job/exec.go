@@ -13,9 +13,9 @@ import (
 
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/hint"
-	"github.com/openpai/paictl/pkg/iostreams"
 	"github.com/openpai/paictl/pkg/job"
 	"github.com/openpai/paictl/pkg/job/stream"
+	"github.com/openpai/paictl/pkg/ui/iostreams"
 )
 
 // ExecOptions are those of "paictl job exec" and "paictl job shell".

@@ -13,8 +13,8 @@ import (
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/job"
+	"github.com/openpai/paictl/pkg/job/protocol"
 	"github.com/openpai/paictl/pkg/kube"
-	"github.com/openpai/paictl/pkg/protocol"
 )
 
 // Flags are those of all verbs on jobs of a cluster.

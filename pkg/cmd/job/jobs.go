@@ -6,14 +6,14 @@ import (
 	"time"
 
 	"github.com/openpai/paictl/pkg/client"
-	"github.com/openpai/paictl/pkg/framework/api"
+	"github.com/openpai/paictl/pkg/config/strictyaml"
 	"github.com/openpai/paictl/pkg/job"
+	"github.com/openpai/paictl/pkg/job/api"
 	"github.com/openpai/paictl/pkg/job/code"
 	"github.com/openpai/paictl/pkg/job/logs"
 	"github.com/openpai/paictl/pkg/job/stream"
 	"github.com/openpai/paictl/pkg/job/usage"
 	v3 "github.com/openpai/paictl/pkg/server/v3/api"
-	"github.com/openpai/paictl/pkg/strictyaml"
 )
 
 // Jobs are the jobs of one cluster, as the verbs use them: by a kubeconfig, or by the platform's server for the user who has signed in.

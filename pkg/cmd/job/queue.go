@@ -12,7 +12,7 @@ import (
 
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/job"
-	"github.com/openpai/paictl/pkg/protocol"
+	"github.com/openpai/paictl/pkg/job/protocol"
 )
 
 // QueueOptions are those of "paictl job queue".

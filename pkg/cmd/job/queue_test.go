@@ -21,15 +21,15 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/record"
 
-	v1 "github.com/openpai/paictl/pkg/framework/v1"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/job"
 	"github.com/openpai/paictl/pkg/job/jobtest"
+	v1 "github.com/openpai/paictl/pkg/job/v1"
 	"github.com/openpai/paictl/pkg/kube"
 	"github.com/openpai/paictl/pkg/kube/kubetest"
 	"github.com/openpai/paictl/pkg/scheduler/annotation"
 	schedulerapi "github.com/openpai/paictl/pkg/scheduler/api"
-	"github.com/openpai/paictl/pkg/scheduler/books"
+	"github.com/openpai/paictl/pkg/scheduler/state"
 )
 
 // twoTeams is two machines of two GPUs: one is speech's, one is vision's.
@@ -82,7 +82,7 @@ func startScheduler(t *testing.T, cluster *kube.Cluster) *gpuScheduler {
 	})
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	shared := informers.NewSharedInformerFactory(cluster.Client, 0)
-	b := books.New(cluster.Client, shared, noQueue{}, books.Options{Namespace: kube.SystemNamespace, ConfigMap: "scheduler-configuration", ConfigKey: "hivedscheduler.yaml"},
+	b := state.New(cluster.Client, shared, noQueue{}, state.Options{Namespace: kube.SystemNamespace, ConfigMap: "scheduler-configuration", ConfigKey: "hivedscheduler.yaml"},
 		slog.New(slog.DiscardHandler), &record.FakeRecorder{}, time.Now)
 	shared.Start(ctx.Done())
 	ended := make(chan error, 1)

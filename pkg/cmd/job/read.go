@@ -5,9 +5,9 @@ import (
 	"io"
 	"os"
 
-	"github.com/openpai/paictl/pkg/iostreams"
-	"github.com/openpai/paictl/pkg/protocol"
-	"github.com/openpai/paictl/pkg/strictyaml"
+	"github.com/openpai/paictl/pkg/config/strictyaml"
+	"github.com/openpai/paictl/pkg/job/protocol"
+	"github.com/openpai/paictl/pkg/ui/iostreams"
 )
 
 // readJob reads and checks one job file; "-" is stdin. Files that are too long are not read whole.

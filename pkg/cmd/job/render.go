@@ -11,11 +11,11 @@ import (
 
 	"github.com/openpai/paictl/pkg/client"
 	"github.com/openpai/paictl/pkg/cmdutil"
+	"github.com/openpai/paictl/pkg/config/strictyaml"
 	"github.com/openpai/paictl/pkg/job"
+	"github.com/openpai/paictl/pkg/job/protocol"
+	"github.com/openpai/paictl/pkg/job/protocol/render"
 	"github.com/openpai/paictl/pkg/kube"
-	"github.com/openpai/paictl/pkg/protocol"
-	"github.com/openpai/paictl/pkg/protocol/render"
-	"github.com/openpai/paictl/pkg/strictyaml"
 )
 
 // RenderOptions are those of "paictl job render".

@@ -17,13 +17,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/openpai/paictl/pkg/cmdutil"
-	"github.com/openpai/paictl/pkg/framework/api"
-	v1 "github.com/openpai/paictl/pkg/framework/v1"
-	"github.com/openpai/paictl/pkg/iostreams"
+	"github.com/openpai/paictl/pkg/job/api"
 	"github.com/openpai/paictl/pkg/job/jobtest"
+	"github.com/openpai/paictl/pkg/job/protocol/render"
+	v1 "github.com/openpai/paictl/pkg/job/v1"
 	"github.com/openpai/paictl/pkg/kube"
 	"github.com/openpai/paictl/pkg/kube/kubetest"
-	"github.com/openpai/paictl/pkg/protocol/render"
+	"github.com/openpai/paictl/pkg/ui/iostreams"
 )
 
 // paictl runs "paictl job ..." in this process.

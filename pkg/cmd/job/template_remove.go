@@ -9,8 +9,8 @@ import (
 	"github.com/openpai/paictl/pkg/client"
 	"github.com/openpai/paictl/pkg/cmd/prompt"
 	"github.com/openpai/paictl/pkg/cmdutil"
-	"github.com/openpai/paictl/pkg/plural"
 	"github.com/openpai/paictl/pkg/server/v3/api"
+	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
 // TemplateNamesOptions are those of "paictl job template remove" and "star".

@@ -14,7 +14,7 @@ import (
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/people/template"
 	"github.com/openpai/paictl/pkg/server/v3/api"
-	"github.com/openpai/paictl/pkg/terminal"
+	"github.com/openpai/paictl/pkg/ui/terminal"
 )
 
 // TemplateListOptions are those of "paictl job template list".

@@ -21,11 +21,11 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/openpai/paictl/pkg/cmdutil"
-	v1 "github.com/openpai/paictl/pkg/framework/v1"
-	"github.com/openpai/paictl/pkg/iostreams"
 	"github.com/openpai/paictl/pkg/job"
 	"github.com/openpai/paictl/pkg/job/logs"
+	v1 "github.com/openpai/paictl/pkg/job/v1"
 	"github.com/openpai/paictl/pkg/kube"
+	"github.com/openpai/paictl/pkg/ui/iostreams"
 )
 
 // oneTask is an API server with a job of one task, without a network: time doesn't pass while a part

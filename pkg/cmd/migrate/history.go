@@ -9,13 +9,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/openpai/paictl/pkg/framework/api"
 	"github.com/openpai/paictl/pkg/hint"
-	"github.com/openpai/paictl/pkg/iostreams"
 	"github.com/openpai/paictl/pkg/job"
+	"github.com/openpai/paictl/pkg/job/api"
 	"github.com/openpai/paictl/pkg/kube"
 	"github.com/openpai/paictl/pkg/openpai/history"
-	"github.com/openpai/paictl/pkg/plural"
+	"github.com/openpai/paictl/pkg/ui/iostreams"
+	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
 // jobs imports jobs. Both ends are open before anything is changed.

@@ -12,9 +12,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/openpai/paictl/pkg/cmd/cmdtest"
-	"github.com/openpai/paictl/pkg/framework/api"
-	"github.com/openpai/paictl/pkg/framework/archive"
-	historyserver "github.com/openpai/paictl/pkg/framework/server"
+	"github.com/openpai/paictl/pkg/job/api"
+	"github.com/openpai/paictl/pkg/job/archive"
+	historyserver "github.com/openpai/paictl/pkg/job/controller/server"
 	"github.com/openpai/paictl/pkg/job/jobtest"
 	"github.com/openpai/paictl/pkg/kube/kubetest"
 	"github.com/openpai/paictl/pkg/openpai/history/historytest"

@@ -16,7 +16,7 @@ import (
 	"github.com/openpai/paictl/pkg/openpai"
 	"github.com/openpai/paictl/pkg/openpai/history"
 	"github.com/openpai/paictl/pkg/people"
-	"github.com/openpai/paictl/pkg/plural"
+	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
 // OpenPAIOptions are those of "paictl migrate openpai".

@@ -19,7 +19,7 @@ import (
 	"github.com/openpai/paictl/pkg/cmd"
 	"github.com/openpai/paictl/pkg/cmd/cmdtest"
 	"github.com/openpai/paictl/pkg/cmdutil"
-	"github.com/openpai/paictl/pkg/framework/postgrestest"
+	"github.com/openpai/paictl/pkg/job/postgrestest"
 	"github.com/openpai/paictl/pkg/kube/kubetest"
 	"github.com/openpai/paictl/pkg/openpai"
 	v1 "github.com/openpai/paictl/pkg/people/v1"

@@ -14,8 +14,8 @@ import (
 	"github.com/openpai/paictl/pkg/config"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/layout"
-	"github.com/openpai/paictl/pkg/progress"
 	"github.com/openpai/paictl/pkg/ssh"
+	"github.com/openpai/paictl/pkg/ui/progress"
 )
 
 // AddOptions are those of "paictl node add".

@@ -12,7 +12,7 @@ import (
 	"github.com/openpai/paictl/pkg/cmd/session"
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/config"
-	"github.com/openpai/paictl/pkg/progress"
+	"github.com/openpai/paictl/pkg/ui/progress"
 )
 
 // NewCmdDriver returns "paictl node driver".

@@ -18,11 +18,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/openpai/paictl/pkg/agent/order"
 	"github.com/openpai/paictl/pkg/cmd/way"
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/kube"
+	"github.com/openpai/paictl/pkg/node/agent/order"
 	"github.com/openpai/paictl/pkg/scheduler/api"
 )
 

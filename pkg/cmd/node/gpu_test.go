@@ -17,8 +17,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
 
-	"github.com/openpai/paictl/pkg/agent/order"
 	"github.com/openpai/paictl/pkg/cmdutil"
+	"github.com/openpai/paictl/pkg/node/agent/order"
 	"github.com/openpai/paictl/pkg/scheduler/api"
 )
 

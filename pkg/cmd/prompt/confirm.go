@@ -8,7 +8,7 @@ import (
 
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/hint"
-	"github.com/openpai/paictl/pkg/iostreams"
+	"github.com/openpai/paictl/pkg/ui/iostreams"
 )
 
 // Confirm asks a yes-or-no question about what is named; --yes answers it. A no is an error.

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/openpai/paictl/pkg/iostreams"
 	"github.com/openpai/paictl/pkg/secret"
+	"github.com/openpai/paictl/pkg/ui/iostreams"
 )
 
 // ClearLine removes a progress line before a question.

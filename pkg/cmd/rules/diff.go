@@ -9,9 +9,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/openpai/paictl/pkg/cmdutil"
-	"github.com/openpai/paictl/pkg/iostreams"
 	"github.com/openpai/paictl/pkg/kube"
 	"github.com/openpai/paictl/pkg/runtime/rules"
+	"github.com/openpai/paictl/pkg/ui/iostreams"
 )
 
 // DiffOptions are those of "paictl rules diff".

@@ -8,10 +8,10 @@ import (
 
 	"github.com/openpai/paictl/pkg/cmd/prompt"
 	"github.com/openpai/paictl/pkg/cmdutil"
-	"github.com/openpai/paictl/pkg/iostreams"
+	"github.com/openpai/paictl/pkg/config/strictyaml"
 	"github.com/openpai/paictl/pkg/kube"
 	"github.com/openpai/paictl/pkg/runtime/rules"
-	"github.com/openpai/paictl/pkg/strictyaml"
+	"github.com/openpai/paictl/pkg/ui/iostreams"
 )
 
 // PushOptions are those of "paictl rules push".

@@ -12,9 +12,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/openpai/paictl/pkg/cmdutil"
+	"github.com/openpai/paictl/pkg/config/strictyaml"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/runtime/rules"
-	"github.com/openpai/paictl/pkg/strictyaml"
 )
 
 // NewCmdRules returns "paictl rules".

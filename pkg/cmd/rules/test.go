@@ -10,9 +10,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/openpai/paictl/pkg/cmdutil"
-	"github.com/openpai/paictl/pkg/iostreams"
 	"github.com/openpai/paictl/pkg/runtime/report"
 	"github.com/openpai/paictl/pkg/runtime/rules"
+	"github.com/openpai/paictl/pkg/ui/iostreams"
 )
 
 // TestOptions are those of "paictl rules test".

@@ -12,13 +12,13 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/openpai/paictl/pkg/agent/gpu"
+	"github.com/openpai/paictl/pkg/cluster/sandbox"
 	"github.com/openpai/paictl/pkg/cmdutil"
+	"github.com/openpai/paictl/pkg/config/strictyaml"
 	"github.com/openpai/paictl/pkg/hint"
-	"github.com/openpai/paictl/pkg/iostreams"
-	"github.com/openpai/paictl/pkg/plural"
-	"github.com/openpai/paictl/pkg/sandbox"
-	"github.com/openpai/paictl/pkg/strictyaml"
+	"github.com/openpai/paictl/pkg/node/agent/gpu"
+	"github.com/openpai/paictl/pkg/ui/iostreams"
+	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
 // FaultGPUOptions are those of "paictl sandbox fault gpu".

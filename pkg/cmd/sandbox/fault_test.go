@@ -12,9 +12,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/openpai/paictl/pkg/agent/gpu"
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/node/agent/gpu"
 )
 
 // sandboxWithAgent is the folder of a sandbox that is off. On its first host an agent has run.

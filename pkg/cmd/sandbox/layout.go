@@ -7,10 +7,10 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/openpai/paictl/pkg/cluster/sandbox"
 	"github.com/openpai/paictl/pkg/config"
+	"github.com/openpai/paictl/pkg/config/strictyaml"
 	"github.com/openpai/paictl/pkg/layout"
-	"github.com/openpai/paictl/pkg/sandbox"
-	"github.com/openpai/paictl/pkg/strictyaml"
 )
 
 // simulatedNodes reads the machines of a layout. Beside the other files of a configuration its

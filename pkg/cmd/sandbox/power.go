@@ -6,9 +6,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/openpai/paictl/pkg/cluster/sandbox"
 	"github.com/openpai/paictl/pkg/cmdutil"
-	"github.com/openpai/paictl/pkg/iostreams"
-	"github.com/openpai/paictl/pkg/sandbox"
+	"github.com/openpai/paictl/pkg/ui/iostreams"
 )
 
 // PowerOptions are those of "paictl sandbox stop", "start" and "reboot".

@@ -1,6 +1,6 @@
 // Package sandbox is the commands "paictl sandbox ...": hosts to try things on.
 // In: flags. Out: hosts with their own sshd, systemd and address on this machine, or a
-// Kubernetes API with simulated nodes; the work is done by pkg/sandbox.
+// Kubernetes API with simulated nodes; the work is done by pkg/cluster/sandbox.
 package sandbox
 
 import (
@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/openpai/paictl/pkg/cluster/sandbox"
 	"github.com/openpai/paictl/pkg/cmdutil"
-	"github.com/openpai/paictl/pkg/sandbox"
 )
 
 // NewCmdSandbox returns "paictl sandbox".

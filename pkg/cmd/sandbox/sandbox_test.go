@@ -10,9 +10,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/openpai/paictl/pkg/cluster/sandbox"
 	"github.com/openpai/paictl/pkg/cmdutil"
-	"github.com/openpai/paictl/pkg/iostreams"
-	"github.com/openpai/paictl/pkg/sandbox"
+	"github.com/openpai/paictl/pkg/ui/iostreams"
 )
 
 func testFactory(t *testing.T) (f *cmdutil.Factory, out, errOut func() string) {

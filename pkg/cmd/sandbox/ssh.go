@@ -8,10 +8,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/openpai/paictl/pkg/cluster/sandbox"
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/hint"
-	"github.com/openpai/paictl/pkg/iostreams"
-	"github.com/openpai/paictl/pkg/sandbox"
+	"github.com/openpai/paictl/pkg/ui/iostreams"
 )
 
 // SSHOptions are those of "paictl sandbox ssh".

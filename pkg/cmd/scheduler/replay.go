@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/openpai/paictl/pkg/cmdutil"
-	"github.com/openpai/paictl/pkg/iostreams"
 	"github.com/openpai/paictl/pkg/scheduler/sim"
+	"github.com/openpai/paictl/pkg/ui/iostreams"
 )
 
 // ReplayOptions are those of "paictl scheduler replay".

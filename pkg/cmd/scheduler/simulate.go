@@ -15,11 +15,11 @@ import (
 
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/hint"
-	"github.com/openpai/paictl/pkg/iostreams"
 	"github.com/openpai/paictl/pkg/scheduler/cell"
 	"github.com/openpai/paictl/pkg/scheduler/queue"
 	"github.com/openpai/paictl/pkg/scheduler/sim"
 	"github.com/openpai/paictl/pkg/scheduler/sim/trace"
+	"github.com/openpai/paictl/pkg/ui/iostreams"
 )
 
 // SimulateOptions are those of "paictl scheduler simulate".

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/openpai/paictl/pkg/cmdutil"
-	"github.com/openpai/paictl/pkg/plural"
 	"github.com/openpai/paictl/pkg/scheduler/sim"
+	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
 // writeSimulated prints three tables: all figures, virtual clusters, sizes of jobs. Several

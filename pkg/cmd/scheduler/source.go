@@ -9,10 +9,10 @@ import (
 
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/config"
+	"github.com/openpai/paictl/pkg/config/strictyaml"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/scheduler/cell"
 	schedulerconfig "github.com/openpai/paictl/pkg/scheduler/config"
-	"github.com/openpai/paictl/pkg/strictyaml"
 )
 
 // source says where a configuration comes from: a file, or a configuration folder.

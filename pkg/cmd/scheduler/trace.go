@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/openpai/paictl/pkg/cmdutil"
-	"github.com/openpai/paictl/pkg/iostreams"
 	"github.com/openpai/paictl/pkg/scheduler/sim/trace"
+	"github.com/openpai/paictl/pkg/ui/iostreams"
 )
 
 // TraceOptions are those of "paictl scheduler trace".

@@ -12,12 +12,12 @@ import (
 	"github.com/openpai/paictl/pkg/config/store"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/kube"
-	"github.com/openpai/paictl/pkg/progress"
 	"github.com/openpai/paictl/pkg/services"
 	"github.com/openpai/paictl/pkg/services/catalogue"
 	"github.com/openpai/paictl/pkg/services/catalogue/fetch"
 	"github.com/openpai/paictl/pkg/services/ready"
 	"github.com/openpai/paictl/pkg/services/release"
+	"github.com/openpai/paictl/pkg/ui/progress"
 	"github.com/openpai/paictl/templates"
 )
 

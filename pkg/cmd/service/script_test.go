@@ -13,10 +13,10 @@ import (
 	"github.com/openpai/paictl/pkg/cmd"
 	"github.com/openpai/paictl/pkg/cmd/cmdtest"
 	"github.com/openpai/paictl/pkg/cmdutil"
-	"github.com/openpai/paictl/pkg/iostreams"
 	"github.com/openpai/paictl/pkg/kube"
 	"github.com/openpai/paictl/pkg/kube/kubetest"
 	"github.com/openpai/paictl/pkg/services"
+	"github.com/openpai/paictl/pkg/ui/iostreams"
 )
 
 func TestMain(m *testing.M) {

@@ -12,11 +12,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/openpai/paictl/pkg/cmdutil"
-	"github.com/openpai/paictl/pkg/iostreams"
-	"github.com/openpai/paictl/pkg/progress"
 	"github.com/openpai/paictl/pkg/services"
 	"github.com/openpai/paictl/pkg/services/ready"
 	"github.com/openpai/paictl/pkg/services/release"
+	"github.com/openpai/paictl/pkg/ui/iostreams"
+	"github.com/openpai/paictl/pkg/ui/progress"
 	"github.com/openpai/paictl/pkg/version"
 )
 

@@ -3,8 +3,8 @@ package service
 import (
 	"sync"
 
-	"github.com/openpai/paictl/pkg/progress"
 	"github.com/openpai/paictl/pkg/services"
+	"github.com/openpai/paictl/pkg/ui/progress"
 )
 
 // sink opens the renderer with the first event: before that, the user may have to

@@ -14,7 +14,7 @@ import (
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/services"
 	"github.com/openpai/paictl/pkg/services/catalogue"
-	"github.com/openpai/paictl/pkg/terminal"
+	"github.com/openpai/paictl/pkg/ui/terminal"
 	"github.com/openpai/paictl/pkg/version"
 )
 

@@ -9,10 +9,10 @@ import (
 
 	"github.com/openpai/paictl/pkg/cmd/prompt"
 	"github.com/openpai/paictl/pkg/cmdutil"
-	"github.com/openpai/paictl/pkg/plural"
-	"github.com/openpai/paictl/pkg/progress"
 	"github.com/openpai/paictl/pkg/services"
 	"github.com/openpai/paictl/pkg/services/release"
+	"github.com/openpai/paictl/pkg/ui/plural"
+	"github.com/openpai/paictl/pkg/ui/progress"
 	"github.com/openpai/paictl/pkg/version"
 )
 

@@ -11,8 +11,8 @@ import (
 	"github.com/openpai/paictl/pkg/cluster"
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/hint"
-	"github.com/openpai/paictl/pkg/iostreams"
-	"github.com/openpai/paictl/pkg/progress"
+	"github.com/openpai/paictl/pkg/ui/iostreams"
+	"github.com/openpai/paictl/pkg/ui/progress"
 )
 
 func testFactory(env map[string]string) (*cmdutil.Factory, *strings.Builder) {

@@ -8,8 +8,8 @@ import (
 
 	"github.com/openpai/paictl/pkg/cluster"
 	"github.com/openpai/paictl/pkg/cmdutil"
-	"github.com/openpai/paictl/pkg/plural"
-	"github.com/openpai/paictl/pkg/progress"
+	"github.com/openpai/paictl/pkg/ui/plural"
+	"github.com/openpai/paictl/pkg/ui/progress"
 )
 
 // sink opens the renderer when a run has connected to its hosts: until then the person

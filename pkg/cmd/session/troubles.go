@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/openpai/paictl/pkg/cluster"
-	"github.com/openpai/paictl/pkg/terminal"
+	"github.com/openpai/paictl/pkg/ui/terminal"
 )
 
 // WriteTroubles prints, below a table of machines, the full message of each problem and its

@@ -13,7 +13,7 @@ import (
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/kube"
 	"github.com/openpai/paictl/pkg/status"
-	"github.com/openpai/paictl/pkg/terminal"
+	"github.com/openpai/paictl/pkg/ui/terminal"
 )
 
 // StatusOptions are those of "paictl status".

@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/openpai/paictl/pkg/cmdutil"
-	"github.com/openpai/paictl/pkg/iostreams"
 	"github.com/openpai/paictl/pkg/status"
+	"github.com/openpai/paictl/pkg/ui/iostreams"
 )
 
 func run(t *testing.T, args ...string) (*StatusOptions, error) {

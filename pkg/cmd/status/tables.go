@@ -8,10 +8,10 @@ import (
 
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/job"
-	"github.com/openpai/paictl/pkg/plural"
 	"github.com/openpai/paictl/pkg/services"
 	"github.com/openpai/paictl/pkg/status"
-	"github.com/openpai/paictl/pkg/terminal"
+	"github.com/openpai/paictl/pkg/ui/plural"
+	"github.com/openpai/paictl/pkg/ui/terminal"
 )
 
 // few is how many rows of a kind are shown without --all.

@@ -5,11 +5,11 @@ import (
 	"slices"
 	"time"
 
-	"github.com/openpai/paictl/pkg/doctor"
+	"github.com/openpai/paictl/pkg/diagnose/doctor"
+	"github.com/openpai/paictl/pkg/diagnose/support"
 	"github.com/openpai/paictl/pkg/job"
 	"github.com/openpai/paictl/pkg/services"
 	"github.com/openpai/paictl/pkg/status"
-	"github.com/openpai/paictl/pkg/support"
 )
 
 // reports are the outputs of other commands about the cluster, as JSON.

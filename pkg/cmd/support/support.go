@@ -1,5 +1,5 @@
 // Package support is the command "paictl support-bundle".
-// In: flags, a configuration folder, a kubeconfig. Out: the data that pkg/support collected, as one file.
+// In: flags, a configuration folder, a kubeconfig. Out: the data that pkg/diagnose/support collected, as one file.
 package support
 
 import (
@@ -23,13 +23,13 @@ import (
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/config"
 	"github.com/openpai/paictl/pkg/config/store"
+	"github.com/openpai/paictl/pkg/diagnose/support"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/kube"
-	"github.com/openpai/paictl/pkg/plural"
 	"github.com/openpai/paictl/pkg/services"
 	"github.com/openpai/paictl/pkg/services/ready"
 	"github.com/openpai/paictl/pkg/services/release"
-	"github.com/openpai/paictl/pkg/support"
+	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
 // BundleOptions are those of "paictl support-bundle".

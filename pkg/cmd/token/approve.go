@@ -13,7 +13,7 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/kube"
 	"github.com/openpai/paictl/pkg/secret"
-	"github.com/openpai/paictl/pkg/terminal"
+	"github.com/openpai/paictl/pkg/ui/terminal"
 )
 
 // ApproveOptions are those of "paictl token approve".

@@ -20,8 +20,8 @@ import (
 	"github.com/openpai/paictl/pkg/people"
 	"github.com/openpai/paictl/pkg/people/password"
 	v1 "github.com/openpai/paictl/pkg/people/v1"
-	"github.com/openpai/paictl/pkg/plural"
 	"github.com/openpai/paictl/pkg/secret"
+	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
 // ImportOptions are those of "paictl user import".

@@ -10,9 +10,9 @@ import (
 
 	"github.com/openpai/paictl/pkg/cmd/prompt"
 	"github.com/openpai/paictl/pkg/cmdutil"
-	"github.com/openpai/paictl/pkg/iostreams"
 	"github.com/openpai/paictl/pkg/people/password"
 	"github.com/openpai/paictl/pkg/secret"
+	"github.com/openpai/paictl/pkg/ui/iostreams"
 )
 
 // passwordFlags say where a password comes from. It is never an argument: others see those.

@@ -16,7 +16,7 @@ import (
 	"github.com/openpai/paictl/pkg/cmd"
 	"github.com/openpai/paictl/pkg/cmd/cmdtest"
 	"github.com/openpai/paictl/pkg/cmdutil"
-	v1 "github.com/openpai/paictl/pkg/framework/v1"
+	v1 "github.com/openpai/paictl/pkg/job/v1"
 	"github.com/openpai/paictl/pkg/kube"
 	"github.com/openpai/paictl/pkg/kube/kubetest"
 	"github.com/openpai/paictl/pkg/people"

@@ -12,13 +12,13 @@ import (
 
 	"github.com/openpai/paictl/pkg/cmd/way"
 	"github.com/openpai/paictl/pkg/cmdutil"
+	"github.com/openpai/paictl/pkg/config/strictyaml"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/job"
 	"github.com/openpai/paictl/pkg/kube"
-	"github.com/openpai/paictl/pkg/plural"
 	"github.com/openpai/paictl/pkg/scheduler/api"
-	"github.com/openpai/paictl/pkg/strictyaml"
-	"github.com/openpai/paictl/pkg/terminal"
+	"github.com/openpai/paictl/pkg/ui/plural"
+	"github.com/openpai/paictl/pkg/ui/terminal"
 )
 
 // ShowOptions are those of "paictl vc show".

@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/openpai/paictl/pkg/config"
-	"github.com/openpai/paictl/pkg/strictyaml"
+	"github.com/openpai/paictl/pkg/config/strictyaml"
 )
 
 // A shorter secret is too likely to be a common word. Of more than maxSearched

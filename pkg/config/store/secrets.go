@@ -9,9 +9,9 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/openpai/paictl/pkg/config"
+	"github.com/openpai/paictl/pkg/config/strictyaml"
 	"github.com/openpai/paictl/pkg/layout"
 	"github.com/openpai/paictl/pkg/secret"
-	"github.com/openpai/paictl/pkg/strictyaml"
 )
 
 // found is a scalar that is secret.

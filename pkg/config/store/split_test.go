@@ -8,8 +8,8 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/openpai/paictl/pkg/config"
+	"github.com/openpai/paictl/pkg/config/strictyaml"
 	"github.com/openpai/paictl/pkg/hint"
-	"github.com/openpai/paictl/pkg/strictyaml"
 )
 
 // R is how a reference looks in a file.

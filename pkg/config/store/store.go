@@ -14,8 +14,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/openpai/paictl/pkg/config"
+	"github.com/openpai/paictl/pkg/config/strictyaml"
 	"github.com/openpai/paictl/pkg/hint"
-	"github.com/openpai/paictl/pkg/strictyaml"
 )
 
 // Names of the objects in kube.SystemNamespace. Earlier revisions are ConfigMaps

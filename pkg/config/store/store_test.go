@@ -22,9 +22,9 @@ import (
 
 	"github.com/openpai/paictl/pkg/config"
 	"github.com/openpai/paictl/pkg/config/store"
+	"github.com/openpai/paictl/pkg/config/strictyaml"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/kube"
-	"github.com/openpai/paictl/pkg/strictyaml"
 )
 
 // secrets of testdata/cluster, and those of them that the caller's paths name.

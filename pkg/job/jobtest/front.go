@@ -26,8 +26,8 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
 
-	"github.com/openpai/paictl/pkg/framework/api"
-	v1 "github.com/openpai/paictl/pkg/framework/v1"
+	"github.com/openpai/paictl/pkg/job/api"
+	v1 "github.com/openpai/paictl/pkg/job/v1"
 	"github.com/openpai/paictl/pkg/kube"
 	"github.com/openpai/paictl/templates"
 )

@@ -9,9 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
 
-	"github.com/openpai/paictl/pkg/framework/listing"
-	"github.com/openpai/paictl/pkg/framework/listing/feed"
-	v1 "github.com/openpai/paictl/pkg/framework/v1"
+	"github.com/openpai/paictl/pkg/job/listing"
+	"github.com/openpai/paictl/pkg/job/listing/feed"
+	v1 "github.com/openpai/paictl/pkg/job/v1"
 )
 
 // follower is the store of a reflector: it keeps little of each object, and passes changes to an index in the order in which the API server

@@ -17,11 +17,11 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	toolscache "k8s.io/client-go/tools/cache"
 
-	"github.com/openpai/paictl/pkg/framework/api"
-	"github.com/openpai/paictl/pkg/framework/listing"
-	"github.com/openpai/paictl/pkg/framework/listing/feed"
-	v1 "github.com/openpai/paictl/pkg/framework/v1"
 	"github.com/openpai/paictl/pkg/job"
+	"github.com/openpai/paictl/pkg/job/api"
+	"github.com/openpai/paictl/pkg/job/listing"
+	"github.com/openpai/paictl/pkg/job/listing/feed"
+	v1 "github.com/openpai/paictl/pkg/job/v1"
 )
 
 // Live follows the jobs of a cluster.

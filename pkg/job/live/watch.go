@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/openpai/paictl/pkg/framework/listing"
+	"github.com/openpai/paictl/pkg/job/listing"
 )
 
 const (

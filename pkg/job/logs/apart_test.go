@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/openpai/paictl/pkg/framework/api"
+	"github.com/openpai/paictl/pkg/job/api"
 )
 
 // of means one attempt of one task.

@@ -13,8 +13,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/openpai/paictl/pkg/incluster/logstore/logapi"
 	"github.com/openpai/paictl/pkg/job"
+	"github.com/openpai/paictl/pkg/node/logstore/logapi"
 )
 
 // errNotKept is a log that the agent of its machine doesn't have: it is asked for elsewhere.

@@ -18,10 +18,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	v1 "github.com/openpai/paictl/pkg/framework/v1"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/job"
-	"github.com/openpai/paictl/pkg/terminal"
+	v1 "github.com/openpai/paictl/pkg/job/v1"
+	"github.com/openpai/paictl/pkg/ui/terminal"
 )
 
 // All stands for every task, or the latest attempt.

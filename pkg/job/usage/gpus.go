@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/openpai/paictl/pkg/framework/api"
 	"github.com/openpai/paictl/pkg/job"
+	"github.com/openpai/paictl/pkg/job/api"
 )
 
 // cards measures the GPUs of tasks that have some. If a machine's GPUs aren't measured, their fields stay nil.

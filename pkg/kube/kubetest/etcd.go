@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/openpai/paictl/pkg/sandbox"
+	"github.com/openpai/paictl/pkg/cluster/sandbox"
 )
 
 // etcd is a client of etcd's JSON gateway: the few calls that put its data back.

@@ -21,11 +21,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/openpai/paictl/pkg/bundle"
-	"github.com/openpai/paictl/pkg/bundle/bundletest"
-	v1 "github.com/openpai/paictl/pkg/framework/v1"
+	"github.com/openpai/paictl/pkg/cluster/bundle"
+	"github.com/openpai/paictl/pkg/cluster/bundle/bundletest"
+	"github.com/openpai/paictl/pkg/cluster/sandbox"
+	v1 "github.com/openpai/paictl/pkg/job/v1"
 	"github.com/openpai/paictl/pkg/kube"
-	"github.com/openpai/paictl/pkg/sandbox"
 	"github.com/openpai/paictl/test/tier"
 )
 

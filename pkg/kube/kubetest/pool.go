@@ -17,8 +17,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/openpai/paictl/pkg/cluster/sandbox"
 	"github.com/openpai/paictl/pkg/kube"
-	"github.com/openpai/paictl/pkg/sandbox"
 )
 
 // poolVariable names the folder of the API servers that Serve runs. Packages that use Start borrow one of them, one

@@ -8,7 +8,7 @@ import (
 	"errors"
 	"io"
 
-	v1 "github.com/openpai/paictl/pkg/framework/v1"
+	v1 "github.com/openpai/paictl/pkg/job/v1"
 )
 
 const (

@@ -12,9 +12,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	v1 "github.com/openpai/paictl/pkg/framework/v1"
+	"github.com/openpai/paictl/pkg/job/protocol"
+	v1 "github.com/openpai/paictl/pkg/job/v1"
 	people "github.com/openpai/paictl/pkg/people/v1"
-	"github.com/openpai/paictl/pkg/protocol"
 )
 
 // Why a job is left out. The errors don't quote the database, because it may hold secrets.

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/openpai/paictl/pkg/framework/postgrestest"
 	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/job/postgrestest"
 	"github.com/openpai/paictl/pkg/openpai/history/historytest"
 )
 

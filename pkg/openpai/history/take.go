@@ -12,9 +12,9 @@ import (
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sync/semaphore"
 
-	"github.com/openpai/paictl/pkg/framework/api"
-	"github.com/openpai/paictl/pkg/framework/archive"
-	v1 "github.com/openpai/paictl/pkg/framework/v1"
+	"github.com/openpai/paictl/pkg/job/api"
+	"github.com/openpai/paictl/pkg/job/archive"
+	v1 "github.com/openpai/paictl/pkg/job/v1"
 )
 
 const (

@@ -5,8 +5,8 @@ import (
 
 	"gopkg.in/yaml.v3"
 
-	v1 "github.com/openpai/paictl/pkg/framework/v1"
-	"github.com/openpai/paictl/pkg/protocol"
+	"github.com/openpai/paictl/pkg/job/protocol"
+	v1 "github.com/openpai/paictl/pkg/job/v1"
 	"github.com/openpai/paictl/pkg/scheduler/annotation"
 )
 

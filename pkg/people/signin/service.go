@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/openpai/paictl/pkg/hint"
-	"github.com/openpai/paictl/pkg/origin"
+	"github.com/openpai/paictl/pkg/httpserver/clientaddr"
 	"github.com/openpai/paictl/pkg/people"
 	"github.com/openpai/paictl/pkg/people/password"
 	v1 "github.com/openpai/paictl/pkg/people/v1"
@@ -228,7 +228,7 @@ func (s *Service) local(ctx context.Context, name string, p secret.String, try *
 
 // uses reports whether a person's tokens are used from a network; so it is known after a restart, and at another replica, too.
 func (s *Service) uses(name, from string) bool {
-	return s.o.Addresses != nil && slices.ContainsFunc(s.o.Addresses(name), func(a string) bool { return a != "" && origin.NetworkOf(a) == from })
+	return s.o.Addresses != nil && slices.ContainsFunc(s.o.Addresses(name), func(a string) bool { return a != "" && clientaddr.NetworkOf(a) == from })
 }
 
 // note stores the result of a sign-in. It doesn't fail if the result can't be written. Concurrent results are all counted, unless a new

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/openpai/paictl/pkg/origin"
+	"github.com/openpai/paictl/pkg/httpserver/clientaddr"
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 )
 
@@ -71,7 +71,7 @@ const trustFor = 30 * 24 * time.Hour
 // that others can't lock the person out: neither by guessing passwords of the name, nor by sharing the address, as all clients behind one
 // proxy do.
 func (t *throttle) begin(address, name string) (*try, error) {
-	address, name = origin.NetworkOf(address), v1.FoldName(name)
+	address, name = clientaddr.NetworkOf(address), v1.FoldName(name)
 	try := &try{t: t, from: address, pair: keyOf("pair", address+"\x00"+name)}
 	t.mu.Lock()
 	defer t.mu.Unlock()

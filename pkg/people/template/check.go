@@ -9,8 +9,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/job/protocol"
 	v1 "github.com/openpai/paictl/pkg/people/v1"
-	"github.com/openpai/paictl/pkg/protocol"
 )
 
 // Bounds. All templates are in the memory of each server.

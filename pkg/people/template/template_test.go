@@ -16,12 +16,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/openpai/paictl/pkg/config/strictyaml"
+	"github.com/openpai/paictl/pkg/job/protocol"
 	"github.com/openpai/paictl/pkg/kube/kubetest"
 	"github.com/openpai/paictl/pkg/people"
 	"github.com/openpai/paictl/pkg/people/template"
 	v1 "github.com/openpai/paictl/pkg/people/v1"
-	"github.com/openpai/paictl/pkg/protocol"
-	"github.com/openpai/paictl/pkg/strictyaml"
 )
 
 func TestMain(m *testing.M) { os.Exit(kubetest.Wrap(m).Run()) }

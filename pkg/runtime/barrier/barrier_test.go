@@ -23,7 +23,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/openpai/paictl/pkg/incluster/podapi"
+	"github.com/openpai/paictl/pkg/node/podapi"
 	"github.com/openpai/paictl/pkg/runtime/exit"
 	"github.com/openpai/paictl/pkg/runtime/peers"
 	"github.com/openpai/paictl/pkg/runtime/process"

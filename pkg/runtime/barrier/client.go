@@ -11,7 +11,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/openpai/paictl/pkg/incluster/podapi"
+	"github.com/openpai/paictl/pkg/node/podapi"
 )
 
 // Client reads one ConfigMap of one API server.

@@ -16,8 +16,8 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/openpai/paictl/pkg/plural"
 	"github.com/openpai/paictl/pkg/runtime/spec"
+	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
 const (

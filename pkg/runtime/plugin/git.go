@@ -13,9 +13,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/openpai/paictl/pkg/plural"
 	"github.com/openpai/paictl/pkg/runtime/env"
 	"github.com/openpai/paictl/pkg/runtime/process"
+	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
 // git clones a repository, with the git of the job's image.

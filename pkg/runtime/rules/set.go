@@ -5,7 +5,7 @@ import (
 	"regexp"
 	"sync"
 
-	"github.com/openpai/paictl/pkg/strictyaml"
+	"github.com/openpai/paictl/pkg/config/strictyaml"
 )
 
 // Limits of a set. The ConfigMap that contains it may hold 1 MiB; OpenPAI's own set has 60 rules.

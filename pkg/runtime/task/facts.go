@@ -6,8 +6,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/openpai/paictl/pkg/plural"
 	"github.com/openpai/paictl/pkg/runtime/rules"
+	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
 // memoryEvents are the files in which the kernel counts the processes that it killed in this container: control groups of

@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/openpai/paictl/pkg/incluster/podapi"
+	"github.com/openpai/paictl/pkg/node/podapi"
 	"github.com/openpai/paictl/pkg/runtime/peers"
 	"github.com/openpai/paictl/pkg/runtime/spec"
 )

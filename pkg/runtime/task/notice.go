@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/openpai/paictl/pkg/agent/notice"
+	"github.com/openpai/paictl/pkg/node/agent/notice"
 	"github.com/openpai/paictl/pkg/runtime/rules"
 )
 

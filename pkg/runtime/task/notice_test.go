@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/openpai/paictl/pkg/agent/notice"
+	"github.com/openpai/paictl/pkg/node/agent/notice"
 	"github.com/openpai/paictl/pkg/runtime/journal"
 	"github.com/openpai/paictl/pkg/runtime/report"
 	"github.com/openpai/paictl/pkg/runtime/rules"

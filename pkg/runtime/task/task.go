@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/openpai/paictl/pkg/incluster/podapi"
+	"github.com/openpai/paictl/pkg/node/podapi"
 	"github.com/openpai/paictl/pkg/runtime/barrier"
 	"github.com/openpai/paictl/pkg/runtime/env"
 	"github.com/openpai/paictl/pkg/runtime/exit"

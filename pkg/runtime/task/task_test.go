@@ -19,7 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
-	"github.com/openpai/paictl/pkg/agent/notice"
+	"github.com/openpai/paictl/pkg/node/agent/notice"
 	"github.com/openpai/paictl/pkg/runtime/env"
 	"github.com/openpai/paictl/pkg/runtime/peers"
 	"github.com/openpai/paictl/pkg/runtime/spec"

@@ -3,8 +3,8 @@ package annotation
 import (
 	"encoding/json"
 
+	"github.com/openpai/paictl/pkg/config/strictyaml"
 	"github.com/openpai/paictl/pkg/scheduler/cell"
-	"github.com/openpai/paictl/pkg/strictyaml"
 )
 
 // bindInfo is the content of BindInfoKey.

@@ -3,8 +3,8 @@ package annotation
 import (
 	"gopkg.in/yaml.v3"
 
+	"github.com/openpai/paictl/pkg/config/strictyaml"
 	"github.com/openpai/paictl/pkg/scheduler/cell"
-	"github.com/openpai/paictl/pkg/strictyaml"
 )
 
 // maxGroupDepth is the limit for nested groups of pods.

@@ -4,7 +4,7 @@ import (
 	"sort"
 	"strings"
 
-	"github.com/openpai/paictl/pkg/plural"
+	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
 func (v *validator) checkVirtualClusters() {

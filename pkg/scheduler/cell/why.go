@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/openpai/paictl/pkg/plural"
+	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
 // maxHolders is how many gangs an explanation names.

@@ -5,9 +5,9 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/openpai/paictl/pkg/config/strictyaml"
 	"github.com/openpai/paictl/pkg/layout"
 	"github.com/openpai/paictl/pkg/scheduler/cell"
-	"github.com/openpai/paictl/pkg/strictyaml"
 )
 
 // checkGPUsForPods refuses handwritten cells with GPUs that the layout gives to ordinary pods: both would get them.

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/openpai/paictl/pkg/config/strictyaml"
 	"github.com/openpai/paictl/pkg/scheduler/cell"
-	"github.com/openpai/paictl/pkg/strictyaml"
 )
 
 // Parse reads a configuration and checks it. It returns all findings, the problems of

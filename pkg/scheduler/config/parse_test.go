@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/openpai/paictl/pkg/config/strictyaml"
 	"github.com/openpai/paictl/pkg/scheduler/cell"
-	"github.com/openpai/paictl/pkg/strictyaml"
 )
 
 var update = flag.Bool("update", false, "rewrite golden files")

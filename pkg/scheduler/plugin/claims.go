@@ -17,14 +17,14 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/dynamicresources"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/feature"
 
-	"github.com/openpai/paictl/pkg/scheduler/books"
 	"github.com/openpai/paictl/pkg/scheduler/claim"
+	"github.com/openpai/paictl/pkg/scheduler/state"
 )
 
 // ClaimsName is the name of Claims in kube-scheduler's configuration.
 const ClaimsName = "PaiDynamicResources"
 
-// Claims is kube-scheduler's plugin DynamicResources for all claims but those that the books fill: the plugin would fill those itself, and
+// Claims is kube-scheduler's plugin DynamicResources for all claims but those that the state fill: the plugin would fill those itself, and
 // hold their pods back until they exist. Claims replaces it.
 type Claims struct {
 	*dynamicresources.DynamicResources
@@ -63,9 +63,9 @@ func NewClaims(ctx context.Context, _ runtime.Object, handle framework.Handle) (
 // Name implements framework.Plugin.
 func (c *Claims) Name() string { return ClaimsName }
 
-// without returns a pod without the claim that the books fill.
+// without returns a pod without the claim that the state fill.
 func without(pod *corev1.Pod) *corev1.Pod {
-	if !books.Claims(pod) {
+	if !state.Claims(pod) {
 		return pod
 	}
 	out := *pod
@@ -107,41 +107,41 @@ func (c *Claims) PreEnqueue(ctx context.Context, pod *corev1.Pod) *framework.Sta
 }
 
 // PreFilter implements framework.PreFilterPlugin.
-func (c *Claims) PreFilter(ctx context.Context, state framework.CycleState, pod *corev1.Pod, nodes []framework.NodeInfo) (*framework.PreFilterResult, *framework.Status) {
-	return c.DynamicResources.PreFilter(ctx, state, without(pod), nodes)
+func (c *Claims) PreFilter(ctx context.Context, cycle framework.CycleState, pod *corev1.Pod, nodes []framework.NodeInfo) (*framework.PreFilterResult, *framework.Status) {
+	return c.DynamicResources.PreFilter(ctx, cycle, without(pod), nodes)
 }
 
 // Filter implements framework.FilterPlugin.
-func (c *Claims) Filter(ctx context.Context, state framework.CycleState, pod *corev1.Pod, node framework.NodeInfo) *framework.Status {
-	return c.DynamicResources.Filter(ctx, state, without(pod), node)
+func (c *Claims) Filter(ctx context.Context, cycle framework.CycleState, pod *corev1.Pod, node framework.NodeInfo) *framework.Status {
+	return c.DynamicResources.Filter(ctx, cycle, without(pod), node)
 }
 
 // PostFilter implements framework.PostFilterPlugin.
-func (c *Claims) PostFilter(ctx context.Context, state framework.CycleState, pod *corev1.Pod, nodes framework.NodeToStatusReader) (*framework.PostFilterResult, *framework.Status) {
-	return c.DynamicResources.PostFilter(ctx, state, without(pod), nodes)
+func (c *Claims) PostFilter(ctx context.Context, cycle framework.CycleState, pod *corev1.Pod, nodes framework.NodeToStatusReader) (*framework.PostFilterResult, *framework.Status) {
+	return c.DynamicResources.PostFilter(ctx, cycle, without(pod), nodes)
 }
 
 // Score implements framework.ScorePlugin.
-func (c *Claims) Score(ctx context.Context, state framework.CycleState, pod *corev1.Pod, node framework.NodeInfo) (int64, *framework.Status) {
-	return c.DynamicResources.Score(ctx, state, without(pod), node)
+func (c *Claims) Score(ctx context.Context, cycle framework.CycleState, pod *corev1.Pod, node framework.NodeInfo) (int64, *framework.Status) {
+	return c.DynamicResources.Score(ctx, cycle, without(pod), node)
 }
 
 // Reserve implements framework.ReservePlugin.
-func (c *Claims) Reserve(ctx context.Context, state framework.CycleState, pod *corev1.Pod, node string) *framework.Status {
-	return c.DynamicResources.Reserve(ctx, state, without(pod), node)
+func (c *Claims) Reserve(ctx context.Context, cycle framework.CycleState, pod *corev1.Pod, node string) *framework.Status {
+	return c.DynamicResources.Reserve(ctx, cycle, without(pod), node)
 }
 
 // Unreserve implements framework.ReservePlugin.
-func (c *Claims) Unreserve(ctx context.Context, state framework.CycleState, pod *corev1.Pod, node string) {
-	c.DynamicResources.Unreserve(ctx, state, without(pod), node)
+func (c *Claims) Unreserve(ctx context.Context, cycle framework.CycleState, pod *corev1.Pod, node string) {
+	c.DynamicResources.Unreserve(ctx, cycle, without(pod), node)
 }
 
 // PreBindPreFlight implements framework.PreBindPlugin.
-func (c *Claims) PreBindPreFlight(ctx context.Context, state framework.CycleState, pod *corev1.Pod, node string) (*framework.PreBindPreFlightResult, *framework.Status) {
-	return c.DynamicResources.PreBindPreFlight(ctx, state, without(pod), node)
+func (c *Claims) PreBindPreFlight(ctx context.Context, cycle framework.CycleState, pod *corev1.Pod, node string) (*framework.PreBindPreFlightResult, *framework.Status) {
+	return c.DynamicResources.PreBindPreFlight(ctx, cycle, without(pod), node)
 }
 
 // PreBind implements framework.PreBindPlugin.
-func (c *Claims) PreBind(ctx context.Context, state framework.CycleState, pod *corev1.Pod, node string) *framework.Status {
-	return c.DynamicResources.PreBind(ctx, state, without(pod), node)
+func (c *Claims) PreBind(ctx context.Context, cycle framework.CycleState, pod *corev1.Pod, node string) *framework.Status {
+	return c.DynamicResources.PreBind(ctx, cycle, without(pod), node)
 }

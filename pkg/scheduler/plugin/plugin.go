@@ -1,7 +1,7 @@
 //go:build pai_scheduler
 
-// Package plugin makes the books part of kube-scheduler: pods that request cells run where the books say, gangs as a whole.
-// In: the books, and kube-scheduler's calls. Out: pods held back until they have a place, bound with their
+// Package plugin makes the state part of kube-scheduler: pods that request cells run where the state say, gangs as a whole.
+// In: the state, and kube-scheduler's calls. Out: pods held back until they have a place, bound with their
 // gang and with the annotations that say which cells they have, and gangs ended if processors or memory are short.
 //
 // Pods that request no cells pass through it untouched.
@@ -17,7 +17,7 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/kube-scheduler/framework"
 
-	"github.com/openpai/paictl/pkg/scheduler/books"
+	"github.com/openpai/paictl/pkg/scheduler/state"
 )
 
 // Name is the name of the plugin in kube-scheduler's configuration.
@@ -26,9 +26,9 @@ const Name = "Pai"
 // permitLimit is how long a pod waits for the others of its gang to be ready.
 const permitLimit = time.Minute
 
-// Books are the methods that the plugin needs; *books.Books implements them.
-type Books interface {
-	Place(pod types.UID) (books.Place, bool)
+// Store are the methods that the plugin needs; *state.Store implements them.
+type Store interface {
+	Place(pod types.UID) (state.Place, bool)
 	Permit(pod types.UID) (pods []types.UID, together, has bool)
 	Withdraw(pod types.UID)
 	Refuse(pod types.UID, node, reason string)
@@ -39,9 +39,9 @@ type Books interface {
 	Bind(ctx context.Context, pod types.UID, node string) error
 }
 
-// Plugin is a plugin of kube-scheduler, in one profile. All profiles share its books.
+// Plugin is a plugin of kube-scheduler, in one profile. All profiles share its state.
 type Plugin struct {
-	books  Books
+	store  Store
 	handle framework.Handle
 }
 
@@ -59,23 +59,23 @@ var (
 )
 
 // New returns the plugin of a profile.
-func New(b Books, handle framework.Handle) *Plugin { return &Plugin{b, handle} }
+func New(b Store, handle framework.Handle) *Plugin { return &Plugin{b, handle} }
 
 // Name implements framework.Plugin.
 func (p *Plugin) Name() string { return Name }
 
 // PreEnqueue holds a pod back until it has a place. The events of a pod say why it waits.
 func (p *Plugin) PreEnqueue(_ context.Context, pod *corev1.Pod) *framework.Status {
-	if !books.Wants(pod) {
+	if !state.Wants(pod) {
 		return nil
 	}
-	if _, ok := p.books.Place(pod.UID); !ok {
+	if _, ok := p.store.Place(pod.UID); !ok {
 		return framework.NewStatus(framework.UnschedulableAndUnresolvable, "its gang has no placement yet")
 	}
 	return nil
 }
 
-// EventsToRegister returns no events. The books watch the cluster themselves, and activate the pods that can continue.
+// EventsToRegister returns no events. The state watch the cluster themselves, and activate the pods that can continue.
 func (p *Plugin) EventsToRegister(context.Context) ([]framework.ClusterEventWithHint, error) {
 	return nil, nil
 }
@@ -87,8 +87,8 @@ func (p *Plugin) Less(a, b framework.QueuedPodInfo) bool {
 	if i, k := priority(x), priority(y); i != k {
 		return i > k
 	}
-	at, ok := p.books.Place(x.UID)
-	bt, other := p.books.Place(y.UID)
+	at, ok := p.store.Place(x.UID)
+	bt, other := p.store.Place(y.UID)
 	switch {
 	case ok && other:
 		return at.Number < bt.Number
@@ -107,10 +107,10 @@ func priority(p *corev1.Pod) int32 {
 
 // PreFilter leaves only the node of a pod's place for the other plugins to look at.
 func (p *Plugin) PreFilter(_ context.Context, _ framework.CycleState, pod *corev1.Pod, _ []framework.NodeInfo) (*framework.PreFilterResult, *framework.Status) {
-	if !books.Wants(pod) {
+	if !state.Wants(pod) {
 		return nil, framework.NewStatus(framework.Skip)
 	}
-	at, ok := p.books.Place(pod.UID)
+	at, ok := p.store.Place(pod.UID)
 	if !ok {
 		return nil, framework.NewStatus(framework.UnschedulableAndUnresolvable, "its gang no longer has a placement")
 	}
@@ -122,7 +122,7 @@ func (p *Plugin) PreFilterExtensions() framework.PreFilterExtensions { return ni
 
 // Filter passes only the node of a pod's place. kube-scheduler may look at one that the pod's status names first.
 func (p *Plugin) Filter(_ context.Context, _ framework.CycleState, pod *corev1.Pod, node framework.NodeInfo) *framework.Status {
-	if at, ok := p.books.Place(pod.UID); !ok || at.Node != node.Node().Name {
+	if at, ok := p.store.Place(pod.UID); !ok || at.Node != node.Node().Name {
 		return framework.NewStatus(framework.UnschedulableAndUnresolvable, "its gang has another placement")
 	}
 	return nil
@@ -130,23 +130,23 @@ func (p *Plugin) Filter(_ context.Context, _ framework.CycleState, pod *corev1.P
 
 // SignPod says that no two pods with cells are alike.
 func (p *Plugin) SignPod(_ context.Context, pod *corev1.Pod) ([]framework.SignFragment, *framework.Status) {
-	if books.Wants(pod) {
+	if state.Wants(pod) {
 		return nil, framework.NewStatus(framework.Unschedulable, "each pod has its own cells")
 	}
 	return nil, nil
 }
 
 // Reserve makes sure that the place is still that of the pod. A pod on trial has been found to fit, and goes no further.
-func (p *Plugin) Reserve(ctx context.Context, state framework.CycleState, pod *corev1.Pod, node string) *framework.Status {
-	if !books.Wants(pod) {
+func (p *Plugin) Reserve(ctx context.Context, cycle framework.CycleState, pod *corev1.Pod, node string) *framework.Status {
+	if !state.Wants(pod) {
 		return nil
 	}
-	at, ok := p.books.Place(pod.UID)
+	at, ok := p.store.Place(pod.UID)
 	switch {
 	case !ok || at.Node != node:
 		return framework.NewStatus(framework.UnschedulableAndUnresolvable, "its gang now has another placement")
 	case at.Trial:
-		p.try(ctx, state, pod, node)
+		p.try(ctx, cycle, pod, node)
 		return framework.NewStatus(framework.UnschedulableAndUnresolvable, "others must stop on "+node+" first")
 	}
 	return nil
@@ -154,17 +154,17 @@ func (p *Plugin) Reserve(ctx context.Context, state framework.CycleState, pod *c
 
 // Unreserve notes that a pod wasn't bound. The pod keeps its place for the next try.
 func (p *Plugin) Unreserve(_ context.Context, _ framework.CycleState, pod *corev1.Pod, _ string) {
-	if books.Wants(pod) {
-		p.books.Withdraw(pod.UID)
+	if state.Wants(pod) {
+		p.store.Withdraw(pod.UID)
 	}
 }
 
 // Permit keeps a pod from being bound before all others of its gang can be.
 func (p *Plugin) Permit(_ context.Context, _ framework.CycleState, pod *corev1.Pod, _ string) (*framework.Status, time.Duration) {
-	if !books.Wants(pod) {
+	if !state.Wants(pod) {
 		return nil, 0
 	}
-	pods, together, has := p.books.Permit(pod.UID)
+	pods, together, has := p.store.Permit(pod.UID)
 	if !has {
 		return framework.NewStatus(framework.UnschedulableAndUnresolvable, "its gang no longer has a placement"), 0
 	}
@@ -181,13 +181,13 @@ func (p *Plugin) Permit(_ context.Context, _ framework.CycleState, pod *corev1.P
 
 // Bind writes the node of a pod and its cells to the API server.
 func (p *Plugin) Bind(ctx context.Context, _ framework.CycleState, pod *corev1.Pod, node string) *framework.Status {
-	if !books.Wants(pod) {
+	if !state.Wants(pod) {
 		return framework.NewStatus(framework.Skip)
 	}
-	return framework.AsStatus(p.books.Bind(ctx, pod.UID, node))
+	return framework.AsStatus(p.store.Bind(ctx, pod.UID, node))
 }
 
-// Queue is kube-scheduler's queue, for the books.
+// Queue is kube-scheduler's queue, for the state.
 type Queue struct {
 	handle framework.Handle
 	log    klog.Logger
@@ -196,7 +196,7 @@ type Queue struct {
 // NewQueue returns the queue that all profiles share.
 func NewQueue(handle framework.Handle, log klog.Logger) *Queue { return &Queue{handle, log} }
 
-// Activate implements books.Queue.
+// Activate implements state.Queue.
 func (q *Queue) Activate(pods []*corev1.Pod) {
 	if len(pods) == 0 {
 		return
@@ -208,7 +208,7 @@ func (q *Queue) Activate(pods []*corev1.Pod) {
 	q.handle.Activate(q.log, of)
 }
 
-// Reject implements books.Queue.
+// Reject implements state.Queue.
 func (q *Queue) Reject(pods []types.UID, reason string) {
 	for _, uid := range pods {
 		if w := q.handle.GetWaitingPod(uid); w != nil {

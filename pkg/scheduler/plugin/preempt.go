@@ -13,13 +13,13 @@ import (
 	"k8s.io/kube-scheduler/framework"
 	schedulerframework "k8s.io/kubernetes/pkg/scheduler/framework"
 
-	"github.com/openpai/paictl/pkg/scheduler/books"
+	"github.com/openpai/paictl/pkg/scheduler/state"
 )
 
 // PostFilter is called if a pod can't run on the node of its place. It evicts gangs there that are in the way, as few pods as
 // possible, or releases the place.
-func (p *Plugin) PostFilter(ctx context.Context, state framework.CycleState, pod *corev1.Pod, nodes framework.NodeToStatusReader) (*framework.PostFilterResult, *framework.Status) {
-	if !books.Wants(pod) {
+func (p *Plugin) PostFilter(ctx context.Context, cycle framework.CycleState, pod *corev1.Pod, nodes framework.NodeToStatusReader) (*framework.PostFilterResult, *framework.Status) {
+	if !state.Wants(pod) {
 		return nil, framework.NewStatus(framework.Unschedulable)
 	}
 	// No other plugin may look for victims: it would end single pods of gangs.
@@ -27,32 +27,32 @@ func (p *Plugin) PostFilter(ctx context.Context, state framework.CycleState, pod
 	nominate := func(node string) *framework.PostFilterResult {
 		return &framework.PostFilterResult{NominatingInfo: &framework.NominatingInfo{NominatedNodeName: node, NominatingMode: framework.ModeOverride}}
 	}
-	at, ok := p.books.Place(pod.UID)
+	at, ok := p.store.Place(pod.UID)
 	if !ok {
 		return nominate(""), no
 	}
 	why := nodes.Get(at.Node)
 	if at.Trial {
 		if why.Code() == framework.Unschedulable {
-			p.try(ctx, state, pod, at.Node)
+			p.try(ctx, cycle, pod, at.Node)
 		} else {
-			p.books.Tried(pod.UID, at.Node, false, why.Message())
+			p.store.Tried(pod.UID, at.Node, false, why.Message())
 		}
 		return nominate(""), no
 	}
 	if why.Code() == framework.Unschedulable {
-		victims, ok, err := p.victims(ctx, state, pod, at.Node)
+		victims, ok, err := p.victims(ctx, cycle, pod, at.Node)
 		if err != nil {
 			return nil, framework.AsStatus(err)
 		}
 		if ok {
 			if len(victims) > 0 {
-				p.books.Evict(pod.UID, victims)
+				p.store.Evict(pod.UID, victims)
 			}
 			return nominate(at.Node), nil // so that pods of lower priority don't take the resources of the evicted pods
 		}
 	}
-	p.books.Refuse(pod.UID, at.Node, why.Message())
+	p.store.Refuse(pod.UID, at.Node, why.Message())
 	return nominate(""), no
 }
 
@@ -65,7 +65,7 @@ type gang struct {
 // trial is the node without some pods, which the other plugins check.
 type trial struct {
 	handle framework.Handle
-	state  framework.CycleState
+	cycle  framework.CycleState
 	pod    *corev1.Pod
 	node   framework.NodeInfo
 }
@@ -75,7 +75,7 @@ func (t *trial) remove(ctx context.Context, pods ...framework.PodInfo) error {
 		if err := t.node.RemovePod(klog.FromContext(ctx), v.GetPod()); err != nil {
 			return err
 		}
-		if s := t.handle.RunPreFilterExtensionRemovePod(ctx, t.state, t.pod, v, t.node); !s.IsSuccess() {
+		if s := t.handle.RunPreFilterExtensionRemovePod(ctx, t.cycle, t.pod, v, t.node); !s.IsSuccess() {
 			return s.AsError()
 		}
 	}
@@ -85,7 +85,7 @@ func (t *trial) remove(ctx context.Context, pods ...framework.PodInfo) error {
 func (t *trial) add(ctx context.Context, pods ...framework.PodInfo) error {
 	for _, v := range pods {
 		t.node.AddPodInfo(v)
-		if s := t.handle.RunPreFilterExtensionAddPod(ctx, t.state, t.pod, v, t.node); !s.IsSuccess() {
+		if s := t.handle.RunPreFilterExtensionAddPod(ctx, t.cycle, t.pod, v, t.node); !s.IsSuccess() {
 			return s.AsError()
 		}
 	}
@@ -93,17 +93,17 @@ func (t *trial) add(ctx context.Context, pods ...framework.PodInfo) error {
 }
 
 func (t *trial) fits(ctx context.Context) *framework.Status {
-	return t.handle.RunFilterPluginsWithNominatedPods(ctx, t.state, t.pod, t.node)
+	return t.handle.RunFilterPluginsWithNominatedPods(ctx, t.cycle, t.pod, t.node)
 }
 
 // without returns a node without the pods that are already ending and those that a pod's gang may evict, and the latter by gang.
-func (p *Plugin) without(ctx context.Context, state framework.CycleState, pod *corev1.Pod, node string) (*trial, []*gang, error) {
+func (p *Plugin) without(ctx context.Context, cycle framework.CycleState, pod *corev1.Pod, node string) (*trial, []*gang, error) {
 	info, err := p.handle.SnapshotSharedLister().NodeInfos().Get(node)
 	if err != nil {
 		return nil, nil, err
 	}
-	t := &trial{p.handle, state.Clone(), pod, info.Snapshot()}
-	lower := p.books.Lower(pod.UID)
+	t := &trial{p.handle, cycle.Clone(), pod, info.Snapshot()}
+	lower := p.store.Lower(pod.UID)
 	var gangs []*gang
 	for _, v := range info.GetPods() {
 		name, may, known := lower(v.GetPod().UID)
@@ -128,9 +128,9 @@ func (p *Plugin) without(ctx context.Context, state framework.CycleState, pod *c
 
 // try finds out whether a pod could run on a node without the pods that its gang may end there, and beside those that
 // are to run there, too.
-func (p *Plugin) try(ctx context.Context, state framework.CycleState, pod *corev1.Pod, node string) {
-	t, _, err := p.without(ctx, state, pod, node)
-	for _, other := range p.books.Beside(pod.UID) {
+func (p *Plugin) try(ctx context.Context, cycle framework.CycleState, pod *corev1.Pod, node string) {
+	t, _, err := p.without(ctx, cycle, pod, node)
+	for _, other := range p.store.Beside(pod.UID) {
 		if err == nil && slices.ContainsFunc(t.node.GetPods(), func(there framework.PodInfo) bool { return there.GetPod().UID == other.UID }) {
 			continue // it has passed its cycle
 		}
@@ -143,17 +143,17 @@ func (p *Plugin) try(ctx context.Context, state framework.CycleState, pod *corev
 		}
 	}
 	if err != nil {
-		p.books.Tried(pod.UID, node, false, err.Error())
+		p.store.Tried(pod.UID, node, false, err.Error())
 		return
 	}
 	fits := t.fits(ctx)
-	p.books.Tried(pod.UID, node, fits.IsSuccess(), fits.Message())
+	p.store.Tried(pod.UID, node, fits.IsSuccess(), fits.Message())
 }
 
 // victims returns pods of gangs that must end so that a pod can run on a node. It returns no pods if it is enough to wait for those
 // that are already ending. ok is false if evicting all of them isn't enough either.
-func (p *Plugin) victims(ctx context.Context, state framework.CycleState, pod *corev1.Pod, node string) (victims []types.UID, ok bool, err error) {
-	t, gangs, err := p.without(ctx, state, pod, node)
+func (p *Plugin) victims(ctx context.Context, cycle framework.CycleState, pod *corev1.Pod, node string) (victims []types.UID, ok bool, err error) {
+	t, gangs, err := p.without(ctx, cycle, pod, node)
 	if err != nil || !t.fits(ctx).IsSuccess() {
 		return nil, false, err
 	}

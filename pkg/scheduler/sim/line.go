@@ -1,8 +1,8 @@
 package sim
 
 import (
+	"github.com/openpai/paictl/pkg/config/strictyaml"
 	"github.com/openpai/paictl/pkg/scheduler/cell"
-	"github.com/openpai/paictl/pkg/strictyaml"
 )
 
 // Results of steps beyond those of cell.Result.

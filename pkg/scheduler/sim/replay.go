@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/openpai/paictl/pkg/config/strictyaml"
 	"github.com/openpai/paictl/pkg/scheduler/annotation"
 	"github.com/openpai/paictl/pkg/scheduler/cell"
-	"github.com/openpai/paictl/pkg/strictyaml"
 )
 
 // Source is a configuration in HiveD's format and the name that its findings carry.

@@ -6,10 +6,10 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/openpai/paictl/pkg/config/strictyaml"
 	"github.com/openpai/paictl/pkg/scheduler/annotation"
 	"github.com/openpai/paictl/pkg/scheduler/cell"
 	"github.com/openpai/paictl/pkg/scheduler/config"
-	"github.com/openpai/paictl/pkg/strictyaml"
 )
 
 // run starts a new scheduler, or restarts it. The scheduler only knows the pods'

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/openpai/paictl/pkg/config/strictyaml"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/scheduler/cell"
-	"github.com/openpai/paictl/pkg/strictyaml"
 )
 
 // DefaultName is the virtual cluster that owns everything as long as none is defined.

@@ -19,8 +19,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"github.com/openpai/paictl/pkg/access"
 	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/httpserver/access"
 	"github.com/openpai/paictl/pkg/kube"
 	"github.com/openpai/paictl/pkg/scheduler/api"
 	"github.com/openpai/paictl/pkg/scheduler/cell"

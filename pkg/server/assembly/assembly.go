@@ -24,13 +24,13 @@ import (
 	"github.com/openpai/paictl/pkg/job/logs"
 	"github.com/openpai/paictl/pkg/kube"
 	"github.com/openpai/paictl/pkg/people"
-	"github.com/openpai/paictl/pkg/people/once"
+	"github.com/openpai/paictl/pkg/people/onetime"
 	"github.com/openpai/paictl/pkg/people/signin"
 	"github.com/openpai/paictl/pkg/people/template"
 	"github.com/openpai/paictl/pkg/people/token"
 	"github.com/openpai/paictl/pkg/server"
-	"github.com/openpai/paictl/pkg/server/desk"
-	"github.com/openpai/paictl/pkg/server/keys"
+	"github.com/openpai/paictl/pkg/server/app"
+	"github.com/openpai/paictl/pkg/server/idempotency"
 	"github.com/openpai/paictl/pkg/server/openapi"
 	"github.com/openpai/paictl/pkg/server/pages"
 	"github.com/openpai/paictl/pkg/server/settings"
@@ -85,9 +85,9 @@ type Assembly struct {
 	o      Options
 	client kubernetes.Interface
 	audit  *audit.Sink
-	keys   *keys.Store
+	keys   *idempotency.Store
 	again  *signin.Recheck
-	once   *once.Store
+	once   *onetime.Store
 }
 
 // New assembles a server. It doesn't send requests yet.
@@ -96,7 +96,7 @@ func New(o Options) (*Assembly, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connect to the API server: %w", err)
 	}
-	a := &Assembly{o: o, client: client, keys: keys.New(client, o.Now)}
+	a := &Assembly{o: o, client: client, keys: idempotency.New(client, o.Now)}
 	jobs, err := job.NewAt(&kube.Cluster{Config: o.Config, Client: client, Server: o.Config.Host, Context: "pai-server", Program: true}, job.Options{HistoryURL: o.HistoryURL, SchedulerURL: o.SchedulerURL})
 	if err != nil {
 		return nil, err
@@ -124,7 +124,7 @@ func New(o Options) (*Assembly, error) {
 	}})
 	a.again = &signin.Recheck{People: a.People, Tokens: a.Tokens, Checkers: who.checkers, Policies: who.policies, Foreign: !o.Settings.SignIn.Password.Enabled,
 		Every: o.Settings.SignIn.Recheck.Every(), Grace: o.Settings.SignIn.Recheck.Grace(), Now: o.Now, Log: o.Log}
-	if a.once, err = once.Open(o.Config, o.Now); err != nil {
+	if a.once, err = onetime.Open(o.Config, o.Now); err != nil {
 		return nil, err
 	}
 	a.audit = audit.NewSink(audit.NewLines(o.Audit, o.Log), jobs.History, func(err error) bool {
@@ -138,11 +138,11 @@ func New(o Options) (*Assembly, error) {
 			prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "pai_server_audit_lost_total", Help: "Records of the audit that were printed and never kept, because too many waited."},
 				func() float64 { _, lost := a.audit.Waiting(); return float64(lost) }))
 	}
-	shop := &desk.Shop{People: a.People, Tokens: a.Tokens, SignIn: a.SignIn, Jobs: jobs, Live: a.Live, Audit: a.audit, Keys: a.keys, Now: o.Now, Templates: a.Templates,
-		Most:      desk.Most{Jobs: o.Settings.Limits.LiveJobs, Tasks: o.Settings.Limits.LiveTasks},
+	core := &app.App{People: a.People, Tokens: a.Tokens, SignIn: a.SignIn, Jobs: jobs, Live: a.Live, Audit: a.audit, Keys: a.keys, Now: o.Now, Templates: a.Templates,
+		Most:      app.Most{Jobs: o.Settings.Limits.LiveJobs, Tasks: o.Settings.Limits.LiveTasks},
 		LogMemory: &logs.Memory{Each: 32 << 20, All: 96 << 20}, PasswordSignIn: o.Settings.SignIn.Password.Enabled,
 		Issuers: who.issuers, Once: a.once, At: o.Settings.URL(), ReturnPages: o.Settings.SignIn.ReturnPages}
-	if shop.Alerts, err = openAlerts(o); err != nil {
+	if core.Alerts, err = openAlerts(o); err != nil {
 		return nil, err
 	}
 	through, err := openDoor(o)
@@ -156,7 +156,7 @@ func New(o Options) (*Assembly, error) {
 		return nil, err
 	}
 	a.Server = server.New(server.Options{
-		Shop: shop, Routes: slices.Concat(routes, []server.Route{described}, through.Routes()), Limits: limits,
+		App: core, Routes: slices.Concat(routes, []server.Route{described}, through.Routes()), Limits: limits,
 		Log: o.Log, Metrics: o.Metrics, TrustedProxies: o.Settings.TrustedProxies, Now: o.Now,
 	})
 	return a, nil

@@ -15,12 +15,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	fv1 "github.com/openpai/paictl/pkg/framework/v1"
 	"github.com/openpai/paictl/pkg/job/jobtest"
+	fv1 "github.com/openpai/paictl/pkg/job/v1"
 	"github.com/openpai/paictl/pkg/openpai"
 	"github.com/openpai/paictl/pkg/people/rules"
 	"github.com/openpai/paictl/pkg/people/token"
-	"github.com/openpai/paictl/pkg/server/desk"
+	"github.com/openpai/paictl/pkg/server/app"
 	"github.com/openpai/paictl/pkg/server/servertest"
 	"github.com/openpai/paictl/pkg/server/v3/api"
 )
@@ -165,13 +165,13 @@ func TestConformance17ALinkToALogEnds(t *testing.T) {
 	runs(t, h, "linked", "worker1")
 	v, err := h.Tokens.Verify(t.Context(), h.tokens["ann"])
 	require.NoError(t, err)
-	link := func(l desk.Log, life time.Duration) string {
+	link := func(l app.Log, life time.Duration) string {
 		text, err := h.Tokens.Link(t.Context(), v.Claims, l, life)
 		require.NoError(t, err)
 		return "/rest-server/api/v2/joblogs/" + text.Reveal()
 	}
 	uid := string(framework(t, h.cluster, "ann", "linked").UID)
-	here := desk.Log{User: "ann", Name: "linked", UID: uid, Role: "worker1"}
+	here := app.Log{User: "ann", Name: "linked", UID: uid, Role: "worker1"}
 	for name, c := range map[string]struct {
 		path string
 		want int
@@ -179,9 +179,9 @@ func TestConformance17ALinkToALogEnds(t *testing.T) {
 	}{
 		"valid; the task's pod is gone":  {link(here, time.Minute), 404, "NoTaskLogError"},
 		"over":                           {link(here, -time.Second), 403, "ForbiddenUserError"},
-		"of a job that had the name":     {link(desk.Log{User: "ann", Name: "linked", UID: "another", Role: "worker1"}, time.Minute), 404, "NoJobError"},
+		"of a job that had the name":     {link(app.Log{User: "ann", Name: "linked", UID: "another", Role: "worker1"}, time.Minute), 404, "NoJobError"},
 		"a token is no link":             {"/api/v2/joblogs/" + h.tokens["ann"], 403, "ForbiddenUserError"},
-		"for another's job":              {link(desk.Log{User: "vic", Name: "linked", UID: uid, Role: "worker1"}, time.Minute), 404, "NoJobError"},
+		"for another's job":              {link(app.Log{User: "vic", Name: "linked", UID: uid, Role: "worker1"}, time.Minute), 404, "NoJobError"},
 		"cut":                            {strings.TrimSuffix(link(here, time.Minute), "A")[:200], 403, "ForbiddenUserError"},
 		"a link is no token, and a path": {"/api/v2/joblogs/none", 403, "ForbiddenUserError"},
 	} {

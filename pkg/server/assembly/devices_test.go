@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/openpai/paictl/pkg/kube/kubetest"
-	"github.com/openpai/paictl/pkg/people/once"
+	"github.com/openpai/paictl/pkg/people/onetime"
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 	"github.com/openpai/paictl/pkg/server/servertest"
 )
@@ -23,7 +23,7 @@ func TestManyProgramsThatWaitKeepNoOneElseOut(t *testing.T) {
 	servertest.Prepare(t, c)
 	s := servertest.Start(t, c, servertest.Options{})
 	secrets := c.Client.CoreV1().Secrets(v1.Namespace)
-	device := metav1.ListOptions{LabelSelector: "paictl.openpai.org/once=" + string(once.Device)}
+	device := metav1.ListOptions{LabelSelector: "paictl.openpai.org/once=" + string(onetime.Device)}
 	t.Cleanup(func() {
 		_ = secrets.DeleteCollection(context.WithoutCancel(t.Context()), metav1.DeleteOptions{}, device)
 	})
@@ -32,7 +32,7 @@ func TestManyProgramsThatWaitKeepNoOneElseOut(t *testing.T) {
 	for i := range 1000 {
 		all.Go(func() error {
 			_, err := secrets.Create(t.Context(), &corev1.Secret{
-				ObjectMeta: metav1.ObjectMeta{Name: v1.OnceName(string(once.Device), strconv.Itoa(i)), Labels: map[string]string{v1.LabelPeople: v1.SecretOnce, "paictl.openpai.org/once": string(once.Device)}},
+				ObjectMeta: metav1.ObjectMeta{Name: v1.OnceName(string(onetime.Device), strconv.Itoa(i)), Labels: map[string]string{v1.LabelPeople: v1.SecretOnce, "paictl.openpai.org/once": string(onetime.Device)}},
 				StringData: map[string]string{"network": "2001:db8:" + strconv.Itoa(i/50) + "::/48", "expires": time.Now().Add(10 * time.Minute).UTC().Format(time.RFC3339Nano)},
 			}, metav1.CreateOptions{})
 			return err

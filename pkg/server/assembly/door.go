@@ -1,16 +1,16 @@
 package assembly
 
 import (
-	"github.com/openpai/paictl/pkg/access"
-	"github.com/openpai/paictl/pkg/alerts"
+	"github.com/openpai/paictl/pkg/diagnose/alerts"
+	"github.com/openpai/paictl/pkg/httpserver/access"
 	"github.com/openpai/paictl/pkg/secret"
-	"github.com/openpai/paictl/pkg/server/door"
+	"github.com/openpai/paictl/pkg/server/proxy"
 )
 
 // openDoor makes the door to other services' pages. It reads their password each time, because a Secret may be renewed while the
 // program runs.
-func openDoor(o Options) (*door.Door, error) {
-	return door.New(door.Options{Services: o.Settings.Door, Password: servicePassword(o), Failed: func(service string, err error) {
+func openDoor(o Options) (*proxy.Door, error) {
+	return proxy.New(proxy.Options{Services: o.Settings.Door, Password: servicePassword(o), Failed: func(service string, err error) {
 		o.Log.Warn("a service behind the door can't be asked", "service", service, "error", err.Error())
 	}})
 }

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
-	fv1 "github.com/openpai/paictl/pkg/framework/v1"
+	fv1 "github.com/openpai/paictl/pkg/job/v1"
 	"github.com/openpai/paictl/pkg/kube"
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 )

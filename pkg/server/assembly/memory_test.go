@@ -55,7 +55,7 @@ func TestNoBodiesTakeMoreMemoryThanTheProgramHas(t *testing.T) {
 		require.NoError(t, err)
 		return string(body)
 	}
-	values := "name: [" + many(118_000, "a,") + "a]\n" // just below the limit of pkg/protocol
+	values := "name: [" + many(118_000, "a,") + "a]\n" // just below the limit of pkg/job/protocol
 	for _, attack := range []struct {
 		name, method, path, body string
 		requests                 int

@@ -15,7 +15,7 @@ import (
 	"github.com/openpai/paictl/pkg/people/signin/ldap"
 	"github.com/openpai/paictl/pkg/people/signin/oidc"
 	"github.com/openpai/paictl/pkg/secret"
-	"github.com/openpai/paictl/pkg/server/desk"
+	"github.com/openpai/paictl/pkg/server/app"
 	"github.com/openpai/paictl/pkg/server/settings"
 )
 
@@ -23,13 +23,13 @@ import (
 type providers struct {
 	passwords []signin.Password
 	checkers  []signin.Checker
-	issuers   map[string]desk.Issuer
+	issuers   map[string]app.Issuer
 	policies  map[string]signin.Policy
 }
 
 // openProviders makes the providers of the settings. It doesn't send requests.
 func openProviders(o Options) (*providers, error) {
-	p := &providers{issuers: map[string]desk.Issuer{}, policies: map[string]signin.Policy{}}
+	p := &providers{issuers: map[string]app.Issuer{}, policies: map[string]signin.Policy{}}
 	s := o.Settings.SignIn
 	for _, name := range slices.Sorted(maps.Keys(s.LDAP)) {
 		if err := p.directory(o, name, s.LDAP[name]); err != nil {

@@ -10,9 +10,9 @@ import (
 
 	"github.com/openpai/paictl/pkg/people/rules"
 	"github.com/openpai/paictl/pkg/server"
-	"github.com/openpai/paictl/pkg/server/door"
 	"github.com/openpai/paictl/pkg/server/openapi"
 	"github.com/openpai/paictl/pkg/server/pages"
+	"github.com/openpai/paictl/pkg/server/proxy"
 	"github.com/openpai/paictl/pkg/server/settings"
 	v2 "github.com/openpai/paictl/pkg/server/v2"
 	v3 "github.com/openpai/paictl/pkg/server/v3"
@@ -20,7 +20,7 @@ import (
 
 func routes(t testing.TB) []server.Route {
 	t.Helper()
-	d, err := door.New(door.Options{Services: withDoor().Door})
+	d, err := proxy.New(proxy.Options{Services: withDoor().Door})
 	require.NoError(t, err)
 	all := slices.Concat(v2.Routes("test"), v3.Routes("test"), pages.Routes(d.Links()))
 	described, err := openapi.Route("test", all)
@@ -45,7 +45,7 @@ func withDoor() *settings.Settings {
 	return s
 }
 
-// later are rules that have no routes yet, and those that a desk checks in addition to a route's own.
+// later are rules that have no routes yet, and those that actions check in addition to a route's own.
 var later = []string{
 	"jobs.count", "job.ssh",
 	"storage.all", "storage.secrets",

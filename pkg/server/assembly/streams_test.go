@@ -24,8 +24,8 @@ import (
 	utilexec "k8s.io/client-go/util/exec"
 	"k8s.io/streaming/pkg/httpstream"
 
-	fv1 "github.com/openpai/paictl/pkg/framework/v1"
 	"github.com/openpai/paictl/pkg/job/jobtest"
+	fv1 "github.com/openpai/paictl/pkg/job/v1"
 	"github.com/openpai/paictl/pkg/kube"
 	"github.com/openpai/paictl/pkg/kube/kubetest"
 	v1 "github.com/openpai/paictl/pkg/people/v1"

@@ -13,8 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	fv1 "github.com/openpai/paictl/pkg/framework/v1"
 	"github.com/openpai/paictl/pkg/job"
+	fv1 "github.com/openpai/paictl/pkg/job/v1"
 	"github.com/openpai/paictl/pkg/kube"
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 	"github.com/openpai/paictl/pkg/server/servertest"

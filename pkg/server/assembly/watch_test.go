@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/dynamic"
 
-	fv1 "github.com/openpai/paictl/pkg/framework/v1"
+	fv1 "github.com/openpai/paictl/pkg/job/v1"
 	"github.com/openpai/paictl/pkg/kube"
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 	"github.com/openpai/paictl/pkg/server/servertest"
@@ -21,8 +21,8 @@ import (
 
 const watchPath = "/api/v3/jobs/watch"
 
-// state reports whether an event is about a job in a state.
-func state(w *servertest.Watch, job, state string) func(servertest.Event) bool {
+// inState reports whether an event is about a job in a state.
+func inState(w *servertest.Watch, job, state string) func(servertest.Event) bool {
 	return func(e servertest.Event) bool {
 		row := struct{ State string }{}
 		return w.Name(e) == job && e.Into(&row) == nil && row.State == state
@@ -61,7 +61,7 @@ func TestAWatchTellsWhatTheListHasAndWhatChanges(t *testing.T) {
 	assert.Equal(t, "abe/second", w.Name(e), "what isn't seen isn't told")
 	root.Await("job", of(root, "vic/hidden-2"))
 	stopped(t, h, "first")
-	w.Await("job", state(w, "ann/first", "stopped"))
+	w.Await("job", inState(w, "ann/first", "stopped"))
 	gone(t, h, "ann", "first")
 	row := struct{ Live *bool }{}
 	require.NoError(t, w.Await("job", func(e servertest.Event) bool {

@@ -32,7 +32,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 	"github.com/openpai/paictl/pkg/scheduler/api"
 	"github.com/openpai/paictl/pkg/server"
-	"github.com/openpai/paictl/pkg/server/desk"
+	"github.com/openpai/paictl/pkg/server/app"
 	v3 "github.com/openpai/paictl/pkg/server/v3"
 )
 
@@ -57,7 +57,7 @@ type Server struct {
 	people  *people.Directory
 	tokens  *token.Service
 	list    *template.Store
-	shop    *desk.Shop
+	core    *app.App
 	server  *server.Server
 	pipe    *pipe
 	started sync.Once
@@ -88,8 +88,8 @@ func New(o Options) (*Server, error) {
 	if s.list, err = template.Open(o.Cluster.Config, template.Options{}); err != nil {
 		return nil, err
 	}
-	s.shop = &desk.Shop{People: s.people, Tokens: s.tokens, Templates: s.list, Jobs: s.jobs, Audit: s, Live: lister{s.jobs}}
-	s.server = server.New(server.Options{Shop: s.shop, Routes: v3.Routes(o.Version), Limits: server.Limits{Unlimited: true}, Log: o.Log, Caller: s.caller, Reveal: s.reveal})
+	s.core = &app.App{People: s.people, Tokens: s.tokens, Templates: s.list, Jobs: s.jobs, Audit: s, Live: lister{s.jobs}}
+	s.server = server.New(server.Options{App: s.core, Routes: v3.Routes(o.Version), Limits: server.Limits{Unlimited: true}, Log: o.Log, Caller: s.caller, Reveal: s.reveal})
 	return s, nil
 }
 
@@ -121,15 +121,15 @@ func aboutPeople(err error) bool {
 }
 
 // caller returns the operator, after it has read the objects of the request.
-func (s *Server) caller(r *http.Request) (desk.Caller, error) {
+func (s *Server) caller(r *http.Request) (app.Caller, error) {
 	if err := s.load(r); err != nil {
-		return desk.Caller{}, err
+		return app.Caller{}, err
 	}
 	as, err := url.QueryUnescape(r.Header.Get(HeaderFor))
 	if err != nil {
-		return desk.Caller{}, fmt.Errorf("%s: %w", HeaderFor, err)
+		return app.Caller{}, fmt.Errorf("%s: %w", HeaderFor, err)
 	}
-	return s.shop.Operator(s.operator, as), nil
+	return s.core.Operator(s.operator, as), nil
 }
 
 // load reads the objects of a request. pai-server has them by watch.

@@ -6,11 +6,11 @@ import (
 	"net"
 	"time"
 
-	"github.com/openpai/paictl/pkg/framework/listing"
 	"github.com/openpai/paictl/pkg/job"
+	"github.com/openpai/paictl/pkg/job/listing"
 	"github.com/openpai/paictl/pkg/job/live"
 	"github.com/openpai/paictl/pkg/job/stream"
-	"github.com/openpai/paictl/pkg/server/desk"
+	"github.com/openpai/paictl/pkg/server/app"
 )
 
 // lister reads jobs when they are asked for. pai-server follows them.
@@ -18,33 +18,33 @@ type lister struct{ *job.Client }
 
 var errFollows = errors.New("the server inside paictl doesn't follow jobs")
 
-// Ordered implements desk.Lister. Only OpenPAI's API has such lists.
+// Ordered implements app.Lister. Only OpenPAI's API has such lists.
 func (lister) Ordered(context.Context, listing.Filter) (*listing.OrderedPage, error) {
 	return nil, errFollows
 }
 
-// Watch implements desk.Lister.
+// Watch implements app.Lister.
 func (lister) Watch() (*live.Watch, error) { return nil, errFollows }
 
-// Resume implements desk.Lister.
+// Resume implements app.Lister.
 func (lister) Resume(context.Context, string) (*live.Watch, error) { return nil, errFollows }
 
-// Where implements desk.Lister. Operators know every job.
+// Where implements app.Lister. Operators know every job.
 func (lister) Where(string, string) (vc string, known bool) { return "", false }
 
-// Unfinished implements desk.Lister. Operators have no limits.
+// Unfinished implements app.Lister. Operators have no limits.
 func (lister) Unfinished(string) (jobs, tasks int) { return 0, 0 }
 
-// Row implements desk.Lister.
+// Row implements app.Lister.
 func (lister) Row(string) (listing.Row, bool) { return listing.Row{}, false }
 
-// Await implements desk.Lister. Lists are read when they are asked for, and have each change.
+// Await implements app.Lister. Lists are read when they are asked for, and have each change.
 func (lister) Await(context.Context, string, func(listing.Row) bool) {}
 
 // gonePause is how often Gone asks.
 const gonePause = 500 * time.Millisecond
 
-// Gone implements desk.Lister.
+// Gone implements app.Lister.
 func (l lister) Gone(ctx context.Context, j *job.Job) (bool, error) {
 	for {
 		if gone, err := l.Client.Gone(ctx, j); gone || err != nil && ctx.Err() == nil {
@@ -79,7 +79,7 @@ func (s *Server) Forward(ctx context.Context, as string, t *job.Target, port int
 
 // enter records that the operator enters a task, and finds its pod.
 func (s *Server) enter(ctx context.Context, as string, t *job.Target, way string, command []string) (*job.Target, error) {
-	d := s.shop.For(s.shop.Operator(s.operator, as), desk.Origin{})
+	d := s.core.For(s.core.Operator(s.operator, as), app.Origin{})
 	j, err := d.Job(ctx, "job.enter", t.User, t.Job)
 	if err != nil {
 		return nil, s.jobs.Explain(err)

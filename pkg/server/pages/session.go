@@ -55,7 +55,7 @@ func (s sessions) begin(c *server.Call) error {
 	case !in.Body.Password.IsSet():
 		return wire.Bad(`"password" is required`)
 	}
-	got, err := c.Desk.SignIn(c.Context(), in.Body.Username, in.Body.Password, 0, in.Client[:min(len(in.Client), maxClient)])
+	got, err := c.Actions.SignIn(c.Context(), in.Body.Username, in.Body.Password, 0, in.Client[:min(len(in.Client), maxClient)])
 	if err != nil {
 		return err
 	}
@@ -75,13 +75,13 @@ type pageLink struct {
 }
 
 func (s sessions) tell(c *server.Call) error {
-	me, err := c.Desk.WhoAmI()
+	me, err := c.Actions.WhoAmI()
 	if err != nil {
 		return err
 	}
 	out := &session{Name: me.Name, Pages: []pageLink{}}
 	for _, l := range s.links {
-		if c.Desk.MaySee(l.Page) == nil {
+		if c.Actions.MaySee(l.Page) == nil {
 			out.Pages = append(out.Pages, pageLink{l.Name, l.Path})
 		}
 	}
@@ -91,7 +91,7 @@ func (s sessions) tell(c *server.Call) error {
 
 // end keeps the cookie if the session can't be ended, so that the person can repeat it.
 func (s sessions) end(c *server.Call) error {
-	if err := c.Desk.Logout(c.Context()); err != nil && !errors.Is(err, rules.ErrGuest) {
+	if err := c.Actions.Logout(c.Context()); err != nil && !errors.Is(err, rules.ErrGuest) {
 		return err
 	}
 	c.DropSession()

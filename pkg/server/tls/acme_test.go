@@ -25,7 +25,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/openpai/paictl/pkg/bounded"
+	"github.com/openpai/paictl/pkg/httpserver"
 	certificate "github.com/openpai/paictl/pkg/server/tls"
 	"github.com/openpai/paictl/test/tier"
 )
@@ -176,7 +176,7 @@ func replica(t *testing.T, client kubernetes.Interface, p *pebble, listen string
 	own, err := certificate.NewOwn(a, []string{"gpu.example.org", "other.example.org", "10.0.0.1"}, time.Now)
 	require.NoError(t, err)
 	public := certificate.NewACME(client, certificate.ACMEOptions{Directory: p.directory, Email: "root@example.org", Roots: roots, Names: []string{"GPU.example.org"}, Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
-	l, err := certificate.Listen(t.Context(), listen, public.Beside(own), bounded.Options{Connections: 100})
+	l, err := certificate.Listen(t.Context(), listen, public.Beside(own), httpserver.Options{Connections: 100})
 	require.NoError(t, err)
 	srv := &http.Server{ReadHeaderTimeout: time.Second, Handler: http.NotFoundHandler(), ErrorLog: slog.NewLogLogger(slog.DiscardHandler, 0)}
 	go func() { _ = srv.Serve(l) }()

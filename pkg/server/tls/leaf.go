@@ -15,7 +15,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/openpai/paictl/pkg/bounded"
+	"github.com/openpai/paictl/pkg/httpserver"
 )
 
 const (
@@ -184,10 +184,10 @@ func Config(s Source) *tls.Config {
 }
 
 // Listen listens for TLS connections within bounds.
-func Listen(ctx context.Context, address string, s Source, b bounded.Options) (net.Listener, error) {
+func Listen(ctx context.Context, address string, s Source, b httpserver.Options) (net.Listener, error) {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	if err != nil {
 		return nil, err
 	}
-	return tls.NewListener(bounded.Limit(l, b), Config(s)), nil
+	return tls.NewListener(httpserver.Limit(l, b), Config(s)), nil
 }

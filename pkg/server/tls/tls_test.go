@@ -20,8 +20,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/openpai/paictl/pkg/bounded"
 	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/httpserver"
 	"github.com/openpai/paictl/pkg/kube/kubetest"
 	certificate "github.com/openpai/paictl/pkg/server/tls"
 )
@@ -77,7 +77,7 @@ func TestServersThatStartAtATimeHaveOneAuthority(t *testing.T) {
 // serve answers with a source's certificate, and returns the address.
 func serve(t *testing.T, s certificate.Source) string {
 	t.Helper()
-	l, err := certificate.Listen(t.Context(), "127.0.0.1:0", s, bounded.Options{Connections: 100})
+	l, err := certificate.Listen(t.Context(), "127.0.0.1:0", s, httpserver.Options{Connections: 100})
 	require.NoError(t, err)
 	srv := &http.Server{ReadHeaderTimeout: time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok") })}
 	go func() { _ = srv.Serve(l) }()

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/openpai/paictl/pkg/server"
-	"github.com/openpai/paictl/pkg/server/desk"
+	"github.com/openpai/paictl/pkg/server/app"
 )
 
 func alertRoutes() []server.Route {
@@ -35,7 +35,7 @@ type alertStatus struct {
 }
 
 // newAlert always sets the label and the annotation that the portal reads without a check.
-func newAlert(a *desk.Alert) alert {
+func newAlert(a *app.Alert) alert {
 	out := alert{Labels: map[string]string{"severity": ""}, Annotations: map[string]string{"summary": ""}, Starts: a.StartsAt, Ends: a.EndsAt, Generator: a.Generator,
 		Status: alertStatus{a.Status.State, append([]string{}, a.Status.SilencedBy...), append([]string{}, a.Status.InhibitedBy...)}, Receivers: []string{}, Fingerprint: a.Fingerprint}
 	maps.Copy(out.Labels, a.Labels)
@@ -46,7 +46,7 @@ func newAlert(a *desk.Alert) alert {
 	return out
 }
 
-func firing(ctx context.Context, d *desk.Desk, _ *struct{}) (*[]alert, error) {
+func firing(ctx context.Context, d *app.Actions, _ *struct{}) (*[]alert, error) {
 	all, err := d.Alerts(ctx)
 	if err != nil {
 		return nil, err

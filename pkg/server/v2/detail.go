@@ -10,11 +10,11 @@ import (
 
 	"gopkg.in/yaml.v3"
 
-	fapi "github.com/openpai/paictl/pkg/framework/api"
 	"github.com/openpai/paictl/pkg/job"
+	fapi "github.com/openpai/paictl/pkg/job/api"
 	"github.com/openpai/paictl/pkg/runtime/rules"
 	"github.com/openpai/paictl/pkg/server"
-	"github.com/openpai/paictl/pkg/server/desk"
+	"github.com/openpai/paictl/pkg/server/app"
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
@@ -103,7 +103,7 @@ func get(c *server.Call) error {
 }
 
 // read finds the job that a path names, and reads its details.
-func read(c *server.Call) (*desk.Job, *job.Detail, error) {
+func read(c *server.Call) (*app.Job, *job.Detail, error) {
 	j, err := find(c, "job.read")
 	if err != nil {
 		return nil, nil, err
@@ -128,7 +128,7 @@ func newDetail(d *job.Detail, attempt int32, meaning meaning) (*detail, error) {
 		at = slices.IndexFunc(d.Attempts, func(a fapi.Attempt) bool { return a.ID == attempt })
 	}
 	if at < 0 {
-		return nil, desk.NoJob(d.User, d.Name)
+		return nil, app.NoJob(d.User, d.Name)
 	}
 	out := &detail{DebugID: d.Framework, Name: d.Name, Tags: append([]string{}, d.Tags...), Priority: d.Priority, TaskRoles: roles{}}
 	s := &out.Status

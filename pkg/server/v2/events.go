@@ -6,9 +6,9 @@ import (
 	"strings"
 	"time"
 
-	fapi "github.com/openpai/paictl/pkg/framework/api"
+	fapi "github.com/openpai/paictl/pkg/job/api"
 	"github.com/openpai/paictl/pkg/server"
-	"github.com/openpai/paictl/pkg/server/desk"
+	"github.com/openpai/paictl/pkg/server/app"
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
@@ -75,7 +75,7 @@ type eventList struct {
 	Data  []event `json:"data"`
 }
 
-func newEvent(j *desk.Job, e fapi.Event) event {
+func newEvent(j *app.Job, e fapi.Event) event {
 	out := event{UID: e.UID, Framework: j.Object(), Type: e.Type, Reason: e.Reason, Message: e.Message, First: e.Time, Last: e.Time, Count: e.Count, Component: e.Source, Object: e.Object}
 	pod, ok := strings.CutPrefix(e.Object, "Pod/"+j.Object()+"-")
 	at := strings.LastIndex(pod, "-")

@@ -3,18 +3,18 @@ package v2
 import (
 	"strings"
 
-	fv1 "github.com/openpai/paictl/pkg/framework/v1"
 	"github.com/openpai/paictl/pkg/job"
+	fv1 "github.com/openpai/paictl/pkg/job/v1"
 	"github.com/openpai/paictl/pkg/runtime/rules"
 	"github.com/openpai/paictl/pkg/server"
-	"github.com/openpai/paictl/pkg/server/desk"
+	"github.com/openpai/paictl/pkg/server/app"
 )
 
 // meaning returns the rule about an exit code.
 type meaning func(code int32) *rules.Rule
 
 // exits returns a meaning that reads the rules at its first call, because the administrator may have changed them.
-func exits(c *server.Call, j *desk.Job) meaning {
+func exits(c *server.Call, j *app.Job) meaning {
 	set := (*rules.Set)(nil)
 	return func(code int32) *rules.Rule {
 		if set == nil {

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	v1 "github.com/openpai/paictl/pkg/people/v1"
-	"github.com/openpai/paictl/pkg/server/desk"
+	"github.com/openpai/paictl/pkg/server/app"
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
@@ -51,7 +51,7 @@ type postGroupIn struct {
 	Body groupData `body:"json"`
 }
 
-func postGroup(ctx context.Context, d *desk.Desk, in *postGroupIn) (*message, error) {
+func postGroup(ctx context.Context, d *app.Actions, in *postGroupIn) (*message, error) {
 	if in.Body.Name == "" {
 		return nil, wire.Bad(`"groupname" is required`)
 	}
@@ -68,7 +68,7 @@ type putGroupIn struct {
 	} `body:"json"`
 }
 
-func putGroup(ctx context.Context, d *desk.Desk, in *putGroupIn) (*message, error) {
+func putGroup(ctx context.Context, d *app.Actions, in *putGroupIn) (*message, error) {
 	g := in.Body.Data
 	if g == nil {
 		g = &in.Body.groupData
@@ -86,7 +86,7 @@ func putGroup(ctx context.Context, d *desk.Desk, in *putGroupIn) (*message, erro
 	return changeGroup(ctx, d, g.Name, func(spec *v1.GroupSpec) error { return g.apply(spec, in.Body.Patch) })
 }
 
-func changeGroup(ctx context.Context, d *desk.Desk, name string, change func(*v1.GroupSpec) error) (*message, error) {
+func changeGroup(ctx context.Context, d *app.Actions, name string, change func(*v1.GroupSpec) error) (*message, error) {
 	_, err := d.ChangeGroup(ctx, name, change)
 	return &message{Message: "update group " + name + " successfully"}, err
 }
@@ -98,7 +98,7 @@ type putDescriptionIn struct {
 	} `body:"json"`
 }
 
-func putDescription(ctx context.Context, d *desk.Desk, in *putDescriptionIn) (*message, error) {
+func putDescription(ctx context.Context, d *app.Actions, in *putDescriptionIn) (*message, error) {
 	if in.Body.Description == nil {
 		return nil, wire.Bad(`"description" is required`)
 	}
@@ -115,7 +115,7 @@ type putExternalNameIn struct {
 	} `body:"json"`
 }
 
-func putExternalName(ctx context.Context, d *desk.Desk, in *putExternalNameIn) (*message, error) {
+func putExternalName(ctx context.Context, d *app.Actions, in *putExternalNameIn) (*message, error) {
 	if in.Body.External == nil {
 		return nil, wire.Bad(`"externalName" is required`)
 	}
@@ -129,7 +129,7 @@ type putGroupExtensionIn struct {
 	} `body:"json"`
 }
 
-func putGroupExtension(ctx context.Context, d *desk.Desk, in *putGroupExtensionIn) (*message, error) {
+func putGroupExtension(ctx context.Context, d *app.Actions, in *putGroupExtensionIn) (*message, error) {
 	if in.Body.Extension == nil {
 		return nil, wire.Bad(`"extension" is required`)
 	}
@@ -144,7 +144,7 @@ type putGroupAttributeIn struct {
 	} `body:"json"`
 }
 
-func putGroupAttribute(ctx context.Context, d *desk.Desk, in *putGroupAttributeIn) (*message, error) {
+func putGroupAttribute(ctx context.Context, d *app.Actions, in *putGroupAttributeIn) (*message, error) {
 	if in.Body.Data == nil {
 		return nil, wire.Bad(`"data" is required`)
 	}

@@ -6,7 +6,7 @@ import (
 	"net/http"
 
 	"github.com/openpai/paictl/pkg/server"
-	"github.com/openpai/paictl/pkg/server/desk"
+	"github.com/openpai/paictl/pkg/server/app"
 )
 
 func groupRoutes() []server.Route {
@@ -35,7 +35,7 @@ type group struct {
 	Extension   map[string]json.RawMessage `json:"extension"`
 }
 
-func newGroup(g *desk.Group) (group, error) {
+func newGroup(g *app.Group) (group, error) {
 	out := group{Name: g.Spec.Name, Description: g.Spec.Description, Extension: map[string]json.RawMessage{}}
 	if !g.Whole {
 		return out, nil
@@ -46,7 +46,7 @@ func newGroup(g *desk.Group) (group, error) {
 	return out, err
 }
 
-func groups(_ context.Context, d *desk.Desk, _ *struct{}) (*[]group, error) {
+func groups(_ context.Context, d *app.Actions, _ *struct{}) (*[]group, error) {
 	all, err := d.Groups()
 	if err != nil {
 		return nil, err
@@ -66,7 +66,7 @@ type groupIn struct {
 	Group string `path:"group"`
 }
 
-func getGroup(_ context.Context, d *desk.Desk, in *groupIn) (*group, error) {
+func getGroup(_ context.Context, d *app.Actions, in *groupIn) (*group, error) {
 	g, err := d.Group(in.Group)
 	if err != nil {
 		return nil, err
@@ -81,7 +81,7 @@ type member struct {
 	Admin    bool   `json:"clusterAdmin"`
 }
 
-func members(_ context.Context, d *desk.Desk, in *groupIn) (*[]member, error) {
+func members(_ context.Context, d *app.Actions, in *groupIn) (*[]member, error) {
 	all, err := d.Members(in.Group)
 	if err != nil {
 		return nil, err
@@ -93,6 +93,6 @@ func members(_ context.Context, d *desk.Desk, in *groupIn) (*[]member, error) {
 	return &out, nil
 }
 
-func deleteGroup(ctx context.Context, d *desk.Desk, in *groupIn) (*message, error) {
+func deleteGroup(ctx context.Context, d *app.Actions, in *groupIn) (*message, error) {
 	return &message{Message: "group is removed successfully"}, d.DeleteGroup(ctx, in.Group)
 }

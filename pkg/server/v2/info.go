@@ -5,7 +5,7 @@ import (
 	"net/http"
 
 	"github.com/openpai/paictl/pkg/server"
-	"github.com/openpai/paictl/pkg/server/desk"
+	"github.com/openpai/paictl/pkg/server/app"
 )
 
 // info describes the server. Clients expect these four keys, and the values of two of them.
@@ -26,21 +26,21 @@ type authnInfo struct {
 }
 
 func infoRoutes(version string) []server.Route {
-	about := func(_ context.Context, d *desk.Desk, _ *struct{}) (*info, error) {
+	about := func(_ context.Context, d *app.Actions, _ *struct{}) (*info, error) {
 		return &info{"PAI RESTful API", version, "k8s", authnOf(d).Type}, nil
 	}
 	return []server.Route{
 		server.Text("", prefix, "open", "Reports that the API is available", "PAI RESTful API v2 (beta version)"),
 		server.JSON("", prefix+"/info", "open", "Says what the server calls itself", about, server.Also(old)),
 		server.Text(http.MethodGet, "/healthz", "open", "Says that the server is here, as the front of an OpenPAI cluster does", "Pylon ready.", server.Also(prefix+"/healthz", old+"/healthz")),
-		server.JSON(http.MethodGet, prefix+"/authn/info", "open", "Says how to sign in", func(_ context.Context, d *desk.Desk, _ *struct{}) (*authnInfo, error) {
+		server.JSON(http.MethodGet, prefix+"/authn/info", "open", "Says how to sign in", func(_ context.Context, d *app.Actions, _ *struct{}) (*authnInfo, error) {
 			return authnOf(d), nil
 		}, server.Also(old+"/authn/info")),
 	}
 }
 
 // authnOf describes how people sign in, for a client that knows only one way: with a password, if the cluster has passwords.
-func authnOf(d *desk.Desk) *authnInfo {
+func authnOf(d *app.Actions) *authnInfo {
 	w := d.Ways()
 	a := &authnInfo{Type: "basic", URI: old + "/authn/basic/login", Method: "post", Methods: []string{}}
 	if w.Password {

@@ -8,10 +8,10 @@ import (
 	"strings"
 	"time"
 
-	fapi "github.com/openpai/paictl/pkg/framework/api"
-	"github.com/openpai/paictl/pkg/framework/listing"
+	fapi "github.com/openpai/paictl/pkg/job/api"
+	"github.com/openpai/paictl/pkg/job/listing"
 	"github.com/openpai/paictl/pkg/server"
-	"github.com/openpai/paictl/pkg/server/desk"
+	"github.com/openpai/paictl/pkg/server/app"
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
@@ -47,12 +47,12 @@ func jobRoutes() []server.Route {
 }
 
 // find finds the job that a path names: USER~NAME, or a user and a name.
-func find(c *server.Call, rule string) (*desk.Job, error) {
+func find(c *server.Call, rule string) (*app.Job, error) {
 	user, name := c.Request.PathValue("user"), c.Request.PathValue("job")
 	if user == "" {
 		user, name, _ = strings.Cut(name, "~")
 	}
-	return c.Desk.Job(c.Context(), rule, user, name)
+	return c.Actions.Job(c.Context(), rule, user, name)
 }
 
 type listIn struct {
@@ -130,7 +130,7 @@ func list(c *server.Call) error {
 	if err := c.Rows(max(f.Limit, leastRows)); err != nil {
 		return err
 	}
-	page, err := c.Desk.Ordered(c.Context(), f)
+	page, err := c.Actions.Ordered(c.Context(), f)
 	if err != nil {
 		return err
 	}
@@ -159,11 +159,11 @@ func submit(c *server.Call) error {
 	if err := c.Decode(&in); err != nil {
 		return err
 	}
-	p, err := c.Desk.Prepare(c.Context(), desk.Request{Text: in.Text})
+	p, err := c.Actions.Prepare(c.Context(), app.Request{Text: in.Text})
 	if err != nil {
 		return err
 	}
-	if _, err := p.Submit(c.Context(), desk.SubmitOptions{DryRun: in.DryRun, Key: in.Key}); err != nil {
+	if _, err := p.Submit(c.Context(), app.SubmitOptions{DryRun: in.DryRun, Key: in.Key}); err != nil {
 		return err
 	}
 	out := message{Status: http.StatusAccepted, Message: fmt.Sprintf("Update job %s for user %s successfully.", p.Summary().Name, p.Summary().User)}

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/openpai/paictl/pkg/server"
-	"github.com/openpai/paictl/pkg/server/desk"
+	"github.com/openpai/paictl/pkg/server/app"
 )
 
 func kubeRoutes() []server.Route {
@@ -35,10 +35,10 @@ type kubeIn struct {
 // kubeList is a list that the documentation of Kubernetes describes.
 var kubeList = reflect.TypeFor[map[string]any]()
 
-func kubeQuery(c *server.Call) (desk.KubeQuery, error) {
+func kubeQuery(c *server.Call) (app.KubeQuery, error) {
 	in := kubeIn{}
 	err := c.Decode(&in)
-	return desk.KubeQuery(in), err
+	return app.KubeQuery(in), err
 }
 
 const mediaJSON = "application/json"
@@ -56,7 +56,7 @@ func kubeNodes(c *server.Call) error {
 		return err
 	}
 	a := kubeAnswer{call: c}
-	return a.end(c.Desk.KubeNodes(c.Context(), q, func(list *corev1.NodeList) error {
+	return a.end(c.Actions.KubeNodes(c.Context(), q, func(list *corev1.NodeList) error {
 		return add(&a, list, list.Items, q.Limit > 0)
 	}))
 }
@@ -67,7 +67,7 @@ func kubePods(c *server.Call) error {
 		return err
 	}
 	a := kubeAnswer{call: c}
-	return a.end(c.Desk.KubePods(c.Context(), q, func(list *corev1.PodList) error {
+	return a.end(c.Actions.KubePods(c.Context(), q, func(list *corev1.PodList) error {
 		return add(&a, list, list.Items, q.Limit > 0)
 	}))
 }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/openpai/paictl/pkg/job"
 	"github.com/openpai/paictl/pkg/server"
-	"github.com/openpai/paictl/pkg/server/desk"
+	"github.com/openpai/paictl/pkg/server/app"
 )
 
 // Paths of an attempt of a task and of its logs: by role and index, or by the UID of its pod.
@@ -42,7 +42,7 @@ type logsIn struct {
 }
 
 // taskLogs returns the logs of the attempt of a task that a path names.
-func taskLogs(c *server.Call) (j *desk.Job, all map[string]desk.Log, in logsIn, err error) {
+func taskLogs(c *server.Call) (j *app.Job, all map[string]app.Log, in logsIn, err error) {
 	if err := c.Decode(&in); err != nil {
 		return nil, nil, in, err
 	}
@@ -63,7 +63,7 @@ func taskLogs(c *server.Call) (j *desk.Job, all map[string]desk.Log, in logsIn, 
 		return nil, nil, in, err
 	}
 	if t == nil {
-		return nil, nil, in, desk.NoJob(j.User(), j.Name())
+		return nil, nil, in, app.NoJob(j.User(), j.Name())
 	}
 	all, err = j.TaskLogs(c.Context(), d, attempt, t)
 	return j, all, in, err
@@ -131,14 +131,14 @@ func readLog(c *server.Call) error {
 	}
 	l, there := all[c.Request.PathValue("log")]
 	if !there {
-		return desk.NoLog("There is no such log: a task has stdout and all, and stderr where the machines keep the two apart.")
+		return app.NoLog("There is no such log: a task has stdout and all, and stderr where the machines keep the two apart.")
 	}
 	l.Tail = in.Tail
 	return sendLog(c, j, &l, in.Follow)
 }
 
 func readLinked(c *server.Call) error {
-	j, l, err := c.Desk.LinkedLog(c.Context())
+	j, l, err := c.Actions.LinkedLog(c.Context())
 	if err != nil {
 		return err
 	}
@@ -149,7 +149,7 @@ func readLinked(c *server.Call) error {
 const lookAgain = 15 * time.Second
 
 // sendLog sends a log. If the rest can't be read, it aborts the answer, so that clients don't take a part for the whole.
-func sendLog(c *server.Call, j *desk.Job, l *desk.Log, follow bool) error {
+func sendLog(c *server.Call, j *app.Job, l *app.Log, follow bool) error {
 	f := c.Flow()
 	if c.Request.Method == http.MethodHead {
 		return f.Flush()

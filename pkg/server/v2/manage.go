@@ -10,7 +10,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 	"github.com/openpai/paictl/pkg/secret"
 	"github.com/openpai/paictl/pkg/server"
-	"github.com/openpai/paictl/pkg/server/desk"
+	"github.com/openpai/paictl/pkg/server/app"
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
@@ -38,7 +38,7 @@ func manageRoutes() []server.Route {
 }
 
 // jsonRoute is server.JSON of one handler, with additional options.
-func jsonRoute[In, Out any](h func(context.Context, *desk.Desk, *In) (*Out, error), own ...server.Option) func(method, path, rule, summary string, o ...server.Option) server.Route {
+func jsonRoute[In, Out any](h func(context.Context, *app.Actions, *In) (*Out, error), own ...server.Option) func(method, path, rule, summary string, o ...server.Option) server.Route {
 	return func(method, path, rule, summary string, o ...server.Option) server.Route {
 		return server.JSON(method, path, rule, summary, h, slices.Concat(o, own)...)
 	}
@@ -55,7 +55,7 @@ type postUserIn struct {
 	} `body:"json"`
 }
 
-func postUser(ctx context.Context, d *desk.Desk, in *postUserIn) (*message, error) {
+func postUser(ctx context.Context, d *app.Actions, in *postUserIn) (*message, error) {
 	if in.Body.Username == "" || !in.Body.Password.IsSet() {
 		return nil, wire.Bad(`"username" and "password" are required`)
 	}
@@ -66,7 +66,7 @@ func postUser(ctx context.Context, d *desk.Desk, in *postUserIn) (*message, erro
 	if err := checkVCs(all, in.Body.VirtualCluster); err != nil {
 		return nil, err
 	}
-	n := desk.NewUser{Name: in.Body.Username, Password: in.Body.Password, Email: in.Body.Email, Groups: append([]string{v1.GroupDefault}, in.Body.VirtualCluster...)}
+	n := app.NewUser{Name: in.Body.Username, Password: in.Body.Password, Email: in.Body.Email, Groups: append([]string{v1.GroupDefault}, in.Body.VirtualCluster...)}
 	if in.Body.Admin {
 		group, err := d.AdministratorGroup()
 		if err != nil {
@@ -74,7 +74,7 @@ func postUser(ctx context.Context, d *desk.Desk, in *postUserIn) (*message, erro
 		}
 		n.Groups = with(n.Groups, group)
 	}
-	c := desk.UserChange{}
+	c := app.UserChange{}
 	if err := extend(&c, in.Body.Extension); err != nil {
 		return nil, err
 	}
@@ -89,18 +89,18 @@ func postUser(ctx context.Context, d *desk.Desk, in *postUserIn) (*message, erro
 	return &message{Message: "User is created successfully"}, nil
 }
 
-func deleteUser(ctx context.Context, d *desk.Desk, in *userIn) (*message, error) {
+func deleteUser(ctx context.Context, d *app.Actions, in *userIn) (*message, error) {
 	return &message{Message: "user is removed successfully"}, d.RemoveUser(ctx, in.User)
 }
 
 // change changes a person.
-func change(ctx context.Context, d *desk.Desk, name string, c desk.UserChange) (*message, error) {
+func change(ctx context.Context, d *app.Actions, name string, c app.UserChange) (*message, error) {
 	return &message{Message: "Update user " + name + " successfully"}, d.ChangeUser(ctx, name, c)
 }
 
 // changeSpec changes only the spec of the User.
-func changeSpec(ctx context.Context, d *desk.Desk, name string, do func(*v1.UserSpec)) (*message, error) {
-	return change(ctx, d, name, desk.UserChange{Spec: func(s *v1.UserSpec) error {
+func changeSpec(ctx context.Context, d *app.Actions, name string, do func(*v1.UserSpec)) (*message, error) {
+	return change(ctx, d, name, app.UserChange{Spec: func(s *v1.UserSpec) error {
 		do(s)
 		return nil
 	}})
@@ -114,7 +114,7 @@ type putPasswordIn struct {
 	} `body:"json"`
 }
 
-func putPassword(ctx context.Context, d *desk.Desk, in *putPasswordIn) (*message, error) {
+func putPassword(ctx context.Context, d *app.Actions, in *putPasswordIn) (*message, error) {
 	if !in.Body.New.IsSet() {
 		return nil, wire.Bad(`"newPassword" is required`)
 	}
@@ -128,7 +128,7 @@ type putEmailIn struct {
 	} `body:"json"`
 }
 
-func putEmail(ctx context.Context, d *desk.Desk, in *putEmailIn) (*message, error) {
+func putEmail(ctx context.Context, d *app.Actions, in *putEmailIn) (*message, error) {
 	if in.Body.Email == nil {
 		return nil, wire.Bad(`"email" is required`)
 	}
@@ -142,11 +142,11 @@ type putExtensionIn struct {
 	} `body:"json"`
 }
 
-func putExtension(ctx context.Context, d *desk.Desk, in *putExtensionIn) (*message, error) {
+func putExtension(ctx context.Context, d *app.Actions, in *putExtensionIn) (*message, error) {
 	if in.Body.Extension == nil {
 		return nil, wire.Bad(`"extension" is required`)
 	}
-	c := desk.UserChange{}
+	c := app.UserChange{}
 	if err := extend(&c, in.Body.Extension); err != nil {
 		return nil, err
 	}
@@ -157,7 +157,7 @@ func putExtension(ctx context.Context, d *desk.Desk, in *putExtensionIn) (*messa
 const keySSHKeys = "sshKeys"
 
 // extend adds keys that clients store with a person to a change. Public keys aren't secret, and are stored in the User.
-func extend(c *desk.UserChange, extension object) error {
+func extend(c *app.UserChange, extension object) error {
 	c.Extension = maps.Clone(extension)
 	text, there := extension[keySSHKeys]
 	if !there {
@@ -186,7 +186,7 @@ type putAdminIn struct {
 	} `body:"json"`
 }
 
-func putAdmin(ctx context.Context, d *desk.Desk, in *putAdminIn) (*message, error) {
+func putAdmin(ctx context.Context, d *app.Actions, in *putAdminIn) (*message, error) {
 	if in.Body.Admin == nil {
 		return nil, wire.Bad(`"admin" is required`)
 	}
@@ -194,13 +194,13 @@ func putAdmin(ctx context.Context, d *desk.Desk, in *putAdminIn) (*message, erro
 	if err != nil {
 		return nil, err
 	}
-	return change(ctx, d, in.User, desk.UserChange{Spec: func(s *v1.UserSpec) error { return setAdmin(d, s, all, *in.Body.Admin) }})
+	return change(ctx, d, in.User, app.UserChange{Spec: func(s *v1.UserSpec) error { return setAdmin(d, s, all, *in.Body.Admin) }})
 }
 
 // setAdmin adds a person to a group that makes administrators, or removes them from all such groups.
-func setAdmin(d *desk.Desk, s *v1.UserSpec, all []desk.Group, admin bool) error {
+func setAdmin(d *app.Actions, s *v1.UserSpec, all []app.Group, admin bool) error {
 	makes := func(name string) bool {
-		return slices.ContainsFunc(all, func(g desk.Group) bool { return g.Spec.Name == name && g.Spec.Administrator })
+		return slices.ContainsFunc(all, func(g app.Group) bool { return g.Spec.Name == name && g.Spec.Administrator })
 	}
 	if !admin {
 		if err := stays(d, s.Name, all, func(g *v1.GroupSpec) bool { return g.Administrator }); err != nil {
@@ -226,7 +226,7 @@ type putGroupsIn struct {
 	} `body:"json"`
 }
 
-func putGroups(ctx context.Context, d *desk.Desk, in *putGroupsIn) (*message, error) {
+func putGroups(ctx context.Context, d *app.Actions, in *putGroupsIn) (*message, error) {
 	if in.Body.Groups == nil {
 		return nil, wire.Bad(`"grouplist" is required`)
 	}
@@ -234,7 +234,7 @@ func putGroups(ctx context.Context, d *desk.Desk, in *putGroupsIn) (*message, er
 	if err != nil {
 		return nil, err
 	}
-	return change(ctx, d, in.User, desk.UserChange{Spec: func(s *v1.UserSpec) error {
+	return change(ctx, d, in.User, app.UserChange{Spec: func(s *v1.UserSpec) error {
 		groups, err := besideWord(d, s, all, in.Body.Groups, func(*v1.GroupSpec) bool { return true })
 		s.Groups = groups
 		return err
@@ -248,7 +248,7 @@ type putVCsIn struct {
 	} `body:"json"`
 }
 
-func putVCs(ctx context.Context, d *desk.Desk, in *putVCsIn) (*message, error) {
+func putVCs(ctx context.Context, d *app.Actions, in *putVCsIn) (*message, error) {
 	if in.Body.VCs == nil {
 		return nil, wire.Bad(`"virtualCluster" is required`)
 	}
@@ -259,7 +259,7 @@ func putVCs(ctx context.Context, d *desk.Desk, in *putVCsIn) (*message, error) {
 	if err := checkVCs(all, in.Body.VCs); err != nil {
 		return nil, err
 	}
-	return change(ctx, d, in.User, desk.UserChange{Spec: func(s *v1.UserSpec) error { return setVCs(d, s, all, in.Body.VCs) }})
+	return change(ctx, d, in.User, app.UserChange{Spec: func(s *v1.UserSpec) error { return setVCs(d, s, all, in.Body.VCs) }})
 }
 
 type groupOfIn struct {
@@ -269,14 +269,14 @@ type groupOfIn struct {
 	} `body:"json"`
 }
 
-func joinGroup(ctx context.Context, d *desk.Desk, in *groupOfIn) (*message, error) {
+func joinGroup(ctx context.Context, d *app.Actions, in *groupOfIn) (*message, error) {
 	if in.Body.Group == "" {
 		return nil, wire.Bad(`"groupname" is required`)
 	}
 	return changeSpec(ctx, d, in.User, func(s *v1.UserSpec) { s.Groups = with(s.Groups, in.Body.Group) })
 }
 
-func leaveGroup(ctx context.Context, d *desk.Desk, in *groupOfIn) (*message, error) {
+func leaveGroup(ctx context.Context, d *app.Actions, in *groupOfIn) (*message, error) {
 	if in.Body.Group == "" {
 		return nil, wire.Bad(`"groupname" is required`)
 	}
@@ -284,7 +284,7 @@ func leaveGroup(ctx context.Context, d *desk.Desk, in *groupOfIn) (*message, err
 	if err != nil {
 		return nil, err
 	}
-	return change(ctx, d, in.User, desk.UserChange{Spec: func(s *v1.UserSpec) error {
+	return change(ctx, d, in.User, app.UserChange{Spec: func(s *v1.UserSpec) error {
 		s.Groups = without(s.Groups, in.Body.Group)
 		return stays(d, s.Name, all, func(g *v1.GroupSpec) bool { return g.Name == in.Body.Group })
 	}})

@@ -10,7 +10,7 @@ import (
 
 	"github.com/openpai/paictl/pkg/job"
 	"github.com/openpai/paictl/pkg/server"
-	"github.com/openpai/paictl/pkg/server/desk"
+	"github.com/openpai/paictl/pkg/server/app"
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
@@ -65,7 +65,7 @@ type oneIn struct {
 	Job string `path:"job"`
 }
 
-func (in *oneIn) find(ctx context.Context, d *desk.Desk) (*desk.Job, error) {
+func (in *oneIn) find(ctx context.Context, d *app.Actions) (*app.Job, error) {
 	user, name, _ := strings.Cut(in.Job, "~")
 	return d.Job(ctx, "job.read", user, name)
 }
@@ -75,7 +75,7 @@ type podList struct {
 	Items []job.TaskPod `json:"items"`
 }
 
-func pods(ctx context.Context, d *desk.Desk, in *oneIn) (*podList, error) {
+func pods(ctx context.Context, d *app.Actions, in *oneIn) (*podList, error) {
 	j, err := in.find(ctx, d)
 	if err != nil {
 		return nil, err
@@ -84,7 +84,7 @@ func pods(ctx context.Context, d *desk.Desk, in *oneIn) (*podList, error) {
 	return &podList{items}, err
 }
 
-func why(ctx context.Context, d *desk.Desk, in *oneIn) (*job.Why, error) {
+func why(ctx context.Context, d *app.Actions, in *oneIn) (*job.Why, error) {
 	j, err := in.find(ctx, d)
 	if err != nil {
 		return nil, err

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/openpai/paictl/pkg/server"
-	"github.com/openpai/paictl/pkg/server/desk"
+	"github.com/openpai/paictl/pkg/server/app"
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
@@ -35,7 +35,7 @@ func oidcLogin(c *server.Call) error {
 	if err := c.Decode(&in); err != nil {
 		return err
 	}
-	issuers := c.Desk.Ways().Issuers
+	issuers := c.Actions.Ways().Issuers
 	if len(issuers) == 0 {
 		return &wire.Error{Status: http.StatusNotFound, Code: wire.CodeNoAPI, Message: "this cluster has no issuer of OpenID Connect"}
 	}
@@ -48,12 +48,12 @@ func oidcLogin(c *server.Call) error {
 	if in.Provider == "" {
 		in.Provider = issuers[0].Name
 	}
-	address, err := c.ToIssuer(in.Provider, desk.Goal{Page: in.Redirect, From: in.From})
+	address, err := c.ToIssuer(in.Provider, app.Goal{Page: in.Redirect, From: in.From})
 	if err != nil {
 		return err
 	}
 	title := in.Provider
-	if at := slices.IndexFunc(issuers, func(i desk.IssuerWay) bool { return i.Name == in.Provider }); at >= 0 {
+	if at := slices.IndexFunc(issuers, func(i app.IssuerWay) bool { return i.Name == in.Provider }); at >= 0 {
 		title = issuers[at].Title
 	}
 	return c.Page(0, tokenPage, "", map[string]any{"Page": in.Redirect, "To": address, "Title": title})

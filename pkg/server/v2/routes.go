@@ -5,7 +5,7 @@ package v2
 import (
 	"slices"
 
-	"github.com/openpai/paictl/pkg/protocol"
+	"github.com/openpai/paictl/pkg/job/protocol"
 	"github.com/openpai/paictl/pkg/server"
 )
 

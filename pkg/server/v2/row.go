@@ -3,7 +3,7 @@ package v2
 import (
 	"time"
 
-	"github.com/openpai/paictl/pkg/framework/listing"
+	"github.com/openpai/paictl/pkg/job/listing"
 )
 
 // row is one job of a list. Times are milliseconds since 1970, or null.

@@ -7,7 +7,7 @@ import (
 	"reflect"
 
 	"github.com/openpai/paictl/pkg/server"
-	"github.com/openpai/paictl/pkg/server/desk"
+	"github.com/openpai/paictl/pkg/server/app"
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
@@ -30,7 +30,7 @@ type storage struct {
 	Capacity string `json:"capacity,omitempty"`
 }
 
-func newStorage(s *desk.Storage) storage {
+func newStorage(s *app.Storage) storage {
 	return storage{Name: s.Name, Share: !s.PerUser, Volume: s.Volume, Capacity: s.Capacity}
 }
 
@@ -43,7 +43,7 @@ type storagesIn struct {
 	All     bool `query:"all"` // for administrators
 }
 
-func storages(ctx context.Context, d *desk.Desk, in *storagesIn) (*storageList, error) {
+func storages(ctx context.Context, d *app.Actions, in *storagesIn) (*storageList, error) {
 	all, err := d.Storages(ctx, in.All)
 	if err != nil {
 		return nil, err
@@ -82,7 +82,7 @@ func getStorage(c *server.Call) error {
 	if err := c.Decode(&in); err != nil {
 		return err
 	}
-	s, err := c.Desk.Storage(c.Context(), in.Storage, in.Secrets)
+	s, err := c.Actions.Storage(c.Context(), in.Storage, in.Secrets)
 	if err != nil {
 		return err
 	}
@@ -94,6 +94,6 @@ func getStorage(c *server.Call) error {
 	return c.JSON(out)
 }
 
-func formerStorage(context.Context, *desk.Desk, *struct{}) (*storageDetail, error) {
+func formerStorage(context.Context, *app.Actions, *struct{}) (*storageDetail, error) {
 	return nil, &wire.Error{Status: http.StatusGone, Code: "GoneError", Message: "storage configurations are gone: storages are claims now", Remedy: "ask " + prefix + "/storages"}
 }

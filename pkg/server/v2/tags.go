@@ -6,7 +6,7 @@ import (
 	"reflect"
 
 	"github.com/openpai/paictl/pkg/server"
-	"github.com/openpai/paictl/pkg/server/desk"
+	"github.com/openpai/paictl/pkg/server/app"
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
@@ -25,20 +25,20 @@ type tagIn struct {
 }
 
 func tag(c *server.Call) error {
-	return changeTag(c, "Add tag for", func(j *desk.Job, tags []string) error {
+	return changeTag(c, "Add tag for", func(j *app.Job, tags []string) error {
 		_, err := j.Tag(c.Context(), tags)
 		return err
 	})
 }
 
 func untag(c *server.Call) error {
-	return changeTag(c, "Delete tag from", func(j *desk.Job, tags []string) error {
+	return changeTag(c, "Delete tag from", func(j *app.Job, tags []string) error {
 		_, err := j.Untag(c.Context(), tags)
 		return err
 	})
 }
 
-func changeTag(c *server.Call, done string, change func(*desk.Job, []string) error) error {
+func changeTag(c *server.Call, done string, change func(*app.Job, []string) error) error {
 	in := tagIn{}
 	if err := c.Decode(&in); err != nil {
 		return err

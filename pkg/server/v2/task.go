@@ -8,7 +8,7 @@ import (
 	"github.com/openpai/paictl/pkg/job"
 	"github.com/openpai/paictl/pkg/runtime/rules"
 	"github.com/openpai/paictl/pkg/server"
-	"github.com/openpai/paictl/pkg/server/desk"
+	"github.com/openpai/paictl/pkg/server/app"
 )
 
 // container is one attempt of a task.
@@ -125,7 +125,7 @@ func getTask(c *server.Call) error {
 	}
 	list := d.TaskAttempts(n.attempt, n.role, n.index)
 	if len(list) == 0 {
-		return desk.NoJob(j.User(), j.Name())
+		return app.NoJob(j.User(), j.Name())
 	}
 	meaning := exits(c, j)
 	out := taskHistory{Username: d.User, JobName: d.Name, Attempt: n.attempt, Role: list[0].Role, taskStatus: newTaskStatus(&list[0])}

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	v1 "github.com/openpai/paictl/pkg/people/v1"
-	"github.com/openpai/paictl/pkg/server/desk"
+	"github.com/openpai/paictl/pkg/server/app"
 )
 
 // itemData is an item in a client's request. Pages send all fields that they have read. Fields that only the server sets are
@@ -41,7 +41,7 @@ type itemData struct {
 // change changes an item as a client requests, unless it was changed since that client read it.
 func (in *itemData) change(t *v1.Template) error {
 	if in.Updated != nil && !in.Updated.Truncate(time.Millisecond).Equal(t.Updated().Truncate(time.Millisecond)) {
-		return desk.ErrChanged
+		return app.ErrChanged
 	}
 	return in.apply(&t.Spec)
 }

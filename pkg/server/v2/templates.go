@@ -10,7 +10,7 @@ import (
 
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 	"github.com/openpai/paictl/pkg/server"
-	"github.com/openpai/paictl/pkg/server/desk"
+	"github.com/openpai/paictl/pkg/server/app"
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
@@ -126,11 +126,11 @@ func all(want, have []string) bool {
 
 // listItems answers with job files, too, and counts the memory for them.
 func listItems(c *server.Call, in *itemsIn) error {
-	seen, err := c.Desk.Templates()
+	seen, err := c.Actions.Templates()
 	if err != nil {
 		return err
 	}
-	seen = slices.DeleteFunc(seen, func(t desk.Template) bool { return !in.fits(t.Template) })
+	seen = slices.DeleteFunc(seen, func(t app.Template) bool { return !in.fits(t.Template) })
 	bytes := 0
 	for i := range seen {
 		all, _ := seen[i].Bytes()
@@ -155,7 +155,7 @@ func listCategories(c *server.Call, _ *struct{}) error {
 
 // listUsed answers with the words of templates that the caller sees, and the words in always.
 func listUsed(c *server.Call, always []string, words func(*v1.TemplateSpec) []string) error {
-	seen, err := c.Desk.Templates()
+	seen, err := c.Actions.Templates()
 	if err != nil {
 		return err
 	}
@@ -185,7 +185,7 @@ type itemIn struct {
 	Template string `path:"template"`
 }
 
-func getItem(_ context.Context, d *desk.Desk, in *itemIn) (*item, error) {
+func getItem(_ context.Context, d *app.Actions, in *itemIn) (*item, error) {
 	t, err := d.Template(in.Template)
 	if err != nil {
 		return nil, err
@@ -203,7 +203,7 @@ type postItemIn struct {
 	Body itemData `body:"json"`
 }
 
-func postItem(ctx context.Context, d *desk.Desk, in *postItemIn) (*made, error) {
+func postItem(ctx context.Context, d *app.Actions, in *postItemIn) (*made, error) {
 	spec := v1.TemplateSpec{}
 	if in.Body.Author == nil {
 		spec.Author = d.Name()
@@ -228,7 +228,7 @@ func putItem(c *server.Call) error {
 	if err := c.Decode(&in); err != nil {
 		return err
 	}
-	if _, err := c.Desk.ChangeTemplate(c.Context(), in.Template, 0, in.Body.change); err != nil {
+	if _, err := c.Actions.ChangeTemplate(c.Context(), in.Template, 0, in.Body.change); err != nil {
 		return err
 	}
 	return c.Text("updated")
@@ -239,7 +239,7 @@ func deleteItem(c *server.Call) error {
 	if err := c.Decode(&in); err != nil {
 		return err
 	}
-	if err := c.Desk.RemoveTemplate(c.Context(), in.Template); err != nil {
+	if err := c.Actions.RemoveTemplate(c.Context(), in.Template); err != nil {
 		return err
 	}
 	return c.Text("deleted")

@@ -7,7 +7,7 @@ import (
 
 	"github.com/openpai/paictl/pkg/secret"
 	"github.com/openpai/paictl/pkg/server"
-	"github.com/openpai/paictl/pkg/server/desk"
+	"github.com/openpai/paictl/pkg/server/app"
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
@@ -39,7 +39,7 @@ type session struct {
 	Admin bool   `json:"admin"`
 }
 
-func login(ctx context.Context, d *desk.Desk, in *loginIn) (*session, error) {
+func login(ctx context.Context, d *app.Actions, in *loginIn) (*session, error) {
 	switch {
 	case in.Body.Username == "":
 		return nil, wire.Bad(`"username" is required`)
@@ -48,10 +48,10 @@ func login(ctx context.Context, d *desk.Desk, in *loginIn) (*session, error) {
 	}
 	life := time.Duration(0)
 	if e := in.Body.Expiration; e != nil {
-		if *e < 0 || *e > int(desk.MaxLife/time.Second) {
+		if *e < 0 || *e > int(app.MaxLife/time.Second) {
 			return nil, wire.Bad(`"expiration" must be between 60 and 604800 seconds`)
 		}
-		life = max(time.Duration(*e)*time.Second, desk.MinLife)
+		life = max(time.Duration(*e)*time.Second, app.MinLife)
 	}
 	s, err := d.SignIn(ctx, in.Body.Username, in.Body.Password, life, in.Client[:min(len(in.Client), 64)])
 	if err != nil {
@@ -60,7 +60,7 @@ func login(ctx context.Context, d *desk.Desk, in *loginIn) (*session, error) {
 	return &session{s.Name, s.Token.Reveal(), s.Administrator}, nil
 }
 
-func logout(ctx context.Context, d *desk.Desk, _ *struct{}) (*message, error) {
+func logout(ctx context.Context, d *app.Actions, _ *struct{}) (*message, error) {
 	return &message{Message: "Logout successfully"}, d.Logout(ctx)
 }
 
@@ -70,14 +70,14 @@ type tokenList struct {
 	Tokens []string `json:"tokens"`
 }
 
-func tokens(_ context.Context, d *desk.Desk, _ *struct{}) (*tokenList, error) {
+func tokens(_ context.Context, d *app.Actions, _ *struct{}) (*tokenList, error) {
 	all, err := d.Tokens()
 	if err != nil {
 		return nil, err
 	}
 	out := &tokenList{Tokens: []string{}}
 	for i := range all {
-		out.Tokens = append(out.Tokens, desk.Handle(all[i]))
+		out.Tokens = append(out.Tokens, app.Handle(all[i]))
 	}
 	return out, nil
 }
@@ -97,11 +97,11 @@ type application struct {
 	Application bool   `json:"application"`
 }
 
-func newToken(ctx context.Context, d *desk.Desk, in *newTokenIn) (*application, error) {
+func newToken(ctx context.Context, d *app.Actions, in *newTokenIn) (*application, error) {
 	if in.Body.Expiration < 0 || in.Body.Expiration > 100*365*24*3600 {
 		return nil, wire.Bad(`"expiration" must be a number of seconds, at most a hundred years`)
 	}
-	made, err := d.NewToken(ctx, desk.NewToken{Label: in.Body.Label, Scopes: in.Body.Scopes, Life: time.Duration(in.Body.Expiration) * time.Second, Client: in.Client[:min(len(in.Client), 64)]})
+	made, err := d.NewToken(ctx, app.NewToken{Label: in.Body.Label, Scopes: in.Body.Scopes, Life: time.Duration(in.Body.Expiration) * time.Second, Client: in.Client[:min(len(in.Client), 64)]})
 	if err != nil {
 		return nil, err
 	}
@@ -112,7 +112,7 @@ type revokeIn struct {
 	Token string `path:"token"`
 }
 
-func revoke(ctx context.Context, d *desk.Desk, in *revokeIn) (*message, error) {
+func revoke(ctx context.Context, d *app.Actions, in *revokeIn) (*message, error) {
 	return &message{Message: "revoke successfully"}, d.Revoke(ctx, in.Token)
 }
 
@@ -125,7 +125,7 @@ type checked struct {
 	Admin       bool   `json:"admin"`
 }
 
-func check(_ context.Context, d *desk.Desk, _ *struct{}) (*checked, error) {
+func check(_ context.Context, d *app.Actions, _ *struct{}) (*checked, error) {
 	me, err := d.WhoAmI()
 	if err != nil {
 		return nil, err

@@ -7,7 +7,7 @@ import (
 
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 	"github.com/openpai/paictl/pkg/secret"
-	"github.com/openpai/paictl/pkg/server/desk"
+	"github.com/openpai/paictl/pkg/server/app"
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
@@ -25,7 +25,7 @@ type putUserIn struct {
 	} `body:"json"`
 }
 
-func putUser(ctx context.Context, d *desk.Desk, in *putUserIn) (*message, error) {
+func putUser(ctx context.Context, d *app.Actions, in *putUserIn) (*message, error) {
 	data := &in.Body.Data
 	if err := required(in.Body.Patch, data.Username, map[string]bool{"email": data.Email != nil, "virtualCluster": data.VirtualCluster != nil,
 		"admin": data.Admin != nil, "password": data.Password.IsSet(), "extension": data.Extension != nil}); err != nil {
@@ -38,7 +38,7 @@ func putUser(ctx context.Context, d *desk.Desk, in *putUserIn) (*message, error)
 	if err := checkVCs(all, data.VirtualCluster); err != nil {
 		return nil, err
 	}
-	c := desk.UserChange{Password: data.Password, Spec: func(s *v1.UserSpec) error {
+	c := app.UserChange{Password: data.Password, Spec: func(s *v1.UserSpec) error {
 		if data.Email != nil {
 			s.Email = *data.Email
 		}
@@ -84,7 +84,7 @@ type putMeIn struct {
 	} `body:"json"`
 }
 
-func putMe(ctx context.Context, d *desk.Desk, in *putMeIn) (*message, error) {
+func putMe(ctx context.Context, d *app.Actions, in *putMeIn) (*message, error) {
 	data := &in.Body.Data
 	if err := required(in.Body.Patch, data.Username, map[string]bool{"email": data.Email != nil, "newPassword": data.New.IsSet()}); err != nil {
 		return nil, err
@@ -92,7 +92,7 @@ func putMe(ctx context.Context, d *desk.Desk, in *putMeIn) (*message, error) {
 	if data.Username != d.Name() {
 		return nil, &wire.Error{Status: 403, Code: wire.CodeForbidden, Message: `"data.username" is another person's name`}
 	}
-	c := desk.UserChange{Password: data.New, Old: data.Old, Spec: func(s *v1.UserSpec) error {
+	c := app.UserChange{Password: data.New, Old: data.Old, Spec: func(s *v1.UserSpec) error {
 		if data.Email != nil {
 			s.Email = *data.Email
 		}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/openpai/paictl/pkg/people/rules"
 	"github.com/openpai/paictl/pkg/server"
-	"github.com/openpai/paictl/pkg/server/desk"
+	"github.com/openpai/paictl/pkg/server/app"
 )
 
 func userRoutes() []server.Route {
@@ -33,7 +33,7 @@ type person struct {
 	Storages       []string                   `json:"storageConfig"`
 }
 
-func newPerson(p *desk.Person, existing func(rules.Grants) rules.Grants) person {
+func newPerson(p *app.Person, existing func(rules.Grants) rules.Grants) person {
 	out := person{
 		Username: p.Name, Email: p.User.Spec.Email, Groups: []string{}, Extension: map[string]json.RawMessage{}, VirtualCluster: []string{}, Storages: []string{},
 	}
@@ -53,7 +53,7 @@ func newPerson(p *desk.Person, existing func(rules.Grants) rules.Grants) person 
 }
 
 // users leaves out the extension of each person, because a list would need one read for each.
-func users(ctx context.Context, d *desk.Desk, _ *struct{}) (*[]person, error) {
+func users(ctx context.Context, d *app.Actions, _ *struct{}) (*[]person, error) {
 	all, err := d.Users()
 	if err != nil {
 		return nil, err
@@ -68,7 +68,7 @@ func users(ctx context.Context, d *desk.Desk, _ *struct{}) (*[]person, error) {
 }
 
 // mayUse lists all known virtual clusters for a person who may use all. The portal offers these when a job is submitted.
-func (p *person) mayUse(who *desk.Person, all func() []string) {
+func (p *person) mayUse(who *app.Person, all func() []string) {
 	if who.View.Whole && (who.Grants.Administrator || who.Grants.AllVCs) {
 		if names := all(); names != nil {
 			p.VirtualCluster = names
@@ -81,7 +81,7 @@ const vcTime = 3 * time.Second
 
 // allVCs returns a function that reads the names of all virtual clusters that the caller may use, at most once; nil if the
 // scheduler doesn't answer.
-func allVCs(ctx context.Context, d *desk.Desk) func() []string {
+func allVCs(ctx context.Context, d *app.Actions) func() []string {
 	return sync.OnceValue(func() []string {
 		ctx, cancel := context.WithTimeout(ctx, vcTime)
 		defer cancel()
@@ -102,7 +102,7 @@ type userIn struct {
 	User string `path:"user"`
 }
 
-func getUser(ctx context.Context, d *desk.Desk, in *userIn) (*person, error) {
+func getUser(ctx context.Context, d *app.Actions, in *userIn) (*person, error) {
 	p, err := d.User(in.User)
 	if err != nil {
 		return nil, err

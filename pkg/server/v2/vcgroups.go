@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	v1 "github.com/openpai/paictl/pkg/people/v1"
-	"github.com/openpai/paictl/pkg/server/desk"
+	"github.com/openpai/paictl/pkg/server/app"
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
@@ -15,9 +15,9 @@ func isVC(g *v1.GroupSpec) bool {
 }
 
 // checkVCs returns an error for names of virtual clusters that no group stands for.
-func checkVCs(all []desk.Group, names []string) error {
+func checkVCs(all []app.Group, names []string) error {
 	for _, name := range names {
-		at := slices.IndexFunc(all, func(g desk.Group) bool { return g.Spec.Name == name })
+		at := slices.IndexFunc(all, func(g app.Group) bool { return g.Spec.Name == name })
 		shown := wire.Shown(name)
 		if at < 0 {
 			return &wire.Error{Status: http.StatusNotFound, Code: "NoGroupError", Message: "there is no group " + shown + " that grants the virtual cluster", Remedy: "make it with: paictl group add " + shown + " --vc " + shown}
@@ -30,7 +30,7 @@ func checkVCs(all []desk.Group, names []string) error {
 }
 
 // setVCs sets the groups of a person that stand for virtual clusters. Other groups stay, as does default.
-func setVCs(d *desk.Desk, s *v1.UserSpec, all []desk.Group, names []string) error {
+func setVCs(d *app.Actions, s *v1.UserSpec, all []app.Group, names []string) error {
 	names, err := besideWord(d, s, all, names, func(g *v1.GroupSpec) bool { return isVC(g) && g.Name != v1.GroupDefault })
 	if err != nil {
 		return err

@@ -10,7 +10,7 @@ import (
 	"github.com/openpai/paictl/pkg/job"
 	schedulerapi "github.com/openpai/paictl/pkg/scheduler/api"
 	"github.com/openpai/paictl/pkg/server"
-	"github.com/openpai/paictl/pkg/server/desk"
+	"github.com/openpai/paictl/pkg/server/app"
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
@@ -123,7 +123,7 @@ func listVCs(c *server.Call) error {
 		return err
 	}
 	if in.Nodes != nil {
-		all, err := c.Desk.Machines(c.Context())
+		all, err := c.Actions.Machines(c.Context())
 		if err != nil {
 			return err
 		}
@@ -133,14 +133,14 @@ func listVCs(c *server.Call) error {
 		}
 		return c.JSON(out)
 	}
-	out, err := vcs(c.Context(), c.Desk)
+	out, err := vcs(c.Context(), c.Actions)
 	if err != nil {
 		return err
 	}
 	return c.JSON(out)
 }
 
-func vcs(ctx context.Context, d *desk.Desk) (map[string]vc, error) {
+func vcs(ctx context.Context, d *app.Actions) (map[string]vc, error) {
 	all, err := scheduled(ctx, d)
 	if err != nil {
 		return nil, err
@@ -168,14 +168,14 @@ type vcIn struct {
 	VC string `path:"vc"`
 }
 
-func getVC(ctx context.Context, d *desk.Desk, in *vcIn) (*vc, error) {
+func getVC(ctx context.Context, d *app.Actions, in *vcIn) (*vc, error) {
 	all, err := vcs(ctx, d)
 	if err != nil {
 		return nil, err
 	}
 	one, there := all[in.VC]
 	if !there {
-		return nil, desk.NoVC(in.VC)
+		return nil, app.NoVC(in.VC)
 	}
 	return &one, nil
 }
@@ -191,13 +191,13 @@ type skusIn struct {
 	VC string `query:"vc"`
 }
 
-func skus(ctx context.Context, d *desk.Desk, in *skusIn) (*map[string]skuType, error) {
+func skus(ctx context.Context, d *app.Actions, in *skusIn) (*map[string]skuType, error) {
 	shares, err := d.Shares(ctx, in.VC)
 	if err != nil {
 		return nil, err
 	}
 	if in.VC != "" && len(shares) == 0 {
-		return nil, desk.NoVC(in.VC)
+		return nil, app.NoVC(in.VC)
 	}
 	out := map[string]skuType{}
 	for name, s := range shares {
@@ -210,17 +210,17 @@ func skus(ctx context.Context, d *desk.Desk, in *skusIn) (*map[string]skuType, e
 	return &out, nil
 }
 
-func skusOf(ctx context.Context, d *desk.Desk, in *vcIn) (*map[string]skuType, error) {
+func skusOf(ctx context.Context, d *app.Actions, in *vcIn) (*map[string]skuType, error) {
 	return skus(ctx, d, &skusIn{in.VC})
 }
 
-func changeVC(context.Context, *desk.Desk, *vcIn) (*message, error) {
+func changeVC(context.Context, *app.Actions, *vcIn) (*message, error) {
 	return nil, &wire.Error{Status: http.StatusNotImplemented, Code: "NotImplementedError", Message: "virtual clusters are defined in the cluster's configuration, which the server doesn't write",
 		Remedy: "an operator changes them with: paictl vc set NAME --cells TYPE=N"}
 }
 
 // scheduled returns the virtual clusters and their usage; an error if no scheduler answers.
-func scheduled(ctx context.Context, d *desk.Desk) (*schedulerapi.VirtualClusters, error) {
+func scheduled(ctx context.Context, d *app.Actions) (*schedulerapi.VirtualClusters, error) {
 	all, down, err := d.VirtualClusters(ctx)
 	return all, cmp.Or(err, down)
 }

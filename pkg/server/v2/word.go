@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	v1 "github.com/openpai/paictl/pkg/people/v1"
-	"github.com/openpai/paictl/pkg/server/desk"
+	"github.com/openpai/paictl/pkg/server/app"
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
@@ -14,7 +14,7 @@ const codeWord = "ConflictError"
 
 // stays returns an error for a change that removes a person from groups in which a provider keeps them: they would stay in them,
 // and keep their grants.
-func stays(d *desk.Desk, name string, all []desk.Group, leaves func(*v1.GroupSpec) bool) error {
+func stays(d *app.Actions, name string, all []app.Group, leaves func(*v1.GroupSpec) bool) error {
 	p, err := d.User(name)
 	if err != nil {
 		return err
@@ -31,7 +31,7 @@ func stays(d *desk.Desk, name string, all []desk.Group, leaves func(*v1.GroupSpe
 // besideWord returns the names of groups to which a person is added by name. It leaves out groups in which only a provider keeps
 // them, because clients read lists with these groups and send them back. It returns an error if the names leave out a group, of
 // those that of selects, in which a provider keeps the person.
-func besideWord(d *desk.Desk, s *v1.UserSpec, all []desk.Group, names []string, of func(*v1.GroupSpec) bool) ([]string, error) {
+func besideWord(d *app.Actions, s *v1.UserSpec, all []app.Group, names []string, of func(*v1.GroupSpec) bool) ([]string, error) {
 	if err := stays(d, s.Name, all, func(g *v1.GroupSpec) bool { return of(g) && !slices.Contains(names, g.Name) }); err != nil {
 		return nil, err
 	}
@@ -40,6 +40,6 @@ func besideWord(d *desk.Desk, s *v1.UserSpec, all []desk.Group, names []string, 
 		return nil, err
 	}
 	return slices.DeleteFunc(slices.Clone(names), func(name string) bool {
-		return !slices.Contains(s.Groups, name) && slices.ContainsFunc(all, func(g desk.Group) bool { return g.Spec.Name == name && p.ByWord(&g.Spec) })
+		return !slices.Contains(s.Groups, name) && slices.ContainsFunc(all, func(g app.Group) bool { return g.Spec.Name == name && p.ByWord(&g.Spec) })
 	}), nil
 }

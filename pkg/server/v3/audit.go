@@ -6,7 +6,7 @@ import (
 
 	"github.com/openpai/paictl/pkg/audit"
 	"github.com/openpai/paictl/pkg/server"
-	"github.com/openpai/paictl/pkg/server/desk"
+	"github.com/openpai/paictl/pkg/server/app"
 	"github.com/openpai/paictl/pkg/server/v3/api"
 	"github.com/openpai/paictl/pkg/server/wire"
 )
@@ -28,7 +28,7 @@ type auditIn struct {
 	Limit   int    `query:"limit"`
 }
 
-func audited(ctx context.Context, d *desk.Desk, in *auditIn) (*audit.Page, error) {
+func audited(ctx context.Context, d *app.Actions, in *auditIn) (*audit.Page, error) {
 	q := audit.Query{Actor: in.Actor, Object: in.Object, Owner: in.Owner, Kind: in.Kind, Verb: in.Verb, Outcome: in.Outcome, Cursor: in.Cursor, Limit: in.Limit}
 	var err error
 	if q.Since, err = instant(in.Since); err != nil {

@@ -25,14 +25,14 @@ func codeRoutes() []server.Route {
 }
 
 func headCode(c *server.Call) error {
-	if err := c.Desk.HasCode(c.Context(), c.Request.PathValue("sha256")); err != nil {
+	if err := c.Actions.HasCode(c.Context(), c.Request.PathValue("sha256")); err != nil {
 		return err
 	}
 	return c.JSON(struct{}{})
 }
 
 func putCode(c *server.Call) error {
-	if err := c.Desk.PutCode(c.Context(), c.Request.PathValue("sha256"), c.Request.ContentLength, c.Request.Body); err != nil {
+	if err := c.Actions.PutCode(c.Context(), c.Request.PathValue("sha256"), c.Request.ContentLength, c.Request.Body); err != nil {
 		return err
 	}
 	return c.JSON(struct{}{})

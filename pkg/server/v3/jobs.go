@@ -9,11 +9,11 @@ import (
 	"slices"
 	"time"
 
-	"github.com/openpai/paictl/pkg/framework/listing"
 	"github.com/openpai/paictl/pkg/job"
-	"github.com/openpai/paictl/pkg/protocol"
+	"github.com/openpai/paictl/pkg/job/listing"
+	"github.com/openpai/paictl/pkg/job/protocol"
 	"github.com/openpai/paictl/pkg/server"
-	"github.com/openpai/paictl/pkg/server/desk"
+	"github.com/openpai/paictl/pkg/server/app"
 	"github.com/openpai/paictl/pkg/server/v3/api"
 	"github.com/openpai/paictl/pkg/server/wire"
 )
@@ -79,7 +79,7 @@ func (in *listIn) Rows() int {
 	return in.Limit
 }
 
-func list(ctx context.Context, d *desk.Desk, in *listIn) (*job.Page, error) {
+func list(ctx context.Context, d *app.Actions, in *listIn) (*job.Page, error) {
 	f, err := in.filter()
 	if err != nil {
 		return nil, err
@@ -108,7 +108,7 @@ type oneIn struct {
 	Name string `path:"name"`
 }
 
-func get(ctx context.Context, d *desk.Desk, in *oneIn) (*job.Detail, error) {
+func get(ctx context.Context, d *app.Actions, in *oneIn) (*job.Detail, error) {
 	j, err := d.Job(ctx, "job.read", in.User, in.Name)
 	if err != nil {
 		return nil, err
@@ -116,7 +116,7 @@ func get(ctx context.Context, d *desk.Desk, in *oneIn) (*job.Detail, error) {
 	return j.Detail(ctx)
 }
 
-func why(ctx context.Context, d *desk.Desk, in *oneIn) (*job.Why, error) {
+func why(ctx context.Context, d *app.Actions, in *oneIn) (*job.Why, error) {
 	j, err := d.Job(ctx, "job.read", in.User, in.Name)
 	if err != nil {
 		return nil, err
@@ -124,7 +124,7 @@ func why(ctx context.Context, d *desk.Desk, in *oneIn) (*job.Why, error) {
 	return j.Why(ctx)
 }
 
-func events(ctx context.Context, d *desk.Desk, in *oneIn) (*api.Events, error) {
+func events(ctx context.Context, d *app.Actions, in *oneIn) (*api.Events, error) {
 	j, err := d.Job(ctx, "job.read", in.User, in.Name)
 	if err != nil {
 		return nil, err
@@ -152,8 +152,8 @@ type submitOut struct {
 	Outcome job.Outcome `json:"outcome,omitempty"`
 }
 
-func submit(ctx context.Context, d *desk.Desk, in *submitIn) (*submitOut, error) {
-	r := desk.Request{File: in.Body.File, Text: in.Body.Text, Group: in.Body.Group, Code: in.Body.Code, DryRun: in.Check || in.Body.DryRun}
+func submit(ctx context.Context, d *app.Actions, in *submitIn) (*submitOut, error) {
+	r := app.Request{File: in.Body.File, Text: in.Body.Text, Group: in.Body.Group, Code: in.Body.Code, DryRun: in.Check || in.Body.DryRun}
 	p, err := d.Prepare(ctx, r)
 	if err != nil {
 		return nil, err
@@ -162,14 +162,14 @@ func submit(ctx context.Context, d *desk.Desk, in *submitIn) (*submitOut, error)
 	if in.Check {
 		return out, nil
 	}
-	out.Outcome, err = p.Submit(ctx, desk.SubmitOptions{DryRun: in.Body.DryRun, Replace: in.Body.Replace, SkipEnded: in.Body.SkipEnded, After: in.Body.After, Planned: in.Body.Planned, Key: in.Key})
+	out.Outcome, err = p.Submit(ctx, app.SubmitOptions{DryRun: in.Body.DryRun, Replace: in.Body.Replace, SkipEnded: in.Body.SkipEnded, After: in.Body.After, Planned: in.Body.Planned, Key: in.Key})
 	if err != nil {
 		return nil, err
 	}
 	return out, nil
 }
 
-func stop(ctx context.Context, d *desk.Desk, in *oneIn) (*api.Changed, error) {
+func stop(ctx context.Context, d *app.Actions, in *oneIn) (*api.Changed, error) {
 	j, err := d.Job(ctx, "job.stop", in.User, in.Name)
 	if err != nil {
 		return nil, err
@@ -178,7 +178,7 @@ func stop(ctx context.Context, d *desk.Desk, in *oneIn) (*api.Changed, error) {
 	return &api.Changed{Before: before}, err
 }
 
-func retry(ctx context.Context, d *desk.Desk, in *oneIn) (*api.Changed, error) {
+func retry(ctx context.Context, d *app.Actions, in *oneIn) (*api.Changed, error) {
 	j, err := d.Job(ctx, "job.retry", in.User, in.Name)
 	if err != nil {
 		return nil, err
@@ -193,7 +193,7 @@ type scaleIn struct {
 	Body api.Scale `body:"json"`
 }
 
-func scale(ctx context.Context, d *desk.Desk, in *scaleIn) (*api.Scaled, error) {
+func scale(ctx context.Context, d *app.Actions, in *scaleIn) (*api.Scaled, error) {
 	j, err := d.Job(ctx, "job.scale", in.User, in.Name)
 	if err != nil {
 		return nil, err
@@ -217,7 +217,7 @@ func remove(c *server.Call) error {
 	if in.History {
 		rule = "job.forget"
 	}
-	j, err := c.Desk.Job(c.Context(), rule, in.User, in.Name)
+	j, err := c.Actions.Job(c.Context(), rule, in.User, in.Name)
 	if err != nil {
 		return err
 	}
@@ -255,7 +255,7 @@ type tagsIn struct {
 	Body api.Tags `body:"json"`
 }
 
-func tag(ctx context.Context, d *desk.Desk, in *tagsIn) (*api.Tags, error) {
+func tag(ctx context.Context, d *app.Actions, in *tagsIn) (*api.Tags, error) {
 	j, err := d.Job(ctx, "job.tag", in.User, in.Name)
 	if err != nil {
 		return nil, err
@@ -264,7 +264,7 @@ func tag(ctx context.Context, d *desk.Desk, in *tagsIn) (*api.Tags, error) {
 	return &api.Tags{Tags: append([]string{}, tags...)}, err
 }
 
-func untag(ctx context.Context, d *desk.Desk, in *tagsIn) (*api.Tags, error) {
+func untag(ctx context.Context, d *app.Actions, in *tagsIn) (*api.Tags, error) {
 	j, err := d.Job(ctx, "job.tag", in.User, in.Name)
 	if err != nil {
 		return nil, err

@@ -6,13 +6,13 @@ import (
 	"reflect"
 	"time"
 
-	fapi "github.com/openpai/paictl/pkg/framework/api"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/job"
+	fapi "github.com/openpai/paictl/pkg/job/api"
 	"github.com/openpai/paictl/pkg/job/logs"
 	schedulerapi "github.com/openpai/paictl/pkg/scheduler/api"
 	"github.com/openpai/paictl/pkg/server"
-	"github.com/openpai/paictl/pkg/server/desk"
+	"github.com/openpai/paictl/pkg/server/app"
 	"github.com/openpai/paictl/pkg/server/v3/api"
 	"github.com/openpai/paictl/pkg/server/wire"
 )
@@ -41,7 +41,7 @@ func lookRoutes() []server.Route {
 	return out
 }
 
-func brief(ctx context.Context, d *desk.Desk, in *oneIn) (*job.Job, error) {
+func brief(ctx context.Context, d *app.Actions, in *oneIn) (*job.Job, error) {
 	j, err := d.Job(ctx, "job.read", in.User, in.Name)
 	if err != nil {
 		return nil, err
@@ -50,7 +50,7 @@ func brief(ctx context.Context, d *desk.Desk, in *oneIn) (*job.Job, error) {
 }
 
 func follow(c *server.Call) error {
-	j, err := c.Desk.Job(c.Context(), "job.read", c.Request.PathValue("user"), c.Request.PathValue("name"))
+	j, err := c.Actions.Job(c.Context(), "job.read", c.Request.PathValue("user"), c.Request.PathValue("name"))
 	if err != nil {
 		return err
 	}
@@ -63,7 +63,7 @@ func follow(c *server.Call) error {
 			_ = l.Send(api.Frame{Back: true})
 			return
 		}
-		_ = l.Send(api.Frame{Problem: desk.Meaning(err).Message})
+		_ = l.Send(api.Frame{Problem: app.Meaning(err).Message})
 	}))
 }
 
@@ -82,7 +82,7 @@ func end(c *server.Call, l *server.Lines, err error) error {
 
 // problem converts an error for the last frame of a stream.
 func problem(c *server.Call, err error) *api.Error {
-	e := desk.Meaning(err)
+	e := app.Meaning(err)
 	return &api.Error{Code: e.Code, Message: e.Message, Remedy: e.Remedy, Request: c.Writer.Header().Get(api.RequestID)}
 }
 
@@ -133,7 +133,7 @@ func lines(c *server.Call) error {
 	if err := c.Decode(&in); err != nil {
 		return err
 	}
-	j, err := c.Desk.Job(c.Context(), "job.logs", in.User, in.Name)
+	j, err := c.Actions.Job(c.Context(), "job.logs", in.User, in.Name)
 	if err != nil {
 		return err
 	}
@@ -148,7 +148,7 @@ func lines(c *server.Call) error {
 	return end(c, l, j.Logs(l.Context(), o, func(line logs.Line) error { return l.Send(api.Frame{Line: &line}) }))
 }
 
-func top(ctx context.Context, d *desk.Desk, in *oneIn) (*api.Top, error) {
+func top(ctx context.Context, d *app.Actions, in *oneIn) (*api.Top, error) {
 	j, err := d.Job(ctx, "job.read", in.User, in.Name)
 	if err != nil {
 		return nil, err
@@ -164,7 +164,7 @@ func top(ctx context.Context, d *desk.Desk, in *oneIn) (*api.Top, error) {
 	return out, nil
 }
 
-func freeName(ctx context.Context, d *desk.Desk, in *oneIn) (*api.FreeName, error) {
+func freeName(ctx context.Context, d *app.Actions, in *oneIn) (*api.FreeName, error) {
 	j, err := d.Job(ctx, "job.read", in.User, in.Name)
 	if err != nil {
 		return nil, err
@@ -173,7 +173,7 @@ func freeName(ctx context.Context, d *desk.Desk, in *oneIn) (*api.FreeName, erro
 	return &api.FreeName{Name: name}, err
 }
 
-func targets(ctx context.Context, d *desk.Desk, in *oneIn) (*api.Targets, error) {
+func targets(ctx context.Context, d *app.Actions, in *oneIn) (*api.Targets, error) {
 	j, err := d.Job(ctx, "job.enter", in.User, in.Name)
 	if err != nil {
 		return nil, err
@@ -187,7 +187,7 @@ type queueIn struct {
 	Limit int    `query:"limit"`
 }
 
-func queue(ctx context.Context, d *desk.Desk, in *queueIn) (*job.WaitingList, error) {
+func queue(ctx context.Context, d *app.Actions, in *queueIn) (*job.WaitingList, error) {
 	return d.Waiting(ctx, in.VC, in.Limit)
 }
 
@@ -200,7 +200,7 @@ type usageIn struct {
 	By    []string `query:"by"`
 }
 
-func gpuTime(ctx context.Context, d *desk.Desk, in *usageIn) (*job.Usage, error) {
+func gpuTime(ctx context.Context, d *app.Actions, in *usageIn) (*job.Usage, error) {
 	q := fapi.UsageQuery{User: in.User, VirtualCluster: in.VC, Type: in.Type, By: in.By}
 	var err error
 	if q.Since, err = instant(in.Since); err != nil {
@@ -212,7 +212,7 @@ func gpuTime(ctx context.Context, d *desk.Desk, in *usageIn) (*job.Usage, error)
 	return d.Usage(ctx, q)
 }
 
-func virtualClusters(ctx context.Context, d *desk.Desk, _ *struct{}) (*api.VirtualClusters, error) {
+func virtualClusters(ctx context.Context, d *app.Actions, _ *struct{}) (*api.VirtualClusters, error) {
 	all, down, err := d.VirtualClusters(ctx)
 	if err != nil {
 		return nil, err
@@ -224,17 +224,17 @@ func virtualClusters(ctx context.Context, d *desk.Desk, _ *struct{}) (*api.Virtu
 	return out, nil
 }
 
-func gpus(ctx context.Context, d *desk.Desk, _ *struct{}) (*api.GPUs, error) {
+func gpus(ctx context.Context, d *app.Actions, _ *struct{}) (*api.GPUs, error) {
 	nodes, items, err := d.GPUs(ctx)
 	return &api.GPUs{Nodes: append([]string{}, nodes...), Items: append([]schedulerapi.GPU{}, items...)}, err
 }
 
-func images(ctx context.Context, d *desk.Desk, _ *struct{}) (*api.Images, error) {
+func images(ctx context.Context, d *app.Actions, _ *struct{}) (*api.Images, error) {
 	items, err := d.Images(ctx)
 	return &api.Images{Items: append([]string{}, items...)}, err
 }
 
-func offer(ctx context.Context, d *desk.Desk, _ *struct{}) (*job.Offer, error) { return d.Offer(ctx) }
+func offer(ctx context.Context, d *app.Actions, _ *struct{}) (*job.Offer, error) { return d.Offer(ctx) }
 
 type enterIn struct {
 	User   string `path:"user"`
@@ -261,7 +261,7 @@ func exec(c *server.Call) error {
 	if err != nil {
 		return err
 	}
-	e := desk.Exec{Command: c.Request.URL.Query()["command"], TTY: in.TTY, Stdin: in.Stdin, Stdout: in.Stdout, Err: in.Stderr}
+	e := app.Exec{Command: c.Request.URL.Query()["command"], TTY: in.TTY, Stdin: in.Stdin, Stdout: in.Stdout, Err: in.Stderr}
 	return j.Exec(c.Context(), in.Role, index, e, c.Writer, c.Request)
 }
 
@@ -273,15 +273,15 @@ func forward(c *server.Call) error {
 	return j.Forward(c.Context(), in.Role, index, c.Writer, c.Request)
 }
 
-func enter(c *server.Call) (*desk.Job, *enterIn, int32, error) {
+func enter(c *server.Call) (*app.Job, *enterIn, int32, error) {
 	in := &enterIn{}
 	if err := c.Decode(in); err != nil {
 		return nil, nil, 0, err
 	}
-	index, err := desk.Index(in.Index)
+	index, err := app.Index(in.Index)
 	if err != nil {
 		return nil, nil, 0, err
 	}
-	j, err := c.Desk.Job(c.Context(), "job.enter", in.User, in.Name)
+	j, err := c.Actions.Job(c.Context(), "job.enter", in.User, in.Name)
 	return j, in, index, err
 }

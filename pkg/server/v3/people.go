@@ -11,7 +11,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 	"github.com/openpai/paictl/pkg/secret"
 	"github.com/openpai/paictl/pkg/server"
-	"github.com/openpai/paictl/pkg/server/desk"
+	"github.com/openpai/paictl/pkg/server/app"
 	"github.com/openpai/paictl/pkg/server/v3/api"
 	"github.com/openpai/paictl/pkg/server/wire"
 )
@@ -36,7 +36,7 @@ func peopleRoutes() []server.Route {
 	}
 }
 
-func newUser(p *desk.Person, existing func(rules.Grants) rules.Grants) api.User {
+func newUser(p *app.Person, existing func(rules.Grants) rules.Grants) api.User {
 	out := api.User{Name: p.Name, Email: p.User.Spec.Email, Groups: []string{}, VCs: []v1.VCGrant{}, Storages: []string{}, Pages: []string{}}
 	if !p.View.Whole {
 		return out
@@ -56,7 +56,7 @@ func newUser(p *desk.Person, existing func(rules.Grants) rules.Grants) api.User 
 	return out
 }
 
-func users(ctx context.Context, d *desk.Desk, _ *struct{}) (*api.Users, error) {
+func users(ctx context.Context, d *app.Actions, _ *struct{}) (*api.Users, error) {
 	all, err := d.Users()
 	if err != nil {
 		return nil, err
@@ -72,12 +72,12 @@ type userIn struct {
 	User string `path:"user"`
 }
 
-func getUser(ctx context.Context, d *desk.Desk, in *userIn) (*api.User, error) {
+func getUser(ctx context.Context, d *app.Actions, in *userIn) (*api.User, error) {
 	return told(ctx, d)(d.User(in.User))
 }
 
-func told(ctx context.Context, d *desk.Desk) func(p *desk.Person, err error) (*api.User, error) {
-	return func(p *desk.Person, err error) (*api.User, error) {
+func told(ctx context.Context, d *app.Actions) func(p *app.Person, err error) (*api.User, error) {
+	return func(p *app.Person, err error) (*api.User, error) {
 		if err != nil {
 			return nil, err
 		}
@@ -90,8 +90,8 @@ type addUserIn struct {
 	Body api.NewUser `body:"json"`
 }
 
-func addUser(ctx context.Context, d *desk.Desk, in *addUserIn) (*api.User, error) {
-	n := desk.NewUser{Name: in.Body.Name, Email: in.Body.Email, DisplayName: in.Body.DisplayName, Groups: in.Body.Groups, Identities: in.Body.Identities,
+func addUser(ctx context.Context, d *app.Actions, in *addUserIn) (*api.User, error) {
+	n := app.NewUser{Name: in.Body.Name, Email: in.Body.Email, DisplayName: in.Body.DisplayName, Groups: in.Body.Groups, Identities: in.Body.Identities,
 		Password: secret.String(in.Body.Password), TakeOver: in.Body.TakeOverHistory}
 	p, err := d.AddUser(ctx, n, in.Body.Check)
 	if err == nil && p == nil {
@@ -105,7 +105,7 @@ type putUserIn struct {
 	Body api.UserChange `body:"json"`
 }
 
-func putUser(ctx context.Context, d *desk.Desk, in *putUserIn) (*api.User, error) {
+func putUser(ctx context.Context, d *app.Actions, in *putUserIn) (*api.User, error) {
 	if in.Body.Spec.Name != in.User {
 		return nil, wire.Bad("a person keeps the name")
 	}
@@ -117,15 +117,15 @@ type putPasswordIn struct {
 	Body api.PasswordChange `body:"json"`
 }
 
-func putPassword(ctx context.Context, d *desk.Desk, in *putPasswordIn) (*struct{}, error) {
+func putPassword(ctx context.Context, d *app.Actions, in *putPasswordIn) (*struct{}, error) {
 	return &struct{}{}, d.SetPassword(ctx, in.User, secret.String(in.Body.Old), secret.String(in.Body.Password))
 }
 
-func removeUser(ctx context.Context, d *desk.Desk, in *userIn) (*struct{}, error) {
+func removeUser(ctx context.Context, d *app.Actions, in *userIn) (*struct{}, error) {
 	return &struct{}{}, d.RemoveUser(ctx, in.User)
 }
 
-func newGroup(g *desk.Group) api.Group {
+func newGroup(g *app.Group) api.Group {
 	out := api.Group{GroupSpec: v1.GroupSpec{Name: g.Spec.Name, Description: g.Spec.Description}, Members: append([]string{}, g.Members...)}
 	if g.Whole {
 		out.GroupSpec, out.Created = g.Spec, g.CreationTimestamp.Time
@@ -133,7 +133,7 @@ func newGroup(g *desk.Group) api.Group {
 	return out
 }
 
-func groups(_ context.Context, d *desk.Desk, _ *struct{}) (*api.Groups, error) {
+func groups(_ context.Context, d *app.Actions, _ *struct{}) (*api.Groups, error) {
 	all, err := d.Groups()
 	if err != nil {
 		return nil, err
@@ -149,7 +149,7 @@ type groupIn struct {
 	Group string `path:"group"`
 }
 
-func getGroup(_ context.Context, d *desk.Desk, in *groupIn) (*api.Group, error) {
+func getGroup(_ context.Context, d *app.Actions, in *groupIn) (*api.Group, error) {
 	g, err := d.Group(in.Group)
 	if err != nil {
 		return nil, err
@@ -163,7 +163,7 @@ type putGroupIn struct {
 	Body  api.GroupChange `body:"json"`
 }
 
-func putGroup(ctx context.Context, d *desk.Desk, in *putGroupIn) (*api.Group, error) {
+func putGroup(ctx context.Context, d *app.Actions, in *putGroupIn) (*api.Group, error) {
 	if in.Body.Spec.Name != in.Group {
 		return nil, wire.Bad("a group keeps its name")
 	}
@@ -175,11 +175,11 @@ func putGroup(ctx context.Context, d *desk.Desk, in *putGroupIn) (*api.Group, er
 	return &out, nil
 }
 
-func deleteGroup(ctx context.Context, d *desk.Desk, in *groupIn) (*struct{}, error) {
+func deleteGroup(ctx context.Context, d *app.Actions, in *groupIn) (*struct{}, error) {
 	return &struct{}{}, d.DeleteGroup(ctx, in.Group)
 }
 
-func newRecord(r *desk.TokenRecord) api.TokenRecord {
+func newRecord(r *app.TokenRecord) api.TokenRecord {
 	out := api.TokenRecord{ID: r.ID, User: r.User, Kind: string(r.Kind), Label: r.Label, Client: r.Client, Address: r.Address, Created: r.Created}
 	for _, s := range r.Scopes {
 		out.Scopes = append(out.Scopes, string(s))
@@ -197,10 +197,10 @@ type tokensOfIn struct {
 	All  bool   `query:"all"`
 }
 
-func tokenRecords(_ context.Context, d *desk.Desk, in *tokensOfIn) (*api.TokenRecords, error) {
+func tokenRecords(_ context.Context, d *app.Actions, in *tokensOfIn) (*api.TokenRecords, error) {
 	ask := d.Tokens
 	if in.All || in.User != "" && in.User != d.Name() {
-		ask = func() ([]desk.TokenRecord, error) { return d.TokensOf(in.User) }
+		ask = func() ([]app.TokenRecord, error) { return d.TokensOf(in.User) }
 	}
 	all, err := ask()
 	if err != nil {
@@ -221,11 +221,11 @@ type newTokenIn struct {
 // longest is the longest lifetime of a token that expires, in seconds: a hundred years.
 const longest = 100 * 365 * 24 * 3600
 
-func newToken(ctx context.Context, d *desk.Desk, in *newTokenIn) (*api.IssuedToken, error) {
+func newToken(ctx context.Context, d *app.Actions, in *newTokenIn) (*api.IssuedToken, error) {
 	if in.Body.Seconds < 0 || in.Body.Seconds > longest {
 		return nil, wire.Bad(`"seconds" must be between 0 and a hundred years`)
 	}
-	made, err := d.NewToken(ctx, desk.NewToken{Label: in.Body.Label, Scopes: in.Body.Scopes, Life: time.Duration(in.Body.Seconds) * time.Second, Client: in.Client[:min(len(in.Client), 64)]})
+	made, err := d.NewToken(ctx, app.NewToken{Label: in.Body.Label, Scopes: in.Body.Scopes, Life: time.Duration(in.Body.Seconds) * time.Second, Client: in.Client[:min(len(in.Client), 64)]})
 	if err != nil {
 		return nil, err
 	}
@@ -236,7 +236,7 @@ type rotateKeysIn struct {
 	Body api.KeyRotation `body:"json"`
 }
 
-func rotateKeys(ctx context.Context, d *desk.Desk, in *rotateKeysIn) (*struct{}, error) {
+func rotateKeys(ctx context.Context, d *app.Actions, in *rotateKeysIn) (*struct{}, error) {
 	return &struct{}{}, d.RotateKeys(ctx, in.Body.Revoke)
 }
 
@@ -244,6 +244,6 @@ type tokenIn struct {
 	Token string `path:"token"`
 }
 
-func revokeToken(ctx context.Context, d *desk.Desk, in *tokenIn) (*struct{}, error) {
+func revokeToken(ctx context.Context, d *app.Actions, in *tokenIn) (*struct{}, error) {
 	return &struct{}{}, d.Revoke(ctx, in.Token)
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/openpai/paictl/pkg/people/rules"
 	"github.com/openpai/paictl/pkg/secret"
 	"github.com/openpai/paictl/pkg/server"
-	"github.com/openpai/paictl/pkg/server/desk"
+	"github.com/openpai/paictl/pkg/server/app"
 	"github.com/openpai/paictl/pkg/server/v3/api"
 	"github.com/openpai/paictl/pkg/server/wire"
 )
@@ -20,7 +20,7 @@ const oldestClient = "0.1.0"
 
 func signInRoutes(version string) []server.Route {
 	return []server.Route{
-		server.JSON("GET", api.Prefix+"/version", "open", "Says what the server calls itself", func(context.Context, *desk.Desk, *struct{}) (*api.Version, error) {
+		server.JSON("GET", api.Prefix+"/version", "open", "Says what the server calls itself", func(context.Context, *app.Actions, *struct{}) (*api.Version, error) {
 			return &api.Version{Version: version, OldestClient: oldestClient}, nil
 		}),
 		server.JSON("GET", api.Prefix+"/whoami", "token.check", "Returns the caller, and the permissions of the token", whoAmI),
@@ -30,7 +30,7 @@ func signInRoutes(version string) []server.Route {
 	}
 }
 
-func whoAmI(ctx context.Context, d *desk.Desk, _ *struct{}) (*api.WhoAmI, error) {
+func whoAmI(ctx context.Context, d *app.Actions, _ *struct{}) (*api.WhoAmI, error) {
 	me, err := d.WhoAmI()
 	if err != nil {
 		return nil, err
@@ -90,13 +90,13 @@ func tokens(c *server.Call) error {
 	client = client[:min(len(client), 64)]
 	switch {
 	case in.Grant == api.GrantCode && in.Code.IsSet():
-		return given(c)(c.Desk.Redeem(c.Context(), in.Code, in.Verifier, in.Redirect, client))
+		return given(c)(c.Actions.Redeem(c.Context(), in.Code, in.Verifier, in.Redirect, client))
 	case in.Grant == api.GrantDevice && in.Device.IsSet():
-		return given(c)(c.Desk.Await(c.Context(), in.Device, client))
+		return given(c)(c.Actions.Await(c.Context(), in.Device, client))
 	case in.Grant == api.GrantPassword && in.Username != "" && in.Password.IsSet():
-		return given(c)(c.Desk.Session(c.Context(), in.Username, in.Password, client))
+		return given(c)(c.Actions.Session(c.Context(), in.Username, in.Password, client))
 	case in.Grant == api.GrantRefresh && in.Refresh.IsSet():
-		return given(c)(c.Desk.Refresh(c.Context(), in.Refresh, client))
+		return given(c)(c.Actions.Refresh(c.Context(), in.Refresh, client))
 	case in.Grant == api.GrantPassword, in.Grant == api.GrantRefresh:
 		return refused(c, "invalid_request", wire.Bad("the grant "+in.Grant+" needs username and password, or refresh_token"))
 	}
@@ -104,8 +104,8 @@ func tokens(c *server.Call) error {
 }
 
 // given answers with tokens, or with an error.
-func given(c *server.Call) func(*desk.Tokens, error) error {
-	return func(pair *desk.Tokens, err error) error {
+func given(c *server.Call) func(*app.Tokens, error) error {
+	return func(pair *app.Tokens, err error) error {
 		if err != nil {
 			return notGranted(c, err)
 		}
@@ -115,11 +115,11 @@ func given(c *server.Call) func(*desk.Tokens, error) error {
 
 // notGranted answers a request that gets no tokens. If the error is temporary, the client should retry.
 func notGranted(c *server.Call, err error) error {
-	switch e := desk.Meaning(err); e.Status {
+	switch e := app.Meaning(err); e.Status {
 	case http.StatusServiceUnavailable, http.StatusTooManyRequests, http.StatusInternalServerError:
 		return err
 	default:
-		return refused(c, desk.GrantError(err), e)
+		return refused(c, app.GrantError(err), e)
 	}
 }
 
@@ -129,7 +129,7 @@ func refused(c *server.Call, code string, err error) error {
 		api.OAuthError
 		Code    string `json:"code"`
 		Message string `json:"message"`
-	}{api.OAuthError{Error: code, Description: err.Error()}, desk.Meaning(err).Code, err.Error()})
+	}{api.OAuthError{Error: code, Description: err.Error()}, app.Meaning(err).Code, err.Error()})
 }
 
 type revokeIn struct {
@@ -143,7 +143,7 @@ func revoke(c *server.Call) error {
 		return refused(c, "invalid_request", err)
 	}
 	if in.Token.IsSet() {
-		if err := c.Desk.EndSession(c.Context(), in.Token); err != nil {
+		if err := c.Actions.EndSession(c.Context(), in.Token); err != nil {
 			return err
 		}
 	}
@@ -158,7 +158,7 @@ type firstIn struct {
 	} `body:"json"`
 }
 
-func first(ctx context.Context, d *desk.Desk, in *firstIn) (*api.First, error) {
+func first(ctx context.Context, d *app.Actions, in *firstIn) (*api.First, error) {
 	name, err := d.First(ctx, in.Body.Code, in.Body.Username, in.Body.Password)
 	return &api.First{Name: name}, err
 }

@@ -7,7 +7,7 @@ import (
 
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 	"github.com/openpai/paictl/pkg/server"
-	"github.com/openpai/paictl/pkg/server/desk"
+	"github.com/openpai/paictl/pkg/server/app"
 	"github.com/openpai/paictl/pkg/server/v3/api"
 	"github.com/openpai/paictl/pkg/server/wire"
 )
@@ -39,11 +39,11 @@ type templatesIn struct {
 }
 
 func templates(c *server.Call, in *templatesIn) error {
-	all, err := c.Desk.Templates()
+	all, err := c.Actions.Templates()
 	if err != nil {
 		return err
 	}
-	all = slices.DeleteFunc(all, func(t desk.Template) bool {
+	all = slices.DeleteFunc(all, func(t app.Template) bool {
 		return !t.Has(in.Keyword) || in.Author != "" && t.Spec.Author != in.Author || in.Name != "" && t.Spec.Name != in.Name
 	})
 	bytes := 0
@@ -53,7 +53,7 @@ func templates(c *server.Call, in *templatesIn) error {
 	}
 	return c.List(`{"items":`, `}`, bytes, func(yield func(any) bool) {
 		for i := range all {
-			if !yield(api.NewTemplate(all[i].Template, c.Desk.Name()).Brief()) {
+			if !yield(api.NewTemplate(all[i].Template, c.Actions.Name()).Brief()) {
 				return
 			}
 		}
@@ -61,7 +61,7 @@ func templates(c *server.Call, in *templatesIn) error {
 }
 
 // seen returns a template for an answer.
-func seen(d *desk.Desk, t *desk.Template, err error) (*api.Template, error) {
+func seen(d *app.Actions, t *app.Template, err error) (*api.Template, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +72,7 @@ type addTemplateIn struct {
 	Body v1.TemplateSpec `body:"json"`
 }
 
-func addTemplate(ctx context.Context, d *desk.Desk, in *addTemplateIn) (*api.Template, error) {
+func addTemplate(ctx context.Context, d *app.Actions, in *addTemplateIn) (*api.Template, error) {
 	if in.Body.Author == "" {
 		in.Body.Author = d.Name()
 	}
@@ -84,7 +84,7 @@ type templateIn struct {
 	Template string `path:"template"`
 }
 
-func getTemplate(_ context.Context, d *desk.Desk, in *templateIn) (*api.Template, error) {
+func getTemplate(_ context.Context, d *app.Actions, in *templateIn) (*api.Template, error) {
 	t, err := d.Template(in.Template)
 	return seen(d, t, err)
 }
@@ -94,7 +94,7 @@ type putTemplateIn struct {
 	Body     api.TemplateChange `body:"json"`
 }
 
-func putTemplate(ctx context.Context, d *desk.Desk, in *putTemplateIn) (*api.Template, error) {
+func putTemplate(ctx context.Context, d *app.Actions, in *putTemplateIn) (*api.Template, error) {
 	if in.Body.Version <= 0 {
 		return nil, wire.Bad(`"version" is required: that of the template as it was read`)
 	}
@@ -105,20 +105,20 @@ func putTemplate(ctx context.Context, d *desk.Desk, in *putTemplateIn) (*api.Tem
 	return seen(d, t, err)
 }
 
-func removeTemplate(ctx context.Context, d *desk.Desk, in *templateIn) (*struct{}, error) {
+func removeTemplate(ctx context.Context, d *app.Actions, in *templateIn) (*struct{}, error) {
 	return &struct{}{}, d.RemoveTemplate(ctx, in.Template)
 }
 
-func starTemplate(ctx context.Context, d *desk.Desk, in *templateIn) (*api.Template, error) {
+func starTemplate(ctx context.Context, d *app.Actions, in *templateIn) (*api.Template, error) {
 	t, err := d.StarTemplate(ctx, in.Template, true)
 	return seen(d, t, err)
 }
 
-func unstarTemplate(ctx context.Context, d *desk.Desk, in *templateIn) (*api.Template, error) {
+func unstarTemplate(ctx context.Context, d *app.Actions, in *templateIn) (*api.Template, error) {
 	t, err := d.StarTemplate(ctx, in.Template, false)
 	return seen(d, t, err)
 }
 
-func useTemplate(ctx context.Context, d *desk.Desk, in *templateIn) (*struct{}, error) {
+func useTemplate(ctx context.Context, d *app.Actions, in *templateIn) (*struct{}, error) {
 	return &struct{}{}, d.UseTemplate(ctx, in.Template)
 }

@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 
-	"github.com/openpai/paictl/pkg/framework/listing"
+	"github.com/openpai/paictl/pkg/job/listing"
 	"github.com/openpai/paictl/pkg/server"
-	"github.com/openpai/paictl/pkg/server/desk"
+	"github.com/openpai/paictl/pkg/server/app"
 	"github.com/openpai/paictl/pkg/server/v3/api"
 	"github.com/openpai/paictl/pkg/server/wire"
 )
@@ -40,14 +40,14 @@ func watch(c *server.Call) error {
 		return wire.Bad("Last-Event-ID isn't from this server: leave it out")
 	}
 	s := &sink{call: c, Events: c.Events()}
-	err = c.Desk.Watch(c.Context(), f, in.Place, s)
+	err = c.Actions.Watch(c.Context(), f, in.Place, s)
 	if !s.Begun() {
 		return err
 	}
 	if errors.Is(err, context.Canceled) {
 		return nil // the reader is gone
 	}
-	if e := desk.Meaning(err); e.RetryAfter > 0 {
+	if e := app.Meaning(err); e.RetryAfter > 0 {
 		s.Retry(e.RetryAfter)
 	}
 	if s.AddJSON(api.EventEnd, "", problem(c, err)) == nil {
@@ -62,10 +62,10 @@ type sink struct {
 	call *server.Call
 }
 
-// Weigh implements desk.Watcher.
+// Weigh implements app.Watcher.
 func (s *sink) Weigh(n int) (func(), error) { return s.call.Weigh(n) }
 
-// Snapshot implements desk.Watcher.
+// Snapshot implements app.Watcher.
 func (s *sink) Snapshot(p *listing.Page, why, place string) (send func() error, err error) {
 	return s.Together(func() error { return s.whole(p, why, place) })
 }
@@ -82,18 +82,18 @@ func (s *sink) whole(p *listing.Page, why, place string) error {
 	return s.AddJSON(api.EventReady, place, api.Ready{Next: p.Next, Note: p.Note})
 }
 
-// Changed implements desk.Watcher.
+// Changed implements app.Watcher.
 func (s *sink) Changed(c *listing.Change) error { return s.Add(api.EventJob, c.JSON()) }
 
-// Left implements desk.Watcher.
+// Left implements app.Watcher.
 func (s *sink) Left(c *listing.Change) error {
 	return s.AddJSON(api.EventGone, "", api.Gone{UID: c.Row.UID, User: c.Row.User, Name: c.Row.Name})
 }
 
-// Told implements desk.Watcher.
+// Told implements app.Watcher.
 func (s *sink) Told(place string) error { return s.Place(place) }
 
-// Problem implements desk.Watcher.
+// Problem implements app.Watcher.
 func (s *sink) Problem(err error) error {
 	if err == nil {
 		err = s.Add(api.EventBack, []byte("{}"))
@@ -106,7 +106,7 @@ func (s *sink) Problem(err error) error {
 	return s.Flush()
 }
 
-// Alive implements desk.Watcher.
+// Alive implements app.Watcher.
 func (s *sink) Alive(place string) error {
 	if s.Begun() && !s.Quiet() {
 		return nil

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/openpai/paictl/pkg/framework/api"
-	"github.com/openpai/paictl/pkg/framework/listing"
+	"github.com/openpai/paictl/pkg/job/api"
+	"github.com/openpai/paictl/pkg/job/listing"
 	"github.com/openpai/paictl/pkg/server"
 )
 

@@ -9,7 +9,7 @@ import (
 
 	"github.com/openpai/paictl/pkg/secret"
 	"github.com/openpai/paictl/pkg/server"
-	"github.com/openpai/paictl/pkg/server/desk"
+	"github.com/openpai/paictl/pkg/server/app"
 	"github.com/openpai/paictl/pkg/server/v3/api"
 	"github.com/openpai/paictl/pkg/server/wire"
 )
@@ -34,7 +34,7 @@ func browser(method, path, rule, summary string, in, out reflect.Type, serve fun
 	return server.Route{Method: method, Path: path, Rule: rule, Summary: summary, Browser: true, In: in, Out: out, Errors: append([]string{"IncorrectPasswordError"}, codes...), Serve: serve}
 }
 
-func ways(_ context.Context, d *desk.Desk, _ *struct{}) (*api.Ways, error) {
+func ways(_ context.Context, d *app.Actions, _ *struct{}) (*api.Ways, error) {
 	w := d.Ways()
 	out := &api.Ways{Password: w.Password, Issuers: []api.Issuer{}, At: w.At}
 	for _, i := range w.Issuers {
@@ -49,10 +49,10 @@ type toIssuerIn struct {
 }
 
 // goal converts the goal of a page's sign-in.
-func goal(g *api.Goal) desk.Goal {
-	out := desk.Goal{To: server.Local(g.To), Device: g.Device}
+func goal(g *api.Goal) app.Goal {
+	out := app.Goal{To: server.Local(g.To), Device: g.Device}
 	if p := g.Program; p != nil {
-		out.Program = &desk.Program{Redirect: p.Redirect, State: p.State, Challenge: p.Challenge, Client: p.Client[:min(len(p.Client), maxClient)]}
+		out.Program = &app.Program{Redirect: p.Redirect, State: p.State, Challenge: p.Challenge, Client: p.Client[:min(len(p.Client), maxClient)]}
 	}
 	return out
 }
@@ -75,11 +75,11 @@ func fromIssuer(c *server.Call) error {
 		return err
 	}
 	name, back := c.Request.PathValue("issuer"), c.Request.URL.Query()
-	got, goal, err := c.Desk.FromIssuer(c.Context(), name, back, c.Awaited(desk.AwayName(back)), agent(c))
-	c.DropAwaited(desk.AwayName(back))
+	got, goal, err := c.Actions.FromIssuer(c.Context(), name, back, c.Awaited(app.AwayName(back)), agent(c))
+	c.DropAwaited(app.AwayName(back))
 	switch {
 	case err != nil && goal.Page != "":
-		e := desk.Meaning(err)
+		e := app.Meaning(err)
 		return see(c, goal.Page, url.Values{"errorMessage": {e.Message}})
 	case err != nil && c.WantsPage():
 		return explain(c, err)
@@ -145,7 +145,7 @@ func forProgram(c *server.Call) error {
 	if in.Body.Username == "" || !in.Body.Password.IsSet() {
 		return wire.Bad(`"username" and "password" are required`)
 	}
-	got, err := c.Desk.SignInFor(c.Context(), in.Body.Username, in.Body.Password, goal(&in.Body.Goal), agent(c))
+	got, err := c.Actions.SignInFor(c.Context(), in.Body.Username, in.Body.Password, goal(&in.Body.Goal), agent(c))
 	if err != nil {
 		return err
 	}
@@ -157,7 +157,7 @@ func forProgram(c *server.Call) error {
 	return c.JSON(out)
 }
 
-func shownWaiting(w *desk.Waiting) *api.Waiting {
+func shownWaiting(w *app.Waiting) *api.Waiting {
 	return &api.Waiting{Name: w.Name, Client: w.Client, Address: w.Address, Began: w.Began, Approval: w.Approval.Reveal()}
 }
 
@@ -173,7 +173,7 @@ func approve(c *server.Call) error {
 	if err := c.Decode(&in); err != nil {
 		return err
 	}
-	if err := c.Desk.Approve(c.Context(), in.Body.Approval, in.Body.Allow); err != nil {
+	if err := c.Actions.Approve(c.Context(), in.Body.Approval, in.Body.Allow); err != nil {
 		return err
 	}
 	return c.JSON(struct{}{})
@@ -183,7 +183,7 @@ type waitsIn struct {
 	Code string `query:"code"`
 }
 
-func waitsForCode(ctx context.Context, d *desk.Desk, in *waitsIn) (*api.Waiting, error) {
+func waitsForCode(ctx context.Context, d *app.Actions, in *waitsIn) (*api.Waiting, error) {
 	w, err := d.Waits(ctx, in.Code)
 	if err != nil {
 		return nil, err
@@ -202,7 +202,7 @@ type letInIn struct {
 	Body letInBody `body:"json"`
 }
 
-func letIn(ctx context.Context, d *desk.Desk, in *letInIn) (*struct{}, error) {
+func letIn(ctx context.Context, d *app.Actions, in *letInIn) (*struct{}, error) {
 	return &struct{}{}, d.LetIn(ctx, in.Body.Code, in.Body.Allow, in.Body.Session)
 }
 
@@ -217,7 +217,7 @@ func newDevice(c *server.Call) error {
 	if err := wire.Body(c.Request, &in); err != nil {
 		return refused(c, "invalid_request", err)
 	}
-	d, err := c.Desk.NewDevice(c.Context(), in.Client[:min(len(in.Client), maxClient)])
+	d, err := c.Actions.NewDevice(c.Context(), in.Client[:min(len(in.Client), maxClient)])
 	if err != nil {
 		return err
 	}

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/openpai/paictl/pkg/server"
-	"github.com/openpai/paictl/pkg/server/desk"
+	"github.com/openpai/paictl/pkg/server/app"
 )
 
 // Pages that a browser gets when it comes back from an issuer.
@@ -33,12 +33,12 @@ var approvalPage = template.Must(template.New("approval").Parse(server.SignInHea
 
 // explain answers a browser with a page about an error.
 func explain(c *server.Call, err error) error {
-	e := desk.Meaning(err)
+	e := app.Meaning(err)
 	return c.Page(e.Status, failedPage, "", map[string]any{"Message": e.Message, "Remedy": e.Remedy, "SignIn": server.SignInPath})
 }
 
 // askApproval asks a person who has come back from an issuer whether a program may sign in.
-func askApproval(c *server.Call, w *desk.Waiting) error {
+func askApproval(c *server.Call, w *app.Waiting) error {
 	return c.Page(0, approvalPage, approvalScript, map[string]any{"Approval": w.Approval.Reveal(), "Name": w.Name, "Client": w.Client, "Address": w.Address,
 		"Began": w.Began.Format(time.RFC1123), "Script": template.JS(approvalScript)}) //nolint:gosec // it is a constant
 }

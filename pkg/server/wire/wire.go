@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/openpai/paictl/pkg/strictyaml"
+	"github.com/openpai/paictl/pkg/config/strictyaml"
 )
 
 // Error is the answer to a failed request.

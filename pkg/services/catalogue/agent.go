@@ -6,8 +6,8 @@ import (
 	"slices"
 
 	"github.com/openpai/paictl/pkg/config"
+	"github.com/openpai/paictl/pkg/config/strictyaml"
 	"github.com/openpai/paictl/pkg/layout"
-	"github.com/openpai/paictl/pkg/strictyaml"
 )
 
 // AgentService is the service that hands GPUs to containers, and the name of its section.
@@ -28,7 +28,7 @@ func (b *builder) configureAgent() {
 		if gpu := servedGPU(b.cfg.Layout, m); gpu != nil {
 			has := map[string]any{"model": gpu.Type, "count": int64(gpu.Count), "simulated": gpu.Simulated}
 			if gpu.AMD() {
-				has["vendor"] = "amd" // the name of AMD in pkg/agent/gpu; without a vendor it is NVIDIA
+				has["vendor"] = "amd" // the name of AMD in pkg/node/agent/gpu; without a vendor it is NVIDIA
 			}
 			if gpu.Shares() > 1 {
 				has["parts"] = int64(gpu.Shares())

@@ -11,8 +11,8 @@ import (
 	"helm.sh/helm/v3/pkg/chart"
 
 	"github.com/openpai/paictl/pkg/config"
+	"github.com/openpai/paictl/pkg/config/strictyaml"
 	"github.com/openpai/paictl/pkg/secret"
-	"github.com/openpai/paictl/pkg/strictyaml"
 )
 
 // Annotations of a Chart.yaml that paictl reads.

@@ -12,7 +12,7 @@ import (
 
 	"github.com/openpai/paictl"
 	"github.com/openpai/paictl/pkg/config"
-	"github.com/openpai/paictl/pkg/strictyaml"
+	"github.com/openpai/paictl/pkg/config/strictyaml"
 	"github.com/openpai/paictl/pkg/version"
 )
 

@@ -12,8 +12,8 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 
-	"github.com/openpai/paictl/pkg/plural"
-	"github.com/openpai/paictl/pkg/strictyaml"
+	"github.com/openpai/paictl/pkg/config/strictyaml"
+	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
 // explain turns an error of the schema into problems that a user can act on. It never shows the value that was written: it may be a

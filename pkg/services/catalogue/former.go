@@ -3,7 +3,7 @@ package catalogue
 import (
 	"maps"
 
-	"github.com/openpai/paictl/pkg/strictyaml"
+	"github.com/openpai/paictl/pkg/config/strictyaml"
 )
 
 // former are settings of earlier versions, by service, with their explanation. A configuration that has them stays valid: otherwise users

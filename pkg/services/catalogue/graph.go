@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/openpai/paictl/pkg/config/strictyaml"
 	"github.com/openpai/paictl/pkg/hint"
-	"github.com/openpai/paictl/pkg/strictyaml"
 )
 
 // Selection is the set of services that a command works on.

@@ -9,9 +9,9 @@ import (
 	"slices"
 
 	"github.com/openpai/paictl/pkg/config"
+	"github.com/openpai/paictl/pkg/config/strictyaml"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/kube"
-	"github.com/openpai/paictl/pkg/strictyaml"
 )
 
 // Options say where charts come from.

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/openpai/paictl/pkg/config"
-	"github.com/openpai/paictl/pkg/strictyaml"
+	"github.com/openpai/paictl/pkg/config/strictyaml"
 )
 
 // checkHostPorts finds ports on the machines that two programs would listen on: the second one

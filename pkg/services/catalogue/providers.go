@@ -4,8 +4,8 @@ import (
 	"maps"
 	"strings"
 
+	"github.com/openpai/paictl/pkg/config/strictyaml"
 	"github.com/openpai/paictl/pkg/server/settings"
-	"github.com/openpai/paictl/pkg/strictyaml"
 )
 
 // Keys of the ways to sign in at the server.

@@ -11,7 +11,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"gopkg.in/yaml.v3"
 
-	"github.com/openpai/paictl/pkg/strictyaml"
+	"github.com/openpai/paictl/pkg/config/strictyaml"
 )
 
 // Reference documents the sections of all services, as a part of services-configuration.yaml in which every line is a comment. Lines that

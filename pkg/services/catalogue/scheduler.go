@@ -8,9 +8,9 @@ import (
 	"strings"
 
 	"github.com/openpai/paictl/pkg/config"
+	"github.com/openpai/paictl/pkg/config/strictyaml"
 	"github.com/openpai/paictl/pkg/scheduler/cell"
 	schedulerconfig "github.com/openpai/paictl/pkg/scheduler/config"
-	"github.com/openpai/paictl/pkg/strictyaml"
 )
 
 // SchedulerService is the service that gives GPUs to gangs of pods, and the name of its section.

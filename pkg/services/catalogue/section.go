@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/openpai/paictl/pkg/strictyaml"
+	"github.com/openpai/paictl/pkg/config/strictyaml"
 )
 
 // Keys that are paictl's own in a section.

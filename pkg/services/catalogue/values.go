@@ -3,9 +3,9 @@ package catalogue
 import (
 	"math"
 
-	"github.com/openpai/paictl/pkg/access"
 	"github.com/openpai/paictl/pkg/config"
-	"github.com/openpai/paictl/pkg/framework/api"
+	"github.com/openpai/paictl/pkg/httpserver/access"
+	"github.com/openpai/paictl/pkg/job/api"
 	"github.com/openpai/paictl/pkg/secret"
 )
 

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/openpai/paictl/pkg/plural"
+	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
 // suspicion is a possible problem: its description from the snapshot, and how to find out the rest.

@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/openpai/paictl/pkg/hint"
-	"github.com/openpai/paictl/pkg/plural"
+	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
 // losses returns the versions and fields that objects could no longer have if a definition changed. The API server drops the content of a

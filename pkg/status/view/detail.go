@@ -10,10 +10,10 @@ import (
 	"strings"
 
 	"github.com/openpai/paictl/pkg/job"
-	"github.com/openpai/paictl/pkg/plural"
 	"github.com/openpai/paictl/pkg/runtime/rules"
 	"github.com/openpai/paictl/pkg/status"
-	"github.com/openpai/paictl/pkg/tui"
+	"github.com/openpai/paictl/pkg/ui/plural"
+	"github.com/openpai/paictl/pkg/ui/tui"
 )
 
 // facts puts label and text beside each other, two pairs in a line where there is room.

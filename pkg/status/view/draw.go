@@ -6,9 +6,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/openpai/paictl/pkg/plural"
 	"github.com/openpai/paictl/pkg/status"
-	"github.com/openpai/paictl/pkg/tui"
+	"github.com/openpai/paictl/pkg/ui/plural"
+	"github.com/openpai/paictl/pkg/ui/tui"
 )
 
 // View implements tea.Model. It draws if something has changed, and otherwise returns the last frame.

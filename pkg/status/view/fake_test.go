@@ -14,12 +14,12 @@ import (
 	tea "github.com/charmbracelet/bubbletea"
 	"github.com/stretchr/testify/require"
 
-	"github.com/openpai/paictl/pkg/framework/api"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/job"
+	"github.com/openpai/paictl/pkg/job/api"
 	"github.com/openpai/paictl/pkg/status"
 	"github.com/openpai/paictl/pkg/status/statustest"
-	"github.com/openpai/paictl/pkg/tui"
+	"github.com/openpai/paictl/pkg/ui/tui"
 )
 
 // fixed is a source of one model, which tests replace.

@@ -16,7 +16,7 @@ import (
 	"github.com/openpai/paictl/pkg/job"
 	"github.com/openpai/paictl/pkg/status"
 	"github.com/openpai/paictl/pkg/status/statustest"
-	"github.com/openpai/paictl/pkg/tui"
+	"github.com/openpai/paictl/pkg/ui/tui"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")

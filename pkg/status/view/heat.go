@@ -6,9 +6,9 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/openpai/paictl/pkg/plural"
 	"github.com/openpai/paictl/pkg/status"
-	"github.com/openpai/paictl/pkg/tui"
+	"github.com/openpai/paictl/pkg/ui/plural"
+	"github.com/openpai/paictl/pkg/ui/tui"
 )
 
 // shade is the meaning of the heat map's colours.

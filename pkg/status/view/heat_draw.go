@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/openpai/paictl/pkg/status"
-	"github.com/openpai/paictl/pkg/tui"
+	"github.com/openpai/paictl/pkg/ui/tui"
 )
 
 // cell returns the sign and colour of a GPU. It shows problems with any meaning of the colours.

@@ -3,7 +3,7 @@ package view
 import (
 	tea "github.com/charmbracelet/bubbletea"
 
-	"github.com/openpai/paictl/pkg/plural"
+	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
 func (m *Model) key(k tea.KeyMsg) tea.Cmd {

@@ -15,7 +15,7 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/status"
 	"github.com/openpai/paictl/pkg/status/statustest"
-	"github.com/openpai/paictl/pkg/tui"
+	"github.com/openpai/paictl/pkg/ui/tui"
 )
 
 func strip(s string) string { return ansi.Strip(s) }

@@ -5,9 +5,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/openpai/paictl/pkg/plural"
 	"github.com/openpai/paictl/pkg/status"
-	"github.com/openpai/paictl/pkg/tui"
+	"github.com/openpai/paictl/pkg/ui/plural"
+	"github.com/openpai/paictl/pkg/ui/tui"
 )
 
 // column is one of a list of things.

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/openpai/paictl/pkg/status"
-	"github.com/openpai/paictl/pkg/tui"
+	"github.com/openpai/paictl/pkg/ui/tui"
 )
 
 // overviewPage is the cluster at a glance: how much there is, what is wrong, who uses it.

@@ -9,8 +9,8 @@ import (
 
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/status"
-	"github.com/openpai/paictl/pkg/terminal"
-	"github.com/openpai/paictl/pkg/tui"
+	"github.com/openpai/paictl/pkg/ui/terminal"
+	"github.com/openpai/paictl/pkg/ui/tui"
 )
 
 // desk holds the data that pages need for drawing.

@@ -17,7 +17,7 @@ import (
 
 	"github.com/openpai/paictl/pkg/status"
 	"github.com/openpai/paictl/pkg/status/statustest"
-	"github.com/openpai/paictl/pkg/tui"
+	"github.com/openpai/paictl/pkg/ui/tui"
 	"github.com/openpai/paictl/test/tier"
 )
 

@@ -6,11 +6,11 @@ import (
 	"strings"
 
 	"github.com/openpai/paictl/pkg/job"
-	"github.com/openpai/paictl/pkg/plural"
 	"github.com/openpai/paictl/pkg/runtime/rules"
 	"github.com/openpai/paictl/pkg/services"
 	"github.com/openpai/paictl/pkg/status"
-	"github.com/openpai/paictl/pkg/tui"
+	"github.com/openpai/paictl/pkg/ui/plural"
+	"github.com/openpai/paictl/pkg/ui/tui"
 )
 
 func text(s string) tui.Cell { return tui.Cell{Text: s} }

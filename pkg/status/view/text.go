@@ -11,9 +11,9 @@ import (
 	tea "github.com/charmbracelet/bubbletea"
 	"github.com/charmbracelet/x/ansi"
 
-	"github.com/openpai/paictl/pkg/plural"
-	"github.com/openpai/paictl/pkg/terminal"
-	"github.com/openpai/paictl/pkg/tui"
+	"github.com/openpai/paictl/pkg/ui/plural"
+	"github.com/openpai/paictl/pkg/ui/terminal"
+	"github.com/openpai/paictl/pkg/ui/tui"
 )
 
 // textPage is a scrollable text: an explanation, or a log that grows.

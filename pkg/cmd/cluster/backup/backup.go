@@ -18,16 +18,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/openpai/paictl/pkg/backup"
-	"github.com/openpai/paictl/pkg/backup/target"
 	"github.com/openpai/paictl/pkg/cluster"
+	"github.com/openpai/paictl/pkg/cluster/backup"
+	"github.com/openpai/paictl/pkg/cluster/backup/target"
 	"github.com/openpai/paictl/pkg/cmd/session"
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/config"
-	jobapi "github.com/openpai/paictl/pkg/framework/api"
 	"github.com/openpai/paictl/pkg/job"
+	jobapi "github.com/openpai/paictl/pkg/job/api"
 	"github.com/openpai/paictl/pkg/kube"
-	"github.com/openpai/paictl/pkg/plural"
+	"github.com/openpai/paictl/pkg/ui/plural"
 	"github.com/openpai/paictl/pkg/version"
 )
 

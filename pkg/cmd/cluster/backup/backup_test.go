@@ -22,16 +22,16 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/openpai/paictl/pkg/backup"
-	"github.com/openpai/paictl/pkg/backup/target"
-	"github.com/openpai/paictl/pkg/backup/target/targettest"
 	"github.com/openpai/paictl/pkg/cluster"
+	"github.com/openpai/paictl/pkg/cluster/backup"
+	"github.com/openpai/paictl/pkg/cluster/backup/target"
+	"github.com/openpai/paictl/pkg/cluster/backup/target/targettest"
 	"github.com/openpai/paictl/pkg/cluster/pki"
 	"github.com/openpai/paictl/pkg/cmd"
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/config"
-	"github.com/openpai/paictl/pkg/iostreams"
 	"github.com/openpai/paictl/pkg/ssh/sshtest"
+	"github.com/openpai/paictl/pkg/ui/iostreams"
 	"github.com/openpai/paictl/test/tier"
 )
 

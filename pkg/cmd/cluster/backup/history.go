@@ -12,17 +12,17 @@ import (
 	"github.com/dustin/go-humanize"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/openpai/paictl/pkg/backup"
 	"github.com/openpai/paictl/pkg/cluster"
+	"github.com/openpai/paictl/pkg/cluster/backup"
 	"github.com/openpai/paictl/pkg/cmd/session"
 	"github.com/openpai/paictl/pkg/cmdutil"
-	"github.com/openpai/paictl/pkg/framework/api"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/job"
+	"github.com/openpai/paictl/pkg/job/api"
 	"github.com/openpai/paictl/pkg/kube"
-	"github.com/openpai/paictl/pkg/plural"
 	"github.com/openpai/paictl/pkg/services/catalogue"
-	"github.com/openpai/paictl/pkg/terminal"
+	"github.com/openpai/paictl/pkg/ui/plural"
+	"github.com/openpai/paictl/pkg/ui/terminal"
 )
 
 // historyRun gives a cluster that runs the history of jobs of a backup.

@@ -21,16 +21,16 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/rest"
 
-	"github.com/openpai/paictl/pkg/backup"
 	"github.com/openpai/paictl/pkg/cluster"
+	"github.com/openpai/paictl/pkg/cluster/backup"
 	"github.com/openpai/paictl/pkg/cmd/session"
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/config"
 	"github.com/openpai/paictl/pkg/hint"
-	"github.com/openpai/paictl/pkg/iostreams"
 	"github.com/openpai/paictl/pkg/job"
 	"github.com/openpai/paictl/pkg/kube"
 	"github.com/openpai/paictl/pkg/layout"
+	"github.com/openpai/paictl/pkg/ui/iostreams"
 )
 
 func TestTheHistoryOfAnotherClusterIsTakenOnlyIfThatIsSaid(t *testing.T) {

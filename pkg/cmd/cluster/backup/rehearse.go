@@ -16,12 +16,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/metadata"
 
-	"github.com/openpai/paictl/pkg/backup"
-	"github.com/openpai/paictl/pkg/bundle"
 	"github.com/openpai/paictl/pkg/cluster"
-	v1 "github.com/openpai/paictl/pkg/framework/v1"
+	"github.com/openpai/paictl/pkg/cluster/backup"
+	"github.com/openpai/paictl/pkg/cluster/bundle"
+	"github.com/openpai/paictl/pkg/cluster/sandbox"
+	v1 "github.com/openpai/paictl/pkg/job/v1"
 	"github.com/openpai/paictl/pkg/kube"
-	"github.com/openpai/paictl/pkg/sandbox"
 )
 
 // Rehearsal is the result of serving a backup's database.

@@ -16,14 +16,14 @@ import (
 	"github.com/Masterminds/semver/v3"
 	"github.com/spf13/cobra"
 
-	"github.com/openpai/paictl/pkg/backup"
 	"github.com/openpai/paictl/pkg/cluster"
+	"github.com/openpai/paictl/pkg/cluster/backup"
 	"github.com/openpai/paictl/pkg/cmd/session"
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/config"
 	"github.com/openpai/paictl/pkg/hint"
-	"github.com/openpai/paictl/pkg/progress"
-	"github.com/openpai/paictl/pkg/terminal"
+	"github.com/openpai/paictl/pkg/ui/progress"
+	"github.com/openpai/paictl/pkg/ui/terminal"
 )
 
 // RestoreOptions are those of "paictl cluster restore".

@@ -18,8 +18,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
-	"github.com/openpai/paictl/pkg/framework/postgrestest"
-	v1 "github.com/openpai/paictl/pkg/framework/v1"
+	"github.com/openpai/paictl/pkg/job/postgrestest"
+	v1 "github.com/openpai/paictl/pkg/job/v1"
 )
 
 //go:embed schema.sql

@@ -71,12 +71,12 @@ package api
 import (
 	"time"
 
-	fapi "github.com/openpai/paictl/pkg/framework/api"
+	"github.com/openpai/paictl/pkg/config/strictyaml"
 	"github.com/openpai/paictl/pkg/job"
+	fapi "github.com/openpai/paictl/pkg/job/api"
 	"github.com/openpai/paictl/pkg/job/logs"
 	"github.com/openpai/paictl/pkg/job/usage"
 	schedulerapi "github.com/openpai/paictl/pkg/scheduler/api"
-	"github.com/openpai/paictl/pkg/strictyaml"
 )
 
 // Paths.

@@ -16,9 +16,9 @@ import (
 	"helm.sh/helm/v3/pkg/repo"
 	"sigs.k8s.io/yaml"
 
+	"github.com/openpai/paictl/pkg/config/strictyaml"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/services/catalogue"
-	"github.com/openpai/paictl/pkg/strictyaml"
 	"github.com/openpai/paictl/pkg/version"
 )
 

@@ -1,0 +1,263 @@
+// Package approver approves the certificates that kubelets request for their own servers, and denies those that break the rule.
+// In: certificate signing requests, and a ConfigMap with the machines' names and addresses. Out: approvals and denials with a reason.
+//
+// Kubernetes signs such requests but leaves their approval to others: whether an address belongs to a machine only they can know. Each decision
+// is a single write which the API server takes once, so that any number of these programs may run, and be killed, without a leader.
+package approver
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/netip"
+	"sync"
+	"time"
+
+	certv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	certclient "k8s.io/client-go/kubernetes/typed/certificates/v1"
+	coreclient "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/util/workqueue"
+
+	"github.com/openpai/paictl/pkg/cluster/approver/machines"
+)
+
+const (
+	workers = 4
+	// startLimit is how long the first list of requests may take. A program that can't get the list exits, so that the
+	// pod shows the failure.
+	startLimit = time.Minute
+	// lookAgain is how often a request of an unknown machine is checked: "cluster up" may have made the machine known.
+	lookAgain = 5 * time.Second
+	// qps and burst limit the requests per second: the thousand machines of a new cluster all ask at once.
+	qps, burst = 50, 100
+)
+
+// reason is the reason in the conditions of approvals and denials.
+const reason = "PaictlRule"
+
+// Run decides requests until ctx ends.
+func Run(ctx context.Context, args []string, out io.Writer) error {
+	flags := flag.NewFlagSet("pai-csr-approver", flag.ContinueOnError)
+	flags.SetOutput(out)
+	kubeconfig := flags.String("kubeconfig", "", "kubeconfig of the cluster; without it, the one in which the program runs as a pod")
+	if err := flags.Parse(args); err != nil {
+		if errors.Is(err, flag.ErrHelp) {
+			return nil
+		}
+		return err
+	}
+	config, err := clientConfig(*kubeconfig)
+	if err != nil {
+		return err
+	}
+	a, err := newApprover(config, slog.New(slog.NewTextHandler(out, nil)))
+	if err != nil {
+		return err
+	}
+	return a.run(ctx)
+}
+
+// largest is the size of the largest request that is read, in bytes. A kubelet's request has about 500.
+const largest = 16 << 10
+
+// slim drops the fields of a request that the decision doesn't need. A request that is too large loses its content, and is denied for that.
+func slim(o any) (any, error) {
+	csr, ok := o.(*certv1.CertificateSigningRequest)
+	if !ok {
+		return o, nil
+	}
+	csr.ManagedFields, csr.Annotations, csr.Labels, csr.Spec.Extra = nil, nil, nil, nil
+	if len(csr.Spec.Request) > largest {
+		csr.Spec.Request = nil
+	}
+	return csr, nil
+}
+
+func clientConfig(kubeconfig string) (*rest.Config, error) {
+	if kubeconfig == "" {
+		return rest.InClusterConfig()
+	}
+	return clientcmd.BuildConfigFromFlags("", kubeconfig)
+}
+
+type approver struct {
+	requests   certclient.CertificateSigningRequestInterface
+	lists      cache.Getter // of requests
+	configMaps coreclient.ConfigMapInterface
+	log        *slog.Logger
+	again      time.Duration
+
+	store cache.Store
+	queue workqueue.TypedRateLimitingInterface[string]
+
+	mu      sync.Mutex
+	unknown map[string]bool // nodes that were already logged as unknown
+}
+
+func newApprover(config *rest.Config, log *slog.Logger) (*approver, error) {
+	config = rest.CopyConfig(config)
+	config.QPS, config.Burst, config.UserAgent = qps, burst, "pai-csr-approver"
+	certs, err := certclient.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	core, err := coreclient.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	return &approver{
+		requests: certs.CertificateSigningRequests(), lists: certs.RESTClient(), configMaps: core.ConfigMaps(machines.Namespace),
+		log: log, again: lookAgain, unknown: map[string]bool{},
+		queue: workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[string](200*time.Millisecond, time.Minute)),
+	}, nil
+}
+
+func (a *approver) run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ours := fields.OneTermEqualSelector("spec.signerName", certv1.KubeletServingSignerName)
+	informer := cache.NewSharedIndexInformer(cache.NewListWatchFromClient(a.lists, "certificatesigningrequests", "", ours), &certv1.CertificateSigningRequest{}, 0, nil)
+	// Any node may make requests with any content: the store keeps only the fields that the decision needs.
+	if err := informer.SetTransform(slim); err != nil {
+		return err
+	}
+	add := func(o any) {
+		if csr, ok := o.(*certv1.CertificateSigningRequest); ok {
+			a.queue.Add(csr.Name)
+		}
+	}
+	if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: add, UpdateFunc: func(_, o any) { add(o) }}); err != nil {
+		return err
+	}
+	a.store = informer.GetStore()
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer cancel()
+	wg.Go(func() { informer.RunWithContext(ctx) })
+	start, stop := context.WithTimeout(ctx, startLimit)
+	defer stop()
+	if !cache.WaitForCacheSync(start.Done(), informer.HasSynced) {
+		if ctx.Err() != nil {
+			return nil
+		}
+		return fmt.Errorf("the certificate signing requests could not be listed within %s", startLimit)
+	}
+	a.log.InfoContext(ctx, "deciding requests", "signer", certv1.KubeletServingSignerName)
+	defer a.queue.ShutDown()
+	for range workers {
+		wg.Go(func() {
+			for a.next(ctx) {
+			}
+		})
+	}
+	<-ctx.Done()
+	return nil
+}
+
+// next decides one request. It reports false when no more will come.
+func (a *approver) next(ctx context.Context) bool {
+	name, shutdown := a.queue.Get()
+	if shutdown {
+		return false
+	}
+	defer a.queue.Done(name)
+	wait, err := a.decide(ctx, name)
+	switch {
+	case ctx.Err() != nil:
+	case err != nil:
+		if !apierrors.IsConflict(err) { // another program was faster; the next event has its decision
+			a.log.ErrorContext(ctx, "a request waits", "request", name, "err", err)
+		}
+		a.queue.AddRateLimited(name)
+	case wait:
+		a.queue.AddAfter(name, a.again)
+	default:
+		a.queue.Forget(name)
+	}
+	return true
+}
+
+// decide writes the decision about a request, unless it is already decided. It reports whether the request has to wait for
+// its machine to become known.
+func (a *approver) decide(ctx context.Context, name string) (wait bool, err error) {
+	o, exists, err := a.store.GetByKey(name)
+	if err != nil || !exists {
+		return false, err
+	}
+	csr, ok := o.(*certv1.CertificateSigningRequest)
+	if !ok || len(csr.Status.Certificate) > 0 || len(csr.Status.Conditions) > 0 {
+		return false, nil
+	}
+	v, err := judge(csr, func(node string) ([]netip.Addr, error) { return a.addresses(ctx, node) })
+	if err != nil {
+		return false, err
+	}
+	kind := certv1.CertificateDenied
+	switch v.decision {
+	case ignored:
+		return false, nil
+	case pending:
+		a.tellUnknown(ctx, v.node)
+		return true, nil
+	case approved:
+		kind = certv1.CertificateApproved
+	case denied:
+	}
+	csr = csr.DeepCopy()
+	csr.Status.Conditions = append(csr.Status.Conditions, certv1.CertificateSigningRequestCondition{
+		Type: kind, Status: corev1.ConditionTrue, Reason: reason, Message: v.message, LastUpdateTime: metav1.Now(),
+	})
+	if _, err := a.requests.UpdateApproval(ctx, name, csr, metav1.UpdateOptions{}); err != nil {
+		if apierrors.IsNotFound(err) {
+			return false, nil
+		}
+		return false, err
+	}
+	a.mu.Lock()
+	delete(a.unknown, v.node)
+	a.mu.Unlock()
+	a.log.InfoContext(ctx, "decided", "request", name, "from", csr.Spec.Username, "decision", kind, "message", v.message)
+	return false, nil
+}
+
+// addresses returns the addresses of a machine, or nil if the machine isn't known.
+func (a *approver) addresses(ctx context.Context, node string) ([]netip.Addr, error) {
+	list, err := a.configMaps.Get(ctx, machines.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	value, known := list.Data[node]
+	if !known {
+		return nil, nil
+	}
+	out, err := machines.Addresses(value)
+	if err != nil {
+		return nil, fmt.Errorf("ConfigMap %s/%s, key %s: %w; paictl cluster up writes it again", machines.Namespace, machines.Name, node, err)
+	}
+	return out, nil
+}
+
+// tellUnknown logs once that a node waits until it is known.
+func (a *approver) tellUnknown(ctx context.Context, node string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.unknown[node] {
+		return
+	}
+	a.unknown[node] = true
+	a.log.WarnContext(ctx, "the request of a node waits: the node is not in the ConfigMap of the machines; if it is in layout.yaml: paictl cluster up",
+		"node", node, "configmap", machines.Namespace+"/"+machines.Name)
+}

@@ -1,0 +1,189 @@
+// Package target stores archives: in a folder here, in a folder of a machine over SSH, in a bucket of S3-compatible storage.
+// In: a place as people write it, ways to authenticate, archives. Out: the same archives, lists of them.
+// Package pkg/cluster/backup defines the contents of an archive, and which ones are kept.
+package target
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/openpai/paictl/pkg/cluster/backup"
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/ssh"
+)
+
+// Target keeps archives under their names. The error for an archive that doesn't exist is fs.ErrNotExist.
+type Target interface {
+	// Write stores the output of fill under a name, which appears when all of it is stored and only its owner may read it. If the target isn't
+	// writable, fill isn't called; its context ends when the target fails. If either fails, no file is left, except after a kill or a
+	// broken connection. The next Write removes such remains if they are old enough: three hours after the last write to it, in S3
+	// 25 hours after its start. It returns the size in bytes.
+	Write(ctx context.Context, name string, fill func(context.Context, io.Writer) error) (int64, error)
+	// List returns the archives of a cluster, as backup.File.IsOf takes it, the latest first. It only reads their names.
+	List(ctx context.Context, cluster string) ([]backup.File, error)
+	// Open reads an archive of that many bytes. Reading fails when ctx has ended.
+	Open(ctx context.Context, name string) (io.ReadCloser, int64, error)
+	// Delete removes an archive. A missing one is not an error.
+	Delete(ctx context.Context, name string) error
+	// Path is the location of an archive of that name, as people write it.
+	Path(name string) string
+	Close() error
+}
+
+// Named is an archive that was written. Without is the reason for which the history of jobs isn't in it, as its name says; nil if it isn't missing.
+type Named struct {
+	Name    string
+	Size    int64
+	Without error
+}
+
+// WriteNamed stores an archive under a name that shows whether it has the history of jobs. The name is chosen before the first byte is written,
+// and the history is read last: if it can't be read, fill returns a *backup.NoHistoryError, no file is left, and fill is called again for the other
+// name, with the reason. If the caller knows that the history is unavailable, without is the reason from the beginning.
+func WriteNamed(ctx context.Context, to Target, name, nameWithout string, without error, fill func(ctx context.Context, out io.Writer, without error) error) (Named, error) {
+	made := Named{Name: name, Without: without}
+	write := func() (err error) {
+		made.Size, err = to.Write(ctx, made.Name, func(ctx context.Context, out io.Writer) error { return fill(ctx, out, made.Without) })
+		return err
+	}
+	if without == nil {
+		err := write()
+		missing, ok := errors.AsType[*backup.NoHistoryError](err)
+		if !ok {
+			return made, err
+		}
+		made.Without = missing.Err
+	}
+	made.Name = nameWithout
+	return made, write()
+}
+
+// Options configure access to places.
+type Options struct {
+	S3 S3
+	// Dial returns the client for machines, and the target of one that a place names. It is called for places on machines.
+	Dial func(Machine) (*ssh.Client, ssh.Target, error)
+}
+
+// Machine is the machine in a place. User and Port may be empty.
+type Machine struct {
+	User, Host string
+	Port       int
+}
+
+var scheme = regexp.MustCompile(`^([A-Za-z][A-Za-z0-9+.-]*)://(.*)$`)
+
+// abandoned is the age of remains of a killed upload. A live upload would have written in this time.
+const abandoned = 3 * time.Hour
+
+// Open returns the target of a place: FOLDER, ssh://[USER@]HOST[:PORT]/FOLDER, or s3://BUCKET[/PREFIX]. It doesn't connect yet.
+func Open(place string, o Options) (Target, error) {
+	m := scheme.FindStringSubmatch(place)
+	if m == nil {
+		return folder(place), nil
+	}
+	switch kind, rest := strings.ToLower(m[1]), m[2]; kind {
+	case "ssh", "sftp":
+		return openSFTP(kind, rest, o)
+	case "s3":
+		return openS3(rest, o.S3)
+	case "file":
+		return nil, hint.Errorf("write the path of the folder", "%s: a folder of this machine is written without file://", place)
+	}
+	return nil, hint.Errorf("write a folder, ssh://[USER@]HOST[:PORT]/FOLDER, or s3://BUCKET/PREFIX", "%s: backups can't be kept there", withoutPassword(place))
+}
+
+// Split splits the place of one archive into the place of its folder, and its name.
+func Split(file string) (place, name string, err error) {
+	place, name = ".", file
+	if i := strings.LastIndexByte(file, '/'); i >= 0 {
+		place, name = file[:i+1], file[i+1:]
+	}
+	if m := scheme.FindStringSubmatch(file); m != nil && !strings.Contains(m[2], "/") {
+		name = ""
+	}
+	if name == "" || name == "." || name == ".." {
+		return "", "", hint.Errorf("list them with: paictl cluster backup list --to FOLDER", "%s is not the name of a backup", withoutPassword(file))
+	}
+	return place, name, nil
+}
+
+// withoutPassword removes a password that a user may have written into a place against all advice.
+func withoutPassword(place string) string {
+	m := scheme.FindStringSubmatch(place)
+	if m == nil {
+		return place
+	}
+	authority, rest, _ := strings.Cut(m[2], "/")
+	if i := strings.LastIndexByte(authority, '@'); i >= 0 {
+		user, _, _ := strings.Cut(authority[:i], ":")
+		authority = user + authority[i:]
+	}
+	return m[1] + "://" + authority + "/" + rest
+}
+
+// wherever names the place in errors.
+func wherever(t Target) string { return strings.TrimSuffix(t.Path(""), "/") }
+
+func missing(t Target, name string) error {
+	return hint.Errorf("list the existing ones: paictl cluster backup list --to "+wherever(t), "%s: %w", t.Path(name), fs.ErrNotExist)
+}
+
+// found adds an archive to a list, if its name is that of an archive of the cluster.
+func found(files []backup.File, t Target, cluster, name string, size int64) []backup.File {
+	f, ok := backup.Named(name)
+	if !ok || !f.IsOf(cluster) {
+		return files
+	}
+	f.Path, f.Size = t.Path(name), size
+	return append(files, f)
+}
+
+// errUnread ends a writer whose reader is gone.
+var errUnread = errors.New("the backup's target reads no more")
+
+// pump connects fill's output to take's reader. The first failure ends the other and is returned. take sees the end of file only if fill
+// wrote everything.
+func pump(ctx context.Context, fill func(context.Context, io.Writer) error, take func(io.Reader) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	in, out := io.Pipe()
+	filled := make(chan error, 1)
+	go func() {
+		err := fill(ctx, out)
+		if err == nil && ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
+		if err != nil {
+			cancel(err) // before the reader gets the error
+		}
+		_ = out.CloseWithError(err)
+		filled <- err
+	}()
+	// A fill that waits for other work doesn't keep its reader from ending.
+	stop := context.AfterFunc(ctx, func() { _ = out.CloseWithError(context.Cause(ctx)) })
+	defer stop()
+	err := take(in)
+	if err != nil {
+		cancel(err)
+	}
+	_ = in.CloseWithError(errUnread)
+	if failed := <-filled; err != nil || failed != nil {
+		return context.Cause(ctx)
+	}
+	return nil
+}
+
+// written adds to an error that the backup couldn't be written.
+func written(t Target, name string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("write the backup %s: %w", t.Path(name), err)
+}

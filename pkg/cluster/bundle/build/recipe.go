@@ -1,0 +1,284 @@
+// Package build makes a bundle from source: Go modules pinned by go.sum, one C file, Debian packages.
+// In: the modules of the repository's bundle/ folder. Out: a bundle folder and progress lines.
+//
+// The pins are separate Go modules, so that the versions of Kubernetes and of paictl don't
+// bind each other and ordinary tools update them. go:embed refuses files of another module;
+// a copy of the go.mod and go.sum files is therefore kept in modules.txtar, which a test keeps
+// equal to bundle/, so that an installed paictl builds without a checkout.
+package build
+
+import (
+	"io/fs"
+	"slices"
+
+	"github.com/openpai/paictl/pkg/cluster/bundle"
+	"github.com/openpai/paictl/pkg/diagnose/netcheck"
+	"github.com/openpai/paictl/templates"
+)
+
+// Recipe describes the contents of a bundle.
+type Recipe struct {
+	Modules []Module
+	Images  []Image
+	// Charts holds charts/<service>/; may be nil.
+	Charts fs.FS
+}
+
+// Module is a folder of bundle/: one pinned upstream module and the programs taken from it.
+type Module struct {
+	Name string // the folder: kubernetes
+	Path string // the upstream module: k8s.io/kubernetes
+	Tags string // build tags, with commas
+	// Own are the files of a module that is part of paictl itself, by path, with the version
+	// that they make; nil for one that bundle/ pins.
+	Own map[string]string
+	// Version is the version that the programs report. For a module that bundle/ pins, it is "", which means the pin's, except in tests of upgrades.
+	Version string
+	// ModFile is a file of Own that replaces go.mod; "" is go.mod itself.
+	ModFile string `json:",omitempty"`
+	// CGO links with the machine's C compiler, statically; Dynamic, with the C library of the image: for a program that loads other
+	// libraries.
+	CGO     bool
+	Dynamic bool `json:",omitempty"`
+	// LDFlags are added to those that every program gets; {version} is the module's version.
+	LDFlags  string
+	Programs []Program
+}
+
+// Program is one executable of a module.
+type Program struct {
+	Name    string
+	Package string // import path; default is the module's path
+	// C is a C source in the module, compiled instead of a Go package. Version is its own.
+	C       string
+	Version string
+	// Kind determines its place in the bundle; "" for one that only goes into images.
+	Kind  string
+	Roles []string
+}
+
+// Image is a container image that holds programs.
+type Image struct {
+	Name string
+	// Ref is the image's reference on nodes; {version} is that of the first program,
+	// {number} the same without its v, {tag} the same in the form of a tag.
+	Ref string
+	// Files maps a path in the image to a program. The first is the image's main program.
+	Files      []File
+	Entrypoint []string
+	// User is the numeric user that the program runs as; "" is root.
+	User string `json:",omitempty"`
+	// Debian adds the files of these packages and of their dependencies.
+	Debian []string
+	// Package is the main one of these packages, if the image has no program that we
+	// compile; its version is the image's.
+	Package string `json:",omitempty"`
+	// Labels are added to those that every image gets.
+	Labels map[string]string `json:",omitempty"`
+	Roles  []string
+}
+
+// File puts a program into an image.
+type File struct{ Program, Path string }
+
+// master is the role of the machines that run the control plane, worker of those that run jobs.
+const (
+	master = "master"
+	worker = "worker"
+)
+
+// noUser is "nobody", which owns no files.
+const noUser = "65534"
+
+// netfilterPackages are the programs that kube-proxy and flannel call: nft, iptables, conntrack, modprobe.
+// Both images get the same set, so that nodes unpack one layer for both.
+func netfilterPackages() []string { return []string{"conntrack", "iptables", "kmod", "nftables"} }
+
+// Default is the bundle of paictl. Flags are those of the upstreams' own release builds, apart
+// from those that would make two builds differ.
+func Default() Recipe {
+	r := onMachines(Own())
+	return Recipe{Modules: append(modules(), r.Modules...), Images: append(images(), r.Images...), Charts: templates.Charts}
+}
+
+// ControlPlane is etcd and the API server alone, for tests that need no nodes.
+func ControlPlane() Recipe {
+	wanted := map[string][]string{"kubernetes": {"kube-apiserver"}, "etcd": {"etcd"}}
+	var r Recipe
+	for _, m := range modules() {
+		programs := wanted[m.Name]
+		m.Programs = slices.DeleteFunc(m.Programs, func(p Program) bool { return !slices.Contains(programs, p.Name) })
+		if len(m.Programs) > 0 {
+			r.Modules = append(r.Modules, m)
+		}
+	}
+	return r
+}
+
+func modules() []Module {
+	const k8sVersion = "k8s.io/component-base/version"
+	return []Module{
+		{
+			Name: "containerd", Path: "github.com/containerd/containerd/v2",
+			Tags:    "urfave_cli_no_docs,static_build",
+			LDFlags: "-X github.com/containerd/containerd/v2/version.Version={version}",
+			Programs: []Program{
+				{Name: "containerd", Package: "github.com/containerd/containerd/v2/cmd/containerd", Kind: bundle.KindBinary},
+				{Name: "containerd-shim-runc-v2", Package: "github.com/containerd/containerd/v2/cmd/containerd-shim-runc-v2", Kind: bundle.KindBinary},
+				{Name: "ctr", Package: "github.com/containerd/containerd/v2/cmd/ctr", Kind: bundle.KindBinary},
+			},
+		},
+		{
+			// Without libpathrs, which Debian 12 doesn't have.
+			Name: "runc", Path: "github.com/opencontainers/runc", CGO: true,
+			Tags:     "seccomp,urfave_cli_no_docs,netgo,osusergo",
+			Programs: []Program{{Name: "runc", Kind: bundle.KindBinary}},
+		},
+		{
+			Name: "cni-plugins", Path: "github.com/containernetworking/plugins",
+			LDFlags:  "-X github.com/containernetworking/plugins/pkg/utils/buildversion.BuildVersion={version}",
+			Programs: cniPlugins(),
+		},
+		{
+			Name: "kubernetes", Path: "k8s.io/kubernetes",
+			LDFlags: "-X " + k8sVersion + ".gitVersion={version} -X " + k8sVersion + ".gitMajor={major} -X " +
+				k8sVersion + ".gitMinor={minor} -X " + k8sVersion + ".gitTreeState=clean",
+			Programs: []Program{
+				{Name: "kubeadm", Package: "k8s.io/kubernetes/cmd/kubeadm", Kind: bundle.KindBinary},
+				{Name: "kubectl", Package: "k8s.io/kubernetes/cmd/kubectl", Kind: bundle.KindBinary},
+				{Name: "kubelet", Package: "k8s.io/kubernetes/cmd/kubelet", Kind: bundle.KindBinary},
+				{Name: "kube-apiserver", Package: "k8s.io/kubernetes/cmd/kube-apiserver", Kind: bundle.KindTool},
+				{Name: "kube-controller-manager", Package: "k8s.io/kubernetes/cmd/kube-controller-manager", Kind: bundle.KindTool},
+				{Name: "kube-scheduler", Package: "k8s.io/kubernetes/cmd/kube-scheduler", Kind: bundle.KindTool},
+				{Name: "kube-proxy", Package: "k8s.io/kubernetes/cmd/kube-proxy"},
+				{Name: "pause", C: "build/pause/linux/pause.c", Version: pauseVersion},
+			},
+		},
+		{
+			Name: "etcd", Path: "go.etcd.io/etcd/server/v3",
+			Programs: []Program{
+				{Name: "etcd", Kind: bundle.KindTool},
+				{Name: "etcdctl", Package: "go.etcd.io/etcd/etcdctl/v3"},
+				{Name: "etcdutl", Package: "go.etcd.io/etcd/etcdutl/v3", Kind: bundle.KindTool},
+			},
+		},
+		{Name: "coredns", Path: "github.com/coredns/coredns", Tags: "grpcnotrace", Programs: []Program{{Name: "coredns"}}},
+		{
+			Name: "flannel", Path: "github.com/flannel-io/flannel", CGO: true, Tags: "netgo,osusergo",
+			LDFlags:  "-X github.com/flannel-io/flannel/pkg/version.Version={version}",
+			Programs: []Program{{Name: "flanneld"}},
+		},
+		{
+			// Of the ways to find targets, only those that a cluster's own Prometheus uses, and
+			// without its web page, which is not in the module.
+			Name: "prometheus", Path: "github.com/prometheus/prometheus",
+			Tags:    "remove_all_sd,enable_kubernetes_sd,enable_dns_sd",
+			LDFlags: "-X github.com/prometheus/common/version.Version=" + prometheusVersion[1:],
+			Programs: []Program{
+				{Name: "prometheus", Package: "github.com/prometheus/prometheus/cmd/prometheus", Version: prometheusVersion},
+				{Name: "promtool", Package: "github.com/prometheus/prometheus/cmd/promtool", Version: prometheusVersion, Kind: bundle.KindTool},
+			},
+		},
+		{
+			Name: "node-exporter", Path: "github.com/prometheus/node_exporter",
+			LDFlags:  "-X github.com/prometheus/common/version.Version={number}",
+			Programs: []Program{{Name: "node-exporter"}},
+		},
+		{
+			Name: "netcheck", Path: "paictl.openpai.org/netcheck", Own: netcheck.Module(), Version: netcheck.Version,
+			Programs: []Program{{Name: "netcheck"}},
+		},
+		{
+			Name: "kwok", Path: "sigs.k8s.io/kwok",
+			Programs: []Program{{Name: "kwok", Package: "sigs.k8s.io/kwok/cmd/kwok", Kind: bundle.KindTool}},
+		},
+	}
+}
+
+// pauseVersion is the TAG in build/pause/Makefile of the pinned Kubernetes.
+const pauseVersion = "3.10.2"
+
+// prometheusVersion is the release whose module is v0.315.0: its file VERSION.
+const prometheusVersion = "v3.15.0"
+
+// cniPlugins are the plugins that paictl's own network uses, and those that InfiniBand and
+// secondary networks are usually set up with.
+func cniPlugins() []Program {
+	const root = "github.com/containernetworking/plugins/plugins/"
+	var out []Program
+	for _, p := range []string{
+		"main/bridge", "main/host-device", "main/ipvlan", "main/loopback", "main/macvlan",
+		"ipam/host-local", "ipam/static",
+		"meta/bandwidth", "meta/firewall", "meta/portmap", "meta/tuning",
+	} {
+		out = append(out, Program{Name: p[len("main/"):], Package: root + p, Kind: bundle.KindCNIPlugin})
+	}
+	return out
+}
+
+// images have the names that kubeadm of the pinned release expects. A tag follows the pinned
+// version, so an image never has the name of another one.
+func images() []Image {
+	controlPlane := func(name string) Image {
+		return Image{
+			Name: name, Ref: "registry.k8s.io/" + name + ":{version}", Roles: []string{master},
+			Files: []File{{name, "usr/local/bin/" + name}}, Entrypoint: []string{"/usr/local/bin/" + name},
+		}
+	}
+	return []Image{
+		controlPlane("kube-apiserver"),
+		controlPlane("kube-controller-manager"),
+		controlPlane("kube-scheduler"),
+		{
+			Name: "kube-proxy", Ref: "registry.k8s.io/kube-proxy:{version}", Debian: netfilterPackages(),
+			Files: []File{{"kube-proxy", "usr/local/bin/kube-proxy"}}, Entrypoint: []string{"/usr/local/bin/kube-proxy"},
+		},
+		{
+			Name: "pause", Ref: "registry.k8s.io/pause:{number}",
+			Files: []File{{"pause", "pause"}}, Entrypoint: []string{"/pause"},
+		},
+		{
+			// The trailing 0 counts upstream's builds of one version.
+			Name: "etcd", Ref: "registry.k8s.io/etcd:{number}-0", Roles: []string{master},
+			Files: []File{
+				{"etcd", "usr/local/bin/etcd"}, {"etcdctl", "usr/local/bin/etcdctl"}, {"etcdutl", "usr/local/bin/etcdutl"},
+			},
+			Entrypoint: []string{"/usr/local/bin/etcd"},
+		},
+		{
+			Name: "coredns", Ref: "registry.k8s.io/coredns/coredns:{version}",
+			Files: []File{{"coredns", "coredns"}}, Entrypoint: []string{"/coredns"},
+		},
+		{
+			Name: "flannel", Ref: "ghcr.io/flannel-io/flannel:{version}", Debian: netfilterPackages(),
+			Files: []File{{"flanneld", "opt/bin/flanneld"}}, Entrypoint: []string{"/opt/bin/flanneld"},
+		},
+		{
+			Name: "prometheus", Ref: "paictl.openpai.org/prometheus:{version}", Roles: []string{master}, User: noUser,
+			Debian: []string{"ca-certificates"},
+			Files:  []File{{"prometheus", "usr/bin/prometheus"}}, Entrypoint: []string{"/usr/bin/prometheus"},
+		},
+		{
+			Name: "node-exporter", Ref: "paictl.openpai.org/node-exporter:{version}", User: noUser,
+			Files: []File{{"node-exporter", "usr/bin/node_exporter"}}, Entrypoint: []string{"/usr/bin/node_exporter"},
+		},
+		{
+			// Its module can't be compiled: the web page that it embeds is not in it.
+			Name: "alertmanager", Ref: "paictl.openpai.org/alertmanager:{version}", Roles: []string{master}, User: noUser,
+			Debian: []string{"ca-certificates", "prometheus-alertmanager"}, Package: "prometheus-alertmanager",
+			Entrypoint: []string{"/usr/bin/prometheus-alertmanager"},
+		},
+		{
+			// The demo's pod, which shows on any cluster whether pods reach each other.
+			Name: "netcheck", Ref: "paictl.openpai.org/netcheck:{version}",
+			Files: []File{{"netcheck", "netcheck"}}, Entrypoint: []string{"/netcheck"},
+		},
+		{
+			// The image of the jobs in examples/jobs. Their files name it, so its name can't follow a
+			// distribution's version.
+			Name: "examples-python", Ref: bundle.OwnRegistry + "/examples-python:3", Roles: []string{worker},
+			Debian:  []string{"bash", "coreutils", "dash", "grep", "libpython3-stdlib", "python3-minimal", "sed", "tar"},
+			Package: "python3-minimal",
+		},
+	}
+}

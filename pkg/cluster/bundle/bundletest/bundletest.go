@@ -1,0 +1,43 @@
+// Package bundletest finds the bundle for tests.
+// In: PAICTL_TEST_BUNDLE, PAICTL_BUNDLE, or the one that "make test-more" builds. Out: its folder, and the file of an artifact.
+package bundletest
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/openpai/paictl/pkg/cluster/bundle"
+	"github.com/openpai/paictl/test/tier"
+)
+
+// Need returns the folder of the first bundle that has an artifact, and the artifact's file. Without such a bundle, the test is skipped.
+func Need(t testing.TB, kind, name string) (folder, file string) {
+	t.Helper()
+	tier.More(t, "a bundle")
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		cache = ""
+	}
+	for _, dir := range []string{os.Getenv("PAICTL_TEST_BUNDLE"), os.Getenv("PAICTL_BUNDLE"), filepath.Join(cache, "paictl", "bundle")} {
+		if dir == "" {
+			continue
+		}
+		b, err := bundle.Open(dir)
+		if err != nil {
+			continue
+		}
+		if a, ok := b.Lookup(kind, name); ok {
+			return dir, b.File(a)
+		}
+	}
+	t.Skipf("no bundle has %s; make one with \"make bundle\", or name it in PAICTL_TEST_BUNDLE", name)
+	return "", ""
+}
+
+// ControlPlane returns the folder of a bundle from which a control plane with simulated nodes can be made, as Need does.
+func ControlPlane(t testing.TB) string {
+	t.Helper()
+	folder, _ := Need(t, bundle.KindTool, "kwok")
+	return folder
+}

@@ -1,0 +1,456 @@
+package gpudriver
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/openpai/paictl/pkg/ui/plural"
+)
+
+// Machine describes a machine with GPUs of NVIDIA.
+type Machine struct {
+	System, Kernel, Arch string   // debian12, 6.1.0-37-amd64, amd64
+	Devices              []string // PCI device ids of its GPUs, one for each
+	NVSwitches           int
+	// NVLink5 means that network cards of Mellanox manage the switches, which needs NVIDIA's subnet manager and modules of the kernel.
+	NVLink5 bool
+	Fabric  Fabric
+	// Module and Userland are the releases of the driver's loaded kernel module and of its libraries, or "" without
+	// them; ModuleKind is ModuleOpen or ModuleClosed.
+	Module, ModuleKind, Userland string
+	Runfile                      bool // the driver was installed by NVIDIA's installer, not by packages
+	Apt                          bool
+	Headers                      bool // of the running kernel
+	// SecureBoot is on; KeyEnrolled means that the firmware trusts the key with which DKMS signs.
+	SecureBoot, KeyEnrolled bool
+	// Nouveau is loaded; Displays are programs that use it, Users those that use NVIDIA's driver.
+	Nouveau         bool
+	Displays, Users []string
+	// Installed are the versions of installed packages, Candidates those that apt could install, newest first.
+	Installed  map[string]string
+	Candidates map[string][]string
+	// Repository is apt's complaint when it fetched its lists.
+	Repository string
+}
+
+// Fabric holds the state of the programs and modules that initialise a machine's NVSwitches.
+type Fabric struct {
+	Release       string // of the fabric manager, "" if none is installed
+	Active        bool   // systemd runs it
+	SubnetManager bool   // nvlsm is installed
+	Modules       bool   // the kernel modules of NVLink 5 are loaded
+}
+
+// Want is the operator's choice.
+type Want struct {
+	Version string // a branch, a release, or ""
+	Module  string // ModuleOpen, ModuleClosed, or anything else for the one that suits the machine
+	Source  string
+}
+
+// Plan is a driver for a machine.
+type Plan struct {
+	Branch  int
+	Release string
+	Module  string
+	// Signed means that the module is prebuilt and signed, so that it isn't built on the machine.
+	Signed bool
+	// Packages are all packages that must be installed, including those that already are.
+	Packages []Package
+	// FabricManager means that the machine's NVSwitches need it.
+	FabricManager bool
+	CUDA          string
+	// Kept means that the existing driver stays; the rest but Release is empty then.
+	Kept bool
+}
+
+// Finding is a reason for which a machine can't have its driver, or a remark about it.
+type Finding struct {
+	ID              string // stable
+	Message, Remedy string
+	Warning         bool // it is only a remark
+}
+
+// Works reports whether a driver is in use: module and libraries are installed, and of one release.
+func (m Machine) Works() bool { return m.Module != "" && m.Module == m.Userland }
+
+// Look returns findings about a machine whose driver isn't to be changed.
+func Look(m Machine, w Want) []Finding {
+	const install = "set gpu-driver: {policy: install} in kubernetes-configuration.yaml, or install NVIDIA's driver yourself; with policy: none, paictl expects no driver"
+	oldest := cmp.Or(w.Version, strconv.Itoa(Oldest))
+	warn := func(id, message, remedy string) []Finding {
+		return []Finding{{ID: id, Message: message, Remedy: remedy, Warning: true}}
+	}
+	switch {
+	case m.Module == "" && m.Userland == "":
+		return warn("missing", plural.Of(len(m.Devices), "NVIDIA GPU")+" but no driver: jobs can't use them", install)
+	case m.Module == "":
+		return warn("not-loaded", "the driver's kernel module is not loaded, although its libraries are of "+m.Userland,
+			"reboot the machine; if that does not help, run modprobe nvidia and check dmesg")
+	case m.Userland == "":
+		return warn("half", "the driver's kernel module is "+m.Module+", and its libraries are missing", "install the libraries of the same release: the package libnvidia-ml1 or libnvidia-compute")
+	case m.Module != m.Userland:
+		return warn("mismatch", fmt.Sprintf("the driver's loaded kernel module is %s and its libraries are %s: GPUs can't be used", m.Module, m.Userland), "reboot the machine")
+	case Older(m.Module, oldest):
+		return warn("old", fmt.Sprintf("the driver %s is older than %s", m.Module, oldest), install)
+	}
+	return m.fabric()
+}
+
+// fabric explains why the fabric manager can't initialise the switches of a machine with a working driver. CUDA fails until they are initialised.
+func (m Machine) fabric() []Finding {
+	if m.NVSwitches == 0 {
+		return nil
+	}
+	warn := func(id, message, remedy string) []Finding {
+		return []Finding{{ID: id, Message: message + ": until the NVSwitches are initialised, CUDA fails with error 802", Remedy: remedy, Warning: true}}
+	}
+	switch {
+	case m.Fabric.Release == "":
+		return warn("fabric-missing", "no fabric manager is installed", "install NVIDIA's fabric manager of the release "+m.Module+m.nvlink5(" and nvlsm")+", and start nvidia-fabricmanager.service")
+	case m.Fabric.Release != m.Module:
+		return warn("fabric-release", "the fabric manager is "+m.Fabric.Release+", and the driver "+m.Module, "install the fabric manager of the driver's release, and restart nvidia-fabricmanager.service")
+	case m.NVLink5 && !m.Fabric.SubnetManager:
+		return warn("fabric-subnet-manager", "the switches are of NVLink 5, and the subnet manager nvlsm isn't installed", "install nvlsm from NVIDIA's repository, and restart nvidia-fabricmanager.service")
+	case m.NVLink5 && !m.Fabric.Modules:
+		return warn("fabric-modules", "the switches are of NVLink 5, and the kernel modules mlx5_ib and ib_umad aren't loaded",
+			"load them (modprobe -a mlx5_ib ib_umad; some systems have them in linux-modules-extra), name them in /etc/modules-load.d, and restart nvidia-fabricmanager.service")
+	case !m.Fabric.Active:
+		return warn("fabric-stopped", "nvidia-fabricmanager.service doesn't run", "start it (systemctl enable --now nvidia-fabricmanager.service); if it ends again, see journalctl -u nvidia-fabricmanager")
+	}
+	return nil
+}
+
+// nvlink5 returns words that only apply to switches of NVLink 5.
+func (m Machine) nvlink5(words string) string {
+	if m.NVLink5 {
+		return words
+	}
+	return ""
+}
+
+// Decide returns the driver that the machine gets by the policy install. If a finding is not a warning, the machine gets no driver.
+func Decide(m Machine, w Want) (Plan, []Finding) {
+	if m.fits(w) {
+		return Plan{Release: m.Module, Branch: BranchOf(m.Module), Kept: true}, nil
+	}
+	if f := m.unfit(); f != nil {
+		return Plan{}, []Finding{*f}
+	}
+	generations, f := m.generations()
+	if f == nil {
+		f = servable(generations, w)
+	}
+	if f != nil {
+		return Plan{}, []Finding{*f}
+	}
+	plan, kernels, f := m.choose(generations, w)
+	if f != nil {
+		return Plan{}, []Finding{*f}
+	}
+	return plan, m.obstacles(&plan, kernels, w.Source)
+}
+
+// fits reports whether the working driver already is the wanted one: without a wanted version, it needn't be the newest,
+// so that a second run makes no changes.
+func (m Machine) fits(w Want) bool {
+	kind := w.Module != ModuleOpen && w.Module != ModuleClosed || m.ModuleKind == "" || m.ModuleKind == w.Module
+	return m.Works() && kind && within(m.Module, w.Version)
+}
+
+// unfit returns the reason if no driver at all can be installed.
+func (m Machine) unfit() *Finding {
+	switch {
+	case !m.Apt:
+		return &Finding{ID: "package-manager", Message: "paictl installs the driver with apt, but this machine has no apt",
+			Remedy: "install NVIDIA's driver as the distribution says, and set gpu-driver: {policy: keep} in kubernetes-configuration.yaml"}
+	case m.Arch != "amd64":
+		return &Finding{ID: "system", Message: "paictl knows no packages of the driver for " + m.Arch,
+			Remedy: "install NVIDIA's driver yourself, and set gpu-driver: {policy: keep} in kubernetes-configuration.yaml"}
+	case !slices.Contains(Systems(), m.System):
+		return &Finding{ID: "system", Message: "paictl knows no packages of the driver for " + m.System + ", only for " + strings.Join(Systems(), ", "),
+			Remedy: "install NVIDIA's driver yourself, and set gpu-driver: {policy: keep} in kubernetes-configuration.yaml"}
+	case m.Runfile:
+		return &Finding{ID: "runfile", Message: "a driver was installed by NVIDIA's runfile; packages over it would break it",
+			Remedy: "remove it with nvidia-uninstall on the machine, or set gpu-driver: {policy: keep} in kubernetes-configuration.yaml"}
+	}
+	return nil
+}
+
+// generations are those of the machine's GPUs, each once.
+func (m Machine) generations() ([]Generation, *Finding) {
+	var out []Generation
+	for _, d := range m.Devices {
+		g, ok := GenerationOf(d)
+		if !ok {
+			return nil, &Finding{ID: "unknown-gpu", Message: "paictl doesn't know the GPU 10de:" + d + ", or which driver supports it",
+				Remedy: "install NVIDIA's driver yourself, and set gpu-driver: {policy: keep} in kubernetes-configuration.yaml"}
+		}
+		if !slices.Contains(out, g) {
+			out = append(out, g)
+		}
+	}
+	slices.Sort(out)
+	return out, nil
+}
+
+// kinds are the modules of a branch that may be used for the GPUs, the best first.
+func (b Branch) kinds(generations []Generation, want string) []string {
+	order := []string{ModuleClosed, ModuleOpen}
+	if b.Number >= openByDefault {
+		slices.Reverse(order)
+	}
+	if want == ModuleOpen || want == ModuleClosed {
+		order = []string{want}
+	}
+	return slices.DeleteFunc(order, func(kind string) bool {
+		serves := b.Closed
+		if kind == ModuleOpen {
+			serves = b.Open
+		}
+		return !serves.has(generations)
+	})
+}
+
+// servable explains why none of the wanted branches supports the GPUs.
+func servable(generations []Generation, w Want) *Finding {
+	want, serving, known := BranchOf(w.Version), []string{}, []string{}
+	for _, b := range Branches() {
+		known = append(known, strconv.Itoa(b.Number))
+		if len(b.kinds(generations, w.Module)) == 0 {
+			continue
+		}
+		if want == 0 || b.Number == want {
+			return nil
+		}
+		serving = append(serving, strconv.Itoa(b.Number))
+	}
+	names := make([]string, len(generations))
+	for i, g := range generations {
+		names[i] = g.String()
+	}
+	cards := strings.Join(names, " and ")
+	module := ""
+	if w.Module == ModuleOpen || w.Module == ModuleClosed {
+		module = ", with the " + w.Module + " module"
+	}
+	switch {
+	case want != 0 && !slices.Contains(known, strconv.Itoa(want)):
+		return &Finding{ID: "branch", Message: fmt.Sprintf("paictl doesn't know the driver's branch %d", want),
+			Remedy: "write one of " + strings.Join(known, ", ") + " under gpu-driver.version"}
+	case len(serving) > 0:
+		return &Finding{ID: "branch", Message: fmt.Sprintf("the branch %d%s doesn't support the machine's GPUs (%s)", want, module, cards),
+			Remedy: "write one of " + strings.Join(serving, ", ") + " under gpu-driver.version, or nothing"}
+	case module != "":
+		return &Finding{ID: "module", Message: fmt.Sprintf("no branch%s supports the machine's GPUs (%s)", module, cards), Remedy: "write module: auto under gpu-driver"}
+	}
+	return &Finding{ID: "mixed", Message: fmt.Sprintf("no branch of the driver supports all of the machine's GPUs (%s)", cards),
+		Remedy: "remove the GPUs of one kind, or set gpu-driver: {policy: none} and use the machine without GPUs"}
+}
+
+// choose looks for the newest branch that the GPUs can use and the repository has. It continues with a release that is
+// installed already.
+func (m Machine) choose(generations []Generation, w Want) (Plan, string, *Finding) {
+	missing := ""
+	for _, b := range Branches() {
+		if n := BranchOf(w.Version); n != 0 && n != b.Number {
+			continue
+		}
+		for _, kind := range b.kinds(generations, w.Module) {
+			for _, s := range sets() {
+				if !s.offers(m, b, w) {
+					continue
+				}
+				p, lacks := m.fill(s, b, kind, w)
+				if lacks == "" {
+					return p, s.kernels[kind], nil
+				}
+				missing = cmp.Or(missing, lacks)
+			}
+		}
+	}
+	if m.Repository != "" {
+		return Plan{}, "", &Finding{ID: "repository", Message: "the packages' repository can't be read: " + m.Repository,
+			Remedy: "run apt-get update on the machine and check its messages; behind a proxy, set proxy in kubernetes-configuration.yaml"}
+	}
+	what := "the driver"
+	if w.Version != "" {
+		what = "the driver " + w.Version
+	}
+	if missing == "" {
+		return Plan{}, "", &Finding{ID: "not-in-repository", Message: fmt.Sprintf("paictl knows no packages of %s for this machine on %s from source: %s%s", what, m.System, w.Source, m.switches()),
+			Remedy: "write another gpu-driver.source, nvidia or bundle, or another version"}
+	}
+	who := "apt on the machine has no packages of"
+	if w.Source == SourceBundle {
+		who = "neither the bundle nor apt on the machine has packages of"
+	}
+	return Plan{}, "", &Finding{ID: "not-in-repository", Message: fmt.Sprintf("%s %s: %s", who, what, missing), Remedy: where(w.Source, m.System)}
+}
+
+func (m Machine) switches() string {
+	if m.NVSwitches > 0 {
+		return " with a fabric manager" + m.nvlink5(" and nvlsm") + " for its NVSwitches"
+	}
+	return ""
+}
+
+// where is the remedy that makes the packages available to apt.
+func where(source, system string) string {
+	switch {
+	case source == SourceBundle:
+		return "add the packages with: paictl bundle add-driver DIR --system " + system
+	case source == SourceNVIDIA:
+		return "make NVIDIA's repository known to apt on the machine (its package cuda-keyring does), or write another version under gpu-driver"
+	case strings.HasPrefix(system, "debian"):
+		return "add contrib non-free non-free-firmware to the components in apt's sources on the machine, or write another version under gpu-driver"
+	}
+	return "add the components restricted and multiverse to apt's sources on the machine, or write another version under gpu-driver"
+}
+
+// offers reports whether a set's packages are available for the machine.
+func (s set) offers(m Machine, b Branch, w Want) bool {
+	return (s.source == w.Source || w.Source == SourceBundle) && slices.Contains(s.systems, m.System) &&
+		slices.Contains(s.branches, b.Number) && (m.NVSwitches == 0 || s.fabricManager != "") && (!m.NVLink5 || len(s.nvlink5) > 0)
+}
+
+// fill finds versions for a set's packages, or returns the name of a missing one.
+func (m Machine) fill(s set, b Branch, kind string, w Want) (p Plan, lacks string) {
+	named := func(name string) string {
+		return strings.NewReplacer("%b", strconv.Itoa(b.Number), "%k", m.Kernel).Replace(name)
+	}
+	exact := make([]string, 0, len(s.userland)+2)
+	for _, name := range s.userland {
+		exact = append(exact, named(name))
+	}
+	if m.NVSwitches > 0 {
+		exact = append(exact, named(s.fabricManager))
+	}
+	signed := named(s.signed[kind])
+	p = Plan{Branch: b.Number, Module: kind, CUDA: b.CUDA, FabricManager: m.NVSwitches > 0}
+	switch {
+	case signed != "" && m.has(signed) && m.signedFits(signed, exact[0], s.dkms[kind], w.Version):
+		p.Signed = true
+	case s.dkms[kind] != "":
+		exact = append(exact, named(s.dkms[kind]))
+	default:
+		return Plan{}, "no " + kind + " module"
+	}
+	want := cmp.Or(w.Version, strconv.Itoa(b.Number))
+	for _, version := range m.versions(exact[0]) {
+		release := Release(version)
+		if !within(release, want) {
+			continue
+		}
+		p.Packages, lacks = m.exactly(exact, release)
+		if lacks != "" {
+			continue
+		}
+		p.Release = release
+		if p.Signed {
+			p.Packages = append(p.Packages, Package{Name: signed})
+		}
+		loose := s.loose
+		if m.NVLink5 {
+			loose = slices.Concat(loose, s.nvlink5)
+		}
+		for _, name := range loose {
+			if !m.has(name) {
+				return Plan{}, name
+			}
+			p.Packages = append(p.Packages, Package{Name: name})
+		}
+		return p, ""
+	}
+	return Plan{}, cmp.Or(lacks, exact[0]+" of "+want)
+}
+
+// signedFits reports whether a signed module can be of the wanted release. Its version is the kernel's, so it doesn't show the release. It is built
+// for the newest release of the branch in the repository, and needs that. If an older one is requested, the module has to be built on the machine.
+func (m Machine) signedFits(signed, userland, dkms, want string) bool {
+	have := m.Candidates[userland]
+	if m.Installed[signed] != "" || dkms == "" || len(have) == 0 {
+		return true
+	}
+	return within(Release(have[0]), want)
+}
+
+// versions are the available versions of a package, the installed one first.
+func (m Machine) versions(name string) []string {
+	if have := m.Installed[name]; have != "" {
+		return append([]string{have}, m.Candidates[name]...)
+	}
+	return m.Candidates[name]
+}
+
+func (m Machine) has(name string) bool { return len(m.versions(name)) > 0 }
+
+// exactly finds the packages in the version of one release of the driver.
+func (m Machine) exactly(names []string, release string) (out []Package, lacks string) {
+	for _, name := range names {
+		vs := m.versions(name)
+		i := slices.IndexFunc(vs, func(v string) bool { return Release(v) == release })
+		if i < 0 {
+			return nil, name + " of " + release
+		}
+		out = append(out, Package{Name: name, Version: vs[i]})
+	}
+	return out, ""
+}
+
+// obstacles returns problems that would break an installation, found before the machine is changed. If headers have to be
+// installed, it adds them to the plan.
+func (m Machine) obstacles(p *Plan, kernels, source string) []Finding {
+	var out []Finding
+	if !p.Signed {
+		out = append(out, m.building(p, kernels, source)...)
+	}
+	if m.Nouveau && len(m.Displays) > 0 {
+		out = append(out, Finding{ID: "nouveau", Message: "the kernel's own driver nouveau is in use by " + strings.Join(m.Displays, ", "),
+			Remedy: "stop the display on the machine (systemctl isolate multi-user.target), then run again"})
+	}
+	if m.Module != "" && m.Module != p.Release && len(m.Users) > 0 {
+		out = append(out, Finding{ID: "in-use", Message: fmt.Sprintf("GPUs are in use, so the driver can't change from %s to %s: %s", m.Module, p.Release, strings.Join(m.Users, ", ")),
+			Remedy: "paictl node driver upgrade takes one machine after the other out of service for it; or stop these programs (paictl job stop), then run again"})
+	}
+	return out
+}
+
+// building returns problems of a module that DKMS builds on the machine, and adds the headers that it needs.
+func (m Machine) building(p *Plan, kernels, source string) []Finding {
+	var out []Finding
+	name := strings.ReplaceAll(headers, "%k", m.Kernel)
+	switch {
+	case m.Headers:
+	case m.has(name):
+		p.Packages = append(p.Packages, Package{Name: name})
+	case source == SourceBundle:
+		out = append(out, Finding{ID: "headers", Message: "the kernel module is built on the machine, and the headers of its running kernel are not available: " + name,
+			Remedy: "add the package, and those that it depends on, with: paictl bundle add-driver DIR --system " + m.System})
+	default:
+		out = append(out, Finding{ID: "headers", Message: "the kernel module is built on the machine, and the headers of its running kernel are not available: " + name,
+			Remedy: "boot the distribution's current kernel, whose headers its repository has, or install the headers"})
+	}
+	if m.SecureBoot && !m.KeyEnrolled {
+		out = append(out, Finding{ID: "secure-boot", Message: "Secure Boot is on, and the kernel would refuse a module that is built on the machine",
+			Remedy: "switch Secure Boot off in the machine's firmware; or install dkms and mokutil there, have dkms make its key (dkms generate_mok; older ones make it when they build their first module), enrol it (mokutil --import /var/lib/dkms/mok.pub), and reboot"})
+	}
+	if kernels != "" && newerKernel(m.Kernel, kernels) {
+		out = append(out, Finding{ID: "kernel", Warning: true, Message: fmt.Sprintf("the packages of the driver %s are known to build for kernels up to %s; this one is %s", p.Release, kernels, m.Kernel),
+			Remedy: "where the module doesn't build, paictl takes the packages away again: write a newer branch under gpu-driver.version, or boot an older kernel"})
+	}
+	return out
+}
+
+// newerKernel compares the first two numbers of a kernel's release.
+func newerKernel(kernel, limit string) bool {
+	parts := strings.SplitN(kernel, ".", 3)
+	if len(parts) < 2 {
+		return false
+	}
+	minor, _, _ := strings.Cut(parts[1], "-")
+	return Older(limit, parts[0]+"."+minor)
+}

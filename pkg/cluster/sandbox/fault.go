@@ -1,0 +1,116 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/node/agent/gpu"
+	"github.com/openpai/paictl/pkg/scheduler/claim"
+)
+
+const (
+	// pluginFolder is the folder of a host's agent for its files, below the host's /var.
+	pluginFolder = "lib/kubelet/plugins/" + claim.Driver
+	// simulatedFiles are the files, below the host's /var, from which agents learn which GPUs their hosts simulate. The
+	// kubelet keeps the files of a pod there, and the chart of the agent names them.
+	simulatedFiles = "lib/kubelet/pods/*/volumes/kubernetes.io~configmap/machines/machines.json"
+)
+
+// FaultGPU changes the fault of a simulated GPU of a host, and returns the new one: the zero value if the GPU works.
+// The host's agent sees it at once, because /var of a host is a folder of this machine; that of a host that is off
+// sees it when it starts.
+func (s *Sandbox) FaultGPU(node string, index int32, now time.Time, change func(*gpu.Fault)) (gpu.Fault, error) {
+	if s.APIOnly() {
+		return gpu.Fault{}, hint.Errorf("make a sandbox of hosts, as root on Linux: paictl sandbox up --hosts 3",
+			"the nodes of the sandbox in %s are simulated: no agent runs there to report faults", s.dir)
+	}
+	h, err := s.Host(node)
+	if err != nil {
+		return gpu.Fault{}, err
+	}
+	if h.Kind == Light {
+		return gpu.Fault{}, hint.Errorf("make a sandbox of full hosts: paictl sandbox up without --light", "%s is a light host: no agent runs there to report faults", node)
+	}
+	// The lock also keeps the host's disk from being replaced during the change.
+	unlock, err := lock(s.dir)
+	if err != nil {
+		return gpu.Fault{}, err
+	}
+	defer unlock()
+	varFolder, err := s.varWithAgent(node)
+	if err != nil {
+		return gpu.Fault{}, err
+	}
+	defer func() { _ = varFolder.Close() }()
+	if err := checkIndex(node, index, simulatedGPUs(varFolder, node)); err != nil {
+		return gpu.Fault{}, err
+	}
+	return changeFault(filepath.Join(varFolder.Name(), pluginFolder, gpu.FaultsFile), index, now, change)
+}
+
+// varWithAgent opens the /var of a host on which the agent has run. Links of the host can't lead out of it, where they would refer to
+// files of this machine.
+func (s *Sandbox) varWithAgent(node string) (*os.Root, error) {
+	root, err := os.OpenRoot(filepath.Join(s.hostDir(node), "var"))
+	if err == nil {
+		if _, err = root.Stat(pluginFolder); err == nil {
+			return root, nil
+		}
+		_ = root.Close()
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, hint.Errorf("start it: paictl service start -n agent; it runs on workers of a cluster whose quick-start file says gpu: simulate",
+			"no agent has run on %s, so no GPU there can have faults", node)
+	}
+	return nil, fmt.Errorf("look for the agent's folder on %s: %w", node, err)
+}
+
+// simulatedGPUs returns how many GPUs a host simulates, or 0 if that isn't known.
+func simulatedGPUs(varFolder *os.Root, node string) int {
+	files, _ := fs.Glob(varFolder.FS(), simulatedFiles) // the only error is that of a bad pattern
+	most := 0
+	for _, f := range files {
+		// The file may be that of a replaced agent: only an index beyond all of them is surely wrong.
+		if s, err := gpu.ReadMachine(filepath.Join(varFolder.Name(), f), node); err == nil && s.Simulated {
+			most = max(most, s.Count)
+		}
+	}
+	return most
+}
+
+func checkIndex(node string, index int32, count int) error {
+	switch {
+	case index < 0:
+		return invalid("GPUs are numbered from 0", "%s has no GPU %d", node, index)
+	case count == 1 && index > 0:
+		return invalid("its only GPU is 0", "%s has no GPU %d", node, index)
+	case count > 0 && int(index) >= count:
+		return invalid(fmt.Sprintf("its GPUs are 0 to %d", count-1), "%s has no GPU %d", node, index)
+	}
+	return nil
+}
+
+func changeFault(file string, index int32, now time.Time, change func(*gpu.Fault)) (gpu.Fault, error) {
+	faults, err := gpu.ReadFaults(file)
+	if err != nil {
+		return gpu.Fault{}, hint.Errorf("only paictl may write this file; to start without faults: rm "+file, "read the faults: %w", err)
+	}
+	f := faults[index]
+	change(&f)
+	f.At = time.Time{}
+	if f == (gpu.Fault{}) {
+		delete(faults, index)
+	} else {
+		f.At = now
+		faults[index] = f
+	}
+	if err := gpu.WriteFaults(file, faults); err != nil {
+		return gpu.Fault{}, fmt.Errorf("write the faults: %w", err)
+	}
+	return f, nil
+}

@@ -1,0 +1,270 @@
+// Package sandbox makes hosts with their own address, sshd and systemd on one Linux
+// machine, or the API of a cluster with simulated nodes, and removes them without a trace.
+// In: a directory, a number. Out: hosts, their keys and a quick-start file for them.
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/ui/plural"
+)
+
+// Host is one machine of a sandbox.
+type Host struct {
+	Name    string     `json:"name"`
+	Address netip.Addr `json:"address"`
+	Kind    Kind       `json:"kind"`
+	// HostKey is the host's public key as a line of authorized_keys format.
+	HostKey string `json:"hostKey,omitempty"`
+	// Running reports whether the host was powered on when it was looked up.
+	Running bool `json:"running"`
+}
+
+// Sandbox is a set of hosts on this machine.
+type Sandbox struct {
+	state    state
+	dir      string
+	progress func(string)
+	bound    bool // its programs end with the thread that started them
+	// controllers are those that run; all if it is empty.
+	controllers string
+	// controllerQPS is how many requests a second kube-controller-manager may send; 0 is as many as the nodes need.
+	controllerQPS int
+	// encryption is the API server's EncryptionConfiguration, or "" to use no encryption.
+	encryption string
+	// lease is the duration of a simulated node's lease in seconds, see leaseFor. It grows with the cluster, and so does the number of requests
+	// that the controllers may send to the API server.
+	lease int
+}
+
+// ErrNone is returned if a directory holds no sandbox.
+var ErrNone = errors.New("no sandbox")
+
+// Load opens the sandbox in dir. If there is no sandbox, the error is ErrNone.
+func Load(dir string, progress func(string)) (*Sandbox, error) {
+	dir, err := absolute(dir)
+	if err != nil {
+		return nil, err
+	}
+	s := &Sandbox{dir: dir, progress: orDrop(progress)}
+	s.state, err = readState(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, hint.Errorf("make one with: paictl sandbox up --hosts 3 --dir "+dir,
+			"%w in %s", ErrNone, dir)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// Dir returns the sandbox's directory.
+func (s *Sandbox) Dir() string { return s.dir }
+
+// Name returns the sandbox's name.
+func (s *Sandbox) Name() string { return s.state.Name }
+
+// APIOnly reports whether the sandbox is a control plane with simulated nodes, without hosts.
+func (s *Sandbox) APIOnly() bool { return s.state.API != nil }
+
+// KeyFile returns the operator's private key, which every host accepts for root and pai.
+func (s *Sandbox) KeyFile() string { return filepath.Join(s.dir, "id_ed25519") }
+
+// KnownHosts returns the file with the hosts' public keys.
+func (s *Sandbox) KnownHosts() string { return filepath.Join(s.dir, "known_hosts") }
+
+// PasswordFile returns the file with the password of the user pai, which sudo asks for.
+func (s *Sandbox) PasswordFile() string { return filepath.Join(s.dir, "pai-password") }
+
+// QuickStart returns the quick-start file for the hosts.
+func (s *Sandbox) QuickStart() string { return filepath.Join(s.dir, "quick-start.yaml") }
+
+// Kubeconfig returns the kubeconfig of an API-only sandbox.
+func (s *Sandbox) Kubeconfig() string { return filepath.Join(s.dir, "kubeconfig") }
+
+// SSHArgs returns the arguments of OpenSSH's client for a host, to which a command may be added.
+func (s *Sandbox) SSHArgs(h Host, user string) []string {
+	return []string{"-F", "none", "-i", s.KeyFile(), "-o", "IdentitiesOnly=yes", "-o", "UserKnownHostsFile=" + s.KnownHosts(),
+		"-o", "GlobalKnownHostsFile=none", "-o", "StrictHostKeyChecking=yes", "-o", "LogLevel=ERROR",
+		user + "@" + h.Address.String()}
+}
+
+// Names returns the hosts' names in the order of their numbers.
+func (s *Sandbox) Names() []string {
+	names := make([]string, len(s.state.Hosts))
+	for i, h := range s.state.Hosts {
+		names[i] = h.Name
+	}
+	return names
+}
+
+// Hosts returns the hosts in the order of their numbers, with their power state as of now.
+func (s *Sandbox) Hosts() ([]Host, error) {
+	running, err := findProcesses(s.dir)
+	if err != nil {
+		return nil, err
+	}
+	hosts := append([]Host(nil), s.state.Hosts...)
+	for i := range hosts {
+		name := hosts[i].Name
+		if hosts[i].Kind == Simulated {
+			name = "kwok"
+		}
+		hosts[i].Running = len(running[name]) > 0
+	}
+	return hosts, nil
+}
+
+// Host returns the host of that name.
+func (s *Sandbox) Host(name string) (Host, error) {
+	hosts, err := s.Hosts()
+	if err != nil {
+		return Host{}, err
+	}
+	for _, h := range hosts {
+		if h.Name == name {
+			return h, nil
+		}
+	}
+	return Host{}, hint.Errorf("its hosts are: "+strings.Join(s.Names(), ", "), "no host %q in the sandbox in %s", name, s.dir)
+}
+
+// Up makes the sandbox that the options describe, or completes an existing one.
+// It may be run again after any interruption. It needs root on Linux.
+func Up(ctx context.Context, opts Options) (*Sandbox, error) {
+	if err := opts.complete(); err != nil {
+		return nil, err
+	}
+	if err := CanMakeHosts(ctx); err != nil {
+		return nil, err
+	}
+	if err := requirePackages(ctx, opts.Kind, opts.InstallPackages, opts.Progress); err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(opts.Dir, 0o700); err != nil {
+		return nil, fmt.Errorf("make the sandbox's directory: %w", err)
+	}
+	unlock, err := lock(opts.Dir)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	s, err := openOrCreate(ctx, opts)
+	if err != nil {
+		removeIfEmpty(opts.Dir)
+		return nil, err
+	}
+	return s, s.up(ctx, opts)
+}
+
+// removeIfEmpty removes the directory of a sandbox that wasn't created.
+func removeIfEmpty(dir string) {
+	if !exists(filepath.Join(dir, stateFile)) {
+		_ = os.Remove(filepath.Join(dir, lockFile))
+		_ = os.Remove(dir)
+	}
+}
+
+func (s *Sandbox) up(ctx context.Context, opts Options) error {
+	if n := len(s.state.Hosts); n > opts.Hosts {
+		s.progress(fmt.Sprintf("the sandbox has %s and keeps all of them; to remove one: paictl sandbox down HOST", plural.Of(n, "host")))
+	}
+	if err := s.chooseBase(ctx, opts.CacheDir); err != nil {
+		return err
+	}
+	if opts.Bundle != "" {
+		s.state.Bundle = opts.Bundle
+	}
+	if err := s.ensureKeys(ctx); err != nil {
+		return err
+	}
+	if err := s.addHosts(opts.Hosts); err != nil {
+		return err
+	}
+	if err := s.networkUp(ctx); err != nil {
+		return err
+	}
+	if err := s.writeQuickStart(); err != nil {
+		return err
+	}
+	return s.start(ctx, s.Names())
+}
+
+// chooseBase sets the image that all hosts of the sandbox share. It never changes while hosts
+// exist: their disks are differences from it.
+func (s *Sandbox) chooseBase(ctx context.Context, cache string) error {
+	if s.state.Base != "" && exists(s.state.Base) {
+		return nil
+	}
+	base, err := ensureBase(ctx, cache, s.progress)
+	if err != nil {
+		return err
+	}
+	if s.state.Base != "" && s.state.Base != base && len(s.state.Hosts) > 0 {
+		return hint.Errorf("remove the sandbox and make it again: paictl sandbox down --dir "+s.dir,
+			"the hosts' base image %s is gone", s.state.Base)
+	}
+	s.state.Base = base
+	return s.save()
+}
+
+// openOrCreate reads the sandbox in the directory, or records a new one before any part of
+// it is made, so that Down finds it after any interruption.
+func openOrCreate(ctx context.Context, opts Options) (*Sandbox, error) {
+	s := &Sandbox{dir: opts.Dir, progress: opts.Progress}
+	var err error
+	s.state, err = readState(opts.Dir)
+	if err == nil {
+		return s, s.state.agree(opts)
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	if err := refuseRemains(ctx, opts.Dir); err != nil {
+		return nil, err
+	}
+	unlock, err := lockSubnets()
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	subnet, err := chooseSubnet(opts.Subnet)
+	if err != nil {
+		return nil, err
+	}
+	s.state = state{Version: stateVersion, Name: opts.Name, Kind: opts.Kind, Subnet: subnet}
+	if s.state.Name == "" {
+		s.state.Name = DefaultName
+	}
+	if s.state.Kind == "" {
+		s.state.Kind = Full
+	}
+	if _, err := s.ownBridge(ctx); err != nil {
+		return nil, err
+	}
+	if err := s.save(); err != nil {
+		return nil, err
+	}
+	return s, s.bridgeUp(ctx) // other processes see by it that the subnet is taken
+}
+
+// refuseRemains refuses to start over above a sandbox whose directory was deleted: its hosts
+// still run, on disks that are gone.
+func refuseRemains(ctx context.Context, dir string) error {
+	_, err := Salvage(ctx, dir, nil)
+	if errors.Is(err, ErrNone) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return hint.Errorf("remove it first: paictl sandbox down --dir "+dir, "there are remains of a sandbox in %s whose files were deleted", dir)
+}

@@ -1,0 +1,78 @@
+package sandbox
+
+import (
+	"maps"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/openpai/paictl/pkg/cluster/bundle"
+)
+
+// settings are those of one service, as in services-configuration.yaml.
+type settings = map[string]any
+
+const whyOff = "The bundle has no image of it, and none can be built from modules of source. For it take a\nbundle of \"paictl bundle fetch\", or name an image that a registry has; then enable it."
+
+// servicesOf names the images of a bundle for the services that run them, see
+// bundle.ServiceSections, with settings that fit a sandbox.
+func servicesOf(images []bundle.Artifact) (*yaml.Node, error) {
+	sections := bundle.ServiceSections(images)
+	if sections == nil {
+		return nil, nil
+	}
+	for service, fit := range fitting() {
+		if section := sections[service]; section != nil {
+			maps.Copy(section, fit)
+		}
+	}
+	off := map[string]bool{}
+	for _, service := range bundle.FetchedServices() {
+		off[service] = sections[service]["enabled"] == false
+	}
+	node := &yaml.Node{}
+	if err := node.Encode(sections); err != nil {
+		return nil, err
+	}
+	for i := 0; i+1 < len(node.Content); i += 2 {
+		if key := node.Content[i]; off[key.Value] {
+			key.HeadComment = whyOff
+		}
+	}
+	return node, nil
+}
+
+// fitting are the settings for hosts that share a machine of two processors, and its clock:
+// hosts can't set the clock, so the alert about it would never end.
+func fitting() map[string]settings {
+	requests := func(cpu, memory string) settings {
+		return settings{"requests": settings{"cpu": cpu, "memory": memory}}
+	}
+	return map[string]settings{
+		"prometheus": {
+			"resources": requests("50m", "128Mi"), "persistence": settings{"size": "1Gi"},
+			"retention": settings{"time": "2d", "size": "800MB"},
+			"alerts":    settings{"disabled": []string{"NodeClockNotSynchronised"}},
+		},
+		"alert-manager":  {"resources": requests("10m", "32Mi"), "persistence": settings{"size": "64Mi"}},
+		"node-exporter":  {"resources": requests("10m", "24Mi")},
+		"watchdog":       {"resources": requests("10m", "24Mi")},
+		"agent":          {"resources": requests("10m", "24Mi")},
+		"scheduler":      {"resources": requests("20m", "80Mi")},
+		"log-manager":    {"resources": requests("10m", "32Mi"), "retention": settings{"machineGiB": 2}},
+		"job-controller": {"resources": requests("10m", "48Mi"), "persistence": settings{"size": "1Gi"}},
+	}
+}
+
+// bundledServices reads the manifest of the sandbox's bundle. Without a bundle, or if it can't be opened,
+// the quick-start file names no images.
+func (s *Sandbox) bundledServices() (*yaml.Node, error) {
+	if s.state.Bundle == "" {
+		return nil, nil
+	}
+	b, err := bundle.Open(s.state.Bundle)
+	if err != nil {
+		s.progress("quick-start.yaml names no images of services: " + err.Error())
+		return nil, nil //nolint:nilerr // it was reported, and a sandbox works without
+	}
+	return servicesOf(b.List(bundle.KindImage))
+}

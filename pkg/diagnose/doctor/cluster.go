@@ -1,0 +1,217 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/openpai/paictl/pkg/cluster"
+	"github.com/openpai/paictl/pkg/config"
+	"github.com/openpai/paictl/pkg/config/store"
+	"github.com/openpai/paictl/pkg/job"
+	v1 "github.com/openpai/paictl/pkg/job/v1"
+	"github.com/openpai/paictl/pkg/kube"
+	"github.com/openpai/paictl/pkg/services"
+)
+
+// Cluster has the state that checks look at. Unknown parts are nil; the needs of a check say which parts it can rely on.
+type Cluster struct {
+	// Config is that of the folder Dir, Spec its meaning for machines that paictl installed.
+	Config *config.Cluster
+	Dir    string
+	Spec   *cluster.Spec
+	// Mistakes are those of the folder that don't hide the machines.
+	Mistakes config.Findings
+	// Look has the machines' answers.
+	Look *cluster.Look
+	// Kube is the connection to the API, Jobs the same for jobs, Platform for services.
+	Kube     *kube.Cluster
+	Jobs     *job.Client
+	Platform *services.Platform
+	// Now is the operator's clock.
+	Now func() time.Time
+	// Image is that of the doctor's pods, Job that of the end-to-end jobs.
+	Image, JobImage string
+
+	// owner names this run on its objects: user@host, pid.
+	owner    string
+	apiErr   error
+	pods     *probe
+	nodes    lazy[[]corev1.Node]
+	allPods  lazy[[]corev1.Pod]
+	slices   lazy[[]resourceapi.ResourceSlice]
+	jobs     lazy[[]v1.Framework]
+	statuses lazy[[]services.Status]
+	revision lazy[*store.Copy]
+}
+
+// lazy asks only once, even if several checks need the answer.
+type lazy[T any] struct {
+	mu    sync.Mutex
+	asked bool
+	value T
+	err   error
+}
+
+// get returns the result of ask. If the limit of a check interrupts ask, the next call runs it again.
+func (l *lazy[T]) get(ctx context.Context, ask func(context.Context) (T, error)) (T, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.asked {
+		value, err := ask(ctx)
+		if err != nil && ctx.Err() != nil {
+			return value, err
+		}
+		l.value, l.err, l.asked = value, err, true
+	}
+	return l.value, l.err
+}
+
+// pageSize is the number of objects in one answer.
+const pageSize = 1000
+
+// NoAPI notes why the API can't be reached.
+func (c *Cluster) NoAPI(err error) { c.apiErr = err }
+
+// Nodes are those of the API.
+func (c *Cluster) Nodes(ctx context.Context) ([]corev1.Node, error) {
+	return c.nodes.get(ctx, func(ctx context.Context) ([]corev1.Node, error) {
+		list, err := c.Kube.Client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return nil, fmt.Errorf("list the nodes: %w", err)
+		}
+		return list.Items, nil
+	})
+}
+
+// AllPods are those of all namespaces.
+func (c *Cluster) AllPods(ctx context.Context) ([]corev1.Pod, error) {
+	return c.allPods.get(ctx, func(ctx context.Context) ([]corev1.Pod, error) {
+		var out []corev1.Pod
+		o := metav1.ListOptions{Limit: pageSize}
+		for {
+			list, err := c.Kube.Client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, o)
+			if err != nil {
+				return nil, fmt.Errorf("list the pods: %w", err)
+			}
+			out = append(out, list.Items...)
+			if o.Continue = list.Continue; o.Continue == "" {
+				return out, nil
+			}
+		}
+	})
+}
+
+// Slices are those that agents and drivers publish; none in clusters that don't have the type.
+func (c *Cluster) Slices(ctx context.Context) ([]resourceapi.ResourceSlice, error) {
+	return c.slices.get(ctx, func(ctx context.Context) ([]resourceapi.ResourceSlice, error) {
+		list, err := c.Kube.Client.ResourceV1().ResourceSlices().List(ctx, metav1.ListOptions{})
+		if apierrors.IsNotFound(err) {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("list the GPUs that agents publish: %w", err)
+		}
+		return list.Items, nil
+	})
+}
+
+// Frameworks are the jobs; none if the cluster doesn't know the type.
+func (c *Cluster) Frameworks(ctx context.Context) ([]v1.Framework, error) {
+	return c.jobs.get(ctx, func(ctx context.Context) ([]v1.Framework, error) {
+		list, err := c.Jobs.Frameworks.List(ctx, "")
+		if apierrors.IsNotFound(err) {
+			return nil, nil
+		}
+		return list, err
+	})
+}
+
+// Services are the states of the platform's services.
+func (c *Cluster) Services(ctx context.Context) ([]services.Status, error) {
+	return c.statuses.get(ctx, func(ctx context.Context) ([]services.Status, error) { return c.Platform.Status(ctx, nil) })
+}
+
+// Pushed is the cluster's copy of the configuration, nil if none was pushed.
+func (c *Cluster) Pushed(ctx context.Context) (*store.Copy, error) {
+	return c.revision.get(ctx, func(ctx context.Context) (*store.Copy, error) {
+		copied, err := store.New(c.Kube.Client).Pull(ctx)
+		if errors.Is(err, store.ErrNone) {
+			return nil, nil
+		}
+		return copied, err
+	})
+}
+
+// machines are the machines of the folder that answered, with their answers.
+func (c *Cluster) machines() []*machine {
+	var out []*machine
+	if c.Spec == nil || c.Look == nil {
+		return nil
+	}
+	for _, n := range c.Spec.Nodes {
+		if l := c.Look.Machines[n.Hostname]; l != nil && l.Err == nil {
+			out = append(out, &machine{Node: n, Looked: l, rows: l.More})
+		}
+	}
+	return out
+}
+
+// machine is one that answered.
+type machine struct {
+	*cluster.Node
+	*cluster.Looked
+	rows [][]string
+}
+
+// all returns, for each line of that kind with at least n fields, the fields after the kind.
+func (m *machine) all(kind string, n int) (out [][]string) {
+	for _, r := range m.rows {
+		if r[0] == kind && len(r) > n {
+			out = append(out, r[1:])
+		}
+	}
+	return out
+}
+
+// value returns the field after the kind, or after the given fields.
+func (m *machine) value(prefix ...string) string {
+	for _, r := range m.rows {
+		if len(r) > len(prefix) && slices.Equal(r[:len(prefix)], prefix) {
+			return r[len(prefix)]
+		}
+	}
+	return ""
+}
+
+// joined reports whether the machine is a member of the cluster, by the machine itself.
+func (c *Cluster) joined(name string) bool {
+	m := c.status(name)
+	return m != nil && m.State != cluster.StateOutside && m.State != cluster.StateUnreachable
+}
+
+// status returns the machine's part of the look's status.
+func (c *Cluster) status(name string) *cluster.MachineStatus {
+	if c.Look == nil || c.Look.Status == nil {
+		return nil
+	}
+	for i := range c.Look.Status.Machines {
+		if c.Look.Status.Machines[i].Host == name {
+			return &c.Look.Status.Machines[i]
+		}
+	}
+	return nil
+}
+
+// Fresh returns the same cluster without the state read so far.
+func (c *Cluster) Fresh() *Cluster {
+	return &Cluster{Config: c.Config, Dir: c.Dir, Mistakes: c.Mistakes, Spec: c.Spec, Kube: c.Kube, Jobs: c.Jobs, Platform: c.Platform, Now: c.Now, Image: c.Image, JobImage: c.JobImage}
+}

@@ -1,0 +1,149 @@
+package watchdog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+	_ "time/tzdata" // the image has no zones
+
+	"github.com/robfig/cron/v3"
+
+	"github.com/openpai/paictl/pkg/node/podapi"
+)
+
+const (
+	// backupsPath is the CronJob of the service cluster-backup.
+	backupsPath = "/apis/batch/v1/namespaces/pai-system/cronjobs/cluster-backup"
+	// notesPath is the ConfigMap in which every program that makes a backup notes the time.
+	notesPath = "/api/v1/namespaces/kube-system/configmaps/paictl"
+	noteKey   = "backup"
+	// historyKey is the note of the last one with the history of jobs: its time, or a word if no backup has it. It is missing if the cluster has no
+	// history to save.
+	historyKey = "backup-history"
+	// missed is how many runs may fail in a row before the last good backup is too old.
+	missed = 2
+	// skew is how far the clock of the machine that noted a backup may be ahead. Later times are ignored, so that they can't hide an outdated backup.
+	skew = 5 * time.Minute
+	// unknownInterval is the interval of a schedule that can't be parsed.
+	unknownInterval = 24 * time.Hour
+)
+
+// backups is the state of the schedule of backups. Times that haven't occurred are zero.
+type backups struct {
+	due, succeeded time.Time
+	running        int
+	suspended      bool
+	// good is when the last good backup was made, or when the schedule began if there was no backup. overdue is when it is too old.
+	good, overdue time.Time
+	// history is when the last one with the history of jobs was made, in the same way. Both are zero if no history is needed.
+	history, historyOverdue time.Time
+}
+
+// cronJob has the fields of the CronJob that are read.
+type cronJob struct {
+	Metadata struct {
+		CreationTimestamp time.Time `json:"creationTimestamp"`
+	} `json:"metadata"`
+	Spec struct {
+		Schedule    string `json:"schedule"`
+		TimeZone    string `json:"timeZone"`
+		Suspend     bool   `json:"suspend"`
+		JobTemplate struct {
+			Spec struct {
+				ActiveDeadlineSeconds int64 `json:"activeDeadlineSeconds"`
+			} `json:"spec"`
+		} `json:"jobTemplate"`
+	} `json:"spec"`
+	Status struct {
+		Active             []struct{} `json:"active"`
+		LastScheduleTime   time.Time  `json:"lastScheduleTime"`
+		LastSuccessfulTime time.Time  `json:"lastSuccessfulTime"`
+	} `json:"status"`
+}
+
+// backups reads the current state of the schedule of backups. It returns nil without a schedule.
+func (a API) backups(ctx context.Context, now time.Time) (*backups, error) {
+	var job cronJob
+	err := a.Read(ctx, backupsPath, &job)
+	if isMissing(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("ask for the schedule of backups: %w", err)
+	}
+	var notes struct {
+		Data map[string]string `json:"data"`
+	}
+	if err := a.Read(ctx, notesPath, &notes); err != nil && !isMissing(err) {
+		return nil, fmt.Errorf("ask when the last backup was made: %w", err)
+	}
+	b := &backups{
+		due: job.Status.LastScheduleTime, succeeded: job.Status.LastSuccessfulTime, running: len(job.Status.Active), suspended: job.Spec.Suspend,
+		good: later(job.Metadata.CreationTimestamp, job.Status.LastSuccessfulTime),
+	}
+	b.good = later(b.good, noted(notes.Data[noteKey], now))
+	b.overdue = job.overdue(b.good)
+	if at := notes.Data[historyKey]; at != "" {
+		b.history = later(job.Metadata.CreationTimestamp, noted(at, now))
+		b.historyOverdue = job.overdue(b.history)
+	}
+	return b, nil
+}
+
+// noted returns the time of a note, or zero if the note isn't a valid time.
+func noted(text string, now time.Time) time.Time {
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil || at.After(now.Add(skew)) {
+		return time.Time{}
+	}
+	return at
+}
+
+// overdue is when two runs after a good backup could have finished: a run has until its deadline, or until the next one is due.
+func (j *cronJob) overdue(good time.Time) time.Time {
+	zone, err := time.LoadLocation(j.Spec.TimeZone) // "" is UTC
+	if err != nil {
+		zone = time.UTC
+	}
+	schedule, err := cron.ParseStandard(j.Spec.Schedule) // as Kubernetes reads it
+	if err != nil {
+		return good.Add(missed * unknownInterval)
+	}
+	at := good.In(zone)
+	for range missed {
+		if at = schedule.Next(at); at.IsZero() { // the 31st of February
+			return good.Add(missed * unknownInterval)
+		}
+	}
+	last := at.Add(time.Duration(j.Spec.JobTemplate.Spec.ActiveDeadlineSeconds) * time.Second)
+	if next := schedule.Next(at); !next.IsZero() && next.Before(last) {
+		return next
+	}
+	return last
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
+func isMissing(err error) bool {
+	said, ok := errors.AsType[*podapi.StatusError](err)
+	return ok && said.Code == http.StatusNotFound
+}
+
+// CheckBackups reads the state of the schedule of backups. If the API server doesn't answer, the previous state is kept.
+func (w *Watchdog) CheckBackups(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, time.Duration(w.config.Timeout))
+	defer cancel()
+	b, err := w.api.backups(ctx, time.Now())
+	if err != nil {
+		w.log("the schedule of backups is unknown", "err", err)
+		return
+	}
+	w.results.setBackups(b)
+}

@@ -1,6 +1,0 @@
-package archive
-
-import "github.com/openpai/paictl/pkg/framework/api"
-
-// ListQuery is the question that a list is to the database.
-func ListQuery(q api.JobQuery, sqlite bool) (string, []any, error) { return listQuery(q, sqlite) }

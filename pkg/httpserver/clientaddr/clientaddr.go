@@ -1,0 +1,37 @@
+// Package clientaddr groups addresses of clients by their network.
+// In: addresses of requests. Out: names of networks, for limits and throttles.
+package clientaddr
+
+import "net/netip"
+
+// Network returns the network that counts as one address: an IPv4 address, or the /64 of an IPv6 one, since a customer has the whole of it.
+func Network(a netip.Addr) string {
+	return within(a, 64)
+}
+
+// Site returns the network that counts as one customer: an IPv4 address, or the /48 of an IPv6 one, of which many customers have the whole.
+func Site(address string) string {
+	a, err := netip.ParseAddr(address)
+	if err != nil {
+		return address
+	}
+	return within(a, 48)
+}
+
+func within(a netip.Addr, bits int) string {
+	if a = a.Unmap().WithZone(""); a.Is6() {
+		if p, err := a.Prefix(bits); err == nil {
+			return p.String()
+		}
+	}
+	return a.String()
+}
+
+// NetworkOf is Network of an address as text. A text that isn't an address is its own network.
+func NetworkOf(address string) string {
+	a, err := netip.ParseAddr(address)
+	if err != nil {
+		return address
+	}
+	return Network(a)
+}

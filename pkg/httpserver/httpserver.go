@@ -1,0 +1,77 @@
+// Package httpserver serves HTTP to everyone who can connect, within bounds.
+// In: a listener, a handler. Out: answers; no more memory than the bounds allow, and a place for each network however many connections
+// others open.
+package httpserver
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"time"
+)
+
+// Options are the bounds of a server.
+type Options struct {
+	// Connections is how many there may be at a time.
+	Connections int
+	// Proxies are networks whose addresses stand for many others. Neither they nor this machine have a share of the connections.
+	Proxies []netip.Prefix
+	// Header is how many bytes the header of a request may have; zero is 16 KiB.
+	Header int
+	// Read and Write are how long a request and its answer may take; zero is without end, for handlers that set deadlines.
+	Read, Write time.Duration
+	// Grace is how long answers may take that are under way when the server ends; zero is 5 seconds.
+	Grace time.Duration
+	// Ending is called when the server takes no more requests; it may be nil.
+	Ending func()
+	// Log gets the connections that were cut, for debugging; it may be nil.
+	Log *slog.Logger
+}
+
+// Small returns the bounds of a program that only answers health checks and metrics: half a megabyte for all headers.
+func Small() Options {
+	return Options{Connections: 64, Header: 8 << 10, Read: 10 * time.Second, Write: 30 * time.Second}
+}
+
+const (
+	// headerTime is how long a client may take for the header of a request.
+	headerTime = 5 * time.Second
+	// idleTime is how long a connection stays open without a request.
+	idleTime = 2 * time.Minute
+)
+
+// HTTP returns a server with the bounds. Its listener needs Limit.
+func HTTP(h http.Handler, o Options) *http.Server {
+	log := o.Log
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	return &http.Server{
+		Handler: h, ReadHeaderTimeout: headerTime, ReadTimeout: o.Read, WriteTimeout: o.Write, IdleTimeout: idleTime,
+		MaxHeaderBytes: cmp.Or(o.Header, 16<<10), ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+	}
+}
+
+// Serve answers on a listener until ctx ends. Answers under way are finished.
+func Serve(ctx context.Context, l net.Listener, h http.Handler, o Options) error {
+	srv := HTTP(h, o)
+	stopped := make(chan error, 1)
+	stop := context.AfterFunc(ctx, func() {
+		if o.Ending != nil {
+			o.Ending()
+		}
+		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), cmp.Or(o.Grace, 5*time.Second))
+		defer cancel()
+		stopped <- srv.Shutdown(grace)
+	})
+	if err := srv.Serve(Limit(l, o)); !errors.Is(err, http.ErrServerClosed) {
+		stop()
+		_ = srv.Close()
+		return err
+	}
+	return <-stopped
+}

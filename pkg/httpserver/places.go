@@ -1,0 +1,96 @@
+package httpserver
+
+import (
+	"context"
+	"slices"
+	"sync"
+)
+
+// Places bound how much of something is under way at a time: in total, and for each key.
+type Places struct {
+	total, each int
+
+	mu      sync.Mutex
+	taken   int
+	held    map[string]int // by key
+	waiting []*waiter
+}
+
+// waiter waits for a place.
+type waiter struct {
+	keys  []string
+	ready chan struct{} // closed: it has the place
+}
+
+// NewPlaces returns places, of which one key may have some.
+func NewPlaces(total, each int) *Places {
+	return &Places{total: total, each: each, held: map[string]int{}}
+}
+
+// Take waits for a place that counts to all keys, until ctx ends. A place that becomes free goes to the waiter whose keys have the fewest:
+// many waiters of one key don't delay another key.
+func (p *Places) Take(ctx context.Context, keys ...string) (release func(), err error) {
+	w := &waiter{keys: keys, ready: make(chan struct{})}
+	p.mu.Lock()
+	p.waiting = append(p.waiting, w)
+	p.allot()
+	p.mu.Unlock()
+	release = sync.OnceFunc(func() { p.release(w) })
+	select {
+	case <-w.ready:
+		return release, nil
+	case <-ctx.Done():
+	}
+	p.mu.Lock()
+	at := slices.Index(p.waiting, w)
+	if at >= 0 {
+		p.waiting = slices.Delete(p.waiting, at, at+1)
+	}
+	p.mu.Unlock()
+	if at < 0 {
+		release() // it came at the same moment
+	}
+	return nil, ctx.Err()
+}
+
+func (p *Places) release(w *waiter) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.taken--
+	for _, k := range w.keys {
+		if p.held[k]--; p.held[k] == 0 {
+			delete(p.held, k)
+		}
+	}
+	p.allot()
+}
+
+// allot gives the free places to those that wait.
+func (p *Places) allot() {
+	for p.taken < p.total {
+		best, fewest := -1, p.each
+		for i, w := range p.waiting {
+			if n := p.most(w.keys); n < fewest {
+				best, fewest = i, n
+			}
+		}
+		if best < 0 {
+			return
+		}
+		w := p.waiting[best]
+		p.waiting = slices.Delete(p.waiting, best, best+1)
+		p.taken++
+		for _, k := range w.keys {
+			p.held[k]++
+		}
+		close(w.ready)
+	}
+}
+
+// most returns how many places the key with the most has.
+func (p *Places) most(keys []string) (n int) {
+	for _, k := range keys {
+		n = max(n, p.held[k])
+	}
+	return n
+}

@@ -1,0 +1,36 @@
+package archive
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/openpai/paictl/pkg/job/api"
+)
+
+// Unended implements Store. Only jobs that were retried have a row before their end.
+func (d *database) Unended(ctx context.Context) ([]api.Job, error) {
+	rows, err := d.read.QueryContext(ctx, d.rebind("SELECT "+jobColumns+" FROM jobs WHERE completed IS NULL"))
+	if err != nil {
+		return nil, fmt.Errorf("read the archive: %w", err)
+	}
+	var out []api.Job
+	err = each(rows, func() error {
+		j, err := scanJob(rows.Scan)
+		out = append(out, j)
+		return err
+	})
+	return out, err
+}
+
+// EndGone implements Store. If another writer has recorded an end, that end stays, because it has more detail.
+func (d *database) EndGone(ctx context.Context, uids []string) error {
+	const n = 500 // of one statement
+	var out []statement
+	for ; len(uids) > 0; uids = uids[min(n, len(uids)):] {
+		marks, args := list(uids[:min(n, len(uids))])
+		out = append(out, endHolds("uid IN "+marks, args...), statement{"UPDATE jobs SET state = ?, phrase = ?, completed = ? WHERE completed IS NULL AND uid IN " + marks,
+			append([]any{api.Deleted, api.PhraseGone, d.now().UnixMicro()}, args...)},
+			statement{"UPDATE jobs SET gone = 1 WHERE uid IN " + marks, args})
+	}
+	return d.write(ctx, out...)
+}

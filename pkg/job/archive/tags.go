@@ -1,0 +1,77 @@
+package archive
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	v1 "github.com/openpai/paictl/pkg/job/v1"
+)
+
+// tagsColumn is tags as a column: a comma before and behind each, so that one is found as a part.
+func tagsColumn(tags []string) string {
+	if len(tags) == 0 {
+		return ""
+	}
+	return "," + text(v1.WriteTags(tags)) + ","
+}
+
+// readTags reads the column.
+func readTags(column string) []string { return v1.ReadTags(strings.Trim(column, ",")) }
+
+// Tag implements Store. Two may change the tags of a job at a time: each writes on what it has read, or reads again.
+func (d *database) Tag(ctx context.Context, uid string, add, remove []string) ([]string, error) {
+	for _, tag := range slices.Concat(add, remove) {
+		if !v1.ValidTag(tag) {
+			return nil, fmt.Errorf("%w: a tag has 1 to %d bytes, and no comma", ErrBadQuery, v1.MaxTag)
+		}
+	}
+	for range 20 {
+		before, err := d.tagsOf(ctx, uid)
+		if err != nil {
+			return nil, err
+		}
+		want := slices.DeleteFunc(slices.Concat(readTags(before), add), func(tag string) bool { return slices.Contains(remove, tag) })
+		slices.Sort(want)
+		want = slices.Compact(want)
+		after := tagsColumn(want)
+		switch {
+		case after == before:
+			return want, nil
+		case len(want) > v1.MaxTags:
+			return nil, fmt.Errorf("%w: a job has at most %d tags", ErrBadQuery, v1.MaxTags)
+		}
+		if err := d.write(ctx, statement{"UPDATE jobs SET tags = ? WHERE uid = ? AND tags = ?", []any{after, uid, before}}); err != nil {
+			return nil, err
+		}
+		now, err := d.tagsOf(ctx, uid)
+		if err != nil {
+			return nil, err
+		}
+		has := readTags(now)
+		missing := slices.ContainsFunc(add, func(tag string) bool { return !slices.Contains(has, tag) })
+		left := slices.ContainsFunc(remove, func(tag string) bool { return slices.Contains(has, tag) })
+		if !missing && !left {
+			return has, nil
+		}
+	}
+	return nil, errors.New("write to the archive: the tags of the job change all the time")
+}
+
+// tagsOf reads the column of a job that is gone.
+func (d *database) tagsOf(ctx context.Context, uid string) (column string, err error) {
+	var gone int
+	err = d.read.QueryRowContext(ctx, d.rebind("SELECT tags, gone FROM jobs WHERE uid = ?"), uid).Scan(&column, &gone)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return "", fmt.Errorf("job %s: %w", uid, ErrNotFound)
+	case err != nil:
+		return "", fmt.Errorf("read the archive: %w", err)
+	case gone == 0:
+		return "", fmt.Errorf("job %s: %w", uid, ErrNotGone)
+	}
+	return column, nil
+}

@@ -1,0 +1,191 @@
+package controller
+
+import (
+	"context"
+	"maps"
+	"regexp"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/openpai/paictl/pkg/job/api"
+)
+
+// eventsEvery is how often events are written to the archive, all that came in one go.
+const eventsEvery = 2 * time.Second
+
+// eventSink collects the events of jobs until they are archived. It is a store for a reflector, so one watch serves all jobs, and it
+// keeps only events that aren't archived yet.
+type eventSink struct {
+	mu      sync.Mutex
+	pending map[string]map[string]api.Event // by Framework and UID
+	writing map[string]map[string]api.Event // pending ones that were taken last
+}
+
+func newEventSink() *eventSink { return &eventSink{pending: map[string]map[string]api.Event{}} }
+
+// Events returns the events of a job that aren't in the archive yet. Only the leading replica has them.
+func (c *Controller) Events(framework string) []api.Event {
+	c.events.mu.Lock()
+	defer c.events.mu.Unlock()
+	found := map[string]api.Event{}
+	maps.Copy(found, c.events.writing[framework])
+	maps.Copy(found, c.events.pending[framework])
+	return slices.Collect(maps.Values(found))
+}
+
+// runEvents archives the Kubernetes events of jobs, which the API server forgets after an hour.
+func (r *reconciler) runEvents(ctx context.Context) error {
+	watcher, ok := r.api.(client.WithWatch)
+	if !ok {
+		return nil
+	}
+	options := func(o metav1.ListOptions) *client.ListOptions {
+		return &client.ListOptions{Namespace: r.o.Namespace, Raw: &o}
+	}
+	sink := r.events
+	reflector := toolscache.NewReflectorWithOptions(&toolscache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			l := &corev1.EventList{}
+			return l, watcher.List(ctx, l, options(o))
+		},
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			return watcher.Watch(ctx, &corev1.EventList{}, options(o))
+		},
+	}, &corev1.Event{}, sink, toolscache.ReflectorOptions{})
+	go reflector.RunWithContext(ctx)
+	ticker := time.NewTicker(eventsEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+			r.flushEvents(last, sink)
+			cancel()
+			return nil
+		case <-ticker.C:
+			r.flushEvents(ctx, sink)
+		}
+	}
+}
+
+func (r *reconciler) flushEvents(ctx context.Context, sink *eventSink) {
+	defer sink.written()
+	for framework, events := range sink.take() {
+		list := make([]api.Event, 0, len(events))
+		for _, e := range events {
+			list = append(list, e)
+		}
+		if err := r.archive(ctx, func(ctx context.Context) error { return r.o.Store.SaveEvents(ctx, framework, list) }); err != nil {
+			r.o.Log.Error(err, "archive events", "framework", framework)
+			sink.giveBack(framework, events)
+		}
+	}
+}
+
+// podOfJob is the name of a task's pod: FRAMEWORK-ROLE-INDEX.
+var podOfJob = regexp.MustCompile(`^([a-z0-9]{1,63})-[a-z0-9]{1,63}-\d+$`)
+
+// frameworkOf finds the job that an event is about, or "".
+func frameworkOf(e *corev1.Event) string {
+	switch e.InvolvedObject.Kind {
+	case "Framework":
+		return e.InvolvedObject.Name
+	case "Pod":
+		if m := podOfJob.FindStringSubmatch(e.InvolvedObject.Name); m != nil {
+			return m[1]
+		}
+	}
+	return ""
+}
+
+func (s *eventSink) put(o any) {
+	e, ok := o.(*corev1.Event)
+	if !ok {
+		return
+	}
+	framework := frameworkOf(e)
+	if framework == "" {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.pending[framework] == nil {
+		s.pending[framework] = map[string]api.Event{}
+	}
+	s.pending[framework][string(e.UID)] = toEvent(e)
+}
+
+func (s *eventSink) take() map[string]map[string]api.Event {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := s.pending
+	s.pending, s.writing = map[string]map[string]api.Event{}, out
+	return out
+}
+
+// written drops the events that were taken.
+func (s *eventSink) written() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.writing = nil
+}
+
+func (s *eventSink) giveBack(framework string, events map[string]api.Event) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	again := maps.Clone(events)
+	maps.Copy(again, s.pending[framework])
+	s.pending[framework] = again
+}
+
+// toEvent reads both forms of events: the old one counts, the new one has a series.
+func toEvent(e *corev1.Event) api.Event {
+	out := api.Event{
+		UID: string(e.UID), Type: e.Type, Reason: e.Reason, Message: e.Message,
+		Object: e.InvolvedObject.Kind + "/" + e.InvolvedObject.Name, Count: max(1, e.Count), Source: e.Source.Component,
+	}
+	if out.Source == "" {
+		out.Source = e.ReportingController
+	}
+	switch {
+	case e.Series != nil:
+		out.Count, out.Time = e.Series.Count, e.Series.LastObservedTime.Time
+	case !e.LastTimestamp.IsZero():
+		out.Time = e.LastTimestamp.Time
+	case !e.EventTime.IsZero():
+		out.Time = e.EventTime.Time
+	default:
+		out.Time = e.CreationTimestamp.Time
+	}
+	return out
+}
+
+// Add, Update, Delete, Replace and Resync implement the store of a reflector.
+
+// Add takes an event.
+func (s *eventSink) Add(o any) error { s.put(o); return nil }
+
+// Update takes an event that occurred again.
+func (s *eventSink) Update(o any) error { s.put(o); return nil }
+
+// Delete ignores events that the API server removes.
+func (s *eventSink) Delete(any) error { return nil }
+
+// Replace takes all that there are, after a start or a lost connection.
+func (s *eventSink) Replace(all []any, _ string) error {
+	for _, o := range all {
+		s.put(o)
+	}
+	return nil
+}
+
+// Resync has nothing to do.
+func (s *eventSink) Resync() error { return nil }

@@ -1,0 +1,181 @@
+package controller
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
+
+	"github.com/openpai/paictl/pkg/job/api"
+	"github.com/openpai/paictl/pkg/job/archive"
+	"github.com/openpai/paictl/pkg/job/listing"
+	"github.com/openpai/paictl/pkg/job/listing/feed"
+	v1 "github.com/openpai/paictl/pkg/job/v1"
+)
+
+const (
+	// behindFor is how long a list waits for the cache to catch up with the API server.
+	behindFor = 3 * time.Second
+	behindAsk = 100 * time.Millisecond
+	behindNow = 2 * time.Millisecond
+)
+
+// list holds the parts of List.
+type list struct {
+	index  *listing.Index
+	cache  *caches
+	synced []toolscache.InformerSynced
+	store  archive.Store
+	api    rest.Interface // apart from the controller's own, which may have to wait behind thousands of pods
+}
+
+// newList follows the caches, which aren't started yet.
+func newList(o *Options, config *rest.Config, cache *caches) (*list, error) {
+	own := rest.CopyConfig(config)
+	own.GroupVersion, own.APIPath = &schema.GroupVersion{Group: v1.GroupVersion.Group, Version: v1.GroupVersion.Version}, "/apis"
+	own.NegotiatedSerializer, own.RateLimiter, own.QPS = scheme.Codecs.WithoutConversion(), nil, -1
+	client, err := rest.RESTClientFor(own)
+	if err != nil {
+		return nil, fmt.Errorf("connect to the API server: %w", err)
+	}
+	l := &list{index: listing.NewIndex(), cache: cache, store: o.Store, api: client}
+	follow := &feed.Feed{Index: l.index, Brief: briefOf, Pod: podOf}
+	for informer, handler := range map[toolscache.SharedIndexInformer]toolscache.ResourceEventHandler{
+		cache.frameworks: follow.Frameworks(), cache.pods: follow.Pods(),
+	} {
+		r, err := informer.AddEventHandler(handler)
+		if err != nil {
+			return nil, fmt.Errorf("follow the jobs: %w", err)
+		}
+		l.synced = append(l.synced, r.HasSynced)
+	}
+	return l, nil
+}
+
+func briefOf(o any) *listing.Brief {
+	f, ok := o.(*v1.Framework)
+	if !ok {
+		return nil
+	}
+	return listing.NewBrief(f)
+}
+
+func podOf(o any) (feed.Pod, bool) {
+	p := podFrom(o)
+	if p == nil {
+		return feed.Pod{}, false
+	}
+	return feed.Pod{Framework: p.Labels[v1.LabelFramework], UID: p.UID, Start: listing.NewStart(p)}, true
+}
+
+// Leads reports whether this replica works.
+func (c *Controller) Leads() bool { return !c.o.LeaderElection || c.Leader() == c.o.Identity }
+
+// List returns a page of the jobs that live and of those that the archive has. It is for the replica that leads: others see what
+// changes at other times, and pages of one list would differ. Errors that wrap listing.ErrUnavailable pass.
+func (c *Controller) List(ctx context.Context, f listing.Filter) (*listing.Page, error) {
+	l := c.list.Load()
+	if l == nil || !c.Leads() {
+		return nil, fmt.Errorf("%w: this replica doesn't lead", listing.ErrUnavailable)
+	}
+	if err := l.fresh(ctx, c.o.Namespace); err != nil {
+		return nil, err
+	}
+	rows, err := l.index.Rows(f, f.Limit+1)
+	if err != nil {
+		return nil, err
+	}
+	page, missing, err := listing.Merge(ctx, f, listing.Live{Rows: rows, There: l.index.Has, Named: l.index.Named, Gone: l.gone}, c.o.Store)
+	if err != nil {
+		return nil, err
+	}
+	if missing != nil {
+		if ctx.Err() != nil {
+			return nil, missing
+		}
+		c.o.Log.Error(missing, "list jobs of the archive")
+		page.Note = listing.Without(fmt.Errorf("the history of jobs fails: %w; see its log: paictl service logs -n job-controller", missing))
+	}
+	return page, nil
+}
+
+// gone reports whether a Framework is gone from the controller's cache: the index follows it a moment later.
+func (l *list) gone(_ context.Context, job *api.Job) (bool, error) {
+	f := l.cache.framework(job.Framework)
+	return f == nil || string(f.UID) != job.UID, nil
+}
+
+// fresh waits until the index has caught up with the API server, so that users see the jobs that they have submitted. It compares the
+// number of jobs of both, which costs the API server one row of a table. If one job was added while another was removed, the new one may
+// be missing until the change arrives, some milliseconds later.
+func (l *list) fresh(ctx context.Context, namespace string) error {
+	ctx, cancel := context.WithTimeout(ctx, behindFor)
+	defer cancel()
+	behind := fmt.Errorf("%w: the controller's index isn't up to date with the API server yet", listing.ErrUnavailable)
+	for {
+		for _, synced := range l.synced {
+			if !synced() {
+				return behind
+			}
+		}
+		n, known, err := l.count(ctx, namespace)
+		if err != nil {
+			if ctx.Err() != nil {
+				return behind
+			}
+			return fmt.Errorf("%w: %w", listing.ErrUnavailable, err)
+		}
+		if !known || l.reaches(ctx, n) {
+			return nil
+		}
+		if ctx.Err() != nil {
+			return behind
+		}
+	}
+}
+
+// reaches waits a little for the index to have n jobs.
+func (l *list) reaches(ctx context.Context, n int) bool {
+	for wait := time.After(behindAsk); ; {
+		if l.index.Len() == n {
+			return true
+		}
+		select {
+		case <-ctx.Done():
+			return false
+		case <-wait:
+			return false
+		case <-time.After(behindNow):
+		}
+	}
+}
+
+// count asks the API server how many Frameworks there are now. It may not say.
+func (l *list) count(ctx context.Context, namespace string) (n int, known bool, err error) {
+	body, err := l.api.Get().Namespace(namespace).Resource("frameworks").Param("limit", "1").Param("includeObject", "None").
+		SetHeader("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io").Do(ctx).Raw()
+	if err != nil {
+		return 0, false, fmt.Errorf("ask the API server how many jobs there are: %w", err)
+	}
+	var table struct {
+		Metadata struct {
+			Continue           string `json:"continue"`
+			RemainingItemCount *int   `json:"remainingItemCount"`
+		} `json:"metadata"`
+		Rows []json.RawMessage `json:"rows"`
+	}
+	if err := json.Unmarshal(body, &table); err != nil {
+		return 0, false, errors.New("ask the API server for the number of jobs: its answer is not a table")
+	}
+	more := table.Metadata.RemainingItemCount
+	if more == nil {
+		return len(table.Rows), table.Metadata.Continue == "", nil
+	}
+	return len(table.Rows) + *more, true, nil
+}

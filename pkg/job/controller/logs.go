@@ -1,0 +1,517 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strconv"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	"github.com/openpai/paictl/pkg/job/api"
+	"github.com/openpai/paictl/pkg/job/controller/machine"
+	v1 "github.com/openpai/paictl/pkg/job/v1"
+)
+
+const (
+	logWorkers  = 8
+	logTimeout  = 10 * time.Second
+	logPatience = 20 * time.Second // after which a pod is removed without its log
+	// logRest is how long a job's end waits for the rest of logs: a kubelet notices only once a second that a program whose log it sends
+	// has ended, and its pod may be gone before that.
+	logRest     = 3 * time.Second
+	logQueue    = 4096
+	logFollowed = 64       // logs of terminating programs, at a time; further ones are lost
+	logLines    = 20_000   // requested from the kubelet, which counts lines from the end but not bytes
+	logRead     = 64 << 20 // read at most, however long the lines
+	appName     = "app"
+)
+
+// logSaver keeps the ends of logs before their pods are removed. It is best effort: a kubelet that doesn't answer delays a retry by
+// seconds, never forever.
+type logSaver struct {
+	r     *reconciler
+	work  chan logJob             // of pods that are removed
+	early chan logJob             // of programs that have ended, whose pods aren't removed yet
+	open  chan struct{}           // has room for the logs that are followed
+	done  chan event.GenericEvent // Frameworks whose logs are saved
+
+	mu      sync.Mutex
+	state   map[types.UID]*logState
+	reading map[string]*logReading // by Framework
+	waiting map[string]bool        // Frameworks that found no room for a log
+}
+
+// logReading is how many logs of a Framework are followed.
+type logReading struct {
+	n     int
+	since time.Time // when its end began to wait for them; zero: it doesn't
+}
+
+type logJob struct {
+	framework string
+	uid       types.UID // of the Framework: a running job may not be in the archive yet
+	d         machine.Deletion
+	pod       *corev1.Pod // as it was last seen; nil if it never was
+	early     bool
+}
+
+func (j *logJob) key() api.LogKey {
+	l := j.d.Log
+	return api.LogKey{Framework: j.framework, UID: string(j.uid), Role: l.Role, Task: l.Index, Attempt: l.Attempt, TaskAttempt: l.TaskAttempt}
+}
+
+type logState struct {
+	asked  time.Time
+	done   bool
+	early  bool // the pod wasn't being removed when its log was requested
+	failed bool
+}
+
+func newLogSaver(r *reconciler) *logSaver {
+	return &logSaver{
+		r: r, work: make(chan logJob, logQueue), early: make(chan logJob, logQueue), open: make(chan struct{}, logFollowed), done: make(chan event.GenericEvent, logQueue),
+		state: map[types.UID]*logState{}, reading: map[string]*logReading{}, waiting: map[string]bool{},
+	}
+}
+
+// saved reports whether the pod may be removed: its log is saved, or can't be. Otherwise it begins to save the log, and the Framework is
+// queued again when that has ended, or when another log can be saved.
+func (l *logSaver) saved(f *v1.Framework, d machine.Deletion) bool {
+	if l.r.o.LogBytes < 0 {
+		return true
+	}
+	now := l.r.now()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s := l.state[d.UID]
+	if s != nil && s.early && (!s.done || s.failed) {
+		s = nil // it is read before those whose pods stay, or gets a second chance
+	}
+	if s == nil {
+		select {
+		case l.work <- logJob{f.Name, f.UID, d, l.r.cache.podOf(d.Name, d.UID), false}:
+			s = &logState{asked: now}
+			l.state[d.UID] = s
+		default:
+			l.waiting[f.Name] = true // a job of ten thousand tasks has more logs than there is room for
+			return false
+		}
+	}
+	return s.done || now.Sub(s.asked) > logPatience
+}
+
+// ends begins to save the log of a program that has ended.
+func (l *logSaver) ends(f *v1.Framework, d machine.Deletion) {
+	if l.r.o.LogBytes < 0 {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.state[d.UID] != nil {
+		return
+	}
+	select {
+	case l.early <- logJob{f.Name, f.UID, d, l.r.cache.podOf(d.Name, d.UID), true}:
+		l.state[d.UID] = &logState{asked: l.r.now(), early: true}
+	default:
+		l.waiting[f.Name] = true
+	}
+}
+
+// taken begins to save the logs of pods that others remove: the scheduler for another gang, an eviction, an administrator. They are
+// removed when their programs have ended, independent of the job. When a machine is drained, a pod whose program has ended is removed at
+// once, without notice: its log is saved when the program ends.
+func (l *logSaver) taken(f *v1.Framework, pods []*corev1.Pod) {
+	for _, p := range pods {
+		if p.DeletionTimestamp == nil && !terminated(p) {
+			continue
+		}
+		of := logOf(p)
+		switch d := (machine.Deletion{Name: p.Name, UID: p.UID, Log: of}); {
+		case of == nil:
+		case p.DeletionTimestamp != nil:
+			l.saved(f, d)
+		default:
+			l.ends(f, d)
+		}
+	}
+}
+
+// forget drops the state of pods that are gone.
+func (l *logSaver) forget(uid types.UID) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.state, uid)
+}
+
+// rest returns how long the end of a Framework has to wait for logs that are still being read. The Framework is queued again when they
+// have been read.
+func (l *logSaver) rest(framework string) time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	reading := l.reading[framework]
+	if reading == nil {
+		return 0
+	}
+	now := l.r.now()
+	if reading.since.IsZero() {
+		reading.since = now
+	}
+	return max(0, logRest-now.Sub(reading.since))
+}
+
+func (l *logSaver) begin(framework string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.reading[framework] == nil {
+		l.reading[framework] = &logReading{}
+	}
+	l.reading[framework].n++
+}
+
+func (l *logSaver) finish(ctx context.Context, framework string) {
+	l.mu.Lock()
+	reading := l.reading[framework]
+	reading.n--
+	last := reading.n == 0
+	if last {
+		delete(l.reading, framework)
+	}
+	waited := !reading.since.IsZero()
+	l.mu.Unlock()
+	if last && waited {
+		l.lookAgain(ctx, framework)
+	}
+}
+
+// run saves logs until the context ends.
+func (l *logSaver) run(ctx context.Context) error {
+	var group sync.WaitGroup
+	for range logWorkers {
+		group.Go(func() {
+			for {
+				j, ok := l.next(ctx)
+				if !ok {
+					return
+				}
+				l.room(ctx)
+				if p := l.r.cache.podOf(j.d.Name, j.d.UID); p != nil {
+					j.pod = p
+					if !terminated(p) {
+						group.Go(func() { l.follow(ctx, j, p) })
+						continue
+					}
+				}
+				l.ended(ctx, j, l.copy(ctx, j))
+			}
+		})
+	}
+	group.Wait()
+	return nil
+}
+
+// next waits for a log to save, first those of pods that go; false at the end.
+func (l *logSaver) next(ctx context.Context) (logJob, bool) {
+	select {
+	case j := <-l.work:
+		return j, true
+	default:
+	}
+	select {
+	case <-ctx.Done():
+		return logJob{}, false
+	case j := <-l.work:
+		return j, true
+	case j := <-l.early:
+		return j, true
+	}
+}
+
+// room has Frameworks looked at again that found none, once half of the logs before theirs have been taken up.
+func (l *logSaver) room(ctx context.Context) {
+	if len(l.work) > cap(l.work)/2 || len(l.early) > cap(l.early)/2 {
+		return
+	}
+	l.mu.Lock()
+	waiting := l.waiting
+	if len(waiting) > 0 {
+		l.waiting = map[string]bool{}
+	}
+	l.mu.Unlock()
+	for name := range waiting {
+		l.lookAgain(ctx, name)
+	}
+}
+
+// ended counts the result of a log, and allows its pod to be removed.
+func (l *logSaver) ended(ctx context.Context, j logJob, err error) {
+	result := "ok"
+	if errors.Is(err, errNoLog) {
+		result = "none"
+	} else if err != nil {
+		result = "error"
+		what := "a log is lost"
+		if j.early {
+			what = "a log isn't saved yet; it is asked for again before its pod goes"
+		}
+		l.r.o.Log.Info(what, "pod", j.d.Name, "reason", err.Error())
+		l.mu.Lock()
+		if s := l.state[j.d.UID]; s != nil && s.early == j.early {
+			s.failed = true
+		}
+		l.mu.Unlock()
+	}
+	l.r.metrics.logs.WithLabelValues(result).Inc()
+	l.release(ctx, j)
+}
+
+// release allows the pod to be removed, and queues its Framework.
+func (l *logSaver) release(ctx context.Context, j logJob) {
+	l.mu.Lock()
+	waited := false
+	if s := l.state[j.d.UID]; s != nil && !s.done && s.early == j.early {
+		s.done, waited = true, !j.early
+	}
+	l.mu.Unlock()
+	if waited {
+		l.lookAgain(ctx, j.framework)
+	}
+}
+
+func (l *logSaver) lookAgain(ctx context.Context, framework string) {
+	f := &v1.Framework{ObjectMeta: metav1.ObjectMeta{Name: framework, Namespace: l.r.o.Namespace}}
+	select {
+	case l.done <- event.GenericEvent{Object: f}:
+	case <-ctx.Done():
+	}
+}
+
+// follow reads the output of a program that is being terminated: the log of a deleted pod is removed as soon as its program has ended.
+// The pod may be removed once its log is being read.
+func (l *logSaver) follow(ctx context.Context, j logJob, p *corev1.Pod) {
+	select {
+	case l.open <- struct{}{}:
+		defer func() { <-l.open }()
+	default:
+		l.ended(ctx, j, errors.New("too many are being read"))
+		return
+	}
+	l.ended(ctx, j, func() error {
+		container := logContainer(p)
+		switch {
+		case container == "" && p.Spec.NodeName == "":
+			return errNoLog
+		case container == "":
+			container = appName // its machine may know more than it has reported so far
+		}
+		grace := time.Duration(corev1.DefaultTerminationGracePeriodSeconds) * time.Second
+		if s := p.Spec.TerminationGracePeriodSeconds; s != nil {
+			grace = time.Duration(*s) * time.Second
+		}
+		reading, cancel := context.WithTimeout(ctx, grace+logPatience)
+		defer cancel()
+		lines := int64(logLines)
+		o := &corev1.PodLogOptions{Container: container, TailLines: &lines, Follow: true}
+		stream, err := l.r.pods.Pods(l.r.o.Namespace).GetLogs(j.d.Name, o).Stream(reading)
+		if err != nil {
+			return l.copyKept(reading, j, p, container, err)
+		}
+		defer func() { _ = stream.Close() }()
+		l.begin(j.framework)
+		defer l.finish(ctx, j.framework)
+		l.release(ctx, j)
+		data, truncated, err := tail(stream, l.r.o.LogBytes)
+		data, truncated = l.best(ctx, p, container, data, truncated || err != nil)
+		if err != nil && len(data) == 0 {
+			return err
+		}
+		return l.r.o.Store.SaveLog(ctx, j.key(), data, truncated)
+	}())
+}
+
+// copyKept saves the log that the machine's agent has if Kubernetes refuses it with the error why: its pod may be gone.
+func (l *logSaver) copyKept(ctx context.Context, j logJob, p *corev1.Pod, container string, why error) error {
+	data, truncated, ok := l.kept(ctx, p, container)
+	if !ok {
+		return why
+	}
+	return l.r.o.Store.SaveLog(ctx, j.key(), data, truncated)
+}
+
+// terminated reports whether all containers of a pod have ended.
+func terminated(p *corev1.Pod) bool {
+	return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
+}
+
+var errNoLog = errors.New("nothing ran that could have written a log")
+
+// copy reads the end of the log of a pod's program.
+func (l *logSaver) copy(ctx context.Context, j logJob) error {
+	ctx, cancel := context.WithTimeout(ctx, logTimeout)
+	defer cancel()
+	p := j.pod
+	container := logContainer(p)
+	if container == "" {
+		return errNoLog
+	}
+	if _, truncated, err := l.r.o.Store.Log(ctx, j.key()); err == nil && !truncated {
+		return nil // by the controller that led before this one
+	}
+	data, more, ok := l.kept(ctx, p, container)
+	if ok {
+		return l.r.o.Store.SaveLog(ctx, j.key(), data, more)
+	}
+	lines := int64(logLines)
+	stream, err := l.r.pods.Pods(l.r.o.Namespace).GetLogs(j.d.Name, &corev1.PodLogOptions{Container: container, TailLines: &lines}).Stream(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = stream.Close() }()
+	data, truncated, err := tail(io.LimitReader(stream, logRead), l.r.o.LogBytes)
+	if err != nil && len(data) == 0 {
+		return err
+	}
+	return l.r.o.Store.SaveLog(ctx, j.key(), data, more || err != nil || partial(data, truncated) || len(data) == 0) // it may have been rotated away
+}
+
+// logContainer returns the container whose log is most useful: the user's program, or the one that failed before it started.
+func logContainer(p *corev1.Pod) string {
+	if p == nil {
+		return ""
+	}
+	best := ""
+	for _, c := range p.Status.ContainerStatuses {
+		if ranOnce(c) && (best == "" || c.Name == appName) {
+			best = c.Name
+		}
+	}
+	for _, c := range p.Status.InitContainerStatuses {
+		if best == "" && ranOnce(c) {
+			best = c.Name
+		}
+	}
+	return best
+}
+
+func ranOnce(c corev1.ContainerStatus) bool {
+	return c.State.Running != nil || c.State.Terminated != nil && !c.State.Terminated.StartedAt.IsZero()
+}
+
+// tail keeps the last n bytes.
+func tail(r io.Reader, n int) (data []byte, truncated bool, err error) {
+	buf := make([]byte, 32<<10)
+	for {
+		k, err := r.Read(buf)
+		data = append(data, buf[:k]...)
+		if len(data) > 2*n {
+			data = append(data[:0], data[len(data)-n:]...)
+			truncated = true
+		}
+		if err != nil {
+			if len(data) > n {
+				data, truncated = data[len(data)-n:], true
+			}
+			if errors.Is(err, io.EOF) {
+				err = nil
+			}
+			return data, truncated, err
+		}
+	}
+}
+
+// afterlife keeps an archived Framework until its TTL is over.
+func (r *reconciler) afterlife(ctx context.Context, f *v1.Framework, e *entry) (time.Duration, error) {
+	leaving := f.DeletionTimestamp != nil
+	if due := e.status.CompletionTime.Add(r.o.TTL); !leaving && r.now().Before(due) {
+		return due.Sub(r.now()), nil
+	}
+	if !r.refilled.passed() {
+		return time.Second, nil // it may be all that is left of the job
+	}
+	if e.released {
+		return 0, nil // its deletion is the next event
+	}
+	if !r.keepLogs(f) {
+		return time.Second, nil
+	}
+	if err := r.deleteEnded(ctx, f, e); err != nil {
+		return 0, err
+	}
+	if leaving {
+		e.released = true
+		if err := r.letGo(ctx, f); err != nil {
+			e.released = false
+			return 0, err
+		}
+		return 0, nil
+	}
+	if err := r.expire(ctx, f); err != nil {
+		return 0, err
+	}
+	uid := f.UID
+	err := r.api.Delete(ctx, &v1.Framework{ObjectMeta: metav1.ObjectMeta{Name: f.Name, Namespace: f.Namespace}},
+		client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground))
+	return 0, client.IgnoreNotFound(err)
+}
+
+// expire marks a Framework whose time is over, so that lists don't call it deleted.
+func (r *reconciler) expire(ctx context.Context, f *v1.Framework) error {
+	if f.Annotations[v1.AnnotationExpired] == "true" {
+		return nil
+	}
+	return client.IgnoreNotFound(r.setMetadata(ctx, f, "", "annotations", map[string]string{v1.AnnotationExpired: "true"}))
+}
+
+// letGo has the archive list the job before the API no longer does, so that it is in every list, and with the tags that it has now.
+func (r *reconciler) letGo(ctx context.Context, f *v1.Framework) error {
+	if err := r.archive(ctx, func(ctx context.Context) error { return r.o.Store.MarkGone(ctx, f) }); err != nil {
+		return err
+	}
+	return r.release(ctx, f)
+}
+
+// deleteEnded deletes the pods and the Service of a Framework before it goes itself. Kubernetes would do that after it, and asks for each object
+// and its owner before.
+func (r *reconciler) deleteEnded(ctx context.Context, f *v1.Framework, e *entry) error {
+	var all []machine.Deletion
+	for _, p := range r.cache.podsOf(f.Name) {
+		if p.DeletionTimestamp == nil {
+			all = append(all, machine.Deletion{Name: p.Name, UID: p.UID})
+		}
+	}
+	if _, err := r.deletePods(ctx, f, e, all); err != nil || !f.OwnsPods() || !machine.Many(f) {
+		return err
+	}
+	// No other job has the name until this one is removed.
+	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: f.Name, Namespace: f.Namespace}}
+	return client.IgnoreNotFound(r.api.Delete(ctx, service))
+}
+
+// keepLogs saves the logs of the pods that go with a Framework.
+func (r *reconciler) keepLogs(f *v1.Framework) bool {
+	ok := true
+	for _, p := range r.cache.podsOf(f.Name) {
+		if l := logOf(p); l != nil && p.DeletionTimestamp == nil && !r.logs.saved(f, machine.Deletion{Name: p.Name, UID: p.UID, Log: l}) {
+			ok = false
+		}
+	}
+	return ok
+}
+
+// logOf says which attempt a pod was.
+func logOf(p *corev1.Pod) *machine.LogOf {
+	index, err1 := strconv.ParseInt(p.Labels[v1.LabelTaskIndex], 10, 32)
+	attempt, err2 := strconv.ParseInt(p.Annotations[v1.AnnotationFrameworkAttempt], 10, 32)
+	task, err3 := strconv.ParseInt(p.Annotations[v1.AnnotationTaskAttempt], 10, 32)
+	if errors.Join(err1, err2, err3) != nil {
+		return nil
+	}
+	return &machine.LogOf{Task: machine.Task{Role: p.Labels[v1.LabelTaskRole], Index: int32(index)}, Attempt: int32(attempt), TaskAttempt: int32(task)}
+}

@@ -1,0 +1,339 @@
+package machine
+
+import (
+	"math"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1 "github.com/openpai/paictl/pkg/job/v1"
+	"github.com/openpai/paictl/pkg/scheduler/annotation"
+)
+
+// afterWake is how often the jobs are looked at that must end first, should their end be missed.
+const afterWake = time.Minute
+
+// begin makes the status of a Framework that is new.
+func (s *step) begin() {
+	now := metav1.NewTime(s.Now)
+	s.status = &v1.FrameworkStatus{
+		StartTime: now, TransitionTime: now, State: v1.AttemptCreationPending,
+		AttemptStatus: s.newAttempt(0),
+	}
+}
+
+// newAttempt begins an attempt with the tasks that the spec asks for now.
+func (s *step) newAttempt(id int32) v1.FrameworkAttemptStatus {
+	a := v1.FrameworkAttemptStatus{
+		ID: id, StartTime: metav1.NewTime(s.Now),
+		Restart: s.Framework.Annotations[v1.AnnotationRestart], TaskRoleStatuses: []*v1.TaskRoleStatus{},
+	}
+	if !s.Framework.OwnsPods() {
+		a.ConfigMapName = v1.ConfigMapName(s.Framework.Name)
+	}
+	return a
+}
+
+func (s *step) move(to v1.State) {
+	if s.status.State != to {
+		s.Decisive = s.Decisive || decides(to)
+		s.status.State, s.status.TransitionTime = to, metav1.NewTime(s.Now)
+	}
+}
+
+// configMap compares the status with the existing ConfigMap.
+func (s *step) configMap() {
+	a, cm := &s.status.AttemptStatus, s.ConfigMap
+	switch s.status.State {
+	case v1.AttemptCreationPending:
+		if cm.UID == "" || cm.Deleting || cm.Attempt != a.ID {
+			return
+		}
+		uid := string(cm.UID)
+		a.ConfigMapUID = &uid
+		s.named(uid)
+		s.move(v1.AttemptCreationRequested)
+		if !cm.Fresh {
+			s.move(v1.AttemptPreparing)
+		}
+	case v1.AttemptCreationRequested:
+		if !cm.Fresh {
+			s.move(v1.AttemptPreparing)
+		}
+	}
+}
+
+// named gives the attempt the name that no other one ever has.
+func (s *step) named(owner string) {
+	instance := itoa(s.status.AttemptStatus.ID) + "_" + owner
+	s.status.AttemptStatus.InstanceUID = &instance
+}
+
+// OwnerUID returns the UID of the owner of an attempt's pods; empty if it doesn't exist yet.
+func OwnerUID(f *v1.Framework, a *v1.FrameworkAttemptStatus) string {
+	switch {
+	case f.OwnsPods():
+		return string(f.UID)
+	case a.ConfigMapUID != nil:
+		return *a.ConfigMapUID
+	}
+	return ""
+}
+
+// owned reports whether a pod has the owner of the attempt's pods.
+func (s *step) owned(p *corev1.Pod) bool {
+	owner, uid := metav1.GetControllerOf(p), OwnerUID(s.Framework, &s.status.AttemptStatus)
+	return owner != nil && uid != "" && string(owner.UID) == uid
+}
+
+// lost reports whether the ConfigMap that the attempt should have is gone or going.
+func (s *step) lost() bool {
+	uid := s.status.AttemptStatus.ConfigMapUID
+	return uid != nil && (string(s.ConfigMap.UID) != *uid || s.ConfigMap.Deleting)
+}
+
+// stopping reports whether the user wants the job to end.
+func (s *step) stopping() bool {
+	return s.Framework.Spec.ExecutionType == v1.ExecutionStop || s.Framework.DeletionTimestamp != nil
+}
+
+// decide finds out whether the attempt is over.
+func (s *step) decide() {
+	a := &s.status.AttemptStatus
+	var c *v1.FrameworkAttemptCompletionStatus
+	switch {
+	case s.stopping():
+		c = s.ofFramework(CodeStopped)
+	case s.Invalid != "":
+		c = &v1.FrameworkAttemptCompletionStatus{CompletionStatus: completion(s.outcome(CodeInvalid), s.Invalid)}
+	case s.After.Failed != "" && s.status.State == v1.AttemptCreationPending:
+		c = &v1.FrameworkAttemptCompletionStatus{CompletionStatus: completion(s.outcome(CodeDependency), "The job was not started: "+s.After.Failed+".")}
+	case s.lost():
+		c = s.ofFramework(CodeConfigMapDeleted)
+	case a.Restart != s.Framework.Annotations[v1.AnnotationRestart]:
+		c = s.ofFramework(CodeRestart)
+	default:
+		c = s.triggered()
+	}
+	if c == nil {
+		return
+	}
+	a.CompletionStatus = c
+	s.Decided = true
+	s.move(v1.AttemptDeletionPending)
+}
+
+func (s *step) ofFramework(code int32) *v1.FrameworkAttemptCompletionStatus {
+	return &v1.FrameworkAttemptCompletionStatus{CompletionStatus: completion(s.outcome(code), "")}
+}
+
+// finish ends the tasks of an attempt whose outcome is decided.
+func (s *step) finish() {
+	switch s.status.State {
+	case v1.AttemptDeletionPending, v1.AttemptDeletionRequested, v1.AttemptDeleting:
+	default:
+		return
+	}
+	open, requested, deleting := 0, 0, 0
+	s.each(func(r *v1.TaskRoleStatus, t *v1.TaskStatus) {
+		if t.State != v1.Completed && t.AttemptStatus.CompletionStatus == nil {
+			s.cut(t, CodeAttemptCompletion)
+			s.await(r, t)
+		}
+		if t.State == v1.AttemptCompleted {
+			s.completeTask(t)
+		}
+		switch t.State {
+		case v1.Completed:
+			return
+		case v1.AttemptDeletionRequested:
+			requested++
+		case v1.AttemptDeleting:
+			deleting++
+		}
+		open++
+	})
+	switch {
+	case open == 0:
+		now := metav1.NewTime(s.Now)
+		s.status.AttemptStatus.CompletionTime = &now
+		s.move(v1.AttemptCompleted)
+	case deleting == open:
+		s.move(v1.AttemptDeleting)
+	case deleting+requested == open:
+		s.move(v1.AttemptDeletionRequested)
+	}
+}
+
+// retry decides what follows a completed attempt.
+func (s *step) retry() {
+	if s.status.State != v1.AttemptCompleted {
+		return
+	}
+	st, a := &s.status.RetryPolicyStatus, &s.status.AttemptStatus
+	if s.stopping() || s.Invalid != "" || a.CompletionStatus.Code == CodeDependency {
+		s.completed()
+		return
+	}
+	v := s.judge(s.Framework.Spec.RetryPolicy, *st, a.CompletionStatus.CompletionStatus, ranFor(a.RunTime, a.CompletionTime))
+	if st.RetryDelaySec == nil {
+		if !v.retry {
+			s.completed()
+			return
+		}
+		sec := int64(v.delay / time.Second)
+		st.RetryDelaySec = &sec
+		s.note(true, "Retrying", s.retryMessage())
+	}
+	due := s.retryTime()
+	if s.Now.Before(due) && a.Restart == s.Framework.Annotations[v1.AnnotationRestart] {
+		s.wake(due)
+		return
+	}
+	if !s.cleared() {
+		return
+	}
+	st.TotalRetriedCount++
+	if v.accountable {
+		st.AccountableRetriedCount++
+	}
+	st.RetryDelaySec = nil
+	s.status.AttemptStatus = s.newAttempt(st.TotalRetriedCount)
+	s.Tasks = nil // those of the attempt that is forgotten
+	s.NewAttempt, s.Decided = true, false
+	s.move(v1.AttemptCreationPending)
+}
+
+func (s *step) retryTime() time.Time {
+	return s.status.TransitionTime.Add(time.Duration(*s.status.RetryPolicyStatus.RetryDelaySec) * time.Second)
+}
+
+// cleared reports whether the attempt is archived and its pods are gone. If not, it requests that.
+func (s *step) cleared() bool {
+	ok := true
+	if !s.Saved.Attempt(s.status.AttemptStatus.ID) {
+		s.ArchiveAttempt = true
+		ok = false
+	}
+	for _, r := range s.status.AttemptStatus.TaskRoleStatuses {
+		for _, t := range r.TaskStatuses {
+			if p := s.pod(t); p != nil {
+				s.remove(r, s.logOf(r.Name, t), p)
+			}
+		}
+	}
+	if len(s.Pods.ByName) > 0 {
+		return false
+	}
+	if s.ConfigMap.UID != "" {
+		s.DeleteConfigMap = s.ConfigMap.UID
+		ok = false
+	}
+	return ok
+}
+
+func (s *step) completed() {
+	s.status.RetryPolicyStatus.RetryDelaySec = nil
+	s.status.CompletionTime = s.status.AttemptStatus.CompletionTime
+	s.move(v1.Completed)
+}
+
+// prepare requests the ConfigMap and the pods that an open attempt doesn't have. If the Framework owns the pods, the attempt needs no
+// ConfigMap, and begins at once.
+func (s *step) prepare() {
+	if !s.live() || s.stopping() || s.Invalid != "" || s.Framework.Spec.ExecutionType == v1.ExecutionCreate {
+		return
+	}
+	if s.status.State == v1.AttemptCreationPending {
+		switch {
+		case s.After.Failed != "": // decided in the next pass
+		case len(s.After.Waits) > 0:
+			s.wake(s.Now.Add(afterWake))
+		case s.Framework.OwnsPods():
+			s.named(string(s.Framework.UID))
+			s.move(v1.AttemptPreparing) // the next pass makes its tasks
+		case s.ConfigMap.UID == "":
+			s.CreateConfigMap = true
+		case !s.ConfigMap.Deleting && s.ConfigMap.Attempt != s.status.AttemptStatus.ID:
+			s.DeleteConfigMap = s.ConfigMap.UID
+		}
+		return
+	}
+	for _, r := range s.status.AttemptStatus.TaskRoleStatuses {
+		room := s.room(r)
+		for _, t := range r.TaskStatuses {
+			if room > 0 && t.State == v1.AttemptCreationPending && !t.DeletionPending && s.Pods.ByName[t.AttemptStatus.PodName] == nil {
+				s.Create = append(s.Create, Task{r.Name, t.Index})
+				room--
+			}
+		}
+	}
+	s.peers()
+}
+
+// maxQueued is how many pods of a role may wait for a machine at a time if its tasks start one by one. The others are made when these
+// have a machine: pods of tasks that can't run yet take up places for other users' pods in the namespace, and the scheduler examines each
+// of them again and again.
+const maxQueued = 200
+
+// room returns how many pods of a role may be made now.
+func (s *step) room(r *v1.TaskRoleStatus) int {
+	if !s.oneByOne(r.Name) {
+		return math.MaxInt
+	}
+	queued := 0
+	for _, t := range r.TaskStatuses {
+		if p := s.Pods.ByName[t.AttemptStatus.PodName]; p != nil && p.Spec.NodeName == "" && p.Status.Phase != corev1.PodFailed {
+			queued++
+		}
+	}
+	return maxQueued - queued
+}
+
+// oneByOne reports whether each task of a role starts alone: neither do the job's tasks wait for each other, nor does the scheduler place the role's as a gang.
+func (s *step) oneByOne(role string) bool {
+	if s.Framework.Annotations[v1.AnnotationGang] != "false" {
+		return false
+	}
+	for i := range s.Framework.Spec.TaskRoles {
+		if r := &s.Framework.Spec.TaskRoles[i]; r.Name == role {
+			asks := r.Task.Pod.Annotations[annotation.SpecKey]
+			return asks == "" || strings.Contains(asks, "affinityGroup: null")
+		}
+	}
+	return false
+}
+
+// strays removes pods without a task: a replica that lost its lease made them, or their task was removed. At most one pod of a task may
+// ever run.
+func (s *step) strays() {
+	if len(s.Pods.ByName) == 0 {
+		return
+	}
+	known := make(map[string]bool, len(s.Pods.ByName))
+	for _, r := range s.status.AttemptStatus.TaskRoleStatuses {
+		for _, t := range r.TaskStatuses {
+			// creationPending has handled the pod that is in the way of a task that is to begin.
+			if s.pod(t) != nil || t.State == v1.AttemptCreationPending {
+				known[t.AttemptStatus.PodName] = true
+			}
+		}
+	}
+	for name, p := range s.Pods.ByName {
+		if !known[name] {
+			s.remove(s.graceOf(p), nil, p)
+		}
+	}
+}
+
+// graceOf finds the role that a stray pod is of, for the time that its deletion may take.
+func (s *step) graceOf(p *corev1.Pod) *v1.TaskRoleStatus {
+	for _, r := range s.status.AttemptStatus.TaskRoleStatuses {
+		if r.Name == p.Labels[v1.LabelTaskRole] {
+			return r
+		}
+	}
+	return &v1.TaskRoleStatus{}
+}

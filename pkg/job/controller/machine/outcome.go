@@ -1,0 +1,217 @@
+package machine
+
+import (
+	"regexp"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	corev1 "k8s.io/api/core/v1"
+
+	v1 "github.com/openpai/paictl/pkg/job/v1"
+)
+
+// Codes that the controller gives by itself; the numbers are FrameworkController's, but for codePodDrained, CodeInvalid, CodeDependency and CodeRestart.
+const (
+	CodeConfigMapDeleted     = -100
+	CodePodDeleted           = -101
+	codePodDrained           = -102
+	CodePodNotSeen           = -111
+	CodePodCreationPermanent = -200
+	CodeInvalid              = -201
+	CodeDependency           = -202
+	CodeStopped              = -210
+	CodeAttemptCompletion    = -220
+	CodeTaskDeleted          = -230
+	CodeRestart              = -240
+	CodePodCreationUnknown   = -310
+	// Kubernetes took the pod away.
+	codePodEvicted   = -1000
+	codePodNodeLost  = -1001
+	codePodPreempted = -1003
+)
+
+// AboveLimit matches the API server's refusal of a pod because a container requests more than a LimitRange of the namespace allows: the
+// resource, the maximum, and the request. The pod stays refused until one of the two changes.
+var AboveLimit = regexp.MustCompile(`maximum (\S+) usage per \S+ is ([^\s,]+), but (?:limit|request) is ([^\s,\]]+)`)
+
+// own are the outcomes that don't come from rules: an administrator can't change what retries mean
+// for the controller itself.
+var own = map[int32]Outcome{
+	0:                        {Phrase: "Succeeded"},
+	CodeConfigMapDeleted:     {Phrase: "ConfigMapExternalDeleted", Attributes: transient, Reason: "Someone deleted the ConfigMap of the attempt."},
+	CodePodDeleted:           {Phrase: "PodExternalDeleted", Attributes: transient, Reason: "Someone deleted the pod."},
+	codePodDrained:           {Phrase: "PodDrained", Attributes: transient, Reason: "The machine of the task was drained."},
+	CodePodNotSeen:           {Phrase: "PodLocalCacheCreationTimeout", Attributes: transient, Reason: "The pod was created, but never seen."},
+	CodePodCreationPermanent: {Phrase: "PodCreationPermanentError", Attributes: permanent, Reason: "The API server refuses the pod."},
+	CodeInvalid:              {Phrase: "FrameworkInvalid", Attributes: permanent, Reason: "The job can't be run as it was submitted."},
+	CodeDependency:           {Phrase: "DependencyFailed", Attributes: permanent, Reason: "A job that had to succeed first did not."},
+	CodeStopped:              {Phrase: "StopFrameworkRequested", Attributes: permanent, Reason: "The job was stopped."},
+	CodeAttemptCompletion:    {Phrase: "FrameworkAttemptCompletion", Attributes: permanent, Reason: "The job's attempt ended before this task finished."},
+	CodeTaskDeleted:          {Phrase: "DeleteTaskRequested", Attributes: permanent, Reason: "The job was scaled down."},
+	CodeRestart:              {Phrase: "RestartRequested", Attributes: transient, Reason: "Another attempt was requested."},
+	CodePodCreationUnknown:   {Phrase: "PodCreationUnknownError", Reason: "The API server doesn't create the pod."},
+}
+
+var (
+	transient = []v1.CompletionTypeAttribute{v1.Transient}
+	permanent = []v1.CompletionTypeAttribute{v1.Permanent}
+)
+
+// outcome returns the outcome of a code.
+func (s *step) outcome(code int32) Outcome {
+	if o, ok := own[code]; ok {
+		o.Code = code
+		return o
+	}
+	return s.Rules.Code(code)
+}
+
+func completion(o Outcome, more string) *v1.CompletionStatus {
+	t := v1.CompletionType{Name: v1.Failed, Attributes: o.Attributes}
+	if o.Code == 0 {
+		t.Name = v1.Succeeded
+	}
+	if t.Attributes == nil {
+		t.Attributes = []v1.CompletionTypeAttribute{}
+	}
+	diagnostics := strings.TrimSpace(o.Reason + " " + more)
+	return &v1.CompletionStatus{Code: o.Code, Phrase: o.Phrase, Type: t, Diagnostics: clip(diagnostics, maxDiagnostics)}
+}
+
+// Sizes of texts in a status: a hundred failed tasks have to fit into one object.
+const (
+	maxDiagnostics = 1024
+	maxMessage     = 4096 // the kubelet's own limit
+)
+
+// clip cuts a text without cutting a character.
+func clip(text string, limit int) string {
+	if len(text) <= limit {
+		return text
+	}
+	cut := limit - len("…")
+	for cut > 0 && !utf8.RuneStart(text[cut]) {
+		cut--
+	}
+	return text[:cut] + "…"
+}
+
+// ended returns how a pod ended by itself. It returns false if the pod hasn't ended, or failed only because it was being removed, since
+// that doesn't show whether the job failed.
+func (s *step) ended(p *corev1.Pod) (Outcome, bool) {
+	switch p.Status.Phase {
+	case corev1.PodSucceeded:
+		return s.outcome(0), true
+	case corev1.PodFailed:
+		if disruption(p) != nil || p.DeletionTimestamp != nil && !lastEnd(p).Before(deletionAsked(p)) {
+			return Outcome{}, false
+		}
+		return s.Rules.Failed(p), true
+	}
+	return Outcome{}, false
+}
+
+// disruption returns the condition that shows who removes a pod, or nil.
+func disruption(p *corev1.Pod) *corev1.PodCondition {
+	for i := range p.Status.Conditions {
+		if c := &p.Status.Conditions[i]; c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue {
+			return c
+		}
+	}
+	return nil
+}
+
+func terminal(p *corev1.Pod) bool {
+	return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
+}
+
+// deletionAsked is when the pod's deletion began.
+func deletionAsked(p *corev1.Pod) time.Time {
+	at := p.DeletionTimestamp.Time
+	if p.DeletionGracePeriodSeconds != nil {
+		at = at.Add(-time.Duration(*p.DeletionGracePeriodSeconds) * time.Second)
+	}
+	return at
+}
+
+// taken returns the outcome of a pod that others remove. The condition has the remover and the reason.
+func (s *step) taken(p *corev1.Pod) (o Outcome, why string) {
+	c := disruption(p)
+	if c == nil {
+		return s.outcome(CodePodDeleted), ""
+	}
+	code := int32(CodePodDeleted)
+	switch c.Reason {
+	case "DeletionByTaintManager", "DeletionByPodGC":
+		code = codePodNodeLost
+	case "EvictionByEvictionAPI": // its message names only the API
+		return s.outcome(codePodDrained), ""
+	case corev1.PodReasonTerminationByKubelet:
+		if p.Status.Phase == corev1.PodFailed && p.Status.Reason != "" { // an eviction, a shutdown of the node, or a critical pod
+			o = s.Rules.Failed(p)
+			o.NodeFault = true
+			return o, c.Message
+		}
+		code = codePodEvicted
+	case corev1.PodReasonPreemptionByScheduler:
+		code = codePodPreempted
+	}
+	o = s.outcome(code)
+	o.NodeFault = code == codePodNodeLost || c.Reason == corev1.PodReasonTerminationByKubelet
+	return o, c.Message
+}
+
+// lastEnd returns when the last container of a pod ended, or zero if none ran.
+func lastEnd(p *corev1.Pod) time.Time {
+	var last time.Time
+	for _, c := range containers(p) {
+		if t := c.State.Terminated; t != nil && t.FinishedAt.After(last) {
+			last = t.FinishedAt.Time
+		}
+	}
+	return last
+}
+
+// firstStart returns when the first container proper began, or zero if none did.
+func firstStart(p *corev1.Pod) time.Time {
+	var first time.Time
+	for _, c := range p.Status.ContainerStatuses {
+		var at time.Time
+		switch {
+		case c.State.Running != nil:
+			at = c.State.Running.StartedAt.Time
+		case c.State.Terminated != nil:
+			at = c.State.Terminated.StartedAt.Time
+		}
+		if !at.IsZero() && (first.IsZero() || at.Before(first)) {
+			first = at
+		}
+	}
+	return first
+}
+
+func containers(p *corev1.Pod) []corev1.ContainerStatus {
+	if len(p.Status.InitContainerStatuses) == 0 {
+		return p.Status.ContainerStatuses
+	}
+	all := make([]corev1.ContainerStatus, 0, len(p.Status.InitContainerStatuses)+len(p.Status.ContainerStatuses))
+	return append(append(all, p.Status.InitContainerStatuses...), p.Status.ContainerStatuses...)
+}
+
+// told returns the messages of a pod's containers. Containers that succeeded have no message.
+func told(p *corev1.Pod) *v1.PodCompletionStatus {
+	out := &v1.PodCompletionStatus{Reason: p.Status.Reason, Message: clip(p.Status.Message, maxMessage)}
+	for _, c := range containers(p) {
+		t := c.State.Terminated
+		if t == nil {
+			continue
+		}
+		one := v1.ContainerCompletionStatus{Name: c.Name, Reason: t.Reason, Signal: t.Signal, Code: t.ExitCode}
+		if t.ExitCode != 0 {
+			one.Message = clip(t.Message, maxMessage)
+		}
+		out.Containers = append(out.Containers, one)
+	}
+	return out
+}

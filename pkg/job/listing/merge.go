@@ -1,0 +1,176 @@
+package listing
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/openpai/paictl/pkg/job/api"
+)
+
+// archivePage is how many rows of the history are read at once, at most.
+const archivePage = 1000
+
+// Archive is the part of the history that lists need.
+type Archive interface {
+	Jobs(ctx context.Context, q api.JobQuery) (*api.JobPage, error)
+	// Job returns the job with a UID.
+	Job(ctx context.Context, uid string) (*api.JobDetail, error)
+}
+
+// Live is the state of jobs whose Frameworks exist.
+type Live struct {
+	// Rows are those after the cursor that the filter selects, newest first: one more than a page has, or all if there are fewer.
+	Rows []Row
+	// There reports whether the Framework of the job with a UID exists. It ignores the filter.
+	There func(uid string) bool
+	// Named reports whether a Framework has that name; nil: none has.
+	Named func(framework string) bool
+	// Gone reports whether the Framework of a job that There didn't find is gone. Otherwise it may have been created later.
+	Gone func(ctx context.Context, job *api.Job) (bool, error)
+}
+
+// Merge makes a page of live jobs and of those that only the history has. The live jobs were read first, so a job that finishes in
+// between is in both, and listed once. missing is the reason why the history isn't in the page.
+func Merge(ctx context.Context, f Filter, live Live, a Archive) (page *Page, missing, err error) {
+	m := &merge{filter: &f, live: live, archive: a}
+	if m.after, err = ReadCursor(f.Cursor); err != nil {
+		return nil, nil, err
+	}
+	old, missing, err := m.ended(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	page = &Page{Items: append(slices.Clone(live.Rows), old...)}
+	slices.SortFunc(page.Items, func(a, b Row) int { return NewestFirst(&a, &b) })
+	if page.Items == nil {
+		page.Items = []Row{}
+	}
+	if f.Limit > 0 && len(page.Items) > f.Limit {
+		page.Items = page.Items[:f.Limit]
+		page.Next = NewCursor(&page.Items[f.Limit-1])
+	}
+	return page, missing, nil
+}
+
+// Without says in a page's note that the history isn't in it, and why.
+func Without(why error) string { return "jobs that finished long ago are not shown: " + why.Error() }
+
+type merge struct {
+	filter  *Filter
+	after   Cursor
+	live    Live
+	archive Archive
+}
+
+// ended reads the jobs that only the history has, as many as the page may need.
+func (m *merge) ended(ctx context.Context) (out []Row, missing, err error) {
+	q, asks := m.query()
+	if !asks {
+		return nil, nil, nil
+	}
+	there := map[string]bool{} // of a page that was read before some of it ended
+	for i := range m.live.Rows {
+		there[m.live.Rows[i].UID] = true
+	}
+	for {
+		page, err := m.archive.Jobs(ctx, q)
+		if err != nil {
+			return nil, err, nil
+		}
+		for i := range page.Items {
+			job := page.Items[i]
+			if at := (&Row{Job: job}); !m.after.Passed(at) || there[job.UID] || m.live.There(job.UID) {
+				continue
+			}
+			if !m.filter.Earlier && m.live.Named != nil && m.live.Named(job.Framework) {
+				continue // a later job has its name
+			}
+			row, known, err := m.row(ctx, job)
+			if err != nil {
+				return nil, nil, err
+			}
+			if known && m.filter.Fits(&row) {
+				out = append(out, row)
+			}
+		}
+		if page.Next == "" || len(page.Items) == 0 || m.enough(len(out), &page.Items[len(page.Items)-1]) {
+			return out, nil, nil
+		}
+		q.Cursor, q.Limit = page.Next, min(archivePage, 2*q.Limit)
+	}
+}
+
+// query returns the query for jobs that may be in the page; asks is false if the page can have only live jobs.
+func (m *merge) query() (q api.JobQuery, asks bool) {
+	f := m.filter
+	q = api.JobQuery{User: f.User, VirtualCluster: f.VirtualCluster, Keyword: f.Keyword, Since: f.Since, Limit: archivePage, Latest: !f.Earlier}
+	if v := f.Visible; v != nil && !v.All && !narrow(v, &q) {
+		return q, false
+	}
+	if f.Limit > 0 {
+		q.Limit = min(archivePage, f.Limit+1)
+		if len(m.live.Rows) > f.Limit && m.live.Rows[f.Limit].Submitted.After(q.Since) {
+			q.Since = m.live.Rows[f.Limit].Submitted // older jobs aren't in this page
+		}
+	}
+	if !m.after.submitted.IsZero() {
+		// Times of submission are whole seconds; the caller sorts out the jobs of the cursor's own second.
+		q.Before = m.after.submitted.Add(time.Second)
+	}
+	for _, p := range f.Phases {
+		switch {
+		case p == Deleted:
+			// Also jobs whose end the history doesn't know yet.
+			q.States = append(q.States, api.Deleted, api.Waiting, api.Running, api.Stopping)
+		case p.Done():
+			q.States = append(q.States, string(p))
+		}
+	}
+	return q, len(f.Phases) == 0 || len(q.States) > 0
+}
+
+// narrow limits a query to visible jobs, as far as the history has an index for that; the rest is filtered here. It reports whether any
+// of them may be visible.
+func narrow(v *Visibility, q *api.JobQuery) bool {
+	switch {
+	case q.User == v.User && v.User != "":
+		return true
+	case len(v.VCs) == 0 && q.User == "" && v.User != "":
+		q.User = v.User
+		return true
+	case q.User == "":
+		return v.User != "" || len(v.VCs) > 0
+	case q.VirtualCluster != "":
+		return slices.Contains(v.VCs, q.VirtualCluster)
+	case len(v.VCs) == 1:
+		q.VirtualCluster = v.VCs[0] // of another user, only jobs in this virtual cluster are visible
+	}
+	return len(v.VCs) > 0
+}
+
+// enough reports whether a page is full with the rows that come before the last one that was read.
+func (m *merge) enough(kept int, last *api.Job) bool {
+	if m.filter.Limit == 0 {
+		return false
+	}
+	at := Row{Job: *last}
+	n, _ := slices.BinarySearchFunc(m.live.Rows, &at, func(r Row, last *Row) int { return NewestFirst(&r, last) })
+	return n+kept > m.filter.Limit
+}
+
+// row returns the row of a job whose Framework doesn't exist. If the history didn't know its end when it was read, the job may have
+// finished and been removed since then, or may have been created: then it isn't known yet, and belongs before the list's beginning.
+func (m *merge) row(ctx context.Context, job api.Job) (row Row, known bool, err error) {
+	if Phase(job.State).Done() {
+		return NewArchivedRow(job), true, nil
+	}
+	if d, err := m.archive.Job(ctx, job.UID); err == nil {
+		job = d.Job
+	}
+	if Phase(job.State).Done() {
+		return NewArchivedRow(job), true, nil
+	}
+	gone, err := m.live.Gone(ctx, &job)
+	return NewArchivedRow(job), gone, err
+}

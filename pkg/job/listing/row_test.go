@@ -1,0 +1,19 @@
+package listing_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/openpai/paictl/pkg/job/api"
+	"github.com/openpai/paictl/pkg/job/listing"
+)
+
+// "paictl job stop --all --keyword train" must not stop all jobs of the user trainer, or of the virtual cluster
+// training: the filter of lists looks at those names, too.
+func TestTheKeywordOfAStopIsOfTheJobsName(t *testing.T) {
+	o := &listing.Filter{User: "trainer", InName: "train"}
+	assert.False(t, o.Fits(&listing.Row{Job: api.Job{User: "trainer", Name: "serve", VirtualCluster: "default"}}))
+	o = &listing.Filter{User: "ann", InName: "train"}
+	assert.False(t, o.Fits(&listing.Row{Job: api.Job{User: "ann", Name: "serve", VirtualCluster: "training"}}))
+}

@@ -1,0 +1,176 @@
+package listing
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/job/api"
+)
+
+// Phase is the state of a job in one word.
+type Phase string
+
+// The phases, in the order in which they are passed; Means says what they are.
+const (
+	Waiting   Phase = "waiting"
+	Queued    Phase = "queued"
+	Starting  Phase = "starting"
+	Barrier   Phase = "barrier"
+	Running   Phase = "running"
+	Stopping  Phase = "stopping"
+	Retry     Phase = "retry"
+	Succeeded Phase = "succeeded"
+	Failed    Phase = "failed"
+	Stopped   Phase = "stopped"
+	// Deleting: someone has deleted it, and its objects are still there.
+	Deleting Phase = "deleting"
+	// Deleted: its Framework was removed before the job had finished. Only the history has such jobs, and says so
+	// itself once the job controller has looked.
+	Deleted Phase = api.Deleted
+)
+
+// Phases are all of them.
+func Phases() []Phase {
+	return []Phase{Waiting, Queued, Starting, Barrier, Running, Stopping, Retry, Succeeded, Failed, Stopped, Deleting, Deleted}
+}
+
+// Means says what the phase is, for help texts.
+func (p Phase) Means() string {
+	switch p {
+	case Waiting:
+		return "waits for its pods to be created, or for a machine"
+	case Queued:
+		return "waits for GPUs; shown with its position in the virtual cluster"
+	case Starting:
+		return "has its machines; volumes are mounted, images pulled, containers started"
+	case Barrier:
+		return "the tasks that run wait until all have started"
+	case Running:
+		return "its tasks run"
+	case Stopping:
+		return "its tasks are being stopped"
+	case Retry:
+		return "failed, and will be retried"
+	case Succeeded:
+		return "finished successfully"
+	case Failed:
+		return "failed, and will not be retried"
+	case Stopped:
+		return "stopped on request"
+	case Deleting:
+		return "deleted; its objects are being removed"
+	case Deleted:
+		return "removed before it had finished"
+	}
+	return ""
+}
+
+// Done reports whether nothing more comes.
+func (p Phase) Done() bool {
+	return p == Succeeded || p == Failed || p == Stopped || p == Deleted
+}
+
+// Verb is the phase as the end of a sentence about a job: "has failed", "was stopped", "is running".
+func (p Phase) Verb() string {
+	switch p {
+	case Succeeded, Failed:
+		return "has " + string(p)
+	case Stopped, Deleted:
+		return "was " + string(p)
+	case Retry:
+		return "waits for its next attempt"
+	case Barrier:
+		return "waits for its last tasks"
+	case Deleting:
+		return "is being deleted"
+	}
+	return "is " + string(p)
+}
+
+// State is the state of a job.
+type State struct {
+	Phase Phase
+	// Position in the queue of its virtual cluster, from 1; only of queued jobs.
+	Position int
+	// RetryAt is when the next attempt begins, for jobs that wait for it.
+	RetryAt *time.Time
+	// Removed: someone has deleted the job; only of jobs that had finished.
+	Removed bool
+}
+
+// Text is the state for people: "queued (3rd)", "retry in 4m", "waiting for other tasks", "succeeded (deleted)".
+func (s State) Text(now time.Time) string {
+	switch {
+	case s.Phase == Queued && s.Position > 0:
+		return fmt.Sprintf("queued (%s)", Ordinal(s.Position))
+	case s.Phase == Barrier:
+		return "waiting for other tasks"
+	case s.Phase == Retry && s.RetryAt != nil && s.RetryAt.After(now):
+		return "retry in " + Duration(s.RetryAt.Sub(now))
+	case s.Removed:
+		return string(s.Phase) + " (deleted)"
+	}
+	return string(s.Phase)
+}
+
+// Ordinal is a place for people: 1st.
+func Ordinal(n int) string {
+	suffix := "th"
+	if n%100 < 11 || n%100 > 13 {
+		switch n % 10 {
+		case 1:
+			suffix = "st"
+		case 2:
+			suffix = "nd"
+		case 3:
+			suffix = "rd"
+		}
+	}
+	return fmt.Sprint(n) + suffix
+}
+
+// ReadPhases reads the names of states.
+func ReadPhases(names []string) ([]Phase, error) {
+	var out []Phase
+	for _, n := range names {
+		p := Phase(strings.ToLower(strings.TrimSpace(n)))
+		if !slices.Contains(Phases(), p) {
+			return nil, hint.Errorf("the states are: "+strings.Join(PhaseNames(), ", "), "there is no state %q", n)
+		}
+		out = append(out, p)
+	}
+	return out, nil
+}
+
+// PhaseNames are the names of all states.
+func PhaseNames() []string {
+	var out []string
+	for _, p := range Phases() {
+		out = append(out, string(p))
+	}
+	return out
+}
+
+// Duration is a time span for people: the two largest units.
+func Duration(d time.Duration) string {
+	switch d = max(d, 0).Round(time.Second); {
+	case d < time.Minute:
+		return fmt.Sprintf("%ds", int(d.Seconds()))
+	case d < time.Hour:
+		return two(int(d.Minutes()), "m", int(d.Seconds())%60, "s", 10)
+	case d < 24*time.Hour:
+		return two(int(d.Hours()), "h", int(d.Minutes())%60, "m", 10)
+	}
+	return two(int(d.Hours())/24, "d", int(d.Hours())%24, "h", 10)
+}
+
+// two formats two units. It leaves out the smaller one if it is zero, or if the larger one is at least enough.
+func two(a int, unitA string, b int, unitB string, enough int) string {
+	if b == 0 || a >= enough {
+		return fmt.Sprintf("%d%s", a, unitA)
+	}
+	return fmt.Sprintf("%d%s%d%s", a, unitA, b, unitB)
+}

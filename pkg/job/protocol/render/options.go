@@ -1,0 +1,93 @@
+// Package render makes the objects that a submission creates of a job: one Framework and its Secrets.
+// In: a job of pkg/job/protocol, its user, and the known facts about the cluster. Out: the objects, or
+// findings that name resources that the cluster doesn't have. It sends no requests.
+package render
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/openpai/paictl/pkg/job/protocol"
+	v1 "github.com/openpai/paictl/pkg/job/v1"
+	"github.com/openpai/paictl/pkg/runtime/spec"
+)
+
+// Options identify the user who submits a job, and the cluster.
+type Options struct {
+	User      string
+	Group     string // of the user, for quotas; may be empty
+	Namespace string
+	Cluster   Cluster
+	Code      *spec.Code // a folder that is sent along, or nil
+	Now       time.Time
+	// NewKey makes the private key by which the job's tasks log in to each other, PEM; nil makes one of
+	// ed25519.
+	NewKey func() (string, error)
+}
+
+// Cluster has the known facts about the cluster. A nil field is unknown, and is not checked.
+type Cluster struct {
+	// RuntimeImage is that of pai-runtime.
+	RuntimeImage string
+	// PullSecret is a Secret in the jobs' namespace for the cluster's own registry, or "".
+	PullSecret string
+	// SchedulerName is that of the scheduler of GPUs; "" leaves jobs to Kubernetes' own.
+	SchedulerName string
+	// NodeLabels are those of the nodes that jobs may run on.
+	NodeLabels map[string]string
+	// PeersURL is where the tasks of a job wait for each other's addresses; "" if the job controller writes them
+	// into a ConfigMap instead of sending them.
+	PeersURL string
+	// Domain is that of the cluster's DNS.
+	Domain string
+	// Claims: tasks get their GPUs by claims, which have no more space for a large gang than for a small one.
+	Claims bool
+
+	VirtualClusters map[string]VirtualCluster
+	// SKUs are the resources of one cell, by the type of its GPU, or by that of CPU cells.
+	SKUs map[string]SKU
+	// ReserveGPUMachines: tasks that may take CPU cells take no share of GPUs instead.
+	ReserveGPUMachines bool
+
+	Storages map[string]Storage
+	// NoRDMA: the nodes are known, and none of those that run jobs publishes ResourceRDMA.
+	NoRDMA bool
+}
+
+// VirtualCluster has the resources that a virtual cluster owns.
+type VirtualCluster struct {
+	Cells  map[string]int // GPUs and CPU cells, by type
+	Pinned []string       // names of its pinned cells
+	// PinnedTypes are the types of the pinned cells, if they are known.
+	PinnedTypes map[string]string
+	// Quota limits the GPUs of one user and of one group; 0 means no limit.
+	PerUser, PerGroup int
+	Users, Groups     map[string]int
+}
+
+// SKU is the share of a machine that belongs to one GPU, or that a CPU cell is. A size of 0 is unknown, and
+// not counted.
+type SKU struct {
+	GPU int // 0 of a CPU cell
+	// MilliCPU is thousandths of a processor: a small machine may have fewer processors than GPUs.
+	MilliCPU int
+	MemoryMB int
+	PerNode  int // cells of the largest machine
+}
+
+// Storage is a claim that jobs may mount.
+type Storage struct {
+	Claim    string // its name; "" is the storage's
+	PerUser  bool   // a job sees only the folder of its user
+	ReadOnly bool
+	Default  bool // mounted if a job requests its user's default storages
+}
+
+// Objects are the objects that a submission creates: first the Framework, then the Secrets, which it owns.
+type Objects struct {
+	Framework *v1.Framework
+	Secrets   []*corev1.Secret
+	// After are the jobs that the file names; a submission looks them up.
+	After []protocol.After
+}

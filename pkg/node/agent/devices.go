@@ -1,0 +1,145 @@
+package agent
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/openpai/paictl/pkg/node/agent/gpu"
+	"github.com/openpai/paictl/pkg/scheduler/claim"
+)
+
+// device is a GPU as others see it.
+type device struct {
+	gpu.GPU
+	reason string // why it is sick, "" if it isn't
+	since  time.Time
+	// ignored is the error that the device has but that an order says to ignore, so that the device isn't sick.
+	ignored string
+	xid     int // the last error of its driver
+	sticky  int // the one that only a reset or a restart ends
+	xids    []gpu.Event
+	// leaked: its memory is in use, but not by any process.
+	leaked bool
+	// missing: the configuration says that the machine has it, and it was never seen.
+	missing bool
+	// forPods: ordinary pods get it, and no job.
+	forPods bool
+	// card is the number of the GPU that it is a part of. It equals Index if each GPU is one part.
+	card int32
+	// instance is the device's instance if the hardware splits the GPU; nil for the GPU itself, and while its split isn't the configured one.
+	instance *gpu.Instance
+	// unlike describes how the GPU is split if it should be split differently, otherwise "".
+	unlike string
+}
+
+// memoryFailed reports whether its memory had errors that couldn't be corrected.
+func (d *device) memoryFailed() bool {
+	if d.Values[gpu.DoubleBitVolatile] > 0 {
+		return true
+	}
+	switch d.xid {
+	case 48, 95, 140: // those of XIDs that say so
+		return true
+	}
+	return false
+}
+
+// devices returns the devices that the machine offers, by number: its GPUs, including lost ones, or the parts of each. more is closed when
+// one of them changes, or another is added.
+func (m *monitor) devices() (out []device, more <-chan struct{}) {
+	cards, more := m.cards()
+	if m.parts < 2 && m.mig == "" {
+		return cards, more
+	}
+	n := max(m.parts, 1)
+	for _, c := range cards {
+		for k := range n {
+			part := c
+			part.Index = c.card*n + k
+			if m.mig != "" && c.unlike == "" && int(k) < len(c.instances()) {
+				part.instance = &c.MIG.Instances[k]
+			}
+			out = append(out, part)
+		}
+	}
+	return out, more
+}
+
+// instances are those of a GPU, in the order of their places.
+func (d *device) instances() []gpu.Instance {
+	if d.MIG == nil || !d.MIG.Enabled {
+		return nil
+	}
+	return d.MIG.Instances
+}
+
+// uuid is the UUID of the instance if the device is one, otherwise that of the GPU.
+func (d *device) uuid() string {
+	if d.instance != nil {
+		return d.instance.UUID
+	}
+	return d.UUID
+}
+
+// cards are the GPUs of the machine, also lost ones, by their numbers.
+func (m *monitor) cards() (out []device, more <-chan struct{}) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, s := range m.slots {
+		d := device{GPU: s.gpu, reason: s.reason, since: s.since, ignored: s.Ignored, sticky: s.XID, xid: s.last, xids: slices.Clone(s.xids), leaked: s.leakedBy(m.now())}
+		d.Index, d.UUID, d.xid = s.Index, cmp.Or(d.UUID, s.UUID), cmp.Or(s.last, s.XID)
+		d.Values, d.unlike = maps.Clone(d.Values), m.unlike(s)
+		out = append(out, d)
+	}
+	out = append(out, m.missing()...)
+	for i := range out {
+		out[i].forPods, out[i].card = slices.Contains(m.forPods, out[i].Index), out[i].Index
+	}
+	slices.SortFunc(out, func(a, b device) int { return cmp.Compare(a.Index, b.Index) })
+	return out, m.changed
+}
+
+// missing returns GPUs that are configured but don't exist. The scheduler would give them to jobs. The caller holds the lock.
+func (m *monitor) missing() (out []device) {
+	why := fmt.Sprintf("the machine has %d GPUs, but its SKU in layout.yaml says %d", len(m.slots), m.wanted)
+	if !m.seen {
+		if m.silent == "" || m.now().Sub(m.silentSince) < silentFor {
+			return nil // it isn't known yet
+		}
+		why = m.silent
+	}
+	taken := map[int32]bool{}
+	for _, s := range m.slots {
+		taken[s.Index] = true
+	}
+	for i := range int32(m.wanted) {
+		if !taken[i] && len(m.slots)+len(out) < m.wanted {
+			out = append(out, device{GPU: gpu.GPU{Index: i}, reason: why, since: m.silentSince, missing: true})
+		}
+	}
+	return out
+}
+
+// device returns the GPU with a name.
+func (m *monitor) device(name string) (device, bool) {
+	all, _ := m.devices()
+	for _, d := range all {
+		if claim.DeviceName(d.Index) == name {
+			return d, true
+		}
+	}
+	return device{}, false
+}
+
+// cardOf returns the GPU with a number.
+func (m *monitor) cardOf(index int32) (device, bool) {
+	all, _ := m.cards()
+	i := slices.IndexFunc(all, func(d device) bool { return d.Index == index })
+	if i < 0 {
+		return device{}, false
+	}
+	return all[i], true
+}

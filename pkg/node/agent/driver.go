@@ -1,0 +1,499 @@
+package agent
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/Masterminds/semver/v3"
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/dynamic-resource-allocation/kubeletplugin"
+	"k8s.io/dynamic-resource-allocation/resourceslice"
+	"tags.cncf.io/container-device-interface/pkg/cdi"
+	specs "tags.cncf.io/container-device-interface/specs-go"
+
+	"github.com/openpai/paictl/pkg/node/agent/notice"
+	"github.com/openpai/paictl/pkg/scheduler/claim"
+)
+
+// kind is the vendor and class of the agent's devices in the Container Device Interface.
+const kind = claim.Driver + "/gpu"
+
+// Driver gives the GPUs of its machine to the pods that their claims name. The kubelet calls it for one claim at a time;
+// kubeletplugin ensures that.
+type Driver struct {
+	node    string
+	gpus    *monitor
+	records *records
+	// processes say which pods still run.
+	processes *processes
+	// vendor says what containers with real GPUs need.
+	vendor vendor
+	// specs writes files for the container runtime to the folder cdi. writing guards them: a claim that has ended must not have a file.
+	specs   *cdi.Cache
+	cdi     string
+	writing sync.Mutex
+	// notices is the folder with the files that report GPU health to containers, in a folder for each claim.
+	notices string
+	// noticing guards the files there: the latest is written last, and none for a claim that has ended.
+	noticing sync.Mutex
+	next     *nextBoot
+	ledger   *ledger
+	log      *slog.Logger
+	// fatal ends the agent.
+	fatal func(error)
+}
+
+var _ kubeletplugin.DRAPlugin = (*Driver)(nil)
+
+// folders are the driver's folders and files.
+type folders struct {
+	// records and the file of orders outlive the machine's next start, cdi and notices don't; cgroups are the machine's control groups.
+	records, orderFile, cdi, notices, cgroups string
+	// root is the folder with the machine's files, or "" if its GPUs aren't real NVIDIA GPUs.
+	root string
+}
+
+// newDriver returns the driver of a node. It rewrites the container runtime's files for all allocated devices, because they are gone
+// after a start of the machine.
+func newDriver(ctx context.Context, node string, gpus *monitor, v vendor, f folders, log *slog.Logger, fatal func(error)) (*Driver, error) {
+	d := &Driver{node: node, gpus: gpus, vendor: v, cdi: f.cdi, notices: f.notices, processes: &processes{f.cgroups}, next: &nextBoot{root: f.root}, log: log, fatal: fatal}
+	var err error
+	if d.records, err = openRecords(f.records); err != nil {
+		return nil, err
+	}
+	gpus.mu.Lock()
+	gpus.claimed = d.records.claimed
+	gpus.mu.Unlock()
+	if d.ledger, err = openLedger(f.orderFile); err != nil {
+		return nil, err
+	}
+	// 0755: the container runtime may run as another user.
+	for _, folder := range []string{f.cdi, f.notices} {
+		if err := os.MkdirAll(folder, 0o755); err != nil {
+			return nil, err
+		}
+	}
+	if d.specs, err = cdi.NewCache(cdi.WithSpecDirs(f.cdi), cdi.WithAutoRefresh(false)); err != nil {
+		return nil, err
+	}
+	if err := errors.Join(d.removeLeftSpecs(), d.removeLeftNotices()); err != nil {
+		return nil, err
+	}
+	d.writeSpecs(ctx)
+	return d, nil
+}
+
+// rewriting limits the time for writing the container runtime's files of all claims: if a GPU hangs, the edits can't be determined,
+// and pods that have ended wait for the agent.
+const rewriting = 20 * time.Second
+
+// writeSpecs writes the container runtime's files of all claims, and reports whether that succeeded.
+func (d *Driver) writeSpecs(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, rewriting)
+	defer cancel()
+	all := true
+	for _, r := range d.records.all() {
+		if err := d.writeSpec(ctx, r); err != nil {
+			// The pod's GPU is gone. Continue with the other claims.
+			d.log.WarnContext(ctx, "a container of the claim can't be started again", "claim", r.Namespace+"/"+r.Name, "err", err)
+			all = false
+		}
+	}
+	return all
+}
+
+// followDriver rewrites the container runtime's files of all claims whenever the driver or the instances of its GPUs change, until ctx ends:
+// the previous driver's files are gone. It retries failed writes.
+func (d *Driver) followDriver(ctx context.Context) {
+	told := ""
+	for ctx.Err() == nil {
+		_, changed := d.gpus.devices()
+		driver, _ := d.gpus.versions()
+		if state := driver + d.gpus.named(); state != told && driver != "" && d.writeSpecs(ctx) {
+			told = state
+		}
+		d.pause(ctx, changed, tellEvery)
+	}
+}
+
+// removeLeftSpecs removes files of claims that have ended.
+func (d *Driver) removeLeftSpecs() error {
+	entries, err := os.ReadDir(d.cdi)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		uid, ok := strings.CutPrefix(e.Name(), claim.Driver+"-")
+		if uid, suffixed := strings.CutSuffix(uid, specSuffix); ok && (!suffixed || d.records.of[types.UID(uid)] == nil) {
+			if err := os.Remove(filepath.Join(d.cdi, e.Name())); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// PrepareResourceClaims allocates the devices of claims. It refuses a claim whose devices aren't free, don't exist, or don't match the request:
+// neither the API server nor the kubelet checks this.
+func (d *Driver) PrepareResourceClaims(ctx context.Context, claims []*resourceapi.ResourceClaim) (map[types.UID]kubeletplugin.PrepareResult, error) {
+	out := make(map[types.UID]kubeletplugin.PrepareResult, len(claims))
+	for _, c := range claims {
+		devices, err := d.prepare(ctx, c)
+		if err != nil {
+			d.log.ErrorContext(ctx, "claim refused", "claim", c.Namespace+"/"+c.Name, "uid", c.UID, "err", err)
+			err = fmt.Errorf("claim %s/%s: %w", c.Namespace, c.Name, err)
+		}
+		out[c.UID] = kubeletplugin.PrepareResult{Devices: devices, Err: err}
+	}
+	return out, nil
+}
+
+func (d *Driver) prepare(ctx context.Context, c *resourceapi.ResourceClaim) ([]kubeletplugin.Device, error) {
+	want, err := d.read(c)
+	if err != nil {
+		return nil, err
+	}
+	known := d.records.of[c.UID]
+	switch {
+	case known == nil:
+		// Record it before allocating it. If the agent dies in between, the devices aren't given to another claim.
+		err = d.records.add(want)
+	case !slices.Equal(known.Devices, want.Devices):
+		err = fmt.Errorf("it was allocated %v on this machine, but now names %v", names(known), names(want))
+	}
+	if known != nil && err == nil {
+		// Its Since is already recorded, but another pod may use the claim now.
+		next := *known
+		next.Pods, next.PodNames = slices.Clone(known.Pods), slices.Clone(known.PodNames)
+		for i, uid := range want.Pods {
+			if !slices.Contains(next.Pods, uid) {
+				next.Pods, next.PodNames = append(next.Pods, uid), append(next.PodNames, want.PodNames[i])
+			}
+		}
+		if want = known; len(next.Pods) > len(known.Pods) {
+			want = &next
+			err = d.records.add(want)
+		}
+	}
+	if err == nil {
+		err = d.writeSpec(ctx, want)
+	}
+	if err != nil {
+		return nil, err
+	}
+	devices := make([]kubeletplugin.Device, len(want.Devices))
+	for i, a := range want.Devices {
+		devices[i] = kubeletplugin.Device{
+			Requests: []string{a.Request}, PoolName: d.node, DeviceName: a.Device, CDIDeviceIDs: []string{kind + "=" + specDevice(c.UID, a.Device)},
+		}
+	}
+	if known == nil {
+		d.log.InfoContext(ctx, "claim prepared", "claim", c.Namespace+"/"+c.Name, "uid", c.UID, "gpus", names(want))
+	}
+	return devices, nil
+}
+
+// read returns the devices of this machine that a claim was allocated, if it may have them.
+func (d *Driver) read(c *resourceapi.ResourceClaim) (*record, error) {
+	out := &record{UID: c.UID, Namespace: c.Namespace, Name: c.Name, Since: d.gpus.now().UTC(), Parts: d.gpus.parts, MIG: d.gpus.mig}
+	for _, r := range c.Status.ReservedFor {
+		if r.APIGroup == "" && r.Resource == "pods" {
+			out.Pods, out.PodNames = append(out.Pods, r.UID), append(out.PodNames, r.Name)
+		}
+	}
+	if c.Status.Allocation == nil {
+		return nil, errors.New("nothing was allocated for it")
+	}
+	asked := askedOf(c)
+	given := map[string]int64{}
+	for _, r := range c.Status.Allocation.Devices.Results {
+		if r.Driver != claim.Driver {
+			continue
+		}
+		request, known := asked[r.Request]
+		g, there := d.gpus.device(r.Device)
+		switch holder := d.records.holder(r.Device, d.gpus.parts, d.gpus.mig); {
+		case r.Pool != d.node:
+			return nil, fmt.Errorf("it was allocated %s of %s; this machine is %s", r.Device, r.Pool, d.node)
+		case !there || g.missing:
+			return nil, fmt.Errorf("this machine has no %s", r.Device)
+		case out.has(r.Device):
+			return nil, fmt.Errorf("it was allocated %s twice", r.Device)
+		case holder != nil && holder.UID != c.UID:
+			return nil, fmt.Errorf("%s belongs to the claim %s/%s (%s) until its pod has ended", r.Device, holder.Namespace, holder.Name, holder.UID)
+		case !known:
+			return nil, fmt.Errorf("it was allocated %s for %q, which it doesn't request", r.Device, r.Request)
+		case r.AdminAccess != nil && *r.AdminAccess:
+			return nil, fmt.Errorf("it was allocated %s with adminAccess, which is not supported", r.Device)
+		case holder == nil && g.unlike != "":
+			return nil, fmt.Errorf("%s doesn't exist yet: its GPU %s", r.Device, strings.TrimPrefix(g.unlike, "it "))
+		case holder == nil && d.gpus.mig != "" && g.instance == nil:
+			return nil, fmt.Errorf("%s doesn't exist: it is unknown how its GPU is split", r.Device)
+		case holder != nil: // it keeps the device, even if the layout now assigns it to others
+		case request.class == claim.Class && g.forPods:
+			return nil, fmt.Errorf("it was allocated %s, which is for ordinary pods, for its request %q of the class %s", r.Device, r.Request, claim.Class)
+		case request.class != claim.Class && !g.forPods:
+			return nil, fmt.Errorf("it was allocated %s for its request %q, which isn't of the class %s", r.Device, r.Request, claim.Class)
+		}
+		given[r.Request]++
+		out.Devices = append(out.Devices, assigned{r.Request, r.Device})
+	}
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		if r := asked[name]; r.exact && given[name] > r.count {
+			return nil, fmt.Errorf("it requests %d devices (%s), but was allocated %d", r.count, name, given[name])
+		}
+	}
+	return out, nil
+}
+
+// request is one request of a claim.
+type request struct {
+	class string
+	// exact: it requests a number of devices, and not all.
+	exact bool
+	count int64
+}
+
+// askedOf returns the requests of a claim by the names that allocated devices refer to. The scheduler doesn't use alternatives of claim.Class.
+func askedOf(c *resourceapi.ResourceClaim) map[string]request {
+	out := map[string]request{}
+	for _, r := range c.Spec.Devices.Requests {
+		if e := r.Exactly; e != nil {
+			out[r.Name] = request{e.DeviceClassName, e.AllocationMode == resourceapi.DeviceAllocationModeExactCount, e.Count}
+		}
+		for _, sub := range r.FirstAvailable {
+			if sub.DeviceClassName != claim.Class {
+				out[r.Name+"/"+sub.Name] = request{sub.DeviceClassName, sub.AllocationMode == resourceapi.DeviceAllocationModeExactCount, sub.Count}
+			}
+		}
+	}
+	return out
+}
+
+func names(r *record) []string {
+	out := make([]string, len(r.Devices))
+	for i, a := range r.Devices {
+		out[i] = a.Device
+	}
+	return out
+}
+
+// UnprepareResourceClaims releases the devices of claims. The kubelet calls it when none of their pods' containers runs. It also calls it for a pod
+// that was force-deleted while its containers still run. In that case it gets an error and retries.
+func (d *Driver) UnprepareResourceClaims(ctx context.Context, claims []kubeletplugin.NamespacedObject) (map[types.UID]error, error) {
+	out := make(map[types.UID]error, len(claims))
+	for _, c := range claims {
+		var err error
+		if r := d.records.of[c.UID]; r != nil {
+			err = d.processes.ended(ctx, r.Pods)
+		}
+		if err == nil {
+			err = d.remove(c.UID)
+		}
+		if err == nil {
+			err = d.forget(c.UID)
+		}
+		if err != nil {
+			d.log.ErrorContext(ctx, "claim not ended", "claim", c.String(), "err", err)
+		} else {
+			d.log.InfoContext(ctx, "claim ended", "claim", c.String(), "uid", c.UID)
+		}
+		out[c.UID] = err
+	}
+	return out, nil
+}
+
+// remove removes the record and the container runtime's file of a claim.
+func (d *Driver) remove(uid types.UID) error {
+	d.writing.Lock()
+	defer d.writing.Unlock()
+	if err := d.specs.RemoveSpec(specName(uid)); err != nil {
+		return err
+	}
+	return d.records.remove(uid)
+}
+
+// HandleError logs errors that occur outside of calls, and stops the agent if a retry doesn't help.
+func (d *Driver) HandleError(ctx context.Context, err error, msg string) {
+	var dropped *resourceslice.DroppedFieldsError
+	if errors.As(err, &dropped) {
+		// Before Kubernetes 1.36, sick GPUs have no taint there, and pods that get one aren't refused.
+		d.log.InfoContext(ctx, "the API server keeps a part of what is said of the GPUs", "missing features", dropped.DisabledFeatures())
+		return
+	}
+	if errors.Is(err, kubeletplugin.ErrRecoverable) {
+		d.log.WarnContext(ctx, "trying again", "what", msg, "err", err)
+		return
+	}
+	d.fatal(fmt.Errorf("%s: %w", msg, err))
+}
+
+// pick selects the instance if a device of the record is one. It fails if the GPU's split has changed since the record was written.
+func (r *record) pick(g *device, name string) error {
+	switch {
+	case r.MIG == "" && g.MIG != nil && g.MIG.Enabled:
+		return fmt.Errorf("%s doesn't exist at present: its GPU is split into instances (MIG): %s", name, g.MIG)
+	case r.MIG == "":
+		return nil
+	case !g.MIG.SplitInto(r.MIG, int(max(r.Parts, 1))):
+		return fmt.Errorf("%s doesn't exist at present: it is one of %d instances of the profile %s, and its GPU is %s", name, max(r.Parts, 1), r.MIG, g.MIG)
+	}
+	g.instance = &g.MIG.Instances[r.place(name)]
+	return nil
+}
+
+const specSuffix = ".json"
+
+func specName(uid types.UID) string { return claim.Driver + "-" + string(uid) + specSuffix }
+
+// specDevice names a device after its claim. The container runtime may cache a device by name, so no name is used twice.
+func specDevice(uid types.UID, device string) string { return string(uid) + "-" + device }
+
+// writeSpec writes the container runtime's file with the devices that a container with this claim gets.
+func (d *Driver) writeSpec(ctx context.Context, r *record) error {
+	spec := &specs.Spec{Kind: kind}
+	var hardware []*device // those that aren't simulated
+	cards := map[int32]bool{}
+	var more []specs.Device // further parts of GPUs
+	simulated := false
+	for _, a := range r.Devices {
+		g, ok := d.gpus.cardOf(r.card(a.Device))
+		switch {
+		case !ok:
+			return fmt.Errorf("this machine no longer has %s", a.Device)
+		case len(g.Files) == 0:
+			return fmt.Errorf("%s doesn't exist at present: %s", a.Device, cmp.Or(g.reason, "nothing is known of it"))
+		}
+		if err := r.pick(&g, a.Device); err != nil {
+			return err
+		}
+		one := specs.Device{Name: specDevice(r.UID, a.Device)}
+		if cards[g.card] && g.instance == nil {
+			// Another part of a GPU that it has. A device without any edit isn't one for the container runtime.
+			one.ContainerEdits.Env = []string{fmt.Sprintf("PAICTL_%s=1", strings.ToUpper(strings.ReplaceAll(a.Device, "-", "_")))}
+			more = append(more, one)
+			continue
+		}
+		cards[g.card] = true
+		if g.Simulated {
+			simulated = true
+			files := g.Files
+			if g.instance != nil {
+				files = g.instance.Files
+			}
+			for _, f := range files {
+				one.ContainerEdits.DeviceNodes = append(one.ContainerEdits.DeviceNodes, &specs.DeviceNode{Path: f.Container, HostPath: f.Host})
+			}
+		} else {
+			hardware = append(hardware, &g)
+		}
+		spec.Devices = append(spec.Devices, one)
+	}
+	if len(spec.Devices) == 0 {
+		return nil
+	}
+	if len(hardware) > 0 {
+		if simulated {
+			return errors.New("it was allocated both real and simulated GPUs") // a machine has one kind
+		}
+		all, _ := d.gpus.cards()
+		driver, _ := d.gpus.versions()
+		if err := d.vendor.equip(ctx, spec, hardware, all, driver); err != nil {
+			return err
+		}
+	}
+	spec.Devices = append(spec.Devices, more...)
+	if err := d.notify(r); err != nil {
+		return err
+	}
+	spec.ContainerEdits.Mounts = append(slices.Clone(spec.ContainerEdits.Mounts), &specs.Mount{
+		HostPath: d.noticeFolder(r.UID), ContainerPath: notice.Folder, Options: []string{"ro", "nosuid", "nodev", "noexec", "bind"},
+	})
+	version, err := specs.MinimumRequiredVersion(spec)
+	if err != nil {
+		return err
+	}
+	spec.Version = version
+	d.writing.Lock()
+	defer d.writing.Unlock()
+	if !d.records.known(r.UID) {
+		return nil // the claim has ended since
+	}
+	return d.specs.WriteSpec(spec, specName(r.UID))
+}
+
+// perSlice is how many devices an object of the API server can have: 128, and 64 once one has taints.
+const perSlice = 64
+
+// resources returns the GPUs as they are published in Kubernetes.
+func (d *Driver) resources() resourceslice.DriverResources {
+	gpus, _ := d.gpus.devices()
+	driver, cuda := d.gpus.versions()
+	var devices []resourceapi.Device
+	for _, g := range gpus {
+		if !g.missing {
+			devices = append(devices, publish(&g, driver, cuda, d.gpus.parts, d.gpus.mig))
+		}
+	}
+	pool := resourceslice.Pool{}
+	for part := range slices.Chunk(devices, perSlice) {
+		pool.Slices = append(pool.Slices, resourceslice.Slice{Devices: part})
+	}
+	return resourceslice.DriverResources{Pools: map[string]resourceslice.Pool{d.node: pool}}
+}
+
+// publish returns a GPU, or a part of one, as it is published in Kubernetes. Unknown values are omitted.
+func publish(g *device, driver, cuda string, parts int32, mig string) resourceapi.Device {
+	index, uuid := int64(g.Index), g.uuid()
+	out := resourceapi.Device{Name: claim.DeviceName(g.Index), Attributes: map[resourceapi.QualifiedName]resourceapi.DeviceAttribute{
+		"index": {IntValue: &index}, "uuid": {StringValue: &uuid}, "simulated": {BoolValue: &g.Simulated}, claim.ForPods: {BoolValue: &g.forPods},
+	}}
+	if g.reason != "" {
+		// Not NoExecute: a job that has the GPU notices by itself. An API server that doesn't support taints drops it.
+		out.Taints = []resourceapi.DeviceTaint{{Key: claim.Unhealthy, Effect: resourceapi.DeviceTaintEffectNoSchedule}}
+	}
+	for name, text := range map[resourceapi.QualifiedName]string{"model": g.Model, "resource.kubernetes.io/pciBusID": g.Bus} {
+		if text != "" {
+			out.Attributes[name] = resourceapi.DeviceAttribute{StringValue: &text}
+		}
+	}
+	// Kubernetes wants three numbers, and drivers write 0 before some of theirs.
+	for name, text := range map[resourceapi.QualifiedName]string{"driverVersion": driver, "cudaVersion": cuda} {
+		if v, err := semver.NewVersion(text); err == nil {
+			text := v.String()
+			out.Attributes[name] = resourceapi.DeviceAttribute{VersionValue: &text}
+		}
+	}
+	if g.NUMA != nil {
+		out.Attributes["numaNode"] = resourceapi.DeviceAttribute{IntValue: g.NUMA}
+	}
+	memory := int64(g.Memory)
+	if parts > 1 || mig != "" {
+		card, n := int64(g.card), int64(max(parts, 1))
+		out.Attributes["card"], out.Attributes["parts"] = resourceapi.DeviceAttribute{IntValue: &card}, resourceapi.DeviceAttribute{IntValue: &n}
+		memory /= n // for an instance: until it exists; for a part: the memory isn't enforced
+	}
+	if mig != "" {
+		out.Attributes["profile"] = resourceapi.DeviceAttribute{StringValue: &mig}
+		out.Attributes["parentUUID"] = resourceapi.DeviceAttribute{StringValue: &g.UUID}
+	}
+	if g.instance != nil {
+		memory = int64(g.instance.Memory)
+	}
+	if memory > 0 {
+		out.Capacity = map[resourceapi.QualifiedName]resourceapi.DeviceCapacity{"memory": {Value: *resource.NewQuantity(memory, resource.BinarySI)}}
+	}
+	return out
+}

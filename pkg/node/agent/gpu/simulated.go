@@ -1,0 +1,120 @@
+package gpu
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/openpai/paictl/pkg/node/agent/replace"
+)
+
+// AMD is the vendor of AMD's GPUs.
+const AMD = "amd"
+
+// Machine is the configuration of the GPUs of a machine.
+type Machine struct {
+	// Model is the name of all of them.
+	Model string `json:"model"`
+	Count int    `json:"count"`
+	// Simulated: the GPUs are simulated.
+	Simulated bool `json:"simulated,omitempty"`
+	// Parts is how many jobs share each of them, or have an instance of it; 0 and 1 are one.
+	Parts int `json:"parts,omitempty"`
+	// MIG is the profile of the instances into which each is split, as many as Parts says; "" if jobs share its time.
+	MIG string `json:"mig,omitempty"`
+	// ForPods are the indices of those that ordinary pods get. The others are the scheduler's, for jobs.
+	ForPods []int32 `json:"forPods,omitempty"`
+	// Vendor makes them: AMD, or NVIDIA if it is "".
+	Vendor string `json:"vendor,omitempty"`
+}
+
+// mostGPUs is far more than any machine has; each is an entry in an object of the API server.
+const mostGPUs = 1024
+
+// ReadMachine reads the file that says which machines have which GPUs, as JSON: {"NODE":{"model":"A100","count":8,"simulated":true}}. It
+// returns the GPUs of a node, or the zero value for a node that isn't in the file.
+func ReadMachine(file, node string) (Machine, error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return Machine{}, err
+	}
+	var of map[string]Machine
+	if err := json.Unmarshal(data, &of); err != nil {
+		return Machine{}, fmt.Errorf("%s: %w", file, err)
+	}
+	m, ok := of[node]
+	switch {
+	case !ok:
+		return Machine{}, nil
+	case m.Vendor != "" && m.Vendor != AMD:
+		return Machine{}, fmt.Errorf("%s: the GPUs of %s are of %q; this agent supports NVIDIA's and AMD's", file, node, m.Vendor)
+	case m.Model == "":
+		return Machine{}, fmt.Errorf("%s: the GPUs of %s have no model", file, node)
+	case m.Count < 1 || m.Count > mostGPUs:
+		return Machine{}, fmt.Errorf("%s: %s has %d GPUs; it can have 1 to %d", file, node, m.Count, mostGPUs)
+	case m.Parts < 0 || m.Count*max(m.Parts, 1) > mostGPUs:
+		return Machine{}, fmt.Errorf("%s: the GPUs of %s have %d parts each; a machine can have %d in all", file, node, m.Parts, mostGPUs)
+	case m.MIG != "" && m.Vendor != "" && !m.Simulated:
+		return Machine{}, fmt.Errorf("%s: the GPUs of %s are of %q, and only NVIDIA's are split into instances (MIG)", file, node, m.Vendor)
+	}
+	return m, nil
+}
+
+// SimulatedFiles are the device files of a simulated GPU. They behave like /dev/null, so that a container has exactly those of the
+// GPUs it was given.
+func SimulatedFiles(index int32) []File {
+	return []File{{Host: "/dev/null", Container: fmt.Sprintf("/dev/nvidia%d", index)}}
+}
+
+// Fault is a failure of a simulated GPU. The zero value is a GPU that works.
+type Fault struct {
+	// XID is an error that its driver reports, once for each At.
+	XID int `json:"xid,omitempty"`
+	// ECC is how many errors of its memory couldn't be corrected.
+	ECC int `json:"ecc,omitempty"`
+	// Lost: it no longer responds.
+	Lost bool `json:"lost,omitempty"`
+	// Hot: it is too hot, and slows down.
+	Hot bool      `json:"hot,omitempty"`
+	At  time.Time `json:"at"`
+}
+
+// FaultsFile is the name of the file with the faults of a machine's simulated GPUs, in the folder of the agent's driver.
+const FaultsFile = "faults.json"
+
+// ReadFaults reads the faults of a machine's GPUs, by index. If the file doesn't exist, no GPU has a fault.
+func ReadFaults(file string) (map[int32]Fault, error) {
+	data, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return map[int32]Fault{}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var of map[string]Fault
+	if err := json.Unmarshal(data, &of); err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	out := map[int32]Fault{}
+	for key, f := range of {
+		index, err := strconv.ParseInt(key, 10, 32)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %q is not the index of a GPU", file, key)
+		}
+		out[int32(index)] = f
+	}
+	return out, nil
+}
+
+// WriteFaults writes them atomically: a reader sees either all of them or the previous ones.
+func WriteFaults(file string, faults map[int32]Fault) error {
+	data, err := json.Marshal(faults)
+	if err != nil {
+		return err
+	}
+	return replace.File(file, append(data, '\n'), 0o600)
+}

@@ -1,0 +1,52 @@
+package agent
+
+import (
+	"time"
+
+	"github.com/openpai/paictl/pkg/node/agent/gpu"
+)
+
+// Memory of an unused GPU that is in use is leaked: a process ended, and the driver didn't release its memory. The next job would get less
+// memory than it expects.
+
+const (
+	// leakedFor is how long memory has to be in use without a process: a process that ends releases it within seconds.
+	leakedFor = 5 * time.Minute
+	// leakLeast and leakShare limit the memory that the driver itself may use. The larger limit applies, because the driver uses more on large GPUs.
+	leakLeast = 1 << 30
+	leakShare = 20
+)
+
+const leaked = "its memory is in use, although no process and no job uses it; paictl node gpu reset, or restart the machine"
+
+// leaks records since when memory of a GPU is in use without a process or a claim. Unknown use counts as no leak. The caller holds the lock.
+func (m *monitor) leaks(s *slot) {
+	g := &s.gpu
+	limit := max(leakLeast, float64(g.Memory)/leakShare)
+	if g.Lost || g.Processes == nil || *g.Processes > 0 || g.Values[gpu.MemoryUsed]*(1<<20) <= limit || m.claimed == nil || m.claimed(s.Index) {
+		s.leaking = time.Time{}
+		return
+	}
+	if s.leaking.IsZero() {
+		s.leaking = m.now()
+	}
+}
+
+// leakedBy reports whether memory of a GPU is leaked at a time.
+func (s *slot) leakedBy(now time.Time) bool {
+	return !s.leaking.IsZero() && now.Sub(s.leaking) >= leakedFor
+}
+
+// claimed reports whether a claim has a GPU or a part of it.
+func (r *records) claimed(card int32) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, one := range r.of {
+		for _, c := range one.cards() {
+			if c == card {
+				return true
+			}
+		}
+	}
+	return false
+}

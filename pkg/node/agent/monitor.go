@@ -1,0 +1,339 @@
+package agent
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/openpai/paictl/pkg/node/agent/gpu"
+	"github.com/openpai/paictl/pkg/node/agent/replace"
+)
+
+// monitor tracks the GPUs of the machine: those that are present, those that were, and their faults. Its methods are safe for concurrent
+// use.
+type monitor struct {
+	// file stores the state that outlives the agent: the numbers of GPUs, because a lost GPU must not pass its number to the next, and errors that only
+	// a reset ends, which the driver reports once.
+	file string
+	// boot is the machine's present start: one that restarts has reset its GPUs.
+	boot string
+	// wanted is the configured number of GPUs; 0 if none is configured.
+	wanted int
+	// forPods are the numbers of those that ordinary pods get.
+	forPods []int32
+	// parts is how many jobs share a GPU, or have an instance of it: each is a device for that many.
+	parts int32
+	// claimed reports whether a claim has something of a GPU; nil before that is known.
+	claimed func(card int32) bool
+	// mig is the profile of the instances into which each GPU is to be split, "" if jobs share its time.
+	mig string
+	log *slog.Logger
+	now func() time.Time
+
+	mu sync.Mutex
+	// slots are by PCI address: NVML numbers GPUs in that order, and a card that takes another's slot takes its number.
+	slots        map[string]*slot
+	driver, cuda string
+	// silent is the reason for which the GPUs' state is unknown, "" if it is known; silentSince is since when.
+	silent      string
+	silentSince time.Time
+	news        bool   // a GPU was added, or an error doesn't make a GPU sick, and changed isn't closed yet
+	seen        bool   // a report has come
+	missed      string // the number of missing GPUs, and why
+	// changed is closed when a GPU is added, becomes sick or well, or reports an error.
+	changed chan struct{}
+}
+
+// slot is a place where a GPU is, or was.
+type slot struct {
+	Index int32  `json:"index"`
+	UUID  string `json:"uuid"`
+	// XID is the error that only a reset ends, or 0; At is when it happened, and Boot the start of the machine in which it happened.
+	XID  int       `json:"xid,omitempty"`
+	At   time.Time `json:"at,omitzero"`
+	Boot string    `json:"boot,omitempty"`
+	// Ignored is the fault that it had when a user ordered to use it anyway.
+	Ignored string `json:"ignored,omitempty"`
+	// Failures is the number of uncorrectable errors at that time: more of them end the order.
+	Failures float64 `json:"failures,omitempty"`
+	// Seen is the last start of the machine in which it was present.
+	Seen string `json:"seen,omitempty"`
+	// MIG is the profile of the instances into which an agent has split it, or has begun to. A split by another program isn't changed.
+	MIG       string `json:"mig,omitempty"`
+	Simulated bool   `json:"simulated,omitempty"`
+
+	gpu gpu.GPU // the last report of it
+	// last is the last error that the driver reported, sick or not, since the agent started.
+	last int
+	// xids are the errors that it reported, oldest first.
+	// leaking is since when its memory is in use without a user; zero if it isn't.
+	leaking time.Time
+	xids    []gpu.Event
+	// waits is the reason for which its split isn't the configured one, if it is known.
+	waits string
+	// notBefore is the earliest time of a retry.
+	notBefore time.Time
+	reason    string // why it is sick
+	since     time.Time
+}
+
+// openMonitor reads the state of earlier agents.
+func openMonitor(file, boot string, log *slog.Logger, now func() time.Time) (*monitor, error) {
+	m := &monitor{file: file, boot: boot, log: log, now: now, slots: map[string]*slot{}, changed: make(chan struct{})}
+	data, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return m, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(data, &m.slots); err != nil {
+		return nil, fmt.Errorf("%s: %w; remove it; the GPUs are numbered again from the start then", file, err)
+	}
+	if m.slots == nil {
+		m.slots = map[string]*slot{}
+	}
+	for bus, s := range m.slots {
+		if s == nil {
+			delete(m.slots, bus)
+			continue
+		}
+		if s.Boot != boot {
+			s.XID, s.At, s.Boot = 0, time.Time{}, "" // the start has reset it
+		}
+	}
+	return m, nil
+}
+
+// see processes a report.
+func (m *monitor) see(r *gpu.Report) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	before := m.stored()
+	if m.driver != r.Driver {
+		m.news = true
+	}
+	m.driver, m.cuda, m.seen, m.silent = r.Driver, r.CUDA, true, ""
+	there := map[string]bool{}
+	present := placed(r)
+	m.settle(present)
+	for _, g := range present {
+		there[g.Bus] = true
+		s := m.slots[g.Bus]
+		if s == nil && len(m.slots) == mostGPUs {
+			continue
+		}
+		if s == nil {
+			s = &slot{Index: m.number(g.Index), UUID: g.UUID}
+			m.slots[g.Bus] = s
+			m.news = true
+			m.log.Info("a GPU was found", "gpu", s.Index, "bus", g.Bus, "model", g.Model, "uuid", g.UUID)
+		}
+		if s.UUID == "" {
+			s.UUID = g.UUID
+		}
+		if g.UUID != "" && s.UUID != g.UUID {
+			m.log.Info("a GPU was replaced", "gpu", s.Index, "bus", g.Bus, "uuid", g.UUID, "was", s.UUID)
+			*s, m.news = slot{Index: s.Index, UUID: g.UUID}, true
+		}
+		g.Index, s.Seen, s.Simulated = s.Index, m.boot, g.Simulated
+		if !g.Lost && g.MIG.Named() != s.gpu.MIG.Named() {
+			m.news = true
+		}
+		if m.mig == "" && g.MIG != nil && !g.MIG.Enabled && !g.MIG.Pending {
+			s.MIG = "" // it is back in one piece
+		}
+		if g.Lost && g.UUID == "" {
+			was := s.gpu
+			was.Lost = true
+			g = was
+		}
+		for _, name := range []string{gpu.DoubleBitVolatile, gpu.RowRemapFailed, gpu.OtherUncorrectable} {
+			// A value that couldn't be read this time is unchanged.
+			if was, ok := s.gpu.Values[name]; ok && g.Values != nil {
+				if _, read := g.Values[name]; !read {
+					g.Values[name] = was
+				}
+			}
+		}
+		s.gpu = g
+		m.leaks(s)
+	}
+	for bus, s := range m.slots {
+		if !there[bus] {
+			s.gpu.Lost = true
+		}
+	}
+	for _, e := range r.Events {
+		m.event(e)
+	}
+	m.judge()
+	m.store(before)
+}
+
+// placed returns the GPUs of a report that have an address, each once: a lost one may report no values.
+func placed(r *gpu.Report) (out []gpu.GPU) {
+	seen := map[string]bool{}
+	for _, g := range r.GPUs {
+		g.Bus = cmp.Or(g.Bus, g.UUID) // a library may not report it
+		if g.Bus != "" && !seen[g.Bus] {
+			seen[g.Bus] = true
+			out = append(out, g)
+		}
+	}
+	return out
+}
+
+// realRoot is a folder with the files of the machine, or "" if no GPUs are configured.
+func (m *monitor) realRoot(root string) string {
+	if m.wanted == 0 {
+		return ""
+	}
+	return root
+}
+
+// settle moves known slots to the GPUs' current addresses, before new GPUs get numbers. Cards that change places among themselves take each other's
+// numbers, because a number means a place. If new addresses appear, because an added card has changed the addresses of others, the numbers
+// move with the cards.
+func (m *monitor) settle(present []gpu.GPU) {
+	at, there, simulated, renumbered := map[string]string{}, map[string]bool{}, 0, false
+	for _, g := range present {
+		at[g.UUID], there[g.Bus] = g.Bus, true
+		if g.Simulated {
+			simulated++
+		}
+		renumbered = renumbered || m.slots[g.Bus] == nil
+	}
+	delete(at, "")
+	settled, rest := map[string]*slot{}, []string{}
+	for _, bus := range slices.Sorted(maps.Keys(m.slots)) {
+		s := m.slots[bus]
+		switch now, known := at[s.UUID]; {
+		case len(present) > 0 && s.Seen != "" && (s.Simulated && simulated == 0 || !s.Simulated && simulated == len(present)):
+			m.forget(bus, s, "simulated ones were replaced by real ones, or the reverse")
+		case renumbered && known && settled[now] == nil:
+			if settled[now] = s; now != bus {
+				m.log.Info("a GPU has another address", "gpu", s.Index, "bus", now, "was", bus)
+				m.news = true
+			}
+		default:
+			rest = append(rest, bus)
+		}
+	}
+	for _, bus := range rest {
+		s, taken := m.slots[bus], settled[bus] != nil
+		switch {
+		case there[bus] && !taken:
+			settled[bus] = s
+		case s.Seen != m.boot && m.wanted > 0 && len(present) >= m.wanted:
+			m.forget(bus, s, "the machine has had all of its GPUs without it since its start")
+		case !taken:
+			settled[bus] = s
+		default:
+			settled["was at "+bus] = s
+		}
+	}
+	m.slots = settled
+}
+
+func (m *monitor) forget(bus string, s *slot, why string) {
+	m.log.Info("a GPU is forgotten", "gpu", s.Index, "bus", bus, "uuid", s.UUID, "why", why)
+	m.news = true
+}
+
+// number returns the number for a new GPU: NVML's, or the first that is free.
+func (m *monitor) number(wanted int32) int32 {
+	taken := map[int32]bool{}
+	for _, s := range m.slots {
+		taken[s.Index] = true
+	}
+	if wanted >= 0 && !taken[wanted] {
+		return wanted
+	}
+	for i := int32(0); ; i++ {
+		if !taken[i] {
+			return i
+		}
+	}
+}
+
+// mostGPUs is far more than any machine has.
+const mostGPUs = 1024
+
+// stored returns the content for the file.
+func (m *monitor) stored() string {
+	data, err := json.Marshal(m.slots)
+	if err != nil {
+		panic(fmt.Sprintf("write slots as JSON: %v", err)) // marshalling them can't fail
+	}
+	return string(data)
+}
+
+// store writes the file if its content has changed. If that fails, the agent continues: it keeps the state in memory until it stops.
+func (m *monitor) store(before string) {
+	now := m.stored()
+	if now == before {
+		return
+	}
+	if err := replace.Durably(m.file, []byte(now), 0o600); err != nil {
+		m.log.Error("what is known of the GPUs can't be kept", "file", m.file, "err", err)
+	}
+}
+
+// versions are those of the driver and of CUDA.
+func (m *monitor) versions() (driver, cuda string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.driver, m.cuda
+}
+
+// first waits for the first report. If the machine's GPUs are known from earlier, the agent starts without a report, so that pods with GPUs can end.
+func (m *monitor) first(ctx context.Context, limit time.Duration) error {
+	const every = 20 * time.Millisecond
+	for end := time.Now().Add(limit); ; {
+		seen, why := m.answered()
+		known, _ := m.devices()
+		switch {
+		case seen:
+			return nil
+		case time.Now().Before(end):
+		case len(known) > 0 || m.wanted > 0:
+			m.log.WarnContext(ctx, "the GPUs can't be used; those that are known are of earlier", "err", why)
+			return nil
+		default:
+			return fmt.Errorf("find the GPUs of the machine: %s", cmp.Or(why, "the driver doesn't answer"))
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(every):
+		}
+	}
+}
+
+// answered reports whether a report has come, and if none has, why.
+func (m *monitor) answered() (bool, string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.seen, m.silent
+}
+
+// bootID names the present start of a machine.
+func bootID(proc string) string {
+	data, err := os.ReadFile(filepath.Join(proc, "sys/kernel/random/boot_id"))
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(data))
+}

@@ -1,0 +1,173 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/openpai/paictl/pkg/node/agent/gpu"
+	"github.com/openpai/paictl/pkg/node/agent/order"
+)
+
+// obey carries out orders that people write on the agent's Node, one after the other, until ctx ends.
+func (d *Driver) obey(ctx context.Context, client kubernetes.Interface) {
+	nodes := make(chan *corev1.Node, 1)
+	tell := func(obj any) {
+		n, ok := obj.(*corev1.Node)
+		if !ok || n.Name != d.node {
+			return
+		}
+		select { // the latest counts
+		case <-nodes:
+		default:
+		}
+		nodes <- n
+	}
+	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTweakListOptions(func(o *metav1.ListOptions) {
+		o.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, d.node).String()
+	}))
+	informer := factory.Core().V1().Nodes().Informer()
+	if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: tell, UpdateFunc: func(_, obj any) { tell(obj) }}); err != nil {
+		d.log.ErrorContext(ctx, "orders for GPUs can't be read", "err", err)
+		return
+	}
+	factory.Start(ctx.Done())
+	defer factory.Shutdown()
+	var again <-chan time.Time
+	var n *corev1.Node
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case n = <-nodes:
+		case <-again:
+		}
+		again = nil
+		if err := d.orders(ctx, client, n); err != nil {
+			d.log.WarnContext(ctx, "orders for GPUs: trying again", "err", err)
+			again = time.After(5 * time.Second)
+		}
+	}
+}
+
+// orders carries out a Node's unanswered orders, and answers them.
+func (d *Driver) orders(ctx context.Context, client kubernetes.Interface, n *corev1.Node) error {
+	orders, err := order.Read(n)
+	if err != nil {
+		d.log.WarnContext(ctx, "orders that can't be read", "err", err)
+		return nil
+	}
+	known := d.answers(orders, n)
+	for _, o := range orders {
+		if !slices.ContainsFunc(known, func(a order.Answer) bool { return a.ID == o.ID }) {
+			known = append(known, d.follow(ctx, o))
+			break // the Node is read again for the other orders
+		}
+	}
+	if told, err := order.ReadAnswers(n); err == nil && slices.Equal(known, told) {
+		return nil
+	}
+	// Orders and answers may have come since.
+	now, err := client.CoreV1().Nodes().Get(ctx, d.node, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	if orders, err = order.Read(now); err != nil {
+		return nil //nolint:nilerr // the next event of the Node reports it
+	}
+	answers := d.answers(orders, now)
+	if told, err := order.ReadAnswers(now); err == nil && slices.Equal(answers, told) {
+		return nil
+	}
+	return order.Tell(ctx, client, now, answers)
+}
+
+// answers are the answers of a Node's orders in its annotation or in the ledger.
+func (d *Driver) answers(orders []order.Order, n *corev1.Node) (out []order.Answer) {
+	told, err := order.ReadAnswers(n)
+	if err != nil {
+		told = nil // another program has written there
+	}
+	for _, o := range orders {
+		if i := slices.IndexFunc(told, func(a order.Answer) bool { return a.ID == o.ID }); i >= 0 {
+			out = append(out, told[i])
+		} else if a, ok := d.ledger.answer(o.ID); ok { // the answer couldn't be written to the Node, or isn't visible yet
+			out = append(out, a)
+		}
+	}
+	return out
+}
+
+// follow carries out an order, and records it before and after.
+func (d *Driver) follow(ctx context.Context, o order.Order) order.Answer {
+	a := order.Answer{ID: o.ID, Done: true}
+	d.log.InfoContext(ctx, "an order", "gpu", o.GPU, "action", o.Action, "by", o.By)
+	err := d.ledger.begin(o.ID)
+	if err != nil {
+		err = fmt.Errorf("it was not done, because the agent can't record its start: %w", err)
+	} else {
+		a.Message, err = d.carryOut(ctx, o)
+	}
+	if err != nil {
+		a.Done, a.Message = false, err.Error()
+	}
+	d.log.InfoContext(ctx, "answered", "gpu", o.GPU, "action", o.Action, "done", a.Done, "message", a.Message)
+	a.Message = a.Message[:min(len(a.Message), order.MostMessage)]
+	if err := d.ledger.end(a); err != nil {
+		d.log.ErrorContext(ctx, "the result of an order can't be stored", "err", err)
+	}
+	return a
+}
+
+// carryOut carries out an order, and returns the result as text.
+func (d *Driver) carryOut(ctx context.Context, o order.Order) (string, error) {
+	if age := d.gpus.now().Sub(o.At); age > order.Valid || age < -order.Valid {
+		return "", fmt.Errorf("the order is from %s, but on the machine it is %s: too old, or the clocks differ", o.At.UTC().Format(time.RFC3339), d.gpus.now().UTC().Format(time.RFC3339))
+	}
+	g, ok := d.gpus.cardOf(o.GPU)
+	if !ok || g.missing {
+		return "", fmt.Errorf("the machine has no GPU %d", o.GPU)
+	}
+	switch o.Action {
+	case order.Ignore:
+		return d.gpus.ignore(o.GPU, o.Reason)
+	case order.Heed:
+		return d.gpus.heed(o.GPU)
+	case order.Reset:
+		return d.reset(ctx, &g)
+	}
+	return "", fmt.Errorf("the agent of this release doesn't support the order %q", o.Action)
+}
+
+// resetting is how long a reset may take.
+const resetting = time.Minute
+
+// reset resets a GPU that no pod has.
+func (d *Driver) reset(ctx context.Context, g *device) (string, error) {
+	switch {
+	case g.Lost:
+		return "", errors.New("it doesn't answer: only a restart of the machine helps")
+	case gpu.FindXID(g.sticky).Action == gpu.Restart:
+		return "", fmt.Errorf("%s", gpu.FindXID(g.sticky))
+	}
+	if err := d.records.hold(g.card); err != nil {
+		return "", err
+	}
+	defer d.records.release(g.card)
+	ctx, cancel := context.WithTimeout(ctx, resetting)
+	defer cancel()
+	said, err := d.vendor.reset(ctx, g)
+	if err == nil {
+		d.gpus.wasReset(g.Index)
+	}
+	return said, err
+}

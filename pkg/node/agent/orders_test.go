@@ -1,0 +1,287 @@
+package agent
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/fake"
+
+	"github.com/openpai/paictl/pkg/node/agent/gpu"
+	"github.com/openpai/paictl/pkg/node/agent/order"
+)
+
+// orders are an agent with a Node on which people write.
+type ordered struct {
+	*machine
+	client kubernetes.Interface
+	number int
+}
+
+func newOrdered(t *testing.T) *ordered {
+	t.Helper()
+	return &ordered{machine: newMachine(t), client: fake.NewClientset(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}})}
+}
+
+func (o *ordered) node() *corev1.Node {
+	o.t.Helper()
+	n, err := o.client.CoreV1().Nodes().Get(o.t.Context(), "n1", metav1.GetOptions{})
+	require.NoError(o.t, err)
+	return n
+}
+
+// give writes an order to the Node, and returns the agent's answer.
+func (o *ordered) give(index int32, action order.Action) order.Answer {
+	o.t.Helper()
+	o.number++
+	id := fmt.Sprint("order-", o.number)
+	require.NoError(o.t, order.Give(o.t.Context(), o.client, "n1", order.Order{ID: id, GPU: index, Action: action, At: o.gpus.now()}))
+	require.NoError(o.t, o.orders(o.t.Context(), o.client, o.node()))
+	answers, err := order.ReadAnswers(o.node())
+	require.NoError(o.t, err)
+	for _, a := range answers {
+		if a.ID == id {
+			return a
+		}
+	}
+	o.t.Fatalf("no answer to %s: %v", id, answers)
+	return order.Answer{}
+}
+
+func (o *ordered) reason(index int32) string {
+	all, _ := o.gpus.devices()
+	return all[index].reason
+}
+
+func (o *ordered) breaks(index int32, xid int) {
+	r := reportOf(8)
+	r.Events = []gpu.Event{{Bus: busOf(index), XID: xid, At: o.gpus.now()}}
+	o.gpus.see(r)
+}
+
+func TestWhatIsWrongWithAGPUIsIgnoredByOrder(t *testing.T) {
+	o := newOrdered(t)
+	assert.Equal(t, order.Answer{ID: "order-1", Message: "nothing is wrong with it"}, o.give(3, order.Ignore))
+	o.breaks(3, 74)
+	require.Contains(t, o.reason(3), "XID 74")
+	a := o.give(3, order.Ignore)
+	assert.True(t, a.Done)
+	assert.Contains(t, a.Message, "it gets jobs again, although: XID 74")
+	assert.Empty(t, o.reason(3))
+	o.gpus.see(reportOf(8))
+	assert.Empty(t, o.reason(3), "a later report changes nothing")
+	require.NoError(t, o.tellNode(t.Context(), o.client))
+	assert.Contains(t, o.node().Annotations["paictl.openpai.org/gpus"], `"index":3,"healthy":true,"model":"A100","ignored":"XID 74`)
+
+	assert.True(t, o.give(3, order.Heed).Done)
+	assert.Contains(t, o.reason(3), "XID 74")
+	assert.False(t, o.give(3, order.Heed).Done)
+	o.give(3, order.Ignore)
+	o.breaks(3, 48)
+	assert.Contains(t, o.reason(3), "XID 48", "another error")
+	o.give(3, order.Ignore)
+	next := o.gpus.again(t, "boot-1")
+	next.see(reportOf(8))
+	all, _ := next.devices()
+	assert.Empty(t, all[3].reason, "the agent's next life ignores it, too")
+	assert.Contains(t, all[3].ignored, "XID 48")
+	o.breaks(3, 48)
+	assert.Contains(t, o.reason(3), "XID 48", "the same once more")
+}
+
+func TestOrdersThatCantBeCarriedOutSayWhy(t *testing.T) {
+	o := newOrdered(t)
+	assert.Equal(t, "the machine has no GPU 8", o.give(8, order.Reset).Message)
+	assert.Equal(t, `the agent of this release doesn't support the order "polish"`, o.give(0, "polish").Message)
+	o.breaks(1, 79)
+	assert.Contains(t, o.give(1, order.Reset).Message, "restart the machine")
+	_, err := o.PrepareResourceClaims(t.Context(), nil)
+	require.NoError(t, err)
+	require.NoError(t, o.Driver.records.add(&record{UID: "u", Namespace: "default", Name: "job", Devices: []assigned{{"gpus", "gpu-2"}}}))
+	assert.Contains(t, o.give(2, order.Reset).Message, "the claim default/job holds it")
+	lost := reportOf(8)
+	lost.GPUs = lost.GPUs[:7]
+	o.gpus.see(lost)
+	assert.Contains(t, o.give(7, order.Reset).Message, "only a restart of the machine helps")
+	assert.Contains(t, o.give(7, order.Ignore).Message, "it can't be used: it is lost")
+
+	require.NoError(t, order.Give(t.Context(), o.client, "n1", order.Order{ID: "old", GPU: 0, Action: order.Reset, At: o.gpus.now().Add(-time.Hour)}))
+	require.NoError(t, o.orders(t.Context(), o.client, o.node()))
+	answers, err := order.ReadAnswers(o.node())
+	require.NoError(t, err)
+	assert.Contains(t, answers[len(answers)-1].Message, "too old")
+}
+
+func TestAResetEndsWhatOnlyAResetEnds(t *testing.T) {
+	o := newOrdered(t)
+	o.breaks(5, 48)
+	require.Contains(t, o.reason(5), "XID 48")
+	a := o.give(5, order.Reset)
+	assert.True(t, a.Done, "%s", a.Message)
+	assert.Empty(t, o.reason(5))
+	assert.Empty(t, o.Driver.records.held)
+	next := o.gpus.again(t, "boot-1")
+	next.see(reportOf(8))
+	all, _ := next.devices()
+	assert.Empty(t, all[5].reason, "also for the agent's next life")
+}
+
+func TestNoClaimGetsAGPUWhileItIsReset(t *testing.T) {
+	o := newOrdered(t)
+	require.NoError(t, o.Driver.records.hold(4))
+	c := claimOf("c", "gpu-4")
+	out, err := o.PrepareResourceClaims(t.Context(), []*resourceapi.ResourceClaim{c})
+	require.NoError(t, err)
+	require.ErrorContains(t, out["c"].Err, "gpu-4 is being reset or split; trying again")
+	o.Driver.records.release(4)
+	out, err = o.PrepareResourceClaims(t.Context(), []*resourceapi.ResourceClaim{c})
+	require.NoError(t, err)
+	assert.NoError(t, out["c"].Err)
+}
+
+func TestAnOrderIsCarriedOutOnce(t *testing.T) {
+	o := newOrdered(t)
+	o.breaks(3, 74)
+	require.NoError(t, order.Give(t.Context(), o.client, "n1", order.Order{ID: "one", GPU: 3, Action: order.Ignore, At: o.gpus.now()}))
+	seen := o.node() // as the agent saw it
+	require.NoError(t, o.orders(t.Context(), o.client, seen))
+	first := o.node().Annotations[order.Answers]
+	require.NoError(t, o.orders(t.Context(), o.client, seen), "an event that is late")
+	assert.Equal(t, first, o.node().Annotations[order.Answers])
+	require.NoError(t, o.orders(t.Context(), o.client, o.node()))
+	assert.Equal(t, first, o.node().Annotations[order.Answers])
+
+	// Another for another GPU keeps both answers; one for the same GPU takes its place.
+	o.breaks(4, 74)
+	o.give(4, order.Ignore)
+	answers, err := order.ReadAnswers(o.node())
+	require.NoError(t, err)
+	assert.Len(t, answers, 2)
+	o.give(3, order.Heed)
+	answers, err = order.ReadAnswers(o.node())
+	require.NoError(t, err)
+	assert.Len(t, answers, 2)
+}
+
+func TestHostileOrdersDoNothing(t *testing.T) {
+	o := newOrdered(t)
+	for _, text := range []string{"{", "null", "[]", `{"id":1}`, `[{"id":"a","gpu":-1}]`, `[{"id":"a","gpu":1},{"id":"b","gpu":1}]`, `[{"gpu":1}]`} {
+		n := o.node()
+		n.Annotations = map[string]string{order.Annotation: text, order.Answers: "]["}
+		_, err := o.client.CoreV1().Nodes().Update(t.Context(), n, metav1.UpdateOptions{})
+		require.NoError(t, err)
+		require.NoError(t, o.orders(t.Context(), o.client, n), text)
+	}
+	b, err := json.Marshal(order.Answer{})
+	require.NoError(t, err)
+	assert.JSONEq(t, `{"id":"","done":false,"message":""}`, string(b))
+}
+
+// sees has the agent see a GPU as it is changed.
+func (o *ordered) sees(index int32, change func(*gpu.GPU)) {
+	r := reportOf(8)
+	change(&r.GPUs[index])
+	o.gpus.see(r)
+}
+
+func TestWhatIsIgnoredHidesNothingElse(t *testing.T) {
+	for name, then := range map[string]func(*ordered){
+		"it is lost": func(o *ordered) { o.sees(3, func(g *gpu.GPU) { g.Lost, g.UUID = true, "" }) },
+		"it can no longer replace damaged memory": func(o *ordered) {
+			o.sees(3, func(g *gpu.GPU) { g.Values[gpu.RowRemapFailed] = 1 })
+		},
+		"its memory has uncorrectable errors": func(o *ordered) { o.sees(3, func(g *gpu.GPU) { g.Values[gpu.DoubleBitVolatile] = 1 }) },
+	} {
+		o := newOrdered(t)
+		o.breaks(3, 74)
+		require.True(t, o.give(3, order.Ignore).Done)
+		then(o)
+		assert.Contains(t, o.reason(3), name)
+	}
+	o := newOrdered(t)
+	o.sees(3, func(g *gpu.GPU) { g.Values[gpu.DoubleBitVolatile] = 1 })
+	require.True(t, o.give(3, order.Ignore).Done)
+	next := o.gpus.again(t, "boot-1")
+	next.tick()
+	r := reportOf(8)
+	r.GPUs[3].Values[gpu.DoubleBitVolatile] = 1
+	next.see(r)
+	all, _ := next.devices()
+	assert.Empty(t, all[3].reason, "also in the agent's next life, which knows nothing at first")
+	o.sees(3, func(g *gpu.GPU) { g.Values[gpu.DoubleBitVolatile] = 2 })
+	assert.Contains(t, o.reason(3), "its memory has uncorrectable errors", "more of them are worse")
+}
+
+func TestALateOrderIgnoresNothingWorse(t *testing.T) {
+	o := newOrdered(t)
+	o.breaks(3, 74)
+	late := order.Order{ID: "late", GPU: 3, Action: order.Ignore, Reason: o.reason(3), At: o.gpus.now()}
+	o.breaks(3, 79)
+	require.NoError(t, order.Give(t.Context(), o.client, "n1", late))
+	require.NoError(t, o.orders(t.Context(), o.client, o.node()))
+	answers, err := order.ReadAnswers(o.node())
+	require.NoError(t, err)
+	assert.Contains(t, answers[0].Message, "it now has another fault: XID 79")
+	assert.Contains(t, o.reason(3), "XID 79")
+	o.breaks(3, 45)
+	assert.Contains(t, o.give(3, order.Reset).Message, "XID 79", "a harmless error afterwards changes nothing")
+}
+
+func TestTwoOrdersAreCarriedOutOnceEachThoughNoOneIsTold(t *testing.T) {
+	o := newOrdered(t)
+	o.breaks(1, 74)
+	o.breaks(2, 74)
+	for i := range int32(2) {
+		require.NoError(t, order.Give(t.Context(), o.client, "n1", order.Order{ID: fmt.Sprint(i), GPU: i + 1, Action: order.Reset, At: o.gpus.now()}))
+	}
+	seen := o.node() // as a watch that lags shows it
+	for range 3 {
+		require.NoError(t, o.orders(t.Context(), o.client, seen))
+	}
+	require.NoError(t, o.Driver.records.add(&record{UID: "u", Namespace: "default", Name: "job", Devices: []assigned{{"gpus", "gpu-1"}}}))
+	require.NoError(t, o.orders(t.Context(), o.client, seen))
+	answers, err := order.ReadAnswers(o.node())
+	require.NoError(t, err)
+	require.Len(t, answers, 2)
+	for _, a := range answers {
+		assert.True(t, a.Done, "%s", a.Message)
+	}
+	var many []order.Order
+	for i := range int32(600) {
+		many = append(many, order.Order{ID: fmt.Sprint("m", i), GPU: i, Action: order.Reset, At: o.gpus.now()})
+	}
+	text, err := json.Marshal(many)
+	require.NoError(t, err)
+	n := o.node()
+	n.Annotations[order.Annotation] = string(text)
+	_, err = order.Read(n)
+	require.ErrorContains(t, err, "more than 64 orders")
+}
+
+func TestTheNodeSaysWhetherAnyOfItsGPUsIsSick(t *testing.T) {
+	o := newOrdered(t)
+	condition := func() corev1.NodeCondition {
+		t.Helper()
+		require.NoError(t, o.tellNode(t.Context(), o.client))
+		for _, c := range o.node().Status.Conditions {
+			if c.Type == ConditionGPUs {
+				return c
+			}
+		}
+		return corev1.NodeCondition{}
+	}
+	assert.Equal(t, corev1.ConditionFalse, condition().Status)
+	o.breaks(3, 74)
+	c := condition()
+	assert.Equal(t, corev1.ConditionTrue, c.Status)
+	assert.Contains(t, c.Message, "GPU 3: XID 74")
+	assert.True(t, o.give(3, order.Ignore).Done)
+	assert.Equal(t, corev1.ConditionFalse, condition().Status, "someone wants it used")
+}

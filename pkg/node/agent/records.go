@@ -1,0 +1,254 @@
+package agent
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/openpai/paictl/pkg/node/agent/gpu"
+	"github.com/openpai/paictl/pkg/node/agent/replace"
+	"github.com/openpai/paictl/pkg/scheduler/claim"
+)
+
+// record holds the devices that the pods of a claim were given.
+type record struct {
+	UID       types.UID `json:"uid"`
+	Namespace string    `json:"namespace"`
+	Name      string    `json:"name"`
+	// Pods are those that may use it, and PodNames their names. Older records don't have them.
+	Pods     []types.UID `json:"pods,omitempty"`
+	PodNames []string    `json:"podNames,omitempty"`
+	// Since is when the devices were allocated.
+	Since time.Time `json:"since,omitzero"`
+	// Devices are names of devices of this machine, in the order of the claim.
+	Devices []assigned `json:"devices"`
+	// Parts is how many devices each GPU was at the time of the allocation: if that has changed, devices have different numbers now.
+	Parts int32 `json:"parts,omitempty"`
+	// MIG is the profile of the instances that the devices were, or "" if they weren't instances.
+	MIG string `json:"mig,omitempty"`
+}
+
+// numbered reports whether the numbers of its devices are those of GPUs that are split into this many devices, of this profile.
+func (r *record) numbered(parts int32, mig string) bool {
+	return max(r.Parts, 1) == max(parts, 1) && r.MIG == mig
+}
+
+// place is the number of a device among its GPU's devices, counted from 0.
+func (r *record) place(device string) int {
+	return int(cardOf(device, 1)) % int(max(r.Parts, 1))
+}
+
+// card returns the number of the GPU that a device of the record is, or is a part of. It returns -1 for an invalid name.
+func (r *record) card(device string) int32 { return cardOf(device, r.Parts) }
+
+// cardOf returns the number of a device's GPU, if each GPU is this many devices.
+func cardOf(device string, parts int32) int32 {
+	index, err := strconv.ParseInt(strings.TrimPrefix(device, claim.DeviceName(0)[:len(claim.DeviceName(0))-1]), 10, 32)
+	if err != nil {
+		return -1
+	}
+	return int32(index) / max(parts, 1)
+}
+
+// cards are the GPUs of its devices.
+func (r *record) cards() []int32 {
+	var out []int32
+	for _, a := range r.Devices {
+		if c := r.card(a.Device); !slices.Contains(out, c) {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// assigned is a device for one request of a claim.
+type assigned struct {
+	Request string `json:"request"`
+	Device  string `json:"device"`
+}
+
+func (r *record) has(device string) bool {
+	for _, d := range r.Devices {
+		if d.Device == device {
+			return true
+		}
+	}
+	return false
+}
+
+// records stores each record as a file, in a folder that lives as long as the kubelet's state of its pods. The records outlive the agent and the
+// machine's next start, because the kubelet ends a claim by its UID alone.
+type records struct {
+	folder string
+	of     map[types.UID]*record
+	// held are GPUs that no claim gets at present.
+	held map[int32]bool
+	// mu guards of against concurrent readers while the kubelet makes a call.
+	mu sync.Mutex
+}
+
+const recordSuffix = ".json"
+
+// openRecords reads all records. A record that can't be read is an error, because its devices would be allocated a second time.
+func openRecords(folder string) (*records, error) {
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return nil, err
+	}
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		return nil, err
+	}
+	out := &records{folder: folder, of: map[types.UID]*record{}}
+	for _, e := range entries {
+		file := filepath.Join(folder, e.Name())
+		uid, ok := strings.CutSuffix(e.Name(), recordSuffix)
+		if !ok {
+			// An interrupted write left this file. Its devices weren't allocated yet.
+			if err := os.Remove(file); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		data, err := os.ReadFile(file)
+		if err != nil {
+			return nil, err
+		}
+		r := &record{}
+		if err := json.Unmarshal(data, r); err != nil {
+			return nil, fmt.Errorf("%s: %w; remove it once no pod of the claim runs on this machine", file, err)
+		}
+		if string(r.UID) != uid {
+			return nil, fmt.Errorf("%s: it is the record of claim %s/%s, %s; remove it once no pod of the claim runs on this machine", file, r.Namespace, r.Name, r.UID)
+		}
+		out.of[r.UID] = r
+	}
+	return out, nil
+}
+
+// holder returns the claim that has a device, or nil. Each GPU is now split into this many devices, of this profile: a claim from when it was split
+// differently holds the whole GPU.
+func (r *records) holder(device string, parts int32, mig string) *record {
+	for _, other := range r.of {
+		same := other.numbered(parts, mig)
+		if same && other.has(device) || !same && slices.Contains(other.cards(), cardOf(device, parts)) {
+			return other
+		}
+	}
+	return nil
+}
+
+// add writes a record so that it survives a power cut.
+func (r *records) add(rec *record) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, a := range rec.Devices {
+		if r.held[rec.card(a.Device)] {
+			return fmt.Errorf("%s is being reset or split; trying again", a.Device)
+		}
+	}
+	data, err := json.Marshal(rec)
+	if err != nil {
+		return err
+	}
+	file := r.file(rec.UID)
+	if err := replace.Durably(file, data, 0o600); err != nil {
+		return fmt.Errorf("write %s: %w", file, err)
+	}
+	r.of[rec.UID] = rec
+	return nil
+}
+
+// hold keeps a GPU that has no claim from claims, until release.
+func (r *records) hold(card int32) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, holder := range r.of {
+		if slices.Contains(holder.cards(), card) {
+			return fmt.Errorf("the claim %s/%s holds it: a pod that uses it would lose its work; stop the pod first", holder.Namespace, holder.Name)
+		}
+	}
+	if r.held[card] {
+		return errors.New("another operation on it is in progress; try again")
+	}
+	if r.held == nil {
+		r.held = map[int32]bool{}
+	}
+	r.held[card] = true
+	return nil
+}
+
+// holdToSplit keeps a GPU from claims, until release, while it is split into this many instances of a profile. Claims that have such instances of the
+// GPU may stay, and used reports whether there are any: after a start of the machine, their instances don't exist yet. Any other claim is an error.
+func (r *records) holdToSplit(card, parts int32, mig string) (used bool, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, holder := range r.of {
+		if !slices.Contains(holder.cards(), card) {
+			continue
+		}
+		if mig == "" || !holder.numbered(parts, mig) {
+			return false, &heldError{holder}
+		}
+		used = true
+	}
+	if r.held[card] {
+		return false, &gpu.BusyError{Why: "another operation on it is in progress"}
+	}
+	if r.held == nil {
+		r.held = map[int32]bool{}
+	}
+	r.held[card] = true
+	return used, nil
+}
+
+// heldError is the error for a GPU that a claim has.
+type heldError struct{ by *record }
+
+func (e *heldError) Error() string {
+	return fmt.Sprintf("the claim %s/%s holds it", e.by.Namespace, e.by.Name)
+}
+
+func (r *records) release(card int32) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.held, card)
+}
+
+// all returns the records. A record isn't changed after it was added.
+func (r *records) all() []*record {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Collect(maps.Values(r.of))
+}
+
+// known reports whether there is a record of a claim.
+func (r *records) known(uid types.UID) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.of[uid] != nil
+}
+
+func (r *records) remove(uid types.UID) error {
+	if err := os.Remove(r.file(uid)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.of, uid)
+	return nil
+}
+
+func (r *records) file(uid types.UID) string {
+	return filepath.Join(r.folder, string(uid)+recordSuffix)
+}

@@ -1,0 +1,351 @@
+// Package toolkit determines the edits that a container needs for a real GPU beside its device file: the libraries of the machine's driver, control
+// devices, and hooks that run before the container starts.
+// In: nvidia-ctk, of NVIDIA's container toolkit, and the machine's files. Out: edits of containers, as CDI writes them.
+package toolkit
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	specs "tags.cncf.io/container-device-interface/specs-go"
+
+	"github.com/openpai/paictl/pkg/node/agent/replace"
+)
+
+// Toolkit runs nvidia-ctk. Its methods are safe for concurrent use.
+type Toolkit struct {
+	// Program is nvidia-ctk.
+	Program string
+	// Root is the folder with the machine's files, such as /host.
+	Root string
+	// Proc is the folder with the driver's capabilities, such as /proc.
+	Proc string
+	// Hook is nvidia-cdi-hook on the machine: the container runtime runs it.
+	Hook string
+
+	mu sync.Mutex
+	// driver is the machine's driver version at the last call of nvidia-ctk, and edits is the result.
+	driver string
+	edits  *Edits
+	// asked are the GPUs of that call. The result may not contain some of them: those that are split.
+	asked []string
+	// again is when to retry the GPUs that it refused; zero if it refused no GPU.
+	again time.Time
+	// asking is closed when the running program has ended; nil if it isn't running. Only one runs at a time, because the program hangs if a GPU does.
+	asking chan struct{}
+	failed error
+}
+
+// Edits are the changes to a container's specification that give it GPUs.
+type Edits struct {
+	// Common is for each container with any GPU.
+	Common specs.ContainerEdits
+	// Devices are by the UUID of the GPU.
+	Devices map[string]specs.ContainerEdits
+	// Refused has, by UUID, the reasons for which the program didn't return edits for a GPU.
+	Refused map[string]error
+}
+
+// refusedFor is how long a GPU counts as refused: it may have been reset.
+const refusedFor = time.Minute
+
+// patience is how long nvidia-ctk may take.
+const patience = 20 * time.Second
+
+// Edits returns the edits for containers on a machine with this version of the driver and these GPUs, by UUID. The program runs once for each
+// driver, and again for GPUs that weren't in its last call. Lost GPUs shouldn't be among them, because the program fails on them. instances are
+// the UUIDs that are instances. If they change, driver must change as well.
+func (t *Toolkit) Edits(ctx context.Context, driver string, gpus []string, instances ...Instance) (*Edits, error) {
+	t.mu.Lock()
+	if t.knows(driver, gpus) {
+		defer t.mu.Unlock()
+		return t.edits, nil
+	}
+	ended := t.asking
+	if ended == nil {
+		ended = make(chan struct{})
+		t.asking = ended
+		go t.ask(context.WithoutCancel(ctx), driver, gpus, instances, ended)
+	}
+	t.mu.Unlock()
+	select {
+	case <-ended:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-time.After(patience):
+		return nil, fmt.Errorf("%s hasn't answered for %s: a GPU or its driver hangs", filepath.Base(t.Program), patience)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch {
+	case t.knows(driver, gpus):
+		return t.edits, nil
+	case t.failed != nil:
+		return nil, t.failed
+	}
+	return nil, errors.New("the machine's GPUs have just changed; checking again")
+}
+
+// knows reports whether the program has run for all of that. The caller holds the lock.
+func (t *Toolkit) knows(driver string, gpus []string) bool {
+	if t.edits == nil || t.driver != driver || !t.again.IsZero() && time.Now().After(t.again) {
+		return false
+	}
+	for _, uuid := range gpus {
+		if !slices.Contains(t.asked, uuid) {
+			return false
+		}
+	}
+	return true
+}
+
+// ask runs the program, however long it takes.
+func (t *Toolkit) ask(ctx context.Context, driver string, gpus []string, instances []Instance, ended chan struct{}) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	e, err := t.generateAll(ctx, gpus, instances)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if err == nil {
+		if t.again = (time.Time{}); len(e.Refused) > 0 {
+			t.again = time.Now().Add(refusedFor)
+		}
+		t.driver, t.asked, t.edits = driver, slices.Clone(gpus), e
+	}
+	t.failed, t.asking = err, nil
+	close(ended)
+}
+
+// generateAll runs the program for all GPUs at once. If one GPU makes the whole program fail, it runs again for the others.
+func (t *Toolkit) generateAll(ctx context.Context, gpus []string, instances []Instance) (*Edits, error) {
+	all, err := t.generate(ctx, gpus, instances)
+	if err == nil || len(gpus) < 2 {
+		return all, err
+	}
+	refused := map[string]error{}
+	var good []string
+	for _, uuid := range gpus {
+		if _, why := t.generate(ctx, []string{uuid}, ofThose(instances, uuid)); why != nil {
+			refused[uuid] = why
+		} else {
+			good = append(good, uuid)
+		}
+	}
+	if len(good) == 0 || len(refused) == 0 {
+		return nil, err
+	}
+	if all, err = t.generate(ctx, good, ofThose(instances, good...)); err == nil {
+		all.Refused = refused
+	}
+	return all, err
+}
+
+// ofThose are the instances with UUIDs in a list.
+func ofThose(instances []Instance, uuids ...string) []Instance {
+	return slices.DeleteFunc(slices.Clone(instances), func(i Instance) bool { return !slices.Contains(uuids, i.UUID) })
+}
+
+func (t *Toolkit) generate(ctx context.Context, gpus []string, instances []Instance) (*Edits, error) {
+	if err := executable(t.Hook); err != nil {
+		return nil, err
+	}
+	unmade := t.controlDevices(ctx)
+	for _, i := range instances {
+		if err := t.capabilityDevices(i); err != nil {
+			return nil, fmt.Errorf("the device files of the instance %s: %w", i.UUID, err)
+		}
+	}
+	// Names by UUID: numbers of GPUs change when cards are added or removed. apply-cuda-memory-limits is for NVIDIA's own container runtime, which reads
+	// limits of memory from the environment; it would look for the driver below Root, which doesn't exist on the machine.
+	args := []string{"--quiet", "cdi", "generate", "--mode=nvml", "--format=json", "--device-name-strategy=uuid", "--no-all-device",
+		"--driver-root=" + t.Root, "--dev-root=" + t.Root, "--nvidia-cdi-hook-path=" + t.Hook, "--disable-hook=apply-cuda-memory-limits"}
+	for _, uuid := range gpus {
+		args = append(args, "--device-id="+uuid)
+	}
+	out, err := t.run(ctx, args...)
+	if err != nil {
+		return nil, fmt.Errorf("ask which files of the driver containers need: %w", err)
+	}
+	var spec specs.Spec
+	if err := json.Unmarshal(out, &spec); err != nil {
+		return nil, fmt.Errorf("the output of %s is not a CDI specification: %w", filepath.Base(t.Program), err)
+	}
+	e := &Edits{Common: spec.ContainerEdits, Devices: map[string]specs.ContainerEdits{}}
+	t.onMachine(&e.Common)
+	for _, d := range spec.Devices {
+		t.onMachine(&d.ContainerEdits)
+		e.Devices[d.Name] = d.ContainerEdits
+	}
+	if !slices.ContainsFunc(e.Common.DeviceNodes, func(d *specs.DeviceNode) bool { return d.Path == unified }) {
+		return nil, fmt.Errorf("the machine has no %s, without which CUDA doesn't work; modprobe nvidia-uvm there says why (%s)", unified, unmade)
+	}
+	for _, i := range instances {
+		if err := t.check(i, e.Devices[i.UUID]); err != nil {
+			return nil, err
+		}
+	}
+	return e, nil
+}
+
+// unified is the device of the module nvidia-uvm.
+const unified = "/dev/nvidia-uvm"
+
+// controlDevices creates the device files that all containers with GPUs need, and loads the module for unified memory. At the machine's
+// start the driver does neither: it waits for the first program with CUDA, which can trigger this only outside of a container. It returns the
+// error as text.
+func (t *Toolkit) controlDevices(ctx context.Context) string {
+	// nvidia-ctk would need chroot to load it, which the agent's image doesn't have.
+	load := exec.CommandContext(ctx, "/sbin/modprobe", "nvidia-uvm")
+	load.Env, load.Dir, load.WaitDelay = path(), "/", time.Second
+	load.SysProcAttr = &syscall.SysProcAttr{Chroot: t.Root}
+	said, err := load.CombinedOutput()
+	if err != nil {
+		return fmt.Sprintf("%s: %v", lastLine(string(said)), err)
+	}
+	if _, err := t.run(ctx, "--quiet", "system", "create-device-nodes", "--control-devices", "--driver-root="+t.Root, "--dev-root="+t.Root); err != nil {
+		return err.Error()
+	}
+	return "its device file was created, but is gone"
+}
+
+// Reset resets a GPU by its PCI address, with the machine's own nvidia-smi. If persistence mode keeps the GPU open, it is off during the reset. It is
+// never turned on if it was off before. A GPU that is connected to others by NVLink may be reset only along with them, which nvidia-smi reports.
+func (t *Toolkit) Reset(ctx context.Context, bus string) error {
+	was, err := t.smi(ctx, "--id="+bus, "--query-gpu=persistence_mode", "--format=csv,noheader")
+	persists := err == nil && was == "Enabled"
+	if persists {
+		_, err = t.smi(ctx, "--id="+bus, "--persistence-mode=0")
+		persists = err == nil
+	}
+	_, err = t.smi(ctx, "--id="+bus, "--gpu-reset")
+	if persists {
+		// Even if its time is up.
+		later, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+		defer cancel()
+		_, _ = t.smi(later, "--id="+bus, "--persistence-mode=1") // the GPU works without, too
+	}
+	return err
+}
+
+// smi runs the machine's nvidia-smi, and returns the last line of its output. The error contains it, too.
+func (t *Toolkit) smi(ctx context.Context, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, "/usr/bin/nvidia-smi", args...)
+	cmd.Env, cmd.Dir, cmd.WaitDelay = path(), "/", time.Second
+	cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: t.Root}
+	type end struct {
+		said string
+		err  error
+	}
+	ended := make(chan end, 1)
+	go func() {
+		out, err := cmd.CombinedOutput()
+		said := lastLine(string(out))
+		if err != nil {
+			err = fmt.Errorf("nvidia-smi: %s: %w", said, err)
+		}
+		ended <- end{said, err}
+	}()
+	select {
+	case e := <-ended:
+		return e.said, e.err
+	case <-ctx.Done():
+	}
+	// SIGKILL doesn't stop a program that hangs within the driver, so don't wait for it.
+	select {
+	case e := <-ended:
+		return e.said, e.err
+	case <-time.After(2 * time.Second):
+		return "", errors.New("nvidia-smi hangs, and can't be stopped: the GPU or its driver hangs; restart the machine")
+	}
+}
+
+// path is the whole environment: other variables could set flags of nvidia-ctk.
+func path() []string { return []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin"} }
+
+// run runs nvidia-ctk. Its error is the last line of the output.
+func (t *Toolkit) run(ctx context.Context, args ...string) ([]byte, error) {
+	cmd := exec.CommandContext(ctx, t.Program, args...)
+	cmd.Env = path()
+	cmd.WaitDelay = time.Second
+	var said bytes.Buffer
+	cmd.Stderr = &said
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", lastLine(said.String()), err)
+	}
+	return out, nil
+}
+
+// onMachine changes paths to those of the machine, where the container runtime looks for them.
+func (t *Toolkit) onMachine(e *specs.ContainerEdits) {
+	for _, m := range e.Mounts {
+		m.HostPath = t.below(m.HostPath)
+	}
+	for _, d := range e.DeviceNodes {
+		d.HostPath = t.below(d.HostPath)
+	}
+}
+
+// below removes the root from a path.
+func (t *Toolkit) below(path string) string {
+	root := strings.TrimSuffix(t.Root, "/")
+	if rest, ok := strings.CutPrefix(path, root+"/"); ok && root != "" {
+		return "/" + rest
+	}
+	return path
+}
+
+// lastLine is the last message of nvidia-ctk, without the time.
+func lastLine(said string) string {
+	lines := strings.Split(strings.TrimSpace(said), "\n")
+	last := lines[len(lines)-1]
+	if _, msg, ok := strings.Cut(last, " msg="); ok {
+		last = strings.Trim(msg, `"`)
+	}
+	if last == "" {
+		return "it said nothing"
+	}
+	return last
+}
+
+// executable reports whether the machine may run a program at this path. The folder is the machine's, with the same mount options.
+func executable(path string) error {
+	var s syscall.Statfs_t
+	if err := syscall.Statfs(filepath.Dir(path), &s); err != nil {
+		return nil //nolint:nilerr // the container runtime says why it can't run it
+	}
+	if s.Flags&noexec != 0 {
+		return fmt.Errorf("%s is on a file system that is mounted noexec, so containers with a GPU can't start; mount it without noexec (mount -o remount,exec, and /etc/fstab)", path)
+	}
+	return nil
+}
+
+// noexec is ST_NOEXEC.
+const noexec = 0x8
+
+// InstallHook installs nvidia-cdi-hook at a path where the container runtime of the machine can run it. A running hook isn't interrupted.
+func InstallHook(from, to string) error {
+	want, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	if have, err := os.ReadFile(to); err == nil && bytes.Equal(have, want) {
+		if info, err := os.Stat(to); err == nil && info.Mode().Perm() == hookMode {
+			return nil
+		}
+	}
+	return replace.Durably(to, want, hookMode)
+}
+
+const hookMode = 0o755

@@ -1,0 +1,217 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strconv"
+
+	specs "tags.cncf.io/container-device-interface/specs-go"
+
+	"github.com/openpai/paictl/pkg/node/agent/amdgpu"
+	"github.com/openpai/paictl/pkg/node/agent/gpu"
+	"github.com/openpai/paictl/pkg/node/agent/toolkit"
+	"github.com/openpai/paictl/pkg/scheduler/claim"
+)
+
+// vendor has the operations that differ between makers of GPUs. A machine's SKU says which maker's GPUs it has.
+type vendor interface {
+	// watch reports the machine's GPUs until ctx ends: it calls see with each report, and failed with the reason whenever reports stop.
+	watch(ctx context.Context, see func(*gpu.Report), failed func(error))
+	// equip adds the edits for containers with real GPUs, which are the devices of spec in their order. all are those of the machine, which has this
+	// version of the driver.
+	equip(ctx context.Context, spec *specs.Spec, gpus []*device, all []device, driver string) error
+	// reset resets a GPU that no pod has, and returns a message.
+	reset(ctx context.Context, g *device) (string, error)
+	// split splits a GPU into instances, or restores it to one piece. With keep it doesn't destroy those of the profile. It fails with a gpu.BusyError
+	// while someone uses the GPU.
+	split(ctx context.Context, g *device, want gpu.Split, keep bool) error
+	// labels are those that the vendor's own program writes on the Node of a machine with these GPUs.
+	labels(gpus []device, driver, cuda string) map[string]string
+}
+
+// vendor returns the vendor of a machine's GPUs. faults is the file with the faults of simulated GPUs, splits the file with their splits, and hook
+// the path of nvidia-cdi-hook on the machine.
+func (o *options) vendor(m gpu.Machine, faults, splits, hook string) (vendor, error) {
+	probe := func(program string, args ...string) *gpu.Probe {
+		return &gpu.Probe{Path: program, Args: args, Silence: silence, Pause: again}
+	}
+	var v vendor
+	if m.Vendor == gpu.AMD {
+		self, err := os.Executable()
+		if err != nil {
+			return nil, err
+		}
+		v = amd{probe(self, amdgpu.Command, "--root", o.root)}
+	} else {
+		v = nvidia{probe(o.probe, "--root", o.root), &toolkit.Toolkit{Program: o.toolkit, Root: o.root, Hook: hook, Proc: "/proc"}, o.root}
+	}
+	if m.Simulated {
+		v = simulated{v, probe(o.probe, "--simulated", o.machines, "--node", o.node, "--faults", faults, "--splits", splits), splits}
+	}
+	return v, nil
+}
+
+// nvidia is NVIDIA: its library reports the GPUs, and its container toolkit returns the edits for containers.
+type nvidia struct {
+	probe   *gpu.Probe
+	toolkit *toolkit.Toolkit
+	root    string
+}
+
+func (n nvidia) watch(ctx context.Context, see func(*gpu.Report), failed func(error)) {
+	n.probe.Watch(ctx, see, failed)
+}
+
+func (n nvidia) equip(ctx context.Context, spec *specs.Spec, gpus []*device, all []device, driver string) error {
+	var there []string
+	var instances []toolkit.Instance
+	state := driver // the state for which the toolkit's answer is valid
+	for _, g := range all {
+		switch {
+		case g.Lost || g.missing:
+		case g.unlike != "" && !slices.ContainsFunc(gpus, func(one *device) bool { return one.card == g.card }):
+			// Skip it, however it is split: the edits for the other GPUs don't depend on it.
+		case g.MIG != nil && g.MIG.Enabled:
+			state += " " + g.MIG.Named()
+			for _, i := range g.MIG.Instances {
+				there = append(there, i.UUID)
+				instances = append(instances, toolkit.Instance{UUID: i.UUID, File: deviceFile(&g), GI: i.GI, CI: i.CI})
+			}
+		default:
+			there = append(there, g.UUID)
+		}
+	}
+	edits, err := n.toolkit.Edits(ctx, state, there, instances...)
+	if err != nil {
+		return err
+	}
+	for i, g := range gpus {
+		one, ok := edits.Devices[g.uuid()]
+		if why := edits.Refused[g.uuid()]; why != nil {
+			return fmt.Errorf("%s: %w", claim.DeviceName(g.Index), why)
+		}
+		if !ok {
+			return fmt.Errorf("NVIDIA's container toolkit doesn't know %s (%s)", claim.DeviceName(g.Index), g.uuid())
+		}
+		spec.Devices[i].ContainerEdits = one
+	}
+	spec.ContainerEdits = edits.Common
+	return nil
+}
+
+func (n nvidia) split(ctx context.Context, g *device, want gpu.Split, keep bool) error {
+	// The program that looks at GPUs has them open.
+	resume, err := n.probe.Hold(ctx)
+	if err != nil {
+		return err
+	}
+	defer resume()
+	n.toolkit.ConfigDevices()
+	args := []string{"--split", g.Bus, "--profile", want.Profile, "--instances", strconv.Itoa(want.Instances)}
+	if keep {
+		args = append(args, "--keep")
+	}
+	run := func() (out gpu.Outcome, err error) {
+		said, err := n.probe.Once(ctx, args...)
+		if err == nil {
+			err = json.Unmarshal(said, &out)
+		}
+		return out, err
+	}
+	out, err := run()
+	if err == nil && out.Reset {
+		if err := n.toolkit.Reset(ctx, g.Bus); err != nil {
+			return fmt.Errorf("its MIG mode is set, and takes effect with a reset, which fails (%w), or with the machine's next start", err)
+		}
+		out, err = run()
+	}
+	switch {
+	case err != nil:
+		return err
+	case out.Busy != "":
+		return &gpu.BusyError{Why: out.Busy}
+	case out.Reset:
+		return errors.New("its MIG mode is set, and a reset hasn't made it take effect: restart the machine")
+	}
+	return nil
+}
+
+func (n nvidia) reset(ctx context.Context, g *device) (string, error) {
+	// The program that looks at GPUs has them open.
+	resume, err := n.probe.Hold(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer resume()
+	if err := n.toolkit.Reset(ctx, g.Bus); err != nil {
+		return "", err
+	}
+	return "it was reset", nil
+}
+
+// amd is AMD: the files of the kernel's driver describe the GPUs. Containers include all libraries, and only need device files.
+type amd struct{ probe *gpu.Probe }
+
+func (a amd) watch(ctx context.Context, see func(*gpu.Report), failed func(error)) {
+	a.probe.Watch(ctx, see, failed)
+}
+
+// kfd is the device file by which programs compute on all of AMD's GPUs. The kernel allows that only on GPUs whose render nodes they may open.
+const kfd = "/dev/kfd"
+
+func (a amd) equip(_ context.Context, spec *specs.Spec, gpus []*device, _ []device, _ string) error {
+	for i, g := range gpus {
+		if g.Unusable != "" {
+			return fmt.Errorf("%s: %s", claim.DeviceName(g.Index), g.Unusable)
+		}
+		for _, f := range g.Files {
+			spec.Devices[i].ContainerEdits.DeviceNodes = append(spec.Devices[i].ContainerEdits.DeviceNodes, openToAll(f.Container, f.Host))
+		}
+	}
+	spec.ContainerEdits.DeviceNodes = append(spec.ContainerEdits.DeviceNodes, openToAll(kfd, kfd))
+	return nil
+}
+
+func (a amd) reset(context.Context, *device) (string, error) {
+	return "", errors.New("paictl can't reset GPUs of AMD: restart the machine")
+}
+
+func (a amd) split(context.Context, *device, gpu.Split, bool) error {
+	return errors.New("paictl can't split GPUs of AMD")
+}
+
+// openToAll returns a device file that any user in a container may open. On the machine it belongs to the group render, whose number containers don't
+// know. Access is limited to containers that get the device file.
+func openToAll(path, host string) *specs.DeviceNode {
+	mode := fs.FileMode(0o666)
+	return &specs.DeviceNode{Path: path, HostPath: host, FileMode: &mode, Permissions: "rw"}
+}
+
+// simulated are GPUs of a vendor that don't exist. NVIDIA's library is simulated for all vendors.
+type simulated struct {
+	vendor
+	probe *gpu.Probe
+	// splits is the file that says how they are split.
+	splits string
+}
+
+func (s simulated) watch(ctx context.Context, see func(*gpu.Report), failed func(error)) {
+	s.probe.Watch(ctx, see, failed)
+}
+
+func (s simulated) equip(context.Context, *specs.Spec, []*device, []device, string) error {
+	return errors.New("the machine has real GPUs, but its SKU in layout.yaml has simulated ones")
+}
+
+func (s simulated) reset(context.Context, *device) (string, error) {
+	return "the faults of the simulated GPU are cleared", nil
+}
+
+func (s simulated) split(_ context.Context, g *device, want gpu.Split, _ bool) error {
+	return gpu.WriteSplit(s.splits, g.Index, want)
+}

@@ -1,0 +1,203 @@
+// Package agents queries the program that keeps the logs of a machine and measures the resource use of its containers.
+// In: the name of the machine, a pod and its container. Out: the answer, or an error that the agent or
+// log doesn't exist, or that the agent is away and comes back.
+package agents
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+
+	"github.com/openpai/paictl/pkg/node/logstore/logapi"
+)
+
+var (
+	// ErrBadQuery is a request that the agent doesn't support.
+	ErrBadQuery = errors.New("bad query")
+)
+
+const (
+	remembered = 30 * time.Second // how long an agent's address is cached
+	// absence is how long a machine counts as one without an agent: a new one may start at any moment.
+	absence = time.Second
+	// renewal is how long a machine counts as one with an agent after its last answer. Between the
+	// removal of the agent's pod and the next one, the machine has no agent.
+	renewal  = 5 * time.Minute
+	dialTime = 5 * time.Second
+	// headTime limits the time until an answer begins: the agent waits for lines at most half a minute.
+	headTime  = 45 * time.Second
+	maxReason = 4 << 10
+	maxUse    = 4 << 20
+)
+
+// Agents are those of a cluster.
+type Agents struct {
+	pods  corev1client.PodInterface
+	token func() string
+	http  *http.Client
+	now   func() time.Time
+
+	mu       sync.Mutex
+	known    map[string]place     // by machine
+	answered map[string]time.Time // by machine: when its agent did so last
+}
+
+type place struct {
+	address string // empty: without an agent
+	coming  bool   // its pod has no address yet
+	until   time.Time
+}
+
+// New returns agents without any known places. pods are those of the platform's namespace, and token returns the key of the agents' requests, or ""
+// while that isn't known.
+func New(pods corev1client.PodInterface, token func() string) *Agents {
+	return &Agents{pods: pods, token: token, now: time.Now, known: map[string]place{}, answered: map[string]time.Time{}, http: &http.Client{
+		Transport: &http.Transport{
+			DialContext:           (&net.Dialer{Timeout: dialTime}).DialContext,
+			ResponseHeaderTimeout: headTime, IdleConnTimeout: time.Minute, MaxIdleConnsPerHost: 4,
+		},
+		// A signature is for one agent's answer only.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}
+}
+
+// Get requests a page of a log. The caller closes the body.
+func (a *Agents) Get(ctx context.Context, node, uid, container string, query url.Values) (*http.Response, error) {
+	return a.ask(ctx, node, logapi.Path(uid, container), query)
+}
+
+// Use requests the resource use of the containers of jobs on a machine.
+func (a *Agents) Use(ctx context.Context, node string) ([]logapi.Use, error) {
+	resp, err := a.ask(ctx, node, logapi.UsePath, nil)
+	if errors.Is(err, logapi.ErrNoLog) || errors.Is(err, logapi.ErrNoAgent) {
+		return nil, logapi.ErrUnmeasured
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = resp.Body.Close() }() // it was only read
+	out := []logapi.Use{}
+	if err := json.NewDecoder(io.LimitReader(resp.Body, maxUse)).Decode(&out); err != nil {
+		return nil, fmt.Errorf("read what the agent on %s answers: %w", node, err)
+	}
+	return out, nil
+}
+
+func (a *Agents) ask(ctx context.Context, node, path string, query url.Values) (*http.Response, error) {
+	address, err := a.address(ctx, node)
+	if err != nil {
+		return nil, err
+	}
+	to := url.URL{Scheme: "http", Host: address, Path: path, RawQuery: query.Encode()}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, to.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+	logapi.Sign(req, a.token(), a.now())
+	resp, err := a.http.Do(req)
+	if err != nil {
+		a.forget(node)
+		if ctx.Err() != nil {
+			return nil, err
+		}
+		return nil, fmt.Errorf("%w: %w", logapi.ErrAway, err)
+	}
+	a.hasAnswered(node)
+	if resp.StatusCode == http.StatusOK {
+		return resp, nil
+	}
+	defer func() { _ = resp.Body.Close() }() // it was only read
+	text, _ := io.ReadAll(io.LimitReader(resp.Body, maxReason))
+	why := strings.TrimSpace(string(text))
+	switch resp.StatusCode {
+	case http.StatusNotFound:
+		return nil, logapi.ErrNoLog
+	case http.StatusBadRequest:
+		return nil, fmt.Errorf("%w: %s", ErrBadQuery, why)
+	}
+	return nil, fmt.Errorf("the agent on %s answers %d: %s", node, resp.StatusCode, why)
+}
+
+// address returns the address of a machine's agent.
+func (a *Agents) address(ctx context.Context, node string) (string, error) {
+	a.mu.Lock()
+	p, ok := a.known[node]
+	a.mu.Unlock()
+	if !ok || a.now().After(p.until) {
+		list, err := a.pods.List(ctx, metav1.ListOptions{LabelSelector: "app.kubernetes.io/name=" + logapi.Service, FieldSelector: "spec.nodeName=" + node})
+		if err != nil {
+			return "", fmt.Errorf("look for the agent on %s: %w", node, err)
+		}
+		p = placeOf(list.Items, node)
+		p.until = a.now().Add(remembered)
+		if p.address == "" {
+			p.until = a.now().Add(absence)
+		}
+		a.mu.Lock()
+		a.known[node] = p
+		a.mu.Unlock()
+	}
+	switch {
+	case p.address != "":
+		return p.address, nil
+	case p.coming || a.answeredLately(node):
+		return "", logapi.ErrAway
+	}
+	return "", logapi.ErrNoAgent
+}
+
+func (a *Agents) hasAnswered(node string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.answered[node] = a.now()
+}
+
+func (a *Agents) answeredLately(node string) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	at, ok := a.answered[node]
+	return ok && a.now().Sub(at) <= renewal
+}
+
+func (a *Agents) forget(node string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.known, node)
+}
+
+// placeOf finds the agent of a machine among pods.
+func placeOf(pods []corev1.Pod, node string) place {
+	out := place{}
+	for i := range pods {
+		p := &pods[i]
+		if p.Spec.NodeName != node {
+			continue
+		}
+		out.coming = true
+		if p.DeletionTimestamp != nil || p.Status.PodIP == "" || p.Status.Phase != corev1.PodRunning {
+			continue
+		}
+		for _, c := range p.Spec.Containers {
+			for _, port := range c.Ports {
+				if port.Name == logapi.PortName {
+					out.address = net.JoinHostPort(p.Status.PodIP, strconv.Itoa(int(port.ContainerPort)))
+					return out
+				}
+			}
+		}
+	}
+	return out
+}

@@ -1,0 +1,150 @@
+// Package meter measures the resource use of a machine's containers, from the counters of its control groups.
+// In: the machine's folder of control groups, and the UIDs of pods. Out: CPU and memory of their containers.
+package meter
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/openpai/paictl/pkg/node/logstore/logapi"
+)
+
+const (
+	// shortest is the minimum time over which CPU is measured: over less, the kernel's steps show.
+	shortest = time.Second
+	// longest is how old an earlier reading may be: the mean over a longer time isn't the current use.
+	longest = 30 * time.Second
+)
+
+// Meter measures. Many may call it: if it has a reading from the last second, it doesn't read the machine again.
+type Meter struct {
+	folder string
+	now    func() time.Time
+	pause  func(context.Context, time.Duration) error
+	read   func(pods map[string]bool) (reading, error)
+
+	turn  chan struct{} // holds a place for the caller who reads
+	last  reading
+	at    time.Time             // when last was read
+	asked map[string]bool       // pods that were looked for then, or since then
+	told  map[string]logapi.Use // by container: the answer to the last reading
+}
+
+// reading holds the counters of containers, by container.
+type reading map[string]counters
+
+// counters are those of one container.
+type counters struct {
+	pod    string
+	at     time.Time
+	cpu    time.Duration // since the container started
+	memory int64
+}
+
+// New makes a meter of a folder such as /sys/fs/cgroup. It reads nothing yet.
+func New(folder string) *Meter {
+	m := &Meter{folder: folder, now: time.Now, pause: pause, turn: make(chan struct{}, 1)}
+	m.read = m.readGroups
+	return m
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-timer.C:
+		return nil
+	}
+}
+
+// Use measures the running containers of the pods with these UIDs. It takes a second, unless it was called shortly before.
+func (m *Meter) Use(ctx context.Context, pods map[string]bool) ([]logapi.Use, error) {
+	select {
+	case m.turn <- struct{}{}:
+		defer func() { <-m.turn }()
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	if !m.fresh(pods) {
+		if err := m.refresh(ctx, pods); err != nil {
+			return nil, err
+		}
+	}
+	out := []logapi.Use{}
+	for _, u := range m.told {
+		if pods[u.Pod] {
+			out = append(out, u)
+		}
+	}
+	slices.SortFunc(out, func(a, b logapi.Use) int { return strings.Compare(a.Container, b.Container) })
+	return out, nil
+}
+
+// fresh reports whether the last reading is young, and includes all of these pods.
+func (m *Meter) fresh(pods map[string]bool) bool {
+	if m.at.IsZero() || m.now().Sub(m.at) >= shortest {
+		return false
+	}
+	for uid := range pods {
+		if !m.asked[uid] {
+			return false
+		}
+	}
+	return true
+}
+
+// refresh reads the machine, and measures if a container is new or the last reading isn't young. It isn't affected by callers that give up.
+func (m *Meter) refresh(ctx context.Context, pods map[string]bool) error {
+	r, err := m.read(pods)
+	if err != nil {
+		return err
+	}
+	age := m.age(r)
+	if len(r) > 0 && age >= 0 && age < shortest { // pods without containers were requested for the first time
+		maps.Copy(m.asked, pods)
+		return nil
+	}
+	before := m.last
+	if age < 0 || age > longest {
+		before = r
+		if err := m.pause(ctx, shortest); err != nil {
+			return err
+		}
+		if r, err = m.read(pods); err != nil {
+			return err
+		}
+	}
+	m.last, m.at, m.asked, m.told = r, m.now(), maps.Clone(pods), map[string]logapi.Use{}
+	for id, c := range r {
+		m.told[id] = c.since(before[id], id)
+	}
+	return nil
+}
+
+// age returns how old the last reading of these containers is. It is negative if one of them wasn't in it.
+func (m *Meter) age(r reading) time.Duration {
+	oldest := time.Duration(0)
+	for id, c := range r {
+		before, ok := m.last[id]
+		if !ok {
+			return -1
+		}
+		oldest = max(oldest, c.at.Sub(before.at))
+	}
+	return oldest
+}
+
+// since returns the resource use of a container since an earlier reading. Without one its CPU isn't known.
+func (c counters) since(before counters, id string) logapi.Use {
+	u := logapi.Use{Pod: c.pod, Container: id, Memory: c.memory}
+	if passed := c.at.Sub(before.at); !before.at.IsZero() && passed > 0 && c.cpu >= before.cpu {
+		cores := float64(c.cpu-before.cpu) / float64(passed)
+		u.CPU = &cores
+	}
+	return u
+}

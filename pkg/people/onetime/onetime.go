@@ -1,0 +1,193 @@
+// Package onetime keeps values for a short time, and for one use: codes of sign-ins that are under way.
+// In: a kind, an id that doesn't reveal the code, values. Out: the values, to one reader. They are stored in Secrets of the namespace
+// pai-people, so that each replica has them.
+package onetime
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"maps"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/openpai/paictl/pkg/people"
+	v1 "github.com/openpai/paictl/pkg/people/v1"
+)
+
+// Errors. Others wrap people.ErrUnavailable.
+var (
+	// ErrNone means that a code was used, has expired, or never existed.
+	ErrNone = errors.New("the code is not valid, was used, or has expired")
+	// ErrMany means that too many sign-ins are under way.
+	ErrMany = errors.New("too many sign-ins are under way")
+	// ErrChanged means that a Thing has changed since it was read.
+	ErrChanged = errors.New("it has changed since it was read")
+)
+
+// Kind is a kind of codes.
+type Kind string
+
+// Kinds.
+const (
+	// Code is the code that a browser brings to paictl.
+	Code Kind = "code"
+	// Device is a sign-in of a program without a browser.
+	Device Kind = "device"
+)
+
+// Thing is the stored data of a code.
+type Thing struct {
+	Kind    Kind
+	ID      string
+	Values  map[string]string
+	Expires time.Time
+
+	uid     *metav1.Preconditions
+	version string
+}
+
+// keyExpires is the key of the Secret with the end of the code.
+const keyExpires = "expires"
+
+// Store stores Things.
+type Store struct {
+	core kubernetes.Interface
+	now  func() time.Time
+}
+
+// Open connects. It doesn't send a request yet. If now is nil, it uses time.Now.
+func Open(config *rest.Config, now func() time.Time) (*Store, error) {
+	core, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("connect to the API server: %w", err)
+	}
+	if now == nil {
+		now = time.Now
+	}
+	return &Store{core, now}, nil
+}
+
+// ID returns an id for a code. The code can't be derived from it.
+func ID(code string) string {
+	sum := sha256.Sum256([]byte(code))
+	return hex.EncodeToString(sum[:20])
+}
+
+func selector(kind Kind) string {
+	return v1.LabelPeople + "=" + v1.SecretOnce + "," + labelKind + "=" + string(kind)
+}
+
+// labelKind is the label with the kind.
+const labelKind = "paictl.openpai.org/once"
+
+func (s *Store) secret(t *Thing) *corev1.Secret {
+	data := map[string]string{}
+	maps.Copy(data, t.Values)
+	data[keyExpires] = t.Expires.UTC().Format(time.RFC3339Nano)
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: v1.OnceName(string(t.Kind), t.ID), Namespace: v1.Namespace, ResourceVersion: t.version,
+			Labels: map[string]string{v1.LabelPeople: v1.SecretOnce, labelKind: string(t.Kind)}},
+		StringData: data,
+	}
+}
+
+// valid reports whether something hasn't expired.
+func (s *Store) valid(of *corev1.Secret) bool {
+	until, err := time.Parse(time.RFC3339Nano, string(of.Data[keyExpires]))
+	return err == nil && s.now().Before(until)
+}
+
+// Get reads a Thing. It returns ErrNone if the Thing doesn't exist or has expired.
+func (s *Store) Get(ctx context.Context, kind Kind, id string) (*Thing, error) {
+	have, err := s.core.CoreV1().Secrets(v1.Namespace).Get(ctx, v1.OnceName(string(kind), id), metav1.GetOptions{})
+	if apierrors.IsNotFound(err) || err == nil && !s.valid(have) {
+		return nil, ErrNone
+	}
+	if err != nil {
+		return nil, away("read a code", err)
+	}
+	t := &Thing{Kind: kind, ID: id, Values: values(have), uid: &metav1.Preconditions{UID: &have.UID, ResourceVersion: &have.ResourceVersion}, version: have.ResourceVersion}
+	t.Expires, _ = time.Parse(time.RFC3339Nano, string(have.Data[keyExpires])) // it is valid
+	return t, nil
+}
+
+// values returns the values that were put.
+func values(of *corev1.Secret) map[string]string {
+	out := map[string]string{}
+	for k, v := range of.Data {
+		out[k] = string(v)
+	}
+	delete(out, keyExpires)
+	return out
+}
+
+// Change writes a Thing that was read. It returns ErrChanged if the Thing has changed since.
+func (s *Store) Change(ctx context.Context, t *Thing) error {
+	_, err := s.core.CoreV1().Secrets(v1.Namespace).Update(ctx, s.secret(t), metav1.UpdateOptions{})
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		return ErrChanged
+	}
+	return away("write a code", err)
+}
+
+// Use removes a Thing that was read. If several callers use it, one succeeds, and the others get ErrNone.
+func (s *Store) Use(ctx context.Context, t *Thing) error {
+	err := s.core.CoreV1().Secrets(v1.Namespace).Delete(ctx, v1.OnceName(string(t.Kind), t.ID), metav1.DeleteOptions{Preconditions: t.uid})
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return ErrNone
+	}
+	return away("delete a code", err)
+}
+
+// Sweep deletes expired Things.
+func (s *Store) Sweep(ctx context.Context) error {
+	for _, kind := range []Kind{Code, Device} {
+		list, err := s.core.CoreV1().Secrets(v1.Namespace).List(ctx, metav1.ListOptions{LabelSelector: selector(kind)})
+		if err != nil {
+			return away("list codes", err)
+		}
+		for i := range list.Items {
+			have := &list.Items[i]
+			if s.valid(have) {
+				continue
+			}
+			err := s.core.CoreV1().Secrets(v1.Namespace).Delete(ctx, have.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &have.UID}})
+			if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+				return away("delete a code", err)
+			}
+		}
+	}
+	return nil
+}
+
+// sweeping is how often expired Things are deleted.
+const sweeping = time.Minute
+
+// Tend sweeps until the context ends; failed is called with each error. One replica runs it.
+func (s *Store) Tend(ctx context.Context, failed func(error)) {
+	for {
+		if err := s.Sweep(ctx); err != nil && ctx.Err() == nil {
+			failed(err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(sweeping):
+		}
+	}
+}
+
+func away(what string, err error) error {
+	if err == nil || errors.Is(err, context.Canceled) {
+		return err
+	}
+	return fmt.Errorf("%w: %s: %w", people.ErrUnavailable, what, err)
+}

@@ -1,0 +1,210 @@
+// Package app has the operations that one person may do, with the token of one request.
+// In: a subject, and the libraries of people, tokens and jobs. Out: methods that decide by pkg/people/rules first, then act;
+// those that change something write it to the audit, also when they refuse. Handlers have no other access, so none can skip the
+// rules.
+package app
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/openpai/paictl/pkg/audit"
+	"github.com/openpai/paictl/pkg/diagnose/alerts"
+	"github.com/openpai/paictl/pkg/job"
+	"github.com/openpai/paictl/pkg/job/listing"
+	"github.com/openpai/paictl/pkg/job/live"
+	"github.com/openpai/paictl/pkg/job/logs"
+	"github.com/openpai/paictl/pkg/people"
+	"github.com/openpai/paictl/pkg/people/onetime"
+	"github.com/openpai/paictl/pkg/people/rules"
+	"github.com/openpai/paictl/pkg/people/signin"
+	"github.com/openpai/paictl/pkg/people/template"
+	"github.com/openpai/paictl/pkg/people/token"
+	"github.com/openpai/paictl/pkg/server/idempotency"
+)
+
+// Lister lists jobs without asking the API server for all of them; pkg/job/live has it.
+type Lister interface {
+	List(ctx context.Context, f listing.Filter) (*listing.Page, error)
+	Ordered(ctx context.Context, f listing.Filter) (*listing.OrderedPage, error)
+	// Where returns the virtual cluster of a job that lives.
+	Where(user, name string) (vc string, known bool)
+	// Unfinished counts the jobs of a user that haven't finished, and their tasks.
+	Unfinished(user string) (jobs, tasks int)
+	// Row returns a job that lives, as it is in lists.
+	Row(framework string) (listing.Row, bool)
+	// Await waits until a job is in lists as a change has left it, or the context ends.
+	Await(ctx context.Context, framework string, changed func(listing.Row) bool)
+	// Gone waits until a job's Framework is gone, or the context ends.
+	Gone(ctx context.Context, j *job.Job) (bool, error)
+	// Watch and Resume read changes of jobs; see live.Live.
+	Watch() (*live.Watch, error)
+	Resume(ctx context.Context, place string) (*live.Watch, error)
+}
+
+// Audit writes records.
+type Audit interface {
+	Write(ctx context.Context, r audit.Record)
+}
+
+// App holds the state that all desks of a process share.
+type App struct {
+	People *people.Directory
+	Tokens *token.Service
+	SignIn *signin.Service
+	Jobs   *job.Client
+	Live   Lister
+	Audit  Audit
+	Now    func() time.Time
+	Alerts *alerts.Client
+	// Keys remembers submissions with a key.
+	Keys *idempotency.Store
+	// Templates are job templates that people share.
+	Templates *template.Store
+	// Most bounds the unfinished jobs of one person.
+	Most Most
+	// LogMemory bounds the memory for jobs' logs.
+	LogMemory *logs.Memory
+	// PasswordSignIn allows people to sign in with a password.
+	PasswordSignIn bool
+
+	facts facts
+	// Issuers are the issuers of OpenID Connect, by name.
+	Issuers map[string]Issuer
+	// Once stores the codes of sign-ins that are under way.
+	Once *onetime.Store
+	// At is the address to which issuers redirect browsers, https://HOST. Pages at other addresses send people there first.
+	At string
+	// ReturnPages are the addresses of pages that get a token in their address.
+	ReturnPages []string
+
+	polls polls
+	uses  uses
+	room  room
+}
+
+// Origin is the source of a request.
+type Origin struct {
+	Request string // its id
+	Address string
+}
+
+// Caller is the sender of a request; the zero Caller is a guest.
+type Caller struct {
+	rules.Subject
+	person *people.Person
+	claims token.Claims
+	via    string // provider that vouched for the person when the session began
+	ended  <-chan struct{}
+	text   string // the token itself, which a logout revokes
+	log    *Log   // the log of a link that came instead of a token
+	// operator returns the user of the kubeconfig; nil if the request came with a token.
+	operator func(context.Context) string
+}
+
+// OperatorPrefix begins the actor of a change with a kubeconfig. No name of a person has a colon.
+const OperatorPrefix = "kubeconfig:"
+
+// Operator returns the caller with the cluster's kubeconfig. user returns its user, as the API server knows it, for the audit. as is the person for whom the operator acts;
+// it may be "".
+func (s *App) Operator(user func(context.Context) string, as string) Caller {
+	c := Caller{Subject: rules.Subject{Operator: true, Name: as, Grants: rules.Grants{Administrator: true, AllVCs: true}}, operator: user}
+	if p, err := s.People.Person(as); err == nil {
+		c.person, c.Groups = p, p.Groups
+	}
+	return c
+}
+
+// Ended returns a channel that is closed when the caller's token is no longer valid; nil for a guest.
+func (c *Caller) Ended() <-chan struct{} { return c.ended }
+
+// Actions has the operations of one caller.
+type Actions struct {
+	app    *App
+	caller Caller
+	origin Origin
+}
+
+// For returns the actions of a caller.
+func (s *App) For(c Caller, o Origin) *Actions { return &Actions{s, c, o} }
+
+// Name returns the caller's name, or "" for a guest.
+func (d *Actions) Name() string { return d.caller.Name }
+
+// Administrator reports whether the caller is an administrator.
+func (d *Actions) Administrator() bool { return d.caller.Grants.Administrator }
+
+// ErrToken is the error for a token that isn't valid, for any reason.
+var ErrToken = errors.New("your token is invalid")
+
+// Caller returns the caller that an Authorization header identifies. With the scheme Basic, the password is an application token
+// of the named user.
+func (s *App) Caller(ctx context.Context, header string) (Caller, error) {
+	scheme, text, _ := strings.Cut(strings.TrimSpace(header), " ")
+	text = strings.TrimSpace(text)
+	basic := ""
+	switch strings.ToLower(scheme) {
+	case "bearer":
+	case "basic":
+		plain, err := base64.StdEncoding.DecodeString(text)
+		user, password, ok := strings.Cut(string(plain), ":")
+		if err != nil || !ok || user == "" {
+			return Caller{}, ErrToken
+		}
+		basic, text = user, password
+	default:
+		return Caller{}, ErrToken
+	}
+	if text == "" {
+		return Caller{}, ErrToken
+	}
+	v, err := s.Tokens.Verify(ctx, text)
+	if err != nil {
+		return Caller{}, err
+	}
+	if basic != "" && (!v.Subject.Token.Application || v.Subject.Name != basic) {
+		return Caller{}, ErrToken
+	}
+	return Caller{Subject: v.Subject, person: v.Person, claims: v.Claims, via: v.Via, ended: v.Ended, text: text}, nil
+}
+
+// audited records an action in the audit, and returns err unchanged. It is for changes, and for sign-ins.
+func (d *Actions) audited(ctx context.Context, rule string, t rules.Thing, detail map[string]string, err error) error {
+	r, _ := rules.Find(rule)
+	return d.auditedAs(ctx, string(r.Verb), t, detail, err)
+}
+
+// auditedAs is audited with a verb other than the rule's.
+func (d *Actions) auditedAs(ctx context.Context, verb string, t rules.Thing, detail map[string]string, err error) error {
+	record := audit.Record{
+		ID: rand.Text(), Time: d.app.now(), Request: d.origin.Request, Address: d.origin.Address,
+		Actor: d.caller.Name, Token: d.caller.Token.ID, Verb: verb, Kind: string(t.Kind), Object: t.Name, Owner: t.Owner, VC: t.VC,
+		Outcome: audit.Done, Detail: detail,
+	}
+	switch {
+	case d.caller.operator != nil:
+		record.Actor = OperatorPrefix + d.caller.operator(ctx)
+	case d.caller.person != nil:
+		record.ActorUID = string(d.caller.person.UID)
+	}
+	if err != nil {
+		e := Meaning(err)
+		record.Outcome, record.Status, record.Reason = audit.Failed, e.Status, e.Message
+		if e.Status == 401 || e.Status == 403 || e.Status == 404 {
+			record.Outcome = audit.Refused
+		}
+	}
+	d.app.Audit.Write(ctx, record)
+	return err
+}
+
+func (s *App) now() time.Time {
+	if s.Now == nil {
+		return time.Now()
+	}
+	return s.Now()
+}

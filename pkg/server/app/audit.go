@@ -1,0 +1,31 @@
+package app
+
+import (
+	"context"
+
+	"github.com/openpai/paictl/pkg/audit"
+	"github.com/openpai/paictl/pkg/people/rules"
+)
+
+// Refused records in the audit that a rule doesn't allow the caller to make such changes at all. It doesn't record reads, or
+// requests of guests.
+func (d *Actions) Refused(ctx context.Context, rule, route string, err error) {
+	if r, _ := rules.Find(rule); r.Changes() && !d.caller.Guest() {
+		_ = d.audited(ctx, rule, rules.Thing{Kind: r.Kind}, map[string]string{"route": route}, err)
+	}
+}
+
+// Audited returns a page of the audit, the latest records first. Users who aren't administrators see only their own actions.
+func (d *Actions) Audited(ctx context.Context, q audit.Query) (*audit.Page, error) {
+	if !d.caller.Grants.Administrator && q.Actor == "" {
+		q.Actor = d.caller.Name
+	}
+	owner := q.Actor
+	if d.caller.Grants.Administrator {
+		owner = d.caller.Name
+	}
+	if err := rules.Decide("audit.read", &d.caller.Subject, rules.Thing{Kind: rules.KindAudit, Owner: owner}); err != nil {
+		return nil, err
+	}
+	return d.app.Jobs.History.Audit(ctx, q)
+}

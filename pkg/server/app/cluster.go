@@ -1,0 +1,89 @@
+package app
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/openpai/paictl/pkg/job"
+	"github.com/openpai/paictl/pkg/people/rules"
+	schedulerapi "github.com/openpai/paictl/pkg/scheduler/api"
+	"github.com/openpai/paictl/pkg/server/wire"
+)
+
+// VirtualClusters returns the virtual clusters that are granted to the caller. If no scheduler answers, down says why, and they have no
+// usage.
+func (d *Actions) VirtualClusters(ctx context.Context) (granted *schedulerapi.VirtualClusters, down, err error) {
+	if err := rules.Class("vc.read", &d.caller.Subject); err != nil {
+		return nil, nil, err
+	}
+	all, down, err := d.app.Jobs.VirtualClusters(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	out := *all
+	out.Items = slices.DeleteFunc(slices.Clone(all.Items), func(v schedulerapi.VirtualCluster) bool { return !d.caller.Grants.MayUse(v.Name) })
+	if !d.caller.Grants.Administrator {
+		out.Deleted, out.Problem = nil, "" // they could name other virtual clusters
+	}
+	return &out, down, nil
+}
+
+// NoVC returns the error for a virtual cluster that doesn't exist, in OpenPAI's words. One that isn't granted gets the same
+// error.
+func NoVC(name string) error {
+	return &wire.Error{Status: http.StatusNotFound, Code: "NoVirtualClusterError", Message: "Virtual cluster " + wire.Shown(name) + " is not found."}
+}
+
+// Machines returns the machines for jobs, with their used GPUs, but not with the users of these.
+func (d *Actions) Machines(ctx context.Context) (*schedulerapi.Nodes, error) {
+	if err := rules.Class("vc.read", &d.caller.Subject); err != nil {
+		return nil, err
+	}
+	return d.app.Jobs.Scheduler.Nodes(ctx)
+}
+
+// Shares returns the resources that come with one leaf of each type, a GPU or a CPU cell: of all types, or of those that a
+// virtual cluster owns.
+func (d *Actions) Shares(ctx context.Context, vc string) (map[string]job.Share, error) {
+	if err := rules.Class("sku.read", &d.caller.Subject); err != nil {
+		return nil, err
+	}
+	if vc != "" && !d.caller.Grants.MayUse(vc) {
+		return nil, NoVC(vc)
+	}
+	f, err := d.app.facts.read(ctx, d.app.now(), d.app.Jobs.Facts)
+	if err != nil {
+		return nil, err
+	}
+	return f.Shares(vc), nil
+}
+
+// factsFor is how long facts of the cluster are cached for people who look at them. Each submission reads them again.
+const factsFor = 15 * time.Second
+
+// facts caches the facts of the cluster, so that many callers need only one read.
+type facts struct {
+	mu   sync.Mutex
+	have *job.Facts
+	at   time.Time
+}
+
+func (f *facts) read(ctx context.Context, now time.Time, read func(context.Context) (*job.Facts, error)) (*job.Facts, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.have != nil && now.Sub(f.at) < factsFor {
+		return f.have, nil
+	}
+	got, err := read(ctx)
+	if err == nil {
+		err = got.Complete()
+	}
+	if err != nil {
+		return nil, err
+	}
+	f.have, f.at = got, now
+	return got, nil
+}

@@ -1,0 +1,185 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"reflect"
+
+	"github.com/openpai/paictl/pkg/people"
+	"github.com/openpai/paictl/pkg/people/rules"
+	v1 "github.com/openpai/paictl/pkg/people/v1"
+	"github.com/openpai/paictl/pkg/server/wire"
+)
+
+// Group is a group as the caller may see it. Whole reports whether they may see its grants; Members is empty if they may not list
+// them.
+type Group struct {
+	*v1.Group
+	Whole   bool
+	Members []string
+}
+
+// Members returns the members of a group; none if the group doesn't exist.
+func (d *Actions) Members(group string) ([]*people.Person, error) {
+	if err := rules.Class("group.members", &d.caller.Subject); err != nil {
+		return nil, err
+	}
+	var out []*people.Person
+	for _, name := range d.app.People.Members(group) {
+		if p, err := d.app.People.Person(name); err == nil {
+			out = append(out, p)
+		}
+	}
+	return out, nil
+}
+
+// Groups returns all groups, by name.
+func (d *Actions) Groups() ([]Group, error) {
+	if err := rules.Class("group.read", &d.caller.Subject); err != nil {
+		return nil, err
+	}
+	var out []Group
+	for _, g := range d.app.People.Groups() {
+		out = append(out, d.shown(g))
+	}
+	return out, nil
+}
+
+// Group returns a group.
+func (d *Actions) Group(name string) (*Group, error) {
+	if err := rules.Class("group.read", &d.caller.Subject); err != nil {
+		return nil, err
+	}
+	g, err := d.app.People.Group(name)
+	if err != nil {
+		return nil, err
+	}
+	out := d.shown(g)
+	return &out, nil
+}
+
+func (d *Actions) shown(g *v1.Group) Group {
+	out := Group{Group: g, Whole: rules.ViewGroup(&d.caller.Subject, g.Spec.Name)}
+	if rules.Class("group.members", &d.caller.Subject) == nil {
+		out.Members = d.app.People.Members(g.Spec.Name)
+	}
+	return out
+}
+
+// AdministratorGroup returns the name of a group that makes its members administrators.
+func (d *Actions) AdministratorGroup() (string, error) {
+	if err := rules.Class("group.read", &d.caller.Subject); err != nil {
+		return "", err
+	}
+	return d.app.People.AdministratorGroup()
+}
+
+// PutGroup creates a group if was is nil, and otherwise replaces it. It returns ErrChanged if the group is no longer as in was.
+func (d *Actions) PutGroup(ctx context.Context, was *v1.GroupSpec, now v1.GroupSpec) (*Group, error) {
+	var made *v1.Group
+	err := d.did(ctx, "group.manage", rules.Thing{Kind: rules.KindGroup, Name: now.Name}, nil, func(ctx context.Context) (err error) {
+		made, err = d.putGroup(ctx, was, now)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	out := d.shown(made)
+	return &out, nil
+}
+
+func (d *Actions) putGroup(ctx context.Context, was *v1.GroupSpec, now v1.GroupSpec) (*v1.Group, error) {
+	if err := rules.Class("group.manage", &d.caller.Subject); err != nil {
+		return nil, err
+	}
+	if err := d.grantsExist(ctx, was, &now); err != nil {
+		return nil, err
+	}
+	if was == nil {
+		made, err := d.app.People.NewGroup(ctx, &v1.Group{Spec: now})
+		if errors.Is(err, people.ErrExists) {
+			return nil, &wire.Error{Status: http.StatusConflict, Code: "ConflictError", Message: "there is a group " + wire.Shown(now.Name) + " already"}
+		}
+		return made, err
+	}
+	have, err := d.app.People.Group(now.Name)
+	switch {
+	case err != nil:
+		return nil, err
+	case !sameGroup(&have.Spec, was):
+		return nil, ErrChanged
+	}
+	next := have.DeepCopy()
+	next.Spec = now
+	return d.app.People.PutGroup(ctx, next)
+}
+
+// grantsExist returns an error for names that a group newly grants and that the cluster doesn't have.
+func (d *Actions) grantsExist(ctx context.Context, was, now *v1.GroupSpec) error {
+	if !people.Grants(was, now) {
+		return nil
+	}
+	vcs, storages, err := d.app.Jobs.Grantable(ctx)
+	if err != nil {
+		return err
+	}
+	return (&people.Known{VirtualClusters: vcs, Storages: storages}).Check(was, now)
+}
+
+func sameGroup(a, b *v1.GroupSpec) bool {
+	x, y := a.DeepCopy(), b.DeepCopy()
+	for _, g := range []*v1.GroupSpec{x, y} {
+		g.External, g.VirtualClusters = append([]v1.ExternalGroup{}, g.External...), append([]v1.VCGrant{}, g.VirtualClusters...)
+		g.Storages, g.Pages = append([]string{}, g.Storages...), append([]string{}, g.Pages...)
+		if g.Extension != nil && len(g.Extension.Raw) == 0 {
+			g.Extension = nil
+		}
+	}
+	return reflect.DeepEqual(x, y)
+}
+
+// DeleteGroup deletes a group and removes its members from it.
+func (d *Actions) DeleteGroup(ctx context.Context, name string) error {
+	return d.did(ctx, "group.manage", rules.Thing{Kind: rules.KindGroup, Name: name}, map[string]string{"change": "delete"}, func(ctx context.Context) error {
+		if err := rules.Class("group.manage", &d.caller.Subject); err != nil {
+			return err
+		}
+		return d.app.People.DeleteGroup(ctx, name)
+	})
+}
+
+// NewGroup creates a group, which must not exist.
+func (d *Actions) NewGroup(ctx context.Context, name string, change func(*v1.GroupSpec) error) (*Group, error) {
+	made, err := d.changeGroup(ctx, name, true, change)
+	if errors.Is(err, people.ErrExists) {
+		return nil, &wire.Error{Status: http.StatusConflict, Code: "ConflictGroupError", Message: "there is a group " + wire.Shown(name) + " already"}
+	}
+	return made, err
+}
+
+// ChangeGroup changes an existing group. change may be called more than once.
+func (d *Actions) ChangeGroup(ctx context.Context, name string, change func(*v1.GroupSpec) error) (*Group, error) {
+	return d.changeGroup(ctx, name, false, change)
+}
+
+func (d *Actions) changeGroup(ctx context.Context, name string, isNew bool, change func(*v1.GroupSpec) error) (*Group, error) {
+	var made *v1.Group
+	err := d.did(ctx, "group.manage", rules.Thing{Kind: rules.KindGroup, Name: wire.Shown(name)}, nil, func(ctx context.Context) (err error) {
+		if err = rules.Class("group.manage", &d.caller.Subject); err == nil {
+			made, err = d.app.People.ChangeGroup(ctx, name, isNew, func(g *v1.GroupSpec) error {
+				was := g.DeepCopy()
+				if err := change(g); err != nil {
+					return err
+				}
+				return d.grantsExist(ctx, was, g)
+			})
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	out := d.shown(made)
+	return &out, nil
+}

@@ -1,0 +1,309 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/openpai/paictl/pkg/job"
+	fapi "github.com/openpai/paictl/pkg/job/api"
+	"github.com/openpai/paictl/pkg/job/listing"
+	"github.com/openpai/paictl/pkg/job/protocol"
+	"github.com/openpai/paictl/pkg/people/rules"
+	"github.com/openpai/paictl/pkg/server/wire"
+)
+
+// Job is a job that a caller may look at. Each of its methods decides by its own rule, so a job that was found for one use can't
+// be used for more.
+type Job struct {
+	actions *Actions
+	job     *job.Job
+	thing   rules.Thing
+}
+
+// NoJob returns the error for a job that doesn't exist, in OpenPAI's words. A job that the caller must not know of gets the same
+// error.
+func NoJob(user, name string) error {
+	return &wire.Error{Status: http.StatusNotFound, Code: codeNoJob, Message: fmt.Sprintf("Job %s~%s is not found.", wire.Shown(user), wire.Shown(name)), Remedy: "see the names of jobs with: paictl job list"}
+}
+
+// Job finds the job of exactly that user and name. The rule decides on the job that was found, never on the names in the request.
+func (d *Actions) Job(ctx context.Context, rule, user, name string) (*Job, error) {
+	if err := rules.Class(rule, &d.caller.Subject); err != nil {
+		return nil, err
+	}
+	// Callers who can see only their own jobs get the answer without a lookup, so that its duration doesn't reveal whether the
+	// job exists.
+	if v := rules.Visible(&d.caller.Subject); !v.All && len(v.VCs) == 0 && user != v.User {
+		return nil, d.refused(ctx, rule, rules.Thing{Kind: rules.KindJob, Owner: wire.Shown(user), Name: wire.Shown(name)}, NoJob(user, name))
+	}
+	find := d.app.Jobs.ResolveExact
+	if d.caller.Operator {
+		find = d.app.Jobs.Resolve // it also takes names of Frameworks
+	}
+	found, err := find(ctx, user, name)
+	if missing, ok := errors.AsType[*job.NotFoundError](err); ok && missing.Unsure != nil {
+		return nil, &job.UnavailableError{Err: err} // it may have ended long ago
+	} else if ok {
+		return nil, NoJob(user, name)
+	}
+	if err != nil {
+		return nil, err
+	}
+	j := &Job{d, found, rules.Thing{Kind: rules.KindJob, Owner: found.User, VC: found.VirtualCluster(), Name: found.Name}}
+	if err := j.decide(rule); err != nil {
+		return nil, d.refused(ctx, rule, j.thing, err)
+	}
+	return j, nil
+}
+
+// refused records in the audit that the caller may not change a job or enter it. It doesn't record reads.
+func (d *Actions) refused(ctx context.Context, rule string, t rules.Thing, err error) error {
+	switch rule {
+	case "job.read", "job.config", "job.logs":
+		return err
+	}
+	return d.audited(ctx, rule, t, nil, err)
+}
+
+// decide decides by a rule. It reports a hidden job as not found.
+func (j *Job) decide(rule string) error {
+	err := rules.Decide(rule, &j.actions.caller.Subject, j.thing)
+	if err == rules.ErrHidden { //nolint:errorlint // it is returned as it is
+		return NoJob(j.thing.Owner, j.thing.Name)
+	}
+	return err
+}
+
+// User returns the name of the job's owner.
+func (j *Job) User() string { return j.thing.Owner }
+
+// Name returns the name of the job.
+func (j *Job) Name() string { return j.thing.Name }
+
+// Object returns the name of the job's Framework.
+func (j *Job) Object() string { return j.job.Object }
+
+// Jobs lists the jobs that the caller sees.
+func (d *Actions) Jobs(ctx context.Context, f listing.Filter) (*listing.Page, error) {
+	if err := rules.Class("jobs.list", &d.caller.Subject); err != nil {
+		return nil, err
+	}
+	f.Visible = d.visible()
+	return d.app.Live.List(ctx, f)
+}
+
+// Ordered lists the jobs that the caller sees, in the order of the filter.
+func (d *Actions) Ordered(ctx context.Context, f listing.Filter) (*listing.OrderedPage, error) {
+	if err := rules.Class("jobs.list", &d.caller.Subject); err != nil {
+		return nil, err
+	}
+	f.Visible = d.visible()
+	return d.app.Live.Ordered(ctx, f)
+}
+
+// visible returns the filter of lists. It is never nil, because nil selects all jobs.
+func (d *Actions) visible() *listing.Visibility { return visibleTo(&d.caller.Subject) }
+
+func visibleTo(s *rules.Subject) *listing.Visibility {
+	v := rules.Visible(s)
+	return &listing.Visibility{All: v.All, User: v.User, VCs: v.VCs}
+}
+
+// Detail returns all details of the job.
+func (j *Job) Detail(ctx context.Context) (*job.Detail, error) {
+	if err := j.decide("job.read"); err != nil {
+		return nil, err
+	}
+	d, err := j.actions.app.Jobs.Detail(ctx, j.job)
+	if err != nil {
+		return nil, err
+	}
+	j.told(d)
+	return d, nil
+}
+
+// told removes from a job the parts that the caller may not know.
+func (j *Job) told(d *job.Detail) {
+	d.Message = job.NameOf(j.actions.nameOf).Told(d.Message)
+	for i := range d.After {
+		a := &d.After[i]
+		if owner, name, _ := protocol.SplitName(a.Job); j.actions.nameOf(owner, name) == "" {
+			a.Job, a.Framework, a.UID = "", "", ""
+		}
+	}
+	if err := j.decide("job.config"); err != nil {
+		d.Config = ""
+	}
+}
+
+// Config returns the job file, with masked secrets.
+func (j *Job) Config(ctx context.Context) (string, error) {
+	if err := j.decide("job.config"); err != nil {
+		return "", err
+	}
+	d, err := j.actions.app.Jobs.Detail(ctx, j.job)
+	if err != nil {
+		return "", err
+	}
+	if d.Config == "" {
+		return "", &wire.Error{Status: http.StatusNotFound, Code: codeNoJobConfig, Message: fmt.Sprintf("Config of job %s~%s is not found.", j.User(), j.Name())}
+	}
+	return d.Config, nil
+}
+
+// Why explains the job. It leaves out names of jobs that the caller doesn't see.
+func (j *Job) Why(ctx context.Context) (*job.Why, error) {
+	if err := j.decide("job.read"); err != nil {
+		return nil, err
+	}
+	return j.actions.app.Jobs.WhyFor(ctx, j.job, j.actions.nameOf)
+}
+
+// nameOf returns the name of another job, or "" if the caller doesn't see that job.
+func (d *Actions) nameOf(user, name string) string {
+	vc, known := d.app.Live.Where(user, name)
+	if !known && user != d.caller.Name && !d.caller.Grants.Administrator || known && !rules.Visible(&d.caller.Subject).Fits(user, vc) {
+		return ""
+	}
+	return user + "/" + name
+}
+
+// Events returns the job's events, the latest last; note says why some are missing.
+func (j *Job) Events(ctx context.Context) (list []fapi.Event, note, err error) {
+	if err := j.decide("job.read"); err != nil {
+		return nil, nil, err
+	}
+	list, note, err = j.actions.app.Jobs.Events(ctx, j.job)
+	for i := range list {
+		list[i].Message = job.NameOf(j.actions.nameOf).Told(list[i].Message)
+	}
+	return list, note, err
+}
+
+// change decides by a rule, acts, and records the result in the audit.
+func (j *Job) change(ctx context.Context, rule string, detail map[string]string, act func(context.Context) error) error {
+	return j.actions.did(ctx, rule, j.thing, detail, func(ctx context.Context) error {
+		if err := j.decide(rule); err != nil {
+			return err
+		}
+		return act(ctx)
+	})
+}
+
+// Stop requests the end of the job.
+func (j *Job) Stop(ctx context.Context) (before job.Phase, err error) {
+	err = j.changeIf(ctx, !j.job.Ended() && !j.job.Stopping(), "job.stop", func(ctx context.Context) (err error) {
+		before, err = j.actions.app.Jobs.Stop(ctx, j.job)
+		return err
+	})
+	return before, err
+}
+
+// changeIf is like change. But if the caller may make the change and it has no effect, the audit gets no record, because requests
+// without an effect would push out the records of others.
+func (j *Job) changeIf(ctx context.Context, changes bool, rule string, act func(context.Context) error) error {
+	if !changes && j.decide(rule) == nil {
+		return act(ctx)
+	}
+	return j.change(ctx, rule, nil, act)
+}
+
+// Retry runs the job again, as it was submitted. The owner's current grants must still allow that.
+func (j *Job) Retry(ctx context.Context) (before job.Phase, err error) {
+	err = j.change(ctx, "job.retry", nil, func(ctx context.Context) (err error) {
+		if j.actions.caller.Operator {
+			before, err = j.actions.app.Jobs.Retry(ctx, j.job, job.RetryOptions{})
+			return err
+		}
+		person, owner, err := j.actions.app.ownerOf(j.thing.Owner)
+		if err != nil {
+			return err
+		}
+		var more added
+		defer more.done()
+		before, err = j.actions.app.Jobs.Retry(ctx, j.job, job.RetryOptions{
+			Allow: allow(owner), MaySee: func(other *job.Job) error { return maySee(owner, other) },
+			Room: func(tasks int) error { return more.add(j.actions.app, j.thing.Owner, Most{1, tasks}) },
+		})
+		if err != nil {
+			return err
+		}
+		j.actions.app.await(ctx, j.job.Object, unfinished)
+		return j.actions.app.keep(ctx, person, j.thing.Name)
+	})
+	return before, err
+}
+
+// allow returns a function that decides whether the owner's current grants allow the resources of a job.
+func allow(owner *rules.Subject) func(job.Use) error {
+	return func(u job.Use) error { return rules.Submit(owner, submission(u, u.VirtualCluster)) }
+}
+
+// Scale changes the number of tasks of a role, and returns the previous number. If the number grows, the owner's current grants
+// must still allow the job's resources.
+func (j *Job) Scale(ctx context.Context, role string, tasks int) (before int, err error) {
+	err = j.change(ctx, "job.scale", map[string]string{"tasks": strconv.Itoa(tasks)}, func(ctx context.Context) (err error) {
+		if j.actions.caller.Operator {
+			before, err = j.actions.app.Jobs.Scale(ctx, j.job, role, tasks, job.ScaleOptions{})
+			return err
+		}
+		_, owner, err := j.actions.app.ownerOf(j.thing.Owner)
+		none := err // if the owner is gone, the job may still become smaller
+		var more added
+		defer more.done()
+		before, err = j.actions.app.Jobs.Scale(ctx, j.job, role, tasks, job.ScaleOptions{Allow: func(u job.Use) error {
+			if none != nil {
+				return none
+			}
+			return allow(owner)(u)
+		}, Room: func(n int) error { return more.add(j.actions.app, j.thing.Owner, Most{Tasks: n}) }})
+		if err == nil && more.app != nil {
+			have := more.more.Tasks
+			for _, r := range j.job.Roles {
+				have += r.Tasks
+			}
+			j.actions.app.await(ctx, j.job.Object, func(r listing.Row) bool { return r.Tasks >= have })
+		}
+		return err
+	})
+	return before, err
+}
+
+// Remove requests the removal of the job's Framework; the history keeps the job. It does nothing if the Framework is already
+// gone. The audit records the request itself, because it can't be undone, whether or not the caller waits for its end.
+func (j *Job) Remove(ctx context.Context) (before job.Phase, err error) {
+	before = j.job.State
+	err = j.changeIf(ctx, j.job.Live, "job.delete", func(ctx context.Context) error {
+		if !j.job.Live {
+			return nil
+		}
+		return j.actions.app.Jobs.Delete(ctx, j.job)
+	})
+	return before, err
+}
+
+// Gone waits until the job, whose removal was requested, is gone, so that its name is free. It returns false if the context ends
+// first.
+func (j *Job) Gone(ctx context.Context) (bool, error) {
+	if !j.job.Live {
+		return true, nil
+	}
+	return j.actions.app.Live.Gone(ctx, j.job)
+}
+
+// Forget removes all finished jobs of that name from the history, and returns their number.
+func (j *Job) Forget(ctx context.Context) (jobs int, err error) {
+	err = j.change(ctx, "job.forget", nil, func(ctx context.Context) (err error) {
+		jobs, err = j.actions.app.Jobs.History.Delete(ctx, j.job.Object)
+		if apierrors.IsNotFound(err) {
+			return nil // the history has no finished job of that name
+		}
+		return err
+	})
+	return jobs, err
+}

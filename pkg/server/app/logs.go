@@ -1,0 +1,170 @@
+package app
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/openpai/paictl/pkg/job"
+	"github.com/openpai/paictl/pkg/job/logs"
+	"github.com/openpai/paictl/pkg/people/rules"
+	"github.com/openpai/paictl/pkg/people/token"
+	exits "github.com/openpai/paictl/pkg/runtime/rules"
+	"github.com/openpai/paictl/pkg/secret"
+	"github.com/openpai/paictl/pkg/server/wire"
+)
+
+// Log names one log of one attempt of a task. Links contain it, and the length of a link is bounded, so its JSON names are short.
+type Log struct {
+	User        string `json:"u"`
+	Name        string `json:"n"`
+	UID         string `json:"i"` // of the job, because another job may have had its name
+	Attempt     int32  `json:"a"`
+	Role        string `json:"r"` // in the Framework
+	Index       int32  `json:"x"`
+	TaskAttempt int32  `json:"t"`
+	Stream      string `json:"s,omitempty"` // stdout or stderr; "" is both
+	Tail        bool   `json:"e,omitempty"` // only its end
+}
+
+const (
+	// linkLife is how long a link to a log is valid.
+	linkLife = 10 * time.Minute
+	// tailBytes is the size of the end of a log, as clients state it above the text; tailLines bounds the lines that are read for
+	// it.
+	tailBytes = 16 << 10
+	tailLines = 4096
+)
+
+// NoLog returns the error for an attempt of a task that has no log.
+func NoLog(why string) error {
+	return &wire.Error{Status: http.StatusNotFound, Code: "NoTaskLogError", Message: why}
+}
+
+// TaskLogs returns the logs of an attempt of a task, by the names that clients know: "all", and "stdout" and "stderr" if the
+// streams are stored separately. Otherwise "stdout" has both. t is a task in d, which the caller has read.
+func (j *Job) TaskLogs(ctx context.Context, d *job.Detail, attempt int32, t *job.Task) (map[string]Log, error) {
+	if err := j.decide("job.logs"); err != nil {
+		return nil, err
+	}
+	if t.Run == nil && t.Completed == nil || t.PodUID == "" {
+		return nil, NoLog(fmt.Sprintf("Task %s of job %s~%s has not started: it has no log.", t.Name(), j.User(), j.Name()))
+	}
+	all := Log{User: j.User(), Name: j.Name(), UID: d.UID, Attempt: attempt, Role: t.RoleObject, Index: t.Index, TaskAttempt: t.ID}
+	out := map[string]Log{"all": all, "stdout": all}
+	if logs.Apart(ctx, j.actions.app.Jobs, t.Node, t.PodUID) {
+		for _, stream := range []string{"stdout", "stderr"} {
+			one := all
+			one.Stream = stream
+			out[stream] = one
+		}
+	}
+	return out, nil
+}
+
+// LogLink returns a text that gives access to a log without a token, for some minutes, as long as the token of the request is
+// valid and the caller may see the job.
+func (j *Job) LogLink(ctx context.Context, l Log) (secret.String, error) {
+	if err := j.decide("job.logs"); err != nil {
+		return "", err
+	}
+	return j.actions.app.Tokens.Link(ctx, j.actions.caller.claims, l, linkLife)
+}
+
+// ErrLink is the error for a link that isn't valid, for any reason. Clients request a new one when they see 403.
+var ErrLink = &wire.Error{Status: http.StatusForbidden, Code: wire.CodeForbidden, Message: "The link is not valid, or no longer.", Remedy: "list the logs of the task again: the list has new links"}
+
+// Follow returns the caller for whom a link was made, with the rights of their token. A route that takes links has only one use
+// for them.
+func (s *App) Follow(ctx context.Context, text string) (Caller, error) {
+	l := &Log{}
+	v, err := s.Tokens.Follow(ctx, text, l)
+	if errors.Is(err, token.ErrInvalid) {
+		return Caller{}, ErrLink
+	}
+	if err != nil {
+		return Caller{}, err
+	}
+	return Caller{Subject: v.Subject, person: v.Person, claims: v.Claims, ended: v.Ended, log: l}, nil
+}
+
+// LinkedLog returns the log that the caller's link leads to.
+func (d *Actions) LinkedLog(ctx context.Context) (*Job, *Log, error) {
+	l := d.caller.log
+	if l == nil {
+		return nil, nil, ErrLink
+	}
+	j, err := d.Job(ctx, "job.logs", l.User, l.Name)
+	if err != nil {
+		return nil, nil, err
+	}
+	if j.job.UID != l.UID {
+		return nil, nil, NoJob(l.User, l.Name) // another one has its name now
+	}
+	return j, l, nil
+}
+
+// LogText passes a log to give unchanged, line by line. It calls note with the reason if a part is missing.
+func (j *Job) LogText(ctx context.Context, l *Log, follow bool, note func(string), give func([]byte) error) error {
+	begun := false
+	var end *tail
+	o := logs.Options{Selection: logs.Selection{Role: l.Role, Task: l.Index, Attempt: l.Attempt, TaskAttempt: &l.TaskAttempt}, Stream: l.Stream, Tail: -1, Follow: follow,
+		Problem: func(err error) { note(err.Error()) }, Note: func(string) {}}
+	if l.Tail {
+		o.Tail = tailLines
+	}
+	if l.Tail && !follow {
+		end = &tail{}
+	}
+	err := j.Logs(ctx, o, func(line logs.Line) error {
+		begun = true
+		text := slices.Concat(line.Text, []byte{'\n'})
+		if end != nil {
+			end.add(text)
+			return nil
+		}
+		return give(text)
+	})
+	if err == nil && end != nil {
+		return give(end.last())
+	}
+	if err != nil && !begun {
+		return missing(ctx, err)
+	}
+	return err
+}
+
+// missing returns the error for a log of which nothing could be read.
+func missing(ctx context.Context, err error) error {
+	if _, told := errors.AsType[*wire.Error](err); told || ctx.Err() != nil || job.IsUnavailable(err) || errors.Is(err, rules.ErrForbidden) || errors.Is(err, rules.ErrGuest) {
+		return err
+	}
+	return NoLog("Its log can't be had: " + err.Error())
+}
+
+// tail keeps the last bytes.
+type tail struct{ b bytes.Buffer }
+
+func (t *tail) add(text []byte) {
+	t.b.Write(text)
+	if t.b.Len() > 4*tailBytes {
+		t.b.Next(t.b.Len() - tailBytes)
+	}
+}
+
+func (t *tail) last() []byte {
+	t.b.Next(max(0, t.b.Len()-tailBytes))
+	return t.b.Bytes()
+}
+
+// ExitRules returns the meanings of exit codes, or nil if the caller may not look at the job.
+func (j *Job) ExitRules(ctx context.Context) *exits.Set {
+	if j.decide("job.read") != nil {
+		return nil
+	}
+	return j.actions.app.Jobs.ExitRules(ctx)
+}

@@ -1,0 +1,177 @@
+package app
+
+import (
+	"context"
+	"slices"
+
+	"github.com/openpai/paictl/pkg/job"
+	fapi "github.com/openpai/paictl/pkg/job/api"
+	"github.com/openpai/paictl/pkg/job/logs"
+	"github.com/openpai/paictl/pkg/job/usage"
+	"github.com/openpai/paictl/pkg/people/rules"
+	"github.com/openpai/paictl/pkg/server/wire"
+)
+
+// Brief returns the job without its attempts.
+func (j *Job) Brief() (*job.Job, error) {
+	if err := j.decide("job.read"); err != nil {
+		return nil, err
+	}
+	out := *j.job
+	if err := j.decide("job.config"); err != nil {
+		out.Config = ""
+	}
+	return &out, nil
+}
+
+// Follow calls seen with the state of the job, now and whenever it may have changed, until seen returns false or the caller may
+// no longer see the job.
+func (j *Job) Follow(ctx context.Context, seen func(*job.Detail) (more bool), problem func(error)) error {
+	var refused error
+	err := j.decide("job.read")
+	if err != nil {
+		return err
+	}
+	err = j.actions.app.Jobs.Follow(ctx, j.job, func(d *job.Detail) bool {
+		if refused = j.Still(); refused != nil {
+			return false
+		}
+		j.told(d)
+		return seen(d)
+	}, problem)
+	if refused != nil {
+		return refused
+	}
+	return err
+}
+
+// Still decides again whether the caller may look at the job, because streams outlive grants.
+func (j *Job) Still() error { return j.still("job.read") }
+
+func (j *Job) still(rule string) error {
+	if j.actions.caller.Operator {
+		return nil
+	}
+	if err := j.actions.app.People.Fresh(); err != nil {
+		return nil //nolint:nilerr // a stream continues if the grants aren't known
+	}
+	subject, err := j.actions.now()
+	if err != nil {
+		return err
+	}
+	if err := rules.Decide(rule, subject, j.thing); err != nil {
+		return NoJob(j.thing.Owner, j.thing.Name)
+	}
+	return nil
+}
+
+// now returns the caller with their current grants.
+func (d *Actions) now() (*rules.Subject, error) {
+	p, err := d.app.People.Person(d.caller.Name)
+	if err != nil || p.Disabled || d.caller.person != nil && p.UID != d.caller.person.UID {
+		return nil, ErrToken
+	}
+	subject := p.Subject(d.caller.Token)
+	return &subject, nil
+}
+
+// Logs passes lines of the job's logs to give.
+func (j *Job) Logs(ctx context.Context, o logs.Options, give func(logs.Line) error) error {
+	if err := j.decide("job.logs"); err != nil {
+		return err
+	}
+	o.Memory = j.actions.app.LogMemory
+	return logs.Lines(ctx, j.actions.app.Jobs, j.job, o, give)
+}
+
+// Top measures the resources that the tasks use; problems are errors of machines that don't answer.
+func (j *Job) Top(ctx context.Context) (list []usage.Task, problems []error, err error) {
+	if err := j.decide("job.read"); err != nil {
+		return nil, nil, err
+	}
+	return usage.Of(ctx, j.actions.app.Jobs, j.job)
+}
+
+// Pods returns the pods of the job's tasks.
+func (j *Job) Pods(ctx context.Context) ([]job.TaskPod, error) {
+	if err := j.decide("job.read"); err != nil {
+		return nil, err
+	}
+	return j.actions.app.Jobs.TaskPods(ctx, j.job)
+}
+
+// RoleName returns the name in the job file of a role of the Framework.
+func (j *Job) RoleName(object string) string {
+	for i := range j.job.Roles {
+		if j.job.Roles[i].Object == object {
+			return j.job.Roles[i].Name
+		}
+	}
+	return object
+}
+
+// FreeName returns a name for a copy of the job that the caller makes and hasn't used yet.
+func (j *Job) FreeName(ctx context.Context) (string, error) {
+	if err := j.decide("job.read"); err != nil {
+		return "", err
+	}
+	maker := j.actions.caller.Name
+	if j.actions.caller.Operator {
+		maker = j.job.User
+	}
+	return j.actions.app.Jobs.FreeName(ctx, j.job, maker)
+}
+
+// Waiting returns the queue of a virtual cluster that is granted to the caller. It leaves out names of jobs that the caller
+// doesn't see.
+func (d *Actions) Waiting(ctx context.Context, vc string, limit int) (*job.WaitingList, error) {
+	if vc == "" && !d.caller.Grants.Administrator {
+		return nil, wire.Bad("name the virtual cluster: only an administrator sees the queues of all")
+	}
+	if vc == "" {
+		if err := rules.Class("queue.read", &d.caller.Subject); err != nil {
+			return nil, err
+		}
+	} else if err := rules.Decide("queue.read", &d.caller.Subject, rules.Thing{Kind: rules.KindQueue, VC: vc}); err != nil {
+		return nil, err
+	}
+	return d.app.Jobs.Waiting(ctx, vc, limit, d.nameOf)
+}
+
+// Usage sums GPU time: the caller's own, or that of a virtual cluster, without the names of its users.
+func (d *Actions) Usage(ctx context.Context, q fapi.UsageQuery) (*job.Usage, error) {
+	if !d.caller.Grants.Administrator {
+		if q.User == "" && q.VirtualCluster == "" {
+			q.User = d.caller.Name
+		}
+		if q.User == "" && slices.Contains(q.By, fapi.ByUser) {
+			return nil, &rules.ForbiddenError{Why: "only an administrator sees who used a virtual cluster: leave out --by user, or name yourself with --user"}
+		}
+		if err := rules.Decide("usage.read", &d.caller.Subject, rules.Thing{Kind: rules.KindUsage, Owner: q.User, VC: q.VirtualCluster}); err != nil {
+			return nil, err
+		}
+	} else if err := rules.Class("usage.read", &d.caller.Subject); err != nil {
+		return nil, err
+	}
+	return d.app.Jobs.Usage(ctx, q)
+}
+
+// Images returns the images that all machines for jobs hold.
+func (d *Actions) Images(ctx context.Context) ([]string, error) {
+	if err := rules.Class("job.submit", &d.caller.Subject); err != nil {
+		return nil, err
+	}
+	return d.app.Jobs.Images(ctx)
+}
+
+// Offer returns the SKUs of the cluster, and whether jobs can bring code.
+func (d *Actions) Offer(ctx context.Context) (*job.Offer, error) {
+	if err := rules.Class("job.submit", &d.caller.Subject); err != nil {
+		return nil, err
+	}
+	f, err := d.app.Jobs.Facts(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &job.Offer{TakesCode: f.TakesCode(), SKUs: f.Cluster.SKUs}, nil
+}

@@ -1,0 +1,54 @@
+package app
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/openpai/paictl/pkg/job"
+)
+
+// rememberTime bounds how long a request waits until its answer is stored.
+const rememberTime = 5 * time.Second
+
+// once submits a job. If a submission is repeated with its key, it returns the first answer.
+func (p *Prepared) once(ctx context.Context, o SubmitOptions, submit func() (job.Outcome, error)) (job.Outcome, error) {
+	person, keys := p.actions.caller.person, p.actions.app.Keys
+	if o.Key == "" || person == nil {
+		return submit()
+	}
+	digest, err := p.digest(o)
+	if err != nil {
+		return "", err
+	}
+	claim, err := keys.Take(ctx, person.Name, person.UID, o.Key, digest)
+	if err != nil {
+		return "", err
+	}
+	if claim.Answer != "" {
+		return job.Outcome(claim.Answer), nil
+	}
+	outcome, err := submit()
+	after, cancel := context.WithTimeout(context.WithoutCancel(ctx), rememberTime)
+	defer cancel()
+	switch {
+	case err == nil:
+		_ = keys.Done(after, claim, string(outcome)) // if that fails, the job itself records the key
+	case Meaning(err).Status < http.StatusInternalServerError:
+		_ = keys.Forget(after, claim) // if that fails, the key is taken until it is forgotten
+	}
+	return outcome, err
+}
+
+// digest returns a hash of all fields of a submission.
+func (p *Prepared) digest(o SubmitOptions) (sum [sha256.Size]byte, err error) {
+	code := ""
+	if p.request.Code != nil {
+		code = p.request.Code.SHA256
+	}
+	data, err := json.Marshal([]any{p.request.Text, p.request.Group, code, o.Replace, o.SkipEnded, slices.Concat([]string{}, o.After)})
+	return sha256.Sum256(data), err
+}

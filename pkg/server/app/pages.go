@@ -1,0 +1,40 @@
+package app
+
+import (
+	"context"
+
+	"github.com/openpai/paictl/pkg/people/rules"
+)
+
+// MaySee decides whether the caller may see a page of another service.
+func (d *Actions) MaySee(page string) error {
+	return rules.Decide("page.monitoring", &d.caller.Subject, rules.Thing{Kind: rules.KindPage, Page: page})
+}
+
+// ChangeBehind decides whether the caller may change something in another service, and calls do if so. It records
+// the request in the audit.
+func (d *Actions) ChangeBehind(ctx context.Context, page, what string, do func() error) error {
+	thing := rules.Thing{Kind: rules.KindPage, Name: what, Page: rules.PageMonitoringWrite}
+	err := d.MaySee(page)
+	if err == nil {
+		err = rules.Decide("page.monitoring.write", &d.caller.Subject, thing)
+	}
+	if err == nil {
+		err = do()
+	}
+	return d.audited(ctx, "page.monitoring.write", thing, nil, err)
+}
+
+// SignInBehind calls do to sign in at a page's service, if the caller may see the page. The service chooses the user.
+func (d *Actions) SignInBehind(ctx context.Context, page, what string, do func() error) error {
+	err := d.MaySee(page)
+	if err == nil {
+		err = do()
+	}
+	return d.auditedAs(ctx, "sign-in", rules.Thing{Kind: rules.KindPage, Name: what}, nil, err)
+}
+
+// RefusedBehind records in the audit that the caller sent another service a request that the door doesn't allow.
+func (d *Actions) RefusedBehind(ctx context.Context, what string, err error) error {
+	return d.audited(ctx, "page.monitoring.write", rules.Thing{Kind: rules.KindPage, Name: what}, nil, err)
+}

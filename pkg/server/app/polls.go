@@ -1,0 +1,32 @@
+package app
+
+import (
+	"sync"
+	"time"
+)
+
+// polls records when programs that wait asked last.
+type polls struct {
+	mu   sync.Mutex
+	last map[string]time.Time
+}
+
+// tooSoon is a little less than the interval that programs get, because clocks and transmission times vary.
+const tooSoon = deviceInterval - time.Second
+
+// fast reports whether a program asks again too soon.
+func (p *polls) fast(id string, now time.Time) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.last == nil {
+		p.last = map[string]time.Time{}
+	}
+	last, asked := p.last[id]
+	for other, at := range p.last {
+		if now.Sub(at) > deviceTime {
+			delete(p.last, other)
+		}
+	}
+	p.last[id] = now
+	return asked && now.Sub(last) < tooSoon
+}

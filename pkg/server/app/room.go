@@ -1,0 +1,81 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/openpai/paictl/pkg/job/listing"
+	"github.com/openpai/paictl/pkg/server/wire"
+)
+
+// Most limits the unfinished jobs of one person, and their tasks; zero means no limit. All jobs share one namespace, and the API
+// server and the controller hold each task in memory.
+type Most struct{ Jobs, Tasks int }
+
+// awaitTime bounds how long a change waits until lists show it.
+const awaitTime = 2 * time.Second
+
+// room counts the jobs and tasks of requests that are under way, until lists have them. It doesn't count requests to other
+// servers.
+type room struct {
+	mu     sync.Mutex
+	adding map[string]Most // by person
+}
+
+// added holds the jobs and tasks of one request that is under way.
+type added struct {
+	app  *App
+	user string
+	more Most
+}
+
+// add returns an error if more jobs and tasks would exceed a person's limit. Otherwise it counts them until done.
+func (a *added) add(s *App, user string, more Most) error {
+	s.room.mu.Lock()
+	defer s.room.mu.Unlock()
+	jobs, tasks := s.Live.Unfinished(user)
+	adding := s.room.adding[user]
+	for _, n := range []struct {
+		what             string
+		have, more, most int
+	}{{"jobs", jobs + adding.Jobs, more.Jobs, s.Most.Jobs}, {"tasks", tasks + adding.Tasks, more.Tasks, s.Most.Tasks}} {
+		if n.most != 0 && n.more > 0 && n.have+n.more > n.most {
+			return &wire.Error{Status: http.StatusForbidden, Code: codeQuota, Message: fmt.Sprintf(
+				"%s has %d unfinished %s and would have %d; one person may have %d: wait until some have finished, or stop some", user, n.have, n.what, n.have+n.more, n.most)}
+		}
+	}
+	if s.room.adding == nil {
+		s.room.adding = map[string]Most{}
+	}
+	s.room.adding[user] = Most{adding.Jobs + more.Jobs, adding.Tasks + more.Tasks}
+	*a = added{s, user, more}
+	return nil
+}
+
+// done stops counting them.
+func (a *added) done() {
+	if a.app == nil {
+		return
+	}
+	r := &a.app.room
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	left := Most{r.adding[a.user].Jobs - a.more.Jobs, r.adding[a.user].Tasks - a.more.Tasks}
+	if r.adding[a.user] = left; left == (Most{}) {
+		delete(r.adding, a.user)
+	}
+	a.app = nil
+}
+
+// await waits until lists show the change of a job, or some time has passed.
+func (s *App) await(ctx context.Context, framework string, changed func(listing.Row) bool) {
+	ctx, cancel := context.WithTimeout(ctx, awaitTime)
+	defer cancel()
+	s.Live.Await(ctx, framework, changed)
+}
+
+// unfinished reports whether a job of a list hasn't ended.
+func unfinished(r listing.Row) bool { return !listing.Phase(r.State).Done() }

@@ -1,0 +1,97 @@
+package app
+
+import (
+	"context"
+	"net/http"
+	"slices"
+
+	"github.com/openpai/paictl/pkg/job"
+	"github.com/openpai/paictl/pkg/people/rules"
+	"github.com/openpai/paictl/pkg/server/wire"
+)
+
+// Storage is a storage that a caller may look at.
+type Storage struct {
+	job.Storage
+	// Default reports whether jobs that request their user's default storages get it.
+	Default bool
+	// Credentials are set only if they were requested and are allowed; Note says why they aren't.
+	Credentials map[string]string
+	Note        string
+}
+
+func storage(name string) rules.Thing {
+	return rules.Thing{Kind: rules.KindStorage, Name: name, Storage: name}
+}
+
+// Storages returns the storages that are granted to the caller, by name; with all, an administrator gets every storage.
+func (d *Actions) Storages(ctx context.Context, all bool) ([]Storage, error) {
+	rule := "storage.list"
+	if all {
+		rule = "storage.all"
+	}
+	if err := rules.Class(rule, &d.caller.Subject); err != nil {
+		return nil, err
+	}
+	have, err := d.app.Jobs.Storages(ctx)
+	if err != nil {
+		return nil, err
+	}
+	have = slices.DeleteFunc(have, func(s job.Storage) bool { return rules.Decide(rule, &d.caller.Subject, storage(s.Name)) != nil })
+	var out []Storage
+	defaults := d.defaultStorages()
+	for i := range have {
+		out = append(out, Storage{Storage: have[i], Default: defaults[have[i].Name]})
+	}
+	return out, nil
+}
+
+// Storage returns one storage. secrets requests its credentials; a token that was made to read them gets them without a request.
+func (d *Actions) Storage(ctx context.Context, name string, secrets bool) (*Storage, error) {
+	if err := rules.Decide("storage.list", &d.caller.Subject, storage(name)); err != nil {
+		return nil, err
+	}
+	found, err := d.app.Jobs.Storage(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	if found == nil {
+		return nil, &wire.Error{Status: http.StatusNotFound, Code: "NoStorageError", Message: "Storage " + wire.Shown(name) + " is not found."}
+	}
+	out := &Storage{Storage: *found, Default: d.defaultStorages()[name]}
+	if token := d.caller.Token; secrets || token.Application && slices.Contains(token.Scopes, rules.ScopeSecrets) {
+		err = rules.Decide("storage.secrets", &d.caller.Subject, storage(name))
+		if err == nil {
+			out.Credentials, out.Note, err = d.credentials(ctx, found, secrets)
+		}
+		if err := d.audited(ctx, "storage.secrets", storage(name), nil, err); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// credentials returns the credentials of a storage. They give write access to the whole share, so users who may only read it, or
+// use a part of it, must do so in jobs. An administrator who asks gets them.
+func (d *Actions) credentials(ctx context.Context, s *job.Storage, asked bool) (found map[string]string, note string, err error) {
+	if !asked || !d.caller.Grants.Administrator {
+		switch {
+		case s.PerUser:
+			return nil, "the credentials open the folders of all users: only administrators can read them", nil
+		case s.ReadOnly:
+			return nil, "the storage is read only, and the credentials may allow to write: only administrators can read them", nil
+		}
+	}
+	return d.app.Jobs.Credentials(ctx, s)
+}
+
+// defaultStorages returns the first storage of each of the caller's groups.
+func (d *Actions) defaultStorages() map[string]bool {
+	out := map[string]bool{}
+	for _, name := range d.caller.Groups {
+		if g, err := d.app.People.Group(name); err == nil && len(g.Spec.Storages) > 0 {
+			out[g.Spec.Storages[0]] = true
+		}
+	}
+	return out
+}

@@ -1,0 +1,240 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"regexp"
+	"slices"
+
+	"github.com/openpai/paictl/pkg/config/strictyaml"
+	"github.com/openpai/paictl/pkg/job"
+	"github.com/openpai/paictl/pkg/job/protocol"
+	"github.com/openpai/paictl/pkg/people"
+	"github.com/openpai/paictl/pkg/people/rules"
+	v1 "github.com/openpai/paictl/pkg/people/v1"
+	"github.com/openpai/paictl/pkg/server/wire"
+)
+
+// Request is a job file that the caller wants to submit. It doesn't name the job's owner.
+type Request struct {
+	// File is the name of the file in findings.
+	File, Text string
+	// Group is one of the caller's groups, whose quota the job counts to; "" means the first that grants the virtual cluster.
+	Group string
+	Code  *job.Code
+	// DryRun is set if nothing is submitted. The audit doesn't record a refusal then.
+	DryRun bool
+}
+
+// Prepared is a job that the caller may submit. Only this package can create one.
+type Prepared struct {
+	actions  *Actions
+	prepared *job.Prepared
+	request  Request
+	thing    rules.Thing
+	// Findings are warnings.
+	Findings strictyaml.Findings
+	// CodeURL is where tasks fetch code; "" if the cluster doesn't take code.
+	CodeURL string
+}
+
+// Summary returns the job's name and the resources that it requests.
+func (p *Prepared) Summary() job.Summary { return p.prepared.Summary }
+
+// Prepare reads a job file and builds its objects, from complete facts: if a fact isn't known, it fails. Then it decides on these
+// objects, which are the ones that run. It returns findings that are errors as the error.
+func (d *Actions) Prepare(ctx context.Context, r Request) (*Prepared, error) {
+	p, err := d.prepare(ctx, r)
+	if err != nil && !r.DryRun {
+		return nil, d.audited(ctx, "job.submit", rules.Thing{Kind: rules.KindJob, Owner: d.caller.Name}, nil, err)
+	}
+	return p, err
+}
+
+func (d *Actions) prepare(ctx context.Context, r Request) (*Prepared, error) {
+	if err := rules.Class("job.submit", &d.caller.Subject); err != nil {
+		return nil, err
+	}
+	if r.File == "" {
+		r.File = "job.yaml"
+	}
+	parsed, found := protocol.Parse(r.File, []byte(r.Text))
+	if len(found.Errors()) > 0 {
+		return nil, found
+	}
+	// The rules decide on the built objects below. They decide here, too, so that an error doesn't reveal a virtual cluster that
+	// isn't granted.
+	if err := rules.Decide("job.submit", &d.caller.Subject, rules.Thing{Kind: rules.KindJob, Owner: d.caller.Name, VC: parsed.VirtualCluster}); err != nil {
+		return nil, err
+	}
+	group, err := d.group(r.Group, parsed.VirtualCluster)
+	if err != nil {
+		return nil, err
+	}
+	if r.Code != nil {
+		if err := d.sent(ctx, r.Code.SHA256); err != nil {
+			return nil, err // annotations, which others can read, contain the checksum
+		}
+	}
+	facts, err := d.app.Jobs.Facts(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if !d.caller.Operator {
+		if err := facts.Complete(); err != nil {
+			return nil, err
+		}
+		d.own(facts)
+	}
+	out, more, err := d.app.Jobs.Prepare(facts, job.Request{File: r.File, Text: []byte(r.Text), Parsed: parsed, User: d.caller.Name, Group: group, Code: r.Code})
+	found = append(found, more...)
+	switch {
+	case err != nil:
+		return nil, err
+	case out == nil || len(found.Errors()) > 0:
+		return nil, found
+	}
+	use := job.UseOf(out.Objects.Framework)
+	for _, vc := range out.VirtualClusters() {
+		if err := rules.Submit(&d.caller.Subject, submission(use, vc)); err != nil {
+			return nil, err
+		}
+	}
+	if use.User != d.caller.Name {
+		return nil, fmt.Errorf("a job of %s was made for %s", use.User, d.caller.Name) // it can't happen
+	}
+	thing := rules.Thing{Kind: rules.KindJob, Owner: use.User, VC: use.VirtualCluster, Name: out.Name}
+	return &Prepared{actions: d, prepared: out, request: r, thing: thing, Findings: found, CodeURL: facts.Configuration.CodeURL}, nil
+}
+
+// submission returns the resources of a job, for the rules.
+func submission(u job.Use, vc string) rules.Submission {
+	return rules.Submission{VCs: []string{vc}, Priority: u.Priority, HostNetwork: u.HostNetwork, Storages: u.Storages, Group: u.Group}
+}
+
+// group returns the group whose quota a job counts to: one of the caller's that grants the virtual cluster, so that users can't
+// choose a group only for its quota.
+func (d *Actions) group(asked, vc string) (string, error) {
+	if d.caller.Operator {
+		return asked, nil
+	}
+	for _, name := range d.caller.Groups {
+		if asked != "" && asked != name {
+			continue
+		}
+		g, err := d.app.People.Group(name)
+		if err != nil {
+			continue // it has been removed
+		}
+		grants := slices.ContainsFunc(g.Spec.VirtualClusters, func(v v1.VCGrant) bool { return v.Name == vc })
+		if grants || asked != "" && (g.Spec.AllVirtualClusters || g.Spec.Administrator) {
+			return name, nil
+		}
+		if asked != "" {
+			return "", &rules.ForbiddenError{Why: fmt.Sprintf("the group %s doesn't grant the virtual cluster %s", asked, vc)}
+		}
+	}
+	if asked != "" {
+		return "", &rules.ForbiddenError{Why: fmt.Sprintf("you aren't in the group %s", wire.Shown(asked))}
+	}
+	return "", nil
+}
+
+// own reduces the facts to storages and virtual clusters that are granted to the caller. The first storage of each of the
+// caller's groups is a default one.
+func (d *Actions) own(f *job.Facts) {
+	defaults := d.defaultStorages()
+	for name, s := range f.Cluster.Storages {
+		if !slices.Contains(d.caller.Grants.Storages, name) {
+			delete(f.Cluster.Storages, name)
+			continue
+		}
+		s.Default = defaults[name]
+		f.Cluster.Storages[name] = s
+	}
+	for name := range f.Cluster.VirtualClusters {
+		if !d.caller.Grants.MayUse(name) {
+			delete(f.Cluster.VirtualClusters, name)
+		}
+	}
+}
+
+// SubmitOptions are the options of a submission.
+type SubmitOptions struct {
+	DryRun, Replace, SkipEnded bool
+	After, Planned             []string
+	// Key identifies a submission that is sent again because its answer was lost.
+	Key string
+}
+
+// submissionKey is the format of the key of a submission.
+var submissionKey = regexp.MustCompile(`^[A-Za-z0-9._-]{8,64}$`)
+
+// Submit creates the job. The jobs in After must be jobs that the caller sees.
+func (p *Prepared) Submit(ctx context.Context, o SubmitOptions) (outcome job.Outcome, err error) {
+	if o.Key != "" && !submissionKey.MatchString(o.Key) {
+		return "", wire.Bad("Idempotency-Key must be 8 to 64 letters, digits, dots, underscores or hyphens")
+	}
+	opts := job.SubmitOptions{DryRun: o.DryRun, Replace: o.Replace, SkipEnded: o.SkipEnded, Planned: o.Planned, Sure: !p.actions.caller.Operator, Key: o.Key, MaySee: p.actions.maySee}
+	for _, name := range o.After {
+		if err := protocol.CheckName(name); err != nil {
+			return "", wire.Bad(fmt.Sprintf("after: %q isn't a valid job name", wire.Shown(name)))
+		}
+		opts.After = append(opts.After, protocol.After{Job: name})
+	}
+	var more added
+	defer more.done()
+	submit := func(ctx context.Context) (job.Outcome, error) {
+		// An unfinished job of that name is this very job, or already uses the name.
+		if r, known := p.actions.app.Live.Row(p.prepared.Framework); !known || !unfinished(r) {
+			if err := more.add(p.actions.app, p.thing.Owner, Most{1, p.prepared.Tasks}); err != nil {
+				return "", err
+			}
+		}
+		return p.actions.app.Jobs.Submit(ctx, p.prepared.Objects, opts)
+	}
+	if o.DryRun {
+		return submit(ctx)
+	}
+	detail := map[string]string{}
+	err = p.actions.did(ctx, "job.submit", p.thing, detail, func(ctx context.Context) (err error) {
+		outcome, err = p.once(ctx, o, func() (job.Outcome, error) { return submit(ctx) })
+		detail["outcome"] = string(outcome)
+		if err != nil || outcome != job.Submitted && outcome != job.Completed {
+			return err
+		}
+		return p.actions.app.keep(ctx, p.actions.caller.person, p.thing.Name)
+	})
+	if err == nil && outcome != job.Ended {
+		p.actions.app.await(ctx, p.prepared.Framework, unfinished)
+	}
+	return outcome, err
+}
+
+// maySee returns an error for a job that the caller must not know of.
+func (d *Actions) maySee(j *job.Job) error {
+	return maySee(&d.caller.Subject, j)
+}
+
+func maySee(s *rules.Subject, j *job.Job) error {
+	return rules.Decide("job.after", s, rules.Thing{Kind: rules.KindJob, Owner: j.User, VC: j.VirtualCluster(), Name: j.Name})
+}
+
+// ownerOf returns the owner of a job that gets tasks, with all their current grants, for decisions about a request that another
+// person made.
+func (s *App) ownerOf(name string) (*people.Person, *rules.Subject, error) {
+	p, err := s.People.Person(name)
+	if err != nil {
+		return nil, nil, gone(name)
+	}
+	if p.Disabled {
+		return nil, nil, &wire.Error{Status: http.StatusForbidden, Code: wire.CodeForbidden, Message: name + " is disabled: their jobs get no more tasks"}
+	}
+	subject := p.Subject(rules.Token{})
+	return p, &subject, nil
+}
+
+func gone(name string) error {
+	return &wire.Error{Status: http.StatusForbidden, Code: wire.CodeForbidden, Message: fmt.Sprintf("%s is no longer a user of this cluster: their jobs get no more tasks", wire.Shown(name))}
+}

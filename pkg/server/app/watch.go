@@ -1,0 +1,252 @@
+package app
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/openpai/paictl/pkg/job/listing"
+	"github.com/openpai/paictl/pkg/job/live"
+	"github.com/openpai/paictl/pkg/people/rules"
+	"github.com/openpai/paictl/pkg/server/wire"
+)
+
+// Reasons why a watch begins with the whole list.
+const (
+	// WatchNew: the watch has just begun.
+	WatchNew = "new"
+	// WatchExpired: the changes since the place where the watch should continue aren't known.
+	WatchExpired = "expired"
+	// WatchGrants: the caller sees other jobs than before, or the place is one of another filter.
+	WatchGrants = "grants"
+)
+
+// Watcher receives the results of a watch. An error of its methods ends the watch.
+type Watcher interface {
+	// Weigh waits until a list of n rows may be read; give is called when the rows are no longer in memory.
+	Weigh(n int) (give func(), err error)
+	// Snapshot receives the whole list, which replaces all earlier rows. A reader that has it continues at place. send sends it,
+	// without the rows.
+	Snapshot(page *listing.Page, why, place string) (send func() error, err error)
+	// Changed receives a job of the list that is new or has changed, Left one that the filter no longer selects.
+	Changed(c *listing.Change) error
+	Left(c *listing.Change) error
+	// Told ends a group of changes. A reader that has them continues at place.
+	Told(place string) error
+	// Problem reports that changes can't be read for now; nil reports that they can be read again.
+	Problem(err error) error
+	// Alive is called periodically.
+	Alive(place string) error
+}
+
+// snapshotTime bounds the time to read a list.
+const snapshotTime = 30 * time.Second
+
+// errTooSlow ends the watch of a client that doesn't read.
+var errTooSlow = &wire.Error{Status: http.StatusServiceUnavailable, Code: wire.CodeUnavailable, Message: "you read too slowly: the server no longer has the jobs that were removed since",
+	Remedy: "begin again, with a filter that selects fewer jobs", RetryAfter: retryAfter}
+
+// Watch sends the list of a filter, and then the changes in it, until the context ends or the caller may no longer watch. At a
+// place of an earlier watch, of this server or another, it sends only the changes since.
+func (d *Actions) Watch(ctx context.Context, f listing.Filter, place string, to Watcher) error {
+	if err := rules.Class("jobs.watch", &d.caller.Subject); err != nil {
+		return err
+	}
+	f.Visible = d.visible()
+	w := &watching{actions: d, filter: f, view: viewOf(&f), to: to}
+	defer func() { w.close() }()
+	changed, stop := d.app.People.Changed()
+	defer stop()
+	if err := w.begin(ctx, place); err != nil {
+		return err
+	}
+	tick := time.NewTicker(guardEvery)
+	defer tick.Stop()
+	for {
+		more, err := w.tell()
+		if errors.Is(err, live.ErrExpired) {
+			if err := w.snapshot(ctx, WatchExpired); err != nil {
+				return err
+			}
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-more:
+			continue
+		case <-changed:
+		case <-tick.C:
+		}
+		if err := w.check(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// watching is the state of a watch.
+type watching struct {
+	actions *Actions
+	filter  listing.Filter
+	// view identifies the filter in places, so that a watch doesn't continue at a place of another filter.
+	view   string
+	to     Watcher
+	reader *live.Watch
+	lost   bool
+}
+
+func (w *watching) close() {
+	if w.reader != nil {
+		w.reader.Close()
+	}
+}
+
+// begin continues at a place, or begins with the whole list.
+func (w *watching) begin(ctx context.Context, place string) error {
+	if err := w.actions.app.People.Fresh(); err != nil {
+		return err
+	}
+	if place == "" {
+		return w.snapshot(ctx, WatchNew)
+	}
+	at, view, whole := cutLast(place)
+	if whole && view != w.view {
+		return w.snapshot(ctx, WatchGrants)
+	}
+	reader, err := w.actions.app.Live.Resume(ctx, at)
+	switch {
+	case err != nil:
+		return err
+	case reader == nil:
+		return w.snapshot(ctx, WatchExpired)
+	}
+	w.reader = reader
+	return w.to.Alive(place)
+}
+
+// place returns where a watch continues that has read the same changes and has the same view.
+func (w *watching) place() string { return w.reader.Place() + placeEnd + w.view }
+
+// placeEnd separates the place of the reader from the view.
+const placeEnd = "."
+
+// cutLast splits a place into these two.
+func cutLast(place string) (at, view string, ok bool) {
+	i := strings.LastIndex(place, placeEnd)
+	if i < 0 {
+		return place, "", false
+	}
+	return place[:i], place[i+len(placeEnd):], true
+}
+
+// viewOf returns a short text that is different for each filter. The filter includes the jobs that the caller sees.
+func viewOf(f *listing.Filter) string {
+	data, _ := json.Marshal(f) // a filter can always be encoded
+	sum := sha256.Sum256(data)
+	return base64.RawURLEncoding.EncodeToString(sum[:9])
+}
+
+// snapshot begins with the whole list. Changes during the read are sent again.
+func (w *watching) snapshot(ctx context.Context, why string) error {
+	send, err := w.read(ctx, why)
+	if err != nil {
+		return err
+	}
+	return send()
+}
+
+func (w *watching) read(ctx context.Context, why string) (send func() error, err error) {
+	give, err := w.to.Weigh(w.filter.Limit)
+	if err != nil {
+		return nil, err
+	}
+	defer give()
+	reader, err := w.actions.app.Live.Watch()
+	if err != nil {
+		return nil, err
+	}
+	w.close()
+	w.reader = reader
+	within, cancel := context.WithTimeout(ctx, snapshotTime)
+	defer cancel()
+	page, err := w.actions.app.Live.List(within, w.filter)
+	if err != nil {
+		return nil, err
+	}
+	return w.to.Snapshot(page, why, w.place())
+}
+
+// tell sends the changes. more is closed when more may follow.
+func (w *watching) tell() (more <-chan struct{}, err error) {
+	changes, more, err := w.reader.Next()
+	if errors.Is(err, live.ErrBehind) {
+		return nil, errTooSlow
+	}
+	if err != nil {
+		return nil, err
+	}
+	ever := w.filter
+	ever.Phases = nil
+	var seen []*listing.Change // those that the caller may see
+	for _, latest := range changes {
+		if c := latest.Change(); ever.Fits(&c.Row) {
+			seen = append(seen, c)
+		}
+	}
+	if len(seen) == 0 {
+		return more, nil
+	}
+	// A stream may end between two changes. Its reader must then continue only at a server that knows the first one.
+	if err := w.to.Told(w.reader.PlaceBefore() + placeEnd + w.view); err != nil {
+		return nil, err
+	}
+	for _, c := range seen {
+		tell := w.to.Left // the client may have received it before
+		if w.filter.Fits(&c.Row) {
+			tell = w.to.Changed
+		}
+		if err := tell(c); err != nil {
+			return nil, err
+		}
+	}
+	return more, w.to.Told(w.place())
+}
+
+// check decides again which jobs the caller sees, because streams outlive grants.
+func (w *watching) check(ctx context.Context) error {
+	if err := w.actions.app.People.Fresh(); err != nil {
+		if w.lost {
+			return w.to.Alive("") // a stream continues if the grants aren't known
+		}
+		w.lost = true
+		return w.to.Problem(err)
+	}
+	if w.lost {
+		w.lost = false
+		if err := w.to.Problem(nil); err != nil {
+			return err
+		}
+	}
+	subject, err := w.actions.now()
+	if err != nil {
+		return err
+	}
+	if err := rules.Class("jobs.watch", subject); err != nil {
+		return err
+	}
+	if v := visibleTo(subject); !reflect.DeepEqual(v, w.filter.Visible) {
+		w.filter.Visible = v
+		w.view = viewOf(&w.filter)
+		return w.snapshot(ctx, WatchGrants)
+	}
+	return w.to.Alive(w.place())
+}

@@ -1,0 +1,39 @@
+package proxy
+
+import (
+	"slices"
+	"strings"
+)
+
+// labelPrefix and labelSuffix surround a label in the path of a request to Prometheus for its values.
+const (
+	labelPrefix = "/api/v1/label/"
+	labelSuffix = "/values"
+)
+
+// resources are the paths that Grafana's pages request from a data source of Prometheus, beside queries.
+var resources = []string{"/api/v1/metadata", "/api/v1/rules", "/api/v1/status/buildinfo", "/suggestions", "/version-detect"}
+
+// closedInGrafana reports whether a path leads past Grafana to a data source, and isn't one that its pages request. Grafana
+// forwards any path, with the password of the data source.
+func closedInGrafana(path string) bool {
+	parts := strings.Split(strings.Trim(path, "/"), "/")
+	switch {
+	case len(parts) > 1 && parts[0] == "apis":
+		return strings.HasSuffix(parts[1], ".datasource.grafana.app") // another way to the same data source
+	case len(parts) < 2 || parts[0] != "api" || parts[1] != "datasources":
+		return false
+	}
+	at := slices.Index(parts, "resources")
+	return at > 0 && !resource("/"+strings.Join(parts[at+1:], "/"))
+}
+
+// resource reports whether a path of a data source may be requested.
+func resource(path string) bool {
+	if slices.Contains(resources, path) || slices.Contains(promQueries, path) {
+		return true
+	}
+	label, found := strings.CutPrefix(path, labelPrefix)
+	label, ends := strings.CutSuffix(label, labelSuffix)
+	return found && ends && label != "" && !strings.Contains(label, "/")
+}

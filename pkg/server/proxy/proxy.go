@@ -1,0 +1,240 @@
+// Package proxy lets people who are signed in through to other services' web pages: Prometheus, Alertmanager, Grafana, and
+// services that a site adds.
+// In: the addresses of the services, and the page that a group grants for each. Out: a route for each, below the service's name.
+// A service gets the parts of a request that it needs, and no headers by which it could take the caller for someone else.
+package proxy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/openpai/paictl/pkg/people/rules"
+	"github.com/openpai/paictl/pkg/secret"
+	"github.com/openpai/paictl/pkg/server"
+	"github.com/openpai/paictl/pkg/server/pages"
+	"github.com/openpai/paictl/pkg/server/settings"
+	"github.com/openpai/paictl/pkg/server/wire"
+)
+
+const (
+	// answerTime bounds an answer: Prometheus gives up on a query after two minutes.
+	answerTime = 2*time.Minute + 10*time.Second
+	// bodyBytes bounds the size of a body: a silence, or a long query.
+	bodyBytes = 1 << 20
+	// queries bounds the requests that a person has under way at one service, and files those that only read a file of its page.
+	// Prometheus evaluates its rules in the same twenty places as queries.
+	queries = 12
+	files   = 24
+)
+
+// Options describe the services behind the door.
+type Options struct {
+	Services map[string]settings.Service
+	// Password reads the password of the platform's own services; nil if they have no password.
+	Password func() (secret.String, error)
+	// Failed is called if a request can't be forwarded to a service.
+	Failed func(service string, err error)
+}
+
+// Door forwards requests to services.
+type Door struct {
+	o        Options
+	services []*service
+}
+
+// service is a service behind the door.
+type service struct {
+	name     string
+	base     *url.URL
+	page     string
+	password bool
+	kind     kind
+	proxy    *httputil.ReverseProxy
+}
+
+// New makes a door. It doesn't send requests yet.
+func New(o Options) (*Door, error) {
+	d := &Door{o: o}
+	for _, name := range slices.Sorted(maps.Keys(o.Services)) {
+		said := o.Services[name]
+		if said.URL == "" {
+			continue
+		}
+		base, err := url.Parse(said.URL)
+		if err != nil {
+			return nil, fmt.Errorf("door.%s.url is malformed", name)
+		}
+		s := &service{name: name, base: base, page: said.Page, password: said.Password && o.Password != nil, kind: kindOf(name)}
+		s.proxy = d.proxy(s)
+		d.services = append(d.services, s)
+	}
+	return d, nil
+}
+
+// Routes returns a route for each service. The page of a service decides who may use it.
+func (d *Door) Routes() []server.Route {
+	var out []server.Route
+	for _, s := range d.services {
+		out = append(out, server.Route{
+			Path: s.prefix() + "/{path...}", Aliases: []string{s.prefix()}, Rule: "page.monitoring", Browser: true, Media: "*/*",
+			Summary: "Passes requests on to " + s.title(), Limit: server.Limit{Body: bodyBytes, Time: answerTime},
+			Serve: func(c *server.Call) error { return d.serve(c, s) },
+		})
+	}
+	return out
+}
+
+// Links returns links for the page on which people sign in.
+func (d *Door) Links() []pages.Link {
+	var out []pages.Link
+	for _, s := range d.services {
+		out = append(out, pages.Link{Name: s.title(), Path: s.prefix() + "/", Page: s.page})
+	}
+	return out
+}
+
+func (s *service) prefix() string { return "/" + s.name }
+
+func (s *service) title() string {
+	if s.kind.title != "" {
+		return s.kind.title
+	}
+	return s.name
+}
+
+// errRefused is the error for requests that the door doesn't forward, not even for administrators.
+var errRefused = &rules.ForbiddenError{Why: "this is not let through: use it inside of the cluster"}
+
+// errWorker is the error for a script that a browser would let answer in place of the server: with headers that the script
+// chooses, and after the service is gone.
+var errWorker = &rules.ForbiddenError{Why: "pages behind the sign-in have no service worker"}
+
+// serve decides on a request, and forwards it.
+func (d *Door) serve(c *server.Call, s *service) error {
+	r := c.Request
+	if err := c.Actions.MaySee(s.page); err != nil {
+		return err
+	}
+	if r.URL.Path == s.prefix() {
+		return redirect(c, s)
+	}
+	if len(r.Header.Values("Service-Worker")) > 0 {
+		return errWorker
+	}
+	path := strings.TrimPrefix(r.URL.Path, s.prefix())
+	what := r.Method + " " + r.URL.Path
+	class := s.kind.class(r.Method, path)
+	if class == refused {
+		return c.Actions.RefusedBehind(c.Context(), wire.Shown(what), errRefused)
+	}
+	if err := s.place(c, path); err != nil {
+		return err
+	}
+	switch class {
+	case signIn:
+		return s.noted(c, what, c.Actions.SignInBehind)
+	case write:
+		return s.noted(c, what, c.Actions.ChangeBehind)
+	}
+	s.pass(c.Writer, r)
+	return nil
+}
+
+// place waits until the caller has fewer requests under way. A page's files don't wait for its queries, which may take minutes.
+func (s *service) place(c *server.Call, path string) error {
+	if s.kind.file(c.Request.Method, path) {
+		return c.Place("file", files)
+	}
+	return c.Place("query", queries)
+}
+
+// pass forwards a request. The answer has no opener policy, neither the server's nor the service's. For that reason, browsers
+// separate sign-in pages from the page that opened them, whose scripts could reach into them otherwise.
+func (s *service) pass(w http.ResponseWriter, r *http.Request) {
+	w.Header().Del(server.OpenerPolicy)
+	s.proxy.ServeHTTP(w, r)
+}
+
+// noted forwards a request that the audit records, even if the answer is interrupted. in is the action that decides
+// on it.
+func (s *service) noted(c *server.Call, what string, in func(ctx context.Context, page, what string, do func() error) error) error {
+	w := &outcome{ResponseWriter: c.Writer}
+	err := in(c.Context(), s.page, wire.Shown(what), func() error {
+		defer func() {
+			if p := recover(); p != nil && p != http.ErrAbortHandler { //nolint:errorlint // net/http compares it so, too
+				panic(p)
+			} else if p != nil {
+				w.aborted = true
+			}
+		}()
+		s.pass(w, c.Request)
+		return w.err()
+	})
+	if w.aborted {
+		panic(http.ErrAbortHandler)
+	}
+	if w.status != 0 {
+		return nil // it was answered
+	}
+	return err
+}
+
+// redirect adds the slash; without it, relative addresses of a page lead elsewhere.
+func redirect(c *server.Call, s *service) error {
+	to := url.URL{Path: s.prefix() + "/", RawQuery: c.Request.URL.RawQuery}
+	c.Writer.Header().Set("Cache-Control", "no-store")
+	c.Writer.Header().Set("Location", to.String())
+	c.Writer.WriteHeader(http.StatusPermanentRedirect)
+	return nil
+}
+
+// outcome records the status of a service's answer for the audit. The answer has been sent by then.
+type outcome struct {
+	http.ResponseWriter
+	status  int
+	aborted bool
+}
+
+// Unwrap is for http.ResponseController.
+func (o *outcome) Unwrap() http.ResponseWriter { return o.ResponseWriter }
+
+// WriteHeader records the status.
+func (o *outcome) WriteHeader(status int) {
+	if o.status == 0 && status >= http.StatusOK {
+		o.status = status
+	}
+	o.ResponseWriter.WriteHeader(status)
+}
+
+func (o *outcome) err() error {
+	if o.status < http.StatusBadRequest {
+		return nil
+	}
+	return &wire.Error{Status: o.status, Code: wire.CodeUnknown, Message: "the service answered with an error"}
+}
+
+// away answers if a service can't be reached.
+func (d *Door) away(s *service) func(http.ResponseWriter, *http.Request, error) {
+	return func(w http.ResponseWriter, r *http.Request, err error) {
+		if large := (*http.MaxBytesError)(nil); errors.As(err, &large) {
+			wire.Fail(w, r, &wire.Error{Status: http.StatusRequestEntityTooLarge, Code: wire.CodeTooLarge, Message: "the body is too long"})
+			return
+		}
+		if r.Context().Err() == nil && d.o.Failed != nil {
+			d.o.Failed(s.name, err)
+		}
+		e, own := errors.AsType[*wire.Error](err)
+		if !own {
+			e = &wire.Error{Status: http.StatusBadGateway, Code: wire.CodeUnavailable, Message: s.title() + " doesn't answer", Remedy: "see whether it runs: paictl service status " + s.name}
+		}
+		wire.Fail(w, r, e)
+	}
+}

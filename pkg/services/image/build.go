@@ -1,0 +1,62 @@
+package image
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/openpai/paictl/pkg/cluster/bundle"
+	"github.com/openpai/paictl/pkg/cluster/bundle/build"
+	"github.com/openpai/paictl/pkg/hint"
+)
+
+// DefaultDir is the default folder for built images.
+const DefaultDir = "dist/images"
+
+// Build makes the named images of paictl's own programs in dir, or all of them without names. The
+// result is a folder that bundle.Open opens, and that holds only these images.
+func Build(ctx context.Context, dir string, names []string, progress io.Writer) (*bundle.Bundle, error) {
+	recipe, err := partOf(build.Own(), names)
+	if err != nil {
+		return nil, err
+	}
+	if err := refuseBundle(dir); err != nil {
+		return nil, err
+	}
+	return build.Run(ctx, build.Options{Dir: dir, Recipe: &recipe, Progress: progress})
+}
+
+// partOf returns the recipe with only the named images; the programs of the others are not made.
+func partOf(r build.Recipe, names []string) (build.Recipe, error) {
+	if len(names) == 0 {
+		return r, nil
+	}
+	images := r.Images
+	r.Images = nil
+	for _, n := range names {
+		i := slices.IndexFunc(images, func(i build.Image) bool { return i.Name == n })
+		if i < 0 {
+			return r, hint.Errorf("the names are: "+strings.Join(Names(), ", "), "%s is not one of paictl's own images", n)
+		}
+		r.Images = append(r.Images, images[i])
+	}
+	return r, nil
+}
+
+// refuseBundle keeps a whole bundle from being emptied: a build removes files that aren't in the recipe.
+func refuseBundle(dir string) error {
+	for _, kind := range []string{bundle.KindBinary, bundle.KindCNIPlugin} {
+		folder := filepath.Dir(bundle.PathOf(kind, "x"))
+		if _, err := os.Stat(filepath.Join(dir, folder)); err == nil {
+			return hint.Errorf("run: paictl bundle build -o "+dir+", which also makes these images; or give another folder with -o",
+				"%s contains a whole bundle", dir)
+		} else if !os.IsNotExist(err) {
+			return fmt.Errorf("look into %s: %w", dir, err)
+		}
+	}
+	return nil
+}

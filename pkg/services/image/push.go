@@ -1,0 +1,155 @@
+package image
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
+
+	"github.com/openpai/paictl/pkg/cluster/bundle"
+	"github.com/openpai/paictl/pkg/cluster/bundle/oci"
+)
+
+// State is the state of an image's name in a registry.
+type State string
+
+// States of an image's name in a registry.
+const (
+	Present State = "present" // the registry has this very image
+	Missing State = "missing" // the registry has no image of that name
+	Other   State = "other"   // the registry has another image of the same name
+	Pushed  State = "pushed"  // the image was sent now
+)
+
+// Result is the result of a push, or of a look, for one image.
+type Result struct {
+	Item
+	State State
+	// Found is the digest of the registry's image; "" if it has no image of that name.
+	Found string
+}
+
+// Event is one step of a push: an image begins, makes progress, or is done.
+type Event struct {
+	Item        Item
+	N, Total    int   // the number of the image, and how many images there are
+	Sent, Bytes int64 // of this image
+	State       State // "" while it is being sent
+}
+
+// Pusher sends images to registries.
+type Pusher struct {
+	// Access is the way to reach registries.
+	Access Access
+	// Progress gets every step, from one goroutine at a time; may be nil.
+	Progress func(Event)
+	// DryRun asks registries for their images and sends nothing.
+	DryRun bool
+}
+
+// Push sends the images that registries don't have yet. It skips an image that a registry has with the
+// same digest. The first failure ends it; the sent images stay, and a further push continues after them.
+func (p Pusher) Push(ctx context.Context, b *bundle.Bundle, items []Item) ([]Result, error) {
+	var artifacts []bundle.Artifact
+	for _, i := range items {
+		artifacts = append(artifacts, i.Artifact)
+	}
+	if err := b.VerifyArtifacts(ctx, artifacts); err != nil {
+		return nil, err
+	}
+	var out []Result
+	for n, item := range items {
+		e := Event{Item: item, N: n + 1, Total: len(items)}
+		r, err := p.one(ctx, b, e)
+		if err != nil {
+			return out, err
+		}
+		e.State = r.State
+		p.tell(e)
+		out = append(out, r)
+	}
+	return out, nil
+}
+
+func (p Pusher) tell(e Event) {
+	if p.Progress != nil {
+		p.Progress(e)
+	}
+}
+
+func (p Pusher) one(ctx context.Context, b *bundle.Bundle, e Event) (Result, error) {
+	r, err := p.Access.Look(ctx, e.Item)
+	if err != nil || r.State == Present || p.DryRun {
+		return r, err
+	}
+	img, err := oci.OpenArchive(b.File(e.Item.Artifact))
+	if err != nil {
+		return r, err
+	}
+	defer func() { _ = img.Close() }() // it was only read
+	if err := p.send(ctx, img, e); err != nil {
+		return r, p.Access.explain(fmt.Errorf("push %s: %w", e.Item.Target, err), e.Item.Target)
+	}
+	r.State, r.Found = Pushed, e.Item.Digest
+	return r, nil
+}
+
+// send uploads an image, with its progress in bytes.
+func (p Pusher) send(ctx context.Context, img v1.Image, e Event) error {
+	ref, options, err := p.Access.open(ctx, e.Item.Target)
+	if err != nil {
+		return err
+	}
+	updates := make(chan v1.Update, 64)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for u := range updates {
+			e.Sent, e.Bytes = u.Complete, u.Total
+			if u.Error == nil {
+				p.tell(e)
+			}
+		}
+	}()
+	// Write closes the channel, even if it fails.
+	err = remote.Write(ref, img, append(options, remote.WithProgress(updates))...)
+	<-done
+	return err
+}
+
+// Look asks a registry for the image under an item's name.
+func (a Access) Look(ctx context.Context, item Item) (Result, error) {
+	r := Result{Item: item, State: Missing}
+	ref, options, err := a.open(ctx, item.Target)
+	if err != nil {
+		return r, err
+	}
+	desc, err := remote.Head(ref, options...)
+	if answer, ok := errors.AsType[*transport.Error](err); ok && answer.StatusCode == http.StatusNotFound {
+		return r, nil
+	}
+	if err != nil {
+		return r, a.explain(fmt.Errorf("look for %s: %w", item.Target, err), item.Target)
+	}
+	r.State, r.Found = Other, desc.Digest.String()
+	if r.Found == item.Digest {
+		r.State = Present
+	}
+	return r, nil
+}
+
+// open returns the parsed reference of an image, and the options to reach its registry.
+func (a Access) open(ctx context.Context, target string) (name.Reference, []remote.Option, error) {
+	ref, err := name.ParseReference(target, name.StrictValidation)
+	if err != nil {
+		return nil, nil, fmt.Errorf("read the name %s: %w", target, err)
+	}
+	return ref, []remote.Option{
+		remote.WithContext(ctx), remote.WithTransport(a.transport(ref)), remote.WithAuthFromKeychain(a.keychain()),
+	}, nil
+}

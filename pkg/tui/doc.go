@@ -1,4 +1,0 @@
-// Package tui is the kit for drawing on a terminal: colours, widths, tables, bars, spinners, frames.
-// In: plain text, sizes and times. Out: lines that fit. It knows no clusters, services or jobs, and does no I/O; pkg/progress and
-// pkg/status/view draw with it.
-package tui

@@ -1,0 +1,289 @@
+package progress
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/openpai/paictl/pkg/cluster"
+	"github.com/openpai/paictl/pkg/ui/plural"
+)
+
+// hosts reads the events of a run on machines into a board: hosts × phases.
+type hosts struct{ *board }
+
+func newHosts() hosts { return hosts{newBoard(grid{}, "host")} }
+
+func (b hosts) picture() *board { return b.board }
+
+// apply updates the board from one event.
+func (b hosts) apply(e cluster.Event) {
+	switch e.Kind {
+	case cluster.EventRunStarted:
+		b.start(e)
+		return
+	case cluster.EventRunDone:
+		b.ending, b.ended = hostsEnding(e.Summary), e.Time
+		return
+	case cluster.EventWarning:
+		b.tell(skipped, e, "warning: "+e.Message+arrow(e.Hint))
+	case cluster.EventNote:
+		b.tell(done, e, e.Message)
+	}
+	if e.Host == "" {
+		if e.Kind == cluster.EventPhaseFailed {
+			b.blame(e) // it concerns all hosts
+		}
+		return
+	}
+	r := b.row(e.Host)
+	switch {
+	case e.Kind == cluster.EventHostDone:
+		r.over, r.current = true, -1
+	case e.Kind == cluster.EventHostSetAside:
+		b.setAside(r, e)
+	case e.Phase != "" && e.Kind != cluster.EventWarning:
+		b.applyPhase(r, b.phase(e.Phase), e)
+	}
+	r.state = hostState(r)
+}
+
+// hostState returns the state of a host as a whole: failed, running, done or pending.
+func hostState(r *row) cellState {
+	switch {
+	case r.aside:
+		return failed
+	case r.over:
+		return done
+	case r.current >= 0:
+		return r.cells[r.current].state
+	}
+	return pending
+}
+
+func (b hosts) start(e cluster.Event) {
+	b.title, b.started = line(e.Message), e.Time
+	for _, p := range e.Phases {
+		b.phase(p)
+	}
+	for _, h := range e.Hosts {
+		b.row(h)
+	}
+}
+
+// setAside marks a host as lost. Its phase may not be in the table, such as the dial.
+func (b hosts) setAside(r *row, e cluster.Event) {
+	r.aside = true
+	if i := slices.Index(b.phases, e.Phase); i >= 0 {
+		r.cells[i].state = failed
+	}
+	if r.reason == "" {
+		r.reason = line(e.Error)
+		b.blame(e)
+	}
+}
+
+// blame shows a failure below the table, and keeps it for the end.
+func (b hosts) blame(e cluster.Event) {
+	b.failed = append(b.failed, failure{e.Host, e.Phase, e.Error, e.Hint})
+	b.tell(failed, e, e.Error+arrow(e.Hint))
+}
+
+func (b hosts) applyPhase(r *row, i int, e cluster.Event) {
+	c := &r.cells[i]
+	switch e.Kind {
+	case cluster.EventPhaseStarted:
+		*c = cell{state: running, started: e.Time, changes: c.changes}
+		r.current = i
+	case cluster.EventProgress:
+		c.message, c.done, c.total = line(e.Message), e.Done, e.Total
+	case cluster.EventChanged, cluster.EventPlanned:
+		c.changes++
+		b.planned = b.planned || e.Kind == cluster.EventPlanned
+		if e.Change != nil {
+			b.tell(done, e, describe(e.Change))
+		}
+	case cluster.EventPhaseDone:
+		c.state, c.changes = done, max(c.changes, e.Changes)
+		r.leave(i)
+	case cluster.EventPhaseSkipped:
+		c.state = skipped
+		r.leave(i)
+	case cluster.EventPhaseFailed:
+		c.state, r.current = failed, i
+		r.reason = line(e.Error)
+		b.blame(e)
+	}
+}
+
+// leave clears the current phase if it is i; another one may run at the same time.
+func (r *row) leave(i int) {
+	if r.current == i {
+		r.current = -1
+	}
+}
+
+// tell adds a note that names host and phase.
+func (b hosts) tell(s cellState, e cluster.Event, text string) {
+	where := e.Host
+	if e.Phase != "" {
+		where += " " + e.Phase
+	}
+	if where != "" {
+		text = where + ": " + text
+	}
+	b.note(s, text)
+}
+
+func hostsEnding(s *cluster.Summary) *outcome {
+	if s == nil {
+		return nil
+	}
+	end := &outcome{figures: totals(plural.Of(s.Hosts, "host"), s.Changed, s.Changes, s.DryRun, s.Elapsed), retry: s.Retry, blame: plural.Of(len(s.Failed), "host") + " set aside:"}
+	if t := s.Traffic; t != nil && t.Passed > 0 {
+		end.figures += fmt.Sprintf("; %s sent from here, %s from machine to machine", megabytes(t.Sent), megabytes(t.Passed))
+	}
+	if len(s.Failed) == 1 {
+		end.blame = "1 host failed:"
+	}
+	for _, f := range s.Failed {
+		end.failed = append(end.failed, failure{f.Host, f.Phase, f.Error, f.Hint})
+	}
+	return end
+}
+
+// Plain writes one line for each event of a run on machines that a person wants to read in a log. It leaves
+// out steps without changes: a second run prints its header and its summary.
+type Plain struct {
+	*log
+	told    map[[2]string]time.Time // host, phase: time of the last line
+	causes  map[string]bool         // hosts whose failure was printed
+	changes map[string]int          // per host, in completed phases
+	applied map[[2]string]int       // host, phase: changes so far
+	planned map[[2]string]int       // host, phase: changes in a dry run
+}
+
+// NewPlain returns a renderer that writes lines to w.
+func NewPlain(w io.Writer, colour bool) *Plain {
+	return &Plain{
+		log:  newLog(w, colour),
+		told: map[[2]string]time.Time{}, causes: map[string]bool{}, changes: map[string]int{}, applied: map[[2]string]int{}, planned: map[[2]string]int{},
+	}
+}
+
+// Emit implements cluster.Sink.
+func (r *Plain) Emit(e cluster.Event) {
+	at := [2]string{e.Host, e.Phase}
+	switch e.Kind {
+	case cluster.EventRunStarted:
+		r.align(e.Hosts, e.Phases)
+		r.start(e.Message, plural.Of(len(e.Hosts), "host"), plural.Of(len(e.Phases), "phase"))
+	case cluster.EventPhaseStarted:
+		r.told[at] = e.Time
+	case cluster.EventProgress:
+		if e.Time.Sub(r.told[at]) >= progressEvery {
+			r.say(e, r.p.Faint.Text(progressText(e)))
+		}
+	case cluster.EventChanged:
+		r.applied[at]++
+		if e.Change != nil {
+			r.say(e, describe(e.Change))
+		}
+	case cluster.EventPlanned:
+		r.planned[at]++
+	case cluster.EventPhaseDone:
+		r.phaseDone(e)
+	case cluster.EventPhaseFailed:
+		r.failed(e)
+	case cluster.EventHostSetAside:
+		if !r.causes[e.Host] {
+			r.failed(e)
+		}
+		r.line(r.p.Bad.Text("failed; the other hosts continue"), e.Host)
+	case cluster.EventHostDone:
+		r.line(r.p.Good.Text(hostDone(r.changes[e.Host], len(r.planned) > 0)), e.Host)
+	case cluster.EventWarning:
+		r.say(e, r.p.Warn.Text("warning: "+line(e.Message)))
+		r.hint(e.Hint)
+	case cluster.EventNote:
+		r.say(e, line(e.Message))
+	case cluster.EventRunDone:
+		writeEnding(r.w, hostsEnding(e.Summary), r.p)
+	}
+}
+
+func (r *Plain) phaseDone(e cluster.Event) {
+	at := [2]string{e.Host, e.Phase}
+	if n := r.planned[at]; n > 0 {
+		r.changes[e.Host] += n
+		r.say(e, plural.Of(n, "change")+" planned")
+		return
+	}
+	if n := max(e.Changes, r.applied[at]); n > 0 {
+		r.changes[e.Host] += n
+		r.say(e, r.p.Good.Text("done")+", "+plural.Of(n, "change")+" ("+duration(e.Elapsed)+")")
+	}
+}
+
+func (r *Plain) failed(e cluster.Event) {
+	r.causes[e.Host] = true
+	took := ""
+	if e.Elapsed > 0 {
+		took = " after " + duration(e.Elapsed)
+	}
+	if e.Host == "" {
+		e.Host = "all hosts"
+	}
+	r.say(e, r.p.Bad.Text("FAILED")+took+": "+line(e.Error))
+	r.hint(e.Hint)
+}
+
+// say writes one line about a host's phase, or about the run if the event names neither.
+func (r *Plain) say(e cluster.Event, text string) {
+	r.told[[2]string{e.Host, e.Phase}] = e.Time
+	r.line(text, e.Host, e.Phase)
+}
+
+func hostDone(changes int, dry bool) string {
+	switch {
+	case changes == 0:
+		return "up to date"
+	case dry:
+		return plural.Of(changes, "change") + " planned"
+	default:
+		return "done, " + plural.Of(changes, "change")
+	}
+}
+
+func progressText(e cluster.Event) string {
+	s, a := line(e.Message), amount(e.Done, e.Total)
+	switch {
+	case a == "":
+		return s
+	case s == "":
+		return a
+	default:
+		return s + " " + a
+	}
+}
+
+// describe returns a change in one line, without its host and phase.
+func describe(c *cluster.Change) string {
+	s := mark(c.Action) + " " + c.Action + " " + c.Target
+	if c.Detail != "" {
+		s += " (" + c.Detail + ")"
+	}
+	return line(s)
+}
+
+func megabytes(n int64) string { return fmt.Sprintf("%.1f MB", float64(n)/1e6) }
+
+// totals returns the figures of a run that has ended.
+func totals(of string, changed, changes int, dry bool, took time.Duration) string {
+	did, n := fmt.Sprintf("%d changed", changed), plural.Of(changes, "change")
+	if dry {
+		did, n = fmt.Sprintf("%d would change", changed), n+" planned"
+	}
+	return fmt.Sprintf("%s, %s, %s, %s", of, did, n, duration(took))
+}

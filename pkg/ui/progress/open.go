@@ -1,0 +1,64 @@
+package progress
+
+import (
+	"context"
+
+	"github.com/openpai/paictl/pkg/cluster"
+	"github.com/openpai/paictl/pkg/services"
+	"github.com/openpai/paictl/pkg/ui/iostreams"
+)
+
+// Renderer is a sink that must be closed when the run is over, however it ended: the
+// live table gives the terminal back in Close.
+type Renderer interface {
+	cluster.Sink
+	Close() error
+}
+
+// ServiceRenderer is a Renderer of runs on services.
+type ServiceRenderer interface {
+	services.Sink
+	Close() error
+}
+
+// Open chooses the rendering, in one place for all commands: JSON lines on stdout for
+// format "json", the live table where a person watches stderr on a screen, plain lines otherwise.
+// Ask all questions (passwords, host keys) before: the live table reads the keyboard.
+func Open(ctx context.Context, io *iostreams.IOStreams, format string) Renderer {
+	switch {
+	case format == "json":
+		return NewJSON(io.Out)
+	case io.CanRedraw():
+		return NewLive(ctx, liveOn(io))
+	default:
+		return NewPlain(io.Err, io.ColourEnabled())
+	}
+}
+
+// OpenServices chooses the rendering of a run on services, as Open does for machines.
+func OpenServices(ctx context.Context, io *iostreams.IOStreams, format string) ServiceRenderer {
+	switch {
+	case format == "json":
+		return newJSONLines[services.Event](io.Out)
+	case io.CanRedraw():
+		return newServiceLive(ctx, liveOn(io))
+	default:
+		return newServicePlain(io.Err, io.ColourEnabled())
+	}
+}
+
+func liveOn(io *iostreams.IOStreams) LiveOptions {
+	return LiveOptions{In: io.In, Out: io.Err, Colour: io.ColourEnabled()}
+}
+
+// Tee hands every event to each sink, in order.
+func Tee(sinks ...cluster.Sink) cluster.Sink { return tee(sinks) }
+
+type tee []cluster.Sink
+
+// Emit implements cluster.Sink.
+func (t tee) Emit(e cluster.Event) {
+	for _, s := range t {
+		s.Emit(e)
+	}
+}

@@ -1,0 +1,77 @@
+package progress
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/openpai/paictl/pkg/ui/tui"
+)
+
+// progressEvery limits the lines about the progress of a long step.
+const progressEvery = 10 * time.Second
+
+// log writes the lines of a run with any kind of events.
+type log struct {
+	w    *errWriter
+	p    tui.Palette
+	wide []int // columns of the longest name before a line, for each place
+}
+
+func newLog(w io.Writer, colour bool) *log {
+	return &log{w: &errWriter{w: w}, p: tui.NewLinePalette(colour)}
+}
+
+// Close returns the first write error.
+func (r *log) Close() error { return r.w.err }
+
+// align makes room for the names before lines.
+func (r *log) align(places ...[]string) {
+	r.wide = make([]int, len(places))
+	for i, names := range places {
+		for _, n := range names {
+			r.wide[i] = max(r.wide[i], tui.Width(line(n)))
+		}
+	}
+}
+
+// start writes the first line of a run.
+func (r *log) start(title string, figures ...string) {
+	fmt.Fprintf(r.w, "%s: %s\n", r.p.Bold.Text(line(title)), strings.Join(figures, ", "))
+}
+
+// line writes text, after the names of its subject.
+func (r *log) line(text string, where ...string) {
+	for i, name := range where {
+		if name == "" {
+			continue
+		}
+		w := 0
+		if i < len(r.wide) {
+			w = r.wide[i]
+		}
+		fmt.Fprint(r.w, tui.Fill(line(name), w), "  ")
+	}
+	fmt.Fprintln(r.w, text)
+}
+
+func (r *log) hint(text string) {
+	if text != "" {
+		fmt.Fprintf(r.w, "  -> %s\n", line(text))
+	}
+}
+
+// errWriter keeps the first error, so that a renderer can continue without checking each line: a
+// run doesn't stop if its output can't be written.
+type errWriter struct {
+	w   io.Writer
+	err error
+}
+
+func (w *errWriter) Write(b []byte) (int, error) {
+	if w.err == nil {
+		_, w.err = w.w.Write(b)
+	}
+	return len(b), nil
+}
