@@ -93,7 +93,7 @@ func (s *Server) done(a *answer, r *http.Request) {
 	s.metrics.end(r.Method, route, status, took)
 	attrs := []slog.Attr{
 		slog.String("request", a.id), slog.String("method", shortMethod(r.Method)), slog.String("path", shownPath(a, r)), slog.Int("status", status),
-		slog.Int64("bytes", a.bytes), slog.Duration("took", took), slog.String("address", a.address.String()),
+		slog.Int64("bytes", a.bytes), slog.Duration("took", took), slog.String("address", a.from()),
 	}
 	if q := shownQuery(r.URL.RawQuery); q != "" {
 		attrs = append(attrs, slog.String("query", q))

@@ -229,11 +229,7 @@ func (s *Server) serve(a *answer, r *http.Request, route *Route) {
 		route.Limit.Template && s.limited(a, r, s.limits.template(&subject)):
 		return
 	}
-	from := app.Origin{Request: a.id}
-	if a.address.IsValid() { // a connection within the process has no address
-		from.Address = a.address.String()
-	}
-	d := s.o.App.For(caller, from)
+	d := s.o.App.For(caller, app.Origin{Request: a.id, Address: a.from()})
 	if err := rules.Class(route.Rule, &subject); err != nil {
 		if toSignIn(a, r, route, err) {
 			return
@@ -392,6 +388,14 @@ func (s *Server) limited(a *answer, r *http.Request, wait time.Duration) bool {
 	s.metrics.limited.Inc()
 	s.fail(a, r, &wire.Error{Status: http.StatusTooManyRequests, Code: wire.CodeTooMany, Message: "too many requests", Remedy: "wait a little, then try again", RetryAfter: wait})
 	return true
+}
+
+// from returns the client's address, or "" for a connection within the process.
+func (a *answer) from() string {
+	if !a.address.IsValid() {
+		return ""
+	}
+	return a.address.String()
 }
 
 // address returns the address of the client. Trusted proxies report it for their clients.

@@ -24,7 +24,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -100,9 +99,7 @@ func (p *Platform) prepare(machines string) {
 	kubetest.PriorityClasses(p.t, p.Cluster)
 	jobtest.Prepare(p.t, p.Cluster)
 	schedulertest.Configure(p.t, p.Cluster.Client, kube.SystemNamespace, machines)
-	_, err := p.Cluster.Client.CoreV1().Secrets(kube.SystemNamespace).Create(p.t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: api.AuditTokenSecret},
-		StringData: map[string]string{api.TokenKey: "the audit's"}}, metav1.CreateOptions{})
-	require.NoError(p.t, err)
+	var err error
 	p.People, err = people.Open(p.Cluster.Config, people.Options{})
 	require.NoError(p.t, err)
 	require.NoError(p.t, p.People.Prepare(p.t.Context()))

@@ -24,6 +24,8 @@ type Flags struct {
 	Server string
 	// User is the owner of the jobs. If empty, it is the user who runs the program; see user.
 	User string
+
+	jobs Jobs // of the first open
 }
 
 // completionTimeout keeps the shell from waiting for a cluster that doesn't answer.
@@ -44,7 +46,11 @@ func (fl *Flags) addWay(f *cmdutil.Factory, cmd *cobra.Command) {
 }
 
 // open connects to the jobs of a cluster: by its server if the user has signed in, or by a kubeconfig. It doesn't send a request yet.
+// A command has one connection, for any number of jobs.
 func (fl *Flags) open(f *cmdutil.Factory) (Jobs, error) {
+	if fl.jobs != nil {
+		return fl.jobs, nil
+	}
 	as, err := fl.unsigned(f) // the owner of new jobs with a kubeconfig
 	if err != nil {
 		f.Log.Debug("the user is not known", "error", err)
@@ -53,7 +59,8 @@ func (fl *Flags) open(f *cmdutil.Factory) (Jobs, error) {
 	if err != nil {
 		return nil, err // not a Jobs that is nil inside
 	}
-	return &client.Jobs{Server: w.Server, Name: w.User}, nil
+	fl.jobs = &client.Jobs{Server: w.Server, Name: w.User}
+	return fl.jobs, nil
 }
 
 // user returns the owner of the jobs: --user, the user who has signed in, the setting, or the operating system's user.

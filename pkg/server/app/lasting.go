@@ -18,8 +18,15 @@ const lasts = 30 * time.Second
 func (d *Actions) did(ctx context.Context, rule string, t rules.Thing, detail map[string]string, act func(context.Context) error) error {
 	ctx, cancel := lasting(ctx)
 	defer cancel()
-	return d.audited(ctx, rule, t, detail, act(ctx))
+	err := act(ctx)
+	if errors.Is(err, errNothing) {
+		return nil
+	}
+	return d.audited(ctx, rule, t, detail, err)
 }
+
+// errNothing is returned by an action that succeeded without a change. The audit has no record of it.
+var errNothing = errors.New("nothing changed")
 
 // lasting returns a context that ends some time after the context of a request.
 func lasting(ctx context.Context) (context.Context, context.CancelFunc) {

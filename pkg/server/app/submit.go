@@ -201,8 +201,11 @@ func (p *Prepared) Submit(ctx context.Context, o SubmitOptions) (outcome job.Out
 	err = p.actions.did(ctx, "job.submit", p.thing, detail, func(ctx context.Context) (err error) {
 		outcome, err = p.once(ctx, o, func() (job.Outcome, error) { return submit(ctx) })
 		detail["outcome"] = string(outcome)
-		if err != nil || outcome != job.Submitted && outcome != job.Completed {
+		switch {
+		case err != nil:
 			return err
+		case outcome != job.Submitted && outcome != job.Completed:
+			return errNothing
 		}
 		return p.actions.app.keep(ctx, p.actions.caller.person, p.thing.Name)
 	})

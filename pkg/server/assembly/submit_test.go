@@ -161,7 +161,9 @@ func TestASubmissionSentAgainIsOne(t *testing.T) {
 		require.Equal(t, 200, a.Status, a.Body)
 		assert.Equal(t, "submitted", a.JSON()["outcome"], "the answer is that of the first time")
 	}
+	printed := h.Printed.String()
 	assert.Equal(t, "repeated", h.as("ann", "POST", "/api/v3/jobs", string(data)).JSON()["outcome"], "without a key it is another submission")
+	assert.NotContains(t, strings.TrimPrefix(h.Printed.String(), printed), `"verb":"submit"`, "nothing changed")
 	for name, change := range map[string]func(*api.Submission){"name": func(s *api.Submission) { s.Text = servertest.JobFile("thrice", "speech") }, "flag": func(s *api.Submission) { s.Replace = true }} {
 		s := api.Submission{File: "my.yaml", Text: servertest.JobFile("twice", "speech")}
 		change(&s)

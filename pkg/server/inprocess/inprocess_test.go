@@ -152,7 +152,7 @@ func TestAChangeIsRecordedAsTheOperatorsWithoutAnAddress(t *testing.T) {
 	require.Equal(t, 200, status, answer)
 	require.Len(t, c.records, 1)
 	r := c.records[0]
-	assert.Equal(t, [...]string{"kubeconfig:dev", "", "done", "template", "train1", "ann"}, [...]string{r.Actor, r.Address, string(r.Outcome), r.Kind, r.Object, r.Owner})
+	assert.Equal(t, [...]string{"kubeconfig:dev", "", "done", "template", "train1", "ann"}, [...]string{r.Actor, r.Address, r.Outcome, r.Kind, r.Object, r.Owner})
 	assert.Empty(t, *warnings)
 }
 

@@ -100,9 +100,6 @@ func (p *Printed) String() string {
 // Password is the password of all people of tests.
 const Password = "correct horse battery"
 
-// auditToken is the token for the audit of the history.
-const auditToken = "the audit's"
-
 // Teams is the configuration of a scheduler with two virtual clusters of one machine each.
 const Teams = `physicalCluster:
   cellTypes:
