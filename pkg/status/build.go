@@ -19,7 +19,7 @@ import (
 const many = 256
 
 // refresh makes the changed parts again. The results share the rest with earlier results.
-func (b *books) refresh() {
+func (b *tables) refresh() {
 	b.refreshMachines()
 	b.refreshJobs()
 	b.refreshOwners()
@@ -30,11 +30,11 @@ func (b *books) refresh() {
 }
 
 // dirty reports whether refresh would change anything.
-func (b *books) dirty() bool {
+func (b *tables) dirty() bool {
 	return b.dirtyAll || b.dirtyEvents || b.dirtyOwners || b.dirtyOther || len(b.dirtyMachines) > 0 || len(b.dirtyJobs) > 0
 }
 
-func (b *books) refreshMachines() {
+func (b *tables) refreshMachines() {
 	if b.dirtyAll {
 		b.dirtyMachines.Insert(slices.Collect(maps.Keys(b.nodes))...)
 		b.dirtyMachines.Insert(slices.Collect(maps.Keys(b.layout))...)
@@ -69,7 +69,7 @@ func (b *books) refreshMachines() {
 }
 
 // machine is a node, a machine of the configuration, or both.
-func (b *books) machine(name string) (Machine, bool) {
+func (b *tables) machine(name string) (Machine, bool) {
 	n, l := b.nodes[name], b.layout[name]
 	if n == nil && l == nil {
 		return Machine{}, false
@@ -128,7 +128,7 @@ func (b *books) machine(name string) (Machine, bool) {
 }
 
 // expires is when the first certificate of a machine does.
-func (b *books) expires(name, address string) time.Time {
+func (b *tables) expires(name, address string) time.Time {
 	first := time.Time(b.expiry[name])
 	if at := time.Time(b.expiry[address]); address != "" && !at.IsZero() && (first.IsZero() || at.Before(first)) {
 		first = at
@@ -138,7 +138,7 @@ func (b *books) expires(name, address string) time.Time {
 
 // gpus returns the GPUs of a machine: those that its agent publishes and reports, and the configured ones if the agent reports nothing
 // about them.
-func (b *books) gpus(name string, n *nodeRow, l *layoutRow) []GPU {
+func (b *tables) gpus(name string, n *nodeRow, l *layoutRow) []GPU {
 	found := map[int32]*GPU{}
 	at := func(index int32) *GPU {
 		if found[index] == nil {
@@ -205,7 +205,7 @@ func told(g *GPU, d *schedulerapi.Device, missing bool) {
 }
 
 // own sets the owners of a machine's GPUs, from claims, and from annotations of pods without claims.
-func (b *books) own(name string, found map[int32]*GPU) {
+func (b *tables) own(name string, found map[int32]*GPU) {
 	for key := range b.claimsOfNode[name] {
 		c := b.claims[key]
 		owner := b.owner(c.pod, c.uid)
@@ -229,7 +229,7 @@ func (b *books) own(name string, found map[int32]*GPU) {
 }
 
 // owner is a pod as the owner of GPUs. Another pod may have taken the name of the one that a claim was for.
-func (b *books) owner(pod, uid string) *Owner {
+func (b *tables) owner(pod, uid string) *Owner {
 	o := &Owner{Pod: pod}
 	p := b.pods[pod]
 	if p == nil || p.uid != uid || p.job == "" {
@@ -247,7 +247,7 @@ func newestFirst(a, b *Job) int {
 	return cmp.Or(b.Submitted.Compare(a.Submitted), strings.Compare(b.UID, a.UID))
 }
 
-func (b *books) refreshJobs() {
+func (b *tables) refreshJobs() {
 	if len(b.dirtyJobs) == 0 {
 		return
 	}
@@ -291,7 +291,7 @@ func moved(list []*Job, was, is *Job) []*Job {
 }
 
 // job returns the job of a Framework, or nil if it is gone.
-func (b *books) job(name string) *Job {
+func (b *tables) job(name string) *Job {
 	brief := b.jobs[name]
 	if brief == nil {
 		return nil
@@ -328,7 +328,7 @@ func (b *books) job(name string) *Job {
 }
 
 // refreshOwners makes the virtual clusters again if the scheduler's report about them or the number of their sick GPUs has changed.
-func (b *books) refreshOwners() {
+func (b *tables) refreshOwners() {
 	if b.dirtyOwners {
 		b.asked = b.virtualClusters()
 	}
@@ -357,7 +357,7 @@ func sickInUse(machines []Machine) map[string]int {
 	return out
 }
 
-func (b *books) virtualClusters() []VirtualCluster {
+func (b *tables) virtualClusters() []VirtualCluster {
 	out := []VirtualCluster{}
 	if b.owners == nil {
 		return out
@@ -378,7 +378,7 @@ func (b *books) virtualClusters() []VirtualCluster {
 	return out
 }
 
-func (b *books) refreshEvents() {
+func (b *tables) refreshEvents() {
 	if len(b.events) > maxEventRows {
 		trimEvents(b.events)
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 func TestASickGPUThatAJobHasIsBadForItsVirtualCluster(t *testing.T) {
-	b := newBooks()
+	b := newTables()
 	b.setQueue(&schedulerapi.Queue{}, &schedulerapi.VirtualClusters{Items: []schedulerapi.VirtualCluster{{Name: "default", Guaranteed: 8, Used: 3, Bad: 1}, {Name: "vision", Guaranteed: 8}}})
 	has := func(vc string, opportunistic bool) *Owner {
 		return &Owner{Pod: "pai-jobs/p", VirtualCluster: vc, Opportunistic: opportunistic}
@@ -48,7 +48,7 @@ func nodeRowOf(t *testing.T, n *corev1.Node) *nodeRow {
 func TestNumbersOfPartsThatNoAgentWritesAreOne(t *testing.T) {
 	for _, parts := range []string{"4294967296", "-4", "0", "9223372036854775807", "1025"} {
 		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Annotations: map[string]string{schedulerapi.DevicesAnnotation: `{"devices":[{"index":0,"healthy":true},{"index":1}],"parts":` + parts + `}`}}}
-		b := newBooks()
+		b := newTables()
 		b.nodes["n"] = nodeRowOf(t, n)
 		assert.Len(t, b.gpus("n", b.nodes["n"], nil), 2, parts)
 	}
@@ -64,7 +64,7 @@ func TestOnlyConditionsOfTroubleArePressure(t *testing.T) {
 
 // A machine that is not Ready is that, whether or not it is in layout.yaml.
 func TestAMachineOutsideTheLayoutThatIsNotReadyIsNotReady(t *testing.T) {
-	b := newBooks()
+	b := newTables()
 	b.layout = map[string]*layoutRow{}
 	for ready, want := range map[corev1.ConditionStatus]string{"True": MachineUnlisted, "False": MachineNotReady, "Unknown": MachineUnknown} {
 		b.nodes["n"] = nodeRowOf(t, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}, Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: "Ready", Status: ready}}}})

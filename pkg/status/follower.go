@@ -56,7 +56,7 @@ type Follower struct {
 	running    sync.WaitGroup
 
 	mu         sync.Mutex
-	b          *books
+	b          *tables
 	lostAt     time.Time // when it last failed to answer
 	lost       error     // why the API server doesn't answer; nil while it does
 	heard      time.Time // when it last answered
@@ -107,7 +107,7 @@ func New(cluster *kube.Cluster, o Options) (*Follower, error) {
 		}
 	}
 	f := &Follower{cluster: cluster, client: client, metadata: objects, jobs: jobs, platform: o.Services, web: newWeb(cluster), o: o,
-		changed: make(chan struct{}, 1), wake: make(chan struct{}, 1), b: newBooks(), namespaces: sets.New(kube.SystemNamespace),
+		changed: make(chan struct{}, 1), wake: make(chan struct{}, 1), b: newTables(), namespaces: sets.New(kube.SystemNamespace),
 		sources: map[string]Source{}, touched: map[string]time.Time{}}
 	f.kinds = f.allKinds()
 	f.askers = f.allAskers()

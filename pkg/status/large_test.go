@@ -187,7 +187,7 @@ func TestALargeClusterTakesLittleMemory(t *testing.T) {
 	assert.Less(t, peak.Load(), uint64(most))
 }
 
-// large is the books of a large cluster, without any watch.
+// large is the tables of a large cluster, without any watch.
 func large(tb testing.TB) *Follower {
 	tb.Helper()
 	c, err := kube.Open(kube.Options{Kubeconfig: emptyKubeconfig(tb)})

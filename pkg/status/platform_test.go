@@ -95,7 +95,7 @@ func TestAChangeOfAWorkloadOrAReleaseHasTheServicesAsked(t *testing.T) {
 
 func TestServicesAreAskedRarelyOnlyWhileAllTheirChangesAreHeard(t *testing.T) {
 	live := func() *Follower {
-		f := &Follower{b: newBooks(), namespaces: sets.New(kube.SystemNamespace)}
+		f := &Follower{b: newTables(), namespaces: sets.New(kube.SystemNamespace)}
 		for _, within := range []string{kube.JobNamespace, kube.SystemNamespace} {
 			f.ofServices = append(f.ofServices, servicesWatch{&kind{live: true}, &everywhere{within: within}})
 		}

@@ -173,7 +173,7 @@ func TestOtherClaimsAreServedAsEver(t *testing.T) {
 		}
 		return nil
 	})
-	// A pod with GPUs may have other claims beside. Its claim of GPUs is left to the books, the others are served.
+	// A pod with GPUs may have other claims beside. Its claim of GPUs is left to the scheduler, the others are served.
 	both := schedulertest.Gang{Namespace: s.ns, Name: "both", VC: "A", Priority: 5, Pods: 1, GPUs: 1, Claims: true}
 	pod, template := both.Pod(0), "nic"
 	pod.Spec.NodeSelector = map[string]string{corev1.LabelHostname: "test-2"}

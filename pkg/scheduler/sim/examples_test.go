@@ -74,7 +74,7 @@ func runExample(t *testing.T, file string) {
 	}
 }
 
-// replayed runs the steps, and recounts the scheduler's books after each.
+// replayed runs the steps, and checks the scheduler's state after each.
 func replayed(t *testing.T, e example) []map[string]any {
 	t.Helper()
 	steps, err := json.Marshal(e.Steps)

@@ -12,7 +12,7 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/sim"
 )
 
-// FuzzReplay checks that each step of any steps file is answered, nothing panics, and the books are right.
+// FuzzReplay checks that each step of any steps file is answered, nothing panics, and the state is right.
 func FuzzReplay(f *testing.F) {
 	files, err := filepath.Glob("testdata/examples/*.yaml")
 	require.NoError(f, err)

@@ -147,10 +147,10 @@ func (w *world) learn(l *sim.Line, p *worldPod) {
 // wantsBind: a bind of the preempting phase isn't accepted; kube-scheduler filters again.
 func (p *worldPod) wantsBind(w *world) bool { return w.steps[len(w.steps)-1]["phase"] != "Preempting" }
 
-// TestRandomStepsKeepTheBooksAndSurviveRestarts runs steps that a user would hardly write, recounts the books
+// TestRandomStepsKeepTheStateAndSurviveRestarts runs steps that a user would hardly write, checks the state
 // after each, and restarts now and then: gangs that ran before run after, where they ran. PAICTL_SIM_SEEDS is the
 // number of stories.
-func TestRandomStepsKeepTheBooksAndSurviveRestarts(t *testing.T) {
+func TestRandomStepsKeepTheStateAndSurviveRestarts(t *testing.T) {
 	seeds := uint64(60)
 	if testing.Short() {
 		seeds = 20

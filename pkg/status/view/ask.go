@@ -26,7 +26,7 @@ type done struct {
 }
 
 // ask sends a request in the background. The page receives the answer, if it is still open.
-func ask[T any](d *desk, to page, f func(ctx context.Context) (T, error)) tea.Cmd {
+func ask[T any](d *env, to page, f func(ctx context.Context) (T, error)) tea.Cmd {
 	ctx := d.ctx
 	d.pending++
 	return func() tea.Msg {
@@ -38,7 +38,7 @@ func ask[T any](d *desk, to page, f func(ctx context.Context) (T, error)) tea.Cm
 }
 
 // start runs an action in the background, and shows its notice at the end.
-func start(d *desk, f func(ctx context.Context) error, then notice) effect {
+func start(d *env, f func(ctx context.Context) error, then notice) effect {
 	ctx := d.ctx
 	d.pending++
 	return effect{cmd: func() tea.Msg { return done{err: f(ctx), say: then} }}

@@ -17,7 +17,7 @@ import (
 )
 
 // facts puts label and text beside each other, two pairs in a line where there is room.
-func facts(d *desk, w, h int, pairs ...[2]string) []string {
+func facts(d *env, w, h int, pairs ...[2]string) []string {
 	label := 0
 	var kept [][2]string
 	for _, p := range pairs {
@@ -54,7 +54,7 @@ func newMachine(name string) page {
 	type g = *status.GPU
 	p.list = newList(list[g]{
 		noun: "GPU",
-		all: func(_ *desk) []g {
+		all: func(_ *env) []g {
 			if p.m == nil {
 				return nil
 			}
@@ -64,39 +64,39 @@ func newMachine(name string) page {
 		text: func(v g) string { return lower(v.Model, v.Health, v.Reason, ownerText(v)) },
 		head: p.facts,
 		open: openOwner,
-		act:  func(d *desk, _ g, k string) (effect, bool) { return machineKey(d, p.m, k) },
-		does: func(d *desk, _ g) []binding { return machineKeys(d, p.m) },
+		act:  func(d *env, _ g, k string) (effect, bool) { return machineKey(d, p.m, k) },
+		does: func(d *env, _ g) []binding { return machineKeys(d, p.m) },
 		cols: []column[g]{
 			{Column: tui.Column{Min: 1}, cell: healthSign},
-			{Column: tui.Column{Title: "GPU", Min: 3, Right: true}, cell: func(_ *desk, v g) tui.Cell { return text(fmt.Sprint(v.Index)) }},
-			{Column: tui.Column{Title: "HEALTH", Min: 8}, cell: func(d *desk, v g) tui.Cell { return tui.Cell{Text: v.Health, Style: healthSign(d, v).Style} }},
-			{Column: tui.Column{Title: "USE", Min: 4, Right: true, Priority: 1}, cell: func(_ *desk, v g) tui.Cell {
+			{Column: tui.Column{Title: "GPU", Min: 3, Right: true}, cell: func(_ *env, v g) tui.Cell { return text(fmt.Sprint(v.Index)) }},
+			{Column: tui.Column{Title: "HEALTH", Min: 8}, cell: func(d *env, v g) tui.Cell { return tui.Cell{Text: v.Health, Style: healthSign(d, v).Style} }},
+			{Column: tui.Column{Title: "USE", Min: 4, Right: true, Priority: 1}, cell: func(_ *env, v g) tui.Cell {
 				if v.Use == nil {
 					return text("-")
 				}
 				return text(fmt.Sprintf("%.0f%%", v.Use.Utilisation))
 			}},
-			{Column: tui.Column{Title: "MEMORY", Min: 10, Right: true, Priority: 3}, cell: func(_ *desk, v g) tui.Cell { return text(gpuMemory(v)) }},
-			{Column: tui.Column{Title: "TEMP", Min: 5, Right: true, Priority: 4}, cell: func(_ *desk, v g) tui.Cell {
+			{Column: tui.Column{Title: "MEMORY", Min: 10, Right: true, Priority: 3}, cell: func(_ *env, v g) tui.Cell { return text(gpuMemory(v)) }},
+			{Column: tui.Column{Title: "TEMP", Min: 5, Right: true, Priority: 4}, cell: func(_ *env, v g) tui.Cell {
 				if v.Use == nil || v.Use.Temperature == 0 {
 					return text("-")
 				}
 				return text(fmt.Sprintf("%.0f °C", v.Use.Temperature))
 			}},
-			{Column: tui.Column{Title: "POWER", Min: 5, Right: true, Priority: 5}, cell: func(_ *desk, v g) tui.Cell {
+			{Column: tui.Column{Title: "POWER", Min: 5, Right: true, Priority: 5}, cell: func(_ *env, v g) tui.Cell {
 				if v.Use == nil || v.Use.Power == 0 {
 					return text("-")
 				}
 				return text(fmt.Sprintf("%.0f W", v.Use.Power))
 			}},
-			{Column: tui.Column{Title: "VC", Min: 8, Ideal: 14, Priority: 2}, cell: func(_ *desk, v g) tui.Cell {
+			{Column: tui.Column{Title: "VC", Min: 8, Ideal: 14, Priority: 2}, cell: func(_ *env, v g) tui.Cell {
 				if v.Owner == nil {
 					return text("-")
 				}
 				return text(v.Owner.VirtualCluster)
 			}},
-			{Column: tui.Column{Title: "MODEL", Min: 12, Ideal: 24, Priority: 6}, cell: func(_ *desk, v g) tui.Cell { return text(v.Model) }},
-			{Column: tui.Column{Title: "WHO OR WHY", Min: 16, Ideal: 30, Grows: true}, cell: func(_ *desk, v g) tui.Cell {
+			{Column: tui.Column{Title: "MODEL", Min: 12, Ideal: 24, Priority: 6}, cell: func(_ *env, v g) tui.Cell { return text(v.Model) }},
+			{Column: tui.Column{Title: "WHO OR WHY", Min: 16, Ideal: 30, Grows: true}, cell: func(_ *env, v g) tui.Cell {
 				if v.Reason != "" {
 					return text(strings.TrimPrefix(v.Reason+" · "+ownerText(v), " · "))
 				}
@@ -105,7 +105,7 @@ func newMachine(name string) page {
 		},
 	})
 	p.empty = "no GPUs"
-	p.tell = func(_ *desk, v g) string {
+	p.tell = func(_ *env, v g) string {
 		return fmt.Sprintf("GPU %d: %s", v.Index, strings.TrimPrefix(v.Reason+" · "+ownerText(v), " · "))
 	}
 	return p
@@ -113,7 +113,7 @@ func newMachine(name string) page {
 
 func (p *machinePage) title() string { return p.name }
 
-func (p *machinePage) refresh(d *desk) effect {
+func (p *machinePage) refresh(d *env) effect {
 	if m := machineOf(d, p.name); m != nil {
 		p.m = m
 	}
@@ -121,21 +121,21 @@ func (p *machinePage) refresh(d *desk) effect {
 }
 
 // key handles the machine's keys, even if the machine has no GPU that the cursor could be on.
-func (p *machinePage) key(d *desk, k string) (effect, bool) {
+func (p *machinePage) key(d *env, k string) (effect, bool) {
 	if e, ok := p.list.key(d, k); ok || p.m == nil {
 		return e, ok
 	}
 	return machineKey(d, p.m, k)
 }
 
-func (p *machinePage) keys(d *desk) []binding {
+func (p *machinePage) keys(d *env) []binding {
 	if len(p.rows) > 0 || p.m == nil {
 		return p.list.keys(d)
 	}
 	return machineKeys(d, p.m)
 }
 
-func (p *machinePage) facts(d *desk, w, h int) []string {
+func (p *machinePage) facts(d *env, w, h int) []string {
 	m := p.m
 	if m == nil {
 		return []string{"  " + clean(p.name) + " is no longer in the cluster", ""}
@@ -177,7 +177,7 @@ func amountText(a status.Amount, unit int64, name string) string {
 	return fmt.Sprintf("pods request %s of %s %s (%s)", n(a.Used), n(a.Total), name, share(a))
 }
 
-func machineOf(d *desk, name string) *status.Machine {
+func machineOf(d *env, name string) *status.Machine {
 	i, ok := slices.BinarySearchFunc(d.cluster.Machines, name, func(m status.Machine, n string) int { return strings.Compare(m.Name, n) })
 	if ok {
 		return &d.cluster.Machines[i]
@@ -190,7 +190,7 @@ func machineOf(d *desk, name string) *status.Machine {
 }
 
 // machineKey handles the keys of a machine.
-func machineKey(d *desk, m *status.Machine, k string) (effect, bool) {
+func machineKey(d *env, m *status.Machine, k string) (effect, bool) {
 	if m == nil {
 		return effect{}, false
 	}
@@ -201,15 +201,15 @@ func machineKey(d *desk, m *status.Machine, k string) (effect, bool) {
 		if slices.Contains(m.Roles, "master") {
 			text = fmt.Sprintf("Cordon %s, a master? Kubernetes' DNS and the platform's services that have their place there can't start again until it is uncordoned.", name)
 		}
-		return effect{ask: &question{text: text, yes: func(d *desk) effect {
+		return effect{ask: &question{text: text, yes: func(d *env) effect {
 			return start(d, func(ctx context.Context) error { return d.act.Cordon(ctx, name) },
-				notice{text: "cordoned " + name + ": no new pods go there", undo: "uncordon it", do: func(d *desk) effect { return uncordon(d, name) }})
+				notice{text: "cordoned " + name + ": no new pods go there", undo: "uncordon it", do: func(d *env) effect { return uncordon(d, name) }})
 		}}}, true
 	case k == "c" && node:
 		return uncordon(d, name), true
 	case k == "D" && node:
 		text := fmt.Sprintf("Drain %s? Of its %s all except those of daemon sets are evicted; tasks of jobs fail and are retried as their jobs say.", name, plural.Of(m.Pods, "pod"))
-		return effect{ask: &question{text: text, yes: func(d *desk) effect {
+		return effect{ask: &question{text: text, yes: func(d *env) effect {
 			return newStream(d, "drain "+name, true, func(ctx context.Context, out io.Writer) error { return d.act.Drain(ctx, name, out) })
 		}}}, true
 	case k == "l":
@@ -218,11 +218,11 @@ func machineKey(d *desk, m *status.Machine, k string) (effect, bool) {
 	return effect{}, false
 }
 
-func uncordon(d *desk, name string) effect {
+func uncordon(d *env, name string) effect {
 	return start(d, func(ctx context.Context) error { return d.act.Uncordon(ctx, name) }, notice{text: "uncordoned " + name + ": pods go there again"})
 }
 
-func machineKeys(_ *desk, m *status.Machine) []binding {
+func machineKeys(_ *env, m *status.Machine) []binding {
 	out := []binding{{"l", "journal"}}
 	switch {
 	case m == nil || m.State == "Outside":
@@ -248,7 +248,7 @@ func newVirtualCluster(name string) page {
 	type g = *job.WaitingGang
 	p.list = newList(list[g]{
 		noun: "gang",
-		all: func(*desk) []g {
+		all: func(*env) []g {
 			if p.v == nil {
 				return nil
 			}
@@ -258,16 +258,16 @@ func newVirtualCluster(name string) page {
 		text:  func(v g) string { return lower(v.Job, v.User, v.Reason, v.State) },
 		head:  p.facts,
 		empty: "no job waits",
-		tell:  func(_ *desk, v g) string { return v.Job + ": " + v.Reason },
-		open:  func(d *desk, v g) effect { return openJob(d, v.Job, "") },
+		tell:  func(_ *env, v g) string { return v.Job + ": " + v.Reason },
+		open:  func(d *env, v g) effect { return openJob(d, v.Job, "") },
 		cols: []column[g]{
-			{Column: tui.Column{Title: "#", Min: 3, Right: true}, cell: func(_ *desk, v g) tui.Cell { return text(fmt.Sprint(v.PositionInVC)) }},
-			{Column: tui.Column{Title: "JOB", Min: 18, Ideal: 36}, cell: func(_ *desk, v g) tui.Cell { return text(v.Job) }},
-			{Column: tui.Column{Title: "GPUS", Min: 4, Right: true}, cell: func(_ *desk, v g) tui.Cell { return number(v.GPUs) }},
-			{Column: tui.Column{Title: "PODS", Min: 4, Right: true, Priority: 4}, cell: func(_ *desk, v g) tui.Cell { return number(v.Pods) }},
-			{Column: tui.Column{Title: "PRIORITY", Min: 8, Right: true, Priority: 3}, cell: func(_ *desk, v g) tui.Cell { return number(v.Priority) }},
-			{Column: tui.Column{Title: "WAITS", Min: 5, Right: true, Priority: 1}, cell: func(d *desk, v g) tui.Cell { return text(d.age(v.Since)) }},
-			{Column: tui.Column{Title: "WHY", Min: 16, Ideal: 40, Priority: 2, Grows: true}, cell: func(_ *desk, v g) tui.Cell { return text(v.Reason) }},
+			{Column: tui.Column{Title: "#", Min: 3, Right: true}, cell: func(_ *env, v g) tui.Cell { return text(fmt.Sprint(v.PositionInVC)) }},
+			{Column: tui.Column{Title: "JOB", Min: 18, Ideal: 36}, cell: func(_ *env, v g) tui.Cell { return text(v.Job) }},
+			{Column: tui.Column{Title: "GPUS", Min: 4, Right: true}, cell: func(_ *env, v g) tui.Cell { return number(v.GPUs) }},
+			{Column: tui.Column{Title: "PODS", Min: 4, Right: true, Priority: 4}, cell: func(_ *env, v g) tui.Cell { return number(v.Pods) }},
+			{Column: tui.Column{Title: "PRIORITY", Min: 8, Right: true, Priority: 3}, cell: func(_ *env, v g) tui.Cell { return number(v.Priority) }},
+			{Column: tui.Column{Title: "WAITS", Min: 5, Right: true, Priority: 1}, cell: func(d *env, v g) tui.Cell { return text(d.age(v.Since)) }},
+			{Column: tui.Column{Title: "WHY", Min: 16, Ideal: 40, Priority: 2, Grows: true}, cell: func(_ *env, v g) tui.Cell { return text(v.Reason) }},
 		},
 	})
 	return p
@@ -275,21 +275,21 @@ func newVirtualCluster(name string) page {
 
 func (p *vcPage) title() string { return p.name }
 
-func (p *vcPage) refresh(d *desk) effect {
+func (p *vcPage) refresh(d *env) effect {
 	if i := slices.IndexFunc(d.cluster.VirtualClusters, func(v status.VirtualCluster) bool { return v.Name == p.name }); i >= 0 {
 		p.v = &d.cluster.VirtualClusters[i]
 	}
 	return p.list.refresh(d)
 }
 
-func (p *vcPage) key(d *desk, k string) (effect, bool) {
+func (p *vcPage) key(d *env, k string) (effect, bool) {
 	if k == "b" {
 		return effect{push: jobsOf(p.name)}, true
 	}
 	return p.list.key(d, k)
 }
 
-func (p *vcPage) keys(d *desk) []binding {
+func (p *vcPage) keys(d *env) []binding {
 	return append([]binding{{"b", "its jobs"}}, p.list.keys(d)...)
 }
 
@@ -298,7 +298,7 @@ func jobsOf(vc string) page {
 	return newJobs("jobs of "+vc, func(j *status.Job) bool { return j.VirtualCluster == vc })
 }
 
-func (p *vcPage) facts(d *desk, w, h int) []string {
+func (p *vcPage) facts(d *env, w, h int) []string {
 	v := p.v
 	if v == nil {
 		return []string{"  " + clean(p.name) + " is no longer in the cluster", ""}
@@ -348,29 +348,29 @@ func newService(name string) page {
 	p := &servicePage{name: name}
 	p.list = newList(list[Pod]{
 		noun: "pod",
-		all:  func(*desk) []Pod { return p.pods },
+		all:  func(*env) []Pod { return p.pods },
 		id:   func(v Pod) string { return v.Name },
 		text: func(v Pod) string { return lower(v.Name, v.Node, v.State, rules.Words(v.State), v.Message) },
 		head: p.facts,
-		open: func(d *desk, v Pod) effect {
+		open: func(d *env, v Pod) effect {
 			if machineOf(d, v.Node) == nil {
 				return effect{}
 			}
 			return effect{push: newMachine(v.Node)}
 		},
 		cols: []column[Pod]{
-			{Column: tui.Column{Min: 1}, cell: func(d *desk, v Pod) tui.Cell {
+			{Column: tui.Column{Min: 1}, cell: func(d *env, v Pod) tui.Cell {
 				if v.Ready {
 					return tui.Cell{Text: tui.SignGood, Style: d.p.Good}
 				}
 				return tui.Cell{Text: tui.SignWarn, Style: d.p.Warn}
 			}},
-			{Column: tui.Column{Title: "POD", Min: 20, Ideal: 40}, cell: func(_ *desk, v Pod) tui.Cell { return text(v.Name) }, order: func(a, b Pod) int { return strings.Compare(a.Name, b.Name) }},
-			{Column: tui.Column{Title: "STATE", Min: 9, Ideal: 18}, cell: func(_ *desk, v Pod) tui.Cell { return text(rules.Words(v.State)) }, order: func(a, b Pod) int { return strings.Compare(a.State, b.State) }},
-			{Column: tui.Column{Title: "RESTARTS", Min: 8, Right: true, Priority: 3}, cell: func(_ *desk, v Pod) tui.Cell { return number(int(v.Restarts)) }, order: func(a, b Pod) int { return int(a.Restarts) - int(b.Restarts) }, down: true},
-			{Column: tui.Column{Title: "AGE", Min: 5, Right: true, Priority: 2}, cell: func(_ *desk, v Pod) tui.Cell { return text(v.Age) }},
-			{Column: tui.Column{Title: "MACHINE", Min: 10, Ideal: 20, Priority: 1}, cell: func(_ *desk, v Pod) tui.Cell { return text(v.Node) }, order: func(a, b Pod) int { return strings.Compare(a.Node, b.Node) }},
-			{Column: tui.Column{Title: "NOTE", Min: 10, Ideal: 30, Priority: 4, Grows: true}, cell: func(_ *desk, v Pod) tui.Cell { return text(v.Message) }},
+			{Column: tui.Column{Title: "POD", Min: 20, Ideal: 40}, cell: func(_ *env, v Pod) tui.Cell { return text(v.Name) }, order: func(a, b Pod) int { return strings.Compare(a.Name, b.Name) }},
+			{Column: tui.Column{Title: "STATE", Min: 9, Ideal: 18}, cell: func(_ *env, v Pod) tui.Cell { return text(rules.Words(v.State)) }, order: func(a, b Pod) int { return strings.Compare(a.State, b.State) }},
+			{Column: tui.Column{Title: "RESTARTS", Min: 8, Right: true, Priority: 3}, cell: func(_ *env, v Pod) tui.Cell { return number(int(v.Restarts)) }, order: func(a, b Pod) int { return int(a.Restarts) - int(b.Restarts) }, down: true},
+			{Column: tui.Column{Title: "AGE", Min: 5, Right: true, Priority: 2}, cell: func(_ *env, v Pod) tui.Cell { return text(v.Age) }},
+			{Column: tui.Column{Title: "MACHINE", Min: 10, Ideal: 20, Priority: 1}, cell: func(_ *env, v Pod) tui.Cell { return text(v.Node) }, order: func(a, b Pod) int { return strings.Compare(a.Node, b.Node) }},
+			{Column: tui.Column{Title: "NOTE", Min: 10, Ideal: 30, Priority: 4, Grows: true}, cell: func(_ *env, v Pod) tui.Cell { return text(v.Message) }},
 		},
 	})
 	return p
@@ -379,7 +379,7 @@ func newService(name string) page {
 func (p *servicePage) title() string { return p.name }
 
 // refresh asks for the pods again when something about the service has changed.
-func (p *servicePage) refresh(d *desk) effect {
+func (p *servicePage) refresh(d *env) effect {
 	if i := slices.IndexFunc(d.cluster.Services, func(s status.Service) bool { return s.Name == p.name }); i >= 0 {
 		p.s = &d.cluster.Services[i]
 	}
@@ -397,7 +397,7 @@ func (p *servicePage) refresh(d *desk) effect {
 	return e
 }
 
-func (p *servicePage) receive(d *desk, a answer) effect {
+func (p *servicePage) receive(d *env, a answer) effect {
 	p.wait = false
 	if pods, ok := a.value.([]Pod); ok && a.err == nil {
 		p.pods = pods
@@ -406,7 +406,7 @@ func (p *servicePage) receive(d *desk, a answer) effect {
 	return p.refresh(d)
 }
 
-func (p *servicePage) facts(d *desk, w, h int) []string {
+func (p *servicePage) facts(d *env, w, h int) []string {
 	s := p.s
 	if s == nil {
 		return []string{"  " + clean(p.name) + " is no longer in the cluster", ""}
@@ -440,28 +440,28 @@ func (p *servicePage) facts(d *desk, w, h int) []string {
 	return out
 }
 
-func (p *servicePage) key(d *desk, k string) (effect, bool) {
+func (p *servicePage) key(d *env, k string) (effect, bool) {
 	if e, ok := p.list.key(d, k); ok || p.s == nil {
 		return e, ok
 	}
 	return serviceKey(d, p.s, k)
 }
 
-func (p *servicePage) keys(d *desk) []binding {
+func (p *servicePage) keys(d *env) []binding {
 	return append(serviceKeys(d, p.s), p.list.keys(d)...)
 }
 
 // serviceKey handles the keys of a service.
-func serviceKey(d *desk, s *status.Service, k string) (effect, bool) {
+func serviceKey(d *env, s *status.Service, k string) (effect, bool) {
 	switch k {
 	case "l":
 		return newStream(d, "logs of "+s.Name, false, func(ctx context.Context, out io.Writer) error { return d.act.ServiceLogs(ctx, s, out) }), true
 	case "R":
-		return effect{ask: &question{text: fmt.Sprintf("Restart service %s? Its pods are replaced, and changes to its configuration take effect.", s.Name), yes: func(d *desk) effect {
+		return effect{ask: &question{text: fmt.Sprintf("Restart service %s? Its pods are replaced, and changes to its configuration take effect.", s.Name), yes: func(d *env) effect {
 			return newStream(d, "restart "+s.Name, true, func(ctx context.Context, out io.Writer) error { return d.act.RestartService(ctx, s, out) })
 		}}}, true
 	}
 	return effect{}, false
 }
 
-func serviceKeys(*desk, *status.Service) []binding { return []binding{{"l", "logs"}, {"R", "restart"}} }
+func serviceKeys(*env, *status.Service) []binding { return []binding{{"l", "logs"}, {"R", "restart"}} }

@@ -44,13 +44,13 @@ func (m *Model) draw() string {
 	case m.mode == jumping:
 		list := m.jumpList(w)
 		m.listed = len(list)
-		body = m.page().draw(&m.desk, w, max(room-len(list), 1))
+		body = m.page().draw(&m.env, w, max(room-len(list), 1))
 		for len(body) < room-len(list) {
 			body = append(body, "")
 		}
 		body = append(body[:max(room-len(list), 0)], list...)
 	default:
-		body = m.page().draw(&m.desk, w, room)
+		body = m.page().draw(&m.env, w, room)
 	}
 	m.foot = len(foot)
 	return tui.Frame(w, h, m.head(w), body, foot)
@@ -193,7 +193,7 @@ func (m *Model) typed() string {
 func (m *Model) keysLine(w int) string {
 	var all []binding
 	if p := m.page(); p != nil {
-		all = p.keys(&m.desk)
+		all = p.keys(&m.env)
 	}
 	last := []binding{{":", "go to"}, {"?", "help"}, {"q", "quit"}}
 	if len(m.stack) > 1 {
@@ -217,7 +217,7 @@ func (m *Model) keysLine(w int) string {
 func (m *Model) help(w int) []string {
 	var all []binding
 	if p := m.page(); p != nil {
-		all = p.keys(&m.desk)
+		all = p.keys(&m.env)
 		all = slices.DeleteFunc(all, func(b binding) bool { return b.key == "/" || b.key == "o" || b.key == "O" })
 	}
 	general := []binding{
@@ -272,7 +272,7 @@ func (m *Model) jumpList(w int) []string {
 		return append(out, m.p.Faint.Text("  nothing has this name"))
 	}
 	for i, p := range m.places {
-		out = append(out, mark(&m.desk, tui.Pad(clean(p.name), 40)+"  "+p.kind, i == m.choice, w))
+		out = append(out, mark(&m.env, tui.Pad(clean(p.name), 40)+"  "+p.kind, i == m.choice, w))
 	}
 	return out
 }

@@ -64,7 +64,7 @@ func (p *heatPage) count() string {
 	return s
 }
 
-func (p *heatPage) refresh(d *desk) effect {
+func (p *heatPage) refresh(d *env) effect {
 	p.machines, p.total, p.gpus, p.name = p.machines[:0], 0, 0, 4
 	w := parseFilter(p.search)
 	p.counts = map[string]int{}
@@ -139,12 +139,12 @@ func heatText(m *status.Machine) string {
 
 func (p *heatPage) filter() string { return p.search }
 
-func (p *heatPage) setFilter(d *desk, text string) {
+func (p *heatPage) setFilter(d *env, text string) {
 	p.search = text
 	p.refresh(d)
 }
 
-func (p *heatPage) key(d *desk, k string) (effect, bool) {
+func (p *heatPage) key(d *env, k string) (effect, bool) {
 	m, g := p.current()
 	beside := max(p.beside, 1)
 	switch k {
@@ -219,7 +219,7 @@ func (p *heatPage) place() {
 	p.win.Move(p.machine / beside)
 }
 
-func (p *heatPage) click(_ *desk, x, y int) effect {
+func (p *heatPage) click(_ *env, x, y int) effect {
 	line := p.win.Top + y - p.top
 	if p.block == 0 || line >= p.win.End() || x/p.block >= p.beside {
 		return effect{}
@@ -243,7 +243,7 @@ func (p *heatPage) click(_ *desk, x, y int) effect {
 	return effect{}
 }
 
-func (p *heatPage) keys(d *desk) []binding {
+func (p *heatPage) keys(d *env) []binding {
 	m, _ := p.current()
 	out := []binding{{"m", "colours: " + ((p.shade + 1) % shades).String()}, {"enter", "machine"}, {"b", "its job"}}
 	if m != nil {

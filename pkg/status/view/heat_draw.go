@@ -9,7 +9,7 @@ import (
 )
 
 // cell returns the sign and colour of a GPU. It shows problems with any meaning of the colours.
-func (p *heatPage) cell(d *desk, g *status.GPU) tui.Cell {
+func (p *heatPage) cell(d *env, g *status.GPU) tui.Cell {
 	if p.shade == byHealth || bad(g) || g.Health == status.GPUUnknown {
 		return healthSign(d, g)
 	}
@@ -29,7 +29,7 @@ func (p *heatPage) cell(d *desk, g *status.GPU) tui.Cell {
 	return tui.Cell{Text: tui.Letter(i), Style: d.p.Group(i)}
 }
 
-func healthSign(d *desk, g *status.GPU) tui.Cell {
+func healthSign(d *env, g *status.GPU) tui.Cell {
 	switch g.Health {
 	case status.GPUHealthy:
 		if g.Owner != nil {
@@ -51,7 +51,7 @@ const (
 	explained = 5  // lines: a blank, three of the cell, the legend
 )
 
-func (p *heatPage) draw(d *desk, w, h int) []string {
+func (p *heatPage) draw(d *env, w, h int) []string {
 	if len(p.machines) == 0 {
 		text := "no machine has reported a GPU"
 		if p.search != "" {
@@ -90,7 +90,7 @@ func (p *heatPage) draw(d *desk, w, h int) []string {
 	return append(out, p.legendLine(d, w))
 }
 
-func (p *heatPage) drawMachine(d *desk, b *strings.Builder, i, name int) {
+func (p *heatPage) drawMachine(d *env, b *strings.Builder, i, name int) {
 	m := p.machines[i]
 	here := i == p.machine
 	style := tui.Style{}
@@ -146,7 +146,7 @@ func (p *heatPage) current() (*status.Machine, *status.GPU) {
 }
 
 // explain says all about the cell that the cursor is on.
-func (p *heatPage) explain(d *desk, w int) []string {
+func (p *heatPage) explain(d *env, w int) []string {
 	m, g := p.current()
 	sign := healthSign(d, g)
 	parts := []string{d.p.Bold.Text(fmt.Sprintf("%s/%d", clean(m.Name), g.Index)), sign.Style.Text(sign.Text + " " + clean(g.Health))}
@@ -221,7 +221,7 @@ func gpuMemory(g *status.GPU) string {
 	return "-"
 }
 
-func (p *heatPage) legendLine(d *desk, w int) string {
+func (p *heatPage) legendLine(d *env, w int) string {
 	l := "  "
 	sign := func(c tui.Cell, name string) {
 		part := c.Style.Text(c.Text) + " " + name

@@ -35,7 +35,7 @@ func newJob(j *status.Job) page {
 	type t = *job.Task
 	p.list = newList(list[t]{
 		noun: "task",
-		all: func(*desk) []t {
+		all: func(*env) []t {
 			if p.detail == nil {
 				return nil
 			}
@@ -44,14 +44,14 @@ func newJob(j *status.Job) page {
 		id:   func(v t) string { return v.Name() },
 		text: func(v t) string { return lower(v.Name(), v.Node, v.IP, string(v.Phase), endText(v)) },
 		head: p.facts,
-		open: func(d *desk, v t) effect { return p.logs(d, v.Name()) },
-		tell: func(_ *desk, v t) string { return endText(v) },
+		open: func(d *env, v t) effect { return p.logs(d, v.Name()) },
+		tell: func(_ *env, v t) string { return endText(v) },
 		cols: []column[t]{
 			{Column: tui.Column{Min: 1}, cell: taskSign},
-			{Column: tui.Column{Title: "TASK", Min: 12, Ideal: 20}, cell: func(_ *desk, v t) tui.Cell { return text(v.Name()) }, order: func(a, b t) int { return cmp.Or(cmp.Compare(a.Role, b.Role), cmp.Compare(a.Index, b.Index)) }},
-			{Column: tui.Column{Title: "STATE", Min: 10, Ideal: 12}, cell: func(d *desk, v t) tui.Cell { return tui.Cell{Text: taskState(v, d.now), Style: taskSign(d, v).Style} }, order: func(a, b t) int { return cmp.Compare(a.Phase, b.Phase) }},
-			{Column: tui.Column{Title: "MACHINE", Min: 10, Ideal: 20, Priority: 1}, cell: func(_ *desk, v t) tui.Cell { return text(v.Node) }, order: func(a, b t) int { return cmp.Compare(a.Node, b.Node) }},
-			{Column: tui.Column{Title: "RAN", Min: 6, Right: true, Priority: 2}, cell: func(d *desk, v t) tui.Cell {
+			{Column: tui.Column{Title: "TASK", Min: 12, Ideal: 20}, cell: func(_ *env, v t) tui.Cell { return text(v.Name()) }, order: func(a, b t) int { return cmp.Or(cmp.Compare(a.Role, b.Role), cmp.Compare(a.Index, b.Index)) }},
+			{Column: tui.Column{Title: "STATE", Min: 10, Ideal: 12}, cell: func(d *env, v t) tui.Cell { return tui.Cell{Text: taskState(v, d.now), Style: taskSign(d, v).Style} }, order: func(a, b t) int { return cmp.Compare(a.Phase, b.Phase) }},
+			{Column: tui.Column{Title: "MACHINE", Min: 10, Ideal: 20, Priority: 1}, cell: func(_ *env, v t) tui.Cell { return text(v.Node) }, order: func(a, b t) int { return cmp.Compare(a.Node, b.Node) }},
+			{Column: tui.Column{Title: "RAN", Min: 6, Right: true, Priority: 2}, cell: func(d *env, v t) tui.Cell {
 				switch {
 				case v.Run == nil:
 					return text("-")
@@ -60,15 +60,15 @@ func newJob(j *status.Job) page {
 				}
 				return text(tui.Clock(d.now.Sub(*v.Run)))
 			}},
-			{Column: tui.Column{Title: "RETRIES", Min: 7, Right: true, Priority: 4}, cell: func(_ *desk, v t) tui.Cell { return number(int(v.Retries)) }, order: func(a, b t) int { return cmp.Compare(a.Retries, b.Retries) }, down: true},
-			{Column: tui.Column{Title: "ADDRESS", Min: 10, Ideal: 15, Priority: 5}, cell: func(_ *desk, v t) tui.Cell { return text(v.IP) }},
-			{Column: tui.Column{Title: "END", Min: 10, Ideal: 30, Priority: 3, Grows: true}, cell: func(_ *desk, v t) tui.Cell { return text(endText(v)) }},
+			{Column: tui.Column{Title: "RETRIES", Min: 7, Right: true, Priority: 4}, cell: func(_ *env, v t) tui.Cell { return number(int(v.Retries)) }, order: func(a, b t) int { return cmp.Compare(a.Retries, b.Retries) }, down: true},
+			{Column: tui.Column{Title: "ADDRESS", Min: 10, Ideal: 15, Priority: 5}, cell: func(_ *env, v t) tui.Cell { return text(v.IP) }},
+			{Column: tui.Column{Title: "END", Min: 10, Ideal: 30, Priority: 3, Grows: true}, cell: func(_ *env, v t) tui.Cell { return text(endText(v)) }},
 		},
 	})
 	return p
 }
 
-func taskSign(d *desk, t *job.Task) tui.Cell {
+func taskSign(d *env, t *job.Task) tui.Cell {
 	return jobSign(d, &status.Job{Row: job.Row{Job: api.Job{State: string(t.Phase)}}})
 }
 
@@ -99,7 +99,7 @@ func endText(t *job.Task) string {
 func (p *jobPage) title() string { return p.j.Title() }
 
 // refresh asks for the tasks again when the job has changed: jobs are shared between models as long as they are the same.
-func (p *jobPage) refresh(d *desk) effect {
+func (p *jobPage) refresh(d *env) effect {
 	i := slices.IndexFunc(d.cluster.Jobs, func(j *status.Job) bool { return j.UID == p.j.UID })
 	if p.gone = i < 0; !p.gone {
 		p.j = d.cluster.Jobs[i]
@@ -114,7 +114,7 @@ func (p *jobPage) refresh(d *desk) effect {
 	return e
 }
 
-func (p *jobPage) receive(d *desk, a answer) effect {
+func (p *jobPage) receive(d *env, a answer) effect {
 	switch v := a.value.(type) {
 	case *job.Detail:
 		p.wait, p.err = false, a.err
@@ -136,7 +136,7 @@ func (p *jobPage) receive(d *desk, a answer) effect {
 	return effect{}
 }
 
-func (p *jobPage) facts(d *desk, w, h int) []string {
+func (p *jobPage) facts(d *env, w, h int) []string {
 	j := p.j
 	switch {
 	case p.err != nil:
@@ -171,7 +171,7 @@ func (p *jobPage) facts(d *desk, w, h int) []string {
 		[2]string{"machines", strings.Join(j.Nodes, " ")}, [2]string{"controller", message})...)
 }
 
-func (p *jobPage) key(d *desk, k string) (effect, bool) {
+func (p *jobPage) key(d *env, k string) (effect, bool) {
 	task := ""
 	if v, ok := p.current(); ok {
 		task = v.Name()
@@ -195,15 +195,15 @@ func (p *jobPage) key(d *desk, k string) (effect, bool) {
 	return change(d, j, k)
 }
 
-func (p *jobPage) keys(*desk) []binding {
+func (p *jobPage) keys(*env) []binding {
 	out := []binding{{"l", "logs"}, {"L", "logs of all tasks"}, {"w", "why"}, {"e", "events"}, {"s", "shell"}}
 	out = append(out, changes(p.j)...)
 	return append(out, binding{"/", "filter"}, binding{"o", "order by"})
 }
 
-func (p *jobPage) logs(d *desk, task string) effect { return jobLogs(d, p.j, task) }
+func (p *jobPage) logs(d *env, task string) effect { return jobLogs(d, p.j, task) }
 
-func jobLogs(d *desk, j *status.Job, task string) effect {
+func jobLogs(d *env, j *status.Job, task string) effect {
 	name := "logs of " + j.Title()
 	if task != "" {
 		name = "logs of " + task
@@ -212,7 +212,7 @@ func jobLogs(d *desk, j *status.Job, task string) effect {
 }
 
 // shell leaves the terminal to a shell in a task.
-func shell(d *desk, j *status.Job, task string) effect {
+func shell(d *env, j *status.Job, task string) effect {
 	if job.Phase(j.State) != job.Running {
 		return effect{say: &notice{text: j.Title() + " " + job.Phase(j.State).Verb() + ": there is no task to open a shell in", bad: true, until: d.now.Add(noticeFor)}}
 	}
@@ -225,7 +225,7 @@ func shell(d *desk, j *status.Job, task string) effect {
 }
 
 // jobKey handles the keys of a job of a list.
-func jobKey(d *desk, j *status.Job, k string) (effect, bool) {
+func jobKey(d *env, j *status.Job, k string) (effect, bool) {
 	switch k {
 	case "l", "L":
 		return jobLogs(d, j, ""), true
@@ -240,12 +240,12 @@ func jobKey(d *desk, j *status.Job, k string) (effect, bool) {
 	return change(d, j, k)
 }
 
-func jobKeys(_ *desk, j *status.Job) []binding {
+func jobKeys(_ *env, j *status.Job) []binding {
 	return append([]binding{{"l", "logs"}, {"w", "why"}, {"s", "shell"}}, append(changes(j), binding{"e", "events"})...)
 }
 
 // change stops or retries a job.
-func change(d *desk, j *status.Job, k string) (effect, bool) {
+func change(d *env, j *status.Job, k string) (effect, bool) {
 	phase := job.Phase(j.State)
 	switch {
 	case k == "x" && (phase.Done() || phase == job.Stopping || phase == job.Deleting):
@@ -256,9 +256,9 @@ func change(d *desk, j *status.Job, k string) (effect, bool) {
 			what += ", " + plural.Of(n, "GPU")
 		}
 		text := fmt.Sprintf("Stop job %s (%s)? Its programs get SIGTERM and time to save their state.", j.Title(), what)
-		return effect{ask: &question{text: text, yes: func(d *desk) effect {
+		return effect{ask: &question{text: text, yes: func(d *env) effect {
 			return start(d, func(ctx context.Context) error { return d.act.StopJob(ctx, j) },
-				notice{text: "stopping " + j.Title(), undo: "run it again from its start", do: func(d *desk) effect { return retry(d, j) }})
+				notice{text: "stopping " + j.Title(), undo: "run it again from its start", do: func(d *env) effect { return retry(d, j) }})
 		}}}, true
 	case k == "r" && (phase.Done() || phase == job.Retry):
 		return retry(d, j), true
@@ -268,7 +268,7 @@ func change(d *desk, j *status.Job, k string) (effect, bool) {
 	return effect{}, false
 }
 
-func retry(d *desk, j *status.Job) effect {
+func retry(d *env, j *status.Job) effect {
 	return start(d, func(ctx context.Context) error { return d.act.RetryJob(ctx, j) }, notice{text: "retrying " + j.Title()})
 }
 
@@ -285,7 +285,7 @@ func changes(j *status.Job) []binding {
 }
 
 // openJob goes to a job by its UID, or else by its title.
-func openJob(d *desk, title, uid string) effect {
+func openJob(d *env, title, uid string) effect {
 	for _, j := range d.cluster.Jobs {
 		if uid != "" && j.UID == uid || uid == "" && j.Title() == title {
 			return effect{push: newJob(j)}
@@ -295,7 +295,7 @@ func openJob(d *desk, title, uid string) effect {
 }
 
 // openOwner goes to the job that has a GPU.
-func openOwner(d *desk, g *status.GPU) effect {
+func openOwner(d *env, g *status.GPU) effect {
 	switch {
 	case g.Owner == nil:
 		return say(d, "this GPU isn't allocated")
@@ -329,7 +329,7 @@ func whyText(w *job.Why) []string {
 	return out
 }
 
-func eventLines(d *desk, j *status.Job, list []api.Event) []string {
+func eventLines(d *env, j *status.Job, list []api.Event) []string {
 	if len(list) == 0 {
 		return []string{j.Title() + " has no events"}
 	}

@@ -29,7 +29,7 @@ var screenNames = [8]screenName{
 type place struct {
 	name, kind string
 	screen     int // 0 to 7, or -1: open leads there
-	open       func(d *desk) effect
+	open       func(d *env) effect
 }
 
 const placesShown = 6
@@ -49,7 +49,7 @@ func places(c *status.Cluster, text string) []place {
 	if text == "" || c == nil {
 		return first
 	}
-	add := func(kind, name string, open func(d *desk) effect) bool {
+	add := func(kind, name string, open func(d *env) effect) bool {
 		l := strings.ToLower(name)
 		switch {
 		case strings.HasPrefix(l, text):
@@ -61,24 +61,24 @@ func places(c *status.Cluster, text string) []place {
 	}
 	for i := range c.VirtualClusters {
 		n := c.VirtualClusters[i].Name
-		if !add("virtual cluster", n, func(*desk) effect { return effect{push: newVirtualCluster(n)} }) {
+		if !add("virtual cluster", n, func(*env) effect { return effect{push: newVirtualCluster(n)} }) {
 			return first
 		}
 	}
 	for i := range c.Services {
 		n := c.Services[i].Name
-		if !add("service", n, func(*desk) effect { return effect{push: newService(n)} }) {
+		if !add("service", n, func(*env) effect { return effect{push: newService(n)} }) {
 			return first
 		}
 	}
 	for i := range c.Machines {
 		n := c.Machines[i].Name
-		if !add("machine", n, func(*desk) effect { return effect{push: newMachine(n)} }) {
+		if !add("machine", n, func(*env) effect { return effect{push: newMachine(n)} }) {
 			return first
 		}
 	}
 	for _, j := range c.Jobs {
-		if !add("job", j.Title(), func(*desk) effect { return effect{push: newJob(j)} }) {
+		if !add("job", j.Title(), func(*env) effect { return effect{push: newJob(j)} }) {
 			return first
 		}
 	}

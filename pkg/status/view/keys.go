@@ -59,7 +59,7 @@ func (m *Model) keyBrowse(k string) tea.Cmd {
 	case "u":
 		if n := m.notice; n != nil && n.do != nil {
 			m.notice = nil
-			return m.apply(n.do(&m.desk))
+			return m.apply(n.do(&m.env))
 		}
 		return nil
 	case "esc", "backspace":
@@ -68,7 +68,7 @@ func (m *Model) keyBrowse(k string) tea.Cmd {
 	if len(k) == 1 && k[0] >= '1' && k[0] <= '8' {
 		return m.goTo(int(k[0] - '1'))
 	}
-	e, _ := p.key(&m.desk, k)
+	e, _ := p.key(&m.env, k)
 	return m.apply(e)
 }
 
@@ -91,7 +91,7 @@ func (m *Model) remember() {
 // back takes a filter off, or leaves the page.
 func (m *Model) back() tea.Cmd {
 	if f, ok := m.page().(filtered); ok && f.filter() != "" {
-		f.setFilter(&m.desk, "")
+		f.setFilter(&m.env, "")
 		return nil
 	}
 	if len(m.stack) > 1 {
@@ -105,7 +105,7 @@ func (m *Model) back() tea.Cmd {
 func (m *Model) quit() tea.Cmd {
 	if m.works > 0 && !m.leaving {
 		m.leaving, m.mode = true, asking
-		m.ask = &question{text: "Quit? " + plural.Of(m.works, "work") + " in progress will be stopped.", yes: func(*desk) effect { return effect{cmd: m.end()} }}
+		m.ask = &question{text: "Quit? " + plural.Of(m.works, "work") + " in progress will be stopped.", yes: func(*env) effect { return effect{cmd: m.end()} }}
 		return nil
 	}
 	return m.end()
@@ -121,9 +121,9 @@ func (m *Model) keyAnswer(k string) tea.Cmd {
 	q := m.ask
 	m.ask, m.mode, m.leaving = nil, browsing, false
 	if k == "y" || k == "Y" {
-		return m.apply(q.yes(&m.desk))
+		return m.apply(q.yes(&m.env))
 	}
-	return m.apply(say(&m.desk, "nothing was done"))
+	return m.apply(say(&m.env, "nothing was done"))
 }
 
 func (m *Model) keyFilter(k tea.KeyMsg) tea.Cmd {
@@ -134,15 +134,15 @@ func (m *Model) keyFilter(k tea.KeyMsg) tea.Cmd {
 		return nil
 	case k.Type == tea.KeyEsc:
 		m.mode = browsing
-		f.setFilter(&m.desk, m.before)
+		f.setFilter(&m.env, m.before)
 		return nil
 	case k.Type == tea.KeyUp || k.Type == tea.KeyDown:
-		e, _ := m.page().key(&m.desk, k.String())
+		e, _ := m.page().key(&m.env, k.String())
 		return m.apply(e)
 	}
 	m.input, _ = m.input.Update(k)
 	if v := m.input.Value(); v != f.filter() {
-		f.setFilter(&m.desk, v)
+		f.setFilter(&m.env, v)
 	}
 	return nil
 }
@@ -167,7 +167,7 @@ func (m *Model) keyJump(k tea.KeyMsg) tea.Cmd {
 		if p.screen >= 0 {
 			return m.goTo(p.screen)
 		}
-		return m.apply(p.open(&m.desk))
+		return m.apply(p.open(&m.env))
 	}
 	m.input, _ = m.input.Update(k)
 	m.places, m.choice = places(m.cluster, m.input.Value()), 0

@@ -13,7 +13,7 @@ import (
 // column is one of a list of things.
 type column[T any] struct {
 	tui.Column
-	cell func(d *desk, v T) tui.Cell
+	cell func(d *env, v T) tui.Cell
 	// order compares two; nil: the list isn't sorted by it. down: the largest comes first.
 	order func(a, b T) int
 	down  bool
@@ -23,22 +23,22 @@ type column[T any] struct {
 type list[T any] struct {
 	noun string
 	// all returns the objects in the default order.
-	all func(d *desk) []T
+	all func(d *env) []T
 	id  func(v T) string
 	// text returns the text for the filter, in lower case.
 	text func(v T) string
 	cols []column[T]
 	// head draws the lines above the table, at most h lines.
-	head func(d *desk, w, h int) []string
-	open func(d *desk, v T) effect
-	act  func(d *desk, v T, k string) (effect, bool)
+	head func(d *env, w, h int) []string
+	open func(d *env, v T) effect
+	act  func(d *env, v T, k string) (effect, bool)
 	// does returns the keys of act for an object, which may be the one below the cursor.
-	does  func(d *desk, v T) []binding
+	does  func(d *env, v T) []binding
 	empty string // instead of rows
 	// source is the source without which "empty" isn't true; "" if it always is.
 	source string
 	// tell returns the texts that the table truncates for the object below the cursor, in full; they are shown below the table.
-	tell func(d *desk, v T) string
+	tell func(d *env, v T) string
 
 	rows   []T
 	total  int
@@ -72,7 +72,7 @@ func (l *list[T]) count() string {
 }
 
 // refresh reads the things again. The cursor stays on the one that it was on.
-func (l *list[T]) refresh(d *desk) effect {
+func (l *list[T]) refresh(d *env) effect {
 	all := l.all(d)
 	l.total = len(all)
 	l.rows = all
@@ -124,12 +124,12 @@ func (l *list[T]) current() (v T, ok bool) {
 
 func (l *list[T]) filter() string { return l.search }
 
-func (l *list[T]) setFilter(d *desk, text string) {
+func (l *list[T]) setFilter(d *env, text string) {
 	l.search = text
 	l.refresh(d)
 }
 
-func (l *list[T]) draw(d *desk, w, h int) []string {
+func (l *list[T]) draw(d *env, w, h int) []string {
 	var out []string
 	if l.head != nil {
 		out = l.head(d, w, max(h-4, 0))
@@ -171,7 +171,7 @@ const (
 )
 
 // told returns the text of tell as lines. Their number doesn't depend on the object below the cursor, so the table doesn't move.
-func (l *list[T]) told(d *desk, w, h int) []string {
+func (l *list[T]) told(d *env, w, h int) []string {
 	v, ok := l.current()
 	if l.tell == nil || !ok || h < toldRoom {
 		return nil
@@ -197,14 +197,14 @@ func (l *list[T]) told(d *desk, w, h int) []string {
 }
 
 // mark shows which line keys act on: by a sign, and by a background if there are colours.
-func mark(d *desk, line string, selected bool, w int) string {
+func mark(d *env, line string, selected bool, w int) string {
 	if !selected {
 		return "  " + line
 	}
 	return d.p.Selected.Over(tui.Pad("> "+line, w))
 }
 
-func (l *list[T]) nothing(d *desk) string {
+func (l *list[T]) nothing(d *env) string {
 	if l.source != "" && !d.cluster.Knows(l.source) {
 		switch s := d.cluster.Source(l.source); {
 		case s == nil || s.State == status.StateLoading:
@@ -224,7 +224,7 @@ func (l *list[T]) nothing(d *desk) string {
 	return "no " + plural.Noun(2, l.noun)
 }
 
-func (l *list[T]) key(d *desk, k string) (effect, bool) {
+func (l *list[T]) key(d *env, k string) (effect, bool) {
 	if move(&l.win, k) {
 		l.note()
 		return effect{}, true
@@ -249,7 +249,7 @@ func (l *list[T]) key(d *desk, k string) (effect, bool) {
 }
 
 // order sorts by the next column that has an order, and after the last one in the model's order.
-func (l *list[T]) order(d *desk) {
+func (l *list[T]) order(d *env) {
 	for {
 		l.sorted++
 		if l.sorted >= len(l.cols) {
@@ -264,7 +264,7 @@ func (l *list[T]) order(d *desk) {
 	l.refresh(d)
 }
 
-func (l *list[T]) click(d *desk, _, y int) effect {
+func (l *list[T]) click(d *env, _, y int) effect {
 	i := l.win.Top + y - l.top
 	if y < l.top || i >= l.win.End() {
 		return effect{}
@@ -277,7 +277,7 @@ func (l *list[T]) click(d *desk, _, y int) effect {
 	return effect{}
 }
 
-func (l *list[T]) keys(d *desk) []binding {
+func (l *list[T]) keys(d *env) []binding {
 	var out []binding
 	if l.open != nil {
 		out = append(out, binding{"enter", "open"})

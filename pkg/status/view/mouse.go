@@ -32,7 +32,7 @@ func (m *Model) wheel(k string, jump tea.KeyType) tea.Cmd {
 	if m.mode == jumping {
 		return m.keyJump(tea.KeyMsg{Type: jump})
 	}
-	e, _ := m.page().key(&m.desk, k)
+	e, _ := m.page().key(&m.env, k)
 	return m.apply(e)
 }
 
@@ -57,7 +57,7 @@ func (m *Model) click(e tea.MouseMsg) (cmd tea.Cmd, moved bool) {
 	if !ok || e.Y < headLines || e.Y >= h-m.foot || was == jumping && e.Y >= h-m.foot-m.listed {
 		return nil, was != browsing
 	}
-	return m.apply(c.click(&m.desk, e.X, e.Y-headLines)), true
+	return m.apply(c.click(&m.env, e.X, e.Y-headLines)), true
 }
 
 func (m *Model) clickTab(x int) tea.Cmd {

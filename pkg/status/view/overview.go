@@ -18,23 +18,23 @@ func newOverview() page {
 	type pr = *status.Problem
 	p.list = newList(list[pr]{
 		noun: "problem",
-		all:  func(d *desk) []pr { return pointers(d.cluster.Verdict.Problems) },
+		all:  func(d *env) []pr { return pointers(d.cluster.Verdict.Problems) },
 		id:   func(v pr) string { return v.Kind + "\x00" + v.Name + "\x00" + v.Message },
 		text: func(v pr) string { return lower(v.Kind, v.Name, v.Message, v.Hint) },
 		head: p.figures,
-		tell: func(_ *desk, v pr) string { return withHint(v.Message, v.Hint) },
+		tell: func(_ *env, v pr) string { return withHint(v.Message, v.Hint) },
 		open: openProblem,
 		cols: []column[pr]{
-			{Column: tui.Column{Min: 1}, cell: func(d *desk, v pr) tui.Cell { return d.level(v.Level) }},
-			{Column: tui.Column{Title: "WHAT IS WRONG", Min: 16, Ideal: 28}, cell: func(_ *desk, v pr) tui.Cell {
+			{Column: tui.Column{Min: 1}, cell: func(d *env, v pr) tui.Cell { return d.level(v.Level) }},
+			{Column: tui.Column{Title: "WHAT IS WRONG", Min: 16, Ideal: 28}, cell: func(_ *env, v pr) tui.Cell {
 				s := v.Kind + " " + v.Name
 				if v.Others > 0 {
 					s += fmt.Sprintf(" +%d", v.Others)
 				}
 				return text(s)
 			}},
-			{Column: tui.Column{Title: "WHY", Min: 24, Ideal: 60}, cell: func(_ *desk, v pr) tui.Cell { return text(v.Message) }},
-			{Column: tui.Column{Title: "WHAT TO DO", Min: 16, Ideal: 30, Priority: 1, Grows: true}, cell: func(_ *desk, v pr) tui.Cell { return text(v.Hint) }},
+			{Column: tui.Column{Title: "WHY", Min: 24, Ideal: 60}, cell: func(_ *env, v pr) tui.Cell { return text(v.Message) }},
+			{Column: tui.Column{Title: "WHAT TO DO", Min: 16, Ideal: 30, Priority: 1, Grows: true}, cell: func(_ *env, v pr) tui.Cell { return text(v.Hint) }},
 		},
 	})
 	p.empty = tui.SignGood + " nothing is wrong"
@@ -44,7 +44,7 @@ func newOverview() page {
 func (*overviewPage) title() string { return "overview" }
 
 // draw puts the virtual clusters below the problems where there is room.
-func (p *overviewPage) draw(d *desk, w, h int) []string {
+func (p *overviewPage) draw(d *env, w, h int) []string {
 	if h < toldRoom+4 {
 		return p.list.draw(d, w, h)
 	}
@@ -61,7 +61,7 @@ func (p *overviewPage) draw(d *desk, w, h int) []string {
 }
 
 // virtualClusters are at most so many of them, with a title.
-func (*overviewPage) virtualClusters(d *desk, w, rows int) []string {
+func (*overviewPage) virtualClusters(d *env, w, rows int) []string {
 	vcs := d.cluster.VirtualClusters
 	if len(vcs) == 0 {
 		return nil
@@ -87,7 +87,7 @@ func (*overviewPage) virtualClusters(d *desk, w, rows int) []string {
 }
 
 // sources shows the age of each part of the model.
-func (*overviewPage) sources(d *desk, w int) string {
+func (*overviewPage) sources(d *env, w int) string {
 	parts := make([]string, 0, len(d.cluster.Sources))
 	for i := range d.cluster.Sources {
 		s, name := &d.cluster.Sources[i], clean(d.cluster.Sources[i].Name)
@@ -108,7 +108,7 @@ func (*overviewPage) sources(d *desk, w int) string {
 }
 
 // figures are the counts, with bars.
-func (*overviewPage) figures(d *desk, w, h int) []string {
+func (*overviewPage) figures(d *env, w, h int) []string {
 	n := d.cluster.Counts
 	bar := min(max((w-56)/2, 8), 40)
 	half := (w - 2) / 2
@@ -159,7 +159,7 @@ func (*overviewPage) figures(d *desk, w, h int) []string {
 }
 
 // openProblem opens the page of the problem's object.
-func openProblem(d *desk, v *status.Problem) effect {
+func openProblem(d *env, v *status.Problem) effect {
 	name, _, _ := strings.Cut(v.Name, "/")
 	switch v.Kind {
 	case "machine", "gpu":

@@ -13,8 +13,8 @@ import (
 	"github.com/openpai/paictl/pkg/ui/tui"
 )
 
-// desk holds the data that pages need for drawing.
-type desk struct {
+// env holds the data that pages need for drawing.
+type env struct {
 	p       tui.Palette
 	now     time.Time
 	cluster *status.Cluster
@@ -28,24 +28,24 @@ type page interface {
 	// title is its part of the path in the header, such as "jobs" or "alice/train".
 	title() string
 	// refresh updates the page after a change of the model. It returns the page's next requests.
-	refresh(d *desk) effect
+	refresh(d *env) effect
 	// draw makes at most h lines of w columns.
-	draw(d *desk, w, h int) []string
+	draw(d *env, w, h int) []string
 	// key acts on a key; ok is false for a key that the page doesn't have.
-	key(d *desk, k string) (e effect, ok bool)
+	key(d *env, k string) (e effect, ok bool)
 	// keys are the page's own, the most useful first.
-	keys(d *desk) []binding
+	keys(d *env) []binding
 }
 
 // clickable pages find the object at a position of their body.
 type clickable interface {
-	click(d *desk, x, y int) effect
+	click(d *env, x, y int) effect
 }
 
 // filtered pages show what fits a text.
 type filtered interface {
 	filter() string
-	setFilter(d *desk, text string)
+	setFilter(d *env, text string)
 }
 
 // counted pages say in the header how much they show.
@@ -53,7 +53,7 @@ type counted interface{ count() string }
 
 // received pages receive the answers to their requests. id is theirs.
 type received interface {
-	receive(d *desk, a answer) effect
+	receive(d *env, a answer) effect
 }
 
 // closed pages stop their running actions.
@@ -74,7 +74,7 @@ type binding struct{ key, does string }
 // question asks for a confirmation before an action that can't be undone at once.
 type question struct {
 	text string
-	yes  func(d *desk) effect
+	yes  func(d *env) effect
 }
 
 // notice reports an action, and offers to undo it for a while.
@@ -82,7 +82,7 @@ type notice struct {
 	text  string
 	bad   bool
 	undo  string // the undo action; "" if it can't be undone
-	do    func(d *desk) effect
+	do    func(d *env) effect
 	until time.Time
 }
 
@@ -91,11 +91,11 @@ const (
 	undoFor   = 15 * time.Second
 )
 
-func say(d *desk, text string) effect {
+func say(d *env, text string) effect {
 	return effect{say: &notice{text: text, until: d.now.Add(noticeFor)}}
 }
 
-func complain(d *desk, err error) effect {
+func complain(d *env, err error) effect {
 	return effect{say: &notice{text: problem(err), bad: true, until: d.now.Add(2 * noticeFor)}}
 }
 
@@ -117,7 +117,7 @@ func clean(s string) string {
 }
 
 // level is the sign and the style of a level of pkg/status.
-func (d *desk) level(level string) tui.Cell {
+func (d *env) level(level string) tui.Cell {
 	switch level {
 	case status.LevelOK:
 		return tui.Cell{Text: tui.SignGood, Style: d.p.Good}
@@ -129,7 +129,7 @@ func (d *desk) level(level string) tui.Cell {
 	return tui.Cell{Text: tui.SignUnknown, Style: d.p.Faint}
 }
 
-func (d *desk) age(t time.Time) string {
+func (d *env) age(t time.Time) string {
 	if t.IsZero() {
 		return "-"
 	}

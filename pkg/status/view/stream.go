@@ -41,7 +41,7 @@ type news struct {
 }
 
 // begin starts an action that writes, and returns the command that waits for its first lines.
-func begin(d *desk, f func(ctx context.Context, out io.Writer) error) (*stream, tea.Cmd) {
+func begin(d *env, f func(ctx context.Context, out io.Writer) error) (*stream, tea.Cmd) {
 	ctx, cancel := context.WithCancel(d.ctx)
 	s := &stream{cancel: cancel, wake: make(chan struct{}, 1)}
 	run := func() tea.Msg {

@@ -45,7 +45,7 @@ func newText(name string, lines []string) *textPage {
 }
 
 // newStream shows the output of an action. A work continues when its page is left.
-func newStream(d *desk, name string, work bool, f func(ctx context.Context, out io.Writer) error) effect {
+func newStream(d *env, name string, work bool, f func(ctx context.Context, out io.Writer) error) effect {
 	s, cmd := begin(d, f)
 	p := &textPage{name: name, stream: s, follow: true, work: work, wrap: work}
 	return effect{push: p, cmd: cmd}
@@ -72,7 +72,7 @@ func (p *textPage) count() string {
 	return s
 }
 
-func (p *textPage) refresh(*desk) effect { return effect{} }
+func (p *textPage) refresh(*env) effect { return effect{} }
 
 func (p *textPage) close() {
 	if p.stream != nil && !p.work {
@@ -81,7 +81,7 @@ func (p *textPage) close() {
 }
 
 // news takes in new lines.
-func (p *textPage) news(d *desk, n news) tea.Cmd {
+func (p *textPage) news(d *env, n news) tea.Cmd {
 	for _, l := range n.lines {
 		if d.p.Depth == tui.NoColour {
 			l = ansi.Strip(l)
@@ -137,7 +137,7 @@ func (p *textPage) show(l string) {
 	p.rows = append(p.rows, l)
 }
 
-func (p *textPage) draw(d *desk, w, h int) []string {
+func (p *textPage) draw(d *env, w, h int) []string {
 	if w-2 != p.width {
 		p.layout(w - 2)
 	}
@@ -172,7 +172,7 @@ func (p *textPage) settle() {
 	p.win.Cursor = p.win.Top
 }
 
-func (p *textPage) key(_ *desk, k string) (effect, bool) {
+func (p *textPage) key(_ *env, k string) (effect, bool) {
 	page := max(p.win.Height-1, 1)
 	switch k {
 	case "up", "k":
@@ -203,7 +203,7 @@ func (p *textPage) key(_ *desk, k string) (effect, bool) {
 		p.left = max(p.left-16, 0)
 	case "X":
 		if p.work && !p.ended {
-			return effect{ask: &question{text: "Break off " + p.name + "? Completed steps are not undone.", yes: func(*desk) effect { p.stream.cancel(); return effect{} }}}, true
+			return effect{ask: &question{text: "Break off " + p.name + "? Completed steps are not undone.", yes: func(*env) effect { p.stream.cancel(); return effect{} }}}, true
 		}
 		return effect{}, false
 	default:
@@ -219,7 +219,7 @@ func (p *textPage) scroll(by int) {
 	p.follow = p.win.Top == most && (p.follow || by > 0)
 }
 
-func (p *textPage) keys(*desk) []binding {
+func (p *textPage) keys(*env) []binding {
 	out := []binding{{"/", "only lines with"}, {"z", "wrap"}}
 	if p.stream != nil && !p.ended {
 		out = append([]binding{{"f", "follow"}}, out...)
@@ -235,7 +235,7 @@ func (p *textPage) keys(*desk) []binding {
 
 func (p *textPage) filter() string { return p.search }
 
-func (p *textPage) setFilter(_ *desk, text string) {
+func (p *textPage) setFilter(_ *env, text string) {
 	p.search = text
 	p.layout(p.width)
 }

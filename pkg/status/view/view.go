@@ -34,7 +34,7 @@ const (
 
 // Model is the one tea.Model of the view.
 type Model struct {
-	desk
+	env
 	source Source
 	clock  func() time.Time
 	seen   *status.Cluster
@@ -70,7 +70,7 @@ func New(ctx context.Context, o Options) *Model {
 	in := textinput.New()
 	in.Prompt, in.CharLimit = "", 200
 	in.Cursor.SetMode(2) // hidden: the view draws the place itself, without a blinking that costs frames
-	m := &Model{desk: desk{p: o.Palette, act: o.Actions, ctx: ctx, now: o.Now()}, source: o.Source, clock: o.Now, input: in}
+	m := &Model{env: env{p: o.Palette, act: o.Actions, ctx: ctx, now: o.Now()}, source: o.Source, clock: o.Now, input: in}
 	return m
 }
 
@@ -126,7 +126,7 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case answer:
 		m.pending--
 		if r, ok := msg.to.(received); ok && slices.Contains(m.stack, msg.to) {
-			cmd = m.apply(r.receive(&m.desk, msg))
+			cmd = m.apply(r.receive(&m.env, msg))
 		}
 	case done:
 		m.pending--
@@ -183,7 +183,7 @@ func (m *Model) take(c *status.Cluster) tea.Cmd {
 // refresh updates the page on top; those below are updated when they are shown again.
 func (m *Model) refresh() tea.Cmd {
 	if p := m.page(); p != nil && m.cluster != nil {
-		return m.apply(p.refresh(&m.desk))
+		return m.apply(p.refresh(&m.env))
 	}
 	return nil
 }
@@ -242,7 +242,7 @@ func (m *Model) apply(e effect) tea.Cmd {
 func (m *Model) finish(f done) {
 	switch {
 	case f.err != nil:
-		m.apply(complain(&m.desk, f.err))
+		m.apply(complain(&m.env, f.err))
 	case f.say.text != "":
 		n := f.say
 		n.until = m.now.Add(noticeFor)
@@ -260,7 +260,7 @@ func (m *Model) news(n news) tea.Cmd {
 		if !ok || t.stream != n.of {
 			continue
 		}
-		cmd := t.news(&m.desk, n)
+		cmd := t.news(&m.env, n)
 		if n.ended && t.work {
 			m.works--
 		}
@@ -270,14 +270,14 @@ func (m *Model) news(n news) tea.Cmd {
 		if t.stream != n.of {
 			continue
 		}
-		cmd := t.news(&m.desk, n)
+		cmd := t.news(&m.env, n)
 		if n.ended {
 			m.works--
 			m.background = slices.DeleteFunc(m.background, func(o *textPage) bool { return o == t })
 			if n.err != nil {
-				m.apply(complain(&m.desk, fmt.Errorf("%s: %w", t.name, n.err)))
+				m.apply(complain(&m.env, fmt.Errorf("%s: %w", t.name, n.err)))
 			} else {
-				m.apply(say(&m.desk, t.name+": done"))
+				m.apply(say(&m.env, t.name+": done"))
 			}
 		}
 		return cmd

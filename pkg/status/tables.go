@@ -13,9 +13,9 @@ import (
 	schedulerapi "github.com/openpai/paictl/pkg/scheduler/api"
 )
 
-// books are all rows, with the indices between them, and the parts of the model that must be made again because of changes since they
+// tables are all rows, with the indices between them, and the parts of the model that must be made again because of changes since they
 // were made. The follower's lock guards them.
-type books struct {
+type tables struct {
 	nodes  map[string]*nodeRow
 	pods   map[string]*podRow
 	slices map[string]*sliceRow
@@ -78,8 +78,8 @@ func newLayout(l *layout.Layout) map[string]*layoutRow {
 	return out
 }
 
-func newBooks() *books {
-	return &books{
+func newTables() *tables {
+	return &tables{
 		nodes: map[string]*nodeRow{}, pods: map[string]*podRow{}, slices: map[string]*sliceRow{}, claims: map[string]*claimRow{},
 		jobs: map[string]*job.Brief{}, events: map[string]*eventRow{},
 		podsOfJob: index{}, podsOfNode: index{}, slicesOfNode: index{}, claimsOfNode: index{},
@@ -140,9 +140,9 @@ func setter[T any](table map[string]*T, changed func(key string, was, is *T)) (s
 	return set, replace
 }
 
-func (b *books) nodeChanged(name string, _, _ *nodeRow) { b.dirtyMachines.Insert(name) }
+func (b *tables) nodeChanged(name string, _, _ *nodeRow) { b.dirtyMachines.Insert(name) }
 
-func (b *books) podChanged(key string, was, is *podRow) {
+func (b *tables) podChanged(key string, was, is *podRow) {
 	if was != nil {
 		b.podsOfJob.remove(was.job, key)
 		b.podsOfNode.remove(was.node, key)
@@ -155,7 +155,7 @@ func (b *books) podChanged(key string, was, is *podRow) {
 	}
 }
 
-func (b *books) touch(p *podRow) {
+func (b *tables) touch(p *podRow) {
 	if p.node != "" {
 		b.dirtyMachines.Insert(p.node)
 	}
@@ -164,7 +164,7 @@ func (b *books) touch(p *podRow) {
 	}
 }
 
-func (b *books) sliceChanged(key string, was, is *sliceRow) {
+func (b *tables) sliceChanged(key string, was, is *sliceRow) {
 	if was != nil {
 		b.slicesOfNode.remove(was.node, key)
 		b.dirtyMachines.Insert(was.node)
@@ -175,7 +175,7 @@ func (b *books) sliceChanged(key string, was, is *sliceRow) {
 	}
 }
 
-func (b *books) claimChanged(key string, was, is *claimRow) {
+func (b *tables) claimChanged(key string, was, is *claimRow) {
 	if was != nil {
 		b.claimsOfNode.remove(was.node, key)
 		b.dirtyMachines.Insert(was.node)
@@ -186,7 +186,7 @@ func (b *books) claimChanged(key string, was, is *claimRow) {
 	}
 }
 
-func (b *books) jobChanged(key string, was, is *job.Brief) {
+func (b *tables) jobChanged(key string, was, is *job.Brief) {
 	b.dirtyJobs.Insert(key)
 	// The owner of a GPU is shown by the job's name, which appears and disappears with the job.
 	if was == nil || is == nil || was.Job.UID != is.Job.UID {
@@ -200,7 +200,7 @@ func (b *books) jobChanged(key string, was, is *job.Brief) {
 	}
 }
 
-func (b *books) eventChanged(string, *eventRow, *eventRow) { b.dirtyEvents = true }
+func (b *tables) eventChanged(string, *eventRow, *eventRow) { b.dirtyEvents = true }
 
 // maxEventRows is how many events are kept; above it the oldest go.
 const maxEventRows = 2 * MaxEvents
@@ -214,7 +214,7 @@ func trimEvents(events map[string]*eventRow) {
 }
 
 // knowPods records that all pods are known. Then jobs' states are more exact.
-func (b *books) knowPods() {
+func (b *tables) knowPods() {
 	if !b.podsKnown {
 		b.podsKnown = true
 		b.dirtyJobs.Insert(slices.Collect(maps.Keys(b.jobs))...)
@@ -222,14 +222,14 @@ func (b *books) knowPods() {
 }
 
 // knowNodes notes that it is known which nodes there are: other machines of the configuration are outside.
-func (b *books) knowNodes() {
+func (b *tables) knowNodes() {
 	if !b.nodesKnown {
 		b.nodesKnown, b.dirtyAll = true, true
 	}
 }
 
 // setQueue takes the scheduler's answers. Only jobs whose place in the queue changed are made again.
-func (b *books) setQueue(queue *schedulerapi.Queue, owners *schedulerapi.VirtualClusters) {
+func (b *tables) setQueue(queue *schedulerapi.Queue, owners *schedulerapi.VirtualClusters) {
 	was, is := b.waiting, job.NewQueue(queue)
 	if queue == nil {
 		is = nil
@@ -247,14 +247,14 @@ func (b *books) setQueue(queue *schedulerapi.Queue, owners *schedulerapi.Virtual
 	b.queue, b.waiting, b.owners, b.dirtyOwners = queue, is, owners, true
 }
 
-func (b *books) setLayout(l map[string]*layoutRow) {
+func (b *tables) setLayout(l map[string]*layoutRow) {
 	if !reflect.DeepEqual(b.layout, l) {
 		b.layout, b.dirtyAll = l, true
 	}
 }
 
 // setUse stores measurements. Machines that no longer have any lose theirs.
-func (b *books) setUse(use map[string]map[int32]*Use, expires map[string]expiry) {
+func (b *tables) setUse(use map[string]map[int32]*Use, expires map[string]expiry) {
 	for node := range b.use {
 		b.dirtyMachines.Insert(node)
 	}
@@ -277,7 +277,7 @@ func platformPods(namespaces sets.Set[string], was, is *podRow) bool {
 }
 
 // titleOf names the job of a Framework.
-func (b *books) titleOf(object, other string) string {
+func (b *tables) titleOf(object, other string) string {
 	brief := b.jobs[object]
 	if brief == nil || strings.HasSuffix(brief.Title(), "/"+object) {
 		return other
