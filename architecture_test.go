@@ -19,7 +19,7 @@ type row struct {
 	folders  []string
 	imports  []string // prefixes of packages, without the module's name
 	anything bool     // all of ours
-	alone    bool     // nothing but imports
+	alone    bool     // no other packages than imports
 }
 
 var quoted = regexp.MustCompile("`([^`]+)`")
@@ -69,7 +69,7 @@ func arrows(t *testing.T) []row {
 	return rows
 }
 
-// below reports whether a package is one of the folders or lies in one, and how long that folder's name is.
+// below reports whether a package is one of the folders or is inside one, and returns the length of that folder's name.
 func below(pkg string, folders []string) (length int, ok bool) {
 	for _, f := range folders {
 		if (pkg == f || strings.HasPrefix(pkg, f+"/")) && len(f) > length {

@@ -2,8 +2,8 @@
 // into images, so that an installed paictl builds them without a checkout.
 // In: nothing. Out: the files of a Go module.
 //
-// It stands at the root because go:embed takes only files below its own folder, and the module's
-// go.mod and go.sum, which pin what the programs are linked with, are here.
+// The package is at the root because go:embed takes only files below its own folder, and the module's
+// go.mod and go.sum, which pin the libraries of the programs, are here.
 package paictl
 
 import (

@@ -1,5 +1,5 @@
 // Package examples holds the quick-start files that people copy, so that the program can
-// print them where the repository isn't at hand.
+// print them without a checkout of the repository.
 // In: the YAML files of this folder. Out: their text by name. The tests of pkg/config turn
 // each of them into a configuration.
 package examples

@@ -4,8 +4,8 @@
 # Otherwise it prints the one command that installs them, and exits with status 1.
 set -eu
 
-# Two columns: how one sees that it is there, and the package that brings it.
-# A word is a program, a word with a slash a file, by its pattern.
+# Two columns: a program or file that the package installs, and the package's name.
+# A word without a slash is a program; a word with one is the pattern of a file.
 needs() {
 	cat <<-'LIST'
 		gcc gcc
@@ -62,8 +62,8 @@ if [ "$(id -u)" -ne 0 ]; then
 	exit 1
 fi
 echo "packages: installing $missing" >&2
-# A service that a package would start is none of our business: policy-rc.d is the distribution's
-# own way to say so; the exit status 101 means "not allowed".
+# Packages must not start their services: policy-rc.d is the distribution's own way to prevent
+# that; the exit status 101 means "not allowed".
 policy=/usr/sbin/policy-rc.d
 if [ ! -e "$policy" ]; then
 	printf '#!/bin/sh\nexit 101\n' >"$policy"

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Runs the random stories, the crashes at every point and the large jobs as long as is worth an
-# hour or more; the other tiers run a few of each. A variable that is set already keeps its value.
-# Each test names the seed of what it finds.
+# Runs the random stories, the crashes at every point and the large jobs for an hour or more;
+# the other tiers run a few of each. A variable that is already set keeps its value.
+# Each failing test prints its seed.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -15,7 +15,7 @@ soak() {
 		export "${pair%%=*}=$value"
 		printf '== %s: %s=%s\n' "$package" "${pair%%=*}" "$value"
 	done
-	# Below research/ are modules of their own.
+	# The folders below research/ are separate modules.
 	module=.
 	case $package in research/*) module=$package package=. ;; esac
 	# -count=1: the variables may be those of a run that has passed.

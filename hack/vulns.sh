@@ -1,6 +1,6 @@
 #!/bin/sh
-# Looks for known weaknesses of Go and of our libraries in what our programs call, by the public database of Go (vuln.go.dev) or by
-# the one that GOVULNDB names. Status 75 means that the scanner can't be built here, or that the database can't be reached.
+# Looks for known vulnerabilities in the functions of Go and of our libraries that our programs call, by the public database of Go
+# (vuln.go.dev) or by the one that GOVULNDB names. Status 75 means that the scanner can't be built here, or that the database can't be reached.
 set -eu
 cd "$(dirname "$0")/.."
 

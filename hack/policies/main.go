@@ -26,7 +26,7 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/sim/trace"
 )
 
-// variant is what a job loses that is killed.
+// variant holds the time that a killed job loses.
 type variant struct {
 	name                string
 	checkpoint, restart int // seconds

@@ -53,7 +53,7 @@ func figuresOf(r *sim.Report) figures {
 	return f
 }
 
-// oneRack is the share of the jobs of a size that lie in one rack; NaN without such jobs.
+// oneRack is the share of the jobs of a size whose GPUs are all in one rack; NaN without such jobs.
 func oneRack(r *sim.Report, gpus int) float64 {
 	for _, s := range r.Sizes {
 		if s.GPUs == gpus {
@@ -99,7 +99,7 @@ func readHiveD() (hived, error) {
 		gpus, err1 := strconv.Atoi(line[0])
 		seed, err2 := strconv.Atoi(line[2])
 		if err1 != nil || err2 != nil || names[line[1]] == "" || len(line) != 3+ofHiveD {
-			return nil, fmt.Errorf("hived.csv: %q is no run", line)
+			return nil, fmt.Errorf("hived.csv: %q does not describe a run", line)
 		}
 		f := make(figures, ofHiveD)
 		for i := range f {
@@ -112,7 +112,7 @@ func readHiveD() (hived, error) {
 	return out, nil
 }
 
-// mean is nil where HiveD wasn't measured with one of the seeds.
+// mean returns the means over the seeds, or nil if HiveD wasn't measured with one of them.
 func (h hived) mean(gpus int, variant string, seeds []int) figures {
 	var list []figures
 	for _, seed := range seeds {

@@ -1,4 +1,4 @@
-// screen draws what a terminal shows as an SVG picture.
+// screen draws the contents of a terminal as an SVG picture.
 // In: the text of a screen with its colours, as "tmux capture-pane -pe" prints it, on standard input. Out: the picture, on standard
 // output.
 package main
@@ -15,7 +15,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 )
 
-// Sizes in pixels of a cell of the terminal, and the colours where the text names none.
+// Sizes in pixels of a cell of the terminal, and the default colours.
 const (
 	cellWidth, cellHeight = 8.4, 17
 	margin                = 12
@@ -96,7 +96,7 @@ func (p piece) write(w io.Writer, y int) {
 	if p.style.faint {
 		more += ` opacity="0.6"`
 	}
-	// The length keeps columns under each other whatever font there is.
+	// The length keeps columns aligned with any font.
 	fmt.Fprintf(w, `<text x="%.1f" y="%d" textLength="%.1f" lengthAdjust="spacingAndGlyphs" xml:space="preserve" fill="%s"%s>%s</text>`+"\n",
 		x, y+cellHeight-4, float64(columns)*cellWidth, fg, more, html.EscapeString(p.text))
 }

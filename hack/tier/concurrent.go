@@ -24,7 +24,7 @@ func concurrent(r io.Reader) (packages []string, err error) {
 	for lines.Scan() {
 		pkg, dir, found := strings.Cut(lines.Text(), " ")
 		if !found {
-			return nil, fmt.Errorf("%q is no import path and folder", lines.Text())
+			return nil, fmt.Errorf("%q is not an import path and a folder", lines.Text())
 		}
 		yes, err := folder(dir)
 		if err != nil {

@@ -107,11 +107,11 @@ func ParseURL(text string) (*url.URL, error) {
 	remedy := "write https://HOST, as \"paictl service start -n rest-server\" printed it"
 	switch {
 	case err != nil:
-		return nil, hint.Errorf(remedy, "%s is no address of a server", shown(text))
+		return nil, hint.Errorf(remedy, "%s is not the address of a server", shown(text))
 	case u.Scheme != "https":
 		return nil, hint.Errorf(remedy, "%s: a server is only asked over https", shown(text))
 	case u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "":
-		return nil, hint.Errorf(remedy, "%s is no address of a server", shown(text))
+		return nil, hint.Errorf(remedy, "%s is not the address of a server", shown(text))
 	}
 	return &url.URL{Scheme: u.Scheme, Host: strings.ToLower(u.Host)}, nil
 }
@@ -137,7 +137,7 @@ func New(o Options) (*Server, error) {
 	if len(o.CA) > 0 {
 		config.RootCAs = x509.NewCertPool()
 		if !config.RootCAs.AppendCertsFromPEM(o.CA) {
-			return nil, hint.Errorf("give the PEM of the authority: --ca FILE", "the authority of %s is no certificate", base.Host)
+			return nil, hint.Errorf("give the PEM of the authority: --ca FILE", "the authority of %s is not a certificate", base.Host)
 		}
 	}
 	transport := &http.Transport{

@@ -33,7 +33,7 @@ func (s *Server) events(ctx context.Context, q question, place string, take func
 		return err
 	}
 	defer func() { _ = resp.Body.Close() }()
-	watch := time.AfterFunc(silence, func() { cancel(fmt.Errorf("%w: it says nothing", errBroken)) })
+	watch := time.AfterFunc(silence, func() { cancel(fmt.Errorf("%w: it sends no data", errBroken)) })
 	defer watch.Stop()
 	lines := bufio.NewScanner(resp.Body)
 	lines.Buffer(make([]byte, 16<<10), maxFrame)
@@ -79,5 +79,5 @@ func (e *event) field(key, value string) {
 }
 
 func (s *Server) garbled(err error) error {
-	return fmt.Errorf("read what %s sends: %w", s.base.Host, err)
+	return fmt.Errorf("read the answer of %s: %w", s.base.Host, err)
 }

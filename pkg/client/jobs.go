@@ -127,7 +127,7 @@ func (c *Jobs) List(ctx context.Context, f job.Filter) (*job.Page, error) {
 			return out, nil
 		}
 		if page.Next == q.Get("cursor") {
-			return nil, c.garbled(errors.New("the list goes on where it was"))
+			return nil, c.garbled(errors.New("the next page of the list has the same cursor"))
 		}
 		q.Set("cursor", page.Next)
 	}

@@ -33,7 +33,7 @@ func (s *Server) Password(ctx context.Context, name string, password secret.Stri
 // Errors of Await.
 var (
 	// ErrPending: the sign-in hasn't been confirmed yet. ErrSlow: the same, and the client polls too often.
-	ErrPending = errors.New("no one has let this program in yet")
+	ErrPending = errors.New("the sign-in of this program has not been confirmed yet")
 	ErrSlow    = errors.New("the server is asked too often")
 )
 

@@ -42,7 +42,7 @@ func (s *Server) frames(ctx context.Context, q question, clock func(time.Time), 
 	if at, err := http.ParseTime(resp.Header.Get("Date")); err == nil {
 		clock(at)
 	}
-	watch := time.AfterFunc(silence, func() { cancel(fmt.Errorf("%w: it says nothing", errBroken)) })
+	watch := time.AfterFunc(silence, func() { cancel(fmt.Errorf("%w: it sends no data", errBroken)) })
 	defer watch.Stop()
 	lines := bufio.NewScanner(resp.Body)
 	lines.Buffer(make([]byte, 64<<10), maxFrame)
@@ -50,7 +50,7 @@ func (s *Server) frames(ctx context.Context, q question, clock func(time.Time), 
 		watch.Stop() // take may need long
 		f := &api.Frame{}
 		if err := json.Unmarshal(bytes.TrimSpace(lines.Bytes()), f); err != nil {
-			return fmt.Errorf("read what %s sends: %w", s.base.Host, err)
+			return fmt.Errorf("read the answer of %s: %w", s.base.Host, err)
 		}
 		switch {
 		case f.End:

@@ -46,7 +46,7 @@ func ParseFingerprint(text string) (string, error) {
 	clean := strings.ToLower(strings.NewReplacer(":", "", " ", "").Replace(strings.TrimPrefix(strings.ToLower(strings.TrimSpace(text)), "sha256:")))
 	raw, err := hex.DecodeString(clean)
 	if err != nil || len(raw) != sha256.Size {
-		return "", hint.Errorf("copy what \"paictl service start -n rest-server\" printed", "%q is no fingerprint: it has 64 hex digits", text)
+		return "", hint.Errorf("copy the fingerprint that \"paictl service start -n rest-server\" printed", "%q is not a fingerprint: a fingerprint has 64 hex digits", text)
 	}
 	var pairs []string
 	for _, b := range raw {

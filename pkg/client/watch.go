@@ -40,8 +40,8 @@ var errNoWatch = errors.New("the server doesn't tell what changes in this list")
 // errReread begins a watch without a place.
 var errReread = errors.New("the list is to be read again")
 
-// errNoList says that something answers which doesn't speak as a server does.
-var errNoList = errors.New("the server tells of changes in a list that it hasn't sent")
+// errNoList is returned if the answers don't follow the protocol of a server.
+var errNoList = errors.New("the server sent changes to a list before the list itself")
 
 func (c *Jobs) follow(ctx context.Context, f job.Filter, every time.Duration, show func(*job.Page) error) error {
 	inner, cancel := context.WithCancelCause(ctx)

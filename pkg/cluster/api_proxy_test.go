@@ -92,7 +92,7 @@ func TestTheAPIsAddressMovesAsTheMastersBecomeMoreAndFewer(t *testing.T) {
 	assert.Empty(t, lines(l.mustUp().changes))
 
 	out, _ := l.removeNodes(t.Context(), RemoveOptions{}, "m1", "m3")
-	require.ErrorContains(t, out.err, "load-balance-ip in kubernetes-configuration.yaml is the address of m1: without that machine it would name none")
+	require.ErrorContains(t, out.err, "load-balance-ip in kubernetes-configuration.yaml is the address of m1: without that machine no master would have this address")
 	assert.Equal(t, []string{"m1", "m2", "m3"}, l.members())
 	for _, h := range l.hosts {
 		h.write("/.fake/answers/10.9.0.2:6443", "")

@@ -243,7 +243,7 @@ func (w *world) claimed() []preflight.Finding {
 		out = append(out, preflight.Finding{
 			Host: seen[0], Check: preflight.CheckVIP, Severity: preflight.SeverityError,
 			Message: fmt.Sprintf("another machine of the network answers at api-vip %s: its hardware address is %s, seen from %s", vip, mac, strings.Join(seen, ", ")),
-			Remedy:  remedy + "; or, if a machine has it that was taken out of this cluster, switch that one off",
+			Remedy:  remedy + "; or, if a machine that was removed from this cluster has it, switch that machine off",
 		})
 	}
 	slices.SortFunc(out, func(a, b preflight.Finding) int { return strings.Compare(a.Message, b.Message) })

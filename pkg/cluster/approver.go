@@ -217,7 +217,7 @@ func (r *run) warnUnverified(n *Node) {
 	if len(without) > 0 {
 		r.emit(Event{Kind: EventWarning, Host: n.Hostname, Phase: phaseInit,
 			Message: "kubectl logs and exec don't reach " + strings.Join(without, ", ") + " from now on: the API servers verify kubelets, and there the certificate could not be replaced",
-			Hint:    "repair what failed there, and run paictl cluster up"})
+			Hint:    "repair the failure there, and run paictl cluster up"})
 	}
 }
 

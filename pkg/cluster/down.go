@@ -247,7 +247,7 @@ func (r *run) lockIfReached(ctx context.Context) (context.Context, func(), error
 	masters := r.spec.ControlPlane()
 	if len(r.alive(masters)) == 0 {
 		r.emit(Event{Kind: EventWarning, Host: masters[0].Hostname, Phase: phaseDown,
-			Message: "no machine of the control plane answers, so paictl could not get the cluster's lock", Hint: "make sure that no one else is changing this cluster now"})
+			Message: "no machine of the control plane answers, so paictl could not get the cluster's lock", Hint: "make sure that no other paictl is changing this cluster now"})
 		return ctx, func() {}, nil
 	}
 	return r.lock(ctx)

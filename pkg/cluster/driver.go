@@ -327,7 +327,7 @@ func undoing(a answer.Answer) (out []Change) {
 		out = append(out, Change{Action: "delete", Target: broughtTarget})
 	}
 	if _, pending := a.Row("pending"); pending {
-		out = append(out, Change{Action: actionUndo, Target: cutOffTarget, Detail: "the configuration asks for none"})
+		out = append(out, Change{Action: actionUndo, Target: cutOffTarget, Detail: "the configuration doesn't request one"})
 	}
 	return out
 }

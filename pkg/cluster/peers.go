@@ -434,7 +434,7 @@ func (b *bringing) watch(t transfer, began time.Time) (took func(sent, total int
 			case <-tick.C:
 			}
 			if look() {
-				b.p.warn("slow", b.n, "it takes too slowly what is sent from here: other machines don't wait for it", "check its network and its disk")
+				b.p.warn("slow", b.n, "it receives files from here too slowly: other machines don't wait for it", "check its network and its disk")
 				return
 			}
 		}
@@ -457,7 +457,7 @@ func (b *bringing) fetch(ctx context.Context, t transfer) error {
 	}
 	w := said.last
 	if err == nil && !w.Done && w.Failure == "" {
-		err = fmt.Errorf("%s on %s said nothing of how it ended", peerProgram, b.n.Hostname)
+		err = fmt.Errorf("%s on %s did not report how it ended", peerProgram, b.n.Hostname)
 	}
 	if err != nil {
 		// The fault is in the machine itself, and it can do without the program.
@@ -494,7 +494,7 @@ func (b *bringing) judge(t transfer, w peer.Word, v verdict) {
 	case offAll:
 		p.warn("network", b.n, fmt.Sprintf("machines don't reach each other: all files are sent from here (%s: %s)", from, w.Error), fmt.Sprintf(remedy, config.PeerPort))
 	case apart:
-		p.warn("network", b.n, fmt.Sprintf("it gets nothing from other machines, and its files are sent from here (%s: %s)", from, w.Error), fmt.Sprintf(remedy, config.PeerPort))
+		p.warn("network", b.n, fmt.Sprintf("it can't get files from other machines, so its files are sent from here (%s: %s)", from, w.Error), fmt.Sprintf(remedy, config.PeerPort))
 	case dropped:
 		p.warn("dropped "+from, b.n, fmt.Sprintf("%s serves no files to others any longer (%s)", from, w.Error), "")
 	}

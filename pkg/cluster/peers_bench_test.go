@@ -210,7 +210,7 @@ func TestFilesGoBetweenRealHosts(t *testing.T) {
 			}
 		}
 		require.Len(t, said, 1)
-		assert.Contains(t, said[0], last.Hostname+": it gets nothing from other machines, and its files are sent from here")
+		assert.Contains(t, said[0], last.Hostname+": it can't get files from other machines, so its files are sent from here")
 		assert.Contains(t, said[0], "i/o timeout")
 	})
 	t.Run("a firewall between all", func(t *testing.T) {

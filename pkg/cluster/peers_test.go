@@ -446,7 +446,7 @@ func TestAPaictlThatDiesLeavesNoPortOpen(t *testing.T) {
 // Four of seven machines stop in the middle of the first files from paictl: as many as it sends to at a time.
 func TestMachinesThatTakeNothingHoldNoOthersUp(t *testing.T) {
 	l := newSharingLab(t, 7, nil)
-	const tooSlowly = "it takes too slowly what is sent from here: other machines don't wait for it"
+	const tooSlowly = "it receives files from here too slowly: other machines don't wait for it"
 	stopped := []string{"w3", "w4", "w5", "w6"}
 	goOn := make(chan struct{})
 	var once sync.Once

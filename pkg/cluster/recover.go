@@ -45,7 +45,7 @@ func (v Recovery) String() string {
 	if v.Revision > 0 {
 		fmt.Fprintf(&b, " (up to revision %d)", v.Revision)
 	}
-	b.WriteString(". What it did not receive before is lost.\n")
+	b.WriteString(". Changes that it did not receive before are lost.\n")
 	for _, o := range v.Others {
 		switch o.State {
 		case "silent":
@@ -92,13 +92,13 @@ func (r *run) recovery(ctx context.Context, w *world) (Recovery, error) {
 	begun := w.recovering()
 	switch {
 	case !n.ControlPlane:
-		return out, hint.Errorf("name a master", "%s is no machine of the control plane", n.Hostname)
+		return out, hint.Errorf("name a master", "%s is not a machine of the control plane", n.Hostname)
 	case w.facts[n.Hostname] == nil:
 		return out, hint.Errorf("repair it, or name another master", "%s does not answer", n.Hostname)
 	case begun != nil && begun != n:
 		return out, hint.Errorf(recoverAgain+begun.Hostname+"; or take it back: the same with --undo", "a recovery from %s was interrupted", begun.Hostname)
 	case begun == nil && !w.member(n):
-		return out, hint.Errorf("name a master that is a member; without one: paictl cluster restore", "%s is no member of the cluster", n.Hostname)
+		return out, hint.Errorf("name a master that is a member; without one: paictl cluster restore", "%s is not a member of the cluster", n.Hostname)
 	}
 	views := map[*Node]*etcdStatus{}
 	have := 0

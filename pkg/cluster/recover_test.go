@@ -48,7 +48,7 @@ func TestOneMemberOfEtcdGoesOnAlone(t *testing.T) {
 	before := l.bytes()
 	text, err := l.wouldRecover("m3")
 	require.NoError(t, err)
-	assert.Equal(t, "etcd has lost its quorum. m3 continues alone, with the data that it has (up to revision 100). What it did not receive before is lost.\n"+
+	assert.Equal(t, "etcd has lost its quorum. m3 continues alone, with the data that it has (up to revision 100). Changes that it did not receive before are lost.\n"+
 		"m1 has no data of etcd; it joins again.\nm2 has no data of etcd; it joins again.", text)
 	assert.Equal(t, before, l.bytes(), "nothing was changed")
 
@@ -81,7 +81,7 @@ func TestARecoveryIsRefused(t *testing.T) {
 	l.made()
 	for host, says := range map[string]string{
 		"m1": "etcd has a quorum, says m1",
-		"w1": "w1 is no machine of the control plane",
+		"w1": "w1 is not a machine of the control plane",
 		"x1": "x1 is not a machine of the layout",
 	} {
 		_, err := l.wouldRecover(host)
@@ -91,7 +91,7 @@ func TestARecoveryIsRefused(t *testing.T) {
 	l.host("m1").wipe()
 	l.host("m2").server.Close()
 	_, err := l.wouldRecover("m1")
-	require.ErrorContains(t, err, "m1 is no member of the cluster")
+	require.ErrorContains(t, err, "m1 is not a member of the cluster")
 	_, err = l.wouldRecover("m2")
 	require.ErrorContains(t, err, "m2 does not answer")
 	o := l.options()

@@ -113,7 +113,7 @@ func (r *run) keepsAddress(nodes []*Node) error {
 	for _, n := range nodes {
 		if n.ControlPlane && k.LoadBalanceIP == n.HostIP && len(r.spec.ControlPlane()) > 1 {
 			return hint.Errorf("take the line load-balance-ip out of kubernetes-configuration.yaml, then run the same command again: with several masters each machine finds one by itself",
-				"load-balance-ip in kubernetes-configuration.yaml is the address of %s: without that machine it would name none", n.Hostname)
+				"load-balance-ip in kubernetes-configuration.yaml is the address of %s: without that machine no master would have this address", n.Hostname)
 		}
 		if host, _, err := net.SplitHostPort(r.spec.configuredEndpoint()); err == nil && n.ControlPlane && (host == n.HostIP || host == n.Hostname) {
 			return hint.Errorf("set api-endpoint: local in kubernetes-configuration.yaml (or the address of a load balancer in front of all masters), run paictl cluster up, then remove this one",

@@ -159,7 +159,7 @@ func (r *run) refuseRestore(w *world) error {
 	case r.opts.Recreate || r.opts.Restore == nil && len(unfinished) == 0:
 		return nil
 	case r.opts.Restore == nil && len(members) == 0:
-		return hint.Errorf("run paictl cluster restore again; or take the machines back to what they were: paictl cluster down",
+		return hint.Errorf("run paictl cluster restore again; or undo the changes on the machines: paictl cluster down",
 			"a restore was interrupted before there was a cluster; this would make an empty one")
 	case !whole && (r.opts.Restore != nil || len(of) > 0):
 		return hint.Errorf("remove --limit and --phases", "a restore makes a whole cluster, and hasn't come to its end")
@@ -240,7 +240,7 @@ func (r *run) roomForHistory(ctx context.Context, n *Node, h *RestoreHistory) (s
 		return historyNone, nil
 	}
 	r.emit(Event{Kind: EventWarning, Host: n.Hostname, Phase: phaseInit, Message: "no room for the history of jobs: " + short,
-		Hint: "the restore goes on without it"})
+		Hint: "the restore continues without it"})
 	return historyNoRoom, nil
 }
 

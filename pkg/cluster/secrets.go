@@ -70,7 +70,7 @@ func RotateSecrets(ctx context.Context, s *Spec, o Options) ([]Change, error) {
 	}
 	for _, n := range masters {
 		if r.isAside(n) {
-			return nil, hint.Errorf("start the machine, or take it out of the cluster: paictl node remove "+n.Hostname,
+			return nil, hint.Errorf("start the machine, or remove it from the cluster: paictl node remove "+n.Hostname,
 				"%s doesn't answer: it would come back with a key by which it can't read the Secrets that others have written", n.Hostname)
 		}
 	}
@@ -140,7 +140,7 @@ func (k *keyRotation) read(ctx context.Context) error {
 	slices.Sort(fixed)
 	switch {
 	case len(strangers) > 0:
-		return hint.Errorf("list it in layout.yaml, or take it out of the cluster: kubectl delete node "+strangers[0],
+		return hint.Errorf("list it in layout.yaml, or remove it from the cluster: kubectl delete node "+strangers[0],
 			"the cluster has a master that layout.yaml doesn't: %s; it would keep its old key", strings.Join(strangers, ", "))
 	case len(fixed) > 0:
 		return hint.Errorf("run paictl cluster up, which lets them", "the API servers of %s don't read their keys again when those change", strings.Join(fixed, ", "))

@@ -75,11 +75,11 @@ func (u *upgrade) unfit(ctx context.Context, w *world) ([]preflight.Finding, err
 	for _, n := range u.spec.ControlPlane() {
 		switch {
 		case u.host(n) == nil || u.isAside(n):
-			fail(n, "control-plane", "start the machine, or take it out: paictl node remove "+n.Hostname, "the machine doesn't answer; an upgrade needs all machines of the control plane")
+			fail(n, "control-plane", "start the machine, or remove it: paictl node remove "+n.Hostname, "the machine doesn't answer; an upgrade needs all machines of the control plane")
 		case !w.member(n):
-			fail(n, "control-plane", "take it out with paictl node remove "+n.Hostname+", and add it again after the upgrade; or paictl cluster up with the bundle of the release that all others run", "the machine isn't in the cluster")
+			fail(n, "control-plane", "remove it with paictl node remove "+n.Hostname+", and add it again after the upgrade; or paictl cluster up with the bundle of the release that all others run", "the machine isn't in the cluster")
 		case !w.healthy(n) && w.of(n, phaseInit).Value("applied") == "interrupted":
-			u.emit(Event{Kind: EventWarning, Host: n.Hostname, Phase: phasePreflight, Message: "its API server doesn't answer since an earlier change was interrupted; this run goes on with that"})
+			u.emit(Event{Kind: EventWarning, Host: n.Hostname, Phase: phasePreflight, Message: "its API server hasn't answered since an earlier change was interrupted; this run continues that change"})
 		case !w.healthy(n):
 			fail(n, "control-plane", "see paictl cluster status, and journalctl -u kubelet on the machine", "its API server doesn't answer")
 		}
@@ -141,7 +141,7 @@ func (u *upgrade) unfitNodes(w *world, fail failure) error {
 		case u.host(n) == nil || u.isAside(n):
 			p := preflight.Program{Name: preflight.KubeletName, Version: node.Status.NodeInfo.KubeletVersion}
 			if why, remedy := preflight.Skew(p, u.spec.Bundle.Manifest().Kubernetes); why != "" {
-				fail(n, "version", "start the machine, or take it out: paictl node remove "+n.Hostname+"; "+remedy, "the machine doesn't answer, and its kubelet has Kubernetes %s: %s", p.Version, why)
+				fail(n, "version", "start the machine, or remove it: paictl node remove "+n.Hostname+"; "+remedy, "the machine doesn't answer, and its kubelet has Kubernetes %s: %s", p.Version, why)
 			}
 		case !w.member(n) || isReady(node):
 		case n.ControlPlane && w.healthy(n):

@@ -298,7 +298,7 @@ func (u *upgrade) busy(ctx context.Context, host string) (map[string]map[string]
 		return nil, err
 	}
 	if a.Value("all") != "yes" {
-		return nil, fmt.Errorf("%s's answer about its jobs ends too early", u.leader.Hostname)
+		return nil, fmt.Errorf("%s's answer about its jobs is incomplete", u.leader.Hostname)
 	}
 	out := map[string]map[string]bool{}
 	for _, row := range a.All("task") {

@@ -16,7 +16,7 @@ func (s *Spec) checkVersion() error {
 	if have == want {
 		return nil
 	}
-	remedy := fmt.Sprintf("to upgrade a cluster: paictl cluster upgrade; else use a bundle of %s (--bundle), or set kubernetes.version in kubernetes-configuration.yaml to %s", want, have)
+	remedy := fmt.Sprintf("to upgrade a cluster: paictl cluster upgrade; otherwise use a bundle of %s (--bundle), or set kubernetes.version in kubernetes-configuration.yaml to %s", want, have)
 	return hint.Wrap(&PreflightError{Findings: []preflight.Finding{{
 		Check: "version", Severity: preflight.SeverityError, Remedy: remedy,
 		Message: fmt.Sprintf("the configuration requires Kubernetes %s, but the bundle in %s has %s", want, s.Bundle.Dir(), have),

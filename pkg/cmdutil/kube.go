@@ -10,7 +10,7 @@ import (
 // talks to.
 func AddKubeFlags(cmd *cobra.Command, o *kube.Options) {
 	fl := cmd.Flags()
-	fl.StringVar(&o.Kubeconfig, "kubeconfig", "", "kubeconfig file (default: $KUBECONFIG, else ~/.kube/config)")
+	fl.StringVar(&o.Kubeconfig, "kubeconfig", "", "kubeconfig file (default: $KUBECONFIG, or ~/.kube/config)")
 	fl.StringVar(&o.Context, "context", "", "context in the kubeconfig (default: its current context)")
 	_ = cmd.MarkFlagFilename("kubeconfig")
 	_ = cmd.RegisterFlagCompletionFunc("context", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {

@@ -57,7 +57,7 @@ func setScalar(file string, data []byte, value string, path ...string) ([]byte, 
 			return []byte(out), nil
 		}
 	}
-	return nil, hint.Errorf("change it in the file", "%s:%d: %s can't be replaced where it stands", file, n.Line, field)
+	return nil, hint.Errorf("change it in the file", "%s:%d: %s can't be replaced in place", file, n.Line, field)
 }
 
 func lookup(n *yaml.Node, key string) (value *yaml.Node, keys []string) {

@@ -57,7 +57,7 @@ func TestAParameterThatCantBeSetIsAnErrorWithARemedy(t *testing.T) {
 	for name, c := range map[string]struct{ parameter, message string }{
 		"unknown":       {"rate", "job.yaml: there is no parameters.rate to set"},
 		"a map":         {"flow", "job.yaml:7: parameters.flow is not a single value"},
-		"several lines": {"long", "job.yaml:8: parameters.long can't be replaced where it stands"},
+		"several lines": {"long", "job.yaml:8: parameters.long can't be replaced in place"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := SetParameter("job.yaml", []byte(sweep), c.parameter, "1")

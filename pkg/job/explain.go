@@ -27,7 +27,7 @@ func (c *Client) Explain(err error) error {
 	case isNoCRD(err):
 		return hint.Errorf("start it: paictl service start -n job-controller", "this cluster doesn't run jobs: the job controller isn't started")
 	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), "exceeded quota"):
-		return hint.Wrap(&LimitError{err}, "wait until other jobs end or stop some (paictl job stop), or ask an administrator for more")
+		return hint.Wrap(&LimitError{err}, "wait until other jobs finish, or stop some (paictl job stop), or ask an administrator for more")
 	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), " cannot "): // not what an admission refuses
 		return hint.Wrap(err, remedyRight)
 	}

@@ -198,7 +198,7 @@ func ending(t *v1.CompletionTrigger) string {
 	case strings.HasPrefix(t.Message, "SucceededTaskCount "):
 		return task + " succeeded, and the role's completion.minSucceededInstances was reached"
 	case strings.HasPrefix(t.Message, "CompletedTaskCount "):
-		return "all tasks have ended"
+		return "all tasks have finished"
 	}
 	return t.Message
 }

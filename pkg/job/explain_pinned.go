@@ -68,7 +68,7 @@ func (e *evidence) kept(x *cell.Explanation) (text, remedy string) {
 	}
 	for _, node := range nodes {
 		if why, remedy := e.barred(pods, []string{node}); why != "" {
-			return sentenceEnd(fmt.Sprintf("%s, but none of its pods can go to %s: %s", free, node, why)), remedy
+			return sentenceEnd(fmt.Sprintf("%s, but its pods can't go to %s: %s", free, node, why)), remedy
 		}
 	}
 	return "", ""
@@ -314,7 +314,7 @@ func tainted(node string, t *corev1.Taint) (why, remedy string) {
 	case corev1.TaintNodeMemoryPressure:
 		return node + " is short of memory", "tell the administrator"
 	}
-	return fmt.Sprintf("%s keeps pods away by the taint %s", node, t.ToString()), "ask the administrator what the taint is for"
+	return fmt.Sprintf("%s keeps pods away by the taint %s", node, t.ToString()), "ask the administrator about the purpose of the taint"
 }
 
 func tolerates(o *corev1.Toleration, t *corev1.Taint) bool {
@@ -331,9 +331,9 @@ func (e *evidence) lies(claim string) string {
 		}
 	}
 	if len(on) == 0 {
-		return "lies on no machine that the cluster has now"
+		return "is on no machine that the cluster has now"
 	}
-	return "lies on " + some(on)
+	return "is on " + some(on)
 }
 
 // some names the first of many.

@@ -114,9 +114,9 @@ func (e *evidence) onItsWay(w *Why) {
 			w.Sentence = fmt.Sprintf("%d of %d tasks %s for %s to start.", len(tasks[Barrier]), len(e.Tasks), verb(len(tasks[Barrier]), "waits", "wait"), e.list(late))
 		}
 	default:
-		w.Sentence = "It runs; it waits for nothing."
+		w.Sentence = "It is running, and isn't waiting."
 		if since := e.runsSince(); since != nil {
-			w.Sentence = "It has run for " + Duration(e.now.Sub(*since)) + "; it waits for nothing."
+			w.Sentence = "It has run for " + Duration(e.now.Sub(*since)) + ", and isn't waiting."
 		}
 	}
 	for _, p := range []Phase{Waiting, Queued, Starting, Barrier, Running, Retry, Succeeded, Failed} {
@@ -345,7 +345,7 @@ func (e *evidence) stopping(w *Why) {
 		w.Sentence = "An attempt has ended, and its other tasks are being stopped"
 	}
 	if len(left) > 0 {
-		w.Sentence += fmt.Sprintf("; %s %s time to save what %s.", e.list(left), verb(len(left), "has", "have"), verb(len(left), "it has", "they have"))
+		w.Sentence += fmt.Sprintf("; %s %s time to save %s data.", e.list(left), verb(len(left), "has", "have"), verb(len(left), "its", "their"))
 	} else {
 		w.Sentence += "; all its tasks have stopped."
 	}

@@ -52,7 +52,7 @@ func (f *Facts) Complete() error {
 	if len(f.unknown) == 0 {
 		return nil
 	}
-	return hint.Wrap(&UnavailableError{errors.New("what the cluster offers to jobs is not known now: " + strings.Join(f.unknown, "; "))}, "try again in a moment")
+	return hint.Wrap(&UnavailableError{errors.New("the cluster's resources for jobs are not known now: " + strings.Join(f.unknown, "; "))}, "try again in a moment")
 }
 
 // ErrNoConfiguration is returned if the job controller isn't started.
@@ -68,7 +68,7 @@ func (c *Client) Facts(ctx context.Context) (*Facts, error) {
 			return hint.Wrap(ErrNoConfiguration, "start it: paictl service start -n job-controller")
 		}
 		if err != nil {
-			return fmt.Errorf("read what the cluster offers to jobs: %w", err)
+			return fmt.Errorf("read the cluster's resources for jobs: %w", err)
 		}
 		f.Configuration = api.ReadConfiguration(m.Data)
 		return nil

@@ -64,5 +64,5 @@ func TestAJobWhoseStorageLiesElsewhereIsNotSaidToStart(t *testing.T) {
 	require.NoError(t, err)
 	w, err := c.Why(ctx, j)
 	require.NoError(t, err)
-	assert.Equal(t, "GPUs for it are free on free, but "+object+"-worker1-0 can't go there: its storage pinned-data lies on busy.", w.Sentence)
+	assert.Equal(t, "GPUs for it are free on free, but "+object+"-worker1-0 can't go there: its storage pinned-data is on busy.", w.Sentence)
 }

@@ -161,7 +161,7 @@ func (c *Client) Credentials(ctx context.Context, s *Storage) (found map[string]
 	case s.Secret == "" || credentials[s.Kind] == nil:
 		return nil, "the storage has no credentials", nil
 	case s.SecretNamespace != c.Namespace:
-		return nil, "the credentials lie in the namespace " + s.SecretNamespace + ", which the server doesn't read", nil
+		return nil, "the credentials are in the namespace " + s.SecretNamespace + ", which the server doesn't read", nil
 	}
 	secret, err := c.Client.CoreV1().Secrets(c.Namespace).Get(ctx, s.Secret, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {

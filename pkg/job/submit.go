@@ -203,7 +203,7 @@ func (c *Client) complete(ctx context.Context, there *v1.Framework, o *render.Ob
 		case apierrors.IsNotFound(err), err == nil && !metav1.IsControlledBy(held, there):
 			outcome = Completed
 		case err != nil:
-			return "", c.Explain(fmt.Errorf("look for what the first submission made: %w", err))
+			return "", c.Explain(fmt.Errorf("look for the objects of the first submission: %w", err))
 		}
 	}
 	if outcome == Repeated {
@@ -232,7 +232,7 @@ func (c *Client) secrets(ctx context.Context, owner *v1.Framework, secrets []*co
 				getErr = store.Delete(ctx, s.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &held.UID}})
 			}
 			if getErr != nil && !apierrors.IsNotFound(getErr) {
-				return fmt.Errorf("replace what an earlier job left: %w", getErr)
+				return fmt.Errorf("replace a Secret of an earlier job: %w", getErr)
 			}
 			_, err = store.Create(ctx, s, metav1.CreateOptions{FieldManager: "paictl"})
 		}

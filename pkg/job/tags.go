@@ -53,7 +53,7 @@ func (c *Client) tagLive(ctx context.Context, j *Job, add, remove []string) ([]s
 	}
 	want := changed(v1.ReadTags(f.Annotations[v1.AnnotationTags]), add, remove)
 	if len(want) > v1.MaxTags {
-		return nil, hint.Errorf("take some away first", "a job has at most %d tags", v1.MaxTags)
+		return nil, hint.Errorf("remove some first", "a job has at most %d tags", v1.MaxTags)
 	}
 	text := v1.WriteTags(want)
 	if text == f.Annotations[v1.AnnotationTags] {

@@ -1,5 +1,5 @@
-# Answers what a machine is, one fact per line: key, tab, value. It changes nothing, needs
-# no root (as root it also reads the product UUID), and goes on where something is missing.
+# Prints facts about a machine, one per line: key, tab, value. It changes nothing, doesn't
+# need root (as root it also reads the product UUID), and continues if something is missing.
 # PAICTL_ROOT is a folder that stands for / in tests.
 set -eu
 LC_ALL=C
@@ -289,8 +289,8 @@ facts_nvlink5() {
   done
 }
 
-# What a driver for NVIDIA's GPUs meets here. The installer of a runfile leaves a program to remove
-# it, which no package has.
+# facts_driver prints the facts that matter to a driver for NVIDIA's GPUs. The installer of a runfile
+# leaves a program to remove it, which no package has.
 facts_driver() {
   if [ -e "$ROOT/usr/bin/nvidia-uninstall" ]; then
     say nvidia-origin runfile

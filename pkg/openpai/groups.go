@@ -38,7 +38,7 @@ func (s *Step) join(names []string, into places) {
 		case there:
 			s.note("the group %s is left out, it grants more here than in OpenPAI: paictl group add-member %s %s", g, g, s.Name)
 		default:
-			s.note("the group %s isn't there", g)
+			s.note("the group %s doesn't exist", g)
 		}
 	}
 }

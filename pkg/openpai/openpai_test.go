@@ -122,7 +122,7 @@ func TestPeopleOfOpenPAIAreTakenOver(t *testing.T) {
 	assert.Len(t, got, 13)
 	assert.Equal(t, []string{"it granted more in OpenPAI: paictl group set default --add-storage nfs"}, got["group default"].Notes)
 	assert.Equal(t, []string{"the external name mail-vision is left out: name its provider of sign-ins with --provider"}, got["group vision"].Notes)
-	assert.Equal(t, []string{"the group gone isn't there", `the public key "bad" is left out: it can't be read`}, got["user alice"].Notes)
+	assert.Equal(t, []string{"the group gone doesn't exist", `the public key "bad" is left out: it can't be read`}, got["user alice"].Notes)
 	assert.Len(t, got["user oidc"].Notes, 2)
 	shown, err := json.Marshal(got)
 	require.NoError(t, err)

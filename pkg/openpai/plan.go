@@ -115,7 +115,7 @@ func planUser(ctx context.Context, u *User, tokens int, d *people.Directory, gro
 	bare := people.NewUser{Name: u.Name, Email: u.Email, Groups: []string{}}
 	err = d.CheckNew(bare)
 	if bare.Email = ""; err != nil && d.CheckNew(bare) == nil {
-		s.note("the e-mail address is left out: it is none")
+		s.note("the e-mail address is left out: it is not valid")
 		s.user.Email, err = "", nil
 	}
 	if err != nil {
@@ -129,7 +129,7 @@ func planUser(ctx context.Context, u *User, tokens int, d *people.Directory, gro
 func (s *Step) complete(ctx context.Context, d *people.Directory, p *people.Person) error {
 	s.Action = Keep
 	if p.User.Annotations[people.AnnotationFrom] != from {
-		s.note("someone of that name is there, and stays as is")
+		s.note("a user of that name already exists, and stays as is")
 		return nil
 	}
 	taken := p.User.Annotations[people.AnnotationTaken]

@@ -81,7 +81,7 @@ func Read(ctx context.Context, from kubernetes.Interface, userNamespace, groupNa
 			return err
 		}
 		if text := data["grouplist"]; len(text) > 0 && json.Unmarshal(text, &u.Groups) != nil {
-			return errors.New("grouplist is no list of names")
+			return errors.New("grouplist is not a list of names")
 		}
 		s.Users = append(s.Users, u)
 		return nil
@@ -94,7 +94,7 @@ func Read(ctx context.Context, from kubernetes.Interface, userNamespace, groupNa
 
 func object(text []byte, into *map[string]json.RawMessage) error {
 	if len(text) > 0 && json.Unmarshal(text, into) != nil || *into == nil {
-		return errors.New("extension is no JSON object")
+		return errors.New("extension is not a JSON object")
 	}
 	return nil
 }

@@ -141,7 +141,7 @@ func unowned(ctx context.Context, c kubernetes.Interface, namespaces []string) (
 
 // unownedProblem describes a pod without an owner.
 func unownedProblem(service string, p *corev1.Pod) ready.Problem {
-	what := "nothing owns it"
+	what := "it has no owner"
 	if ref := metav1.GetControllerOf(p); ref != nil {
 		what = fmt.Sprintf("its %s %s is gone", ref.Kind, ref.Name)
 	}

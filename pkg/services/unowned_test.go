@@ -59,7 +59,7 @@ func TestPodsThatNothingOwnsAreToldAndRemoved(t *testing.T) {
 		told = append(told, p.Object+": "+p.Message)
 	}
 	assert.ElementsMatch(t, []string{
-		"pod/bare: left behind: nothing owns it, and nothing will remove it",
+		"pod/bare: left behind: it has no owner, and nothing will remove it",
 		"pod/of-a-former-deployment: left behind: its ReplicaSet former is gone, and nothing will remove it",
 		"pod/of-nothing: left behind: its ReplicaSet gone is gone, and nothing will remove it",
 	}, told)

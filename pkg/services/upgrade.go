@@ -213,7 +213,7 @@ func (r *run) beginUpgrade(chosen catalogue.Selection, steps []upgradeStep, abse
 	}
 	for _, s := range steps {
 		for _, what := range s.plan.Loses {
-			r.warn(s.service.Name+": objects lose what they have in "+what, "a backup that was made before has it (paictl cluster backup)")
+			r.warn(s.service.Name+": objects lose their data in "+what, "a backup that was made before has it (paictl cluster backup)")
 		}
 	}
 }
@@ -284,7 +284,7 @@ func (r *run) upgradeOne(ctx context.Context, s *catalogue.Service) error {
 	}
 	r.fail(s.Name, began, err)
 	if unknown := (*ready.UnknownError)(nil); errors.As(err, &unknown) {
-		r.emit(Event{Kind: EventReverted, Service: s.Name, Message: "left as it is: its state is unknown", Hint: "the next upgrade goes on with it"})
+		r.emit(Event{Kind: EventReverted, Service: s.Name, Message: "left as it is: its state is unknown", Hint: "the next upgrade continues with it"})
 		return err
 	}
 	if out.Action == release.Unchanged {

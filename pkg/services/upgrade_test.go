@@ -441,7 +441,7 @@ func TestAnEarlierPaictlTakesNothingBackOnARealAPI(t *testing.T) {
 	for _, e := range l.story.of(EventWarning) {
 		texts = append(texts, e.Message)
 	}
-	assert.Contains(t, texts, "watchdog: objects lose what they have in CustomResourceDefinition wheels.test.paictl.example: field spec.color of version v1")
+	assert.Contains(t, texts, "watchdog: objects lose their data in CustomResourceDefinition wheels.test.paictl.example: field spec.color of version v1")
 	list, err := l.Status(t.Context(), []string{"watchdog"})
 	require.NoError(t, err)
 	assert.Equal(t, "v1.2.3", list[0].Paictl)

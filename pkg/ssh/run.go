@@ -90,7 +90,7 @@ func (h *host) result(ctx context.Context, s Script, code int, stdout, stderr *o
 	var failed error
 	if r.passed, failed = stdout.sent(); failed != nil {
 		r.ExitCode = -1
-		return r, fmt.Errorf("%s on %s: what it prints can't be kept: %w", s.Name, h.name, failed)
+		return r, fmt.Errorf("%s on %s: its output can't be stored: %w", s.Name, h.name, failed)
 	}
 	if tooMuchOut || tooMuchErr {
 		r.ExitCode = -1

@@ -223,7 +223,7 @@ func (u *upload) run(ctx context.Context, name, manifest, script string) ([]stri
 }
 
 func (u *upload) confused(line string) error {
-	return hint.Errorf("look for what prints text at a login that is no one's: ssh the machine and run true, which must print nothing",
+	return hint.Errorf("look for a startup file that prints text at non-interactive logins: run true over ssh, which must not print anything",
 		"upload to %s: the machine answered %q", u.h.name, line)
 }
 

@@ -23,7 +23,7 @@ import (
 	"github.com/dexidp/dex/storage/memory"
 )
 
-// settings are what the issuer is told.
+// settings configure the issuer.
 type settings struct {
 	Issuer string `json:"issuer"` // https://127.0.0.1:PORT/dex
 	Listen string `json:"listen"`
@@ -40,8 +40,8 @@ type settings struct {
 	LDAP json.RawMessage `json:"ldap"`
 }
 
-// patient works a refresh token out before it takes the lock of the store in memory: what Dex does there asks the store again, and would wait for
-// itself. A client of tests asks with one token once at a time.
+// patient computes a refresh token before it takes the lock of the store in memory: Dex's update function reads the store again, and would
+// deadlock under that lock. A client in tests sends one request at a time with a token.
 type patient struct{ storage.Storage }
 
 // UpdateRefreshToken changes a refresh token.
@@ -89,7 +89,7 @@ func run(ctx context.Context, file string) error {
 	if err != nil {
 		return err
 	}
-	// What is asked again is answered afresh.
+	// A repeated request gets a new answer.
 	policy, err := tokens.NewRefreshTokenPolicy(log, false, "", "", "0s")
 	if err != nil {
 		return err

@@ -98,7 +98,7 @@ func SignIn(ctx context.Context, s *client.Server, open func(ctx context.Context
 // over returns why to stop waiting.
 func over(ctx context.Context) error {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return hint.Errorf("try again; where there is no browser: paictl login --device", "no one signed in within %s", patience)
+		return hint.Errorf("try again; on a machine without a browser: paictl login --device", "the sign-in was not completed within %s", patience)
 	}
 	return ctx.Err()
 }

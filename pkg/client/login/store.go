@@ -65,7 +65,7 @@ var names = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$`)
 // CheckName refuses invalid names of clusters.
 func CheckName(name string) error {
 	if !names.MatchString(name) {
-		return hint.Errorf("use up to 63 letters, digits, - _ and .", "%q is no name for a cluster", name)
+		return hint.Errorf("use up to 63 letters, digits, - _ and .", "%q is not a valid name for a cluster", name)
 	}
 	return nil
 }
@@ -111,7 +111,7 @@ func parse(path string, text []byte) (*File, error) {
 	}
 	for name, c := range f.Clusters {
 		if c == nil || CheckName(name) != nil {
-			return nil, hint.Errorf("remove it, or give it a server", "%s: clusters.%s is no cluster", path, name)
+			return nil, hint.Errorf("remove it, or give it a server", "%s: clusters.%s is not a valid cluster", path, name)
 		}
 	}
 	return f, nil
@@ -124,7 +124,7 @@ func place(err error) string {
 	if at := line.FindString(err.Error()); at != "" {
 		return "there is a mistake in " + at
 	}
-	return "it is no YAML of paictl's"
+	return "it is not a YAML file of paictl"
 }
 
 // Change reads the file, calls change, and writes the file. Concurrent calls wait.
@@ -156,7 +156,7 @@ func (s Store) Change(ctx context.Context, change func(*File) error) (err error)
 
 const (
 	lockEvery = 50 * time.Millisecond
-	head      = "# Where you are signed in; written by paictl login and logout. It has tokens in it: give it to no one.\n"
+	head      = "# Where you are signed in; written by paictl login and logout. It contains tokens: don't share it.\n"
 )
 
 // DefaultName returns the default name of a cluster: its host, without characters that a name can't have.

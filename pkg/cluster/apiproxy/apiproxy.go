@@ -56,7 +56,7 @@ func Run(ctx context.Context, args []string, log io.Writer) error {
 	flags.SetOutput(log)
 	listen := flags.String("listen", "127.0.0.1:6444", "address at which the API is served")
 	servers := flags.String("servers", "/etc/paictl/api-servers", "file with a HOST:PORT of an API server in each line; it is read again when it changes")
-	ca := flags.String("ca", "/etc/kubernetes/pki/ca.crt", "certificate of the cluster's authority; where the file is missing, servers aren't verified by the checks")
+	ca := flags.String("ca", "/etc/kubernetes/pki/ca.crt", "certificate of the cluster's authority; if the file is missing, the checks don't verify servers")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -285,7 +285,7 @@ func (s *server) ask(ctx context.Context) (upstream.Tier, string, error) {
 	res, err := s.client.Do(req)
 	// One without power acknowledges nothing. The dialer's own time limit is a DeadlineExceeded, too.
 	if op, ok := errors.AsType[*net.OpError](err); errors.Is(err, context.DeadlineExceeded) && (!ok || op.Op != "dial") {
-		return tierAnswers, "takes a connection, and says nothing", nil
+		return tierAnswers, "accepts connections, but doesn't answer", nil
 	}
 	if err != nil {
 		return -1, "", err

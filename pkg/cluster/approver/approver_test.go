@@ -170,7 +170,7 @@ func TestARequestOfAnUnknownMachineWaitsUntilItIsKnown(t *testing.T) {
 
 	c.machines(map[string]string{"w2": "10.0.0.333"})
 	require.Eventually(t, func() bool {
-		return strings.Contains(said.String(), `ConfigMap kube-system/paictl-machines, key w2: \"10.0.0.333\" is no address; paictl cluster up writes it again`)
+		return strings.Contains(said.String(), `ConfigMap kube-system/paictl-machines, key w2: \"10.0.0.333\" is not an address; paictl cluster up writes it again`)
 	}, 30*time.Second, 20*time.Millisecond)
 	assert.Empty(t, c.get(name).Status.Conditions, "what can't be read decides nothing")
 

@@ -47,7 +47,7 @@ func judge(csr *certv1.CertificateSigningRequest, addresses func(node string) ([
 	node, isNode := strings.CutPrefix(csr.Spec.Username, nodePrefix)
 	v := verdict{decision: denied, node: node}
 	if !isNode || node == "" || !slices.Contains(csr.Spec.Groups, nodesGroup) {
-		v.node, v.message = "", fmt.Sprintf("only nodes may request it, and %q in the groups %q is none", csr.Spec.Username, csr.Spec.Groups)
+		v.node, v.message = "", fmt.Sprintf("only nodes may request it, and %q in the groups %q is not a node", csr.Spec.Username, csr.Spec.Groups)
 		return v, nil
 	}
 	req, err := parse(csr.Spec.Request)

@@ -485,7 +485,7 @@ func TestABackupOfItselfThatFailsLeavesNothingAndSaysWhy(t *testing.T) {
 	}{
 		"no recipients":             {func(s *site) { s.settings.Recipients = nil }, "no backup is made without recipients", "age-keygen"},
 		"no recipient":              {func(s *site) { s.settings.Recipients = []string{"age1x"} }, "\"age1x\" is not a recipient", "age-keygen"},
-		"a folder of the container": {func(s *site) { s.settings.To = s.dir }, "is no place outside of the cluster", "s3://"},
+		"a folder of the container": {func(s *site) { s.settings.To = s.dir }, "is not a place outside of the cluster", "s3://"},
 		"no user":                   {func(s *site) { s.settings.To = strings.Replace(s.settings.To, "keeper@", "", 1) }, "names no user", "ssh://USER@"},
 		"no private key":            {func(s *site) { _ = os.Remove(filepath.Join(s.secrets, filePrivateKey)) }, "no such file", "ssh.privateKey"},
 		"an unknown machine":        {func(s *site) { s.settings.SSH.KnownHosts = "" }, "isn't known", "ssh-keyscan"},
@@ -530,7 +530,7 @@ func TestABackupIsGoodWhereTheClusterCannotBeToldOfIt(t *testing.T) {
 	require.NoError(t, s.cluster.Client.CoreV1().ConfigMaps(backup.NotesNamespace).Delete(t.Context(), backup.NotesName, metav1.DeleteOptions{}))
 	log, err := s.run()
 	require.NoError(t, err)
-	assert.Contains(t, log, "the cluster couldn't be told of the backup")
+	assert.Contains(t, log, "the cluster's record of the backup couldn't be written")
 	assert.Len(t, s.kept(), 1)
 }
 

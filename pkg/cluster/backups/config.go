@@ -60,9 +60,9 @@ func readConfig(file string) (*Config, error) {
 	}
 	switch {
 	case len(c.Recipients) == 0:
-		return nil, hint.Errorf("make a key pair with age-keygen, and write its public key into recipients", "no backup is made without recipients: whoever has it owns the cluster")
+		return nil, hint.Errorf("make a key pair with age-keygen, and write its public key into recipients", "no backup is made without recipients: anyone who can read a backup owns the cluster")
 	case !strings.Contains(c.To, "://"):
-		return nil, hint.Errorf("write ssh://USER@HOST/FOLDER or s3://BUCKET/PREFIX into to", "%q is no place outside of the cluster", c.To)
+		return nil, hint.Errorf("write ssh://USER@HOST/FOLDER or s3://BUCKET/PREFIX into to", "%q is not a place outside of the cluster", c.To)
 	}
 	return c, nil
 }
@@ -101,7 +101,7 @@ func (c *Config) dial(m target.Machine, credentials, own string) (*ssh.Client, s
 	case m.User == "":
 		return nil, t, hint.Errorf("write ssh://USER@HOST/FOLDER into to", "%s names no user", c.To)
 	case c.SSH.KnownHosts == "":
-		return nil, t, hint.Errorf("write what ssh-keyscan says into ssh.knownHosts, after comparing it with the machine's own", "the key of %s isn't known", m.Host)
+		return nil, t, hint.Errorf("write the output of ssh-keyscan into ssh.knownHosts, after comparing it with the machine's own key", "the key of %s isn't known", m.Host)
 	case err != nil:
 		return nil, t, hint.Errorf("write the private key into ssh.privateKey", "log in to %s: %w", m.Host, err)
 	}

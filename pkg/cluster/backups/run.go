@@ -163,7 +163,7 @@ func (s *saver) after(ctx context.Context, to target.Target, made backup.Head, n
 		s.log.WarnContext(ctx, "the backup is made, but", "what", what, "error", err, "remedy", hint.Of(err))
 	}
 	if err := s.note(ctx, made.Time, notes, without); err != nil {
-		warn("the cluster couldn't be told of the backup", err)
+		warn("the cluster's record of the backup couldn't be written", err)
 	}
 	if !s.config.Prune {
 		return

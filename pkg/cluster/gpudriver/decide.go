@@ -440,7 +440,7 @@ func (m Machine) building(p *Plan, kernels, source string) []Finding {
 	}
 	if kernels != "" && newerKernel(m.Kernel, kernels) {
 		out = append(out, Finding{ID: "kernel", Warning: true, Message: fmt.Sprintf("the packages of the driver %s are known to build for kernels up to %s; this one is %s", p.Release, kernels, m.Kernel),
-			Remedy: "where the module doesn't build, paictl takes the packages away again: write a newer branch under gpu-driver.version, or boot an older kernel"})
+			Remedy: "if the module doesn't build, paictl removes the packages again: write a newer branch under gpu-driver.version, or boot an older kernel"})
 	}
 	return out
 }

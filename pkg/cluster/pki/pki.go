@@ -44,7 +44,7 @@ func Load(cert, key []byte) (*Authority, error) {
 		return nil, err
 	}
 	if !certs[0].IsCA {
-		return nil, fmt.Errorf("%s is no certificate authority", certs[0].Subject)
+		return nil, fmt.Errorf("%s is not a certificate authority", certs[0].Subject)
 	}
 	if !isOf(certs[0], signer) {
 		return nil, fmt.Errorf("the key is not that of the certificate of %s", certs[0].Subject)
@@ -73,7 +73,7 @@ func Own(certs, key []byte) (*x509.Certificate, error) {
 func parseKey(text []byte) (crypto.Signer, error) {
 	block, _ := pem.Decode(text)
 	if block == nil {
-		return nil, errors.New("the key is no PEM")
+		return nil, errors.New("the key is not PEM")
 	}
 	var parsed any
 	var err error

@@ -9,7 +9,7 @@ import (
 
 // prepareUnit runs prepare.sh at every boot before anything that relies on it.
 const prepareUnit = `[Unit]
-Description=Make writable what kubelet and runc need
+Description=Make the files of kubelet and runc writable
 DefaultDependencies=no
 After=local-fs.target
 Before=ssh.service ssh.socket containerd.service kubelet.service

@@ -51,7 +51,7 @@ func (s *Sandbox) writeQuickStart() error {
 	}
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "# Made by \"paictl sandbox up\" for the hosts %s.\n"+
-		"# Every \"up\" overwrites it: edit a copy.\n# Under services are the bundle's images, and sizes for small hosts.\n# The settings under extra are for hosts inside a machine; real machines need none of them.\n", strings.Join(s.Names(), ", "))
+		"# Every \"up\" overwrites it: edit a copy.\n# Under services are the bundle's images, and sizes for small hosts.\n# The settings under extra are for hosts inside a machine; real machines don't need them.\n", strings.Join(s.Names(), ", "))
 	enc := yaml.NewEncoder(&b)
 	enc.SetIndent(2)
 	if err := enc.Encode(q); err != nil {

@@ -67,7 +67,7 @@ func readState(dir string) (state, error) {
 	}
 	var st state
 	if err := json.Unmarshal(b, &st); err != nil {
-		return state{}, hint.Errorf("only paictl may write this file; restore it, or remove what it lists yourself",
+		return state{}, hint.Errorf("only paictl may write this file; restore it, or remove the objects that it lists yourself",
 			"read the sandbox's state %s: %w", path, err)
 	}
 	if st.Version != stateVersion {

@@ -40,11 +40,11 @@ func NewCmdCopy(f *cmdutil.Factory, runF func(context.Context, *CopyOptions) err
 		Use:   "cp SOURCE DESTINATION",
 		Short: "Copy files between this machine and a task",
 		Long: `Copies a file or a folder into a running task, or out of it, as cp -r does: into DESTINATION if that is a
-folder, else as DESTINATION. NAME:PATH is a path in the task; a path that doesn't begin with / is
+folder, otherwise as DESTINATION. NAME:PATH is a path in the task; a path that doesn't begin with / is
 relative to the folder in which the program started. The image needs no tar.
 
-Whatever the task sends, paictl writes only the requested file or folder, under its own name, and refuses
-everything else. It replaces or refuses links at the destination and never follows them. It skips links in
+paictl writes only the requested file or folder, under its own name, and refuses everything else that the
+task sends. It replaces or refuses links at the destination and never follows them. It skips links in
 a folder that point outside of it.`,
 		Example: `  paictl job cp train:/mnt/out/model.pt .
   paictl job cp train:logs ./logs-of-3 --task worker[3]

@@ -100,7 +100,7 @@ func (opts *DeleteOptions) forget(ctx context.Context, c Jobs, j *job.Job) error
 	case err != nil:
 		return c.Explain(fmt.Errorf("remove %s from the history: %w", j.Title(), err))
 	case n == 0:
-		opts.Factory.IO.Say("the history has nothing of %s", j.Title())
+		opts.Factory.IO.Say("the history has no entry for %s", j.Title())
 		return nil
 	case n > 1:
 		opts.Factory.IO.Say("%d jobs named %s were removed from the history", n, j.Title())

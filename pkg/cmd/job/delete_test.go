@@ -124,7 +124,7 @@ func TestJobsAreDeletedFromTheHistoryOnRequestOnly(t *testing.T) {
 	submitted(t, c, "del", "b")
 	stderr, err = run("b", "--history", "--yes")
 	require.NoError(t, err)
-	assert.Equal(t, "del/b is deleted\nthe history has nothing of del/b\n", stderr)
+	assert.Equal(t, "del/b is deleted\nthe history has no entry for del/b\n", stderr)
 	page, err := c.List(t.Context(), job.Filter{User: "del"})
 	require.NoError(t, err)
 	require.Len(t, page.Items, 1)

@@ -33,7 +33,7 @@ const completionTimeout = 2 * time.Second
 
 func (fl *Flags) add(f *cmdutil.Factory, cmd *cobra.Command) {
 	fl.addWay(f, cmd)
-	cmd.Flags().StringVarP(&fl.User, "user", "u", "", "owner of the jobs (default: who is signed in, else the setting user, else you)")
+	cmd.Flags().StringVarP(&fl.User, "user", "u", "", "owner of the jobs (default: the signed-in user, or the setting user, or you)")
 	_ = cmd.RegisterFlagCompletionFunc("user", func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 		return fl.known(cmd.Context(), f, true, func(n job.Name) string { return n.User }), cobra.ShellCompDirectiveNoFileComp
 	})

@@ -59,7 +59,7 @@ func follow(ctx context.Context, f *cmdutil.Factory, c Jobs, j *job.Job, o follo
 			f.IO.Say("%s  the cluster answers again", time.Now().Local().Format(time.TimeOnly))
 			return
 		}
-		f.IO.Say("%s  %v; trying again", time.Now().Local().Format(time.TimeOnly), problem)
+		f.IO.Say("%s  %v; retrying", time.Now().Local().Format(time.TimeOnly), problem)
 	})
 	switch {
 	case err == nil:

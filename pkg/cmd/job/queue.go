@@ -70,10 +70,10 @@ func queueRun(ctx context.Context, opts *QueueOptions) error {
 	io := opts.Factory.IO
 	if len(waiting.Items) == 0 && opts.Output.IsTable() {
 		if opts.VC != "" {
-			io.Say("nothing waits in %s", opts.VC)
+			io.Say("no jobs are waiting in %s", opts.VC)
 			return nil
 		}
-		io.Say("nothing waits")
+		io.Say("no jobs are waiting")
 		return nil
 	}
 	if opts.Output.Is("name") {

@@ -36,8 +36,8 @@ func NewCmdRender(f *cmdutil.Factory, runF func(context.Context, *RenderOptions)
 		Short: "Show the objects that the submission of a job file would create",
 		Long: `Prints the Framework and the Secrets that "paictl job submit" creates from a job file with the same
 --user, --set, --name, --group and --code. Nothing is created or sent. It connects to a cluster only with
---kubeconfig or --context: without them, names of images are those of this release, and what only a
-cluster knows (its virtual clusters, storages, machines) is neither checked nor filled in. FILE can be -
+--kubeconfig or --context: without them, names of images are those of this release, and settings that
+only a cluster knows (its virtual clusters, storages, machines) are neither checked nor filled in. FILE can be -
 for standard input.
 
 Secrets are masked, also in commands, unless --show-secrets is given.`,

@@ -42,10 +42,10 @@ func NewCmdRun(f *cmdutil.Factory, runF func(context.Context, *RunOptions) error
 The command is a program and its arguments; no shell interprets them. To use a shell, write: -- sh -c
 'COMMANDS'.
 
--it opens an interactive session: it submits a job that waits, runs the command (default: bash, else sh)
+-it opens an interactive session: it submits a job that waits, runs the command (default: bash, or sh)
 in it with a terminal, and stops the job when the command ends, when you press Ctrl-C before it starts,
-or when the terminal is closed. If paictl is killed or loses the connection to the cluster, the job ends
-after 2 minutes; a job that still waits or pulls its image ends 2 minutes after it has started. The image
+or when the terminal is closed. If paictl is killed or loses the connection to the cluster, the job stops
+after 2 minutes; a job that still waits or pulls its image stops 2 minutes after it has started. The image
 needs sh, cat and sleep.
 
 Without --cpus and --memory a task gets the share of a machine that belongs to its GPUs, or 1 processor
@@ -76,16 +76,16 @@ and 1024 MB.`,
 	opts.addFlags(cmd, "check everything, also against the cluster, and print the job file without submitting it")
 	d, fl := &opts.Draft, cmd.Flags()
 	fl.StringVar(&d.Name, "name", "", "name of the job (default: the name of the image with a random suffix)")
-	fl.IntVar(&d.GPU, "gpus", 0, "GPUs of one task (default: 1, or 0 if the cluster has none)")
+	fl.IntVar(&d.GPU, "gpus", 0, "GPUs of one task (default: 1, or 0 if the cluster has no GPUs)")
 	fl.Float64Var(&d.CPU, "cpus", 0, "processors of one task, such as 4 or 0.5")
 	fl.Var((*megabytes)(&d.MemoryMB), "memory", memoryUsage)
 	fl.IntVar(&d.Instances, "instances", 1, "number of tasks")
 	fl.StringVar(&d.VirtualCluster, "vc", "default", "virtual cluster")
 	fl.StringArrayVar(&d.Storages, "storage", nil, "storage that the tasks mount at /mnt/NAME; can be repeated")
 	fl.StringArrayVarP(&opts.Env, "env", "e", nil, "NAME=VALUE in the environment of the command; can be repeated. It is not kept secret")
-	fl.DurationVar(&opts.MaxDuration, "max-duration", 0, "stop the job after this time, such as 2h; 0 is no limit")
-	fl.BoolVarP(&opts.Stdin, "stdin", "i", false, "pass standard input to the command; the job ends when the command ends")
-	fl.BoolVarP(&opts.TTY, "tty", "t", false, "give the command a terminal; the job ends when the command ends")
+	fl.DurationVar(&opts.MaxDuration, "max-duration", 0, "stop the job after this time, such as 2h; 0 means no limit")
+	fl.BoolVarP(&opts.Stdin, "stdin", "i", false, "pass standard input to the command; the job stops when the command exits")
+	fl.BoolVarP(&opts.TTY, "tty", "t", false, "give the command a terminal; the job stops when the command exits")
 	fl.BoolVarP(&opts.Detach, "detach", "d", false, "return once the job is submitted")
 	_ = cmd.RegisterFlagCompletionFunc("vc", opts.Flags.completeVC(f))
 	return cmd
@@ -101,7 +101,7 @@ func (opts *RunOptions) check(cmd *cobra.Command) error {
 	case len(opts.Command) == 0 && !opts.session():
 		return cmdutil.Usagef("name the command after --, or open a shell with -it %s", see)
 	case opts.session() && (opts.Detach || opts.Draft.Instances != 1):
-		return cmdutil.Usagef("-i and -t are for one task that ends with the command: remove --detach and --instances %s", see)
+		return cmdutil.Usagef("-i and -t are for one task that stops when the command exits: remove --detach and --instances %s", see)
 	case opts.Detach && opts.Submit.DryRun:
 		return cmdutil.Usagef("give one of --detach and --dry-run %s", see)
 	case !opts.Detach && !opts.Output.Is("text"):

@@ -128,7 +128,7 @@ func keep(ctx context.Context, c Jobs, target *job.Target, ready func()) error {
 		_ = in.Close()
 		if !there {
 			if err == nil {
-				err = errors.New("the task ended before the session started")
+				err = errors.New("the task finished before the session started")
 			}
 			return err
 		}

@@ -46,7 +46,7 @@ func NewCmdSubmit(f *cmdutil.Factory, runF func(context.Context, *SubmitOptions)
 		Use:        "submit [FILE...]",
 		SuggestFor: []string{"sbatch", "qsub", "apply"},
 		Short:      "Submit jobs",
-		Long: `Checks job files, and what they request from the cluster, then submits them. If one of several files
+		Long: `Checks job files and their requests to the cluster, then submits them. If one of several files
 has a mistake, none is submitted. FILE can be - for standard input.
 
 Each user can use a name once. Submitting the same file twice is safe: an interrupted submission is
@@ -60,7 +60,7 @@ value: train-lr-0_1. Several --sweep flags make one job for each combination. Ru
 submits the jobs that are missing, and skips those that exist, running or finished, unless --replace is given.
 
 --after NAME starts the job when another one has succeeded, as extras.after in the file does. If the
-other one fails or is stopped, this job ends without having started.
+other one fails or is stopped, this job fails without having started.
 
 --template NAME submits the job file of a template, yours or AUTHOR/NAME: see "paictl job template --help".
 

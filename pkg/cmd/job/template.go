@@ -39,7 +39,7 @@ type TemplateFlags struct{ Flags }
 
 func (fl *TemplateFlags) add(f *cmdutil.Factory, cmd *cobra.Command) {
 	fl.addWay(f, cmd)
-	cmd.Flags().StringVarP(&fl.User, "user", "u", "", "with a kubeconfig: who you are (default: the setting user, else you)")
+	cmd.Flags().StringVarP(&fl.User, "user", "u", "", "with a kubeconfig: your name (default: the setting user, or your login name)")
 }
 
 // openTemplates connects to the templates of a cluster, and returns the person who uses them.
@@ -152,7 +152,7 @@ func (fl *TemplateFlags) eachTemplate(ctx context.Context, f *cmdutil.Factory, n
 
 // sayMasked says that a job file needs its secrets before it is submitted.
 func sayMasked(f *cmdutil.Factory, t *api.Template) {
-	f.IO.Say("its secrets are masked: who submits it writes them into the file that \"%s\" prints", showConfig(t))
+	f.IO.Say("its secrets are masked: before you submit it, write them into the file that \"%s\" prints", showConfig(t))
 }
 
 func showConfig(t *api.Template) string {

@@ -38,8 +38,8 @@ func newCmdTemplatePush(f *cmdutil.Factory, runF func(context.Context, *Template
 	cmd := &cobra.Command{
 		Use:   "push [FILE]",
 		Short: "Keep a job file as a template, or change one",
-		Long: `Keeps a job file as a template of yours; without --public or --group it is for you alone. If you have a template of that name,
-it is changed: what no flag names stays as it is. Without FILE its job file stays, too. An administrator changes another's with
+		Long: `Stores a job file as your template; without --public or --group only you can see it. If you already have a template of that name,
+the flags and FILE change it, and everything else stays the same. An administrator changes the template of another user with
 --name AUTHOR/NAME. FILE can be - for standard input.
 
 Values below "secrets" in the file, and passwords of registries, are masked before the template is kept. If there are any, comments are
@@ -75,7 +75,7 @@ left out, too, because people keep old passwords in them.`,
 	fl.StringSliceVar(&opts.Tags, "tag", nil, "tags, with commas between")
 	fl.BoolVar(&opts.Public, "public", false, "show it to everyone")
 	fl.BoolVar(&opts.Private, "private", false, "show it to you alone")
-	fl.StringSliceVar(&opts.Groups, "group", nil, "show it to members of these groups of yours")
+	fl.StringSliceVar(&opts.Groups, "group", nil, "show it to the members of these groups, which must be yours")
 	_ = cmd.RegisterFlagCompletionFunc("name", opts.Flags.completeTemplates(f, 0))
 	cmdutil.AddOutputFlag(cmd, &opts.Output, "text", "json", "yaml")
 	return cmd

@@ -60,7 +60,7 @@ func newCmdTemplateStar(f *cmdutil.Factory, runF func(context.Context, *Template
 	opts := &TemplateNamesOptions{Factory: f}
 	cmd := &cobra.Command{
 		Use:   "star NAME...",
-		Short: "Give templates a star, or take yours away",
+		Short: "Give templates a star, or remove yours",
 		Long:  `Gives templates that you like a star. "paictl job template list" shows how many each has. Each person has one for each template.`,
 		Example: `  paictl job template star ann/train
   paictl job template star ann/train --undo`,

@@ -89,7 +89,7 @@ func newCmdTemplateShow(f *cmdutil.Factory, runF func(context.Context, *Template
 	opts := &TemplateShowOptions{Factory: f}
 	cmd := &cobra.Command{
 		Use:   "show NAME",
-		Short: "Show a template: what it is for, and its job file",
+		Short: "Show the description and the job file of a template",
 		Example: `  paictl job template show ann/train
   paictl job template show ann/train --config > my-train.yaml
   paictl job template show train -o json`,

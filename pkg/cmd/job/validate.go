@@ -41,9 +41,9 @@ func NewCmdValidate(f *cmdutil.Factory, runF func(context.Context, *ValidateOpti
 		Use:   "validate FILE...",
 		Short: "Check job files and report everything that is wrong in them",
 		Long: `Reads job files strictly, fills in defaults and references, and reports all mistakes together: file,
-line, column, field, and what to do. FILE can be - for standard input. It connects to no cluster; what
-only the cluster knows (virtual clusters, types of GPU, storages) is checked by submit, or by render with
---kubeconfig.
+line, column, field, and what to do. FILE can be - for standard input. It doesn't connect to a cluster;
+submit, or render with --kubeconfig, checks the settings that only the cluster knows (virtual clusters,
+types of GPU, storages).
 
 The exit code is 1 if a file is not valid.`,
 		Example: `  paictl job validate train.yaml

@@ -111,7 +111,7 @@ func TestAnUpgradeShowsItsPlanAndAsks(t *testing.T) {
       -a
       +b
   = keep CustomResourceDefinition gears.example.org, which the chart no longer has
-  ! objects lose what they have in CustomResourceDefinition wheels.example.org: version v2
+  ! objects lose their data in CustomResourceDefinition wheels.example.org: version v2
 
 grafana
   a new revision, in which no object changes

@@ -120,7 +120,7 @@ func (s *scanner) scan(n *yaml.Node, depth int) {
 	}
 	if n.Style&yaml.TaggedStyle != 0 && !coreTag(n.ShortTag()) {
 		s.findings = append(s.findings, Finding{File: s.file, Line: n.Line, Column: n.Column, Rule: "yaml/tag",
-			Severity: Error, Message: "a tag (!...) that is not supported", Remedy: "put the value in single quotes, if it begins with !; else remove the tag"})
+			Severity: Error, Message: "a tag (!...) that is not supported", Remedy: "put the value in single quotes if it begins with !; otherwise remove the tag"})
 	}
 	for _, c := range n.Content {
 		s.scan(c, depth+1)

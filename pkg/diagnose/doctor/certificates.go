@@ -41,9 +41,9 @@ func renewal(cert *cluster.Certificate) string {
 	case cert.Name == cluster.CertificateKubeletServer:
 		return "see what kubectl get csr says of the machine's requests, and kubectl -n kube-system logs deployment/pai-csr-approver; then, on the machine: systemctl restart kubelet"
 	case cert.Name == cluster.CertificateKubelet:
-		return "on the machine: systemctl restart kubelet; it then asks for a new one, which kubectl get csr shows. Where it has expired: paictl node remove, then paictl node add"
+		return "on the machine: systemctl restart kubelet; it then requests a new one, which kubectl get csr shows. If it has expired: paictl node remove, then paictl node add"
 	}
-	return "on the machine: systemctl start paictl-certificates.service, and journalctl -u paictl-certificates where that doesn't help; kubeadm certs renew all does it by hand"
+	return "on the machine: systemctl start paictl-certificates.service, and journalctl -u paictl-certificates if that doesn't help; kubeadm certs renew all does it by hand"
 }
 
 func certificateRenewal(_ context.Context, c *Cluster) (out []Finding, _ error) {

@@ -181,9 +181,9 @@ func gpuToolkit(_ context.Context, c *Cluster) (out []Finding, _ error) {
 	}
 	if len(by) == 0 {
 		// The agent brings its own, and reports if that isn't enough.
-		return []Finding{note("", "no machine has a toolkit of its own: the agent's is used")}, nil
+		return []Finding{note("", "no machine has its own toolkit: the agent's is used")}, nil
 	}
-	if f := mixed("container toolkits", by, "install the same version on all machines; the agent uses its own if a machine has none"); f != nil {
+	if f := mixed("container toolkits", by, "install the same version on all machines; the agent uses its own on machines without one"); f != nil {
 		out = append(out, *f)
 	}
 	return out, nil
@@ -442,7 +442,7 @@ func schedulerLayout(ctx context.Context, c *Cluster) ([]Finding, error) {
 		}
 	}
 	if len(differ) > 0 {
-		return []Finding{problem("", "paictl service start -n scheduler applies what was pushed", "the scheduler's cells of %s aren't those of the pushed layout", some(differ))}, nil
+		return []Finding{problem("", "paictl service start -n scheduler applies the pushed configuration", "the scheduler's cells of %s aren't those of the pushed layout", some(differ))}, nil
 	}
 	return nil, nil
 }

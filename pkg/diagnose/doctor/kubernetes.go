@@ -100,7 +100,7 @@ func apiServer(ctx context.Context, c *Cluster) ([]Finding, error) {
 	case c.apiErr != nil:
 		remedy := hint.Of(c.apiErr)
 		if c.Spec != nil {
-			remedy = "on a master: systemctl status kubelet; crictl ps -a | grep -e kube-apiserver -e etcd; crictl logs of what isn't Running"
+			remedy = "on a master: systemctl status kubelet; crictl ps -a | grep -e kube-apiserver -e etcd; crictl logs of the containers that aren't Running"
 		}
 		return []Finding{problem("", remedy, "the API server at %s doesn't answer", c.Kube.Server).seen(c.apiErr.Error())}, nil
 	}

@@ -29,7 +29,7 @@ func machineChecks() []*Check {
 		},
 		{
 			ID: "machine-fitness", Group: "machines", Title: "Machines are still fit for the cluster", Needs: Machines,
-			Looks: "what cluster preflight asks of members: rights, systemd, programs, folders that are read-only, modules, cgroups, /etc/hosts after a reboot, and to which cluster they belong",
+			Looks: "the requirements of cluster preflight for members: rights, systemd, programs, folders that are read-only, modules, cgroups, /etc/hosts after a reboot, and to which cluster they belong",
 			Run:   ofPreflight(func(id string) bool { return !identity(id) && !elsewhere(id) }),
 		},
 		{
@@ -74,7 +74,7 @@ func machineChecks() []*Check {
 		},
 		{
 			ID: "cluster-lock", Group: "machines", Title: "No other paictl is running", Needs: Machines,
-			Looks: "who holds the lock on the machines; others wait for it, and unfinished steps may look broken",
+			Looks: "the holder of the lock on the machines; other runs wait for it, and unfinished steps may look broken",
 			Run:   clusterLock,
 		},
 	}

@@ -232,7 +232,7 @@ func removeNamespace(ctx context.Context, client kubernetes.Interface, name stri
 func removeAbandoned(ctx context.Context, client kubernetes.Interface, now time.Time) error {
 	list, err := client.CoreV1().Namespaces().List(ctx, metav1.ListOptions{LabelSelector: labelProbe})
 	if err != nil {
-		return fmt.Errorf("look for what earlier runs have left: %w", err)
+		return fmt.Errorf("look for objects of earlier runs: %w", err)
 	}
 	for i := range list.Items {
 		ns := &list.Items[i]
@@ -240,7 +240,7 @@ func removeAbandoned(ctx context.Context, client kubernetes.Interface, now time.
 			continue
 		}
 		if err := removeNamespace(ctx, client, ns.Name); err != nil {
-			return fmt.Errorf("remove what an earlier run has left: %w", err)
+			return fmt.Errorf("remove the objects of an earlier run: %w", err)
 		}
 	}
 	return nil

@@ -47,7 +47,7 @@ func (c *Cluster) noVacancy(ctx context.Context, t *trial) *Finding {
 
 // noRoom is the finding that a job has no room, which isn't a fault of the cluster.
 func noRoom(t *trial, free string) Finding {
-	return warning(t.vc, "nothing is wrong: run the check again when jobs have ended (paictl job list)", "no room for a job of %s: %s", plural.Of(t.tasks(), "task"), free)
+	return warning(t.vc, "nothing is wrong: run the check again when jobs have finished (paictl job list)", "no room for a job of %s: %s", plural.Of(t.tasks(), "task"), free)
 }
 
 func freeOf(free, of int, unit string) string {

@@ -50,7 +50,7 @@ func serviceChecks() []*Check {
 		},
 		{
 			ID: "alerts-firing", Group: "services", Title: "No alert fires", Needs: API | Pushed,
-			Looks: "what fires in Prometheus, but for the severity info and the heartbeat",
+			Looks: "the alerts that fire in Prometheus, except the severity info and the heartbeat",
 			Run:   alertsFiring,
 		},
 	}
@@ -229,7 +229,7 @@ func alertsWired(ctx context.Context, c *Cluster) (out []Finding, _ error) {
 	}
 	known := slices.ContainsFunc(wired, func(m map[string]string) bool { return m["value"] != "0" })
 	if len(wired) > 0 && !known && c.settledFor(manager) > settles {
-		out = append(out, problem("prometheus", "paictl service restart -n prometheus; its log says why: paictl service logs -n prometheus", "Prometheus has no Alertmanager: no one gets alerts"))
+		out = append(out, problem("prometheus", "paictl service restart -n prometheus; its log says why: paictl service logs -n prometheus", "Prometheus has no Alertmanager: alerts aren't sent"))
 	}
 	failing, err := c.query(ctx, "increase(prometheus_notifications_errors_total[10m]) > 0")
 	if err == nil && len(failing) > 0 && c.settledFor(manager) > 10*time.Minute {

@@ -41,7 +41,7 @@ func controlPlane(ctx context.Context, c *Cluster) (out []Finding, _ error) {
 	for _, n := range c.Spec.ControlPlane() {
 		for _, component := range []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler", "etcd"} {
 			if c.joined(n.Hostname) && !slices.ContainsFunc(list.Items, func(p corev1.Pod) bool { return p.Spec.NodeName == n.Hostname && p.Labels["component"] == component }) {
-				out = append(out, problem(n.Hostname, "look whether /etc/kubernetes/manifests/"+component+".yaml is there on the machine; paictl cluster up restores it", "%s has no pod on this master", component))
+				out = append(out, problem(n.Hostname, "check that /etc/kubernetes/manifests/"+component+".yaml exists on the machine; paictl cluster up restores it", "%s has no pod on this master", component))
 			}
 		}
 	}

@@ -22,7 +22,7 @@ func Run(ctx context.Context, args []string) error {
 	}
 	fs := flag.NewFlagSet("netcheck "+args[0], flag.ContinueOnError)
 	listen := fs.String("listen", ":8080", "address to answer on")
-	timeout := fs.Duration("timeout", 30*time.Second, "how long to go on asking")
+	timeout := fs.Duration("timeout", 30*time.Second, "how long to keep asking")
 	if err := fs.Parse(args[1:]); err != nil {
 		return err
 	}

@@ -59,7 +59,7 @@ func (b *bundle) folder() {
 		}
 		return err
 	})
-	b.archive.add(path.Join(PartConfiguration, "findings.txt"), "What \"paictl config validate\" says about the folder", func(w io.Writer) error {
+	b.archive.add(path.Join(PartConfiguration, "findings.txt"), "Findings of \"paictl config validate\" in the folder", func(w io.Writer) error {
 		found := config.Validate(b.o.Config, catalogue.Check)
 		if len(found) == 0 {
 			_, err := io.WriteString(w, "no findings\n")

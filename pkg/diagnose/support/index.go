@@ -124,12 +124,12 @@ func (ix *Index) Sections() []Section {
 func partText() map[string]string {
 	return map[string]string{
 		PartConfiguration: "The four files, secrets masked: of the operator's folder, and of the copy that the cluster holds.",
-		PartMachines:      "What the machines say of themselves, by SSH. Certificates and their expiry are in status.json.",
+		PartMachines:      "Reports of the machines, by SSH. Certificates and their expiry are in status.json.",
 		PartKubernetes:    "Objects of the API: as tables (.txt) and whole (.json).",
 		PartServices:      "The platform's services.",
 		PartScheduler:     "Virtual clusters and who waits for GPUs.",
 		PartLogs:          "Logs of containers.",
-		PartReports:       "What other commands of paictl say of the cluster.",
+		PartReports:       "Reports of other paictl commands about the cluster.",
 	}
 }
 

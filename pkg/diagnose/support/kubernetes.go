@@ -59,7 +59,7 @@ func namespacedKinds() []kind {
 		{api: "api/v1", name: "services", what: "Services"},
 		{api: "apis/discovery.k8s.io/v1", name: "endpointslices", what: "Endpoints of services"},
 		{api: "api/v1", name: "events", what: "Events"},
-		{api: "apis/coordination.k8s.io/v1", name: "leases", what: "Leases: who leads, who holds a lock"},
+		{api: "apis/coordination.k8s.io/v1", name: "leases", what: "Leases: leaders and holders of locks"},
 		{api: "api/v1", name: "persistentvolumeclaims", what: "Claims of volumes"},
 		{api: "apis/networking.k8s.io/v1", name: "networkpolicies", what: "NetworkPolicies"},
 		{api: "apis/policy/v1", name: "poddisruptionbudgets", what: "PodDisruptionBudgets"},

@@ -53,7 +53,7 @@ func (b *bundle) machines(ctx context.Context) {
 		b.archive.missing("machines/status.json", err)
 		return
 	}
-	b.archive.add("machines/status.json", "What \"paictl cluster status\" says: machines, control plane, certificates and their expiry, the lock", func(w io.Writer) error {
+	b.archive.add("machines/status.json", "Output of \"paictl cluster status\": machines, control plane, certificates and their expiry, the lock", func(w io.Writer) error {
 		return writeJSON(w, st)
 	})
 }

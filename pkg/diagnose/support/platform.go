@@ -34,7 +34,7 @@ func (b *bundle) servicePart(ctx context.Context) {
 // scheduler writes the virtual clusters and the waiting jobs.
 func (b *bundle) scheduler(ctx context.Context) {
 	s := vc.NewScheduler(b.o.Cluster.Client)
-	b.archive.add(path.Join(PartScheduler, "virtual-clusters.json"), "Virtual clusters: what they own and use (paictl vc list)", func(w io.Writer) error {
+	b.archive.add(path.Join(PartScheduler, "virtual-clusters.json"), "Virtual clusters: their resources and usage (paictl vc list)", func(w io.Writer) error {
 		got, err := s.VirtualClusters(ctx)
 		if err != nil {
 			return err

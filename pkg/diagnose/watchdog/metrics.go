@@ -20,11 +20,11 @@ var (
 	descRoundTook = prometheus.NewDesc("pai_watchdog_round_duration_seconds",
 		"How long the check of all certificates took.", nil, nil)
 	descBackupGood = prometheus.NewDesc("pai_backup_last_good_timestamp_seconds",
-		"When the last good backup was made, by the schedule or by hand; where there is none, since when there is a schedule.", nil, nil)
+		"When the last good backup was made, by the schedule or by hand; without one, when the schedule was created.", nil, nil)
 	descBackupOverdue = prometheus.NewDesc("pai_backup_overdue_timestamp_seconds",
 		"When the last good backup is too old: two runs of the schedule have come after it, and could have been complete.", nil, nil)
 	descBackupHistory = prometheus.NewDesc("pai_backup_last_history_timestamp_seconds",
-		"When the last good backup with the history of jobs was made; where there is none, since when there is a schedule.", nil, nil)
+		"When the last good backup with the history of jobs was made; without one, when the schedule was created.", nil, nil)
 	descBackupHistoryOverdue = prometheus.NewDesc("pai_backup_history_overdue_timestamp_seconds",
 		"When the last good backup with the history of jobs is too old.", nil, nil)
 	descBackupSuspended = prometheus.NewDesc("pai_backup_suspended",

@@ -25,7 +25,7 @@ const (
 )
 
 // ErrBehind is the error of a watch that reads so slowly that jobs were removed and forgotten before it read their removal.
-var ErrBehind = errors.New("this reader is too slow: jobs that went meanwhile have been forgotten")
+var ErrBehind = errors.New("this reader is too slow: jobs that were removed in the meantime have been forgotten")
 
 // ErrExpired is the error of a watch that resumed at a place after which removed jobs were forgotten. It has to begin with the whole list.
 var ErrExpired = errors.New("what changed since that place isn't known")

@@ -18,7 +18,7 @@ const (
 
 // Expression compiles an expression of a client that isn't trusted with the memory and the time of this program.
 func Expression(text string) (*regexp.Regexp, error) {
-	const remedy = "write a shorter one with fewer repetitions such as {0,1000}, or search in what is printed"
+	const remedy = "write a shorter one with fewer repetitions such as {0,1000}, or search in the output"
 	if len(text) > maxExpression {
 		return nil, hint.Errorf(remedy, "the regular expression has %d bytes, more than %d", len(text), maxExpression)
 	}

@@ -169,7 +169,7 @@ func (p *pager) missing(start, gaps, limit int64) {
 	whole := p.begun || len(p.first) == 0
 	if dropped := start - from; dropped > 0 && whole {
 		p.given = 0 // the lines of this page that were passed on are dropped, too
-		p.r.problem(fmt.Errorf("%s: %s of its log were dropped before what follows: %s are kept of a task's log (perTask of log-manager)", p.s.name, size(dropped), size(limit)))
+		p.r.problem(fmt.Errorf("%s: %s of its log were dropped before the next line: %s are kept of a task's log (perTask of log-manager)", p.s.name, size(dropped), size(limit)))
 	}
 	if gaps > p.gaps && (p.asked || whole) {
 		p.r.problem(fmt.Errorf("%s: some lines of its log may be missing: its machine may have removed them while log-manager didn't run", p.s.name))
@@ -232,7 +232,7 @@ func (p *pager) hopeless(err error) error {
 	}
 	if since >= p.r.awayTold && !p.said {
 		p.said = true
-		p.r.problem(fmt.Errorf("%s: its log is not available now; trying again: %w", p.s.name, err))
+		p.r.problem(fmt.Errorf("%s: its log is not available now; retrying: %w", p.s.name, err))
 	}
 	return nil
 }

@@ -85,7 +85,7 @@ func TestWhatIsMissingOfALogIsSaidOnce(t *testing.T) {
 	require.NoError(t, Write(t.Context(), c, resolve(t, c), o))
 	assert.Equal(t, fiveText, r.String())
 	assert.Equal(t, []string{
-		"worker[0]: 3 MiB of its log were dropped before what follows: 1 GiB are kept of a task's log (perTask of log-manager)",
+		"worker[0]: 3 MiB of its log were dropped before the next line: 1 GiB are kept of a task's log (perTask of log-manager)",
 		"worker[0]: some lines of its log may be missing: its machine may have removed them while log-manager didn't run",
 	}, r.problems)
 	o, r = options(all)

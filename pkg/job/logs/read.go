@@ -27,7 +27,7 @@ type line struct{ stamp, text string }
 var errNotStarted = errors.New("it hasn't started")
 
 // errTogether says that one stream of a log was requested, but the log can't be split into streams.
-var errTogether = errors.New("no agent keeps its log, and what has it doesn't tell stdout and stderr apart")
+var errTogether = errors.New("no agent keeps its log, and the other sources don't separate stdout from stderr")
 
 // read passes on the lines of a source. It reads from the agent that keeps the logs of its machine, or from
 // the kubelet, or the end of the log from the archive, in this order.

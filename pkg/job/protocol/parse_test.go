@@ -487,8 +487,8 @@ func TestAFindingOfOthersHasItsPlace(t *testing.T) {
 // OpenPAI accepts them and ignores them: most are slips.
 func TestKeysThatNothingReadsAreToldOf(t *testing.T) {
 	for name, test := range map[string]struct{ text, says string }{
-		"of a login":  {strings.Replace(small, `uri: "ubuntu:24.04"`, `uri: "ubuntu:24.04", auth: {username: u, password: p, registryUri: r}`, 1), `nothing reads "registryUri" here`},
-		"of a script": {strings.Replace(small, "prerequisites:", "prerequisites:\n  - {name: p, type: script, uri: u, url: v}", 1), `nothing reads "url" here`},
+		"of a login":  {strings.Replace(small, `uri: "ubuntu:24.04"`, `uri: "ubuntu:24.04", auth: {username: u, password: p, registryUri: r}`, 1), `"registryUri" is not used here`},
+		"of a script": {strings.Replace(small, "prerequisites:", "prerequisites:\n  - {name: p, type: script, uri: u, url: v}", 1), `"url" is not used here`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, findings := Parse("job.yaml", []byte(test.text))

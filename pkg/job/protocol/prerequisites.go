@@ -82,7 +82,7 @@ func imageKeys() []string {
 func (p place) unused(known []string) {
 	for _, f := range p.each() {
 		if !slices.Contains(known, f.name()) {
-			f.warn("job/unused", fmt.Sprintf("nothing reads %q here", f.name()), oneOf(f.name(), "the keys here are ", known))
+			f.warn("job/unused", fmt.Sprintf("%q is not used here", f.name()), oneOf(f.name(), "the keys here are ", known))
 		}
 	}
 }

@@ -90,7 +90,7 @@ func onMachine(ctx context.Context, c *job.Client, node string, here []*job.Targ
 	case apierrors.IsForbidden(kubelet) && none:
 		return found, errUnmeasured
 	case apierrors.IsForbidden(kubelet) && err != nil:
-		return found, fmt.Errorf("ask for processors and memory on %s: %w", node, err)
+		return found, fmt.Errorf("read the use of processors and memory on %s: %w", node, err)
 	case apierrors.IsForbidden(kubelet):
 		return found, fmt.Errorf("log-manager on %s finds the containers of only %d of %s", node, len(found), plural.Of(len(here), "task"))
 	}

@@ -139,11 +139,11 @@ func TestProcessorsAndMemoryAreKnownWithoutAnyRightOnKubelets(t *testing.T) {
 			"processors and memory on n2 are not shown: no log-manager that measures them answers there"},
 		{"the controller is older", says(404, `404 page not found`), says(403, ""), -1, "processors and memory on n2 are not shown"},
 		{"an agent is being renewed", says(503, `{"code":"Unavailable","message":"the agent doesn't answer now"}`), says(403, ""), -1,
-			"ask for processors and memory on n2: ask the job controller: the agent doesn't answer now"},
+			"read the use of processors and memory on n2: ask the job controller: the agent doesn't answer now"},
 		{"a container that the machine doesn't find", says(200, `[]`), says(403, ""), -1, "log-manager on n2 finds the containers of only 0 of 1 task"},
 		{"an operator asks the kubelet where there is no agent", says(404, `{"code":"NotFound","message":"nothing"}`), says(200, kubeletOfN2), 3, ""},
 		{"an operator asks the kubelet about what the agent doesn't find", says(200, `[]`), says(200, kubeletOfN2), 3, ""},
-		{"no sense comes from an agent", says(200, `{}`), says(403, ""), -1, "ask for processors and memory on n2: read the job controller's answer"},
+		{"no sense comes from an agent", says(200, `{}`), says(403, ""), -1, "read the use of processors and memory on n2: read the job controller's answer"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

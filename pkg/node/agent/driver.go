@@ -330,11 +330,11 @@ func (d *Driver) HandleError(ctx context.Context, err error, msg string) {
 	var dropped *resourceslice.DroppedFieldsError
 	if errors.As(err, &dropped) {
 		// Before Kubernetes 1.36, sick GPUs have no taint there, and pods that get one aren't refused.
-		d.log.InfoContext(ctx, "the API server keeps a part of what is said of the GPUs", "missing features", dropped.DisabledFeatures())
+		d.log.InfoContext(ctx, "the API server stores only some of the GPUs' attributes", "missing features", dropped.DisabledFeatures())
 		return
 	}
 	if errors.Is(err, kubeletplugin.ErrRecoverable) {
-		d.log.WarnContext(ctx, "trying again", "what", msg, "err", err)
+		d.log.WarnContext(ctx, "retrying", "what", msg, "err", err)
 		return
 	}
 	d.fatal(fmt.Errorf("%s: %w", msg, err))

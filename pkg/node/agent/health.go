@@ -175,7 +175,7 @@ func (m *monitor) ignore(index int32, wrong string) (string, error) {
 		return "", fmt.Errorf("it now has another fault: %s", s.reason)
 	}
 	s.Ignored, s.Failures, m.news = s.reason, failures(s), true
-	m.log.Warn("what is wrong with a GPU is ignored", "gpu", s.Index, "reason", s.Ignored)
+	m.log.Warn("the fault of a GPU is ignored", "gpu", s.Index, "reason", s.Ignored)
 	m.judge()
 	m.store(before)
 	return "it gets jobs again, although: " + s.Ignored, nil

@@ -29,7 +29,7 @@ func newMetrics(d *Driver) *metrics {
 		prometheus.NewDesc("pai_gpu_unhealthy", "1 for a GPU that gets no more jobs, 0 for one that works.", gpuLabels(), nil),
 		prometheus.NewDesc("pai_gpu_memory_leaked", "1 for a GPU whose memory has been in use for minutes although no process and no job uses it, 0 for others, if this is known.", gpuLabels(), nil),
 		prometheus.NewDesc("pai_agent_driver_answers", "1 if the agent knows the health of the machine's GPUs, 0 if the driver doesn't answer.", nil, nil),
-		prometheus.NewDesc("pai_gpu_driver_next_boot", "1 if NVIDIA's driver has a module for the kernel that the machine starts next, 0 if it has none.", []string{"kernel"}, nil)}
+		prometheus.NewDesc("pai_gpu_driver_next_boot", "1 if NVIDIA's driver has a module for the kernel that the machine starts next, 0 if it has no such module.", []string{"kernel"}, nil)}
 }
 
 // Describe implements prometheus.Collector. It sends no descriptions, because the measurements depend on the GPUs' models.
@@ -61,7 +61,7 @@ func (m *metrics) Collect(out chan<- prometheus.Metric) {
 			sick = 1
 		}
 		send(m.sick, prometheus.GaugeValue, sick)
-		send(prometheus.NewDesc(gpu.XIDErrors, "The last error that the driver reported, 0 for none.", gpuLabels(), nil), prometheus.GaugeValue, float64(g.xid))
+		send(prometheus.NewDesc(gpu.XIDErrors, "The last error that the driver reported, 0 without one.", gpuLabels(), nil), prometheus.GaugeValue, float64(g.xid))
 		if g.Processes != nil {
 			is := 0.0
 			if g.leaked {

@@ -287,7 +287,7 @@ func (m *monitor) store(before string) {
 		return
 	}
 	if err := replace.Durably(m.file, []byte(now), 0o600); err != nil {
-		m.log.Error("what is known of the GPUs can't be kept", "file", m.file, "err", err)
+		m.log.Error("the state of the GPUs can't be stored", "file", m.file, "err", err)
 	}
 }
 

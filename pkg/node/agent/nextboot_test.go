@@ -158,7 +158,7 @@ func TestTheNodeSaysWhatItsNextStartBrings(t *testing.T) {
 	assert.Equal(t, corev1.ConditionTrue, c.Status)
 	assert.Contains(t, c.Message, "install linux-headers-6.1.0-28-amd64")
 	require.NoError(t, testutil.CollectAndCompare(newMetrics(m.Driver), strings.NewReader(`
-# HELP pai_gpu_driver_next_boot 1 if NVIDIA's driver has a module for the kernel that the machine starts next, 0 if it has none.
+# HELP pai_gpu_driver_next_boot 1 if NVIDIA's driver has a module for the kernel that the machine starts next, 0 if it has no such module.
 # TYPE pai_gpu_driver_next_boot gauge
 pai_gpu_driver_next_boot{kernel="6.1.0-28-amd64"} 0
 `), "pai_gpu_driver_next_boot"))

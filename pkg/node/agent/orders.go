@@ -53,7 +53,7 @@ func (d *Driver) obey(ctx context.Context, client kubernetes.Interface) {
 		}
 		again = nil
 		if err := d.orders(ctx, client, n); err != nil {
-			d.log.WarnContext(ctx, "orders for GPUs: trying again", "err", err)
+			d.log.WarnContext(ctx, "orders for GPUs: retrying", "err", err)
 			again = time.After(5 * time.Second)
 		}
 	}

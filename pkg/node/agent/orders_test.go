@@ -139,7 +139,7 @@ func TestNoClaimGetsAGPUWhileItIsReset(t *testing.T) {
 	c := claimOf("c", "gpu-4")
 	out, err := o.PrepareResourceClaims(t.Context(), []*resourceapi.ResourceClaim{c})
 	require.NoError(t, err)
-	require.ErrorContains(t, out["c"].Err, "gpu-4 is being reset or split; trying again")
+	require.ErrorContains(t, out["c"].Err, "gpu-4 is being reset or split; retrying")
 	o.Driver.records.release(4)
 	out, err = o.PrepareResourceClaims(t.Context(), []*resourceapi.ResourceClaim{c})
 	require.NoError(t, err)

@@ -154,7 +154,7 @@ func (r *records) add(rec *record) error {
 	defer r.mu.Unlock()
 	for _, a := range rec.Devices {
 		if r.held[rec.card(a.Device)] {
-			return fmt.Errorf("%s is being reset or split; trying again", a.Device)
+			return fmt.Errorf("%s is being reset or split; retrying", a.Device)
 		}
 	}
 	data, err := json.Marshal(rec)

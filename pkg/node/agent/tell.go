@@ -257,7 +257,7 @@ func (d *Driver) tell(ctx context.Context, client kubernetes.Interface, publish 
 		}
 		wait := tellEvery
 		if err != nil {
-			d.log.WarnContext(ctx, "trying again", "err", err)
+			d.log.WarnContext(ctx, "retrying", "err", err)
 			wait, pause = pause, min(2*pause, most)
 		} else {
 			pause = first

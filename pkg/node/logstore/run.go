@@ -27,7 +27,7 @@ func Run(ctx context.Context, args []string, out io.Writer) error {
 	groups := fs.String("cgroup-folder", "/sys/fs/cgroup", "where the machine's control groups are")
 	fs.StringVar(&o.Folder, "folder", "/var/lib/pai-logs", "where logs are kept")
 	fs.StringVar(&o.Namespace, "namespace", "pai-jobs", "namespace of the jobs")
-	fs.Int64Var(&o.Limits.PerTask, "per-task", 1<<30, "bytes that are kept of what a task prints; the oldest go first")
+	fs.Int64Var(&o.Limits.PerTask, "per-task", 1<<30, "bytes that are kept of a task's log; the oldest are removed first")
 	fs.Int64Var(&o.Limits.Total, "total", 20<<30, "bytes on the disk, of all tasks")
 	fs.DurationVar(&o.Limits.Age, "age", 30*24*time.Hour, "time after which the log of a pod that is gone is removed; 0 means never")
 	if err := fs.Parse(args); err != nil {

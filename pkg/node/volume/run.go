@@ -14,7 +14,7 @@ const usage = `usage: pai-volume prepare --owner UID[:GID] --mode 0750 [--root D
        pai-volume remove [--keep-folder] [--root DIR] PATH...
 
 prepare makes the folders and gives them their owner and mode where they differ.
-remove deletes the folders with all that lies in them.
+remove deletes the folders with all their contents.
 --root DIR is where the machine's "/" is mounted; each PATH is one of the machine.
 `
 

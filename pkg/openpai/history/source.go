@@ -90,7 +90,7 @@ func addressOf(from string) (string, error) {
 	}
 	f, err := os.Open(from)
 	if err != nil && mayHidePassword(from) {
-		return "", hint.Errorf(remedy, "--history-from is no address that starts with postgres://, and no file that can be read here; it isn't shown, since it may have a password")
+		return "", hint.Errorf(remedy, "--history-from is neither an address that starts with postgres:// nor a file that can be read here; it isn't shown, since it may have a password")
 	}
 	if err != nil {
 		return "", hint.Wrap(fmt.Errorf("read the address of OpenPAI's database: %w", err), remedy)

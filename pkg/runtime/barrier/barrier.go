@@ -143,7 +143,7 @@ func (w *Wait) loop(ctx context.Context) (*peers.Peers, error) {
 			return nil, exit.With(exit.BarrierPermanent, fmt.Errorf("the job's peers can't be read: %w", err))
 		}
 		if err != nil {
-			w.Tell("waiting for the job's other tasks: %v; trying again", err)
+			w.Tell("waiting for the job's other tasks: %v; retrying", err)
 		}
 		if sleep(ctx, jitter(backoff)) != nil {
 			return nil, w.timeout(t)

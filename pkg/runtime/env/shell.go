@@ -11,7 +11,7 @@ import (
 // single quotes, where a shell changes nothing.
 func Script(vars []Var) []byte {
 	var b bytes.Buffer
-	b.WriteString("# What paictl tells this task of its job. Shells read it: . " + ScriptFile + "\n")
+	b.WriteString("# The variables that paictl sets for this task. Shells read them: . " + ScriptFile + "\n")
 	for _, v := range vars {
 		if !isName(v.Name) || strings.ContainsRune(v.Value, 0) {
 			continue // neither a shell nor a program could receive it

@@ -139,7 +139,7 @@ func (p *Peers) check() error {
 	seen := map[string]bool{}
 	for _, r := range p.Roles {
 		if !rolePattern.MatchString(r.Name) || seen[r.Name] {
-			return fmt.Errorf("peers: role %q stands twice or isn't a name", r.Name)
+			return fmt.Errorf("peers: role %q is listed twice or isn't a name", r.Name)
 		}
 		seen[r.Name] = true
 		n := len(r.PodIPs)

@@ -156,7 +156,7 @@ func startError(name string, err error) error {
 		return exit.OfProgram(exit.NotFound, fmt.Errorf("%s: command not found (%w)", name, cause))
 	case errors.Is(err, fs.ErrNotExist):
 		// Linux says the same of a program whose loader or interpreter is missing.
-		return exit.OfProgram(exit.NotFound, fmt.Errorf("%s: command not found, or what it needs to start (%w)", name, cause))
+		return exit.OfProgram(exit.NotFound, fmt.Errorf("%s: command not found, or its loader or interpreter is missing (%w)", name, cause))
 	case errors.Is(err, unix.E2BIG):
 		cause = fmt.Errorf("%w: its arguments and the environment are larger than Linux allows", err)
 	case errors.Is(err, unix.ENOEXEC):

@@ -194,7 +194,7 @@ func (c *checker) regex(path strictyaml.Path, expr string, log bool) *logRegex {
 		return nil
 	}
 	if log && re.MatchString("") {
-		c.fail(path, "regex", "the regex matches an empty text, so it matches every log", "write what must be in the log")
+		c.fail(path, "regex", "the regex matches an empty text, so it matches every log", "write the text that must be in the log")
 		return nil
 	}
 	if log && emptyGroup.MatchString(expr) {

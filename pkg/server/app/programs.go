@@ -78,7 +78,7 @@ func loopback(address string) bool {
 func (p *Program) check() error {
 	switch {
 	case !loopback(p.Redirect):
-		return wire.Bad("redirect_uri must be http://127.0.0.1:PORT/… or http://[::1]:PORT/…: a session is given to programs of your own machine alone")
+		return wire.Bad("redirect_uri must be http://127.0.0.1:PORT/… or http://[::1]:PORT/…: only programs on your machine can get a session")
 	case !challenge.MatchString(p.Challenge):
 		return wire.Bad("code_challenge must be one of S256, as PKCE has it")
 	case p.State == "" || len(p.State) > maxState:

@@ -177,7 +177,7 @@ func (d *Actions) Extension(ctx context.Context, name string) (people.Extension,
 		return nil, err
 	}
 	if !rules.ViewUser(&d.caller.Subject, name).Extension {
-		return nil, &rules.ForbiddenError{Why: "what is stored with " + name + " isn't for you"}
+		return nil, &rules.ForbiddenError{Why: "you may not read the data that is stored with " + name}
 	}
 	return d.app.People.Extension(ctx, name)
 }

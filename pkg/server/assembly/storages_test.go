@@ -105,7 +105,7 @@ func TestStoragesByGrant(t *testing.T) {
 		assert.NotContains(t, a.Body, "OTHER")
 		assert.Equal(t, "no-store", a.Header.Get("Cache-Control"))
 		blob := ask("stella", "GET", "/storages/blob?secrets", "", 200)
-		assert.Contains(t, blob, `"note":"the credentials lie in the namespace kube-system`)
+		assert.Contains(t, blob, `"note":"the credentials are in the namespace kube-system`)
 		assert.NotContains(t, blob, "HIDDEN")
 		assert.Contains(t, h.Printed.String(), `"verb":"secrets","kind":"storage","object":"samba","outcome":"done"`)
 		assert.NotContains(t, h.Printed.String(), "S4MBA-KEY")

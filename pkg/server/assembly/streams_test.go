@@ -251,7 +251,7 @@ func TestTheLongestListsOfAPersonAreAnsweredOneAfterTheOther(t *testing.T) {
 			asked <- struct{}{}
 			<-release
 		}
-		http.Error(w, "no one is here", http.StatusServiceUnavailable)
+		http.Error(w, "no server is running", http.StatusServiceUnavailable)
 	})
 	h := houseOn(t, c, servertest.Options{History: history})
 	first := make(chan int, 1)
@@ -279,7 +279,7 @@ func TestAPersonSendsOneFolderOfCodeAtATime(t *testing.T) {
 			w.WriteHeader(http.StatusCreated)
 			return
 		}
-		http.Error(w, "no one is here", http.StatusServiceUnavailable)
+		http.Error(w, "no server is running", http.StatusServiceUnavailable)
 	})
 	h := houseOn(t, c, servertest.Options{History: history})
 	path := "/api/v3/code/" + strings.Repeat("ab", 32)

@@ -178,7 +178,7 @@ func Start(t testing.TB, c *kube.Cluster, o Options) *Server {
 		h := urls[name]
 		if h == nil {
 			h = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-				http.Error(w, "no one is here", http.StatusServiceUnavailable)
+				http.Error(w, "no server is running", http.StatusServiceUnavailable)
 			})
 		}
 		srv := httptest.NewServer(h)

@@ -106,7 +106,7 @@ func (s *snapshot) claim(t target) verdict {
 		if found && sc.VolumeBindingMode != nil && *sc.VolumeBindingMode == storagev1.VolumeBindingWaitForFirstConsumer {
 			return verdict{ready: true}
 		}
-		p.Reason, p.Message, p.Final = "VolumeUnbound", fmt.Sprintf("storage class %s is not there", class), true
+		p.Reason, p.Message, p.Final = "VolumeUnbound", fmt.Sprintf("storage class %s does not exist", class), true
 		p.Hint = "start the storage service (paictl service start -n storage), or name another persistence.storageClass in the service's section; see: kubectl get storageclass"
 		if found {
 			p.Final, p.Message = false, fmt.Sprintf("no volume of storage class %s has been bound to it yet", class)

@@ -93,7 +93,7 @@ func explainClause(p *corev1.Pod, part string) clause {
 	case strings.Contains(strings.ToLower(what), "volume"):
 		return clause{text: strings.TrimSpace(n + " " + strings.TrimPrefix(what, "node(s) ")), hint: volumeHint(p, what), passes: !strings.Contains(what, "not found")}
 	case strings.Contains(what, "free ports"):
-		return clause{text: n + " with its host port in use", room: true, hint: "find what uses the port, or change it in the service's section"}
+		return clause{text: n + " with its host port in use", room: true, hint: "find the program that uses the port, or change the port in the service's section"}
 	}
 	return clause{text: part}
 }

@@ -172,7 +172,7 @@ func TestJobsClaimsAndVolumes(t *testing.T) {
 		"a job that failed":               {target: theJob, world: world(failed, dead), final: true, log: []string{"boom"}, want: "JobFailed: backoff limit exceeded: Job has reached the specified backoff limit; container main ended with exit code 3"},
 		"a claim that is bound":           {target: theClaim, world: world(claim(corev1.ClaimBound)), ready: true},
 		"a claim that waits for its pod":  {target: theClaim, world: world(claim(corev1.ClaimPending), lazy), ready: true},
-		"a claim without its class":       {target: theClaim, world: world(claim(corev1.ClaimPending)), want: "VolumeUnbound: storage class pai-local is not there", final: true},
+		"a claim without its class":       {target: theClaim, world: world(claim(corev1.ClaimPending)), want: "VolumeUnbound: storage class pai-local does not exist", final: true},
 		"a claim that nobody serves yet":  {target: theClaim, world: world(claim(corev1.ClaimPending), sc), want: "VolumeUnbound: no volume of storage class pai-local has been bound to it yet"},
 		"a claim whose volume is gone":    {target: theClaim, world: world(claim(corev1.ClaimLost), sc), want: "VolumeLost: its volume  is gone, including its data", final: true},
 		"a volume that is free":           {target: theVolume, world: world(volume(corev1.VolumeAvailable)), ready: true},

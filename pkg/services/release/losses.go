@@ -63,7 +63,7 @@ func few(all []string) string {
 
 // refuseLosses refuses a definition that would remove something from objects.
 func (v survey) refuseLosses(o object, lost []string) error {
-	remedy := "use the paictl, or the chart, that brought it; to take it away in spite of that: paictl service upgrade -n " + v.release + " --downgrade"
+	remedy := "use the paictl, or the chart, that brought it; to remove it anyway: paictl service upgrade -n " + v.release + " --downgrade"
 	if len(v.base) == 0 { // not an upgrade: those have installed objects as their base
 		remedy = "use the paictl, or the chart, that brought it; or delete the definition with all objects of its kind: kubectl delete " + kubectlName(o)
 	}

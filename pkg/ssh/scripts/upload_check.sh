@@ -1,4 +1,4 @@
-# Says which files of $manifest differ from what lies on this host, and makes an empty
+# Reports which files of $manifest differ from the files on this host, and makes an empty
 # file beside each that does, readable by root only.
 # Lines of $manifest: sha256 size mode-in-hex mode-in-octal temporary-name path.
 # Answers: "root PREFIX", "mode N", "directory N", "send N BYTES-ALREADY-THERE".

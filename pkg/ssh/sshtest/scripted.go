@@ -90,7 +90,7 @@ func (h *scripted) find(body string) *step {
 }
 
 func (h *scripted) refuse(e *Exec, what string) int {
-	h.t.Errorf("sshtest: %s was not told to expect %s", e.Server.Addr(), what)
+	h.t.Errorf("sshtest: %s did not expect %s", e.Server.Addr(), what)
 	_, _ = fmt.Fprintln(e.Stderr, "sshtest: unexpected command")
 	return 126
 }

@@ -127,7 +127,7 @@ func WriteServicePlan(w io.Writer, events []services.Event) error {
 			fmt.Fprintf(out, "  = keep %s, which the chart no longer has\n", line(object))
 		}
 		for _, what := range e.Plan.Loses {
-			fmt.Fprintf(out, "  ! objects lose what they have in %s\n", line(what))
+			fmt.Fprintf(out, "  ! objects lose their data in %s\n", line(what))
 		}
 		if len(e.Plan.Changes) == 0 {
 			fmt.Fprintln(out, "  a new revision, in which no object changes")

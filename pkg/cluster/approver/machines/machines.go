@@ -27,7 +27,7 @@ func Addresses(value string) ([]netip.Addr, error) {
 	for _, text := range strings.Split(value, ",") {
 		a, err := netip.ParseAddr(strings.TrimSpace(text))
 		if err != nil {
-			return nil, fmt.Errorf("%q is no address", text)
+			return nil, fmt.Errorf("%q is not an address", text)
 		}
 		out = append(out, a.Unmap())
 	}

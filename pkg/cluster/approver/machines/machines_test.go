@@ -14,7 +14,7 @@ func TestAddressesAreReadAsTheyWereWritten(t *testing.T) {
 	assert.Equal(t, []netip.Addr{netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("fd00::1")}, got)
 	for _, text := range []string{"", "10.0.0.1,", "w1", "10.0.0.0/24"} {
 		_, err := Addresses(text)
-		assert.ErrorContains(t, err, "is no address", "%q", text)
+		assert.ErrorContains(t, err, "is not an address", "%q", text)
 	}
 }
 

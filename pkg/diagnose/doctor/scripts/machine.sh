@@ -1,11 +1,11 @@
-# What the doctor asks a machine beside its facts and its status: one line per answer, its kind first,
-# fields with tabs between. It only reads, and nothing in it may wait for a server that is away. Given by
+# Prints the doctor's measurements of a machine, besides its facts and its status: one line per answer, its kind first,
+# fields separated by tabs. It only reads, and must not wait for a server that doesn't answer. Given by
 # the caller: PATHS (folders whose room counts), VOLUMES (folders of volumes), ADDRESS (the machine's).
 
 m_root=${R:-}
 
-# "disk path mountpoint KiB free-KiB inodes free-inodes device" of each folder, or of the nearest above it that is
-# there. As df reckons, what only root may use, or a quota holds back, is no part of the size. Only local file systems are asked: a server that is away would never answer.
+# "disk path mountpoint KiB free-KiB inodes free-inodes device" of each folder, or of its nearest parent that
+# exists. As in df, the size excludes blocks that are reserved for root or withheld by a quota. It asks only local file systems: a server that is away would never answer.
 m_disks() {
 	for p in $PATHS; do
 		d=$p

@@ -1,6 +1,6 @@
-# Tells what a machine says of itself. Each section is one command with a limit of time and of size, so that
-# nothing of it can hang or fill a disk. Given by the caller: MARK, which no command prints; SINCE, as journalctl reads
-# it, or empty; R, the root of a pretended machine in tests, else empty.
+# Prints reports about a machine. Each section is one command with a limit of time and of size, so that
+# it can't hang or fill a disk. Given by the caller: MARK, which no command prints; SINCE, as journalctl reads
+# it, or empty; R, the root of a simulated machine in tests, otherwise empty.
 export R SINCE
 
 # section NAME SECONDS HEAD TAIL COMMAND: of a longer answer only so many of the first and the last bytes are kept. One that has

@@ -33,7 +33,7 @@ func xids() []XID {
 		{31, "a program accessed invalid memory", None},
 		{32, "the driver received a corrupt command list", Look},
 		{38, "the driver's firmware failed", Look},
-		{43, "a program's work was stopped after an error of its own", None},
+		{43, "a program's work was stopped after its own error", None},
 		{45, "a program's work was cleaned up", None},
 		{46, "it stopped processing", Reset},
 		{48, "its memory has an uncorrectable error", Reset},

@@ -314,7 +314,7 @@ func lastLine(said string) string {
 		last = strings.Trim(msg, `"`)
 	}
 	if last == "" {
-		return "it said nothing"
+		return "it printed no message"
 	}
 	return last
 }

@@ -150,7 +150,7 @@ func TestWhatTheToolkitCantDoIsSaid(t *testing.T) {
 	_, err = tk.Edits(t.Context(), nvml.Driver, nvml.UUIDs())
 	require.ErrorContains(t, err, "ask which files of the driver containers need")
 	tk.Program = filepath.Join(t.TempDir(), "ctk")
-	for script, want := range map[string]string{"#!/bin/sh\necho hi\n": "ctk is not a CDI specification", "#!/bin/sh\nexit 3\n": "it said nothing: exit status 3"} {
+	for script, want := range map[string]string{"#!/bin/sh\necho hi\n": "ctk is not a CDI specification", "#!/bin/sh\nexit 3\n": "it printed no message: exit status 3"} {
 		runnable.Write(t, tk.Program, script)
 		_, err = tk.Edits(t.Context(), nvml.Driver, nvml.UUIDs())
 		require.ErrorContains(t, err, want)

@@ -91,7 +91,7 @@ func (a *Agents) Use(ctx context.Context, node string) ([]logapi.Use, error) {
 	defer func() { _ = resp.Body.Close() }() // it was only read
 	out := []logapi.Use{}
 	if err := json.NewDecoder(io.LimitReader(resp.Body, maxUse)).Decode(&out); err != nil {
-		return nil, fmt.Errorf("read what the agent on %s answers: %w", node, err)
+		return nil, fmt.Errorf("read the answer of the agent on %s: %w", node, err)
 	}
 	return out, nil
 }

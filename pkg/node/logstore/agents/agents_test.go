@@ -145,5 +145,5 @@ func TestAnAgentIsAskedWhatContainersUse(t *testing.T) {
 	_, err = with("older").Use(t.Context(), "n1")
 	require.ErrorIs(t, err, logapi.ErrUnmeasured)
 	_, err = with("damaged").Use(t.Context(), "n1")
-	require.ErrorContains(t, err, "read what the agent on n1 answers")
+	require.ErrorContains(t, err, "read the answer of the agent on n1")
 }

@@ -1,4 +1,4 @@
-# What paictl tells this task of its job. Shells read it: . /usr/local/pai/runtime.d/runtime_env.sh
+# The variables that paictl sets for this task. Shells read them: . /usr/local/pai/runtime.d/runtime_env.sh
 export PAI_FRAMEWORK_NAME='alice~train'
 export PAI_JOB_NAME='alice~train'
 export PAI_USER_NAME='alice'
