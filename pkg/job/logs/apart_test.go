@@ -40,7 +40,7 @@ func TestStreamsAreApartWhereAnAgentKeepsThem(t *testing.T) {
 	assert.False(t, Apart(t.Context(), c, "n1", string(uid)))
 	o, _ := options(of(0, 0))
 	o.Stream = "stderr"
-	require.ErrorContains(t, Write(t.Context(), c, resolve(t, c), o), "tell stdout and stderr apart", "what has both isn't shown as one")
+	require.ErrorContains(t, Write(t.Context(), c, resolve(t, c), o), "separate stdout from stderr", "what has both isn't shown as one")
 	f.keep(uid, at(1, "a line"), at(2, "one to stderr"), at(3, "another line"))
 	assert.True(t, Apart(t.Context(), c, "n1", string(uid)))
 	assert.False(t, Apart(t.Context(), c, "", string(uid)))

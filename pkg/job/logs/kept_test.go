@@ -262,8 +262,8 @@ func TestEachJumpInALogIsTold(t *testing.T) {
 		}
 		assert.Equal(t, []string{"1", "4", "6", "7"}, got)
 		require.Len(t, r.problems, 3)
-		assert.Contains(t, r.problems[0], "KiB of its log were dropped before what follows")
-		assert.Contains(t, r.problems[1], "KiB of its log were dropped before what follows")
+		assert.Contains(t, r.problems[0], "KiB of its log were dropped before the next line")
+		assert.Contains(t, r.problems[1], "KiB of its log were dropped before the next line")
 		assert.Contains(t, r.problems[2], "some lines of its log may be missing")
 	}
 }
