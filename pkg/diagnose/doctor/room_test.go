@@ -64,7 +64,7 @@ func TestAJobIsNotSubmittedWhereTheSchedulerSaysThatNothingIsFree(t *testing.T) 
 		require.NotNil(t, f, name)
 		assert.Equal(t, one.says, f.Message, name)
 		assert.Equal(t, Warning, f.Verdict, "%s: the cluster has no fault", name)
-		assert.Contains(t, f.Remedy, "when jobs have ended")
+		assert.Contains(t, f.Remedy, "when jobs have finished")
 	}
 	c := patient(t, 1, 2)
 	withScheduler(t, c, nil)

@@ -73,7 +73,7 @@ func TestAddressesInOtherFormsAreRefusedWithoutShowingThem(t *testing.T) {
 		"password=hunter2word2" + strings.Repeat("x", 300), // too long for a file's name
 	} {
 		_, err := Open(t.Context(), from)
-		require.ErrorContains(t, err, "no address that starts with postgres://", from)
+		require.ErrorContains(t, err, "neither an address that starts with postgres://", from)
 		assert.Contains(t, hint.Of(err), "PGPASSWORD")
 		for _, part := range []string{"hunter2", "word2", "alice"} {
 			assert.NotContains(t, err.Error()+hint.Of(err), part)

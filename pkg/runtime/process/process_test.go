@@ -128,7 +128,7 @@ func TestAProgramThatCannotBeStartedSaysWhy(t *testing.T) {
 		{process.Command{Args: []string{"no-such-program"}}, 127, "no-such-program: command not found"},
 		{process.Command{Args: []string{write("plain", "text", 0o644)}}, 126, "permission denied"},
 		{process.Command{Args: []string{write("nothing", "\x01\x02", 0o755)}}, 126, "not a program for this architecture"},
-		{process.Command{Args: []string{write("lost", "#!/no/interpreter\n", 0o755)}}, 127, "needs to start"},
+		{process.Command{Args: []string{write("lost", "#!/no/interpreter\n", 0o755)}}, 127, "loader or interpreter is missing"},
 		{process.Command{Args: []string{"sh"}, Dir: "/no/folder"}, 126, "no such folder"},
 		{process.Command{Args: []string{"true", strings.Repeat("x", 200<<10)}}, 126, "larger than Linux allows"},
 	} {
