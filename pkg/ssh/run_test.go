@@ -461,7 +461,7 @@ func TestWhatAScriptPrintsMayGoElsewhereHoweverMuch(t *testing.T) {
 func TestAScriptWhoseOutputCannotBeKeptIsEnded(t *testing.T) {
 	h, _, _ := dial(t, shell(t))
 	_, err := h.Run(t.Context(), ssh.Script{Name: "test", Stdout: &limited{most: 100000}, Body: "cat /dev/zero", Timeout: time.Minute})
-	require.ErrorContains(t, err, "what it prints can't be kept: the disk is full")
+	require.ErrorContains(t, err, "its output can't be stored: the disk is full")
 	r, err := h.Run(t.Context(), ssh.Script{Name: "test", Body: "echo again"})
 	require.NoError(t, err)
 	assert.Equal(t, "again\n", string(r.Stdout))
