@@ -75,7 +75,7 @@ func (f *fakeRoot) probe(s *Spec, n *Node, sh ...string) answer.Answer {
 		sh = []string{"/bin/sh"}
 	}
 	cmd := exec.CommandContext(f.t.Context(), sh[0], append(sh[1:], "-s")...)
-	cmd.Env = []string{"PATH=" + f.bin + ":" + os.Getenv("PATH"), "PAICTL_ROOT=" + f.root}
+	cmd.Env = []string{"PATH=" + f.bin + ":/usr/sbin:/usr/bin:/sbin:/bin", "PAICTL_ROOT=" + f.root}
 	cmd.Stdin = strings.NewReader(detectProgram([]section{{phasePreflight, preflight.Probe(s.checked(nil), n.checked())}}))
 	var out, complaints bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &complaints
@@ -118,7 +118,7 @@ func TestTheProbeTellsWhatIsMissing(t *testing.T) {
 	// prelude adds the system's folders, so only an unknown program is sure to be missing.
 	body := strings.Replace(preflight.Probe(s.checked(nil), s.Nodes[1].checked()), "losetup", "paictl-no-such-program", 1)
 	cmd := exec.CommandContext(t.Context(), "/bin/sh", "-s")
-	cmd.Env = []string{"PATH=" + f.bin + ":" + os.Getenv("PATH"), "PAICTL_ROOT=" + f.root}
+	cmd.Env = []string{"PATH=" + f.bin + ":/usr/sbin:/usr/bin:/sbin:/bin", "PAICTL_ROOT=" + f.root}
 	cmd.Stdin = strings.NewReader(detectProgram([]section{{phasePreflight, body}}))
 	out, err := cmd.Output()
 	require.NoError(t, err)
@@ -285,7 +285,7 @@ esac`)
 	body := strings.Replace(preflight.Probe(s.checked(nil), s.Nodes[1].checked()), "reach_targets='10.0.0.1:6443'",
 		"reach_targets='10.0.0.1:6443 10.0.0.2:6443 10.0.0.3:6443 10.0.0.4:6443'", 1)
 	cmd := exec.CommandContext(t.Context(), "/bin/sh", "-s")
-	cmd.Env = []string{"PATH=" + f.bin + ":" + os.Getenv("PATH"), "PAICTL_ROOT=" + f.root}
+	cmd.Env = []string{"PATH=" + f.bin + ":/usr/sbin:/usr/bin:/sbin:/bin", "PAICTL_ROOT=" + f.root}
 	cmd.Stdin = strings.NewReader(detectProgram([]section{{phasePreflight, body}}))
 	out, err := cmd.Output()
 	require.NoError(t, err)
@@ -304,7 +304,7 @@ func TestRepairsFetchTheListsOfPackagesOnlyWhenTheyMust(t *testing.T) {
 	f.stub("apt-get", `echo "$*" >>`+calls+`
 case "$*" in *update*) touch `+calls+`.updated ;; *) [ -e `+calls+`.updated ] ;; esac`)
 	cmd := exec.CommandContext(t.Context(), "/bin/sh", "-s")
-	cmd.Env = []string{"PATH=" + f.bin + ":" + os.Getenv("PATH"), "PAICTL_ROOT=" + f.root}
+	cmd.Env = []string{"PATH=" + f.bin + ":/usr/sbin:/usr/bin:/sbin:/bin", "PAICTL_ROOT=" + f.root}
 	cmd.Stdin = strings.NewReader(applyProgram("run1", phasePreflight, repairScript+"p_packages iproute2 mount\n"))
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, "%s", out)

@@ -322,7 +322,8 @@ func TestAnObjectMadeByHandIsReadOrLeftOut(t *testing.T) {
 
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error)
-	watching := another(t)
+	watching, err := template.Open(kubetest.Start(t).Config, template.Options{})
+	require.NoError(t, err)
 	require.ErrorIs(t, watching.Fresh(), people.ErrUnavailable, "it doesn't watch yet")
 	go func() { done <- watching.Run(ctx) }()
 	require.Eventually(t, func() bool { return watching.Fresh() == nil }, 20*time.Second, 10*time.Millisecond)

@@ -14,7 +14,7 @@ installed() {
 state() {
 	mkdir -p "$D"
 	printf '%s %s\n' "$2" "$3" >"$D/$1.new"
-	mv -f "$D/$1.new" "$D/$1"
+	/bin/mv -f "$D/$1.new" "$D/$1" # a power cut doesn't lose it: dpkg syncs its records
 	hit
 }
 
