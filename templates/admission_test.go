@@ -132,7 +132,7 @@ func TestJobsMayNotTakeWhatBelongsToOthers(t *testing.T) {
 		err := a.apply(t, jobObject(t, "Pod", "", "containers: [{name: app, image: i}]"), true)
 		assert.ErrorContains(t, err, `is not set`)
 		err = a.apply(t, jobObject(t, "Pod", "", "containers: [{name: app, image: i, envFrom: [{configMapRef: {name: a}}], resources: {limits: {nvidia.com/gpu: 1}}}]"), true)
-		assert.ErrorContains(t, err, `envFrom can set NVIDIA_VISIBLE_DEVICES`)
+		assert.ErrorContains(t, err, `envFrom can override NVIDIA_VISIBLE_DEVICES`)
 	})
 }
 

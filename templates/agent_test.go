@@ -88,7 +88,7 @@ func TestAnAgentWritesHowTheGPUsOfItsOwnMachineDoAndNothingElse(t *testing.T) {
 		require.ErrorContains(t, patch(ctx, "gpu-1", labels(hostile)), "labels of a Node that say which GPUs it has, and nothing else", hostile)
 		require.Error(t, patch(ctx, "gpu-1", labels(hostile), "status"), hostile)
 	}
-	require.ErrorContains(t, patch(ctx, "gpu-2", labels(`"nvidia.com/gpu.count":"8"`)), "its own machine only")
+	require.ErrorContains(t, patch(ctx, "gpu-2", labels(`"nvidia.com/gpu.count":"8"`)), "only the Node of its own machine")
 	applied := func(node, key string) error {
 		_, err := client.CoreV1().Nodes().Apply(ctx, applycorev1.Node(node).WithLabels(map[string]string{key: "1"}), metav1.ApplyOptions{FieldManager: "pai-agent-labels"})
 		return err
@@ -113,7 +113,7 @@ func TestAnAgentWritesHowTheGPUsOfItsOwnMachineDoAndNothingElse(t *testing.T) {
 		`{"metadata":{"labels":{"node-role.kubernetes.io/master":""}}}`:     "and nothing else",
 		`{"metadata":{"finalizers":["a.example/b"]}}`:                       "and nothing else",
 		`{"spec":{"taints":[{"key":"a","effect":"NoExecute"}]}}`:            "and nothing else",
-		`{"metadata":{"annotations":{"paictl.openpai.org/gpus":"[]"}}} of2`: "its own machine only",
+		`{"metadata":{"annotations":{"paictl.openpai.org/gpus":"[]"}}} of2`: "only the Node of its own machine",
 	} {
 		node := "gpu-1"
 		if rest, other := strings.CutSuffix(body, " of2"); other {
@@ -137,7 +137,7 @@ func TestAnAgentWritesHowTheGPUsOfItsOwnMachineDoAndNothingElse(t *testing.T) {
 	} {
 		require.ErrorContains(t, patch(ctx, "gpu-1", body, "status"), says, body)
 	}
-	require.ErrorContains(t, patch(ctx, "gpu-2", sick, "status"), "its own machine only")
+	require.ErrorContains(t, patch(ctx, "gpu-2", sick, "status"), "only the Node of its own machine")
 }
 
 func TestTheClassOfOrdinaryPodsIsThereWhereSomeGPUIsGivenToThem(t *testing.T) {
