@@ -18,7 +18,7 @@ import (
 
 // apiProxy gives each machine an address of the API that outlives any master: a program that forwards connections to a ready
 // master. It is a service and not a pod, since the kubelet needs the API before it runs pods.
-type apiProxy struct{ spec *Spec }
+type apiProxy struct{ want *desired }
 
 const (
 	phaseAPIProxy = "api-proxy"
@@ -36,18 +36,18 @@ func (*apiProxy) name() string       { return phaseAPIProxy }
 func (*apiProxy) applies(*Node) bool { return true }
 
 func (p *apiProxy) waits(n *Node, pl *plan) []step {
-	return p.spec.rollout(n, pl, phaseAPIProxy, proxyUnit)
+	return pl.rollout(n, phaseAPIProxy, proxyUnit)
 }
 
 func (p *apiProxy) resources(n *Node) (resources, error) {
-	bins, err := p.spec.binaries(n, proxyProgram)
+	bins, err := p.want.binaries(n, proxyProgram)
 	if err != nil {
 		return resources{}, err
 	}
 	var servers strings.Builder
 	servers.WriteString("# Written by paictl: the masters of layout.yaml. " + proxyProgram + " reads it again when it changes.\n")
-	for _, m := range p.spec.ControlPlane() {
-		servers.WriteString(p.spec.ownEndpoint(m) + "\n")
+	for _, m := range p.want.ControlPlane() {
+		servers.WriteString(p.want.ownEndpoint(m) + "\n")
 	}
 	unitFile := strings.ReplaceAll(proxyUnitFile, "LISTEN", config.LocalAPI())
 	return resources{
@@ -69,7 +69,7 @@ func (p *apiProxy) detect(n *Node) (string, error) {
 func (p *apiProxy) diff(n *Node, w *world) ([]Change, error) {
 	a := w.of(n, phaseAPIProxy)
 	// An installed proxy stays, and is kept up to date: pods of the machine may use it for a while after the API's address has moved.
-	if !p.spec.local() && a.Value("gone", proxyService) != "there" {
+	if !p.want.local() && a.Value("gone", proxyService) != "there" {
 		return nil, nil
 	}
 	res, err := p.resources(n)
@@ -103,22 +103,22 @@ done
 
 // kubeletServer returns the address at which a member's kubelet must reach the API. A kubelet on a master uses its own API
 // server, as kubeadm requires.
-func (s *Spec) kubeletServer(n *Node) string {
+func (d *desired) kubeletServer(n *Node) string {
 	if n.ControlPlane {
-		return s.ownEndpoint(n)
+		return d.ownEndpoint(n)
 	}
-	return s.endpoint()
+	return d.endpoint()
 }
 
 // moves returns the change that points a member's kubelet at the current address of the API.
-func (s *Spec) moves(n *Node, w *world) []Change {
+func (d *desired) moves(n *Node, w *world) []Change {
 	a := w.of(n, phaseJoin)
 	has, due := strings.TrimPrefix(a.Value("kubelet-server"), "https://"), a.Value("kubelet-moves") == "yes"
-	if has == "" || !due && (has == s.kubeletServer(n) || n.ControlPlane && has == s.endpoint()) {
+	if has == "" || !due && (has == d.kubeletServer(n) || n.ControlPlane && has == d.endpoint()) {
 		return nil
 	}
-	detail := "it reaches the API at " + s.kubeletServer(n) + ", no longer at " + has
-	if has == s.kubeletServer(n) {
+	detail := "it reaches the API at " + d.kubeletServer(n) + ", no longer at " + has
+	if has == d.kubeletServer(n) {
 		detail = "it reaches the API at " + has + ": its restart was interrupted"
 	}
 	return []Change{{Action: "restart", Target: kubeletName, Detail: detail}}
@@ -132,10 +132,10 @@ func isMove(cs []Change) bool {
 // move returns the shell code that makes this change.
 func (p *join) move(n *Node) string {
 	wait := 0
-	if p.spec.Config.Kubernetes.Kubernetes.NetworkPlugin == flannelPlugin {
+	if p.want.Config.Kubernetes.Kubernetes.NetworkPlugin == flannelPlugin {
 		wait = 1
 	}
-	return nodeReady(n) + kubeletScript + kubeadmScript + fmt.Sprintf("k_move %s %d\n", shell.Quote("https://"+p.spec.kubeletServer(n)), wait)
+	return nodeReady(n) + kubeletScript + kubeadmScript + fmt.Sprintf("k_move %s %d\n", shell.Quote("https://"+p.want.kubeletServer(n)), wait)
 }
 
 // addressMoves reports whether this run moves the whole cluster to another address of the API.
@@ -144,14 +144,14 @@ func (w *world) addressMoves() bool {
 		return false
 	}
 	has := strings.TrimPrefix(w.of(w.leader, phaseJoin).Value("server"), "https://")
-	return has != "" && has != w.spec.endpoint()
+	return has != "" && has != w.want.endpoint()
 }
 
 // withoutProxy refuses to point kube-proxy and the pods' network at the machines' own addresses while a node runs that doesn't have
 // such an address yet: the node was set aside in this run or can't be reached, and its services would freeze.
 func (r *run) withoutProxy() error {
 	w := r.planned.world
-	if !w.addressMoves() || !r.spec.local() {
+	if !w.addressMoves() || !r.want.local() {
 		return nil
 	}
 	nodes, err := w.nodes()
@@ -162,7 +162,7 @@ func (r *run) withoutProxy() error {
 		node, known := nodes[n.Hostname]
 		if known && r.isAside(n) && isReady(node) {
 			return hint.Errorf("repair the machine and run the same command again; or switch it off, or remove it from the cluster; or set api-endpoint to the address that is used so far",
-				"the API's address is about to change to %s, at which %s finds nothing: its node runs, but it was set aside in this run", r.spec.endpoint(), n.Hostname)
+				"the API's address is about to change to %s, at which %s finds nothing: its node runs, but it was set aside in this run", r.want.endpoint(), n.Hostname)
 		}
 	}
 	return nil
@@ -173,16 +173,16 @@ func (r *run) withoutProxy() error {
 func (r *run) refuseMove(ctx context.Context, w *world) error {
 	whole := len(r.opts.Limit)+len(r.opts.Phases) == 0
 	if !w.addressMoves() {
-		if len(r.opts.Phases) > 0 && slices.ContainsFunc(r.spec.Nodes, func(n *Node) bool { return w.member(n) && len(r.spec.moves(n, w)) > 0 }) {
-			return hint.Errorf("run it without --phases", "kubelets are about to use another address of the API, %s", r.spec.endpoint())
+		if len(r.opts.Phases) > 0 && slices.ContainsFunc(r.spec.Nodes, func(n *Node) bool { return w.member(n) && len(r.want.moves(n, w)) > 0 }) {
+			return hint.Errorf("run it without --phases", "kubelets are about to use another address of the API, %s", r.want.endpoint())
 		}
 		return nil
 	}
 	if !whole {
 		return hint.Errorf("run it without --limit and --phases; or undo the change of masters, api-endpoint or load-balance-ip",
-			"the API's address is about to change to %s, for all machines", r.spec.endpoint())
+			"the API's address is about to change to %s, for all machines", r.want.endpoint())
 	}
-	if r.spec.local() {
+	if r.want.local() {
 		return nil // each machine gets it in this run
 	}
 	members := slices.DeleteFunc(r.alive(r.spec.Nodes), func(n *Node) bool { return !w.member(n) })
@@ -192,7 +192,7 @@ func (r *run) refuseMove(ctx context.Context, w *world) error {
 		// It verifies with the cluster's own authority and a name that every API server has: the certificates get the new name later.
 		res, err := r.read(ctx, n, phaseInit, "endpoint", fmt.Sprintf(
 			"if kubectl --kubeconfig=/dev/null --server=%s --certificate-authority=\"$R/etc/kubernetes/pki/ca.crt\" --tls-server-name=kubernetes --request-timeout=10s get --raw /readyz >/dev/null 2>&1; then echo reached; fi\n",
-			shell.Quote("https://"+r.spec.endpoint())))
+			shell.Quote("https://"+r.want.endpoint())))
 		if err != nil {
 			return err
 		}
@@ -208,5 +208,5 @@ func (r *run) refuseMove(ctx context.Context, w *world) error {
 	}
 	slices.Sort(without)
 	return hint.Errorf("correct api-endpoint or load-balance-ip in kubernetes-configuration.yaml (with several masters both may be absent), or set up the load balancer and its routes",
-		"the API's address is to become %s, but no API server of this cluster is ready there, seen from %s: nothing was changed", r.spec.endpoint(), strings.Join(without, ", "))
+		"the API's address is to become %s, but no API server of this cluster is ready there, seen from %s: nothing was changed", r.want.endpoint(), strings.Join(without, ", "))
 }

@@ -61,7 +61,7 @@ func TestMachinesOfSeveralMastersReachAnyOfThem(t *testing.T) {
 	assert.Empty(t, lines(l.mustUp().changes))
 
 	s := l.spec()
-	assert.Equal(t, "https://10.9.0.2:6443", s.reachedBy(s.master("10.9.0.2"), localAPI), "people are elsewhere")
+	assert.Equal(t, "https://10.9.0.2:6443", s.fresh().reachedBy(s.master("10.9.0.2"), localAPI), "people are elsewhere")
 }
 
 func TestTheAPIsAddressMovesAsTheMastersBecomeMoreAndFewer(t *testing.T) {

@@ -18,7 +18,7 @@ import (
 
 // apiVIP gives the API a virtual address for people and programs outside the cluster. A program runs on each master, and the holder of a lease sets
 // the address. The phase comes last, when the masters have joined and their certificates name the address.
-type apiVIP struct{ spec *Spec }
+type apiVIP struct{ want *desired }
 
 const (
 	phaseAPIVIP = preflight.CheckVIP
@@ -34,8 +34,8 @@ var vipScript string
 func (*apiVIP) name() string         { return phaseAPIVIP }
 func (*apiVIP) applies(n *Node) bool { return n.ControlPlane }
 func (*apiVIP) verify(*Node) string  { return "" } // apply checks it
-func (p *apiVIP) address() string    { return p.spec.Config.Kubernetes.Kubernetes.APIVIP }
-func (p *apiVIP) port() int          { return p.spec.Config.Kubernetes.Kubernetes.APIServerPort }
+func (p *apiVIP) address() string    { return p.want.Config.Kubernetes.Kubernetes.APIVIP }
+func (p *apiVIP) port() int          { return p.want.Config.Kubernetes.Kubernetes.APIServerPort }
 func (p *apiVIP) call(f string) string {
 	return fmt.Sprintf("%s %s %d\n", f, shell.Quote(p.address()), p.port())
 }
@@ -43,14 +43,14 @@ func (p *apiVIP) call(f string) string {
 // waits for the image, the certificate and the labels of each master.
 func (p *apiVIP) waits(n *Node, _ *plan) []step {
 	out := []step{{host: n.Hostname, phase: phaseInit, must: true}, {host: n.Hostname, phase: phaseLabels}}
-	for _, m := range p.spec.ControlPlane() {
+	for _, m := range p.want.ControlPlane() {
 		out = append(out, step{host: m.Hostname, phase: phaseImages}, step{host: m.Hostname, phase: phaseInit}, step{host: m.Hostname, phase: phaseJoin})
 	}
 	return out
 }
 
 func (p *apiVIP) detect(n *Node) (string, error) {
-	return selfAPI(p.spec, n) + vipScript + p.call("d_vip"), nil
+	return p.want.selfAPI(n) + vipScript + p.call("d_vip"), nil
 }
 
 func (p *apiVIP) diff(n *Node, w *world) ([]Change, error) {
@@ -60,7 +60,7 @@ func (p *apiVIP) diff(n *Node, w *world) ([]Change, error) {
 	has, there := w.vip()
 	// As with the kubelets' certificates, only a run on all machines and phases moves the cluster, and an upgrade doesn't: some masters may not have
 	// a certificate for another address yet, or not the image.
-	moves := w.whole && !p.spec.upgrading
+	moves := w.whole && !p.want.upgrading
 	if !moves && has.address != p.address() {
 		return nil, nil
 	}
@@ -74,11 +74,11 @@ func (p *apiVIP) diff(n *Node, w *world) ([]Change, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !moves && !p.spec.upgrading && has.hash != sum {
+	if !moves && !p.want.upgrading && has.hash != sum {
 		return nil, nil
 	}
 	a := w.cluster(n)
-	answers := p.spec.vipSeen(vipHolder(a), func(m *Node) answer.Answer { return w.of(m, phaseAPIVIP) })
+	answers := p.want.vipSeen(vipHolder(a), func(m *Node) answer.Answer { return w.of(m, phaseAPIVIP) })
 	if there && has.hash == sum && a.Value("lease") == "yes" && answers {
 		return nil, nil
 	}
@@ -108,7 +108,7 @@ func (w *world) vip() (appliedVIP, bool) {
 }
 
 func (p *apiVIP) apply(ctx context.Context, r *run, n *Node, cs []Change) error {
-	body := selfAPI(p.spec, n) + vipScript
+	body := p.want.selfAPI(n) + vipScript
 	if cs[0].Action == "remove" {
 		body += "v_gone\n"
 	} else {
@@ -181,11 +181,11 @@ func (s *Spec) vipSeen(holder string, says func(*Node) answer.Answer) bool {
 
 // vipAnswers asks the connected masters.
 func (r *run) vipAnswers(ctx context.Context) (bool, error) {
-	p := &apiVIP{spec: r.spec}
+	p := &apiVIP{want: r.want}
 	var mu sync.Mutex
 	said, holder := map[*Node]answer.Answer{}, ""
 	errs := r.each(ctx, r.alive(r.spec.ControlPlane()), func(ctx context.Context, n *Node) error {
-		res, err := r.read(ctx, n, phaseAPIVIP, "look", selfAPI(r.spec, n)+vipScript+p.call("v_look"))
+		res, err := r.read(ctx, n, phaseAPIVIP, "look", r.spec.selfAPI(n)+vipScript+p.call("v_look"))
 		if err != nil {
 			return err
 		}
@@ -208,23 +208,23 @@ func (r *run) vipAnswers(ctx context.Context) (bool, error) {
 
 // manifest returns the manifest to apply, and the hash that identifies it.
 func (p *apiVIP) manifest() (manifest []byte, sum string, err error) {
-	image, err := p.spec.image(vipProgram)
+	image, err := p.want.image(vipProgram)
 	if err != nil {
 		return nil, "", err
 	}
-	return hashed(vipProgram, vipTemplate, map[string]string{"Image": p.spec.imageRef(image), "APIPort": strconv.Itoa(p.port()), "Address": p.address()})
+	return hashed(vipProgram, vipTemplate, map[string]string{"Image": p.want.imageRef(image), "APIPort": strconv.Itoa(p.port()), "Address": p.address()})
 }
 
 // claimed returns findings against a virtual address that the cluster doesn't have yet: it must be free.
 func (w *world) claimed() []preflight.Finding {
-	vip := w.spec.Config.Kubernetes.Kubernetes.APIVIP
+	vip := w.want.Config.Kubernetes.Kubernetes.APIVIP
 	if has, _ := w.vip(); vip == "" || has.address == vip || !w.founding() && !w.healthy(w.leader) {
 		return nil
 	}
 	const remedy = "set api-vip in kubernetes-configuration.yaml to a free address of the masters' network"
 	by := map[string][]string{} // the MAC address that answers, and the masters that saw it
 	var out []preflight.Finding
-	for _, n := range w.spec.ControlPlane() {
+	for _, n := range w.want.ControlPlane() {
 		a := w.of(n, phaseAPIVIP)
 		if a.Value("here") == "yes" {
 			out = append(out, preflight.Finding{

@@ -199,7 +199,7 @@ func TestAnUpgradeBringsTheVirtualAddressItsImage(t *testing.T) {
 func TestTheVirtualAddressIsRenderedAsItAlwaysWas(t *testing.T) {
 	s := testSpec(t, 3, 1)
 	s.Config.Kubernetes.Kubernetes.APIVIP = "10.9.0.77"
-	manifest, sum, err := (&apiVIP{spec: s}).manifest()
+	manifest, sum, err := (&apiVIP{want: s.fresh()}).manifest()
 	require.NoError(t, err)
 	golden(t, "api-vip.yaml", strings.ReplaceAll(string(manifest), sum, "HASH"))
 	assert.Contains(t, s.noProxy(), ",10.9.0.77,")

@@ -22,7 +22,7 @@ import (
 // approver has the cluster sign the serving certificates of kubelets. A program on the masters approves their requests if they match the machines
 // that were registered with the cluster. The phase comes before the kubelets' settings, so that no kubelet of an existing cluster waits for it. In a
 // new cluster, the phase init installs the program as soon as the API runs.
-type approver struct{ spec *Spec }
+type approver struct{ want *desired }
 
 const (
 	phaseApprover   = "approver"
@@ -59,20 +59,20 @@ func (p *approver) detect(*Node) (string, error) {
 }
 
 func (p *approver) diff(n *Node, w *world) ([]Change, error) {
-	if n != w.leader || w.founding() || !w.healthy(n) || p.spec.selfSigned {
+	if n != w.leader || w.founding() || !w.healthy(n) || p.want.selfSigned {
 		return nil, nil
 	}
 	a := w.cluster(n)
 	var out []Change
-	if d := machines.Difference(p.spec.addresses(), readMachines(a)); d != "" {
+	if d := machines.Difference(p.want.addresses(), readMachines(a)); d != "" {
 		out = append(out, Change{Action: "set", Target: setMachines, Detail: d})
 	}
-	_, sum, err := p.spec.approverManifest()
+	_, sum, err := p.want.approverManifest()
 	if err != nil {
 		return nil, err
 	}
 	if a.Value("approver") != sum && w.concerns(n) {
-		out = append(out, p.spec.approverChange())
+		out = append(out, p.want.approverChange())
 	}
 	return out, nil
 }
@@ -82,14 +82,14 @@ func (s *Spec) approverChange() Change {
 }
 
 func (p *approver) apply(ctx context.Context, r *run, n *Node, cs []Change) error {
-	body, err := p.spec.approve(cs)
+	body, err := p.want.approve(cs)
 	if err != nil {
 		return err
 	}
 	if slices.ContainsFunc(cs, func(c Change) bool { return c.Target == runApprover }) {
 		body += "a_works\n"
 	}
-	_, err = r.script(ctx, n, phaseApprover, "apply", selfAPI(p.spec, n)+approverScript+body)
+	_, err = r.script(ctx, n, phaseApprover, "apply", p.want.selfAPI(n)+approverScript+body)
 	return err
 }
 
@@ -174,31 +174,29 @@ func hashed(name, text string, values map[string]string) (manifest []byte, sum s
 	return manifest, values["Hash"], nil
 }
 
-// settleCertificates decides, once the leader is known, whether kubelets get their certificates from the cluster, and whether API servers verify
-// them. In a new cluster both are true. A run on all machines and phases changes an existing cluster, which stays unchanged until then. An
-// upgrade doesn't change it.
-func (w *world) settleCertificates() {
-	s := w.spec
+// certificates decides, once the leader is known, whether kubelets sign their certificates themselves instead of getting them from the cluster, and
+// whether API servers don't verify them. In a new cluster both are false. A run on all machines and phases changes an existing cluster, which stays
+// unchanged until then. An upgrade doesn't change it.
+func (w *world) certificates() (selfSigned, unverified bool) {
 	_, there := w.cluster(w.leader).Row("approver")
 	verifies := slices.ContainsFunc(w.members(), func(n *Node) bool { return w.of(n, phaseApprover).Value("verifies") == "yes" })
-	moves := w.whole && !s.upgrading
+	moves := w.whole && !w.want.upgrading
 	switch {
-	case s.Config.Kubernetes.Kubernetes.Extra.Kubelet["serverTLSBootstrap"] == false: // the configuration asks for it
-		s.selfSigned, s.unverified = true, true
+	case w.want.Config.Kubernetes.Kubernetes.Extra.Kubelet["serverTLSBootstrap"] == false: // the configuration asks for it
+		return true, true
 	case w.founding():
-		s.selfSigned, s.unverified = false, false
+		return false, false
 	case !w.healthy(w.leader): // this is all that is known of a silent API
-		s.selfSigned, s.unverified = !verifies, !verifies
-	default:
-		// If API servers verify, the approver is missing by mistake or wasn't found in time: they keep verifying.
-		s.selfSigned = !there && !verifies && !moves
-		s.unverified = !verifies && (s.selfSigned || !moves)
+		return !verifies, !verifies
 	}
+	// If API servers verify, the approver is missing by mistake or wasn't found in time: they keep verifying.
+	selfSigned = !there && !verifies && !moves
+	return selfSigned, !verifies && (selfSigned || !moves)
 }
 
 // beginsToVerify reports whether the API server of a master is about to start verifying kubelets.
 func (w *world) beginsToVerify(n *Node) bool {
-	return !w.spec.unverified && w.member(n) && w.of(n, phaseApprover).Value("verifies") != "yes"
+	return !w.want.unverified && w.member(n) && w.of(n, phaseApprover).Value("verifies") != "yes"
 }
 
 // warnUnverified names the running nodes whose kubelets can't be verified once the API server starts to verify.
@@ -235,9 +233,9 @@ func (s *Spec) kubeletPort() int {
 }
 
 // serving returns shell code that waits for the certificate of a member's kubelet; "" if the kubelet signs it itself.
-func (s *Spec) serving(n *Node) string {
-	if s.selfSigned {
+func (d *desired) serving(n *Node) string {
+	if d.selfSigned {
 		return ""
 	}
-	return fmt.Sprintf("node=%s\n%sv_serving %s %d\n", shell.Quote(n.Hostname), servingScript, shell.Quote(host(n.HostIP)), s.kubeletPort())
+	return fmt.Sprintf("node=%s\n%sv_serving %s %d\n", shell.Quote(n.Hostname), servingScript, shell.Quote(host(n.HostIP)), d.kubeletPort())
 }

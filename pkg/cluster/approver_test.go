@@ -192,17 +192,17 @@ func TestWhetherKubeletsAreVerifiedIsSettledByWhatTheMastersSay(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := l.spec()
-			s.upgrading = tt.upgrading
+
 			sections := map[string]answer.Answer{}
 			for phase, text := range map[string]string{phaseJoin: tt.join, phaseInit: tt.init, phaseApprover: tt.approver} {
 				a, err := answer.Parse([]byte(text + "\n"))
 				require.NoError(t, err)
 				sections[phase] = a
 			}
-			w := &world{spec: s, whole: tt.whole, facts: map[string]*facts{"m1": {sections: sections}}}
+			w := &world{want: &desired{Spec: s, upgrading: tt.upgrading}, whole: tt.whole, facts: map[string]*facts{"m1": {sections: sections}}}
 			w.elect()
-			assert.Equal(t, tt.selfSigned, s.selfSigned, "self-signed")
-			assert.Equal(t, tt.unverified, s.unverified, "unverified")
+			assert.Equal(t, tt.selfSigned, w.want.selfSigned, "self-signed")
+			assert.Equal(t, tt.unverified, w.want.unverified, "unverified")
 		})
 	}
 }

@@ -43,11 +43,11 @@ func TestTheAuditLogMissesNoPatchAndNoReadOfASecret(t *testing.T) {
 
 func TestAnotherAuditPolicyRestartsTheAPIServer(t *testing.T) {
 	s := testSpec(t, 1, 0)
-	before, err := s.controlPlaneHash(s.Nodes[0])
+	before, err := s.fresh().controlPlaneHash(s.Nodes[0])
 	require.NoError(t, err)
 	defer func(p []byte) { auditPolicy = p }(auditPolicy)
 	auditPolicy = append(slices.Clone(auditPolicy), "# changed\n"...)
-	after, err := s.controlPlaneHash(s.Nodes[0])
+	after, err := s.fresh().controlPlaneHash(s.Nodes[0])
 	require.NoError(t, err)
 	assert.NotEqual(t, before, after)
 }

@@ -203,7 +203,7 @@ func (k *caRotation) nodes(ctx context.Context) (answer.Answer, error) {
 	if err := k.awaitAPI(ctx, leader); err != nil {
 		return answer.Answer{}, err
 	}
-	res, err := k.run.read(ctx, leader, "authority", "nodes", selfAPI(k.spec, leader)+authorityScript+"a_nodes\n")
+	res, err := k.run.read(ctx, leader, "authority", "nodes", k.spec.selfAPI(leader)+authorityScript+"a_nodes\n")
 	if err != nil {
 		return answer.Answer{}, err
 	}
@@ -380,7 +380,7 @@ func (k *caRotation) bring(ctx context.Context, step caStep) error {
 	}
 	leader := k.masters[0]
 	ca := base64.StdEncoding.EncodeToString(k.bundle(kubernetesCA, step))
-	_, err := k.script(ctx, leader, step.phase(), "cluster-info", selfAPI(k.spec, leader)+authorityScript+"a_info "+ca+"\n")
+	_, err := k.script(ctx, leader, step.phase(), "cluster-info", k.spec.selfAPI(leader)+authorityScript+"a_info "+ca+"\n")
 	return err
 }
 
@@ -445,7 +445,7 @@ func (k *caRotation) othersReady(ctx context.Context, n *Node) error {
 func (k *caRotation) awaitAPI(ctx context.Context, n *Node) error {
 	limit := cmp.Or(k.how.Wait, readyLimit)
 	for end, told := k.opts.Clock().Add(limit), false; ; told = true {
-		_, err := k.run.read(ctx, n, "authority", "ready", selfAPI(k.spec, n)+"self get --raw /readyz --request-timeout=15s >/dev/null\n")
+		_, err := k.run.read(ctx, n, "authority", "ready", k.spec.selfAPI(n)+"self get --raw /readyz --request-timeout=15s >/dev/null\n")
 		if err == nil || !k.opts.Clock().Before(end) {
 			return err
 		}
@@ -539,7 +539,7 @@ func (k *caRotation) refuseLeft(ctx context.Context) error {
 func (k *caRotation) unpublish(ctx context.Context) error {
 	leader := k.masters[0]
 	for try := 0; ; try++ {
-		res, err := k.run.read(ctx, leader, phaseForget, "published", selfAPI(k.spec, leader)+authorityScript+"a_published\n")
+		res, err := k.run.read(ctx, leader, phaseForget, "published", k.spec.selfAPI(leader)+authorityScript+"a_published\n")
 		if err != nil {
 			return err
 		}
@@ -560,7 +560,7 @@ func (k *caRotation) unpublish(ctx context.Context) error {
 		case try > 5:
 			return hint.Errorf("run the same command again", "API servers still tell extensions to trust the old authorities (configmap kube-system/extension-apiserver-authentication)")
 		}
-		if _, err := k.script(ctx, leader, phaseForget, "publish", selfAPI(k.spec, leader)+authorityScript+"a_publish\n"); err != nil {
+		if _, err := k.script(ctx, leader, phaseForget, "publish", k.spec.selfAPI(leader)+authorityScript+"a_publish\n"); err != nil {
 			return err
 		}
 		if err := k.pause(ctx, time.Duration(min(try, 1))*10*time.Second); err != nil {
@@ -587,7 +587,7 @@ func (k *caRotation) end(ctx context.Context) error {
 		if err := k.unpublish(ctx); err != nil {
 			return err
 		}
-		if _, err := k.script(ctx, leader, phaseForget, "pods", selfAPI(k.spec, leader)+authorityScript+"a_renew_pods\n"); err != nil {
+		if _, err := k.script(ctx, leader, phaseForget, "pods", k.spec.selfAPI(leader)+authorityScript+"a_renew_pods\n"); err != nil {
 			return err
 		}
 	}

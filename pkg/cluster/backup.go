@@ -124,7 +124,7 @@ func (r *run) warnOf(n *Node, message string) {
 
 // servedVersion asks a machine's API server for its version.
 func (r *run) servedVersion(ctx context.Context, n *Node) (string, error) {
-	res, err := r.read(ctx, n, "backup", "version", selfAPI(r.spec, n)+
+	res, err := r.read(ctx, n, "backup", "version", r.spec.selfAPI(n)+
 		`self get --raw /version --request-timeout=10s | sed -n 's/.*"gitVersion": *"\([^"]*\)".*/\1/p'`+"\n")
 	return strings.TrimSpace(string(res.Stdout)), err
 }

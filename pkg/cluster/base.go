@@ -13,7 +13,7 @@ import (
 
 // base prepares the operating system: kernel modules and settings, swap, time
 // synchronisation and the names of all machines in /etc/hosts.
-type base struct{ spec *Spec }
+type base struct{ want *desired }
 
 const (
 	phaseBase     = "base"
@@ -28,7 +28,7 @@ func (*base) verify(*Node) string       { return "" }
 
 // keepsSwap reports whether the operator's kubelet settings allow swap.
 func (p *base) keepsSwap() bool {
-	v, ok := p.spec.Config.Kubernetes.Kubernetes.Extra.Kubelet["failSwapOn"].(bool)
+	v, ok := p.want.Config.Kubernetes.Kubernetes.Extra.Kubelet["failSwapOn"].(bool)
 	return ok && !v
 }
 
@@ -42,7 +42,7 @@ func (p *base) resources() resources {
 		"net.bridge.bridge-nf-call-iptables":  "1",
 		"net.bridge.bridge-nf-call-ip6tables": "1",
 	}
-	maps.Copy(sysctls, p.spec.Config.Kubernetes.Kubernetes.Extra.Sysctl)
+	maps.Copy(sysctls, p.want.Config.Kubernetes.Kubernetes.Extra.Sysctl)
 
 	var load, set, hosts strings.Builder
 	for _, m := range modules {
@@ -52,7 +52,7 @@ func (p *base) resources() resources {
 		fmt.Fprintf(&set, "%s = %s\n", k, sysctls[k])
 	}
 	// Sorted by address, so that another order in layout.yaml doesn't change the file.
-	for _, n := range slices.SortedFunc(slices.Values(p.spec.Nodes), byAddress) {
+	for _, n := range slices.SortedFunc(slices.Values(p.want.Nodes), byAddress) {
 		fmt.Fprintf(&hosts, "%s %s\n", n.HostIP, n.Hostname)
 	}
 	return resources{

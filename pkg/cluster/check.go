@@ -11,7 +11,7 @@ import (
 // check checks the nodes that answered, each by itself and all together. It is pure: the same
 // answers give the same findings in the same order.
 func (r *run) check(w *world, nodes []*Node) []preflight.Finding {
-	c := r.spec.checked(w.leader)
+	c := r.want.checked(w.leader)
 	var hosts []*preflight.Host
 	findings := slices.Clone(w.findings)
 	for i, n := range r.spec.Nodes {
@@ -26,7 +26,7 @@ func (r *run) check(w *world, nodes []*Node) []preflight.Finding {
 		}
 		h.Selected = slices.Contains(nodes, n)
 		h.Asked, h.Answered = f.asked, f.answered
-		r.spec.phasesTell(h, n, f.sections)
+		r.want.phasesTell(h, n, f.sections)
 		hosts = append(hosts, h)
 	}
 	findings = append(preflight.Run(c, hosts), findings...)
@@ -35,12 +35,12 @@ func (r *run) check(w *world, nodes []*Node) []preflight.Finding {
 }
 
 // checked returns the cluster in the form for the checks, with its nodes in the order of s.Nodes.
-func (s *Spec) checked(leader *Node) *preflight.Cluster {
+func (d *desired) checked(leader *Node) *preflight.Cluster {
 	c := &preflight.Cluster{
-		Kubernetes: &s.Config.Kubernetes.Kubernetes, SKUs: s.Config.Layout.MachineSKU, Bundle: s.Bundle,
-		Sysctls: (&base{spec: s}).resources().sysctls, Endpoint: s.endpoint(), Upgrading: s.upgrading, Back: s.back,
+		Kubernetes: &d.Config.Kubernetes.Kubernetes, SKUs: d.Config.Layout.MachineSKU, Bundle: d.Bundle,
+		Sysctls: (&base{want: d}).resources().sysctls, Endpoint: d.endpoint(), Upgrading: d.upgrading, Back: d.back,
 	}
-	for _, n := range s.Nodes {
+	for _, n := range d.Nodes {
 		node := n.checked()
 		c.Nodes = append(c.Nodes, node)
 		if n == leader {
@@ -55,7 +55,7 @@ func (n *Node) checked() *preflight.Node {
 }
 
 // phasesTell adds the facts to a host that only the phases can read from their answers.
-func (s *Spec) phasesTell(h *preflight.Host, n *Node, sections map[string]answer.Answer) {
+func (d *desired) phasesTell(h *preflight.Host, n *Node, sections map[string]answer.Answer) {
 	for _, row := range sections[phaseKubelet].All("kubernetes") {
 		if len(row) > 1 {
 			h.Programs = append(h.Programs, preflight.Program{Name: row[0], Version: row[1]})
@@ -66,13 +66,13 @@ func (s *Spec) phasesTell(h *preflight.Host, n *Node, sections map[string]answer
 			h.Later = append(h.Later, preflight.Setting{Name: row[0], Value: row[1], File: row[2]})
 		}
 	}
-	driver := &nvidiaDriver{spec: s}
+	driver := &nvidiaDriver{want: d}
 	state := driver.look(h.Facts, sections[phaseDriver])
 	if state != nil && driver.wanted(n) {
 		h.Driver = &preflight.Driver{Findings: state.findings}
 	}
-	if s.Bundle != nil {
-		h.Brings = s.brings(n, sections, state)
+	if d.Bundle != nil {
+		h.Brings = d.brings(n, sections, state)
 	}
 }
 
@@ -86,10 +86,10 @@ const unpacked = 5
 const filesOfImage = 1000
 
 // brings returns the room that the bundle's files will take on a node. It doesn't count files that are already present.
-func (s *Spec) brings(n *Node, sections map[string]answer.Answer, state *driverState) []preflight.Room {
+func (d *desired) brings(n *Node, sections map[string]answer.Answer, state *driverState) []preflight.Room {
 	have := installed(sections)
 	sum := func(kind string, there func(bundle.Artifact) bool) (bytes, files int64) {
-		for _, a := range s.artifacts(n, kind) {
+		for _, a := range d.artifacts(n, kind) {
 			if !there(a) {
 				bytes, files = bytes+a.Size, files+1
 			}
@@ -99,13 +99,13 @@ func (s *Spec) brings(n *Node, sections map[string]answer.Answer, state *driverS
 	byHash := func(a bundle.Artifact) bool { return have[a.SHA256] }
 	imported := sections[phaseImages]
 	unimported, newImages := sum(bundle.KindImage, func(a bundle.Artifact) bool {
-		return (&images{spec: s}).present(imported, a)
+		return (&images{want: d}).present(imported, a)
 	})
 	programs, newPrograms := sum(bundle.KindBinary, byHash)
 	plugins, newPlugins := sum(bundle.KindCNIPlugin, byHash)
 	var packages int64
 	// Errors in this state are reported by the phase that uses it.
-	c, _ := (&nvidiaDriver{spec: s}).brings(state)
+	c, _ := (&nvidiaDriver{want: d}).brings(state)
 	for _, a := range c.Artifacts() {
 		packages += a.Size
 	}
@@ -114,7 +114,7 @@ func (s *Spec) brings(n *Node, sections map[string]answer.Answer, state *driverS
 		{Path: binDir, Bytes: programs, Inodes: newPrograms},
 		{Path: cniBinDir, Bytes: plugins, Inodes: newPlugins},
 		{Path: stateDir, Bytes: programs + packages, Inodes: newPrograms + newPlugins + int64(len(c.Artifacts())) + 100},
-		{Path: s.checked(nil).Store(), Bytes: unpacked * unimported, Inodes: filesOfImage * newImages},
+		{Path: d.checked(nil).Store(), Bytes: unpacked * unimported, Inodes: filesOfImage * newImages},
 	}
 }
 

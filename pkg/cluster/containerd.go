@@ -15,7 +15,7 @@ import (
 )
 
 // containerd installs the container runtime, the CNI plugins and their configuration.
-type containerd struct{ spec *Spec }
+type containerd struct{ want *desired }
 
 const (
 	phaseContainerd = "containerd"
@@ -33,7 +33,7 @@ func (*containerd) name() string       { return phaseContainerd }
 func (*containerd) applies(*Node) bool { return true }
 
 func (p *containerd) waits(n *Node, pl *plan) []step {
-	return p.spec.rollout(n, pl, phaseContainerd, "containerd.service")
+	return pl.rollout(n, phaseContainerd, "containerd.service")
 }
 
 // binaries returns the artifacts that one phase installs into the bin folder.
@@ -52,11 +52,11 @@ func (s *Spec) binaries(n *Node, names ...string) ([]artifact, error) {
 }
 
 func (p *containerd) resources(n *Node) (resources, error) {
-	bins, err := p.spec.binaries(n, "containerd", "containerd-shim-runc-v2", "ctr", "runc")
+	bins, err := p.want.binaries(n, "containerd", "containerd-shim-runc-v2", "ctr", "runc")
 	if err != nil {
 		return resources{}, err
 	}
-	for _, a := range p.spec.artifacts(n, bundle.KindCNIPlugin) {
+	for _, a := range p.want.artifacts(n, bundle.KindCNIPlugin) {
 		bins = append(bins, artifact{path: path.Join(cniBinDir, a.Name), mode: 0o755, src: a})
 	}
 	conf, err := p.config()
@@ -67,7 +67,7 @@ func (p *containerd) resources(n *Node) (resources, error) {
 		artifacts: bins,
 		files: []file{
 			{path: containerdConf, mode: 0o644, body: conf},
-			{path: containerdEnv, mode: 0o600, body: p.spec.containerdEnvironment(), secret: true},
+			{path: containerdEnv, mode: 0o600, body: p.want.containerdEnvironment(), secret: true},
 			{path: containerdUnit, mode: 0o644, body: containerdService},
 		},
 		units: []unit{{name: "containerd.service", reads: []string{
@@ -78,18 +78,18 @@ func (p *containerd) resources(n *Node) (resources, error) {
 
 // config renders config.toml (version 3, containerd 2.x), with the operator's extra settings merged over paictl's.
 func (p *containerd) config() ([]byte, error) {
-	pause, err := p.spec.image("pause")
+	pause, err := p.want.image("pause")
 	if err != nil {
 		return nil, err
 	}
-	k := p.spec.Config.Kubernetes.Kubernetes
+	k := p.want.Config.Kubernetes.Kubernetes
 	systemd := k.Extra.Kubelet["cgroupDriver"] != "cgroupfs"
 	conf := map[string]any{
 		"version": 3,
 		"imports": []any{"/etc/containerd/conf.d/*.toml"},
 		"plugins": map[string]any{
 			"io.containerd.cri.v1.images": map[string]any{
-				"pinned_images": map[string]any{"sandbox": p.spec.imageRef(pause)},
+				"pinned_images": map[string]any{"sandbox": p.want.imageRef(pause)},
 				"registry":      map[string]any{"config_path": "/etc/containerd/certs.d"},
 			},
 			"io.containerd.cri.v1.runtime": map[string]any{
@@ -134,7 +134,7 @@ func (p *containerd) apply(ctx context.Context, r *run, n *Node, cs []Change) er
 	if err != nil {
 		return err
 	}
-	if store := p.spec.checked(nil).Store(); store != paths.Containerd {
+	if store := p.want.checked(nil).Store(); store != paths.Containerd {
 		res.setup += "own_tree " + shell.Quote(store) + "\n"
 	}
 	// An image that was imported into another containerd's store is missing now. The store itself

@@ -28,7 +28,7 @@ func (r *run) tellCopy(ctx context.Context) {
 	if c == nil || n == nil || r.host(n) == nil || r.isAside(n) {
 		return
 	}
-	res, err := r.read(ctx, n, phaseCopy, "read", selfAPI(r.spec, n)+copyScript(c))
+	res, err := r.read(ctx, n, phaseCopy, "read", r.spec.selfAPI(n)+copyScript(c))
 	if err != nil || len(bytes.TrimSpace(res.Stdout)) == 0 {
 		return
 	}

@@ -22,7 +22,7 @@ import (
 
 // nvidiaDriver manages NVIDIA's driver on machines with NVIDIA GPUs: by default it leaves the driver alone; with
 // the policy install it installs the driver from packages. pkg/cluster/gpudriver makes its decisions.
-type nvidiaDriver struct{ spec *Spec }
+type nvidiaDriver struct{ want *desired }
 
 const (
 	phaseDriver = "nvidia-driver"
@@ -64,13 +64,13 @@ func (*nvidiaDriver) applies(*Node) bool { return true }
 // wanted reports whether a node should have the driver. If the layout has no GPUs for the node, or simulated ones, its
 // real GPUs aren't used.
 func (p *nvidiaDriver) wanted(n *Node) bool {
-	gpu := p.spec.Config.Layout.MachineSKU[n.SKU].GPU
-	return gpu != nil && !gpu.Simulated && p.spec.driver().Policy != config.GPUDriverNone
+	gpu := p.want.Config.Layout.MachineSKU[n.SKU].GPU
+	return gpu != nil && !gpu.Simulated && p.want.driver().Policy != config.GPUDriverNone
 }
 
 // waits for the earlier waves: a broken driver must not break the GPUs of more than one member.
 func (p *nvidiaDriver) waits(n *Node, pl *plan) []step {
-	return p.spec.rollout(n, pl, phaseDriver, driverTarget)
+	return pl.rollout(n, phaseDriver, driverTarget)
 }
 
 // files returns settings of the kernel and of the persistence daemon, which Ubuntu's package starts without persistence: with it the driver stays
@@ -102,12 +102,12 @@ func (*nvidiaDriver) units(fabricManager bool) resources {
 }
 
 func (p *nvidiaDriver) detect(n *Node) (string, error) {
-	d := p.spec.driver()
+	d := p.want.driver()
 	if !p.wanted(n) {
 		return "if [ -e \"$S/driver-change\" ]; then printf 'pending\\tyes\\n'; fi\n" +
 			"if [ -d \"$S/driver-repository\" ]; then printf 'brought\\tyes\\n'; fi\n", nil
 	}
-	body := repairScript + driverDetectScript + p.spec.aptProxy()
+	body := repairScript + driverDetectScript + p.want.aptProxy()
 	if d.Policy == config.GPUDriverInstall {
 		// These count only if the driver is, or will be, installed by paictl.
 		body += p.files(false, false).detect() + p.units(true).detect()
@@ -118,15 +118,15 @@ func (p *nvidiaDriver) detect(n *Node) (string, error) {
 	return body + fmt.Sprintf("d_driver %s %s %s %s\n", shell.Quote(d.Policy), shell.Quote(d.Version), shell.Quote(d.Module), shell.QuoteAll(gpudriver.Names(d.Source))), nil
 }
 
-// want returns the driver that the configuration asks for.
-func (p *nvidiaDriver) want() gpudriver.Want {
-	d := p.spec.driver()
+// configured returns the driver that the configuration asks for.
+func (p *nvidiaDriver) configured() gpudriver.Want {
+	d := p.want.driver()
 	return gpudriver.Want{Version: d.Version, Module: d.Module, Source: d.Source}
 }
 
 // bundled reports whether the bundle has the packages.
 func (p *nvidiaDriver) bundled() bool {
-	return p.spec.Bundle != nil && p.spec.driver().Source == config.GPUSourceBundle
+	return p.want.Bundle != nil && p.want.driver().Source == config.GPUSourceBundle
 }
 
 // brings returns the bundle's packages that the change of a driver takes. The change may have to put the present
@@ -135,7 +135,7 @@ func (p *nvidiaDriver) brings(s *driverState) (driver.Choice, error) {
 	if !p.bundled() || s == nil || s.refused() || len(s.missing()) == 0 {
 		return driver.Choice{}, nil
 	}
-	stock, err := driver.Open(p.spec.Bundle, s.machine.System)
+	stock, err := driver.Open(p.want.Bundle, s.machine.System)
 	if err != nil {
 		return driver.Choice{}, err
 	}
@@ -223,13 +223,13 @@ func (p *nvidiaDriver) look(f layout.Facts, a answer.Answer) *driverState {
 	_, ours := a.Row("ours")
 	s := &driverState{machine: driverMachine(f, a), answer: a, ours: ours, rdma: len(f.Infiniband) > 0}
 	if p.bundled() {
-		s.machine.Bring(driver.Versions(p.spec.Bundle, s.machine.System))
+		s.machine.Bring(driver.Versions(p.want.Bundle, s.machine.System))
 	}
-	if p.spec.driver().Policy == config.GPUDriverInstall {
-		s.plan, s.findings = gpudriver.Decide(s.machine, p.want())
+	if p.want.driver().Policy == config.GPUDriverInstall {
+		s.plan, s.findings = gpudriver.Decide(s.machine, p.configured())
 	}
-	if p.spec.driver().Policy != config.GPUDriverInstall || s.plan.Kept && !ours {
-		s.findings = gpudriver.Look(s.machine, p.want())
+	if p.want.driver().Policy != config.GPUDriverInstall || s.plan.Kept && !ours {
+		s.findings = gpudriver.Look(s.machine, p.configured())
 	}
 	return s
 }
@@ -282,7 +282,7 @@ func (p *nvidiaDriver) changes(s *driverState) []Change {
 	if s.refused() {
 		return nil
 	}
-	if p.spec.driver().Policy != config.GPUDriverInstall {
+	if p.want.driver().Policy != config.GPUDriverInstall {
 		return undoing(s.answer)
 	}
 	var out []Change
@@ -399,7 +399,7 @@ func (p *nvidiaDriver) script(s *driverState, cs []Change) string {
 		todo[c.Target] = true
 	}
 	var b strings.Builder
-	b.WriteString(repairScript + driverDetectScript + driverScript + p.spec.aptProxy())
+	b.WriteString(repairScript + driverDetectScript + driverScript + p.want.aptProxy())
 	asked := " "
 	for _, x := range s.plan.Packages {
 		asked += x.Name + " "
@@ -444,7 +444,7 @@ func (p *nvidiaDriver) script(s *driverState, cs []Change) string {
 }
 
 func (p *nvidiaDriver) verify(n *Node) string {
-	if !p.wanted(n) || p.spec.driver().Policy != config.GPUDriverInstall {
+	if !p.wanted(n) || p.want.driver().Policy != config.GPUDriverInstall {
 		return ""
 	}
 	return driverDetectScript + `

@@ -112,7 +112,7 @@ func (u *driverUpgrade) fail(ctx context.Context, n *Node, phase string, err err
 
 // planFor reads the state of drained machines again, and returns the changes to make.
 func (u *driverUpgrade) planFor(ctx context.Context, w *world, nodes []*Node) (*plan, map[*Node]error) {
-	now := &world{spec: w.spec, facts: maps.Clone(w.facts), limit: w.limit, leader: w.leader}
+	now := &world{want: w.want, facts: maps.Clone(w.facts), limit: w.limit, leader: w.leader}
 	p := &plan{world: now, phases: []phase{u.driver}, todo: map[string]map[string][]Change{}}
 	failed := u.each(ctx, nodes, func(ctx context.Context, n *Node) error {
 		f, err := u.ask(ctx, n)

@@ -782,7 +782,7 @@ func TestWhatIsBroughtNeedsRoomAndHasWhatMayHaveToBePutBack(t *testing.T) {
 		a, err := answer.Parse([]byte(c.answer))
 		require.NoError(t, err)
 		spec := l.spec()
-		p := &nvidiaDriver{spec: spec}
+		p := &nvidiaDriver{want: spec.fresh()}
 		brought, err := p.brings(p.look(f, a))
 		require.NoError(t, err)
 		var names []string
@@ -800,7 +800,7 @@ func TestWhatIsBroughtNeedsRoomAndHasWhatMayHaveToBePutBack(t *testing.T) {
 		require.NoError(t, err)
 		room := func(f layout.Facts, sections map[string]answer.Answer) int64 {
 			h := &preflight.Host{Facts: f}
-			spec.phasesTell(h, node, sections)
+			spec.fresh().phasesTell(h, node, sections)
 			for _, d := range h.Brings {
 				if d.Path == stateDir {
 					return d.Bytes

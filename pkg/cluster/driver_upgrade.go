@@ -53,7 +53,7 @@ func UpgradeDriver(ctx context.Context, s *Spec, o Options, d DriverOptions) ([]
 	if d.DrainTimeout <= 0 {
 		d.DrainTimeout = 5 * time.Minute
 	}
-	u := &driverUpgrade{rotation: newRotation(newRun(s, o), phaseDriver, driverMark), opts: d, driver: &nvidiaDriver{spec: s}}
+	u := &driverUpgrade{rotation: newRotation(newRun(s, o), phaseDriver, driverMark), opts: d, driver: &nvidiaDriver{want: s.fresh()}}
 	defer u.close()
 	nodes, err := u.nodes()
 	if err != nil {
@@ -190,7 +190,7 @@ func (u *driverUpgrade) look(w *world, n *Node, drained bool) (*driverState, err
 	}
 	if drained && slices.ContainsFunc(s.findings, func(f gpudriver.Finding) bool { return f.ID == "in-use" }) {
 		s.machine.Users = nil
-		s.plan, s.findings = gpudriver.Decide(s.machine, u.driver.want())
+		s.plan, s.findings = gpudriver.Decide(s.machine, u.driver.configured())
 	}
 	return s, nil
 }

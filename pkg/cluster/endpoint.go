@@ -21,11 +21,11 @@ var endpointScript string
 // already; only if something accepted the connection, anotherCluster asks for more, through the
 // machine on which the cluster would be made.
 func (r *run) anotherCluster(ctx context.Context, w *world) ([]preflight.Finding, error) {
-	host, port, err := net.SplitHostPort(r.spec.endpoint())
+	host, port, err := net.SplitHostPort(w.want.endpoint())
 	if err != nil {
-		return nil, fmt.Errorf("the API's address %q: %w", r.spec.endpoint(), err)
+		return nil, fmt.Errorf("the API's address %q: %w", w.want.endpoint(), err)
 	}
-	if r.spec.local() || slices.ContainsFunc(r.spec.Nodes, func(n *Node) bool { return n.HostIP == host }) {
+	if w.want.local() || slices.ContainsFunc(r.spec.Nodes, func(n *Node) bool { return n.HostIP == host }) {
 		return nil, nil
 	}
 	for _, n := range r.spec.ControlPlane() {
@@ -33,7 +33,7 @@ func (r *run) anotherCluster(ctx context.Context, w *world) ([]preflight.Finding
 			return nil, nil // an earlier attempt may have left the API that answers
 		}
 	}
-	if w.of(w.leader, phasePreflight).Value("reach", r.spec.endpoint()) != "open" {
+	if w.of(w.leader, phasePreflight).Value("reach", w.want.endpoint()) != "open" {
 		return nil, nil
 	}
 	res, err := r.read(ctx, w.leader, phaseInit, "endpoint", endpointScript+fmt.Sprintf("p_endpoint %s %s\n", shell.Quote(host), shell.Quote(port)))
@@ -46,7 +46,7 @@ func (r *run) anotherCluster(ctx context.Context, w *world) ([]preflight.Finding
 	}
 	return []preflight.Finding{{
 		Host: w.leader.Hostname, Check: "control-plane", Severity: preflight.SeverityError,
-		Message: fmt.Sprintf("another cluster answers at %s, the configured address of this cluster's API, and no machine of layout.yaml is a member of it", r.spec.endpoint()),
+		Message: fmt.Sprintf("another cluster answers at %s, the configured address of this cluster's API, and no machine of layout.yaml is a member of it", w.want.endpoint()),
 		Remedy:  "set api-endpoint (or load-balance-ip) in kubernetes-configuration.yaml to an address that only this cluster uses; to add the machines to the other cluster, also list its masters in layout.yaml",
 	}}, nil
 }

@@ -75,6 +75,7 @@ func (o *Options) defaults() {
 type run struct {
 	id      string
 	spec    *Spec
+	want    *desired // as the last survey decided
 	opts    Options
 	slots   chan struct{} // hosts being worked on
 	started time.Time
@@ -104,7 +105,7 @@ func newRun(s *Spec, o Options) *run {
 	b := make([]byte, 4)
 	_, _ = rand.Read(b) // never fails, by its documentation
 	return &run{
-		id: hex.EncodeToString(b), spec: s, opts: o, started: o.Clock(),
+		id: hex.EncodeToString(b), spec: s, want: s.fresh(), opts: o, started: o.Clock(),
 		slots: make(chan struct{}, o.Parallel),
 		hosts: map[string]ssh.Host{}, failed: map[string]Failed{}, servers: map[*Node]string{}, changes: map[string]int{},
 	}

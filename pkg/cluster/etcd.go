@@ -84,7 +84,7 @@ func readMembers(a answer.Answer) *etcdView {
 // answer, the machine may not be a member of etcd, or its etcd may have no quorum; and a machine
 // that lost its marks may be a member of etcd.
 func (w *world) etcdMatters() bool {
-	return w.leader != nil && !w.founding() && slices.ContainsFunc(w.spec.ControlPlane(), func(n *Node) bool {
+	return w.leader != nil && !w.founding() && slices.ContainsFunc(w.want.ControlPlane(), func(n *Node) bool {
 		return w.member(n) && !w.healthy(n) || w.unmarked(n)
 	})
 }

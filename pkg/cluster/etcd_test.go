@@ -74,17 +74,17 @@ func TestAMasterIsResetOnlyWhereEtcdSaysThatItIsNoMember(t *testing.T) {
 	}
 	t.Run("when it is asked again", func(t *testing.T) {
 		l := removedWhileOff(t)
-		p := &join{spec: l.spec()}
-		r := newRun(p.spec, l.options())
+		p := &join{want: l.spec().fresh()}
+		r := newRun(p.want.Spec, l.options())
 		defer r.close()
-		for _, n := range p.spec.Nodes {
+		for _, n := range p.want.Nodes {
 			require.NoError(t, r.dial(t.Context(), n))
 		}
-		r.leader = p.spec.ControlPlane()[0]
-		m2, err := p.spec.Node("m2")
+		r.leader = p.want.ControlPlane()[0]
+		m2, err := p.want.Node("m2")
 		require.NoError(t, err)
 		require.NoError(t, r.isExpelled(t.Context(), m2))
-		m3, err := p.spec.Node("m3")
+		m3, err := p.want.Node("m3")
 		require.NoError(t, err)
 		require.ErrorContains(t, r.isExpelled(t.Context(), m3), "nothing was done on the machine")
 		l.host("m1").write("/.fake/fail/etcd", "")
@@ -188,7 +188,7 @@ func TestMastersThatWorkAreNotResetForBeingUnknown(t *testing.T) {
 		{"all is well", node("m1") + node("m2"), node("m1") + node("m2"), "", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			w := &world{spec: s, facts: map[string]*facts{}}
+			w := &world{want: s.fresh(), facts: map[string]*facts{}}
 			for i, nodes := range []string{c.leader, c.other} {
 				w.facts[s.Nodes[i].Hostname] = &facts{sections: sectionsOf([]byte("@@ join\nmember\tyes\nca\tx\n@@ init\napi\tup\n" + nodes))}
 			}
@@ -217,7 +217,7 @@ func TestMastersThatWorkAreNotResetForBeingUnknown(t *testing.T) {
 
 func TestALearnerHasNoVote(t *testing.T) {
 	s := preflightSpec(t, 0)
-	w := &world{spec: s, leader: s.Nodes[0], facts: map[string]*facts{}, etcd: &etcdView{members: []etcdMember{
+	w := &world{want: s.fresh(), leader: s.Nodes[0], facts: map[string]*facts{}, etcd: &etcdView{members: []etcdMember{
 		{Name: s.Nodes[0].Hostname}, {PeerURLs: []string{"https://10.9.0.4:2380"}, Learner: true},
 	}}}
 	w.facts[s.Nodes[0].Hostname] = &facts{sections: sectionsOf([]byte("@@ join\nmember\tyes\n"))}
@@ -249,7 +249,7 @@ func TestARunThatMayBringTheQuorumBackGoesOn(t *testing.T) {
 		{"one has its own, one is off", []string{"m1"}, []string{"m2"}, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			w := &world{spec: s, leader: s.Nodes[0], facts: map[string]*facts{}, etcd: &etcdView{}}
+			w := &world{want: s.fresh(), leader: s.Nodes[0], facts: map[string]*facts{}, etcd: &etcdView{}}
 			for _, n := range s.Nodes {
 				w.etcd.members = append(w.etcd.members, etcdMember{Name: n.Hostname})
 				member := "member\tno\n"

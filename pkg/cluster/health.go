@@ -17,7 +17,7 @@ func (r *run) warnNotReady(p *plan, nodes []*Node) {
 	}
 	for _, n := range r.alive(nodes) {
 		node, ok := known[n.Hostname]
-		if !ok || !r.spec.stays(n, p.world) || p.mends(n) {
+		if !ok || !p.world.stays(n) || p.mends(n) {
 			continue
 		}
 		for _, c := range node.Status.Conditions {

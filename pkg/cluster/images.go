@@ -14,7 +14,7 @@ import (
 
 // images imports the bundle's OCI images into containerd, pinned, so that the kubelet
 // neither pulls nor collects them.
-type images struct{ spec *Spec }
+type images struct{ want *desired }
 
 const (
 	phaseImages      = "images"
@@ -49,9 +49,9 @@ func (*images) detect(*Node) (string, error) { return "d_images\n", nil }
 func (p *images) diff(n *Node, w *world) ([]Change, error) {
 	a := w.of(n, phaseImages)
 	var out []Change
-	for _, img := range p.spec.artifacts(n, bundle.KindImage) {
+	for _, img := range p.want.artifacts(n, bundle.KindImage) {
 		if !p.present(a, img) {
-			out = append(out, Change{Action: "import", Target: p.spec.imageRef(img.Image), Detail: img.Version})
+			out = append(out, Change{Action: "import", Target: p.want.imageRef(img.Image), Detail: img.Version})
 		}
 	}
 	return out, nil
@@ -59,7 +59,7 @@ func (p *images) diff(n *Node, w *world) ([]Change, error) {
 
 // present reports whether the image that was imported from this very file is still the one under its name.
 func (p *images) present(a answer.Answer, img bundle.Artifact) bool {
-	ref := p.spec.imageRef(img.Image)
+	ref := p.want.imageRef(img.Image)
 	imported, ok := a.Row("imported", ref)
 	return ok && len(imported) == 2 && imported[0] == img.SHA256 && imported[1] == a.Value("image", ref) && imported[1] != ""
 }
@@ -69,7 +69,7 @@ func (p *images) carries(n *Node, _ *world, cs []Change) []bundle.Artifact {
 	for _, c := range cs {
 		todo[c.Target] = true
 	}
-	return slices.DeleteFunc(p.spec.artifacts(n, bundle.KindImage), func(img bundle.Artifact) bool { return !todo[p.spec.imageRef(img.Image)] })
+	return slices.DeleteFunc(p.want.artifacts(n, bundle.KindImage), func(img bundle.Artifact) bool { return !todo[p.want.imageRef(img.Image)] })
 }
 
 func (p *images) apply(ctx context.Context, r *run, n *Node, cs []Change) error {
@@ -78,7 +78,7 @@ func (p *images) apply(ctx context.Context, r *run, n *Node, cs []Change) error 
 	b.WriteString("p_images <<'PAICTL_DATA'\n")
 	for _, img := range p.carries(n, r.planned.world, cs) {
 		files = append(files, r.uploadFile(staged(img), img))
-		fmt.Fprintf(&b, "%s\t%s\t%s\n", img.SHA256, img.Image, p.spec.imageRef(img.Image))
+		fmt.Fprintf(&b, "%s\t%s\t%s\n", img.SHA256, img.Image, p.want.imageRef(img.Image))
 	}
 	if err := r.upload(ctx, n, phaseImages, files); err != nil {
 		return err

@@ -16,7 +16,7 @@ import (
 
 // initialise makes a cluster with "kubeadm init" on one control plane machine, and applies a changed
 // configuration to the control plane of an existing cluster, to one machine after the other.
-type initialise struct{ spec *Spec }
+type initialise struct{ want *desired }
 
 const (
 	phaseInit       = "init"
@@ -39,13 +39,13 @@ func (p *initialise) waits(n *Node, pl *plan) []step {
 	}
 	var out []step
 	// If the API's address moves to the machines' own, kube-proxy and the pods' network use it at once on all machines.
-	if pl.world.addressMoves() && p.spec.local() {
-		for _, m := range p.spec.Nodes {
+	if pl.world.addressMoves() && p.want.local() {
+		for _, m := range p.want.Nodes {
 			out = append(out, step{host: m.Hostname, phase: phaseAPIProxy})
 		}
 	}
 	if pl.world.beginsToVerify(n) { // kubelets need their certificates before API servers verify them
-		for _, m := range p.spec.Nodes {
+		for _, m := range p.want.Nodes {
 			out = append(out, step{host: m.Hostname, phase: phaseKubelet})
 		}
 	}
@@ -67,7 +67,7 @@ func reconfigures(pl *plan, n *Node) bool {
 }
 
 func (p *initialise) resources(n *Node) (resources, error) {
-	conf, err := p.spec.kubeadmConfig(n)
+	conf, err := p.want.kubeadmConfig(n)
 	if err != nil {
 		return resources{}, err
 	}
@@ -78,15 +78,15 @@ func (p *initialise) resources(n *Node) (resources, error) {
 		}, renewal().files...),
 		units: renewal().units,
 	}
-	if p.spec.upgrading { // the new release's own kubeadm writes its manifests, before the machine has its kubelet
-		res.artifacts, err = p.spec.binaries(n, "kubeadm")
+	if p.want.upgrading { // the new release's own kubeadm writes its manifests, before the machine has its kubelet
+		res.artifacts, err = p.want.binaries(n, "kubeadm")
 	}
 	return res, err
 }
 
 func (p *initialise) detect(n *Node) (string, error) {
 	res, err := p.resources(n)
-	return res.detect() + selfAPI(p.spec, n) + "d_applied\nd_cluster\nd_renewal\nd_restoring\nd_rotating\nd_recovering\n", err
+	return res.detect() + p.want.selfAPI(n) + "d_applied\nd_cluster\nd_renewal\nd_restoring\nd_rotating\nd_recovering\n", err
 }
 
 const (
@@ -101,7 +101,7 @@ func (p *initialise) diff(n *Node, w *world) ([]Change, error) {
 	if err != nil {
 		return nil, err
 	}
-	want, err := p.spec.controlPlaneHash(n)
+	want, err := p.want.controlPlaneHash(n)
 	if err != nil {
 		return nil, err
 	}
@@ -109,9 +109,9 @@ func (p *initialise) diff(n *Node, w *world) ([]Change, error) {
 	cs := res.diff(a)
 	if !w.member(n) || w.expelled(n) {
 		if n == w.leader {
-			cs = append(cs, Change{Action: "run", Target: runInit, Detail: p.spec.Config.Kubernetes.Kubernetes.Version})
-			if !p.spec.selfSigned { // kubelets ask as soon as they have joined
-				cs = append(cs, Change{Action: "set", Target: setMachines}, p.spec.approverChange())
+			cs = append(cs, Change{Action: "run", Target: runInit, Detail: p.want.Config.Kubernetes.Kubernetes.Version})
+			if !p.want.selfSigned { // kubelets ask as soon as they have joined
+				cs = append(cs, Change{Action: "set", Target: setMachines}, p.want.approverChange())
 			}
 		}
 		return cs, nil
@@ -129,7 +129,7 @@ func (p *initialise) diff(n *Node, w *world) ([]Change, error) {
 		}
 		cs = append(cs, Change{Action: "run", Target: runReconfigure, Detail: "the control plane's settings have changed"})
 	}
-	stored, err := p.spec.storedHash()
+	stored, err := p.want.storedHash()
 	if err != nil {
 		return nil, err
 	}
@@ -142,7 +142,7 @@ func (p *initialise) diff(n *Node, w *world) ([]Change, error) {
 
 // sameData refuses to point etcd at another folder: it would begin there without data.
 func (p *initialise) sameData(n *Node, a answer.Answer) error {
-	have, want := a.Value("etcd-data"), strings.TrimSuffix(p.spec.etcdData(), "/")
+	have, want := a.Value("etcd-data"), strings.TrimSuffix(p.want.etcdData(), "/")
 	if have == "" || have == want {
 		return nil
 	}
@@ -155,15 +155,15 @@ func (p *initialise) apply(ctx context.Context, r *run, n *Node, cs []Change) er
 	if err != nil {
 		return err
 	}
-	want, err := p.spec.controlPlaneHash(n)
+	want, err := p.want.controlPlaneHash(n)
 	if err != nil {
 		return err
 	}
-	stored, err := p.spec.storedHash()
+	stored, err := p.want.storedHash()
 	if err != nil {
 		return err
 	}
-	res.setup += selfAPI(p.spec, n) + fmt.Sprintf("NODE=%s API=%s\n", shell.Quote(n.Hostname), shell.Quote("https://"+p.spec.endpoint()))
+	res.setup += p.want.selfAPI(n) + fmt.Sprintf("NODE=%s API=%s\n", shell.Quote(n.Hostname), shell.Quote("https://"+p.want.endpoint()))
 	for _, c := range cs {
 		switch c.Target {
 		case restoreRenewal:
@@ -171,7 +171,7 @@ func (p *initialise) apply(ctx context.Context, r *run, n *Node, cs []Change) er
 		case adminKubeconfig:
 			res.setup += "kubeadm init phase kubeconfig admin --config \"$R" + kubeadmConf + "\" >&2\n"
 		case runInit:
-			before, after, ignored := "rm -rf \"$S/restore\"\n", "", p.spec.ignoredChecks()
+			before, after, ignored := "rm -rf \"$S/restore\"\n", "", p.want.ignoredChecks()
 			if r.opts.Restore != nil {
 				history, err := r.uploadRestore(ctx, n)
 				if err != nil {
@@ -180,26 +180,26 @@ func (p *initialise) apply(ctx context.Context, r *run, n *Node, cs []Change) er
 				if before, after, err = p.restore(n, r.opts.Restore, history); err != nil {
 					return err
 				}
-				before, ignored = restoreScript+before, p.spec.ignoredWith(dirCheck(p.spec.etcdData()))
+				before, ignored = restoreScript+before, p.want.ignoredWith(dirCheck(p.want.etcdData()))
 			}
-			res.after += fmt.Sprintf("%s%sp_encryption\nk_init %s %s\nk_stored %s\n%s", p.spec.clear(), before, shell.Quote(ignored), want, stored, after)
+			res.after += fmt.Sprintf("%s%sp_encryption\nk_init %s %s\nk_stored %s\n%s", p.want.clear(), before, shell.Quote(ignored), want, stored, after)
 		case runForget:
-			res.after += restoreScript + p.spec.forget(n)
+			res.after += restoreScript + p.want.forget(n)
 		case runReconfigure:
 			apart := ""
-			if p.spec.upgrading {
+			if p.want.upgrading {
 				apart = "apart"
 			}
-			res.after += certificatesScript + p.keepVIP(r.planned.world) + fmt.Sprintf("ETCD_DIR=%s\nk_reconfigure %s %s\n", shell.Quote(strings.TrimSuffix(p.spec.etcdData(), "/")), want, apart)
+			res.after += certificatesScript + p.keepVIP(r.planned.world) + fmt.Sprintf("ETCD_DIR=%s\nk_reconfigure %s %s\n", shell.Quote(strings.TrimSuffix(p.want.etcdData(), "/")), want, apart)
 		case runUpload:
 			res.after += "k_upload\n"
-			if p.spec.upgrading {
-				res.after += fmt.Sprintf("k_upgraded %s\n", shell.Quote(p.spec.Config.Kubernetes.Kubernetes.Version))
+			if p.want.upgrading {
+				res.after += fmt.Sprintf("k_upgraded %s\n", shell.Quote(p.want.Config.Kubernetes.Kubernetes.Version))
 			}
 			res.after += fmt.Sprintf("k_stored %s\n", stored)
 		}
 	}
-	approve, err := p.spec.approve(cs)
+	approve, err := p.want.approve(cs)
 	if err != nil {
 		return err
 	}
@@ -226,7 +226,7 @@ func (p *initialise) apply(ctx context.Context, r *run, n *Node, cs []Change) er
 // keepVIP returns shell code that keeps a virtual address in the certificates that is about to change: it stays in use until the new one is set.
 func (p *initialise) keepVIP(w *world) string {
 	has, _ := w.vip()
-	if vip := p.spec.Config.Kubernetes.Kubernetes.APIVIP; vip == "" || has.address == "" || has.address == vip {
+	if vip := p.want.Config.Kubernetes.Kubernetes.APIVIP; vip == "" || has.address == "" || has.address == vip {
 		return ""
 	}
 	return "k_keep " + shell.Quote(has.address) + "\n"
@@ -240,7 +240,7 @@ func (s *Spec) clear() string {
 // verify waits for the API server, first at the machine's own address and then at the address that
 // all machines use: the next phases need it.
 func (p *initialise) verify(n *Node) string {
-	return kubeadmScript + selfAPI(p.spec, n) + fmt.Sprintf(`
+	return kubeadmScript + p.want.selfAPI(n) + fmt.Sprintf(`
 [ -f "$KUBECONFIG" ] && [ -f "$S/member" ] || exit 0
 i=0 since=$(date +%%s)
 until self get --raw /readyz --request-timeout=10s >/dev/null 2>&1; do
@@ -254,12 +254,12 @@ until kubectl get --raw /readyz --request-timeout=5s >/dev/null 2>&1; do
 	[ "$i" -lt 120 ] || { echo "the API server answers on this machine, but not at the API's address "%[1]s" -> "%[2]s >&2; exit 1; }
 	sleep 0.5
 done
-`, shell.Quote(p.spec.endpoint()), shell.Quote(p.spec.endpointRemedy()))
+`, shell.Quote(p.want.endpoint()), shell.Quote(p.want.endpointRemedy()))
 }
 
 // endpointRemedy is the remedy if the API doesn't answer at the address of all machines.
-func (s *Spec) endpointRemedy() string {
-	if s.local() {
+func (d *desired) endpointRemedy() string {
+	if d.local() {
 		return "see journalctl -u " + proxyProgram + " on the host"
 	}
 	return "look at the load balancer of api-endpoint or load-balance-ip: it must forward that port to all masters"

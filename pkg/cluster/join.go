@@ -19,7 +19,7 @@ import (
 
 // join adds machines to the cluster of the leader: workers at once, control plane machines one
 // after the other, since each becomes an etcd member.
-type join struct{ spec *Spec }
+type join struct{ want *desired }
 
 const phaseJoin = "join"
 
@@ -35,7 +35,7 @@ func (p *join) waits(n *Node, pl *plan) []step {
 				out = append(out, step{host: m.Hostname, phase: phaseInit})
 			}
 		}
-		return append(out, p.spec.rollout(n, pl, phaseJoin, kubeletName)...)
+		return append(out, pl.rollout(n, phaseJoin, kubeletName)...)
 	}
 	if !n.ControlPlane {
 		return out
@@ -54,7 +54,7 @@ func (p *join) waits(n *Node, pl *plan) []step {
 }
 
 func (p *join) detect(*Node) (string, error) {
-	return fmt.Sprintf("ETCD_DIR=%s\nd_member\n", shell.Quote(strings.TrimSuffix(p.spec.etcdData(), "/"))), nil
+	return fmt.Sprintf("ETCD_DIR=%s\nd_member\n", shell.Quote(strings.TrimSuffix(p.want.etcdData(), "/"))), nil
 }
 
 const (
@@ -68,7 +68,7 @@ func (p *join) diff(n *Node, w *world) ([]Change, error) {
 		return nil, nil
 	}
 	if n == w.leader {
-		return p.spec.moves(n, w), nil
+		return p.want.moves(n, w), nil
 	}
 	if w.founding() {
 		return []Change{{Action: "run", Target: runJoin}}, nil
@@ -91,7 +91,7 @@ func (p *join) diff(n *Node, w *world) ([]Change, error) {
 	case w.expelled(n):
 		why = unknownMember
 	default:
-		return p.spec.moves(n, w), nil
+		return p.want.moves(n, w), nil
 	}
 	var out []Change
 	if _, left := a.Row("left"); known || left {
@@ -132,11 +132,11 @@ func (p *join) apply(ctx context.Context, r *run, n *Node, cs []Change) error {
 		return err
 	}
 	if t.barred[n.Hostname] {
-		if _, err := r.script(ctx, r.leader, phaseJoin, "admit", selfAPI(p.spec, r.leader)+removeScript+fmt.Sprintf("NODE=%s\nr_admit\n", shell.Quote(n.Hostname))); err != nil {
+		if _, err := r.script(ctx, r.leader, phaseJoin, "admit", p.want.selfAPI(r.leader)+removeScript+fmt.Sprintf("NODE=%s\nr_admit\n", shell.Quote(n.Hostname))); err != nil {
 			return err
 		}
 	}
-	conf, err := p.spec.joinConfig(n, t)
+	conf, err := p.want.joinConfig(n, t)
 	if err != nil {
 		return err
 	}
@@ -146,18 +146,18 @@ func (p *join) apply(ctx context.Context, r *run, n *Node, cs []Change) error {
 	}
 	applied := ""
 	if n.ControlPlane {
-		if applied, err = p.spec.controlPlaneHash(n); err != nil {
+		if applied, err = p.want.controlPlaneHash(n); err != nil {
 			return err
 		}
 	}
-	body += "rm -rf \"$S/restore\"\n" + p.spec.clear() + heredoc("k_join "+shell.Quote(p.spec.ignoredChecks())+" "+shell.Quote(applied), conf)
+	body += "rm -rf \"$S/restore\"\n" + p.want.clear() + heredoc("k_join "+shell.Quote(p.want.ignoredChecks())+" "+shell.Quote(applied), conf)
 	_, err = r.script(ctx, n, phaseJoin, "apply", body)
 	return err
 }
 
 // isUnknown asks for the node by its name, before a machine that runs as a member is reset because it is not in a list.
 func (p *join) isUnknown(ctx context.Context, r *run, n *Node) error {
-	_, err := r.read(ctx, r.leader, phaseJoin, "look", selfAPI(p.spec, r.leader)+fmt.Sprintf(`
+	_, err := r.read(ctx, r.leader, phaseJoin, "look", p.want.selfAPI(r.leader)+fmt.Sprintf(`
 said=$(self get node %s --request-timeout=30s -o name 2>&1) && { echo "the cluster knows the node after all: nothing was done on its machine -> run the same command again" >&2; exit 1; }
 case $said in *NotFound*) ;; *) printf '%%s\n' "$said" >&2; exit 1 ;; esac
 `, shell.Quote(n.Hostname)))
@@ -186,14 +186,14 @@ func (p *join) forget(ctx context.Context, r *run, n *Node, node bool) error {
 	if !node && !n.ControlPlane {
 		return nil
 	}
-	body := selfAPI(p.spec, r.leader) + removeScript + fmt.Sprintf("NODE=%s ADDRESS=%s LEADER=%s\n", shell.Quote(n.Hostname), shell.Quote(n.HostIP), shell.Quote(r.leader.Hostname))
+	body := p.want.selfAPI(r.leader) + removeScript + fmt.Sprintf("NODE=%s ADDRESS=%s LEADER=%s\n", shell.Quote(n.Hostname), shell.Quote(n.HostIP), shell.Quote(r.leader.Hostname))
 	if n.ControlPlane {
 		if _, err := r.script(ctx, r.leader, phaseJoin, "member", body+"r_member >&2\n"); err != nil {
 			return err
 		}
 	}
 	if node {
-		if _, err := r.script(ctx, n, phaseJoin, "clear", kubeadmScript+p.spec.clear()); err != nil {
+		if _, err := r.script(ctx, n, phaseJoin, "clear", kubeadmScript+p.want.clear()); err != nil {
 			return err
 		}
 	}
@@ -205,10 +205,10 @@ func (p *join) forget(ctx context.Context, r *run, n *Node, node bool) error {
 }
 
 func (p *join) verify(n *Node) string {
-	if p.spec.Config.Kubernetes.Kubernetes.NetworkPlugin != flannelPlugin {
-		return p.spec.serving(n)
+	if p.want.Config.Kubernetes.Kubernetes.NetworkPlugin != flannelPlugin {
+		return p.want.serving(n)
 	}
-	return waitReady(n) + p.spec.serving(n)
+	return waitReady(n) + p.want.serving(n)
 }
 
 // ticket holds the values that a machine needs to join. Machines share one until half of its life is over.
@@ -238,7 +238,7 @@ func (r *run) joinTicket(ctx context.Context) (*ticket, error) {
 	if len(r.spec.ControlPlane()) > 1 {
 		more = 1
 	}
-	res, err := r.script(ctx, r.leader, phaseJoin, "token", selfAPI(r.spec, r.leader)+kubeadmScript+fmt.Sprintf("k_ticket %d\n", more))
+	res, err := r.script(ctx, r.leader, phaseJoin, "token", r.spec.selfAPI(r.leader)+kubeadmScript+fmt.Sprintf("k_ticket %d\n", more))
 	if err != nil {
 		return nil, err
 	}

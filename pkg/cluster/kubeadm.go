@@ -21,18 +21,18 @@ const kubeadmAPI = "kubeadm.k8s.io/v1beta4"
 
 // kubeadmConfig renders the documents that "kubeadm init" reads, and that its phases read
 // again when the control plane's settings change.
-func (s *Spec) kubeadmConfig(n *Node) ([]byte, error) {
-	docs, err := s.controlPlaneDocuments(n)
+func (d *desired) kubeadmConfig(n *Node) ([]byte, error) {
+	docs, err := d.controlPlaneDocuments(n)
 	if err != nil {
 		return nil, err
 	}
-	return yamlDocuments(append(docs, s.kubeletSettings())...)
+	return yamlDocuments(append(docs, d.kubeletSettings())...)
 }
 
 // controlPlaneHash returns a hash of the settings of the control plane and kube-proxy. It leaves
 // out the kubelet's settings: they reach each machine by the phase kubelet.
-func (s *Spec) controlPlaneHash(n *Node) (string, error) {
-	docs, err := s.controlPlaneDocuments(n)
+func (d *desired) controlPlaneHash(n *Node) (string, error) {
+	docs, err := d.controlPlaneDocuments(n)
 	if err != nil {
 		return "", err
 	}
@@ -41,12 +41,12 @@ func (s *Spec) controlPlaneHash(n *Node) (string, error) {
 }
 
 // storedHash returns a hash of the settings that the cluster itself stores, for all machines.
-func (s *Spec) storedHash() (string, error) {
-	cluster, err := s.clusterConfiguration()
+func (d *desired) storedHash() (string, error) {
+	cluster, err := d.clusterConfiguration()
 	if err != nil {
 		return "", err
 	}
-	b, err := yamlDocuments(cluster, s.kubeProxy())
+	b, err := yamlDocuments(cluster, d.kubeProxy())
 	return hash(b), err
 }
 
@@ -71,33 +71,33 @@ func (s *Spec) kubeProxy() map[string]any {
 	}, k.Extra.KubeProxy)
 }
 
-func (s *Spec) controlPlaneDocuments(n *Node) ([]map[string]any, error) {
-	cluster, err := s.clusterConfiguration()
+func (d *desired) controlPlaneDocuments(n *Node) ([]map[string]any, error) {
+	cluster, err := d.clusterConfiguration()
 	if err != nil {
 		return nil, err
 	}
-	k := s.Config.Kubernetes.Kubernetes
+	k := d.Config.Kubernetes.Kubernetes
 	initial := map[string]any{
 		"apiVersion":       kubeadmAPI,
 		"kind":             "InitConfiguration",
 		"localAPIEndpoint": map[string]any{"advertiseAddress": n.HostIP, "bindPort": k.APIServerPort},
-		"nodeRegistration": s.nodeRegistration(n),
+		"nodeRegistration": d.nodeRegistration(n),
 		// kubeadm insists on a token, but this one is never used: each join gets a token from the leader.
 		"bootstrapTokens": []any{map[string]any{"ttl": "1m0s", "usages": []any{"signing", "authentication"}, "groups": []any{"system:bootstrappers:kubeadm:default-node-token"}}},
 	}
-	return []map[string]any{initial, cluster, s.kubeProxy()}, nil
+	return []map[string]any{initial, cluster, d.kubeProxy()}, nil
 }
 
 // clusterConfiguration returns the settings that all control plane machines share.
-func (s *Spec) clusterConfiguration() (map[string]any, error) {
-	k := s.Config.Kubernetes.Kubernetes
+func (d *desired) clusterConfiguration() (map[string]any, error) {
+	k := d.Config.Kubernetes.Kubernetes
 	refs := map[string]string{}
 	for _, name := range []string{"kube-apiserver", "etcd", "coredns"} {
-		ref, err := s.image(name)
+		ref, err := d.image(name)
 		if err != nil {
 			return nil, err
 		}
-		refs[name] = s.imageRef(ref)
+		refs[name] = d.imageRef(ref)
 	}
 	repository, _ := splitRef(refs["kube-apiserver"])
 	etcdRepository, etcdTag := splitRef(refs["etcd"])
@@ -107,7 +107,7 @@ func (s *Spec) clusterConfiguration() (map[string]any, error) {
 		"kind":                 "ClusterConfiguration",
 		"clusterName":          k.ClusterName,
 		"kubernetesVersion":    k.Version,
-		"controlPlaneEndpoint": s.endpoint(),
+		"controlPlaneEndpoint": d.endpoint(),
 		"imageRepository":      repository,
 		"networking": map[string]any{
 			"serviceSubnet": k.ServiceClusterIPRange, "podSubnet": k.PodCIDR, "dnsDomain": k.DNSDomain,
@@ -116,7 +116,7 @@ func (s *Spec) clusterConfiguration() (map[string]any, error) {
 			"dataDir": k.EtcdDataPath, "imageRepository": etcdRepository, "imageTag": etcdTag,
 		}},
 		"dns":               map[string]any{"imageRepository": dnsRepository, "imageTag": dnsTag},
-		"apiServer":         s.apiServer(),
+		"apiServer":         d.apiServer(),
 		"controllerManager": map[string]any{"extraArgs": args("profiling", "false")},
 		"scheduler":         map[string]any{"extraArgs": args("profiling", "false")},
 	}
@@ -131,18 +131,18 @@ func (s *Spec) clusterConfiguration() (map[string]any, error) {
 }
 
 // apiServer switches on encryption of secrets at rest, the audit log, and the verification of kubelets.
-func (s *Spec) apiServer() map[string]any {
+func (d *desired) apiServer() map[string]any {
 	sans := []any{}
-	for _, n := range s.ControlPlane() {
+	for _, n := range d.ControlPlane() {
 		sans = append(sans, n.HostIP, n.Hostname)
 	}
-	for _, name := range s.Config.Kubernetes.Kubernetes.APIServerCertSANs {
+	for _, name := range d.Config.Kubernetes.Kubernetes.APIServerCertSANs {
 		sans = append(sans, name)
 	}
-	if host, _, err := net.SplitHostPort(s.endpoint()); err == nil {
+	if host, _, err := net.SplitHostPort(d.endpoint()); err == nil {
 		sans = append(sans, host)
 	}
-	if vip := s.Config.Kubernetes.Kubernetes.APIVIP; vip != "" {
+	if vip := d.Config.Kubernetes.Kubernetes.APIVIP; vip != "" {
 		sans = append(sans, vip)
 	}
 	// Machines with a proxy keep using it while the API's address moves to another one.
@@ -157,7 +157,7 @@ func (s *Spec) apiServer() map[string]any {
 		"encryption-provider-config-automatic-reload", "true",
 		"profiling", "false",
 	}
-	if !s.unverified {
+	if !d.unverified {
 		flags = append(flags, "kubelet-certificate-authority", clusterCA)
 	}
 	return map[string]any{
@@ -185,13 +185,13 @@ func (s *Spec) nodeRegistration(n *Node) map[string]any {
 }
 
 // joinConfig renders the configuration for "kubeadm join". It holds the ticket's secrets.
-func (s *Spec) joinConfig(n *Node, t *ticket) ([]byte, error) {
+func (d *desired) joinConfig(n *Node, t *ticket) ([]byte, error) {
 	conf := map[string]any{
 		"apiVersion":       kubeadmAPI,
 		"kind":             "JoinConfiguration",
-		"nodeRegistration": s.nodeRegistration(n),
+		"nodeRegistration": d.nodeRegistration(n),
 		"discovery": map[string]any{"bootstrapToken": map[string]any{
-			"apiServerEndpoint": s.discovery(n, t),
+			"apiServerEndpoint": d.discovery(n, t),
 			"token":             t.token.Reveal(),
 			"caCertHashes":      []any{t.caHash},
 		}},
@@ -202,7 +202,7 @@ func (s *Spec) joinConfig(n *Node, t *ticket) ([]byte, error) {
 		conf["timeouts"] = map[string]any{"etcdAPICall": "5m0s"}
 		conf["controlPlane"] = map[string]any{
 			"certificateKey":   t.certificateKey.Reveal(),
-			"localAPIEndpoint": map[string]any{"advertiseAddress": n.HostIP, "bindPort": s.Config.Kubernetes.Kubernetes.APIServerPort},
+			"localAPIEndpoint": map[string]any{"advertiseAddress": n.HostIP, "bindPort": d.Config.Kubernetes.Kubernetes.APIServerPort},
 		}
 	}
 	return yamlDocuments(conf)
@@ -210,11 +210,11 @@ func (s *Spec) joinConfig(n *Node, t *ticket) ([]byte, error) {
 
 // discovery returns the address at which a joining machine finds the cluster: the API's address,
 // unless that is the machine's own, at which no API answers yet.
-func (s *Spec) discovery(n *Node, t *ticket) string {
-	if s.endpoint() == s.ownEndpoint(n) {
+func (d *desired) discovery(n *Node, t *ticket) string {
+	if d.endpoint() == d.ownEndpoint(n) {
 		return t.issuer
 	}
-	return s.endpoint()
+	return d.endpoint()
 }
 
 // ignoredChecks returns kubeadm's own checks that must not stop it: those that the operator names,

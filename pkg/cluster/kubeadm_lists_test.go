@@ -13,7 +13,7 @@ func TestListsOfKubeadmAreAddedToPaictlsOwn(t *testing.T) {
 	api := func(extra map[string]any) map[string]any {
 		t.Helper()
 		l.conf.Kubernetes.Kubernetes.Extra.Kubeadm = map[string]any{"apiServer": extra}
-		conf, err := l.spec().clusterConfiguration()
+		conf, err := l.spec().fresh().clusterConfiguration()
 		require.NoError(t, err)
 		return conf["apiServer"].(map[string]any)
 	}

@@ -28,7 +28,7 @@ func Kubeconfig(ctx context.Context, s *Spec, o Options) (*api.Config, error) {
 	return r.kubeconfig(ctx, func(n *Node, server string) (string, error) {
 		vip := s.Config.Kubernetes.Kubernetes.APIVIP
 		if vip == "" {
-			return s.reachedBy(n, server), nil
+			return r.want.reachedBy(n, server), nil
 		}
 		answers, err := r.vipAnswers(ctx)
 		if err != nil || answers {
@@ -36,7 +36,7 @@ func Kubeconfig(ctx context.Context, s *Spec, o Options) (*api.Config, error) {
 		}
 		r.emit(Event{Kind: EventWarning, Message: fmt.Sprintf("the API doesn't answer at its virtual address %s: the kubeconfig names %s, %s, and stops working with that master", vip, n.Hostname, n.HostIP),
 			Hint: "see paictl cluster status; after cluster up has set the address, run this command again"})
-		return s.reachedBy(n, server), nil
+		return r.want.reachedBy(n, server), nil
 	})
 }
 
@@ -44,7 +44,7 @@ func Kubeconfig(ctx context.Context, s *Spec, o Options) (*api.Config, error) {
 func MasterKubeconfig(ctx context.Context, s *Spec, o Options) (*api.Config, error) {
 	r := newRun(s, o)
 	defer r.close()
-	return r.kubeconfig(ctx, func(n *Node, server string) (string, error) { return s.reachedBy(n, server), nil })
+	return r.kubeconfig(ctx, func(n *Node, server string) (string, error) { return r.want.reachedBy(n, server), nil })
 }
 
 // kubeconfig fetches the kubeconfig of a master. address chooses the API's address from that master and the address in the file.
@@ -117,15 +117,15 @@ func serverIn(raw []byte) string {
 
 // reachedBy returns the API's address for clients outside the cluster: the configured one, unless that is a master's and the
 // members' kubeconfigs name another master. If each machine uses its own address, it returns that of n, a master that answers.
-func (s *Spec) reachedBy(n *Node, server string) string {
-	if s.local() {
-		return "https://" + s.ownEndpoint(n)
+func (d *desired) reachedBy(n *Node, server string) string {
+	if d.local() {
+		return "https://" + d.ownEndpoint(n)
 	}
-	configured, _, _ := net.SplitHostPort(s.configuredEndpoint())
-	if u, err := url.Parse(server); err == nil && s.master(configured) != nil && s.master(u.Hostname()) != nil {
+	configured, _, _ := net.SplitHostPort(d.configuredEndpoint())
+	if u, err := url.Parse(server); err == nil && d.master(configured) != nil && d.master(u.Hostname()) != nil {
 		return server
 	}
-	return "https://" + s.configuredEndpoint()
+	return "https://" + d.configuredEndpoint()
 }
 
 // renameKubeconfig renames the current context of a kubeconfig, with its cluster and user, to paictl's names.

@@ -18,7 +18,7 @@ import (
 
 // kubelet installs kubelet, kubeadm and kubectl, the kubelet's unit and its settings. The
 // kubelet starts when the machine is initialised or joins.
-type kubelet struct{ spec *Spec }
+type kubelet struct{ want *desired }
 
 const (
 	phaseKubelet  = "kubelet"
@@ -46,19 +46,19 @@ func (*kubelet) verify(*Node) string { return "" } // apply checks it on members
 
 // waits: a member's kubelet may be about to request a certificate; the approver must know the machine first.
 func (p *kubelet) waits(n *Node, pl *plan) []step {
-	out := p.spec.rollout(n, pl, phaseKubelet, kubeletName)
-	if leader := pl.world.leader; leader != n && len(pl.of(leader, phaseApprover)) > 0 && p.spec.stays(n, pl.world) {
+	out := pl.rollout(n, phaseKubelet, kubeletName)
+	if leader := pl.world.leader; leader != n && len(pl.of(leader, phaseApprover)) > 0 && pl.world.stays(n) {
 		out = append(out, step{host: leader.Hostname, phase: phaseApprover, must: true})
 	}
 	return out
 }
 
 func (p *kubelet) resources(n *Node) (resources, error) {
-	bins, err := p.spec.binaries(n, "kubelet", "kubeadm", "kubectl")
+	bins, err := p.want.binaries(n, "kubelet", "kubeadm", "kubectl")
 	if err != nil {
 		return resources{}, err
 	}
-	settings, err := yaml.Marshal(p.spec.kubeletSettings())
+	settings, err := yaml.Marshal(p.want.kubeletSettings())
 	if err != nil {
 		return resources{}, fmt.Errorf("render %s: %w", kubeletDropIn, err)
 	}
@@ -72,7 +72,7 @@ func (p *kubelet) resources(n *Node) (resources, error) {
 			kubeletUnit, kubeletDropIn, path.Join(binDir, "kubelet"),
 		}}},
 	}
-	if k := p.spec.Config.Kubernetes.Kubernetes; len(k.ClusterDNS) > 0 {
+	if k := p.want.Config.Kubernetes.Kubernetes; len(k.ClusterDNS) > 0 {
 		var b strings.Builder
 		for _, s := range k.ClusterDNS[:min(len(k.ClusterDNS), config.MaxNameServers)] {
 			b.WriteString("nameserver " + s + "\n")
@@ -84,7 +84,7 @@ func (p *kubelet) resources(n *Node) (resources, error) {
 			file{path: resolvDropIn, mode: 0o644, body: []byte("# Written by paictl.\n[Service]\nExecStartPre=" + resolvScript + " " + k.DNSDomain + "\n")})
 		res.units[0].reads = append(res.units[0].reads, resolvScript, resolvDropIn)
 	}
-	if p.spec.upgrading { // updates the settings that kubeadm wrote at the join for the new release
+	if p.want.upgrading { // updates the settings that kubeadm wrote at the join for the new release
 		res.between = "kubeadm upgrade node phase kubelet-config >&2\nkubeadm upgrade node phase post-upgrade >&2\n"
 	}
 	return res, nil
@@ -95,8 +95,8 @@ const podPIDs = 32768
 
 // kubeletSettings is a drop-in over the configuration that kubeadm writes, so that a
 // changed setting reaches machines that joined long ago.
-func (s *Spec) kubeletSettings() map[string]any {
-	k := s.Config.Kubernetes.Kubernetes
+func (d *desired) kubeletSettings() map[string]any {
+	k := d.Config.Kubernetes.Kubernetes
 	conf := map[string]any{
 		"apiVersion":         "kubelet.config.k8s.io/v1beta1",
 		"kind":               "KubeletConfiguration",
@@ -114,7 +114,7 @@ func (s *Spec) kubeletSettings() map[string]any {
 		// hundred threads, need less.
 		"podPidsLimit": podPIDs,
 	}
-	if !s.selfSigned {
+	if !d.selfSigned {
 		conf["serverTLSBootstrap"] = true // the cluster signs its server's certificate, so that it can be verified
 	}
 	conf["resolvConf"] = machineResolvConf
@@ -142,7 +142,7 @@ func (p *kubelet) detect(n *Node) (string, error) {
 // must run; otherwise "kubeadm init" or "kubeadm join" starts it.
 func (p *kubelet) wanted(n *Node, w *world) (resources, error) {
 	res, err := p.resources(n)
-	if err == nil && p.spec.stays(n, w) {
+	if err == nil && w.stays(n) {
 		res.units[0].later = false
 	}
 	return res, err
@@ -156,7 +156,7 @@ func (p *kubelet) diff(n *Node, w *world) ([]Change, error) {
 	a := w.of(n, phaseKubelet)
 	cs := res.diff(a)
 	// This also applies if an earlier run set the kubelet up, and the certificate didn't arrive.
-	if !p.spec.selfSigned && a.Value("serving") != "yes" && p.spec.stays(n, w) && w.healthy(w.leader) {
+	if !p.want.selfSigned && a.Value("serving") != "yes" && w.stays(n) && w.healthy(w.leader) {
 		cs = append(cs, Change{Action: "request", Target: servingCertificate, Detail: "signed by the cluster"})
 	}
 	return cs, nil
@@ -180,7 +180,7 @@ func (p *kubelet) apply(ctx context.Context, r *run, n *Node, cs []Change) error
 		verify = p.staysUp(n)
 	}
 	if slices.ContainsFunc(cs, func(c Change) bool { return c.Target == servingCertificate }) {
-		verify += p.spec.serving(n)
+		verify += p.want.serving(n)
 	}
 	if verify == "" {
 		return nil
@@ -196,7 +196,7 @@ var kubeletScript string
 // its node as Ready. Without paictl's own network plugin it can't know whether the node can become Ready.
 func (p *kubelet) staysUp(n *Node) string {
 	wait := 0
-	if p.spec.Config.Kubernetes.Kubernetes.NetworkPlugin == flannelPlugin {
+	if p.want.Config.Kubernetes.Kubernetes.NetworkPlugin == flannelPlugin {
 		wait = 1
 	}
 	return nodeReady(n) + kubeletScript + fmt.Sprintf("v_kubelet %d\n", wait)

@@ -15,7 +15,7 @@ import (
 func TestPodsDoNotGetAllOfAMachine(t *testing.T) {
 	s := testSpec(t, 1, 0)
 	s.Config.Kubernetes.Kubernetes.Extra.Kubelet = map[string]any{"systemReserved": map[string]any{"memory": "8Gi"}}
-	conf := s.kubeletSettings()
+	conf := s.fresh().kubeletSettings()
 	assert.Equal(t, map[string]any{"cpu": "100m", "memory": "8Gi", "pid": "1000"}, conf["systemReserved"], "the operator's word counts")
 	assert.Equal(t, map[string]any{"cpu": "100m", "memory": "512Mi", "ephemeral-storage": "1Gi", "pid": "1000"}, conf["kubeReserved"])
 	assert.Equal(t, 32768, conf["podPidsLimit"], "a pod of endless processes stops there")
@@ -25,7 +25,7 @@ func TestTheKubeletGetsAtMostThreeNameServers(t *testing.T) {
 	s := testSpec(t, 1, 0)
 	k := &s.Config.Kubernetes.Kubernetes
 	body := func(path string) string {
-		res, err := (&kubelet{spec: s}).resources(s.Nodes[0])
+		res, err := (&kubelet{want: s.fresh()}).resources(s.Nodes[0])
 		require.NoError(t, err)
 		for _, f := range res.files {
 			if f.path == path {
@@ -41,9 +41,9 @@ func TestTheKubeletGetsAtMostThreeNameServers(t *testing.T) {
 	assert.Empty(t, body(resolvConf))
 	assert.Contains(t, body(resolvDropIn), "[Service]\nExecStartPre="+resolvScript+" cluster.local\n")
 	assert.NotEmpty(t, body(resolvScript))
-	assert.Equal(t, machineResolvConf, s.kubeletSettings()["resolvConf"])
+	assert.Equal(t, machineResolvConf, s.fresh().kubeletSettings()["resolvConf"])
 	k.Extra.Kubelet = map[string]any{"resolvConf": "/etc/mine"}
-	assert.Equal(t, "/etc/mine", s.kubeletSettings()["resolvConf"], "the operator's word counts")
+	assert.Equal(t, "/etc/mine", s.fresh().kubeletSettings()["resolvConf"], "the operator's word counts")
 }
 
 func TestAMachinesOwnNameServersReachTheKubeletWithinItsLimits(t *testing.T) {
@@ -91,9 +91,9 @@ func TestAMachinesOwnNameServersReachTheKubeletWithinItsLimits(t *testing.T) {
 
 func TestLogsOfAFastWriterAreRotatedOften(t *testing.T) {
 	s := testSpec(t, 1, 0)
-	conf := s.kubeletSettings()
+	conf := s.fresh().kubeletSettings()
 	assert.Equal(t, "32Mi", conf["containerLogMaxSize"])
 	assert.Equal(t, "3s", conf["containerLogMonitorInterval"])
 	s.Config.Kubernetes.Kubernetes.Extra.Kubelet = map[string]any{"containerLogMaxSize": "1Gi"}
-	assert.Equal(t, "1Gi", s.kubeletSettings()["containerLogMaxSize"], "the operator's word counts")
+	assert.Equal(t, "1Gi", s.fresh().kubeletSettings()["containerLogMaxSize"], "the operator's word counts")
 }

@@ -16,7 +16,7 @@ import (
 
 // labels applies the labels and taints of the layout's roles to the cluster's nodes. The leader
 // sets them, for all nodes, once they have joined.
-type labels struct{ spec *Spec }
+type labels struct{ want *desired }
 
 const phaseLabels = "labels"
 
@@ -25,11 +25,11 @@ func (*labels) applies(n *Node) bool         { return n.ControlPlane }
 func (*labels) detect(*Node) (string, error) { return ":\n", nil }
 
 // verify waits for the certificate of the machine on which the cluster was made. The others waited when they joined.
-func (p *labels) verify(n *Node) string { return p.spec.serving(n) }
+func (p *labels) verify(n *Node) string { return p.want.serving(n) }
 
 func (p *labels) waits(n *Node, _ *plan) []step {
 	out := []step{{host: n.Hostname, phase: phaseInit, must: true}}
-	for _, o := range p.spec.Nodes {
+	for _, o := range p.want.Nodes {
 		out = append(out, step{host: o.Hostname, phase: phaseJoin})
 	}
 	return out
@@ -57,12 +57,12 @@ func (p *labels) diff(n *Node, w *world) ([]Change, error) {
 	}
 	silent := !w.founding() && !w.healthy(w.leader) // the present nodes are unknown
 	var out []Change
-	for _, o := range p.spec.Nodes {
+	for _, o := range p.want.Nodes {
 		if _, known := nodes[o.Hostname]; !w.concerns(o) || !known && w.facts[o.Hostname] == nil {
 			continue // not selected, or neither in the cluster nor about to join in this run
 		}
 		have := nodes[o.Hostname]
-		again, err := (&join{spec: p.spec}).diff(o, w)
+		again, err := (&join{want: p.want}).diff(o, w)
 		if err != nil {
 			return nil, err
 		}
@@ -86,7 +86,7 @@ func (p *labels) apply(ctx context.Context, r *run, n *Node, cs []Change) error 
 		todo[c.Target] = true
 	}
 	// It reads the nodes again, to include those that joined in this run.
-	res, err := r.read(ctx, n, phaseLabels, "read", selfAPI(p.spec, n)+detectScript+"d_nodes\n")
+	res, err := r.read(ctx, n, phaseLabels, "read", p.want.selfAPI(n)+detectScript+"d_nodes\n")
 	if err != nil {
 		return err
 	}
@@ -99,7 +99,7 @@ func (p *labels) apply(ctx context.Context, r *run, n *Node, cs []Change) error 
 		return err
 	}
 	groups := map[string][]string{} // by command, the nodes that need it
-	for _, o := range p.spec.Nodes {
+	for _, o := range p.want.Nodes {
 		have, ok := nodes[o.Hostname]
 		if !ok || !todo["node "+o.Hostname] {
 			continue
@@ -108,7 +108,7 @@ func (p *labels) apply(ctx context.Context, r *run, n *Node, cs []Change) error 
 			groups[c] = append(groups[c], o.Hostname)
 		}
 	}
-	_, err = r.script(ctx, n, phaseLabels, "apply", selfAPI(p.spec, n)+relabelScript(groups))
+	_, err = r.script(ctx, n, phaseLabels, "apply", p.want.selfAPI(n)+relabelScript(groups))
 	return err
 }
 

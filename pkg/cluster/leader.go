@@ -25,7 +25,7 @@ func (w *world) member(n *Node) bool {
 
 // members returns the control plane machines that are members, by address.
 func (w *world) members() []*Node {
-	return slices.DeleteFunc(w.spec.ControlPlane(), func(n *Node) bool { return !w.member(n) })
+	return slices.DeleteFunc(w.want.ControlPlane(), func(n *Node) bool { return !w.member(n) })
 }
 
 // healthy reports whether the API server of a control plane machine answered.
@@ -41,7 +41,7 @@ func (w *world) founding() bool { return w.leader != nil && !w.member(w.leader) 
 // join and change their settings in this order.
 func (w *world) controlPlane() []*Node {
 	out := []*Node{w.leader}
-	for _, n := range w.spec.ControlPlane() {
+	for _, n := range w.want.ControlPlane() {
 		if n != w.leader {
 			out = append(out, n)
 		}
@@ -54,8 +54,7 @@ func (w *world) elect() {
 	members := w.members()
 	if len(members) == 0 {
 		w.leader = w.founder()
-		w.spec.reached = ""
-		w.settleCertificates()
+		w.settle("")
 		return
 	}
 	// Machines with another authority belong to another cluster, which the checks report; the
@@ -70,8 +69,15 @@ func (w *world) elect() {
 			compareBool(w.healthy(b), w.healthy(a)),
 		)
 	})
-	w.spec.reached = w.reachedAt()
-	w.settleCertificates()
+	w.settle(w.reachedAt())
+}
+
+// settle makes the decisions that depend on the state in which the run finds the cluster, which the members reach at an address.
+func (w *world) settle(reached string) {
+	d := *w.want
+	d.reached = reached
+	d.selfSigned, d.unverified = w.certificates()
+	w.want = &d
 }
 
 func compareBool(a, b bool) int {
@@ -87,12 +93,12 @@ func compareBool(a, b bool) int {
 // reachedAt returns the API's address for the members as HOST:PORT if it isn't the configured one yet: either the configuration names
 // the address of a master which is about to join, or an upgrade is under way, which doesn't move the address. Otherwise it returns "".
 func (w *world) reachedAt() string {
-	configured, _, _ := net.SplitHostPort(w.spec.configuredEndpoint())
+	configured, _, _ := net.SplitHostPort(w.want.configuredEndpoint())
 	now := strings.TrimPrefix(w.of(w.leader, phaseJoin).Value("server"), "https://")
-	if _, _, err := net.SplitHostPort(now); err != nil || now == w.spec.configuredEndpoint() {
+	if _, _, err := net.SplitHostPort(now); err != nil || now == w.want.configuredEndpoint() {
 		return ""
 	}
-	if named := w.spec.master(configured); w.spec.upgrading || named != nil && w.facts[named.Hostname] != nil && !w.member(named) {
+	if named := w.want.master(configured); w.want.upgrading || named != nil && w.facts[named.Hostname] != nil && !w.member(named) {
 		return now
 	}
 	return ""
@@ -101,7 +107,7 @@ func (w *world) reachedAt() string {
 // founder returns the machine on which the cluster is made: one with an interrupted attempt, or the
 // one with the lowest address.
 func (w *world) founder() *Node {
-	return slices.MinFunc(w.spec.ControlPlane(), func(a, b *Node) int {
+	return slices.MinFunc(w.want.ControlPlane(), func(a, b *Node) int {
 		_, leftA := w.of(a, phaseJoin).Row("left")
 		_, leftB := w.of(b, phaseJoin).Row("left")
 		return cmp.Or(compareBool(w.concerns(b), w.concerns(a)), compareBool(leftB, leftA))
@@ -111,7 +117,7 @@ func (w *world) founder() *Node {
 // againstFounding returns the signs of a cluster that exists already, or did.
 func (w *world) againstFounding() []preflight.Finding {
 	var out []preflight.Finding
-	for _, n := range w.spec.ControlPlane() {
+	for _, n := range w.want.ControlPlane() {
 		switch {
 		case w.facts[n.Hostname] == nil:
 			out = append(out, preflight.Finding{
@@ -133,7 +139,7 @@ func (w *world) againstFounding() []preflight.Finding {
 // orphans finds machines that belong to a cluster without any control plane machine.
 func (w *world) orphans() []preflight.Finding {
 	var names []string
-	for _, n := range w.spec.Nodes {
+	for _, n := range w.want.Nodes {
 		if !n.ControlPlane && (w.member(n) || w.outside[n.Hostname]) {
 			names = append(names, n.Hostname)
 		}
@@ -192,7 +198,7 @@ func (r *run) findLeader(ctx context.Context, without []*Node) (*Node, error) {
 	machines := slices.DeleteFunc(r.alive(r.spec.ControlPlane()), func(n *Node) bool { return slices.Contains(without, n) })
 	said := make(chan leaderAnswer, len(machines))
 	errs := r.each(ctx, machines, func(ctx context.Context, n *Node) error {
-		res, err := r.read(ctx, n, "leader", "look", selfAPI(r.spec, n)+`
+		res, err := r.read(ctx, n, "leader", "look", r.spec.selfAPI(n)+`
 [ -f "$S/member" ] && [ -f "$KUBECONFIG" ] || exit 0
 if self get --raw /readyz --request-timeout=10s >/dev/null 2>&1; then echo ready; else echo member; fi
 sed -n 's/^ *server: *//p' "$KUBECONFIG" | head -n 1
@@ -230,7 +236,7 @@ type leaderAnswer struct {
 
 // selfAPI returns shell code with which a control plane machine asks its own API server: a load
 // balancer in front of all may be down, or lead to another one.
-func selfAPI(s *Spec, n *Node) string {
+func (s *Spec) selfAPI(n *Node) string {
 	return fmt.Sprintf("\nself() { kubectl --server=%s \"$@\"; }\n",
 		shell.Quote("https://"+s.ownEndpoint(n)))
 }

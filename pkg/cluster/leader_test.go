@@ -456,14 +456,14 @@ func TestAMachineIsResetOnlyWhenItsNodeIsAskedForByName(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, 1, 1)
 	l.made()
-	p := &join{spec: l.spec()}
-	r := newRun(p.spec, l.options())
+	p := &join{want: l.spec().fresh()}
+	r := newRun(p.want.Spec, l.options())
 	defer r.close()
-	for _, n := range p.spec.Nodes {
+	for _, n := range p.want.Nodes {
 		require.NoError(t, r.dial(t.Context(), n))
 	}
-	r.leader = p.spec.ControlPlane()[0]
-	require.ErrorContains(t, p.isUnknown(t.Context(), r, p.spec.Nodes[1]), "the cluster knows the node after all: nothing was done on its machine")
+	r.leader = p.want.ControlPlane()[0]
+	require.ErrorContains(t, p.isUnknown(t.Context(), r, p.want.Nodes[1]), "the cluster knows the node after all: nothing was done on its machine")
 	require.NoError(t, os.RemoveAll(l.cluster+"/nodes/w1"))
-	require.NoError(t, p.isUnknown(t.Context(), r, p.spec.Nodes[1]))
+	require.NoError(t, p.isUnknown(t.Context(), r, p.want.Nodes[1]))
 }

@@ -97,7 +97,8 @@ func LookAt(ctx context.Context, s *Spec, o Options, more func(*Node) string) (*
 
 // check runs preflight's checks on members. Other machines are checked when they join.
 func (l *Look) check(s *Spec) []preflight.Finding {
-	c := s.checked(nil)
+	d := s.fresh()
+	c := d.checked(nil)
 	var hosts []*preflight.Host
 	for i, n := range s.Nodes {
 		m := l.Machines[n.Hostname]
@@ -111,7 +112,7 @@ func (l *Look) check(s *Spec) []preflight.Finding {
 		}
 		h.Selected = h.Joined
 		h.Asked, h.Answered = m.Asked, m.Answered
-		s.phasesTell(h, n, m.sections)
+		d.phasesTell(h, n, m.sections)
 		hosts = append(hosts, h)
 	}
 	return preflight.Run(c, hosts)
@@ -121,12 +122,12 @@ func (r *run) lookAt(ctx context.Context, n *Node, more string) (*Looked, answer
 	if err := r.dial(ctx, n); err != nil {
 		return nil, answer.Answer{}, err
 	}
-	settings, err := (&base{spec: r.spec}).detect(n)
+	settings, err := (&base{want: r.want}).detect(n)
 	if err != nil {
 		return nil, answer.Answer{}, err
 	}
 	out := &Looked{Asked: r.opts.Clock(), Broken: map[string]string{}}
-	res, err := r.exec(ctx, n, ssh.Script{Name: "look", Timeout: r.opts.StepTimeout, Body: lookProgram(r.spec, n, settings, more)})
+	res, err := r.exec(ctx, n, ssh.Script{Name: "look", Timeout: r.opts.StepTimeout, Body: lookProgram(r.want, n, settings, more)})
 	if err != nil {
 		return nil, answer.Answer{}, err
 	}
@@ -144,9 +145,9 @@ func (r *run) lookAt(ctx context.Context, n *Node, more string) (*Looked, answer
 			out.Broken[name] = a.Failed
 		}
 	}
-	world := &world{spec: r.spec, facts: map[string]*facts{n.Hostname: {sections: sections}}}
+	world := &world{want: r.want, facts: map[string]*facts{n.Hostname: {sections: sections}}}
 	if out.Broken[phaseBase] == "" { // otherwise all settings would seem to be missing
-		if out.Settings, err = (&base{spec: r.spec}).diff(n, world); err != nil {
+		if out.Settings, err = (&base{want: r.want}).diff(n, world); err != nil {
 			return nil, answer.Answer{}, err
 		}
 	}
@@ -161,15 +162,15 @@ func (r *run) lookAt(ctx context.Context, n *Node, more string) (*Looked, answer
 	return out, sections["status"], nil
 }
 
-func lookProgram(s *Spec, n *Node, settings, more string) string {
+func lookProgram(d *desired, n *Node, settings, more string) string {
 	// The facts include the clock, so they come first.
-	sections := []section{{"facts", layout.DiscoverScript()}, {phasePreflight, preflight.Probe(s.checked(nil), n.checked())}, {"journal", "d_journal"}, {phaseBase, settings}, {"more", "set +e\n" + more}}
+	sections := []section{{"facts", layout.DiscoverScript()}, {phasePreflight, preflight.Probe(d.checked(nil), n.checked())}, {"journal", "d_journal"}, {phaseBase, settings}, {"more", "set +e\n" + more}}
 	var etcd string
 	if n.ControlPlane {
 		etcd = etcdScript
 		sections = append(sections, section{"etcd", "e_look"})
 	}
-	sections = append(sections, section{"status", statusCall(s, n, false)})
+	sections = append(sections, section{"status", statusCall(d.Spec, n, false)})
 	body := detectProgram(sections)
 	return strings.Replace(body, detectScript, detectScript+statusScript+etcd, 1)
 }
@@ -188,7 +189,7 @@ func readEtcd(a answer.Answer) *EtcdView {
 
 // Repair makes the changes that LookAt found on machines, by host name, and returns the errors by host name.
 func Repair(ctx context.Context, s *Spec, o Options, changes map[string][]Change) map[string]error {
-	p := &base{spec: s}
+	p := &base{want: s.fresh()}
 	return onMachines(ctx, s, o, changes, func(ctx context.Context, r *run, n *Node) error {
 		return p.apply(ctx, r, n, changes[n.Hostname])
 	})

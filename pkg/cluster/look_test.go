@@ -76,9 +76,9 @@ func TestTheLooksScriptsAreSound(t *testing.T) {
 	t.Parallel()
 	s := newLab(t, 1, 1).spec()
 	for _, n := range s.Nodes {
-		settings, err := (&base{spec: s}).detect(n)
+		settings, err := (&base{want: s.fresh()}).detect(n)
 		require.NoError(t, err)
-		sound(t, lookProgram(s, n, settings, "echo more"))
+		sound(t, lookProgram(s.fresh(), n, settings, "echo more"))
 	}
 }
 

@@ -20,7 +20,7 @@ import (
 // network connects the pods: flannel as a DaemonSet and, on each machine, a unit that turns
 // flannel's subnet into the configuration of the standard CNI plugins. With network-plugin "none"
 // the operator installs another plugin; with a path paictl applies that manifest.
-type network struct{ spec *Spec }
+type network struct{ want *desired }
 
 const (
 	phaseNetwork  = "network"
@@ -57,10 +57,10 @@ var flannelCNIPath []byte
 func (*network) name() string { return phaseNetwork }
 
 func (p *network) applies(*Node) bool {
-	return p.spec.Config == nil || p.spec.Config.Kubernetes.Kubernetes.NetworkPlugin != networkNone
+	return p.want.Config == nil || p.want.Config.Kubernetes.Kubernetes.NetworkPlugin != networkNone
 }
 
-func (p *network) plugin() string { return p.spec.Config.Kubernetes.Kubernetes.NetworkPlugin }
+func (p *network) plugin() string { return p.want.Config.Kubernetes.Kubernetes.NetworkPlugin }
 
 func (p *network) waits(n *Node, _ *plan) []step {
 	if n.ControlPlane {
@@ -96,7 +96,7 @@ func (p *network) resources(n *Node) (resources, error) {
 // metadata keeps pods from the cloud's metadata service. If the configuration opens the service, the unit stays and opens it.
 func (p *network) metadata() resources {
 	start := podMetadataService
-	if p.spec.Config.Kubernetes.Kubernetes.MetadataAddress == config.MetadataOpen {
+	if p.want.Config.Kubernetes.Kubernetes.MetadataAddress == config.MetadataOpen {
 		start = strings.ReplaceAll(start, "pod-metadata close", "pod-metadata open")
 	}
 	return resources{
@@ -107,12 +107,12 @@ func (p *network) metadata() resources {
 
 // manifest returns the manifest to apply to the cluster.
 func (p *network) manifest() ([]byte, error) {
-	k := p.spec.Config.Kubernetes.Kubernetes
+	k := p.want.Config.Kubernetes.Kubernetes
 	if p.plugin() != flannelPlugin {
-		b, err := os.ReadFile(p.spec.Config.NetworkManifest())
+		b, err := os.ReadFile(p.want.Config.NetworkManifest())
 		return b, hint.Wrap(err, "network-plugin in kubernetes-configuration.yaml is flannel, none, or the path of a manifest")
 	}
-	image, err := p.spec.image("flannel")
+	image, err := p.want.image("flannel")
 	if err != nil {
 		return nil, err
 	}
@@ -121,12 +121,12 @@ func (p *network) manifest() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	host, port, err := net.SplitHostPort(p.spec.endpoint())
+	host, port, err := net.SplitHostPort(p.want.endpoint())
 	if err != nil {
 		return nil, err
 	}
 	err = t.Execute(&b, map[string]string{
-		"PodCIDR": k.PodCIDR, "Image": p.spec.imageRef(image), "APIHost": host, "APIPort": port,
+		"PodCIDR": k.PodCIDR, "Image": p.want.imageRef(image), "APIHost": host, "APIPort": port,
 	})
 	return b.Bytes(), err
 }
@@ -175,7 +175,7 @@ func (p *network) apply(ctx context.Context, r *run, n *Node, cs []Change) error
 			continue
 		}
 		sum := hash(res.files[len(res.files)-1].body)
-		res.setup += selfAPI(p.spec, n) + kubeadmScript
+		res.setup += p.want.selfAPI(n) + kubeadmScript
 		res.after += fmt.Sprintf(`
 self apply -f "$R%s" >&2
 k_remember network %s

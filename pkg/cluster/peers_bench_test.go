@@ -102,7 +102,7 @@ func (l *lightLab) connected(o Options) (*run, *sink) {
 // bring copies the files of phases to all hosts, as to fresh ones, without the phases' other work.
 func (l *lightLab) bring(ctx context.Context, r *run, phases ...phase) map[*Node]error {
 	l.t.Helper()
-	p, err := r.plan(&world{spec: l.spec, facts: map[string]*facts{}, outside: map[string]bool{}}, l.spec.Nodes, phases)
+	p, err := r.plan(&world{want: l.spec.fresh(), facts: map[string]*facts{}, outside: map[string]bool{}}, l.spec.Nodes, phases)
 	require.NoError(l.t, err)
 	require.NoError(l.t, r.share(p, l.spec.Nodes))
 	return r.each(ctx, l.spec.Nodes, func(ctx context.Context, n *Node) error {
@@ -125,7 +125,7 @@ func (l *lightLab) complete(phases ...phase) {
 	for _, n := range l.spec.Nodes {
 		var sums bytes.Buffer
 		r, _ := l.connected(Options{Limit: []string{n.Hostname}})
-		p, err := r.plan(&world{spec: l.spec, facts: map[string]*facts{}, outside: map[string]bool{}}, []*Node{n}, phases)
+		p, err := r.plan(&world{want: l.spec.fresh(), facts: map[string]*facts{}, outside: map[string]bool{}}, []*Node{n}, phases)
 		require.NoError(l.t, err)
 		for _, ph := range phases {
 			for _, a := range ph.(carrier).carries(n, p.world, p.of(n, ph.name())) {
@@ -146,9 +146,13 @@ func BenchmarkCopies(b *testing.B) {
 		each, own string
 		phases    func(s *Spec) []phase
 	}{
-		{8, "100mbit", "", func(s *Spec) []phase { return []phase{&containerd{spec: s}, &kubelet{spec: s}, &images{spec: s}} }},
-		{8, "100mbit", "100mbit", func(s *Spec) []phase { return []phase{&containerd{spec: s}, &kubelet{spec: s}, &images{spec: s}} }},
-		{50, "20mbit", "", func(s *Spec) []phase { return []phase{&containerd{spec: s}} }},
+		{8, "100mbit", "", func(s *Spec) []phase {
+			return []phase{&containerd{want: s.fresh()}, &kubelet{want: s.fresh()}, &images{want: s.fresh()}}
+		}},
+		{8, "100mbit", "100mbit", func(s *Spec) []phase {
+			return []phase{&containerd{want: s.fresh()}, &kubelet{want: s.fresh()}, &images{want: s.fresh()}}
+		}},
+		{50, "20mbit", "", func(s *Spec) []phase { return []phase{&containerd{want: s.fresh()}} }},
 	} {
 		name := fmt.Sprintf("%d-hosts-%s", tt.hosts, tt.each)
 		if tt.own != "" {
@@ -187,7 +191,7 @@ func BenchmarkCopies(b *testing.B) {
 func TestFilesGoBetweenRealHosts(t *testing.T) {
 	tier.Hosts(t, "sandbox hosts")
 	l := newLightLab(t, 6)
-	phases := []phase{&containerd{spec: l.spec}}
+	phases := []phase{&containerd{want: l.spec.fresh()}}
 	last := l.spec.Nodes[5]
 
 	t.Run("one host behind a firewall gets its files from here", func(t *testing.T) {

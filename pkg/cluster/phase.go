@@ -47,7 +47,7 @@ type step struct {
 
 // world holds the state that detection found on all nodes.
 type world struct {
-	spec  *Spec
+	want  *desired
 	facts map[string]*facts // by host name
 	// limit holds the host names of --limit; nil means all.
 	limit map[string]bool
@@ -85,17 +85,17 @@ func (w *world) of(n *Node, phase string) answer.Answer {
 }
 
 // upPhases returns the phases of "cluster up", in order.
-func upPhases(s *Spec) []phase {
+func upPhases(d *desired) []phase {
 	return []phase{
-		&base{spec: s}, &nvidiaDriver{spec: s}, &containerd{spec: s}, &images{spec: s}, &approver{spec: s}, &kubelet{spec: s},
-		&apiProxy{spec: s}, &initialise{spec: s}, &network{spec: s}, &join{spec: s}, &labels{spec: s}, &apiVIP{spec: s},
+		&base{want: d}, &nvidiaDriver{want: d}, &containerd{want: d}, &images{want: d}, &approver{want: d}, &kubelet{want: d},
+		&apiProxy{want: d}, &initialise{want: d}, &network{want: d}, &join{want: d}, &labels{want: d}, &apiVIP{want: d},
 	}
 }
 
 // PhaseNames returns the phases of "cluster up" in order, including preflight.
 func PhaseNames() []string {
 	out := []string{"preflight"}
-	for _, p := range upPhases(&Spec{}) {
+	for _, p := range upPhases((&Spec{}).fresh()) {
 		out = append(out, p.name())
 	}
 	return out

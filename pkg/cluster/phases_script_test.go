@@ -46,7 +46,7 @@ func TestEveryScriptThatIsSentIsPOSIXShell(t *testing.T) {
 	changed.host("w1").remove(paths.Member)
 	changed.mustUp()
 	collect(changed)
-	for _, p := range upPhases(three.spec()) { // even if no host needed it
+	for _, p := range upPhases(three.spec().fresh()) { // even if no host needed it
 		for _, n := range three.spec().Nodes {
 			bodies[preludeScript+p.verify(n)] = true
 		}
@@ -122,12 +122,12 @@ func FuzzParseFactsTakesAnything(f *testing.F) {
 	l := testSpec(f, 1, 1)
 	f.Fuzz(func(t *testing.T, out []byte) {
 		sections := sectionsOf(out)
-		w := &world{spec: l, facts: map[string]*facts{"m1": {sections: sections}, "w1": {sections: sections}}}
+		w := &world{want: l.fresh(), facts: map[string]*facts{"m1": {sections: sections}, "w1": {sections: sections}}}
 		w.elect()
 		w.againstFounding()
 		_, _ = w.apart()
 		_, _ = w.leftBehind()
-		for _, p := range upPhases(l) {
+		for _, p := range upPhases(w.want) {
 			for _, n := range l.Nodes {
 				if p.applies(n) {
 					_, _ = p.diff(n, w) // an error is an answer, a panic is not

@@ -50,7 +50,7 @@ func podNetwork(a answer.Answer) (flannel, bridge string) {
 // diffPods compares the pods' bridge and flannel's subnet with the node's subnet. A machine that is
 // about to join is cleaned before.
 func (p *network) diffPods(n *Node, w *world) ([]Change, error) {
-	if p.plugin() != flannelPlugin || !p.spec.stays(n, w) {
+	if p.plugin() != flannelPlugin || !w.stays(n) {
 		return nil, nil
 	}
 	want, err := p.podSubnet(n, w)

@@ -65,7 +65,7 @@ func (r *run) preflight(ctx context.Context, w *world, nodes []*Node) (*world, e
 // *PreflightError holds all findings.
 func (r *run) refuse(findings []preflight.Finding) error {
 	findings = slices.Clone(findings)
-	r.spec.checked(nil).Sort(findings)
+	r.want.checked(nil).Sort(findings)
 	var errs []preflight.Finding
 	for _, f := range findings {
 		if f.Severity != preflight.SeverityError {

@@ -24,7 +24,7 @@ func examine(t *testing.T, s *Spec, limit []string, edit func(map[string]*machin
 	if edit != nil {
 		edit(ms)
 	}
-	w := &world{spec: s, facts: map[string]*facts{}}
+	w := &world{want: s.fresh(), facts: map[string]*facts{}}
 	for name, m := range ms {
 		if m != nil {
 			w.facts[name] = m.seen()
@@ -330,17 +330,17 @@ func TestDiskSpaceIsAddedUpForEachFileSystem(t *testing.T) {
 		check string
 	}{
 		{"1 GB for everything", func(m *machine) {
-			for _, p := range preflight.Folders(preflightSpec(t, 1).checked(nil), &preflight.Node{}) {
+			for _, p := range preflight.Folders(preflightSpec(t, 1).fresh().checked(nil), &preflight.Node{}) {
 				m.disk(p, "/", "/dev/sda1", 1024)
 			}
 		}, "/ has 1024 MiB free, but needs 15.4 GiB"},
 		{"just enough for everything", func(m *machine) {
-			for _, p := range preflight.Folders(preflightSpec(t, 1).checked(nil), &preflight.Node{}) {
+			for _, p := range preflight.Folders(preflightSpec(t, 1).fresh().checked(nil), &preflight.Node{}) {
 				m.disk(p, "/", "/dev/sda1", 15722)
 			}
 		}, ""},
 		{"one MiB too little", func(m *machine) {
-			for _, p := range preflight.Folders(preflightSpec(t, 1).checked(nil), &preflight.Node{}) {
+			for _, p := range preflight.Folders(preflightSpec(t, 1).fresh().checked(nil), &preflight.Node{}) {
 				m.disk(p, "/", "/dev/sda1", 15721)
 			}
 		}, "/ has 15.4 GiB free, but needs 15.4 GiB"},

@@ -111,7 +111,7 @@ func memberMachine(s *Spec, n *Node) *machine {
 	for _, f := range []string{"/etc/kubernetes/kubelet.conf", "/etc/kubernetes/pki/ca.crt", "/var/lib/kubelet/config.yaml", paths.Member, "/etc/cni/net.d/10-paictl-flannel.conflist"} {
 		m.say("exists", f)
 	}
-	for i, l := range preflight.Ports(s.checked(nil), n.checked()) {
+	for i, l := range preflight.Ports(s.fresh().checked(nil), n.checked()) {
 		m.say("port", fmt.Sprint(l.Number), fmt.Sprint(100+i), l.Program)
 	}
 	m.say("active", "kubelet")

@@ -21,8 +21,8 @@ import (
 func TestTheProbeAndTheRepairsArePOSIXShell(t *testing.T) {
 	s := preflightSpec(t, 1)
 	for name, program := range map[string]string{
-		"probe on a master": detectProgram([]section{{phasePreflight, preflight.Probe(s.checked(nil), s.Nodes[0].checked())}}),
-		"probe on a worker": detectProgram([]section{{phasePreflight, preflight.Probe(s.checked(nil), s.Nodes[1].checked())}}),
+		"probe on a master": detectProgram([]section{{phasePreflight, preflight.Probe(s.fresh().checked(nil), s.Nodes[0].checked())}}),
+		"probe on a worker": detectProgram([]section{{phasePreflight, preflight.Probe(s.fresh().checked(nil), s.Nodes[1].checked())}}),
 		"repairs":           applyProgram("r", phasePreflight, repairScript+"p_packages mount\np_hostname 'w1'\n"),
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -76,7 +76,7 @@ func (f *fakeRoot) probe(s *Spec, n *Node, sh ...string) answer.Answer {
 	}
 	cmd := exec.CommandContext(f.t.Context(), sh[0], append(sh[1:], "-s")...)
 	cmd.Env = []string{"PATH=" + f.bin + ":/usr/sbin:/usr/bin:/sbin:/bin", "PAICTL_ROOT=" + f.root}
-	cmd.Stdin = strings.NewReader(detectProgram([]section{{phasePreflight, preflight.Probe(s.checked(nil), n.checked())}}))
+	cmd.Stdin = strings.NewReader(detectProgram([]section{{phasePreflight, preflight.Probe(s.fresh().checked(nil), n.checked())}}))
 	var out, complaints bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &complaints
 	require.NoError(f.t, cmd.Run(), "%s", complaints.String())
@@ -102,7 +102,7 @@ func TestTheProbeAnswersOnAFreshHost(t *testing.T) {
 		assert.Empty(t, a.All("port"))
 		assert.Empty(t, a.All("exists"))
 		assert.Empty(t, a.All("mount"))
-		for _, p := range preflight.Folders(s.checked(nil), s.Nodes[1].checked()) {
+		for _, p := range preflight.Folders(s.fresh().checked(nil), s.Nodes[1].checked()) {
 			row, ok := a.Row("fs", p)
 			require.True(t, ok, p)
 			require.Len(t, row, 4)
@@ -116,7 +116,7 @@ func TestTheProbeTellsWhatIsMissing(t *testing.T) {
 	s := preflightSpec(t, 1)
 	// A PATH with the programs that the probe itself needs, without losetup and iptables. The
 	// prelude adds the system's folders, so only an unknown program is sure to be missing.
-	body := strings.Replace(preflight.Probe(s.checked(nil), s.Nodes[1].checked()), "losetup", "paictl-no-such-program", 1)
+	body := strings.Replace(preflight.Probe(s.fresh().checked(nil), s.Nodes[1].checked()), "losetup", "paictl-no-such-program", 1)
 	cmd := exec.CommandContext(t.Context(), "/bin/sh", "-s")
 	cmd.Env = []string{"PATH=" + f.bin + ":/usr/sbin:/usr/bin:/sbin:/bin", "PAICTL_ROOT=" + f.root}
 	cmd.Stdin = strings.NewReader(detectProgram([]section{{phasePreflight, body}}))
@@ -282,7 +282,7 @@ func TestTheProbeTellsARefusalFromSilence(t *testing.T) {
 10.0.0.2) exit 124 ;;
 10.0.0.3) echo "bash: connect: No route to host" >&2; exit 1 ;;
 esac`)
-	body := strings.Replace(preflight.Probe(s.checked(nil), s.Nodes[1].checked()), "reach_targets='10.0.0.1:6443'",
+	body := strings.Replace(preflight.Probe(s.fresh().checked(nil), s.Nodes[1].checked()), "reach_targets='10.0.0.1:6443'",
 		"reach_targets='10.0.0.1:6443 10.0.0.2:6443 10.0.0.3:6443 10.0.0.4:6443'", 1)
 	cmd := exec.CommandContext(t.Context(), "/bin/sh", "-s")
 	cmd.Env = []string{"PATH=" + f.bin + ":/usr/sbin:/usr/bin:/sbin:/bin", "PAICTL_ROOT=" + f.root}

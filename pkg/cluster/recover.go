@@ -183,7 +183,7 @@ func (r *run) otherMembers(w *world, n *Node, views map[*Node]*etcdStatus) []Rec
 
 // recovering returns the machine on which a recovery was interrupted, or nil.
 func (w *world) recovering() *Node {
-	for _, n := range w.spec.ControlPlane() {
+	for _, n := range w.want.ControlPlane() {
 		if w.of(n, phaseInit).Value("recovering") == "yes" {
 			return n
 		}
@@ -230,7 +230,7 @@ func (r *run) recoverEtcd(ctx context.Context, w *world, nodes []*Node) (*world,
 	c := Change{Host: n.Hostname, Phase: phaseRecover, Action: "run", Target: recoverTarget, Detail: "it continues alone"}
 	start := r.opts.Clock()
 	r.emit(Event{Kind: EventPhaseStarted, Host: n.Hostname, Phase: phaseRecover, Changes: 1})
-	body := selfAPI(r.spec, n) + etcdScript + recoverScript + r.spec.etcdFolder() + fmt.Sprintf("v_check\nv_away %s\nv_force\nv_back\n", shell.Quote(n.HostIP))
+	body := r.spec.selfAPI(n) + etcdScript + recoverScript + r.spec.etcdFolder() + fmt.Sprintf("v_check\nv_away %s\nv_force\nv_back\n", shell.Quote(n.HostIP))
 	if _, err := r.script(ctx, n, phaseRecover, "apply", body); err != nil {
 		return nil, nil, fmt.Errorf("recover etcd on %s: %w", n.Hostname, err)
 	}

@@ -74,7 +74,7 @@ func (r *run) loss(ctx context.Context, w *world) (Loss, error) {
 	if !w.healthy(w.leader) {
 		return l, nil
 	}
-	res, err := r.read(ctx, w.leader, phaseReset, "look", selfAPI(r.spec, w.leader)+`
+	res, err := r.read(ctx, w.leader, phaseReset, "look", r.spec.selfAPI(w.leader)+`
 for k in nodes namespaces pods secrets persistentvolumes frameworks.frameworkcontroller.microsoft.com; do
 	n=$(self get "$k" -A -o name --request-timeout=30s 2>/dev/null | wc -l) || n=0
 	printf 'count\t%s\t%s\n' "${k%%.*}" "$n"
@@ -121,6 +121,7 @@ func (r *run) resetAll(ctx context.Context, w *world, nodes []*Node) (*world, []
 	if r.opts.DryRun {
 		w.forgotten = true
 		w.elect()
+		r.decide(w)
 		return w, changes, nil
 	}
 	errs := r.each(ctx, machines, r.reset)
@@ -140,7 +141,7 @@ func (r *run) resetAll(ctx context.Context, w *world, nodes []*Node) (*world, []
 // resets returns the machines that belong to a cluster, or did, and the changes to make there.
 func (w *world) resets() ([]Change, []*Node) {
 	changes, nodes := []Change{}, []*Node(nil)
-	for _, n := range w.spec.Nodes {
+	for _, n := range w.want.Nodes {
 		_, left := w.of(n, phaseJoin).Row("left")
 		if w.member(n) || left || w.of(n, phaseJoin).Value("once") == "yes" {
 			nodes = append(nodes, n)

@@ -237,7 +237,7 @@ func (m *removal) cordon(ctx context.Context, nodes []*Node) error {
 // changes the cluster, not the machine, and may wait long for pods to end.
 func (r *run) onLeader(ctx context.Context, what, body string, limit time.Duration) (answer.Answer, error) {
 	res, err := r.exec(ctx, r.leader, ssh.Script{Name: what, Mutates: true, Timeout: limit,
-		Body: preludeScript + selfAPI(r.spec, r.leader) + removeScript + body})
+		Body: preludeScript + r.spec.selfAPI(r.leader) + removeScript + body})
 	if err != nil {
 		return answer.Answer{}, err
 	}

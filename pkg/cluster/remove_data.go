@@ -47,7 +47,7 @@ func DataOn(ctx context.Context, s *Spec, o Options, names []string) ([]Data, er
 	if leader == nil {
 		return nil, errors.New("no machine of the control plane that answers is a member of the cluster")
 	}
-	res, err := r.read(ctx, leader, "data", "look", selfAPI(s, leader)+"self get persistentvolumes --request-timeout=30s -o json\n")
+	res, err := r.read(ctx, leader, "data", "look", s.selfAPI(leader)+"self get persistentvolumes --request-timeout=30s -o json\n")
 	if err != nil {
 		return nil, err
 	}

@@ -278,11 +278,11 @@ func (r *Restore) tooFull(a answer.Answer) (string, error) {
 
 // restore returns the shell code between clear and "kubeadm init", and the code after "kubeadm init". history is the result of uploadRestore.
 func (p *initialise) restore(n *Node, from *Restore, history string) (before, after string, err error) {
-	image, err := p.spec.image("etcd")
+	image, err := p.want.image("etcd")
 	if err != nil {
 		return "", "", err
 	}
-	before = fmt.Sprintf("r_keys\nr_etcd %s %s %s\n", shell.Quote(p.spec.imageRef(image)), shell.Quote(n.Hostname), shell.Quote("https://"+host(n.HostIP)+":2380"))
+	before = fmt.Sprintf("r_keys\nr_etcd %s %s %s\n", shell.Quote(p.want.imageRef(image)), shell.Quote(n.Hostname), shell.Quote("https://"+host(n.HostIP)+":2380"))
 	switch h := from.historyOn(n); {
 	case h == nil:
 	case history == historyNone:
@@ -290,7 +290,7 @@ func (p *initialise) restore(n *Node, from *Restore, history string) (before, af
 	default:
 		before += "r_told " + history + "\n"
 	}
-	return before, p.spec.forget(n), nil
+	return before, p.want.forget(n), nil
 }
 
 // founded ends a restore on the machine that founded the cluster, and reports that machine's state of the history of jobs.

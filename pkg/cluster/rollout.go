@@ -30,19 +30,19 @@ func newHeldBack(phase, host string) error {
 
 // stays reports whether the machine is a member of the cluster and nothing in this run makes
 // it join again.
-func (s *Spec) stays(n *Node, w *world) bool {
+func (w *world) stays(n *Node) bool {
 	if !w.member(n) {
 		return false
 	}
-	again, err := (&join{spec: s}).diff(n, w)
+	again, err := (&join{want: w.want}).diff(n, w)
 	return err == nil && (len(again) == 0 || isMove(again))
 }
 
 // rollout returns the steps of a phase for which a machine waits: those of the wave before its own.
 // unit is the one whose restart the waves protect.
-func (s *Spec) rollout(n *Node, pl *plan, phase, unit string) []step {
+func (p *plan) rollout(n *Node, phase, unit string) []step {
 	var before []*Node
-	for _, wave := range pl.waves(s, phase, unit) {
+	for _, wave := range p.waves(phase, unit) {
 		if !slices.Contains(wave, n) {
 			before = wave
 			continue
@@ -57,28 +57,28 @@ func (s *Spec) rollout(n *Node, pl *plan, phase, unit string) []step {
 }
 
 // waves returns the waves of a phase's rollout, which are the same for all machines.
-func (p *plan) waves(s *Spec, phase, unit string) [][]*Node {
+func (p *plan) waves(phase, unit string) [][]*Node {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if _, known := p.rolls[phase]; !known {
 		if p.rolls == nil {
 			p.rolls = map[string][][]*Node{}
 		}
-		p.rolls[phase] = s.waves(p, phase, unit)
+		p.rolls[phase] = p.split(phase, unit)
 	}
 	return p.rolls[phase]
 }
 
-// waves returns the members whose unit starts from other files than before, in the order in which
+// split returns the members whose unit starts from other files than before, in the order in which
 // they are changed. A unit that only has to be started again tries no new files. Beside such a
 // change it still counts, since the last run may have failed on it.
-func (s *Spec) waves(pl *plan, phase, unit string) [][]*Node {
+func (p *plan) split(phase, unit string) [][]*Node {
 	var workers, masters []*Node
 	fresh := false
-	for _, n := range s.Nodes {
-		cs := pl.of(n, phase)
+	for _, n := range p.world.want.Nodes {
+		cs := p.of(n, phase)
 		i := slices.IndexFunc(cs, func(c Change) bool { return c.Target == unit && c.Action != "enable" || c.Target == servingCertificate })
-		if i < 0 || !s.stays(n, pl.world) {
+		if i < 0 || !p.world.stays(n) {
 			continue
 		}
 		fresh = fresh || len(cs) > 1 || cs[i].Action == "restart"
@@ -103,7 +103,7 @@ func (s *Spec) waves(pl *plan, phase, unit string) [][]*Node {
 	for _, m := range masters {
 		last = append(last, []*Node{m})
 	}
-	if !pl.world.healthy(pl.world.leader) {
+	if !p.world.healthy(p.world.leader) {
 		// Workers don't become Ready before the control plane is back, which may need this very change.
 		return append(last, out...)
 	}

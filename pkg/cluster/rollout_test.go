@@ -199,7 +199,7 @@ func TestTheWavesOfARollout(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := testSpec(t, c.masters, c.workers)
-			w := &world{spec: s, facts: map[string]*facts{}}
+			w := &world{want: s.fresh(), facts: map[string]*facts{}}
 			pl := &plan{world: w, todo: map[string]map[string][]Change{}}
 			member := answer.Answer{Rows: [][]string{{"member", "yes"}, {"api", "up"}}}
 			for _, n := range s.Nodes {
@@ -218,7 +218,7 @@ func TestTheWavesOfARollout(t *testing.T) {
 			}
 			var names, sizes []string
 			var before []*Node
-			for _, wave := range s.waves(pl, phaseKubelet, "kubelet.service") {
+			for _, wave := range pl.waves(phaseKubelet, "kubelet.service") {
 				names = append(names, strings.Join(hostnames(wave), " "))
 				sizes = append(sizes, fmt.Sprint(len(wave)))
 				for _, n := range wave {
@@ -226,7 +226,7 @@ func TestTheWavesOfARollout(t *testing.T) {
 					for _, b := range before {
 						want = append(want, step{host: b.Hostname, phase: phaseKubelet, rolls: true})
 					}
-					assert.Equal(t, want, (&kubelet{spec: s}).waits(n, pl), n.Hostname)
+					assert.Equal(t, want, (&kubelet{want: s.fresh()}).waits(n, pl), n.Hostname)
 				}
 				before = wave
 			}

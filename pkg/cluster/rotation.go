@@ -36,7 +36,7 @@ func newRotation(r *run, name, mark string) rotation {
 // readMarks reads which nodes an earlier run cordoned.
 func (u *rotation) readMarks(ctx context.Context) error {
 	res, err := u.exec(ctx, u.leader, ssh.Script{Name: u.name + "/marks", Timeout: time.Minute,
-		Body: preludeScript + selfAPI(u.spec, u.leader) + fmt.Sprintf("self get nodes -o go-template='%s'\n",
+		Body: preludeScript + u.spec.selfAPI(u.leader) + fmt.Sprintf("self get nodes -o go-template='%s'\n",
 			fmt.Sprintf(`{{range .items}}{{$name := .metadata.name}}{{$at := ""}}{{range .spec.taints}}{{if eq .key "node.kubernetes.io/unschedulable"}}{{with .timeAdded}}{{$at = .}}{{end}}{{end}}{{end}}`+
 				`{{if .spec.unschedulable}}cordoned{{"\t"}}{{$name}}{{"\t"}}{{$at}}{{"\n"}}{{end}}`+
 				`{{with .metadata.annotations}}{{with index . %q}}marked{{"\t"}}{{$name}}{{"\t"}}{{printf "%%q" .}}{{"\n"}}{{end}}{{end}}{{end}}`, u.mark))})

@@ -18,7 +18,7 @@ import (
 // counts on it. A majority may depend on it.
 func (w *world) counted() []preflight.Finding {
 	var out []preflight.Finding
-	for _, n := range w.spec.ControlPlane() {
+	for _, n := range w.want.ControlPlane() {
 		if !w.unmarked(n) || w.etcd != nil && w.etcd.quorum && !w.etcd.has(n) {
 			continue
 		}
@@ -89,7 +89,7 @@ func (w *world) leftBehind() ([]preflight.Finding, error) {
 	var out []preflight.Finding
 	for _, name := range slices.Sorted(maps.Keys(nodes)) {
 		_, master := nodes[name].Labels["node-role.kubernetes.io/control-plane"]
-		if !master || slices.ContainsFunc(w.spec.Nodes, func(n *Node) bool { return n.Hostname == name }) {
+		if !master || slices.ContainsFunc(w.want.Nodes, func(n *Node) bool { return n.Hostname == name }) {
 			continue
 		}
 		out = append(out, preflight.Finding{
@@ -123,13 +123,13 @@ func (w *world) withoutQuorum() []preflight.Finding {
 			continue
 		}
 		voters++
-		i := slices.IndexFunc(w.spec.Nodes, m.is)
+		i := slices.IndexFunc(w.want.Nodes, m.is)
 		switch {
 		case i < 0:
 			silent = append(silent, m.String()+" (not in layout.yaml)")
-		case w.member(w.spec.Nodes[i]) || w.unmarked(w.spec.Nodes[i]):
+		case w.member(w.want.Nodes[i]) || w.unmarked(w.want.Nodes[i]):
 			have = append(have, m.String())
-		case w.facts[w.spec.Nodes[i].Hostname] == nil:
+		case w.facts[w.want.Nodes[i].Hostname] == nil:
 			silent = append(silent, m.String())
 		default:
 			lost = append(lost, m.String())

@@ -149,7 +149,7 @@ func (k *keyRotation) read(ctx context.Context) error {
 }
 
 func (k *keyRotation) script(body string, n *Node) string {
-	return selfAPI(k.spec, n) + "NODE=" + shell.Quote(n.Hostname) + "\n" + secretsScript + body
+	return k.spec.selfAPI(n) + "NODE=" + shell.Quote(n.Hostname) + "\n" + secretsScript + body
 }
 
 // rotate continues from the present state of the masters.

@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 
@@ -13,21 +12,11 @@ import (
 )
 
 // Spec describes the wanted cluster: the configuration, resolved per node, and the bundle of its programs.
-// A run settles the API's address once, after it has read the machines' state; the rest does not change.
+// It doesn't change.
 type Spec struct {
 	Config *config.Cluster
 	Bundle *bundle.Bundle
 	Nodes  []*Node
-	// reached is the address at which the members of a running cluster reach the API, HOST:PORT, if it
-	// isn't the configured one; otherwise "".
-	reached string
-	// selfSigned means that kubelets sign their serving certificates themselves, and unverified that API servers don't verify these: the cluster is
-	// an older one that this run doesn't change, or the configuration asks for it.
-	selfSigned, unverified bool
-	// upgrading means that members may run another release than the bundle's, and are upgraded to it.
-	upgrading bool
-	// back means that the bundle's release may be an earlier patch release than theirs.
-	back bool
 }
 
 // labelWorker is a label of the machines on which jobs run, with OpenPAI's name.
@@ -132,18 +121,10 @@ func (s *Spec) image(name string) (string, error) {
 	return a.Image, nil
 }
 
-// endpoint returns the API server's address for all nodes.
-func (s *Spec) endpoint() string {
-	return cmp.Or(s.reached, s.configuredEndpoint())
-}
-
 // configuredEndpoint returns the API server's address according to the configuration alone.
 func (s *Spec) configuredEndpoint() string {
 	return s.Config.Endpoint()
 }
-
-// local reports whether each machine reaches the API through its own proxy.
-func (s *Spec) local() bool { return s.endpoint() == config.LocalAPI() }
 
 // ownEndpoint returns the address of a control plane machine's own API server.
 func (s *Spec) ownEndpoint(n *Node) string { return s.atPort(n.HostIP) }

@@ -196,7 +196,7 @@ func newStatus(s *Spec, nodes []*Node, answers map[*Node]answer.Answer, errs map
 			st.Lock = &LockOwner{Owner: f[0], Since: f[1]}
 		}
 	}
-	st.Endpoint = s.reachedBy(asked, api.Value("server"))
+	st.Endpoint = s.fresh().reachedBy(asked, api.Value("server"))
 	if k.APIVIP != "" {
 		holder := vipHolder(api)
 		st.VIP = &VIPStatus{Address: k.APIVIP, Holder: holder, Answers: s.vipSeen(holder, func(n *Node) answer.Answer { return answers[n] })}

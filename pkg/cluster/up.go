@@ -19,7 +19,7 @@ import (
 func Up(ctx context.Context, s *Spec, o Options) ([]Change, error) {
 	r := newRun(s, o)
 	defer r.close()
-	nodes, phases, err := r.scope()
+	nodes, err := r.scope()
 	if err != nil {
 		return nil, err
 	}
@@ -83,7 +83,7 @@ func Up(ctx context.Context, s *Spec, o Options) ([]Change, error) {
 	if err := r.refuseMove(ctx, w); err != nil {
 		return reset, err
 	}
-	p, err := r.plan(w, r.reached(nodes), phases)
+	p, err := r.plan(w, r.reached(nodes), r.phases())
 	if err != nil {
 		return nil, err
 	}
@@ -115,7 +115,7 @@ func Preflight(ctx context.Context, s *Spec, o Options) ([]preflight.Finding, er
 	r := newRun(s, o)
 	defer r.close()
 	r.returnsFindings = true
-	nodes, _, err := r.scope()
+	nodes, err := r.scope()
 	if err != nil {
 		return nil, err
 	}
@@ -149,26 +149,20 @@ func (r *run) unchecked(nodes []*Node) []preflight.Finding {
 	return out
 }
 
-// scope resolves --limit and --phases.
-func (r *run) scope() ([]*Node, []phase, error) {
+// scope resolves --limit, and checks --phases.
+func (r *run) scope() ([]*Node, error) {
 	nodes, err := r.selected()
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	all := upPhases(r.spec)
-	if len(r.opts.Phases) == 0 {
-		return nodes, all, nil
-	}
-	if err := CheckPhases(r.opts.Phases); err != nil {
-		return nil, nil, err
-	}
-	var out []phase
-	for _, p := range all {
-		if slices.Contains(r.opts.Phases, p.name()) {
-			out = append(out, p)
-		}
-	}
-	return nodes, out, nil
+	return nodes, CheckPhases(r.opts.Phases)
+}
+
+// phases returns the phases of --phases, or all, as the last survey decided.
+func (r *run) phases() []phase {
+	return slices.DeleteFunc(upPhases(r.want), func(p phase) bool {
+		return len(r.opts.Phases) > 0 && !slices.Contains(r.opts.Phases, p.name())
+	})
 }
 
 // connect dials all hosts. A machine that doesn't answer is set aside, unless no machine of the
@@ -206,7 +200,7 @@ func refusedAlone(err error, failed, of int) bool {
 
 // survey asks each host everything at once: one script, one round trip.
 func (r *run) survey(ctx context.Context, nodes []*Node) (*world, error) {
-	w := &world{spec: r.spec, facts: map[string]*facts{}, limit: r.limit(), outside: map[string]bool{},
+	w := &world{want: r.want.undecided(), facts: map[string]*facts{}, limit: r.limit(), outside: map[string]bool{},
 		whole: len(r.opts.Limit)+len(r.opts.Phases) == 0, mayFound: len(r.opts.Phases) == 0 || slices.Contains(r.opts.Phases, phaseInit)}
 	var mu sync.Mutex
 	var findings []preflight.Finding
@@ -235,6 +229,7 @@ func (r *run) survey(ctx context.Context, nodes []*Node) (*world, error) {
 		return nil, r.refuse(findings)
 	}
 	w.elect()
+	defer r.decide(w)
 	if w.founding() && w.mayFound && w.concerns(w.leader) {
 		if err := r.lookBeyond(ctx, w); err != nil {
 			return nil, context.Cause(ctx)
@@ -257,18 +252,20 @@ func (r *run) survey(ctx context.Context, nodes []*Node) (*world, error) {
 		return nil, err
 	}
 	w.findings = slices.Concat(w.findings, apart, w.claimed())
-	r.leader = w.leader
 	return w, nil
 }
+
+// decide makes the decisions of a survey those of the run.
+func (r *run) decide(w *world) { r.leader, r.want = w.leader, w.want }
 
 // ask runs the detect scripts of all phases on one node.
 func (r *run) ask(ctx context.Context, n *Node) (*facts, error) {
 	sections := []section{
 		{"facts", layout.DiscoverScript()},
-		{phasePreflight, preflight.Probe(r.spec.checked(nil), n.checked())},
+		{phasePreflight, preflight.Probe(r.want.checked(nil), n.checked())},
 		{"journal", "d_journal"},
 	}
-	for _, p := range upPhases(r.spec) {
+	for _, p := range upPhases(r.want) {
 		if !p.applies(n) {
 			continue
 		}
@@ -287,7 +284,7 @@ func (r *run) ask(ctx context.Context, n *Node) (*facts, error) {
 	if f.sections, err = answer.Sections(res.Stdout); err != nil {
 		return nil, fmt.Errorf("detect on %s: %w", n.Hostname, err)
 	}
-	for _, p := range upPhases(r.spec) {
+	for _, p := range upPhases(r.want) {
 		if a := f.sections[p.name()]; a.Failed != "" {
 			return nil, fmt.Errorf("detect %s on %s: exit status %s: %s", p.name(), n.Hostname, a.Failed, lastLine(res.Stderr))
 		}

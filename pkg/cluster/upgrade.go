@@ -86,11 +86,10 @@ func Upgrade(ctx context.Context, s *Spec, o Options, up UpgradeOptions) ([]Chan
 	if up.Jobs == "" {
 		up.Jobs = JobsWait
 	}
-	to := *s
-	to.upgrading, to.back = true, up.Back
-	u := &upgrade{rotation: newRotation(newRun(&to, o), phaseUpgrade, upgradeMark), opts: up, notReady: map[string]bool{}, putBack: map[string]bool{}}
+	u := &upgrade{rotation: newRotation(newRun(s, o), phaseUpgrade, upgradeMark), opts: up, notReady: map[string]bool{}, putBack: map[string]bool{}}
 	defer u.close()
-	nodes := to.Nodes
+	u.want = &desired{Spec: s, upgrading: true, back: up.Back}
+	nodes := s.Nodes
 	u.emit(Event{Kind: EventRunStarted, Message: "cluster upgrade", Hosts: hostnames(nodes),
 		Phases: []string{phasePreflight, phaseImages, phaseInit, phaseDrain, phaseContainerd, phaseKubelet, phaseUncordon, phaseBase, phaseAPIProxy, phaseApprover, phaseNetwork, phaseLabels, phaseAPIVIP}})
 	if err := u.connect(ctx, nodes); err != nil {
@@ -153,12 +152,12 @@ func Upgrade(ctx context.Context, s *Spec, o Options, up UpgradeOptions) ([]Chan
 
 // phasesOfPrograms returns the phases that run while a machine is out of service.
 func (u *upgrade) phasesOfPrograms() []phase {
-	return []phase{&containerd{spec: u.spec}, &kubelet{spec: u.spec}}
+	return []phase{&containerd{want: u.want}, &kubelet{want: u.want}}
 }
 
 // phasesAfter returns phases that don't disturb running programs.
 func (u *upgrade) phasesAfter() []phase {
-	return []phase{&base{spec: u.spec}, &apiProxy{spec: u.spec}, &approver{spec: u.spec}, &network{spec: u.spec}, &labels{spec: u.spec}, &apiVIP{spec: u.spec}}
+	return []phase{&base{want: u.want}, &apiProxy{want: u.want}, &approver{want: u.want}, &network{want: u.want}, &labels{want: u.want}, &apiVIP{want: u.want}}
 }
 
 // members returns the machines that answer and belong to the cluster. "cluster up" handles the others.
@@ -170,7 +169,7 @@ func (u *upgrade) members(w *world) []*Node {
 func (u *upgrade) changesOf(w *world) ([]Change, error) {
 	var out []Change
 	members := u.members(w)
-	p, err := u.plan(w, members, slices.Concat([]phase{&images{spec: u.spec}, &initialise{spec: u.spec}}, u.phasesOfPrograms(), u.phasesAfter()))
+	p, err := u.plan(w, members, slices.Concat([]phase{&images{want: u.want}, &initialise{want: u.want}}, u.phasesOfPrograms(), u.phasesAfter()))
 	if err != nil {
 		return nil, err
 	}
@@ -226,14 +225,14 @@ func (u *upgrade) due(w *world, p *plan) (masters, workers []*Node) {
 // its images, since kube-proxy is about to change on all of them.
 func (u *upgrade) all(ctx context.Context, w *world) error {
 	members := u.members(w)
-	if err := u.through(ctx, w, members, nil, &images{spec: u.spec}); err != nil {
+	if err := u.through(ctx, w, members, nil, &images{want: u.want}); err != nil {
 		return err
 	}
 	if u.heldBy(members, phaseImages) {
 		return nil
 	}
 	first := func(c Change) bool { return c.Target != runUpload }
-	if err := u.through(ctx, w, w.controlPlane(), first, &initialise{spec: u.spec}); err != nil {
+	if err := u.through(ctx, w, w.controlPlane(), first, &initialise{want: u.want}); err != nil {
 		return err
 	}
 	if u.heldBy(u.spec.ControlPlane(), phaseInit) {
@@ -243,7 +242,7 @@ func (u *upgrade) all(ctx context.Context, w *world) error {
 	if err != nil {
 		return err
 	}
-	if err := u.through(ctx, w, w.controlPlane(), nil, &initialise{spec: u.spec}); err != nil || u.heldBy(u.spec.ControlPlane(), phaseInit) {
+	if err := u.through(ctx, w, w.controlPlane(), nil, &initialise{want: u.want}); err != nil || u.heldBy(u.spec.ControlPlane(), phaseInit) {
 		return err
 	}
 	if complete, err := u.machines(ctx, w); err != nil || !complete {

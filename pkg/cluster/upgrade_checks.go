@@ -172,7 +172,7 @@ func (u *upgrade) olderParts(ctx context.Context, w *world, fail failure) error 
 		return err
 	}
 	_, tag = splitRef(ref)
-	res, err := u.read(ctx, u.leader, phaseUpgrade, "coredns", selfAPI(u.spec, u.leader)+"self -n kube-system get deployment coredns --ignore-not-found --request-timeout=30s -o 'jsonpath={.spec.template.spec.containers[0].image}'\n")
+	res, err := u.read(ctx, u.leader, phaseUpgrade, "coredns", u.spec.selfAPI(u.leader)+"self -n kube-system get deployment coredns --ignore-not-found --request-timeout=30s -o 'jsonpath={.spec.template.spec.containers[0].image}'\n")
 	if err != nil {
 		return err
 	}
@@ -225,7 +225,7 @@ func (u *upgrade) removedAPIs(ctx context.Context, fail failure) error {
 	}
 	release := fmt.Sprintf("%d.%d", to.Major(), to.Minor())
 	for _, n := range u.spec.ControlPlane() {
-		res, err := u.read(ctx, n, phaseUpgrade, "apis", selfAPI(u.spec, n)+upgradeScript+"g_removed "+release+"\n")
+		res, err := u.read(ctx, n, phaseUpgrade, "apis", u.spec.selfAPI(n)+upgradeScript+"g_removed "+release+"\n")
 		if err != nil {
 			return err
 		}

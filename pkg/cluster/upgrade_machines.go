@@ -289,7 +289,7 @@ func someOf(jobs []string) string {
 // busy returns the machines with unfinished tasks, each with the jobs of these tasks. If host isn't "", it returns only that machine.
 func (u *upgrade) busy(ctx context.Context, host string) (map[string]map[string]bool, error) {
 	res, err := u.exec(ctx, u.leader, ssh.Script{Name: phaseUpgrade + "/jobs", Timeout: 2 * time.Minute,
-		Body: preludeScript + selfAPI(u.spec, u.leader) + upgradeScript + "NODE=" + shell.Quote(host) + "\ng_busy\n"})
+		Body: preludeScript + u.spec.selfAPI(u.leader) + upgradeScript + "NODE=" + shell.Quote(host) + "\ng_busy\n"})
 	if err != nil {
 		return nil, err
 	}

@@ -22,7 +22,7 @@ func newSteps(t *testing.T) (u *upgrade, w *world, hosts map[string]*noting) {
 	u = &upgrade{rotation: newRotation(r, phaseUpgrade, upgradeMark), notReady: map[string]bool{}, putBack: map[string]bool{}}
 	member, err := answer.Parse([]byte("member\tyes\n"))
 	require.NoError(t, err)
-	w, hosts = &world{spec: s, facts: map[string]*facts{}, leader: r.leader}, map[string]*noting{}
+	w, hosts = &world{want: s.fresh(), facts: map[string]*facts{}, leader: r.leader}, map[string]*noting{}
 	for _, n := range s.Nodes {
 		w.facts[n.Hostname] = &facts{sections: map[string]answer.Answer{phaseJoin: member}}
 		hosts[n.Hostname] = &noting{}
@@ -56,7 +56,7 @@ func TestAMachineThatDidNotBecomeEmptyIsPutBackUnlessItMayBeHalfUpgraded(t *test
 		"someone ended it while its pods were to leave": {context.Canceled, false, false},
 	} {
 		u, w, hosts := newSteps(t)
-		n := w.spec.Nodes[1]
+		n := w.want.Nodes[1]
 		u.marked[n.Hostname] = c.marked
 		require.ErrorIs(t, u.backAgain(t.Context(), n, c.err), c.err, name)
 		assert.Equal(t, c.back, u.putBack[n.Hostname], name)
@@ -71,12 +71,12 @@ func TestAMachineThatDidNotBecomeEmptyIsPutBackUnlessItMayBeHalfUpgraded(t *test
 func TestNoWorkerBeginsOnceTooManyHaveFailed(t *testing.T) {
 	u, w, hosts := newSteps(t)
 	hosts["m1"].says = "all\tyes\n"
-	q := &upgradeQueue{waiting: w.spec.Nodes[1:], most: 2}
-	q.failed(w.spec.Nodes[1])
+	q := &upgradeQueue{waiting: w.want.Nodes[1:], most: 2}
+	q.failed(w.want.Nodes[1])
 	assert.Nil(t, q.full())
 	assert.NotNil(t, u.next(t.Context(), q))
-	q.failed(w.spec.Nodes[2])
-	assert.Equal(t, w.spec.Nodes[1], q.full())
+	q.failed(w.want.Nodes[2])
+	assert.Equal(t, w.want.Nodes[1], q.full())
 	assert.Nil(t, u.next(t.Context(), q))
 	assert.Len(t, q.waiting, 1)
 }
@@ -84,7 +84,7 @@ func TestNoWorkerBeginsOnceTooManyHaveFailed(t *testing.T) {
 func TestAWorkerWithoutJobsIsTheNext(t *testing.T) {
 	u, w, hosts := newSteps(t)
 	hosts["m1"].says = "task\tw1\tpai-jobs\tann~train\nall\tyes\n"
-	q := &upgradeQueue{waiting: w.spec.Nodes[1:], most: 1}
+	q := &upgradeQueue{waiting: w.want.Nodes[1:], most: 1}
 	assert.Equal(t, "w2", u.next(t.Context(), q).Hostname)
 	assert.Equal(t, "w1", u.next(t.Context(), q).Hostname)
 	assert.Nil(t, u.next(t.Context(), q))
