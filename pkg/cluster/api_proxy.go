@@ -33,6 +33,7 @@ const (
 var proxyUnitFile string
 
 func (*apiProxy) name() string       { return phaseAPIProxy }
+func (*apiProxy) traits() traits { return traits{upgrade: upgradeAfter} }
 func (*apiProxy) applies(*Node) bool { return true }
 
 func (p *apiProxy) waits(n *Node, pl *plan) []step {
@@ -171,9 +172,9 @@ func (r *run) withoutProxy() error {
 // refuseMove refuses to move the API's address if some of the machines would be left without one: all of them have to be in the run,
 // and each member must reach the new address.
 func (r *run) refuseMove(ctx context.Context, w *world) error {
-	whole := len(r.opts.Limit)+len(r.opts.Phases) == 0
+	whole := len(r.opts.Limit)+len(r.only) == 0
 	if !w.addressMoves() {
-		if len(r.opts.Phases) > 0 && slices.ContainsFunc(r.spec.Nodes, func(n *Node) bool { return w.member(n) && len(r.want.moves(n, w)) > 0 }) {
+		if len(r.only) > 0 && slices.ContainsFunc(r.spec.Nodes, func(n *Node) bool { return w.member(n) && len(r.want.moves(n, w)) > 0 }) {
 			return hint.Errorf("run it without --phases", "kubelets are about to use another address of the API, %s", r.want.endpoint())
 		}
 		return nil

@@ -129,7 +129,7 @@ func TestTheAPIsAddressMovesToALoadBalancer(t *testing.T) {
 	err := l.up(t.Context()).err
 	require.EqualError(t, err, "the API's address is to become 10.9.0.100:443, but no API server of this cluster is ready there, seen from w1: nothing was changed")
 	l.host("w1").write("/.fake/answers/10.9.0.100:443", " 16\n")
-	for _, edit := range []func(*Options, *ssh.Options){limited("w1"), func(o *Options, _ *ssh.Options) { o.Phases = []string{phaseJoin} }} {
+	for _, edit := range []func(*labOptions, *ssh.Options){limited("w1"), func(o *labOptions, _ *ssh.Options) { o.Phases = []string{phaseJoin} }} {
 		require.ErrorContains(t, l.up(t.Context(), edit).err, "the API's address is about to change to 10.9.0.100:443, for all machines")
 	}
 	l.host("w1").remove("/.fake/answers/10.9.0.100:443")

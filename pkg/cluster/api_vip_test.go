@@ -22,7 +22,7 @@ const vipImage = "docker.io/openpai/pai-api-vip:v1"
 
 func (l *lab) vip(address string) { l.conf.Kubernetes.Kubernetes.APIVIP = address }
 
-func dry(o *Options, _ *ssh.Options) { o.DryRun = true }
+func dry(o *labOptions, _ *ssh.Options) { o.DryRun = true }
 
 func (l *lab) applied() string {
 	b, err := os.ReadFile(l.cluster + "/objects/api-vip")
@@ -299,9 +299,9 @@ func TestOnlyAWholeRunMovesTheVirtualAddress(t *testing.T) {
 	l := newLab(t, 2, 1)
 	l.made()
 	l.vip("10.9.0.77")
-	some := []func(*Options, *ssh.Options){
-		func(o *Options, _ *ssh.Options) { o.Limit = []string{"m1"} },
-		func(o *Options, _ *ssh.Options) { o.Phases = []string{phaseImages, phaseInit, phaseAPIVIP} },
+	some := []func(*labOptions, *ssh.Options){
+		func(o *labOptions, _ *ssh.Options) { o.Limit = []string{"m1"} },
+		func(o *labOptions, _ *ssh.Options) { o.Phases = []string{phaseImages, phaseInit, phaseAPIVIP} },
 	}
 	same := func(why string) {
 		t.Helper()

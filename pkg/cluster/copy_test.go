@@ -38,7 +38,7 @@ func TestARunEndsWithWhatServicesDoNotKnowYet(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, 1, 1)
 	withCopy := func(c *Copy) *outcome {
-		o := l.up(t.Context(), func(o *Options, _ *ssh.Options) { o.Copy = c })
+		o := l.up(t.Context(), func(o *labOptions, _ *ssh.Options) { o.Copy = c })
 		require.NoError(t, o.err, "%s", l.story(o))
 		return o
 	}
@@ -64,7 +64,7 @@ func TestARunEndsWithWhatServicesDoNotKnowYet(t *testing.T) {
 	assert.Empty(t, warnings(withCopy(broken)), "what can't be compared is no failure")
 
 	dry, asked := compares([]string{"layout.yaml"}, nil)
-	require.NoError(t, l.up(t.Context(), func(o *Options, _ *ssh.Options) { o.Copy, o.DryRun = dry, true }).err)
+	require.NoError(t, l.up(t.Context(), func(o *labOptions, _ *ssh.Options) { o.Copy, o.DryRun = dry, true }).err)
 	assert.Empty(t, *asked, "a dry run makes nothing that services could miss")
 }
 

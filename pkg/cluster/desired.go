@@ -18,6 +18,8 @@ type desired struct {
 	selfSigned, unverified bool
 	// upgrading means that members may run another release than the bundle's, and are upgraded to it.
 	upgrading bool
+	// restore makes a new cluster from a backup's parts; nil makes an empty one.
+	restore *RestoreParts
 	// back means that the bundle's release may be an earlier patch release than theirs.
 	back bool
 }
@@ -27,7 +29,7 @@ func (s *Spec) fresh() *desired { return &desired{Spec: s} }
 
 // undecided returns the state without the decisions of an earlier survey.
 func (d *desired) undecided() *desired {
-	return &desired{Spec: d.Spec, upgrading: d.upgrading, back: d.back}
+	return &desired{Spec: d.Spec, upgrading: d.upgrading, back: d.back, restore: d.restore}
 }
 
 // endpoint returns the API server's address for all nodes.

@@ -35,7 +35,7 @@ func newWholeLab(t testing.TB, masters, workers int) *lab {
 }
 
 // down runs "cluster down" as a new process of paictl would.
-func (l *lab) down(ctx context.Context, purge bool, edit ...func(*Options, *ssh.Options)) *outcome {
+func (l *lab) down(ctx context.Context, purge bool, edit ...func(*labOptions, *ssh.Options)) *outcome {
 	l.t.Helper()
 	so := sshtest.Options(l.t, l.servers()...)
 	counter, events := &ssh.Counter{}, &sink{}
@@ -43,14 +43,14 @@ func (l *lab) down(ctx context.Context, purge bool, edit ...func(*Options, *ssh.
 	if c := l.crash.Load(); c != nil {
 		so.NetDial = c.dial
 	}
-	o := Options{Sink: events, Clock: time.Now, Owner: "tester@here, pid 1", Command: "paictl cluster down -p conf", StepTimeout: 5 * time.Minute}
+	o := labOptions{Options: Options{Sink: events, Clock: time.Now, Owner: "tester@here, pid 1", Command: "paictl cluster down -p conf", StepTimeout: 5 * time.Minute}}
 	for _, f := range edit {
 		f(&o, &so)
 	}
 	client := ssh.NewClient(so)
 	defer func() { _ = client.Close() }()
 	o.Dialer = client
-	cs, err := Down(ctx, l.spec(), o, purge)
+	cs, err := Down(ctx, l.spec(), o.Options, purge)
 	return &outcome{changes: cs, err: err, events: events.events, trips: counter}
 }
 
@@ -87,7 +87,7 @@ func TestDownGivesMachinesBackAsTheyWere(t *testing.T) {
 	// The kubelet has pulled it in, and systemd keeps it active.
 	l.host("m1").write("/.fake/units/paictl-certificates-boot.service.active", "")
 
-	planned := l.down(t.Context(), false, func(o *Options, so *ssh.Options) { o.DryRun, so.Gate = true, ssh.DryRunGate{} })
+	planned := l.down(t.Context(), false, func(o *labOptions, so *ssh.Options) { o.DryRun, so.Gate = true, ssh.DryRunGate{} })
 	require.NoError(t, planned.err)
 	require.NotEmpty(t, planned.changes)
 

@@ -57,6 +57,7 @@ func (s *Spec) driver() config.GPUDriver {
 }
 
 func (*nvidiaDriver) name() string { return phaseDriver }
+func (*nvidiaDriver) traits() traits { return traits{} }
 
 // applies is always true: an interrupted installation is undone even if the configuration no longer asks for a driver.
 func (*nvidiaDriver) applies(*Node) bool { return true }

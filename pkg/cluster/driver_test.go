@@ -72,7 +72,7 @@ func (l *lab) driver(d config.GPUDriver) { l.conf.Kubernetes.Kubernetes.GPUDrive
 // driverUp runs only the phase.
 func (l *lab) driverUp() *outcome {
 	l.t.Helper()
-	return l.up(l.t.Context(), func(o *Options, _ *ssh.Options) { o.Phases = []string{phaseDriver} })
+	return l.up(l.t.Context(), func(o *labOptions, _ *ssh.Options) { o.Phases = []string{phaseDriver} })
 }
 
 // driverFails runs the phase, which fails and says all that.

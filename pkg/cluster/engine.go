@@ -20,7 +20,7 @@ import (
 	"github.com/openpai/paictl/pkg/ssh"
 )
 
-// Options of a run. Dialer, Sink and Clock are needed; the rest has defaults.
+// Options that all runs have. Dialer, Sink and Clock are needed; the rest has defaults.
 type Options struct {
 	Dialer ssh.Dialer
 	Sink   Sink
@@ -34,19 +34,8 @@ type Options struct {
 	Owner string
 	// DryRun stops after the plan. The Dialer's gate refuses changes anyway.
 	DryRun bool
-	// Phases limits a run to some phases and Limit to some hosts; empty means all.
-	Phases []string
-	Limit  []string
-	// Recreate removes all machines from their cluster before a new one is made.
-	Recreate bool
-	// Restore makes the cluster from a backup's parts; nil makes an empty cluster.
-	Restore *Restore
-	// FromMember is the machine whose etcd continues alone, before the others join it; "" means no such machine. Force accepts one
-	// with less data than another.
-	FromMember string
-	Force      bool
-	// Fix lets preflight make the safe repairs.
-	Fix bool
+	// Limit limits a run to some hosts; empty means all.
+	Limit []string
 	// Parallel is how many hosts are worked on at once; the Dialer limits how many of them
 	// receive files.
 	Parallel int
@@ -80,6 +69,10 @@ type run struct {
 	slots   chan struct{} // hosts being worked on
 	started time.Time
 	planned *plan // what is being applied
+	// only limits the run to some phases; empty means all.
+	only []string
+	// mayFix lets preflight make the safe repairs.
+	mayFix bool
 	// returnsFindings means that the caller gets the findings, so that warnings aren't also emitted as events.
 	returnsFindings bool
 

@@ -57,10 +57,10 @@ func TestALimitedRunThatFailedIsRetriedLimited(t *testing.T) {
 	t.Parallel()
 	l := newWholeLab(t, 1, 2)
 	l.host("w2").server.Close()
-	limited := func(o *Options, _ *ssh.Options) { o.Limit = []string{"w2"} }
+	limited := func(o *labOptions, _ *ssh.Options) { o.Limit = []string{"w2"} }
 	for name, o := range map[string]*outcome{
 		"up":      l.up(t.Context(), limited),
-		"dry run": l.up(t.Context(), limited, func(o *Options, _ *ssh.Options) { o.DryRun = true }),
+		"dry run": l.up(t.Context(), limited, func(o *labOptions, _ *ssh.Options) { o.DryRun = true }),
 		"down":    l.down(t.Context(), false, limited),
 	} {
 		partial, ok := errors.AsType[*PartialError](o.err)
@@ -74,7 +74,7 @@ func TestPreflightDoesNotCallAHostReadyThatItCouldNotAsk(t *testing.T) {
 	t.Parallel()
 	l := newWholeLab(t, 1, 2)
 	l.host("w2").server.Close()
-	findings, err := Preflight(t.Context(), l.spec(), l.options())
+	findings, err := Preflight(t.Context(), l.spec(), l.options(), false)
 	partial, ok := errors.AsType[*PartialError](err)
 	require.True(t, ok, "%v", err)
 	assert.Equal(t, 3, partial.ExitCode())
@@ -84,7 +84,7 @@ func TestPreflightDoesNotCallAHostReadyThatItCouldNotAsk(t *testing.T) {
 	assert.Contains(t, last.Remedy, "sshd")
 
 	l.host("m1").write("/proc/1/comm", "init\n")
-	findings, err = Preflight(t.Context(), l.spec(), l.options())
+	findings, err = Preflight(t.Context(), l.spec(), l.options(), false)
 	_, refused := errors.AsType[*PreflightError](err)
 	require.True(t, refused, "%v", err)
 	assert.Equal(t, "w2", findings[len(findings)-1].Host, "it is not forgotten beside a check that failed")

@@ -101,7 +101,7 @@ func runQuick(s *Spec, so ssh.Options) *outcome {
 	so.Tracer = counter
 	client := ssh.NewClient(so)
 	defer func() { _ = client.Close() }()
-	cs, err := Up(context.Background(), s, Options{Dialer: client, Sink: events, Clock: time.Now, Owner: "tester", Command: "paictl cluster up"})
+	cs, err := Up(context.Background(), s, Options{Dialer: client, Sink: events, Clock: time.Now, Owner: "tester", Command: "paictl cluster up"}, UpOptions{})
 	return &outcome{changes: cs, err: err, events: events.events, trips: counter}
 }
 

@@ -80,7 +80,7 @@ func TestUpMakesAClusterAndTheSecondUpChangesNothing(t *testing.T) {
 
 	l.forgetCalls()
 	state, gate := l.bytes(), &recordingGate{}
-	second := l.up(t.Context(), func(_ *Options, so *ssh.Options) { so.Gate = gate })
+	second := l.up(t.Context(), func(_ *labOptions, so *ssh.Options) { so.Gate = gate })
 	require.NoError(t, second.err)
 	assert.Empty(t, second.changes)
 	assert.Equal(t, []string{"m1 lock"}, gate.mutating, "nothing that changes a host is sent")
@@ -111,7 +111,7 @@ func TestADryRunChangesNothingAndPlansWhatUpDoes(t *testing.T) {
 	plan := func() *outcome {
 		t.Helper()
 		before, gate := l.bytes(), &recordingGate{}
-		o := l.up(t.Context(), func(o *Options, so *ssh.Options) { o.DryRun, so.Gate = true, gates{gate, ssh.DryRunGate{}} })
+		o := l.up(t.Context(), func(o *labOptions, so *ssh.Options) { o.DryRun, so.Gate = true, gates{gate, ssh.DryRunGate{}} })
 		require.NoError(t, o.err)
 		assert.Empty(t, gate.mutating, "nothing that changes a host was even tried")
 		assert.Equal(t, before, l.bytes())
@@ -136,7 +136,7 @@ func TestReadingLeavesNoCacheOfKubectl(t *testing.T) {
 	assert.NotEmpty(t, m1.read(stateDir+"/kubectl-cache/discovery/servergroups.json"), "up itself keeps one")
 	m1.remove(stateDir + "/kubectl-cache")
 	before := l.bytes()
-	o := l.up(t.Context(), func(o *Options, so *ssh.Options) { o.DryRun, so.Gate = true, ssh.DryRunGate{} })
+	o := l.up(t.Context(), func(o *labOptions, so *ssh.Options) { o.DryRun, so.Gate = true, ssh.DryRunGate{} })
 	require.NoError(t, o.err, "%s", l.story(o))
 	assert.Equal(t, before, l.bytes())
 	assert.NoDirExists(t, m1.root+stateDir+"/kubectl-cache")
@@ -173,7 +173,7 @@ func TestAHostThatIsOffIsSetAsideAndJoinsLater(t *testing.T) {
 	assert.Equal(t, []string{"m1", "w1"}, l.nodes(), "the others are done")
 
 	w2.server = sshtest.NewServer(t, sshtest.Config{Name: "w2", Handler: w2})
-	again := l.up(t.Context(), func(o *Options, _ *ssh.Options) { o.Limit = []string{"w2"} })
+	again := l.up(t.Context(), func(o *labOptions, _ *ssh.Options) { o.Limit = []string{"w2"} })
 	require.NoError(t, again.err)
 	assert.Equal(t, []string{"m1", "w1", "w2"}, l.nodes())
 	for _, c := range again.changes {
@@ -217,7 +217,7 @@ func TestTheLossOfTheLockEndsTheRun(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, 1, 1)
 	m1 := l.host("m1").server
-	o := l.up(t.Context(), func(o *Options, _ *ssh.Options) {
+	o := l.up(t.Context(), func(o *labOptions, _ *ssh.Options) {
 		o.Sink = &hook{next: o.Sink, on: func(e Event) {
 			if e.Kind == EventPhaseStarted && e.Phase == phaseContainerd {
 				m1.Drop()
@@ -246,7 +246,7 @@ func TestASecondRunIsToldWhoHoldsTheLock(t *testing.T) {
 	at, goOn, ended := make(chan bool), make(chan bool), make(chan *outcome)
 	var once sync.Once
 	go func() {
-		ended <- l.up(t.Context(), func(o *Options, _ *ssh.Options) {
+		ended <- l.up(t.Context(), func(o *labOptions, _ *ssh.Options) {
 			o.Owner = "ann@laptop, pid 4711"
 			o.Sink = &hook{next: o.Sink, on: func(e Event) {
 				if e.Kind == EventPhaseStarted && e.Phase == phaseBase {
@@ -284,7 +284,7 @@ func TestAnAskedForEndComesSoonAndLeavesNothingRunning(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			var since func() float64
-			o := l.up(ctx, func(o *Options, _ *ssh.Options) {
+			o := l.up(ctx, func(o *labOptions, _ *ssh.Options) {
 				o.Sink = &hook{next: o.Sink, on: func(e Event) {
 					if e.Kind == EventPhaseStarted && e.Phase == phase && since == nil {
 						since = stopwatch()

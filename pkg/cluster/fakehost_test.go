@@ -180,7 +180,28 @@ type sink struct{ events []Event }
 func (s *sink) Emit(e Event) { s.events = append(s.events, e) }
 
 // up runs "cluster up" as a new process of paictl would, with new connections.
-func (l *lab) up(ctx context.Context, edit ...func(*Options, *ssh.Options)) *outcome {
+// labOptions are the options of a run through all phases, of the operation that they ask for.
+type labOptions struct {
+	Options
+	UpOptions
+	recreate bool
+	restore  *RestoreParts
+	recover  *RecoverOptions
+}
+
+func (o labOptions) run(ctx context.Context, s *Spec) ([]Change, error) {
+	switch {
+	case o.recreate:
+		return Recreate(ctx, s, o.Options)
+	case o.restore != nil:
+		return Restore(ctx, s, o.Options, o.restore)
+	case o.recover != nil:
+		return Recover(ctx, s, o.Options, *o.recover)
+	}
+	return Up(ctx, s, o.Options, o.UpOptions)
+}
+
+func (l *lab) up(ctx context.Context, edit ...func(*labOptions, *ssh.Options)) *outcome {
 	l.t.Helper()
 	so := sshtest.Options(l.t, l.servers()...)
 	counter, events := &ssh.Counter{}, &sink{}
@@ -188,17 +209,17 @@ func (l *lab) up(ctx context.Context, edit ...func(*Options, *ssh.Options)) *out
 	if c := l.crash.Load(); c != nil {
 		so.NetDial = c.dial
 	}
-	o := Options{
+	o := labOptions{Options: Options{
 		Sink: events, Clock: time.Now, Owner: "tester@here, pid 1", Command: "paictl cluster up -p conf",
 		StepTimeout: 5 * time.Minute, RoundTrips: func(h string) int { return counter.Host(h).RoundTrips },
-	}
+	}}
 	for _, f := range edit {
 		f(&o, &so)
 	}
 	client := ssh.NewClient(so)
 	defer func() { _ = client.Close() }()
 	o.Dialer = client
-	cs, err := Up(ctx, l.spec(), o)
+	cs, err := o.run(ctx, l.spec())
 	return &outcome{changes: cs, err: err, events: events.events, trips: counter}
 }
 

@@ -1,6 +1,8 @@
 package cluster
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 )
 
@@ -17,7 +19,7 @@ func (r *run) warnNotReady(p *plan, nodes []*Node) {
 	}
 	for _, n := range r.alive(nodes) {
 		node, ok := known[n.Hostname]
-		if !ok || !p.world.stays(n) || p.mends(n) {
+		if !ok || !p.world.stays(n) || p.repairs(n) {
 			continue
 		}
 		for _, c := range node.Status.Conditions {
@@ -32,12 +34,7 @@ func (r *run) warnNotReady(p *plan, nodes []*Node) {
 	}
 }
 
-// It reports whether the run changes something that a machine's node needs to be Ready.
-func (p *plan) mends(n *Node) bool {
-	for _, ph := range []string{phaseContainerd, phaseKubelet, phaseInit, phaseNetwork} {
-		if len(p.of(n, ph)) > 0 {
-			return true
-		}
-	}
-	return false
+// repairs reports whether the run changes something that a machine's node needs to be Ready.
+func (p *plan) repairs(n *Node) bool {
+	return slices.ContainsFunc(p.phases, func(ph phase) bool { return ph.traits().repairs && len(p.of(n, ph.name())) > 0 })
 }

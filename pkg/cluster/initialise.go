@@ -30,6 +30,7 @@ const (
 var auditPolicy []byte
 
 func (*initialise) name() string         { return phaseInit }
+func (*initialise) traits() traits { return traits{upgrade: upgradeControlPlane, repairs: true} }
 func (*initialise) applies(n *Node) bool { return n.ControlPlane }
 
 // waits orders the machines whose settings change: the next one begins when the one before it is healthy again.
@@ -172,12 +173,12 @@ func (p *initialise) apply(ctx context.Context, r *run, n *Node, cs []Change) er
 			res.setup += "kubeadm init phase kubeconfig admin --config \"$R" + kubeadmConf + "\" >&2\n"
 		case runInit:
 			before, after, ignored := "rm -rf \"$S/restore\"\n", "", p.want.ignoredChecks()
-			if r.opts.Restore != nil {
+			if p.want.restore != nil {
 				history, err := r.uploadRestore(ctx, n)
 				if err != nil {
 					return err
 				}
-				if before, after, err = p.restore(n, r.opts.Restore, history); err != nil {
+				if before, after, err = p.restore(n, p.want.restore, history); err != nil {
 					return err
 				}
 				before, ignored = restoreScript+before, p.want.ignoredWith(dirCheck(p.want.etcdData()))

@@ -109,7 +109,7 @@ func TestTheOrderOfTheLayoutMeansNothing(t *testing.T) {
 }
 
 // refused runs an up that has to be refused without changes, and returns its error.
-func (l *lab) refused(edit ...func(*Options, *ssh.Options)) error {
+func (l *lab) refused(edit ...func(*labOptions, *ssh.Options)) error {
 	l.t.Helper()
 	before := l.bytes()
 	o := l.up(l.t.Context(), edit...)
@@ -118,8 +118,8 @@ func (l *lab) refused(edit ...func(*Options, *ssh.Options)) error {
 	return o.err
 }
 
-func limited(hosts ...string) func(*Options, *ssh.Options) {
-	return func(o *Options, _ *ssh.Options) { o.Limit = hosts }
+func limited(hosts ...string) func(*labOptions, *ssh.Options) {
+	return func(o *labOptions, _ *ssh.Options) { o.Limit = hosts }
 }
 
 func TestNoClusterIsMadeWhereThereMayBeOne(t *testing.T) {
@@ -282,7 +282,7 @@ func TestATicketIsMadeAgainBeforeItsTokenEnds(t *testing.T) {
 	l := newLab(t, 1, 3)
 	start := time.Now()
 	var asked atomic.Int64 // machines are worked on at once
-	l.up(t.Context(), func(o *Options, _ *ssh.Options) {
+	l.up(t.Context(), func(o *labOptions, _ *ssh.Options) {
 		o.Clock = func() time.Time { return start.Add(ticketLife * time.Duration(asked.Add(1))) }
 	})
 	tokens := 0
@@ -304,7 +304,7 @@ func TestALimitedRunWithoutAClusterSaysWhatToRun(t *testing.T) {
 
 func TestRecreateMakesTheClusterAgain(t *testing.T) {
 	t.Parallel()
-	again := func(o *Options, _ *ssh.Options) { o.Recreate = true }
+	again := func(o *labOptions, _ *ssh.Options) { o.recreate = true }
 	prepare := func(l *lab) {
 		l.conf.Kubernetes.Kubernetes.LoadBalanceIP = "10.9.0.100"
 		l.made()
@@ -318,7 +318,7 @@ func TestRecreateMakesTheClusterAgain(t *testing.T) {
 		assert.Equal(t, []string{"m1", "m2", "w1"}, loss.Members)
 		assert.Contains(t, loss.String(), "3 nodes, 4 namespaces")
 		before := l.bytes()
-		o := l.up(t.Context(), again, func(o *Options, _ *ssh.Options) { o.DryRun = true })
+		o := l.up(t.Context(), again, func(o *labOptions, _ *ssh.Options) { o.DryRun = true })
 		require.NoError(t, o.err)
 		assert.Contains(t, lines(o.changes), "m2 reset run kubeadm reset")
 		assert.Contains(t, lines(o.changes), "m1 init run kubeadm init")
@@ -355,7 +355,7 @@ func TestRecreateMakesTheClusterAgain(t *testing.T) {
 		machines := l.conf.Layout.MachineList
 		l.conf.Layout.MachineList = slices.DeleteFunc(slices.Clone(machines), func(m layout.Machine) bool { return m.Hostname == "m2" })
 		for _, dry := range []bool{true, false} {
-			o := l.up(t.Context(), again, func(o *Options, _ *ssh.Options) { o.DryRun = dry })
+			o := l.up(t.Context(), again, func(o *labOptions, _ *ssh.Options) { o.DryRun = dry })
 			require.ErrorContains(t, o.err, "m2 is a master of the cluster, but not in layout.yaml")
 			require.ErrorContains(t, o.err, "nothing was changed")
 		}
@@ -388,7 +388,7 @@ func TestOneWorkerThatRefusesTheLoginKeepsNoOneFromWorking(t *testing.T) {
 				}
 				return good.Dial(ctx, target)
 			})
-			_, err := Preflight(t.Context(), s, o)
+			_, err := Preflight(t.Context(), s, o, false)
 			if len(refused) == 1 && refused[0] != "m1" {
 				require.ErrorAs(t, err, new(*PartialError), "%v", err)
 				assert.ErrorContains(t, err, "w2")
@@ -414,7 +414,7 @@ func TestWhatAReconfigurationThatWasCutOffLeftIsMendedByTheSettingsOfNow(t *test
 	m1.write(stateDir+"/manifests/kube-apiserver.yaml", good)
 	m1.write("/etc/kubernetes/manifests/kube-apiserver.yaml", "bad")
 	m1.write("/.fake/fail/api", "")
-	o := l.up(t.Context(), func(o *Options, _ *ssh.Options) { o.DryRun = true })
+	o := l.up(t.Context(), func(o *labOptions, _ *ssh.Options) { o.DryRun = true })
 	require.NoError(t, o.err)
 	assert.Contains(t, lines(o.changes), "m1 init run kubeadm init phase control-plane")
 	m1.remove("/.fake/fail/api")

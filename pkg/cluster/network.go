@@ -55,6 +55,7 @@ var flannelCNIService []byte
 var flannelCNIPath []byte
 
 func (*network) name() string { return phaseNetwork }
+func (*network) traits() traits { return traits{upgrade: upgradeAfter, repairs: true} }
 
 func (p *network) applies(*Node) bool {
 	return p.want.Config == nil || p.want.Config.Kubernetes.Kubernetes.NetworkPlugin != networkNone

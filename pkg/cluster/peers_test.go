@@ -141,8 +141,8 @@ func (s heard) Emit(e Event) {
 	s.next.Emit(e)
 }
 
-func onEvent(do func(Event)) func(*Options, *ssh.Options) {
-	return func(o *Options, _ *ssh.Options) { o.Sink = heard{o.Sink, do} }
+func onEvent(do func(Event)) func(*labOptions, *ssh.Options) {
+	return func(o *labOptions, _ *ssh.Options) { o.Sink = heard{o.Sink, do} }
 }
 
 // warnings returns the warnings of the run.
@@ -253,10 +253,10 @@ func TestFewMachinesOrAWishGetEverythingFromHere(t *testing.T) {
 	tier.More(t, "two clusters")
 	for name, tt := range map[string]struct {
 		machines int
-		edit     func(*Options, *ssh.Options)
+		edit     func(*labOptions, *ssh.Options)
 	}{
-		"three machines": {3, func(*Options, *ssh.Options) {}},
-		"--no-peers":     {4, func(o *Options, _ *ssh.Options) { o.NoPeers = true }},
+		"three machines": {3, func(*labOptions, *ssh.Options) {}},
+		"--no-peers":     {4, func(o *labOptions, _ *ssh.Options) { o.NoPeers = true }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := newSharingLab(t, tt.machines, nil)
@@ -276,7 +276,7 @@ func TestFewMachinesOrAWishGetEverythingFromHere(t *testing.T) {
 
 func TestADryRunSaysWhatWouldTravelAndStartsNothing(t *testing.T) {
 	l := newSharingLab(t, 5, nil)
-	o := l.up(t.Context(), func(o *Options, so *ssh.Options) { o.DryRun, so.Gate = true, ssh.DryRunGate{} })
+	o := l.up(t.Context(), func(o *labOptions, so *ssh.Options) { o.DryRun, so.Gate = true, ssh.DryRunGate{} })
 	require.NoError(t, o.err)
 	said := false
 	for _, e := range o.events {
@@ -342,7 +342,7 @@ func TestWrongContentIsThrownAwayAndComesFromAnother(t *testing.T) {
 		if e.Kind == EventProgress && e.Message == "upload" {
 			l.host("w1").spoil()
 		}
-	}), func(o *Options, so *ssh.Options) { so.Tracer = spoiler{l.host("w1"), so.Tracer} })
+	}), func(o *labOptions, so *ssh.Options) { so.Tracer = spoiler{l.host("w1"), so.Tracer} })
 	require.NoError(t, o.err, "%s", l.story(o))
 	l.complete()
 	assert.Contains(t, o.warnings(), "got wrong content from w1 and has thrown it away")
@@ -493,7 +493,7 @@ func TestMachinesThatTakeNothingHoldNoOthersUp(t *testing.T) {
 		if strings.HasPrefix(e.Message, tooSlowly) {
 			warned.Store(true)
 		}
-	}), func(o *Options, _ *ssh.Options) {
+	}), func(o *labOptions, _ *ssh.Options) {
 		o.Patience = peer.Patience{Stall: 3 * time.Second, Grace: 3 * time.Second, Rate: 1 << 10}
 	})
 	close(done)

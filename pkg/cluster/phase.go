@@ -20,6 +20,8 @@ import (
 type phase interface {
 	// name is the phase's name in --phases, events and the journal.
 	name() string
+	// traits returns how the phase takes part in operations.
+	traits() traits
 	// applies reports whether the phase concerns the node.
 	applies(n *Node) bool
 	// detect returns shell code that prints the node's state, for answer.
@@ -33,6 +35,42 @@ type phase interface {
 	// waits names the steps that must end before this phase's apply may begin. The plan has the
 	// changes of the run and the state that it found.
 	waits(n *Node, pl *plan) []step
+}
+
+// traits say how a phase takes part in operations.
+type traits struct {
+	// upgrade is the part of an upgrade in which the phase runs; "" means that upgrades leave it out.
+	upgrade upgradePart
+	// forOthers means that the leader makes changes for other machines, even if the run isn't about itself.
+	forOthers bool
+	// rejoins means that the phase makes a machine a member again that etcd doesn't know.
+	rejoins bool
+	// repairs means that changes of the phase can make a node Ready that isn't.
+	repairs bool
+}
+
+// upgradePart is a part of an upgrade. All machines complete one before the next begins.
+type upgradePart string
+
+const (
+	upgradeImages       upgradePart = "images"
+	upgradeControlPlane upgradePart = "control plane" // one machine after the other
+	upgradePrograms     upgradePart = "programs"      // while a machine is out of service
+	upgradeAfter        upgradePart = "after"         // doesn't disturb running programs
+)
+
+// in returns the phases of "cluster up" that run in a part of an upgrade.
+func (d *desired) in(part upgradePart) []phase {
+	return slices.DeleteFunc(upPhases(d), func(p phase) bool { return p.traits().upgrade != part })
+}
+
+// phaseNames returns their names.
+func phaseNames(part upgradePart) []string {
+	var out []string
+	for _, p := range (&Spec{}).fresh().in(part) {
+		out = append(out, p.name())
+	}
+	return out
 }
 
 // step is a phase on a node.

@@ -246,8 +246,8 @@ func TestThreeControlPlaneMachinesJoinOneAfterTheOther(t *testing.T) {
 func TestPhasesAndLimitNarrowARunDown(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, 1, 2)
-	narrow := func(phases, hosts string) func(*Options, *ssh.Options) {
-		return func(o *Options, _ *ssh.Options) { o.Phases, o.Limit = strings.Fields(phases), strings.Fields(hosts) }
+	narrow := func(phases, hosts string) func(*labOptions, *ssh.Options) {
+		return func(o *labOptions, _ *ssh.Options) { o.Phases, o.Limit = strings.Fields(phases), strings.Fields(hosts) }
 	}
 	o := l.up(t.Context(), narrow("base containerd", "w1 10.9.0.1 w1"))
 	require.NoError(t, o.err)

@@ -80,7 +80,7 @@ func TestWhatWasCutOffRightAfterItsEffectIsStillFinished(t *testing.T) {
 			w1 := l.host("w1")
 			w1.swap()
 			w1.write("/.fake/cut/"+c.program, "")
-			base := func(o *Options, _ *ssh.Options) { o.Phases = []string{phaseBase} }
+			base := func(o *labOptions, _ *ssh.Options) { o.Phases = []string{phaseBase} }
 			require.ErrorAs(t, l.up(t.Context(), base).err, new(*PartialError))
 			w1.remove("/.fake/cut/" + c.program)
 			require.NoError(t, l.up(t.Context(), base).err)

@@ -38,7 +38,7 @@ func TestEveryScriptThatIsSentIsPOSIXShell(t *testing.T) {
 	collect(three)
 	odd := newLab(t, 1, 1)
 	odd.conf.Layout.MachineList[1].Labels = map[string]string{"it's": `"quoted" $x`}
-	odd.up(t.Context(), func(o *Options, _ *ssh.Options) { o.Fix = true })
+	odd.up(t.Context(), func(o *labOptions, _ *ssh.Options) { o.Fix = true })
 	collect(odd)
 	changed := newLab(t, 1, 1)
 	changeMuch(changed)

@@ -34,10 +34,10 @@ func TestNoSecretLeavesItsPlace(t *testing.T) {
 	l.host("w1").write("/.fake/fail/kubeadm-join", "timed out\n") // errors quote much
 	var log bytes.Buffer
 	var o *outcome
-	traced := func(o *Options, so *ssh.Options) {
+	traced := func(o *labOptions, so *ssh.Options) {
 		so.Tracer = ssh.Tracers{so.Tracer, ssh.SlogTracer{Log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))}}
 	}
-	plan := l.up(t.Context(), traced, func(o *Options, _ *ssh.Options) { o.DryRun = true })
+	plan := l.up(t.Context(), traced, func(o *labOptions, _ *ssh.Options) { o.DryRun = true })
 	require.NoError(t, plan.err)
 	o = l.up(t.Context(), traced)
 	require.Error(t, o.err)

@@ -27,7 +27,7 @@ func (r *run) plan(w *world, nodes []*Node, phases []phase) (*plan, error) {
 	for _, n := range r.alive(nodes) {
 		p.todo[n.Hostname] = map[string][]Change{}
 		for _, ph := range phases {
-			if !ph.applies(n) || !w.concerns(n) && ph.name() != phaseLabels && ph.name() != phaseApprover {
+			if !ph.applies(n) || !w.concerns(n) && !ph.traits().forOthers {
 				continue
 			}
 			cs, err := ph.diff(n, w)
@@ -168,7 +168,7 @@ func (r *run) step(ctx context.Context, p *plan, pr *progress, n *Node, ph phase
 			return err
 		}
 		// Settings on a master that etcd doesn't know take effect only after it has joined again.
-		if !p.world.expelled(n) || ph.name() == phaseJoin {
+		if !p.world.expelled(n) || ph.traits().rejoins {
 			if err := r.verify(ctx, n, ph); err != nil {
 				return err
 			}

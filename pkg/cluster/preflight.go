@@ -27,7 +27,7 @@ func (r *run) preflight(ctx context.Context, w *world, nodes []*Node) (*world, e
 	start := r.opts.Clock()
 	findings := r.check(w, nodes)
 	fixed := map[string]int{}
-	if r.opts.Fix && !r.opts.DryRun {
+	if r.mayFix && !r.opts.DryRun {
 		var err error
 		if fixed, err = r.fix(ctx, nodes, findings); err != nil {
 			return nil, err
@@ -74,7 +74,7 @@ func (r *run) refuse(findings []preflight.Finding) error {
 		errs = append(errs, f)
 		r.emit(Event{Kind: EventPhaseFailed, Host: f.Host, Phase: phasePreflight, Error: f.Message, Hint: f.Remedy})
 	}
-	return hint.Wrap(&PreflightError{Findings: findings, Repaired: r.repaired(), Reset: r.opts.Recreate && r.repaired()}, remedyOf(errs))
+	return hint.Wrap(&PreflightError{Findings: findings, Repaired: r.repaired()}, remedyOf(errs))
 }
 
 // repaired reports whether this run's --fix has changed a host.

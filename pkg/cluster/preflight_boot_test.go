@@ -69,7 +69,7 @@ func TestACloudInitThatWritesTheNamesOfMachinesAwayIsWarnedOf(t *testing.T) {
 			for name, text := range c.files {
 				l.host("m1").write("/etc/cloud/"+name, text)
 			}
-			o := l.up(t.Context(), func(o *Options, _ *ssh.Options) { o.DryRun = true })
+			o := l.up(t.Context(), func(o *labOptions, _ *ssh.Options) { o.DryRun = true })
 			require.NoError(t, o.err)
 			var found []Event
 			for _, e := range o.events {

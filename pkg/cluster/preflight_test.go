@@ -68,7 +68,7 @@ func (f *fleet) options(sink Sink) Options {
 func TestPreflightOfFitMachinesPassesInOneRoundTripEach(t *testing.T) {
 	f := newFleet(t, preflightSpec(t, 2))
 	sink := &storySink{}
-	found, err := Preflight(t.Context(), f.spec, f.options(sink))
+	found, err := Preflight(t.Context(), f.spec, f.options(sink), false)
 	require.NoError(t, err)
 	assert.Empty(t, found)
 	assert.Len(t, sink.of(EventPhaseDone), 3)
@@ -84,7 +84,7 @@ func TestOneUnfitMachineStopsUpBeforeAnythingIsChangedAnywhere(t *testing.T) {
 	sink := &storySink{}
 	o := f.options(sink)
 	o.DryRun = true // without it, taking the lock would be the first change
-	_, err := Up(t.Context(), f.spec, o)
+	_, err := Up(t.Context(), f.spec, o, UpOptions{})
 
 	pf, ok := errors.AsType[*PreflightError](err)
 	require.True(t, ok, "%v", err)
@@ -108,7 +108,7 @@ func TestPreflightTellsAWarningOnce(t *testing.T) {
 	f := newFleet(t, preflightSpec(t, 1))
 	f.machines["w1"].fact("swap-kib", "1024")
 	sink := &storySink{}
-	found, err := Preflight(t.Context(), f.spec, f.options(sink))
+	found, err := Preflight(t.Context(), f.spec, f.options(sink), false)
 	require.NoError(t, err)
 	require.Len(t, found, 1)
 	assert.Equal(t, preflight.SeverityWarning, found[0].Severity)
@@ -126,8 +126,7 @@ func TestFixRepairsWhatIsSafeAndLooksAgain(t *testing.T) {
 	}
 	sink := &storySink{}
 	o := f.options(sink)
-	o.Fix = true
-	found, err := Preflight(t.Context(), f.spec, o)
+	found, err := Preflight(t.Context(), f.spec, o, true)
 	require.NoError(t, err)
 	assert.Empty(t, found)
 	require.Len(t, f.fixes, 1)
@@ -147,8 +146,7 @@ func TestFixLeavesWhatOnlyAPersonCanDecide(t *testing.T) {
 	f.machines["w1"].fact("hostname", "somebodys-choice")
 	f.repair = func(m *machine) { m.unsay("missing") }
 	o := f.options(&storySink{})
-	o.Fix = true
-	found, err := Preflight(t.Context(), f.spec, o)
+	found, err := Preflight(t.Context(), f.spec, o, true)
 	assert.EqualError(t, err, "w1: the machine's host name is somebodys-choice, but layout.yaml says w1 (only the repairs were made; nothing else was changed)")
 	require.Len(t, found, 1)
 	assert.Equal(t, "hostname", found[0].Check)
@@ -158,8 +156,8 @@ func TestADryRunRepairsNothing(t *testing.T) {
 	f := newFleet(t, preflightSpec(t, 2))
 	f.machines["w1"].say("missing", "ip")
 	o := f.options(&storySink{})
-	o.Fix, o.DryRun = true, true
-	_, err := Up(t.Context(), f.spec, o)
+	o.DryRun = true
+	_, err := Up(t.Context(), f.spec, o, UpOptions{Fix: true})
 	assert.EqualError(t, err, "w1: programs are missing on the machine: ip (nothing was changed)")
 	assert.Empty(t, f.fixes)
 }
@@ -168,7 +166,7 @@ func TestManyErrorsAreCountedAndTheRemedySaysHowManyFixRepairs(t *testing.T) {
 	f := newFleet(t, preflightSpec(t, 2))
 	f.machines["w1"].say("missing", "ip")
 	f.machines["w2"].fact("uid", "1000")
-	_, err := Preflight(t.Context(), f.spec, f.options(&storySink{}))
+	_, err := Preflight(t.Context(), f.spec, f.options(&storySink{}), false)
 	assert.EqualError(t, err, "2 checks failed, the first: w1: programs are missing on the machine: ip (nothing was changed)")
 	assert.Equal(t, "each failed check above names its remedy; --fix makes 1 of these 2 repairs", hint.Of(err))
 }
@@ -177,7 +175,7 @@ func TestPreflightStopsWhenItIsCancelled(t *testing.T) {
 	f := newFleet(t, preflightSpec(t, 2))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err := Preflight(ctx, f.spec, f.options(&storySink{}))
+	_, err := Preflight(ctx, f.spec, f.options(&storySink{}), false)
 	assert.ErrorIs(t, err, context.Canceled)
 }
 
@@ -193,7 +191,7 @@ func BenchmarkPreflight1000(b *testing.B) {
 	f := newFleet(b, preflightSpec(b, 999))
 	for b.Loop() {
 		sink := &countingSink{kinds: map[string]int{}}
-		found, err := Preflight(b.Context(), f.spec, f.options(sink))
+		found, err := Preflight(b.Context(), f.spec, f.options(sink), false)
 		require.NoError(b, err)
 		require.Empty(b, found)
 		require.Equal(b, 1000, sink.kinds[EventPhaseDone])

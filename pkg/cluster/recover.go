@@ -63,8 +63,31 @@ func (v Recovery) String() string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// WhatRecovers asks the machines for the effect of Options.FromMember. It changes nothing, and emits no events.
-func WhatRecovers(ctx context.Context, s *Spec, o Options) (Recovery, error) {
+// RecoverOptions are the options of Recover.
+type RecoverOptions struct {
+	// FromMember is the machine whose etcd continues alone.
+	FromMember string
+	// Force accepts a member with less data than another, and one without which etcd could have a quorum.
+	Force bool
+	// Fix lets preflight make the safe repairs.
+	Fix bool
+}
+
+// Recover makes the etcd of one machine continue alone, and then takes all machines through the phases of Up: the others join it.
+func Recover(ctx context.Context, s *Spec, o Options, ro RecoverOptions) ([]Change, error) {
+	r := newRun(s, o)
+	defer r.close()
+	r.mayFix = ro.Fix
+	return r.converge(ctx, "cluster recover", phaseRecover, func(ctx context.Context, w *world, nodes []*Node) (*world, []Change, error) {
+		if err := r.refuseRestore(w); err != nil {
+			return nil, nil, err
+		}
+		return r.recoverEtcd(ctx, w, nodes, ro)
+	})
+}
+
+// WhatRecovers asks the machines for the effect of Recover. It changes nothing, and emits no events.
+func WhatRecovers(ctx context.Context, s *Spec, o Options, ro RecoverOptions) (Recovery, error) {
 	o.DryRun, o.Sink = true, silent{}
 	r := newRun(s, o)
 	defer r.close()
@@ -75,16 +98,16 @@ func WhatRecovers(ctx context.Context, s *Spec, o Options) (Recovery, error) {
 	if err != nil {
 		return Recovery{}, err
 	}
-	return r.recovery(ctx, w)
+	return r.recovery(ctx, w, ro)
 }
 
 // recovery refuses a recovery that must not begin, and otherwise returns its effect.
-func (r *run) recovery(ctx context.Context, w *world) (Recovery, error) {
+func (r *run) recovery(ctx context.Context, w *world, ro RecoverOptions) (Recovery, error) {
 	out := Recovery{}
-	if len(r.opts.Limit)+len(r.opts.Phases) > 0 {
+	if len(r.opts.Limit)+len(r.only) > 0 {
 		return out, hint.Errorf("remove --limit and --phases", "recover works only on the whole cluster")
 	}
-	n, err := r.spec.Node(r.opts.FromMember)
+	n, err := r.spec.Node(ro.FromMember)
 	if err != nil {
 		return out, err
 	}
@@ -126,12 +149,12 @@ func (r *run) recovery(ctx context.Context, w *world) (Recovery, error) {
 		out.Revision = views[n].revision
 	}
 	// Members with their data may just be starting: without a quorum etcd answers no requests at first.
-	if voters := len(out.Others) + 1; begun == nil && 2*have > voters && !r.opts.Force {
+	if voters := len(out.Others) + 1; begun == nil && 2*have > voters && !ro.Force {
 		return out, hint.Errorf("see why etcd doesn't run on them (journalctl -u kubelet, /var/log/pods), or wait if they have just started; only if it can never run again: --force",
 			"%d of %d masters have their data: etcd can have a quorum", have, voters)
 	}
 	for _, o := range out.Others {
-		if o.Revision > out.Revision && begun == nil && !r.opts.Force {
+		if o.Revision > out.Revision && begun == nil && !ro.Force {
 			return out, hint.Errorf("name "+o.Host+"; to continue with less anyway: --force", "%s has more than %s: its data goes up to revision %d, that of %s up to %d",
 				o.Host, n.Hostname, o.Revision, n.Hostname, out.Revision)
 		}
@@ -191,6 +214,15 @@ func (w *world) recovering() *Node {
 	return nil
 }
 
+// refuseRecovery refuses a run if a recovery was interrupted.
+func (w *world) refuseRecovery() error {
+	n := w.recovering()
+	if n == nil {
+		return nil
+	}
+	return hint.Errorf(recoverAgain+n.Hostname, "a recovery of etcd from %s was interrupted", n.Hostname)
+}
+
 // etcdStatus is a member's report on itself, which it gives even without a quorum.
 type etcdStatus struct {
 	view     *etcdView
@@ -219,11 +251,11 @@ func (r *run) etcdStatus(ctx context.Context, n *Node) (*etcdStatus, error) {
 }
 
 // recoverEtcd makes a member of etcd the only one, and reads the machines' state again. The others join in the next phases.
-func (r *run) recoverEtcd(ctx context.Context, w *world, nodes []*Node) (*world, []Change, error) {
-	if _, err := r.recovery(ctx, w); err != nil {
+func (r *run) recoverEtcd(ctx context.Context, w *world, nodes []*Node, ro RecoverOptions) (*world, []Change, error) {
+	if _, err := r.recovery(ctx, w, ro); err != nil {
 		return nil, nil, err
 	}
-	n, err := r.spec.Node(r.opts.FromMember)
+	n, err := r.spec.Node(ro.FromMember)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -247,11 +279,11 @@ func (s *Spec) etcdFolder() string {
 	return fmt.Sprintf("ETCD_DIR=%s\n", shell.Quote(strings.TrimSuffix(s.etcdData(), "/")))
 }
 
-// UndoRecovery undoes a recovery that was interrupted or failed: it restores the member's data and its etcd.
-func UndoRecovery(ctx context.Context, s *Spec, o Options) error {
+// UndoRecovery undoes a recovery from a member that was interrupted or failed: it restores the member's data and its etcd.
+func UndoRecovery(ctx context.Context, s *Spec, o Options, from string) error {
 	r := newRun(s, o)
 	defer r.close()
-	n, err := s.Node(o.FromMember)
+	n, err := s.Node(from)
 	if err != nil {
 		return err
 	}

@@ -23,10 +23,10 @@ func lost(t *testing.T) *lab {
 	return l
 }
 
-func (l *lab) recover(host string, edit ...func(*Options)) *outcome {
+func (l *lab) recover(host string, edit ...func(*labOptions)) *outcome {
 	l.t.Helper()
-	return l.up(l.t.Context(), func(o *Options, _ *ssh.Options) {
-		o.FromMember = host
+	return l.up(l.t.Context(), func(o *labOptions, _ *ssh.Options) {
+		o.recover = &RecoverOptions{FromMember: host}
 		for _, f := range edit {
 			f(o)
 		}
@@ -35,9 +35,7 @@ func (l *lab) recover(host string, edit ...func(*Options)) *outcome {
 
 func (l *lab) wouldRecover(host string) (string, error) {
 	l.t.Helper()
-	o := l.options()
-	o.FromMember = host
-	v, err := WhatRecovers(l.t.Context(), l.spec(), o)
+	v, err := WhatRecovers(l.t.Context(), l.spec(), l.options(), RecoverOptions{FromMember: host})
 	return v.String(), err
 }
 
@@ -95,8 +93,8 @@ func TestARecoveryIsRefused(t *testing.T) {
 	_, err = l.wouldRecover("m2")
 	require.ErrorContains(t, err, "m2 does not answer")
 	o := l.options()
-	o.FromMember, o.Limit = "m3", []string{"m3"}
-	_, err = WhatRecovers(t.Context(), l.spec(), o)
+	o.Limit = []string{"m3"}
+	_, err = WhatRecovers(t.Context(), l.spec(), o, RecoverOptions{FromMember: "m3"})
 	require.ErrorContains(t, err, "only on the whole cluster")
 }
 
@@ -118,7 +116,7 @@ func TestTheMemberWithMoreDataIsNamed(t *testing.T) {
 	require.NoError(t, err)
 	assert.Contains(t, text, "m3 does not answer. Switch it off: if it still runs with others, there would be two clusters.\nm4 joins again, and its own data (up to revision 100) is deleted.")
 
-	o := l.recover("m4", func(o *Options) { o.Force = true })
+	o := l.recover("m4", func(o *labOptions) { o.recover.Force = true })
 	require.ErrorAs(t, o.err, new(*PartialError), "%s", l.story(o))
 	assert.Equal(t, []string{"m1", "m2", "m4", "m5"}, l.members(), "m3 is silent")
 }
@@ -135,11 +133,10 @@ func TestAnEtcdThatDoesNotGoOnAloneKeepsItsData(t *testing.T) {
 	require.ErrorContains(t, err, "a recovery from m3 was interrupted")
 	before := l.host("m3").read("/var/lib/paictl/recover/etcd.yaml")
 	o2 := l.writing()
-	o2.FromMember = "m3"
-	require.NoError(t, UndoRecovery(t.Context(), l.spec(), o2))
+	require.NoError(t, UndoRecovery(t.Context(), l.spec(), o2, "m3"))
 	assert.Equal(t, before, l.host("m3").read("/etc/kubernetes/manifests/etcd.yaml"))
 	assert.NoDirExists(t, l.host("m3").root+"/var/lib/paictl/recover")
-	require.ErrorContains(t, UndoRecovery(t.Context(), l.spec(), o2), "no recovery from m3 was interrupted")
+	require.ErrorContains(t, UndoRecovery(t.Context(), l.spec(), o2, "m3"), "no recovery from m3 was interrupted")
 	l.host("m3").remove("/.fake/fail/etcd-force")
 	require.NoError(t, l.recover("m3").err)
 	assert.True(t, l.kept())
@@ -172,9 +169,7 @@ func TestAnInterruptedRecoveryIsNotFinishedOnceEtcdHasAQuorumAgain(t *testing.T)
 	require.ErrorContains(t, err, "etcd has a quorum again, says m1: there is nothing to recover")
 	assert.Contains(t, hint.Of(err), "--from-member m3 --undo")
 	require.ErrorContains(t, l.recover("m3").err, "etcd has a quorum again")
-	o := l.writing()
-	o.FromMember = "m3"
-	require.NoError(t, UndoRecovery(t.Context(), l.spec(), o))
+	require.NoError(t, UndoRecovery(t.Context(), l.spec(), l.writing(), "m3"))
 	assert.Empty(t, lines(l.mustUp().changes))
 }
 

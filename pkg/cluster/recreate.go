@@ -3,6 +3,7 @@ package cluster
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -44,7 +45,24 @@ func (l Loss) String() string {
 		"All pods are stopped. The folders with the services' data stay on the machines.", members, strings.Join(counts, ", "))
 }
 
-// WhatIsLost asks the machines for the loss that Options.Recreate would cause. It changes nothing, and emits no events.
+// Recreate removes all machines from their cluster, and makes a new one on them.
+func Recreate(ctx context.Context, s *Spec, o Options) ([]Change, error) {
+	r := newRun(s, o)
+	defer r.close()
+	changes, err := r.converge(ctx, "cluster recreate", phaseReset, func(ctx context.Context, w *world, nodes []*Node) (*world, []Change, error) {
+		w, changes, err := r.resetAll(ctx, w, nodes)
+		if err == nil {
+			err = w.refuseRecovery()
+		}
+		return w, changes, err
+	})
+	if refused, is := errors.AsType[*PreflightError](err); is {
+		refused.Reset = refused.Repaired
+	}
+	return changes, err
+}
+
+// WhatIsLost asks the machines for the loss that Recreate would cause. It changes nothing, and emits no events.
 func WhatIsLost(ctx context.Context, s *Spec, o Options) (Loss, error) {
 	o.DryRun, o.Sink = true, silent{}
 	r := newRun(s, o)
@@ -100,7 +118,7 @@ done
 // resetAll removes all machines from their cluster, and surveys them again. In a dry run it only
 // reports what it would change, and returns the world as it would be.
 func (r *run) resetAll(ctx context.Context, w *world, nodes []*Node) (*world, []Change, error) {
-	if len(r.opts.Limit)+len(r.opts.Phases) > 0 {
+	if len(r.opts.Limit)+len(r.only) > 0 {
 		return nil, nil, hint.Errorf("remove --limit and --phases", "recreate works only on the whole cluster")
 	}
 	for _, n := range r.spec.ControlPlane() {

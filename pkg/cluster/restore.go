@@ -3,6 +3,7 @@ package cluster
 import (
 	"archive/tar"
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	_ "embed"
@@ -80,7 +81,7 @@ func readKeys(r io.Reader) ([]byte, error) {
 }
 
 // Restore holds the parts of a backup from which a new cluster is made.
-type Restore struct {
+type RestoreParts struct {
 	Keys, Etcd RestoreFile
 	// History is the history of jobs; nil if it isn't put on a machine. Left is the reason for that if the backup has a history.
 	History *RestoreHistory
@@ -109,7 +110,17 @@ const (
 // restoreReserve is how many bytes a disk must have left beside a history of jobs: the machine needs room for images and logs as well.
 const restoreReserve = 1 << 30
 
-func (r *Restore) historyOn(n *Node) *RestoreHistory {
+// Restore makes a new cluster from a backup, through the phases of Up.
+func Restore(ctx context.Context, s *Spec, o Options, from *RestoreParts) ([]Change, error) {
+	r := newRun(s, o)
+	defer r.close()
+	r.want = &desired{Spec: s, restore: from}
+	return r.converge(ctx, "cluster restore", "", func(_ context.Context, w *world, _ []*Node) (*world, []Change, error) {
+		return w, nil, cmp.Or(r.refuseRestore(w), w.refuseRecovery())
+	})
+}
+
+func (r *RestoreParts) historyOn(n *Node) *RestoreHistory {
 	if r.History == nil || r.History.Node != n.Hostname {
 		return nil
 	}
@@ -154,20 +165,20 @@ func (r *run) refuseRestore(w *world) error {
 	masters, members := r.spec.ControlPlane(), w.members()
 	unfinished := slices.DeleteFunc(slices.Clone(masters), func(n *Node) bool { return !isRestoring(w.of(n, phaseInit)) })
 	of := slices.DeleteFunc(slices.Clone(members), func(n *Node) bool { return !isRestoring(w.of(n, phaseInit)) })
-	whole := len(r.opts.Limit)+len(r.opts.Phases) == 0
+	whole := len(r.opts.Limit)+len(r.only) == 0
 	switch {
-	case r.opts.Recreate || r.opts.Restore == nil && len(unfinished) == 0:
+	case r.want.restore == nil && len(unfinished) == 0:
 		return nil
-	case r.opts.Restore == nil && len(members) == 0:
+	case r.want.restore == nil && len(members) == 0:
 		return hint.Errorf("run paictl cluster restore again; or undo the changes on the machines: paictl cluster down",
 			"a restore was interrupted before there was a cluster; this would make an empty one")
-	case !whole && (r.opts.Restore != nil || len(of) > 0):
+	case !whole && (r.want.restore != nil || len(of) > 0):
 		return hint.Errorf("remove --limit and --phases", "a restore makes a whole cluster, and hasn't come to its end")
-	case r.opts.Restore == nil:
+	case r.want.restore == nil:
 		return nil
 	}
 	for _, n := range of {
-		if have := w.of(n, phaseInit).Value("restoring"); have != r.opts.Restore.Etcd.SHA256 {
+		if have := w.of(n, phaseInit).Value("restoring"); have != r.want.restore.Etcd.SHA256 {
 			return hint.Errorf("finish it with the same backup, or with paictl cluster up; to begin again: paictl cluster down",
 				"%s belongs to a cluster that was restored from another backup", n.Hostname)
 		}
@@ -196,7 +207,7 @@ func sentence(names []string, one, many string) string {
 
 // uploadRestore copies the parts of the backup to the machine that founds the cluster. It returns the state of the history of jobs on that machine.
 func (r *run) uploadRestore(ctx context.Context, n *Node) (history string, err error) {
-	from := r.opts.Restore
+	from := r.want.restore
 	keys, err := from.Keys.oneCertificateEach()
 	if err != nil {
 		return "", err
@@ -232,7 +243,7 @@ func (r *run) roomForHistory(ctx context.Context, n *Node, h *RestoreHistory) (s
 	default:
 		return "", fmt.Errorf("%s doesn't say whether it has a history of jobs: %q", n.Hostname, a.Raw)
 	}
-	short, err := r.opts.Restore.tooFull(a)
+	short, err := r.want.restore.tooFull(a)
 	if err != nil {
 		return "", fmt.Errorf("the disks of %s: %w", n.Hostname, err)
 	}
@@ -245,7 +256,7 @@ func (r *run) roomForHistory(ctx context.Context, n *Node, h *RestoreHistory) (s
 }
 
 // tooFull describes a disk without enough room for the parts of a backup that are copied there, including the history of jobs; "" if all have enough.
-func (r *Restore) tooFull(a answer.Answer) (string, error) {
+func (r *RestoreParts) tooFull(a answer.Answer) (string, error) {
 	brought := func(name string, of RestoreFile) int64 {
 		size, err := strconv.ParseInt(a.Value("brought", name), 10, 64)
 		if err != nil {
@@ -277,7 +288,7 @@ func (r *Restore) tooFull(a answer.Answer) (string, error) {
 }
 
 // restore returns the shell code between clear and "kubeadm init", and the code after "kubeadm init". history is the result of uploadRestore.
-func (p *initialise) restore(n *Node, from *Restore, history string) (before, after string, err error) {
+func (p *initialise) restore(n *Node, from *RestoreParts, history string) (before, after string, err error) {
 	image, err := p.want.image("etcd")
 	if err != nil {
 		return "", "", err
@@ -299,7 +310,7 @@ func (r *run) founded(n *Node, stdout []byte) error {
 	if err != nil {
 		return err
 	}
-	state, from := a.Value("history"), r.opts.Restore
+	state, from := a.Value("history"), r.want.restore
 	if from == nil { // "cluster up" has finished it, and doesn't know the backup
 		if state != "" && state != historyPlaced {
 			r.warnOfHistory(n, (&RestoreHistory{Node: n.Hostname}).left(n, state))

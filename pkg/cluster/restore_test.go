@@ -29,7 +29,7 @@ func restoreFile(content []byte) RestoreFile {
 }
 
 // saved returns a backup of a cluster with the machines old-1 and w1.
-func saved(t *testing.T) *Restore {
+func saved(t *testing.T) *RestoreParts {
 	t.Helper()
 	return savedAs(t, map[string]string{
 		"etc/kubernetes/pki/sa.key": "the old key of service accounts", "etc/kubernetes/pki/etcd/ca.key": "the old key of etcd's authority",
@@ -38,7 +38,7 @@ func saved(t *testing.T) *Restore {
 }
 
 // savedAs returns such a backup with the given keys.
-func savedAs(t *testing.T, keys map[string]string) *Restore {
+func savedAs(t *testing.T, keys map[string]string) *RestoreParts {
 	t.Helper()
 	var out bytes.Buffer
 	w := tar.NewWriter(&out)
@@ -48,7 +48,7 @@ func savedAs(t *testing.T, keys map[string]string) *Restore {
 		require.NoError(t, err)
 	}
 	require.NoError(t, w.Close())
-	return &Restore{Keys: restoreFile(out.Bytes()), Etcd: restoreFile([]byte("node old-1\nnode w1\n"))}
+	return &RestoreParts{Keys: restoreFile(out.Bytes()), Etcd: restoreFile([]byte("node old-1\nnode w1\n"))}
 }
 
 func TestARestorePutsTheHistoryOfJobsWhereTheControllerLooks(t *testing.T) {
@@ -261,8 +261,8 @@ func TestARestoreForgetsVolumesOfServicesOnMachinesThatAreGone(t *testing.T) {
 	assert.NotContains(t, calls, "grafana-data")
 }
 
-func restoring(from *Restore) func(*Options, *ssh.Options) {
-	return func(o *Options, _ *ssh.Options) { o.Restore = from }
+func restoring(from *RestoreParts) func(*labOptions, *ssh.Options) {
+	return func(o *labOptions, _ *ssh.Options) { o.restore = from }
 }
 
 // checkRestored checks that a restore left the right files, and removed its own.
@@ -287,7 +287,7 @@ func TestARestoreMakesTheClusterOfTheBackup(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, 2, 1)
 	from := saved(t)
-	o := l.up(t.Context(), restoring(from), func(o *Options, _ *ssh.Options) { o.DryRun = true })
+	o := l.up(t.Context(), restoring(from), func(o *labOptions, _ *ssh.Options) { o.DryRun = true })
 	require.NoError(t, o.err)
 	assert.NotEmpty(t, o.changes)
 	assert.Empty(t, l.host("m1").read("/var/lib/paictl/restore/keys.tar"))
@@ -300,7 +300,7 @@ func TestARestoreMakesTheClusterOfTheBackup(t *testing.T) {
 
 	o = l.up(t.Context(), restoring(from))
 	require.ErrorContains(t, o.err, "m1, m2, w1 are machines of a cluster that runs; a restore would end it")
-	o = l.up(t.Context(), restoring(from), func(o *Options, _ *ssh.Options) { o.Limit = []string{"m1"} })
+	o = l.up(t.Context(), restoring(from), func(o *labOptions, _ *ssh.Options) { o.Limit = []string{"m1"} })
 	require.ErrorContains(t, o.err, "a restore makes a whole cluster")
 	require.NoError(t, l.down(t.Context(), false).err)
 	assert.NoFileExists(t, l.host("m1").root+"/etc/paictl/encryption.yaml", "it isn't the machine's own")
@@ -330,7 +330,7 @@ func TestARestoreThatFailedIsFinishedByTheNext(t *testing.T) {
 					other := saved(t)
 					other.Etcd = restoreFile([]byte("node other\n"))
 					require.ErrorContains(t, l.up(t.Context(), restoring(other)).err, "m1 belongs to a cluster that was restored from another backup")
-					o = l.up(t.Context(), func(o *Options, _ *ssh.Options) { o.Phases = []string{phaseJoin} })
+					o = l.up(t.Context(), func(o *labOptions, _ *ssh.Options) { o.Phases = []string{phaseJoin} })
 					require.ErrorContains(t, o.err, "hasn't come to its end")
 				}
 				if by == "restore" {

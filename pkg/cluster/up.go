@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,24 +15,37 @@ import (
 	"github.com/openpai/paictl/pkg/ssh"
 )
 
+// UpOptions are the options of Up.
+type UpOptions struct {
+	// Phases limits the run to some phases; empty means all.
+	Phases []string
+	// Fix lets preflight make the safe repairs.
+	Fix bool
+}
+
 // Up makes the machines match the configuration and returns the changes that it made, or in a dry
 // run would make. Hosts that fail are set aside and named in a *PartialError.
-func Up(ctx context.Context, s *Spec, o Options) ([]Change, error) {
+func Up(ctx context.Context, s *Spec, o Options, up UpOptions) ([]Change, error) {
 	r := newRun(s, o)
 	defer r.close()
+	r.only, r.mayFix = up.Phases, up.Fix
+	return r.converge(ctx, "cluster up", "", func(_ context.Context, w *world, _ []*Node) (*world, []Change, error) {
+		return w, nil, cmp.Or(r.refuseRestore(w), w.refuseRecovery())
+	})
+}
+
+// converge takes all machines through the phases of "cluster up", after begin, which looks at the state that the run finds, and may change it. Its
+// phase is first, or "" if it changes nothing.
+func (r *run) converge(ctx context.Context, command, first string, begin func(context.Context, *world, []*Node) (*world, []Change, error)) ([]Change, error) {
+	o := r.opts
 	nodes, err := r.scope()
 	if err != nil {
 		return nil, err
 	}
 	r.started = o.Clock()
-	command, names := "cluster up", PhaseNames()
-	switch {
-	case o.Recreate:
-		command, names = "cluster recreate", slices.Insert(names, 1, phaseReset)
-	case o.Restore != nil:
-		command = "cluster restore"
-	case o.FromMember != "":
-		command, names = "cluster recover", slices.Insert(names, 1, phaseRecover)
+	names := PhaseNames()
+	if first != "" {
+		names = slices.Insert(names, 1, first)
 	}
 	r.emit(Event{Kind: EventRunStarted, Message: command, Hosts: hostnames(nodes), Phases: names})
 	if err := r.connect(ctx, r.reached(nodes)); err != nil {
@@ -58,30 +72,18 @@ func Up(ctx context.Context, s *Spec, o Options) ([]Change, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := r.refuseRestore(w); err != nil {
-		return nil, err
-	}
-	var reset []Change
-	if o.Recreate {
-		if w, reset, err = r.resetAll(ctx, w, nodes); err != nil {
-			return reset, err
-		}
-	}
-	if o.FromMember != "" {
-		if w, reset, err = r.recoverEtcd(ctx, w, nodes); err != nil {
-			return reset, err
-		}
-	} else if n := w.recovering(); n != nil {
-		return nil, hint.Errorf(recoverAgain+n.Hostname, "a recovery of etcd from %s was interrupted", n.Hostname)
+	w, begun, err := begin(ctx, w, nodes)
+	if err != nil {
+		return begun, err
 	}
 	if n := w.rotating(); n != nil {
-		return reset, errRotating(n)
+		return begun, errRotating(n)
 	}
 	if w, err = r.preflight(ctx, w, nodes); err != nil {
-		return reset, err
+		return begun, err
 	}
 	if err := r.refuseMove(ctx, w); err != nil {
-		return reset, err
+		return begun, err
 	}
 	p, err := r.plan(w, r.reached(nodes), r.phases())
 	if err != nil {
@@ -91,7 +93,7 @@ func Up(ctx context.Context, s *Spec, o Options) ([]Change, error) {
 		nodes = append([]*Node{r.leader}, nodes...) // it sets the labels of the nodes under --limit
 	}
 	r.warnNotReady(p, nodes)
-	changes := append([]Change{}, reset...) // not nil even without changes; nil means that the run reached no plan
+	changes := append([]Change{}, begun...) // not nil even without changes; nil means that the run reached no plan
 	changes = append(changes, p.changes(nodes)...)
 	if !o.DryRun {
 		if err := r.applyAll(ctx, p, nodes); err != nil {
@@ -109,12 +111,12 @@ func Up(ctx context.Context, s *Spec, o Options) ([]Change, error) {
 	return changes, r.summary(command, nodes, changes)
 }
 
-// Preflight runs only the checks, on all hosts, and changes nothing unless Fix is set. A
+// Preflight runs only the checks, on all hosts, and changes nothing unless fix lets it make the safe repairs. A
 // host that could not be checked is a finding too, and named in a *PartialError.
-func Preflight(ctx context.Context, s *Spec, o Options) ([]preflight.Finding, error) {
+func Preflight(ctx context.Context, s *Spec, o Options, fix bool) ([]preflight.Finding, error) {
 	r := newRun(s, o)
 	defer r.close()
-	r.returnsFindings = true
+	r.returnsFindings, r.mayFix = true, fix
 	nodes, err := r.scope()
 	if err != nil {
 		return nil, err
@@ -155,13 +157,13 @@ func (r *run) scope() ([]*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	return nodes, CheckPhases(r.opts.Phases)
+	return nodes, CheckPhases(r.only)
 }
 
 // phases returns the phases of --phases, or all, as the last survey decided.
 func (r *run) phases() []phase {
 	return slices.DeleteFunc(upPhases(r.want), func(p phase) bool {
-		return len(r.opts.Phases) > 0 && !slices.Contains(r.opts.Phases, p.name())
+		return len(r.only) > 0 && !slices.Contains(r.only, p.name())
 	})
 }
 
@@ -201,7 +203,7 @@ func refusedAlone(err error, failed, of int) bool {
 // survey asks each host everything at once: one script, one round trip.
 func (r *run) survey(ctx context.Context, nodes []*Node) (*world, error) {
 	w := &world{want: r.want.undecided(), facts: map[string]*facts{}, limit: r.limit(), outside: map[string]bool{},
-		whole: len(r.opts.Limit)+len(r.opts.Phases) == 0, mayFound: len(r.opts.Phases) == 0 || slices.Contains(r.opts.Phases, phaseInit)}
+		whole: len(r.opts.Limit)+len(r.only) == 0, mayFound: len(r.only) == 0 || slices.Contains(r.only, phaseInit)}
 	var mu sync.Mutex
 	var findings []preflight.Finding
 	errs := r.each(ctx, r.alive(nodes), func(ctx context.Context, n *Node) error {

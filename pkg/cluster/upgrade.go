@@ -91,7 +91,7 @@ func Upgrade(ctx context.Context, s *Spec, o Options, up UpgradeOptions) ([]Chan
 	u.want = &desired{Spec: s, upgrading: true, back: up.Back}
 	nodes := s.Nodes
 	u.emit(Event{Kind: EventRunStarted, Message: "cluster upgrade", Hosts: hostnames(nodes),
-		Phases: []string{phasePreflight, phaseImages, phaseInit, phaseDrain, phaseContainerd, phaseKubelet, phaseUncordon, phaseBase, phaseAPIProxy, phaseApprover, phaseNetwork, phaseLabels, phaseAPIVIP}})
+		Phases: slices.Concat([]string{phasePreflight}, phaseNames(upgradeImages), phaseNames(upgradeControlPlane), []string{phaseDrain}, phaseNames(upgradePrograms), []string{phaseUncordon}, phaseNames(upgradeAfter))})
 	if err := u.connect(ctx, nodes); err != nil {
 		return nil, err
 	}
@@ -150,14 +150,9 @@ func Upgrade(ctx context.Context, s *Spec, o Options, up UpgradeOptions) ([]Chan
 	return changes, u.summary("cluster upgrade", nodes, changes)
 }
 
-// phasesOfPrograms returns the phases that run while a machine is out of service.
-func (u *upgrade) phasesOfPrograms() []phase {
-	return []phase{&containerd{want: u.want}, &kubelet{want: u.want}}
-}
-
-// phasesAfter returns phases that don't disturb running programs.
-func (u *upgrade) phasesAfter() []phase {
-	return []phase{&base{want: u.want}, &apiProxy{want: u.want}, &approver{want: u.want}, &network{want: u.want}, &labels{want: u.want}, &apiVIP{want: u.want}}
+// programs reports whether a machine's programs change.
+func (p *plan) programs(n *Node) bool {
+	return slices.ContainsFunc(p.phases, func(ph phase) bool { return ph.traits().upgrade == upgradePrograms && len(p.of(n, ph.name())) > 0 })
 }
 
 // members returns the machines that answer and belong to the cluster. "cluster up" handles the others.
@@ -169,34 +164,33 @@ func (u *upgrade) members(w *world) []*Node {
 func (u *upgrade) changesOf(w *world) ([]Change, error) {
 	var out []Change
 	members := u.members(w)
-	p, err := u.plan(w, members, slices.Concat([]phase{&images{want: u.want}, &initialise{want: u.want}}, u.phasesOfPrograms(), u.phasesAfter()))
+	p, err := u.plan(w, members, slices.DeleteFunc(upPhases(u.want), func(ph phase) bool { return ph.traits().upgrade == "" }))
 	if err != nil {
 		return nil, err
 	}
-	add := func(n *Node, phases ...string) {
-		for _, ph := range phases {
-			out = append(out, p.of(n, ph)...)
+	add := func(n *Node, part upgradePart) {
+		for _, name := range phaseNames(part) {
+			out = append(out, p.of(n, name)...)
 		}
 	}
 	for _, n := range members {
-		add(n, phaseImages)
+		add(n, upgradeImages)
 	}
 	for _, n := range w.controlPlane() {
-		add(n, phaseInit)
+		add(n, upgradeControlPlane)
 	}
 	masters, workers := u.due(w, p)
 	for _, n := range append(masters, workers...) {
-		programs := len(p.of(n, phaseContainerd))+len(p.of(n, phaseKubelet)) > 0
-		if programs {
+		if p.programs(n) {
 			out = append(out, Change{Host: n.Hostname, Phase: phaseDrain, Action: "drain", Target: "node " + n.Hostname})
-			add(n, phaseContainerd, phaseKubelet)
+			add(n, upgradePrograms)
 		}
-		if programs && !u.cordoned[n.Hostname] || u.marked[n.Hostname] {
+		if p.programs(n) && !u.cordoned[n.Hostname] || u.marked[n.Hostname] {
 			out = append(out, Change{Host: n.Hostname, Phase: phaseUncordon, Action: "uncordon", Target: "node " + n.Hostname})
 		}
 	}
 	for _, n := range members {
-		add(n, phaseBase, phaseAPIProxy, phaseApprover, phaseNetwork, phaseLabels, phaseAPIVIP)
+		add(n, upgradeAfter)
 	}
 	return out, nil
 }
@@ -204,7 +198,7 @@ func (u *upgrade) changesOf(w *world) ([]Change, error) {
 // due returns the machines whose programs change, or that an earlier run left out of service: the latter first. Machines that don't work come last.
 func (u *upgrade) due(w *world, p *plan) (masters, workers []*Node) {
 	for _, n := range u.members(w) {
-		if len(p.of(n, phaseContainerd))+len(p.of(n, phaseKubelet)) == 0 && !u.marked[n.Hostname] {
+		if !p.programs(n) && !u.marked[n.Hostname] {
 			continue
 		}
 		if n.ControlPlane {
@@ -225,14 +219,14 @@ func (u *upgrade) due(w *world, p *plan) (masters, workers []*Node) {
 // its images, since kube-proxy is about to change on all of them.
 func (u *upgrade) all(ctx context.Context, w *world) error {
 	members := u.members(w)
-	if err := u.through(ctx, w, members, nil, &images{want: u.want}); err != nil {
+	if err := u.through(ctx, w, members, nil, upgradeImages); err != nil {
 		return err
 	}
 	if u.heldBy(members, phaseImages) {
 		return nil
 	}
 	first := func(c Change) bool { return c.Target != runUpload }
-	if err := u.through(ctx, w, w.controlPlane(), first, &initialise{want: u.want}); err != nil {
+	if err := u.through(ctx, w, w.controlPlane(), first, upgradeControlPlane); err != nil {
 		return err
 	}
 	if u.heldBy(u.spec.ControlPlane(), phaseInit) {
@@ -242,7 +236,7 @@ func (u *upgrade) all(ctx context.Context, w *world) error {
 	if err != nil {
 		return err
 	}
-	if err := u.through(ctx, w, w.controlPlane(), nil, &initialise{want: u.want}); err != nil || u.heldBy(u.spec.ControlPlane(), phaseInit) {
+	if err := u.through(ctx, w, w.controlPlane(), nil, upgradeControlPlane); err != nil || u.heldBy(u.spec.ControlPlane(), phaseInit) {
 		return err
 	}
 	if complete, err := u.machines(ctx, w); err != nil || !complete {
@@ -251,7 +245,7 @@ func (u *upgrade) all(ctx context.Context, w *world) error {
 	if w, err = u.again(ctx); err != nil {
 		return err
 	}
-	if err := u.through(ctx, w, u.members(w), nil, u.phasesAfter()...); err != nil {
+	if err := u.through(ctx, w, u.members(w), nil, upgradeAfter); err != nil {
 		return err
 	}
 	for _, n := range u.members(w) {
@@ -284,10 +278,10 @@ func (u *upgrade) again(ctx context.Context) (*world, error) {
 	}
 }
 
-// through takes machines through phases, all at once as far as the phases allow, and sets aside the ones that fail. It leaves changes that
+// through takes machines through a part of the upgrade, all at once as far as the phases allow, and sets aside the ones that fail. It leaves changes that
 // keep rejects for later; a nil keep accepts all.
-func (u *upgrade) through(ctx context.Context, w *world, nodes []*Node, keep func(Change) bool, phases ...phase) error {
-	nodes = u.alive(nodes)
+func (u *upgrade) through(ctx context.Context, w *world, nodes []*Node, keep func(Change) bool, part upgradePart) error {
+	nodes, phases := u.alive(nodes), u.want.in(part)
 	p, err := u.plan(w, nodes, phases)
 	if err != nil {
 		return err

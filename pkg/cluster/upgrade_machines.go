@@ -22,7 +22,7 @@ const jobsLook = 10 * time.Second
 // machines upgrades the programs of all machines: the masters one by one, then some workers at once, first those without jobs. It reports whether the
 // run reached all of them.
 func (u *upgrade) machines(ctx context.Context, w *world) (complete bool, err error) {
-	p, err := u.plan(w, u.members(w), u.phasesOfPrograms())
+	p, err := u.plan(w, u.members(w), u.want.in(upgradePrograms))
 	if err != nil {
 		return false, err
 	}
@@ -134,7 +134,7 @@ func (u *upgrade) machine(ctx context.Context, p *plan, n *Node, q *upgradeQueue
 		}
 		u.tellFailed(n, phase, err)
 	}
-	changes := len(p.of(n, phaseContainerd))+len(p.of(n, phaseKubelet)) > 0
+	changes := p.programs(n)
 	if changes {
 		err := u.tell(ctx, n, phaseDrain, func(ctx context.Context, n *Node) ([]Change, error) { return u.empty(ctx, n, q) })
 		if err != nil {
@@ -145,7 +145,7 @@ func (u *upgrade) machine(ctx context.Context, p *plan, n *Node, q *upgradeQueue
 		u.restarted[n.Hostname] = true
 		u.mu.Unlock()
 		pr := newProgress(p, []*Node{n})
-		for _, ph := range u.phasesOfPrograms() {
+		for _, ph := range u.want.in(upgradePrograms) {
 			if err := u.step(ctx, p, pr, n, ph); err != nil {
 				fail(ph.name(), err)
 				return

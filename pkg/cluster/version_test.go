@@ -60,8 +60,8 @@ func TestMembersAreBroughtToNoOtherKubernetes(t *testing.T) {
 func TestANewMachineDoesNotJoinAClusterOfAnotherKubernetes(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, 1, 1)
-	only := func(host string) func(*Options, *ssh.Options) {
-		return func(o *Options, _ *ssh.Options) { o.Limit = []string{host} }
+	only := func(host string) func(*labOptions, *ssh.Options) {
+		return func(o *labOptions, _ *ssh.Options) { o.Limit = []string{host} }
 	}
 	require.NoError(t, l.up(t.Context(), only("m1")).err)
 	l.release("v1.37.0", "")

@@ -68,9 +68,7 @@ func planRun(ctx context.Context, opts *PlanOptions) error {
 		return err
 	}
 	defer s.Close()
-	o := s.Options
-	o.Phases = opts.Phases
-	changes, err := cluster.Up(ctx, s.Spec, o)
+	changes, err := cluster.Up(ctx, s.Spec, s.Options, cluster.UpOptions{Phases: opts.Phases})
 	if changes == nil {
 		return err
 	}

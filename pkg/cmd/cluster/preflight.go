@@ -69,8 +69,8 @@ func preflightRun(ctx context.Context, opts *PreflightOptions) error {
 	}
 	defer s.Close()
 	o := s.Options
-	o.DryRun, o.Fix = false, opts.Fix
-	findings, err := cluster.Preflight(ctx, s.Spec, o)
+	o.DryRun = false
+	findings, err := cluster.Preflight(ctx, s.Spec, o, opts.Fix)
 	if failed, ok := errors.AsType[*cluster.PreflightError](err); ok {
 		findings = failed.Findings
 		// The findings themselves are printed below, each with its remedy.

@@ -102,9 +102,7 @@ func recoverRun(ctx context.Context, opts *RecoverOptions) error {
 	defer s.Close()
 	name := s.Config.Kubernetes.Kubernetes.ClusterName
 	if opts.Undo {
-		o := s.Options
-		o.FromMember = opts.FromMember
-		err := cluster.UndoRecovery(ctx, s.Spec, o)
+		err := cluster.UndoRecovery(ctx, s.Spec, s.Options, opts.FromMember)
 		if cerr := s.CloseSink(); err == nil {
 			err = cerr
 		}
@@ -117,9 +115,9 @@ func recoverRun(ctx context.Context, opts *RecoverOptions) error {
 		return cmdutil.Usagef("--confirm %s: the cluster's name is %s", opts.Confirm, name)
 	}
 	o := s.Options
-	o.FromMember, o.Force, o.Fix = opts.FromMember, opts.Force, opts.Fix
 	o.Retry = func([]string) string { return s.UpCommand() } // the others join by it
-	would, err := cluster.WhatRecovers(ctx, s.Spec, o)
+	from := cluster.RecoverOptions{FromMember: opts.FromMember, Force: opts.Force, Fix: opts.Fix}
+	would, err := cluster.WhatRecovers(ctx, s.Spec, o, from)
 	if err != nil {
 		return err
 	}
@@ -137,7 +135,7 @@ func recoverRun(ctx context.Context, opts *RecoverOptions) error {
 			return err
 		}
 	}
-	_, err = cluster.Up(ctx, s.Spec, o)
+	_, err = cluster.Recover(ctx, s.Spec, o, from)
 	if cerr := s.CloseSink(); err == nil {
 		err = cerr
 	}

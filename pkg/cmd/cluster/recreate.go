@@ -82,9 +82,7 @@ func recreateRun(ctx context.Context, opts *RecreateOptions) error {
 			return err
 		}
 	}
-	o := s.Options
-	o.Recreate = true
-	changes, err := cluster.Up(ctx, s.Spec, o)
+	changes, err := cluster.Recreate(ctx, s.Spec, s.Options)
 	if cerr := s.CloseSink(); err == nil {
 		err = cerr
 	}

@@ -69,7 +69,7 @@ func statusRun(ctx context.Context, opts *StatusOptions) error {
 		return err
 	}
 	if opts.Plan {
-		changes, perr := cluster.Up(ctx, s.Spec, s.Options)
+		changes, perr := cluster.Up(ctx, s.Spec, s.Options, cluster.UpOptions{})
 		if changes == nil {
 			return perr
 		}

@@ -85,9 +85,7 @@ func upRun(ctx context.Context, opts *UpOptions) error {
 		return err
 	}
 	defer s.Close()
-	o := s.Options
-	o.Phases, o.Fix = opts.Phases, opts.Fix && !opts.DryRun
-	changes, err := cluster.Up(ctx, s.Spec, o)
+	changes, err := cluster.Up(ctx, s.Spec, s.Options, cluster.UpOptions{Phases: opts.Phases, Fix: opts.Fix && !opts.DryRun})
 	if cerr := s.CloseSink(); err == nil {
 		err = cerr
 	}

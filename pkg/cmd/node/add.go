@@ -101,8 +101,8 @@ func addRun(ctx context.Context, opts *AddOptions) error {
 	if opts.DryRun {
 		return showAdd(ctx, opts, s)
 	}
-	s.Options.Fix = opts.Fix
-	err = converge(ctx, s)
+
+	err = converge(ctx, s, opts.Fix)
 	if _, refused := errors.AsType[*cluster.PreflightError](err); refused {
 		if uerr := edit.Undo(); uerr != nil {
 			return errors.Join(err, uerr)
@@ -151,7 +151,7 @@ func tellAdded(opts *AddOptions, edit *config.LayoutEdit) {
 
 func showAdd(ctx context.Context, opts *AddOptions, s *session.Session) error {
 	s.Options.Retry = func([]string) string { return s.Options.Command } // add knows no --limit
-	changes, err := cluster.Up(ctx, s.Spec, s.Options)
+	changes, err := cluster.Up(ctx, s.Spec, s.Options, cluster.UpOptions{Fix: opts.Fix})
 	if cerr := s.CloseSink(); err == nil {
 		err = cerr
 	}

@@ -30,11 +30,11 @@ command that you can repeat after any failure; comments and order of layout.yaml
 }
 
 // converge changes all machines to the new layout: names in /etc/hosts, labels.
-func converge(ctx context.Context, s *session.Session) error {
+func converge(ctx context.Context, s *session.Session, fix bool) error {
 	o := s.Options
 	o.Limit = nil
 	o.Command = s.UpCommand()
-	_, err := cluster.Up(ctx, s.Spec, o)
+	_, err := cluster.Up(ctx, s.Spec, o, cluster.UpOptions{Fix: fix})
 	if cerr := s.CloseSink(); err == nil {
 		err = cerr
 	}

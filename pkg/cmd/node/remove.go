@@ -177,5 +177,5 @@ func settle(ctx context.Context, opts *RemoveOptions, s *session.Session, edit *
 		return err
 	}
 	s.Options.Copy = nil // the removal has told it
-	return converge(ctx, s)
+	return converge(ctx, s, false)
 }

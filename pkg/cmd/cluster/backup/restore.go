@@ -140,19 +140,19 @@ func restoreRun(ctx context.Context, opts *RestoreOptions) error {
 	} else if err := s.ConfirmName(announced(m, s), name); err != nil {
 		return err
 	}
-	o := s.Options
-	if o.Restore, err = parts(m, dir); err != nil {
+	from, err := parts(m, dir)
+	if err != nil {
 		return err
 	}
-	if o.Restore.History, o.Restore.Left, err = historyOnDisk(ctx, m, dir, s); err != nil {
+	if from.History, from.Left, err = historyOnDisk(ctx, m, dir, s); err != nil {
 		return err
 	}
-	left := o.Restore.Left
-	if o.Restore.History != nil {
+	left := from.Left
+	if from.History != nil {
 		left = "it isn't known what has become of it" // until a machine reports the result
 	}
-	o.Restore.Founded = func(why string) { left = why }
-	changes, err := cluster.Up(ctx, s.Spec, o)
+	from.Founded = func(why string) { left = why }
+	changes, err := cluster.Restore(ctx, s.Spec, s.Options, from)
 	if cerr := s.CloseSink(); err == nil {
 		err = cerr
 	}
@@ -193,7 +193,7 @@ func (opts *RestoreOptions) next(left string) string {
 }
 
 // parts returns the files for the machine that founds the cluster.
-func parts(m *backup.Manifest, dir string) (*cluster.Restore, error) {
+func parts(m *backup.Manifest, dir string) (*cluster.RestoreParts, error) {
 	keys, err := unpacked(m, dir, cluster.PartKeys)
 	if err != nil {
 		return nil, err
@@ -202,7 +202,7 @@ func parts(m *backup.Manifest, dir string) (*cluster.Restore, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &cluster.Restore{Keys: keys, Etcd: etcd}, nil
+	return &cluster.RestoreParts{Keys: keys, Etcd: etcd}, nil
 }
 
 // unpacked is a part of a backup below dir.
