@@ -33,7 +33,7 @@ const (
 var proxyUnitFile string
 
 func (*apiProxy) name() string       { return phaseAPIProxy }
-func (*apiProxy) traits() traits { return traits{upgrade: upgradeAfter} }
+func (*apiProxy) traits() traits     { return traits{upgrade: upgradeAfter} }
 func (*apiProxy) applies(*Node) bool { return true }
 
 func (p *apiProxy) waits(n *Node, pl *plan) []step {

@@ -32,7 +32,7 @@ var vipTemplate string
 var vipScript string
 
 func (*apiVIP) name() string         { return phaseAPIVIP }
-func (*apiVIP) traits() traits { return traits{upgrade: upgradeAfter} }
+func (*apiVIP) traits() traits       { return traits{upgrade: upgradeAfter} }
 func (*apiVIP) applies(n *Node) bool { return n.ControlPlane }
 func (*apiVIP) verify(*Node) string  { return "" } // apply checks it
 func (p *apiVIP) address() string    { return p.want.Config.Kubernetes.Kubernetes.APIVIP }

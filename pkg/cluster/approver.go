@@ -43,7 +43,7 @@ var approverScript string
 var servingScript string
 
 func (*approver) name() string         { return phaseApprover }
-func (*approver) traits() traits { return traits{upgrade: upgradeAfter, forOthers: true} }
+func (*approver) traits() traits       { return traits{upgrade: upgradeAfter, forOthers: true} }
 func (*approver) applies(n *Node) bool { return n.ControlPlane }
 
 // waits for the image on all masters: the program's pods may run on any of them.

@@ -22,7 +22,7 @@ const (
 )
 
 func (*base) name() string              { return phaseBase }
-func (*base) traits() traits { return traits{upgrade: upgradeAfter} }
+func (*base) traits() traits            { return traits{upgrade: upgradeAfter} }
 func (*base) applies(*Node) bool        { return true }
 func (*base) waits(*Node, *plan) []step { return nil }
 func (*base) verify(*Node) string       { return "" }

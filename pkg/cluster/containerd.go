@@ -30,7 +30,7 @@ const (
 var containerdService []byte
 
 func (*containerd) name() string       { return phaseContainerd }
-func (*containerd) traits() traits { return traits{upgrade: upgradePrograms, repairs: true} }
+func (*containerd) traits() traits     { return traits{upgrade: upgradePrograms, repairs: true} }
 func (*containerd) applies(*Node) bool { return true }
 
 func (p *containerd) waits(n *Node, pl *plan) []step {

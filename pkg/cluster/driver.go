@@ -56,7 +56,7 @@ func (s *Spec) driver() config.GPUDriver {
 	return s.Config.Kubernetes.Kubernetes.GPUDriver.WithDefaults()
 }
 
-func (*nvidiaDriver) name() string { return phaseDriver }
+func (*nvidiaDriver) name() string   { return phaseDriver }
 func (*nvidiaDriver) traits() traits { return traits{} }
 
 // applies is always true: an interrupted installation is undone even if the configuration no longer asks for a driver.

@@ -24,7 +24,7 @@ const (
 )
 
 func (*images) name() string              { return phaseImages }
-func (*images) traits() traits { return traits{upgrade: upgradeImages} }
+func (*images) traits() traits            { return traits{upgrade: upgradeImages} }
 func (*images) applies(*Node) bool        { return true }
 func (*images) waits(*Node, *plan) []step { return nil }
 func (*images) verify(*Node) string       { return "" }

@@ -30,7 +30,7 @@ const (
 var auditPolicy []byte
 
 func (*initialise) name() string         { return phaseInit }
-func (*initialise) traits() traits { return traits{upgrade: upgradeControlPlane, repairs: true} }
+func (*initialise) traits() traits       { return traits{upgrade: upgradeControlPlane, repairs: true} }
 func (*initialise) applies(n *Node) bool { return n.ControlPlane }
 
 // waits orders the machines whose settings change: the next one begins when the one before it is healthy again.

@@ -24,7 +24,7 @@ type join struct{ want *desired }
 const phaseJoin = "join"
 
 func (*join) name() string       { return phaseJoin }
-func (*join) traits() traits { return traits{rejoins: true} }
+func (*join) traits() traits     { return traits{rejoins: true} }
 func (*join) applies(*Node) bool { return true }
 
 // waits ensures that etcd's members change one at a time, and not while one of them restarts.

@@ -41,7 +41,7 @@ var kubeletService []byte
 var kubeletResolvConf []byte
 
 func (*kubelet) name() string        { return phaseKubelet }
-func (*kubelet) traits() traits { return traits{upgrade: upgradePrograms, repairs: true} }
+func (*kubelet) traits() traits      { return traits{upgrade: upgradePrograms, repairs: true} }
 func (*kubelet) applies(*Node) bool  { return true }
 func (*kubelet) verify(*Node) string { return "" } // apply checks it on members
 

@@ -21,7 +21,7 @@ type labels struct{ want *desired }
 const phaseLabels = "labels"
 
 func (*labels) name() string                 { return phaseLabels }
-func (*labels) traits() traits { return traits{upgrade: upgradeAfter, forOthers: true} }
+func (*labels) traits() traits               { return traits{upgrade: upgradeAfter, forOthers: true} }
 func (*labels) applies(n *Node) bool         { return n.ControlPlane }
 func (*labels) detect(*Node) (string, error) { return ":\n", nil }
 

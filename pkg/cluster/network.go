@@ -54,7 +54,7 @@ var flannelCNIService []byte
 //go:embed files/paictl-cni.path
 var flannelCNIPath []byte
 
-func (*network) name() string { return phaseNetwork }
+func (*network) name() string   { return phaseNetwork }
 func (*network) traits() traits { return traits{upgrade: upgradeAfter, repairs: true} }
 
 func (p *network) applies(*Node) bool {
