@@ -58,7 +58,7 @@ func leadsTo(p page.Page) map[string]bool {
 
 func TestTheFirstPageLeadsToEveryOther(t *testing.T) {
 	pages := everyPage(t)
-	for _, folder := range []string{"docs", "docs/tutorials", "docs/commands", "docs/adr"} {
+	for _, folder := range []string{"docs", "docs/tutorials", "docs/how-to", "docs/commands", "docs/adr"} {
 		index := "docs/README.md"
 		if folder == "docs/commands" || folder == "docs/adr" {
 			assert.True(t, leadsTo(named(t, pages, index))[folder+"/README.md"], "%s doesn't link %s/README.md", index, folder)
@@ -81,9 +81,21 @@ func named(t *testing.T, pages []page.Page, name string) page.Page {
 // A reader decides by the first sentence whether this is the page.
 func TestEveryPageBeginsWithWhatItIsFor(t *testing.T) {
 	pages := everyPage(t)
-	for _, p := range slices.Concat(within(pages, "docs"), within(pages, "docs/tutorials"), within(pages, "docs/commands")) {
+	for _, p := range slices.Concat(within(pages, "docs"), within(pages, "docs/tutorials"), within(pages, "docs/how-to"), within(pages, "docs/commands")) {
 		begins := p.Begins()
 		assert.True(t, strings.HasPrefix(begins, "Use this "), "%s: begin with a sentence that says what for: Use this page to …; it begins %.60q", p.Name, begins)
+	}
+}
+
+// A how-to page answers one question on one screen.
+func TestHowToPagesAreShort(t *testing.T) {
+	pages := within(everyPage(t), "docs/how-to")
+	assert.Greater(t, len(pages), 10, "the pages are found")
+	for _, p := range pages {
+		assert.LessOrEqual(t, strings.Count(p.Text, "\n"), 60, "%s: move what isn't needed for the task to the reference", p.Name)
+		for _, part := range []string{"You need ", "**Check", "**If it fails**", "Reference: "} {
+			assert.Contains(t, strings.Join(strings.Fields(p.Text), " "), part, p.Name)
+		}
 	}
 }
 

@@ -117,11 +117,11 @@ func check(t *testing.T, e example) {
 		noErrors(t, found)
 	case e.has("kubernetes"):
 		checkFolder(t, config.KubernetesFile, e.text)
-	case e.has("extras"):
-		_, found := protocol.Parse(e.place, []byte(smallJob+e.text))
-		noErrors(t, found)
 	case e.has("taskRoles"):
 		_, found := protocol.Parse(e.place, []byte(e.text))
+		noErrors(t, found)
+	case e.has("extras"):
+		_, found := protocol.Parse(e.place, []byte(smallJob+e.text))
 		noErrors(t, found)
 	case strings.HasPrefix(e.text, "- code:"):
 		_, found := rules.Parse(e.place, []byte(e.text))
