@@ -6,6 +6,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -97,6 +98,25 @@ func TestHowToPagesAreShort(t *testing.T) {
 			assert.Contains(t, strings.Join(strings.Fields(p.Text), " "), part, p.Name)
 		}
 	}
+}
+
+// Readers of a page that is longer than a few screens choose a section first.
+func TestLongPagesBeginWithTheirContents(t *testing.T) {
+	pages, seen := everyPage(t), 0
+	for _, p := range slices.Concat(within(pages, "docs"), within(pages, "docs/tutorials"), []page.Page{named(t, pages, "CONTRIBUTING.md")}) {
+		var want []string
+		for _, m := range regexp.MustCompile(`(?m)^## (.+)$`).FindAllStringSubmatch(p.Text, -1) {
+			want = append(want, fmt.Sprintf("[%s](#%s)", m[1], page.Anchor(m[1])))
+		}
+		if strings.Count(p.Text, "\n") <= 200 || len(want) < 3 {
+			continue
+		}
+		seen++
+		_, contents, _ := strings.Cut(p.Text, "\n\n**Contents:** ")
+		contents, _, _ = strings.Cut(contents, "\n\n")
+		assert.Equal(t, strings.Join(want, " · "), strings.Join(strings.Fields(contents), " "), "%s: list the sections below the first paragraph, after **Contents:**", p.Name)
+	}
+	assert.Greater(t, seen, 8, "long pages are found")
 }
 
 func TestEveryLinkLeadsSomewhere(t *testing.T) {
