@@ -1,6 +1,7 @@
 package docs
 
 import (
+	"fmt"
 	"maps"
 	"os"
 	"path"
@@ -79,4 +80,26 @@ func TestEveryEntryOfTheChangelogSaysWhatKindOfChangeItIs(t *testing.T) {
 		}
 	}
 	assert.Greater(t, seen, 1, "entries are found")
+}
+
+// A reader of the list must not take a decision for valid that a later one replaced.
+func TestTheListOfDecisionsNamesTheSuperseded(t *testing.T) {
+	pages, seen := everyPage(t), 0
+	list := named(t, pages, "docs/adr/README.md").Text
+	for _, p := range within(pages, "docs/adr") {
+		row := regexp.MustCompile(`(?m)^.*\]\(` + regexp.QuoteMeta(path.Base(p.Name)) + `\) \| .*$`).FindString(list)
+		m := regexp.MustCompile(`(?s)^# [^\n]+\n\n\*Status: superseded( in part)? by (.*?)\*\n`).FindStringSubmatch(p.Text)
+		if m == nil {
+			assert.NotContains(t, row, "superseded", p.Name)
+			continue
+		}
+		seen++
+		var by []string
+		for _, s := range regexp.MustCompile(`\[(\d{4})\]`).FindAllStringSubmatch(m[2], -1) {
+			by = append(by, s[1])
+		}
+		assert.Contains(t, row, fmt.Sprintf(" (superseded%s by %s) |", m[1], strings.Join(by, " and ")), p.Name)
+		assert.Regexp(t, `2\d{3}-\d\d-\d\d`, m[2], "%s: give the date", p.Name)
+	}
+	assert.Greater(t, seen, 5, "they are found")
 }
