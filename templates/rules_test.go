@@ -335,7 +335,9 @@ var writers = map[string][]string{
 	"rest-server": {
 		`{"apiGroups":["coordination.k8s.io"],"resources":["leases"],"verbs":["create"]}`,
 		`{"apiGroups":["coordination.k8s.io"],"resourceNames":["pai-server"],"resources":["leases"],"verbs":["get","update","patch"]}`,
-		`{"apiGroups":[""],"resourceNames":["job-configuration","job-failure-rules","scheduler-configuration"],"resources":["configmaps"],"verbs":["get"]}`,
+		// It stores changes of virtual clusters: the configuration, whose secrets are in a Secret that it may not read, its history, and the scheduler's part.
+		`{"apiGroups":[""],"resources":["configmaps"],"verbs":["get","create"]}`,
+		`{"apiGroups":[""],"resourceNames":["pai-configuration","scheduler-configuration"],"resources":["configmaps"],"verbs":["update"]}`,
 		`{"apiGroups":[""],"resourceNames":["job-controller-token","job-audit-token"],"resources":["secrets"],"verbs":["get"]}`, // in its own namespace: the tokens for the job controller's API
 		// The namespace of people, which is its own.
 		`{"apiGroups":[""],"resources":["secrets"],"verbs":["get","list","watch","create","update","patch","delete"]}`,

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
@@ -12,6 +13,7 @@ import (
 	"github.com/openpai/paictl/pkg/job"
 	fapi "github.com/openpai/paictl/pkg/job/api"
 	"github.com/openpai/paictl/pkg/job/usage"
+	"github.com/openpai/paictl/pkg/scheduler/vc"
 	"github.com/openpai/paictl/pkg/server/v3/api"
 )
 
@@ -25,6 +27,17 @@ func (c *Jobs) Offer(ctx context.Context) (*job.Offer, error) {
 func (c *Jobs) VirtualClusters(ctx context.Context) (*api.VirtualClusters, error) {
 	out := &api.VirtualClusters{}
 	return out, explained(c.ask(ctx, get(api.Prefix+"/virtual-clusters", nil), out))
+}
+
+// ChangeVirtualClusters changes virtual clusters, or returns the effect of a change.
+func (s *Server) ChangeVirtualClusters(ctx context.Context, o *vc.Order) (*vc.Outcome, error) {
+	q, err := change(http.MethodPatch, api.Prefix+"/virtual-clusters", o)
+	q.again = o.DryRun
+	out, err := answered[vc.Outcome](ctx, s, q, err)
+	if e, ok := errors.AsType[*Error](err); ok && len(e.Body.Findings) > 0 {
+		return nil, e.Body.Findings // with their places and remedies
+	}
+	return out, err
 }
 
 // GPUs returns the GPUs of all nodes.

@@ -16,6 +16,7 @@ import (
 	"github.com/openpai/paictl/pkg/kube"
 	schedulerapi "github.com/openpai/paictl/pkg/scheduler/api"
 	"github.com/openpai/paictl/pkg/scheduler/cell"
+	schedulerconfig "github.com/openpai/paictl/pkg/scheduler/config"
 	"github.com/openpai/paictl/pkg/scheduler/vc"
 )
 
@@ -39,7 +40,7 @@ func TestTheSchedulerSaysWhichCellsMachinesHave(t *testing.T) {
 
 func TestASubmissionKnowsWhetherMachinesWithGPUsAreReserved(t *testing.T) {
 	for text, want := range map[string]bool{cellsOfBothKinds: false, cellsOfBothKinds + "reserveGPUMachines: true\n": true} {
-		client := fake.NewClientset(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: kube.SystemNamespace, Name: schedulerConfigMap}, Data: map[string]string{schedulerKey: text}})
+		client := fake.NewClientset(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: kube.SystemNamespace, Name: schedulerconfig.ConfigMap}, Data: map[string]string{schedulerconfig.ConfigMapKey: text}})
 		c := &Client{Cluster: &kube.Cluster{Client: client}}
 		var out render.Cluster
 		_, err := c.hardware(t.Context(), &out)

@@ -22,12 +22,6 @@ import (
 	schedulerconfig "github.com/openpai/paictl/pkg/scheduler/config"
 )
 
-// The ConfigMap and key of the scheduler's configuration, in the namespace of the platform.
-const (
-	schedulerConfigMap = "scheduler-configuration"
-	schedulerKey       = "hivedscheduler.yaml"
-)
-
 // labelWorker marks the nodes that run jobs.
 const labelWorker = "pai-worker"
 
@@ -150,14 +144,14 @@ func (c *Client) hardware(ctx context.Context, out *render.Cluster) (unknown str
 	if nodes != nil {
 		out.NoRDMA = noRDMA(nodes.Items, out.NodeLabels)
 	}
-	m, err := c.Client.CoreV1().ConfigMaps(kube.SystemNamespace).Get(ctx, schedulerConfigMap, metav1.GetOptions{})
+	m, err := c.Client.CoreV1().ConfigMaps(kube.SystemNamespace).Get(ctx, schedulerconfig.ConfigMap, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
 		return "the scheduler's configuration can't be read", nil
 	}
 	if err != nil {
 		return "", fmt.Errorf("read the scheduler's configuration: %w", err)
 	}
-	config, found := schedulerconfig.Parse(schedulerKey, []byte(m.Data[schedulerKey]))
+	config, found := schedulerconfig.Parse(schedulerconfig.ConfigMapKey, []byte(m.Data[schedulerconfig.ConfigMapKey]))
 	if len(found.Errors()) > 0 {
 		// The scheduler keeps its previous configuration, which can't be read from outside.
 		return "the scheduler's configuration has a mistake", nil

@@ -46,11 +46,11 @@ func (c *Client) Grantable(ctx context.Context) (vcs, storages []string, err err
 // cells returns the configuration that the scheduler reads; nil if it doesn't exist, may not be read or is invalid: then the scheduler
 // continues with the previous one, which only it has.
 func (c *Client) cells(ctx context.Context) (*cell.Config, error) {
-	text, err := c.systemConfig(ctx, schedulerConfigMap)
+	text, err := c.systemConfig(ctx, schedulerconfig.ConfigMap)
 	if err != nil || text == nil {
 		return nil, err
 	}
-	config, found := schedulerconfig.Parse(schedulerKey, []byte(text[schedulerKey]))
+	config, found := schedulerconfig.Parse(schedulerconfig.ConfigMapKey, []byte(text[schedulerconfig.ConfigMapKey]))
 	if len(found.Errors()) > 0 {
 		return nil, nil
 	}

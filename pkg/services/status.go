@@ -11,10 +11,12 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/openpai/paictl/pkg/kube"
+	schedulerconfig "github.com/openpai/paictl/pkg/scheduler/config"
 	"github.com/openpai/paictl/pkg/services/catalogue"
 	"github.com/openpai/paictl/pkg/services/ready"
 	"github.com/openpai/paictl/pkg/services/release"
@@ -79,6 +81,8 @@ type snapshot struct {
 	secrets   map[string]*corev1.Secret    // namespace/name
 	claims    map[string][]corev1.PersistentVolumeClaim
 	unowned   map[string][]corev1.Pod // by service
+	// scheduler is the configuration that the running scheduler reads, or "". "paictl vc set" changes it without a new revision of the release.
+	scheduler string
 }
 
 // Status returns the state of the named services, or of all, by name.
@@ -209,6 +213,7 @@ func (p *Platform) look(ctx context.Context) (*snapshot, error) {
 		p.Warn(s.desired.Mistakes)
 	}
 	err = each([]func() error{
+		func() error { return s.readScheduler(ctx, p) },
 		func() error {
 			for _, ns := range s.otherNamespaces() {
 				if err := s.readReleases(ctx, p, ns); err != nil {
@@ -263,6 +268,22 @@ func (s *snapshot) readSecrets(ctx context.Context, p *Platform) error {
 	for i := range list.Items {
 		s.secrets[list.Items[i].Namespace+"/"+list.Items[i].Name] = &list.Items[i]
 	}
+	return nil
+}
+
+// readScheduler reads the configuration that the scheduler reads, if that was started.
+func (s *snapshot) readScheduler(ctx context.Context, p *Platform) error {
+	if _, started := s.inventory[catalogue.SchedulerService]; !started {
+		return nil
+	}
+	cm, err := p.Client.CoreV1().ConfigMaps(kube.SystemNamespace).Get(ctx, schedulerconfig.ConfigMap, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read the scheduler's configuration: %w", err)
+	}
+	s.scheduler = cm.Data[schedulerconfig.ConfigMapKey]
 	return nil
 }
 
@@ -400,7 +421,11 @@ func (s *snapshot) compare(svc *catalogue.Service, rel *release.Release) string 
 		}
 		svc.SetCredentialsRevision(have.Annotations[annotationRevision])
 	}
-	if !sameValues(svc.ReleaseValues(), rel.Values) || svc.Chart != nil && svc.Chart.Metadata.Version != rel.Version {
+	want, have := svc.ReleaseValues(), rel.Values
+	if text := catalogue.SchedulerConfiguration(want); svc.Name == catalogue.SchedulerService && text != "" && strings.TrimSpace(text) == strings.TrimSpace(s.scheduler) {
+		have = catalogue.WithSchedulerConfiguration(have, text)
+	}
+	if !sameValues(want, have) || svc.Chart != nil && svc.Chart.Metadata.Version != rel.Version {
 		return ConfigurationChanged
 	}
 	return ConfigurationCurrent

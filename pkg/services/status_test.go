@@ -12,7 +12,9 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/services/catalogue"
 	"github.com/openpai/paictl/pkg/services/ready"
+	"github.com/openpai/paictl/pkg/services/release"
 )
 
 func (l *lab) states(only ...string) map[string]Status {
@@ -50,6 +52,19 @@ func TestStatusTellsTheStateOfEveryService(t *testing.T) {
 	assert.Equal(t, 1, st["prometheus"].ReadyPods)
 	assert.Equal(t, "prometheus 0.1.0", st["prometheus"].Chart)
 	assert.Equal(t, 1, st["prometheus"].Revision)
+}
+
+func TestTheSchedulerIsUpToDateOnceItReadsTheStoredConfiguration(t *testing.T) {
+	values := func(text string) map[string]any {
+		return map[string]any{"replicas": int64(1), "global": map[string]any{"schedulerConfiguration": text, "other": "x"}}
+	}
+	svc := &catalogue.Service{Name: catalogue.SchedulerService, Values: values("new: 1\n")}
+	rel := &release.Release{Values: values("old: 1\n")}
+	assert.Equal(t, ConfigurationChanged, (&snapshot{scheduler: "old: 1\n"}).compare(svc, rel))
+	assert.Equal(t, ConfigurationChanged, (&snapshot{}).compare(svc, rel))
+	assert.Equal(t, ConfigurationCurrent, (&snapshot{scheduler: "new: 1"}).compare(svc, rel), "vc set has written it")
+	rel.Values["replicas"] = int64(2)
+	assert.Equal(t, ConfigurationChanged, (&snapshot{scheduler: "new: 1"}).compare(svc, rel))
 }
 
 func TestAStopThatWasCutOffIsNoFailedStart(t *testing.T) {

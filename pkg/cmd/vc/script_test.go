@@ -74,6 +74,31 @@ func TestScriptsOfWhoHasSignedIn(t *testing.T) {
 	cmdtest.RunIn(t, "testdata/signed", map[string]string{"XDG_CONFIG_HOME": home, "PAICTL_SERVER": "bob"})
 }
 
+// TestScriptsOfAnAdministratorWhoHasSignedIn has a scheduler to which no change of the configuration makes a difference.
+func TestScriptsOfAnAdministratorWhoHasSignedIn(t *testing.T) {
+	c := kubetest.Start(t)
+	empty := func() { // Prepare creates the scheduler's ConfigMap again
+		_ = c.Client.CoreV1().ConfigMaps(kube.SystemNamespace).DeleteCollection(context.WithoutCancel(t.Context()), metav1.DeleteOptions{}, metav1.ListOptions{})
+	}
+	empty()
+	servertest.Prepare(t, c)
+	t.Cleanup(empty)
+	d, err := people.Open(c.Config, people.Options{})
+	require.NoError(t, err)
+	require.NoError(t, d.Prepare(t.Context()))
+	answer := map[string]any{api.PathVirtualClusters: api.VirtualClusters{Generation: 2}, api.PathValidate: api.Validation{Valid: true}}
+	s := servertest.Start(t, c, servertest.Options{Scheduler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_ = json.NewEncoder(w).Encode(answer[r.URL.Path])
+	})})
+	s.Group("administrators", func(g *peoplev1.GroupSpec) { g.Administrator = true })
+	s.Person("root", "administrators")
+	s.Person("bob")
+	home := t.TempDir()
+	s.Login(home, "bob")
+	s.Login(home, "root")
+	cmdtest.RunIn(t, "testdata/administrator", map[string]string{"XDG_CONFIG_HOME": home, "PAICTL_SERVER": "root", "OPERATOR": kubetest.Kubeconfig(t)})
+}
+
 // TestScriptsOfWhoHasSignedInWithoutAScheduler has a cluster with a configuration of the scheduler, and no scheduler.
 func TestScriptsOfWhoHasSignedInWithoutAScheduler(t *testing.T) {
 	c := kubetest.Start(t)

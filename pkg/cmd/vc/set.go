@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/openpai/paictl/pkg/cmd/way"
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/config/store"
 	"github.com/openpai/paictl/pkg/kube"
@@ -21,6 +22,7 @@ import (
 type SetOptions struct {
 	Factory *cmdutil.Factory
 	Kube    kube.Options
+	Server  string
 	Output  cmdutil.Output
 	// Requests are made from the flags and the file, one for each virtual cluster.
 	Requests []vc.Request
@@ -64,6 +66,9 @@ A virtual cluster with jobs is not removed and keeps at least one cell; the erro
 --force, running jobs continue without a guarantee, and waiting jobs never start; "vc list" shows such a
 virtual cluster as deleted until they are gone.
 
+After "paictl login" administrators change virtual clusters through the platform's server; with
+--kubeconfig or --context paictl changes them itself. Checks and effects are the same, and the audit has both.
+
 --from FILE reads a whole definition ("-" is stdin): virtualCells, pinnedCells and quota of NAME; or,
 without NAME, several virtual clusters below the key virtualClusters. Virtual clusters that the file
 doesn't name stay.`,
@@ -75,7 +80,7 @@ doesn't name stay.`,
   paictl vc set --from teams.yaml --yes -m "the new quarter"
   paictl vc set vision --delete --take-from nlp`,
 		Args:              cobra.MaximumNArgs(1),
-		ValidArgsFunction: completeNames(f, &opts.Kube),
+		ValidArgsFunction: completeNamesOf(f, &opts.Kube, &opts.Server),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			flags.perUserSet, flags.groupSet = cmd.Flags().Changed("quota-per-user"), cmd.Flags().Changed("quota-per-group")
 			if err := opts.complete(cmd, flags, args); err != nil {
@@ -88,6 +93,7 @@ doesn't name stay.`,
 		},
 	}
 	cmdutil.AddKubeFlags(cmd, &opts.Kube)
+	way.AddFlag(f, cmd, &opts.Server)
 	flags.add(cmd)
 	fl := cmd.Flags()
 	fl.StringVarP(&opts.Message, "message", "m", "", "reason, recorded in the history")
@@ -95,9 +101,9 @@ doesn't name stay.`,
 	fl.BoolVar(&opts.Force, "force", false, "also if a virtual cluster with jobs is removed or loses all its cells")
 	fl.BoolVarP(&opts.Yes, "yes", "y", false, "don't ask")
 	fl.DurationVar(&opts.Wait, "wait", time.Minute, "wait this long until the scheduler uses it; 0 doesn't wait")
-	_ = cmd.RegisterFlagCompletionFunc("cells", completeCells(f, &opts.Kube))
+	_ = cmd.RegisterFlagCompletionFunc("cells", completeCells(f, &opts.Kube, &opts.Server))
 	_ = cmd.RegisterFlagCompletionFunc("policy", cobra.FixedCompletions(cell.PolicyCompletions(), cobra.ShellCompDirectiveNoFileComp))
-	_ = cmd.RegisterFlagCompletionFunc("take-from", completeName(f, &opts.Kube))
+	_ = cmd.RegisterFlagCompletionFunc("take-from", completeName(f, &opts.Kube, &opts.Server))
 	cmdutil.AddOutputFlag(cmd, &opts.Output, "text", "json", "yaml")
 	return cmd
 }

@@ -5,187 +5,61 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
-	"slices"
 	"strings"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
+	"github.com/openpai/paictl/pkg/client"
 	"github.com/openpai/paictl/pkg/cmd/prompt"
+	"github.com/openpai/paictl/pkg/cmd/way"
 	"github.com/openpai/paictl/pkg/cmdutil"
-	"github.com/openpai/paictl/pkg/config"
 	"github.com/openpai/paictl/pkg/config/store"
 	"github.com/openpai/paictl/pkg/hint"
-	"github.com/openpai/paictl/pkg/kube"
 	"github.com/openpai/paictl/pkg/scheduler/api"
-	"github.com/openpai/paictl/pkg/scheduler/cell"
-	schedulerconfig "github.com/openpai/paictl/pkg/scheduler/config"
 	"github.com/openpai/paictl/pkg/scheduler/vc"
-	"github.com/openpai/paictl/pkg/services"
-	"github.com/openpai/paictl/pkg/services/catalogue"
 )
 
 // pollEvery is how often the scheduler is asked whether it uses the new configuration.
 const pollEvery = 300 * time.Millisecond
 
-// outcome is the output of "set -o json".
-type outcome struct {
-	DryRun bool `json:"dryRun"`
-	// Changed reports whether the configuration says something else now, or would.
-	Changed bool `json:"changed"`
-	// Applied reports whether the scheduler works with it.
-	Applied    bool            `json:"applied"`
-	Revision   int             `json:"revision,omitempty"`
-	Generation int64           `json:"generation,omitempty"`
-	Note       string          `json:"note,omitempty"`
-	Effect     *api.Validation `json:"effect,omitempty"`
-	Diff       string          `json:"diff,omitempty"`
-	Warnings   config.Findings `json:"warnings,omitempty"`
-}
-
-// change is a draft of the configuration with its effect.
-type change struct {
-	draft *store.Draft
-	cells cell.Config
-	// before is the scheduler's answer before the change, or nil if no scheduler runs.
-	before *api.VirtualClusters
-	outcome
-}
-
 func setRun(ctx context.Context, opts *SetOptions) error {
-	c, err := open(opts.Factory, opts.Kube)
+	w, err := way.Open(opts.Factory, opts.Kube, opts.Server, "")
 	if err != nil {
 		return err
 	}
-	ch, err := opts.prepare(ctx, c)
+	order := vc.Order{Changes: opts.Requests, Message: opts.Message, DryRun: true, Force: opts.Force}
+	out, err := w.Server.ChangeVirtualClusters(ctx, &order)
 	if err != nil {
-		return c.Explain(err)
-	}
-	ch.DryRun = opts.DryRun
-	if err := opts.preview(ch); err != nil {
 		return err
 	}
-	if ch.Effect != nil && !ch.Effect.Valid {
+	out.DryRun = opts.DryRun
+	if err := opts.preview(out); err != nil {
+		return err
+	}
+	if out.Effect != nil && !out.Effect.Valid {
 		return &cmdutil.CodeError{Err: errors.New("the scheduler would refuse it"), Code: cmdutil.ExitFailure, Silent: opts.Output.Is("text")}
 	}
-	if err := opts.checkInside(ctx, c, ch); err != nil {
-		return c.Explain(err)
+	if out.Refused != "" {
+		return hint.Errorf(out.Remedy, "%s", out.Refused)
 	}
-	if opts.DryRun || !ch.Changed {
-		return opts.tell(ch)
+	if opts.DryRun || !out.Changed {
+		return opts.tell(out)
 	}
-	question := fmt.Sprintf("Change the virtual clusters of %s (%s)?", ch.draft.Head.ClusterID, c.Server)
+	question := fmt.Sprintf("Change the virtual clusters of %s (%s)?", out.ClusterID, w.Address())
 	if err := prompt.Confirm(opts.Factory.IO, opts.Yes, "the change", question); err != nil {
 		return err
 	}
-	if err := opts.checkAgain(ctx, c, ch); err != nil {
-		return c.Explain(err)
+	order.DryRun, order.Revision, order.Message = false, out.Base, opts.message(&order)
+	if out, err = w.Server.ChangeVirtualClusters(ctx, &order); err != nil {
+		return err
 	}
-	if err := opts.apply(ctx, c, ch); err != nil {
-		return c.Explain(err)
+	if err := opts.await(ctx, &client.Jobs{Server: w.Server, Name: w.User}, out); err != nil {
+		return err
 	}
-	return opts.tell(ch)
-}
-
-// prepare edits the file, checks it, and asks the scheduler for the effect.
-func (opts *SetOptions) prepare(ctx context.Context, c *cluster) (*change, error) {
-	held, err := c.store.Pull(ctx)
-	if err != nil {
-		return nil, err
-	}
-	text, err := opts.edit(held)
-	if err != nil {
-		return nil, err
-	}
-	base := store.BaseOf(held.Revision)
-	ch := &change{}
-	if ch.draft, err = c.store.Draft(ctx, store.Candidate{Files: map[string][]byte{config.ServicesFile: text}, Base: &base}); err != nil {
-		return nil, err
-	}
-	ch.Changed, ch.Warnings = len(ch.draft.Changes) > 0, ch.draft.Warnings
-	for _, f := range ch.draft.Changes {
-		ch.Diff += f.Diff
-	}
-	var found config.Findings
-	if ch.cells, found = catalogue.SchedulerConfig(ch.draft.Cluster); found.Err() != nil {
-		return nil, found.Err()
-	}
-	whole, err := schedulerconfig.Encode(ch.cells)
-	if err != nil {
-		return nil, err
-	}
-	if ch.Effect, ch.Note, err = ask(ctx, c, whole); err != nil || ch.Note != "" {
-		return ch, err
-	}
-	if ch.before, err = c.scheduler.VirtualClusters(ctx); errors.Is(err, vc.ErrNotRunning) {
-		ch.before, err = &api.VirtualClusters{}, nil
-	}
-	return ch, err
-}
-
-// edit writes the requests into services-configuration.yaml.
-func (opts *SetOptions) edit(held *store.Copy) ([]byte, error) {
-	cluster, err := config.Parse("", held.Files)
-	if err != nil {
-		return nil, fmt.Errorf("read the cluster's configuration, revision %d: %w", held.Revision.Number, err)
-	}
-	text := held.Files[config.ServicesFile]
-	have, err := vc.Read(text)
-	if err != nil {
-		return nil, err
-	}
-	if err := inScheduler(cluster, have); err != nil {
-		return nil, err
-	}
-	cells, found := catalogue.SchedulerConfig(cluster)
-	if len(have) == 0 && found.Err() != nil {
-		return nil, found.Err()
-	}
-	vc.FromDefault(opts.Requests, have)
-	changes := map[string]*vc.Definition{}
-	for i := range opts.Requests {
-		changed, err := opts.Requests[i].Changes(have, cells)
-		if err != nil {
-			return nil, err
-		}
-		maps.Copy(changes, changed)
-		have = after(have, changed)
-	}
-	return vc.Edit(text, changes)
-}
-
-// after are the definitions once changes are made, for the request that follows.
-func after(have map[string]vc.Definition, changed map[string]*vc.Definition) map[string]vc.Definition {
-	out := maps.Clone(have)
-	if out == nil {
-		out = map[string]vc.Definition{}
-	}
-	for name, d := range changed {
-		if d == nil {
-			delete(out, name)
-			continue
-		}
-		out[name] = *d
-	}
-	return out
-}
-
-// inScheduler refuses to edit if HiveD's own file defines the virtual clusters: it is a text within the text.
-func inScheduler(c *config.Cluster, have map[string]vc.Definition) error {
-	for _, name := range []string{catalogue.SchedulerService, "hivedscheduler"} {
-		section, _ := c.Services.Sections[name].(map[string]any)
-		if text, _ := section["config"].(string); len(strings.TrimSpace(text)) > 1 && len(have) == 0 {
-			return hint.Errorf("move virtualClusters and physicalCluster from that text to the section scheduler, then: paictl config push -p DIR",
-				"the virtual clusters are defined in HiveD's own file, the text %s.config", name)
-		}
-	}
-	return nil
+	return opts.tell(out)
 }
 
 // preview shows the changes to the user.
-func (opts *SetOptions) preview(ch *change) error {
+func (opts *SetOptions) preview(out *vc.Outcome) error {
 	if !opts.Output.Is("text") {
 		return nil
 	}
@@ -193,116 +67,80 @@ func (opts *SetOptions) preview(ch *change) error {
 	if opts.DryRun {
 		w = opts.Factory.IO.Out
 	}
-	if err := ch.Warnings.Write(opts.Factory.IO.Err); err != nil {
+	if err := out.Warnings.Write(opts.Factory.IO.Err); err != nil {
 		return err
 	}
-	if !ch.Changed {
+	if !out.Changed {
 		return nil
 	}
-	if _, err := io.WriteString(w, ch.Diff); err != nil {
+	if _, err := io.WriteString(w, out.Diff); err != nil {
 		return err
 	}
-	if ch.Note != "" {
-		_, err := fmt.Fprintln(w, ch.Note)
+	if out.Note != "" {
+		_, err := fmt.Fprintln(w, out.Note)
 		return err
 	}
-	return writeValidation(w, ch.Effect)
+	return writeValidation(w, out.Effect)
 }
 
-// apply pushes the draft, lets the scheduler's release follow, and waits until the scheduler uses it.
-func (opts *SetOptions) apply(ctx context.Context, c *cluster, ch *change) error {
-	r, err := c.store.Push(ctx, ch.draft, store.Entry{By: prompt.Operator(), Message: opts.message()})
-	if err != nil {
-		return err
-	}
-	ch.Revision = r.Number
-	if installed, err := c.installed(ctx); err != nil || !installed {
-		return err
-	}
-	p, err := c.platform()
-	if err != nil {
-		return err
-	}
-	err = p.Start(ctx, services.Options{
-		Names: []string{catalogue.SchedulerService}, KeepFailed: true, // it is the ConfigMap that counts here, not whether all pods are well
-		Command: "paictl vc set", Again: "paictl service start", Sink: warnings(opts.Factory.IO.Err, opts.Output.Is("text")),
-	})
-	if err != nil {
-		err = fmt.Errorf("revision %d is pushed, but not in use: %w", r.Number, err)
-		if _, outdated := errors.AsType[*services.OutdatedError](err); outdated {
-			return err // its own remedy is an upgrade
-		}
-		return hint.Wrap(err, "continue with: paictl service start -n scheduler")
-	}
-	if opts.Wait == 0 || ch.before == nil {
+// await waits until the scheduler uses a change.
+func (opts *SetOptions) await(ctx context.Context, c *client.Jobs, out *vc.Outcome) error {
+	if opts.Wait == 0 || !out.Installed || out.Note != "" || out.Effect == nil {
 		return nil
+	}
+	ask := func(ctx context.Context) (*api.VirtualClusters, error) {
+		all, err := c.VirtualClusters(ctx)
+		if err == nil && all.Note != "" { // they are the configuration's
+			err = vc.ErrNotRunning
+		}
+		if err != nil {
+			return nil, err
+		}
+		return &all.VirtualClusters, nil
 	}
 	waiting, cancel := context.WithTimeout(ctx, opts.Wait)
 	defer cancel()
-	now, err := c.scheduler.Await(waiting, ch.cells, ch.before, pollEvery)
+	now, err := vc.Await(waiting, ask, out.Effect.VirtualClusters, out.Problem, pollEvery)
 	if err != nil {
 		return err
 	}
-	ch.Applied, ch.Generation = true, now.Generation
+	out.Applied, out.Generation = true, now.Generation
 	return nil
 }
 
-// warnings prints only the warnings of a run.
-func warnings(w io.Writer, text bool) services.Sink {
-	return services.SinkFunc(func(e services.Event) {
-		if text && e.Kind == services.EventWarning {
-			fmt.Fprintf(w, "warning: %s\n", e.Message)
-		}
-	})
-}
-
-// installed reports whether the scheduler was started.
-func (c *cluster) installed(ctx context.Context) (bool, error) {
-	_, err := c.Client.CoreV1().Services(kube.SystemNamespace).Get(ctx, catalogue.SchedulerService, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		return false, nil
-	}
-	if err != nil {
-		return false, fmt.Errorf("look for the scheduler: %w", err)
-	}
-	return true, nil
-}
-
 // message is the entry of the history.
-func (opts *SetOptions) message() string {
+func (opts *SetOptions) message(o *vc.Order) string {
 	if opts.Message != "" {
 		return opts.Message
 	}
-	names := map[string]bool{}
-	for i := range opts.Requests {
-		names[opts.Requests[i].Name] = true
-	}
-	text := "vc set " + strings.Join(slices.Sorted(maps.Keys(names)), ", ")
+	text := "vc set " + strings.Join(o.Names(), ", ")
 	return text[:min(len(text), store.MaxMessage)]
 }
 
 // tell says how it ended.
-func (opts *SetOptions) tell(ch *change) error {
+func (opts *SetOptions) tell(out *vc.Outcome) error {
 	io := opts.Factory.IO
 	if !opts.Output.Is("text") {
-		return opts.Output.Write(io.Out, ch.outcome, cmdutil.Table{})
+		return opts.Output.Write(io.Out, out, cmdutil.Table{})
 	}
 	switch {
-	case !ch.Changed:
-		io.Say("nothing to change: revision %d already has these values", ch.draft.Head.Number)
-	case ch.DryRun:
+	case !out.Changed:
+		io.Say("nothing to change: revision %d already has these values", out.Base)
+	case out.DryRun:
 		io.Say("nothing was changed (--dry-run)")
-	case ch.Applied:
-		io.Say("pushed revision %d; the scheduler uses it (generation %d)", ch.Revision, ch.Generation)
-		for _, c := range ch.Effect.VirtualClusters {
+	case out.Applied:
+		io.Say("pushed revision %d; the scheduler uses it (generation %d)", out.Revision, out.Generation)
+		for _, c := range out.Effect.VirtualClusters {
 			if c.Before == nil {
 				io.Say("%s is new: pods of it name pai-scheduler as their scheduler; for pods that name HiveD's hivedscheduler-ds-%[1]s run: paictl service restart -n scheduler --force", c.Name)
 			}
 		}
-	case ch.before == nil:
-		io.Say("pushed revision %d; it takes effect with: paictl service start -n scheduler", ch.Revision)
+	case !out.Installed:
+		io.Say("pushed revision %d; it takes effect with: paictl service start -n scheduler", out.Revision)
+	case out.Note != "":
+		io.Say("pushed revision %d; the scheduler uses it when it answers again: %s", out.Revision, out.Note)
 	default:
-		io.Say("pushed revision %d; the scheduler was not waited for", ch.Revision)
+		io.Say("pushed revision %d; the scheduler was not waited for", out.Revision)
 	}
 	return nil
 }

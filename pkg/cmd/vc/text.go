@@ -177,16 +177,8 @@ func amounts(v *api.VirtualCluster) string {
 	return plural.Of(v.Guaranteed, "GPU") + " and " + plural.Of(v.CPUCells(), "CPU cell")
 }
 
-// held says how many GPUs or CPU cells a gang has or requests.
-func held(c *api.Change) string {
-	if c.CPUCells > 0 {
-		return plural.Of(c.CPUCells, "CPU cell")
-	}
-	return plural.Of(c.GPUs, "GPU")
-}
-
 func effectText(c *api.Change) string {
-	what := held(c)
+	what := c.Held()
 	if c.User != "" {
 		what += " of " + c.User
 	}

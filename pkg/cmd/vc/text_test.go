@@ -11,6 +11,8 @@ import (
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/scheduler/api"
 	"github.com/openpai/paictl/pkg/scheduler/cell"
+	"github.com/openpai/paictl/pkg/scheduler/vc"
+	v3 "github.com/openpai/paictl/pkg/server/v3/api"
 	"github.com/openpai/paictl/pkg/ui/iostreams"
 )
 
@@ -92,15 +94,18 @@ POSITION   GANG   STATE     PRIORITY   USER   PODS   GPUS   AGE   REASON
 }
 
 func TestTheEndOfAChangeSaysWhatIsInUse(t *testing.T) {
+	fresh := &api.Validation{VirtualClusters: []api.ChangedVirtualCluster{{Name: "a", After: owner("a", 8, 1)}}}
 	for name, c := range map[string]struct {
-		ch   change
+		out  vc.Outcome
 		says string
 	}{
-		"in use":          {change{before: &api.VirtualClusters{}, outcome: outcome{Changed: true, Applied: true, Revision: 4, Generation: 2, Effect: &api.Validation{}}}, "pushed revision 4; the scheduler uses it (generation 2)\n"},
-		"not waited for":  {change{before: &api.VirtualClusters{}, outcome: outcome{Changed: true, Revision: 4}}, "pushed revision 4; the scheduler was not waited for\n"},
-		"no scheduler":    {change{outcome: outcome{Changed: true, Revision: 4}}, "pushed revision 4; it takes effect with: paictl service start -n scheduler\n"},
-		"a dry run":       {change{outcome: outcome{Changed: true, DryRun: true}}, "nothing was changed (--dry-run)\n"},
-		"one that is new": {change{before: &api.VirtualClusters{}, outcome: outcome{Changed: true, Applied: true, Effect: &api.Validation{VirtualClusters: []api.ChangedVirtualCluster{{Name: "a", After: owner("a", 8, 1)}}}}}, "hivedscheduler-ds-a run: paictl service restart -n scheduler --force\n"},
+		"in use":                {vc.Outcome{Changed: true, Installed: true, Applied: true, Revision: 4, Generation: 2, Effect: &api.Validation{}}, "pushed revision 4; the scheduler uses it (generation 2)\n"},
+		"not waited for":        {vc.Outcome{Changed: true, Installed: true, Revision: 4}, "pushed revision 4; the scheduler was not waited for\n"},
+		"no scheduler":          {vc.Outcome{Changed: true, Note: "it isn't installed", Revision: 4}, "pushed revision 4; it takes effect with: paictl service start -n scheduler\n"},
+		"a scheduler is silent": {vc.Outcome{Changed: true, Installed: true, Note: "none leads", Revision: 4}, "pushed revision 4; the scheduler uses it when it answers again: none leads\n"},
+		"nothing":               {vc.Outcome{Base: 3}, "nothing to change: revision 3 already has these values\n"},
+		"a dry run":             {vc.Outcome{Changed: true, DryRun: true}, "nothing was changed (--dry-run)\n"},
+		"one that is new":       {vc.Outcome{Changed: true, Installed: true, Applied: true, Effect: fresh}, "hivedscheduler-ds-a run: paictl service restart -n scheduler --force\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := cmdutil.New("v0")
@@ -108,7 +113,7 @@ func TestTheEndOfAChangeSaysWhatIsInUse(t *testing.T) {
 			f.IO = io
 			opts := &SetOptions{Factory: f}
 			cmdutil.AddOutputFlag(NewCmdVC(f), &opts.Output, "text")
-			require.NoError(t, opts.tell(&c.ch))
+			require.NoError(t, opts.tell(&c.out))
 			assert.Contains(t, errOut.String(), c.says)
 		})
 	}
@@ -118,4 +123,30 @@ func TestAgesAreShort(t *testing.T) {
 	for d, want := range map[time.Duration]string{-time.Second: "0s", 40 * time.Second: "40s", 12 * time.Minute: "12m", 47 * time.Hour: "47h", 50 * time.Hour: "2d"} {
 		assert.Equal(t, want, age(d))
 	}
+}
+
+func TestTheListShowsCPUCellsAndDeletedVirtualClusters(t *testing.T) {
+	a, gone := *owner("a", 16, 2), api.VirtualCluster{Name: "vision", Opportunistic: 8, WaitingGangs: 1}
+	a.Used, a.Free = 8, 8
+	s := &state{Running: true, VirtualClusters: v3.VirtualClusters{VirtualClusters: api.VirtualClusters{Items: []api.VirtualCluster{a}, Deleted: []api.VirtualCluster{gone}}}}
+	got := listTable(s, false)
+	assert.Equal(t, []string{"NAME", "GPUS", "USED", "OPPORTUNISTIC", "FREE", "BAD", "WAITING", "QUOTA", "CELLS"}, got.Header)
+	assert.Equal(t, [][]string{{"a", "16", "8", "0", "8", "0", "0", "-", "2 x node"}, {"vision (deleted)", "0", "0", "8", "0", "0", "1", "-", "-"}}, got.Rows)
+	assert.Len(t, listTable(s, true).Rows, 1, "a name that other commands take is one that is there")
+
+	s.Items[0].CPU = &cell.CPUStats{Guaranteed: 30, Used: 4, Opportunistic: 1, Free: 25, Bad: 1}
+	got = listTable(s, false)
+	assert.Equal(t, []string{"NAME", "GPUS", "USED", "OPPORTUNISTIC", "FREE", "BAD", "CPU CELLS", "WAITING", "QUOTA", "CELLS"}, got.Header)
+	assert.Equal(t, []string{"a", "16", "8", "0", "8", "0", "30: 4 used, 25 free, 1 opportunistic, 1 bad", "0", "-", "2 x node"}, got.Rows[0])
+	s.Running = false
+	assert.Equal(t, []string{"a", "16", "-", "-", "-", "-", "30", "-", "-", "2 x node"}, listTable(s, false).Rows[0])
+}
+
+func TestAVirtualClusterSaysItsCPUCells(t *testing.T) {
+	v := owner("a", 0, 0)
+	v.CPU = &cell.CPUStats{Guaranteed: 15}
+	assert.Equal(t, "15 CPU cells", amounts(v))
+	v.Guaranteed = 1
+	assert.Equal(t, "1 GPU and 15 CPU cells", amounts(v))
+	assert.Equal(t, "(2 CPU cells of ann) continues to run without a guarantee, as now; a retry would be refused", effectText(&api.Change{Effect: api.Orphaned, CPUCells: 2, User: "ann"}))
 }

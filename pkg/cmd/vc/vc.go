@@ -1,10 +1,11 @@
 // Package vc is the commands "paictl vc ...": virtual clusters, which divide the GPUs between teams.
-// In: flags, a kubeconfig, the configuration that the cluster holds, the scheduler that runs. Out:
+// In: flags, a kubeconfig or a sign-in, the configuration that the cluster holds, the scheduler that runs. Out:
 // tables and JSON on stdout; a new revision of the configuration that takes effect at once.
 package vc
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -15,14 +16,10 @@ import (
 	"github.com/openpai/paictl/pkg/config"
 	"github.com/openpai/paictl/pkg/config/store"
 	"github.com/openpai/paictl/pkg/kube"
-	"github.com/openpai/paictl/pkg/scheduler/cell"
+	"github.com/openpai/paictl/pkg/scheduler/api"
 	"github.com/openpai/paictl/pkg/scheduler/vc"
 	v3 "github.com/openpai/paictl/pkg/server/v3/api"
-	"github.com/openpai/paictl/pkg/services"
 	"github.com/openpai/paictl/pkg/services/catalogue"
-	"github.com/openpai/paictl/pkg/services/catalogue/fetch"
-	"github.com/openpai/paictl/pkg/services/ready"
-	"github.com/openpai/paictl/pkg/services/release"
 )
 
 // NewCmdVC returns "paictl vc".
@@ -38,7 +35,8 @@ They are defined in the section scheduler of services-configuration.yaml, which 
 set" checks a change against what runs, shows it, and pushes it as a new revision; it takes effect
 without a restart.
 
-"vc list" and "vc show" also work after "paictl login": then they show those that you may use.`,
+After "paictl login", "vc list" and "vc show" show those that you may use, and "vc set" works for administrators.
+"vc validate" needs a kubeconfig.`,
 		Example: `  paictl vc list
   paictl vc show vision
   paictl vc set vision --cells 8x-a100-NODE=3 --quota-per-user 8
@@ -52,7 +50,6 @@ without a restart.
 // cluster is a cluster with the configuration that it holds and the scheduler that runs in it.
 type cluster struct {
 	*kube.Cluster
-	factory   *cmdutil.Factory
 	store     *store.Store
 	scheduler *vc.Scheduler
 }
@@ -74,22 +71,7 @@ func open(f *cmdutil.Factory, o kube.Options) (*cluster, error) {
 	}
 	s := store.New(c.Client)
 	s.SecretPaths, s.Checks = catalogue.SecretPaths, []config.Check{catalogue.Check}
-	return &cluster{Cluster: c, factory: f, store: s, scheduler: vc.NewScheduler(c.Client)}, nil
-}
-
-// platform returns the client that starts services.
-func (c *cluster) platform() (*services.Platform, error) {
-	releases, err := release.NewHelm(c.Cluster, c.factory.Log)
-	if err != nil {
-		return nil, err
-	}
-	return &services.Platform{
-		Client: c.Client, Releases: releases, Ready: ready.New(c.Client), Load: services.FromCluster(c.store, ""), Current: c.store.Current,
-		Fetcher: func(d *services.Desired) catalogue.Fetcher {
-			return fetch.New(fetch.Options{Registry: d.Config.Services.Cluster.DockerRegistry, Bundle: d.Config.Kubernetes.Kubernetes.Bundle})
-		},
-		Clock: time.Now, Process: services.ThisProcess(), Log: c.factory.Log,
-	}, nil
+	return &cluster{Cluster: c, store: s, scheduler: vc.NewScheduler(c.Client)}, nil
 }
 
 // state is all that is known about virtual clusters.
@@ -111,75 +93,70 @@ func look(ctx context.Context, c *client.Jobs) (*state, error) {
 // completionTimeout keeps the shell from waiting for a cluster that doesn't answer.
 const completionTimeout = 3 * time.Second
 
-// completeNames completes the names of virtual clusters.
-func completeNames(f *cmdutil.Factory, o *kube.Options) func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+// completeNamesOf completes the names of virtual clusters that may be read.
+func completeNamesOf(f *cmdutil.Factory, o *kube.Options, server *string) func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		return known(cmd.Context(), f, *o, namesOf), cobra.ShellCompDirectiveNoFileComp
-	}
-}
-
-// completeNamesOf completes the names of those that may be read.
-func completeNamesOf(f *cmdutil.Factory, o *kube.Options, server *string) func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-		ctx, cancel := context.WithTimeout(cmd.Context(), completionTimeout)
-		defer cancel()
-		c, err := openJobs(f, *o, *server)
-		if err != nil || len(args) > 0 {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		all, err := c.VirtualClusters(ctx)
-		if err != nil {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		var out []string
-		for i := range all.Items {
-			out = append(out, all.Items[i].Name)
-		}
-		return out, cobra.ShellCompDirectiveNoFileComp
+		return known(cmd.Context(), f, *o, *server, namesOf), cobra.ShellCompDirectiveNoFileComp
 	}
 }
 
 // completeName completes the name of a virtual cluster as the value of a flag.
-func completeName(f *cmdutil.Factory, o *kube.Options) func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+func completeName(f *cmdutil.Factory, o *kube.Options, server *string) func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	return func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-		return known(cmd.Context(), f, *o, namesOf), cobra.ShellCompDirectiveNoFileComp
+		return known(cmd.Context(), f, *o, *server, namesOf), cobra.ShellCompDirectiveNoFileComp
 	}
 }
 
-func namesOf(cells cell.Config) []string {
+func namesOf(all []api.VirtualCluster) []string {
 	var out []string
-	for _, v := range cells.VirtualClusters {
-		out = append(out, v.Name)
+	for i := range all {
+		out = append(out, all[i].Name)
 	}
 	return out
 }
 
-// completeCells completes TYPE= of --cells.
-func completeCells(f *cmdutil.Factory, o *kube.Options) func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+// completeCells completes TYPE= of --cells: with all types for an operator, and otherwise with those that virtual clusters own.
+func completeCells(f *cmdutil.Factory, o *kube.Options, server *string) func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	return func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-		return known(cmd.Context(), f, *o, func(cells cell.Config) []string {
-			out := vc.CellTypes(cells)
-			for i := range out {
-				out[i] += "="
+		types := known(cmd.Context(), f, *o, *server, typesOf)
+		if w, err := way.Open(f, *o, *server, ""); err == nil && w.Operator {
+			ctx, cancel := context.WithTimeout(cmd.Context(), completionTimeout)
+			defer cancel()
+			if cells, err := way.Cells(ctx, w.Cluster.Client); err == nil {
+				types = vc.CellTypes(cells)
 			}
-			return out
-		}), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+		}
+		for i := range types {
+			types[i] += "="
+		}
+		return types, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 	}
 }
 
-func known(ctx context.Context, f *cmdutil.Factory, o kube.Options, names func(cell.Config) []string) []string {
+func typesOf(all []api.VirtualCluster) []string {
+	var out []string
+	for i := range all {
+		for _, c := range all[i].Cells {
+			out = append(out, c.CellType)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+func known(ctx context.Context, f *cmdutil.Factory, o kube.Options, server string, words func([]api.VirtualCluster) []string) []string {
 	ctx, cancel := context.WithTimeout(ctx, completionTimeout)
 	defer cancel()
-	c, err := open(f, o)
+	c, err := openJobs(f, o, server)
 	if err != nil {
 		return nil
 	}
-	cells, err := way.Cells(ctx, c.Client)
+	all, err := c.VirtualClusters(ctx)
 	if err != nil {
 		return nil
 	}
-	return names(cells)
+	return words(all.Items)
 }

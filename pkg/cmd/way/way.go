@@ -18,6 +18,7 @@ import (
 
 	"github.com/openpai/paictl/pkg/client"
 	"github.com/openpai/paictl/pkg/client/login"
+	"github.com/openpai/paictl/pkg/cmd/prompt"
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/job"
@@ -44,6 +45,16 @@ type Way struct {
 	Fixed bool
 	// Operator reports whether the server is the one inside paictl, with the cluster's kubeconfig.
 	Operator bool
+	// Cluster is the kubeconfig's, for an operator; otherwise nil.
+	Cluster *kube.Cluster
+}
+
+// Address returns the address of the cluster, for questions.
+func (w *Way) Address() string {
+	if w.Operator {
+		return w.Cluster.Server
+	}
+	return w.Server.Host()
 }
 
 // Open returns the server that a command asks: the one where the user has signed in, or the one inside paictl if a kubeconfig opens the cluster. as is
@@ -58,7 +69,7 @@ func Open(f *cmdutil.Factory, k kube.Options, server, as string) (*Way, error) {
 		return nil, err
 	}
 	var once sync.Once
-	inside, err := inprocess.New(inprocess.Options{Cluster: c, Version: f.Version, Log: f.Log, Configured: configured(c.Client), Unaudited: func(err error) {
+	inside, err := inprocess.New(inprocess.Options{Cluster: c, Version: f.Version, Log: f.Log, Configured: configured(c.Client), Author: prompt.Operator(), Unaudited: func(err error) {
 		once.Do(func() { f.IO.Say("warning: the audit has no record of this change: %v", err) })
 	}})
 	if err != nil {
@@ -75,7 +86,7 @@ func Open(f *cmdutil.Factory, k kube.Options, server, as string) (*Way, error) {
 		Forward: func(ctx context.Context, t *job.Target, port int, l net.Listener, problem func(error)) error {
 			return inside.Forward(ctx, as, t, port, l, problem)
 		}}})
-	return &Way{Server: s, Operator: true}, err
+	return &Way{Server: s, Operator: true, Cluster: c}, err
 }
 
 // Store is the file of sign-ins.

@@ -42,6 +42,7 @@ type Draft struct {
 	objects *objects
 	after   *Copy
 	source  string
+	amends  bool // the secrets stay, and aren't known
 }
 
 // First reports whether the cluster has no configuration yet.

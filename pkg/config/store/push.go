@@ -106,6 +106,10 @@ func (s *Store) keep(ctx context.Context, want *corev1.ConfigMap) error {
 // writeCredentials adds the draft's credentials to the Secret, unless they are the current
 // ones.
 func (s *Store) writeCredentials(ctx context.Context, d *Draft, r *Revision, history []Revision) ([]Revision, error) {
+	if d.amends {
+		r.Credentials = d.Head.Credentials
+		return history, nil
+	}
 	if d.after.parts.empty() {
 		return history, nil
 	}

@@ -346,22 +346,16 @@ func gpusPublished(ctx context.Context, c *Cluster) (out []Finding, _ error) {
 	return out, nil
 }
 
-// The place of the scheduler's configuration.
-const (
-	schedulerConfigMap = "scheduler-configuration"
-	schedulerKey       = "hivedscheduler.yaml"
-)
-
 // schedulerText returns the scheduler's configuration, or "" if the cluster doesn't have our scheduler.
 func (c *Cluster) schedulerText(ctx context.Context) (string, error) {
-	m, err := c.Kube.Client.CoreV1().ConfigMaps(kube.SystemNamespace).Get(ctx, schedulerConfigMap, metav1.GetOptions{})
+	m, err := c.Kube.Client.CoreV1().ConfigMaps(kube.SystemNamespace).Get(ctx, schedulerconfig.ConfigMap, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return "", nil
 	}
 	if err != nil {
 		return "", fmt.Errorf("read the scheduler's configuration: %w", err)
 	}
-	return m.Data[schedulerKey], nil
+	return m.Data[schedulerconfig.ConfigMapKey], nil
 }
 
 const noScheduler = "the scheduler wasn't started"
@@ -374,7 +368,7 @@ func schedulerHardware(ctx context.Context, c *Cluster) (out []Finding, _ error)
 	if text == "" {
 		return skip(noScheduler), nil
 	}
-	cells, found := schedulerconfig.Parse(schedulerKey, []byte(text))
+	cells, found := schedulerconfig.Parse(schedulerconfig.ConfigMapKey, []byte(text))
 	if errs := found.Errors(); len(errs) > 0 {
 		return []Finding{problem("", "paictl scheduler check -p DIR lists the mistakes; correct them and push", "the scheduler's configuration has mistakes; it uses the previous one").seen(errs[0].Message)}, nil
 	}
@@ -414,7 +408,7 @@ func schedulerLayout(ctx context.Context, c *Cluster) ([]Finding, error) {
 	if text == "" {
 		return skip(noScheduler), nil
 	}
-	have, found := schedulerconfig.Parse(schedulerKey, []byte(text))
+	have, found := schedulerconfig.Parse(schedulerconfig.ConfigMapKey, []byte(text))
 	if len(found.Errors()) > 0 {
 		return skip("the scheduler's configuration has mistakes: see scheduler-hardware"), nil
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/openpai/paictl/pkg/scheduler/cell"
+	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
 // Paths of the API. All are read-only; PathValidate is a dry run and is sent with POST.
@@ -342,6 +343,14 @@ type Change struct {
 	CPUCells int    `json:"cpuCells,omitempty"`
 	User     string `json:"user,omitempty"`
 	Reason   string `json:"reason,omitempty"`
+}
+
+// Held returns the GPUs or CPU cells that the gang has or requests, as text.
+func (c *Change) Held() string {
+	if c.CPUCells > 0 {
+		return plural.Of(c.CPUCells, "CPU cell")
+	}
+	return plural.Of(c.GPUs, "GPU")
 }
 
 // ChangedVirtualCluster is a virtual cluster before and after a change. A field is nil if the virtual cluster doesn't exist then.

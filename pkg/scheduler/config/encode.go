@@ -7,6 +7,12 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/cell"
 )
 
+// The ConfigMap with the configuration of the running scheduler, in the namespace of the platform, and its key there.
+const (
+	ConfigMap    = "scheduler-configuration"
+	ConfigMapKey = "hivedscheduler.yaml"
+)
+
 type encodedType struct {
 	Child    string `yaml:"childCellType"`
 	Children int    `yaml:"childCellNumber"`

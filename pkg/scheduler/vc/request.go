@@ -16,23 +16,26 @@ const DefaultName = "default"
 
 // Request is a change of one virtual cluster. Settings that it doesn't name stay.
 type Request struct {
-	Name string
+	Name string `json:"name"`
 	// Cells are numbers by type; 0 removes the type.
-	Cells []Cells
+	Cells []Cells `json:"cells,omitempty"`
 	// Pin and Unpin name pinned cells.
-	Pin, Unpin []string
+	Pin   []string `json:"pin,omitempty"`
+	Unpin []string `json:"unpin,omitempty"`
 	// PerUser and PerGroup are quotas; nil leaves them.
-	PerUser, PerGroup *int
+	PerUser  *int `json:"perUser,omitempty"`
+	PerGroup *int `json:"perGroup,omitempty"`
 	// Users and Groups are quotas by name; nil removes one, so that PerUser or PerGroup applies again.
-	Users, Groups map[string]*int
+	Users  map[string]*int `json:"users,omitempty"`
+	Groups map[string]*int `json:"groups,omitempty"`
 	// Policy is the name of one of cell.Policies; "" leaves it.
-	Policy string
+	Policy string `json:"policy,omitempty"`
 	// Define replaces the whole definition before the rest is applied.
-	Define *Definition
+	Define *Definition `json:"define,omitempty"`
 	// TakeFrom is another virtual cluster, which gives up the cells that this one gets.
-	TakeFrom string
+	TakeFrom string `json:"takeFrom,omitempty"`
 	// Delete removes it.
-	Delete bool
+	Delete bool `json:"delete,omitempty"`
 }
 
 // FromDefault makes the virtual cluster that owns everything give up the cells that new ones get, if no virtual

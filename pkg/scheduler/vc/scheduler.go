@@ -207,22 +207,19 @@ func said(body []byte) string {
 	return strings.TrimPrefix(text, "hivedscheduler: Platform Error: ")
 }
 
-// Await waits until the scheduler works with a configuration, and returns its answer. before is
-// its answer before the change was made.
-func (s *Scheduler) Await(ctx context.Context, want cell.Config, before *api.VirtualClusters, every time.Duration) (*api.VirtualClusters, error) {
+// Await waits until the scheduler works with changes of virtual clusters, and returns its answer to ask, whose errors it ignores until ctx ends. problem
+// is the scheduler's problem with the configuration before the change.
+func Await(ctx context.Context, ask func(context.Context) (*api.VirtualClusters, error), changes []api.ChangedVirtualCluster, problem string, every time.Duration) (*api.VirtualClusters, error) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
-	wanted := Configured(want)
 	for {
-		now, err := s.VirtualClusters(ctx)
+		now, err := ask(ctx)
 		switch {
-		case err == nil && sameOwners(wanted, now.Items) && now.Problem == "":
+		case err == nil && made(changes, now.Items) && now.Problem == "":
 			return now, nil
-		case err == nil && now.Problem != "" && now.Problem != before.Problem:
+		case err == nil && now.Problem != "" && now.Problem != problem:
 			return now, hint.Errorf("running jobs continue. Correct it with: paictl vc set; or revert it with: paictl config rollback",
 				"the scheduler refuses the configuration: %s", now.Problem)
-		case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
-			return nil, err
 		}
 		select {
 		case <-ctx.Done():
@@ -233,17 +230,12 @@ func (s *Scheduler) Await(ctx context.Context, want cell.Config, before *api.Vir
 	}
 }
 
-func sameOwners(a, b []api.VirtualCluster) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	byName := map[string]*api.VirtualCluster{}
-	for i := range b {
-		byName[b[i].Name] = &b[i]
-	}
-	for i := range a {
-		other := byName[a[i].Name]
-		if other == nil || !a[i].SameOwner(other) {
+// made reports whether virtual clusters are as changes leave them.
+func made(changes []api.ChangedVirtualCluster, now []api.VirtualCluster) bool {
+	for i := range changes {
+		c := &changes[i]
+		at := slices.IndexFunc(now, func(v api.VirtualCluster) bool { return v.Name == c.Name })
+		if (at >= 0) != (c.After != nil) || at >= 0 && !c.After.SameOwner(&now[at]) {
 			return false
 		}
 	}

@@ -159,6 +159,11 @@ func configuration(n int) cell.Config {
 	return cell.Config{VirtualClusters: []cell.VirtualCluster{{Name: "a", Cells: []cell.Virtual{{Type: "x", Count: n}}, Quota: cell.Quota{PerUser: 2}}}}
 }
 
+// changed is the change of configuration(1) to configuration(2).
+func changed() []api.ChangedVirtualCluster {
+	return []api.ChangedVirtualCluster{{Name: "a", Before: &Configured(configuration(1))[0], After: &Configured(configuration(2))[0]}, {Name: "gone", Before: &api.VirtualCluster{}}}
+}
+
 func TestAChangeIsInUseOnceTheSchedulerSaysSo(t *testing.T) {
 	var asked atomic.Int32
 	s := answering(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -171,7 +176,7 @@ func TestAChangeIsInUseOnceTheSchedulerSaysSo(t *testing.T) {
 			write(t, w, 200, api.VirtualClusters{Generation: 1, Items: Configured(configuration(2))})
 		}
 	})
-	now, err := s.Await(t.Context(), configuration(2), &api.VirtualClusters{}, time.Millisecond)
+	now, err := Await(t.Context(), s.VirtualClusters, changed(), "", time.Millisecond)
 	require.NoError(t, err)
 	assert.Equal(t, 2, now.Items[0].Cells[0].CellNumber)
 	assert.EqualValues(t, 3, asked.Load())
@@ -181,23 +186,27 @@ func TestAChangeThatIsRefusedOrNeverUsedIsAnError(t *testing.T) {
 	s := answering(t, func(w http.ResponseWriter, _ *http.Request) {
 		write(t, w, 200, api.VirtualClusters{Items: Configured(configuration(1)), Problem: "x: there are only 1"})
 	})
-	_, err := s.Await(t.Context(), configuration(2), &api.VirtualClusters{Problem: "an old one"}, time.Millisecond)
+	_, err := Await(t.Context(), s.VirtualClusters, changed(), "an old one", time.Millisecond)
 	require.ErrorContains(t, err, "the scheduler refuses the configuration: x: there are only 1")
 	assert.Contains(t, hint.Of(err), "config rollback")
 
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
-	_, err = s.Await(ctx, configuration(2), &api.VirtualClusters{Problem: "x: there are only 1"}, time.Millisecond)
+	_, err = Await(ctx, s.VirtualClusters, changed(), "x: there are only 1", time.Millisecond)
 	require.ErrorContains(t, err, "doesn't use the new configuration yet")
 }
 
-func TestOwnersAreTheSameInAnyOrder(t *testing.T) {
+func TestAChangeIsMadeOnceAllItsVirtualClustersAreAsItLeavesThem(t *testing.T) {
 	q := func(n int) *api.Quota { return &api.Quota{PerUser: n} }
-	a := []api.VirtualCluster{{Name: "a", Cells: []api.Cells{{CellType: "x", CellNumber: 1}, {CellType: "y", CellNumber: 0}}, Quota: q(1)}, {Name: "b", PinnedCells: []string{"p"}}}
-	same := []api.VirtualCluster{{Name: "b", PinnedCells: []string{"p"}, Used: 3, Policy: "balanced"}, {Name: "a", Cells: []api.Cells{{CellType: "x", CellNumber: 1}}, Quota: q(1)}}
-	assert.True(t, sameOwners(a, same))
+	changes := []api.ChangedVirtualCluster{
+		{Name: "a", After: &api.VirtualCluster{Name: "a", Cells: []api.Cells{{CellType: "x", CellNumber: 1}, {CellType: "y", CellNumber: 0}}, Quota: q(1)}},
+		{Name: "b", After: &api.VirtualCluster{Name: "b", PinnedCells: []string{"p"}}}, {Name: "gone", Before: &api.VirtualCluster{Name: "gone"}},
+	}
+	now := []api.VirtualCluster{{Name: "b", PinnedCells: []string{"p"}, Used: 3, Policy: "balanced"}, {Name: "a", Cells: []api.Cells{{CellType: "x", CellNumber: 1}}, Quota: q(1)}, {Name: "other"}}
+	assert.True(t, made(changes, now))
 	for name, change := range map[string]func([]api.VirtualCluster) []api.VirtualCluster{
 		"one less":     func(v []api.VirtualCluster) []api.VirtualCluster { return v[:1] },
+		"one too many": func(v []api.VirtualCluster) []api.VirtualCluster { v[2].Name = "gone"; return v },
 		"another name": func(v []api.VirtualCluster) []api.VirtualCluster { v[0].Name = "c"; return v },
 		"another number": func(v []api.VirtualCluster) []api.VirtualCluster {
 			v[1].Cells = []api.Cells{{CellType: "x", CellNumber: 2}}
@@ -208,7 +217,7 @@ func TestOwnersAreTheSameInAnyOrder(t *testing.T) {
 		"another policy": func(v []api.VirtualCluster) []api.VirtualCluster { v[0].Policy = "start-now"; return v },
 		"no quota":       func(v []api.VirtualCluster) []api.VirtualCluster { v[1].Quota = nil; return v },
 	} {
-		other := append([]api.VirtualCluster{}, same...)
-		assert.False(t, sameOwners(a, change(other)), name)
+		other := append([]api.VirtualCluster{}, now...)
+		assert.False(t, made(changes, change(other)), name)
 	}
 }

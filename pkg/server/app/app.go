@@ -81,6 +81,8 @@ type App struct {
 	At string
 	// ReturnPages are the addresses of pages that get a token in their address.
 	ReturnPages []string
+	// Author is the author of an operator's changes, for the history of the configuration.
+	Author string
 
 	polls polls
 	uses  uses

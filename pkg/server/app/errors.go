@@ -22,6 +22,7 @@ import (
 	"github.com/openpai/paictl/pkg/people/signin/oidc"
 	"github.com/openpai/paictl/pkg/people/template"
 	"github.com/openpai/paictl/pkg/people/token"
+	"github.com/openpai/paictl/pkg/scheduler/vc/change"
 	"github.com/openpai/paictl/pkg/server/idempotency"
 	"github.com/openpai/paictl/pkg/server/wire"
 )
@@ -77,6 +78,7 @@ func meaning(err error) *wire.Error { //nolint:gocyclo // one case a line
 	}
 	grant := (*grantError)(nil)
 	findings := strictyaml.Findings{}
+	invalid, notNow := (*change.InvalidError)(nil), (*change.RefusedError)(nil)
 	refused := (*job.RefusedError)(nil)
 	throttled, conflict, ended, limit := (*signin.ThrottledError)(nil), (*job.ConflictError)(nil), (*job.EndedError)(nil), (*job.LimitError)(nil)
 	switch {
@@ -88,6 +90,12 @@ func meaning(err error) *wire.Error { //nolint:gocyclo // one case a line
 		return made(http.StatusForbidden, wire.CodeForbidden)
 	case errors.Is(err, rules.ErrHidden):
 		return &wire.Error{Status: http.StatusNotFound, Code: codeNoJob, Message: "It is not found."}
+	case errors.As(err, &invalid) && errors.As(err, &findings):
+		return &wire.Error{Status: http.StatusBadRequest, Code: wire.CodeParameters, Message: told(findings), Findings: findings}
+	case errors.As(err, &invalid):
+		return made(http.StatusBadRequest, wire.CodeParameters)
+	case errors.As(err, &notNow):
+		return made(http.StatusConflict, ErrChanged.Code)
 	case errors.As(err, &findings):
 		return &wire.Error{Status: http.StatusBadRequest, Code: codeProtocol, Message: told(findings), Findings: findings}
 	case errors.As(err, &throttled):

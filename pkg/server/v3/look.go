@@ -11,6 +11,7 @@ import (
 	fapi "github.com/openpai/paictl/pkg/job/api"
 	"github.com/openpai/paictl/pkg/job/logs"
 	schedulerapi "github.com/openpai/paictl/pkg/scheduler/api"
+	"github.com/openpai/paictl/pkg/scheduler/vc"
 	"github.com/openpai/paictl/pkg/server"
 	"github.com/openpai/paictl/pkg/server/app"
 	"github.com/openpai/paictl/pkg/server/v3/api"
@@ -29,6 +30,7 @@ func lookRoutes() []server.Route {
 		server.JSON("GET", api.Prefix+"/queue", "queue.read", "Lists the queue of a virtual cluster", queue),
 		server.JSON("GET", api.Prefix+"/usage", "usage.read", "Sums up GPU time", gpuTime),
 		server.JSON("GET", api.Prefix+"/virtual-clusters", "vc.read", "Lists the virtual clusters that you may use, and their usage", virtualClusters),
+		server.JSON("PATCH", api.Prefix+"/virtual-clusters", "vc.manage", "Changes virtual clusters in the stored configuration, or returns the effect of a change", changeVirtualClusters, server.Errors("ConflictError")),
 		server.JSON("GET", api.Prefix+"/gpus", "kube.read", "Lists the GPUs of all nodes, and their problems", gpus),
 		server.JSON("GET", api.Prefix+"/images", "job.submit", "Lists the images that all machines hold", images),
 		server.JSON("GET", api.Prefix+"/offer", "job.submit", "Returns the resources that a job may request", offer),
@@ -222,6 +224,14 @@ func virtualClusters(ctx context.Context, d *app.Actions, _ *struct{}) (*api.Vir
 		out.Note = down.Error()
 	}
 	return out, nil
+}
+
+type orderIn struct {
+	Body vc.Order `body:"json"`
+}
+
+func changeVirtualClusters(ctx context.Context, d *app.Actions, in *orderIn) (*vc.Outcome, error) {
+	return d.ChangeVirtualClusters(ctx, &in.Body)
 }
 
 func gpus(ctx context.Context, d *app.Actions, _ *struct{}) (*api.GPUs, error) {

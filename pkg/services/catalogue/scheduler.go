@@ -124,6 +124,25 @@ func (b *builder) configureScheduler() {
 	s.Values = mergeComputed(computed, s.Values)
 }
 
+// SchedulerConfiguration returns the scheduler's configuration among the values of its release, or "".
+func SchedulerConfiguration(values map[string]any) string {
+	global, _ := values[keyGlobal].(map[string]any)
+	text, _ := global[keySchedulerConfiguration].(string)
+	return text
+}
+
+// WithSchedulerConfiguration returns the values of a release with another configuration of the scheduler.
+func WithSchedulerConfiguration(values map[string]any, text string) map[string]any {
+	out := maps.Clone(values)
+	global, _ := values[keyGlobal].(map[string]any)
+	if global = maps.Clone(global); global == nil {
+		global = map[string]any{}
+	}
+	global[keySchedulerConfiguration] = text
+	out[keyGlobal] = global
+	return out
+}
+
 // warnHived warns of settings of the original that have no effect; its text with cells has one.
 func (b *builder) warnHived() {
 	section, _ := b.cfg.Services.Sections[hivedSection].(map[string]any)

@@ -1,4 +1,4 @@
-package vc
+package change
 
 import (
 	"cmp"
@@ -16,7 +16,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/job/v1"
 	"github.com/openpai/paictl/pkg/scheduler/annotation"
 	"github.com/openpai/paictl/pkg/scheduler/api"
-	schedulerconfig "github.com/openpai/paictl/pkg/scheduler/config"
+	"github.com/openpai/paictl/pkg/scheduler/vc"
 	"github.com/openpai/paictl/pkg/ui/plural"
 	"github.com/openpai/paictl/pkg/ui/terminal"
 )
@@ -33,54 +33,26 @@ func (in inside) add(vc, job, what string) {
 	}
 }
 
-// jobsInside finds them: from the scheduler's answer or, if no scheduler answers, from the pods that name a virtual
-// cluster that is to be deleted.
-func (opts *SetOptions) jobsInside(ctx context.Context, c *cluster, ch *change) (inside, error) {
-	out := inside{}
-	if ch.Effect != nil && ch.Note == "" {
-		for i := range ch.Effect.Changes {
-			if one := &ch.Effect.Changes[i]; one.Effect != api.Restored && keepsNothing(ch.Effect, one.VC) {
-				out.add(one.VC, job.JobOfGroup(one.Group), doing(one))
+// inside finds them: from the scheduler's answer or, if no scheduler answers, from the pods that name a virtual cluster that is to be
+// deleted.
+func (c *Changer) inside(ctx context.Context, o *vc.Order, out *vc.Outcome) (inside, error) {
+	in := inside{}
+	if out.Effect != nil && out.Note == "" {
+		for i := range out.Effect.Changes {
+			if one := &out.Effect.Changes[i]; one.Effect != api.Restored && keepsNothing(out.Effect, one.VC) {
+				in.add(one.VC, job.JobOfGroup(one.Group), doing(one))
 			}
 		}
-		return out, nil
+		return in, nil
 	}
-	for i := range opts.Requests {
-		if r := &opts.Requests[i]; r.Delete {
-			if err := c.podsInside(ctx, r.Name, out); err != nil {
+	for i := range o.Changes {
+		if r := &o.Changes[i]; r.Delete {
+			if err := c.podsInside(ctx, r.Name, in); err != nil {
 				return nil, err
 			}
 		}
 	}
-	return out, nil
-}
-
-// checkInside refuses a change that would leave jobs without a virtual cluster, and one of which that isn't known.
-func (opts *SetOptions) checkInside(ctx context.Context, c *cluster, ch *change) error {
-	if !ch.Changed || opts.Force {
-		return nil
-	}
-	in, err := opts.jobsInside(ctx, c, ch)
-	if err != nil {
-		return err
-	}
-	return in.refuse()
-}
-
-// checkAgain looks at jobs that came while the question was answered.
-func (opts *SetOptions) checkAgain(ctx context.Context, c *cluster, ch *change) error {
-	if opts.Force {
-		return nil
-	}
-	whole, err := schedulerconfig.Encode(ch.cells)
-	if err != nil {
-		return err
-	}
-	now := *ch
-	if now.Effect, now.Note, err = ask(ctx, c, whole); err != nil {
-		return err
-	}
-	return opts.checkInside(ctx, c, &now)
+	return in, nil
 }
 
 // keepsNothing reports whether a virtual cluster ends, or loses the last of its cells.
@@ -92,13 +64,13 @@ func keepsNothing(v *api.Validation, name string) bool {
 
 func doing(c *api.Change) string {
 	if c.Effect == api.Refused {
-		return "waits for " + held(c)
+		return "waits for " + c.Held()
 	}
-	return "runs on " + held(c)
+	return "runs on " + c.Held()
 }
 
 // podsInside adds the jobs whose pods name a virtual cluster.
-func (c *cluster) podsInside(ctx context.Context, vc string, out inside) error {
+func (c *Changer) podsInside(ctx context.Context, vc string, out inside) error {
 	list, err := c.Client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{LabelSelector: v1.LabelVC + "=" + vc})
 	if err != nil {
 		return hint.Wrap(fmt.Errorf("look for jobs in the virtual cluster %s: %w", vc, err),
@@ -122,11 +94,14 @@ func (c *cluster) podsInside(ctx context.Context, vc string, out inside) error {
 	return nil
 }
 
+// remedyInside is what to do about a refusal.
+const remedyInside = "stop them (paictl job stop), or submit them to another virtual cluster (paictl job clone); with --force running jobs continue without a guarantee, and waiting jobs never start"
+
 // maxJobsNamed is how many jobs a refusal names.
 const maxJobsNamed = 8
 
-// refuse is the error of a change that would leave jobs without a virtual cluster; nil without any.
-func (in inside) refuse() error {
+// refusal says why a change would leave jobs without a virtual cluster; "" if it doesn't.
+func (in inside) refusal() string {
 	var parts []string
 	for _, vc := range slices.Sorted(maps.Keys(in)) {
 		var jobs []string
@@ -138,9 +113,5 @@ func (in inside) refuse() error {
 		}
 		parts = append(parts, fmt.Sprintf("%s has %s inside: %s", vc, plural.Of(len(in[vc]), "job"), strings.Join(jobs, ", ")))
 	}
-	if len(parts) == 0 {
-		return nil
-	}
-	return hint.Errorf("stop them (paictl job stop), or submit them to another virtual cluster (paictl job clone); with --force running jobs continue without a guarantee, and waiting jobs never start",
-		"%s", strings.Join(parts, "; "))
+	return strings.Join(parts, "; ")
 }

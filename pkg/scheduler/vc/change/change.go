@@ -1,0 +1,253 @@
+// Package change changes virtual clusters: in the configuration that a cluster stores, whose secrets it doesn't read, and in the running
+// scheduler.
+// In: an order, and the connection to a cluster. Out: its effect, and a new revision of the configuration that the scheduler loads.
+package change
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/util/retry"
+
+	"github.com/openpai/paictl/pkg/config"
+	"github.com/openpai/paictl/pkg/config/store"
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/kube"
+	"github.com/openpai/paictl/pkg/scheduler/api"
+	"github.com/openpai/paictl/pkg/scheduler/cell"
+	schedulerconfig "github.com/openpai/paictl/pkg/scheduler/config"
+	"github.com/openpai/paictl/pkg/scheduler/vc"
+)
+
+// Changer changes the virtual clusters of one cluster.
+type Changer struct {
+	Client    kubernetes.Interface
+	Scheduler *vc.Scheduler
+}
+
+// InvalidError is the error for an order that can't be carried out as it is.
+type InvalidError struct{ Err error }
+
+func (e *InvalidError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *InvalidError) Unwrap() error { return e.Err }
+
+// RefusedError is the error for a change that the present state of the cluster doesn't allow.
+type RefusedError struct{ Err error }
+
+func (e *RefusedError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *RefusedError) Unwrap() error { return e.Err }
+
+// Do carries out an order, and records by as its author. An order without DryRun that can't be carried out changes nothing.
+func (c *Changer) Do(ctx context.Context, o *vc.Order, by string) (*vc.Outcome, error) {
+	if err := check(o); err != nil {
+		return nil, &InvalidError{err}
+	}
+	held := store.New(c.Client)
+	p, err := held.Public(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if n := p.Revision.Number; o.Revision != 0 && o.Revision != n {
+		return nil, &RefusedError{hint.Wrap(fmt.Errorf("%w, and nothing was written: revision %d was pushed by %s", store.ErrChanged, n, p.Revision.By), "look at the change again with --dry-run")}
+	}
+	draft, cells, err := amend(held, p, o.Changes)
+	if err != nil {
+		return nil, &InvalidError{err}
+	}
+	out := &vc.Outcome{DryRun: o.DryRun, Changed: len(draft.Changes) > 0, ClusterID: p.Revision.ClusterID, Base: p.Revision.Number, Warnings: draft.Warnings}
+	for _, f := range draft.Changes {
+		out.Diff += f.Diff
+	}
+	text, err := schedulerconfig.Encode(cells)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.judge(ctx, o, out, text); err != nil || o.DryRun || !out.Changed {
+		return out, err
+	}
+	switch {
+	case out.Effect != nil && !out.Effect.Valid:
+		return nil, &RefusedError{problems(out.Effect)}
+	case out.Refused != "":
+		return nil, &RefusedError{hint.Errorf(out.Remedy, "%s", out.Refused)}
+	}
+	r, err := held.Push(ctx, draft, store.Entry{By: by, Message: o.Message})
+	if errors.Is(err, store.ErrChanged) {
+		return nil, &RefusedError{err}
+	}
+	if err != nil {
+		return nil, err
+	}
+	out.Revision = r.Number
+	if !out.Installed {
+		return out, nil
+	}
+	return out, hint.Wrap(c.apply(ctx, r.Number, text), "continue with: paictl service start -n scheduler")
+}
+
+func check(o *vc.Order) error {
+	if len(o.Changes) == 0 {
+		return errors.New("there are no changes: name a virtual cluster and its new settings")
+	}
+	if len(o.Message) > store.MaxMessage {
+		return fmt.Errorf("the message is longer than %d bytes", store.MaxMessage)
+	}
+	for i := range o.Changes {
+		if o.Changes[i].Name == "" {
+			return fmt.Errorf("change %d has no name of a virtual cluster", i+1)
+		}
+	}
+	return nil
+}
+
+// amend writes the requests into services-configuration.yaml, and checks the result.
+func amend(held *store.Store, p *store.Public, requests []vc.Request) (*store.Draft, cell.Config, error) {
+	text, err := edit(p, requests)
+	if err != nil {
+		return nil, cell.Config{}, err
+	}
+	draft, err := held.Amend(p, config.ServicesFile, text)
+	if err != nil {
+		return nil, cell.Config{}, err
+	}
+	cells, found := schedulerconfig.FromCluster(draft.Cluster.Layout, config.ServicesFile, text)
+	return draft, cells, found.Err()
+}
+
+func edit(p *store.Public, requests []vc.Request) ([]byte, error) {
+	text := p.Files[config.ServicesFile]
+	have, err := vc.Read(text)
+	if err != nil {
+		return nil, err
+	}
+	if err := inScheduler(p.Cluster, have); err != nil {
+		return nil, err
+	}
+	cells, found := schedulerconfig.FromCluster(p.Cluster.Layout, config.ServicesFile, text)
+	if len(have) == 0 && found.Err() != nil {
+		return nil, found.Err()
+	}
+	vc.FromDefault(requests, have)
+	changes := map[string]*vc.Definition{}
+	for i := range requests {
+		changed, err := requests[i].Changes(have, cells)
+		if err != nil {
+			return nil, err
+		}
+		maps.Copy(changes, changed)
+		have = after(have, changed)
+	}
+	return vc.Edit(text, changes)
+}
+
+// after are the definitions once changes are made, for the request that follows.
+func after(have map[string]vc.Definition, changed map[string]*vc.Definition) map[string]vc.Definition {
+	out := maps.Clone(have)
+	if out == nil {
+		out = map[string]vc.Definition{}
+	}
+	for name, d := range changed {
+		if d == nil {
+			delete(out, name)
+			continue
+		}
+		out[name] = *d
+	}
+	return out
+}
+
+// inScheduler refuses to edit if HiveD's own file defines the virtual clusters: it is a text within the text.
+func inScheduler(c *config.Cluster, have map[string]vc.Definition) error {
+	for _, name := range []string{"scheduler", "hivedscheduler"} {
+		section, _ := c.Services.Sections[name].(map[string]any)
+		if text, _ := section["config"].(string); len(strings.TrimSpace(text)) > 1 && len(have) == 0 {
+			return hint.Errorf("move virtualClusters and physicalCluster from that text to the section scheduler, then: paictl config push -p DIR",
+				"the virtual clusters are defined in HiveD's own file, the text %s.config", name)
+		}
+	}
+	return nil
+}
+
+// judge asks the running scheduler for the effect on gangs, and looks for jobs that would be left without a virtual cluster.
+func (c *Changer) judge(ctx context.Context, o *vc.Order, out *vc.Outcome, text []byte) error {
+	var err error
+	if out.Installed, err = c.installed(ctx); err != nil {
+		return err
+	}
+	out.Effect, err = c.Scheduler.Validate(ctx, text)
+	if errors.Is(err, vc.ErrNotRunning) {
+		out.Effect, out.Note = &api.Validation{Valid: true}, err.Error()+": the effect on gangs is not known"
+	} else if err != nil {
+		return err
+	}
+	if out.Note == "" {
+		before, err := c.Scheduler.VirtualClusters(ctx)
+		if err != nil && !errors.Is(err, vc.ErrNotRunning) {
+			return err
+		}
+		out.Problem = before.Problem
+	}
+	if !out.Changed || o.Force {
+		return nil
+	}
+	in, err := c.inside(ctx, o, out)
+	if len(in) > 0 {
+		out.Refused, out.Remedy = in.refusal(), remedyInside
+	}
+	return err
+}
+
+func problems(v *api.Validation) error {
+	var parts []string
+	remedy := ""
+	for _, p := range v.Problems {
+		if p.Severity != "warning" {
+			parts, remedy = append(parts, strings.TrimPrefix(p.Path+": "+p.Message, ": ")), cmp.Or(remedy, p.Remedy)
+		}
+	}
+	return hint.Wrap(fmt.Errorf("the scheduler would refuse it: %s", strings.Join(parts, "; ")), remedy)
+}
+
+// installed reports whether the scheduler was started.
+func (c *Changer) installed(ctx context.Context) (bool, error) {
+	_, err := c.Client.CoreV1().ConfigMaps(kube.SystemNamespace).Get(ctx, schedulerconfig.ConfigMap, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("look for the scheduler: %w", err)
+	}
+	return true, nil
+}
+
+// apply writes the ConfigMap that the scheduler watches, as the scheduler's chart would. The release follows with the next start of the service.
+func (c *Changer) apply(ctx context.Context, revision int, text []byte) error {
+	maps := c.Client.CoreV1().ConfigMaps(kube.SystemNamespace)
+	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		cm, err := maps.Get(ctx, schedulerconfig.ConfigMap, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		if cm.Data == nil {
+			cm.Data = map[string]string{}
+		}
+		cm.Data[schedulerconfig.ConfigMapKey] = strings.TrimSpace(string(text)) + "\n"
+		_, err = maps.Update(ctx, cm, metav1.UpdateOptions{})
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("revision %d is pushed, but not in use: %w", revision, err)
+	}
+	return nil
+}
