@@ -15,6 +15,7 @@ import (
 	"github.com/openpai/paictl/pkg/job/usage"
 	"github.com/openpai/paictl/pkg/scheduler/vc"
 	"github.com/openpai/paictl/pkg/server/v3/api"
+	"github.com/openpai/paictl/pkg/status"
 )
 
 // Offer returns the resources that a job may request from the cluster.
@@ -44,6 +45,11 @@ func (s *Server) ChangeVirtualClusters(ctx context.Context, o *vc.Order) (*vc.Ou
 func (s *Server) GPUs(ctx context.Context) (*api.GPUs, error) {
 	out := &api.GPUs{}
 	return out, explained(s.ask(ctx, get(api.Prefix+"/gpus", nil), out))
+}
+
+// Status returns the state of the whole cluster.
+func (s *Server) Status(ctx context.Context) (*status.Cluster, error) {
+	return answered[status.Cluster](ctx, s, get(api.Prefix+"/status", nil), nil)
 }
 
 // Images returns the images that all machines have.

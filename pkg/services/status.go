@@ -8,7 +8,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -20,57 +19,29 @@ import (
 	"github.com/openpai/paictl/pkg/services/catalogue"
 	"github.com/openpai/paictl/pkg/services/ready"
 	"github.com/openpai/paictl/pkg/services/release"
+	"github.com/openpai/paictl/pkg/services/state"
 	"github.com/openpai/paictl/pkg/version"
 )
 
-// States of a service; States says what they mean.
+// Status is the state of a service.
+type Status = state.Status
+
+// States and configurations of services; see package state.
 const (
-	StateReady        = "ready"
-	StateStarting     = "starting"
-	StateFailed       = "failed"
-	StateStopped      = "stopped"
-	StateNotInstalled = "not installed"
-	StateDisabled     = "disabled"
-	StateOrphan       = "orphan"
+	StateReady           = state.StateReady
+	StateStarting        = state.StateStarting
+	StateFailed          = state.StateFailed
+	StateStopped         = state.StateStopped
+	StateNotInstalled    = state.StateNotInstalled
+	StateDisabled        = state.StateDisabled
+	StateOrphan          = state.StateOrphan
+	ConfigurationCurrent = state.ConfigurationCurrent
+	ConfigurationChanged = state.ConfigurationChanged
+	ConfigurationChart   = state.ConfigurationChart
 )
 
 // States returns all states with their meanings.
-func States() [][2]string {
-	return [][2]string{
-		{StateReady, "it runs as it should"},
-		{StateStarting, "it may still become ready"},
-		{StateFailed, "it will not become ready by waiting"},
-		{StateStopped, "stopped by \"service stop\", or only its data is left"},
-		{StateNotInstalled, "never started, or deleted"},
-		{StateDisabled, "by the configuration"},
-		{StateOrphan, "it runs, but the configuration disables it or no longer has it"},
-	}
-}
-
-// The configuration of a running service compared with the cluster's copy.
-const (
-	ConfigurationCurrent = "up to date"
-	ConfigurationChanged = "changed: restart needed"
-	ConfigurationChart   = "other chart: upgrade needed"
-)
-
-// Status is the state of a service.
-type Status struct {
-	Name          string    `json:"name"`
-	Namespace     string    `json:"namespace"`
-	State         string    `json:"state"`
-	Pods          int       `json:"pods"`
-	ReadyPods     int       `json:"readyPods"`
-	Revision      int       `json:"revision,omitempty"`
-	Chart         string    `json:"chart,omitempty"` // name and version
-	Updated       time.Time `json:"updated,omitzero"`
-	Configuration string    `json:"configuration,omitempty"`
-	// Paictl is the version that installed the revision, or "" if it wasn't recorded.
-	Paictl   string          `json:"paictl,omitempty"`
-	Problems []ready.Problem `json:"problems,omitempty"`
-	// Hint is the command that starts a service that is stopped or not installed.
-	Hint string `json:"hint,omitempty"`
-}
+func States() [][2]string { return state.States() }
 
 // snapshot is the data that status reads from the cluster, each with one request.
 type snapshot struct {
@@ -325,10 +296,10 @@ func (s *snapshot) status(name string, k known, have ready.State) Status {
 	switch {
 	case rel.Status != statusDeployed:
 		st.State = StateFailed
-		st.incomplete(rel.Status)
+		incomplete(&st, rel.Status)
 	case k.service == nil || !k.service.Enabled:
 		st.State = StateOrphan
-		st.tell("Orphan", "it runs, but the configuration disables it or no longer has it", "run: paictl service stop -n "+name)
+		tell(&st, "Orphan", "it runs, but the configuration disables it or no longer has it", "run: paictl service stop -n "+name)
 	}
 	s.leftBehind(&st)
 	return st
@@ -347,17 +318,17 @@ func (s *snapshot) leftBehind(st *Status) {
 }
 
 // incomplete reports why the release isn't in one of Helm's final states. If it is being removed, missing objects aren't reported.
-func (st *Status) incomplete(status string) {
+func incomplete(st *Status, status string) {
 	if status == statusUninstalling {
 		st.Problems = nil
-		st.tell("Incomplete", "its stop was interrupted ("+status+")", "finish it with: paictl service stop -n "+st.Name+"; or start it again with: paictl service start -n "+st.Name)
+		tell(st, "Incomplete", "its stop was interrupted ("+status+")", "finish it with: paictl service stop -n "+st.Name+"; or start it again with: paictl service start -n "+st.Name)
 		return
 	}
-	st.tell("Incomplete", "its last start failed or was interrupted ("+status+")", "run: paictl service start -n "+st.Name)
+	tell(st, "Incomplete", "its last start failed or was interrupted ("+status+")", "run: paictl service start -n "+st.Name)
 }
 
 // tell adds a problem of the release, before those of its pods.
-func (st *Status) tell(reason, message, remedy string) {
+func tell(st *Status, reason, message, remedy string) {
 	p := ready.Problem{Object: "release/" + st.Name, Reason: reason, Message: message, Hint: remedy}
 	st.Problems = append([]ready.Problem{p}, st.Problems...)
 }

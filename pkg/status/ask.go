@@ -3,7 +3,6 @@ package status
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"slices"
 	"time"
 
@@ -12,11 +11,9 @@ import (
 
 	"github.com/openpai/paictl/pkg/config/store"
 	"github.com/openpai/paictl/pkg/kube"
+	"github.com/openpai/paictl/pkg/layout"
 	schedulerapi "github.com/openpai/paictl/pkg/scheduler/api"
 	"github.com/openpai/paictl/pkg/scheduler/vc"
-	"github.com/openpai/paictl/pkg/services"
-	"github.com/openpai/paictl/pkg/services/ready"
-	"github.com/openpai/paictl/pkg/services/release"
 )
 
 // Intervals of requests for data that can't be watched, and delays after a change of data that can.
@@ -121,7 +118,10 @@ func (f *Follower) idle(ctx context.Context, a *asker) bool {
 
 func (f *Follower) askScheduler(ctx context.Context) (func(), error) {
 	// A new one each time: it reads its token once, and a scheduler that was installed again has a new token.
-	scheduler := vc.NewScheduler(f.cluster.Client)
+	scheduler := f.o.Scheduler
+	if scheduler == nil {
+		scheduler = vc.NewScheduler(f.cluster.Client)
+	}
 	var queue *schedulerapi.Queue
 	var owners *schedulerapi.VirtualClusters
 	g, ctx := errgroup.WithContext(ctx)
@@ -140,21 +140,8 @@ func (f *Follower) askScheduler(ctx context.Context) (func(), error) {
 	return func() { f.b.setQueue(queue, owners) }, nil
 }
 
-// platform returns a services.Platform for a cluster, which is only used for reading.
-func platform(c *kube.Cluster, log *slog.Logger) (*services.Platform, error) {
-	releases, err := release.NewHelm(c, log)
-	if err != nil {
-		return nil, err
-	}
-	held := store.New(c.Client)
-	return &services.Platform{Client: c.Client, Releases: releases, Ready: ready.New(c.Client), Load: services.FromCluster(held, ""), Current: held.Current,
-		Clock: time.Now, Process: services.ThisProcess(), Log: log}, nil
-}
-
 func (f *Follower) askServices(ctx context.Context) (func(), error) {
-	platform := *f.platform
-	platform.Load = f.known(platform.Load)
-	all, err := platform.Status(ctx, nil)
+	all, err := f.o.Services(ctx, f.known)
 	if errors.Is(err, store.ErrNone) {
 		f.set(func() {
 			f.b.dirtyOther = f.b.dirtyOther || f.name != "" || f.b.services != nil
@@ -175,18 +162,11 @@ func (f *Follower) askServices(ctx context.Context) (func(), error) {
 }
 
 // known notes the name and the machines of a configuration as soon as it is loaded.
-func (f *Follower) known(load services.Loader) services.Loader {
-	return func(ctx context.Context) (*services.Desired, error) {
-		d, err := load(ctx)
-		if err != nil {
-			return nil, err
-		}
-		machines := newLayout(&d.Config.Layout)
-		f.set(func() {
-			f.name = d.Config.Kubernetes.Kubernetes.ClusterName
-			f.b.setLayout(machines)
-			f.b.dirtyOther = true
-		})
-		return d, nil
-	}
+func (f *Follower) known(name string, l *layout.Layout) {
+	machines := newLayout(l)
+	f.set(func() {
+		f.name = name
+		f.b.setLayout(machines)
+		f.b.dirtyOther = true
+	})
 }

@@ -2,6 +2,7 @@ package status
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -72,4 +73,15 @@ func TestAMachineOutsideTheLayoutThatIsNotReadyIsNotReady(t *testing.T) {
 		assert.Equal(t, want, m.State)
 		assert.Contains(t, m.Message, "not in layout.yaml")
 	}
+}
+
+// Once would otherwise end with an error of a source that has no error.
+func TestAKindIsLoadingUntilItsWatchBegins(t *testing.T) {
+	f := large(t)
+	for _, k := range f.kinds {
+		if k.source == SourceJobs {
+			k.loaded, k.live, k.heard, k.err = true, false, time.Time{}, nil
+		}
+	}
+	assert.Equal(t, StateLoading, f.watchedSource(SourceJobs).State)
 }

@@ -5,7 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
+	"io"
+	"net/url"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -18,15 +19,20 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/job"
 	"github.com/openpai/paictl/pkg/kube"
-	"github.com/openpai/paictl/pkg/services"
+	"github.com/openpai/paictl/pkg/layout"
+	"github.com/openpai/paictl/pkg/scheduler/vc"
+	"github.com/openpai/paictl/pkg/services/state"
 )
 
 // Options of a Follower. Zero values mean the defaults in the comments.
 type Options struct {
-	// Services reads the platform's services; nil means a new one of the connection.
-	Services *services.Platform
-	// Log is the log of the services' releases; nil discards it.
-	Log *slog.Logger
+	// Services reads the platform's services, and calls known with the name and the machines of the configuration as soon as that is loaded. services.Reader
+	// returns one.
+	Services func(ctx context.Context, known func(name string, l *layout.Layout)) ([]state.Status, error)
+	// Web asks a service of the platform, Prometheus or Alertmanager; nil means through the API server. If the cluster doesn't have the service, it returns the error None(service).
+	Web func(ctx context.Context, service, path string, query url.Values) (io.ReadCloser, error)
+	// Scheduler is the scheduler; nil means through the API server.
+	Scheduler *vc.Scheduler
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
 	// Every is the minimum time between two models; 0 means 100 ms.
@@ -41,7 +47,6 @@ type Follower struct {
 	client   kubernetes.Interface // speaks protobuf
 	metadata metadata.Interface   // the same
 	jobs     *job.Client
-	platform *services.Platform
 	web      *web
 	o        Options
 
@@ -85,9 +90,6 @@ func New(cluster *kube.Cluster, o Options) (*Follower, error) {
 	if o.Metrics == 0 {
 		o.Metrics = metricsEvery
 	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
 	config := kube.Protobuf(cluster.Config)
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -101,12 +103,11 @@ func New(cluster *kube.Cluster, o Options) (*Follower, error) {
 	if err != nil {
 		return nil, err
 	}
-	if o.Services == nil {
-		if o.Services, err = platform(cluster, o.Log); err != nil {
-			return nil, err
-		}
+	w := newWeb(cluster)
+	if o.Web == nil {
+		o.Web = w.get
 	}
-	f := &Follower{cluster: cluster, client: client, metadata: objects, jobs: jobs, platform: o.Services, web: newWeb(cluster), o: o,
+	f := &Follower{cluster: cluster, client: client, metadata: objects, jobs: jobs, web: w, o: o,
 		changed: make(chan struct{}, 1), wake: make(chan struct{}, 1), b: newTables(), namespaces: sets.New(kube.SystemNamespace),
 		sources: map[string]Source{}, touched: map[string]time.Time{}}
 	f.kinds = f.allKinds()

@@ -192,7 +192,7 @@ func large(tb testing.TB) *Follower {
 	tb.Helper()
 	c, err := kube.Open(kube.Options{Kubeconfig: emptyKubeconfig(tb)})
 	require.NoError(tb, err)
-	f, err := New(c, Options{})
+	f, err := New(c, options(tb, c))
 	require.NoError(tb, err)
 	for _, k := range f.kinds {
 		path := map[string]string{"nodes": "nodes", "pods": "pods", "resourceslices": "resourceslices", "resourceclaims": "resourceclaims", "frameworks": "frameworks"}[k.name]

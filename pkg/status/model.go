@@ -8,7 +8,7 @@ import (
 
 	"github.com/openpai/paictl/pkg/job"
 	schedulerapi "github.com/openpai/paictl/pkg/scheduler/api"
-	"github.com/openpai/paictl/pkg/services"
+	"github.com/openpai/paictl/pkg/services/state"
 )
 
 // Cluster is the known state of a cluster at one moment. It never changes after it was published: a change makes a new one, which shares
@@ -200,7 +200,7 @@ type VirtualCluster struct {
 
 // Service is a service of the platform.
 type Service struct {
-	services.Status
+	state.Status
 }
 
 // Job is one job.

@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/metadata"
 
 	"github.com/openpai/paictl/pkg/kube"
-	"github.com/openpai/paictl/pkg/services"
+	"github.com/openpai/paictl/pkg/services/state"
 )
 
 // Selectors of the objects of services: their workloads, and Helm's records of their releases. Only their metadata is watched: a change
@@ -97,6 +97,6 @@ func (f *Follower) hearsServices() bool {
 		}
 	}
 	return !slices.ContainsFunc(f.b.services, func(s Service) bool {
-		return s.State == services.StateStarting || s.State == services.StateFailed
+		return s.State == state.StateStarting || s.State == state.StateFailed
 	})
 }

@@ -23,7 +23,7 @@ import (
 func TestAChangeOfAWorkloadOrAReleaseHasTheServicesAsked(t *testing.T) {
 	tier.More(t, "it waits to see that nothing happens")
 	w := newWorld(t)
-	f, err := New(w.Cluster, Options{})
+	f, err := New(w.Cluster, options(t, w.Cluster))
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup

@@ -119,7 +119,7 @@ func addUse(use map[string]map[int32]*Use, s *sample) {
 
 // query asks Prometheus, and hands on one value after the other: an answer may be megabytes.
 func (f *Follower) query(ctx context.Context, text string, each func(*sample)) error {
-	body, err := f.web.get(ctx, servicePrometheus, "/api/v1/query", url.Values{"query": {text}})
+	body, err := f.o.Web(ctx, servicePrometheus, "/api/v1/query", url.Values{"query": {text}})
 	if err != nil {
 		return err
 	}
@@ -160,7 +160,7 @@ func samples(body io.Reader, each func(*sample)) error {
 }
 
 func (f *Follower) askAlerts(ctx context.Context) (func(), error) {
-	body, err := f.web.get(ctx, serviceAlerts, "/api/v2/alerts", url.Values{"active": {"true"}, "silenced": {"true"}, "inhibited": {"false"}})
+	body, err := f.o.Web(ctx, serviceAlerts, "/api/v2/alerts", url.Values{"active": {"true"}, "silenced": {"true"}, "inhibited": {"false"}})
 	if err != nil {
 		var none *noneError
 		if errors.As(err, &none) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"slices"
@@ -29,6 +30,7 @@ import (
 	"github.com/openpai/paictl/pkg/kube/kubetest"
 	schedulerapi "github.com/openpai/paictl/pkg/scheduler/api"
 	"github.com/openpai/paictl/pkg/scheduler/claim"
+	"github.com/openpai/paictl/pkg/services"
 	"github.com/openpai/paictl/test/tier"
 )
 
@@ -84,10 +86,20 @@ func through(t *testing.T, address, user string) *kube.Cluster {
 	return out
 }
 
+// options are those of a follower with the services of a cluster.
+func options(tb testing.TB, c *kube.Cluster) Options {
+	tb.Helper()
+	read, err := services.Reader(c, slog.New(slog.DiscardHandler))
+	require.NoError(tb, err)
+	return Options{Services: read}
+}
+
 // followed is a follower that runs until the test ends.
 func followed(t *testing.T, c *kube.Cluster) *Follower {
 	t.Helper()
-	f, err := New(c, Options{Metrics: 200 * time.Millisecond})
+	o := options(t, c)
+	o.Metrics = 200 * time.Millisecond
+	f, err := New(c, o)
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
@@ -485,7 +497,7 @@ func TestPeopleWithFewRightsSeeWhatTheyMay(t *testing.T) {
 func once(t *testing.T, c *kube.Cluster) (*Cluster, error) {
 	t.Helper()
 	for tries := 5; ; tries-- { // on a busy machine it may show what has not come yet
-		f, err := New(c, Options{})
+		f, err := New(c, options(t, c))
 		require.NoError(t, err)
 		model, err := f.Once(t.Context())
 		if tries == 0 || model == nil || !model.Loading() {
@@ -512,7 +524,8 @@ func TestOnceSaysThatAServerHangs(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer l.Close()
-	f, err := New(through(t, l.Addr().String(), ""), Options{})
+	c := through(t, l.Addr().String(), "")
+	f, err := New(c, options(t, c))
 	require.NoError(t, err)
 	_, err = f.Once(t.Context())
 	require.ErrorContains(t, err, "answer")

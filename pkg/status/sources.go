@@ -207,6 +207,8 @@ func (f *Follower) watchedSource(name string) Source {
 			if name == SourceJobs {
 				return Source{State: StateAbsent, Message: "this cluster runs no jobs: it has no Frameworks", Hint: "start the service that runs them: paictl service start -n job-controller"}
 			}
+		case k.loaded && k.err == nil && k.heard.IsZero(): // it was listed, and its watch has not begun
+			loading = true
 		case k.loaded:
 			loaded = true
 			failing = append(failing, k.name)
@@ -280,6 +282,9 @@ func (f *Follower) askedSource(a *asker) Source {
 	return s
 }
 
+// ErrSecrets is the error of Options.Services for a program that doesn't read Secrets.
+var ErrSecrets = errors.New("the state of services is stored in Secrets, which the platform's server doesn't read")
+
 // absent explains that a cluster doesn't have a source; ok is false if it has the source and the error is another problem.
 func absent(err error) (message, remedy string, ok bool) {
 	var none *noneError
@@ -288,6 +293,8 @@ func absent(err error) (message, remedy string, ok bool) {
 		return "no scheduler of GPUs is installed", "start it with: paictl service start -n scheduler", true
 	case errors.Is(err, store.ErrNone):
 		return "no configuration was pushed to the cluster", "push it with: paictl config push -p DIR", true
+	case errors.Is(err, ErrSecrets):
+		return ErrSecrets.Error(), "see it with a kubeconfig: paictl status --kubeconfig FILE", true
 	case errors.As(err, &none):
 		return none.Error(), "start it with: paictl service start -n " + none.service, true
 	}

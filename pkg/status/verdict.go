@@ -8,16 +8,16 @@ import (
 
 	"github.com/openpai/paictl/pkg/job"
 	"github.com/openpai/paictl/pkg/runtime/rules"
-	"github.com/openpai/paictl/pkg/services"
+	"github.com/openpai/paictl/pkg/services/state"
 )
 
 func (n *Counts) countService(s *Service) {
 	switch s.State {
-	case services.StateDisabled, services.StateStopped, services.StateNotInstalled:
+	case state.StateDisabled, state.StateStopped, state.StateNotInstalled:
 		return // it isn't supposed to run, or not yet
 	}
 	n.Services++
-	if s.State == services.StateReady {
+	if s.State == state.StateReady {
 		n.ServicesReady++
 	}
 }
@@ -176,9 +176,9 @@ func (g *GPU) trouble() string {
 func judgeService(f *folder, s *Service) {
 	p := Problem{Kind: "service", Name: s.Name}
 	switch s.State {
-	case services.StateFailed:
+	case state.StateFailed:
 		p.Level = LevelCritical
-	case services.StateStarting, services.StateOrphan:
+	case state.StateStarting, state.StateOrphan:
 		p.Level = LevelWarning
 	default:
 		return

@@ -35,6 +35,9 @@ type noneError struct{ service string }
 
 func (e *noneError) Error() string { return "no " + e.service + " is installed" }
 
+// None is the error of Options.Web for a service that the cluster doesn't have.
+func None(service string) error { return &noneError{service} }
+
 func newWeb(c *kube.Cluster) *web {
 	w := &web{cluster: c}
 	w.client = &http.Client{Transport: &http.Transport{DialContext: w.dial, MaxIdleConnsPerHost: 1, IdleConnTimeout: time.Minute}}
@@ -60,10 +63,15 @@ func (w *web) get(ctx context.Context, service, path string, query url.Values) (
 		return nil, err
 	}
 	r.SetBasicAuth(access.User, string(held.Data[access.KeyPassword]))
-	answer, err := w.client.Do(r)
+	return Answer(w.client, r, service)
+}
+
+// Answer sends a request to a service of the platform. The caller closes the answer. That the service doesn't answer is not an error of the API server.
+func Answer(client *http.Client, r *http.Request, service string) (io.ReadCloser, error) {
+	answer, err := client.Do(r)
 	var failed *url.Error
 	if errors.As(err, &failed) {
-		err = failed.Err // the address is made up
+		err = failed.Err // the address may be made up, and the query is long
 	}
 	if err != nil {
 		return nil, apierrors.NewServiceUnavailable(fmt.Sprintf("%s does not answer: %v", service, err))

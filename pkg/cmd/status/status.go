@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/openpai/paictl/pkg/cmd/way"
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/kube"
 	"github.com/openpai/paictl/pkg/status"
@@ -20,6 +21,7 @@ import (
 type StatusOptions struct {
 	Factory *cmdutil.Factory
 	Kube    kube.Options
+	Server  string
 	Output  cmdutil.Output
 	Once    bool
 	Watch   bool
@@ -50,6 +52,10 @@ its keys. With --once, -o or a pipe it prints tables instead.
 The tables list services that aren't ready, and the 20 newest jobs that run or wait. Of more than 20
 machines they list only those with a problem. --all lists everything.
 
+After "paictl login" it prints tables, also on a terminal: administrators see all but services, whose state is stored in
+Secrets, and other people see their jobs and the virtual clusters that they may use. The interactive view, --watch and
+services need a kubeconfig.
+
 --watch keeps running and prints a line for each change: the object, its old and its new state, and the reason.
 With -o json each line is one JSON object. If the API server can't be reached, it waits for it.
 
@@ -77,6 +83,7 @@ Exit codes: 0 the cluster is healthy, 3 it isn't, or its health is unknown, 1 it
 		},
 	}
 	cmdutil.AddKubeFlags(cmd, &opts.Kube)
+	way.AddFlag(f, cmd, &opts.Server)
 	cmd.Flags().StringVarP(&opts.Dir, "config-path", "p", "", "folder with the configuration, to read journals of machines in the view (setting: config, PAICTL_CONFIG)")
 	_ = cmd.MarkFlagDirname("config-path")
 	cmdutil.AddOutputFlag(cmd, &opts.Output)
@@ -100,11 +107,14 @@ func (opts *StatusOptions) complete(cmd *cobra.Command) error {
 }
 
 func statusRun(ctx context.Context, opts *StatusOptions) error {
-	cluster, err := kube.Open(opts.Kube)
+	w, err := way.Open(opts.Factory, opts.Kube, opts.Server, "")
 	if err != nil {
 		return err
 	}
-	follower, err := status.New(cluster, status.Options{Log: opts.Factory.Log})
+	if !w.Operator {
+		return signedInRun(ctx, opts, w)
+	}
+	follower, err := way.Follow(w.Cluster, opts.Factory.Log)
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/openpai/paictl/pkg/cmd/way"
 	"github.com/openpai/paictl/pkg/diagnose/doctor"
 	"github.com/openpai/paictl/pkg/diagnose/support"
 	"github.com/openpai/paictl/pkg/job"
@@ -28,7 +29,7 @@ func (opts *BundleOptions) reports(src support.Sources, platform *services.Platf
 }
 
 func (opts *BundleOptions) status(ctx context.Context, src support.Sources) (*status.Cluster, error) {
-	follower, err := status.New(src.Cluster, status.Options{Log: opts.Factory.Log})
+	follower, err := way.Follow(src.Cluster, opts.Factory.Log)
 	if err != nil {
 		return nil, err
 	}

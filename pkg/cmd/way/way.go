@@ -69,7 +69,7 @@ func Open(f *cmdutil.Factory, k kube.Options, server, as string) (*Way, error) {
 		return nil, err
 	}
 	var once sync.Once
-	inside, err := inprocess.New(inprocess.Options{Cluster: c, Version: f.Version, Log: f.Log, Configured: configured(c.Client), Author: prompt.Operator(), Unaudited: func(err error) {
+	inside, err := inprocess.New(inprocess.Options{Cluster: c, Version: f.Version, Log: f.Log, Configured: configured(c.Client), Author: prompt.Operator(), Status: wholeStatus(c, f.Log), Unaudited: func(err error) {
 		once.Do(func() { f.IO.Say("warning: the audit has no record of this change: %v", err) })
 	}})
 	if err != nil {

@@ -25,6 +25,7 @@ import (
 	"github.com/openpai/paictl/pkg/people/template"
 	"github.com/openpai/paictl/pkg/people/token"
 	"github.com/openpai/paictl/pkg/server/idempotency"
+	"github.com/openpai/paictl/pkg/status"
 )
 
 // Lister lists jobs without asking the API server for all of them; pkg/job/live has it.
@@ -83,6 +84,8 @@ type App struct {
 	ReturnPages []string
 	// Author is the author of an operator's changes, for the history of the configuration.
 	Author string
+	// Status reads the state of the whole cluster; it may be nil.
+	Status func(context.Context) (*status.Cluster, error)
 
 	polls polls
 	uses  uses

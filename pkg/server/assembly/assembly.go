@@ -97,7 +97,8 @@ func New(o Options) (*Assembly, error) {
 		return nil, fmt.Errorf("connect to the API server: %w", err)
 	}
 	a := &Assembly{o: o, client: client, keys: idempotency.New(client, o.Now)}
-	jobs, err := job.NewAt(&kube.Cluster{Config: o.Config, Client: client, Server: o.Config.Host, Context: "pai-server", Program: true}, job.Options{HistoryURL: o.HistoryURL, SchedulerURL: o.SchedulerURL})
+	cluster := &kube.Cluster{Config: o.Config, Client: client, Server: o.Config.Host, Context: "pai-server", Program: true}
+	jobs, err := job.NewAt(cluster, job.Options{HistoryURL: o.HistoryURL, SchedulerURL: o.SchedulerURL})
 	if err != nil {
 		return nil, err
 	}
@@ -141,7 +142,7 @@ func New(o Options) (*Assembly, error) {
 	core := &app.App{People: a.People, Tokens: a.Tokens, SignIn: a.SignIn, Jobs: jobs, Live: a.Live, Audit: a.audit, Keys: a.keys, Now: o.Now, Templates: a.Templates,
 		Most:      app.Most{Jobs: o.Settings.Limits.LiveJobs, Tasks: o.Settings.Limits.LiveTasks},
 		LogMemory: &logs.Memory{Each: 32 << 20, All: 96 << 20}, PasswordSignIn: o.Settings.SignIn.Password.Enabled,
-		Issuers: who.issuers, Once: a.once, At: o.Settings.URL(), ReturnPages: o.Settings.SignIn.ReturnPages}
+		Issuers: who.issuers, Once: a.once, At: o.Settings.URL(), ReturnPages: o.Settings.SignIn.ReturnPages, Status: openStatus(o, cluster, jobs)}
 	if core.Alerts, err = openAlerts(o); err != nil {
 		return nil, err
 	}

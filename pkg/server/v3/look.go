@@ -16,6 +16,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/app"
 	"github.com/openpai/paictl/pkg/server/v3/api"
 	"github.com/openpai/paictl/pkg/server/wire"
+	"github.com/openpai/paictl/pkg/status"
 )
 
 func lookRoutes() []server.Route {
@@ -32,6 +33,7 @@ func lookRoutes() []server.Route {
 		server.JSON("GET", api.Prefix+"/virtual-clusters", "vc.read", "Lists the virtual clusters that you may use, and their usage", virtualClusters),
 		server.JSON("PATCH", api.Prefix+"/virtual-clusters", "vc.manage", "Changes virtual clusters in the stored configuration, or returns the effect of a change", changeVirtualClusters, server.Errors("ConflictError")),
 		server.JSON("GET", api.Prefix+"/gpus", "kube.read", "Lists the GPUs of all nodes, and their problems", gpus),
+		server.JSON("GET", api.Prefix+"/status", "kube.read", "Returns the state of the whole cluster: problems, machines, GPUs, virtual clusters, jobs and alerts", wholeStatus, server.Each(1), server.Errors("NotImplementedError")),
 		server.JSON("GET", api.Prefix+"/images", "job.submit", "Lists the images that all machines hold", images),
 		server.JSON("GET", api.Prefix+"/offer", "job.submit", "Returns the resources that a job may request", offer),
 	}
@@ -237,6 +239,10 @@ func changeVirtualClusters(ctx context.Context, d *app.Actions, in *orderIn) (*v
 func gpus(ctx context.Context, d *app.Actions, _ *struct{}) (*api.GPUs, error) {
 	nodes, items, err := d.GPUs(ctx)
 	return &api.GPUs{Nodes: append([]string{}, nodes...), Items: append([]schedulerapi.GPU{}, items...)}, err
+}
+
+func wholeStatus(ctx context.Context, d *app.Actions, _ *struct{}) (*status.Cluster, error) {
+	return d.Status(ctx)
 }
 
 func images(ctx context.Context, d *app.Actions, _ *struct{}) (*api.Images, error) {

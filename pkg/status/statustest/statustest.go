@@ -15,8 +15,8 @@ import (
 	v1 "github.com/openpai/paictl/pkg/job/v1"
 	schedulerapi "github.com/openpai/paictl/pkg/scheduler/api"
 	"github.com/openpai/paictl/pkg/scheduler/cell"
-	"github.com/openpai/paictl/pkg/services"
 	"github.com/openpai/paictl/pkg/services/ready"
+	"github.com/openpai/paictl/pkg/services/state"
 	"github.com/openpai/paictl/pkg/status"
 )
 
@@ -279,11 +279,11 @@ func (m *maker) services() {
 		if i < len(names) {
 			name = names[i]
 		}
-		s := services.Status{Name: name, Namespace: "pai-system", State: services.StateReady, Pods: 1 + m.IntN(3), Revision: 1 + m.IntN(9), Chart: name + " 1.0.0",
-			Updated: m.ago(20 * 24 * time.Hour), Configuration: services.ConfigurationCurrent}
+		s := state.Status{Name: name, Namespace: "pai-system", State: state.StateReady, Pods: 1 + m.IntN(3), Revision: 1 + m.IntN(9), Chart: name + " 1.0.0",
+			Updated: m.ago(20 * 24 * time.Hour), Configuration: state.ConfigurationCurrent}
 		s.ReadyPods = s.Pods
 		if i >= m.Services-m.Broken {
-			s.State, s.ReadyPods = services.StateFailed, 0
+			s.State, s.ReadyPods = state.StateFailed, 0
 			s.Problems = []ready.Problem{{Object: "pod/" + name + "-0", Reason: "ImagePullBackOff", Message: "the registry has no " + name + ":1.0.0",
 				Hint: "check the image with: paictl image list", Final: true}}
 		}

@@ -1,0 +1,102 @@
+package status
+
+import (
+	"bytes"
+	"encoding/json"
+	"encoding/pem"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/openpai/paictl/pkg/cmdutil"
+	"github.com/openpai/paictl/pkg/job"
+	"github.com/openpai/paictl/pkg/job/listing"
+	schedulerapi "github.com/openpai/paictl/pkg/scheduler/api"
+	v3 "github.com/openpai/paictl/pkg/server/v3/api"
+	"github.com/openpai/paictl/pkg/status"
+)
+
+// signedIn makes a server the one where the user is signed in. It has the state of the cluster, for administrators, and one job and one virtual cluster.
+func signedIn(t *testing.T, whole *status.Cluster) {
+	t.Helper()
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		var answer any
+		switch r.URL.Path {
+		case "/api/v3/status":
+			if answer = whole; whole == nil {
+				w.WriteHeader(http.StatusForbidden)
+				answer = v3.Error{Code: "ForbiddenUserError", Message: "only an administrator may do this"}
+			}
+		case "/api/v3/jobs":
+			row := job.Row{Live: true}
+			row.User, row.Name, row.State = "bob", "train", string(job.Running)
+			answer = listing.Page{Items: []job.Row{row}}
+		case "/api/v3/virtual-clusters":
+			answer = v3.VirtualClusters{VirtualClusters: schedulerapi.VirtualClusters{Items: []schedulerapi.VirtualCluster{{Name: "vision", Guaranteed: 8}}}}
+		default:
+			http.NotFound(w, r)
+			return
+		}
+		assert.NoError(t, json.NewEncoder(w).Encode(answer))
+	}))
+	t.Cleanup(server.Close)
+	ca := filepath.Join(t.TempDir(), "ca.pem")
+	require.NoError(t, os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}), 0o600))
+	for name, value := range map[string]string{"PAICTL_SERVER": server.URL, "PAICTL_TOKEN": "token", "PAICTL_CA": ca, "XDG_CONFIG_HOME": t.TempDir(), "KUBECONFIG": ""} {
+		t.Setenv(name, value)
+	}
+}
+
+// print runs "paictl status".
+func print(t *testing.T, args ...string) (string, error) {
+	t.Helper()
+	f := cmdutil.New("v1")
+	var out bytes.Buffer
+	f.IO.Out = &out
+	cmd := NewCmdStatus(f, nil)
+	cmd.SetArgs(args)
+	cmd.SilenceErrors, cmd.SilenceUsage = true, true
+	err := cmd.ExecuteContext(t.Context())
+	return out.String(), err
+}
+
+func TestAnAdministratorWhoSignedInSeesTheWholeCluster(t *testing.T) {
+	c := &status.Cluster{Name: "lab", Machines: []status.Machine{{Name: "gpu-1", State: status.MachineNotReady}}}
+	for _, name := range status.SourceNames() {
+		s := status.Source{Name: name, State: status.StateCurrent}
+		if name == status.SourceServices {
+			s.State, s.Message, s.Hint = status.StateAbsent, status.ErrSecrets.Error(), "use a kubeconfig"
+		}
+		c.Sources = append(c.Sources, s)
+	}
+	status.Complete(c)
+	signedIn(t, c)
+	out, err := print(t, "--once")
+	require.ErrorIs(t, err, errUnhealthy)
+	assert.Contains(t, out, "gpu-1     NotReady")
+	assert.Contains(t, out, "not shown: the state of services is stored in Secrets, which the platform's server doesn't read\n  -> use a kubeconfig\n")
+	assert.Contains(t, out, "lab: unknown (https://127.0.0.1:")
+	out, err = print(t, "--once", "-o", "json")
+	require.ErrorIs(t, err, errUnhealthy)
+	var back status.Cluster
+	require.NoError(t, json.Unmarshal([]byte(out), &back))
+	assert.Equal(t, "gpu-1", back.Machines[0].Name)
+	_, err = print(t, "--watch")
+	require.ErrorContains(t, err, "--watch needs a kubeconfig")
+}
+
+func TestAPersonWhoSignedInSeesTheirPart(t *testing.T) {
+	signedIn(t, nil)
+	out, err := print(t)
+	require.NoError(t, err)
+	assert.Contains(t, out, "jobs: 1 running, 0 waiting")
+	assert.Contains(t, out, "bob/train")
+	assert.Contains(t, out, "vision            8")
+	assert.Contains(t, out, "not shown: only administrators see machines, GPUs, services and alerts\n  -> ask an administrator to run: paictl status\n")
+}
