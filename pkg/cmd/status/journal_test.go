@@ -23,6 +23,6 @@ func TestTheEndOfAJournalSaysWhereToGoOn(t *testing.T) {
 }
 
 func TestAShellIsPaictlsOwn(t *testing.T) {
-	p := shellCommand(t.Context(), kube.Options{Kubeconfig: "k", Context: "c"}, "alice/train", "worker[3]").(process)
+	p := (&View{Kube: kube.Options{Kubeconfig: "k", Context: "c"}}).shellCommand(t.Context(), "alice/train", "worker[3]").(process)
 	assert.Equal(t, []string{"job", "shell", "alice/train", "--task", "worker[3]", "--kubeconfig", "k", "--context", "c"}, p.Args[1:])
 }

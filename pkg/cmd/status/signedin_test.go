@@ -2,14 +2,18 @@ package status
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"encoding/pem"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
+	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -19,6 +23,7 @@ import (
 	schedulerapi "github.com/openpai/paictl/pkg/scheduler/api"
 	v3 "github.com/openpai/paictl/pkg/server/v3/api"
 	"github.com/openpai/paictl/pkg/status"
+	"github.com/openpai/paictl/pkg/ui/iostreams"
 )
 
 // signedIn makes a server the one where the user is signed in. It has the state of the cluster, for administrators, and one job and one virtual cluster.
@@ -87,8 +92,6 @@ func TestAnAdministratorWhoSignedInSeesTheWholeCluster(t *testing.T) {
 	var back status.Cluster
 	require.NoError(t, json.Unmarshal([]byte(out), &back))
 	assert.Equal(t, "gpu-1", back.Machines[0].Name)
-	_, err = print(t, "--watch")
-	require.ErrorContains(t, err, "--watch needs a kubeconfig")
 }
 
 func TestAPersonWhoSignedInSeesTheirPart(t *testing.T) {
@@ -99,4 +102,50 @@ func TestAPersonWhoSignedInSeesTheirPart(t *testing.T) {
 	assert.Contains(t, out, "bob/train")
 	assert.Contains(t, out, "vision            8")
 	assert.Contains(t, out, "not shown: only administrators see machines, GPUs, services and alerts\n  -> ask an administrator to run: paictl status\n")
+}
+
+func TestThePollsShowWhatTheServerSaysAndThatItIsSilent(t *testing.T) {
+	first := &status.Cluster{Name: "first", Sources: []status.Source{{Name: status.SourceJobs, State: status.StateCurrent}, {Name: status.SourceServices, State: status.StateAbsent}}}
+	answers := make(chan error)
+	p := newPolls(func(context.Context) (*status.Cluster, error) {
+		if err := <-answers; err != nil {
+			return nil, err
+		}
+		return &status.Cluster{Name: "next", Sources: first.Sources}, nil
+	}, first, time.Millisecond)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- p.Run(ctx) }()
+	<-p.Changed()
+	assert.Equal(t, "first", p.Current().Name)
+	answers <- nil
+	<-p.Changed()
+	assert.Equal(t, "next", p.Current().Name)
+	answers <- errors.New("nobody answers")
+	<-p.Changed()
+	c := p.Current()
+	assert.Equal(t, [...]string{"next", status.StateStale, "nobody answers", status.StateAbsent}, [...]string{c.Name, c.Sources[0].State, c.Sources[0].Message, c.Sources[1].State})
+	assert.Equal(t, status.StateCurrent, first.Sources[0].State, "models don't change")
+	cancel()
+	close(answers)
+	require.ErrorIs(t, <-done, context.Canceled)
+}
+
+func TestAPersonWhoSignedInGetsTheViewOnATerminal(t *testing.T) {
+	signedIn(t, nil)
+	io, _, _, _ := iostreams.Test()
+	io.SetTerminal(true)
+	f := cmdutil.New("v0")
+	f.IO = io
+	seen := ""
+	opts := &StatusOptions{Factory: f, View: func(_ context.Context, _ *cmdutil.Factory, follower Following) error {
+		seen = follower.Current().Jobs[0].Title()
+		return nil
+	}}
+	cmdutil.AddOutputFlag(&cobra.Command{}, &opts.Output)
+	require.NoError(t, statusRun(t.Context(), opts))
+	assert.Equal(t, "bob/train", seen)
+	actions, err := (&View{Factory: f}).actions(t.Context())
+	require.NoError(t, err)
+	require.ErrorContains(t, actions.Cordon(t.Context(), "gpu-1"), "a cordon needs a kubeconfig")
 }

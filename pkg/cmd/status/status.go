@@ -30,14 +30,14 @@ type StatusOptions struct {
 	Dir string
 	// View shows the cluster on a terminal until the user leaves. If it is nil, a terminal gets the
 	// tables.
-	View func(context.Context, *cmdutil.Factory, *status.Follower) error
+	View func(context.Context, *cmdutil.Factory, Following) error
 }
 
 // NewCmdStatus returns "paictl status". runF replaces the run in tests.
 func NewCmdStatus(f *cmdutil.Factory, runF func(context.Context, *StatusOptions) error) *cobra.Command {
 	opts := &StatusOptions{Factory: f}
-	opts.View = func(ctx context.Context, f *cmdutil.Factory, follower *status.Follower) error {
-		return (&View{Factory: f, Kube: opts.Kube, Dir: opts.Dir}).Run(ctx, follower)
+	opts.View = func(ctx context.Context, f *cmdutil.Factory, follower Following) error {
+		return (&View{Factory: f, Kube: opts.Kube, Server: opts.Server, Dir: opts.Dir}).Run(ctx, follower)
 	}
 	cmd := &cobra.Command{
 		Use:   "status",
@@ -52,9 +52,9 @@ its keys. With --once, -o or a pipe it prints tables instead.
 The tables list services that aren't ready, and the 20 newest jobs that run or wait. Of more than 20
 machines they list only those with a problem. --all lists everything.
 
-After "paictl login" it prints tables, also on a terminal: administrators see all but services, whose state is stored in
-Secrets, and other people see their jobs and the virtual clusters that they may use. The interactive view, --watch and
-services need a kubeconfig.
+After "paictl login" administrators see all but services, whose state is stored in Secrets, and other people see their jobs
+and the virtual clusters that they may use. The view then has the actions on jobs; services, and actions on machines, need a
+kubeconfig.
 
 --watch keeps running and prints a line for each change: the object, its old and its new state, and the reason.
 With -o json each line is one JSON object. If the API server can't be reached, it waits for it.
@@ -122,7 +122,7 @@ func statusRun(ctx context.Context, opts *StatusOptions) error {
 	switch {
 	case opts.Watch:
 		return watchRun(ctx, opts, follower)
-	case opts.View != nil && !opts.Once && opts.Output.Is("table") && io.IsOutTTY() && io.CanPrompt() && io.CanRedraw():
+	case opts.viewed():
 		return opts.View(ctx, opts.Factory, follower)
 	}
 	c, unreachable := follower.Once(ctx)
@@ -140,6 +140,12 @@ func statusRun(ctx context.Context, opts *StatusOptions) error {
 	return verdict(c)
 }
 
+// viewed reports whether the user gets the interactive view.
+func (opts *StatusOptions) viewed() bool {
+	io := opts.Factory.IO
+	return opts.View != nil && !opts.Once && opts.Output.Is("table") && io.IsOutTTY() && io.CanPrompt() && io.CanRedraw()
+}
+
 // errUnhealthy becomes the exit code; the tables have said why.
 var errUnhealthy = errors.New("the cluster isn't healthy")
 
@@ -151,7 +157,7 @@ func verdict(c *status.Cluster) error {
 }
 
 // watchRun prints a line per change until ctx ends. Ctrl-C is how one leaves.
-func watchRun(ctx context.Context, opts *StatusOptions, follower *status.Follower) error {
+func watchRun(ctx context.Context, opts *StatusOptions, follower Following) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	done := make(chan error, 1)
@@ -165,7 +171,7 @@ func watchRun(ctx context.Context, opts *StatusOptions, follower *status.Followe
 // firstModel is how long the first model is waited for, which is where changes begin.
 const firstModel = 10 * time.Second
 
-func writeChanges(ctx context.Context, opts *StatusOptions, follower *status.Follower) error {
+func writeChanges(ctx context.Context, opts *StatusOptions, follower Following) error {
 	late := time.NewTimer(firstModel)
 	defer late.Stop()
 	c := follower.Current()

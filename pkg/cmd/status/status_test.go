@@ -84,7 +84,7 @@ clusters: [{name: c, cluster: {server: "https://127.0.0.1:1"}}], users: [{name: 
 		cmd := NewCmdStatus(f, func(ctx context.Context, o *StatusOptions) error {
 			assert.NotNil(t, o.View)
 			assert.Equal(t, "cluster", o.Dir)
-			o.View = func(context.Context, *cmdutil.Factory, *status.Follower) error { seen = true; return nil }
+			o.View = func(context.Context, *cmdutil.Factory, Following) error { seen = true; return nil }
 			return statusRun(ctx, o)
 		})
 		cmd.SetArgs(append(strings.Fields(tc.args), "--kubeconfig", config, "-p", "cluster"))

@@ -11,11 +11,11 @@ import (
 
 	tea "github.com/charmbracelet/bubbletea"
 
+	"github.com/openpai/paictl/pkg/client"
 	"github.com/openpai/paictl/pkg/cmd/service"
+	"github.com/openpai/paictl/pkg/cmd/way"
 	"github.com/openpai/paictl/pkg/cmdutil"
-	"github.com/openpai/paictl/pkg/job"
 	"github.com/openpai/paictl/pkg/kube"
-	"github.com/openpai/paictl/pkg/status"
 	"github.com/openpai/paictl/pkg/status/act"
 	"github.com/openpai/paictl/pkg/status/view"
 )
@@ -24,12 +24,19 @@ import (
 type View struct {
 	Factory *cmdutil.Factory
 	Kube    kube.Options
+	Server  string
 	// Dir is a configuration folder, by which journals of machines are read, or "".
 	Dir string
 }
 
+// Following is a model of a cluster that Run keeps up to date: *status.Follower, or polls of a server.
+type Following interface {
+	view.Source
+	Run(ctx context.Context) error
+}
+
 // Run shows the cluster until the user leaves, and follows the cluster until then.
-func (v *View) Run(ctx context.Context, follower *status.Follower) error {
+func (v *View) Run(ctx context.Context, follower Following) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	actions, err := v.actions(ctx)
@@ -55,21 +62,20 @@ func (v *View) Run(ctx context.Context, follower *status.Follower) error {
 	return err
 }
 
-func (v *View) actions(ctx context.Context) (*act.Cluster, error) {
-	cluster, err := kube.Open(v.Kube)
+func (v *View) actions(ctx context.Context) (view.Actions, error) {
+	w, err := way.Open(v.Factory, v.Kube, v.Server, "")
 	if err != nil {
 		return nil, err
 	}
-	jobs, err := job.New(cluster)
+	jobs := act.Jobs{Client: &client.Jobs{Server: w.Server, Name: w.User}, ShellIn: func(title, task string) tea.ExecCommand { return v.shellCommand(ctx, title, task) }}
+	if !w.Operator {
+		return &act.SignedIn{Jobs: jobs}, nil
+	}
+	platform, err := service.Platform(v.Factory, w.Cluster, "")
 	if err != nil {
 		return nil, err
 	}
-	platform, err := service.Platform(v.Factory, cluster, "")
-	if err != nil {
-		return nil, err
-	}
-	a := &act.Cluster{Kube: cluster, Jobs: jobs, Platform: platform, RestartCommand: "paictl service restart",
-		ShellIn: func(title, task string) tea.ExecCommand { return shellCommand(ctx, v.Kube, title, task) }}
+	a := &act.Cluster{Jobs: jobs, Kube: w.Cluster, Platform: platform, RestartCommand: "paictl service restart"}
 	if v.Dir != "" {
 		a.Journal = journal{dir: v.Dir, log: v.Factory.Log}.follow
 	}
@@ -77,16 +83,12 @@ func (v *View) actions(ctx context.Context) (*act.Cluster, error) {
 }
 
 // shellCommand is "paictl job shell" as a separate process: it has the terminal for itself.
-func shellCommand(ctx context.Context, o kube.Options, title, task string) tea.ExecCommand {
+func (v *View) shellCommand(ctx context.Context, title, task string) tea.ExecCommand {
 	args := []string{"job", "shell", title}
-	if task != "" {
-		args = append(args, "--task", task)
-	}
-	if o.Kubeconfig != "" {
-		args = append(args, "--kubeconfig", o.Kubeconfig)
-	}
-	if o.Context != "" {
-		args = append(args, "--context", o.Context)
+	for _, flag := range [][2]string{{"--task", task}, {"--kubeconfig", v.Kube.Kubeconfig}, {"--context", v.Kube.Context}, {"--server", v.Server}} {
+		if flag[1] != "" {
+			args = append(args, flag[0], flag[1])
+		}
 	}
 	self, err := os.Executable()
 	if err != nil {

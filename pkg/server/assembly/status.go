@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"sync"
 	"time"
 
 	"k8s.io/client-go/rest"
@@ -30,7 +31,15 @@ func openStatus(o Options, cluster *kube.Cluster, jobs *job.Client) func(context
 		known(p.Cluster.Kubernetes.Kubernetes.ClusterName, &p.Cluster.Layout)
 		return nil, status.ErrSecrets
 	}
+	var mu sync.Mutex
+	var have *status.Cluster // a view asks for it every five seconds
+	var at time.Time
 	return func(ctx context.Context) (*status.Cluster, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if have != nil && time.Since(at) < statusAge {
+			return have, nil
+		}
 		own := *cluster
 		own.Config = rest.CopyConfig(cluster.Config)
 		f, err := status.New(&own, status.Options{Services: read, Web: openWeb(o), Scheduler: jobs.Scheduler, Now: o.Now})
@@ -42,9 +51,13 @@ func openStatus(o Options, cluster *kube.Cluster, jobs *job.Client) func(context
 			o.Log.WarnContext(ctx, "the state of the cluster can't be read", "error", err.Error())
 			return nil, &job.UnavailableError{Err: err}
 		}
+		have, at = c, time.Now()
 		return c, nil
 	}
 }
+
+// statusAge is for how long the state of the cluster is shown to others who ask.
+const statusAge = 3 * time.Second
 
 // webTime bounds an answer of Prometheus or Alertmanager.
 const webTime = 20 * time.Second

@@ -11,16 +11,12 @@ import (
 	"sync"
 	"time"
 
-	tea "github.com/charmbracelet/bubbletea"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/kubectl/pkg/drain"
 
 	"github.com/openpai/paictl/pkg/hint"
-	"github.com/openpai/paictl/pkg/job"
-	"github.com/openpai/paictl/pkg/job/api"
-	"github.com/openpai/paictl/pkg/job/logs"
 	"github.com/openpai/paictl/pkg/kube"
 	"github.com/openpai/paictl/pkg/services"
 	"github.com/openpai/paictl/pkg/status"
@@ -30,22 +26,17 @@ import (
 )
 
 const (
-	tailJob     = 500 // lines of a task's log before those that come
 	tailService = 200
 	tailJournal = 1000
 	drainFor    = 10 * time.Minute
 	restartWait = 10 * time.Minute
-	stopWait    = 10 * time.Minute
-	askEvery    = 2 * time.Second
 )
 
 // Cluster does it to one cluster. It is the view's Actions.
 type Cluster struct {
+	Jobs
 	Kube     *kube.Cluster
-	Jobs     *job.Client
 	Platform *services.Platform
-	// ShellIn makes the command that opens a shell in a task; "" is the first running task.
-	ShellIn func(title, task string) tea.ExecCommand
 	// Journal follows a machine's journal over SSH; nil if no configuration folder was given.
 	Journal func(ctx context.Context, machine string, out io.Writer) error
 	// RestartCommand is the command line that restarts services, for the summary of a restart.
@@ -53,67 +44,6 @@ type Cluster struct {
 }
 
 var _ view.Actions = (*Cluster)(nil)
-
-// find reads the job of a row of the model: a new job may have taken its name since.
-func (c *Cluster) find(ctx context.Context, row *status.Job) (*job.Job, error) {
-	j, err := c.Jobs.Resolve(ctx, row.User, row.Title())
-	if err != nil && row.Framework != "" && job.IsNotFound(err) {
-		j, err = c.Jobs.Resolve(ctx, row.User, row.Framework)
-	}
-	if err != nil {
-		return nil, err
-	}
-	if row.UID != "" && j.UID != "" && j.UID != row.UID {
-		return nil, hint.Errorf("look at the list again", "another job is now named %s", row.Title())
-	}
-	return j, nil
-}
-
-// Tasks implements view.Actions.
-func (c *Cluster) Tasks(ctx context.Context, row *status.Job) (*job.Detail, error) {
-	j, err := c.find(ctx, row)
-	if err != nil {
-		return nil, err
-	}
-	return c.Jobs.Detail(ctx, j)
-}
-
-// Why implements view.Actions.
-func (c *Cluster) Why(ctx context.Context, row *status.Job) (*job.Why, error) {
-	j, err := c.find(ctx, row)
-	if err != nil {
-		return nil, err
-	}
-	return c.Jobs.Why(ctx, j)
-}
-
-// JobEvents implements view.Actions.
-func (c *Cluster) JobEvents(ctx context.Context, row *status.Job) ([]api.Event, error) {
-	j, err := c.find(ctx, row)
-	if err != nil {
-		return nil, err
-	}
-	list, _, err := c.Jobs.Events(ctx, j)
-	return list, err
-}
-
-// JobLogs implements view.Actions.
-func (c *Cluster) JobLogs(ctx context.Context, row *status.Job, task string, out io.Writer) error {
-	j, err := c.find(ctx, row)
-	if err != nil {
-		return err
-	}
-	w := &lines{w: out}
-	o := logs.Options{Selection: logs.Selection{Task: logs.All, Attempt: logs.All}, Follow: true, Tail: tailJob, Out: w,
-		Problem: func(err error) { w.say("warning: " + err.Error()) }, Note: func(text string) { w.say("--- " + text + " ---") }}
-	if role, index, ok := job.ParseTask(task); ok {
-		o.Role, o.Task = role, index
-	}
-	if logs.Tasks(j, o.Selection) > 1 {
-		o.Prefix = func(task string) string { return task + "  " }
-	}
-	return c.Jobs.Explain(logs.Write(ctx, c.Jobs, j, o))
-}
 
 // lines writes whole lines of several writers.
 type lines struct {
@@ -128,41 +58,6 @@ func (l *lines) Write(p []byte) (int, error) {
 }
 
 func (l *lines) say(text string) { _, _ = io.WriteString(l, text+"\n") } // a closed view ignores lines
-
-// Shell implements view.Actions.
-func (c *Cluster) Shell(row *status.Job, task string) tea.ExecCommand {
-	return c.ShellIn(row.Title(), task)
-}
-
-// StopJob implements view.Actions.
-func (c *Cluster) StopJob(ctx context.Context, row *status.Job) error {
-	j, err := c.find(ctx, row)
-	if err != nil {
-		return err
-	}
-	_, err = c.Jobs.Stop(ctx, j)
-	return err
-}
-
-// RetryJob implements view.Actions. A job that is being stopped is retried when it has ended.
-func (c *Cluster) RetryJob(ctx context.Context, row *status.Job) error {
-	ctx, cancel := context.WithTimeout(ctx, stopWait)
-	defer cancel()
-	j, err := c.find(ctx, row)
-	for err == nil && j.Stopping() {
-		select {
-		case <-ctx.Done():
-			return hint.Errorf("retry it when it has ended", "%s has not stopped within %s", row.Title(), stopWait)
-		case <-time.After(askEvery):
-		}
-		j, err = c.find(ctx, row)
-	}
-	if err != nil {
-		return err
-	}
-	_, err = c.Jobs.Retry(ctx, j, job.RetryOptions{})
-	return err
-}
 
 // ServicePods implements view.Actions.
 func (c *Cluster) ServicePods(ctx context.Context, s *status.Service) ([]view.Pod, error) {

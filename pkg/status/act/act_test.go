@@ -21,6 +21,7 @@ import (
 	"github.com/openpai/paictl/pkg/job"
 	"github.com/openpai/paictl/pkg/job/api"
 	"github.com/openpai/paictl/pkg/job/jobtest"
+	"github.com/openpai/paictl/pkg/job/logs"
 	"github.com/openpai/paictl/pkg/job/protocol"
 	"github.com/openpai/paictl/pkg/job/protocol/render"
 	v1 "github.com/openpai/paictl/pkg/job/v1"
@@ -42,7 +43,18 @@ func onServer(t *testing.T) *Cluster {
 	jobtest.Prepare(t, c)
 	jobs, err := job.Open(kube.Options{Kubeconfig: jobtest.Front(t, c, jobtest.Services{})})
 	require.NoError(t, err)
-	return &Cluster{Kube: c, Jobs: jobs}
+	return &Cluster{Kube: c, Jobs: Jobs{Client: direct{jobs}}}
+}
+
+// direct is a JobClient without a server.
+type direct struct{ *job.Client }
+
+func (d direct) Retry(ctx context.Context, j *job.Job) (job.Phase, error) {
+	return d.Client.Retry(ctx, j, job.RetryOptions{})
+}
+
+func (d direct) Logs(ctx context.Context, j *job.Job, o logs.Options, give func(logs.Line) error) error {
+	return logs.Lines(ctx, d.Client, j, o, give)
 }
 
 func submit(t *testing.T, c *Cluster, user, name string) *status.Job {
@@ -53,9 +65,9 @@ func submit(t *testing.T, c *Cluster, user, name string) *status.Job {
 	require.NoError(t, found.Err())
 	o, found := render.Render(j, render.Options{User: user, Namespace: kube.JobNamespace, Cluster: render.Cluster{RuntimeImage: "pai-runtime:1"}})
 	require.NoError(t, found.Err())
-	_, err := c.Jobs.Submit(t.Context(), o, job.SubmitOptions{})
+	_, err := c.Client.(direct).Submit(t.Context(), o, job.SubmitOptions{})
 	require.NoError(t, err)
-	f, err := c.Jobs.Frameworks.Get(t.Context(), v1.ObjectName(user, name))
+	f, err := c.Client.(direct).Frameworks.Get(t.Context(), v1.ObjectName(user, name))
 	require.NoError(t, err)
 	return &status.Job{Row: job.Row{Job: api.Job{User: user, Name: name, UID: string(f.UID), Framework: f.Name}, Live: true}}
 }
@@ -64,7 +76,7 @@ func TestAJobIsStopped(t *testing.T) {
 	c := onServer(t)
 	row := submit(t, c, "act", "stop")
 	require.NoError(t, c.StopJob(t.Context(), row))
-	f, err := c.Jobs.Frameworks.Get(t.Context(), row.Framework)
+	f, err := c.Client.(direct).Frameworks.Get(t.Context(), row.Framework)
 	require.NoError(t, err)
 	assert.Equal(t, v1.ExecutionStop, f.Spec.ExecutionType)
 
@@ -87,7 +99,7 @@ func TestAnotherJobOfTheSameNameIsLeftAlone(t *testing.T) {
 	err := c.StopJob(t.Context(), row)
 	require.EqualError(t, err, "another job is now named act/again")
 	assert.NotEmpty(t, hint.Of(err))
-	f, err := c.Jobs.Frameworks.Get(t.Context(), row.Framework)
+	f, err := c.Client.(direct).Frameworks.Get(t.Context(), row.Framework)
 	require.NoError(t, err)
 	assert.Equal(t, v1.ExecutionStart, f.Spec.ExecutionType)
 }
