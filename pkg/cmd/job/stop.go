@@ -118,11 +118,8 @@ func stopRun(ctx context.Context, opts *StopOptions) error {
 			return nil
 		}
 	}
-	return opts.each(ctx, func(ctx context.Context, c Jobs, j *job.Job) error {
-		before, err := c.Stop(ctx, j)
-		if err != nil {
-			return err
-		}
+	stop := func(ctx context.Context, c Jobs, j *job.Job) (job.Phase, error) { return c.Stop(ctx, j) }
+	return opts.eachAtOnce(ctx, stop, func(ctx context.Context, c Jobs, j *job.Job, before job.Phase) error {
 		io := opts.Factory.IO
 		switch {
 		case before.Done():
