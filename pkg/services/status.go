@@ -393,7 +393,10 @@ func (s *snapshot) compare(svc *catalogue.Service, rel *release.Release) string 
 		svc.SetCredentialsRevision(have.Annotations[annotationRevision])
 	}
 	want, have := svc.ReleaseValues(), rel.Values
-	if text := catalogue.SchedulerConfiguration(want); svc.Name == catalogue.SchedulerService && text != "" && strings.TrimSpace(text) == strings.TrimSpace(s.scheduler) {
+	if text := catalogue.SchedulerConfiguration(want); svc.Name == catalogue.SchedulerService && text != "" && s.scheduler != "" {
+		if strings.TrimSpace(text) != strings.TrimSpace(s.scheduler) {
+			return ConfigurationChanged // also if the release has it: the configuration was rolled back since
+		}
 		have = catalogue.WithSchedulerConfiguration(have, text)
 	}
 	if !sameValues(want, have) || svc.Chart != nil && svc.Chart.Metadata.Version != rel.Version {

@@ -63,6 +63,9 @@ func TestTheSchedulerIsUpToDateOnceItReadsTheStoredConfiguration(t *testing.T) {
 	assert.Equal(t, ConfigurationChanged, (&snapshot{scheduler: "old: 1\n"}).compare(svc, rel))
 	assert.Equal(t, ConfigurationChanged, (&snapshot{}).compare(svc, rel))
 	assert.Equal(t, ConfigurationCurrent, (&snapshot{scheduler: "new: 1"}).compare(svc, rel), "vc set has written it")
+	rolledBack := &release.Release{Values: values("new: 1\n")}
+	assert.Equal(t, ConfigurationChanged, (&snapshot{scheduler: "of vc set: 1"}).compare(svc, rolledBack))
+	assert.Equal(t, ConfigurationCurrent, (&snapshot{}).compare(svc, rolledBack))
 	rel.Values["replicas"] = int64(2)
 	assert.Equal(t, ConfigurationChanged, (&snapshot{scheduler: "new: 1"}).compare(svc, rel))
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/openpai/paictl/pkg/cmd/session"
+	"github.com/openpai/paictl/pkg/cmd/way"
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/config/store"
 	"github.com/openpai/paictl/pkg/hint"
@@ -99,9 +100,22 @@ type connection struct {
 	cluster *kube.Cluster
 }
 
+// cluster connects to the cluster. It doesn't send a request yet.
+func (fl *Flags) cluster(f *cmdutil.Factory) (*kube.Cluster, error) {
+	c, err := kube.Open(fl.Kube)
+	if err == nil {
+		return c, nil
+	}
+	if w, other := way.Choose(f, fl.Kube, ""); other == nil && w != nil {
+		err = hint.Errorf("use a kubeconfig of an administrator of the cluster: --kubeconfig FILE",
+			"you are signed in, but services need a kubeconfig: their releases are Secrets, which the platform's server doesn't read (%w)", err)
+	}
+	return nil, err
+}
+
 // open connects to the cluster. It doesn't send a request yet.
 func (fl *Flags) open(f *cmdutil.Factory) (*connection, error) {
-	c, err := kube.Open(fl.Kube)
+	c, err := fl.cluster(f)
 	if err != nil {
 		return nil, err
 	}
@@ -150,7 +164,7 @@ func (fl *Flags) load(ctx context.Context, f *cmdutil.Factory) (*services.Desire
 		}
 		return d, nil, err
 	}
-	c, err := kube.Open(fl.Kube)
+	c, err := fl.cluster(f)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -22,6 +22,9 @@ The commands use the configuration that the cluster stores, so push it first:
   paictl config push -p ./cluster
   paictl service start
 
+They need a kubeconfig, also after "paictl login": releases are stored in Secrets, which the platform's server doesn't
+read.
+
 Each command changes only what differs from the configuration. After any failure, run it again.`,
 		Example: `  paictl service list
   paictl service start
