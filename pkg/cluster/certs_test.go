@@ -69,17 +69,6 @@ func TestTheCertificateOfAKubeletsServerIsListedWithItsSigner(t *testing.T) {
 	assert.Equal(t, []any{"w1", "kubelet-server", "w1-ca@1764250732", true, 299}, []any{w1.Host, w1.Name, w1.Issuer, w1.SelfSigned, w1.Days})
 }
 
-func TestWhatIsLeftOfACertificateIsSaidInMinutesOnItsLastDay(t *testing.T) {
-	now := time.Now()
-	for left, want := range map[time.Duration]string{
-		400 * 24 * time.Hour: "400 days", 47 * time.Hour: "1 day", 23*time.Hour + time.Minute: "23 hours", 50*time.Minute + 30*time.Second: "50 minutes", -time.Hour: "EXPIRED",
-	} {
-		c := newCertificate("m1", "apiserver", []byte(signedBy(t, "kube-apiserver", "kubernetes", now.Add(left+time.Second))), now)
-		assert.Equal(t, want, c.Left())
-	}
-	assert.Equal(t, "3 days", (&Certificate{Days: 3}).Left())
-}
-
 // signedBy returns a certificate in PEM whose issuer has the given name.
 func signedBy(t *testing.T, name, issuer string, end time.Time) string {
 	t.Helper()

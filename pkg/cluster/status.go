@@ -16,6 +16,7 @@ import (
 
 	"github.com/openpai/paictl/pkg/cluster/answer"
 	"github.com/openpai/paictl/pkg/cluster/shell"
+	"github.com/openpai/paictl/pkg/diagnose/checks"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/layout"
 	"github.com/openpai/paictl/pkg/ssh"
@@ -42,7 +43,7 @@ type Status struct {
 	// Knocks are machines that were removed and try to come back.
 	Knocks []Knock `json:"knocks,omitempty"`
 	// Certificates are sorted by their expiry, the first to expire first.
-	Certificates []Certificate `json:"certificates"`
+	Certificates []checks.Certificate `json:"certificates"`
 	// Renewal reports whether expiring certificates are renewed without a person.
 	Renewal Renewal `json:"renewal"`
 	// Pending is how many changes "cluster up" would make; absent if they weren't counted.
@@ -188,7 +189,7 @@ func newStatus(s *Spec, nodes []*Node, answers map[*Node]answer.Answer, errs map
 	st := &Status{
 		Cluster: k.ClusterName, ClusterID: s.Config.Services.Cluster.Common.ClusterID,
 		Kubernetes: k.Version, API: "absent",
-		Machines: []MachineStatus{}, Components: []ComponentStatus{}, Certificates: []Certificate{},
+		Machines: []MachineStatus{}, Components: []ComponentStatus{}, Certificates: []checks.Certificate{},
 	}
 	asked, api := st.chooseAPI(s, answers, errs)
 	for _, n := range s.ControlPlane() {
@@ -213,7 +214,7 @@ func newStatus(s *Spec, nodes []*Node, answers map[*Node]answer.Answer, errs map
 		}
 		for _, f := range answers[n].All("cert") {
 			if len(f) == 2 {
-				st.Certificates = append(st.Certificates, newCertificate(n.Hostname, f[0], decoded(f[1]), now))
+				st.Certificates = append(st.Certificates, checks.ReadCertificate(n.Hostname, f[0], decoded(f[1]), now))
 			}
 		}
 		st.addRenewal(n, answers[n])
@@ -222,7 +223,7 @@ func newStatus(s *Spec, nodes []*Node, answers map[*Node]answer.Answer, errs map
 	if len(nodes) == len(s.Nodes) { // --limit excludes unlisted nodes
 		st.addUnlisted(s, api)
 	}
-	slices.SortStableFunc(st.Certificates, func(a, b Certificate) int { return a.Expires.Compare(b.Expires) })
+	slices.SortStableFunc(st.Certificates, func(a, b checks.Certificate) int { return a.Expires.Compare(b.Expires) })
 	return st
 }
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/openpai/paictl/pkg/diagnose/checks"
 	"github.com/openpai/paictl/pkg/job"
 	"github.com/openpai/paictl/pkg/runtime/rules"
 	"github.com/openpai/paictl/pkg/services/state"
@@ -79,6 +80,12 @@ func (f *folder) add(same string, p Problem) {
 	f.problems = append(f.problems, p)
 }
 
+// found adds a finding about a machine.
+func (f *folder) found(same, machine string, c *checks.Finding) {
+	level := map[string]string{checks.Error: LevelCritical, checks.Warning: LevelWarning}
+	f.add(same, Problem{Level: level[c.Severity], Kind: "machine", Name: machine, Message: c.Message, Hint: c.Remedy})
+}
+
 // judge says whether a cluster is healthy.
 func judge(c *Cluster) Verdict {
 	f := &folder{at: map[string]int{}}
@@ -129,9 +136,6 @@ func judgeSources(f *folder, sources []Source) {
 	}
 }
 
-// certificateWarning is how long before they expire certificates are reported, like the alert of the same name.
-const certificateWarning = 14 * 24 * time.Hour
-
 func judgeMachine(f *folder, m *Machine, now time.Time) {
 	p := Problem{Kind: "machine", Name: m.Name, Message: cmp.Or(m.Message, "is "+m.State), Hint: m.Hint}
 	switch m.State {
@@ -148,13 +152,10 @@ func judgeMachine(f *folder, m *Machine, now time.Time) {
 	for _, pressure := range m.Pressure {
 		f.add(pressure, Problem{Level: LevelWarning, Kind: "machine", Name: m.Name, Message: "has the condition: " + rules.Words(pressure)})
 	}
-	if left := m.Certificates.Sub(now); !m.Certificates.IsZero() && left < certificateWarning {
-		c := Problem{Level: LevelWarning, Kind: "machine", Name: m.Name, Message: "a certificate expires in " + job.Duration(left),
-			Hint: "see which with: paictl cluster status -p DIR"}
-		if left <= 0 {
-			c.Level, c.Message = LevelCritical, "a certificate has expired"
+	if !m.Certificates.IsZero() {
+		if c := checks.NewCertificate("", m.Certificates, now).Judge(); c != nil {
+			f.found("certificate", m.Name, c)
 		}
-		f.add("certificate", c)
 	}
 	for i := range m.GPUs {
 		g := &m.GPUs[i]

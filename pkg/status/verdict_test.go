@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
+	"github.com/openpai/paictl/pkg/diagnose/checks"
 	schedulerapi "github.com/openpai/paictl/pkg/scheduler/api"
 	"github.com/openpai/paictl/pkg/services"
 )
@@ -22,12 +23,13 @@ func TestWhatMakesAClusterUnhealthy(t *testing.T) {
 		want    string // the level, and the worst problem
 	}{
 		"nothing":                                {Cluster{}, "ok"},
-		"a machine that works":                   {machine(Machine{State: MachineReady, Certificates: now.Add(certificateWarning)}), "ok"},
+		"a machine that works":                   {machine(Machine{State: MachineReady, Certificates: now.AddDate(0, 0, checks.CertificateWarning)}), "ok"},
 		"a machine that doesn't":                 {machine(Machine{State: MachineNotReady, Since: now}), "critical machine gpu-1: is NotReady"},
 		"one of which no one ever heard":         {machine(Machine{State: MachineUnknown}), "unknown machine gpu-1: is Unknown"},
 		"one that is no node":                    {machine(Machine{State: MachineOutside}), "warning machine gpu-1: is Outside"},
 		"a full disk":                            {machine(Machine{State: MachineReady, Pressure: []string{"DiskPressure"}}), "warning machine gpu-1: has the condition: disk pressure"},
-		"a certificate that expires":             {machine(Machine{State: MachineReady, Certificates: now.Add(certificateWarning - time.Second)}), "warning machine gpu-1: a certificate expires in 13d"},
+		"a certificate that expires":             {machine(Machine{State: MachineReady, Certificates: now.AddDate(0, 0, checks.CertificateWarning).Add(-time.Second)}), "warning machine gpu-1: a certificate expires in 29 days"},
+		"a certificate that no one renewed":      {machine(Machine{State: MachineReady, Certificates: now.Add(time.Hour)}), "critical machine gpu-1: a certificate expires in 1 hour"},
 		"a certificate that has just expired":    {machine(Machine{State: MachineReady, Certificates: now}), "critical machine gpu-1: a certificate has expired"},
 		"a sick GPU":                             {machine(Machine{State: MachineReady, GPUs: []GPU{{Index: 5, Health: GPUSick, Reason: "XID 79"}}}), "warning gpu gpu-1/5: sick: XID 79"},
 		"a GPU that is used by order":            {machine(Machine{State: MachineReady, GPUs: []GPU{{Health: GPUIgnored, Reason: "XID 79"}}}), "ok"},

@@ -3,32 +3,18 @@ package preflight
 import (
 	"cmp"
 	"slices"
+
+	"github.com/openpai/paictl/pkg/diagnose/checks"
 )
 
 // Severities of findings.
 const (
-	SeverityError   = "error"
-	SeverityWarning = "warning"
+	SeverityError   = checks.Error
+	SeverityWarning = checks.Warning
 )
 
 // Finding is the result of a preflight check about a host, or about all of them.
-type Finding struct {
-	Host     string `json:"host,omitempty"`
-	Check    string `json:"check"` // stable name: os, sudo, clock, port …
-	Severity string `json:"severity"`
-	Message  string `json:"message"`
-	Remedy   string `json:"remedy,omitempty"`
-	// Fix is shell code that repairs it safely, for --fix; empty if a person must decide.
-	Fix string `json:"-"`
-	// Fixable reports whether --fix would repair it.
-	Fixable bool `json:"fixable,omitempty"`
-}
-
-// fixable adds shell code that repairs the finding.
-func (f Finding) fixable(shell string) Finding {
-	f.Fix, f.Fixable = shell, true
-	return f
-}
+type Finding = checks.Finding
 
 // Sort orders by host as in the layout, errors first, then by check and message. Findings about all
 // hosts come before the first host.

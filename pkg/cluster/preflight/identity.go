@@ -24,7 +24,7 @@ func checkHostname(s *Host) []Finding {
 	// An installer left this name, so no program can depend on it.
 	if slices.Contains([]string{"localhost", "localhost.localdomain", "debian", "ubuntu", "(none)"}, have) && !s.Touched {
 		f.Remedy = "on the machine: hostnamectl set-hostname " + want
-		f = f.fixable("p_hostname " + shell.Quote(want))
+		f = f.FixedBy("p_hostname " + shell.Quote(want))
 	}
 	return []Finding{f}
 }
@@ -96,7 +96,7 @@ func checkMachineID(s *Host) []Finding {
 	}
 	f := s.fail("machine-id", "the machine has no machine id (/etc/machine-id is empty)", "systemd-machine-id-setup")
 	if s.Probe.Value("init") == "systemd" {
-		f = f.fixable("systemd-machine-id-setup >/dev/null")
+		f = f.FixedBy("systemd-machine-id-setup >/dev/null")
 	}
 	return []Finding{f}
 }

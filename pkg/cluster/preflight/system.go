@@ -109,7 +109,7 @@ func checkCommands(s *Host) []Finding {
 	switch manager := s.Probe.Value("packages"); manager {
 	case "apt-get":
 		list := strings.Join(packages, " ")
-		return []Finding{s.fail("commands", message, "apt-get install -y "+list).fixable("p_packages " + list)}
+		return []Finding{s.fail("commands", message, "apt-get install -y "+list).FixedBy("p_packages " + list)}
 	case "":
 		return []Finding{s.fail("commands", message, "install them")}
 	default:
@@ -216,10 +216,10 @@ func checkTimeSource(s *Host) []Finding {
 	case daemon != "":
 		unit := daemon + ".service"
 		return []Finding{s.warn("time-source", "nothing synchronizes the clock: "+daemon+" is installed, but does not run",
-			"systemctl enable --now "+unit).fixable("p_service " + unit)}
+			"systemctl enable --now "+unit).FixedBy("p_service " + unit)}
 	case s.Probe.Value("packages") == "apt-get":
 		return []Finding{s.warn("time-source", "nothing synchronizes the clock",
-			"apt-get install -y systemd-timesyncd").fixable("p_packages systemd-timesyncd")}
+			"apt-get install -y systemd-timesyncd").FixedBy("p_packages systemd-timesyncd")}
 	}
 	return []Finding{s.warn("time-source", "nothing synchronizes the clock", "install chrony and enable it")}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/openpai/paictl/pkg/cmd/prompt"
 	"github.com/openpai/paictl/pkg/cmd/session"
 	"github.com/openpai/paictl/pkg/cmdutil"
+	"github.com/openpai/paictl/pkg/diagnose/checks"
 	"github.com/openpai/paictl/pkg/ui/progress"
 )
 
@@ -80,7 +81,7 @@ func certsListRun(ctx context.Context, opts *CertsOptions) error {
 	if st == nil {
 		return err
 	}
-	certs := slices.DeleteFunc(st.Certificates, func(c cluster.Certificate) bool {
+	certs := slices.DeleteFunc(st.Certificates, func(c checks.Certificate) bool {
 		return opts.Within >= 0 && c.Error == "" && c.Days > opts.Within
 	})
 	if werr := opts.Output.Write(opts.Factory.IO.Out, certs, certsTable(certs)); werr != nil {
@@ -89,25 +90,18 @@ func certsListRun(ctx context.Context, opts *CertsOptions) error {
 	return err
 }
 
-func certsTable(certs []cluster.Certificate) cmdutil.Table {
+func certsTable(certs []checks.Certificate) cmdutil.Table {
 	t := cmdutil.Table{Header: []string{"HOST", "CERTIFICATE", "EXPIRES", "LEFT", "SIGNED BY", "RENEWED BY"}}
 	for _, c := range certs {
 		expires, left := c.Expires.Format(time.DateOnly), c.Left()
 		if c.Error != "" {
 			expires, left = "unreadable", c.Error
 		}
-		by := "timer on the master"
-		switch c.Name {
-		case cluster.CertificateKubelet, cluster.CertificateKubeletServer:
-			by = "kubelet"
-		case "ca", "etcd/ca", "front-proxy-ca":
-			by = "certs rotate-ca"
-		}
 		signer := c.Issuer
 		if c.SelfSigned {
-			signer, by = "itself", "paictl cluster up"
+			signer = "itself"
 		}
-		t.Rows = append(t.Rows, []string{c.Host, c.Name, expires, left, signer, by})
+		t.Rows = append(t.Rows, []string{c.Host, c.Name, expires, left, signer, c.RenewedBy()})
 	}
 	return t
 }

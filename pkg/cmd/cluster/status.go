@@ -13,6 +13,7 @@ import (
 	"github.com/openpai/paictl/pkg/cluster"
 	"github.com/openpai/paictl/pkg/cmd/session"
 	"github.com/openpai/paictl/pkg/cmdutil"
+	"github.com/openpai/paictl/pkg/diagnose/checks"
 	"github.com/openpai/paictl/pkg/ui/plural"
 	"github.com/openpai/paictl/pkg/ui/terminal"
 )
@@ -197,6 +198,20 @@ func writeCertificates(w io.Writer, out *cmdutil.Output, st *cluster.Status) err
 		return err
 	}
 	_, err := fmt.Fprintf(w, "\nrenewal: %s\n", renewal(st.Renewal))
+	warned := map[checks.Finding][]string{}
+	var findings []checks.Finding
+	for _, c := range st.Certificates {
+		if f := c.Judge(); f != nil {
+			same := checks.Finding{Message: f.Message, Remedy: f.Remedy}
+			if warned[same] == nil {
+				findings = append(findings, same)
+			}
+			warned[same] = append(warned[same], c.Host)
+		}
+	}
+	for _, f := range findings {
+		fmt.Fprintf(w, "\nwarning: on %s, %s\n  -> %s\n", hostList(warned[f], out.Is("wide")), f.Message, f.Remedy)
+	}
 	return err
 }
 

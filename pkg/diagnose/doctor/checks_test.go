@@ -25,6 +25,7 @@ import (
 	"github.com/openpai/paictl/pkg/cluster"
 	"github.com/openpai/paictl/pkg/cluster/preflight"
 	"github.com/openpai/paictl/pkg/config"
+	"github.com/openpai/paictl/pkg/diagnose/checks"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/job/protocol"
 	"github.com/openpai/paictl/pkg/job/protocol/render"
@@ -223,7 +224,7 @@ func TestFaultsOfMachinesAreFound(t *testing.T) {
 		{"a disk that fills up", "disk-space", more("w1", []string{"disk", "/", "/", "100", "8", "0", "0", "/dev/sda"}), []string{"warning w1: / is 92 % full"}},
 		{"inodes", "inodes", more("w1", []string{"disk", "/", "/", "100", "50", "1000", "10", "/dev/sda"}, []string{"disk", "/b", "/b", "100", "50", "-", "-", "/dev/sdb"}), []string{"problem w1: / has 10 of 1000 inodes left"}},
 		{"a certificate that expires", "certificates", func(c *Cluster) {
-			c.Look.Status.Certificates = []cluster.Certificate{{Host: "m1", Name: "apiserver", Days: 3, Expires: now}, {Host: "w1", Name: "kubelet", Days: 20, Expires: now},
+			c.Look.Status.Certificates = []checks.Certificate{{Host: "m1", Name: "apiserver", Days: 3, Expires: now}, {Host: "w1", Name: "kubelet", Days: 20, Expires: now},
 				{Host: "w2", Name: "kubelet", Days: -1, Expired: true, Expires: now}, {Host: "m1", Name: "ca", CA: true, Days: 2, Expires: now}, {Host: "m1", Name: "etcd/server", Days: 300, Expires: now}}
 		}, []string{"problem m1: the certificate apiserver expires in 3 days|paictl-certificates.service", "warning w1: the certificate kubelet expires in 20 days|systemctl restart kubelet", "problem w2: |has expired|paictl node remove", "problem m1: the certificate ca|authority"}},
 		{"renewal that is off", "certificate-renewal", func(c *Cluster) { c.Look.Status.Renewal.Off = []string{"m1"} }, []string{"warning m1: |paictl cluster up --limit m1"}},

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/openpai/paictl/pkg/diagnose/checks"
 )
 
 // Verdict is a check's judgement.
@@ -96,6 +98,12 @@ func problem(where, remedy, format string, args ...any) Finding {
 
 func warning(where, remedy, format string, args ...any) Finding {
 	return Finding{Where: where, Verdict: Warning, Remedy: remedy, Message: fmt.Sprintf(format, args...)}
+}
+
+// found shows a finding of pkg/diagnose/checks.
+func found(f checks.Finding) Finding {
+	verdict := map[string]Verdict{checks.Error: Problem, checks.Warning: Warning}
+	return Finding{Where: f.Host, Verdict: verdict[f.Severity], Message: f.Message, Evidence: f.Evidence, Remedy: f.Remedy}
 }
 
 // note is something worth knowing that is not wrong.

@@ -13,15 +13,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/openpai/paictl/pkg/cluster/nodelabels"
+	"github.com/openpai/paictl/pkg/diagnose/checks"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/runtime/rules"
-)
-
-// Days that a certificate must have left. The kubelet renews its certificates when a third of their life is left at the latest, and paictl's
-// timer those of the control plane with 60 days left: below that, renewal doesn't work.
-const (
-	certificateWarning = 21
-	certificateProblem = 7
 )
 
 func kubernetesChecks() []*Check {
@@ -63,7 +57,7 @@ func kubernetesChecks() []*Check {
 		},
 		{
 			ID: "certificates", Group: "kubernetes", Title: "Certificates are valid for long enough", Needs: Machines,
-			Looks: fmt.Sprintf("all certificates of Kubernetes and etcd on each machine: a warning below %d days, a problem below %d", certificateWarning, certificateProblem),
+			Looks: fmt.Sprintf("all certificates of Kubernetes and etcd on each machine: a warning below %d days, a problem below %d", checks.CertificateWarning, checks.CertificateProblem),
 			Run:   certificates,
 		},
 		{

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/openpai/paictl/pkg/cluster"
-	"github.com/openpai/paictl/pkg/cluster/preflight"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/ssh"
 )
@@ -112,11 +111,7 @@ func ofPreflight(is func(id string) bool) func(context.Context, *Cluster) ([]Fin
 			if !is(p.Check) {
 				continue
 			}
-			f := warning(p.Host, p.Remedy, "%s", p.Message)
-			if p.Severity == preflight.SeverityError {
-				f.Verdict = Problem
-			}
-			out = append(out, f)
+			out = append(out, found(p))
 		}
 		return out, nil
 	}

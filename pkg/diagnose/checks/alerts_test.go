@@ -1,0 +1,38 @@
+package checks
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"gopkg.in/yaml.v3"
+
+	"github.com/openpai/paictl/templates"
+)
+
+// The alerts of Prometheus watch the same facts, and can't read Go's constants.
+func TestAlertsHaveTheLimitsOfTheChecks(t *testing.T) {
+	expressions := map[string]string{}
+	for _, file := range []string{"certificates"} {
+		text, err := templates.Charts.ReadFile("charts/prometheus/files/rules/" + file + ".yaml")
+		require.NoError(t, err)
+		var rules struct {
+			Groups []struct {
+				Rules []struct{ Alert, Expr string }
+			}
+		}
+		require.NoError(t, yaml.Unmarshal(text, &rules))
+		for _, r := range rules.Groups[0].Rules {
+			expressions[r.Alert] = r.Expr
+		}
+	}
+	for alert, limits := range map[string][]string{
+		"CertificateExpires":     {fmt.Sprintf("< %d * 86400", CertificateWarning), fmt.Sprintf(">= %d * 86400", CertificateProblem)},
+		"CertificateExpiresSoon": {fmt.Sprintf("< %d * 86400", CertificateProblem)},
+	} {
+		for _, limit := range limits {
+			assert.Contains(t, expressions[alert], limit, alert)
+		}
+	}
+}

@@ -1,0 +1,135 @@
+package checks
+
+import (
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/openpai/paictl/pkg/ui/plural"
+)
+
+// Days that a certificate must have left. A kubelet renews its certificates when a tenth of their life is left at the latest, 36 days of a
+// year, and paictl's timer those of the control plane with 60 days left: with fewer days than these, renewal doesn't work. The alerts
+// CertificateExpires and CertificateExpiresSoon have the same limits.
+const (
+	CertificateWarning = 30
+	CertificateProblem = 7
+)
+
+// Names of the certificates of a kubelet: its client certificate and its serving certificate.
+const (
+	CertificateKubelet       = "kubelet"
+	CertificateKubeletServer = "kubelet-server"
+)
+
+// Certificate is one of the cluster's certificates on a machine.
+type Certificate struct {
+	Host    string `json:"host"`
+	Name    string `json:"name"` // kubelet, kubelet-server, apiserver, etcd/server, admin.conf …
+	Subject string `json:"subject,omitempty"`
+	// Issuer is the common name of the authority that signed it.
+	Issuer string `json:"issuer,omitempty"`
+	// SelfSigned means that the kubelet itself signed its serving certificate, so that it can't be verified.
+	SelfSigned bool      `json:"selfSigned,omitempty"`
+	CA         bool      `json:"ca,omitempty"`
+	Expires    time.Time `json:"expires"`
+	// Days left, rounded down; negative if it has expired.
+	Days    int  `json:"days"`
+	Expired bool `json:"expired,omitempty"`
+	left    time.Duration
+	// Error is the reason if the file could not be read as a certificate.
+	Error string `json:"error,omitempty"`
+}
+
+// ReadCertificate parses the PEM file of a certificate.
+func ReadCertificate(host, name string, data []byte, now time.Time) Certificate {
+	c := Certificate{Host: host, Name: name}
+	block, _ := pem.Decode(data)
+	if block == nil {
+		c.Error = "no PEM certificate"
+		return c
+	}
+	x, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		c.Error = err.Error()
+		return c
+	}
+	c = *NewCertificate(name, x.NotAfter, now)
+	c.Host, c.Subject, c.Issuer, c.CA = host, x.Subject.CommonName, x.Issuer.CommonName, x.IsCA
+	c.SelfSigned = name == CertificateKubeletServer && strings.Contains(c.Issuer, "-ca@") // the kubelet's own authority, NAME-ca@TIME
+	return c
+}
+
+// NewCertificate returns a certificate of which little more is known than when it expires.
+func NewCertificate(name string, expires, now time.Time) *Certificate {
+	left := expires.Sub(now)
+	return &Certificate{Name: name, Expires: expires.UTC(), Days: int(left.Hours() / 24), Expired: left <= 0, left: left}
+}
+
+// Left returns for people how long it is still valid: in days, or in hours or minutes on its last day.
+func (c *Certificate) Left() string {
+	switch {
+	case c.Expired:
+		return "EXPIRED"
+	case c.Days > 0 || c.left == 0:
+		return plural.Of(c.Days, "day")
+	case c.left >= time.Hour:
+		return plural.Of(int(c.left.Hours()), "hour")
+	}
+	return plural.Of(int(c.left.Minutes()), "minute")
+}
+
+// Judge returns nil for a certificate that is valid for long enough. The name may be missing, if only the time is known.
+func (c *Certificate) Judge() *Finding {
+	called := "the certificate " + c.Name
+	if c.Name == "" {
+		called = "a certificate"
+	}
+	f := problem("certificates", c.remedy(), "%s expires in %s", called, c.Left())
+	switch {
+	case c.Error != "":
+		f = warning("certificates", "look at the file on the machine; paictl cluster up makes those that are missing", "%s can't be read: %s", called, c.Error)
+	case c.Expired:
+		f.Message = called + " has expired"
+	case c.Days >= CertificateWarning:
+		return nil
+	case c.Days >= CertificateProblem:
+		f.Severity = Warning
+	}
+	f.Host = c.Host
+	if !c.Expires.IsZero() {
+		f.Evidence = strings.TrimSpace(fmt.Sprintf("%s until %s", c.Subject, c.Expires.Format(time.RFC3339)))
+	}
+	return &f
+}
+
+// RenewedBy returns the program that renews it.
+func (c *Certificate) RenewedBy() string {
+	switch {
+	case c.SelfSigned:
+		return "paictl cluster up"
+	case c.Name == CertificateKubelet || c.Name == CertificateKubeletServer:
+		return "kubelet"
+	case c.CA:
+		return "certs rotate-ca"
+	}
+	return "timer on the master"
+}
+
+func (c *Certificate) remedy() string {
+	switch {
+	case c.Name == "":
+		return "see which with: paictl cluster status -p DIR"
+	case c.CA:
+		return "replace the authority, after a backup (paictl cluster backup): paictl cluster certs rotate-ca"
+	case c.SelfSigned:
+		return "paictl cluster up: the cluster then signs it, and the kubelet renews it"
+	case c.Name == CertificateKubeletServer:
+		return "see what kubectl get csr says of the machine's requests, and kubectl -n kube-system logs deployment/pai-csr-approver; then, on the machine: systemctl restart kubelet"
+	case c.Name == CertificateKubelet:
+		return "on the machine: systemctl restart kubelet; it then requests a new one, which kubectl get csr shows. If it has expired: paictl node remove, then paictl node add"
+	}
+	return "on the machine: systemctl start paictl-certificates.service, and journalctl -u paictl-certificates if that doesn't help; kubeadm certs renew all does it by hand"
+}

@@ -1,0 +1,41 @@
+// Package checks judges facts about a cluster. Each subject is one file: the script that reads its facts on a machine if a script does,
+// their type, the limits, and a function from facts to findings.
+// In: facts. Out: findings. preflight, the doctor, "cluster status" and "status" choose which findings they show, and how.
+package checks
+
+import "fmt"
+
+// Severities of findings.
+const (
+	Error   = "error"
+	Warning = "warning"
+)
+
+// Finding is a problem of a machine, or of all of them.
+type Finding struct {
+	Host     string `json:"host,omitempty"`
+	Check    string `json:"check"` // stable name: os, sudo, clock, port …
+	Severity string `json:"severity"`
+	Message  string `json:"message"`
+	// Evidence is the observation, quoted word for word if it is a message of others.
+	Evidence string `json:"evidence,omitempty"`
+	Remedy   string `json:"remedy,omitempty"`
+	// Fix is shell code that repairs it safely, for --fix; empty if a person must decide.
+	Fix string `json:"-"`
+	// Fixable reports whether --fix would repair it.
+	Fixable bool `json:"fixable,omitempty"`
+}
+
+// FixedBy adds shell code that repairs the finding.
+func (f Finding) FixedBy(shell string) Finding {
+	f.Fix, f.Fixable = shell, true
+	return f
+}
+
+func problem(check, remedy, format string, args ...any) Finding {
+	return Finding{Check: check, Severity: Error, Remedy: remedy, Message: fmt.Sprintf(format, args...)}
+}
+
+func warning(check, remedy, format string, args ...any) Finding {
+	return Finding{Check: check, Severity: Warning, Remedy: remedy, Message: fmt.Sprintf(format, args...)}
+}
