@@ -140,6 +140,21 @@ func TestADriverIsInstalledHeldLoadedAndTakenAwayAgain(t *testing.T) {
 	for _, c := range h.calls() {
 		assert.NotContains(t, c, "apt-", "a driver that is as wanted is not looked at any further")
 	}
+	judged := func() (out []string) {
+		look, err := LookAt(t.Context(), l.spec(), l.options(), func(*Node) string { return "" })
+		require.NoError(t, err)
+		for _, f := range look.Preflight {
+			if f.By == "gpu-driver" {
+				out = append(out, f.Host+" "+f.Severity+" "+f.Check)
+			}
+		}
+		return out
+	}
+	assert.Empty(t, judged(), "a look reads the driver, too")
+	version := h.loaded()
+	require.NoError(t, os.Remove(h.root+"/proc/driver/nvidia/version"))
+	assert.Equal(t, []string{"w1 error gpu-driver-not-loaded"}, judged(), "without asking which driver paictl would install")
+	h.write("/proc/driver/nvidia/version", version)
 	require.NoError(t, l.down(t.Context(), false).err)
 	assert.Empty(t, h.packages())
 	assert.Empty(t, h.loaded())

@@ -10,6 +10,7 @@ import (
 
 	"github.com/openpai/paictl/pkg/cluster/answer"
 	"github.com/openpai/paictl/pkg/cluster/preflight"
+	"github.com/openpai/paictl/pkg/config"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/layout"
 	"github.com/openpai/paictl/pkg/ssh"
@@ -112,10 +113,10 @@ func (l *Look) check(s *Spec) []preflight.Finding {
 		}
 		h.Selected = h.Joined
 		h.Asked, h.Answered = m.Asked, m.Answered
-		d.phasesTell(h, n, m.sections)
+		s.keepingDrivers().fresh().phasesTell(h, n, m.sections)
 		hosts = append(hosts, h)
 	}
-	return preflight.Run(c, hosts)
+	return preflight.Examine(c, hosts)
 }
 
 func (r *run) lookAt(ctx context.Context, n *Node, more string) (*Looked, answer.Answer, error) {
@@ -126,8 +127,12 @@ func (r *run) lookAt(ctx context.Context, n *Node, more string) (*Looked, answer
 	if err != nil {
 		return nil, answer.Answer{}, err
 	}
+	driver, err := (&nvidiaDriver{want: r.spec.keepingDrivers().fresh()}).detect(n)
+	if err != nil {
+		return nil, answer.Answer{}, err
+	}
 	out := &Looked{Asked: r.opts.Clock(), Broken: map[string]string{}}
-	res, err := r.exec(ctx, n, ssh.Script{Name: "look", Timeout: r.opts.StepTimeout, Body: lookProgram(r.want, n, settings, more)})
+	res, err := r.exec(ctx, n, ssh.Script{Name: "look", Timeout: r.opts.StepTimeout, Body: lookProgram(r.want, n, settings, driver, more)})
 	if err != nil {
 		return nil, answer.Answer{}, err
 	}
@@ -162,9 +167,19 @@ func (r *run) lookAt(ctx context.Context, n *Node, more string) (*Looked, answer
 	return out, sections["status"], nil
 }
 
-func lookProgram(d *desired, n *Node, settings, more string) string {
+// keepingDrivers returns a copy that installs no driver: a look judges the driver that a machine has.
+func (s *Spec) keepingDrivers() *Spec {
+	out, conf := *s, *s.Config
+	if d := &conf.Kubernetes.Kubernetes.GPUDriver; s.driver().Policy == config.GPUDriverInstall {
+		d.Policy = config.GPUDriverKeep
+	}
+	out.Config = &conf
+	return &out
+}
+
+func lookProgram(d *desired, n *Node, settings, driver, more string) string {
 	// The facts include the clock, so they come first.
-	sections := []section{{"facts", layout.DiscoverScript()}, {phasePreflight, preflight.Probe(d.checked(nil), n.checked())}, {"journal", "d_journal"}, {phaseBase, settings}, {"more", "set +e\n" + more}}
+	sections := []section{{"facts", layout.DiscoverScript()}, {phasePreflight, preflight.Probe(d.checked(nil), n.checked())}, {"journal", "d_journal"}, {phaseBase, settings}, {phaseDriver, driver}, {"more", "set +e\n" + more}}
 	var etcd string
 	if n.ControlPlane {
 		etcd = etcdScript

@@ -78,7 +78,9 @@ func TestTheLooksScriptsAreSound(t *testing.T) {
 	for _, n := range s.Nodes {
 		settings, err := (&base{want: s.fresh()}).detect(n)
 		require.NoError(t, err)
-		sound(t, lookProgram(s.fresh(), n, settings, "echo more"))
+		driver, err := (&nvidiaDriver{want: s.keepingDrivers().fresh()}).detect(n)
+		require.NoError(t, err)
+		sound(t, lookProgram(s.fresh(), n, settings, driver, "echo more"))
 	}
 }
 

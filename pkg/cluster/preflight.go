@@ -46,7 +46,7 @@ func (r *run) preflight(ctx context.Context, w *world, nodes []*Node) (*world, e
 			continue
 		}
 		if !r.returnsFindings {
-			r.emit(Event{Kind: EventWarning, Host: f.Host, Phase: phasePreflight, Message: f.Message, Hint: f.Remedy})
+			r.emit(Event{Kind: EventWarning, Host: f.Host, Phase: phasePreflight, Message: f.Text(), Hint: f.Remedy})
 		}
 	}
 	for _, n := range nodes {
@@ -72,7 +72,7 @@ func (r *run) refuse(findings []preflight.Finding) error {
 			continue
 		}
 		errs = append(errs, f)
-		r.emit(Event{Kind: EventPhaseFailed, Host: f.Host, Phase: phasePreflight, Error: f.Message, Hint: f.Remedy})
+		r.emit(Event{Kind: EventPhaseFailed, Host: f.Host, Phase: phasePreflight, Error: f.Text(), Hint: f.Remedy})
 	}
 	return hint.Wrap(&PreflightError{Findings: findings, Repaired: r.repaired()}, remedyOf(errs))
 }

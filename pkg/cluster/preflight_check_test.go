@@ -93,7 +93,7 @@ func (c checkCase) run(t *testing.T) {
 	assert.Equal(t, host, f.Host)
 	assert.Equal(t, c.check, f.Check)
 	assert.Equal(t, severity, f.Severity)
-	assert.Contains(t, f.Message, c.message)
+	assert.Contains(t, f.Text(), c.message)
 	assert.Contains(t, f.Remedy, c.remedy)
 	assert.Equal(t, c.fix, f.Fix)
 	assert.Equal(t, c.fix != "", f.Fixable)
@@ -171,7 +171,7 @@ func TestEachFaultOfAMachineIsOneFindingWithARemedy(t *testing.T) {
 		{name: "GPUs without a driver", edit: func(m *machine) {
 			m.fact("pci-gpu", "0000:01:00.0 0x10de 0x20b2 0x030200", true)
 			m.fact("pci-gpu", "0000:02:00.0 0x10de 0x20b2 0x030200", true)
-		}, severity: preflight.SeverityWarning, check: "gpu-driver", message: "2 NVIDIA GPUs in a machine whose SKU", remedy: "layout.yaml"},
+		}, severity: preflight.SeverityWarning, check: "gpu-unlisted", message: "has 2 GPUs, but its SKU cpu lists none: no job gets them", remedy: "gpu-driver: {policy: none}"},
 		{name: "a broken driver", spec: func(s *Spec) {
 			s.Config.Layout.MachineSKU["gpu"] = layout.SKU{GPU: &layout.GPU{Type: "NVIDIA-A100", Count: 1}}
 			s.Nodes[1].SKU = "gpu"
@@ -179,14 +179,14 @@ func TestEachFaultOfAMachineIsOneFindingWithARemedy(t *testing.T) {
 			m.driver = []string{"gpus\t1", "module\t535.104.05\tclosed", "userland\t535.104.05"}
 			m.fact("pci-gpu", "0000:01:00.0 0x10de 0x20b2 0x030200", true)
 			m.fact("nvidia-smi", "Failed to initialize NVML: Driver/library version mismatch", true)
-		}, severity: preflight.SeverityWarning, check: "gpu-driver", message: "nvidia-smi fails: Failed to initialize NVML", remedy: "reboot"},
+		}, severity: preflight.SeverityWarning, check: "gpu-driver", message: "NVIDIA's driver doesn't answer: Failed to initialize NVML", remedy: "reboot"},
 		{name: "fewer GPUs than the layout says",
 			spec: func(s *Spec) {
 				s.Config.Layout.MachineSKU["gpu"] = layout.SKU{GPU: &layout.GPU{Type: "NVIDIA-A100", Count: 2}}
 				s.Nodes[1].SKU = "gpu"
 			},
 			edit:     func(m *machine) { m.fact("nvidia-smi", "0, NVIDIA A100, 81920, 535.104.05, GPU-1", true) },
-			severity: preflight.SeverityWarning, check: "gpu-count", message: "the machine shows 1 GPUs, but layout.yaml says 2 (gpu)", remedy: "gpu.count of gpu"},
+			severity: preflight.SeverityWarning, check: "gpu-count", message: "has 1 of the 2 GPUs that layout.yaml says (gpu)", remedy: "gpu.count of gpu"},
 		{name: "GPUs that are only simulated",
 			spec: func(s *Spec) {
 				s.Config.Layout.MachineSKU["gpu"] = layout.SKU{GPU: &layout.GPU{Type: "NVIDIA-A100", Count: 2, Simulated: true}}
@@ -458,7 +458,7 @@ func TestAnOperatorWithAWrongClockIsWarned(t *testing.T) {
 		}
 	})
 	require.Len(t, got, 1)
-	assert.Equal(t, preflight.Finding{Check: "clock", Severity: preflight.SeverityWarning,
+	assert.Equal(t, preflight.Finding{Check: "clock", By: "clock", Severity: preflight.SeverityWarning,
 		Message: "the clock here differs by 20m0s from the machines'",
 		Remedy:  "set the clock of this computer: by its time the cluster's certificates may not be valid"}, got[0])
 }

@@ -72,6 +72,7 @@ type Finding struct {
 	ID              string // stable
 	Message, Remedy string
 	Warning         bool // it is only a remark
+	Works           bool // the driver works in spite of it
 }
 
 // Works reports whether a driver is in use: module and libraries are installed, and of one release.
@@ -85,6 +86,8 @@ func Look(m Machine, w Want) []Finding {
 		return []Finding{{ID: id, Message: message, Remedy: remedy, Warning: true}}
 	}
 	switch {
+	case m.Module == "" && m.Nouveau:
+		return warn("nouveau", "the kernel's own driver nouveau uses the GPUs, and NVIDIA's isn't loaded", "set gpu-driver: {policy: install} in kubernetes-configuration.yaml, run paictl cluster up, and reboot the machine")
 	case m.Module == "" && m.Userland == "":
 		return warn("missing", plural.Of(len(m.Devices), "NVIDIA GPU")+" but no driver: jobs can't use them", install)
 	case m.Module == "":
@@ -95,7 +98,9 @@ func Look(m Machine, w Want) []Finding {
 	case m.Module != m.Userland:
 		return warn("mismatch", fmt.Sprintf("the driver's loaded kernel module is %s and its libraries are %s: GPUs can't be used", m.Module, m.Userland), "reboot the machine")
 	case Older(m.Module, oldest):
-		return warn("old", fmt.Sprintf("the driver %s is older than %s", m.Module, oldest), install)
+		f := warn("old", fmt.Sprintf("the driver %s is older than %s", m.Module, oldest), install)
+		f[0].Works = true
+		return f
 	}
 	return m.fabric()
 }
@@ -439,7 +444,7 @@ func (m Machine) building(p *Plan, kernels, source string) []Finding {
 			Remedy: "switch Secure Boot off in the machine's firmware; or install dkms and mokutil there, have dkms make its key (dkms generate_mok; older ones make it when they build their first module), enrol it (mokutil --import /var/lib/dkms/mok.pub), and reboot"})
 	}
 	if kernels != "" && newerKernel(m.Kernel, kernels) {
-		out = append(out, Finding{ID: "kernel", Warning: true, Message: fmt.Sprintf("the packages of the driver %s are known to build for kernels up to %s; this one is %s", p.Release, kernels, m.Kernel),
+		out = append(out, Finding{ID: "kernel", Warning: true, Works: true, Message: fmt.Sprintf("the packages of the driver %s are known to build for kernels up to %s; this one is %s", p.Release, kernels, m.Kernel),
 			Remedy: "if the module doesn't build, paictl removes the packages again: write a newer branch under gpu-driver.version, or boot an older kernel"})
 	}
 	return out

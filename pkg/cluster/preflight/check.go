@@ -56,8 +56,21 @@ func Checks() []Check {
 	}
 }
 
-// Run checks hosts, each by itself and all together. The findings are in the order of Sort.
+// Run checks hosts, each by itself and all together, before a run. Findings that don't prevent it are warnings. The findings are in the order
+// of Sort.
 func Run(c *Cluster, hosts []*Host) []Finding {
+	findings := Examine(c, hosts)
+	for i := range findings {
+		if findings[i].Advice {
+			findings[i].Severity = SeverityWarning
+		}
+	}
+	c.Sort(findings)
+	return findings
+}
+
+// Examine checks hosts as Run does; its findings say how severe they are for a cluster that runs.
+func Examine(c *Cluster, hosts []*Host) []Finding {
 	at := map[string]*Host{}
 	for _, s := range hosts {
 		at[s.HostIP] = s
@@ -73,14 +86,22 @@ func Run(c *Cluster, hosts []*Host) []Finding {
 		}
 	}
 	for _, check := range Checks() {
+		found := []Finding{}
 		if check.All != nil {
-			findings = append(findings, check.All(hosts)...)
-			continue
+			found = check.All(hosts)
 		}
 		for _, s := range hosts {
-			if s.Selected && (!check.Joining || !s.Joined && !lost[s]) {
-				findings = append(findings, check.Host(s)...)
+			if check.Host == nil || !s.Selected || check.Joining && (s.Joined || lost[s]) {
+				continue
 			}
+			for _, f := range check.Host(s) {
+				f.Host = s.Hostname
+				found = append(found, f)
+			}
+		}
+		for _, f := range found {
+			f.By = check.ID
+			findings = append(findings, f)
 		}
 	}
 	c.Sort(findings)

@@ -110,7 +110,7 @@ func writeFindings(opts *PreflightOptions, findings []preflight.Finding, partial
 		} else {
 			warnings++
 		}
-		fmt.Fprintf(w, "%-7s  %s  %s: %s\n", f.Severity, where, f.Check, f.Message)
+		fmt.Fprintf(w, "%-7s  %s  %s: %s\n", f.Severity, where, f.Check, f.Text())
 		if f.Remedy != "" {
 			fmt.Fprintf(w, "         -> %s\n", f.Remedy)
 		}

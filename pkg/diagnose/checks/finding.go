@@ -20,15 +20,32 @@ type Finding struct {
 	// Evidence is the observation, quoted word for word if it is a message of others.
 	Evidence string `json:"evidence,omitempty"`
 	Remedy   string `json:"remedy,omitempty"`
+	// By is the id of preflight's check that reports it; Check is the same, or narrower.
+	By string `json:"-"`
+	// Advice means that a run can continue in spite of it.
+	Advice bool `json:"-"`
 	// Fix is shell code that repairs it safely, for --fix; empty if a person must decide.
 	Fix string `json:"-"`
 	// Fixable reports whether --fix would repair it.
 	Fixable bool `json:"fixable,omitempty"`
 }
 
+// Text returns the message with its evidence, on one line.
+func (f *Finding) Text() string {
+	if f.Evidence == "" {
+		return f.Message
+	}
+	return f.Message + ": " + f.Evidence
+}
+
 // FixedBy adds shell code that repairs the finding.
 func (f Finding) FixedBy(shell string) Finding {
 	f.Fix, f.Fixable = shell, true
+	return f
+}
+
+func advice(f Finding) Finding {
+	f.Advice = true
 	return f
 }
 

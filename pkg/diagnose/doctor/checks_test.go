@@ -208,14 +208,14 @@ func TestFaultsOfMachinesAreFound(t *testing.T) {
 		{"a time service that was stopped", "time-service", unit("w1", "chrony", "inactive", "disabled"), []string{"problem w1: no service synchronizes its clock: chrony|systemctl enable --now chrony"}},
 		{"a unit that failed", "units-failed", more("w1", []string{"failed", "paictl-cni.service"}), []string{"warning w1: the unit paictl-cni.service has failed|journalctl"}},
 		{"a clock that is off", "clocks", func(c *Cluster) {
-			c.Look.Preflight = []preflight.Finding{{Host: "w1", Check: "clock", Severity: preflight.SeverityError, Message: "the clock is 5m ahead", Remedy: "timedatectl"}}
+			c.Look.Preflight = []preflight.Finding{{Host: "w1", By: "clock", Severity: preflight.SeverityError, Message: "the clock is 5m ahead", Remedy: "timedatectl"}}
 		}, []string{"problem w1: the clock is 5m ahead -> timedatectl"}},
 		{"a folder that is read-only", "machine-fitness", func(c *Cluster) {
-			c.Look.Preflight = []preflight.Finding{{Host: "w1", Check: "mount", Severity: preflight.SeverityError, Message: "/var is read-only", Remedy: "remount"}, {Host: "w1", Check: "clock"}, {Host: "w1", Check: "hostname"}}
+			c.Look.Preflight = []preflight.Finding{{Host: "w1", By: "mount", Severity: preflight.SeverityError, Message: "/var is read-only", Remedy: "remount"}, {Host: "w1", Check: "clock", By: "clock"}, {Host: "w1", Check: "unique-machine-id", By: "unique"}}
 		}, []string{"problem w1: /var is read-only"}},
 		{"settings that will be lost", "kernel-settings", func(c *Cluster) {
 			c.Look.Machines["w1"].Settings = []cluster.Change{{Target: "/etc/sysctl.d/99-zz-paictl.conf"}, {Target: "sysctl net.ipv4.ip_forward", Detail: "0 -> 1"}, {Target: "/etc/hosts"}}
-			c.Look.Preflight = []preflight.Finding{{Host: "m1", Check: "sysctl", Severity: preflight.SeverityWarning, Message: "/etc/sysctl.d/zzz.conf sets it", Remedy: "remove the line"}}
+			c.Look.Preflight = []preflight.Finding{{Host: "m1", By: "sysctl", Severity: preflight.SeverityWarning, Message: "/etc/sysctl.d/zzz.conf sets it", Remedy: "remove the line"}}
 		}, []string{"problem w1: kernel settings aren't|sysctl net.ipv4.ip_forward 0 -> 1|--fix -p 'my cluster'", "problem w1: settings will be lost at the next reboot: /etc/sysctl.d/99-zz-paictl.conf", "problem m1: |zzz.conf"}},
 		{"swap", "swap", func(c *Cluster) { c.Look.Machines["w1"].Settings = []cluster.Change{{Target: "swapoff"}} }, []string{"problem w1: swap is on"}},
 		{"names of machines", "host-names", func(c *Cluster) { c.Look.Machines["w1"].Settings = []cluster.Change{{Target: "/etc/hosts"}} }, []string{"problem w1: the names"}},
@@ -267,14 +267,22 @@ func TestFaultsOfMachinesAreFound(t *testing.T) {
 		{"storage that isn't mounted", "mounts", more("w1", []string{"fstab", "/mnt/data", "nfs", "defaults,nofail", "no"}), []string{"problem w1: /mnt/data isn't mounted|mount /mnt/data"}},
 		{"a file server that hangs", "network-mounts", more("w1", []string{"netmount", "/mnt/a b", "nfs4", "hangs"}), []string{"problem w1: /mnt/a b (nfs4) doesn't answer|umount -f -l '/mnt/a b'"}},
 		{"a tunnel that is too wide", "mtu", func(c *Cluster) { c.Look.Machines["w1"].More[5][2] = "1400" }, []string{"problem w1: flannel's tunnel|1450 bytes", "warning : MTUs of interfaces are of 2 kinds: 1400 on w1"}},
-		{"a GPU that fell off the bus", "gpu-hardware", func(c *Cluster) {
-			l := c.Look.Machines["w1"]
-			l.Facts.PCIGPUs, l.Facts.NVIDIA = l.Facts.PCIGPUs[:7], l.Facts.NVIDIA[:7]
+		{"GPUs that are missing", "gpu-hardware", func(c *Cluster) {
+			c.Look.Preflight = []preflight.Finding{{Host: "w1", By: "gpu", Check: "gpu-count", Severity: preflight.SeverityError, Message: "has 7 of the 8 GPUs", Remedy: "look at dmesg"}}
 		}, []string{"problem w1: has 7 of the 8 GPUs"}},
-		{"a GPU that the driver doesn't see", "gpu-hardware", func(c *Cluster) {
-			c.Look.Machines["w1"].Facts.NVIDIA = c.Look.Machines["w1"].Facts.NVIDIA[:7]
-		}, []string{"problem w1: the driver sees 7 of the 8 GPUs"}},
-		{"a driver that doesn't answer", "gpu-driver", func(c *Cluster) { c.Look.Machines["w1"].Facts.DriverError = "Failed to initialize NVML" }, []string{"problem w1: NVIDIA's driver doesn't answer|reboot"}},
+		{"a driver that doesn't answer", "gpu-driver", func(c *Cluster) {
+			c.Look.Machines["w1"].Facts.DriverError = "Failed to initialize NVML"
+			c.Look.Preflight = []preflight.Finding{{Host: "w1", By: "gpu-driver", Check: "gpu-driver-mismatch", Severity: preflight.SeverityError, Message: "the libraries are 550.1", Remedy: "reboot"}, {Host: "w1", By: "gpu"}}
+		}, []string{"problem w1: the libraries are 550.1 -> reboot"}},
+		{"another driver than the configuration's", "gpu-driver", func(c *Cluster) {
+			c.Config.Kubernetes.Kubernetes.GPUDriver = config.GPUDriver{Policy: config.GPUDriverInstall, Version: "550"}
+		}, []string{"warning w1: the driver 535.261.03 is loaded, but the configuration says 550", "warning w2: "}},
+		{"a copied machine", "machine-identity", func(c *Cluster) {
+			c.Look.Preflight = []preflight.Finding{{Host: "w1", By: "unique", Check: "unique-machine-id", Severity: preflight.SeverityError, Message: "the machine has the machine id of w2", Remedy: "systemd-machine-id-setup"}, {Host: "w1", By: "disk", Check: "inodes"}}
+		}, []string{"problem w1: the machine has the machine id of w2"}},
+		{"room for a bundle's files, which a member has", "machine-fitness", func(c *Cluster) {
+			c.Look.Preflight = []preflight.Finding{{Host: "w1", By: "disk", Check: "inodes"}, {Host: "w1", By: "gpu", Check: "gpu-count"}, {Host: "w1", By: "gpu-driver", Check: "gpu-driver-old"}}
+		}, nil},
 		{"drivers that differ", "gpu-driver", func(c *Cluster) { c.Look.Machines["w1"].Facts.Driver = "550.1" }, []string{"warning : drivers of the machines gpu are of 2 versions: 535.261.03 on w2; 550.1 on w1"}},
 		{"toolkits that differ", "gpu-toolkit", func(c *Cluster) {
 			more("w1", []string{"toolkit", "1.17.0"})(c)

@@ -21,7 +21,6 @@ import (
 	schedulerconfig "github.com/openpai/paictl/pkg/scheduler/config"
 	"github.com/openpai/paictl/pkg/scheduler/machines"
 	"github.com/openpai/paictl/pkg/services"
-	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
 func gpuChecks() []*Check {
@@ -83,38 +82,12 @@ func gpusOf(l *layout.Layout, m layout.Machine) *layout.GPU {
 	return sku.GPU
 }
 
-func gpuHardware(_ context.Context, c *Cluster) (out []Finding, _ error) {
-	looked := 0
-	for _, m := range c.machines() {
-		sku := c.Config.Layout.MachineSKU[m.SKU]
-		want := gpusOf(&c.Config.Layout, m.Machine)
-		if sku.GPU != nil && sku.GPU.Simulated || !sku.Discovered {
-			continue
-		}
-		have := len(m.Facts.PCIGPUs)
-		n := 0
-		if want != nil {
-			n = want.Count
-			looked++
-		}
-		switch {
-		case n == 0:
-			// A display adapter of a server counts as a GPU on the bus. Only NVIDIA's driver can tell the difference.
-			if k := len(m.Facts.NVIDIA); k > 0 {
-				out = append(out, warning(m.Hostname, "paictl config generate finds its hardware; or give it a SKU with GPUs in layout.yaml, then paictl config push", "has %s that layout.yaml doesn't know: no job gets them", plural.Of(k, "GPU")))
-			}
-		case have < n && len(m.Facts.NVIDIA) < n:
-			out = append(out, problem(m.Hostname, "look at dmesg and at the management controller: a GPU may have fallen off the bus, which a cold start may repair; otherwise correct its SKU in layout.yaml",
-				"has %d of the %s that layout.yaml says", max(have, len(m.Facts.NVIDIA)), plural.Of(n, "GPU")))
-		case len(m.Facts.NVIDIA) > 0 && len(m.Facts.NVIDIA) < n:
-			out = append(out, problem(m.Hostname, "look at dmesg for XID errors; nvidia-smi -q there; a GPU that doesn't come back after a reboot is broken",
-				"the driver sees %d of the %s on the bus", len(m.Facts.NVIDIA), plural.Of(n, "GPU")))
-		}
-	}
-	if looked == 0 && len(out) == 0 {
+func gpuHardware(ctx context.Context, c *Cluster) ([]Finding, error) {
+	out, err := ofPreflight(oneOf("gpu"))(ctx, c)
+	if len(out) == 0 && !slices.ContainsFunc(c.machines(), func(m *machine) bool { return gpusOf(&c.Config.Layout, m.Machine) != nil }) {
 		return skip("no machine has real GPUs by layout.yaml"), nil
 	}
-	return out, nil
+	return out, err
 }
 
 // isNVIDIA reports whether a machine's GPUs are NVIDIA's, by the layout.
@@ -122,7 +95,8 @@ func isNVIDIA(g *layout.GPU) bool {
 	return g != nil && strings.HasPrefix(strings.ToUpper(g.Type), "NVIDIA")
 }
 
-func gpuDriver(_ context.Context, c *Cluster) (out []Finding, _ error) {
+func gpuDriver(ctx context.Context, c *Cluster) ([]Finding, error) {
+	out, err := ofPreflight(oneOf("gpu-driver"))(ctx, c)
 	by := map[string]map[string][]string{} // by SKU and version, machines
 	looked := 0
 	wanted := c.Config.Kubernetes.Kubernetes.GPUDriver
@@ -133,16 +107,7 @@ func gpuDriver(_ context.Context, c *Cluster) (out []Finding, _ error) {
 		}
 		looked++
 		have := m.Facts.Driver
-		switch {
-		case m.Facts.DriverError != "":
-			out = append(out, problem(m.Hostname, "on the machine: nvidia-smi, dmesg | grep -i nvrm; a reboot loads a replaced driver; paictl node driver upgrade installs another", "NVIDIA's driver doesn't answer").seen(m.Facts.DriverError))
-			continue
-		case have == "" && m.Facts.Nouveau:
-			out = append(out, problem(m.Hostname, "paictl cluster up with gpu-driver: {policy: install}, then a reboot", "the kernel's own driver nouveau uses the GPUs, and NVIDIA's isn't loaded"))
-			continue
-		case have == "":
-			remedy := "paictl cluster up installs it with gpu-driver: {policy: install} in kubernetes-configuration.yaml; or install it yourself (docs/hardware.md)"
-			out = append(out, problem(m.Hostname, remedy, "NVIDIA's driver isn't loaded"))
+		if have == "" || m.Facts.DriverError != "" {
 			continue
 		}
 		if by[m.SKU] == nil {
@@ -161,7 +126,7 @@ func gpuDriver(_ context.Context, c *Cluster) (out []Finding, _ error) {
 	if looked == 0 {
 		return skip("no machine has real GPUs of NVIDIA by layout.yaml"), nil
 	}
-	return out, nil
+	return out, err
 }
 
 func gpuToolkit(_ context.Context, c *Cluster) (out []Finding, _ error) {

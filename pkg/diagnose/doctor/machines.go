@@ -108,7 +108,7 @@ func unreachable(n *cluster.Node, err error) Finding {
 func ofPreflight(is func(id string) bool) func(context.Context, *Cluster) ([]Finding, error) {
 	return func(_ context.Context, c *Cluster) (out []Finding, _ error) {
 		for _, p := range c.Look.Preflight {
-			if !is(p.Check) {
+			if !is(p.By) {
 				continue
 			}
 			out = append(out, found(p))
@@ -121,7 +121,7 @@ func oneOf(ids ...string) func(string) bool {
 	return func(id string) bool { return slices.Contains(ids, id) }
 }
 
-// elsewhere are preflight's checks that other checks of the doctor replace, with more details: the current state of the cluster decides.
+// elsewhere are preflight's checks that other checks of the doctor show, or replace with more details: the current state of the cluster decides.
 var identity, elsewhere = oneOf("hostname", "address", "machine-id", "unique"), oneOf("clock", "disk", "sysctl", "gpu", "gpu-driver", "version")
 
 func machineHardware(_ context.Context, c *Cluster) (out []Finding, _ error) {
