@@ -287,11 +287,11 @@ func TestEachFaultOfAMachineIsOneFindingWithARemedy(t *testing.T) {
 			edit: func(m *machine) { m.say("overlay", "/var/lib/containerd", "overlayfs", "Invalid argument") }},
 		{name: "no inodes for the images", edit: func(m *machine) {
 			m.unsay("fs\t/var/lib/containerd")
-			m.say("fs", "/var/lib/containerd", "/var/lib/containerd", "104857600", "tmpfs", "159")
+			m.say("fs", "/var/lib/containerd", "/var/lib/containerd", "209715200", "104857600", "tmpfs", "160", "159")
 		}, check: "inodes", message: "/var/lib/containerd has 159 inodes free, but needs 8000, for /var/lib/containerd", remedy: "du -x --inodes --max-depth=3 /var/lib/containerd"},
 		{name: "a file system without a limit of inodes", edit: func(m *machine) {
 			m.unsay("fs\t/var/lib/containerd")
-			m.say("fs", "/var/lib/containerd", "/var/lib/containerd", "104857600", "/dev/sdb", "-")
+			m.say("fs", "/var/lib/containerd", "/var/lib/containerd", "209715200", "104857600", "/dev/sdb", "0", "0")
 		}},
 		{name: "a read-only root", edit: func(m *machine) { m.say("mount", "/etc", "/", "ro"); m.say("mount", binDir, "/", "ro") },
 			check: "mount", message: "/ is read-only, and contains /etc", remedy: "mount -o remount,rw /"},

@@ -93,8 +93,8 @@ func fitMachine(n *Node) *machine {
 			"controllers\tcpuset cpu io memory pids", "route\t10.0.0.0/16\teth0", "end\tok",
 		},
 	}
-	for _, p := range append(preflight.Folders(&preflight.Cluster{Kubernetes: &config.KubernetesSpec{}}, n.checked()), "/var/lib/etcd") {
-		m.say("fs", p, "/", "104857600", "/dev/sda1") // 100 GiB
+	for _, p := range preflight.Folders(&preflight.Cluster{Kubernetes: &config.KubernetesSpec{}}, n.checked()) {
+		m.say("fs", p, "/", "209715200", "104857600", "/dev/sda1", "0", "0") // 100 GiB free
 	}
 	for _, name := range []string{"overlay", "br_netfilter", "nf_tables", "vxlan"} {
 		m.say("module", name, "present")
@@ -153,7 +153,7 @@ func (m *machine) fact(key, value string, another ...bool) {
 // disk sets the free space on the file system of a folder, in MiB.
 func (m *machine) disk(path, point, device string, mib int) {
 	m.unsay("fs", path)
-	m.say("fs", path, point, fmt.Sprint(mib<<10), device)
+	m.say("fs", path, point, "209715200", fmt.Sprint(mib<<10), device, "0", "0")
 }
 
 func dropLines(lines []string, begin string) []string {

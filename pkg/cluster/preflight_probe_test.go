@@ -105,8 +105,8 @@ func TestTheProbeAnswersOnAFreshHost(t *testing.T) {
 		for _, p := range preflight.Folders(s.fresh().checked(nil), s.Nodes[1].checked()) {
 			row, ok := a.Row("fs", p)
 			require.True(t, ok, p)
-			require.Len(t, row, 4)
-			assert.Regexp(t, `^[0-9]+$`, row[1])
+			require.Len(t, row, 6)
+			assert.Regexp(t, `^[0-9]+$`, row[2])
 		}
 	}
 }
@@ -180,19 +180,19 @@ func TestTheProbeCountsInodesAndTriesAnOverlay(t *testing.T) {
 	s := preflightSpec(t, 1)
 	f.stub("df", `shift 2
 echo header
-for f; do echo "tmpfs 160 159 1048576 / $f"; done`)
+for f; do echo "tmpfs 160 159 48576 1048576 / $f"; done`)
 	a := f.probe(s, s.Nodes[1])
 	row, _ := a.Row("fs", "/var/lib/containerd")
-	assert.Equal(t, []string{"/", "1048576", "tmpfs", "159"}, row)
+	assert.Equal(t, []string{"/", "1097152", "1048576", "tmpfs", "160", "159"}, row)
 	assert.Empty(t, a.All("overlay"))
 
 	f.stub("df", `shift 2
 echo header
-for f; do echo "/dev/sdb 0 0 1048576 / $f"; done`)
+for f; do echo "/dev/sdb 0 0 48576 1048576 / $f"; done`)
 	f.stub("unshare", `echo "mount: wrong fs type" >&2; exit 32`)
 	a = f.probe(s, s.Nodes[1])
 	row, _ = a.Row("fs", "/var/lib/containerd")
-	assert.Equal(t, "-", row[3], "btrfs makes inodes as they are needed")
+	assert.Equal(t, "0", row[4], "btrfs makes inodes as they are needed")
 	row, _ = a.Row("overlay", "/")
 	require.Len(t, row, 2)
 	assert.Equal(t, "mount: wrong fs type", row[1])

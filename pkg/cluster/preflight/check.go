@@ -1,7 +1,5 @@
 package preflight
 
-import "fmt"
-
 // Check is one of the checks.
 type Check struct {
 	// ID is the name of the check. Its findings have that name, or a narrower one.
@@ -106,13 +104,4 @@ func Examine(c *Cluster, hosts []*Host) []Finding {
 	}
 	c.Sort(findings)
 	return findings
-}
-
-// mib formats a size for people: MiB below 10 GiB, GiB above.
-func mib(bytes int64) string {
-	const gib = 1 << 30
-	if bytes < 10*gib {
-		return fmt.Sprintf("%d MiB", bytes>>20)
-	}
-	return fmt.Sprintf("%.1f GiB", float64(bytes)/gib)
 }

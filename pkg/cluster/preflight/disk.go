@@ -3,10 +3,9 @@ package preflight
 import (
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/openpai/paictl/pkg/cluster/paths"
+	"github.com/openpai/paictl/pkg/diagnose/checks"
 )
 
 // Room in bytes that a node needs beside the copied files: logs, the kubelet's files, the writable
@@ -30,71 +29,28 @@ func (s *Host) demands() []Room {
 	if !s.Joined {
 		out = append(out, Room{"/var/lib/kubelet", nodeReserve, 2000})
 		if s.ControlPlane {
-			out = append(out, Room{etcdPath(s.Cluster), etcdReserve, 100})
+			out = append(out, Room{EtcdPath(s.Cluster), etcdReserve, 100})
 		}
 	}
 	return append(out, s.Brings...)
 }
 
-// volume is a file system, and the room that it must have.
-type volume struct {
-	point      string
-	need, free int64 // bytes
-	needInodes int64
-	freeInodes int64 // -1 if the file system has no limit
-	paths      []string
-}
-
-// volumes adds the demands up for each file system.
-func (s *Host) volumes() []*volume {
-	byKey := map[string]*volume{}
-	var out []*volume
-	for _, d := range s.demands() {
-		row, ok := s.Probe.Row("fs", d.Path)
-		if !ok || len(row) < 3 || d.Bytes == 0 {
-			continue
-		}
-		free, err := strconv.ParseInt(row[1], 10, 64)
-		if err != nil {
-			continue
-		}
-		point, key := row[0], row[0]
-		if strings.HasPrefix(row[2], "/") { // one device may be mounted in many places
-			key = row[2]
-		}
-		v := byKey[key]
-		if v == nil {
-			v = &volume{point: point, free: free << 10, freeInodes: -1}
-			if len(row) > 3 {
-				if n, err := strconv.ParseInt(row[3], 10, 64); err == nil {
-					v.freeInodes = n
-				}
-			}
-			byKey[key] = v
-			out = append(out, v)
-		}
-		v.need += d.Bytes
-		v.needInodes += d.Inodes
-		if !slices.Contains(v.paths, d.Path) {
-			v.paths = append(v.paths, d.Path)
-		}
-	}
-	return out
-}
-
 // checkDisk compares the needed room with the free room.
 func checkDisk(s *Host) []Finding {
 	var out []Finding
-	for _, v := range s.volumes() {
-		if v.freeInodes >= 0 && v.freeInodes < v.needInodes {
-			out = append(out, s.fail("inodes", fmt.Sprintf("%s has %d inodes free, but needs %d, for %s", v.point, v.freeInodes, v.needInodes, strings.Join(v.paths, ", ")),
-				fmt.Sprintf("delete files there (du -x --inodes --max-depth=3 %s | sort -n shows the folders with most), or give it a file system with more inodes", v.point)))
+	for _, f := range checks.Filesystems(s.Probe.All("fs")) {
+		var need Room
+		var paths []string
+		for _, d := range s.demands() {
+			if d.Bytes == 0 || !slices.Contains(f.Paths, d.Path) {
+				continue
+			}
+			need.Bytes, need.Inodes = need.Bytes+d.Bytes, need.Inodes+d.Inodes
+			if !slices.Contains(paths, d.Path) {
+				paths = append(paths, d.Path)
+			}
 		}
-		if v.free >= v.need {
-			continue
-		}
-		out = append(out, s.fail("disk", fmt.Sprintf("%s has %s free, but needs %s, for %s", v.point, mib(v.free), mib(v.need), strings.Join(v.paths, ", ")),
-			fmt.Sprintf("free at least %s there (du -xh --max-depth=2 %s | sort -h shows what is large), or give it a larger disk", mib(v.need-v.free), v.point)))
+		out = append(out, f.Holds(need.Bytes>>10, need.Inodes, paths)...)
 	}
 	return out
 }

@@ -36,7 +36,7 @@ func (s *Host) wipe() string {
 	if _, missing := s.Probe.Row("missing", "kubeadm"); missing {
 		first = `grep -o " $(readlink -f /var/lib/kubelet)/[^ ]*" /proc/mounts | sort -r | xargs -r umount`
 	}
-	return first + "; find -H /etc/cni/net.d /etc/kubernetes /var/lib/kubelet " + etcdPath(s.Cluster) + " -xdev -mindepth 1 -delete"
+	return first + "; find -H /etc/cni/net.d /etc/kubernetes /var/lib/kubelet " + EtcdPath(s.Cluster) + " -xdev -mindepth 1 -delete"
 }
 
 // unrecorded returns the finding about a machine that is a member of this very cluster, or may be

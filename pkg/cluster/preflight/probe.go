@@ -12,6 +12,7 @@ import (
 	"github.com/openpai/paictl/pkg/cluster/paths"
 	"github.com/openpai/paictl/pkg/cluster/shell"
 	"github.com/openpai/paictl/pkg/config"
+	"github.com/openpai/paictl/pkg/diagnose/checks"
 )
 
 //go:embed scripts/probe.sh
@@ -74,7 +75,7 @@ func kernelModules(c *Cluster) []string {
 func Folders(c *Cluster, n *Node) []string {
 	out := []string{"/etc", "/etc/kubernetes", "/etc/cni/net.d", paths.Bin, paths.CNIBin, paths.State, c.Store(), "/var/lib/kubelet", "/var/log"}
 	if n.ControlPlane {
-		out = append(out, etcdPath(c))
+		out = append(out, EtcdPath(c))
 	}
 	return out
 }
@@ -97,7 +98,8 @@ func (c *Cluster) snapshotter() string {
 	return "overlayfs"
 }
 
-func etcdPath(c *Cluster) string {
+// EtcdPath returns the folder of etcd's data.
+func EtcdPath(c *Cluster) string {
 	if p := c.Kubernetes.EtcdDataPath; p != "" {
 		return path.Clean(p)
 	}
@@ -108,7 +110,7 @@ func etcdPath(c *Cluster) string {
 func kubernetesFiles(c *Cluster) []string {
 	return []string{
 		"/etc/kubernetes/admin.conf", "/etc/kubernetes/kubelet.conf", "/etc/kubernetes/bootstrap-kubelet.conf",
-		"/etc/kubernetes/pki/ca.crt", "/etc/kubernetes/pki/ca.key", "/var/lib/kubelet/config.yaml", etcdPath(c) + "/member",
+		"/etc/kubernetes/pki/ca.crt", "/etc/kubernetes/pki/ca.key", "/var/lib/kubelet/config.yaml", EtcdPath(c) + "/member",
 		"/etc/rancher/k3s", "/var/lib/rancher/k3s", "/etc/rancher/rke2", "/var/lib/k0s", "/var/snap/microk8s",
 		paths.Member, paths.Kubeadm,
 	}
@@ -162,5 +164,5 @@ func Probe(c *Cluster, n *Node) string {
 	} {
 		fmt.Fprintf(&b, "%s=%s\n", v.name, shell.Quote(strings.Join(v.words, " ")))
 	}
-	return b.String() + probeScript
+	return b.String() + checks.FilesystemsScript + probeScript
 }

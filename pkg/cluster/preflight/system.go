@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/openpai/paictl/pkg/diagnose/checks"
 )
 
 // checkOS warns of untested systems: paictl is tested on Debian from 11 and Ubuntu from 20.04.
@@ -152,7 +154,7 @@ func checkSwap(s *Host) []Finding {
 	if s.Facts.SwapKiB == 0 || set && !fails {
 		return nil
 	}
-	return []Finding{s.warn("swap", fmt.Sprintf("%s of swap are in use; the phase base switches it off, and its lines in /etc/fstab", mib(s.Facts.SwapKiB<<10)),
+	return []Finding{s.warn("swap", fmt.Sprintf("%s of swap are in use; the phase base switches it off, and its lines in /etc/fstab", checks.Size(s.Facts.SwapKiB)),
 		"nothing to do; to keep it, set extra.kubelet.failSwapOn: false in kubernetes-configuration.yaml")}
 }
 

@@ -14,7 +14,7 @@ import (
 // The alerts of Prometheus watch the same facts, and can't read Go's constants.
 func TestAlertsHaveTheLimitsOfTheChecks(t *testing.T) {
 	expressions := map[string]string{}
-	for _, file := range []string{"certificates"} {
+	for _, file := range []string{"certificates", "disks"} {
 		text, err := templates.Charts.ReadFile("charts/prometheus/files/rules/" + file + ".yaml")
 		require.NoError(t, err)
 		var rules struct {
@@ -27,8 +27,16 @@ func TestAlertsHaveTheLimitsOfTheChecks(t *testing.T) {
 			expressions[r.Alert] = r.Expr
 		}
 	}
+	percent := func(n int) string { return fmt.Sprint(float64(n) / 100) }
+	low, full := []string{"< " + percent(RoomWarning), ">= " + percent(RoomProblem)}, []string{"< " + percent(RoomProblem)}
 	for alert, limits := range map[string][]string{
 		"CertificateExpires":     {fmt.Sprintf("< %d * 86400", CertificateWarning), fmt.Sprintf(">= %d * 86400", CertificateProblem)},
+		"FilesystemLow":          low,
+		"VolumeLow":              low,
+		"FilesystemFull":         full,
+		"VolumeFull":             full,
+		"FilesystemInodesLow":    low[:1],
+		"VolumeInodesLow":        low[:1],
 		"CertificateExpiresSoon": {fmt.Sprintf("< %d * 86400", CertificateProblem)},
 	} {
 		for _, limit := range limits {

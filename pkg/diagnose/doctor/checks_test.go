@@ -219,10 +219,10 @@ func TestFaultsOfMachinesAreFound(t *testing.T) {
 		}, []string{"problem w1: kernel settings aren't|sysctl net.ipv4.ip_forward 0 -> 1|--fix -p 'my cluster'", "problem w1: settings will be lost at the next reboot: /etc/sysctl.d/99-zz-paictl.conf", "problem m1: |zzz.conf"}},
 		{"swap", "swap", func(c *Cluster) { c.Look.Machines["w1"].Settings = []cluster.Change{{Target: "swapoff"}} }, []string{"problem w1: swap is on"}},
 		{"names of machines", "host-names", func(c *Cluster) { c.Look.Machines["w1"].Settings = []cluster.Change{{Target: "/etc/hosts"}} }, []string{"problem w1: the names"}},
-		{"a disk that is full", "disk-space", more("w1", []string{"disk", "/var/lib/kubelet", "/var", "100000000", "1000000", "100", "50", "/dev/sdb"}, []string{"disk", "/var/log", "/var", "100000000", "1000000", "100", "50", "/dev/sdb"}),
+		{"a disk that is full", "disk-space", more("w1", []string{"fs", "/var/lib/kubelet", "/var", "100000000", "1000000", "/dev/sdb", "100", "50"}, []string{"fs", "/var/log", "/var", "100000000", "1000000", "/dev/sdb", "100", "50"}),
 			[]string{"problem w1: /var is 99 % full|for /var/lib/kubelet, /var/log|du -xh"}},
-		{"a disk that fills up", "disk-space", more("w1", []string{"disk", "/", "/", "100", "8", "0", "0", "/dev/sda"}), []string{"warning w1: / is 92 % full"}},
-		{"inodes", "inodes", more("w1", []string{"disk", "/", "/", "100", "50", "1000", "10", "/dev/sda"}, []string{"disk", "/b", "/b", "100", "50", "-", "-", "/dev/sdb"}), []string{"problem w1: / has 10 of 1000 inodes left"}},
+		{"a disk that fills up", "disk-space", more("w1", []string{"fs", "/", "/", "100", "8", "/dev/sda", "0", "0"}), []string{"warning w1: / is 92 % full"}},
+		{"inodes", "inodes", more("w1", []string{"fs", "/", "/", "100", "50", "/dev/sda", "1000", "10"}, []string{"fs", "/b", "/b", "100", "50", "/dev/sdb", "0", "0"}), []string{"problem w1: / has 10 of 1000 inodes left"}},
 		{"a certificate that expires", "certificates", func(c *Cluster) {
 			c.Look.Status.Certificates = []checks.Certificate{{Host: "m1", Name: "apiserver", Days: 3, Expires: now}, {Host: "w1", Name: "kubelet", Days: 20, Expires: now},
 				{Host: "w2", Name: "kubelet", Days: -1, Expired: true, Expires: now}, {Host: "m1", Name: "ca", CA: true, Days: 2, Expires: now}, {Host: "m1", Name: "etcd/server", Days: 300, Expires: now}}

@@ -16,6 +16,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/openpai/paictl/pkg/cluster"
+	"github.com/openpai/paictl/pkg/cluster/preflight"
+	"github.com/openpai/paictl/pkg/diagnose/checks"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/ui/plural"
 	"github.com/openpai/paictl/pkg/ui/terminal"
@@ -152,19 +154,16 @@ func (silent) Emit(cluster.Event) {}
 
 // machineProgram is the script for one machine.
 func (c *Cluster) machineProgram(n *cluster.Node, volumes []string) string {
-	paths := []string{"/", "/var/lib/kubelet", "/var/lib/containerd", "/var/log"}
+	of := &preflight.Cluster{Kubernetes: &c.Spec.Config.Kubernetes.Kubernetes}
+	paths := []string{"/", "/var/lib/kubelet", of.Store(), "/var/log"}
 	if n.ControlPlane {
-		etcd := c.Spec.Config.Kubernetes.Kubernetes.EtcdDataPath
-		if etcd == "" {
-			etcd = "/var/lib/etcd"
-		}
-		paths = append(paths, path.Clean(etcd))
+		paths = append(paths, preflight.EtcdPath(of))
 	}
 	if data := c.Spec.Config.Services.Cluster.Common.DataPath; data != "" {
 		paths = append(paths, path.Clean(data))
 	}
 	paths = append(paths, volumes...)
-	return fmt.Sprintf("%s\nPATHS=%s VOLUMES=%s ADDRESS=%s\nm_look\n", machineScript, words(paths), words(volumes), quote(n.HostIP))
+	return fmt.Sprintf("%s\nPATHS=%s VOLUMES=%s ADDRESS=%s\nm_look\n", checks.FilesystemsScript+machineScript, words(paths), words(volumes), quote(n.HostIP))
 }
 
 // words returns those paths that a shell reads as one word each, in quotes. It leaves out paths with blanks or wildcards.

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/openpai/paictl/pkg/diagnose/checks"
 	"github.com/openpai/paictl/test/runnable"
 	"github.com/openpai/paictl/test/tier"
 )
@@ -35,10 +36,11 @@ esac`)
 for last; do :; done
 case "$*" in *%T*) case $last in */mnt/nfs*) echo nfs ;; *) echo ext2/ext3 ;; esac ;; *%Y*) echo 1700000000 ;; *) case $last in */mnt/hangs) sleep 60 ;; esac ;; esac`)
 	h.stub("df", `
-for last; do :; done
-case $last in */var/log*) d=/dev/sdb m=/var/log ;; *) d=/dev/sda m=/ ;; esac
-case $1 in -kP) printf 'Filesystem 1024-blocks Used Available Capacity Mounted on\n%s 1000000 960000 40000 96%% %s\n' $d $m ;;
--iP) printf 'Filesystem Inodes IUsed IFree IUse%% Mounted on\n%s 6000 5000 1000 84%% %s\n' $d $m ;; esac`)
+shift 2
+for f; do
+	case $f in */var/log*) d=/dev/sdb m=/var/log ;; *) d=/dev/sda m=/ ;; esac
+	echo "$d 6000 1000 960000 40000 $m $f"
+done`)
 	return h
 }
 
@@ -55,7 +57,7 @@ func (h *host) write(path, text string) {
 func (h *host) look(paths, volumes string) *machine {
 	h.t.Helper()
 	cmd := exec.CommandContext(h.t.Context(), "/bin/sh", "-s")
-	cmd.Stdin = strings.NewReader("R=" + quote(h.root) + "\nset -u\n" + machineScript + "\nPATHS=" + quote(paths) + " VOLUMES=" + quote(volumes) + " ADDRESS=10.0.0.5\nm_look\n")
+	cmd.Stdin = strings.NewReader("R=" + quote(h.root) + "\nset -u\n" + checks.FilesystemsScript + machineScript + "\nPATHS=" + quote(paths) + " VOLUMES=" + quote(volumes) + " ADDRESS=10.0.0.5\nm_look\n")
 	cmd.Env = []string{"PATH=" + h.path + ":" + os.Getenv("PATH"), "LC_ALL=C"}
 	var out, errOut bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errOut
@@ -77,13 +79,13 @@ UUID=1 / ext4 defaults 0 1
 server:/x /on-demand nfs x-systemd.automount 0 0
 /swap none swap sw 0 0
 `)
-	h.write("proc/self/mounts", "/dev/sda1 / ext4 rw 0 0\n/dev/sdb1 /data xfs rw 0 0\n")
+	h.write("proc/self/mounts", "/dev/sda1 / ext4 rw 0 0\n/dev/sdb1 /data xfs rw 0 0\nserver:/x /mnt/nfs nfs4 rw 0 0\n")
 	h.write("sys/class/net/eth0/mtu", "1500\n")
 	h.write("sys/class/net/cni0/mtu", "1450\n")
 	h.write("volumes/a/file", "")
 	h.write("var/backups/etcd/snap.db", "")
 	h.write("var/log/x", "")
-	m := h.look("/ /var/lib/kubelet /var/log /mnt/nfs", "/volumes/a /volumes/b")
+	m := h.look("/ /var/lib/kubelet /var/log /mnt/nfs/data", "/volumes/a /volumes/b")
 
 	assert.Equal(t, "ok", m.value("end"))
 	assert.Equal(t, [][]string{{"/", "ext4", "defaults", "yes"}, {"/data", "xfs", "defaults,nofail", "yes"}, {"/gone", "ext4", "defaults", "no"}}, m.all("fstab", 4))
@@ -93,22 +95,10 @@ server:/x /on-demand nfs x-systemd.automount 0 0
 	assert.Equal(t, "eth0", m.value("own"))
 	assert.Equal(t, [][]string{{"eth0", "1500"}, {"cni0", "1450"}}, m.all("link", 2))
 	assert.Equal(t, [][]string{{"/var/backups/etcd/snap.db", "1700000000"}}, m.all("snapshot", 2))
-	fs := m.filesystems()
-	require.Len(t, fs, 2, "two folders lie on one file system, and a server's isn't asked")
-	assert.Equal(t, &filesystem{point: "/", size: 1000000, free: 40000, inodes: 6000, freeInodes: 1000, paths: []string{"/", "/var/lib/kubelet"}}, withoutNFS(fs[0]))
-	assert.Equal(t, "/var/log", fs[1].point)
-}
-
-// withoutNFS: a folder on a server that isn't mounted counts to the nearest folder above it.
-func withoutNFS(f *filesystem) *filesystem {
-	var paths []string
-	for _, p := range f.paths {
-		if p != "/mnt/nfs" {
-			paths = append(paths, p)
-		}
-	}
-	f.paths = paths
-	return f
+	fs := checks.Filesystems(m.all("fs", 7))
+	require.Len(t, fs, 2, "two folders are on one file system, and a server's isn't asked")
+	assert.Equal(t, &checks.Filesystem{Point: "/", Size: 1000000, Free: 40000, Inodes: 6000, FreeInodes: 1000, Paths: []string{"/", "/var/lib/kubelet"}}, fs[0])
+	assert.Equal(t, "/var/log", fs[1].Point)
 }
 
 func TestAServerThatIsAwayDoesNotHoldTheMachinesAnswer(t *testing.T) {
@@ -122,4 +112,11 @@ func TestAServerThatIsAwayDoesNotHoldTheMachinesAnswer(t *testing.T) {
 
 func TestPathsThatAShellWouldReadOtherwiseAreLeftOut(t *testing.T) {
 	assert.Equal(t, "'/a /b-c.d'", words([]string{"/a", "/b c", "relative", "/*", "/b-c.d", "/$(reboot)", "/'x", "/`x`"}))
+}
+
+func TestDisksAreThoseOfTheConfiguredFolders(t *testing.T) {
+	c := patient(t, 1, 0)
+	k := &c.Config.Kubernetes.Kubernetes
+	k.EtcdDataPath, k.Extra.Containerd = "/data/etcd/", map[string]any{"root": "/data/containerd"}
+	assert.Contains(t, c.machineProgram(c.Spec.Nodes[0], []string{"/volumes/a"}), "\nPATHS='/ /var/lib/kubelet /data/containerd /var/log /data/etcd /volumes/a' ")
 }

@@ -44,31 +44,21 @@ probe_units() {
 	if grep -qs '^ENABLED=yes' "$R/etc/ufw/ufw.conf"; then printf 'active\tufw\n'; fi
 }
 
-# nearest PATH: sets d to the path, or to the nearest folder above it that exists, and missing to its first part that does not.
-nearest() {
-	d=$1
-	while [ -n "$d" ] && [ ! -e "$R$d" ]; do
-		missing=$d
-		d=${d%/*}
-	done
-	d=${d:-/}
-}
-
-# "fs path mountpoint free-kib device free-inodes" of each path, or of the nearest folder above it ("-" if the file system
-# has no limit of inodes); "mount path mountpoint ro|noexec" if such an option is in force; "dangling link target" of links
-# to folders that don't exist.
+# The rows of filesystems; "mount path mountpoint ro|noexec" if such an option is in force; "dangling link target" of links to folders that
+# don't exist.
 probe_filesystems() {
 	mounts=$R/proc/mounts
 	[ -r "$mounts" ] || mounts=/dev/null
+	# shellcheck disable=SC2086
+	filesystems $want_paths
 	set --
 	for p in $want_paths; do
-		missing=
 		nearest "$p"
 		if [ -n "$missing" ] && [ -L "$R$missing" ]; then printf 'dangling\t%s\t%s\n' "$missing" "$(readlink "$R$missing")"; fi
 		set -- "$@" "$R$d"
 	done
 	real=$(readlink -f "$@") || real=
-	df -k --output=source,itotal,iavail,avail,target,file "$@" 2>/dev/null | ROOT=$R REAL=$real awk -v paths="$want_paths" -v folders="$*" '
+	ROOT=$R REAL=$real awk -v paths="$want_paths" -v folders="$*" '
 		function under(p, m) { return m == "/" || p == m || index(p, m "/") == 1 }
 		BEGIN {
 			n = split(paths, path, " "); split(folders, folder, " "); split(ENVIRON["REAL"], real, "\n"); skip = length(ENVIRON["ROOT"]) + 1
@@ -77,15 +67,13 @@ probe_filesystems() {
 				whole[i] = (r == "/" ? "" : r) (f == "/" ? path[i] : substr(path[i], length(f) + 1))
 			}
 		}
-		df { for (i = 1; i <= n; i++) if (folder[i] == $NF) fs[i] = $(NF - 1) "\t" $(NF - 2) "\t" $1 "\t" ($(NF - 4) + 0 > 0 ? $(NF - 3) : "-"); next }
 		{ for (i = 1; i <= n; i++) if (under(whole[i], $2) && length($2) >= best[i]) { best[i] = length($2); options[i] = $4; point[i] = $2 } }
 		END {
 			for (i = 1; i <= n; i++) {
-				if (i in fs) printf "fs\t%s\t%s\n", path[i], fs[i]
 				k = split(options[i], o, ",")
 				for (j = 1; j <= k; j++) if (o[j] == "ro" || o[j] == "noexec") printf "mount\t%s\t%s\t%s\n", path[i], point[i], o[j]
 			}
-		}' df=1 - df=0 "$mounts"
+		}' "$mounts"
 }
 
 # "overlay folder type reason" if the file system of the container store can't carry overlays. The kernel unmounts the overlay with its namespace.

@@ -2,44 +2,38 @@
 # fields separated by tabs. It only reads, and must not wait for a server that doesn't answer. Given by
 # the caller: PATHS (folders whose room counts), VOLUMES (folders of volumes), ADDRESS (the machine's).
 
-m_root=${R:-}
+R=${R:-}
 
-# "disk path mountpoint KiB free-KiB inodes free-inodes device" of each folder, or of its nearest parent that
-# exists. As in df, the size excludes blocks that are reserved for root or withheld by a quota. It asks only local file systems: a server that is away would never answer.
+# The file systems of the folders, except for those on a file server: one that is away would never answer.
 m_disks() {
+	servers=$(awk '$2 != "/" && $3 ~ /^(nfs4?|ceph|lustre|cifs|smb3?|beegfs|gpfs|fuse.*)$/ { print $2 }' "$R/proc/self/mounts" 2>/dev/null)
+	set --
 	for p in $PATHS; do
-		d=$p
-		while [ -n "$d" ] && [ ! -d "$m_root$d" ]; do d=${d%/*}; done
-		d=${d:-/}
-		case $(timeout 5 stat -f -c %T "$m_root$d" 2>/dev/null) in
-		nfs* | ceph | lustre | fuseblk | smb* | cifs | '') continue ;;
-		esac
-		k=$(timeout 5 df -kP "$m_root$d" 2>/dev/null | awk 'NR == 2 { printf "%.0f %.0f %s %s\n", $3 + $4, $4, $1, $NF }')
-		i=$(timeout 5 df -iP "$m_root$d" 2>/dev/null | awk 'NR == 2 { printf "%.0f %.0f\n", $3 + $4, $4 }')
-		[ -n "$k" ] || continue
-		# shellcheck disable=SC2086
-		set -- $k ${i:-0 0}
-		printf 'disk\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n' "$p" "$4" "$1" "$2" "$5" "$6" "$3"
+		for s in $servers; do
+			case $p/ in "$s"/*) continue 2 ;; esac
+		done
+		set -- "$@" "$p"
 	done
+	filesystems "$@"
 }
 
 # "fstab target type options yes|no": whether what is to be mounted at every start is mounted.
 m_fstab() {
-	[ -r "$m_root/etc/fstab" ] && [ -r "$m_root/proc/self/mounts" ] || return 0
+	[ -r "$R/etc/fstab" ] && [ -r "$R/proc/self/mounts" ] || return 0
 	awk '
 		mounts { at[$2] = 1; next }
 		/^[ \t]*#/ || NF < 4 { next }
 		$2 !~ /^\// || $3 == "swap" || $3 == "none" || ("," $4 ",") ~ /,(noauto|x-systemd\.automount|bind),/ { next }
 		{ t = $2; if (t != "/") sub(/\/+$/, "", t); printf "fstab\t%s\t%s\t%s\t%s\n", t, $3, $4, (t in at) ? "yes" : "no" }
-	' mounts=1 "$m_root/proc/self/mounts" mounts=0 "$m_root/etc/fstab"
+	' mounts=1 "$R/proc/self/mounts" mounts=0 "$R/etc/fstab"
 }
 
 # "netmount target type ok|hangs" of each file system of a server, each source once. After three that hang the rest isn't asked:
 # it is likely to be the same server, and each takes five seconds.
 m_netmounts() {
-	[ -r "$m_root/proc/self/mounts" ] || return 0
+	[ -r "$R/proc/self/mounts" ] || return 0
 	hanging=0
-	awk '$3 ~ /^(nfs4?|ceph|lustre|cifs|smb3|beegfs|gpfs)$/ && !seen[$1]++ { print $2, $3 }' "$m_root/proc/self/mounts" | head -n 50 | while read -r t k; do
+	awk '$3 ~ /^(nfs4?|ceph|lustre|cifs|smb3|beegfs|gpfs)$/ && !seen[$1]++ { print $2, $3 }' "$R/proc/self/mounts" | head -n 50 | while read -r t k; do
 		[ "$hanging" -lt 3 ] || break
 		t=$(printf '%b' "$t")
 		if timeout -s KILL 5 stat -f "$t" >/dev/null 2>&1; then s=ok; else s=hangs hanging=$((hanging + 1)); fi
@@ -50,7 +44,7 @@ m_netmounts() {
 # "volume path there|absent"
 m_volumes() {
 	for p in $VOLUMES; do
-		if timeout -s KILL 5 test -d "$m_root$p"; then s=there; else s=absent; fi
+		if timeout -s KILL 5 test -d "$R$p"; then s=there; else s=absent; fi
 		printf 'volume\t%s\t%s\n' "$p" "$s"
 	done
 }
@@ -73,8 +67,8 @@ m_links() {
 	own=$(ip -o addr show 2>/dev/null | awk -v a="$ADDRESS" '{ split($4, x, "/"); if (x[1] == a) { sub(/@.*/, "", $2); print $2; exit } }')
 	[ -z "$own" ] || printf 'own\t%s\n' "$own"
 	for l in "$own" flannel.1 flannel-v6.1 cni0; do
-		[ -n "$l" ] && [ -r "$m_root/sys/class/net/$l/mtu" ] || continue
-		read -r mtu <"$m_root/sys/class/net/$l/mtu"
+		[ -n "$l" ] && [ -r "$R/sys/class/net/$l/mtu" ] || continue
+		read -r mtu <"$R/sys/class/net/$l/mtu"
 		printf 'link\t%s\t%s\n' "$l" "$mtu"
 	done
 }
@@ -88,10 +82,10 @@ m_toolkit() {
 # "snapshot path time": the newest copy of etcd's database in the usual places, by its time in seconds.
 m_snapshots() {
 	for d in /var/lib/etcd-backup /var/backups/etcd /var/lib/paictl/etcd-backup /opt/etcd-backup; do
-		[ -d "$m_root$d" ] || continue
-		f=$(find "$m_root$d" -type f -name '*.db*' 2>/dev/null | head -n 1000 | xargs -r ls -t 2>/dev/null | head -n 1)
+		[ -d "$R$d" ] || continue
+		f=$(find "$R$d" -type f -name '*.db*' 2>/dev/null | head -n 1000 | xargs -r ls -t 2>/dev/null | head -n 1)
 		[ -n "$f" ] || continue
-		printf 'snapshot\t%s\t%s\n' "${f#"$m_root"}" "$(stat -c %Y "$f" 2>/dev/null)"
+		printf 'snapshot\t%s\t%s\n' "${f#"$R"}" "$(stat -c %Y "$f" 2>/dev/null)"
 	done
 }
 

@@ -1,0 +1,115 @@
+package checks
+
+import (
+	_ "embed"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Percent of a file system, and of its inodes, that must be free. By default, the kubelet evicts pods below 10 % of a file system or 5 % of its
+// inodes, and removes images below 15 %. The alerts about file systems and volumes have the same limits.
+const (
+	RoomWarning = 10
+	RoomProblem = 5
+)
+
+// FilesystemsScript defines the function filesystems, whose answer Filesystems reads.
+//
+//go:embed filesystems.sh
+var FilesystemsScript string
+
+// Filesystem is a file system of a machine.
+type Filesystem struct {
+	Point              string
+	Size, Free         int64 // KiB
+	Inodes, FreeInodes int64 // 0 if it has no limit of them
+	// Paths are the folders on it that a script asked for.
+	Paths []string
+}
+
+// Filesystems reads the rows "path mountpoint KiB free-KiB device inodes free-inodes", and returns each file system once: one device may be mounted in
+// many places.
+func Filesystems(rows [][]string) []*Filesystem {
+	var out []*Filesystem
+	by := map[string]*Filesystem{}
+	for _, row := range rows {
+		if len(row) < 7 {
+			continue
+		}
+		key := row[4]
+		if !strings.HasPrefix(key, "/") { // tmpfs, overlay …: several file systems have the same name
+			key = row[1]
+		}
+		f := by[key]
+		if f == nil {
+			f = &Filesystem{Point: row[1]}
+			for i, to := range map[int]*int64{2: &f.Size, 3: &f.Free, 5: &f.Inodes, 6: &f.FreeInodes} {
+				*to, _ = strconv.ParseInt(row[i], 10, 64)
+			}
+			by[key] = f
+			out = append(out, f)
+		}
+		if !slices.Contains(f.Paths, row[0]) {
+			f.Paths = append(f.Paths, row[0])
+		}
+	}
+	return out
+}
+
+// Room reports a file system that is nearly full.
+func (f *Filesystem) Room() (out []Finding) {
+	if severity := room(f.Free, f.Size); severity != "" {
+		out = append(out, Finding{Check: "disk", Severity: severity, Remedy: f.freeing("space", "; crictl rmi --prune removes unused images"),
+			Message: fmt.Sprintf("%s is %d %% full: %s of %s left, for %s", f.Point, 100-f.Free*100/f.Size, Size(f.Free), Size(f.Size), strings.Join(f.Paths, ", "))})
+	}
+	if severity := room(f.FreeInodes, f.Inodes); severity != "" {
+		out = append(out, Finding{Check: "inodes", Severity: severity, Remedy: f.moreInodes(),
+			Message: fmt.Sprintf("%s has %d of %d inodes left, for %s", f.Point, f.FreeInodes, f.Inodes, strings.Join(f.Paths, ", "))})
+	}
+	return out
+}
+
+// Holds reports a file system that doesn't have the free room that paths need.
+func (f *Filesystem) Holds(kib, inodes int64, paths []string) (out []Finding) {
+	if f.Inodes > 0 && f.FreeInodes < inodes {
+		out = append(out, problem("inodes", f.moreInodes(), "%s has %d inodes free, but needs %d, for %s", f.Point, f.FreeInodes, inodes, strings.Join(paths, ", ")))
+	}
+	if f.Free < kib {
+		out = append(out, problem("disk", f.freeing("at least "+Size(kib-f.Free), ""), "%s has %s free, but needs %s, for %s", f.Point, Size(f.Free), Size(kib), strings.Join(paths, ", ")))
+	}
+	return out
+}
+
+func (f *Filesystem) freeing(much, how string) string {
+	return fmt.Sprintf("free %s there (du -xh --max-depth=2 %s | sort -h shows what is large%s), or give it a larger disk", much, f.Point, how)
+}
+
+func (f *Filesystem) moreInodes() string {
+	return fmt.Sprintf("delete small files there (du -x --inodes --max-depth=3 %s | sort -n shows the folders with most), or give it a file system with more inodes", f.Point)
+}
+
+// room judges the free part of something; without a size, it always suffices.
+func room(free, all int64) string {
+	switch {
+	case all <= 0:
+		return ""
+	case free*100 < all*RoomProblem:
+		return Error
+	case free*100 < all*RoomWarning:
+		return Warning
+	}
+	return ""
+}
+
+// Size formats KiB for people.
+func Size(kib int64) string {
+	switch {
+	case kib < 10<<10:
+		return fmt.Sprintf("%d KiB", kib)
+	case kib < 10<<20:
+		return fmt.Sprintf("%d MiB", kib>>10)
+	}
+	return fmt.Sprintf("%.1f GiB", float64(kib)/(1<<20))
+}
