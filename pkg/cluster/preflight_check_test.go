@@ -154,13 +154,13 @@ func TestEachFaultOfAMachineIsOneFindingWithARemedy(t *testing.T) {
 		{name: "a cgroup controller that is off", edit: func(m *machine) { m.unsay("controllers"); m.say("controllers", "cpuset cpu io pids") },
 			check: "cgroup", message: "disabled the cgroup controllers memory", remedy: "cgroup_disable"},
 		{name: "no time source, and none installed", edit: func(m *machine) { m.fact("time-source", ""); m.fact("time-synced", "no"); m.unsay("timesync") },
-			severity: preflight.SeverityWarning, check: "time-source", message: "nothing synchronizes the clock", remedy: "systemd-timesyncd", fix: "p_packages systemd-timesyncd"},
+			severity: preflight.SeverityWarning, check: "time-source", message: "no service synchronizes its clock", remedy: "systemd-timesyncd", fix: "p_packages systemd-timesyncd"},
 		{name: "a time source that does not run", edit: func(m *machine) {
 			m.fact("time-source", "")
 			m.fact("time-synced", "no")
 			m.unsay("timesync")
 			m.say("timesync", "chrony")
-		}, severity: preflight.SeverityWarning, check: "time-source", message: "chrony is installed, but does not run", remedy: "systemctl enable --now chrony.service", fix: "p_service chrony.service"},
+		}, severity: preflight.SeverityWarning, check: "time-source", message: "chrony is installed, but doesn't run", remedy: "systemctl enable --now chrony.service", fix: "systemctl enable --now chrony.service"},
 		{name: "a time source that the phase base will start", edit: func(m *machine) { m.fact("time-source", ""); m.fact("time-synced", "no") }},
 		{name: "a container has its machine's clock", edit: func(m *machine) {
 			m.fact("time-source", "")

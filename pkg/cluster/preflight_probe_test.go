@@ -313,3 +313,14 @@ case "$*" in *update*) touch `+calls+`.updated ;; *) [ -e `+calls+`.updated ] ;;
 	install := "-o DPkg::Lock::Timeout=120 -o Acquire::Retries=2 -y --no-install-recommends install iproute2 mount\n"
 	assert.Equal(t, install+"-o DPkg::Lock::Timeout=120 update\n"+install, string(got))
 }
+
+func TestTheProbeNamesTheServicesOfTheClock(t *testing.T) {
+	f := newFakeRoot(t)
+	s := preflightSpec(t, 1)
+	f.file("/usr/lib/systemd/system/systemd-timesyncd.service", "")
+	f.file("/lib/systemd/system/chrony.service", "")
+	f.stub("systemctl", `shift; for u; do case $u in chrony.service) echo active ;; *) echo inactive ;; esac; done; exit 3`)
+	a := f.probe(s, s.Nodes[1])
+	assert.Equal(t, [][]string{{"systemd-timesyncd"}, {"chrony"}}, a.All("timesync"))
+	assert.Equal(t, [][]string{{"chrony"}}, a.All("active"))
+}

@@ -27,7 +27,7 @@ func Checks() []Check {
 		{ID: "machine-id", Looks: "whether the machine has an id", Host: checkMachineID},
 		{ID: "unique", Looks: "the same machine listed twice, copied machines, shared names", All: checkUnique},
 		{ID: "clock", Looks: "differences between clocks", All: checkClocks},
-		{ID: "time-source", Looks: "what synchronizes the clock", Joining: true, Host: checkTimeSource},
+		{ID: "time-source", Looks: "what synchronizes the clock", Host: checkTimeSource},
 		{ID: "memory", Looks: "the size of the memory", Joining: true, Host: checkMemory},
 		{ID: "cpu", Looks: "the number of processors", Joining: true, Host: checkCPUs},
 		{ID: "swap", Looks: "whether swap is in use", Joining: true, Host: checkSwap},

@@ -160,6 +160,7 @@ func Probe(c *Cluster, n *Node) string {
 		{"want_modules", kernelModules(c)},
 		{"want_commands", commands},
 		{"want_files", kubernetesFiles(c)},
+		{"time_services", checks.TimeServices()},
 		{"reach_targets", reachTargets(c, n)},
 	} {
 		fmt.Fprintf(&b, "%s=%s\n", v.name, shell.Quote(strings.Join(v.words, " ")))

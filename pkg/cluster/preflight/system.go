@@ -206,22 +206,3 @@ func checkCgroup(s *Host) []Finding {
 	return []Finding{s.fail("cgroup", "the kernel has disabled the cgroup controllers "+strings.Join(missing, ", "),
 		"remove cgroup_disable from the kernel's command line (a Raspberry Pi needs cgroup_enable=memory) and reboot")}
 }
-
-// checkTimeSource: a cluster whose clocks drift apart breaks only some time after it was made.
-func checkTimeSource(s *Host) []Finding {
-	if s.container() || s.Facts.TimeSource != "" || s.Facts.TimeSynced == "yes" {
-		return nil
-	}
-	switch daemon := s.Probe.Value("timesync"); {
-	case daemon == "systemd-timesyncd": // the phase base enables it
-		return nil
-	case daemon != "":
-		unit := daemon + ".service"
-		return []Finding{s.warn("time-source", "nothing synchronizes the clock: "+daemon+" is installed, but does not run",
-			"systemctl enable --now "+unit).FixedBy("p_service " + unit)}
-	case s.Probe.Value("packages") == "apt-get":
-		return []Finding{s.warn("time-source", "nothing synchronizes the clock",
-			"apt-get install -y systemd-timesyncd").FixedBy("p_packages systemd-timesyncd")}
-	}
-	return []Finding{s.warn("time-source", "nothing synchronizes the clock", "install chrony and enable it")}
-}

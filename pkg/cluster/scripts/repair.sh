@@ -24,8 +24,5 @@ p_packages() {
 	fi
 }
 
-# p_service UNIT
-p_service() { systemctl enable --now --quiet "$1"; }
-
 # p_hostname NAME
 p_hostname() { hostnamectl set-hostname "$1"; }

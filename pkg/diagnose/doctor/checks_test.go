@@ -53,7 +53,7 @@ func patient(t *testing.T, masters, workers int, objects ...runtime.Object) *Clu
 		c.Config.Layout.MachineList = append(c.Config.Layout.MachineList, m)
 		c.Spec.Nodes = append(c.Spec.Nodes, &cluster.Node{Machine: m, ControlPlane: i < masters, Worker: i >= masters, Target: ssh.Target{User: "root"}})
 		l := &cluster.Looked{Broken: map[string]string{}, Facts: layout.Facts{Hostname: m.Hostname, VCores: 16, MemKiB: 63 << 20}, More: [][]string{{"end", "ok"},
-			{"unit", "kubelet", "active", "enabled"}, {"unit", "containerd", "active", "enabled"}, {"unit", "chrony", "active", "enabled"},
+			{"unit", "kubelet", "active", "enabled"}, {"unit", "containerd", "active", "enabled"},
 			{"own", "eth0"}, {"link", "eth0", "1500"}, {"link", "flannel.1", "1450"}, {"link", "cni0", "1450"}}}
 		if i < masters {
 			l.API = "up"
@@ -163,7 +163,7 @@ func contained(c *Cluster) *Cluster {
 
 // outside is a cluster that a machine isn't a member of. The machine has no parts of a member.
 func outside(c *Cluster, name string) *Cluster {
-	c.Look.Machines[name].More = [][]string{{"end", "ok"}, {"unit", "chrony", "active", "enabled"}}
+	c.Look.Machines[name].More = [][]string{{"end", "ok"}}
 	c.Look.Machines[name].Settings = []cluster.Change{{Target: "sysctl net.ipv4.ip_forward"}, {Target: "/etc/hosts"}, {Target: "swapoff"}}
 	for i := range c.Look.Status.Machines {
 		if c.Look.Status.Machines[i].Host == name {
@@ -205,7 +205,11 @@ func TestFaultsOfMachinesAreFound(t *testing.T) {
 		{"a kubelet that won't come back", "kubelet-active", unit("w1", "kubelet", "active", "disabled"), []string{"problem w1: |won't after the next reboot|systemctl enable kubelet"}},
 		{"a kubelet that someone masked", "kubelet-active", unit("w1", "kubelet", "inactive", "masked"), []string{"problem w1: |systemctl unmask kubelet"}},
 		{"a containerd that failed", "runtime-active", unit("m1", "containerd", "failed", "enabled"), []string{"problem m1: containerd doesn't run (failed)"}},
-		{"a time service that was stopped", "time-service", unit("w1", "chrony", "inactive", "disabled"), []string{"problem w1: no service synchronizes its clock: chrony|systemctl enable --now chrony"}},
+		{"a time service that was stopped", "time-service", func(c *Cluster) {
+			f := (&checks.TimeSync{Installed: []string{"chrony"}}).Judge()
+			f.Host, f.By = "w1", "time-source"
+			c.Look.Preflight = []preflight.Finding{*f}
+		}, []string{"problem w1: no service synchronizes its clock: chrony|systemctl enable --now chrony"}},
 		{"a unit that failed", "units-failed", more("w1", []string{"failed", "paictl-cni.service"}), []string{"warning w1: the unit paictl-cni.service has failed|journalctl"}},
 		{"a clock that is off", "clocks", func(c *Cluster) {
 			c.Look.Preflight = []preflight.Finding{{Host: "w1", By: "clock", Severity: preflight.SeverityError, Message: "the clock is 5m ahead", Remedy: "timedatectl"}}
@@ -266,7 +270,7 @@ func TestFaultsOfMachinesAreFound(t *testing.T) {
 		{"a backup that is old", "etcd-backup", backedUp(t, now.Add(-200*time.Hour)), []string{"warning : the last backup is 8 days old|timer"}},
 		{"storage that isn't mounted", "mounts", more("w1", []string{"fstab", "/mnt/data", "nfs", "defaults,nofail", "no"}), []string{"problem w1: /mnt/data isn't mounted|mount /mnt/data"}},
 		{"a file server that hangs", "network-mounts", more("w1", []string{"netmount", "/mnt/a b", "nfs4", "hangs"}), []string{"problem w1: /mnt/a b (nfs4) doesn't answer|umount -f -l '/mnt/a b'"}},
-		{"a tunnel that is too wide", "mtu", func(c *Cluster) { c.Look.Machines["w1"].More[5][2] = "1400" }, []string{"problem w1: flannel's tunnel|1450 bytes", "warning : MTUs of interfaces are of 2 kinds: 1400 on w1"}},
+		{"a tunnel that is too wide", "mtu", func(c *Cluster) { c.Look.Machines["w1"].More[4][2] = "1400" }, []string{"problem w1: flannel's tunnel|1450 bytes", "warning : MTUs of interfaces are of 2 kinds: 1400 on w1"}},
 		{"GPUs that are missing", "gpu-hardware", func(c *Cluster) {
 			c.Look.Preflight = []preflight.Finding{{Host: "w1", By: "gpu", Check: "gpu-count", Severity: preflight.SeverityError, Message: "has 7 of the 8 GPUs", Remedy: "look at dmesg"}}
 		}, []string{"problem w1: has 7 of the 8 GPUs"}},

@@ -122,7 +122,7 @@ func oneOf(ids ...string) func(string) bool {
 }
 
 // elsewhere are preflight's checks that other checks of the doctor show, or replace with more details: the current state of the cluster decides.
-var identity, elsewhere = oneOf("hostname", "address", "machine-id", "unique"), oneOf("clock", "disk", "sysctl", "gpu", "gpu-driver", "version")
+var identity, elsewhere = oneOf("hostname", "address", "machine-id", "unique"), oneOf("clock", "time-source", "disk", "sysctl", "gpu", "gpu-driver", "version")
 
 func machineHardware(_ context.Context, c *Cluster) (out []Finding, _ error) {
 	for _, m := range c.machines() {

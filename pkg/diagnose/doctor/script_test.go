@@ -27,7 +27,7 @@ func newHost(t *testing.T) *host {
 	h := &host{t: t, root: t.TempDir(), path: t.TempDir()}
 	h.stub("systemctl", `
 case $1 in
-is-enabled) case $2 in kubelet.service) echo enabled ;; containerd.service) echo disabled; exit 1 ;; chrony.service) echo enabled ;; chronyd.service) echo alias ;; *) echo not-found; exit 4 ;; esac ;;
+is-enabled) case $2 in kubelet.service) echo enabled ;; containerd.service) echo disabled; exit 1 ;; *) echo not-found; exit 4 ;; esac ;;
 is-active) case $2 in kubelet.service) echo failed; exit 3 ;; *) echo active ;; esac ;;
 list-units) echo "paictl-cni.service loaded failed failed The pods' network" ;;
 esac`)
@@ -90,7 +90,7 @@ server:/x /on-demand nfs x-systemd.automount 0 0
 	assert.Equal(t, "ok", m.value("end"))
 	assert.Equal(t, [][]string{{"/", "ext4", "defaults", "yes"}, {"/data", "xfs", "defaults,nofail", "yes"}, {"/gone", "ext4", "defaults", "no"}}, m.all("fstab", 4))
 	assert.Equal(t, [][]string{{"/volumes/a", "there"}, {"/volumes/b", "absent"}}, m.all("volume", 2))
-	assert.Equal(t, [][]string{{"kubelet", "failed", "enabled"}, {"containerd", "active", "disabled"}, {"chrony", "active", "enabled"}, {"chronyd", "active", "alias"}}, m.all("unit", 3))
+	assert.Equal(t, [][]string{{"kubelet", "failed", "enabled"}, {"containerd", "active", "disabled"}}, m.all("unit", 3))
 	assert.Equal(t, [][]string{{"paictl-cni.service"}}, m.all("failed", 1))
 	assert.Equal(t, "eth0", m.value("own"))
 	assert.Equal(t, [][]string{{"eth0", "1500"}, {"cni0", "1450"}}, m.all("link", 2))

@@ -1,6 +1,6 @@
 # Prints the data of a host that preflight needs beyond the facts: one line per answer, its kind
 # first. It removes its own temporary folder. The lines before this script set want_ports ("HEX=PORT ..."),
-# want_paths, want_store, want_modules, want_commands, want_files and reach_targets ("IP:PORT ...").
+# want_paths, want_store, want_modules, want_commands, want_files, time_services and reach_targets ("IP:PORT ...").
 
 have() { command -v "$1" >/dev/null 2>&1; }
 
@@ -23,19 +23,17 @@ probe_system() {
 			break
 		fi
 	done
-	for f in systemd-timesyncd chrony chronyd ntp ntpd ntpsec openntpd; do
-		if [ -e "$R/usr/lib/systemd/system/$f.service" ] || [ -e "$R/lib/systemd/system/$f.service" ]; then
-			printf 'timesync\t%s\n' "$f"
-			break
-		fi
+	for f in $time_services; do
+		if [ -e "$R/usr/lib/systemd/system/$f.service" ] || [ -e "$R/lib/systemd/system/$f.service" ]; then printf 'timesync\t%s\n' "$f"; fi
 	done
 }
 
-# Units that use ports or files that paictl needs, or that block the pods' traffic.
+# Units that set the clock, use ports or files that paictl needs, or that block the pods' traffic.
 probe_units() {
 	have systemctl || return 0
 	set -- kubelet.service containerd.service docker.service crio.service k3s.service k3s-agent.service \
 		rke2-server.service rke2-agent.service snap.microk8s.daemon-kubelite.service firewalld.service
+	for f in $time_services; do set -- "$@" "$f.service"; done
 	systemctl is-active "$@" 2>/dev/null | while read -r state && [ $# -gt 0 ]; do
 		[ "$state" != active ] || printf 'active\t%s\n' "${1%.service}"
 		shift

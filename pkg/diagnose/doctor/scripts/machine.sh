@@ -52,7 +52,7 @@ m_volumes() {
 # "unit name active enabled": systemd's words.
 m_units() {
 	command -v systemctl >/dev/null 2>&1 || return 0
-	for u in kubelet containerd systemd-timesyncd chrony chronyd ntp ntpd ntpsec openntpd; do
+	for u in kubelet containerd; do
 		e=$(systemctl is-enabled "$u.service" 2>/dev/null) || :
 		case $e in '' | not-found) continue ;; esac
 		a=$(systemctl is-active "$u.service" 2>/dev/null) || :

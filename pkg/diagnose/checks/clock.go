@@ -1,0 +1,128 @@
+package checks
+
+import (
+	"slices"
+	"strings"
+	"time"
+)
+
+const (
+	// MaxSkew is the largest difference between a machine's clock and the others'. Beyond it, etcd,
+	// leases and tokens fail; k0sctl uses the same limit.
+	MaxSkew = 30 * time.Second
+	// MaxLead is how far the operator's clock may lag behind: kubeadm dates its
+	// certificates back by five minutes.
+	MaxLead = 5 * time.Minute
+)
+
+// Clock is the time that a host's clock showed, with the times at which it was asked and at which it answered, by the operator's clock.
+type Clock struct {
+	Host                  string
+	Says, Asked, Answered time.Time
+}
+
+// reading is how far a host's clock is ahead of the operator's: between least and most, since the
+// host read its clock at some time between the question and the answer.
+type reading struct {
+	of          *Clock
+	least, most time.Duration
+}
+
+func (r reading) middle() time.Duration { return (r.least + r.most) / 2 }
+
+// ahead returns by how much r is ahead of o at the least, a negative value if it is behind, and 0
+// if the readings are too uncertain.
+func (r reading) ahead(o reading) time.Duration {
+	switch {
+	case r.least > o.most:
+		return r.least - o.most
+	case r.most < o.least:
+		return r.most - o.least
+	}
+	return 0
+}
+
+// Clocks compares each clock with the median of all. A slow answer widens a reading and so
+// never causes a finding by itself. The finding about the operator's clock has no host.
+func Clocks(all []Clock) []Finding {
+	var rs []reading
+	for i := range all {
+		c := &all[i]
+		rs = append(rs, reading{c, c.Says.Sub(c.Answered), c.Says.Sub(c.Asked)})
+	}
+	if len(rs) == 0 {
+		return nil
+	}
+	ref := median(rs)
+	var out []Finding
+	for _, r := range rs {
+		skew := r.ahead(ref)
+		if skew.Abs() <= MaxSkew {
+			continue
+		}
+		direction := "ahead of"
+		if skew < 0 {
+			direction = "behind"
+		}
+		f := problem("clock", "on the machine: timedatectl set-ntp true (with no time server in reach: timedatectl set-time, then hwclock --systohc)",
+			"the clock is %s %s the other machines' (it says %s)", (r.middle() - ref.middle()).Abs().Round(time.Second), direction, r.of.Says.Format(time.RFC3339))
+		f.Host = r.of.Host
+		out = append(out, f)
+	}
+	if ref.least > MaxLead || ref.most < -MaxLead {
+		out = append(out, warning("clock", "set the clock of this computer: by its time the cluster's certificates may not be valid",
+			"the clock here differs by %s from the machines'", ref.middle().Abs().Round(time.Second)))
+	}
+	return out
+}
+
+// median returns the reading in the middle. Of two in the middle it returns the one nearer to the
+// operator's clock, so that of two machines one is right.
+func median(rs []reading) reading {
+	rs = slices.Clone(rs)
+	slices.SortStableFunc(rs, func(a, b reading) int { return int(max(-1, min(1, a.middle()-b.middle()))) })
+	low, high := rs[(len(rs)-1)/2], rs[len(rs)/2]
+	if high.middle().Abs() < low.middle().Abs() {
+		return high
+	}
+	return low
+}
+
+// TimeServices returns the units of programs that set the clock, the one that paictl starts first.
+func TimeServices() []string {
+	return []string{"systemd-timesyncd", "chrony", "chronyd", "ntp", "ntpd", "ntpsec", "openntpd", "phc2sys", "ptp4l"}
+}
+
+// TimeSync is the synchronization of a machine's clock.
+type TimeSync struct {
+	// Installed and Running are units of TimeServices.
+	Installed, Running []string
+	// Source and Synced are those of layout.Facts.
+	Source, Synced string
+	Apt            bool // the machine has it
+}
+
+// Judge returns nil if a service synchronizes the clock. A cluster whose clocks drift apart breaks only some time after it was made.
+func (s *TimeSync) Judge() *Finding {
+	var f Finding
+	running := s.Running
+	if len(running) == 0 && s.Source != "" {
+		running = []string{s.Source}
+	}
+	switch {
+	case len(running) > 0 && s.Synced == "no":
+		f = warning("time-source", "check timedatectl, or chronyc sources for chrony: the listed servers must be reachable by UDP 123",
+			"%s runs, but has found no time server", strings.Join(running, ", "))
+	case len(running) > 0 || len(s.Installed) == 0 && s.Synced == "yes":
+		return nil
+	case len(s.Installed) > 0:
+		start := "systemctl enable --now " + s.Installed[0] + ".service"
+		f = problem("time-source", "on the machine: "+start, "no service synchronizes its clock: %s is installed, but doesn't run", s.Installed[0]).FixedBy(start)
+	case s.Apt:
+		f = warning("time-source", "apt-get install -y systemd-timesyncd, or chrony, and name a time server in reach", "no service synchronizes its clock").FixedBy("p_packages systemd-timesyncd")
+	default:
+		f = warning("time-source", "install chrony, enable it, and name a time server in reach", "no service synchronizes its clock")
+	}
+	f.Advice = true
+	return &f
+}
