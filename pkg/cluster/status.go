@@ -298,7 +298,9 @@ func (m *MachineStatus) readConditions(list string) (ready string) {
 		case kind == "Ready":
 			ready = state
 		case state == "True":
-			m.Pressure = append(m.Pressure, kind)
+			if _, bad := checks.Condition(kind); bad {
+				m.Pressure = append(m.Pressure, kind)
+			}
 		}
 	}
 	return ready

@@ -233,7 +233,7 @@ func TestStatusSaysWhichGPUsAreSick(t *testing.T) {
 	s := preflightSpec(t, 1)
 	of := func(status string) MachineStatus {
 		api := sectionsOf([]byte("@@ status\nmember\tyes\napi\tup\t\n" + nodeRows(t, `{"items": [{"metadata": {"name": "m1"}, "spec": {}, "status": {"conditions": [
-			{"type": "Ready", "status": "True"}, {"type": "GPUsUnhealthy", "status": "`+status+`", "message": "GPU 3: XID 79: it has fallen off the bus\nGPU 5: \"lost\""}]}}]}`)))["status"]
+			{"type": "Ready", "status": "True"}, {"type": "EtcdIsVoter", "status": "True"}, {"type": "GPUsUnhealthy", "status": "`+status+`", "message": "GPU 3: XID 79: it has fallen off the bus\nGPU 5: \"lost\""}]}}]}`)))["status"]
 		return newStatus(s, s.Nodes, map[*Node]answer.Answer{s.Nodes[0]: api}, nil, time.Now()).Machines[0]
 	}
 	sick := of("True")

@@ -14,6 +14,7 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/openpai/paictl/pkg/diagnose/checks"
 	"github.com/openpai/paictl/pkg/job"
 	v1 "github.com/openpai/paictl/pkg/job/v1"
 	"github.com/openpai/paictl/pkg/runtime/rules"
@@ -47,12 +48,6 @@ const rolePrefix = "pai-"
 
 // labelControlPlane marks nodes of the control plane.
 const labelControlPlane = "node-role.kubernetes.io/control-plane"
-
-// Conditions of a node that the agent sets, and that say more than that they are true.
-const (
-	conditionGPUs     = "GPUsUnhealthy"
-	conditionNextBoot = "GPUDriverMissingAtNextBoot"
-)
 
 func newNodeRow(o runtime.Object) (string, any) {
 	n, ok := o.(*corev1.Node)
@@ -93,25 +88,16 @@ func (r *nodeRow) readConditions(list []corev1.NodeCondition) {
 			if c.Status != corev1.ConditionTrue {
 				r.message = rules.Words(c.Reason) + ": " + c.Message
 			}
-		case c.Status != corev1.ConditionTrue, c.Type == conditionGPUs: // its GPUs say it one by one
-		case c.Type == conditionNextBoot:
-			r.message = cmp.Or(r.message, strings.ReplaceAll(c.Message, "\n", "; "))
-			r.pressure = append(r.pressure, string(c.Type))
-		case isPressure(c.Type):
-			r.pressure = append(r.pressure, string(c.Type))
+		case c.Status != corev1.ConditionTrue, c.Type == checks.ConditionGPUsUnhealthy: // its GPUs say it one by one
+		default:
+			if c.Type == checks.ConditionNextBoot {
+				r.message = cmp.Or(r.message, strings.ReplaceAll(c.Message, "\n", "; "))
+			}
+			if _, bad := checks.Condition(string(c.Type)); bad {
+				r.pressure = append(r.pressure, string(c.Type))
+			}
 		}
 	}
-}
-
-// isPressure reports whether a true condition means a problem: Kubernetes' own conditions, and those of node-problem-detector. Other
-// programs set other conditions, and some of those are good.
-func isPressure(t corev1.NodeConditionType) bool {
-	switch t {
-	case corev1.NodeMemoryPressure, corev1.NodeDiskPressure, corev1.NodePIDPressure, corev1.NodeNetworkUnavailable,
-		"KernelDeadlock", "ReadonlyFilesystem", "CorruptDockerOverlay2":
-		return true
-	}
-	return strings.HasPrefix(string(t), "Frequent") || strings.HasSuffix(string(t), "Pressure") || strings.HasSuffix(string(t), "Problem")
 }
 
 func nodeAddress(n *corev1.Node) string {

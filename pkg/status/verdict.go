@@ -150,7 +150,8 @@ func judgeMachine(f *folder, m *Machine, now time.Time) {
 		f.add(m.State, p)
 	}
 	for _, pressure := range m.Pressure {
-		f.add(pressure, Problem{Level: LevelWarning, Kind: "machine", Name: m.Name, Message: "has the condition: " + rules.Words(pressure)})
+		remedy, _ := checks.Condition(pressure)
+		f.add(pressure, Problem{Level: LevelWarning, Kind: "machine", Name: m.Name, Message: "has the condition: " + rules.Words(pressure), Hint: remedy})
 	}
 	if !m.Certificates.IsZero() {
 		if c := checks.NewCertificate("", m.Certificates, now).Judge(); c != nil {

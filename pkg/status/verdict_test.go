@@ -67,6 +67,8 @@ func TestTheWorstProblemIsTheFirstAndDecides(t *testing.T) {
 	}
 	assert.Equal(t, []string{"critical grafana", "warning a", "warning nlp", "unknown c"}, got)
 	assert.Equal(t, 1, v.Problems[1].Others, "b has the same trouble")
+	full := judge(&Cluster{Machines: []Machine{{Name: "a", State: MachineReady, Pressure: []string{"DiskPressure"}}}})
+	assert.Contains(t, full.Problems[0].Hint, "paictl doctor --only disk-space")
 	assert.Equal(t, LevelCritical, v.Level)
 }
 

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/openpai/paictl/pkg/config"
+	"github.com/openpai/paictl/pkg/diagnose/checks"
 	"github.com/openpai/paictl/pkg/kube"
 	"github.com/openpai/paictl/pkg/layout"
 	schedulerapi "github.com/openpai/paictl/pkg/scheduler/api"
@@ -43,7 +44,7 @@ func gpuChecks() []*Check {
 		{
 			ID: "gpu-next-boot", Group: "gpus", Title: "The GPU driver works after the next boot", Needs: API,
 			Looks: "the condition GPUDriverMissingAtNextBoot of nodes: a new kernel is installed for which the driver has no module",
-			Run:   nodeCondition("GPUDriverMissingAtNextBoot", "the GPU driver will be missing after the next boot", "paictl node driver upgrade builds it for the new kernel; docs/hardware.md"),
+			Run:   nodeCondition(checks.ConditionNextBoot, "the GPU driver will be missing after the next boot"),
 		},
 		{
 			ID: "agent-running", Group: "gpus", Title: "The agent runs on each machine with GPUs", Needs: API | Pushed,
@@ -58,7 +59,7 @@ func gpuChecks() []*Check {
 		{
 			ID: "gpus-healthy", Group: "gpus", Title: "GPUs are healthy", Needs: API,
 			Looks: "the condition GPUsUnhealthy of nodes, which agents set by the driver's errors (XID), memory errors, heat and lost devices",
-			Run:   nodeCondition(gpusUnhealthy, "GPUs aren't healthy", "docs/alerts.md says what each error means: drain the machine, reset the GPU (paictl node gpu reset) or replace it"),
+			Run:   nodeCondition(checks.ConditionGPUsUnhealthy, "GPUs aren't healthy"),
 		},
 		{
 			ID: "scheduler-hardware", Group: "gpus", Title: "The scheduler's cells are the machines' GPUs", Needs: API,
@@ -154,21 +155,19 @@ func gpuToolkit(_ context.Context, c *Cluster) (out []Finding, _ error) {
 	return out, nil
 }
 
-// gpusUnhealthy is the condition that each agent with GPUs sets.
-const gpusUnhealthy corev1.NodeConditionType = "GPUsUnhealthy"
-
-// nodeCondition reports nodes on which a condition of the agent is true.
-func nodeCondition(kind corev1.NodeConditionType, message, remedy string) func(context.Context, *Cluster) ([]Finding, error) {
+// nodeCondition reports nodes on which a condition of the agent is true. Each agent with GPUs sets GPUsUnhealthy.
+func nodeCondition(kind corev1.NodeConditionType, message string) func(context.Context, *Cluster) ([]Finding, error) {
 	return func(ctx context.Context, c *Cluster) (out []Finding, _ error) {
 		nodes, err := c.Nodes(ctx)
 		if err != nil {
 			return nil, err
 		}
 		known, agents := false, false
+		remedy, _ := checks.Condition(string(kind))
 		for i := range nodes {
 			cond := condition(&nodes[i], kind)
 			known = known || cond != nil
-			agents = agents || condition(&nodes[i], gpusUnhealthy) != nil
+			agents = agents || condition(&nodes[i], checks.ConditionGPUsUnhealthy) != nil
 			if cond != nil && cond.Status == corev1.ConditionTrue {
 				out = append(out, problem(nodes[i].Name, remedy, "%s", message).seen(strings.ReplaceAll(cond.Message, "\n", "; ")))
 			}

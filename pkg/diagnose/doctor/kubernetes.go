@@ -37,7 +37,7 @@ func kubernetesChecks() []*Check {
 		},
 		{
 			ID: "nodes-pressure", Group: "kubernetes", Title: "Nodes aren't under pressure", Needs: API,
-			Looks: "the conditions DiskPressure, MemoryPressure, PIDPressure and NetworkUnavailable of each node",
+			Looks: "the conditions DiskPressure, MemoryPressure, PIDPressure and NetworkUnavailable of each node, and those of node-problem-detector",
 			Run:   nodesPressure,
 		},
 		{
@@ -178,15 +178,12 @@ func nodesPressure(ctx context.Context, c *Cluster) (out []Finding, _ error) {
 	if err != nil {
 		return nil, err
 	}
-	remedies := map[corev1.NodeConditionType]string{
-		corev1.NodeDiskPressure:       "free space on the machine: paictl doctor --only disk-space names the file system; crictl rmi --prune removes unused images",
-		corev1.NodeMemoryPressure:     "see which pods use the most: kubectl top pods -A, or ps --sort=-rss on the machine",
-		corev1.NodePIDPressure:        "see which pod has so many processes: ps -e on the machine",
-		corev1.NodeNetworkUnavailable: "look at the pod network's pod on that machine: kubectl get pods -A -o wide",
-	}
 	for i := range nodes {
 		for _, cond := range nodes[i].Status.Conditions {
-			if remedy, bad := remedies[cond.Type]; bad && cond.Status == corev1.ConditionTrue {
+			if cond.Status != corev1.ConditionTrue || cond.Type == checks.ConditionGPUsUnhealthy || cond.Type == checks.ConditionNextBoot {
+				continue // other checks show those of agents
+			}
+			if remedy, bad := checks.Condition(string(cond.Type)); bad {
 				out = append(out, problem(nodes[i].Name, remedy, "the node has the condition %s", cond.Type).seen(rules.WithTerm(cond.Reason)+": "+cond.Message))
 			}
 		}

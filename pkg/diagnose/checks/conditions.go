@@ -1,0 +1,32 @@
+package checks
+
+import "strings"
+
+// Conditions of nodes that paictl's agents set.
+const (
+	ConditionGPUsUnhealthy = "GPUsUnhealthy"
+	ConditionNextBoot      = "GPUDriverMissingAtNextBoot"
+)
+
+// Condition reports whether a condition of a node means a problem if it is true, and how to solve it: those of Kubernetes, of paictl's agents, and of
+// node-problem-detector. Other programs set other conditions, and some of those are good.
+func Condition(kind string) (remedy string, bad bool) {
+	switch {
+	case kind == "DiskPressure":
+		return "free space on the machine: paictl doctor --only disk-space names the file system; crictl rmi --prune removes unused images", true
+	case kind == "MemoryPressure":
+		return "see which pods use the most: kubectl top pods -A, or ps --sort=-rss on the machine", true
+	case kind == "PIDPressure":
+		return "see which pod has so many processes: ps -e on the machine", true
+	case kind == "NetworkUnavailable":
+		return "look at the pod network's pod on that machine: kubectl get pods -A -o wide", true
+	case kind == ConditionGPUsUnhealthy:
+		return "docs/alerts.md says what each error means: drain the machine, reset the GPU (paictl node gpu reset) or replace it", true
+	case kind == ConditionNextBoot:
+		return "paictl node driver upgrade builds it for the new kernel; docs/hardware.md", true
+	case kind == "KernelDeadlock", kind == "ReadonlyFilesystem", kind == "CorruptDockerOverlay2",
+		strings.HasPrefix(kind, "Frequent"), strings.HasSuffix(kind, "Pressure"), strings.HasSuffix(kind, "Problem"):
+		return "see what reports it: kubectl describe node; on the machine: dmesg", true
+	}
+	return "", false
+}
