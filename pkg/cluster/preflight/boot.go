@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/openpai/paictl/pkg/cluster/paths"
+	"github.com/openpai/paictl/pkg/diagnose/checks"
 )
 
 // checkEtcHosts warns of a cloud-init that rewrites /etc/hosts at each boot: the block with the
@@ -18,18 +19,6 @@ func checkEtcHosts(s *Host) []Finding {
 		"echo 'manage_etc_hosts: false' >/etc/cloud/cloud.cfg.d/99-zz-etc-hosts.cfg")}
 }
 
-// checkSysctl warns of files that win over paictl's when the machine boots: the values that
-// "cluster up" sets now would be lost then.
 func checkSysctl(s *Host) []Finding {
-	var out []Finding
-	for _, x := range s.Later {
-		want := s.Cluster.Sysctls[x.Name]
-		if x.Value == want {
-			continue
-		}
-		out = append(out, s.warn("sysctl",
-			fmt.Sprintf("%s sets %s to %s at the next boot; the cluster needs %s", x.File, x.Name, x.Value, want),
-			fmt.Sprintf("remove the line from %s: it is read after %s", x.File, paths.Sysctl)))
-	}
-	return out
+	return checks.Overridden(s.Later, s.Cluster.Sysctls, paths.Sysctl)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/openpai/paictl/pkg/cluster/gpudriver"
 	"github.com/openpai/paictl/pkg/cluster/paths"
 	"github.com/openpai/paictl/pkg/config"
+	"github.com/openpai/paictl/pkg/diagnose/checks"
 	"github.com/openpai/paictl/pkg/layout"
 )
 
@@ -89,7 +90,7 @@ type Program struct{ Name, Version string }
 const KubeletName = "kubelet"
 
 // Setting is a kernel setting in a file.
-type Setting struct{ Name, Value, File string }
+type Setting = checks.Setting
 
 // Driver holds the obstacles to a machine's driver, and the warnings about it.
 type Driver struct{ Findings []gpudriver.Finding }

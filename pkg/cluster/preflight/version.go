@@ -4,10 +4,9 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/util/version"
-)
 
-// oldestKubelet is how many minor releases a kubelet may be behind its API server.
-const oldestKubelet = 3
+	"github.com/openpai/paictl/pkg/diagnose/checks"
+)
 
 // checkVersions refuses to change the Kubernetes version of members in a plain run: an upgrade needs a fixed order,
 // masters one by one, then drained machines. In an upgrade it refuses the steps that Kubernetes doesn't support.
@@ -84,11 +83,11 @@ func Skew(p Program, bundle string) (why, remedy string) {
 	}
 	steps := int(to.Minor()) - int(from.Minor())
 	if to.Major() != from.Major() {
-		steps = oldestKubelet + 1
+		steps = checks.KubeletsBehind + 1
 	}
 	most := 1
 	if p.Name == KubeletName {
-		most = oldestKubelet
+		most = checks.KubeletsBehind
 	}
 	switch {
 	case steps < 0:

@@ -219,7 +219,7 @@ func TestFaultsOfMachinesAreFound(t *testing.T) {
 		}, []string{"problem w1: /var is read-only"}},
 		{"settings that will be lost", "kernel-settings", func(c *Cluster) {
 			c.Look.Machines["w1"].Settings = []cluster.Change{{Target: "/etc/sysctl.d/99-zz-paictl.conf"}, {Target: "sysctl net.ipv4.ip_forward", Detail: "0 -> 1"}, {Target: "/etc/hosts"}}
-			c.Look.Preflight = []preflight.Finding{{Host: "m1", By: "sysctl", Severity: preflight.SeverityWarning, Message: "/etc/sysctl.d/zzz.conf sets it", Remedy: "remove the line"}}
+			c.Look.Preflight = []preflight.Finding{{Host: "m1", By: "sysctl", Severity: preflight.SeverityError, Message: "/etc/sysctl.d/zzz.conf sets it", Remedy: "remove the line"}}
 		}, []string{"problem w1: kernel settings aren't|sysctl net.ipv4.ip_forward 0 -> 1|--fix -p 'my cluster'", "problem w1: settings will be lost at the next reboot: /etc/sysctl.d/99-zz-paictl.conf", "problem m1: |zzz.conf"}},
 		{"swap", "swap", func(c *Cluster) { c.Look.Machines["w1"].Settings = []cluster.Change{{Target: "swapoff"}} }, []string{"problem w1: swap is on"}},
 		{"names of machines", "host-names", func(c *Cluster) { c.Look.Machines["w1"].Settings = []cluster.Change{{Target: "/etc/hosts"}} }, []string{"problem w1: the names"}},

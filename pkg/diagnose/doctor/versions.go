@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/version"
 
+	"github.com/openpai/paictl/pkg/diagnose/checks"
 	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
@@ -21,8 +22,7 @@ func versionSkew(ctx context.Context, c *Cluster) (out []Finding, _ error) {
 	if err != nil {
 		return nil, fmt.Errorf("ask for the API server's version: %w", err)
 	}
-	server, err := version.ParseGeneric(info.GitVersion)
-	if err != nil {
+	if _, err := version.ParseGeneric(info.GitVersion); err != nil {
 		return nil, fmt.Errorf("read the API server's version: %w", err)
 	}
 	kubelets, runtimes := map[string][]string{}, map[string][]string{}
@@ -31,16 +31,8 @@ func versionSkew(ctx context.Context, c *Cluster) (out []Finding, _ error) {
 		text := n.Status.NodeInfo.KubeletVersion
 		kubelets[text] = append(kubelets[text], n.Name)
 		runtimes[n.Status.NodeInfo.ContainerRuntimeVersion] = append(runtimes[n.Status.NodeInfo.ContainerRuntimeVersion], n.Name)
-		v, err := version.ParseGeneric(text)
-		if err != nil {
-			continue // a new node has no version yet
-		}
-		older := int(server.Minor()) - int(v.Minor())
-		switch {
-		case v.Major() == server.Major() && older < 0:
-			out = append(out, problem(n.Name, "upgrade the control plane first: paictl cluster up", "its kubelet %s is newer than the API server %s", text, info.GitVersion))
-		case v.Major() != server.Major() || older > 3:
-			out = append(out, problem(n.Name, "paictl cluster up --limit "+n.Name, "its kubelet %s is too old for the API server %s", text, info.GitVersion))
+		if f := checks.Kubelet(n.Name, text, info.GitVersion); f != nil {
+			out = append(out, found(*f))
 		}
 	}
 	if c.Spec == nil {
