@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
 
+	"github.com/openpai/paictl/pkg/diagnose/web"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/job"
 	"github.com/openpai/paictl/pkg/kube"
@@ -47,7 +48,7 @@ type Follower struct {
 	client   kubernetes.Interface // speaks protobuf
 	metadata metadata.Interface   // the same
 	jobs     *job.Client
-	web      *web
+	web      *web.Client
 	o        Options
 
 	current atomic.Pointer[Cluster]
@@ -103,9 +104,9 @@ func New(cluster *kube.Cluster, o Options) (*Follower, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := newWeb(cluster)
+	w := web.New(cluster)
 	if o.Web == nil {
-		o.Web = w.get
+		o.Web = w.Get
 	}
 	f := &Follower{cluster: cluster, client: client, metadata: objects, jobs: jobs, web: w, o: o,
 		changed: make(chan struct{}, 1), wake: make(chan struct{}, 1), b: newTables(), namespaces: sets.New(kube.SystemNamespace),
@@ -127,7 +128,7 @@ func (f *Follower) Changed() <-chan struct{} { return f.changed }
 // Run follows the cluster until ctx ends. It runs once.
 func (f *Follower) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
-	defer f.web.client.CloseIdleConnections() // a kubelet logs an error about a connection that isn't closed
+	defer f.web.Close()
 	defer f.running.Wait()
 	defer cancel()
 	for _, k := range f.kinds {

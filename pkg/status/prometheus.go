@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/openpai/paictl/pkg/diagnose/alerts"
+	"github.com/openpai/paictl/pkg/diagnose/web"
 )
 
 // Services that are asked by their HTTP API, by name.
@@ -66,7 +67,7 @@ func (f *Follower) askPrometheus(ctx context.Context) (func(), error) {
 	both.Go(func() error { return f.query(ctx, queryUse, func(s *sample) { addUse(use, s) }) })
 	both.Go(func() error { return f.query(ctx, queryExpiry, func(s *sample) { addExpiry(expires, s) }) })
 	if err := both.Wait(); err != nil {
-		var none *noneError
+		var none *web.NoneError
 		if errors.As(err, &none) {
 			f.set(func() {
 				if f.b.use != nil {
@@ -162,7 +163,7 @@ func samples(body io.Reader, each func(*sample)) error {
 func (f *Follower) askAlerts(ctx context.Context) (func(), error) {
 	body, err := f.o.Web(ctx, serviceAlerts, "/api/v2/alerts", url.Values{"active": {"true"}, "silenced": {"true"}, "inhibited": {"false"}})
 	if err != nil {
-		var none *noneError
+		var none *web.NoneError
 		if errors.As(err, &none) {
 			f.set(func() { f.b.alerts, f.b.dirtyOther = nil, f.b.alerts != nil || f.b.dirtyOther })
 		}

@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/openpai/paictl/pkg/config/store"
+	"github.com/openpai/paictl/pkg/diagnose/web"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/scheduler/vc"
 )
@@ -287,7 +288,7 @@ var ErrSecrets = errors.New("the state of services is stored in Secrets, which t
 
 // absent explains that a cluster doesn't have a source; ok is false if it has the source and the error is another problem.
 func absent(err error) (message, remedy string, ok bool) {
-	var none *noneError
+	var none *web.NoneError
 	switch {
 	case errors.Is(err, vc.ErrNotInstalled):
 		return "no scheduler of GPUs is installed", "start it with: paictl service start -n scheduler", true
@@ -296,7 +297,7 @@ func absent(err error) (message, remedy string, ok bool) {
 	case errors.Is(err, ErrSecrets):
 		return ErrSecrets.Error(), "see it with a kubeconfig: paictl status --kubeconfig FILE", true
 	case errors.As(err, &none):
-		return none.Error(), "start it with: paictl service start -n " + none.service, true
+		return none.Error(), "start it with: paictl service start -n " + none.Service, true
 	}
 	return "", "", false
 }

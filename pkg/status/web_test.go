@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/openpai/paictl/pkg/diagnose/web"
 	"github.com/openpai/paictl/pkg/httpserver/access"
 	"github.com/openpai/paictl/pkg/job/jobtest"
 	"github.com/openpai/paictl/pkg/kube"
@@ -56,8 +57,8 @@ func TestWhatWantsAPasswordIsReachedByItsPod(t *testing.T) {
 	h, err := jobtest.Handler(w.Config, nil)
 	require.NoError(t, err)
 	d := newDoor(t, kubelet.Before(h))
-	web := newWeb(through(t, d.address, ""))
-	_, err = web.get(t.Context(), servicePrometheus, "/api/v1/query", nil)
+	client := web.New(through(t, d.address, ""))
+	_, err = client.Get(t.Context(), servicePrometheus, "/api/v1/query", nil)
 	require.ErrorContains(t, err, "none of the pods of prometheus is ready")
 
 	_, err = core.ServiceAccounts(kube.SystemNamespace).Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}, metav1.CreateOptions{})
@@ -72,7 +73,7 @@ func TestWhatWantsAPasswordIsReachedByItsPod(t *testing.T) {
 	_, err = core.Pods(kube.SystemNamespace).UpdateStatus(ctx, p, metav1.UpdateOptions{})
 	require.NoError(t, err)
 	for range 2 {
-		body, err := web.get(t.Context(), servicePrometheus, "/api/v1/query", map[string][]string{"query": {"up"}})
+		body, err := client.Get(t.Context(), servicePrometheus, "/api/v1/query", map[string][]string{"query": {"up"}})
 		require.NoError(t, err)
 		text, err := io.ReadAll(body)
 		require.NoError(t, err)
@@ -80,7 +81,7 @@ func TestWhatWantsAPasswordIsReachedByItsPod(t *testing.T) {
 		assert.JSONEq(t, `{"port":"9090","path":"/api/v1/query","password":"hunter2","query":"up"}`, string(text))
 	}
 	assert.Equal(t, int32(2), asked.Load())
-	_, err = web.get(t.Context(), serviceAlerts, "/", nil)
-	var none *noneError
+	_, err = client.Get(t.Context(), serviceAlerts, "/", nil)
+	var none *web.NoneError
 	require.ErrorAs(t, err, &none)
 }

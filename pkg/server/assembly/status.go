@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/openpai/paictl/pkg/config/store"
+	"github.com/openpai/paictl/pkg/diagnose/web"
 	"github.com/openpai/paictl/pkg/httpserver/access"
 	"github.com/openpai/paictl/pkg/job"
 	"github.com/openpai/paictl/pkg/kube"
@@ -71,7 +72,7 @@ func openWeb(o Options) func(ctx context.Context, service, path string, query ur
 			base, open = o.Settings.Alerts.URL, o.Settings.Alerts.Password
 		}
 		if base == "" {
-			return nil, status.None(service)
+			return nil, &web.NoneError{Service: service}
 		}
 		at, err := url.JoinPath(base, path)
 		if err != nil {
@@ -88,6 +89,6 @@ func openWeb(o Options) func(ctx context.Context, service, path string, query ur
 			}
 			r.SetBasicAuth(access.User, text.Reveal())
 		}
-		return status.Answer(client, r, service)
+		return web.Answer(client, r, service)
 	}
 }

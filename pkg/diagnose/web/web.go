@@ -1,4 +1,6 @@
-package status
+// Package web sends requests to the platform's programs that answer HTTP, such as Prometheus.
+// In: the connection to a cluster. Out: answers of its services.
+package web
 
 import (
 	"context"
@@ -22,30 +24,35 @@ import (
 	"github.com/openpai/paictl/pkg/kube"
 )
 
-// web sends requests to the programs of the platform that speak HTTP and need the password of metrics. The API server's proxy for
+// Client sends requests to the programs of the platform that speak HTTP and need the password of metrics. The API server's proxy for
 // services removes the password, like any other Authorization header, so pods are reached as by "kubectl port-forward". If no password
 // was made, as in a plain helm install, the proxy is enough.
-type web struct {
+type Client struct {
 	cluster *kube.Cluster
 	client  *http.Client
 }
 
-// noneError means that a cluster doesn't have the service.
-type noneError struct{ service string }
+// NoneError means that a cluster doesn't have the service.
+type NoneError struct{ Service string }
 
-func (e *noneError) Error() string { return "no " + e.service + " is installed" }
+// Error implements error.
+func (e *NoneError) Error() string { return "no " + e.Service + " is installed" }
 
-// None is the error of Options.Web for a service that the cluster doesn't have.
-func None(service string) error { return &noneError{service} }
-
-func newWeb(c *kube.Cluster) *web {
-	w := &web{cluster: c}
+// New returns a client without connections.
+func New(c *kube.Cluster) *Client {
+	w := &Client{cluster: c}
 	w.client = &http.Client{Transport: &http.Transport{DialContext: w.dial, MaxIdleConnsPerHost: 1, IdleConnTimeout: time.Minute}}
 	return w
 }
 
-// get asks a service. The caller closes the answer.
-func (w *web) get(ctx context.Context, service, path string, query url.Values) (io.ReadCloser, error) {
+// Close closes the connections: a kubelet logs an error about one that isn't closed.
+func (w *Client) Close() { w.client.CloseIdleConnections() }
+
+// longest is how much is read of an error that others wrote.
+const longest = 1024
+
+// Get asks a service. The caller closes the answer.
+func (w *Client) Get(ctx context.Context, service, path string, query url.Values) (io.ReadCloser, error) {
 	held, err := w.cluster.Client.CoreV1().Secrets(kube.SystemNamespace).Get(ctx, access.Secret, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
@@ -84,7 +91,7 @@ func Answer(client *http.Client, r *http.Request, service string) (io.ReadCloser
 	return answer.Body, nil
 }
 
-func (w *web) byProxy(ctx context.Context, service, path string, query url.Values) (io.ReadCloser, error) {
+func (w *Client) byProxy(ctx context.Context, service, path string, query url.Values) (io.ReadCloser, error) {
 	r := w.cluster.Client.CoreV1().RESTClient().Get().Namespace(kube.SystemNamespace).Resource("services").Name(service + ":http").SubResource("proxy").Suffix(path)
 	for name, values := range query {
 		for _, v := range values {
@@ -93,17 +100,17 @@ func (w *web) byProxy(ctx context.Context, service, path string, query url.Value
 	}
 	body, err := r.Stream(ctx)
 	if apierrors.IsNotFound(err) {
-		return nil, &noneError{service}
+		return nil, &NoneError{service}
 	}
 	return body, err
 }
 
 // pod finds one that answers for a service, as NAMESPACE/POD/PORT in a form that hosts may have.
-func (w *web) pod(ctx context.Context, service string) (string, error) {
+func (w *Client) pod(ctx context.Context, service string) (string, error) {
 	core := w.cluster.Client.CoreV1()
 	s, err := core.Services(kube.SystemNamespace).Get(ctx, service, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		return "", &noneError{service}
+		return "", &NoneError{service}
 	}
 	if err != nil {
 		return "", fmt.Errorf("look for %s: %w", service, err)
@@ -147,7 +154,7 @@ func isReady(p *corev1.Pod) bool {
 }
 
 // dial connects to the port of a pod that pod has named.
-func (w *web) dial(_ context.Context, _, address string) (net.Conn, error) {
+func (w *Client) dial(_ context.Context, _, address string) (net.Conn, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
 		return nil, err
