@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 
 	v1 "github.com/openpai/paictl/pkg/job/v1"
 	"github.com/openpai/paictl/pkg/scheduler/cell"
@@ -349,35 +349,8 @@ func some(names []string) string {
 
 // selects reports whether a node is one of those that a selector means: one of its terms fits.
 func selects(s *corev1.NodeSelector, n *corev1.Node) bool {
-	return slices.ContainsFunc(s.NodeSelectorTerms, func(t corev1.NodeSelectorTerm) bool {
-		if len(t.MatchExpressions)+len(t.MatchFields) == 0 {
-			return false
-		}
-		misses := func(has labels.Set) func(corev1.NodeSelectorRequirement) bool {
-			return func(r corev1.NodeSelectorRequirement) bool { return !requires(&r, has) }
-		}
-		return !slices.ContainsFunc(t.MatchExpressions, misses(n.Labels)) &&
-			!slices.ContainsFunc(t.MatchFields, misses(labels.Set{metav1.ObjectNameField: n.Name}))
-	})
-}
-
-func requires(r *corev1.NodeSelectorRequirement, has labels.Set) bool {
-	value, there := has[r.Key]
-	switch r.Operator {
-	case corev1.NodeSelectorOpIn:
-		return there && slices.Contains(r.Values, value)
-	case corev1.NodeSelectorOpNotIn:
-		return !there || !slices.Contains(r.Values, value)
-	case corev1.NodeSelectorOpExists:
-		return there
-	case corev1.NodeSelectorOpDoesNotExist:
-		return !there
-	case corev1.NodeSelectorOpGt, corev1.NodeSelectorOpLt:
-		is, err := strconv.Atoi(value)
-		limit, limitErr := strconv.Atoi(strings.Join(r.Values, ","))
-		return err == nil && limitErr == nil && (r.Operator == corev1.NodeSelectorOpGt) == (is > limit) && is != limit
-	}
-	return false
+	terms, err := nodeaffinity.NewNodeSelector(s)
+	return err == nil && terms.Match(n)
 }
 
 // withoutPreemption leaves out the part about kube-scheduler's own preemption, which jobs don't use.

@@ -13,6 +13,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 
 	"github.com/openpai/paictl/pkg/kube"
 	"github.com/openpai/paictl/pkg/layout"
@@ -50,30 +51,6 @@ type metaSet = appsv1.DaemonSet
 
 // selects reports whether pods of a DaemonSet may run on a node, by its labels; taints aren't looked at.
 func selects(spec *corev1.PodSpec, n *corev1.Node) bool {
-	for k, v := range spec.NodeSelector {
-		if n.Labels[k] != v {
-			return false
-		}
-	}
-	if spec.Affinity == nil || spec.Affinity.NodeAffinity == nil || spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
-		return true
-	}
-	return slices.ContainsFunc(spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms, func(t corev1.NodeSelectorTerm) bool {
-		return !slices.ContainsFunc(t.MatchExpressions, func(e corev1.NodeSelectorRequirement) bool { return !matches(e, n.Labels) })
-	})
-}
-
-func matches(e corev1.NodeSelectorRequirement, labels map[string]string) bool {
-	value, has := labels[e.Key]
-	switch e.Operator {
-	case corev1.NodeSelectorOpIn:
-		return has && slices.Contains(e.Values, value)
-	case corev1.NodeSelectorOpNotIn:
-		return !has || !slices.Contains(e.Values, value)
-	case corev1.NodeSelectorOpExists:
-		return has
-	case corev1.NodeSelectorOpDoesNotExist:
-		return !has
-	}
-	return true
+	fits, err := nodeaffinity.GetRequiredNodeAffinity(&corev1.Pod{Spec: *spec}).Match(n)
+	return err == nil && fits
 }
