@@ -9,6 +9,17 @@ func Quote(s string) string {
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
+// Word quotes s only if it isn't a plain word, for commands that people read.
+func Word(s string) string {
+	special := func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("_-./,:@%+=~", r)
+	}
+	if s == "" || strings.ContainsFunc(s, special) {
+		return Quote(s)
+	}
+	return s
+}
+
 // QuoteAll quotes each of ss as one word.
 func QuoteAll(ss []string) string {
 	out := make([]string, len(ss))

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/openpai/paictl/pkg/cluster/nodelabels"
+	"github.com/openpai/paictl/pkg/cluster/shell"
 	"github.com/openpai/paictl/pkg/config"
 	"github.com/openpai/paictl/pkg/config/store"
 	"github.com/openpai/paictl/pkg/kube"
@@ -99,7 +100,7 @@ func configurationPushed(ctx context.Context, c *Cluster) ([]Finding, error) {
 	if len(files) == 0 {
 		return nil, nil
 	}
-	dir := word(c.Dir)
+	dir := shell.Word(c.Dir)
 	return []Finding{problem("", fmt.Sprintf("see the difference: paictl config diff -p %s; to use the folder: paictl config push -p %s, then paictl service start; to get the cluster's copy: paictl config pull -o DIR", dir, dir),
 		"%s differs from revision %d of the cluster: services are started from the cluster's copy", strings.Join(files, ", "), r.Number)}, nil
 }

@@ -2,7 +2,6 @@ package doctor
 
 import (
 	"context"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
@@ -48,15 +47,4 @@ func quantityKiB(s string) int64 {
 		return 0
 	}
 	return q.Value() >> 10
-}
-
-// word is one word of a shell.
-func word(s string) string {
-	plain := func(r rune) bool {
-		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("_-./,:@%+=~", r)
-	}
-	if s != "" && !strings.ContainsFunc(s, func(r rune) bool { return !plain(r) }) {
-		return s
-	}
-	return quote(s)
 }

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/openpai/paictl/pkg/cluster"
+	"github.com/openpai/paictl/pkg/cluster/shell"
 	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
@@ -95,7 +96,7 @@ func etcdMembers(_ context.Context, c *Cluster) (out []Finding, _ error) {
 			if name == "" {
 				name = strings.Join(e.PeerURLs, ",")
 			}
-			out = append(out, problem("", "list the machine in layout.yaml with the role master; to remove it, then run paictl node remove "+word(name), "etcd has a member %s that is not a master of layout.yaml: it counts for the majority", name))
+			out = append(out, problem("", "list the machine in layout.yaml with the role master; to remove it, then run paictl node remove "+shell.Word(name), "etcd has a member %s that is not a master of layout.yaml: it counts for the majority", name))
 		}
 	}
 	if n := len(best.Members); best.Quorum && n == 2 {

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/openpai/paictl/pkg/cluster/shell"
 	v1 "github.com/openpai/paictl/pkg/job/v1"
 	"github.com/openpai/paictl/pkg/kube"
 	"github.com/openpai/paictl/pkg/ui/plural"
@@ -199,7 +200,7 @@ func doctorLeft(ctx context.Context, c *Cluster) (out []Finding, _ error) {
 			continue
 		}
 		name := f.Annotations[v1.AnnotationJobName]
-		out = append(out, warning(endUser+"/"+name, "paictl job delete --user "+endUser+" "+word(name), "an earlier run of doctor was killed and left a job").
+		out = append(out, warning(endUser+"/"+name, "paictl job delete --user "+endUser+" "+shell.Word(name), "an earlier run of doctor was killed and left a job").
 			fixedBy(&Fix{What: "delete the job " + endUser + "/" + name + " that a killed run of doctor left", do: func(ctx context.Context, c *Cluster) error {
 				return gone(c.Jobs.Frameworks.Delete(ctx, f.Name, f.UID))
 			}}))

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/openpai/paictl/pkg/cluster/nodelabels"
+	"github.com/openpai/paictl/pkg/cluster/shell"
 	"github.com/openpai/paictl/pkg/diagnose/checks"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/runtime/rules"
@@ -119,7 +120,7 @@ func apiServers(_ context.Context, c *Cluster) (out []Finding, _ error) {
 			continue
 		}
 		if state, said := m.api(); state == "down" {
-			out = append(out, problem(m.Hostname, "on the machine: crictl ps -a | grep kube-apiserver, then crictl logs CONTAINER; it needs etcd there: paictl doctor --only etcd-members,etcd-health -p "+word(c.Dir),
+			out = append(out, problem(m.Hostname, "on the machine: crictl ps -a | grep kube-apiserver, then crictl logs CONTAINER; it needs etcd there: paictl doctor --only etcd-members,etcd-health -p "+shell.Word(c.Dir),
 				"its API server doesn't answer").seen(said))
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/openpai/paictl/pkg/cluster"
+	"github.com/openpai/paictl/pkg/cluster/shell"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/ssh"
 )
@@ -171,7 +172,7 @@ func kernelSettings(ctx context.Context, c *Cluster) (out []Finding, _ error) {
 			}
 			all = append(all, ch)
 		}
-		remedy := "paictl doctor --only kernel-settings --fix -p " + word(c.Dir) + "; or paictl cluster up"
+		remedy := "paictl doctor --only kernel-settings --fix -p " + shell.Word(c.Dir) + "; or paictl cluster up"
 		if len(now) > 0 {
 			out = append(out, problem(m.Hostname, remedy, "kernel settings aren't as pods need them: %s", strings.Join(now, ", ")).fixedBy(rewrites(m.Hostname, all)))
 		}
@@ -243,7 +244,7 @@ func unitRuns(unit, called string) func(context.Context, *Cluster) ([]Finding, e
 func unitsFailed(_ context.Context, c *Cluster) (out []Finding, _ error) {
 	for _, m := range c.machines() {
 		for _, row := range m.all("failed", 1) {
-			out = append(out, warning(m.Hostname, "on the machine: journalctl -u "+word(row[0])+" -n 50, then systemctl restart "+word(row[0]), "the unit %s has failed", row[0]))
+			out = append(out, warning(m.Hostname, "on the machine: journalctl -u "+shell.Word(row[0])+" -n 50, then systemctl restart "+shell.Word(row[0]), "the unit %s has failed", row[0]))
 		}
 	}
 	return out, nil

@@ -17,6 +17,7 @@ import (
 
 	"github.com/openpai/paictl/pkg/cluster"
 	"github.com/openpai/paictl/pkg/cluster/preflight"
+	"github.com/openpai/paictl/pkg/cluster/shell"
 	"github.com/openpai/paictl/pkg/diagnose/checks"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/ui/plural"
@@ -163,7 +164,7 @@ func (c *Cluster) machineProgram(n *cluster.Node, volumes []string) string {
 		paths = append(paths, path.Clean(data))
 	}
 	paths = append(paths, volumes...)
-	return fmt.Sprintf("%s\nPATHS=%s VOLUMES=%s ADDRESS=%s\nm_look\n", checks.FilesystemsScript+machineScript, words(paths), words(volumes), quote(n.HostIP))
+	return fmt.Sprintf("%s\nPATHS=%s VOLUMES=%s ADDRESS=%s\nm_look\n", checks.FilesystemsScript+machineScript, words(paths), words(volumes), shell.Quote(n.HostIP))
 }
 
 // words returns those paths that a shell reads as one word each, in quotes. It leaves out paths with blanks or wildcards.
@@ -171,10 +172,8 @@ func words(paths []string) string {
 	plain := slices.DeleteFunc(slices.Clone(paths), func(p string) bool {
 		return !path.IsAbs(p) || strings.ContainsFunc(p, func(r rune) bool { return r <= ' ' || strings.ContainsRune("*?[]\\'\"`$", r) })
 	})
-	return quote(strings.Join(plain, " "))
+	return shell.Quote(strings.Join(plain, " "))
 }
-
-func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
 // volumePaths are the folders of PersistentVolumes on machines, by host name; none if the API doesn't answer.
 func (c *Cluster) volumePaths(ctx context.Context) map[string][]string {

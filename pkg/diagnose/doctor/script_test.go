@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/openpai/paictl/pkg/cluster/shell"
 	"github.com/openpai/paictl/pkg/diagnose/checks"
 	"github.com/openpai/paictl/test/runnable"
 	"github.com/openpai/paictl/test/tier"
@@ -57,7 +58,7 @@ func (h *host) write(path, text string) {
 func (h *host) look(paths, volumes string) *machine {
 	h.t.Helper()
 	cmd := exec.CommandContext(h.t.Context(), "/bin/sh", "-s")
-	cmd.Stdin = strings.NewReader("R=" + quote(h.root) + "\nset -u\n" + checks.FilesystemsScript + machineScript + "\nPATHS=" + quote(paths) + " VOLUMES=" + quote(volumes) + " ADDRESS=10.0.0.5\nm_look\n")
+	cmd.Stdin = strings.NewReader("R=" + shell.Quote(h.root) + "\nset -u\n" + checks.FilesystemsScript + machineScript + "\nPATHS=" + shell.Quote(paths) + " VOLUMES=" + shell.Quote(volumes) + " ADDRESS=10.0.0.5\nm_look\n")
 	cmd.Env = []string{"PATH=" + h.path + ":" + os.Getenv("PATH"), "LC_ALL=C"}
 	var out, errOut bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errOut

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/openpai/paictl/pkg/cluster/shell"
 	"github.com/openpai/paictl/pkg/runtime/rules"
 )
 
@@ -41,7 +42,7 @@ func mounts(_ context.Context, c *Cluster) (out []Finding, _ error) {
 	for _, m := range c.machines() {
 		for _, row := range m.all("fstab", 4) {
 			if row[3] == "no" {
-				out = append(out, problem(m.Hostname, fmt.Sprintf("on the machine: mount %s; if that fails, check the disk or the server. First check that nothing was written into the folder below it", word(row[0])),
+				out = append(out, problem(m.Hostname, fmt.Sprintf("on the machine: mount %s; if that fails, check the disk or the server. First check that nothing was written into the folder below it", shell.Word(row[0])),
 					"%s isn't mounted: data written there goes to the disk below it", row[0]).seen(fmt.Sprintf("/etc/fstab has %s (%s, %s)", row[0], row[1], row[2])))
 			}
 		}
@@ -53,7 +54,7 @@ func networkMounts(_ context.Context, c *Cluster) (out []Finding, _ error) {
 	for _, m := range c.machines() {
 		for _, row := range m.all("netmount", 3) {
 			if row[2] == "hangs" {
-				out = append(out, problem(m.Hostname, "check whether its server is up and reachable from the machine; if it is gone permanently: umount -f -l "+word(row[0]),
+				out = append(out, problem(m.Hostname, "check whether its server is up and reachable from the machine; if it is gone permanently: umount -f -l "+shell.Word(row[0]),
 					"%s (%s) doesn't answer: programs that use it hang", row[0], row[1]))
 			}
 		}
