@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -16,7 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/openpai/paictl/pkg/hint"
-	"github.com/openpai/paictl/pkg/people/feed"
+	"github.com/openpai/paictl/pkg/kube/watch"
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 )
 
@@ -26,10 +27,10 @@ type Directory struct {
 	config *rest.Config
 	api    dynamic.Interface
 	core   kubernetes.Interface
-	users  *feed.Feed[*v1.User]
-	groups *feed.Feed[*v1.Group]
+	users  *watch.Store[*v1.User]
+	groups *watch.Store[*v1.Group]
 
-	now     atomic.Pointer[snapshot] // of the feeds; if the feeds have changed since, it is computed again
+	now     atomic.Pointer[snapshot] // of the stores; if they have changed since, it is computed again
 	making  sync.Mutex
 	changes changes
 	revoked hooks
@@ -56,16 +57,35 @@ func Open(config *rest.Config, o Options) (*Directory, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connect to the API server: %w", err)
 	}
-	watching, err := feed.Client(config)
+	watching, err := watch.Client(config)
 	if err != nil {
 		return nil, fmt.Errorf("connect to the API server: %w", err)
 	}
 	d := &Directory{o: o, config: config, api: api, core: core}
-	d.users = feed.New(feed.Options[*v1.User]{Resource: watching.Resource(v1.Users), Reads: api.Resource(v1.Users), Name: "users", Decode: decodeUser, Log: o.Log,
-		Changed: func(object string) { d.changes.tell(Change{User: nameOf(object)}) }})
-	d.groups = feed.New(feed.Options[*v1.Group]{Resource: watching.Resource(v1.Groups), Reads: api.Resource(v1.Groups), Name: "groups", Decode: decodeGroup, Log: o.Log,
-		Changed: func(object string) { d.changes.tell(Change{Group: nameOf(object)}) }})
+	d.users = watch.New(watch.Options[*unstructured.Unstructured, *v1.User]{
+		Name: "users", Source: watch.From(watching.Resource(v1.Users), everything), Reads: watch.From(api.Resource(v1.Users), everything), Keep: decodeUser,
+		Changed: reported[*v1.User](func(object string) { d.changes.tell(Change{User: nameOf(object)}) }), Confirm: true, Log: o.Log,
+	})
+	d.groups = watch.New(watch.Options[*unstructured.Unstructured, *v1.Group]{
+		Name: "groups", Source: watch.From(watching.Resource(v1.Groups), everything), Reads: watch.From(api.Resource(v1.Groups), everything), Keep: decodeGroup,
+		Changed: reported[*v1.Group](func(object string) { d.changes.tell(Change{Group: nameOf(object)}) }), Confirm: true, Log: o.Log,
+	})
 	return d, nil
+}
+
+var everything = metav1.ListOptions{}
+
+// reported calls tell for each change, and with "" for a list: everything may have changed.
+func reported[T any](tell func(object string)) func([]watch.Change[T], string) {
+	return func(changes []watch.Change[T], list string) {
+		if list != "" {
+			tell("")
+			return
+		}
+		for i := range changes {
+			tell(changes[i].Key)
+		}
+	}
 }
 
 func nameOf(object string) string {
@@ -207,14 +227,14 @@ func (d *Directory) snapshot() *snapshot {
 	if s := d.current(); s != nil {
 		return s
 	}
-	version := d.version() // before the feeds are read: a change in between makes the snapshot outdated
+	version := d.version() // before the stores are read: a change in between makes the snapshot outdated
 	s := newSnapshot(d.users.All(), d.groups.All(), d.users.Bad(), d.groups.Bad())
 	s.version = version
 	d.now.Store(s)
 	return s
 }
 
-// current returns the snapshot of the feeds' current state, or nil if it must be computed.
+// current returns the snapshot of the stores' current state, or nil if it must be computed.
 func (d *Directory) current() *snapshot {
 	if s := d.now.Load(); s != nil && s.version == d.version() {
 		return s
@@ -222,5 +242,5 @@ func (d *Directory) current() *snapshot {
 	return nil
 }
 
-// version increases with each change in the feeds.
+// version increases with each change in the stores.
 func (d *Directory) version() int64 { return d.users.Version() + d.groups.Version() }

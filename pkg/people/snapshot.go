@@ -23,7 +23,7 @@ const AnnotationTaken = "paictl.openpai.org/taken"
 
 // snapshot is everyone at one moment.
 type snapshot struct {
-	version    int64 // of the feeds
+	version    int64 // of the stores
 	people     map[string]*Person
 	sorted     []*Person
 	byUID      map[types.UID]*Person

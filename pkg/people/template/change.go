@@ -85,7 +85,7 @@ func taken() error { return hint.Wrap(ErrExists, "choose another name, or change
 // it returns true for at least one. If the templates can't be read now, the last known ones count.
 func (s *Store) alone(ctx context.Context, t *v1.Template) bool {
 	_ = s.Load(ctx)
-	for _, other := range s.feed.All() {
+	for _, other := range s.objects.All() {
 		if other.UID != t.UID && other.Spec.Author == t.Spec.Author && other.Spec.Name == t.Spec.Name {
 			return false
 		}
@@ -128,7 +128,7 @@ func (s *Store) create(ctx context.Context, t *v1.Template) (*v1.Template, error
 	if err != nil {
 		return nil, err
 	}
-	s.feed.Put(made)
+	s.objects.Put(made)
 	return decode(made)
 }
 
@@ -138,7 +138,7 @@ func (s *Store) read(ctx context.Context, object string) (*v1.Template, error) {
 	if err != nil {
 		return nil, explain(err)
 	}
-	s.feed.Put(u)
+	s.objects.Put(u)
 	return decode(u)
 }
 
@@ -237,7 +237,7 @@ func (s *Store) write(ctx context.Context, id, part string, change func(*v1.Temp
 		}
 		var written *unstructured.Unstructured
 		if written, err = s.api.Update(ctx, object, metav1.UpdateOptions{}, parts...); err == nil {
-			s.feed.Put(written)
+			s.objects.Put(written)
 			return decode(written)
 		}
 		if !apierrors.IsConflict(err) {
@@ -268,7 +268,7 @@ func (s *Store) Remove(ctx context.Context, id string, check func(*v1.Template) 
 		}
 		err = s.api.Delete(ctx, have.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &have.UID, ResourceVersion: &have.ResourceVersion}})
 		if err == nil {
-			s.feed.Drop(have.Name, have.UID)
+			s.objects.Drop(have.Name, have.UID)
 			return nil
 		}
 		if !apierrors.IsConflict(err) {

@@ -121,7 +121,7 @@ func Masked(job string) bool { return strings.Contains(job, protocol.Masked) }
 // both take the last place: the limits leave room for that.
 func (s *Store) fits(was *v1.Template, spec *v1.TemplateSpec) error {
 	count, own, all := 0, size(spec), size(spec)
-	for _, t := range s.feed.All() {
+	for _, t := range s.objects.All() {
 		if was != nil && t.UID == was.UID {
 			continue
 		}

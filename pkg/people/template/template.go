@@ -14,14 +14,15 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
 	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/kube/watch"
 	"github.com/openpai/paictl/pkg/people"
-	"github.com/openpai/paictl/pkg/people/feed"
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 )
 
@@ -35,9 +36,9 @@ var (
 
 // Store is the templates of a cluster. Those that it returns are shared: they must not be changed.
 type Store struct {
-	api  dynamic.ResourceInterface
-	feed *feed.Feed[*v1.Template]
-	now  func() time.Time
+	api     dynamic.ResourceInterface
+	objects *watch.Store[*v1.Template]
+	now     func() time.Time
 }
 
 // Options of a Store.
@@ -55,12 +56,14 @@ func Open(config *rest.Config, o Options) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connect to the API server: %w", err)
 	}
-	watching, err := feed.Client(config)
+	watching, err := watch.Client(config)
 	if err != nil {
 		return nil, fmt.Errorf("connect to the API server: %w", err)
 	}
 	s := &Store{api: api.Resource(v1.Templates), now: o.Now}
-	s.feed = feed.New(feed.Options[*v1.Template]{Resource: watching.Resource(v1.Templates), Reads: s.api, Name: "templates", Decode: decode, Log: o.Log})
+	everything := metav1.ListOptions{}
+	s.objects = watch.New(watch.Options[*unstructured.Unstructured, *v1.Template]{Name: "templates", Source: watch.From(watching.Resource(v1.Templates), everything),
+		Reads: watch.From(s.api, everything), Keep: decode, Confirm: true, Log: o.Log})
 	return s, nil
 }
 
@@ -80,17 +83,17 @@ func decode(u *unstructured.Unstructured) (*v1.Template, error) {
 }
 
 // Load reads everything once, for commands.
-func (s *Store) Load(ctx context.Context) error { return explain(s.feed.Load(ctx)) }
+func (s *Store) Load(ctx context.Context) error { return explain(s.objects.Load(ctx)) }
 
 // Run watches until ctx ends.
 func (s *Store) Run(ctx context.Context) error {
-	s.feed.Run(ctx)
+	s.objects.Run(ctx)
 	return nil
 }
 
 // Fresh is nil, or people.ErrStale. It is for a Store that runs.
 func (s *Store) Fresh() error {
-	if time.Since(s.feed.Confirmed()) > people.StaleAfter {
+	if time.Since(s.objects.Confirmed()) > people.StaleAfter {
 		return people.ErrStale
 	}
 	return nil
@@ -99,7 +102,7 @@ func (s *Store) Fresh() error {
 // All are all templates, by author and name.
 func (s *Store) All() []*v1.Template {
 	var out []*v1.Template
-	for _, t := range s.feed.All() {
+	for _, t := range s.objects.All() {
 		out = append(out, t)
 	}
 	slices.SortFunc(out, func(a, b *v1.Template) int {
@@ -110,7 +113,7 @@ func (s *Store) All() []*v1.Template {
 
 // Get returns a template by its id, or ErrNone.
 func (s *Store) Get(id string) (*v1.Template, error) {
-	for _, t := range s.feed.All() {
+	for _, t := range s.objects.All() {
 		if string(t.UID) == id && id != "" {
 			return t, nil
 		}

@@ -167,7 +167,7 @@ func (s *Service) room(ctx context.Context, p *people.Person) error {
 		if n++; n < maxSessions {
 			continue
 		}
-		if have, ok := s.feed.Get(secretOf(r.ID)); ok {
+		if have, ok := s.objects.Get(secretOf(r.ID)); ok {
 			if err := s.drop(ctx, have.entry); err != nil {
 				return err
 			}

@@ -104,7 +104,7 @@ func (r keyring) due(now time.Time, every time.Duration) bool {
 
 // keys returns the known keys, and makes the first one if there is no key.
 func (s *Service) keys(ctx context.Context) (keyring, error) {
-	if have, ok := s.feed.Get(v1.SigningKeys); ok && len(have.keys) > 0 {
+	if have, ok := s.objects.Get(v1.SigningKeys); ok && len(have.keys) > 0 {
 		return have.keys, nil
 	}
 	return s.changeKeys(ctx, func(have keyring) keyring {
@@ -156,7 +156,7 @@ func (s *Service) changeKeys(ctx context.Context, change func(keyring) keyring) 
 		}
 		next := change(ring)
 		if maps.EqualFunc(ring, next, func(a, b key) bool { return a.Created.Equal(b.Created) && a.Retired.Equal(b.Retired) }) {
-			s.feed.Put(have)
+			s.objects.Put(have)
 			return ring, nil
 		}
 		text, err := json.Marshal(next)
@@ -179,7 +179,7 @@ func (s *Service) changeKeys(ctx context.Context, change func(keyring) keyring) 
 		}
 		switch {
 		case err == nil:
-			s.feed.Put(out)
+			s.objects.Put(out)
 			return next, nil
 		case !apierrors.IsAlreadyExists(err) && !apierrors.IsConflict(err):
 			return nil, away("write the signing keys", err)

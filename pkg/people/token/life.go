@@ -62,12 +62,12 @@ func (s *Service) endNow() {
 	lives := maps.Clone(s.lives)
 	s.mu.Unlock()
 	for id, l := range lives {
-		have, ok := s.feed.Get(secretOf(id))
+		have, ok := s.objects.Get(secretOf(id))
 		if ok && have.entry != nil && have.entry.secret == l.secret {
 			if _, err := s.holder(have.entry); err == nil {
 				continue
 			}
-		} else if !ok && !s.feed.Deleted(l.secret) && s.Fresh() != nil {
+		} else if !ok && !s.objects.Deleted(l.secret) && s.Fresh() != nil {
 			continue // nothing is known now
 		}
 		s.mu.Lock()
@@ -115,7 +115,7 @@ func (s *Service) writeUsed(ctx context.Context) {
 			value := base64.StdEncoding.EncodeToString([]byte(at.UTC().Format(time.RFC3339)))
 			patch := fmt.Sprintf(`{"data":{"used":%q}}`, value)
 			if u, err := s.secrets.Patch(ctx, secretOf(id), types.MergePatchType, []byte(patch), metav1.PatchOptions{}); err == nil {
-				s.feed.Put(u)
+				s.objects.Put(u)
 			}
 		}
 	}

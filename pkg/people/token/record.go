@@ -157,7 +157,7 @@ func (s *Service) create(ctx context.Context, e *entry) error {
 	if err != nil {
 		return away("write a token", err)
 	}
-	s.feed.Put(made)
+	s.objects.Put(made)
 	return nil
 }
 
@@ -184,7 +184,7 @@ func (s *Service) live(ctx context.Context, id string, line chan struct{}) (*ent
 	if err != nil {
 		return nil, ErrNone
 	}
-	s.feed.Put(u)
+	s.objects.Put(u)
 	return got.entry, nil
 }
 
@@ -194,7 +194,7 @@ func (s *Service) drop(ctx context.Context, e *entry) error {
 	if err != nil && !apierrors.IsNotFound(err) {
 		return away("revoke a token", err)
 	}
-	s.feed.Drop(v1.TokenName(e.ID), e.secret)
+	s.objects.Drop(v1.TokenName(e.ID), e.secret)
 	return nil
 }
 

@@ -92,7 +92,7 @@ func (s *Service) next(ctx context.Context, e *entry, token secret.String, n New
 	if err != nil {
 		return "", err
 	}
-	s.feed.Put(written)
+	s.objects.Put(written)
 	return next, nil
 }
 

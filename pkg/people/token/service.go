@@ -9,14 +9,16 @@ import (
 	"sync"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/openpai/paictl/pkg/kube/watch"
 	"github.com/openpai/paictl/pkg/people"
-	"github.com/openpai/paictl/pkg/people/feed"
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 )
 
@@ -28,7 +30,7 @@ type Service struct {
 	o       Options
 	people  *people.Directory
 	secrets dynamic.ResourceInterface
-	feed    *feed.Feed[stored]
+	objects *watch.Store[stored]
 	now     func() time.Time
 
 	mu      sync.Mutex
@@ -52,7 +54,7 @@ func Open(config *rest.Config, d *people.Directory, o Options) (*Service, error)
 	if err != nil {
 		return nil, fmt.Errorf("connect to the API server: %w", err)
 	}
-	watching, err := feed.Client(config)
+	watching, err := watch.Client(config)
 	if err != nil {
 		return nil, fmt.Errorf("connect to the API server: %w", err)
 	}
@@ -68,11 +70,12 @@ func Open(config *rest.Config, d *people.Directory, o Options) (*Service, error)
 		o: o, people: d, secrets: api.Resource(secrets).Namespace(v1.Namespace), now: o.Now, signed: make(chan struct{}, maxLive), shown: make(chan struct{}, maxLive),
 		unknown: map[string]time.Time{}, lives: map[string]*life{}, used: map[string]time.Time{}, nudge: make(chan struct{}, 1),
 	}
-	s.feed = feed.New(feed.Options[stored]{
-		Resource: watching.Resource(secrets).Namespace(v1.Namespace), Reads: s.secrets, Name: "tokens", Selector: v1.LabelPeople + " in (" + v1.SecretToken + "," + v1.SecretKeys + ")", Decode: decode, Log: o.Log,
-		Changed: func(string) { s.look() },
+	ours := metav1.ListOptions{LabelSelector: v1.LabelPeople + " in (" + v1.SecretToken + "," + v1.SecretKeys + ")"}
+	s.objects = watch.New(watch.Options[*unstructured.Unstructured, stored]{
+		Name: "tokens", Source: watch.From(watching.Resource(secrets).Namespace(v1.Namespace), ours), Reads: watch.From(s.secrets, ours), Keep: decode,
+		Changed: func([]watch.Change[stored], string) { s.look() }, Confirm: true, Log: o.Log,
 	})
-	d.OnRevoke(func(secret string, uid types.UID) { s.feed.Drop(secret, uid) })
+	d.OnRevoke(func(secret string, uid types.UID) { s.objects.Drop(secret, uid) })
 	return s, nil
 }
 
@@ -86,7 +89,7 @@ func (l Lives) filled() Lives {
 
 // Load reads keys and records once, and makes the first key if there is no key; for commands.
 func (s *Service) Load(ctx context.Context) error {
-	if err := s.feed.Load(ctx); err != nil {
+	if err := s.objects.Load(ctx); err != nil {
 		return away("read the tokens", err)
 	}
 	_, err := s.keys(ctx)
@@ -101,7 +104,7 @@ func (s *Service) Run(ctx context.Context) error {
 	changed, stop := s.people.Changed()
 	defer stop()
 	var parts sync.WaitGroup
-	parts.Go(func() { s.feed.Run(ctx) })
+	parts.Go(func() { s.objects.Run(ctx) })
 	parts.Go(func() { s.end(ctx, changed) })
 	parts.Go(func() { s.writeUsed(ctx) })
 	parts.Wait()
@@ -110,7 +113,7 @@ func (s *Service) Run(ctx context.Context) error {
 
 // Fresh is nil, or an error that wraps people.ErrUnavailable.
 func (s *Service) Fresh() error {
-	if time.Since(s.feed.Confirmed()) > people.StaleAfter {
+	if time.Since(s.objects.Confirmed()) > people.StaleAfter {
 		return people.ErrStale
 	}
 	return s.people.Fresh()
@@ -155,7 +158,7 @@ func (s *Service) tend(ctx context.Context) error {
 
 func (s *Service) entries() []*entry {
 	var out []*entry
-	for _, have := range s.feed.All() {
+	for _, have := range s.objects.All() {
 		if have.entry != nil {
 			out = append(out, have.entry)
 		}
@@ -209,7 +212,7 @@ func (s *Service) RevokeAll(ctx context.Context, user string, keepApplication bo
 }
 
 func (s *Service) revoke(ctx context.Context, which func(*entry) bool) (n int, err error) {
-	if err := s.feed.Load(ctx); err != nil {
+	if err := s.objects.Load(ctx); err != nil {
 		return 0, away("read the tokens", err)
 	}
 	for _, e := range s.entries() {

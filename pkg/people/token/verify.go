@@ -131,7 +131,7 @@ func (s *Service) checkClaims(c *Claims) error {
 // record finds a record in the watched data. Otherwise it reads the record from the API server once, for a token that we signed: another
 // replica may have made it a moment ago.
 func (s *Service) record(ctx context.Context, id string, signed bool) (*entry, error) {
-	if have, ok := s.feed.Get(secretOf(id)); ok && have.entry != nil {
+	if have, ok := s.objects.Get(secretOf(id)); ok && have.entry != nil {
 		return have.entry, nil
 	}
 	if !signed {
@@ -146,7 +146,7 @@ func (s *Service) record(ctx context.Context, id string, signed bool) (*entry, e
 
 // missing reports whether the API server didn't have a record a moment ago, and the watch hasn't delivered it since.
 func (s *Service) missing(id string) bool {
-	if _, there := s.feed.Get(secretOf(id)); there {
+	if _, there := s.objects.Get(secretOf(id)); there {
 		return false
 	}
 	s.mu.Lock()
@@ -195,7 +195,7 @@ func (s *Service) check(c *Claims, e *entry, text string) (*people.Person, error
 
 // holder is the person of a record that counts.
 func (s *Service) holder(e *entry) (*people.Person, error) {
-	if e.expired(s.now()) || s.feed.Deleted(e.secret) {
+	if e.expired(s.now()) || s.objects.Deleted(e.secret) {
 		return nil, ErrInvalid
 	}
 	p, err := s.people.ByUID(e.person)

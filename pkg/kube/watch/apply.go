@@ -1,0 +1,231 @@
+package watch
+
+import (
+	"errors"
+	"maps"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+)
+
+// kept carries the kept part of an object from a list or an event to the Store.
+type kept[T any] struct {
+	metav1.TypeMeta
+	key  string
+	item *Item[T]
+	err  error
+}
+
+// DeepCopyObject implements runtime.Object. It is never changed.
+func (k *kept[T]) DeepCopyObject() runtime.Object { return k }
+
+// keep reads an object; nil if o isn't one.
+func (s *Store[T]) keep(o any) *kept[T] {
+	if k, ok := o.(*kept[T]); ok {
+		return k
+	}
+	object, ok := o.(runtime.Object)
+	if !ok {
+		return nil
+	}
+	m, err := meta.Accessor(object)
+	if err != nil {
+		return nil
+	}
+	k := &kept[T]{key: m.GetName(), item: &Item[T]{UID: m.GetUID(), Version: m.GetResourceVersion()}}
+	if s.o.Namespaces && m.GetNamespace() != "" {
+		k.key = m.GetNamespace() + "/" + k.key
+	}
+	k.item.Value, k.err = s.o.Keep(object)
+	return k
+}
+
+// Add implements the store of a reflector, for a new object.
+func (s *Store[T]) Add(o any) error { return s.Update(o) }
+
+// Update implements the store of a reflector, for a changed object.
+func (s *Store[T]) Update(o any) error {
+	if k := s.keep(o); k != nil {
+		s.change(func(changes []Change[T]) []Change[T] { return s.put(changes, k, false) })
+	}
+	return nil
+}
+
+// Delete implements the store of a reflector, for a removed object.
+func (s *Store[T]) Delete(o any) error {
+	if k := s.keep(o); k != nil {
+		s.change(func(changes []Change[T]) []Change[T] {
+			s.bury(k.item.UID, k.item.Version, false)
+			have := s.items[k.key].Item
+			if have == nil || have.UID == k.item.UID { // otherwise another object already has that name
+				switch {
+				case k.err == nil:
+				case have == nil:
+					k.item = nil
+				default:
+					k.item.Value = have.Value
+				}
+				changes = s.remove(changes, k.key, k.item)
+			}
+			return changes
+		})
+	}
+	return nil
+}
+
+// Replace implements the store of a reflector, for a whole list.
+func (s *Store[T]) Replace(all []any, version string) error {
+	s.replace(all, version, false)
+	return nil
+}
+
+// Resync implements the store of a reflector.
+func (s *Store[T]) Resync() error { return nil }
+
+// Clear removes all objects.
+func (s *Store[T]) Clear() {
+	s.change(func(changes []Change[T]) []Change[T] {
+		for key := range s.items {
+			changes = s.remove(changes, key, nil)
+		}
+		return changes
+	})
+}
+
+// Forget drops an object that isn't needed until its next change.
+func (s *Store[T]) Forget(key string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.items, key)
+}
+
+// change makes a change and reports it.
+func (s *Store[T]) change(apply func([]Change[T]) []Change[T]) {
+	s.mu.Lock()
+	changes := apply(nil)
+	s.mu.Unlock()
+	if len(changes) > 0 {
+		s.o.Changed(changes, "")
+	}
+}
+
+// replace takes a whole list. asked: this program listed it, besides the watch, which may be ahead of it or behind it. Objects that are known
+// to be newer than the list stay.
+func (s *Store[T]) replace(all []any, version string, asked bool) {
+	s.mu.Lock()
+	var changes []Change[T]
+	listed := make(map[string]bool, len(all))
+	for _, o := range all {
+		if k := s.keep(o); k != nil {
+			listed[k.key] = true
+			changes = s.put(changes, k, asked)
+		}
+	}
+	for key, have := range s.items {
+		if !listed[key] && !((asked || have.ahead) && newer(have.Version, version)) {
+			s.bury(have.UID, version, asked)
+			changes = s.remove(changes, key, nil)
+		}
+	}
+	maps.DeleteFunc(s.bad, func(key, _ string) bool { return !listed[key] })
+	s.version.Add(1)
+	s.mu.Unlock()
+	s.o.Changed(changes, version)
+	s.synced.Store(true)
+}
+
+// put keeps an object. asked: it is a response to this program, which may have waited long. It is ignored if a newer state is known, of this
+// life of the object or of a later one. Events of the watch come in order, and are ignored only if this program is ahead of them.
+func (s *Store[T]) put(changes []Change[T], k *kept[T], asked bool) []Change[T] {
+	if t, ok := s.gone[k.item.UID]; ok {
+		if (asked || t.ahead) && t.covers(k.item.Version) {
+			return changes
+		}
+		delete(s.gone, k.item.UID)
+	}
+	have := s.items[k.key]
+	switch {
+	case have.Item == nil:
+	case have.UID == k.item.UID && have.Version == k.item.Version && have.Version != "": // unchanged
+		s.items[k.key] = entry[T]{have.Item, have.ahead && asked}
+		return changes
+	case (asked || have.ahead) && !newer(k.item.Version, have.Version):
+		return changes
+	}
+	if k.err != nil {
+		return s.leaveOut(changes, k)
+	}
+	if have.Item != nil && have.UID != k.item.UID {
+		changes, have = s.remove(changes, k.key, nil), entry[T]{}
+	}
+	delete(s.bad, k.key)
+	s.items[k.key] = entry[T]{k.item, asked}
+	s.version.Add(1)
+	return append(changes, Change[T]{Key: k.key, Was: have.Item, Is: k.item})
+}
+
+// leaveOut records that an object can't be read or isn't kept.
+func (s *Store[T]) leaveOut(changes []Change[T], k *kept[T]) []Change[T] {
+	why := k.err.Error()
+	switch {
+	case errors.Is(k.err, ErrSkip):
+		if s.items[k.key].Item == nil {
+			return changes
+		}
+		return s.remove(changes, k.key, nil)
+	case s.bad[k.key] != why:
+		s.o.Log.Warn("an object is left out", "kind", s.o.Name, "object", k.key, "error", why)
+	}
+	changes = s.remove(changes, k.key, nil)
+	s.bad[k.key] = why
+	return changes
+}
+
+// remove drops an object, and reports that it isn't kept even if it wasn't.
+func (s *Store[T]) remove(changes []Change[T], key string, last *Item[T]) []Change[T] {
+	was := s.items[key].Item
+	delete(s.items, key)
+	delete(s.bad, key)
+	s.version.Add(1)
+	return append(changes, Change[T]{Key: key, Was: was, Last: last})
+}
+
+// tombstone records a removed object. ahead: this program removed it or listed without it, and the watch may still send events of its life.
+type tombstone struct {
+	at      time.Time
+	version string // when it was removed; empty: it isn't known, and the object can't return
+	ahead   bool
+}
+
+// remember is how long a tombstone stays: responses and events of the object's life may still arrive.
+const remember = 5 * time.Minute
+
+// covers reports whether a version of the object is from before its removal. An object that is labelled again, and so selected again, has
+// a later version.
+func (t tombstone) covers(version string) bool {
+	n, err := resourceversion.CompareResourceVersion(version, t.version)
+	return err != nil || n <= 0
+}
+
+// bury records that an object was removed, and drops old records. An object that was deleted here can't return, even if events arrive
+// later.
+func (s *Store[T]) bury(uid types.UID, version string, ahead bool) {
+	if s.o.Reads.List == nil {
+		return
+	}
+	now := time.Now()
+	maps.DeleteFunc(s.gone, func(_ types.UID, t tombstone) bool { return now.Sub(t.at) > remember })
+	if have, ok := s.gone[uid]; !ok || have.version != "" {
+		s.gone[uid] = tombstone{now, version, ahead}
+	}
+}
+
+// newer reports whether version a of an object is later than version b. It returns true if the versions can't be compared.
+func newer(a, b string) bool {
+	n, err := resourceversion.CompareResourceVersion(a, b)
+	return err != nil || n > 0
+}

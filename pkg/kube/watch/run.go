@@ -1,0 +1,305 @@
+package watch
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	apiwatch "k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+)
+
+const (
+	// pageSize is how many objects are read at once, so that the decoded data stays small.
+	pageSize = 500
+	// firstWait and maxWait bound the wait before another list or watch after a failure, maxRefused that after an error that a user or an
+	// administrator must correct. An API server that has just started also refuses requests, until it has read its roles.
+	firstWait  = 200 * time.Millisecond
+	maxWait    = 3 * time.Second
+	maxRefused = 15 * time.Second
+	// beat is the interval of health checks of the API server while a watch is open, patience their time limit, soon the interval while no
+	// watch is open.
+	beat     = 3 * time.Second
+	patience = 3 * time.Second
+	soon     = 100 * time.Millisecond
+)
+
+// errEnded ends a watch: missed changes must be listed.
+var errEnded = errors.New("the API server ended the watch early")
+
+// Refused reports whether the API server rejects this user, or doesn't know it.
+func Refused(err error) bool { return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) }
+
+// session records the watch that is open.
+type session struct {
+	mu        sync.Mutex
+	restart   context.CancelFunc
+	open      bool
+	opened    int // how often
+	confirmed time.Time
+	reported  string // the last error
+}
+
+// Run lists and watches until ctx ends. It continues after each error.
+func (s *Store[T]) Run(ctx context.Context) {
+	var beats sync.WaitGroup
+	defer beats.Wait()
+	if s.o.Confirm {
+		beats.Go(func() { s.confirm(ctx) })
+	}
+	for pause := firstWait / 2; ctx.Err() == nil; {
+		began := time.Now()
+		err := s.live(ctx)
+		switch {
+		case time.Since(began) > time.Minute: // it worked for long
+			pause = firstWait
+		case Refused(err) || apierrors.IsNotFound(err):
+			pause = min(2*pause, maxRefused)
+		default:
+			pause = min(2*pause, maxWait)
+		}
+		sleep(ctx, wait.Jitter(pause, 0.5))
+	}
+}
+
+// Restart begins with a list again, for example because the connection doesn't respond.
+func (s *Store[T]) Restart() {
+	s.session.mu.Lock()
+	defer s.session.mu.Unlock()
+	if s.session.restart != nil {
+		s.session.restart()
+	}
+}
+
+// live lists, and watches until that fails. The reflector keeps the order of versions, and requests missed changes.
+func (s *Store[T]) live(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	s.session.mu.Lock()
+	s.session.restart = cancel
+	s.session.mu.Unlock()
+	l := &life[T]{s: s}
+	lw := &cache.ListWatch{ListWithContextFunc: l.list, WatchFuncWithContext: l.watch}
+	err := cache.NewReflectorWithOptions(cache.ToListWatcherWithWatchListSemantics(lw, pages{}), nil, s, cache.ReflectorOptions{
+		Name: s.o.Name, TypeDescription: s.o.Name,
+		Backoff: &wait.Backoff{Duration: firstWait, Factor: 2, Steps: 20, Cap: maxWait, Jitter: 0.5},
+	}).ListAndWatchWithContext(ctx)
+	if ctx.Err() != nil {
+		return nil
+	}
+	if failed := l.failed(); failed != nil {
+		return failed
+	}
+	err = cmp.Or(err, errEnded)
+	s.health(err)
+	return err
+}
+
+// health reports the state of the watch, and logs an error once.
+func (s *Store[T]) health(err error) {
+	text := ""
+	if err != nil {
+		text = err.Error()
+	}
+	s.session.mu.Lock()
+	news := s.session.reported != text
+	s.session.reported = text
+	s.session.mu.Unlock()
+	if news && err != nil {
+		s.o.Log.Warn("objects can't be watched; retrying", "kind", s.o.Name, "error", text)
+	}
+	s.o.Health(err)
+}
+
+// pages has lists read in pages, of which little is kept. In a stream of all objects the reflector would keep whole objects.
+type pages struct{}
+
+// IsWatchListSemanticsUnSupported is called by client-go.
+func (pages) IsWatchListSemanticsUnSupported() bool { return true }
+
+// life sends the requests of a reflector from a list until the watch fails.
+type life[T any] struct {
+	s       *Store[T]
+	began   time.Time // of the watch
+	timeout time.Duration
+
+	mu   sync.Mutex // a list that was given up may still be waiting for its answer
+	last error
+}
+
+// fail records and reports why this life ends, with the original error instead of the reflector's.
+func (l *life[T]) fail(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return err
+	}
+	l.mu.Lock()
+	l.last = err
+	l.mu.Unlock()
+	l.s.health(err)
+	return err
+}
+
+func (l *life[T]) failed() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.last
+}
+
+func (l *life[T]) list(ctx context.Context, _ metav1.ListOptions) (runtime.Object, error) {
+	out, err := l.s.list(ctx, l.s.o.Source)
+	if err != nil {
+		return nil, l.fail(ctx, err)
+	}
+	return out, nil
+}
+
+// watch opens a watch. With Relist, one that ended before its time was interrupted: then this life ends.
+func (l *life[T]) watch(ctx context.Context, o metav1.ListOptions) (apiwatch.Interface, error) {
+	now := time.Now()
+	if l.s.o.Relist && !l.began.IsZero() && now.Sub(l.began) < l.timeout*9/10 {
+		return nil, l.fail(ctx, errEnded)
+	}
+	l.began = now
+	if o.TimeoutSeconds != nil {
+		l.timeout = time.Duration(*o.TimeoutSeconds) * time.Second
+	}
+	w, err := l.s.o.Source.Watch(ctx, o)
+	if err != nil {
+		if err = l.fail(ctx, err); l.s.o.Relist {
+			// Without wrapping: the reflector would continue after a refused connection from the last version.
+			err = fmt.Errorf("watch the %s: %v", l.s.o.Name, err) //nolint:errorlint // see above
+		}
+		return nil, err
+	}
+	l.mu.Lock()
+	l.last = nil
+	l.mu.Unlock()
+	w = l.s.session.begin(w)
+	l.s.health(nil)
+	return w, nil
+}
+
+// list reads all pages, and keeps only the parts.
+func (s *Store[T]) list(ctx context.Context, from Source) (*page, error) {
+	out := &page{}
+	for o := (metav1.ListOptions{Limit: pageSize}); ; {
+		part, err := from.List(ctx, o)
+		if err != nil {
+			return nil, err
+		}
+		list, err := meta.ListAccessor(part)
+		if err != nil {
+			return nil, err
+		}
+		if err := meta.EachListItem(part, func(one runtime.Object) error {
+			if k := s.keep(one); k != nil {
+				out.Items = append(out.Items, k)
+			}
+			return nil
+		}); err != nil {
+			return nil, err
+		}
+		out.ResourceVersion = list.GetResourceVersion()
+		if o.Continue = list.GetContinue(); o.Continue == "" {
+			return out, nil
+		}
+	}
+}
+
+// page is a list of kept objects.
+type page struct {
+	metav1.TypeMeta
+	metav1.ListMeta
+	Items []runtime.Object
+}
+
+// DeepCopyObject implements runtime.Object. It is never changed.
+func (p *page) DeepCopyObject() runtime.Object { return p }
+
+// begin records that a watch is open, until the reflector stops reading it.
+func (n *session) begin(w apiwatch.Interface) apiwatch.Interface {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.open = true
+	n.opened++
+	return &opened{w, n, n.opened}
+}
+
+// opened is a watch whose end is recorded.
+type opened struct {
+	apiwatch.Interface
+	session *session
+	number  int
+}
+
+// Stop ends the watch. The reflector calls it when it stops reading, and before it opens another one.
+func (o *opened) Stop() {
+	o.session.mu.Lock()
+	if o.session.opened == o.number {
+		o.session.open = false
+	}
+	o.session.mu.Unlock()
+	o.Interface.Stop()
+}
+
+// current returns which watch is open, 0 if none.
+func (n *session) current() int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if !n.open {
+		return 0
+	}
+	return n.opened
+}
+
+// Confirmed returns when the Store was last known to have the API server's state; zero: never. It needs Confirm or Load.
+func (s *Store[T]) Confirmed() time.Time {
+	s.session.mu.Lock()
+	defer s.session.mu.Unlock()
+	return s.session.confirmed
+}
+
+// confirm asks the API server again and again. A watch over a connection that is dead looks as if nothing happened.
+func (s *Store[T]) confirm(ctx context.Context) {
+	for ctx.Err() == nil {
+		pause := soon
+		if watched := s.session.current(); watched != 0 {
+			began := time.Now()
+			asked, cancel := context.WithTimeout(ctx, patience)
+			_, err := s.o.Source.List(asked, metav1.ListOptions{Limit: 1}) // past all caches
+			cancel()
+			if err == nil && s.session.confirm(watched, began) {
+				pause = beat
+			}
+		}
+		sleep(ctx, pause)
+	}
+}
+
+// confirm records a time at which everything was known, if the same watch has been open since. It reports whether it has.
+func (n *session) confirm(watched int, at time.Time) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if !n.open || n.opened != watched {
+		return false
+	}
+	n.confirmed = at
+	return true
+}
+
+func sleep(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}

@@ -1,0 +1,169 @@
+// Package watch keeps the objects of one kind as the API server has them.
+// In: a list and a watch of client-go, and the part of an object to keep. Out: the parts, typed, by key; each change; whether they are current.
+// An object that can't be read is left out, without affecting others.
+//
+// It uses client-go's reflector. An informer doesn't report when it has passed on all of a later list, nor that a connection is lost.
+// Two programs use informers: kube-scheduler shares its own with pkg/scheduler/state, and the caches of pkg/job/controller need indexes,
+// several handlers each, and controller-runtime's sources.
+package watch
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"maps"
+	"sync"
+	"sync/atomic"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	apiwatch "k8s.io/apimachinery/pkg/watch"
+)
+
+// Source lists and watches objects.
+type Source struct {
+	List  func(context.Context, metav1.ListOptions) (runtime.Object, error)
+	Watch func(context.Context, metav1.ListOptions) (apiwatch.Interface, error)
+}
+
+// From returns the Source of a client, for the objects that the selectors of only match.
+func From[L runtime.Object](client interface {
+	List(ctx context.Context, o metav1.ListOptions) (L, error)
+	Watch(ctx context.Context, o metav1.ListOptions) (apiwatch.Interface, error)
+}, only metav1.ListOptions) Source {
+	selected := func(o metav1.ListOptions) metav1.ListOptions {
+		o.LabelSelector, o.FieldSelector = only.LabelSelector, only.FieldSelector
+		return o
+	}
+	return Source{
+		List: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			return client.List(ctx, selected(o))
+		},
+		Watch: func(ctx context.Context, o metav1.ListOptions) (apiwatch.Interface, error) {
+			return client.Watch(ctx, selected(o))
+		},
+	}
+}
+
+// ErrSkip is returned by Keep for an object of which nothing is kept.
+var ErrSkip = errors.New("not kept")
+
+// Options of a Store of objects of type O.
+type Options[O runtime.Object, T any] struct {
+	Name   string // of the objects, in the plural, for errors and logs: users
+	Source Source
+	// Keep returns the part of an object that is kept. It must not keep or change the object itself, unless that is the part.
+	Keep func(O) (T, error)
+	// Namespaces makes the keys namespace/name, for objects of several namespaces. Otherwise they are names.
+	Namespaces bool
+	// Changed is called with each change after the Store has it, in order: with one, or with all of a list and the list's version. It must
+	// not block.
+	Changed func(changes []Change[T], list string)
+	// Health is called with nil when a watch begins, and with the reason when a list or watch fails.
+	Health func(error)
+	// Relist begins with a list after an interrupted watch, instead of requesting the changes since then. The result is also right if the API
+	// server was restored from a backup, and has counted past the last version since.
+	Relist bool
+	// Confirm checks every few seconds that the API server answers while the watch is open, for Confirmed.
+	Confirm bool
+	// Reads lists for Load. A Store with Reads remembers removed objects for some time: see Put.
+	Reads Source
+	Log   *slog.Logger // nil discards the log
+}
+
+// Item is the kept part of an object. It never changes.
+type Item[T any] struct {
+	UID     types.UID
+	Version string
+	Value   T
+}
+
+// Change is a change of an object. An object that replaces one of its name is two changes.
+type Change[T any] struct {
+	Key string
+	Was *Item[T] // nil if it wasn't kept
+	Is  *Item[T] // nil if it isn't kept now
+	// Last is the last state of a removed object, with the version of its removal; nil if the removal itself wasn't observed.
+	Last *Item[T]
+}
+
+// Store keeps objects. Values are shared: they must not be changed.
+type Store[T any] struct {
+	o Options[runtime.Object, T]
+
+	mu    sync.RWMutex
+	items map[string]entry[T]
+	bad   map[string]string // why an object is left out
+	gone  map[types.UID]tombstone
+
+	version atomic.Int64 // increases while mu is held
+	synced  atomic.Bool
+	session session
+	loads   chan struct{} // one for each running Load
+}
+
+// entry is a kept object. ahead: this program wrote it or listed it, and the watch may still send earlier versions.
+type entry[T any] struct {
+	*Item[T]
+	ahead bool
+}
+
+// New returns a Store that keeps nothing yet.
+func New[O runtime.Object, T any](o Options[O, T]) *Store[T] {
+	if o.Changed == nil {
+		o.Changed = func([]Change[T], string) {}
+	}
+	if o.Health == nil {
+		o.Health = func(error) {}
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	return &Store[T]{
+		o: Options[runtime.Object, T]{Name: o.Name, Source: o.Source, Namespaces: o.Namespaces, Changed: o.Changed, Health: o.Health, Relist: o.Relist,
+			Confirm: o.Confirm, Reads: o.Reads, Log: o.Log, Keep: func(one runtime.Object) (value T, err error) {
+				if typed, ok := one.(O); ok {
+					return o.Keep(typed)
+				}
+				return value, ErrSkip
+			}},
+		items: map[string]entry[T]{}, bad: map[string]string{}, gone: map[types.UID]tombstone{}, loads: make(chan struct{}, maxLoads),
+	}
+}
+
+// Get returns the kept part of an object.
+func (s *Store[T]) Get(key string) (T, bool) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if e, ok := s.items[key]; ok {
+		return e.Value, true
+	}
+	var none T
+	return none, false
+}
+
+// All returns the kept parts of all objects, by key.
+func (s *Store[T]) All() map[string]T {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	out := make(map[string]T, len(s.items))
+	for key, e := range s.items {
+		out[key] = e.Value
+	}
+	return out
+}
+
+// Bad returns why objects are left out, by key.
+func (s *Store[T]) Bad() map[string]string {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return maps.Clone(s.bad)
+}
+
+// Version increases with each change. Get and All never return a change before its Version, so a value that is derived from them is
+// current as long as the Version is unchanged.
+func (s *Store[T]) Version() int64 { return s.version.Load() }
+
+// Synced reports whether a whole list has been read, and Changed has returned.
+func (s *Store[T]) Synced() bool { return s.synced.Load() }
