@@ -12,10 +12,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/watch"
+	apiwatch "k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
 
 	v1 "github.com/openpai/paictl/pkg/job/v1"
+	"github.com/openpai/paictl/pkg/kube/watch"
 )
 
 // groupVersion is that of Frameworks.
@@ -100,15 +101,20 @@ func (f *Frameworks) List(ctx context.Context, selector string) ([]v1.Framework,
 	}
 }
 
-// Page reads a part of all. Its options say how many, and after which.
-func (f *Frameworks) Page(ctx context.Context, o metav1.ListOptions) (*v1.FrameworkList, error) {
-	return answer[v1.FrameworkList](ctx, f.on(f.rest.Get(), "").VersionedParams(&o, metav1.ParameterCodec))
-}
-
-// WatchAll watches all of them, from the version of the list that the options name.
-func (f *Frameworks) WatchAll(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-	o.Watch = true
-	return f.on(f.rest.Get(), "").VersionedParams(&o, metav1.ParameterCodec).Watch(ctx)
+// Source lists and watches all of them.
+func (f *Frameworks) Source() watch.Source {
+	all := func(o metav1.ListOptions) *rest.Request {
+		return f.on(f.rest.Get(), "").VersionedParams(&o, metav1.ParameterCodec)
+	}
+	return watch.Source{
+		List: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			return answer[v1.FrameworkList](ctx, all(o))
+		},
+		Watch: func(ctx context.Context, o metav1.ListOptions) (apiwatch.Interface, error) {
+			o.Watch = true
+			return all(o).Watch(ctx)
+		},
+	}
 }
 
 // Create makes one. With dryRun the API server checks it and keeps nothing.

@@ -121,7 +121,7 @@ func (f *Follower) claimKind() *kind {
 
 func (f *Follower) jobKind() *kind {
 	k := &kind{name: "frameworks", source: SourceJobs, one: &v1.Framework{}, convert: newJobRow,
-		list: listing(f.jobs.Frameworks.Page), watch: f.jobs.Frameworks.WatchAll}
+		list: f.jobs.Frameworks.Source().List, watch: f.jobs.Frameworks.Source().Watch}
 	k.set, k.replace = setter(f.b.jobs, func(key string, was, is *job.Brief) {
 		f.b.jobChanged(key, was, is)
 		f.asker(SourceScheduler).kick()

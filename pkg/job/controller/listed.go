@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -15,7 +16,6 @@ import (
 	"github.com/openpai/paictl/pkg/job/api"
 	"github.com/openpai/paictl/pkg/job/archive"
 	"github.com/openpai/paictl/pkg/job/listing"
-	"github.com/openpai/paictl/pkg/job/listing/feed"
 	v1 "github.com/openpai/paictl/pkg/job/v1"
 )
 
@@ -45,9 +45,10 @@ func newList(o *Options, config *rest.Config, cache *caches) (*list, error) {
 		return nil, fmt.Errorf("connect to the API server: %w", err)
 	}
 	l := &list{index: listing.NewIndex(), cache: cache, store: o.Store, api: client}
-	follow := &feed.Feed{Index: l.index, Brief: briefOf, Pod: podOf}
-	for informer, handler := range map[toolscache.SharedIndexInformer]toolscache.ResourceEventHandler{
-		cache.frameworks: follow.Frameworks(), cache.pods: follow.Pods(),
+	for informer, handler := range map[toolscache.SharedIndexInformer]toolscache.ResourceEventHandlerFuncs{
+		cache.frameworks: followed(func(f *v1.Framework) { l.index.Put(listing.NewBrief(f)) }, func(f *v1.Framework) { l.index.Remove(listing.NewBrief(f), true) }, frameworkFrom),
+		cache.pods: followed(func(p *corev1.Pod) { l.index.Pod(p.Labels[v1.LabelFramework], p.UID, listing.NewStart(p), 0) },
+			func(p *corev1.Pod) { l.index.PodGone(p.Labels[v1.LabelFramework], p.UID, 0) }, podFrom),
 	} {
 		r, err := informer.AddEventHandler(handler)
 		if err != nil {
@@ -58,20 +59,25 @@ func newList(o *Options, config *rest.Config, cache *caches) (*list, error) {
 	return l, nil
 }
 
-func briefOf(o any) *listing.Brief {
-	f, ok := o.(*v1.Framework)
-	if !ok {
-		return nil
+// followed passes the objects of an informer on, as from reads them.
+func followed[T any](put, gone func(*T), from func(any) *T) toolscache.ResourceEventHandlerFuncs {
+	with := func(do func(*T)) func(any) {
+		return func(o any) {
+			if one := from(o); one != nil {
+				do(one)
+			}
+		}
 	}
-	return listing.NewBrief(f)
+	return toolscache.ResourceEventHandlerFuncs{AddFunc: with(put), UpdateFunc: func(_, o any) { with(put)(o) }, DeleteFunc: with(gone)}
 }
 
-func podOf(o any) (feed.Pod, bool) {
-	p := podFrom(o)
-	if p == nil {
-		return feed.Pod{}, false
+// frameworkFrom returns the Framework of an informer's event, or nil if the object isn't one.
+func frameworkFrom(o any) *v1.Framework {
+	if gone, ok := o.(toolscache.DeletedFinalStateUnknown); ok {
+		o = gone.Obj
 	}
-	return feed.Pod{Framework: p.Labels[v1.LabelFramework], UID: p.UID, Start: listing.NewStart(p)}, true
+	f, _ := o.(*v1.Framework)
+	return f
 }
 
 // Leads reports whether this replica works.

@@ -13,25 +13,23 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/watch"
-	toolscache "k8s.io/client-go/tools/cache"
 
 	"github.com/openpai/paictl/pkg/job"
 	"github.com/openpai/paictl/pkg/job/api"
 	"github.com/openpai/paictl/pkg/job/listing"
-	"github.com/openpai/paictl/pkg/job/listing/feed"
 	v1 "github.com/openpai/paictl/pkg/job/v1"
+	"github.com/openpai/paictl/pkg/kube/watch"
 )
 
 // Live follows the jobs of a cluster.
 type Live struct {
-	jobs             *job.Client
-	index            *listing.Index
-	frameworks, pods *follower
-	mu               sync.Mutex
-	changed          chan struct{} // closed and made again at each change
-	log              *slog.Logger
+	jobs       *job.Client
+	index      *listing.Index
+	frameworks *watch.Store[*listing.Brief]
+	pods       *watch.Store[pod]
+	mu         sync.Mutex
+	changed    chan struct{} // closed and made again at each change
+	log        *slog.Logger
 
 	// How watches are notified.
 	moved   chan struct{} // closed and made again when the index has changes for them
@@ -44,33 +42,74 @@ type Live struct {
 func New(jobs *job.Client, log *slog.Logger) *Live {
 	l := &Live{jobs: jobs, index: listing.NewIndex().Watched(rememberGone), changed: make(chan struct{}), moved: make(chan struct{}),
 		touched: make(chan struct{}, 1), asked: make(chan struct{}, 1), log: log}
-	follow := &feed.Feed{Index: l.index, Brief: briefOf, Pod: podOf, Changed: func(*listing.Brief, bool) { l.tell(); ring(l.touched) }, PodChanged: func() { ring(l.touched) }}
-	l.frameworks = newFollower(l.index, follow.Frameworks(), &v1.Framework{}, &toolscache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			return jobs.Frameworks.Page(ctx, o)
+	l.frameworks = l.watchFrameworks(l.framework)
+	l.pods = watch.New(watch.Options[*corev1.Pod, pod]{
+		Name: "pods of jobs", Source: watch.From(jobs.Client.CoreV1().Pods(jobs.Namespace), metav1.ListOptions{LabelSelector: v1.LabelFramework}), Log: log,
+		Keep: func(p *corev1.Pod) (pod, error) { return pod{p.Labels[v1.LabelFramework], listing.NewStart(p)}, nil },
+		Changed: func(changes []watch.Change[pod], list string) {
+			follow(l, changes, listing.Seen{Pods: listing.ReadVersion(list)}, l.pod)
 		},
-		WatchFuncWithContext: jobs.Frameworks.WatchAll,
-	}, func(version uint64) listing.Seen { return listing.Seen{Frameworks: version} })
-	pods, ours := jobs.Client.CoreV1().Pods(jobs.Namespace), func(o metav1.ListOptions) metav1.ListOptions {
-		o.LabelSelector = v1.LabelFramework
-		return o
-	}
-	l.pods = newFollower(l.index, follow.Pods(), &corev1.Pod{}, &toolscache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			return pods.List(ctx, ours(o))
-		},
-		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			return pods.Watch(ctx, ours(o))
-		},
-	}, func(version uint64) listing.Seen { return listing.Seen{Pods: version} })
+	})
 	return l
+}
+
+// watchFrameworks passes each change of a Framework to one.
+func (l *Live) watchFrameworks(one func(*watch.Change[*listing.Brief])) *watch.Store[*listing.Brief] {
+	return watch.New(watch.Options[*v1.Framework, *listing.Brief]{
+		Name: "jobs", Source: l.jobs.Frameworks.Source(), Log: l.log,
+		Keep: func(f *v1.Framework) (*listing.Brief, error) { return listing.NewBrief(f), nil },
+		Changed: func(changes []watch.Change[*listing.Brief], list string) {
+			follow(l, changes, listing.Seen{Frameworks: listing.ReadVersion(list)}, one)
+		},
+	})
+}
+
+// pod holds the fields of a pod that the index needs.
+type pod struct {
+	framework string
+	start     listing.Start
+}
+
+// follow passes changes to the index, in the order in which the API server sends them. list has the version of the list that they are from.
+func follow[T any](l *Live, changes []watch.Change[T], list listing.Seen, one func(*watch.Change[T])) {
+	if list != (listing.Seen{}) {
+		l.index.Begin(list)
+		defer l.index.Listed(list)
+	}
+	for i := range changes {
+		one(&changes[i])
+	}
+	ring(l.touched)
+}
+
+func (l *Live) framework(c *watch.Change[*listing.Brief]) {
+	switch {
+	case c.Is != nil:
+		l.index.Put(c.Is.Value)
+	case c.Last != nil:
+		l.index.Remove(c.Last.Value, true)
+	case c.Was != nil:
+		l.index.Remove(c.Was.Value, false)
+	}
+	l.tell()
+}
+
+func (l *Live) pod(c *watch.Change[pod]) {
+	switch {
+	case c.Is != nil:
+		l.index.Pod(c.Is.Value.framework, c.Is.UID, c.Is.Value.start, listing.ReadVersion(c.Is.Version))
+	case c.Last != nil:
+		l.index.PodGone(c.Last.Value.framework, c.Last.UID, listing.ReadVersion(c.Last.Version))
+	case c.Was != nil:
+		l.index.PodGone(c.Was.Value.framework, c.Was.UID, 0)
+	}
 }
 
 // Run follows until the context ends.
 func (l *Live) Run(ctx context.Context) error {
 	var parts sync.WaitGroup
-	parts.Go(func() { l.frameworks.run(ctx) })
-	parts.Go(func() { l.pods.run(ctx) })
+	parts.Go(func() { l.frameworks.Run(ctx) })
+	parts.Go(func() { l.pods.Run(ctx) })
 	parts.Go(func() { l.pump(ctx) })
 	parts.Go(func() { l.queue(ctx) })
 	parts.Wait()
@@ -78,7 +117,7 @@ func (l *Live) Run(ctx context.Context) error {
 }
 
 // Filled reports whether all jobs have been read once.
-func (l *Live) Filled() bool { return l.frameworks.filled.Load() && l.pods.filled.Load() }
+func (l *Live) Filled() bool { return l.frameworks.Synced() && l.pods.Synced() }
 
 func (l *Live) tell() {
 	l.mu.Lock()
