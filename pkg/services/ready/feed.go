@@ -2,21 +2,21 @@ package ready
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/client-go/informers"
-	"k8s.io/client-go/tools/cache"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/openpai/paictl/pkg/kube/watch"
 )
 
 // feed keeps the objects that waits read up to date: one list and one watch per kind of a namespace, as long as someone waits in it.
 type feed struct {
-	stores []cache.Store
-	synced []cache.InformerSynced
+	stores []*watch.Store[runtime.Object]
 	stop   context.CancelFunc
-	done   func() // waits for the informers to end
+	runs   sync.WaitGroup
 	users  int
 
 	lock   sync.Mutex
@@ -33,8 +33,9 @@ func (c *Checker) join(ctx context.Context, namespace string, wake chan struct{}
 		// The first waiter's end must not take the feed from the others.
 		own, stop := context.WithCancel(context.WithoutCancel(ctx))
 		f = &feed{stop: stop, wake: map[chan struct{}]struct{}{}}
-		f.start(own, informers.NewSharedInformerFactoryWithOptions(c.client, 0,
-			informers.WithNamespace(namespace), informers.WithTransform(withoutManagedFields)))
+		for _, k := range slices.Concat(namespaced, clusterWide) {
+			f.start(own, k.from(c.client, namespace))
+		}
 		c.feeds[namespace] = f
 	}
 	f.users++
@@ -53,28 +54,15 @@ func (c *Checker) leave(namespace string, f *feed, wake chan struct{}) {
 	if f.users--; f.users == 0 {
 		delete(c.feeds, namespace)
 		f.stop()
-		f.done()
+		f.runs.Wait()
 	}
 }
 
-func (f *feed) start(ctx context.Context, factory informers.SharedInformerFactory) {
-	apps, core := factory.Apps().V1(), factory.Core().V1()
-	all := []cache.SharedIndexInformer{
-		apps.Deployments().Informer(), apps.DaemonSets().Informer(), apps.StatefulSets().Informer(),
-		apps.ReplicaSets().Informer(), apps.ControllerRevisions().Informer(), factory.Batch().V1().Jobs().Informer(),
-		core.Pods().Informer(), core.PersistentVolumeClaims().Informer(), core.PersistentVolumes().Informer(),
-		core.Nodes().Informer(), factory.Storage().V1().StorageClasses().Informer(),
-	}
-	for _, i := range all {
-		// An informer that hasn't started yet takes handlers without an error.
-		_ = i.SetWatchErrorHandler(f.failed)
-		_, _ = i.AddEventHandler(cache.ResourceEventHandlerFuncs{
-			AddFunc: func(any) { f.changed() }, UpdateFunc: func(_, _ any) { f.changed() }, DeleteFunc: func(any) { f.changed() },
-		})
-		f.stores, f.synced = append(f.stores, i.GetStore()), append(f.synced, i.HasSynced)
-	}
-	factory.StartWithContext(ctx)
-	f.done = factory.Shutdown
+func (f *feed) start(ctx context.Context, from watch.Source) {
+	store := watch.New(watch.Options[runtime.Object, runtime.Object]{Name: "objects of services", Source: from, Keep: withoutManagedFields,
+		Changed: func([]watch.Change[runtime.Object], string) { f.changed() }, Health: f.health})
+	f.stores = append(f.stores, store)
+	f.runs.Go(func() { store.Run(ctx) })
 }
 
 // changed wakes the waiters. One signal is enough for many changes.
@@ -89,15 +77,17 @@ func (f *feed) changed() {
 	}
 }
 
-// failed records errors that patience doesn't solve. Other errors are those of a watch that ends or of an API server that doesn't answer:
-// the informer retries.
-func (f *feed) failed(_ *cache.Reflector, err error) {
-	if !apierrors.IsForbidden(err) && !apierrors.IsUnauthorized(err) {
+// health records errors that patience doesn't solve. Other errors are those of a watch that ends or of an API server that doesn't answer:
+// the store retries. Without an error a list has been read.
+func (f *feed) health(err error) {
+	if err != nil && !watch.Refused(err) {
 		return
 	}
-	f.lock.Lock()
-	f.denied = err
-	f.lock.Unlock()
+	if err != nil {
+		f.lock.Lock()
+		f.denied = err
+		f.lock.Unlock()
+	}
 	f.changed()
 }
 
@@ -108,8 +98,8 @@ func (f *feed) ready() (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	for _, synced := range f.synced {
-		if !synced() {
+	for _, store := range f.stores {
+		if !store.Synced() {
 			return false, nil
 		}
 	}
@@ -122,7 +112,7 @@ func snapshotOf(feeds []*feed) *snapshot {
 	seen := map[any]bool{}
 	for _, f := range feeds {
 		for _, store := range f.stores {
-			for _, o := range store.List() {
+			for _, o := range store.All() {
 				// Kinds without a namespace are in every feed.
 				if m, err := meta.Accessor(o); err == nil && (len(feeds) == 1 || !seen[m.GetUID()] || m.GetUID() == "") {
 					seen[m.GetUID()] = true
@@ -134,7 +124,7 @@ func snapshotOf(feeds []*feed) *snapshot {
 	return out.index()
 }
 
-func withoutManagedFields(o any) (any, error) {
+func withoutManagedFields(o runtime.Object) (runtime.Object, error) {
 	if m, err := meta.Accessor(o); err == nil {
 		m.SetManagedFields(nil)
 	}

@@ -17,6 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
+
+	"github.com/openpai/paictl/pkg/kube/watch"
 )
 
 // snapshot is the state of the cluster at one time: the objects that judge needs.
@@ -89,56 +91,51 @@ func (s *snapshot) put(o any) {
 	}
 }
 
-// lister reads all objects of one kind.
-type lister func(ctx context.Context, c kubernetes.Interface, namespace string) (runtime.Object, error)
+// source is a kind of object, and the kinds of targets that need it.
+type source struct {
+	need []string
+	from func(c kubernetes.Interface, namespace string) watch.Source
+}
 
 var everything = metav1.ListOptions{}
 
 // namespaced and clusterWide are how the kinds are read, and which targets need them.
-var namespaced = []struct {
-	need []string
-	list lister
-}{
-	{[]string{kindDeployment}, func(ctx context.Context, c kubernetes.Interface, ns string) (runtime.Object, error) {
-		return c.AppsV1().Deployments(ns).List(ctx, everything)
+var namespaced = []source{
+	{[]string{kindDeployment}, func(c kubernetes.Interface, ns string) watch.Source {
+		return watch.From(c.AppsV1().Deployments(ns), everything)
 	}},
-	{[]string{kindDeployment}, func(ctx context.Context, c kubernetes.Interface, ns string) (runtime.Object, error) {
-		return c.AppsV1().ReplicaSets(ns).List(ctx, everything)
+	{[]string{kindDeployment}, func(c kubernetes.Interface, ns string) watch.Source {
+		return watch.From(c.AppsV1().ReplicaSets(ns), everything)
 	}},
-	{[]string{kindDaemonSet}, func(ctx context.Context, c kubernetes.Interface, ns string) (runtime.Object, error) {
-		return c.AppsV1().DaemonSets(ns).List(ctx, everything)
+	{[]string{kindDaemonSet}, func(c kubernetes.Interface, ns string) watch.Source {
+		return watch.From(c.AppsV1().DaemonSets(ns), everything)
 	}},
-	{[]string{kindDaemonSet}, func(ctx context.Context, c kubernetes.Interface, ns string) (runtime.Object, error) {
-		return c.AppsV1().ControllerRevisions(ns).List(ctx, everything)
+	{[]string{kindDaemonSet}, func(c kubernetes.Interface, ns string) watch.Source {
+		return watch.From(c.AppsV1().ControllerRevisions(ns), everything)
 	}},
-	{[]string{kindStatefulSet}, func(ctx context.Context, c kubernetes.Interface, ns string) (runtime.Object, error) {
-		return c.AppsV1().StatefulSets(ns).List(ctx, everything)
+	{[]string{kindStatefulSet}, func(c kubernetes.Interface, ns string) watch.Source {
+		return watch.From(c.AppsV1().StatefulSets(ns), everything)
 	}},
-	{[]string{kindJob}, func(ctx context.Context, c kubernetes.Interface, ns string) (runtime.Object, error) {
-		return c.BatchV1().Jobs(ns).List(ctx, everything)
+	{[]string{kindJob}, func(c kubernetes.Interface, ns string) watch.Source {
+		return watch.From(c.BatchV1().Jobs(ns), everything)
 	}},
-	{podKinds, func(ctx context.Context, c kubernetes.Interface, ns string) (runtime.Object, error) {
-		return c.CoreV1().Pods(ns).List(ctx, everything)
+	{podKinds, func(c kubernetes.Interface, ns string) watch.Source {
+		return watch.From(c.CoreV1().Pods(ns), everything)
 	}},
-	{[]string{kindClaim, kindStatefulSet}, func(ctx context.Context, c kubernetes.Interface, ns string) (runtime.Object, error) {
-		return c.CoreV1().PersistentVolumeClaims(ns).List(ctx, everything)
+	{[]string{kindClaim, kindStatefulSet}, func(c kubernetes.Interface, ns string) watch.Source {
+		return watch.From(c.CoreV1().PersistentVolumeClaims(ns), everything)
 	}},
 }
 
 var podKinds = []string{kindDeployment, kindDaemonSet, kindStatefulSet, kindJob, kindPod}
 
-var clusterWide = []struct {
-	need []string
-	list lister
-}{
-	{podKinds, func(ctx context.Context, c kubernetes.Interface, _ string) (runtime.Object, error) {
-		return c.CoreV1().Nodes().List(ctx, everything)
+var clusterWide = []source{
+	{podKinds, func(c kubernetes.Interface, _ string) watch.Source { return watch.From(c.CoreV1().Nodes(), everything) }},
+	{[]string{kindVolume}, func(c kubernetes.Interface, _ string) watch.Source {
+		return watch.From(c.CoreV1().PersistentVolumes(), everything)
 	}},
-	{[]string{kindVolume}, func(ctx context.Context, c kubernetes.Interface, _ string) (runtime.Object, error) {
-		return c.CoreV1().PersistentVolumes().List(ctx, everything)
-	}},
-	{[]string{kindClaim, kindStatefulSet}, func(ctx context.Context, c kubernetes.Interface, _ string) (runtime.Object, error) {
-		return c.StorageV1().StorageClasses().List(ctx, everything)
+	{[]string{kindClaim, kindStatefulSet}, func(c kubernetes.Interface, _ string) watch.Source {
+		return watch.From(c.StorageV1().StorageClasses(), everything)
 	}},
 }
 
@@ -150,9 +147,9 @@ func take(ctx context.Context, c kubernetes.Interface, targets []target) (*snaps
 	out := &snapshot{now: time.Now()}
 	var lock sync.Mutex
 	var group errgroup.Group
-	read := func(list lister, namespace string) {
+	read := func(k source, namespace string) {
 		group.Go(func() error {
-			found, err := list(ctx, c, namespace)
+			found, err := k.from(c, namespace).List(ctx, everything)
 			if err != nil {
 				return fmt.Errorf("read the state of the services: %w", err)
 			}
@@ -163,13 +160,13 @@ func take(ctx context.Context, c kubernetes.Interface, targets []target) (*snaps
 	}
 	for _, k := range clusterWide {
 		if needed(k.need) {
-			read(k.list, "")
+			read(k, "")
 		}
 	}
 	for _, namespace := range namespacesOf(targets) {
 		for _, k := range namespaced {
 			if needed(k.need) {
-				read(k.list, namespace)
+				read(k, namespace)
 			}
 		}
 	}
