@@ -24,11 +24,11 @@ import (
 	certclient "k8s.io/client-go/kubernetes/typed/certificates/v1"
 	coreclient "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/util/workqueue"
 
 	"github.com/openpai/paictl/pkg/cluster/approver/machines"
+	"github.com/openpai/paictl/pkg/kube/watch"
 )
 
 const (
@@ -71,11 +71,7 @@ func Run(ctx context.Context, args []string, out io.Writer) error {
 const largest = 16 << 10
 
 // slim drops the fields of a request that the decision doesn't need. A request that is too large loses its content, and is denied for that.
-func slim(o any) (any, error) {
-	csr, ok := o.(*certv1.CertificateSigningRequest)
-	if !ok {
-		return o, nil
-	}
+func slim(csr *certv1.CertificateSigningRequest) (*certv1.CertificateSigningRequest, error) {
 	csr.ManagedFields, csr.Annotations, csr.Labels, csr.Spec.Extra = nil, nil, nil, nil
 	if len(csr.Spec.Request) > largest {
 		csr.Spec.Request = nil
@@ -92,12 +88,11 @@ func clientConfig(kubeconfig string) (*rest.Config, error) {
 
 type approver struct {
 	requests   certclient.CertificateSigningRequestInterface
-	lists      cache.Getter // of requests
 	configMaps coreclient.ConfigMapInterface
 	log        *slog.Logger
 	again      time.Duration
 
-	store cache.Store
+	store *watch.Store[*certv1.CertificateSigningRequest]
 	queue workqueue.TypedRateLimitingInterface[string]
 
 	mu      sync.Mutex
@@ -116,7 +111,7 @@ func newApprover(config *rest.Config, log *slog.Logger) (*approver, error) {
 		return nil, err
 	}
 	return &approver{
-		requests: certs.CertificateSigningRequests(), lists: certs.RESTClient(), configMaps: core.ConfigMaps(machines.Namespace),
+		requests: certs.CertificateSigningRequests(), configMaps: core.ConfigMaps(machines.Namespace),
 		log: log, again: lookAgain, unknown: map[string]bool{},
 		queue: workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[string](200*time.Millisecond, time.Minute)),
 	}, nil
@@ -125,31 +120,28 @@ func newApprover(config *rest.Config, log *slog.Logger) (*approver, error) {
 func (a *approver) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	ours := fields.OneTermEqualSelector("spec.signerName", certv1.KubeletServingSignerName)
-	informer := cache.NewSharedIndexInformer(cache.NewListWatchFromClient(a.lists, "certificatesigningrequests", "", ours), &certv1.CertificateSigningRequest{}, 0, nil)
-	// Any node may make requests with any content: the store keeps only the fields that the decision needs.
-	if err := informer.SetTransform(slim); err != nil {
-		return err
-	}
-	add := func(o any) {
-		if csr, ok := o.(*certv1.CertificateSigningRequest); ok {
-			a.queue.Add(csr.Name)
-		}
-	}
-	if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: add, UpdateFunc: func(_, o any) { add(o) }}); err != nil {
-		return err
-	}
-	a.store = informer.GetStore()
+	listed, first := make(chan struct{}), sync.Once{}
+	a.store = watch.New(watch.Options[*certv1.CertificateSigningRequest, *certv1.CertificateSigningRequest]{
+		Name: "certificate signing requests", Log: a.log, Keep: slim,
+		Source: watch.From(a.requests, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("spec.signerName", certv1.KubeletServingSignerName).String()}),
+		Changed: func(changes []watch.Change[*certv1.CertificateSigningRequest], _ string) {
+			for i := range changes {
+				a.queue.Add(changes[i].Key)
+			}
+			first.Do(func() { close(listed) })
+		},
+	})
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	defer cancel()
-	wg.Go(func() { informer.RunWithContext(ctx) })
+	wg.Go(func() { a.store.Run(ctx) })
 	start, stop := context.WithTimeout(ctx, startLimit)
 	defer stop()
-	if !cache.WaitForCacheSync(start.Done(), informer.HasSynced) {
-		if ctx.Err() != nil {
-			return nil
-		}
+	select {
+	case <-listed:
+	case <-ctx.Done():
+		return nil
+	case <-start.Done():
 		return fmt.Errorf("the certificate signing requests could not be listed within %s", startLimit)
 	}
 	a.log.InfoContext(ctx, "deciding requests", "signer", certv1.KubeletServingSignerName)
@@ -190,12 +182,8 @@ func (a *approver) next(ctx context.Context) bool {
 // decide writes the decision about a request, unless it is already decided. It reports whether the request has to wait for
 // its machine to become known.
 func (a *approver) decide(ctx context.Context, name string) (wait bool, err error) {
-	o, exists, err := a.store.GetByKey(name)
-	if err != nil || !exists {
-		return false, err
-	}
-	csr, ok := o.(*certv1.CertificateSigningRequest)
-	if !ok || len(csr.Status.Certificate) > 0 || len(csr.Status.Conditions) > 0 {
+	csr, exists := a.store.Get(name)
+	if !exists || len(csr.Status.Certificate) > 0 || len(csr.Status.Conditions) > 0 {
 		return false, nil
 	}
 	v, err := judge(csr, func(node string) ([]netip.Addr, error) { return a.addresses(ctx, node) })

@@ -5,15 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/cache"
 
+	"github.com/openpai/paictl/pkg/kube/watch"
 	"github.com/openpai/paictl/pkg/node/agent/gpu"
 	"github.com/openpai/paictl/pkg/node/agent/order"
 )
@@ -21,27 +21,26 @@ import (
 // obey carries out orders that people write on the agent's Node, one after the other, until ctx ends.
 func (d *Driver) obey(ctx context.Context, client kubernetes.Interface) {
 	nodes := make(chan *corev1.Node, 1)
-	tell := func(obj any) {
-		n, ok := obj.(*corev1.Node)
-		if !ok || n.Name != d.node {
-			return
-		}
-		select { // the latest counts
-		case <-nodes:
-		default:
-		}
-		nodes <- n
-	}
-	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTweakListOptions(func(o *metav1.ListOptions) {
-		o.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, d.node).String()
-	}))
-	informer := factory.Core().V1().Nodes().Informer()
-	if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: tell, UpdateFunc: func(_, obj any) { tell(obj) }}); err != nil {
-		d.log.ErrorContext(ctx, "orders for GPUs can't be read", "err", err)
-		return
-	}
-	factory.Start(ctx.Done())
-	defer factory.Shutdown()
+	own := metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, d.node).String()}
+	store := watch.New(watch.Options[*corev1.Node, *corev1.Node]{
+		Name: "nodes", Source: watch.From(client.CoreV1().Nodes(), own), Log: d.log,
+		Keep: func(n *corev1.Node) (*corev1.Node, error) { return n, nil },
+		Changed: func(changes []watch.Change[*corev1.Node], _ string) {
+			for _, c := range changes {
+				if c.Key != d.node || c.Is == nil {
+					continue
+				}
+				select { // the latest counts
+				case <-nodes:
+				default:
+				}
+				nodes <- c.Is.Value
+			}
+		},
+	})
+	var running sync.WaitGroup
+	defer running.Wait()
+	running.Go(func() { store.Run(ctx) })
 	var again <-chan time.Time
 	var n *corev1.Node
 	for {
