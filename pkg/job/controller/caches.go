@@ -12,12 +12,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/watch"
+	apiwatch "k8s.io/apimachinery/pkg/watch"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/openpai/paictl/pkg/job/controller/status"
 	v1 "github.com/openpai/paictl/pkg/job/v1"
+	"github.com/openpai/paictl/pkg/kube/watch"
 	"github.com/openpai/paictl/pkg/scheduler/annotation"
 )
 
@@ -70,20 +71,26 @@ func newCaches(api client.WithWatch, namespace string) (*caches, error) {
 const partAttempt = "attempt"
 
 func informer(api client.WithWatch, namespace string, list client.ObjectList, one runtime.Object, sel labels.Selector) toolscache.SharedIndexInformer {
+	from := sourceOf(api, namespace, list, client.ListOptions{LabelSelector: sel})
+	lw := &toolscache.ListWatch{ListWithContextFunc: from.List, WatchFuncWithContext: from.Watch}
+	return toolscache.NewSharedIndexInformer(lw, one, 0, toolscache.Indexers{})
+}
+
+// sourceOf lists and watches the objects of a namespace that the selectors of only match.
+func sourceOf(api client.WithWatch, namespace string, list client.ObjectList, only client.ListOptions) watch.Source {
 	options := func(o metav1.ListOptions) *client.ListOptions {
-		return &client.ListOptions{Namespace: namespace, LabelSelector: sel, Raw: &o}
+		return &client.ListOptions{Namespace: namespace, LabelSelector: only.LabelSelector, FieldSelector: only.FieldSelector, Limit: o.Limit, Continue: o.Continue, Raw: &o}
 	}
 	empty := func() client.ObjectList { return list.DeepCopyObject().(client.ObjectList) }
-	lw := &toolscache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+	return watch.Source{
+		List: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			l := empty()
 			return l, api.List(ctx, l, options(o))
 		},
-		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+		Watch: func(ctx context.Context, o metav1.ListOptions) (apiwatch.Interface, error) {
 			return api.Watch(ctx, empty(), options(o))
 		},
 	}
-	return toolscache.NewSharedIndexInformer(lw, one, 0, toolscache.Indexers{})
 }
 
 // start fills the caches and keeps them up to date until the context ends.

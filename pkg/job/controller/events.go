@@ -2,27 +2,25 @@ package controller
 
 import (
 	"context"
+	"log/slog"
 	"maps"
 	"regexp"
 	"slices"
 	"sync"
 	"time"
 
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/watch"
-	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/openpai/paictl/pkg/job/api"
+	"github.com/openpai/paictl/pkg/kube/watch"
 )
 
 // eventsEvery is how often events are written to the archive, all that came in one go.
 const eventsEvery = 2 * time.Second
 
-// eventSink collects the events of jobs until they are archived. It is a store for a reflector, so one watch serves all jobs, and it
-// keeps only events that aren't archived yet.
+// eventSink collects the events of jobs until they are archived, and keeps only those that aren't archived yet.
 type eventSink struct {
 	mu      sync.Mutex
 	pending map[string]map[string]api.Event // by Framework and UID
@@ -47,20 +45,15 @@ func (r *reconciler) runEvents(ctx context.Context) error {
 	if !ok {
 		return nil
 	}
-	options := func(o metav1.ListOptions) *client.ListOptions {
-		return &client.ListOptions{Namespace: r.o.Namespace, Raw: &o}
-	}
 	sink := r.events
-	reflector := toolscache.NewReflectorWithOptions(&toolscache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			l := &corev1.EventList{}
-			return l, watcher.List(ctx, l, options(o))
+	store := watch.New(watch.Options[*corev1.Event, struct{}]{
+		Name: "events", Source: sourceOf(watcher, r.o.Namespace, &corev1.EventList{}, client.ListOptions{}), Log: slog.New(logr.ToSlogHandler(r.o.Log)),
+		Keep: func(e *corev1.Event) (struct{}, error) {
+			sink.put(e)
+			return struct{}{}, watch.ErrSkip
 		},
-		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			return watcher.Watch(ctx, &corev1.EventList{}, options(o))
-		},
-	}, &corev1.Event{}, sink, toolscache.ReflectorOptions{})
-	go reflector.RunWithContext(ctx)
+	})
+	go store.Run(ctx)
 	ticker := time.NewTicker(eventsEvery)
 	defer ticker.Stop()
 	for {
@@ -106,11 +99,7 @@ func frameworkOf(e *corev1.Event) string {
 	return ""
 }
 
-func (s *eventSink) put(o any) {
-	e, ok := o.(*corev1.Event)
-	if !ok {
-		return
-	}
+func (s *eventSink) put(e *corev1.Event) {
 	framework := frameworkOf(e)
 	if framework == "" {
 		return
@@ -167,25 +156,3 @@ func toEvent(e *corev1.Event) api.Event {
 	}
 	return out
 }
-
-// Add, Update, Delete, Replace and Resync implement the store of a reflector.
-
-// Add takes an event.
-func (s *eventSink) Add(o any) error { s.put(o); return nil }
-
-// Update takes an event that occurred again.
-func (s *eventSink) Update(o any) error { s.put(o); return nil }
-
-// Delete ignores events that the API server removes.
-func (s *eventSink) Delete(any) error { return nil }
-
-// Replace takes all that there are, after a start or a lost connection.
-func (s *eventSink) Replace(all []any, _ string) error {
-	for _, o := range all {
-		s.put(o)
-	}
-	return nil
-}
-
-// Resync has nothing to do.
-func (s *eventSink) Resync() error { return nil }

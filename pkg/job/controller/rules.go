@@ -3,17 +3,17 @@ package controller
 import (
 	"context"
 	"fmt"
+	"log/slog"
 
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/watch"
-	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/openpai/paictl/pkg/kube/watch"
 	"github.com/openpai/paictl/pkg/runtime/rules"
 	"github.com/openpai/paictl/pkg/runtime/spec"
 )
@@ -29,39 +29,23 @@ func (r *reconciler) runRules(ctx context.Context) error {
 	if !ok {
 		return fmt.Errorf("the connection can't watch")
 	}
-	options := func(o metav1.ListOptions) *client.ListOptions {
-		return &client.ListOptions{Namespace: r.o.SystemNamespace, FieldSelector: fields.OneTermEqualSelector("metadata.name", RulesConfigMap), Raw: &o}
-	}
-	informer := toolscache.NewSharedIndexInformer(&toolscache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			l := &corev1.ConfigMapList{}
-			return l, api.List(ctx, l, options(o))
-		},
-		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			return api.Watch(ctx, &corev1.ConfigMapList{}, options(o))
-		},
-	}, &corev1.ConfigMap{}, 0, toolscache.Indexers{})
 	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[string]())
 	defer queue.ShutDown()
-	changed := func(any) { queue.Add(RulesConfigMap) }
-	if _, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-		AddFunc: changed, UpdateFunc: func(_, o any) { changed(o) }, DeleteFunc: changed,
-	}); err != nil {
-		return err
-	}
-	go informer.RunWithContext(ctx)
-	if !toolscache.WaitForCacheSync(ctx.Done(), informer.HasSynced) {
-		return nil
-	}
-	queue.Add(RulesConfigMap) // there may be none, while a copy of former ones is left
+	only := client.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", RulesConfigMap)}
+	store := watch.New(watch.Options[*corev1.ConfigMap, *corev1.ConfigMap]{
+		Name: "failure rules", Source: sourceOf(api, r.o.SystemNamespace, &corev1.ConfigMapList{}, only), Log: slog.New(logr.ToSlogHandler(r.o.Log)),
+		Keep: func(cm *corev1.ConfigMap) (*corev1.ConfigMap, error) { return cm, nil },
+		// A list may have no rules, while a copy of former ones is left.
+		Changed: func([]watch.Change[*corev1.ConfigMap], string) { queue.Add(RulesConfigMap) },
+	})
+	go store.Run(ctx)
 	go func() { <-ctx.Done(); queue.ShutDown() }()
 	for {
 		key, stop := queue.Get()
 		if stop {
 			return nil
 		}
-		o, _, _ := informer.GetIndexer().GetByKey(r.o.SystemNamespace + "/" + RulesConfigMap)
-		cm, _ := o.(*corev1.ConfigMap)
+		cm, _ := store.Get(RulesConfigMap)
 		if err := r.takeRules(ctx, cm); err != nil && ctx.Err() == nil {
 			r.o.Log.Error(err, "spread the failure rules")
 			queue.AddRateLimited(key)
