@@ -37,20 +37,12 @@ func TestASickGPUThatAJobHasIsBadForItsVirtualCluster(t *testing.T) {
 	assert.Equal(t, 2, b.ownerList[0].Bad, "nor is it counted twice")
 }
 
-func nodeRowOf(t *testing.T, n *corev1.Node) *nodeRow {
-	t.Helper()
-	_, row := newNodeRow(n)
-	r, ok := row.(*nodeRow)
-	require.True(t, ok)
-	return r
-}
-
 // Anyone may have written a node's annotations: invalid numbers of parts count as one.
 func TestNumbersOfPartsThatNoAgentWritesAreOne(t *testing.T) {
 	for _, parts := range []string{"4294967296", "-4", "0", "9223372036854775807", "1025"} {
 		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Annotations: map[string]string{schedulerapi.DevicesAnnotation: `{"devices":[{"index":0,"healthy":true},{"index":1}],"parts":` + parts + `}`}}}
 		b := newTables()
-		b.nodes["n"] = nodeRowOf(t, n)
+		b.nodes["n"] = newNodeRow(n)
 		assert.Len(t, b.gpus("n", b.nodes["n"], nil), 2, parts)
 	}
 }
@@ -60,7 +52,7 @@ func TestOnlyConditionsOfTroubleArePressure(t *testing.T) {
 		{Type: "EtcdIsVoter", Status: "True"}, {Type: "DiskPressure", Status: "True"}, {Type: "KernelDeadlock", Status: "True"}, {Type: "FrequentKubeletRestart", Status: "True"},
 		{Type: "MemoryPressure", Status: "False"}, {Type: "Ready", Status: "True"},
 	}}}
-	assert.Equal(t, []string{"DiskPressure", "KernelDeadlock", "FrequentKubeletRestart"}, nodeRowOf(t, n).pressure)
+	assert.Equal(t, []string{"DiskPressure", "KernelDeadlock", "FrequentKubeletRestart"}, newNodeRow(n).pressure)
 }
 
 // A machine that is not Ready is that, whether or not it is in layout.yaml.
@@ -68,7 +60,7 @@ func TestAMachineOutsideTheLayoutThatIsNotReadyIsNotReady(t *testing.T) {
 	b := newTables()
 	b.layout = map[string]*layoutRow{}
 	for ready, want := range map[corev1.ConditionStatus]string{"True": MachineUnlisted, "False": MachineNotReady, "Unknown": MachineUnknown} {
-		b.nodes["n"] = nodeRowOf(t, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}, Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: "Ready", Status: ready}}}})
+		b.nodes["n"] = newNodeRow(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}, Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: "Ready", Status: ready}}}})
 		m, _ := b.machine("n")
 		assert.Equal(t, want, m.State)
 		assert.Contains(t, m.Message, "not in layout.yaml")

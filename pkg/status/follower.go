@@ -132,7 +132,7 @@ func (f *Follower) Run(ctx context.Context) error {
 	defer f.running.Wait()
 	defer cancel()
 	for _, k := range f.kinds {
-		f.running.Go(func() { f.follow(ctx, k) })
+		f.running.Go(func() { k.store.Run(ctx) })
 	}
 	for _, a := range f.askers {
 		f.running.Go(func() { f.ask(ctx, a) })

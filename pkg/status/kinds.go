@@ -5,16 +5,15 @@ import (
 	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
-	resourceapi "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/watch"
+	apiwatch "k8s.io/apimachinery/pkg/watch"
 
 	"github.com/openpai/paictl/pkg/config/store"
 	"github.com/openpai/paictl/pkg/job"
-	v1 "github.com/openpai/paictl/pkg/job/v1"
 	"github.com/openpai/paictl/pkg/kube"
+	"github.com/openpai/paictl/pkg/kube/watch"
 )
 
 // Names of kinds for which it matters whether no objects exist, or whether they aren't known.
@@ -22,13 +21,6 @@ const (
 	kindPods  = "pods"
 	kindNodes = "nodes"
 )
-
-// lister is client-go's function for a list.
-type lister[L runtime.Object] func(ctx context.Context, o metav1.ListOptions) (L, error)
-
-func listing[L runtime.Object](list lister[L]) func(context.Context, metav1.ListOptions) (runtime.Object, error) {
-	return func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return list(ctx, o) }
-}
 
 // everywhere lists and watches in all namespaces, or within one for users who may not see more.
 type everywhere struct {
@@ -59,22 +51,23 @@ func try[T any](e *everywhere, ask func(namespace string) (T, error)) (T, error)
 	return out, other
 }
 
-// selected adds a field selector to list options.
-func selected(o metav1.ListOptions, fields string) metav1.ListOptions {
-	o.FieldSelector = fields
-	return o
+// source lists and watches in all namespaces, or in one.
+func (e *everywhere) source(in func(namespace string) watch.Source) watch.Source {
+	return watch.Source{
+		List: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			return try(e, func(ns string) (runtime.Object, error) { return in(ns).List(ctx, o) })
+		},
+		Watch: func(ctx context.Context, o metav1.ListOptions) (apiwatch.Interface, error) {
+			return in(e.namespace()).Watch(ctx, o)
+		},
+	}
 }
 
 // allKinds are the objects that are followed.
 func (f *Follower) allKinds() []*kind {
 	core, resource := f.client.CoreV1(), f.client.ResourceV1()
-	nodes := &kind{name: kindNodes, source: SourceAPI, one: &corev1.Node{}, convert: newNodeRow, list: listing(core.Nodes().List), watch: core.Nodes().Watch}
-	nodes.set, nodes.replace = setter(f.b.nodes, f.b.nodeChanged)
-
-	gpus := &kind{name: "resourceslices", source: SourceAPI, one: &resourceapi.ResourceSlice{}, convert: newSliceRow,
-		list: listing(resource.ResourceSlices().List), watch: resource.ResourceSlices().Watch}
-	gpus.set, gpus.replace = setter(f.b.slices, f.b.sliceChanged)
-
+	nodes := follow(f, &kind{name: kindNodes, source: SourceAPI}, watch.From(core.Nodes(), metav1.ListOptions{}), newNodeRow, into(f.b.nodes, f.b.nodeChanged))
+	gpus := follow(f, &kind{name: "resourceslices", source: SourceAPI}, watch.From(resource.ResourceSlices(), metav1.ListOptions{}), newSliceRow, into(f.b.slices, f.b.sliceChanged))
 	out := append([]*kind{nodes, f.podKind(), gpus, f.claimKind(), f.jobKind(), f.configKind()}, f.platformKinds()...)
 	for _, of := range []struct{ namespace, fields string }{
 		{kube.JobNamespace, ""}, {kube.SystemNamespace, ""}, {metav1.NamespaceDefault, "involvedObject.kind=Node"},
@@ -85,15 +78,9 @@ func (f *Follower) allKinds() []*kind {
 }
 
 func (f *Follower) podKind() *kind {
-	core, where := f.client.CoreV1(), &everywhere{within: kube.JobNamespace}
-	k := &kind{name: kindPods, source: SourceAPI, one: &corev1.Pod{}, convert: newPodRow,
-		list: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			return try(where, func(ns string) (runtime.Object, error) { return core.Pods(ns).List(ctx, o) })
-		},
-		watch: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			return core.Pods(where.namespace()).Watch(ctx, o)
-		}}
-	k.set, k.replace = setter(f.b.pods, func(key string, was, is *podRow) {
+	where := &everywhere{within: kube.JobNamespace}
+	from := where.source(func(ns string) watch.Source { return watch.From(f.client.CoreV1().Pods(ns), metav1.ListOptions{}) })
+	k := follow(f, &kind{name: kindPods, source: SourceAPI}, from, newPodRow, into(f.b.pods, func(key string, was, is *podRow) {
 		f.b.podChanged(key, was, is)
 		if platformPods(f.namespaces, was, is) {
 			f.asker(SourceServices).kick()
@@ -101,75 +88,58 @@ func (f *Follower) podKind() *kind {
 		if was != nil && was.job != "" || is != nil && is.job != "" {
 			f.asker(SourceScheduler).kick()
 		}
-	})
+	}))
 	f.ofServices = append(f.ofServices, servicesWatch{k, where})
 	return k
 }
 
 func (f *Follower) claimKind() *kind {
-	resource, where := f.client.ResourceV1(), &everywhere{within: kube.JobNamespace}
-	k := &kind{name: "resourceclaims", source: SourceAPI, one: &resourceapi.ResourceClaim{}, convert: newClaimRow,
-		list: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			return try(where, func(ns string) (runtime.Object, error) { return resource.ResourceClaims(ns).List(ctx, o) })
-		},
-		watch: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			return resource.ResourceClaims(where.namespace()).Watch(ctx, o)
-		}}
-	k.set, k.replace = setter(f.b.claims, f.b.claimChanged)
-	return k
+	where := &everywhere{within: kube.JobNamespace}
+	from := where.source(func(ns string) watch.Source {
+		return watch.From(f.client.ResourceV1().ResourceClaims(ns), metav1.ListOptions{})
+	})
+	return follow(f, &kind{name: "resourceclaims", source: SourceAPI}, from, newClaimRow, into(f.b.claims, f.b.claimChanged))
 }
 
 func (f *Follower) jobKind() *kind {
-	k := &kind{name: "frameworks", source: SourceJobs, one: &v1.Framework{}, convert: newJobRow,
-		list: f.jobs.Frameworks.Source().List, watch: f.jobs.Frameworks.Source().Watch}
-	k.set, k.replace = setter(f.b.jobs, func(key string, was, is *job.Brief) {
+	return follow(f, &kind{name: "frameworks", source: SourceJobs, named: true}, f.jobs.Frameworks.Source(), job.NewBrief, into(f.b.jobs, func(key string, was, is *job.Brief) {
 		f.b.jobChanged(key, was, is)
 		f.asker(SourceScheduler).kick()
-	})
-	return k
+	}))
 }
 
 func (f *Follower) eventKind(namespace, fields string) *kind {
-	core := f.client.CoreV1().Events(namespace)
-	k := &kind{name: "events of " + namespace, source: SourceAPI, optional: namespace != kube.JobNamespace, one: &corev1.Event{}, convert: newEventRow,
-		list: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			return core.List(ctx, selected(o, fields))
-		},
-		watch: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			return core.Watch(ctx, selected(o, fields))
-		}}
-	// Three kinds share one table: each replaces its own alone.
-	own := map[string]*eventRow{}
-	k.set, k.replace = setter(own, func(key string, _, is *eventRow) {
+	from := watch.From(f.client.CoreV1().Events(namespace), metav1.ListOptions{FieldSelector: fields})
+	k := &kind{name: "events of " + namespace, source: SourceAPI, optional: namespace != kube.JobNamespace}
+	own, dropped := map[string]*eventRow{}, []string{}
+	k.after = func() {
+		if len(dropped) > 0 {
+			k.store.Forget(dropped...)
+			dropped = nil
+		}
+	}
+	recent := &newest{}
+	k.reset = recent.reset
+	row := func(e *corev1.Event) *eventRow {
+		if r := newEventRow(e); recent.has(r.At) {
+			return r
+		}
+		return nil
+	}
+	return follow(f, k, from, row, into(own, func(key string, _, is *eventRow) {
 		put(f.b.events, key, is, func(was, is *eventRow) { f.b.eventChanged(key, was, is) })
 		if len(own) > maxEventRows {
-			trimEvents(own)
+			dropped = append(dropped, trimEvents(own)...)
 		}
-	})
-	return k
+	}))
 }
 
 // configRow holds the version of the configuration, to notice that it must be read.
 type configRow struct{ version string }
 
 func (f *Follower) configKind() *kind {
-	core := f.client.CoreV1().ConfigMaps(kube.SystemNamespace)
-	const fields = "metadata.name=" + store.ConfigMapName
-	table := map[string]*configRow{}
-	k := &kind{name: "configuration", source: SourceServices, optional: true, one: &corev1.ConfigMap{},
-		convert: func(o runtime.Object) (string, any) {
-			m, ok := o.(*corev1.ConfigMap)
-			if !ok {
-				return "", nil
-			}
-			return m.Name, &configRow{m.ResourceVersion}
-		},
-		list: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			return core.List(ctx, selected(o, fields))
-		},
-		watch: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			return core.Watch(ctx, selected(o, fields))
-		}}
-	k.set, k.replace = setter(table, func(string, *configRow, *configRow) { f.asker(SourceServices).kick() })
-	return k
+	from := watch.From(f.client.CoreV1().ConfigMaps(kube.SystemNamespace), metav1.ListOptions{FieldSelector: "metadata.name=" + store.ConfigMapName})
+	return follow(f, &kind{name: "configuration", source: SourceServices, optional: true}, from,
+		func(m *corev1.ConfigMap) *configRow { return &configRow{m.ResourceVersion} },
+		into(map[string]*configRow{}, func(string, *configRow, *configRow) { f.asker(SourceServices).kick() }))
 }

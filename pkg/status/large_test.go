@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
 
 	v1 "github.com/openpai/paictl/pkg/job/v1"
 	"github.com/openpai/paictl/pkg/kube"
@@ -84,8 +85,9 @@ func kindOf(path string) (func(int) any, int) {
 	case "frameworks":
 		return func(i int) any { return largeJob(i) }, largeJobs
 	case "events":
-		return func(i int) any {
-			return &corev1.Event{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("e", i), Namespace: kube.JobNamespace}, Message: strings.Repeat("text ", 40), LastTimestamp: metav1.Now(),
+		return func(i int) any { // by name, and not by time
+			at := metav1.NewTime(time.Now().Add(-time.Duration(i*7919%20_000) * 100 * time.Millisecond))
+			return &corev1.Event{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("e", i), Namespace: kube.JobNamespace}, Message: strings.Repeat("text ", 40), LastTimestamp: at,
 				InvolvedObject: corev1.ObjectReference{Kind: "Pod", Name: v1.PodName(jobName(i), "worker", 0), Namespace: kube.JobNamespace}}
 		}, 20_000
 	}
@@ -200,24 +202,20 @@ func large(tb testing.TB) *Follower {
 			continue
 		}
 		_, n := kindOf(path)
-		rows := map[string]any{}
+		var all []any
 		for i := range n {
 			switch path {
 			case "nodes":
-				key, row := k.convert(largeNode(i))
-				rows[key] = row
+				all = append(all, largeNode(i))
 			case "pods":
-				key, row := k.convert(largePod(i))
-				rows[key] = row
+				all = append(all, largePod(i))
 			case "resourceslices":
-				key, row := k.convert(largeSlice(i))
-				rows[key] = row
+				all = append(all, largeSlice(i))
 			case "frameworks":
-				key, row := k.convert(largeJob(i))
-				rows[key] = row
+				all = append(all, largeJob(i))
 			}
 		}
-		k.replace(rows)
+		require.NoError(tb, k.store.(cache.ReflectorStore).Replace(all, "1"))
 	}
 	f.publish()
 	return f
@@ -243,8 +241,8 @@ func BenchmarkAChangeOfOneJob(b *testing.B) {
 		fw.Status.RetryPolicyStatus.TotalRetriedCount = int32(i)
 		for _, k := range f.kinds {
 			if k.name == "frameworks" {
-				key, row := k.convert(fw)
-				f.change(k, func() { k.set(key, row) })
+				fw.ResourceVersion = strconv.Itoa(i + 1)
+				require.NoError(b, k.store.(cache.ReflectorStore).Update(fw))
 			}
 		}
 		was := f.Current()
@@ -263,8 +261,8 @@ func TestOneChangeInALargeClusterMakesOneRow(t *testing.T) {
 		if k.name == "frameworks" {
 			fw := largeJob(5000)
 			fw.Status.RetryPolicyStatus.TotalRetriedCount = 9
-			key, row := k.convert(fw)
-			f.change(k, func() { k.set(key, row) })
+			fw.ResourceVersion = "2"
+			require.NoError(t, k.store.(cache.ReflectorStore).Update(fw))
 		}
 	}
 	f.publish()

@@ -1,19 +1,16 @@
 package status
 
 import (
-	"context"
 	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/metadata"
 
 	"github.com/openpai/paictl/pkg/kube"
+	"github.com/openpai/paictl/pkg/kube/watch"
 	"github.com/openpai/paictl/pkg/services/state"
 )
 
@@ -27,12 +24,8 @@ const (
 // versionRow is an object of which only changes matter.
 type versionRow struct{ namespace, version string }
 
-func newVersionRow(o runtime.Object) (string, any) {
-	m, ok := o.(*metav1.PartialObjectMetadata)
-	if !ok {
-		return "", nil
-	}
-	return m.Namespace + "/" + m.Name, &versionRow{m.Namespace, m.ResourceVersion}
+func newVersionRow(m *metav1.PartialObjectMetadata) *versionRow {
+	return &versionRow{m.Namespace, m.ResourceVersion}
 }
 
 // platformKinds are optional: for users who may not read them, the services are read every half minute.
@@ -46,26 +39,18 @@ func (f *Follower) platformKinds() []*kind {
 
 func (f *Follower) platformKind(resource schema.GroupVersionResource, labels string) *kind {
 	where := &everywhere{within: kube.SystemNamespace}
-	objects := func(namespace string) metadata.ResourceInterface {
-		return f.metadata.Resource(resource).Namespace(namespace)
-	}
-	k := &kind{name: resource.Resource + " of services", source: SourceServices, optional: true, one: &metav1.PartialObjectMetadata{}, convert: newVersionRow,
-		list: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			o.LabelSelector = labels
-			return try(where, func(ns string) (runtime.Object, error) { return objects(ns).List(ctx, o) })
-		},
-		watch: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			o.LabelSelector = labels
-			return objects(where.namespace()).Watch(ctx, o)
-		}}
-	k.set, k.replace = setter(map[string]*versionRow{}, func(_ string, was, is *versionRow) {
-		if is == nil {
-			is = was
-		}
-		if f.namespaces.Has(is.namespace) {
-			f.asker(SourceServices).kick()
-		}
+	from := where.source(func(ns string) watch.Source {
+		return watch.From(f.metadata.Resource(resource).Namespace(ns), metav1.ListOptions{LabelSelector: labels})
 	})
+	k := follow(f, &kind{name: resource.Resource + " of services", source: SourceServices, optional: true}, from, newVersionRow,
+		into(map[string]*versionRow{}, func(_ string, was, is *versionRow) {
+			if is == nil {
+				is = was
+			}
+			if f.namespaces.Has(is.namespace) {
+				f.asker(SourceServices).kick()
+			}
+		}))
 	f.ofServices = append(f.ofServices, servicesWatch{k, where})
 	return k
 }

@@ -41,7 +41,7 @@ func TestAChangeOfAWorkloadOrAReleaseHasTheServicesAsked(t *testing.T) {
 		}
 	}
 	for _, o := range f.ofServices {
-		running.Go(func() { f.follow(ctx, o.kind) })
+		running.Go(func() { o.kind.store.Run(ctx) })
 		require.Eventually(t, func() bool {
 			f.mu.Lock()
 			defer f.mu.Unlock()

@@ -12,7 +12,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/openpai/paictl/pkg/diagnose/checks"
 	"github.com/openpai/paictl/pkg/job"
@@ -49,11 +48,7 @@ const rolePrefix = "pai-"
 // labelControlPlane marks nodes of the control plane.
 const labelControlPlane = "node-role.kubernetes.io/control-plane"
 
-func newNodeRow(o runtime.Object) (string, any) {
-	n, ok := o.(*corev1.Node)
-	if !ok {
-		return "", nil
-	}
+func newNodeRow(n *corev1.Node) *nodeRow {
 	info := &n.Status.NodeInfo
 	r := &nodeRow{name: n.Name, address: nodeAddress(n), ready: corev1.ConditionUnknown, cordoned: n.Spec.Unschedulable,
 		kubelet: info.KubeletVersion, runtime: info.ContainerRuntimeVersion, kernel: info.KernelVersion, os: info.OSImage,
@@ -76,7 +71,7 @@ func newNodeRow(o runtime.Object) (string, any) {
 			r.devices, r.parts, r.reported = told.Devices, told.Split(), true
 		}
 	}
-	return n.Name, r
+	return r
 }
 
 func (r *nodeRow) readConditions(list []corev1.NodeCondition) {
@@ -126,14 +121,7 @@ type podRow struct {
 	shown string
 }
 
-// id is the key of a pod.
-func (r *podRow) id() string { return r.namespace + "/" + r.name }
-
-func newPodRow(o runtime.Object) (string, any) {
-	p, ok := o.(*corev1.Pod)
-	if !ok {
-		return "", nil
-	}
+func newPodRow(p *corev1.Pod) *podRow {
 	r := &podRow{namespace: p.Namespace, name: p.Name, uid: string(p.UID), node: p.Spec.NodeName, start: job.NewStart(p),
 		ended: p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed}
 	for _, c := range p.Spec.Containers {
@@ -157,7 +145,7 @@ func newPodRow(o runtime.Object) (string, any) {
 	if r.node != "" && !claim.Expected(p) {
 		r.indices = isolation(p)
 	}
-	return r.id(), r
+	return r
 }
 
 // shownOf returns a text that changes when the fields do that a service's state depends on.
@@ -206,13 +194,9 @@ type deviceRow struct {
 	simulated   bool
 }
 
-func newSliceRow(o runtime.Object) (string, any) {
-	s, ok := o.(*resourceapi.ResourceSlice)
-	if !ok {
-		return "", nil
-	}
+func newSliceRow(s *resourceapi.ResourceSlice) *sliceRow {
 	if s.Spec.Driver != claim.Driver || s.Spec.NodeName == nil {
-		return s.Name, nil
+		return nil
 	}
 	r := &sliceRow{node: *s.Spec.NodeName}
 	for i := range s.Spec.Devices {
@@ -233,7 +217,7 @@ func newSliceRow(o runtime.Object) (string, any) {
 		}
 		r.devices = append(r.devices, row)
 	}
-	return s.Name, r
+	return r
 }
 
 func text(d *resourceapi.Device, name resourceapi.QualifiedName) string {
@@ -254,17 +238,12 @@ type claimRow struct {
 	indices        []int32
 }
 
-func newClaimRow(o runtime.Object) (string, any) {
-	c, ok := o.(*resourceapi.ResourceClaim)
-	if !ok {
-		return "", nil
-	}
-	key := c.Namespace + "/" + c.Name
+func newClaimRow(c *resourceapi.ResourceClaim) *claimRow {
 	uid, at, err := claim.Read(c)
 	if err != nil {
-		return key, nil // it has no GPUs, or not yet
+		return nil // it has no GPUs, or not yet
 	}
-	return key, &claimRow{node: at.Node, pod: c.Namespace + "/" + c.Status.ReservedFor[0].Name, uid: string(uid), indices: at.Indices}
+	return &claimRow{node: at.Node, pod: c.Namespace + "/" + c.Status.ReservedFor[0].Name, uid: string(uid), indices: at.Indices}
 }
 
 // eventRow is an event, and the name of the Framework whose pod it may be about.
@@ -277,18 +256,14 @@ type eventRow struct {
 // objectName is how long the name of a Framework is.
 const objectName = 32
 
-func newEventRow(o runtime.Object) (string, any) {
-	e, ok := o.(*corev1.Event)
-	if !ok {
-		return "", nil
-	}
+func newEventRow(e *corev1.Event) *eventRow {
 	about, told := &e.InvolvedObject, job.NewEvent(e)
 	r := &eventRow{uid: string(e.UID), Event: Event{At: told.Time.UTC(), Count: int(told.Count), Type: e.Type, Reason: e.Reason,
 		Object: strings.ToLower(about.Kind) + "/" + about.Name, Namespace: about.Namespace, Message: clip(e.Message)}}
 	if len(about.Name) >= objectName && about.Namespace != "" {
 		r.job = about.Name[:objectName]
 	}
-	return e.Namespace + "/" + e.Name, r
+	return r
 }
 
 // longest is how much is kept of a text that others wrote.
@@ -299,12 +274,4 @@ func clip(s string) string {
 		return strings.ToValidUTF8(s[:longest], "") + "…"
 	}
 	return s
-}
-
-func newJobRow(o runtime.Object) (string, any) {
-	f, ok := o.(*v1.Framework)
-	if !ok {
-		return "", nil
-	}
-	return f.Name, job.NewBrief(f)
 }

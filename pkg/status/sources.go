@@ -92,9 +92,7 @@ func (f *Follower) silent(err error) {
 			if k.live {
 				k.live, k.heard = false, cmp.Or(f.heard, f.now())
 			}
-			if k.cancel != nil {
-				k.cancel()
-			}
+			k.store.Restart()
 		}
 		for _, a := range f.askers {
 			a.fresh = false
@@ -132,10 +130,10 @@ func (f *Follower) down(k *kind, err error) {
 		err = errStarting
 	}
 	k.err = err
-	if apierrors.IsNotFound(err) {
-		k.replace(nil) // the API knows the whole kind no more
-	}
 	f.mu.Unlock()
+	if apierrors.IsNotFound(err) {
+		k.store.Clear() // the API no longer knows the whole kind
+	}
 	if isSilence(err) {
 		f.silent(err)
 		return

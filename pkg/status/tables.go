@@ -5,6 +5,8 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/util/sets"
 
@@ -121,23 +123,11 @@ func put[T any](table map[string]*T, key string, is *T, changed func(was, is *T)
 	changed(was, is)
 }
 
-// setter returns the functions of a kind whose rows are in a table.
-func setter[T any](table map[string]*T, changed func(key string, was, is *T)) (set func(string, any), replace func(map[string]any)) {
-	set = func(key string, row any) {
-		is, _ := row.(*T)
+// into returns a function that puts rows into a table, or removes them. It calls changed with the old and the new row.
+func into[T any](table map[string]*T, changed func(key string, was, is *T)) func(key string, is *T) {
+	return func(key string, is *T) {
 		put(table, key, is, func(was, is *T) { changed(key, was, is) })
 	}
-	replace = func(rows map[string]any) {
-		for _, key := range slices.Collect(maps.Keys(table)) {
-			if rows[key] == nil {
-				set(key, nil)
-			}
-		}
-		for key, row := range rows {
-			set(key, row)
-		}
-	}
-	return set, replace
 }
 
 func (b *tables) nodeChanged(name string, _, _ *nodeRow) { b.dirtyMachines.Insert(name) }
@@ -205,12 +195,43 @@ func (b *tables) eventChanged(string, *eventRow, *eventRow) { b.dirtyEvents = tr
 // maxEventRows is how many events are kept; above it the oldest go.
 const maxEventRows = 2 * MaxEvents
 
-// trimEvents drops events that no model will show.
-func trimEvents(events map[string]*eventRow) {
+// trimEvents drops events that no model will show, and returns their keys.
+func trimEvents(events map[string]*eventRow) []string {
 	keys := slices.SortedFunc(maps.Keys(events), func(x, y string) int { return events[y].At.Compare(events[x].At) })
-	for _, key := range keys[min(len(keys), MaxEvents):] {
+	keys = keys[min(len(keys), MaxEvents):]
+	for _, key := range keys {
 		delete(events, key)
 	}
+	return keys
+}
+
+// newest selects the events that a model may show, while a list of many is read.
+type newest struct {
+	mu    sync.Mutex
+	times []time.Time
+	floor time.Time // more than enough events are later
+}
+
+// has reports whether an event may be shown.
+func (n *newest) has(at time.Time) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if at.Before(n.floor) {
+		return false
+	}
+	if n.times = append(n.times, at); len(n.times) > maxEventRows {
+		slices.SortFunc(n.times, func(x, y time.Time) int { return y.Compare(x) })
+		n.times = n.times[:MaxEvents]
+		n.floor = n.times[MaxEvents-1]
+	}
+	return true
+}
+
+// reset begins again: later events may be older, if the API server was restored from a backup.
+func (n *newest) reset() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.times, n.floor = nil, time.Time{}
 }
 
 // knowPods records that all pods are known. Then jobs' states are more exact.

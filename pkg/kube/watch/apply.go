@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
@@ -14,34 +13,27 @@ import (
 
 // kept carries the kept part of an object from a list or an event to the Store.
 type kept[T any] struct {
-	metav1.TypeMeta
 	key  string
 	item *Item[T]
 	err  error
 }
 
-// DeepCopyObject implements runtime.Object. It is never changed.
-func (k *kept[T]) DeepCopyObject() runtime.Object { return k }
-
-// keep reads an object; nil if o isn't one.
-func (s *Store[T]) keep(o any) *kept[T] {
-	if k, ok := o.(*kept[T]); ok {
-		return k
-	}
+// keep reads an object. ok is false if o isn't one.
+func (s *Store[T]) keep(o any) (k kept[T], ok bool) {
 	object, ok := o.(runtime.Object)
 	if !ok {
-		return nil
+		return k, false
 	}
 	m, err := meta.Accessor(object)
 	if err != nil {
-		return nil
+		return k, false
 	}
-	k := &kept[T]{key: m.GetName(), item: &Item[T]{UID: m.GetUID(), Version: m.GetResourceVersion()}}
+	k = kept[T]{key: m.GetName(), item: &Item[T]{UID: m.GetUID(), Version: m.GetResourceVersion()}}
 	if s.o.Namespaces && m.GetNamespace() != "" {
 		k.key = m.GetNamespace() + "/" + k.key
 	}
 	k.item.Value, k.err = s.o.Keep(object)
-	return k
+	return k, true
 }
 
 // Add implements the store of a reflector, for a new object.
@@ -49,7 +41,7 @@ func (s *Store[T]) Add(o any) error { return s.Update(o) }
 
 // Update implements the store of a reflector, for a changed object.
 func (s *Store[T]) Update(o any) error {
-	if k := s.keep(o); k != nil {
+	if k, ok := s.keep(o); ok {
 		s.change(func(changes []Change[T]) []Change[T] { return s.put(changes, k, false) })
 	}
 	return nil
@@ -57,7 +49,7 @@ func (s *Store[T]) Update(o any) error {
 
 // Delete implements the store of a reflector, for a removed object.
 func (s *Store[T]) Delete(o any) error {
-	if k := s.keep(o); k != nil {
+	if k, ok := s.keep(o); ok {
 		s.change(func(changes []Change[T]) []Change[T] {
 			s.bury(k.item.UID, k.item.Version, false)
 			have := s.items[k.key].Item
@@ -78,7 +70,13 @@ func (s *Store[T]) Delete(o any) error {
 }
 
 // Replace implements the store of a reflector, for a whole list.
-func (s *Store[T]) Replace(all []any, version string) error {
+func (s *Store[T]) Replace(objects []any, version string) error {
+	all := make([]kept[T], 0, len(objects))
+	for _, o := range objects {
+		if k, ok := s.keep(o); ok {
+			all = append(all, k)
+		}
+	}
 	s.replace(all, version, false)
 	return nil
 }
@@ -96,11 +94,16 @@ func (s *Store[T]) Clear() {
 	})
 }
 
-// Forget drops an object that isn't needed until its next change.
-func (s *Store[T]) Forget(key string) {
+// Forget drops objects that aren't needed until their next change, and frees their memory.
+func (s *Store[T]) Forget(keys ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.items, key)
+	for _, key := range keys {
+		delete(s.items, key)
+	}
+	rest := make(map[string]entry[T], len(s.items)) // a map never shrinks
+	maps.Copy(rest, s.items)
+	s.items = rest
 }
 
 // change makes a change and reports it.
@@ -115,23 +118,29 @@ func (s *Store[T]) change(apply func([]Change[T]) []Change[T]) {
 
 // replace takes a whole list. asked: this program listed it, besides the watch, which may be ahead of it or behind it. Objects that are known
 // to be newer than the list stay.
-func (s *Store[T]) replace(all []any, version string, asked bool) {
+func (s *Store[T]) replace(all []kept[T], version string, asked bool) {
 	s.mu.Lock()
+	missing := make(map[string]bool, len(s.items)+len(s.bad))
+	for key := range s.items {
+		missing[key] = true
+	}
+	for key := range s.bad {
+		missing[key] = true
+	}
 	var changes []Change[T]
-	listed := make(map[string]bool, len(all))
-	for _, o := range all {
-		if k := s.keep(o); k != nil {
-			listed[k.key] = true
-			changes = s.put(changes, k, asked)
-		}
+	for _, k := range all {
+		delete(missing, k.key)
+		changes = s.put(changes, k, asked)
 	}
-	for key, have := range s.items {
-		if !listed[key] && !((asked || have.ahead) && newer(have.Version, version)) {
-			s.bury(have.UID, version, asked)
-			changes = s.remove(changes, key, nil)
+	for key := range missing {
+		have := s.items[key]
+		if have.Item == nil || (asked || have.ahead) && newer(have.Version, version) {
+			delete(s.bad, key)
+			continue
 		}
+		s.bury(have.UID, version, asked)
+		changes = s.remove(changes, key, nil)
 	}
-	maps.DeleteFunc(s.bad, func(key, _ string) bool { return !listed[key] })
 	s.version.Add(1)
 	s.mu.Unlock()
 	s.o.Changed(changes, version)
@@ -140,7 +149,7 @@ func (s *Store[T]) replace(all []any, version string, asked bool) {
 
 // put keeps an object. asked: it is a response to this program, which may have waited long. It is ignored if a newer state is known, of this
 // life of the object or of a later one. Events of the watch come in order, and are ignored only if this program is ahead of them.
-func (s *Store[T]) put(changes []Change[T], k *kept[T], asked bool) []Change[T] {
+func (s *Store[T]) put(changes []Change[T], k kept[T], asked bool) []Change[T] {
 	if t, ok := s.gone[k.item.UID]; ok {
 		if (asked || t.ahead) && t.covers(k.item.Version) {
 			return changes
@@ -169,7 +178,7 @@ func (s *Store[T]) put(changes []Change[T], k *kept[T], asked bool) []Change[T] 
 }
 
 // leaveOut records that an object can't be read or isn't kept.
-func (s *Store[T]) leaveOut(changes []Change[T], k *kept[T]) []Change[T] {
+func (s *Store[T]) leaveOut(changes []Change[T], k kept[T]) []Change[T] {
 	why := k.err.Error()
 	switch {
 	case errors.Is(k.err, ErrSkip):

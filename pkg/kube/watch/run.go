@@ -86,9 +86,9 @@ func (s *Store[T]) live(ctx context.Context) error {
 	s.session.mu.Lock()
 	s.session.restart = cancel
 	s.session.mu.Unlock()
-	l := &life[T]{s: s}
+	l := &life[T]{Store: s}
 	lw := &cache.ListWatch{ListWithContextFunc: l.list, WatchFuncWithContext: l.watch}
-	err := cache.NewReflectorWithOptions(cache.ToListWatcherWithWatchListSemantics(lw, pages{}), nil, s, cache.ReflectorOptions{
+	err := cache.NewReflectorWithOptions(cache.ToListWatcherWithWatchListSemantics(lw, pages{}), nil, l, cache.ReflectorOptions{
 		Name: s.o.Name, TypeDescription: s.o.Name,
 		Backoff: &wait.Backoff{Duration: firstWait, Factor: 2, Steps: 20, Cap: maxWait, Jitter: 0.5},
 	}).ListAndWatchWithContext(ctx)
@@ -125,14 +125,25 @@ type pages struct{}
 // IsWatchListSemanticsUnSupported is called by client-go.
 func (pages) IsWatchListSemanticsUnSupported() bool { return true }
 
-// life sends the requests of a reflector from a list until the watch fails.
+// life sends the requests of a reflector, and takes its events, from a list until the watch fails.
 type life[T any] struct {
-	s       *Store[T]
+	*Store[T]
 	began   time.Time // of the watch
 	timeout time.Duration
 
-	mu   sync.Mutex // a list that was given up may still be waiting for its answer
-	last error
+	mu     sync.Mutex // a list that was given up may still be waiting for its answer
+	listed []kept[T]
+	last   error
+}
+
+// Replace takes the list that was read last. The reflector gets only its version, so that it keeps nothing.
+func (l *life[T]) Replace(_ []any, version string) error {
+	l.mu.Lock()
+	all := l.listed
+	l.listed = nil
+	l.mu.Unlock()
+	l.replace(all, version, false)
+	return nil
 }
 
 // fail records and reports why this life ends, with the original error instead of the reflector's.
@@ -143,7 +154,7 @@ func (l *life[T]) fail(ctx context.Context, err error) error {
 	l.mu.Lock()
 	l.last = err
 	l.mu.Unlock()
-	l.s.health(err)
+	l.health(err)
 	return err
 }
 
@@ -154,75 +165,66 @@ func (l *life[T]) failed() error {
 }
 
 func (l *life[T]) list(ctx context.Context, _ metav1.ListOptions) (runtime.Object, error) {
-	out, err := l.s.list(ctx, l.s.o.Source)
+	all, version, err := l.Store.list(ctx, l.o.Source)
 	if err != nil {
 		return nil, l.fail(ctx, err)
 	}
-	return out, nil
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.listed = all
+	return &metav1.PartialObjectMetadataList{ListMeta: metav1.ListMeta{ResourceVersion: version}}, nil
 }
 
 // watch opens a watch. With Relist, one that ended before its time was interrupted: then this life ends.
 func (l *life[T]) watch(ctx context.Context, o metav1.ListOptions) (apiwatch.Interface, error) {
 	now := time.Now()
-	if l.s.o.Relist && !l.began.IsZero() && now.Sub(l.began) < l.timeout*9/10 {
+	if l.o.Relist && !l.began.IsZero() && now.Sub(l.began) < l.timeout*9/10 {
 		return nil, l.fail(ctx, errEnded)
 	}
 	l.began = now
 	if o.TimeoutSeconds != nil {
 		l.timeout = time.Duration(*o.TimeoutSeconds) * time.Second
 	}
-	w, err := l.s.o.Source.Watch(ctx, o)
+	w, err := l.o.Source.Watch(ctx, o)
 	if err != nil {
-		if err = l.fail(ctx, err); l.s.o.Relist {
+		if err = l.fail(ctx, err); l.o.Relist {
 			// Without wrapping: the reflector would continue after a refused connection from the last version.
-			err = fmt.Errorf("watch the %s: %v", l.s.o.Name, err) //nolint:errorlint // see above
+			err = fmt.Errorf("watch the %s: %v", l.o.Name, err) //nolint:errorlint // see above
 		}
 		return nil, err
 	}
 	l.mu.Lock()
 	l.last = nil
 	l.mu.Unlock()
-	w = l.s.session.begin(w)
-	l.s.health(nil)
+	w = l.session.begin(w)
+	l.health(nil)
 	return w, nil
 }
 
 // list reads all pages, and keeps only the parts.
-func (s *Store[T]) list(ctx context.Context, from Source) (*page, error) {
-	out := &page{}
+func (s *Store[T]) list(ctx context.Context, from Source) (all []kept[T], version string, err error) {
 	for o := (metav1.ListOptions{Limit: pageSize}); ; {
-		part, err := from.List(ctx, o)
+		page, err := from.List(ctx, o)
 		if err != nil {
-			return nil, err
+			return nil, "", err
 		}
-		list, err := meta.ListAccessor(part)
+		list, err := meta.ListAccessor(page)
 		if err != nil {
-			return nil, err
+			return nil, "", err
 		}
-		if err := meta.EachListItem(part, func(one runtime.Object) error {
-			if k := s.keep(one); k != nil {
-				out.Items = append(out.Items, k)
+		if err := meta.EachListItem(page, func(one runtime.Object) error {
+			if k, ok := s.keep(one); ok {
+				all = append(all, k)
 			}
 			return nil
 		}); err != nil {
-			return nil, err
+			return nil, "", err
 		}
-		out.ResourceVersion = list.GetResourceVersion()
 		if o.Continue = list.GetContinue(); o.Continue == "" {
-			return out, nil
+			return all, list.GetResourceVersion(), nil
 		}
 	}
 }
-
-// page is a list of kept objects.
-type page struct {
-	metav1.TypeMeta
-	metav1.ListMeta
-	Items []runtime.Object
-}
-
-// DeepCopyObject implements runtime.Object. It is never changed.
-func (p *page) DeepCopyObject() runtime.Object { return p }
 
 // begin records that a watch is open, until the reflector stops reading it.
 func (n *session) begin(w apiwatch.Interface) apiwatch.Interface {

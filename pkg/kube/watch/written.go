@@ -48,15 +48,11 @@ func (s *Store[T]) Load(ctx context.Context) error {
 		return ctx.Err()
 	}
 	began := time.Now()
-	list, err := s.list(ctx, s.o.Reads)
+	all, version, err := s.list(ctx, s.o.Reads)
 	if err != nil {
 		return fmt.Errorf("list %s: %w", s.o.Name, err)
 	}
-	all := make([]any, len(list.Items))
-	for i := range list.Items {
-		all[i] = list.Items[i]
-	}
-	s.replace(all, list.ResourceVersion, true)
+	s.replace(all, version, true)
 	s.session.mu.Lock()
 	defer s.session.mu.Unlock()
 	if began.After(s.session.confirmed) {
@@ -68,7 +64,7 @@ func (s *Store[T]) Load(ctx context.Context) error {
 // Put keeps the API server's response to a write, at once. Earlier events don't undo it, and it doesn't undo later ones: it may have waited
 // long.
 func (s *Store[T]) Put(o runtime.Object) {
-	if k := s.keep(o); k != nil {
+	if k, ok := s.keep(o); ok {
 		s.change(func(changes []Change[T]) []Change[T] { return s.put(changes, k, true) })
 	}
 }
