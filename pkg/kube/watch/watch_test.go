@@ -197,6 +197,8 @@ func TestARelistedStoreHasTheStateOfAServerThatWasRestored(t *testing.T) {
 	s.set("c", "1", "c")
 	r := follow(t, s, func(o *options) { o.Relist = true })
 	r.next("list 3: a 1 b, c 1 c")
+	s.set("c", "1", "d")
+	r.next("c 1 c -> d")
 	r.opens()
 	s.restore(1, map[string]*corev1.ConfigMap{"a": a})
 	s.CloseClientConnections()
@@ -263,6 +265,40 @@ func TestAServerThatAnswersConfirmsOnlyAnOpenWatch(t *testing.T) {
 	s.refuses("watch", 0)
 	r.opens()
 	require.Eventually(t, func() bool { return r.store.Confirmed().After(began) }, time.Minute, time.Millisecond)
+}
+
+func TestAnAnswerDoesNotConfirmAWatchThatEndedBeforeIt(t *testing.T) {
+	t.Parallel()
+	s := serve(t)
+	ended, again, checked := make(chan struct{}, 100), make(chan struct{}), make(chan struct{})
+	beats := 0
+	r := follow(t, s, func(o *options) {
+		o.Confirm = true
+		o.Health = func(err error) {
+			if err != nil {
+				ended <- struct{}{}
+			}
+		}
+		list := o.Source.List
+		o.Source.List = func(ctx context.Context, lo metav1.ListOptions) (runtime.Object, error) {
+			if lo.Limit == 1 {
+				if beats++; beats == 1 {
+					s.refuses("watch", http.StatusForbidden)
+					s.CloseClientConnections()
+					<-ended
+					s.refuses("watch", 0)
+				} else if beats == 2 {
+					close(again)
+					<-checked
+				}
+			}
+			return list(ctx, lo)
+		}
+	})
+	<-again
+	assert.Zero(t, r.store.Confirmed())
+	close(checked)
+	require.Eventually(t, func() bool { return !r.store.Confirmed().IsZero() }, time.Minute, time.Millisecond)
 }
 
 func TestARestartBeginsWithAList(t *testing.T) {
