@@ -80,7 +80,7 @@ func readKeys(r io.Reader) ([]byte, error) {
 	return text, nil
 }
 
-// Restore holds the parts of a backup from which a new cluster is made.
+// RestoreParts holds the parts of a backup from which a new cluster is made.
 type RestoreParts struct {
 	Keys, Etcd RestoreFile
 	// History is the history of jobs; nil if it isn't put on a machine. Left is the reason for that if the backup has a history.

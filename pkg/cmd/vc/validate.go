@@ -60,7 +60,7 @@ func validateRun(ctx context.Context, opts *ValidateOptions) error {
 	var c *cluster
 	var err error
 	if !opts.Offline {
-		if c, err = open(opts.Factory, opts.Kube); err != nil {
+		if c, err = open(opts.Kube); err != nil {
 			return err
 		}
 	}

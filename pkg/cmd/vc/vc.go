@@ -64,7 +64,7 @@ func openJobs(f *cmdutil.Factory, o kube.Options, server string) (*client.Jobs, 
 }
 
 // open connects to the cluster. It doesn't send a request yet.
-func open(f *cmdutil.Factory, o kube.Options) (*cluster, error) {
+func open(o kube.Options) (*cluster, error) {
 	c, err := kube.Open(o)
 	if err != nil {
 		return nil, err
