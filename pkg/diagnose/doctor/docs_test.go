@@ -32,6 +32,9 @@ func TestEachCheckHasAPlaceInTheDocs(t *testing.T) {
 	for _, m := range regexp.MustCompile(`(?m)^### ([a-z0-9-]+)$`).FindAllStringSubmatch(docs, -1) {
 		assert.True(t, known[m[1]], "docs/doctor.md describes %s, which is no check", m[1])
 	}
+	for _, m := range regexp.MustCompile(`(?m)^## (.+)$`).FindAllStringSubmatch(docs, -1) { // the contents lead there
+		known[strings.ReplaceAll(strings.ToLower(m[1]), " ", "-")] = true
+	}
 	for _, m := range regexp.MustCompile(`\]\(#([a-z0-9-]+)\)`).FindAllStringSubmatch(docs, -1) {
 		assert.True(t, known[m[1]], "docs/doctor.md leads to #%s, which is no check", m[1])
 	}
