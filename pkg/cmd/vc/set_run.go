@@ -41,7 +41,7 @@ func setRun(ctx context.Context, opts *SetOptions) error {
 	if out.Refused != "" {
 		return hint.Errorf(out.Remedy, "%s", out.Refused)
 	}
-	if opts.DryRun || !out.Changed {
+	if opts.DryRun || !out.Changed && !out.Pending {
 		return opts.tell(out)
 	}
 	question := fmt.Sprintf("Change the virtual clusters of %s (%s)?", out.ClusterID, w.Address())
@@ -70,7 +70,7 @@ func (opts *SetOptions) preview(out *vc.Outcome) error {
 	if err := out.Warnings.Write(opts.Factory.IO.Err); err != nil {
 		return err
 	}
-	if !out.Changed {
+	if !out.Changed && !out.Pending {
 		return nil
 	}
 	if _, err := io.WriteString(w, out.Diff); err != nil {
@@ -123,13 +123,17 @@ func (opts *SetOptions) tell(out *vc.Outcome) error {
 	if !opts.Output.Is("text") {
 		return opts.Output.Write(io.Out, out, cmdutil.Table{})
 	}
+	done := fmt.Sprintf("pushed revision %d", out.Revision)
+	if out.Pending {
+		done = fmt.Sprintf("revision %d already has these values, and the scheduler did not", out.Base)
+	}
 	switch {
-	case !out.Changed:
+	case !out.Changed && !out.Pending:
 		io.Say("nothing to change: revision %d already has these values", out.Base)
 	case out.DryRun:
 		io.Say("nothing was changed (--dry-run)")
 	case out.Applied:
-		io.Say("pushed revision %d; the scheduler uses it (generation %d)", out.Revision, out.Generation)
+		io.Say("%s; the scheduler uses it (generation %d)", done, out.Generation)
 		for _, c := range out.Effect.VirtualClusters {
 			if c.Before == nil {
 				io.Say("%s is new: pods of it name pai-scheduler as their scheduler; for pods that name HiveD's hivedscheduler-ds-%[1]s run: paictl service restart -n scheduler --force", c.Name)
@@ -138,9 +142,9 @@ func (opts *SetOptions) tell(out *vc.Outcome) error {
 	case !out.Installed:
 		io.Say("pushed revision %d; it takes effect with: paictl service start -n scheduler", out.Revision)
 	case out.Note != "":
-		io.Say("pushed revision %d; the scheduler uses it when it answers again: %s", out.Revision, out.Note)
+		io.Say("%s; the scheduler uses it when it answers again: %s", done, out.Note)
 	default:
-		io.Say("pushed revision %d; the scheduler was not waited for", out.Revision)
+		io.Say("%s; the scheduler was not waited for", done)
 	}
 	return nil
 }

@@ -174,6 +174,12 @@ func TestAChangeIsInUseAndInTheAudit(t *testing.T) {
 	assert.Contains(t, errOut, "nothing to change: revision 2 already has these values\n")
 	assert.Len(t, c.records, 1)
 
+	c.objects[schedulerconfig.ConfigMap].Data[schedulerconfig.ConfigMapKey] = "{}" // as if the change had been interrupted
+	_, errOut, err = set(t, "vision", "--cells", "g-NODE=1", "--yes")
+	require.NoError(t, err)
+	assert.Contains(t, errOut, "revision 2 already has these values, and the scheduler did not; the scheduler uses it (generation 7)\n")
+	assert.Len(t, c.records, 2)
+
 	out, _, err = set(t, "vision", "--quota-per-user", "4", "--yes", "-o", "json")
 	require.NoError(t, err)
 	var o vc.Outcome

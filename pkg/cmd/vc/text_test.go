@@ -103,6 +103,7 @@ func TestTheEndOfAChangeSaysWhatIsInUse(t *testing.T) {
 		"not waited for":        {vc.Outcome{Changed: true, Installed: true, Revision: 4}, "pushed revision 4; the scheduler was not waited for\n"},
 		"no scheduler":          {vc.Outcome{Changed: true, Note: "it isn't installed", Revision: 4}, "pushed revision 4; it takes effect with: paictl service start -n scheduler\n"},
 		"a scheduler is silent": {vc.Outcome{Changed: true, Installed: true, Note: "none leads", Revision: 4}, "pushed revision 4; the scheduler uses it when it answers again: none leads\n"},
+		"pending":               {vc.Outcome{Pending: true, Installed: true, Applied: true, Base: 4, Revision: 4, Generation: 2, Effect: &api.Validation{}}, "revision 4 already has these values, and the scheduler did not; the scheduler uses it (generation 2)\n"},
 		"nothing":               {vc.Outcome{Base: 3}, "nothing to change: revision 3 already has these values\n"},
 		"a dry run":             {vc.Outcome{Changed: true, DryRun: true}, "nothing was changed (--dry-run)\n"},
 		"one that is new":       {vc.Outcome{Changed: true, Installed: true, Applied: true, Effect: fresh}, "hivedscheduler-ds-a run: paictl service restart -n scheduler --force\n"},

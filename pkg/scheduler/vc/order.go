@@ -35,11 +35,13 @@ type Outcome struct {
 	DryRun bool `json:"dryRun"`
 	// Changed reports whether the configuration says something else now, or would.
 	Changed bool `json:"changed"`
+	// Pending reports whether it doesn't, and the scheduler doesn't have it yet.
+	Pending bool `json:"pending,omitempty"`
 	// Installed reports whether the cluster has a scheduler.
 	Installed bool `json:"installed"`
 	// Applied reports whether the scheduler works with it.
 	Applied bool `json:"applied"`
-	// ClusterID and Base are the id and the revision of the configuration that was changed; Revision is the new one.
+	// ClusterID and Base are the id and the revision of the configuration that was changed; Revision is the new one, or Base if the change was pending.
 	ClusterID  string `json:"clusterId"`
 	Base       int    `json:"base"`
 	Revision   int    `json:"revision,omitempty"`

@@ -78,7 +78,7 @@ func meaning(err error) *wire.Error { //nolint:gocyclo // one case a line
 	}
 	grant := (*grantError)(nil)
 	findings := strictyaml.Findings{}
-	invalid, notNow := (*change.InvalidError)(nil), (*change.RefusedError)(nil)
+	invalid, notNow, pending := (*change.InvalidError)(nil), (*change.RefusedError)(nil), (*change.PendingError)(nil)
 	refused := (*job.RefusedError)(nil)
 	throttled, conflict, ended, limit := (*signin.ThrottledError)(nil), (*job.ConflictError)(nil), (*job.EndedError)(nil), (*job.LimitError)(nil)
 	switch {
@@ -94,6 +94,8 @@ func meaning(err error) *wire.Error { //nolint:gocyclo // one case a line
 		return &wire.Error{Status: http.StatusBadRequest, Code: wire.CodeParameters, Message: told(findings), Findings: findings}
 	case errors.As(err, &invalid):
 		return made(http.StatusBadRequest, wire.CodeParameters)
+	case errors.As(err, &pending):
+		return &wire.Error{Status: http.StatusInternalServerError, Code: wire.CodeUnknown, Message: pending.Message(), Remedy: hint.Of(err)}
 	case errors.As(err, &notNow):
 		return made(http.StatusConflict, ErrChanged.Code)
 	case errors.As(err, &findings):

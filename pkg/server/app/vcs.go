@@ -8,6 +8,7 @@ import (
 	"github.com/openpai/paictl/pkg/people/rules"
 	"github.com/openpai/paictl/pkg/scheduler/vc"
 	"github.com/openpai/paictl/pkg/scheduler/vc/change"
+	"github.com/openpai/paictl/pkg/server/wire"
 )
 
 // ChangeVirtualClusters changes virtual clusters in the configuration that the cluster stores, and in the running scheduler; a dry run returns the effect.
@@ -28,7 +29,7 @@ func (d *Actions) ChangeVirtualClusters(ctx context.Context, o *vc.Order) (out *
 	if o.Force {
 		detail["force"] = "true"
 	}
-	err = d.did(ctx, "vc.manage", rules.Thing{Kind: rules.KindVC, Name: strings.Join(o.Names(), ",")}, detail, func(ctx context.Context) error {
+	err = d.did(ctx, "vc.manage", rules.Thing{Kind: rules.KindVC, Name: wire.Shown(strings.Join(o.Names(), ","))}, detail, func(ctx context.Context) error {
 		err := act(ctx)
 		switch {
 		case out != nil && out.Revision > 0:

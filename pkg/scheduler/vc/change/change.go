@@ -4,13 +4,16 @@
 package change
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
@@ -48,6 +51,22 @@ func (e *RefusedError) Error() string { return e.Err.Error() }
 // Unwrap returns the cause.
 func (e *RefusedError) Unwrap() error { return e.Err }
 
+// PendingError is the error for a stored change that the scheduler doesn't have yet. The same order again continues.
+type PendingError struct {
+	Revision int
+	Err      error
+}
+
+func (e *PendingError) Error() string { return e.Message() + ": " + e.Err.Error() }
+
+// Message is the error without its cause.
+func (e *PendingError) Message() string {
+	return fmt.Sprintf("revision %d of the configuration is stored, but the scheduler doesn't have it yet", e.Revision)
+}
+
+// Unwrap returns the cause.
+func (e *PendingError) Unwrap() error { return e.Err }
+
 // Do carries out an order, and records by as its author. An order without DryRun that can't be carried out changes nothing.
 func (c *Changer) Do(ctx context.Context, o *vc.Order, by string) (*vc.Outcome, error) {
 	if err := check(o); err != nil {
@@ -61,7 +80,11 @@ func (c *Changer) Do(ctx context.Context, o *vc.Order, by string) (*vc.Outcome, 
 	if n := p.Revision.Number; o.Revision != 0 && o.Revision != n {
 		return nil, &RefusedError{hint.Wrap(fmt.Errorf("%w, and nothing was written: revision %d was pushed by %s", store.ErrChanged, n, p.Revision.By), "look at the change again with --dry-run")}
 	}
-	draft, cells, err := amend(held, p, o.Changes)
+	read, err := c.read(ctx)
+	if err != nil {
+		return nil, err
+	}
+	draft, text, err := amend(held, p, unfinished(o.Changes, p, read))
 	if err != nil {
 		return nil, &InvalidError{err}
 	}
@@ -69,11 +92,9 @@ func (c *Changer) Do(ctx context.Context, o *vc.Order, by string) (*vc.Outcome, 
 	for _, f := range draft.Changes {
 		out.Diff += f.Diff
 	}
-	text, err := schedulerconfig.Encode(cells)
-	if err != nil {
-		return nil, err
-	}
-	if err := c.judge(ctx, o, out, text); err != nil || o.DryRun || !out.Changed {
+	out.Installed = read != nil
+	out.Pending = !out.Changed && read != nil && strings.TrimSpace(read.Data[schedulerconfig.ConfigMapKey]) != strings.TrimSpace(string(text))
+	if err := c.judge(ctx, o, out, text); err != nil || o.DryRun || !out.Changed && !out.Pending {
 		return out, err
 	}
 	switch {
@@ -82,7 +103,7 @@ func (c *Changer) Do(ctx context.Context, o *vc.Order, by string) (*vc.Outcome, 
 	case out.Refused != "":
 		return nil, &RefusedError{hint.Errorf(out.Remedy, "%s", out.Refused)}
 	}
-	r, err := held.Push(ctx, draft, store.Entry{By: by, Message: o.Message})
+	r, err := held.Push(ctx, draft, store.Entry{By: by, Message: o.Message}) // without changes, the current one
 	if errors.Is(err, store.ErrChanged) {
 		return nil, &RefusedError{err}
 	}
@@ -93,7 +114,10 @@ func (c *Changer) Do(ctx context.Context, o *vc.Order, by string) (*vc.Outcome, 
 	if !out.Installed {
 		return out, nil
 	}
-	return out, hint.Wrap(c.apply(ctx, r.Number, text), "continue with: paictl service start -n scheduler")
+	if err := c.apply(ctx, held); err != nil {
+		return out, hint.Wrap(&PendingError{r.Number, err}, "run the command again; or, with a kubeconfig: paictl service start -n scheduler")
+	}
+	return out, nil
 }
 
 func check(o *vc.Order) error {
@@ -107,22 +131,50 @@ func check(o *vc.Order) error {
 		if o.Changes[i].Name == "" {
 			return fmt.Errorf("change %d has no name of a virtual cluster", i+1)
 		}
+		for _, c := range o.Changes[i].Cells {
+			if c.CellNumber < 0 {
+				return fmt.Errorf("the number of cells %s of the virtual cluster %s is %d", c.CellType, o.Changes[i].Name, c.CellNumber)
+			}
+		}
 	}
 	return nil
 }
 
-// amend writes the requests into services-configuration.yaml, and checks the result.
-func amend(held *store.Store, p *store.Public, requests []vc.Request) (*store.Draft, cell.Config, error) {
+// amend writes the requests into services-configuration.yaml, checks the result, and returns the scheduler's part of it.
+func amend(held *store.Store, p *store.Public, requests []vc.Request) (*store.Draft, []byte, error) {
 	text, err := edit(p, requests)
 	if err != nil {
-		return nil, cell.Config{}, err
+		return nil, nil, err
 	}
 	draft, err := held.Amend(p, config.ServicesFile, text)
 	if err != nil {
-		return nil, cell.Config{}, err
+		return nil, nil, err
 	}
-	cells, found := schedulerconfig.FromCluster(draft.Cluster.Layout, config.ServicesFile, text)
-	return draft, cells, found.Err()
+	part, err := part(draft.Cluster, text)
+	return draft, part, err
+}
+
+// unfinished returns the requests without deletions that the configuration has, and the scheduler doesn't have yet.
+func unfinished(requests []vc.Request, p *store.Public, read *corev1.ConfigMap) []vc.Request {
+	have, err := vc.Read(p.Files[config.ServicesFile])
+	if err != nil || read == nil {
+		return requests
+	}
+	loaded, _ := schedulerconfig.Parse("", []byte(read.Data[schedulerconfig.ConfigMapKey]))
+	return slices.DeleteFunc(slices.Clone(requests), func(r vc.Request) bool {
+		_, stored := have[r.Name]
+		return r.Delete && !stored && slices.ContainsFunc(loaded.VirtualClusters, func(v cell.VirtualCluster) bool { return v.Name == r.Name })
+	})
+}
+
+// part is the scheduler's part of a configuration, as the scheduler's chart writes it.
+func part(c *config.Cluster, services []byte) ([]byte, error) {
+	cells, found := schedulerconfig.FromCluster(c.Layout, config.ServicesFile, services)
+	if err := found.Err(); err != nil {
+		return nil, err
+	}
+	text, err := schedulerconfig.Encode(cells)
+	return append(bytes.TrimSpace(text), '\n'), err
 }
 
 func edit(p *store.Public, requests []vc.Request) ([]byte, error) {
@@ -182,9 +234,6 @@ func inScheduler(c *config.Cluster, have map[string]vc.Definition) error {
 // judge asks the running scheduler for the effect on gangs, and looks for jobs that would be left without a virtual cluster.
 func (c *Changer) judge(ctx context.Context, o *vc.Order, out *vc.Outcome, text []byte) error {
 	var err error
-	if out.Installed, err = c.installed(ctx); err != nil {
-		return err
-	}
 	out.Effect, err = c.Scheduler.Validate(ctx, text)
 	if errors.Is(err, vc.ErrNotRunning) {
 		out.Effect, out.Note = &api.Validation{Valid: true}, err.Error()+": the effect on gangs is not known"
@@ -198,7 +247,7 @@ func (c *Changer) judge(ctx context.Context, o *vc.Order, out *vc.Outcome, text 
 		}
 		out.Problem = before.Problem
 	}
-	if !out.Changed || o.Force {
+	if !out.Changed && !out.Pending || o.Force {
 		return nil
 	}
 	in, err := c.inside(ctx, o, out)
@@ -219,35 +268,39 @@ func problems(v *api.Validation) error {
 	return hint.Wrap(fmt.Errorf("the scheduler would refuse it: %s", strings.Join(parts, "; ")), remedy)
 }
 
-// installed reports whether the scheduler was started.
-func (c *Changer) installed(ctx context.Context) (bool, error) {
-	_, err := c.Client.CoreV1().ConfigMaps(kube.SystemNamespace).Get(ctx, schedulerconfig.ConfigMap, metav1.GetOptions{})
+// read returns the ConfigMap that the scheduler reads; nil: the scheduler wasn't started.
+func (c *Changer) read(ctx context.Context) (*corev1.ConfigMap, error) {
+	cm, err := c.Client.CoreV1().ConfigMaps(kube.SystemNamespace).Get(ctx, schedulerconfig.ConfigMap, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		return false, nil
+		return nil, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("look for the scheduler: %w", err)
+		return nil, fmt.Errorf("look for the scheduler: %w", err)
 	}
-	return true, nil
+	return cm, nil
 }
 
 // apply writes the ConfigMap that the scheduler watches, as the scheduler's chart would. The release follows with the next start of the service.
-func (c *Changer) apply(ctx context.Context, revision int, text []byte) error {
-	maps := c.Client.CoreV1().ConfigMaps(kube.SystemNamespace)
-	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
-		cm, err := maps.Get(ctx, schedulerconfig.ConfigMap, metav1.GetOptions{})
+func (c *Changer) apply(ctx context.Context, held *store.Store) error {
+	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		cm, err := c.read(ctx)
+		if err != nil || cm == nil {
+			return err
+		}
+		// The configuration is read after the ConfigMap, so that a slow change never overwrites the part of a later one.
+		p, err := held.Public(ctx)
+		if err != nil {
+			return err
+		}
+		text, err := part(p.Cluster, p.Files[config.ServicesFile])
 		if err != nil {
 			return err
 		}
 		if cm.Data == nil {
 			cm.Data = map[string]string{}
 		}
-		cm.Data[schedulerconfig.ConfigMapKey] = strings.TrimSpace(string(text)) + "\n"
-		_, err = maps.Update(ctx, cm, metav1.UpdateOptions{})
+		cm.Data[schedulerconfig.ConfigMapKey] = string(text)
+		_, err = c.Client.CoreV1().ConfigMaps(kube.SystemNamespace).Update(ctx, cm, metav1.UpdateOptions{})
 		return err
 	})
-	if err != nil {
-		return fmt.Errorf("revision %d is pushed, but not in use: %w", revision, err)
-	}
-	return nil
 }

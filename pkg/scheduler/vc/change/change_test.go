@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
@@ -139,18 +140,101 @@ func TestAChangeIsPushedAndLoadedByTheScheduler(t *testing.T) {
 	assert.IsType(t, &change.RefusedError{}, err)
 }
 
+// loaded returns the machines of each virtual cluster in the ConfigMap that the scheduler reads.
+func loaded(t *testing.T, client kubernetes.Interface) map[string]int {
+	t.Helper()
+	now, err := client.CoreV1().ConfigMaps(kube.SystemNamespace).Get(t.Context(), schedulerconfig.ConfigMap, metav1.GetOptions{})
+	require.NoError(t, err)
+	c, found := schedulerconfig.Parse("", []byte(now.Data[schedulerconfig.ConfigMapKey]))
+	require.NoError(t, found.Err())
+	out := map[string]int{}
+	for _, v := range c.VirtualClusters {
+		out[v.Name] = v.Cells[0].Count
+	}
+	return out
+}
+
+// interrupted is a client of the same objects that calls do once, before it updates the ConfigMap that the scheduler reads, and fails with do's error.
+func interrupted(client *fake.Clientset, do func() error) *fake.Clientset {
+	out, done := fake.NewClientset(), false
+	out.PrependReactor("*", "*", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		if update, ok := a.(clienttesting.UpdateAction); ok && !done && update.GetObject().(metav1.Object).GetName() == schedulerconfig.ConfigMap {
+			done = true
+			return true, nil, do()
+		}
+		o, err := client.Invokes(a, nil)
+		return true, o, err
+	})
+	return out
+}
+
+func started() *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: kube.SystemNamespace, Name: schedulerconfig.ConfigMap}}
+}
+
+func TestASlowChangeDoesNotUndoALaterOne(t *testing.T) {
+	client := stored(t, started())
+	c := change.Changer{Client: client, Scheduler: scheduler(t, fine)}
+	slow := change.Changer{Scheduler: c.Scheduler, Client: interrupted(client, func() error {
+		out, err := c.Do(t.Context(), &vc.Order{Changes: []vc.Request{{Name: "vision", Cells: cells("", 2).Cells, TakeFrom: "default"}}}, "bob")
+		require.NoError(t, err)
+		assert.Equal(t, 3, out.Revision)
+		return apierrors.NewConflict(corev1.Resource("configmaps"), schedulerconfig.ConfigMap, errors.New("it was changed"))
+	})}
+	out, err := slow.Do(t.Context(), &vc.Order{Changes: []vc.Request{cells("vision", 1)}}, "root")
+	require.NoError(t, err)
+	assert.Equal(t, 2, out.Revision)
+	assert.Equal(t, map[string]int{"default": 2, "vision": 2}, loaded(t, client), "as revision 3, which is stored")
+}
+
+func TestAnInterruptedChangeContinues(t *testing.T) {
+	client := stored(t, started())
+	c := change.Changer{Scheduler: scheduler(t, fine), Client: interrupted(client, func() error { return errors.New("the connection broke") })}
+	order := vc.Order{Changes: []vc.Request{cells("vision", 1)}}
+	_, err := c.Do(t.Context(), &order, "root")
+	require.EqualError(t, err, "revision 2 of the configuration is stored, but the scheduler doesn't have it yet: the connection broke")
+	assert.Contains(t, hint.Of(err), "run the command again")
+	dry := vc.Order{Changes: []vc.Request{cells("vision", 1)}, DryRun: true}
+	out, err := c.Do(t.Context(), &dry, "root")
+	require.NoError(t, err)
+	assert.Equal(t, [...]bool{false, true}, [...]bool{out.Changed, out.Pending})
+
+	order = vc.Order{Changes: []vc.Request{cells("vision", 1)}, Revision: out.Base}
+	out, err = c.Do(t.Context(), &order, "root")
+	require.NoError(t, err)
+	assert.Equal(t, [...]any{2, 2, false, true}, [...]any{out.Base, out.Revision, out.Changed, out.Pending})
+	assert.Equal(t, map[string]int{"default": 3, "vision": 1}, loaded(t, client))
+	order = vc.Order{Changes: []vc.Request{cells("vision", 1)}}
+	out, err = c.Do(t.Context(), &order, "root")
+	require.NoError(t, err)
+	assert.False(t, out.Pending)
+	assert.Zero(t, out.Revision)
+
+	c.Client = interrupted(client, func() error { return errors.New("the connection broke") })
+	remove := vc.Order{Changes: []vc.Request{{Name: "vision", Delete: true, TakeFrom: "default"}}}
+	_, err = c.Do(t.Context(), &remove, "root")
+	require.ErrorContains(t, err, "revision 3 of the configuration is stored")
+	out, err = c.Do(t.Context(), &remove, "root")
+	require.NoError(t, err)
+	assert.True(t, out.Pending)
+	assert.Equal(t, map[string]int{"default": 4}, loaded(t, client))
+	_, err = c.Do(t.Context(), &remove, "root")
+	require.ErrorContains(t, err, "there is no virtual cluster vision")
+}
+
 func TestAnOrderThatCanNotBeCarriedOutChangesNothing(t *testing.T) {
 	client := stored(t)
 	c := change.Changer{Client: client, Scheduler: scheduler(t, nil)}
 	for says, o := range map[string]vc.Order{
-		"name a virtual cluster":            {},
-		"change 1 has no name":              {Changes: []vc.Request{{}}},
-		"the message is longer than":        {Changes: []vc.Request{cells("vision", 1)}, Message: strings.Repeat("x", store.MaxMessage+1)},
-		"there is no virtual cluster nlp":   {Changes: []vc.Request{{Name: "nlp", Delete: true}}},
-		"services-configuration.yaml":       {Changes: []vc.Request{{Name: "default", Cells: []vc.Cells{{CellType: "g-NODE", CellNumber: 9}}}}},
-		"default has fewer than the reques": {Changes: []vc.Request{cells("vision", 9)}},
-		"policy":                            {Changes: []vc.Request{{Name: "default", Policy: "fast"}}},
-		"quota":                             {Changes: []vc.Request{{Name: "default", Users: map[string]*int{"ann": new(int)}, PerUser: func() *int { n := -1; return &n }()}}},
+		"name a virtual cluster":                      {},
+		"change 1 has no name":                        {Changes: []vc.Request{{}}},
+		"the message is longer than":                  {Changes: []vc.Request{cells("vision", 1)}, Message: strings.Repeat("x", store.MaxMessage+1)},
+		"g-NODE of the virtual cluster default is -1": {Changes: []vc.Request{cells("default", -1)}},
+		"there is no virtual cluster nlp":             {Changes: []vc.Request{{Name: "nlp", Delete: true}}},
+		"services-configuration.yaml":                 {Changes: []vc.Request{{Name: "default", Cells: []vc.Cells{{CellType: "g-NODE", CellNumber: 9}}}}},
+		"default has fewer than the reques":           {Changes: []vc.Request{cells("vision", 9)}},
+		"policy":                                      {Changes: []vc.Request{{Name: "default", Policy: "fast"}}},
+		"quota":                                       {Changes: []vc.Request{{Name: "default", Users: map[string]*int{"ann": new(int)}, PerUser: func() *int { n := -1; return &n }()}}},
 	} {
 		_, err := c.Do(t.Context(), &o, "root")
 		require.ErrorContains(t, err, says)
