@@ -1,0 +1,150 @@
+package assembly_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	authv1 "k8s.io/api/authorization/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/yaml"
+
+	"github.com/openpai/paictl/pkg/config"
+	"github.com/openpai/paictl/pkg/config/store"
+	"github.com/openpai/paictl/pkg/kube"
+	"github.com/openpai/paictl/pkg/kube/kubetest"
+	schedulerconfig "github.com/openpai/paictl/pkg/scheduler/config"
+	"github.com/openpai/paictl/pkg/scheduler/vc"
+	"github.com/openpai/paictl/pkg/server/servertest"
+	"github.com/openpai/paictl/pkg/status"
+)
+
+// account is the user that the API server sees in requests of pai-server.
+const account = "system:serviceaccount:" + kube.SystemNamespace + ":rest-server"
+
+// grantOnlyItsRights gives the account of pai-server the rights of its chart.
+func grantOnlyItsRights(t *testing.T, c *kube.Cluster) {
+	t.Helper()
+	text, err := os.ReadFile("../../../templates/testdata/golden/rest-server.plain.yaml")
+	require.NoError(t, err)
+	api, n := c.Client.RbacV1(), 0
+	made := func(err error) {
+		t.Helper()
+		if !apierrors.IsAlreadyExists(err) {
+			require.NoError(t, err)
+		}
+		n++
+	}
+	into := func(doc []byte, out metav1.Object) metav1.Object {
+		t.Helper()
+		require.NoError(t, yaml.Unmarshal(doc, out))
+		return out
+	}
+	for doc := range bytes.SplitSeq(text, []byte("\n---\n")) {
+		var kind metav1.TypeMeta
+		require.NoError(t, yaml.Unmarshal(doc, &kind))
+		switch kind.Kind {
+		case "Role":
+			o := into(doc, &rbacv1.Role{}).(*rbacv1.Role)
+			_, err = api.Roles(o.Namespace).Create(t.Context(), o, metav1.CreateOptions{})
+			made(err)
+		case "RoleBinding":
+			o := into(doc, &rbacv1.RoleBinding{}).(*rbacv1.RoleBinding)
+			_, err = api.RoleBindings(o.Namespace).Create(t.Context(), o, metav1.CreateOptions{})
+			made(err)
+		case "ClusterRole":
+			_, err = api.ClusterRoles().Create(t.Context(), into(doc, &rbacv1.ClusterRole{}).(*rbacv1.ClusterRole), metav1.CreateOptions{})
+			made(err)
+		case "ClusterRoleBinding":
+			_, err = api.ClusterRoleBindings().Create(t.Context(), into(doc, &rbacv1.ClusterRoleBinding{}).(*rbacv1.ClusterRoleBinding), metav1.CreateOptions{})
+			made(err)
+		}
+	}
+	require.Equal(t, 8, n)
+	for _, a := range []authv1.ResourceAttributes{
+		{Namespace: kube.SystemNamespace, Verb: "update", Resource: "configmaps", Name: store.ConfigMapName}, {Verb: "watch", Resource: "pods"},
+		{Namespace: "pai-people", Verb: "get", Resource: "secrets"}, {Namespace: kube.JobNamespace, Verb: "get", Resource: "secrets"},
+	} {
+		require.NoError(t, wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+			r, err := c.Client.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authv1.SubjectAccessReview{Spec: authv1.SubjectAccessReviewSpec{User: account, ResourceAttributes: &a}}, metav1.CreateOptions{})
+			return err == nil && r.Status.Allowed, err
+		}), "%+v", a)
+	}
+}
+
+// configured pushes a configuration with the machines gpu-1 and gpu-2.
+func configured(t *testing.T, c *kube.Cluster) {
+	t.Helper()
+	s := store.New(c.Client)
+	d, err := s.Draft(t.Context(), store.Candidate{Force: true, Files: map[string][]byte{
+		config.LayoutFile: []byte("apiVersion: paictl.openpai.org/v1\nkind: Layout\nssh: {username: ubuntu, password: hunter2-of-ssh}\nmachine-sku:\n  g: {mem: 64Gi, cpu: {vcore: 16}, gpu: {type: a100, count: 8}, os: debian12}\n" +
+			"machine-list:\n  - {hostname: m1, hostip: 10.0.0.1, machine-type: g, roles: [master]}\n  - {hostname: gpu-1, hostip: 10.0.0.2, machine-type: g, roles: [worker]}\n  - {hostname: gpu-2, hostip: 10.0.0.3, machine-type: g, roles: [worker]}\n"),
+		config.RolesFile: []byte("apiVersion: paictl.openpai.org/v1\nkind: RoleDefinition\nk8s-role:\n" +
+			"  master: {component-list: [etcd, apiserver, controller-manager, scheduler], labels: {pai-master: \"true\"}}\n  worker: {labels: {pai-worker: \"true\"}, workloads: true}\n"),
+		config.ServicesFile:   []byte("apiVersion: paictl.openpai.org/v1\nkind: ServicesConfiguration\ncluster:\n  common: {cluster-id: lab, data-path: /data}\n  docker-registry: {domain: docker.io, namespace: openpai, docker-tag: v1.2.3}\n"),
+		config.KubernetesFile: []byte("apiVersion: paictl.openpai.org/v1\nkind: KubernetesConfiguration\nkubernetes: {managed: false, version: v1.36.3, cluster-name: lab, cluster-dns: [10.0.0.53], load-balance-ip: 10.0.0.1}\n"),
+	}})
+	require.NoError(t, err)
+	_, err = s.Push(t.Context(), d, store.Entry{By: "ada@desk"})
+	require.NoError(t, err)
+}
+
+func TestTheServersAccountHasTheRightsThatItsRoutesNeed(t *testing.T) {
+	c := kubetest.Start(t)
+	servertest.Prepare(t, c)
+	configured(t, c)
+	grantOnlyItsRights(t, c)
+	h := houseOn(t, c, servertest.Options{Settings: withDoor(), API: func(r *rest.Config) {
+		r.Impersonate = rest.ImpersonationConfig{UserName: account, Groups: []string{"system:serviceaccounts", "system:authenticated"}}
+	}})
+	require.Equal(t, 202, h.Ask("POST", "/api/v2/jobs", h.tokens["ann"], loose("seen")).Status)
+
+	a := h.as("root", "GET", "/api/v3/status", "")
+	require.Equal(t, 200, a.Status, a.Body)
+	var all status.Cluster
+	a.Into(&all)
+	assert.Equal(t, "lab", all.Name)
+	assert.Len(t, all.Jobs, 1)
+	for i := range all.Sources {
+		s := &all.Sources[i]
+		assert.False(t, s.Refused, "%+v", s)
+		assert.NotContains(t, s.Message, "forbidden", s.Name)
+	}
+	assert.Equal(t, status.StateCurrent, all.Source(status.SourceAPI).State)
+	assert.Equal(t, status.StateCurrent, all.Source(status.SourceJobs).State)
+	assert.NotContains(t, a.Body, "hunter2")
+
+	change := func(who, body string, want int) *vc.Outcome {
+		t.Helper()
+		a := h.as(who, "PATCH", "/api/v3/virtual-clusters", body)
+		require.Equal(t, want, a.Status, a.Body)
+		assert.NotContains(t, a.Body, "hunter2")
+		out := &vc.Outcome{}
+		if want == 200 {
+			require.NoError(t, json.Unmarshal([]byte(a.Body), out))
+		}
+		return out
+	}
+	const grow, dry = `{"changes":[{"name":"vision","cells":[{"cellType":"g-NODE","cellNumber":1}]}]}`, `{"dryRun":true,"changes":[{"name":"vision","cells":[{"cellType":"g-NODE","cellNumber":1}]}]}`
+	change("ann", dry, 403)
+	change("ann", grow, 403)
+	assert.True(t, change("root", dry, 200).Changed)
+	assert.Equal(t, 2, change("root", grow, 200).Revision)
+	assert.Equal(t, 3, change("root", `{"changes":[{"name":"vision","delete":true,"takeFrom":"default"}]}`, 200).Revision)
+	cm, err := c.Client.CoreV1().ConfigMaps(kube.SystemNamespace).Get(t.Context(), schedulerconfig.ConfigMap, metav1.GetOptions{})
+	require.NoError(t, err)
+	assert.NotContains(t, cm.Data[schedulerconfig.ConfigMapKey], "vision")
+	kept, err := store.New(c.Client).At(t.Context(), 2)
+	require.NoError(t, err)
+	assert.Contains(t, string(kept.Files[config.ServicesFile]), "vision")
+	assert.Contains(t, string(kept.Files[config.LayoutFile]), "hunter2-of-ssh")
+}
