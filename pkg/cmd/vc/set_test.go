@@ -187,6 +187,19 @@ func TestAChangeIsInUseAndInTheAudit(t *testing.T) {
 	assert.Equal(t, [...]any{true, true, 2, 3}, [...]any{o.Changed, o.Applied, o.Base, o.Revision})
 }
 
+func TestAFileMayHaveQuotasOfThousandsOfUsers(t *testing.T) {
+	c := newCluster(t)
+	text := "virtualCells: [{cellType: g-NODE, cellNumber: 3}]\nquota:\n  users:\n"
+	for i := range 6000 {
+		text += fmt.Sprintf("    user-number-%04d: 4\n", i)
+	}
+	file := filepath.Join(t.TempDir(), "default.yaml")
+	require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+	_, _, err := set(t, "default", "--from", file, "--yes")
+	require.NoError(t, err)
+	assert.Equal(t, "2", c.objects[store.ConfigMapName].Annotations["paictl.openpai.org/revision"])
+}
+
 func TestARefusedChangeHasItsPlacesAndIsNotPushed(t *testing.T) {
 	c := newCluster(t)
 	_, _, err := set(t, "default", "--cells", "g-NODE=9", "--yes")

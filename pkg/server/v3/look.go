@@ -31,7 +31,7 @@ func lookRoutes() []server.Route {
 		server.JSON("GET", api.Prefix+"/queue", "queue.read", "Lists the queue of a virtual cluster", queue),
 		server.JSON("GET", api.Prefix+"/usage", "usage.read", "Sums up GPU time", gpuTime),
 		server.JSON("GET", api.Prefix+"/virtual-clusters", "vc.read", "Lists the virtual clusters that you may use, and their usage", virtualClusters),
-		server.JSON("PATCH", api.Prefix+"/virtual-clusters", "vc.manage", "Changes virtual clusters in the stored configuration, or returns the effect of a change", changeVirtualClusters, server.Errors("ConflictError")),
+		server.JSON("PATCH", api.Prefix+"/virtual-clusters", "vc.manage", "Changes virtual clusters in the stored configuration, or returns the effect of a change", changeVirtualClusters, server.Errors("ConflictError"), server.Body(orderBytes)),
 		server.JSON("GET", api.Prefix+"/gpus", "kube.read", "Lists the GPUs of all nodes, and their problems", gpus),
 		server.JSON("GET", api.Prefix+"/status", "kube.read", "Returns the state of the whole cluster: problems, machines, GPUs, virtual clusters, jobs and alerts", wholeStatus, server.Each(1), server.Errors("NotImplementedError")),
 		server.JSON("GET", api.Prefix+"/images", "job.submit", "Lists the images that all machines hold", images),
@@ -227,6 +227,9 @@ func virtualClusters(ctx context.Context, d *app.Actions, _ *struct{}) (*api.Vir
 	}
 	return out, nil
 }
+
+// orderBytes has room for a file with quotas of ten thousand users.
+const orderBytes = 512 << 10
 
 type orderIn struct {
 	Body vc.Order `body:"json"`
