@@ -46,13 +46,7 @@ func (r *reconciler) runEvents(ctx context.Context) error {
 		return nil
 	}
 	sink := r.events
-	store := watch.New(watch.Options[*corev1.Event, struct{}]{
-		Name: "events", Source: sourceOf(watcher, r.o.Namespace, &corev1.EventList{}, client.ListOptions{}), Log: slog.New(logr.ToSlogHandler(r.o.Log)),
-		Keep: func(e *corev1.Event) (struct{}, error) {
-			sink.put(e)
-			return struct{}{}, watch.ErrSkip
-		},
-	})
+	store := sink.follow(sourceOf(watcher, r.o.Namespace, &corev1.EventList{}, client.ListOptions{}), slog.New(logr.ToSlogHandler(r.o.Log)))
 	go store.Run(ctx)
 	ticker := time.NewTicker(eventsEvery)
 	defer ticker.Stop()
@@ -67,6 +61,37 @@ func (r *reconciler) runEvents(ctx context.Context) error {
 			r.flushEvents(ctx, sink)
 		}
 	}
+}
+
+// follow takes new and changed events, and doesn't keep them. It ignores those that the API server removes: the archive may no longer have
+// their job.
+func (s *eventSink) follow(from watch.Source, log *slog.Logger) (store *watch.Store[*taken]) {
+	store = watch.New(watch.Options[*corev1.Event, *taken]{
+		Name: "events", Source: from, Log: log,
+		Keep: func(e *corev1.Event) (*taken, error) {
+			if framework := frameworkOf(e); framework != "" {
+				return &taken{framework, toEvent(e)}, nil
+			}
+			return nil, watch.ErrSkip
+		},
+		Changed: func(changes []watch.Change[*taken], _ string) {
+			keys := make([]string, 0, len(changes))
+			for i := range changes {
+				if is := changes[i].Is; is != nil {
+					s.put(is.Value)
+					keys = append(keys, changes[i].Key)
+				}
+			}
+			store.Forget(keys...)
+		},
+	})
+	return store
+}
+
+// taken is an event of a job.
+type taken struct {
+	framework string
+	event     api.Event
 }
 
 func (r *reconciler) flushEvents(ctx context.Context, sink *eventSink) {
@@ -99,17 +124,13 @@ func frameworkOf(e *corev1.Event) string {
 	return ""
 }
 
-func (s *eventSink) put(e *corev1.Event) {
-	framework := frameworkOf(e)
-	if framework == "" {
-		return
-	}
+func (s *eventSink) put(e *taken) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.pending[framework] == nil {
-		s.pending[framework] = map[string]api.Event{}
+	if s.pending[e.framework] == nil {
+		s.pending[e.framework] = map[string]api.Event{}
 	}
-	s.pending[framework][string(e.UID)] = toEvent(e)
+	s.pending[e.framework][e.event.UID] = e.event
 }
 
 func (s *eventSink) take() map[string]map[string]api.Event {

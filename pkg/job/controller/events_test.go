@@ -4,18 +4,35 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/openpai/paictl/pkg/job/api"
+	"github.com/openpai/paictl/pkg/kube/watch"
 )
+
+func eventOf(framework, uid string, count int32) *corev1.Event {
+	return &corev1.Event{ObjectMeta: metav1.ObjectMeta{Name: uid, UID: types.UID(uid)}, Count: count, InvolvedObject: corev1.ObjectReference{Kind: "Framework", Name: framework}}
+}
+
+// An administrator may have deleted the job from the archive in the meantime.
+func TestAnEventThatTheAPIServerRemovesIsNotArchivedAgain(t *testing.T) {
+	sink := newEventSink()
+	store := sink.follow(watch.Source{}, nil)
+	require.NoError(t, store.Replace([]any{eventOf("f", "a", 1)}, "1"))
+	require.NoError(t, store.Add(eventOf("f", "b", 1)))
+	assert.Len(t, sink.take()["f"], 2)
+	assert.Empty(t, store.All(), "nothing is kept")
+	require.NoError(t, store.Delete(eventOf("f", "a", 1)))
+	assert.Empty(t, sink.take())
+}
 
 func TestEventsAreKnownUntilTheArchiveHasThem(t *testing.T) {
 	c := &Controller{events: newEventSink()}
-	put := func(uid string, count int32) {
-		c.events.put(&corev1.Event{ObjectMeta: metav1.ObjectMeta{UID: types.UID(uid)}, Count: count, InvolvedObject: corev1.ObjectReference{Kind: "Framework", Name: "f"}})
-	}
+	store := c.events.follow(watch.Source{}, nil)
+	put := func(uid string, count int32) { require.NoError(t, store.Update(eventOf("f", uid, count))) }
 	known := func() map[string]int32 {
 		out := map[string]int32{}
 		for _, e := range c.Events("f") {
