@@ -121,7 +121,7 @@ func (f *Follower) eventKind(namespace, fields string) *kind {
 	recent := &newest{}
 	k.reset = recent.reset
 	row := func(e *corev1.Event) *eventRow {
-		if r := newEventRow(e); recent.has(r.At) {
+		if r := newEventRow(e); recent.has(r.uid, r.At) {
 			return r
 		}
 		return nil

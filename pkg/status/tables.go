@@ -208,21 +208,26 @@ func trimEvents(events map[string]*eventRow) []string {
 // newest selects the events that a model may show, while a list of many is read.
 type newest struct {
 	mu    sync.Mutex
-	times []time.Time
-	floor time.Time // more than enough events are later
+	times map[string]time.Time // by UID: an event that occurs again counts once
+	floor time.Time            // more than enough events are later
 }
 
 // has reports whether an event may be shown.
-func (n *newest) has(at time.Time) bool {
+func (n *newest) has(uid string, at time.Time) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if at.Before(n.floor) {
 		return false
 	}
-	if n.times = append(n.times, at); len(n.times) > maxEventRows {
-		slices.SortFunc(n.times, func(x, y time.Time) int { return y.Compare(x) })
-		n.times = n.times[:MaxEvents]
-		n.floor = n.times[MaxEvents-1]
+	if n.times == nil {
+		n.times = map[string]time.Time{}
+	}
+	if n.times[uid] = at; len(n.times) > maxEventRows {
+		order := slices.SortedFunc(maps.Keys(n.times), func(x, y string) int { return n.times[y].Compare(n.times[x]) })
+		n.floor = n.times[order[MaxEvents-1]]
+		for _, old := range order[MaxEvents:] {
+			delete(n.times, old)
+		}
 	}
 	return true
 }
