@@ -21,7 +21,8 @@ const (
 	// pageSize is how many objects are read at once, so that the decoded data stays small.
 	pageSize = 500
 	// firstWait and maxWait bound the wait before another list or watch after a failure, maxRefused that after an error that a user or an
-	// administrator must correct. An API server that has just started also refuses requests, until it has read its roles.
+	// administrator must correct, except if the Store has to be current (Confirm): then programs refuse to work. An API server that has just
+	// started also refuses requests, until it has read its roles.
 	firstWait  = 200 * time.Millisecond
 	maxWait    = 3 * time.Second
 	maxRefused = 15 * time.Second
@@ -61,7 +62,7 @@ func (s *Store[T]) Run(ctx context.Context) {
 		switch {
 		case time.Since(began) > time.Minute: // it worked for long
 			pause = firstWait
-		case Refused(err) || apierrors.IsNotFound(err):
+		case !s.o.Confirm && (Refused(err) || apierrors.IsNotFound(err)):
 			pause = min(2*pause, maxRefused)
 		default:
 			pause = min(2*pause, maxWait)

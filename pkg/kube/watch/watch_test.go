@@ -8,11 +8,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -299,6 +301,50 @@ func TestAnAnswerDoesNotConfirmAWatchThatEndedBeforeIt(t *testing.T) {
 	assert.Zero(t, r.store.Confirmed())
 	close(checked)
 	require.Eventually(t, func() bool { return !r.store.Confirmed().IsZero() }, time.Minute, time.Millisecond)
+}
+
+// A server whose people aren't confirmed answers 503.
+func TestAStoreThatHasToBeCurrentDoesNotWaitLongAfterARefusal(t *testing.T) {
+	for _, confirm := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			var last time.Time
+			var longest time.Duration
+			refused := apierrors.NewForbidden(corev1.Resource("configmaps"), "", errors.New("no role"))
+			store := watch.New(watch.Options[*corev1.ConfigMap, string]{Name: "users", Confirm: confirm, Source: watch.Source{
+				List: func(context.Context, metav1.ListOptions) (runtime.Object, error) {
+					if now := time.Now(); !last.IsZero() {
+						longest = max(longest, now.Sub(last))
+					}
+					last = time.Now()
+					return nil, refused
+				},
+			}})
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+			defer cancel()
+			store.Run(ctx)
+			assert.Equal(t, confirm, longest < 5*time.Second, longest)
+		})
+	}
+}
+
+func TestAListWhoseNextPageHasExpiredIsReadAgain(t *testing.T) {
+	t.Parallel()
+	s := serve(t)
+	for _, name := range []string{"a", "b", "c"} {
+		s.set(name, "1", name)
+	}
+	pages := 0
+	r := follow(t, s, func(o *options) {
+		list := o.Source.List
+		o.Source.List = func(ctx context.Context, lo metav1.ListOptions) (runtime.Object, error) {
+			if pages++; pages == 2 {
+				s.remove("a")
+				return nil, apierrors.NewResourceExpired("the continue token is too old")
+			}
+			return list(ctx, lo)
+		}
+	})
+	r.next("list 4: b 1 b, c 1 c")
 }
 
 func TestARestartBeginsWithAList(t *testing.T) {
