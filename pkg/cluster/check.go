@@ -69,7 +69,7 @@ func (d *desired) phasesTell(h *preflight.Host, n *Node, sections map[string]ans
 	driver := &nvidiaDriver{want: d}
 	state := driver.look(h.Facts, sections[phaseDriver])
 	if state != nil && driver.wanted(n) {
-		h.Driver = &preflight.Driver{Findings: state.findings}
+		h.Driver = &preflight.Driver{Findings: state.findings, Installs: len(state.missing()) > 0}
 	}
 	if d.Bundle != nil {
 		h.Brings = d.brings(n, sections, state)

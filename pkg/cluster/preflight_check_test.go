@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/openpai/paictl/pkg/cluster/preflight"
+	"github.com/openpai/paictl/pkg/config"
 	"github.com/openpai/paictl/pkg/layout"
 )
 
@@ -180,6 +181,18 @@ func TestEachFaultOfAMachineIsOneFindingWithARemedy(t *testing.T) {
 			m.fact("pci-gpu", "0000:01:00.0 0x10de 0x20b2 0x030200", true)
 			m.fact("nvidia-smi", "Failed to initialize NVML: Driver/library version mismatch", true)
 		}, severity: preflight.SeverityWarning, check: "gpu-driver", message: "NVIDIA's driver doesn't answer: Failed to initialize NVML", remedy: "reboot"},
+		{name: "a broken driver that a run replaces", spec: func(s *Spec) {
+			s.Config.Layout.MachineSKU["gpu"] = layout.SKU{GPU: &layout.GPU{Type: "NVIDIA-A100", Count: 1}}
+			s.Nodes[1].SKU = "gpu"
+			s.Config.Kubernetes.Kubernetes.GPUDriver = config.GPUDriver{Policy: config.GPUDriverInstall}
+		}, edit: func(m *machine) {
+			m.driver = []string{"gpus\t1", "module\t470.1\tclosed", "userland\t470.2", "apt\tyes"}
+			for _, name := range []string{"nvidia-smi", "libnvidia-ml1", "libcuda1", "nvidia-kernel-dkms", "nvidia-persistenced", "nvidia-modprobe", "linux-headers-6.1.0-13-amd64"} {
+				m.driver = append(m.driver, "candidate\t"+name+"\t535.261.03-1")
+			}
+			m.fact("pci-gpu", "0000:01:00.0 0x10de 0x20b2 0x030200", true)
+			m.fact("nvidia-smi", "Failed to initialize NVML: Driver/library version mismatch", true)
+		}},
 		{name: "fewer GPUs than the layout says",
 			spec: func(s *Spec) {
 				s.Config.Layout.MachineSKU["gpu"] = layout.SKU{GPU: &layout.GPU{Type: "NVIDIA-A100", Count: 2}}

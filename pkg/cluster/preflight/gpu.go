@@ -12,7 +12,7 @@ func checkGPU(s *Host) []Finding {
 
 // checkDriver reports the obstacles to a machine's driver, before anything is changed on any machine.
 func checkDriver(s *Host) []Finding {
-	if s.Driver == nil {
+	if s.Driver == nil || s.Driver.Installs && len(s.Driver.Findings) == 0 {
 		return nil
 	}
 	return checks.Driver(&s.Facts, s.Driver.Findings)

@@ -93,7 +93,11 @@ const KubeletName = "kubelet"
 type Setting = checks.Setting
 
 // Driver holds the obstacles to a machine's driver, and the warnings about it.
-type Driver struct{ Findings []gpudriver.Finding }
+type Driver struct {
+	Findings []gpudriver.Finding
+	// Installs means that a run installs another one.
+	Installs bool
+}
 
 // Read makes a host from the sections of its machine's answer: "facts" of layout's discovery,
 // Section, and "journal", paictl's record of its work there. If the answer can't be read, it

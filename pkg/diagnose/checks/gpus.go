@@ -53,8 +53,9 @@ func Driver(f *layout.Facts, findings []gpudriver.Finding) (out []Finding) {
 		}
 		if d.Works {
 			one.Severity = Warning
+		} else if d.Warning { // others are obstacles to the driver that a run would install
+			one.Evidence = f.DriverError
 		}
-		one.Evidence = f.DriverError
 		out = append(out, one)
 	}
 	return out

@@ -69,6 +69,7 @@ func TestADriverThatDoesNotWorkIsAProblem(t *testing.T) {
 	for _, f := range Driver(&layout.Facts{}, gpudriver.Look(gpudriver.Machine{}, gpudriver.Want{})) {
 		assert.True(t, f.Advice, "an installation can continue")
 	}
-	refused := Driver(&layout.Facts{}, []gpudriver.Finding{{ID: "runfile"}})
+	refused := Driver(&layout.Facts{DriverError: "NVML fails"}, []gpudriver.Finding{{ID: "headers", Message: "no headers"}})
 	assert.False(t, refused[0].Advice)
+	assert.Equal(t, []string{"error gpu-driver-headers: no headers"}, texts(refused), "the driver's answer isn't the reason")
 }
