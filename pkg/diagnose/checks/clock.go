@@ -117,7 +117,10 @@ func (s *TimeSync) Judge() *Finding {
 		return nil
 	case len(s.Installed) > 0:
 		start := "systemctl enable --now " + s.Installed[0] + ".service"
-		f = problem("time-source", "on the machine: "+start, "no service synchronizes its clock: %s is installed, but doesn't run", s.Installed[0]).FixedBy(start)
+		f = problem("time-source", "on the machine: "+start, "no service synchronizes its clock: %s is installed, but doesn't run", s.Installed[0])
+		if s.Synced != "yes" { // otherwise a service that paictl doesn't know may do it, and a second one would interfere
+			f = f.FixedBy(start)
+		}
 	case s.Apt:
 		f = warning("time-source", "apt-get install -y systemd-timesyncd, or chrony, and name a time server in reach", "no service synchronizes its clock").FixedBy("p_packages systemd-timesyncd")
 	default:

@@ -18,7 +18,8 @@ func TestAClockIsSynchronizedBySomething(t *testing.T) {
 		"something unknown":                      {TimeSync{Synced: "yes"}, "", ""},
 		"PTP":                                    {TimeSync{Installed: []string{"chrony"}, Running: []string{"phc2sys"}}, "", ""},
 		"one without a server":                   {TimeSync{Running: []string{"systemd-timesyncd"}, Synced: "no"}, "warning time-source: systemd-timesyncd runs, but has found no time server", ""},
-		"one that was just stopped":              {TimeSync{Installed: []string{"chrony"}, Synced: "yes"}, "error time-source: no service synchronizes its clock: chrony is installed, but doesn't run", "systemctl enable --now chrony.service"},
+		"one that was just stopped, or another":  {TimeSync{Installed: []string{"chrony"}, Synced: "yes"}, "error time-source: no service synchronizes its clock: chrony is installed, but doesn't run", ""},
+		"one that was stopped long ago":          {TimeSync{Installed: []string{"chrony"}, Synced: "no"}, "error time-source: no service synchronizes its clock: chrony is installed, but doesn't run", "systemctl enable --now chrony.service"},
 		"none, on a system with packages of apt": {TimeSync{Synced: "no", Apt: true}, "warning time-source: no service synchronizes its clock", "p_packages systemd-timesyncd"},
 		"none, on a system with other packages":  {TimeSync{}, "warning time-source: no service synchronizes its clock", ""},
 	} {
