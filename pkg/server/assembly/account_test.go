@@ -5,12 +5,15 @@ import (
 	"context"
 	"encoding/json"
 	"os"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	authv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -84,6 +87,28 @@ func grantOnlyItsRights(t *testing.T, c *kube.Cluster) {
 // configured pushes a configuration with the machines gpu-1 and gpu-2.
 func configured(t *testing.T, c *kube.Cluster) {
 	t.Helper()
+	core := c.Client.CoreV1()
+	before, err := core.ConfigMaps(kube.SystemNamespace).List(t.Context(), metav1.ListOptions{})
+	require.NoError(t, err)
+	t.Cleanup(func() { // other tests use the same API server
+		ctx := context.Background()
+		now, err := core.ConfigMaps(kube.SystemNamespace).List(ctx, metav1.ListOptions{})
+		require.NoError(t, err)
+		for i := range now.Items {
+			name := now.Items[i].Name
+			there := slices.ContainsFunc(before.Items, func(cm corev1.ConfigMap) bool { return cm.Name == name })
+			if !there || name == schedulerconfig.ConfigMap { // servertest.Prepare makes that again
+				require.NoError(t, core.ConfigMaps(kube.SystemNamespace).Delete(ctx, name, metav1.DeleteOptions{}))
+			}
+		}
+		secrets, err := core.Secrets(kube.SystemNamespace).List(ctx, metav1.ListOptions{})
+		require.NoError(t, err)
+		for i := range secrets.Items {
+			if name := secrets.Items[i].Name; strings.HasPrefix(name, store.SecretName) {
+				require.NoError(t, core.Secrets(kube.SystemNamespace).Delete(ctx, name, metav1.DeleteOptions{}))
+			}
+		}
+	})
 	s := store.New(c.Client)
 	d, err := s.Draft(t.Context(), store.Candidate{Force: true, Files: map[string][]byte{
 		config.LayoutFile: []byte("apiVersion: paictl.openpai.org/v1\nkind: Layout\nssh: {username: ubuntu, password: hunter2-of-ssh}\nmachine-sku:\n  g: {mem: 64Gi, cpu: {vcore: 16}, gpu: {type: a100, count: 8}, os: debian12}\n" +
