@@ -121,10 +121,10 @@ func TestThePollsShowWhatTheServerSaysAndThatItIsSilent(t *testing.T) {
 	answers <- nil
 	<-p.Changed()
 	assert.Equal(t, "next", p.Current().Name)
-	answers <- errors.New("nobody answers")
+	answers <- errors.New("no answer")
 	<-p.Changed()
 	c := p.Current()
-	assert.Equal(t, [...]string{"next", status.StateStale, "nobody answers", status.StateAbsent}, [...]string{c.Name, c.Sources[0].State, c.Sources[0].Message, c.Sources[1].State})
+	assert.Equal(t, [...]string{"next", status.StateStale, "no answer", status.StateAbsent}, [...]string{c.Name, c.Sources[0].State, c.Sources[0].Message, c.Sources[1].State})
 	assert.Equal(t, status.StateCurrent, first.Sources[0].State, "models don't change")
 	cancel()
 	close(answers)

@@ -90,7 +90,7 @@ clusters: [{name: c, cluster: {server: "https://127.0.0.1:1"}}], users: [{name: 
 		cmd.SetArgs(append(strings.Fields(tc.args), "--kubeconfig", config, "-p", "cluster"))
 		cmd.SilenceErrors, cmd.SilenceUsage = true, true
 		err := cmd.ExecuteContext(t.Context())
-		assert.Equal(t, tc.view, err == nil, "nobody answers there")
+		assert.Equal(t, tc.view, err == nil, "no server answers there")
 		assert.Equal(t, tc.view, seen, "%v", tc)
 	}
 }

@@ -35,7 +35,7 @@ func Filesystems(rows [][]string) []*Filesystem {
 	var out []*Filesystem
 	by := map[string]*Filesystem{}
 	for _, row := range rows {
-		if len(row) < 7 {
+		if len(row) < 7 || !isNumber(row[2]) || !isNumber(row[3]) { // df prints "-" for what a file system doesn't tell
 			continue
 		}
 		key := row[4]
@@ -56,6 +56,11 @@ func Filesystems(rows [][]string) []*Filesystem {
 		}
 	}
 	return out
+}
+
+func isNumber(s string) bool {
+	_, err := strconv.ParseInt(s, 10, 64)
+	return err == nil
 }
 
 // Room reports a file system that is nearly full.

@@ -53,3 +53,11 @@ func TestAFileSystemThatDoesNotAnswerHidesNoOther(t *testing.T) {
 		assert.Positive(t, fs[0].Size)
 	}
 }
+
+func TestAFileSystemThatDoesNotTellItsRoomIsNotFull(t *testing.T) {
+	assert.Empty(t, Filesystems([][]string{{"/data", "/data", "-", "-", "server:/data", "-", "-"}}))
+	all := Filesystems([][]string{{"/data", "/data", "1000", "500", "/dev/sdb1", "-", "-"}})
+	if assert.Len(t, all, 1) {
+		assert.Empty(t, all[0].Holds(400, 100, []string{"/data"}), "inodes that aren't told suffice")
+	}
+}
