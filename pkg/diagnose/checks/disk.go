@@ -35,7 +35,7 @@ func Filesystems(rows [][]string) []*Filesystem {
 	var out []*Filesystem
 	by := map[string]*Filesystem{}
 	for _, row := range rows {
-		if len(row) < 7 || !isNumber(row[2]) || !isNumber(row[3]) { // df prints "-" for what a file system doesn't tell
+		if len(row) < 7 || !isNumber(row[2]) || !isNumber(row[3]) { // df prints "-" for values that a file system doesn't tell
 			continue
 		}
 		key := row[4]
