@@ -9,6 +9,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/openpai/paictl/pkg/cluster/engine"
+	"github.com/openpai/paictl/pkg/cluster/phases"
 	"github.com/openpai/paictl/pkg/ssh"
 )
 
@@ -52,16 +54,16 @@ func TestMachinesOfSeveralMastersReachAnyOfThem(t *testing.T) {
 	l.made()
 	for _, name := range []string{"m1", "m2", "m3", "w1"} {
 		assert.Equal(t, []string{"10.9.0.1:6443", "10.9.0.2:6443", "10.9.0.3:6443"},
-			strings.Split(strings.TrimSpace(l.host(name).read(apiServers)), "\n")[1:], name)
+			strings.Split(strings.TrimSpace(l.host(name).read(phases.APIServers)), "\n")[1:], name)
 	}
 	assert.Equal(t, localAPI+" -", l.api("w1"))
 	assert.Equal(t, localAPI+" "+localAPI, l.api("m1"), "as kubeadm makes it")
 	assert.Equal(t, "https://10.9.0.2:6443 "+localAPI, l.api("m2"), "as kubeadm makes it")
-	assert.Contains(t, l.host("m1").read(kubeadmConf), "- 127.0.0.1\n", "the certificate names it")
+	assert.Contains(t, l.host("m1").read(engine.KubeadmConf), "- 127.0.0.1\n", "the certificate names it")
 	assert.Empty(t, lines(l.mustUp().changes))
 
 	s := l.spec()
-	assert.Equal(t, "https://10.9.0.2:6443", s.fresh().reachedBy(s.master("10.9.0.2"), localAPI), "people are elsewhere")
+	assert.Equal(t, "https://10.9.0.2:6443", reachedBy(s.Fresh(), s.Master("10.9.0.2"), localAPI), "people are elsewhere")
 }
 
 func TestTheAPIsAddressMovesAsTheMastersBecomeMoreAndFewer(t *testing.T) {
@@ -73,7 +75,7 @@ func TestTheAPIsAddressMovesAsTheMastersBecomeMoreAndFewer(t *testing.T) {
 	k.APIEndpoint, k.LoadBalanceIP = "", "10.9.0.1" // as config generate writes it for one master
 	l.made()
 	assert.Equal(t, "https://10.9.0.1:6443 -", l.api("w1"))
-	assert.False(t, l.has("w1", proxyService), "one master has an address of its own")
+	assert.False(t, l.has("w1", phases.ProxyService), "one master has an address of its own")
 	l.keep()
 
 	l.conf.Layout.MachineList = all
@@ -87,8 +89,8 @@ func TestTheAPIsAddressMovesAsTheMastersBecomeMoreAndFewer(t *testing.T) {
 		assert.Equal(t, localAPI+" -", l.api(name))
 	}
 	assert.Equal(t, "https://10.9.0.1:6443 "+localAPI, l.api("m1"))
-	assert.Less(t, o.at(EventPhaseDone, "m1", phaseInit), o.at(EventPhaseStarted, "w1", phaseJoin), "the certificate has the name before")
-	assert.Less(t, o.at(EventPhaseDone, "w1", phaseJoin), o.at(EventPhaseStarted, "w2", phaseJoin), "one by one")
+	assert.Less(t, o.at(engine.EventPhaseDone, "m1", engine.PhaseInit), o.at(engine.EventPhaseStarted, "w1", engine.PhaseJoin), "the certificate has the name before")
+	assert.Less(t, o.at(engine.EventPhaseDone, "w1", engine.PhaseJoin), o.at(engine.EventPhaseStarted, "w2", engine.PhaseJoin), "one by one")
 	assert.Empty(t, lines(l.mustUp().changes))
 
 	out, _ := l.removeNodes(t.Context(), RemoveOptions{}, "m1", "m3")
@@ -110,9 +112,9 @@ func TestTheAPIsAddressMovesAsTheMastersBecomeMoreAndFewer(t *testing.T) {
 		if name != "m2" {
 			assert.Equal(t, "https://10.9.0.2:6443 -", l.api(name))
 		}
-		assert.True(t, l.has(name, proxyService), "pods of %s may use it for a while", name)
-		assert.Contains(t, l.host(name).read(apiServers), "\n10.9.0.2:6443\n")
-		assert.NotContains(t, l.host(name).read(apiServers), "10.9.0.1")
+		assert.True(t, l.has(name, phases.ProxyService), "pods of %s may use it for a while", name)
+		assert.Contains(t, l.host(name).read(phases.APIServers), "\n10.9.0.2:6443\n")
+		assert.NotContains(t, l.host(name).read(phases.APIServers), "10.9.0.1")
 	}
 	assert.Empty(t, lines(l.mustUp().changes))
 }
@@ -129,7 +131,7 @@ func TestTheAPIsAddressMovesToALoadBalancer(t *testing.T) {
 	err := l.up(t.Context()).err
 	require.EqualError(t, err, "the API's address is to become 10.9.0.100:443, but no API server of this cluster is ready there, seen from w1: nothing was changed")
 	l.host("w1").write("/.fake/answers/10.9.0.100:443", " 16\n")
-	for _, edit := range []func(*labOptions, *ssh.Options){limited("w1"), func(o *labOptions, _ *ssh.Options) { o.Phases = []string{phaseJoin} }} {
+	for _, edit := range []func(*labOptions, *ssh.Options){limited("w1"), func(o *labOptions, _ *ssh.Options) { o.Phases = []string{engine.PhaseJoin} }} {
 		require.ErrorContains(t, l.up(t.Context(), edit).err, "the API's address is about to change to 10.9.0.100:443, for all machines")
 	}
 	l.host("w1").remove("/.fake/answers/10.9.0.100:443")
@@ -172,12 +174,12 @@ func TestAKubeletThatDoesNotReachTheNewAddressGoesBack(t *testing.T) {
 	}
 	l.host("w1").write("/.fake/fail/reach-10.9.0.100:443", "")
 	o := l.up(t.Context())
-	require.ErrorAs(t, o.err, new(*PartialError), "%s", l.story(o))
+	require.ErrorAs(t, o.err, new(*engine.PartialError), "%s", l.story(o))
 	assert.Contains(t, o.err.Error(), "w1")
 	assert.Equal(t, localAPI+" -", l.api("w1"))
 	assert.Equal(t, localAPI+" -", l.api("w2"), "the later ones are left as they are")
 	o = l.up(t.Context()) // a retry leaves them as well
-	require.ErrorAs(t, o.err, new(*PartialError), "%s", l.story(o))
+	require.ErrorAs(t, o.err, new(*engine.PartialError), "%s", l.story(o))
 	assert.Equal(t, localAPI+" -", l.api("w2"))
 	l.host("w1").remove("/.fake/fail/reach-10.9.0.100:443")
 	l.mustUp()

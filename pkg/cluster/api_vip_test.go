@@ -12,6 +12,8 @@ import (
 	api "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/openpai/paictl/pkg/cluster/answer"
+	"github.com/openpai/paictl/pkg/cluster/engine"
+	"github.com/openpai/paictl/pkg/cluster/phases"
 	"github.com/openpai/paictl/pkg/cluster/preflight"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/layout"
@@ -38,7 +40,7 @@ func TestTheAPIHasAVirtualAddressOnlyWhereItIsConfigured(t *testing.T) {
 	l.made()
 	assert.Empty(t, l.applied())
 	assert.NotContains(t, lines(l.mustUp().changes), vipImage, "no machine is sent what it doesn't need")
-	assert.NotContains(t, l.host("m1").read(kubeadmConf), "10.9.0.77")
+	assert.NotContains(t, l.host("m1").read(engine.KubeadmConf), "10.9.0.77")
 
 	l.vip("10.9.0.77")
 	o := l.up(t.Context(), dry)
@@ -50,8 +52,8 @@ func TestTheAPIHasAVirtualAddressOnlyWhereItIsConfigured(t *testing.T) {
 	changes := lines(o.changes)
 	for _, m := range []string{"m1", "m2"} {
 		assert.Contains(t, changes, m+" images import "+vipImage)
-		assert.Contains(t, l.host(m).read(kubeadmConf), "- 10.9.0.77\n", "the certificate of %s names it", m)
-		assert.Less(t, o.at(EventPhaseDone, m, phaseInit), o.at(EventPhaseStarted, "m1", phaseAPIVIP))
+		assert.Contains(t, l.host(m).read(engine.KubeadmConf), "- 10.9.0.77\n", "the certificate of %s names it", m)
+		assert.Less(t, o.at(engine.EventPhaseDone, m, engine.PhaseInit), o.at(engine.EventPhaseStarted, "m1", phases.PhaseAPIVIP))
 	}
 	assert.NotContains(t, changes, "w1 images import")
 	assert.NotContains(t, changes, "m2 api-vip")
@@ -100,7 +102,7 @@ func TestAVirtualAddressThatAnswersIsRefusedBeforeAnythingChanges(t *testing.T) 
 		l.host("m1").write("/.fake/arp", mac+"\n")
 		l.host("m2").write("/.fake/arp", mac+"\n")
 		o := l.up(t.Context())
-		var refused *PreflightError
+		var refused *engine.PreflightError
 		require.ErrorAs(t, o.err, &refused)
 		require.Len(t, refused.Findings, 1)
 		f := refused.Findings[0]
@@ -144,7 +146,7 @@ func TestAVirtualAddressInNoNetworkOfAMasterIsRefused(t *testing.T) {
 	l := newLab(t, 2, 1)
 	l.vip("10.8.0.77")
 	o := l.up(t.Context())
-	var refused *PreflightError
+	var refused *engine.PreflightError
 	require.ErrorAs(t, o.err, &refused)
 	var got []string
 	for _, f := range refused.Findings {
@@ -162,7 +164,7 @@ func TestAVirtualAddressThatNoMachineCanHaveIsRefused(t *testing.T) {
 		"10.9.0.255": "api-vip 10.9.0.255 is the broadcast address of 10.9.0.0/24, which no machine can have",
 	} {
 		l.vip(vip)
-		var refused *PreflightError
+		var refused *engine.PreflightError
 		require.ErrorAs(t, l.up(t.Context()).err, &refused)
 		require.Len(t, refused.Findings, 1)
 		assert.Equal(t, want, refused.Findings[0].Message)
@@ -199,17 +201,19 @@ func TestAnUpgradeBringsTheVirtualAddressItsImage(t *testing.T) {
 func TestTheVirtualAddressIsRenderedAsItAlwaysWas(t *testing.T) {
 	s := testSpec(t, 3, 1)
 	s.Config.Kubernetes.Kubernetes.APIVIP = "10.9.0.77"
-	manifest, sum, err := (&apiVIP{want: s.fresh()}).manifest()
+	manifest, sum, err := phases.Named(s.Fresh(), phases.PhaseAPIVIP).(interface {
+		Manifest() ([]byte, string, error)
+	}).Manifest()
 	require.NoError(t, err)
 	golden(t, "api-vip.yaml", strings.ReplaceAll(string(manifest), sum, "HASH"))
-	assert.Contains(t, s.noProxy(), ",10.9.0.77,")
+	assert.Contains(t, phases.NoProxy(s), ",10.9.0.77,")
 }
 
 func TestStatusTellsWhoHasTheVirtualAddress(t *testing.T) {
 	s := testSpec(t, 2, 0)
 	s.Config.Kubernetes.Kubernetes.APIEndpoint, s.Config.Kubernetes.Kubernetes.LoadBalanceIP = "local", ""
 	status := func(words ...string) *Status { // of m1, m2
-		answers := map[*Node]answer.Answer{}
+		answers := map[*engine.Node]answer.Answer{}
 		for i, w := range words {
 			answers[s.Nodes[i]] = sectionsOf([]byte("@@ status\napi\tup\t\n" + w))["status"]
 		}
@@ -245,7 +249,7 @@ func TestAKubeconfigNamesAMasterWhileTheVirtualAddressDoesNotAnswer(t *testing.T
 		l.host(m).write("/etc/kubernetes/admin.conf", strings.ReplaceAll(adminConf, "10.0.0.1:6443", "127.0.0.1:6444")+"# ca "+authority)
 	}
 	var warned []string
-	fetch := func(by func(context.Context, *Spec, Options) (*api.Config, error)) string {
+	fetch := func(by func(context.Context, *engine.Spec, engine.Options) (*api.Config, error)) string {
 		t.Helper()
 		warned = nil
 		o, events := l.options(), &sink{}
@@ -253,7 +257,7 @@ func TestAKubeconfigNamesAMasterWhileTheVirtualAddressDoesNotAnswer(t *testing.T
 		c, err := by(t.Context(), l.spec(), o)
 		require.NoError(t, err)
 		for _, e := range events.events {
-			if e.Kind == EventWarning {
+			if e.Kind == engine.EventWarning {
 				warned = append(warned, e.Message)
 			}
 		}
@@ -301,7 +305,9 @@ func TestOnlyAWholeRunMovesTheVirtualAddress(t *testing.T) {
 	l.vip("10.9.0.77")
 	some := []func(*labOptions, *ssh.Options){
 		func(o *labOptions, _ *ssh.Options) { o.Limit = []string{"m1"} },
-		func(o *labOptions, _ *ssh.Options) { o.Phases = []string{phaseImages, phaseInit, phaseAPIVIP} },
+		func(o *labOptions, _ *ssh.Options) {
+			o.Phases = []string{phases.PhaseImages, engine.PhaseInit, phases.PhaseAPIVIP}
+		},
 	}
 	same := func(why string) {
 		t.Helper()

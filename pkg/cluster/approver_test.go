@@ -31,6 +31,8 @@ import (
 
 	"github.com/openpai/paictl/pkg/cluster/answer"
 	csrapprover "github.com/openpai/paictl/pkg/cluster/approver"
+	"github.com/openpai/paictl/pkg/cluster/engine"
+	"github.com/openpai/paictl/pkg/cluster/phases"
 	"github.com/openpai/paictl/pkg/kube/kubetest"
 )
 
@@ -72,12 +74,12 @@ func TestAnOlderClusterIsMovedByAWholeRun(t *testing.T) {
 	l := olderLab(t, 2, 3)
 	l.mustUpOf("w1")
 	assert.NoFileExists(t, l.cluster+"/objects/approver", "part of the machines can't be moved alone")
-	assert.NotContains(t, l.host("w1").read(kubeletDropIn), "serverTLSBootstrap")
+	assert.NotContains(t, l.host("w1").read(phases.KubeletDropIn), "serverTLSBootstrap")
 
 	o := l.mustUp()
 	var order []string
 	for _, e := range o.events {
-		if e.Kind == EventPhaseDone || e.Kind == EventPhaseStarted {
+		if e.Kind == engine.EventPhaseDone || e.Kind == engine.EventPhaseStarted {
 			order = append(order, e.Kind+" "+e.Host+" "+e.Phase)
 		}
 	}
@@ -87,8 +89,8 @@ func TestAnOlderClusterIsMovedByAWholeRun(t *testing.T) {
 		return i
 	}
 	for _, h := range l.hosts {
-		assert.Less(t, at(EventPhaseDone, "m1", phaseApprover), at(EventPhaseStarted, h.name, phaseKubelet), h.name)
-		assert.Less(t, at(EventPhaseDone, h.name, phaseKubelet), at(EventPhaseStarted, "m1", phaseInit), "API servers verify last")
+		assert.Less(t, at(engine.EventPhaseDone, "m1", engine.PhaseApprover), at(engine.EventPhaseStarted, h.name, phases.PhaseKubelet), h.name)
+		assert.Less(t, at(engine.EventPhaseDone, h.name, phases.PhaseKubelet), at(engine.EventPhaseStarted, "m1", engine.PhaseInit), "API servers verify last")
 		assert.FileExists(t, h.root+servingFile)
 	}
 	for _, m := range []string{"m1", "m2"} {
@@ -126,7 +128,7 @@ func TestNoKubeletIsTouchedWhileTheApproverDoesNotRun(t *testing.T) {
 	failed := failures(t, o, 1)
 	assert.Contains(t, failed["m1"].Error, "pai-csr-approver, which approves kubelets' certificates, does not run after two minutes: 0/1 nodes are available: 1 Insufficient memory.")
 	assert.Contains(t, failed["w1"].Error, "phase approver on m1, which this phase needs, has failed")
-	assert.NotContains(t, l.host("w1").read(kubeletDropIn), "serverTLSBootstrap: true")
+	assert.NotContains(t, l.host("w1").read(phases.KubeletDropIn), "serverTLSBootstrap: true")
 	l.host("m1").remove("/.fake/fail/approver")
 	l.mustUp()
 	assert.Empty(t, lines(l.mustUp().changes))
@@ -166,7 +168,7 @@ func TestAnUpgradeMovesNoOlderCluster(t *testing.T) {
 	o := l.upgrade(t.Context(), UpgradeOptions{})
 	require.NoError(t, o.err, "%s", l.story(o))
 	assert.NoFileExists(t, l.cluster+"/objects/approver")
-	assert.NotContains(t, l.host("w1").read(kubeletDropIn), "serverTLSBootstrap: true")
+	assert.NotContains(t, l.host("w1").read(phases.KubeletDropIn), "serverTLSBootstrap: true")
 	assert.Contains(t, lines(l.mustUp().changes), "m1 approver run pai-csr-approver")
 }
 
@@ -194,15 +196,15 @@ func TestWhetherKubeletsAreVerifiedIsSettledByWhatTheMastersSay(t *testing.T) {
 			s := l.spec()
 
 			sections := map[string]answer.Answer{}
-			for phase, text := range map[string]string{phaseJoin: tt.join, phaseInit: tt.init, phaseApprover: tt.approver} {
+			for phase, text := range map[string]string{engine.PhaseJoin: tt.join, engine.PhaseInit: tt.init, engine.PhaseApprover: tt.approver} {
 				a, err := answer.Parse([]byte(text + "\n"))
 				require.NoError(t, err)
 				sections[phase] = a
 			}
-			w := &world{want: &desired{Spec: s, upgrading: tt.upgrading}, whole: tt.whole, facts: map[string]*facts{"m1": {sections: sections}}}
-			w.elect()
-			assert.Equal(t, tt.selfSigned, w.want.selfSigned, "self-signed")
-			assert.Equal(t, tt.unverified, w.want.unverified, "unverified")
+			w := &engine.World{Want: &engine.Desired{Spec: s, Upgrading: tt.upgrading}, Whole: tt.whole, Facts: map[string]*engine.Facts{"m1": {Sections: sections}}}
+			w.Elect()
+			assert.Equal(t, tt.selfSigned, w.Want.SelfSigned, "self-signed")
+			assert.Equal(t, tt.unverified, w.Want.Unverified, "unverified")
 		})
 	}
 }
@@ -211,15 +213,15 @@ func TestWhetherKubeletsAreVerifiedIsSettledByWhatTheMastersSay(t *testing.T) {
 func TestTheApproverHasTheRightsThatItNeeds(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, 3, 1)
-	manifest, _, err := l.spec().approverManifest()
+	manifest, _, err := phases.ApproverManifest(l.spec())
 	require.NoError(t, err)
-	list, err := l.spec().machinesList()
+	list, err := phases.MachinesList(l.spec())
 	require.NoError(t, err)
 	c := kubetest.Start(t)
 	for _, doc := range append(bytes.Split(manifest, []byte("\n---\n")), list) {
 		create(t, c.Config, doc)
 	}
-	d, err := c.Client.AppsV1().Deployments("kube-system").Get(t.Context(), approverProgram, metav1.GetOptions{})
+	d, err := c.Client.AppsV1().Deployments("kube-system").Get(t.Context(), phases.ApproverProgram, metav1.GetOptions{})
 	require.NoError(t, err)
 	assert.Equal(t, int32(2), *d.Spec.Replicas)
 
@@ -298,7 +300,7 @@ func TestAMachineThatCouldNotBeMovedIsNamedWhenAPIServersBeginToVerify(t *testin
 	l.host("w2").server.Close() // its node runs, but no one can log in
 	o := l.up(t.Context())
 	require.ErrorContains(t, o.err, "w2")
-	assert.True(t, slices.ContainsFunc(o.events, func(e Event) bool {
-		return e.Kind == EventWarning && e.Host == "m1" && strings.HasPrefix(e.Message, "kubectl logs and exec don't reach w2 from now on")
+	assert.True(t, slices.ContainsFunc(o.events, func(e engine.Event) bool {
+		return e.Kind == engine.EventWarning && e.Host == "m1" && strings.HasPrefix(e.Message, "kubectl logs and exec don't reach w2 from now on")
 	}), "%s", l.story(o))
 }

@@ -10,11 +10,13 @@ import (
 	"k8s.io/apiserver/pkg/audit/policy"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
+
+	"github.com/openpai/paictl/pkg/cluster/phases"
 )
 
 func TestTheAuditLogMissesNoPatchAndNoReadOfASecret(t *testing.T) {
 	const node, nodes = "system:node:w1", "system:nodes"
-	rules, err := policy.LoadPolicyFromBytes(auditPolicy)
+	rules, err := policy.LoadPolicyFromBytes(phases.AuditPolicy)
 	require.NoError(t, err)
 	evaluator := policy.NewPolicyRuleEvaluator(rules)
 	for _, c := range []struct{ user, group, verb, apiGroup, resource, want string }{
@@ -43,15 +45,15 @@ func TestTheAuditLogMissesNoPatchAndNoReadOfASecret(t *testing.T) {
 
 func TestAnotherAuditPolicyRestartsTheAPIServer(t *testing.T) {
 	s := testSpec(t, 1, 0)
-	before, err := s.fresh().controlPlaneHash(s.Nodes[0])
+	before, err := phases.ControlPlaneHash(s.Fresh(), s.Nodes[0])
 	require.NoError(t, err)
-	defer func(p []byte) { auditPolicy = p }(auditPolicy)
-	auditPolicy = append(slices.Clone(auditPolicy), "# changed\n"...)
-	after, err := s.fresh().controlPlaneHash(s.Nodes[0])
+	defer func(p []byte) { phases.AuditPolicy = p }(phases.AuditPolicy)
+	phases.AuditPolicy = append(slices.Clone(phases.AuditPolicy), "# changed\n"...)
+	after, err := phases.ControlPlaneHash(s.Fresh(), s.Nodes[0])
 	require.NoError(t, err)
 	assert.NotEqual(t, before, after)
 }
 
 func TestEachKubeletHasTheFolderOfStaticPods(t *testing.T) {
-	assert.Contains(t, string(kubeletService), "\nExecStartPre=/bin/mkdir -p -m 700 /etc/kubernetes/manifests\nExecStart=")
+	assert.Contains(t, string(phases.KubeletService), "\nExecStartPre=/bin/mkdir -p -m 700 /etc/kubernetes/manifests\nExecStart=")
 }

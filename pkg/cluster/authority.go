@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/openpai/paictl/pkg/cluster/answer"
+	"github.com/openpai/paictl/pkg/cluster/engine"
+	"github.com/openpai/paictl/pkg/cluster/phases"
 	"github.com/openpai/paictl/pkg/cluster/pki"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/secret"
@@ -60,22 +62,22 @@ func (s caStep) phase() string { return []string{"", phaseTrust, phaseSign, phas
 // the old ones. Masters follow one after the other. The API servers send a certificate of the new authority that the old one signed, so that programs
 // that know only the old one keep working until they restart. RotateAuthorities reads from the machines how far an earlier run got. With
 // Options.DryRun it returns the changes that it would make.
-func RotateAuthorities(ctx context.Context, s *Spec, o Options, how AuthorityOptions) ([]Change, error) {
-	r := newRun(s, o)
-	defer r.close()
-	k := &caRotation{run: r, how: how, machines: map[*Node]*caMachine{}}
-	r.started = o.Clock()
-	r.emit(Event{Kind: EventRunStarted, Message: "cluster certs rotate-ca", Hosts: hostnames(s.Nodes), Phases: []string{phaseTrust, phaseSign, phaseForget}})
-	if err := r.connect(ctx, s.Nodes); err != nil {
+func RotateAuthorities(ctx context.Context, s *engine.Spec, o engine.Options, how AuthorityOptions) ([]engine.Change, error) {
+	r := engine.NewRun(s, o)
+	defer r.Close()
+	k := &caRotation{Run: r, how: how, machines: map[*engine.Node]*caMachine{}}
+	r.Started = o.Clock()
+	r.Emit(engine.Event{Kind: engine.EventRunStarted, Message: "cluster certs rotate-ca", Hosts: hostnames(s.Nodes), Phases: []string{phaseTrust, phaseSign, phaseForget}})
+	if err := connect(ctx, r, s.Nodes); err != nil {
 		return nil, err
 	}
 	for _, n := range s.ControlPlane() {
-		if r.isAside(n) {
+		if r.IsAside(n) {
 			return nil, hint.Errorf("start the machine, or remove it from the cluster: paictl node remove "+n.Hostname, "the master %s doesn't answer, and would come back with the old authority", n.Hostname)
 		}
 	}
 	if !o.DryRun {
-		held, unlock, err := r.lock(ctx)
+		held, unlock, err := r.Lock(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -86,11 +88,11 @@ func RotateAuthorities(ctx context.Context, s *Spec, o Options, how AuthorityOpt
 		return nil, err
 	}
 	if !o.DryRun {
-		for _, n := range r.alive(s.Nodes) {
-			r.emit(Event{Kind: EventHostDone, Host: n.Hostname})
+		for _, n := range r.Alive(s.Nodes) {
+			r.Emit(engine.Event{Kind: engine.EventHostDone, Host: n.Hostname})
 		}
 	}
-	return k.planned, r.summary("cluster certs rotate-ca", s.Nodes, k.planned)
+	return k.planned, r.Summary("cluster certs rotate-ca", s.Nodes, k.planned)
 }
 
 // AuthorityOptions determine how RotateAuthorities treats machines that it can't reach.
@@ -105,16 +107,16 @@ type AuthorityOptions struct {
 
 // caRotation is a rotation of a cluster's authorities.
 type caRotation struct {
-	*run
+	*engine.Run
 	how      AuthorityOptions
-	masters  []*Node // members, by address
-	workers  []*Node
-	machines map[*Node]*caMachine
+	masters  []*engine.Node // members, by address
+	workers  []*engine.Node
+	machines map[*engine.Node]*caMachine
 	old      map[string]*x509.Certificate // nil if machines only catch up
 	next     map[string]*pki.Authority
 	keys     map[string]secret.String // of the new ones, as PEM
 	cross    *x509.Certificate
-	planned  []Change
+	planned  []engine.Change
 }
 
 func (k *caRotation) rotate(ctx context.Context) error {
@@ -131,7 +133,7 @@ func (k *caRotation) rotate(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if k.opts.DryRun {
+	if k.Opts.DryRun {
 		k.plan(step)
 		return nil
 	}
@@ -155,32 +157,32 @@ func (k *caRotation) rotate(ctx context.Context) error {
 
 // read asks all machines that answer.
 func (k *caRotation) read(ctx context.Context) error {
-	errs := k.each(ctx, k.alive(k.spec.Nodes), k.look)
+	errs := k.Each(ctx, k.Alive(k.Spec.Nodes), k.look)
 	for n, err := range errs {
 		if n.ControlPlane || ctx.Err() != nil {
 			return fmt.Errorf("%s: %w", n.Hostname, err)
 		}
 	}
-	if err := k.setAsideAll(ctx, "read", errs); err != nil {
+	if err := k.SetAsideAll(ctx, "read", errs); err != nil {
 		return err
 	}
-	for _, n := range k.spec.Nodes {
+	for _, n := range k.Spec.Nodes {
 		switch {
-		case k.machine(n) == nil || k.isAside(n):
+		case k.machine(n) == nil || k.IsAside(n):
 		case n.ControlPlane:
 			k.masters = append(k.masters, n)
 		default:
 			k.workers = append(k.workers, n)
 		}
 	}
-	slices.SortFunc(k.masters, byAddress)
+	slices.SortFunc(k.masters, engine.ByAddress)
 	return nil
 }
 
 // refuse refuses a rotation that would leave out a part of the control plane, or make certificates that aren't valid yet.
 func (k *caRotation) refuse(ctx context.Context) error {
 	for _, n := range append(slices.Clone(k.masters), k.workers...) {
-		if behind := k.opts.Clock().Sub(k.machine(n).clock); behind > skew {
+		if behind := k.Opts.Clock().Sub(k.machine(n).clock); behind > skew {
 			return hint.Errorf("set the clocks", "the clock of %s is %s behind this machine's: new certificates wouldn't be valid there yet", n.Hostname, behind.Round(time.Minute))
 		}
 	}
@@ -189,7 +191,7 @@ func (k *caRotation) refuse(ctx context.Context) error {
 		return err
 	}
 	for _, row := range a.All("master") {
-		if len(row) > 0 && !slices.ContainsFunc(k.masters, func(n *Node) bool { return n.Hostname == row[0] }) {
+		if len(row) > 0 && !slices.ContainsFunc(k.masters, func(n *engine.Node) bool { return n.Hostname == row[0] }) {
 			return hint.Errorf("list it in layout.yaml, or remove it from the cluster: kubectl delete node "+row[0],
 				"the cluster has a master that layout.yaml doesn't: %s; its etcd would be left out", row[0])
 		}
@@ -203,7 +205,7 @@ func (k *caRotation) nodes(ctx context.Context) (answer.Answer, error) {
 	if err := k.awaitAPI(ctx, leader); err != nil {
 		return answer.Answer{}, err
 	}
-	res, err := k.run.read(ctx, leader, "authority", "nodes", k.spec.selfAPI(leader)+authorityScript+"a_nodes\n")
+	res, err := k.Run.Read(ctx, leader, "authority", "nodes", k.Spec.SelfAPI(leader)+authorityScript+"a_nodes\n")
 	if err != nil {
 		return answer.Answer{}, err
 	}
@@ -212,7 +214,7 @@ func (k *caRotation) nodes(ctx context.Context) (answer.Answer, error) {
 
 // begin finds the new authorities or makes them, and returns the step at which to continue.
 func (k *caRotation) begin(ctx context.Context) (caStep, error) {
-	var from *Node
+	var from *engine.Node
 	for _, n := range k.masters {
 		if k.whole(k.machine(n)) {
 			from = n
@@ -234,7 +236,7 @@ func (k *caRotation) begin(ctx context.Context) (caStep, error) {
 			}
 		}
 	}
-	if k.opts.DryRun {
+	if k.Opts.DryRun {
 		if k.how.CatchUp {
 			return caForget, nil
 		}
@@ -250,7 +252,7 @@ func (k *caRotation) begin(ctx context.Context) (caStep, error) {
 			return 0, hint.Errorf("bring the authority's key to the masters; one that is kept elsewhere is rotated there", "the authority %s on %s: %w", name, leader.Hostname, err)
 		}
 	}
-	now := k.opts.Clock()
+	now := k.Opts.Clock()
 	k.next, k.keys = map[string]*pki.Authority{}, map[string]secret.String{}
 	if k.how.CatchUp {
 		k.next = current
@@ -284,7 +286,7 @@ func (*caRotation) whole(m *caMachine) bool {
 }
 
 // resume continues with the authorities that an interrupted run made.
-func (k *caRotation) resume(ctx context.Context, from *Node) (caStep, error) {
+func (k *caRotation) resume(ctx context.Context, from *engine.Node) (caStep, error) {
 	keys, err := k.secrets(ctx, from)
 	if err != nil {
 		return 0, err
@@ -328,8 +330,8 @@ func (k *caRotation) bundle(name string, step caStep) []byte {
 }
 
 // secrets reads the authorities' keys from a master.
-func (k *caRotation) secrets(ctx context.Context, n *Node) (map[string]secret.String, error) {
-	res, err := k.run.read(ctx, n, "authority", "keys", authorityScript+"a_keys\n")
+func (k *caRotation) secrets(ctx context.Context, n *engine.Node) (map[string]secret.String, error) {
+	res, err := k.Run.Read(ctx, n, "authority", "keys", authorityScript+"a_keys\n")
 	if err != nil {
 		return nil, err
 	}
@@ -340,7 +342,7 @@ func (k *caRotation) secrets(ctx context.Context, n *Node) (map[string]secret.St
 	out := map[string]secret.String{}
 	for _, row := range a.All("secret") {
 		if len(row) == 2 {
-			out[row[0]] = secret.String(decoded(row[1]))
+			out[row[0]] = secret.String(engine.Decoded(row[1]))
 		}
 	}
 	return out, nil
@@ -348,18 +350,18 @@ func (k *caRotation) secrets(ctx context.Context, n *Node) (map[string]secret.St
 
 // store keeps the new authorities on all masters, before any machine trusts them.
 func (k *caRotation) store(ctx context.Context) error {
-	for n, err := range k.each(ctx, k.masters, func(ctx context.Context, n *Node) error {
+	for n, err := range k.Each(ctx, k.masters, func(ctx context.Context, n *engine.Node) error {
 		if k.whole(k.machine(n)) {
 			return nil
 		}
 		var b strings.Builder
 		for _, name := range authorityNames {
-			b.WriteString(heredoc("a_file "+stored(name, ".key")+" 600 -", []byte(k.keys[name].Reveal())))
-			b.WriteString(heredoc("a_file "+stored(name, ".old.crt")+" 600 -", pki.Encode(k.old[name])))
-			b.WriteString(heredoc("a_file "+stored(name, ".crt")+" 600 -", pki.Encode(k.next[name].Cert)))
+			b.WriteString(engine.Heredoc("a_file "+stored(name, ".key")+" 600 -", []byte(k.keys[name].Reveal())))
+			b.WriteString(engine.Heredoc("a_file "+stored(name, ".old.crt")+" 600 -", pki.Encode(k.old[name])))
+			b.WriteString(engine.Heredoc("a_file "+stored(name, ".crt")+" 600 -", pki.Encode(k.next[name].Cert)))
 		}
-		b.WriteString(heredoc("a_file "+stored("cross", ".crt")+" 600 -", pki.Encode(k.cross)))
-		_, err := k.script(ctx, n, phaseTrust, "store", authorityScript+b.String())
+		b.WriteString(engine.Heredoc("a_file "+stored("cross", ".crt")+" 600 -", pki.Encode(k.cross)))
+		_, err := k.Script(ctx, n, phaseTrust, "store", authorityScript+b.String())
 		return err
 	}) {
 		return fmt.Errorf("%s: %w", n.Hostname, err)
@@ -374,19 +376,19 @@ func (k *caRotation) bring(ctx context.Context, step caStep) error {
 			return fmt.Errorf("%s: %w", n.Hostname, err)
 		}
 	}
-	errs := k.each(ctx, k.alive(k.workers), func(ctx context.Context, n *Node) error { return k.change(ctx, n, step) })
-	if err := k.setAsideAll(ctx, step.phase(), errs); err != nil {
+	errs := k.Each(ctx, k.Alive(k.workers), func(ctx context.Context, n *engine.Node) error { return k.change(ctx, n, step) })
+	if err := k.SetAsideAll(ctx, step.phase(), errs); err != nil {
 		return err
 	}
 	leader := k.masters[0]
 	ca := base64.StdEncoding.EncodeToString(k.bundle(kubernetesCA, step))
-	_, err := k.script(ctx, leader, step.phase(), "cluster-info", k.spec.selfAPI(leader)+authorityScript+"a_info "+ca+"\n")
+	_, err := k.Script(ctx, leader, step.phase(), "cluster-info", k.Spec.SelfAPI(leader)+authorityScript+"a_info "+ca+"\n")
 	return err
 }
 
 // change takes one machine to a step. It reads the state of the machine right before: a kubelet, or the daily renewal, may have replaced
 // certificates and keys.
-func (k *caRotation) change(ctx context.Context, n *Node, step caStep) error {
+func (k *caRotation) change(ctx context.Context, n *engine.Node, step caStep) error {
 	if err := k.look(ctx, n); err != nil {
 		return err
 	}
@@ -398,22 +400,22 @@ func (k *caRotation) change(ctx context.Context, n *Node, step caStep) error {
 	if err != nil || len(edits) == 0 && len(m.due) == 0 {
 		return err
 	}
-	return k.tell(ctx, n, step.phase(), func(ctx context.Context, n *Node) ([]Change, error) {
+	return tell(ctx, k.Run, n, step.phase(), func(ctx context.Context, n *engine.Node) ([]engine.Change, error) {
 		if err := k.othersReady(ctx, n); err != nil {
 			return nil, err
 		}
-		var done []Change
+		var done []engine.Change
 		if len(edits) > 0 {
 			var b strings.Builder
 			if n.ControlPlane {
-				b.WriteString(certificatesScript + "c_restore\n") // an interrupted renewal follows the previous authority
+				b.WriteString(phases.CertificatesScript + "c_restore\n") // an interrupted renewal follows the previous authority
 			}
 			b.WriteString("a_due " + strings.Join(holders(n), " ") + "\n")
 			for _, e := range edits {
 				b.WriteString(e.shell)
-				done = append(done, Change{Action: "update", Target: e.path, Detail: e.detail})
+				done = append(done, engine.Change{Action: "update", Target: e.path, Detail: e.detail})
 			}
-			if _, err := k.script(ctx, n, step.phase(), "apply", authorityScript+b.String()); err != nil {
+			if _, err := k.Script(ctx, n, step.phase(), "apply", authorityScript+b.String()); err != nil {
 				return nil, err
 			}
 		}
@@ -426,7 +428,7 @@ func (k *caRotation) change(ctx context.Context, n *Node, step caStep) error {
 }
 
 // othersReady makes sure that a master's restart leaves etcd its majority.
-func (k *caRotation) othersReady(ctx context.Context, n *Node) error {
+func (k *caRotation) othersReady(ctx context.Context, n *engine.Node) error {
 	if !n.ControlPlane {
 		return nil
 	}
@@ -442,15 +444,15 @@ func (k *caRotation) othersReady(ctx context.Context, n *Node) error {
 }
 
 // awaitAPI waits until the API server of a master is ready: the restarts that a killed run began may still be running.
-func (k *caRotation) awaitAPI(ctx context.Context, n *Node) error {
+func (k *caRotation) awaitAPI(ctx context.Context, n *engine.Node) error {
 	limit := cmp.Or(k.how.Wait, readyLimit)
-	for end, told := k.opts.Clock().Add(limit), false; ; told = true {
-		_, err := k.run.read(ctx, n, "authority", "ready", k.spec.selfAPI(n)+"self get --raw /readyz --request-timeout=15s >/dev/null\n")
-		if err == nil || !k.opts.Clock().Before(end) {
+	for end, told := k.Opts.Clock().Add(limit), false; ; told = true {
+		_, err := k.Run.Read(ctx, n, "authority", "ready", k.Spec.SelfAPI(n)+"self get --raw /readyz --request-timeout=15s >/dev/null\n")
+		if err == nil || !k.Opts.Clock().Before(end) {
 			return err
 		}
 		if !told {
-			k.emit(Event{Kind: EventNote, Message: fmt.Sprintf("the API server of %s isn't ready; waiting for it, at most %s", n.Hostname, limit)})
+			k.Emit(engine.Event{Kind: engine.EventNote, Message: fmt.Sprintf("the API server of %s isn't ready; waiting for it, at most %s", n.Hostname, limit)})
 		}
 		if err := k.pause(ctx, min(readyPause, limit)); err != nil {
 			return err
@@ -459,7 +461,7 @@ func (k *caRotation) awaitAPI(ctx context.Context, n *Node) error {
 }
 
 // holders returns the programs on a machine that have read certificates.
-func holders(n *Node) []string {
+func holders(n *engine.Node) []string {
 	if n.ControlPlane {
 		return []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", kubeletComponent}
 	}
@@ -469,35 +471,35 @@ func holders(n *Node) []string {
 const kubeletComponent = "kubelet"
 
 // restart restarts the programs whose certificates were replaced after they read them, and waits for each.
-func (k *caRotation) restart(ctx context.Context, n *Node, step caStep) ([]Change, error) {
-	var done []Change
+func (k *caRotation) restart(ctx context.Context, n *engine.Node, step caStep) ([]engine.Change, error) {
+	var done []engine.Change
 	if n.ControlPlane {
-		res, err := k.exec(ctx, n, ssh.Script{Name: step.phase() + "/restart", Mutates: true, Timeout: restartLimit,
-			Body: preludeScript + fmt.Sprintf("sh \"$R%s\" 1\n", renewScript)})
+		res, err := k.Exec(ctx, n, ssh.Script{Name: step.phase() + "/restart", Mutates: true, Timeout: restartLimit,
+			Body: engine.PreludeScript + fmt.Sprintf("sh \"$R%s\" 1\n", phases.RenewScript)})
 		if err != nil {
 			return nil, err
 		}
 		for line := range strings.Lines(string(res.Stdout)) {
 			if name, ok := strings.CutPrefix(strings.TrimSpace(line), "restarted "); ok {
-				done = append(done, Change{Action: "restart", Target: "static pod " + name})
+				done = append(done, engine.Change{Action: "restart", Target: "static pod " + name})
 			}
 		}
 	}
 	wait := 0
-	if k.spec.Config.Kubernetes.Kubernetes.NetworkPlugin == flannelPlugin {
+	if k.Spec.Config.Kubernetes.Kubernetes.NetworkPlugin == phases.FlannelPlugin {
 		wait = 1
 	}
-	_, err := k.script(ctx, n, step.phase(), "kubelet", nodeReady(n)+kubeletScript+authorityScript+fmt.Sprintf("a_kubelet %d\n", wait))
+	_, err := k.Script(ctx, n, step.phase(), "kubelet", phases.NodeReady(n)+phases.KubeletScript+authorityScript+fmt.Sprintf("a_kubelet %d\n", wait))
 	if err != nil {
 		return done, err
 	}
-	return append(done, Change{Action: "restart", Target: kubeletName}), nil
+	return append(done, engine.Change{Action: "restart", Target: phases.KubeletName}), nil
 }
 
 // follows reports whether a machine's kubelet has a certificate of the new authority.
-func (k *caRotation) follows(n *Node) bool {
+func (k *caRotation) follows(n *engine.Node) bool {
 	m := k.machine(n)
-	if m == nil || k.isAside(n) {
+	if m == nil || k.IsAside(n) {
 		return false
 	}
 	certs := m.pems[kubeletCert]
@@ -518,7 +520,7 @@ func (k *caRotation) refuseLeft(ctx context.Context) error {
 	}
 	var left []string
 	for _, row := range a.All("node") {
-		if len(row) > 0 && !slices.ContainsFunc(k.spec.Nodes, func(n *Node) bool { return n.Hostname == row[0] && k.follows(n) }) {
+		if len(row) > 0 && !slices.ContainsFunc(k.Spec.Nodes, func(n *engine.Node) bool { return n.Hostname == row[0] && k.follows(n) }) {
 			left = append(left, row[0])
 		}
 	}
@@ -528,7 +530,7 @@ func (k *caRotation) refuseLeft(ctx context.Context) error {
 	}
 	message := "the old authority is still needed by " + strings.Join(left, ", ") + ": no answer, or its kubelet has another certificate than one of the old authority for its own name"
 	if k.how.Leave {
-		k.emit(Event{Kind: EventWarning, Phase: phaseForget, Message: message, Hint: "once it is back: paictl cluster certs rotate-ca --catch-up"})
+		k.Emit(engine.Event{Kind: engine.EventWarning, Phase: phaseForget, Message: message, Hint: "once it is back: paictl cluster certs rotate-ca --catch-up"})
 		return nil
 	}
 	return hint.Errorf("run the same command again once it answers, or remove it from the cluster: paictl node remove "+left[0]+"; to continue without it: --leave-behind", "%s", message)
@@ -539,7 +541,7 @@ func (k *caRotation) refuseLeft(ctx context.Context) error {
 func (k *caRotation) unpublish(ctx context.Context) error {
 	leader := k.masters[0]
 	for try := 0; ; try++ {
-		res, err := k.run.read(ctx, leader, phaseForget, "published", k.spec.selfAPI(leader)+authorityScript+"a_published\n")
+		res, err := k.Run.Read(ctx, leader, phaseForget, "published", k.Spec.SelfAPI(leader)+authorityScript+"a_published\n")
 		if err != nil {
 			return err
 		}
@@ -549,7 +551,7 @@ func (k *caRotation) unpublish(ctx context.Context) error {
 		}
 		old := false
 		for _, row := range a.All("published") {
-			certs, _ := pki.Parse(decoded(strings.Join(row, ""))) // an empty answer has no old certificates
+			certs, _ := pki.Parse(engine.Decoded(strings.Join(row, ""))) // an empty answer has no old certificates
 			for _, was := range k.old {
 				old = old || slices.ContainsFunc(certs, was.Equal)
 			}
@@ -560,7 +562,7 @@ func (k *caRotation) unpublish(ctx context.Context) error {
 		case try > 5:
 			return hint.Errorf("run the same command again", "API servers still tell extensions to trust the old authorities (configmap kube-system/extension-apiserver-authentication)")
 		}
-		if _, err := k.script(ctx, leader, phaseForget, "publish", k.spec.selfAPI(leader)+authorityScript+"a_publish\n"); err != nil {
+		if _, err := k.Script(ctx, leader, phaseForget, "publish", k.Spec.SelfAPI(leader)+authorityScript+"a_publish\n"); err != nil {
 			return err
 		}
 		if err := k.pause(ctx, time.Duration(min(try, 1))*10*time.Second); err != nil {
@@ -587,12 +589,12 @@ func (k *caRotation) end(ctx context.Context) error {
 		if err := k.unpublish(ctx); err != nil {
 			return err
 		}
-		if _, err := k.script(ctx, leader, phaseForget, "pods", k.spec.selfAPI(leader)+authorityScript+"a_renew_pods\n"); err != nil {
+		if _, err := k.Script(ctx, leader, phaseForget, "pods", k.Spec.SelfAPI(leader)+authorityScript+"a_renew_pods\n"); err != nil {
 			return err
 		}
 	}
-	for n, err := range k.each(ctx, k.masters, func(ctx context.Context, n *Node) error {
-		_, err := k.script(ctx, n, phaseForget, "end", authorityScript+"a_end\n")
+	for n, err := range k.Each(ctx, k.masters, func(ctx context.Context, n *engine.Node) error {
+		_, err := k.Script(ctx, n, phaseForget, "end", authorityScript+"a_end\n")
 		return err
 	}) {
 		return fmt.Errorf("%s: %w", n.Hostname, err)
@@ -601,16 +603,16 @@ func (k *caRotation) end(ctx context.Context) error {
 }
 
 // rotating returns a member on which a rotation of authorities was interrupted, or nil if every rotation is complete.
-func (w *world) rotating() *Node {
-	for _, n := range w.members() {
-		if w.of(n, phaseInit).Value("rotating") == "yes" {
+func rotating(w *engine.World) *engine.Node {
+	for _, n := range w.Members() {
+		if w.Of(n, engine.PhaseInit).Value("rotating") == "yes" {
 			return n
 		}
 	}
 	return nil
 }
 
-func errRotating(n *Node) error {
+func errRotating(n *engine.Node) error {
 	return hint.Errorf("run paictl cluster certs rotate-ca to continue it", "a rotation of the cluster's authorities was interrupted, as %s says", n.Hostname)
 }
 
@@ -622,9 +624,9 @@ func (k *caRotation) plan(step caStep) {
 				caTrust: "trusts the new authorities beside the old ones", caSign: "gets certificates of the new authorities for its keys",
 				caForget: "trusts the old authorities no longer",
 			}[step]
-			c := Change{Host: n.Hostname, Phase: step.phase(), Action: "update", Target: "certificates", Detail: detail}
+			c := engine.Change{Host: n.Hostname, Phase: step.phase(), Action: "update", Target: "certificates", Detail: detail}
 			k.planned = append(k.planned, c)
-			k.emit(Event{Kind: EventPlanned, Host: n.Hostname, Phase: step.phase(), Change: &c})
+			k.Emit(engine.Event{Kind: engine.EventPlanned, Host: n.Hostname, Phase: step.phase(), Change: &c})
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/openpai/paictl/pkg/cluster/engine"
 	"github.com/openpai/paictl/pkg/cluster/pki"
 	"github.com/openpai/paictl/pkg/cluster/shell"
 )
@@ -20,10 +21,10 @@ import (
 type caEdit struct{ path, detail, shell string }
 
 // edits returns the changes that take a machine to a step, in their order.
-func (k *caRotation) edits(n *Node, m *caMachine, step caStep) ([]caEdit, error) {
+func (k *caRotation) edits(n *engine.Node, m *caMachine, step caStep) ([]caEdit, error) {
 	var out []caEdit
 	file := func(to, mode string, data []byte) {
-		out = append(out, caEdit{to, "", heredoc("a_file "+shell.Quote(to)+" "+mode+" -", data)})
+		out = append(out, caEdit{to, "", engine.Heredoc("a_file "+shell.Quote(to)+" "+mode+" -", data)})
 	}
 	signer := func(to string) {
 		if m.signer != "" && m.signer != to && (m.signer == signerFile || m.signer == authorityCert(kubernetesCA)) {
@@ -60,7 +61,7 @@ func (k *caRotation) edits(n *Node, m *caMachine, step caStep) ([]caEdit, error)
 }
 
 // leaves returns the changes of the certificates that the authorities sign, and of kubeconfigs.
-func (k *caRotation) leaves(n *Node, m *caMachine, step caStep) ([]caEdit, error) {
+func (k *caRotation) leaves(n *engine.Node, m *caMachine, step caStep) ([]caEdit, error) {
 	var out []caEdit
 	for _, p := range slices.Sorted(maps.Keys(m.certs)) {
 		if strings.HasPrefix(p, rotationDir) || slices.ContainsFunc(authorityNames, func(n string) bool { return authorityCert(n) == p }) {
@@ -71,7 +72,7 @@ func (k *caRotation) leaves(n *Node, m *caMachine, step caStep) ([]caEdit, error
 			return nil, err
 		}
 		if chain != nil && p != signerFile {
-			out = append(out, caEdit{p, "", heredoc("a_file "+shell.Quote(p)+" 644 "+shell.Quote(m.sums[p]), chain)})
+			out = append(out, caEdit{p, "", engine.Heredoc("a_file "+shell.Quote(p)+" 644 "+shell.Quote(m.sums[p]), chain)})
 		}
 	}
 	for _, p := range slices.Sorted(maps.Keys(m.pems)) {
@@ -80,7 +81,7 @@ func (k *caRotation) leaves(n *Node, m *caMachine, step caStep) ([]caEdit, error
 			return nil, err
 		}
 		if chain != nil {
-			out = append(out, caEdit{p, "", heredoc("a_pem "+shell.Quote(p)+" "+shell.Quote(m.sums[p]), chain)})
+			out = append(out, caEdit{p, "", engine.Heredoc("a_pem "+shell.Quote(p)+" "+shell.Quote(m.sums[p]), chain)})
 		}
 	}
 	for _, p := range slices.Sorted(maps.Keys(m.confs)) {
@@ -114,7 +115,7 @@ func (k *caRotation) ours(ca []byte) bool {
 
 // again returns a certificate signed by the new authority if the old one signed it, or nil if it stays as it is. A server certificate is
 // followed by the new authority's certificate that the old authority signed.
-func (k *caRotation) again(n *Node, have []*x509.Certificate, step caStep) ([]byte, error) {
+func (k *caRotation) again(n *engine.Node, have []*x509.Certificate, step caStep) ([]byte, error) {
 	if step < caSign || have[0].IsCA || !n.ControlPlane && !kubelets(n, have[0]) {
 		return nil, nil
 	}
@@ -132,7 +133,7 @@ func (k *caRotation) again(n *Node, have []*x509.Certificate, step caStep) ([]by
 		case k.old == nil && (n.ControlPlane || !bytes.Equal(have[0].RawIssuer, next.Cert.RawSubject)):
 			continue // of a machine that was left behind, only its kubelet's certificate counts: the authority that signed it no longer exists
 		}
-		c, err := next.Certify(have[0], k.opts.Clock())
+		c, err := next.Certify(have[0], k.Opts.Clock())
 		if err != nil {
 			return nil, err
 		}
@@ -146,7 +147,7 @@ func (k *caRotation) again(n *Node, have []*x509.Certificate, step caStep) ([]by
 
 // kubelets reports whether a certificate is one that a machine's kubelet may have. An attacker with root on the machine could put any other
 // certificate in its place to have it signed.
-func kubelets(n *Node, c *x509.Certificate) bool {
+func kubelets(n *engine.Node, c *x509.Certificate) bool {
 	const uses = x509.KeyUsageDigitalSignature | x509.KeyUsageKeyEncipherment
 	for _, use := range c.ExtKeyUsage {
 		if use != x509.ExtKeyUsageClientAuth && use != x509.ExtKeyUsageServerAuth {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/openpai/paictl/pkg/cluster/answer"
+	"github.com/openpai/paictl/pkg/cluster/engine"
 	"github.com/openpai/paictl/pkg/cluster/pki"
 )
 
@@ -28,15 +29,15 @@ type caMachine struct {
 type caConf struct{ ca, cert []byte }
 
 // machine returns the last known state of a machine, or nil if it isn't a member.
-func (k *caRotation) machine(n *Node) *caMachine {
-	k.mu.Lock()
-	defer k.mu.Unlock()
+func (k *caRotation) machine(n *engine.Node) *caMachine {
+	k.Mu.Lock()
+	defer k.Mu.Unlock()
 	return k.machines[n]
 }
 
 // look reads the state of one machine.
-func (k *caRotation) look(ctx context.Context, n *Node) error {
-	res, err := k.run.read(ctx, n, "authority", "read", authorityScript+"a_read\n")
+func (k *caRotation) look(ctx context.Context, n *engine.Node) error {
+	res, err := k.Run.Read(ctx, n, "authority", "read", authorityScript+"a_read\n")
 	if err != nil {
 		return err
 	}
@@ -44,15 +45,15 @@ func (k *caRotation) look(ctx context.Context, n *Node) error {
 	if err != nil {
 		return err
 	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
+	k.Mu.Lock()
+	defer k.Mu.Unlock()
 	k.machines[n] = m
 	return nil
 }
 
 // parseMachine parses the answer of a machine. An attacker with root on a worker can forge its answer, so only the certificates of
 // that worker's kubelet count there.
-func parseMachine(n *Node, said []byte) (*caMachine, error) {
+func parseMachine(n *engine.Node, said []byte) (*caMachine, error) {
 	a, err := answer.Parse(said)
 	if err != nil || a.Value("member") != "yes" {
 		return nil, err
@@ -63,7 +64,7 @@ func parseMachine(n *Node, said []byte) (*caMachine, error) {
 			if len(row) != 3 || kind == "cert" && !n.ControlPlane && row[0] != authorityCert(kubernetesCA) || kind == "pem" && !slices.Contains(kubeletPEMs, row[0]) {
 				continue
 			}
-			certs, err := pki.Parse(decoded(row[1]))
+			certs, err := pki.Parse(engine.Decoded(row[1]))
 			if err != nil && kind == "pem" && row[0] != kubeletCert {
 				continue // the kubelet requests another one
 			}
@@ -75,7 +76,7 @@ func parseMachine(n *Node, said []byte) (*caMachine, error) {
 	}
 	for _, row := range a.All("conf") {
 		if len(row) == 4 && (n.ControlPlane || row[0] == kubeletConf) {
-			m.confs[row[0]], m.sums[row[0]] = caConf{decoded(row[1]), decoded(row[2])}, row[3]
+			m.confs[row[0]], m.sums[row[0]] = caConf{engine.Decoded(row[1]), engine.Decoded(row[2])}, row[3]
 		}
 	}
 	if n.ControlPlane {

@@ -22,6 +22,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/openpai/paictl/pkg/cluster/engine"
+	"github.com/openpai/paictl/pkg/cluster/phases"
 	"github.com/openpai/paictl/pkg/cluster/pki"
 	"github.com/openpai/paictl/pkg/ssh"
 	"github.com/openpai/paictl/pkg/ssh/sshtest"
@@ -83,7 +85,7 @@ func withAuthorities(t testing.TB, masters, workers int) *caLab {
 }
 
 // certify gives a machine the files that kubeadm and the kubelet write.
-func (l *caLab) certify(n *Node, files map[string][]byte) {
+func (l *caLab) certify(n *engine.Node, files map[string][]byte) {
 	l.t.Helper()
 	h := l.host(n.Hostname)
 	leaf := func(by string, c *x509.Certificate, use x509.ExtKeyUsage) (cert, key []byte) {
@@ -121,11 +123,11 @@ func (l *caLab) certify(n *Node, files map[string][]byte) {
 		h.write(pkiDir+"/"+path+".key", string(key))
 	}
 	cert, key = leaf(kubernetesCA, &x509.Certificate{Subject: pkix.Name{CommonName: "kubernetes-admin", Organization: []string{"system:masters"}}}, x509.ExtKeyUsageClientAuth)
-	h.write(adminKubeconfig, h.read(adminKubeconfig)+"    certificate-authority-data: "+ca+"\n    client-certificate-data: "+base64.StdEncoding.EncodeToString(cert)+
+	h.write(phases.AdminKubeconfig, h.read(phases.AdminKubeconfig)+"    certificate-authority-data: "+ca+"\n    client-certificate-data: "+base64.StdEncoding.EncodeToString(cert)+
 		"\n    client-key-data: "+base64.StdEncoding.EncodeToString(key)+"\n")
 	h.write(kcmManifest, h.read(kcmManifest)+"    - --cluster-signing-cert-file=/etc/kubernetes/pki/ca.crt\n")
 	// The real script restarts the components that are due, and waits for each.
-	h.write(renewScript, `d=$PAICTL_ROOT/var/lib/paictl/certificates/due
+	h.write(phases.RenewScript, `d=$PAICTL_ROOT/var/lib/paictl/certificates/due
 for f in "$d"/*; do
 	[ -f "$f" ] || continue
 	rm "$f"
@@ -134,7 +136,7 @@ done
 `)
 }
 
-func (l *caLab) rotate(how AuthorityOptions, edit ...func(*Options)) *outcome {
+func (l *caLab) rotate(how AuthorityOptions, edit ...func(*engine.Options)) *outcome {
 	l.t.Helper()
 	so, events := sshtest.Options(l.t, l.servers()...), &sink{}
 	if c := l.crash.Load(); c != nil {
@@ -161,7 +163,7 @@ func (l *caLab) parse(host, path, field string) []*x509.Certificate {
 	if field != "" {
 		for _, m := range confData.FindAllStringSubmatch(string(data), -1) {
 			if m[1] == field {
-				data = decoded(m[2])
+				data = engine.Decoded(m[2])
 			}
 		}
 	}
@@ -204,10 +206,10 @@ func (l *caLab) settled(hosts ...string) {
 			isNew(of, certs[0])
 			l.pair(certs[0], []byte(l.host(host).read(pkiDir+"/"+path+".key")))
 		}
-		admin := l.parse(host, adminKubeconfig, "client-certificate")
+		admin := l.parse(host, phases.AdminKubeconfig, "client-certificate")
 		isNew(kubernetesCA, admin[0])
 		assert.Equal(l.t, []string{"system:masters"}, admin[0].Subject.Organization)
-		assert.Len(l.t, l.parse(host, adminKubeconfig, "certificate-authority"), 1)
+		assert.Len(l.t, l.parse(host, phases.AdminKubeconfig, "certificate-authority"), 1)
 		server := l.parse(host, pkiDir+"/apiserver.crt", "")
 		require.Len(l.t, server, 2, "its chain leads to the old authority")
 		roots, between := x509.NewCertPool(), x509.NewCertPool()
@@ -244,7 +246,7 @@ func TestAuthoritiesAreRotated(t *testing.T) {
 	t.Parallel()
 	l := withAuthorities(t, 2, 1)
 	before := strings.Join(l.state(), "\n")
-	dry := l.rotate(AuthorityOptions{}, func(o *Options) { o.DryRun = true })
+	dry := l.rotate(AuthorityOptions{}, func(o *engine.Options) { o.DryRun = true })
 	require.NoError(t, dry.err)
 	assert.Len(t, dry.changes, 9)
 	assert.Equal(t, before, strings.Join(l.state(), "\n"), "a dry run changes nothing")
@@ -253,8 +255,8 @@ func TestAuthoritiesAreRotated(t *testing.T) {
 	require.NoError(t, o.err, "%s", l.story(o))
 	l.settled("m1", "m2", "w1")
 	for _, phase := range []string{phaseTrust, phaseSign, phaseForget} {
-		assert.Less(t, o.at(EventPhaseDone, "m1", phase), o.at(EventPhaseStarted, "m2", phase))
-		assert.Less(t, o.at(EventPhaseDone, "m2", phase), o.at(EventPhaseStarted, "w1", phase))
+		assert.Less(t, o.at(engine.EventPhaseDone, "m1", phase), o.at(engine.EventPhaseStarted, "m2", phase))
+		assert.Less(t, o.at(engine.EventPhaseDone, "m2", phase), o.at(engine.EventPhaseStarted, "w1", phase))
 	}
 	for _, x := range []string{"client-ca-file}", "requestheader-client-ca-file}"} {
 		data, err := os.ReadFile(l.cluster + "/published-" + x)
@@ -299,7 +301,7 @@ func TestARotationOfAuthoritiesWaitsForAllNodes(t *testing.T) {
 	assert.Contains(t, l.host("m1").read(kcmManifest), "--cluster-signing-cert-file="+signerFile)
 	require.ErrorContains(t, l.up(t.Context()).err, "a rotation of the cluster's authorities was interrupted")
 
-	var partial *PartialError
+	var partial *engine.PartialError
 	require.ErrorAs(t, l.rotate(AuthorityOptions{Leave: true}).err, &partial)
 	l.settled("m1", "w1")
 	assert.Equal(t, files, l.host("w2").read(authorityCert(kubernetesCA)))
@@ -361,9 +363,9 @@ func TestARotationOfAuthoritiesWaitsForAPIServersThatRestart(t *testing.T) {
 			l := withAuthorities(t, 2, 0)
 			l.host(restarts).write("/.fake/fail/api", "")
 			told := ""
-			o := l.rotate(AuthorityOptions{Wait: time.Minute}, func(o *Options) {
-				o.Sink = heard{o.Sink, func(e Event) {
-					if e.Kind == EventNote && told == "" {
+			o := l.rotate(AuthorityOptions{Wait: time.Minute}, func(o *engine.Options) {
+				o.Sink = heard{o.Sink, func(e engine.Event) {
+					if e.Kind == engine.EventNote && told == "" {
 						told = e.Message
 						l.host(restarts).remove("/.fake/fail/api")
 					}
@@ -379,7 +381,7 @@ func TestARotationOfAuthoritiesWaitsForAPIServersThatRestart(t *testing.T) {
 func TestARotationOfAuthoritiesIsRefused(t *testing.T) {
 	t.Parallel()
 	l := withAuthorities(t, 2, 0)
-	late := l.rotate(AuthorityOptions{}, func(o *Options) { o.Clock = func() time.Time { return time.Now().Add(time.Hour) } })
+	late := l.rotate(AuthorityOptions{}, func(o *engine.Options) { o.Clock = func() time.Time { return time.Now().Add(time.Hour) } })
 	require.ErrorContains(t, late.err, "behind this machine's")
 	l.host("m2").write("/.fake/fail/api", "")
 	err := l.rotate(AuthorityOptions{}).err

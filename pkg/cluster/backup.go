@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/openpai/paictl/pkg/cluster/backup"
+	"github.com/openpai/paictl/pkg/cluster/engine"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/ssh"
 )
@@ -22,12 +23,6 @@ var backupScript string
 // snapshotTimeout limits the time to read etcd's database.
 const snapshotTimeout = 2 * time.Hour
 
-// Names of the parts of a backup that come from a machine.
-const (
-	PartEtcd = backup.PartEtcd
-	PartKeys = backup.PartKeys
-)
-
 // The ConfigMap NotesName holds notes on work done for the whole cluster. BackupNote is the key of the time of its last backup, in RFC 3339.
 const (
 	NotesNamespace = backup.NotesNamespace
@@ -37,15 +32,15 @@ const (
 
 // BackUp adds the data of a control plane machine to a backup: etcd's database, and the keys that can't be made again. It changes
 // nothing on the machine, and works while any member of etcd answers.
-func BackUp(ctx context.Context, s *Spec, o Options, w *backup.Writer) error {
+func BackUp(ctx context.Context, s *engine.Spec, o engine.Options, w *backup.Writer) error {
 	o.DryRun = true
-	r := newRun(s, o)
-	defer r.close()
-	n, err := r.reachLeader(ctx)
+	r := engine.NewRun(s, o)
+	defer r.Close()
+	n, err := reachLeader(ctx, r)
 	if err != nil {
 		return err
 	}
-	etcd, err := r.lookAtEtcd(ctx, n)
+	etcd, err := r.LookAtEtcd(ctx, n)
 	if err != nil {
 		return err
 	}
@@ -53,46 +48,46 @@ func BackUp(ctx context.Context, s *Spec, o Options, w *backup.Writer) error {
 		return hint.Errorf("look at it with: paictl cluster status; on the machine: crictl logs of the container etcd",
 			"etcd on %s doesn't answer", n.Hostname)
 	}
-	if !etcd.quorum {
-		r.warnOf(n, fmt.Sprintf("etcd has no quorum: its database on %s may not have all that other members have", n.Hostname))
+	if !etcd.Quorum {
+		warnOf(r, n, fmt.Sprintf("etcd has no quorum: its database on %s may not have all that other members have", n.Hostname))
 	}
-	keys, err := r.read(ctx, n, "backup", "keys", backupScript+"b_keys\n")
+	keys, err := r.Read(ctx, n, "backup", "keys", backupScript+"b_keys\n")
 	if err != nil {
 		return err
 	}
 	if err := backup.CheckAuthorities(keys.Stdout); err != nil {
 		return fmt.Errorf("%s: %w", n.Hostname, err)
 	}
-	if err := w.Add(PartKeys, int64(len(keys.Stdout)), bytes.NewReader(keys.Stdout)); err != nil {
+	if err := w.Add(backup.PartKeys, int64(len(keys.Stdout)), bytes.NewReader(keys.Stdout)); err != nil {
 		return err
 	}
-	if err := r.snapshot(ctx, n, func(db *backup.Snapshot) error { return w.Add(PartEtcd, db.Size(), db) }); err != nil {
+	if err := snapshot(ctx, r, n, func(db *backup.Snapshot) error { return w.Add(backup.PartEtcd, db.Size(), db) }); err != nil {
 		return fmt.Errorf("etcd's database on %s: %w", n.Hostname, err)
 	}
-	after, err := r.read(ctx, n, "backup", "keys", backupScript+"b_keys\n")
+	after, err := r.Read(ctx, n, "backup", "keys", backupScript+"b_keys\n")
 	if err != nil {
 		return err
 	}
 	if err := backup.StillTheKeys(keys.Stdout, after.Stdout); err != nil {
 		return err
 	}
-	version, err := r.servedVersion(ctx, n)
+	version, err := servedVersion(ctx, r, n)
 	if err != nil {
-		r.warnOf(n, fmt.Sprintf("its API server doesn't say its version: %v", err))
+		warnOf(r, n, fmt.Sprintf("its API server doesn't say its version: %v", err))
 	}
-	w.Describe(version, s.machines())
+	w.Describe(version, machines(s))
 	return nil
 }
 
 // snapshot passes etcd's database on while reading it.
-func (r *run) snapshot(ctx context.Context, n *Node, use func(*backup.Snapshot) error) error {
+func snapshot(ctx context.Context, r *engine.Run, n *engine.Node, use func(*backup.Snapshot) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	in, out := io.Pipe()
 	ran := make(chan error, 1)
 	go func() {
-		_, err := r.exec(ctx, n, ssh.Script{
-			Name: "backup/etcd", Timeout: snapshotTimeout, Body: preludeScript + etcdScript + backupScript + "b_etcd\n", Stdout: out,
+		_, err := r.Exec(ctx, n, ssh.Script{
+			Name: "backup/etcd", Timeout: snapshotTimeout, Body: engine.PreludeScript + engine.EtcdScript + backupScript + "b_etcd\n", Stdout: out,
 		})
 		_ = out.CloseWithError(err) // it never fails; without an error the database is complete
 		ran <- err
@@ -118,18 +113,18 @@ func (r *run) snapshot(ctx context.Context, n *Node, use func(*backup.Snapshot) 
 	return err
 }
 
-func (r *run) warnOf(n *Node, message string) {
-	r.emit(Event{Kind: EventWarning, Host: n.Hostname, Phase: "backup", Message: message})
+func warnOf(r *engine.Run, n *engine.Node, message string) {
+	r.Emit(engine.Event{Kind: engine.EventWarning, Host: n.Hostname, Phase: "backup", Message: message})
 }
 
 // servedVersion asks a machine's API server for its version.
-func (r *run) servedVersion(ctx context.Context, n *Node) (string, error) {
-	res, err := r.read(ctx, n, "backup", "version", r.spec.selfAPI(n)+
+func servedVersion(ctx context.Context, r *engine.Run, n *engine.Node) (string, error) {
+	res, err := r.Read(ctx, n, "backup", "version", r.Spec.SelfAPI(n)+
 		`self get --raw /version --request-timeout=10s | sed -n 's/.*"gitVersion": *"\([^"]*\)".*/\1/p'`+"\n")
 	return strings.TrimSpace(string(res.Stdout)), err
 }
 
-func (s *Spec) machines() []backup.Machine {
+func machines(s *engine.Spec) []backup.Machine {
 	out := make([]backup.Machine, 0, len(s.Nodes))
 	for _, n := range s.Nodes {
 		m := backup.Machine{Name: n.Hostname, IP: n.HostIP}

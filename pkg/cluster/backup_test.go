@@ -21,6 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/openpai/paictl/pkg/cluster/backup"
+	"github.com/openpai/paictl/pkg/cluster/engine"
 	"github.com/openpai/paictl/pkg/cluster/pki"
 	"github.com/openpai/paictl/pkg/ssh"
 	"github.com/openpai/paictl/pkg/ssh/sshtest"
@@ -52,7 +53,7 @@ func (l *lab) hasKeys() {
 	}
 }
 
-func (l *lab) backUp(edit ...func(*ssh.Options)) (map[string][]byte, *backup.Manifest, []Event, error) {
+func (l *lab) backUp(edit ...func(*ssh.Options)) (map[string][]byte, *backup.Manifest, []engine.Event, error) {
 	l.t.Helper()
 	so, events := sshtest.Options(l.t, l.servers()...), &sink{}
 	for _, f := range edit {
@@ -63,7 +64,7 @@ func (l *lab) backUp(edit ...func(*ssh.Options)) (map[string][]byte, *backup.Man
 	var out bytes.Buffer
 	w, err := backup.NewWriter(&out, backup.Seal{Plain: true}, backup.Head{Cluster: "pai"})
 	require.NoError(l.t, err)
-	if err := BackUp(context.Background(), l.spec(), Options{Dialer: client, Sink: events, Clock: time.Now, StepTimeout: time.Minute}, w); err != nil {
+	if err := BackUp(context.Background(), l.spec(), engine.Options{Dialer: client, Sink: events, Clock: time.Now, StepTimeout: time.Minute}, w); err != nil {
 		return nil, nil, events.events, err
 	}
 	_, err = w.Close()
@@ -92,12 +93,12 @@ func TestABackupHasTheKeysAndEtcdAndChangesNothing(t *testing.T) {
 	l.rest()
 	assert.Equal(t, before, l.state())
 	for _, e := range events {
-		assert.NotEqual(t, EventWarning, e.Kind, e.Message)
+		assert.NotEqual(t, engine.EventWarning, e.Kind, e.Message)
 	}
 	sum := sha256.Sum256(db)
-	assert.Equal(t, append(bytes.Clone(db), sum[:]...), parts[PartEtcd], "as etcd's own tools take it")
+	assert.Equal(t, append(bytes.Clone(db), sum[:]...), parts[backup.PartEtcd], "as etcd's own tools take it")
 	keys := map[string]string{}
-	in := tar.NewReader(bytes.NewReader(parts[PartKeys]))
+	in := tar.NewReader(bytes.NewReader(parts[backup.PartKeys]))
 	for {
 		h, err := in.Next()
 		if errors.Is(err, io.EOF) {
@@ -108,7 +109,7 @@ func TestABackupHasTheKeysAndEtcdAndChangesNothing(t *testing.T) {
 		require.NoError(t, err)
 		keys[h.Name] = string(text)
 	}
-	require.NoError(t, CheckKeys(bytes.NewReader(parts[PartKeys])))
+	require.NoError(t, CheckKeys(bytes.NewReader(parts[backup.PartKeys])))
 	for _, name := range []string{"etc/kubernetes/pki/ca.crt", "etc/kubernetes/pki/sa.key", "etc/paictl/encryption.yaml"} {
 		assert.Equal(t, l.host("m1").read("/"+name), keys[name], name)
 		assert.NotEmpty(t, keys[name], name)
@@ -128,7 +129,7 @@ func TestABackupIsOfAMasterThatAnswers(t *testing.T) {
 	l.host("m1").server.Close()
 	parts, _, _, err := l.backUp()
 	require.NoError(t, err)
-	assert.True(t, bytes.HasPrefix(parts[PartEtcd], db))
+	assert.True(t, bytes.HasPrefix(parts[backup.PartEtcd], db))
 }
 
 func TestABackupThatCannotBeMadeSaysWhy(t *testing.T) {

@@ -10,6 +10,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/openpai/paictl/pkg/cluster/engine"
+	"github.com/openpai/paictl/pkg/cluster/phases"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/ssh"
 )
@@ -36,11 +38,11 @@ exit 1`)
 	run := func(call string) error {
 		cmd := exec.CommandContext(t.Context(), "/bin/sh", "-s")
 		cmd.Env = []string{"PATH=" + f.bin + ":" + os.Getenv("PATH"), "PAICTL_ROOT=" + f.root}
-		cmd.Stdin = strings.NewReader(applyProgram("r", phaseInit, kubeadmScript+"ETCD_DIR=/var/lib/etcd\n"+call+"\n"))
+		cmd.Stdin = strings.NewReader(engine.ApplyProgram("r", engine.PhaseInit, phases.KubeadmScript+"ETCD_DIR=/var/lib/etcd\n"+call+"\n"))
 		var stderr bytes.Buffer
 		cmd.Stderr = &stderr
 		require.Error(t, cmd.Run())
-		return scriptError(&Node{}, "init/apply", ssh.Result{ExitCode: 1, Stderr: stderr.Bytes()})
+		return engine.ScriptError(&engine.Node{}, "init/apply", ssh.Result{ExitCode: 1, Stderr: stderr.Bytes()})
 	}
 	f.file("/journal.containerd.service", journal(t, "containerd", "containerd-overlay"))
 	f.file("/journal.kubelet.service", journal(t, "kubelet", "kubelet-overlay", "kubelet"))

@@ -19,6 +19,7 @@ import (
 
 	"github.com/openpai/paictl/pkg/cluster/bundle"
 	"github.com/openpai/paictl/pkg/cluster/bundle/bundletest"
+	"github.com/openpai/paictl/pkg/cluster/phases"
 	"github.com/openpai/paictl/test/tier"
 )
 
@@ -51,7 +52,7 @@ kind: ClusterConfiguration
 kubernetesVersion: v1.36.3
 certificateValidityPeriod: 10m0s
 `)
-	m.write("/program", string(renewProgram()))
+	m.write("/program", string(phases.RenewProgram()))
 	c := " --config " + m.root + "/etc/paictl/kubeadm.yaml"
 	m.must("kubeadm init phase certs all" + c + " && kubeadm init phase kubeconfig all" + c)
 	return m

@@ -15,6 +15,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/openpai/paictl/pkg/cluster/engine"
+	"github.com/openpai/paictl/pkg/cluster/phases"
 	"github.com/openpai/paictl/test/runnable"
 	"github.com/openpai/paictl/test/tier"
 )
@@ -40,7 +42,7 @@ func newMaster(t *testing.T, record string) *master {
 	stubs, err := filepath.Abs("testdata")
 	require.NoError(t, err)
 	m := &master{t: t, root: root, stubs: stubs, program: filepath.Join(t.TempDir(), "renew-certificates")}
-	runnable.Write(t, m.program, renewProgram())
+	runnable.Write(t, m.program, phases.RenewProgram())
 	for _, c := range components {
 		b, err := os.ReadFile(filepath.Join("testdata/renew/manifests", c+".yaml"))
 		require.NoError(t, err)
@@ -346,7 +348,7 @@ func TestAMasterWithoutTheAdministratorsCredentialsRenewsItsCertificates(t *test
 		assert.True(t, ok, "%s", said)
 		calls := m.calls()
 		require.NotEmpty(t, calls)
-		assert.Equal(t, "kubeadm init phase kubeconfig admin --config "+m.root+kubeadmConf+" --kubeconfig-dir "+m.root+stateDir+"/certificates/admin", calls[0])
+		assert.Equal(t, "kubeadm init phase kubeconfig admin --config "+m.root+engine.KubeadmConf+" --kubeconfig-dir "+m.root+engine.StateDir+"/certificates/admin", calls[0])
 		assert.Contains(t, calls, "renew apiserver")
 		assert.Contains(t, m.read("/etc/kubernetes/admin.conf"), "crt admin.conf")
 		m.settle()
@@ -360,7 +362,7 @@ func TestAMasterWithoutTheAdministratorsCredentialsRenewsItsCertificates(t *test
 		assert.False(t, ok)
 		assert.Contains(t, said, "kubeadm did not make /etc/kubernetes/admin.conf again -> on this host:")
 	})
-	for _, u := range [][]byte{renewCertificatesService, renewCertificatesBoot} {
+	for _, u := range [][]byte{phases.RenewCertificatesService, phases.RenewCertificatesBoot} {
 		// With the bar, one of the two is enough.
 		assert.Contains(t, string(u), "\nConditionPathExists=|/etc/kubernetes/pki/ca.key\nConditionPathExists=|/etc/kubernetes/admin.conf\n")
 	}
@@ -603,8 +605,8 @@ func TestWhatAnEarlierClusterLeftIsNotPutBack(t *testing.T) {
 func TestBeforeTheKubeletNothingIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	m := newMaster(t, "expired")
-	m.write(hostLock, "")
-	f, err := os.Open(m.root + hostLock)
+	m.write(engine.HostLock, "")
+	f, err := os.Open(m.root + engine.HostLock)
 	require.NoError(t, err)
 	defer func() { _ = f.Close() }()
 	require.NoError(t, syscall.Flock(int(f.Fd()), syscall.LOCK_EX))
@@ -647,19 +649,19 @@ func TestUpPutsBackWhatARenewalHasLeft(t *testing.T) {
 	h.write(aside, h.read(manifest))
 	require.NoError(t, os.Chmod(h.root+aside, 0o600))
 	h.remove(manifest)
-	const crt, undo = "/etc/kubernetes/pki/apiserver.crt", stateDir + "/certificates/undo"
+	const crt, undo = "/etc/kubernetes/pki/apiserver.crt", engine.StateDir + "/certificates/undo"
 	h.write(undo+"/ca.crt", h.read("/etc/kubernetes/pki/ca.crt"))
 	h.write(undo+"/files/pki/apiserver.crt", h.read(crt))
 	h.write(crt, "")
 
 	o := l.mustUp()
 	require.NotEmpty(t, o.changes)
-	assert.Equal(t, Change{
-		Host: "m1", Phase: phaseInit, Action: "restore", Target: "/etc/kubernetes",
+	assert.Equal(t, engine.Change{
+		Host: "m1", Phase: engine.PhaseInit, Action: "restore", Target: "/etc/kubernetes",
 		Detail: "a renewal of certificates was interrupted: " + aside + " and 1 more",
 	}, o.changes[0])
 	assert.Len(t, o.changes, 1, "of labels nothing is known while etcd is away")
-	h.remove(stateDir + "/certificates")
+	h.remove(engine.StateDir + "/certificates")
 	assert.Equal(t, want, l.state())
 	assert.Empty(t, l.mustUp().changes)
 }

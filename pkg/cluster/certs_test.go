@@ -13,6 +13,9 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/openpai/paictl/pkg/cluster/engine"
+	"github.com/openpai/paictl/pkg/cluster/phases"
 )
 
 func (l *lab) renewCertificates(limit ...string) *outcome {
@@ -28,21 +31,21 @@ func TestCertificatesAreRenewedOnOneMasterAfterTheOther(t *testing.T) {
 	require.ErrorContains(t, l.renewCertificates().err, "it is no master of the cluster yet")
 	l.made()
 	for _, name := range []string{"m1", "m2"} {
-		l.host(name).write(renewScript, "[ \"$1\" = 90 ] || exit 9\necho 'renewed apiserver: it had 30 days left'\necho restarted kube-apiserver\necho ran >\"$PAICTL_ROOT/renewed\"\n")
+		l.host(name).write(phases.RenewScript, "[ \"$1\" = 90 ] || exit 9\necho 'renewed apiserver: it had 30 days left'\necho restarted kube-apiserver\necho ran >\"$PAICTL_ROOT/renewed\"\n")
 	}
 	o := l.renewCertificates()
 	require.NoError(t, o.err, "%s", l.story(o))
-	var changes []Change
+	var changes []engine.Change
 	for _, e := range o.events {
-		if e.Kind == EventChanged {
+		if e.Kind == engine.EventChanged {
 			changes = append(changes, *e.Change)
 		}
 	}
 	assert.Equal(t, "m1 certs renew certificate apiserver it had 30 days left\nm1 certs restart static pod kube-apiserver\n"+
 		"m2 certs renew certificate apiserver it had 30 days left\nm2 certs restart static pod kube-apiserver\n", lines(changes))
-	assert.Less(t, o.at(EventPhaseDone, "m1", phaseCerts), o.at(EventPhaseStarted, "m2", phaseCerts))
+	assert.Less(t, o.at(engine.EventPhaseDone, "m1", phaseCerts), o.at(engine.EventPhaseStarted, "m2", phaseCerts))
 
-	l.host("m1").write(renewScript, "echo 'the API server does not come up' >&2\nexit 1\n")
+	l.host("m1").write(phases.RenewScript, "echo 'the API server does not come up' >&2\nexit 1\n")
 	l.host("m2").remove("/renewed")
 	o = l.renewCertificates()
 	require.ErrorContains(t, o.err, "renew the certificates of m1")

@@ -10,24 +10,25 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/openpai/paictl/pkg/cluster/engine"
 	"github.com/openpai/paictl/pkg/ssh"
 	"github.com/openpai/paictl/pkg/ssh/sshtest"
 )
 
 // compares returns a copy that gives the answer in its arguments, and the list of texts that it compared.
-func compares(files []string, err error) (*Copy, *[]string) {
+func compares(files []string, err error) (*engine.Copy, *[]string) {
 	asked := &[]string{}
-	return &Copy{Namespace: "pai-system", Name: "pai-configuration", Push: "paictl config push -p conf",
+	return &engine.Copy{Namespace: "pai-system", Name: "pai-configuration", Push: "paictl config push -p conf",
 		Compare: func(configMap []byte) (int, []string, error) {
 			*asked = append(*asked, string(configMap))
 			return 3, files, err
 		}}, asked
 }
 
-func warnings(o *outcome) []Event {
-	var out []Event
+func warnings(o *outcome) []engine.Event {
+	var out []engine.Event
 	for _, e := range o.events {
-		if e.Kind == EventWarning {
+		if e.Kind == engine.EventWarning {
 			out = append(out, e)
 		}
 	}
@@ -37,7 +38,7 @@ func warnings(o *outcome) []Event {
 func TestARunEndsWithWhatServicesDoNotKnowYet(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, 1, 1)
-	withCopy := func(c *Copy) *outcome {
+	withCopy := func(c *engine.Copy) *outcome {
 		o := l.up(t.Context(), func(o *labOptions, _ *ssh.Options) { o.Copy = c })
 		require.NoError(t, o.err, "%s", l.story(o))
 		return o
@@ -54,8 +55,8 @@ func TestARunEndsWithWhatServicesDoNotKnowYet(t *testing.T) {
 	require.Len(t, told, 1)
 	assert.Equal(t, "the cluster's copy of the configuration (revision 3) differs: layout.yaml, services-configuration.yaml; services still use the copy", told[0].Message)
 	assert.Equal(t, "paictl config push -p conf", told[0].Hint)
-	assert.Equal(t, EventRunDone, o.events[len(o.events)-1].Kind)
-	assert.Equal(t, EventWarning, o.events[len(o.events)-2].Kind, "it is said before the summary")
+	assert.Equal(t, engine.EventRunDone, o.events[len(o.events)-1].Kind)
+	assert.Equal(t, engine.EventWarning, o.events[len(o.events)-2].Kind, "it is said before the summary")
 	assert.Equal(t, 3, o.trips.Host("m1").RoundTrips, "lock, detect and the copy")
 
 	same, _ := compares(nil, nil)
@@ -76,7 +77,7 @@ func TestARemovalEndsWithWhatServicesDoNotKnowYet(t *testing.T) {
 	c, _ := compares([]string{"layout.yaml"}, nil)
 	client, events := ssh.NewClient(sshtest.Options(t, l.servers()...)), &sink{}
 	defer func() { _ = client.Close() }()
-	o := Options{Dialer: client, Sink: events, Clock: time.Now, Owner: "tester", StepTimeout: 5 * time.Minute, Limit: []string{"w1"}, Copy: c}
+	o := engine.Options{Dialer: client, Sink: events, Clock: time.Now, Owner: "tester", StepTimeout: 5 * time.Minute, Limit: []string{"w1"}, Copy: c}
 	require.NoError(t, RemoveNodes(t.Context(), l.spec(), o, RemoveOptions{}))
 	told := warnings(&outcome{events: events.events})
 	require.Len(t, told, 1)

@@ -17,6 +17,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/openpai/paictl/pkg/cluster/engine"
 )
 
 // story is a run that a test interrupts somewhere, and the state that the next run must reach.
@@ -202,7 +204,7 @@ func sampleSeed(t *testing.T) (seed uint32, all bool) {
 func allCrashes() bool { return os.Getenv("PAICTL_TEST_CRASH") == "all" }
 
 func isLocked(err error) bool {
-	_, is := errors.AsType[*LockedError](err)
+	_, is := errors.AsType[*engine.LockedError](err)
 	return is
 }
 

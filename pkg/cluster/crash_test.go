@@ -14,6 +14,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/openpai/paictl/pkg/cluster/engine"
+	"github.com/openpai/paictl/pkg/cluster/phases"
 	"github.com/openpai/paictl/pkg/config"
 	"github.com/openpai/paictl/pkg/ssh/sshtest"
 )
@@ -181,7 +183,7 @@ func TestEveryCrashHealsByTheNextRun(t *testing.T) {
 						want = strings.Join(l.state(), "\n")
 						return
 					}
-					assert.Empty(t, unified("state", []byte(strings.Join(l.state(), "\n")), []byte(want)))
+					assert.Empty(t, engine.Unified("state", []byte(strings.Join(l.state(), "\n")), []byte(want)))
 				}}
 			})
 		})
@@ -202,7 +204,7 @@ func changeMuch(l *lab) {
 	k.Extra.Sysctl = map[string]string{"vm.swappiness": "10"}
 	k.Extra.Containerd = map[string]any{"debug": map[string]any{"level": "debug"}}
 	k.Extra.Kubelet = map[string]any{"maxPods": 200}
-	k.Extra.Kubeadm = map[string]any{"scheduler": map[string]any{"extraArgs": args("v", "4")}}
+	k.Extra.Kubeadm = map[string]any{"scheduler": map[string]any{"extraArgs": phases.Args("v", "4")}}
 	l.conf.Layout.MachineList[1].Labels = map[string]string{"rack": "b"}
 	l.conf.Layout.MachineList[1].Taints = []string{"dedicated=dl:NoSchedule"}
 	l.host("w1").remove("/opt/cni/bin/bridge")

@@ -5,13 +5,13 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
-	"maps"
 	"path"
 	"slices"
 	"strings"
 	"sync"
 
 	"github.com/openpai/paictl/pkg/cluster/answer"
+	"github.com/openpai/paictl/pkg/cluster/engine"
 	"github.com/openpai/paictl/pkg/cluster/preflight"
 	"github.com/openpai/paictl/pkg/cluster/shell"
 	"github.com/openpai/paictl/pkg/hint"
@@ -27,24 +27,24 @@ const phaseDown = "down"
 // removes the files that these wrote, and undoes the changes in paictl's record on each machine, in
 // reverse order. It needs neither a bundle nor a working cluster. Machines that can't be reached are set
 // aside and named in a *PartialError. With purgeData it also removes the data folder of the services.
-func Down(ctx context.Context, s *Spec, o Options, purgeData bool) ([]Change, error) {
-	r := newRun(s, o)
-	defer r.close()
+func Down(ctx context.Context, s *engine.Spec, o engine.Options, purgeData bool) ([]engine.Change, error) {
+	r := engine.NewRun(s, o)
+	defer r.Close()
 	u, err := newUndo(s, purgeData)
 	if err != nil {
 		return nil, err
 	}
-	nodes, err := r.selected()
+	nodes, err := r.Selected()
 	if err != nil {
 		return nil, err
 	}
-	r.emit(Event{Kind: EventRunStarted, Message: "cluster down", Hosts: hostnames(nodes), Phases: []string{phaseDown}})
-	if err := r.reach(ctx, r.reached(nodes)); err != nil {
+	r.Emit(engine.Event{Kind: engine.EventRunStarted, Message: "cluster down", Hosts: hostnames(nodes), Phases: []string{phaseDown}})
+	if err := reach(ctx, r, r.Reached(nodes)); err != nil {
 		return nil, err
 	}
 	if !o.DryRun {
 		var unlock func()
-		if ctx, unlock, err = r.lockIfReached(ctx); err != nil {
+		if ctx, unlock, err = lockIfReached(ctx, r); err != nil {
 			return nil, err
 		}
 		defer unlock()
@@ -57,25 +57,25 @@ func Down(ctx context.Context, s *Spec, o Options, purgeData bool) ([]Change, er
 		if err := u.apply(ctx, r, nodes, found); err != nil {
 			return nil, err
 		}
-		r.removeLock(ctx, nodes)
+		removeLock(ctx, r, nodes)
 	} else {
 		for _, n := range nodes {
 			for _, c := range found[n] {
-				r.emit(Event{Kind: EventPlanned, Host: c.Host, Phase: c.Phase, Change: &c})
+				r.Emit(engine.Event{Kind: engine.EventPlanned, Host: c.Host, Phase: c.Phase, Change: &c})
 			}
 		}
 	}
-	all := []Change{}
+	all := []engine.Change{}
 	for _, n := range nodes {
 		all = append(all, found[n]...)
 	}
-	return all, r.summary("cluster down", nodes, all)
+	return all, r.Summary("cluster down", nodes, all)
 }
 
 // undo holds the settings that the script needs beside the record on the host.
 type undo struct{ etcdDir, podCIDR, dataDir string }
 
-func newUndo(s *Spec, purgeData bool) (*undo, error) {
+func newUndo(s *engine.Spec, purgeData bool) (*undo, error) {
 	k := s.Config.Kubernetes.Kubernetes
 	u := &undo{etcdDir: k.EtcdDataPath, podCIDR: k.PodCIDR}
 	if err := erasable("etcd-data-path", u.etcdDir); err != nil {
@@ -109,19 +109,19 @@ func erasable(field, p string) error {
 // script renders the program for one mode, list or run. In mode run it takes the host's lock, like
 // every mutating script.
 func (u *undo) script(runID, mode string) string {
-	head := preludeScript
+	head := engine.PreludeScript
 	if mode == "run" {
-		head += applyScript
+		head += engine.ApplyScript
 	}
 	return fmt.Sprintf("%s%s\nrun=%s phase=%s\nETCD_DIR=%s POD_CIDR=%s DATA_DIR=%s\ndown %s\n", head, downScript,
 		shell.Quote(runID), phaseDown, shell.Quote(strings.TrimSuffix(u.etcdDir, "/")), shell.Quote(u.podCIDR), shell.Quote(strings.TrimSuffix(u.dataDir, "/")), mode)
 }
 
 // list asks every host for the changes to undo.
-func (u *undo) list(ctx context.Context, r *run, nodes []*Node) (map[*Node][]Change, error) {
+func (u *undo) list(ctx context.Context, r *engine.Run, nodes []*engine.Node) (map[*engine.Node][]engine.Change, error) {
 	var mu sync.Mutex
-	found := map[*Node][]Change{}
-	errs := r.each(ctx, r.alive(nodes), func(ctx context.Context, n *Node) error {
+	found := map[*engine.Node][]engine.Change{}
+	errs := r.Each(ctx, r.Alive(nodes), func(ctx context.Context, n *engine.Node) error {
 		cs, err := u.ask(ctx, r, n)
 		if err != nil {
 			return err
@@ -131,11 +131,11 @@ func (u *undo) list(ctx context.Context, r *run, nodes []*Node) (map[*Node][]Cha
 		found[n] = cs
 		return nil
 	})
-	return found, r.setAsideAll(ctx, phaseDown, errs)
+	return found, r.SetAsideAll(ctx, phaseDown, errs)
 }
 
-func (u *undo) ask(ctx context.Context, r *run, n *Node) ([]Change, error) {
-	res, err := r.exec(ctx, n, ssh.Script{Name: "down/list", Timeout: r.opts.StepTimeout, Body: u.script(r.id, "list")})
+func (u *undo) ask(ctx context.Context, r *engine.Run, n *engine.Node) ([]engine.Change, error) {
+	res, err := r.Exec(ctx, n, ssh.Script{Name: "down/list", Timeout: r.Opts.StepTimeout, Body: u.script(r.Id, "list")})
 	if err != nil {
 		return nil, err
 	}
@@ -143,61 +143,61 @@ func (u *undo) ask(ctx context.Context, r *run, n *Node) ([]Change, error) {
 }
 
 // undoChanges parses the script's lines: undo, action, target, detail.
-func undoChanges(n *Node, out []byte) []Change {
-	var cs []Change
+func undoChanges(n *engine.Node, out []byte) []engine.Change {
+	var cs []engine.Change
 	a, _ := answer.Parse(out) // a line is a path and a few words
 	for _, f := range a.All("undo") {
 		for len(f) < 3 {
 			f = append(f, "")
 		}
-		cs = append(cs, Change{Host: n.Hostname, Phase: phaseDown, Action: f[0], Target: f[1], Detail: f[2]})
+		cs = append(cs, engine.Change{Host: n.Hostname, Phase: phaseDown, Action: f[0], Target: f[1], Detail: f[2]})
 	}
 	return cs
 }
 
 // apply undoes the changes on all hosts at once.
-func (u *undo) apply(ctx context.Context, r *run, nodes []*Node, found map[*Node][]Change) error {
-	errs := r.each(ctx, r.alive(nodes), func(ctx context.Context, n *Node) error {
+func (u *undo) apply(ctx context.Context, r *engine.Run, nodes []*engine.Node, found map[*engine.Node][]engine.Change) error {
+	errs := r.Each(ctx, r.Alive(nodes), func(ctx context.Context, n *engine.Node) error {
 		if len(found[n]) == 0 {
-			r.emit(Event{Kind: EventPhaseSkipped, Host: n.Hostname, Phase: phaseDown})
-			r.emit(Event{Kind: EventHostDone, Host: n.Hostname})
+			r.Emit(engine.Event{Kind: engine.EventPhaseSkipped, Host: n.Hostname, Phase: phaseDown})
+			r.Emit(engine.Event{Kind: engine.EventHostDone, Host: n.Hostname})
 			return nil
 		}
 		return u.host(ctx, r, n, len(found[n]))
 	})
-	return r.setAsideAll(ctx, phaseDown, errs)
+	return r.SetAsideAll(ctx, phaseDown, errs)
 }
 
 // host undoes all changes on one host.
-func (u *undo) host(ctx context.Context, r *run, n *Node, planned int) error {
-	start := r.opts.Clock()
-	r.emit(Event{Kind: EventPhaseStarted, Host: n.Hostname, Phase: phaseDown, Changes: planned})
+func (u *undo) host(ctx context.Context, r *engine.Run, n *engine.Node, planned int) error {
+	start := r.Opts.Clock()
+	r.Emit(engine.Event{Kind: engine.EventPhaseStarted, Host: n.Hostname, Phase: phaseDown, Changes: planned})
 	done, err := u.run(ctx, r, n)
 	for i := range done {
-		r.emit(Event{Kind: EventChanged, Host: n.Hostname, Phase: phaseDown, Change: &done[i]})
+		r.Emit(engine.Event{Kind: engine.EventChanged, Host: n.Hostname, Phase: phaseDown, Change: &done[i]})
 	}
-	r.mu.Lock()
-	r.changes[n.Hostname] += len(done)
-	r.mu.Unlock()
+	r.Mu.Lock()
+	r.Changes[n.Hostname] += len(done)
+	r.Mu.Unlock()
 	if err != nil {
 		return err
 	}
-	r.emit(Event{Kind: EventPhaseDone, Host: n.Hostname, Phase: phaseDown, Changes: len(done), Elapsed: r.opts.Clock().Sub(start)})
-	r.emit(Event{Kind: EventHostDone, Host: n.Hostname})
+	r.Emit(engine.Event{Kind: engine.EventPhaseDone, Host: n.Hostname, Phase: phaseDown, Changes: len(done), Elapsed: r.Opts.Clock().Sub(start)})
+	r.Emit(engine.Event{Kind: engine.EventHostDone, Host: n.Hostname})
 	return nil
 }
 
 // run runs the script on one host and returns the changes that it undid, even if it failed. Changes
 // that the script could not undo become warnings.
-func (u *undo) run(ctx context.Context, r *run, n *Node) ([]Change, error) {
-	res, err := r.exec(ctx, n, ssh.Script{Name: "down/run", Mutates: true, Timeout: r.opts.StepTimeout, Body: u.script(r.id, "run")})
+func (u *undo) run(ctx context.Context, r *engine.Run, n *engine.Node) ([]engine.Change, error) {
+	res, err := r.Exec(ctx, n, ssh.Script{Name: "down/run", Mutates: true, Timeout: r.Opts.StepTimeout, Body: u.script(r.Id, "run")})
 	done := undoChanges(n, res.Stdout)
 	if err != nil {
 		return done, err
 	}
 	for l := range strings.Lines(string(res.Stderr)) {
 		if l = strings.TrimSpace(l); l != "" {
-			r.emit(Event{Kind: EventWarning, Host: n.Hostname, Phase: phaseDown, Message: l})
+			r.Emit(engine.Event{Kind: engine.EventWarning, Host: n.Hostname, Phase: phaseDown, Message: l})
 		}
 	}
 	return done, nil
@@ -206,17 +206,17 @@ func (u *undo) run(ctx context.Context, r *run, n *Node) ([]Change, error) {
 // reach dials hosts for work that must also continue without some of them: hosts that don't answer
 // are set aside, including those of the control plane. A host that answers and refuses the login is
 // a mistake to repair before anything is changed.
-func (r *run) reach(ctx context.Context, nodes []*Node) error {
-	errs := r.each(ctx, nodes, r.dial)
+func reach(ctx context.Context, r *engine.Run, nodes []*engine.Node) error {
+	errs := r.Each(ctx, nodes, r.Dial)
 	var findings []preflight.Finding
 	for _, n := range nodes {
 		err := errs[n]
 		switch {
 		case err == nil:
-		case isCancel(ctx, err):
+		case engine.IsCancel(ctx, err):
 			return context.Canceled
 		case errors.Is(err, ssh.ErrUnreachable), !n.ControlPlane && refusedAlone(err, len(errs), len(nodes)):
-			r.setAside(n, "connect", err)
+			r.SetAside(n, "connect", err)
 		default:
 			findings = append(findings, preflight.Finding{
 				Host: n.Hostname, Check: "connect", Severity: preflight.SeverityError, Message: err.Error(), Remedy: hint.Of(err),
@@ -224,50 +224,38 @@ func (r *run) reach(ctx context.Context, nodes []*Node) error {
 		}
 	}
 	if len(findings) > 0 {
-		return r.refuse(findings)
-	}
-	return nil
-}
-
-// setAsideAll sets aside the hosts that failed; it returns an error only if the run was cancelled.
-func (r *run) setAsideAll(ctx context.Context, phase string, errs map[*Node]error) error {
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	for _, n := range slices.SortedFunc(maps.Keys(errs), func(a, b *Node) int { return strings.Compare(a.Hostname, b.Hostname) }) {
-		r.emit(Event{Kind: EventPhaseFailed, Host: n.Hostname, Phase: phase, Error: errs[n].Error(), Hint: hint.Of(errs[n])})
-		r.setAside(n, phase, errs[n])
+		return refuse(r, findings)
 	}
 	return nil
 }
 
 // lockIfReached takes the cluster's lock. If no machine of the control plane answers, it can't take
 // the lock, and the machines' own locks must do.
-func (r *run) lockIfReached(ctx context.Context) (context.Context, func(), error) {
-	masters := r.spec.ControlPlane()
-	if len(r.alive(masters)) == 0 {
-		r.emit(Event{Kind: EventWarning, Host: masters[0].Hostname, Phase: phaseDown,
+func lockIfReached(ctx context.Context, r *engine.Run) (context.Context, func(), error) {
+	masters := r.Spec.ControlPlane()
+	if len(r.Alive(masters)) == 0 {
+		r.Emit(engine.Event{Kind: engine.EventWarning, Host: masters[0].Hostname, Phase: phaseDown,
 			Message: "no machine of the control plane answers, so paictl could not get the cluster's lock", Hint: "make sure that no other paictl is changing this cluster now"})
 		return ctx, func() {}, nil
 	}
-	return r.lock(ctx)
+	return r.Lock(ctx)
 }
 
 // removeLock deletes the lock's file while it is still held; it is the last trace of paictl on a
 // machine of the control plane. If that fails, the next restart removes the file.
-func (r *run) removeLock(ctx context.Context, nodes []*Node) {
-	var masters []*Node
-	for _, n := range r.alive(nodes) {
+func removeLock(ctx context.Context, r *engine.Run, nodes []*engine.Node) {
+	var masters []*engine.Node
+	for _, n := range r.Alive(nodes) {
 		if n.ControlPlane {
 			masters = append(masters, n)
 		}
 	}
-	for n, err := range r.each(ctx, masters, func(ctx context.Context, n *Node) error {
-		_, err := r.exec(ctx, n, ssh.Script{Name: "down/unlock", Mutates: true, Body: preludeScript + "rm -f \"$R" + clusterLock + "\"\n"})
+	for n, err := range r.Each(ctx, masters, func(ctx context.Context, n *engine.Node) error {
+		_, err := r.Exec(ctx, n, ssh.Script{Name: "down/unlock", Mutates: true, Body: engine.PreludeScript + "rm -f \"$R" + engine.ClusterLock + "\"\n"})
 		return err
 	}) {
 		if ctx.Err() == nil {
-			r.emit(Event{Kind: EventWarning, Host: n.Hostname, Phase: phaseDown, Message: err.Error()})
+			r.Emit(engine.Event{Kind: engine.EventWarning, Host: n.Hostname, Phase: phaseDown, Message: err.Error()})
 		}
 	}
 }

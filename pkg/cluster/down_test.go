@@ -15,6 +15,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/openpai/paictl/pkg/cluster/engine"
+	"github.com/openpai/paictl/pkg/cluster/phases"
 	"github.com/openpai/paictl/pkg/cluster/shell"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/ssh"
@@ -43,7 +45,7 @@ func (l *lab) down(ctx context.Context, purge bool, edit ...func(*labOptions, *s
 	if c := l.crash.Load(); c != nil {
 		so.NetDial = c.dial
 	}
-	o := labOptions{Options: Options{Sink: events, Clock: time.Now, Owner: "tester@here, pid 1", Command: "paictl cluster down -p conf", StepTimeout: 5 * time.Minute}}
+	o := labOptions{Options: engine.Options{Sink: events, Clock: time.Now, Owner: "tester@here, pid 1", Command: "paictl cluster down -p conf", StepTimeout: 5 * time.Minute}}
 	for _, f := range edit {
 		f(&o, &so)
 	}
@@ -68,7 +70,7 @@ func (l *lab) machines() string {
 
 func assertSame(t *testing.T, before, after string) {
 	t.Helper()
-	assert.Empty(t, unified("machines", []byte(after), []byte(before)))
+	assert.Empty(t, engine.Unified("machines", []byte(after), []byte(before)))
 }
 
 func TestDownGivesMachinesBackAsTheyWere(t *testing.T) {
@@ -93,9 +95,9 @@ func TestDownGivesMachinesBackAsTheyWere(t *testing.T) {
 
 	done := l.down(t.Context(), false)
 	require.NoError(t, done.err, "%s", l.story(done))
-	var undone []Change
+	var undone []engine.Change
 	for _, e := range done.events {
-		if e.Kind == EventChanged {
+		if e.Kind == engine.EventChanged {
 			undone = append(undone, *e.Change)
 		}
 	}
@@ -139,7 +141,7 @@ func TestDownSetsAsideAMachineThatIsOffAndFinishesTheOthers(t *testing.T) {
 	l.made()
 	l.host("w1").server.Close()
 	o := l.down(t.Context(), false)
-	var partial *PartialError
+	var partial *engine.PartialError
 	require.ErrorAs(t, o.err, &partial)
 	assert.Equal(t, 3, partial.ExitCode())
 	assert.Equal(t, "paictl cluster down -p conf --limit w1", partial.Retry)
@@ -303,10 +305,10 @@ func TestScriptsOfThisHalfAreSound(t *testing.T) {
 	s := newLab(t, 1, 1).spec()
 	odd := `it's "$(odd)"`
 	scripts := map[string]string{
-		"status": preludeScript + statusScript + statusCall(s, s.ControlPlane()[0], false),
+		"status": engine.PreludeScript + statusScript + statusCall(s, s.ControlPlane()[0], false),
 		"list":   (&undo{etcdDir: "/var/lib/" + odd, podCIDR: "10.1.0.0/16"}).script("ab12", "list"),
 		"run":    (&undo{etcdDir: "/var/lib/" + odd, dataDir: odd}).script("ab12", "run"),
-		"remove": preludeScript + removeScript + "NODE=" + shell.Quote(odd) + "\nr_drain\nr_member\nr_delete\n",
+		"remove": engine.PreludeScript + phases.RemoveScript + "NODE=" + shell.Quote(odd) + "\nr_drain\nr_member\nr_delete\n",
 	}
 	for name, body := range scripts {
 		t.Run(name, func(t *testing.T) { sound(t, body) })

@@ -8,16 +8,18 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/openpai/paictl/pkg/cluster/engine"
+	"github.com/openpai/paictl/pkg/cluster/phases"
 	"github.com/openpai/paictl/pkg/hint"
 )
 
 // batch drains machines, exchanges their drivers, and uncordons the machines whose driver works.
-func (u *driverUpgrade) batch(ctx context.Context, w *world, batch []*Node) {
-	u.eachAside(ctx, batch, phaseDrain, func(ctx context.Context, n *Node) error {
-		err := u.tell(ctx, n, phaseDrain, func(ctx context.Context, n *Node) ([]Change, error) {
+func (u *driverUpgrade) batch(ctx context.Context, w *engine.World, batch []*engine.Node) {
+	u.eachAside(ctx, batch, phaseDrain, func(ctx context.Context, n *engine.Node) error {
+		err := tell(ctx, u.rotation.Run, n, phaseDrain, func(ctx context.Context, n *engine.Node) ([]engine.Change, error) {
 			return u.drain(ctx, n, u.opts.Force, u.opts.DrainTimeout)
 		})
-		if err != nil && !isCancel(ctx, err) && !u.marked[n.Hostname] { // nothing was changed on the machine, and it keeps working
+		if err != nil && !engine.IsCancel(ctx, err) && !u.marked[n.Hostname] { // nothing was changed on the machine, and it keeps working
 			if _, back := u.uncordon(ctx, n); back != nil {
 				return errors.Join(err, back)
 			}
@@ -25,8 +27,10 @@ func (u *driverUpgrade) batch(ctx context.Context, w *world, batch []*Node) {
 		}
 		return err
 	})
-	u.exchange(ctx, w, batch, func(n *Node, err error) bool { return u.opts.Reboot && needsReboot(err) && !n.ControlPlane })
-	for n, err := range u.each(ctx, u.alive(batch), func(ctx context.Context, n *Node) error { return u.tell(ctx, n, phaseUncordon, u.uncordon) }) {
+	u.exchange(ctx, w, batch, func(n *engine.Node, err error) bool { return u.opts.Reboot && needsReboot(err) && !n.ControlPlane })
+	for n, err := range u.Each(ctx, u.Alive(batch), func(ctx context.Context, n *engine.Node) error {
+		return tell(ctx, u.rotation.Run, n, phaseUncordon, u.uncordon)
+	}) {
 		u.fail(ctx, n, phaseUncordon, err)
 	}
 	if ctx.Err() == nil {
@@ -34,61 +38,63 @@ func (u *driverUpgrade) batch(ctx context.Context, w *world, batch []*Node) {
 	}
 	for _, n := range batch {
 		if u.isOut(n) {
-			u.emit(Event{Kind: EventWarning, Host: n.Hostname, Phase: phaseDrain, Message: "the machine stays cordoned until this command succeeds"})
+			u.Emit(engine.Event{Kind: engine.EventWarning, Host: n.Hostname, Phase: phaseDrain, Message: "the machine stays cordoned until this command succeeds"})
 		}
 	}
 }
 
 // eachAside calls do for the machines that haven't failed yet, and sets aside those that fail.
-func (u *driverUpgrade) eachAside(ctx context.Context, nodes []*Node, phase string, do func(context.Context, *Node) error) {
-	for n, err := range u.each(ctx, u.alive(nodes), do) {
-		if !isCancel(ctx, err) {
-			u.setAside(n, phase, err)
+func (u *driverUpgrade) eachAside(ctx context.Context, nodes []*engine.Node, phase string, do func(context.Context, *engine.Node) error) {
+	for n, err := range u.Each(ctx, u.Alive(nodes), do) {
+		if !engine.IsCancel(ctx, err) {
+			u.SetAside(n, phase, err)
 		}
 	}
 }
 
 // exchange changes the drivers of drained machines as the configuration asks. In between it restarts the machines for which restarts returns true.
-func (u *driverUpgrade) exchange(ctx context.Context, w *world, nodes []*Node, restarts func(*Node, error) bool) {
-	p, failed := u.planFor(ctx, w, u.alive(nodes))
-	var again []*Node
+func (u *driverUpgrade) exchange(ctx context.Context, w *engine.World, nodes []*engine.Node, restarts func(*engine.Node, error) bool) {
+	p, failed := u.planFor(ctx, w, u.Alive(nodes))
+	var again []*engine.Node
 	for n, err := range failed {
-		u.fail(ctx, n, phaseDriver, err)
+		u.fail(ctx, n, phases.PhaseDriver, err)
 	}
-	for n, err := range u.stepAll(ctx, p, u.alive(nodes)) {
-		if restarts != nil && restarts(n, err) && !isCancel(ctx, err) {
+	for n, err := range u.stepAll(ctx, p, u.Alive(nodes)) {
+		if restarts != nil && restarts(n, err) && !engine.IsCancel(ctx, err) {
 			again = append(again, n)
 			continue
 		}
-		u.fail(ctx, n, phaseDriver, err)
+		u.fail(ctx, n, phases.PhaseDriver, err)
 	}
 	if len(again) == 0 || ctx.Err() != nil {
 		return
 	}
-	slices.SortFunc(again, byAddress)
-	for n, err := range u.each(ctx, again, func(ctx context.Context, n *Node) error { return u.tell(ctx, n, phaseReboot, u.reboot) }) {
+	slices.SortFunc(again, engine.ByAddress)
+	for n, err := range u.Each(ctx, again, func(ctx context.Context, n *engine.Node) error {
+		return tell(ctx, u.rotation.Run, n, phaseReboot, u.reboot)
+	}) {
 		u.fail(ctx, n, phaseReboot, err)
 	}
 	u.exchange(ctx, w, again, nil)
 }
 
 // stepAll exchanges the drivers of machines, all at once, and returns the errors by machine.
-func (u *driverUpgrade) stepAll(ctx context.Context, p *plan, nodes []*Node) map[*Node]error {
-	pr := newProgress(p, nodes)
+func (u *driverUpgrade) stepAll(ctx context.Context, p *engine.Plan, nodes []*engine.Node) map[*engine.Node]error {
+	pr := engine.NewProgress(p, nodes)
 	errs := make([]error, len(nodes))
 	var wg sync.WaitGroup
 	for i, n := range nodes {
 		wg.Go(func() {
-			if len(p.of(n, phaseDriver)) > 0 {
-				errs[i] = u.step(ctx, p, pr, n, u.driver)
+			if len(p.Of(n, phases.PhaseDriver)) > 0 {
+				errs[i] = u.Step(ctx, p, pr, n, u.driver)
 			} else { // its restart has done the rest
-				errs[i] = u.verify(ctx, n, u.driver)
+				errs[i] = u.Verify(ctx, n, u.driver)
 			}
-			pr.end(n.Hostname, phaseDriver, errs[i])
+			pr.End(n.Hostname, phases.PhaseDriver, errs[i])
 		})
 	}
 	wg.Wait()
-	out := map[*Node]error{}
+	out := map[*engine.Node]error{}
 	for i, n := range nodes {
 		if errs[i] != nil {
 			out[n] = errs[i]
@@ -97,8 +103,8 @@ func (u *driverUpgrade) stepAll(ctx context.Context, p *plan, nodes []*Node) map
 	return out
 }
 
-func (u *driverUpgrade) fail(ctx context.Context, n *Node, phase string, err error) {
-	if isCancel(ctx, err) {
+func (u *driverUpgrade) fail(ctx context.Context, n *engine.Node, phase string, err error) {
+	if engine.IsCancel(ctx, err) {
 		return
 	}
 	if needsReboot(err) && n.ControlPlane {
@@ -106,39 +112,39 @@ func (u *driverUpgrade) fail(ctx context.Context, n *Node, phase string, err err
 	}
 	err = hint.Wrap(err, strings.TrimPrefix(hint.Of(err)+"; the machine stays cordoned until this command succeeds; to use it as it is: kubectl uncordon "+n.Hostname, "; "))
 	u.setOut(n, false) // the hint says it
-	u.emit(Event{Kind: EventPhaseFailed, Host: n.Hostname, Phase: phase, Error: err.Error(), Hint: hint.Of(err)})
-	u.setAside(n, phase, err)
+	u.Emit(engine.Event{Kind: engine.EventPhaseFailed, Host: n.Hostname, Phase: phase, Error: err.Error(), Hint: hint.Of(err)})
+	u.SetAside(n, phase, err)
 }
 
 // planFor reads the state of drained machines again, and returns the changes to make.
-func (u *driverUpgrade) planFor(ctx context.Context, w *world, nodes []*Node) (*plan, map[*Node]error) {
-	now := &world{want: w.want, facts: maps.Clone(w.facts), limit: w.limit, leader: w.leader}
-	p := &plan{world: now, phases: []phase{u.driver}, todo: map[string]map[string][]Change{}}
-	failed := u.each(ctx, nodes, func(ctx context.Context, n *Node) error {
-		f, err := u.ask(ctx, n)
+func (u *driverUpgrade) planFor(ctx context.Context, w *engine.World, nodes []*engine.Node) (*engine.Plan, map[*engine.Node]error) {
+	now := &engine.World{Want: w.Want, Facts: maps.Clone(w.Facts), Limit: w.Limit, Leader: w.Leader}
+	p := &engine.Plan{World: now, Phases: []engine.Phase{u.driver}, Todo: map[string]map[string][]engine.Change{}}
+	failed := u.Each(ctx, nodes, func(ctx context.Context, n *engine.Node) error {
+		f, err := ask(ctx, u.rotation.Run, n)
 		if err != nil {
 			return err
 		}
-		u.mu.Lock()
-		now.facts[n.Hostname] = f
-		u.mu.Unlock()
-		s, err := u.look(&world{facts: map[string]*facts{n.Hostname: f}}, n, false)
+		u.Mu.Lock()
+		now.Facts[n.Hostname] = f
+		u.Mu.Unlock()
+		s, err := u.look(&engine.World{Facts: map[string]*engine.Facts{n.Hostname: f}}, n, false)
 		if err != nil || s == nil {
 			return err
 		}
-		if s.refused() {
+		if s.Refused() {
 			f := driverFindings(n, s)[0]
 			return hint.Errorf(f.Remedy, "%s", f.Message)
 		}
-		cs := u.driver.changes(s)
+		cs := u.driver.Changes(s)
 		for i := range cs {
-			cs[i].Host, cs[i].Phase = n.Hostname, phaseDriver
+			cs[i].Host, cs[i].Phase = n.Hostname, phases.PhaseDriver
 		}
-		u.mu.Lock()
-		p.todo[n.Hostname] = map[string][]Change{phaseDriver: cs}
-		u.mu.Unlock()
+		u.Mu.Lock()
+		p.Todo[n.Hostname] = map[string][]engine.Change{phases.PhaseDriver: cs}
+		u.Mu.Unlock()
 		return nil
 	})
-	u.planned = p
+	u.Planned = p
 	return p, failed
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/openpai/paictl/pkg/cluster/engine"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/ssh"
 )
@@ -26,19 +27,19 @@ func needsReboot(err error) bool { return err != nil && strings.Contains(err.Err
 const bootScript = "cat /proc/sys/kernel/random/boot_id\nawk '{ print $22 }' /proc/1/stat\n"
 
 // reboot restarts a machine, and waits until it answers again.
-func (u *driverUpgrade) reboot(ctx context.Context, n *Node) ([]Change, error) {
-	before, err := u.read(ctx, n, phaseReboot, "look", bootScript)
+func (u *driverUpgrade) reboot(ctx context.Context, n *engine.Node) ([]engine.Change, error) {
+	before, err := u.Read(ctx, n, phaseReboot, "look", bootScript)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := u.exec(ctx, n, ssh.Script{Name: phaseReboot + "/restart", Mutates: true, Timeout: time.Minute,
+	if _, err := u.Exec(ctx, n, ssh.Script{Name: phaseReboot + "/restart", Mutates: true, Timeout: time.Minute,
 		// Later, so that the answer still arrives.
-		Body: applyProgram(u.id, phaseReboot, "note reboot \"the driver's module can't be loaded otherwise\"\n(sleep 1; systemctl reboot || shutdown -r now) </dev/null >/dev/null 2>&1 &\n")}); err != nil {
+		Body: engine.ApplyProgram(u.Id, phaseReboot, "note reboot \"the driver's module can't be loaded otherwise\"\n(sleep 1; systemctl reboot || shutdown -r now) </dev/null >/dev/null 2>&1 &\n")}); err != nil {
 		return nil, err
 	}
-	u.mu.Lock()
+	u.Mu.Lock()
 	u.restarted[n.Hostname] = true
-	u.mu.Unlock()
+	u.Mu.Unlock()
 	u.disconnect(n)
 	limited, cancel := context.WithTimeoutCause(ctx, rebootLimit, hint.Errorf("check its console; when it is back, run the same command again", "%s hasn't answered for %s since its restart", n.Hostname, rebootLimit))
 	defer cancel()
@@ -50,7 +51,7 @@ func (u *driverUpgrade) reboot(ctx context.Context, n *Node) ([]Change, error) {
 		}
 		switch back, err := u.isBack(limited, n, string(before.Stdout)); {
 		case back:
-			return []Change{{Action: "restart", Target: "machine " + n.Hostname}}, nil
+			return []engine.Change{{Action: "restart", Target: "machine " + n.Hostname}}, nil
 		case errors.Is(err, ssh.ErrHostKey): // waiting doesn't help
 			return nil, err
 		}
@@ -58,28 +59,28 @@ func (u *driverUpgrade) reboot(ctx context.Context, n *Node) ([]Change, error) {
 }
 
 // disconnect closes the connection to a machine that is about to restart.
-func (u *driverUpgrade) disconnect(n *Node) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if h := u.hosts[n.Hostname]; h != nil {
+func (u *driverUpgrade) disconnect(n *engine.Node) {
+	u.Mu.Lock()
+	defer u.Mu.Unlock()
+	if h := u.Hosts[n.Hostname]; h != nil {
 		_ = h.Close() // there is no one to tell
 	}
-	delete(u.hosts, n.Hostname)
+	delete(u.Hosts, n.Hostname)
 }
 
 // isBack reports whether a machine answers, and has started since; if it doesn't, why.
-func (u *driverUpgrade) isBack(ctx context.Context, n *Node, before string) (bool, error) {
-	h, err := u.run.opts.Dialer.Dial(ctx, n.Target)
+func (u *driverUpgrade) isBack(ctx context.Context, n *engine.Node, before string) (bool, error) {
+	h, err := u.Run.Opts.Dialer.Dial(ctx, n.Target)
 	if err != nil {
 		return false, err
 	}
-	res, err := h.Run(ctx, ssh.Script{Name: phaseReboot + "/look", Timeout: 30 * time.Second, Body: preludeScript + bootScript})
+	res, err := h.Run(ctx, ssh.Script{Name: phaseReboot + "/look", Timeout: 30 * time.Second, Body: engine.PreludeScript + bootScript})
 	if err != nil || res.ExitCode != 0 || string(res.Stdout) == before {
 		_ = h.Close() // the next attempt asks again
 		return false, err
 	}
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	u.hosts[n.Hostname] = h
+	u.Mu.Lock()
+	defer u.Mu.Unlock()
+	u.Hosts[n.Hostname] = h
 	return true, nil
 }

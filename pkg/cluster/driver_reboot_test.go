@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/openpai/paictl/pkg/cluster/engine"
 	"github.com/openpai/paictl/pkg/ssh"
 )
 
@@ -46,14 +47,14 @@ func TestAMachineThatComesBackWithAnotherHostKeyEndsTheWaitAtOnce(t *testing.T) 
 	s := l.spec()
 	d := &dialed{answers: []error{fmt.Errorf("w1: %w", ssh.ErrHostKey)}}
 	h := &restarting{}
-	u := &driverUpgrade{rotation: rotation{run: newRun(s, Options{Dialer: d, Sink: &sink{}, Clock: time.Now, StepTimeout: time.Minute}), restarted: map[string]bool{}}}
-	var n *Node
+	u := &driverUpgrade{rotation: rotation{Run: engine.NewRun(s, engine.Options{Dialer: d, Sink: &sink{}, Clock: time.Now, StepTimeout: time.Minute}), restarted: map[string]bool{}}}
+	var n *engine.Node
 	for _, one := range s.Nodes {
 		if one.Hostname == "w1" {
 			n = one
 		}
 	}
-	u.hosts = map[string]ssh.Host{"w1": h}
+	u.Hosts = map[string]ssh.Host{"w1": h}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	_, err := u.reboot(ctx, n)

@@ -16,6 +16,8 @@ import (
 	"github.com/openpai/paictl/pkg/cluster/bundle"
 	"github.com/openpai/paictl/pkg/cluster/bundle/bundletest"
 	"github.com/openpai/paictl/pkg/cluster/bundle/driver"
+	"github.com/openpai/paictl/pkg/cluster/engine"
+	"github.com/openpai/paictl/pkg/cluster/phases"
 	"github.com/openpai/paictl/pkg/cluster/preflight"
 	"github.com/openpai/paictl/pkg/config"
 	"github.com/openpai/paictl/pkg/layout"
@@ -72,7 +74,7 @@ func (l *lab) driver(d config.GPUDriver) { l.conf.Kubernetes.Kubernetes.GPUDrive
 // driverUp runs only the phase.
 func (l *lab) driverUp() *outcome {
 	l.t.Helper()
-	return l.up(l.t.Context(), func(o *labOptions, _ *ssh.Options) { o.Phases = []string{phaseDriver} })
+	return l.up(l.t.Context(), func(o *labOptions, _ *ssh.Options) { o.Phases = []string{phases.PhaseDriver} })
 }
 
 // driverFails runs the phase, which fails and says all that.
@@ -106,7 +108,7 @@ var wholeDriver = []string{
 	"nvidia-kernel-dkms 535.261.03-1 hi", "nvidia-modprobe 535.161.07-1~deb12u1 ii", "nvidia-persistenced 535.171.04-1~deb12u1 ii", "nvidia-smi 535.261.03-1 hi",
 }
 
-func actions(cs []Change) []string {
+func actions(cs []engine.Change) []string {
 	var out []string
 	for _, c := range cs {
 		out = append(out, c.Action+" "+c.Target)
@@ -123,17 +125,17 @@ func TestADriverIsInstalledHeldLoadedAndTakenAwayAgain(t *testing.T) {
 	assert.Contains(t, h.loaded(), "535.261.03")
 	assert.Contains(t, h.read("/etc/modprobe.d/paictl-nvidia.conf"), "blacklist nouveau")
 	assert.FileExists(t, h.root+"/.fake/units/nvidia-persistenced.service.active")
-	var mine []Change
+	var mine []engine.Change
 	for _, c := range o.changes {
-		if c.Phase == phaseDriver {
+		if c.Phase == phases.PhaseDriver {
 			mine = append(mine, c)
 		}
 	}
-	assert.Equal(t, []string{"create " + nouveauFile, "create " + modulesFile, "create " + persistenceFile, "install " + driverTarget, "hold " + holdTarget, "load " + moduleTarget, "enable " + persistenceUnit}, actions(mine))
-	i := slices.IndexFunc(mine, func(c Change) bool { return c.Target == driverTarget })
+	assert.Equal(t, []string{"create " + phases.NouveauFile, "create " + phases.ModulesFile, "create " + phases.PersistenceFile, "install " + phases.DriverTarget, "hold " + phases.HoldTarget, "load " + phases.ModuleTarget, "enable " + phases.PersistenceUnit}, actions(mine))
+	i := slices.IndexFunc(mine, func(c engine.Change) bool { return c.Target == phases.DriverTarget })
 	assert.Equal(t, "535.261.03, closed module, built by DKMS, CUDA up to 12.2: nvidia-smi libnvidia-ml1 libcuda1 nvidia-kernel-dkms nvidia-persistenced nvidia-modprobe linux-headers-6.1.0-fake", mine[i].Detail)
-	assert.Contains(t, h.read(stateDir+"/owned"), "package\tlibnvidia-cfg1\tcreated", "what it depends on is on record, too")
-	assert.NoFileExists(t, h.root+stateDir+"/driver-change")
+	assert.Contains(t, h.read(engine.StateDir+"/owned"), "package\tlibnvidia-cfg1\tcreated", "what it depends on is on record, too")
+	assert.NoFileExists(t, h.root+engine.StateDir+"/driver-change")
 
 	l.forgetCalls()
 	assert.Empty(t, l.mustUp().changes)
@@ -141,7 +143,7 @@ func TestADriverIsInstalledHeldLoadedAndTakenAwayAgain(t *testing.T) {
 		assert.NotContains(t, c, "apt-", "a driver that is as wanted is not looked at any further")
 	}
 	judged := func() (out []string) {
-		look, err := LookAt(t.Context(), l.spec(), l.options(), func(*Node) string { return "" })
+		look, err := LookAt(t.Context(), l.spec(), l.options(), func(*engine.Node) string { return "" })
 		require.NoError(t, err)
 		for _, f := range look.Preflight {
 			if f.By == "gpu-driver" {
@@ -205,7 +207,7 @@ func TestADriverIsKeptWhereNothingElseIsSaid(t *testing.T) {
 func (l *lab) warnings(o *outcome) string {
 	var b strings.Builder
 	for _, e := range o.events {
-		if e.Kind == EventWarning {
+		if e.Kind == engine.EventWarning {
 			fmt.Fprintf(&b, "%s: %s (%s)\n", e.Host, e.Message, e.Hint)
 		}
 	}
@@ -241,10 +243,10 @@ func TestWhatStandsInTheWayIsFoundBeforeAnythingIsTouched(t *testing.T) {
 			c.prepare(l, h)
 			o := l.up(t.Context())
 			require.Error(t, o.err)
-			assert.ErrorAs(t, o.err, new(*PreflightError))
+			assert.ErrorAs(t, o.err, new(*engine.PreflightError))
 			assert.Contains(t, l.story(o), c.says)
 			assert.Empty(t, h.packages())
-			assert.NoFileExists(t, h.root+stateDir+"/owned", "nothing was changed, not even by other phases")
+			assert.NoFileExists(t, h.root+engine.StateDir+"/owned", "nothing was changed, not even by other phases")
 		})
 	}
 }
@@ -260,13 +262,13 @@ func TestNetworkCardsReachTheGPUsMemory(t *testing.T) {
 	t.Parallel()
 	l, h := gpuLab(t)
 	require.NoError(t, l.driverUp().err)
-	assert.NotContains(t, h.read(nouveauFile), "peermem")
+	assert.NotContains(t, h.read(phases.NouveauFile), "peermem")
 	for file, v := range map[string]string{"link_layer": "InfiniBand", "rate": "200 Gb/sec (4X HDR)", "state": "4: ACTIVE"} {
 		h.write("/sys/class/infiniband/mlx5_0/ports/1/"+file, v+"\n")
 	}
 	o := l.driverUp()
 	require.NoError(t, o.err, "%s", l.story(o))
-	assert.Contains(t, h.read(nouveauFile), "\nsoftdep nvidia post: nvidia-peermem\n")
+	assert.Contains(t, h.read(phases.NouveauFile), "\nsoftdep nvidia post: nvidia-peermem\n")
 	assert.Empty(t, l.driverUp().changes)
 }
 
@@ -302,14 +304,14 @@ func TestSwitchesOfNVLink5HaveTheirSubnetManager(t *testing.T) {
 	o := l.driverUp()
 	require.NoError(t, o.err, "%s", l.story(o))
 	assert.Subset(t, h.packages(), []string{"nvidia-fabricmanager 580.65.06-1 hi", "nvlsm 2025.06.5-1 ii", "infiniband-diags 44.0-2 ii"})
-	assert.Contains(t, h.read(modulesFile), "\nmlx5_ib\nib_umad\n", "also when the machine starts")
+	assert.Contains(t, h.read(phases.ModulesFile), "\nmlx5_ib\nib_umad\n", "also when the machine starts")
 	assert.FileExists(t, h.root+"/.fake/units/nvidia-fabricmanager.service.active")
 	assert.Empty(t, l.driverUp().changes)
 
 	h.remove("/sys/module/ib_umad") // by an administrator, or after another kernel was booted
 	o = l.driverUp()
 	require.NoError(t, o.err, "%s", l.story(o))
-	assert.Equal(t, []string{"load " + moduleTarget}, actions(o.changes))
+	assert.Equal(t, []string{"load " + phases.ModuleTarget}, actions(o.changes))
 	assert.DirExists(t, h.root+"/sys/module/ib_umad")
 
 	l.driver(config.GPUDriver{Policy: config.GPUDriverInstall}) // which Debian's own packages don't include
@@ -370,7 +372,7 @@ func TestAPackageThatBreaksIsTakenAwayAgain(t *testing.T) {
 	h.write("/.fake/fail/postinst-nvidia-kernel-dkms-535.261.03-1", "")
 	l.driverFails("dpkg: error processing package nvidia-kernel-dkms", "removed again")
 	assert.Empty(t, h.packages())
-	assert.NotContains(t, h.read(stateDir+"/owned"), "package\t")
+	assert.NotContains(t, h.read(engine.StateDir+"/owned"), "package\t")
 	h.remove("/.fake/fail/postinst-nvidia-kernel-dkms-535.261.03-1")
 	require.NoError(t, l.driverUp().err)
 	assert.Equal(t, wholeDriver, h.packages())
@@ -402,7 +404,7 @@ func TestADriverIsUpgradedDowngradedAndRolledBack(t *testing.T) {
 	h.remove("/.fake/fail/postinst-libcuda1-535.261.03-1")
 	o = l.driverUp()
 	require.NoError(t, o.err)
-	assert.Contains(t, actions(o.changes), "upgrade "+driverTarget)
+	assert.Contains(t, actions(o.changes), "upgrade "+phases.DriverTarget)
 	assert.Equal(t, wholeDriver, h.packages())
 	assert.Contains(t, h.loaded(), "535.261.03")
 	assert.FileExists(t, h.root+"/.fake/units/nvidia-persistenced.service.active", "what was stopped for it is started again")
@@ -411,7 +413,7 @@ func TestADriverIsUpgradedDowngradedAndRolledBack(t *testing.T) {
 	h.write("/.fake/repository", strings.ReplaceAll(debianDriver, "535.261.03-1", "535.274.02-1"))
 	o = l.driverUp()
 	require.NoError(t, o.err, "the release that is there is gone from the repository, and was kept")
-	assert.Contains(t, actions(o.changes), "downgrade "+driverTarget)
+	assert.Contains(t, actions(o.changes), "downgrade "+phases.DriverTarget)
 	assert.Contains(t, h.loaded(), "535.247.01")
 	assert.Empty(t, l.driverUp().changes)
 }
@@ -498,7 +500,7 @@ func TestAReleaseIsPreferredBehindAnEpochToo(t *testing.T) {
 		index += fmt.Sprintf("Package: %s\nVersion: %s\nArchitecture: all\nFilename: ./%s\nSize: 1\nSHA256: %064d\n\n", p.name, p.version, filepath.Base(file), 0)
 	}
 	require.NoError(t, os.WriteFile(dir+"/repository/Packages", []byte(index), 0o600))
-	run("mkdir -p S lists/partial cache/archives/partial none; : >status; echo \"deb [trusted=yes] file:$PWD/repository ./\" >sources\n" + preludeScript + driverScript + `
+	run("mkdir -p S lists/partial cache/archives/partial none; : >status; echo \"deb [trusted=yes] file:$PWD/repository ./\" >sources\n" + engine.PreludeScript + phases.DriverScript + `
 driver_apt() { :; }
 repository= RELEASE=570.1.2 R=$PWD/none S=$PWD/S
 driver_simulate libnvidia-a
@@ -518,7 +520,7 @@ func TestTheModuleInUseIsFoundBeforeItsPackagesChange(t *testing.T) {
 	h.opens("700", "python3", "/dev/nvidia0")
 	h.opens("701", "nvidia-persiste", "/dev/nvidiactl")
 	o := l.driverUp()
-	assert.ErrorAs(t, o.err, new(*PreflightError))
+	assert.ErrorAs(t, o.err, new(*engine.PreflightError))
 	assert.Contains(t, l.story(o), "GPUs are in use, so the driver can't change from 535.247.01 to 535.261.03: python3 (pid 700)")
 	h.remove("/proc/700")
 	h.write("/.fake/fail/rmmod-nvidia", "") // by a process without an open file
@@ -564,7 +566,7 @@ func TestWhereTheModuleDoesntLoad(t *testing.T) {
 	h.remove("/.fake/fail/modprobe-nvidia")
 	o = l.driverUp()
 	require.NoError(t, o.err)
-	assert.Equal(t, []string{"load " + moduleTarget, "enable " + persistenceUnit}, actions(o.changes))
+	assert.Equal(t, []string{"load " + phases.ModuleTarget, "enable " + phases.PersistenceUnit}, actions(o.changes))
 }
 
 // Containers can't load the module: without it no program in a container can use CUDA.
@@ -578,12 +580,12 @@ func TestTheModuleOfUnifiedMemoryIsLoadedToo(t *testing.T) {
 	h.remove("/.fake/fail/modprobe-nvidia-uvm")
 	require.NoError(t, l.driverUp().err)
 	assert.DirExists(t, h.root+"/sys/module/nvidia_uvm")
-	assert.Contains(t, h.read(modulesFile), "\nnvidia-uvm\n", "also when the machine starts")
+	assert.Contains(t, h.read(phases.ModulesFile), "\nnvidia-uvm\n", "also when the machine starts")
 
 	h.remove("/sys/module/nvidia_uvm")
 	o = l.driverUp()
 	require.NoError(t, o.err)
-	assert.Equal(t, []string{"load " + moduleTarget}, actions(o.changes))
+	assert.Equal(t, []string{"load " + phases.ModuleTarget}, actions(o.changes))
 }
 
 func TestNouveauInUseNeedsARebootAndTheNextRunCompletes(t *testing.T) {
@@ -610,7 +612,7 @@ func TestPackagesThatWereLeftHalfConfiguredAreFinishedFirst(t *testing.T) {
 	h.has("tzdata", "2025b-0 iF")
 	o := l.driverUp()
 	require.NoError(t, o.err)
-	assert.Contains(t, actions(o.changes), "repair "+unfinishedTarget)
+	assert.Contains(t, actions(o.changes), "repair "+phases.UnfinishedTarget)
 	assert.Contains(t, h.packages(), "tzdata 2025b-0 ii")
 
 	l, h = gpuLab(t)
@@ -637,16 +639,16 @@ func TestAnInstallationThatWasCutOffIsUndoneWhereNoneIsWantedAnyMore(t *testing.
 	} {
 		t.Run(name, func(t *testing.T) {
 			l, h := gpuLab(t)
-			h.write(stateDir+"/driver-change", "nvidia-smi - \nlibcuda1 - \nlibnvidia-ml1 - \n")
-			h.write(stateDir+"/owned", "package\tnvidia-smi\tcreated\npackage\tlibcuda1\tcreated\npackage\tlibnvidia-ml1\tcreated\n")
+			h.write(engine.StateDir+"/driver-change", "nvidia-smi - \nlibcuda1 - \nlibnvidia-ml1 - \n")
+			h.write(engine.StateDir+"/owned", "package\tnvidia-smi\tcreated\npackage\tlibcuda1\tcreated\npackage\tlibnvidia-ml1\tcreated\n")
 			h.has("nvidia-smi", "535.261.03-1 iU")
 			h.has("libcuda1", "535.261.03-1 iF")
 			change(l, h)
 			o := l.driverUp()
 			require.NoError(t, o.err, "%s", l.story(o))
-			assert.Equal(t, []string{"undo " + cutOffTarget}, actions(o.changes))
+			assert.Equal(t, []string{"undo " + phases.CutOffTarget}, actions(o.changes))
 			assert.Empty(t, h.packages())
-			assert.NotContains(t, h.read(stateDir+"/owned"), "package\t")
+			assert.NotContains(t, h.read(engine.StateDir+"/owned"), "package\t")
 			assert.Empty(t, l.driverUp().changes)
 		})
 	}
@@ -666,7 +668,7 @@ func TestAptMayNotTouchWhatIsntTheDrivers(t *testing.T) {
 			assert.Contains(t, l.story(o), c.says)
 			assert.Contains(t, l.story(o), "no package was changed")
 			assert.Empty(t, h.packages())
-			assert.NotContains(t, h.read(stateDir+"/owned"), "package\t")
+			assert.NotContains(t, h.read(engine.StateDir+"/owned"), "package\t")
 		})
 	}
 }
@@ -721,7 +723,7 @@ func (l *lab) bundled(h *fakeHost, releases ...string) {
 }
 
 // folder returns the folder on a machine to which packages are copied.
-func (h *fakeHost) folder() string { return h.root + driverRepository }
+func (h *fakeHost) folder() string { return h.root + phases.DriverRepository }
 
 func TestADriverIsInstalledFromTheBundleWithoutANetwork(t *testing.T) {
 	t.Parallel()
@@ -737,7 +739,7 @@ func TestADriverIsInstalledFromTheBundleWithoutANetwork(t *testing.T) {
 	assert.FileExists(t, h.root+"/var/lib/apt/lists/deb.example.org_Packages", "a link to it went, not the list")
 	assert.FileExists(t, h.root+"/etc/apt/sources.list.d/debian.sources")
 	for _, e := range o.events {
-		if e.Kind == EventProgress && e.Phase == phaseDriver {
+		if e.Kind == engine.EventProgress && e.Phase == phases.PhaseDriver {
 			assert.Less(t, e.Total, int64(20_000), "one release, of one distribution")
 		}
 	}
@@ -748,7 +750,7 @@ func TestADriverIsInstalledFromTheBundleWithoutANetwork(t *testing.T) {
 	l.driver(config.GPUDriver{Policy: config.GPUDriverInstall, Source: config.GPUSourceBundle, Version: "535.247.01"})
 	o = l.driverUp()
 	require.NoError(t, o.err, "%s", l.story(o))
-	assert.Contains(t, actions(o.changes), "downgrade "+driverTarget)
+	assert.Contains(t, actions(o.changes), "downgrade "+phases.DriverTarget)
 	assert.Contains(t, h.loaded(), "535.247.01")
 	assert.NoDirExists(t, h.folder())
 	assert.NotContains(t, h.calls(), "apt-get update", "of the machine's sources none is asked, even if apt remembers no such release")
@@ -762,7 +764,7 @@ func TestABundleWithoutTheDriverSaysWhatToAdd(t *testing.T) {
 	l.bundled(h, "535.261.03")
 	l.driver(config.GPUDriver{Policy: config.GPUDriverInstall, Source: config.GPUSourceBundle, Version: "535.274.02"})
 	o := l.driverUp()
-	assert.ErrorAs(t, o.err, new(*PreflightError))
+	assert.ErrorAs(t, o.err, new(*engine.PreflightError))
 	assert.Contains(t, l.story(o), "neither the bundle nor apt on the machine has packages of the driver 535.274.02")
 	assert.Contains(t, l.story(o), "paictl bundle add-driver DIR --system debian12")
 
@@ -779,7 +781,7 @@ func TestABundleWithoutTheDriverSaysWhatToAdd(t *testing.T) {
 	l.driver(config.GPUDriver{})
 	o = l.driverUp()
 	require.NoError(t, o.err, "%s", l.story(o))
-	assert.Equal(t, []string{"delete " + broughtTarget}, actions(o.changes))
+	assert.Equal(t, []string{"delete " + phases.BroughtTarget}, actions(o.changes))
 	assert.NoDirExists(t, h.folder())
 }
 
@@ -797,8 +799,8 @@ func TestWhatIsBroughtNeedsRoomAndHasWhatMayHaveToBePutBack(t *testing.T) {
 		a, err := answer.Parse([]byte(c.answer))
 		require.NoError(t, err)
 		spec := l.spec()
-		p := &nvidiaDriver{want: spec.fresh()}
-		brought, err := p.brings(p.look(f, a))
+		p := phases.NewDriver(spec.Fresh())
+		brought, err := p.Brings(p.Look(f, a))
 		require.NoError(t, err)
 		var names []string
 		var size int64
@@ -815,15 +817,15 @@ func TestWhatIsBroughtNeedsRoomAndHasWhatMayHaveToBePutBack(t *testing.T) {
 		require.NoError(t, err)
 		room := func(f layout.Facts, sections map[string]answer.Answer) int64 {
 			h := &preflight.Host{Facts: f}
-			spec.fresh().phasesTell(h, node, sections)
+			phases.PhasesTell(spec.Fresh(), h, node, sections)
 			for _, d := range h.Brings {
-				if d.Path == stateDir {
+				if d.Path == engine.StateDir {
 					return d.Bytes
 				}
 			}
 			return 0
 		}
-		with := room(f, map[string]answer.Answer{phaseDriver: a})
+		with := room(f, map[string]answer.Answer{phases.PhaseDriver: a})
 		without := f
 		without.PCIGPUs = nil
 		assert.Equal(t, size, with-room(without, nil))
@@ -843,7 +845,7 @@ func bringsPackages(t *testing.T) (story, *fakeHost) {
 			assert.Empty(t, o.changes)
 			assert.Equal(t, wholeDriver, h.packages())
 			assert.NoDirExists(t, h.folder())
-			assert.NoFileExists(t, h.root+stateDir+"/driver-change")
+			assert.NoFileExists(t, h.root+engine.StateDir+"/driver-change")
 		},
 	}, h
 }
@@ -870,11 +872,11 @@ func TestPackagesThatWereBroughtBeforeACrashAreNotSentAgain(t *testing.T) {
 	s.cut(&crash{at: last + 1, when: beforeCommand})
 	s.between()
 	require.Empty(t, h.packages())
-	require.NotEmpty(t, h.read(driverRepository+"/nvidia-smi_535.261.03-1_amd64.deb"))
+	require.NotEmpty(t, h.read(phases.DriverRepository+"/nvidia-smi_535.261.03-1_amd64.deb"))
 	o := s.run()
 	require.NoError(t, o.err)
 	for _, e := range o.events {
-		assert.NotEqual(t, EventProgress, e.Kind)
+		assert.NotEqual(t, engine.EventProgress, e.Kind)
 	}
 	s.check(nil, o)
 }

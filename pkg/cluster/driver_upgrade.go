@@ -7,7 +7,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/openpai/paictl/pkg/cluster/engine"
 	"github.com/openpai/paictl/pkg/cluster/gpudriver"
+	"github.com/openpai/paictl/pkg/cluster/phases"
 	"github.com/openpai/paictl/pkg/cluster/preflight"
 	"github.com/openpai/paictl/pkg/config"
 	"github.com/openpai/paictl/pkg/hint"
@@ -41,41 +43,41 @@ const driverMark = "paictl.openpai.org/driver-upgrade"
 type driverUpgrade struct {
 	rotation
 	opts   DriverOptions
-	driver *nvidiaDriver
+	driver *phases.NvidiaDriver
 }
 
 // UpgradeDriver changes the driver of the machines in Options.Limit as the configuration asks; without a limit, of all machines with GPUs. It leaves
 // machines alone whose driver is already as configured. It stops at the first machine that fails; each run continues where the last one ended.
-func UpgradeDriver(ctx context.Context, s *Spec, o Options, d DriverOptions) ([]Change, error) {
+func UpgradeDriver(ctx context.Context, s *engine.Spec, o engine.Options, d DriverOptions) ([]engine.Change, error) {
 	if d.AtOnce <= 0 {
 		d.AtOnce = 1
 	}
 	if d.DrainTimeout <= 0 {
 		d.DrainTimeout = 5 * time.Minute
 	}
-	u := &driverUpgrade{rotation: newRotation(newRun(s, o), phaseDriver, driverMark), opts: d, driver: &nvidiaDriver{want: s.fresh()}}
-	defer u.close()
+	u := &driverUpgrade{rotation: newRotation(engine.NewRun(s, o), phases.PhaseDriver, driverMark), opts: d, driver: phases.NewDriver(s.Fresh())}
+	defer u.Close()
 	nodes, err := u.nodes()
 	if err != nil {
 		return nil, err
 	}
-	u.emit(Event{Kind: EventRunStarted, Message: "node driver upgrade", Hosts: hostnames(nodes), Phases: u.phases()})
-	if err := u.connect(ctx, u.reached(nodes)); err != nil {
+	u.Emit(engine.Event{Kind: engine.EventRunStarted, Message: "node driver upgrade", Hosts: hostnames(nodes), Phases: u.phases()})
+	if err := connect(ctx, u.rotation.Run, u.Reached(nodes)); err != nil {
 		return nil, err
 	}
 	if !o.DryRun {
-		held, release, err := u.lock(ctx)
+		held, release, err := u.Lock(ctx)
 		if err != nil {
 			return nil, err
 		}
 		defer release()
 		ctx = held
 	}
-	w, err := u.survey(ctx, u.reached(nodes))
+	w, err := survey(ctx, u.rotation.Run, u.Reached(nodes))
 	if err != nil {
 		return nil, err
 	}
-	if u.leader == nil || !w.member(u.leader) {
+	if u.Leader == nil || !w.Member(u.Leader) {
 		return nil, hint.Errorf("paictl cluster up installs drivers before there is a cluster", "there is no cluster yet")
 	}
 	due, changes, err := u.due(ctx, w, nodes)
@@ -84,9 +86,9 @@ func UpgradeDriver(ctx context.Context, s *Spec, o Options, d DriverOptions) ([]
 	}
 	if o.DryRun {
 		for _, c := range changes {
-			u.emit(Event{Kind: EventPlanned, Host: c.Host, Phase: c.Phase, Change: &c})
+			u.Emit(engine.Event{Kind: engine.EventPlanned, Host: c.Host, Phase: c.Phase, Change: &c})
 		}
-		return changes, u.summary("node driver upgrade", nodes, changes)
+		return changes, u.Summary("node driver upgrade", nodes, changes)
 	}
 	if d.Begin != nil {
 		if err := d.Begin(); err != nil {
@@ -96,29 +98,29 @@ func UpgradeDriver(ctx context.Context, s *Spec, o Options, d DriverOptions) ([]
 	if err := u.all(ctx, w, nodes, due); err != nil {
 		return changes, err
 	}
-	return changes, u.summary("node driver upgrade", nodes, changes)
+	return changes, u.Summary("node driver upgrade", nodes, changes)
 }
 
 func (u *driverUpgrade) phases() []string {
 	if !u.opts.Reboot {
-		return []string{phasePreflight, phaseDrain, phaseDriver, phaseUncordon}
+		return []string{phasePreflight, phaseDrain, phases.PhaseDriver, phaseUncordon}
 	}
-	return []string{phasePreflight, phaseDrain, phaseDriver, phaseReboot, phaseUncordon}
+	return []string{phasePreflight, phaseDrain, phases.PhaseDriver, phaseReboot, phaseUncordon}
 }
 
 // nodes returns the machines with NVIDIA GPUs whose driver paictl installs.
-func (u *driverUpgrade) nodes() ([]*Node, error) {
-	if policy := u.spec.driver().Policy; policy != config.GPUDriverInstall {
+func (u *driverUpgrade) nodes() ([]*engine.Node, error) {
+	if policy := phases.Driver(u.Spec).Policy; policy != config.GPUDriverInstall {
 		return nil, hint.Errorf("set gpu-driver: {policy: install} in kubernetes-configuration.yaml, or upgrade the driver yourself",
 			"the configuration says gpu-driver.policy %s: paictl doesn't change drivers", policy)
 	}
-	nodes, err := u.selected()
+	nodes, err := u.Selected()
 	if err != nil {
 		return nil, err
 	}
-	out := slices.DeleteFunc(slices.Clone(nodes), func(n *Node) bool { return !u.driver.wanted(n) })
-	if len(u.run.opts.Limit) > 0 && len(out) < len(nodes) {
-		i := slices.IndexFunc(nodes, func(n *Node) bool { return !u.driver.wanted(n) })
+	out := slices.DeleteFunc(slices.Clone(nodes), func(n *engine.Node) bool { return !u.driver.Wanted(n) })
+	if len(u.Run.Opts.Limit) > 0 && len(out) < len(nodes) {
+		i := slices.IndexFunc(nodes, func(n *engine.Node) bool { return !u.driver.Wanted(n) })
 		return nil, hint.Errorf("see its machine-type in layout.yaml", "%s has no GPUs in the layout", nodes[i].Hostname)
 	}
 	if len(out) == 0 {
@@ -129,13 +131,13 @@ func (u *driverUpgrade) nodes() ([]*Node, error) {
 
 // due returns the machines whose driver has to be exchanged or completed, and the changes. Programs that use GPUs now don't count as obstacles: the
 // drain removes them. Any other obstacle on any machine ends the run before anything is changed.
-func (u *driverUpgrade) due(ctx context.Context, w *world, nodes []*Node) (due []*Node, changes []Change, err error) {
+func (u *driverUpgrade) due(ctx context.Context, w *engine.World, nodes []*engine.Node) (due []*engine.Node, changes []engine.Change, err error) {
 	if err := u.readMarks(ctx); err != nil {
 		return nil, nil, err
 	}
 	u.tellLeft(nodes, func(host string) string { return "paictl node driver upgrade " + host })
 	var findings []preflight.Finding
-	for _, n := range u.alive(nodes) {
+	for _, n := range u.Alive(nodes) {
 		s, err := u.look(w, n, true)
 		if err != nil {
 			return nil, nil, err
@@ -143,61 +145,61 @@ func (u *driverUpgrade) due(ctx context.Context, w *world, nodes []*Node) (due [
 		if s == nil {
 			continue
 		}
-		for _, f := range s.findings {
+		for _, f := range s.Findings {
 			if f.Warning {
-				u.emit(Event{Kind: EventWarning, Host: n.Hostname, Phase: phasePreflight, Message: f.Message, Hint: f.Remedy})
+				u.Emit(engine.Event{Kind: engine.EventWarning, Host: n.Hostname, Phase: phasePreflight, Message: f.Message, Hint: f.Remedy})
 			}
 		}
-		if s.refused() {
+		if s.Refused() {
 			findings = append(findings, driverFindings(n, s)...)
 			continue
 		}
-		cs := u.driver.changes(s)
-		if !w.member(n) && len(cs) > 0 {
+		cs := u.driver.Changes(s)
+		if !w.Member(n) && len(cs) > 0 {
 			findings = append(findings, preflight.Finding{Host: n.Hostname, Check: "member", Severity: preflight.SeverityError, Message: "the machine isn't in the cluster", Remedy: "paictl cluster up adds it, with its driver"})
 			continue
 		}
-		u.emit(Event{Kind: EventPhaseDone, Host: n.Hostname, Phase: phasePreflight})
+		u.Emit(engine.Event{Kind: engine.EventPhaseDone, Host: n.Hostname, Phase: phasePreflight})
 		if len(cs) > 0 {
 			due = append(due, n)
-			changes = append(changes, Change{Host: n.Hostname, Phase: phaseDrain, Action: "drain", Target: "node " + n.Hostname})
+			changes = append(changes, engine.Change{Host: n.Hostname, Phase: phaseDrain, Action: "drain", Target: "node " + n.Hostname})
 			for _, c := range cs {
-				c.Host, c.Phase = n.Hostname, phaseDriver
+				c.Host, c.Phase = n.Hostname, phases.PhaseDriver
 				changes = append(changes, c)
 			}
 		}
 		if len(cs) > 0 && !u.cordoned[n.Hostname] || u.marked[n.Hostname] {
-			changes = append(changes, Change{Host: n.Hostname, Phase: phaseUncordon, Action: "uncordon", Target: "node " + n.Hostname})
+			changes = append(changes, engine.Change{Host: n.Hostname, Phase: phaseUncordon, Action: "uncordon", Target: "node " + n.Hostname})
 		}
 	}
 	if len(findings) > 0 {
-		return nil, nil, u.refuse(findings)
+		return nil, nil, refuse(u.rotation.Run, findings)
 	}
 	// First the machine on which the last run stopped: it is out of service already.
-	slices.SortStableFunc(due, func(a, b *Node) int { return compareBool(u.marked[b.Hostname], u.marked[a.Hostname]) })
+	slices.SortStableFunc(due, func(a, b *engine.Node) int { return engine.CompareBool(u.marked[b.Hostname], u.marked[a.Hostname]) })
 	return due, changes, nil
 }
 
 // look returns the present and the wanted state of a machine's driver. On a drained machine, no program uses the GPUs.
-func (u *driverUpgrade) look(w *world, n *Node, drained bool) (*driverState, error) {
-	facts, err := layout.ParseFacts(w.facts[n.Hostname].sections["facts"].Raw)
+func (u *driverUpgrade) look(w *engine.World, n *engine.Node, drained bool) (*phases.DriverState, error) {
+	facts, err := layout.ParseFacts(w.Facts[n.Hostname].Sections["facts"].Raw)
 	if err != nil {
 		return nil, fmt.Errorf("read %s's answer: %w", n.Hostname, err)
 	}
-	s := u.driver.look(facts, w.of(n, phaseDriver))
+	s := u.driver.Look(facts, w.Of(n, phases.PhaseDriver))
 	if s == nil {
 		return nil, nil
 	}
-	if drained && slices.ContainsFunc(s.findings, func(f gpudriver.Finding) bool { return f.ID == "in-use" }) {
-		s.machine.Users = nil
-		s.plan, s.findings = gpudriver.Decide(s.machine, u.driver.configured())
+	if drained && slices.ContainsFunc(s.Findings, func(f gpudriver.Finding) bool { return f.ID == "in-use" }) {
+		s.Machine.Users = nil
+		s.Plan, s.Findings = gpudriver.Decide(s.Machine, u.driver.Configured())
 	}
 	return s, nil
 }
 
 // driverFindings returns the findings that keep a machine from getting its driver.
-func driverFindings(n *Node, s *driverState) (out []preflight.Finding) {
-	for _, f := range s.findings {
+func driverFindings(n *engine.Node, s *phases.DriverState) (out []preflight.Finding) {
+	for _, f := range s.Findings {
 		if !f.Warning {
 			out = append(out, preflight.Finding{Host: n.Hostname, Check: "gpu-driver-" + f.ID, Severity: preflight.SeverityError, Message: f.Message, Remedy: f.Remedy})
 		}
@@ -206,16 +208,16 @@ func driverFindings(n *Node, s *driverState) (out []preflight.Finding) {
 }
 
 // all works on a few machines after the other. It leaves the machines that it doesn't reach unchanged.
-func (u *driverUpgrade) all(ctx context.Context, w *world, nodes, due []*Node) error {
+func (u *driverUpgrade) all(ctx context.Context, w *engine.World, nodes, due []*engine.Node) error {
 	for _, n := range nodes {
-		if !u.marked[n.Hostname] || slices.Contains(due, n) || u.isAside(n) {
+		if !u.marked[n.Hostname] || slices.Contains(due, n) || u.IsAside(n) {
 			continue
 		}
 		// The earlier run was interrupted between the exchange and this point, or stopped by a finding.
-		err := u.verify(ctx, n, u.driver)
-		phase := phaseDriver
+		err := u.Verify(ctx, n, u.driver)
+		phase := phases.PhaseDriver
 		if err == nil {
-			phase, err = phaseUncordon, u.tell(ctx, n, phaseUncordon, u.uncordon)
+			phase, err = phaseUncordon, tell(ctx, u.rotation.Run, n, phaseUncordon, u.uncordon)
 		}
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -231,30 +233,30 @@ func (u *driverUpgrade) all(ctx context.Context, w *world, nodes, due []*Node) e
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if i := slices.IndexFunc(batch, u.isAside); i >= 0 {
+		if i := slices.IndexFunc(batch, u.IsAside); i >= 0 {
 			u.holdBack(due, batch, batch[i])
 			return nil
 		}
 		for _, n := range batch {
-			u.emit(Event{Kind: EventHostDone, Host: n.Hostname})
+			u.Emit(engine.Event{Kind: engine.EventHostDone, Host: n.Hostname})
 		}
 	}
 	return nil
 }
 
 // holdBack sets aside the machines that the run hasn't reached, since one has failed. It leaves them unchanged.
-func (u *driverUpgrade) holdBack(due, batch []*Node, failed *Node) {
+func (u *driverUpgrade) holdBack(due, batch []*engine.Node, failed *engine.Node) {
 	for _, n := range due {
 		if n != failed && !slices.Contains(batch, n) && !u.isDone(n) {
-			u.setAside(n, phaseDriver, hint.Wrap(&heldBack{phase: phaseDriver, host: failed.Hostname},
+			u.SetAside(n, phases.PhaseDriver, hint.Wrap(&engine.HeldBack{Phase: phases.PhaseDriver, Host: failed.Hostname},
 				fmt.Sprintf("repair %s and run the same command again; if only this machine is broken, name the other machines to continue without it", failed.Hostname)))
 		}
 	}
 }
 
 // isDone reports whether this run has changed a machine.
-func (u *driverUpgrade) isDone(n *Node) bool {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	return u.changes[n.Hostname] > 0
+func (u *driverUpgrade) isDone(n *engine.Node) bool {
+	u.Mu.Lock()
+	defer u.Mu.Unlock()
+	return u.Changes[n.Hostname] > 0
 }

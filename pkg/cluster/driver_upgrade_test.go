@@ -12,6 +12,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/openpai/paictl/pkg/cluster/engine"
+	"github.com/openpai/paictl/pkg/cluster/phases"
 	"github.com/openpai/paictl/pkg/cluster/preflight"
 	"github.com/openpai/paictl/pkg/config"
 	"github.com/openpai/paictl/pkg/ssh"
@@ -19,7 +21,7 @@ import (
 )
 
 // upgradeDriver runs "node driver upgrade" as a new process of paictl would.
-func (l *lab) upgradeDriver(ctx context.Context, d DriverOptions, edit ...func(*Options)) *outcome {
+func (l *lab) upgradeDriver(ctx context.Context, d DriverOptions, edit ...func(*engine.Options)) *outcome {
 	l.t.Helper()
 	so := sshtest.Options(l.t, l.servers()...)
 	if c := l.crash.Load(); c != nil {
@@ -27,7 +29,7 @@ func (l *lab) upgradeDriver(ctx context.Context, d DriverOptions, edit ...func(*
 	}
 	client, events := ssh.NewClient(so), &sink{}
 	defer func() { _ = client.Close() }()
-	o := Options{Dialer: client, Sink: events, Clock: time.Now, Owner: "tester", Command: "paictl node driver upgrade", StepTimeout: 5 * time.Minute}
+	o := engine.Options{Dialer: client, Sink: events, Clock: time.Now, Owner: "tester", Command: "paictl node driver upgrade", StepTimeout: 5 * time.Minute}
 	for _, f := range edit {
 		f(&o)
 	}
@@ -75,7 +77,7 @@ func (l *lab) cordoned() []string {
 func TestDriversAreExchangedOnOneMachineAfterTheOther(t *testing.T) {
 	t.Parallel()
 	l := driversLab(t, 2)
-	dry := l.upgradeDriver(t.Context(), DriverOptions{}, func(o *Options) { o.DryRun = true })
+	dry := l.upgradeDriver(t.Context(), DriverOptions{}, func(o *engine.Options) { o.DryRun = true })
 	require.NoError(t, dry.err)
 	assert.Equal(t, []string{"drain node w1", "upgrade NVIDIA driver", "hold packages of the driver", "load module nvidia", "uncordon node w1"}, actions(dry.changes)[:5])
 	assert.Empty(t, l.onNodes(), "a dry run")
@@ -104,11 +106,11 @@ func TestTheExchangeOfDriversStopsAtTheFirstMachineThatFails(t *testing.T) {
 	l := driversLab(t, 3)
 	l.host("w1").write("/.fake/fail/modprobe-nvidia", "")
 	o := l.upgradeDriver(t.Context(), DriverOptions{})
-	var partial *PartialError
+	var partial *engine.PartialError
 	require.ErrorAs(t, o.err, &partial)
 	assert.Contains(t, l.story(o), "can't be loaded")
 	assert.Contains(t, l.story(o), "the machine stays cordoned until this command succeeds")
-	assert.Equal(t, []string{"w1", "w2", "w3"}, failedHosts(partial.Failed))
+	assert.Equal(t, []string{"w1", "w2", "w3"}, engine.FailedHosts(partial.Failed))
 	assert.False(t, partial.Failed[0].Untouched)
 	assert.True(t, partial.Failed[1].Untouched, "the others are as they were")
 	assert.Contains(t, l.host("w2").loaded(), "535.247.01")
@@ -153,9 +155,9 @@ func TestARunThatWasCutOffAfterTheExchangePutsTheMachineBack(t *testing.T) {
 	l := driversLab(t, 1)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cut := errors.New("cut off")
-	o := l.upgradeDriver(ctx, DriverOptions{}, func(o *Options) {
-		o.Sink = sinkFunc(func(e Event) {
-			if e.Kind == EventPhaseStarted && e.Phase == phaseUncordon {
+	o := l.upgradeDriver(ctx, DriverOptions{}, func(o *engine.Options) {
+		o.Sink = sinkFunc(func(e engine.Event) {
+			if e.Kind == engine.EventPhaseStarted && e.Phase == phaseUncordon {
 				cancel(cut)
 			}
 		})
@@ -169,9 +171,9 @@ func TestARunThatWasCutOffAfterTheExchangePutsTheMachineBack(t *testing.T) {
 	assert.Empty(t, l.cordoned())
 }
 
-type sinkFunc func(Event)
+type sinkFunc func(engine.Event)
 
-func (f sinkFunc) Emit(e Event) { f(e) }
+func (f sinkFunc) Emit(e engine.Event) { f(e) }
 
 func TestProgramsThatAreNoPodsKeepTheDriverAsItIs(t *testing.T) {
 	t.Parallel()
@@ -186,14 +188,14 @@ func TestProgramsThatAreNoPodsKeepTheDriverAsItIs(t *testing.T) {
 func TestOnlyDriversThatAreOursAreExchanged(t *testing.T) {
 	t.Parallel()
 	l := driversLab(t, 1)
-	o := l.upgradeDriver(t.Context(), DriverOptions{}, func(o *Options) { o.Limit = []string{"m1"} })
+	o := l.upgradeDriver(t.Context(), DriverOptions{}, func(o *engine.Options) { o.Limit = []string{"m1"} })
 	require.EqualError(t, o.err, "m1 has no GPUs in the layout")
 	l.driver(config.GPUDriver{Policy: config.GPUDriverKeep})
 	o = l.upgradeDriver(t.Context(), DriverOptions{})
 	require.EqualError(t, o.err, "the configuration says gpu-driver.policy keep: paictl doesn't change drivers")
 	l.driver(config.GPUDriver{Policy: config.GPUDriverInstall, Version: "999"})
 	o = l.upgradeDriver(t.Context(), DriverOptions{Begin: func() error { return errors.New("it has begun") }})
-	var refused *PreflightError
+	var refused *engine.PreflightError
 	require.ErrorAs(t, o.err, &refused, "before anything is changed")
 	assert.True(t, slices.ContainsFunc(refused.Findings, func(f preflight.Finding) bool { return f.Check == "gpu-driver-branch" }), "%v", refused.Findings)
 	assert.Empty(t, l.onNodes())
@@ -205,14 +207,14 @@ func TestAMachineWhoseDriverWasSeenNotToWorkStaysOut(t *testing.T) {
 	l.host("w1").write("/.fake/fail/gpu-0000:07:00.0", "")
 	for range 2 {
 		o := l.upgradeDriver(t.Context(), DriverOptions{})
-		require.ErrorAs(t, o.err, new(*PartialError))
+		require.ErrorAs(t, o.err, new(*engine.PartialError))
 		assert.Contains(t, l.story(o), "the driver sees 1 of 2 GPUs")
 		assert.Equal(t, []string{"w1"}, l.cordoned())
 	}
 	require.NoError(t, os.RemoveAll(l.host("w1").root+"/sys/bus/pci/devices"))
 	l.host("w1").remove("/proc/driver/nvidia")
 	o := l.upgradeDriver(t.Context(), DriverOptions{})
-	require.ErrorAs(t, o.err, new(*PartialError), "without any GPU on the bus it isn't looked at for a driver any more")
+	require.ErrorAs(t, o.err, new(*engine.PartialError), "without any GPU on the bus it isn't looked at for a driver any more")
 	assert.Equal(t, []string{"w1"}, l.cordoned())
 }
 
@@ -233,7 +235,7 @@ func TestAMachineThatAnEarlierRunHasLeftIsNamedWhereOthersAreGiven(t *testing.T)
 	l := driversLab(t, 2)
 	l.host("w1").write("/.fake/fail/modprobe-nvidia", "")
 	require.Error(t, l.upgradeDriver(t.Context(), DriverOptions{}).err)
-	o := l.upgradeDriver(t.Context(), DriverOptions{}, func(o *Options) { o.Limit = []string{"w2"} })
+	o := l.upgradeDriver(t.Context(), DriverOptions{}, func(o *engine.Options) { o.Limit = []string{"w2"} })
 	require.NoError(t, o.err, "%s", l.story(o))
 	assert.Equal(t, []string{"w1"}, l.cordoned())
 	assert.Contains(t, l.warnings(o), "an earlier run has left the machine cordoned")
@@ -266,9 +268,9 @@ func TestAMachineThatIsNotReadyEndsARunWithItsName(t *testing.T) {
 	require.NoError(t, os.WriteFile(l.dir+"/cluster/nodes/w1/notready", nil, 0o600))
 	for range 2 { // the second run finds no driver to exchange
 		o := l.upgradeDriver(t.Context(), DriverOptions{})
-		var partial *PartialError
+		var partial *engine.PartialError
 		require.ErrorAs(t, o.err, &partial)
-		assert.Equal(t, []string{"w1", "w2", "w3"}, failedHosts(partial.Failed))
+		assert.Equal(t, []string{"w1", "w2", "w3"}, engine.FailedHosts(partial.Failed))
 		assert.Contains(t, partial.Failed[0].Error, "the node w1 is not Ready")
 		assert.Contains(t, partial.Failed[0].Hint, "stays cordoned")
 		assert.True(t, partial.Failed[2].Untouched)
@@ -283,12 +285,12 @@ func TestAnInterruptedRunSaysWhichMachinesAreOut(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cut := errors.New("cut off")
 	var said []string
-	o := l.upgradeDriver(ctx, DriverOptions{}, func(o *Options) {
-		o.Sink = sinkFunc(func(e Event) {
-			if e.Kind == EventWarning {
+	o := l.upgradeDriver(ctx, DriverOptions{}, func(o *engine.Options) {
+		o.Sink = sinkFunc(func(e engine.Event) {
+			if e.Kind == engine.EventWarning {
 				said = append(said, e.Host+": "+e.Message)
 			}
-			if e.Kind == EventPhaseStarted && e.Phase == phaseDriver {
+			if e.Kind == engine.EventPhaseStarted && e.Phase == phases.PhaseDriver {
 				cancel(cut)
 			}
 		})
@@ -304,9 +306,9 @@ func TestAMachineWhoseKubeletDoesntReportStaysOut(t *testing.T) {
 	t.Parallel()
 	l := driversLab(t, 1)
 	ctx, cancel := context.WithCancelCause(t.Context())
-	o := l.upgradeDriver(ctx, DriverOptions{}, func(o *Options) {
-		o.Sink = sinkFunc(func(e Event) {
-			if e.Kind == EventPhaseStarted && e.Phase == phaseUncordon {
+	o := l.upgradeDriver(ctx, DriverOptions{}, func(o *engine.Options) {
+		o.Sink = sinkFunc(func(e engine.Event) {
+			if e.Kind == engine.EventPhaseStarted && e.Phase == phaseUncordon {
 				cancel(errors.New("cut off"))
 			}
 		})

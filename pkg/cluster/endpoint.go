@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/openpai/paictl/pkg/cluster/answer"
+	"github.com/openpai/paictl/pkg/cluster/engine"
 	"github.com/openpai/paictl/pkg/cluster/preflight"
 	"github.com/openpai/paictl/pkg/cluster/shell"
 )
@@ -20,23 +21,23 @@ var endpointScript string
 // cluster. The machines that join would reach that cluster. The checks have tried the address
 // already; only if something accepted the connection, anotherCluster asks for more, through the
 // machine on which the cluster would be made.
-func (r *run) anotherCluster(ctx context.Context, w *world) ([]preflight.Finding, error) {
-	host, port, err := net.SplitHostPort(w.want.endpoint())
+func anotherCluster(ctx context.Context, r *engine.Run, w *engine.World) ([]preflight.Finding, error) {
+	host, port, err := net.SplitHostPort(w.Want.Endpoint())
 	if err != nil {
-		return nil, fmt.Errorf("the API's address %q: %w", w.want.endpoint(), err)
+		return nil, fmt.Errorf("the API's address %q: %w", w.Want.Endpoint(), err)
 	}
-	if w.want.local() || slices.ContainsFunc(r.spec.Nodes, func(n *Node) bool { return n.HostIP == host }) {
+	if w.Want.Local() || slices.ContainsFunc(r.Spec.Nodes, func(n *engine.Node) bool { return n.HostIP == host }) {
 		return nil, nil
 	}
-	for _, n := range r.spec.ControlPlane() {
-		if _, left := w.of(n, phaseJoin).Row("left"); left {
+	for _, n := range r.Spec.ControlPlane() {
+		if _, left := w.Of(n, engine.PhaseJoin).Row("left"); left {
 			return nil, nil // an earlier attempt may have left the API that answers
 		}
 	}
-	if w.of(w.leader, phasePreflight).Value("reach", w.want.endpoint()) != "open" {
+	if w.Of(w.Leader, phasePreflight).Value("reach", w.Want.Endpoint()) != "open" {
 		return nil, nil
 	}
-	res, err := r.read(ctx, w.leader, phaseInit, "endpoint", endpointScript+fmt.Sprintf("p_endpoint %s %s\n", shell.Quote(host), shell.Quote(port)))
+	res, err := r.Read(ctx, w.Leader, engine.PhaseInit, "endpoint", endpointScript+fmt.Sprintf("p_endpoint %s %s\n", shell.Quote(host), shell.Quote(port)))
 	if err != nil {
 		return nil, err
 	}
@@ -45,8 +46,8 @@ func (r *run) anotherCluster(ctx context.Context, w *world) ([]preflight.Finding
 		return nil, err
 	}
 	return []preflight.Finding{{
-		Host: w.leader.Hostname, Check: "control-plane", Severity: preflight.SeverityError,
-		Message: fmt.Sprintf("another cluster answers at %s, the configured address of this cluster's API, and no machine of layout.yaml is a member of it", w.want.endpoint()),
+		Host: w.Leader.Hostname, Check: "control-plane", Severity: preflight.SeverityError,
+		Message: fmt.Sprintf("another cluster answers at %s, the configured address of this cluster's API, and no machine of layout.yaml is a member of it", w.Want.Endpoint()),
 		Remedy:  "set api-endpoint (or load-balance-ip) in kubernetes-configuration.yaml to an address that only this cluster uses; to add the machines to the other cluster, also list its masters in layout.yaml",
 	}}, nil
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/openpai/paictl/pkg/cluster/engine"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/test/tier"
 )
@@ -54,7 +55,7 @@ func TestAnAPIServerIsKnownByItsHandshake(t *testing.T) {
 		t.Helper()
 		host, port, err := net.SplitHostPort(address.String())
 		require.NoError(t, err)
-		out, err := exec.CommandContext(t.Context(), "/bin/sh", "-c", preludeScript+endpointScript+"p_endpoint "+host+" "+port+"\n").Output()
+		out, err := exec.CommandContext(t.Context(), "/bin/sh", "-c", engine.PreludeScript+endpointScript+"p_endpoint "+host+" "+port+"\n").Output()
 		require.NoError(t, err)
 		return string(out)
 	}

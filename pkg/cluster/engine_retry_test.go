@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/openpai/paictl/pkg/cluster/engine"
 	"github.com/openpai/paictl/pkg/cluster/preflight"
 	"github.com/openpai/paictl/pkg/ssh"
 )
@@ -36,15 +37,15 @@ func TestTheRetryReachesNoFurtherThanTheRunDid(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			events := &sink{}
-			r := newRun(s, Options{Sink: events, Clock: time.Now, Command: "up", Retry: c.again, Limit: strings.Fields(c.limit)})
-			nodes, err := r.selected()
+			r := engine.NewRun(s, engine.Options{Sink: events, Clock: time.Now, Command: "up", Retry: c.again, Limit: strings.Fields(c.limit)})
+			nodes, err := r.Selected()
 			require.NoError(t, err)
 			for name := range strings.FieldsSeq(c.failed) {
 				n, err := s.Node(name)
 				require.NoError(t, err)
-				r.setAside(n, "connect", errors.New("off"))
+				r.SetAside(n, "connect", errors.New("off"))
 			}
-			partial, ok := errors.AsType[*PartialError](r.summary("up", r.reached(nodes), nil))
+			partial, ok := errors.AsType[*engine.PartialError](r.Summary("up", r.Reached(nodes), nil))
 			require.True(t, ok)
 			assert.Equal(t, c.want, partial.Retry)
 			o := outcome{events: events.events}
@@ -63,7 +64,7 @@ func TestALimitedRunThatFailedIsRetriedLimited(t *testing.T) {
 		"dry run": l.up(t.Context(), limited, func(o *labOptions, _ *ssh.Options) { o.DryRun = true }),
 		"down":    l.down(t.Context(), false, limited),
 	} {
-		partial, ok := errors.AsType[*PartialError](o.err)
+		partial, ok := errors.AsType[*engine.PartialError](o.err)
 		require.True(t, ok, "%s: %v", name, o.err)
 		assert.Equal(t, 1, partial.ExitCode())
 		assert.True(t, strings.HasSuffix(partial.Retry, " --limit w2"), "%s: %s", name, partial.Retry)
@@ -75,7 +76,7 @@ func TestPreflightDoesNotCallAHostReadyThatItCouldNotAsk(t *testing.T) {
 	l := newWholeLab(t, 1, 2)
 	l.host("w2").server.Close()
 	findings, err := Preflight(t.Context(), l.spec(), l.options(), false)
-	partial, ok := errors.AsType[*PartialError](err)
+	partial, ok := errors.AsType[*engine.PartialError](err)
 	require.True(t, ok, "%v", err)
 	assert.Equal(t, 3, partial.ExitCode())
 	last := findings[len(findings)-1]
@@ -85,7 +86,7 @@ func TestPreflightDoesNotCallAHostReadyThatItCouldNotAsk(t *testing.T) {
 
 	l.host("m1").write("/proc/1/comm", "init\n")
 	findings, err = Preflight(t.Context(), l.spec(), l.options(), false)
-	_, refused := errors.AsType[*PreflightError](err)
+	_, refused := errors.AsType[*engine.PreflightError](err)
 	require.True(t, refused, "%v", err)
 	assert.Equal(t, "w2", findings[len(findings)-1].Host, "it is not forgotten beside a check that failed")
 }

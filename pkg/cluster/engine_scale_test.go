@@ -18,6 +18,8 @@ import (
 	cssh "golang.org/x/crypto/ssh"
 
 	"github.com/openpai/paictl/pkg/cluster/bundle"
+	"github.com/openpai/paictl/pkg/cluster/engine"
+	"github.com/openpai/paictl/pkg/cluster/phases"
 	"github.com/openpai/paictl/pkg/ssh"
 	"github.com/openpai/paictl/pkg/ssh/sshtest"
 )
@@ -67,7 +69,7 @@ func (h quickHost) Exec(_ context.Context, e *sshtest.Exec) int {
 }
 
 // quickCluster returns the Spec of n machines, the first of which is the master, and a dialer for them.
-func quickCluster(t testing.TB, n int, edit func(*quickHost)) (*Spec, ssh.Options, *atomic.Int64) {
+func quickCluster(t testing.TB, n int, edit func(*quickHost)) (*engine.Spec, ssh.Options, *atomic.Int64) {
 	t.Helper()
 	s := testSpec(t, 1, n-1)
 	dir := t.TempDir()
@@ -96,12 +98,12 @@ func quickCluster(t testing.TB, n int, edit func(*quickHost)) (*Spec, ssh.Option
 	return s, sshtest.Options(t, servers...), applied
 }
 
-func runQuick(s *Spec, so ssh.Options) *outcome {
+func runQuick(s *engine.Spec, so ssh.Options) *outcome {
 	counter, events := &ssh.Counter{}, &sink{}
 	so.Tracer = counter
 	client := ssh.NewClient(so)
 	defer func() { _ = client.Close() }()
-	cs, err := Up(context.Background(), s, Options{Dialer: client, Sink: events, Clock: time.Now, Owner: "tester", Command: "paictl cluster up"}, UpOptions{})
+	cs, err := Up(context.Background(), s, engine.Options{Dialer: client, Sink: events, Clock: time.Now, Owner: "tester", Command: "paictl cluster up"}, UpOptions{})
 	return &outcome{changes: cs, err: err, events: events.events, trips: counter}
 }
 
@@ -120,7 +122,7 @@ func TestTwoHundredMachinesAtOnce(t *testing.T) {
 	assert.Len(t, hosts, n)
 	done := 0
 	for _, e := range o.events {
-		if e.Kind == EventHostDone {
+		if e.Kind == engine.EventHostDone {
 			done++
 		}
 	}
@@ -138,7 +140,7 @@ func TestTwoHundredMachinesAtOnce(t *testing.T) {
 type trouble struct {
 	name, phase, says string
 	host              func(*quickHost)
-	node              func(n *Node, so *ssh.Options)
+	node              func(n *engine.Node, so *ssh.Options)
 }
 
 // inPhase answers a mutating script of a phase.
@@ -158,10 +160,10 @@ func inPhase(phase string, code int, says string) func(*quickHost) {
 func troubles(t *testing.T) []trouble {
 	other := sshtest.NewKey(t)
 	return []trouble{
-		{"it is off", "connect", "connection refused", nil, func(n *Node, _ *ssh.Options) { n.Target.Port = 1 }},
+		{"it is off", "connect", "connection refused", nil, func(n *engine.Node, _ *ssh.Options) { n.Target.Port = 1 }},
 		{"it closes every connection", "connect", "", func(h *quickHost) { h.fault.DropDials = 1000 }, nil},
 		{"it knows no login", "connect", "", func(h *quickHost) { h.fault.RefuseAuth = true }, nil},
-		{"it has another key", "connect", "key", nil, func(n *Node, so *ssh.Options) {
+		{"it has another key", "connect", "key", nil, func(n *engine.Node, so *ssh.Options) {
 			known, err := os.ReadFile(so.KnownHosts)
 			require.NoError(t, err)
 			at := fmt.Sprintf("[%s]:%d ", n.Target.Address, n.Target.Port)
@@ -175,21 +177,21 @@ func troubles(t *testing.T) []trouble {
 			require.NoError(t, os.WriteFile(so.KnownHosts, []byte(lines.String()), 0o600))
 		}},
 		{"its power fails while it is asked", phasePreflight, "connection", func(h *quickHost) { h.fault.Exec, h.fault.When = 1, sshtest.MidRun }, nil},
-		{"its disk is full", phaseBase, "no space left on device", inPhase(phaseBase, 1, "sh: 9: cannot create /etc/hosts: no space left on device\n"), nil},
-		{"its memory is full", phaseContainerd, "exit status 137: no message", inPhase(phaseContainerd, 137, ""), nil},
-		{"its answer makes no sense", phaseKubelet, `the machine answered "Last login: Fri Nov 27"`, func(h *quickHost) {
+		{"its disk is full", phases.PhaseBase, "no space left on device", inPhase(phases.PhaseBase, 1, "sh: 9: cannot create /etc/hosts: no space left on device\n"), nil},
+		{"its memory is full", phases.PhaseContainerd, "exit status 137: no message", inPhase(phases.PhaseContainerd, 137, ""), nil},
+		{"its answer makes no sense", phases.PhaseKubelet, `the machine answered "Last login: Fri Nov 27"`, func(h *quickHost) {
 			h.fails = func(body string, e *sshtest.Exec) (int, bool) {
-				if !strings.HasPrefix(body, "manifest=") || !strings.Contains(body, staged(kubeletOf(t, h))) {
+				if !strings.HasPrefix(body, "manifest=") || !strings.Contains(body, engine.Staged(kubeletOf(t, h))) {
 					return 0, false
 				}
 				_, _ = io.WriteString(e.Stdout, "Last login: Fri Nov 27\n")
 				return 0, true
 			}
 		}, nil},
-		{"it never ends to talk", phaseImages, "it printed more than 1048576 bytes", func(h *quickHost) {
-			inPhase(phaseImages, 0, strings.Repeat("retrying\n", 1<<18))(h)
+		{"it never ends to talk", phases.PhaseImages, "it printed more than 1048576 bytes", func(h *quickHost) {
+			inPhase(phases.PhaseImages, 0, strings.Repeat("retrying\n", 1<<18))(h)
 		}, nil},
-		{"its kubelet starts no pods", phaseJoin, "timed out waiting for the condition", inPhase(phaseJoin, 1, "error execution phase kubelet-start: timed out waiting for the condition\nTo see the stack trace of this error execute with --v=5 or higher\n"), nil},
+		{"its kubelet starts no pods", engine.PhaseJoin, "timed out waiting for the condition", inPhase(engine.PhaseJoin, 1, "error execution phase kubelet-start: timed out waiting for the condition\nTo see the stack trace of this error execute with --v=5 or higher\n"), nil},
 	}
 }
 
@@ -238,7 +240,7 @@ func TestOfAThousandMachinesTheThirtyThatFailAreNamed(t *testing.T) {
 	require.Len(t, want, each*len(kinds))
 
 	o := runQuick(s, so)
-	partial, ok := errors.AsType[*PartialError](o.err)
+	partial, ok := errors.AsType[*engine.PartialError](o.err)
 	require.True(t, ok, "%v", o.err)
 	assert.Equal(t, 3, partial.ExitCode())
 	assert.Equal(t, n, partial.Hosts)
@@ -257,7 +259,7 @@ func TestOfAThousandMachinesTheThirtyThatFailAreNamed(t *testing.T) {
 	assert.Equal(t, "paictl cluster up --limit "+strings.Join(names, ","), partial.Retry)
 	done := map[string]bool{}
 	for _, e := range o.events {
-		if e.Kind == EventHostDone {
+		if e.Kind == engine.EventHostDone {
 			done[e.Host] = true
 		}
 	}
@@ -270,11 +272,11 @@ func TestOfAThousandMachinesTheThirtyThatFailAreNamed(t *testing.T) {
 func TestADetectionThatBreaksOffChangesNothing(t *testing.T) {
 	s, so, applied := quickCluster(t, 3, func(h *quickHost) {
 		if h.name == "w2" {
-			h.broken = phaseContainerd
+			h.broken = phases.PhaseContainerd
 		}
 	})
 	o := runQuick(s, so)
-	refused, ok := errors.AsType[*PreflightError](o.err)
+	refused, ok := errors.AsType[*engine.PreflightError](o.err)
 	require.True(t, ok, "%v", o.err)
 	assert.Equal(t, 4, refused.ExitCode())
 	assert.ErrorContains(t, o.err, "detect containerd on w2: exit status 2: sh: 7: stat: Input/output error")

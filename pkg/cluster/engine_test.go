@@ -14,13 +14,15 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/openpai/paictl/pkg/cluster/engine"
+	"github.com/openpai/paictl/pkg/cluster/phases"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/ssh"
 	"github.com/openpai/paictl/pkg/ssh/sshtest"
 )
 
 // lines formats each change in one line, without its diff.
-func lines(cs []Change) string {
+func lines(cs []engine.Change) string {
 	var b strings.Builder
 	for _, c := range cs {
 		fmt.Fprintln(&b, strings.TrimSpace(fmt.Sprintf("%s %s %s %s %s", c.Host, c.Phase, c.Action, c.Target, c.Detail)))
@@ -30,7 +32,7 @@ func lines(cs []Change) string {
 
 // at returns the index of a phase's event in a run, or -1 if it is missing.
 func (o *outcome) at(kind, host, phase string) int {
-	return slices.IndexFunc(o.events, func(e Event) bool { return e.Kind == kind && e.Host == host && e.Phase == phase })
+	return slices.IndexFunc(o.events, func(e engine.Event) bool { return e.Kind == kind && e.Host == host && e.Phase == phase })
 }
 
 func TestUpMakesAClusterAndTheSecondUpChangesNothing(t *testing.T) {
@@ -69,11 +71,11 @@ func TestUpMakesAClusterAndTheSecondUpChangesNothing(t *testing.T) {
 		}
 	}
 	golden(t, "up-calls.txt", calls.String())
-	last := first.at(EventPhaseDone, "m1", phaseLabels)
+	last := first.at(engine.EventPhaseDone, "m1", phases.PhaseLabels)
 	for _, w := range []string{"w1", "w2"} {
-		assert.Less(t, first.at(EventPhaseDone, "m1", phaseInit), first.at(EventPhaseDone, w, phaseJoin), "init ends before a join does")
-		assert.Less(t, first.at(EventPhaseDone, w, phaseJoin), last, "labels come last")
-		assert.Positive(t, first.at(EventHostDone, w, ""))
+		assert.Less(t, first.at(engine.EventPhaseDone, "m1", engine.PhaseInit), first.at(engine.EventPhaseDone, w, engine.PhaseJoin), "init ends before a join does")
+		assert.Less(t, first.at(engine.EventPhaseDone, w, engine.PhaseJoin), last, "labels come last")
+		assert.Positive(t, first.at(engine.EventHostDone, w, ""))
 	}
 	s := first.summary()
 	assert.Equal(t, []int{3, 3, len(first.changes)}, []int{s.Hosts, s.Changed, s.Changes})
@@ -133,13 +135,13 @@ func TestReadingLeavesNoCacheOfKubectl(t *testing.T) {
 	l := newLab(t, 1, 1)
 	l.made()
 	m1 := l.host("m1")
-	assert.NotEmpty(t, m1.read(stateDir+"/kubectl-cache/discovery/servergroups.json"), "up itself keeps one")
-	m1.remove(stateDir + "/kubectl-cache")
+	assert.NotEmpty(t, m1.read(engine.StateDir+"/kubectl-cache/discovery/servergroups.json"), "up itself keeps one")
+	m1.remove(engine.StateDir + "/kubectl-cache")
 	before := l.bytes()
 	o := l.up(t.Context(), func(o *labOptions, so *ssh.Options) { o.DryRun, so.Gate = true, ssh.DryRunGate{} })
 	require.NoError(t, o.err, "%s", l.story(o))
 	assert.Equal(t, before, l.bytes())
-	assert.NoDirExists(t, m1.root+stateDir+"/kubectl-cache")
+	assert.NoDirExists(t, m1.root+engine.StateDir+"/kubectl-cache")
 }
 
 type gates []ssh.Gate
@@ -162,7 +164,7 @@ func TestAHostThatIsOffIsSetAsideAndJoinsLater(t *testing.T) {
 	w2 := l.host("w2")
 	w2.server.Close()
 	o := l.up(t.Context())
-	partial, ok := errors.AsType[*PartialError](o.err)
+	partial, ok := errors.AsType[*engine.PartialError](o.err)
 	require.True(t, ok, "%v", o.err)
 	assert.Equal(t, 3, partial.ExitCode())
 	assert.Equal(t, "1 of 3 hosts failed: w2", partial.Error())
@@ -177,14 +179,14 @@ func TestAHostThatIsOffIsSetAsideAndJoinsLater(t *testing.T) {
 	require.NoError(t, again.err)
 	assert.Equal(t, []string{"m1", "w1", "w2"}, l.nodes())
 	for _, c := range again.changes {
-		if c.Phase == phaseLabels { // set on the first machine, for the other
+		if c.Phase == phases.PhaseLabels { // set on the first machine, for the other
 			assert.Equal(t, "m1 set node w2", c.Host+" "+c.Action+" "+c.Target)
 			continue
 		}
 		assert.Equal(t, "w2", c.Host, "--limit touches no other host")
 	}
 	assert.Empty(t, lines(l.mustUp().changes), "the command that was named has done it all")
-	assert.Empty(t, unified("state", []byte(strings.Join(l.state(), "\n")), []byte(strings.Join(whole.state(), "\n"))))
+	assert.Empty(t, engine.Unified("state", []byte(strings.Join(l.state(), "\n")), []byte(strings.Join(whole.state(), "\n"))))
 }
 
 // nodes returns the cluster's nodes, by name.
@@ -203,9 +205,9 @@ func TestAHostThatIsLostOnTheWayIsSetAside(t *testing.T) {
 	l := newLab(t, 1, 2)
 	l.host("w2").server.SetFault(sshtest.Fault{Exec: 6, When: sshtest.MidRun})
 	o := l.up(t.Context())
-	partial, ok := errors.AsType[*PartialError](o.err)
+	partial, ok := errors.AsType[*engine.PartialError](o.err)
 	require.True(t, ok, "%v", o.err)
-	assert.Equal(t, "w2", joinHosts(partial.Failed))
+	assert.Equal(t, "w2", engine.JoinHosts(partial.Failed))
 	assert.Contains(t, partial.Failed[0].Error, "connection lost")
 	assert.Equal(t, []string{"m1", "w1"}, l.nodes())
 	l.host("w2").server.SetFault(sshtest.Fault{})
@@ -218,24 +220,24 @@ func TestTheLossOfTheLockEndsTheRun(t *testing.T) {
 	l := newLab(t, 1, 1)
 	m1 := l.host("m1").server
 	o := l.up(t.Context(), func(o *labOptions, _ *ssh.Options) {
-		o.Sink = &hook{next: o.Sink, on: func(e Event) {
-			if e.Kind == EventPhaseStarted && e.Phase == phaseContainerd {
+		o.Sink = &hook{next: o.Sink, on: func(e engine.Event) {
+			if e.Kind == engine.EventPhaseStarted && e.Phase == phases.PhaseContainerd {
 				m1.Drop()
 			}
 		}}
 	})
-	require.ErrorIs(t, o.err, ErrLockLost)
+	require.ErrorIs(t, o.err, engine.ErrLockLost)
 	m1.Wait()
 	l.mustUp()
 }
 
 // hook gets each event before the sink does.
 type hook struct {
-	next Sink
-	on   func(Event)
+	next engine.Sink
+	on   func(engine.Event)
 }
 
-func (h *hook) Emit(e Event) {
+func (h *hook) Emit(e engine.Event) {
 	h.on(e)
 	h.next.Emit(e)
 }
@@ -248,8 +250,8 @@ func TestASecondRunIsToldWhoHoldsTheLock(t *testing.T) {
 	go func() {
 		ended <- l.up(t.Context(), func(o *labOptions, _ *ssh.Options) {
 			o.Owner = "ann@laptop, pid 4711"
-			o.Sink = &hook{next: o.Sink, on: func(e Event) {
-				if e.Kind == EventPhaseStarted && e.Phase == phaseBase {
+			o.Sink = &hook{next: o.Sink, on: func(e engine.Event) {
+				if e.Kind == engine.EventPhaseStarted && e.Phase == phases.PhaseBase {
 					once.Do(func() { close(at) })
 					<-goOn
 				}
@@ -258,7 +260,7 @@ func TestASecondRunIsToldWhoHoldsTheLock(t *testing.T) {
 	}()
 	<-at
 	second := l.up(t.Context())
-	locked, ok := errors.AsType[*LockedError](second.err)
+	locked, ok := errors.AsType[*engine.LockedError](second.err)
 	require.True(t, ok, "%v", second.err)
 	assert.Equal(t, 5, locked.ExitCode())
 	assert.Equal(t, "ann@laptop, pid 4711", locked.Owner)
@@ -278,15 +280,15 @@ func TestASecondRunIsToldWhoHoldsTheLock(t *testing.T) {
 }
 
 func TestAnAskedForEndComesSoonAndLeavesNothingRunning(t *testing.T) {
-	for _, phase := range []string{phasePreflight, phaseBase, phaseImages, phaseInit} {
+	for _, phase := range []string{phasePreflight, phases.PhaseBase, phases.PhaseImages, engine.PhaseInit} {
 		t.Run("in phase "+phase, func(t *testing.T) {
 			l := newLab(t, 1, 1)
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			var since func() float64
 			o := l.up(ctx, func(o *labOptions, _ *ssh.Options) {
-				o.Sink = &hook{next: o.Sink, on: func(e Event) {
-					if e.Kind == EventPhaseStarted && e.Phase == phase && since == nil {
+				o.Sink = &hook{next: o.Sink, on: func(e engine.Event) {
+					if e.Kind == engine.EventPhaseStarted && e.Phase == phase && since == nil {
 						since = stopwatch()
 						cancel()
 					}
@@ -298,7 +300,7 @@ func TestAnAskedForEndComesSoonAndLeavesNothingRunning(t *testing.T) {
 				h.server.Close()
 			}
 			assertNoRunIsLeft(t)
-			assert.Equal(t, -1, o.at(EventHostSetAside, "m1", phase), "no host is blamed")
+			assert.Equal(t, -1, o.at(engine.EventHostSetAside, "m1", phase), "no host is blamed")
 		})
 	}
 }

@@ -10,7 +10,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/openpai/paictl/pkg/cluster/engine"
 	"github.com/openpai/paictl/pkg/cluster/paths"
+	"github.com/openpai/paictl/pkg/cluster/phases"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/ssh/sshtest"
 )
@@ -42,8 +44,8 @@ func TestAMasterThatWasRemovedWhileItWasOffJoinsAgain(t *testing.T) {
 	o := l.mustUp()
 	assert.Contains(t, lines(o.changes), "m2 join run kubeadm join")
 	for _, c := range o.changes {
-		if c.Target == runJoin {
-			assert.Equal(t, unknownMember, c.Detail)
+		if c.Target == phases.RunJoin {
+			assert.Equal(t, phases.UnknownMember, c.Detail)
 		}
 	}
 	assert.True(t, l.kept())
@@ -74,21 +76,21 @@ func TestAMasterIsResetOnlyWhereEtcdSaysThatItIsNoMember(t *testing.T) {
 	}
 	t.Run("when it is asked again", func(t *testing.T) {
 		l := removedWhileOff(t)
-		p := &join{want: l.spec().fresh()}
-		r := newRun(p.want.Spec, l.options())
-		defer r.close()
-		for _, n := range p.want.Nodes {
-			require.NoError(t, r.dial(t.Context(), n))
+		want := l.spec().Fresh()
+		r := engine.NewRun(want.Spec, l.options())
+		defer r.Close()
+		for _, n := range want.Nodes {
+			require.NoError(t, r.Dial(t.Context(), n))
 		}
-		r.leader = p.want.ControlPlane()[0]
-		m2, err := p.want.Node("m2")
+		r.Leader = want.ControlPlane()[0]
+		m2, err := want.Node("m2")
 		require.NoError(t, err)
-		require.NoError(t, r.isExpelled(t.Context(), m2))
-		m3, err := p.want.Node("m3")
+		require.NoError(t, phases.IsExpelled(t.Context(), r, m2))
+		m3, err := want.Node("m3")
 		require.NoError(t, err)
-		require.ErrorContains(t, r.isExpelled(t.Context(), m3), "nothing was done on the machine")
+		require.ErrorContains(t, phases.IsExpelled(t.Context(), r, m3), "nothing was done on the machine")
 		l.host("m1").write("/.fake/fail/etcd", "")
-		require.ErrorContains(t, r.isExpelled(t.Context(), m2), "nothing was done on the machine")
+		require.ErrorContains(t, phases.IsExpelled(t.Context(), r, m2), "nothing was done on the machine")
 	})
 }
 
@@ -159,12 +161,12 @@ func TestWhatEtcdKeepsIsNotCleared(t *testing.T) {
 	m2 := l.host("m2")
 	m2.remove(paths.Member) // as if a join had been interrupted before its end
 	var journal []string
-	for line := range strings.Lines(m2.read(stateDir + "/journal")) {
+	for line := range strings.Lines(m2.read(engine.StateDir + "/journal")) {
 		if !strings.HasSuffix(line, "\tchange\tmember\n") {
 			journal = append(journal, line)
 		}
 	}
-	m2.write(stateDir+"/journal", strings.Join(journal, ""))
+	m2.write(engine.StateDir+"/journal", strings.Join(journal, ""))
 	l.host("m3").server.Close()
 	require.NoError(t, os.RemoveAll(l.host("m3").root+"/var/lib/etcd/member"))
 	o := l.up(t.Context())
@@ -188,13 +190,13 @@ func TestMastersThatWorkAreNotResetForBeingUnknown(t *testing.T) {
 		{"all is well", node("m1") + node("m2"), node("m1") + node("m2"), "", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			w := &world{want: s.fresh(), facts: map[string]*facts{}}
+			w := &engine.World{Want: s.Fresh(), Facts: map[string]*engine.Facts{}}
 			for i, nodes := range []string{c.leader, c.other} {
-				w.facts[s.Nodes[i].Hostname] = &facts{sections: sectionsOf([]byte("@@ join\nmember\tyes\nca\tx\n@@ init\napi\tup\n" + nodes))}
+				w.Facts[s.Nodes[i].Hostname] = &engine.Facts{Sections: sectionsOf([]byte("@@ join\nmember\tyes\nca\tx\n@@ init\napi\tup\n" + nodes))}
 			}
-			w.elect()
-			require.Equal(t, s.Nodes[0], w.leader)
-			found, err := w.apart()
+			w.Elect()
+			require.Equal(t, s.Nodes[0], w.Leader)
+			found, err := w.Apart()
 			require.NoError(t, err)
 			if c.want == "" {
 				require.Empty(t, found)
@@ -217,17 +219,17 @@ func TestMastersThatWorkAreNotResetForBeingUnknown(t *testing.T) {
 
 func TestALearnerHasNoVote(t *testing.T) {
 	s := preflightSpec(t, 0)
-	w := &world{want: s.fresh(), leader: s.Nodes[0], facts: map[string]*facts{}, etcd: &etcdView{members: []etcdMember{
+	w := &engine.World{Want: s.Fresh(), Leader: s.Nodes[0], Facts: map[string]*engine.Facts{}, Etcd: &engine.EtcdView{Members: []engine.EtcdMember{
 		{Name: s.Nodes[0].Hostname}, {PeerURLs: []string{"https://10.9.0.4:2380"}, Learner: true},
 	}}}
-	w.facts[s.Nodes[0].Hostname] = &facts{sections: sectionsOf([]byte("@@ join\nmember\tyes\n"))}
+	w.Facts[s.Nodes[0].Hostname] = &engine.Facts{Sections: sectionsOf([]byte("@@ join\nmember\tyes\n"))}
 	n := *s.Nodes[0]
 	n.Hostname, n.HostIP = "m4", "10.9.0.4"
 	s.Nodes = append(s.Nodes, &n)
-	w.facts["m4"] = &facts{sections: sectionsOf([]byte("@@ join\nmember\tno\n"))}
-	assert.Empty(t, w.withoutQuorum())
-	w.etcd.members[1].Learner = false
-	assert.NotEmpty(t, w.withoutQuorum())
+	w.Facts["m4"] = &engine.Facts{Sections: sectionsOf([]byte("@@ join\nmember\tno\n"))}
+	assert.Empty(t, w.WithoutQuorum())
+	w.Etcd.Members[1].Learner = false
+	assert.NotEmpty(t, w.WithoutQuorum())
 }
 
 // The run may bring the quorum back by its repairs, so it is not refused.
@@ -249,18 +251,18 @@ func TestARunThatMayBringTheQuorumBackGoesOn(t *testing.T) {
 		{"one has its own, one is off", []string{"m1"}, []string{"m2"}, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			w := &world{want: s.fresh(), leader: s.Nodes[0], facts: map[string]*facts{}, etcd: &etcdView{}}
+			w := &engine.World{Want: s.Fresh(), Leader: s.Nodes[0], Facts: map[string]*engine.Facts{}, Etcd: &engine.EtcdView{}}
 			for _, n := range s.Nodes {
-				w.etcd.members = append(w.etcd.members, etcdMember{Name: n.Hostname})
+				w.Etcd.Members = append(w.Etcd.Members, engine.EtcdMember{Name: n.Hostname})
 				member := "member\tno\n"
 				if slices.Contains(c.members, n.Hostname) {
 					member = "member\tyes\n"
 				}
 				if !slices.Contains(c.silent, n.Hostname) {
-					w.facts[n.Hostname] = &facts{sections: sectionsOf([]byte("@@ join\n" + member))}
+					w.Facts[n.Hostname] = &engine.Facts{Sections: sectionsOf([]byte("@@ join\n" + member))}
 				}
 			}
-			assert.Equal(t, c.refused, len(w.withoutQuorum()) > 0)
+			assert.Equal(t, c.refused, len(w.WithoutQuorum()) > 0)
 		})
 	}
 }

@@ -18,6 +18,8 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/openpai/paictl/pkg/cluster/bundle"
+	"github.com/openpai/paictl/pkg/cluster/engine"
+	"github.com/openpai/paictl/pkg/cluster/phases"
 	"github.com/openpai/paictl/pkg/version"
 	"github.com/openpai/paictl/test/runnable"
 )
@@ -43,10 +45,10 @@ func newBundleOf(t testing.TB, release, build string) *bundle.Bundle {
 			text += "# build " + build + "\n"
 		}
 		if kind == bundle.KindImage {
-			a.Image, a.Digest = image, "sha256:"+hash([]byte(name))
+			a.Image, a.Digest = image, "sha256:"+engine.Hash([]byte(name))
 			text = fmt.Sprintf("ref %s\ndigest %s\n", a.Image, a.Digest)
 		}
-		a.SHA256, a.Size = hash([]byte(text)), int64(len(text))
+		a.SHA256, a.Size = engine.Hash([]byte(text)), int64(len(text))
 		file := filepath.Join(dir, filepath.FromSlash(a.Path))
 		require.NoError(t, os.MkdirAll(filepath.Dir(file), 0o755))
 		runnable.Write(t, file, text)
@@ -105,7 +107,7 @@ func makeAuthorities(t testing.TB, dir string) {
 		require.NoError(t, err)
 		text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 		write(fmt.Sprintf("%d.crt", i), text)
-		sum, err := publicKeyHash(text)
+		sum, err := phases.PublicKeyHash(text)
 		require.NoError(t, err)
 		write(fmt.Sprintf("%d.hash", i), []byte(sum))
 	}

@@ -8,6 +8,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/openpai/paictl/pkg/cluster/engine"
 )
 
 var update = flag.Bool("update", false, "write the golden files of testdata anew")
@@ -23,5 +25,5 @@ func golden(t *testing.T, name, got string) {
 	}
 	want, err := os.ReadFile(file)
 	require.NoError(t, err, "make it with: go test ./pkg/cluster -run %s -update", t.Name())
-	assert.Empty(t, unified(name, []byte(got), want), "what is there (-) against what is expected (+); -update accepts it")
+	assert.Empty(t, engine.Unified(name, []byte(got), want), "what is there (-) against what is expected (+); -update accepts it")
 }

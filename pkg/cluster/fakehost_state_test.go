@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/openpai/paictl/pkg/cluster/answer"
+	"github.com/openpai/paictl/pkg/cluster/engine"
 )
 
 // state lists every file of all machines and of the cluster: its mode, its path and a summary of
@@ -84,9 +85,9 @@ func ignored(path string) bool {
 		return true // each join takes the next one
 	}
 	for _, p := range []string{
-		"/.fake/calls", "/hits", "/points", "/tokens", "/certificate-key", "/ca", "/subnets", clusterLock,
+		"/.fake/calls", "/hits", "/points", "/tokens", "/certificate-key", "/ca", "/subnets", engine.ClusterLock,
 		// Stamps only save a hash, and a half-written record doesn't count.
-		stateDir + "/stamps", stateDir + "/images.new",
+		engine.StateDir + "/stamps", engine.StateDir + "/images.new",
 	} {
 		if path == p || strings.HasPrefix(path, p+"/") {
 			return true
@@ -98,7 +99,7 @@ func ignored(path string) bool {
 // content returns a summary of a file's content.
 func (l *lab) content(path string, b []byte) string {
 	switch path {
-	case stateDir + "/journal", stateDir + "/sums":
+	case engine.StateDir + "/journal", engine.StateDir + "/sums":
 		return "…" // times
 	case "/etc/kubernetes/pki/ca.crt":
 		current, _ := os.ReadFile(filepath.Join(l.cluster, "ca", "current"))
@@ -107,7 +108,7 @@ func (l *lab) content(path string, b []byte) string {
 			return "the cluster's"
 		}
 		return "of another cluster"
-	case stateDir + "/images", stateDir + "/owned":
+	case engine.StateDir + "/images", engine.StateDir + "/owned":
 		lines := strings.Split(strings.TrimSpace(string(b)), "\n")
 		slices.Sort(lines)
 		return "\n\t" + strings.Join(lines, "\n\t")
@@ -123,7 +124,7 @@ func (l *lab) content(path string, b []byte) string {
 	if len(b) < 200 {
 		return fmt.Sprintf("%q", b)
 	}
-	return hash(b)[:16]
+	return engine.Hash(b)[:16]
 }
 
 // bytes lists every file of the machines and the cluster with its content and the time of
@@ -132,7 +133,7 @@ func (l *lab) bytes() map[string]string {
 	l.t.Helper()
 	out := map[string]string{}
 	err := filepath.WalkDir(l.dir, func(p string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || strings.HasSuffix(p, clusterLock) {
+		if err != nil || d.IsDir() || strings.HasSuffix(p, engine.ClusterLock) {
 			return err
 		}
 		info, err := d.Info()
@@ -140,7 +141,7 @@ func (l *lab) bytes() map[string]string {
 			return err
 		}
 		b, err := os.ReadFile(p)
-		out[p] = fmt.Sprintf("%v %v %s", info.Mode(), info.ModTime(), hash(b))
+		out[p] = fmt.Sprintf("%v %v %s", info.Mode(), info.ModTime(), engine.Hash(b))
 		return err
 	})
 	require.NoError(l.t, err)

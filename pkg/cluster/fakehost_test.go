@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/openpai/paictl/pkg/cluster/bundle"
+	"github.com/openpai/paictl/pkg/cluster/engine"
 	"github.com/openpai/paictl/pkg/config"
 	"github.com/openpai/paictl/pkg/layout"
 	"github.com/openpai/paictl/pkg/ssh"
@@ -147,9 +148,9 @@ func (l *lab) host(name string) *fakeHost {
 }
 
 // spec returns the Spec of the lab's configuration, with the fake machines as targets.
-func (l *lab) spec() *Spec {
+func (l *lab) spec() *engine.Spec {
 	l.t.Helper()
-	s, err := NewSpec(l.conf, l.bundle)
+	s, err := engine.NewSpec(l.conf, l.bundle)
 	require.NoError(l.t, err)
 	for _, n := range s.Nodes {
 		n.Target = l.host(n.Hostname).server.Target()
@@ -159,37 +160,37 @@ func (l *lab) spec() *Spec {
 
 // outcome holds the results of one run.
 type outcome struct {
-	changes []Change
+	changes []engine.Change
 	err     error
-	events  []Event
+	events  []engine.Event
 	trips   *ssh.Counter
 }
 
 // summary returns the summary of the run.
-func (o *outcome) summary() Summary {
+func (o *outcome) summary() engine.Summary {
 	for _, e := range o.events {
-		if e.Kind == EventRunDone {
+		if e.Kind == engine.EventRunDone {
 			return *e.Summary
 		}
 	}
-	return Summary{}
+	return engine.Summary{}
 }
 
-type sink struct{ events []Event }
+type sink struct{ events []engine.Event }
 
-func (s *sink) Emit(e Event) { s.events = append(s.events, e) }
+func (s *sink) Emit(e engine.Event) { s.events = append(s.events, e) }
 
 // up runs "cluster up" as a new process of paictl would, with new connections.
 // labOptions are the options of a run through all phases, of the operation that they ask for.
 type labOptions struct {
-	Options
+	engine.Options
 	UpOptions
 	recreate bool
-	restore  *RestoreParts
+	restore  *engine.RestoreParts
 	recover  *RecoverOptions
 }
 
-func (o labOptions) run(ctx context.Context, s *Spec) ([]Change, error) {
+func (o labOptions) run(ctx context.Context, s *engine.Spec) ([]engine.Change, error) {
 	switch {
 	case o.recreate:
 		return Recreate(ctx, s, o.Options)
@@ -209,7 +210,7 @@ func (l *lab) up(ctx context.Context, edit ...func(*labOptions, *ssh.Options)) *
 	if c := l.crash.Load(); c != nil {
 		so.NetDial = c.dial
 	}
-	o := labOptions{Options: Options{
+	o := labOptions{Options: engine.Options{
 		Sink: events, Clock: time.Now, Owner: "tester@here, pid 1", Command: "paictl cluster up -p conf",
 		StepTimeout: 5 * time.Minute, RoundTrips: func(h string) int { return counter.Host(h).RoundTrips },
 	}}

@@ -4,28 +4,31 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/openpai/paictl/pkg/cluster/engine"
+	"github.com/openpai/paictl/pkg/cluster/phases"
 )
 
 // warnNotReady names the machines that are NotReady although the run doesn't change anything that
 // makes a node Ready. A plan has no change to list for that, but the operator should know it.
 // Without paictl's own network plugin a node may be NotReady on purpose.
-func (r *run) warnNotReady(p *plan, nodes []*Node) {
-	if r.spec.Config.Kubernetes.Kubernetes.NetworkPlugin != flannelPlugin {
+func warnNotReady(r *engine.Run, p *engine.Plan, nodes []*engine.Node) {
+	if r.Spec.Config.Kubernetes.Kubernetes.NetworkPlugin != phases.FlannelPlugin {
 		return
 	}
-	known, err := p.world.nodes()
+	known, err := p.World.Nodes()
 	if err != nil {
 		return // the plan has already failed for this error
 	}
-	for _, n := range r.alive(nodes) {
+	for _, n := range r.Alive(nodes) {
 		node, ok := known[n.Hostname]
-		if !ok || !p.world.stays(n) || p.repairs(n) {
+		if !ok || !phases.Stays(p.World, n) || repairs(p, n) {
 			continue
 		}
 		for _, c := range node.Status.Conditions {
 			if c.Type == corev1.NodeReady && c.Status != corev1.ConditionTrue {
-				r.emit(Event{
-					Kind: EventWarning, Host: n.Hostname, Phase: phaseKubelet,
+				r.Emit(engine.Event{
+					Kind: engine.EventWarning, Host: n.Hostname, Phase: phases.PhaseKubelet,
 					Message: "the node is NotReady, although nothing on its machine differs from the configuration: " + c.Message,
 					Hint:    "see journalctl -u kubelet -u containerd on " + n.Hostname,
 				})
@@ -35,6 +38,6 @@ func (r *run) warnNotReady(p *plan, nodes []*Node) {
 }
 
 // repairs reports whether the run changes something that a machine's node needs to be Ready.
-func (p *plan) repairs(n *Node) bool {
-	return slices.ContainsFunc(p.phases, func(ph phase) bool { return ph.traits().repairs && len(p.of(n, ph.name())) > 0 })
+func repairs(p *engine.Plan, n *engine.Node) bool {
+	return slices.ContainsFunc(p.Phases, func(ph engine.Phase) bool { return ph.Traits().Repairs && len(p.Of(n, ph.Name())) > 0 })
 }

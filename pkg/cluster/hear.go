@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/openpai/paictl/pkg/cluster/answer"
+	"github.com/openpai/paictl/pkg/cluster/engine"
 	"github.com/openpai/paictl/pkg/ssh"
 )
 
@@ -16,18 +17,18 @@ const statusFollows = "\n@@ paictl status\n"
 // output to heard as soon as it arrives and doesn't keep it, so that outputs may be large. Calls of heard may be
 // concurrent. If the answer of a machine breaks off, heard gets the error with the output so far. The script runs without
 // "set -e" and changes nothing. The status covers all machines that answered.
-func HearFrom(ctx context.Context, s *Spec, o Options, more func(*Node) string, heard func(n *Node, said []byte, err error)) (*Status, error) {
+func HearFrom(ctx context.Context, s *engine.Spec, o engine.Options, more func(*engine.Node) string, heard func(n *engine.Node, said []byte, err error)) (*Status, error) {
 	o.DryRun = true
-	r := newRun(s, o)
-	defer r.close()
-	nodes, err := r.selected()
+	r := engine.NewRun(s, o)
+	defer r.Close()
+	nodes, err := r.Selected()
 	if err != nil {
 		return nil, err
 	}
 	var mu sync.Mutex
-	answers := map[*Node]answer.Answer{}
-	errs := r.each(ctx, nodes, func(ctx context.Context, n *Node) error {
-		said, status, err := r.hearFrom(ctx, n, more(n))
+	answers := map[*engine.Node]answer.Answer{}
+	errs := r.Each(ctx, nodes, func(ctx context.Context, n *engine.Node) error {
+		said, status, err := hearFrom(ctx, r, n, more(n))
 		heard(n, said, err)
 		if err != nil {
 			return err
@@ -43,12 +44,12 @@ func HearFrom(ctx context.Context, s *Spec, o Options, more func(*Node) string, 
 	return newStatus(s, nodes, answers, errs, o.Clock()), nil
 }
 
-func (r *run) hearFrom(ctx context.Context, n *Node, more string) (said, status []byte, err error) {
-	if err := r.dial(ctx, n); err != nil {
+func hearFrom(ctx context.Context, r *engine.Run, n *engine.Node, more string) (said, status []byte, err error) {
+	if err := r.Dial(ctx, n); err != nil {
 		return nil, nil, err
 	}
-	body := preludeScript + statusScript + "(\nset +e\n" + more + "\n) || :\nprintf '" + `\n@@ paictl status\n` + "'\n" + statusCall(r.spec, n, false)
-	res, err := r.exec(ctx, n, ssh.Script{Name: "hear", Timeout: r.opts.StepTimeout, Body: body})
+	body := engine.PreludeScript + statusScript + "(\nset +e\n" + more + "\n) || :\nprintf '" + `\n@@ paictl status\n` + "'\n" + statusCall(r.Spec, n, false)
+	res, err := r.Exec(ctx, n, ssh.Script{Name: "hear", Timeout: r.Opts.StepTimeout, Body: body})
 	// The last separator counts: the script's output may contain the same text.
 	if i := bytes.LastIndex(res.Stdout, []byte(statusFollows)); i >= 0 {
 		return res.Stdout[:i], bytes.Clone(res.Stdout[i+len(statusFollows):]), err

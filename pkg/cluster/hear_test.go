@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/openpai/paictl/pkg/cluster/engine"
 	"github.com/openpai/paictl/pkg/ssh"
 	"github.com/openpai/paictl/pkg/ssh/sshtest"
 )
@@ -20,12 +21,12 @@ func TestMachinesAreHeardInOneRoundTripWithTheirStatus(t *testing.T) {
 	l.host("w2").server.SetFault(sshtest.Fault{RefuseAuth: true})
 	var mu sync.Mutex
 	said, errs := map[string]string{}, map[string]error{}
-	st, err := HearFrom(t.Context(), l.spec(), o, func(n *Node) string {
+	st, err := HearFrom(t.Context(), l.spec(), o, func(n *engine.Node) string {
 		if n.Hostname == "w1" {
 			return "echo begun; /bin/sleep 60"
 		}
 		return "false; echo \"I am " + n.Hostname + "\"; printf '\\n@@ paictl status\\nforged\\n'; exit 7"
-	}, func(n *Node, out []byte, err error) {
+	}, func(n *engine.Node, out []byte, err error) {
 		mu.Lock()
 		defer mu.Unlock()
 		said[n.Hostname], errs[n.Hostname] = string(out), err

@@ -5,6 +5,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/openpai/paictl/pkg/cluster/phases"
 )
 
 func TestListsOfKubeadmAreAddedToPaictlsOwn(t *testing.T) {
@@ -13,7 +15,7 @@ func TestListsOfKubeadmAreAddedToPaictlsOwn(t *testing.T) {
 	api := func(extra map[string]any) map[string]any {
 		t.Helper()
 		l.conf.Kubernetes.Kubernetes.Extra.Kubeadm = map[string]any{"apiServer": extra}
-		conf, err := l.spec().fresh().clusterConfiguration()
+		conf, err := phases.ClusterConfiguration(l.spec().Fresh())
 		require.NoError(t, err)
 		return conf["apiServer"].(map[string]any)
 	}

@@ -15,6 +15,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	api "k8s.io/client-go/tools/clientcmd/api"
 
+	"github.com/openpai/paictl/pkg/cluster/engine"
+	"github.com/openpai/paictl/pkg/cluster/phases"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/ssh"
 )
@@ -22,38 +24,38 @@ import (
 // Kubeconfig fetches the administrator's kubeconfig from a machine of the control plane, if possible a healthy one, and
 // names its entries after the cluster: cluster and context NAME, user NAME-admin. It holds a private key. It is for people:
 // its address is the API's virtual one, if that answers.
-func Kubeconfig(ctx context.Context, s *Spec, o Options) (*api.Config, error) {
-	r := newRun(s, o)
-	defer r.close()
-	return r.kubeconfig(ctx, func(n *Node, server string) (string, error) {
+func Kubeconfig(ctx context.Context, s *engine.Spec, o engine.Options) (*api.Config, error) {
+	r := engine.NewRun(s, o)
+	defer r.Close()
+	return kubeconfig(ctx, r, func(n *engine.Node, server string) (string, error) {
 		vip := s.Config.Kubernetes.Kubernetes.APIVIP
 		if vip == "" {
-			return r.want.reachedBy(n, server), nil
+			return reachedBy(r.Want, n, server), nil
 		}
-		answers, err := r.vipAnswers(ctx)
+		answers, err := phases.VIPAnswers(ctx, r)
 		if err != nil || answers {
-			return "https://" + s.atPort(vip), err
+			return "https://" + s.AtPort(vip), err
 		}
-		r.emit(Event{Kind: EventWarning, Message: fmt.Sprintf("the API doesn't answer at its virtual address %s: the kubeconfig names %s, %s, and stops working with that master", vip, n.Hostname, n.HostIP),
+		r.Emit(engine.Event{Kind: engine.EventWarning, Message: fmt.Sprintf("the API doesn't answer at its virtual address %s: the kubeconfig names %s, %s, and stops working with that master", vip, n.Hostname, n.HostIP),
 			Hint: "see paictl cluster status; after cluster up has set the address, run this command again"})
-		return r.want.reachedBy(n, server), nil
+		return reachedBy(r.Want, n, server), nil
 	})
 }
 
 // MasterKubeconfig is Kubeconfig for paictl itself: it points at a master, if possible a ready one, even if the API's virtual address doesn't work.
-func MasterKubeconfig(ctx context.Context, s *Spec, o Options) (*api.Config, error) {
-	r := newRun(s, o)
-	defer r.close()
-	return r.kubeconfig(ctx, func(n *Node, server string) (string, error) { return r.want.reachedBy(n, server), nil })
+func MasterKubeconfig(ctx context.Context, s *engine.Spec, o engine.Options) (*api.Config, error) {
+	r := engine.NewRun(s, o)
+	defer r.Close()
+	return kubeconfig(ctx, r, func(n *engine.Node, server string) (string, error) { return reachedBy(r.Want, n, server), nil })
 }
 
 // kubeconfig fetches the kubeconfig of a master. address chooses the API's address from that master and the address in the file.
-func (r *run) kubeconfig(ctx context.Context, address func(n *Node, server string) (string, error)) (*api.Config, error) {
-	n, err := r.reachLeader(ctx)
+func kubeconfig(ctx context.Context, r *engine.Run, address func(n *engine.Node, server string) (string, error)) (*api.Config, error) {
+	n, err := reachLeader(ctx, r)
 	if err != nil {
 		return nil, err
 	}
-	res, err := r.exec(ctx, n, ssh.Script{Name: "kubeconfig", Timeout: r.opts.StepTimeout, Body: preludeScript + `
+	res, err := r.Exec(ctx, n, ssh.Script{Name: "kubeconfig", Timeout: r.Opts.StepTimeout, Body: engine.PreludeScript + `
 [ -f "$KUBECONFIG" ] || exit 0
 base64 <"$KUBECONFIG" | tr -d '\n'
 `})
@@ -71,18 +73,18 @@ base64 <"$KUBECONFIG" | tr -d '\n'
 	if err != nil {
 		return nil, err
 	}
-	return renameKubeconfig(raw, r.spec.Config.Kubernetes.Kubernetes.ClusterName, server)
+	return renameKubeconfig(raw, r.Spec.Config.Kubernetes.Kubernetes.ClusterName, server)
 }
 
-func noClusterYet(n *Node) error {
+func noClusterYet(n *engine.Node) error {
 	return hint.Errorf("run first: paictl cluster up", "there is no cluster on %s yet: it has no /etc/kubernetes/admin.conf", n.Hostname)
 }
 
 // reachLeader dials all machines of the control plane and chooses one that is a member of the
 // cluster, if possible a healthy one.
-func (r *run) reachLeader(ctx context.Context) (*Node, error) {
-	masters := r.spec.ControlPlane()
-	errs := r.each(ctx, masters, r.dial)
+func reachLeader(ctx context.Context, r *engine.Run) (*engine.Node, error) {
+	masters := r.Spec.ControlPlane()
+	errs := r.Each(ctx, masters, r.Dial)
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
@@ -91,7 +93,7 @@ func (r *run) reachLeader(ctx context.Context) (*Node, error) {
 			return nil, errs[n]
 		}
 	}
-	n, err := r.findLeader(ctx, nil)
+	n, err := r.FindLeader(ctx, nil)
 	if err != nil || n != nil {
 		return n, err
 	}
@@ -117,15 +119,15 @@ func serverIn(raw []byte) string {
 
 // reachedBy returns the API's address for clients outside the cluster: the configured one, unless that is a master's and the
 // members' kubeconfigs name another master. If each machine uses its own address, it returns that of n, a master that answers.
-func (d *desired) reachedBy(n *Node, server string) string {
-	if d.local() {
-		return "https://" + d.ownEndpoint(n)
+func reachedBy(d *engine.Desired, n *engine.Node, server string) string {
+	if d.Local() {
+		return "https://" + d.OwnEndpoint(n)
 	}
-	configured, _, _ := net.SplitHostPort(d.configuredEndpoint())
-	if u, err := url.Parse(server); err == nil && d.master(configured) != nil && d.master(u.Hostname()) != nil {
+	configured, _, _ := net.SplitHostPort(d.ConfiguredEndpoint())
+	if u, err := url.Parse(server); err == nil && d.Master(configured) != nil && d.Master(u.Hostname()) != nil {
 		return server
 	}
-	return "https://" + d.configuredEndpoint()
+	return "https://" + d.ConfiguredEndpoint()
 }
 
 // renameKubeconfig renames the current context of a kubeconfig, with its cluster and user, to paictl's names.

@@ -10,12 +10,15 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/openpai/paictl/pkg/cluster/engine"
+	"github.com/openpai/paictl/pkg/cluster/phases"
 )
 
 func TestPodsDoNotGetAllOfAMachine(t *testing.T) {
 	s := testSpec(t, 1, 0)
 	s.Config.Kubernetes.Kubernetes.Extra.Kubelet = map[string]any{"systemReserved": map[string]any{"memory": "8Gi"}}
-	conf := s.fresh().kubeletSettings()
+	conf := phases.KubeletSettings(s.Fresh())
 	assert.Equal(t, map[string]any{"cpu": "100m", "memory": "8Gi", "pid": "1000"}, conf["systemReserved"], "the operator's word counts")
 	assert.Equal(t, map[string]any{"cpu": "100m", "memory": "512Mi", "ephemeral-storage": "1Gi", "pid": "1000"}, conf["kubeReserved"])
 	assert.Equal(t, 32768, conf["podPidsLimit"], "a pod of endless processes stops there")
@@ -25,25 +28,27 @@ func TestTheKubeletGetsAtMostThreeNameServers(t *testing.T) {
 	s := testSpec(t, 1, 0)
 	k := &s.Config.Kubernetes.Kubernetes
 	body := func(path string) string {
-		res, err := (&kubelet{want: s.fresh()}).resources(s.Nodes[0])
+		res, err := phases.Named(s.Fresh(), phases.PhaseKubelet).(interface {
+			Resources(n *engine.Node) (engine.Resources, error)
+		}).Resources(s.Nodes[0])
 		require.NoError(t, err)
-		for _, f := range res.files {
-			if f.path == path {
-				return string(f.body)
+		for _, f := range res.Files {
+			if f.Path == path {
+				return string(f.Body)
 			}
 		}
 		return ""
 	}
 	k.ClusterDNS = []string{"10.0.0.53", "10.0.0.54", "10.0.0.55", "10.0.0.56"}
-	assert.Equal(t, "nameserver 10.0.0.53\nnameserver 10.0.0.54\nnameserver 10.0.0.55\n", body(resolvConf))
-	assert.Empty(t, body(resolvDropIn))
+	assert.Equal(t, "nameserver 10.0.0.53\nnameserver 10.0.0.54\nnameserver 10.0.0.55\n", body(phases.ResolvConf))
+	assert.Empty(t, body(phases.ResolvDropIn))
 	k.ClusterDNS, k.DNSDomain = nil, "cluster.local"
-	assert.Empty(t, body(resolvConf))
-	assert.Contains(t, body(resolvDropIn), "[Service]\nExecStartPre="+resolvScript+" cluster.local\n")
-	assert.NotEmpty(t, body(resolvScript))
-	assert.Equal(t, machineResolvConf, s.fresh().kubeletSettings()["resolvConf"])
+	assert.Empty(t, body(phases.ResolvConf))
+	assert.Contains(t, body(phases.ResolvDropIn), "[Service]\nExecStartPre="+phases.ResolvScript+" cluster.local\n")
+	assert.NotEmpty(t, body(phases.ResolvScript))
+	assert.Equal(t, phases.MachineResolvConf, phases.KubeletSettings(s.Fresh())["resolvConf"])
 	k.Extra.Kubelet = map[string]any{"resolvConf": "/etc/mine"}
-	assert.Equal(t, "/etc/mine", s.fresh().kubeletSettings()["resolvConf"], "the operator's word counts")
+	assert.Equal(t, "/etc/mine", phases.KubeletSettings(s.Fresh())["resolvConf"], "the operator's word counts")
 }
 
 func TestAMachinesOwnNameServersReachTheKubeletWithinItsLimits(t *testing.T) {
@@ -76,14 +81,14 @@ func TestAMachinesOwnNameServersReachTheKubeletWithinItsLimits(t *testing.T) {
 			for range 2 { // also if the file exists
 				cmd := exec.CommandContext(t.Context(), "/bin/sh", "-s", "cluster.local")
 				cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "PAICTL_ROOT=" + f.root}
-				cmd.Stdin = bytes.NewReader(kubeletResolvConf)
+				cmd.Stdin = bytes.NewReader(phases.KubeletResolvConf)
 				out, err := cmd.CombinedOutput()
 				require.NoError(t, err, "%s", out)
 			}
-			got, err := os.ReadFile(f.root + machineResolvConf)
+			got, err := os.ReadFile(f.root + phases.MachineResolvConf)
 			require.NoError(t, err)
 			assert.Equal(t, c.want, string(got))
-			to, _ := os.Readlink(f.root + machineResolvConf)
+			to, _ := os.Readlink(f.root + phases.MachineResolvConf)
 			assert.Equal(t, c.link, strings.TrimPrefix(to, f.root))
 		})
 	}
@@ -91,9 +96,9 @@ func TestAMachinesOwnNameServersReachTheKubeletWithinItsLimits(t *testing.T) {
 
 func TestLogsOfAFastWriterAreRotatedOften(t *testing.T) {
 	s := testSpec(t, 1, 0)
-	conf := s.fresh().kubeletSettings()
+	conf := phases.KubeletSettings(s.Fresh())
 	assert.Equal(t, "32Mi", conf["containerLogMaxSize"])
 	assert.Equal(t, "3s", conf["containerLogMonitorInterval"])
 	s.Config.Kubernetes.Kubernetes.Extra.Kubelet = map[string]any{"containerLogMaxSize": "1Gi"}
-	assert.Equal(t, "1Gi", s.fresh().kubeletSettings()["containerLogMaxSize"], "the operator's word counts")
+	assert.Equal(t, "1Gi", phases.KubeletSettings(s.Fresh())["containerLogMaxSize"], "the operator's word counts")
 }

@@ -15,7 +15,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/openpai/paictl/pkg/cluster/engine"
 	"github.com/openpai/paictl/pkg/cluster/paths"
+	"github.com/openpai/paictl/pkg/cluster/phases"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/layout"
 	"github.com/openpai/paictl/pkg/ssh"
@@ -66,7 +68,7 @@ func TestAMasterThatLostItsDiskJoinsTheClusterThatIsThere(t *testing.T) {
 		assert.NotContains(t, lines(o.changes), "kubeadm init")
 		assert.True(t, l.kept())
 		assert.Equal(t, []string{"m1", "m2", "m3"}, l.members())
-		assert.Equal(t, l.host("m3").read(encryptionFile), l.host(name).read(encryptionFile))
+		assert.Equal(t, l.host("m3").read(phases.EncryptionFile), l.host(name).read(phases.EncryptionFile))
 		assert.Empty(t, lines(l.mustUp().changes))
 	}
 }
@@ -113,7 +115,7 @@ func (l *lab) refused(edit ...func(*labOptions, *ssh.Options)) error {
 	l.t.Helper()
 	before := l.bytes()
 	o := l.up(l.t.Context(), edit...)
-	require.ErrorAs(l.t, o.err, new(*PreflightError), "%s", l.story(o))
+	require.ErrorAs(l.t, o.err, new(*engine.PreflightError), "%s", l.story(o))
 	assert.Equal(l.t, before, l.bytes())
 	return o.err
 }
@@ -133,7 +135,7 @@ func TestNoClusterIsMadeWhereThereMayBeOne(t *testing.T) {
 		l.host("m2").server.Close()
 		err := l.refused(limited("m1"))
 		require.ErrorContains(t, err, "m2: the machine doesn't answer, and no other machine of the control plane is a member of a cluster")
-		pf, _ := errors.AsType[*PreflightError](err)
+		pf, _ := errors.AsType[*engine.PreflightError](err)
 		var remedies []string
 		for _, f := range pf.Findings {
 			remedies = append(remedies, f.Remedy)
@@ -179,7 +181,7 @@ func TestAnyMasterLeadsARunWhenOthersAreOff(t *testing.T) {
 	l.host("m1").server.Close()
 	l.conf.Layout.MachineList[3].Labels = map[string]string{"rack": "a"}
 	o := l.up(t.Context())
-	var partial *PartialError
+	var partial *engine.PartialError
 	require.ErrorAs(t, o.err, &partial)
 	assert.Equal(t, 3, partial.ExitCode())
 	assert.Contains(t, lines(o.changes), "m2 labels set node w1 label rack=a")
@@ -195,11 +197,11 @@ func TestSettingsReachOneMasterAfterTheOtherEtcdToo(t *testing.T) {
 	k.LoadBalanceIP = "10.9.0.100"
 	l.made()
 	before := l.host("m2").read("/etc/kubernetes/manifests/etcd.yaml")
-	k.Extra.Kubeadm = map[string]any{"etcd": map[string]any{"local": map[string]any{"extraArgs": args("snapshot-count", "5000")}}}
+	k.Extra.Kubeadm = map[string]any{"etcd": map[string]any{"local": map[string]any{"extraArgs": phases.Args("snapshot-count", "5000")}}}
 	o := l.mustUp()
 	assert.NotEqual(t, before, l.host("m2").read("/etc/kubernetes/manifests/etcd.yaml"))
-	assert.Less(t, o.at(EventPhaseDone, "m1", phaseInit), o.at(EventPhaseStarted, "m2", phaseInit))
-	assert.Less(t, o.at(EventPhaseDone, "m2", phaseInit), o.at(EventPhaseStarted, "m3", phaseInit))
+	assert.Less(t, o.at(engine.EventPhaseDone, "m1", engine.PhaseInit), o.at(engine.EventPhaseStarted, "m2", engine.PhaseInit))
+	assert.Less(t, o.at(engine.EventPhaseDone, "m2", engine.PhaseInit), o.at(engine.EventPhaseStarted, "m3", engine.PhaseInit))
 	assert.Empty(t, lines(l.mustUp().changes))
 
 	t.Run("the folder of etcd's data stays", func(t *testing.T) {
@@ -212,12 +214,12 @@ func TestSettingsReachOneMasterAfterTheOtherEtcdToo(t *testing.T) {
 	t.Run("what breaks the API server is put back, and the other masters never see it", func(t *testing.T) {
 		manifest := "/etc/kubernetes/manifests/kube-apiserver.yaml"
 		good := l.host("m1").read(manifest)
-		l.host("m1").write("/.fake/bad/kube-apiserver", hash([]byte(good))[:32])
+		l.host("m1").write("/.fake/bad/kube-apiserver", engine.Hash([]byte(good))[:32])
 		l.host("m1").write("/var/log/pods/kube-system_kube-apiserver-m1_x/kube-apiserver/0.log", "Error: unknown flag: --no-such-flag\n")
 		l.forgetCalls()
-		k.Extra.Kubeadm["apiServer"] = map[string]any{"extraArgs": args("no-such-flag", "1")}
+		k.Extra.Kubeadm["apiServer"] = map[string]any{"extraArgs": phases.Args("no-such-flag", "1")}
 		o := l.up(t.Context())
-		var partial *PartialError
+		var partial *engine.PartialError
 		require.ErrorAs(t, o.err, &partial)
 		assert.Contains(t, l.story(o), "the earlier ones are back in force; it said: Error: unknown flag: --no-such-flag")
 		assert.Equal(t, good, l.host("m1").read(manifest))
@@ -239,7 +241,7 @@ func TestAChangeOfAnotherComponentRestartsNoEtcd(t *testing.T) {
 	l.forgetCalls()
 	before := l.host("m2").read("/etc/kubernetes/manifests/etcd.yaml")
 	require.Contains(t, before, "--initial-cluster-state=existing")
-	k.Extra.Kubeadm = map[string]any{"scheduler": map[string]any{"extraArgs": args("v", "4")}}
+	k.Extra.Kubeadm = map[string]any{"scheduler": map[string]any{"extraArgs": phases.Args("v", "4")}}
 	o := l.mustUp()
 	assert.Contains(t, lines(o.changes), "m2 init run kubeadm init phase control-plane")
 	for _, name := range []string{"m1", "m2"} {
@@ -247,7 +249,7 @@ func TestAChangeOfAnotherComponentRestartsNoEtcd(t *testing.T) {
 		assert.NotContains(t, l.host(name).calls(), "kubeadm init phase etcd local")
 	}
 	assert.Equal(t, before, l.host("m2").read("/etc/kubernetes/manifests/etcd.yaml"))
-	assert.NoDirExists(t, l.host("m2").root+stateDir+"/etcd.new")
+	assert.NoDirExists(t, l.host("m2").root+engine.StateDir+"/etcd.new")
 	assert.Empty(t, lines(l.mustUp().changes))
 }
 
@@ -262,16 +264,16 @@ func TestSettingsThatCameUpBeforeARunWasCutOffStay(t *testing.T) {
 	for _, c := range components {
 		old[c] = m1.read("/etc/kubernetes/manifests/" + c + ".yaml")
 	}
-	k.Extra.Kubeadm = map[string]any{"scheduler": map[string]any{"extraArgs": args("v", "4")}}
+	k.Extra.Kubeadm = map[string]any{"scheduler": map[string]any{"extraArgs": phases.Args("v", "4")}}
 	l.mustUp()
 	want := m1.read("/etc/kubernetes/manifests/kube-scheduler.yaml")
 	require.NotEqual(t, want, old["kube-scheduler"])
 	// The state after a power failure between the start of the scheduler and its record.
 	for c, text := range old {
-		m1.write(stateDir+"/manifests/"+c+".yaml", text)
-		m1.write(stateDir+"/manifests/"+c+".hash", hash([]byte(text))[:32])
+		m1.write(engine.StateDir+"/manifests/"+c+".yaml", text)
+		m1.write(engine.StateDir+"/manifests/"+c+".hash", engine.Hash([]byte(text))[:32])
 	}
-	m1.remove(stateDir + "/kubeadm-applied")
+	m1.remove(engine.StateDir + "/kubeadm-applied")
 	l.mustUp()
 	assert.Equal(t, want, m1.read("/etc/kubernetes/manifests/kube-scheduler.yaml"))
 	assert.Empty(t, lines(l.mustUp().changes))
@@ -283,7 +285,7 @@ func TestATicketIsMadeAgainBeforeItsTokenEnds(t *testing.T) {
 	start := time.Now()
 	var asked atomic.Int64 // machines are worked on at once
 	l.up(t.Context(), func(o *labOptions, _ *ssh.Options) {
-		o.Clock = func() time.Time { return start.Add(ticketLife * time.Duration(asked.Add(1))) }
+		o.Clock = func() time.Time { return start.Add(phases.TicketLife * time.Duration(asked.Add(1))) }
 	})
 	tokens := 0
 	for _, c := range l.host("m1").calls() {
@@ -390,11 +392,11 @@ func TestOneWorkerThatRefusesTheLoginKeepsNoOneFromWorking(t *testing.T) {
 			})
 			_, err := Preflight(t.Context(), s, o, false)
 			if len(refused) == 1 && refused[0] != "m1" {
-				require.ErrorAs(t, err, new(*PartialError), "%v", err)
+				require.ErrorAs(t, err, new(*engine.PartialError), "%v", err)
 				assert.ErrorContains(t, err, "w2")
 				continue
 			}
-			require.ErrorAs(t, err, new(*PreflightError), "%v %v", refused, err)
+			require.ErrorAs(t, err, new(*engine.PreflightError), "%v %v", refused, err)
 		}
 	}
 }
@@ -411,7 +413,7 @@ func TestWhatAReconfigurationThatWasCutOffLeftIsMendedByTheSettingsOfNow(t *test
 	m1 := l.host("m1")
 	good := m1.read("/etc/kubernetes/manifests/kube-apiserver.yaml")
 	// The power failed after a bad manifest was written; the operator then reverted the setting.
-	m1.write(stateDir+"/manifests/kube-apiserver.yaml", good)
+	m1.write(engine.StateDir+"/manifests/kube-apiserver.yaml", good)
 	m1.write("/etc/kubernetes/manifests/kube-apiserver.yaml", "bad")
 	m1.write("/.fake/fail/api", "")
 	o := l.up(t.Context(), func(o *labOptions, _ *ssh.Options) { o.DryRun = true })
@@ -420,7 +422,7 @@ func TestWhatAReconfigurationThatWasCutOffLeftIsMendedByTheSettingsOfNow(t *test
 	m1.remove("/.fake/fail/api")
 	l.mustUp()
 	assert.Equal(t, good, m1.read("/etc/kubernetes/manifests/kube-apiserver.yaml"))
-	assert.NoDirExists(t, m1.root+stateDir+"/manifests")
+	assert.NoDirExists(t, m1.root+engine.StateDir+"/manifests")
 	assert.Empty(t, lines(l.mustUp().changes))
 }
 
@@ -438,7 +440,7 @@ func TestAMasterThatLostPaictlsRecordIsNotThrownAway(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, 1, 0)
 	l.made()
-	l.host("m1").remove(stateDir)
+	l.host("m1").remove(engine.StateDir)
 	err := l.refused()
 	require.ErrorContains(t, err, "m1: the machine has the control plane of a cluster, and /var/lib/paictl, which identifies it for paictl, is missing")
 	assert.NotContains(t, hint.Of(err), "rm -rf")
@@ -456,14 +458,17 @@ func TestAMachineIsResetOnlyWhenItsNodeIsAskedForByName(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, 1, 1)
 	l.made()
-	p := &join{want: l.spec().fresh()}
-	r := newRun(p.want.Spec, l.options())
-	defer r.close()
-	for _, n := range p.want.Nodes {
-		require.NoError(t, r.dial(t.Context(), n))
+	want := l.spec().Fresh()
+	p := phases.Named(want, engine.PhaseJoin).(interface {
+		IsUnknown(ctx context.Context, r *engine.Run, n *engine.Node) error
+	})
+	r := engine.NewRun(want.Spec, l.options())
+	defer r.Close()
+	for _, n := range want.Nodes {
+		require.NoError(t, r.Dial(t.Context(), n))
 	}
-	r.leader = p.want.ControlPlane()[0]
-	require.ErrorContains(t, p.isUnknown(t.Context(), r, p.want.Nodes[1]), "the cluster knows the node after all: nothing was done on its machine")
+	r.Leader = want.ControlPlane()[0]
+	require.ErrorContains(t, p.IsUnknown(t.Context(), r, want.Nodes[1]), "the cluster knows the node after all: nothing was done on its machine")
 	require.NoError(t, os.RemoveAll(l.cluster+"/nodes/w1"))
-	require.NoError(t, p.isUnknown(t.Context(), r, p.want.Nodes[1]))
+	require.NoError(t, p.IsUnknown(t.Context(), r, want.Nodes[1]))
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/openpai/paictl/pkg/cluster/engine"
 	"github.com/openpai/paictl/pkg/ssh"
 )
 
@@ -29,16 +30,16 @@ func TestARunEndsOnceItsLocksKeepNoOtherOut(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			s := preflightSpec(t, c.masters-1)
-			r := newRun(s, Options{Clock: time.Now, Owner: "ann"})
+			r := engine.NewRun(s, engine.Options{Clock: time.Now, Owner: "ann"})
 			var all []*holding
 			for _, n := range s.Nodes {
 				n.ControlPlane = true
 				if len(all) < c.answer {
 					all = append(all, &holding{lost: make(chan struct{}), closed: make(chan struct{})})
-					r.hosts[n.Hostname] = all[len(all)-1]
+					r.Hosts[n.Hostname] = all[len(all)-1]
 				}
 			}
-			held, release, err := r.lock(t.Context())
+			held, release, err := r.Lock(t.Context())
 			require.NoError(t, err)
 			for i, h := range all {
 				synctest.Wait()
@@ -46,7 +47,7 @@ func TestARunEndsOnceItsLocksKeepNoOtherOut(t *testing.T) {
 				close(h.lost)
 			}
 			synctest.Wait()
-			require.ErrorIs(t, context.Cause(held), ErrLockLost)
+			require.ErrorIs(t, context.Cause(held), engine.ErrLockLost)
 			release()
 			for _, h := range all {
 				<-h.closed

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/openpai/paictl/pkg/cluster/answer"
+	"github.com/openpai/paictl/pkg/cluster/engine"
+	"github.com/openpai/paictl/pkg/cluster/phases"
 	"github.com/openpai/paictl/pkg/cluster/preflight"
 	"github.com/openpai/paictl/pkg/config"
 	"github.com/openpai/paictl/pkg/hint"
@@ -33,7 +35,7 @@ type Looked struct {
 	Facts           layout.Facts
 	// Settings are the changes that "cluster up" would make to the operating system: kernel settings and
 	// modules, now and at the next boot, names of machines, swap, time.
-	Settings []Change
+	Settings []engine.Change
 	// API is up or down on a master, according to its own API server, and "" elsewhere. APIMessage is the error if it is down.
 	API, APIMessage string
 	// Etcd is the list of members from the etcd on this machine, or nil if the machine has no etcd or it doesn't answer.
@@ -64,19 +66,19 @@ type EtcdMember struct {
 
 // LookAt asks every machine once for its status, its facts, the differences between its operating system and the
 // configuration, and the output of the script that more returns. Machines that don't answer are part of the result.
-func LookAt(ctx context.Context, s *Spec, o Options, more func(*Node) string) (*Look, error) {
+func LookAt(ctx context.Context, s *engine.Spec, o engine.Options, more func(*engine.Node) string) (*Look, error) {
 	o.DryRun = true
-	r := newRun(s, o)
-	defer r.close()
-	nodes, err := r.selected()
+	r := engine.NewRun(s, o)
+	defer r.Close()
+	nodes, err := r.Selected()
 	if err != nil {
 		return nil, err
 	}
 	out := &Look{Machines: map[string]*Looked{}}
-	answers := map[*Node]answer.Answer{}
+	answers := map[*engine.Node]answer.Answer{}
 	var mu sync.Mutex
-	errs := r.each(ctx, nodes, func(ctx context.Context, n *Node) error {
-		one, status, err := r.lookAt(ctx, n, more(n))
+	errs := r.Each(ctx, nodes, func(ctx context.Context, n *engine.Node) error {
+		one, status, err := lookAt(ctx, r, n, more(n))
 		if err != nil {
 			return err
 		}
@@ -97,9 +99,9 @@ func LookAt(ctx context.Context, s *Spec, o Options, more func(*Node) string) (*
 }
 
 // check runs preflight's checks on members. Other machines are checked when they join.
-func (l *Look) check(s *Spec) []preflight.Finding {
-	d := s.fresh()
-	c := d.checked(nil)
+func (l *Look) check(s *engine.Spec) []preflight.Finding {
+	d := s.Fresh()
+	c := phases.CheckedCluster(d, nil)
 	var hosts []*preflight.Host
 	for i, n := range s.Nodes {
 		m := l.Machines[n.Hostname]
@@ -113,30 +115,30 @@ func (l *Look) check(s *Spec) []preflight.Finding {
 		}
 		h.Selected = h.Joined
 		h.Asked, h.Answered = m.Asked, m.Answered
-		s.keepingDrivers().fresh().phasesTell(h, n, m.sections)
+		phases.PhasesTell(keepingDrivers(s).Fresh(), h, n, m.sections)
 		hosts = append(hosts, h)
 	}
 	return preflight.Examine(c, hosts)
 }
 
-func (r *run) lookAt(ctx context.Context, n *Node, more string) (*Looked, answer.Answer, error) {
-	if err := r.dial(ctx, n); err != nil {
+func lookAt(ctx context.Context, r *engine.Run, n *engine.Node, more string) (*Looked, answer.Answer, error) {
+	if err := r.Dial(ctx, n); err != nil {
 		return nil, answer.Answer{}, err
 	}
-	settings, err := (&base{want: r.want}).detect(n)
+	settings, err := phases.Named(r.Want, phases.PhaseBase).Detect(n)
 	if err != nil {
 		return nil, answer.Answer{}, err
 	}
-	driver, err := (&nvidiaDriver{want: r.spec.keepingDrivers().fresh()}).detect(n)
+	driver, err := phases.Named(keepingDrivers(r.Spec).Fresh(), phases.PhaseDriver).Detect(n)
 	if err != nil {
 		return nil, answer.Answer{}, err
 	}
-	out := &Looked{Asked: r.opts.Clock(), Broken: map[string]string{}}
-	res, err := r.exec(ctx, n, ssh.Script{Name: "look", Timeout: r.opts.StepTimeout, Body: lookProgram(r.want, n, settings, driver, more)})
+	out := &Looked{Asked: r.Opts.Clock(), Broken: map[string]string{}}
+	res, err := r.Exec(ctx, n, ssh.Script{Name: "look", Timeout: r.Opts.StepTimeout, Body: lookProgram(r.Want, n, settings, driver, more)})
 	if err != nil {
 		return nil, answer.Answer{}, err
 	}
-	out.Answered = r.opts.Clock()
+	out.Answered = r.Opts.Clock()
 	sections, err := answer.Sections(res.Stdout)
 	if err != nil {
 		return nil, answer.Answer{}, fmt.Errorf("look at %s: %w", n.Hostname, err)
@@ -150,14 +152,14 @@ func (r *run) lookAt(ctx context.Context, n *Node, more string) (*Looked, answer
 			out.Broken[name] = a.Failed
 		}
 	}
-	world := &world{want: r.want, facts: map[string]*facts{n.Hostname: {sections: sections}}}
-	if out.Broken[phaseBase] == "" { // otherwise all settings would seem to be missing
-		if out.Settings, err = (&base{want: r.want}).diff(n, world); err != nil {
+	world := &engine.World{Want: r.Want, Facts: map[string]*engine.Facts{n.Hostname: {Sections: sections}}}
+	if out.Broken[phases.PhaseBase] == "" { // otherwise all settings would seem to be missing
+		if out.Settings, err = phases.Named(r.Want, phases.PhaseBase).Diff(n, world); err != nil {
 			return nil, answer.Answer{}, err
 		}
 	}
 	for i := range out.Settings {
-		out.Settings[i].Host, out.Settings[i].Phase = n.Hostname, phaseBase
+		out.Settings[i].Host, out.Settings[i].Phase = n.Hostname, phases.PhaseBase
 	}
 	if f, asked := sections["status"].Row("api"); asked && len(f) > 1 {
 		out.API, out.APIMessage = f[0], f[1]
@@ -168,67 +170,74 @@ func (r *run) lookAt(ctx context.Context, n *Node, more string) (*Looked, answer
 }
 
 // keepingDrivers returns a copy that installs no driver: a look judges the driver that a machine has.
-func (s *Spec) keepingDrivers() *Spec {
+func keepingDrivers(s *engine.Spec) *engine.Spec {
 	out, conf := *s, *s.Config
-	if d := &conf.Kubernetes.Kubernetes.GPUDriver; s.driver().Policy == config.GPUDriverInstall {
+	if d := &conf.Kubernetes.Kubernetes.GPUDriver; phases.Driver(s).Policy == config.GPUDriverInstall {
 		d.Policy = config.GPUDriverKeep
 	}
 	out.Config = &conf
 	return &out
 }
 
-func lookProgram(d *desired, n *Node, settings, driver, more string) string {
+func lookProgram(d *engine.Desired, n *engine.Node, settings, driver, more string) string {
 	// The facts include the clock, so they come first.
-	sections := []section{{"facts", layout.DiscoverScript()}, {phasePreflight, preflight.Probe(d.checked(nil), n.checked())}, {"journal", "d_journal"}, {phaseBase, settings}, {phaseDriver, driver}, {"more", "set +e\n" + more}}
+	sections := []engine.Section{
+		{Name: "facts", Body: layout.DiscoverScript()},
+		{Name: phasePreflight, Body: preflight.Probe(phases.CheckedCluster(d, nil), phases.CheckedNode(n))},
+		{Name: "journal", Body: "d_journal"},
+		{Name: phases.PhaseBase, Body: settings},
+		{Name: phases.PhaseDriver, Body: driver},
+		{Name: "more", Body: "set +e\n" + more},
+	}
 	var etcd string
 	if n.ControlPlane {
-		etcd = etcdScript
-		sections = append(sections, section{"etcd", "e_look"})
+		etcd = engine.EtcdScript
+		sections = append(sections, engine.Section{Name: "etcd", Body: "e_look"})
 	}
-	sections = append(sections, section{"status", statusCall(d.Spec, n, false)})
-	body := detectProgram(sections)
-	return strings.Replace(body, detectScript, detectScript+statusScript+etcd, 1)
+	sections = append(sections, engine.Section{Name: "status", Body: statusCall(d.Spec, n, false)})
+	body := engine.DetectProgram(sections)
+	return strings.Replace(body, engine.DetectScript, engine.DetectScript+statusScript+etcd, 1)
 }
 
 func readEtcd(a answer.Answer) *EtcdView {
-	v := readMembers(a)
+	v := engine.ReadMembers(a)
 	if v == nil {
 		return nil
 	}
-	out := &EtcdView{Quorum: v.quorum, Status: decoded(a.Value("etcdstatus")), Alarms: decoded(a.Value("alarms"))}
-	for _, m := range v.members {
+	out := &EtcdView{Quorum: v.Quorum, Status: engine.Decoded(a.Value("etcdstatus")), Alarms: engine.Decoded(a.Value("alarms"))}
+	for _, m := range v.Members {
 		out.Members = append(out.Members, EtcdMember(m))
 	}
 	return out
 }
 
 // Repair makes the changes that LookAt found on machines, by host name, and returns the errors by host name.
-func Repair(ctx context.Context, s *Spec, o Options, changes map[string][]Change) map[string]error {
-	p := &base{want: s.fresh()}
-	return onMachines(ctx, s, o, changes, func(ctx context.Context, r *run, n *Node) error {
-		return p.apply(ctx, r, n, changes[n.Hostname])
+func Repair(ctx context.Context, s *engine.Spec, o engine.Options, changes map[string][]engine.Change) map[string]error {
+	p := phases.Named(s.Fresh(), phases.PhaseBase)
+	return onMachines(ctx, s, o, changes, func(ctx context.Context, r *engine.Run, n *engine.Node) error {
+		return p.Apply(ctx, r, n, changes[n.Hostname])
 	})
 }
 
 // RunOn runs scripts that change machines, by host name. Each script runs under its machine's lock for such
 // scripts. RunOn returns the errors by host name. The machine's journal records name.
-func RunOn(ctx context.Context, s *Spec, o Options, name string, scripts map[string]string) map[string]error {
-	return onMachines(ctx, s, o, scripts, func(ctx context.Context, r *run, n *Node) error {
-		_, err := r.script(ctx, n, name, "fix", scripts[n.Hostname])
+func RunOn(ctx context.Context, s *engine.Spec, o engine.Options, name string, scripts map[string]string) map[string]error {
+	return onMachines(ctx, s, o, scripts, func(ctx context.Context, r *engine.Run, n *engine.Node) error {
+		_, err := r.Script(ctx, n, name, "fix", scripts[n.Hostname])
 		return err
 	})
 }
 
-func onMachines[T any](ctx context.Context, s *Spec, o Options, on map[string]T, do func(context.Context, *run, *Node) error) map[string]error {
-	r := newRun(s, o)
-	defer r.close()
-	nodes := slices.DeleteFunc(slices.Clone(s.Nodes), func(n *Node) bool {
+func onMachines[T any](ctx context.Context, s *engine.Spec, o engine.Options, on map[string]T, do func(context.Context, *engine.Run, *engine.Node) error) map[string]error {
+	r := engine.NewRun(s, o)
+	defer r.Close()
+	nodes := slices.DeleteFunc(slices.Clone(s.Nodes), func(n *engine.Node) bool {
 		_, named := on[n.Hostname]
 		return !named
 	})
 	out := map[string]error{}
-	for n, err := range r.each(ctx, nodes, func(ctx context.Context, n *Node) error {
-		if err := r.dial(ctx, n); err != nil {
+	for n, err := range r.Each(ctx, nodes, func(ctx context.Context, n *engine.Node) error {
+		if err := r.Dial(ctx, n); err != nil {
 			return err
 		}
 		return do(ctx, r, n)

@@ -6,6 +6,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/openpai/paictl/pkg/cluster/engine"
+	"github.com/openpai/paictl/pkg/cluster/phases"
 	"github.com/openpai/paictl/pkg/ssh"
 	"github.com/openpai/paictl/pkg/ssh/sshtest"
 )
@@ -16,7 +18,7 @@ func TestAMachineIsLookedAtInOneRoundTripAndNothingOfItSpoilsTheRest(t *testing.
 	l.host("w2").server.Close()
 	l.host("w1").write("/etc/kubernetes/kubelet.conf", "x")
 	o := l.options()
-	look, err := LookAt(t.Context(), l.spec(), o, func(n *Node) string {
+	look, err := LookAt(t.Context(), l.spec(), o, func(n *engine.Node) string {
 		return "false\nprintf 'hello\\t%s\\n' " + n.Hostname + "\nno-such-program-of-paictl\nprintf 'end\\tok\\n'"
 	})
 	require.NoError(t, err)
@@ -34,7 +36,7 @@ func TestAMachineIsLookedAtInOneRoundTripAndNothingOfItSpoilsTheRest(t *testing.
 		assert.Equal(t, "w1", c.Host)
 		targets = append(targets, c.Target)
 	}
-	assert.Contains(t, targets, sysctlFile, "a new machine lacks all that paictl writes")
+	assert.Contains(t, targets, phases.SysctlFile, "a new machine lacks all that paictl writes")
 	assert.Contains(t, targets, "/etc/hosts")
 
 	require.Error(t, look.Machines["w2"].Err)
@@ -47,25 +49,25 @@ func TestWhatWasFoundIsRepaired(t *testing.T) {
 	t.Parallel()
 	l := newWholeLab(t, 1, 1)
 	o := l.options()
-	look, err := LookAt(t.Context(), l.spec(), o, func(*Node) string { return "" })
+	look, err := LookAt(t.Context(), l.spec(), o, func(*engine.Node) string { return "" })
 	require.NoError(t, err)
 	found := look.Machines["w1"].Settings
 	require.NotEmpty(t, found)
 
 	// The read-only gate applies here too.
-	refused := Repair(t.Context(), l.spec(), o, map[string][]Change{"w1": found})
+	refused := Repair(t.Context(), l.spec(), o, map[string][]engine.Change{"w1": found})
 	require.ErrorContains(t, refused["w1"], "dry run")
-	assert.NoFileExists(t, l.host("w1").root+sysctlFile)
+	assert.NoFileExists(t, l.host("w1").root+phases.SysctlFile)
 
 	o = l.writing()
-	assert.Empty(t, Repair(t.Context(), l.spec(), o, map[string][]Change{"w1": found}))
-	assert.FileExists(t, l.host("w1").root+sysctlFile)
+	assert.Empty(t, Repair(t.Context(), l.spec(), o, map[string][]engine.Change{"w1": found}))
+	assert.FileExists(t, l.host("w1").root+phases.SysctlFile)
 	assert.Empty(t, RunOn(t.Context(), l.spec(), o, "doctor", map[string]string{"w1": "echo done >\"$R/done\""}))
 	assert.FileExists(t, l.host("w1").root+"/done")
 	failed := RunOn(t.Context(), l.spec(), o, "doctor", map[string]string{"w1": "echo it is broken >&2; false"})
 	require.ErrorContains(t, failed["w1"], "it is broken")
 
-	look, err = LookAt(t.Context(), l.spec(), o, func(*Node) string { return "" })
+	look, err = LookAt(t.Context(), l.spec(), o, func(*engine.Node) string { return "" })
 	require.NoError(t, err)
 	for _, c := range look.Machines["w1"].Settings {
 		assert.NotContains(t, c.Target, "/etc/", "it was written")
@@ -76,16 +78,16 @@ func TestTheLooksScriptsAreSound(t *testing.T) {
 	t.Parallel()
 	s := newLab(t, 1, 1).spec()
 	for _, n := range s.Nodes {
-		settings, err := (&base{want: s.fresh()}).detect(n)
+		settings, err := phases.Named(s.Fresh(), phases.PhaseBase).Detect(n)
 		require.NoError(t, err)
-		driver, err := (&nvidiaDriver{want: s.keepingDrivers().fresh()}).detect(n)
+		driver, err := phases.Named(keepingDrivers(s).Fresh(), phases.PhaseDriver).Detect(n)
 		require.NoError(t, err)
-		sound(t, lookProgram(s.fresh(), n, settings, driver, "echo more"))
+		sound(t, lookProgram(s.Fresh(), n, settings, driver, "echo more"))
 	}
 }
 
 // writing returns the options of a run that may change machines.
-func (l *lab) writing() Options {
+func (l *lab) writing() engine.Options {
 	client := ssh.NewClient(sshtest.Options(l.t, l.servers()...))
 	l.t.Cleanup(func() { _ = client.Close() })
 	o := l.options()

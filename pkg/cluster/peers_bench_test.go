@@ -15,6 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/openpai/paictl/pkg/cluster/bundle"
+	"github.com/openpai/paictl/pkg/cluster/engine"
+	"github.com/openpai/paictl/pkg/cluster/phases"
 	"github.com/openpai/paictl/pkg/cluster/sandbox"
 	"github.com/openpai/paictl/pkg/config"
 	"github.com/openpai/paictl/pkg/ssh"
@@ -24,7 +26,7 @@ import (
 // lightLab is a sandbox of hosts that run only sshd, and get files of a real bundle.
 type lightLab struct {
 	t    testing.TB
-	spec *Spec
+	spec *engine.Spec
 }
 
 // newLightLab makes hosts. It needs root on Linux, PAICTL_E2E=1 and a bundle in PAICTL_BUNDLE.
@@ -41,7 +43,7 @@ func newLightLab(t testing.TB, hosts int) *lightLab {
 	t.Cleanup(func() { assert.NoError(t, s.Down(context.WithoutCancel(t.Context()))) })
 	g, err := config.Generate(t.Context(), config.Generation{QuickStart: s.QuickStart(), OutDir: filepath.Join(dir, "conf"), Offline: true, DryRun: true})
 	require.NoError(t, err)
-	spec, err := NewSpec(g.Cluster, b)
+	spec, err := engine.NewSpec(g.Cluster, b)
 	require.NoError(t, err)
 	return &lightLab{t: t, spec: spec}
 }
@@ -69,10 +71,10 @@ func (l *lightLab) limit(each, own string) {
 // all runs a script on all hosts.
 func (l *lightLab) all(script string) {
 	l.t.Helper()
-	r, _ := l.connected(Options{})
-	defer r.close()
-	for n, err := range r.each(l.t.Context(), l.spec.Nodes, func(ctx context.Context, n *Node) error {
-		res, err := r.host(n).Run(ctx, ssh.Script{Name: "test", Mutates: true, Body: script})
+	r, _ := l.connected(engine.Options{})
+	defer r.Close()
+	for n, err := range r.Each(l.t.Context(), l.spec.Nodes, func(ctx context.Context, n *engine.Node) error {
+		res, err := r.Host(n).Run(ctx, ssh.Script{Name: "test", Mutates: true, Body: script})
 		if err == nil && res.ExitCode != 0 {
 			err = fmt.Errorf("%s", res.Stderr)
 		}
@@ -83,7 +85,7 @@ func (l *lightLab) all(script string) {
 }
 
 // connected returns a run with connections to all hosts.
-func (l *lightLab) connected(o Options) (*run, *sink) {
+func (l *lightLab) connected(o engine.Options) (*engine.Run, *sink) {
 	l.t.Helper()
 	events := &sink{}
 	client := ssh.NewClient(ssh.Options{})
@@ -92,26 +94,26 @@ func (l *lightLab) connected(o Options) (*run, *sink) {
 	if o.Sink == nil {
 		o.Sink = events
 	}
-	r := newRun(l.spec, o)
-	for n, err := range r.each(l.t.Context(), l.spec.Nodes, r.dial) {
+	r := engine.NewRun(l.spec, o)
+	for n, err := range r.Each(l.t.Context(), l.spec.Nodes, r.Dial) {
 		require.NoError(l.t, err, n.Hostname)
 	}
 	return r, events
 }
 
 // bring copies the files of phases to all hosts, as to fresh ones, without the phases' other work.
-func (l *lightLab) bring(ctx context.Context, r *run, phases ...phase) map[*Node]error {
+func (l *lightLab) bring(ctx context.Context, r *engine.Run, phases ...engine.Phase) map[*engine.Node]error {
 	l.t.Helper()
-	p, err := r.plan(&world{want: l.spec.fresh(), facts: map[string]*facts{}, outside: map[string]bool{}}, l.spec.Nodes, phases)
+	p, err := r.Plan(&engine.World{Want: l.spec.Fresh(), Facts: map[string]*engine.Facts{}, Outside: map[string]bool{}}, l.spec.Nodes, phases)
 	require.NoError(l.t, err)
-	require.NoError(l.t, r.share(p, l.spec.Nodes))
-	return r.each(ctx, l.spec.Nodes, func(ctx context.Context, n *Node) error {
+	require.NoError(l.t, r.Share(p, l.spec.Nodes))
+	return r.Each(ctx, l.spec.Nodes, func(ctx context.Context, n *engine.Node) error {
 		for _, ph := range phases {
 			var files []ssh.File
-			for _, a := range ph.(carrier).carries(n, p.world, p.of(n, ph.name())) {
-				files = append(files, r.uploadFile(staged(a), a))
+			for _, a := range ph.(engine.Carrier).Carries(n, p.World, p.Of(n, ph.Name())) {
+				files = append(files, r.UploadFile(engine.Staged(a), a))
 			}
-			if err := r.upload(ctx, n, ph.name(), files); err != nil {
+			if err := r.Upload(ctx, n, ph.Name(), files); err != nil {
 				return err
 			}
 		}
@@ -120,22 +122,22 @@ func (l *lightLab) bring(ctx context.Context, r *run, phases ...phase) map[*Node
 }
 
 // complete asserts that each host has the files of phases, according to the host itself.
-func (l *lightLab) complete(phases ...phase) {
+func (l *lightLab) complete(phases ...engine.Phase) {
 	l.t.Helper()
 	for _, n := range l.spec.Nodes {
 		var sums bytes.Buffer
-		r, _ := l.connected(Options{Limit: []string{n.Hostname}})
-		p, err := r.plan(&world{want: l.spec.fresh(), facts: map[string]*facts{}, outside: map[string]bool{}}, []*Node{n}, phases)
+		r, _ := l.connected(engine.Options{Limit: []string{n.Hostname}})
+		p, err := r.Plan(&engine.World{Want: l.spec.Fresh(), Facts: map[string]*engine.Facts{}, Outside: map[string]bool{}}, []*engine.Node{n}, phases)
 		require.NoError(l.t, err)
 		for _, ph := range phases {
-			for _, a := range ph.(carrier).carries(n, p.world, p.of(n, ph.name())) {
-				fmt.Fprintf(&sums, "%s  %s\n", a.SHA256, staged(a))
+			for _, a := range ph.(engine.Carrier).Carries(n, p.World, p.Of(n, ph.Name())) {
+				fmt.Fprintf(&sums, "%s  %s\n", a.SHA256, engine.Staged(a))
 			}
 		}
-		res, err := r.host(n).Run(l.t.Context(), ssh.Script{Name: "test", Body: "sha256sum --quiet -c <<'SUMS'\n" + sums.String() + "SUMS\n"})
+		res, err := r.Host(n).Run(l.t.Context(), ssh.Script{Name: "test", Body: "sha256sum --quiet -c <<'SUMS'\n" + sums.String() + "SUMS\n"})
 		require.NoError(l.t, err)
 		require.Zero(l.t, res.ExitCode, "%s: %s%s", n.Hostname, res.Stdout, res.Stderr)
-		r.close()
+		r.Close()
 	}
 }
 
@@ -144,15 +146,17 @@ func BenchmarkCopies(b *testing.B) {
 	for _, tt := range []struct {
 		hosts     int
 		each, own string
-		phases    func(s *Spec) []phase
+		phases    func(s *engine.Spec) []engine.Phase
 	}{
-		{8, "100mbit", "", func(s *Spec) []phase {
-			return []phase{&containerd{want: s.fresh()}, &kubelet{want: s.fresh()}, &images{want: s.fresh()}}
+		{8, "100mbit", "", func(s *engine.Spec) []engine.Phase {
+			return []engine.Phase{phases.Named(s.Fresh(), phases.PhaseContainerd), phases.Named(s.Fresh(), phases.PhaseKubelet), phases.Named(s.Fresh(), phases.PhaseImages)}
 		}},
-		{8, "100mbit", "100mbit", func(s *Spec) []phase {
-			return []phase{&containerd{want: s.fresh()}, &kubelet{want: s.fresh()}, &images{want: s.fresh()}}
+		{8, "100mbit", "100mbit", func(s *engine.Spec) []engine.Phase {
+			return []engine.Phase{phases.Named(s.Fresh(), phases.PhaseContainerd), phases.Named(s.Fresh(), phases.PhaseKubelet), phases.Named(s.Fresh(), phases.PhaseImages)}
 		}},
-		{50, "20mbit", "", func(s *Spec) []phase { return []phase{&containerd{want: s.fresh()}} }},
+		{50, "20mbit", "", func(s *engine.Spec) []engine.Phase {
+			return []engine.Phase{phases.Named(s.Fresh(), phases.PhaseContainerd)}
+		}},
 	} {
 		name := fmt.Sprintf("%d-hosts-%s", tt.hosts, tt.each)
 		if tt.own != "" {
@@ -167,19 +171,19 @@ func BenchmarkCopies(b *testing.B) {
 						b.StopTimer()
 						l.all("rm -rf /var/lib/paictl\n")
 						l.limit(tt.each, tt.own)
-						r, events := l.connected(Options{NoPeers: mode != "peers"})
+						r, events := l.connected(engine.Options{NoPeers: mode != "peers"})
 						b.StartTimer()
 						errs := l.bring(b.Context(), r, tt.phases(l.spec)...)
 						b.StopTimer()
 						require.Empty(b, errs)
-						r.close()
+						r.Close()
 						for _, e := range events.events {
-							if e.Kind == EventWarning {
+							if e.Kind == engine.EventWarning {
 								b.Log(e.Host, e.Message)
 							}
 						}
-						b.ReportMetric(float64(r.sent.Load())/1e6, "MB-sent")
-						b.ReportMetric(float64(r.passed.Load())/1e6, "MB-passed")
+						b.ReportMetric(float64(r.Sent.Load())/1e6, "MB-sent")
+						b.ReportMetric(float64(r.Passed.Load())/1e6, "MB-passed")
 					}
 				})
 			}
@@ -191,25 +195,25 @@ func BenchmarkCopies(b *testing.B) {
 func TestFilesGoBetweenRealHosts(t *testing.T) {
 	tier.Hosts(t, "sandbox hosts")
 	l := newLightLab(t, 6)
-	phases := []phase{&containerd{want: l.spec.fresh()}}
+	bring := []engine.Phase{phases.Named(l.spec.Fresh(), phases.PhaseContainerd)}
 	last := l.spec.Nodes[5]
 
 	t.Run("one host behind a firewall gets its files from here", func(t *testing.T) {
 		l.t = t
-		r, _ := l.connected(Options{})
-		res, err := r.host(last).Run(t.Context(), ssh.Script{Name: "test", Mutates: true, Body: fmt.Sprintf(
+		r, _ := l.connected(engine.Options{})
+		res, err := r.Host(last).Run(t.Context(), ssh.Script{Name: "test", Mutates: true, Body: fmt.Sprintf(
 			"nft add table ip wall\nnft 'add chain ip wall out { type filter hook output priority 0; }'\nnft add rule ip wall out tcp dport %d drop\n", config.PeerPort)})
 		require.NoError(t, err)
 		require.Zero(t, res.ExitCode, "%s", res.Stderr)
-		r.close()
-		r, events := l.connected(Options{})
-		require.Empty(t, l.bring(t.Context(), r, phases...))
-		r.close()
-		l.complete(phases...)
-		assert.Positive(t, r.passed.Load())
+		r.Close()
+		r, events := l.connected(engine.Options{})
+		require.Empty(t, l.bring(t.Context(), r, bring...))
+		r.Close()
+		l.complete(bring...)
+		assert.Positive(t, r.Passed.Load())
 		var said []string
 		for _, e := range events.events {
-			if e.Kind == EventWarning {
+			if e.Kind == engine.EventWarning {
 				said = append(said, e.Host+": "+e.Message+" -> "+e.Hint)
 			}
 		}
@@ -221,14 +225,14 @@ func TestFilesGoBetweenRealHosts(t *testing.T) {
 		l.t = t
 		l.all("rm -rf /var/lib/paictl\nnft delete table ip wall 2>/dev/null || :\n" + fmt.Sprintf(
 			"nft add table ip wall\nnft 'add chain ip wall in { type filter hook input priority 0; }'\nnft add rule ip wall in tcp dport %d drop\n", config.PeerPort))
-		r, events := l.connected(Options{})
-		require.Empty(t, l.bring(t.Context(), r, phases...))
-		r.close()
-		l.complete(phases...)
-		assert.Zero(t, r.passed.Load())
+		r, events := l.connected(engine.Options{})
+		require.Empty(t, l.bring(t.Context(), r, bring...))
+		r.Close()
+		l.complete(bring...)
+		assert.Zero(t, r.Passed.Load())
 		var said []string
 		for _, e := range events.events {
-			if e.Kind == EventWarning {
+			if e.Kind == engine.EventWarning {
 				said = append(said, e.Message)
 			}
 		}

@@ -22,8 +22,11 @@ import (
 	"github.com/stretchr/testify/require"
 	"gopkg.in/yaml.v3"
 
+	"github.com/openpai/paictl/pkg/cluster/backup"
 	"github.com/openpai/paictl/pkg/cluster/bundle"
+	"github.com/openpai/paictl/pkg/cluster/engine"
 	"github.com/openpai/paictl/pkg/cluster/peer"
+	"github.com/openpai/paictl/pkg/cluster/phases"
 	"github.com/openpai/paictl/pkg/config"
 	"github.com/openpai/paictl/pkg/ssh"
 	"github.com/openpai/paictl/test/runnable"
@@ -37,7 +40,7 @@ var realPeer = sync.OnceValues(func() ([]byte, error) {
 		return nil, err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	file := filepath.Join(dir, peerProgram)
+	file := filepath.Join(dir, engine.PeerProgram)
 	cmd := exec.Command("go", "build", "-ldflags", "-s -w", "-o", file, "../../cmd/pai-peer")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
@@ -69,7 +72,7 @@ func newSharingLab(t *testing.T, machines int, program []byte) *lab {
 		l.rest()
 		for _, h := range l.hosts {
 			assert.Empty(t, h.serving(), "%s still serves", h.name)
-			left, err := filepath.Glob(h.root + stateDir + "/peer-*")
+			left, err := filepath.Glob(h.root + engine.StateDir + "/peer-*")
 			require.NoError(t, err)
 			assert.Empty(t, left)
 		}
@@ -82,7 +85,7 @@ func sharingBundle(t *testing.T, b *bundle.Bundle, program []byte) *bundle.Bundl
 	t.Helper()
 	m := b.Manifest()
 	put := func(a bundle.Artifact, content []byte) bundle.Artifact {
-		a.SHA256, a.Size = hash(content), int64(len(content))
+		a.SHA256, a.Size = engine.Hash(content), int64(len(content))
 		require.NoError(t, os.WriteFile(b.File(a), content, 0o755))
 		return a
 	}
@@ -94,7 +97,7 @@ func sharingBundle(t *testing.T, b *bundle.Bundle, program []byte) *bundle.Bundl
 		require.NoError(t, err)
 		m.Artifacts[i] = put(a, append(append(content, "exit 0\n"...), bytes.Repeat([]byte("# "+a.Name+" is longer than this\n"), 200_000)...))
 	}
-	a := bundle.Artifact{Name: peerProgram, Version: "v1", Kind: bundle.KindBinary, Path: bundle.PathOf(bundle.KindBinary, peerProgram), Source: "test"}
+	a := bundle.Artifact{Name: engine.PeerProgram, Version: "v1", Kind: bundle.KindBinary, Path: bundle.PathOf(bundle.KindBinary, engine.PeerProgram), Source: "test"}
 	m.Artifacts = append(m.Artifacts, put(a, program))
 	text, err := yaml.Marshal(m)
 	require.NoError(t, err)
@@ -132,16 +135,16 @@ func (h *fakeHost) listening() bool {
 
 // heard calls do for each event, and forwards the event.
 type heard struct {
-	next Sink
-	do   func(Event)
+	next engine.Sink
+	do   func(engine.Event)
 }
 
-func (s heard) Emit(e Event) {
+func (s heard) Emit(e engine.Event) {
 	s.do(e)
 	s.next.Emit(e)
 }
 
-func onEvent(do func(Event)) func(*labOptions, *ssh.Options) {
+func onEvent(do func(engine.Event)) func(*labOptions, *ssh.Options) {
 	return func(o *labOptions, _ *ssh.Options) { o.Sink = heard{o.Sink, do} }
 }
 
@@ -149,7 +152,7 @@ func onEvent(do func(Event)) func(*labOptions, *ssh.Options) {
 func (o *outcome) warnings() string {
 	var b strings.Builder
 	for _, e := range o.events {
-		if e.Kind == EventWarning {
+		if e.Kind == engine.EventWarning {
 			fmt.Fprintf(&b, "%s: %s -> %s\n", e.Host, e.Message, e.Hint)
 		}
 	}
@@ -157,9 +160,9 @@ func (o *outcome) warnings() string {
 }
 
 // from returns the machine from which bytes come according to an event.
-func from(e Event) (string, bool) {
+func from(e engine.Event) (string, bool) {
 	name, ok := strings.CutPrefix(e.Message, "from ")
-	return name, ok && e.Kind == EventProgress
+	return name, ok && e.Kind == engine.EventProgress
 }
 
 // complete asserts that all machines have the bundle's files.
@@ -169,7 +172,7 @@ func (l *lab) complete() {
 		a, ok := l.bundle.Lookup(bundle.KindBinary, name)
 		require.True(l.t, ok)
 		for _, h := range l.hosts {
-			assert.Equal(l.t, a.SHA256, hash([]byte(h.read(binDir+"/"+name))), "%s on %s", name, h.name)
+			assert.Equal(l.t, a.SHA256, engine.Hash([]byte(h.read(phases.BinDir+"/"+name))), "%s on %s", name, h.name)
 		}
 	}
 }
@@ -188,7 +191,7 @@ func TestFilesGoFromMachineToMachine(t *testing.T) {
 	l := newSharingLab(t, 6, nil)
 	var once sync.Once
 	commands := ""
-	o := l.up(t.Context(), onEvent(func(e Event) {
+	o := l.up(t.Context(), onEvent(func(e engine.Event) {
 		if name, ok := from(e); ok {
 			once.Do(func() {
 				assert.True(t, l.host(name).listening())
@@ -215,7 +218,7 @@ func TestFilesGoFromMachineToMachine(t *testing.T) {
 
 	note := ""
 	for _, e := range o.events {
-		if e.Kind == EventNote {
+		if e.Kind == engine.EventNote {
 			note = e.Message
 		}
 	}
@@ -231,7 +234,7 @@ func TestFilesGoFromMachineToMachine(t *testing.T) {
 		}
 	}
 	require.Len(t, token, 52)
-	assert.Contains(t, commands, peerProgram+"\x00serve")
+	assert.Contains(t, commands, engine.PeerProgram+"\x00serve")
 	assert.NotContains(t, commands, token)
 	for _, e := range o.events {
 		text, err := json.Marshal(e)
@@ -280,7 +283,7 @@ func TestADryRunSaysWhatWouldTravelAndStartsNothing(t *testing.T) {
 	require.NoError(t, o.err)
 	said := false
 	for _, e := range o.events {
-		said = said || e.Kind == EventNote && strings.HasPrefix(e.Message, "files for 5 machines, ")
+		said = said || e.Kind == engine.EventNote && strings.HasPrefix(e.Message, "files for 5 machines, ")
 	}
 	assert.True(t, said)
 	assert.Nil(t, o.summary().Traffic)
@@ -305,7 +308,7 @@ func TestAMachineThatDiesWhileItServesIsReplaced(t *testing.T) {
 	l := newSharingLab(t, 6, nil)
 	var once sync.Once
 	killed := ""
-	o := l.up(t.Context(), onEvent(func(e Event) {
+	o := l.up(t.Context(), onEvent(func(e engine.Event) {
 		if name, ok := from(e); ok {
 			once.Do(func() {
 				killed = name
@@ -323,7 +326,7 @@ func TestAMachineThatDiesWhileItServesIsReplaced(t *testing.T) {
 
 // spoil replaces the files that a machine serves, but not the ones that it uses itself.
 func (h *fakeHost) spoil() {
-	shared, err := filepath.Glob(h.root + stateDir + "/peer-*/[0-9a-f]*")
+	shared, err := filepath.Glob(h.root + engine.StateDir + "/peer-*/[0-9a-f]*")
 	require.NoError(h.lab.t, err)
 	for _, f := range shared {
 		b, err := os.ReadFile(f)
@@ -338,8 +341,8 @@ func (h *fakeHost) spoil() {
 
 func TestWrongContentIsThrownAwayAndComesFromAnother(t *testing.T) {
 	l := newSharingLab(t, 6, nil)
-	o := l.up(t.Context(), onEvent(func(e Event) {
-		if e.Kind == EventProgress && e.Message == "upload" {
+	o := l.up(t.Context(), onEvent(func(e engine.Event) {
+		if e.Kind == engine.EventProgress && e.Message == "upload" {
 			l.host("w1").spoil()
 		}
 	}), func(o *labOptions, so *ssh.Options) { so.Tracer = spoiler{l.host("w1"), so.Tracer} })
@@ -356,7 +359,7 @@ type spoiler struct {
 }
 
 func (s spoiler) Trace(e ssh.Event) {
-	if e.Name == phasePeer+"/share" || e.Name == phasePeer+"/fetch" {
+	if e.Name == engine.PhasePeer+"/share" || e.Name == engine.PhasePeer+"/fetch" {
 		s.h.spoil()
 	}
 	s.next.Trace(e)
@@ -366,7 +369,7 @@ func (s spoiler) Trace(e ssh.Event) {
 func TestWhereMachinesDoNotReachEachOtherEverythingComesFromHere(t *testing.T) {
 	program, err := realPeer()
 	require.NoError(t, err)
-	real := filepath.Join(t.TempDir(), peerProgram)
+	real := filepath.Join(t.TempDir(), engine.PeerProgram)
 	runnable.Write(t, real, program)
 	authorities := t.TempDir()
 	makeAuthorities(t, authorities)
@@ -406,7 +409,7 @@ func TestARunThatIsCancelledClosesAllPortsAndTheNextGoesOn(t *testing.T) {
 	l := newSharingLab(t, 6, nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	o := l.up(ctx, onEvent(func(e Event) {
+	o := l.up(ctx, onEvent(func(e engine.Event) {
 		if _, ok := from(e); ok {
 			cancel()
 		}
@@ -426,7 +429,7 @@ func TestAPaictlThatDiesLeavesNoPortOpen(t *testing.T) {
 	l := newSharingLab(t, 6, nil)
 	c := &crash{lab: l}
 	l.crash.Store(c)
-	o := l.up(t.Context(), onEvent(func(e Event) {
+	o := l.up(t.Context(), onEvent(func(e engine.Event) {
 		if _, ok := from(e); ok {
 			c.now()
 		}
@@ -469,8 +472,8 @@ func TestMachinesThatTakeNothingHoldNoOthersUp(t *testing.T) {
 	kubectl, ok := l.bundle.Lookup(bundle.KindBinary, "kubectl")
 	require.True(t, ok)
 	has := func(name string) bool {
-		b, err := os.ReadFile(l.host(name).root + binDir + "/kubectl")
-		return err == nil && hash(b) == kubectl.SHA256
+		b, err := os.ReadFile(l.host(name).root + phases.BinDir + "/kubectl")
+		return err == nil && engine.Hash(b) == kubectl.SHA256
 	}
 	done := make(chan struct{})
 	var whole, warned atomic.Bool
@@ -489,7 +492,7 @@ func TestMachinesThatTakeNothingHoldNoOthersUp(t *testing.T) {
 		}
 	}()
 	began := time.Now()
-	o := l.up(t.Context(), onEvent(func(e Event) {
+	o := l.up(t.Context(), onEvent(func(e engine.Event) {
 		if strings.HasPrefix(e.Message, tooSlowly) {
 			warned.Store(true)
 		}
@@ -504,7 +507,7 @@ func TestMachinesThatTakeNothingHoldNoOthersUp(t *testing.T) {
 }
 
 func TestKeysOfABackupNeverGoFromMachineToMachine(t *testing.T) {
-	p := &peers{sums: []string{hash([]byte("a program"))}}
-	assert.True(t, p.brings(ssh.File{SHA256: hash([]byte("a program"))}))
-	assert.False(t, p.brings(RestoreFile{SHA256: hash([]byte("the keys"))}.upload(PartKeys)))
+	p := &engine.Peers{Sums: []string{engine.Hash([]byte("a program"))}}
+	assert.True(t, p.Brings(ssh.File{SHA256: engine.Hash([]byte("a program"))}))
+	assert.False(t, p.Brings(phases.Upload(engine.RestoreFile{SHA256: engine.Hash([]byte("the keys"))}, backup.PartKeys)))
 }

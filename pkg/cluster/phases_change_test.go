@@ -9,7 +9,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/openpai/paictl/pkg/cluster/engine"
 	"github.com/openpai/paictl/pkg/cluster/paths"
+	"github.com/openpai/paictl/pkg/cluster/phases"
 	"github.com/openpai/paictl/pkg/config"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/ssh"
@@ -87,7 +89,9 @@ func TestUpMakesExactlyTheChangesThatADifferenceCallsFor(t *testing.T) {
 		},
 		{
 			name: "a setting of kubeadm",
-			do:   func() { k.Extra.Kubeadm = map[string]any{"scheduler": map[string]any{"extraArgs": args("v", "4")}} },
+			do: func() {
+				k.Extra.Kubeadm = map[string]any{"scheduler": map[string]any{"extraArgs": phases.Args("v", "4")}}
+			},
 			want: reconfigured,
 			calls: map[string][]string{"m1": {
 				"kubeadm init phase certs apiserver", "kubeadm init phase certs etcd-server", "kubeadm init phase certs etcd-peer",
@@ -99,7 +103,7 @@ func TestUpMakesExactlyTheChangesThatADifferenceCallsFor(t *testing.T) {
 			name:  "a kernel setting",
 			later: true,
 			do:    func() { k.Extra.Sysctl = map[string]string{"vm.max_map_count": "262144"} },
-			want:  onBoth("base set sysctl vm.max_map_count 65530 -> 262144", "base update "+sysctlFile),
+			want:  onBoth("base set sysctl vm.max_map_count 65530 -> 262144", "base update "+phases.SysctlFile),
 		},
 		{
 			name:  "a damaged program of a running unit",
@@ -184,7 +188,7 @@ func TestUpMakesExactlyTheChangesThatADifferenceCallsFor(t *testing.T) {
 		{
 			name:  "the script that makes the network's configuration",
 			later: true,
-			do:    func() { w1.remove(cniScript) },
+			do:    func() { w1.remove(phases.CNIScript) },
 			want:  []string{"w1 network create /usr/local/libexec/paictl/flannel-cni 755", "w1 network enable paictl-cni.service its files change before it starts"},
 		},
 	} {
@@ -228,18 +232,18 @@ func TestThreeControlPlaneMachinesJoinOneAfterTheOther(t *testing.T) {
 	l.conf.Kubernetes.Kubernetes.LoadBalanceIP = "10.9.0.100"
 	o := l.mustUp() // the stub of kubeadm refuses to add two members at once
 	assert.Equal(t, []string{"m1", "m2", "m3", "w1"}, l.nodes())
-	assert.Less(t, o.at(EventPhaseDone, "m2", phaseJoin), o.at(EventPhaseStarted, "m3", phaseJoin))
-	key := l.host("m1").read(encryptionFile)
+	assert.Less(t, o.at(engine.EventPhaseDone, "m2", engine.PhaseJoin), o.at(engine.EventPhaseStarted, "m3", engine.PhaseJoin))
+	key := l.host("m1").read(phases.EncryptionFile)
 	assert.Contains(t, key, "secretbox")
 	for _, m := range []string{"m2", "m3"} {
-		assert.Equal(t, key, l.host(m).read(encryptionFile), "one key encrypts the secrets of all")
-		info, err := os.Stat(l.host(m).root + encryptionFile)
+		assert.Equal(t, key, l.host(m).read(phases.EncryptionFile), "one key encrypts the secrets of all")
+		info, err := os.Stat(l.host(m).root + phases.EncryptionFile)
 		require.NoError(t, err)
 		assert.Equal(t, os.FileMode(0o600), info.Mode().Perm())
 	}
-	assert.NoFileExists(t, l.host("w1").root+encryptionFile)
+	assert.NoFileExists(t, l.host("w1").root+phases.EncryptionFile)
 	assert.Contains(t, l.host("w1").read("/etc/kubernetes/kubelet.conf"), "https://10.9.0.100:6443")
-	assert.NoFileExists(t, l.host("m1").root+stateDir+"/certificate-key.yaml")
+	assert.NoFileExists(t, l.host("m1").root+engine.StateDir+"/certificate-key.yaml")
 	assert.Empty(t, lines(l.mustUp().changes))
 }
 
@@ -253,7 +257,7 @@ func TestPhasesAndLimitNarrowARunDown(t *testing.T) {
 	require.NoError(t, o.err)
 	for _, c := range o.changes {
 		assert.Contains(t, []string{"m1", "w1"}, c.Host)
-		assert.Contains(t, []string{phaseBase, phaseContainerd}, c.Phase)
+		assert.Contains(t, []string{phases.PhaseBase, phases.PhaseContainerd}, c.Phase)
 	}
 	assert.Equal(t, 2, o.summary().Hosts)
 	assert.Zero(t, o.trips.Host("w2").Dials)
@@ -271,10 +275,10 @@ func TestAnotherRegistryNamesTheImages(t *testing.T) {
 	l.conf.Kubernetes.Kubernetes.DockerRegistry = "harbor.example.org/k8s"
 	l.mustUp()
 	for _, h := range l.hosts {
-		assert.Contains(t, h.read(containerdConf), "harbor.example.org/k8s/pause:3.10.1")
+		assert.Contains(t, h.read(phases.ContainerdConf), "harbor.example.org/k8s/pause:3.10.1")
 		assert.FileExists(t, h.root+"/.fake/images/harbor.example.org%k8s%kube-proxy:v1.36.3")
 	}
-	assert.Contains(t, l.host("m1").read(kubeadmConf), "imageRepository: harbor.example.org/k8s\n")
+	assert.Contains(t, l.host("m1").read(engine.KubeadmConf), "imageRepository: harbor.example.org/k8s\n")
 	assert.Empty(t, lines(l.mustUp().changes))
 }
 
@@ -282,10 +286,10 @@ func TestTheNetworkPluginMayBeTheOperatorsOwn(t *testing.T) {
 	t.Parallel()
 	t.Run("none: nothing is installed, and no node is waited for", func(t *testing.T) {
 		l := newLab(t, 1, 1)
-		l.conf.Kubernetes.Kubernetes.NetworkPlugin = networkNone
+		l.conf.Kubernetes.Kubernetes.NetworkPlugin = phases.NetworkNone
 		l.mustUp()
 		assert.NoFileExists(t, l.cluster+"/objects/network")
-		assert.NoFileExists(t, l.host("w1").root+cniScript)
+		assert.NoFileExists(t, l.host("w1").root+phases.CNIScript)
 		assert.Empty(t, lines(l.mustUp().changes))
 	})
 	t.Run("a manifest: it is applied, and again when it changes", func(t *testing.T) {
@@ -310,7 +314,7 @@ func TestTheNetworkPluginMayBeTheOperatorsOwn(t *testing.T) {
 		l.conf = load()
 		require.NotContains(t, config.Validate(l.conf).Error(), "network-plugin")
 		l.mustUp()
-		assert.NoFileExists(t, l.host("w1").root+cniScript)
+		assert.NoFileExists(t, l.host("w1").root+phases.CNIScript)
 		require.NoError(t, os.WriteFile(manifest, []byte("kind: List\nitems: []\n"), 0o644))
 		assert.Equal(t, []string{"m1 network update /etc/paictl/network.yaml", "m1 network run kubectl apply network plugin calico.yaml"},
 			splitLines(lines(l.mustUp().changes)))

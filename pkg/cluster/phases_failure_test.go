@@ -8,6 +8,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/openpai/paictl/pkg/cluster/engine"
+	"github.com/openpai/paictl/pkg/cluster/phases"
 	"github.com/openpai/paictl/pkg/ssh"
 )
 
@@ -21,33 +23,33 @@ func TestAFailureOnAHostIsToldWithItsCauseAndARemedy(t *testing.T) {
 	}{
 		{
 			name: "a unit does not start", host: "w1", file: "/.fake/fail/containerd.service",
-			phase: phaseContainerd, failure: "containerd/apply on w1: exit status 1: Job for containerd.service failed", remedy: "/var/lib/paictl/journal on the host", exit: 3, all: "w1",
+			phase: phases.PhaseContainerd, failure: "containerd/apply on w1: exit status 1: Job for containerd.service failed", remedy: "/var/lib/paictl/journal on the host", exit: 3, all: "w1",
 		},
 		{
 			name: "a module cannot be loaded", host: "w1", file: "/.fake/fail/modprobe-overlay",
-			phase: phaseBase, failure: "kernel module overlay cannot be loaded", remedy: "run the same command again", exit: 3, all: "w1",
+			phase: phases.PhaseBase, failure: "kernel module overlay cannot be loaded", remedy: "run the same command again", exit: 3, all: "w1",
 		},
 		{
 			name: "verify finds that containerd does not answer", host: "w1", file: "/.fake/fail/ctr-version",
-			phase: phaseContainerd, failure: "containerd/verify on w1: exit status 1: containerd does not answer on its socket", remedy: "journalctl -u containerd", exit: 3, all: "w1",
+			phase: phases.PhaseContainerd, failure: "containerd/verify on w1: exit status 1: containerd does not answer on its socket", remedy: "journalctl -u containerd", exit: 3, all: "w1",
 		},
 		{
 			name: "kubeadm join fails", host: "w1", file: "/.fake/fail/kubeadm-join", text: "timed out waiting for the kubelet\n",
-			phase: phaseJoin, failure: "error execution phase kubelet-start: timed out waiting", remedy: "run the same command again", exit: 3, all: "w1",
+			phase: engine.PhaseJoin, failure: "error execution phase kubelet-start: timed out waiting", remedy: "run the same command again", exit: 3, all: "w1",
 		},
 		{
 			name: "kubeadm init fails, and nobody can join", host: "m1", file: "/.fake/fail/kubeadm-init", text: "the API server did not come up\n",
-			phase: phaseInit, failure: "error execution phase wait-control-plane: the API server did not come up", remedy: "run the same command again", exit: 1, all: "m1 w1",
+			phase: engine.PhaseInit, failure: "error execution phase wait-control-plane: the API server did not come up", remedy: "run the same command again", exit: 1, all: "m1 w1",
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			l := newLab(t, 1, 1)
 			l.host(c.host).write(c.file, c.text)
 			o := l.up(t.Context())
-			partial, ok := errors.AsType[*PartialError](o.err)
+			partial, ok := errors.AsType[*engine.PartialError](o.err)
 			require.True(t, ok, "%v", o.err)
 			assert.Equal(t, c.exit, partial.ExitCode())
-			hosts := map[string]Failed{}
+			hosts := map[string]engine.Failed{}
 			for _, f := range partial.Failed {
 				hosts[f.Host] = f
 			}
@@ -73,15 +75,15 @@ func TestWhatWasCutOffRightAfterItsEffectIsStillFinished(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, program, file, want string }{
 		{"swap stays off after a restart", "swapoff", "/etc/fstab", "\n#paictl-swap# /dev/vda2 none swap"},
-		{"a module is known to be paictl's", "modprobe", stateDir + "/owned", "module\toverlay\tloaded\n"},
+		{"a module is known to be paictl's", "modprobe", engine.StateDir + "/owned", "module\toverlay\tloaded\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			l := newLab(t, 1, 1)
 			w1 := l.host("w1")
 			w1.swap()
 			w1.write("/.fake/cut/"+c.program, "")
-			base := func(o *labOptions, _ *ssh.Options) { o.Phases = []string{phaseBase} }
-			require.ErrorAs(t, l.up(t.Context(), base).err, new(*PartialError))
+			base := func(o *labOptions, _ *ssh.Options) { o.Phases = []string{phases.PhaseBase} }
+			require.ErrorAs(t, l.up(t.Context(), base).err, new(*engine.PartialError))
 			w1.remove("/.fake/cut/" + c.program)
 			require.NoError(t, l.up(t.Context(), base).err)
 			assert.Contains(t, w1.read(c.file), c.want)

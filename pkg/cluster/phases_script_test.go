@@ -13,7 +13,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"mvdan.cc/sh/v3/syntax"
 
+	"github.com/openpai/paictl/pkg/cluster/engine"
 	"github.com/openpai/paictl/pkg/cluster/paths"
+	"github.com/openpai/paictl/pkg/cluster/phases"
 	"github.com/openpai/paictl/pkg/cluster/shell"
 	"github.com/openpai/paictl/pkg/ssh"
 	"github.com/openpai/paictl/test/tier"
@@ -46,12 +48,12 @@ func TestEveryScriptThatIsSentIsPOSIXShell(t *testing.T) {
 	changed.host("w1").remove(paths.Member)
 	changed.mustUp()
 	collect(changed)
-	for _, p := range upPhases(three.spec().fresh()) { // even if no host needed it
+	for _, p := range phases.All(three.spec().Fresh()) { // even if no host needed it
 		for _, n := range three.spec().Nodes {
-			bodies[preludeScript+p.verify(n)] = true
+			bodies[engine.PreludeScript+p.Verify(n)] = true
 		}
 	}
-	for _, s := range []string{preludeScript, detectScript, applyScript, driverDetectScript, driverScript, downScript, kubeadmScript, repairScript, string(flannelCNI), string(podMetadata), string(renewProgram()), string(kubeletResolvConf), certificatesScript, etcdScript, endpointScript, secretsScript, authorityScript, restoreScript} {
+	for _, s := range []string{engine.PreludeScript, engine.DetectScript, engine.ApplyScript, phases.DriverDetectScript, phases.DriverScript, downScript, phases.KubeadmScript, engine.RepairScript, string(phases.FlannelCNI), string(phases.PodMetadata), string(phases.RenewProgram()), string(phases.KubeletResolvConf), phases.CertificatesScript, engine.EtcdScript, endpointScript, secretsScript, authorityScript, phases.RestoreScript} {
 		bodies[s] = true
 	}
 	require.Greater(t, len(bodies), 50)
@@ -78,7 +80,7 @@ func FuzzDataSurvivesTheShell(f *testing.F) {
 			require.NoError(t, err, "%q", body)
 			return string(out)
 		}
-		assert.Equal(t, string(data), run(heredoc("base64 -d", data)))
+		assert.Equal(t, string(data), run(engine.Heredoc("base64 -d", data)))
 		word := strings.ReplaceAll(string(data), "\x00", "")
 		assert.Equal(t, word, run("printf %s "+shell.Quote(word)))
 		assert.Equal(t, word+"|b", run("printf '%s|' " + shell.QuoteAll([]string{word, "b"}) + " | sed 's/|$//'")[:len(word)+2])
@@ -122,15 +124,15 @@ func FuzzParseFactsTakesAnything(f *testing.F) {
 	l := testSpec(f, 1, 1)
 	f.Fuzz(func(t *testing.T, out []byte) {
 		sections := sectionsOf(out)
-		w := &world{want: l.fresh(), facts: map[string]*facts{"m1": {sections: sections}, "w1": {sections: sections}}}
-		w.elect()
-		w.againstFounding()
-		_, _ = w.apart()
-		_, _ = w.leftBehind()
-		for _, p := range upPhases(w.want) {
+		w := &engine.World{Want: l.Fresh(), Facts: map[string]*engine.Facts{"m1": {Sections: sections}, "w1": {Sections: sections}}}
+		w.Elect()
+		w.AgainstFounding()
+		_, _ = w.Apart()
+		_, _ = w.LeftBehind()
+		for _, p := range phases.All(w.Want) {
 			for _, n := range l.Nodes {
-				if p.applies(n) {
-					_, _ = p.diff(n, w) // an error is an answer, a panic is not
+				if p.Applies(n) {
+					_, _ = p.Diff(n, w) // an error is an answer, a panic is not
 				}
 			}
 		}
@@ -150,7 +152,7 @@ func TestASettingOfTheKernelIsReadWhole(t *testing.T) {
 		}
 		require.NoError(t, err)
 		sh := exec.CommandContext(t.Context(), "/bin/sh")
-		sh.Stdin = strings.NewReader("PAICTL_ROOT=\n" + preludeScript + "sysctl_file " + key + "\nsysctl_in \"$f\"\nprintf %s \"$v\"\n")
+		sh.Stdin = strings.NewReader("PAICTL_ROOT=\n" + engine.PreludeScript + "sysctl_file " + key + "\nsysctl_in \"$f\"\nprintf %s \"$v\"\n")
 		got, err := sh.Output()
 		require.NoError(t, err)
 		assert.Equal(t, strings.ReplaceAll(strings.TrimSpace(string(want)), "\t", " "), string(got))
@@ -163,7 +165,7 @@ func TestAFileThatCantBeReadDiffers(t *testing.T) {
 	require.NoError(t, os.WriteFile(good, []byte("x\n"), 0o600))
 	const sum = "73cb3858a687a8494ca3323053016282f3dad39d42cf62ca4e79dda2aac7d9ac"
 	sh := exec.CommandContext(t.Context(), "/bin/sh")
-	sh.Stdin = strings.NewReader("PAICTL_ROOT=\n" + preludeScript + detectScript +
+	sh.Stdin = strings.NewReader("PAICTL_ROOT=\n" + engine.PreludeScript + engine.DetectScript +
 		"printf '%s\\t%s\\tp\\n' /proc/self/mem aaaa " + good + " " + sum + " | d_files\n")
 	got, err := sh.Output()
 	require.NoError(t, err, "%s", got)
@@ -182,7 +184,7 @@ func TestAUnitsProgramIsNotReadAgain(t *testing.T) {
 	require.NoError(t, os.MkdirAll(filepath.Dir(stamps), 0o700))
 	hash := func(script string) string {
 		sh := exec.CommandContext(t.Context(), "/bin/sh")
-		sh.Stdin = strings.NewReader("PAICTL_ROOT=" + root + "\n" + preludeScript + script + "unit_hash /settings /program /absent\n")
+		sh.Stdin = strings.NewReader("PAICTL_ROOT=" + root + "\n" + engine.PreludeScript + script + "unit_hash /settings /program /absent\n")
 		got, err := sh.CombinedOutput()
 		require.NoError(t, err, "%s", got)
 		require.Len(t, got, 65)

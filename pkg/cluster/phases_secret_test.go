@@ -14,6 +14,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/openpai/paictl/pkg/cluster/engine"
+	"github.com/openpai/paictl/pkg/cluster/phases"
 	"github.com/openpai/paictl/pkg/secret"
 	"github.com/openpai/paictl/pkg/ssh"
 	"github.com/openpai/paictl/pkg/ssh/sshtest"
@@ -49,7 +51,7 @@ func TestNoSecretLeavesItsPlace(t *testing.T) {
 	certificateKey, err := os.ReadFile(l.cluster + "/certificate-key")
 	require.NoError(t, err)
 	secrets["the certificates' key"] = strings.TrimSpace(string(certificateKey))
-	secrets["the encryption key"] = regexp.MustCompile(`secret: (\S{40,})`).FindStringSubmatch(l.host("m1").read(encryptionFile))[1]
+	secrets["the encryption key"] = regexp.MustCompile(`secret: (\S{40,})`).FindStringSubmatch(l.host("m1").read(phases.EncryptionFile))[1]
 
 	for what, s := range secrets {
 		require.Greater(t, len(s), 15, what)
@@ -61,7 +63,7 @@ func TestNoSecretLeavesItsPlace(t *testing.T) {
 		public[name] = string(text)
 	}
 	for _, h := range l.hosts {
-		public["the journal of "+h.name] = h.read(stateDir + "/journal")
+		public["the journal of "+h.name] = h.read(engine.StateDir + "/journal")
 		public["the calls on "+h.name] = h.read("/.fake/calls")
 		for _, e := range h.server.Execs() {
 			public["a command line on "+h.name] += e.Line + "\n"
@@ -80,7 +82,7 @@ func TestNoSecretLeavesItsPlace(t *testing.T) {
 	assert.Contains(t, public["the journal of m1"], "change")
 	for _, f := range []string{"/join.yaml", "/certificate-key.yaml"} {
 		for _, h := range l.hosts {
-			assert.NoFileExists(t, h.root+stateDir+f)
+			assert.NoFileExists(t, h.root+engine.StateDir+f)
 		}
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/openpai/paictl/pkg/cluster/answer"
+	"github.com/openpai/paictl/pkg/cluster/engine"
+	"github.com/openpai/paictl/pkg/cluster/phases"
 	"github.com/openpai/paictl/pkg/config"
 )
 
@@ -54,7 +56,7 @@ func TestPodsReachNoMetadataServiceUnlessTheyMay(t *testing.T) {
 	l.made()
 	w1 := l.host("w1")
 	unit := func() string {
-		text, err := os.ReadFile(w1.root + metadataService)
+		text, err := os.ReadFile(w1.root + phases.MetadataService)
 		require.NoError(t, err)
 		return string(text)
 	}
@@ -119,7 +121,7 @@ func TestTheBridgeGetsTheNodesSubnet(t *testing.T) {
 				}
 			}
 			assert.Equal(t, c.kills, kills)
-			i := o.at(EventWarning, "w1", phaseNetwork)
+			i := o.at(engine.EventWarning, "w1", phases.PhaseNetwork)
 			assert.Equal(t, c.warning != "", i >= 0)
 			if i >= 0 {
 				assert.Contains(t, o.events[i].Message, c.warning)
@@ -141,7 +143,7 @@ func TestStatusNamesAMachineOnWhichNoPodStarts(t *testing.T) {
 		"":                                       "",
 	} {
 		text = "member\tyes\nkubelet\tv1\tactive\napi\tup\t\nnode\tm1\t\tv1\tReady=True;\t\t10.244.4.0/24\n" + text
-		answers := map[*Node]answer.Answer{s.ControlPlane()[0]: sectionsOf([]byte("@@ status\n" + text))["status"]}
+		answers := map[*engine.Node]answer.Answer{s.ControlPlane()[0]: sectionsOf([]byte("@@ status\n" + text))["status"]}
 		st := newStatus(s, s.Nodes, answers, nil, time.Now())
 		assert.Equal(t, StateReady, st.Machines[0].State)
 		assert.Equal(t, want, st.Machines[0].Message)

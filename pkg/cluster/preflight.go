@@ -2,11 +2,12 @@ package cluster
 
 import (
 	"context"
-	_ "embed"
 	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/openpai/paictl/pkg/cluster/engine"
+	"github.com/openpai/paictl/pkg/cluster/phases"
 	"github.com/openpai/paictl/pkg/cluster/preflight"
 	"github.com/openpai/paictl/pkg/cluster/shell"
 	"github.com/openpai/paictl/pkg/hint"
@@ -18,25 +19,22 @@ const (
 	checkUnchecked = "connect"
 )
 
-//go:embed scripts/repair.sh
-var repairScript string
-
-// preflight checks all hosts before anything is changed on any of them. One error anywhere stops the run.
+// checkFirst checks all hosts before anything is changed on any of them. One error anywhere stops the run.
 // With --fix it first makes the safe repairs, and checks again; it returns the last world that it surveyed.
-func (r *run) preflight(ctx context.Context, w *world, nodes []*Node) (*world, error) {
-	start := r.opts.Clock()
-	findings := r.check(w, nodes)
+func checkFirst(ctx context.Context, r *engine.Run, w *engine.World, nodes []*engine.Node) (*engine.World, error) {
+	start := r.Opts.Clock()
+	findings := phases.Check(r, w, nodes)
 	fixed := map[string]int{}
-	if r.mayFix && !r.opts.DryRun {
+	if r.MayFix && !r.Opts.DryRun {
 		var err error
-		if fixed, err = r.fix(ctx, nodes, findings); err != nil {
+		if fixed, err = fix(ctx, r, nodes, findings); err != nil {
 			return nil, err
 		}
 		if len(fixed) > 0 {
-			if w, err = r.survey(ctx, r.reached(nodes)); err != nil {
+			if w, err = survey(ctx, r, r.Reached(nodes)); err != nil {
 				return nil, err
 			}
-			findings = r.check(w, nodes)
+			findings = phases.Check(r, w, nodes)
 		}
 	}
 	failed := map[string]bool{}
@@ -45,43 +43,43 @@ func (r *run) preflight(ctx context.Context, w *world, nodes []*Node) (*world, e
 			failed[f.Host] = true
 			continue
 		}
-		if !r.returnsFindings {
-			r.emit(Event{Kind: EventWarning, Host: f.Host, Phase: phasePreflight, Message: f.Text(), Hint: f.Remedy})
+		if !r.ReturnsFindings {
+			r.Emit(engine.Event{Kind: engine.EventWarning, Host: f.Host, Phase: phasePreflight, Message: f.Text(), Hint: f.Remedy})
 		}
 	}
 	for _, n := range nodes {
-		if w.facts[n.Hostname] != nil && !r.isAside(n) && !failed[n.Hostname] {
-			r.emit(Event{Kind: EventPhaseDone, Host: n.Hostname, Phase: phasePreflight,
-				Changes: fixed[n.Hostname], Elapsed: r.opts.Clock().Sub(start)})
+		if w.Facts[n.Hostname] != nil && !r.IsAside(n) && !failed[n.Hostname] {
+			r.Emit(engine.Event{Kind: engine.EventPhaseDone, Host: n.Hostname, Phase: phasePreflight,
+				Changes: fixed[n.Hostname], Elapsed: r.Opts.Clock().Sub(start)})
 		}
 	}
 	if len(failed) > 0 {
-		return nil, r.refuse(findings)
+		return nil, refuse(r, findings)
 	}
 	return w, nil
 }
 
 // refuse ends a run before it has changed anything: each error becomes an event, and a
 // *PreflightError holds all findings.
-func (r *run) refuse(findings []preflight.Finding) error {
+func refuse(r *engine.Run, findings []preflight.Finding) error {
 	findings = slices.Clone(findings)
-	r.want.checked(nil).Sort(findings)
+	phases.CheckedCluster(r.Want, nil).Sort(findings)
 	var errs []preflight.Finding
 	for _, f := range findings {
 		if f.Severity != preflight.SeverityError {
 			continue
 		}
 		errs = append(errs, f)
-		r.emit(Event{Kind: EventPhaseFailed, Host: f.Host, Phase: phasePreflight, Error: f.Text(), Hint: f.Remedy})
+		r.Emit(engine.Event{Kind: engine.EventPhaseFailed, Host: f.Host, Phase: phasePreflight, Error: f.Text(), Hint: f.Remedy})
 	}
-	return hint.Wrap(&PreflightError{Findings: findings, Repaired: r.repaired()}, remedyOf(errs))
+	return hint.Wrap(&engine.PreflightError{Findings: findings, Repaired: repaired(r)}, remedyOf(errs))
 }
 
 // repaired reports whether this run's --fix has changed a host.
-func (r *run) repaired() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return len(r.changes) > 0
+func repaired(r *engine.Run) bool {
+	r.Mu.Lock()
+	defer r.Mu.Unlock()
+	return len(r.Changes) > 0
 }
 
 // remedyOf returns the remedy for a run that was refused: the finding's own if it is the only one.
@@ -103,21 +101,21 @@ func remedyOf(errs []preflight.Finding) string {
 
 // fix makes the repairs that the findings offer, one script per host, and returns how many repairs
 // each host got. If a repair fails, its finding remains.
-func (r *run) fix(ctx context.Context, nodes []*Node, findings []preflight.Finding) (map[string]int, error) {
+func fix(ctx context.Context, r *engine.Run, nodes []*engine.Node, findings []preflight.Finding) (map[string]int, error) {
 	todo := map[string][]preflight.Finding{}
 	for _, f := range findings {
 		if f.Fixable && f.Fix != "" {
 			todo[f.Host] = append(todo[f.Host], f)
 		}
 	}
-	var hosts []*Node
+	var hosts []*engine.Node
 	for _, n := range nodes {
 		if len(todo[n.Hostname]) > 0 {
 			hosts = append(hosts, n)
 		}
 	}
-	errs := r.each(ctx, hosts, func(ctx context.Context, n *Node) error {
-		return r.fixHost(ctx, n, todo[n.Hostname])
+	errs := r.Each(ctx, hosts, func(ctx context.Context, n *engine.Node) error {
+		return fixHost(ctx, r, n, todo[n.Hostname])
 	})
 	fixed := map[string]int{}
 	for _, n := range hosts {
@@ -125,32 +123,32 @@ func (r *run) fix(ctx context.Context, nodes []*Node, findings []preflight.Findi
 		switch {
 		case err == nil:
 			fixed[n.Hostname] = len(todo[n.Hostname])
-		case isCancel(ctx, err):
+		case engine.IsCancel(ctx, err):
 			return nil, context.Canceled
 		default:
-			r.emit(Event{Kind: EventWarning, Host: n.Hostname, Phase: phasePreflight,
+			r.Emit(engine.Event{Kind: engine.EventWarning, Host: n.Hostname, Phase: phasePreflight,
 				Message: fmt.Sprintf("the repair failed: %v", err), Hint: hint.Of(err)})
 		}
 	}
 	return fixed, nil
 }
 
-func (r *run) fixHost(ctx context.Context, n *Node, fs []preflight.Finding) error {
+func fixHost(ctx context.Context, r *engine.Run, n *engine.Node, fs []preflight.Finding) error {
 	var b strings.Builder
-	b.WriteString(repairScript)
-	b.WriteString(r.spec.aptProxy())
+	b.WriteString(engine.RepairScript)
+	b.WriteString(phases.AptProxy(r.Spec))
 	for _, f := range fs {
 		fmt.Fprintf(&b, "%s\nnote change %s\n", f.Fix, shell.Quote("repair "+f.Check))
 	}
-	if _, err := r.script(ctx, n, phasePreflight, "fix", b.String()); err != nil {
+	if _, err := r.Script(ctx, n, phasePreflight, "fix", b.String()); err != nil {
 		return err
 	}
 	for _, f := range fs {
-		c := Change{Host: n.Hostname, Phase: phasePreflight, Action: "run", Target: "repair " + f.Check, Detail: f.Remedy}
-		r.emit(Event{Kind: EventChanged, Host: n.Hostname, Phase: phasePreflight, Change: &c})
+		c := engine.Change{Host: n.Hostname, Phase: phasePreflight, Action: "run", Target: "repair " + f.Check, Detail: f.Remedy}
+		r.Emit(engine.Event{Kind: engine.EventChanged, Host: n.Hostname, Phase: phasePreflight, Change: &c})
 	}
-	r.mu.Lock()
-	r.changes[n.Hostname] += len(fs)
-	r.mu.Unlock()
+	r.Mu.Lock()
+	r.Changes[n.Hostname] += len(fs)
+	r.Mu.Unlock()
 	return nil
 }

@@ -7,6 +7,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/openpai/paictl/pkg/cluster/engine"
+	"github.com/openpai/paictl/pkg/cluster/phases"
 	"github.com/openpai/paictl/pkg/ssh"
 )
 
@@ -23,11 +25,11 @@ func TestAFileThatWinsAtTheNextBootIsNamed(t *testing.T) {
 	o := l.mustUp()
 	var warnings []string
 	for _, e := range o.events {
-		if e.Kind == EventWarning {
+		if e.Kind == engine.EventWarning {
 			warnings = append(warnings, e.Host+": "+e.Message+" -> "+e.Hint)
 		}
 	}
-	assert.Equal(t, []string{"w1: /etc/sysctl.d/zz-last.conf sets net.ipv4.ip_forward to 0 at the next boot; the cluster needs 1 -> remove the line from /etc/sysctl.d/zz-last.conf: it is read after " + sysctlFile}, warnings)
+	assert.Equal(t, []string{"w1: /etc/sysctl.d/zz-last.conf sets net.ipv4.ip_forward to 0 at the next boot; the cluster needs 1 -> remove the line from /etc/sysctl.d/zz-last.conf: it is read after " + phases.SysctlFile}, warnings)
 }
 
 func TestTheSettingsOfAnEarlierReleaseMoveToTheFileThatWins(t *testing.T) {
@@ -35,17 +37,17 @@ func TestTheSettingsOfAnEarlierReleaseMoveToTheFileThatWins(t *testing.T) {
 	l := newLab(t, 1, 0)
 	l.made()
 	m1 := l.host("m1")
-	text := m1.read(sysctlFile)
+	text := m1.read(phases.SysctlFile)
 	require.Contains(t, text, "net.ipv4.ip_forward = 1\n")
 	// As an earlier release left it.
-	m1.remove(sysctlFile)
-	m1.write(oldSysctlFile, text)
-	m1.write(stateDir+"/owned", strings.ReplaceAll(m1.read(stateDir+"/owned"), sysctlFile, oldSysctlFile))
-	assert.Equal(t, "m1 base create "+sysctlFile+" 644\nm1 base delete "+oldSysctlFile+" paictl no longer uses it\n", lines(l.mustUp().changes))
-	assert.Equal(t, text, m1.read(sysctlFile))
-	assert.NoFileExists(t, m1.root+oldSysctlFile)
-	assert.NotContains(t, m1.read(stateDir+"/owned"), oldSysctlFile)
-	assert.Contains(t, m1.read(stateDir+"/owned"), "file\t"+sysctlFile+"\tcreated")
+	m1.remove(phases.SysctlFile)
+	m1.write(phases.OldSysctlFile, text)
+	m1.write(engine.StateDir+"/owned", strings.ReplaceAll(m1.read(engine.StateDir+"/owned"), phases.SysctlFile, phases.OldSysctlFile))
+	assert.Equal(t, "m1 base create "+phases.SysctlFile+" 644\nm1 base delete "+phases.OldSysctlFile+" paictl no longer uses it\n", lines(l.mustUp().changes))
+	assert.Equal(t, text, m1.read(phases.SysctlFile))
+	assert.NoFileExists(t, m1.root+phases.OldSysctlFile)
+	assert.NotContains(t, m1.read(engine.StateDir+"/owned"), phases.OldSysctlFile)
+	assert.Contains(t, m1.read(engine.StateDir+"/owned"), "file\t"+phases.SysctlFile+"\tcreated")
 	assert.Empty(t, l.mustUp().changes)
 }
 
@@ -71,9 +73,9 @@ func TestACloudInitThatWritesTheNamesOfMachinesAwayIsWarnedOf(t *testing.T) {
 			}
 			o := l.up(t.Context(), func(o *labOptions, _ *ssh.Options) { o.DryRun = true })
 			require.NoError(t, o.err)
-			var found []Event
+			var found []engine.Event
 			for _, e := range o.events {
-				if e.Kind == EventWarning {
+				if e.Kind == engine.EventWarning {
 					found = append(found, e)
 				}
 			}

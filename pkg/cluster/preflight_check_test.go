@@ -10,13 +10,15 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/openpai/paictl/pkg/cluster/engine"
+	"github.com/openpai/paictl/pkg/cluster/phases"
 	"github.com/openpai/paictl/pkg/cluster/preflight"
 	"github.com/openpai/paictl/pkg/config"
 	"github.com/openpai/paictl/pkg/layout"
 )
 
 // examine checks a cluster of m1, w1 and w2 after the edits.
-func examine(t *testing.T, s *Spec, limit []string, edit func(map[string]*machine)) []preflight.Finding {
+func examine(t *testing.T, s *engine.Spec, limit []string, edit func(map[string]*machine)) []preflight.Finding {
 	t.Helper()
 	ms := map[string]*machine{}
 	for _, n := range s.Nodes {
@@ -25,17 +27,17 @@ func examine(t *testing.T, s *Spec, limit []string, edit func(map[string]*machin
 	if edit != nil {
 		edit(ms)
 	}
-	w := &world{want: s.fresh(), facts: map[string]*facts{}}
+	w := &engine.World{Want: s.Fresh(), Facts: map[string]*engine.Facts{}}
 	for name, m := range ms {
 		if m != nil {
-			w.facts[name] = m.seen()
+			w.Facts[name] = m.seen()
 		}
 	}
-	w.elect()
-	r := newRun(s, Options{Sink: &storySink{}, Clock: func() time.Time { return preflightNow }, Limit: limit})
-	nodes, err := r.selected()
+	w.Elect()
+	r := engine.NewRun(s, engine.Options{Sink: &storySink{}, Clock: func() time.Time { return preflightNow }, Limit: limit})
+	nodes, err := r.Selected()
 	require.NoError(t, err)
-	return r.check(w, nodes)
+	return phases.Check(r, w, nodes)
 }
 
 func TestFitMachinesYieldNoFindings(t *testing.T) {
@@ -62,7 +64,7 @@ func TestMembersOfARunningClusterYieldNoFindings(t *testing.T) {
 type checkCase struct {
 	name     string
 	host     string // w1 unless set
-	spec     func(*Spec)
+	spec     func(*engine.Spec)
 	edit     func(*machine)
 	severity string // error unless set
 	check    string
@@ -117,10 +119,10 @@ func TestEachFaultOfAMachineIsOneFindingWithARemedy(t *testing.T) {
 		{name: "kube-proxy's nftables on kernel 5.10", edit: func(m *machine) { m.fact("kernel", "5.10.0-26-amd64") },
 			check: "kernel", message: "nftables mode needs kernel 5.13, the machine has 5.10.0-26-amd64", remedy: "extra.kube-proxy.mode: iptables"},
 		{name: "kube-proxy's iptables on kernel 5.10",
-			spec: func(s *Spec) { s.Config.Kubernetes.Kubernetes.Extra.KubeProxy["mode"] = "iptables" },
+			spec: func(s *engine.Spec) { s.Config.Kubernetes.Kubernetes.Extra.KubeProxy["mode"] = "iptables" },
 			edit: func(m *machine) { m.fact("kernel", "5.10.0-26-amd64") }},
 		{name: "a kernel that the operator takes on himself",
-			spec: func(s *Spec) {
+			spec: func(s *engine.Spec) {
 				s.Config.Kubernetes.Kubernetes.Extra.KubeadmIgnorePreflight = []string{"systemverification"}
 			},
 			edit: func(m *machine) { m.fact("kernel", "5.19.0") }},
@@ -138,19 +140,19 @@ func TestEachFaultOfAMachineIsOneFindingWithARemedy(t *testing.T) {
 		{name: "little memory on the control plane", host: "m1", edit: func(m *machine) { m.fact("memory-kib", "1048576") },
 			check: "memory", message: "1024 MiB of memory, the control plane needs 1700 MiB", remedy: "another role"},
 		{name: "little memory that is to be ignored", host: "m1",
-			spec: func(s *Spec) { s.Config.Kubernetes.Kubernetes.Extra.KubeadmIgnorePreflight = []string{"Mem"} },
+			spec: func(s *engine.Spec) { s.Config.Kubernetes.Kubernetes.Extra.KubeadmIgnorePreflight = []string{"Mem"} },
 			edit: func(m *machine) { m.fact("memory-kib", "1048576") }},
 		{name: "one processor on the control plane", host: "m1", edit: func(m *machine) { m.fact("cpus", "0") }, check: "cpu", message: "one processor", remedy: "NumCPU"},
 		{name: "one processor on a worker", edit: func(m *machine) { m.fact("cpus", "0") }},
 		{name: "swap", edit: func(m *machine) { m.fact("swap-kib", "2097152") },
 			severity: preflight.SeverityWarning, check: "swap", message: "2048 MiB of swap are in use; the phase base switches it off", remedy: "failSwapOn"},
-		{name: "swap that the kubelet may keep", spec: func(s *Spec) { s.Config.Kubernetes.Kubernetes.Extra.Kubelet["failSwapOn"] = false },
+		{name: "swap that the kubelet may keep", spec: func(s *engine.Spec) { s.Config.Kubernetes.Kubernetes.Extra.Kubelet["failSwapOn"] = false },
 			edit: func(m *machine) { m.fact("swap-kib", "2097152") }},
 		{name: "a kernel without a module", edit: func(m *machine) { m.unsay("module", "vxlan"); m.say("module", "vxlan", "absent") },
 			check: "modules", message: "kernel 6.1.0-13-amd64 has no module vxlan", remedy: "linux-image-amd64"},
 		{name: "a kernel that tells nothing", edit: func(m *machine) { m.unsay("module", "vxlan"); m.say("module", "vxlan", "unknown") }},
 		{name: "cgroup v1", edit: func(m *machine) { m.fact("cgroup", "hybrid") }, check: "cgroup", message: "cgroup v1, which the kubelet of v1.36.3 refuses", remedy: "unified_cgroup_hierarchy=1"},
-		{name: "cgroup v1 that the kubelet may use", spec: func(s *Spec) { s.Config.Kubernetes.Kubernetes.Extra.Kubelet["failCgroupV1"] = false },
+		{name: "cgroup v1 that the kubelet may use", spec: func(s *engine.Spec) { s.Config.Kubernetes.Kubernetes.Extra.Kubelet["failCgroupV1"] = false },
 			edit: func(m *machine) { m.fact("cgroup", "hybrid") }},
 		{name: "a cgroup controller that is off", edit: func(m *machine) { m.unsay("controllers"); m.say("controllers", "cpuset cpu io pids") },
 			check: "cgroup", message: "disabled the cgroup controllers memory", remedy: "cgroup_disable"},
@@ -173,7 +175,7 @@ func TestEachFaultOfAMachineIsOneFindingWithARemedy(t *testing.T) {
 			m.fact("pci-gpu", "0000:01:00.0 0x10de 0x20b2 0x030200", true)
 			m.fact("pci-gpu", "0000:02:00.0 0x10de 0x20b2 0x030200", true)
 		}, severity: preflight.SeverityWarning, check: "gpu-unlisted", message: "has 2 GPUs, but its SKU cpu lists none: no job gets them", remedy: "gpu-driver: {policy: none}"},
-		{name: "a broken driver", spec: func(s *Spec) {
+		{name: "a broken driver", spec: func(s *engine.Spec) {
 			s.Config.Layout.MachineSKU["gpu"] = layout.SKU{GPU: &layout.GPU{Type: "NVIDIA-A100", Count: 1}}
 			s.Nodes[1].SKU = "gpu"
 		}, edit: func(m *machine) {
@@ -181,7 +183,7 @@ func TestEachFaultOfAMachineIsOneFindingWithARemedy(t *testing.T) {
 			m.fact("pci-gpu", "0000:01:00.0 0x10de 0x20b2 0x030200", true)
 			m.fact("nvidia-smi", "Failed to initialize NVML: Driver/library version mismatch", true)
 		}, severity: preflight.SeverityWarning, check: "gpu-driver", message: "NVIDIA's driver doesn't answer: Failed to initialize NVML", remedy: "reboot"},
-		{name: "a broken driver that a run replaces", spec: func(s *Spec) {
+		{name: "a broken driver that a run replaces", spec: func(s *engine.Spec) {
 			s.Config.Layout.MachineSKU["gpu"] = layout.SKU{GPU: &layout.GPU{Type: "NVIDIA-A100", Count: 1}}
 			s.Nodes[1].SKU = "gpu"
 			s.Config.Kubernetes.Kubernetes.GPUDriver = config.GPUDriver{Policy: config.GPUDriverInstall}
@@ -194,14 +196,14 @@ func TestEachFaultOfAMachineIsOneFindingWithARemedy(t *testing.T) {
 			m.fact("nvidia-smi", "Failed to initialize NVML: Driver/library version mismatch", true)
 		}},
 		{name: "fewer GPUs than the layout says",
-			spec: func(s *Spec) {
+			spec: func(s *engine.Spec) {
 				s.Config.Layout.MachineSKU["gpu"] = layout.SKU{GPU: &layout.GPU{Type: "NVIDIA-A100", Count: 2}}
 				s.Nodes[1].SKU = "gpu"
 			},
 			edit:     func(m *machine) { m.fact("nvidia-smi", "0, NVIDIA A100, 81920, 535.104.05, GPU-1", true) },
 			severity: preflight.SeverityWarning, check: "gpu-count", message: "has 1 of the 2 GPUs that layout.yaml says (gpu)", remedy: "gpu.count of gpu"},
 		{name: "GPUs that are only simulated",
-			spec: func(s *Spec) {
+			spec: func(s *engine.Spec) {
 				s.Config.Layout.MachineSKU["gpu"] = layout.SKU{GPU: &layout.GPU{Type: "NVIDIA-A100", Count: 2, Simulated: true}}
 				s.Nodes[1].SKU = "gpu"
 			},
@@ -278,7 +280,7 @@ func TestEachFaultOfAMachineIsOneFindingWithARemedy(t *testing.T) {
 			}
 		}, severity: preflight.SeverityWarning, check: "dns", message: "so 10.0.0.56, 10.0.0.57 will not be asked", remedy: "cluster-dns"},
 		{name: "more name servers than pods use, which get others",
-			spec: func(s *Spec) { s.Config.Kubernetes.Kubernetes.ClusterDNS = []string{"10.0.0.9"} },
+			spec: func(s *engine.Spec) { s.Config.Kubernetes.Kubernetes.ClusterDNS = []string{"10.0.0.9"} },
 			edit: func(m *machine) {
 				for i := range 5 {
 					m.fact("dns", fmt.Sprintf("10.0.0.%d", 53+i), true)
@@ -294,7 +296,7 @@ func TestEachFaultOfAMachineIsOneFindingWithARemedy(t *testing.T) {
 		{name: "a store that can't carry overlays", edit: func(m *machine) { m.say("overlay", "/var/lib/containerd", "overlayfs", "Invalid argument") },
 			check: "overlay", message: "an overlay mount fails on its file system, overlayfs (Invalid argument)", remedy: "ftype=1, at /var/lib/containerd"},
 		{name: "a store that can't carry overlays, and needs none",
-			spec: func(s *Spec) {
+			spec: func(s *engine.Spec) {
 				s.Config.Kubernetes.Kubernetes.Extra.Containerd = map[string]any{"plugins": map[string]any{"io.containerd.cri.v1.images": map[string]any{"snapshotter": "native"}}}
 			},
 			edit: func(m *machine) { m.say("overlay", "/var/lib/containerd", "overlayfs", "Invalid argument") }},
@@ -306,7 +308,7 @@ func TestEachFaultOfAMachineIsOneFindingWithARemedy(t *testing.T) {
 			m.unsay("fs\t/var/lib/containerd")
 			m.say("fs", "/var/lib/containerd", "/var/lib/containerd", "209715200", "104857600", "/dev/sdb", "0", "0")
 		}},
-		{name: "a read-only root", edit: func(m *machine) { m.say("mount", "/etc", "/", "ro"); m.say("mount", binDir, "/", "ro") },
+		{name: "a read-only root", edit: func(m *machine) { m.say("mount", "/etc", "/", "ro"); m.say("mount", phases.BinDir, "/", "ro") },
 			check: "mount", message: "/ is read-only, and contains /etc", remedy: "mount -o remount,rw /"},
 		{name: "programs on a file system that forbids them", edit: func(m *machine) {
 			m.say("mount", "/var/log", "/var", "noexec")
@@ -343,17 +345,17 @@ func TestDiskSpaceIsAddedUpForEachFileSystem(t *testing.T) {
 		check string
 	}{
 		{"1 GB for everything", func(m *machine) {
-			for _, p := range preflight.Folders(preflightSpec(t, 1).fresh().checked(nil), &preflight.Node{}) {
+			for _, p := range preflight.Folders(phases.CheckedCluster(preflightSpec(t, 1).Fresh(), nil), &preflight.Node{}) {
 				m.disk(p, "/", "/dev/sda1", 1024)
 			}
 		}, "/ has 1024 MiB free, but needs 15.4 GiB"},
 		{"just enough for everything", func(m *machine) {
-			for _, p := range preflight.Folders(preflightSpec(t, 1).fresh().checked(nil), &preflight.Node{}) {
+			for _, p := range preflight.Folders(phases.CheckedCluster(preflightSpec(t, 1).Fresh(), nil), &preflight.Node{}) {
 				m.disk(p, "/", "/dev/sda1", 15722)
 			}
 		}, ""},
 		{"one MiB too little", func(m *machine) {
-			for _, p := range preflight.Folders(preflightSpec(t, 1).fresh().checked(nil), &preflight.Node{}) {
+			for _, p := range preflight.Folders(phases.CheckedCluster(preflightSpec(t, 1).Fresh(), nil), &preflight.Node{}) {
 				m.disk(p, "/", "/dev/sda1", 15721)
 			}
 		}, "/ has 15.4 GiB free, but needs 15.4 GiB"},
@@ -402,8 +404,8 @@ func TestAMachineWithAnotherCertificateAuthorityBelongsToAnotherCluster(t *testi
 // A machine without paictl's record may hold the last copy of the cluster's data.
 func TestAMemberThatLostPaictlsRecordIsNotToldToWipeItself(t *testing.T) {
 	// without makes the machines members, and removes the record of some.
-	made := []string{kubeadmConf}
-	without := func(s *Spec, names ...string) []preflight.Finding {
+	made := []string{engine.KubeadmConf}
+	without := func(s *engine.Spec, names ...string) []preflight.Finding {
 		return examine(t, s, nil, func(ms map[string]*machine) {
 			for _, n := range s.Nodes {
 				m := memberMachine(s, n)
@@ -448,7 +450,7 @@ func TestAMemberThatLostPaictlsRecordIsNotToldToWipeItself(t *testing.T) {
 	f = one(without(preflightSpec(t, 0), "m1"))
 	assert.Contains(t, f.Message, "or another tool has created it")
 	assert.Contains(t, f.Remedy, "remove the machine from layout.yaml, or if you no longer need that cluster: kubeadm reset -f")
-	made = []string{kubeadmConf}
+	made = []string{engine.KubeadmConf}
 
 	for _, f := range without(preflightSpec(t, 1), "m1", "w1") {
 		assert.NotContains(t, f.Remedy, "rm -rf", "%+v", f)

@@ -11,7 +11,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/openpai/paictl/pkg/cluster/bundle"
+	"github.com/openpai/paictl/pkg/cluster/engine"
 	"github.com/openpai/paictl/pkg/cluster/paths"
+	"github.com/openpai/paictl/pkg/cluster/phases"
 	"github.com/openpai/paictl/pkg/cluster/preflight"
 	"github.com/openpai/paictl/pkg/config"
 	"github.com/openpai/paictl/pkg/layout"
@@ -45,7 +47,7 @@ func preflightBundle(t testing.TB) *bundle.Bundle {
 }
 
 // preflightSpec is a cluster of one master, m1 (10.0.0.1), and workers w1 (10.0.0.11), w2 …
-func preflightSpec(t testing.TB, workers int) *Spec {
+func preflightSpec(t testing.TB, workers int) *engine.Spec {
 	t.Helper()
 	c := &config.Cluster{}
 	c.Kubernetes.Kubernetes = config.KubernetesSpec{
@@ -64,7 +66,7 @@ func preflightSpec(t testing.TB, workers int) *Spec {
 			Hostname: fmt.Sprintf("w%d", i), HostIP: fmt.Sprintf("10.0.%d.%d", (i+10)/250, (i+10)%250), SKU: "cpu", Roles: []string{"worker"},
 		})
 	}
-	s, err := NewSpec(c, preflightBundle(t))
+	s, err := engine.NewSpec(c, preflightBundle(t))
 	require.NoError(t, err)
 	return s
 }
@@ -77,7 +79,7 @@ type machine struct {
 }
 
 // fitMachine returns a machine that passes all checks of a new node.
-func fitMachine(n *Node) *machine {
+func fitMachine(n *engine.Node) *machine {
 	m := &machine{
 		asked: preflightNow, answered: preflightNow.Add(200 * time.Millisecond),
 		facts: []string{
@@ -93,7 +95,7 @@ func fitMachine(n *Node) *machine {
 			"controllers\tcpuset cpu io memory pids", "route\t10.0.0.0/16\teth0", "end\tok",
 		},
 	}
-	for _, p := range preflight.Folders(&preflight.Cluster{Kubernetes: &config.KubernetesSpec{}}, n.checked()) {
+	for _, p := range preflight.Folders(&preflight.Cluster{Kubernetes: &config.KubernetesSpec{}}, phases.CheckedNode(n)) {
 		m.say("fs", p, "/", "209715200", "104857600", "/dev/sda1", "0", "0") // 100 GiB free
 	}
 	for _, name := range []string{"overlay", "br_netfilter", "nf_tables", "vxlan"} {
@@ -103,7 +105,7 @@ func fitMachine(n *Node) *machine {
 }
 
 // memberMachine returns a machine on which "cluster up" has finished.
-func memberMachine(s *Spec, n *Node) *machine {
+func memberMachine(s *engine.Spec, n *engine.Node) *machine {
 	m := fitMachine(n)
 	for _, phase := range []string{"base", "containerd", "kubelet", "images", "join"} {
 		m.journal = append(m.journal, "journal\t"+phase+"\tdone")
@@ -111,7 +113,7 @@ func memberMachine(s *Spec, n *Node) *machine {
 	for _, f := range []string{"/etc/kubernetes/kubelet.conf", "/etc/kubernetes/pki/ca.crt", "/var/lib/kubelet/config.yaml", paths.Member, "/etc/cni/net.d/10-paictl-flannel.conflist"} {
 		m.say("exists", f)
 	}
-	for i, l := range preflight.Ports(s.fresh().checked(nil), n.checked()) {
+	for i, l := range preflight.Ports(phases.CheckedCluster(s.Fresh(), nil), phases.CheckedNode(n)) {
 		m.say("port", fmt.Sprint(l.Number), fmt.Sprint(100+i), l.Program)
 	}
 	m.say("active", "kubelet")
@@ -121,11 +123,11 @@ func memberMachine(s *Spec, n *Node) *machine {
 	m.say("route", "10.144.7.0/24", "eth0")
 	m.fact("address", "flannel.1 10.144.1.0/32", true)
 	m.member = []string{"member\tyes", "ca\taaaa", "server\thttps://10.0.0.1:6443"}
-	for _, a := range s.artifacts(n, bundle.KindImage) {
+	for _, a := range s.Artifacts(n, bundle.KindImage) {
 		m.images = append(m.images, "imported\t"+a.Image+"\t"+a.SHA256+"\tsha256:1", "image\t"+a.Image+"\tsha256:1")
 	}
 	for _, kind := range []string{bundle.KindBinary, bundle.KindCNIPlugin} {
-		for _, a := range s.artifacts(n, kind) {
+		for _, a := range s.Artifacts(n, kind) {
 			m.images = append(m.images, "art\t/x/"+a.Name+"\t755\t"+a.SHA256)
 		}
 	}
@@ -172,7 +174,7 @@ func (m *machine) answer() string {
 	for _, s := range []struct {
 		name  string
 		lines []string
-	}{{"facts", m.facts}, {phasePreflight, m.probe}, {"journal", m.journal}, {phaseImages, m.images}, {phaseJoin, m.member}, {phaseDriver, m.driver}} {
+	}{{"facts", m.facts}, {phasePreflight, m.probe}, {"journal", m.journal}, {phases.PhaseImages, m.images}, {engine.PhaseJoin, m.member}, {phases.PhaseDriver, m.driver}} {
 		b.WriteString("@@ " + s.name + "\n")
 		for _, l := range s.lines {
 			b.WriteString(l + "\n")
@@ -181,18 +183,18 @@ func (m *machine) answer() string {
 	return b.String()
 }
 
-func (m *machine) seen() *facts {
-	return &facts{sections: sectionsOf([]byte(m.answer())), asked: m.asked, answered: m.answered}
+func (m *machine) seen() *engine.Facts {
+	return &engine.Facts{Sections: sectionsOf([]byte(m.answer())), Asked: m.asked, Answered: m.answered}
 }
 
 // storySink keeps the events of a run.
-type storySink struct{ events []Event }
+type storySink struct{ events []engine.Event }
 
 // Emit implements Sink.
-func (s *storySink) Emit(e Event) { s.events = append(s.events, e) }
+func (s *storySink) Emit(e engine.Event) { s.events = append(s.events, e) }
 
-func (s *storySink) of(kind string) []Event {
-	var out []Event
+func (s *storySink) of(kind string) []engine.Event {
+	var out []engine.Event
 	for _, e := range s.events {
 		if e.Kind == kind {
 			out = append(out, e)

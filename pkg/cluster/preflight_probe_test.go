@@ -14,6 +14,8 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 
 	"github.com/openpai/paictl/pkg/cluster/answer"
+	"github.com/openpai/paictl/pkg/cluster/engine"
+	"github.com/openpai/paictl/pkg/cluster/phases"
 	"github.com/openpai/paictl/pkg/cluster/preflight"
 	"github.com/openpai/paictl/test/runnable"
 )
@@ -21,9 +23,9 @@ import (
 func TestTheProbeAndTheRepairsArePOSIXShell(t *testing.T) {
 	s := preflightSpec(t, 1)
 	for name, program := range map[string]string{
-		"probe on a master": detectProgram([]section{{phasePreflight, preflight.Probe(s.fresh().checked(nil), s.Nodes[0].checked())}}),
-		"probe on a worker": detectProgram([]section{{phasePreflight, preflight.Probe(s.fresh().checked(nil), s.Nodes[1].checked())}}),
-		"repairs":           applyProgram("r", phasePreflight, repairScript+"p_packages mount\np_hostname 'w1'\n"),
+		"probe on a master": engine.DetectProgram([]engine.Section{{Name: phasePreflight, Body: preflight.Probe(phases.CheckedCluster(s.Fresh(), nil), phases.CheckedNode(s.Nodes[0]))}}),
+		"probe on a worker": engine.DetectProgram([]engine.Section{{Name: phasePreflight, Body: preflight.Probe(phases.CheckedCluster(s.Fresh(), nil), phases.CheckedNode(s.Nodes[1]))}}),
+		"repairs":           engine.ApplyProgram("r", phasePreflight, engine.RepairScript+"p_packages mount\np_hostname 'w1'\n"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := syntax.NewParser(syntax.Variant(syntax.LangPOSIX)).Parse(strings.NewReader(program), name)
@@ -70,13 +72,13 @@ func (f *fakeRoot) stub(name, body string) {
 }
 
 // probe runs the whole detect program with the probe of a node, under the given shell.
-func (f *fakeRoot) probe(s *Spec, n *Node, sh ...string) answer.Answer {
+func (f *fakeRoot) probe(s *engine.Spec, n *engine.Node, sh ...string) answer.Answer {
 	if len(sh) == 0 {
 		sh = []string{"/bin/sh"}
 	}
 	cmd := exec.CommandContext(f.t.Context(), sh[0], append(sh[1:], "-s")...)
 	cmd.Env = []string{"PATH=" + f.bin + ":/usr/sbin:/usr/bin:/sbin:/bin", "PAICTL_ROOT=" + f.root}
-	cmd.Stdin = strings.NewReader(detectProgram([]section{{phasePreflight, preflight.Probe(s.fresh().checked(nil), n.checked())}}))
+	cmd.Stdin = strings.NewReader(engine.DetectProgram([]engine.Section{{Name: phasePreflight, Body: preflight.Probe(phases.CheckedCluster(s.Fresh(), nil), phases.CheckedNode(n))}}))
 	var out, complaints bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &complaints
 	require.NoError(f.t, cmd.Run(), "%s", complaints.String())
@@ -102,7 +104,7 @@ func TestTheProbeAnswersOnAFreshHost(t *testing.T) {
 		assert.Empty(t, a.All("port"))
 		assert.Empty(t, a.All("exists"))
 		assert.Empty(t, a.All("mount"))
-		for _, p := range preflight.Folders(s.fresh().checked(nil), s.Nodes[1].checked()) {
+		for _, p := range preflight.Folders(phases.CheckedCluster(s.Fresh(), nil), phases.CheckedNode(s.Nodes[1])) {
 			row, ok := a.Row("fs", p)
 			require.True(t, ok, p)
 			require.Len(t, row, 6)
@@ -116,10 +118,10 @@ func TestTheProbeTellsWhatIsMissing(t *testing.T) {
 	s := preflightSpec(t, 1)
 	// A PATH with the programs that the probe itself needs, without losetup and iptables. The
 	// prelude adds the system's folders, so only an unknown program is sure to be missing.
-	body := strings.Replace(preflight.Probe(s.fresh().checked(nil), s.Nodes[1].checked()), "losetup", "paictl-no-such-program", 1)
+	body := strings.Replace(preflight.Probe(phases.CheckedCluster(s.Fresh(), nil), phases.CheckedNode(s.Nodes[1])), "losetup", "paictl-no-such-program", 1)
 	cmd := exec.CommandContext(t.Context(), "/bin/sh", "-s")
 	cmd.Env = []string{"PATH=" + f.bin + ":/usr/sbin:/usr/bin:/sbin:/bin", "PAICTL_ROOT=" + f.root}
-	cmd.Stdin = strings.NewReader(detectProgram([]section{{phasePreflight, body}}))
+	cmd.Stdin = strings.NewReader(engine.DetectProgram([]engine.Section{{Name: phasePreflight, Body: body}}))
 	out, err := cmd.Output()
 	require.NoError(t, err)
 	assert.Equal(t, [][]string{{"paictl-no-such-program"}, {"kubeadm"}}, sectionsOf(out)[phasePreflight].All("missing"))
@@ -157,8 +159,8 @@ func TestTheProbeSeesMountOptionsWhereTheyMatter(t *testing.T) {
 	}, "\n")+"\n")
 	a := f.probe(s, s.Nodes[1])
 	assert.Equal(t, [][]string{
-		{"/etc", "/", "ro"}, {"/etc/kubernetes", "/", "ro"}, {"/etc/cni/net.d", "/", "ro"}, {binDir, "/", "ro"},
-		{stateDir, "/var", "noexec"}, {"/var/lib/kubelet", "/var", "noexec"}, {"/var/log", "/var", "noexec"},
+		{"/etc", "/", "ro"}, {"/etc/kubernetes", "/", "ro"}, {"/etc/cni/net.d", "/", "ro"}, {phases.BinDir, "/", "ro"},
+		{engine.StateDir, "/var", "noexec"}, {"/var/lib/kubelet", "/var", "noexec"}, {"/var/log", "/var", "noexec"},
 	}, a.All("mount"))
 }
 
@@ -254,7 +256,7 @@ func TestTheProbeFindsAnotherKubernetesAndItsUnits(t *testing.T) {
 		{"/etc/kubernetes/manifests/etcd.yaml"}, {"/etc/cni/net.d/10-calico.conflist"},
 	}, a.All("exists"))
 	assert.Equal(t, "https://10.9.9.9:6443", a.Value("server"))
-	assert.Equal(t, hash([]byte("certificate")), a.Value("ca"))
+	assert.Equal(t, engine.Hash([]byte("certificate")), a.Value("ca"))
 	assert.Equal(t, "1", a.Value("selinux"))
 	assert.Empty(t, a.All("reach"), "a member does not knock at the API's door")
 }
@@ -282,11 +284,11 @@ func TestTheProbeTellsARefusalFromSilence(t *testing.T) {
 10.0.0.2) exit 124 ;;
 10.0.0.3) echo "bash: connect: No route to host" >&2; exit 1 ;;
 esac`)
-	body := strings.Replace(preflight.Probe(s.fresh().checked(nil), s.Nodes[1].checked()), "reach_targets='10.0.0.1:6443'",
+	body := strings.Replace(preflight.Probe(phases.CheckedCluster(s.Fresh(), nil), phases.CheckedNode(s.Nodes[1])), "reach_targets='10.0.0.1:6443'",
 		"reach_targets='10.0.0.1:6443 10.0.0.2:6443 10.0.0.3:6443 10.0.0.4:6443'", 1)
 	cmd := exec.CommandContext(t.Context(), "/bin/sh", "-s")
 	cmd.Env = []string{"PATH=" + f.bin + ":/usr/sbin:/usr/bin:/sbin:/bin", "PAICTL_ROOT=" + f.root}
-	cmd.Stdin = strings.NewReader(detectProgram([]section{{phasePreflight, body}}))
+	cmd.Stdin = strings.NewReader(engine.DetectProgram([]engine.Section{{Name: phasePreflight, Body: body}}))
 	out, err := cmd.Output()
 	require.NoError(t, err)
 	a := sectionsOf(out)[phasePreflight]
@@ -305,7 +307,7 @@ func TestRepairsFetchTheListsOfPackagesOnlyWhenTheyMust(t *testing.T) {
 case "$*" in *update*) touch `+calls+`.updated ;; *) [ -e `+calls+`.updated ] ;; esac`)
 	cmd := exec.CommandContext(t.Context(), "/bin/sh", "-s")
 	cmd.Env = []string{"PATH=" + f.bin + ":/usr/sbin:/usr/bin:/sbin:/bin", "PAICTL_ROOT=" + f.root}
-	cmd.Stdin = strings.NewReader(applyProgram("run1", phasePreflight, repairScript+"p_packages iproute2 mount\n"))
+	cmd.Stdin = strings.NewReader(engine.ApplyProgram("run1", phasePreflight, engine.RepairScript+"p_packages iproute2 mount\n"))
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	got, err := os.ReadFile(calls)

@@ -12,6 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 	cssh "golang.org/x/crypto/ssh"
 
+	"github.com/openpai/paictl/pkg/cluster/engine"
+	"github.com/openpai/paictl/pkg/cluster/phases"
 	"github.com/openpai/paictl/pkg/cluster/preflight"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/ssh"
@@ -21,7 +23,7 @@ import (
 // fleet holds the machines of a spec as SSH servers in this process. Each answers the detect script
 // with the output of its machine.
 type fleet struct {
-	spec     *Spec
+	spec     *engine.Spec
 	dialer   ssh.Dialer
 	servers  map[string]*sshtest.Server
 	mu       sync.Mutex
@@ -30,7 +32,7 @@ type fleet struct {
 	repair   func(m *machine)    // the effect of a repair
 }
 
-func newFleet(t testing.TB, s *Spec) *fleet {
+func newFleet(t testing.TB, s *engine.Spec) *fleet {
 	f := &fleet{spec: s, machines: map[string]*machine{}, fixes: map[string][]string{}, servers: map[string]*sshtest.Server{}}
 	key := sshtest.NewKey(t)
 	var servers []*sshtest.Server
@@ -61,8 +63,8 @@ func newFleet(t testing.TB, s *Spec) *fleet {
 	return f
 }
 
-func (f *fleet) options(sink Sink) Options {
-	return Options{Dialer: f.dialer, Sink: sink, Clock: func() time.Time { return preflightNow.Add(100 * time.Millisecond) }, Command: "paictl cluster preflight"}
+func (f *fleet) options(sink engine.Sink) engine.Options {
+	return engine.Options{Dialer: f.dialer, Sink: sink, Clock: func() time.Time { return preflightNow.Add(100 * time.Millisecond) }, Command: "paictl cluster preflight"}
 }
 
 func TestPreflightOfFitMachinesPassesInOneRoundTripEach(t *testing.T) {
@@ -71,7 +73,7 @@ func TestPreflightOfFitMachinesPassesInOneRoundTripEach(t *testing.T) {
 	found, err := Preflight(t.Context(), f.spec, f.options(sink), false)
 	require.NoError(t, err)
 	assert.Empty(t, found)
-	assert.Len(t, sink.of(EventPhaseDone), 3)
+	assert.Len(t, sink.of(engine.EventPhaseDone), 3)
 	for host, server := range f.servers {
 		assert.Equal(t, 1, server.ExecCount(), host)
 	}
@@ -86,21 +88,21 @@ func TestOneUnfitMachineStopsUpBeforeAnythingIsChangedAnywhere(t *testing.T) {
 	o.DryRun = true // without it, taking the lock would be the first change
 	_, err := Up(t.Context(), f.spec, o, UpOptions{})
 
-	pf, ok := errors.AsType[*PreflightError](err)
+	pf, ok := errors.AsType[*engine.PreflightError](err)
 	require.True(t, ok, "%v", err)
 	assert.Equal(t, 4, pf.ExitCode())
 	assert.EqualError(t, err, "w2: port 10250, which the kubelet needs, is in use by nginx (pid 123) (nothing was changed)")
 	assert.Contains(t, hint.Of(err), "stop nginx")
 	require.Len(t, pf.Findings, 2)
-	failed := sink.of(EventPhaseFailed)
+	failed := sink.of(engine.EventPhaseFailed)
 	require.Len(t, failed, 1)
 	assert.Equal(t, "w2", failed[0].Host)
 	assert.Equal(t, phasePreflight, failed[0].Phase)
-	warned := sink.of(EventWarning)
+	warned := sink.of(engine.EventWarning)
 	require.Len(t, warned, 1)
 	assert.Equal(t, "w1", warned[0].Host)
 	assert.NotEmpty(t, warned[0].Hint)
-	assert.Len(t, sink.of(EventPhaseDone), 2, "m1 and w1 have passed")
+	assert.Len(t, sink.of(engine.EventPhaseDone), 2, "m1 and w1 have passed")
 	assert.Empty(t, f.fixes)
 }
 
@@ -112,7 +114,7 @@ func TestPreflightTellsAWarningOnce(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, found, 1)
 	assert.Equal(t, preflight.SeverityWarning, found[0].Severity)
-	assert.Empty(t, sink.of(EventWarning))
+	assert.Empty(t, sink.of(engine.EventWarning))
 }
 
 func TestFixRepairsWhatIsSafeAndLooksAgain(t *testing.T) {
@@ -133,9 +135,9 @@ func TestFixRepairsWhatIsSafeAndLooksAgain(t *testing.T) {
 	require.Len(t, f.fixes["w1"], 1)
 	assert.Contains(t, f.fixes["w1"][0], "\np_packages iproute2\nnote change 'repair commands'\n")
 	assert.Contains(t, f.fixes["w1"][0], "\np_hostname 'w1'\nnote change 'repair hostname'\n")
-	assert.Len(t, sink.of(EventChanged), 2)
-	assert.Empty(t, sink.of(EventPhaseFailed))
-	done := sink.of(EventRunDone)
+	assert.Len(t, sink.of(engine.EventChanged), 2)
+	assert.Empty(t, sink.of(engine.EventPhaseFailed))
+	done := sink.of(engine.EventRunDone)
 	require.Len(t, done, 1)
 	assert.Equal(t, 2, done[0].Summary.Changes)
 }
@@ -183,7 +185,7 @@ func TestPreflightStopsWhenItIsCancelled(t *testing.T) {
 type countingSink struct{ kinds map[string]int }
 
 // Emit implements Sink.
-func (s *countingSink) Emit(e Event) { s.kinds[e.Kind]++ }
+func (s *countingSink) Emit(e engine.Event) { s.kinds[e.Kind]++ }
 
 // BenchmarkPreflight1000 dials 1,000 SSH servers in this process, asks each one and checks
 // the answers. The goal is five seconds on two cores; both ends of each connection run here.
@@ -194,7 +196,7 @@ func BenchmarkPreflight1000(b *testing.B) {
 		found, err := Preflight(b.Context(), f.spec, f.options(sink), false)
 		require.NoError(b, err)
 		require.Empty(b, found)
-		require.Equal(b, 1000, sink.kinds[EventPhaseDone])
+		require.Equal(b, 1000, sink.kinds[engine.EventPhaseDone])
 	}
 	b.ReportMetric(b.Elapsed().Seconds()/float64(b.N), "s/run")
 }
@@ -202,6 +204,6 @@ func BenchmarkPreflight1000(b *testing.B) {
 func TestTheDetectScriptStaysSmall(t *testing.T) {
 	// The script travels to each host in each run; a megabyte would be noticeable with a thousand.
 	s := preflightSpec(t, 1)
-	assert.Less(t, len(preflight.Probe(s.fresh().checked(nil), s.Nodes[0].checked())), 12<<10)
-	assert.NotContains(t, preflight.Probe(s.fresh().checked(nil), s.Nodes[0].checked()), "\r")
+	assert.Less(t, len(preflight.Probe(phases.CheckedCluster(s.Fresh(), nil), phases.CheckedNode(s.Nodes[0]))), 12<<10)
+	assert.NotContains(t, preflight.Probe(phases.CheckedCluster(s.Fresh(), nil), phases.CheckedNode(s.Nodes[0])), "\r")
 }

@@ -11,6 +11,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/openpai/paictl/pkg/cluster/engine"
+	"github.com/openpai/paictl/pkg/cluster/phases"
 	"github.com/openpai/paictl/pkg/config"
 	"github.com/openpai/paictl/pkg/secret"
 )
@@ -37,13 +39,13 @@ func TestTheProxyIsContainerdsAndItsPasswordStaysThere(t *testing.T) {
 	l := newLab(t, 1, 1)
 	k := &l.conf.Kubernetes.Kubernetes
 	l.made()
-	assert.Equal(t, "# Written by paictl; change proxy in kubernetes-configuration.yaml instead.\n", l.host("w1").read(containerdEnv))
+	assert.Equal(t, "# Written by paictl; change proxy in kubernetes-configuration.yaml instead.\n", l.host("w1").read(phases.ContainerdEnv))
 
 	k.Proxy = config.Proxy{HTTP: "http://10.9.9.9:3128", HTTPS: secret.String("http://u:" + password + "@10.9.9.9:3128"), NoProxy: []string{".example.org"}}
 	o := l.mustUp()
 	want := ""
 	for _, h := range l.hosts {
-		want += h.name + " containerd update " + containerdEnv + "\n" + h.name + " containerd restart containerd.service its files change\n"
+		want += h.name + " containerd update " + phases.ContainerdEnv + "\n" + h.name + " containerd restart containerd.service its files change\n"
 	}
 	assert.Equal(t, want, lines(o.changes))
 	text, err := json.Marshal(o.events)
@@ -54,18 +56,18 @@ func TestTheProxyIsContainerdsAndItsPasswordStaysThere(t *testing.T) {
 HTTP_PROXY=http://10.9.9.9:3128
 HTTPS_PROXY=http://u:`+password+`@10.9.9.9:3128
 NO_PROXY=localhost,127.0.0.0/8,kubernetes.default,.svc,.cluster.local,10.254.0.0/16,10.244.0.0/16,10.9.0.1,10.9.0.2,.example.org
-`, h.read(containerdEnv))
-		info, err := os.Stat(h.root + containerdEnv)
+`, h.read(phases.ContainerdEnv))
+		info, err := os.Stat(h.root + phases.ContainerdEnv)
 		require.NoError(t, err)
 		assert.Equal(t, os.FileMode(0o600), info.Mode().Perm())
 		h.worldReadable(func(path, text string) { assert.NotContains(t, text, password, path) })
-		assert.NotContains(t, h.read(stateDir+"/journal"), password)
+		assert.NotContains(t, h.read(engine.StateDir+"/journal"), password)
 	}
 	assert.Empty(t, l.mustUp().changes)
 
 	k.Proxy = config.Proxy{}
 	assert.Equal(t, want, lines(l.mustUp().changes))
-	assert.NotContains(t, l.host("w1").read(containerdEnv), "PROXY=")
+	assert.NotContains(t, l.host("w1").read(phases.ContainerdEnv), "PROXY=")
 }
 
 func TestAptAloneUsesTheProxyAndSaysItToNoOne(t *testing.T) {
@@ -76,7 +78,7 @@ func TestAptAloneUsesTheProxyAndSaysItToNoOne(t *testing.T) {
 	s.Config.Kubernetes.Kubernetes.Proxy = config.Proxy{HTTP: "http://10.9.9.9:1", HTTPS: "http://10.9.9.9:2"}
 	cmd := exec.CommandContext(t.Context(), "/bin/sh", "-s")
 	cmd.Env = []string{"PATH=" + f.bin + ":" + os.Getenv("PATH"), "PAICTL_ROOT=" + f.root, "http_proxy=" + machineProxy, "NO_PROXY=x"}
-	cmd.Stdin = strings.NewReader(applyProgram("run1", phasePreflight, repairScript+s.aptProxy()+"p_packages mount\necho \"after: ${http_proxy-}${https_proxy-}${no_proxy-}${NO_PROXY-}.\"\n"))
+	cmd.Stdin = strings.NewReader(engine.ApplyProgram("run1", phasePreflight, engine.RepairScript+phases.AptProxy(s)+"p_packages mount\necho \"after: ${http_proxy-}${https_proxy-}${no_proxy-}${NO_PROXY-}.\"\n"))
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	assert.Contains(t, string(out), "after: .")

@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/openpai/paictl/pkg/cluster/answer"
+	"github.com/openpai/paictl/pkg/cluster/engine"
+	"github.com/openpai/paictl/pkg/cluster/phases"
 	"github.com/openpai/paictl/pkg/cluster/shell"
 	"github.com/openpai/paictl/pkg/hint"
 )
@@ -74,77 +76,77 @@ type RecoverOptions struct {
 }
 
 // Recover makes the etcd of one machine continue alone, and then takes all machines through the phases of Up: the others join it.
-func Recover(ctx context.Context, s *Spec, o Options, ro RecoverOptions) ([]Change, error) {
-	r := newRun(s, o)
-	defer r.close()
-	r.mayFix = ro.Fix
-	return r.converge(ctx, "cluster recover", phaseRecover, func(ctx context.Context, w *world, nodes []*Node) (*world, []Change, error) {
-		if err := r.refuseRestore(w); err != nil {
+func Recover(ctx context.Context, s *engine.Spec, o engine.Options, ro RecoverOptions) ([]engine.Change, error) {
+	r := engine.NewRun(s, o)
+	defer r.Close()
+	r.MayFix = ro.Fix
+	return converge(ctx, r, "cluster recover", phaseRecover, func(ctx context.Context, w *engine.World, nodes []*engine.Node) (*engine.World, []engine.Change, error) {
+		if err := refuseRestore(r, w); err != nil {
 			return nil, nil, err
 		}
-		return r.recoverEtcd(ctx, w, nodes, ro)
+		return recoverEtcd(ctx, r, w, nodes, ro)
 	})
 }
 
 // WhatRecovers asks the machines for the effect of Recover. It changes nothing, and emits no events.
-func WhatRecovers(ctx context.Context, s *Spec, o Options, ro RecoverOptions) (Recovery, error) {
+func WhatRecovers(ctx context.Context, s *engine.Spec, o engine.Options, ro RecoverOptions) (Recovery, error) {
 	o.DryRun, o.Sink = true, silent{}
-	r := newRun(s, o)
-	defer r.close()
-	if err := r.connect(ctx, s.ControlPlane()); err != nil {
+	r := engine.NewRun(s, o)
+	defer r.Close()
+	if err := connect(ctx, r, s.ControlPlane()); err != nil {
 		return Recovery{}, err
 	}
-	w, err := r.survey(ctx, s.ControlPlane())
+	w, err := survey(ctx, r, s.ControlPlane())
 	if err != nil {
 		return Recovery{}, err
 	}
-	return r.recovery(ctx, w, ro)
+	return recovery(ctx, r, w, ro)
 }
 
 // recovery refuses a recovery that must not begin, and otherwise returns its effect.
-func (r *run) recovery(ctx context.Context, w *world, ro RecoverOptions) (Recovery, error) {
+func recovery(ctx context.Context, r *engine.Run, w *engine.World, ro RecoverOptions) (Recovery, error) {
 	out := Recovery{}
-	if len(r.opts.Limit)+len(r.only) > 0 {
+	if len(r.Opts.Limit)+len(r.Only) > 0 {
 		return out, hint.Errorf("remove --limit and --phases", "recover works only on the whole cluster")
 	}
-	n, err := r.spec.Node(ro.FromMember)
+	n, err := r.Spec.Node(ro.FromMember)
 	if err != nil {
 		return out, err
 	}
 	out.Member = n.Hostname
-	begun := w.recovering()
+	begun := recovering(w)
 	switch {
 	case !n.ControlPlane:
 		return out, hint.Errorf("name a master", "%s is not a machine of the control plane", n.Hostname)
-	case w.facts[n.Hostname] == nil:
+	case w.Facts[n.Hostname] == nil:
 		return out, hint.Errorf("repair it, or name another master", "%s does not answer", n.Hostname)
 	case begun != nil && begun != n:
 		return out, hint.Errorf(recoverAgain+begun.Hostname+"; or take it back: the same with --undo", "a recovery from %s was interrupted", begun.Hostname)
-	case begun == nil && !w.member(n):
+	case begun == nil && !w.Member(n):
 		return out, hint.Errorf("name a master that is a member; without one: paictl cluster restore", "%s is not a member of the cluster", n.Hostname)
 	}
-	views := map[*Node]*etcdStatus{}
+	views := map[*engine.Node]*etcdStatus{}
 	have := 0
-	for _, m := range r.spec.ControlPlane() {
-		if w.facts[m.Hostname] == nil {
+	for _, m := range r.Spec.ControlPlane() {
+		if w.Facts[m.Hostname] == nil {
 			continue
 		}
-		if w.member(m) || w.unmarked(m) {
+		if w.Member(m) || w.Unmarked(m) {
 			have++
 		}
 		if m == begun {
 			continue
 		}
-		v, err := r.etcdStatus(ctx, m)
+		v, err := askEtcd(ctx, r, m)
 		if err != nil {
 			return out, err
 		}
-		if v.view != nil && v.view.quorum && v.view.has(m) {
-			return out, r.hasQuorum(w, m, begun)
+		if v.view != nil && v.view.Quorum && v.view.Has(m) {
+			return out, hasQuorum(w, m, begun)
 		}
 		views[m] = v
 	}
-	out.Others = r.otherMembers(w, n, views)
+	out.Others = otherMembers(r, w, n, views)
 	if views[n] != nil {
 		out.Revision = views[n].revision
 	}
@@ -163,12 +165,12 @@ func (r *run) recovery(ctx context.Context, w *world, ro RecoverOptions) (Recove
 }
 
 // hasQuorum returns the reason not to recover: m reports that etcd has a quorum.
-func (r *run) hasQuorum(w *world, m, begun *Node) error {
+func hasQuorum(w *engine.World, m, begun *engine.Node) error {
 	switch {
 	case begun == nil:
 		return hint.Errorf("masters that are missing join again by paictl cluster up; one that is permanently gone: paictl cluster recover --dead",
 			"etcd has a quorum, says %s: there is nothing to recover", m.Hostname)
-	case w.of(begun, phaseInit).Value("forced") == "yes":
+	case w.Of(begun, engine.PhaseInit).Value("forced") == "yes":
 		return hint.Errorf(fmt.Sprintf("decide which one stays: to keep that of %s: %s%s --undo; to keep that of %s: switch %s off first", m.Hostname, recoverAgain, begun.Hostname, begun.Hostname, m.Hostname),
 			"there are two clusters: %s says that etcd has a quorum, and %s was made to continue alone", m.Hostname, begun.Hostname)
 	}
@@ -177,17 +179,17 @@ func (r *run) hasQuorum(w *world, m, begun *Node) error {
 }
 
 // otherMembers returns the other masters of the layout, and members of etcd that aren't in it.
-func (r *run) otherMembers(w *world, n *Node, views map[*Node]*etcdStatus) []RecoveryMember {
+func otherMembers(r *engine.Run, w *engine.World, n *engine.Node, views map[*engine.Node]*etcdStatus) []RecoveryMember {
 	out := []RecoveryMember{}
-	for _, m := range r.spec.ControlPlane() {
+	for _, m := range r.Spec.ControlPlane() {
 		if m == n {
 			continue
 		}
 		o := RecoveryMember{Host: m.Hostname, State: "data"}
 		switch v := views[m]; {
-		case w.facts[m.Hostname] == nil:
+		case w.Facts[m.Hostname] == nil:
 			o.State = "silent"
-		case !w.member(m) && !w.unmarked(m):
+		case !w.Member(m) && !w.Unmarked(m):
 			o.State = "empty"
 		case v != nil:
 			o.Revision = v.revision
@@ -195,8 +197,8 @@ func (r *run) otherMembers(w *world, n *Node, views map[*Node]*etcdStatus) []Rec
 		out = append(out, o)
 	}
 	if v := views[n]; v != nil && v.view != nil {
-		for _, m := range v.view.members {
-			if !m.Learner && !slices.ContainsFunc(r.spec.Nodes, m.is) {
+		for _, m := range v.view.Members {
+			if !m.Learner && !slices.ContainsFunc(r.Spec.Nodes, m.Is) {
 				out = append(out, RecoveryMember{Host: m.String(), State: "silent"})
 			}
 		}
@@ -205,9 +207,9 @@ func (r *run) otherMembers(w *world, n *Node, views map[*Node]*etcdStatus) []Rec
 }
 
 // recovering returns the machine on which a recovery was interrupted, or nil.
-func (w *world) recovering() *Node {
-	for _, n := range w.want.ControlPlane() {
-		if w.of(n, phaseInit).Value("recovering") == "yes" {
+func recovering(w *engine.World) *engine.Node {
+	for _, n := range w.Want.ControlPlane() {
+		if w.Of(n, engine.PhaseInit).Value("recovering") == "yes" {
 			return n
 		}
 	}
@@ -215,8 +217,8 @@ func (w *world) recovering() *Node {
 }
 
 // refuseRecovery refuses a run if a recovery was interrupted.
-func (w *world) refuseRecovery() error {
-	n := w.recovering()
+func refuseRecovery(w *engine.World) error {
+	n := recovering(w)
 	if n == nil {
 		return nil
 	}
@@ -225,12 +227,12 @@ func (w *world) refuseRecovery() error {
 
 // etcdStatus is a member's report on itself, which it gives even without a quorum.
 type etcdStatus struct {
-	view     *etcdView
+	view     *engine.EtcdView
 	revision int64
 }
 
-func (r *run) etcdStatus(ctx context.Context, n *Node) (*etcdStatus, error) {
-	res, err := r.read(ctx, n, phaseRecover, "look", etcdScript+"e_look\n")
+func askEtcd(ctx context.Context, r *engine.Run, n *engine.Node) (*etcdStatus, error) {
+	res, err := r.Read(ctx, n, phaseRecover, "look", engine.EtcdScript+"e_look\n")
 	if err != nil {
 		return nil, err
 	}
@@ -238,79 +240,79 @@ func (r *run) etcdStatus(ctx context.Context, n *Node) (*etcdStatus, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := &etcdStatus{view: readMembers(a)}
+	out := &etcdStatus{view: engine.ReadMembers(a)}
 	var said struct {
 		Header struct {
 			Revision string `json:"revision"`
 		} `json:"header"`
 	}
-	if json.Unmarshal(decoded(a.Value("etcdstatus")), &said) == nil {
+	if json.Unmarshal(engine.Decoded(a.Value("etcdstatus")), &said) == nil {
 		out.revision, _ = strconv.ParseInt(said.Header.Revision, 10, 64) // a missing revision counts like a missing answer
 	}
 	return out, nil
 }
 
 // recoverEtcd makes a member of etcd the only one, and reads the machines' state again. The others join in the next phases.
-func (r *run) recoverEtcd(ctx context.Context, w *world, nodes []*Node, ro RecoverOptions) (*world, []Change, error) {
-	if _, err := r.recovery(ctx, w, ro); err != nil {
+func recoverEtcd(ctx context.Context, r *engine.Run, w *engine.World, nodes []*engine.Node, ro RecoverOptions) (*engine.World, []engine.Change, error) {
+	if _, err := recovery(ctx, r, w, ro); err != nil {
 		return nil, nil, err
 	}
-	n, err := r.spec.Node(ro.FromMember)
+	n, err := r.Spec.Node(ro.FromMember)
 	if err != nil {
 		return nil, nil, err
 	}
-	c := Change{Host: n.Hostname, Phase: phaseRecover, Action: "run", Target: recoverTarget, Detail: "it continues alone"}
-	start := r.opts.Clock()
-	r.emit(Event{Kind: EventPhaseStarted, Host: n.Hostname, Phase: phaseRecover, Changes: 1})
-	body := r.spec.selfAPI(n) + etcdScript + recoverScript + r.spec.etcdFolder() + fmt.Sprintf("v_check\nv_away %s\nv_force\nv_back\n", shell.Quote(n.HostIP))
-	if _, err := r.script(ctx, n, phaseRecover, "apply", body); err != nil {
+	c := engine.Change{Host: n.Hostname, Phase: phaseRecover, Action: "run", Target: recoverTarget, Detail: "it continues alone"}
+	start := r.Opts.Clock()
+	r.Emit(engine.Event{Kind: engine.EventPhaseStarted, Host: n.Hostname, Phase: phaseRecover, Changes: 1})
+	body := r.Spec.SelfAPI(n) + engine.EtcdScript + recoverScript + etcdFolder(r.Spec) + fmt.Sprintf("v_check\nv_away %s\nv_force\nv_back\n", shell.Quote(n.HostIP))
+	if _, err := r.Script(ctx, n, phaseRecover, "apply", body); err != nil {
 		return nil, nil, fmt.Errorf("recover etcd on %s: %w", n.Hostname, err)
 	}
-	r.mu.Lock()
-	r.changes[n.Hostname]++
-	r.mu.Unlock()
-	r.emit(Event{Kind: EventChanged, Host: n.Hostname, Phase: phaseRecover, Change: &c})
-	r.emit(Event{Kind: EventPhaseDone, Host: n.Hostname, Phase: phaseRecover, Changes: 1, Elapsed: r.opts.Clock().Sub(start)})
-	again, err := r.survey(ctx, r.reached(nodes))
-	return again, []Change{c}, err
+	r.Mu.Lock()
+	r.Changes[n.Hostname]++
+	r.Mu.Unlock()
+	r.Emit(engine.Event{Kind: engine.EventChanged, Host: n.Hostname, Phase: phaseRecover, Change: &c})
+	r.Emit(engine.Event{Kind: engine.EventPhaseDone, Host: n.Hostname, Phase: phaseRecover, Changes: 1, Elapsed: r.Opts.Clock().Sub(start)})
+	again, err := survey(ctx, r, r.Reached(nodes))
+	return again, []engine.Change{c}, err
 }
 
-func (s *Spec) etcdFolder() string {
-	return fmt.Sprintf("ETCD_DIR=%s\n", shell.Quote(strings.TrimSuffix(s.etcdData(), "/")))
+func etcdFolder(s *engine.Spec) string {
+	return fmt.Sprintf("ETCD_DIR=%s\n", shell.Quote(strings.TrimSuffix(phases.EtcdData(s), "/")))
 }
 
 // UndoRecovery undoes a recovery from a member that was interrupted or failed: it restores the member's data and its etcd.
-func UndoRecovery(ctx context.Context, s *Spec, o Options, from string) error {
-	r := newRun(s, o)
-	defer r.close()
+func UndoRecovery(ctx context.Context, s *engine.Spec, o engine.Options, from string) error {
+	r := engine.NewRun(s, o)
+	defer r.Close()
 	n, err := s.Node(from)
 	if err != nil {
 		return err
 	}
-	r.started = o.Clock()
-	r.emit(Event{Kind: EventRunStarted, Message: "cluster recover --undo", Hosts: []string{n.Hostname}, Phases: []string{phaseRecover}})
-	if err := r.connect(ctx, s.ControlPlane()); err != nil {
+	r.Started = o.Clock()
+	r.Emit(engine.Event{Kind: engine.EventRunStarted, Message: "cluster recover --undo", Hosts: []string{n.Hostname}, Phases: []string{phaseRecover}})
+	if err := connect(ctx, r, s.ControlPlane()); err != nil {
 		return err
 	}
-	held, unlock, err := r.lock(ctx)
+	held, unlock, err := r.Lock(ctx)
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	w, err := r.survey(held, s.ControlPlane())
+	w, err := survey(held, r, s.ControlPlane())
 	if err != nil {
 		return err
 	}
-	if w.recovering() != n {
+	if recovering(w) != n {
 		return hint.Errorf("see the state of the masters: paictl cluster status", "no recovery from %s was interrupted", n.Hostname)
 	}
-	err = r.tell(held, n, phaseRecover, func(ctx context.Context, n *Node) ([]Change, error) {
-		_, err := r.script(ctx, n, phaseRecover, "undo", recoverScript+s.etcdFolder()+"v_undo\n")
-		return []Change{{Action: "restore", Target: "etcd's data and manifest", Detail: "as they were before the recovery"}}, err
+	err = tell(held, r, n, phaseRecover, func(ctx context.Context, n *engine.Node) ([]engine.Change, error) {
+		_, err := r.Script(ctx, n, phaseRecover, "undo", recoverScript+etcdFolder(s)+"v_undo\n")
+		return []engine.Change{{Action: "restore", Target: "etcd's data and manifest", Detail: "as they were before the recovery"}}, err
 	})
 	if err != nil {
 		return err
 	}
-	r.emit(Event{Kind: EventHostDone, Host: n.Hostname})
+	r.Emit(engine.Event{Kind: engine.EventHostDone, Host: n.Hostname})
 	return nil
 }

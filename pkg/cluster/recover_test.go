@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/openpai/paictl/pkg/cluster/engine"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/ssh"
 )
@@ -117,7 +118,7 @@ func TestTheMemberWithMoreDataIsNamed(t *testing.T) {
 	assert.Contains(t, text, "m3 does not answer. Switch it off: if it still runs with others, there would be two clusters.\nm4 joins again, and its own data (up to revision 100) is deleted.")
 
 	o := l.recover("m4", func(o *labOptions) { o.recover.Force = true })
-	require.ErrorAs(t, o.err, new(*PartialError), "%s", l.story(o))
+	require.ErrorAs(t, o.err, new(*engine.PartialError), "%s", l.story(o))
 	assert.Equal(t, []string{"m1", "m2", "m4", "m5"}, l.members(), "m3 is silent")
 }
 

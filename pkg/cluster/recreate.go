@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/openpai/paictl/pkg/cluster/answer"
+	"github.com/openpai/paictl/pkg/cluster/engine"
+	"github.com/openpai/paictl/pkg/cluster/phases"
 	"github.com/openpai/paictl/pkg/cluster/preflight"
 	"github.com/openpai/paictl/pkg/hint"
 )
@@ -46,53 +48,53 @@ func (l Loss) String() string {
 }
 
 // Recreate removes all machines from their cluster, and makes a new one on them.
-func Recreate(ctx context.Context, s *Spec, o Options) ([]Change, error) {
-	r := newRun(s, o)
-	defer r.close()
-	changes, err := r.converge(ctx, "cluster recreate", phaseReset, func(ctx context.Context, w *world, nodes []*Node) (*world, []Change, error) {
-		w, changes, err := r.resetAll(ctx, w, nodes)
+func Recreate(ctx context.Context, s *engine.Spec, o engine.Options) ([]engine.Change, error) {
+	r := engine.NewRun(s, o)
+	defer r.Close()
+	changes, err := converge(ctx, r, "cluster recreate", phaseReset, func(ctx context.Context, w *engine.World, nodes []*engine.Node) (*engine.World, []engine.Change, error) {
+		w, changes, err := resetAll(ctx, r, w, nodes)
 		if err == nil {
-			err = w.refuseRecovery()
+			err = refuseRecovery(w)
 		}
 		return w, changes, err
 	})
-	if refused, is := errors.AsType[*PreflightError](err); is {
+	if refused, is := errors.AsType[*engine.PreflightError](err); is {
 		refused.Reset = refused.Repaired
 	}
 	return changes, err
 }
 
 // WhatIsLost asks the machines for the loss that Recreate would cause. It changes nothing, and emits no events.
-func WhatIsLost(ctx context.Context, s *Spec, o Options) (Loss, error) {
+func WhatIsLost(ctx context.Context, s *engine.Spec, o engine.Options) (Loss, error) {
 	o.DryRun, o.Sink = true, silent{}
-	r := newRun(s, o)
-	defer r.close()
-	if err := r.connect(ctx, s.Nodes); err != nil {
+	r := engine.NewRun(s, o)
+	defer r.Close()
+	if err := connect(ctx, r, s.Nodes); err != nil {
 		return Loss{}, err
 	}
-	w, err := r.survey(ctx, s.Nodes)
+	w, err := survey(ctx, r, s.Nodes)
 	if err != nil {
 		return Loss{}, err
 	}
-	return r.loss(ctx, w)
+	return loss(ctx, r, w)
 }
 
 type silent struct{}
 
-func (silent) Emit(Event) {}
+func (silent) Emit(engine.Event) {}
 
 // loss asks the leader for the objects in the cluster.
-func (r *run) loss(ctx context.Context, w *world) (Loss, error) {
+func loss(ctx context.Context, r *engine.Run, w *engine.World) (Loss, error) {
 	l := Loss{API: "down", Members: []string{}}
-	for _, n := range r.spec.Nodes {
-		if w.member(n) {
+	for _, n := range r.Spec.Nodes {
+		if w.Member(n) {
 			l.Members = append(l.Members, n.Hostname)
 		}
 	}
-	if !w.healthy(w.leader) {
+	if !w.Healthy(w.Leader) {
 		return l, nil
 	}
-	res, err := r.read(ctx, w.leader, phaseReset, "look", r.spec.selfAPI(w.leader)+`
+	res, err := r.Read(ctx, w.Leader, phaseReset, "look", r.Spec.SelfAPI(w.Leader)+`
 for k in nodes namespaces pods secrets persistentvolumes frameworks.frameworkcontroller.microsoft.com; do
 	n=$(self get "$k" -A -o name --request-timeout=30s 2>/dev/null | wc -l) || n=0
 	printf 'count\t%s\t%s\n' "${k%%.*}" "$n"
@@ -117,51 +119,51 @@ done
 
 // resetAll removes all machines from their cluster, and surveys them again. In a dry run it only
 // reports what it would change, and returns the world as it would be.
-func (r *run) resetAll(ctx context.Context, w *world, nodes []*Node) (*world, []Change, error) {
-	if len(r.opts.Limit)+len(r.only) > 0 {
+func resetAll(ctx context.Context, r *engine.Run, w *engine.World, nodes []*engine.Node) (*engine.World, []engine.Change, error) {
+	if len(r.Opts.Limit)+len(r.Only) > 0 {
 		return nil, nil, hint.Errorf("remove --limit and --phases", "recreate works only on the whole cluster")
 	}
-	for _, n := range r.spec.ControlPlane() {
-		if w.facts[n.Hostname] == nil {
+	for _, n := range r.Spec.ControlPlane() {
+		if w.Facts[n.Hostname] == nil {
 			return nil, nil, hint.Errorf("repair it, or remove it from layout.yaml if it is gone permanently",
 				"%s of the control plane does not answer: it would continue as the old cluster", n.Hostname)
 		}
 	}
-	behind, err := w.leftBehind()
+	behind, err := w.LeftBehind()
 	if err != nil {
 		return nil, nil, err
 	}
-	w.findings = behind
-	if findings := r.check(w, nodes); slices.ContainsFunc(findings, func(f preflight.Finding) bool { return f.Severity == preflight.SeverityError && f.Check != "cluster" }) {
-		return nil, nil, r.refuse(findings)
+	w.Findings = behind
+	if findings := phases.Check(r, w, nodes); slices.ContainsFunc(findings, func(f preflight.Finding) bool { return f.Severity == preflight.SeverityError && f.Check != "cluster" }) {
+		return nil, nil, refuse(r, findings)
 	}
-	changes, machines := w.resets()
-	if r.opts.DryRun {
-		w.forgotten = true
-		w.elect()
-		r.decide(w)
+	changes, machines := resets(w)
+	if r.Opts.DryRun {
+		w.Forgotten = true
+		w.Elect()
+		decide(r, w)
 		return w, changes, nil
 	}
-	errs := r.each(ctx, machines, r.reset)
-	if err := r.setAsideAll(ctx, phaseReset, errs); err != nil {
+	errs := r.Each(ctx, machines, func(ctx context.Context, n *engine.Node) error { return reset(ctx, r, n) })
+	if err := r.SetAsideAll(ctx, phaseReset, errs); err != nil {
 		return nil, nil, err
 	}
-	for _, n := range r.spec.ControlPlane() {
+	for _, n := range r.Spec.ControlPlane() {
 		if errs[n] != nil {
 			// A second cluster beside the remains of the first would be worse than no cluster.
 			return nil, nil, fmt.Errorf("reset %s: %w", n.Hostname, errs[n])
 		}
 	}
-	again, err := r.survey(ctx, r.reached(nodes))
+	again, err := survey(ctx, r, r.Reached(nodes))
 	return again, changes, err
 }
 
 // resets returns the machines that belong to a cluster, or did, and the changes to make there.
-func (w *world) resets() ([]Change, []*Node) {
-	changes, nodes := []Change{}, []*Node(nil)
-	for _, n := range w.want.Nodes {
-		_, left := w.of(n, phaseJoin).Row("left")
-		if w.member(n) || left || w.of(n, phaseJoin).Value("once") == "yes" {
+func resets(w *engine.World) ([]engine.Change, []*engine.Node) {
+	changes, nodes := []engine.Change{}, []*engine.Node(nil)
+	for _, n := range w.Want.Nodes {
+		_, left := w.Of(n, engine.PhaseJoin).Row("left")
+		if w.Member(n) || left || w.Of(n, engine.PhaseJoin).Value("once") == "yes" {
 			nodes = append(nodes, n)
 			changes = append(changes, resetChange(n))
 		}
@@ -169,23 +171,23 @@ func (w *world) resets() ([]Change, []*Node) {
 	return changes, nodes
 }
 
-func resetChange(n *Node) Change {
-	return Change{Host: n.Hostname, Phase: phaseReset, Action: "run", Target: "kubeadm reset", Detail: "it leaves its cluster"}
+func resetChange(n *engine.Node) engine.Change {
+	return engine.Change{Host: n.Hostname, Phase: phaseReset, Action: "run", Target: "kubeadm reset", Detail: "it leaves its cluster"}
 }
 
 // reset removes one machine from its cluster in any state of the cluster. It doesn't ask etcd's
 // other members, since they are removed, too.
-func (r *run) reset(ctx context.Context, n *Node) error {
-	start := r.opts.Clock()
-	r.emit(Event{Kind: EventPhaseStarted, Host: n.Hostname, Phase: phaseReset, Changes: 1})
-	if _, err := r.script(ctx, n, phaseReset, "apply", kubeadmScript+"ALONE=1\n"+r.spec.clear()); err != nil {
+func reset(ctx context.Context, r *engine.Run, n *engine.Node) error {
+	start := r.Opts.Clock()
+	r.Emit(engine.Event{Kind: engine.EventPhaseStarted, Host: n.Hostname, Phase: phaseReset, Changes: 1})
+	if _, err := r.Script(ctx, n, phaseReset, "apply", phases.KubeadmScript+"ALONE=1\n"+phases.Clear(r.Spec)); err != nil {
 		return err
 	}
 	c := resetChange(n)
-	r.mu.Lock()
-	r.changes[n.Hostname]++
-	r.mu.Unlock()
-	r.emit(Event{Kind: EventChanged, Host: n.Hostname, Phase: phaseReset, Change: &c})
-	r.emit(Event{Kind: EventPhaseDone, Host: n.Hostname, Phase: phaseReset, Changes: 1, Elapsed: r.opts.Clock().Sub(start)})
+	r.Mu.Lock()
+	r.Changes[n.Hostname]++
+	r.Mu.Unlock()
+	r.Emit(engine.Event{Kind: engine.EventChanged, Host: n.Hostname, Phase: phaseReset, Change: &c})
+	r.Emit(engine.Event{Kind: engine.EventPhaseDone, Host: n.Hostname, Phase: phaseReset, Changes: 1, Elapsed: r.Opts.Clock().Sub(start)})
 	return nil
 }

@@ -11,14 +11,13 @@ import (
 	"time"
 
 	"github.com/openpai/paictl/pkg/cluster/answer"
+	"github.com/openpai/paictl/pkg/cluster/engine"
+	"github.com/openpai/paictl/pkg/cluster/phases"
 	"github.com/openpai/paictl/pkg/cluster/preflight"
 	"github.com/openpai/paictl/pkg/cluster/shell"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/ssh"
 )
-
-//go:embed scripts/remove.sh
-var removeScript string
 
 // Phases of "node remove".
 const (
@@ -35,16 +34,16 @@ type RemoveOptions struct {
 	// DrainTimeout is how long pods of a node may take to leave; zero means 5 minutes.
 	DrainTimeout time.Duration
 	// Removed is called for each node that has left, one call at a time, while the run holds the cluster's lock.
-	Removed func(*Node) error
+	Removed func(*engine.Node) error
 }
 
 // RemoveNodes removes the machines of Options.Limit from the cluster: it drains the nodes, removes
 // control plane machines from etcd, undoes paictl's changes on the machines, and deletes the nodes.
 // A machine that doesn't answer is removed anyway. Each step first checks whether it is done, so
 // that an interrupted run can simply be repeated.
-func RemoveNodes(ctx context.Context, s *Spec, o Options, ro RemoveOptions) error {
-	r := newRun(s, o)
-	defer r.close()
+func RemoveNodes(ctx context.Context, s *engine.Spec, o engine.Options, ro RemoveOptions) error {
+	r := engine.NewRun(s, o)
+	defer r.Close()
 	nodes, err := Removable(s, o.Limit)
 	if err != nil {
 		return err
@@ -56,34 +55,34 @@ func RemoveNodes(ctx context.Context, s *Spec, o Options, ro RemoveOptions) erro
 	if err != nil {
 		return err
 	}
-	r.emit(Event{Kind: EventRunStarted, Message: "node remove", Hosts: hostnames(nodes),
+	r.Emit(engine.Event{Kind: engine.EventRunStarted, Message: "node remove", Hosts: hostnames(nodes),
 		Phases: []string{phaseDrain, phaseMember, phaseDown, phaseDelete}})
-	dead, err := r.reachForRemoval(ctx, nodes, ro.Force)
+	dead, err := reachForRemoval(ctx, r, nodes, ro.Force)
 	if err != nil {
 		return err
 	}
-	ctx, unlock, err := r.lock(ctx)
+	ctx, unlock, err := r.Lock(ctx)
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	if r.leader, err = r.findLeader(ctx, nodes); err != nil {
+	if r.Leader, err = r.FindLeader(ctx, nodes); err != nil {
 		return err
 	}
-	if err := cmp.Or(r.noLeader(nodes), r.keepsAddress(nodes)); err != nil {
+	if err := cmp.Or(noLeader(r, nodes), keepsAddress(r, nodes)); err != nil {
 		return err
 	}
-	m := &removal{run: r, opts: ro, undo: u, dead: dead}
+	m := &removal{Run: r, opts: ro, undo: u, dead: dead}
 	if err := m.all(ctx, nodes); err != nil {
 		return err
 	}
-	r.tellCopy(ctx)
-	return r.summary("node remove", nodes, nil)
+	r.TellCopy(ctx)
+	return r.Summary("node remove", nodes, nil)
 }
 
 // Removable returns the nodes of the given host names or addresses. It refuses a removal that would end the cluster.
-func Removable(s *Spec, names []string) ([]*Node, error) {
-	var nodes []*Node
+func Removable(s *engine.Spec, names []string) ([]*engine.Node, error) {
+	var nodes []*engine.Node
 	for _, name := range names {
 		n, err := s.Node(name)
 		if err != nil {
@@ -97,7 +96,7 @@ func Removable(s *Spec, names []string) ([]*Node, error) {
 		return nil, errors.New("no machine to remove was named")
 	}
 	masters := s.ControlPlane()
-	stay := slices.DeleteFunc(slices.Clone(masters), func(n *Node) bool { return slices.Contains(nodes, n) })
+	stay := slices.DeleteFunc(slices.Clone(masters), func(n *engine.Node) bool { return slices.Contains(nodes, n) })
 	switch {
 	case len(stay) == 0 && len(masters) == 1:
 		return nil, hint.Errorf("to end the cluster: paictl cluster down", "%s is the only machine of the control plane: without it there is no cluster", masters[0].Hostname)
@@ -108,18 +107,18 @@ func Removable(s *Spec, names []string) ([]*Node, error) {
 }
 
 // keepsAddress refuses to remove the machine whose address all others use for the API.
-func (r *run) keepsAddress(nodes []*Node) error {
-	k := r.spec.Config.Kubernetes.Kubernetes
+func keepsAddress(r *engine.Run, nodes []*engine.Node) error {
+	k := r.Spec.Config.Kubernetes.Kubernetes
 	for _, n := range nodes {
-		if n.ControlPlane && k.LoadBalanceIP == n.HostIP && len(r.spec.ControlPlane()) > 1 {
+		if n.ControlPlane && k.LoadBalanceIP == n.HostIP && len(r.Spec.ControlPlane()) > 1 {
 			return hint.Errorf("take the line load-balance-ip out of kubernetes-configuration.yaml, then run the same command again: with several masters each machine finds one by itself",
 				"load-balance-ip in kubernetes-configuration.yaml is the address of %s: without that machine no master would have this address", n.Hostname)
 		}
-		if host, _, err := net.SplitHostPort(r.spec.configuredEndpoint()); err == nil && n.ControlPlane && (host == n.HostIP || host == n.Hostname) {
+		if host, _, err := net.SplitHostPort(r.Spec.ConfiguredEndpoint()); err == nil && n.ControlPlane && (host == n.HostIP || host == n.Hostname) {
 			return hint.Errorf("set api-endpoint: local in kubernetes-configuration.yaml (or the address of a load balancer in front of all masters), run paictl cluster up, then remove this one",
 				"api-endpoint in kubernetes-configuration.yaml is an address of %s", n.Hostname)
 		}
-		if n.ControlPlane && r.servers[r.leader] == r.spec.ownEndpoint(n) {
+		if n.ControlPlane && r.Servers[r.Leader] == r.Spec.OwnEndpoint(n) {
 			return hint.Errorf("set api-endpoint: local in kubernetes-configuration.yaml (or the address of a load balancer in front of all masters), run paictl cluster up, then remove this one",
 				"%s has the address at which all machines use the API (%s)", n.Hostname, n.HostIP)
 		}
@@ -129,12 +128,12 @@ func (r *run) keepsAddress(nodes []*Node) error {
 
 // noLeader refuses to continue if the cluster can't be asked although it may exist. Without a
 // cluster, the run only undoes paictl's changes on the machines.
-func (r *run) noLeader(nodes []*Node) error {
-	if r.leader != nil {
+func noLeader(r *engine.Run, nodes []*engine.Node) error {
+	if r.Leader != nil {
 		return nil
 	}
-	for _, n := range r.spec.ControlPlane() {
-		if !slices.Contains(nodes, n) && r.host(n) == nil {
+	for _, n := range r.Spec.ControlPlane() {
+		if !slices.Contains(nodes, n) && r.Host(n) == nil {
 			return hint.Errorf("repair it: paictl cluster status shows what is wrong with it",
 				"no machine of the control plane that answers is a member of the cluster, and %s does not answer", n.Hostname)
 		}
@@ -144,12 +143,12 @@ func (r *run) noLeader(nodes []*Node) error {
 
 // reachForRemoval dials the machines to remove and those of the control plane, of which at least one
 // that stays must answer. It returns the machines to remove that can't be worked on, with the reason.
-func (r *run) reachForRemoval(ctx context.Context, nodes []*Node, force bool) (map[*Node]error, error) {
-	all := r.reached(nodes)
-	dead := map[*Node]error{}
+func reachForRemoval(ctx context.Context, r *engine.Run, nodes []*engine.Node, force bool) (map[*engine.Node]error, error) {
+	all := r.Reached(nodes)
+	dead := map[*engine.Node]error{}
 	var findings []preflight.Finding
-	errs := r.each(ctx, all, r.dial)
-	leads := slices.ContainsFunc(all, func(n *Node) bool {
+	errs := r.Each(ctx, all, r.Dial)
+	leads := slices.ContainsFunc(all, func(n *engine.Node) bool {
 		return n.ControlPlane && errs[n] == nil && !slices.Contains(nodes, n)
 	})
 	for _, n := range all {
@@ -157,18 +156,18 @@ func (r *run) reachForRemoval(ctx context.Context, nodes []*Node, force bool) (m
 		gone := errors.Is(err, ssh.ErrUnreachable)
 		switch {
 		case err == nil:
-		case isCancel(ctx, err):
+		case engine.IsCancel(ctx, err):
 			return nil, context.Canceled
 		case slices.Contains(nodes, n) && (gone || force):
 			dead[n] = err
 		case !slices.Contains(nodes, n) && gone && leads:
-			r.emit(Event{Kind: EventWarning, Host: n.Hostname, Phase: "connect", Message: err.Error(), Hint: hint.Of(err)})
+			r.Emit(engine.Event{Kind: engine.EventWarning, Host: n.Hostname, Phase: "connect", Message: err.Error(), Hint: hint.Of(err)})
 		default:
 			findings = append(findings, preflight.Finding{Host: n.Hostname, Check: "connect", Severity: preflight.SeverityError, Message: err.Error(), Remedy: hint.Of(err)})
 		}
 	}
 	if len(findings) > 0 {
-		return nil, r.refuse(findings)
+		return nil, refuse(r, findings)
 	}
 	return dead, nil
 }
@@ -180,18 +179,18 @@ var removedMachines []byte
 
 // removal removes a few nodes.
 type removal struct {
-	*run
+	*engine.Run
 	opts RemoveOptions
 	undo *undo
-	dead map[*Node]error
+	dead map[*engine.Node]error
 	// cluster reports whether a cluster exists; without one only paictl's changes on the machines are undone.
 	cluster bool
 }
 
 // all removes the nodes one after the other: pods from one node must not be moved to the next, and
 // etcd must not lose two members at once.
-func (m *removal) all(ctx context.Context, nodes []*Node) error {
-	m.cluster = m.leader != nil
+func (m *removal) all(ctx context.Context, nodes []*engine.Node) error {
+	m.cluster = m.Leader != nil
 	if m.cluster {
 		if err := m.cordon(ctx, nodes); err != nil {
 			return err
@@ -199,10 +198,10 @@ func (m *removal) all(ctx context.Context, nodes []*Node) error {
 	}
 	for _, n := range nodes {
 		if err := m.node(ctx, n); err != nil {
-			if isCancel(ctx, err) {
+			if engine.IsCancel(ctx, err) {
 				return context.Cause(ctx)
 			}
-			m.setAside(n, m.phaseOf(err), err)
+			m.SetAside(n, m.phaseOf(err), err)
 		}
 	}
 	return nil
@@ -224,20 +223,20 @@ func (m *removal) phaseOf(err error) string {
 }
 
 // cordon closes all nodes before the first is drained.
-func (m *removal) cordon(ctx context.Context, nodes []*Node) error {
+func (m *removal) cordon(ctx context.Context, nodes []*engine.Node) error {
 	body := ""
 	for _, n := range nodes {
 		body += fmt.Sprintf("self get node %[1]s >/dev/null 2>&1 && self cordon %[1]s >/dev/null\n", shell.Quote(n.Hostname))
 	}
-	_, err := m.onLeader(ctx, "remove/cordon", body+":\n", time.Minute)
+	_, err := onLeader(ctx, m.Run, "remove/cordon", body+":\n", time.Minute)
 	return err
 }
 
 // onLeader runs a mutating script on the leader. It doesn't take the machine's own lock: it
 // changes the cluster, not the machine, and may wait long for pods to end.
-func (r *run) onLeader(ctx context.Context, what, body string, limit time.Duration) (answer.Answer, error) {
-	res, err := r.exec(ctx, r.leader, ssh.Script{Name: what, Mutates: true, Timeout: limit,
-		Body: preludeScript + r.spec.selfAPI(r.leader) + removeScript + body})
+func onLeader(ctx context.Context, r *engine.Run, what, body string, limit time.Duration) (answer.Answer, error) {
+	res, err := r.Exec(ctx, r.Leader, ssh.Script{Name: what, Mutates: true, Timeout: limit,
+		Body: engine.PreludeScript + r.Spec.SelfAPI(r.Leader) + phases.RemoveScript + body})
 	if err != nil {
 		return answer.Answer{}, err
 	}
@@ -245,11 +244,11 @@ func (r *run) onLeader(ctx context.Context, what, body string, limit time.Durati
 }
 
 // node removes one node.
-func (m *removal) node(ctx context.Context, n *Node) error {
+func (m *removal) node(ctx context.Context, n *engine.Node) error {
 	steps := []struct {
 		phase string
 		skip  bool
-		do    func(context.Context, *Node) ([]Change, error)
+		do    func(context.Context, *engine.Node) ([]engine.Change, error)
 	}{
 		{phaseDrain, !m.cluster, m.drain},
 		{phaseMember, !m.cluster || !n.ControlPlane, m.member},
@@ -258,15 +257,15 @@ func (m *removal) node(ctx context.Context, n *Node) error {
 	}
 	for _, s := range steps {
 		if s.skip {
-			m.emit(Event{Kind: EventPhaseSkipped, Host: n.Hostname, Phase: s.phase})
+			m.Emit(engine.Event{Kind: engine.EventPhaseSkipped, Host: n.Hostname, Phase: s.phase})
 			continue
 		}
-		if err := m.tell(ctx, n, s.phase, s.do); err != nil {
+		if err := tell(ctx, m.Run, n, s.phase, s.do); err != nil {
 			return &phaseError{s.phase, err}
 		}
 	}
 	if err := m.dead[n]; err != nil {
-		m.emit(Event{Kind: EventWarning, Host: n.Hostname, Phase: phaseDown, Message: fmt.Sprintf("the machine could not be reset (%v): Kubernetes, its containers and their data are still on it", err),
+		m.Emit(engine.Event{Kind: engine.EventWarning, Host: n.Hostname, Phase: phaseDown, Message: fmt.Sprintf("the machine could not be reset (%v): Kubernetes, its containers and their data are still on it", err),
 			Hint: "if it comes back, the cluster refuses it, and paictl cluster status says so; to take it back: paictl node add; before other use: reinstall it"})
 	}
 	if m.opts.Removed != nil {
@@ -274,34 +273,34 @@ func (m *removal) node(ctx context.Context, n *Node) error {
 			return err
 		}
 	}
-	m.emit(Event{Kind: EventHostDone, Host: n.Hostname})
+	m.Emit(engine.Event{Kind: engine.EventHostDone, Host: n.Hostname})
 	return nil
 }
 
 // tell runs a step that isn't a phase of "cluster up", and emits its events.
-func (r *run) tell(ctx context.Context, n *Node, phase string, do func(context.Context, *Node) ([]Change, error)) error {
-	start := r.opts.Clock()
-	r.emit(Event{Kind: EventPhaseStarted, Host: n.Hostname, Phase: phase})
+func tell(ctx context.Context, r *engine.Run, n *engine.Node, phase string, do func(context.Context, *engine.Node) ([]engine.Change, error)) error {
+	start := r.Opts.Clock()
+	r.Emit(engine.Event{Kind: engine.EventPhaseStarted, Host: n.Hostname, Phase: phase})
 	done, err := do(ctx, n)
 	for i := range done {
 		done[i].Host, done[i].Phase = n.Hostname, phase
-		r.emit(Event{Kind: EventChanged, Host: n.Hostname, Phase: phase, Change: &done[i]})
+		r.Emit(engine.Event{Kind: engine.EventChanged, Host: n.Hostname, Phase: phase, Change: &done[i]})
 	}
-	r.mu.Lock()
-	r.changes[n.Hostname] += len(done)
-	r.mu.Unlock()
+	r.Mu.Lock()
+	r.Changes[n.Hostname] += len(done)
+	r.Mu.Unlock()
 	if err != nil {
-		if !isCancel(ctx, err) {
-			r.emit(Event{Kind: EventPhaseFailed, Host: n.Hostname, Phase: phase, Error: err.Error(), Hint: hint.Of(err)})
+		if !engine.IsCancel(ctx, err) {
+			r.Emit(engine.Event{Kind: engine.EventPhaseFailed, Host: n.Hostname, Phase: phase, Error: err.Error(), Hint: hint.Of(err)})
 		}
 		return err
 	}
-	r.emit(Event{Kind: EventPhaseDone, Host: n.Hostname, Phase: phase, Changes: len(done), Elapsed: r.opts.Clock().Sub(start)})
+	r.Emit(engine.Event{Kind: engine.EventPhaseDone, Host: n.Hostname, Phase: phase, Changes: len(done), Elapsed: r.Opts.Clock().Sub(start)})
 	return nil
 }
 
 // drain evicts the pods. On a dead machine they can only be deleted.
-func (m *removal) drain(ctx context.Context, n *Node) ([]Change, error) {
+func (m *removal) drain(ctx context.Context, n *engine.Node) ([]engine.Change, error) {
 	force := 0
 	switch {
 	case m.dead[n] != nil:
@@ -309,54 +308,54 @@ func (m *removal) drain(ctx context.Context, n *Node) ([]Change, error) {
 	case m.opts.Force:
 		force = 1
 	}
-	return m.evict(ctx, n, force, m.opts.DrainTimeout)
+	return evict(ctx, m.Run, n, force, m.opts.DrainTimeout)
 }
 
 // evict cordons a node and evicts its pods. With force 1 it deletes them instead, without regard to disruption budgets; with 2 it also
 // doesn't wait for them to end.
-func (r *run) evict(ctx context.Context, n *Node, force int, limit time.Duration) ([]Change, error) {
-	a, err := r.onLeader(ctx, "remove/drain", fmt.Sprintf("NODE=%s FORCE=%d SECONDS_MAX=%d\nr_drain\n", shell.Quote(n.Hostname), force, int(limit.Seconds())), limit+2*time.Minute)
+func evict(ctx context.Context, r *engine.Run, n *engine.Node, force int, limit time.Duration) ([]engine.Change, error) {
+	a, err := onLeader(ctx, r, "remove/drain", fmt.Sprintf("NODE=%s FORCE=%d SECONDS_MAX=%d\nr_drain\n", shell.Quote(n.Hostname), force, int(limit.Seconds())), limit+2*time.Minute)
 	if err != nil {
 		return nil, err
 	}
 	if stuck, ok := a.Row("stuck"); ok {
-		return nil, stuckError(n, limit, stuck, decoded(a.Value("pods")), decoded(a.Value("budgets")))
+		return nil, stuckError(n, limit, stuck, engine.Decoded(a.Value("pods")), engine.Decoded(a.Value("budgets")))
 	}
 	if _, absent := a.Row("absent"); absent {
 		return nil, nil
 	}
-	return []Change{{Action: "drain", Target: "node " + n.Hostname, Detail: a.Value("drained") + " pods"}}, nil
+	return []engine.Change{{Action: "drain", Target: "node " + n.Hostname, Detail: a.Value("drained") + " pods"}}, nil
 }
 
-func (m *removal) member(ctx context.Context, n *Node) ([]Change, error) {
-	a, err := m.onLeader(ctx, "remove/etcd", fmt.Sprintf("NODE=%s ADDRESS=%s LEADER=%s\nr_member\n", shell.Quote(n.Hostname), shell.Quote(n.HostIP), shell.Quote(m.leader.Hostname)), 2*time.Minute)
+func (m *removal) member(ctx context.Context, n *engine.Node) ([]engine.Change, error) {
+	a, err := onLeader(ctx, m.Run, "remove/etcd", fmt.Sprintf("NODE=%s ADDRESS=%s LEADER=%s\nr_member\n", shell.Quote(n.Hostname), shell.Quote(n.HostIP), shell.Quote(m.Leader.Hostname)), 2*time.Minute)
 	if err != nil {
 		return nil, err
 	}
 	if id := a.Value("removed"); id != "" {
-		return []Change{{Action: "delete", Target: "etcd member " + n.Hostname, Detail: id}}, nil
+		return []engine.Change{{Action: "delete", Target: "etcd member " + n.Hostname, Detail: id}}, nil
 	}
 	return nil, nil
 }
 
 // giveBack undoes paictl's changes on the machine.
-func (m *removal) giveBack(ctx context.Context, n *Node) ([]Change, error) {
-	found, err := m.undo.ask(ctx, m.run, n)
+func (m *removal) giveBack(ctx context.Context, n *engine.Node) ([]engine.Change, error) {
+	found, err := m.undo.ask(ctx, m.Run, n)
 	if err != nil || len(found) == 0 {
 		return nil, err
 	}
-	return m.undo.run(ctx, m.run, n)
+	return m.undo.run(ctx, m.Run, n)
 }
 
-func (m *removal) delete(ctx context.Context, n *Node) ([]Change, error) {
+func (m *removal) delete(ctx context.Context, n *engine.Node) ([]engine.Change, error) {
 	body := fmt.Sprintf("NODE=%s\n", shell.Quote(n.Hostname))
-	var done []Change
+	var done []engine.Change
 	if m.dead[n] != nil { // it comes first, or the kubelet could register its node again
-		body += heredoc("r_bar", removedMachines)
-		done = append(done, Change{Action: "refuse", Target: "credentials of " + n.Hostname, Detail: "until it is added again"})
+		body += engine.Heredoc("r_bar", removedMachines)
+		done = append(done, engine.Change{Action: "refuse", Target: "credentials of " + n.Hostname, Detail: "until it is added again"})
 	}
-	if _, err := m.onLeader(ctx, "remove/delete", body+"r_unknown\nr_delete\n", 2*time.Minute); err != nil {
+	if _, err := onLeader(ctx, m.Run, "remove/delete", body+"r_unknown\nr_delete\n", 2*time.Minute); err != nil {
 		return nil, err
 	}
-	return append(done, Change{Action: "delete", Target: "node " + n.Hostname}), nil
+	return append(done, engine.Change{Action: "delete", Target: "node " + n.Hostname}), nil
 }

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/openpai/paictl/pkg/cluster/engine"
 )
 
 // Data is a volume whose data is in a folder of one machine.
@@ -31,23 +33,23 @@ const labelService = "paictl.openpai.org/service"
 
 // DataOn asks the cluster which volumes are on the machines with the given host names or addresses.
 // RemoveNodes leaves them there. It changes nothing, and emits no events.
-func DataOn(ctx context.Context, s *Spec, o Options, names []string) ([]Data, error) {
+func DataOn(ctx context.Context, s *engine.Spec, o engine.Options, names []string) ([]Data, error) {
 	nodes, err := Removable(s, names)
 	if err != nil {
 		return nil, err
 	}
 	o.DryRun, o.Sink = true, silent{}
-	r := newRun(s, o)
-	defer r.close()
-	r.each(ctx, s.ControlPlane(), r.dial) // one that answers is enough
-	leader, err := r.findLeader(ctx, nodes)
+	r := engine.NewRun(s, o)
+	defer r.Close()
+	r.Each(ctx, s.ControlPlane(), r.Dial) // one that answers is enough
+	leader, err := r.FindLeader(ctx, nodes)
 	if err != nil {
 		return nil, err
 	}
 	if leader == nil {
 		return nil, errors.New("no machine of the control plane that answers is a member of the cluster")
 	}
-	res, err := r.read(ctx, leader, "data", "look", s.selfAPI(leader)+"self get persistentvolumes --request-timeout=30s -o json\n")
+	res, err := r.Read(ctx, leader, "data", "look", s.SelfAPI(leader)+"self get persistentvolumes --request-timeout=30s -o json\n")
 	if err != nil {
 		return nil, err
 	}
@@ -58,7 +60,7 @@ func DataOn(ctx context.Context, s *Spec, o Options, names []string) ([]Data, er
 	var out []Data
 	for i := range list.Items {
 		pv := &list.Items[i]
-		n := slices.IndexFunc(nodes, func(n *Node) bool { return liesOn(pv, n.Hostname) })
+		n := slices.IndexFunc(nodes, func(n *engine.Node) bool { return liesOn(pv, n.Hostname) })
 		if n < 0 {
 			continue
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/openpai/paictl/pkg/cluster/engine"
 	"github.com/openpai/paictl/pkg/ssh"
 	"github.com/openpai/paictl/pkg/ssh/sshtest"
 )
@@ -25,11 +26,11 @@ func (l *lab) removeNodes(ctx context.Context, ro RemoveOptions, names ...string
 	client, events := ssh.NewClient(so), &sink{}
 	defer func() { _ = client.Close() }()
 	var left []string
-	ro.Removed = func(n *Node) error {
+	ro.Removed = func(n *engine.Node) error {
 		left = append(left, n.Hostname)
 		return nil
 	}
-	o := Options{Dialer: client, Sink: events, Clock: time.Now, Owner: "tester", Command: "paictl node remove", StepTimeout: 5 * time.Minute, Limit: names}
+	o := engine.Options{Dialer: client, Sink: events, Clock: time.Now, Owner: "tester", Command: "paictl node remove", StepTimeout: 5 * time.Minute, Limit: names}
 	err := RemoveNodes(ctx, l.spec(), o, ro)
 	return &outcome{err: err, events: events.events}, left
 }
@@ -119,7 +120,7 @@ func TestADeadMachineLeavesTheClusterAndItIsSaidWhatStaysOnIt(t *testing.T) {
 	assert.Contains(t, strings.Join(l.host("m1").calls(), "\n"), "--force --disable-eviction --grace-period=0")
 	var warned []string
 	for _, e := range o.events {
-		if e.Kind == EventWarning {
+		if e.Kind == engine.EventWarning {
 			warned = append(warned, e.Message+"; "+e.Hint)
 		}
 	}
@@ -135,7 +136,7 @@ func TestANodeWhosePodsDoNotLeaveStaysAndTheOthersGo(t *testing.T) {
 	stuck := `{"items":[{"metadata":{"name":"p","namespace":"research"}}]}`
 	require.NoError(t, os.WriteFile(l.cluster+"/nodes/w1/pods", []byte(stuck), 0o600))
 	o, left := l.removeNodes(t.Context(), RemoveOptions{DrainTimeout: time.Minute}, "w1", "w2")
-	var partial *PartialError
+	var partial *engine.PartialError
 	require.ErrorAs(t, o.err, &partial)
 	assert.Equal(t, 3, partial.ExitCode())
 	assert.Equal(t, phaseDrain, partial.Failed[0].Phase)
@@ -156,7 +157,7 @@ func TestAMachineOfTheControlPlaneLeavesEtcdBeforeItIsCleaned(t *testing.T) {
 	o, left := l.removeNodes(t.Context(), RemoveOptions{}, "m2")
 	require.NoError(t, o.err, "%s", l.story(o))
 	assert.Equal(t, []string{"m2"}, left)
-	assert.Contains(t, l.host("m1").calls(), "kubectl member remove "+hash([]byte("m2"))[:16])
+	assert.Contains(t, l.host("m1").calls(), "kubectl member remove "+engine.Hash([]byte("m2"))[:16])
 	assert.Equal(t, []string{"m1"}, l.nodes())
 }
 
@@ -174,7 +175,7 @@ func TestARemovalThatIsCutOffIsFinishedByTheNext(t *testing.T) {
 		return story{lab: l, run: run, check: func(*crash, *outcome) {
 			assert.Equal(t, []string{"w1"}, left)
 			assert.Equal(t, []string{"m1"}, l.nodes())
-			assert.Empty(t, unified("w1", []byte(withoutImages(l.tree(l.host("w1").root, "w1"))), []byte(withoutImages(before))))
+			assert.Empty(t, engine.Unified("w1", []byte(withoutImages(l.tree(l.host("w1").root, "w1"))), []byte(withoutImages(before))))
 		}}
 	})
 }

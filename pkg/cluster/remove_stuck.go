@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	k8slabels "k8s.io/apimachinery/pkg/labels"
 
+	"github.com/openpai/paictl/pkg/cluster/engine"
 	"github.com/openpai/paictl/pkg/hint"
 )
 
@@ -18,7 +19,7 @@ import (
 const blockersShown = 5
 
 // stuckError names the pods that did not leave a node, and the reason for each of them.
-func stuckError(n *Node, limit time.Duration, said []string, pods, budgets []byte) error {
+func stuckError(n *engine.Node, limit time.Duration, said []string, pods, budgets []byte) error {
 	var list corev1.PodList
 	var pdbs policyv1.PodDisruptionBudgetList
 	if err := json.Unmarshal(pods, &list); err != nil {

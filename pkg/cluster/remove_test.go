@@ -15,6 +15,8 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/openpai/paictl/pkg/cluster/engine"
+	"github.com/openpai/paictl/pkg/cluster/phases"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/ssh"
 )
@@ -30,10 +32,10 @@ func TestTheLastMachineOfTheControlPlaneStays(t *testing.T) {
 	require.EqualError(t, err, "these are all machines of the control plane: without them there is no cluster")
 	nodes, err := Removable(s, []string{"10.0.0.1"})
 	require.NoError(t, err)
-	assert.Equal(t, []*Node{s.Nodes[0]}, nodes)
+	assert.Equal(t, []*engine.Node{s.Nodes[0]}, nodes)
 	nodes, err = Removable(s, []string{"w1", s.Nodes[1].HostIP})
 	require.NoError(t, err)
-	assert.Equal(t, []*Node{s.Nodes[1]}, nodes, "named twice, removed once")
+	assert.Equal(t, []*engine.Node{s.Nodes[1]}, nodes, "named twice, removed once")
 
 	_, err = Removable(s, []string{"w9"})
 	require.ErrorContains(t, err, "w9 is not a machine of the layout")
@@ -53,14 +55,14 @@ func TestHowThePodsOfANodeThatIsRemovedEnd(t *testing.T) {
 		"at once also where it is forced": {true, ssh.ErrUnreachable, "FORCE=2"},
 	} {
 		s, leader := preflightSpec(t, 1), &noting{says: "drained\t2\n"}
-		r := newRun(s, Options{Clock: time.Now})
-		r.leader = s.Nodes[0]
-		r.hosts[r.leader.Hostname] = leader
+		r := engine.NewRun(s, engine.Options{Clock: time.Now})
+		r.Leader = s.Nodes[0]
+		r.Hosts[r.Leader.Hostname] = leader
 		n := s.Nodes[1]
-		m := &removal{run: r, opts: RemoveOptions{Force: c.force, DrainTimeout: time.Minute}, dead: map[*Node]error{n: c.dead}}
+		m := &removal{Run: r, opts: RemoveOptions{Force: c.force, DrainTimeout: time.Minute}, dead: map[*engine.Node]error{n: c.dead}}
 		changes, err := m.drain(t.Context(), n)
 		require.NoError(t, err, name)
-		assert.Equal(t, []Change{{Action: "drain", Target: "node " + n.Hostname, Detail: "2 pods"}}, changes, name)
+		assert.Equal(t, []engine.Change{{Action: "drain", Target: "node " + n.Hostname, Detail: "2 pods"}}, changes, name)
 		assert.Contains(t, leader.body, "\nNODE='"+n.Hostname+"' "+c.want+" SECONDS_MAX=60\nr_drain\n", name)
 	}
 }
@@ -72,7 +74,7 @@ func TestAForcedDrainAsksNoBudget(t *testing.T) {
 	} {
 		calls := filepath.Join(t.TempDir(), "calls")
 		cmd := exec.Command("sh", "-c", `self() { echo "$*" >>"$CALLS"; }
-`+removeScript+"NODE=w1 FORCE="+force+" SECONDS_MAX=60\nr_drain\n")
+`+phases.RemoveScript+"NODE=w1 FORCE="+force+" SECONDS_MAX=60\nr_drain\n")
 		cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "CALLS=" + calls}
 		out, err := cmd.CombinedOutput()
 		require.NoError(t, err, "%s", out)

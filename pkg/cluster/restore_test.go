@@ -17,19 +17,21 @@ import (
 	"github.com/stretchr/testify/require"
 	_ "modernc.org/sqlite" // the driver "sqlite"
 
+	"github.com/openpai/paictl/pkg/cluster/engine"
+	"github.com/openpai/paictl/pkg/cluster/phases"
 	"github.com/openpai/paictl/pkg/cluster/pki"
 	"github.com/openpai/paictl/pkg/ssh"
 )
 
-func restoreFile(content []byte) RestoreFile {
+func restoreFile(content []byte) engine.RestoreFile {
 	sum := sha256.Sum256(content)
-	return RestoreFile{Size: int64(len(content)), SHA256: hex.EncodeToString(sum[:]), Open: func() (io.ReadCloser, error) {
+	return engine.RestoreFile{Size: int64(len(content)), SHA256: hex.EncodeToString(sum[:]), Open: func() (io.ReadCloser, error) {
 		return io.NopCloser(bytes.NewReader(content)), nil
 	}}
 }
 
 // saved returns a backup of a cluster with the machines old-1 and w1.
-func saved(t *testing.T) *RestoreParts {
+func saved(t *testing.T) *engine.RestoreParts {
 	t.Helper()
 	return savedAs(t, map[string]string{
 		"etc/kubernetes/pki/sa.key": "the old key of service accounts", "etc/kubernetes/pki/etcd/ca.key": "the old key of etcd's authority",
@@ -38,7 +40,7 @@ func saved(t *testing.T) *RestoreParts {
 }
 
 // savedAs returns such a backup with the given keys.
-func savedAs(t *testing.T, keys map[string]string) *RestoreParts {
+func savedAs(t *testing.T, keys map[string]string) *engine.RestoreParts {
 	t.Helper()
 	var out bytes.Buffer
 	w := tar.NewWriter(&out)
@@ -48,7 +50,7 @@ func savedAs(t *testing.T, keys map[string]string) *RestoreParts {
 		require.NoError(t, err)
 	}
 	require.NoError(t, w.Close())
-	return &RestoreParts{Keys: restoreFile(out.Bytes()), Etcd: restoreFile([]byte("node old-1\nnode w1\n"))}
+	return &engine.RestoreParts{Keys: restoreFile(out.Bytes()), Etcd: restoreFile([]byte("node old-1\nnode w1\n"))}
 }
 
 func TestARestorePutsTheHistoryOfJobsWhereTheControllerLooks(t *testing.T) {
@@ -69,7 +71,7 @@ func TestARestorePutsTheHistoryOfJobsWhereTheControllerLooks(t *testing.T) {
 			const folder, file = "/data/job-controller/job-controller-data", "/data/job-controller/job-controller-data/archive.db"
 			from.Left = c.left
 			if c.node != "" {
-				from.Left, from.History = "", &RestoreHistory{RestoreFile: restoreFile([]byte(was)), Node: c.node, Folder: folder, Owner: 65532}
+				from.Left, from.History = "", &engine.RestoreHistory{RestoreFile: restoreFile([]byte(was)), Node: c.node, Folder: folder, Owner: 65532}
 			}
 			if c.there != "" {
 				l.host("m1").write(file, strings.TrimPrefix(c.there, "-"))
@@ -113,7 +115,7 @@ func TestAHistoryThatWasNotPutInPlaceIsToldByTheRunThatEndsTheRestore(t *testing
 	} {
 		t.Run(by, func(t *testing.T) {
 			l, from := newLab(t, 1, 0), saved(t)
-			from.History = &RestoreHistory{RestoreFile: restoreFile([]byte("the jobs that were")), Node: "m1", Folder: "/data/jobs"}
+			from.History = &engine.RestoreHistory{RestoreFile: restoreFile([]byte("the jobs that were")), Node: "m1", Folder: "/data/jobs"}
 			if c.there != "" {
 				l.host("m1").write("/data/jobs/archive.db", c.there)
 			}
@@ -182,7 +184,7 @@ func TestWhatLiesBesideTheHistoryOfJobsDoesNotComeBack(t *testing.T) {
 	for _, suffix := range []string{".copy", ".copy.new", ".damaged", ".replaced", ".broken-20261127T020000.000Z"} {
 		l.host("m1").write(folder+"/archive.db"+suffix, "old")
 	}
-	from.History = &RestoreHistory{RestoreFile: restoreFile(export), Node: "m1", Folder: folder, Owner: 65532}
+	from.History = &engine.RestoreHistory{RestoreFile: restoreFile(export), Node: "m1", Folder: folder, Owner: 65532}
 	o := l.up(t.Context(), restoring(from))
 	require.NoError(t, o.err, l.story(o))
 	var names []string
@@ -217,7 +219,7 @@ func TestABackupOfTheMiddleOfARotationIsRestored(t *testing.T) {
 	one, other := withAuthorities(t, 1, 0), withAuthorities(t, 1, 0)
 	first, second := string(pki.Encode(one.old[kubernetesCA].Cert)), string(pki.Encode(other.old[kubernetesCA].Cert))
 	key := one.host("m1").read(authorityKey(kubernetesCA))
-	was := one.host("m1").read(encryptionFile)
+	was := one.host("m1").read(phases.EncryptionFile)
 	found := keysOf.FindStringSubmatch(was)
 	require.NotNil(t, found)
 	both := strings.Replace(was, "keys:", "keys:\n            - name: paictl-2\n              secret: "+strings.Repeat("QUJD", 10)+"QUI=", 1)
@@ -237,7 +239,7 @@ func TestABackupOfTheMiddleOfARotationIsRestored(t *testing.T) {
 			o := l.up(t.Context(), restoring(from))
 			require.NoError(t, o.err, l.story(o))
 			assert.Equal(t, first, l.host("m1").read(authorityCert(kubernetesCA)), "kube-controller-manager takes one, that of the key")
-			assert.Equal(t, text, l.host("m1").read(encryptionFile), "what either key has written can be read")
+			assert.Equal(t, text, l.host("m1").read(phases.EncryptionFile), "what either key has written can be read")
 			l.put("secrets", "default a paictl-1\njobs b "+found[1]+"\njobs c paictl-1\n")
 			o = l.rotateSecrets()
 			require.NoError(t, o.err, "%s", l.story(o))
@@ -261,7 +263,7 @@ func TestARestoreForgetsVolumesOfServicesOnMachinesThatAreGone(t *testing.T) {
 	assert.NotContains(t, calls, "grafana-data")
 }
 
-func restoring(from *RestoreParts) func(*labOptions, *ssh.Options) {
+func restoring(from *engine.RestoreParts) func(*labOptions, *ssh.Options) {
 	return func(o *labOptions, _ *ssh.Options) { o.restore = from }
 }
 
@@ -330,7 +332,7 @@ func TestARestoreThatFailedIsFinishedByTheNext(t *testing.T) {
 					other := saved(t)
 					other.Etcd = restoreFile([]byte("node other\n"))
 					require.ErrorContains(t, l.up(t.Context(), restoring(other)).err, "m1 belongs to a cluster that was restored from another backup")
-					o = l.up(t.Context(), func(o *labOptions, _ *ssh.Options) { o.Phases = []string{phaseJoin} })
+					o = l.up(t.Context(), func(o *labOptions, _ *ssh.Options) { o.Phases = []string{engine.PhaseJoin} })
 					require.ErrorContains(t, o.err, "hasn't come to its end")
 				}
 				if by == "restore" {

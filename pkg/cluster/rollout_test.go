@@ -11,18 +11,20 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/openpai/paictl/pkg/cluster/answer"
+	"github.com/openpai/paictl/pkg/cluster/engine"
+	"github.com/openpai/paictl/pkg/cluster/phases"
 )
 
 const badMaxPods = "the kubelet does not stay up: failed to merge kubelet configs: failed to unmarshal merged JSON into kubelet configuration: " +
 	"json: cannot unmarshal string into Go struct field KubeletConfiguration.maxPods of type int32"
 
 // failures returns the errors for which the hosts of a run were set aside, by host.
-func failures(t *testing.T, o *outcome, exit int) map[string]Failed {
+func failures(t *testing.T, o *outcome, exit int) map[string]engine.Failed {
 	t.Helper()
-	partial, ok := errors.AsType[*PartialError](o.err)
+	partial, ok := errors.AsType[*engine.PartialError](o.err)
 	require.True(t, ok, "%v", o.err)
 	assert.Equal(t, exit, partial.ExitCode())
-	out := map[string]Failed{}
+	out := map[string]engine.Failed{}
 	for _, f := range partial.Failed {
 		out[f.Host] = f
 	}
@@ -86,7 +88,7 @@ func TestABadSettingOfTheKubeletBreaksOneMachine(t *testing.T) {
 			assert.Equal(t, "not changed: the new kubelet settings failed on w1", got[h].Error, run)
 			assert.Contains(t, got[h].Hint, "repair w1, or correct the setting")
 			assert.True(t, got[h].Untouched)
-			assert.NotContains(t, l.host(h).read(kubeletDropIn), "many")
+			assert.NotContains(t, l.host(h).read(phases.KubeletDropIn), "many")
 			assert.Empty(t, l.host(h).calls(), run)
 		}
 	}
@@ -94,10 +96,10 @@ func TestABadSettingOfTheKubeletBreaksOneMachine(t *testing.T) {
 	o := l.mustUp()
 	assert.Contains(t, lines(o.changes), "w1 kubelet start kubelet.service it crashes repeatedly")
 	for _, h := range l.hosts {
-		assert.Contains(t, h.read(kubeletDropIn), "maxPods: 200")
+		assert.Contains(t, h.read(phases.KubeletDropIn), "maxPods: 200")
 	}
-	assert.Less(t, o.at(EventPhaseDone, "w1", phaseKubelet), o.at(EventPhaseStarted, "w2", phaseKubelet), "one machine goes first")
-	assert.Less(t, o.at(EventPhaseDone, "w2", phaseKubelet), o.at(EventPhaseStarted, "m1", phaseKubelet), "the control plane comes last")
+	assert.Less(t, o.at(engine.EventPhaseDone, "w1", phases.PhaseKubelet), o.at(engine.EventPhaseStarted, "w2", phases.PhaseKubelet), "one machine goes first")
+	assert.Less(t, o.at(engine.EventPhaseDone, "w2", phases.PhaseKubelet), o.at(engine.EventPhaseStarted, "m1", phases.PhaseKubelet), "the control plane comes last")
 	assert.Empty(t, lines(l.mustUp().changes))
 }
 
@@ -113,7 +115,7 @@ func TestABadSettingOfContainerdBreaksOneMachine(t *testing.T) {
 	assert.Equal(t, "containerd/apply on w1: exit status 1: containerd.service does not start: containerd: failed to load TOML: /etc/containerd/config.toml: bad", got["w1"].Error)
 	for _, h := range []string{"w2", "m1"} {
 		assert.Equal(t, "not changed: the new containerd settings failed on w1", got[h].Error)
-		assert.NotContains(t, l.host(h).read(containerdConf), "debug")
+		assert.NotContains(t, l.host(h).read(phases.ContainerdConf), "debug")
 	}
 	l.host("w1").remove("/.fake/fail/containerd.service")
 	l.mustUp()
@@ -131,8 +133,8 @@ func TestAMachineThatFailedElsewhereHoldsNobodyBack(t *testing.T) {
 	got := failures(t, l.up(t.Context()), 3)
 	assert.Len(t, got, 1)
 	assert.Contains(t, got["w1"].Error, "kernel module overlay cannot be loaded")
-	assert.Contains(t, l.host("w2").read(kubeletDropIn), "maxPods: 200")
-	assert.Contains(t, l.host("m1").read(kubeletDropIn), "maxPods: 200")
+	assert.Contains(t, l.host("w2").read(phases.KubeletDropIn), "maxPods: 200")
+	assert.Contains(t, l.host("m1").read(phases.KubeletDropIn), "maxPods: 200")
 }
 
 func TestANodeThatIsNotReadyWithoutADifferenceIsWarnedOf(t *testing.T) {
@@ -142,7 +144,7 @@ func TestANodeThatIsNotReadyWithoutADifferenceIsWarnedOf(t *testing.T) {
 	warnings := func(o *outcome) string {
 		var b strings.Builder
 		for _, e := range o.events {
-			if e.Kind == EventWarning {
+			if e.Kind == engine.EventWarning {
 				fmt.Fprintln(&b, e.Host, e.Phase, e.Message, "->", e.Hint)
 			}
 		}
@@ -153,7 +155,7 @@ func TestANodeThatIsNotReadyWithoutADifferenceIsWarnedOf(t *testing.T) {
 	o := l.mustUp()
 	assert.Empty(t, o.changes)
 	assert.Equal(t, "w1 kubelet the node is NotReady, although nothing on its machine differs from the configuration: the lab says so -> see journalctl -u kubelet -u containerd on w1\n", warnings(o))
-	l.conf.Kubernetes.Kubernetes.NetworkPlugin = networkNone
+	l.conf.Kubernetes.Kubernetes.NetworkPlugin = phases.NetworkNone
 	assert.Empty(t, warnings(l.mustUp()), "without a network plugin it can't be Ready")
 }
 
@@ -162,71 +164,71 @@ func TestTheWavesOfARollout(t *testing.T) {
 	for _, c := range []struct {
 		name             string
 		masters, workers int
-		edit             func(w *world, n *Node, cs []Change) []Change
+		edit             func(w *engine.World, n *engine.Node, cs []engine.Change) []engine.Change
 		want             string
 	}{
 		{"one worker, then two at once, then the masters one by one", 3, 6, nil, "w1 | w2 w3 | w4 w5 | w6 | m1 | m2 | m3"},
 		{"a tenth of many workers at once", 1, 45, nil, "1 2 4 5 5 5 5 5 5 5 3 1"},
 		{"a single machine", 1, 0, nil, "m1"},
-		{"the masters first while no API answers", 2, 3, func(w *world, n *Node, cs []Change) []Change {
-			w.facts["m1"].sections[phaseInit] = answer.Answer{Rows: [][]string{{"member", "yes"}, {"api", "down"}}}
+		{"the masters first while no API answers", 2, 3, func(w *engine.World, n *engine.Node, cs []engine.Change) []engine.Change {
+			w.Facts["m1"].Sections[engine.PhaseInit] = answer.Answer{Rows: [][]string{{"member", "yes"}, {"api", "down"}}}
 			return cs
 		}, "m1 | m2 | w1 | w2 w3"},
-		{"only what is not done yet", 1, 4, func(_ *world, n *Node, cs []Change) []Change {
+		{"only what is not done yet", 1, 4, func(_ *engine.World, n *engine.Node, cs []engine.Change) []engine.Change {
 			if n.Hostname == "w1" || n.Hostname == "w3" {
 				return nil
 			}
 			return cs
 		}, "w2 | w4 | m1"},
-		{"machines that are yet to join are not in it", 1, 3, func(w *world, n *Node, cs []Change) []Change {
+		{"machines that are yet to join are not in it", 1, 3, func(w *engine.World, n *engine.Node, cs []engine.Change) []engine.Change {
 			if n.Hostname == "w1" {
-				delete(w.facts, "w1")
+				delete(w.Facts, "w1")
 			}
 			return cs
 		}, "w2 | w3 | m1"},
-		{"what only has to be started tries nothing new", 1, 3, func(_ *world, _ *Node, cs []Change) []Change {
-			return []Change{{Action: "start", Target: "kubelet.service"}}
+		{"what only has to be started tries nothing new", 1, 3, func(_ *engine.World, _ *engine.Node, cs []engine.Change) []engine.Change {
+			return []engine.Change{{Action: "start", Target: "kubelet.service"}}
 		}, ""},
-		{"but stays the first where others change", 1, 3, func(_ *world, n *Node, cs []Change) []Change {
+		{"but stays the first where others change", 1, 3, func(_ *engine.World, n *engine.Node, cs []engine.Change) []engine.Change {
 			if n.Hostname == "w1" {
-				return []Change{{Action: "start", Target: "kubelet.service"}}
+				return []engine.Change{{Action: "start", Target: "kubelet.service"}}
 			}
 			return cs
 		}, "w1 | w2 w3 | m1"},
-		{"a program that the kubelet doesn't run from restarts nothing", 1, 3, func(_ *world, _ *Node, cs []Change) []Change {
-			return []Change{{Action: "update", Target: "/usr/local/bin/kubectl"}}
+		{"a program that the kubelet doesn't run from restarts nothing", 1, 3, func(_ *engine.World, _ *engine.Node, cs []engine.Change) []engine.Change {
+			return []engine.Change{{Action: "update", Target: "/usr/local/bin/kubectl"}}
 		}, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := testSpec(t, c.masters, c.workers)
-			w := &world{want: s.fresh(), facts: map[string]*facts{}}
-			pl := &plan{world: w, todo: map[string]map[string][]Change{}}
+			w := &engine.World{Want: s.Fresh(), Facts: map[string]*engine.Facts{}}
+			pl := &engine.Plan{World: w, Todo: map[string]map[string][]engine.Change{}}
 			member := answer.Answer{Rows: [][]string{{"member", "yes"}, {"api", "up"}}}
 			for _, n := range s.Nodes {
 				member.Rows = append(member.Rows, []string{"node", n.Hostname, "", `"True"`, `"v1"`, "", `""`, "", `""`})
 			}
 			for _, n := range s.Nodes {
-				w.facts[n.Hostname] = &facts{sections: map[string]answer.Answer{phaseJoin: member, phaseInit: member}}
+				w.Facts[n.Hostname] = &engine.Facts{Sections: map[string]answer.Answer{engine.PhaseJoin: member, engine.PhaseInit: member}}
 			}
-			w.elect()
+			w.Elect()
 			for _, n := range s.Nodes {
-				cs := []Change{{Action: "update", Target: kubeletDropIn}, {Action: "restart", Target: "kubelet.service"}}
+				cs := []engine.Change{{Action: "update", Target: phases.KubeletDropIn}, {Action: "restart", Target: "kubelet.service"}}
 				if c.edit != nil {
 					cs = c.edit(w, n, cs)
 				}
-				pl.todo[n.Hostname] = map[string][]Change{phaseKubelet: cs}
+				pl.Todo[n.Hostname] = map[string][]engine.Change{phases.PhaseKubelet: cs}
 			}
 			var names, sizes []string
-			var before []*Node
-			for _, wave := range pl.waves(phaseKubelet, "kubelet.service") {
+			var before []*engine.Node
+			for _, wave := range phases.Waves(pl, phases.PhaseKubelet, "kubelet.service") {
 				names = append(names, strings.Join(hostnames(wave), " "))
 				sizes = append(sizes, fmt.Sprint(len(wave)))
 				for _, n := range wave {
-					var want []step
+					var want []engine.Step
 					for _, b := range before {
-						want = append(want, step{host: b.Hostname, phase: phaseKubelet, rolls: true})
+						want = append(want, engine.Step{Host: b.Hostname, Phase: phases.PhaseKubelet, Rolls: true})
 					}
-					assert.Equal(t, want, (&kubelet{want: s.fresh()}).waits(n, pl), n.Hostname)
+					assert.Equal(t, want, phases.Named(s.Fresh(), phases.PhaseKubelet).Waits(n, pl), n.Hostname)
 				}
 				before = wave
 			}

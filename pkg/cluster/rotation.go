@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/openpai/paictl/pkg/cluster/answer"
+	"github.com/openpai/paictl/pkg/cluster/engine"
 	"github.com/openpai/paictl/pkg/cluster/shell"
 	"github.com/openpai/paictl/pkg/ssh"
 )
@@ -18,7 +19,7 @@ const phaseUncordon = "uncordon"
 // rotation takes machines of a working cluster out of service, a few at a time, and puts them back. A mark, an annotation, identifies the nodes
 // that only this command has cordoned, so that the next run puts back those of an interrupted one.
 type rotation struct {
-	*run
+	*engine.Run
 	// name is the prefix of its scripts' names.
 	name, mark string
 	// marked holds the nodes that an earlier run cordoned.
@@ -29,14 +30,14 @@ type rotation struct {
 	out, restarted map[string]bool
 }
 
-func newRotation(r *run, name, mark string) rotation {
-	return rotation{run: r, name: name, mark: mark, marked: map[string]bool{}, cordoned: map[string]bool{}, out: map[string]bool{}, restarted: map[string]bool{}}
+func newRotation(r *engine.Run, name, mark string) rotation {
+	return rotation{Run: r, name: name, mark: mark, marked: map[string]bool{}, cordoned: map[string]bool{}, out: map[string]bool{}, restarted: map[string]bool{}}
 }
 
 // readMarks reads which nodes an earlier run cordoned.
 func (u *rotation) readMarks(ctx context.Context) error {
-	res, err := u.exec(ctx, u.leader, ssh.Script{Name: u.name + "/marks", Timeout: time.Minute,
-		Body: preludeScript + u.spec.selfAPI(u.leader) + fmt.Sprintf("self get nodes -o go-template='%s'\n",
+	res, err := u.Exec(ctx, u.Leader, ssh.Script{Name: u.name + "/marks", Timeout: time.Minute,
+		Body: engine.PreludeScript + u.Spec.SelfAPI(u.Leader) + fmt.Sprintf("self get nodes -o go-template='%s'\n",
 			fmt.Sprintf(`{{range .items}}{{$name := .metadata.name}}{{$at := ""}}{{range .spec.taints}}{{if eq .key "node.kubernetes.io/unschedulable"}}{{with .timeAdded}}{{$at = .}}{{end}}{{end}}{{end}}`+
 				`{{if .spec.unschedulable}}cordoned{{"\t"}}{{$name}}{{"\t"}}{{$at}}{{"\n"}}{{end}}`+
 				`{{with .metadata.annotations}}{{with index . %q}}marked{{"\t"}}{{$name}}{{"\t"}}{{printf "%%q" .}}{{"\n"}}{{end}}{{end}}{{end}}`, u.mark))})
@@ -61,31 +62,31 @@ func (u *rotation) readMarks(ctx context.Context) error {
 
 // tellLeft warns of machines that an earlier run left out of service and that this run doesn't include. command returns the
 // command that puts one back.
-func (u *rotation) tellLeft(nodes []*Node, command func(host string) string) {
+func (u *rotation) tellLeft(nodes []*engine.Node, command func(host string) string) {
 	for _, name := range slices.Sorted(maps.Keys(u.marked)) {
-		if u.marked[name] && !slices.ContainsFunc(nodes, func(n *Node) bool { return n.Hostname == name }) {
-			u.emit(Event{Kind: EventWarning, Host: name, Phase: phasePreflight, Message: "an earlier run has left the machine cordoned, and this run doesn't include it",
+		if u.marked[name] && !slices.ContainsFunc(nodes, func(n *engine.Node) bool { return n.Hostname == name }) {
+			u.Emit(engine.Event{Kind: engine.EventWarning, Host: name, Phase: phasePreflight, Message: "an earlier run has left the machine cordoned, and this run doesn't include it",
 				Hint: command(name) + "; to use it as it is: kubectl uncordon " + name})
 		}
 	}
 }
 
 // isOut reports whether this run has taken a machine out of service and not put it back yet.
-func (u *rotation) isOut(n *Node) bool {
-	u.mu.Lock()
-	defer u.mu.Unlock()
+func (u *rotation) isOut(n *engine.Node) bool {
+	u.Mu.Lock()
+	defer u.Mu.Unlock()
 	return u.out[n.Hostname]
 }
 
-func (u *rotation) setOut(n *Node, is bool) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
+func (u *rotation) setOut(n *engine.Node, is bool) {
+	u.Mu.Lock()
+	defer u.Mu.Unlock()
 	u.out[n.Hostname] = is
 }
 
 // cordon takes a node out of service. The mark comes first: a node that someone else cordoned stays cordoned.
-func (u *rotation) cordon(ctx context.Context, n *Node) error {
-	if _, err := u.onLeader(ctx, u.name+"/mark", fmt.Sprintf("NODE=%s MARK=%s\nr_mark\n", shell.Quote(n.Hostname), u.mark), time.Minute); err != nil {
+func (u *rotation) cordon(ctx context.Context, n *engine.Node) error {
+	if _, err := onLeader(ctx, u.Run, u.name+"/mark", fmt.Sprintf("NODE=%s MARK=%s\nr_mark\n", shell.Quote(n.Hostname), u.mark), time.Minute); err != nil {
 		return err
 	}
 	u.setOut(n, true)
@@ -93,7 +94,7 @@ func (u *rotation) cordon(ctx context.Context, n *Node) error {
 }
 
 // drain cordons a node and evicts its pods. With force it also deletes pods that a disruption budget or a missing owner protects.
-func (u *rotation) drain(ctx context.Context, n *Node, force bool, limit time.Duration) ([]Change, error) {
+func (u *rotation) drain(ctx context.Context, n *engine.Node, force bool, limit time.Duration) ([]engine.Change, error) {
 	if err := u.cordon(ctx, n); err != nil {
 		return nil, err
 	}
@@ -101,18 +102,18 @@ func (u *rotation) drain(ctx context.Context, n *Node, force bool, limit time.Du
 	if force {
 		how = 1
 	}
-	return u.evict(ctx, n, how, limit)
+	return evict(ctx, u.Run, n, how, limit)
 }
 
 // uncordon puts a node that this command cordoned back into service, once it is Ready.
-func (u *rotation) uncordon(ctx context.Context, n *Node) ([]Change, error) {
+func (u *rotation) uncordon(ctx context.Context, n *engine.Node) ([]engine.Change, error) {
 	fresh := 0
-	u.mu.Lock()
+	u.Mu.Lock()
 	if u.restarted[n.Hostname] || u.marked[n.Hostname] { // an earlier run may have restarted it
 		fresh = 1
 	}
-	u.mu.Unlock()
-	a, err := u.onLeader(ctx, u.name+"/uncordon", fmt.Sprintf("NODE=%s MARK=%s FRESH=%d\nr_unmark\n", shell.Quote(n.Hostname), u.mark, fresh), 2*readyAgain+time.Minute)
+	u.Mu.Unlock()
+	a, err := onLeader(ctx, u.Run, u.name+"/uncordon", fmt.Sprintf("NODE=%s MARK=%s FRESH=%d\nr_unmark\n", shell.Quote(n.Hostname), u.mark, fresh), 2*readyAgain+time.Minute)
 	if err != nil {
 		return nil, err
 	}
@@ -120,5 +121,5 @@ func (u *rotation) uncordon(ctx context.Context, n *Node) ([]Change, error) {
 	if _, ok := a.Row("uncordoned"); !ok {
 		return nil, nil
 	}
-	return []Change{{Action: "uncordon", Target: "node " + n.Hostname}}, nil
+	return []engine.Change{{Action: "uncordon", Target: "node " + n.Hostname}}, nil
 }

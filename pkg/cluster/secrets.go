@@ -20,6 +20,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/openpai/paictl/pkg/cluster/answer"
+	"github.com/openpai/paictl/pkg/cluster/engine"
+	"github.com/openpai/paictl/pkg/cluster/phases"
 	"github.com/openpai/paictl/pkg/cluster/shell"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/secret"
@@ -58,25 +60,25 @@ const (
 // RotateSecrets replaces the key with which API servers encrypt Secrets in etcd: all masters get the new key, then all write with it, then
 // all Secrets are written again, and the old keys are removed. No API server restarts. RotateSecrets reads from the masters' files how far
 // an earlier run got. With Options.DryRun it returns the changes that it would make.
-func RotateSecrets(ctx context.Context, s *Spec, o Options) ([]Change, error) {
-	r := newRun(s, o)
-	defer r.close()
+func RotateSecrets(ctx context.Context, s *engine.Spec, o engine.Options) ([]engine.Change, error) {
+	r := engine.NewRun(s, o)
+	defer r.Close()
 	masters := slices.Clone(s.ControlPlane())
-	slices.SortFunc(masters, byAddress)
-	r.started = o.Clock()
-	r.emit(Event{Kind: EventRunStarted, Message: "cluster secrets rotate", Hosts: hostnames(masters), Phases: []string{phaseNewKey, phaseUseKey, phaseRewrite, phaseOldKey}})
-	if err := r.connect(ctx, masters); err != nil {
+	slices.SortFunc(masters, engine.ByAddress)
+	r.Started = o.Clock()
+	r.Emit(engine.Event{Kind: engine.EventRunStarted, Message: "cluster secrets rotate", Hosts: hostnames(masters), Phases: []string{phaseNewKey, phaseUseKey, phaseRewrite, phaseOldKey}})
+	if err := connect(ctx, r, masters); err != nil {
 		return nil, err
 	}
 	for _, n := range masters {
-		if r.isAside(n) {
+		if r.IsAside(n) {
 			return nil, hint.Errorf("start the machine, or remove it from the cluster: paictl node remove "+n.Hostname,
 				"%s doesn't answer: it would come back with a key by which it can't read the Secrets that others have written", n.Hostname)
 		}
 	}
-	k := &keyRotation{run: r, masters: masters, files: map[*Node][]restKey{}, written: map[*Node]secret.String{}}
+	k := &keyRotation{Run: r, masters: masters, files: map[*engine.Node][]restKey{}, written: map[*engine.Node]secret.String{}}
 	if !o.DryRun {
-		held, unlock, err := r.lock(ctx)
+		held, unlock, err := r.Lock(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -91,27 +93,27 @@ func RotateSecrets(ctx context.Context, s *Spec, o Options) ([]Change, error) {
 	}
 	for _, n := range masters {
 		if !o.DryRun {
-			r.emit(Event{Kind: EventHostDone, Host: n.Hostname})
+			r.Emit(engine.Event{Kind: engine.EventHostDone, Host: n.Hostname})
 		}
 	}
-	return k.planned, r.summary("cluster secrets rotate", masters, k.planned)
+	return k.planned, r.Summary("cluster secrets rotate", masters, k.planned)
 }
 
 // keyRotation is a rotation of the key for Secrets at rest.
 type keyRotation struct {
-	*run
-	masters []*Node
-	files   map[*Node][]restKey
-	written map[*Node]secret.String // the content of the files
-	planned []Change                // in a dry run
+	*engine.Run
+	masters []*engine.Node
+	files   map[*engine.Node][]restKey
+	written map[*engine.Node]secret.String // the content of the files
+	planned []engine.Change                // in a dry run
 }
 
 // read reads which keys the masters have, and refuses a state from which a rotation can't continue.
 func (k *keyRotation) read(ctx context.Context) error {
 	var mu sync.Mutex
 	var strangers, fixed []string
-	for n, err := range k.each(ctx, k.masters, func(ctx context.Context, n *Node) error {
-		res, err := k.run.read(ctx, n, phaseSecrets, "read", k.script("s_read\n", n))
+	for n, err := range k.Each(ctx, k.masters, func(ctx context.Context, n *engine.Node) error {
+		res, err := k.Run.Read(ctx, n, phaseSecrets, "read", k.script("s_read\n", n))
 		if err != nil {
 			return err
 		}
@@ -119,7 +121,7 @@ func (k *keyRotation) read(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		data := decoded(a.Value("file"))
+		data := engine.Decoded(a.Value("file"))
 		keys, err := parseKeys(data)
 		mu.Lock()
 		defer mu.Unlock()
@@ -128,7 +130,7 @@ func (k *keyRotation) read(ctx context.Context) error {
 			fixed = append(fixed, n.Hostname)
 		}
 		for _, row := range a.All("master") {
-			if len(row) > 0 && !slices.ContainsFunc(k.masters, func(n *Node) bool { return n.Hostname == row[0] }) && !slices.Contains(strangers, row[0]) {
+			if len(row) > 0 && !slices.ContainsFunc(k.masters, func(n *engine.Node) bool { return n.Hostname == row[0] }) && !slices.Contains(strangers, row[0]) {
 				strangers = append(strangers, row[0])
 			}
 		}
@@ -148,8 +150,8 @@ func (k *keyRotation) read(ctx context.Context) error {
 	return nil
 }
 
-func (k *keyRotation) script(body string, n *Node) string {
-	return k.spec.selfAPI(n) + "NODE=" + shell.Quote(n.Hostname) + "\n" + secretsScript + body
+func (k *keyRotation) script(body string, n *engine.Node) string {
+	return k.Spec.SelfAPI(n) + "NODE=" + shell.Quote(n.Hostname) + "\n" + secretsScript + body
 }
 
 // rotate continues from the present state of the masters.
@@ -165,7 +167,7 @@ func (k *keyRotation) rotate(ctx context.Context) error {
 		}
 		state, keys = keyReads, append(slices.Clone(keys), fresh)
 	}
-	if k.opts.DryRun {
+	if k.Opts.DryRun {
 		k.plan(state, keys)
 		return nil
 	}
@@ -202,15 +204,15 @@ func (s keyState) phase() string {
 
 // same reports whether all masters have these keys in this order.
 func (k *keyRotation) same(keys []restKey) bool {
-	return !slices.ContainsFunc(k.masters, func(n *Node) bool { return !slices.Equal(k.files[n], keys) })
+	return !slices.ContainsFunc(k.masters, func(n *engine.Node) bool { return !slices.Equal(k.files[n], keys) })
 }
 
 // plan reports the changes that a run would make.
 func (k *keyRotation) plan(state keyState, keys []restKey) {
-	say := func(n *Node, phase, target, detail string) {
-		c := Change{Host: n.Hostname, Phase: phase, Action: "update", Target: target, Detail: detail}
+	say := func(n *engine.Node, phase, target, detail string) {
+		c := engine.Change{Host: n.Hostname, Phase: phase, Action: "update", Target: target, Detail: detail}
 		k.planned = append(k.planned, c)
-		k.emit(Event{Kind: EventPlanned, Host: n.Hostname, Phase: phase, Change: &c})
+		k.Emit(engine.Event{Kind: engine.EventPlanned, Host: n.Hostname, Phase: phase, Change: &c})
 	}
 	newest := keys[0].name
 	if state == keyReads {
@@ -218,7 +220,7 @@ func (k *keyRotation) plan(state keyState, keys []restKey) {
 	}
 	for _, n := range k.masters {
 		if !slices.Equal(k.files[n], keys) || state != keyAlone {
-			say(n, state.phase(), encryptionFile, "key "+newest)
+			say(n, state.phase(), phases.EncryptionFile, "key "+newest)
 		}
 	}
 	if state != keyAlone {
@@ -233,16 +235,16 @@ func (k *keyRotation) give(ctx context.Context, phase string, keys []restKey) er
 		return err
 	}
 	sum := sha256.Sum256([]byte(data.Reveal()))
-	for n, err := range k.each(ctx, k.masters, func(ctx context.Context, n *Node) error {
-		return k.tell(ctx, n, phase, func(ctx context.Context, n *Node) ([]Change, error) {
-			var done []Change
+	for n, err := range k.Each(ctx, k.masters, func(ctx context.Context, n *engine.Node) error {
+		return tell(ctx, k.Run, n, phase, func(ctx context.Context, n *engine.Node) ([]engine.Change, error) {
+			var done []engine.Change
 			if k.written[n] != data {
-				if _, err := k.run.script(ctx, n, phase, "keys", secretsScript+heredoc("s_put", []byte(data.Reveal()))); err != nil {
+				if _, err := k.Run.Script(ctx, n, phase, "keys", secretsScript+engine.Heredoc("s_put", []byte(data.Reveal()))); err != nil {
 					return nil, err
 				}
-				done = append(done, Change{Action: "update", Target: encryptionFile, Detail: "writes by key " + keys[0].name + reads(keys[1:])})
+				done = append(done, engine.Change{Action: "update", Target: phases.EncryptionFile, Detail: "writes by key " + keys[0].name + reads(keys[1:])})
 			}
-			_, err := k.run.read(ctx, n, phase, "loaded", k.script("s_loaded "+hex.EncodeToString(sum[:])+"\n", n))
+			_, err := k.Run.Read(ctx, n, phase, "loaded", k.script("s_loaded "+hex.EncodeToString(sum[:])+"\n", n))
 			return done, err
 		})
 	}) {
@@ -267,10 +269,10 @@ func reads(others []restKey) string {
 
 // rewrite has all Secrets encrypted with a key, and checks the result in etcd.
 func (k *keyRotation) rewrite(ctx context.Context, key restKey) error {
-	return k.tell(ctx, k.masters[0], phaseRewrite, func(ctx context.Context, n *Node) ([]Change, error) {
-		res, err := k.exec(ctx, n, ssh.Script{
+	return tell(ctx, k.Run, k.masters[0], phaseRewrite, func(ctx context.Context, n *engine.Node) ([]engine.Change, error) {
+		res, err := k.Exec(ctx, n, ssh.Script{
 			Name: "secrets/rewrite", Mutates: true, Timeout: rewriteTimeout,
-			Body: applyProgram(k.id, phaseRewrite, k.script("s_rewrite "+key.name+"\n", n)),
+			Body: engine.ApplyProgram(k.Id, phaseRewrite, k.script("s_rewrite "+key.name+"\n", n)),
 		})
 		if err != nil {
 			return nil, err
@@ -279,13 +281,13 @@ func (k *keyRotation) rewrite(ctx context.Context, key restKey) error {
 		if err != nil {
 			return nil, err
 		}
-		return []Change{{Action: "update", Target: "all Secrets", Detail: a.Value("secrets") + " in etcd, all encrypted by key " + key.name}}, nil
+		return []engine.Change{{Action: "update", Target: "all Secrets", Detail: a.Value("secrets") + " in etcd, all encrypted by key " + key.name}}, nil
 	})
 }
 
 // furthest returns the keys of the master on which a rotation got furthest, and its state. Masters are at most one step apart. It
 // returns an error for keys that paictl can't have written.
-func furthest(files map[*Node][]restKey) (keyState, []restKey, error) {
+func furthest(files map[*engine.Node][]restKey) (keyState, []restKey, error) {
 	var newest restKey
 	for _, keys := range files {
 		for _, key := range keys {
@@ -314,7 +316,7 @@ func furthest(files map[*Node][]restKey) (keyState, []restKey, error) {
 	for n, have := range files {
 		if !precedes(have, stateOf(have), keys, state) {
 			return 0, nil, hint.Errorf("put the file of the others there; the Secrets in etcd say by which key they are written (k8s:enc:secretbox:v1:NAME)",
-				"the keys in %s of %s are not those of the other masters, nor of a step before", encryptionFile, n.Hostname)
+				"the keys in %s of %s are not those of the other masters, nor of a step before", phases.EncryptionFile, n.Hostname)
 		}
 	}
 	return state, keys, nil
@@ -356,7 +358,7 @@ func newKey(after []restKey) (restKey, error) {
 // parseKeys parses a file of keys as paictl writes it. Errors don't contain a key.
 func parseKeys(data []byte) ([]restKey, error) {
 	changed := hint.Errorf("rotate the keys by hand, as Kubernetes documents it under \"Encrypting Confidential Data at Rest\"",
-		"%s is not as paictl writes it: Secrets by secretbox with keys paictl-NUMBER, then identity", encryptionFile)
+		"%s is not as paictl writes it: Secrets by secretbox with keys paictl-NUMBER, then identity", phases.EncryptionFile)
 	conf := apiserverv1.EncryptionConfiguration{}
 	if err := yaml.UnmarshalStrict(data, &conf); err != nil {
 		return nil, changed // the error may contain a part of the key

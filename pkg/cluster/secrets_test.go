@@ -10,6 +10,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/openpai/paictl/pkg/cluster/engine"
+	"github.com/openpai/paictl/pkg/cluster/phases"
 	"github.com/openpai/paictl/pkg/ssh"
 	"github.com/openpai/paictl/pkg/ssh/sshtest"
 )
@@ -27,7 +29,7 @@ func (l *lab) put(object, text string) {
 	require.NoError(l.t, os.WriteFile(filepath.Join(l.cluster, object), []byte(text), 0o600))
 }
 
-func (l *lab) rotateSecrets(edit ...func(*Options)) *outcome {
+func (l *lab) rotateSecrets(edit ...func(*engine.Options)) *outcome {
 	l.t.Helper()
 	so, events := sshtest.Options(l.t, l.servers()...), &sink{}
 	if c := l.crash.Load(); c != nil {
@@ -49,7 +51,7 @@ var keysOf = regexp.MustCompile(`name: (\S+)\s+secret: (\S+)`)
 // keyNames returns the names of the keys on a machine.
 func (l *lab) keyNames(host string) string {
 	var out []string
-	for _, m := range keysOf.FindAllStringSubmatch(l.host(host).read(encryptionFile), -1) {
+	for _, m := range keysOf.FindAllStringSubmatch(l.host(host).read(phases.EncryptionFile), -1) {
 		out = append(out, m[1])
 	}
 	return strings.Join(out, " ")
@@ -61,11 +63,11 @@ func (l *lab) rotated(key string) {
 	secrets, err := os.ReadFile(l.cluster + "/secrets")
 	require.NoError(l.t, err)
 	assert.Equal(l.t, strings.ReplaceAll("default a KEY\njobs b KEY\njobs c KEY\n", "KEY", key), string(secrets))
-	file := l.host("m1").read(encryptionFile)
+	file := l.host("m1").read(phases.EncryptionFile)
 	for _, n := range l.spec().ControlPlane() {
-		assert.Equal(l.t, file, l.host(n.Hostname).read(encryptionFile))
+		assert.Equal(l.t, file, l.host(n.Hostname).read(phases.EncryptionFile))
 		assert.Equal(l.t, key, l.keyNames(n.Hostname))
-		info, err := os.Stat(l.host(n.Hostname).root + encryptionFile)
+		info, err := os.Stat(l.host(n.Hostname).root + phases.EncryptionFile)
 		require.NoError(l.t, err)
 		assert.Equal(l.t, os.FileMode(0o600), info.Mode().Perm())
 	}
@@ -74,8 +76,8 @@ func (l *lab) rotated(key string) {
 func TestTheKeyOfSecretsIsRotated(t *testing.T) {
 	t.Parallel()
 	l := withSecrets(t, 2)
-	old := keysOf.FindStringSubmatch(l.host("m1").read(encryptionFile))[2]
-	dry := l.rotateSecrets(func(o *Options) { o.DryRun = true })
+	old := keysOf.FindStringSubmatch(l.host("m1").read(phases.EncryptionFile))[2]
+	dry := l.rotateSecrets(func(o *engine.Options) { o.DryRun = true })
 	require.NoError(t, dry.err)
 	assert.Equal(t, "paictl-1", l.keyNames("m1"), "a dry run changes nothing")
 	assert.Equal(t, "m1 new-key update /etc/paictl/encryption.yaml key paictl-2\nm2 new-key update /etc/paictl/encryption.yaml key paictl-2\n"+
@@ -84,7 +86,7 @@ func TestTheKeyOfSecretsIsRotated(t *testing.T) {
 	o := l.rotateSecrets()
 	require.NoError(t, o.err, "%s", l.story(o))
 	l.rotated("paictl-2")
-	fresh := keysOf.FindStringSubmatch(l.host("m1").read(encryptionFile))[2]
+	fresh := keysOf.FindStringSubmatch(l.host("m1").read(phases.EncryptionFile))[2]
 	assert.NotEqual(t, old, fresh)
 	for _, h := range l.hosts {
 		for _, call := range h.calls() {
@@ -115,7 +117,7 @@ func TestARotationOfTheKeyThatWasCutOffGoesOn(t *testing.T) {
 func TestKeysThatNoRotationHasWrittenAreRefused(t *testing.T) {
 	key := func(name string) restKey { return restKey{name, "c2VjcmV0"} }
 	one, two, three := key("paictl-1"), key("paictl-2"), key("paictl-10")
-	m1, m2 := &Node{}, &Node{}
+	m1, m2 := &engine.Node{}, &engine.Node{}
 	for _, c := range []struct {
 		name   string
 		m1, m2 []restKey
@@ -135,7 +137,7 @@ func TestKeysThatNoRotationHasWrittenAreRefused(t *testing.T) {
 		{"another order", []restKey{one, two, three}, []restKey{two, one, three}, 0, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			state, _, err := furthest(map[*Node][]restKey{m1: c.m1, m2: c.m2})
+			state, _, err := furthest(map[*engine.Node][]restKey{m1: c.m1, m2: c.m2})
 			if !c.ok {
 				require.ErrorContains(t, err, "are not those of the other masters")
 				return
@@ -149,7 +151,7 @@ func TestKeysThatNoRotationHasWrittenAreRefused(t *testing.T) {
 func TestARotationOfTheKeyIsRefused(t *testing.T) {
 	t.Parallel()
 	l := withSecrets(t, 2)
-	file := l.host("m1").read(encryptionFile)
+	file := l.host("m1").read(phases.EncryptionFile)
 	require.NoError(t, os.MkdirAll(l.cluster+"/nodes/stranger", 0o700))
 	require.NoError(t, os.WriteFile(l.cluster+"/nodes/stranger/labels", []byte("node-role.kubernetes.io/control-plane=\n"), 0o600))
 	require.NoError(t, os.WriteFile(l.cluster+"/nodes/stranger/annotations", nil, 0o600))
@@ -172,14 +174,14 @@ func TestARotationOfTheKeyIsRefused(t *testing.T) {
 		"an unknown field":   file + "more: true\n",
 		"nothing but a kind": "kind: EncryptionConfiguration\n",
 	} {
-		l.host("m2").write(encryptionFile, bad)
+		l.host("m2").write(phases.EncryptionFile, bad)
 		err := l.rotateSecrets().err
 		require.ErrorContains(t, err, "is not as paictl writes it", name)
 		assert.NotContains(t, err.Error(), secret, name)
 	}
-	l.host("m2").write(encryptionFile, strings.ReplaceAll(file, secret, strings.Repeat("A", 43)+"="))
+	l.host("m2").write(phases.EncryptionFile, strings.ReplaceAll(file, secret, strings.Repeat("A", 43)+"="))
 	require.ErrorContains(t, l.rotateSecrets().err, "are not those of the other masters")
-	l.host("m2").write(encryptionFile, file)
+	l.host("m2").write(phases.EncryptionFile, file)
 
 	l.host("m1").write("/.fake/fail/replace", "")
 	err := l.rotateSecrets().err

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/openpai/paictl/pkg/cluster/answer"
+	"github.com/openpai/paictl/pkg/cluster/engine"
+	"github.com/openpai/paictl/pkg/cluster/phases"
 	"github.com/openpai/paictl/pkg/cluster/shell"
 	"github.com/openpai/paictl/pkg/diagnose/checks"
 	"github.com/openpai/paictl/pkg/hint"
@@ -118,12 +120,12 @@ type Renewal struct {
 
 // GetStatus asks every machine once, in one round trip, and changes nothing. Machines that don't
 // answer are part of the result, and also in a *PartialError.
-func GetStatus(ctx context.Context, s *Spec, o Options) (*Status, error) {
+func GetStatus(ctx context.Context, s *engine.Spec, o engine.Options) (*Status, error) {
 	return getStatus(ctx, s, o, false)
 }
 
 // ListMachines returns the machines of GetStatus, but asks each of them for much less.
-func ListMachines(ctx context.Context, s *Spec, o Options) ([]MachineStatus, error) {
+func ListMachines(ctx context.Context, s *engine.Spec, o engine.Options) ([]MachineStatus, error) {
 	st, err := getStatus(ctx, s, o, true)
 	if st == nil {
 		return nil, err
@@ -131,40 +133,40 @@ func ListMachines(ctx context.Context, s *Spec, o Options) ([]MachineStatus, err
 	return st.Machines, err
 }
 
-func getStatus(ctx context.Context, s *Spec, o Options, brief bool) (*Status, error) {
+func getStatus(ctx context.Context, s *engine.Spec, o engine.Options, brief bool) (*Status, error) {
 	o.DryRun = true
-	r := newRun(s, o)
-	defer r.close()
-	nodes, err := r.selected()
+	r := engine.NewRun(s, o)
+	defer r.Close()
+	nodes, err := r.Selected()
 	if err != nil {
 		return nil, err
 	}
-	r.emit(Event{Kind: EventRunStarted, Message: "cluster status", Hosts: hostnames(nodes), Phases: []string{"status"}})
-	answers, errs := r.askStatus(ctx, r.reached(nodes), brief)
+	r.Emit(engine.Event{Kind: engine.EventRunStarted, Message: "cluster status", Hosts: hostnames(nodes), Phases: []string{"status"}})
+	answers, errs := askStatus(ctx, r, r.Reached(nodes), brief)
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
 	st := newStatus(s, nodes, answers, errs, o.Clock())
-	var failed []Failed
+	var failed []engine.Failed
 	for _, n := range nodes {
 		if err := errs[n]; err != nil {
-			failed = append(failed, Failed{Host: n.Hostname, Phase: "status", Error: err.Error(), Hint: hint.Of(err)})
+			failed = append(failed, engine.Failed{Host: n.Hostname, Phase: "status", Error: err.Error(), Hint: hint.Of(err)})
 		}
 	}
 	if len(failed) > 0 {
-		return st, &PartialError{Failed: failed, Hosts: len(nodes), Retry: r.retry(failed, len(nodes))}
+		return st, &engine.PartialError{Failed: failed, Hosts: len(nodes), Retry: r.Retry(failed, len(nodes))}
 	}
 	return st, nil
 }
 
-func (r *run) askStatus(ctx context.Context, nodes []*Node, brief bool) (map[*Node]answer.Answer, map[*Node]error) {
+func askStatus(ctx context.Context, r *engine.Run, nodes []*engine.Node, brief bool) (map[*engine.Node]answer.Answer, map[*engine.Node]error) {
 	var mu sync.Mutex
-	answers := map[*Node]answer.Answer{}
-	errs := r.each(ctx, nodes, func(ctx context.Context, n *Node) error {
-		if err := r.dial(ctx, n); err != nil {
+	answers := map[*engine.Node]answer.Answer{}
+	errs := r.Each(ctx, nodes, func(ctx context.Context, n *engine.Node) error {
+		if err := r.Dial(ctx, n); err != nil {
 			return err
 		}
-		res, err := r.exec(ctx, n, ssh.Script{Name: "status", Timeout: r.opts.StepTimeout, Body: preludeScript + statusScript + statusCall(r.spec, n, brief)})
+		res, err := r.Exec(ctx, n, ssh.Script{Name: "status", Timeout: r.Opts.StepTimeout, Body: engine.PreludeScript + statusScript + statusCall(r.Spec, n, brief)})
 		if err != nil {
 			return err
 		}
@@ -178,13 +180,13 @@ func (r *run) askStatus(ctx context.Context, nodes []*Node, brief bool) (map[*No
 
 // statusCall returns the call of the script that asks for a machine's status; brief leaves out the values that
 // MachineStatus doesn't have.
-func statusCall(s *Spec, n *Node, brief bool) string {
+func statusCall(s *engine.Spec, n *engine.Node, brief bool) string {
 	number := map[bool]int{true: 1}
 	k := s.Config.Kubernetes.Kubernetes
 	return fmt.Sprintf("CONTROL_PLANE=%d BRIEF=%d SELF=%s PORT=%d VIP=%s\nstatus\n", number[n.ControlPlane], number[brief], shell.Quote(n.HostIP), k.APIServerPort, shell.Quote(k.APIVIP))
 }
 
-func newStatus(s *Spec, nodes []*Node, answers map[*Node]answer.Answer, errs map[*Node]error, now time.Time) *Status {
+func newStatus(s *engine.Spec, nodes []*engine.Node, answers map[*engine.Node]answer.Answer, errs map[*engine.Node]error, now time.Time) *Status {
 	k := s.Config.Kubernetes.Kubernetes
 	st := &Status{
 		Cluster: k.ClusterName, ClusterID: s.Config.Services.Cluster.Common.ClusterID,
@@ -197,12 +199,12 @@ func newStatus(s *Spec, nodes []*Node, answers map[*Node]answer.Answer, errs map
 			st.Lock = &LockOwner{Owner: f[0], Since: f[1]}
 		}
 	}
-	st.Endpoint = s.fresh().reachedBy(asked, api.Value("server"))
+	st.Endpoint = reachedBy(s.Fresh(), asked, api.Value("server"))
 	if k.APIVIP != "" {
-		holder := vipHolder(api)
-		st.VIP = &VIPStatus{Address: k.APIVIP, Holder: holder, Answers: s.vipSeen(holder, func(n *Node) answer.Answer { return answers[n] })}
+		holder := phases.VIPHolder(api)
+		st.VIP = &VIPStatus{Address: k.APIVIP, Holder: holder, Answers: phases.VIPSeen(s, holder, func(n *engine.Node) answer.Answer { return answers[n] })}
 		if st.VIP.Answers {
-			st.Endpoint = "https://" + s.atPort(k.APIVIP)
+			st.Endpoint = "https://" + s.AtPort(k.APIVIP)
 		}
 	}
 	st.addComponents(api)
@@ -214,7 +216,7 @@ func newStatus(s *Spec, nodes []*Node, answers map[*Node]answer.Answer, errs map
 		}
 		for _, f := range answers[n].All("cert") {
 			if len(f) == 2 {
-				st.Certificates = append(st.Certificates, checks.ReadCertificate(n.Hostname, f[0], decoded(f[1]), now))
+				st.Certificates = append(st.Certificates, checks.ReadCertificate(n.Hostname, f[0], engine.Decoded(f[1]), now))
 			}
 		}
 		st.addRenewal(n, answers[n])
@@ -228,7 +230,7 @@ func newStatus(s *Spec, nodes []*Node, answers map[*Node]answer.Answer, errs map
 }
 
 // chooseAPI takes the answer of the first API server that is up, and returns its machine; if none is up, the first master's.
-func (st *Status) chooseAPI(s *Spec, answers map[*Node]answer.Answer, errs map[*Node]error) (*Node, answer.Answer) {
+func (st *Status) chooseAPI(s *engine.Spec, answers map[*engine.Node]answer.Answer, errs map[*engine.Node]error) (*engine.Node, answer.Answer) {
 	for _, n := range s.ControlPlane() {
 		if err := errs[n]; err != nil && st.API == "absent" {
 			st.API, st.APIMessage = "unknown", err.Error()
@@ -250,15 +252,15 @@ func (st *Status) chooseAPI(s *Spec, answers map[*Node]answer.Answer, errs map[*
 }
 
 // machineStatus joins a machine's answer with the API's view of the machine.
-func machineStatus(n *Node, a answer.Answer, err error, api answer.Answer, apiState string) MachineStatus {
+func machineStatus(n *engine.Node, a answer.Answer, err error, api answer.Answer, apiState string) MachineStatus {
 	m := MachineStatus{Host: n.Hostname, Address: n.HostIP, Roles: n.Roles, SKU: n.SKU, Kernel: a.Value("kernel")}
 	m.Kubelet, m.Containerd = programStatus(a, "kubelet"), programStatus(a, "containerd")
 	node, known := api.Row("node", n.Hostname)
 	for len(node) < 9 {
 		node = append(node, "")
 	}
-	m.Kubelet.known(unquoted(node[1]))
-	m.Containerd.known("v" + strings.TrimPrefix(strings.TrimPrefix(unquoted(node[8]), "containerd://"), "v"))
+	m.Kubelet.known(engine.Unquoted(node[1]))
+	m.Containerd.known("v" + strings.TrimPrefix(strings.TrimPrefix(engine.Unquoted(node[8]), "containerd://"), "v"))
 	m.Cordoned = node[0] == "cordoned"
 	ready := m.readConditions(node[2])
 	switch {
@@ -269,13 +271,13 @@ func machineStatus(n *Node, a answer.Answer, err error, api answer.Answer, apiSt
 		}
 	case known && ready == "True":
 		m.State = StateReady
-		if _, bridge := podNetwork(a); differs(bridge, node[4]) {
+		if _, bridge := phases.PodNetwork(a); phases.Differs(bridge, node[4]) {
 			m.Message = fmt.Sprintf("no pod starts: cni0 has %s, the node's subnet is %s; cluster up repairs it", bridge, node[4])
 		} else {
-			m.Message = strings.ReplaceAll(strings.Join(unquotedAll(node[7]), "\n"), "\n", "; ") // each of its GPUs is on its own line
+			m.Message = strings.ReplaceAll(strings.Join(engine.UnquotedAll(node[7]), "\n"), "\n", "; ") // each of its GPUs is on its own line
 		}
 	case known:
-		m.State, m.Message = StateNotReady, cmp.Or(unquoted(node[3]), node[3])
+		m.State, m.Message = StateNotReady, cmp.Or(engine.Unquoted(node[3]), node[3])
 	case apiState == "up" || a.Value("member") != "yes":
 		m.State, m.Message, m.Hint = StateOutside, "not in the cluster", "paictl cluster up adds it to the cluster"
 		if apiState == "up" {
@@ -308,10 +310,10 @@ func (m *MachineStatus) readConditions(list string) (ready string) {
 
 // addUnlisted adds the nodes that the layout does not have: joined by hand, or removed from layout.yaml
 // by hand. No command of paictl works on them.
-func (st *Status) addUnlisted(s *Spec, api answer.Answer) {
+func (st *Status) addUnlisted(s *engine.Spec, api answer.Answer) {
 	var out []MachineStatus
 	for _, f := range api.All("node") {
-		if len(f) == 0 || slices.ContainsFunc(s.Nodes, func(n *Node) bool { return n.Hostname == f[0] }) {
+		if len(f) == 0 || slices.ContainsFunc(s.Nodes, func(n *engine.Node) bool { return n.Hostname == f[0] }) {
 			continue
 		}
 		for len(f) < 8 {
@@ -338,7 +340,7 @@ func (st *Status) addUnlisted(s *Spec, api answer.Answer) {
 // they may hold any text.
 func nodeAddress(list string) string {
 	for _, quoted := range strings.Split(list, ";") {
-		if ip, err := netip.ParseAddr(unquoted(quoted)); err == nil && ip.Is4() {
+		if ip, err := netip.ParseAddr(engine.Unquoted(quoted)); err == nil && ip.Is4() {
 			return ip.String()
 		}
 	}
@@ -385,7 +387,7 @@ func (st *Status) addComponents(api answer.Answer) {
 	}
 }
 
-func (st *Status) addRenewal(n *Node, a answer.Answer) {
+func (st *Status) addRenewal(n *engine.Node, a answer.Answer) {
 	if a.Value("member") != "yes" {
 		return
 	}
@@ -411,7 +413,7 @@ type Knock struct {
 // knockedFor is how long a machine is shown after its last try.
 const knockedFor = 24 * time.Hour
 
-func (st *Status) addKnocks(s *Spec, answers map[*Node]answer.Answer, now time.Time) {
+func (st *Status) addKnocks(s *engine.Spec, answers map[*engine.Node]answer.Answer, now time.Time) {
 	last := map[string]time.Time{}
 	for _, a := range answers {
 		for _, row := range a.All("knock") {
@@ -425,7 +427,7 @@ func (st *Status) addKnocks(s *Spec, answers map[*Node]answer.Answer, now time.T
 		}
 	}
 	for _, host := range slices.Sorted(maps.Keys(last)) {
-		if !slices.ContainsFunc(s.Nodes, func(n *Node) bool { return n.Hostname == host }) { // it is in the layout again
+		if !slices.ContainsFunc(s.Nodes, func(n *engine.Node) bool { return n.Hostname == host }) { // it is in the layout again
 			st.Knocks = append(st.Knocks, Knock{Host: host, Last: last[host]})
 		}
 	}

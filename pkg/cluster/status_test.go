@@ -23,6 +23,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/openpai/paictl/pkg/cluster/answer"
+	"github.com/openpai/paictl/pkg/cluster/engine"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/ssh"
 	"github.com/openpai/paictl/pkg/ssh/sshtest"
@@ -30,14 +31,14 @@ import (
 )
 
 // options returns the options of a read-only run.
-func (l *lab) options() Options {
+func (l *lab) options() engine.Options {
 	so := sshtest.Options(l.t, l.servers()...)
 	so.Gate = ssh.DryRunGate{}
 	counter := &ssh.Counter{}
 	so.Tracer = counter
 	client := ssh.NewClient(so)
 	l.t.Cleanup(func() { _ = client.Close() })
-	return Options{
+	return engine.Options{
 		Dialer: client, Sink: &sink{}, Clock: time.Now, StepTimeout: 5 * time.Minute, Command: "paictl cluster status",
 		RoundTrips: func(h string) int { return counter.Host(h).RoundTrips },
 	}
@@ -117,7 +118,7 @@ func TestStatusOfAMachineThatIsOffIsPartOfTheAnswer(t *testing.T) {
 	l := newWholeLab(t, 1, 1)
 	l.host("w1").server.Close()
 	st, err := GetStatus(t.Context(), l.spec(), l.options())
-	var partial *PartialError
+	var partial *engine.PartialError
 	require.ErrorAs(t, err, &partial)
 	assert.Equal(t, 3, partial.ExitCode())
 	assert.Equal(t, StateOutside, st.Machines[0].State)
@@ -132,8 +133,8 @@ func TestStatusOfAMachineThatIsOffIsPartOfTheAnswer(t *testing.T) {
 func TestStatusDoesNotGuessAboutAnAPIThatItCouldNotAsk(t *testing.T) {
 	s := preflightSpec(t, 1)
 	refused := hint.Errorf("give the password", "login on m1: %w", ssh.ErrAuth)
-	answers := map[*Node]answer.Answer{s.Nodes[1]: sectionsOf([]byte("@@ status\nmember\tyes\n"))["status"]}
-	st := newStatus(s, s.Nodes, answers, map[*Node]error{s.Nodes[0]: refused}, time.Now())
+	answers := map[*engine.Node]answer.Answer{s.Nodes[1]: sectionsOf([]byte("@@ status\nmember\tyes\n"))["status"]}
+	st := newStatus(s, s.Nodes, answers, map[*engine.Node]error{s.Nodes[0]: refused}, time.Now())
 	assert.Equal(t, "unknown", st.API)
 	assert.Contains(t, st.APIMessage, "login on m1")
 	assert.Equal(t, []string{StateUnknown, "give the password"}, []string{st.Machines[0].State, st.Machines[0].Hint})
@@ -148,10 +149,10 @@ func TestStatusNamesWhoHoldsTheLock(t *testing.T) {
 	client := ssh.NewClient(so)
 	t.Cleanup(func() { _ = client.Close() })
 	held.Dialer, held.Owner = client, "bob@desk, pid 9"
-	r := newRun(l.spec(), held)
-	defer r.close()
-	require.NoError(t, r.dial(t.Context(), r.spec.ControlPlane()[0]))
-	_, unlock, err := r.lock(t.Context())
+	r := engine.NewRun(l.spec(), held)
+	defer r.Close()
+	require.NoError(t, r.Dial(t.Context(), r.Spec.ControlPlane()[0]))
+	_, unlock, err := r.Lock(t.Context())
 	require.NoError(t, err)
 	defer unlock()
 
@@ -167,7 +168,7 @@ func TestStatusJoinsWhatMachinesAndAPISay(t *testing.T) {
 	golden, err := os.ReadFile(filepath.Join("testdata", "status-m1.txt"))
 	require.NoError(t, err)
 	s := preflightSpec(t, 3)
-	answers := map[*Node]answer.Answer{}
+	answers := map[*engine.Node]answer.Answer{}
 	for _, n := range s.Nodes {
 		text := "member\tyes\nkubelet\tv1.36.3\tactive\ncontainerd\tv2.4.2\tfailed\nrenewal\tkubelet\ton\n"
 		if n.ControlPlane {
@@ -175,7 +176,7 @@ func TestStatusJoinsWhatMachinesAndAPISay(t *testing.T) {
 		}
 		answers[n] = sectionsOf([]byte("@@ status\n" + text))["status"]
 	}
-	errs := map[*Node]error{s.Nodes[3]: errors.New("reach w3: sudo refused")}
+	errs := map[*engine.Node]error{s.Nodes[3]: errors.New("reach w3: sudo refused")}
 	st := newStatus(s, s.Nodes, answers, errs, time.Now())
 	assert.Equal(t, "up", st.API)
 	assert.Equal(t, LockOwner{Owner: "root@ops, pid 1", Since: "2026-11-20T20:00:00Z"}, *st.Lock)
@@ -210,7 +211,7 @@ func TestStatusNamesNodesThatTheLayoutDoesNotList(t *testing.T) {
 		{"metadata": {"name": "m3", "labels": {"a": "b", "node-role.kubernetes.io/control-plane": ""}}, "spec": {},
 			"status": {"addresses": [{"type": "InternalIP", "address": "10.0.0.3"}], "conditions": [{"type": "Ready", "status": "True"}]}},
 		{"metadata": {"name": "odd"}, "spec": {}, "status": {"addresses": [{"type": "InternalIP", "address": "1;\nnode\tx"}]}}]}`)))["status"]
-	st := newStatus(s, s.Nodes, map[*Node]answer.Answer{s.Nodes[0]: api}, nil, time.Now())
+	st := newStatus(s, s.Nodes, map[*engine.Node]answer.Answer{s.Nodes[0]: api}, nil, time.Now())
 	require.Len(t, st.Machines, 5, "m1 and w1 of the layout, and three more")
 	assert.Equal(t, StateReady, st.Machines[0].State)
 	assert.Equal(t, StateOutside, st.Machines[1].State)
@@ -225,7 +226,7 @@ func TestStatusNamesNodesThatTheLayoutDoesNotList(t *testing.T) {
 			Hint: "to keep it, where paictl has joined it: paictl node add w9=10.0.0.99" + remove + "w9"},
 	}, st.Machines[2:])
 
-	st = newStatus(s, s.Nodes[:1], map[*Node]answer.Answer{s.Nodes[0]: api}, nil, time.Now())
+	st = newStatus(s, s.Nodes[:1], map[*engine.Node]answer.Answer{s.Nodes[0]: api}, nil, time.Now())
 	assert.Len(t, st.Machines, 1, "with --limit, the machines that were asked for")
 }
 
@@ -234,7 +235,7 @@ func TestStatusSaysWhichGPUsAreSick(t *testing.T) {
 	of := func(status string) MachineStatus {
 		api := sectionsOf([]byte("@@ status\nmember\tyes\napi\tup\t\n" + nodeRows(t, `{"items": [{"metadata": {"name": "m1"}, "spec": {}, "status": {"conditions": [
 			{"type": "Ready", "status": "True"}, {"type": "EtcdIsVoter", "status": "True"}, {"type": "GPUsUnhealthy", "status": "`+status+`", "message": "GPU 3: XID 79: it has fallen off the bus\nGPU 5: \"lost\""}]}}]}`)))["status"]
-		return newStatus(s, s.Nodes, map[*Node]answer.Answer{s.Nodes[0]: api}, nil, time.Now()).Machines[0]
+		return newStatus(s, s.Nodes, map[*engine.Node]answer.Answer{s.Nodes[0]: api}, nil, time.Now()).Machines[0]
 	}
 	sick := of("True")
 	assert.Equal(t, StateReady, sick.State)
@@ -243,7 +244,7 @@ func TestStatusSaysWhichGPUsAreSick(t *testing.T) {
 	api := sectionsOf([]byte("@@ status\nmember\tyes\napi\tup\t\n" + nodeRows(t, `{"items": [{"metadata": {"name": "m1"}, "spec": {}, "status": {"conditions": [
 		{"type": "Ready", "status": "True"}, {"type": "GPUsUnhealthy", "status": "True", "message": "GPU 3: lost"},
 		{"type": "GPUDriverMissingAtNextBoot", "status": "True", "message": "no module: build it; then restart"}]}}]}`)))["status"]
-	both := newStatus(s, s.Nodes, map[*Node]answer.Answer{s.Nodes[0]: api}, nil, time.Now()).Machines[0]
+	both := newStatus(s, s.Nodes, map[*engine.Node]answer.Answer{s.Nodes[0]: api}, nil, time.Now()).Machines[0]
 	assert.Equal(t, []string{"GPUsUnhealthy", "GPUDriverMissingAtNextBoot"}, both.Pressure)
 	assert.Equal(t, "GPU 3: lost; no module: build it; then restart", both.Message)
 	well := of("False")
@@ -266,7 +267,7 @@ func nodeRows(t *testing.T, nodes string) string {
 
 func TestStatusKnowsADownAPIFromNone(t *testing.T) {
 	s := preflightSpec(t, 1)
-	answers := map[*Node]answer.Answer{}
+	answers := map[*engine.Node]answer.Answer{}
 	for _, n := range s.Nodes {
 		answers[n] = sectionsOf([]byte("@@ status\nmember\tyes\napi\tdown\tconnection refused\n"))["status"]
 	}
@@ -298,7 +299,7 @@ case "$*" in
 esac
 `)
 	status := func(brief bool) (answer.Answer, int) {
-		cmd := exec.CommandContext(t.Context(), "/bin/sh", "-c", preludeScript+statusScript+statusCall(preflightSpec(t, 1), preflightSpec(t, 1).Nodes[0], brief))
+		cmd := exec.CommandContext(t.Context(), "/bin/sh", "-c", engine.PreludeScript+statusScript+statusCall(preflightSpec(t, 1), preflightSpec(t, 1).Nodes[0], brief))
 		cmd.Env = []string{"PAICTL_ROOT=" + root, "PATH=" + filepath.Join(root, "bin") + ":/usr/bin:/bin"}
 		out, err := cmd.Output()
 		require.NoError(t, err)
@@ -349,13 +350,13 @@ esac
 	runnable.Write(t, filepath.Join(root, "bin/systemctl"), "#!/bin/sh\n[ \"$2\" = kubelet.service ] && echo active && exit 0\necho inactive\nexit 3\n")
 	s := preflightSpec(t, 1)
 	list := func() (answer.Answer, MachineStatus) {
-		cmd := exec.CommandContext(t.Context(), "/bin/sh", "-c", preludeScript+statusScript+statusCall(s, s.Nodes[0], true))
+		cmd := exec.CommandContext(t.Context(), "/bin/sh", "-c", engine.PreludeScript+statusScript+statusCall(s, s.Nodes[0], true))
 		cmd.Env = []string{"PAICTL_ROOT=" + root, "PATH=" + filepath.Join(root, "bin") + ":/usr/bin:/bin"}
 		out, err := cmd.Output()
 		require.NoError(t, err)
 		a, err := answer.Parse(out)
 		require.NoError(t, err, "%s", out)
-		return a, newStatus(s, s.Nodes[:1], map[*Node]answer.Answer{s.Nodes[0]: a}, nil, time.Now()).Machines[0]
+		return a, newStatus(s, s.Nodes[:1], map[*engine.Node]answer.Answer{s.Nodes[0]: a}, nil, time.Now()).Machines[0]
 	}
 	a, m := list()
 	assert.Equal(t, "up", a.Value("api"))

@@ -9,6 +9,8 @@ import (
 	"sync"
 
 	"github.com/openpai/paictl/pkg/cluster/answer"
+	"github.com/openpai/paictl/pkg/cluster/engine"
+	"github.com/openpai/paictl/pkg/cluster/phases"
 	"github.com/openpai/paictl/pkg/cluster/preflight"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/layout"
@@ -25,39 +27,39 @@ type UpOptions struct {
 
 // Up makes the machines match the configuration and returns the changes that it made, or in a dry
 // run would make. Hosts that fail are set aside and named in a *PartialError.
-func Up(ctx context.Context, s *Spec, o Options, up UpOptions) ([]Change, error) {
-	r := newRun(s, o)
-	defer r.close()
-	r.only, r.mayFix = up.Phases, up.Fix
-	return r.converge(ctx, "cluster up", "", func(_ context.Context, w *world, _ []*Node) (*world, []Change, error) {
-		return w, nil, cmp.Or(r.refuseRestore(w), w.refuseRecovery())
+func Up(ctx context.Context, s *engine.Spec, o engine.Options, up UpOptions) ([]engine.Change, error) {
+	r := engine.NewRun(s, o)
+	defer r.Close()
+	r.Only, r.MayFix = up.Phases, up.Fix
+	return converge(ctx, r, "cluster up", "", func(_ context.Context, w *engine.World, _ []*engine.Node) (*engine.World, []engine.Change, error) {
+		return w, nil, cmp.Or(refuseRestore(r, w), refuseRecovery(w))
 	})
 }
 
 // converge takes all machines through the phases of "cluster up", after begin, which looks at the state that the run finds, and may change it. Its
 // phase is first, or "" if it changes nothing.
-func (r *run) converge(ctx context.Context, command, first string, begin func(context.Context, *world, []*Node) (*world, []Change, error)) ([]Change, error) {
-	o := r.opts
-	nodes, err := r.scope()
+func converge(ctx context.Context, r *engine.Run, command, first string, begin func(context.Context, *engine.World, []*engine.Node) (*engine.World, []engine.Change, error)) ([]engine.Change, error) {
+	o := r.Opts
+	nodes, err := scope(r)
 	if err != nil {
 		return nil, err
 	}
-	r.started = o.Clock()
-	names := PhaseNames()
+	r.Started = o.Clock()
+	names := phases.Names()
 	if first != "" {
 		names = slices.Insert(names, 1, first)
 	}
-	r.emit(Event{Kind: EventRunStarted, Message: command, Hosts: hostnames(nodes), Phases: names})
-	if err := r.connect(ctx, r.reached(nodes)); err != nil {
+	r.Emit(engine.Event{Kind: engine.EventRunStarted, Message: command, Hosts: hostnames(nodes), Phases: names})
+	if err := connect(ctx, r, r.Reached(nodes)); err != nil {
 		return nil, err
 	}
 	if !o.DryRun {
 		var unlock func()
-		held, release, err := r.lock(ctx)
+		held, release, err := r.Lock(ctx)
 		if errors.Is(err, ssh.ErrSudo) {
 			// paictl can't become root there. The other machines' answers belong to the same
 			// report, and asking them changes nothing.
-			if _, err := r.survey(ctx, r.reached(nodes)); err != nil {
+			if _, err := survey(ctx, r, r.Reached(nodes)); err != nil {
 				return nil, err
 			}
 		}
@@ -66,9 +68,9 @@ func (r *run) converge(ctx context.Context, command, first string, begin func(co
 		}
 		ctx, unlock = held, release
 		defer unlock()
-		defer r.closePeers() // before the next run may begin
+		defer r.ClosePeers() // before the next run may begin
 	}
-	w, err := r.survey(ctx, r.reached(nodes))
+	w, err := survey(ctx, r, r.Reached(nodes))
 	if err != nil {
 		return nil, err
 	}
@@ -76,75 +78,75 @@ func (r *run) converge(ctx context.Context, command, first string, begin func(co
 	if err != nil {
 		return begun, err
 	}
-	if n := w.rotating(); n != nil {
+	if n := rotating(w); n != nil {
 		return begun, errRotating(n)
 	}
-	if w, err = r.preflight(ctx, w, nodes); err != nil {
+	if w, err = checkFirst(ctx, r, w, nodes); err != nil {
 		return begun, err
 	}
-	if err := r.refuseMove(ctx, w); err != nil {
+	if err := phases.RefuseMove(ctx, r, w); err != nil {
 		return begun, err
 	}
-	p, err := r.plan(w, r.reached(nodes), r.phases())
+	p, err := r.Plan(w, r.Reached(nodes), chosen(r))
 	if err != nil {
 		return nil, err
 	}
-	if !slices.Contains(nodes, r.leader) && len(p.changes([]*Node{r.leader})) > 0 {
-		nodes = append([]*Node{r.leader}, nodes...) // it sets the labels of the nodes under --limit
+	if !slices.Contains(nodes, r.Leader) && len(p.Changes([]*engine.Node{r.Leader})) > 0 {
+		nodes = append([]*engine.Node{r.Leader}, nodes...) // it sets the labels of the nodes under --limit
 	}
-	r.warnNotReady(p, nodes)
-	changes := append([]Change{}, begun...) // not nil even without changes; nil means that the run reached no plan
-	changes = append(changes, p.changes(nodes)...)
+	warnNotReady(r, p, nodes)
+	changes := append([]engine.Change{}, begun...) // not nil even without changes; nil means that the run reached no plan
+	changes = append(changes, p.Changes(nodes)...)
 	if !o.DryRun {
-		if err := r.applyAll(ctx, p, nodes); err != nil {
+		if err := r.ApplyAll(ctx, p, nodes); err != nil {
 			return changes, err
 		}
-		r.tellCopy(ctx)
+		r.TellCopy(ctx)
 	} else {
-		if err := r.share(p, nodes); err != nil {
+		if err := r.Share(p, nodes); err != nil {
 			return changes, err
 		}
 		for _, c := range changes {
-			r.emit(Event{Kind: EventPlanned, Host: c.Host, Phase: c.Phase, Change: &c})
+			r.Emit(engine.Event{Kind: engine.EventPlanned, Host: c.Host, Phase: c.Phase, Change: &c})
 		}
 	}
-	return changes, r.summary(command, nodes, changes)
+	return changes, r.Summary(command, nodes, changes)
 }
 
 // Preflight runs only the checks, on all hosts, and changes nothing unless fix lets it make the safe repairs. A
 // host that could not be checked is a finding too, and named in a *PartialError.
-func Preflight(ctx context.Context, s *Spec, o Options, fix bool) ([]preflight.Finding, error) {
-	r := newRun(s, o)
-	defer r.close()
-	r.returnsFindings, r.mayFix = true, fix
-	nodes, err := r.scope()
+func Preflight(ctx context.Context, s *engine.Spec, o engine.Options, fix bool) ([]preflight.Finding, error) {
+	r := engine.NewRun(s, o)
+	defer r.Close()
+	r.ReturnsFindings, r.MayFix = true, fix
+	nodes, err := scope(r)
 	if err != nil {
 		return nil, err
 	}
-	r.emit(Event{Kind: EventRunStarted, Message: "cluster preflight", Hosts: hostnames(nodes), Phases: []string{"preflight"}})
-	if err := r.connect(ctx, r.reached(nodes)); err != nil {
+	r.Emit(engine.Event{Kind: engine.EventRunStarted, Message: "cluster preflight", Hosts: hostnames(nodes), Phases: []string{"preflight"}})
+	if err := connect(ctx, r, r.Reached(nodes)); err != nil {
 		return nil, err
 	}
-	w, err := r.survey(ctx, r.reached(nodes))
+	w, err := survey(ctx, r, r.Reached(nodes))
 	if err != nil {
 		return nil, err
 	}
-	if w, err = r.preflight(ctx, w, nodes); err != nil {
-		if pf, ok := errors.AsType[*PreflightError](err); ok {
-			return append(pf.Findings, r.unchecked(nodes)...), err
+	if w, err = checkFirst(ctx, r, w, nodes); err != nil {
+		if pf, ok := errors.AsType[*engine.PreflightError](err); ok {
+			return append(pf.Findings, unchecked(r, nodes)...), err
 		}
 		return nil, err
 	}
-	return append(r.check(w, nodes), r.unchecked(nodes)...), r.summary("cluster preflight", nodes, nil)
+	return append(phases.Check(r, w, nodes), unchecked(r, nodes)...), r.Summary("cluster preflight", nodes, nil)
 }
 
 // unchecked returns findings about the hosts that were set aside.
-func (r *run) unchecked(nodes []*Node) []preflight.Finding {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+func unchecked(r *engine.Run, nodes []*engine.Node) []preflight.Finding {
+	r.Mu.Lock()
+	defer r.Mu.Unlock()
 	var out []preflight.Finding
 	for _, n := range nodes {
-		if f, ok := r.failed[n.Hostname]; ok {
+		if f, ok := r.Failed[n.Hostname]; ok {
 			out = append(out, preflight.Finding{Host: f.Host, Check: checkUnchecked, Severity: preflight.SeverityError, Message: "not checked: " + f.Error, Remedy: f.Hint})
 		}
 	}
@@ -152,18 +154,18 @@ func (r *run) unchecked(nodes []*Node) []preflight.Finding {
 }
 
 // scope resolves --limit, and checks --phases.
-func (r *run) scope() ([]*Node, error) {
-	nodes, err := r.selected()
+func scope(r *engine.Run) ([]*engine.Node, error) {
+	nodes, err := r.Selected()
 	if err != nil {
 		return nil, err
 	}
-	return nodes, CheckPhases(r.only)
+	return nodes, phases.CheckNames(r.Only)
 }
 
-// phases returns the phases of --phases, or all, as the last survey decided.
-func (r *run) phases() []phase {
-	return slices.DeleteFunc(upPhases(r.want), func(p phase) bool {
-		return len(r.only) > 0 && !slices.Contains(r.only, p.name())
+// chosen returns the phases of --phases, or all, as the last survey decided.
+func chosen(r *engine.Run) []engine.Phase {
+	return slices.DeleteFunc(phases.All(r.Want), func(p engine.Phase) bool {
+		return len(r.Only) > 0 && !slices.Contains(r.Only, p.Name())
 	})
 }
 
@@ -171,17 +173,17 @@ func (r *run) phases() []phase {
 // control plane answers. A worker that refuses the login while most others accept it is also set
 // aside: one changed key among a thousand must not stop the run. If many refuse, or a master does,
 // that is a mistake to repair before anything is changed on any machine.
-func (r *run) connect(ctx context.Context, nodes []*Node) error {
+func connect(ctx context.Context, r *engine.Run, nodes []*engine.Node) error {
 	var findings []preflight.Finding
-	errs := r.each(ctx, nodes, r.dial)
-	noMaster := !slices.ContainsFunc(nodes, func(n *Node) bool { return n.ControlPlane && errs[n] == nil })
+	errs := r.Each(ctx, nodes, r.Dial)
+	noMaster := !slices.ContainsFunc(nodes, func(n *engine.Node) bool { return n.ControlPlane && errs[n] == nil })
 	for n, err := range errs {
-		if isCancel(ctx, err) {
+		if engine.IsCancel(ctx, err) {
 			return context.Canceled
 		}
 		unreachable := errors.Is(err, ssh.ErrUnreachable) && (!n.ControlPlane || !noMaster)
 		if unreachable || !n.ControlPlane && refusedAlone(err, len(errs), len(nodes)) {
-			r.setAside(n, "connect", err)
+			r.SetAside(n, "connect", err)
 			continue
 		}
 		findings = append(findings, preflight.Finding{
@@ -189,7 +191,7 @@ func (r *run) connect(ctx context.Context, nodes []*Node) error {
 		})
 	}
 	if len(findings) > 0 {
-		return r.refuse(findings)
+		return refuse(r, findings)
 	}
 	return nil
 }
@@ -201,111 +203,100 @@ func refusedAlone(err error, failed, of int) bool {
 }
 
 // survey asks each host everything at once: one script, one round trip.
-func (r *run) survey(ctx context.Context, nodes []*Node) (*world, error) {
-	w := &world{want: r.want.undecided(), facts: map[string]*facts{}, limit: r.limit(), outside: map[string]bool{},
-		whole: len(r.opts.Limit)+len(r.only) == 0, mayFound: len(r.only) == 0 || slices.Contains(r.only, phaseInit)}
+func survey(ctx context.Context, r *engine.Run, nodes []*engine.Node) (*engine.World, error) {
+	w := &engine.World{Want: r.Want.Undecided(), Facts: map[string]*engine.Facts{}, Limit: r.Limit(), Outside: map[string]bool{},
+		Whole: len(r.Opts.Limit)+len(r.Only) == 0, MayFound: len(r.Only) == 0 || slices.Contains(r.Only, engine.PhaseInit)}
 	var mu sync.Mutex
 	var findings []preflight.Finding
-	errs := r.each(ctx, r.alive(nodes), func(ctx context.Context, n *Node) error {
-		r.emit(Event{Kind: EventPhaseStarted, Host: n.Hostname, Phase: "preflight"})
-		f, err := r.ask(ctx, n)
+	errs := r.Each(ctx, r.Alive(nodes), func(ctx context.Context, n *engine.Node) error {
+		r.Emit(engine.Event{Kind: engine.EventPhaseStarted, Host: n.Hostname, Phase: "preflight"})
+		f, err := ask(ctx, r, n)
 		if err != nil {
 			return err
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		w.facts[n.Hostname] = f
+		w.Facts[n.Hostname] = f
 		return nil
 	})
 	for n, err := range errs {
 		switch {
-		case isCancel(ctx, err):
+		case engine.IsCancel(ctx, err):
 			return nil, context.Canceled
 		case errors.Is(err, ssh.ErrClosed):
-			r.setAside(n, "preflight", err)
+			r.SetAside(n, "preflight", err)
 		default:
 			findings = append(findings, preflight.Finding{Host: n.Hostname, Check: "detect", Severity: preflight.SeverityError, Message: err.Error(), Remedy: hint.Of(err)})
 		}
 	}
 	if len(findings) > 0 {
-		return nil, r.refuse(findings)
+		return nil, refuse(r, findings)
 	}
-	w.elect()
-	defer r.decide(w)
-	if w.founding() && w.mayFound && w.concerns(w.leader) {
-		if err := r.lookBeyond(ctx, w); err != nil {
+	w.Elect()
+	defer decide(r, w)
+	if w.Founding() && w.MayFound && w.Concerns(w.Leader) {
+		if err := r.LookBeyond(ctx, w); err != nil {
 			return nil, context.Cause(ctx)
 		}
-		another, err := r.anotherCluster(ctx, w)
+		another, err := anotherCluster(ctx, r, w)
 		if err != nil {
 			return nil, err
 		}
-		w.findings = append(w.againstFounding(), another...)
+		w.Findings = append(w.AgainstFounding(), another...)
 	}
-	if w.etcdMatters() {
-		w.etcd, _ = r.lookAtEtcd(ctx, w.leader) // without an answer etcd's state stays unknown
+	if w.EtcdMatters() {
+		w.Etcd, _ = r.LookAtEtcd(ctx, w.Leader) // without an answer etcd's state stays unknown
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
-		w.findings = slices.Concat(w.findings, w.withoutQuorum(), w.counted())
+		w.Findings = slices.Concat(w.Findings, w.WithoutQuorum(), w.Counted())
 	}
-	apart, err := w.apart()
+	apart, err := w.Apart()
 	if err != nil {
 		return nil, err
 	}
-	w.findings = slices.Concat(w.findings, apart, w.claimed())
+	w.Findings = slices.Concat(w.Findings, apart, phases.Claimed(w))
 	return w, nil
 }
 
 // decide makes the decisions of a survey those of the run.
-func (r *run) decide(w *world) { r.leader, r.want = w.leader, w.want }
+func decide(r *engine.Run, w *engine.World) { r.Leader, r.Want = w.Leader, w.Want }
 
 // ask runs the detect scripts of all phases on one node.
-func (r *run) ask(ctx context.Context, n *Node) (*facts, error) {
-	sections := []section{
-		{"facts", layout.DiscoverScript()},
-		{phasePreflight, preflight.Probe(r.want.checked(nil), n.checked())},
-		{"journal", "d_journal"},
+func ask(ctx context.Context, r *engine.Run, n *engine.Node) (*engine.Facts, error) {
+	sections := []engine.Section{
+		{Name: "facts", Body: layout.DiscoverScript()},
+		{Name: phasePreflight, Body: preflight.Probe(phases.CheckedCluster(r.Want, nil), phases.CheckedNode(n))},
+		{Name: "journal", Body: "d_journal"},
 	}
-	for _, p := range upPhases(r.want) {
-		if !p.applies(n) {
+	for _, p := range phases.All(r.Want) {
+		if !p.Applies(n) {
 			continue
 		}
-		body, err := p.detect(n)
+		body, err := p.Detect(n)
 		if err != nil {
 			return nil, err
 		}
-		sections = append(sections, section{p.name(), body})
+		sections = append(sections, engine.Section{Name: p.Name(), Body: body})
 	}
-	f := &facts{asked: r.opts.Clock()}
-	res, err := r.exec(ctx, n, ssh.Script{Name: "detect", Timeout: r.opts.StepTimeout, Body: detectProgram(sections)})
+	f := &engine.Facts{Asked: r.Opts.Clock()}
+	res, err := r.Exec(ctx, n, ssh.Script{Name: "detect", Timeout: r.Opts.StepTimeout, Body: engine.DetectProgram(sections)})
 	if err != nil {
 		return nil, err
 	}
-	f.answered = r.opts.Clock()
-	if f.sections, err = answer.Sections(res.Stdout); err != nil {
+	f.Answered = r.Opts.Clock()
+	if f.Sections, err = answer.Sections(res.Stdout); err != nil {
 		return nil, fmt.Errorf("detect on %s: %w", n.Hostname, err)
 	}
-	for _, p := range upPhases(r.want) {
-		if a := f.sections[p.name()]; a.Failed != "" {
-			return nil, fmt.Errorf("detect %s on %s: exit status %s: %s", p.name(), n.Hostname, a.Failed, lastLine(res.Stderr))
+	for _, p := range phases.All(r.Want) {
+		if a := f.Sections[p.Name()]; a.Failed != "" {
+			return nil, fmt.Errorf("detect %s on %s: exit status %s: %s", p.Name(), n.Hostname, a.Failed, engine.LastLine(res.Stderr))
 		}
 	}
 	return f, nil
 }
 
-// alive returns the nodes that are connected and not set aside.
-func (r *run) alive(nodes []*Node) []*Node {
-	var out []*Node
-	for _, n := range nodes {
-		if r.host(n) != nil && !r.isAside(n) {
-			out = append(out, n)
-		}
-	}
-	return out
-}
-
-func hostnames(ns []*Node) []string {
+func hostnames(ns []*engine.Node) []string {
 	out := make([]string, len(ns))
 	for i, n := range ns {
 		out[i] = n.Hostname

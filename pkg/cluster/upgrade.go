@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/openpai/paictl/pkg/cluster/engine"
+	"github.com/openpai/paictl/pkg/cluster/phases"
 	"github.com/openpai/paictl/pkg/hint"
 )
 
@@ -75,7 +77,7 @@ type upgrade struct {
 }
 
 // Upgrade brings all machines to the release of the spec's bundle. It returns the changes of the plan.
-func Upgrade(ctx context.Context, s *Spec, o Options, up UpgradeOptions) ([]Change, error) {
+func Upgrade(ctx context.Context, s *engine.Spec, o engine.Options, up UpgradeOptions) ([]engine.Change, error) {
 	up.AtOnce, up.MaxFailures = max(up.AtOnce, 1), max(up.MaxFailures, 1)
 	if up.DrainTimeout <= 0 {
 		up.DrainTimeout = 5 * time.Minute
@@ -86,29 +88,29 @@ func Upgrade(ctx context.Context, s *Spec, o Options, up UpgradeOptions) ([]Chan
 	if up.Jobs == "" {
 		up.Jobs = JobsWait
 	}
-	u := &upgrade{rotation: newRotation(newRun(s, o), phaseUpgrade, upgradeMark), opts: up, notReady: map[string]bool{}, putBack: map[string]bool{}}
-	defer u.close()
-	u.want = &desired{Spec: s, upgrading: true, back: up.Back}
+	u := &upgrade{rotation: newRotation(engine.NewRun(s, o), phaseUpgrade, upgradeMark), opts: up, notReady: map[string]bool{}, putBack: map[string]bool{}}
+	defer u.Close()
+	u.Want = &engine.Desired{Spec: s, Upgrading: true, Back: up.Back}
 	nodes := s.Nodes
-	u.emit(Event{Kind: EventRunStarted, Message: "cluster upgrade", Hosts: hostnames(nodes),
-		Phases: slices.Concat([]string{phasePreflight}, phaseNames(upgradeImages), phaseNames(upgradeControlPlane), []string{phaseDrain}, phaseNames(upgradePrograms), []string{phaseUncordon}, phaseNames(upgradeAfter))})
-	if err := u.connect(ctx, nodes); err != nil {
+	u.Emit(engine.Event{Kind: engine.EventRunStarted, Message: "cluster upgrade", Hosts: hostnames(nodes),
+		Phases: slices.Concat([]string{phasePreflight}, phases.NamesIn(engine.UpgradeImages), phases.NamesIn(engine.UpgradeControlPlane), []string{phaseDrain}, phases.NamesIn(engine.UpgradePrograms), []string{phaseUncordon}, phases.NamesIn(engine.UpgradeAfter))})
+	if err := connect(ctx, u.rotation.Run, nodes); err != nil {
 		return nil, err
 	}
 	if !o.DryRun {
-		held, release, err := u.lock(ctx)
+		held, release, err := u.Lock(ctx)
 		if err != nil {
 			return nil, err
 		}
 		defer release()
-		defer u.closePeers() // before the next run may begin
+		defer u.ClosePeers() // before the next run may begin
 		ctx = held
 	}
 	w, err := u.settled(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if w.founding() {
+	if w.Founding() {
 		return nil, hint.Errorf("paictl cluster up makes one", "there is no cluster yet")
 	}
 	findings, err := u.unfit(ctx, w)
@@ -117,12 +119,12 @@ func Upgrade(ctx context.Context, s *Spec, o Options, up UpgradeOptions) ([]Chan
 	}
 	members := u.members(w)
 	if len(findings) > 0 {
-		return nil, u.refuse(append(u.check(w, members), findings...))
+		return nil, refuse(u.rotation.Run, append(phases.Check(u.rotation.Run, w, members), findings...))
 	}
-	if n := w.rotating(); n != nil {
+	if n := rotating(w); n != nil {
 		return nil, errRotating(n)
 	}
-	if w, err = u.preflight(ctx, w, members); err != nil {
+	if w, err = checkFirst(ctx, u.rotation.Run, w, members); err != nil {
 		return nil, err
 	}
 	if err := u.readMarks(ctx); err != nil {
@@ -134,9 +136,9 @@ func Upgrade(ctx context.Context, s *Spec, o Options, up UpgradeOptions) ([]Chan
 	}
 	if o.DryRun {
 		for _, c := range changes {
-			u.emit(Event{Kind: EventPlanned, Host: c.Host, Phase: c.Phase, Change: &c})
+			u.Emit(engine.Event{Kind: engine.EventPlanned, Host: c.Host, Phase: c.Phase, Change: &c})
 		}
-		return changes, u.summary("cluster upgrade", nodes, changes)
+		return changes, u.Summary("cluster upgrade", nodes, changes)
 	}
 	if up.Begin != nil {
 		if err := up.Begin(); err != nil {
@@ -146,59 +148,61 @@ func Upgrade(ctx context.Context, s *Spec, o Options, up UpgradeOptions) ([]Chan
 	if err := u.all(ctx, w); err != nil {
 		return changes, err
 	}
-	u.tellCopy(ctx)
-	return changes, u.summary("cluster upgrade", nodes, changes)
+	u.TellCopy(ctx)
+	return changes, u.Summary("cluster upgrade", nodes, changes)
 }
 
 // programs reports whether a machine's programs change.
-func (p *plan) programs(n *Node) bool {
-	return slices.ContainsFunc(p.phases, func(ph phase) bool { return ph.traits().upgrade == upgradePrograms && len(p.of(n, ph.name())) > 0 })
+func programs(p *engine.Plan, n *engine.Node) bool {
+	return slices.ContainsFunc(p.Phases, func(ph engine.Phase) bool {
+		return ph.Traits().Upgrade == engine.UpgradePrograms && len(p.Of(n, ph.Name())) > 0
+	})
 }
 
 // members returns the machines that answer and belong to the cluster. "cluster up" handles the others.
-func (u *upgrade) members(w *world) []*Node {
-	return slices.DeleteFunc(u.alive(u.spec.Nodes), func(n *Node) bool { return !w.member(n) })
+func (u *upgrade) members(w *engine.World) []*engine.Node {
+	return slices.DeleteFunc(u.Alive(u.Spec.Nodes), func(n *engine.Node) bool { return !w.Member(n) })
 }
 
 // changesOf returns the changes of the plan, in the order in which the run makes them.
-func (u *upgrade) changesOf(w *world) ([]Change, error) {
-	var out []Change
+func (u *upgrade) changesOf(w *engine.World) ([]engine.Change, error) {
+	var out []engine.Change
 	members := u.members(w)
-	p, err := u.plan(w, members, slices.DeleteFunc(upPhases(u.want), func(ph phase) bool { return ph.traits().upgrade == "" }))
+	p, err := u.Plan(w, members, slices.DeleteFunc(phases.All(u.Want), func(ph engine.Phase) bool { return ph.Traits().Upgrade == "" }))
 	if err != nil {
 		return nil, err
 	}
-	add := func(n *Node, part upgradePart) {
-		for _, name := range phaseNames(part) {
-			out = append(out, p.of(n, name)...)
+	add := func(n *engine.Node, part engine.UpgradePart) {
+		for _, name := range phases.NamesIn(part) {
+			out = append(out, p.Of(n, name)...)
 		}
 	}
 	for _, n := range members {
-		add(n, upgradeImages)
+		add(n, engine.UpgradeImages)
 	}
-	for _, n := range w.controlPlane() {
-		add(n, upgradeControlPlane)
+	for _, n := range w.ControlPlane() {
+		add(n, engine.UpgradeControlPlane)
 	}
 	masters, workers := u.due(w, p)
 	for _, n := range append(masters, workers...) {
-		if p.programs(n) {
-			out = append(out, Change{Host: n.Hostname, Phase: phaseDrain, Action: "drain", Target: "node " + n.Hostname})
-			add(n, upgradePrograms)
+		if programs(p, n) {
+			out = append(out, engine.Change{Host: n.Hostname, Phase: phaseDrain, Action: "drain", Target: "node " + n.Hostname})
+			add(n, engine.UpgradePrograms)
 		}
-		if p.programs(n) && !u.cordoned[n.Hostname] || u.marked[n.Hostname] {
-			out = append(out, Change{Host: n.Hostname, Phase: phaseUncordon, Action: "uncordon", Target: "node " + n.Hostname})
+		if programs(p, n) && !u.cordoned[n.Hostname] || u.marked[n.Hostname] {
+			out = append(out, engine.Change{Host: n.Hostname, Phase: phaseUncordon, Action: "uncordon", Target: "node " + n.Hostname})
 		}
 	}
 	for _, n := range members {
-		add(n, upgradeAfter)
+		add(n, engine.UpgradeAfter)
 	}
 	return out, nil
 }
 
 // due returns the machines whose programs change, or that an earlier run left out of service: the latter first. Machines that don't work come last.
-func (u *upgrade) due(w *world, p *plan) (masters, workers []*Node) {
+func (u *upgrade) due(w *engine.World, p *engine.Plan) (masters, workers []*engine.Node) {
 	for _, n := range u.members(w) {
-		if !p.programs(n) && !u.marked[n.Hostname] {
+		if !programs(p, n) && !u.marked[n.Hostname] {
 			continue
 		}
 		if n.ControlPlane {
@@ -207,9 +211,9 @@ func (u *upgrade) due(w *world, p *plan) (masters, workers []*Node) {
 			workers = append(workers, n)
 		}
 	}
-	for _, ns := range [][]*Node{masters, workers} {
-		slices.SortStableFunc(ns, func(a, b *Node) int {
-			return cmp.Or(compareBool(u.notReady[a.Hostname], u.notReady[b.Hostname]), compareBool(u.marked[b.Hostname], u.marked[a.Hostname]))
+	for _, ns := range [][]*engine.Node{masters, workers} {
+		slices.SortStableFunc(ns, func(a, b *engine.Node) int {
+			return cmp.Or(engine.CompareBool(u.notReady[a.Hostname], u.notReady[b.Hostname]), engine.CompareBool(u.marked[b.Hostname], u.marked[a.Hostname]))
 		})
 	}
 	return masters, workers
@@ -217,26 +221,26 @@ func (u *upgrade) due(w *world, p *plan) (masters, workers []*Node) {
 
 // all makes the changes. Up to MaxFailures, a failed worker doesn't stop the others; a failed master does, and so does any machine that doesn't get
 // its images, since kube-proxy is about to change on all of them.
-func (u *upgrade) all(ctx context.Context, w *world) error {
+func (u *upgrade) all(ctx context.Context, w *engine.World) error {
 	members := u.members(w)
-	if err := u.through(ctx, w, members, nil, upgradeImages); err != nil {
+	if err := u.through(ctx, w, members, nil, engine.UpgradeImages); err != nil {
 		return err
 	}
-	if u.heldBy(members, phaseImages) {
+	if u.heldBy(members, phases.PhaseImages) {
 		return nil
 	}
-	first := func(c Change) bool { return c.Target != runUpload }
-	if err := u.through(ctx, w, w.controlPlane(), first, upgradeControlPlane); err != nil {
+	first := func(c engine.Change) bool { return c.Target != phases.RunUpload }
+	if err := u.through(ctx, w, w.ControlPlane(), first, engine.UpgradeControlPlane); err != nil {
 		return err
 	}
-	if u.heldBy(u.spec.ControlPlane(), phaseInit) {
+	if u.heldBy(u.Spec.ControlPlane(), engine.PhaseInit) {
 		return nil
 	}
 	w, err := u.again(ctx)
 	if err != nil {
 		return err
 	}
-	if err := u.through(ctx, w, w.controlPlane(), nil, upgradeControlPlane); err != nil || u.heldBy(u.spec.ControlPlane(), phaseInit) {
+	if err := u.through(ctx, w, w.ControlPlane(), nil, engine.UpgradeControlPlane); err != nil || u.heldBy(u.Spec.ControlPlane(), engine.PhaseInit) {
 		return err
 	}
 	if complete, err := u.machines(ctx, w); err != nil || !complete {
@@ -245,71 +249,71 @@ func (u *upgrade) all(ctx context.Context, w *world) error {
 	if w, err = u.again(ctx); err != nil {
 		return err
 	}
-	if err := u.through(ctx, w, u.members(w), nil, upgradeAfter); err != nil {
+	if err := u.through(ctx, w, u.members(w), nil, engine.UpgradeAfter); err != nil {
 		return err
 	}
 	for _, n := range u.members(w) {
-		u.emit(Event{Kind: EventHostDone, Host: n.Hostname})
+		u.Emit(engine.Event{Kind: engine.EventHostDone, Host: n.Hostname})
 	}
 	return nil
 }
 
 // again reads the present state of all machines. It sets a worker aside whose state it can't read.
-func (u *upgrade) again(ctx context.Context) (*world, error) {
+func (u *upgrade) again(ctx context.Context) (*engine.World, error) {
 	for {
-		w, err := u.survey(ctx, u.alive(u.spec.Nodes))
-		refused, ok := errors.AsType[*PreflightError](err)
-		if err == nil && len(w.findings) == 0 {
+		w, err := survey(ctx, u.rotation.Run, u.Alive(u.Spec.Nodes))
+		refused, ok := errors.AsType[*engine.PreflightError](err)
+		if err == nil && len(w.Findings) == 0 {
 			return w, nil
 		}
 		if err == nil {
-			refused, ok = &PreflightError{Findings: w.findings}, true
+			refused, ok = &engine.PreflightError{Findings: w.Findings}, true
 		}
 		if !ok {
 			return nil, err
 		}
 		for _, f := range refused.Findings {
-			n, err := u.spec.Node(f.Host)
-			if err != nil || n.ControlPlane || u.isAside(n) {
+			n, err := u.Spec.Node(f.Host)
+			if err != nil || n.ControlPlane || u.IsAside(n) {
 				return nil, hint.Errorf(f.Remedy, "in the middle of the upgrade: %s: %s", f.Host, f.Message)
 			}
-			u.setAside(n, phasePreflight, hint.Errorf(f.Remedy, "%s", f.Message))
+			u.SetAside(n, phasePreflight, hint.Errorf(f.Remedy, "%s", f.Message))
 		}
 	}
 }
 
 // through takes machines through a part of the upgrade, all at once as far as the phases allow, and sets aside the ones that fail. It leaves changes that
 // keep rejects for later; a nil keep accepts all.
-func (u *upgrade) through(ctx context.Context, w *world, nodes []*Node, keep func(Change) bool, part upgradePart) error {
-	nodes, phases := u.alive(nodes), u.want.in(part)
-	p, err := u.plan(w, nodes, phases)
+func (u *upgrade) through(ctx context.Context, w *engine.World, nodes []*engine.Node, keep func(engine.Change) bool, part engine.UpgradePart) error {
+	nodes, phases := u.Alive(nodes), phases.In(u.Want, part)
+	p, err := u.Plan(w, nodes, phases)
 	if err != nil {
 		return err
 	}
-	for _, todo := range p.todo {
+	for _, todo := range p.Todo {
 		for name, cs := range todo {
 			if keep != nil {
-				todo[name] = slices.DeleteFunc(cs, func(c Change) bool { return !keep(c) })
+				todo[name] = slices.DeleteFunc(cs, func(c engine.Change) bool { return !keep(c) })
 			}
 		}
 	}
-	if err := u.share(p, nodes); err != nil {
+	if err := u.Share(p, nodes); err != nil {
 		return err
 	}
-	u.planned = p
-	pr := newProgress(p, nodes)
+	u.Planned = p
+	pr := engine.NewProgress(p, nodes)
 	var wg sync.WaitGroup
 	for _, n := range nodes {
 		wg.Go(func() {
 			for _, ph := range phases {
-				err := errSetAside
-				if !u.isAside(n) {
-					err = u.step(ctx, p, pr, n, ph)
+				err := engine.ErrSetAside
+				if !u.IsAside(n) {
+					err = u.Step(ctx, p, pr, n, ph)
 				}
-				if err != nil && !errors.Is(err, errSetAside) && !isCancel(ctx, err) {
-					u.tellFailed(n, ph.name(), err)
+				if err != nil && !errors.Is(err, engine.ErrSetAside) && !engine.IsCancel(ctx, err) {
+					u.tellFailed(n, ph.Name(), err)
 				}
-				pr.end(n.Hostname, ph.name(), err)
+				pr.End(n.Hostname, ph.Name(), err)
 			}
 		})
 	}
@@ -317,32 +321,32 @@ func (u *upgrade) through(ctx context.Context, w *world, nodes []*Node, keep fun
 	return context.Cause(ctx)
 }
 
-func (u *upgrade) tellFailed(n *Node, phase string, err error) {
-	u.emit(Event{Kind: EventPhaseFailed, Host: n.Hostname, Phase: phase, Error: err.Error(), Hint: hint.Of(err)})
-	u.setAside(n, phase, err)
+func (u *upgrade) tellFailed(n *engine.Node, phase string, err error) {
+	u.Emit(engine.Event{Kind: engine.EventPhaseFailed, Host: n.Hostname, Phase: phase, Error: err.Error(), Hint: hint.Of(err)})
+	u.SetAside(n, phase, err)
 }
 
 // heldBy reports whether one of the machines has failed; then all others are left for the next run.
-func (u *upgrade) heldBy(nodes []*Node, phase string) bool {
-	i := slices.IndexFunc(nodes, u.isAside)
+func (u *upgrade) heldBy(nodes []*engine.Node, phase string) bool {
+	i := slices.IndexFunc(nodes, u.IsAside)
 	if i < 0 {
 		return false
 	}
-	u.holdBack(u.alive(u.spec.Nodes), phase, nodes[i])
+	u.holdBack(u.Alive(u.Spec.Nodes), phase, nodes[i])
 	return true
 }
 
 // holdBack leaves machines unchanged, since another has failed.
-func (u *upgrade) holdBack(nodes []*Node, phase string, failed *Node) {
+func (u *upgrade) holdBack(nodes []*engine.Node, phase string, failed *engine.Node) {
 	for _, n := range nodes {
-		u.setAside(n, phase, hint.Wrap(&notReached{failed: failed.Hostname}, "repair "+failed.Hostname+" and run the same command again"))
+		u.SetAside(n, phase, hint.Wrap(&notReached{failed: failed.Hostname}, "repair "+failed.Hostname+" and run the same command again"))
 	}
 }
 
 // notReached is the error of a machine that a stopped upgrade didn't reach.
 type notReached struct{ failed string }
 
-func (*notReached) leftAlone() {}
+func (*notReached) LeftAlone() {}
 
 func (e *notReached) Error() string {
 	return "not upgraded: the upgrade of " + e.failed + " has failed"

@@ -3,23 +3,23 @@ package cluster
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	utilversion "k8s.io/apimachinery/pkg/util/version"
 
 	"github.com/openpai/paictl/pkg/cluster/answer"
+	"github.com/openpai/paictl/pkg/cluster/engine"
+	"github.com/openpai/paictl/pkg/cluster/phases"
 	"github.com/openpai/paictl/pkg/cluster/preflight"
 )
 
 // settled surveys the machines. It gives broken parts two minutes: the API server that an interrupted run restarted is about to come up, and the
 // kubelet of its machine reports only to that one.
-func (u *upgrade) settled(ctx context.Context) (*world, error) {
+func (u *upgrade) settled(ctx context.Context) (*engine.World, error) {
 	told := false
 	for end := time.Now().Add(settleLimit); ; {
-		w, err := u.survey(ctx, u.alive(u.spec.Nodes))
+		w, err := survey(ctx, u.rotation.Run, u.Alive(u.Spec.Nodes))
 		if err != nil {
 			return nil, err
 		}
@@ -29,7 +29,7 @@ func (u *upgrade) settled(ctx context.Context) (*world, error) {
 		}
 		if !told {
 			told = true
-			u.emit(Event{Kind: EventWarning, Host: n.Hostname, Phase: phasePreflight, Message: fmt.Sprintf("%s; the run waits for it, up to %s", why, settleLimit)})
+			u.Emit(engine.Event{Kind: engine.EventWarning, Host: n.Hostname, Phase: phasePreflight, Message: fmt.Sprintf("%s; the run waits for it, up to %s", why, settleLimit)})
 		}
 		select {
 		case <-ctx.Done():
@@ -40,21 +40,21 @@ func (u *upgrade) settled(ctx context.Context) (*world, error) {
 }
 
 // unsettled returns a member that doesn't work, and the reason; nil if all work.
-func (u *upgrade) unsettled(w *world) (*Node, string, error) {
-	if w.founding() {
+func (u *upgrade) unsettled(w *engine.World) (*engine.Node, string, error) {
+	if w.Founding() {
 		return nil, "", nil
 	}
-	for _, n := range u.alive(u.spec.ControlPlane()) {
-		if w.member(n) && !w.healthy(n) {
+	for _, n := range u.Alive(u.Spec.ControlPlane()) {
+		if w.Member(n) && !w.Healthy(n) {
 			return n, "its API server doesn't answer", nil
 		}
 	}
-	nodes, err := w.nodes()
+	nodes, err := w.Nodes()
 	if err != nil {
 		return nil, "", err
 	}
 	for _, n := range u.members(w) {
-		if node, known := nodes[n.Hostname]; known && !isReady(node) {
+		if node, known := nodes[n.Hostname]; known && !engine.IsReady(node) {
 			return n, "the node is not Ready", nil
 		}
 	}
@@ -67,52 +67,52 @@ const (
 )
 
 // unfit returns findings about the cluster as a whole: if part of it doesn't work, an upgrade may restart the very part that keeps it running.
-func (u *upgrade) unfit(ctx context.Context, w *world) ([]preflight.Finding, error) {
+func (u *upgrade) unfit(ctx context.Context, w *engine.World) ([]preflight.Finding, error) {
 	var out []preflight.Finding
-	fail := func(n *Node, check, remedy, format string, args ...any) {
+	fail := func(n *engine.Node, check, remedy, format string, args ...any) {
 		out = append(out, preflight.Finding{Host: n.Hostname, Check: check, Severity: preflight.SeverityError, Message: fmt.Sprintf(format, args...), Remedy: remedy})
 	}
-	for _, n := range u.spec.ControlPlane() {
+	for _, n := range u.Spec.ControlPlane() {
 		switch {
-		case u.host(n) == nil || u.isAside(n):
+		case u.Host(n) == nil || u.IsAside(n):
 			fail(n, "control-plane", "start the machine, or remove it: paictl node remove "+n.Hostname, "the machine doesn't answer; an upgrade needs all machines of the control plane")
-		case !w.member(n):
+		case !w.Member(n):
 			fail(n, "control-plane", "remove it with paictl node remove "+n.Hostname+", and add it again after the upgrade; or paictl cluster up with the bundle of the release that all others run", "the machine isn't in the cluster")
-		case !w.healthy(n) && w.of(n, phaseInit).Value("applied") == "interrupted":
-			u.emit(Event{Kind: EventWarning, Host: n.Hostname, Phase: phasePreflight, Message: "its API server hasn't answered since an earlier change was interrupted; this run continues that change"})
-		case !w.healthy(n):
+		case !w.Healthy(n) && w.Of(n, engine.PhaseInit).Value("applied") == "interrupted":
+			u.Emit(engine.Event{Kind: engine.EventWarning, Host: n.Hostname, Phase: phasePreflight, Message: "its API server hasn't answered since an earlier change was interrupted; this run continues that change"})
+		case !w.Healthy(n):
 			fail(n, "control-plane", "see paictl cluster status, and journalctl -u kubelet on the machine", "its API server doesn't answer")
 		}
 	}
 	if len(out) > 0 {
 		return out, nil
 	}
-	etcd, err := u.lookAtEtcd(ctx, u.leader)
+	etcd, err := u.LookAtEtcd(ctx, u.Leader)
 	switch {
 	case err != nil:
 		return nil, err
 	case etcd == nil:
-		fail(u.leader, "etcd", "see paictl cluster status", "etcd doesn't answer")
-	case !etcd.quorum:
-		fail(u.leader, "etcd", "see paictl cluster status", "etcd has no quorum")
+		fail(u.Leader, "etcd", "see paictl cluster status", "etcd doesn't answer")
+	case !etcd.Quorum:
+		fail(u.Leader, "etcd", "see paictl cluster status", "etcd has no quorum")
 	default:
-		for _, n := range u.spec.ControlPlane() {
-			if !etcd.has(n) {
+		for _, n := range u.Spec.ControlPlane() {
+			if !etcd.Has(n) {
 				fail(n, "etcd", "take the machine out and add it again: paictl node remove "+n.Hostname, "etcd doesn't have the machine as a member")
 			}
 		}
-		for _, m := range etcd.members {
+		for _, m := range etcd.Members {
 			if m.Learner || m.Name == "" {
-				fail(u.leader, "etcd", "wait until it has caught up; paictl cluster status shows it", "etcd's member %s has not caught up with the others", m)
+				fail(u.Leader, "etcd", "wait until it has caught up; paictl cluster status shows it", "etcd's member %s has not caught up with the others", m)
 			}
 		}
 	}
-	for _, n := range u.alive(u.spec.Nodes) {
-		if !w.member(n) {
-			u.emit(Event{Kind: EventWarning, Host: n.Hostname, Phase: phasePreflight, Message: "the machine isn't in the cluster, so this run leaves it alone", Hint: "paictl cluster up adds it afterwards"})
+	for _, n := range u.Alive(u.Spec.Nodes) {
+		if !w.Member(n) {
+			u.Emit(engine.Event{Kind: engine.EventWarning, Host: n.Hostname, Phase: phasePreflight, Message: "the machine isn't in the cluster, so this run leaves it alone", Hint: "paictl cluster up adds it afterwards"})
 		}
 	}
-	if !w.healthy(u.leader) { // it is the only one, and its stored settings can't be read
+	if !w.Healthy(u.Leader) { // it is the only one, and its stored settings can't be read
 		return out, nil
 	}
 	if err := u.unfitNodes(w, fail); err != nil {
@@ -126,29 +126,29 @@ func (u *upgrade) unfit(ctx context.Context, w *world) ([]preflight.Finding, err
 }
 
 // failure adds a finding that ends the run.
-type failure func(n *Node, check, remedy, format string, args ...any)
+type failure func(n *engine.Node, check, remedy, format string, args ...any)
 
 // unfitNodes checks the cluster's view of its nodes, including those of machines that don't answer.
-func (u *upgrade) unfitNodes(w *world, fail failure) error {
-	nodes, err := w.nodes()
+func (u *upgrade) unfitNodes(w *engine.World, fail failure) error {
+	nodes, err := w.Nodes()
 	if err != nil {
 		return err
 	}
-	for _, n := range u.spec.Nodes {
+	for _, n := range u.Spec.Nodes {
 		node, known := nodes[n.Hostname]
 		switch {
 		case !known:
-		case u.host(n) == nil || u.isAside(n):
+		case u.Host(n) == nil || u.IsAside(n):
 			p := preflight.Program{Name: preflight.KubeletName, Version: node.Status.NodeInfo.KubeletVersion}
-			if why, remedy := preflight.Skew(p, u.spec.Bundle.Manifest().Kubernetes); why != "" {
+			if why, remedy := preflight.Skew(p, u.Spec.Bundle.Manifest().Kubernetes); why != "" {
 				fail(n, "version", "start the machine, or remove it: paictl node remove "+n.Hostname+"; "+remedy, "the machine doesn't answer, and its kubelet has Kubernetes %s: %s", p.Version, why)
 			}
-		case !w.member(n) || isReady(node):
-		case n.ControlPlane && w.healthy(n):
+		case !w.Member(n) || engine.IsReady(node):
+		case n.ControlPlane && w.Healthy(n):
 			fail(n, "control-plane", "see paictl cluster status, and journalctl -u kubelet on the machine", "the node is not Ready")
 		case !n.ControlPlane:
 			u.notReady[n.Hostname] = true
-			u.emit(Event{Kind: EventWarning, Host: n.Hostname, Phase: phasePreflight, Message: "the node is not Ready", Hint: "see journalctl -u kubelet -u containerd on the machine; it is upgraded last"})
+			u.Emit(engine.Event{Kind: engine.EventWarning, Host: n.Hostname, Phase: phasePreflight, Message: "the node is not Ready", Hint: "see journalctl -u kubelet -u containerd on the machine; it is upgraded last"})
 		}
 	}
 	return nil
@@ -156,29 +156,29 @@ func (u *upgrade) unfitNodes(w *world, fail failure) error {
 
 // olderParts refuses an etcd of an earlier minor release, which can't read the data of the later one, and an earlier CoreDNS, to which
 // kubeadm can't go back.
-func (u *upgrade) olderParts(ctx context.Context, w *world, fail failure) error {
-	ref, err := u.spec.image("etcd")
+func (u *upgrade) olderParts(ctx context.Context, w *engine.World, fail failure) error {
+	ref, err := u.Spec.Image("etcd")
 	if err != nil {
 		return err
 	}
-	_, tag := splitRef(ref)
-	for _, n := range u.spec.ControlPlane() {
-		have, want := parseTag(w.of(n, phaseInit).Value("etcd-release")), parseTag(tag)
+	_, tag := phases.SplitRef(ref)
+	for _, n := range u.Spec.ControlPlane() {
+		have, want := parseTag(w.Of(n, engine.PhaseInit).Value("etcd-release")), parseTag(tag)
 		if have != nil && want != nil && (want.Major() < have.Major() || want.Major() == have.Major() && want.Minor() < have.Minor()) {
 			fail(n, "etcd", "use a bundle with that etcd; or restore a backup that was made with the earlier one: paictl cluster restore", "it runs etcd %s, and etcd %s of the bundle can't read its data", have, want)
 		}
 	}
-	if ref, err = u.spec.image("coredns"); err != nil {
+	if ref, err = u.Spec.Image("coredns"); err != nil {
 		return err
 	}
-	_, tag = splitRef(ref)
-	res, err := u.read(ctx, u.leader, phaseUpgrade, "coredns", u.spec.selfAPI(u.leader)+"self -n kube-system get deployment coredns --ignore-not-found --request-timeout=30s -o 'jsonpath={.spec.template.spec.containers[0].image}'\n")
+	_, tag = phases.SplitRef(ref)
+	res, err := u.Read(ctx, u.Leader, phaseUpgrade, "coredns", u.Spec.SelfAPI(u.Leader)+"self -n kube-system get deployment coredns --ignore-not-found --request-timeout=30s -o 'jsonpath={.spec.template.spec.containers[0].image}'\n")
 	if err != nil {
 		return err
 	}
-	_, runs := splitRef(strings.TrimSpace(string(res.Stdout)))
+	_, runs := phases.SplitRef(strings.TrimSpace(string(res.Stdout)))
 	if have, want := parseTag(runs), parseTag(tag); have != nil && want != nil && want.LessThan(have) {
-		fail(u.leader, "coredns", "use a bundle with CoreDNS "+runs+" or a later one", "CoreDNS %s runs, and kubeadm can't go back to %s of the bundle", runs, tag)
+		fail(u.Leader, "coredns", "use a bundle with CoreDNS "+runs+" or a later one", "CoreDNS %s runs, and kubeadm can't go back to %s of the bundle", runs, tag)
 	}
 	return nil
 }
@@ -192,40 +192,34 @@ func parseTag(tag string) *utilversion.Version {
 	return v
 }
 
-func isReady(n corev1.Node) bool {
-	return slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
-		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
-	})
-}
-
 // oldBackup refuses an upgrade without a recent backup of the cluster: an older release may be unable to read the data that a
 // newer one has written to etcd.
-func (u *upgrade) oldBackup(w *world, fail failure) {
+func (u *upgrade) oldBackup(w *engine.World, fail failure) {
 	if u.opts.MaxBackupAge <= 0 {
 		return
 	}
 	const remedy = "paictl cluster backup; --without-backup begins anyway"
-	text := strings.Trim(w.of(u.leader, phaseInit).Value(BackupNote), `"`)
+	text := strings.Trim(w.Of(u.Leader, engine.PhaseInit).Value(BackupNote), `"`)
 	at, err := time.Parse(time.RFC3339, text)
-	switch age := u.run.opts.Clock().Sub(at); {
+	switch age := u.Run.Opts.Clock().Sub(at); {
 	case text == "":
-		fail(u.leader, "backup", remedy, "no backup of the cluster was ever made")
+		fail(u.Leader, "backup", remedy, "no backup of the cluster was ever made")
 	case err != nil:
-		fail(u.leader, "backup", remedy, "when the last backup was made can't be read: %v", err)
+		fail(u.Leader, "backup", remedy, "when the last backup was made can't be read: %v", err)
 	case age > u.opts.MaxBackupAge:
-		fail(u.leader, "backup", remedy, "the last backup of the cluster is %s old", age.Round(time.Minute))
+		fail(u.Leader, "backup", remedy, "the last backup of the cluster is %s old", age.Round(time.Minute))
 	}
 }
 
 // removedAPIs refuses an upgrade if clients use an API that the new release doesn't have.
 func (u *upgrade) removedAPIs(ctx context.Context, fail failure) error {
-	to, err := utilversion.ParseSemantic(u.spec.Bundle.Manifest().Kubernetes)
+	to, err := utilversion.ParseSemantic(u.Spec.Bundle.Manifest().Kubernetes)
 	if err != nil {
 		return err
 	}
 	release := fmt.Sprintf("%d.%d", to.Major(), to.Minor())
-	for _, n := range u.spec.ControlPlane() {
-		res, err := u.read(ctx, n, phaseUpgrade, "apis", u.spec.selfAPI(n)+upgradeScript+"g_removed "+release+"\n")
+	for _, n := range u.Spec.ControlPlane() {
+		res, err := u.Read(ctx, n, phaseUpgrade, "apis", u.Spec.SelfAPI(n)+upgradeScript+"g_removed "+release+"\n")
 		if err != nil {
 			return err
 		}
@@ -239,7 +233,7 @@ func (u *upgrade) removedAPIs(ctx context.Context, fail failure) error {
 			}
 			what := fmt.Sprintf("%s (%s/%s) is in use, and Kubernetes %s no longer has it", row[2], row[0], row[1], release)
 			if u.opts.RemovedAPIs {
-				u.emit(Event{Kind: EventWarning, Host: n.Hostname, Phase: phasePreflight, Message: what})
+				u.Emit(engine.Event{Kind: engine.EventWarning, Host: n.Hostname, Phase: phasePreflight, Message: what})
 				continue
 			}
 			fail(n, "removed-api", "the audit log on the masters, /var/log/kubernetes/audit.log, says by whom; --removed-apis begins anyway", "%s", what)

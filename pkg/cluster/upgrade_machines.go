@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/openpai/paictl/pkg/cluster/answer"
+	"github.com/openpai/paictl/pkg/cluster/engine"
+	"github.com/openpai/paictl/pkg/cluster/phases"
 	"github.com/openpai/paictl/pkg/cluster/shell"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/ssh"
@@ -21,20 +23,20 @@ const jobsLook = 10 * time.Second
 
 // machines upgrades the programs of all machines: the masters one by one, then some workers at once, first those without jobs. It reports whether the
 // run reached all of them.
-func (u *upgrade) machines(ctx context.Context, w *world) (complete bool, err error) {
-	p, err := u.plan(w, u.members(w), u.want.in(upgradePrograms))
+func (u *upgrade) machines(ctx context.Context, w *engine.World) (complete bool, err error) {
+	p, err := u.Plan(w, u.members(w), phases.In(u.Want, engine.UpgradePrograms))
 	if err != nil {
 		return false, err
 	}
-	u.planned = p
+	u.Planned = p
 	masters, workers := u.due(w, p)
 	for i, n := range masters {
 		u.machine(ctx, p, n, nil)
 		if ctx.Err() != nil {
 			return false, context.Cause(ctx)
 		}
-		if u.isAside(n) && !u.isUntouched(n) {
-			u.holdBack(append(masters[i+1:], workers...), phaseKubelet, n)
+		if u.IsAside(n) && !u.isUntouched(n) {
+			u.holdBack(append(masters[i+1:], workers...), phases.PhaseKubelet, n)
 			return false, nil
 		}
 	}
@@ -44,7 +46,7 @@ func (u *upgrade) machines(ctx context.Context, w *world) (complete bool, err er
 		wg.Go(func() {
 			for n := u.next(ctx, q); n != nil; n = u.next(ctx, q) {
 				u.machine(ctx, p, n, q)
-				if u.isAside(n) && !u.isUntouched(n) && ctx.Err() == nil {
+				if u.IsAside(n) && !u.isUntouched(n) && ctx.Err() == nil {
 					q.failed(n)
 				}
 			}
@@ -55,7 +57,7 @@ func (u *upgrade) machines(ctx context.Context, w *world) (complete bool, err er
 		return false, context.Cause(ctx)
 	}
 	if broken := q.full(); broken != nil {
-		u.holdBack(q.waiting, phaseKubelet, broken)
+		u.holdBack(q.waiting, phases.PhaseKubelet, broken)
 		return len(q.waiting) == 0, nil
 	}
 	return true, nil
@@ -64,18 +66,18 @@ func (u *upgrade) machines(ctx context.Context, w *world) (complete bool, err er
 // upgradeQueue holds the workers that are still waiting, and those that failed, which may be fewer than most.
 type upgradeQueue struct {
 	mu              sync.Mutex
-	waiting, broken []*Node
+	waiting, broken []*engine.Node
 	most            int
 }
 
-func (q *upgradeQueue) failed(n *Node) {
+func (q *upgradeQueue) failed(n *engine.Node) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.broken = append(q.broken, n)
 }
 
 // full returns the first failed worker once too many have failed, otherwise nil.
-func (q *upgradeQueue) full() *Node {
+func (q *upgradeQueue) full() *engine.Node {
 	if q == nil {
 		return nil
 	}
@@ -89,7 +91,7 @@ func (q *upgradeQueue) full() *Node {
 
 // next takes the next worker: one that is out of service already, otherwise one without jobs, otherwise the first. It returns nil if no worker is
 // waiting, or too many have failed.
-func (u *upgrade) next(ctx context.Context, q *upgradeQueue) *Node {
+func (u *upgrade) next(ctx context.Context, q *upgradeQueue) *engine.Node {
 	busy, err := u.busy(ctx, "")
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -98,7 +100,7 @@ func (u *upgrade) next(ctx context.Context, q *upgradeQueue) *Node {
 	}
 	i := 0
 	if err == nil && !u.marked[q.waiting[0].Hostname] { // without an answer it follows the order of the layout
-		i = max(0, slices.IndexFunc(q.waiting, func(n *Node) bool { return len(busy[n.Hostname]) == 0 && !u.notReady[n.Hostname] }))
+		i = max(0, slices.IndexFunc(q.waiting, func(n *engine.Node) bool { return len(busy[n.Hostname]) == 0 && !u.notReady[n.Hostname] }))
 	}
 	n := q.waiting[i]
 	q.waiting = slices.Delete(slices.Clone(q.waiting), i, i+1)
@@ -106,62 +108,62 @@ func (u *upgrade) next(ctx context.Context, q *upgradeQueue) *Node {
 }
 
 // isUntouched reports whether a machine that was set aside is unchanged.
-func (u *upgrade) isUntouched(n *Node) bool {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	return u.run.failed[n.Hostname].Untouched
+func (u *upgrade) isUntouched(n *engine.Node) bool {
+	u.Mu.Lock()
+	defer u.Mu.Unlock()
+	return u.Run.Failed[n.Hostname].Untouched
 }
 
 // machine takes one machine out of service, replaces its programs, and puts it back.
-func (u *upgrade) machine(ctx context.Context, p *plan, n *Node, q *upgradeQueue) {
+func (u *upgrade) machine(ctx context.Context, p *engine.Plan, n *engine.Node, q *upgradeQueue) {
 	fail := func(phase string, err error) {
-		if isCancel(ctx, err) {
+		if engine.IsCancel(ctx, err) {
 			if u.isOut(n) {
-				u.emit(Event{Kind: EventWarning, Host: n.Hostname, Phase: phase, Message: "the machine stays cordoned until this command succeeds"})
+				u.Emit(engine.Event{Kind: engine.EventWarning, Host: n.Hostname, Phase: phase, Message: "the machine stays cordoned until this command succeeds"})
 			}
 			return
 		}
-		u.mu.Lock()
+		u.Mu.Lock()
 		out := u.out[n.Hostname] || u.marked[n.Hostname] && !u.putBack[n.Hostname]
-		u.mu.Unlock()
+		u.Mu.Unlock()
 		if out {
 			u.setOut(n, false)
 			err = hint.Wrap(err, strings.TrimPrefix(hint.Of(err)+"; the machine stays cordoned until this command succeeds; to use it as it is: kubectl uncordon "+n.Hostname, "; "))
 		}
 		if phase == phaseDrain || phase == phaseUncordon { // the step itself has reported it
-			u.setAside(n, phase, err)
+			u.SetAside(n, phase, err)
 			return
 		}
 		u.tellFailed(n, phase, err)
 	}
-	changes := p.programs(n)
+	changes := programs(p, n)
 	if changes {
-		err := u.tell(ctx, n, phaseDrain, func(ctx context.Context, n *Node) ([]Change, error) { return u.empty(ctx, n, q) })
+		err := tell(ctx, u.rotation.Run, n, phaseDrain, func(ctx context.Context, n *engine.Node) ([]engine.Change, error) { return u.empty(ctx, n, q) })
 		if err != nil {
 			fail(phaseDrain, u.backAgain(ctx, n, err))
 			return
 		}
-		u.mu.Lock()
+		u.Mu.Lock()
 		u.restarted[n.Hostname] = true
-		u.mu.Unlock()
-		pr := newProgress(p, []*Node{n})
-		for _, ph := range u.want.in(upgradePrograms) {
-			if err := u.step(ctx, p, pr, n, ph); err != nil {
-				fail(ph.name(), err)
+		u.Mu.Unlock()
+		pr := engine.NewProgress(p, []*engine.Node{n})
+		for _, ph := range phases.In(u.Want, engine.UpgradePrograms) {
+			if err := u.Step(ctx, p, pr, n, ph); err != nil {
+				fail(ph.Name(), err)
 				return
 			}
 		}
 	}
-	if err := u.tell(ctx, n, phaseUncordon, u.uncordonPatiently); err != nil {
+	if err := tell(ctx, u.rotation.Run, n, phaseUncordon, u.uncordonPatiently); err != nil {
 		fail(phaseUncordon, err)
 	}
 }
 
 // backAgain puts a machine that didn't become empty back into service: nothing has changed on it. A machine that an earlier run left out of service
 // may be partly changed, unless this run was only waiting for it.
-func (u *upgrade) backAgain(ctx context.Context, n *Node, err error) error {
-	waited := leftAlone(err) || errors.As(err, new(*stoppedWaiting))
-	if u.marked[n.Hostname] && !waited || isCancel(ctx, err) && !waited {
+func (u *upgrade) backAgain(ctx context.Context, n *engine.Node, err error) error {
+	waited := engine.LeftAlone(err) || errors.As(err, new(*stoppedWaiting))
+	if u.marked[n.Hostname] && !waited || engine.IsCancel(ctx, err) && !waited {
 		return err
 	}
 	late, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute) // also after Ctrl-C
@@ -169,9 +171,9 @@ func (u *upgrade) backAgain(ctx context.Context, n *Node, err error) error {
 	if _, back := u.uncordon(late, n); back != nil {
 		return errors.Join(err, back)
 	}
-	u.mu.Lock()
+	u.Mu.Lock()
 	u.putBack[n.Hostname] = true
-	u.mu.Unlock()
+	u.Mu.Unlock()
 	return hint.Wrap(err, strings.TrimSuffix(hint.Of(err), "; to keep the node: kubectl uncordon "+n.Hostname))
 }
 
@@ -179,7 +181,7 @@ func (u *upgrade) backAgain(ctx context.Context, n *Node, err error) error {
 const patience = 5 * time.Minute
 
 // uncordonPatiently is uncordon, but tolerates an API that is away for a moment.
-func (u *upgrade) uncordonPatiently(ctx context.Context, n *Node) ([]Change, error) {
+func (u *upgrade) uncordonPatiently(ctx context.Context, n *engine.Node) ([]engine.Change, error) {
 	for end := time.Now().Add(patience); ; {
 		cs, err := u.uncordon(ctx, n)
 		if err == nil || !strings.Contains(err.Error(), "onnection") || time.Now().After(end) {
@@ -194,11 +196,11 @@ func (u *upgrade) uncordonPatiently(ctx context.Context, n *Node) ([]Change, err
 }
 
 // empty takes a machine out of service, removes its jobs according to the policy, and then evicts its pods.
-func (u *upgrade) empty(ctx context.Context, n *Node, q *upgradeQueue) ([]Change, error) {
+func (u *upgrade) empty(ctx context.Context, n *engine.Node, q *upgradeQueue) ([]engine.Change, error) {
 	if err := u.cordon(ctx, n); err != nil {
 		return nil, err
 	}
-	var stopped []Change
+	var stopped []engine.Change
 	switch u.opts.Jobs {
 	case JobsWait:
 		if !u.notReady[n.Hostname] { // a dead kubelet doesn't report the end of tasks
@@ -207,12 +209,12 @@ func (u *upgrade) empty(ctx context.Context, n *Node, q *upgradeQueue) ([]Change
 			}
 		}
 	case JobsStop:
-		a, err := u.onLeader(ctx, phaseUpgrade+"/stop", upgradeScript+fmt.Sprintf("NODE=%s\ng_stop\n", shell.Quote(n.Hostname)), 5*time.Minute)
+		a, err := onLeader(ctx, u.rotation.Run, phaseUpgrade+"/stop", upgradeScript+fmt.Sprintf("NODE=%s\ng_stop\n", shell.Quote(n.Hostname)), 5*time.Minute)
 		if err != nil {
 			return nil, err
 		}
 		for _, row := range a.All("stopped") {
-			stopped = append(stopped, Change{Action: "stop", Target: "job " + strings.Join(row, "/")})
+			stopped = append(stopped, engine.Change{Action: "stop", Target: "job " + strings.Join(row, "/")})
 		}
 	case JobsRequeue: // eviction does it
 	}
@@ -221,7 +223,7 @@ func (u *upgrade) empty(ctx context.Context, n *Node, q *upgradeQueue) ([]Change
 }
 
 // waitForJobs waits until no job has tasks on a machine. If that takes too long, the machine is left unchanged.
-func (u *upgrade) waitForJobs(ctx context.Context, n *Node, q *upgradeQueue) error {
+func (u *upgrade) waitForJobs(ctx context.Context, n *engine.Node, q *upgradeQueue) error {
 	var limit <-chan time.Time
 	if u.opts.MaxWait > 0 {
 		limit = time.After(u.opts.MaxWait)
@@ -243,7 +245,7 @@ func (u *upgrade) waitForJobs(ctx context.Context, n *Node, q *upgradeQueue) err
 		}
 		if text := someOf(jobs); err == nil && text != told {
 			told = text
-			u.emit(Event{Kind: EventWarning, Host: n.Hostname, Phase: phaseDrain, Message: "waits for the end of " + text,
+			u.Emit(engine.Event{Kind: engine.EventWarning, Host: n.Hostname, Phase: phaseDrain, Message: "waits for the end of " + text,
 				Hint: "--job-policy requeue has them begin again elsewhere instead; paictl job stop ends one"})
 		}
 		if broken := q.full(); broken != nil {
@@ -270,7 +272,7 @@ type stillBusy struct {
 	jobs  string
 }
 
-func (*stillBusy) leftAlone() {}
+func (*stillBusy) LeftAlone() {}
 
 func (e *stillBusy) Error() string {
 	return fmt.Sprintf("not upgraded: after %s there still runs %s", e.limit, e.jobs)
@@ -288,8 +290,8 @@ func someOf(jobs []string) string {
 
 // busy returns the machines with unfinished tasks, each with the jobs of these tasks. If host isn't "", it returns only that machine.
 func (u *upgrade) busy(ctx context.Context, host string) (map[string]map[string]bool, error) {
-	res, err := u.exec(ctx, u.leader, ssh.Script{Name: phaseUpgrade + "/jobs", Timeout: 2 * time.Minute,
-		Body: preludeScript + u.spec.selfAPI(u.leader) + upgradeScript + "NODE=" + shell.Quote(host) + "\ng_busy\n"})
+	res, err := u.Exec(ctx, u.Leader, ssh.Script{Name: phaseUpgrade + "/jobs", Timeout: 2 * time.Minute,
+		Body: engine.PreludeScript + u.Spec.SelfAPI(u.Leader) + upgradeScript + "NODE=" + shell.Quote(host) + "\ng_busy\n"})
 	if err != nil {
 		return nil, err
 	}
@@ -298,7 +300,7 @@ func (u *upgrade) busy(ctx context.Context, host string) (map[string]map[string]
 		return nil, err
 	}
 	if a.Value("all") != "yes" {
-		return nil, fmt.Errorf("%s's answer about its jobs is incomplete", u.leader.Hostname)
+		return nil, fmt.Errorf("%s's answer about its jobs is incomplete", u.Leader.Hostname)
 	}
 	out := map[string]map[string]bool{}
 	for _, row := range a.All("task") {

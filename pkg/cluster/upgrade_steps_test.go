@@ -10,23 +10,24 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/openpai/paictl/pkg/cluster/answer"
+	"github.com/openpai/paictl/pkg/cluster/engine"
 	"github.com/openpai/paictl/pkg/ssh"
 )
 
 // newSteps returns an upgrade of a master and two workers, which are members and record their scripts.
-func newSteps(t *testing.T) (u *upgrade, w *world, hosts map[string]*noting) {
+func newSteps(t *testing.T) (u *upgrade, w *engine.World, hosts map[string]*noting) {
 	t.Helper()
 	s := preflightSpec(t, 2)
-	r := newRun(s, Options{Clock: time.Now, Sink: &sink{}, NoPeers: true})
-	r.leader = s.Nodes[0]
+	r := engine.NewRun(s, engine.Options{Clock: time.Now, Sink: &sink{}, NoPeers: true})
+	r.Leader = s.Nodes[0]
 	u = &upgrade{rotation: newRotation(r, phaseUpgrade, upgradeMark), notReady: map[string]bool{}, putBack: map[string]bool{}}
 	member, err := answer.Parse([]byte("member\tyes\n"))
 	require.NoError(t, err)
-	w, hosts = &world{want: s.fresh(), facts: map[string]*facts{}, leader: r.leader}, map[string]*noting{}
+	w, hosts = &engine.World{Want: s.Fresh(), Facts: map[string]*engine.Facts{}, Leader: r.Leader}, map[string]*noting{}
 	for _, n := range s.Nodes {
-		w.facts[n.Hostname] = &facts{sections: map[string]answer.Answer{phaseJoin: member}}
+		w.Facts[n.Hostname] = &engine.Facts{Sections: map[string]answer.Answer{engine.PhaseJoin: member}}
 		hosts[n.Hostname] = &noting{}
-		r.hosts[n.Hostname] = hosts[n.Hostname]
+		r.Hosts[n.Hostname] = hosts[n.Hostname]
 	}
 	return u, w, hosts
 }
@@ -35,11 +36,11 @@ func TestAnUpgradeChangesNothingWhereAMachineDidNotGetItsImages(t *testing.T) {
 	u, w, hosts := newSteps(t)
 	hosts["w1"].full = errors.New("the disk is full")
 	require.NoError(t, u.all(t.Context(), w))
-	assert.Equal(t, "the disk is full", u.run.failed["w1"].Error)
+	assert.Equal(t, "the disk is full", u.Run.Failed["w1"].Error)
 	for _, name := range []string{"m1", "w2"} {
 		assert.Equal(t, []string{"images/import"}, hosts[name].names, name)
-		assert.Equal(t, "not upgraded: the upgrade of w1 has failed", u.run.failed[name].Error)
-		assert.True(t, u.run.failed[name].Untouched)
+		assert.Equal(t, "not upgraded: the upgrade of w1 has failed", u.Run.Failed[name].Error)
+		assert.True(t, u.Run.Failed[name].Untouched)
 	}
 }
 
@@ -56,7 +57,7 @@ func TestAMachineThatDidNotBecomeEmptyIsPutBackUnlessItMayBeHalfUpgraded(t *test
 		"someone ended it while its pods were to leave": {context.Canceled, false, false},
 	} {
 		u, w, hosts := newSteps(t)
-		n := w.want.Nodes[1]
+		n := w.Want.Nodes[1]
 		u.marked[n.Hostname] = c.marked
 		require.ErrorIs(t, u.backAgain(t.Context(), n, c.err), c.err, name)
 		assert.Equal(t, c.back, u.putBack[n.Hostname], name)
@@ -71,12 +72,12 @@ func TestAMachineThatDidNotBecomeEmptyIsPutBackUnlessItMayBeHalfUpgraded(t *test
 func TestNoWorkerBeginsOnceTooManyHaveFailed(t *testing.T) {
 	u, w, hosts := newSteps(t)
 	hosts["m1"].says = "all\tyes\n"
-	q := &upgradeQueue{waiting: w.want.Nodes[1:], most: 2}
-	q.failed(w.want.Nodes[1])
+	q := &upgradeQueue{waiting: w.Want.Nodes[1:], most: 2}
+	q.failed(w.Want.Nodes[1])
 	assert.Nil(t, q.full())
 	assert.NotNil(t, u.next(t.Context(), q))
-	q.failed(w.want.Nodes[2])
-	assert.Equal(t, w.want.Nodes[1], q.full())
+	q.failed(w.Want.Nodes[2])
+	assert.Equal(t, w.Want.Nodes[1], q.full())
 	assert.Nil(t, u.next(t.Context(), q))
 	assert.Len(t, q.waiting, 1)
 }
@@ -84,7 +85,7 @@ func TestNoWorkerBeginsOnceTooManyHaveFailed(t *testing.T) {
 func TestAWorkerWithoutJobsIsTheNext(t *testing.T) {
 	u, w, hosts := newSteps(t)
 	hosts["m1"].says = "task\tw1\tpai-jobs\tann~train\nall\tyes\n"
-	q := &upgradeQueue{waiting: w.want.Nodes[1:], most: 1}
+	q := &upgradeQueue{waiting: w.Want.Nodes[1:], most: 1}
 	assert.Equal(t, "w2", u.next(t.Context(), q).Hostname)
 	assert.Equal(t, "w1", u.next(t.Context(), q).Hostname)
 	assert.Nil(t, u.next(t.Context(), q))

@@ -16,6 +16,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/openpai/paictl/pkg/cluster/engine"
+	"github.com/openpai/paictl/pkg/cluster/phases"
 	"github.com/openpai/paictl/pkg/cluster/preflight"
 	"github.com/openpai/paictl/pkg/ssh"
 	"github.com/openpai/paictl/pkg/ssh/sshtest"
@@ -25,7 +27,7 @@ import (
 const nextRelease = "v1.37.0"
 
 // upgrade runs "cluster upgrade" as a new process of paictl would.
-func (l *lab) upgrade(ctx context.Context, up UpgradeOptions, edit ...func(*Options)) *outcome {
+func (l *lab) upgrade(ctx context.Context, up UpgradeOptions, edit ...func(*engine.Options)) *outcome {
 	l.t.Helper()
 	so := sshtest.Options(l.t, l.servers()...)
 	if c := l.crash.Load(); c != nil {
@@ -33,7 +35,7 @@ func (l *lab) upgrade(ctx context.Context, up UpgradeOptions, edit ...func(*Opti
 	}
 	client, events := ssh.NewClient(so), &sink{}
 	defer func() { _ = client.Close() }()
-	o := Options{Dialer: client, Sink: events, Clock: time.Now, Owner: "tester", Command: "paictl cluster upgrade", StepTimeout: 5 * time.Minute}
+	o := engine.Options{Dialer: client, Sink: events, Clock: time.Now, Owner: "tester", Command: "paictl cluster upgrade", StepTimeout: 5 * time.Minute}
 	for _, f := range edit {
 		f(&o)
 	}
@@ -72,7 +74,7 @@ func TestAnUpgradeGoesFromTheControlPlaneToOneMachineAfterTheOther(t *testing.T)
 	t.Parallel()
 	l := upgradeLab(t, 2, 1)
 	before := l.bytes()
-	dry := l.upgrade(t.Context(), UpgradeOptions{}, func(o *Options) { o.DryRun = true })
+	dry := l.upgrade(t.Context(), UpgradeOptions{}, func(o *engine.Options) { o.DryRun = true })
 	require.NoError(t, dry.err, "%s", l.story(dry))
 	assert.Equal(t, before, l.bytes(), "a dry run")
 
@@ -98,21 +100,21 @@ func TestAnUpgradeGoesFromTheControlPlaneToOneMachineAfterTheOther(t *testing.T)
 		last = at
 	}
 	for _, h := range []string{"m1", "m2", "w1"} {
-		last = max(last, o.at(EventPhaseDone, h, phaseImages))
+		last = max(last, o.at(engine.EventPhaseDone, h, phases.PhaseImages))
 	}
 	for _, h := range []string{"m1", "m2"} {
-		follow(h+" begins", o.at(EventPhaseStarted, h, phaseInit))
-		follow(h+" ends", o.at(EventPhaseDone, h, phaseInit))
+		follow(h+" begins", o.at(engine.EventPhaseStarted, h, engine.PhaseInit))
+		follow(h+" ends", o.at(engine.EventPhaseDone, h, engine.PhaseInit))
 	}
 	for _, h := range []string{"m1", "m2", "w1"} {
-		follow(h+" is emptied", o.at(EventPhaseStarted, h, phaseDrain))
-		follow(h+" has its kubelet", o.at(EventPhaseDone, h, phaseKubelet))
-		follow(h+" is back", o.at(EventPhaseDone, h, phaseUncordon))
+		follow(h+" is emptied", o.at(engine.EventPhaseStarted, h, phaseDrain))
+		follow(h+" has its kubelet", o.at(engine.EventPhaseDone, h, phases.PhaseKubelet))
+		follow(h+" is back", o.at(engine.EventPhaseDone, h, phaseUncordon))
 	}
 	said := strings.Join(l.host("m1").calls(), "\n")
 	assert.Contains(t, said, "kubectl snapshot save\nkubeadm init phase etcd local")
 	assert.Contains(t, said, "kubeadm init phase control-plane apiserver\nkubeadm init phase control-plane all")
-	assert.FileExists(t, l.host("m1").root+stateDir+"/etcd-before-upgrade.db")
+	assert.FileExists(t, l.host("m1").root+engine.StateDir+"/etcd-before-upgrade.db")
 	assert.Less(t, strings.Index(said, "kubeadm init phase upload-config"), strings.Index(said, "kubeadm upgrade apply phase bootstrap-token "+nextRelease))
 
 	l.forgetCalls()
@@ -171,7 +173,7 @@ func TestAnUpgradeIsRefusedBeforeAnythingIsChanged(t *testing.T) {
 			options := day
 			options.Begin = func() error { return errors.New("it has begun") }
 			o := l.upgrade(t.Context(), options)
-			var refused *PreflightError
+			var refused *engine.PreflightError
 			require.ErrorAs(t, o.err, &refused, "%s", l.story(o))
 			for _, want := range c.want {
 				assert.True(t, slices.ContainsFunc(refused.Findings, func(f preflight.Finding) bool {
@@ -189,11 +191,13 @@ func TestAnUpgradeIsRefusedBeforeAnythingIsChanged(t *testing.T) {
 		day.Begin = func() error { return begun }
 		require.ErrorIs(t, l.upgrade(t.Context(), day).err, begun)
 		l.file("deprecated", fmt.Sprintf(deprecated, 36))
-		require.ErrorAs(t, l.upgrade(t.Context(), day).err, new(*PreflightError))
+		require.ErrorAs(t, l.upgrade(t.Context(), day).err, new(*engine.PreflightError))
 		day.RemovedAPIs = true
 		o := l.upgrade(t.Context(), day)
 		require.ErrorIs(t, o.err, begun)
-		assert.True(t, slices.ContainsFunc(o.events, func(e Event) bool { return e.Kind == EventWarning && strings.Contains(e.Message, "flowschemas") }), "it is said")
+		assert.True(t, slices.ContainsFunc(o.events, func(e engine.Event) bool {
+			return e.Kind == engine.EventWarning && strings.Contains(e.Message, "flowschemas")
+		}), "it is said")
 	})
 }
 
@@ -204,7 +208,7 @@ func TestAPatchReleaseCanBeTakenBack(t *testing.T) {
 	l.release(earlier, "")
 	before := l.bytes()
 	o := l.upgrade(t.Context(), UpgradeOptions{})
-	var refused *PreflightError // an operator with an old folder would downgrade the whole cluster
+	var refused *engine.PreflightError // an operator with an old folder would downgrade the whole cluster
 	require.ErrorAs(t, o.err, &refused)
 	assert.Contains(t, refused.Findings[0].Message, "the bundle "+earlier+": the cluster would go back to an earlier release")
 	assert.Contains(t, refused.Findings[0].Remedy, "--to "+earlier)
@@ -222,7 +226,7 @@ func TestAControlPlaneThatDoesNotComeUpIsPutBackAndNothingFollows(t *testing.T) 
 	good := l.host("m2").read("/etc/kubernetes/manifests/kube-apiserver.yaml")
 	bad := l.host("m2").root + "/.fake/bad/kube-apiserver"
 	require.NoError(t, os.MkdirAll(filepath.Dir(bad), 0o755))
-	require.NoError(t, os.WriteFile(bad, []byte(hash([]byte(good))[:32]), 0o600))
+	require.NoError(t, os.WriteFile(bad, []byte(engine.Hash([]byte(good))[:32]), 0o600))
 	o := l.upgrade(t.Context(), UpgradeOptions{})
 	got := failures(t, o, 3)
 	require.Len(t, got, 3, "%s", l.story(o))
@@ -240,7 +244,7 @@ func TestAControlPlaneThatDoesNotComeUpIsPutBackAndNothingFollows(t *testing.T) 
 	assert.Empty(t, l.cordoned())
 
 	up := l.up(t.Context())
-	require.ErrorAs(t, up.err, new(*PreflightError))
+	require.ErrorAs(t, up.err, new(*engine.PreflightError))
 	assert.Contains(t, l.story(up), "to bring the cluster to "+nextRelease+": paictl cluster upgrade")
 
 	require.NoError(t, os.Remove(bad))
@@ -255,7 +259,7 @@ func TestAWorkerThatFailsStopsTheRollout(t *testing.T) {
 		l := upgradeLab(t, 1, 2)
 		l.host("w1").write("/.fake/fail/kubeadm-upgrade", "couldn't retrieve it")
 		o := l.upgrade(t.Context(), UpgradeOptions{MaxFailures: most})
-		require.ErrorAs(t, o.err, new(*PartialError), "%s", l.story(o))
+		require.ErrorAs(t, o.err, new(*engine.PartialError), "%s", l.story(o))
 		assert.Contains(t, l.story(o), "the machine stays cordoned until this command succeeds")
 		assert.Equal(t, []string{"w1"}, l.cordoned())
 		var done []string
@@ -285,7 +289,7 @@ func TestJobsOnAMachine(t *testing.T) {
 	order := func(o *outcome) []string {
 		var out []string
 		for _, e := range o.events {
-			if e.Kind == EventPhaseDone && e.Phase == phaseKubelet {
+			if e.Kind == engine.EventPhaseDone && e.Phase == phases.PhaseKubelet {
 				out = append(out, e.Host)
 			}
 		}
@@ -343,7 +347,7 @@ func TestAnUpgradeThatIsKilledIsCompletedByTheNext(t *testing.T) {
 					want = state
 				}
 				assert.Empty(t, l.cordoned())
-				assert.Empty(t, unified("state", []byte(state), []byte(want)))
+				assert.Empty(t, engine.Unified("state", []byte(state), []byte(want)))
 				assert.Empty(t, lines(l.mustUp().changes))
 			},
 		}

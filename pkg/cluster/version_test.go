@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/openpai/paictl/pkg/cluster/engine"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/ssh"
 	"github.com/openpai/paictl/pkg/version"
@@ -15,14 +16,14 @@ func TestAConfigurationOfAnotherKubernetesThanTheBundlesIsRefused(t *testing.T) 
 	t.Parallel()
 	l := newLab(t, 1, 0)
 	l.conf.Kubernetes.Kubernetes.Version = "v1.99.0"
-	_, err := NewSpec(l.conf, l.bundle)
-	var refused *PreflightError
+	_, err := engine.NewSpec(l.conf, l.bundle)
+	var refused *engine.PreflightError
 	require.ErrorAs(t, err, &refused)
 	assert.Equal(t, 4, refused.ExitCode())
 	assert.ErrorContains(t, err, "the configuration requires Kubernetes v1.99.0, but the bundle in ")
 	assert.ErrorContains(t, err, " has "+version.Kubernetes+" (nothing was changed)")
 	assert.Contains(t, hint.Of(err), "use a bundle of v1.99.0 (--bundle), or set kubernetes.version in kubernetes-configuration.yaml to "+version.Kubernetes)
-	_, err = NewSpec(l.conf, nil)
+	_, err = engine.NewSpec(l.conf, nil)
 	require.NoError(t, err, "what installs nothing needs no bundle")
 }
 
@@ -44,7 +45,7 @@ func TestMembersAreBroughtToNoOtherKubernetes(t *testing.T) {
 			before := l.bytes()
 			l.release(c.bundle, "")
 			o := l.up(t.Context())
-			var refused *PreflightError
+			var refused *engine.PreflightError
 			require.ErrorAs(t, o.err, &refused)
 			require.Len(t, refused.Findings, 2)
 			for i, host := range []string{"m1", "w1"} {

@@ -11,11 +11,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/openpai/paictl/pkg/cluster/phases"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/openpai/paictl"
-	"github.com/openpai/paictl/pkg/cluster"
 	"github.com/openpai/paictl/templates"
 )
 
@@ -37,7 +38,7 @@ func firstColumn(t *testing.T, name, head string) []string {
 }
 
 func TestThePhasesOfTheDocumentsAreThoseOfClusterUp(t *testing.T) {
-	assert.Equal(t, cluster.PhaseNames(), firstColumn(t, "docs/cluster.md", "| phase | on |"))
+	assert.Equal(t, phases.Names(), firstColumn(t, "docs/cluster.md", "| phase | on |"))
 }
 
 func TestTheImagesOfTheDocumentsAreThoseOfTheProgramsInTheCluster(t *testing.T) {

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/openpai/paictl/pkg/cluster/engine"
+
 	"github.com/spf13/cobra"
 
 	"github.com/openpai/paictl/pkg/cluster"
@@ -221,7 +223,7 @@ func certsRotateCARun(ctx context.Context, opts *CertsOptions) error {
 	if opts.DryRun && len(changes) > 0 && !opts.Output.Is("json") {
 		return firstError(progress.WritePlan(opts.Factory.IO.Out, changes), err)
 	}
-	ended := err == nil || opts.How.Leave && errors.As(err, new(*cluster.PartialError))
+	ended := err == nil || opts.How.Leave && errors.As(err, new(*engine.PartialError))
 	if ended && !opts.DryRun && !opts.How.CatchUp && !opts.Output.Is("json") {
 		_, werr := fmt.Fprintln(opts.Factory.IO.Err, "\nYour kubeconfig is no longer valid:\n  paictl cluster kubeconfig -p "+session.Quote(opts.Flags.Dir))
 		err = firstError(err, werr)

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/openpai/paictl/pkg/cluster/engine"
+
 	"github.com/spf13/cobra"
 
 	"github.com/openpai/paictl/pkg/cluster"
@@ -88,7 +90,7 @@ func downRun(ctx context.Context, opts *DownOptions) error {
 	return err
 }
 
-func writeUndo(opts *DownOptions, changes []cluster.Change) error {
+func writeUndo(opts *DownOptions, changes []engine.Change) error {
 	if len(changes) == 0 {
 		_, err := fmt.Fprintln(opts.Factory.IO.Out, "Nothing to undo: paictl has changed nothing on the hosts.")
 		return err

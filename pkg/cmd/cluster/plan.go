@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 
+	"github.com/openpai/paictl/pkg/cluster/engine"
+	"github.com/openpai/paictl/pkg/cluster/phases"
+
 	"github.com/spf13/cobra"
 
 	"github.com/openpai/paictl/pkg/cluster"
@@ -23,10 +26,10 @@ type PlanOptions struct {
 
 // planned is the output of "plan -o json".
 type planned struct {
-	Cluster string           `json:"cluster"`
-	Changes []cluster.Change `json:"changes"`
+	Cluster string          `json:"cluster"`
+	Changes []engine.Change `json:"changes"`
 	// Unreachable are hosts that could not be asked: their changes are not known.
-	Unreachable []cluster.Failed `json:"unreachable,omitempty"`
+	Unreachable []engine.Failed `json:"unreachable,omitempty"`
 }
 
 // NewCmdPlan returns "paictl cluster plan". runF replaces the run in tests.
@@ -60,7 +63,7 @@ files. It cannot change a machine: the transport refuses to send scripts that do
 }
 
 func planRun(ctx context.Context, opts *PlanOptions) error {
-	if err := cluster.CheckPhases(opts.Phases); err != nil {
+	if err := phases.CheckNames(opts.Phases); err != nil {
 		return &cmdutil.UsageError{Err: err}
 	}
 	s, err := session.Open(ctx, opts.Factory, &opts.Flags, session.Needs{Bundle: true, ReadOnly: true, Reads: true, Format: "quiet"})
@@ -81,12 +84,12 @@ func planRun(ctx context.Context, opts *PlanOptions) error {
 	return err
 }
 
-func writePlan(opts *PlanOptions, s *session.Session, changes []cluster.Change, err error) error {
+func writePlan(opts *PlanOptions, s *session.Session, changes []engine.Change, err error) error {
 	if opts.Output.Is("table") {
 		return progress.WritePlan(opts.Factory.IO.Out, changes)
 	}
 	p := planned{Cluster: s.Config.Kubernetes.Kubernetes.ClusterName, Changes: changes}
-	if partial, ok := errors.AsType[*cluster.PartialError](err); ok {
+	if partial, ok := errors.AsType[*engine.PartialError](err); ok {
 		p.Unreachable = partial.Failed
 	}
 	return opts.Output.Write(opts.Factory.IO.Out, p, cmdutil.Table{})

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/openpai/paictl/pkg/cluster/engine"
+
 	"github.com/spf13/cobra"
 
 	"github.com/openpai/paictl/pkg/cluster"
@@ -71,12 +73,12 @@ func preflightRun(ctx context.Context, opts *PreflightOptions) error {
 	o := s.Options
 	o.DryRun = false
 	findings, err := cluster.Preflight(ctx, s.Spec, o, opts.Fix)
-	if failed, ok := errors.AsType[*cluster.PreflightError](err); ok {
+	if failed, ok := errors.AsType[*engine.PreflightError](err); ok {
 		findings = failed.Findings
 		// The findings themselves are printed below, each with its remedy.
 		err = &cmdutil.CodeError{Err: err, Code: cmdutil.ExitPreflight, Silent: true}
 	}
-	partial, _ := errors.AsType[*cluster.PartialError](err)
+	partial, _ := errors.AsType[*engine.PartialError](err)
 	switch {
 	case partial != nil:
 		err = &cmdutil.CodeError{Err: err, Code: partial.ExitCode(), Silent: true}
@@ -91,7 +93,7 @@ func preflightRun(ctx context.Context, opts *PreflightOptions) error {
 
 // writeFindings prints the findings and a conclusion. partial names the hosts that could
 // not be checked, if the others passed.
-func writeFindings(opts *PreflightOptions, findings []preflight.Finding, partial *cluster.PartialError) error {
+func writeFindings(opts *PreflightOptions, findings []preflight.Finding, partial *engine.PartialError) error {
 	w := opts.Factory.IO.Out
 	if !opts.Output.Is("table") {
 		if findings == nil {

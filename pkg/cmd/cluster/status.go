@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/openpai/paictl/pkg/cluster/engine"
+
 	"github.com/spf13/cobra"
 
 	"github.com/openpai/paictl/pkg/cluster"
@@ -80,7 +82,7 @@ func statusRun(ctx context.Context, opts *StatusOptions) error {
 	if werr := writeStatus(opts, st); werr != nil {
 		return werr
 	}
-	if partial, ok := errors.AsType[*cluster.PartialError](err); ok {
+	if partial, ok := errors.AsType[*engine.PartialError](err); ok {
 		// The text below the machines says why.
 		return &cmdutil.CodeError{Err: err, Code: partial.ExitCode(), Silent: true}
 	}

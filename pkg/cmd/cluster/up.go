@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/openpai/paictl/pkg/cluster/phases"
+
 	"github.com/spf13/cobra"
 
 	"github.com/openpai/paictl/pkg/cluster"
@@ -45,7 +47,7 @@ A machine that has lost its disk joins again. A new cluster is made only if all 
 control plane answer that they are not members of one; to replace a cluster, use "paictl cluster
 recreate".
 
-Phases: ` + strings.Join(cluster.PhaseNames(), ", ") + "; --phases selects some of them.",
+Phases: ` + strings.Join(phases.Names(), ", ") + "; --phases selects some of them.",
 		Example: `  paictl cluster up -p ./cluster
   paictl cluster up -p ./cluster --dry-run          show what would be changed, with diffs
   paictl cluster up -p ./cluster --limit worker-7   one machine only
@@ -75,7 +77,7 @@ Phases: ` + strings.Join(cluster.PhaseNames(), ", ") + "; --phases selects some 
 }
 
 func upRun(ctx context.Context, opts *UpOptions) error {
-	if err := cluster.CheckPhases(opts.Phases); err != nil {
+	if err := phases.CheckNames(opts.Phases); err != nil {
 		return &cmdutil.UsageError{Err: err}
 	}
 	s, err := session.Open(ctx, opts.Factory, &opts.Flags, session.Needs{

@@ -7,7 +7,8 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/openpai/paictl/pkg/cluster"
+	"github.com/openpai/paictl/pkg/cluster/engine"
+
 	"github.com/openpai/paictl/pkg/cmd/prompt"
 	"github.com/openpai/paictl/pkg/cmd/session"
 	"github.com/openpai/paictl/pkg/config"
@@ -83,7 +84,7 @@ func (opts *Options) openFolder(ctx context.Context, c *doctor.Cluster) (*sessio
 
 // openAPI opens the API that was named, or that of the folder's machines. It never uses another cluster's API, to which a kubeconfig
 // may lead by chance.
-func (opts *Options) openAPI(ctx context.Context, c *doctor.Cluster, machines cluster.Options) (*kube.Cluster, error) {
+func (opts *Options) openAPI(ctx context.Context, c *doctor.Cluster, machines engine.Options) (*kube.Cluster, error) {
 	if opts.Kube.Kubeconfig != "" || opts.Kube.Context != "" || c.Spec == nil {
 		return kube.Open(opts.Kube)
 	}

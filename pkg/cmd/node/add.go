@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/openpai/paictl/pkg/cluster/engine"
+
 	"github.com/spf13/cobra"
 
 	"github.com/openpai/paictl/pkg/cluster"
@@ -103,7 +105,7 @@ func addRun(ctx context.Context, opts *AddOptions) error {
 	}
 
 	err = converge(ctx, s, opts.Fix)
-	if _, refused := errors.AsType[*cluster.PreflightError](err); refused {
+	if _, refused := errors.AsType[*engine.PreflightError](err); refused {
 		if uerr := edit.Undo(); uerr != nil {
 			return errors.Join(err, uerr)
 		}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"strings"
 
+	"github.com/openpai/paictl/pkg/cluster/engine"
+
 	"github.com/spf13/cobra"
 
 	"github.com/openpai/paictl/pkg/cluster"
@@ -76,7 +78,7 @@ func listRun(ctx context.Context, opts *ListOptions) error {
 	if opts.Output.IsTable() {
 		session.WriteTroubles(opts.Factory.IO.Out, machines)
 	}
-	if partial, ok := errors.AsType[*cluster.PartialError](err); ok {
+	if partial, ok := errors.AsType[*engine.PartialError](err); ok {
 		// The text below the machines says why.
 		return &cmdutil.CodeError{Err: err, Code: partial.ExitCode(), Silent: true}
 	}

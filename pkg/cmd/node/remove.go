@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/openpai/paictl/pkg/cluster/engine"
+
 	"github.com/spf13/cobra"
 
 	"github.com/openpai/paictl/pkg/cluster"
@@ -120,7 +122,7 @@ func removeRun(ctx context.Context, opts *RemoveOptions) error {
 	s.Options.Retry = s.Again // machines are arguments here; those that have left are unknown by then
 	err = cluster.RemoveNodes(ctx, s.Spec, s.Options, cluster.RemoveOptions{
 		Force: opts.Force, DrainTimeout: opts.DrainTimeout,
-		Removed: func(n *cluster.Node) error { return forget(&edit, s.Config.Dir, n.Hostname, cells) },
+		Removed: func(n *engine.Node) error { return forget(&edit, s.Config.Dir, n.Hostname, cells) },
 	})
 	if err != nil {
 		return err

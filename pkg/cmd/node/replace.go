@@ -6,7 +6,8 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/openpai/paictl/pkg/cluster"
+	"github.com/openpai/paictl/pkg/cluster/engine"
+
 	"github.com/openpai/paictl/pkg/cmd/session"
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/config"
@@ -63,7 +64,7 @@ func Replace(ctx context.Context, o *ReplaceOptions) error {
 	flags := o.Flags
 	flags.Limit = []string{c.Layout.MachineList[dead].Hostname}
 	err = removeRun(ctx, &RemoveOptions{Factory: o.Factory, Flags: flags, Output: o.Output, Force: o.Force, DrainTimeout: drainTimeout, replaced: true})
-	if _, partial := errors.AsType[*cluster.PartialError](err); partial {
+	if _, partial := errors.AsType[*engine.PartialError](err); partial {
 		// It may be removed already, and only the update of other machines failed.
 		if now, lerr := config.Load(o.Flags.Dir); lerr != nil || slices.ContainsFunc(now.Layout.MachineList, func(m layout.Machine) bool { return m.Hostname == flags.Limit[0] }) {
 			return err

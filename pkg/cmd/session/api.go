@@ -6,6 +6,8 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/openpai/paictl/pkg/cluster/engine"
+
 	"github.com/openpai/paictl/pkg/cluster"
 	"github.com/openpai/paictl/pkg/kube"
 )
@@ -16,10 +18,10 @@ const kubeconfigWithin = time.Minute
 // silent ignores events.
 type silent struct{}
 
-func (silent) Emit(cluster.Event) {}
+func (silent) Emit(engine.Event) {}
 
 // MasterKubeconfig opens the API with the kubeconfig of a master of the cluster.
-func MasterKubeconfig(ctx context.Context, s *cluster.Spec, machines cluster.Options) (*kube.Cluster, error) {
+func MasterKubeconfig(ctx context.Context, s *engine.Spec, machines engine.Options) (*kube.Cluster, error) {
 	machines.Sink, machines.StepTimeout = silent{}, kubeconfigWithin
 	raw, err := cluster.MasterKubeconfig(ctx, s, machines)
 	if err != nil {
@@ -29,7 +31,7 @@ func MasterKubeconfig(ctx context.Context, s *cluster.Spec, machines cluster.Opt
 }
 
 // LeadsTo reports whether an API server's address is one of the cluster's.
-func LeadsTo(server string, s *cluster.Spec) bool {
+func LeadsTo(server string, s *engine.Spec) bool {
 	u, err := url.Parse(server)
 	if err != nil {
 		return false

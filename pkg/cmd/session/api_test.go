@@ -3,9 +3,10 @@ package session
 import (
 	"testing"
 
+	"github.com/openpai/paictl/pkg/cluster/engine"
+
 	"github.com/stretchr/testify/assert"
 
-	"github.com/openpai/paictl/pkg/cluster"
 	"github.com/openpai/paictl/pkg/config"
 	"github.com/openpai/paictl/pkg/layout"
 )
@@ -13,7 +14,7 @@ import (
 func TestAnAddressOfTheClusterLeadsToIt(t *testing.T) {
 	c := &config.Cluster{}
 	c.Kubernetes.Kubernetes.APIEndpoint = "local"
-	s := &cluster.Spec{Config: c, Nodes: []*cluster.Node{{Machine: layout.Machine{HostIP: "10.0.0.1"}, ControlPlane: true}, {Machine: layout.Machine{HostIP: "10.0.0.2"}}}}
+	s := &engine.Spec{Config: c, Nodes: []*engine.Node{{Machine: layout.Machine{HostIP: "10.0.0.1"}, ControlPlane: true}, {Machine: layout.Machine{HostIP: "10.0.0.2"}}}}
 	for server, leads := range map[string]bool{
 		"https://10.0.0.1:6443":  true,
 		"https://10.0.0.2:6443":  false,

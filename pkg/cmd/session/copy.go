@@ -5,7 +5,8 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/openpai/paictl/pkg/cluster"
+	"github.com/openpai/paictl/pkg/cluster/engine"
+
 	"github.com/openpai/paictl/pkg/config"
 	"github.com/openpai/paictl/pkg/config/store"
 	"github.com/openpai/paictl/pkg/kube"
@@ -14,8 +15,8 @@ import (
 
 // pushedCopy says how a run recognises the cluster's copy of a folder's configuration. The folder is read
 // when it is compared: node add and node remove change it.
-func pushedCopy(dir string) *cluster.Copy {
-	return &cluster.Copy{
+func pushedCopy(dir string) *engine.Copy {
+	return &engine.Copy{
 		Namespace: kube.SystemNamespace, Name: store.ConfigMapName,
 		Push: "paictl config push -p " + Quote(dir),
 		Compare: func(configMap []byte) (int, []string, error) {

@@ -5,10 +5,11 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/openpai/paictl/pkg/cluster/phases"
+
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/openpai/paictl/pkg/cluster"
 	"github.com/openpai/paictl/pkg/cluster/bundle"
 	"github.com/openpai/paictl/pkg/cluster/shell"
 	"github.com/openpai/paictl/pkg/cmdutil"
@@ -184,7 +185,7 @@ func (fl *Flags) CompleteHosts(cmd *cobra.Command, _ []string, toComplete string
 
 // CompletePhases completes the phases of "cluster up".
 func CompletePhases(_ *cobra.Command, _ []string, toComplete string) ([]string, cobra.ShellCompDirective) {
-	return listCompletions(cluster.PhaseNames(), toComplete), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+	return listCompletions(phases.Names(), toComplete), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 }
 
 // listCompletions offers, after the names in a comma-separated list, the names

@@ -13,7 +13,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/openpai/paictl/pkg/cluster"
+	"github.com/openpai/paictl/pkg/cluster/engine"
+
 	"github.com/openpai/paictl/pkg/cluster/bundle"
 	"github.com/openpai/paictl/pkg/cmd/prompt"
 	"github.com/openpai/paictl/pkg/cmdutil"
@@ -28,9 +29,9 @@ import (
 // Session is an opened configuration with the connections and options to work on its machines.
 type Session struct {
 	Config *config.Cluster
-	Spec   *cluster.Spec
+	Spec   *engine.Spec
 	// Options are complete except for values that only the command knows.
-	Options cluster.Options
+	Options engine.Options
 	// Dialer is also Options.Dialer.
 	Dialer ssh.Dialer
 	// Release is the change of the configuration that Needs.Upgrade asks for; nil without it.
@@ -100,7 +101,7 @@ func Open(ctx context.Context, f *cmdutil.Factory, fl *Flags, n Needs) (*Session
 	}
 	s := &Session{Config: c, f: f, flags: fl, needs: n}
 	if n.Bundle {
-		if err := cluster.CheckLimit(&c.Layout, fl.Limit); err != nil {
+		if err := engine.CheckLimit(&c.Layout, fl.Limit); err != nil {
 			return nil, &cmdutil.UsageError{Err: err}
 		}
 		if s.bundle, err = openBundle(ctx, fl.bundleDir(c)); err != nil {
@@ -167,14 +168,14 @@ func (s *Session) Use(ctx context.Context, c *config.Cluster) error {
 			return err
 		}
 	}
-	spec, err := cluster.NewSpec(c, s.bundle)
+	spec, err := engine.NewSpec(c, s.bundle)
 	if err != nil {
 		return err
 	}
 	s.Config, s.Spec = c, spec
 	s.sink = &sink{open: func() progress.Renderer { return s.renderer(ctx, s.needs.Format) }, hello: hello(s.f, s.needs.Format)}
 	fl := s.flags
-	s.Options = cluster.Options{
+	s.Options = engine.Options{
 		Dialer: s.client, Sink: s.sink, Clock: time.Now, Command: fl.command, Owner: owner(),
 		DryRun: s.needs.ReadOnly, Limit: fl.Limit, Parallel: fl.Parallel, NoPeers: fl.NoPeers, RoundTrips: s.roundTrips,
 		Copy: pushedCopy(fl.Dir),

@@ -4,11 +4,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/openpai/paictl/pkg/cluster/engine"
+
 	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/openpai/paictl/pkg/cluster"
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/ui/iostreams"
@@ -101,19 +102,19 @@ type shown struct {
 	closed bool
 }
 
-func (s *shown) Emit(e cluster.Event) { s.kinds = append(s.kinds, e.Kind) }
-func (s *shown) Close() error         { s.closed = true; return nil }
+func (s *shown) Emit(e engine.Event) { s.kinds = append(s.kinds, e.Kind) }
+func (s *shown) Close() error        { s.closed = true; return nil }
 
 func TestTheScreenIsTakenOnlyWhenTheConnectionsStand(t *testing.T) {
 	r, opened := &shown{}, false
-	s := &sink{open: func() progress.Renderer { opened = true; return r }, hello: func(cluster.Event) {}}
-	s.Emit(cluster.Event{Kind: cluster.EventRunStarted})
+	s := &sink{open: func() progress.Renderer { opened = true; return r }, hello: func(engine.Event) {}}
+	s.Emit(engine.Event{Kind: engine.EventRunStarted})
 	assert.False(t, opened, "a person may still be asked about host keys")
-	s.Emit(cluster.Event{Kind: cluster.EventPhaseStarted})
-	assert.Equal(t, []string{cluster.EventRunStarted, cluster.EventPhaseStarted}, r.kinds)
+	s.Emit(engine.Event{Kind: engine.EventPhaseStarted})
+	assert.Equal(t, []string{engine.EventRunStarted, engine.EventPhaseStarted}, r.kinds)
 	require.NoError(t, s.Close())
 	assert.True(t, r.closed)
-	s.Emit(cluster.Event{Kind: cluster.EventWarning})
+	s.Emit(engine.Event{Kind: engine.EventWarning})
 	assert.Len(t, r.kinds, 2, "nothing is written after the end")
 }
 
@@ -149,9 +150,9 @@ func TestDestructionIsConfirmedByTheName(t *testing.T) {
 func TestQuietTellsOnlyWarningsAndLostHosts(t *testing.T) {
 	var b strings.Builder
 	q := &quiet{w: &b}
-	q.Emit(cluster.Event{Kind: cluster.EventPhaseStarted, Host: "a"})
-	q.Emit(cluster.Event{Kind: cluster.EventNote, Message: "so much"})
-	q.Emit(cluster.Event{Kind: cluster.EventWarning, Message: "careful", Hint: "do this"})
-	q.Emit(cluster.Event{Kind: cluster.EventHostSetAside, Host: "b", Error: "off"})
+	q.Emit(engine.Event{Kind: engine.EventPhaseStarted, Host: "a"})
+	q.Emit(engine.Event{Kind: engine.EventNote, Message: "so much"})
+	q.Emit(engine.Event{Kind: engine.EventWarning, Message: "careful", Hint: "do this"})
+	q.Emit(engine.Event{Kind: engine.EventHostSetAside, Host: "b", Error: "off"})
 	assert.Equal(t, "so much\nwarning: careful\n  -> do this\nb: off\n", b.String())
 }

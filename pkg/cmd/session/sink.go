@@ -6,7 +6,8 @@ import (
 	"io"
 	"sync"
 
-	"github.com/openpai/paictl/pkg/cluster"
+	"github.com/openpai/paictl/pkg/cluster/engine"
+
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/ui/plural"
 	"github.com/openpai/paictl/pkg/ui/progress"
@@ -17,22 +18,22 @@ import (
 // paint over. A run's first event is its start; the second comes after the connections.
 type sink struct {
 	open  func() progress.Renderer
-	hello func(cluster.Event)
+	hello func(engine.Event)
 
 	mu       sync.Mutex
-	first    *cluster.Event
+	first    *engine.Event
 	renderer progress.Renderer
 	closed   bool
 }
 
 // Emit implements cluster.Sink.
-func (s *sink) Emit(e cluster.Event) {
+func (s *sink) Emit(e engine.Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
 		return
 	}
-	if s.renderer == nil && s.first == nil && e.Kind == cluster.EventRunStarted {
+	if s.renderer == nil && s.first == nil && e.Kind == engine.EventRunStarted {
 		s.first = &e
 		s.hello(e)
 		return
@@ -66,8 +67,8 @@ func (s *sink) Close() error {
 }
 
 // hello tells a person at a terminal that the hosts are being dialled.
-func hello(f *cmdutil.Factory, format string) func(cluster.Event) {
-	return func(e cluster.Event) {
+func hello(f *cmdutil.Factory, format string) func(engine.Event) {
+	return func(e engine.Event) {
 		if format != "json" && f.IO.IsErrTTY() {
 			fmt.Fprintf(f.IO.Err, "%s: connecting to %s\n", e.Message, plural.Of(len(e.Hosts), "host"))
 		}
@@ -85,13 +86,13 @@ func (s *Session) renderer(ctx context.Context, format string) progress.Renderer
 type quiet struct{ w io.Writer }
 
 // Emit implements cluster.Sink.
-func (q *quiet) Emit(e cluster.Event) {
+func (q *quiet) Emit(e engine.Event) {
 	switch e.Kind {
-	case cluster.EventWarning:
+	case engine.EventWarning:
 		fmt.Fprintf(q.w, "warning: %s\n", e.Message)
-	case cluster.EventNote:
+	case engine.EventNote:
 		fmt.Fprintf(q.w, "%s\n", e.Message)
-	case cluster.EventHostSetAside:
+	case engine.EventHostSetAside:
 		fmt.Fprintf(q.w, "%s: %s\n", e.Host, e.Error)
 	default:
 		return

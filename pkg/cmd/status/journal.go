@@ -9,7 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/openpai/paictl/pkg/cluster"
+	"github.com/openpai/paictl/pkg/cluster/engine"
+
 	"github.com/openpai/paictl/pkg/config"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/services/catalogue"
@@ -74,7 +75,7 @@ func (j journal) target(machine string) (ssh.Target, error) {
 	if err != nil {
 		return ssh.Target{}, err
 	}
-	spec, err := cluster.NewSpec(c, nil)
+	spec, err := engine.NewSpec(c, nil)
 	if err != nil {
 		return ssh.Target{}, err
 	}

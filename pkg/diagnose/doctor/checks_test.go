@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/openpai/paictl/pkg/cluster/engine"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -44,14 +46,14 @@ func patient(t *testing.T, masters, workers int, objects ...runtime.Object) *Clu
 	layoutOf.Layout.MachineSKU = map[string]layout.SKU{"cpu": {Mem: "64Gi", CPU: layout.CPU{VCore: 16}, Discovered: true},
 		"gpu": {Mem: "64Gi", CPU: layout.CPU{VCore: 16}, Discovered: true, GPU: &layout.GPU{Type: "NVIDIA-A100", Count: 8}}}
 	c := &Cluster{Config: &layoutOf, Dir: "my cluster", Now: func() time.Time { return now }, Look: &cluster.Look{Status: &cluster.Status{API: "up"}, Machines: map[string]*cluster.Looked{}}}
-	c.Spec = &cluster.Spec{Config: c.Config}
+	c.Spec = &engine.Spec{Config: c.Config}
 	for i := range masters + workers {
 		m := layout.Machine{Hostname: fmt.Sprintf("m%d", i+1), HostIP: fmt.Sprintf("10.0.0.%d", i+1), SKU: "cpu", Roles: []string{layout.RoleMaster}}
 		if i >= masters {
 			m.Hostname, m.SKU, m.Roles = fmt.Sprintf("w%d", i-masters+1), "gpu", []string{layout.RoleWorker}
 		}
 		c.Config.Layout.MachineList = append(c.Config.Layout.MachineList, m)
-		c.Spec.Nodes = append(c.Spec.Nodes, &cluster.Node{Machine: m, ControlPlane: i < masters, Worker: i >= masters, Target: ssh.Target{User: "root"}})
+		c.Spec.Nodes = append(c.Spec.Nodes, &engine.Node{Machine: m, ControlPlane: i < masters, Worker: i >= masters, Target: ssh.Target{User: "root"}})
 		l := &cluster.Looked{Broken: map[string]string{}, Facts: layout.Facts{Hostname: m.Hostname, VCores: 16, MemKiB: 63 << 20}, More: [][]string{{"end", "ok"},
 			{"unit", "kubelet", "active", "enabled"}, {"unit", "containerd", "active", "enabled"},
 			{"own", "eth0"}, {"link", "eth0", "1500"}, {"link", "flannel.1", "1450"}, {"link", "cni0", "1450"}}}
@@ -164,7 +166,7 @@ func contained(c *Cluster) *Cluster {
 // outside is a cluster that a machine isn't a member of. The machine has no parts of a member.
 func outside(c *Cluster, name string) *Cluster {
 	c.Look.Machines[name].More = [][]string{{"end", "ok"}}
-	c.Look.Machines[name].Settings = []cluster.Change{{Target: "sysctl net.ipv4.ip_forward"}, {Target: "/etc/hosts"}, {Target: "swapoff"}}
+	c.Look.Machines[name].Settings = []engine.Change{{Target: "sysctl net.ipv4.ip_forward"}, {Target: "/etc/hosts"}, {Target: "swapoff"}}
 	for i := range c.Look.Status.Machines {
 		if c.Look.Status.Machines[i].Host == name {
 			c.Look.Status.Machines[i].State = cluster.StateOutside
@@ -218,11 +220,11 @@ func TestFaultsOfMachinesAreFound(t *testing.T) {
 			c.Look.Preflight = []preflight.Finding{{Host: "w1", By: "mount", Severity: preflight.SeverityError, Message: "/var is read-only", Remedy: "remount"}, {Host: "w1", Check: "clock", By: "clock"}, {Host: "w1", Check: "unique-machine-id", By: "unique"}}
 		}, []string{"problem w1: /var is read-only"}},
 		{"settings that will be lost", "kernel-settings", func(c *Cluster) {
-			c.Look.Machines["w1"].Settings = []cluster.Change{{Target: "/etc/sysctl.d/99-zz-paictl.conf"}, {Target: "sysctl net.ipv4.ip_forward", Detail: "0 -> 1"}, {Target: "/etc/hosts"}}
+			c.Look.Machines["w1"].Settings = []engine.Change{{Target: "/etc/sysctl.d/99-zz-paictl.conf"}, {Target: "sysctl net.ipv4.ip_forward", Detail: "0 -> 1"}, {Target: "/etc/hosts"}}
 			c.Look.Preflight = []preflight.Finding{{Host: "m1", By: "sysctl", Severity: preflight.SeverityError, Message: "/etc/sysctl.d/zzz.conf sets it", Remedy: "remove the line"}}
 		}, []string{"problem w1: kernel settings aren't|sysctl net.ipv4.ip_forward 0 -> 1|--fix -p 'my cluster'", "problem w1: settings will be lost at the next reboot: /etc/sysctl.d/99-zz-paictl.conf", "problem m1: |zzz.conf"}},
-		{"swap", "swap", func(c *Cluster) { c.Look.Machines["w1"].Settings = []cluster.Change{{Target: "swapoff"}} }, []string{"problem w1: swap is on"}},
-		{"names of machines", "host-names", func(c *Cluster) { c.Look.Machines["w1"].Settings = []cluster.Change{{Target: "/etc/hosts"}} }, []string{"problem w1: the names"}},
+		{"swap", "swap", func(c *Cluster) { c.Look.Machines["w1"].Settings = []engine.Change{{Target: "swapoff"}} }, []string{"problem w1: swap is on"}},
+		{"names of machines", "host-names", func(c *Cluster) { c.Look.Machines["w1"].Settings = []engine.Change{{Target: "/etc/hosts"}} }, []string{"problem w1: the names"}},
 		{"a disk that is full", "disk-space", more("w1", []string{"fs", "/var/lib/kubelet", "/var", "100000000", "1000000", "/dev/sdb", "100", "50"}, []string{"fs", "/var/log", "/var", "100000000", "1000000", "/dev/sdb", "100", "50"}),
 			[]string{"problem w1: /var is 99 % full|for /var/lib/kubelet, /var/log|du -xh"}},
 		{"a disk that fills up", "disk-space", more("w1", []string{"fs", "/", "/", "100", "8", "/dev/sda", "0", "0"}), []string{"warning w1: / is 92 % full"}},

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/openpai/paictl/pkg/cluster/engine"
+
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -27,7 +29,7 @@ type Cluster struct {
 	// Config is that of the folder Dir, Spec its meaning for machines that paictl installed.
 	Config *config.Cluster
 	Dir    string
-	Spec   *cluster.Spec
+	Spec   *engine.Spec
 	// Mistakes are those of the folder that don't hide the machines.
 	Mistakes config.Findings
 	// Look has the machines' answers.
@@ -167,7 +169,7 @@ func (c *Cluster) machines() []*machine {
 
 // machine is one that answered.
 type machine struct {
-	*cluster.Node
+	*engine.Node
 	*cluster.Looked
 	rows [][]string
 }

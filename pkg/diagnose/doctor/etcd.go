@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/openpai/paictl/pkg/cluster/engine"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/openpai/paictl/pkg/cluster"
@@ -91,7 +93,7 @@ func etcdMembers(_ context.Context, c *Cluster) (out []Finding, _ error) {
 		}
 	}
 	for _, e := range best.Members {
-		if !slices.ContainsFunc(c.Spec.ControlPlane(), func(n *cluster.Node) bool { return isMember(e, n) }) {
+		if !slices.ContainsFunc(c.Spec.ControlPlane(), func(n *engine.Node) bool { return isMember(e, n) }) {
 			name := e.Name
 			if name == "" {
 				name = strings.Join(e.PeerURLs, ",")
@@ -116,7 +118,7 @@ func (c *Cluster) away(v *cluster.EtcdView) (away int) {
 	return away
 }
 
-func isMember(e cluster.EtcdMember, n *cluster.Node) bool {
+func isMember(e cluster.EtcdMember, n *engine.Node) bool {
 	return e.Name == n.Hostname || slices.ContainsFunc(e.PeerURLs, func(u string) bool {
 		return strings.Contains(u, "//"+n.HostIP+":") || strings.Contains(u, "//["+n.HostIP+"]:")
 	})

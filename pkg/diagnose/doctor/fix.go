@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/openpai/paictl/pkg/cluster/engine"
+
 	"github.com/openpai/paictl/pkg/cluster"
 	"github.com/openpai/paictl/pkg/hint"
 )
@@ -15,7 +17,7 @@ type Fix struct {
 	What string `json:"what"`
 
 	host     string
-	settings []cluster.Change
+	settings []engine.Change
 	script   string
 	do       func(context.Context, *Cluster) error
 }
@@ -66,7 +68,7 @@ func Apply(ctx context.Context, c *Cluster, o Options, fixes []*Fix) []Fixed {
 		case c.Look != nil && c.Look.Status.Lock != nil:
 			err = hint.Errorf("run it again when the other run has ended", "%s works on the machines", c.Look.Status.Lock.Owner)
 		case len(f.settings) > 0:
-			err = cluster.Repair(ctx, c.Spec, machines, map[string][]cluster.Change{f.host: f.settings})[f.host]
+			err = cluster.Repair(ctx, c.Spec, machines, map[string][]engine.Change{f.host: f.settings})[f.host]
 		default:
 			err = cluster.RunOn(ctx, c.Spec, machines, "doctor", map[string]string{f.host: f.script})[f.host]
 		}

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/openpai/paictl/pkg/cluster/engine"
+
 	"github.com/openpai/paictl/pkg/cluster"
 	"github.com/openpai/paictl/pkg/cluster/shell"
 	"github.com/openpai/paictl/pkg/hint"
@@ -50,7 +52,7 @@ func machineChecks() []*Check {
 		{
 			ID: "swap", Group: "machines", Title: "Swap is off unless the kubelet allows it", Needs: Machines,
 			Looks: "/proc/swaps of each machine, unless the kubelet's settings allow swap",
-			Run:   settingsOf(func(ch cluster.Change) bool { return ch.Target == "swapoff" }, "swap is on: the kubelet won't start with it"),
+			Run:   settingsOf(func(ch engine.Change) bool { return ch.Target == "swapoff" }, "swap is on: the kubelet won't start with it"),
 		},
 		{
 			ID: "runtime-active", Group: "machines", Title: "containerd runs, and starts at boot", Needs: Machines,
@@ -97,7 +99,7 @@ func machinesReachable(_ context.Context, c *Cluster) (out []Finding, _ error) {
 	return out, nil
 }
 
-func unreachable(n *cluster.Node, err error) Finding {
+func unreachable(n *engine.Node, err error) Finding {
 	if remedy := hint.Of(err); remedy != "" && !ssh.Silent(err) {
 		return problem(n.Hostname, remedy, "can't be looked at by SSH at %s", n.HostIP).seen(err.Error())
 	}
@@ -143,10 +145,10 @@ func machineHardware(_ context.Context, c *Cluster) (out []Finding, _ error) {
 	return out, nil
 }
 
-func isHosts(ch cluster.Change) bool { return ch.Target == "/etc/hosts" }
+func isHosts(ch engine.Change) bool { return ch.Target == "/etc/hosts" }
 
 // isSetting distinguishes the changes of kernelSettings from those of other checks.
-func isSetting(ch cluster.Change) bool {
+func isSetting(ch engine.Change) bool {
 	return !isHosts(ch) && ch.Target != "swapoff" && ch.Target != "time synchronisation"
 }
 
@@ -160,7 +162,7 @@ func kernelSettings(ctx context.Context, c *Cluster) (out []Finding, _ error) {
 			continue
 		}
 		var now, boot []string
-		var all []cluster.Change
+		var all []engine.Change
 		for _, ch := range m.Settings {
 			switch {
 			case !isSetting(ch):
@@ -184,7 +186,7 @@ func kernelSettings(ctx context.Context, c *Cluster) (out []Finding, _ error) {
 	return append(out, later...), err
 }
 
-func rewrites(host string, changes []cluster.Change) *Fix {
+func rewrites(host string, changes []engine.Change) *Fix {
 	names := make([]string, len(changes))
 	for i, ch := range changes {
 		names[i] = ch.Target
@@ -193,12 +195,12 @@ func rewrites(host string, changes []cluster.Change) *Fix {
 }
 
 // settingsOf reports machines whose settings differ in one way.
-func settingsOf(is func(cluster.Change) bool, message string) func(context.Context, *Cluster) ([]Finding, error) {
+func settingsOf(is func(engine.Change) bool, message string) func(context.Context, *Cluster) ([]Finding, error) {
 	return func(_ context.Context, c *Cluster) (out []Finding, _ error) {
 		for _, m := range c.machines() {
 			for _, ch := range m.Settings {
 				if is(ch) && c.joined(m.Hostname) {
-					out = append(out, problem(m.Hostname, "paictl cluster up restores it", "%s", message).fixedBy(rewrites(m.Hostname, []cluster.Change{ch})))
+					out = append(out, problem(m.Hostname, "paictl cluster up restores it", "%s", message).fixedBy(rewrites(m.Hostname, []engine.Change{ch})))
 				}
 			}
 		}

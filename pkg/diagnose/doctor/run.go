@@ -11,6 +11,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/openpai/paictl/pkg/cluster/engine"
+
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -40,7 +42,7 @@ const (
 type Options struct {
 	Checks []*Check
 	// Machines are the options for pkg/cluster; their Dialer reaches the machines.
-	Machines cluster.Options
+	Machines engine.Options
 	// Tell receives a line for each long step; may be nil.
 	Tell func(format string, args ...any)
 	// Owner names this run on objects that it leaves in the cluster: user@host, pid.
@@ -136,11 +138,11 @@ func (c *Cluster) askAPI(ctx context.Context) {
 }
 
 // look asks the machines.
-func (c *Cluster) look(ctx context.Context, o cluster.Options) error {
+func (c *Cluster) look(ctx context.Context, o engine.Options) error {
 	volumes := c.volumePaths(ctx)
 	o.StepTimeout = lookLimit
 	o.Sink, o.Clock = silent{}, c.Now
-	l, err := cluster.LookAt(ctx, c.Spec, o, func(n *cluster.Node) string { return c.machineProgram(n, volumes[n.Hostname]) })
+	l, err := cluster.LookAt(ctx, c.Spec, o, func(n *engine.Node) string { return c.machineProgram(n, volumes[n.Hostname]) })
 	if err != nil {
 		return err
 	}
@@ -151,10 +153,10 @@ func (c *Cluster) look(ctx context.Context, o cluster.Options) error {
 // silent drops all events: the report has the results.
 type silent struct{}
 
-func (silent) Emit(cluster.Event) {}
+func (silent) Emit(engine.Event) {}
 
 // machineProgram is the script for one machine.
-func (c *Cluster) machineProgram(n *cluster.Node, volumes []string) string {
+func (c *Cluster) machineProgram(n *engine.Node, volumes []string) string {
 	of := &preflight.Cluster{Kubernetes: &c.Spec.Config.Kubernetes.Kubernetes}
 	paths := []string{"/", "/var/lib/kubelet", of.Store(), "/var/log"}
 	if n.ControlPlane {

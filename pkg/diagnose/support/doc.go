@@ -7,7 +7,8 @@ import (
 	"context"
 	"time"
 
-	"github.com/openpai/paictl/pkg/cluster"
+	"github.com/openpai/paictl/pkg/cluster/engine"
+
 	"github.com/openpai/paictl/pkg/config"
 	"github.com/openpai/paictl/pkg/kube"
 	"github.com/openpai/paictl/pkg/services"
@@ -37,8 +38,8 @@ type Sources struct {
 	FolderErr error
 	// Machines are reached by Spec and Run; Spec is nil if they can't be, and MachinesErr is the reason. A run
 	// of "cluster status" must be possible with Run.
-	Spec        *cluster.Spec
-	Run         cluster.Options
+	Spec        *engine.Spec
+	Run         engine.Options
 	MachinesErr error
 	// Cluster is nil without a kubeconfig; ClusterErr is the reason.
 	Cluster    *kube.Cluster

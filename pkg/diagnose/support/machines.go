@@ -11,6 +11,8 @@ import (
 	"path"
 	"strings"
 
+	"github.com/openpai/paictl/pkg/cluster/engine"
+
 	"github.com/openpai/paictl/pkg/cluster"
 )
 
@@ -44,9 +46,9 @@ func (b *bundle) machines(ctx context.Context) {
 	}
 	run := b.o.Run
 	run.StepTimeout, run.Parallel, run.Limit = b.o.Limits.Machine, b.o.Limits.Parallel, nil
-	st, err := cluster.HearFrom(ctx, b.o.Spec, run, func(*cluster.Node) string {
+	st, err := cluster.HearFrom(ctx, b.o.Spec, run, func(*engine.Node) string {
 		return fmt.Sprintf("MARK='%s' SINCE='%s'\n%s", mark, since, machineScript)
-	}, func(n *cluster.Node, said []byte, err error) {
+	}, func(n *engine.Node, said []byte, err error) {
 		b.machine(n.Hostname, mark, said, err)
 	})
 	if err != nil {

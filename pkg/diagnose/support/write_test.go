@@ -24,6 +24,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/openpai/paictl/pkg/cluster/engine"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -33,7 +35,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	"github.com/openpai/paictl/pkg/cluster"
 	"github.com/openpai/paictl/pkg/config"
 	"github.com/openpai/paictl/pkg/config/store"
 	"github.com/openpai/paictl/pkg/diagnose/support/redact"
@@ -144,12 +145,12 @@ func machine(t *testing.T, name string, programs map[string]string) *sshtest.Ser
 
 type silent struct{}
 
-func (silent) Emit(cluster.Event) {}
+func (silent) Emit(engine.Event) {}
 
 // reach makes the three machines of folder.
 func reach(t *testing.T, o *Options, c *config.Cluster, servers map[string]*sshtest.Server) *ssh.Counter {
 	t.Helper()
-	spec, err := cluster.NewSpec(c, nil)
+	spec, err := engine.NewSpec(c, nil)
 	require.NoError(t, err)
 	var list []*sshtest.Server
 	for _, n := range spec.Nodes {
@@ -160,7 +161,7 @@ func reach(t *testing.T, o *Options, c *config.Cluster, servers map[string]*ssht
 	counter := &ssh.Counter{}
 	so.Gate, so.Tracer = ssh.DryRunGate{}, counter
 	client := sshtest.NewClient(t, so)
-	o.Spec, o.Run = spec, cluster.Options{Dialer: client, Sink: silent{}, Clock: time.Now, Command: "paictl support-bundle"}
+	o.Spec, o.Run = spec, engine.Options{Dialer: client, Sink: silent{}, Clock: time.Now, Command: "paictl support-bundle"}
 	return counter
 }
 

@@ -6,7 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/openpai/paictl/pkg/cluster"
+	"github.com/openpai/paictl/pkg/cluster/engine"
+
 	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
@@ -18,32 +19,32 @@ func newHosts() hosts { return hosts{newBoard(grid{}, "host")} }
 func (b hosts) picture() *board { return b.board }
 
 // apply updates the board from one event.
-func (b hosts) apply(e cluster.Event) {
+func (b hosts) apply(e engine.Event) {
 	switch e.Kind {
-	case cluster.EventRunStarted:
+	case engine.EventRunStarted:
 		b.start(e)
 		return
-	case cluster.EventRunDone:
+	case engine.EventRunDone:
 		b.ending, b.ended = hostsEnding(e.Summary), e.Time
 		return
-	case cluster.EventWarning:
+	case engine.EventWarning:
 		b.tell(skipped, e, "warning: "+e.Message+arrow(e.Hint))
-	case cluster.EventNote:
+	case engine.EventNote:
 		b.tell(done, e, e.Message)
 	}
 	if e.Host == "" {
-		if e.Kind == cluster.EventPhaseFailed {
+		if e.Kind == engine.EventPhaseFailed {
 			b.blame(e) // it concerns all hosts
 		}
 		return
 	}
 	r := b.row(e.Host)
 	switch {
-	case e.Kind == cluster.EventHostDone:
+	case e.Kind == engine.EventHostDone:
 		r.over, r.current = true, -1
-	case e.Kind == cluster.EventHostSetAside:
+	case e.Kind == engine.EventHostSetAside:
 		b.setAside(r, e)
-	case e.Phase != "" && e.Kind != cluster.EventWarning:
+	case e.Phase != "" && e.Kind != engine.EventWarning:
 		b.applyPhase(r, b.phase(e.Phase), e)
 	}
 	r.state = hostState(r)
@@ -62,7 +63,7 @@ func hostState(r *row) cellState {
 	return pending
 }
 
-func (b hosts) start(e cluster.Event) {
+func (b hosts) start(e engine.Event) {
 	b.title, b.started = line(e.Message), e.Time
 	for _, p := range e.Phases {
 		b.phase(p)
@@ -73,7 +74,7 @@ func (b hosts) start(e cluster.Event) {
 }
 
 // setAside marks a host as lost. Its phase may not be in the table, such as the dial.
-func (b hosts) setAside(r *row, e cluster.Event) {
+func (b hosts) setAside(r *row, e engine.Event) {
 	r.aside = true
 	if i := slices.Index(b.phases, e.Phase); i >= 0 {
 		r.cells[i].state = failed
@@ -85,32 +86,32 @@ func (b hosts) setAside(r *row, e cluster.Event) {
 }
 
 // blame shows a failure below the table, and keeps it for the end.
-func (b hosts) blame(e cluster.Event) {
+func (b hosts) blame(e engine.Event) {
 	b.failed = append(b.failed, failure{e.Host, e.Phase, e.Error, e.Hint})
 	b.tell(failed, e, e.Error+arrow(e.Hint))
 }
 
-func (b hosts) applyPhase(r *row, i int, e cluster.Event) {
+func (b hosts) applyPhase(r *row, i int, e engine.Event) {
 	c := &r.cells[i]
 	switch e.Kind {
-	case cluster.EventPhaseStarted:
+	case engine.EventPhaseStarted:
 		*c = cell{state: running, started: e.Time, changes: c.changes}
 		r.current = i
-	case cluster.EventProgress:
+	case engine.EventProgress:
 		c.message, c.done, c.total = line(e.Message), e.Done, e.Total
-	case cluster.EventChanged, cluster.EventPlanned:
+	case engine.EventChanged, engine.EventPlanned:
 		c.changes++
-		b.planned = b.planned || e.Kind == cluster.EventPlanned
+		b.planned = b.planned || e.Kind == engine.EventPlanned
 		if e.Change != nil {
 			b.tell(done, e, describe(e.Change))
 		}
-	case cluster.EventPhaseDone:
+	case engine.EventPhaseDone:
 		c.state, c.changes = done, max(c.changes, e.Changes)
 		r.leave(i)
-	case cluster.EventPhaseSkipped:
+	case engine.EventPhaseSkipped:
 		c.state = skipped
 		r.leave(i)
-	case cluster.EventPhaseFailed:
+	case engine.EventPhaseFailed:
 		c.state, r.current = failed, i
 		r.reason = line(e.Error)
 		b.blame(e)
@@ -125,7 +126,7 @@ func (r *row) leave(i int) {
 }
 
 // tell adds a note that names host and phase.
-func (b hosts) tell(s cellState, e cluster.Event, text string) {
+func (b hosts) tell(s cellState, e engine.Event, text string) {
 	where := e.Host
 	if e.Phase != "" {
 		where += " " + e.Phase
@@ -136,7 +137,7 @@ func (b hosts) tell(s cellState, e cluster.Event, text string) {
 	b.note(s, text)
 }
 
-func hostsEnding(s *cluster.Summary) *outcome {
+func hostsEnding(s *engine.Summary) *outcome {
 	if s == nil {
 		return nil
 	}
@@ -173,47 +174,47 @@ func NewPlain(w io.Writer, colour bool) *Plain {
 }
 
 // Emit implements cluster.Sink.
-func (r *Plain) Emit(e cluster.Event) {
+func (r *Plain) Emit(e engine.Event) {
 	at := [2]string{e.Host, e.Phase}
 	switch e.Kind {
-	case cluster.EventRunStarted:
+	case engine.EventRunStarted:
 		r.align(e.Hosts, e.Phases)
 		r.start(e.Message, plural.Of(len(e.Hosts), "host"), plural.Of(len(e.Phases), "phase"))
-	case cluster.EventPhaseStarted:
+	case engine.EventPhaseStarted:
 		r.told[at] = e.Time
-	case cluster.EventProgress:
+	case engine.EventProgress:
 		if e.Time.Sub(r.told[at]) >= progressEvery {
 			r.say(e, r.p.Faint.Text(progressText(e)))
 		}
-	case cluster.EventChanged:
+	case engine.EventChanged:
 		r.applied[at]++
 		if e.Change != nil {
 			r.say(e, describe(e.Change))
 		}
-	case cluster.EventPlanned:
+	case engine.EventPlanned:
 		r.planned[at]++
-	case cluster.EventPhaseDone:
+	case engine.EventPhaseDone:
 		r.phaseDone(e)
-	case cluster.EventPhaseFailed:
+	case engine.EventPhaseFailed:
 		r.failed(e)
-	case cluster.EventHostSetAside:
+	case engine.EventHostSetAside:
 		if !r.causes[e.Host] {
 			r.failed(e)
 		}
 		r.line(r.p.Bad.Text("failed; the other hosts continue"), e.Host)
-	case cluster.EventHostDone:
+	case engine.EventHostDone:
 		r.line(r.p.Good.Text(hostDone(r.changes[e.Host], len(r.planned) > 0)), e.Host)
-	case cluster.EventWarning:
+	case engine.EventWarning:
 		r.say(e, r.p.Warn.Text("warning: "+line(e.Message)))
 		r.hint(e.Hint)
-	case cluster.EventNote:
+	case engine.EventNote:
 		r.say(e, line(e.Message))
-	case cluster.EventRunDone:
+	case engine.EventRunDone:
 		writeEnding(r.w, hostsEnding(e.Summary), r.p)
 	}
 }
 
-func (r *Plain) phaseDone(e cluster.Event) {
+func (r *Plain) phaseDone(e engine.Event) {
 	at := [2]string{e.Host, e.Phase}
 	if n := r.planned[at]; n > 0 {
 		r.changes[e.Host] += n
@@ -226,7 +227,7 @@ func (r *Plain) phaseDone(e cluster.Event) {
 	}
 }
 
-func (r *Plain) failed(e cluster.Event) {
+func (r *Plain) failed(e engine.Event) {
 	r.causes[e.Host] = true
 	took := ""
 	if e.Elapsed > 0 {
@@ -240,7 +241,7 @@ func (r *Plain) failed(e cluster.Event) {
 }
 
 // say writes one line about a host's phase, or about the run if the event names neither.
-func (r *Plain) say(e cluster.Event, text string) {
+func (r *Plain) say(e engine.Event, text string) {
 	r.told[[2]string{e.Host, e.Phase}] = e.Time
 	r.line(text, e.Host, e.Phase)
 }
@@ -256,7 +257,7 @@ func hostDone(changes int, dry bool) string {
 	}
 }
 
-func progressText(e cluster.Event) string {
+func progressText(e engine.Event) string {
 	s, a := line(e.Message), amount(e.Done, e.Total)
 	switch {
 	case a == "":
@@ -269,7 +270,7 @@ func progressText(e cluster.Event) string {
 }
 
 // describe returns a change in one line, without its host and phase.
-func describe(c *cluster.Change) string {
+func describe(c *engine.Change) string {
 	s := mark(c.Action) + " " + c.Action + " " + c.Target
 	if c.Detail != "" {
 		s += " (" + c.Detail + ")"

@@ -4,14 +4,14 @@ import (
 	"encoding/json"
 	"io"
 
-	"github.com/openpai/paictl/pkg/cluster"
+	"github.com/openpai/paictl/pkg/cluster/engine"
 )
 
 // JSON writes one event per line, as cluster.Event spells it. Durations are nanoseconds.
-type JSON struct{ *jsonLines[cluster.Event] }
+type JSON struct{ *jsonLines[engine.Event] }
 
 // NewJSON returns a renderer that writes JSON lines to w.
-func NewJSON(w io.Writer) *JSON { return &JSON{newJSONLines[cluster.Event](w)} }
+func NewJSON(w io.Writer) *JSON { return &JSON{newJSONLines[engine.Event](w)} }
 
 // jsonLines writes events of any kind, one per line.
 type jsonLines[E any] struct {

@@ -8,10 +8,11 @@ import (
 	"sync"
 	"time"
 
+	"github.com/openpai/paictl/pkg/cluster/engine"
+
 	tea "github.com/charmbracelet/bubbletea"
 	"golang.org/x/term"
 
-	"github.com/openpai/paictl/pkg/cluster"
 	"github.com/openpai/paictl/pkg/services"
 	"github.com/openpai/paictl/pkg/ui/tui"
 )
@@ -34,7 +35,7 @@ type LiveOptions struct {
 
 // Live draws hosts × phases on a terminal during the run, and leaves the final table with the
 // summary behind. Emit never waits for the screen.
-type Live struct{ *live[cluster.Event] }
+type Live struct{ *live[engine.Event] }
 
 // live is a live table of any kind of events.
 type live[E any] struct {
@@ -59,7 +60,7 @@ type sinkOf[E any] interface{ Emit(e E) }
 // NewLive uses the terminal until Close. When ctx ends, the table shows that the run is finishing
 // its steps, and keeps showing them.
 func NewLive(ctx context.Context, opts LiveOptions) *Live {
-	return &Live{newLive(ctx, opts, reader[cluster.Event](newHosts()), func() sinkOf[cluster.Event] { return NewPlain(opts.Out, opts.Colour) })}
+	return &Live{newLive(ctx, opts, reader[engine.Event](newHosts()), func() sinkOf[engine.Event] { return NewPlain(opts.Out, opts.Colour) })}
 }
 
 func newServiceLive(ctx context.Context, opts LiveOptions) *live[services.Event] {

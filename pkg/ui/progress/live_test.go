@@ -9,29 +9,30 @@ import (
 	"testing"
 	"time"
 
+	"github.com/openpai/paictl/pkg/cluster/engine"
+
 	tea "github.com/charmbracelet/bubbletea"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/openpai/paictl/pkg/cluster"
 	"github.com/openpai/paictl/pkg/ui/tui"
 )
 
 // newModel returns the live table's model with its commands counted instead of run.
-func newModel(interrupts *int) model[cluster.Event] {
-	return model[cluster.Event]{
+func newModel(interrupts *int) model[engine.Event] {
+	return model[engine.Event]{
 		run: newHosts(), p: tui.NewLinePalette(false), now: at(0),
 		next:      func() tea.Msg { return nil },
 		interrupt: func() tea.Msg { *interrupts++; return nil },
 	}
 }
 
-func send(m model[cluster.Event], msgs ...tea.Msg) (model[cluster.Event], tea.Cmd) {
+func send(m model[engine.Event], msgs ...tea.Msg) (model[engine.Event], tea.Cmd) {
 	var cmd tea.Cmd
 	for _, msg := range msgs {
 		var next tea.Model
 		next, cmd = m.Update(msg)
-		m = next.(model[cluster.Event])
+		m = next.(model[engine.Event])
 	}
 	return m, cmd
 }
@@ -40,7 +41,7 @@ func TestFramesFitTheirScreen(t *testing.T) {
 	for _, tc := range []struct {
 		name          string
 		width, height int
-		events        []cluster.Event
+		events        []engine.Event
 		stopping      bool
 	}{
 		{name: "wide", width: 140, height: 30, events: story()},
@@ -55,7 +56,7 @@ func TestFramesFitTheirScreen(t *testing.T) {
 		{name: "nothing yet", width: 80, height: 24},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			m, _ := send(newModel(new(int)), tea.WindowSizeMsg{Width: tc.width, Height: tc.height}, frame[cluster.Event]{now: at(17.3), events: tc.events})
+			m, _ := send(newModel(new(int)), tea.WindowSizeMsg{Width: tc.width, Height: tc.height}, frame[engine.Event]{now: at(17.3), events: tc.events})
 			if tc.stopping {
 				m, _ = send(m, stoppingMsg{})
 			}
@@ -73,21 +74,21 @@ func TestFramesFitTheirScreen(t *testing.T) {
 
 func TestTheLastPictureHasTableWarningsSummaryAndRetry(t *testing.T) {
 	for _, w := range []int{120, 60} {
-		m, _ := send(newModel(new(int)), tea.WindowSizeMsg{Width: w, Height: 24}, frame[cluster.Event]{now: at(40), events: append(story(), ending()...), closed: true})
+		m, _ := send(newModel(new(int)), tea.WindowSizeMsg{Width: w, Height: 24}, frame[engine.Event]{now: at(40), events: append(story(), ending()...), closed: true})
 		assert.Empty(t, m.View(), "what stays is printed, not drawn")
 		golden(t, fmt.Sprintf("final_%d.golden", w), m.screen().final(m.run.picture()))
 	}
 }
 
 func TestARunThatIsRefusedNamesEveryFailedCheckAtTheEnd(t *testing.T) {
-	events := []cluster.Event{
+	events := []engine.Event{
 		story()[0],
-		{Time: at(1), Kind: cluster.EventPhaseStarted, Host: "gpu-1", Phase: "preflight"},
-		{Time: at(1), Kind: cluster.EventPhaseFailed, Phase: "preflight", Error: "the pod and service networks overlap", Hint: "choose another pod-cidr"},
-		{Time: at(1), Kind: cluster.EventPhaseFailed, Host: "gpu-1", Phase: "preflight", Error: "port 6443 is taken", Hint: "stop nginx"},
-		{Time: at(1), Kind: cluster.EventPhaseFailed, Host: "gpu-1", Phase: "preflight", Error: "1 GB of disk", Hint: "give it more"},
+		{Time: at(1), Kind: engine.EventPhaseStarted, Host: "gpu-1", Phase: "preflight"},
+		{Time: at(1), Kind: engine.EventPhaseFailed, Phase: "preflight", Error: "the pod and service networks overlap", Hint: "choose another pod-cidr"},
+		{Time: at(1), Kind: engine.EventPhaseFailed, Host: "gpu-1", Phase: "preflight", Error: "port 6443 is taken", Hint: "stop nginx"},
+		{Time: at(1), Kind: engine.EventPhaseFailed, Host: "gpu-1", Phase: "preflight", Error: "1 GB of disk", Hint: "give it more"},
 	}
-	m, _ := send(newModel(new(int)), tea.WindowSizeMsg{Width: 100, Height: 24}, frame[cluster.Event]{now: at(2), events: events, closed: true})
+	m, _ := send(newModel(new(int)), tea.WindowSizeMsg{Width: 100, Height: 24}, frame[engine.Event]{now: at(2), events: events, closed: true})
 	golden(t, "final_refused.golden", m.screen().final(m.run.picture()))
 
 	var out bytes.Buffer
@@ -99,7 +100,7 @@ func TestARunThatIsRefusedNamesEveryFailedCheckAtTheEnd(t *testing.T) {
 }
 
 func TestTheLastPictureOfManyHostsIsBounded(t *testing.T) {
-	m, _ := send(newModel(new(int)), frame[cluster.Event]{now: at(40), events: crowd(1000), closed: true})
+	m, _ := send(newModel(new(int)), frame[engine.Event]{now: at(40), events: crowd(1000), closed: true})
 	final := m.screen().final(m.run.picture())
 	assert.Less(t, strings.Count(final, "\n"), finalMax+10)
 	assert.Contains(t, final, "… and 960 hosts more:")
@@ -109,7 +110,7 @@ func TestTheLastPictureOfManyHostsIsBounded(t *testing.T) {
 func TestColourIsUsedWhenAllowed(t *testing.T) {
 	m := newModel(new(int))
 	m.p = tui.NewLinePalette(true)
-	m, _ = send(m, tea.WindowSizeMsg{Width: 80, Height: 24}, frame[cluster.Event]{now: at(17), events: story()})
+	m, _ = send(m, tea.WindowSizeMsg{Width: 80, Height: 24}, frame[engine.Event]{now: at(17), events: story()})
 	assert.Contains(t, m.View(), "\x1b[31m✗\x1b[0m", "a failure is red")
 	for _, l := range strings.Split(m.View(), "\n") {
 		assert.LessOrEqual(t, tui.Width(l), 80)
@@ -118,7 +119,7 @@ func TestColourIsUsedWhenAllowed(t *testing.T) {
 
 func TestCtrlCAsksOnceAndThenLeaves(t *testing.T) {
 	interrupts := 0
-	m, _ := send(newModel(&interrupts), frame[cluster.Event]{now: at(17), events: story()})
+	m, _ := send(newModel(&interrupts), frame[engine.Event]{now: at(17), events: story()})
 	m, cmd := send(m, tea.KeyMsg{Type: tea.KeyCtrlC})
 	require.NotNil(t, cmd)
 	cmd()
@@ -133,15 +134,15 @@ func TestCtrlCAsksOnceAndThenLeaves(t *testing.T) {
 }
 
 func TestOtherKeysDoNothing(t *testing.T) {
-	m, cmd := send(newModel(new(int)), frame[cluster.Event]{now: at(17), events: story()}, tea.KeyMsg{Type: tea.KeyRunes, Runes: []rune("q")})
+	m, cmd := send(newModel(new(int)), frame[engine.Event]{now: at(17), events: story()}, tea.KeyMsg{Type: tea.KeyRunes, Runes: []rune("q")})
 	assert.Nil(t, cmd)
 	assert.False(t, m.over)
 }
 
 func TestAPhaseThatTheStartDidNotNameGetsAColumn(t *testing.T) {
 	b := newHosts()
-	b.apply(cluster.Event{Kind: cluster.EventRunStarted, Message: "x", Hosts: []string{"a"}, Phases: []string{"p"}})
-	b.apply(cluster.Event{Kind: cluster.EventPhaseDone, Host: "b", Phase: "q", Changes: 2})
+	b.apply(engine.Event{Kind: engine.EventRunStarted, Message: "x", Hosts: []string{"a"}, Phases: []string{"p"}})
+	b.apply(engine.Event{Kind: engine.EventPhaseDone, Host: "b", Phase: "q", Changes: 2})
 	assert.Equal(t, []string{"p", "q"}, b.phases)
 	require.Len(t, b.rows, 2)
 	assert.Len(t, b.rows[0].cells, 2)

@@ -3,7 +3,8 @@ package progress
 import (
 	"context"
 
-	"github.com/openpai/paictl/pkg/cluster"
+	"github.com/openpai/paictl/pkg/cluster/engine"
+
 	"github.com/openpai/paictl/pkg/services"
 	"github.com/openpai/paictl/pkg/ui/iostreams"
 )
@@ -11,7 +12,7 @@ import (
 // Renderer is a sink that must be closed when the run is over, however it ended: the
 // live table gives the terminal back in Close.
 type Renderer interface {
-	cluster.Sink
+	engine.Sink
 	Close() error
 }
 
@@ -52,12 +53,12 @@ func liveOn(io *iostreams.IOStreams) LiveOptions {
 }
 
 // Tee hands every event to each sink, in order.
-func Tee(sinks ...cluster.Sink) cluster.Sink { return tee(sinks) }
+func Tee(sinks ...engine.Sink) engine.Sink { return tee(sinks) }
 
-type tee []cluster.Sink
+type tee []engine.Sink
 
 // Emit implements cluster.Sink.
-func (t tee) Emit(e cluster.Event) {
+func (t tee) Emit(e engine.Event) {
 	for _, s := range t {
 		s.Emit(e)
 	}

@@ -5,7 +5,8 @@ import (
 	"io"
 	"strings"
 
-	"github.com/openpai/paictl/pkg/cluster"
+	"github.com/openpai/paictl/pkg/cluster/engine"
+
 	"github.com/openpai/paictl/pkg/services"
 	"github.com/openpai/paictl/pkg/services/release"
 	"github.com/openpai/paictl/pkg/ui/plural"
@@ -17,13 +18,13 @@ const namesShown = 8
 // WritePlan prints changes for a person: by host and phase, with + for additions, ~ for changes, -
 // for removals, and diffs below. Hosts that need the same changes are printed once, so that a plan
 // for many machines stays readable.
-func WritePlan(w io.Writer, changes []cluster.Change) error {
+func WritePlan(w io.Writer, changes []engine.Change) error {
 	out := &errWriter{w: w}
 	if len(changes) == 0 {
 		fmt.Fprintln(out, "No changes: the hosts match the configuration.")
 		return out.err
 	}
-	hosts, byHost := groupBy(changes, func(c cluster.Change) string { return c.Host })
+	hosts, byHost := groupBy(changes, func(c engine.Change) string { return c.Host })
 	seen := map[string]int{}
 	var groups [][]string // hosts with equal plans
 	for _, h := range hosts {
@@ -56,8 +57,8 @@ func planTitle(hosts []string) string {
 	return title
 }
 
-func writeHostPlan(w io.Writer, changes []cluster.Change) {
-	phases, byPhase := groupBy(changes, func(c cluster.Change) string { return c.Phase })
+func writeHostPlan(w io.Writer, changes []engine.Change) {
+	phases, byPhase := groupBy(changes, func(c engine.Change) string { return c.Phase })
 	for _, p := range phases {
 		fmt.Fprintf(w, "  %s\n", line(p))
 		for i := range byPhase[p] {
@@ -68,7 +69,7 @@ func writeHostPlan(w io.Writer, changes []cluster.Change) {
 }
 
 // tally counts the marks: "+30 ~10 -1".
-func tally(changes []cluster.Change) string {
+func tally(changes []engine.Change) string {
 	n := map[string]int{}
 	for _, c := range changes {
 		n[mark(c.Action)]++
@@ -83,7 +84,7 @@ func tally(changes []cluster.Change) string {
 }
 
 // planKey is equal for hosts that need the same changes in the same order.
-func planKey(changes []cluster.Change) string {
+func planKey(changes []engine.Change) string {
 	var b strings.Builder
 	for _, c := range changes {
 		fmt.Fprintf(&b, "%q %q %q %q %q\n", c.Phase, c.Action, c.Target, c.Detail, c.Diff)
@@ -92,9 +93,9 @@ func planKey(changes []cluster.Change) string {
 }
 
 // groupBy splits changes by a key; the keys come in the order of their first change.
-func groupBy(changes []cluster.Change, key func(cluster.Change) string) ([]string, map[string][]cluster.Change) {
+func groupBy(changes []engine.Change, key func(engine.Change) string) ([]string, map[string][]engine.Change) {
 	var order []string
-	groups := map[string][]cluster.Change{}
+	groups := map[string][]engine.Change{}
 	for _, c := range changes {
 		k := key(c)
 		if _, ok := groups[k]; !ok {

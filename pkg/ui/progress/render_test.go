@@ -8,10 +8,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/openpai/paictl/pkg/cluster/engine"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/openpai/paictl/pkg/cluster"
 	"github.com/openpai/paictl/pkg/ui/iostreams"
 	"github.com/openpai/paictl/pkg/ui/tui"
 )
@@ -29,37 +30,37 @@ func TestPlainTellsARun(t *testing.T) {
 func TestPlainOfARunWithoutChangesIsTwoLinesAndOnePerHost(t *testing.T) {
 	var out bytes.Buffer
 	r := NewPlain(&out, false)
-	r.Emit(cluster.Event{Time: at(0), Kind: cluster.EventRunStarted, Message: "cluster up", Hosts: []string{"a"}, Phases: phases})
+	r.Emit(engine.Event{Time: at(0), Kind: engine.EventRunStarted, Message: "cluster up", Hosts: []string{"a"}, Phases: phases})
 	for _, p := range phases {
-		r.Emit(cluster.Event{Time: at(1), Kind: cluster.EventPhaseSkipped, Host: "a", Phase: p})
+		r.Emit(engine.Event{Time: at(1), Kind: engine.EventPhaseSkipped, Host: "a", Phase: p})
 	}
-	r.Emit(cluster.Event{Time: at(1), Kind: cluster.EventHostDone, Host: "a"})
-	r.Emit(cluster.Event{Time: at(1), Kind: cluster.EventRunDone, Summary: &cluster.Summary{Hosts: 1, Elapsed: 400 * time.Millisecond}})
+	r.Emit(engine.Event{Time: at(1), Kind: engine.EventHostDone, Host: "a"})
+	r.Emit(engine.Event{Time: at(1), Kind: engine.EventRunDone, Summary: &engine.Summary{Hosts: 1, Elapsed: 400 * time.Millisecond}})
 	assert.Equal(t, "cluster up: 1 host, 8 phases\na  up to date\n1 host, 0 changed, 0 changes, 0.4 s\n", out.String())
 }
 
 func TestPlainOfADryRunCountsWhatIsPlanned(t *testing.T) {
 	var out bytes.Buffer
 	r := NewPlain(&out, false)
-	c := &cluster.Change{Host: "a", Phase: "base", Action: "set", Target: "x"}
-	r.Emit(cluster.Event{Kind: cluster.EventPlanned, Host: "a", Phase: "base", Change: c})
-	r.Emit(cluster.Event{Kind: cluster.EventPhaseDone, Host: "a", Phase: "base"})
-	r.Emit(cluster.Event{Kind: cluster.EventRunDone, Summary: &cluster.Summary{DryRun: true, Hosts: 1, Changed: 1, Changes: 1}})
+	c := &engine.Change{Host: "a", Phase: "base", Action: "set", Target: "x"}
+	r.Emit(engine.Event{Kind: engine.EventPlanned, Host: "a", Phase: "base", Change: c})
+	r.Emit(engine.Event{Kind: engine.EventPhaseDone, Host: "a", Phase: "base"})
+	r.Emit(engine.Event{Kind: engine.EventRunDone, Summary: &engine.Summary{DryRun: true, Hosts: 1, Changed: 1, Changes: 1}})
 	assert.Equal(t, "a  base  1 change planned\n1 host, 1 would change, 1 change planned, 0.0 s\n", out.String())
 }
 
 func TestPlainTellsWhyAHostWasLostBeforeItsFirstPhase(t *testing.T) {
 	var out bytes.Buffer
-	NewPlain(&out, false).Emit(cluster.Event{Kind: cluster.EventHostSetAside, Host: "a", Phase: "connect", Error: "no route", Hint: "is it on?"})
+	NewPlain(&out, false).Emit(engine.Event{Kind: engine.EventHostSetAside, Host: "a", Phase: "connect", Error: "no route", Hint: "is it on?"})
 	assert.Equal(t, "a  connect  FAILED: no route\n  -> is it on?\na  failed; the other hosts continue\n", out.String())
 }
 
 func TestNoRenderingLetsAHostControlTheTerminal(t *testing.T) {
 	evil := "bad\x1b[2J\x1b]0;title\a\r\nsecond\u202eline"
-	e := cluster.Event{Kind: cluster.EventPhaseFailed, Host: "a\x1b", Phase: "p", Error: evil, Hint: evil}
+	e := engine.Event{Kind: engine.EventPhaseFailed, Host: "a\x1b", Phase: "p", Error: evil, Hint: evil}
 	var out bytes.Buffer
 	NewPlain(&out, false).Emit(e)
-	require.NoError(t, WritePlan(&out, []cluster.Change{{Host: evil, Phase: evil, Action: "set", Target: evil, Detail: evil, Diff: "+\x1b[31m\n"}}))
+	require.NoError(t, WritePlan(&out, []engine.Change{{Host: evil, Phase: evil, Action: "set", Target: evil, Detail: evil, Diff: "+\x1b[31m\n"}}))
 	b := newHosts()
 	b.apply(e)
 	out.WriteString(screen{width: 80, height: 24, p: tui.NewLinePalette(false)}.frame(b.board, ""))
@@ -77,9 +78,9 @@ func TestJSONLinesReadBackAsTheSameEvents(t *testing.T) {
 	}
 	require.NoError(t, j.Close())
 	dec := json.NewDecoder(&out)
-	var got []cluster.Event
+	var got []engine.Event
 	for dec.More() {
-		var e cluster.Event
+		var e engine.Event
 		require.NoError(t, dec.Decode(&e))
 		got = append(got, e)
 	}
@@ -139,7 +140,7 @@ func TestOpenChoosesTheRendering(t *testing.T) {
 }
 
 func TestPlanGroupsByHostAndPhase(t *testing.T) {
-	plan := []cluster.Change{
+	plan := []engine.Change{
 		{Host: "master", Phase: "base", Action: "create", Target: "/etc/modules-load.d/paictl.conf", Diff: "@@ -0,0 +1,2 @@\n+overlay\n+br_netfilter\n"},
 		{Host: "master", Phase: "base", Action: "set", Target: "net.ipv4.ip_forward", Detail: "0 -> 1"},
 		{Host: "master", Phase: "init", Action: "run", Target: "kubeadm init"},
@@ -152,9 +153,9 @@ func TestPlanGroupsByHostAndPhase(t *testing.T) {
 }
 
 func TestPlanOfManyEqualHostsStaysShort(t *testing.T) {
-	var plan []cluster.Change
+	var plan []engine.Change
 	for _, h := range crowd(1000)[0].Hosts {
-		plan = append(plan, cluster.Change{Host: h, Phase: "base", Action: "set", Target: "x"})
+		plan = append(plan, engine.Change{Host: h, Phase: "base", Action: "set", Target: "x"})
 	}
 	var out bytes.Buffer
 	require.NoError(t, WritePlan(&out, plan))
@@ -186,13 +187,13 @@ func TestFiguresReadAsAPersonSaysThem(t *testing.T) {
 func TestPlainLinesSayWhereFilesComeFrom(t *testing.T) {
 	var b bytes.Buffer
 	p := NewPlain(&b, false)
-	for _, e := range []cluster.Event{
-		{Time: at(0), Kind: cluster.EventRunStarted, Message: "cluster up", Hosts: []string{"w1"}, Phases: []string{"images"}},
-		{Time: at(1), Kind: cluster.EventNote, Message: "files for 4 machines"},
-		{Time: at(2), Kind: cluster.EventPhaseStarted, Host: "w1", Phase: "images"},
-		{Time: at(20), Kind: cluster.EventProgress, Host: "w1", Phase: "images", Message: "from w3", Done: 5e6, Total: 1e7},
-		{Time: at(30), Kind: cluster.EventRunDone, Summary: &cluster.Summary{Hosts: 1, Changed: 1, Changes: 1, Elapsed: 30 * time.Second,
-			Traffic: &cluster.Traffic{Sent: 12e6, Passed: 34e6}}},
+	for _, e := range []engine.Event{
+		{Time: at(0), Kind: engine.EventRunStarted, Message: "cluster up", Hosts: []string{"w1"}, Phases: []string{"images"}},
+		{Time: at(1), Kind: engine.EventNote, Message: "files for 4 machines"},
+		{Time: at(2), Kind: engine.EventPhaseStarted, Host: "w1", Phase: "images"},
+		{Time: at(20), Kind: engine.EventProgress, Host: "w1", Phase: "images", Message: "from w3", Done: 5e6, Total: 1e7},
+		{Time: at(30), Kind: engine.EventRunDone, Summary: &engine.Summary{Hosts: 1, Changed: 1, Changes: 1, Elapsed: 30 * time.Second,
+			Traffic: &engine.Traffic{Sent: 12e6, Passed: 34e6}}},
 	} {
 		p.Emit(e)
 	}

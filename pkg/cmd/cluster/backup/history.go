@@ -9,10 +9,11 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/openpai/paictl/pkg/cluster/engine"
+
 	"github.com/dustin/go-humanize"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/openpai/paictl/pkg/cluster"
 	"github.com/openpai/paictl/pkg/cluster/backup"
 	"github.com/openpai/paictl/pkg/cmd/session"
 	"github.com/openpai/paictl/pkg/cmdutil"
@@ -84,7 +85,7 @@ func historyRun(ctx context.Context, opts *RestoreOptions, s *session.Session, d
 
 // historyOnDisk returns the history for a restore that puts it where the job controller will look for it. If it can't know where that is,
 // it returns nil and says why in left. Both are empty if the backup has no history.
-func historyOnDisk(ctx context.Context, m *backup.Manifest, dir string, s *session.Session) (on *cluster.RestoreHistory, left string, err error) {
+func historyOnDisk(ctx context.Context, m *backup.Manifest, dir string, s *session.Session) (on *engine.RestoreHistory, left string, err error) {
 	if historyOf(m) < 0 {
 		return nil, "", nil
 	}
@@ -113,7 +114,7 @@ func historyOnDisk(ctx context.Context, m *backup.Manifest, dir string, s *sessi
 		if err != nil {
 			return nil, "", err
 		}
-		return &cluster.RestoreHistory{RestoreFile: file, Node: v.Node, Folder: v.Path, Owner: v.Owner}, "", nil
+		return &engine.RestoreHistory{RestoreFile: file, Node: v.Node, Folder: v.Path, Owner: v.Owner}, "", nil
 	}
 	return nil, "paictl doesn't make the job controller's volume", nil
 }

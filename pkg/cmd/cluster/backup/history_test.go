@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/openpai/paictl/pkg/cluster/engine"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -21,7 +23,6 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/rest"
 
-	"github.com/openpai/paictl/pkg/cluster"
 	"github.com/openpai/paictl/pkg/cluster/backup"
 	"github.com/openpai/paictl/pkg/cmd/session"
 	"github.com/openpai/paictl/pkg/cmdutil"
@@ -95,7 +96,7 @@ func TestWhereTheHistoryIsPutIsSaidOrWhyNot(t *testing.T) {
 			require.NoError(t, os.WriteFile(servicesFile, append(slices.Clone(was), c.services...), 0o600))
 			loaded, err := config.Load(dir)
 			require.NoError(t, err)
-			s := &session.Session{Config: loaded, Spec: &cluster.Spec{Nodes: []*cluster.Node{{Machine: layout.Machine{Hostname: c.first}, ControlPlane: true}}}}
+			s := &session.Session{Config: loaded, Spec: &engine.Spec{Nodes: []*engine.Node{{Machine: layout.Machine{Hostname: c.first}, ControlPlane: true}}}}
 			on, left, err := historyOnDisk(t.Context(), &backup.Manifest{Machines: c.machines, Parts: c.parts}, dir, s)
 			require.NoError(t, err)
 			if c.left == "" {

@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/metadata"
 
-	"github.com/openpai/paictl/pkg/cluster"
 	"github.com/openpai/paictl/pkg/cluster/backup"
 	"github.com/openpai/paictl/pkg/cluster/bundle"
 	"github.com/openpai/paictl/pkg/cluster/sandbox"
@@ -64,11 +63,11 @@ func rehearse(ctx context.Context, from archive, bundleDir string) (out *Rehears
 	if err != nil {
 		return nil, 0, err
 	}
-	if err := checkKeys(filepath.Join(dir, "parts", cluster.PartKeys)); err != nil {
+	if err := checkKeys(filepath.Join(dir, "parts", backup.PartKeys)); err != nil {
 		return nil, 0, fmt.Errorf("%s: %w", from.File, err)
 	}
-	snapshot := &sandbox.Snapshot{File: filepath.Join(dir, "parts", cluster.PartEtcd), Encryption: filepath.Join(dir, "encryption.yaml")}
-	if err := encryption(filepath.Join(dir, "parts", cluster.PartKeys), snapshot.Encryption); err != nil {
+	snapshot := &sandbox.Snapshot{File: filepath.Join(dir, "parts", backup.PartEtcd), Encryption: filepath.Join(dir, "encryption.yaml")}
+	if err := encryption(filepath.Join(dir, "parts", backup.PartKeys), snapshot.Encryption); err != nil {
 		return nil, 0, fmt.Errorf("%s: %w", from.File, err)
 	}
 	if bundleDir == "" {

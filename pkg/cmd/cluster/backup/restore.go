@@ -18,6 +18,7 @@ import (
 
 	"github.com/openpai/paictl/pkg/cluster"
 	"github.com/openpai/paictl/pkg/cluster/backup"
+	"github.com/openpai/paictl/pkg/cluster/engine"
 	"github.com/openpai/paictl/pkg/cmd/session"
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/config"
@@ -132,7 +133,7 @@ func restoreRun(ctx context.Context, opts *RestoreOptions) error {
 	if err := fits(m, s, dir); err != nil {
 		return err
 	}
-	if err := checkKeys(filepath.Join(dir, cluster.PartKeys)); err != nil {
+	if err := checkKeys(filepath.Join(dir, backup.PartKeys)); err != nil {
 		return err
 	}
 	if opts.DryRun || opts.Confirm != "" {
@@ -193,25 +194,25 @@ func (opts *RestoreOptions) next(left string) string {
 }
 
 // parts returns the files for the machine that founds the cluster.
-func parts(m *backup.Manifest, dir string) (*cluster.RestoreParts, error) {
-	keys, err := unpacked(m, dir, cluster.PartKeys)
+func parts(m *backup.Manifest, dir string) (*engine.RestoreParts, error) {
+	keys, err := unpacked(m, dir, backup.PartKeys)
 	if err != nil {
 		return nil, err
 	}
-	etcd, err := unpacked(m, dir, cluster.PartEtcd)
+	etcd, err := unpacked(m, dir, backup.PartEtcd)
 	if err != nil {
 		return nil, err
 	}
-	return &cluster.RestoreParts{Keys: keys, Etcd: etcd}, nil
+	return &engine.RestoreParts{Keys: keys, Etcd: etcd}, nil
 }
 
 // unpacked is a part of a backup below dir.
-func unpacked(m *backup.Manifest, dir, name string) (cluster.RestoreFile, error) {
+func unpacked(m *backup.Manifest, dir, name string) (engine.RestoreFile, error) {
 	i := slices.IndexFunc(m.Parts, func(p backup.Part) bool { return p.Name == name })
 	if i < 0 {
-		return cluster.RestoreFile{}, fmt.Errorf("the backup has no %s", name)
+		return engine.RestoreFile{}, fmt.Errorf("the backup has no %s", name)
 	}
-	return cluster.RestoreFile{Size: m.Parts[i].Size, SHA256: m.Parts[i].SHA256, Open: func() (io.ReadCloser, error) {
+	return engine.RestoreFile{Size: m.Parts[i].Size, SHA256: m.Parts[i].SHA256, Open: func() (io.ReadCloser, error) {
 		return os.Open(filepath.Join(dir, name))
 	}}, nil
 }

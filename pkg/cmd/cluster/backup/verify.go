@@ -68,7 +68,7 @@ deleted at the end. FILE may be on another machine or in S3: see "paictl cluster
 
 // checkedKeys looks into the part with the cluster's keys, as a restore does: checksums don't tell that they belong together.
 func checkedKeys(name string, _ int64, r io.Reader) error {
-	if name != cluster.PartKeys {
+	if name != backup.PartKeys {
 		return nil
 	}
 	return cluster.CheckKeys(r)

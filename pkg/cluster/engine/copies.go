@@ -1,0 +1,393 @@
+package engine
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/openpai/paictl/pkg/cluster/peer"
+	"github.com/openpai/paictl/pkg/ssh"
+)
+
+const (
+	// ownCopies is how many copies of a file paictl sends itself while machines can get it from each other.
+	ownCopies = 3
+	// sendsAtOnce is below the number of machines that may receive files at a time: the rest is for machines that are about to take part.
+	sendsAtOnce = 4
+	// servesAtOnce is how many files a machine sends at a time, and getsAtOnce how many it receives.
+	servesAtOnce, getsAtOnce = 2, 2
+	// enoughFailures is how many other machines may fail a machine before it gets its files from paictl. It is also how many
+	// machines must fail to reach any other before transfers between machines are switched off.
+	enoughFailures = 3
+)
+
+// copies decides which machine sends which file to which. It transfers no file itself.
+type copies struct {
+	// pick returns a number below n.
+	pick func(n int) int
+
+	mu       sync.Mutex
+	changed  chan struct{} // closed and replaced whenever a waiting machine may find a file
+	files    map[string]*spread
+	machines map[string]*sharer
+	sending  int       // the sendings that count against sendsAtOnce
+	sendings []*sharer // all machines that get a file from paictl, including released ones
+	// passed is true after at least one file went from machine to machine. Until then cut holds the machines that reached no other, and
+	// closed the machines that weren't reached.
+	passed      bool
+	cut, closed map[string]bool
+	off         bool
+	// proven is when a machine last took data fast enough.
+	proven time.Time
+}
+
+// spread counts the copies of one file, keyed by its SHA-256.
+type spread struct {
+	holders           []*sharer
+	sent              int // copies sent by paictl, including those on the way
+	sending, fetching int // on the way, from paictl and from other machines
+}
+
+// sharer is a machine that takes part.
+type sharer struct {
+	name  string
+	ready peer.Ready
+	gone  bool
+	alone bool // gets all its files from paictl
+	busy  int  // files that it sends now
+	gave  int  // files that other machines got from it
+	// left holds the machines from which it takes no more files; wrongFor those that got wrong content from it, vainFor those that got no file.
+	left, wrongFor, vainFor map[string]bool
+	mixed                   map[string]bool // files that arrived mixed with older content
+	slow                    bool            // took data from paictl too slowly
+	getting                 *sending        // the file that paictl is sending; nil if none is on the way
+}
+
+// sending is a file that paictl sends to a machine.
+type sending struct {
+	sum      string
+	slow     bool      // whether it was slow at the last check
+	fast     time.Time // when it was last fast enough
+	released bool      // so slow that it no longer counts
+}
+
+// transfer is one file on its way.
+type transfer struct {
+	file ssh.Missing
+	from *sharer // nil: from paictl
+}
+
+func newCopies(pick func(n int) int) *copies {
+	return &copies{pick: pick, changed: make(chan struct{}), files: map[string]*spread{}, machines: map[string]*sharer{}, cut: map[string]bool{}, closed: map[string]bool{}}
+}
+
+// wake lets all waiting machines try again. The caller holds mu.
+func (c *copies) wake() {
+	close(c.changed)
+	c.changed = make(chan struct{})
+}
+
+func (c *copies) file(sum string) *spread {
+	s := c.files[sum]
+	if s == nil {
+		s = &spread{}
+		c.files[sum] = s
+	}
+	return s
+}
+
+// join adds a machine that serves files.
+func (c *copies) join(name string, ready peer.Ready) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.machines[name] = &sharer{name: name, ready: ready, left: map[string]bool{}, wrongFor: map[string]bool{}, vainFor: map[string]bool{}, mixed: map[string]bool{}}
+}
+
+// leave records that a machine no longer serves files.
+func (c *copies) leave(name string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if m := c.machines[name]; m != nil {
+		c.drop(m)
+	}
+}
+
+func (c *copies) drop(m *sharer) {
+	if m.gone {
+		return
+	}
+	m.gone = true
+	for _, s := range c.files {
+		s.holders = slices.DeleteFunc(s.holders, func(h *sharer) bool { return h == m })
+	}
+	c.wake()
+}
+
+// alone reports whether a machine gets all its files from paictl.
+func (c *copies) alone(name string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.aloneLocked(name)
+}
+
+func (c *copies) aloneLocked(name string) bool {
+	m := c.machines[name]
+	return c.off || m == nil || m.alone
+}
+
+// next returns the file that a machine gets next, and its sender. If the machine has to wait, wait is closed when it may call next again.
+// The rarest files come first, so that each file is soon on many machines.
+func (c *copies) next(name string, wants []ssh.Missing) (t transfer, ok bool, wait <-chan struct{}) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.aloneLocked(name) {
+		return transfer{}, false, nil
+	}
+	m := c.machines[name]
+	if t, ok := c.fromOthers(m, wants); ok {
+		t.from.busy++
+		c.file(t.file.SHA256).fetching++
+		return t, true, nil
+	}
+	// One file to each machine, so that a slow machine doesn't hold up the others.
+	if m.getting != nil {
+		return transfer{}, false, c.changed
+	}
+	if trial := c.stuck() && !m.slow; c.sending < sendsAtOnce || c.sending == sendsAtOnce && trial {
+		if f, ok := c.fromHere(m, wants, trial); ok {
+			s := c.file(f.SHA256)
+			s.sent++
+			s.sending++
+			c.sending++
+			m.getting = &sending{sum: f.SHA256}
+			c.sendings = append(c.sendings, m)
+			return transfer{file: f}, true, nil
+		}
+	}
+	return transfer{}, false, c.changed
+}
+
+// stuck reports whether slow machines take all places. Then one more sending shows whether the cause is these machines or paictl's
+// own uplink, which all share.
+func (c *copies) stuck() bool {
+	return c.sending >= sendsAtOnce && !slices.ContainsFunc(c.sendings, func(m *sharer) bool { return !m.getting.released && !m.getting.slow })
+}
+
+// slowOnes returns how many copies of a file are on their way to slow machines, without the released ones.
+func (c *copies) slowOnes(sum string) (n int) {
+	for _, m := range c.sendings {
+		if g := m.getting; g.sum == sum && g.slow && !g.released {
+			n++
+		}
+	}
+	return n
+}
+
+// fromOthers finds a file that another machine has and can send now.
+func (c *copies) fromOthers(m *sharer, wants []ssh.Missing) (t transfer, ok bool) {
+	fewest := 0
+	for _, f := range wants {
+		s := c.file(f.SHA256)
+		if ok && (len(s.holders) > fewest || len(s.holders) == fewest && f.Size <= t.file.Size) {
+			continue
+		}
+		if h := c.holder(m, s); h != nil {
+			t, ok, fewest = transfer{f, h}, true, len(s.holders)
+		}
+	}
+	return t, ok
+}
+
+// holder returns a holder that is sending nothing, otherwise one that can send more, or nil.
+func (c *copies) holder(m *sharer, s *spread) *sharer {
+	if len(s.holders) == 0 {
+		return nil
+	}
+	var second *sharer
+	first := c.pick(len(s.holders))
+	for i := range s.holders {
+		h := s.holders[(first+i)%len(s.holders)]
+		switch {
+		case m.left[h.name] || h == m:
+		case h.busy == 0:
+			return h
+		case h.busy < servesAtOnce && second == nil:
+			second = h
+		}
+	}
+	return second
+}
+
+// fromHere returns the file that paictl should send: the one with the fewest copies. Beyond ownCopies, and to a slow machine, paictl sends only files
+// that the machine can't get from another. In a trial, slow copies don't count as long as no machine has the file.
+func (c *copies) fromHere(m *sharer, wants []ssh.Missing, trial bool) (best ssh.Missing, ok bool) {
+	fewest := 0
+	for _, f := range wants {
+		s := c.file(f.SHA256)
+		hopeless := s.sending == 0 && s.fetching == 0 && !slices.ContainsFunc(s.holders, func(h *sharer) bool { return !m.left[h.name] && h != m })
+		copies := s.sent
+		if trial && len(s.holders) == 0 {
+			copies -= c.slowOnes(f.SHA256)
+		}
+		if (copies >= ownCopies || m.slow) && !hopeless {
+			continue
+		}
+		if !ok || cmp.Or(cmp.Compare(s.sent, fewest), cmp.Compare(best.Size, f.Size)) < 0 {
+			best, ok, fewest = f, true, s.sent
+		}
+	}
+	return best, ok
+}
+
+// sent records how a sending by paictl ended; shared means that the machine now serves the file.
+func (c *copies) sent(name string, t transfer, ok, shared bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s, released := c.file(t.file.SHA256), false
+	if m := c.machines[name]; m != nil {
+		released = m.getting.released
+		m.getting = nil
+		c.sendings = slices.DeleteFunc(c.sendings, func(o *sharer) bool { return o == m })
+	}
+	switch {
+	case !released:
+		c.sending--
+		s.sending--
+		if !ok {
+			s.sent--
+		}
+	case ok:
+		s.sent++
+	}
+	if ok && shared {
+		c.hold(name, s)
+	}
+	c.wake()
+}
+
+// look records how fast a machine takes the file that paictl sends. It reports whether the sending was released for being too slow: it continues, but
+// another machine gets its place. A release requires another sending that was fast enough within recent. Otherwise paictl's own uplink, which all
+// share, may be slow or briefly down, and more copies would make it slower. For the same reason at most sendsAtOnce sendings are released at a time.
+func (c *copies) look(name string, t transfer, slow, fast bool, now time.Time, recent time.Duration) (released bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	m := c.machines[name]
+	if m == nil || m.getting == nil || m.getting.sum != t.file.SHA256 || m.getting.released {
+		return false
+	}
+	if fast {
+		m.getting.fast = now
+	}
+	if m.getting.slow != slow {
+		m.getting.slow = slow
+		c.wake() // this may have been the last sending that wasn't slow
+	}
+	late := 0
+	other := now.Sub(c.proven) <= recent
+	for _, o := range c.sendings {
+		if o.getting.released {
+			late++
+		}
+		other = other || o != m && now.Sub(o.getting.fast) <= recent
+	}
+	if !slow || !other || late >= sendsAtOnce {
+		return false
+	}
+	m.getting.released, m.slow = true, true
+	s := c.file(t.file.SHA256)
+	c.sending--
+	s.sending--
+	s.sent--
+	c.wake()
+	return true
+}
+
+// prove records that a machine took data fast enough.
+func (c *copies) prove(now time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.proven = now
+}
+
+func (c *copies) hold(name string, s *spread) {
+	if m := c.machines[name]; m != nil && !m.gone && !slices.Contains(s.holders, m) {
+		s.holders = append(s.holders, m)
+	}
+}
+
+// verdict is the consequence of a file that didn't arrive.
+type verdict int
+
+const (
+	goOn    verdict = iota
+	dropped         // that machine sends no more files
+	apart           // the machine reaches too few others: it gets the rest from paictl
+	offAll          // no machine reaches another: all get the rest from paictl
+)
+
+// fetched records how a transfer between machines ended; failure is "" if the file arrived.
+func (c *copies) fetched(name string, t transfer, failure peer.Failure, shared bool) verdict {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	defer c.wake()
+	s := c.file(t.file.SHA256)
+	t.from.busy--
+	s.fetching--
+	m := c.machines[name]
+	switch {
+	case failure == "":
+		t.from.gave++
+		c.passed = true
+		if shared {
+			c.hold(name, s)
+		}
+		return goOn
+	case failure == peer.Mixed && m != nil:
+		// The receiver then removes its older content, so the file can't be mixed again.
+		if m.mixed[t.file.SHA256] {
+			m.alone = true
+			return apart
+		}
+		m.mixed[t.file.SHA256] = true
+		return goOn
+	case failure == peer.Disk || t.from.gone || m == nil:
+		return goOn // the failure has another cause than the sending machine
+	}
+	m.left[t.from.name] = true
+	if failure == peer.Wrong {
+		t.from.wrongFor[name] = true
+	} else {
+		t.from.vainFor[name] = true
+	}
+	if failure == peer.Unreachable && !c.passed {
+		c.cut[name], c.closed[t.from.name] = true, true
+		if len(c.cut) >= enoughFailures && len(c.closed) > 1 { // a single one may have its own firewall
+			c.off = true
+			return offAll
+		}
+	}
+	// One machine's report isn't enough: it may be false. But a machine that never sent a file can be dropped without harm.
+	if len(t.from.wrongFor) > 1 || len(t.from.vainFor) >= enoughFailures && t.from.gave == 0 {
+		c.drop(t.from)
+		if failure != peer.Wrong && !c.passed {
+			return goOn // the cause may still be a firewall between all of them
+		}
+		return dropped
+	}
+	if len(m.left) >= enoughFailures {
+		m.alone = true
+		return apart
+	}
+	return goOn
+}
+
+// setAlone marks a machine that can no longer take part for a local reason.
+func (c *copies) setAlone(name string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if m := c.machines[name]; m != nil {
+		m.alone = true
+		c.wake()
+	}
+}

@@ -1,0 +1,47 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/openpai/paictl/pkg/cluster/shell"
+)
+
+// Copy is the cluster's own copy of the configuration: a ConfigMap, from which services are started.
+type Copy struct {
+	Namespace, Name string
+	// Compare returns the copy's revision and the files of the folder that differ from it.
+	Compare func(configMap []byte) (revision int, files []string, err error)
+	// Push is the command that pushes the folder to the cluster.
+	Push string
+}
+
+const phaseCopy = "copy"
+
+// TellCopy warns at the end of a run if the cluster's copy of the configuration differs from the one applied
+// to the machines: services follow the copy, which is easy to forget after an edit of the layout. A cluster
+// that never got a push has no services and gets no reminder. If the comparison fails, the run doesn't.
+func (r *Run) TellCopy(ctx context.Context) {
+	c, n := r.Opts.Copy, r.Leader
+	if c == nil || n == nil || r.Host(n) == nil || r.IsAside(n) {
+		return
+	}
+	res, err := r.Read(ctx, n, phaseCopy, "read", r.Spec.SelfAPI(n)+copyScript(c))
+	if err != nil || len(bytes.TrimSpace(res.Stdout)) == 0 {
+		return
+	}
+	revision, files, err := c.Compare(res.Stdout)
+	if err != nil || len(files) == 0 {
+		return
+	}
+	r.Emit(Event{Kind: EventWarning,
+		Message: fmt.Sprintf("the cluster's copy of the configuration (revision %d) differs: %s; services still use the copy", revision, strings.Join(files, ", ")),
+		Hint:    c.Push})
+}
+
+// copyScript prints the ConfigMap. It prints nothing if the ConfigMap is missing or the API doesn't answer.
+func copyScript(c *Copy) string {
+	return fmt.Sprintf("self get configmap -n %s %s --ignore-not-found --request-timeout=10s -o json || :\n", shell.Quote(c.Namespace), shell.Quote(c.Name))
+}

@@ -1,0 +1,386 @@
+package engine
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/openpai/paictl/pkg/cluster/bundle"
+	"github.com/openpai/paictl/pkg/cluster/peer"
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/ssh"
+)
+
+// Options that all runs have. Dialer, Sink and Clock are needed; the rest has defaults.
+type Options struct {
+	Dialer ssh.Dialer
+	Sink   Sink
+	// Clock is time.Now in production.
+	Clock func() time.Time
+	// Command is the operator's command line without --limit; the summary's retry is made from it.
+	Command string
+	// Retry makes the command that continues with some hosts, for commands that take no --limit; may be nil.
+	Retry func(hosts []string) string
+	// Owner names the run in the cluster's lock: user@host, pid.
+	Owner string
+	// DryRun stops after the plan. The Dialer's gate refuses changes anyway.
+	DryRun bool
+	// Limit limits a run to some hosts; empty means all.
+	Limit []string
+	// Parallel is how many hosts are worked on at once; the Dialer limits how many of them
+	// receive files.
+	Parallel int
+	// NoPeers sends every file from the machine of paictl, even if machines could get it from each other.
+	NoPeers bool
+	// Patience is how long machines wait for each other, and paictl for them, when they pass files on. Zero values mean the defaults.
+	Patience peer.Patience
+	// StepTimeout limits one script on one host.
+	StepTimeout time.Duration
+	// RoundTrips returns how many round trips a host needed so far; may be nil.
+	RoundTrips func(host string) int
+	// Copy is compared with the folder at the end of a run; nil skips the comparison.
+	Copy *Copy
+}
+
+func (o *Options) defaults() {
+	if o.Parallel <= 0 {
+		o.Parallel = 64
+	}
+	if o.StepTimeout <= 0 {
+		o.StepTimeout = 10 * time.Minute
+	}
+}
+
+// Run is one execution of a command over the hosts of a cluster.
+type Run struct {
+	Id      string
+	Spec    *Spec
+	Want    *Desired // as the last survey decided
+	Opts    Options
+	slots   chan struct{} // hosts being worked on
+	Started time.Time
+	Planned *Plan // what is being applied
+	// Only limits the run to some phases; empty means all.
+	Only []string
+	// MayFix lets preflight make the safe repairs.
+	MayFix bool
+	// ReturnsFindings means that the caller gets the findings, so that warnings aren't also emitted as events.
+	ReturnsFindings bool
+
+	Mu      sync.Mutex
+	Hosts   map[string]ssh.Host
+	Failed  map[string]Failed
+	Changes map[string]int // by host
+
+	emitMu sync.Mutex
+	JoinMu sync.Mutex
+	Ticket *Ticket
+	// Leader is the control plane machine through which cluster-wide work is done.
+	Leader *Node
+	// Servers holds the API's address in the masters' own kubeconfigs, as far as findLeader asked.
+	Servers map[*Node]string
+	// peers is nil while machines get all their files from paictl. sent and passed count bytes of files.
+	peers        *Peers
+	Sent, Passed atomic.Int64
+}
+
+// NewRun returns a run that hasn't connected to any host.
+func NewRun(s *Spec, o Options) *Run {
+	o.defaults()
+	b := make([]byte, 4)
+	_, _ = rand.Read(b) // never fails, by its documentation
+	return &Run{
+		Id: hex.EncodeToString(b), Spec: s, Want: s.Fresh(), Opts: o, Started: o.Clock(),
+		slots: make(chan struct{}, o.Parallel),
+		Hosts: map[string]ssh.Host{}, Failed: map[string]Failed{}, Servers: map[*Node]string{}, Changes: map[string]int{},
+	}
+}
+
+// Emit gives an event to the sink, one at a time.
+func (r *Run) Emit(e Event) {
+	r.emitMu.Lock()
+	defer r.emitMu.Unlock()
+	e.Time = r.Opts.Clock()
+	r.Opts.Sink.Emit(e)
+}
+
+// Host returns the connection to a node, or nil.
+func (r *Run) Host(n *Node) ssh.Host {
+	r.Mu.Lock()
+	defer r.Mu.Unlock()
+	return r.Hosts[n.Hostname]
+}
+
+// Close ends all connections.
+func (r *Run) Close() {
+	r.ClosePeers()
+	r.Mu.Lock()
+	defer r.Mu.Unlock()
+	for _, h := range r.Hosts {
+		_ = h.Close() // the run is over, so the error has no reader
+	}
+}
+
+// ClosePeers stops the machines from serving files to each other.
+func (r *Run) ClosePeers() {
+	if r.peers != nil {
+		r.peers.close()
+		r.peers = nil
+	}
+}
+
+// LeftAlone reports whether an error means that a machine was left unchanged although it needs changes.
+func LeftAlone(err error) bool {
+	_, is := errors.AsType[interface {
+		error
+		LeftAlone()
+	}](err)
+	return is
+}
+
+// SetAside records that a host failed; the others continue without it.
+func (r *Run) SetAside(n *Node, phase string, err error) {
+	f := Failed{Host: n.Hostname, Phase: phase, Error: err.Error(), Hint: hint.Of(err), Untouched: LeftAlone(err)}
+	r.Mu.Lock()
+	_, known := r.Failed[n.Hostname]
+	if !known {
+		r.Failed[n.Hostname] = f
+	}
+	r.Mu.Unlock()
+	if !known {
+		r.Emit(Event{Kind: EventHostSetAside, Host: n.Hostname, Phase: phase, Error: f.Error, Hint: f.Hint})
+	}
+}
+
+// IsAside reports whether a host was set aside.
+func (r *Run) IsAside(n *Node) bool {
+	r.Mu.Lock()
+	defer r.Mu.Unlock()
+	_, is := r.Failed[n.Hostname]
+	return is
+}
+
+// Selected returns the nodes of this run: all, or those of --limit.
+func (r *Run) Selected() ([]*Node, error) {
+	if len(r.Opts.Limit) == 0 {
+		return r.Spec.Nodes, nil
+	}
+	var out []*Node
+	for _, name := range r.Opts.Limit {
+		n, err := r.Spec.Node(name)
+		if err != nil {
+			return nil, err
+		}
+		if !slices.Contains(out, n) {
+			out = append(out, n)
+		}
+	}
+	return out, nil
+}
+
+// Limit returns the host names of --limit, or nil without a limit.
+func (r *Run) Limit() map[string]bool {
+	if len(r.Opts.Limit) == 0 {
+		return nil
+	}
+	out := map[string]bool{}
+	for _, name := range r.Opts.Limit {
+		if n, err := r.Spec.Node(name); err == nil {
+			out[n.Hostname] = true
+		}
+	}
+	return out
+}
+
+// Reached returns the selected nodes and always all of the control plane: only all masters together
+// know whether a cluster exists, and which of them may lead a run.
+func (r *Run) Reached(nodes []*Node) []*Node {
+	out := slices.DeleteFunc(r.Spec.ControlPlane(), func(n *Node) bool { return slices.Contains(nodes, n) })
+	return append(out, nodes...)
+}
+
+// Each works on all nodes at once, as many as there are slots, and returns the errors by node. One
+// node's failure does not stop the others.
+func (r *Run) Each(ctx context.Context, nodes []*Node, do func(context.Context, *Node) error) map[*Node]error {
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	errs := map[*Node]error{}
+	for _, n := range nodes {
+		wg.Go(func() {
+			err := r.slot(ctx, func() error { return do(ctx, n) })
+			if err != nil {
+				mu.Lock()
+				errs[n] = err
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	return errs
+}
+
+// slot runs do while holding one of the run's slots.
+func (r *Run) slot(ctx context.Context, do func() error) error {
+	select {
+	case r.slots <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { <-r.slots }()
+	return do()
+}
+
+// Dial connects to a node and keeps the connection for the whole run.
+func (r *Run) Dial(ctx context.Context, n *Node) error {
+	h, err := r.Opts.Dialer.Dial(ctx, n.Target)
+	if err != nil {
+		return err
+	}
+	r.Mu.Lock()
+	defer r.Mu.Unlock()
+	r.Hosts[n.Hostname] = h
+	return nil
+}
+
+// Summary emits the summary and returns the error that sets the exit code.
+func (r *Run) Summary(command string, nodes []*Node, planned []Change) error {
+	s := Summary{Command: command, DryRun: r.Opts.DryRun, Hosts: len(nodes), Elapsed: r.Opts.Clock().Sub(r.Started)}
+	r.Mu.Lock()
+	for _, n := range nodes {
+		if c := r.Changes[n.Hostname]; c > 0 {
+			s.Changed++
+			s.Changes += c
+		}
+		if f, ok := r.Failed[n.Hostname]; ok {
+			s.Failed = append(s.Failed, f)
+		}
+	}
+	r.Mu.Unlock()
+	if r.Opts.DryRun {
+		s.Changes = len(planned)
+		hosts := map[string]bool{}
+		for _, c := range planned {
+			hosts[c.Host] = true
+		}
+		s.Changed = len(hosts)
+	}
+	if r.Opts.RoundTrips != nil {
+		for _, n := range nodes {
+			s.RoundTrips = max(s.RoundTrips, r.Opts.RoundTrips(n.Hostname))
+		}
+	}
+	if t := (Traffic{Sent: r.Sent.Load(), Passed: r.Passed.Load()}); t != (Traffic{}) {
+		s.Traffic = &t
+	}
+	if len(s.Failed) > 0 {
+		s.Retry = r.Retry(s.Failed, len(nodes))
+	}
+	r.Emit(Event{Kind: EventRunDone, Summary: &s, Elapsed: s.Elapsed})
+	if len(s.Failed) > 0 {
+		return &PartialError{Failed: s.Failed, Hosts: s.Hosts, Retry: s.Retry}
+	}
+	return nil
+}
+
+// Retry returns the command that continues with the hosts that failed. It never reaches further
+// than the command that failed: a limited run's retry is limited.
+func (r *Run) Retry(failed []Failed, hosts int) string {
+	limited := r.Limit()
+	outside := func(f Failed) bool { return limited != nil && !limited[f.Host] }
+	switch {
+	case r.Opts.Retry != nil:
+		return r.Opts.Retry(FailedHosts(failed))
+	case limited == nil && len(failed) == hosts:
+		return r.Opts.Command
+	case slices.ContainsFunc(failed, outside):
+		// The first machine failed while it worked for those under --limit.
+		return r.Opts.Command + " --limit " + strings.Join(r.Opts.Limit, ",")
+	}
+	return r.Opts.Command + " --limit " + JoinHosts(failed)
+}
+
+// FailedHosts returns the names of failed hosts.
+func FailedHosts(fs []Failed) []string {
+	out := make([]string, len(fs))
+	for i, f := range fs {
+		out[i] = f.Host
+	}
+	return out
+}
+
+// JoinHosts writes host names as a value of --limit.
+func JoinHosts(fs []Failed) string { return strings.Join(FailedHosts(fs), ",") }
+
+// PartialError reports that some hosts were set aside and the others are done.
+type PartialError struct {
+	Failed []Failed
+	Hosts  int
+	Retry  string
+}
+
+func (e *PartialError) Error() string {
+	return fmt.Sprintf("%d of %d hosts failed: %s", len(e.Failed), e.Hosts, JoinHosts(e.Failed))
+}
+
+// ExitCode is 3 for a partial failure, and 1 if all hosts failed. A host that was only held back is unchanged.
+func (e *PartialError) ExitCode() int {
+	if len(e.Failed) >= e.Hosts && !slices.ContainsFunc(e.Failed, func(f Failed) bool { return f.Untouched }) {
+		return 1
+	}
+	return 3
+}
+
+// UploadFile returns the upload of an artifact to a path.
+func (r *Run) UploadFile(path string, a bundle.Artifact) ssh.File {
+	name := r.Spec.Bundle.File(a)
+	return ssh.File{
+		Path: path, Mode: 0o600, SHA256: a.SHA256, Size: a.Size,
+		Open: func() (io.ReadCloser, error) { return os.Open(name) },
+	}
+}
+
+// IsCancel reports whether a run was cancelled.
+func IsCancel(ctx context.Context, err error) bool {
+	return ctx.Err() != nil || errors.Is(err, context.Canceled)
+}
+
+// Alive returns the nodes that are connected and not set aside.
+func (r *Run) Alive(nodes []*Node) []*Node {
+	var out []*Node
+	for _, n := range nodes {
+		if r.Host(n) != nil && !r.IsAside(n) {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+// Host returns an address in the form for a URL.
+func Host(ip string) string {
+	if strings.Contains(ip, ":") {
+		return "[" + ip + "]"
+	}
+	return ip
+}
+
+// SetAsideAll sets aside the hosts that failed; it returns an error only if the run was cancelled.
+func (r *Run) SetAsideAll(ctx context.Context, phase string, errs map[*Node]error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	for _, n := range slices.SortedFunc(maps.Keys(errs), func(a, b *Node) int { return strings.Compare(a.Hostname, b.Hostname) }) {
+		r.Emit(Event{Kind: EventPhaseFailed, Host: n.Hostname, Phase: phase, Error: errs[n].Error(), Hint: hint.Of(errs[n])})
+		r.SetAside(n, phase, errs[n])
+	}
+	return nil
+}

@@ -1,0 +1,107 @@
+package engine
+
+import (
+	"context"
+	_ "embed"
+	"encoding/json"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/openpai/paictl/pkg/cluster/answer"
+)
+
+// EtcdScript has the functions that ask etcd.
+//
+//go:embed scripts/etcd.sh
+var EtcdScript string
+
+// EtcdView is the state of etcd according to one of its members.
+type EtcdView struct {
+	Members []EtcdMember
+	// Quorum reports whether a majority of the members agreed on the list. Otherwise the list is the
+	// last one that the member knew.
+	Quorum bool
+}
+
+// EtcdMember is one of etcd's members. A member that was added and has not started yet has no name,
+// and a learner has no vote.
+type EtcdMember struct {
+	Name     string   `json:"name"`
+	PeerURLs []string `json:"peerURLs"`
+	Learner  bool     `json:"isLearner"`
+}
+
+// Is reports whether the member belongs to a machine.
+func (m EtcdMember) Is(n *Node) bool {
+	return m.Name == n.Hostname || slices.ContainsFunc(m.PeerURLs, func(s string) bool {
+		u, err := url.Parse(s)
+		return err == nil && u.Hostname() == n.HostIP
+	})
+}
+
+func (m EtcdMember) String() string {
+	if m.Name != "" {
+		return m.Name
+	}
+	return strings.Join(m.PeerURLs, ",")
+}
+
+// Has reports whether etcd has a member with this address.
+func (v *EtcdView) Has(n *Node) bool {
+	return v != nil && slices.ContainsFunc(v.Members, func(m EtcdMember) bool { return m.Is(n) })
+}
+
+// LookAtEtcd asks the leader's etcd for its members. A nil view means that etcd didn't answer, or
+// that its list isn't this cluster's.
+func (r *Run) LookAtEtcd(ctx context.Context, leader *Node) (*EtcdView, error) {
+	res, err := r.Read(ctx, leader, PhaseInit, "etcd", EtcdScript+"e_members\n")
+	if err != nil {
+		return nil, err
+	}
+	a, err := answer.Parse(res.Stdout)
+	if err != nil {
+		return nil, err
+	}
+	v := ReadMembers(a)
+	if !v.Has(leader) {
+		return nil, nil // the list belongs to another cluster
+	}
+	return v, nil
+}
+
+// ReadMembers parses the output of e_members. It returns nil if etcd didn't answer.
+func ReadMembers(a answer.Answer) *EtcdView {
+	list, answered := a.Row("members")
+	if !answered || len(list) == 0 {
+		return nil
+	}
+	var said struct {
+		Members []EtcdMember `json:"members"`
+	}
+	_ = json.Unmarshal(Decoded(list[0]), &said) // a list that can't be parsed has no member
+	return &EtcdView{Members: said.Members, Quorum: a.Value("quorum") == "yes"}
+}
+
+// EtcdMatters reports whether the run has to ask etcd itself: if the API server of a member doesn't
+// answer, the machine may not be a member of etcd, or its etcd may have no quorum; and a machine
+// that lost its marks may be a member of etcd.
+func (w *World) EtcdMatters() bool {
+	return w.Leader != nil && !w.Founding() && slices.ContainsFunc(w.Want.ControlPlane(), func(n *Node) bool {
+		return w.Member(n) && !w.Healthy(n) || w.Unmarked(n)
+	})
+}
+
+// Unmarked reports whether a machine was a member and has etcd's data, but lost the files that mark a member for paictl.
+func (w *World) Unmarked(n *Node) bool {
+	a := w.Of(n, PhaseJoin)
+	return n.ControlPlane && !w.Forgotten && !w.Member(n) && a.Value("once") == "yes" && a.Value("etcd") == "there"
+}
+
+// Expelled reports whether a master considers itself a member, but etcd does not: it was removed
+// while it was off, and came back with its old disk. Its kubelet registers its node again, but its
+// etcd ends at once, and its API server with it.
+func (w *World) Expelled(n *Node) bool {
+	return w.Etcd != nil && w.Etcd.Quorum && w.Healthy(w.Leader) &&
+		n != w.Leader && n.ControlPlane && w.Member(n) && !w.Healthy(n) && !w.Etcd.Has(n)
+}

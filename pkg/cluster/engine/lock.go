@@ -1,0 +1,137 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/openpai/paictl/pkg/cluster/shell"
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/ssh"
+)
+
+// ClusterLock is the file that a run locks on each machine of the control plane that answers: two
+// runs that reach different machines still meet on one of them.
+const ClusterLock = "/run/paictl.lock"
+
+// ErrLockLost is the error of a run whose session with the cluster's lock has ended. The run stops,
+// because another one may now begin.
+var ErrLockLost = errors.New("the session that held the cluster's lock was lost")
+
+// LockedError reports that another run works on the cluster.
+type LockedError struct {
+	Host  string
+	Owner string // user@host, pid
+	Since string // RFC 3339, by the owner's clock
+}
+
+func (e *LockedError) Error() string {
+	return fmt.Sprintf("another run holds the cluster's lock on %s: %s, since %s", e.Host, e.Owner, e.Since)
+}
+
+// ExitCode is 5: locked.
+func (e *LockedError) ExitCode() int { return 5 }
+
+// lockScript locks the file for as long as its standard input stays open. The lock is flock's, so
+// it ends with the session in any case and can't go stale.
+func lockScript(owner string, since time.Time) string {
+	return PreludeScript + fmt.Sprintf(`
+owner=%s
+f=$R%s
+mkdir -p "$R/run"
+while :; do
+	exec 8>>"$f"
+	if ! flock -n 8; then
+		printf 'locked\t%%s\n' "$(head -n 1 "$f")"
+		exit 0
+	fi
+	# The holder before us removes the file when it lets go. A lock on a removed file keeps
+	# no one out, so it must be the one that the name stands for. $$ is not us: paictl runs
+	# this in a subshell.
+	[ "$(stat -c %%i "$f" 2>/dev/null)" != "$(stat -L -c %%i /proc/self/fd/8)" ] || break
+done
+printf '%%s\n' "$owner" >"$f"
+echo held
+cat >/dev/null
+rm -f "$f"
+`, shell.Quote(owner+"\t"+since.UTC().Format(time.RFC3339)), ClusterLock)
+}
+
+// Lock takes the cluster's lock on all machines of the control plane that answer, by address. The
+// returned context ends when the lock is lost, that is when too few of the sessions are left to
+// keep every other run out.
+func (r *Run) Lock(ctx context.Context) (context.Context, func(), error) {
+	var held []ssh.Session
+	release := func() {
+		for _, s := range held {
+			_ = s.Close() // the lock ends with the session in any case
+		}
+	}
+	machines := r.Alive(r.Spec.ControlPlane())
+	for _, n := range machines {
+		s, err := r.lockOn(ctx, n)
+		if err != nil {
+			release()
+			return ctx, nil, err
+		}
+		held = append(held, s)
+	}
+	if len(held) == 0 {
+		return ctx, nil, hint.Errorf("check that one of them answers: paictl cluster status",
+			"get the cluster's lock: no machine of the control plane answers")
+	}
+	watched, cancel := context.WithCancelCause(ctx)
+	released := make(chan struct{})
+	go func() {
+		// Another run takes the lock on all machines that it reaches, so one held session is enough
+		// to refuse it; it can't miss a majority.
+		need := min(len(held), len(r.Spec.ControlPlane())/2+1)
+		lost := make(chan string, len(held))
+		for i, s := range held {
+			go func() {
+				select {
+				case <-s.Done():
+					lost <- machines[i].Hostname
+				case <-released:
+				}
+			}()
+		}
+		for left := len(held); ; {
+			select {
+			case host := <-lost:
+				if left--; left < need {
+					cancel(fmt.Errorf("%w on %s", ErrLockLost, host))
+					return
+				}
+			case <-released:
+				return
+			}
+		}
+	}()
+	return watched, func() {
+		close(released)
+		release()
+		cancel(nil)
+	}, nil
+}
+
+// lockOn takes the lock on one machine.
+func (r *Run) lockOn(ctx context.Context, n *Node) (ssh.Session, error) {
+	s, err := r.Host(n).Hold(ctx, ssh.Script{Name: "lock", Mutates: true, Body: lockScript(r.Opts.Owner, r.Opts.Clock())})
+	if err != nil {
+		return nil, fmt.Errorf("get the cluster's lock on %s: %w", n.Hostname, err)
+	}
+	if rest, locked := strings.CutPrefix(s.FirstLine(), "locked\t"); locked {
+		_ = s.Close()
+		owner, since, _ := strings.Cut(rest, "\t")
+		return nil, hint.Wrap(&LockedError{Host: n.Hostname, Owner: owner, Since: since},
+			"wait for it to end, or end that process; this releases the lock")
+	}
+	if s.FirstLine() != "held" {
+		_ = s.Close()
+		return nil, fmt.Errorf("get the cluster's lock on %s: unexpected answer %q", n.Hostname, s.FirstLine())
+	}
+	return s, nil
+}

@@ -1,0 +1,569 @@
+package engine
+
+import (
+	"bytes"
+	"cmp"
+	"compress/gzip"
+	"context"
+	"crypto/rand"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	mrand "math/rand/v2"
+	"net"
+	"net/netip"
+	"os"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/openpai/paictl/pkg/cluster/bundle"
+	"github.com/openpai/paictl/pkg/cluster/peer"
+	"github.com/openpai/paictl/pkg/cluster/shell"
+	"github.com/openpai/paictl/pkg/config"
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/ssh"
+	"github.com/openpai/paictl/pkg/ui/plural"
+)
+
+// Names and limits of the passing on of files.
+const (
+	PeerProgram = "pai-peer"
+	// fewMachines is the number below which paictl sends all files itself: it sends ownCopies in any case.
+	fewMachines = ownCopies + 1
+	// worthSharing is how many bytes a machine must be missing before it gets the program, whose size is a third of that.
+	worthSharing = 8 << 20
+	// servesFor ends the serving of a machine at the latest, even if it doesn't notice the end of the connection.
+	servesFor = 2 * time.Hour
+	PhasePeer = "peer"
+)
+
+//go:embed scripts/peer.sh
+var peerScript string
+
+// Peers is the part of a run in which machines pass files on to each other. They pass on only files of the bundle.
+type Peers struct {
+	r      *Run
+	copies *copies
+	token  string
+	Sums   []string // hashes of the files that machines may request
+	// program is pai-peer, and packed is its compressed form, which is sent.
+	program bundle.Artifact
+	packed  []byte
+	// patience limits how long machines wait for each other, and paictl for them.
+	patience peer.Patience
+
+	mu       sync.Mutex
+	joining  map[*Node]*sync.Once
+	sessions []ssh.Session
+	warned   map[string]bool
+}
+
+// Traffic counts the bytes that a run has sent to its machines.
+type Traffic struct {
+	// Sent went from the operator's machine, Passed from machine to machine.
+	Sent   int64 `json:"sent"`
+	Passed int64 `json:"passed"`
+}
+
+// Carrier is a phase that copies files of the bundle to a machine.
+type Carrier interface {
+	// Carries returns the files that changes need.
+	Carries(n *Node, w *World, cs []Change) []bundle.Artifact
+}
+
+// Sources returns the files of the bundle behind artifacts.
+func Sources(as []Artifact) []bundle.Artifact {
+	out := make([]bundle.Artifact, len(as))
+	for i, a := range as {
+		out[i] = a.Src
+	}
+	return out
+}
+
+// Share lets the machines of a plan pass files on to each other, if enough of them need enough, and emits how much will be sent.
+func (r *Run) Share(p *Plan, nodes []*Node) error {
+	if r.Opts.NoPeers || r.peers != nil || r.Spec.Bundle == nil {
+		return nil
+	}
+	many, all, own := r.cargo(p, nodes)
+	if many < fewMachines {
+		return nil
+	}
+	program, ok := r.Spec.Bundle.Lookup(bundle.KindBinary, PeerProgram)
+	if !ok {
+		r.Emit(Event{Kind: EventWarning, Message: "the bundle has no " + PeerProgram + ": all files are sent from here to each machine",
+			Hint: "make the bundle again with this paictl: paictl bundle build"})
+		return nil
+	}
+	packed, err := pack(r.Spec.Bundle.File(program))
+	if err != nil {
+		return err
+	}
+	r.Emit(Event{Kind: EventNote, Message: fmt.Sprintf("files for %s, %s: at most %s go from here, the rest from machine to machine (TCP port %d)",
+		plural.Of(many, "machine"), megabytes(all), megabytes(own+int64(many)*int64(len(packed))), config.PeerPort)})
+	if r.Opts.DryRun {
+		return nil
+	}
+	r.peers = &Peers{r: r, copies: newCopies(mrand.IntN), token: rand.Text() + rand.Text(), program: program, packed: packed,
+		patience: r.Opts.Patience.WithDefaults(), joining: map[*Node]*sync.Once{}, warned: map[string]bool{}}
+	for _, a := range r.Spec.Bundle.List("") {
+		r.peers.Sums = append(r.peers.Sums, a.SHA256)
+	}
+	slices.Sort(r.peers.Sums)
+	return nil
+}
+
+// cargo returns how many machines get files that are worth sharing, the total size of these files, and how much of it paictl sends itself.
+func (r *Run) cargo(p *Plan, nodes []*Node) (many int, all, own int64) {
+	times := map[string]int{}
+	for _, n := range nodes {
+		var size int64
+		seen := map[string]bool{}
+		for _, ph := range p.Phases {
+			c, ok := ph.(Carrier)
+			cs := p.Of(n, ph.Name())
+			if !ok || len(cs) == 0 {
+				continue
+			}
+			for _, a := range c.Carries(n, p.World, cs) {
+				if seen[a.SHA256] {
+					continue
+				}
+				seen[a.SHA256] = true
+				size += a.Size
+				if times[a.SHA256]++; times[a.SHA256] <= ownCopies {
+					own += a.Size
+				}
+			}
+		}
+		if size >= worthSharing {
+			many++
+		}
+		all += size
+	}
+	return many, all, own
+}
+
+func megabytes(n int64) string { return fmt.Sprintf("%.1f MB", float64(n)/1e6) }
+
+// pack compresses the program: paictl sends it to every machine itself.
+func pack(file string) ([]byte, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	var out bytes.Buffer
+	z, err := gzip.NewWriterLevel(&out, gzip.BestCompression)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := io.Copy(z, f); err != nil {
+		return nil, err
+	}
+	err = z.Close() // it writes the remaining data
+	return out.Bytes(), err
+}
+
+// close ends the serving on all machines.
+func (p *Peers) close() {
+	p.mu.Lock()
+	sessions := p.sessions
+	p.sessions = nil
+	p.mu.Unlock()
+	var wg sync.WaitGroup
+	for _, s := range sessions {
+		wg.Go(func() { _ = s.Close() }) // a machine that lost the connection has ended its session itself
+	}
+	wg.Wait()
+}
+
+// Brings reports whether a file may come from other machines.
+func (p *Peers) Brings(f ssh.File) bool {
+	_, listed := slices.BinarySearch(p.Sums, f.SHA256)
+	return listed
+}
+
+// bring copies files to a machine, from other machines that have them if possible.
+func (p *Peers) bring(ctx context.Context, n *Node, phase string, files []ssh.File) error {
+	if size(files) < worthSharing || !slices.ContainsFunc(files, p.Brings) {
+		return p.r.send(ctx, n, phase, files)
+	}
+	missing, err := p.r.Host(n).Missing(ctx, files)
+	if err != nil {
+		return err
+	}
+	var own []ssh.File
+	b := &bringing{p: p, n: n, phase: phase}
+	for _, f := range missing {
+		if p.Brings(f.File) {
+			b.wants = append(b.wants, f)
+			b.total += f.Size
+		} else {
+			own = append(own, f.File)
+		}
+	}
+	if b.total >= worthSharing && p.join(ctx, n) {
+		if err := b.all(ctx); err != nil {
+			return err
+		}
+	}
+	for _, f := range b.wants { // the files that it has to get from paictl
+		own = append(own, f.File)
+	}
+	return p.r.send(ctx, n, phase, own)
+}
+
+func size(files []ssh.File) int64 {
+	var n int64
+	for _, f := range files {
+		n += f.Size
+	}
+	return n
+}
+
+// join makes a machine take part, once, and reports whether it does. If it can't, it gets its files from paictl, and a warning gives the reason.
+func (p *Peers) join(ctx context.Context, n *Node) bool {
+	p.mu.Lock()
+	once := p.joining[n]
+	if once == nil {
+		once = &sync.Once{}
+		p.joining[n] = once
+	}
+	p.mu.Unlock()
+	once.Do(func() {
+		if err := p.start(ctx, n); err != nil && !IsCancel(ctx, err) && !errors.Is(err, ssh.ErrClosed) {
+			p.warn("start", n, "it passes no files on to other machines: "+err.Error(), cmp.Or(hint.Of(err), "see what the machine says in the error; --no-peers sends everything from here"))
+		}
+	})
+	return !p.copies.alone(n.Hostname)
+}
+
+// warn emits a warning once per kind of trouble: if all machines have it, a line for each would add nothing new.
+func (p *Peers) warn(kind string, n *Node, message, remedy string) {
+	p.mu.Lock()
+	known := p.warned[kind]
+	p.warned[kind] = true
+	p.mu.Unlock()
+	if !known {
+		p.r.Emit(Event{Kind: EventWarning, Host: n.Hostname, Message: message, Hint: remedy})
+	}
+}
+
+// start sends the program and lets it serve.
+func (p *Peers) start(ctx context.Context, n *Node) error {
+	h := p.r.Host(n)
+	sum, began := Hash(p.packed), p.r.Opts.Clock()
+	res, err := h.Upload(ctx, []ssh.File{{
+		Path: path.Join(StateDir, "staging", sum), Mode: 0o600, SHA256: sum, Size: int64(len(p.packed)),
+		Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(p.packed)), nil },
+	}}, nil)
+	p.r.Sent.Add(res.Bytes)
+	if err != nil {
+		return err
+	}
+	p.prove(res.Bytes, began)
+	what := peer.Serving{Address: net.JoinHostPort(n.HostIP, strconv.Itoa(config.PeerPort)), Token: p.token, Folder: p.folder(), Files: p.Sums, Seconds: int(servesFor.Seconds())}
+	body, err := p.body(fmt.Sprintf("pp_serve %s %s %s", shell.Quote(p.r.Id), sum, p.program.SHA256), what)
+	if err != nil {
+		return err
+	}
+	s, err := h.Hold(ctx, ssh.Script{Name: PhasePeer + "/serve", Mutates: true, Timeout: time.Minute, Body: body})
+	if err != nil {
+		return err
+	}
+	var ready peer.Ready
+	err = json.Unmarshal([]byte(s.FirstLine()), &ready)
+	// The machine names its port. With another address it could make the others connect elsewhere.
+	at, addressErr := netip.ParseAddrPort(ready.Address)
+	if err != nil || addressErr != nil || at.Addr().String() != n.HostIP {
+		_ = s.Close()
+		return fmt.Errorf("%s on %s: unexpected answer %.200q", PeerProgram, n.Hostname, s.FirstLine())
+	}
+	p.mu.Lock()
+	p.sessions = append(p.sessions, s)
+	p.mu.Unlock()
+	p.copies.join(n.Hostname, ready)
+	go func() {
+		<-s.Done()
+		p.copies.leave(n.Hostname)
+	}()
+	return nil
+}
+
+// enoughProof is how many bytes a machine must take before its speed counts.
+const enoughProof = 1 << 20
+
+// prove records whether a machine took its data at the required rate.
+func (p *Peers) prove(sent int64, began time.Time) {
+	now := p.r.Opts.Clock()
+	if sent >= enoughProof && float64(sent) >= float64(p.patience.Rate)*now.Sub(began).Seconds() {
+		p.copies.prove(now)
+	}
+}
+
+// folder is the folder from which machines serve files in this run.
+func (p *Peers) folder() string { return path.Join(StateDir, "peer-"+p.r.Id) }
+
+// body returns a script whose last command gets its input as JSON on fd 3. It isn't an argument, since other users can see arguments.
+func (p *Peers) body(command string, what any) (string, error) {
+	b, err := json.Marshal(what)
+	if err != nil {
+		return "", err
+	}
+	return PreludeScript + peerScript + command + " 3<<'PAICTL_DATA'\n" + string(b) + "\nPAICTL_DATA\n", nil
+}
+
+// bringing holds the files that a machine gets in one phase.
+type bringing struct {
+	p     *Peers
+	n     *Node
+	phase string
+	total int64
+
+	mu    sync.Mutex
+	wants []ssh.Missing // neither present nor on the way
+	done  int64
+	told  int64
+}
+
+// all gets the files from other machines. The machine has to get the files that remain in wants from paictl.
+func (b *bringing) all(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	for range getsAtOnce {
+		group.Go(func() error {
+			for {
+				t, more, err := b.take(ctx)
+				if err != nil || !more {
+					return err
+				}
+				if t.from == nil {
+					err = b.send(ctx, t)
+				} else {
+					err = b.fetch(ctx, t)
+				}
+				if err != nil {
+					return err
+				}
+			}
+		})
+	}
+	return group.Wait()
+}
+
+// take waits for the next transfer.
+func (b *bringing) take(ctx context.Context) (t transfer, more bool, err error) {
+	for {
+		b.mu.Lock()
+		if len(b.wants) == 0 {
+			b.mu.Unlock()
+			return t, false, nil
+		}
+		t, ok, wait := b.p.copies.next(b.n.Hostname, b.wants)
+		if ok {
+			b.wants = slices.DeleteFunc(b.wants, func(f ssh.Missing) bool { return f.Path == t.file.Path })
+		}
+		b.mu.Unlock()
+		if ok || wait == nil {
+			return t, ok, nil
+		}
+		select {
+		case <-wait:
+		case <-ctx.Done():
+			return t, false, context.Cause(ctx)
+		}
+	}
+}
+
+func (b *bringing) want(f ssh.Missing) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.wants = append(b.wants, f)
+}
+
+// send copies a file to the machine from paictl.
+func (b *bringing) send(ctx context.Context, t transfer) error {
+	r := b.p.r
+	began := r.Opts.Clock()
+	took, end := b.watch(t, began)
+	var before int64
+	res, err := r.Host(b.n).Upload(ctx, []ssh.File{t.file.File}, func(sent, total int64) {
+		took(sent, total)
+		b.progress("upload", sent-before)
+		before = sent
+	})
+	end()
+	r.Sent.Add(res.Bytes)
+	shared := false
+	if err == nil {
+		b.p.prove(res.Bytes, began)
+		share := fmt.Sprintf("pp_share %s %s %s\n", shell.Quote(r.Id), t.file.SHA256, shell.Quote(t.file.Path))
+		res, shareErr := r.Host(b.n).Run(ctx, ssh.Script{Name: PhasePeer + "/share", Mutates: true, Body: PreludeScript + peerScript + share})
+		shared = shareErr == nil && res.ExitCode == 0 // otherwise others get the file elsewhere
+	}
+	b.p.copies.sent(b.n.Hostname, t, err == nil, shared)
+	return err
+}
+
+// watch keeps other machines from waiting for one that takes a file too slowly, or not at all, and so blocks one of the few places for files that
+// paictl sends. The caller calls took with the number of bytes sent so far, and end when the sending is over.
+func (b *bringing) watch(t transfer, began time.Time) (took func(sent, total int64), end func()) {
+	now, w := b.p.r.Opts.Clock, newPace(b.p.patience, began)
+	var mu sync.Mutex
+	look := func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		at := now()
+		slow, fast := w.look(at)
+		return b.p.copies.look(b.n.Hostname, t, slow, fast, at, w.recent())
+	}
+	done := make(chan struct{})
+	go func() {
+		tick := time.NewTicker(w.looks())
+		defer tick.Stop()
+		for {
+			select {
+			case <-done:
+				return
+			case <-tick.C:
+			}
+			if look() {
+				b.p.warn("slow", b.n, "it receives files from here too slowly: other machines don't wait for it", "check its network and its disk")
+				return
+			}
+		}
+	}()
+	return func(sent, total int64) {
+		mu.Lock()
+		defer mu.Unlock()
+		w.took(sent, total, now())
+	}, func() { close(done) }
+}
+
+// fetch copies a file to the machine from another one. It returns only errors for which the machine is set aside.
+func (b *bringing) fetch(ctx context.Context, t transfer) error {
+	p, from := b.p, t.from.name
+	said := &words{got: func(n int64) { b.progress("from "+from, n) }}
+	err := b.command(ctx, t, said)
+	if err != nil && (IsCancel(ctx, err) || errors.Is(err, ssh.ErrClosed)) {
+		p.copies.fetched(b.n.Hostname, t, peer.Disk, false)
+		return err
+	}
+	w := said.last
+	if err == nil && !w.Done && w.Failure == "" {
+		err = fmt.Errorf("%s on %s did not report how it ended", PeerProgram, b.n.Hostname)
+	}
+	if err != nil {
+		// The fault is in the machine itself, and it can do without the program.
+		p.copies.fetched(b.n.Hostname, t, peer.Disk, false)
+		p.copies.setAlone(b.n.Hostname)
+		b.want(t.file)
+		p.warn("program", b.n, err.Error(), "it gets its files from here; see what the machine says in the error")
+		return nil
+	}
+	p.r.Passed.Add(said.sum)
+	if w.Done {
+		p.copies.fetched(b.n.Hostname, t, "", w.Shared)
+		return nil
+	}
+	b.progress("from "+from, -said.sum)
+	if w.Failure == peer.Disk {
+		p.copies.fetched(b.n.Hostname, t, w.Failure, false)
+		return hint.Errorf("check the free space of the machine's disks", "get %s to %s: %s", t.file.Path, b.n.Hostname, w.Error)
+	}
+	b.want(t.file)
+	b.judge(t, w, p.copies.fetched(b.n.Hostname, t, w.Failure, false))
+	return nil
+}
+
+// judge warns of the consequences of a failure.
+func (b *bringing) judge(t transfer, w peer.Word, v verdict) {
+	p, from := b.p, t.from.name
+	if w.Failure == peer.Wrong {
+		p.r.Emit(Event{Kind: EventWarning, Host: b.n.Hostname, Phase: b.phase, Message: fmt.Sprintf("%s got wrong content from %s and has thrown it away: %s", t.file.Path, from, w.Error),
+			Hint: "check the disk and memory of " + from + ", and who else can log in there"})
+	}
+	const remedy = "open TCP port %d between the machines, or use --no-peers"
+	switch v {
+	case offAll:
+		p.warn("network", b.n, fmt.Sprintf("machines don't reach each other: all files are sent from here (%s: %s)", from, w.Error), fmt.Sprintf(remedy, config.PeerPort))
+	case apart:
+		p.warn("network", b.n, fmt.Sprintf("it can't get files from other machines, so its files are sent from here (%s: %s)", from, w.Error), fmt.Sprintf(remedy, config.PeerPort))
+	case dropped:
+		p.warn("dropped "+from, b.n, fmt.Sprintf("%s serves no files to others any longer (%s)", from, w.Error), "")
+	}
+}
+
+// command runs the program on the machine.
+func (b *bringing) command(ctx context.Context, t transfer, said *words) error {
+	what := peer.Fetching{
+		From: t.from.ready, Token: b.p.token, SHA256: t.file.SHA256, Size: t.file.Size, Mode: t.file.Mode,
+		Path: t.file.Path, Part: t.file.Part, Folder: b.p.folder(), Patience: b.p.patience,
+	}
+	body, err := b.p.body(`"$S/peer-`+b.p.r.Id+`/`+PeerProgram+`" fetch "$R"`, what)
+	if err != nil {
+		return err
+	}
+	s := ssh.Script{Name: PhasePeer + "/fetch", Mutates: true, Stdout: said, Body: body, Timeout: what.Limit() + time.Minute}
+	res, err := b.p.r.Host(b.n).Run(ctx, s)
+	if err == nil && res.ExitCode != 0 {
+		err = ScriptError(b.n, s.Name, res)
+	}
+	return err
+}
+
+// progress counts bytes that have arrived. A negative n takes back bytes that must be sent again.
+func (b *bringing) progress(what string, n int64) {
+	b.mu.Lock()
+	b.done += n
+	done := min(b.done, b.total)
+	tell := done-b.told >= b.total/100 || done == b.total
+	if tell {
+		b.told = done
+	}
+	b.mu.Unlock()
+	if tell {
+		b.p.r.Emit(Event{Kind: EventProgress, Host: b.n.Hostname, Phase: b.phase, Message: what, Done: done, Total: b.total})
+	}
+}
+
+// words parses the output of a fetching machine, line by line.
+type words struct {
+	got  func(n int64)
+	buf  []byte
+	last peer.Word
+	sum  int64
+}
+
+// longestWord limits the length of a line in bytes: a machine may print anything.
+const longestWord = 64 << 10
+
+func (w *words) Write(b []byte) (int, error) {
+	w.buf = append(w.buf, b...)
+	for {
+		i := bytes.IndexByte(w.buf, '\n')
+		if i < 0 {
+			if len(w.buf) > longestWord {
+				return 0, errors.New("a line is too long")
+			}
+			return len(b), nil
+		}
+		var said peer.Word
+		if err := json.Unmarshal(w.buf[:i], &said); err != nil {
+			return 0, fmt.Errorf("unexpected answer %.100q", strings.TrimSpace(string(w.buf[:i])))
+		}
+		w.buf, w.last = w.buf[i+1:], said
+		if said.Got > w.sum {
+			w.got(said.Got - w.sum)
+			w.sum = said.Got
+		}
+	}
+}

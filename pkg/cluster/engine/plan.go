@@ -1,0 +1,219 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/ssh"
+)
+
+// Plan holds the changes that a run would make, by node and phase.
+type Plan struct {
+	World  *World
+	Phases []Phase
+	Todo   map[string]map[string][]Change // host name, phase
+
+	Mu    sync.Mutex
+	Rolls map[string][][]*Node // by phase, the waves of its rollout
+}
+
+// Plan compares every node with the configuration. A node that is reached but not selected gets
+// only the changes that it makes for others.
+func (r *Run) Plan(w *World, nodes []*Node, phases []Phase) (*Plan, error) {
+	p := &Plan{World: w, Phases: phases, Todo: map[string]map[string][]Change{}}
+	for _, n := range r.Alive(nodes) {
+		p.Todo[n.Hostname] = map[string][]Change{}
+		for _, ph := range phases {
+			if !ph.Applies(n) || !w.Concerns(n) && !ph.Traits().ForOthers {
+				continue
+			}
+			cs, err := ph.Diff(n, w)
+			if err != nil {
+				return nil, fmt.Errorf("plan %s on %s: %w", ph.Name(), n.Hostname, err)
+			}
+			for i := range cs {
+				cs[i].Host, cs[i].Phase = n.Hostname, ph.Name()
+			}
+			p.Todo[n.Hostname][ph.Name()] = cs
+		}
+	}
+	return p, nil
+}
+
+// Of returns the changes of a node in a phase.
+func (p *Plan) Of(n *Node, phase string) []Change { return p.Todo[n.Hostname][phase] }
+
+// Changes lists all changes in the order of nodes and phases.
+func (p *Plan) Changes(nodes []*Node) []Change {
+	out := []Change{}
+	for _, n := range nodes {
+		for _, ph := range p.Phases {
+			out = append(out, p.Todo[n.Hostname][ph.Name()]...)
+		}
+	}
+	return out
+}
+
+// Progress records which steps of a run have ended, and how.
+type Progress struct {
+	mu   sync.Mutex
+	done map[Step]chan struct{}
+	err  map[Step]error
+}
+
+// NewProgress returns the progress of a run before its first step.
+func NewProgress(p *Plan, nodes []*Node) *Progress {
+	pr := &Progress{done: map[Step]chan struct{}{}, err: map[Step]error{}}
+	for _, n := range nodes {
+		for _, ph := range p.Phases {
+			pr.done[Step{Host: n.Hostname, Phase: ph.Name()}] = make(chan struct{})
+		}
+	}
+	return pr
+}
+
+// End records the result of a step.
+func (pr *Progress) End(host, phase string, err error) {
+	pr.mu.Lock()
+	defer pr.mu.Unlock()
+	s := Step{Host: host, Phase: phase}
+	pr.err[s] = err
+	close(pr.done[s])
+}
+
+// wait blocks until a step has ended. A step outside the run (--limit, --phases) counts as
+// successful: its host was left unchanged.
+func (pr *Progress) wait(ctx context.Context, s Step) error {
+	key := Step{Host: s.Host, Phase: s.Phase}
+	ch, ok := pr.done[key]
+	if !ok {
+		return nil
+	}
+	select {
+	case <-ch:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	pr.mu.Lock()
+	defer pr.mu.Unlock()
+	err := pr.err[key]
+	if held, ok := errors.AsType[*HeldBack](err); ok && (s.Must || s.Rolls) {
+		return newHeldBack(held.Phase, held.Host)
+	}
+	if err != nil && s.Rolls && !errors.Is(err, ErrSetAside) {
+		return newHeldBack(s.Phase, s.Host)
+	}
+	if err != nil && s.Must {
+		return hint.Errorf("repair "+s.Host+" first", "phase %s on %s, which this phase needs, has failed", s.Phase, s.Host)
+	}
+	return nil
+}
+
+// ErrSetAside is the result of the steps that a machine doesn't reach, since an earlier one failed.
+var ErrSetAside = errors.New("set aside")
+
+// ApplyAll takes each node through its phases. A node waits for others only if a phase requires it;
+// a node that fails is set aside and the others continue.
+func (r *Run) ApplyAll(ctx context.Context, p *Plan, nodes []*Node) error {
+	if err := r.Share(p, nodes); err != nil {
+		return err
+	}
+	pr := NewProgress(p, nodes)
+	r.Planned = p
+	var wg sync.WaitGroup
+	for _, n := range nodes {
+		wg.Go(func() { r.walk(ctx, p, pr, n) })
+	}
+	wg.Wait()
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return nil
+}
+
+// walk takes one node through its phases.
+func (r *Run) walk(ctx context.Context, p *Plan, pr *Progress, n *Node) {
+	for _, ph := range p.Phases {
+		var err error
+		if r.IsAside(n) {
+			err = ErrSetAside
+		} else if err = r.Step(ctx, p, pr, n, ph); err != nil && !IsCancel(ctx, err) {
+			r.Emit(Event{Kind: EventPhaseFailed, Host: n.Hostname, Phase: ph.Name(), Error: err.Error(), Hint: hint.Of(err)})
+			r.SetAside(n, ph.Name(), err)
+		}
+		pr.End(n.Hostname, ph.Name(), err)
+	}
+	if !r.IsAside(n) && ctx.Err() == nil {
+		r.Emit(Event{Kind: EventHostDone, Host: n.Hostname})
+	}
+}
+
+// Step runs one phase on one node: wait, apply, verify.
+func (r *Run) Step(ctx context.Context, p *Plan, pr *Progress, n *Node, ph Phase) error {
+	cs := p.Todo[n.Hostname][ph.Name()]
+	if len(cs) == 0 {
+		r.Emit(Event{Kind: EventPhaseSkipped, Host: n.Hostname, Phase: ph.Name()})
+		return nil
+	}
+	for _, s := range ph.Waits(n, p) {
+		if err := pr.wait(ctx, s); err != nil {
+			return err
+		}
+	}
+	return r.slot(ctx, func() error {
+		start := r.Opts.Clock()
+		r.Emit(Event{Kind: EventPhaseStarted, Host: n.Hostname, Phase: ph.Name(), Changes: len(cs)})
+		if err := ph.Apply(ctx, r, n, cs); err != nil {
+			return err
+		}
+		// Settings on a master that etcd doesn't know take effect only after it has joined again.
+		if !p.World.Expelled(n) || ph.Traits().Rejoins {
+			if err := r.Verify(ctx, n, ph); err != nil {
+				return err
+			}
+		}
+		for i := range cs {
+			r.Emit(Event{Kind: EventChanged, Host: n.Hostname, Phase: ph.Name(), Change: &cs[i]})
+		}
+		r.Mu.Lock()
+		r.Changes[n.Hostname] += len(cs)
+		r.Mu.Unlock()
+		r.Emit(Event{Kind: EventPhaseDone, Host: n.Hostname, Phase: ph.Name(), Changes: len(cs), Elapsed: r.Opts.Clock().Sub(start)})
+		return nil
+	})
+}
+
+// Verify waits until a phase has reached its goal on a node.
+func (r *Run) Verify(ctx context.Context, n *Node, ph Phase) error {
+	body := ph.Verify(n)
+	if body == "" {
+		return nil
+	}
+	h := r.Host(n)
+	res, err := h.Run(ctx, ssh.Script{Name: ph.Name() + "/verify", Timeout: r.Opts.StepTimeout, Body: PreludeScript + body})
+	if err != nil {
+		return err
+	}
+	if res.ExitCode != 0 {
+		return ScriptError(n, ph.Name()+"/verify", res)
+	}
+	return nil
+}
+
+// HeldBack is the error of a machine that was left unchanged, since the same change failed elsewhere.
+type HeldBack struct{ Phase, Host string }
+
+// LeftAlone marks the error of a machine that was left unchanged.
+func (*HeldBack) LeftAlone() {}
+
+func (e *HeldBack) Error() string {
+	return fmt.Sprintf("not changed: the new %s settings failed on %s", e.Phase, e.Host)
+}
+
+func newHeldBack(phase, host string) error {
+	return hint.Wrap(&HeldBack{Phase: phase, Host: host},
+		fmt.Sprintf("repair %s, or correct the setting, and run the same command again; --limit continues without a broken machine", host))
+}

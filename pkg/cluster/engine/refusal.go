@@ -1,0 +1,46 @@
+package engine
+
+import (
+	"fmt"
+
+	"github.com/openpai/paictl/pkg/cluster/preflight"
+)
+
+// PreflightError reports that checks failed, and which changes the run had made before, in most cases none.
+type PreflightError struct {
+	Findings []preflight.Finding
+	// Repaired means that --fix repaired something before.
+	Repaired bool
+	// Reset means that "cluster recreate" removed machines from their cluster before.
+	Reset bool
+}
+
+func (e *PreflightError) Error() string {
+	n, first := 0, preflight.Finding{}
+	for _, f := range e.Findings {
+		if f.Severity == preflight.SeverityError {
+			if n == 0 {
+				first = f
+			}
+			n++
+		}
+	}
+	where := ""
+	if first.Host != "" {
+		where = first.Host + ": "
+	}
+	rest := "nothing was changed"
+	switch {
+	case e.Reset:
+		rest = "the machines have left their cluster; nothing else was changed"
+	case e.Repaired:
+		rest = "only the repairs were made; nothing else was changed"
+	}
+	if n == 1 {
+		return fmt.Sprintf("%s%s (%s)", where, first.Message, rest)
+	}
+	return fmt.Sprintf("%d checks failed, the first: %s%s (%s)", n, where, first.Message, rest)
+}
+
+// ExitCode is 4: preflight.
+func (e *PreflightError) ExitCode() int { return 4 }

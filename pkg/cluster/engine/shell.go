@@ -1,0 +1,87 @@
+package engine
+
+import (
+	_ "embed"
+	"encoding/base64"
+	"fmt"
+	"strings"
+
+	"github.com/openpai/paictl/pkg/cluster/paths"
+	"github.com/openpai/paictl/pkg/cluster/shell"
+)
+
+// The folder of paictl's state on a host, and the host's lock. All paths in scripts begin with $R,
+// which is empty on real hosts and a folder in tests.
+const (
+	StateDir = paths.State
+	HostLock = "/run/paictl-host.lock"
+)
+
+// PreludeScript has the functions of all scripts.
+//
+//go:embed scripts/prelude.sh
+var PreludeScript string
+
+// DetectScript has the functions that read a machine's state.
+//
+//go:embed scripts/detect.sh
+var DetectScript string
+
+// ApplyScript has the functions that change it.
+//
+//go:embed scripts/apply.sh
+var ApplyScript string
+
+// DetectProgram returns a read-only script: functions, then one section per phase. Each section
+// runs in its own subshell, so that it can't disturb the others.
+func DetectProgram(sections []Section) string {
+	var b strings.Builder
+	b.WriteString(PreludeScript)
+	b.WriteString(DetectScript)
+	b.WriteString(atATime(sections))
+	return b.String()
+}
+
+// lanes is how many sections of a script a machine runs at a time: most of their time is spent on starting programs.
+const lanes = 4
+
+// atATime returns a script that runs sections in lanes. A pipe holds the output of a lane until the lanes beside it are done, so
+// that the lines of sections don't mix.
+func atATime(sections []Section) string {
+	of := make([]strings.Builder, min(lanes, max(1, len(sections))))
+	for i, s := range sections {
+		fmt.Fprintf(&of[i%len(of)], "printf '@@ %%s\\n' %s\n(\n%s\n) || printf '@! %%s\\n' $?\n", shell.Quote(s.Name), s.Body)
+	}
+	script := of[0].String()
+	for i := range of[1:] {
+		script = "(\n" + script + ") | (\nexec 3<&0 </dev/null\n" + of[i+1].String() + "cat <&3\n)\n"
+	}
+	return script
+}
+
+// ApplyProgram returns a mutating script of one phase: it holds the host's lock and writes the journal.
+func ApplyProgram(runID, phase, body string) string {
+	return fmt.Sprintf("%s%sbegin %s %s\n%s\nfinish\n", PreludeScript, ApplyScript, shell.Quote(runID), shell.Quote(phase), body)
+}
+
+// Section is a part of a script that answers by itself, under a name.
+type Section struct{ Name, Body string }
+
+// Heredoc feeds data to a command as base64, 76 columns a line, so that any bytes survive and no
+// line of data can end the here-document.
+func Heredoc(command string, data []byte) string {
+	enc := base64.StdEncoding.EncodeToString(data)
+	var b strings.Builder
+	b.WriteString(command + " <<'PAICTL_DATA'\n")
+	for len(enc) > 76 {
+		b.WriteString(enc[:76] + "\n")
+		enc = enc[76:]
+	}
+	b.WriteString(enc + "\nPAICTL_DATA\n")
+	return b.String()
+}
+
+// RepairScript has the safe repairs of preflight.
+//
+//go:embed scripts/repair.sh
+var RepairScript string

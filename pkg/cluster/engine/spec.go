@@ -1,0 +1,141 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/openpai/paictl/pkg/cluster/bundle"
+	"github.com/openpai/paictl/pkg/config"
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/layout"
+	"github.com/openpai/paictl/pkg/ssh"
+)
+
+// Spec describes the wanted cluster: the configuration, resolved per node, and the bundle of its programs.
+// It doesn't change.
+type Spec struct {
+	Config *config.Cluster
+	Bundle *bundle.Bundle
+	Nodes  []*Node
+}
+
+// labelWorker is a label of the machines on which jobs run, with OpenPAI's name.
+const labelWorker = "pai-worker"
+
+// Node is one machine of the cluster, with the settings that follow from its roles.
+type Node struct {
+	layout.Machine
+	Target       ssh.Target
+	ControlPlane bool
+	// Worker means that jobs run there. On the only machine of a small cluster they run beside the control plane.
+	Worker bool
+	Labels map[string]string
+	Taints []string
+}
+
+// NewSpec resolves a configuration. The bundle may be nil for runs that install nothing.
+func NewSpec(c *config.Cluster, b *bundle.Bundle) (*Spec, error) {
+	s := &Spec{Config: c, Bundle: b}
+	if err := s.checkVersion(); err != nil {
+		return nil, err
+	}
+	for _, m := range c.Layout.MachineList {
+		n := &Node{
+			Machine: m, Target: c.Target(m), ControlPlane: c.IsControlPlane(m),
+			Labels: c.LabelsOf(m), Taints: c.TaintsOf(m),
+		}
+		n.Worker = !n.ControlPlane || n.Labels[labelWorker] == "true"
+		s.Nodes = append(s.Nodes, n)
+	}
+	if len(s.ControlPlane()) == 0 {
+		return nil, hint.Errorf("give one machine of layout.yaml the role master",
+			"no machine runs the control plane")
+	}
+	return s, nil
+}
+
+// ControlPlane returns the nodes that run the control plane, by address: their order in layout.yaml doesn't matter.
+func (s *Spec) ControlPlane() []*Node {
+	var out []*Node
+	for _, n := range s.Nodes {
+		if n.ControlPlane {
+			out = append(out, n)
+		}
+	}
+	slices.SortFunc(out, ByAddress)
+	return out
+}
+
+// Master returns the control plane node with the given address, or nil.
+func (s *Spec) Master(address string) *Node {
+	for _, n := range s.ControlPlane() {
+		if n.HostIP == address {
+			return n
+		}
+	}
+	return nil
+}
+
+// Node returns the node with the given host name or address.
+func (s *Spec) Node(name string) (*Node, error) {
+	for _, n := range s.Nodes {
+		if n.Hostname == name || n.HostIP == name {
+			return n, nil
+		}
+	}
+	return nil, unknown(name)
+}
+
+func unknown(name string) error {
+	return hint.Errorf("paictl node list -p DIR shows the machines of the layout", "%s is not a machine of the layout", name)
+}
+
+// CheckLimit returns an error for a name in --limit that no machine has. Unlike a Spec, it needs no bundle.
+func CheckLimit(l *layout.Layout, names []string) error {
+	for _, name := range names {
+		if !l.Has(name) {
+			return unknown(name)
+		}
+	}
+	return nil
+}
+
+// Artifacts returns the bundle's artifacts of a kind that the node needs.
+func (s *Spec) Artifacts(n *Node, kind string) []bundle.Artifact {
+	var out []bundle.Artifact
+	for _, a := range s.Bundle.List(kind) {
+		unused := kind == bundle.KindImage && a.Name == VIPProgram && s.Config.Kubernetes.Kubernetes.APIVIP == ""
+		if a.NeededBy(n.ControlPlane, n.Worker) && !unused {
+			out = append(out, a)
+		}
+	}
+	return out
+}
+
+// Image returns the name that nodes use for one of the bundle's images.
+func (s *Spec) Image(name string) (string, error) {
+	a, ok := s.Bundle.Lookup(bundle.KindImage, name)
+	if !ok {
+		return "", hint.Errorf("build the bundle again: paictl bundle build", "the bundle in %s has no image %q", s.Bundle.Dir(), name)
+	}
+	return a.Image, nil
+}
+
+// ConfiguredEndpoint returns the API server's address according to the configuration alone.
+func (s *Spec) ConfiguredEndpoint() string {
+	return s.Config.Endpoint()
+}
+
+// OwnEndpoint returns the address of a control plane machine's own API server.
+func (s *Spec) OwnEndpoint(n *Node) string { return s.AtPort(n.HostIP) }
+
+// AtPort returns a node's address with a port of the API.
+func (s *Spec) AtPort(host string) string {
+	return fmt.Sprintf("%s:%d", host, s.Config.Kubernetes.Kubernetes.APIServerPort)
+}
+
+// VIPProgram holds the API's virtual address on one of the masters.
+const VIPProgram = "pai-api-vip"
+
+// ByAddress compares two nodes by their addresses.
+func ByAddress(a, b *Node) int { return layout.CompareAddresses(a.HostIP, b.HostIP) }

@@ -1,0 +1,215 @@
+package phases
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"net"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/openpai/paictl/pkg/cluster/bundle"
+	"github.com/openpai/paictl/pkg/cluster/engine"
+	"github.com/openpai/paictl/pkg/cluster/shell"
+	"github.com/openpai/paictl/pkg/config"
+	"github.com/openpai/paictl/pkg/hint"
+)
+
+// apiProxy gives each machine an address of the API that outlives any master: a program that forwards connections to a ready
+// master. It is a service and not a pod, since the kubelet needs the API before it runs pods.
+type apiProxy struct{ want *engine.Desired }
+
+// Names and paths of the API's proxy.
+const (
+	phaseAPIProxy = "api-proxy"
+	proxyProgram  = "pai-api-proxy"
+	proxyUnit     = proxyProgram + ".service"
+	ProxyService  = "/etc/systemd/system/" + proxyUnit
+	KubeletName   = "kubelet.service"
+	APIServers    = confDir + "/api-servers"
+)
+
+//go:embed files/pai-api-proxy.service
+var proxyUnitFile string
+
+func (*apiProxy) Name() string              { return phaseAPIProxy }
+func (*apiProxy) Traits() engine.Traits     { return engine.Traits{Upgrade: engine.UpgradeAfter} }
+func (*apiProxy) Applies(*engine.Node) bool { return true }
+
+func (p *apiProxy) Waits(n *engine.Node, pl *engine.Plan) []engine.Step {
+	return rollout(pl, n, phaseAPIProxy, proxyUnit)
+}
+
+func (p *apiProxy) resources(n *engine.Node) (engine.Resources, error) {
+	bins, err := binaries(p.want.Spec, n, proxyProgram)
+	if err != nil {
+		return engine.Resources{}, err
+	}
+	var servers strings.Builder
+	servers.WriteString("# Written by paictl: the masters of layout.yaml. " + proxyProgram + " reads it again when it changes.\n")
+	for _, m := range p.want.ControlPlane() {
+		servers.WriteString(p.want.OwnEndpoint(m) + "\n")
+	}
+	unitFile := strings.ReplaceAll(proxyUnitFile, "LISTEN", config.LocalAPI())
+	return engine.Resources{
+		Artifacts: bins,
+		Files: []engine.File{
+			{Path: APIServers, Mode: 0o644, Body: []byte(servers.String())},
+			{Path: ProxyService, Mode: 0o644, Body: []byte(unitFile)},
+		},
+		// The program reads the list of servers itself, so that connections don't break when a master is added or removed.
+		Units: []engine.Unit{{Name: proxyUnit, Reads: []string{ProxyService, path.Join(BinDir, proxyProgram)}}},
+	}, nil
+}
+
+func (p *apiProxy) Detect(n *engine.Node) (string, error) {
+	res, err := p.resources(n)
+	return res.Detect() + fmt.Sprintf("d_gone %s\n", ProxyService), err
+}
+
+func (p *apiProxy) Diff(n *engine.Node, w *engine.World) ([]engine.Change, error) {
+	a := w.Of(n, phaseAPIProxy)
+	// An installed proxy stays, and is kept up to date: pods of the machine may use it for a while after the API's address has moved.
+	if !p.want.Local() && a.Value("gone", ProxyService) != "there" {
+		return nil, nil
+	}
+	res, err := p.resources(n)
+	return res.Diff(a), err
+}
+
+func (p *apiProxy) Carries(n *engine.Node, _ *engine.World, cs []engine.Change) []bundle.Artifact {
+	res, _ := p.resources(n) // diff has called it before, without an error
+	return engine.Sources(res.Uploads(cs))
+}
+
+func (p *apiProxy) Apply(ctx context.Context, r *engine.Run, n *engine.Node, cs []engine.Change) error {
+	res, err := p.resources(n)
+	if err != nil {
+		return err
+	}
+	return r.ApplyResources(ctx, n, phaseAPIProxy, res, cs)
+}
+
+func (p *apiProxy) Verify(*engine.Node) string {
+	host, port, _ := net.SplitHostPort(config.LocalAPI())
+	return fmt.Sprintf(`
+i=0
+until timeout 5 bash -c 'exec 3<>"/dev/tcp/$1/$2"' proxy %[1]s %[2]s 2>/dev/null; do
+	i=$((i + 1))
+	[ "$i" -lt 60 ] || { echo "%[3]s does not listen at %[1]s:%[2]s -> see journalctl -u %[3]s on the host" >&2; exit 1; }
+	sleep 0.5
+done
+`, host, port, proxyProgram)
+}
+
+// kubeletServer returns the address at which a member's kubelet must reach the API. A kubelet on a master uses its own API
+// server, as kubeadm requires.
+func kubeletServer(d *engine.Desired, n *engine.Node) string {
+	if n.ControlPlane {
+		return d.OwnEndpoint(n)
+	}
+	return d.Endpoint()
+}
+
+// moves returns the change that points a member's kubelet at the current address of the API.
+func moves(d *engine.Desired, n *engine.Node, w *engine.World) []engine.Change {
+	a := w.Of(n, engine.PhaseJoin)
+	has, due := strings.TrimPrefix(a.Value("kubelet-server"), "https://"), a.Value("kubelet-moves") == "yes"
+	if has == "" || !due && (has == kubeletServer(d, n) || n.ControlPlane && has == d.Endpoint()) {
+		return nil
+	}
+	detail := "it reaches the API at " + kubeletServer(d, n) + ", no longer at " + has
+	if has == kubeletServer(d, n) {
+		detail = "it reaches the API at " + has + ": its restart was interrupted"
+	}
+	return []engine.Change{{Action: "restart", Target: KubeletName, Detail: detail}}
+}
+
+// isMove reports whether changes of the phase join move a kubelet to another address.
+func isMove(cs []engine.Change) bool {
+	return slices.ContainsFunc(cs, func(c engine.Change) bool { return c.Target == KubeletName })
+}
+
+// move returns the shell code that makes this change.
+func (p *join) move(n *engine.Node) string {
+	wait := 0
+	if p.want.Config.Kubernetes.Kubernetes.NetworkPlugin == FlannelPlugin {
+		wait = 1
+	}
+	return NodeReady(n) + KubeletScript + KubeadmScript + fmt.Sprintf("k_move %s %d\n", shell.Quote("https://"+kubeletServer(p.want, n)), wait)
+}
+
+// addressMoves reports whether this run moves the whole cluster to another address of the API.
+func addressMoves(w *engine.World) bool {
+	if w.Leader == nil || w.Founding() {
+		return false
+	}
+	has := strings.TrimPrefix(w.Of(w.Leader, engine.PhaseJoin).Value("server"), "https://")
+	return has != "" && has != w.Want.Endpoint()
+}
+
+// withoutProxy refuses to point kube-proxy and the pods' network at the machines' own addresses while a node runs that doesn't have
+// such an address yet: the node was set aside in this run or can't be reached, and its services would freeze.
+func withoutProxy(r *engine.Run) error {
+	w := r.Planned.World
+	if !addressMoves(w) || !r.Want.Local() {
+		return nil
+	}
+	nodes, err := w.Nodes()
+	if err != nil {
+		return err
+	}
+	for _, n := range r.Spec.Nodes {
+		node, known := nodes[n.Hostname]
+		if known && r.IsAside(n) && engine.IsReady(node) {
+			return hint.Errorf("repair the machine and run the same command again; or switch it off, or remove it from the cluster; or set api-endpoint to the address that is used so far",
+				"the API's address is about to change to %s, at which %s finds nothing: its node runs, but it was set aside in this run", r.Want.Endpoint(), n.Hostname)
+		}
+	}
+	return nil
+}
+
+// RefuseMove refuses to move the API's address if some of the machines would be left without one: all of them have to be in the run,
+// and each member must reach the new address.
+func RefuseMove(ctx context.Context, r *engine.Run, w *engine.World) error {
+	whole := len(r.Opts.Limit)+len(r.Only) == 0
+	if !addressMoves(w) {
+		if len(r.Only) > 0 && slices.ContainsFunc(r.Spec.Nodes, func(n *engine.Node) bool { return w.Member(n) && len(moves(r.Want, n, w)) > 0 }) {
+			return hint.Errorf("run it without --phases", "kubelets are about to use another address of the API, %s", r.Want.Endpoint())
+		}
+		return nil
+	}
+	if !whole {
+		return hint.Errorf("run it without --limit and --phases; or undo the change of masters, api-endpoint or load-balance-ip",
+			"the API's address is about to change to %s, for all machines", r.Want.Endpoint())
+	}
+	if r.Want.Local() {
+		return nil // each machine gets it in this run
+	}
+	members := slices.DeleteFunc(r.Alive(r.Spec.Nodes), func(n *engine.Node) bool { return !w.Member(n) })
+	var mu sync.Mutex
+	var without []string
+	errs := r.Each(ctx, members, func(ctx context.Context, n *engine.Node) error {
+		// It verifies with the cluster's own authority and a name that every API server has: the certificates get the new name later.
+		res, err := r.Read(ctx, n, engine.PhaseInit, "endpoint", fmt.Sprintf(
+			"if kubectl --kubeconfig=/dev/null --server=%s --certificate-authority=\"$R/etc/kubernetes/pki/ca.crt\" --tls-server-name=kubernetes --request-timeout=10s get --raw /readyz >/dev/null 2>&1; then echo reached; fi\n",
+			shell.Quote("https://"+r.Want.Endpoint())))
+		if err != nil {
+			return err
+		}
+		if strings.TrimSpace(string(res.Stdout)) != "reached" {
+			mu.Lock()
+			without = append(without, n.Hostname)
+			mu.Unlock()
+		}
+		return nil
+	})
+	if err := r.SetAsideAll(ctx, engine.PhaseInit, errs); err != nil || len(without) == 0 {
+		return err
+	}
+	slices.Sort(without)
+	return hint.Errorf("correct api-endpoint or load-balance-ip in kubernetes-configuration.yaml (with several masters both may be absent), or set up the load balancer and its routes",
+		"the API's address is to become %s, but no API server of this cluster is ready there, seen from %s: nothing was changed", r.Want.Endpoint(), strings.Join(without, ", "))
+}

@@ -1,0 +1,134 @@
+package phases
+
+import (
+	"slices"
+
+	"github.com/openpai/paictl/pkg/cluster/answer"
+	"github.com/openpai/paictl/pkg/cluster/bundle"
+	"github.com/openpai/paictl/pkg/cluster/engine"
+	"github.com/openpai/paictl/pkg/cluster/preflight"
+)
+
+// Check checks the nodes that answered, each by itself and all together. It is pure: the same
+// answers give the same findings in the same order.
+func Check(r *engine.Run, w *engine.World, nodes []*engine.Node) []preflight.Finding {
+	c := CheckedCluster(r.Want, w.Leader)
+	var hosts []*preflight.Host
+	findings := slices.Clone(w.Findings)
+	for i, n := range r.Spec.Nodes {
+		f := w.Facts[n.Hostname]
+		if f == nil || r.IsAside(n) {
+			continue
+		}
+		h, broken := preflight.Read(c, c.Nodes[i], f.Sections)
+		if broken != nil {
+			findings = append(findings, *broken)
+			continue
+		}
+		h.Selected = slices.Contains(nodes, n)
+		h.Asked, h.Answered = f.Asked, f.Answered
+		PhasesTell(r.Want, h, n, f.Sections)
+		hosts = append(hosts, h)
+	}
+	findings = append(preflight.Run(c, hosts), findings...)
+	c.Sort(findings)
+	return findings
+}
+
+// CheckedCluster returns the cluster in the form for the checks, with its nodes in the order of s.Nodes.
+func CheckedCluster(d *engine.Desired, leader *engine.Node) *preflight.Cluster {
+	c := &preflight.Cluster{
+		Kubernetes: &d.Config.Kubernetes.Kubernetes, SKUs: d.Config.Layout.MachineSKU, Bundle: d.Bundle,
+		Sysctls: (&base{want: d}).resources().Sysctls, Endpoint: d.Endpoint(), Upgrading: d.Upgrading, Back: d.Back,
+	}
+	for _, n := range d.Nodes {
+		node := CheckedNode(n)
+		c.Nodes = append(c.Nodes, node)
+		if n == leader {
+			c.Leader = node
+		}
+	}
+	return c
+}
+
+// CheckedNode returns the node in the form for the checks.
+func CheckedNode(n *engine.Node) *preflight.Node {
+	return &preflight.Node{Machine: n.Machine, ControlPlane: n.ControlPlane, AddAs: n.AsArgument()}
+}
+
+// PhasesTell adds the facts to a host that only the phases can read from their answers.
+func PhasesTell(d *engine.Desired, h *preflight.Host, n *engine.Node, sections map[string]answer.Answer) {
+	for _, row := range sections[PhaseKubelet].All("kubernetes") {
+		if len(row) > 1 {
+			h.Programs = append(h.Programs, preflight.Program{Name: row[0], Version: row[1]})
+		}
+	}
+	for _, row := range sections[PhaseBase].All("later") {
+		if len(row) > 2 {
+			h.Later = append(h.Later, preflight.Setting{Name: row[0], Value: row[1], File: row[2]})
+		}
+	}
+	driver := &NvidiaDriver{want: d}
+	state := driver.Look(h.Facts, sections[PhaseDriver])
+	if state != nil && driver.Wanted(n) {
+		h.Driver = &preflight.Driver{Findings: state.Findings, Installs: len(state.missing()) > 0}
+	}
+	if d.Bundle != nil {
+		h.Brings = brings(d, n, sections, state)
+	}
+}
+
+// unpacked is how much an image takes, in multiples of its archive, whose layers are
+// compressed to about a third: the archive while it is imported, the layers in
+// containerd's store, and their files. Measured: 833 MB for archives of 163.
+const unpacked = 5
+
+// filesOfImage limits how many files an image of the bundle has: the largest has 913, most have fewer than 20. Images of jobs, which are pulled
+// later, have tens of thousands.
+const filesOfImage = 1000
+
+// brings returns the room that the bundle's files will take on a node. It doesn't count files that are already present.
+func brings(d *engine.Desired, n *engine.Node, sections map[string]answer.Answer, state *DriverState) []preflight.Room {
+	have := installed(sections)
+	sum := func(kind string, there func(bundle.Artifact) bool) (bytes, files int64) {
+		for _, a := range d.Artifacts(n, kind) {
+			if !there(a) {
+				bytes, files = bytes+a.Size, files+1
+			}
+		}
+		return bytes, files
+	}
+	byHash := func(a bundle.Artifact) bool { return have[a.SHA256] }
+	imported := sections[PhaseImages]
+	unimported, newImages := sum(bundle.KindImage, func(a bundle.Artifact) bool {
+		return (&images{want: d}).present(imported, a)
+	})
+	programs, newPrograms := sum(bundle.KindBinary, byHash)
+	plugins, newPlugins := sum(bundle.KindCNIPlugin, byHash)
+	var packages int64
+	// Errors in this state are reported by the phase that uses it.
+	c, _ := (&NvidiaDriver{want: d}).Brings(state)
+	for _, a := range c.Artifacts() {
+		packages += a.Size
+	}
+	// Uploads wait in paictl's folder; a program exists twice until it is moved.
+	return []preflight.Room{
+		{Path: BinDir, Bytes: programs, Inodes: newPrograms},
+		{Path: cniBinDir, Bytes: plugins, Inodes: newPlugins},
+		{Path: engine.StateDir, Bytes: programs + packages, Inodes: newPrograms + newPlugins + int64(len(c.Artifacts())) + 100},
+		{Path: CheckedCluster(d, nil).Store(), Bytes: unpacked * unimported, Inodes: filesOfImage * newImages},
+	}
+}
+
+// installed returns the hashes of the bundle's files that detection found on a host.
+func installed(sections map[string]answer.Answer) map[string]bool {
+	out := map[string]bool{}
+	for _, a := range sections {
+		for _, row := range a.All("art") {
+			if len(row) == 3 {
+				out[row[2]] = true
+			}
+		}
+	}
+	return out
+}

@@ -1,0 +1,480 @@
+package phases
+
+import (
+	"bytes"
+	"context"
+	_ "embed"
+	"fmt"
+	"io"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/openpai/paictl/pkg/cluster/answer"
+	"github.com/openpai/paictl/pkg/cluster/bundle/driver"
+	"github.com/openpai/paictl/pkg/cluster/engine"
+	"github.com/openpai/paictl/pkg/cluster/gpudriver"
+	"github.com/openpai/paictl/pkg/cluster/shell"
+	"github.com/openpai/paictl/pkg/config"
+	"github.com/openpai/paictl/pkg/layout"
+	"github.com/openpai/paictl/pkg/ssh"
+)
+
+// NvidiaDriver manages NVIDIA's driver on machines with NVIDIA GPUs: by default it leaves the driver alone; with
+// the policy install it installs the driver from packages. pkg/cluster/gpudriver makes its decisions.
+type NvidiaDriver struct{ want *engine.Desired }
+
+// NewDriver returns the phase by itself, for the upgrade of drivers.
+func NewDriver(d *engine.Desired) *NvidiaDriver { return &NvidiaDriver{want: d} }
+
+// Names of the phase of NVIDIA's driver, and of its changes.
+const (
+	PhaseDriver = "nvidia-driver"
+	// DriverTarget is the target of the change that a rollout makes.
+	DriverTarget     = "NVIDIA driver"
+	ModuleTarget     = "module nvidia"
+	NouveauFile      = "/etc/modprobe.d/paictl-nvidia.conf"
+	ModulesFile      = "/etc/modules-load.d/paictl-nvidia.conf"
+	PersistenceUnit  = "nvidia-persistenced.service"
+	PersistenceFile  = "/etc/systemd/system/nvidia-persistenced.service.d/paictl.conf"
+	fabricUnit       = "nvidia-fabricmanager.service"
+	driverTimeout    = 45 * time.Minute // DKMS may build for a quarter of an hour
+	UnfinishedTarget = "packages that dpkg has not finished installing"
+	CutOffTarget     = "an interrupted installation of the driver"
+	HoldTarget       = "packages of the driver"
+	nouveauTarget    = "module nouveau"
+	actionUndo       = "undo"
+	BroughtTarget    = "packages that were brought for the driver"
+	// DriverRepository is the folder of a bundle's packages on a machine until the driver works.
+	DriverRepository = engine.StateDir + "/driver-repository"
+)
+
+// DriverDetectScript has the functions that read a driver's state.
+//
+//go:embed scripts/driver_detect.sh
+var DriverDetectScript string
+
+// DriverScript has the functions that change it.
+//
+//go:embed scripts/driver.sh
+var DriverScript string
+
+// Driver returns the driver's settings in the configuration.
+func Driver(s *engine.Spec) config.GPUDriver {
+	return s.Config.Kubernetes.Kubernetes.GPUDriver.WithDefaults()
+}
+
+// Name returns PhaseDriver.
+func (*NvidiaDriver) Name() string { return PhaseDriver }
+
+// Traits are empty: only the upgrade of drivers exchanges one.
+func (*NvidiaDriver) Traits() engine.Traits { return engine.Traits{} }
+
+// Applies is always true: an interrupted installation is undone even if the configuration no longer asks for a driver.
+func (*NvidiaDriver) Applies(*engine.Node) bool { return true }
+
+// Wanted reports whether a node should have the driver. If the layout has no GPUs for the node, or simulated ones, its
+// real GPUs aren't used.
+func (p *NvidiaDriver) Wanted(n *engine.Node) bool {
+	gpu := p.want.Config.Layout.MachineSKU[n.SKU].GPU
+	return gpu != nil && !gpu.Simulated && Driver(p.want.Spec).Policy != config.GPUDriverNone
+}
+
+// Waits for the earlier waves: a broken driver must not break the GPUs of more than one member.
+func (p *NvidiaDriver) Waits(n *engine.Node, pl *engine.Plan) []engine.Step {
+	return rollout(pl, n, PhaseDriver, DriverTarget)
+}
+
+// files returns settings of the kernel and of the persistence daemon, which Ubuntu's package starts without persistence: with it the driver stays
+// initialised while no program uses a GPU. Without these settings, nvidia-uvm is loaded only by the first program with CUDA outside a container, and
+// there may never be one. nvidia-peermem lets network cards with RDMA reach GPUs' memory; it can be loaded only with Mellanox' own driver, and the
+// rest works without it.
+func (*NvidiaDriver) files(rdma, nvlink5 bool) engine.Resources {
+	settings := "# Written by paictl: NVIDIA's driver needs the GPUs for itself.\nblacklist nouveau\noptions nouveau modeset=0\n"
+	if rdma {
+		settings += "# Network cards reach the GPUs' memory.\nsoftdep nvidia post: nvidia-peermem\n"
+	}
+	modules := "# Written by paictl: CUDA needs it, and containers can't load it.\nnvidia-uvm\n"
+	if nvlink5 {
+		modules += "# The fabric manager reaches the NVSwitches through them.\nmlx5_ib\nib_umad\n"
+	}
+	return engine.Resources{Files: []engine.File{
+		{Path: NouveauFile, Mode: 0o644, Body: []byte(settings)},
+		{Path: ModulesFile, Mode: 0o644, Body: []byte(modules)},
+		{Path: PersistenceFile, Mode: 0o644, Body: []byte("# Written by paictl.\n[Unit]\nStopWhenUnneeded=false\n[Service]\nExecStartPost=-/usr/bin/nvidia-smi -pm 1\n")},
+	}}
+}
+
+func (*NvidiaDriver) units(fabricManager bool) engine.Resources {
+	r := engine.Resources{Units: []engine.Unit{{Name: PersistenceUnit, Reads: []string{PersistenceFile}}}}
+	if fabricManager {
+		r.Units = append(r.Units, engine.Unit{Name: fabricUnit})
+	}
+	return r
+}
+
+// Detect prints the GPUs, and the driver's packages, modules and programs.
+func (p *NvidiaDriver) Detect(n *engine.Node) (string, error) {
+	d := Driver(p.want.Spec)
+	if !p.Wanted(n) {
+		return "if [ -e \"$S/driver-change\" ]; then printf 'pending\\tyes\\n'; fi\n" +
+			"if [ -d \"$S/driver-repository\" ]; then printf 'brought\\tyes\\n'; fi\n", nil
+	}
+	body := engine.RepairScript + DriverDetectScript + AptProxy(p.want.Spec)
+	if d.Policy == config.GPUDriverInstall {
+		// These count only if the driver is, or will be, installed by paictl.
+		body += p.files(false, false).Detect() + p.units(true).Detect()
+	}
+	if d.Source == config.GPUSourceBundle {
+		body += "OFFLINE=1\n"
+	}
+	return body + fmt.Sprintf("d_driver %s %s %s %s\n", shell.Quote(d.Policy), shell.Quote(d.Version), shell.Quote(d.Module), shell.QuoteAll(gpudriver.Names(d.Source))), nil
+}
+
+// Configured returns the driver that the configuration asks for.
+func (p *NvidiaDriver) Configured() gpudriver.Want {
+	d := Driver(p.want.Spec)
+	return gpudriver.Want{Version: d.Version, Module: d.Module, Source: d.Source}
+}
+
+// bundled reports whether the bundle has the packages.
+func (p *NvidiaDriver) bundled() bool {
+	return p.want.Bundle != nil && Driver(p.want.Spec).Source == config.GPUSourceBundle
+}
+
+// Brings returns the bundle's packages that the change of a driver takes. The change may have to put the present
+// packages back: for packages that paictl installed, their files are kept on the machine.
+func (p *NvidiaDriver) Brings(s *DriverState) (driver.Choice, error) {
+	if !p.bundled() || s == nil || s.Refused() || len(s.missing()) == 0 {
+		return driver.Choice{}, nil
+	}
+	stock, err := driver.Open(p.want.Bundle, s.Machine.System)
+	if err != nil {
+		return driver.Choice{}, err
+	}
+	var old map[string]string
+	if !s.ours {
+		old = s.Machine.Installed
+	}
+	return stock.Choose(s.Plan.Release, s.Plan.Packages, old), nil
+}
+
+// bring uploads the packages, with an index for apt.
+func (p *NvidiaDriver) bring(ctx context.Context, r *engine.Run, n *engine.Node, s *DriverState) error {
+	c, err := p.Brings(s)
+	if err != nil {
+		return err
+	}
+	index := c.Index()
+	files := []ssh.File{{
+		Path: path.Join(DriverRepository, "Packages"), Mode: 0o600, SHA256: engine.Hash(index), Size: int64(len(index)),
+		Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(index)), nil },
+	}}
+	for _, a := range c.Artifacts() {
+		files = append(files, r.UploadFile(path.Join(DriverRepository, path.Base(a.Path)), a))
+	}
+	return r.Upload(ctx, n, PhaseDriver, files)
+}
+
+// driverMachine converts a machine's answer to the input of gpudriver.Decide.
+func driverMachine(f layout.Facts, a answer.Answer) gpudriver.Machine {
+	m := gpudriver.Machine{
+		System: f.OS(), Kernel: f.Kernel, Arch: f.Arch, NVSwitches: len(f.NVSwitches), NVLink5: f.NVLink5(),
+		Module: a.Value("module"), Userland: a.Value("userland"), Runfile: f.DriverOrigin == "runfile",
+		Apt: a.Value("apt") == "yes", Headers: f.KernelHeaders, SecureBoot: f.SecureBoot == "on", KeyEnrolled: a.Value("key") == "enrolled",
+		Nouveau: f.Nouveau, Repository: a.Value("repository"), Installed: map[string]string{}, Candidates: map[string][]string{},
+	}
+	if row, _ := a.Row("module"); len(row) > 1 {
+		m.ModuleKind = row[1]
+	}
+	m.Fabric = gpudriver.Fabric{
+		Release: a.Value("fabric-manager"), Active: a.Value("fabric-manager-active") == "yes",
+		SubnetManager: a.Value("subnet-manager") == "yes", Modules: a.Value("fabric-modules") == "yes",
+	}
+	for _, d := range f.NVIDIADevices() {
+		m.Devices = append(m.Devices, d.Device)
+	}
+	for _, row := range a.All("package") {
+		if len(row) > 2 && len(row[2]) > 1 && row[2][1] == 'i' {
+			m.Installed[row[0]] = row[1]
+		}
+	}
+	for _, row := range a.All("candidate") {
+		m.Candidates[row[0]] = row[1:]
+	}
+	m.Users, m.Displays = programsOf(a.All("user")), programsOf(a.All("display"))
+	return m
+}
+
+func programsOf(rows [][]string) []string {
+	var out []string
+	for _, r := range rows {
+		if len(r) > 1 {
+			out = append(out, fmt.Sprintf("%s (pid %s)", r[0], r[1]))
+		}
+	}
+	return out
+}
+
+// DriverState holds the present and the wanted state of a node's driver.
+type DriverState struct {
+	Machine  gpudriver.Machine
+	Plan     gpudriver.Plan
+	Findings []gpudriver.Finding
+	answer   answer.Answer
+	// ours means that paictl installed packages of the driver.
+	ours bool
+	// rdma means that the machine has network cards that could reach its GPUs.
+	rdma bool
+}
+
+// Look parses a node's answers. A node without NVIDIA GPUs has no state.
+func (p *NvidiaDriver) Look(f layout.Facts, a answer.Answer) *DriverState {
+	if len(f.NVIDIADevices()) == 0 {
+		return nil
+	}
+	_, ours := a.Row("ours")
+	s := &DriverState{Machine: driverMachine(f, a), answer: a, ours: ours, rdma: len(f.Infiniband) > 0}
+	if p.bundled() {
+		s.Machine.Bring(driver.Versions(p.want.Bundle, s.Machine.System))
+	}
+	if Driver(p.want.Spec).Policy == config.GPUDriverInstall {
+		s.Plan, s.Findings = gpudriver.Decide(s.Machine, p.Configured())
+	}
+	if Driver(p.want.Spec).Policy != config.GPUDriverInstall || s.Plan.Kept && !ours {
+		s.Findings = gpudriver.Look(s.Machine, p.Configured())
+	}
+	return s
+}
+
+// Refused reports whether the machine can't have its driver.
+func (s *DriverState) Refused() bool {
+	return slices.ContainsFunc(s.Findings, func(f gpudriver.Finding) bool { return !f.Warning })
+}
+
+// missing returns the plan's packages that are absent, or installed in another version.
+func (s *DriverState) missing() []gpudriver.Package {
+	return slices.DeleteFunc(slices.Clone(s.Plan.Packages), func(x gpudriver.Package) bool {
+		have := s.Machine.Installed[x.Name]
+		return have != "" && (x.Version == "" || x.Version == have)
+	})
+}
+
+// held reports whether all packages of the driver's release that paictl has installed are kept from upgrades.
+func (s *DriverState) held() bool {
+	for _, row := range s.answer.All("package") {
+		_, ours := s.answer.Row("ours", row[0])
+		if ours && len(row) > 2 && gpudriver.Release(row[1]) == s.Plan.Release && strings.HasPrefix(row[2], "i") {
+			return false
+		}
+	}
+	return true
+}
+
+// Diff returns the changes that the policy asks for; other policies than install change nothing.
+func (p *NvidiaDriver) Diff(n *engine.Node, w *engine.World) ([]engine.Change, error) {
+	f := w.Facts[n.Hostname]
+	if f == nil {
+		return nil, nil
+	}
+	if !p.Wanted(n) {
+		return undoing(w.Of(n, PhaseDriver)), nil
+	}
+	facts, err := layout.ParseFacts(f.Sections["facts"].Raw)
+	if err != nil {
+		return nil, nil //nolint:nilerr // preflight has reported the error
+	}
+	s := p.Look(facts, w.Of(n, PhaseDriver))
+	if s == nil { // its GPUs were removed
+		return undoing(w.Of(n, PhaseDriver)), nil
+	}
+	return p.Changes(s), nil
+}
+
+// Changes is the pure half of diff.
+func (p *NvidiaDriver) Changes(s *DriverState) []engine.Change {
+	if s.Refused() {
+		return nil
+	}
+	if Driver(p.want.Spec).Policy != config.GPUDriverInstall {
+		return undoing(s.answer)
+	}
+	var out []engine.Change
+	_, pending := s.answer.Row("pending")
+	missing := s.missing()
+	if _, brought := s.answer.Row("brought"); brought && len(missing) == 0 {
+		out = append(out, engine.Change{Action: "delete", Target: BroughtTarget})
+	}
+	if broken := s.answer.All("broken"); len(broken) > 0 && (pending || len(missing) > 0) {
+		out = append(out, engine.Change{Action: "repair", Target: UnfinishedTarget, Detail: "dpkg --configure -a: " + firstFields(broken)})
+	}
+	if pending {
+		out = append(out, engine.Change{Action: "complete", Target: CutOffTarget})
+	}
+	if s.Plan.Kept && !s.ours {
+		return out
+	}
+	out = append(out, p.files(s.rdma, s.Machine.NVLink5).Diff(s.answer)...)
+	if len(missing) > 0 {
+		out = append(out, engine.Change{Action: s.action(), Target: DriverTarget, Detail: s.detail(missing)})
+	}
+	if len(missing) > 0 || !s.held() {
+		out = append(out, engine.Change{Action: "hold", Target: HoldTarget, Detail: "at " + s.Plan.Release})
+	}
+	if s.Machine.Nouveau {
+		out = append(out, engine.Change{Action: "unload", Target: nouveauTarget, Detail: "the kernel's own driver"})
+	}
+	switch {
+	case s.Machine.Module != s.Plan.Release:
+		out = append(out, engine.Change{Action: "load", Target: ModuleTarget, Detail: strings.TrimPrefix(s.Machine.Module+" -> "+s.Plan.Release, " -> ")})
+	case s.answer.Value("unified") != "yes":
+		out = append(out, engine.Change{Action: "load", Target: ModuleTarget, Detail: "nvidia-uvm, which CUDA needs"})
+	case s.Machine.NVLink5 && !s.Machine.Fabric.Modules:
+		out = append(out, engine.Change{Action: "load", Target: ModuleTarget, Detail: "mlx5_ib and ib_umad, which the fabric manager needs"})
+	}
+	return append(out, p.units(s.Machine.NVSwitches > 0).DiffUnits(s.answer, false)...)
+}
+
+// undoing returns the remaining changes on a node that should have no driver.
+func undoing(a answer.Answer) (out []engine.Change) {
+	if _, brought := a.Row("brought"); brought {
+		out = append(out, engine.Change{Action: "delete", Target: BroughtTarget})
+	}
+	if _, pending := a.Row("pending"); pending {
+		out = append(out, engine.Change{Action: actionUndo, Target: CutOffTarget, Detail: "the configuration doesn't request one"})
+	}
+	return out
+}
+
+// action returns the verb for the change of the driver's release.
+func (s *DriverState) action() string {
+	have := s.Machine.Userland
+	if have == "" {
+		return "install"
+	}
+	if gpudriver.Older(s.Plan.Release, have) {
+		return "downgrade"
+	}
+	return "upgrade"
+}
+
+func (s *DriverState) detail(missing []gpudriver.Package) string {
+	names := make([]string, len(missing))
+	for i, x := range missing {
+		names[i] = x.Name
+	}
+	how := "built by DKMS"
+	if s.Plan.Signed {
+		how = "signed"
+	}
+	release := s.Plan.Release
+	if have := s.Machine.Userland; have != "" && have != release {
+		release = have + " -> " + release
+	}
+	return fmt.Sprintf("%s, %s module, %s, CUDA up to %s: %s", release, s.Plan.Module, how, s.Plan.CUDA, strings.Join(names, " "))
+}
+
+func firstFields(rows [][]string) string {
+	var out []string
+	for _, r := range rows {
+		if len(r) > 0 {
+			out = append(out, r[0])
+		}
+	}
+	return strings.Join(out, " ")
+}
+
+// Apply brings the packages and runs the changes.
+func (p *NvidiaDriver) Apply(ctx context.Context, r *engine.Run, n *engine.Node, cs []engine.Change) error {
+	facts, err := layout.ParseFacts(r.Planned.World.Facts[n.Hostname].Sections["facts"].Raw)
+	if err != nil {
+		return fmt.Errorf("read %s's answer: %w", n.Hostname, err)
+	}
+	s := p.Look(facts, r.Planned.World.Of(n, PhaseDriver))
+	if s == nil || !p.Wanted(n) {
+		s = &DriverState{}
+	}
+	if p.bundled() && slices.ContainsFunc(cs, func(c engine.Change) bool { return c.Target == DriverTarget }) {
+		if err := p.bring(ctx, r, n, s); err != nil {
+			return err
+		}
+	}
+	_, err = r.Exec(ctx, n, ssh.Script{
+		Name: PhaseDriver + "/apply", Mutates: true, Timeout: max(r.Opts.StepTimeout, driverTimeout),
+		Body: engine.ApplyProgram(r.Id, PhaseDriver, p.script(s, cs)),
+	})
+	return err
+}
+
+// script returns the shell code that makes the changes. It first finishes interrupted work, then writes the files, since
+// the packages build the image from which the machine boots, and then changes packages, kernel modules and services.
+func (p *NvidiaDriver) script(s *DriverState, cs []engine.Change) string {
+	todo := map[string]bool{}
+	for _, c := range cs {
+		todo[c.Target] = true
+	}
+	var b strings.Builder
+	b.WriteString(engine.RepairScript + DriverDetectScript + DriverScript + AptProxy(p.want.Spec))
+	asked := " "
+	for _, x := range s.Plan.Packages {
+		asked += x.Name + " "
+	}
+	fmt.Fprintf(&b, "RELEASE=%s\nASKED=%s\n", shell.Quote(s.Plan.Release), shell.Quote(asked))
+	if s.Plan.Release == "" { // the node should have no driver
+		b.WriteString("p_driver_undo\n")
+		return b.String()
+	}
+	if todo[UnfinishedTarget] || todo[CutOffTarget] {
+		b.WriteString("p_driver_dpkg\n")
+	}
+	b.WriteString(p.files(s.rdma, s.Machine.NVLink5).Script(cs))
+	// This also applies if all packages seem to be installed: an interrupted change may have to be undone first.
+	if again := todo[CutOffTarget] && len(s.Plan.Packages) > 0 && !p.bundled(); todo[DriverTarget] || again {
+		specs := make([]string, 0, len(s.Plan.Packages))
+		for _, x := range s.Plan.Packages {
+			specs = append(specs, strings.TrimSuffix(x.Name+"="+x.Version, "="))
+		}
+		if p.bundled() {
+			b.WriteString("p_driver_brought\n")
+		}
+		fmt.Fprintf(&b, "p_driver_packages %s\n", shell.QuoteAll(specs))
+	}
+	if todo[HoldTarget] {
+		b.WriteString("p_driver_hold\n")
+	}
+	if todo[nouveauTarget] {
+		b.WriteString("p_driver_nouveau\n")
+	}
+	if todo[ModuleTarget] {
+		if s.Machine.NVLink5 {
+			b.WriteString("p_driver_fabric\n")
+		}
+		b.WriteString("p_driver_load\n")
+	}
+	if todo[DriverTarget] || todo[ModuleTarget] || todo[CutOffTarget] || todo[BroughtTarget] {
+		b.WriteString("p_driver_finish\n")
+	}
+	b.WriteString(p.units(s.Machine.NVSwitches > 0).Script(cs))
+	return b.String()
+}
+
+// Verify waits until the driver answers, if a node should have one.
+func (p *NvidiaDriver) Verify(n *engine.Node) string {
+	if !p.Wanted(n) || Driver(p.want.Spec).Policy != config.GPUDriverInstall {
+		return ""
+	}
+	return DriverDetectScript + `
+driver_gpus
+driver_loaded
+driver_userland
+[ -n "$module" ] || { echo "the driver's kernel module is not loaded -> see dmesg and dkms status on the machine" >&2; exit 1; }
+[ "$module" = "$userland" ] || { echo "a reboot is needed: the driver's kernel module is $module and its libraries are ${userland:-missing} -> reboot the machine (paictl node driver upgrade --reboot does it), then run the same command again" >&2; exit 1; }
+n=0
+for g in "$R"/proc/driver/nvidia/gpus/*; do
+	[ ! -d "$g" ] || n=$((n + 1))
+done
+driver_unified || { echo "the kernel module nvidia-uvm is not loaded, without which CUDA doesn't work -> see what modprobe nvidia-uvm says on the machine" >&2; exit 1; }
+[ "$n" = "$gpus" ] || { echo "the driver sees $n of $gpus GPUs -> look for NVRM and Xid in dmesg on the machine; where a GPU is missing after a reboot, it is broken" >&2; exit 1; }
+`
+}

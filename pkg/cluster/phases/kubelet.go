@@ -1,0 +1,214 @@
+package phases
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/openpai/paictl/pkg/cluster/bundle"
+	"github.com/openpai/paictl/pkg/cluster/engine"
+	"github.com/openpai/paictl/pkg/cluster/paths"
+	"github.com/openpai/paictl/pkg/cluster/shell"
+	"github.com/openpai/paictl/pkg/config"
+)
+
+// kubelet installs kubelet, kubeadm and kubectl, the kubelet's unit and its settings. The
+// kubelet starts when the machine is initialised or joins.
+type kubelet struct{ want *engine.Desired }
+
+// Names and paths of the kubelet.
+const (
+	PhaseKubelet  = "kubelet"
+	confDir       = paths.Conf
+	kubeletUnit   = "/etc/systemd/system/kubelet.service"
+	KubeletDropIn = confDir + "/kubelet.conf.d/10-paictl.conf"
+	ResolvConf    = confDir + "/resolv.conf"
+	// MachineResolvConf holds the machine's own settings, used if the configuration names no name servers.
+	MachineResolvConf = "/run/paictl-resolv.conf"
+	ResolvScript      = "/usr/local/libexec/paictl/kubelet-resolv-conf"
+	ResolvDropIn      = "/etc/systemd/system/kubelet.service.d/10-paictl-resolv-conf.conf"
+	// servingCertificate is the certificate that clients of the kubelet verify.
+	servingCertificate = "certificate of the kubelet's server"
+)
+
+// KubeletService is the kubelet's unit.
+//
+//go:embed files/kubelet.service
+var KubeletService []byte
+
+// KubeletResolvConf makes the resolv.conf of pods.
+//
+//go:embed files/kubelet-resolv-conf.sh
+var KubeletResolvConf []byte
+
+func (*kubelet) Name() string { return PhaseKubelet }
+func (*kubelet) Traits() engine.Traits {
+	return engine.Traits{Upgrade: engine.UpgradePrograms, Repairs: true}
+}
+func (*kubelet) Applies(*engine.Node) bool  { return true }
+func (*kubelet) Verify(*engine.Node) string { return "" } // apply checks it on members
+
+// Waits: a member's kubelet may be about to request a certificate; the approver must know the machine first.
+func (p *kubelet) Waits(n *engine.Node, pl *engine.Plan) []engine.Step {
+	out := rollout(pl, n, PhaseKubelet, KubeletName)
+	if leader := pl.World.Leader; leader != n && len(pl.Of(leader, engine.PhaseApprover)) > 0 && Stays(pl.World, n) {
+		out = append(out, engine.Step{Host: leader.Hostname, Phase: engine.PhaseApprover, Must: true})
+	}
+	return out
+}
+
+func (p *kubelet) Resources(n *engine.Node) (engine.Resources, error) {
+	bins, err := binaries(p.want.Spec, n, "kubelet", "kubeadm", "kubectl")
+	if err != nil {
+		return engine.Resources{}, err
+	}
+	settings, err := yaml.Marshal(KubeletSettings(p.want))
+	if err != nil {
+		return engine.Resources{}, fmt.Errorf("render %s: %w", KubeletDropIn, err)
+	}
+	res := engine.Resources{
+		Artifacts: bins,
+		Files: []engine.File{
+			{Path: kubeletUnit, Mode: 0o644, Body: KubeletService},
+			{Path: KubeletDropIn, Mode: 0o644, Body: settings},
+		},
+		Units: []engine.Unit{{Name: "kubelet.service", Later: true, Reads: []string{
+			kubeletUnit, KubeletDropIn, path.Join(BinDir, "kubelet"),
+		}}},
+	}
+	if k := p.want.Config.Kubernetes.Kubernetes; len(k.ClusterDNS) > 0 {
+		var b strings.Builder
+		for _, s := range k.ClusterDNS[:min(len(k.ClusterDNS), config.MaxNameServers)] {
+			b.WriteString("nameserver " + s + "\n")
+		}
+		res.Files = append(res.Files, engine.File{Path: ResolvConf, Mode: 0o644, Body: []byte(b.String())})
+	} else {
+		res.Files = append(res.Files,
+			engine.File{Path: ResolvScript, Mode: 0o755, Body: KubeletResolvConf},
+			engine.File{Path: ResolvDropIn, Mode: 0o644, Body: []byte("# Written by paictl.\n[Service]\nExecStartPre=" + ResolvScript + " " + k.DNSDomain + "\n")})
+		res.Units[0].Reads = append(res.Units[0].Reads, ResolvScript, ResolvDropIn)
+	}
+	if p.want.Upgrading { // updates the settings that kubeadm wrote at the join for the new release
+		res.Between = "kubeadm upgrade node phase kubelet-config >&2\nkubeadm upgrade node phase post-upgrade >&2\n"
+	}
+	return res, nil
+}
+
+// podPIDs is how many processes and threads a pod may have.
+const podPIDs = 32768
+
+// KubeletSettings is a drop-in over the configuration that kubeadm writes, so that a
+// changed setting reaches machines that joined long ago.
+func KubeletSettings(d *engine.Desired) map[string]any {
+	k := d.Config.Kubernetes.Kubernetes
+	conf := map[string]any{
+		"apiVersion":         "kubelet.config.k8s.io/v1beta1",
+		"kind":               "KubeletConfiguration",
+		"rotateCertificates": true,
+		"seccompDefault":     true, // pods without a profile get the runtime's own
+		// Lines that log-manager hasn't read yet must outlive a fast writer: the kubelet keeps five files, and
+		// checks every three seconds instead of ten, so that a writer doesn't fill the disk between checks.
+		"containerLogMaxSize":         "32Mi",
+		"containerLogMonitorInterval": "3s",
+		// All pods together get the machine's resources less these, so that a job without a limit can't take
+		// the memory of the kubelet, containerd and sshd. The scheduler also sees only the rest.
+		"systemReserved": map[string]any{"cpu": "100m", "memory": "256Mi", "pid": "1000"},
+		"kubeReserved":   map[string]any{"cpu": "100m", "memory": "512Mi", "ephemeral-storage": "1Gi", "pid": "1000"},
+		// A pod that starts endless processes can't keep others from starting theirs. Eight GPUs, each with dozens of loaders of a
+		// hundred threads, need less.
+		"podPidsLimit": podPIDs,
+	}
+	if !d.SelfSigned {
+		conf["serverTLSBootstrap"] = true // the cluster signs its server's certificate, so that it can be verified
+	}
+	conf["resolvConf"] = MachineResolvConf
+	if len(k.ClusterDNS) > 0 {
+		conf["resolvConf"] = ResolvConf
+	}
+	return merge(conf, k.Extra.Kubelet)
+}
+
+func (p *kubelet) Detect(n *engine.Node) (string, error) {
+	res, err := p.Resources(n)
+	if err != nil {
+		return "", err
+	}
+	var version string
+	for _, a := range res.Artifacts {
+		if a.Src.Name == "kubelet" {
+			version = fmt.Sprintf("d_kubernetes %s %s\n", shell.Quote(a.Path), a.Src.SHA256)
+		}
+	}
+	return res.Detect() + version + servingScript + "d_serving\n", nil
+}
+
+// wanted returns the resources of a machine. If the machine is a member and stays one, its kubelet
+// must run; otherwise "kubeadm init" or "kubeadm join" starts it.
+func (p *kubelet) wanted(n *engine.Node, w *engine.World) (engine.Resources, error) {
+	res, err := p.Resources(n)
+	if err == nil && Stays(w, n) {
+		res.Units[0].Later = false
+	}
+	return res, err
+}
+
+func (p *kubelet) Diff(n *engine.Node, w *engine.World) ([]engine.Change, error) {
+	res, err := p.wanted(n, w)
+	if err != nil {
+		return nil, err
+	}
+	a := w.Of(n, PhaseKubelet)
+	cs := res.Diff(a)
+	// This also applies if an earlier run set the kubelet up, and the certificate didn't arrive.
+	if !p.want.SelfSigned && a.Value("serving") != "yes" && Stays(w, n) && w.Healthy(w.Leader) {
+		cs = append(cs, engine.Change{Action: "request", Target: servingCertificate, Detail: "signed by the cluster"})
+	}
+	return cs, nil
+}
+
+func (p *kubelet) Carries(n *engine.Node, w *engine.World, cs []engine.Change) []bundle.Artifact {
+	res, _ := p.wanted(n, w) // diff has called it before, without an error
+	return engine.Sources(res.Uploads(cs))
+}
+
+func (p *kubelet) Apply(ctx context.Context, r *engine.Run, n *engine.Node, cs []engine.Change) error {
+	res, err := p.wanted(n, r.Planned.World)
+	if err != nil {
+		return err
+	}
+	if err := r.ApplyResources(ctx, n, PhaseKubelet, res, cs); err != nil {
+		return err
+	}
+	verify := ""
+	if !res.Units[0].Later && slices.ContainsFunc(cs, func(c engine.Change) bool { return c.Target == res.Units[0].Name }) {
+		verify = p.staysUp(n)
+	}
+	if slices.ContainsFunc(cs, func(c engine.Change) bool { return c.Target == servingCertificate }) {
+		verify += serving(p.want, n)
+	}
+	if verify == "" {
+		return nil
+	}
+	_, err = r.Read(ctx, n, PhaseKubelet, "verify", verify)
+	return err
+}
+
+// KubeletScript has the functions that watch the kubelet start.
+//
+//go:embed scripts/kubelet.sh
+var KubeletScript string
+
+// staysUp returns shell code that waits until the kubelet, which has just started, stays up and reports
+// its node as Ready. Without paictl's own network plugin it can't know whether the node can become Ready.
+func (p *kubelet) staysUp(n *engine.Node) string {
+	wait := 0
+	if p.want.Config.Kubernetes.Kubernetes.NetworkPlugin == FlannelPlugin {
+		wait = 1
+	}
+	return NodeReady(n) + KubeletScript + fmt.Sprintf("v_kubelet %d\n", wait)
+}

@@ -1,0 +1,86 @@
+package phases
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"github.com/openpai/paictl/pkg/cluster/answer"
+	"github.com/openpai/paictl/pkg/cluster/engine"
+	"github.com/openpai/paictl/pkg/cluster/shell"
+)
+
+// A node keeps the same subnet for its pods as long as its object is in the cluster. When the object
+// is deleted and made again, it gets another subnet, but the machine isn't notified: the bridge cni0
+// keeps its address, and the CNI plugin refuses to start a pod on it. The node is Ready regardless.
+
+const (
+	podBridge  = "interface cni0"
+	podFlannel = "flannel"
+)
+
+// Differs reports whether an address, or a subnet, is known not to belong to a subnet.
+func Differs(address, subnet string) bool {
+	a, errA := netip.ParsePrefix(address)
+	s, errS := netip.ParsePrefix(subnet)
+	return errA == nil && errS == nil && a.Masked() != s.Masked()
+}
+
+// podSubnet returns the node's subnet according to the API or, if the API doesn't have it, according to flannel.
+func (p *network) podSubnet(n *engine.Node, w *engine.World) (string, error) {
+	nodes, err := w.Nodes()
+	if err != nil {
+		return "", err
+	}
+	if have := nodes[n.Hostname].Spec.PodCIDR; have != "" {
+		return have, nil
+	}
+	given, _ := PodNetwork(w.Of(n, PhaseNetwork))
+	return given, nil
+}
+
+// PodNetwork returns a machine's answer about its pods' network.
+func PodNetwork(a answer.Answer) (flannel, bridge string) {
+	row, _ := a.Row("podnet")
+	if len(row) < 2 {
+		return "", ""
+	}
+	return row[1], row[0]
+}
+
+// diffPods compares the pods' bridge and flannel's subnet with the node's subnet. A machine that is
+// about to join is cleaned before.
+func (p *network) diffPods(n *engine.Node, w *engine.World) ([]engine.Change, error) {
+	if p.plugin() != FlannelPlugin || !Stays(w, n) {
+		return nil, nil
+	}
+	want, err := p.podSubnet(n, w)
+	if err != nil {
+		return nil, err
+	}
+	given, bridge := PodNetwork(w.Of(n, PhaseNetwork))
+	var cs []engine.Change
+	if Differs(given, want) {
+		cs = append(cs, engine.Change{Action: "restart", Target: podFlannel, Detail: fmt.Sprintf("it has %s, the node's subnet is %s", given, want)})
+	}
+	if Differs(bridge, want) {
+		cs = append(cs, engine.Change{Action: "delete", Target: podBridge, Detail: fmt.Sprintf("it has %s, the node's subnet is %s; its pods start again", bridge, want)})
+	}
+	return cs, nil
+}
+
+// repairPods returns the shell code for these changes.
+func (p *network) repairPods(n *engine.Node, w *engine.World, cs []engine.Change) (string, error) {
+	has := func(target string) bool {
+		return slices.ContainsFunc(cs, func(c engine.Change) bool { return c.Target == target })
+	}
+	if !has(podFlannel) && !has(podBridge) {
+		return "", nil
+	}
+	want, err := p.podSubnet(n, w)
+	flannel := 0
+	if has(podFlannel) {
+		flannel = 1
+	}
+	return fmt.Sprintf("p_pod_network %s %d\n", shell.Quote(want), flannel), err
+}
