@@ -40,6 +40,8 @@ type Options struct {
 	Every time.Duration
 	// Metrics is how often Prometheus and Alertmanager are queried; 0 means 15 s.
 	Metrics time.Duration
+	// Patience is how long Once waits for the answers of all sources; 0 means 10 s.
+	Patience time.Duration
 }
 
 // Follower keeps a model of a cluster up to date.
@@ -90,6 +92,9 @@ func New(cluster *kube.Cluster, o Options) (*Follower, error) {
 	}
 	if o.Metrics == 0 {
 		o.Metrics = metricsEvery
+	}
+	if o.Patience == 0 {
+		o.Patience = patience
 	}
 	config := kube.Protobuf(cluster.Config)
 	client, err := kubernetes.NewForConfig(config)
@@ -223,11 +228,11 @@ func (f *Follower) set(apply func()) {
 	f.stir()
 }
 
-// settled is how long a cluster has to answer all requests before its current state is shown.
-const settled = 10 * time.Second
+// patience is the default of Options.Patience.
+const patience = 10 * time.Second
 
-// Once returns a model as soon as each source has answered, or is known not to, in ten seconds at most. The error says why Kubernetes can't
-// be asked at all; the model that comes with it says the same.
+// Once returns a model as soon as each source has answered, or is known not to, or when Options.Patience ends. The error says why Kubernetes
+// can't be asked at all; the model that comes with it says the same.
 func (f *Follower) Once(ctx context.Context) (*Cluster, error) {
 	f.o.Every = min(f.o.Every, onceEvery)
 	run, stop := context.WithCancel(ctx)
@@ -240,7 +245,7 @@ func (f *Follower) Once(ctx context.Context) (*Cluster, error) {
 		stop()
 		<-done
 	}()
-	late := time.NewTimer(settled)
+	late := time.NewTimer(f.o.Patience)
 	defer late.Stop()
 	for {
 		c := f.Current()
@@ -251,19 +256,20 @@ func (f *Follower) Once(ctx context.Context) (*Cluster, error) {
 		case <-ctx.Done():
 			return c, context.Cause(ctx)
 		case <-late.C:
-			return unanswered(c), f.unreachable(c)
+			return unanswered(c, f.o.Patience), f.unreachable(c)
 		case <-f.Changed():
 		}
 	}
 }
 
-// unanswered is a model in which sources that are still loading have failed.
-func unanswered(c *Cluster) *Cluster {
+// unanswered is a model in which sources that are still loading after this time have failed. If one part of a source is missing, its message
+// names that part.
+func unanswered(c *Cluster, after time.Duration) *Cluster {
 	late := *c
 	late.Sources = slices.Clone(c.Sources)
 	for i := range late.Sources {
 		if s := &late.Sources[i]; s.State == StateLoading {
-			s.State, s.Message = StateFailed, cmp.Or(s.Message, fmt.Sprintf("it has not answered in %s", settled))
+			s.State, s.Message = StateFailed, cmp.Or(s.Message, fmt.Sprintf("it has not answered in %s", after))
 		}
 	}
 	Complete(&late)
@@ -306,7 +312,7 @@ func (f *Follower) unreachable(c *Cluster) error {
 	for i := range c.Sources {
 		s := &c.Sources[i]
 		if s.Name == SourceAPI && s.State == StateLoading && f.heard.IsZero() {
-			return f.cluster.Explain(fmt.Errorf("%s has not answered in %s", f.cluster.Server, settled))
+			return f.cluster.Explain(fmt.Errorf("%s has not answered in %s", f.cluster.Server, f.o.Patience))
 		}
 		if s.Name == SourceAPI && s.State == StateFailed && !s.Refused {
 			return hint.Wrap(errors.New(s.Message), s.Hint)

@@ -188,14 +188,17 @@ func (f *Follower) source(name string) Source {
 	return f.watchedSource(name)
 }
 
-// watchedSource returns the state of a source of several watched kinds.
+// watchedSource returns the state of a source of several watched kinds. While kinds load, its message says what is known of the others.
 func (f *Follower) watchedSource(name string) Source {
-	var refused, failing []string
+	var refused, failing, loading []string
 	var reason error
-	loading, oldest, loaded, now := false, time.Time{}, false, f.now()
+	kinds, oldest, loaded, now := 0, time.Time{}, false, f.now()
 	for _, k := range f.kinds {
+		if k.source != name {
+			continue
+		}
+		kinds++
 		switch {
-		case k.source != name:
 		case k.loaded && (k.live || f.lost == nil && now.Sub(k.heard) < grace):
 			loaded = true
 		case isRefused(k.err):
@@ -207,7 +210,7 @@ func (f *Follower) watchedSource(name string) Source {
 				return Source{State: StateAbsent, Message: "this cluster runs no jobs: it has no Frameworks", Hint: "start the service that runs them: paictl service start -n job-controller"}
 			}
 		case k.loaded && k.err == nil && k.heard.IsZero(): // it was listed, and its watch has not begun
-			loading = true
+			loading = append(loading, k.name)
 		case k.loaded:
 			loaded = true
 			failing = append(failing, k.name)
@@ -220,24 +223,29 @@ func (f *Follower) watchedSource(name string) Source {
 		case k.err != nil && f.lost == nil && !isSilence(k.err):
 			failing, reason = append(failing, k.name), k.err
 		default:
-			loading = true
+			loading = append(loading, k.name)
 		}
 	}
+	s := Source{State: StateCurrent}
 	switch {
 	case f.lost != nil && loaded:
 		return f.away(Source{State: StateStale, Since: cmp.Or(oldest, f.heard)})
 	case f.lost != nil:
 		return f.away(Source{State: StateFailed})
-	case len(refused) > 0 && !loading: // it names all that are refused
-		return Source{State: StateFailed, Refused: true, Message: "you may not read " + strings.Join(refused, ", ") + refusal(reason), Hint: hint.Of(f.cluster.Explain(reason))}
-	case len(failing) > 0 && !oldest.IsZero():
+	case len(failing) > 0 && !oldest.IsZero() && (len(refused) == 0 || len(loading) > 0):
 		return Source{State: StateStale, Since: oldest, Message: fmt.Sprintf("the %s are listed again: %v", strings.Join(failing, ", "), reason)}
+	case len(refused) > 0:
+		s = Source{State: StateFailed, Refused: true, Message: "you may not read " + strings.Join(refused, ", ") + refusal(reason), Hint: hint.Of(f.cluster.Explain(reason))}
 	case len(failing) > 0:
-		return Source{State: StateFailed, Message: fmt.Sprintf("the API server doesn't list the %s: %v", strings.Join(failing, ", "), reason), Hint: hint.Of(f.cluster.Explain(reason))}
-	case loading:
-		return Source{State: StateLoading}
+		s = Source{State: StateFailed, Message: fmt.Sprintf("the API server doesn't list the %s: %v", strings.Join(failing, ", "), reason), Hint: hint.Of(f.cluster.Explain(reason))}
 	}
-	return Source{State: StateCurrent}
+	if len(loading) > 0 { // the complete message names all kinds that are refused or fail
+		s.State = StateLoading
+		if len(loading) < kinds {
+			s.Message = strings.TrimPrefix(s.Message+"; ", "; ") + "the " + strings.Join(loading, ", ") + " have not been listed"
+		}
+	}
+	return s
 }
 
 // refusal returns the explanation of an invalid credential, or "" if the user only isn't allowed.

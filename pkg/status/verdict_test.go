@@ -1,12 +1,17 @@
 package status
 
 import (
+	"errors"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/openpai/paictl/pkg/diagnose/checks"
+	"github.com/openpai/paictl/pkg/kube"
 	schedulerapi "github.com/openpai/paictl/pkg/scheduler/api"
 	"github.com/openpai/paictl/pkg/services"
 )
@@ -77,7 +82,45 @@ func TestASourceThatLoadsIsNoProblemUntilItIsLate(t *testing.T) {
 	Complete(c)
 	assert.Equal(t, LevelUnknown, c.Verdict.Level)
 	assert.Empty(t, c.Verdict.Problems)
-	late := unanswered(c)
+	late := unanswered(c, 10*time.Second)
 	assert.Equal(t, []Problem{{Level: LevelUnknown, Kind: "source", Name: SourceServices, Message: "it has not answered in 10s"}}, late.Verdict.Problems)
 	assert.Equal(t, StateLoading, c.Sources[1].State, "the model itself stays")
+}
+
+// If one list doesn't come, the message says so, and keeps the API server's answers about the others.
+func TestALateSourceNamesTheListThatIsMissing(t *testing.T) {
+	c := through(t, "127.0.0.1:1", "")
+	f, err := New(c, options(t, c))
+	require.NoError(t, err)
+	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "nodes"}, "", nil)
+	const missing = "events of " + kube.JobNamespace
+	for _, k := range f.kinds {
+		switch {
+		case k.name == kindNodes || k.optional:
+			f.down(k, forbidden)
+		case k.source == SourceAPI && k.name != missing:
+			k.loaded = true
+			f.up(k)
+		}
+	}
+	f.publish()
+	assert.True(t, f.Current().Loading(), "one list may still come")
+	late := unanswered(f.Current(), time.Second)
+	api := late.sourceNamed(SourceAPI)
+	assert.Equal(t, StateFailed, api.State)
+	assert.Equal(t, "you may not read nodes; the "+missing+" have not been listed", api.Message)
+	assert.NotEmpty(t, api.Hint)
+	assert.Equal(t, LevelUnknown, late.Verdict.Level, "the API server answers")
+	assert.Equal(t, "it has not answered in 1s", late.sourceNamed(SourceJobs).Message)
+
+	for _, k := range f.kinds {
+		if k.name == missing {
+			f.down(k, errors.New("no leader"))
+		}
+		if k.name == kindPods {
+			k.loaded, k.live, k.heard = false, false, time.Time{}
+		}
+	}
+	f.publish()
+	assert.Equal(t, StateLoading, f.Current().sourceNamed(SourceAPI).State, "another list may still come")
 }
