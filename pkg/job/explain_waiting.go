@@ -190,6 +190,9 @@ func (e *evidence) queued(w *Why) {
 		}
 		return
 	}
+	if x.Code == cell.Unsatisfiable {
+		w.Remedy = []string{fmt.Sprintf("submit a job that requests less under another name: paictl job clone %s -o job.yaml; then: paictl job delete %[1]s", w.Job)}
+	}
 	if x.CPUCells > 0 {
 		w.fact("takes", CPUCellsText(x.CPUCells, asks))
 	}

@@ -191,6 +191,10 @@ func situations() map[string]situation {
 			e.gang = &schedulerapi.Why{VC: "vision", Since: noon.Add(-time.Minute), Sentence: "The virtual cluster vision doesn't exist; there are default; number 2 of 3 waiting gangs",
 				Asks: schedulerapi.Asks{GPUs: 16}, Pods: make([]schedulerapi.Pod, 2), Explanation: &cell.Explanation{Code: cell.NoVirtualCluster}}
 		}},
+		"queued: larger than the cluster": {f: preparing, pods: unplaced, queue: queue, change: func(e *evidence) {
+			e.gang = &schedulerapi.Why{VC: "vision", Since: noon.Add(-time.Minute), Sentence: "The gang can never start: it requests 16 GPUs, but the cluster has 8 in one chain; request less.",
+				Asks: schedulerapi.Asks{GPUs: 16}, Explanation: &cell.Explanation{Code: cell.Unsatisfiable, GPUs: 16, Pods: 2, OwnedGPUs: 8, FreeGPUs: 8}}
+		}},
 		"queued: over the user's quota": {f: preparing, pods: unplaced, queue: queue, change: func(e *evidence) {
 			e.gang = &schedulerapi.Why{VC: "vision", Since: noon.Add(-time.Minute), Sentence: "User alice holds 8 of the 8 GPUs that the quota of vision allows"}
 		}},

@@ -182,6 +182,38 @@ func TestAGangThatIsTooLargeIsRefusedEvenIfItsQuotaIsUsedUp(t *testing.T) {
 	assert.Equal(t, Refuse, d.Result, d.Reason)
 }
 
+// A gang that waits without hope says so: whether it is larger than the cluster, its virtual cluster, its pinned cell or its quota, or than any
+// cell of the type that must contain it.
+func TestAGangThatCanNeverStartSaysSo(t *testing.T) {
+	c := quads(4, VirtualCluster{Name: "A", Cells: []Virtual{{"NODE", 2}}, Pinned: []string{"p"}, Quota: Quota{Users: map[string]int{"u": 2}}})
+	c.Physical[3].Pinned = "p"
+	s := freshScheduler(t, c)
+	mustRun(t, s, flatGang("A", "first", 0, 1, 4)) // even an empty cluster would not help the gangs below
+	pinned := flatGang("A", "g", 0, 2, 4)
+	pinned.PinnedCell = "p"
+	limited := flatGang("A", "g", 0, 1, 4)
+	limited.User = "u"
+	within := flatGang("A", "g", -1, 2, 4)
+	within.Root.Within = "NODE"
+	for name, one := range map[string]struct {
+		request *Request
+		want    string
+	}{
+		"opportunistic, larger than the cluster": {flatGang("A", "g", -1, 5, 4), "the gang can never start: it requests 20 GPUs, but the cluster has 16 in one chain; request less"},
+		"larger than its virtual cluster":        {flatGang("A", "g", 0, 3, 4), "the gang can never start: it requests 12 GPUs, but virtual cluster A has 8 in one chain; request less"},
+		"larger than its pinned cell":            {pinned, "the gang can never start: it requests 8 GPUs, but the pinned cell p has 4 in one chain; request less"},
+		"larger than its quota":                  {limited, "the gang can never start: user u holds 0 of 2 GPUs that one user may hold in virtual cluster A; the gang requests 4; request less, or use priority -1"},
+		"larger than any cell of its topology":   {within, "the gang can never start: the cluster has no cells that fit its shape even when idle (2 pods of 4 GPUs); request smaller pods or another cell type"},
+	} {
+		d := s.Schedule("p", one.request, Filtering, nil)
+		assert.Equal(t, Refuse, d.Result, name)
+		assert.Equal(t, one.want, d.Reason, name)
+		e := s.Why(one.request)
+		assert.Equal(t, Unsatisfiable, e.Code, name)
+		assert.Equal(t, sentence(one.want), e.Sentence, name)
+	}
+}
+
 func TestADecisionOfAnEarlierPlaceIsNotAccepted(t *testing.T) {
 	s := freshScheduler(t, quads(2, VirtualCluster{Name: "A", Cells: []Virtual{{"NODE", 2}}}))
 	r := flatGang("A", "g", 0, 2, 4)

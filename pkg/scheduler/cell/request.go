@@ -131,7 +131,7 @@ func (s *Scheduler) quotaDecision(v *vc, r *Request, reason string) Decision {
 	n := s.leavesOf(r)
 	user, group := v.quota.ofUser(r.User), v.quota.ofGroup(r.UserGroup)
 	if user > 0 && n > user || r.UserGroup != "" && group > 0 && n > group {
-		return Decision{Result: Refuse, Reason: reason + "; request less, or use priority -1"}
+		return Decision{Result: Refuse, Reason: "the gang can never start: " + reason + "; request less, or use priority -1"}
 	}
 	return Decision{Result: Wait, Reason: reason}
 }
@@ -267,19 +267,23 @@ func (v *view) emptied() *view {
 	return out
 }
 
+// impossible says why not even the idle, healthy cluster has a place for a request.
 func (s *Scheduler) impossible(r *Request, targets []target) string {
 	most, want := 0, 0
 	for _, t := range targets {
 		most, want = max(most, t.size()), t.shape.total
 	}
 	where := "the cluster"
-	if r.Priority >= MinGuaranteed {
+	switch {
+	case r.PinnedCell != "":
+		where = "the pinned cell " + r.PinnedCell
+	case r.Priority >= MinGuaranteed:
 		where = "virtual cluster " + r.VirtualCluster
 	}
 	if want > most {
-		return fmt.Sprintf("the gang requests %d %ss, but %s has %d in one chain; request less", want, unitOf(targets), where, most)
+		return fmt.Sprintf("the gang can never start: it requests %d %ss, but %s has %d in one chain; request less", want, unitOf(targets), where, most)
 	}
-	return fmt.Sprintf("%s has no cells that fit a gang of this shape even when idle (%s); request smaller pods or another cell type", where, shapeText(r, unitOf(targets)))
+	return fmt.Sprintf("the gang can never start: %s has no cells that fit its shape even when idle (%s); request smaller pods or another cell type", where, shapeText(r, unitOf(targets)))
 }
 
 func (t target) size() int {

@@ -105,6 +105,8 @@ const (
 	QuotaUsed = "Quota"
 	// BadNodes: cells would be free but for broken hardware.
 	BadNodes = "BadNodes"
+	// Unsatisfiable: it can never start, even if all cells were free.
+	Unsatisfiable = "Unsatisfiable"
 )
 
 // Explanation says why a request would not start now.

@@ -138,7 +138,7 @@ func TestWhyAgreesWithScheduleForEachPolicy(t *testing.T) {
 				want = Bind
 			case "PreemptionUnderWay":
 				want = Preempt
-			case "Unsatisfiable", "Malformed":
+			case Unsatisfiable, "Malformed":
 				want = Refuse
 			}
 			require.Equal(t, want, d.Result, "seed %d step %d: %s %s / %s", seed, i, e.Code, e.Sentence, d.Reason)

@@ -32,7 +32,7 @@ func (s *Scheduler) Why(r *Request) (e Explanation) {
 	v := s.byVC[r.VirtualCluster]
 	targets, err := s.targets(v, r)
 	if err != nil {
-		e.Code, e.Sentence = "Unsatisfiable", sentence(err.Error())
+		e.Code, e.Sentence = Unsatisfiable, sentence(err.Error())
 		return e
 	}
 	s.figures(&e, r, targets)
@@ -56,7 +56,7 @@ func (s *Scheduler) Why(r *Request) (e Explanation) {
 		e.Sentence = fmt.Sprintf("The gang can start once %s.", goneText(p.victims))
 		return e
 	case d.Result == Refuse:
-		e.Code, e.Sentence = "Unsatisfiable", sentence(d.Reason)
+		e.Code, e.Sentence = Unsatisfiable, sentence(d.Reason)
 		return e
 	}
 	if reason := s.overQuota(v, r); reason != "" {

@@ -212,7 +212,7 @@ func refusal(core *cell.Scheduler, p *pod) (text string) {
 }
 
 func refused(e *cell.Explanation) bool {
-	return e.Code == "Unsatisfiable" || e.Code == "Malformed" || e.Code == cell.NoVirtualCluster
+	return e.Code == cell.Unsatisfiable || e.Code == "Malformed" || e.Code == cell.NoVirtualCluster
 }
 
 // changedVirtualClusters compares the cells that virtual clusters own.
