@@ -127,6 +127,10 @@ func (a *Agents) ask(ctx context.Context, node, path string, query url.Values) (
 		return nil, logapi.ErrNoLog
 	case http.StatusBadRequest:
 		return nil, fmt.Errorf("%w: %s", ErrBadQuery, why)
+	case http.StatusUnauthorized, http.StatusForbidden:
+		// During an upgrade the job controller is replaced first, and an agent of another release may expect another proof of the token.
+		a.forget(node)
+		return nil, fmt.Errorf("%w: the agent on %s refuses the job controller (%d %s); if it stays so after an upgrade, run: paictl service start -n %s", logapi.ErrAway, node, resp.StatusCode, why, logapi.Service)
 	}
 	return nil, fmt.Errorf("the agent on %s answers %d: %s", node, resp.StatusCode, why)
 }

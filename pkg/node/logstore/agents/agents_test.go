@@ -108,8 +108,32 @@ func TestTheAgentOfAMachineIsAsked(t *testing.T) {
 		_, err := a.Get(t.Context(), c.node, "u", c.container, nil)
 		require.ErrorIs(t, err, c.want, c.node)
 	}
-	_, err = New(pods, func() string { return "wrong" }).Get(t.Context(), "n1", "u", "app", nil)
-	require.ErrorContains(t, err, "answers 403")
+}
+
+// An upgrade replaces the job controller before the agents. An agent of an earlier release wants another proof of the token, and refuses: it is being
+// replaced, so that readers ask again, and the end of a log is not archived as if it were complete.
+func TestAnAgentThatRefusesTheControllerIsAway(t *testing.T) {
+	for _, status := range []int{http.StatusUnauthorized, http.StatusForbidden} {
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Header.Get("Authorization") != "Bearer sesame" {
+				http.Error(w, "wrong token", status)
+				return
+			}
+			_, _ = io.WriteString(w, "line")
+		}))
+		t.Cleanup(s.Close)
+		host, text, err := net.SplitHostPort(s.Listener.Addr().String())
+		require.NoError(t, err)
+		port, err := strconv.Atoi(text)
+		require.NoError(t, err)
+		a := New(fake.NewClientset(agent("a", "n1", host, int32(port))).CoreV1().Pods("pai-system"), func() string { return "sesame" })
+		_, err = a.Get(t.Context(), "n1", "u", "app", nil)
+		require.ErrorIs(t, err, logapi.ErrAway)
+		require.ErrorContains(t, err, "the agent on n1 refuses the job controller")
+		require.ErrorContains(t, err, "wrong token); if it stays so after an upgrade, run: paictl service start -n log-manager")
+		_, err = a.Use(t.Context(), "n1")
+		require.ErrorIs(t, err, logapi.ErrAway)
+	}
 }
 
 func TestAnAgentIsAskedWhatContainersUse(t *testing.T) {
