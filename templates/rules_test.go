@@ -339,6 +339,7 @@ var writers = map[string][]string{
 		`{"apiGroups":[""],"resources":["configmaps"],"verbs":["get","create"]}`,
 		`{"apiGroups":[""],"resourceNames":["pai-configuration","scheduler-configuration"],"resources":["configmaps"],"verbs":["update"]}`,
 		`{"apiGroups":[""],"resourceNames":["job-controller-token","job-audit-token"],"resources":["secrets"],"verbs":["get"]}`, // in its own namespace: the tokens for the job controller's API
+		`{"apiGroups":[""],"resources":["configmaps","persistentvolumeclaims","events"],"verbs":["list"]}`,                      // its own namespace's: which ConfigMaps of services are missing
 		// The namespace of people, which is its own.
 		`{"apiGroups":[""],"resources":["secrets"],"verbs":["get","list","watch","create","update","patch","delete"]}`,
 		`{"apiGroups":["coordination.k8s.io"],"resources":["leases"],"verbs":["get","create","update","patch","delete"]}`,

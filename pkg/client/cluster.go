@@ -15,6 +15,7 @@ import (
 	"github.com/openpai/paictl/pkg/job/usage"
 	"github.com/openpai/paictl/pkg/scheduler/vc"
 	"github.com/openpai/paictl/pkg/server/v3/api"
+	"github.com/openpai/paictl/pkg/services/state"
 	"github.com/openpai/paictl/pkg/status"
 )
 
@@ -50,6 +51,11 @@ func (s *Server) GPUs(ctx context.Context) (*api.GPUs, error) {
 // Status returns the state of the whole cluster.
 func (s *Server) Status(ctx context.Context) (*status.Cluster, error) {
 	return answered[status.Cluster](ctx, s, get(api.Prefix+"/status", nil), nil)
+}
+
+// Services returns the state of the platform's services.
+func (s *Server) Services(ctx context.Context) (*state.Report, error) {
+	return answered[state.Report](ctx, s, get(api.Prefix+"/services", nil), nil)
 }
 
 // Images returns the images that all machines have.

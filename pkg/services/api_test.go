@@ -97,7 +97,7 @@ func (l *apiLab) revisions() map[string]int {
 
 func (l *apiLab) states() map[string]string {
 	l.t.Helper()
-	list, err := l.Status(l.t.Context(), nil)
+	list, err := l.Status(l.t.Context())
 	require.NoError(l.t, err)
 	out := map[string]string{}
 	for _, s := range list {
@@ -129,8 +129,9 @@ func TestTheLifeOfAllServicesOnARealAPI(t *testing.T) {
 
 	l.configure(mail + "prometheus: {retention: {time: 7d}}\n")
 	began = time.Now()
-	list, err := l.Status(t.Context(), []string{"prometheus", "storage"})
+	list, err := l.Status(t.Context())
 	require.NoError(t, err)
+	list = slices.DeleteFunc(list, func(s Status) bool { return s.Name != "prometheus" && s.Name != "storage" })
 	t.Logf("status took %s", time.Since(began).Round(time.Millisecond))
 	assert.Equal(t, ConfigurationChanged, list[0].Configuration)
 	assert.Equal(t, ConfigurationCurrent, list[1].Configuration)

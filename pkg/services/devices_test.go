@@ -97,7 +97,7 @@ func TestImagesOfAnotherReleaseKeepFromStartingOnly(t *testing.T) {
 	t.Cleanup(func() { version.Version = before })
 	version.Version = "v1.3.0"
 	l.Load = func(ctx context.Context) (*Desired, error) { return desire(ctx, d.Config) }
-	_, err := l.Status(t.Context(), nil)
+	_, err := l.Status(t.Context())
 	require.NoError(t, err)
 	require.ErrorContains(t, l.start(), "the images of v1.2.3 don't match this paictl, which is v1.3.0")
 	assert.NoError(t, l.stop())

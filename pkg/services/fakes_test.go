@@ -16,7 +16,9 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/openpai/paictl/pkg/config"
+	"github.com/openpai/paictl/pkg/kube"
 	"github.com/openpai/paictl/pkg/services/catalogue"
+	"github.com/openpai/paictl/pkg/services/facts"
 	"github.com/openpai/paictl/pkg/services/ready"
 	"github.com/openpai/paictl/pkg/services/release"
 )
@@ -179,14 +181,14 @@ func (f *releases) Apply(ctx context.Context, r release.Request) (release.Outcom
 	old, ok := f.have[r.Name]
 	out := release.Outcome{Action: release.Installed, Revision: old.Revision + 1, Previous: old.Revision, Manifest: manifestOf(r.Name)}
 	switch {
-	case ok && old.Status == statusDeployed && sameValues(old.Values, r.Values) && old.Version == r.Chart.Metadata.Version:
+	case ok && old.Status == facts.StatusDeployed && sameValues(old.Values, r.Values) && old.Version == r.Chart.Metadata.Version:
 		out.Action, out.Revision = release.Unchanged, old.Revision
 		return out, nil
 	case ok:
 		out.Action = release.Upgraded
 	}
 	f.log = append(f.log, out.Action+" "+r.Name)
-	status := statusDeployed
+	status := facts.StatusDeployed
 	err := f.refuse[r.Name]
 	if err != nil {
 		status = "failed"
@@ -250,10 +252,14 @@ func (f *readiness) Check(_ context.Context, _, manifest string) (ready.State, e
 	return ready.State{Ready: true, Pods: 1, ReadyPods: 1}, nil
 }
 
-func (f *readiness) CheckAll(ctx context.Context, requests []ready.Request) ([]ready.State, error) {
+func (f *readiness) CheckAll(ctx context.Context, releases [][]ready.Target) ([]ready.State, error) {
 	var out []ready.State
-	for _, r := range requests {
-		st, err := f.Check(ctx, r.Namespace, r.Manifest)
+	for _, targets := range releases {
+		manifest := ""
+		for _, t := range targets {
+			manifest = "metadata: {name: " + t.Name + "}"
+		}
+		st, err := f.Check(ctx, kube.SystemNamespace, manifest)
 		if err != nil {
 			return nil, err
 		}

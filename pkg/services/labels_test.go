@@ -15,6 +15,7 @@ import (
 
 	"github.com/openpai/paictl/pkg/cluster/nodelabels"
 	"github.com/openpai/paictl/pkg/layout"
+	"github.com/openpai/paictl/pkg/services/facts"
 )
 
 func unavailable(clienttesting.Action) (bool, runtime.Object, error) {
@@ -22,7 +23,7 @@ func unavailable(clienttesting.Action) (bool, runtime.Object, error) {
 }
 
 func conflict(clienttesting.Action) (bool, runtime.Object, error) {
-	return true, nil, apierrors.NewConflict(schema.GroupResource{Resource: "leases"}, LockName, errors.New("changed"))
+	return true, nil, apierrors.NewConflict(schema.GroupResource{Resource: "leases"}, facts.Lease, errors.New("changed"))
 }
 
 func node(name string, labels map[string]string, owned string) *corev1.Node {

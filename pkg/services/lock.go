@@ -16,21 +16,16 @@ import (
 
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/kube"
+	"github.com/openpai/paictl/pkg/services/facts"
 )
 
-// LockName is the Lease in kube.SystemNamespace that a run holds while it changes services.
-const LockName = "paictl"
-
-// Annotations of the Lease: its holder, for users and for other runs on that host.
-const (
-	annotationProcess = "paictl.openpai.org/process"
-	annotationCommand = "paictl.openpai.org/command"
-)
+// annotationProcess of the Lease is its holder, for other runs on that host.
+const annotationProcess = "paictl.openpai.org/process"
 
 // The lease of a run that was killed ends after leaseDuration; one that can't be renewed
 // is given up before, so that two runs never work at a time.
 const (
-	leaseDuration = 30 * time.Second
+	leaseDuration = facts.LeaseDuration
 	leaseRenewal  = 3 * time.Second
 	leaseGiveUp   = 25 * time.Second // an API server that is restarted is back before
 	leaseTouch    = 8 * time.Second  // for one attempt; of a server that is busy, too
@@ -51,6 +46,8 @@ type Lock struct {
 
 	identity string
 	lease    *coordinationv1.Lease // as last written by this run
+	// published: this run has published the facts of all services.
+	published bool
 }
 
 // NewLock returns the lock of a cluster, not yet taken.
@@ -88,7 +85,7 @@ func (l *Lock) acquire(ctx context.Context) error {
 	var err error
 	for range acquireAttempts {
 		var have *coordinationv1.Lease
-		have, err = l.leases.Get(ctx, LockName, metav1.GetOptions{})
+		have, err = l.leases.Get(ctx, facts.Lease, metav1.GetOptions{})
 		switch {
 		case apierrors.IsNotFound(err):
 			l.lease, err = l.leases.Create(ctx, l.filled(nil), metav1.CreateOptions{})
@@ -128,7 +125,7 @@ func (l *Lock) free(ctx context.Context, have *coordinationv1.Lease) error {
 		return context.Cause(ctx)
 	case <-time.After(leaseWatch):
 	}
-	now, err := l.leases.Get(ctx, LockName, metav1.GetOptions{})
+	now, err := l.leases.Get(ctx, facts.Lease, metav1.GetOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("read the lock of the services: %w", err)
 	}
@@ -139,7 +136,7 @@ func (l *Lock) free(ctx context.Context, have *coordinationv1.Lease) error {
 }
 
 func locked(l *coordinationv1.Lease, left time.Duration) error {
-	e := &LockedError{Owner: holder(l), Command: l.Annotations[annotationCommand]}
+	e := &LockedError{Owner: holder(l), Command: l.Annotations[facts.AnnotationCommand]}
 	if p, ok := processOf(l); ok {
 		e.Owner = p.String()
 	}
@@ -151,7 +148,7 @@ func locked(l *coordinationv1.Lease, left time.Duration) error {
 
 // filled is the lease as this run holds it from now on.
 func (l *Lock) filled(have *coordinationv1.Lease) *coordinationv1.Lease {
-	out := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: LockName, Namespace: kube.SystemNamespace, Labels: ownLabels("")}}
+	out := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: facts.Lease, Namespace: kube.SystemNamespace, Labels: ownLabels("")}}
 	if have != nil {
 		out = have.DeepCopy()
 	}
@@ -159,9 +156,10 @@ func (l *Lock) filled(have *coordinationv1.Lease) *coordinationv1.Lease {
 		out.Annotations = map[string]string{}
 	}
 	process, _ := json.Marshal(l.process) // strings and numbers
-	out.Annotations[annotationProcess], out.Annotations[annotationCommand] = string(process), l.command
+	out.Annotations[annotationProcess], out.Annotations[facts.AnnotationCommand] = string(process), l.command
 	now, seconds := metav1.NewMicroTime(l.clock()), int32(leaseDuration.Seconds())
 	out.Spec = coordinationv1.LeaseSpec{HolderIdentity: &l.identity, LeaseDurationSeconds: &seconds, AcquireTime: &now, RenewTime: &now}
+	facts.Acquire(out, have)
 	return out
 }
 
@@ -212,7 +210,7 @@ func (l *Lock) excuse(ctx context.Context, err error) error {
 	if !apierrors.IsConflict(err) {
 		return err
 	}
-	have, getErr := l.leases.Get(ctx, LockName, metav1.GetOptions{})
+	have, getErr := l.leases.Get(ctx, facts.Lease, metav1.GetOptions{})
 	if getErr != nil {
 		return getErr
 	}
@@ -227,12 +225,15 @@ func (l *Lock) excuse(ctx context.Context, err error) error {
 func (l *Lock) release(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	have, err := l.leases.Get(ctx, LockName, metav1.GetOptions{})
+	have, err := l.leases.Get(ctx, facts.Lease, metav1.GetOptions{})
 	if err != nil || holder(have) != l.identity {
 		return
 	}
 	none := ""
 	have.Spec.HolderIdentity, have.Spec.RenewTime = &none, nil
+	if l.published {
+		facts.Publish(have)
+	}
 	_, _ = l.leases.Update(ctx, have, metav1.UpdateOptions{})
 }
 

@@ -18,6 +18,7 @@ import (
 
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/kube"
+	"github.com/openpai/paictl/pkg/services/facts"
 )
 
 func person(name, host string) Process {
@@ -214,7 +215,7 @@ func TestTheLeaseTellsAPersonWhoHoldsIt(t *testing.T) {
 	lease, err := client.CoordinationV1().Leases(kube.SystemNamespace).Get(t.Context(), "paictl", metav1.GetOptions{})
 	require.NoError(t, err)
 	assert.Contains(t, *lease.Spec.HolderIdentity, "ann@a, pid 42")
-	assert.Equal(t, "paictl service start -n grafana", lease.Annotations[annotationCommand])
+	assert.Equal(t, "paictl service start -n grafana", lease.Annotations[facts.AnnotationCommand])
 	var p Process
 	require.NoError(t, json.Unmarshal([]byte(lease.Annotations[annotationProcess]), &p))
 	assert.Equal(t, "ann", p.User)

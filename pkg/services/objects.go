@@ -18,15 +18,16 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/kube"
 	"github.com/openpai/paictl/pkg/services/catalogue"
+	"github.com/openpai/paictl/pkg/services/facts"
 	"github.com/openpai/paictl/pkg/services/release"
 )
 
 // Labels of the objects that paictl makes beside the releases.
 const (
-	labelPartOf    = "app.kubernetes.io/part-of"
-	labelManagedBy = "app.kubernetes.io/managed-by"
+	labelPartOf    = facts.LabelPartOf
+	labelManagedBy = facts.LabelManagedBy
 	labelInstance  = "app.kubernetes.io/instance"
-	manager        = "paictl"
+	manager        = facts.Manager
 	// annotationRevision of a Secret is a random word, renewed with its data. It is used instead of the data if the data must not be visible.
 	annotationRevision = "paictl.openpai.org/revision"
 )

@@ -18,7 +18,7 @@ import (
 type Readiness interface {
 	Check(ctx context.Context, namespace, manifest string) (ready.State, error)
 	// CheckAll checks many releases with one look at the cluster.
-	CheckAll(ctx context.Context, requests []ready.Request) ([]ready.State, error)
+	CheckAll(ctx context.Context, releases [][]ready.Target) ([]ready.State, error)
 	Wait(ctx context.Context, namespace, manifest string, o ready.WaitOptions) (ready.State, error)
 }
 
@@ -54,8 +54,6 @@ type Platform struct {
 	Current func(context.Context) (store.Revision, error)
 	// Fetcher fetches the charts of a configuration's upstream services; nil if they can't be fetched.
 	Fetcher func(*Desired) catalogue.Fetcher
-	// Warn reports mistakes in the configuration that don't stop the command; it may be nil.
-	Warn    func(mistakes error)
 	Clock   func() time.Time
 	Process Process
 	Log     *slog.Logger

@@ -91,7 +91,8 @@ func (r *run) fail(service string, began time.Time, err error) {
 
 // locked does something while no other run may change services.
 func (r *run) locked(ctx context.Context, do func(context.Context) error) error {
-	held, release, err := NewLock(r.Client, r.Process, r.o.Command, r.Clock).Hold(ctx)
+	lock := NewLock(r.Client, r.Process, r.o.Command, r.Clock)
+	held, release, err := lock.Hold(ctx)
 	if err != nil {
 		return err
 	}
@@ -99,6 +100,11 @@ func (r *run) locked(ctx context.Context, do func(context.Context) error) error 
 	err = do(held)
 	if held.Err() != nil && ctx.Err() == nil {
 		return hint.Wrap(context.Cause(held), "run the same command again once the other run has ended")
+	}
+	if perr := r.publish(ctx); perr == nil {
+		lock.published = true
+	} else if r.Log != nil {
+		r.Log.WarnContext(ctx, "people who signed in don't see which services run", "error", r.masks.error(perr).Error())
 	}
 	return err
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/openpai/paictl/pkg/config/store"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/kube"
+	"github.com/openpai/paictl/pkg/services/facts"
 	"github.com/openpai/paictl/pkg/services/ready"
 	"github.com/openpai/paictl/pkg/services/release"
 )
@@ -227,7 +228,7 @@ func TestACancelledRunStopsCleanlyAndTellsHowToGoOn(t *testing.T) {
 	assert.Empty(t, l.story.of(EventFailed), "an interruption is no failure")
 	assert.NotContains(t, l.releases.changes(), "uninstall storage", "the next run goes on from here")
 	assert.Contains(t, l.story.of(EventWarning)[len(l.story.of(EventWarning))-1].Message, "interrupted")
-	lease, err := l.client.CoordinationV1().Leases(kube.SystemNamespace).Get(t.Context(), LockName, metav1.GetOptions{})
+	lease, err := l.client.CoordinationV1().Leases(kube.SystemNamespace).Get(t.Context(), facts.Lease, metav1.GetOptions{})
 	require.NoError(t, err)
 	assert.Empty(t, *lease.Spec.HolderIdentity, "the lock is free again")
 	l.ready.wait = nil
@@ -245,7 +246,7 @@ func (l *lab) revisions(sections ...string) *int {
 		return d, nil
 	}
 	l.Current = func(context.Context) (store.Revision, error) {
-		_, err := l.client.CoordinationV1().Leases(kube.SystemNamespace).Get(l.t.Context(), LockName, metav1.GetOptions{})
+		_, err := l.client.CoordinationV1().Leases(kube.SystemNamespace).Get(l.t.Context(), facts.Lease, metav1.GetOptions{})
 		require.NoError(l.t, err, "what is asked before the lock may be changed until it is held")
 		return store.Revision{Number: 4 + len(sections), UID: "u"}, nil
 	}
@@ -256,7 +257,7 @@ func TestAConfigurationThatWasPushedBeforeTheLockWasTakenIsUsed(t *testing.T) {
 	l := newLab(t)
 	loads := l.revisions("alerts: {replicas: 1}\n", "alerts: {replicas: 2}\n")
 	require.NoError(t, l.start("alerts"))
-	assert.Equal(t, 2, *loads)
+	assert.Equal(t, 3, *loads, "before the lock, with it, and for what is published")
 	assert.EqualValues(t, 2, l.releases.have["alerts"].Values["replicas"])
 	assert.Equal(t, EventRunStarted, l.story.events[0].Kind)
 	assert.Equal(t, "the cluster's configuration changed when this run started: revision 6 is used", l.story.of(EventWarning)[0].Message)
@@ -266,7 +267,7 @@ func TestAConfigurationThatIsStillTheSameIsLoadedOnce(t *testing.T) {
 	l := newLab(t)
 	loads := l.revisions("")
 	require.NoError(t, l.start("alerts"))
-	assert.Equal(t, 1, *loads)
+	assert.Equal(t, 2, *loads, "once to start services, and once for what is published")
 }
 
 func TestAServiceThatWasDisabledBeforeTheLockWasTakenIsNotStarted(t *testing.T) {
@@ -274,7 +275,7 @@ func TestAServiceThatWasDisabledBeforeTheLockWasTakenIsNotStarted(t *testing.T) 
 	l.revisions("", "alerts: {enabled: false}\n")
 	require.ErrorContains(t, l.start("alerts"), "alerts is disabled")
 	assert.Empty(t, l.releases.changes())
-	lease, err := l.client.CoordinationV1().Leases(kube.SystemNamespace).Get(t.Context(), LockName, metav1.GetOptions{})
+	lease, err := l.client.CoordinationV1().Leases(kube.SystemNamespace).Get(t.Context(), facts.Lease, metav1.GetOptions{})
 	require.NoError(t, err)
 	assert.Empty(t, *lease.Spec.HolderIdentity, "the lock is free again")
 }
@@ -460,7 +461,7 @@ func TestALostLockStopsTheRun(t *testing.T) {
 		})
 		l.ready.wait = func(ctx context.Context, _ string) error {
 			api := l.client.CoordinationV1().Leases(kube.SystemNamespace)
-			lease, err := api.Get(ctx, LockName, metav1.GetOptions{})
+			lease, err := api.Get(ctx, facts.Lease, metav1.GetOptions{})
 			require.NoError(t, err)
 			lease.Spec.HolderIdentity = ptr("somebody else")
 			_, err = api.Update(ctx, lease, metav1.UpdateOptions{})

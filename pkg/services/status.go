@@ -17,6 +17,7 @@ import (
 	"github.com/openpai/paictl/pkg/kube"
 	schedulerconfig "github.com/openpai/paictl/pkg/scheduler/config"
 	"github.com/openpai/paictl/pkg/services/catalogue"
+	"github.com/openpai/paictl/pkg/services/facts"
 	"github.com/openpai/paictl/pkg/services/ready"
 	"github.com/openpai/paictl/pkg/services/release"
 	"github.com/openpai/paictl/pkg/services/state"
@@ -56,108 +57,74 @@ type snapshot struct {
 	scheduler string
 }
 
-// Status returns the state of the named services, or of all, by name.
-func (p *Platform) Status(ctx context.Context, only []string) ([]Status, error) {
-	all, _, err := p.Compare(ctx, only)
+// Status returns the state of all services by name.
+func (p *Platform) Status(ctx context.Context) ([]Status, error) {
+	all, _, err := p.Compare(ctx)
 	return all, err
 }
 
 // Compare is Status, and returns the configuration that the services were compared with.
-func (p *Platform) Compare(ctx context.Context, only []string) ([]Status, *Desired, error) {
+func (p *Platform) Compare(ctx context.Context) ([]Status, *Desired, error) {
 	snap, err := p.look(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
-	known := func(name string) bool {
-		_, left := snap.inventory[name]
-		return left || snap.desired.Catalogue.Get(name) != nil
+	all, err := snap.facts()
+	if err != nil {
+		return nil, nil, err
 	}
-	only = catalogue.ResolveAll(only, known)
-	for _, name := range only {
-		if !known(name) {
-			_, err := snap.desired.Catalogue.Select(only, nil) // names it, with suggestions
-			return nil, nil, err
-		}
-	}
-	services := snap.all()
-	for name := range services {
-		if len(only) > 0 && !slices.Contains(only, name) {
-			delete(services, name)
-		}
-	}
-	order := slices.Sorted(maps.Keys(services))
-	states, err := p.check(ctx, snap, order, services)
+	out, err := facts.Judge(ctx, p.Client, p.Ready, all, snap.unowned)
 	if err != nil {
 		return nil, nil, err
 	}
 	masks := newMasks(snap.desired.Config, snap.desired.Catalogue.Services())
-	out := make([]Status, 0, len(order))
-	for _, name := range order {
-		out = append(out, snap.status(name, services[name], masks.state(states[name])))
+	for i := range out {
+		for k := range out[i].Problems {
+			out[i].Problems[k] = masks.problem(out[i].Problems[k])
+		}
 	}
 	return out, snap.desired, nil
 }
 
-// check looks at the pods of all releases at once.
-func (p *Platform) check(ctx context.Context, snap *snapshot, order []string, services map[string]known) (map[string]ready.State, error) {
-	var requests []ready.Request
-	var of []string
-	for _, name := range order {
-		if rel := snap.release(services[name].namespace, name); rel != nil {
-			requests = append(requests, ready.Request{Namespace: rel.Namespace, Manifest: rel.Manifest})
-			of = append(of, name)
+// facts are those of all services by name.
+func (s *snapshot) facts() ([]facts.Service, error) {
+	services := s.all()
+	out := make([]facts.Service, 0, len(services))
+	for _, name := range slices.Sorted(maps.Keys(services)) {
+		k := services[name]
+		f := facts.Service{Name: name, Namespace: k.namespace, Wanted: k.service != nil && k.service.Enabled}
+		rel := s.release(k.namespace, name)
+		if rel == nil {
+			f.Absent = s.absent(name, k)
+			out = append(out, f)
+			continue
 		}
-	}
-	if len(requests) == 0 {
-		return nil, nil
-	}
-	var states []ready.State
-	var lost [][]string
-	err := each([]func() error{
-		func() (err error) {
-			states, err = p.Ready.CheckAll(ctx, requests)
-			return wrap(err, "look at the services' pods")
-		},
-		func() (err error) { lost, err = p.lostConfigMaps(ctx, requests); return err },
-	}, defaultParallel, func(ask func() error) error { return ask() })
-	if err != nil {
-		return nil, err
-	}
-	out := map[string]ready.State{}
-	for i, name := range of {
-		for _, cm := range lost[i] {
-			// Before its pods' problems, if there are any: pods read it at their start.
-			states[i].Problems = append([]ready.Problem{{Object: "configmap/" + cm, Reason: "Missing", Message: "something deleted it",
-				Hint: "make it again: paictl service start " + name}}, states[i].Problems...)
+		f.Release = &facts.Release{Status: rel.Status, Revision: rel.Revision, Chart: rel.Chart + " " + rel.Version, Updated: rel.Updated, Paictl: version.OfTag(rel.By)}
+		if f.Wanted {
+			f.Release.Configuration = s.compare(k.service, rel)
 		}
-		out[name] = states[i]
+		var err error
+		if f.Release.Targets, err = ready.Targets(rel.Namespace, rel.Manifest); err != nil {
+			return nil, fmt.Errorf("read the release of %s: %w", name, err)
+		}
+		if f.Release.ConfigMaps, err = configMapsOf(rel); err != nil {
+			return nil, err
+		}
+		out = append(out, f)
 	}
 	return out, nil
 }
 
-// lostConfigMaps returns the missing ConfigMaps of each release.
-func (p *Platform) lostConfigMaps(ctx context.Context, releases []ready.Request) ([][]string, error) {
-	there := map[string]map[string]bool{} // by namespace
-	out := make([][]string, len(releases))
-	for i, rel := range releases {
-		if there[rel.Namespace] == nil {
-			list, err := p.Client.CoreV1().ConfigMaps(rel.Namespace).List(ctx, metav1.ListOptions{})
-			if err != nil {
-				return nil, fmt.Errorf("list the ConfigMaps of %s: %w", rel.Namespace, err)
-			}
-			there[rel.Namespace] = map[string]bool{}
-			for k := range list.Items {
-				there[rel.Namespace][list.Items[k].Name] = true
-			}
-		}
-		all, err := configMaps(rel.Manifest)
-		if err != nil {
-			return nil, err
-		}
-		for _, m := range all {
-			if (m.Namespace == "" || m.Namespace == rel.Namespace) && !there[rel.Namespace][m.Name] {
-				out[i] = append(out[i], m.Name)
-			}
+// configMapsOf returns the ConfigMaps of a release that are in its namespace.
+func configMapsOf(rel *release.Release) ([]string, error) {
+	all, err := configMaps(rel.Manifest)
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, m := range all {
+		if m.Namespace == "" || m.Namespace == rel.Namespace {
+			out = append(out, m.Name)
 		}
 	}
 	return out, nil
@@ -173,15 +140,12 @@ func (p *Platform) look(ctx context.Context) (*snapshot, error) {
 		func() error { return s.readClaims(ctx, p, kube.SystemNamespace) },
 		func() error { return s.readSecrets(ctx, p) },
 		func() (err error) {
-			s.unowned, err = unowned(ctx, p.Client, []string{kube.SystemNamespace})
+			s.unowned, err = facts.Unowned(ctx, p.Client, []string{kube.SystemNamespace})
 			return err
 		},
 	}, defaultParallel, func(ask func() error) error { return ask() })
 	if err != nil {
 		return nil, err
-	}
-	if s.desired.Mistakes != nil && p.Warn != nil {
-		p.Warn(s.desired.Mistakes)
 	}
 	err = each([]func() error{
 		func() error { return s.readScheduler(ctx, p) },
@@ -197,7 +161,7 @@ func (p *Platform) look(ctx context.Context) (*snapshot, error) {
 			return nil
 		},
 		func() error {
-			others, err := unowned(ctx, p.Client, s.otherNamespaces())
+			others, err := facts.Unowned(ctx, p.Client, s.otherNamespaces())
 			for name, pods := range others {
 				s.unowned[name] = append(s.unowned[name], pods...)
 			}
@@ -273,80 +237,6 @@ func (s *snapshot) all() map[string]known {
 		out[name] = known{namespace: e.Namespace, service: out[name].service}
 	}
 	return out
-}
-
-// status combines the data about a service. have is the state of its pods.
-func (s *snapshot) status(name string, k known, have ready.State) Status {
-	st := Status{Name: name, Namespace: k.namespace}
-	rel := s.release(k.namespace, name)
-	if rel == nil {
-		st.State = s.absent(name, k)
-		if st.State != StateDisabled && k.service != nil {
-			st.Hint = StartCommand(name)
-		}
-		s.leftBehind(&st)
-		return st
-	}
-	st.Revision, st.Chart, st.Updated = rel.Revision, rel.Chart+" "+rel.Version, rel.Updated
-	st.Paictl = version.OfTag(rel.By)
-	st.Pods, st.ReadyPods, st.Problems, st.State = have.Pods, have.ReadyPods, have.Problems, stateOf(have)
-	if k.service != nil && k.service.Enabled {
-		st.Configuration = s.compare(k.service, rel)
-	}
-	switch {
-	case rel.Status != statusDeployed:
-		st.State = StateFailed
-		incomplete(&st, rel.Status)
-	case k.service == nil || !k.service.Enabled:
-		st.State = StateOrphan
-		tell(&st, "Orphan", "it runs, but the configuration disables it or no longer has it", "run: paictl service stop -n "+name)
-	}
-	s.leftBehind(&st)
-	return st
-}
-
-// StartCommand returns the command that starts services.
-func StartCommand(names ...string) string {
-	return "paictl service start -n " + strings.Join(names, ",")
-}
-
-// leftBehind reports pods without an owner.
-func (s *snapshot) leftBehind(st *Status) {
-	for i := range s.unowned[st.Name] {
-		st.Problems = append(st.Problems, unownedProblem(st.Name, &s.unowned[st.Name][i]))
-	}
-}
-
-// incomplete reports why the release isn't in one of Helm's final states. If it is being removed, missing objects aren't reported.
-func incomplete(st *Status, status string) {
-	if status == statusUninstalling {
-		st.Problems = nil
-		tell(st, "Incomplete", "its stop was interrupted ("+status+")", "finish it with: paictl service stop -n "+st.Name+"; or start it again with: paictl service start -n "+st.Name)
-		return
-	}
-	tell(st, "Incomplete", "its last start failed or was interrupted ("+status+")", "run: paictl service start -n "+st.Name)
-}
-
-// tell adds a problem of the release, before those of its pods.
-func tell(st *Status, reason, message, remedy string) {
-	p := ready.Problem{Object: "release/" + st.Name, Reason: reason, Message: message, Hint: remedy}
-	st.Problems = append([]ready.Problem{p}, st.Problems...)
-}
-
-// statusDeployed is Helm's word for a release that is as it should be.
-const statusDeployed = "deployed"
-
-// statusUninstalling is Helm's word for a release that is being removed.
-const statusUninstalling = "uninstalling"
-
-func stateOf(have ready.State) string {
-	if have.Ready {
-		return StateReady
-	}
-	if slices.ContainsFunc(have.Problems, func(p ready.Problem) bool { return p.Final }) {
-		return StateFailed
-	}
-	return StateStarting
 }
 
 func (s *snapshot) release(namespace, name string) *release.Release {

@@ -9,17 +9,15 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes/fake"
 
-	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/services/catalogue"
 	"github.com/openpai/paictl/pkg/services/ready"
 	"github.com/openpai/paictl/pkg/services/release"
 )
 
-func (l *lab) states(only ...string) map[string]Status {
+func (l *lab) states() map[string]Status {
 	l.t.Helper()
-	list, err := l.Status(l.t.Context(), only)
+	list, err := l.Status(l.t.Context())
 	require.NoError(l.t, err)
 	out := map[string]Status{}
 	for _, s := range list {
@@ -85,7 +83,7 @@ func TestAStopThatWasCutOffIsNoFailedStart(t *testing.T) {
 func TestChangedCredentialsNeedARestart(t *testing.T) {
 	l := started(t)
 	l.configure("", "alerts: {password: another-word}\n")
-	assert.Equal(t, ConfigurationChanged, l.states("alerts")["alerts"].Configuration)
+	assert.Equal(t, ConfigurationChanged, l.states()["alerts"].Configuration)
 }
 
 func TestWhatIsNotThereIsStoppedDisabledOrNotInstalled(t *testing.T) {
@@ -125,16 +123,9 @@ func TestStatusAsksForFewThings(t *testing.T) {
 	assert.LessOrEqual(t, len(l.client.Actions()), 5, "inventory, claims, credentials, ConfigMaps and pods, and no more per service")
 }
 
-func TestStatusOfAnUnknownServiceNamesTheOneThatWasMeant(t *testing.T) {
-	l := newLab(t)
-	_, err := l.Status(t.Context(), []string{"grafanna"})
-	require.ErrorContains(t, err, "there is no service")
-	assert.Contains(t, hint.Of(err), "grafana")
-}
-
 func TestStatusAsJSONHoldsNoSecret(t *testing.T) {
 	l := started(t)
-	list, err := l.Status(t.Context(), nil)
+	list, err := l.Status(t.Context())
 	require.NoError(t, err)
 	raw, err := json.Marshal(list)
 	require.NoError(t, err)
@@ -155,19 +146,20 @@ func TestAnOrphanOfAnEarlierConfigurationIsShown(t *testing.T) {
 		return d, nil
 	}
 	assert.Equal(t, StateOrphan, l.states()["grafana"].State)
-	assert.Equal(t, StateOrphan, l.states("grafana")["grafana"].State)
 }
 
-func TestAConfigMapThatIsGoneIsTold(t *testing.T) {
-	p := &Platform{Client: fake.NewClientset(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "there", Namespace: "pai-system"}})}
+func TestTheConfigMapsOfAReleaseAreFound(t *testing.T) {
 	one := func(name string) string {
 		return "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + name + "}\n"
 	}
-	lost, err := p.lostConfigMaps(t.Context(), []ready.Request{
-		{Namespace: "pai-system", Manifest: one("there")}, {Namespace: "pai-system", Manifest: one("there") + one("gone")},
-		{Namespace: "pai-system", Manifest: "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: long\ndata:\n  a: |\n    kind: ConfigMap\n    not: [yaml\n" +
+	for manifest, want := range map[string][]string{
+		one("there") + one("other"): {"there", "other"},
+		"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: long\ndata:\n  a: |\n    kind: ConfigMap\n    not: [yaml\n" +
 			"---\napiVersion: v1\ndata:\n  metadata: no\nkind: ConfigMap\nmetadata: {name: below}\n---\nkind: ConfigMap\nmetadata: {name: there}\n" +
-			"---\nkind: ConfigMap\nmetadata: {name: elsewhere, namespace: other}\n---\nkind: Secret\nmetadata: {name: secret}\n"}})
-	require.NoError(t, err)
-	assert.Equal(t, [][]string{nil, {"gone"}, {"long", "below"}}, lost)
+			"---\nkind: ConfigMap\nmetadata: {name: elsewhere, namespace: other}\n---\nkind: Secret\nmetadata: {name: secret}\n": {"long", "below", "there"},
+	} {
+		got, err := configMapsOf(&release.Release{Namespace: "pai-system", Manifest: manifest})
+		require.NoError(t, err)
+		assert.Equal(t, want, got)
+	}
 }

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/services/facts"
 	"github.com/openpai/paictl/pkg/services/release"
 )
 
@@ -133,7 +134,7 @@ func TestABrokenConfigurationKeepsNobodyFromStopping(t *testing.T) {
 
 func TestReleasesOfOthersAreLeftAlone(t *testing.T) {
 	l := started(t)
-	l.releases.have["theirs"] = release.Release{Name: "theirs", Namespace: "pai-system", Status: statusDeployed}
+	l.releases.have["theirs"] = release.Release{Name: "theirs", Namespace: "pai-system", Status: facts.StatusDeployed}
 	require.NoError(t, l.stop())
 	assert.NotContains(t, l.releases.changes(), "uninstall theirs")
 	require.ErrorContains(t, l.stop("theirs"), `there is no service "theirs"`)

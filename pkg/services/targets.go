@@ -11,6 +11,7 @@ import (
 
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/services/catalogue"
+	"github.com/openpai/paictl/pkg/services/facts"
 )
 
 // targets are the services that a stop or a delete is about, those first that others
@@ -93,7 +94,7 @@ func (r *run) findReleases(ctx context.Context, all map[string]*target) error {
 			}
 		}
 	}
-	left, err := unowned(ctx, r.Client, sets.List(spaces))
+	left, err := facts.Unowned(ctx, r.Client, sets.List(spaces))
 	if err != nil {
 		return err
 	}

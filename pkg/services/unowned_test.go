@@ -22,7 +22,7 @@ func (l *lab) podWith(name, service string, owners []metav1.OwnerReference) {
 	l.t.Helper()
 	pod := podOf(service)
 	pod.Name, pod.UID, pod.OwnerReferences = name, types.UID(name), owners
-	pod.Labels[labelName], pod.Labels[labelPartOf] = service, "paictl"
+	pod.Labels["app.kubernetes.io/name"], pod.Labels[labelPartOf] = service, "paictl"
 	_, err := l.client.CoreV1().Pods("pai-system").Create(l.t.Context(), pod, metav1.CreateOptions{})
 	require.NoError(l.t, err)
 }

@@ -11,8 +11,10 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/secret"
 	"github.com/openpai/paictl/pkg/services/catalogue"
+	"github.com/openpai/paictl/pkg/services/facts"
 	"github.com/openpai/paictl/pkg/services/ready"
 	"github.com/openpai/paictl/pkg/services/release"
+	"github.com/openpai/paictl/pkg/services/state"
 	"github.com/openpai/paictl/pkg/version"
 )
 
@@ -209,7 +211,7 @@ func (r *run) beginUpgrade(chosen catalogue.Selection, steps []upgradeStep, abse
 	}
 	r.begin(installed)
 	if len(absent) > 0 {
-		r.warn("not installed, left alone: "+strings.Join(absent, ", "), "start them with: "+StartCommand(absent...))
+		r.warn("not installed, left alone: "+strings.Join(absent, ", "), "start them with: "+state.StartCommand(absent...))
 	}
 	for _, s := range steps {
 		for _, what := range s.plan.Loses {
@@ -301,14 +303,14 @@ func (r *run) tellAfterRevert(ctx context.Context, s *catalogue.Service, out rel
 		return
 	}
 	now, err := r.Releases.Get(ctx, s.Namespace, s.Name)
-	if err != nil || now == nil || now.Status != statusDeployed {
+	if err != nil || now == nil || now.Status != facts.StatusDeployed {
 		return // the rollback itself failed, and was reported
 	}
-	state, err := r.Ready.Wait(ctx, s.Namespace, now.Manifest, ready.WaitOptions{Timeout: r.o.Wait, Grace: grace, OnChange: func(ready.State) {}})
+	have, err := r.Ready.Wait(ctx, s.Namespace, now.Manifest, ready.WaitOptions{Timeout: r.o.Wait, Grace: grace, OnChange: func(ready.State) {}})
 	switch {
 	case ctx.Err() != nil:
 	case err != nil:
-		err = unready(state, err)
+		err = unready(have, err)
 		r.warn(fmt.Sprintf("%s isn't ready after the rollback either: %v", s.Name, err), hint.Of(err))
 	default:
 		r.emit(Event{Kind: EventReverted, Service: s.Name, Revision: now.Revision, Message: "ready again"})

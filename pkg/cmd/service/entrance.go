@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/openpai/paictl/pkg/config/store"
 	"github.com/openpai/paictl/pkg/kube"
 	"github.com/openpai/paictl/pkg/people"
 	"github.com/openpai/paictl/pkg/secret"
@@ -34,9 +35,7 @@ type entrance struct {
 
 // entrance finds out. It returns nil if no server is ready.
 func (c *connection) entrance(ctx context.Context, all []services.Status, d *services.Desired) (*entrance, error) {
-	if !slices.ContainsFunc(all, func(s services.Status) bool {
-		return s.Name == catalogue.ServerService && s.State == services.StateReady
-	}) {
+	if !serverReady(all) {
 		return nil, nil
 	}
 	s := d.Catalogue.Get(catalogue.ServerService)
@@ -65,6 +64,12 @@ func (c *connection) entrance(ctx context.Context, all []services.Status, d *ser
 	return e, nil
 }
 
+func serverReady(all []services.Status) bool {
+	return slices.ContainsFunc(all, func(s services.Status) bool {
+		return s.Name == catalogue.ServerService && s.State == services.StateReady
+	})
+}
+
 // asksForServer reports whether names, none for all, mean the server, too.
 func asksForServer(names, except []string) bool {
 	means := func(some []string) bool {
@@ -76,7 +81,7 @@ func asksForServer(names, except []string) bool {
 // welcome shows how users sign in, after the server has started. If there is no administrator, it makes a link for the first one. The link
 // is a secret: no event of the run contains it.
 func (c *connection) welcome(ctx context.Context, w io.Writer) error {
-	all, desired, err := c.Compare(ctx, nil)
+	all, desired, err := c.Compare(ctx)
 	if err != nil {
 		return err
 	}
@@ -130,7 +135,14 @@ func (e *entrance) leads() string {
 }
 
 // writeEntrance adds to a status how users sign in. Users who may not read that see the status without it.
-func (c *connection) writeEntrance(ctx context.Context, w io.Writer, all []services.Status, desired *services.Desired) error {
+func (c *connection) writeEntrance(ctx context.Context, w io.Writer, all []services.Status) error {
+	if !serverReady(all) {
+		return nil
+	}
+	desired, err := services.FromCluster(store.New(c.cluster.Client), "")(ctx)
+	if err != nil {
+		return err
+	}
 	e, err := c.entrance(ctx, all, desired)
 	if apierrors.IsForbidden(err) || e == nil || e.Fingerprint == "" {
 		return nil

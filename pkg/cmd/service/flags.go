@@ -108,7 +108,7 @@ func (fl *Flags) cluster(f *cmdutil.Factory) (*kube.Cluster, error) {
 	}
 	if w, other := way.Choose(f, fl.Kube, ""); other == nil && w != nil {
 		err = hint.Errorf("use a kubeconfig of an administrator of the cluster: --kubeconfig FILE",
-			"you are signed in, but services need a kubeconfig: their releases are Secrets, which the platform's server doesn't read (%w)", err)
+			"you are signed in, but this needs a kubeconfig: releases of services are Secrets, which the platform's server doesn't read (%w)", err)
 	}
 	return nil, err
 }
@@ -137,9 +137,6 @@ func Platform(f *cmdutil.Factory, c *kube.Cluster, dir string) (*services.Platfo
 	return &services.Platform{
 		Client: c.Client, Releases: releases, Ready: ready.New(c.Client), Load: load, Current: held.Current, Fetcher: fetcher(f),
 		Clock: time.Now, Process: services.ThisProcess(), Log: f.Log,
-		Warn: func(mistakes error) {
-			f.IO.Say("warning: the cluster's configuration has mistakes, and no service is started until they are corrected:\n%v\n  -> %s", mistakes, hint.Of(mistakes))
-		},
 	}, nil
 }
 

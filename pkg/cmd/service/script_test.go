@@ -15,6 +15,9 @@ import (
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/kube"
 	"github.com/openpai/paictl/pkg/kube/kubetest"
+	"github.com/openpai/paictl/pkg/people"
+	peoplev1 "github.com/openpai/paictl/pkg/people/v1"
+	"github.com/openpai/paictl/pkg/server/servertest"
 	"github.com/openpai/paictl/pkg/services"
 	"github.com/openpai/paictl/pkg/ui/iostreams"
 )
@@ -28,6 +31,23 @@ func TestScripts(t *testing.T) { cmdtest.Run(t) }
 func TestScriptsOnAServer(t *testing.T) {
 	forget(t)
 	cmdtest.RunIn(t, "testdata/server", map[string]string{"KUBECONFIG": kubetest.Kubeconfig(t)})
+}
+
+func TestScriptsOfAnAdministratorWhoSignedIn(t *testing.T) {
+	forget(t)
+	c := kubetest.Start(t)
+	servertest.Prepare(t, c)
+	d, err := people.Open(c.Config, people.Options{})
+	require.NoError(t, err)
+	require.NoError(t, d.Prepare(t.Context()))
+	s := servertest.Start(t, c, servertest.Options{})
+	s.Group("administrators", func(g *peoplev1.GroupSpec) { g.Administrator = true })
+	s.Person("root", "administrators")
+	s.Person("bob")
+	home := t.TempDir()
+	s.Login(home, "bob")
+	s.Login(home, "root")
+	cmdtest.RunIn(t, "testdata/administrator", map[string]string{"XDG_CONFIG_HOME": home, "PAICTL_SERVER": "root", "OPERATOR": kubetest.Kubeconfig(t)})
 }
 
 // forget removes the objects of other tests from the server.

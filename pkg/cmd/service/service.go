@@ -22,8 +22,8 @@ The commands use the configuration that the cluster stores, so push it first:
   paictl config push -p ./cluster
   paictl service start
 
-They need a kubeconfig, also after "paictl login": releases are stored in Secrets, which the platform's server doesn't
-read.
+They need a kubeconfig: releases are stored in Secrets, which the platform's server doesn't read. Only "service status"
+also works after "paictl login", for administrators.
 
 Each command changes only what differs from the configuration. After any failure, run it again.`,
 		Example: `  paictl service list

@@ -15,6 +15,7 @@ import (
 	"github.com/openpai/paictl/pkg/services"
 	"github.com/openpai/paictl/pkg/services/ready"
 	"github.com/openpai/paictl/pkg/services/release"
+	"github.com/openpai/paictl/pkg/services/state"
 	"github.com/openpai/paictl/pkg/ui/iostreams"
 	"github.com/openpai/paictl/pkg/ui/progress"
 	"github.com/openpai/paictl/pkg/version"
@@ -39,9 +40,9 @@ func statuses(now time.Time) []services.Status {
 		{Name: "grafana", Namespace: "pai-system", State: services.StateDisabled},
 		{Name: "prometheus", Namespace: "pai-system", State: services.StateFailed, Pods: 2, ReadyPods: 1, Revision: 12, Chart: "prometheus 0.1.0", Updated: now.Add(-40 * time.Second), Configuration: services.ConfigurationChanged,
 			Problems: []ready.Problem{{Object: "pod/prometheus-0", Reason: "ImagePullBackOff", Message: "no such\nimage \x1b[31mv9", Hint: "check image.tag"}}},
-		{Name: "scheduler", Namespace: "pai-system", State: services.StateStopped, Hint: services.StartCommand("scheduler")},
-		{Name: "storage", Namespace: "pai-system", State: services.StateNotInstalled, Hint: services.StartCommand("storage")},
-		{Name: "watchdog", Namespace: "pai-system", State: services.StateNotInstalled, Hint: services.StartCommand("watchdog")},
+		{Name: "scheduler", Namespace: "pai-system", State: services.StateStopped, Hint: state.StartCommand("scheduler")},
+		{Name: "storage", Namespace: "pai-system", State: services.StateNotInstalled, Hint: state.StartCommand("storage")},
+		{Name: "watchdog", Namespace: "pai-system", State: services.StateNotInstalled, Hint: state.StartCommand("watchdog")},
 	}
 }
 

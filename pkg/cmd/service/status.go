@@ -11,9 +11,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/openpai/paictl/pkg/cmd/way"
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/services"
 	"github.com/openpai/paictl/pkg/services/catalogue"
+	"github.com/openpai/paictl/pkg/services/state"
 	"github.com/openpai/paictl/pkg/ui/terminal"
 	"github.com/openpai/paictl/pkg/version"
 )
@@ -22,6 +24,7 @@ import (
 type StatusOptions struct {
 	Factory  *cmdutil.Factory
 	Flags    Flags
+	Server   string
 	Output   cmdutil.Output
 	ExitCode bool
 }
@@ -34,6 +37,9 @@ func NewCmdStatus(f *cmdutil.Factory, runF func(context.Context, *StatusOptions)
 		Short: "Show which services run, and why others don't",
 		Long: `Shows the state of every service, its pods and revision, and whether it runs with the
 configuration that the cluster stores. Below the table is a line per problem, with what to do.
+
+After "paictl login", administrators see what the last run of "paictl service" published, without secrets, and the
+current state of pods. If something has changed since, a warning says what isn't known.
 
 States:
 ` + cmdutil.Explained(services.States()),
@@ -49,25 +55,38 @@ States:
 	}
 	opts.Flags.add(cmd)
 	opts.Flags.addNames(cmd, "only these services, separated by commas", "")
+	way.AddFlag(f, cmd, &opts.Server)
 	cmd.Flags().BoolVar(&opts.ExitCode, "exit-code", false, "exit with code 3 if an enabled service isn't ready")
 	cmdutil.AddOutputFlag(cmd, &opts.Output)
 	return cmd
 }
 
 func statusRun(ctx context.Context, opts *StatusOptions) error {
-	c, err := opts.Flags.open(opts.Factory)
+	w, err := way.Open(opts.Factory, opts.Flags.Kube, opts.Server, "")
 	if err != nil {
 		return err
 	}
-	all, desired, err := c.Compare(ctx, opts.Flags.Names)
+	report, err := w.Server.Services(ctx)
 	if err != nil {
-		return c.explain(err)
+		return err
+	}
+	all, err := named(report.Items, opts.Flags.Names)
+	if err != nil {
+		return err
+	}
+	for _, n := range report.Notes {
+		text := "warning: " + terminal.Text(n.Message)
+		if n.Remedy != "" {
+			text += "\n  -> " + terminal.Line(n.Remedy)
+		}
+		opts.Factory.IO.Say("%s", text)
 	}
 	if err := writeStatus(opts.Factory.IO.Out, &opts.Output, all, time.Now()); err != nil {
 		return err
 	}
-	if opts.Output.IsTable() {
-		if err := c.writeEntrance(ctx, opts.Factory.IO.Out, all, desired); err != nil {
+	if opts.Output.IsTable() && w.Operator {
+		c := &connection{cluster: w.Cluster}
+		if err := c.writeEntrance(ctx, opts.Factory.IO.Out, all); err != nil {
 			return c.explain(err)
 		}
 	}
@@ -75,6 +94,24 @@ func statusRun(ctx context.Context, opts *StatusOptions) error {
 		return &cmdutil.CodeError{Err: errors.New("not all services are ready"), Code: cmdutil.ExitPartial, Silent: true}
 	}
 	return nil
+}
+
+// named returns the named services; all, without names.
+func named(all []services.Status, names []string) ([]services.Status, error) {
+	if len(names) == 0 {
+		return all, nil
+	}
+	var there []string
+	for i := range all {
+		there = append(there, all[i].Name)
+	}
+	names = catalogue.ResolveAll(names, func(name string) bool { return slices.Contains(there, name) })
+	for _, name := range names {
+		if !slices.Contains(there, name) {
+			return nil, catalogue.UnknownError(there, name)
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(all), func(s services.Status) bool { return !slices.Contains(names, s.Name) }), nil
 }
 
 func allReady(all []services.Status) bool {
@@ -91,7 +128,7 @@ func writeStatus(w io.Writer, out *cmdutil.Output, all []services.Status, now ti
 	for _, s := range all {
 		row := []string{s.Name, s.State, "-", "-", "-", "-", "-"}
 		if s.Revision > 0 {
-			row = []string{s.Name, s.State, fmt.Sprintf("%d/%d", s.ReadyPods, s.Pods), fmt.Sprint(s.Revision), s.Chart, age(now.Sub(s.Updated)), orDash(s.Configuration)}
+			row = []string{s.Name, s.State, fmt.Sprintf("%d/%d", s.ReadyPods, s.Pods), fmt.Sprint(s.Revision), terminal.Line(s.Chart), age(now.Sub(s.Updated)), orDash(s.Configuration)}
 		}
 		t.Rows = append(t.Rows, row)
 	}
@@ -143,15 +180,15 @@ func writeProblems(w io.Writer, all []services.Status) error {
 			}
 		}
 	}
-	for _, state := range []string{services.StateStopped, services.StateNotInstalled} {
+	for _, absent := range []string{services.StateStopped, services.StateNotInstalled} {
 		var names []string
 		for _, s := range all {
-			if s.State == state && s.Hint != "" {
+			if s.State == absent && s.Hint != "" {
 				names = append(names, s.Name)
 			}
 		}
 		if len(names) > 0 {
-			fmt.Fprintf(&b, "%s: %s\n  -> %s\n", terminal.Line(strings.Join(names, ", ")), state, terminal.Line(services.StartCommand(names...)))
+			fmt.Fprintf(&b, "%s: %s\n  -> %s\n", terminal.Line(strings.Join(names, ", ")), absent, terminal.Line(state.StartCommand(names...)))
 		}
 	}
 	if b.Len() == 0 {

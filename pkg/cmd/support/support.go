@@ -238,7 +238,7 @@ func (opts *BundleOptions) sources(ctx context.Context) (src support.Sources, do
 			if err != nil {
 				return nil, err
 			}
-			return platform.Status(ctx, nil)
+			return platform.Status(ctx)
 		}
 	}
 	src.Reports = opts.reports(src, platform)

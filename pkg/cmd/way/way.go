@@ -25,6 +25,8 @@ import (
 	"github.com/openpai/paictl/pkg/job/stream"
 	"github.com/openpai/paictl/pkg/kube"
 	"github.com/openpai/paictl/pkg/server/inprocess"
+	"github.com/openpai/paictl/pkg/services"
+	"github.com/openpai/paictl/pkg/services/state"
 )
 
 // Environment variables. The first is also the setting server.
@@ -69,9 +71,10 @@ func Open(f *cmdutil.Factory, k kube.Options, server, as string) (*Way, error) {
 		return nil, err
 	}
 	var once sync.Once
-	inside, err := inprocess.New(inprocess.Options{Cluster: c, Version: f.Version, Log: f.Log, Configured: configured(c.Client), Author: prompt.Operator(), Status: wholeStatus(c, f.Log), Unaudited: func(err error) {
-		once.Do(func() { f.IO.Say("warning: the audit has no record of this change: %v", err) })
-	}})
+	inside, err := inprocess.New(inprocess.Options{Cluster: c, Version: f.Version, Log: f.Log, Configured: configured(c.Client), Author: prompt.Operator(), Status: wholeStatus(c, f.Log),
+		Services: func(ctx context.Context) (*state.Report, error) { return services.Report(ctx, c, f.Log) }, Unaudited: func(err error) {
+			once.Do(func() { f.IO.Say("warning: the audit has no record of this change: %v", err) })
+		}})
 	if err != nil {
 		return nil, err
 	}

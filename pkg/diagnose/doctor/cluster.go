@@ -139,7 +139,7 @@ func (c *Cluster) Frameworks(ctx context.Context) ([]v1.Framework, error) {
 
 // Services are the states of the platform's services.
 func (c *Cluster) Services(ctx context.Context) ([]services.Status, error) {
-	return c.statuses.get(ctx, func(ctx context.Context) ([]services.Status, error) { return c.Platform.Status(ctx, nil) })
+	return c.statuses.get(ctx, func(ctx context.Context) ([]services.Status, error) { return c.Platform.Status(ctx) })
 }
 
 // Pushed is the cluster's copy of the configuration, nil if none was pushed.

@@ -25,6 +25,7 @@ import (
 	"github.com/openpai/paictl/pkg/people/template"
 	"github.com/openpai/paictl/pkg/people/token"
 	"github.com/openpai/paictl/pkg/server/idempotency"
+	"github.com/openpai/paictl/pkg/services/state"
 	"github.com/openpai/paictl/pkg/status"
 )
 
@@ -86,6 +87,8 @@ type App struct {
 	Author string
 	// Status reads the state of the whole cluster; it may be nil.
 	Status func(context.Context) (*status.Cluster, error)
+	// Services reads the state of the platform's services; it may be nil.
+	Services func(context.Context) (*state.Report, error)
 
 	polls polls
 	uses  uses

@@ -25,6 +25,7 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/vc/change"
 	"github.com/openpai/paictl/pkg/server/idempotency"
 	"github.com/openpai/paictl/pkg/server/wire"
+	published "github.com/openpai/paictl/pkg/services/facts"
 )
 
 // Codes of OpenPAI that only this package uses.
@@ -44,6 +45,7 @@ const (
 	codeTemplate    = "ConflictTemplateError"
 
 	codeNotImplemented = "NotImplementedError"
+	codeNoFacts        = "NoFactsError"
 )
 
 // retryAfter is when a client should retry after a temporary error.
@@ -88,6 +90,8 @@ func meaning(err error) *wire.Error { //nolint:gocyclo // one case a line
 		return &wire.Error{Status: http.StatusUnauthorized, Code: wire.CodeUnauthorized, Message: "Your token is invalid.", Remedy: "sign in: paictl login"}
 	case errors.Is(err, rules.ErrForbidden):
 		return made(http.StatusForbidden, wire.CodeForbidden)
+	case errors.Is(err, published.ErrNone):
+		return made(http.StatusNotFound, codeNoFacts)
 	case errors.Is(err, rules.ErrHidden):
 		return &wire.Error{Status: http.StatusNotFound, Code: codeNoJob, Message: "It is not found."}
 	case errors.As(err, &invalid) && errors.As(err, &findings):

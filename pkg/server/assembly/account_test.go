@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	authv1 "k8s.io/api/authorization/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -28,6 +29,9 @@ import (
 	schedulerconfig "github.com/openpai/paictl/pkg/scheduler/config"
 	"github.com/openpai/paictl/pkg/scheduler/vc"
 	"github.com/openpai/paictl/pkg/server/servertest"
+	"github.com/openpai/paictl/pkg/services/facts"
+	objects "github.com/openpai/paictl/pkg/services/ready"
+	"github.com/openpai/paictl/pkg/services/state"
 	"github.com/openpai/paictl/pkg/status"
 )
 
@@ -123,6 +127,28 @@ func configured(t *testing.T, c *kube.Cluster) {
 	require.NoError(t, err)
 }
 
+// publishServices publishes a service with an object of each kind, as a run of paictl does.
+func publishServices(t *testing.T, c *kube.Cluster) {
+	t.Helper()
+	public, err := store.New(c.Client).Public(t.Context())
+	require.NoError(t, err)
+	digest, err := facts.Digest(public)
+	require.NoError(t, err)
+	r := &facts.Release{Status: facts.StatusDeployed, Revision: 1, Chart: "grafana 1", Configuration: state.ConfigurationCurrent, ConfigMaps: []string{"lost"}}
+	for _, kind := range []string{"Deployment", "DaemonSet", "StatefulSet", "Job", "Pod", "PersistentVolumeClaim"} {
+		r.Targets = append(r.Targets, objects.Target{Kind: kind, Namespace: kube.SystemNamespace, Name: "grafana"})
+	}
+	r.Targets = append(r.Targets, objects.Target{Kind: "PersistentVolumeClaim", Namespace: kube.JobNamespace, Name: "data"}, objects.Target{Kind: "PersistentVolume", Name: "data"})
+	require.NoError(t, facts.Write(t.Context(), c.Client, &facts.Published{Revision: public.Revision.Number, Configuration: digest,
+		Services: []facts.Service{{Name: "grafana", Namespace: kube.SystemNamespace, Wanted: true, Release: r}}}))
+	leases, at := c.Client.CoordinationV1().Leases(kube.SystemNamespace), metav1.NewMicroTime(time.Now())
+	_ = leases.Delete(t.Context(), facts.Lease, metav1.DeleteOptions{}) // of another test
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: facts.Lease, Namespace: kube.SystemNamespace}, Spec: coordinationv1.LeaseSpec{AcquireTime: &at}}
+	facts.Publish(lease)
+	_, err = leases.Create(t.Context(), lease, metav1.CreateOptions{})
+	require.NoError(t, err)
+}
+
 func TestTheServersAccountHasTheRightsThatItsRoutesNeed(t *testing.T) {
 	c := kubetest.Start(t)
 	servertest.Prepare(t, c)
@@ -147,6 +173,32 @@ func TestTheServersAccountHasTheRightsThatItsRoutesNeed(t *testing.T) {
 	assert.Equal(t, status.StateCurrent, all.Source(status.SourceAPI).State)
 	assert.Equal(t, status.StateCurrent, all.Source(status.SourceJobs).State)
 	assert.NotContains(t, a.Body, "hunter2")
+
+	assert.Equal(t, 404, h.as("root", "GET", "/api/v3/services", "").Status, "no run has published anything")
+	publishServices(t, c)
+	assert.Equal(t, 403, h.as("ann", "GET", "/api/v3/services", "").Status)
+	a = h.as("root", "GET", "/api/v3/services", "")
+	require.Equal(t, 200, a.Status, a.Body)
+	var services state.Report
+	a.Into(&services)
+	assert.Empty(t, services.Notes)
+	require.Len(t, services.Items, 1)
+	assert.Equal(t, state.StateFailed, services.Items[0].State)
+	var missing []string
+	for i := range services.Items[0].Problems {
+		missing = append(missing, services.Items[0].Problems[i].Object)
+	}
+	assert.Contains(t, missing, "configmap/lost")
+	assert.Contains(t, missing, "deployment/grafana")
+	for _, right := range []authv1.ResourceAttributes{
+		{Namespace: kube.SystemNamespace, Verb: "get", Resource: "secrets", Name: "sh.helm.release.v1.grafana.v1"}, {Namespace: kube.SystemNamespace, Verb: "list", Resource: "secrets"},
+		{Namespace: kube.SystemNamespace, Verb: "update", Resource: "configmaps", Name: facts.ConfigMap}, {Namespace: kube.SystemNamespace, Verb: "update", Group: "coordination.k8s.io", Resource: "leases", Name: facts.Lease},
+		{Namespace: kube.SystemNamespace, Verb: "get", Resource: "pods", Subresource: "log"},
+	} {
+		r, err := c.Client.AuthorizationV1().SubjectAccessReviews().Create(t.Context(), &authv1.SubjectAccessReview{Spec: authv1.SubjectAccessReviewSpec{User: account, ResourceAttributes: &right}}, metav1.CreateOptions{})
+		require.NoError(t, err)
+		assert.False(t, r.Status.Allowed, "%+v", right)
+	}
 
 	change := func(who, body string, want int) *vc.Outcome {
 		t.Helper()

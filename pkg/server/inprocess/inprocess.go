@@ -34,6 +34,7 @@ import (
 	"github.com/openpai/paictl/pkg/server"
 	"github.com/openpai/paictl/pkg/server/app"
 	v3 "github.com/openpai/paictl/pkg/server/v3"
+	"github.com/openpai/paictl/pkg/services/state"
 	"github.com/openpai/paictl/pkg/status"
 )
 
@@ -49,6 +50,8 @@ type Options struct {
 	Configured func(context.Context) ([]api.VirtualCluster, error)
 	// Status reads the state of the whole cluster; it may be nil.
 	Status func(context.Context) (*status.Cluster, error)
+	// Services reads the state of the platform's services; it may be nil.
+	Services func(context.Context) (*state.Report, error)
 	// Author is the author of changes of the configuration, for its history.
 	Author string
 	// Unaudited is called when a change couldn't be written to the audit; it may be nil.
@@ -93,7 +96,7 @@ func New(o Options) (*Server, error) {
 	if s.list, err = template.Open(o.Cluster.Config, template.Options{}); err != nil {
 		return nil, err
 	}
-	s.core = &app.App{People: s.people, Tokens: s.tokens, Templates: s.list, Jobs: s.jobs, Audit: s, Live: lister{s.jobs}, Author: o.Author, Status: o.Status}
+	s.core = &app.App{People: s.people, Tokens: s.tokens, Templates: s.list, Jobs: s.jobs, Audit: s, Live: lister{s.jobs}, Author: o.Author, Status: o.Status, Services: o.Services}
 	s.server = server.New(server.Options{App: s.core, Routes: v3.Routes(o.Version), Limits: server.Limits{Unlimited: true}, Log: o.Log, Caller: s.caller, Reveal: s.reveal})
 	return s, nil
 }

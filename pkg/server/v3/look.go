@@ -16,6 +16,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/app"
 	"github.com/openpai/paictl/pkg/server/v3/api"
 	"github.com/openpai/paictl/pkg/server/wire"
+	"github.com/openpai/paictl/pkg/services/state"
 	"github.com/openpai/paictl/pkg/status"
 )
 
@@ -34,6 +35,7 @@ func lookRoutes() []server.Route {
 		server.JSON("PATCH", api.Prefix+"/virtual-clusters", "vc.manage", "Changes virtual clusters in the stored configuration, or returns the effect of a change", changeVirtualClusters, server.Errors("ConflictError"), server.Body(orderBytes)),
 		server.JSON("GET", api.Prefix+"/gpus", "kube.read", "Lists the GPUs of all nodes, and their problems", gpus),
 		server.JSON("GET", api.Prefix+"/status", "kube.read", "Returns the state of the whole cluster: problems, machines, GPUs, virtual clusters, jobs and alerts", wholeStatus, server.Each(1), server.Errors("NotImplementedError")),
+		server.JSON("GET", api.Prefix+"/services", "kube.read", "Lists the platform's services: state, pods, release and problems of each", allServices, server.Each(1), server.Errors("NoFactsError", "NotImplementedError")),
 		server.JSON("GET", api.Prefix+"/images", "job.submit", "Lists the images that all machines hold", images),
 		server.JSON("GET", api.Prefix+"/offer", "job.submit", "Returns the resources that a job may request", offer),
 	}
@@ -246,6 +248,10 @@ func gpus(ctx context.Context, d *app.Actions, _ *struct{}) (*api.GPUs, error) {
 
 func wholeStatus(ctx context.Context, d *app.Actions, _ *struct{}) (*status.Cluster, error) {
 	return d.Status(ctx)
+}
+
+func allServices(ctx context.Context, d *app.Actions, _ *struct{}) (*state.Report, error) {
+	return d.Services(ctx)
 }
 
 func images(ctx context.Context, d *app.Actions, _ *struct{}) (*api.Images, error) {

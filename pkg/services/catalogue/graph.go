@@ -85,7 +85,12 @@ func (c *Catalogue) checkNames(lists ...[]string) error {
 	if len(unknown) == 0 {
 		return nil
 	}
-	return hint.Errorf(nearestService(unknown[0], c.names()), "there is no service %s", strings.Join(unknown, ", "))
+	return UnknownError(c.names(), unknown...)
+}
+
+// UnknownError says that services don't exist, and which one was probably meant.
+func UnknownError(known []string, names ...string) error {
+	return hint.Errorf(nearestService(names[0], known), "there is no service %s", strings.Join(names, ", "))
 }
 
 // nearestService says which service was probably meant.

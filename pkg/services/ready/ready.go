@@ -56,34 +56,34 @@ func New(client kubernetes.Interface) *Checker {
 	return &Checker{client: client, feeds: map[string]*feed{}}
 }
 
-// Request is a release to check.
-type Request struct{ Namespace, Manifest string }
-
 // Check returns the current state of the objects of a manifest.
 func (c *Checker) Check(ctx context.Context, namespace, manifest string) (State, error) {
-	states, err := c.CheckAll(ctx, []Request{{namespace, manifest}})
+	targets, err := Targets(namespace, manifest)
+	if err != nil {
+		return State{}, err
+	}
+	states, err := c.CheckAll(ctx, [][]Target{targets})
 	if err != nil {
 		return State{}, err
 	}
 	return states[0], nil
 }
 
-// CheckAll checks many releases with one list per kind.
-func (c *Checker) CheckAll(ctx context.Context, requests []Request) ([]State, error) {
+// CheckAll checks the objects of many releases with one list per kind.
+func (c *Checker) CheckAll(ctx context.Context, releases [][]Target) ([]State, error) {
 	var all []target
-	each := make([][]target, len(requests))
-	for i, r := range requests {
-		found, err := parseTargets(r.Namespace, r.Manifest)
-		if err != nil {
-			return nil, err
+	each := make([][]target, len(releases))
+	for i, targets := range releases {
+		for _, t := range targets {
+			each[i] = append(each[i], target{kind: t.Kind, namespace: t.Namespace, name: t.Name, passing: t.Passing})
 		}
-		each[i], all = found, append(all, found...)
+		all = append(all, each[i]...)
 	}
 	s, err := take(ctx, c.client, all)
 	if err != nil {
 		return nil, err
 	}
-	out := make([]State, len(requests))
+	out := make([]State, len(releases))
 	var group sync.WaitGroup
 	for i := range each {
 		group.Go(func() { out[i], _ = stateOf(ctx, each[i], s, newReader(c.client)) })

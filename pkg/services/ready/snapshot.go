@@ -139,10 +139,10 @@ var clusterWide = []source{
 	}},
 }
 
-// take reads a snapshot: one list per kind, those that the targets need, all at once.
+// take reads a snapshot: one list per kind, those that the targets of a namespace need, all at once.
 func take(ctx context.Context, c kubernetes.Interface, targets []target) (*snapshot, error) {
-	needed := func(kinds []string) bool {
-		return slices.ContainsFunc(targets, func(t target) bool { return slices.Contains(kinds, t.kind) })
+	needed := func(kinds []string, in func(target) bool) bool {
+		return slices.ContainsFunc(targets, func(t target) bool { return slices.Contains(kinds, t.kind) && in(t) })
 	}
 	out := &snapshot{now: time.Now()}
 	var lock sync.Mutex
@@ -159,13 +159,13 @@ func take(ctx context.Context, c kubernetes.Interface, targets []target) (*snaps
 		})
 	}
 	for _, k := range clusterWide {
-		if needed(k.need) {
+		if needed(k.need, func(target) bool { return true }) {
 			read(k, "")
 		}
 	}
 	for _, namespace := range namespacesOf(targets) {
 		for _, k := range namespaced {
-			if needed(k.need) {
+			if needed(k.need, func(t target) bool { return t.namespace == namespace }) {
 				read(k, namespace)
 			}
 		}

@@ -32,6 +32,33 @@ type target struct {
 	passing bool
 }
 
+// Target is an object that must work for its release to be ready. It names the object, without its content.
+type Target struct {
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace,omitempty"` // "" for kinds without a namespace
+	Name      string `json:"name"`
+	// Passing: the object goes away by itself when its work is done.
+	Passing bool `json:"passing,omitempty"`
+}
+
+// Valid reports whether the target is of a kind that can be checked.
+func (t Target) Valid() bool {
+	return waitedFor[t.Kind] != "" && t.Name != "" && (t.Namespace == "") == (t.Kind == kindVolume)
+}
+
+// Targets finds the objects of a manifest that have to work. Those without a namespace are in that of the release.
+func Targets(namespace, manifest string) ([]Target, error) {
+	found, err := parseTargets(namespace, manifest)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]Target, 0, len(found))
+	for _, t := range found {
+		out = append(out, Target{Kind: t.kind, Namespace: t.namespace, Name: t.name, Passing: t.passing})
+	}
+	return out, nil
+}
+
 // String returns the name for problems: "deployment/grafana".
 func (t target) String() string { return object(t.kind, t.name) }
 

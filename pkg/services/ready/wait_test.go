@@ -267,10 +267,17 @@ func TestNothingToWaitForIsReady(t *testing.T) {
 	assert.Equal(t, State{Ready: true}, got)
 }
 
+func targetsIn(t *testing.T, manifest string) []Target {
+	t.Helper()
+	out, err := Targets(ns, manifest)
+	require.NoError(t, err)
+	return out
+}
+
 func TestCheckLooksOnceForManyReleases(t *testing.T) {
 	d, r := deployment(1)
 	client := fake.NewClientset(d, r, pod("p", r, kindReplicaSet), node("a", corev1.ConditionTrue))
-	got, err := New(client).CheckAll(t.Context(), []Request{{ns, grafana}, {ns, grafana}, {ns, ""}})
+	got, err := New(client).CheckAll(t.Context(), [][]Target{targetsIn(t, grafana), targetsIn(t, grafana), nil})
 	require.NoError(t, err)
 	assert.True(t, got[0].Ready)
 	assert.Equal(t, got[0], got[1])

@@ -3,6 +3,8 @@
 package state
 
 import (
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/openpai/paictl/pkg/services/ready"
@@ -17,6 +19,7 @@ const (
 	StateNotInstalled = "not installed"
 	StateDisabled     = "disabled"
 	StateOrphan       = "orphan"
+	StateUnknown      = "unknown"
 )
 
 // States returns all states with their meanings.
@@ -29,6 +32,7 @@ func States() [][2]string {
 		{StateNotInstalled, "never started, or deleted"},
 		{StateDisabled, "by the configuration"},
 		{StateOrphan, "it runs, but the configuration disables it or no longer has it"},
+		{StateUnknown, "the platform's server can't tell, and says why"},
 	}
 }
 
@@ -37,6 +41,7 @@ const (
 	ConfigurationCurrent = "up to date"
 	ConfigurationChanged = "changed: restart needed"
 	ConfigurationChart   = "other chart: upgrade needed"
+	ConfigurationUnknown = "unknown"
 )
 
 // Status is the state of a service.
@@ -55,4 +60,27 @@ type Status struct {
 	Problems []ready.Problem `json:"problems,omitempty"`
 	// Hint is the command that starts a service that is stopped or not installed.
 	Hint string `json:"hint,omitempty"`
+}
+
+// Report is the state of all services.
+type Report struct {
+	Items []Status `json:"items"`
+	// Notes say what the items don't say, or may say wrongly.
+	Notes []Note `json:"notes,omitempty"`
+}
+
+// Note is a warning.
+type Note struct {
+	Message string `json:"message"`
+	Remedy  string `json:"remedy,omitempty"`
+}
+
+// Sort orders the services by name.
+func (r *Report) Sort() {
+	slices.SortFunc(r.Items, func(a, b Status) int { return strings.Compare(a.Name, b.Name) })
+}
+
+// StartCommand returns the command that starts services.
+func StartCommand(names ...string) string {
+	return "paictl service start -n " + strings.Join(names, ",")
 }

@@ -1,0 +1,162 @@
+package facts
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+
+	"gopkg.in/yaml.v3"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/openpai/paictl/pkg/config"
+	"github.com/openpai/paictl/pkg/config/store"
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/kube"
+	"github.com/openpai/paictl/pkg/layout"
+)
+
+// ConfigMap in kube.SystemNamespace has the facts: a key for each service.
+const ConfigMap = "pai-releases"
+
+// Annotations of the ConfigMap.
+const (
+	annotationConfiguration = "paictl.openpai.org/configuration"
+	annotationRevision      = "paictl.openpai.org/revision"
+)
+
+// Labels of objects that paictl makes beside the releases.
+const (
+	LabelPartOf    = "app.kubernetes.io/part-of"
+	LabelManagedBy = "app.kubernetes.io/managed-by"
+	Manager        = "paictl"
+)
+
+// ErrNone means that no run has published facts.
+var ErrNone = hint.Wrap(errors.New("no run of paictl has published which services run"),
+	"any run publishes it: paictl service start -n NAME, with a kubeconfig, and a paictl as new as the server; or look with a kubeconfig: paictl service status --kubeconfig FILE")
+
+// Published is the facts about all services.
+type Published struct {
+	Services []Service
+	// Configuration identifies the configuration that the services were compared with, see Digest; "" is not known.
+	Configuration string
+	// Revision is the number of that configuration.
+	Revision int
+}
+
+// Write publishes facts. It doesn't write if they are already published.
+func Write(ctx context.Context, client kubernetes.Interface, p *Published) error {
+	api := client.CoreV1().ConfigMaps(kube.SystemNamespace)
+	have, err := api.Get(ctx, ConfigMap, metav1.GetOptions{})
+	missing := apierrors.IsNotFound(err)
+	if err != nil && !missing {
+		return fmt.Errorf("read the published state of the services: %w", err)
+	}
+	if missing {
+		have = &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: ConfigMap, Namespace: kube.SystemNamespace, Labels: map[string]string{LabelPartOf: Manager, LabelManagedBy: Manager}}}
+	}
+	next := have.DeepCopy()
+	next.Data, next.BinaryData = map[string]string{}, nil
+	for i := range p.Services {
+		text, err := json.Marshal(&p.Services[i])
+		if err != nil {
+			return fmt.Errorf("publish the state of %s: %w", p.Services[i].Name, err)
+		}
+		next.Data[p.Services[i].Name] = string(text)
+	}
+	metav1.SetMetaDataAnnotation(&next.ObjectMeta, annotationConfiguration, p.Configuration)
+	metav1.SetMetaDataAnnotation(&next.ObjectMeta, annotationRevision, strconv.Itoa(p.Revision))
+	switch {
+	case missing:
+		_, err = api.Create(ctx, next, metav1.CreateOptions{})
+	case maps.Equal(have.Data, next.Data) && maps.Equal(have.Annotations, next.Annotations) && len(have.BinaryData) == 0:
+	default:
+		_, err = api.Update(ctx, next, metav1.UpdateOptions{})
+	}
+	if err != nil {
+		return fmt.Errorf("publish the state of the services: %w", err)
+	}
+	return nil
+}
+
+// read returns the published facts, by name. spoilt are services whose facts can't be used.
+func read(ctx context.Context, client kubernetes.Interface) (p *Published, spoilt []string, err error) {
+	cm, err := client.CoreV1().ConfigMaps(kube.SystemNamespace).Get(ctx, ConfigMap, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil, ErrNone
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("read the published state of the services: %w", err)
+	}
+	p = &Published{Configuration: cm.Annotations[annotationConfiguration]}
+	p.Revision, _ = strconv.Atoi(cm.Annotations[annotationRevision]) // 0 is shown as unknown
+	for _, name := range slices.Sorted(maps.Keys(cm.Data)) {
+		s := Service{}
+		if err := json.Unmarshal([]byte(cm.Data[name]), &s); err != nil {
+			spoilt = append(spoilt, name)
+			continue
+		}
+		if s.Name = name; !s.valid() {
+			spoilt = append(spoilt, name)
+			continue
+		}
+		p.Services = append(p.Services, s)
+	}
+	return p, spoilt, nil
+}
+
+// Digest identifies a configuration, but for the virtual clusters: those are changed without a start of services, and the scheduler's ConfigMap shows
+// whether it has them. It reads no secret; a change of secrets changes the name of their entry.
+func Digest(p *store.Public) (string, error) {
+	h := sha256.New()
+	for _, name := range config.Files() {
+		text := p.Files[name]
+		if name == config.ServicesFile {
+			var sections map[string]any
+			if err := yaml.Unmarshal(text, &sections); err != nil {
+				return "", fmt.Errorf("read %s: %w", name, err)
+			}
+			withoutVirtualClusters(sections, p.Cluster)
+			var err error
+			if text, err = json.Marshal(sections); err != nil {
+				return "", fmt.Errorf("read %s: %w", name, err)
+			}
+		}
+		fmt.Fprintf(h, "%s %d\n%s", name, len(text), text)
+	}
+	fmt.Fprintf(h, "credentials %s", p.Revision.Credentials)
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// withoutVirtualClusters removes the virtual clusters of the section scheduler. On a cluster without GPUs they enable the scheduler: there it leaves
+// whether the section has any.
+func withoutVirtualClusters(sections map[string]any, c *config.Cluster) {
+	section, ok := sections["scheduler"].(map[string]any)
+	if !ok {
+		return
+	}
+	if _, has := section["virtualClusters"]; has && !hasGPUs(c) {
+		section["virtualClusters"] = true
+		return
+	}
+	delete(section, "virtualClusters")
+	if len(section) == 0 {
+		delete(sections, "scheduler")
+	}
+}
+
+func hasGPUs(c *config.Cluster) bool {
+	return slices.ContainsFunc(c.Layout.MachineList, func(m layout.Machine) bool {
+		gpu := c.Layout.MachineSKU[m.SKU].GPU
+		return gpu != nil && gpu.Count > 0
+	})
+}

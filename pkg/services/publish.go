@@ -1,0 +1,44 @@
+package services
+
+import (
+	"context"
+	"time"
+
+	"github.com/openpai/paictl/pkg/config/store"
+	"github.com/openpai/paictl/pkg/services/catalogue"
+	"github.com/openpai/paictl/pkg/services/facts"
+)
+
+// Bounds of the publication of facts: after a run, and after one that was interrupted, whose user waits for its end.
+const (
+	publishTime     = 30 * time.Second
+	interruptedTime = 5 * time.Second
+)
+
+// publish writes the facts about all services, without secrets, for programs that may not read releases. The caller holds the lock.
+func (p *Platform) publish(ctx context.Context) error {
+	limit := publishTime
+	if ctx.Err() != nil {
+		limit = interruptedTime
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
+	defer cancel()
+	snap, err := p.look(ctx)
+	if err != nil {
+		return err
+	}
+	// Virtual clusters change without a run: a reader compares them itself.
+	if s := snap.desired.Catalogue.Get(catalogue.SchedulerService); s != nil && snap.scheduler != "" {
+		snap.scheduler = catalogue.SchedulerConfiguration(s.ReleaseValues())
+	}
+	out := &facts.Published{Revision: snap.desired.Revision.Number}
+	if out.Services, err = snap.facts(); err != nil {
+		return err
+	}
+	if public, err := store.New(p.Client).Public(ctx); err == nil && public.Revision.Number == out.Revision && public.Revision.UID == snap.desired.Revision.UID {
+		if out.Configuration, err = facts.Digest(public); err != nil {
+			return err
+		}
+	}
+	return facts.Write(ctx, p.Client, out)
+}

@@ -1,0 +1,140 @@
+package services
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/openpai/paictl/pkg/config"
+	"github.com/openpai/paictl/pkg/config/store"
+	"github.com/openpai/paictl/pkg/kube"
+	"github.com/openpai/paictl/pkg/services/facts"
+	"github.com/openpai/paictl/pkg/services/ready"
+	"github.com/openpai/paictl/pkg/services/state"
+)
+
+// stored stores a configuration in the cluster, whose revision is that of the loaded one.
+func (l *lab) stored() {
+	l.t.Helper()
+	s := store.New(l.client)
+	d, err := s.Draft(l.t.Context(), store.Candidate{Force: true, Files: map[string][]byte{
+		config.LayoutFile: []byte("apiVersion: paictl.openpai.org/v1\nkind: Layout\nssh: {username: ubuntu, password: hunter2-of-ssh}\nmachine-sku:\n  g: {mem: 64Gi, cpu: {vcore: 16}, os: debian12}\n" +
+			"machine-list:\n  - {hostname: m1, hostip: 10.0.0.1, machine-type: g, roles: [master]}\n"),
+		config.RolesFile: []byte("apiVersion: paictl.openpai.org/v1\nkind: RoleDefinition\nk8s-role:\n" +
+			"  master: {component-list: [etcd, apiserver, controller-manager, scheduler], labels: {pai-master: \"true\"}}\n  worker: {labels: {pai-worker: \"true\"}, workloads: true}\n"),
+		config.ServicesFile:   []byte("apiVersion: paictl.openpai.org/v1\nkind: ServicesConfiguration\ncluster:\n  common: {cluster-id: lab, data-path: /data}\n  docker-registry: {domain: docker.io, namespace: openpai, docker-tag: v1.2.3}\n"),
+		config.KubernetesFile: []byte("apiVersion: paictl.openpai.org/v1\nkind: KubernetesConfiguration\nkubernetes: {managed: false, version: v1.36.3, cluster-name: lab, cluster-dns: [10.0.0.53], load-balance-ip: 10.0.0.1}\n"),
+	}})
+	require.NoError(l.t, err)
+	_, err = s.Push(l.t.Context(), d, store.Entry{By: "ada@desk"})
+	require.NoError(l.t, err)
+	load := l.Load
+	l.Load = func(ctx context.Context) (*Desired, error) {
+		d, err := load(ctx)
+		if err == nil {
+			d.Revision, err = s.Current(ctx)
+		}
+		return d, err
+	}
+}
+
+// report is the answer of a program that reads no release.
+func (l *lab) report() *state.Report {
+	l.t.Helper()
+	r := &facts.Reporter{Client: l.client, Ready: l.ready, Now: time.Now}
+	out, err := r.Report(l.t.Context())
+	require.NoError(l.t, err)
+	return out
+}
+
+func TestWhatARunPublishesIsWhatTheReleasesSay(t *testing.T) {
+	l := newLab(t)
+	l.configure("", "alerts: {password: s3cr3t-word}\n")
+	l.stored()
+	require.NoError(t, l.start())
+	l.configure("", "alerts: {password: s3cr3t-word}\ngrafana: {replicas: 3}\nnode-exporter: {enabled: false}\n")
+	l.stored()
+	require.NoError(t, l.start("storage"))
+	l.ready.states["prometheus"] = ready.State{Pods: 2, ReadyPods: 1, Problems: []ready.Problem{{Object: "pod/p", Reason: "ProbeFailed", Message: "503"}}}
+	same := func() {
+		t.Helper()
+		want, err := l.Status(t.Context())
+		require.NoError(t, err)
+		got := l.report()
+		assert.Equal(t, want, got.Items)
+		assert.Empty(t, got.Notes)
+	}
+	same()
+	assert.Equal(t, ConfigurationChanged, l.states()["grafana"].Configuration)
+	assert.Equal(t, StateOrphan, l.states()["node-exporter"].State)
+
+	require.NoError(t, l.stop("grafana"))
+	same()
+	l.releases.refuse["alerts"] = errors.New("no")
+	l.configure("", "alerts: {password: s3cr3t-word, replicas: 2}\n")
+	l.stored()
+	require.Error(t, l.Start(t.Context(), Options{Names: []string{"alerts"}, KeepFailed: true}))
+	same()
+	assert.Equal(t, StateFailed, l.states()["alerts"].State)
+
+	cm, err := l.client.CoreV1().ConfigMaps(kube.SystemNamespace).Get(t.Context(), facts.ConfigMap, metav1.GetOptions{})
+	require.NoError(t, err)
+	text, err := json.Marshal(cm)
+	require.NoError(t, err)
+	assert.NotContains(t, string(text), "s3cr3t-word")
+	assert.NotContains(t, string(text), "hunter2-of-ssh")
+	assert.NotContains(t, string(text), "replicas", "it has neither values nor manifests")
+}
+
+func TestARunThatPublishesNothingMakesTheStateUnknown(t *testing.T) {
+	l := newLab(t)
+	l.stored()
+	require.NoError(t, l.start())
+	assert.Equal(t, StateReady, l.report().Items[0].State)
+
+	_, release, err := NewLock(l.client, l.Process, "paictl service start", time.Now).Hold(t.Context()) // it is killed before it publishes, or an earlier paictl's
+	require.NoError(t, err)
+	assert.Contains(t, l.report().Notes[0].Message, "changes services")
+	release()
+	got := l.report()
+	assert.Equal(t, state.StateUnknown, got.Items[0].State)
+	assert.Contains(t, got.Notes[0].Message, "published no releases")
+
+	require.NoError(t, l.start("storage"))
+	got = l.report()
+	assert.Equal(t, StateReady, got.Items[0].State)
+	assert.Empty(t, got.Notes)
+}
+
+func TestAStopWithoutAConfigurationPublishesNothing(t *testing.T) {
+	l := newLab(t)
+	l.stored()
+	require.NoError(t, l.start())
+	l.Load = func(context.Context) (*Desired, error) { return nil, errors.New("broken") }
+	require.NoError(t, l.stop("grafana"))
+	assert.Equal(t, state.StateUnknown, l.report().Items[0].State)
+}
+
+func TestAnInterruptedRunPublishesWhatItDid(t *testing.T) {
+	l := newLab(t)
+	l.stored()
+	require.NoError(t, l.start())
+	ctx, cancel := context.WithCancel(t.Context())
+	l.releases.hold = func(verb, _ string) {
+		if verb == "uninstall" {
+			cancel()
+		}
+	}
+	require.Error(t, l.Stop(ctx, l.options("node-exporter")))
+	l.releases.hold = func(string, string) {}
+	want, err := l.Status(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, want, l.report().Items)
+	assert.Empty(t, l.report().Notes)
+}
