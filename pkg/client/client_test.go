@@ -114,7 +114,7 @@ func TestAServerThatIsRenewedIsAskedAgain(t *testing.T) {
 		}
 		_ = json.NewEncoder(w).Encode(api.Submitted{Outcome: job.Repeated})
 	})
-	outcome, err := c.Submit(t.Context(), &job.Prepared{Request: job.Request{Text: []byte("x")}}, job.SubmitOptions{})
+	outcome, err := c.Submit(t.Context(), &Request{Text: []byte("x")}, job.SubmitOptions{})
 	require.NoError(t, err)
 	assert.Equal(t, job.Repeated, outcome)
 	assert.Equal(t, 3, asked)
@@ -138,11 +138,12 @@ func TestFindingsHaveTheNameOfTheFileHere(t *testing.T) {
 			Findings: append(known, strictyaml.Finding{File: "job.yaml", Line: 7, Column: 3, Field: "defaults.virtualCluster", Rule: "job/vc", Severity: strictyaml.Error, Message: "there is none"})})
 	})
 	text := []byte("protocolVersion: 2\nname: x\ntype: job\n")
-	parsed, _ := protocol.Parse("/home/ann/my.yaml", text)
-	_, found, err := c.Prepare(t.Context(), []job.Request{{File: "/home/ann/my.yaml", Text: text, Parsed: parsed}})
+	_, reported := protocol.Parse("/home/ann/my.yaml", text)
+	require.NotEmpty(t, reported)
+	_, found, err := c.Check(t.Context(), []Request{{File: "/home/ann/my.yaml", Text: text, Reported: reported}})
 	require.NoError(t, err)
-	last := found[len(found)-1]
-	assert.Contains(t, last.String(), "/home/ann/my.yaml:7:3: defaults.virtualCluster: there is none")
+	require.Len(t, found, 1, "and those that were reported aren't reported again")
+	assert.Contains(t, found[0].String(), "/home/ann/my.yaml:7:3: defaults.virtualCluster: there is none")
 }
 
 func TestWhatTheServerSaysOfAJobThatIsNotThereIsWhatPkgJobSays(t *testing.T) {

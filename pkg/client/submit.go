@@ -10,15 +10,27 @@ import (
 
 	"github.com/openpai/paictl/pkg/config/strictyaml"
 	"github.com/openpai/paictl/pkg/job"
-	"github.com/openpai/paictl/pkg/job/protocol"
 	"github.com/openpai/paictl/pkg/server/v3/api"
 )
 
 // file is the file's name for the server: its local path isn't the server's business.
 const file = "job.yaml"
 
-// submission returns the submission of a job request.
-func submission(r *job.Request) api.Submission {
+// Request is a job file for the server.
+type Request struct {
+	// File is the local name of the file.
+	File string
+	Text []byte
+	// Reported are the findings of the file's parser, which the server has too.
+	Reported strictyaml.Findings
+	// Group is the group whose quota the job counts to.
+	Group string
+	// Code is a folder that the cluster has, or nil.
+	Code *job.Code
+}
+
+// submission returns the submission of a request.
+func submission(r *Request) api.Submission {
 	s := api.Submission{File: file, Text: string(r.Text), Group: r.Group}
 	if r.Code != nil {
 		s.Code = &api.Code{SHA256: r.Code.SHA256, Size: r.Code.Size}
@@ -32,10 +44,10 @@ type answer struct {
 	Outcome job.Outcome `json:"outcome,omitempty"`
 }
 
-// Prepare lets the server check job files against the cluster's offer to the signed-in user. It leaves out findings of pkg/job/protocol
-// alone, because the files have already been parsed.
-func (c *Jobs) Prepare(ctx context.Context, all []job.Request) ([]*job.Prepared, strictyaml.Findings, error) {
-	var out []*job.Prepared
+// Check lets the server check job files against the cluster's offer to the signed-in user. It leaves out findings that have been
+// reported. If no finding is an error, the list has one entry for each request.
+func (c *Jobs) Check(ctx context.Context, all []Request) ([]job.Summary, strictyaml.Findings, error) {
+	var out []job.Summary
 	var findings strictyaml.Findings
 	for i := range all {
 		r := &all[i]
@@ -51,8 +63,7 @@ func (c *Jobs) Prepare(ctx context.Context, all []job.Request) ([]*job.Prepared,
 			return nil, nil, explained(err)
 		}
 		findings = append(findings, here(r, append(found, checked.Findings...))...)
-		p := &job.Prepared{Request: *r, Summary: checked.Summary}
-		out = append(out, p)
+		out = append(out, checked.Summary)
 	}
 	return out, findings, nil
 }
@@ -65,18 +76,14 @@ func mistakes(err error) (strictyaml.Findings, bool) {
 	return nil, false
 }
 
-// here returns findings with the local name of the file.
-func here(r *job.Request, found strictyaml.Findings) strictyaml.Findings {
-	known := strictyaml.Findings(nil)
-	if r.Parsed != nil {
-		_, known = protocol.Parse(r.File, r.Text)
-	}
+// here returns findings that haven't been reported, with the local name of the file.
+func here(r *Request, found strictyaml.Findings) strictyaml.Findings {
 	var out strictyaml.Findings
 	for _, f := range found {
 		if f.File == file {
 			f.File = r.File
 		}
-		if !slices.Contains(known, f) {
+		if !slices.Contains(r.Reported, f) {
 			out = append(out, f)
 		}
 	}
@@ -84,8 +91,8 @@ func here(r *job.Request, found strictyaml.Findings) strictyaml.Findings {
 }
 
 // Submit submits a job. If the response is lost, it sends the request again, with a key that lets the server recognize it.
-func (c *Jobs) Submit(ctx context.Context, p *job.Prepared, o job.SubmitOptions) (job.Outcome, error) {
-	s := submission(&p.Request)
+func (c *Jobs) Submit(ctx context.Context, r *Request, o job.SubmitOptions) (job.Outcome, error) {
+	s := submission(r)
 	s.DryRun, s.Replace, s.SkipEnded, s.Planned = o.DryRun, o.Replace, o.SkipEnded, o.Planned
 	for _, a := range o.After {
 		if a.Ended {
@@ -104,7 +111,7 @@ func (c *Jobs) Submit(ctx context.Context, p *job.Prepared, o job.SubmitOptions)
 	out := answer{}
 	err = c.ask(ctx, q, &out)
 	if found, wrong := mistakes(err); wrong {
-		return "", here(&p.Request, found)
+		return "", here(r, found)
 	}
 	return out.Outcome, explained(err)
 }

@@ -25,15 +25,11 @@ func SetName(file string, data []byte, name string) ([]byte, error) {
 
 // setScalar replaces a value that is on a single line.
 func setScalar(file string, data []byte, value string, path ...string) ([]byte, error) {
-	if _, found := strictyaml.Parse(file, data); found.Err() != nil {
-		return nil, found.Err()
-	}
-	var doc yaml.Node
-	if err := yaml.Unmarshal(data, &doc); err != nil || len(doc.Content) == 0 {
-		return nil, fmt.Errorf("read %s: %w", file, err)
+	n, err := topOf(file, data)
+	if err != nil {
+		return nil, err
 	}
 	field := strings.Join(path, ".")
-	n := doc.Content[0]
 	for _, key := range path {
 		next, keys := lookup(n, key)
 		if next == nil && len(path) > 1 && key == path[0] {
@@ -60,6 +56,18 @@ func setScalar(file string, data []byte, value string, path ...string) ([]byte, 
 	return nil, hint.Errorf("change it in the file", "%s:%d: %s can't be replaced in place", file, n.Line, field)
 }
 
+// top is the outermost value of a file.
+type top struct{ node *yaml.Node }
+
+// DecodeNode implements strictyaml.NodeDecoder.
+func (t *top) DecodeNode(_ *strictyaml.Decoder, n *yaml.Node, _ strictyaml.Path) { t.node = n }
+
+func topOf(file string, data []byte) (*yaml.Node, error) {
+	t := &top{}
+	_, found := strictyaml.Decode(file, data, t)
+	return t.node, found.Err()
+}
+
 func lookup(n *yaml.Node, key string) (value *yaml.Node, keys []string) {
 	for i := 0; n.Kind == yaml.MappingNode && i+1 < len(n.Content); i += 2 {
 		if n.Content[i].Value == key {
@@ -73,11 +81,10 @@ func lookup(n *yaml.Node, key string) (value *yaml.Node, keys []string) {
 
 // valueAt reads the value at path from the new text, so that the caller can check it. It returns "" if there is no single value.
 func valueAt(text string, path []string) string {
-	var doc yaml.Node
-	if err := yaml.Unmarshal([]byte(text), &doc); err != nil || len(doc.Content) == 0 {
+	n, err := topOf("", []byte(text))
+	if err != nil {
 		return ""
 	}
-	n := doc.Content[0]
 	for _, key := range path {
 		if n, _ = lookup(n, key); n == nil {
 			return ""

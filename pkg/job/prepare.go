@@ -11,13 +11,9 @@ import (
 	"github.com/openpai/paictl/pkg/runtime/spec"
 )
 
-// Request is a job file that a job is to be made of.
+// Request is a job that is to be made.
 type Request struct {
-	// File is how findings call it.
-	File string
-	Text []byte
-	// Parsed is the parsed text, if it was parsed before. If nil, Prepare parses it.
-	Parsed *protocol.Job
+	File *protocol.Job
 	// User is whose job it becomes, Group the one whose quota it counts to.
 	User, Group string
 	// Code is a folder that the cluster has, or nil.
@@ -43,23 +39,15 @@ type Summary struct {
 // Prepared is a job that can be submitted.
 type Prepared struct {
 	Summary
-	Request Request
-	// Objects are the objects that are made in the cluster. It is nil if a server has prepared them, which keeps them to itself.
 	Objects *render.Objects
 }
 
 // Workspace is the folder of a task that has the job's code.
 const Workspace = spec.Home + "/workspace"
 
-// Prepare reads and checks a job file against what a cluster offers, and makes its objects. It sends no requests. Mistakes
+// Prepare checks a job against what a cluster offers, and makes its objects. It sends no requests. Mistakes
 // in the file are findings, and then Prepared is nil.
 func (c *Client) Prepare(f *Facts, r Request) (*Prepared, strictyaml.Findings, error) {
-	var found strictyaml.Findings
-	if r.Parsed == nil {
-		if r.Parsed, found = protocol.Parse(r.File, r.Text); len(found.Errors()) > 0 {
-			return nil, found, nil
-		}
-	}
 	o := render.Options{User: r.User, Group: r.Group, Namespace: c.Namespace, Cluster: f.Cluster, Now: c.Now()}
 	if r.Code != nil {
 		if !f.TakesCode() {
@@ -67,12 +55,12 @@ func (c *Client) Prepare(f *Facts, r Request) (*Prepared, strictyaml.Findings, e
 		}
 		o.Code = r.Code.At(f.Configuration.CodeURL)
 	}
-	objects, more := render.Render(r.Parsed, o)
-	if found = append(found, more...); objects == nil {
+	objects, found := render.Render(r.File, o)
+	if objects == nil {
 		return nil, found, nil
 	}
-	p := &Prepared{Request: r, Objects: objects, Summary: Summary{User: objects.Framework.Labels[v1.LabelUser], Name: r.Parsed.Name,
-		Framework: objects.Framework.Name, VirtualCluster: r.Parsed.VirtualCluster, Tasks: r.Parsed.Tasks(), GPUs: r.Parsed.GPUs()}}
+	p := &Prepared{Objects: objects, Summary: Summary{User: objects.Framework.Labels[v1.LabelUser], Name: r.File.Name,
+		Framework: objects.Framework.Name, VirtualCluster: r.File.VirtualCluster, Tasks: r.File.Tasks(), GPUs: r.File.GPUs()}}
 	return p, found, nil
 }
 

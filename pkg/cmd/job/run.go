@@ -150,7 +150,7 @@ func runRun(ctx context.Context, opts *RunOptions) error {
 	if err != nil {
 		return err
 	}
-	all, err := parse(opts.Factory, []input{{file: "job run", text: text}})
+	all, err := parse(opts.Factory, unparsed("job run", text))
 	if err != nil {
 		return err
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/openpai/paictl/pkg/job/code"
 	"github.com/openpai/paictl/pkg/job/protocol"
 	"github.com/openpai/paictl/pkg/kube"
+	"github.com/openpai/paictl/pkg/ui/iostreams"
 	"github.com/openpai/paictl/pkg/ui/plural"
 	"github.com/openpai/paictl/pkg/ui/terminal"
 )
@@ -71,46 +72,47 @@ func (s *Source) group(f *cmdutil.Factory) string {
 	return settings.GetString("group")
 }
 
-// input is the text of a job and the file that it comes from.
-type input struct {
-	file       string
-	text       []byte
-	parameters map[string]string // of a sweep: the parameters of this job that differ from the others'
-}
-
 // read reads files, and reports all that is wrong in any.
 func (s *Source) read(f *cmdutil.Factory, files []string) ([]submission, error) {
-	var all []input
+	var all []submission
 	for _, name := range files {
 		data, err := s.text(f, name)
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, input{file: name, text: data})
+		all = append(all, unparsed(name, data))
 	}
-	return parse(f, all)
+	return parse(f, all...)
 }
 
 // parse reads the texts of jobs, and reports all that is wrong in any.
-func parse(f *cmdutil.Factory, all []input) ([]submission, error) {
-	var out []submission
+func parse(f *cmdutil.Factory, all ...submission) ([]submission, error) {
 	var findings strictyaml.Findings
-	for _, in := range all {
-		j, found := protocol.Parse(in.file, in.text)
-		findings = append(findings, found...)
-		for i := range out {
-			if j != nil && out[i].job != nil && out[i].job.Name == j.Name {
-				findings = append(findings, j.Finding(strictyaml.Path{"name"}, "job/name", "the name is that of "+out[i].file, "give each job another name"))
+	for i := range all {
+		s := &all[i]
+		s.job, s.Reported = protocol.Parse(s.File, s.Text)
+		findings = append(findings, s.Reported...)
+		for _, before := range all[:i] {
+			if s.job != nil && before.job != nil && before.job.Name == s.job.Name {
+				findings = append(findings, s.job.Finding(strictyaml.Path{"name"}, "job/name", "the name is that of "+before.File, "give each job another name"))
 			}
 		}
-		out = append(out, submission{input: in, job: j})
 	}
-	return out, report(f, findings)
+	return all, report(f, findings)
 }
 
 // text returns a file with the changes that the flags request.
 func (s *Source) text(f *cmdutil.Factory, name string) ([]byte, error) {
-	r := f.IO.In
+	data, err := readJob(f.IO, name)
+	if err != nil || len(data) > protocol.MaxBytes {
+		return data, err // Parse refuses a file that is too long
+	}
+	return s.change(name, data)
+}
+
+// readJob reads one job file; "-" is stdin. Files that are too long are not read whole.
+func readJob(s *iostreams.IOStreams, name string) ([]byte, error) {
+	r := s.In
 	if name != "-" {
 		file, err := os.Open(name)
 		if err != nil {
@@ -123,10 +125,7 @@ func (s *Source) text(f *cmdutil.Factory, name string) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", name, err)
 	}
-	if len(data) > protocol.MaxBytes {
-		return data, nil // which Parse refuses
-	}
-	return s.change(name, data)
+	return data, nil
 }
 
 // change makes the changes that the flags ask for.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/openpai/paictl/pkg/client"
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/job"
 	"github.com/openpai/paictl/pkg/job/code"
@@ -143,10 +144,16 @@ func (opts *SubmitOptions) check(cmd *cobra.Command) error {
 
 // submission is one file on its way.
 type submission struct {
-	input
-	job      *protocol.Job
-	prepared *job.Prepared
-	outcome  job.Outcome
+	client.Request
+	job     *protocol.Job
+	summary job.Summary
+	outcome job.Outcome
+	// parameters are those of a job of a sweep that differ from the other jobs'.
+	parameters map[string]string
+}
+
+func unparsed(file string, text []byte) submission {
+	return submission{Request: client.Request{File: file, Text: text}}
 }
 
 func submitRun(ctx context.Context, opts *SubmitOptions) error {
@@ -205,11 +212,12 @@ func (opts *SubmitOptions) prepare(ctx context.Context, c Jobs, owner string, al
 		return err
 	}
 	group := opts.Source.group(opts.Factory)
-	requests := make([]job.Request, len(all))
+	requests := make([]client.Request, len(all))
 	for i := range all {
-		requests[i] = job.Request{File: all[i].file, Text: all[i].text, Parsed: all[i].job, User: owner, Group: group, Code: folder}
+		all[i].Group, all[i].Code = group, folder
+		requests[i] = all[i].Request
 	}
-	prepared, findings, err := c.Prepare(ctx, requests)
+	summaries, findings, err := c.Check(ctx, requests)
 	if err != nil {
 		return err
 	}
@@ -217,7 +225,7 @@ func (opts *SubmitOptions) prepare(ctx context.Context, c Jobs, owner string, al
 		return err
 	}
 	for i := range all {
-		all[i].prepared = prepared[i]
+		all[i].summary = summaries[i]
 	}
 	return nil
 }

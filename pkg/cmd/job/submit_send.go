@@ -26,7 +26,7 @@ func (opts *SubmitOptions) send(ctx context.Context, c Jobs, all []submission) e
 	var failed error
 	for i := range all {
 		s := &all[i]
-		outcome, err := c.Submit(ctx, s.prepared, opts.Submit)
+		outcome, err := c.Submit(ctx, &s.Request, opts.Submit)
 		if err != nil {
 			failed = err
 			break
@@ -34,7 +34,7 @@ func (opts *SubmitOptions) send(ctx context.Context, c Jobs, all []submission) e
 		s.outcome = outcome
 		opts.made(ctx, outcome)
 		opts.Submit.Planned = append(opts.Submit.Planned, s.job.Name)
-		done = append(done, sent{File: s.file, Summary: s.prepared.Summary, Outcome: outcome, Parameters: s.parameters})
+		done = append(done, sent{File: s.File, Summary: s.summary, Outcome: outcome, Parameters: s.parameters})
 		switch {
 		case opts.aside:
 			opts.Factory.IO.Say("%s", done[i].text())

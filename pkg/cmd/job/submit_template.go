@@ -27,7 +27,7 @@ func submitTemplate(ctx context.Context, opts *SubmitOptions) error {
 	if err != nil {
 		return err
 	}
-	all, err := parse(opts.Factory, []input{{file: titled(t), text: text}})
+	all, err := parse(opts.Factory, unparsed(titled(t), text))
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package job
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -57,20 +58,20 @@ func (opts *SubmitOptions) sweep(base *submission) ([]submission, error) {
 	if err != nil {
 		return nil, err
 	}
-	all := []input{{file: base.file, text: base.text, parameters: map[string]string{}}}
+	all := []submission{unparsed(base.File, base.Text)}
 	names := []string{base.job.Name}
 	for _, a := range axes {
-		var next []input
+		var next []submission
 		var called []string
 		for i, in := range all {
 			for _, v := range a.values {
-				one := input{file: in.file, parameters: map[string]string{a.parameter: v}}
-				for name, value := range in.parameters {
-					one.parameters[name] = value
-				}
-				if one.text, err = job.SetParameter(in.file, in.text, a.parameter, v); err != nil {
+				text, err := job.SetParameter(in.File, in.Text, a.parameter, v)
+				if err != nil {
 					return nil, err
 				}
+				one := unparsed(in.File, text)
+				one.parameters = map[string]string{a.parameter: v}
+				maps.Copy(one.parameters, in.parameters)
 				next, called = append(next, one), append(called, names[i]+"-"+inName(a.parameter)+"-"+inName(v))
 			}
 		}
@@ -80,7 +81,7 @@ func (opts *SubmitOptions) sweep(base *submission) ([]submission, error) {
 		if n := slices.Index(names, names[i]); n < i {
 			return nil, cmdutil.Usagef("--sweep: two jobs would have the name %s: a name has only letters, digits, - and _", names[i])
 		}
-		if all[i].text, err = job.SetName(all[i].file, all[i].text, names[i]); err != nil {
+		if all[i].Text, err = job.SetName(all[i].File, all[i].Text, names[i]); err != nil {
 			return nil, err
 		}
 	}
@@ -89,7 +90,7 @@ func (opts *SubmitOptions) sweep(base *submission) ([]submission, error) {
 			return nil, err
 		}
 	}
-	return parse(opts.Factory, all)
+	return parse(opts.Factory, all...)
 }
 
 // inName is a text as a name of a job may have it.

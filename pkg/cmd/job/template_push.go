@@ -126,7 +126,7 @@ func (opts *TemplatePushOptions) read() (text, name string, err error) {
 	if opts.File == "" {
 		return "", opts.Name, nil
 	}
-	data, err := (&Source{}).text(opts.Factory, opts.File)
+	data, err := readJob(opts.Factory.IO, opts.File)
 	if err != nil {
 		return "", "", err
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/config/strictyaml"
+	"github.com/openpai/paictl/pkg/job/protocol"
 	"github.com/openpai/paictl/pkg/ui/iostreams"
 )
 
@@ -65,7 +66,8 @@ func validateRun(opts *ValidateOptions) error {
 	out := []validated{}
 	bad := 0
 	for _, name := range opts.Files {
-		_, findings, err := readJob(opts.IO, name)
+		data, err := readJob(opts.IO, name)
+		_, findings := protocol.Parse(name, data)
 		if err != nil {
 			findings = strictyaml.Findings{{File: name, Rule: "job/file", Severity: strictyaml.Error, Message: err.Error(), Remedy: "write the name of a file that can be read, or - for standard input"}}
 		}

@@ -20,39 +20,39 @@ const Masked = "******"
 // registries, replaced. It uses the parsed file, so that quoting, flow style, anchors and merges
 // can't hide values. Comments are left out, because people keep old passwords in them.
 func (j *Job) Masked() ([]byte, error) {
-	return j.encode(func(t *tree) {
-		t.root.field("secrets").mask()
-		if list := t.root.field("prerequisites"); list != nil {
-			for _, p := range list.items {
-				if auth := p.field("auth"); auth != nil {
-					auth.maskLiterals()
-				}
+	c := copier{masked: map[*yaml.Node]bool{}}
+	c.mask(j.tree.root.field("secrets"))
+	if list := j.tree.root.field("prerequisites"); list != nil {
+		for _, p := range list.items {
+			if auth := p.field("auth"); auth != nil {
+				c.maskLiterals(auth)
 			}
 		}
-	})
+	}
+	return c.encode(j)
 }
 
 // Fingerprint is the SHA-256 of the job file without its comments. It covers secrets, so it must be stored with
 // them: a reader could use it to check guesses.
 func (j *Job) Fingerprint() (string, error) {
-	text, err := j.encode(func(*tree) {})
+	text, err := (&copier{}).encode(j)
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:]), err
 }
 
-// encode writes the parsed file after a change.
-func (j *Job) encode(change func(*tree)) ([]byte, error) {
-	// Parse the text again, because the tree is changed.
-	t, findings := readTree(j.File, j.tree.doc.Text())
-	if err := findings.Err(); err != nil {
-		return nil, err
-	}
-	change(t)
-	tidy(t.top, map[*yaml.Node]bool{})
+// copier copies a parsed file, so that the file itself stays as it was read.
+type copier struct {
+	masked map[*yaml.Node]bool // values that are replaced
+	copies map[*yaml.Node]*yaml.Node
+}
+
+// encode writes the copy of a file.
+func (c *copier) encode(j *Job) ([]byte, error) {
+	c.copies = map[*yaml.Node]*yaml.Node{}
 	var b bytes.Buffer
 	enc := yaml.NewEncoder(&b)
 	enc.SetIndent(2)
-	if err := enc.Encode(t.top); err != nil {
+	if err := enc.Encode(c.copy(j.tree.top)); err != nil {
 		return nil, fmt.Errorf("write the job file: %w", err)
 	}
 	if err := enc.Close(); err != nil {
@@ -86,50 +86,57 @@ func MaskStored(text []byte) ([]byte, error) {
 	return (&Job{File: file, tree: t}).Masked()
 }
 
-// mask replaces all values below v. Values that an alias or a merge shares with other places are replaced
+// mask selects all values below v. Values that an alias or a merge shares with other places are replaced
 // there as well.
-func (v *value) mask() {
+func (c *copier) mask(v *value) {
 	if v == nil {
 		return
 	}
 	for _, f := range v.fields {
-		f.value.mask()
+		c.mask(f.value)
 	}
 	for _, item := range v.items {
-		item.mask()
+		c.mask(item)
 	}
 	if v.node.Kind == yaml.ScalarNode && v.kind != kindNull {
-		v.node.Tag, v.node.Value, v.node.Style = "!!str", Masked, yaml.DoubleQuotedStyle
+		c.masked[v.node] = true
 	}
 }
 
-// maskLiterals replaces values that are not references. The registry's address is not secret.
-func (v *value) maskLiterals() {
+// maskLiterals selects values that are not references. The registry's address is not secret.
+func (c *copier) maskLiterals(v *value) {
 	for _, f := range v.fields {
 		if f.name == "registryuri" || f.value.kind == kindText && hasTag(f.value.text()) && onlyTags(f.value.text()) {
 			continue
 		}
-		f.value.mask()
+		c.mask(f.value)
 	}
 }
 
-// tidy removes comments, and quotes texts that the encoder would not write as they are.
-func tidy(n *yaml.Node, seen map[*yaml.Node]bool) {
-	if n == nil || seen[n] {
-		return
+// copy leaves out comments, and quotes texts that the encoder would not write as they are.
+func (c *copier) copy(n *yaml.Node) *yaml.Node {
+	if n == nil {
+		return nil
 	}
-	seen[n] = true
-	n.HeadComment, n.LineComment, n.FootComment = "", "", ""
-	if n.Kind == yaml.ScalarNode && n.Style&(yaml.LiteralStyle|yaml.FoldedStyle) != 0 {
-		n.Style = n.Style&^yaml.FoldedStyle | yaml.LiteralStyle
+	if known := c.copies[n]; known != nil {
+		return known
+	}
+	out := &yaml.Node{Kind: n.Kind, Style: n.Style, Tag: n.Tag, Value: n.Value, Anchor: n.Anchor}
+	c.copies[n] = out
+	switch {
+	case c.masked[n]:
+		out.Tag, out.Value, out.Style = "!!str", Masked, yaml.DoubleQuotedStyle
+	case n.Kind == yaml.ScalarNode && n.Style&(yaml.LiteralStyle|yaml.FoldedStyle) != 0:
+		out.Style = n.Style&^yaml.FoldedStyle | yaml.LiteralStyle
 		if !plainBlock(n.Value) {
-			n.Style = yaml.DoubleQuotedStyle
+			out.Style = yaml.DoubleQuotedStyle
 		}
 	}
-	tidy(n.Alias, seen)
-	for _, c := range n.Content {
-		tidy(c, seen)
+	out.Alias = c.copy(n.Alias)
+	for _, child := range n.Content {
+		out.Content = append(out.Content, c.copy(child))
 	}
+	return out
 }
 
 // plainBlock reports whether a text survives as a block of lines.

@@ -48,6 +48,21 @@ func TestSecretsAreMaskedHoweverTheyAreWritten(t *testing.T) {
 	}
 }
 
+func TestMaskingLeavesTheParsedFileAsItWasRead(t *testing.T) {
+	j, findings := Parse("job.yaml", []byte(small+"# a comment\nsecrets: {p: &p hunter2}\nparameters: {q: *p}\n"))
+	require.NoError(t, findings.Err())
+	before, err := j.Fingerprint()
+	require.NoError(t, err)
+	first, err := j.Masked()
+	require.NoError(t, err)
+	second, err := j.Masked()
+	require.NoError(t, err)
+	assert.Equal(t, string(first), string(second))
+	after, err := j.Fingerprint()
+	require.NoError(t, err)
+	assert.Equal(t, before, after, "and its secrets are still in it")
+}
+
 func TestAReferenceToASecretStaysInALogin(t *testing.T) {
 	out := masked(t, strings.Replace(small, "ubuntu:24.04\"", "ubuntu:24.04\", auth: {username: u, password: <% $secrets.p %>}", 1)+"secrets: {p: x}\n")
 	assert.Contains(t, out, "password: <% $secrets.p %>")

@@ -87,7 +87,7 @@ func (d *Actions) prepare(ctx context.Context, r Request) (*Prepared, error) {
 		}
 		d.own(facts)
 	}
-	out, more, err := d.app.Jobs.Prepare(facts, job.Request{File: r.File, Text: []byte(r.Text), Parsed: parsed, User: d.caller.Name, Group: group, Code: r.Code})
+	out, more, err := d.app.Jobs.Prepare(facts, job.Request{File: parsed, User: d.caller.Name, Group: group, Code: r.Code})
 	found = append(found, more...)
 	switch {
 	case err != nil:
