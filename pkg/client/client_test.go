@@ -22,6 +22,7 @@ import (
 	fapi "github.com/openpai/paictl/pkg/job/api"
 	"github.com/openpai/paictl/pkg/job/logs"
 	"github.com/openpai/paictl/pkg/job/protocol"
+	"github.com/openpai/paictl/pkg/node/logstore/logapi"
 	"github.com/openpai/paictl/pkg/secret"
 	"github.com/openpai/paictl/pkg/server/v3/api"
 )
@@ -182,7 +183,7 @@ func broken(t *testing.T, tries ...[]api.Frame) (*Jobs, *[]string) {
 }
 
 func line(task string, second int, text string) api.Frame {
-	return api.Frame{Line: &logs.Line{Task: task, Stamp: fmt.Sprintf("2026-01-01T00:00:%02dZ", second), Text: []byte(text)}}
+	return api.Frame{Line: &logs.Line{Task: task, Line: logapi.Line{Stamp: fmt.Sprintf("2026-01-01T00:00:%02dZ", second), Text: []byte(text)}}}
 }
 
 func TestLogsGoOnAfterTheLastLine(t *testing.T) {

@@ -1,9 +1,8 @@
 package services
 
 import (
-	"bufio"
+	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -16,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/node/logstore/logapi"
 )
 
 // LogOptions choose what Logs writes.
@@ -128,23 +128,12 @@ type logs struct {
 	err error // of writing
 }
 
-// stampedLine is a line with its time, which the kubelet puts before it.
-type stampedLine struct{ stamp, text string }
-
-func stamped(line string) stampedLine {
-	stamp, text, ok := strings.Cut(line, " ")
-	if _, err := time.Parse(time.RFC3339Nano, stamp); !ok || err != nil {
-		return stampedLine{text: line}
-	}
-	return stampedLine{stamp, text}
-}
-
 // all writes the existing logs, sorted by time.
 func (l *logs) all(ctx context.Context, sources []source) {
-	var lines []stampedLine
+	var lines []logapi.Line
 	_ = each(sources, defaultParallel, func(s source) error {
-		err := l.read(ctx, s, l.options(s), func(x stampedLine) {
-			x.text = s.prefix + "  " + x.text
+		err := l.read(ctx, s, l.options(s), func(x logapi.Line) {
+			x.Text = s.show(x)
 			l.mu.Lock()
 			defer l.mu.Unlock()
 			lines = append(lines, x)
@@ -152,9 +141,9 @@ func (l *logs) all(ctx context.Context, sources []source) {
 		l.complain(ctx, s, err)
 		return nil
 	})
-	slices.SortStableFunc(lines, func(a, b stampedLine) int { return strings.Compare(a.stamp, b.stamp) })
+	slices.SortStableFunc(lines, func(a, b logapi.Line) int { return strings.Compare(a.Stamp, b.Stamp) })
 	for _, x := range lines {
-		l.write(x.text)
+		l.write(x.Text)
 	}
 }
 
@@ -214,10 +203,10 @@ const resumptions = 5
 func (l *logs) stay(ctx context.Context, s source, o *corev1.PodLogOptions) {
 	last := ""
 	for failures := 0; ; {
-		err := l.read(ctx, s, o, func(x stampedLine) {
-			if x.stamp == "" || x.stamp > last { // the API's "since" has no fractions of a second
-				l.write(s.prefix + "  " + x.text)
-				last, failures = x.stamp, 0
+		err := l.read(ctx, s, o, func(x logapi.Line) {
+			if x.Stamp == "" || x.Stamp > last { // the API's "since" has no fractions of a second
+				l.write(s.show(x))
+				last, failures = x.Stamp, 0
 			}
 		})
 		if err == nil || ctx.Err() != nil {
@@ -234,32 +223,28 @@ func (l *logs) stay(ctx context.Context, s source, o *corev1.PodLogOptions) {
 }
 
 // read hands over the lines of a container's log.
-func (l *logs) read(ctx context.Context, s source, o *corev1.PodLogOptions, line func(stampedLine)) error {
+func (l *logs) read(ctx context.Context, s source, o *corev1.PodLogOptions, line func(logapi.Line)) error {
 	body, err := l.p.Client.CoreV1().Pods(s.namespace).GetLogs(s.pod, o).Stream(ctx)
 	if err != nil {
 		return err
 	}
 	defer body.Close()
-	r := bufio.NewReader(body)
-	for {
-		text, err := r.ReadString('\n')
-		if text != "" {
-			line(stamped(strings.TrimRight(text, "\r\n")))
-		}
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-	}
+	return logapi.Read(body, true, func(x logapi.Line) error {
+		line(x)
+		return nil
+	})
 }
 
-func (l *logs) write(line string) {
+// show is a line as it's written.
+func (s source) show(x logapi.Line) []byte {
+	return slices.Concat([]byte(s.prefix+"  "), bytes.TrimRight(x.Text, "\r"), []byte("\n"))
+}
+
+func (l *logs) write(line []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.err == nil {
-		_, l.err = io.WriteString(l.o.Out, line+"\n")
+		_, l.err = l.o.Out.Write(line)
 	}
 }
 

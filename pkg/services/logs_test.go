@@ -105,8 +105,3 @@ func TestAFollowerSeesPodsThatComeLater(t *testing.T) {
 		assert.Equal(t, []string{"grafana-a  fake logs", "grafana-b  fake logs"}, lines(out.String()), "each once")
 	})
 }
-
-func TestLinesAreStampedByTheKubelet(t *testing.T) {
-	assert.Equal(t, stampedLine{"2026-03-01T12:00:00.5Z", "a b"}, stamped("2026-03-01T12:00:00.5Z a b"))
-	assert.Equal(t, stampedLine{"", "no stamp"}, stamped("no stamp"))
-}

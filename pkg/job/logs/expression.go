@@ -1,10 +1,10 @@
 package logs
 
 import (
+	"bytes"
 	"fmt"
 	"regexp"
 	"regexp/syntax"
-	"strings"
 
 	"github.com/openpai/paictl/pkg/hint"
 )
@@ -56,10 +56,10 @@ func weight(re *syntax.Regexp) int {
 }
 
 // fits reports whether a line matches. $ is the end of the part that is compared.
-func (o *Options) fits(text string) bool {
-	text = strings.TrimSuffix(text, "\r")
+func (o *Options) fits(text []byte) bool {
+	text = bytes.TrimSuffix(text, []byte("\r"))
 	if o.MatchBytes > 0 && len(text) > o.MatchBytes {
 		text = text[:o.MatchBytes]
 	}
-	return o.Match.MatchString(text)
+	return o.Match.Match(text)
 }

@@ -42,8 +42,8 @@ func TestTheWeightOfAnExpressionIsNotLessThanWhatItBecomes(t *testing.T) {
 
 func TestOfALongLineTheBeginningIsSearched(t *testing.T) {
 	o := Options{Match: regexp.MustCompile("needle"), MatchBytes: 4 << 10}
-	assert.True(t, o.fits(strings.Repeat("x", 4000)+"needle"))
-	assert.False(t, o.fits(strings.Repeat("x", 4<<10)+"needle"))
+	assert.True(t, o.fits([]byte(strings.Repeat("x", 4000)+"needle")))
+	assert.False(t, o.fits([]byte(strings.Repeat("x", 4<<10)+"needle")))
 	o.MatchBytes = 0
-	assert.True(t, o.fits(strings.Repeat("x", 1<<20)+"needle"), "a person's own program searches all of it")
+	assert.True(t, o.fits([]byte(strings.Repeat("x", 1<<20)+"needle")), "a person's own program searches all of it")
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/openpai/paictl/pkg/job"
 	v1 "github.com/openpai/paictl/pkg/job/v1"
+	"github.com/openpai/paictl/pkg/node/logstore/logapi"
 )
 
 // How often it retries.
@@ -225,7 +226,7 @@ func begun(p *corev1.Pod) bool {
 // stay follows one log. It reads the agent's log, which stays complete when the kubelet begins a new file.
 // If the agent doesn't keep that log, it reads the kubelet's.
 func (f *follower) stay(ctx context.Context, s *source, o *corev1.PodLogOptions, ended <-chan struct{}) {
-	give, _ := matching(f.w.o, f.held, func(l line) error { return f.w.write(s.name, false, l) })
+	give, _ := matching(f.w.o, f.held, func(l logapi.Line) error { return f.w.write(Line{s.name, l, false}) })
 	err := f.stayKept(ctx, s, o, ended, give)
 	switch {
 	case errors.Is(err, errNotKept) && f.stream != "":
@@ -240,7 +241,7 @@ func (f *follower) stay(ctx context.Context, s *source, o *corev1.PodLogOptions,
 }
 
 // stayKept follows the agent's log. It sends the last request after the program has ended.
-func (f *follower) stayKept(ctx context.Context, s *source, o *corev1.PodLogOptions, ended <-chan struct{}, give func(line) error) error {
+func (f *follower) stayKept(ctx context.Context, s *source, o *corev1.PodLogOptions, ended <-chan struct{}, give func(logapi.Line) error) error {
 	p := f.pager(s, o)
 	for done := false; ; {
 		interrupted := false
@@ -263,7 +264,7 @@ func (f *follower) stayKept(ctx context.Context, s *source, o *corev1.PodLogOpti
 }
 
 // await waits for lines, or for the end of the program.
-func (f *follower) await(ctx context.Context, p *pager, ended <-chan struct{}, give func(line) error) (interrupted bool, err error) {
+func (f *follower) await(ctx context.Context, p *pager, ended <-chan struct{}, give func(logapi.Line) error) (interrupted bool, err error) {
 	asking, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go func() {
@@ -282,22 +283,22 @@ func (f *follower) await(ctx context.Context, p *pager, ended <-chan struct{}, g
 
 // stayKubelet follows the kubelet's log. Connections end sooner or later. It then continues after the last line that was
 // written, until the program has ended.
-func (f *follower) stayKubelet(ctx context.Context, s *source, o *corev1.PodLogOptions, give func(line) error) {
+func (f *follower) stayKubelet(ctx context.Context, s *source, o *corev1.PodLogOptions, give func(logapi.Line) error) {
 	last, seen := "", 0 // lines of the last stamp
 	for failures := 0; last == "" || !f.gone(ctx, s); {
 		again, skip := last, seen // the API's "since" has no fractions of a second
-		err := f.readElsewhere(ctx, s, o, func(l line) error {
-			if again != "" && l.stamp != "" {
-				if l.stamp < again || l.stamp == again && skip > 0 {
-					if l.stamp == again {
+		err := f.readElsewhere(ctx, s, o, func(l logapi.Line) error {
+			if again != "" && l.Stamp != "" {
+				if l.Stamp < again || l.Stamp == again && skip > 0 {
+					if l.Stamp == again {
 						skip--
 					}
 					return nil
 				}
 				again = ""
 			}
-			if l.stamp != "" && l.stamp != last {
-				last, seen = l.stamp, 0
+			if l.Stamp != "" && l.Stamp != last {
+				last, seen = l.Stamp, 0
 			}
 			seen++
 			failures = 0

@@ -64,7 +64,7 @@ func (r *reader) pager(s *source, o *corev1.PodLogOptions) *pager {
 }
 
 // page hands over the lines of the next page; wait is how long it may wait for some.
-func (p *pager) page(ctx context.Context, wait time.Duration, give func(line) error) error {
+func (p *pager) page(ctx context.Context, wait time.Duration, give func(logapi.Line) error) error {
 	resp, err := p.ask(ctx, wait)
 	if err != nil {
 		return err
@@ -77,14 +77,14 @@ func (p *pager) page(ctx context.Context, wait time.Duration, give func(line) er
 	p.missing(number(logapi.HeaderStart), number(logapi.HeaderGaps), number(logapi.HeaderLimit))
 	p.arrives()
 	skip := p.given
-	err = lines(resp.Body, func(text string) error {
+	err = logapi.Read(resp.Body, true, func(l logapi.Line) error {
 		if skip > 0 {
 			skip--
 			return nil
 		}
 		p.given++
 		p.arrives()
-		return give(stamped(text))
+		return give(l)
 	})
 	if err != nil {
 		return err
@@ -189,9 +189,9 @@ func size(n int64) string {
 }
 
 // retry repeats a page that doesn't come, or breaks off.
-func (p *pager) retry(ctx context.Context, wait time.Duration, give func(line) error) error {
+func (p *pager) retry(ctx context.Context, wait time.Duration, give func(logapi.Line) error) error {
 	stopped := error(nil)
-	mine := func(l line) error {
+	mine := func(l logapi.Line) error {
 		stopped = give(l)
 		return stopped
 	}
@@ -246,7 +246,7 @@ func (p *pager) arrives() {
 }
 
 // readKept hands over a log from the agent of its machine.
-func (r *reader) readKept(ctx context.Context, s *source, o *corev1.PodLogOptions, give func(line) error) error {
+func (r *reader) readKept(ctx context.Context, s *source, o *corev1.PodLogOptions, give func(logapi.Line) error) error {
 	p := r.pager(s, o)
 	for {
 		if err := p.retry(ctx, 0, give); err != nil {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/job"
+	"github.com/openpai/paictl/pkg/node/logstore/logapi"
 )
 
 // parallel is how many logs are read at once.
@@ -49,13 +50,10 @@ type Options struct {
 	AwayFirst, AwayRest, AwayTold time.Duration
 }
 
-// Line is a line of a log.
+// Line is a line of the log of a task.
 type Line struct {
 	Task string `json:"task"` // role[index]
-	// Stamp is when it was written, in RFC 3339, or "" if that isn't known.
-	Stamp string `json:"stamp,omitempty"`
-	// Text is without the new line at its end. It is what the program wrote, and need not be UTF-8.
-	Text []byte `json:"text"`
+	logapi.Line
 	// Single reports whether it is of the only log that is read.
 	Single bool `json:"single,omitempty"`
 }
@@ -66,10 +64,7 @@ func (o *Options) Write(l Line) error {
 	if o.Prefix != nil && !l.Single {
 		b = append(b, o.Prefix(l.Task)...)
 	}
-	if o.Timestamps && l.Stamp != "" {
-		b = append(append(b, l.Stamp...), ' ')
-	}
-	_, err := o.Out.Write(append(append(b, l.Text...), '\n'))
+	_, err := o.Out.Write(l.Append(b, o.Timestamps && l.Stamp != ""))
 	return err
 }
 
@@ -91,7 +86,7 @@ func (w *writer) progress() (busy bool, steps int64) {
 	return busy, w.steps.Load()
 }
 
-func (w *writer) write(task string, single bool, l line) error {
+func (w *writer) write(l Line) error {
 	w.steps.Add(1)
 	w.writing.Add(1)
 	defer func() {
@@ -101,7 +96,7 @@ func (w *writer) write(task string, single bool, l line) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.err == nil {
-		w.err = w.give(Line{Task: task, Stamp: l.stamp, Text: []byte(l.text), Single: single})
+		w.err = w.give(l)
 	}
 	return w.err
 }
@@ -174,7 +169,7 @@ func (r *reader) hint() string {
 
 // one copies a single log unchanged.
 func (r *reader) one(ctx context.Context, s *source, w *writer) error {
-	if err := r.choose(ctx, s, w.o, func(l line) error { return w.write(s.name, true, l) }); errors.Is(err, errMemory) {
+	if err := r.choose(ctx, s, w.o, func(l logapi.Line) error { return w.write(Line{s.name, l, true}) }); errors.Is(err, errMemory) {
 		return err
 	} else if err != nil {
 		return r.explain(s, err)
@@ -189,17 +184,17 @@ func (r *reader) explain(s *source, err error) error {
 // several writes the logs of many tasks in the order of time. Lines of the archive have no time. They come
 // first, by task.
 func (r *reader) several(ctx context.Context, list []*source, w *writer) error {
-	all := make([][]merged, len(list))
+	all := make([][]Line, len(list))
 	failed := make([]error, len(list))
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(parallel)
 	for i, s := range list {
 		g.Go(func() error {
-			failed[i] = r.choose(ctx, s, w.o, func(l line) error {
+			failed[i] = r.choose(ctx, s, w.o, func(l logapi.Line) error {
 				if err := r.held.take(&l); err != nil {
 					return err
 				}
-				all[i] = append(all[i], merged{l, s.name})
+				all[i] = append(all[i], Line{s.name, l, false})
 				return nil
 			})
 			if errors.Is(failed[i], errMemory) {
@@ -213,9 +208,9 @@ func (r *reader) several(ctx context.Context, list []*source, w *writer) error {
 	}
 	lines := slices.Concat(all...)
 	clear(all) // the copies that are not in order
-	slices.SortStableFunc(lines, func(a, b merged) int { return strings.Compare(a.stamp, b.stamp) })
+	slices.SortStableFunc(lines, func(a, b Line) int { return strings.Compare(a.Stamp, b.Stamp) })
 	for _, l := range lines {
-		if err := w.write(l.task, false, l.line); err != nil {
+		if err := w.write(l); err != nil {
 			return err
 		}
 	}
@@ -240,9 +235,4 @@ func (r *reader) several(ctx context.Context, list []*source, w *writer) error {
 // incomplete is the error if the rest of a log is lost.
 func (r *reader) incomplete() error {
 	return hint.Errorf("read it later with: paictl job logs "+r.job.Name, "the logs of %s are not complete: the rest of at least one is missing, as said above", r.job.Title())
-}
-
-type merged struct {
-	line
-	task string
 }

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/node/logstore/logapi"
 )
 
 // Memory bounds the lines of logs that a server holds until it can pass them on: lines of several tasks, which it sorts, and the
@@ -20,7 +21,7 @@ type Memory struct {
 // perLine is about what a line takes beside its text.
 const perLine = 128
 
-func (l *line) size() int64 { return int64(len(l.stamp)+len(l.text)) + perLine }
+func sizeOf(l *logapi.Line) int64 { return int64(len(l.Stamp)+len(l.Text)) + perLine }
 
 // errMemory says that a log is too large to be held. Reading stops.
 var errMemory = errors.New("logs are too large")
@@ -42,13 +43,13 @@ func (m *Memory) open() *held {
 	return &held{of: m}
 }
 
-func (h *held) take(l *line) error {
+func (h *held) take(l *logapi.Line) error {
 	if h == nil {
 		return nil
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	n := l.size()
+	n := sizeOf(l)
 	if h.n+n > h.of.Each {
 		return hint.Wrap(&memoryError{"the logs are larger than " + size(h.of.Each) + " together, which are put in order before they are shown"}, memoryRemedy)
 	}
@@ -92,10 +93,10 @@ func (e *memoryError) Is(target error) bool { return target == errMemory }
 type latest struct {
 	most  int64
 	held  *held
-	lines []line
+	lines []logapi.Line
 }
 
-func (k *latest) add(l line) error {
+func (k *latest) add(l logapi.Line) error {
 	if k.most <= 0 {
 		return nil
 	}
@@ -103,18 +104,18 @@ func (k *latest) add(l line) error {
 		return err
 	}
 	if k.lines = append(k.lines, l); int64(len(k.lines)) > k.most {
-		k.held.give(k.lines[0].size())
+		k.held.give(sizeOf(&k.lines[0]))
 		k.lines = k.lines[1:]
 	}
 	return nil
 }
 
 // flush hands them over.
-func (k *latest) flush(give func(line) error) error {
+func (k *latest) flush(give func(logapi.Line) error) error {
 	for i := range k.lines {
 		l := k.lines[i]
-		k.lines[i] = line{}
-		k.held.give(l.size())
+		k.lines[i] = logapi.Line{}
+		k.held.give(sizeOf(&l))
 		if err := give(l); err != nil {
 			return err
 		}

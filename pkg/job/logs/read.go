@@ -1,11 +1,9 @@
 package logs
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 	"time"
 
@@ -15,13 +13,8 @@ import (
 
 	"github.com/openpai/paictl/pkg/job"
 	"github.com/openpai/paictl/pkg/job/api"
+	"github.com/openpai/paictl/pkg/node/logstore/logapi"
 )
-
-// maxLine cuts lines of megabytes, which would be held in memory, into several.
-const maxLine = 1 << 20
-
-// line is a line of a log, with the time at which it was written if the machine knows it.
-type line struct{ stamp, text string }
 
 // errNotStarted is the log of a program that hasn't begun.
 var errNotStarted = errors.New("it hasn't started")
@@ -31,7 +24,7 @@ var errTogether = errors.New("no agent keeps its log, and the other sources don'
 
 // read passes on the lines of a source. It reads from the agent that keeps the logs of its machine, or from
 // the kubelet, or the end of the log from the archive, in this order.
-func (r *reader) read(ctx context.Context, s *source, o *corev1.PodLogOptions, give func(line) error) error {
+func (r *reader) read(ctx context.Context, s *source, o *corev1.PodLogOptions, give func(logapi.Line) error) error {
 	if err := r.readKept(ctx, s, o, give); !errors.Is(err, errNotKept) {
 		return err
 	}
@@ -39,7 +32,7 @@ func (r *reader) read(ctx context.Context, s *source, o *corev1.PodLogOptions, g
 		return errTogether
 	}
 	n := 0
-	err := r.readElsewhere(ctx, s, o, func(l line) error {
+	err := r.readElsewhere(ctx, s, o, func(l logapi.Line) error {
 		n++
 		return give(l)
 	})
@@ -49,7 +42,7 @@ func (r *reader) read(ctx context.Context, s *source, o *corev1.PodLogOptions, g
 	return err
 }
 
-func (r *reader) readElsewhere(ctx context.Context, s *source, o *corev1.PodLogOptions, give func(line) error) error {
+func (r *reader) readElsewhere(ctx context.Context, s *source, o *corev1.PodLogOptions, give func(logapi.Line) error) error {
 	if s.pod == nil {
 		return r.readArchive(ctx, s, o, give)
 	}
@@ -65,7 +58,7 @@ func (r *reader) readElsewhere(ctx context.Context, s *source, o *corev1.PodLogO
 		return err
 	}
 	defer func() { _ = body.Close() }() // it was only read
-	return lines(body, func(text string) error { return give(stamped(text)) })
+	return logapi.Read(body, true, give)
 }
 
 // notYet reports whether an error of the kubelet says that a container has not started yet.
@@ -78,7 +71,7 @@ func notYet(err error) bool {
 		strings.Contains(text, "is terminated") || strings.Contains(text, "PodInitializing") || strings.Contains(text, "ContainerCreating")
 }
 
-func (r *reader) readArchive(ctx context.Context, s *source, o *corev1.PodLogOptions, give func(line) error) error {
+func (r *reader) readArchive(ctx context.Context, s *source, o *corev1.PodLogOptions, give func(logapi.Line) error) error {
 	key := api.LogKey{Framework: r.job.Object, Role: s.role, Task: s.index, Attempt: s.attempt, TaskAttempt: s.taskAttempt}
 	if r.job.Live {
 		key.UID = r.job.UID
@@ -95,17 +88,17 @@ func (r *reader) readArchive(ctx context.Context, s *source, o *corev1.PodLogOpt
 		r.problem(fmt.Errorf("%s: its machine no longer has its log: this is the last part, from the archive", s.name))
 	}
 	if o.TailLines == nil {
-		return lines(body, func(text string) error { return give(line{text: text}) })
+		return logapi.Read(body, false, give)
 	}
 	last := latest{most: *o.TailLines, held: r.held}
-	if err := lines(body, func(text string) error { return last.add(line{text: text}) }); err != nil {
+	if err := logapi.Read(body, false, last.add); err != nil {
 		return err
 	}
 	return last.flush(give)
 }
 
 // choose passes on the selected lines of a source.
-func (r *reader) choose(ctx context.Context, s *source, o *Options, give func(line) error) error {
+func (r *reader) choose(ctx context.Context, s *source, o *Options, give func(logapi.Line) error) error {
 	give, flush := matching(o, r.held, give)
 	if err := r.read(ctx, s, o.options(), give); err != nil {
 		return err
@@ -115,15 +108,15 @@ func (r *reader) choose(ctx context.Context, s *source, o *Options, give func(li
 
 // matching passes on lines that match, or only the last of them if there is a limit. flush then passes on
 // the lines that it held until the end.
-func matching(o *Options, h *held, give func(line) error) (filter func(line) error, flush func() error) {
+func matching(o *Options, h *held, give func(logapi.Line) error) (filter func(logapi.Line) error, flush func() error) {
 	if o.Match == nil {
 		return give, func() error { return nil }
 	}
 	last := latest{most: o.Tail, held: h}
 	limited := o.Tail >= 0 && !o.Follow
-	filter = func(l line) error {
+	filter = func(l logapi.Line) error {
 		switch {
-		case !o.fits(l.text):
+		case !o.fits(l.Text):
 			return nil
 		case !limited:
 			return give(l)
@@ -131,40 +124,6 @@ func matching(o *Options, h *held, give func(line) error) (filter func(line) err
 		return last.add(l)
 	}
 	return filter, func() error { return last.flush(give) }
-}
-
-// lines splits its input into lines, without the newline at their ends. A carriage return before the newline is the program's.
-func lines(r io.Reader, give func(string) error) error {
-	b := bufio.NewReaderSize(r, 64<<10)
-	var text []byte
-	for {
-		part, err := b.ReadSlice('\n')
-		text = append(text, part...)
-		if errors.Is(err, bufio.ErrBufferFull) && len(text) < maxLine {
-			continue
-		}
-		if len(text) > 0 {
-			if e := give(strings.TrimSuffix(string(text), "\n")); e != nil {
-				return e
-			}
-			text = text[:0]
-		}
-		switch {
-		case errors.Is(err, io.EOF):
-			return nil
-		case err != nil && !errors.Is(err, bufio.ErrBufferFull):
-			return err
-		}
-	}
-}
-
-// stamped separates the time that the kubelet puts before a line from its text.
-func stamped(text string) line {
-	stamp, rest, ok := strings.Cut(text, " ")
-	if _, err := time.Parse(time.RFC3339Nano, stamp); err != nil || !ok {
-		return line{text: text}
-	}
-	return line{stamp, rest}
 }
 
 // options returns the options of a source that existed when the command began. In a search, the last lines

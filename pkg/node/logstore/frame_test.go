@@ -6,6 +6,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/openpai/paictl/pkg/node/logstore/logapi"
 )
 
 // The last lines of one stream may be anywhere in a long log: frames without them are skipped without being unpacked.
@@ -28,7 +30,7 @@ func TestTheEndOfAStreamIsFoundWithoutUnpackingTheOther(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, p.frames, 2, "those of the other stream aren't read")
 	var lines []string
-	require.NoError(t, p.each(q, func(_, text []byte) error { lines = append(lines, string(text)); return nil }))
+	require.NoError(t, p.each(q, func(l logapi.Line) error { lines = append(lines, string(l.Text)); return nil }))
 	assert.Equal(t, []string{"the first", "half done"}, lines)
 
 	for _, place := range p.frames {

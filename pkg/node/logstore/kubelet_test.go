@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/openpai/paictl/pkg/node/logstore/logapi"
 )
 
 const (
@@ -128,8 +130,8 @@ func (l *lab) page(q Query) (*Page, []string) {
 	p, err := l.store.await(l.t.Context(), x, q, 0)
 	require.NoError(l.t, err)
 	var out []string
-	require.NoError(l.t, p.each(q, func(_, text []byte) error {
-		out = append(out, string(text))
+	require.NoError(l.t, p.each(q, func(l logapi.Line) error {
+		out = append(out, string(l.Text))
 		return nil
 	}))
 	return p, out

@@ -3,13 +3,15 @@ package logstore
 import (
 	"bytes"
 	"time"
+
+	"github.com/openpai/paictl/pkg/node/logstore/logapi"
 )
 
 // criLine is a line of the kubelet's log files: STAMP STREAM TAG TEXT. Lines beyond 16 KiB come in
 // parts, of which all but the last are partial.
 type criLine struct {
 	stamp   int64 // ns
-	time    []byte
+	time    string
 	stream  []byte
 	partial bool
 	text    []byte
@@ -18,8 +20,8 @@ type criLine struct {
 // parseLine splits a line into its parts. ok is false if the line is invalid.
 func parseLine(line []byte) (l criLine, ok bool) {
 	line = bytes.TrimSuffix(line, []byte("\n"))
-	var rest, tags []byte
-	if l.time, rest, ok = bytes.Cut(line, []byte(" ")); !ok {
+	var at, rest, tags []byte
+	if at, rest, ok = bytes.Cut(line, []byte(" ")); !ok {
 		return l, false
 	}
 	if l.stream, rest, ok = bytes.Cut(rest, []byte(" ")); !ok {
@@ -28,6 +30,7 @@ func parseLine(line []byte) (l criLine, ok bool) {
 	if tags, l.text, ok = bytes.Cut(rest, []byte(" ")); !ok {
 		tags = rest // a line without text
 	}
+	l.time = string(at)
 	if l.stamp, ok = parseStamp(l.time); !ok {
 		return l, false
 	}
@@ -36,11 +39,11 @@ func parseLine(line []byte) (l criLine, ok bool) {
 	return l, l.partial || string(tag) == "F"
 }
 
-func parseStamp(b []byte) (int64, bool) {
-	if len(b) < len("2006-01-02T15:04:05Z") || len(b) > 40 {
+func parseStamp(text string) (int64, bool) {
+	if len(text) < len("2006-01-02T15:04:05Z") || len(text) > 40 {
 		return 0, false
 	}
-	t, err := time.Parse(time.RFC3339Nano, string(b))
+	t, err := time.Parse(time.RFC3339Nano, text)
 	if err != nil {
 		return 0, false
 	}
@@ -58,44 +61,42 @@ const maxText = 1 << 20
 // joiner makes lines of the log of lines of the file.
 type joiner struct {
 	only    string                  // the wanted stream; empty: both
-	pending map[string]*pendingLine // by stream
+	pending map[string]*logapi.Line // by stream
 }
 
-type pendingLine struct{ time, text []byte }
-
-func newJoiner(only string) *joiner { return &joiner{only, map[string]*pendingLine{}} }
+func newJoiner(only string) *joiner { return &joiner{only, map[string]*logapi.Line{}} }
 
 // add passes on the line that a line of the file completes.
-func (j *joiner) add(line []byte, give func(stamp, text []byte) error) error {
+func (j *joiner) add(line []byte, give func(logapi.Line) error) error {
 	l, ok := parseLine(line)
 	if !l.of(j.only, ok) {
 		return nil
 	}
 	if !ok {
-		return give(nil, bytes.TrimSuffix(line, []byte("\n")))
+		return give(logapi.Line{Text: bytes.TrimSuffix(line, []byte("\n"))})
 	}
 	p := j.pending[string(l.stream)]
 	switch {
 	case p == nil && !l.partial:
-		return give(l.time, l.text)
+		return give(logapi.Line{Stamp: l.time, Text: l.text})
 	case p == nil:
-		p = &pendingLine{time: bytes.Clone(l.time)}
+		p = &logapi.Line{Stamp: l.time}
 		j.pending[string(l.stream)] = p
 	}
-	p.text = append(p.text, l.text...)
-	if l.partial && len(p.text) < maxText {
+	p.Text = append(p.Text, l.text...)
+	if l.partial && len(p.Text) < maxText {
 		return nil
 	}
 	delete(j.pending, string(l.stream))
-	return give(p.time, p.text)
+	return give(*p)
 }
 
 // rest passes on lines whose end is missing.
-func (j *joiner) rest(give func(stamp, text []byte) error) error {
+func (j *joiner) rest(give func(logapi.Line) error) error {
 	for _, stream := range []string{"stdout", "stderr"} {
 		if p := j.pending[stream]; p != nil {
 			delete(j.pending, stream)
-			if err := give(p.time, p.text); err != nil {
+			if err := give(*p); err != nil {
 				return err
 			}
 		}

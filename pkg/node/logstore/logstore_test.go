@@ -12,6 +12,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/openpai/paictl/pkg/node/logstore/logapi"
 )
 
 // The report of a user: seq 300000; sleep 30. The kubelet rotates, and says that there is nothing.
@@ -143,12 +145,12 @@ func TestLinesThatAreDroppedMeanwhileAreNotMissingInSilence(t *testing.T) {
 	p, err := x.page(q)
 	require.NoError(t, err)
 	require.NoError(t, os.Remove(segmentPath(x.dir, segments[0].start)))
-	require.ErrorIs(t, p.each(q, func(_, _ []byte) error { return nil }), os.ErrNotExist, "the answer is cut off, and asked for again")
+	require.ErrorIs(t, p.each(q, func(logapi.Line) error { return nil }), os.ErrNotExist, "the answer is cut off, and asked for again")
 
 	p, err = x.page(q)
 	require.NoError(t, err)
 	assert.Equal(t, segments[0].end, p.Start, "where the log begins now")
-	require.NoError(t, p.each(q, func(_, _ []byte) error { return nil }))
+	require.NoError(t, p.each(q, func(logapi.Line) error { return nil }))
 }
 
 func TestAMachineIsNotFilled(t *testing.T) {

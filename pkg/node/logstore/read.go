@@ -6,6 +6,8 @@ import (
 	"os"
 	"regexp"
 	"time"
+
+	"github.com/openpai/paictl/pkg/node/logstore/logapi"
 )
 
 // Query selects a part of a log.
@@ -157,11 +159,11 @@ func (p *Page) count(place framePlace, stream string) (n int64, err error) {
 }
 
 // each passes on the lines of a page.
-func (p *Page) each(q Query, give func(stamp, text []byte) error) error {
+func (p *Page) each(q Query, give func(logapi.Line) error) error {
 	skip, j, begun := p.skip, newJoiner(q.Stream), q.Since.IsZero()
-	out := func(stamp, text []byte) error {
+	out := func(l logapi.Line) error {
 		if !begun {
-			if at, ok := parseStamp(stamp); !ok || at < q.Since.UnixNano() {
+			if at, ok := parseStamp(l.Stamp); !ok || at < q.Since.UnixNano() {
 				return nil
 			}
 			begun = true
@@ -170,10 +172,10 @@ func (p *Page) each(q Query, give func(stamp, text []byte) error) error {
 			skip--
 			return nil
 		}
-		if q.Match != nil && !q.Match.Match(bytes.TrimSuffix(text, []byte("\r"))) {
+		if q.Match != nil && !q.Match.Match(bytes.TrimSuffix(l.Text, []byte("\r"))) {
 			return nil
 		}
-		return give(stamp, text)
+		return give(l)
 	}
 	for i := 0; i < len(p.frames); {
 		n, err := p.segment(p.frames[i:], j, out)
@@ -186,7 +188,7 @@ func (p *Page) each(q Query, give func(stamp, text []byte) error) error {
 }
 
 // segment passes on the lines of the frames that are in one segment.
-func (p *Page) segment(frames []framePlace, j *joiner, give func(stamp, text []byte) error) (n int, err error) {
+func (p *Page) segment(frames []framePlace, j *joiner, give func(logapi.Line) error) (n int, err error) {
 	start := frames[0].segment
 	for n < len(frames) && frames[n].segment == start {
 		n++

@@ -143,13 +143,11 @@ func (s *Server) answer(w http.ResponseWriter, q Query, p *Page) {
 		h.Set(name, strconv.FormatInt(v, 10))
 	}
 	out := bufio.NewWriterSize(w, 64<<10)
-	err := p.each(q, func(stamp, text []byte) error {
-		if q.Times {
-			_, _ = out.Write(stamp) // the error stays, and comes with the last byte
-			_ = out.WriteByte(' ')
-		}
-		_, _ = out.Write(text)
-		return out.WriteByte('\n')
+	var b []byte
+	err := p.each(q, func(l logapi.Line) error {
+		b = l.Append(b[:0], q.Times)
+		_, err := out.Write(b)
+		return err
 	})
 	if err == nil {
 		err = out.Flush()

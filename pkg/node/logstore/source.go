@@ -86,7 +86,7 @@ func (s *source) identify() (int64, error) {
 	if !ok {
 		return 0, errEmpty
 	}
-	id, ok := parseStamp(stamp)
+	id, ok := parseStamp(string(stamp))
 	if !ok {
 		return 0, errors.New("its first line has no time")
 	}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 	"time"
 
 	"github.com/openpai/paictl/pkg/job"
@@ -122,7 +121,7 @@ func (j *Job) LogText(ctx context.Context, l *Log, follow bool, note func(string
 	}
 	err := j.Logs(ctx, o, func(line logs.Line) error {
 		begun = true
-		text := slices.Concat(line.Text, []byte{'\n'})
+		text := line.Append(nil, false)
 		if end != nil {
 			end.add(text)
 			return nil

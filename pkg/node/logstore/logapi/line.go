@@ -1,0 +1,65 @@
+package logapi
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+	"time"
+)
+
+// Line is a line of a log. Agents and the kubelet send it as its time, a space, its text and a newline; the archive sends its text and
+// a newline.
+type Line struct {
+	// Stamp is when it was written, in RFC 3339, or "" if that isn't known.
+	Stamp string `json:"stamp,omitempty"`
+	// Text is without the new line at its end. It is what the program wrote, and need not be UTF-8.
+	Text []byte `json:"text"`
+}
+
+// Append appends the line to b as it is sent, with or without its time.
+func (l *Line) Append(b []byte, times bool) []byte {
+	if times {
+		b = append(append(b, l.Stamp...), ' ')
+	}
+	return append(append(b, l.Text...), '\n')
+}
+
+// maxLine cuts lines of megabytes, which would be held in memory, into several.
+const maxLine = 1 << 20
+
+// Read passes on the lines of a log that was sent with or without times. A carriage return before the newline is the program's.
+func Read(r io.Reader, times bool, give func(Line) error) error {
+	b := bufio.NewReaderSize(r, 64<<10)
+	var text []byte
+	for {
+		part, err := b.ReadSlice('\n')
+		text = append(text, part...)
+		if errors.Is(err, bufio.ErrBufferFull) && len(text) < maxLine {
+			continue
+		}
+		if len(text) > 0 {
+			if e := give(parse(bytes.Clone(bytes.TrimSuffix(text, []byte("\n"))), times)); e != nil {
+				return e
+			}
+			text = text[:0]
+		}
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil && !errors.Is(err, bufio.ErrBufferFull):
+			return err
+		}
+	}
+}
+
+// parse separates the time of a line from its text. Agents send an empty time for a line that the container runtime didn't write. The
+// second part of a line that Read has cut has no time.
+func parse(text []byte, times bool) Line {
+	if stamp, rest, ok := bytes.Cut(text, []byte(" ")); ok && times {
+		if _, err := time.Parse(time.RFC3339Nano, string(stamp)); err == nil || len(stamp) == 0 {
+			return Line{string(stamp), rest}
+		}
+	}
+	return Line{Text: text}
+}
