@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/openpai/paictl/pkg/client"
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/job"
@@ -152,7 +153,7 @@ func copyRun(ctx context.Context, opts *CopyOptions) error {
 // copier is one copy.
 type copier struct {
 	opts   *CopyOptions
-	client Jobs
+	client *client.Jobs
 	target *job.Target
 	bytes  int64     // of files
 	said   io.Writer // what the task says, for the terminal

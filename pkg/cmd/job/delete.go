@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/openpai/paictl/pkg/client"
 	"github.com/openpai/paictl/pkg/cmd/prompt"
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/job"
@@ -51,7 +52,7 @@ including their logs and jobs that Kubernetes no longer has. This can't be undon
 }
 
 func deleteRun(ctx context.Context, opts *DeleteOptions) error {
-	return opts.each(ctx, func(ctx context.Context, c Jobs, j *job.Job) error {
+	return opts.each(ctx, func(ctx context.Context, c *client.Jobs, j *job.Job) error {
 		if !j.Live && !opts.History {
 			opts.Factory.IO.Say("%s is already gone; the history keeps it (--history removes it there)", j.Title())
 			return nil
@@ -94,7 +95,7 @@ func (opts *DeleteOptions) question(j *job.Job) string {
 }
 
 // forget removes a job from the history.
-func (opts *DeleteOptions) forget(ctx context.Context, c Jobs, j *job.Job) error {
+func (opts *DeleteOptions) forget(ctx context.Context, c *client.Jobs, j *job.Job) error {
 	n, err := c.Forget(ctx, j)
 	switch {
 	case err != nil:

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/openpai/paictl/pkg/client"
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/job"
@@ -42,7 +43,7 @@ func (t *TargetFlags) add(f *cmdutil.Factory, fl *Flags, cmd *cobra.Command) {
 }
 
 // pick finds the task. If other tasks would fit too, it says on stderr which one it chose.
-func (t *TargetFlags) pick(ctx context.Context, f *cmdutil.Factory, c Jobs, j *job.Job) (*job.Target, error) {
+func (t *TargetFlags) pick(ctx context.Context, f *cmdutil.Factory, c *client.Jobs, j *job.Job) (*job.Target, error) {
 	role, index, err := parseTask(t.Role, t.Task)
 	if err != nil {
 		return nil, err
@@ -55,7 +56,7 @@ func (t *TargetFlags) pick(ctx context.Context, f *cmdutil.Factory, c Jobs, j *j
 }
 
 // pick finds a task that runs: the one of a role and index, or with index -1 the first.
-func pick(ctx context.Context, c Jobs, j *job.Job, role string, index int32) (*job.Target, error) {
+func pick(ctx context.Context, c *client.Jobs, j *job.Job, role string, index int32) (*job.Target, error) {
 	if err := job.CheckRole(j, role); err != nil { // before the cluster is asked
 		return nil, err
 	}
@@ -144,7 +145,7 @@ func execRun(ctx context.Context, opts *ExecOptions) error {
 }
 
 // run runs the command in a task.
-func (opts *ExecOptions) run(ctx context.Context, c Jobs, j *job.Job, target *job.Target) error {
+func (opts *ExecOptions) run(ctx context.Context, c *client.Jobs, j *job.Job, target *job.Target) error {
 	io := opts.Factory.IO
 	e := stream.Command{Args: target.Command(opts.Command...), Stdout: io.Out, Stderr: io.Err}
 	if opts.Stdin {
@@ -175,7 +176,7 @@ func terminalOf(io *iostreams.IOStreams) (*os.File, error) {
 }
 
 // ended makes the exit code of a command that of the program.
-func ended(c Jobs, j *job.Job, target *job.Target, err error) error {
+func ended(c *client.Jobs, j *job.Job, target *job.Target, err error) error {
 	if exit, ok := errors.AsType[*stream.ExitError](err); ok {
 		return &cmdutil.CodeError{Err: exit, Code: exit.Code, Silent: true}
 	}

@@ -25,7 +25,7 @@ type Flags struct {
 	// User is the owner of the jobs. If empty, it is the user who runs the program; see user.
 	User string
 
-	jobs Jobs // of the first open
+	jobs *client.Jobs // of the first open
 }
 
 // completionTimeout keeps the shell from waiting for a cluster that doesn't answer.
@@ -47,7 +47,7 @@ func (fl *Flags) addWay(f *cmdutil.Factory, cmd *cobra.Command) {
 
 // open connects to the jobs of a cluster: by its server if the user has signed in, or by a kubeconfig. It doesn't send a request yet.
 // A command has one connection, for any number of jobs.
-func (fl *Flags) open(f *cmdutil.Factory) (Jobs, error) {
+func (fl *Flags) open(f *cmdutil.Factory) (*client.Jobs, error) {
 	if fl.jobs != nil {
 		return fl.jobs, nil
 	}
@@ -57,14 +57,14 @@ func (fl *Flags) open(f *cmdutil.Factory) (Jobs, error) {
 	}
 	w, err := way.Open(f, fl.Kube, fl.Server, as)
 	if err != nil {
-		return nil, err // not a Jobs that is nil inside
+		return nil, err
 	}
 	fl.jobs = &client.Jobs{Server: w.Server, Name: w.User}
 	return fl.jobs, nil
 }
 
 // user returns the owner of the jobs: --user, the user who has signed in, the setting, or the operating system's user.
-func (fl *Flags) user(ctx context.Context, f *cmdutil.Factory, c Jobs) (string, error) {
+func (fl *Flags) user(ctx context.Context, f *cmdutil.Factory, c *client.Jobs) (string, error) {
 	if fl.User != "" {
 		return fl.User, nil
 	}
@@ -75,7 +75,7 @@ func (fl *Flags) user(ctx context.Context, f *cmdutil.Factory, c Jobs) (string, 
 }
 
 // maker returns the owner of a new job. Users who have signed in can't make jobs for others.
-func (fl *Flags) maker(ctx context.Context, f *cmdutil.Factory, c Jobs) (string, error) {
+func (fl *Flags) maker(ctx context.Context, f *cmdutil.Factory, c *client.Jobs) (string, error) {
 	me, err := c.Me(ctx)
 	switch {
 	case err != nil:
@@ -111,7 +111,7 @@ func (fl *Flags) unsigned(f *cmdutil.Factory) (string, error) {
 }
 
 // find connects to the cluster and looks for a job.
-func (fl *Flags) find(ctx context.Context, f *cmdutil.Factory, name string) (Jobs, *job.Job, error) {
+func (fl *Flags) find(ctx context.Context, f *cmdutil.Factory, name string) (*client.Jobs, *job.Job, error) {
 	if _, _, err := protocol.SplitName(name); err != nil {
 		return nil, nil, &cmdutil.UsageError{Err: err}
 	}

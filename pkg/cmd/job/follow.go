@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/openpai/paictl/pkg/client"
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/job"
@@ -27,7 +28,7 @@ var errTimeout = errors.New("timeout")
 
 // follow prints each state of a job, and why it stays in one, until one that is waited for, or the end.
 // Ctrl-C ends only the following.
-func follow(ctx context.Context, f *cmdutil.Factory, c Jobs, j *job.Job, o followOptions) (*job.Detail, error) {
+func follow(ctx context.Context, f *cmdutil.Factory, c *client.Jobs, j *job.Job, o followOptions) (*job.Detail, error) {
 	waiting := ctx
 	if o.timeout > 0 {
 		var cancel context.CancelFunc

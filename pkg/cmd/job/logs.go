@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/openpai/paictl/pkg/client"
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/job"
 	"github.com/openpai/paictl/pkg/job/logs"
@@ -170,7 +171,7 @@ func logsRun(ctx context.Context, opts *LogsOptions) error {
 }
 
 // sayWhy prints why a job that is followed, or some of its tasks, write no lines yet.
-func sayWhy(ctx context.Context, io *iostreams.IOStreams, c Jobs, j *job.Job) {
+func sayWhy(ctx context.Context, io *iostreams.IOStreams, c *client.Jobs, j *job.Job) {
 	why := newReasons(c, j)
 	_ = c.Follow(ctx, j, func(d *job.Detail) bool {
 		if w := why.of(ctx, d); w != nil {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/openpai/paictl/pkg/client"
 	"github.com/openpai/paictl/pkg/job"
 )
 
@@ -24,7 +25,7 @@ type reasons struct {
 	told string
 }
 
-func newReasons(c Jobs, j *job.Job) *reasons {
+func newReasons(c *client.Jobs, j *job.Job) *reasons {
 	return &reasons{now: time.Now, why: func(ctx context.Context) (*job.Why, error) {
 		now, err := c.Get(ctx, j)
 		if err != nil {

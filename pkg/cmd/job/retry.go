@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/openpai/paictl/pkg/client"
 	"github.com/openpai/paictl/pkg/cmd/prompt"
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/job"
@@ -61,7 +62,7 @@ func retryRun(ctx context.Context, opts *RetryOptions) error {
 
 // retry runs one job again. missing is why none of that name was found: it may be one that is between
 // its removal and its return.
-func (opts *RetryOptions) retry(ctx context.Context, c Jobs, j *job.Job, missing error) error {
+func (opts *RetryOptions) retry(ctx context.Context, c *client.Jobs, j *job.Job, missing error) error {
 	if missing == nil && j.Live && !j.State.Done() && j.State != job.Retry {
 		question := fmt.Sprintf("Retry %s, which %s? Its tasks are stopped, and start again from the beginning or their last checkpoint.", j.Title(), j.State.Verb())
 		if err := prompt.Confirm(opts.Factory.IO, opts.Yes, "the retry of "+j.Title(), question); err != nil {

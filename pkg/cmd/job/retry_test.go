@@ -1,7 +1,7 @@
 package job
 
 import (
-	"context"
+	"net/http"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -9,19 +9,9 @@ import (
 
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/job"
+	v3 "github.com/openpai/paictl/pkg/server/v3/api"
 	"github.com/openpai/paictl/pkg/ui/iostreams"
 )
-
-// retried counts the retries of one job.
-type retried struct {
-	Jobs
-	times int
-}
-
-func (r *retried) Retry(_ context.Context, j *job.Job) (job.Phase, error) {
-	r.times++
-	return j.State, nil
-}
 
 func TestARetryOfAJobThatHasNotFinishedIsConfirmed(t *testing.T) {
 	for state, asks := range map[job.Phase]bool{
@@ -31,16 +21,22 @@ func TestARetryOfAJobThatHasNotFinishedIsConfirmed(t *testing.T) {
 		t.Run(string(state), func(t *testing.T) {
 			io, _, _, _ := iostreams.Test()
 			opts := &RetryOptions{Several: Several{Factory: &cmdutil.Factory{IO: io}}}
-			c, j := &retried{}, &job.Job{User: "ann", Name: "train", Live: true, State: state}
+			j, times := &job.Job{User: "ann", Name: "train", Live: true, State: state}, 0
+			mux := http.NewServeMux()
+			mux.HandleFunc("POST /api/v3/jobs/ann/train/retry", func(w http.ResponseWriter, _ *http.Request) {
+				times++
+				send(w, v3.Changed{Before: state})
+			})
+			c := serve(t, mux)
 			err := opts.retry(t.Context(), c, j, nil)
 			if asks {
 				require.ErrorContains(t, err, "the retry of ann/train must be confirmed")
-				assert.Zero(t, c.times)
+				assert.Zero(t, times)
 				opts.Yes = true
 				err = opts.retry(t.Context(), c, j, nil)
 			}
 			require.NoError(t, err)
-			assert.Equal(t, 1, c.times)
+			assert.Equal(t, 1, times)
 		})
 	}
 }

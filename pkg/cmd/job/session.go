@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/openpai/paictl/pkg/client"
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/job"
@@ -46,7 +47,7 @@ const (
 )
 
 // attach submits a session, runs the command in it, and stops it.
-func (opts *RunOptions) attach(ctx context.Context, c Jobs, all []submission) (err error) {
+func (opts *RunOptions) attach(ctx context.Context, c *client.Jobs, all []submission) (err error) {
 	// A terminal that is closed ends the job, too.
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGHUP)
 	defer stop()
@@ -78,7 +79,7 @@ func (opts *RunOptions) attach(ctx context.Context, c Jobs, all []submission) (e
 }
 
 // enter runs the command in the task, and keeps the session alive while the command runs.
-func (opts *RunOptions) enter(ctx context.Context, c Jobs, j *job.Job) error {
+func (opts *RunOptions) enter(ctx context.Context, c *client.Jobs, j *job.Job) error {
 	j, err := c.Get(ctx, j)
 	if err != nil {
 		return err
@@ -112,7 +113,7 @@ func (opts *RunOptions) enter(ctx context.Context, c Jobs, j *job.Job) error {
 
 // keep signals to the task that paictl is running, until the context ends. It connects again when the connection is lost. It returns an
 // error if the first connection fails.
-func keep(ctx context.Context, c Jobs, target *job.Target, ready func()) error {
+func keep(ctx context.Context, c *client.Jobs, target *job.Target, ready func()) error {
 	there := false
 	for {
 		in, out := io.Pipe()
@@ -165,7 +166,7 @@ func (f writerFunc) Write(p []byte) (int, error) {
 }
 
 // end stops the job of a session, even if the command was interrupted.
-func (opts *RunOptions) end(ctx context.Context, c Jobs, owner, name string, why error) error {
+func (opts *RunOptions) end(ctx context.Context, c *client.Jobs, owner, name string, why error) error {
 	interrupted := ctx.Err() != nil
 	if opts.TTY && !interrupted {
 		// A terminal is hung up before the signal that says so arrives.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/openpai/paictl/pkg/client"
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/job"
 	"github.com/openpai/paictl/pkg/job/protocol"
@@ -32,7 +33,7 @@ func (s *Several) takes(cmd *cobra.Command, run func(context.Context) error) {
 }
 
 // each runs a verb on all jobs.
-func (s *Several) each(ctx context.Context, run func(context.Context, Jobs, *job.Job) error) error {
+func (s *Several) each(ctx context.Context, run func(context.Context, *client.Jobs, *job.Job) error) error {
 	return eachName(ctx, s.Factory, s.Names, func(name string) error {
 		c, j, err := s.Flags.find(ctx, s.Factory, name)
 		if err != nil {
@@ -47,7 +48,7 @@ const atOnce = 8
 
 // eachAtOnce makes a change of all jobs, several at a time, and calls finish for each that was changed, in the order of their names. It changes
 // nothing if a name is invalid.
-func (s *Several) eachAtOnce(ctx context.Context, change func(context.Context, Jobs, *job.Job) (job.Phase, error), finish func(context.Context, Jobs, *job.Job, job.Phase) error) error {
+func (s *Several) eachAtOnce(ctx context.Context, change func(context.Context, *client.Jobs, *job.Job) (job.Phase, error), finish func(context.Context, *client.Jobs, *job.Job, job.Phase) error) error {
 	for _, name := range s.Names {
 		if _, _, err := protocol.SplitName(name); err != nil {
 			return &cmdutil.UsageError{Err: err}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/openpai/paictl/pkg/client"
 	"github.com/openpai/paictl/pkg/cmd/prompt"
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/job"
@@ -118,8 +119,8 @@ func stopRun(ctx context.Context, opts *StopOptions) error {
 			return nil
 		}
 	}
-	stop := func(ctx context.Context, c Jobs, j *job.Job) (job.Phase, error) { return c.Stop(ctx, j) }
-	return opts.eachAtOnce(ctx, stop, func(ctx context.Context, c Jobs, j *job.Job, before job.Phase) error {
+	stop := func(ctx context.Context, c *client.Jobs, j *job.Job) (job.Phase, error) { return c.Stop(ctx, j) }
+	return opts.eachAtOnce(ctx, stop, func(ctx context.Context, c *client.Jobs, j *job.Job, before job.Phase) error {
 		io := opts.Factory.IO
 		switch {
 		case before.Done():

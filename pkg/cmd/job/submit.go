@@ -182,7 +182,7 @@ func (opts *SubmitOptions) submitAll(ctx context.Context, all []submission) (err
 }
 
 // submit checks jobs against the cluster, sends them, and follows them if that is requested.
-func (opts *SubmitOptions) submit(ctx context.Context, c Jobs, all []submission) error {
+func (opts *SubmitOptions) submit(ctx context.Context, c *client.Jobs, all []submission) error {
 	owner, err := opts.Flags.maker(ctx, opts.Factory, c)
 	if err != nil {
 		return err
@@ -206,7 +206,7 @@ func (opts *SubmitOptions) submit(ctx context.Context, c Jobs, all []submission)
 }
 
 // prepare uploads the folder with the jobs' code, and checks the jobs.
-func (opts *SubmitOptions) prepare(ctx context.Context, c Jobs, owner string, all []submission) error {
+func (opts *SubmitOptions) prepare(ctx context.Context, c *client.Jobs, owner string, all []submission) error {
 	folder, err := opts.code(ctx, c, owner)
 	if err != nil {
 		return err
@@ -231,7 +231,7 @@ func (opts *SubmitOptions) prepare(ctx context.Context, c Jobs, owner string, al
 }
 
 // code uploads the folder with the job's code to the cluster. It returns nil if the job has no code.
-func (opts *SubmitOptions) code(ctx context.Context, c Jobs, owner string) (*job.Code, error) {
+func (opts *SubmitOptions) code(ctx context.Context, c *client.Jobs, owner string) (*job.Code, error) {
 	if opts.Source.Code == "" {
 		return nil, nil
 	}
@@ -251,7 +251,7 @@ func (opts *SubmitOptions) code(ctx context.Context, c Jobs, owner string) (*job
 
 // follow waits for all jobs at once. The command's exit code is that of the first, in their order, that
 // did not succeed.
-func (opts *SubmitOptions) follow(ctx context.Context, c Jobs, owner string, all []submission) error {
+func (opts *SubmitOptions) follow(ctx context.Context, c *client.Jobs, owner string, all []submission) error {
 	errs := make([]error, len(all))
 	var wg sync.WaitGroup
 	for i := range all {
@@ -270,7 +270,7 @@ func (opts *SubmitOptions) follow(ctx context.Context, c Jobs, owner string, all
 	return nil
 }
 
-func (opts *SubmitOptions) followOne(ctx context.Context, c Jobs, owner, name string, several bool) error {
+func (opts *SubmitOptions) followOne(ctx context.Context, c *client.Jobs, owner, name string, several bool) error {
 	j, err := c.Resolve(ctx, owner, name)
 	if err != nil {
 		return err

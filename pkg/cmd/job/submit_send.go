@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/openpai/paictl/pkg/client"
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/job"
@@ -21,7 +22,7 @@ type sent struct {
 }
 
 // send submits all. If one is refused, the jobs that were submitted before stay, and are reported.
-func (opts *SubmitOptions) send(ctx context.Context, c Jobs, all []submission) error {
+func (opts *SubmitOptions) send(ctx context.Context, c *client.Jobs, all []submission) error {
 	var done []sent
 	var failed error
 	for i := range all {

@@ -1,8 +1,8 @@
 package job
 
 import (
-	"context"
 	"errors"
+	"net/http"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -10,33 +10,23 @@ import (
 
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/job"
-	"github.com/openpai/paictl/pkg/job/api"
 	"github.com/openpai/paictl/pkg/job/protocol"
+	v3 "github.com/openpai/paictl/pkg/server/v3/api"
 	"github.com/openpai/paictl/pkg/ui/iostreams"
 )
-
-// over are jobs that have ended, by name.
-type over struct {
-	Jobs
-	states map[string]job.Phase
-}
-
-func (e over) Resolve(_ context.Context, user, name string) (*job.Job, error) {
-	return &job.Job{User: user, Name: name, State: e.states[name]}, nil
-}
-
-func (e over) Follow(_ context.Context, j *job.Job, seen func(*job.Detail) bool, _ func(error)) error {
-	seen(&job.Detail{Row: job.Row{Job: api.Job{User: j.User, Name: j.Name, State: string(j.State)}}})
-	return nil
-}
 
 func TestSubmitWithWaitSaysHowEachJobEnded(t *testing.T) {
 	streams, _, _, told := iostreams.Test()
 	f := cmdutil.New("v0.0.0-test")
 	f.IO = streams
 	opts := &SubmitOptions{Factory: f, Wait: true}
-	c := over{states: map[string]job.Phase{"lr-1": job.Succeeded, "lr-2": job.Failed}}
-	err := opts.follow(t.Context(), c, "ann", []submission{{job: &protocol.Job{Name: "lr-1"}}, {job: &protocol.Job{Name: "lr-2"}}})
+	mux := http.NewServeMux()
+	for name, state := range map[string]job.Phase{"lr-1": job.Succeeded, "lr-2": job.Failed} {
+		path := "GET /api/v3/jobs/ann/" + name
+		mux.HandleFunc(path+"/brief", func(w http.ResponseWriter, _ *http.Request) { send(w, job.Job{User: "ann", Name: name, State: state}) })
+		mux.HandleFunc(path+"/follow", func(w http.ResponseWriter, _ *http.Request) { send(w, stateOf(name, state), v3.Frame{End: true}) })
+	}
+	err := opts.follow(t.Context(), serve(t, mux), "ann", []submission{{job: &protocol.Job{Name: "lr-1"}}, {job: &protocol.Job{Name: "lr-2"}}})
 	coded, ok := errors.AsType[*cmdutil.CodeError](err)
 	require.True(t, ok, err)
 	assert.Equal(t, 1, coded.Code)

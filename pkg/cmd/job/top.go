@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/openpai/paictl/pkg/client"
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/job"
 	"github.com/openpai/paictl/pkg/job/code"
@@ -69,7 +70,7 @@ func topRun(ctx context.Context, opts *TopOptions) error {
 	})
 }
 
-func topOnce(ctx context.Context, opts *TopOptions, c Jobs, j *job.Job) error {
+func topOnce(ctx context.Context, opts *TopOptions, c *client.Jobs, j *job.Job) error {
 	list, problems, err := c.Top(ctx, j)
 	if err != nil {
 		return err

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/openpai/paictl/pkg/client"
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/job"
 )
@@ -87,7 +88,7 @@ func waitRun(ctx context.Context, opts *WaitOptions) error {
 }
 
 // tellEnd says why a job failed, and makes its code the command's.
-func tellEnd(ctx context.Context, f *cmdutil.Factory, c Jobs, j *job.Job, d *job.Detail, quiet bool) error {
+func tellEnd(ctx context.Context, f *cmdutil.Factory, c *client.Jobs, j *job.Job, d *job.Detail, quiet bool) error {
 	if quiet || job.Phase(d.State) == job.Succeeded {
 		return exitOf(d)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 
+	"github.com/openpai/paictl/pkg/client"
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/job"
@@ -12,7 +13,7 @@ import (
 
 // watch shows the states of a job on stderr and its logs on stdout, until the job finishes. The command then ends like the
 // job. Names of jobs come before lines if several jobs are watched.
-func watch(ctx context.Context, f *cmdutil.Factory, c Jobs, j *job.Job, o followOptions, several bool) error {
+func watch(ctx context.Context, f *cmdutil.Factory, c *client.Jobs, j *job.Job, o followOptions, several bool) error {
 	reading, cancel := context.WithCancel(ctx)
 	defer cancel()
 	ended := make(chan struct{})

@@ -5,135 +5,99 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
+	"net"
 	"net/http"
 	"strings"
-	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
 
+	"github.com/openpai/paictl/pkg/client"
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/job"
+	"github.com/openpai/paictl/pkg/job/api"
 	"github.com/openpai/paictl/pkg/job/logs"
-	v1 "github.com/openpai/paictl/pkg/job/v1"
-	"github.com/openpai/paictl/pkg/kube"
+	"github.com/openpai/paictl/pkg/node/logstore/logapi"
+	v3 "github.com/openpai/paictl/pkg/server/v3/api"
 	"github.com/openpai/paictl/pkg/ui/iostreams"
 )
 
-// oneTask is an API server with a job of one task, without a network: time doesn't pass while a part
-// of it works.
-type oneTask struct {
-	lines int
-	ended atomic.Bool // the job
-}
+// pipes are connections within the process: a bubble of synctest waits for them.
+type pipes chan net.Conn
 
-func (a *oneTask) RoundTrip(r *http.Request) (*http.Response, error) {
-	path := r.URL.Path
-	name := v1.ObjectName("ann", "train")
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: kube.JobNamespace, UID: "p", Labels: map[string]string{v1.LabelTaskRole: "worker", v1.LabelTaskIndex: "0"}},
-		Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{Name: "app", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}}}}}}
-	switch {
-	case r.URL.Query().Get("watch") != "":
-		return answered(http.StatusOK, ""), nil // watches end
-	case strings.HasSuffix(path, "/log"):
-		a.ended.Store(true)
-		var log strings.Builder
-		for i := range a.lines {
-			fmt.Fprintf(&log, "2026-01-02T03:04:05.%09dZ line %d\n", i, i)
-		}
-		resp := answered(http.StatusOK, "")
-		resp.Body = io.NopCloser(&body{r.Context(), strings.NewReader(log.String())})
-		return resp, nil
-	case strings.HasSuffix(path, "/frameworks/"+name):
-		f := &v1.Framework{ObjectMeta: metav1.ObjectMeta{Name: name, UID: "f", Labels: map[string]string{v1.LabelUser: "ann"}, Annotations: map[string]string{v1.AnnotationJobName: "train"}},
-			Spec:   v1.FrameworkSpec{ExecutionType: v1.ExecutionStart, TaskRoles: []v1.TaskRole{{Name: "worker", TaskNumber: 1}}},
-			Status: &v1.FrameworkStatus{State: v1.AttemptRunning}}
-		if a.ended.Load() {
-			f.Status.State = v1.Completed
-			f.Status.AttemptStatus.CompletionStatus = &v1.FrameworkAttemptCompletionStatus{CompletionStatus: &v1.CompletionStatus{}}
-		}
-		return object(f), nil
-	case strings.HasSuffix(path, "/pods"):
-		return object(&corev1.PodList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PodList"}, Items: []corev1.Pod{*pod}}), nil
-	case strings.HasSuffix(path, "/pods/p"):
-		pod.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}
-		return object(pod), nil
+func (p pipes) Accept() (net.Conn, error) {
+	if c, ok := <-p; ok {
+		return c, nil
 	}
-	return answered(http.StatusNotFound, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404}`), nil
+	return nil, net.ErrClosed
 }
 
-// body is one that ends when its request does.
-type body struct {
-	ctx context.Context //nolint:containedctx // a request's
-	io.Reader
+func (pipes) Close() error   { return nil }
+func (pipes) Addr() net.Addr { return &net.UnixAddr{} }
+
+// serve answers a client of jobs.
+func serve(t *testing.T, mux *http.ServeMux) *client.Jobs {
+	t.Helper()
+	l, srv := make(pipes), &http.Server{Handler: mux, ReadHeaderTimeout: time.Minute}
+	go func() { _ = srv.Serve(l) }()
+	t.Cleanup(func() {
+		close(l)
+		assert.NoError(t, srv.Close())
+	})
+	s, err := client.New(client.Options{Inside: &client.Inside{Dial: func(context.Context, string, string) (net.Conn, error) {
+		here, there := net.Pipe()
+		l <- there
+		return here, nil
+	}}})
+	require.NoError(t, err)
+	return &client.Jobs{Server: s}
 }
 
-func (s *body) Read(p []byte) (int, error) {
-	if err := s.ctx.Err(); err != nil {
-		return 0, err
+// send answers with values as lines of JSON.
+func send[T any](w http.ResponseWriter, values ...T) {
+	for _, v := range values {
+		_ = json.NewEncoder(w).Encode(v) // a client that is gone fails the test itself
 	}
-	return s.Reader.Read(p)
+	_ = http.NewResponseController(w).Flush()
 }
 
-func object(v any) *http.Response {
-	text, _ := json.Marshal(v)
-	return answered(http.StatusOK, string(text))
+// stateOf is a frame with the state of a job.
+func stateOf(name string, state job.Phase) v3.Frame {
+	return v3.Frame{Detail: &job.Detail{Row: job.Row{Job: api.Job{User: "ann", Name: name, State: string(state)}}}}
 }
 
-func answered(code int, text string) *http.Response {
-	return &http.Response{StatusCode: code, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(text))}
+// late is a terminal that shows nothing until the job finishes.
+type late struct {
+	ended chan struct{}
+	out   bytes.Buffer
 }
 
-// slowly is a terminal that takes its time for each line.
-type slowly struct{ out bytes.Buffer }
-
-func (s *slowly) Write(p []byte) (int, error) {
-	time.Sleep(time.Minute)
-	return s.out.Write(p)
+func (l *late) Write(p []byte) (int, error) {
+	<-l.ended
+	return l.out.Write(p)
 }
-
-// bubbled are jobs without connections, which a bubble of synctest doesn't wait for.
-type bubbled struct {
-	Jobs
-	c *job.Client
-}
-
-func (b bubbled) Follow(ctx context.Context, j *job.Job, seen func(*job.Detail) (more bool), problem func(error)) error {
-	return b.c.Follow(ctx, j, seen, problem)
-}
-
-func (b bubbled) Logs(ctx context.Context, j *job.Job, o logs.Options, give func(logs.Line) error) error {
-	return logs.Lines(ctx, b.c, j, o, give)
-}
-
-func (b bubbled) Detail(ctx context.Context, j *job.Job) (*job.Detail, error) {
-	return b.c.Detail(ctx, j)
-}
-
-func (b bubbled) Explain(err error) error { return err }
 
 func TestWatchShowsAllThatWasPrintedHoweverSlowTheTerminal(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		config := &rest.Config{Host: "http://api", QPS: -1, Transport: &oneTask{lines: 5000}}
-		client, err := kubernetes.NewForConfig(config)
-		require.NoError(t, err)
-		c, err := job.New(&kube.Cluster{Config: config, Client: client})
-		require.NoError(t, err)
-		j, err := c.Resolve(t.Context(), "ann", "train")
-		require.NoError(t, err)
-		out, stderr := &slowly{}, &bytes.Buffer{}
-		require.NoError(t, watch(t.Context(), &cmdutil.Factory{IO: &iostreams.IOStreams{Out: out, Err: stderr}}, bubbled{c: c}, j, followOptions{until: job.Phase.Done}, false))
-		lines := strings.Split(strings.TrimSpace(out.out.String()), "\n")
-		assert.Len(t, lines, 5000)
-		assert.Equal(t, "line 4999", lines[len(lines)-1])
-		assert.NotContains(t, stderr.String(), "warning")
+	const lines = 5000
+	out, stderr := &late{ended: make(chan struct{})}, &bytes.Buffer{}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /api/v3/jobs/ann/train/follow", func(w http.ResponseWriter, _ *http.Request) {
+		defer close(out.ended)
+		send(w, stateOf("train", job.Succeeded), v3.Frame{End: true})
 	})
+	mux.HandleFunc("GET /api/v3/jobs/ann/train/logs", func(w http.ResponseWriter, _ *http.Request) {
+		for i := range lines {
+			send(w, v3.Frame{Line: &logs.Line{Task: "worker[0]", Line: logapi.Line{Stamp: fmt.Sprintf("2026-01-02T03:04:05.%09dZ", i), Text: fmt.Appendf(nil, "line %d", i)}, Single: true}})
+		}
+		send(w, v3.Frame{End: true})
+	})
+	j := &job.Job{User: "ann", Name: "train", Roles: []job.Role{{Name: "worker", Tasks: 1}}}
+	f := &cmdutil.Factory{IO: &iostreams.IOStreams{Out: out, Err: stderr}}
+	require.NoError(t, watch(t.Context(), f, serve(t, mux), j, followOptions{until: job.Phase.Done}, false))
+	got := strings.Split(strings.TrimSpace(out.out.String()), "\n")
+	assert.Len(t, got, lines)
+	assert.Equal(t, "line 4999", got[len(got)-1])
+	assert.NotContains(t, stderr.String(), "warning")
 }

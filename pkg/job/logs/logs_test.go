@@ -508,3 +508,29 @@ func TestLinesWithEqualOrEarlierStampsAreKept(t *testing.T) {
 	require.NoError(t, Write(t.Context(), c, j, o))
 	assert.Equal(t, "worker[0]| a\nworker[0]| b\nworker[0]| c\nworker[0]| d\n", r.String())
 }
+
+// slowly is a terminal that takes longer for each line than a finished job waits for a log that sends no lines.
+type slowly struct{ *result }
+
+const patient = 20 * time.Millisecond
+
+func (s slowly) Write(p []byte) (int, error) {
+	time.Sleep(5 * patient)
+	return s.result.Write(p)
+}
+
+func TestAllThatWasPrintedIsWrittenHoweverSlowTheTerminal(t *testing.T) {
+	f, c := newFake(t, map[string]int32{"worker": 1})
+	f.pod("worker", 0, 0, "running", at(1, "a"), at(2, "b"), at(3, "c"))
+	o, r := options(all)
+	o.Follow, o.Patience, o.Out = true, patient, slowly{r}
+	j := resolve(t, c)
+	f.pod("worker", 0, 0, "ended")
+	f.change(func() {
+		f.framework.Status.State = v1.Completed
+		f.framework.Status.AttemptStatus.CompletionStatus = &v1.FrameworkAttemptCompletionStatus{CompletionStatus: &v1.CompletionStatus{}}
+	})
+	require.NoError(t, Write(t.Context(), c, j, o))
+	assert.Equal(t, "worker[0]| a\nworker[0]| b\nworker[0]| c\n", r.String())
+	assert.Empty(t, r.problems)
+}
