@@ -15,8 +15,8 @@ import (
 	"github.com/openpai/paictl/pkg/audit"
 	"github.com/openpai/paictl/pkg/diagnose/alerts"
 	"github.com/openpai/paictl/pkg/job"
+	"github.com/openpai/paictl/pkg/job/cache"
 	"github.com/openpai/paictl/pkg/job/listing"
-	"github.com/openpai/paictl/pkg/job/live"
 	"github.com/openpai/paictl/pkg/job/logs"
 	"github.com/openpai/paictl/pkg/people"
 	"github.com/openpai/paictl/pkg/people/onetime"
@@ -29,7 +29,7 @@ import (
 	"github.com/openpai/paictl/pkg/status"
 )
 
-// Lister lists jobs without asking the API server for all of them; pkg/job/live has it.
+// Lister lists jobs without asking the API server for all of them; pkg/job/cache has it.
 type Lister interface {
 	List(ctx context.Context, f listing.Filter) (*listing.Page, error)
 	Ordered(ctx context.Context, f listing.Filter) (*listing.OrderedPage, error)
@@ -43,9 +43,9 @@ type Lister interface {
 	Await(ctx context.Context, framework string, changed func(listing.Row) bool)
 	// Gone waits until a job's Framework is gone, or the context ends.
 	Gone(ctx context.Context, j *job.Job) (bool, error)
-	// Watch and Resume read changes of jobs; see live.Live.
-	Watch() (*live.Watch, error)
-	Resume(ctx context.Context, place string) (*live.Watch, error)
+	// Watch and Resume read changes of jobs; see cache.Cache.
+	Watch() (*cache.Watch, error)
+	Resume(ctx context.Context, place string) (*cache.Watch, error)
 }
 
 // Audit writes records.
@@ -59,7 +59,7 @@ type App struct {
 	Tokens *token.Service
 	SignIn *signin.Service
 	Jobs   *job.Client
-	Live   Lister
+	Lister Lister
 	Audit  Audit
 	Now    func() time.Time
 	Alerts *alerts.Client

@@ -87,7 +87,7 @@ func (w where) Where(user, name string) (vc string, known bool) {
 }
 
 func TestOnlyNamesOfJobsThatACallerSeesAreTold(t *testing.T) {
-	s := &App{Live: where{vcs: map[string]string{"ann/mine": "nlp", "bob/seen": "vision", "bob/unseen": "nlp"}}}
+	s := &App{Lister: where{vcs: map[string]string{"ann/mine": "nlp", "bob/seen": "vision", "bob/unseen": "nlp"}}}
 	ann := Caller{Subject: rules.Subject{Name: "ann", Grants: rules.Grants{VCs: map[string]rules.VC{"nlp": {}, "vision": {SeeJobs: true}}}}}
 	root := Caller{Subject: rules.Subject{Name: "root", Grants: rules.Grants{Administrator: true}}}
 	for _, c := range []struct {

@@ -94,7 +94,7 @@ func (d *Actions) Jobs(ctx context.Context, f listing.Filter) (*listing.Page, er
 		return nil, err
 	}
 	f.Visible = d.visible()
-	return d.app.Live.List(ctx, f)
+	return d.app.Lister.List(ctx, f)
 }
 
 // Ordered lists the jobs that the caller sees, in the order of the filter.
@@ -103,7 +103,7 @@ func (d *Actions) Ordered(ctx context.Context, f listing.Filter) (*listing.Order
 		return nil, err
 	}
 	f.Visible = d.visible()
-	return d.app.Live.Ordered(ctx, f)
+	return d.app.Lister.Ordered(ctx, f)
 }
 
 // visible returns the filter of lists. It is never nil, because nil selects all jobs.
@@ -166,7 +166,7 @@ func (j *Job) Why(ctx context.Context) (*job.Why, error) {
 
 // nameOf returns the name of another job, or "" if the caller doesn't see that job.
 func (d *Actions) nameOf(user, name string) string {
-	vc, known := d.app.Live.Where(user, name)
+	vc, known := d.app.Lister.Where(user, name)
 	if !known && user != d.caller.Name && !d.caller.Grants.Administrator || known && !rules.Visible(&d.caller.Subject).Fits(user, vc) {
 		return ""
 	}
@@ -293,7 +293,7 @@ func (j *Job) Gone(ctx context.Context) (bool, error) {
 	if !j.job.Live {
 		return true, nil
 	}
-	return j.actions.app.Live.Gone(ctx, j.job)
+	return j.actions.app.Lister.Gone(ctx, j.job)
 }
 
 // Forget removes all finished jobs of that name from the history, and returns their number.

@@ -36,7 +36,7 @@ type added struct {
 func (a *added) add(s *App, user string, more Most) error {
 	s.room.mu.Lock()
 	defer s.room.mu.Unlock()
-	jobs, tasks := s.Live.Unfinished(user)
+	jobs, tasks := s.Lister.Unfinished(user)
 	adding := s.room.adding[user]
 	for _, n := range []struct {
 		what             string
@@ -74,7 +74,7 @@ func (a *added) done() {
 func (s *App) await(ctx context.Context, framework string, changed func(listing.Row) bool) {
 	ctx, cancel := context.WithTimeout(ctx, awaitTime)
 	defer cancel()
-	s.Live.Await(ctx, framework, changed)
+	s.Lister.Await(ctx, framework, changed)
 }
 
 // unfinished reports whether a job of a list hasn't ended.

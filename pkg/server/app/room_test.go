@@ -20,7 +20,7 @@ func (busy) Unfinished(user string) (jobs, tasks int) {
 }
 
 func TestOnePersonHasBoundedJobsAndTasks(t *testing.T) {
-	s := &App{Live: busy{}, Most: Most{Jobs: 4, Tasks: 100}}
+	s := &App{Lister: busy{}, Most: Most{Jobs: 4, Tasks: 100}}
 	add := func(s *App, user string, jobs, tasks int) error {
 		var more added
 		defer more.done()
@@ -39,11 +39,11 @@ func TestOnePersonHasBoundedJobsAndTasks(t *testing.T) {
 		require.ErrorAs(t, err, &answer)
 		require.Equal(t, 403, answer.Status)
 	}
-	require.NoError(t, add(&App{Live: busy{}}, "ann", 1000, 100000), "without settings there is no bound")
+	require.NoError(t, add(&App{Lister: busy{}}, "ann", 1000, 100000), "without settings there is no bound")
 }
 
 func TestWhatIsUnderWayCountsUntilListsHaveIt(t *testing.T) {
-	s := &App{Live: busy{}, Most: Most{Jobs: 4, Tasks: 100}}
+	s := &App{Lister: busy{}, Most: Most{Jobs: 4, Tasks: 100}}
 	var first, second added
 	require.NoError(t, first.add(s, "ann", Most{1, 6}))
 	require.ErrorContains(t, second.add(s, "ann", Most{1, 1}), "ann has 4 unfinished jobs and would have 5")

@@ -187,7 +187,7 @@ func (p *Prepared) Submit(ctx context.Context, o SubmitOptions) (outcome job.Out
 	defer more.done()
 	submit := func(ctx context.Context) (job.Outcome, error) {
 		// An unfinished job of that name is this very job, or already uses the name.
-		if r, known := p.actions.app.Live.Row(p.prepared.Framework); !known || !unfinished(r) {
+		if r, known := p.actions.app.Lister.Row(p.prepared.Framework); !known || !unfinished(r) {
 			if err := more.add(p.actions.app, p.thing.Owner, Most{1, p.prepared.Tasks}); err != nil {
 				return "", err
 			}

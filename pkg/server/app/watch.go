@@ -11,8 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/openpai/paictl/pkg/job/cache"
 	"github.com/openpai/paictl/pkg/job/listing"
-	"github.com/openpai/paictl/pkg/job/live"
 	"github.com/openpai/paictl/pkg/people/rules"
 	"github.com/openpai/paictl/pkg/server/wire"
 )
@@ -70,7 +70,7 @@ func (d *Actions) Watch(ctx context.Context, f listing.Filter, place string, to 
 	defer tick.Stop()
 	for {
 		more, err := w.tell()
-		if errors.Is(err, live.ErrExpired) {
+		if errors.Is(err, cache.ErrExpired) {
 			if err := w.snapshot(ctx, WatchExpired); err != nil {
 				return err
 			}
@@ -100,7 +100,7 @@ type watching struct {
 	// view identifies the filter in places, so that a watch doesn't continue at a place of another filter.
 	view   string
 	to     Watcher
-	reader *live.Watch
+	reader *cache.Watch
 	lost   bool
 }
 
@@ -122,7 +122,7 @@ func (w *watching) begin(ctx context.Context, place string) error {
 	if whole && view != w.view {
 		return w.snapshot(ctx, WatchGrants)
 	}
-	reader, err := w.actions.app.Live.Resume(ctx, at)
+	reader, err := w.actions.app.Lister.Resume(ctx, at)
 	switch {
 	case err != nil:
 		return err
@@ -170,7 +170,7 @@ func (w *watching) read(ctx context.Context, why string) (send func() error, err
 		return nil, err
 	}
 	defer give()
-	reader, err := w.actions.app.Live.Watch()
+	reader, err := w.actions.app.Lister.Watch()
 	if err != nil {
 		return nil, err
 	}
@@ -178,7 +178,7 @@ func (w *watching) read(ctx context.Context, why string) (send func() error, err
 	w.reader = reader
 	within, cancel := context.WithTimeout(ctx, snapshotTime)
 	defer cancel()
-	page, err := w.actions.app.Live.List(within, w.filter)
+	page, err := w.actions.app.Lister.List(within, w.filter)
 	if err != nil {
 		return nil, err
 	}
@@ -188,7 +188,7 @@ func (w *watching) read(ctx context.Context, why string) (send func() error, err
 // tell sends the changes. more is closed when more may follow.
 func (w *watching) tell() (more <-chan struct{}, err error) {
 	changes, more, err := w.reader.Next()
-	if errors.Is(err, live.ErrBehind) {
+	if errors.Is(err, cache.ErrBehind) {
 		return nil, errTooSlow
 	}
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 
 	"github.com/openpai/paictl/pkg/audit"
 	"github.com/openpai/paictl/pkg/job"
-	"github.com/openpai/paictl/pkg/job/live"
+	"github.com/openpai/paictl/pkg/job/cache"
 	"github.com/openpai/paictl/pkg/job/logs"
 	"github.com/openpai/paictl/pkg/kube"
 	"github.com/openpai/paictl/pkg/people"
@@ -78,7 +78,7 @@ type Assembly struct {
 	People *people.Directory
 	Tokens *token.Service
 	SignIn *signin.Service
-	Live   *live.Live
+	Cache  *cache.Cache
 	// Ready doesn't wait for Templates, because everything else works without them.
 	Templates *template.Store
 
@@ -102,7 +102,7 @@ func New(o Options) (*Assembly, error) {
 	if err != nil {
 		return nil, err
 	}
-	a.Live = live.New(jobs, o.Log)
+	a.Cache = cache.New(jobs, o.Log)
 	if a.People, err = people.Open(o.Config, people.Options{Owns: jobs.Owns}); err != nil {
 		return nil, err
 	}
@@ -139,7 +139,7 @@ func New(o Options) (*Assembly, error) {
 			prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "pai_server_audit_lost_total", Help: "Records of the audit that were printed and never kept, because too many waited."},
 				func() float64 { _, lost := a.audit.Waiting(); return float64(lost) }))
 	}
-	core := &app.App{People: a.People, Tokens: a.Tokens, SignIn: a.SignIn, Jobs: jobs, Live: a.Live, Audit: a.audit, Keys: a.keys, Now: o.Now, Templates: a.Templates,
+	core := &app.App{People: a.People, Tokens: a.Tokens, SignIn: a.SignIn, Jobs: jobs, Lister: a.Cache, Audit: a.audit, Keys: a.keys, Now: o.Now, Templates: a.Templates,
 		Most:      app.Most{Jobs: o.Settings.Limits.LiveJobs, Tasks: o.Settings.Limits.LiveTasks},
 		LogMemory: &logs.Memory{Each: 32 << 20, All: 96 << 20}, PasswordSignIn: o.Settings.SignIn.Password.Enabled,
 		Issuers: who.issuers, Once: a.once, At: o.Settings.URL(), ReturnPages: o.Settings.SignIn.ReturnPages, Status: openStatus(o, cluster, jobs), Services: openServices(o, cluster)}
@@ -165,7 +165,7 @@ func New(o Options) (*Assembly, error) {
 
 // Ready says why the server can't answer; nil if it can.
 func (a *Assembly) Ready() error {
-	if !a.Live.Filled() {
+	if !a.Cache.Filled() {
 		return errors.New("waiting for the API server: the jobs have not been read yet")
 	}
 	return errors.Join(a.People.Fresh(), a.Tokens.Fresh())
@@ -173,7 +173,7 @@ func (a *Assembly) Ready() error {
 
 // Parts returns the parts that run beside the server until the context ends. If one of them ends earlier, that is an error.
 func (a *Assembly) Parts() []func(context.Context) error {
-	return []func(context.Context) error{a.People.Run, a.Tokens.Run, a.Templates.Run, a.Live.Run, a.audit.Run, a.tend}
+	return []func(context.Context) error{a.People.Run, a.Tokens.Run, a.Templates.Run, a.Cache.Run, a.audit.Run, a.tend}
 }
 
 // tend runs lead while this replica leads.

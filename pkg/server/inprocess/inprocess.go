@@ -96,7 +96,7 @@ func New(o Options) (*Server, error) {
 	if s.list, err = template.Open(o.Cluster.Config, template.Options{}); err != nil {
 		return nil, err
 	}
-	s.core = &app.App{People: s.people, Tokens: s.tokens, Templates: s.list, Jobs: s.jobs, Audit: s, Live: lister{s.jobs}, Author: o.Author, Status: o.Status, Services: o.Services}
+	s.core = &app.App{People: s.people, Tokens: s.tokens, Templates: s.list, Jobs: s.jobs, Audit: s, Lister: lister{s.jobs}, Author: o.Author, Status: o.Status, Services: o.Services}
 	s.server = server.New(server.Options{App: s.core, Routes: v3.Routes(o.Version), Limits: server.Limits{Unlimited: true}, Log: o.Log, Caller: s.caller, Reveal: s.reveal})
 	return s, nil
 }

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/openpai/paictl/pkg/job"
+	"github.com/openpai/paictl/pkg/job/cache"
 	"github.com/openpai/paictl/pkg/job/listing"
-	"github.com/openpai/paictl/pkg/job/live"
 	"github.com/openpai/paictl/pkg/job/stream"
 	"github.com/openpai/paictl/pkg/server/app"
 )
@@ -24,10 +24,10 @@ func (lister) Ordered(context.Context, listing.Filter) (*listing.OrderedPage, er
 }
 
 // Watch implements app.Lister.
-func (lister) Watch() (*live.Watch, error) { return nil, errFollows }
+func (lister) Watch() (*cache.Watch, error) { return nil, errFollows }
 
 // Resume implements app.Lister.
-func (lister) Resume(context.Context, string) (*live.Watch, error) { return nil, errFollows }
+func (lister) Resume(context.Context, string) (*cache.Watch, error) { return nil, errFollows }
 
 // Where implements app.Lister. Operators know every job.
 func (lister) Where(string, string) (vc string, known bool) { return "", false }

@@ -1,4 +1,4 @@
-package live
+package cache
 
 import (
 	"context"
@@ -8,7 +8,7 @@ import (
 
 // Gone waits until a job's Framework is gone, or the context ends: then it isn't. However many wait, the API server is asked only about a job that
 // isn't in the index: it has gone, or was submitted a moment ago.
-func (l *Live) Gone(ctx context.Context, j *job.Job) (gone bool, err error) {
+func (l *Cache) Gone(ctx context.Context, j *job.Job) (gone bool, err error) {
 	for {
 		next := l.next()
 		if r, there := l.index.Row(j.Object); !there || r.UID != j.UID {

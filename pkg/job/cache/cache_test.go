@@ -1,4 +1,4 @@
-package live
+package cache
 
 import (
 	"context"
@@ -26,8 +26,8 @@ func framework(name, version string, state v1.State) *v1.Framework {
 	return f
 }
 
-// follows is a Live with three jobs. It calls between after each change of a job that it passes on, unless that is nil.
-func follows(t *testing.T, between *func()) *Live {
+// follows is a Cache with three jobs. It calls between after each change of a job that it passes on, unless that is nil.
+func follows(t *testing.T, between *func()) *Cache {
 	t.Helper()
 	l := New(&job.Client{Cluster: &kube.Cluster{Client: fake.NewClientset()}}, slog.New(slog.DiscardHandler))
 	if between != nil {
@@ -91,7 +91,7 @@ func TestAWatchFromElsewhereBeginsAgainWhenAListComes(t *testing.T) {
 func TestAWatchMovesOnlyToAServerThatKnowsAllThatItsReaderMayKnow(t *testing.T) {
 	between := func() {}
 	l, other := follows(t, &between), follows(t, nil)
-	for _, server := range []*Live{l, other} {
+	for _, server := range []*Cache{l, other} {
 		require.NoError(t, server.frameworks.Update(framework("c", "120", v1.AttemptRunning)))
 	}
 	w, err := l.Watch()

@@ -1,6 +1,6 @@
-// Package live has the jobs that live in memory, by watch, and lists them together with those that ended.
+// Package cache has the jobs that exist in memory, by watch, and lists them together with those that ended.
 // In: Frameworks and pods of a cluster by watch; the history of jobs. Out: pages of lists, without requests to the API server.
-package live
+package cache
 
 import (
 	"context"
@@ -21,8 +21,8 @@ import (
 	"github.com/openpai/paictl/pkg/kube/watch"
 )
 
-// Live follows the jobs of a cluster.
-type Live struct {
+// Cache follows the jobs of a cluster.
+type Cache struct {
 	jobs       *job.Client
 	index      *listing.Index
 	frameworks *watch.Store[*listing.Brief]
@@ -38,9 +38,9 @@ type Live struct {
 	readers atomic.Int64
 }
 
-// New makes an empty Live.
-func New(jobs *job.Client, log *slog.Logger) *Live {
-	l := &Live{jobs: jobs, index: listing.NewIndex().Watched(rememberGone), changed: make(chan struct{}), moved: make(chan struct{}),
+// New makes an empty Cache.
+func New(jobs *job.Client, log *slog.Logger) *Cache {
+	l := &Cache{jobs: jobs, index: listing.NewIndex().Watched(rememberGone), changed: make(chan struct{}), moved: make(chan struct{}),
 		touched: make(chan struct{}, 1), asked: make(chan struct{}, 1), log: log}
 	l.frameworks = l.watchFrameworks(l.framework)
 	l.pods = watch.New(watch.Options[*corev1.Pod, pod]{
@@ -54,7 +54,7 @@ func New(jobs *job.Client, log *slog.Logger) *Live {
 }
 
 // watchFrameworks passes each change of a Framework to one.
-func (l *Live) watchFrameworks(one func(*watch.Change[*listing.Brief])) *watch.Store[*listing.Brief] {
+func (l *Cache) watchFrameworks(one func(*watch.Change[*listing.Brief])) *watch.Store[*listing.Brief] {
 	return watch.New(watch.Options[*v1.Framework, *listing.Brief]{
 		Name: "jobs", Source: l.jobs.Frameworks.Source(), Log: l.log,
 		Keep: func(f *v1.Framework) (*listing.Brief, error) { return listing.NewBrief(f), nil },
@@ -71,7 +71,7 @@ type pod struct {
 }
 
 // follow passes changes to the index, in the order in which the API server sends them. list has the version of the list that they are from.
-func follow[T any](l *Live, changes []watch.Change[T], list listing.Seen, one func(*watch.Change[T])) {
+func follow[T any](l *Cache, changes []watch.Change[T], list listing.Seen, one func(*watch.Change[T])) {
 	if list != (listing.Seen{}) {
 		l.index.Begin(list)
 		defer l.index.Listed(list)
@@ -82,7 +82,7 @@ func follow[T any](l *Live, changes []watch.Change[T], list listing.Seen, one fu
 	ring(l.touched)
 }
 
-func (l *Live) framework(c *watch.Change[*listing.Brief]) {
+func (l *Cache) framework(c *watch.Change[*listing.Brief]) {
 	switch {
 	case c.Is != nil:
 		l.index.Put(c.Is.Value)
@@ -94,7 +94,7 @@ func (l *Live) framework(c *watch.Change[*listing.Brief]) {
 	l.tell()
 }
 
-func (l *Live) pod(c *watch.Change[pod]) {
+func (l *Cache) pod(c *watch.Change[pod]) {
 	switch {
 	case c.Is != nil:
 		l.index.Pod(c.Is.Value.framework, c.Is.UID, c.Is.Value.start, listing.ReadVersion(c.Is.Version))
@@ -106,7 +106,7 @@ func (l *Live) pod(c *watch.Change[pod]) {
 }
 
 // Run follows until the context ends.
-func (l *Live) Run(ctx context.Context) error {
+func (l *Cache) Run(ctx context.Context) error {
 	var parts sync.WaitGroup
 	parts.Go(func() { l.frameworks.Run(ctx) })
 	parts.Go(func() { l.pods.Run(ctx) })
@@ -117,9 +117,9 @@ func (l *Live) Run(ctx context.Context) error {
 }
 
 // Filled reports whether all jobs have been read once.
-func (l *Live) Filled() bool { return l.frameworks.Synced() && l.pods.Synced() }
+func (l *Cache) Filled() bool { return l.frameworks.Synced() && l.pods.Synced() }
 
-func (l *Live) tell() {
+func (l *Cache) tell() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	close(l.changed)
@@ -127,17 +127,17 @@ func (l *Live) tell() {
 }
 
 // next is closed at the next change.
-func (l *Live) next() <-chan struct{} {
+func (l *Cache) next() <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.changed
 }
 
 // Row returns a job that lives, as it is in lists.
-func (l *Live) Row(framework string) (listing.Row, bool) { return l.index.Row(framework) }
+func (l *Cache) Row(framework string) (listing.Row, bool) { return l.index.Row(framework) }
 
 // Await waits until a job is in lists as a change has left it, or the context ends.
-func (l *Live) Await(ctx context.Context, framework string, changed func(listing.Row) bool) {
+func (l *Cache) Await(ctx context.Context, framework string, changed func(listing.Row) bool) {
 	for {
 		next := l.next()
 		if r, ok := l.index.Row(framework); ok && changed(r) {
@@ -152,19 +152,19 @@ func (l *Live) Await(ctx context.Context, framework string, changed func(listing
 }
 
 // Where returns the virtual cluster of a job that lives.
-func (l *Live) Where(user, name string) (vc string, known bool) {
+func (l *Cache) Where(user, name string) (vc string, known bool) {
 	r, ok := l.index.Row(v1.ObjectName(user, name))
 	return r.VirtualCluster, ok && r.User == user && r.Name == name
 }
 
 // Unfinished counts the jobs of a user that haven't finished, and their tasks.
-func (l *Live) Unfinished(user string) (jobs, tasks int) { return l.index.Unfinished(user) }
+func (l *Cache) Unfinished(user string) (jobs, tasks int) { return l.index.Unfinished(user) }
 
 // errEmpty is of lists that are asked for before all jobs have been read.
 var errEmpty = fmt.Errorf("%w: the jobs have not been read yet", listing.ErrUnavailable)
 
 // List lists jobs, newest first, with their places in the queue.
-func (l *Live) List(ctx context.Context, f listing.Filter) (*listing.Page, error) {
+func (l *Cache) List(ctx context.Context, f listing.Filter) (*listing.Page, error) {
 	if !l.Filled() {
 		return nil, errEmpty
 	}
@@ -172,7 +172,7 @@ func (l *Live) List(ctx context.Context, f listing.Filter) (*listing.Page, error
 }
 
 // pages are lists without the queue.
-type pages struct{ *Live }
+type pages struct{ *Cache }
 
 // List implements job.Lister.
 func (l pages) List(ctx context.Context, f listing.Filter) (*listing.Page, error) {
@@ -197,19 +197,19 @@ func (l pages) List(ctx context.Context, f listing.Filter) (*listing.Page, error
 var errHistory = errors.New("the history of jobs doesn't answer now")
 
 // without is the note of a list without the finished jobs. Its cause, which names addresses inside the cluster, goes only to the log.
-func (l *Live) without(ctx context.Context, cause error) string {
+func (l *Cache) without(ctx context.Context, cause error) string {
 	l.log.WarnContext(ctx, "a list is without the history of jobs", "error", cause.Error())
 	return listing.Without(errHistory)
 }
 
 // gone reports whether a Framework doesn't exist, by the latest state of the index.
-func (l *Live) gone(_ context.Context, j *api.Job) (bool, error) {
+func (l *Cache) gone(_ context.Context, j *api.Job) (bool, error) {
 	r, ok := l.index.Row(j.Framework)
 	return !ok || r.UID != j.UID, nil
 }
 
 // Ordered lists jobs in any order, with their places in the queue.
-func (l *Live) Ordered(ctx context.Context, f listing.Filter) (*listing.OrderedPage, error) {
+func (l *Cache) Ordered(ctx context.Context, f listing.Filter) (*listing.OrderedPage, error) {
 	if !l.Filled() {
 		return nil, errEmpty
 	}

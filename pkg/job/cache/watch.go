@@ -1,4 +1,4 @@
-package live
+package cache
 
 import (
 	"context"
@@ -32,8 +32,8 @@ var ErrExpired = errors.New("what changed since that place isn't known")
 
 // Watch reads changes. It doesn't have its own queue: it knows how far it has read, and reads the latest state of each job that changed since.
 type Watch struct {
-	live *Live
-	mark uint64
+	cache *Cache
+	mark  uint64
 	// The reader has all changes up to seen, and had those up to before when Next was last called.
 	before, seen listing.Seen
 	// elsewhere: it resumed at a place of another watch. Then missed are the changes that the first Next begins with.
@@ -44,7 +44,7 @@ type Watch struct {
 }
 
 // Watch begins with the changes from now on.
-func (l *Live) Watch() (*Watch, error) {
+func (l *Cache) Watch() (*Watch, error) {
 	if !l.Filled() {
 		return nil, errEmpty
 	}
@@ -53,7 +53,7 @@ func (l *Live) Watch() (*Watch, error) {
 }
 
 // Resume continues at a place of another watch, of this server or another one. It returns nil if it can't know all changes since.
-func (l *Live) Resume(ctx context.Context, place string) (*Watch, error) {
+func (l *Cache) Resume(ctx context.Context, place string) (*Watch, error) {
 	if !l.Filled() {
 		return nil, errEmpty
 	}
@@ -69,7 +69,7 @@ func (l *Live) Resume(ctx context.Context, place string) (*Watch, error) {
 }
 
 // reaches waits until this server knows everything that a reader may know. In a cluster that was restored from a backup it never does.
-func (l *Live) reaches(ctx context.Context, s listing.Seen) bool {
+func (l *Cache) reaches(ctx context.Context, s listing.Seen) bool {
 	ctx, cancel := context.WithTimeout(ctx, catchUp)
 	defer cancel()
 	for {
@@ -89,10 +89,10 @@ func (l *Live) reaches(ctx context.Context, s listing.Seen) bool {
 	}
 }
 
-func (l *Live) reader(w *Watch) *Watch {
+func (l *Cache) reader(w *Watch) *Watch {
 	l.readers.Add(1)
 	ring(l.asked)
-	w.live, w.done = l, func() { l.readers.Add(-1) }
+	w.cache, w.done = l, func() { l.readers.Add(-1) }
 	return w
 }
 
@@ -106,10 +106,10 @@ func (w *Watch) Close() {
 
 // Next returns the latest of each job that changed since it was called before, if any, and the channel that is closed when there may be more.
 func (w *Watch) Next() (changes []*listing.Latest, more <-chan struct{}, err error) {
-	w.live.mu.Lock()
-	more = w.live.moved
-	w.live.mu.Unlock()
-	changes, mark, seen, ok := w.live.index.Since(w.mark, w.elsewhere)
+	w.cache.mu.Lock()
+	more = w.cache.moved
+	w.cache.mu.Unlock()
+	changes, mark, seen, ok := w.cache.index.Since(w.mark, w.elsewhere)
 	switch {
 	case !ok && w.elsewhere:
 		return nil, nil, ErrExpired
@@ -128,7 +128,7 @@ func (w *Watch) Place() string { return w.place(w.seen) }
 func (w *Watch) PlaceBefore() string { return w.place(w.before) }
 
 func (w *Watch) place(seen listing.Seen) string {
-	heard := w.live.index.Heard().Max(seen)
+	heard := w.cache.index.Heard().Max(seen)
 	var parts []string
 	for _, n := range []uint64{seen.Frameworks, seen.Pods, heard.Frameworks, heard.Pods, uint64(time.Now().Unix())} {
 		parts = append(parts, strconv.FormatUint(n, base))
@@ -162,7 +162,7 @@ func ring(c chan<- struct{}) {
 }
 
 // pump tells watches that the index has changed, and not more often than they need.
-func (l *Live) pump(ctx context.Context) {
+func (l *Cache) pump(ctx context.Context) {
 	last := uint64(0)
 	for {
 		select {
@@ -191,7 +191,7 @@ func (l *Live) pump(ctx context.Context) {
 }
 
 // queue asks the scheduler where jobs are in its queue, while there are watches: no object has that.
-func (l *Live) queue(ctx context.Context) {
+func (l *Cache) queue(ctx context.Context) {
 	tick := time.NewTicker(queueEvery)
 	defer tick.Stop()
 	for {
