@@ -22,7 +22,7 @@ import (
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/kube"
-	"github.com/openpai/paictl/pkg/node/agent/order"
+	"github.com/openpai/paictl/pkg/node/agent/repair"
 	"github.com/openpai/paictl/pkg/scheduler/api"
 )
 
@@ -139,21 +139,21 @@ func instances(g *api.GPU) string {
 	return fmt.Sprintf("%d x %s", len(g.Instances), g.MIG)
 }
 
-// GPUOrderOptions are those of "paictl node gpu reset" and "ignore".
-type GPUOrderOptions struct {
+// GPURepairOptions are those of "paictl node gpu reset" and "ignore".
+type GPURepairOptions struct {
 	Factory *cmdutil.Factory
 	Kube    kube.Options
 	Output  cmdutil.Output
 	Node    string
 	GPU     int32
-	Action  order.Action
+	Action  repair.Action
 	Undo    bool
 	Timeout time.Duration
 }
 
 // NewCmdGPUReset returns "paictl node gpu reset". runF replaces the run in tests.
-func NewCmdGPUReset(f *cmdutil.Factory, runF func(context.Context, *GPUOrderOptions) error) *cobra.Command {
-	opts := &GPUOrderOptions{Factory: f, Action: order.Reset}
+func NewCmdGPUReset(f *cmdutil.Factory, runF func(context.Context, *GPURepairOptions) error) *cobra.Command {
+	opts := &GPURepairOptions{Factory: f, Action: repair.Reset}
 	cmd := &cobra.Command{
 		Use:   "reset NODE GPU",
 		Short: "Reset a GPU that no job uses",
@@ -169,8 +169,8 @@ restart the machine.`,
 }
 
 // NewCmdGPUIgnore returns "paictl node gpu ignore". runF replaces the run in tests.
-func NewCmdGPUIgnore(f *cmdutil.Factory, runF func(context.Context, *GPUOrderOptions) error) *cobra.Command {
-	opts := &GPUOrderOptions{Factory: f, Action: order.Ignore}
+func NewCmdGPUIgnore(f *cmdutil.Factory, runF func(context.Context, *GPURepairOptions) error) *cobra.Command {
+	opts := &GPURepairOptions{Factory: f, Action: repair.Ignore}
 	cmd := &cobra.Command{
 		Use:   "ignore NODE GPU",
 		Short: "Use a GPU although it has a problem",
@@ -185,7 +185,7 @@ one more memory error. --undo reverts this. A GPU that doesn't answer can't be u
 	return cmd
 }
 
-func (opts *GPUOrderOptions) add(cmd *cobra.Command, runF func(context.Context, *GPUOrderOptions) error) {
+func (opts *GPURepairOptions) add(cmd *cobra.Command, runF func(context.Context, *GPURepairOptions) error) {
 	cmd.Args = cobra.ExactArgs(2)
 	cmd.ValidArgsFunction = completeNodes(&opts.Kube)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -195,7 +195,7 @@ func (opts *GPUOrderOptions) add(cmd *cobra.Command, runF func(context.Context, 
 		}
 		opts.Node, opts.GPU = args[0], int32(n)
 		if opts.Undo {
-			opts.Action = order.Heed
+			opts.Action = repair.Heed
 		}
 		if runF != nil {
 			return runF(cmd.Context(), opts)
@@ -209,7 +209,7 @@ func (opts *GPUOrderOptions) add(cmd *cobra.Command, runF func(context.Context, 
 // answerEvery is how often the node is looked at for the agent's answer.
 const answerEvery = 300 * time.Millisecond
 
-func gpuOrderRun(ctx context.Context, opts *GPUOrderOptions) error {
+func gpuOrderRun(ctx context.Context, opts *GPURepairOptions) error {
 	c, err := kube.Open(opts.Kube)
 	if err != nil {
 		return err
@@ -227,7 +227,7 @@ func gpuOrderRun(ctx context.Context, opts *GPUOrderOptions) error {
 	id := make([]byte, 8)
 	_, _ = rand.Read(id) // never fails, by its documentation
 	reason := ""
-	if opts.Action == order.Ignore {
+	if opts.Action == repair.Ignore {
 		if reported, err := api.ReadDevices(n.Annotations); err == nil {
 			for _, g := range reported.GPUs(n.Name) {
 				if g.GPU == opts.GPU && g.State == api.GPUSick {
@@ -236,8 +236,8 @@ func gpuOrderRun(ctx context.Context, opts *GPUOrderOptions) error {
 			}
 		}
 	}
-	o := order.Order{Reason: reason, ID: hex.EncodeToString(id), GPU: opts.GPU, Action: opts.Action, At: time.Now().UTC(), By: who()}
-	if err := order.Give(ctx, c.Client, opts.Node, o); err != nil {
+	o := repair.Request{Reason: reason, ID: hex.EncodeToString(id), GPU: opts.GPU, Action: opts.Action, At: time.Now().UTC(), By: who()}
+	if err := repair.Add(ctx, c.Client, opts.Node, o); err != nil {
 		return fmt.Errorf("write the order on node %s: %w", opts.Node, err)
 	}
 	a, err := awaitAnswer(ctx, c.Client, opts, o)
@@ -263,25 +263,25 @@ func refusedHint(message string) string {
 }
 
 // awaitAnswer waits for the agent's answer. If the agent doesn't see an order in time, it may still execute it a little later.
-func awaitAnswer(ctx context.Context, client kubernetes.Interface, opts *GPUOrderOptions, o order.Order) (order.Answer, error) {
+func awaitAnswer(ctx context.Context, client kubernetes.Interface, opts *GPURepairOptions, o repair.Request) (repair.Answer, error) {
 	limited, cancel := context.WithTimeoutCause(ctx, opts.Timeout, hint.Errorf(
-		fmt.Sprintf("see whether it runs: paictl service status -n agent; if it is back within %s, it may still execute the order", order.Valid),
+		fmt.Sprintf("see whether it runs: paictl service status -n agent; if it is back within %s, it may still execute the order", repair.Valid),
 		"the agent of %s hasn't answered for %s", opts.Node, opts.Timeout))
 	defer cancel()
 	for {
 		n, err := client.CoreV1().Nodes().Get(limited, opts.Node, metav1.GetOptions{})
 		if err == nil {
-			answers, _ := order.ReadAnswers(n) // the next one can be read
-			if i := slices.IndexFunc(answers, func(a order.Answer) bool { return a.ID == o.ID }); i >= 0 {
+			answers, _ := repair.ReadAnswers(n) // the next one can be read
+			if i := slices.IndexFunc(answers, func(a repair.Answer) bool { return a.ID == o.ID }); i >= 0 {
 				return answers[i], nil
 			}
-			if orders, err := order.Read(n); err == nil && !slices.ContainsFunc(orders, func(x order.Order) bool { return x.ID == o.ID }) {
-				return order.Answer{}, errors.New("another order for the GPU has replaced this one")
+			if orders, err := repair.Read(n); err == nil && !slices.ContainsFunc(orders, func(x repair.Request) bool { return x.ID == o.ID }) {
+				return repair.Answer{}, errors.New("another order for the GPU has replaced this one")
 			}
 		}
 		select {
 		case <-limited.Done():
-			return order.Answer{}, context.Cause(limited)
+			return repair.Answer{}, context.Cause(limited)
 		case <-time.After(answerEvery):
 		}
 	}

@@ -18,7 +18,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/openpai/paictl/pkg/cmdutil"
-	"github.com/openpai/paictl/pkg/node/agent/order"
+	"github.com/openpai/paictl/pkg/node/agent/repair"
 	"github.com/openpai/paictl/pkg/scheduler/api"
 )
 
@@ -97,23 +97,23 @@ func TestInstancesAreShownWithTheirGPU(t *testing.T) {
 func TestAnAnswerIsAwaited(t *testing.T) {
 	n := nodeWith("a", "{}")
 	client := fake.NewClientset(&n)
-	opts := &GPUOrderOptions{Node: "a", Timeout: time.Hour}
-	o := order.Order{ID: "1", GPU: 3, Action: order.Reset, At: time.Now()}
-	require.NoError(t, order.Give(t.Context(), client, "a", o))
+	opts := &GPURepairOptions{Node: "a", Timeout: time.Hour}
+	o := repair.Request{ID: "1", GPU: 3, Action: repair.Reset, At: time.Now()}
+	require.NoError(t, repair.Add(t.Context(), client, "a", o))
 	read := func() *corev1.Node {
 		n, err := client.CoreV1().Nodes().Get(t.Context(), "a", metav1.GetOptions{})
 		require.NoError(t, err)
 		return n
 	}
-	require.NoError(t, order.Tell(t.Context(), client, read(), []order.Answer{{ID: "0"}, {ID: "1", Done: true, Message: "it was reset"}}))
+	require.NoError(t, repair.WriteAnswers(t.Context(), client, read(), []repair.Answer{{ID: "0"}, {ID: "1", Done: true, Message: "it was reset"}}))
 	a, err := awaitAnswer(t.Context(), client, opts, o)
 	require.NoError(t, err)
 	assert.Equal(t, "it was reset", a.Message)
 
 	other := o
 	other.ID = "2"
-	require.NoError(t, order.Give(t.Context(), client, "a", other))
-	require.NoError(t, order.Tell(t.Context(), client, read(), nil))
+	require.NoError(t, repair.Add(t.Context(), client, "a", other))
+	require.NoError(t, repair.WriteAnswers(t.Context(), client, read(), nil))
 	_, err = awaitAnswer(t.Context(), client, opts, o)
 	require.ErrorContains(t, err, "another order for the GPU has replaced")
 	opts.Timeout = time.Millisecond

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/openpai/paictl/pkg/node/agent/gpu"
-	"github.com/openpai/paictl/pkg/node/agent/order"
+	"github.com/openpai/paictl/pkg/node/agent/repair"
 )
 
 // uses has the agent see how much memory of GPU 3 is in use, in MiB, and by how many processes.
@@ -50,7 +50,7 @@ func TestMemoryThatNoOneHasMakesAGPUSick(t *testing.T) {
 	o.passes(2 * time.Minute)
 	assert.Contains(t, o.reason(3), "no process and no job uses it; paictl node gpu reset")
 	assert.Equal(t, "1", metric())
-	assert.True(t, o.give(3, order.Reset).Done)
+	assert.True(t, o.give(3, repair.Reset).Done)
 	assert.Empty(t, o.reason(3))
 	o.uses(20_000, &none)
 	o.passes(6 * time.Minute)

@@ -8,7 +8,7 @@ import (
 	"os"
 	"slices"
 
-	"github.com/openpai/paictl/pkg/node/agent/order"
+	"github.com/openpai/paictl/pkg/node/agent/repair"
 	"github.com/openpai/paictl/pkg/node/agent/replace"
 )
 
@@ -24,7 +24,7 @@ type ledger struct {
 type entry struct {
 	ID string `json:"id"`
 	// Answer is the result; nil while the order is in progress.
-	Answer *order.Answer `json:"answer,omitempty"`
+	Answer *repair.Answer `json:"answer,omitempty"`
 }
 
 // mostEntries limits the file: a Node has far fewer orders.
@@ -48,17 +48,17 @@ func openLedger(file string) (*ledger, error) {
 	}
 	for i := range l.entries {
 		if e := &l.entries[i]; e.Answer == nil {
-			e.Answer = &order.Answer{ID: e.ID, Message: interrupted}
+			e.Answer = &repair.Answer{ID: e.ID, Message: interrupted}
 		}
 	}
 	return l, nil
 }
 
 // answer returns the result of an order, if it has one.
-func (l *ledger) answer(id string) (order.Answer, bool) {
+func (l *ledger) answer(id string) (repair.Answer, bool) {
 	i := l.find(id)
 	if i < 0 || l.entries[i].Answer == nil {
-		return order.Answer{}, false
+		return repair.Answer{}, false
 	}
 	return *l.entries[i].Answer, true
 }
@@ -77,7 +77,7 @@ func (l *ledger) begin(id string) error {
 }
 
 // end records the result of an order that was begun. If the file can't be written, only this agent knows the result, and the next one doesn't.
-func (l *ledger) end(a order.Answer) error {
+func (l *ledger) end(a repair.Answer) error {
 	if i := l.find(a.ID); i >= 0 {
 		l.entries[i].Answer = &a
 	}

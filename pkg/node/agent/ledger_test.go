@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/client-go/kubernetes/fake"
 
-	"github.com/openpai/paictl/pkg/node/agent/order"
+	"github.com/openpai/paictl/pkg/node/agent/repair"
 )
 
 // killing is a vendor whose reset ends its agent before it can answer.
@@ -31,41 +31,41 @@ func TestAnOrderIsCarriedOutAtMostOnceThoughTheAgentIsKilled(t *testing.T) {
 	k := &killing{vendor: o.vendor}
 	o.vendor = k
 	o.breaks(5, 48)
-	require.NoError(t, order.Give(t.Context(), o.client, "n1", order.Order{ID: "one", GPU: 5, Action: order.Reset, At: o.gpus.now()}))
-	assert.PanicsWithValue(t, killed{}, func() { _ = o.orders(t.Context(), o.client, o.node()) })
+	require.NoError(t, repair.Add(t.Context(), o.client, "n1", repair.Request{ID: "one", GPU: 5, Action: repair.Reset, At: o.gpus.now()}))
+	assert.PanicsWithValue(t, killed{}, func() { _ = o.answerRequests(t.Context(), o.client, o.node()) })
 	require.Equal(t, 1, k.resets)
 
 	o.restart(8)
 	o.vendor = k
 	for range 2 {
-		require.NoError(t, o.orders(t.Context(), o.client, o.node()))
+		require.NoError(t, o.answerRequests(t.Context(), o.client, o.node()))
 	}
 	assert.Equal(t, 1, k.resets)
-	answers, err := order.ReadAnswers(o.node())
+	answers, err := repair.ReadAnswers(o.node())
 	require.NoError(t, err)
 	require.Len(t, answers, 1)
 	assert.False(t, answers[0].Done)
 	assert.Contains(t, answers[0].Message, "the result is unknown")
 
 	o.vendor = simulated{vendor: nvidia{}}
-	assert.True(t, o.give(5, order.Reset).Done, "ordered again")
+	assert.True(t, o.give(5, repair.Reset).Done, "ordered again")
 	seen := o.node()
-	seen.Annotations[order.Answers] = ""
+	seen.Annotations[repair.Answers] = ""
 	o.restart(8)
 	o.vendor = k
-	require.NoError(t, o.orders(t.Context(), o.client, seen), "an answer that was lost")
+	require.NoError(t, o.answerRequests(t.Context(), o.client, seen), "an answer that was lost")
 	assert.Equal(t, 1, k.resets)
 }
 
 func TestAnAnswerThatCouldntBeToldIsToldLater(t *testing.T) {
 	o := newOrdered(t)
 	o.breaks(5, 48)
-	require.NoError(t, order.Give(t.Context(), o.client, "n1", order.Order{ID: "one", GPU: 5, Action: order.Reset, At: o.gpus.now()}))
+	require.NoError(t, repair.Add(t.Context(), o.client, "n1", repair.Request{ID: "one", GPU: 5, Action: repair.Reset, At: o.gpus.now()}))
 	seen := o.node()
 	cut := fake.NewClientset() // it knows no Node
-	require.Error(t, o.orders(t.Context(), cut, seen))
-	require.NoError(t, o.orders(t.Context(), o.client, seen))
-	answers, err := order.ReadAnswers(o.node())
+	require.Error(t, o.answerRequests(t.Context(), cut, seen))
+	require.NoError(t, o.answerRequests(t.Context(), o.client, seen))
+	answers, err := repair.ReadAnswers(o.node())
 	require.NoError(t, err)
 	require.Len(t, answers, 1)
 	assert.True(t, answers[0].Done)
@@ -76,7 +76,7 @@ func TestAnOrderThatCantBeNotedIsNotCarriedOut(t *testing.T) {
 	k := &killing{vendor: o.vendor}
 	o.vendor = k
 	o.ledger.file = filepath.Join(t.TempDir(), "gone", "orders.json")
-	a := o.give(5, order.Reset)
+	a := o.give(5, repair.Reset)
 	assert.False(t, a.Done)
 	assert.Contains(t, a.Message, "the agent can't record its start")
 	assert.Zero(t, k.resets)
@@ -89,7 +89,7 @@ func TestTheLedgerIsBounded(t *testing.T) {
 	for i := range mostEntries + 5 {
 		id := string(rune('a'+i%26)) + string(rune('a'+i/26))
 		require.NoError(t, l.begin(id))
-		require.NoError(t, l.end(order.Answer{ID: id, Done: true}))
+		require.NoError(t, l.end(repair.Answer{ID: id, Done: true}))
 	}
 	again, err := openLedger(file)
 	require.NoError(t, err)

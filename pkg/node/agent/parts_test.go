@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/openpai/paictl/pkg/node/agent/gpu"
-	"github.com/openpai/paictl/pkg/node/agent/order"
+	"github.com/openpai/paictl/pkg/node/agent/repair"
 )
 
 // newShared is a machine with two GPUs of four parts each.
@@ -65,13 +65,13 @@ func TestASickGPUIsSickInAllItsParts(t *testing.T) {
 	assert.NotContains(t, n.Status.Conditions[0].Message, "GPU 4")
 
 	require.NoError(t, o.Driver.records.add(&record{UID: "u", Namespace: "default", Name: "job", PodNames: []string{"job-0"}, Devices: []assigned{{"gpus", "gpu-6"}}, Parts: 4}))
-	assert.Contains(t, o.give(1, order.Reset).Message, "the claim default/job holds it", "one part is enough")
+	assert.Contains(t, o.give(1, repair.Reset).Message, "the claim default/job holds it", "one part is enough")
 	assert.Equal(t, map[string]string{"0": "", "1": "job-0"}, o.podsInMetrics())
 	require.NoError(t, o.Driver.records.add(&record{UID: "v", Namespace: "default", Name: "other", PodNames: []string{"other-0"}, Devices: []assigned{{"gpus", "gpu-7"}}, Parts: 4}))
 	assert.Equal(t, map[string]string{"0": "", "1": ""}, o.podsInMetrics(), "no one of several is its user")
 	require.NoError(t, o.Driver.records.remove("u"))
 	require.NoError(t, o.Driver.records.remove("v"))
-	assert.True(t, o.give(1, order.Reset).Done)
+	assert.True(t, o.give(1, repair.Reset).Done)
 }
 
 // podsInMetrics are the pods that GPUs are said to be of, by the number of the GPU.
@@ -112,7 +112,7 @@ func TestAGPUThatAJobHasAloneIsNotSplitUnderIt(t *testing.T) {
 		require.ErrorContains(t, again[c].Err, "belongs to the claim", "parts of the GPU that it has")
 	}
 	require.NoError(t, again["z"].Err, "a part of the other GPU, though it has the same name")
-	assert.Contains(t, o.give(1, order.Reset).Message, "holds it")
+	assert.Contains(t, o.give(1, repair.Reset).Message, "holds it")
 	assert.Contains(t, o.podsInMetrics(), "1")
 }
 

@@ -170,7 +170,7 @@ func run(ctx context.Context, o *options, client kubernetes.Interface, l net.Lis
 			return
 		}
 		published.Store(true)
-		go d.obey(ctx, client)
+		go d.watchRequests(ctx, client)
 		d.tell(ctx, client, publish)
 	}()
 	known, _ := gpus.cards()

@@ -22,7 +22,7 @@ import (
 
 	"github.com/openpai/paictl/pkg/node/agent/gpu"
 	"github.com/openpai/paictl/pkg/node/agent/notice"
-	"github.com/openpai/paictl/pkg/node/agent/order"
+	"github.com/openpai/paictl/pkg/node/agent/repair"
 	"github.com/openpai/paictl/pkg/node/agent/toolkit"
 	"github.com/openpai/paictl/test/nvml"
 	"github.com/openpai/paictl/test/tier"
@@ -197,7 +197,7 @@ func TestAGPUIsNotSplitUnderAJob(t *testing.T) {
 	assert.Equal(t, []string{"/dev/nvidia1"}, o.files(ids), "its container starts again with what it had")
 	_, err = o.prepare(claimOf("next", "gpu-7"))
 	require.ErrorContains(t, err, "gpu-7 belongs to the claim")
-	assert.Contains(t, o.give(1, order.Ignore).Message, "it can't be used: it should be split", "no one gets what isn't there")
+	assert.Contains(t, o.give(1, repair.Ignore).Message, "it can't be used: it should be split", "no one gets what isn't there")
 
 	require.NoError(t, o.remove("whole"))
 	require.True(t, o.split(t.Context()))

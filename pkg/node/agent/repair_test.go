@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/openpai/paictl/pkg/node/agent/gpu"
-	"github.com/openpai/paictl/pkg/node/agent/order"
+	"github.com/openpai/paictl/pkg/node/agent/repair"
 )
 
 // orders are an agent with a Node on which people write.
@@ -38,13 +38,13 @@ func (o *ordered) node() *corev1.Node {
 }
 
 // give writes an order to the Node, and returns the agent's answer.
-func (o *ordered) give(index int32, action order.Action) order.Answer {
+func (o *ordered) give(index int32, action repair.Action) repair.Answer {
 	o.t.Helper()
 	o.number++
 	id := fmt.Sprint("order-", o.number)
-	require.NoError(o.t, order.Give(o.t.Context(), o.client, "n1", order.Order{ID: id, GPU: index, Action: action, At: o.gpus.now()}))
-	require.NoError(o.t, o.orders(o.t.Context(), o.client, o.node()))
-	answers, err := order.ReadAnswers(o.node())
+	require.NoError(o.t, repair.Add(o.t.Context(), o.client, "n1", repair.Request{ID: id, GPU: index, Action: action, At: o.gpus.now()}))
+	require.NoError(o.t, o.answerRequests(o.t.Context(), o.client, o.node()))
+	answers, err := repair.ReadAnswers(o.node())
 	require.NoError(o.t, err)
 	for _, a := range answers {
 		if a.ID == id {
@@ -52,7 +52,7 @@ func (o *ordered) give(index int32, action order.Action) order.Answer {
 		}
 	}
 	o.t.Fatalf("no answer to %s: %v", id, answers)
-	return order.Answer{}
+	return repair.Answer{}
 }
 
 func (o *ordered) reason(index int32) string {
@@ -68,10 +68,10 @@ func (o *ordered) breaks(index int32, xid int) {
 
 func TestWhatIsWrongWithAGPUIsIgnoredByOrder(t *testing.T) {
 	o := newOrdered(t)
-	assert.Equal(t, order.Answer{ID: "order-1", Message: "nothing is wrong with it"}, o.give(3, order.Ignore))
+	assert.Equal(t, repair.Answer{ID: "order-1", Message: "nothing is wrong with it"}, o.give(3, repair.Ignore))
 	o.breaks(3, 74)
 	require.Contains(t, o.reason(3), "XID 74")
-	a := o.give(3, order.Ignore)
+	a := o.give(3, repair.Ignore)
 	assert.True(t, a.Done)
 	assert.Contains(t, a.Message, "it gets jobs again, although: XID 74")
 	assert.Empty(t, o.reason(3))
@@ -80,13 +80,13 @@ func TestWhatIsWrongWithAGPUIsIgnoredByOrder(t *testing.T) {
 	require.NoError(t, o.tellNode(t.Context(), o.client))
 	assert.Contains(t, o.node().Annotations["paictl.openpai.org/gpus"], `"index":3,"healthy":true,"model":"A100","ignored":"XID 74`)
 
-	assert.True(t, o.give(3, order.Heed).Done)
+	assert.True(t, o.give(3, repair.Heed).Done)
 	assert.Contains(t, o.reason(3), "XID 74")
-	assert.False(t, o.give(3, order.Heed).Done)
-	o.give(3, order.Ignore)
+	assert.False(t, o.give(3, repair.Heed).Done)
+	o.give(3, repair.Ignore)
 	o.breaks(3, 48)
 	assert.Contains(t, o.reason(3), "XID 48", "another error")
-	o.give(3, order.Ignore)
+	o.give(3, repair.Ignore)
 	next := o.gpus.again(t, "boot-1")
 	next.see(reportOf(8))
 	all, _ := next.devices()
@@ -98,23 +98,23 @@ func TestWhatIsWrongWithAGPUIsIgnoredByOrder(t *testing.T) {
 
 func TestOrdersThatCantBeCarriedOutSayWhy(t *testing.T) {
 	o := newOrdered(t)
-	assert.Equal(t, "the machine has no GPU 8", o.give(8, order.Reset).Message)
+	assert.Equal(t, "the machine has no GPU 8", o.give(8, repair.Reset).Message)
 	assert.Equal(t, `the agent of this release doesn't support the order "polish"`, o.give(0, "polish").Message)
 	o.breaks(1, 79)
-	assert.Contains(t, o.give(1, order.Reset).Message, "restart the machine")
+	assert.Contains(t, o.give(1, repair.Reset).Message, "restart the machine")
 	_, err := o.PrepareResourceClaims(t.Context(), nil)
 	require.NoError(t, err)
 	require.NoError(t, o.Driver.records.add(&record{UID: "u", Namespace: "default", Name: "job", Devices: []assigned{{"gpus", "gpu-2"}}}))
-	assert.Contains(t, o.give(2, order.Reset).Message, "the claim default/job holds it")
+	assert.Contains(t, o.give(2, repair.Reset).Message, "the claim default/job holds it")
 	lost := reportOf(8)
 	lost.GPUs = lost.GPUs[:7]
 	o.gpus.see(lost)
-	assert.Contains(t, o.give(7, order.Reset).Message, "only a restart of the machine helps")
-	assert.Contains(t, o.give(7, order.Ignore).Message, "it can't be used: it is lost")
+	assert.Contains(t, o.give(7, repair.Reset).Message, "only a restart of the machine helps")
+	assert.Contains(t, o.give(7, repair.Ignore).Message, "it can't be used: it is lost")
 
-	require.NoError(t, order.Give(t.Context(), o.client, "n1", order.Order{ID: "old", GPU: 0, Action: order.Reset, At: o.gpus.now().Add(-time.Hour)}))
-	require.NoError(t, o.orders(t.Context(), o.client, o.node()))
-	answers, err := order.ReadAnswers(o.node())
+	require.NoError(t, repair.Add(t.Context(), o.client, "n1", repair.Request{ID: "old", GPU: 0, Action: repair.Reset, At: o.gpus.now().Add(-time.Hour)}))
+	require.NoError(t, o.answerRequests(t.Context(), o.client, o.node()))
+	answers, err := repair.ReadAnswers(o.node())
 	require.NoError(t, err)
 	assert.Contains(t, answers[len(answers)-1].Message, "too old")
 }
@@ -123,7 +123,7 @@ func TestAResetEndsWhatOnlyAResetEnds(t *testing.T) {
 	o := newOrdered(t)
 	o.breaks(5, 48)
 	require.Contains(t, o.reason(5), "XID 48")
-	a := o.give(5, order.Reset)
+	a := o.give(5, repair.Reset)
 	assert.True(t, a.Done, "%s", a.Message)
 	assert.Empty(t, o.reason(5))
 	assert.Empty(t, o.Driver.records.held)
@@ -149,23 +149,23 @@ func TestNoClaimGetsAGPUWhileItIsReset(t *testing.T) {
 func TestAnOrderIsCarriedOutOnce(t *testing.T) {
 	o := newOrdered(t)
 	o.breaks(3, 74)
-	require.NoError(t, order.Give(t.Context(), o.client, "n1", order.Order{ID: "one", GPU: 3, Action: order.Ignore, At: o.gpus.now()}))
+	require.NoError(t, repair.Add(t.Context(), o.client, "n1", repair.Request{ID: "one", GPU: 3, Action: repair.Ignore, At: o.gpus.now()}))
 	seen := o.node() // as the agent saw it
-	require.NoError(t, o.orders(t.Context(), o.client, seen))
-	first := o.node().Annotations[order.Answers]
-	require.NoError(t, o.orders(t.Context(), o.client, seen), "an event that is late")
-	assert.Equal(t, first, o.node().Annotations[order.Answers])
-	require.NoError(t, o.orders(t.Context(), o.client, o.node()))
-	assert.Equal(t, first, o.node().Annotations[order.Answers])
+	require.NoError(t, o.answerRequests(t.Context(), o.client, seen))
+	first := o.node().Annotations[repair.Answers]
+	require.NoError(t, o.answerRequests(t.Context(), o.client, seen), "an event that is late")
+	assert.Equal(t, first, o.node().Annotations[repair.Answers])
+	require.NoError(t, o.answerRequests(t.Context(), o.client, o.node()))
+	assert.Equal(t, first, o.node().Annotations[repair.Answers])
 
 	// Another for another GPU keeps both answers; one for the same GPU takes its place.
 	o.breaks(4, 74)
-	o.give(4, order.Ignore)
-	answers, err := order.ReadAnswers(o.node())
+	o.give(4, repair.Ignore)
+	answers, err := repair.ReadAnswers(o.node())
 	require.NoError(t, err)
 	assert.Len(t, answers, 2)
-	o.give(3, order.Heed)
-	answers, err = order.ReadAnswers(o.node())
+	o.give(3, repair.Heed)
+	answers, err = repair.ReadAnswers(o.node())
 	require.NoError(t, err)
 	assert.Len(t, answers, 2)
 }
@@ -174,12 +174,12 @@ func TestHostileOrdersDoNothing(t *testing.T) {
 	o := newOrdered(t)
 	for _, text := range []string{"{", "null", "[]", `{"id":1}`, `[{"id":"a","gpu":-1}]`, `[{"id":"a","gpu":1},{"id":"b","gpu":1}]`, `[{"gpu":1}]`} {
 		n := o.node()
-		n.Annotations = map[string]string{order.Annotation: text, order.Answers: "]["}
+		n.Annotations = map[string]string{repair.Annotation: text, repair.Answers: "]["}
 		_, err := o.client.CoreV1().Nodes().Update(t.Context(), n, metav1.UpdateOptions{})
 		require.NoError(t, err)
-		require.NoError(t, o.orders(t.Context(), o.client, n), text)
+		require.NoError(t, o.answerRequests(t.Context(), o.client, n), text)
 	}
-	b, err := json.Marshal(order.Answer{})
+	b, err := json.Marshal(repair.Answer{})
 	require.NoError(t, err)
 	assert.JSONEq(t, `{"id":"","done":false,"message":""}`, string(b))
 }
@@ -201,13 +201,13 @@ func TestWhatIsIgnoredHidesNothingElse(t *testing.T) {
 	} {
 		o := newOrdered(t)
 		o.breaks(3, 74)
-		require.True(t, o.give(3, order.Ignore).Done)
+		require.True(t, o.give(3, repair.Ignore).Done)
 		then(o)
 		assert.Contains(t, o.reason(3), name)
 	}
 	o := newOrdered(t)
 	o.sees(3, func(g *gpu.GPU) { g.Values[gpu.DoubleBitVolatile] = 1 })
-	require.True(t, o.give(3, order.Ignore).Done)
+	require.True(t, o.give(3, repair.Ignore).Done)
 	next := o.gpus.again(t, "boot-1")
 	next.tick()
 	r := reportOf(8)
@@ -222,16 +222,16 @@ func TestWhatIsIgnoredHidesNothingElse(t *testing.T) {
 func TestALateOrderIgnoresNothingWorse(t *testing.T) {
 	o := newOrdered(t)
 	o.breaks(3, 74)
-	late := order.Order{ID: "late", GPU: 3, Action: order.Ignore, Reason: o.reason(3), At: o.gpus.now()}
+	late := repair.Request{ID: "late", GPU: 3, Action: repair.Ignore, Reason: o.reason(3), At: o.gpus.now()}
 	o.breaks(3, 79)
-	require.NoError(t, order.Give(t.Context(), o.client, "n1", late))
-	require.NoError(t, o.orders(t.Context(), o.client, o.node()))
-	answers, err := order.ReadAnswers(o.node())
+	require.NoError(t, repair.Add(t.Context(), o.client, "n1", late))
+	require.NoError(t, o.answerRequests(t.Context(), o.client, o.node()))
+	answers, err := repair.ReadAnswers(o.node())
 	require.NoError(t, err)
 	assert.Contains(t, answers[0].Message, "it now has another fault: XID 79")
 	assert.Contains(t, o.reason(3), "XID 79")
 	o.breaks(3, 45)
-	assert.Contains(t, o.give(3, order.Reset).Message, "XID 79", "a harmless error afterwards changes nothing")
+	assert.Contains(t, o.give(3, repair.Reset).Message, "XID 79", "a harmless error afterwards changes nothing")
 }
 
 func TestTwoOrdersAreCarriedOutOnceEachThoughNoOneIsTold(t *testing.T) {
@@ -239,29 +239,29 @@ func TestTwoOrdersAreCarriedOutOnceEachThoughNoOneIsTold(t *testing.T) {
 	o.breaks(1, 74)
 	o.breaks(2, 74)
 	for i := range int32(2) {
-		require.NoError(t, order.Give(t.Context(), o.client, "n1", order.Order{ID: fmt.Sprint(i), GPU: i + 1, Action: order.Reset, At: o.gpus.now()}))
+		require.NoError(t, repair.Add(t.Context(), o.client, "n1", repair.Request{ID: fmt.Sprint(i), GPU: i + 1, Action: repair.Reset, At: o.gpus.now()}))
 	}
 	seen := o.node() // as a watch that lags shows it
 	for range 3 {
-		require.NoError(t, o.orders(t.Context(), o.client, seen))
+		require.NoError(t, o.answerRequests(t.Context(), o.client, seen))
 	}
 	require.NoError(t, o.Driver.records.add(&record{UID: "u", Namespace: "default", Name: "job", Devices: []assigned{{"gpus", "gpu-1"}}}))
-	require.NoError(t, o.orders(t.Context(), o.client, seen))
-	answers, err := order.ReadAnswers(o.node())
+	require.NoError(t, o.answerRequests(t.Context(), o.client, seen))
+	answers, err := repair.ReadAnswers(o.node())
 	require.NoError(t, err)
 	require.Len(t, answers, 2)
 	for _, a := range answers {
 		assert.True(t, a.Done, "%s", a.Message)
 	}
-	var many []order.Order
+	var many []repair.Request
 	for i := range int32(600) {
-		many = append(many, order.Order{ID: fmt.Sprint("m", i), GPU: i, Action: order.Reset, At: o.gpus.now()})
+		many = append(many, repair.Request{ID: fmt.Sprint("m", i), GPU: i, Action: repair.Reset, At: o.gpus.now()})
 	}
 	text, err := json.Marshal(many)
 	require.NoError(t, err)
 	n := o.node()
-	n.Annotations[order.Annotation] = string(text)
-	_, err = order.Read(n)
+	n.Annotations[repair.Annotation] = string(text)
+	_, err = repair.Read(n)
 	require.ErrorContains(t, err, "more than 64 orders")
 }
 
@@ -282,6 +282,6 @@ func TestTheNodeSaysWhetherAnyOfItsGPUsIsSick(t *testing.T) {
 	c := condition()
 	assert.Equal(t, corev1.ConditionTrue, c.Status)
 	assert.Contains(t, c.Message, "GPU 3: XID 74")
-	assert.True(t, o.give(3, order.Ignore).Done)
+	assert.True(t, o.give(3, repair.Ignore).Done)
 	assert.Equal(t, corev1.ConditionFalse, condition().Status, "someone wants it used")
 }

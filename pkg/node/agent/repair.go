@@ -15,11 +15,11 @@ import (
 
 	"github.com/openpai/paictl/pkg/kube/watch"
 	"github.com/openpai/paictl/pkg/node/agent/gpu"
-	"github.com/openpai/paictl/pkg/node/agent/order"
+	"github.com/openpai/paictl/pkg/node/agent/repair"
 )
 
-// obey carries out orders that people write on the agent's Node, one after the other, until ctx ends.
-func (d *Driver) obey(ctx context.Context, client kubernetes.Interface) {
+// watchRequests carries out requests that people write on the agent's Node, one after the other, until ctx ends.
+func (d *Driver) watchRequests(ctx context.Context, client kubernetes.Interface) {
 	nodes := make(chan *corev1.Node, 1)
 	own := metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, d.node).String()}
 	store := watch.New(watch.Options[*corev1.Node, *corev1.Node]{
@@ -51,53 +51,53 @@ func (d *Driver) obey(ctx context.Context, client kubernetes.Interface) {
 		case <-again:
 		}
 		again = nil
-		if err := d.orders(ctx, client, n); err != nil {
+		if err := d.answerRequests(ctx, client, n); err != nil {
 			d.log.WarnContext(ctx, "orders for GPUs: retrying", "err", err)
 			again = time.After(5 * time.Second)
 		}
 	}
 }
 
-// orders carries out a Node's unanswered orders, and answers them.
-func (d *Driver) orders(ctx context.Context, client kubernetes.Interface, n *corev1.Node) error {
-	orders, err := order.Read(n)
+// answerRequests carries out a Node's unanswered requests, and answers them.
+func (d *Driver) answerRequests(ctx context.Context, client kubernetes.Interface, n *corev1.Node) error {
+	orders, err := repair.Read(n)
 	if err != nil {
 		d.log.WarnContext(ctx, "orders that can't be read", "err", err)
 		return nil
 	}
 	known := d.answers(orders, n)
 	for _, o := range orders {
-		if !slices.ContainsFunc(known, func(a order.Answer) bool { return a.ID == o.ID }) {
+		if !slices.ContainsFunc(known, func(a repair.Answer) bool { return a.ID == o.ID }) {
 			known = append(known, d.follow(ctx, o))
 			break // the Node is read again for the other orders
 		}
 	}
-	if told, err := order.ReadAnswers(n); err == nil && slices.Equal(known, told) {
+	if told, err := repair.ReadAnswers(n); err == nil && slices.Equal(known, told) {
 		return nil
 	}
-	// Orders and answers may have come since.
+	// Requests and answers may have come since.
 	now, err := client.CoreV1().Nodes().Get(ctx, d.node, metav1.GetOptions{})
 	if err != nil {
 		return err
 	}
-	if orders, err = order.Read(now); err != nil {
+	if orders, err = repair.Read(now); err != nil {
 		return nil //nolint:nilerr // the next event of the Node reports it
 	}
 	answers := d.answers(orders, now)
-	if told, err := order.ReadAnswers(now); err == nil && slices.Equal(answers, told) {
+	if told, err := repair.ReadAnswers(now); err == nil && slices.Equal(answers, told) {
 		return nil
 	}
-	return order.Tell(ctx, client, now, answers)
+	return repair.WriteAnswers(ctx, client, now, answers)
 }
 
-// answers are the answers of a Node's orders in its annotation or in the ledger.
-func (d *Driver) answers(orders []order.Order, n *corev1.Node) (out []order.Answer) {
-	told, err := order.ReadAnswers(n)
+// answers are the answers of a Node's requests in its annotation or in the ledger.
+func (d *Driver) answers(orders []repair.Request, n *corev1.Node) (out []repair.Answer) {
+	told, err := repair.ReadAnswers(n)
 	if err != nil {
 		told = nil // another program has written there
 	}
 	for _, o := range orders {
-		if i := slices.IndexFunc(told, func(a order.Answer) bool { return a.ID == o.ID }); i >= 0 {
+		if i := slices.IndexFunc(told, func(a repair.Answer) bool { return a.ID == o.ID }); i >= 0 {
 			out = append(out, told[i])
 		} else if a, ok := d.ledger.answer(o.ID); ok { // the answer couldn't be written to the Node, or isn't visible yet
 			out = append(out, a)
@@ -106,9 +106,9 @@ func (d *Driver) answers(orders []order.Order, n *corev1.Node) (out []order.Answ
 	return out
 }
 
-// follow carries out an order, and records it before and after.
-func (d *Driver) follow(ctx context.Context, o order.Order) order.Answer {
-	a := order.Answer{ID: o.ID, Done: true}
+// follow carries out a request, and records it before and after.
+func (d *Driver) follow(ctx context.Context, o repair.Request) repair.Answer {
+	a := repair.Answer{ID: o.ID, Done: true}
 	d.log.InfoContext(ctx, "an order", "gpu", o.GPU, "action", o.Action, "by", o.By)
 	err := d.ledger.begin(o.ID)
 	if err != nil {
@@ -120,16 +120,16 @@ func (d *Driver) follow(ctx context.Context, o order.Order) order.Answer {
 		a.Done, a.Message = false, err.Error()
 	}
 	d.log.InfoContext(ctx, "answered", "gpu", o.GPU, "action", o.Action, "done", a.Done, "message", a.Message)
-	a.Message = a.Message[:min(len(a.Message), order.MostMessage)]
+	a.Message = a.Message[:min(len(a.Message), repair.MostMessage)]
 	if err := d.ledger.end(a); err != nil {
 		d.log.ErrorContext(ctx, "the result of an order can't be stored", "err", err)
 	}
 	return a
 }
 
-// carryOut carries out an order, and returns the result as text.
-func (d *Driver) carryOut(ctx context.Context, o order.Order) (string, error) {
-	if age := d.gpus.now().Sub(o.At); age > order.Valid || age < -order.Valid {
+// carryOut carries out a request, and returns the result as text.
+func (d *Driver) carryOut(ctx context.Context, o repair.Request) (string, error) {
+	if age := d.gpus.now().Sub(o.At); age > repair.Valid || age < -repair.Valid {
 		return "", fmt.Errorf("the order is from %s, but on the machine it is %s: too old, or the clocks differ", o.At.UTC().Format(time.RFC3339), d.gpus.now().UTC().Format(time.RFC3339))
 	}
 	g, ok := d.gpus.cardOf(o.GPU)
@@ -137,11 +137,11 @@ func (d *Driver) carryOut(ctx context.Context, o order.Order) (string, error) {
 		return "", fmt.Errorf("the machine has no GPU %d", o.GPU)
 	}
 	switch o.Action {
-	case order.Ignore:
+	case repair.Ignore:
 		return d.gpus.ignore(o.GPU, o.Reason)
-	case order.Heed:
+	case repair.Heed:
 		return d.gpus.heed(o.GPU)
-	case order.Reset:
+	case repair.Reset:
 		return d.reset(ctx, &g)
 	}
 	return "", fmt.Errorf("the agent of this release doesn't support the order %q", o.Action)

@@ -1,6 +1,6 @@
-// Package order defines how people order the agent of a machine to do something with a GPU, and how it answers.
-// In: a Node, an order for one of its GPUs. Out: annotations of the Node, one that people write and one that the agent writes.
-package order
+// Package repair defines how people request that the agent of a machine repairs a GPU, and how it answers.
+// In: a Node, a request for one of its GPUs. Out: annotations of the Node, one that people write and one that the agent writes.
+package repair
 
 import (
 	"context"
@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// Annotation of a Node holds the orders for its GPUs, a list of Order as JSON. Anyone who may write to the Node may add orders.
+	// Annotation of a Node holds the requests for its GPUs, a list of Request as JSON. Anyone who may write to the Node may add requests.
 	Annotation = "paictl.openpai.org/gpu-orders"
 	// Answers holds their results, a list of Answer as JSON. Only the Node's agent may write it.
 	Answers = "paictl.openpai.org/gpu-answers"
@@ -36,13 +36,13 @@ const (
 	Heed Action = "heed"
 )
 
-// Order is for one GPU of a machine. Each GPU has at most one: a later order replaces an earlier one.
-type Order struct {
-	// ID identifies the order.
+// Request is for one GPU of a machine. Each GPU has at most one: a later request replaces an earlier one.
+type Request struct {
+	// ID identifies the request.
 	ID     string `json:"id"`
 	GPU    int32  `json:"gpu"`
 	Action Action `json:"action"`
-	// Reason is the fault to ignore. If it is "", the order ignores any fault that the GPU has when it is carried out.
+	// Reason is the fault to ignore. If it is "", the request ignores any fault that the GPU has when it is carried out.
 	Reason string `json:"reason,omitempty"`
 	// At is when it was given: an agent that starts hours later ignores it.
 	At time.Time `json:"at"`
@@ -50,7 +50,7 @@ type Order struct {
 	By string `json:"by,omitempty"`
 }
 
-// Answer is the result of an order.
+// Answer is the result of a request.
 type Answer struct {
 	ID string `json:"id"`
 	// Done reports whether it was carried out; Message is the result, or the reason why not.
@@ -58,12 +58,12 @@ type Answer struct {
 	Message string `json:"message"`
 }
 
-// Valid is for how long an order may be carried out: clocks of machines differ by less.
+// Valid is for how long a request may be carried out: clocks of machines differ by less.
 const Valid = 15 * time.Minute
 
 const (
-	// mostOrders is more than any machine has GPUs that break at once; with MostMessage it keeps answers below mostText.
-	mostOrders = 64
+	// mostRequests is more than any machine has GPUs that break at once; with MostMessage it keeps answers below mostText.
+	mostRequests = 64
 	// MostMessage is how long an answer's message may be, in bytes.
 	MostMessage = 500
 )
@@ -71,14 +71,14 @@ const (
 // mostText limits the size of an annotation, because many programs write annotations of a Node.
 const mostText = 64 << 10
 
-// Read returns the orders on a Node. Several orders for the same GPU are an error, as are invalid values.
-func Read(n *corev1.Node) ([]Order, error) {
-	var out []Order
+// Read returns the requests on a Node. Several requests for the same GPU are an error, as are invalid values.
+func Read(n *corev1.Node) ([]Request, error) {
+	var out []Request
 	if err := read(n, Annotation, &out); err != nil {
 		return nil, err
 	}
-	if len(out) > mostOrders {
-		return nil, fmt.Errorf("the annotation %s of node %s has more than %d orders", Annotation, n.Name, mostOrders)
+	if len(out) > mostRequests {
+		return nil, fmt.Errorf("the annotation %s of node %s has more than %d orders", Annotation, n.Name, mostRequests)
 	}
 	seen := map[int32]bool{}
 	for _, o := range out {
@@ -90,7 +90,7 @@ func Read(n *corev1.Node) ([]Order, error) {
 	return out, nil
 }
 
-// ReadAnswers returns the results of orders.
+// ReadAnswers returns the results of requests.
 func ReadAnswers(n *corev1.Node) (out []Answer, err error) { return out, read(n, Answers, &out) }
 
 func read(n *corev1.Node, annotation string, to any) error {
@@ -107,8 +107,8 @@ func read(n *corev1.Node, annotation string, to any) error {
 	return nil
 }
 
-// Give writes an order to a Node, and removes orders that are no longer valid.
-func Give(ctx context.Context, client kubernetes.Interface, node string, o Order) error {
+// Add writes a request to a Node, and removes requests that are no longer valid.
+func Add(ctx context.Context, client kubernetes.Interface, node string, o Request) error {
 	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		n, err := client.CoreV1().Nodes().Get(ctx, node, metav1.GetOptions{})
 		if err != nil {
@@ -118,13 +118,13 @@ func Give(ctx context.Context, client kubernetes.Interface, node string, o Order
 		if err != nil {
 			orders = nil // no agent reads it
 		}
-		orders = slices.DeleteFunc(orders, func(old Order) bool { return old.GPU == o.GPU || o.At.Sub(old.At) > Valid })
+		orders = slices.DeleteFunc(orders, func(old Request) bool { return old.GPU == o.GPU || o.At.Sub(old.At) > Valid })
 		return write(ctx, client, n, Annotation, append(orders, o))
 	})
 }
 
-// Tell writes answers to a Node.
-func Tell(ctx context.Context, client kubernetes.Interface, n *corev1.Node, answers []Answer) error {
+// WriteAnswers writes answers to a Node.
+func WriteAnswers(ctx context.Context, client kubernetes.Interface, n *corev1.Node, answers []Answer) error {
 	return write(ctx, client, n, Answers, answers)
 }
 
