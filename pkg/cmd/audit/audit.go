@@ -10,18 +10,18 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/openpai/paictl/pkg/audit"
-	"github.com/openpai/paictl/pkg/cmd/way"
+	"github.com/openpai/paictl/pkg/cmd/connection"
 	"github.com/openpai/paictl/pkg/cmdutil"
 )
 
 // Options are those of "paictl audit".
 type Options struct {
-	Factory *cmdutil.Factory
-	Way     way.Flags
-	Output  cmdutil.Output
-	Query   audit.Query
-	Since   string
-	Until   string
+	Factory    *cmdutil.Factory
+	Connection connection.Flags
+	Output     cmdutil.Output
+	Query      audit.Query
+	Since      string
+	Until      string
 }
 
 // NewCmdAudit returns "paictl audit". runF replaces the run in tests.
@@ -62,7 +62,7 @@ paictl makes with a kubeconfig are recorded, too: their actor is kubeconfig:USER
 	fl.StringVar(&opts.Until, "until", "", "end, as --since (default: now)")
 	fl.IntVar(&opts.Query.Limit, "limit", audit.DefaultPage, "maximum number of records to show")
 	fl.StringVar(&opts.Query.Cursor, "cursor", "", "continue after this record: the cursor at the end of the previous page")
-	opts.Way.AddFlags(f, cmd)
+	opts.Connection.AddFlags(f, cmd)
 	cmdutil.AddOutputFlag(cmd, &opts.Output)
 	return cmd
 }
@@ -82,7 +82,7 @@ func (opts *Options) check(now time.Time) (err error) {
 }
 
 func run(ctx context.Context, opts *Options) error {
-	w, err := opts.Way.Open(opts.Factory)
+	w, err := opts.Connection.Open(opts.Factory)
 	if err != nil {
 		return err
 	}

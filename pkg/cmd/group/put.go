@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/openpai/paictl/pkg/cmd/connection"
 	"github.com/openpai/paictl/pkg/cmd/user"
-	"github.com/openpai/paictl/pkg/cmd/way"
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/people/rules"
 	v1 "github.com/openpai/paictl/pkg/people/v1"
@@ -17,11 +17,11 @@ import (
 
 // PutOptions are those of "paictl group add" and "paictl group set".
 type PutOptions struct {
-	Factory *cmdutil.Factory
-	Way     way.Flags
-	Output  cmdutil.Output
-	Name    string
-	Make    bool
+	Factory    *cmdutil.Factory
+	Connection connection.Flags
+	Output     cmdutil.Output
+	Name       string
+	Make       bool
 	// Change are the changes that the flags request.
 	Change []func(*v1.GroupSpec)
 }
@@ -48,7 +48,7 @@ flags with the prefix add- or remove- add entries to the list or remove them.
 		Example: `  paictl group set vision --add-vc nlp=crit,host-network --remove-storage old-data
   paictl group set staff --administrator=false`,
 		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: user.CompleteGroups(f, &opts.Way, func(args []string) bool { return len(args) == 0 }),
+		ValidArgsFunction: user.CompleteGroups(f, &opts.Connection, func(args []string) bool { return len(args) == 0 }),
 	}
 	if adds {
 		cmd.Use, cmd.Short, cmd.ValidArgsFunction = "add NAME", "Add a group", cobra.NoFileCompletions
@@ -111,7 +111,7 @@ flags with the prefix add- or remove- add entries to the list or remove them.
 		return putRun(cmd.Context(), opts)
 	}
 	_ = cmd.RegisterFlagCompletionFunc("page", cobra.FixedCompletions(pages, cobra.ShellCompDirectiveNoFileComp))
-	opts.Way.AddFlags(f, cmd)
+	opts.Connection.AddFlags(f, cmd)
 	cmdutil.AddOutputFlag(cmd, &opts.Output, "text", "json", "yaml")
 	return cmd
 }
@@ -227,7 +227,7 @@ func addExternal(g *v1.GroupSpec, values []string) error {
 }
 
 func putRun(ctx context.Context, opts *PutOptions) error {
-	p, err := user.Open(opts.Factory, opts.Way)
+	p, err := user.Open(opts.Factory, opts.Connection)
 	if err != nil {
 		return err
 	}

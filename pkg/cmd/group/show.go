@@ -10,9 +10,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/openpai/paictl/pkg/cmd/connection"
 	"github.com/openpai/paictl/pkg/cmd/prompt"
 	"github.com/openpai/paictl/pkg/cmd/user"
-	"github.com/openpai/paictl/pkg/cmd/way"
 	"github.com/openpai/paictl/pkg/cmdutil"
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 	"github.com/openpai/paictl/pkg/ui/plural"
@@ -20,9 +20,9 @@ import (
 
 // ListOptions are those of "paictl group list".
 type ListOptions struct {
-	Factory *cmdutil.Factory
-	Way     way.Flags
-	Output  cmdutil.Output
+	Factory    *cmdutil.Factory
+	Connection connection.Flags
+	Output     cmdutil.Output
 }
 
 // NewCmdList returns "paictl group list". runF replaces the run in tests.
@@ -41,13 +41,13 @@ func NewCmdList(f *cmdutil.Factory, runF func(context.Context, *ListOptions) err
 			return listRun(cmd.Context(), opts)
 		},
 	}
-	opts.Way.AddFlags(f, cmd)
+	opts.Connection.AddFlags(f, cmd)
 	cmdutil.AddOutputFlag(cmd, &opts.Output)
 	return cmd
 }
 
 func listRun(ctx context.Context, opts *ListOptions) error {
-	p, err := user.Open(opts.Factory, opts.Way)
+	p, err := user.Open(opts.Factory, opts.Connection)
 	if err != nil {
 		return err
 	}
@@ -80,10 +80,10 @@ func listed(names []string) string { return cmp.Or(strings.Join(names, ", "), "-
 
 // ShowOptions are those of "paictl group show".
 type ShowOptions struct {
-	Factory *cmdutil.Factory
-	Way     way.Flags
-	Output  cmdutil.Output
-	Name    string
+	Factory    *cmdutil.Factory
+	Connection connection.Flags
+	Output     cmdutil.Output
+	Name       string
 }
 
 // NewCmdShow returns "paictl group show". runF replaces the run in tests.
@@ -102,15 +102,15 @@ func NewCmdShow(f *cmdutil.Factory, runF func(context.Context, *ShowOptions) err
 			}
 			return showRun(cmd.Context(), opts)
 		},
-		ValidArgsFunction: user.CompleteGroups(f, &opts.Way, func(args []string) bool { return len(args) == 0 }),
+		ValidArgsFunction: user.CompleteGroups(f, &opts.Connection, func(args []string) bool { return len(args) == 0 }),
 	}
-	opts.Way.AddFlags(f, cmd)
+	opts.Connection.AddFlags(f, cmd)
 	cmdutil.AddOutputFlag(cmd, &opts.Output, "text", "json", "yaml")
 	return cmd
 }
 
 func showRun(ctx context.Context, opts *ShowOptions) error {
-	p, err := user.Open(opts.Factory, opts.Way)
+	p, err := user.Open(opts.Factory, opts.Connection)
 	if err != nil {
 		return err
 	}
@@ -156,10 +156,10 @@ func write(f *cmdutil.Factory, o *cmdutil.Output, g *user.Group) error {
 
 // DeleteOptions are those of "paictl group delete".
 type DeleteOptions struct {
-	Factory *cmdutil.Factory
-	Way     way.Flags
-	Name    string
-	Yes     bool
+	Factory    *cmdutil.Factory
+	Connection connection.Flags
+	Name       string
+	Yes        bool
 }
 
 // NewCmdDelete returns "paictl group delete". runF replaces the run in tests.
@@ -180,15 +180,15 @@ The group default stays, and so does the last group of administrators.`,
 			}
 			return deleteRun(cmd.Context(), opts)
 		},
-		ValidArgsFunction: user.CompleteGroups(f, &opts.Way, func(args []string) bool { return len(args) == 0 }),
+		ValidArgsFunction: user.CompleteGroups(f, &opts.Connection, func(args []string) bool { return len(args) == 0 }),
 	}
 	cmd.Flags().BoolVarP(&opts.Yes, "yes", "y", false, "don't ask")
-	opts.Way.AddFlags(f, cmd)
+	opts.Connection.AddFlags(f, cmd)
 	return cmd
 }
 
 func deleteRun(ctx context.Context, opts *DeleteOptions) error {
-	p, err := user.Open(opts.Factory, opts.Way)
+	p, err := user.Open(opts.Factory, opts.Connection)
 	if err != nil {
 		return err
 	}
@@ -209,7 +209,7 @@ func deleteRun(ctx context.Context, opts *DeleteOptions) error {
 
 // newCmdMember returns "paictl group add-member" or "paictl group remove-member".
 func newCmdMember(f *cmdutil.Factory, add bool) *cobra.Command {
-	var o way.Flags
+	var o connection.Flags
 	cmd := &cobra.Command{
 		Use:     "remove-member GROUP NAME...",
 		Short:   "Remove people from a group",
@@ -234,7 +234,7 @@ func newCmdMember(f *cmdutil.Factory, add bool) *cobra.Command {
 	return cmd
 }
 
-func memberRun(ctx context.Context, f *cmdutil.Factory, o way.Flags, group string, people []string, add bool) error {
+func memberRun(ctx context.Context, f *cmdutil.Factory, o connection.Flags, group string, people []string, add bool) error {
 	p, err := user.Open(f, o)
 	if err != nil {
 		return err

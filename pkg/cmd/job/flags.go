@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/openpai/paictl/pkg/client"
-	"github.com/openpai/paictl/pkg/cmd/way"
+	"github.com/openpai/paictl/pkg/cmd/connection"
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/job"
@@ -32,17 +32,17 @@ type Flags struct {
 const completionTimeout = 2 * time.Second
 
 func (fl *Flags) add(f *cmdutil.Factory, cmd *cobra.Command) {
-	fl.addWay(f, cmd)
+	fl.addConnection(f, cmd)
 	cmd.Flags().StringVarP(&fl.User, "user", "u", "", "owner of the jobs (default: the signed-in user, or the setting user, or you)")
 	_ = cmd.RegisterFlagCompletionFunc("user", func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 		return fl.known(cmd.Context(), f, true, func(n job.Name) string { return n.User }), cobra.ShellCompDirectiveNoFileComp
 	})
 }
 
-// addWay adds the flags that choose a cluster.
-func (fl *Flags) addWay(f *cmdutil.Factory, cmd *cobra.Command) {
+// addConnection adds the flags that choose a cluster.
+func (fl *Flags) addConnection(f *cmdutil.Factory, cmd *cobra.Command) {
 	cmdutil.AddKubeFlags(cmd, &fl.Kube)
-	way.AddFlag(f, cmd, &fl.Server)
+	connection.AddFlag(f, cmd, &fl.Server)
 }
 
 // open connects to the jobs of a cluster: by its server if the user has signed in, or by a kubeconfig. It doesn't send a request yet.
@@ -55,7 +55,7 @@ func (fl *Flags) open(f *cmdutil.Factory) (*client.Jobs, error) {
 	if err != nil {
 		f.Log.Debug("the user is not known", "error", err)
 	}
-	w, err := way.Open(f, fl.Kube, fl.Server, as)
+	w, err := connection.Open(f, fl.Kube, fl.Server, as)
 	if err != nil {
 		return nil, err
 	}

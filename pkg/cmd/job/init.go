@@ -74,7 +74,7 @@ must be pulled. A comment in the file says which.`,
 	fl.StringVarP(&opts.File, "output", "o", "", "file to write (default: standard output; on a terminal, it asks)")
 	fl.BoolVar(&opts.Force, "force", false, "overwrite the file")
 	_ = cmd.MarkFlagFilename("output", "yaml", "yml")
-	opts.Flags.addWay(f, cmd)
+	opts.Flags.addConnection(f, cmd)
 	_ = cmd.RegisterFlagCompletionFunc("image", func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 		return heldImages(cmd.Context(), f, &opts.Flags), cobra.ShellCompDirectiveNoFileComp
 	})

@@ -50,7 +50,7 @@ GPUs wait, CPUS and MEMORY are shown as well. "paictl job why" says more about o
 			return queueRun(cmd.Context(), opts)
 		},
 	}
-	opts.Flags.addWay(f, cmd)
+	opts.Flags.addConnection(f, cmd)
 	cmd.Flags().StringVar(&opts.VC, "vc", "", "only jobs of this virtual cluster")
 	cmd.Flags().IntVar(&opts.Limit, "limit", defaultLimit, "at most this many jobs, those that start next; 0 shows all")
 	_ = cmd.RegisterFlagCompletionFunc("vc", opts.Flags.completeVC(f))

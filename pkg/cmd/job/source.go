@@ -34,7 +34,7 @@ type Source struct {
 
 func (s *Source) add(cmd *cobra.Command) {
 	s.addText(cmd)
-	s.addWay(cmd)
+	s.addOptions(cmd)
 }
 
 // addText adds the flags that change the text of the file.
@@ -44,8 +44,8 @@ func (s *Source) addText(cmd *cobra.Command) {
 	fl.StringVar(&s.Name, "name", "", "name of the job, instead of the file's")
 }
 
-// addWay adds the flags that don't change the text of the file.
-func (s *Source) addWay(cmd *cobra.Command) {
+// addOptions adds the flags that don't change the text of the file.
+func (s *Source) addOptions(cmd *cobra.Command) {
 	fl := cmd.Flags()
 	fl.StringVar(&s.Group, "group", "", "your group, for its quota (default: the setting group)")
 	fl.StringVar(&s.Code, "code", "", "folder to send with the job, as the tasks' working directory")

@@ -107,7 +107,7 @@ start. Files that .gitignore names are not sent. An unchanged folder is sent onl
 // addFlags adds the flags that submit and run share. dryRun describes --dry-run, which prints different things.
 func (opts *SubmitOptions) addFlags(cmd *cobra.Command, dryRun string) {
 	opts.Flags.add(opts.Factory, cmd)
-	opts.Source.addWay(cmd)
+	opts.Source.addOptions(cmd)
 	cmd.Flags().BoolVar(&opts.Submit.DryRun, "dry-run", false, dryRun)
 	cmd.Flags().BoolVar(&opts.Submit.Replace, "replace", false, "reuse the name of a finished job")
 	cmdutil.AddOutputFlag(cmd, &opts.Output, "text", "json", "yaml", "name")

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/openpai/paictl/pkg/client"
-	"github.com/openpai/paictl/pkg/cmd/way"
+	"github.com/openpai/paictl/pkg/cmd/connection"
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/server/v3/api"
@@ -38,20 +38,20 @@ NAME is one of your templates; AUTHOR/NAME is another person's. When a person is
 type TemplateFlags struct{ Flags }
 
 func (fl *TemplateFlags) add(f *cmdutil.Factory, cmd *cobra.Command) {
-	fl.addWay(f, cmd)
+	fl.addConnection(f, cmd)
 	cmd.Flags().StringVarP(&fl.User, "user", "u", "", "with a kubeconfig: your name (default: the setting user, or your login name)")
 }
 
 // openTemplates connects to the templates of a cluster, and returns the person who uses them.
 func (fl *Flags) openTemplates(ctx context.Context, f *cmdutil.Factory) (t *client.Server, me string, err error) {
-	if w, err := way.Choose(f, fl.Kube, fl.Server); err != nil {
+	if w, err := connection.Choose(f, fl.Kube, fl.Server); err != nil {
 		return nil, "", err
 	} else if w == nil {
 		if me, err = fl.unsigned(f); err != nil {
 			return nil, "", err
 		}
 	}
-	w, err := way.Open(f, fl.Kube, fl.Server, me)
+	w, err := connection.Open(f, fl.Kube, fl.Server, me)
 	if err != nil || w.Operator {
 		return w.Server, me, err
 	}

@@ -60,7 +60,7 @@ counted up to the last five minutes. GPU hours are kept longer than the jobs the
 			return usageRun(cmd.Context(), opts)
 		},
 	}
-	opts.Flags.addWay(f, cmd)
+	opts.Flags.addConnection(f, cmd)
 	fl := cmd.Flags()
 	fl.StringSliceVar(&opts.Query.By, "by", []string{api.ByVC}, "one row for each: "+strings.Join(api.Dimensions(), ",")+"; several separated by commas")
 	fl.StringVar(&opts.since, "since", "30d", "start: 12h, 30d, or a date like 2026-01-31")

@@ -18,8 +18,8 @@ import (
 	"github.com/openpai/paictl/pkg/client"
 	"github.com/openpai/paictl/pkg/client/browser"
 	"github.com/openpai/paictl/pkg/client/login"
+	"github.com/openpai/paictl/pkg/cmd/connection"
 	"github.com/openpai/paictl/pkg/cmd/prompt"
-	"github.com/openpai/paictl/pkg/cmd/way"
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/secret"
@@ -82,7 +82,7 @@ trust the server's authority, they also set PAICTL_CA to a file with its certifi
 			if len(args) > 0 {
 				return nil, cobra.ShellCompDirectiveNoFileComp
 			}
-			return way.Names(f), cobra.ShellCompDirectiveNoFileComp
+			return connection.Names(f), cobra.ShellCompDirectiveNoFileComp
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
@@ -121,7 +121,7 @@ type target struct {
 }
 
 func loginRun(ctx context.Context, opts *Options) error {
-	store := way.Store(opts.Factory)
+	store := connection.Store(opts.Factory)
 	file, err := store.Read()
 	if err != nil {
 		return err

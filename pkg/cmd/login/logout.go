@@ -9,7 +9,7 @@ import (
 
 	"github.com/openpai/paictl/pkg/client"
 	"github.com/openpai/paictl/pkg/client/login"
-	"github.com/openpai/paictl/pkg/cmd/way"
+	"github.com/openpai/paictl/pkg/cmd/connection"
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/secret"
@@ -39,7 +39,7 @@ NAME"; --forget removes them as well.`,
 			if len(args) > 0 {
 				return nil, cobra.ShellCompDirectiveNoFileComp
 			}
-			return way.Names(f), cobra.ShellCompDirectiveNoFileComp
+			return connection.Names(f), cobra.ShellCompDirectiveNoFileComp
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
@@ -56,7 +56,7 @@ NAME"; --forget removes them as well.`,
 }
 
 func logoutRun(ctx context.Context, opts *LogoutOptions) error {
-	store := way.Store(opts.Factory)
+	store := connection.Store(opts.Factory)
 	file, err := store.Read()
 	if err != nil {
 		return err

@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/openpai/paictl/pkg/cmd/way"
+	"github.com/openpai/paictl/pkg/cmd/connection"
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/kube"
 	"github.com/openpai/paictl/pkg/server/v3/api"
@@ -47,7 +47,7 @@ If you aren't signed in, it shows which kubeconfig "paictl job" uses.
 		},
 	}
 	cmdutil.AddKubeFlags(cmd, &opts.Kube)
-	way.AddFlag(f, cmd, &opts.Server)
+	connection.AddFlag(f, cmd, &opts.Server)
 	cmd.Flags().BoolVar(&opts.All, "all", false, "list the clusters where you signed in")
 	cmdutil.AddOutputFlag(cmd, &opts.Output, "text", "json", "yaml")
 	return cmd
@@ -66,7 +66,7 @@ func whoamiRun(ctx context.Context, opts *WhoamiOptions) error {
 	if opts.All {
 		return opts.list()
 	}
-	w, err := way.Choose(opts.Factory, opts.Kube, opts.Server)
+	w, err := connection.Choose(opts.Factory, opts.Kube, opts.Server)
 	if err != nil {
 		return err
 	}
@@ -126,7 +126,7 @@ func tokenLine(t *api.Token, fixed bool) string {
 		text = "of an application"
 	}
 	if fixed {
-		text += ", from " + way.EnvToken
+		text += ", from " + connection.EnvToken
 	}
 	if len(t.Scopes) > 0 {
 		text += ", for " + strings.Join(t.Scopes, ", ")
@@ -152,7 +152,7 @@ func (opts *WhoamiOptions) kubeconfig() error {
 
 // list shows the clusters at which the user signed in.
 func (opts *WhoamiOptions) list() error {
-	file, err := way.Store(opts.Factory).Read()
+	file, err := connection.Store(opts.Factory).Read()
 	if err != nil {
 		return err
 	}

@@ -18,7 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/openpai/paictl/pkg/cmd/way"
+	"github.com/openpai/paictl/pkg/cmd/connection"
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/kube"
@@ -77,7 +77,7 @@ agent has never reported is not shown.`,
 			ctx, cancel := context.WithTimeout(cmd.Context(), completionTimeout)
 			defer cancel()
 			var out []string
-			if w, err := way.Open(f, opts.Kube, opts.Server, ""); err == nil {
+			if w, err := connection.Open(f, opts.Kube, opts.Server, ""); err == nil {
 				if all, err := w.Server.GPUs(ctx); err == nil {
 					for _, g := range all.Items {
 						out = append(out, g.Node)
@@ -88,14 +88,14 @@ agent has never reported is not shown.`,
 		},
 	}
 	cmdutil.AddKubeFlags(cmd, &opts.Kube)
-	way.AddFlag(f, cmd, &opts.Server)
+	connection.AddFlag(f, cmd, &opts.Server)
 	cmd.Flags().BoolVar(&opts.Sick, "sick", false, "only GPUs with a problem")
 	cmdutil.AddOutputFlag(cmd, &opts.Output)
 	return cmd
 }
 
 func gpuListRun(ctx context.Context, opts *GPUListOptions) error {
-	w, err := way.Open(opts.Factory, opts.Kube, opts.Server, "")
+	w, err := connection.Open(opts.Factory, opts.Kube, opts.Server, "")
 	if err != nil {
 		return err
 	}

@@ -34,7 +34,7 @@ type entrance struct {
 }
 
 // entrance finds out. It returns nil if no server is ready.
-func (c *connection) entrance(ctx context.Context, all []services.Status, d *services.Desired) (*entrance, error) {
+func (c *opened) entrance(ctx context.Context, all []services.Status, d *services.Desired) (*entrance, error) {
 	if !serverReady(all) {
 		return nil, nil
 	}
@@ -80,7 +80,7 @@ func asksForServer(names, except []string) bool {
 
 // welcome shows how users sign in, after the server has started. If there is no administrator, it makes a link for the first one. The link
 // is a secret: no event of the run contains it.
-func (c *connection) welcome(ctx context.Context, w io.Writer) error {
+func (c *opened) welcome(ctx context.Context, w io.Writer) error {
 	all, desired, err := c.Compare(ctx)
 	if err != nil {
 		return err
@@ -135,7 +135,7 @@ func (e *entrance) leads() string {
 }
 
 // writeEntrance adds to a status how users sign in. Users who may not read that see the status without it.
-func (c *connection) writeEntrance(ctx context.Context, w io.Writer, all []services.Status) error {
+func (c *opened) writeEntrance(ctx context.Context, w io.Writer, all []services.Status) error {
 	if !serverReady(all) {
 		return nil
 	}

@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/openpai/paictl/pkg/cmd/connection"
 	"github.com/openpai/paictl/pkg/cmd/session"
-	"github.com/openpai/paictl/pkg/cmd/way"
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/config/store"
 	"github.com/openpai/paictl/pkg/hint"
@@ -94,8 +94,8 @@ func (fl *Flags) options(wait time.Duration) services.Options {
 	return services.Options{Names: fl.Names, Except: fl.Except, Wait: wait, Command: fl.command, Again: fl.again}
 }
 
-// connection is an opened cluster with the clients for its services.
-type connection struct {
+// opened is a cluster with the clients for its services.
+type opened struct {
 	*services.Platform
 	cluster *kube.Cluster
 }
@@ -106,7 +106,7 @@ func (fl *Flags) cluster(f *cmdutil.Factory) (*kube.Cluster, error) {
 	if err == nil {
 		return c, nil
 	}
-	if w, other := way.Choose(f, fl.Kube, ""); other == nil && w != nil {
+	if w, other := connection.Choose(f, fl.Kube, ""); other == nil && w != nil {
 		err = hint.Errorf("use a kubeconfig of an administrator of the cluster: --kubeconfig FILE",
 			"you are signed in, but this needs a kubeconfig: releases of services are Secrets, which the platform's server doesn't read (%w)", err)
 	}
@@ -114,13 +114,13 @@ func (fl *Flags) cluster(f *cmdutil.Factory) (*kube.Cluster, error) {
 }
 
 // open connects to the cluster. It doesn't send a request yet.
-func (fl *Flags) open(f *cmdutil.Factory) (*connection, error) {
+func (fl *Flags) open(f *cmdutil.Factory) (*opened, error) {
 	c, err := fl.cluster(f)
 	if err != nil {
 		return nil, err
 	}
 	p, err := Platform(f, c, fl.Dir)
-	return &connection{cluster: c, Platform: p}, err
+	return &opened{cluster: c, Platform: p}, err
 }
 
 // Platform is the services of a connected cluster. dir is a folder to compare its configuration with, or "".
@@ -151,9 +151,9 @@ func fetcher(f *cmdutil.Factory) func(*services.Desired) catalogue.Fetcher {
 	}
 }
 
-// load returns the configuration of the named folder, or otherwise that of the cluster. The
-// connection is nil for a folder.
-func (fl *Flags) load(ctx context.Context, f *cmdutil.Factory) (*services.Desired, *connection, error) {
+// load returns the configuration of the named folder, or otherwise that of the cluster, which is then
+// opened too.
+func (fl *Flags) load(ctx context.Context, f *cmdutil.Factory) (*services.Desired, *opened, error) {
 	if fl.DirGiven {
 		d, err := services.FromFolder(fl.Dir)(ctx)
 		if err == nil {
@@ -167,17 +167,17 @@ func (fl *Flags) load(ctx context.Context, f *cmdutil.Factory) (*services.Desire
 	}
 	p, err := Platform(f, c, "")
 	if err != nil {
-		return nil, &connection{cluster: c}, err
+		return nil, &opened{cluster: c}, err
 	}
 	d, err := p.LoadPlaced(ctx) // the values that a start would use
 	if err == nil {
 		err = d.Mistakes
 	}
-	return d, &connection{cluster: c}, err
+	return d, &opened{cluster: c}, err
 }
 
 // explain adds what to do about an error of the API.
-func (c *connection) explain(err error) error {
+func (c *opened) explain(err error) error {
 	if c == nil {
 		return err
 	}
@@ -186,7 +186,7 @@ func (c *connection) explain(err error) error {
 
 // run does a run with a progress display, and prints the plan
 // of a dry run.
-func (c *connection) run(ctx context.Context, f *cmdutil.Factory, format string, o services.Options, do func(context.Context, services.Options) error) error {
+func (c *opened) run(ctx context.Context, f *cmdutil.Factory, format string, o services.Options, do func(context.Context, services.Options) error) error {
 	s := &sink{open: func() progress.ServiceRenderer { return progress.OpenServices(ctx, f.IO, format) }}
 	o.Sink = s
 	err := c.explain(do(ctx, o))

@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/openpai/paictl/pkg/cmd/way"
+	"github.com/openpai/paictl/pkg/cmd/connection"
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/services"
 	"github.com/openpai/paictl/pkg/services/catalogue"
@@ -55,14 +55,14 @@ States:
 	}
 	opts.Flags.add(cmd)
 	opts.Flags.addNames(cmd, "only these services, separated by commas", "")
-	way.AddFlag(f, cmd, &opts.Server)
+	connection.AddFlag(f, cmd, &opts.Server)
 	cmd.Flags().BoolVar(&opts.ExitCode, "exit-code", false, "exit with code 3 if an enabled service isn't ready")
 	cmdutil.AddOutputFlag(cmd, &opts.Output)
 	return cmd
 }
 
 func statusRun(ctx context.Context, opts *StatusOptions) error {
-	w, err := way.Open(opts.Factory, opts.Flags.Kube, opts.Server, "")
+	w, err := connection.Open(opts.Factory, opts.Flags.Kube, opts.Server, "")
 	if err != nil {
 		return err
 	}
@@ -85,7 +85,7 @@ func statusRun(ctx context.Context, opts *StatusOptions) error {
 		return err
 	}
 	if opts.Output.IsTable() && w.Operator {
-		c := &connection{cluster: w.Cluster}
+		c := &opened{cluster: w.Cluster}
 		if err := c.writeEntrance(ctx, opts.Factory.IO.Out, all); err != nil {
 			return c.explain(err)
 		}

@@ -9,14 +9,14 @@ import (
 	"time"
 
 	"github.com/openpai/paictl/pkg/client"
-	"github.com/openpai/paictl/pkg/cmd/way"
+	"github.com/openpai/paictl/pkg/cmd/connection"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/job"
 	"github.com/openpai/paictl/pkg/status"
 )
 
 // signedInRun shows a user who signed in the cluster, as far as they may see it.
-func signedInRun(ctx context.Context, opts *StatusOptions, w *way.Way) error {
+func signedInRun(ctx context.Context, opts *StatusOptions, w *connection.Connection) error {
 	ask := func(ctx context.Context) (*status.Cluster, error) {
 		c, err := w.Server.Status(ctx)
 		if refused, ok := errors.AsType[*client.Error](err); ok && refused.Status == http.StatusForbidden {

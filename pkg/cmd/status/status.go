@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/openpai/paictl/pkg/cmd/way"
+	"github.com/openpai/paictl/pkg/cmd/connection"
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/kube"
 	"github.com/openpai/paictl/pkg/status"
@@ -83,7 +83,7 @@ Exit codes: 0 the cluster is healthy, 3 it isn't, or its health is unknown, 1 it
 		},
 	}
 	cmdutil.AddKubeFlags(cmd, &opts.Kube)
-	way.AddFlag(f, cmd, &opts.Server)
+	connection.AddFlag(f, cmd, &opts.Server)
 	cmd.Flags().StringVarP(&opts.Dir, "config-path", "p", "", "folder with the configuration, to read journals of machines in the view (setting: config, PAICTL_CONFIG)")
 	_ = cmd.MarkFlagDirname("config-path")
 	cmdutil.AddOutputFlag(cmd, &opts.Output)
@@ -107,14 +107,14 @@ func (opts *StatusOptions) complete(cmd *cobra.Command) error {
 }
 
 func statusRun(ctx context.Context, opts *StatusOptions) error {
-	w, err := way.Open(opts.Factory, opts.Kube, opts.Server, "")
+	w, err := connection.Open(opts.Factory, opts.Kube, opts.Server, "")
 	if err != nil {
 		return err
 	}
 	if !w.Operator {
 		return signedInRun(ctx, opts, w)
 	}
-	follower, err := way.Follow(w.Cluster, opts.Factory.Log)
+	follower, err := connection.Follow(w.Cluster, opts.Factory.Log)
 	if err != nil {
 		return err
 	}

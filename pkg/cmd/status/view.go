@@ -12,8 +12,8 @@ import (
 	tea "github.com/charmbracelet/bubbletea"
 
 	"github.com/openpai/paictl/pkg/client"
+	"github.com/openpai/paictl/pkg/cmd/connection"
 	"github.com/openpai/paictl/pkg/cmd/service"
-	"github.com/openpai/paictl/pkg/cmd/way"
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/kube"
 	"github.com/openpai/paictl/pkg/status/act"
@@ -63,7 +63,7 @@ func (v *View) Run(ctx context.Context, follower Following) error {
 }
 
 func (v *View) actions(ctx context.Context) (view.Actions, error) {
-	w, err := way.Open(v.Factory, v.Kube, v.Server, "")
+	w, err := connection.Open(v.Factory, v.Kube, v.Server, "")
 	if err != nil {
 		return nil, err
 	}

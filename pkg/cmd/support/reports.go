@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/openpai/paictl/pkg/cmd/way"
+	"github.com/openpai/paictl/pkg/cmd/connection"
 	"github.com/openpai/paictl/pkg/diagnose/doctor"
 	"github.com/openpai/paictl/pkg/diagnose/support"
 	"github.com/openpai/paictl/pkg/job"
@@ -29,7 +29,7 @@ func (opts *BundleOptions) reports(src support.Sources, platform *services.Platf
 }
 
 func (opts *BundleOptions) status(ctx context.Context, src support.Sources) (*status.Cluster, error) {
-	follower, err := way.Follow(src.Cluster, opts.Factory.Log)
+	follower, err := connection.Follow(src.Cluster, opts.Factory.Log)
 	if err != nil {
 		return nil, err
 	}

@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/openpai/paictl/pkg/cmd/connection"
 	"github.com/openpai/paictl/pkg/cmd/prompt"
-	"github.com/openpai/paictl/pkg/cmd/way"
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/kube"
@@ -53,21 +53,21 @@ You need a session of "paictl login": tokens of PAICTL_TOKEN and application tok
 			return approveRun(cmd.Context(), opts)
 		},
 	}
-	way.AddFlag(f, cmd, &opts.Server)
+	connection.AddFlag(f, cmd, &opts.Server)
 	cmd.Flags().BoolVarP(&opts.Yes, "yes", "y", false, "sign it in without asking")
 	cmd.Flags().BoolVar(&opts.Refuse, "refuse", false, "refuse the program, so that it stops waiting")
 	return cmd
 }
 
 func approveRun(ctx context.Context, opts *ApproveOptions) error {
-	w, err := way.Choose(opts.Factory, kube.Options{}, opts.Server)
+	w, err := connection.Choose(opts.Factory, kube.Options{}, opts.Server)
 	switch {
 	case err != nil:
 		return err
 	case w == nil:
 		return hint.Errorf("sign in: paictl login https://HOST", "you are not signed in")
 	case w.Fixed:
-		return hint.Errorf("unset "+way.EnvToken+", and sign in: paictl login https://HOST", "a token of %s signs in no programs", way.EnvToken)
+		return hint.Errorf("unset "+connection.EnvToken+", and sign in: paictl login https://HOST", "a token of %s signs in no programs", connection.EnvToken)
 	}
 	p, err := w.Server.Waits(ctx, opts.Code)
 	if err != nil {
@@ -83,7 +83,7 @@ func approveRun(ctx context.Context, opts *ApproveOptions) error {
 		}
 	}
 	// The session may have been renewed since it was chosen.
-	file, err := way.Store(opts.Factory).Read()
+	file, err := connection.Store(opts.Factory).Read()
 	if err != nil {
 		return err
 	}

@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/openpai/paictl/pkg/cmd/connection"
 	"github.com/openpai/paictl/pkg/cmd/user"
-	"github.com/openpai/paictl/pkg/cmd/way"
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/people/rules"
 	"github.com/openpai/paictl/pkg/server/v3/api"
@@ -18,13 +18,13 @@ import (
 
 // CreateOptions are those of "paictl token create".
 type CreateOptions struct {
-	Factory *cmdutil.Factory
-	Way     way.Flags
-	Output  cmdutil.Output
-	User    string
-	Label   string
-	Scopes  []string
-	Life    time.Duration
+	Factory    *cmdutil.Factory
+	Connection connection.Flags
+	Output     cmdutil.Output
+	User       string
+	Label      string
+	Scopes     []string
+	Life       time.Duration
 }
 
 // NewCmdCreate returns "paictl token create". runF replaces the run in tests.
@@ -65,9 +65,9 @@ The token is valid until it is revoked. With --expires it ends by itself.`,
 	fl.StringVar(&opts.Label, "label", "", "purpose of the token, shown in the list")
 	fl.StringSliceVar(&opts.Scopes, "scope", nil, "scope of the token: read, submit, admin, secrets (repeatable, or comma-separated)")
 	fl.StringVar(&expires, "expires", "", "how long it is valid: 12h, 90d (default: until it is revoked)")
-	_ = cmd.RegisterFlagCompletionFunc("user", user.CompleteUsers(f, &opts.Way, true))
+	_ = cmd.RegisterFlagCompletionFunc("user", user.CompleteUsers(f, &opts.Connection, true))
 	_ = cmd.RegisterFlagCompletionFunc("scope", cobra.FixedCompletions([]string{"read", "submit", "admin", "secrets"}, cobra.ShellCompDirectiveNoFileComp))
-	opts.Way.AddFlags(f, cmd)
+	opts.Connection.AddFlags(f, cmd)
 	cmdutil.AddOutputFlag(cmd, &opts.Output, "text", "json", "yaml")
 	return cmd
 }
@@ -92,7 +92,7 @@ func parseLife(text string) (time.Duration, error) {
 }
 
 func createRun(ctx context.Context, opts *CreateOptions) error {
-	t, err := open(opts.Factory, opts.Way, opts.User)
+	t, err := open(opts.Factory, opts.Connection, opts.User)
 	if err != nil {
 		return err
 	}

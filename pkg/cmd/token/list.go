@@ -8,18 +8,18 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/openpai/paictl/pkg/cmd/connection"
 	"github.com/openpai/paictl/pkg/cmd/user"
-	"github.com/openpai/paictl/pkg/cmd/way"
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/server/v3/api"
 )
 
 // ListOptions are those of "paictl token list".
 type ListOptions struct {
-	Factory *cmdutil.Factory
-	Way     way.Flags
-	Output  cmdutil.Output
-	User    string
+	Factory    *cmdutil.Factory
+	Connection connection.Flags
+	Output     cmdutil.Output
+	User       string
 }
 
 // NewCmdList returns "paictl token list". runF replaces the run in tests.
@@ -42,14 +42,14 @@ If you are signed in, it lists your own; administrators can list another person'
 		},
 	}
 	cmd.Flags().StringVar(&opts.User, "user", "", "only those of this person")
-	_ = cmd.RegisterFlagCompletionFunc("user", user.CompleteUsers(f, &opts.Way, true))
-	opts.Way.AddFlags(f, cmd)
+	_ = cmd.RegisterFlagCompletionFunc("user", user.CompleteUsers(f, &opts.Connection, true))
+	opts.Connection.AddFlags(f, cmd)
 	cmdutil.AddOutputFlag(cmd, &opts.Output)
 	return cmd
 }
 
 func listRun(ctx context.Context, opts *ListOptions) error {
-	tokens, err := open(opts.Factory, opts.Way, "")
+	tokens, err := open(opts.Factory, opts.Connection, "")
 	if err != nil {
 		return err
 	}

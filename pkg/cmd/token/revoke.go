@@ -10,8 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/openpai/paictl/pkg/cmd/connection"
 	"github.com/openpai/paictl/pkg/cmd/user"
-	"github.com/openpai/paictl/pkg/cmd/way"
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/people/token"
@@ -19,11 +19,11 @@ import (
 
 // RevokeOptions are those of "paictl token revoke".
 type RevokeOptions struct {
-	Factory *cmdutil.Factory
-	Way     way.Flags
-	IDs     []string
-	User    string
-	All     bool
+	Factory    *cmdutil.Factory
+	Connection connection.Flags
+	IDs        []string
+	User       string
+	All        bool
 }
 
 // NewCmdRevoke returns "paictl token revoke". runF replaces the run in tests.
@@ -55,7 +55,7 @@ that were opened with them end.
 		ValidArgsFunction: func(cmd *cobra.Command, _ []string, _ string) (out []string, _ cobra.ShellCompDirective) {
 			ctx, cancel := context.WithTimeout(cmd.Context(), 3*time.Second)
 			defer cancel()
-			if t, err := open(f, opts.Way, ""); err == nil {
+			if t, err := open(f, opts.Connection, ""); err == nil {
 				all, _ := t.list(ctx, opts.User)
 				for i := range all {
 					out = append(out, all[i].ID+"\t"+all[i].User+" "+all[i].Label)
@@ -66,8 +66,8 @@ that were opened with them end.
 	}
 	cmd.Flags().StringVar(&opts.User, "user", "", "only if they are this person's")
 	cmd.Flags().BoolVar(&opts.All, "all", false, "all tokens and sessions of the person")
-	_ = cmd.RegisterFlagCompletionFunc("user", user.CompleteUsers(f, &opts.Way, true))
-	opts.Way.AddFlags(f, cmd)
+	_ = cmd.RegisterFlagCompletionFunc("user", user.CompleteUsers(f, &opts.Connection, true))
+	opts.Connection.AddFlags(f, cmd)
 	return cmd
 }
 
@@ -75,7 +75,7 @@ that were opened with them end.
 const maxToken = 8192
 
 func revokeRun(ctx context.Context, opts *RevokeOptions) error {
-	t, err := open(opts.Factory, opts.Way, "")
+	t, err := open(opts.Factory, opts.Connection, "")
 	if err != nil {
 		return err
 	}
@@ -114,9 +114,9 @@ func revokeRun(ctx context.Context, opts *RevokeOptions) error {
 
 // RotateOptions are those of "paictl token rotate-keys".
 type RotateOptions struct {
-	Factory *cmdutil.Factory
-	Way     way.Flags
-	Revoke  bool
+	Factory    *cmdutil.Factory
+	Connection connection.Flags
+	Revoke     bool
 }
 
 // NewCmdRotateKeys returns "paictl token rotate-keys". runF replaces the run in tests.
@@ -140,12 +140,12 @@ tokens are recognized by their hash, and stay valid.`,
 		},
 	}
 	cmd.Flags().BoolVar(&opts.Revoke, "revoke", false, "refuse tokens that earlier keys signed, and end all sessions")
-	opts.Way.AddFlags(f, cmd)
+	opts.Connection.AddFlags(f, cmd)
 	return cmd
 }
 
 func rotateRun(ctx context.Context, opts *RotateOptions) error {
-	t, err := open(opts.Factory, opts.Way, "")
+	t, err := open(opts.Factory, opts.Connection, "")
 	if err != nil {
 		return err
 	}

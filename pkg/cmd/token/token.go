@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/openpai/paictl/pkg/client"
-	"github.com/openpai/paictl/pkg/cmd/way"
+	"github.com/openpai/paictl/pkg/cmd/connection"
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/server/v3/api"
@@ -43,8 +43,8 @@ type tokens struct {
 }
 
 // open connects to the tokens of a cluster. as is the person for whom an operator makes a token; it may be "".
-func open(f *cmdutil.Factory, fl way.Flags, as string) (*tokens, error) {
-	w, err := way.Open(f, fl.Kube, fl.Server, as)
+func open(f *cmdutil.Factory, fl connection.Flags, as string) (*tokens, error) {
+	w, err := connection.Open(f, fl.Kube, fl.Server, as)
 	if err != nil {
 		return nil, err
 	}

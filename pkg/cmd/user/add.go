@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/openpai/paictl/pkg/cmd/way"
+	"github.com/openpai/paictl/pkg/cmd/connection"
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/people"
 	v1 "github.com/openpai/paictl/pkg/people/v1"
@@ -16,12 +16,12 @@ import (
 
 // AddOptions are those of "paictl user add".
 type AddOptions struct {
-	Factory  *cmdutil.Factory
-	Way      way.Flags
-	Output   cmdutil.Output
-	User     people.NewUser
-	Admin    bool
-	Password passwordFlags
+	Factory    *cmdutil.Factory
+	Connection connection.Flags
+	Output     cmdutil.Output
+	User       people.NewUser
+	Admin      bool
+	Password   passwordFlags
 }
 
 // NewCmdAdd returns "paictl user add". runF replaces the run in tests.
@@ -64,8 +64,8 @@ person, who then owns these jobs, and the folders of that name on storages. Old 
 	fl.BoolVar(&opts.Admin, "administrator", false, "also add the person to a group of administrators: "+v1.GroupAdministrators+", or another one if that group doesn't make administrators")
 	fl.BoolVar(&opts.User.TakeOver, "take-over-history", false, "take a name that jobs have, with these jobs")
 	opts.Password.add(cmd, true)
-	_ = cmd.RegisterFlagCompletionFunc("group", CompleteGroups(f, &opts.Way, func([]string) bool { return true }))
-	opts.Way.AddFlags(f, cmd)
+	_ = cmd.RegisterFlagCompletionFunc("group", CompleteGroups(f, &opts.Connection, func([]string) bool { return true }))
+	opts.Connection.AddFlags(f, cmd)
 	cmdutil.AddOutputFlag(cmd, &opts.Output, "text", "json", "yaml")
 	return cmd
 }
@@ -100,7 +100,7 @@ type added struct {
 }
 
 func addRun(ctx context.Context, opts *AddOptions) error {
-	p, err := Open(opts.Factory, opts.Way)
+	p, err := Open(opts.Factory, opts.Connection)
 	if err != nil {
 		return err
 	}

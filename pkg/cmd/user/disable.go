@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/openpai/paictl/pkg/cmd/connection"
 	"github.com/openpai/paictl/pkg/cmd/prompt"
-	"github.com/openpai/paictl/pkg/cmd/way"
 	"github.com/openpai/paictl/pkg/cmdutil"
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 	"github.com/openpai/paictl/pkg/ui/plural"
@@ -16,7 +16,7 @@ import (
 
 // newCmdDisable returns "paictl user disable" or "paictl user enable".
 func newCmdDisable(f *cmdutil.Factory, disable bool) *cobra.Command {
-	var o way.Flags
+	var o connection.Flags
 	cmd := &cobra.Command{
 		Use:   "enable NAME...",
 		Short: "Allow disabled people to sign in again",
@@ -49,7 +49,7 @@ func newCmdDisable(f *cmdutil.Factory, disable bool) *cobra.Command {
 }
 
 // each changes each user, and continues after an error.
-func each(ctx context.Context, f *cmdutil.Factory, o way.Flags, names []string, do func(context.Context, *People, string) (string, error)) error {
+func each(ctx context.Context, f *cmdutil.Factory, o connection.Flags, names []string, do func(context.Context, *People, string) (string, error)) error {
 	p, err := Open(f, o)
 	if err != nil {
 		return err
@@ -74,10 +74,10 @@ func each(ctx context.Context, f *cmdutil.Factory, o way.Flags, names []string, 
 
 // RemoveOptions are those of "paictl user remove".
 type RemoveOptions struct {
-	Factory *cmdutil.Factory
-	Way     way.Flags
-	Names   []string
-	Yes     bool
+	Factory    *cmdutil.Factory
+	Connection connection.Flags
+	Names      []string
+	Yes        bool
 }
 
 // NewCmdRemove returns "paictl user remove". runF replaces the run in tests.
@@ -101,10 +101,10 @@ The last administrator can't be removed.`,
 			}
 			return removeRun(cmd.Context(), opts)
 		},
-		ValidArgsFunction: CompleteUsers(f, &opts.Way, true),
+		ValidArgsFunction: CompleteUsers(f, &opts.Connection, true),
 	}
 	cmd.Flags().BoolVarP(&opts.Yes, "yes", "y", false, "don't ask")
-	opts.Way.AddFlags(f, cmd)
+	opts.Connection.AddFlags(f, cmd)
 	return cmd
 }
 
@@ -116,7 +116,7 @@ func removeRun(ctx context.Context, opts *RemoveOptions) error {
 	if err := prompt.Confirm(opts.Factory.IO, opts.Yes, what, "Remove "+listed(opts.Names)+" with passwords, tokens and job templates, and stop their jobs?"); err != nil {
 		return err
 	}
-	return each(ctx, opts.Factory, opts.Way, opts.Names, func(ctx context.Context, p *People, name string) (string, error) {
+	return each(ctx, opts.Factory, opts.Connection, opts.Names, func(ctx context.Context, p *People, name string) (string, error) {
 		return name + " is removed, and their jobs are stopped.", p.Remove(ctx, name)
 	})
 }

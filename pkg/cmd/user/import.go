@@ -14,7 +14,7 @@ import (
 	"github.com/google/renameio/v2"
 	"github.com/spf13/cobra"
 
-	"github.com/openpai/paictl/pkg/cmd/way"
+	"github.com/openpai/paictl/pkg/cmd/connection"
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/people"
@@ -26,11 +26,11 @@ import (
 
 // ImportOptions are those of "paictl user import".
 type ImportOptions struct {
-	Factory   *cmdutil.Factory
-	Way       way.Flags
-	File      string
-	Passwords string
-	DryRun    bool
+	Factory    *cmdutil.Factory
+	Connection connection.Flags
+	File       string
+	Passwords  string
+	DryRun     bool
 }
 
 // NewCmdImport returns "paictl user import". runF replaces the run in tests.
@@ -64,7 +64,7 @@ passwords for them and writes them into that file, which only you can read.`,
 	cmd.Flags().StringVar(&opts.Passwords, "passwords", "", "make a password for each person without one, and write them into this new file")
 	cmd.Flags().BoolVar(&opts.DryRun, "dry-run", false, "only check the file")
 	_ = cmd.MarkFlagFilename("passwords")
-	opts.Way.AddFlags(f, cmd)
+	opts.Connection.AddFlags(f, cmd)
 	return cmd
 }
 
@@ -85,7 +85,7 @@ func importRun(ctx context.Context, opts *ImportOptions) error {
 			return hint.Errorf("name a new file", "%s already exists: it may have passwords of an earlier import", opts.Passwords)
 		}
 	}
-	p, err := Open(opts.Factory, opts.Way)
+	p, err := Open(opts.Factory, opts.Connection)
 	if err != nil {
 		return err
 	}

@@ -7,18 +7,18 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/openpai/paictl/pkg/cmd/way"
+	"github.com/openpai/paictl/pkg/cmd/connection"
 	"github.com/openpai/paictl/pkg/cmdutil"
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 )
 
 // LinkOptions are those of "paictl user link".
 type LinkOptions struct {
-	Factory  *cmdutil.Factory
-	Way      way.Flags
-	Name     string
-	Identity v1.Identity
-	Remove   bool
+	Factory    *cmdutil.Factory
+	Connection connection.Flags
+	Name       string
+	Identity   v1.Identity
+	Remove     bool
 }
 
 // NewCmdLink returns "paictl user link". runF replaces the run in tests.
@@ -42,18 +42,18 @@ who signs in there with the subject is this person here. Names and e-mail addres
 			}
 			return linkRun(cmd.Context(), opts)
 		},
-		ValidArgsFunction: CompleteUsers(f, &opts.Way, false),
+		ValidArgsFunction: CompleteUsers(f, &opts.Connection, false),
 	}
 	fl := cmd.Flags()
 	fl.StringVar(&opts.Identity.Provider, "provider", "", "name of the provider in the configuration")
 	fl.StringVar(&opts.Identity.Subject, "subject", "", "subject by which the provider knows the person")
 	fl.BoolVar(&opts.Remove, "remove", false, "remove the link")
-	opts.Way.AddFlags(f, cmd)
+	opts.Connection.AddFlags(f, cmd)
 	return cmd
 }
 
 func linkRun(ctx context.Context, opts *LinkOptions) error {
-	p, err := Open(opts.Factory, opts.Way)
+	p, err := Open(opts.Factory, opts.Connection)
 	if err != nil {
 		return err
 	}

@@ -8,17 +8,17 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/openpai/paictl/pkg/cmd/way"
+	"github.com/openpai/paictl/pkg/cmd/connection"
 	"github.com/openpai/paictl/pkg/cmdutil"
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 )
 
 // ListOptions are those of "paictl user list".
 type ListOptions struct {
-	Factory *cmdutil.Factory
-	Way     way.Flags
-	Output  cmdutil.Output
-	Group   string
+	Factory    *cmdutil.Factory
+	Connection connection.Flags
+	Output     cmdutil.Output
+	Group      string
 }
 
 // NewCmdList returns "paictl user list". runF replaces the run in tests.
@@ -39,14 +39,14 @@ func NewCmdList(f *cmdutil.Factory, runF func(context.Context, *ListOptions) err
 		},
 	}
 	cmd.Flags().StringVar(&opts.Group, "group", "", "only people in this group")
-	_ = cmd.RegisterFlagCompletionFunc("group", CompleteGroups(f, &opts.Way, func([]string) bool { return true }))
-	opts.Way.AddFlags(f, cmd)
+	_ = cmd.RegisterFlagCompletionFunc("group", CompleteGroups(f, &opts.Connection, func([]string) bool { return true }))
+	opts.Connection.AddFlags(f, cmd)
 	cmdutil.AddOutputFlag(cmd, &opts.Output)
 	return cmd
 }
 
 func listRun(ctx context.Context, opts *ListOptions) error {
-	p, err := Open(opts.Factory, opts.Way)
+	p, err := Open(opts.Factory, opts.Connection)
 	if err != nil {
 		return err
 	}

@@ -7,17 +7,17 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/openpai/paictl/pkg/cmd/way"
+	"github.com/openpai/paictl/pkg/cmd/connection"
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/secret"
 )
 
 // PasswdOptions are those of "paictl user passwd".
 type PasswdOptions struct {
-	Factory  *cmdutil.Factory
-	Way      way.Flags
-	Name     string
-	Password passwordFlags
+	Factory    *cmdutil.Factory
+	Connection connection.Flags
+	Name       string
+	Password   passwordFlags
 }
 
 // NewCmdPasswd returns "paictl user passwd". runF replaces the run in tests.
@@ -47,15 +47,15 @@ own, you also need the old password; with --password-stdin it is the first line,
 			}
 			return passwdRun(cmd.Context(), opts)
 		},
-		ValidArgsFunction: CompleteUsers(f, &opts.Way, false),
+		ValidArgsFunction: CompleteUsers(f, &opts.Connection, false),
 	}
 	opts.Password.add(cmd, false)
-	opts.Way.AddFlags(f, cmd)
+	opts.Connection.AddFlags(f, cmd)
 	return cmd
 }
 
 func passwdRun(ctx context.Context, opts *PasswdOptions) error {
-	p, err := Open(opts.Factory, opts.Way)
+	p, err := Open(opts.Factory, opts.Connection)
 	if err != nil {
 		return err
 	}

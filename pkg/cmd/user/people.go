@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/openpai/paictl/pkg/client"
-	"github.com/openpai/paictl/pkg/cmd/way"
+	"github.com/openpai/paictl/pkg/cmd/connection"
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/people"
@@ -30,7 +30,7 @@ type People struct {
 }
 
 // Open connects to the people of a cluster. It doesn't send a request yet.
-func Open(f *cmdutil.Factory, fl way.Flags) (*People, error) {
+func Open(f *cmdutil.Factory, fl connection.Flags) (*People, error) {
 	w, err := fl.Open(f)
 	if err != nil {
 		return nil, err

@@ -6,16 +6,16 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/openpai/paictl/pkg/cmd/way"
+	"github.com/openpai/paictl/pkg/cmd/connection"
 	"github.com/openpai/paictl/pkg/cmdutil"
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 )
 
 // SetOptions are those of "paictl user set".
 type SetOptions struct {
-	Factory *cmdutil.Factory
-	Way     way.Flags
-	Name    string
+	Factory    *cmdutil.Factory
+	Connection connection.Flags
+	Name       string
 	// Email and DisplayName are nil if they stay as they are. Groups is used only if SetGroups is set.
 	Email, DisplayName *string
 	Groups             []string
@@ -53,19 +53,19 @@ them from it, use "paictl group add-member" and "paictl group remove-member".`,
 			}
 			return setRun(cmd.Context(), opts)
 		},
-		ValidArgsFunction: CompleteUsers(f, &opts.Way, false),
+		ValidArgsFunction: CompleteUsers(f, &opts.Connection, false),
 	}
 	fl := cmd.Flags()
 	fl.StringVar(&email, "email", "", "e-mail address")
 	fl.StringVar(&display, "display-name", "", "full name, for display")
 	fl.StringSliceVar(&opts.Groups, "group", nil, "the groups that the person is in (repeatable, or comma-separated)")
-	_ = cmd.RegisterFlagCompletionFunc("group", CompleteGroups(f, &opts.Way, func([]string) bool { return true }))
-	opts.Way.AddFlags(f, cmd)
+	_ = cmd.RegisterFlagCompletionFunc("group", CompleteGroups(f, &opts.Connection, func([]string) bool { return true }))
+	opts.Connection.AddFlags(f, cmd)
 	return cmd
 }
 
 func setRun(ctx context.Context, opts *SetOptions) error {
-	p, err := Open(opts.Factory, opts.Way)
+	p, err := Open(opts.Factory, opts.Connection)
 	if err != nil {
 		return err
 	}

@@ -8,17 +8,17 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/openpai/paictl/pkg/cmd/way"
+	"github.com/openpai/paictl/pkg/cmd/connection"
 	"github.com/openpai/paictl/pkg/cmdutil"
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 )
 
 // ShowOptions are those of "paictl user show".
 type ShowOptions struct {
-	Factory *cmdutil.Factory
-	Way     way.Flags
-	Output  cmdutil.Output
-	Name    string
+	Factory    *cmdutil.Factory
+	Connection connection.Flags
+	Output     cmdutil.Output
+	Name       string
 }
 
 // NewCmdShow returns "paictl user show". runF replaces the run in tests.
@@ -37,15 +37,15 @@ func NewCmdShow(f *cmdutil.Factory, runF func(context.Context, *ShowOptions) err
 			}
 			return showRun(cmd.Context(), opts)
 		},
-		ValidArgsFunction: CompleteUsers(f, &opts.Way, false),
+		ValidArgsFunction: CompleteUsers(f, &opts.Connection, false),
 	}
-	opts.Way.AddFlags(f, cmd)
+	opts.Connection.AddFlags(f, cmd)
 	cmdutil.AddOutputFlag(cmd, &opts.Output, "text", "json", "yaml")
 	return cmd
 }
 
 func showRun(ctx context.Context, opts *ShowOptions) error {
-	p, err := Open(opts.Factory, opts.Way)
+	p, err := Open(opts.Factory, opts.Connection)
 	if err != nil {
 		return err
 	}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/openpai/paictl/pkg/cmd/way"
+	"github.com/openpai/paictl/pkg/cmd/connection"
 	"github.com/openpai/paictl/pkg/cmdutil"
 )
 
@@ -39,7 +39,7 @@ kubeconfig they work without the server, so you can use them to regain access if
 const completionTimeout = 3 * time.Second
 
 // CompleteUsers completes names of people, each once.
-func CompleteUsers(f *cmdutil.Factory, o *way.Flags, many bool) func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+func CompleteUsers(f *cmdutil.Factory, o *connection.Flags, many bool) func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	return complete(f, o, func(args []string) bool { return many || len(args) == 0 }, func(ctx context.Context, p *People) (out []string) {
 		users, _ := p.Users(ctx)
 		for i := range users {
@@ -50,7 +50,7 @@ func CompleteUsers(f *cmdutil.Factory, o *way.Flags, many bool) func(*cobra.Comm
 }
 
 // CompleteGroups completes names of groups, as arguments or as the value of a flag.
-func CompleteGroups(f *cmdutil.Factory, o *way.Flags, wanted func(args []string) bool) func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+func CompleteGroups(f *cmdutil.Factory, o *connection.Flags, wanted func(args []string) bool) func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	return complete(f, o, wanted, func(ctx context.Context, p *People) (out []string) {
 		groups, _ := p.Groups(ctx)
 		for i := range groups {
@@ -60,7 +60,7 @@ func CompleteGroups(f *cmdutil.Factory, o *way.Flags, wanted func(args []string)
 	})
 }
 
-func complete(f *cmdutil.Factory, o *way.Flags, wanted func([]string) bool, names func(context.Context, *People) []string,
+func complete(f *cmdutil.Factory, o *connection.Flags, wanted func([]string) bool, names func(context.Context, *People) []string,
 ) func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		if !wanted(args) {

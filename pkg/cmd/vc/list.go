@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/openpai/paictl/pkg/cmd/way"
+	"github.com/openpai/paictl/pkg/cmd/connection"
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/kube"
 	"github.com/openpai/paictl/pkg/scheduler/api"
@@ -50,7 +50,7 @@ After "paictl login" these are the virtual clusters that you may use; --kubeconf
 		},
 	}
 	cmdutil.AddKubeFlags(cmd, &opts.Kube)
-	way.AddFlag(f, cmd, &opts.Server)
+	connection.AddFlag(f, cmd, &opts.Server)
 	cmdutil.AddOutputFlag(cmd, &opts.Output)
 	return cmd
 }

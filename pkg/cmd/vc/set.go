@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/openpai/paictl/pkg/cmd/way"
+	"github.com/openpai/paictl/pkg/cmd/connection"
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/config/store"
 	"github.com/openpai/paictl/pkg/kube"
@@ -93,7 +93,7 @@ doesn't name stay.`,
 		},
 	}
 	cmdutil.AddKubeFlags(cmd, &opts.Kube)
-	way.AddFlag(f, cmd, &opts.Server)
+	connection.AddFlag(f, cmd, &opts.Server)
 	flags.add(cmd)
 	fl := cmd.Flags()
 	fl.StringVarP(&opts.Message, "message", "m", "", "reason, recorded in the history")

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/openpai/paictl/pkg/client"
+	"github.com/openpai/paictl/pkg/cmd/connection"
 	"github.com/openpai/paictl/pkg/cmd/prompt"
-	"github.com/openpai/paictl/pkg/cmd/way"
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/config/store"
 	"github.com/openpai/paictl/pkg/hint"
@@ -22,7 +22,7 @@ import (
 const pollEvery = 300 * time.Millisecond
 
 func setRun(ctx context.Context, opts *SetOptions) error {
-	w, err := way.Open(opts.Factory, opts.Kube, opts.Server, "")
+	w, err := connection.Open(opts.Factory, opts.Kube, opts.Server, "")
 	if err != nil {
 		return err
 	}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/openpai/paictl/pkg/cmd/way"
+	"github.com/openpai/paictl/pkg/cmd/connection"
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/config/strictyaml"
 	"github.com/openpai/paictl/pkg/hint"
@@ -58,7 +58,7 @@ func NewCmdShow(f *cmdutil.Factory, runF func(context.Context, *ShowOptions) err
 		},
 	}
 	cmdutil.AddKubeFlags(cmd, &opts.Kube)
-	way.AddFlag(f, cmd, &opts.Server)
+	connection.AddFlag(f, cmd, &opts.Server)
 	cmdutil.AddOutputFlag(cmd, &opts.Output, "text", "wide", "json", "yaml")
 	return cmd
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/openpai/paictl/pkg/client"
-	"github.com/openpai/paictl/pkg/cmd/way"
+	"github.com/openpai/paictl/pkg/cmd/connection"
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/config"
 	"github.com/openpai/paictl/pkg/config/store"
@@ -56,7 +56,7 @@ type cluster struct {
 
 // openJobs connects to the cluster's server, or to the server inside paictl with a kubeconfig. It doesn't send a request yet.
 func openJobs(f *cmdutil.Factory, o kube.Options, server string) (*client.Jobs, error) {
-	w, err := way.Open(f, o, server, "")
+	w, err := connection.Open(f, o, server, "")
 	if err != nil {
 		return nil, err
 	}
@@ -122,10 +122,10 @@ func namesOf(all []api.VirtualCluster) []string {
 func completeCells(f *cmdutil.Factory, o *kube.Options, server *string) func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	return func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 		types := known(cmd.Context(), f, *o, *server, typesOf)
-		if w, err := way.Open(f, *o, *server, ""); err == nil && w.Operator {
+		if w, err := connection.Open(f, *o, *server, ""); err == nil && w.Operator {
 			ctx, cancel := context.WithTimeout(cmd.Context(), completionTimeout)
 			defer cancel()
-			if cells, err := way.Cells(ctx, w.Cluster.Client); err == nil {
+			if cells, err := connection.Cells(ctx, w.Cluster.Client); err == nil {
 				types = vc.CellTypes(cells)
 			}
 		}

@@ -1,6 +1,6 @@
-// Package ways runs the scripts of "paictl job" a second time, signed in at a server, and compares the output of both ways.
+// Package parity runs the scripts of "paictl job" a second time, signed in at a server, and compares the output of both ways.
 // In: the scripts of pkg/cmd/job, a server on a real API server. Out: the differences.
-package ways
+package parity
 
 import (
 	"bytes"

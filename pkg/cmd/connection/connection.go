@@ -1,6 +1,6 @@
-// Package way chooses how a command reaches a cluster: by a kubeconfig, or by the platform's server if the user has signed in.
+// Package connection chooses how a command reaches a cluster: by a kubeconfig, or by the platform's server if the user has signed in.
 // In: flags, settings, the file of sign-ins. Out: the server and its user, or nil, which means a kubeconfig.
-package way
+package connection
 
 import (
 	"cmp"
@@ -36,8 +36,8 @@ const (
 	EnvCA     = "PAICTL_CA"
 )
 
-// Way is a server at which the user has signed in.
-type Way struct {
+// Connection is a server at which the user has signed in.
+type Connection struct {
 	// Name is the local name of the cluster. It is "" if PAICTL_SERVER names one that isn't stored.
 	Name   string
 	Server *client.Server
@@ -52,7 +52,7 @@ type Way struct {
 }
 
 // Address returns the address of the cluster, for questions.
-func (w *Way) Address() string {
+func (w *Connection) Address() string {
 	if w.Operator {
 		return w.Cluster.Server
 	}
@@ -61,7 +61,7 @@ func (w *Way) Address() string {
 
 // Open returns the server that a command asks: the one where the user has signed in, or the one inside paictl if a kubeconfig opens the cluster. as is
 // the person for whom an operator acts; it may be "".
-func Open(f *cmdutil.Factory, k kube.Options, server, as string) (*Way, error) {
+func Open(f *cmdutil.Factory, k kube.Options, server, as string) (*Connection, error) {
 	w, err := Choose(f, k, server)
 	if err != nil || w != nil {
 		return w, err
@@ -89,7 +89,7 @@ func Open(f *cmdutil.Factory, k kube.Options, server, as string) (*Way, error) {
 		Forward: func(ctx context.Context, t *job.Target, port int, l net.Listener, problem func(error)) error {
 			return inside.Forward(ctx, as, t, port, l, problem)
 		}}})
-	return &Way{Server: s, Operator: true, Cluster: c}, err
+	return &Connection{Server: s, Operator: true, Cluster: c}, err
 }
 
 // Store is the file of sign-ins.
@@ -116,7 +116,7 @@ func Names(f *cmdutil.Factory) []string {
 
 // Choose finds the server to use. It returns nil if that is a kubeconfig. --kubeconfig and --context come first, then --server,
 // PAICTL_SERVER, and the cluster of the last sign-in.
-func Choose(f *cmdutil.Factory, k kube.Options, server string) (*Way, error) {
+func Choose(f *cmdutil.Factory, k kube.Options, server string) (*Connection, error) {
 	if k != (kube.Options{}) {
 		if server != "" {
 			return nil, cmdutil.Usagef("give --server, or --kubeconfig and --context, not both")
@@ -180,8 +180,8 @@ func known(file *login.File) string {
 	return "sign in: paictl login https://HOST"
 }
 
-// open makes the way. A second client of the same server renews its tokens, and needs no tokens itself.
-func open(f *cmdutil.Factory, name string, at *login.Cluster, token string) (*Way, error) {
+// open makes the connection. A second client of the same server renews its tokens, and needs no tokens itself.
+func open(f *cmdutil.Factory, name string, at *login.Cluster, token string) (*Connection, error) {
 	ca := []byte(at.CA)
 	if file := f.Getenv(EnvCA); file != "" && len(ca) == 0 {
 		var err error
@@ -190,7 +190,7 @@ func open(f *cmdutil.Factory, name string, at *login.Cluster, token string) (*Wa
 		}
 	}
 	o := client.Options{URL: at.Server, CA: ca, Version: f.Version, Note: func(text string) { f.IO.Say("%s", text) }}
-	w := &Way{Name: name, Fixed: token != ""}
+	w := &Connection{Name: name, Fixed: token != ""}
 	if w.Fixed {
 		o.Tokens = client.Fixed(token)
 	} else {

@@ -1,4 +1,4 @@
-package way
+package connection
 
 import (
 	"github.com/spf13/cobra"
@@ -20,4 +20,6 @@ func (fl *Flags) AddFlags(f *cmdutil.Factory, cmd *cobra.Command) {
 }
 
 // Open returns the server that the flags choose.
-func (fl *Flags) Open(f *cmdutil.Factory) (*Way, error) { return Open(f, fl.Kube, fl.Server, "") }
+func (fl *Flags) Open(f *cmdutil.Factory) (*Connection, error) {
+	return Open(f, fl.Kube, fl.Server, "")
+}
