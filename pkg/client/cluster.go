@@ -32,7 +32,7 @@ func (c *Jobs) VirtualClusters(ctx context.Context) (*api.VirtualClusters, error
 }
 
 // ChangeVirtualClusters changes virtual clusters, or returns the effect of a change.
-func (s *Server) ChangeVirtualClusters(ctx context.Context, o *vc.Order) (*vc.Outcome, error) {
+func (s *Server) ChangeVirtualClusters(ctx context.Context, o *vc.ChangeSet) (*vc.Outcome, error) {
 	q, err := change(http.MethodPatch, api.Prefix+"/virtual-clusters", o)
 	q.again = o.DryRun
 	out, err := answered[vc.Outcome](ctx, s, q, err)

@@ -81,9 +81,9 @@ func (s *Server) Page(path string, query url.Values) string {
 // Client returns the name of this program.
 func (s *Server) Client() string { return "paictl/" + s.version }
 
-// Ways returns the ways of signing in to the server.
-func (s *Server) Ways(ctx context.Context) (*api.Ways, error) {
-	out := &api.Ways{}
+// SignInMethods returns the ways of signing in to the server.
+func (s *Server) SignInMethods(ctx context.Context) (*api.SignInMethods, error) {
+	out := &api.SignInMethods{}
 	q := get(api.Prefix+"/signin", nil)
 	q.open = true
 	return out, explained(s.ask(ctx, q, out))

@@ -162,7 +162,7 @@ func (k *kept) tell(e event) error {
 		}
 		return k.ready(r)
 	case api.EventGone:
-		g := api.Gone{}
+		g := api.RemovedJob{}
 		if err := json.Unmarshal([]byte(e.data), &g); err != nil {
 			return err
 		}

@@ -36,7 +36,7 @@ func TestTheHistoryIsAskedForListsTagsCodeAndTheAudit(t *testing.T) {
 	f.Name, f.UID, f.CreationTimestamp = v1.ObjectName("ann", "train"), types.UID("u"), metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 	f.Labels, f.Annotations = map[string]string{v1.LabelUser: "ann"}, map[string]string{v1.AnnotationJobName: "train", v1.AnnotationTags: "old"}
 	require.NoError(t, s.SaveJob(ctx, f))
-	require.NoError(t, s.EndGone(ctx, []string{"u"}))
+	require.NoError(t, s.EndRemoved(ctx, []string{"u"}))
 	services := jobtest.Services{api.Service: server.New(server.Options{
 		Store: s, Metrics: prometheus.NewRegistry(), Token: func() string { return jobtest.Token }, AuditToken: func() string { return jobtest.AuditToken }, Log: slog.New(slog.DiscardHandler),
 	}).Handler()}

@@ -159,7 +159,7 @@ func (r *run) createAnew(ctx context.Context, job *batchv1.Job, gone metav1.Dele
 
 // awaitJob waits for a Job to finish. It reports problems of its pods.
 func (r *run) awaitJob(ctx context.Context, service string, job *batchv1.Job) error {
-	tick := time.NewTicker(pollGone)
+	tick := time.NewTicker(pollTermination)
 	defer tick.Stop()
 	limit, cancel := context.WithTimeout(ctx, removalLimit+10*time.Second)
 	defer cancel()

@@ -137,7 +137,7 @@ func (r *run) uninstall(ctx context.Context, t *target) error {
 		if err := r.Releases.Uninstall(ctx, t.namespace, t.name); err != nil {
 			return fmt.Errorf("remove the release of %s: %w", t.name, err)
 		}
-		if err := r.awaitGone(ctx, t); err != nil {
+		if err := r.awaitTermination(ctx, t); err != nil {
 			return err
 		}
 	}

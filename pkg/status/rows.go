@@ -138,7 +138,7 @@ func newPodRow(p *corev1.Pod) *podRow {
 		r.job = name
 		index, _ := strconv.ParseInt(p.Labels[v1.LabelTaskIndex], 10, 32)
 		r.task = job.TaskName(cmp.Or(p.Annotations[v1.AnnotationTaskRole], p.Labels[v1.LabelTaskRole]), int32(index))
-		r.held = job.Held(p)
+		r.held = job.PendingReason(p)
 	} else {
 		r.shown = shownOf(p)
 	}

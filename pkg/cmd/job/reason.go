@@ -40,7 +40,7 @@ func (r *reasons) of(ctx context.Context, d *job.Detail) *job.Why {
 	if r.at != d.State {
 		r.at, r.next = d.State, r.now().Add(reasonAfter)
 	}
-	if !held(d) || r.now().Before(r.next) {
+	if !pending(d) || r.now().Before(r.next) {
 		return nil
 	}
 	r.next = r.now().Add(reasonEvery)
@@ -59,8 +59,8 @@ func (r *reasons) of(ctx context.Context, d *job.Detail) *job.Why {
 	return w
 }
 
-// held reports whether a job, or some of its tasks, have not begun.
-func held(d *job.Detail) bool {
+// pending reports whether a job, or some of its tasks, have not begun.
+func pending(d *job.Detail) bool {
 	begun, total := d.Progress()
 	return unfinished(job.Phase(d.State)) && (job.Phase(d.State) != job.Running || begun < total)
 }

@@ -21,8 +21,8 @@ func (opts *Options) enter(ctx context.Context, s *client.Server, t *target) (na
 	case !opts.NoBrowser && browser.Here(opts.Factory.Getenv):
 		pair, err = opts.browser(ctx, s)
 	default:
-		ways, err := s.Ways(ctx)
-		if err != nil || ways.Password {
+		methods, err := s.SignInMethods(ctx)
+		if err != nil || methods.Password {
 			return opts.password(ctx, s, t) // an older server has passwords alone
 		}
 		pair, err = opts.device(ctx, s)

@@ -54,7 +54,7 @@ func TestJobsOfOpenPAIAreInListsAndReports(t *testing.T) {
 	page, err := store.Jobs(t.Context(), api.JobQuery{})
 	require.NoError(t, err)
 	require.Len(t, page.Items, 2)
-	require.NoError(t, store.EndGone(t.Context(), []string{page.Items[0].UID, page.Items[1].UID})) // as the controller does
+	require.NoError(t, store.EndRemoved(t.Context(), []string{page.Items[0].UID, page.Items[1].UID})) // as the controller does
 	s := servertest.Start(t, c, servertest.Options{History: h})
 	token := s.SignIn("mig-ann")
 	list := s.Ask("GET", "/api/v2/jobs", token, "")

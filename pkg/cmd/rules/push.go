@@ -104,7 +104,7 @@ func pushRun(ctx context.Context, opts *PushOptions) error {
 	return opts.tell(&p)
 }
 
-func (opts *PushOptions) apply(ctx context.Context, h *held, text []byte) error {
+func (opts *PushOptions) apply(ctx context.Context, h *stored, text []byte) error {
 	if !opts.DryRun {
 		what := "changing the failure rules of context " + h.Context
 		if err := prompt.Confirm(opts.IO, opts.Yes, what, "Use these rules in the cluster of context "+h.Context+"?"); err != nil {

@@ -14,18 +14,18 @@ import (
 	"github.com/openpai/paictl/pkg/runtime/rules"
 )
 
-// held are the rules of a cluster.
-type held struct {
+// stored are the rules of a cluster.
+type stored struct {
 	*kube.Cluster
 	object *corev1.ConfigMap // nil if the cluster uses the built-in rules
 }
 
-func open(ctx context.Context, o kube.Options) (*held, error) {
+func open(ctx context.Context, o kube.Options) (*stored, error) {
 	c, err := kube.Open(o)
 	if err != nil {
 		return nil, err
 	}
-	h := &held{Cluster: c}
+	h := &stored{Cluster: c}
 	cm, err := c.Client.CoreV1().ConfigMaps(kube.SystemNamespace).Get(ctx, api.RulesConfigMap, metav1.GetOptions{})
 	switch {
 	case err == nil:
@@ -37,7 +37,7 @@ func open(ctx context.Context, o kube.Options) (*held, error) {
 }
 
 // text returns the name and the text of the rules.
-func (h *held) text() (string, []byte) {
+func (h *stored) text() (string, []byte) {
 	if h.object == nil {
 		return rules.File, rules.BuiltinText()
 	}
@@ -45,7 +45,7 @@ func (h *held) text() (string, []byte) {
 }
 
 // put writes a file that was checked. It doesn't overwrite a change that another user made since open.
-func (h *held) put(ctx context.Context, text []byte, dryRun bool) error {
+func (h *stored) put(ctx context.Context, text []byte, dryRun bool) error {
 	maps := h.Client.CoreV1().ConfigMaps(kube.SystemNamespace)
 	all := dry(dryRun)
 	var err error
@@ -64,7 +64,7 @@ func (h *held) put(ctx context.Context, text []byte, dryRun bool) error {
 }
 
 // remove goes back to the built-in rules.
-func (h *held) remove(ctx context.Context, dryRun bool) error {
+func (h *stored) remove(ctx context.Context, dryRun bool) error {
 	if h.object == nil {
 		return nil
 	}
@@ -79,7 +79,7 @@ func dry(yes bool) []string {
 	return nil
 }
 
-func (h *held) explain(err error) error {
+func (h *stored) explain(err error) error {
 	switch {
 	case err == nil:
 		return nil

@@ -26,8 +26,8 @@ func setRun(ctx context.Context, opts *SetOptions) error {
 	if err != nil {
 		return err
 	}
-	order := vc.Order{Changes: opts.Requests, Message: opts.Message, DryRun: true, Force: opts.Force}
-	out, err := w.Server.ChangeVirtualClusters(ctx, &order)
+	changes := vc.ChangeSet{Changes: opts.Requests, Message: opts.Message, DryRun: true, Force: opts.Force}
+	out, err := w.Server.ChangeVirtualClusters(ctx, &changes)
 	if err != nil {
 		return err
 	}
@@ -48,8 +48,8 @@ func setRun(ctx context.Context, opts *SetOptions) error {
 	if err := prompt.Confirm(opts.Factory.IO, opts.Yes, "the change", question); err != nil {
 		return err
 	}
-	order.DryRun, order.Revision, order.Message = false, out.Base, opts.message(&order)
-	if out, err = w.Server.ChangeVirtualClusters(ctx, &order); err != nil {
+	changes.DryRun, changes.Revision, changes.Message = false, out.Base, opts.message(&changes)
+	if out, err = w.Server.ChangeVirtualClusters(ctx, &changes); err != nil {
 		return err
 	}
 	if err := opts.await(ctx, &client.Jobs{Server: w.Server, Name: w.User}, out); err != nil {
@@ -109,7 +109,7 @@ func (opts *SetOptions) await(ctx context.Context, c *client.Jobs, out *vc.Outco
 }
 
 // message is the entry of the history.
-func (opts *SetOptions) message(o *vc.Order) string {
+func (opts *SetOptions) message(o *vc.ChangeSet) string {
 	if opts.Message != "" {
 		return opts.Message
 	}

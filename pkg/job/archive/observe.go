@@ -105,10 +105,10 @@ func (o *observed) Unended(ctx context.Context) (_ []api.Job, err error) {
 	return o.Store.Unended(ctx)
 }
 
-// EndGone implements Store.
-func (o *observed) EndGone(ctx context.Context, uids []string) (err error) {
+// EndRemoved implements Store.
+func (o *observed) EndRemoved(ctx context.Context, uids []string) (err error) {
 	defer o.note("end_gone", time.Now(), &err)
-	return o.Store.EndGone(ctx, uids)
+	return o.Store.EndRemoved(ctx, uids)
 }
 
 // Delete implements Store.

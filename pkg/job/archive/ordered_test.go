@@ -154,7 +154,7 @@ func TestAJobIsListedByTheHistoryOnceItIsGone(t *testing.T) {
 		here, err := s.Unreleased(ctx, "", 10)
 		require.NoError(t, err)
 		assert.Equal(t, []api.Job{{UID: string(ended.UID), Framework: ended.Name}}, here, "the other has not ended")
-		require.NoError(t, s.EndGone(ctx, []string{string(lost.UID), string(ended.UID)}))
+		require.NoError(t, s.EndRemoved(ctx, []string{string(lost.UID), string(ended.UID)}))
 		assert.Equal(t, []string{"ended", "lost"}, listed())
 		d, err := s.Job(ctx, string(ended.UID))
 		require.NoError(t, err)

@@ -37,8 +37,8 @@ type Store interface {
 
 	// Unended returns the jobs whose end isn't known.
 	Unended(ctx context.Context) ([]api.Job, error)
-	// EndGone ends jobs whose Frameworks are gone, by UID, unless their end has been written, and records that they are gone.
-	EndGone(ctx context.Context, uids []string) error
+	// EndRemoved ends jobs whose Frameworks are gone, by UID, unless their end has been written, and records that they are gone.
+	EndRemoved(ctx context.Context, uids []string) error
 	// MarkGone records that the Framework of a job is about to be removed, the tags that it has, and whether a user has deleted it.
 	MarkGone(ctx context.Context, f *v1.Framework) error
 	// Unreleased returns finished jobs that aren't recorded as gone: those after a UID, in the order of UIDs, with only the UID and the

@@ -227,7 +227,7 @@ func TestAJobThatVanishedHeldItsGPUsUntilItWasSeenLast(t *testing.T) {
 		open, err := l.Unended(t.Context())
 		require.NoError(t, err)
 		require.Len(t, open, 1)
-		require.NoError(t, l.EndGone(t.Context(), []string{open[0].UID}))
+		require.NoError(t, l.EndRemoved(t.Context(), []string{open[0].UID}))
 		assert.Equal(t, []string{"300+0 preempted 0 failed 0"}, l.used(t))
 		holds, err := l.Holds(t.Context())
 		require.NoError(t, err)

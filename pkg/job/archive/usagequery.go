@@ -89,7 +89,7 @@ func (d *database) readUsage(ctx context.Context, q api.UsageQuery, from, to, no
 	if err != nil {
 		return fmt.Errorf("read the archive: %w", err)
 	}
-	sums := held{length: period(q.By), count: count}
+	sums := carry{length: period(q.By), count: count}
 	return each(rows, func() error {
 		var s share
 		var t spent
@@ -103,8 +103,8 @@ func (d *database) readUsage(ctx context.Context, q api.UsageQuery, from, to, no
 	})
 }
 
-// held follows how many GPUs are held on from one period to the next.
-type held struct {
+// carry follows how many GPUs are held on from one period to the next.
+type carry struct {
 	length  int64 // of a period, in seconds
 	count   func(share, spent) error
 	last    share // the row before
@@ -113,7 +113,7 @@ type held struct {
 }
 
 // add takes the next row, in the order of their periods among those that are otherwise the same.
-func (h *held) add(s share, outcome string, t spent, gpus int64) error {
+func (h *carry) add(s share, outcome string, t spent, gpus int64) error {
 	t.add(lost(outcome, t.held))
 	if h.last.at(s.hour) != s || h.outcome != outcome {
 		h.gpus = 0 // all holds of those before have ended

@@ -173,7 +173,7 @@ func (r *reconciler) register(mgr manager.Manager) error {
 			return fmt.Errorf("watch: %w", err)
 		}
 	}
-	for _, run := range []manager.RunnableFunc{r.runRules, r.runEvents, r.runGone, r.runRefill, r.logs.run} {
+	for _, run := range []manager.RunnableFunc{r.runRules, r.runEvents, r.runRemoved, r.runRefill, r.logs.run} {
 		if err := mgr.Add(run); err != nil {
 			return fmt.Errorf("set the controller up: %w", err)
 		}

@@ -26,7 +26,7 @@ func (r *reconciler) rebuild(ctx context.Context, f *v1.Framework, e *entry, los
 		}
 		result.Tasks = machine.Rebuild(machine.Input{
 			Framework: f, Status: e.status, Pods: machine.Pods{ByName: byName}, Now: r.now(), Rules: r.rules,
-			GPUs: func(p *corev1.Pod) (*v1.TaskGPUs, bool) { return r.held(f, p) },
+			GPUs: func(p *corev1.Pod) (*v1.TaskGPUs, bool) { return r.allocated(f, p) },
 		})
 		result.Changed = len(result.Tasks) > 0
 		result.Decisive = result.Changed

@@ -207,7 +207,7 @@ func (r *reconciler) step(ctx context.Context, f *v1.Framework, e *entry) (*mach
 	st, result := machine.Step(machine.Input{
 		Framework: f, Status: e.status, ConfigMap: cm, Pods: pods, Saved: e.saved(), Blocked: e.blocked, After: first, Invalid: f.Invalid(),
 		Now: now, Rules: r.rules, Random: rand.Float64, Policy: r.policy,
-		GPUs: func(p *corev1.Pod) (*v1.TaskGPUs, bool) { return r.held(f, p) },
+		GPUs: func(p *corev1.Pod) (*v1.TaskGPUs, bool) { return r.allocated(f, p) },
 	})
 	e.status = st
 	e.mark(&result, now)

@@ -88,8 +88,8 @@ func (m *memory) Unended(context.Context) ([]api.Job, error) {
 	return out, err
 }
 
-// EndGone implements Store.
-func (m *memory) EndGone(_ context.Context, uids []string) error {
+// EndRemoved implements Store.
+func (m *memory) EndRemoved(_ context.Context, uids []string) error {
 	return m.save(func() {
 		for _, uid := range uids {
 			if m.open[uid] != nil {

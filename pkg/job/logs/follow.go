@@ -226,7 +226,7 @@ func begun(p *corev1.Pod) bool {
 // stay follows one log. It reads the agent's log, which stays complete when the kubelet begins a new file.
 // If the agent doesn't keep that log, it reads the kubelet's.
 func (f *follower) stay(ctx context.Context, s *source, o *corev1.PodLogOptions, ended <-chan struct{}) {
-	give, _ := matching(f.w.o, f.held, func(l logapi.Line) error { return f.w.write(Line{s.name, l, false}) })
+	give, _ := matching(f.w.o, f.reserved, func(l logapi.Line) error { return f.w.write(Line{s.name, l, false}) })
 	err := f.stayKept(ctx, s, o, ended, give)
 	switch {
 	case errors.Is(err, errNotKept) && f.stream != "":

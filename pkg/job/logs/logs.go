@@ -114,8 +114,8 @@ func Lines(ctx context.Context, c *job.Client, j *job.Job, o Options, give func(
 		return err
 	}
 	w := &writer{o: &o, give: give}
-	r.match, r.stream, r.warn, r.held = o.Match, o.Stream, o.Problem, o.Memory.open()
-	defer r.held.end()
+	r.match, r.stream, r.warn, r.reserved = o.Match, o.Stream, o.Problem, o.Memory.open()
+	defer r.reserved.end()
 	r.awayFirst, r.awayRest, r.awayTold = cmp.Or(o.AwayFirst, awayFirst), cmp.Or(o.AwayRest, awayRest), cmp.Or(o.AwayTold, awayTold)
 	if o.Follow && !j.Ended() && o.TaskAttempt == nil {
 		return newFollower(r, w).run(ctx)
@@ -191,7 +191,7 @@ func (r *reader) several(ctx context.Context, list []*source, w *writer) error {
 	for i, s := range list {
 		g.Go(func() error {
 			failed[i] = r.choose(ctx, s, w.o, func(l logapi.Line) error {
-				if err := r.held.take(&l); err != nil {
+				if err := r.reserved.take(&l); err != nil {
 					return err
 				}
 				all[i] = append(all[i], Line{s.name, l, false})

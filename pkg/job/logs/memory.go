@@ -14,8 +14,8 @@ type Memory struct {
 	// Each is the limit of one request, All of all of them, in bytes.
 	Each, All int64
 
-	mu   sync.Mutex
-	held int64
+	mu       sync.Mutex
+	reserved int64
 }
 
 // perLine is about what a line takes beside its text.
@@ -28,22 +28,22 @@ var errMemory = errors.New("logs are too large")
 
 const memoryRemedy = "choose a task with --task, or fewer lines with --tail or --since"
 
-// held counts the bytes that one request holds of a Memory. nil has no limit.
-type held struct {
+// reservation counts the bytes that one request holds of a Memory. nil has no limit.
+type reservation struct {
 	of *Memory
 
 	mu sync.Mutex
 	n  int64
 }
 
-func (m *Memory) open() *held {
+func (m *Memory) open() *reservation {
 	if m == nil {
 		return nil
 	}
-	return &held{of: m}
+	return &reservation{of: m}
 }
 
-func (h *held) take(l *logapi.Line) error {
+func (h *reservation) take(l *logapi.Line) error {
 	if h == nil {
 		return nil
 	}
@@ -55,14 +55,14 @@ func (h *held) take(l *logapi.Line) error {
 	}
 	h.of.mu.Lock()
 	defer h.of.mu.Unlock()
-	if h.of.held+n > h.of.All {
+	if h.of.reserved+n > h.of.All {
 		return hint.Wrap(&memoryError{"too many large logs are read at this moment"}, "try again in a moment; or "+memoryRemedy)
 	}
-	h.n, h.of.held = h.n+n, h.of.held+n
+	h.n, h.of.reserved = h.n+n, h.of.reserved+n
 	return nil
 }
 
-func (h *held) give(n int64) {
+func (h *reservation) give(n int64) {
 	if h == nil {
 		return
 	}
@@ -70,11 +70,11 @@ func (h *held) give(n int64) {
 	defer h.mu.Unlock()
 	h.of.mu.Lock()
 	defer h.of.mu.Unlock()
-	h.n, h.of.held = h.n-n, h.of.held-n
+	h.n, h.of.reserved = h.n-n, h.of.reserved-n
 }
 
 // end releases all of them.
-func (h *held) end() {
+func (h *reservation) end() {
 	if h == nil {
 		return
 	}
@@ -91,20 +91,20 @@ func (e *memoryError) Is(target error) bool { return target == errMemory }
 
 // latest keeps the last lines.
 type latest struct {
-	most  int64
-	held  *held
-	lines []logapi.Line
+	most     int64
+	reserved *reservation
+	lines    []logapi.Line
 }
 
 func (k *latest) add(l logapi.Line) error {
 	if k.most <= 0 {
 		return nil
 	}
-	if err := k.held.take(&l); err != nil {
+	if err := k.reserved.take(&l); err != nil {
 		return err
 	}
 	if k.lines = append(k.lines, l); int64(len(k.lines)) > k.most {
-		k.held.give(sizeOf(&k.lines[0]))
+		k.reserved.give(sizeOf(&k.lines[0]))
 		k.lines = k.lines[1:]
 	}
 	return nil
@@ -115,7 +115,7 @@ func (k *latest) flush(give func(logapi.Line) error) error {
 	for i := range k.lines {
 		l := k.lines[i]
 		k.lines[i] = logapi.Line{}
-		k.held.give(sizeOf(&l))
+		k.reserved.give(sizeOf(&l))
 		if err := give(l); err != nil {
 			return err
 		}

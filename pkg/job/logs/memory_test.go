@@ -22,7 +22,7 @@ func TestLogsThatAreTooLargeToBePutInOrderAreAnError(t *testing.T) {
 		o.Memory = m
 		change(&o)
 		err := Write(t.Context(), c, resolve(t, c), o)
-		assert.Zero(t, m.held, "what was held is given back")
+		assert.Zero(t, m.reserved, "what was held is given back")
 		return r.String(), err
 	}
 	out, err := try(&Memory{Each: 16 << 10, All: 1 << 20}, func(*Options) {})

@@ -90,7 +90,7 @@ func (r *reader) readArchive(ctx context.Context, s *source, o *corev1.PodLogOpt
 	if o.TailLines == nil {
 		return logapi.Read(body, false, give)
 	}
-	last := latest{most: *o.TailLines, held: r.held}
+	last := latest{most: *o.TailLines, reserved: r.reserved}
 	if err := logapi.Read(body, false, last.add); err != nil {
 		return err
 	}
@@ -99,7 +99,7 @@ func (r *reader) readArchive(ctx context.Context, s *source, o *corev1.PodLogOpt
 
 // choose passes on the selected lines of a source.
 func (r *reader) choose(ctx context.Context, s *source, o *Options, give func(logapi.Line) error) error {
-	give, flush := matching(o, r.held, give)
+	give, flush := matching(o, r.reserved, give)
 	if err := r.read(ctx, s, o.options(), give); err != nil {
 		return err
 	}
@@ -108,11 +108,11 @@ func (r *reader) choose(ctx context.Context, s *source, o *Options, give func(lo
 
 // matching passes on lines that match, or only the last of them if there is a limit. flush then passes on
 // the lines that it held until the end.
-func matching(o *Options, h *held, give func(logapi.Line) error) (filter func(logapi.Line) error, flush func() error) {
+func matching(o *Options, h *reservation, give func(logapi.Line) error) (filter func(logapi.Line) error, flush func() error) {
 	if o.Match == nil {
 		return give, func() error { return nil }
 	}
-	last := latest{most: o.Tail, held: h}
+	last := latest{most: o.Tail, reserved: h}
 	limited := o.Tail >= 0 && !o.Follow
 	filter = func(l logapi.Line) error {
 		switch {

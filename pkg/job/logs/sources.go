@@ -93,10 +93,10 @@ type reader struct {
 	roles  map[string]string // by the Framework's name: as the user spells it
 	order  []string          // the Framework's names, in the order of the job file
 
-	match  *regexp.Regexp // nil: all lines
-	stream string         // stdout or stderr; empty: both
-	warn   func(error)
-	held   *held
+	match    *regexp.Regexp // nil: all lines
+	stream   string         // stdout or stderr; empty: both
+	warn     func(error)
+	reserved *reservation
 	// How long the reader waits for an agent that is being replaced.
 	awayFirst, awayRest, awayTold time.Duration
 

@@ -48,7 +48,7 @@ func (s *Service) Session(ctx context.Context, p *people.Person, n New) (*Pair, 
 
 // sessionEnd is when a session ends that was begun at a moment and is used now.
 func (s *Service) sessionEnd(created time.Time) time.Time {
-	end, last := s.now().Add(s.o.Lives.Refresh), created.Add(s.o.Lives.Session)
+	end, last := s.now().Add(s.o.Lifetimes.Refresh), created.Add(s.o.Lifetimes.Session)
 	if last.Before(end) {
 		return last
 	}
@@ -59,18 +59,18 @@ func (s *Service) sessionEnd(created time.Time) time.Time {
 func (s *Service) pair(ctx context.Context, p *people.Person, e *entry, refresh secret.String) (*Pair, error) {
 	now := s.now()
 	access, err := s.sign(ctx, &Claims{
-		Username: p.Name, IssuedAt: now.Unix(), Expires: now.Add(s.o.Lives.Access).Unix(), ID: newID(), Session: e.ID, UID: string(p.UID), Audience: audience, Type: typeAccess,
+		Username: p.Name, IssuedAt: now.Unix(), Expires: now.Add(s.o.Lifetimes.Access).Unix(), ID: newID(), Session: e.ID, UID: string(p.UID), Audience: audience, Type: typeAccess,
 	})
 	if err != nil {
 		return nil, err
 	}
-	return &Pair{Access: access, Refresh: refresh, Life: s.o.Lives.Access, Record: e.Record}, nil
+	return &Pair{Access: access, Refresh: refresh, Life: s.o.Lifetimes.Access, Record: e.Record}, nil
 }
 
 // Browser makes a token that lasts as long as asked, between a minute and seven days.
 func (s *Service) Browser(ctx context.Context, p *people.Person, n New) (*Issued, error) {
 	if n.Life == 0 {
-		n.Life = s.o.Lives.Browser
+		n.Life = s.o.Lifetimes.Browser
 	}
 	n.Life = min(max(n.Life, minBrowser), maxBrowser)
 	if err := s.room(ctx, p); err != nil {

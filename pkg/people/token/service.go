@@ -58,7 +58,7 @@ func Open(config *rest.Config, d *people.Directory, o Options) (*Service, error)
 	if err != nil {
 		return nil, fmt.Errorf("connect to the API server: %w", err)
 	}
-	o.Lives = o.Lives.filled()
+	o.Lifetimes = o.Lifetimes.filled()
 	if o.Now == nil {
 		o.Now = time.Now
 	}
@@ -79,9 +79,9 @@ func Open(config *rest.Config, d *people.Directory, o Options) (*Service, error)
 	return s, nil
 }
 
-func (l Lives) filled() Lives {
+func (l Lifetimes) filled() Lifetimes {
 	const day = 24 * time.Hour
-	return Lives{
+	return Lifetimes{
 		Access: cmp.Or(l.Access, 15*time.Minute), Browser: cmp.Or(l.Browser, day), Refresh: cmp.Or(l.Refresh, 30*day),
 		Session: cmp.Or(l.Session, 90*day), Rotate: cmp.Or(l.Rotate, 30*day),
 	}
@@ -139,7 +139,7 @@ func (s *Service) Tend(ctx context.Context) error {
 
 func (s *Service) tend(ctx context.Context) error {
 	if _, err := s.changeKeys(ctx, func(have keyring) keyring {
-		if have.due(s.now(), s.o.Lives.Rotate) {
+		if have.due(s.now(), s.o.Lifetimes.Rotate) {
 			return have.rotated(s.now())
 		}
 		return have

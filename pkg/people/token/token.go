@@ -100,8 +100,8 @@ var (
 	ErrTooMany = errors.New("there are too many tokens: revoke some")
 )
 
-// Lives are how long tokens last. Zero is the default.
-type Lives struct {
+// Lifetimes are how long tokens last. Zero is the default.
+type Lifetimes struct {
 	Access  time.Duration // 15 minutes
 	Browser time.Duration // 24 hours
 	Refresh time.Duration // 30 days since its last use
@@ -111,9 +111,9 @@ type Lives struct {
 
 // Options of a Service.
 type Options struct {
-	Lives Lives
-	Now   func() time.Time // nil is time.Now
-	Log   *slog.Logger     // nil discards the log
+	Lifetimes Lifetimes
+	Now       func() time.Time // nil is time.Now
+	Log       *slog.Logger     // nil discards the log
 }
 
 // ReusedError is an ErrReused that names the person of the session.

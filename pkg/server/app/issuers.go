@@ -26,24 +26,24 @@ type Issuer interface {
 	Title() string
 }
 
-// Ways are the ways to sign in.
-type Ways struct {
+// SignInMethods are the ways to sign in.
+type SignInMethods struct {
 	Password bool
-	Issuers  []IssuerWay
+	Issuers  []IssuerName
 	// At is the address from which browsers go to an issuer.
 	At string
 }
 
-// IssuerWay is an issuer that people can choose.
-type IssuerWay struct{ Name, Title string }
+// IssuerName is an issuer that people can choose.
+type IssuerName struct{ Name, Title string }
 
-// Ways returns the ways to sign in.
-func (d *Actions) Ways() Ways {
-	w := Ways{Password: d.app.PasswordSignIn || d.app.SignIn.Providers(), Issuers: []IssuerWay{}, At: d.app.At}
+// SignInMethods returns the ways to sign in.
+func (d *Actions) SignInMethods() SignInMethods {
+	w := SignInMethods{Password: d.app.PasswordSignIn || d.app.SignIn.Providers(), Issuers: []IssuerName{}, At: d.app.At}
 	for name, i := range d.app.Issuers {
-		w.Issuers = append(w.Issuers, IssuerWay{name, i.Title()})
+		w.Issuers = append(w.Issuers, IssuerName{name, i.Title()})
 	}
-	slices.SortFunc(w.Issuers, func(a, b IssuerWay) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(w.Issuers, func(a, b IssuerName) int { return strings.Compare(a.Name, b.Name) })
 	return w
 }
 

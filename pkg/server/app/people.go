@@ -99,7 +99,7 @@ func (d *Actions) SignIn(ctx context.Context, name string, password secret.Strin
 
 // admit checks a password, and records in the audit who signed in, or which name was tried.
 func (d *Actions) admit(ctx context.Context, name string, password secret.String) (*people.Person, error) {
-	if !d.Ways().Password {
+	if !d.SignInMethods().Password {
 		return nil, &rules.ForbiddenError{Why: "this cluster has no sign-in by password"}
 	}
 	p, err := d.app.SignIn.SignIn(ctx, name, password, d.origin.Address)

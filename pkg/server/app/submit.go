@@ -199,7 +199,7 @@ func (p *Prepared) Submit(ctx context.Context, o SubmitOptions) (outcome job.Out
 	}
 	detail := map[string]string{}
 	err = p.actions.did(ctx, "job.submit", p.thing, detail, func(ctx context.Context) (err error) {
-		outcome, err = p.once(ctx, o, func() (job.Outcome, error) { return submit(ctx) })
+		outcome, err = p.idempotent(ctx, o, func() (job.Outcome, error) { return submit(ctx) })
 		detail["outcome"] = string(outcome)
 		switch {
 		case err != nil:

@@ -109,8 +109,8 @@ func New(o Options) (*Assembly, error) {
 	if a.Templates, err = template.Open(o.Config, template.Options{Log: o.Log, Now: o.Now}); err != nil {
 		return nil, err
 	}
-	lives := token.Lives{Browser: o.Settings.Tokens.BrowserLife(), Refresh: o.Settings.Tokens.RefreshLife(), Rotate: o.Settings.Tokens.KeyLife()}
-	if a.Tokens, err = token.Open(o.Config, a.People, token.Options{Lives: lives, Now: o.Now}); err != nil {
+	lifetimes := token.Lifetimes{Browser: o.Settings.Tokens.BrowserLife(), Refresh: o.Settings.Tokens.RefreshLife(), Rotate: o.Settings.Tokens.KeyLife()}
+	if a.Tokens, err = token.Open(o.Config, a.People, token.Options{Lifetimes: lifetimes, Now: o.Now}); err != nil {
 		return nil, err
 	}
 	who, err := openProviders(o)

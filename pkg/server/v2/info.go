@@ -41,7 +41,7 @@ func infoRoutes(version string) []server.Route {
 
 // authnOf describes how people sign in, for a client that knows only one way: with a password, if the cluster has passwords.
 func authnOf(d *app.Actions) *authnInfo {
-	w := d.Ways()
+	w := d.SignInMethods()
 	a := &authnInfo{Type: "basic", URI: old + "/authn/basic/login", Method: "post", Methods: []string{}}
 	if w.Password {
 		a.Methods = append(a.Methods, "password")

@@ -35,7 +35,7 @@ func oidcLogin(c *server.Call) error {
 	if err := c.Decode(&in); err != nil {
 		return err
 	}
-	issuers := c.Actions.Ways().Issuers
+	issuers := c.Actions.SignInMethods().Issuers
 	if len(issuers) == 0 {
 		return &wire.Error{Status: http.StatusNotFound, Code: wire.CodeNoAPI, Message: "this cluster has no issuer of OpenID Connect"}
 	}
@@ -53,7 +53,7 @@ func oidcLogin(c *server.Call) error {
 		return err
 	}
 	title := in.Provider
-	if at := slices.IndexFunc(issuers, func(i app.IssuerWay) bool { return i.Name == in.Provider }); at >= 0 {
+	if at := slices.IndexFunc(issuers, func(i app.IssuerName) bool { return i.Name == in.Provider }); at >= 0 {
 		title = issuers[at].Title
 	}
 	return c.Page(0, tokenPage, "", map[string]any{"Page": in.Redirect, "To": address, "Title": title})

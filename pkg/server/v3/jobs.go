@@ -31,7 +31,7 @@ const (
 
 // Routes returns the routes of /api/v3, and those of sign-ins.
 func Routes(version string) []server.Route {
-	return slices.Concat(jobRoutes(), lookRoutes(), templateRoutes(), codeRoutes(), peopleRoutes(), auditRoutes(), signInRoutes(version), wayRoutes())
+	return slices.Concat(jobRoutes(), readRoutes(), templateRoutes(), codeRoutes(), peopleRoutes(), auditRoutes(), signInRoutes(version), browserRoutes())
 }
 
 const one = api.Prefix + "/jobs/{user}/{name}"

@@ -87,7 +87,7 @@ func (s *sink) Changed(c *listing.Change) error { return s.Add(api.EventJob, c.J
 
 // Left implements app.Watcher.
 func (s *sink) Left(c *listing.Change) error {
-	return s.AddJSON(api.EventGone, "", api.Gone{UID: c.Row.UID, User: c.Row.User, Name: c.Row.Name})
+	return s.AddJSON(api.EventGone, "", api.RemovedJob{UID: c.Row.UID, User: c.Row.User, Name: c.Row.Name})
 }
 
 // Told implements app.Watcher.

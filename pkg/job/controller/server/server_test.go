@@ -172,7 +172,7 @@ func TestAJobIsDeletedFromTheHistoryOnceItHasEnded(t *testing.T) {
 	assert.Equal(t, http.StatusConflict, resp.StatusCode)
 	e := failure(t, resp)
 	assert.Equal(t, api.Error{Code: "Conflict", Message: "job " + f.Name + " has not ended"}, e)
-	require.NoError(t, h.store.EndGone(t.Context(), []string{string(f.UID)}))
+	require.NoError(t, h.store.EndRemoved(t.Context(), []string{string(f.UID)}))
 	assert.Len(t, get[api.JobPage](t, h, "/v1/jobs?state=deleted").Items, 1)
 	resp = h.ask(t, "DELETE", "/v1/jobs/"+f.Name, nil)
 	require.Equal(t, http.StatusOK, resp.StatusCode)

@@ -68,7 +68,7 @@ func (e *PendingError) Message() string {
 func (e *PendingError) Unwrap() error { return e.Err }
 
 // Do carries out an order, and records by as its author. An order without DryRun that can't be carried out changes nothing.
-func (c *Changer) Do(ctx context.Context, o *vc.Order, by string) (*vc.Outcome, error) {
+func (c *Changer) Do(ctx context.Context, o *vc.ChangeSet, by string) (*vc.Outcome, error) {
 	if err := check(o); err != nil {
 		return nil, &InvalidError{err}
 	}
@@ -120,7 +120,7 @@ func (c *Changer) Do(ctx context.Context, o *vc.Order, by string) (*vc.Outcome, 
 	return out, nil
 }
 
-func check(o *vc.Order) error {
+func check(o *vc.ChangeSet) error {
 	if len(o.Changes) == 0 {
 		return errors.New("there are no changes: name a virtual cluster and its new settings")
 	}
@@ -232,7 +232,7 @@ func inScheduler(c *config.Cluster, have map[string]vc.Definition) error {
 }
 
 // judge asks the running scheduler for the effect on gangs, and looks for jobs that would be left without a virtual cluster.
-func (c *Changer) judge(ctx context.Context, o *vc.Order, out *vc.Outcome, text []byte) error {
+func (c *Changer) judge(ctx context.Context, o *vc.ChangeSet, out *vc.Outcome, text []byte) error {
 	var err error
 	out.Effect, err = c.Scheduler.Validate(ctx, text)
 	if errors.Is(err, vc.ErrNotRunning) {

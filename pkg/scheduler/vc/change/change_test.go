@@ -101,8 +101,8 @@ func TestAChangeIsPushedAndLoadedByTheScheduler(t *testing.T) {
 	running := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: kube.SystemNamespace, Name: schedulerconfig.ConfigMap, Labels: map[string]string{"of": "helm"}}}
 	client := stored(t, running)
 	c := change.Changer{Client: client, Scheduler: scheduler(t, fine)}
-	order := vc.Order{Changes: []vc.Request{cells("vision", 1)}, DryRun: true}
-	out, err := c.Do(t.Context(), &order, "root")
+	changes := vc.ChangeSet{Changes: []vc.Request{cells("vision", 1)}, DryRun: true}
+	out, err := c.Do(t.Context(), &changes, "root")
 	require.NoError(t, err)
 	assert.True(t, out.Changed)
 	assert.Equal(t, [...]any{"lab", 1, 0, "an old one", true}, [...]any{out.ClusterID, out.Base, out.Revision, out.Problem, out.Installed})
@@ -113,8 +113,8 @@ func TestAChangeIsPushedAndLoadedByTheScheduler(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, 1, r.Number, "a dry run changes nothing")
 
-	order = vc.Order{Changes: []vc.Request{cells("vision", 1)}, Revision: 1, Message: "first"}
-	out, err = c.Do(t.Context(), &order, "root")
+	changes = vc.ChangeSet{Changes: []vc.Request{cells("vision", 1)}, Revision: 1, Message: "first"}
+	out, err = c.Do(t.Context(), &changes, "root")
 	require.NoError(t, err)
 	assert.Equal(t, 2, out.Revision)
 	r, err = s.Current(t.Context())
@@ -131,11 +131,11 @@ func TestAChangeIsPushedAndLoadedByTheScheduler(t *testing.T) {
 	}
 	assert.Equal(t, map[string]int{"default": 3, "vision": 1}, owned)
 
-	out, err = c.Do(t.Context(), &vc.Order{Changes: []vc.Request{cells("vision", 1)}}, "root")
+	out, err = c.Do(t.Context(), &vc.ChangeSet{Changes: []vc.Request{cells("vision", 1)}}, "root")
 	require.NoError(t, err)
 	assert.False(t, out.Changed)
 	assert.Zero(t, out.Revision)
-	_, err = c.Do(t.Context(), &vc.Order{Changes: []vc.Request{cells("vision", 2)}, Revision: 1}, "root")
+	_, err = c.Do(t.Context(), &vc.ChangeSet{Changes: []vc.Request{cells("vision", 2)}, Revision: 1}, "root")
 	require.ErrorContains(t, err, "was changed while this push ran, and nothing was written: revision 2 was pushed by root")
 	assert.IsType(t, &change.RefusedError{}, err)
 }
@@ -176,12 +176,12 @@ func TestASlowChangeDoesNotUndoALaterOne(t *testing.T) {
 	client := stored(t, started())
 	c := change.Changer{Client: client, Scheduler: scheduler(t, fine)}
 	slow := change.Changer{Scheduler: c.Scheduler, Client: interrupted(client, func() error {
-		out, err := c.Do(t.Context(), &vc.Order{Changes: []vc.Request{{Name: "vision", Cells: cells("", 2).Cells, TakeFrom: "default"}}}, "bob")
+		out, err := c.Do(t.Context(), &vc.ChangeSet{Changes: []vc.Request{{Name: "vision", Cells: cells("", 2).Cells, TakeFrom: "default"}}}, "bob")
 		require.NoError(t, err)
 		assert.Equal(t, 3, out.Revision)
 		return apierrors.NewConflict(corev1.Resource("configmaps"), schedulerconfig.ConfigMap, errors.New("it was changed"))
 	})}
-	out, err := slow.Do(t.Context(), &vc.Order{Changes: []vc.Request{cells("vision", 1)}}, "root")
+	out, err := slow.Do(t.Context(), &vc.ChangeSet{Changes: []vc.Request{cells("vision", 1)}}, "root")
 	require.NoError(t, err)
 	assert.Equal(t, 2, out.Revision)
 	assert.Equal(t, map[string]int{"default": 2, "vision": 2}, loaded(t, client), "as revision 3, which is stored")
@@ -190,28 +190,28 @@ func TestASlowChangeDoesNotUndoALaterOne(t *testing.T) {
 func TestAnInterruptedChangeContinues(t *testing.T) {
 	client := stored(t, started())
 	c := change.Changer{Scheduler: scheduler(t, fine), Client: interrupted(client, func() error { return errors.New("the connection broke") })}
-	order := vc.Order{Changes: []vc.Request{cells("vision", 1)}}
-	_, err := c.Do(t.Context(), &order, "root")
+	changes := vc.ChangeSet{Changes: []vc.Request{cells("vision", 1)}}
+	_, err := c.Do(t.Context(), &changes, "root")
 	require.EqualError(t, err, "revision 2 of the configuration is stored, but the scheduler doesn't have it yet: the connection broke")
 	assert.Contains(t, hint.Of(err), "run the command again")
-	dry := vc.Order{Changes: []vc.Request{cells("vision", 1)}, DryRun: true}
+	dry := vc.ChangeSet{Changes: []vc.Request{cells("vision", 1)}, DryRun: true}
 	out, err := c.Do(t.Context(), &dry, "root")
 	require.NoError(t, err)
 	assert.Equal(t, [...]bool{false, true}, [...]bool{out.Changed, out.Pending})
 
-	order = vc.Order{Changes: []vc.Request{cells("vision", 1)}, Revision: out.Base}
-	out, err = c.Do(t.Context(), &order, "root")
+	changes = vc.ChangeSet{Changes: []vc.Request{cells("vision", 1)}, Revision: out.Base}
+	out, err = c.Do(t.Context(), &changes, "root")
 	require.NoError(t, err)
 	assert.Equal(t, [...]any{2, 2, false, true}, [...]any{out.Base, out.Revision, out.Changed, out.Pending})
 	assert.Equal(t, map[string]int{"default": 3, "vision": 1}, loaded(t, client))
-	order = vc.Order{Changes: []vc.Request{cells("vision", 1)}}
-	out, err = c.Do(t.Context(), &order, "root")
+	changes = vc.ChangeSet{Changes: []vc.Request{cells("vision", 1)}}
+	out, err = c.Do(t.Context(), &changes, "root")
 	require.NoError(t, err)
 	assert.False(t, out.Pending)
 	assert.Zero(t, out.Revision)
 
 	c.Client = interrupted(client, func() error { return errors.New("the connection broke") })
-	remove := vc.Order{Changes: []vc.Request{{Name: "vision", Delete: true, TakeFrom: "default"}}}
+	remove := vc.ChangeSet{Changes: []vc.Request{{Name: "vision", Delete: true, TakeFrom: "default"}}}
 	_, err = c.Do(t.Context(), &remove, "root")
 	require.ErrorContains(t, err, "revision 3 of the configuration is stored")
 	out, err = c.Do(t.Context(), &remove, "root")
@@ -225,7 +225,7 @@ func TestAnInterruptedChangeContinues(t *testing.T) {
 func TestAnOrderThatCanNotBeCarriedOutChangesNothing(t *testing.T) {
 	client := stored(t)
 	c := change.Changer{Client: client, Scheduler: scheduler(t, nil)}
-	for says, o := range map[string]vc.Order{
+	for says, o := range map[string]vc.ChangeSet{
 		"name a virtual cluster":                      {},
 		"change 1 has no name":                        {Changes: []vc.Request{{}}},
 		"the message is longer than":                  {Changes: []vc.Request{cells("vision", 1)}, Message: strings.Repeat("x", store.MaxMessage+1)},
@@ -277,33 +277,33 @@ func TestAVirtualClusterWithJobsInsideIsNotRemoved(t *testing.T) {
 		}
 		return fine(path)
 	})}
-	order := vc.Order{Changes: []vc.Request{cells("vision", 1)}, DryRun: true}
-	out, err := c.Do(t.Context(), &order, "root")
+	changes := vc.ChangeSet{Changes: []vc.Request{cells("vision", 1)}, DryRun: true}
+	out, err := c.Do(t.Context(), &changes, "root")
 	require.NoError(t, err)
 	assert.Equal(t, "nlp has 1 job inside: eve/big waits for 1 GPU; vision has 2 jobs inside: bob/eval runs on 2 CPU cells, ann/train runs on 8 GPUs", out.Refused)
 	assert.Contains(t, out.Remedy, "with --force running jobs continue without a guarantee")
-	order = vc.Order{Changes: []vc.Request{cells("vision", 1)}}
-	_, err = c.Do(t.Context(), &order, "root")
+	changes = vc.ChangeSet{Changes: []vc.Request{cells("vision", 1)}}
+	_, err = c.Do(t.Context(), &changes, "root")
 	require.EqualError(t, err, out.Refused)
 	assert.IsType(t, &change.RefusedError{}, err)
 	assert.Equal(t, out.Remedy, hint.Of(err))
 
 	validation.Valid, validation.Problems = false, []api.Problem{{Severity: "error", Path: "virtualClusters.a", Message: "no place", Remedy: "make some"}}
-	order = vc.Order{Changes: []vc.Request{cells("vision", 1)}, Force: true}
-	_, err = c.Do(t.Context(), &order, "root")
+	changes = vc.ChangeSet{Changes: []vc.Request{cells("vision", 1)}, Force: true}
+	_, err = c.Do(t.Context(), &changes, "root")
 	require.EqualError(t, err, "the scheduler would refuse it: virtualClusters.a: no place")
 
 	validation = effect()
 	validation.VirtualClusters = validation.VirtualClusters[2:]
-	order = vc.Order{Changes: []vc.Request{cells("vision", 1)}}
-	out, err = c.Do(t.Context(), &order, "root")
+	changes = vc.ChangeSet{Changes: []vc.Request{cells("vision", 1)}}
+	out, err = c.Do(t.Context(), &changes, "root")
 	require.NoError(t, err, "a virtual cluster that keeps cells may lose some")
 	assert.Equal(t, 2, out.Revision)
 	validation = effect()
 	more := cells("vision", 2)
 	more.TakeFrom = "default"
-	order = vc.Order{Changes: []vc.Request{more}, Force: true}
-	out, err = c.Do(t.Context(), &order, "root")
+	changes = vc.ChangeSet{Changes: []vc.Request{more}, Force: true}
+	out, err = c.Do(t.Context(), &changes, "root")
 	require.NoError(t, err)
 	assert.Equal(t, 3, out.Revision)
 }
@@ -319,7 +319,7 @@ func TestARefusalNamesAFewOfManyJobs(t *testing.T) {
 		}
 		return fine(path)
 	})}
-	_, err := c.Do(t.Context(), &vc.Order{Changes: []vc.Request{cells("vision", 1)}}, "root")
+	_, err := c.Do(t.Context(), &vc.ChangeSet{Changes: []vc.Request{cells("vision", 1)}}, "root")
 	assert.ErrorContains(t, err, "v has 10 jobs inside: ann/a runs on 1 GPU, ")
 	assert.ErrorContains(t, err, "ann/h runs on 1 GPU, and 2 more")
 }
@@ -336,13 +336,13 @@ func TestJobsInsideAreFoundWithoutAScheduler(t *testing.T) {
 		pod("c", "vision", "gpu-1", corev1.PodSucceeded, request("bob~done/default")), pod("d", "nlp", "gpu-1", corev1.PodRunning, request("eve~other/default")),
 		pod("e", "vision", "", corev1.PodPending, ""))
 	c := change.Changer{Client: client, Scheduler: scheduler(t, nil)}
-	order := vc.Order{Changes: []vc.Request{cells("vision", 1)}}
-	out, err := c.Do(t.Context(), &order, "root")
+	changes := vc.ChangeSet{Changes: []vc.Request{cells("vision", 1)}}
+	out, err := c.Do(t.Context(), &changes, "root")
 	require.NoError(t, err)
 	assert.Contains(t, out.Note, "it isn't installed: the effect on gangs is not known")
 	assert.False(t, out.Installed)
 	remove := func(force bool) error {
-		_, err := c.Do(t.Context(), &vc.Order{Changes: []vc.Request{{Name: "vision", Delete: true, TakeFrom: "default"}}, Force: force}, "root")
+		_, err := c.Do(t.Context(), &vc.ChangeSet{Changes: []vc.Request{{Name: "vision", Delete: true, TakeFrom: "default"}}, Force: force}, "root")
 		return err
 	}
 	require.EqualError(t, remove(false), "vision has 3 jobs inside: ann/train runs, bob/eval waits, pai-jobs/e waits")

@@ -35,7 +35,7 @@ func (in inside) add(vc, job, what string) {
 
 // inside finds them: from the scheduler's answer or, if no scheduler answers, from the pods that name a virtual cluster that is to be
 // deleted.
-func (c *Changer) inside(ctx context.Context, o *vc.Order, out *vc.Outcome) (inside, error) {
+func (c *Changer) inside(ctx context.Context, o *vc.ChangeSet, out *vc.Outcome) (inside, error) {
 	in := inside{}
 	if out.Effect != nil && out.Note == "" {
 		for i := range out.Effect.Changes {

@@ -9,7 +9,7 @@
 //	POST   /oauth/device_authorization              Device; form: client_id=
 //	GET    /oauth/authorize?response_type=code&redirect_uri=&state=&code_challenge=&code_challenge_method=S256   page for a browser
 //	GET    /device?user_code=                       page for a browser
-//	GET    /api/v3/signin                           Ways
+//	GET    /api/v3/signin                           SignInMethods
 //	POST   /api/v3/signin/oidc/{issuer}             Goal → Go; then /api/v3/signin/oidc/{issuer}/return
 //	POST   /api/v3/signin/password                  {username, password, goal} → Arrival, for programs
 //	POST   /api/v3/signin/approval                  {approval, allow} → {}

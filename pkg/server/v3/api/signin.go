@@ -2,8 +2,8 @@ package api
 
 import "time"
 
-// Ways are the ways to sign in.
-type Ways struct {
+// SignInMethods are the ways to sign in.
+type SignInMethods struct {
 	// Password reports whether people can sign in with a user name and a password, also one of a directory.
 	Password bool     `json:"password"`
 	Issuers  []Issuer `json:"issuers"`

@@ -6,7 +6,7 @@ const (
 	// EventSnapshot (Snapshot) begins the whole list, which replaces all earlier rows. EventReady (Ready) ends it.
 	EventSnapshot = "snapshot"
 	EventReady    = "ready"
-	// EventJob (a row of job.Page) is a job in the list. EventGone (Gone) is one that is no longer in it; clients may not have
+	// EventJob (a row of job.Page) is a job in the list. EventGone (RemovedJob) is one that is no longer in it; clients may not have
 	// received it before.
 	EventJob  = "job"
 	EventGone = "gone"
@@ -32,8 +32,8 @@ type Ready struct {
 	Note string `json:"note,omitempty"`
 }
 
-// Gone is a job that is no longer in the list.
-type Gone struct {
+// RemovedJob is a job that is no longer in the list.
+type RemovedJob struct {
 	UID  string `json:"uid"`
 	User string `json:"user"`
 	Name string `json:"name"`

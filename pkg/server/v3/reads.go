@@ -20,7 +20,7 @@ import (
 	"github.com/openpai/paictl/pkg/status"
 )
 
-func lookRoutes() []server.Route {
+func readRoutes() []server.Route {
 	stream := server.Limit{Stream: true}
 	out := []server.Route{
 		server.JSON("GET", one+"/brief", "job.read", "Returns a job, without its attempts", brief, server.Errors("NoJobError")),
@@ -234,7 +234,7 @@ func virtualClusters(ctx context.Context, d *app.Actions, _ *struct{}) (*api.Vir
 const orderBytes = 512 << 10
 
 type orderIn struct {
-	Body vc.Order `body:"json"`
+	Body vc.ChangeSet `body:"json"`
 }
 
 func changeVirtualClusters(ctx context.Context, d *app.Actions, in *orderIn) (*vc.Outcome, error) {

@@ -52,7 +52,7 @@ func TestWhatAPodHoldsIsWhatTheSchedulerGaveIt(t *testing.T) {
 			if c.want != nil {
 				c.want.Since = bound
 			}
-			got, known := r.held(f, slim)
+			got, known := r.allocated(f, slim)
 			assert.True(t, known)
 			assert.Equal(t, c.want, got)
 		})
@@ -66,10 +66,10 @@ func TestAPodWhoseNodeIsNotKnownYetIsAskedForAgain(t *testing.T) {
 	now := time.Now()
 	r := &reconciler{cache: cache, began: now, now: func() time.Time { return now }}
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{annotation.IsolationKey: "0"}}, Spec: corev1.PodSpec{NodeName: "gpu-1"}}
-	_, known := r.held(f, p)
+	_, known := r.allocated(f, p)
 	assert.False(t, known)
 	now = now.Add(2 * nodesWait)
-	got, known := r.held(f, p)
+	got, known := r.allocated(f, p)
 	assert.True(t, known, "nothing waits for nodes for ever")
 	assert.Equal(t, int32(1), got.Count)
 }

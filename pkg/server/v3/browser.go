@@ -14,11 +14,11 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// wayRoutes returns the routes of sign-ins by browsers: at issuers, and for programs.
-func wayRoutes() []server.Route {
+// browserRoutes returns the routes of sign-ins by browsers: at issuers, and for programs.
+func browserRoutes() []server.Route {
 	const prefix = api.Prefix + "/signin"
 	return []server.Route{
-		server.JSON(http.MethodGet, prefix, "open", "Returns the ways to sign in", ways),
+		server.JSON(http.MethodGet, prefix, "open", "Returns the ways to sign in", signInMethods),
 		browser(http.MethodPost, prefix+"/oidc/{issuer}", "open", "Sends a browser to an issuer of OpenID Connect", reflect.TypeFor[toIssuerIn](), reflect.TypeFor[api.Go](), toIssuer, wire.CodeNoAPI),
 		{Method: http.MethodGet, Path: prefix + "/oidc/{issuer}/return", Rule: "open", Summary: "Finishes a browser's sign-in at an issuer of OpenID Connect", Browser: true, Media: "text/html; charset=utf-8", Serve: fromIssuer},
 		browser(http.MethodPost, prefix+"/password", "open", "Signs a program in by a password that its person types into a browser", reflect.TypeFor[forProgramIn](), reflect.TypeFor[api.Arrival](), forProgram),
@@ -34,9 +34,9 @@ func browser(method, path, rule, summary string, in, out reflect.Type, serve fun
 	return server.Route{Method: method, Path: path, Rule: rule, Summary: summary, Browser: true, In: in, Out: out, Errors: append([]string{"IncorrectPasswordError"}, codes...), Serve: serve}
 }
 
-func ways(_ context.Context, d *app.Actions, _ *struct{}) (*api.Ways, error) {
-	w := d.Ways()
-	out := &api.Ways{Password: w.Password, Issuers: []api.Issuer{}, At: w.At}
+func signInMethods(_ context.Context, d *app.Actions, _ *struct{}) (*api.SignInMethods, error) {
+	w := d.SignInMethods()
+	out := &api.SignInMethods{Password: w.Password, Issuers: []api.Issuer{}, At: w.At}
 	for _, i := range w.Issuers {
 		out.Issuers = append(out.Issuers, api.Issuer{Name: i.Name, Title: i.Title})
 	}

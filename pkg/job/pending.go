@@ -7,9 +7,9 @@ import (
 	schedulerapi "github.com/openpai/paictl/pkg/scheduler/api"
 )
 
-// Held says in one line why a pod doesn't start: no machine accepts it, or its container can't start. It returns "" if it finds no
+// PendingReason says in one line why a pod doesn't start: no machine accepts it, or its container can't start. It returns "" if it finds no
 // such reason. Events may have more details; see Why.
-func Held(p *corev1.Pod) string {
+func PendingReason(p *corev1.Pod) string {
 	if listing.Started(p) {
 		return ""
 	}

@@ -18,9 +18,9 @@ const (
 	goneRetry = 10 * time.Second // after an error
 )
 
-// runGone ends jobs in the archive whose Frameworks are gone and whose end wasn't observed: they were removed by force, or while no
+// runRemoved ends jobs in the archive whose Frameworks are gone and whose end wasn't observed: they were removed by force, or while no
 // controller ran, or with their namespace.
-func (r *reconciler) runGone(ctx context.Context) error {
+func (r *reconciler) runRemoved(ctx context.Context) error {
 	select { // a job that the archive doesn't know to have ended may only have to be written again
 	case <-ctx.Done():
 		return nil
@@ -28,7 +28,7 @@ func (r *reconciler) runGone(ctx context.Context) error {
 	}
 	for {
 		next := goneEvery
-		if err := r.endGone(ctx); err != nil && ctx.Err() == nil {
+		if err := r.endRemoved(ctx); err != nil && ctx.Err() == nil {
 			r.o.Log.Error(err, "look for jobs that are gone")
 			next = goneRetry
 		}
@@ -44,9 +44,9 @@ func (r *reconciler) runGone(ctx context.Context) error {
 	}
 }
 
-// endGone reads the archive first and the API after it. A row is written while its Framework exists, so a Framework that doesn't exist
+// endRemoved reads the archive first and the API after it. A row is written while its Framework exists, so a Framework that doesn't exist
 // later is gone permanently, even if users submit jobs at the same time. A new job may have its name by then, so the UID decides.
-func (r *reconciler) endGone(ctx context.Context) error {
+func (r *reconciler) endRemoved(ctx context.Context) error {
 	open, err := r.o.Store.Unended(ctx)
 	if err != nil {
 		return fmt.Errorf("read which jobs of the archive have not ended: %w", err)
@@ -63,22 +63,22 @@ func (r *reconciler) endGone(ctx context.Context) error {
 		}
 	}
 	if len(gone) > 0 {
-		if err := r.archive(ctx, func(ctx context.Context) error { return r.o.Store.EndGone(ctx, gone) }); err != nil {
+		if err := r.archive(ctx, func(ctx context.Context) error { return r.o.Store.EndRemoved(ctx, gone) }); err != nil {
 			return err
 		}
 	}
-	return r.listGone(ctx)
+	return r.listRemoved(ctx)
 }
 
-// gonePage is how many jobs are looked at together.
-const gonePage = 5000
+// removedPage is how many jobs are looked at together.
+const removedPage = 5000
 
-// listGone makes the archive list finished jobs whose Frameworks are gone, and that it expects in the API: their Frameworks were removed
+// listRemoved makes the archive list finished jobs whose Frameworks are gone, and that it expects in the API: their Frameworks were removed
 // by force, or they were imported, or an earlier version wrote them. The cache is enough: the replica that wrote the end of a job had its
 // Framework in the cache, or listed it later.
-func (r *reconciler) listGone(ctx context.Context) error {
+func (r *reconciler) listRemoved(ctx context.Context) error {
 	for after := ""; ; {
-		ended, err := r.o.Store.Unreleased(ctx, after, gonePage)
+		ended, err := r.o.Store.Unreleased(ctx, after, removedPage)
 		if err != nil {
 			return fmt.Errorf("read which jobs of the archive are still there: %w", err)
 		}
@@ -89,11 +89,11 @@ func (r *reconciler) listGone(ctx context.Context) error {
 			}
 		}
 		if len(gone) > 0 {
-			if err := r.archive(ctx, func(ctx context.Context) error { return r.o.Store.EndGone(ctx, gone) }); err != nil {
+			if err := r.archive(ctx, func(ctx context.Context) error { return r.o.Store.EndRemoved(ctx, gone) }); err != nil {
 				return err
 			}
 		}
-		if len(ended) < gonePage {
+		if len(ended) < removedPage {
 			return nil
 		}
 		after = ended[len(ended)-1].UID

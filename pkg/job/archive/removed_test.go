@@ -29,7 +29,7 @@ func TestAJobWhoseFrameworkIsGoneIsEnded(t *testing.T) {
 		for i := range 1200 {
 			uids = append(uids, fmt.Sprint("other", i))
 		}
-		require.NoError(t, s.EndGone(ctx, append(uids, string(lost.UID), string(done.UID))))
+		require.NoError(t, s.EndRemoved(ctx, append(uids, string(lost.UID), string(done.UID))))
 		open, err = s.Unended(ctx)
 		require.NoError(t, err)
 		assert.Empty(t, open)

@@ -22,8 +22,8 @@ func (d *database) Unended(ctx context.Context) ([]api.Job, error) {
 	return out, err
 }
 
-// EndGone implements Store. If another writer has recorded an end, that end stays, because it has more detail.
-func (d *database) EndGone(ctx context.Context, uids []string) error {
+// EndRemoved implements Store. If another writer has recorded an end, that end stays, because it has more detail.
+func (d *database) EndRemoved(ctx context.Context, uids []string) error {
 	const n = 500 // of one statement
 	var out []statement
 	for ; len(uids) > 0; uids = uids[min(n, len(uids)):] {

@@ -15,12 +15,12 @@ import (
 	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
-// pollGone is the interval of checks whether pods are gone.
-const pollGone = 500 * time.Millisecond
+// pollTermination is the interval of checks whether pods are gone.
+const pollTermination = 500 * time.Millisecond
 
-// awaitGone waits until all pods of the release are gone. Pods on machines that don't answer end when the machine is back: they are
+// awaitTermination waits until all pods of the release are gone. Pods on machines that don't answer end when the machine is back: they are
 // reported, not waited for.
-func (r *run) awaitGone(ctx context.Context, t *target) error {
+func (r *run) awaitTermination(ctx context.Context, t *target) error {
 	if r.o.Wait <= 0 {
 		return nil
 	}
@@ -30,7 +30,7 @@ func (r *run) awaitGone(ctx context.Context, t *target) error {
 	}
 	limit, cancel := context.WithTimeout(ctx, r.o.Wait)
 	defer cancel()
-	tick := time.NewTicker(pollGone)
+	tick := time.NewTicker(pollTermination)
 	defer tick.Stop()
 	var left []corev1.Pod // as of the last answer
 	told, began := "", r.Clock()

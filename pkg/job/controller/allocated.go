@@ -26,8 +26,8 @@ const (
 	accountSoon  = 10 * time.Second
 )
 
-// held returns the GPUs of a pod that has a machine. known is false if the cache may only be late.
-func (r *reconciler) held(f *v1.Framework, p *corev1.Pod) (g *v1.TaskGPUs, known bool) {
+// allocated returns the GPUs of a pod that has a machine. known is false if the cache may only be late.
+func (r *reconciler) allocated(f *v1.Framework, p *corev1.Pod) (g *v1.TaskGPUs, known bool) {
 	template := templateOf(f, p.Labels[v1.LabelTaskRole])
 	n := gpusOf(p, template)
 	if n == 0 {
@@ -56,8 +56,8 @@ func templateOf(f *v1.Framework, role string) *corev1.PodTemplateSpec {
 	return nil
 }
 
-// maxHeld is more than any machine has.
-const maxHeld = 1024
+// maxAllocated is more than any machine has.
+const maxAllocated = 1024
 
 // gpusOf counts the GPUs that the scheduler gave a pod, or that its template requests from the device plugin. GPUs that belong to a pod's
 // processors count, though the pod doesn't see them: no other pod has them.
@@ -71,7 +71,7 @@ func gpusOf(p *corev1.Pod, template *corev1.PodTemplateSpec) int32 {
 			n += q.Value()
 		}
 	}
-	return int32(min(max(n, 0), maxHeld))
+	return int32(min(max(n, 0), maxAllocated))
 }
 
 // boundAt returns when a pod was bound to its machine, or zero if its status doesn't have that.

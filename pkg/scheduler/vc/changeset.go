@@ -7,8 +7,8 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/api"
 )
 
-// Order is a change of virtual clusters in the configuration that a cluster stores.
-type Order struct {
+// ChangeSet is a change of virtual clusters in the configuration that a cluster stores.
+type ChangeSet struct {
 	Changes []Request `json:"changes"`
 	// Revision is the one that the change is based on; 0 is the current one.
 	Revision int `json:"revision,omitempty"`
@@ -21,7 +21,7 @@ type Order struct {
 }
 
 // Names returns the virtual clusters that it changes, by name.
-func (o *Order) Names() []string {
+func (o *ChangeSet) Names() []string {
 	var out []string
 	for i := range o.Changes {
 		out = append(out, o.Changes[i].Name)
@@ -30,7 +30,7 @@ func (o *Order) Names() []string {
 	return slices.Compact(out)
 }
 
-// Outcome is the effect of an order.
+// Outcome is the effect of a change set.
 type Outcome struct {
 	DryRun bool `json:"dryRun"`
 	// Changed reports whether the configuration says something else now, or would.

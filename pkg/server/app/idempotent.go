@@ -14,8 +14,8 @@ import (
 // rememberTime bounds how long a request waits until its answer is stored.
 const rememberTime = 5 * time.Second
 
-// once submits a job. If a submission is repeated with its key, it returns the first answer.
-func (p *Prepared) once(ctx context.Context, o SubmitOptions, submit func() (job.Outcome, error)) (job.Outcome, error) {
+// idempotent submits a job. If a submission is repeated with its key, it returns the first answer.
+func (p *Prepared) idempotent(ctx context.Context, o SubmitOptions, submit func() (job.Outcome, error)) (job.Outcome, error) {
 	person, keys := p.actions.caller.person, p.actions.app.Keys
 	if o.Key == "" || person == nil {
 		return submit()
