@@ -13,7 +13,6 @@ import (
 	"github.com/openpai/paictl/pkg/job/api"
 	"github.com/openpai/paictl/pkg/job/controller/machine"
 	"github.com/openpai/paictl/pkg/job/listing"
-	"github.com/openpai/paictl/pkg/job/protocol"
 	v1 "github.com/openpai/paictl/pkg/job/v1"
 )
 
@@ -41,7 +40,6 @@ type Detail struct {
 	job *Job
 	// earlier are attempts of tasks of the latest attempt of the job, as the history has them.
 	earlier []api.TaskAttempt
-	parsed  *protocol.Job // see file
 	pods    []corev1.Pod
 	group   string // the gang that waits in the queue, or ""
 	// queueErr and historyErr are why the scheduler and the job controller didn't answer.
@@ -166,7 +164,7 @@ func archivedDetail(j *Job) *Detail {
 		}
 		d.Roles[i].Tasks++
 	}
-	inOrder(d.Roles, a.Config)
+	j.inOrder(d.Roles)
 	return d
 }
 

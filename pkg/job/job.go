@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/openpai/paictl/pkg/job/api"
+	"github.com/openpai/paictl/pkg/job/protocol"
 	v1 "github.com/openpai/paictl/pkg/job/v1"
 	"github.com/openpai/paictl/pkg/ui/terminal"
 )
@@ -29,6 +30,7 @@ type Job struct {
 	framework *v1.Framework // nil if it is gone
 	// archived is nil if the Framework exists.
 	archived *api.JobDetail
+	parsed   *protocol.Job // see file
 }
 
 // Of is the job of a Framework.
@@ -53,7 +55,7 @@ func Past(a *api.JobDetail) *Job {
 			j.Roles[at].Tasks = max(j.Roles[at].Tasks, int(t.Index)+1)
 		}
 	}
-	inOrder(j.Roles, a.Config)
+	j.inOrder(j.Roles)
 	return j
 }
 

@@ -24,7 +24,7 @@ func (d *Detail) Ports(t *Task) map[string][]int {
 		}
 		return ports(f.Spec.TaskRoles[i].Task.Pod.Annotations[v1.AnnotationPorts], t.PodUID, d.job.hostNetwork())
 	}
-	file := d.file()
+	file := d.job.file()
 	i := slices.IndexFunc(file.Roles, func(r protocol.Role) bool { return r.Name == t.Role })
 	if i < 0 {
 		return nil
@@ -38,17 +38,12 @@ func (d *Detail) Ports(t *Task) map[string][]int {
 
 // TakesSSH reports whether tasks of a role take SSH: by the plugin of its job file.
 func (d *Detail) TakesSSH(role string) bool {
-	roles := d.file().Roles
+	if d.job == nil {
+		return false
+	}
+	roles := d.job.file().Roles
 	i := slices.IndexFunc(roles, func(r protocol.Role) bool { return r.Name == role })
 	return i >= 0 && slices.ContainsFunc(roles[i].Plugins, func(p protocol.Plugin) bool { return p.Name == "ssh" })
-}
-
-// file is the job file, as far as it can be read.
-func (d *Detail) file() *protocol.Job {
-	if d.parsed == nil {
-		d.parsed = readFile(d.Config)
-	}
-	return d.parsed
 }
 
 func (j *Job) hostNetwork() bool { return j.framework.Annotations[v1.AnnotationHostNetwork] == "true" }

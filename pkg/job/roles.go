@@ -45,20 +45,22 @@ func rolesOf(f *v1.Framework) []Role {
 	return out
 }
 
-// readFile reads a job file of the history. One that can't be read, as another version of paictl took it, is empty.
-func readFile(text string) *protocol.Job {
-	if file, _ := protocol.ParseMasked("job.yaml", []byte(text)); file != nil {
-		return file
+// file returns the parsed job file. One that can't be read, as another version of paictl took it, is empty.
+func (j *Job) file() *protocol.Job {
+	if j.parsed == nil {
+		if j.parsed, _ = protocol.ParseMasked("job.yaml", []byte(j.Config)); j.parsed == nil {
+			j.parsed = &protocol.Job{}
+		}
 	}
-	return &protocol.Job{}
+	return j.parsed
 }
 
 // inOrder puts the roles of a job that is gone in the order of its file: the history has them by name.
-func inOrder(roles []Role, file string) {
+func (j *Job) inOrder(roles []Role) {
 	if len(roles) < 2 {
 		return
 	}
-	in := readFile(file).Roles
+	in := j.file().Roles
 	at := func(r Role) int {
 		return slices.IndexFunc(in, func(p protocol.Role) bool { return p.Name == r.written || p.Name == r.Name })
 	}
