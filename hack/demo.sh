@@ -164,7 +164,7 @@ else
 	echo "# left out: curl is not installed here"
 fi
 
-title "Jobs: each of the $workers workers has eight GPUs, simulated ones; some seconds for each"
+title "Jobs: each of the $workers workers has eight GPUs, simulated ones; a few seconds for each"
 run paictl job validate examples/jobs/*.yaml
 shows "Hello .*, this is main-0" paictl job submit examples/jobs/hello.yaml --replace --watch
 if [ "$workers" -gt 1 ]; then

@@ -4,7 +4,7 @@
 #   hack/former.sh COMMIT DIR
 #   PAICTL_UPGRADE_FROM=DIR PAICTL_E2E=1 PAICTL_BUNDLE=BUNDLE go test ./test/e2e -run TestJobsSurviveAnUpgrade -v -timeout 60m
 #
-# It needs the history of git, and takes some minutes. It skips parts that are already built.
+# It needs the history of git, and takes a few minutes. It skips parts that are already built.
 set -eu
 cd "$(dirname "$0")/.."
 [ $# -eq 2 ] || {

@@ -202,7 +202,7 @@ func golden(t *testing.T, file, text string) {
 	}
 }
 
-// abridged names files of the chart in place of the text that the manifest has from them: specs of definitions, dashboards, alert rules.
+// abridged replaces text that the manifest has from a file of the chart with the file's name: specs of definitions, dashboards, alert rules.
 // A text that the template has changed stays.
 func abridged(t *testing.T, c *chart.Chart, manifest string) string {
 	t.Helper()

@@ -106,7 +106,7 @@ func TestObjectsCarryTheCommonLabels(t *testing.T) {
 	})
 }
 
-// elsewhere are the namespaces beside the platform's own in which a chart may make objects.
+// elsewhere are the namespaces, other than the platform's, in which a chart may make objects.
 var elsewhere = map[string][]string{
 	"cluster-configuration": {kube.JobNamespace},
 	"storage":               {kube.JobNamespace, "default"},     // claims, where the values say so
@@ -125,7 +125,7 @@ func TestObjectsLieInTheNamespaceOfThePlatform(t *testing.T) {
 		seen := map[string]bool{}
 		for _, o := range all {
 			key := o.GetKind() + " " + o.GetNamespace() + "/" + o.GetName()
-			require.False(t, seen[key], "%s is there twice", key)
+			require.False(t, seen[key], "%s occurs twice", key)
 			seen[key] = true
 			if slices.Contains(clusterScoped, o.GetKind()) {
 				require.Empty(t, o.GetNamespace(), key)

@@ -36,7 +36,7 @@ func tellLeader(r prometheus.Registerer, leads func() bool) {
 	}))
 }
 
-// tellBroken adds a metric with the number of damaged archives beside the one in use.
+// tellBroken adds a metric with the number of damaged archives, without the one in use.
 func tellBroken(r prometheus.Registerer, place archive.Options) {
 	r.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "pai_archive_broken_files", Help: "Archives that were damaged and put aside, and that are still there.",
@@ -92,7 +92,7 @@ func (u *usage) Collect(out chan<- prometheus.Metric) {
 	for i := range u.holds {
 		h := &u.holds[i]
 		if pods[h.Pod] {
-			continue // one that was deleted by force, beside the one that took its name
+			continue // one that was deleted by force; another one took its name
 		}
 		pods[h.Pod] = true
 		out <- prometheus.MustNewConstMetric(descTaskGPUs, prometheus.GaugeValue, float64(h.GPUs), h.Pod, h.Job, h.User, h.VirtualCluster, h.Type, strconv.FormatBool(h.Opportunistic))

@@ -93,7 +93,7 @@ func run(ctx context.Context, o *options, log *slog.Logger) error {
 	return err
 }
 
-// shortConnections limits the connections beside those of streams: each uses memory, even before its client is known.
+// shortConnections limits the connections that are not streams: each uses memory, even before its client is known.
 const shortConnections = 1000
 
 // serve answers people, once there is a certificate.
@@ -128,7 +128,7 @@ func serve(ctx context.Context, o *options, a *assembly.Assembly, public *server
 // askAgain is how long after a failure the API server is asked again.
 const askAgain = 2 * time.Second
 
-// certificates are those of a folder, or of the platform's own authority. An API server that is away is waited for.
+// certificates are those of a folder, or of the platform's own authority. An API server that is unavailable is waited for.
 func certificates(ctx context.Context, o *options, log *slog.Logger) (servertls.Source, error) {
 	if o.tls != "" {
 		return servertls.NewFiles(o.tls, time.Now, func(err error) {

@@ -1,4 +1,4 @@
-// policies runs the traces of docs/performance.md with each policy and prints a table, HiveD's figures beside ours.
+// policies runs the traces of docs/performance.md with each policy and prints a table with HiveD's figures and ours.
 //
 //	go run ./hack/policies                          # the table of docs/performance.md
 //	go run ./hack/policies -gpus 512 -seeds 2,3,5   # other jobs, without HiveD's figures
@@ -82,7 +82,7 @@ func numbers(list string) ([]int, error) {
 	for _, text := range strings.Split(list, ",") {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 0 {
-			return nil, fmt.Errorf("%q is not a number from 0", text)
+			return nil, fmt.Errorf("%q is not 0 or a positive number", text)
 		}
 		out = append(out, n)
 	}

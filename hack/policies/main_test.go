@@ -54,8 +54,8 @@ func TestTheTableSaysWhatIsTheSameOnce(t *testing.T) {
 
 func TestMistakesAreNamed(t *testing.T) {
 	for _, c := range []struct{ flag, value, says string }{
-		{"-gpus", "x", `"x" is not a number from 0`},
-		{"-seeds", "1,-1", `"-1" is not a number from 0`},
+		{"-gpus", "x", `"x" is not 0 or a positive number`},
+		{"-seeds", "1,-1", `"-1" is not 0 or a positive number`},
 		{"-gpus", "65", "no trace of 65 GPUs"},
 		{"-policies", "fast", `there is no policy "fast"`},
 	} {

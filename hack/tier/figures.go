@@ -17,7 +17,7 @@ type figure struct {
 	now, then  int64
 }
 
-// figures prints the size of the repository, beside the last commit of main before this one. Nothing fails for it.
+// figures prints the size of the repository, compared with the last commit of main before this one. Nothing fails for it.
 func figures(ctx context.Context, r *runner) error {
 	if err := r.compare(ctx); err != nil {
 		r.report.Figures = "figures: " + err.Error()

@@ -165,7 +165,7 @@ func TestWhatTheServerSaysOfAJobThatIsNotThereIsWhatPkgJobSays(t *testing.T) {
 	require.ErrorContains(t, err, "it is older than this paictl")
 }
 
-// broken answers a stream with lines, each time with those of another try, and breaks off but for the last.
+// broken answers a stream with the lines of one try after the other, and interrupts all tries except the last.
 func broken(t *testing.T, tries ...[]api.Frame) (*Jobs, *[]string) {
 	var queries []string
 	c := to(t, func(w http.ResponseWriter, r *http.Request) {

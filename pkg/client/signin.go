@@ -127,7 +127,7 @@ func (s *Server) tokensFor(ctx context.Context, values url.Values, once bool) (*
 			return nil, &RefusedError{e.Body.Message, e.Body.Code}
 		}
 		if e.Status == http.StatusTooManyRequests {
-			return nil, hint.Errorf("wait for some minutes, then try again", "the server takes no more tries to sign in for a while")
+			return nil, hint.Errorf("wait for a few minutes, then try again", "the server takes no more tries to sign in for a while")
 		}
 	}
 	if err != nil {

@@ -72,7 +72,7 @@ func TestFilesThatCannotBeReadHaveARemedy(t *testing.T) {
 	assert.Contains(t, printed(hint.Wrap(missing, "make one")), "\n  -> make one\n")
 }
 
-// screen runs what writes to a terminal of so many columns, and returns its lines.
+// screen runs a function that writes to a terminal of that many columns, and returns its lines.
 func screen(t *testing.T, columns uint16, run func(*os.File)) []string {
 	t.Helper()
 	master, slave, err := pty.Open()

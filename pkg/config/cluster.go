@@ -106,7 +106,7 @@ const (
 type Proxy struct {
 	HTTP  secret.String `yaml:"http,omitempty" json:"http,omitempty"`
 	HTTPS secret.String `yaml:"https,omitempty" json:"https,omitempty"`
-	// NoProxy lists the hosts that are reached directly, beside the cluster's own addresses and names.
+	// NoProxy lists the hosts that are reached directly, in addition to the cluster's own addresses and names.
 	NoProxy []string `yaml:"no-proxy,omitempty" json:"no-proxy,omitempty"`
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/openpai/paictl/pkg/version"
 )
 
-// Kinds of the files beside layout.yaml.
+// Kinds of the files other than layout.yaml.
 const (
 	KindKubernetes = "KubernetesConfiguration"
 	KindRoles      = "RoleDefinition"

@@ -30,7 +30,7 @@ type Generation struct {
 	// Reference documents the services' sections, as comments; services-configuration.yaml
 	// ends with it.
 	Reference []byte
-	// Checks are further rules for the generated files, beside those of Validate.
+	// Checks are further rules for the generated files, in addition to those of Validate.
 	Checks []Check
 	// Dialer reaches the machines; not used offline.
 	Dialer ssh.Dialer

@@ -134,7 +134,7 @@ func place(dir string) string {
 	return dir
 }
 
-// Parse decodes the four files. dir is where they are: it names them in findings.
+// Parse decodes the four files. dir is their folder, by which findings name them.
 func Parse(dir string, data map[string][]byte) (*Cluster, error) {
 	c, findings := parse(dir, data)
 	if findings.Err() != nil {

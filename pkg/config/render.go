@@ -104,7 +104,7 @@ func wrap(text string, width int) string {
 }
 
 // Masked returns a copy without secrets: each one is replaced by secret.Mask. secrets
-// are paths in services-configuration.yaml below which everything is secret, beside fields that are
+// are paths in services-configuration.yaml below which everything is secret, in addition to fields that are
 // named like a secret.
 func (c *Cluster) Masked(secrets ...strictyaml.Path) *Cluster {
 	m := *c

@@ -80,7 +80,7 @@ func (c *typed) object(v any, t reflect.Type, at fieldPath, field string) {
 	}
 }
 
-// jsonFields are the fields of a struct by their names in files, those of embedded structs too.
+// jsonFields are the fields of a struct by their names in files, including those of embedded structs.
 func jsonFields(t reflect.Type) map[string]reflect.Type {
 	out := map[string]reflect.Type{}
 	for f := range t.Fields() {

@@ -19,7 +19,7 @@ const settled = 10 * time.Second
 
 // Limit bounds the connections of a listener. A network that has its share is hung up on. If all connections are open, the newest one of
 // the network with the most is closed for a network with fewer. If that would leave both with as many, the oldest one is closed, but not
-// before it has been open for some seconds: as many networks as there are places can't keep health checks away.
+// before it has been open for a few seconds: as many networks as there are places can't keep health checks away.
 func Limit(l net.Listener, o Options) net.Listener {
 	return &shared{
 		Listener: l, share: max(1, o.Connections/shares), proxies: o.Proxies, places: make(chan struct{}, o.Connections),

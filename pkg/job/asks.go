@@ -44,7 +44,7 @@ func TakesText(j *api.Job) string {
 	if j.Taken() <= j.GPUs {
 		return ""
 	}
-	return fmt.Sprintf("%s: its processors or memory are the share of so many", plural.Of(j.TakesGPUs, "GPU"))
+	return fmt.Sprintf("%s: its processors or memory are the share of that many", plural.Of(j.TakesGPUs, "GPU"))
 }
 
 // HostText returns processors and memory as text: "4 CPUs and 512 MiB". 0 means unlimited and isn't mentioned.

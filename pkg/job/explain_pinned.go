@@ -281,7 +281,7 @@ func (e *evidence) bar(p *corev1.Pod, n *corev1.Node) (why, remedy string) {
 		!selects(a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution, n) {
 		for _, avoided := range e.AvoidedNodes {
 			if avoided.Name == n.Name {
-				return fmt.Sprintf("it failed on %s %s, and avoids it for some hours", n.Name, plural.Times(avoided.Failures)),
+				return fmt.Sprintf("it failed on %s %s, and avoids it for a few hours", n.Name, plural.Times(avoided.Failures)),
 					e.otherMachine(a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution) + "; submitted under another name it doesn't avoid " + n.Name
 			}
 		}

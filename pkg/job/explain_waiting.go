@@ -317,7 +317,7 @@ func (e *evidence) lostNodes(w *Why) {
 		seen[n.Name] = true
 		if Phase(e.State) == Running {
 			w.Sentence = fmt.Sprintf("%s is on %s, which has not answered for %s.", t.Name(), n.Name, Duration(e.now.Sub(since)))
-			w.Remedy = []string{"wait: if the machine doesn't come back, Kubernetes evicts the task after some minutes, and it is retried elsewhere", "an administrator sees more with: paictl cluster status"}
+			w.Remedy = []string{"wait: if the machine doesn't come back, Kubernetes evicts the task after a few minutes, and it is retried elsewhere", "an administrator sees more with: paictl cluster status"}
 		}
 		w.fact("machine", fmt.Sprintf("%s has not answered since %s", n.Name, since.Local().Format(time.DateTime)))
 	}

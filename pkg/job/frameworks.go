@@ -160,7 +160,7 @@ type change struct {
 }
 
 // Watch calls changed with every new version of one Framework, and with nil when it is deleted. It
-// returns when the connection ends, as it does after some minutes at the latest.
+// returns when the connection ends, as it does after a few minutes at the latest.
 func (f *Frameworks) Watch(ctx context.Context, name string, changed func(*v1.Framework)) error {
 	r := f.on(f.rest.Get(), "").Param("watch", "true").Param("fieldSelector", "metadata.name="+name)
 	body, err := r.Stream(ctx)

@@ -57,8 +57,8 @@ func (c *Client) cells(ctx context.Context) (*cell.Config, error) {
 	return &config, nil
 }
 
-// VirtualClusters returns the virtual clusters and their usage. If no scheduler answers, down says why, and they are those of the
-// configuration, without their usage.
+// VirtualClusters returns the virtual clusters and their usage. If no scheduler answers, it returns those of the configuration,
+// without their usage, and down says why.
 func (c *Client) VirtualClusters(ctx context.Context) (all *schedulerapi.VirtualClusters, down, err error) {
 	all, err = c.Scheduler.VirtualClusters(ctx)
 	if !errors.Is(err, vc.ErrNotRunning) {

@@ -65,7 +65,7 @@ func (r *Target) Runtime(args ...string) []string {
 const runningRuntime = "/proc/1/exe"
 
 // program returns the path of the runtime in a container. The task can write to Home, so the files there may be the task's
-// own. program prefers a runtime that the task can't replace: the mounted image, or the program that runs already.
+// own. program prefers a runtime that the task can't replace: the mounted image, or the program that already runs.
 func program(p *corev1.Pod, container string) string {
 	i := slices.IndexFunc(p.Spec.Containers, func(c corev1.Container) bool { return c.Name == container })
 	if i < 0 {

@@ -339,7 +339,7 @@ func TestAScaledJobTakesAsManyGPUsAsItsTasks(t *testing.T) {
 	assert.Equal(t, []int{12, 15}, []int{row.GPUs, row.TakesGPUs})
 	why, err := c.Why(ctx, get())
 	require.NoError(t, err)
-	assert.Contains(t, why.Facts, Fact{"takes", "15 GPUs: its processors or memory are the share of so many"})
+	assert.Contains(t, why.Facts, Fact{"takes", "15 GPUs: its processors or memory are the share of that many"})
 }
 
 // completedStatus is that of a job which has failed.

@@ -48,7 +48,7 @@ func published(f *v1.Framework) {
 	f.Status.AttemptStatus.PeersTime = &at
 }
 
-// preparing has so many tasks whose pods have not begun.
+// preparing has that many tasks whose pods have not begun.
 func preparing(n int) func(*v1.Framework) {
 	return func(f *v1.Framework) {
 		r := f.Status.AttemptStatus.TaskRoleStatuses[0]

@@ -40,9 +40,9 @@ type SubmitOptions struct {
 	DryRun bool
 	// Replace takes the name of a job that has ended.
 	Replace bool
-	// SkipEnded leaves a job alone whose name one has that has ended.
+	// SkipEnded submits nothing if a job with that name has ended.
 	SkipEnded bool
-	// After are jobs to wait for, beside those of the file.
+	// After are jobs to wait for, in addition to those of the file.
 	After []protocol.After
 	// Planned are jobs that are submitted before, which a dry run doesn't find.
 	Planned []string

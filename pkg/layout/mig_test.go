@@ -47,7 +47,7 @@ func TestInstancesOfAProfile(t *testing.T) {
 		{"NVIDIA-A100-SXM4-40GB", "1g.10gb", 4, ""},
 		{"NVIDIA-A100-SXM4-80GB", "1g.10gb", 7, ""},
 		{"nvidia a100 80gb pcie", "3g.40gb", 2, ""},
-		{"A100", "1g.5gb", 7, ""}, // only one of both has it
+		{"A100", "1g.5gb", 7, ""}, // only one of the two has it
 		{"A100", "7g.80gb", 1, ""},
 		{"A100", "1g.10gb", 0, "write the model with its memory"},
 		{"H100", "1g.10gb", 7, ""},

@@ -106,7 +106,7 @@ func (d *Directory) exclusively(ctx context.Context, do func(context.Context) er
 	return do(ctx)
 }
 
-// take takes the Lease, and says when at the latest that was.
+// take takes the Lease, and returns the latest time at which that happened.
 func (d *Directory) take(ctx context.Context, me string) (time.Time, error) {
 	ctx, cancel := context.WithTimeout(ctx, waitsFor)
 	defer cancel()

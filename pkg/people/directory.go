@@ -93,7 +93,7 @@ func nameOf(object string) string {
 	return name
 }
 
-// decodeUser reads a User. One whose object has another name than its person's is not counted: it could stand for another person.
+// decodeUser reads a User. One whose object has a different name than its person's is not counted: it could stand for another person.
 func decodeUser(u *unstructured.Unstructured) (*v1.User, error) {
 	out := &v1.User{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, out); err != nil {
@@ -169,7 +169,7 @@ func (d *Directory) ByIdentity(provider, subject string) (*Person, error) {
 	return nil, ErrNoUser
 }
 
-// Users returns all people but removed ones, by name.
+// Users returns all people except removed ones, by name.
 func (d *Directory) Users() []*Person { return d.snapshot().sorted }
 
 // Groups returns all groups, by name.

@@ -93,7 +93,7 @@ func checkGroup(g *v1.GroupSpec) error {
 	seen := map[string]bool{}
 	for _, vc := range g.VirtualClusters {
 		if vc.Name == "" || seen[vc.Name] {
-			return invalid("virtual clusters", "%q is there twice, or has no name", vc.Name)
+			return invalid("virtual clusters", "%q occurs twice, or has no name", vc.Name)
 		}
 		seen[vc.Name] = true
 	}

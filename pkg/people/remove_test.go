@@ -27,7 +27,7 @@ func TestARemovalThatFailsHalfwayCanBeRepeated(t *testing.T) {
 			return 2, err
 		}
 	}
-	_, err := people.RemoveWith(t.Context(), c.Directory, "bob", stop(errors.New("the API server is away")))
+	_, err := people.RemoveWith(t.Context(), c.Directory, "bob", stop(errors.New("the API server is unavailable")))
 	require.ErrorContains(t, err, "bob is disabled, and not removed")
 	p, err := c.Person("bob")
 	require.NoError(t, err)

@@ -68,5 +68,5 @@ func (f *Flow) Flush() error {
 // Begun reports whether an error can no longer be the answer.
 func (f *Flow) Begun() bool { return f.begun }
 
-// Cut aborts the connection, so that readers don't take a part for the whole.
+// Cut aborts the connection, so that readers don't mistake a part for the whole.
 func (f *Flow) Cut() { panic(http.ErrAbortHandler) }

@@ -142,7 +142,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.metrics.begin()
 	defer func() {
 		if p := recover(); p != nil {
-			if p == http.ErrAbortHandler { //nolint:errorlint // net/http compares it so, too
+			if p == http.ErrAbortHandler { //nolint:errorlint // net/http compares it in the same way
 				s.done(a, r)
 				panic(p)
 			}
@@ -201,7 +201,7 @@ func fields(h http.Header) (n int) {
 func (s *Server) serve(a *answer, r *http.Request, route *Route) {
 	a.route = route
 	if r.Header.Get("Upgrade") != "" && !route.Limit.Stream {
-		s.fail(a, r, wire.Bad("this operation takes no upgrade of the connection"))
+		s.fail(a, r, wire.Bad("this operation doesn't support an upgrade of the connection"))
 		return
 	}
 	if route.Browser {

@@ -11,7 +11,7 @@ import (
 const (
 	EventRunStarted = "run-started" // Message: the command; Services are set, in their order
 	EventAdded      = "added"       // Service is a prerequisite that was not named; Message: which services need it
-	EventChanged    = "changed"     // Message: a change beside the releases: a label, a Secret
+	EventChanged    = "changed"     // Message: a change outside of the releases: a label, a Secret
 	EventWaiting    = "waiting"     // Message: for which services this one waits
 	EventStarted    = "started"     // work on a service begins
 	EventApplied    = "applied"     // Action and Revision are set
@@ -27,7 +27,7 @@ const (
 	EventRunDone    = "run-done" // Summary is set
 )
 
-// Actions of events and results, beside those of package release.
+// Actions of events and results, in addition to those of package release.
 const (
 	ActionStopped   = "stopped"
 	ActionDeleted   = "deleted"

@@ -118,7 +118,7 @@ func (r *run) note(ctx context.Context, started []*catalogue.Service, stopped []
 	return decodeInventory(next), wrap(err, "note which services are started")
 }
 
-// unmoved refuses services that run in another namespace than the configuration says: the
+// unmoved refuses services that run in a different namespace than the configuration says: the
 // inventory has room for one, so that the other release would be forgotten and run on.
 func (r *run) unmoved(ctx context.Context, chosen []*catalogue.Service) error {
 	started, err := readInventory(ctx, r.Client)

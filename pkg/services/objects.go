@@ -22,7 +22,7 @@ import (
 	"github.com/openpai/paictl/pkg/services/release"
 )
 
-// Labels of the objects that paictl makes beside the releases.
+// Labels of the objects that paictl makes outside of the releases.
 const (
 	labelPartOf    = facts.LabelPartOf
 	labelManagedBy = facts.LabelManagedBy
@@ -60,7 +60,7 @@ func (r *run) ensureNamespace(ctx context.Context, name string) error {
 	return nil
 }
 
-// tell reports a change beside the releases.
+// tell reports a change outside of the releases.
 func (r *run) tell(service, action, object string) {
 	r.count(service, 1)
 	r.emit(Event{Kind: EventChanged, Service: service, Message: action + " " + object})

@@ -41,7 +41,7 @@ func TestWhatMakesAClusterUnhealthy(t *testing.T) {
 		"a service that failed":                  {Cluster{Services: []Service{{services.Status{Name: "grafana", State: services.StateFailed}}}}, "critical service grafana: failed"},
 		"a service that starts":                  {Cluster{Services: []Service{{services.Status{Name: "grafana", State: services.StateStarting}}}}, "warning service grafana: starting"},
 		"a service that no one wants":            {Cluster{Services: []Service{{services.Status{Name: "grafana", State: services.StateStopped}}}}, "ok"},
-		"an API server that is away":             {source(Source{Name: SourceAPI, State: StateStale, Message: "no answer"}), "critical source api: no answer"},
+		"an API server that is unavailable":      {source(Source{Name: SourceAPI, State: StateStale, Message: "no answer"}), "critical source api: no answer"},
 		"an API server that refuses":             {source(Source{Name: SourceAPI, State: StateFailed, Refused: true, Message: "forbidden"}), "unknown source api: forbidden"},
 		"another source that is away":            {source(Source{Name: SourceAlerts, State: StateFailed, Message: "no answer"}), "unknown source alerts: no answer"},
 		"an alert":                               {Cluster{Alerts: []Alert{{Name: "Hot", Severity: "critical", Summary: "it burns"}}}, "critical alert Hot: it burns"},

@@ -135,7 +135,7 @@ func (c *Clairvoyant) keep(open map[string]history, h history) {
 	}
 }
 
-// key is equal for states that differ by the names of equal places only.
+// key is equal for states that differ only in the names of equal places.
 func (c *Clairvoyant) key(h *history) string {
 	slices.SortFunc(h.running, func(a, b running) int { return cmp.Compare(a.job, b.job) })
 	parts := make([]string, len(c.places))

@@ -14,7 +14,7 @@ import (
 	"github.com/openpai/paictl/pkg/services/catalogue"
 )
 
-// cluster is a whole configuration but for the sections of its services.
+// cluster is a whole configuration, except for the sections of its services.
 var cluster = map[string]string{
 	config.LayoutFile: `apiVersion: paictl.openpai.org/v1
 kind: Layout

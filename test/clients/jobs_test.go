@@ -72,7 +72,7 @@ func (v *visitor) reaches(path, place, state string) {
 	require.Eventually(v.t, func() bool { return v.get(path, place) == state }, 2*time.Minute, 100*time.Millisecond, "%s of %s is %s", place, path, state)
 }
 
-// file is a job of two roles; those whose names come first in the alphabet come last in it.
+// file is a job of two roles, in reverse alphabetical order.
 const file = `protocolVersion: 2
 name: many
 type: job

@@ -87,7 +87,7 @@ func onAll(b *testing.B, targets []ssh.Target, s ssh.Script) {
 	})
 }
 
-// onAllOpen measures the script alone, on connections that are open already.
+// onAllOpen measures the script alone, on connections that are already open.
 func onAllOpen(b *testing.B, targets []ssh.Target, s ssh.Script) {
 	b.Helper()
 	client := ssh.NewClient(ssh.Options{})

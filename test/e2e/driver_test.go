@@ -94,7 +94,7 @@ func TestDriverPackages(t *testing.T) {
 		d.on(d.host, "mv /srv/away/* /srv/nvidia/; rmdir /srv/away")
 		assert.Equal(t, before, d.packages())
 	})
-	step("the repository is away", func() {
+	step("the repository is unavailable", func() {
 		d.on(d.host, "mv /srv/nvidia /srv/gone")
 		_, out := d.phase(4)
 		assert.Contains(t, out, "the packages' repository can't be read")

@@ -61,7 +61,7 @@ func variants() []variant {
 
 // BenchmarkPods measures the processor time of a pod, of each program: from its creation until it runs, and until it and its claim are
 // gone. The same pods go to the same nodes, one way after the other, while both schedulers run. The processor time of idle programs is
-// subtracted. PAICTL_SCALE_PODS is the largest number of pods, and PAICTL_SCALE_RUNNING is how many other pods run already.
+// subtracted. PAICTL_SCALE_PODS is the largest number of pods, and PAICTL_SCALE_RUNNING is how many other pods already run.
 func BenchmarkPods(b *testing.B) {
 	w := newWorld(b, size(b, 16))
 	w.publishPeers()

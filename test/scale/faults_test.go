@@ -66,7 +66,7 @@ func TestNoGPUIsGivenTwiceWhereTheControlPlaneFalters(t *testing.T) {
 	const away = 15 * time.Second
 	back := w.away("kube-apiserver")
 	time.AfterFunc(away, back)
-	t.Logf("the API server was away for %s: after %.1f s", away, come(parts[2]).Seconds())
+	t.Logf("the API server was unavailable for %s: after %.1f s", away, come(parts[2]).Seconds())
 
 	w.check(list)
 	claims, err := w.c.Client.ResourceV1().ResourceClaims(namespace).List(t.Context(), metav1.ListOptions{})

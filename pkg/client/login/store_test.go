@@ -163,5 +163,5 @@ func TestASessionThatHasEndedSaysHowToBeginOne(t *testing.T) {
 	require.EqualError(t, err, "connection refused")
 	f, err := s.Read()
 	require.NoError(t, err)
-	assert.Equal(t, "refresh-0", f.Clusters["lab"].Refresh.Reveal(), "a server that is away ends no session")
+	assert.Equal(t, "refresh-0", f.Clusters["lab"].Refresh.Reveal(), "a server that is unavailable ends no session")
 }

@@ -32,7 +32,7 @@ import (
 
 const (
 	checkEvery   = 2 * time.Second
-	checkTimeout = 6 * time.Second // longer than the API server takes to find out that its etcd is away
+	checkTimeout = 6 * time.Second // longer than the API server takes to find out that its etcd is unavailable
 	dialTimeout  = 2 * time.Second
 	// silence ends connections to a master that has lost power: it closes none of them itself.
 	silence = 5 * time.Second

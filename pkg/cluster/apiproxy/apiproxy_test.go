@@ -154,7 +154,7 @@ func TestConnectionsGoToMastersThatAreReady(t *testing.T) {
 	p := a.proxy(t, m1.address(), m2.address())
 	p.only("m1", "m2")
 
-	m1.status.Store(http.StatusInternalServerError) // its etcd is away
+	m1.status.Store(http.StatusInternalServerError) // its etcd is unavailable
 	p.only("m2")
 	m2.status.Store(http.StatusInternalServerError)
 	p.only("m1", "m2") // their answer is better than a closed connection
@@ -255,7 +255,7 @@ func TestAFileThatCannotBeServedEndsIt(t *testing.T) {
 	require.ErrorContains(t, Run(t.Context(), []string{"--listen", "nowhere"}, io.Discard), "nowhere")
 }
 
-// A machine without power acknowledges nothing. It must not be taken for one whose API server is slow.
+// A machine without power acknowledges nothing. It must not be mistaken for a machine with a slow API server.
 func TestAMasterThatTakesNoConnectionIsOff(t *testing.T) {
 	s := &server{address: "192.0.2.1:6443", client: &http.Client{Transport: &http.Transport{DialContext: (&net.Dialer{Timeout: time.Nanosecond}).DialContext}}}
 	tier, _, err := s.ask(t.Context())

@@ -81,7 +81,7 @@ func (e *ethernet) put() error {
 	return nil
 }
 
-// remove checks all interfaces: the address may be on another one than it would get now. It removes only an address with a lifetime, and leaves one
+// remove checks all interfaces: the address may be on a different one than it would get now. It removes only an address with a lifetime, and leaves one
 // that a person gave the machine.
 func (e *ethernet) remove() error {
 	all, err := netlink.AddrList(nil, netlink.FAMILY_V4)
@@ -132,7 +132,7 @@ const (
 	probeWait = 150 * time.Millisecond
 )
 
-// other probes according to RFC 5227: the sender's address is 0.0.0.0, so that no machine takes the probe for a claim.
+// other probes according to RFC 5227: the sender's address is 0.0.0.0, so that no machine mistakes the probe for a claim.
 func (e *ethernet) other(ctx context.Context) (string, error) {
 	l, err := e.device()
 	if err != nil {

@@ -246,6 +246,6 @@ func (a *approver) tellUnknown(ctx context.Context, node string) {
 		return
 	}
 	a.unknown[node] = true
-	a.log.WarnContext(ctx, "the request of a node waits: the node is not in the ConfigMap of the machines; if it is in layout.yaml: paictl cluster up",
+	a.log.WarnContext(ctx, "the request of a node waits: the ConfigMap of the machines doesn't have the node; if layout.yaml has it, run paictl cluster up",
 		"node", node, "configmap", machines.Namespace+"/"+machines.Name)
 }

@@ -36,7 +36,7 @@ func archived(t *testing.T, seal backup.Seal, parts map[string]string) []byte {
 		}
 	}
 	w.Describe("v1.36.3", []backup.Machine{{Name: "m1", IP: "10.0.0.1", Roles: []string{"master"}}})
-	w.Lacks("the history of jobs", errors.New("it is away"))
+	w.Lacks("the history of jobs", errors.New("it is unavailable"))
 	_, err = w.Close()
 	require.NoError(t, err)
 	return out.Bytes()
@@ -82,7 +82,7 @@ func TestAnArchiveIsReadAsItWasWritten(t *testing.T) {
 			assert.Equal(t, "pai", m.Cluster)
 			assert.Equal(t, "v1.36.3", m.Kubernetes)
 			assert.True(t, at.Equal(m.Time))
-			assert.Equal(t, []backup.Missing{{What: "the history of jobs", Why: "it is away"}}, m.Missing)
+			assert.Equal(t, []backup.Missing{{What: "the history of jobs", Why: "it is unavailable"}}, m.Missing)
 			assert.Equal(t, "10.0.0.1", m.Machines[0].IP)
 			if c.seal.Passphrase.IsSet() {
 				return // each look takes a second of scrypt

@@ -436,7 +436,7 @@ func TestABackupOfItselfWithoutAHistorySaysSo(t *testing.T) {
 	}{
 		"no job controller":        {func(s *site) { s.args["jobs"] = "" }, "there is no job controller", true, "", ""},
 		"its service is gone":      {func(s *site) { s.args["jobs"] = "http://job-controller.invalid" }, "there is no job controller", true, "", ""},
-		"it is away":               {func(s *site) { s.args["jobs"] = "http://127.0.0.1:1" }, "connection refused", true, "never", ""},
+		"it is unavailable":        {func(s *site) { s.args["jobs"] = "http://127.0.0.1:1" }, "connection refused", true, "never", ""},
 		"it has another token":     {func(s *site) { s.secret("token", "another") }, "403 Forbidden", true, "2026-11-01T02:00:00Z", "2026-11-01T02:00:00Z"},
 		"the history is elsewhere": {func(s *site) { s.elsewhere() }, "PostgreSQL, which is backed up separately", false, "now", ""},
 	} {
@@ -502,7 +502,7 @@ func TestABackupOfItselfThatFailsLeavesNothingAndSaysWhy(t *testing.T) {
 			require.NoError(s.t, err)
 			require.NoError(s.t, os.WriteFile(filepath.Join(pki, "etcd/ca.key"), own, 0o600))
 		}, "/etc/kubernetes/pki/etcd/ca.crt and /etc/kubernetes/pki/etcd/ca.key don't belong together", "openssl"},
-		"etcd is away": {func(s *site) { s.args["etcd-port"] = "1" }, "etcd's database", ""},
+		"etcd is unavailable": {func(s *site) { s.args["etcd-port"] = "1" }, "etcd's database", ""},
 		"another etcd": {func(s *site) {
 			other := httptest.NewTLSServer(nil)
 			s.t.Cleanup(other.Close)

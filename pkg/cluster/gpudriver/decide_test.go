@@ -127,7 +127,7 @@ func TestADriverIsChosenForTheMachine(t *testing.T) {
 			m.offer("6.8.0-60.63~22.04.1", "linux-modules-nvidia-550-server-6.8.0-60-generic")
 			return m
 		}, Want{Version: "550.120"}, "550 closed libnvidia-compute-550-server=550.120-0ubuntu0.22.04.1 nvidia-utils-550-server=550.120-0ubuntu0.22.04.1 nvidia-compute-utils-550-server=550.120-0ubuntu0.22.04.1 nvidia-dkms-550-server=550.120-0ubuntu0.22.04.1"},
-		{"what is installed already is gone on with", func() Machine {
+		{"what is already installed is gone on with", func() Machine {
 			m := jammy()
 			m.NVSwitches, m.Userland = 0, "550.120"
 			m.Installed = map[string]string{"libnvidia-compute-550-server": "550.120-0ubuntu0.22.04.1"}
@@ -196,7 +196,7 @@ func TestFindingsComeBeforeAnythingIsTouched(t *testing.T) {
 		{name: "no headers", m: edit(bookworm(), func(m *Machine) { delete(m.Candidates, "linux-headers-6.1.0-37-amd64") }), id: "headers", says: "linux-headers-6.1.0-37-amd64", remedy: "boot"},
 		{name: "Secure Boot", m: edit(bookworm(), func(m *Machine) { m.SecureBoot = true }), id: "secure-boot", says: "refuse", remedy: "mokutil"},
 		{name: "nouveau under a display", m: edit(bookworm(), func(m *Machine) { m.Nouveau, m.Displays = true, []string{"Xorg"} }), id: "nouveau", says: "Xorg", remedy: "isolate"},
-		{name: "the repository is away", m: edit(bookworm(), func(m *Machine) { m.Candidates, m.Repository = nil, "Could not connect" }), id: "repository", says: "Could not connect", remedy: "proxy"},
+		{name: "the repository is unavailable", m: edit(bookworm(), func(m *Machine) { m.Candidates, m.Repository = nil, "Could not connect" }), id: "repository", says: "Could not connect", remedy: "proxy"},
 		{name: "Debian without non-free", m: edit(bookworm(), func(m *Machine) { m.Candidates = nil }), id: "not-in-repository", says: "nvidia-smi of 535", remedy: "non-free"},
 		{name: "a release that isn't there", m: bookworm(), want: Want{Version: "535.104.05"}, id: "not-in-repository", says: "535.104.05", remedy: "version"},
 		{name: "a package of the set that isn't there", m: edit(bookworm(), func(m *Machine) { delete(m.Candidates, "libcuda1") }), want: Want{Version: "535"}, id: "not-in-repository", says: "libcuda1 of 535.261.03", remedy: "non-free"},

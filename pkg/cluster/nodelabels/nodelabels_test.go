@@ -44,7 +44,7 @@ func TestANodeIsComparedWithTheLayout(t *testing.T) {
 		{"key=:Effect and key:Effect are one taint", nil, []string{"k=:NoSchedule"}, node("", "k=:NoSchedule", "k:NoSchedule"), "", "k=:NoSchedule", false},
 		{"what the layout lost goes", nil, nil, node("a=1 other=x", "a,k=v:NoSchedule", "k=v:NoSchedule"), "label a-, taint k:NoSchedule-", "", true},
 		{"labels and taints of others stay", nil, nil, node("other=x", "", "other:NoExecute"), "", "", false},
-		{"what is gone already is not removed again", nil, nil, node("", "a,k:NoSchedule"), "", "", true},
+		{"what is already gone is not removed again", nil, nil, node("", "a,k:NoSchedule"), "", "", true},
 		{"a taint's new value replaces the old", nil, []string{"k=2:NoSchedule"}, node("", "k=1:NoSchedule", "k=1:NoSchedule"), "taint k=2:NoSchedule", "k=2:NoSchedule", true},
 		{"a taint's new effect needs the old one gone", nil, []string{"k:NoExecute"}, node("", "k:NoSchedule", "k:NoSchedule"), "taint k:NoExecute, taint k:NoSchedule-", "k:NoExecute", true},
 		{"only the record differs", labels{"a": "1"}, nil, node("a=1", ""), "", "a", true},

@@ -173,7 +173,7 @@ func sameKind(public any) (crypto.Signer, error) {
 // Cross certifies a successor by this authority. With that certificate, a program that trusts only this authority accepts the successor's signatures.
 func (a *Authority) Cross(successor *Authority, now time.Time) (*x509.Certificate, error) {
 	t := template(successor.Cert, now, a.Cert.NotAfter.Sub(now))
-	// Both have the same name. Without the second key ID, OpenSSL would take the certificate for a self-signed one.
+	// Both have the same name. Without the second key ID, OpenSSL would mistake the certificate for a self-signed one.
 	t.SubjectKeyId, t.AuthorityKeyId = successor.Cert.SubjectKeyId, a.Cert.SubjectKeyId
 	return sign(t, successor.Cert.PublicKey, a)
 }

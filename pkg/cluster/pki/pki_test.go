@@ -88,7 +88,7 @@ func TestASuccessorIsTrustedByThoseWhoTrustTheOldAuthority(t *testing.T) {
 	}
 }
 
-// openssl has OpenSSL verify a certificate: it builds chains in another way than Go.
+// openssl has OpenSSL verify a certificate: it builds chains in a different way than Go.
 func openssl(t *testing.T, root, between, leaf []byte) {
 	t.Helper()
 	program := runnable.Need(t, "openssl")

@@ -8,7 +8,7 @@ import (
 	"github.com/openpai/paictl/pkg/diagnose/checks"
 )
 
-// Room in bytes that a node needs beside the copied files: logs, the kubelet's files, the writable
+// Room in bytes that a node needs in addition to the copied files: logs, the kubelet's files, the writable
 // layers of the first pods; and etcd's database with its snapshots.
 const (
 	nodeReserve = 2 << 30

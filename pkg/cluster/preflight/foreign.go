@@ -108,7 +108,7 @@ func checkKubernetes(s *Host) []Finding {
 	return []Finding{s.fail("kubernetes", "another Kubernetes is on the machine: "+strings.Join(shown, ", "), remedy)}
 }
 
-// checkOwner refuses a machine that is a member of another cluster than this one.
+// checkOwner refuses a machine that is a member of a cluster other than this one.
 func checkOwner(s *Host) []Finding {
 	if !s.Touched || !s.has("/etc/kubernetes/kubelet.conf") {
 		return nil

@@ -144,7 +144,7 @@ func Probe(c *Cluster, n *Node) string {
 		ports = append(ports, fmt.Sprintf("%04X=%d", l.Number, l.Number))
 	}
 	for _, p := range programs() {
-		if p.command != "iptables" { // nft will do as well
+		if p.command != "iptables" { // nft also works
 			commands = append(commands, p.command)
 		}
 	}

@@ -39,7 +39,7 @@ func UpAPI(ctx context.Context, opts Options, nodes []Node) (*Sandbox, error) {
 		return nil, err
 	}
 	if runtime.GOOS != "linux" {
-		return nil, fmt.Errorf("an API-only sandbox needs Linux, this is %s", runtime.GOOS)
+		return nil, fmt.Errorf("an API-only sandbox needs Linux, but this is %s", runtime.GOOS)
 	}
 	if len(nodes) == 0 {
 		nodes = plainNodes(opts)

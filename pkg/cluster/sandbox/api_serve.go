@@ -18,7 +18,7 @@ func ServeAPI(ctx context.Context, opts Options) (*Sandbox, error) {
 		return nil, err
 	}
 	if runtime.GOOS != "linux" {
-		return nil, fmt.Errorf("an API-only sandbox needs Linux, this is %s", runtime.GOOS)
+		return nil, fmt.Errorf("an API-only sandbox needs Linux, but this is %s", runtime.GOOS)
 	}
 	if err := os.MkdirAll(opts.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make the sandbox's directory: %w", err)

@@ -19,7 +19,7 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// basePackages are the packages of a host beside the minimal system: systemd and sshd, and those that
+// basePackages are the packages of a host in addition to the minimal system: systemd and sshd, and those that
 // kubelet, kube-proxy and the CNI plugins expect on a machine.
 func basePackages() []string {
 	return []string{"systemd", "systemd-sysv", "dbus", "openssh-server", "sudo", "iproute2", "iptables", "nftables",

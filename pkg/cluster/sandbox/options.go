@@ -133,7 +133,7 @@ func CanMakeHosts(ctx context.Context) error {
 func requireRoot() error {
 	const remedy = "for a cluster's API with simulated nodes, without root: paictl sandbox up --api-only"
 	if runtime.GOOS != "linux" {
-		return hint.Errorf(remedy, "sandbox hosts need Linux, this is %s", runtime.GOOS)
+		return hint.Errorf(remedy, "sandbox hosts need Linux, but this is %s", runtime.GOOS)
 	}
 	if os.Geteuid() != 0 {
 		return hint.Errorf("run it with sudo; "+remedy, "sandbox hosts need root: they are made of namespaces, mounts and a bridge")

@@ -22,7 +22,7 @@ var scripts embed.FS
 // script returns one of the embedded shell scripts.
 func script(name string) ([]byte, error) { return scripts.ReadFile("scripts/" + name) }
 
-// user is the account beside root that every host has; it is in the group sudo.
+// user is the account, in addition to root, that every host has; it is in the group sudo.
 const user = "pai"
 
 func (s *Sandbox) hostDir(name string) string { return filepath.Join(s.dir, "hosts", name) }
@@ -105,7 +105,7 @@ func (s *Sandbox) provisionHost(ctx context.Context, h Host, hash string, operat
 	return r.err
 }
 
-// copyVar gives a host a separate /var beside the overlay: containerd keeps its own overlays
+// copyVar gives a host a separate /var outside of the overlay: containerd keeps its own overlays
 // below it, and an overlay can't be the upper layer of another.
 func copyVar(ctx context.Context, base, dir string) error {
 	if err := removeTree(filepath.Join(dir, "var")); err != nil {

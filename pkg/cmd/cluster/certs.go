@@ -159,7 +159,7 @@ func newCmdCertsRotateCA(f *cmdutil.Factory, runF func(context.Context, *CertsOp
 		Long: `Makes new certificate authorities for Kubernetes, etcd and the API's extensions, and has them take the place of the old ones in three
 steps, each on one master after the other, then on the other machines:
 
-  trust    the machine trusts the new authorities beside the old ones
+  trust    the machine trusts both the old and the new authorities
   sign     it gets certificates of the new authorities, for the keys that it has
   forget   it trusts the old authorities no longer
 

@@ -101,11 +101,11 @@ func (opts *UpgradeOptions) check() error {
 	opts.Upgrade.Jobs = cluster.JobPolicy(opts.Jobs)
 	switch {
 	case !known:
-		return cmdutil.Usagef("--job-policy %s: it is one of %s", opts.Jobs, strings.Join(cluster.JobPolicies(), ", "))
+		return cmdutil.Usagef("--job-policy %s: use one of %s", opts.Jobs, strings.Join(cluster.JobPolicies(), ", "))
 	case opts.Upgrade.MaxWait < 0:
 		return cmdutil.Usagef("--max-wait %s: give a time above 0", opts.Upgrade.MaxWait)
 	case opts.Upgrade.MaxWait > 0 && opts.Upgrade.Jobs != cluster.JobsWait:
-		return cmdutil.Usagef("--max-wait goes with --job-policy wait")
+		return cmdutil.Usagef("--max-wait requires --job-policy wait")
 	case opts.Upgrade.DrainTimeout < time.Second:
 		return cmdutil.Usagef("--drain-timeout %s: give at least a second", opts.Upgrade.DrainTimeout)
 	case opts.Upgrade.MaxFailures < 1:

@@ -92,7 +92,7 @@ confirmation.`,
 	return cmd
 }
 
-// addFromFlag adds --from, where the configuration may come from beside a folder.
+// addFromFlag adds --from, a source of the configuration other than a folder.
 func addFromFlag(cmd *cobra.Command, from *string) {
 	cmd.Flags().StringVar(from, "from", "", "git::URL//path?ref=REF, or a folder, instead of -p")
 	_ = cmd.MarkFlagDirname("from")

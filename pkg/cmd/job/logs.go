@@ -132,7 +132,7 @@ func parseTask(role, task string) (string, int32, error) {
 	case !ok:
 		return "", 0, cmdutil.Usagef("--task %s: give the index of a task, or ROLE[INDEX]", task)
 	case role != "" && role != named:
-		return "", 0, cmdutil.Usagef("--task %s is of another role than --role %s", task, role)
+		return "", 0, cmdutil.Usagef("--task %s is of a different role than --role %s", task, role)
 	}
 	return named, index, nil
 }

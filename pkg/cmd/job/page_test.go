@@ -59,7 +59,7 @@ func TestAPageAndAListSayThatAJobTakesMoreGPUsThanItAsksFor(t *testing.T) {
 	var out bytes.Buffer
 	require.NoError(t, writePage(&out, &cmdutil.Output{}, &job.Detail{Row: row}, time.Now(), false))
 	assert.Regexp(t, `(?m)^Asks for +1 task, 4 GPUs$`, out.String())
-	assert.Regexp(t, `(?m)^Takes +5 GPUs: its processors or memory are the share of so many$`, out.String())
+	assert.Regexp(t, `(?m)^Takes +5 GPUs: its processors or memory are the share of that many$`, out.String())
 	table := (&ListOptions{Columns: []string{"gpus"}}).table(&job.Page{Items: []job.Row{row}}, time.Now())
 	assert.Equal(t, []string{"5"}, table.Rows[0])
 

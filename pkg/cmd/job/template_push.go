@@ -74,7 +74,7 @@ left out, too, because people keep old passwords in them.`,
 	fl.StringSliceVar(&opts.Categories, "category", nil, "categories, with commas between")
 	fl.StringSliceVar(&opts.Tags, "tag", nil, "tags, with commas between")
 	fl.BoolVar(&opts.Public, "public", false, "show it to everyone")
-	fl.BoolVar(&opts.Private, "private", false, "show it to you alone")
+	fl.BoolVar(&opts.Private, "private", false, "show it only to you")
 	fl.StringSliceVar(&opts.Groups, "group", nil, "show it to the members of these groups, which must be yours")
 	_ = cmd.RegisterFlagCompletionFunc("name", opts.Flags.completeTemplates(f, 0))
 	cmdutil.AddOutputFlag(cmd, &opts.Output, "text", "json", "yaml")

@@ -92,7 +92,7 @@ func (opts *UsageOptions) complete(now time.Time) error {
 		}
 	}
 	if len(period) > 1 {
-		return cmdutil.Usagef("--by has %s; choose one of them", strings.Join(period, " and "))
+		return cmdutil.Usagef("--by has %s; use one of them", strings.Join(period, " and "))
 	}
 	var err error
 	if opts.Query.Since, err = cmdutil.ReadTime("--since", opts.since, now, time.UTC); err != nil {

@@ -53,7 +53,7 @@ the namespaces and the jobs.`,
 		},
 	}
 	opts.Flags.add(cmd)
-	opts.Flags.addNames(cmd, "only these services, separated by commas", "not these services, separated by commas")
+	opts.Flags.addNames(cmd, "only these services, separated by commas", "skip these services, separated by commas")
 	addWait(cmd, &opts.Wait)
 	cmd.Flags().BoolVar(&opts.WithDependents, "with-dependents", false, "also delete the services that require those named")
 	cmd.Flags().BoolVar(&opts.DryRun, "dry-run", false, "only show what would be deleted")

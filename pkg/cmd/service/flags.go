@@ -89,7 +89,7 @@ func (fl *Flags) one(cmd *cobra.Command) (string, error) {
 	return fl.Names[0], nil
 }
 
-// options are those of a run, but for its sink.
+// options are those of a run, except its sink.
 func (fl *Flags) options(wait time.Duration) services.Options {
 	return services.Options{Names: fl.Names, Except: fl.Except, Wait: wait, Command: fl.command, Again: fl.again}
 }

@@ -36,7 +36,7 @@ other as each service allows.`,
   paictl service restart --dry-run`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if opts.Wait < 0 {
-				return cmdutil.Usagef("--wait %s: give a duration, or 0 not to wait", opts.Wait)
+				return cmdutil.Usagef("--wait %s: give a duration, or 0 for no wait", opts.Wait)
 			}
 			if runF != nil {
 				return runF(cmd.Context(), opts)
@@ -46,7 +46,7 @@ other as each service allows.`,
 	}
 	opts.Flags.add(cmd)
 	opts.Flags.addDir(cmd, f, "folder to compare with the cluster's configuration (setting: config, PAICTL_CONFIG)")
-	opts.Flags.addNames(cmd, "only these services and those that they require, separated by commas", "not these services, separated by commas")
+	opts.Flags.addNames(cmd, "only these services and those that they require, separated by commas", "skip these services, separated by commas")
 	addWait(cmd, &opts.Wait)
 	addKeepFailed(cmd, &opts.KeepFailed)
 	cmd.Flags().BoolVar(&opts.Force, "force", false, "also replace the pods even if nothing changed")

@@ -37,7 +37,8 @@ that paictl did not install, start labels them first.
 While a service isn't ready, the reason is printed as soon as it is known: an image that can't be
 pulled, a pod that fits on no node, a container that crashes, with its last lines. A service that
 fails is rolled back to its last revision, or uninstalled if there isn't one; its volumes stay.
---keep-failed leaves it as it is. Services that require it are not started, all others are (exit 3).
+--keep-failed leaves it as it is. Services that require it are not started. All others are started,
+and the exit code is 3.
 
 When rest-server runs, its address and the fingerprint of its certificate's authority are printed, and if no
 administrator can sign in yet, a link that makes one. It can be used once, within 24 hours.
@@ -50,7 +51,7 @@ A lock in the cluster prevents two runs at the same time (exit 5).`,
   paictl service start --wait 10m -o json   events as JSON lines on stdout`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if opts.Wait < 0 {
-				return cmdutil.Usagef("--wait %s: give a duration, or 0 not to wait", opts.Wait)
+				return cmdutil.Usagef("--wait %s: give a duration, or 0 for no wait", opts.Wait)
 			}
 			if runF != nil {
 				return runF(cmd.Context(), opts)
@@ -60,7 +61,7 @@ A lock in the cluster prevents two runs at the same time (exit 5).`,
 	}
 	opts.Flags.add(cmd)
 	opts.Flags.addDir(cmd, f, "folder to compare with the cluster's configuration (setting: config, PAICTL_CONFIG)")
-	opts.Flags.addNames(cmd, "only these services and those that they require, separated by commas", "not these services, separated by commas")
+	opts.Flags.addNames(cmd, "only these services and those that they require, separated by commas", "skip these services, separated by commas")
 	addWait(cmd, &opts.Wait)
 	addKeepFailed(cmd, &opts.KeepFailed)
 	cmd.Flags().BoolVar(&opts.DryRun, "dry-run", false, "only show what would be changed")

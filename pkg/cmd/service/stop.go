@@ -40,7 +40,7 @@ others.`,
   paictl service stop prometheus --with-dependents`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if opts.Wait < 0 {
-				return cmdutil.Usagef("--wait %s: give a duration, or 0 not to wait", opts.Wait)
+				return cmdutil.Usagef("--wait %s: give a duration, or 0 for no wait", opts.Wait)
 			}
 			if opts.All && len(opts.Flags.Names) > 0 {
 				return cmdutil.Usagef("--all stops all services: leave out %s, or --all", strings.Join(opts.Flags.Names, ", "))
@@ -52,7 +52,7 @@ others.`,
 		},
 	}
 	opts.Flags.add(cmd)
-	opts.Flags.addNames(cmd, "only these services, separated by commas", "not these services, separated by commas")
+	opts.Flags.addNames(cmd, "only these services, separated by commas", "skip these services, separated by commas")
 	addWait(cmd, &opts.Wait)
 	cmd.Flags().BoolVar(&opts.All, "all", false, "stop all services")
 	cmd.Flags().BoolVar(&opts.WithDependents, "with-dependents", false, "also stop the services that require those named")

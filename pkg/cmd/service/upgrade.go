@@ -67,7 +67,7 @@ left alone. If the run is interrupted or killed, run it again. "paictl service s
 	}
 	opts.Flags.add(cmd)
 	opts.Flags.addDir(cmd, f, "folder to compare with the cluster's configuration (setting: config, PAICTL_CONFIG)")
-	opts.Flags.addNames(cmd, "only these services and those that they require, separated by commas", "not these services, separated by commas")
+	opts.Flags.addNames(cmd, "only these services and those that they require, separated by commas", "skip these services, separated by commas")
 	cmd.Flags().DurationVar(&opts.Wait, "wait", defaultWait, "wait this long for each service before it is rolled back")
 	cmd.Flags().IntVar(&opts.MaxFailures, "max-failures", 1, "how many services may fail before the others are left as they are")
 	addKeepFailed(cmd, &opts.KeepFailed)

@@ -43,7 +43,7 @@ that were opened with them end.
 			opts.IDs = args
 			switch {
 			case opts.All && (opts.User == "" || len(args) > 0):
-				return cmdutil.Usagef("--all goes with --user, and without ids")
+				return cmdutil.Usagef("--all requires --user, and takes no ids")
 			case !opts.All && len(args) == 0:
 				return cmdutil.Usagef("name ids of tokens (see: paictl token list), or give --user and --all")
 			}

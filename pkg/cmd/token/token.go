@@ -55,7 +55,7 @@ func open(f *cmdutil.Factory, fl connection.Flags, as string) (*tokens, error) {
 func (t *tokens) create(ctx context.Context, user string, n api.NewToken) (*api.IssuedToken, error) {
 	switch {
 	case t.operator && user == "":
-		return nil, cmdutil.Usagef("--user is needed with a kubeconfig: a token is a person's")
+		return nil, cmdutil.Usagef("--user is needed with a kubeconfig: a token belongs to a person")
 	case !t.operator && user != "":
 		me, err := t.server.WhoAmI(ctx)
 		if err != nil {

@@ -61,7 +61,7 @@ passwords for them and writes them into that file, which only you can read.`,
 			return []string{"csv"}, cobra.ShellCompDirectiveFilterFileExt
 		},
 	}
-	cmd.Flags().StringVar(&opts.Passwords, "passwords", "", "make a password for each person without one, and write them into this new file")
+	cmd.Flags().StringVar(&opts.Passwords, "passwords", "", "make passwords for people without one, and write them into this new file")
 	cmd.Flags().BoolVar(&opts.DryRun, "dry-run", false, "only check the file")
 	_ = cmd.MarkFlagFilename("passwords")
 	opts.Connection.AddFlags(f, cmd)
@@ -193,7 +193,7 @@ func checkHead(file string, head []string) error {
 		case columns[head[i]] == nil:
 			return hint.Errorf("the columns are: name, email, displayName, groups, password", "%s: line 1: there is no column %q", file, head[i])
 		case slices.Contains(head[:i], head[i]):
-			return fmt.Errorf("%s: line 1: the column %s is there twice", file, head[i])
+			return fmt.Errorf("%s: line 1: the column %s occurs twice", file, head[i])
 		}
 	}
 	if !slices.Contains(head, "name") {
@@ -210,7 +210,7 @@ func csvError(file string, err error) error {
 	return fmt.Errorf("%s: %w", file, err)
 }
 
-// check finds all mistakes, and separates new users from those who exist already.
+// check finds all mistakes, and separates new users from those who already exist.
 func (opts *ImportOptions) check(ctx context.Context, p *People, rows []row) (todo []row, known []string, err error) {
 	users := make([]people.NewUser, len(rows))
 	for i := range rows {

@@ -80,7 +80,7 @@ func state(u *User) string {
 	return "enabled"
 }
 
-// listed are names for a table.
+// listed returns names as one cell of a table.
 func listed(names []string) string { return cmp.Or(strings.Join(names, ", "), "-") }
 
 func vcs(grants []v1.VCGrant, all bool) string {

@@ -130,7 +130,7 @@ func (opts *SetOptions) complete(cmd *cobra.Command, flags *setFlags, args []str
 	case len(args) == 0 && flags.from == "":
 		return cmdutil.Usagef("name a virtual cluster, or give a file with --from (see %s)", help)
 	case opts.Wait < 0:
-		return cmdutil.Usagef("--wait %s: give a duration, or 0 not to wait", opts.Wait)
+		return cmdutil.Usagef("--wait %s: give a duration, or 0 for no wait", opts.Wait)
 	case len(opts.Message) > store.MaxMessage:
 		return cmdutil.Usagef("the message is longer than %d bytes (see %s)", store.MaxMessage, help)
 	}

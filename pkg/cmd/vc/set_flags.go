@@ -88,7 +88,7 @@ func pair(flag, text, help string) (string, *int, error) {
 	}
 	n, err := strconv.Atoi(value)
 	if err != nil || n < 0 {
-		return "", nil, cmdutil.Usagef("%s %s: %q is not a number from 0 (see %s)", flag, text, value, help)
+		return "", nil, cmdutil.Usagef("%s %s: %q is not 0 or a positive number (see %s)", flag, text, value, help)
 	}
 	return name, &n, nil
 }

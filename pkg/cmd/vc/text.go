@@ -15,7 +15,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/terminal"
 )
 
-// tellState says what a person should know beside the numbers.
+// tellState says what a person should know in addition to the numbers.
 func tellState(io *iostreams.IOStreams, s *state) {
 	if !s.Running {
 		io.Say("%s: this is what the configuration says", s.Note)
@@ -147,7 +147,7 @@ func also(text string) string {
 	return "; " + text
 }
 
-// limits say what changes beside the cells.
+// limits say what changes other than cells.
 func limits(before, after *api.VirtualCluster) string {
 	var parts []string
 	if a, b := quotaText(before.Quota), quotaText(after.Quota); a != b {

@@ -51,7 +51,7 @@ func TestWhatTheAPITellsIsTakenOver(t *testing.T) {
 			config.Existing{Name: "entry", ServiceRange: "172.20.0.0/16"}},
 		"CoreDNS names the domain":         {[]runtime.Object{configMap("kube-system", "coredns", "Corefile", corefile)}, config.Existing{Name: "entry", DNSDomain: "corp.example.org"}},
 		"CoreDNS without Kubernetes":       {[]runtime.Object{configMap("kube-system", "coredns", "Corefile", ".:53 {\n}\n")}, config.Existing{Name: "entry"}},
-		"a configuration is there already": {[]runtime.Object{configMap("pai-system", "pai-configuration", "x", "")}, config.Existing{Name: "entry", Configured: true}},
+		"a configuration is already there": {[]runtime.Object{configMap("pai-system", "pai-configuration", "x", "")}, config.Existing{Name: "entry", Configured: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			client := fake.NewClientset(append(c.objects, kubeletNode("a"))...)

@@ -126,7 +126,7 @@ func unpack(cm *corev1.ConfigMap) (map[string][]byte, error) {
 	}
 	if len(missing) > 0 || contentHash(out) != cm.Annotations[annHash] {
 		return nil, hint.Errorf("push a folder again with --force, or go back with: paictl config rollback N",
-			"ConfigMap %s was changed by another program than paictl%s", cm.Name, listMissing(missing))
+			"ConfigMap %s was changed by a program other than paictl%s", cm.Name, listMissing(missing))
 	}
 	return out, nil
 }

@@ -16,7 +16,7 @@ import (
 
 // Shown is a configuration without secrets, for display.
 type Shown struct {
-	// Files have secret.Mask in the place of each secret, those in comments too. A file that can't be shown has
+	// Files have secret.Mask in the place of each secret, including those in comments. A file that can't be shown has
 	// an error instead.
 	Files  map[string][]byte
 	Errors map[string]error

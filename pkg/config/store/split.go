@@ -58,7 +58,7 @@ func split(name string, text []byte, secrets func(root *yaml.Node) []found) (sho
 	return []byte(Reference + "\n"), []part{{wholeFile, string(text)}}, nil
 }
 
-// takeOut removes the secrets from a file, those in comments too. It is not ok if the
+// takeOut removes the secrets from a file, including those in comments. It is not ok if the
 // remaining text doesn't read the same.
 func takeOut(root *yaml.Node, text []byte, secrets []found) (shown []byte, parts []part, ok bool) {
 	spans, err := locate(text, secrets)
@@ -120,7 +120,7 @@ func cut(text []byte, spans []span) (shown []byte, parts []part, err error) {
 	return out.Bytes(), parts, nil
 }
 
-// verify reads the shown text again: it must be equal but for the secrets.
+// verify reads the shown text again: it must be equal except for the secrets.
 func verify(root *yaml.Node, shown []byte, secrets []found) error {
 	again, err := parse(shown)
 	if err != nil {

@@ -30,10 +30,10 @@ const Keep = 10
 
 // Store is the configuration in one cluster.
 type Store struct {
-	// SecretPaths returns further secret paths in services-configuration.yaml, beside fields of
+	// SecretPaths returns further secret paths in services-configuration.yaml, in addition to fields of
 	// type secret.String and values that look like a secret.
 	SecretPaths func(*config.Cluster) []strictyaml.Path
-	// Checks are applied to pushed configurations, beside config.Validate's own rules.
+	// Checks are applied to pushed configurations, in addition to config.Validate's rules.
 	Checks []config.Check
 	// Now is the clock; time.Now if nil.
 	Now func() time.Time

@@ -103,7 +103,7 @@ func New(o Options) (*Client, error) {
 	return c, nil
 }
 
-// Firing are the alerts that fire and aren't silenced, as of some seconds ago at most. The slice is shared: it isn't changed.
+// Firing are the alerts that fire and aren't silenced, as of a few seconds ago at most. The slice is shared: it isn't changed.
 func (c *Client) Firing(ctx context.Context) ([]Alert, error) {
 	if c.at == nil {
 		return nil, ErrNone

@@ -280,7 +280,7 @@ func TestFaultsOfMachinesAreFound(t *testing.T) {
 			c.Look.Machines["w1"].Facts.DriverError = "Failed to initialize NVML"
 			c.Look.Preflight = []preflight.Finding{{Host: "w1", By: "gpu-driver", Check: "gpu-driver-mismatch", Severity: preflight.SeverityError, Message: "the libraries are 550.1", Remedy: "reboot"}, {Host: "w1", By: "gpu"}}
 		}, []string{"problem w1: the libraries are 550.1 -> reboot"}},
-		{"another driver than the configuration's", "gpu-driver", func(c *Cluster) {
+		{"a different driver than the configuration's", "gpu-driver", func(c *Cluster) {
 			c.Config.Kubernetes.Kubernetes.GPUDriver = config.GPUDriver{Policy: config.GPUDriverInstall, Version: "550"}
 		}, []string{"warning w1: the driver 535.261.03 is loaded, but the configuration says 550", "warning w2: "}},
 		{"a copied machine", "machine-identity", func(c *Cluster) {

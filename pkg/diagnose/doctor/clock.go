@@ -10,7 +10,7 @@ func clockChecks() []*Check {
 	return []*Check{
 		{
 			ID: "clocks", Group: "machines", Title: "Clocks agree", Needs: Machines,
-			Looks: "the clock of each machine beside the median of all, 30 s apart at most, and beside that of this computer, 5 min",
+			Looks: "whether the clock of each machine is within 30 s of the median of all, and within 5 min of this computer's",
 			Run:   ofPreflight(oneOf("clock")),
 		},
 		{

@@ -31,7 +31,7 @@ func configurationChecks() []*Check {
 		},
 		{
 			ID: "configuration-pushed", Group: "configuration", Title: "The folder matches the cluster's configuration", Needs: Folder | API,
-			Looks: "the four files of the folder beside the cluster's copy, from which services are started; secrets aren't compared",
+			Looks: "the differences of the four files of the folder from the cluster's copy, from which services are started; secrets aren't compared",
 			Run:   configurationPushed,
 		},
 		{

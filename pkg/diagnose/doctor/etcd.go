@@ -29,7 +29,7 @@ func etcdChecks() []*Check {
 	return []*Check{
 		{
 			ID: "etcd-members", Group: "kubernetes", Title: "etcd has all its members, and a majority agrees", Needs: Machines,
-			Looks: "the list of members as each master's etcd has it, beside the masters of layout.yaml",
+			Looks: "the list of members of each master's etcd, compared with the masters of layout.yaml",
 			Run:   etcdMembers,
 		},
 		{
@@ -39,7 +39,7 @@ func etcdChecks() []*Check {
 		},
 		{
 			ID: "etcd-size", Group: "kubernetes", Title: "etcd's database has free space", Needs: Machines,
-			Looks: "the size of each member's database beside its quota of 2 GiB or the configured one: a warning from 70 %, a problem from 90 %; and how much of it is free after deletions",
+			Looks: "the size of each member's database, compared with its quota of 2 GiB or the configured one: a warning from 70 %, a problem from 90 %; and how much of it is free after deletions",
 			Run:   etcdSize,
 		},
 		{
@@ -55,7 +55,7 @@ func (c *Cluster) masters() []*machine {
 	return slices.DeleteFunc(c.machines(), func(m *machine) bool { return !m.ControlPlane || !c.joined(m.Hostname) })
 }
 
-const noEtcd = "the machines don't run etcd: it is elsewhere, or no master answers"
+const noEtcd = "these machines don't run etcd: it runs elsewhere, or no master answers"
 
 func etcdMembers(_ context.Context, c *Cluster) (out []Finding, _ error) {
 	masters := c.masters()
@@ -87,7 +87,7 @@ func etcdMembers(_ context.Context, c *Cluster) (out []Finding, _ error) {
 			out = append(out, problem(n.Hostname, fmt.Sprintf("remove it and add it again: paictl node remove %s, then paictl node add %s=%s --role master", n.Hostname, n.Hostname, n.HostIP),
 				"is a master, but not an etcd member: the next failure of a master may stop the cluster"))
 		case at >= 0 && best.Members[at].Learner:
-			out = append(out, warning(n.Hostname, "wait some minutes; if this doesn't change: paictl cluster up --limit "+n.Hostname, "its etcd is a learner without a vote"))
+			out = append(out, warning(n.Hostname, "wait a few minutes; if this doesn't change: paictl cluster up --limit "+n.Hostname, "its etcd is a learner without a vote"))
 		case at >= 0 && c.Look.Machines[n.Hostname] != nil && c.Look.Machines[n.Hostname].Err != nil:
 			out = append(out, problem(n.Hostname, "repair the machine, or replace it: paictl node remove "+n.Hostname, "is an etcd member that doesn't answer: %d of %d members are left", len(best.Members)-c.away(best), len(best.Members)))
 		}

@@ -28,7 +28,7 @@ func gpuChecks() []*Check {
 	return []*Check{
 		{
 			ID: "gpu-hardware", Group: "gpus", Title: "Machines have the layout's GPUs", Needs: Machines,
-			Looks: "GPUs on the PCI bus of each machine, and those that NVIDIA's driver sees, beside its SKU in layout.yaml",
+			Looks: "GPUs on the PCI bus of each machine, and those that NVIDIA's driver sees, compared with its SKU in layout.yaml",
 			Run:   gpuHardware,
 		},
 		{
@@ -53,7 +53,7 @@ func gpuChecks() []*Check {
 		},
 		{
 			ID: "gpus-published", Group: "gpus", Title: "Agents publish the machines' GPUs", Needs: API | Pushed,
-			Looks: "the ResourceSlices and the annotation of each machine with GPUs, beside how many the layout gives it",
+			Looks: "the ResourceSlices and the annotation of each machine with GPUs, compared with the number in the layout",
 			Run:   gpusPublished,
 		},
 		{
@@ -63,12 +63,12 @@ func gpuChecks() []*Check {
 		},
 		{
 			ID: "scheduler-hardware", Group: "gpus", Title: "The scheduler's cells are the machines' GPUs", Needs: API,
-			Looks: "the scheduler's configuration beside the GPUs that each machine reports: missing, too many, in no cell, split differently",
+			Looks: "the scheduler's configuration, compared with the GPUs that each machine reports: missing, too many, in no cell, split differently",
 			Run:   schedulerHardware,
 		},
 		{
 			ID: "scheduler-layout", Group: "gpus", Title: "The scheduler works with the pushed configuration", Needs: API | Pushed,
-			Looks: "the scheduler's ConfigMap beside the one that follows from the cluster's copy",
+			Looks: "the scheduler's ConfigMap, compared with the one that follows from the cluster's copy",
 			Run:   schedulerLayout,
 		},
 	}

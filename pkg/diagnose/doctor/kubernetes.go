@@ -73,12 +73,12 @@ func kubernetesChecks() []*Check {
 		},
 		{
 			ID: "version-skew", Group: "kubernetes", Title: "Versions are compatible", Needs: API,
-			Looks: "kubelets beside the API server (not newer, three minor versions older at most), and whether they and containerd have one version each",
+			Looks: "the versions of kubelets, compared with the API server (not newer, three minor versions older at most), and whether they and containerd have one version each",
 			Run:   versionSkew,
 		},
 		{
 			ID: "configured-version", Group: "kubernetes", Title: "Kubernetes has the configured version", Needs: API | Managed,
-			Looks: "the version of the API server and of the kubelets beside kubernetes-configuration.yaml",
+			Looks: "the version of the API server and of the kubelets, compared with kubernetes-configuration.yaml",
 			Run:   configuredVersion,
 		},
 	}

@@ -36,7 +36,7 @@ func machineChecks() []*Check {
 		},
 		{
 			ID: "machine-hardware", Group: "machines", Title: "Machines have the layout's processors and memory", Needs: Machines,
-			Looks: "logical processors and memory of each machine, beside its SKU in layout.yaml; 5 % less memory is normal",
+			Looks: "logical processors and memory of each machine, compared with its SKU in layout.yaml; 5 % less memory is normal",
 			Run:   machineHardware,
 		},
 		{
@@ -71,7 +71,7 @@ func machineChecks() []*Check {
 		},
 		{
 			ID: "pod-subnets", Group: "machines", Title: "Machines assign pods addresses from the machine's subnet", Needs: Machines,
-			Looks: "the address of the bridge cni0 and flannel's subnet on each machine, beside its node's in the cluster",
+			Looks: "the address of the bridge cni0 and flannel's subnet on each machine, compared with its node's in the cluster",
 			Run:   podSubnets,
 		},
 		{

@@ -119,7 +119,7 @@ func inParallel(n int, all []func()) {
 	wg.Wait()
 }
 
-// get sends the API a request for a path. The body of an error response is returned beside the error.
+// get sends the API a request for a path. The body of an error response is returned with the error.
 func (b *bundle) get(ctx context.Context, url string) ([]byte, error) {
 	rel, query, _ := strings.Cut(url, "?")
 	r := b.o.Cluster.Client.CoreV1().RESTClient().Get().AbsPath("/"+rel).SetHeader("Accept", runtime.ContentTypeJSON)

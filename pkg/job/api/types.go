@@ -91,7 +91,7 @@ type Deletion struct {
 
 // Import is the result of importing a history.
 type Import struct {
-	// Jobs is the number of added jobs. Known is the number of jobs that the history had already.
+	// Jobs is the number of added jobs. Known is the number of jobs that the history already had.
 	Jobs  int `json:"jobs"`
 	Known int `json:"known"`
 	// CodeLeftOut is the number of archives of code that weren't imported because of the current limits.

@@ -92,7 +92,7 @@ func (p place) content(t *testing.T) []string {
 	return out
 }
 
-// at is a time some seconds after the epoch.
+// at is a time a few seconds after the epoch.
 func at(seconds int) metav1.Time {
 	return metav1.NewTime(epoch.Add(time.Duration(seconds) * time.Second))
 }

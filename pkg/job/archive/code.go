@@ -282,7 +282,7 @@ type codeReader struct {
 	d      *database
 	upload string
 	size   int64
-	row    int64 // bytes of the upload's rows, but for the last
+	row    int64 // bytes of each row of the upload, except the last
 	at     int64
 }
 

@@ -147,7 +147,7 @@ func TestCodeOfOneUserIsBounded(t *testing.T) {
 	require.ErrorIs(t, err, archive.ErrTooLarge)
 	assert.Contains(t, hint.Of(err), "retention.codeGiBPerUser")
 	require.NoError(t, put("bob", "78901"), "others have room of their own")
-	require.NoError(t, put("ann", "78901"), "what is there already takes no room")
+	require.NoError(t, put("ann", "78901"), "what is already there takes no room")
 }
 
 func TestUploadsAtATimeKeepToTheLimit(t *testing.T) {
@@ -200,7 +200,7 @@ func TestCodeOfAllJobsTogetherIsBounded(t *testing.T) {
 	err = put("78901")
 	require.ErrorIs(t, err, archive.ErrTooLarge)
 	assert.Contains(t, hint.Of(err), "retention.codeGiB")
-	require.NoError(t, put("123456"), "what is there already takes no room")
+	require.NoError(t, put("123456"), "what is already there takes no room")
 	require.NoError(t, put("7890"))
 }
 

@@ -297,7 +297,7 @@ func (i *importer) hours(ctx context.Context) error {
 		"(hour, vc, user_name, type, opportunistic) DO UPDATE SET " + larger("held") + ", " + larger("preempted") + ", " + larger("failed")}, "")
 }
 
-// holds leaves those out whose job is in the hours.
+// holds adds the rows of GPUs that are held, without those of jobs that the hours already contain.
 func (i *importer) holds(ctx context.Context) error {
 	return i.add(ctx, holdRow(), "DELETE FROM gpu_holds WHERE EXISTS (SELECT 1 FROM gpu_folded WHERE gpu_folded.uid = gpu_holds.uid)")
 }

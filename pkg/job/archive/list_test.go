@@ -130,7 +130,7 @@ func TestAWalkTellsEachOldJobOnce(t *testing.T) {
 			count := map[string]int{}
 			for _, name := range jobNames(got) {
 				count[name]++
-				require.Equal(rt, 1, count[name], "%s is there twice", name)
+				require.Equal(rt, 1, count[name], "%s occurs twice", name)
 			}
 			for _, name := range old {
 				require.Equal(rt, 1, count[name], "%s is missing", name)

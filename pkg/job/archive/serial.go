@@ -74,7 +74,7 @@ func (s *serial) run() {
 	}
 }
 
-// gather takes who waits already.
+// gather takes who already waits.
 func (s *serial) gather(first request) []request {
 	out := []request{first}
 	for len(out) < batch {

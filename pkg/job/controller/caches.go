@@ -67,7 +67,7 @@ func newCaches(api client.WithWatch, namespace string) (*caches, error) {
 	)
 }
 
-// The values of status.LabelPart on ConfigMaps, beside those of tasks.
+// The values of status.LabelPart on ConfigMaps, other than those of tasks.
 const partAttempt = "attempt"
 
 func informer(api client.WithWatch, namespace string, list client.ObjectList, one runtime.Object, sel labels.Selector) toolscache.SharedIndexInformer {

@@ -13,7 +13,7 @@ import (
 // SetPolicy gives a test shorter times.
 func (o *Options) SetPolicy(p machine.Policy) { o.policy = p }
 
-// Put writes a chunk as a replica does that takes itself for the leader.
+// Put writes a chunk as a replica does that considers itself the leader.
 func Put(ctx context.Context, api client.Client, f *v1.Framework, cm *corev1.ConfigMap) error {
 	return (&reconciler{api: api}).put(ctx, f, cm)
 }

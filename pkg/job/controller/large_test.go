@@ -59,7 +59,7 @@ func report(t *testing.T, calls map[string]float64, per int) {
 	t.Logf("%.2f writes per task; heap %d MiB; %s", sum/float64(per), m.HeapInuse>>20, strings.Join(names, ", "))
 }
 
-// A job of ten thousand tasks takes PAICTL_TEST_TASKS=10000 and some minutes.
+// A job of ten thousand tasks takes PAICTL_TEST_TASKS=10000 and a few minutes.
 func TestALargeJobCostsFewWritesPerTask(t *testing.T) {
 	w := begin(t)
 	n := number("PAICTL_TEST_TASKS", 200)
@@ -90,7 +90,7 @@ func TestALargeJobCostsFewWritesPerTask(t *testing.T) {
 	assert.Len(t, k.ran, n)
 }
 
-// Five thousand jobs take PAICTL_TEST_MANY=5000 and some minutes.
+// Five thousand jobs take PAICTL_TEST_MANY=5000 and a few minutes.
 func TestManyJobsCostFewCallsEach(t *testing.T) {
 	w := begin(t)
 	n := number("PAICTL_TEST_MANY", 24)

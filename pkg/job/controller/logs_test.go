@@ -100,7 +100,7 @@ func finished(i int) *corev1.Pod {
 	return p
 }
 
-// saverOf returns a reconciler whose cache has so many pods of the job f that have ended.
+// saverOf returns a reconciler whose cache has that many ended pods of the job f.
 func saverOf(tb testing.TB, pods int, store archive.Store) *reconciler {
 	tb.Helper()
 	m, err := newMetrics(nil)
@@ -330,7 +330,7 @@ type failingStore struct {
 // SaveLog implements archive.Store.
 func (s *failingStore) SaveLog(ctx context.Context, key api.LogKey, data []byte, truncated bool) error {
 	if s.fails.Load() {
-		return errors.New("the archive is away")
+		return errors.New("the archive is unavailable")
 	}
 	return s.bytesStore.SaveLog(ctx, key, data, truncated)
 }
@@ -385,7 +385,7 @@ func TestTheEndOfALogIsTheAgentsWhereTheKubeletHasRotatedIt(t *testing.T) {
 		"an agent that knows that nothing was printed": {agentOf(func(string, string, string, string) (string, http.Header, error) {
 			return "", http.Header{"X-Pai-Log-End": {"0"}, "X-Pai-Log-Gaps": {"0"}}, nil
 		}), "false"},
-		"an agent that is away": {agentOf(func(string, string, string, string) (string, http.Header, error) {
+		"an agent that is unavailable": {agentOf(func(string, string, string, string) (string, http.Header, error) {
 			return "", nil, fmt.Errorf("%w: connection refused", logapi.ErrAway)
 		}), "fake logstrue"},
 		"an agent that has none": {agentOf(func(string, string, string, string) (string, http.Header, error) {

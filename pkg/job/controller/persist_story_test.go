@@ -20,7 +20,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/job/v1"
 )
 
-// A story has two replicas that both take themselves for the leader. Each is killed before or after any of its writes, or only loses the
+// A story has two replicas that both consider themselves the leader. Each is killed before or after any of its writes, or only loses the
 // answer, and reads the state again. At the same time the job grows, retries and is decided. The attempts of tasks here only count up, so
 // an attempt that is older than a written one is a loss.
 const storySteps = 60
@@ -239,7 +239,7 @@ func (s *story) keeps(st *v1.FrameworkStatus, attempt int32, tasks map[int32]int
 	have := map[int32]int32{}
 	for _, role := range a.TaskRoleStatuses {
 		for _, task := range role.TaskStatuses {
-			assert.NotContains(s.t, have, task.Index, "a task is there twice")
+			assert.NotContains(s.t, have, task.Index, "a task occurs twice")
 			have[task.Index] = task.AttemptStatus.ID
 		}
 	}

@@ -21,7 +21,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/job/v1"
 )
 
-// writers are replicas of the controller that all take themselves for the leader, and one Framework.
+// writers are replicas of the controller that all consider themselves the leader, and one Framework.
 type writers struct {
 	t   *testing.T
 	api client.Client

@@ -109,7 +109,7 @@ func podOwner(f *v1.Framework, a *v1.FrameworkAttemptStatus) *metav1.OwnerRefere
 }
 
 // annotations returns the annotations of a pod's identity. Every field of a pod costs time with each of its changes, in the API server
-// and in all watchers of pods, so paictl's own jobs have only the annotations that the controller reads, beside labels and owner.
+// and in all watchers of pods, so paictl's own jobs have only the annotations that the controller reads, and labels and owner.
 func annotations(f *v1.Framework, values map[string]string) map[string]string {
 	if !f.OwnsPods() {
 		return values

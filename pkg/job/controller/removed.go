@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// goneEvery is how often the archive is compared with the API, beside the start and whenever a
+	// goneEvery is how often the archive is compared with the API, in addition to the start and whenever a
 	// Framework is seen to vanish.
 	goneEvery = 10 * time.Minute
 	goneRetry = 10 * time.Second // after an error

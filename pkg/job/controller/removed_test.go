@@ -86,7 +86,7 @@ func TestTheArchiveListsAJobBeforeItsFrameworkGoes(t *testing.T) {
 		got := &v1.Framework{}
 		return w.get(got, "done") && got.DeletionTimestamp != nil
 	})
-	assert.True(t, w.get(&v1.Framework{}, "done"), "it stays while the archive is away")
+	assert.True(t, w.get(&v1.Framework{}, "done"), "it stays while the archive is unavailable")
 	w.store.setDown(false)
 	w.eventually("it is gone", func() bool { return !w.get(&v1.Framework{}, "done") })
 	assert.True(t, w.store.lists(f))

@@ -323,7 +323,7 @@ func TestAReplicaThatLostItsLeaseCannotOverwriteStatesOfTasks(t *testing.T) {
 	assert.Positive(t, conflicts)
 }
 
-// A job grows while two replicas take themselves for the leader: both write a chunk that neither knows yet.
+// A job grows while two replicas consider themselves the leader: both write a chunk that neither knows yet.
 func TestAReplicaGivesWayToStatesThatAnotherHasWritten(t *testing.T) {
 	w := begin(t)
 	w.submit("grows", workers(90))

@@ -102,9 +102,9 @@ type reader struct {
 
 	mu      sync.Mutex
 	without map[string]bool      // machines that have no agent
-	absent  map[string]absence   // machines whose agent is away
+	absent  map[string]absence   // machines whose agent is unavailable
 	waiting map[*pager]bool      // logs whose next page is asked for again
-	quiet   map[string]time.Time // machines that don't answer: when that was said last
+	quiet   map[string]time.Time // machines that don't answer, and the time of the last message about it
 }
 
 // absence is the time in which an agent didn't answer.

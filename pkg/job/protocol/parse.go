@@ -183,7 +183,7 @@ func (r *reader) readDefaults(p place) {
 
 func (r *reader) readDeployments(p place) {
 	for _, d := range p.list(1) {
-		// Other keys beside these are allowed, as OpenPAI does.
+		// Other keys are allowed, as OpenPAI does.
 		if !d.object(nil, "name", "taskRoles") {
 			continue
 		}

@@ -38,7 +38,7 @@ type Command struct {
 	Sizes                     <-chan Size // of the terminal, the first at once
 }
 
-// ExitError is a command that ended with another code than 0.
+// ExitError is a command that ended with a different code than 0.
 type ExitError struct{ Code int }
 
 func (e *ExitError) Error() string { return fmt.Sprintf("the command ended with exit code %d", e.Code) }

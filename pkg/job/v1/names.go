@@ -43,7 +43,7 @@ const (
 
 	// AnnotationExpired is "true" on a Framework that the controller deletes because its time is over.
 	AnnotationExpired = "paictl.openpai.org/expired"
-	// AnnotationCode is the sha256 of the folder of code that was submitted along, so that the archive
+	// AnnotationCode is the sha256 of the folder of code that was submitted with the job, so that the archive
 	// keeps it as long as the job.
 	AnnotationCode = "paictl.openpai.org/code"
 	// AnnotationSubmission is the key of the submission that made a job: one that is sent again, because its answer was lost, has the same.

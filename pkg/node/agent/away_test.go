@@ -20,7 +20,7 @@ import (
 	"github.com/openpai/paictl/test/runnable"
 )
 
-// A machine that starts while the API server is away has pods that run on, and their GPUs break as any do.
+// A machine that starts while the API server is unavailable has pods that run on, and their GPUs break as any do.
 func TestContainersAreToldOfTheirGPUsThoughNoAPIServerAnswers(t *testing.T) {
 	t.Parallel()
 	client, err := kubernetes.NewForConfig(&rest.Config{Host: "http://127.0.0.1:1"})

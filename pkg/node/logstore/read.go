@@ -13,7 +13,7 @@ import (
 // Query selects a part of a log.
 type Query struct {
 	Offset int64     // where to begin; dropped bytes are skipped
-	Tail   int64     // instead of Offset, so many last lines; negative: not
+	Tail   int64     // instead of Offset: the number of last lines; unused if negative
 	Since  time.Time // instead of Offset, lines written since
 	Most   int64     // bytes of the log
 	Match  *regexp.Regexp

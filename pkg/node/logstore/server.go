@@ -153,7 +153,7 @@ func (s *Server) answer(w http.ResponseWriter, q Query, p *Page) {
 		err = out.Flush()
 	}
 	if err != nil {
-		panic(http.ErrAbortHandler) // so that the client doesn't take it for the whole page
+		panic(http.ErrAbortHandler) // so that the client doesn't mistake it for the whole page
 	}
 }
 

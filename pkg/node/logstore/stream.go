@@ -23,7 +23,7 @@ const (
 	// lingering is how long a file is kept open that has got a successor: the container may still write
 	// to it.
 	lingering = 10 * time.Second
-	// rotatedKept is how many files the kubelet keeps beside the current one. With so many there, a log
+	// rotatedKept is how many files the kubelet keeps in addition to the current one. With that many files, a log
 	// that is seen for the first time may have had more.
 	rotatedKept = 4
 )

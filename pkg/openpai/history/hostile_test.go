@@ -43,7 +43,7 @@ func TestWhatMakesNoSenseIsLeftOutAndStopsNothing(t *testing.T) {
 		"its name is a path":               {job: named("x/y"), why: errName},
 		"its name obeys a terminal":        {job: named("x\x1b[2J"), why: errName},
 		"its virtual cluster can't be":     {job: historytest.Job{User: "alice", Name: "x", VC: "a b\n", Submitted: epoch}, why: errVC},
-		"it is of long ago":                {job: historytest.Job{User: "alice", Name: "x", VC: "vision", Submitted: epoch.AddDate(-50, 0, 0)}, why: errTime},
+		"it is very old":                   {job: historytest.Job{User: "alice", Name: "x", VC: "vision", Submitted: epoch.AddDate(-50, 0, 0)}, why: errTime},
 		"it is of the future":              {job: historytest.Job{User: "alice", Name: "x", VC: "vision", Submitted: epoch.AddDate(50, 0, 0)}, why: errTime},
 		"it never was":                     {sql: `UPDATE frameworks SET "submissionTime" = 'infinity' WHERE name = $1`, why: errTime},
 		"it ends in the future":            {job: historytest.Job{User: "alice", Name: "x", VC: "vision", Submitted: epoch, Ran: 50 * 365 * 24 * time.Hour}, why: errTime},

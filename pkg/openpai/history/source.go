@@ -34,7 +34,7 @@ const (
 		"The password is taken from PGPASSWORD, from ~/.pgpass or PGPASSFILE, or name a file that has the whole address"
 )
 
-// Open connects to a database, by its address without a password, or by the name of a file that has the address, and may have the
+// Open connects to a database. from is an address without a password, or the name of a file with the address, which may contain the
 // password. Errors contain no password.
 func Open(ctx context.Context, from string) (*Source, error) {
 	address, err := addressOf(from)

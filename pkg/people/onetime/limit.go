@@ -73,7 +73,7 @@ func (s *Store) fits(ctx context.Context, made *corev1.Secret, kind Kind, l Limi
 	return ErrMany
 }
 
-// room makes sure that a new one may be kept beside the existing ones.
+// room makes sure that a new one may be kept in addition to the existing ones.
 func (s *Store) room(ctx context.Context, there []corev1.Secret, t *Thing, l Limit) error {
 	all, of := 0, map[string][]*corev1.Secret{}
 	for i := range there {

@@ -303,7 +303,7 @@ func decideTemplate(who Who, s *Subject, t Thing) error {
 	case t.Owner != s.Name:
 		return forbidden("the template belongs to another person")
 	case t.Official:
-		return forbidden("the template is an official example: an administrator changes it")
+		return forbidden("the template is an official example: only administrators can change it")
 	}
 	return nil
 }

@@ -73,7 +73,7 @@ func TestEachRuleIsAsSpecified(t *testing.T) {
 	want := table(t)
 	ids := map[string]bool{}
 	for _, r := range rules.Table() {
-		assert.False(t, ids[r.ID], "%s is there twice", r.ID)
+		assert.False(t, ids[r.ID], "%s occurs twice", r.ID)
 		ids[r.ID] = true
 		assert.Contains(t, want, r.ID, "a rule without a line in testdata/rules.txt")
 	}

@@ -156,7 +156,7 @@ func (s *Service) signIn(ctx context.Context, name string, p secret.String, try 
 	}
 	away := error(nil)
 	for _, provider := range s.providers {
-		if p.Reveal() == "" { // directories take a bind without a password for one of a guest, and answer yes
+		if p.Reveal() == "" { // directories treat a bind without a password as a guest's, and answer yes
 			break
 		}
 		id, err := provider.SignIn(ctx, name, p)

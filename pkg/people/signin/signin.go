@@ -35,13 +35,13 @@ type Checker interface {
 	// Refreshes reports whether Check needs the last Identity's refresh token. Otherwise a subject is enough.
 	Refreshes() bool
 	// Check returns the current identity: ErrGone if the provider doesn't know the person, or no longer admits them. Other errors mean
-	// that it can't answer; ErrUnsaid only about this person. An Identity beside an error has the token for the next Check.
+	// that it can't answer; ErrUnsaid only about this person. An Identity that is returned with an error has the token for the next Check.
 	Check(ctx context.Context, subject string, refresh secret.String) (*Identity, error)
 }
 
 // Policy says which permissions a provider's word grants.
 type Policy struct {
-	// Create adds people at their first sign-in, to Groups of paictl's; nil means the group default. Otherwise an administrator links
+	// Create adds people to Groups at their first sign-in; without Groups, to the group default. If it isn't set, an administrator links
 	// them.
 	Create bool
 	Groups []string

@@ -18,7 +18,7 @@ const (
 	maxBuckets = 100_000
 )
 
-// pause is how long a name isn't tried after so many failures in a row: from a second to five minutes.
+// pause is how long a name isn't tried after a number of failures in a row: from a second to five minutes.
 func pause(failures int) time.Duration {
 	if failures < burst {
 		return 0

@@ -91,7 +91,7 @@ func (s *Store) Run(ctx context.Context) error {
 	return nil
 }
 
-// Fresh is nil, or people.ErrStale. It is for a Store that runs.
+// Fresh returns people.ErrStale if the templates may be stale. The Store must be running.
 func (s *Store) Fresh() error {
 	if time.Since(s.objects.Confirmed()) > people.StaleAfter {
 		return people.ErrStale

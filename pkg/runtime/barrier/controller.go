@@ -82,7 +82,7 @@ func (c *Controller) watch(ctx context.Context, period time.Duration, opened fun
 	}
 	// The connection isn't encrypted. Without the token, an attacker can't make tasks connect to other addresses.
 	if !peers.Sealed(c.Token, m.Data, m.Seal) {
-		return false, errors.New("the peers that came aren't from the job controller: their seal is wrong")
+		return false, errors.New("the received peers are not from the job controller: their seal is wrong")
 	}
 	c.seen = m.Version
 	return found(m.Data), nil

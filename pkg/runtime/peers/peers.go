@@ -5,7 +5,7 @@ package peers
 
 // Peers is the message. It is published once per attempt, so its cost is one message per task.
 type Peers struct {
-	// Attempt is the Framework attempt that it belongs to; a task of another ignores it.
+	// Attempt is the Framework attempt of the message. Tasks of other attempts ignore it.
 	Attempt int32
 	Roles   []Role
 }

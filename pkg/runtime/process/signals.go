@@ -126,9 +126,9 @@ type Outcome struct {
 	Killed  bool // it didn't end in time
 }
 
-// Supervise waits for a program and passes signals on to it. Once stopped it has the grace period:
-// the whole group, since it is often a shell that ends at once and a child of it that saves its
-// state.
+// Supervise waits for a program and passes signals on to it. After a stop, the whole process group
+// has the grace period: the program is often a shell that exits at once, while its child still saves
+// its state.
 func (s *Signals) Supervise(p *Process, grace time.Duration) Outcome {
 	s.attach(p)
 	defer s.attach(nil)

@@ -78,7 +78,7 @@ func line(s string) string {
 	return strings.TrimRight(untag.Replace(s), " ")
 }
 
-// printable reports whether YAML allows the character in a block, and no parser takes it for the end of a line.
+// printable reports whether YAML allows the character in a block, and no parser treats it as the end of a line.
 func printable(r rune) bool {
 	switch {
 	case r == 0x2028 || r == 0x2029 || r == 0xfeff || r == 0xfffe || r == 0xffff:

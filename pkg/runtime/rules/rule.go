@@ -38,7 +38,7 @@ type RuntimePattern struct {
 	GPUFault *bool `yaml:"gpuFault,omitempty" json:"gpuFault,omitempty"`
 	// OOMKilled: the kernel killed a process of the container because its memory was used up.
 	OOMKilled *bool `yaml:"oomKilled,omitempty" json:"oomKilled,omitempty"`
-	// LastLines limits the search to so many lines at the end of the log; 0 searches all of it. The cause of
+	// LastLines is the number of lines at the end of the log that are searched; 0 searches all of it. The cause of
 	// a program's end is usually at the end, and a warning from hours ago doesn't explain it.
 	LastLines int `yaml:"lastLines,omitempty" json:"lastLines,omitempty"`
 	// ErrorLine skips matches on lines that are marked as warning, information or debug output.

@@ -8,7 +8,7 @@ import "encoding/json"
 // Version is the only one so far.
 const Version = 1
 
-// MaxCode limits an archive of code that is submitted along, in bytes.
+// MaxCode limits an archive of code that is submitted with the job, in bytes.
 const MaxCode = 256 << 20
 
 // Paths in a task's container.
@@ -49,11 +49,11 @@ type Spec struct {
 	HostNetwork bool `json:"hostNetwork,omitempty"`
 	PortStart   int  `json:"portStart,omitempty"`
 	PortEnd     int  `json:"portEnd,omitempty"`
-	// GracePeriodSec is the time between SIGTERM and SIGKILL; the pod's own is some seconds longer.
+	// GracePeriodSec is the time between SIGTERM and SIGKILL; the pod's own is a few seconds longer.
 	GracePeriodSec int `json:"gracePeriodSec"`
 	// CheckpointDir is a folder that outlives attempts (on storage of the job), or empty.
 	CheckpointDir string `json:"checkpointDir,omitempty"`
-	// Code is a folder that was submitted along, or nil.
+	// Code is a folder that was submitted with the job, or nil.
 	Code *Code `json:"code,omitempty"`
 	// PeersURL is where the tasks of a gang wait for the addresses of all: PeersURL + "/" + Framework. Empty in jobs that an earlier paictl
 	// submitted, which have them in a ConfigMap.

@@ -18,7 +18,7 @@ import (
 	"github.com/openpai/paictl/pkg/runtime/spec"
 )
 
-// fetch downloads the code that was submitted along.
+// fetch downloads the code that was submitted with the job.
 func (t *task) fetch(ctx context.Context) error {
 	if t.spec.Code == nil {
 		return nil

@@ -81,7 +81,7 @@ func (h *head) check(d document, r *cell.Request) error {
 	return nil
 }
 
-// v1Spec has the fields of version 1 beside the head.
+// v1Spec has the fields of version 1, without the head.
 type v1Spec struct {
 	LeafCellType   *string  `yaml:"leafCellType"`
 	GPUType        *string  `yaml:"gpuType"`
@@ -124,7 +124,7 @@ func (d document) v1(r *cell.Request, pod string) error {
 	case s.OrElse.OrElse != nil:
 		return d.fault(at.With("orElse"), "orElse can have no orElse itself; remove it")
 	case or.Gang != r.Gang || podsOf(r) != podsOf(&or):
-		return d.fault(at, "orElse has another gang than the request; give its affinityGroup the same name and number of pods")
+		return d.fault(at, "orElse has a different gang than the request; give its affinityGroup the same name and number of pods")
 	}
 	r.Alternative = &or
 	return nil

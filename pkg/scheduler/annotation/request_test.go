@@ -154,7 +154,7 @@ func TestParseRequestRefuses(t *testing.T) {
 		"more pods altogether":           {group("{podNumber: 600000, leafCellNumber: 1}\n  - {podNumber: 600000, leafCellNumber: 1}"), "the gang has more than 1000000 pods"},
 		"other cells in words":           {head + "orElse: GPUs\n", "line 3: orElse: expected a map, found text"},
 		"other cells without a number":   {head + "orElse: {leafCellType: G}\n", "line 3: leafCellNumber is 0 or missing"},
-		"other cells of others":          {head + "orElse: {leafCellNumber: 1, affinityGroup: {name: g, members: [{podNumber: 1, leafCellNumber: 1}]}}\n", "orElse has another gang than the request"},
+		"other cells of others":          {head + "orElse: {leafCellNumber: 1, affinityGroup: {name: g, members: [{podNumber: 1, leafCellNumber: 1}]}}\n", "orElse has a different gang than the request"},
 		"other cells for more pods":      {group("{podNumber: 1, leafCellNumber: 1}") + "orElse: {leafCellNumber: 1, affinityGroup: {name: g, members: [{podNumber: 2, leafCellNumber: 1}]}}\n", "the same name and number of pods"},
 		"other cells beside pinned ones": {head + "pinnedCellId: p\norElse: {leafCellNumber: 1}\n", "orElse requests other cells, and pinnedCellId certain ones"},
 		"other cells twice":              {head + "orElse: {leafCellNumber: 1, orElse: {leafCellNumber: 2}}\n", "orElse can have no orElse itself"},

@@ -261,7 +261,7 @@ type VirtualClusters struct {
 	Problem string `json:"problem,omitempty"`
 }
 
-// VirtualCluster has the resources that a team owns, and their use. Numbers are GPUs, but for those of CPU.
+// VirtualCluster has the resources that a team owns, and their use. Numbers count GPUs, except those of CPUs.
 type VirtualCluster struct {
 	Name        string   `json:"name"`
 	Cells       []Cells  `json:"virtualCells,omitempty"`

@@ -25,7 +25,7 @@ func (p *pcell) freeTop() *pcell {
 	return p
 }
 
-// allocate takes the free cell p for a preassigned cell.
+// allocate uses the free cell p for a preassigned cell.
 func (ch *chain) allocate(p *pcell) {
 	top := p.freeTop()
 	ch.free[top.level]--

@@ -19,7 +19,7 @@ func (s *Scheduler) checkGangs() error {
 	virtual := map[*vcell]*gang{}
 	for key, g := range s.gangs {
 		if g.key != key {
-			return fmt.Errorf("gang %s is filed as %s", g.key, key)
+			return fmt.Errorf("gang %s is stored as %s", g.key, key)
 		}
 		running := 0
 		for i := range g.slots {
@@ -213,7 +213,7 @@ func (s *Scheduler) checkBuddies() error {
 					free++
 				}
 				if largest != ch.largest[l].has(p.index) {
-					return fmt.Errorf("cell %s is filed wrongly among the free ones", p.address)
+					return fmt.Errorf("cell %s is in the wrong list of free cells", p.address)
 				}
 			}
 			for _, sp := range spaces {
@@ -314,7 +314,7 @@ func (v *view) check(free func(node, offset int32) bool) error {
 			}
 		}
 		if n.blocked || n.have != have || n.bucket == nil || n.bucket.have != int(have) || !n.bucket.nodes.has(int32(i)) {
-			return fmt.Errorf("node %d is filed wrongly", i)
+			return fmt.Errorf("node %d is in the wrong list", i)
 		}
 		total += int(have)
 	}

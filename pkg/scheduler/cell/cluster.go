@@ -71,7 +71,7 @@ type pcell struct {
 	node                         *pcell // of a leaf
 }
 
-// memo caches the results of searches for a node: its cost for one killing if a gang needs so many leaves, and whether a mapping is offered it.
+// memo caches the results of searches for a node: its cost for one killing by the number of leaves that a gang needs, and whether a mapping is offered it.
 type memo struct {
 	costStamp, offerStamp uint64
 	need                  int

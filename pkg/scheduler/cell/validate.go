@@ -146,7 +146,7 @@ func (w walk) cell(e *Expanded, depth int, path []any) {
 		w.node = e.Address
 		key := w.chain + "/" + e.Address
 		if w.nodes[key] {
-			w.fail(at(path, "cellAddress"), "list a node once; its devices may be divided between chains", "the node %q is twice in the chain %q", e.Address, w.chain)
+			w.fail(at(path, "cellAddress"), "list a node once; its devices may be divided between chains", "the node %q occurs twice in the chain %q", e.Address, w.chain)
 			return
 		}
 		w.nodes[key] = true
@@ -169,7 +169,7 @@ func (w walk) leaf(e *Expanded, path []any) {
 	}
 	d := device{w.node, int32(index)}
 	if other, twice := w.devices[d]; twice {
-		w.fail(path, "write another cellAddress", "device %d of the node %q is twice in the configuration, the first time as %s", index, w.node, other)
+		w.fail(path, "write another cellAddress", "device %d of the node %q occurs twice in the configuration, the first time as %s", index, w.node, other)
 		return
 	}
 	w.devices[d] = e.Full

@@ -98,7 +98,7 @@ func TestValidate(t *testing.T) {
 		}, []string{`physicalCluster.physicalCells[0].cellChildren[0].cellChildren[0].cellChildren[0].cellChildren: 1 children are listed, but a cell of type "GPU" has 0`}},
 		"a child of another type": {func(c *cell.Config) { c.Physical[0].Children[0].Type = "PAIR" }, []string{`physicalCluster.physicalCells[0].cellChildren[0].cellType: the cell is of type "PAIR", and its parent holds cells of type "NODE"`}},
 		"a slash in an address":   {func(c *cell.Config) { c.Physical[0].Children[0].Address = "a/b" }, []string{`physicalCluster.physicalCells[0].cellChildren[0].cellAddress: the address "a/b" has a slash`}},
-		"a node twice":            {func(c *cell.Config) { c.Physical[1].Children[1].Address = "n0" }, []string{`physicalCluster.physicalCells[1].cellChildren[1].cellAddress: the node "n0" is twice in the chain "RACK"`}},
+		"a node twice":            {func(c *cell.Config) { c.Physical[1].Children[1].Address = "n0" }, []string{`physicalCluster.physicalCells[1].cellChildren[1].cellAddress: the node "n0" occurs twice in the chain "RACK"`}},
 		"a rack's address twice": {func(c *cell.Config) { c.Physical[0].Address, c.Physical[1].Address = "r", "r" },
 			[]string{`physicalCluster.physicalCells[1].cellAddress: another cell has the address "r"`}},
 		"a pair's address twice": {func(c *cell.Config) {
@@ -107,7 +107,7 @@ func TestValidate(t *testing.T) {
 			[]string{`physicalCluster.physicalCells[0].cellChildren[0].cellChildren[1].cellAddress: another cell has the address "0/n0/0"`}},
 		"a device twice": {func(c *cell.Config) {
 			c.Physical[0].Children[0].Children = []cell.Physical{{Children: []cell.Physical{{Address: "3"}, {}}}, {}}
-		}, []string{`physicalCluster.physicalCells[0].cellChildren[0].cellChildren[1].cellChildren[1].cellAddress: device 3 of the node "n0" is twice in the configuration, the first time as 0/n0/0/3`}},
+		}, []string{`physicalCluster.physicalCells[0].cellChildren[0].cellChildren[1].cellChildren[1].cellAddress: device 3 of the node "n0" occurs twice in the configuration, the first time as 0/n0/0/3`}},
 		"a device twice in two chains": {func(c *cell.Config) { c.Physical = append(c.Physical, cell.Physical{Type: "NODE", Address: "n0"}) },
 			[]string{"physicalCluster.physicalCells[2]", "physicalCluster.physicalCells[2]", "physicalCluster.physicalCells[2]", "physicalCluster.physicalCells[2]"}},
 		"a device that is no number": {func(c *cell.Config) {

@@ -108,7 +108,7 @@ func (v *validator) claimPin(vc, id string, path []any) {
 	p, ok := v.pinned[id]
 	switch {
 	case !ok && len(v.broken) > 0:
-		// It may be in a cell that is reported already.
+		// It may be in a cell that is already reported.
 	case !ok:
 		v.fail(path, "write it as pinnedCellId of a physical cell", "there is no pinned cell %q", id)
 	case p.owner != "":

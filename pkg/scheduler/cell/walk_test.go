@@ -98,7 +98,7 @@ func TestRandomStepsKeepEveryPromise(t *testing.T) {
 	t.Logf("%d steps, answers %v", steps, tally)
 }
 
-// checkEvery leaves the expensive checks to every 16th step, but for one walk in 16.
+// checkEvery makes the expensive checks at every 16th step. One walk in 16 makes them at every step.
 func checkEvery(seed int) func(*world) {
 	if seed%16 == 0 {
 		return nil

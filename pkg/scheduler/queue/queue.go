@@ -113,7 +113,7 @@ func (q *Queue) row(g *Gang) *row {
 // Len returns how many gangs wait.
 func (q *Queue) Len() int { return q.n }
 
-// Add makes a gang wait. One that waits already, by virtual cluster and name, must not be added again. Many are added fastest in
+// Add makes a gang wait. One that already waits, by virtual cluster and name, must not be added again. Many are added fastest in
 // their order, by Before.
 func (q *Queue) Add(g *Gang) {
 	r := q.row(g)

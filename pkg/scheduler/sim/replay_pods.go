@@ -54,7 +54,7 @@ func (s *scheduleStep) run(r *Stepper, line *Line) error {
 	return nil
 }
 
-// run accepts the last bind of a pod, or takes a pod over that runs already.
+// run accepts the last bind of a pod, or takes a pod over that already runs.
 func (s *addStep) run(r *Stepper, line *Line) error {
 	p, err := r.pod(s.Pod, s.Spec.text, line)
 	if err != nil {

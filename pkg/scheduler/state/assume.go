@@ -16,7 +16,7 @@ const placeAtOnce = 1000
 type placing struct {
 	gang *gang
 	left []*pod
-	// nodes are those that all of them may run on. apart: each may run on others, since the gang runs already: the others stay where
+	// nodes are those that all of them may run on. apart: each may run on others, since the gang already runs: the others stay where
 	// they are, and a pod that finds no place doesn't keep another from its own.
 	nodes cell.Nodes
 	apart bool

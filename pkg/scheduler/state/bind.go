@@ -136,7 +136,7 @@ func (b *Store) unclaimed(obj *corev1.Pod, err error) {
 	})
 }
 
-// toClaim returns a pod that expects its GPUs in a claim, and its place; nil if it expects no claim, or Kubernetes knows already.
+// toClaim returns a pod that expects its GPUs in a claim, and its place; nil if it expects no claim, or Kubernetes already knows.
 func (b *Store) toClaim(uid types.UID, node string) (obj *corev1.Pod, at claim.Place, err error) {
 	leading := b.locked(func(s *state) {
 		if p := s.pods[uid]; p != nil && p.state == api.Binding && p.node == node && Claims(p.object) {
@@ -149,7 +149,7 @@ func (b *Store) toClaim(uid types.UID, node string) (obj *corev1.Pod, at claim.P
 	return obj, at, err
 }
 
-// toBind returns the binding to send for a pod, and notes that it is sent; nil if Kubernetes knows already.
+// toBind returns the binding to send for a pod, and notes that it is sent; nil if Kubernetes already knows.
 // at is the place on its claim, if it expects one. number is that of the place for which the claims were written.
 func (b *Store) toBind(uid types.UID, node string, at claim.Place, number uint64) (out *corev1.Binding, err error) {
 	leading := b.locked(func(s *state) {

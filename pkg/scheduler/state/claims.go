@@ -83,7 +83,7 @@ func (s *state) unclaimable(p *pod) string {
 	return ""
 }
 
-// writeClaim makes the claim of a pod, with its place. If it exists already, an earlier attempt made it.
+// writeClaim makes the claim of a pod, with its place. If it already exists, an earlier attempt made it.
 func (b *Store) writeClaim(ctx context.Context, pod *corev1.Pod, at claim.Place) error {
 	claims := b.client.ResourceV1().ResourceClaims(pod.Namespace)
 	name, _ := claim.Name(pod)

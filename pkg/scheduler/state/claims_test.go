@@ -548,7 +548,7 @@ func TestWhyAClaimCouldNotBeWrittenIsForgottenOnceItIs(t *testing.T) {
 	c := newCluster(t, twoTeams)
 	p := c.create(claiming(newPod("p", spec("A", 5, "p:1:1"))))
 	node := c.place(p)
-	c.b.unclaimed(p, errors.New("the API server is away"))
+	c.b.unclaimed(p, errors.New("the API server is unavailable"))
 	c.bind(p, node)
 	c.b.locked(func(s *state) { assert.Empty(t, s.pods[p.UID].claimError) })
 }

@@ -68,7 +68,7 @@ func (s *state) expire() {
 	}
 }
 
-// unbound releases the place of a pod that kube-scheduler didn't bind, with those of its gang unless that runs already. Others may have
+// unbound releases the place of a pod that kube-scheduler didn't bind, with those of its gang unless that already runs. Others may have
 // the cells for a while. It returns the pods that lost their place.
 func (s *state) unbound(p *pod) []*pod {
 	g, reason := p.gang, p.gang.refusal

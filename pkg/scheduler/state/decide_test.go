@@ -153,7 +153,7 @@ func TestWhatBecomesFreeIsHeldForAGangThatHasWaitedLong(t *testing.T) {
 	c.place(large)
 }
 
-// lasting is a pod that ends after some seconds at the latest.
+// lasting is a pod that ends after a few seconds at the latest.
 func lasting(p *corev1.Pod, seconds int64) *corev1.Pod {
 	p.Spec.ActiveDeadlineSeconds = &seconds
 	return p
@@ -343,7 +343,7 @@ func TestAPlaceIsKeptWhileItIsNotKnownWhetherThePodIsBound(t *testing.T) {
 		return true, nil, apierrors.NewTimeoutError("the answer was lost", 1)
 	})
 	c.client.PrependReactor("get", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
-		return true, nil, errors.New("the API server is away")
+		return true, nil, errors.New("the API server is unavailable")
 	})
 	require.Error(t, c.b.Bind(t.Context(), p.UID, node))
 	c.clock.add(2 * placeLimit)

@@ -127,7 +127,7 @@ func (b *Store) lost(pod *corev1.Pod, what string) {
 	})
 }
 
-// contradicted withdraws the node of a pod whose claim has another place than the state. The claim says so from then on, so
+// contradicted withdraws the node of a pod whose claim has a different place than the state. The claim says so from then on, so
 // that the next leader, whose state are made of claims, does the same.
 func (b *Store) contradicted(pod *corev1.Pod, at, there claim.Place) {
 	var rejected []types.UID

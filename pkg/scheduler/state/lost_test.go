@@ -120,18 +120,18 @@ func TestALostClaimIsToldOnceHoweverLongItTakesToWriteItAgain(t *testing.T) {
 	claims := c.client.ResourceV1().ResourceClaims("jobs")
 	away := true
 	c.client.PrependReactor("create", "resourceclaims", func(clienttesting.Action) (bool, runtime.Object, error) {
-		return away, nil, errors.New("etcd is away")
+		return away, nil, errors.New("etcd is unavailable")
 	})
 	for i, lost := range []string{"pai_scheduler_lost_claims_total 1", "pai_scheduler_lost_claims_total 2"} {
 		require.NoError(t, claims.Delete(t.Context(), c.claim(p).Name, metav1.DeleteOptions{}))
 		away = true
 		c.said()
 		for range 3 {
-			require.ErrorContains(t, c.b.reclaim(t.Context(), p.UID), "etcd is away")
+			require.ErrorContains(t, c.b.reclaim(t.Context(), p.UID), "etcd is unavailable")
 		}
-		said := c.hears("Warning ClaimLost", "etcd is away")
+		said := c.hears("Warning ClaimLost", "etcd is unavailable")
 		assert.Equal(t, 1, strings.Count(said, "Warning ClaimLost"), "%d: %s", i, said) // the second time as well
-		assert.Equal(t, 1, strings.Count(said, "etcd is away"), "%d: %s", i, said)
+		assert.Equal(t, 1, strings.Count(said, "etcd is unavailable"), "%d: %s", i, said)
 		_, metrics := c.ask(http.MethodGet, "/metrics", nil)
 		assert.Contains(t, metrics, lost)
 		assert.NotContains(t, metrics, `pai_scheduler_bindings_total{result="error"}`)

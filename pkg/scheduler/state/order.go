@@ -122,7 +122,7 @@ func queueQuery(v url.Values) (q api.QueueQuery, err error) {
 	q = api.QueueQuery{VC: v.Get("vc"), Prefixes: v["prefix"]}
 	if text := v.Get("limit"); text != "" {
 		if q.Limit, err = strconv.Atoi(text); err != nil || q.Limit < 0 {
-			return q, badRequest("limit %q is not a number from 0", text)
+			return q, badRequest("limit %q is not 0 or a positive number", text)
 		}
 	}
 	return q, nil

@@ -159,6 +159,6 @@ func TestADeletedVirtualClusterIsShownWhileGangsNameIt(t *testing.T) {
 	assert.Contains(t, why.Sentence, "The virtual cluster A doesn't exist; there are B")
 	assert.Equal(t, 2, why.Asks.GPUs)
 	_, text = c.ask(http.MethodPost, api.PathValidate, without)
-	assert.NotContains(t, text, "orphaned", "it is gone already")
+	assert.NotContains(t, text, "orphaned", "it is already gone")
 	c.delete(w)
 }

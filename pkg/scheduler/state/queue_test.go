@@ -45,6 +45,6 @@ func TestAPartOfTheQueueIsToldAsItIsInTheWhole(t *testing.T) {
 	for _, limit := range []string{"-1", "x", "1e3", "99999999999999999999"} {
 		code, text := c.ask(http.MethodGet, "/v1/queue?limit="+limit, nil)
 		assert.Equal(t, http.StatusBadRequest, code)
-		assert.Contains(t, text, "not a number from 0")
+		assert.Contains(t, text, "not 0 or a positive number")
 	}
 }

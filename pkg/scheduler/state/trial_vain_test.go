@@ -79,8 +79,8 @@ func unique(names []string) []string {
 	return slices.Compact(names)
 }
 
-// kube-scheduler's result holds only at its time. A gang that lost its reservation to another one is checked again when it gets the
-// next, hours later.
+// kube-scheduler's result is valid only when it is made. A gang that lost its reservation to another gang is checked again when it gets the
+// next reservation, hours later.
 func TestAnAnswerOfLongAgoEndsNoOthers(t *testing.T) {
 	tier.More(t, "it waits to see that nothing happens")
 	yaml, nodes, _ := rackYAML(1)

@@ -179,7 +179,7 @@ const (
 const maxGrace int64 = 24 * 60 * 60
 
 // evict deletes a pod with its grace period, and notes why, so that a controller with a failure policy
-// doesn't take it for a failure of the program.
+// doesn't treat it as a failure of the program.
 func (w *work) evict(ctx context.Context, obj *corev1.Pod, by string) error {
 	pods := w.b.client.CoreV1().Pods(obj.Namespace)
 	condition := corev1.PodCondition{

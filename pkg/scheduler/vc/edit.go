@@ -78,7 +78,7 @@ func editOne(text []byte, name string, d *Definition) ([]byte, error) {
 	return l.replace(l.owner(root, top, all), with(valueOf(all), name, value), root, top, all)
 }
 
-// verify reads the new text: it must be the old one but for the virtual cluster.
+// verify reads the new text: it must equal the old one, except for the virtual cluster.
 func verify(before, after []byte, name string, d *Definition) error {
 	var was, is map[string]any
 	if err := yaml.Unmarshal(before, &was); err != nil {
@@ -107,7 +107,7 @@ func same(a, b Definition) bool {
 	return err1 == nil && err2 == nil && bytes.Equal(x, y)
 }
 
-// without returns the file but for one virtual cluster. It treats sections without other content as missing.
+// without returns the file without one virtual cluster. It treats sections without other content as missing.
 func without(file map[string]any, name string) map[string]any {
 	out := maps.Clone(file)
 	section, ok := out[keyScheduler].(map[string]any)

@@ -119,11 +119,11 @@ func meaning(err error) *wire.Error { //nolint:gocyclo // one case a line
 	case errors.Is(err, onetime.ErrNone), errors.Is(err, onetime.ErrChanged):
 		return &wire.Error{Status: http.StatusBadRequest, Code: wire.CodeParameters, Message: onetime.ErrNone.Error(), Remedy: "begin again"}
 	case errors.Is(err, onetime.ErrMany):
-		return &wire.Error{Status: http.StatusServiceUnavailable, Code: wire.CodeUnavailable, Message: err.Error(), Remedy: "try again in some minutes", RetryAfter: time.Minute}
+		return &wire.Error{Status: http.StatusServiceUnavailable, Code: wire.CodeUnavailable, Message: err.Error(), Remedy: "try again in a few minutes", RetryAfter: time.Minute}
 	case errors.Is(err, people.ErrCode):
 		return &wire.Error{Status: http.StatusForbidden, Code: wire.CodeForbidden, Message: err.Error(), Remedy: "an operator gets another with: paictl service start -n rest-server"}
 	case errors.Is(err, idempotency.ErrOther):
-		return &wire.Error{Status: http.StatusUnprocessableEntity, Code: wire.CodeKey, Message: err.Error(), Remedy: "send another key with each submission, and the same one only with the same again"}
+		return &wire.Error{Status: http.StatusUnprocessableEntity, Code: wire.CodeKey, Message: err.Error(), Remedy: "use a new key for each submission, and the same key only to repeat a submission"}
 	case errors.Is(err, token.ErrNone):
 		return made(http.StatusNotFound, codeNoToken)
 	case errors.Is(err, template.ErrNone):

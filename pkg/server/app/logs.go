@@ -65,7 +65,7 @@ func (j *Job) TaskLogs(ctx context.Context, d *job.Detail, attempt int32, t *job
 	return out, nil
 }
 
-// LogLink returns a text that gives access to a log without a token, for some minutes, as long as the token of the request is
+// LogLink returns a text that gives access to a log without a token, for a few minutes, as long as the token of the request is
 // valid and the caller may see the job.
 func (j *Job) LogLink(ctx context.Context, l Log) (secret.String, error) {
 	if err := j.decide("job.logs"); err != nil {

@@ -136,7 +136,7 @@ func TestItemsAreAsTheMarketplaceReadsThem(t *testing.T) {
 
 	// A page sends all that it has read.
 	whole := h.as("ann", "GET", "/marketplace/api/items/"+id, "")
-	assert.Contains(t, whole.Header.Get("Content-Type"), "application/json", "no browser takes a description for a page")
+	assert.Contains(t, whole.Header.Get("Content-Type"), "application/json", "no browser treats a description as a page")
 	again := whole.JSON()
 	again["isPrivate"], again["isPublic"], again["summary"] = false, true, "for all"
 	body, err = json.Marshal(again)

@@ -195,7 +195,7 @@ func TestAWatchEndsWithTheRightToIt(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, "UnauthorizedUserError", end(w))
 	})
-	t.Run("so many are open at a time", func(t *testing.T) {
+	t.Run("the number of open ones is limited", func(t *testing.T) {
 		for range 20 {
 			watch("vera")
 		}

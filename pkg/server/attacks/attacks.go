@@ -44,7 +44,7 @@ type Attack struct {
 	Name string
 	Raw  string
 	Want []int
-	// Reflected are texts that no answer may have, beside the world's marks.
+	// Reflected are texts that no answer may have, in addition to the world's marks.
 	Reflected []string
 }
 

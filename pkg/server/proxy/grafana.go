@@ -11,7 +11,7 @@ const (
 	labelSuffix = "/values"
 )
 
-// resources are the paths that Grafana's pages request from a data source of Prometheus, beside queries.
+// resources are the paths that Grafana's pages request from a data source of Prometheus, in addition to queries.
 var resources = []string{"/api/v1/metadata", "/api/v1/rules", "/api/v1/status/buildinfo", "/suggestions", "/version-detect"}
 
 // closedInGrafana reports whether a path leads past Grafana to a data source, and isn't one that its pages request. Grafana

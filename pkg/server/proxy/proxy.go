@@ -169,7 +169,7 @@ func (s *service) noted(c *server.Call, what string, in func(ctx context.Context
 	w := &outcome{ResponseWriter: c.Writer}
 	err := in(c.Context(), s.page, wire.Shown(what), func() error {
 		defer func() {
-			if p := recover(); p != nil && p != http.ErrAbortHandler { //nolint:errorlint // net/http compares it so, too
+			if p := recover(); p != nil && p != http.ErrAbortHandler { //nolint:errorlint // net/http compares it in the same way
 				panic(p)
 			} else if p != nil {
 				w.aborted = true

@@ -177,7 +177,7 @@ func (l LDAP) check(at, name string) []error {
 	case u.Scheme == "ldap" && !l.StartTLS:
 		fail(".startTLS: passwords would go over the network as they are: set it, or write url: ldaps://HOST")
 	case u.Scheme == "ldaps" && l.StartTLS:
-		fail(".startTLS: with ldaps TLS has begun already: leave it out, or write url: ldap://HOST")
+		fail(".startTLS: with ldaps TLS has already begun: leave it out, or write url: ldap://HOST")
 	}
 	for _, field := range []struct{ name, value string }{{"bindDN", l.BindDN}, {"users.base", l.Users.Base}} {
 		if field.value == "" {

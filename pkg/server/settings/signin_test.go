@@ -17,7 +17,7 @@ func TestProvidersAreRead(t *testing.T) {
 	lab := s.SignIn.OIDC["lab"]
 	assert.Equal(t, settings.NewAdd, lab.NewPeople)
 	require.NotNil(t, lab.Claims.Email)
-	assert.Empty(t, *lab.Claims.Email, "none is another thing than the default")
+	assert.Empty(t, *lab.Claims.Email, "none is different from the default")
 	assert.Nil(t, lab.Claims.Name)
 	assert.Equal(t, "ou=people", s.SignIn.LDAP["campus"].Users.Base)
 	assert.Equal(t, 30*time.Second, s.SignIn.Recheck.Every())

@@ -31,9 +31,9 @@ func infoRoutes(version string) []server.Route {
 	}
 	return []server.Route{
 		server.Text("", prefix, "open", "Reports that the API is available", "PAI RESTful API v2 (beta version)"),
-		server.JSON("", prefix+"/info", "open", "Says what the server calls itself", about, server.Also(old)),
-		server.Text(http.MethodGet, "/healthz", "open", "Says that the server is here, as the front of an OpenPAI cluster does", "Pylon ready.", server.Also(prefix+"/healthz", old+"/healthz")),
-		server.JSON(http.MethodGet, prefix+"/authn/info", "open", "Says how to sign in", func(_ context.Context, d *app.Actions, _ *struct{}) (*authnInfo, error) {
+		server.JSON("", prefix+"/info", "open", "Returns the server's name and version", about, server.Also(old)),
+		server.Text(http.MethodGet, "/healthz", "open", "Confirms that the server answers, with the text of OpenPAI's front end", "Pylon ready.", server.Also(prefix+"/healthz", old+"/healthz")),
+		server.JSON(http.MethodGet, prefix+"/authn/info", "open", "Returns the ways to sign in", func(_ context.Context, d *app.Actions, _ *struct{}) (*authnInfo, error) {
 			return authnOf(d), nil
 		}, server.Also(old+"/authn/info")),
 	}

@@ -120,7 +120,7 @@ func listLogs(c *server.Call) error {
 		}
 		out.Locations = append(out.Locations, location{name, front + strings.Replace(linkedLog, "{link}", link.Reveal(), 1)})
 	}
-	c.Writer.Header().Set("Cache-Control", "no-store") // the links expire after some minutes
+	c.Writer.Header().Set("Cache-Control", "no-store") // the links expire after a few minutes
 	return c.JSON(out)
 }
 
@@ -148,7 +148,7 @@ func readLinked(c *server.Call) error {
 // lookAgain is how often sendLog decides again whether the caller may read the log.
 const lookAgain = 15 * time.Second
 
-// sendLog sends a log. If the rest can't be read, it aborts the answer, so that clients don't take a part for the whole.
+// sendLog sends a log. If the rest can't be read, it aborts the answer, so that clients don't mistake a part for the whole.
 func sendLog(c *server.Call, j *app.Job, l *app.Log, follow bool) error {
 	f := c.Flow()
 	if c.Request.Method == http.MethodHead {

@@ -20,7 +20,7 @@ const oldestClient = "0.1.0"
 
 func signInRoutes(version string) []server.Route {
 	return []server.Route{
-		server.JSON("GET", api.Prefix+"/version", "open", "Says what the server calls itself", func(context.Context, *app.Actions, *struct{}) (*api.Version, error) {
+		server.JSON("GET", api.Prefix+"/version", "open", "Returns the server's name and version", func(context.Context, *app.Actions, *struct{}) (*api.Version, error) {
 			return &api.Version{Version: version, OldestClient: oldestClient}, nil
 		}),
 		server.JSON("GET", api.Prefix+"/whoami", "token.check", "Returns the caller, and the permissions of the token", whoAmI),

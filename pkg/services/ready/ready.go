@@ -24,7 +24,7 @@ type Problem struct {
 	Hint    string `json:"hint,omitempty"`
 	// Log are the last lines of a container that crashed.
 	Log []string `json:"log,omitempty"`
-	// Final problems don't go away by waiting: a wait ends when one stays for a while.
+	// Final is set if waiting can't solve the problem: a wait ends when such a problem persists for a while.
 	Final bool `json:"final,omitempty"`
 }
 

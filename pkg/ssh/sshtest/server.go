@@ -35,7 +35,7 @@ type Config struct {
 	Keys     []cssh.PublicKey
 	// KeyboardInteractive asks for Password by that method only.
 	KeyboardInteractive bool
-	// Expired asks for a new password after it, as PAM does.
+	// Expired asks for a new password after Password, as PAM does.
 	Expired bool
 	// HostKeys identify the server; one ed25519 key is made if empty.
 	HostKeys []cssh.Signer

@@ -30,7 +30,7 @@ type Options struct {
 	// SickGPUs are spread over the machines.
 	SickGPUs        int
 	VirtualClusters int
-	// Jobs take turns in running, waiting and being finished, as far as there are GPUs for them.
+	// Jobs take turns in running, waiting and being finished, while there are enough GPUs for them.
 	Jobs             int
 	Services, Broken int // Broken are services that failed
 	Alerts, Events   int

@@ -60,7 +60,7 @@ func (p *overviewPage) draw(d *env, w, h int) []string {
 	return append(out, foot...)
 }
 
-// virtualClusters are at most so many of them, with a title.
+// virtualClusters returns at most that many of them, with a title.
 func (*overviewPage) virtualClusters(d *env, w, rows int) []string {
 	vcs := d.cluster.VirtualClusters
 	if len(vcs) == 0 {

@@ -75,11 +75,11 @@ func TestAChartThatHelmWouldRefuseIsNamed(t *testing.T) {
 		files fstest.MapFS
 		want  string
 	}{
-		"another name than its folder": {files("name: other\nversion: 0.1.0\n", ""), `name "other"`},
-		"no version":                   {files("name: hello\n", ""), `version ""`},
-		"broken YAML":                  {files("name: [", ""), "Chart.yaml"},
-		"broken values":                {files(helloYAML, "a: ["), "values.yaml"},
-		"no Chart.yaml":                {fstest.MapFS{"charts/hello/x": {}}, "Chart.yaml"},
+		"a different name than its folder": {files("name: other\nversion: 0.1.0\n", ""), `name "other"`},
+		"no version":                       {files("name: hello\n", ""), `version ""`},
+		"broken YAML":                      {files("name: [", ""), "Chart.yaml"},
+		"broken values":                    {files(helloYAML, "a: ["), "values.yaml"},
+		"no Chart.yaml":                    {fstest.MapFS{"charts/hello/x": {}}, "Chart.yaml"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := List(tt.files)

@@ -56,7 +56,7 @@ remember_before() {
 	: >"$S/before"
 }
 
-# own_tree FOLDER: records whether a folder of the cluster's programs exists already, and its files, four levels deep. It may
+# own_tree FOLDER: records whether a folder of the cluster's programs already exists, and its files, four levels deep. It may
 # be a disk or a link of the operator, or have disks mounted below it. "cluster down" keeps the recorded files and removes
 # all others.
 own_tree() {

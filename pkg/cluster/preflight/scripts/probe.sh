@@ -75,7 +75,7 @@ probe_filesystems() {
 }
 
 # "overlay folder type reason" if the file system of the container store can't carry overlays. The kernel unmounts the overlay with its namespace.
-# If this loads the overlay module, it also unloads it: "cluster down" would take the module for the machine's own.
+# If this loads the overlay module, it also unloads it: "cluster down" would consider the module the machine's own.
 probe_overlay() {
 	if ! have unshare || ! have timeout; then return 0; fi
 	nearest "$want_store"

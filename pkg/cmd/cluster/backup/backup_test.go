@@ -386,7 +386,7 @@ func TestAConnectionThatIsLostIsNoDamage(t *testing.T) {
 	assert.NotContains(t, said, "damaged")
 }
 
-// cutAfter is the address of a server whose connections end after so many bytes from it.
+// cutAfter is the address of a server whose connections end after it has sent that many bytes.
 func cutAfter(t *testing.T, server string, bytes int64) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

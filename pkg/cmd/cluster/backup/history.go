@@ -108,7 +108,7 @@ func historyOnDisk(ctx context.Context, m *backup.Manifest, dir string, s *sessi
 			return nil, fmt.Sprintf("the job controller's volume will be on %s, and %s founds the cluster", v.Node, first), nil
 		}
 		if stays(v, m) {
-			return nil, "the job controller's volume may be on another machine than " + v.Node + " already", nil
+			return nil, "the job controller's volume may be on a different machine than " + v.Node + " already", nil
 		}
 		file, err := unpacked(m, dir, backup.PartJobs)
 		if err != nil {

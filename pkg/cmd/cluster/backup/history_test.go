@@ -88,7 +88,7 @@ func TestWhereTheHistoryIsPutIsSaidOrWhyNot(t *testing.T) {
 		"it has one":                     {first: names[0], parts: []backup.Part{history}, on: names[0]},
 		"it has none":                    {first: names[0]},
 		"another machine founds it":      {first: names[1], parts: []backup.Part{history}, left: "the job controller's volume will be on " + names[0] + ", and " + names[1] + " founds the cluster"},
-		"a machine of before has it":     {first: names[0], machines: []backup.Machine{{Name: names[1]}}, parts: []backup.Part{history}, left: "may be on another machine than " + names[0]},
+		"a machine of before has it":     {first: names[0], machines: []backup.Machine{{Name: names[1]}}, parts: []backup.Part{history}, left: "may be on a different machine than " + names[0]},
 		"the service is off":             {services: "job-controller: {enabled: false}\n", first: names[0], parts: []backup.Part{history}, left: "the service job-controller is off"},
 		"the history goes to PostgreSQL": {services: "job-controller: {postgresql: {enabled: true, host: db.example.org, password: x}}\n", first: names[0], parts: []backup.Part{history}, left: "PostgreSQL"},
 	} {

@@ -101,7 +101,7 @@ func NewCmdPrune(f *cmdutil.Factory, runF func(context.Context, *PruneOptions) e
 	cmd := &cobra.Command{
 		Use:   "prune",
 		Short: "Delete old backups of a folder",
-		Long: `Deletes the backups of a folder, but for the latest ones (--keep-last) and the last one of each of the latest
+		Long: `Deletes the backups of a folder, except the latest ones (--keep-last) and the last one of each of the latest
 days (--keep-daily) and weeks (--keep-weekly) that have one. It reads only the names of the files, and asks first. It
 counts the backups of each cluster separately, also those of clusters with the same name, such as one that was restored from
 the other's backup. The latest backup of a cluster always stays, and so does the latest one with the history of jobs: if a

@@ -34,7 +34,7 @@ type placeFlags struct {
 	Machines *session.Flags
 }
 
-// add adds the flags to a command that has those of a configuration folder and of connections to its machines already.
+// add adds the flags to a command that already has the flags of a configuration folder and of connections to its machines.
 func (fl *placeFlags) add(cmd *cobra.Command, machines *session.Flags) {
 	fl.Machines = machines
 	cmd.Flags().StringVar(&fl.Endpoint, "s3-endpoint", "", "`URL` of the S3 server (default: $AWS_ENDPOINT_URL, or Amazon's)")

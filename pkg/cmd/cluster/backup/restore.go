@@ -230,7 +230,7 @@ func checkKeys(file string) error {
 func readable(written, by string) error {
 	was, err := semver.NewVersion(written)
 	if err != nil {
-		return nil //nolint:nilerr // the API server was away when the backup was made: no one knows
+		return nil //nolint:nilerr // the API server was unavailable when the backup was made: no one knows
 	}
 	is, err := semver.NewVersion(by)
 	if err != nil || was.Major() == is.Major() && (is.Minor() == was.Minor() || is.Minor() == was.Minor()+1) {
@@ -279,6 +279,6 @@ func announced(m *backup.Manifest, s *session.Session) string {
 	for _, n := range s.Spec.Nodes {
 		onto = append(onto, n.Hostname+" ("+n.HostIP+")")
 	}
-	return fmt.Sprintf("The cluster %s as it was at %s, of the machines %s,\nis restored on %s.\nChanges since then are lost. Jobs that ran then begin again.",
+	return fmt.Sprintf("The cluster %s of the machines %[3]s is restored\nfrom its backup of %[2]s, on %[4]s.\nChanges since then are lost. Jobs that ran then begin again.",
 		terminal.Word(m.Cluster), localTime(m), names(m.Machines), strings.Join(onto, ", "))
 }

@@ -4,7 +4,7 @@
 
 R=${R:-}
 
-# The file systems of the folders, except for those on a file server: one that is away would never answer.
+# The file systems of the folders, except for those on a file server: an unavailable one would never answer.
 m_disks() {
 	servers=$(awk '$2 != "/" && $3 ~ /^(nfs4?|ceph|lustre|cifs|smb3?|beegfs|gpfs|fuse.*)$/ { print $2 }' "$R/proc/self/mounts" 2>/dev/null)
 	set --

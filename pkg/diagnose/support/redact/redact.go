@@ -24,7 +24,7 @@ const (
 	Password      = "password" // a value after password, secret, token and the like
 )
 
-// kinds are all of them. None has a bracket in it: see Builder.Add.
+// kinds returns all kinds. None contains a bracket: see Builder.Add.
 func kinds() []string {
 	return []string{Configuration, Secret, Credential, Environment, PrivateKey, Authorization, URLPassword, JWT, Token, Password}
 }

@@ -3,8 +3,8 @@
 # it, or empty; R, the root of a simulated machine in tests, otherwise empty.
 export R SINCE
 
-# section NAME SECONDS HEAD TAIL COMMAND: of a longer answer only so many of the first and the last bytes are kept. One that has
-# exactly as many was longer. The end of the section counts as a part of the answer.
+# section NAME SECONDS HEAD TAIL COMMAND: keeps the first HEAD and the last TAIL bytes of a longer answer. An answer of exactly
+# that size was longer. The end of the section counts as a part of the answer.
 section() {
 	printf '\n%s begin %s %s %s\n' "$MARK" "$1" "$3" "$4"
 	{

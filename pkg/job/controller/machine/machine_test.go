@@ -112,7 +112,7 @@ func TestTheEarliestTriggerDecides(t *testing.T) {
 	w.starts("f-a-0")
 	w.starts("f-b-0")
 	w.run()
-	// The controller was away while both ended.
+	// The controller was down while both ended.
 	w.exits("f-b-0", 0)
 	w.pass(time.Second)
 	w.exits("f-a-0", exitPermanent)

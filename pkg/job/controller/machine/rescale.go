@@ -72,7 +72,7 @@ func (s *step) resize(r *v1.TaskRoleStatus, n int32) {
 		r.TaskStatuses = r.TaskStatuses[:last]
 		s.touch(r.Name, t.Index)
 	}
-	// There may be gaps too: a process was killed while it wrote the first tasks of an attempt down.
+	// There may also be gaps, if a process was killed while it recorded the first tasks of an attempt.
 	for i := range n {
 		if int(i) < len(r.TaskStatuses) && r.TaskStatuses[i].Index == i {
 			continue

@@ -82,7 +82,7 @@ func (s *Server) sendCode(w http.ResponseWriter, r *http.Request, sum string, ke
 	noting := &notingReader{ReadSeeker: data}
 	http.ServeContent(pacedWriter{w, newPace(r)}, r, "", time.Time{}, noting)
 	if noting.err != nil {
-		// Its length is said already: the client sees that it is cut, and so does the log.
+		// Its length is already said: the client sees that it is cut, and so does the log.
 		s.o.Log.WarnContext(r.Context(), "the upload of the code is incomplete", "sha256", sum, "error", noting.err.Error())
 	}
 	return nil

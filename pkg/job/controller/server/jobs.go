@@ -165,7 +165,7 @@ func (s *Server) serveLog(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	// A program wrote it: no browser must take it for a page.
+	// A program wrote it: no browser may interpret it as a page.
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.Header().Set("Content-Length", strconv.Itoa(len(data)))

@@ -31,7 +31,7 @@ func (s *Server) servePage(w http.ResponseWriter, r *http.Request) error {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	if _, err := io.Copy(w, resp.Body); err != nil {
-		panic(http.ErrAbortHandler) // so that no client takes it for the whole page
+		panic(http.ErrAbortHandler) // so that no client mistakes it for the whole page
 	}
 	return nil
 }

@@ -28,7 +28,7 @@ func newPace(r *http.Request) *pace {
 	return &pace{begun: time.Now(), end: end}
 }
 
-// next returns the deadline of so many more bytes.
+// next returns the deadline of the next n bytes.
 func (p *pace) next(n int) time.Time {
 	p.bytes += int64(n)
 	out := p.begun.Add(stallTime + time.Duration(float64(p.bytes)/minRate*float64(time.Second)))

@@ -235,8 +235,8 @@ func (r *renderer) typeOf(i int) string {
 	return r.types[i]
 }
 
-// unit returns the resources of one cell: of the type that the role requests, or otherwise the least of the GPUs that the
-// virtual cluster has, or, for opportunistic jobs, of all.
+// unit returns the resources of one cell of the type that the role requests. Without a type, it is the smallest cell of the GPUs of
+// the virtual cluster, or, for opportunistic jobs, of all GPUs.
 func (r *renderer) unit(i int) SKU { return r.unitOf(r.typeOf(i)) }
 
 // unitOf is unit for a type; "" is any GPU.

@@ -19,7 +19,7 @@ type Options struct {
 	Group     string // of the user, for quotas; may be empty
 	Namespace string
 	Cluster   Cluster
-	Code      *spec.Code // a folder that is sent along, or nil
+	Code      *spec.Code // a folder that is sent with the job, or nil
 	Now       time.Time
 	// NewKey makes the private key by which the job's tasks log in to each other, PEM; nil makes one of
 	// ed25519.

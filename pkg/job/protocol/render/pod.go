@@ -40,7 +40,7 @@ const (
 const ResourceRDMA = "rdma/hca"
 
 // pod is the template of a role's pods. It has no secret, no host path and no privilege. The
-// controller adds the fields that differ by task: name, host name, subdomain, FC_ variables.
+// controller adds the fields that depend on the task: name, host name, subdomain, FC_ variables.
 func (r *renderer) pod(i int) corev1.PodTemplateSpec {
 	labels := r.labels()
 	labels["type"] = "kube-launcher-task"

@@ -120,7 +120,7 @@ func (r *renderer) labels() map[string]string {
 
 // hash distinguishes an interrupted submission from another job of its name. It is that of the text
 // without its secrets: a hash with them in an annotation would let its readers try guesses. Jobs that only differ in
-// secrets differ by the fingerprint in the Secret.
+// secrets differ in the fingerprint in the Secret.
 func hash(masked []byte) string {
 	sum := sha256.Sum256(masked)
 	return hex.EncodeToString(sum[:])

@@ -105,7 +105,7 @@ const (
 	PCIeReplays        = "DCGM_FI_DEV_PCIE_REPLAY_COUNTER"         //
 	PCIeGeneration     = "DCGM_FI_DEV_PCIE_LINK_GEN"               // AMD's alone
 	PCIeWidth          = "DCGM_FI_DEV_PCIE_LINK_WIDTH"             // lanes; AMD's alone
-	OtherUncorrectable = "RAS_UNCORRECTABLE"                       // errors of AMD's beside its memory, since the driver was loaded; judged, and no metric
+	OtherUncorrectable = "RAS_UNCORRECTABLE"                       // AMD: errors outside of the memory, since the driver was loaded; judged, but not a metric
 	EngineActive       = "DCGM_FI_PROF_GR_ENGINE_ACTIVE"           // all of these are parts of the time, up to 1, since the report before; Hopper and later
 	SMActive           = "DCGM_FI_PROF_SM_ACTIVE"                  // a mean of all multiprocessors
 	SMOccupancy        = "DCGM_FI_PROF_SM_OCCUPANCY"               // warps of those that there may be

@@ -103,7 +103,7 @@ func TestTheTableOfErrors(t *testing.T) {
 	t.Parallel()
 	seen := map[int]bool{}
 	for _, x := range xids() {
-		assert.False(t, seen[x.Code], "XID %d is there twice", x.Code)
+		assert.False(t, seen[x.Code], "XID %d occurs twice", x.Code)
 		seen[x.Code] = true
 		assert.NotEmpty(t, x.Meaning)
 		assert.Contains(t, []Action{None, Look, Reset, Restart}, x.Action)

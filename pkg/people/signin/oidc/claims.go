@@ -41,7 +41,7 @@ func (i *Issuer) identityOf(ctx context.Context, p *oidc.Provider, token *oauth2
 			return nil, i.away(err)
 		}
 		if info.Subject != subject {
-			return nil, fmt.Errorf("%w: its userinfo is another person's", ErrRefused)
+			return nil, fmt.Errorf("%w: its userinfo belongs to another person", ErrRefused)
 		}
 		more := map[string]any{}
 		if err := info.Claims(&more); err != nil {

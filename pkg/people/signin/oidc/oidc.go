@@ -35,7 +35,7 @@ type Options struct {
 	ClientSecret        secret.String
 	// CA is the PEM of the authorities that may sign the issuer's certificate; "" is the system's.
 	CA string
-	// Scopes are requested beside openid.
+	// Scopes are requested in addition to openid.
 	Scopes []string
 	Claims Claims
 	// Return is the address that the issuer sends browsers back to.

@@ -98,7 +98,7 @@ func header(file string, head []string) (map[string]int, error) {
 	for i, name := range head {
 		name = strings.TrimSpace(strings.TrimPrefix(name, "\ufeff"))
 		if _, ok := at[name]; ok && slices.Contains(columns, name) {
-			return nil, hint.Errorf("name each column once", "%s:1: column %q is there twice", file, name)
+			return nil, hint.Errorf("name each column once", "%s:1: column %q occurs twice", file, name)
 		}
 		at[name] = i
 	}

@@ -35,7 +35,7 @@ func TestReadCSVSaysWhereAMistakeIsAndWhatToDo(t *testing.T) {
 	for _, c := range []struct{ name, text, message, remedy string }{
 		{"an empty file", "", "jobs.csv is empty", "the first line is " + trace.Header()},
 		{"a missing column", "job_id,arrival_s\n", `jobs.csv:1: there is no column "duration_s"`, "the first line is " + trace.Header()},
-		{"a column twice", "vc," + head, `jobs.csv:1: column "vc" is there twice`, "name each column once"},
+		{"a column twice", "vc," + head, `jobs.csv:1: column "vc" occurs twice`, "name each column once"},
 		{"a short line", head + "0,1,2,a,0,1,1\n1,2,3\n", "jobs.csv:3: 3 columns instead of 7", "every line has the columns of the first"},
 		{"text for a number", head + "0,1,2,a,0,one,1\n", `jobs.csv:2: pods is "one"`, "write a whole number from 1 to 1048576"},
 		{"a negative time", head + "0,-1,2,a,0,1,1\n", `jobs.csv:2: arrival_s is "-1"`, "write a whole number from 0 to 1099511627776"},

@@ -31,7 +31,7 @@ const (
 // defaultTimeout is for one chart, from the first byte to the last.
 const defaultTimeout = 2 * time.Minute
 
-// Options say where charts may come from beside the network.
+// Options say where charts may come from, other than the network.
 type Options struct {
 	// Cache is the folder for fetched charts; "" means the folder paictl/charts in the user's cache.
 	Cache string

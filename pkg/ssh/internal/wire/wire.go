@@ -50,7 +50,7 @@ func Hold(body string) string {
 		"exec 3<&0\n" + watched("sleep 5; ", 20, body)
 }
 
-// watched is the rest of a program, in which fd 3 is the session's input. It has so many seconds between TERM and KILL.
+// watched is the rest of a program, in which fd 3 is the session's input. Its number is the seconds between TERM and KILL.
 func watched(grace string, tidies int, body string) string {
 	return "( trap '' TERM HUP; read -r _paictl <&3; " + grace + "kill -TERM 0; sleep " + strconv.Itoa(tidies) + "; kill -KILL 0 ) >/dev/null 2>&1 &\n" +
 		"_paictl_watcher=$!\n" +
