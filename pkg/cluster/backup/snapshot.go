@@ -52,7 +52,7 @@ func (s *Snapshot) next() (blob []byte, remaining int64, err error) {
 	var l snapshotLine
 	switch err := s.in.Decode(&l); {
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return nil, 0, errors.New("etcd's snapshot was interrupted")
+		return nil, 0, errors.New("etcd's snapshot: the transfer was interrupted")
 	case err != nil:
 		return nil, 0, fmt.Errorf("etcd's snapshot: %w", err)
 	case l.Error.Message != "":
