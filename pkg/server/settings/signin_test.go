@@ -33,7 +33,7 @@ func TestProvidersThatMakeNoSenseAreRefused(t *testing.T) {
 		`{"oidc": {"lab": {"issuer": "https://login.example.org", "clientId": "x", "newPeople": "maybe"}}}`:                                "signIn.oidc.lab.newPeople",
 		`{"oidc": {"lab": {"issuer": "https://login.example.org", "clientId": "x", "clientSecret": "hunter"}}}`:                            `unknown field "clientSecret"`,
 		`{"ldap": {"lab": {"url": "ldap://h", "bindDN": "x", ` + users + `}}}`:                                                             "signIn.ldap.lab.startTLS: passwords would go over the network",
-		`{"ldap": {"lab": {"url": "ldaps://h", "startTLS": true, "bindDN": "x", ` + users + `}}}`:                                          "TLS has begun already",
+		`{"ldap": {"lab": {"url": "ldaps://h", "startTLS": true, "bindDN": "x", ` + users + `}}}`:                                          "TLS has already begun",
 		`{"ldap": {"lab": {"url": "https://h", "bindDN": "x", ` + users + `}}}`:                                                            "neither ldaps://HOST nor ldap://HOST",
 		`{"ldap": {"lab": {"url": "ldaps://h", ` + users + `}}}`:                                                                           "signIn.ldap.lab.bindDN: it is needed",
 		`{"ldap": {"lab": {"url": "ldaps://h", "bindDN": "x"}}}`:                                                                           "signIn.ldap.lab.users.base: it is needed",
