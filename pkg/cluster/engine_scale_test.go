@@ -127,12 +127,12 @@ func TestTwoHundredMachinesAtOnce(t *testing.T) {
 		}
 	}
 	assert.Equal(t, n, done)
-	// The script counts: base, containerd, kubelet, images and network on each machine, join on all
+	// The script counts: base, containerd, tools, kubelet, images and network on each machine, join on all
 	// but one; init, token and labels on that one.
-	assert.Equal(t, int64(6*n+2), applied.Load())
+	assert.Equal(t, int64(7*n+2), applied.Load())
 	trips := o.trips.Hosts()
 	assert.Equal(t, trips["w1"].RoundTrips, trips[fmt.Sprintf("w%d", n-1)].RoundTrips)
-	assert.LessOrEqual(t, trips["w1"].RoundTrips, 13, "detect, then per phase: uploads, apply, verify")
+	assert.LessOrEqual(t, trips["w1"].RoundTrips, 14, "detect, then per phase: uploads, apply, verify")
 	assert.Equal(t, 1, trips["w1"].Dials)
 }
 

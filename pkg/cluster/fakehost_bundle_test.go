@@ -54,7 +54,7 @@ func newBundleOf(t testing.TB, release, build string) *bundle.Bundle {
 		runnable.Write(t, file, text)
 		m.Artifacts = append(m.Artifacts, a)
 	}
-	for _, name := range []string{"containerd", "containerd-shim-runc-v2", "ctr", "runc", "kubelet", "kubeadm", "kubectl", "pai-api-proxy"} {
+	for _, name := range []string{"containerd", "containerd-shim-runc-v2", "ctr", "runc", "crictl", "kubelet", "kubeadm", "kubectl", "pai-api-proxy"} {
 		add(bundle.KindBinary, name, "")
 	}
 	for _, name := range []string{"bridge", "host-local", "loopback", "portmap"} {

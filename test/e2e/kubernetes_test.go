@@ -44,6 +44,9 @@ func TestKubernetesIsUpgraded(t *testing.T) {
 	eventually(t, time.Minute, "the task runs", func() bool {
 		return strings.TrimSpace(l.kubectl("-n pai-jobs get pod task -o jsonpath={.status.phase}")) == "Running"
 	})
+	containers := l.on(worker, "crictl ps 2>&1")
+	assert.Contains(t, containers, "task")
+	assert.NotContains(t, containers, "level=warning", "crictl knows containerd's socket")
 	c := l.client(3)
 	c.begins()
 

@@ -25,7 +25,7 @@ func NamesIn(part engine.UpgradePart) []string {
 // All returns the phases of "cluster up", in order.
 func All(d *engine.Desired) []engine.Phase {
 	return []engine.Phase{
-		&base{want: d}, &NvidiaDriver{want: d}, &containerd{want: d}, &images{want: d}, &approver{want: d}, &kubelet{want: d},
+		&base{want: d}, &NvidiaDriver{want: d}, &containerd{want: d}, &tools{want: d}, &images{want: d}, &approver{want: d}, &kubelet{want: d},
 		&apiProxy{want: d}, &initialise{want: d}, &network{want: d}, &join{want: d}, &labels{want: d}, &apiVIP{want: d},
 	}
 }

@@ -37,7 +37,7 @@ func TestTheEmbeddedModulesAreThoseOfTheRepository(t *testing.T) {
 // The libraries of Kubernetes are a quarter of the code that a bundle, paictl and its tests have to compile.
 func TestProgramsThatShareLibrariesWithPaictlHaveThemInItsVersion(t *testing.T) {
 	own := required(t, filepath.Join("..", "..", "..", "..", "go.mod"))
-	for _, module := range []string{"coredns", "kwok", "prometheus"} {
+	for _, module := range []string{"coredns", "cri-tools", "kwok", "prometheus"} {
 		pinned := required(t, filepath.Join("..", "..", "..", "..", "bundle", module, "go.mod"))
 		// The dependencies of packages of Kubernetes' API: if one version differs, all those packages are compiled again.
 		for _, library := range []string{

@@ -129,6 +129,11 @@ func modules() []Module {
 			},
 		},
 		{
+			Name: "cri-tools", Path: "sigs.k8s.io/cri-tools",
+			LDFlags:  "-X sigs.k8s.io/cri-tools/pkg/version.Version={number}",
+			Programs: []Program{{Name: "crictl", Package: "sigs.k8s.io/cri-tools/cmd/crictl", Kind: bundle.KindBinary}},
+		},
+		{
 			// Without libpathrs, which Debian 12 doesn't have.
 			Name: "runc", Path: "github.com/opencontainers/runc", CGO: true,
 			Tags:     "seccomp,urfave_cli_no_docs,netgo,osusergo",

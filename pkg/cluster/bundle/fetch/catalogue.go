@@ -107,6 +107,7 @@ func releaseFiles(v map[string]string, arch string) []File {
 	var (
 		ctd  = release("containerd/containerd", v["containerd"]) + "containerd-" + number(v["containerd"]) + "-linux-" + arch + ".tar.gz"
 		runc = release("opencontainers/runc", v["runc"])
+		cri  = release("kubernetes-sigs/cri-tools", v["cri-tools"]) + "crictl-" + v["cri-tools"] + "-linux-" + arch + ".tar.gz"
 		cni  = release("containernetworking/plugins", v["cni-plugins"]) + "cni-plugins-linux-" + arch + "-" + v["cni-plugins"] + ".tgz"
 		etcd = "etcd-" + v["etcd"] + "-linux-" + arch
 	)
@@ -127,6 +128,7 @@ func releaseFiles(v map[string]string, arch string) []File {
 		{URL: runc + "runc." + arch, Sums: runc + "runc.sha256sum", Outputs: []Output{
 			{Name: "runc", Version: v["runc"], Kind: bundle.KindBinary},
 		}},
+		{URL: cri, Sums: cri + ".sha256", Outputs: []Output{{Member: "crictl", Name: "crictl", Version: v["cri-tools"], Kind: bundle.KindBinary}}},
 		plugins,
 		{
 			URL: release("etcd-io/etcd", v["etcd"]) + etcd + ".tar.gz", Sums: release("etcd-io/etcd", v["etcd"]) + "SHA256SUMS",

@@ -1,0 +1,56 @@
+package phases
+
+import (
+	"context"
+
+	"github.com/openpai/paictl/pkg/cluster/bundle"
+	"github.com/openpai/paictl/pkg/cluster/engine"
+)
+
+// tools installs the programs with which an operator finds faults: crictl, which works even if the kubelet or the API server doesn't.
+type tools struct{ want *engine.Desired }
+
+// Names and paths of the tools.
+const (
+	phaseTools = "tools"
+	crictlConf = "/etc/crictl.yaml"
+)
+
+func (*tools) Name() string                                   { return phaseTools }
+func (*tools) Traits() engine.Traits                          { return engine.Traits{Upgrade: engine.UpgradeAfter} }
+func (*tools) Applies(*engine.Node) bool                      { return true }
+func (*tools) Waits(*engine.Node, *engine.Plan) []engine.Step { return nil }
+func (*tools) Verify(*engine.Node) string                     { return "" }
+
+func (p *tools) resources(n *engine.Node) (engine.Resources, error) {
+	if p.want.Bundle == nil {
+		return engine.Resources{}, nil
+	}
+	if _, ok := p.want.Bundle.Lookup(bundle.KindBinary, "crictl"); !ok {
+		return engine.Resources{}, nil // bundles of earlier releases don't have it
+	}
+	bins, err := binaries(p.want.Spec, n, "crictl")
+	return engine.Resources{
+		Artifacts: bins,
+		// Without the file crictl tries the sockets of other runtimes as well, and warns about it.
+		Files: []engine.File{{Path: crictlConf, Mode: 0o644, Body: []byte("runtime-endpoint: " + criSocket + "\nimage-endpoint: " + criSocket + "\n")}},
+	}, err
+}
+
+func (p *tools) Detect(n *engine.Node) (string, error) {
+	res, err := p.resources(n)
+	return res.Detect(), err
+}
+
+func (p *tools) Diff(n *engine.Node, w *engine.World) ([]engine.Change, error) {
+	res, err := p.resources(n)
+	return res.Diff(w.Of(n, phaseTools)), err
+}
+
+func (p *tools) Apply(ctx context.Context, r *engine.Run, n *engine.Node, cs []engine.Change) error {
+	res, err := p.resources(n)
+	if err != nil {
+		return err
+	}
+	return r.ApplyResources(ctx, n, phaseTools, res, cs)
+}
