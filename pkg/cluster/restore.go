@@ -51,9 +51,6 @@ func CheckKeys(r io.Reader) error {
 	return nil
 }
 
-// States of the history of jobs that a machine reports.
-const ()
-
 // Restore makes a new cluster from a backup, through the phases of Up.
 func Restore(ctx context.Context, s *engine.Spec, o engine.Options, from *engine.RestoreParts) ([]engine.Change, error) {
 	r := engine.NewRun(s, o)

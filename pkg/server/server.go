@@ -210,7 +210,7 @@ func (s *Server) serve(a *answer, r *http.Request, route *Route) {
 			return
 		}
 	}
-	caller, err := s.comes(r, route)
+	caller, err := s.authenticate(r, route)
 	if err != nil {
 		if s.limited(a, r, s.limits.address(a.address)) || toSignIn(a, r, route, err) {
 			return
@@ -321,8 +321,8 @@ func bound(w http.ResponseWriter, end time.Time) error {
 	return err
 }
 
-// comes returns the caller of a route. If the route takes a link, the link identifies the caller, and a token is ignored.
-func (s *Server) comes(r *http.Request, route *Route) (app.Caller, error) {
+// authenticate returns the caller of a route. If the route takes a link, the link identifies the caller, and a token is ignored.
+func (s *Server) authenticate(r *http.Request, route *Route) (app.Caller, error) {
 	if s.o.Caller != nil {
 		return s.o.Caller(r)
 	}
@@ -339,26 +339,26 @@ const callerTime = 10 * time.Second
 
 // caller returns the caller by their one Authorization header; without one, by the cookie of a browser, if the route accepts it.
 func (s *Server) caller(r *http.Request, route *Route) (app.Caller, error) {
-	shown := r.Header.Values("Authorization")
-	if len(shown) > 0 || !route.Browser {
-		return s.shown(r, shown)
+	credentials := r.Header.Values("Authorization")
+	if len(credentials) > 0 || !route.Browser {
+		return s.holder(r, credentials)
 	}
-	c, err := s.shown(r, sessionOf(r))
+	c, err := s.holder(r, sessionOf(r))
 	if err != nil && stale(err, route) {
 		return app.Caller{}, nil
 	}
 	return c, err
 }
 
-// shown returns the caller of the one token in a request.
-func (s *Server) shown(r *http.Request, shown []string) (app.Caller, error) {
-	switch len(shown) {
+// holder returns the holder of the one token in a request.
+func (s *Server) holder(r *http.Request, credentials []string) (app.Caller, error) {
+	switch len(credentials) {
 	case 0:
 		return app.Caller{}, nil
 	case 1:
 		ctx, cancel := context.WithTimeout(r.Context(), callerTime)
 		defer cancel()
-		return s.o.App.Caller(ctx, shown[0])
+		return s.o.App.Caller(ctx, credentials[0])
 	}
 	return app.Caller{}, app.ErrToken
 }

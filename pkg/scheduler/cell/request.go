@@ -126,52 +126,6 @@ func (q Quota) ofGroup(name string) int {
 	return q.PerGroup
 }
 
-// quotaDecision refuses a request that could never fit into its quota.
-func (s *Scheduler) quotaDecision(v *vc, r *Request, reason string) Decision {
-	n := s.leavesOf(r)
-	user, group := v.quota.ofUser(r.User), v.quota.ofGroup(r.UserGroup)
-	if user > 0 && n > user || r.UserGroup != "" && group > 0 && n > group {
-		return Decision{Result: Refuse, Reason: "the gang can never start: " + reason + "; request less, or use priority -1"}
-	}
-	return Decision{Result: Wait, Reason: reason}
-}
-
-// noPlace says why a request gets no place. It refuses a request that the idle, healthy cluster could not place either.
-func (s *Scheduler) noPlace(r *Request, targets []target, suggested Nodes) Decision {
-	if !s.couldFitAny(targets) {
-		return Decision{Result: Refuse, Reason: s.impossible(r, targets)}
-	}
-	bad, held := false, false
-	for _, t := range targets {
-		bad = bad || t.chain.bad > 0
-		held = held || t.space == nil && t.chain.pressure[t.policy] > 0 && t.shape.total <= t.chain.view.free
-	}
-	switch {
-	case held:
-		return Decision{Result: Wait, Reason: waitReason(r, targets) + ", or opportunistic gangs are delayed for a while"}
-	case suggested != nil:
-		return Decision{Result: Wait, Reason: waitReason(r, targets) + ", or only on nodes that Kubernetes doesn't suggest"}
-	case bad:
-		return Decision{Result: Wait, Reason: waitReason(r, targets) + ", or only with bad nodes"}
-	}
-	return Decision{Result: Wait, Reason: waitReason(r, targets)}
-}
-
-func waitReason(r *Request, targets []target) string {
-	free, want := 0, 0
-	for _, t := range targets {
-		free, want = max(free, t.freeAt(r.Priority)), t.shape.total
-	}
-	where := "the cluster"
-	if r.Priority >= MinGuaranteed {
-		where = "virtual cluster " + r.VirtualCluster
-	}
-	if free < want {
-		return "insufficient capacity: " + where + " has " + strconv.Itoa(free) + " " + unitOf(targets) + "s for priority " + strconv.Itoa(r.Priority) + ", the gang requests " + strconv.Itoa(want)
-	}
-	return "insufficient capacity: no free cells of " + where + " fit the gang (free: " + plural.Of(free, unitOf(targets)) + ", requested: " + strconv.Itoa(want) + ")"
-}
-
 // unitOf is the name of the leaves of targets. All of a request are of one kind.
 func unitOf(targets []target) string {
 	if len(targets) > 0 && targets[0].chain.cpu {
@@ -265,25 +219,6 @@ func (v *view) emptied() *view {
 		out.index(int32(i))
 	}
 	return out
-}
-
-// impossible says why not even the idle, healthy cluster has a place for a request.
-func (s *Scheduler) impossible(r *Request, targets []target) string {
-	most, want := 0, 0
-	for _, t := range targets {
-		most, want = max(most, t.size()), t.shape.total
-	}
-	where := "the cluster"
-	switch {
-	case r.PinnedCell != "":
-		where = "the pinned cell " + r.PinnedCell
-	case r.Priority >= MinGuaranteed:
-		where = "virtual cluster " + r.VirtualCluster
-	}
-	if want > most {
-		return fmt.Sprintf("the gang can never start: it requests %d %ss, but %s has %d in one chain; request less", want, unitOf(targets), where, most)
-	}
-	return fmt.Sprintf("the gang can never start: %s has no cells that fit its shape even when idle (%s); request smaller pods or another cell type", where, shapeText(r, unitOf(targets)))
 }
 
 func (t target) size() int {

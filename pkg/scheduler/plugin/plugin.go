@@ -1,6 +1,6 @@
 //go:build pai_scheduler
 
-// Package plugin makes the state part of kube-scheduler: pods that request cells run where the state say, gangs as a whole.
+// Package plugin makes the state part of kube-scheduler: pods that request cells run where the state says, gangs as a whole.
 // In: the state, and kube-scheduler's calls. Out: pods held back until they have a place, bound with their
 // gang and with the annotations that say which cells they have, and gangs ended if processors or memory are short.
 //
@@ -75,7 +75,7 @@ func (p *Plugin) PreEnqueue(_ context.Context, pod *corev1.Pod) *framework.Statu
 	return nil
 }
 
-// EventsToRegister returns no events. The state watch the cluster themselves, and activate the pods that can continue.
+// EventsToRegister returns no events. The state watches the cluster itself, and activates the pods that can continue.
 func (p *Plugin) EventsToRegister(context.Context) ([]framework.ClusterEventWithHint, error) {
 	return nil, nil
 }

@@ -224,7 +224,7 @@ func newPod(name, spec string) *corev1.Pod {
 	}
 }
 
-// create makes a pod and waits until the state know it.
+// create makes a pod and waits until the state knows it.
 func (c *cluster) create(p *corev1.Pod) *corev1.Pod {
 	c.t.Helper()
 	c.n++

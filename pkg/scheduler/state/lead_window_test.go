@@ -12,7 +12,7 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/api"
 )
 
-// Events that the informer delivers after the list was answered and before the state are made of it must not be lost: it doesn't repeat them.
+// Events that the informer delivers after the list was answered and before the state is made of it must not be lost: it doesn't repeat them.
 func TestWhatHappensWhileALeaderListsPodsIsKnown(t *testing.T) {
 	c := newCluster(t, twoTeams)
 	ended := c.run(newPod("ended", spec("B", 1, "ended:1:2")))

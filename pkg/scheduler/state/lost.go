@@ -23,7 +23,7 @@ import (
 // GPU by it, and the next leader finds the place. A claim with another place may have given the pod other GPUs: no GPU of its node is
 // allocated then.
 
-// claimsEvery is how often the state are compared with the informer's claims.
+// claimsEvery is how often the state is compared with the informer's claims.
 const claimsEvery = 5 * time.Second
 
 // checkClaims schedules a check of the claims of running pods that differ from the state. stored returns a claim of the informer, which may
@@ -128,7 +128,7 @@ func (b *Store) lost(pod *corev1.Pod, what string) {
 }
 
 // contradicted withdraws the node of a pod whose claim has a different place than the state. The claim says so from then on, so
-// that the next leader, whose state are made of claims, does the same.
+// that the next leader, whose state is made of claims, does the same.
 func (b *Store) contradicted(pod *corev1.Pod, at, there claim.Place) {
 	var rejected []types.UID
 	var why string

@@ -149,7 +149,7 @@ func (s *state) second(p *pass) bool {
 	return p.second
 }
 
-// remainder is the rest of a look at a gang, which is done after others could have the lock. Store that are made again, or get
+// remainder is the rest of a look at a gang, which is done after others could have the lock. A state that is made again, or gets
 // another configuration, drop it, and their next pass begins again from the start.
 type remainder struct {
 	gang *gang

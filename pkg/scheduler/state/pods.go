@@ -24,7 +24,7 @@ func (s *state) observe(obj *corev1.Pod) {
 	known := s.pods[obj.UID]
 	switch {
 	case known == nil && upTo(obj.ResourceVersion, s.listed):
-		return // it was gone when the state were made
+		return // it was gone when the state was made
 	case known != nil && obj.ResourceVersion != known.object.ResourceVersion && upTo(obj.ResourceVersion, known.object.ResourceVersion):
 		return
 	case completed(obj):
@@ -58,11 +58,11 @@ func upTo(a, b string) bool {
 	return err == nil && x <= y
 }
 
-// sweepEvery is how often the state are compared with the informer.
+// sweepEvery is how often the state is compared with the informer.
 const sweepEvery = 5 * time.Second
 
 // sweep forgets pods whose end the informer didn't report: it may miss a pod that came and went between two lists, but which is in the
-// list that the state were made of. stored returns a pod of the informer, synced is the version up to which it has
+// list that the state was made of. stored returns a pod of the informer, synced is the version up to which it has
 // received events; as it may not have stored all of that yet, a pod must be missing twice.
 func (b *Store) sweep(stored func(key string) *corev1.Pod, synced string) {
 	var pods []*pod

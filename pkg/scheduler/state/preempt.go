@@ -54,7 +54,7 @@ func (s *state) preempt(g *gang, ready []*pod) {
 // Between two parts others have the lock, and all may change but this: no other decision is made, since Decide continues with the next
 // gang only after the last part. Pods that have ended are passed over. If the pod that needs the cells was deleted, or another
 // configuration came, the reservation is gone, and the remaining victims stay; so do the evicted ones, unless they have been deleted
-// already (mustGo). Store that are made again have no eviction: their next pass begins again from the start, with a trial.
+// already (mustGo). A state that is made again has no eviction: its next pass begins again from the start, with a trial.
 func (s *state) evictPart() (more bool) {
 	e := &s.evicting
 	status, ok := s.core.Brief(e.by.vc, e.by.name)

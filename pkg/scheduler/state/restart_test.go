@@ -25,7 +25,7 @@ func (c *cluster) restart() {
 	require.NoError(c.t, c.b.Lead(c.t.Context()))
 }
 
-// finish ends a pod and waits until the state have forgotten it.
+// finish ends a pod and waits until the state has forgotten it.
 func (c *cluster) finish(p *corev1.Pod, phase corev1.PodPhase) {
 	c.t.Helper()
 	now := c.pod(p)

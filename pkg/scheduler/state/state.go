@@ -27,7 +27,7 @@ type state struct {
 	types []cell.Type // of the configuration
 	pods  map[types.UID]*pod
 	gangs map[gangKey]*gang
-	// claims are the places that are on claims: those that existed when the state were made, and those written since.
+	// claims are the places that are on claims: those that existed when the state was made, and those written since.
 	claims map[types.UID]claim.Place
 	// postponed are gangs that lose their guarantee when another one has passed its trial.
 	postponed map[gangKey]postponed
@@ -39,9 +39,9 @@ type state struct {
 	// coming are by node the pods that Beside looks at: all that are to run there, and some that were.
 	coming map[string][]*pod
 	places *places
-	// listed is the resource version of the list that the state were made of: older pods are of a former life.
+	// listed is the resource version of the list that the state was made of: older pods are of a former life.
 	listed string
-	// pruned is when expired places were last forgotten, swept when the state were last compared with the
+	// pruned is when expired places were last forgotten, swept when the state was last compared with the
 	// informer, claimsChecked when they were with the claims, refreshed when all gangs were last searched for without a change.
 	pruned, swept, claimsChecked, refreshed time.Time
 	// epoch grows with every change that may let a gang start that couldn't before.

@@ -157,7 +157,7 @@ func (b *Store) sleep(ctx context.Context) {
 	}
 }
 
-// turn makes sure that the state have a state and decides once. It returns how long to leave the lock to others.
+// turn makes sure that there is a state, and decides once. It returns how long to leave the lock to others.
 func (b *Store) turn(ctx context.Context) time.Duration {
 	if err := b.Lead(ctx); err != nil {
 		if ctx.Err() == nil {

@@ -166,7 +166,7 @@ func TestNothingEndsForAGangOnTrial(t *testing.T) {
 	o := c.run(newPod("o", spec("A", -1, "o:1:2")))
 	c.holdDeletes()
 	m := c.create(newPod("m", spec("A", 5, "m:1:2")))
-	// The API server is slow: the state have decided to evict o, but the request isn't sent yet.
+	// The API server is slow: the state has decided to evict o, but the request isn't sent yet.
 	c.b.mu.Lock()
 	c.b.state.todo = func(task) {}
 	c.b.mu.Unlock()
