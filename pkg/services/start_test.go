@@ -120,8 +120,8 @@ func TestAChangedValueChangesOneRelease(t *testing.T) {
 func TestAFailureKeepsBackWhatNeedsItAndNothingElse(t *testing.T) {
 	l := newLab(t)
 	l.ready.states["alerts"] = ready.State{Pods: 1, Problems: []ready.Problem{
-		{Object: "pod/alerts-0", Reason: "Pending", Message: "waits for a volume"},
-		{Object: "pod/alerts-0", Reason: "ImagePullBackOff", Message: "no such image", Hint: "check the image's name", Final: true},
+		{Object: "pod/alerts-0", Reason: "Pending", Message: "pending: waits for a volume"},
+		{Object: "pod/alerts-0", Reason: "ImagePullBackOff", Message: "image can't be pulled: no such image", Hint: "check the image's name", Final: true},
 	}}
 	err := l.start()
 	var partial *PartialError

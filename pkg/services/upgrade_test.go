@@ -80,7 +80,7 @@ func TestServicesAreUpgradedOneAfterTheOther(t *testing.T) {
 
 func TestAServiceThatDoesNotBecomeReadyEndsTheUpgrade(t *testing.T) {
 	l := withNewer(t, allServices...)
-	l.ready.states["alerts"] = ready.State{Pods: 1, Problems: []ready.Problem{{Object: "pod/alerts-0", Reason: "ImagePullBackOff", Message: "no such image", Hint: "check it", Final: true}}}
+	l.ready.states["alerts"] = ready.State{Pods: 1, Problems: []ready.Problem{{Object: "pod/alerts-0", Reason: "ImagePullBackOff", Message: "image can't be pulled: no such image", Hint: "check it", Final: true}}}
 	err := l.upgrade()
 	var partial *PartialError
 	require.ErrorAs(t, err, &partial)

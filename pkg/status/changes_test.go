@@ -71,9 +71,9 @@ func TestEachChangeIsALine(t *testing.T) {
 			[]string{"gpu gpu-00/5 healthy -> sick: XID 79"}},
 		"use is none": {func(c *status.Cluster) { c.Machines[0].GPUs[5].Use = &status.Use{Utilisation: 99} }, []string{}},
 		"a service": {func(c *status.Cluster) {
-			c.Services[0].State, c.Services[0].Problems = services.StateStarting, []ready.Problem{{Object: "pod/a", Reason: "Unready", Message: "no"}}
+			c.Services[0].State, c.Services[0].Problems = services.StateStarting, []ready.Problem{{Object: "pod/a", Reason: "Unready", Message: "not ready"}}
 		},
-			[]string{"service agent ready -> starting: pod/a: unready: no"}},
+			[]string{"service agent ready -> starting: pod/a: not ready"}},
 		"an alert is over":     {func(c *status.Cluster) { c.Alerts = c.Alerts[1:] }, []string{"alert NodeNotReady firing -> over: gpu-00 is not ready"}},
 		"an alert is silenced": {func(c *status.Cluster) { c.Alerts[0].Silenced = true }, []string{"alert NodeNotReady firing -> silenced: gpu-00 is not ready"}},
 		"a virtual cluster":    {func(c *status.Cluster) { c.VirtualClusters[0].Guaranteed = 16 }, []string{"vc default 12 GPUs -> 16 GPUs"}},

@@ -39,7 +39,7 @@ func statuses(now time.Time) []services.Status {
 		{Name: "alert-manager", Namespace: "pai-system", State: services.StateReady, Pods: 1, ReadyPods: 1, Revision: 3, Chart: "alert-manager 0.1.0", Updated: now.Add(-90 * time.Minute), Configuration: services.ConfigurationCurrent},
 		{Name: "grafana", Namespace: "pai-system", State: services.StateDisabled},
 		{Name: "prometheus", Namespace: "pai-system", State: services.StateFailed, Pods: 2, ReadyPods: 1, Revision: 12, Chart: "prometheus 0.1.0", Updated: now.Add(-40 * time.Second), Configuration: services.ConfigurationChanged,
-			Problems: []ready.Problem{{Object: "pod/prometheus-0", Reason: "ImagePullBackOff", Message: "no such\nimage \x1b[31mv9", Hint: "check image.tag"}}},
+			Problems: []ready.Problem{{Object: "pod/prometheus-0", Reason: "ImagePullBackOff", Message: "image can't be pulled: no such\nimage \x1b[31mv9", Hint: "check image.tag"}}},
 		{Name: "scheduler", Namespace: "pai-system", State: services.StateStopped, Hint: state.StartCommand("scheduler")},
 		{Name: "storage", Namespace: "pai-system", State: services.StateNotInstalled, Hint: state.StartCommand("storage")},
 		{Name: "watchdog", Namespace: "pai-system", State: services.StateNotInstalled, Hint: state.StartCommand("watchdog")},

@@ -90,17 +90,17 @@ func podsStart(_ context.Context, c *Cluster) (out []Finding, _ error) {
 	missing := 0
 	for _, node := range sortedKeys(p.lacking) {
 		why := p.lacking[node]
-		if imageMissing(why) {
+		if why.image {
 			missing++
 		}
 		remedy := "see why: kubectl get events -A --field-selector type=Warning; on the machine: journalctl -u kubelet -u containerd -n 50"
-		if imageMissing(why) {
+		if why.image {
 			remedy = "paictl cluster up --limit " + node + " imports the bundle's images again"
 			if c.Spec == nil {
 				remedy = "push the image to a registry that the nodes can reach, and name it with --image"
 			}
 		}
-		out = append(out, problem(node, remedy, "no pod of the doctor starts there within %s", podsWithin).seen(why))
+		out = append(out, problem(node, remedy, "no pod of the doctor starts there within %s", podsWithin).seen(why.why))
 	}
 	// A cluster that paictl didn't install doesn't need our image to be well.
 	if c.Spec == nil && len(out) > 0 && missing == len(out) && len(p.pods) == 0 {

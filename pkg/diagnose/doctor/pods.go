@@ -56,14 +56,14 @@ type probe struct {
 	closed *corev1.Pod
 	svc    *corev1.Service
 	// lacking has the reason for each node without a ready pod.
-	lacking map[string]string
+	lacking map[string]lack
 
 	mu        sync.Mutex
 	namespace string
 }
 
 func newProbe(c *Cluster, o Options) *probe {
-	return &probe{c: c, o: o, done: make(chan struct{}), lacking: map[string]string{}}
+	return &probe{c: c, o: o, done: make(chan struct{}), lacking: map[string]lack{}}
 }
 
 // wait returns when it is known which pods are ready.
@@ -153,15 +153,15 @@ func (p *probe) await(ctx context.Context, client kubernetes.Interface, nodes []
 		return nil
 	}
 	for _, node := range sortedKeys(p.lacking) {
-		return fmt.Errorf("no pod of the doctor started within %s; on %s: %s", podsWithin, node, p.lacking[node])
+		return fmt.Errorf("no pod of the doctor started within %s; on %s: %s", podsWithin, node, p.lacking[node].why)
 	}
 	return fmt.Errorf("no pod of the doctor started within %s: no node is Ready", podsWithin)
 }
 
 // sort separates the pods that are ready from those that aren't, and reports whether it needn't wait for more.
 func (p *probe) sort(pods []corev1.Pod, nodes []corev1.Node) bool {
-	p.pods, p.closed, p.lacking = nil, nil, map[string]string{}
-	why := map[string]string{}
+	p.pods, p.closed, p.lacking = nil, nil, map[string]lack{}
+	why := map[string]lack{}
 	for i := range pods {
 		pod := &pods[i]
 		ready, reason := podReady(pod)
@@ -173,7 +173,7 @@ func (p *probe) sort(pods []corev1.Pod, nodes []corev1.Node) bool {
 		case ready && pod.Status.PodIP != "":
 			p.pods = append(p.pods, *pod)
 		case pod.Spec.NodeName != "":
-			why[pod.Spec.NodeName] = reason
+			why[pod.Spec.NodeName] = lack{reason, waitsForImage(pod)}
 		}
 	}
 	slices.SortFunc(p.pods, func(a, b corev1.Pod) int { return strings.Compare(a.Spec.NodeName, b.Spec.NodeName) })
@@ -183,8 +183,8 @@ func (p *probe) sort(pods []corev1.Pod, nodes []corev1.Node) bool {
 			continue
 		}
 		p.lacking[n.Name] = why[n.Name]
-		if p.lacking[n.Name] == "" {
-			p.lacking[n.Name] = "no pod was placed there"
+		if p.lacking[n.Name].why == "" {
+			p.lacking[n.Name] = lack{why: "no pod was placed there"}
 		}
 	}
 	return len(p.lacking) == 0 && p.closed != nil
@@ -196,9 +196,21 @@ func onLinux(n *corev1.Node) bool {
 	return (system == "" || system == "linux") && n.Labels["type"] != "virtual-kubelet"
 }
 
-// imageMissing reports whether pods wait for an image that can't be pulled.
-func imageMissing(why string) bool {
-	return slices.ContainsFunc([]string{"ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName"}, func(s string) bool { return strings.HasPrefix(why, s) })
+// lack says why a node has no pod of the doctor, and whether its pod waits for an image that can't be pulled.
+type lack struct {
+	why   string
+	image bool
+}
+
+func waitsForImage(p *corev1.Pod) bool {
+	return slices.ContainsFunc(slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses), func(s corev1.ContainerStatus) bool {
+		return s.State.Waiting != nil && imageMissing(s.State.Waiting.Reason)
+	})
+}
+
+// imageMissing reports whether a container waits, for this reason of the kubelet, for an image that can't be pulled.
+func imageMissing(reason string) bool {
+	return slices.Contains([]string{"ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName"}, reason)
 }
 
 // end removes the doctor's objects, independent of the result of the run.

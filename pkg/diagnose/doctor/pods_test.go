@@ -9,12 +9,33 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/openpai/paictl/pkg/kube/kubetest"
 )
 
 func TestMain(m *testing.M) { os.Exit(kubetest.Wrap(m).Run()) }
+
+// A pod of the doctor without its image gets the remedy for the image, though the evidence has the kubelet's reason in words.
+func TestAPodOfTheDoctorWithoutItsImageNeedsTheImage(t *testing.T) {
+	node := corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "w1"}, Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}}}
+	waits := corev1.Pod{Spec: corev1.PodSpec{NodeName: "w1"}, Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{
+		{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImageNeverPull", Message: "no image"}}}}}}
+	c := patient(t, 1, 0)
+	c.pods = newProbe(c, Options{})
+	assert.False(t, c.pods.sort([]corev1.Pod{waits}, []corev1.Node{node}))
+	found, err := podsStart(t.Context(), c)
+	require.NoError(t, err)
+	require.Len(t, found, 1)
+	assert.Equal(t, "image is not on the machine (ErrImageNeverPull): no image", found[0].Evidence)
+	assert.Contains(t, found[0].Remedy, "imports the bundle's images again")
+	c.Spec = nil
+	found, err = podsStart(t.Context(), c)
+	require.NoError(t, err)
+	require.Len(t, found, 1)
+	assert.Contains(t, found[0].Message, "the nodes can't get the image")
+}
 
 // TestWhatTheDoctorMakesIsTakenByARealAPIServerAndRemoved needs no kubelet: that pods don't start here is one of its cases.
 func TestWhatTheDoctorMakesIsTakenByARealAPIServerAndRemoved(t *testing.T) {

@@ -80,7 +80,7 @@ func servicesReady(ctx context.Context, c *Cluster) (out []Finding, _ error) {
 		}
 		if len(s.Problems) > 0 {
 			p := s.Problems[0]
-			f = f.seen(p.Object + ": " + rules.WithTerm(p.Reason) + ": " + p.Message)
+			f = f.seen(p.TextWithTerm())
 			if p.Hint != "" {
 				f.Remedy = p.Hint
 			}

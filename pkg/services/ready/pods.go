@@ -8,6 +8,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/openpai/paictl/pkg/runtime/rules"
 )
 
 const (
@@ -77,7 +79,7 @@ func (s *snapshot) containerOf(p *corev1.Pod, cs corev1.ContainerStatus, group s
 // waitingProblem fills in a problem for reasons of waiting that explain themselves.
 func waitingProblem(p *corev1.Pod, cs corev1.ContainerStatus, out *Problem) bool {
 	w := cs.State.Waiting
-	*out = Problem{Object: object(kindPod, p.Name), Reason: w.Reason, Message: fmt.Sprintf("container %s: %s", cs.Name, w.Message), Final: true}
+	*out = Problem{Object: object(kindPod, p.Name), Reason: w.Reason, Message: fmt.Sprintf("container %s: %s: %s", cs.Name, rules.Words(w.Reason), w.Message), Final: true}
 	switch w.Reason {
 	case "ErrImageNeverPull":
 		out.Message = fmt.Sprintf("image %s is not on node %s, and pullPolicy Never forbids pulling it", cs.Image, p.Spec.NodeName)
@@ -107,7 +109,7 @@ func (s *snapshot) pull(p *corev1.Pod, cs corev1.ContainerStatus, message string
 	out := Problem{Object: object(kindPod, p.Name), Reason: "ImagePullBackOff", Message: fmt.Sprintf("image %s can't be pulled", cs.Image), Final: true}
 	cause := innermost(message)
 	if cause != message {
-		out.Message += ": " + cause
+		out.Message += ": " + strings.TrimPrefix(cause, cs.Image+": ")
 	}
 	switch {
 	case containsAny(message, "dial tcp", "no such host", "timeout", "connection refused", "connection reset", "EOF", "unreachable", "deadline exceeded", "x509:", "tls:", "server misbehaving", "502 ", "503 ", "504 ", "429 "):
@@ -197,7 +199,7 @@ func (s *snapshot) starting(p *corev1.Pod, group string) []suspicion {
 		if strings.HasSuffix(e.Message, " not registered") {
 			return found, false // the kubelet doesn't know an object that it mounts, and asks again within seconds
 		}
-		found.Reason, found.Message = e.Reason, e.Message
+		found.Reason, found.Message = e.Reason, rules.Words(e.Reason)+": "+e.Message
 		switch {
 		case e.Reason == "FailedCreatePodSandBox" || e.Reason == "NetworkNotReady":
 			found.Hint = "the node's container runtime or network has a problem; see: paictl cluster status"

@@ -9,8 +9,6 @@ import (
 	"time"
 
 	"k8s.io/client-go/kubernetes"
-
-	"github.com/openpai/paictl/pkg/runtime/rules"
 )
 
 // Problem is one reason why a service isn't ready.
@@ -19,8 +17,9 @@ type Problem struct {
 	Object string `json:"object"`
 	// Reason is one word, such as ImagePullBackOff, Unschedulable, CrashLoopBackOff, OOMKilled,
 	// ProbeFailed, QuotaExceeded.
-	Reason  string `json:"reason"`
-	Message string `json:"message"` // one line
+	Reason string `json:"reason"`
+	// Message is one line that also says what Reason does.
+	Message string `json:"message"`
 	Hint    string `json:"hint,omitempty"`
 	// Log are the last lines of a container that crashed.
 	Log []string `json:"log,omitempty"`
@@ -28,10 +27,11 @@ type Problem struct {
 	Final bool `json:"final,omitempty"`
 }
 
-// Text is the problem in one line for people, with its reason in words.
-func (p *Problem) Text() string {
-	return p.Object + ": " + rules.Words(p.Reason) + ": " + p.Message
-}
+// Text is the problem in one line for people.
+func (p *Problem) Text() string { return p.Object + ": " + p.Message }
+
+// TextWithTerm is Text, with the reason for people who search for it.
+func (p *Problem) TextWithTerm() string { return p.Text() + " (" + p.Reason + ")" }
 
 // State is the state of the objects of a release.
 type State struct {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -38,12 +39,12 @@ func TestEachReasonIsTold(t *testing.T) {
 	}{
 		"an image that isn't there": {
 			world: ofDeployment(with(waiting("ErrImagePull", notFound))),
-			want:  Problem{Object: me, Reason: "ImagePullBackOff", Final: true, Message: "image example.org/grafana:1 can't be pulled: example.org/grafana:1: not found"},
+			want:  Problem{Object: me, Reason: "ImagePullBackOff", Final: true, Message: "image example.org/grafana:1 can't be pulled: not found"},
 			hint:  "paictl image list",
 		},
 		"an image that isn't there, between two tries": {
 			world: ofDeployment(with(waiting("ImagePullBackOff", `Back-off pulling image "example.org/grafana:1": ErrImagePull: `+notFound))),
-			want:  Problem{Object: me, Reason: "ImagePullBackOff", Final: true, Message: "image example.org/grafana:1 can't be pulled: example.org/grafana:1: not found"},
+			want:  Problem{Object: me, Reason: "ImagePullBackOff", Final: true, Message: "image example.org/grafana:1 can't be pulled: not found"},
 			hint:  "image",
 		},
 		"an old kubelet tells the cause in an event": {
@@ -159,7 +160,7 @@ func TestEachReasonIsTold(t *testing.T) {
 				return broken(p, waiting("ContainerCreating", ""))
 			}),
 			told: told{news: []corev1.Event{event("FailedMount", "MountVolume.SetUp failed for volume \"data\" : mount failed:\n exit status 32")}},
-			want: Problem{Object: me, Reason: "FailedMount", Message: `MountVolume.SetUp failed for volume "data" : mount failed: exit status 32`},
+			want: Problem{Object: me, Reason: "FailedMount", Message: `failed mount: MountVolume.SetUp failed for volume "data" : mount failed: exit status 32`},
 			hint: "node a",
 		},
 		"a secret to mount that is missing": {
@@ -168,7 +169,7 @@ func TestEachReasonIsTold(t *testing.T) {
 				return broken(p, waiting("ContainerCreating", ""))
 			}),
 			told: told{news: []corev1.Event{event("FailedMount", `MountVolume.SetUp failed for volume "c" : secret "x" not found`)}},
-			want: Problem{Object: me, Reason: "FailedMount", Final: true, Message: `MountVolume.SetUp failed for volume "c" : secret "x" not found`},
+			want: Problem{Object: me, Reason: "FailedMount", Final: true, Message: `failed mount: MountVolume.SetUp failed for volume "c" : secret "x" not found`},
 			hint: "isn't started",
 		},
 		"an evicted pod": {
@@ -379,4 +380,17 @@ of a text"}}
 	}, got)
 	_, err = parseTargets(ns, "a: [")
 	assert.Error(t, err)
+}
+
+// The reason is for programs: the message says the same, and people read it once.
+func TestTheTextOfAProblemSaysItsReasonOnce(t *testing.T) {
+	s := &snapshot{now: time.Unix(100, 0)}
+	p, cs := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "grafana-0"}}, corev1.ContainerStatus{Name: "main", Image: "example.org/grafana:1"}
+	pull := s.pull(p, cs, "failed to resolve reference \"example.org/grafana:1\": example.org/grafana:1: not found")
+	assert.Equal(t, "pod/grafana-0: image example.org/grafana:1 can't be pulled: not found", pull.Text())
+	assert.Equal(t, "pod/grafana-0: image example.org/grafana:1 can't be pulled: not found (ImagePullBackOff)", pull.TextWithTerm())
+	cs.State.Waiting = &corev1.ContainerStateWaiting{Reason: "ImageInspectError", Message: "broken"}
+	var inspect Problem
+	require.True(t, waitingProblem(p, cs, &inspect))
+	assert.Equal(t, "pod/grafana-0: container main: image inspect error: broken", inspect.Text())
 }

@@ -106,7 +106,7 @@ func TestAWaitEndsEarlyWhenAFinalProblemStays(t *testing.T) {
 		var e *NotReadyError
 		require.ErrorAs(t, got.err, &e)
 		assert.Equal(t, got.state, e.State)
-		assert.Equal(t, `pod/p: invalid image name: container main: "example.org/grafana:1" is not an image name`, got.err.Error())
+		assert.Equal(t, `pod/p: container main: "example.org/grafana:1" is not an image name`, got.err.Error())
 		assert.Contains(t, hint.Of(got.err), "image.repository")
 		assert.GreaterOrEqual(t, got.after, 10*time.Second)
 		assert.Less(t, got.after, 13*time.Second)
@@ -131,7 +131,7 @@ func TestAProblemThatIsOverInAMomentIsNotTold(t *testing.T) {
 					synctest.Wait()
 					require.Len(t, p.told(), 2)
 					assert.Len(t, p.told()[1].Problems, 1)
-					assert.ErrorContains(t, p.end().err, "invalid image name", "the error has it, too")
+					assert.ErrorContains(t, p.end().err, "is not an image name", "the error has it, too")
 					return
 				}
 				_, err := p.client.CoreV1().Pods(ns).Update(t.Context(), pod("p", r, kindReplicaSet), metav1.UpdateOptions{})

@@ -204,7 +204,7 @@ func (s *snapshot) job(t target) verdict {
 
 func (s *snapshot) failedJob(t target, j *batchv1.Job, c batchv1.JobCondition) suspicion {
 	out := suspicion{group: t.String(), Problem: Problem{
-		Object: t.String(), Reason: "JobFailed", Final: true, Message: strings.TrimSuffix(rules.Words(c.Reason)+": "+c.Message, ": "),
+		Object: t.String(), Reason: "JobFailed", Final: true, Message: strings.TrimSuffix("it failed: "+rules.Words(c.Reason)+": "+c.Message, ": "),
 		Hint: "remove the cause, then start it again: kubectl -n " + t.namespace + " delete job " + t.name + " && paictl service start",
 	}}
 	var last *corev1.Pod

@@ -169,7 +169,7 @@ func TestJobsClaimsAndVolumes(t *testing.T) {
 		"a job that is done":              {target: theJob, world: world(job(batchv1.JobCondition{Type: batchv1.JobComplete, Status: corev1.ConditionTrue})), ready: true},
 		"a job that cleaned up after":     {target: target{kind: kindJob, namespace: ns, name: "format", passing: true}, world: world(), ready: true},
 		"a job that was deleted":          {target: theJob, world: world(), want: "Missing: it is missing", final: true},
-		"a job that failed":               {target: theJob, world: world(failed, dead), final: true, log: []string{"boom"}, want: "JobFailed: backoff limit exceeded: Job has reached the specified backoff limit; container main ended with exit code 3"},
+		"a job that failed":               {target: theJob, world: world(failed, dead), final: true, log: []string{"boom"}, want: "JobFailed: it failed: backoff limit exceeded: Job has reached the specified backoff limit; container main ended with exit code 3"},
 		"a claim that is bound":           {target: theClaim, world: world(claim(corev1.ClaimBound)), ready: true},
 		"a claim that waits for its pod":  {target: theClaim, world: world(claim(corev1.ClaimPending), lazy), ready: true},
 		"a claim without its class":       {target: theClaim, world: world(claim(corev1.ClaimPending)), want: "VolumeUnbound: storage class pai-local does not exist", final: true},

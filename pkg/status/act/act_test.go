@@ -238,7 +238,7 @@ func TestARestartIsToldInLines(t *testing.T) {
 		{Kind: services.EventStarted, Service: "grafana"},
 		{Kind: services.EventApplied, Service: "grafana", Action: release.Upgraded, Revision: 3},
 		{Kind: services.EventProgress, Service: "grafana", State: &ready.State{Pods: 2, ReadyPods: 1}},
-		{Kind: services.EventProblem, Service: "grafana", Problem: &ready.Problem{Object: "pod/grafana-0", Reason: "ImagePullBackOff", Message: "no such image", Hint: "check image.tag"}},
+		{Kind: services.EventProblem, Service: "grafana", Problem: &ready.Problem{Object: "pod/grafana-0", Reason: "ImagePullBackOff", Message: "image can't be pulled: no such image", Hint: "check image.tag"}},
 		{Kind: services.EventReady, Service: "grafana"},
 		{Kind: services.EventFailed, Service: "grafana", Error: "gave up", Hint: "see its log"},
 		{Kind: services.EventRunDone, Summary: &services.Summary{Changes: 4, Elapsed: 25 * time.Second}},

@@ -284,7 +284,7 @@ func (m *maker) services() {
 		s.ReadyPods = s.Pods
 		if i >= m.Services-m.Broken {
 			s.State, s.ReadyPods = state.StateFailed, 0
-			s.Problems = []ready.Problem{{Object: "pod/" + name + "-0", Reason: "ImagePullBackOff", Message: "the registry has no " + name + ":1.0.0",
+			s.Problems = []ready.Problem{{Object: "pod/" + name + "-0", Reason: "ImagePullBackOff", Message: "image " + name + ":1.0.0 can't be pulled: not found",
 				Hint: "check the image with: paictl image list", Final: true}}
 		}
 		m.out.Services = append(m.out.Services, status.Service{Status: s})

@@ -25,8 +25,8 @@ func serviceStory() []services.Event {
 	on := func(s float64, kind, service, message string) services.Event {
 		return services.Event{Time: at(s), Kind: kind, Service: service, Message: message}
 	}
-	pull := ready.Problem{Object: "pod/prometheus-0", Reason: "ImagePullBackOff", Message: "no such image quay.io/prometheus:v9", Hint: "check image.tag of prometheus", Final: true}
-	crash := ready.Problem{Object: "pod/alert-manager-0", Reason: "CrashLoopBackOff", Message: "exited with 1", Hint: "see its log", Log: []string{"level=error", "cannot read the configuration"}}
+	pull := ready.Problem{Object: "pod/prometheus-0", Reason: "ImagePullBackOff", Message: "image can't be pulled: no such image quay.io/prometheus:v9", Hint: "check image.tag of prometheus", Final: true}
+	crash := ready.Problem{Object: "pod/alert-manager-0", Reason: "CrashLoopBackOff", Message: "keeps crashing: exited with 1", Hint: "see its log", Log: []string{"level=error", "cannot read the configuration"}}
 	return []services.Event{
 		{Time: at(0), Kind: services.EventRunStarted, Message: "service start", Services: []string{"alert-manager", "node-exporter", "storage", "prometheus", "grafana"}},
 		on(0, services.EventWarning, "", "1 machine of the layout not in the cluster: m1"),
