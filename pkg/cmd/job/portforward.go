@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/openpai/paictl/pkg/client"
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/job"
@@ -34,7 +35,7 @@ func NewCmdPortForward(f *cmdutil.Factory, runF func(context.Context, *PortForwa
 		Short: "Make ports of a task reachable on this machine",
 		Long: `Listens on ports of this machine and forwards each connection to a port of a running task, through the
 API server. REMOTE is a number, or a label of one of the role's ports, such as http or tensorboard. LOCAL is the
-same number by default; 0 chooses any free port. Press Ctrl-C to end it.`,
+same number by default; 0 chooses any free port. It ends with the task, or when you press Ctrl-C.`,
 		Example: `  paictl job port-forward train 6006
   paictl job port-forward train 8080:http --task worker[3]
   paictl job port-forward train 0:tensorboard`,
@@ -105,6 +106,11 @@ func portForwardRun(ctx context.Context, opts *PortForwardOptions) error {
 		}
 		all = append(all, *l)
 	}
+	return opts.forward(ctx, c, j, target, all)
+}
+
+// forward serves ports until ctx ends or the task does.
+func (opts *PortForwardOptions) forward(ctx context.Context, c *client.Jobs, j *job.Job, target *job.Target, all []forwarded) error {
 	io := opts.Factory.IO
 	g, serving := errgroup.WithContext(ctx)
 	for _, l := range all {
@@ -113,11 +119,48 @@ func portForwardRun(ctx context.Context, opts *PortForwardOptions) error {
 			return c.Forward(serving, target, l.port, l, func(err error) { io.Say("warning: %v", c.Explain(err)) })
 		})
 	}
-	err = g.Wait()
+	g.Go(func() error { return untilEnd(serving, c, j, target) })
+	err := g.Wait()
 	if ctx.Err() != nil {
 		return nil // Ctrl-C is how one leaves
 	}
 	return err
+}
+
+// untilEnd waits until a task no longer runs, and returns why its ports can't be forwarded any longer. Nothing else ends a forwarded connection
+// to a machine that is gone, and the address in the cluster may belong to another pod next.
+func untilEnd(ctx context.Context, c *client.Jobs, j *job.Job, target *job.Target) error {
+	var end error
+	err := c.Follow(ctx, j, func(d *job.Detail) bool {
+		end = endOf(d, j, target)
+		return end == nil
+	}, func(error) {}) // connections report that the cluster doesn't answer
+	switch {
+	case end != nil:
+		return end
+	case job.IsNotFound(err):
+		return hint.Errorf("see the jobs that there were with: paictl job list", "%s was deleted, so that its ports are no longer forwarded", j.Title())
+	}
+	return err
+}
+
+// endOf returns an error if a task, or its job, has ended or got another pod.
+func endOf(d *job.Detail, j *job.Job, target *job.Target) error {
+	if phase := job.Phase(d.State); phase.Done() {
+		return hint.Errorf("see why with: paictl job why "+j.Title(), "%s has ended (%s), so that its ports are no longer forwarded", j.Title(), phase)
+	}
+	for i := range d.Tasks {
+		t := &d.Tasks[i]
+		if t.RoleObject != target.Role || t.Index != target.Index {
+			continue
+		}
+		another := t.PodUID != "" && target.UID != "" && t.PodUID != target.UID
+		if !another && !t.Phase.Done() && t.Phase != job.Retry {
+			return nil // it may also be stopping
+		}
+		return hint.Errorf("if it starts again, forward its ports again", "%s of %s no longer runs there, so that its ports are no longer forwarded", target.Task, j.Title())
+	}
+	return nil
 }
 
 func (opts *PortForwardOptions) listen(ctx context.Context, target *job.Target, text string) (*forwarded, error) {

@@ -40,17 +40,24 @@ func (pipes) Addr() net.Addr { return &net.UnixAddr{} }
 // serve answers a client of jobs.
 func serve(t *testing.T, mux *http.ServeMux) *client.Jobs {
 	t.Helper()
+	return serveInside(t, mux, &client.Inside{})
+}
+
+// serveInside answers a client of jobs that enters tasks with the functions of in.
+func serveInside(t *testing.T, mux *http.ServeMux, in *client.Inside) *client.Jobs {
+	t.Helper()
 	l, srv := make(pipes), &http.Server{Handler: mux, ReadHeaderTimeout: time.Minute}
 	go func() { _ = srv.Serve(l) }()
 	t.Cleanup(func() {
 		close(l)
 		assert.NoError(t, srv.Close())
 	})
-	s, err := client.New(client.Options{Inside: &client.Inside{Dial: func(context.Context, string, string) (net.Conn, error) {
+	in.Dial = func(context.Context, string, string) (net.Conn, error) {
 		here, there := net.Pipe()
 		l <- there
 		return here, nil
-	}}})
+	}
+	s, err := client.New(client.Options{Inside: in})
 	require.NoError(t, err)
 	return &client.Jobs{Server: s}
 }
