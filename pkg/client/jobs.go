@@ -192,11 +192,11 @@ func (c *Jobs) Retry(ctx context.Context, j *job.Job) (before job.Phase, err err
 	return out.Before, err
 }
 
-// Scale changes how many tasks a role has, and returns how many it had.
-func (c *Jobs) Scale(ctx context.Context, j *job.Job, role string, tasks int) (before int, err error) {
+// Scale changes how many tasks a role has.
+func (c *Jobs) Scale(ctx context.Context, j *job.Job, role string, tasks int) (job.Scaled, error) {
 	out := api.Scaled{}
-	err = c.change(ctx, j, "scale", api.Scale{Role: role, Tasks: tasks}, &out)
-	return out.Before, err
+	err := c.change(ctx, j, "scale", api.Scale{Role: role, Tasks: tasks}, &out)
+	return job.Scaled{Before: out.Before, Findings: out.Findings}, err
 }
 
 // Remove deletes a job and waits until its name is free.

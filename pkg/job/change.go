@@ -10,12 +10,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/openpai/paictl/pkg/config/strictyaml"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/job/api"
 	"github.com/openpai/paictl/pkg/job/protocol"
+	"github.com/openpai/paictl/pkg/job/protocol/render"
 	v1 "github.com/openpai/paictl/pkg/job/v1"
 	"github.com/openpai/paictl/pkg/runtime/spec"
 	"github.com/openpai/paictl/pkg/scheduler/annotation"
+	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
 // Stop requests that a job stops, and returns its phase before that. A finished job stays as it is.
@@ -47,11 +50,24 @@ type ScaleOptions struct {
 	Allow func(Use) error
 	// Room, if not nil, returns an error if that number of additional tasks isn't allowed.
 	Room func(more int) error
+	// Facts, if not nil, reads the resources of the cluster. The tasks of a job that grows are compared with it as those of a submission are.
+	Facts func(context.Context) (*Facts, error)
 }
 
-// Scale changes how many tasks a role has, while the job runs, and returns how many it had. Tasks of a
-// gang know each other from the start, so that only jobs without one can be scaled.
-func (c *Client) Scale(ctx context.Context, j *Job, role string, tasks int, o ScaleOptions) (before int, err error) {
+// Scaled is the result of Scale: how many tasks the role had, and warnings about the tasks that it gets.
+type Scaled struct {
+	Before   int
+	Findings strictyaml.Findings
+}
+
+// Scale changes how many tasks a role has, while the job runs. Tasks of a gang know each other from the start, so that only jobs without one
+// can be scaled.
+func (c *Client) Scale(ctx context.Context, j *Job, role string, tasks int, o ScaleOptions) (out Scaled, err error) {
+	out.Before, err = c.scale(ctx, j, role, tasks, o, &out.Findings)
+	return out, err
+}
+
+func (c *Client) scale(ctx context.Context, j *Job, role string, tasks int, o ScaleOptions, warnings *strictyaml.Findings) (before int, err error) {
 	if !j.Live || Phase(api.StateOf(j.framework)).Done() {
 		return 0, ended(j, "run it again: paictl job retry "+j.Title())
 	}
@@ -85,6 +101,9 @@ func (c *Client) Scale(ctx context.Context, j *Job, role string, tasks int, o Sc
 			if err := o.Room(tasks - before); err != nil {
 				return before, err
 			}
+		}
+		if *warnings, err = c.fitting(ctx, f, at, tasks, o.Facts); err != nil {
+			return before, err
 		}
 	}
 	gpus, taken, err := c.resize(ctx, f, r.Name, tasks)
@@ -125,6 +144,38 @@ func scalable(f *v1.Framework, role, tasks int) error {
 		return hint.Errorf("scale to fewer tasks, or submit several jobs", "%s would have %d tasks, but the limit of one job is %d", Of(f).Title(), max(tasks, total), protocol.MaxTasks)
 	}
 	return nil
+}
+
+// fitting compares a job that is to have more tasks of a role with the present resources of the cluster. It returns the warnings of a submission, and an
+// error if a submission would be refused. The job file is that of the job: its own mistakes were judged when it was submitted.
+func (c *Client) fitting(ctx context.Context, f *v1.Framework, role, tasks int, read func(context.Context) (*Facts, error)) (strictyaml.Findings, error) {
+	if read == nil || f.Annotations[v1.AnnotationConfig] == "" {
+		return nil, nil
+	}
+	parsed, found := protocol.ParseMasked("job.yaml", []byte(f.Annotations[v1.AnnotationConfig]))
+	if len(found.Errors()) > 0 {
+		return nil, nil // an earlier paictl accepted it
+	}
+	for i := range parsed.Roles {
+		for k := range f.Spec.TaskRoles {
+			r, n := &f.Spec.TaskRoles[k], int(f.Spec.TaskRoles[k].TaskNumber)
+			if k == role {
+				n = tasks
+			}
+			if isRole(r, parsed.Roles[i].Name) {
+				parsed.Roles[i].Instances = n
+			}
+		}
+	}
+	facts, err := read(ctx)
+	if err != nil {
+		return nil, err
+	}
+	found = render.Check(parsed, render.Options{User: f.Labels[v1.LabelUser], Group: f.Labels[v1.LabelGroup], Namespace: c.Namespace, Cluster: facts.Cluster, Now: c.Now()})
+	if wrong := found.Errors(); len(wrong) > 0 {
+		return nil, hint.Errorf(wrong[0].Remedy, "%s can't have %s: %s", Of(f).Title(), plural.Of(tasks, "task"), wrong[0].Message)
+	}
+	return found, nil
 }
 
 // resize writes the new number into the Secret that new tasks read. It returns how many GPUs all tasks request then, and how many

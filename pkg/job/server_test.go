@@ -287,9 +287,9 @@ func TestStopAndScaleChangeWhatTheControllerReads(t *testing.T) {
 		require.NoError(t, err)
 		return j
 	}
-	before, err := c.Scale(ctx, get(), "Worker_1", 5, ScaleOptions{})
+	scaled, err := c.Scale(ctx, get(), "Worker_1", 5, ScaleOptions{})
 	require.NoError(t, err)
-	assert.Equal(t, 2, before)
+	assert.Equal(t, 2, scaled.Before)
 	f := get().framework
 	assert.EqualValues(t, 5, f.Spec.TaskRoles[0].TaskNumber)
 	assert.EqualValues(t, 5, f.Spec.TaskRoles[0].FrameworkAttemptCompletionPolicy.MinSucceededTaskCount, "all of them still")

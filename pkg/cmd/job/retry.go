@@ -141,14 +141,26 @@ func scaleRun(ctx context.Context, opts *ScaleOptions) error {
 	if err != nil {
 		return err
 	}
-	before, err := c.Scale(ctx, j, opts.Role, opts.Tasks)
+	return opts.scale(ctx, c, j)
+}
+
+func (opts *ScaleOptions) scale(ctx context.Context, c *client.Jobs, j *job.Job) error {
+	scaled, err := c.Scale(ctx, j, opts.Role, opts.Tasks)
 	if err != nil {
 		return err
 	}
-	if before == opts.Tasks {
-		opts.Factory.IO.Say("%s already has %s", j.Title(), plural.Of(before, "task"))
+	io := opts.Factory.IO
+	if scaled.Before == opts.Tasks {
+		io.Say("%s already has %s", j.Title(), plural.Of(scaled.Before, "task"))
 		return nil
 	}
-	opts.Factory.IO.Say("%s is scaled from %s to %d", j.Title(), plural.Of(before, "task"), opts.Tasks)
+	for i := range scaled.Findings {
+		f := &scaled.Findings[i]
+		io.Say("warning: %s", f.Message)
+		if f.Remedy != "" {
+			io.Say("  -> %s", f.Remedy)
+		}
+	}
+	io.Say("%s is scaled from %s to %d", j.Title(), plural.Of(scaled.Before, "task"), opts.Tasks)
 	return nil
 }

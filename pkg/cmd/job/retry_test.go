@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/openpai/paictl/pkg/cmdutil"
+	"github.com/openpai/paictl/pkg/config/strictyaml"
 	"github.com/openpai/paictl/pkg/job"
 	v3 "github.com/openpai/paictl/pkg/server/v3/api"
 	"github.com/openpai/paictl/pkg/ui/iostreams"
@@ -39,4 +40,15 @@ func TestARetryOfAJobThatHasNotFinishedIsConfirmed(t *testing.T) {
 			assert.Equal(t, 1, times)
 		})
 	}
+}
+
+func TestScalePrintsTheWarningsOfASubmission(t *testing.T) {
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /api/v3/jobs/ann/train/scale", func(w http.ResponseWriter, _ *http.Request) {
+		send(w, v3.Scaled{Before: 2, Findings: strictyaml.Findings{{File: "job.yaml", Line: 4, Rule: "job/share", Severity: strictyaml.Warning, Message: "a task takes 5 GPUs", Remedy: "write cpu 8 or less"}}})
+	})
+	io, _, _, stderr := iostreams.Test()
+	opts := &ScaleOptions{Factory: &cmdutil.Factory{IO: io}, Tasks: 3}
+	require.NoError(t, opts.scale(t.Context(), serve(t, mux), &job.Job{User: "ann", Name: "train"}))
+	assert.Equal(t, "warning: a task takes 5 GPUs\n  -> write cpu 8 or less\nann/train is scaled from 2 tasks to 3\n", stderr.String())
 }

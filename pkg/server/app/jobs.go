@@ -244,24 +244,25 @@ func allow(owner *rules.Subject) func(job.Use) error {
 	return func(u job.Use) error { return rules.Submit(owner, submission(u, u.VirtualCluster)) }
 }
 
-// Scale changes the number of tasks of a role, and returns the previous number. If the number grows, the owner's current grants
-// must still allow the job's resources.
-func (j *Job) Scale(ctx context.Context, role string, tasks int) (before int, err error) {
+// Scale changes the number of tasks of a role. If the number grows, the owner's current grants must still allow the job's resources, and the
+// cluster must have them.
+func (j *Job) Scale(ctx context.Context, role string, tasks int) (out job.Scaled, err error) {
 	err = j.change(ctx, "job.scale", map[string]string{"tasks": strconv.Itoa(tasks)}, func(ctx context.Context) (err error) {
 		if j.actions.caller.Operator {
-			before, err = j.actions.app.Jobs.Scale(ctx, j.job, role, tasks, job.ScaleOptions{})
+			out, err = j.actions.app.Jobs.Scale(ctx, j.job, role, tasks, job.ScaleOptions{Facts: j.actions.app.Jobs.Facts})
 			return err
 		}
 		_, owner, err := j.actions.app.ownerOf(j.thing.Owner)
 		none := err // if the owner is gone, the job may still become smaller
 		var more added
 		defer more.done()
-		before, err = j.actions.app.Jobs.Scale(ctx, j.job, role, tasks, job.ScaleOptions{Allow: func(u job.Use) error {
+		out, err = j.actions.app.Jobs.Scale(ctx, j.job, role, tasks, job.ScaleOptions{Allow: func(u job.Use) error {
 			if none != nil {
 				return none
 			}
 			return allow(owner)(u)
-		}, Room: func(n int) error { return more.add(j.actions.app, j.thing.Owner, Most{Tasks: n}) }})
+		}, Room: func(n int) error { return more.add(j.actions.app, j.thing.Owner, Most{Tasks: n}) },
+			Facts: func(ctx context.Context) (*job.Facts, error) { return j.actions.app.factsFor(ctx, owner) }})
 		if err == nil && more.app != nil {
 			have := more.more.Tasks
 			for _, r := range j.job.Roles {
@@ -271,7 +272,7 @@ func (j *Job) Scale(ctx context.Context, role string, tasks int) (before int, er
 		}
 		return err
 	})
-	return before, err
+	return out, err
 }
 
 // Remove requests the removal of the job's Framework; the history keeps the job. It does nothing if the Framework is already

@@ -39,7 +39,7 @@ func (d *Actions) Storages(ctx context.Context, all bool) ([]Storage, error) {
 	}
 	have = slices.DeleteFunc(have, func(s job.Storage) bool { return rules.Decide(rule, &d.caller.Subject, storage(s.Name)) != nil })
 	var out []Storage
-	defaults := d.defaultStorages()
+	defaults := d.app.defaultStorages(&d.caller.Subject)
 	for i := range have {
 		out = append(out, Storage{Storage: have[i], Default: defaults[have[i].Name]})
 	}
@@ -58,7 +58,7 @@ func (d *Actions) Storage(ctx context.Context, name string, secrets bool) (*Stor
 	if found == nil {
 		return nil, &wire.Error{Status: http.StatusNotFound, Code: "NoStorageError", Message: "Storage " + wire.Shown(name) + " is not found."}
 	}
-	out := &Storage{Storage: *found, Default: d.defaultStorages()[name]}
+	out := &Storage{Storage: *found, Default: d.app.defaultStorages(&d.caller.Subject)[name]}
 	if token := d.caller.Token; secrets || token.Application && slices.Contains(token.Scopes, rules.ScopeSecrets) {
 		err = rules.Decide("storage.secrets", &d.caller.Subject, storage(name))
 		if err == nil {
@@ -85,11 +85,11 @@ func (d *Actions) credentials(ctx context.Context, s *job.Storage, asked bool) (
 	return d.app.Jobs.Credentials(ctx, s)
 }
 
-// defaultStorages returns the first storage of each of the caller's groups.
-func (d *Actions) defaultStorages() map[string]bool {
+// defaultStorages returns the first storage of each of a person's groups.
+func (s *App) defaultStorages(who *rules.Subject) map[string]bool {
 	out := map[string]bool{}
-	for _, name := range d.caller.Groups {
-		if g, err := d.app.People.Group(name); err == nil && len(g.Spec.Storages) > 0 {
+	for _, name := range who.Groups {
+		if g, err := s.People.Group(name); err == nil && len(g.Spec.Storages) > 0 {
 			out[g.Spec.Storages[0]] = true
 		}
 	}

@@ -77,15 +77,13 @@ func (d *Actions) prepare(ctx context.Context, r Request) (*Prepared, error) {
 			return nil, err // annotations, which others can read, contain the checksum
 		}
 	}
-	facts, err := d.app.Jobs.Facts(ctx)
+	read := d.app.Jobs.Facts
+	if !d.caller.Operator {
+		read = func(ctx context.Context) (*job.Facts, error) { return d.app.factsFor(ctx, &d.caller.Subject) }
+	}
+	facts, err := read(ctx)
 	if err != nil {
 		return nil, err
-	}
-	if !d.caller.Operator {
-		if err := facts.Complete(); err != nil {
-			return nil, err
-		}
-		d.own(facts)
 	}
 	out, more, err := d.app.Jobs.Prepare(facts, job.Request{File: parsed, User: d.caller.Name, Group: group, Code: r.Code})
 	found = append(found, more...)
@@ -141,23 +139,31 @@ func (d *Actions) group(asked, vc string) (string, error) {
 	return "", nil
 }
 
-// own reduces the facts to storages and virtual clusters that are granted to the caller. The first storage of each of the
-// caller's groups is a default one.
-func (d *Actions) own(f *job.Facts) {
-	defaults := d.defaultStorages()
-	for name, s := range f.Cluster.Storages {
-		if !slices.Contains(d.caller.Grants.Storages, name) {
+// factsFor reads all facts about the cluster, with the storages and virtual clusters that are granted to a person. The first storage of each
+// of the person's groups is a default one.
+func (s *App) factsFor(ctx context.Context, who *rules.Subject) (*job.Facts, error) {
+	f, err := s.Jobs.Facts(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := f.Complete(); err != nil {
+		return nil, err
+	}
+	defaults := s.defaultStorages(who)
+	for name, one := range f.Cluster.Storages {
+		if !slices.Contains(who.Grants.Storages, name) {
 			delete(f.Cluster.Storages, name)
 			continue
 		}
-		s.Default = defaults[name]
-		f.Cluster.Storages[name] = s
+		one.Default = defaults[name]
+		f.Cluster.Storages[name] = one
 	}
 	for name := range f.Cluster.VirtualClusters {
-		if !d.caller.Grants.MayUse(name) {
+		if !who.Grants.MayUse(name) {
 			delete(f.Cluster.VirtualClusters, name)
 		}
 	}
+	return f, nil
 }
 
 // SubmitOptions are the options of a submission.

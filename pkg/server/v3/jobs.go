@@ -198,8 +198,8 @@ func scale(ctx context.Context, d *app.Actions, in *scaleIn) (*api.Scaled, error
 	if err != nil {
 		return nil, err
 	}
-	before, err := j.Scale(ctx, in.Body.Role, in.Body.Tasks)
-	return &api.Scaled{Before: before}, err
+	out, err := j.Scale(ctx, in.Body.Role, in.Body.Tasks)
+	return &api.Scaled{Before: out.Before, Findings: out.Findings}, err
 }
 
 type removeIn struct {

@@ -30,13 +30,7 @@ const (
 
 // Render makes the objects of a job. The objects are nil if the findings have errors.
 func Render(j *protocol.Job, o Options) (*Objects, strictyaml.Findings) {
-	r := &renderer{job: j, Options: o, object: v1.ObjectName(o.User, j.Name)}
-	if r.Namespace == "" {
-		r.Namespace = defaultNamespace
-	}
-	if r.Cluster.Domain == "" {
-		r.Cluster.Domain = defaultDomain
-	}
+	r := newRenderer(j, o)
 	r.check()
 	if len(r.findings.Errors()) > 0 {
 		r.findings.Sort()
@@ -55,6 +49,25 @@ func Render(j *protocol.Job, o Options) (*Objects, strictyaml.Findings) {
 		return nil, r.findings
 	}
 	return out, r.findings
+}
+
+// Check compares the requests of a job with the cluster, as Render does before it makes objects.
+func Check(j *protocol.Job, o Options) strictyaml.Findings {
+	r := newRenderer(j, o)
+	r.check()
+	r.findings.Sort()
+	return r.findings
+}
+
+func newRenderer(j *protocol.Job, o Options) *renderer {
+	r := &renderer{job: j, Options: o, object: v1.ObjectName(o.User, j.Name)}
+	if r.Namespace == "" {
+		r.Namespace = defaultNamespace
+	}
+	if r.Cluster.Domain == "" {
+		r.Cluster.Domain = defaultDomain
+	}
+	return r
 }
 
 const (

@@ -234,6 +234,8 @@ type Scale struct {
 // Scaled has the previous number of the role's tasks.
 type Scaled struct {
 	Before int `json:"before"`
+	// Findings are warnings about more tasks, as a submission has them.
+	Findings strictyaml.Findings `json:"findings,omitempty"`
 }
 
 // Tags are words to find a job by.
