@@ -2,6 +2,7 @@ package services
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -132,8 +133,12 @@ type logs struct {
 func (l *logs) all(ctx context.Context, sources []source) {
 	var lines []logapi.Line
 	_ = each(sources, defaultParallel, func(s source) error {
+		last := ""
 		err := l.read(ctx, s, l.options(s), func(x logapi.Line) {
-			x.Text = s.show(x)
+			if x.Stamp == "" { // the rest of a long line that was cut stays behind its beginning
+				x.Stamp = last
+			}
+			last, x.Text = x.Stamp, s.show(x)
 			l.mu.Lock()
 			defer l.mu.Unlock()
 			lines = append(lines, x)
@@ -206,7 +211,7 @@ func (l *logs) stay(ctx context.Context, s source, o *corev1.PodLogOptions) {
 		err := l.read(ctx, s, o, func(x logapi.Line) {
 			if x.Stamp == "" || x.Stamp > last { // the API's "since" has no fractions of a second
 				l.write(s.show(x))
-				last, failures = x.Stamp, 0
+				last, failures = cmp.Or(x.Stamp, last), 0
 			}
 		})
 		if err == nil || ctx.Err() != nil {

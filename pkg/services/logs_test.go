@@ -3,6 +3,7 @@ package services
 import (
 	"bytes"
 	"context"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -13,6 +14,8 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/openpai/paictl/pkg/hint"
 )
@@ -104,4 +107,23 @@ func TestAFollowerSeesPodsThatComeLater(t *testing.T) {
 		require.ErrorIs(t, <-ended, context.Canceled)
 		assert.Equal(t, []string{"grafana-a  fake logs", "grafana-b  fake logs"}, lines(out.String()), "each once")
 	})
+}
+
+func TestTheRestOfALongLineStaysBehindItsBeginning(t *testing.T) {
+	l := started(t)
+	l.addPod("grafana-a", "grafana", "main")
+	long := strings.Repeat("x", 1<<20)
+	l.client.PrependReactor("get", "pods", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		if a.GetSubresource() != "log" {
+			return false, nil, nil
+		}
+		return true, &runtime.Unknown{Raw: []byte("not a time\n2026-03-01T12:00:00Z first\n2026-03-01T12:00:01Z " + long + long + "end\n2026-03-01T12:00:02Z last\n")}, nil
+	})
+	var out bytes.Buffer
+	require.NoError(t, l.Logs(t.Context(), LogOptions{Name: "grafana", Tail: -1, Out: &out}))
+	var ends []string
+	for _, line := range lines(out.String()) {
+		ends = append(ends, line[max(0, len(line)-4):])
+	}
+	assert.Equal(t, []string{"time", "irst", "xxxx", "xxxx", "xend", "last"}, ends)
 }
