@@ -2,6 +2,7 @@ package services
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/openpai/paictl/pkg/config/store"
@@ -15,14 +16,24 @@ const (
 	interruptedTime = 5 * time.Second
 )
 
-// publish writes the facts about all services, without secrets, for programs that may not read releases. The caller holds the lock.
+// publish writes the facts about all services, without secrets, for programs that may not read releases. The caller holds the lock, and ctx ends when it is lost.
 func (p *Platform) publish(ctx context.Context) error {
 	limit := publishTime
 	if ctx.Err() != nil {
 		limit = interruptedTime
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
+	run := ctx
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(run), limit)
 	defer cancel()
+	defer context.AfterFunc(run, func() {
+		if errors.Is(context.Cause(run), ErrLockLost) {
+			cancel()
+		}
+	})()
+	publication, err := facts.Open(ctx, p.Client)
+	if err != nil {
+		return err
+	}
 	snap, err := p.look(ctx)
 	if err != nil {
 		return err
@@ -40,5 +51,5 @@ func (p *Platform) publish(ctx context.Context) error {
 			return err
 		}
 	}
-	return facts.Write(ctx, p.Client, out)
+	return publication.Write(ctx, out)
 }

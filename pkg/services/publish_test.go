@@ -9,7 +9,11 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/openpai/paictl/pkg/config"
 	"github.com/openpai/paictl/pkg/config/store"
@@ -110,6 +114,38 @@ func TestARunThatPublishesNothingMakesTheStateUnknown(t *testing.T) {
 	got = l.report()
 	assert.Equal(t, StateReady, got.Items[0].State)
 	assert.Empty(t, got.Notes)
+}
+
+func TestARunThatLostTheLockDoesNotReplaceWhatTheNextOnePublished(t *testing.T) {
+	l := newLab(t)
+	l.stored()
+	require.NoError(t, l.start())
+	maps := corev1.SchemeGroupVersion.WithResource("configmaps")
+	published := func() *corev1.ConfigMap {
+		o, err := l.client.Tracker().Get(maps, kube.SystemNamespace, facts.ConfigMap)
+		require.NoError(t, err)
+		return o.(*corev1.ConfigMap)
+	}
+	l.client.PrependReactor("update", "configmaps", func(a clienttesting.Action) (bool, runtime.Object, error) { // as an API server does
+		o := a.(clienttesting.UpdateAction).GetObject().(*corev1.ConfigMap)
+		if o.Name == facts.ConfigMap && o.ResourceVersion != published().ResourceVersion {
+			return true, nil, apierrors.NewConflict(maps.GroupResource(), o.Name, errors.New("changed"))
+		}
+		return false, nil, nil
+	})
+	load, done := l.Load, false
+	l.releases.hold = func(string, string) { done = true }
+	l.Load = func(ctx context.Context) (*Desired, error) {
+		if done { // it publishes, and another run does so first
+			other := published().DeepCopy()
+			other.ResourceVersion, other.Data["grafana"] = "2", `{"namespace":"pai-system","absent":"stopped"}`
+			require.NoError(t, l.client.Tracker().Update(maps, other, kube.SystemNamespace))
+		}
+		return load(ctx)
+	}
+	require.NoError(t, l.stop("node-exporter"))
+	assert.Contains(t, published().Data["grafana"], "stopped")
+	assert.Equal(t, state.StateUnknown, l.report().Items[0].State, "this run published nothing")
 }
 
 func TestAStopWithoutAConfigurationPublishesNothing(t *testing.T) {

@@ -101,7 +101,7 @@ func (r *run) locked(ctx context.Context, do func(context.Context) error) error 
 	if held.Err() != nil && ctx.Err() == nil {
 		return hint.Wrap(context.Cause(held), "run the same command again once the other run has ended")
 	}
-	if perr := r.publish(ctx); perr == nil {
+	if perr := r.publish(held); perr == nil {
 		lock.published = true
 	} else if r.Log != nil {
 		r.Log.WarnContext(ctx, "people who signed in don't see which services run", "error", r.masks.error(perr).Error())

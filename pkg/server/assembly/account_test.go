@@ -139,7 +139,9 @@ func publishServices(t *testing.T, c *kube.Cluster) {
 		r.Targets = append(r.Targets, objects.Target{Kind: kind, Namespace: kube.SystemNamespace, Name: "grafana"})
 	}
 	r.Targets = append(r.Targets, objects.Target{Kind: "PersistentVolumeClaim", Namespace: kube.JobNamespace, Name: "data"}, objects.Target{Kind: "PersistentVolume", Name: "data"})
-	require.NoError(t, facts.Write(t.Context(), c.Client, &facts.Published{Revision: public.Revision.Number, Configuration: digest,
+	publication, err := facts.Open(t.Context(), c.Client)
+	require.NoError(t, err)
+	require.NoError(t, publication.Write(t.Context(), &facts.Published{Revision: public.Revision.Number, Configuration: digest,
 		Services: []facts.Service{{Name: "grafana", Namespace: kube.SystemNamespace, Wanted: true, Release: r}}}))
 	leases, at := c.Client.CoordinationV1().Leases(kube.SystemNamespace), metav1.NewMicroTime(time.Now())
 	_ = leases.Delete(t.Context(), facts.Lease, metav1.DeleteOptions{}) // of another test

@@ -67,7 +67,7 @@ func check(ctx context.Context, client kubernetes.Interface, c Checker, all []Se
 	for i, s := range installed {
 		for _, cm := range lost[s.Name] {
 			// Before its pods' problems, if there are any: pods read it at their start.
-			states[i].Problems = append([]ready.Problem{{Object: "configmap/" + cm, Reason: "Missing", Message: "something deleted it",
+			states[i].Problems = append([]ready.Problem{{Object: "configmap/" + cm, Reason: ready.ReasonMissing, Message: "something deleted it",
 				Hint: "make it again: " + state.StartCommand(s.Name)}}, states[i].Problems...)
 		}
 		out[s.Name] = states[i]

@@ -43,7 +43,7 @@ func Current(l *coordinationv1.Lease) bool {
 
 // Acquire notes whether the published facts were current. l is about to be acquired; before is the lease until then, or nil.
 func Acquire(l, before *coordinationv1.Lease) {
-	if before == nil || Current(before) {
+	if before != nil && Current(before) {
 		metav1.SetMetaDataAnnotation(&l.ObjectMeta, annotationKnown, acquired(l))
 		return
 	}

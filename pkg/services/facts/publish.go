@@ -53,14 +53,28 @@ type Published struct {
 	Revision int
 }
 
-// Write publishes facts. It doesn't write if they are already published.
-func Write(ctx context.Context, client kubernetes.Interface, p *Published) error {
-	api := client.CoreV1().ConfigMaps(kube.SystemNamespace)
-	have, err := api.Get(ctx, ConfigMap, metav1.GetOptions{})
-	missing := apierrors.IsNotFound(err)
-	if err != nil && !missing {
-		return fmt.Errorf("read the published state of the services: %w", err)
+// Publication is the ConfigMap as it was before a run looked at the services.
+type Publication struct {
+	client kubernetes.Interface
+	have   *corev1.ConfigMap // nil: it didn't exist
+}
+
+// Open begins a publication, before the run looks at the services: a run that has lost the lock since can't replace the facts of the next one.
+func Open(ctx context.Context, client kubernetes.Interface) (*Publication, error) {
+	have, err := client.CoreV1().ConfigMaps(kube.SystemNamespace).Get(ctx, ConfigMap, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		have = nil
+	case err != nil:
+		return nil, fmt.Errorf("read the published state of the services: %w", err)
 	}
+	return &Publication{client, have}, nil
+}
+
+// Write publishes facts. It doesn't write if they are already published.
+func (w *Publication) Write(ctx context.Context, p *Published) error {
+	api, have := w.client.CoreV1().ConfigMaps(kube.SystemNamespace), w.have
+	missing := have == nil
 	if missing {
 		have = &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: ConfigMap, Namespace: kube.SystemNamespace, Labels: map[string]string{LabelPartOf: Manager, LabelManagedBy: Manager}}}
 	}
@@ -75,6 +89,7 @@ func Write(ctx context.Context, client kubernetes.Interface, p *Published) error
 	}
 	metav1.SetMetaDataAnnotation(&next.ObjectMeta, annotationConfiguration, p.Configuration)
 	metav1.SetMetaDataAnnotation(&next.ObjectMeta, annotationRevision, strconv.Itoa(p.Revision))
+	var err error
 	switch {
 	case missing:
 		_, err = api.Create(ctx, next, metav1.CreateOptions{})

@@ -3,6 +3,7 @@ package facts
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -28,6 +29,9 @@ const (
 	remedyKubeconfig = "look with a kubeconfig: paictl service status --kubeconfig FILE"
 	remedyPublish    = remedyKubeconfig + "; the next run with a current paictl publishes it, for example: paictl service start -n NAME"
 )
+
+// reasonUnknown is the reason of a service whose facts can't be used.
+const reasonUnknown = "Unknown"
 
 // Reporter reports the state of all services from published facts. It reads no Secret.
 type Reporter struct {
@@ -70,12 +74,12 @@ func (r *Reporter) Report(ctx context.Context) (*state.Report, error) {
 	for i := range other {
 		st := other[i].status(ready.State{})
 		st.State, st.Problems = state.StateUnknown, nil
-		tell(&st, "Unknown", "it has objects in the namespace "+other[i].elsewhere()+", which the platform's server doesn't read", remedyKubeconfig)
+		tell(&st, reasonUnknown, "it has objects in the namespace "+other[i].elsewhere()+", which the platform's server doesn't read", remedyKubeconfig)
 		out.Items = append(out.Items, st)
 	}
 	for _, name := range spoilt {
 		st := state.Status{Name: name, State: state.StateUnknown}
-		tell(&st, "Unknown", "paictl did not write its facts in ConfigMap "+ConfigMap, remedyPublish)
+		tell(&st, reasonUnknown, "paictl did not write its facts in ConfigMap "+ConfigMap, remedyPublish)
 		out.Items = append(out.Items, st)
 	}
 	out.Sort()
@@ -88,11 +92,14 @@ func (r *Reporter) Report(ctx context.Context) (*state.Report, error) {
 	return out, nil
 }
 
-// doubt makes a report say only what doesn't depend on the facts.
+// doubt makes a report say only what doesn't depend on the facts: a release that may be gone has no problem, whose remedy would start it again.
 func doubt(out *state.Report, lease *coordinationv1.Lease) {
 	for i := range out.Items {
 		st := &out.Items[i]
 		st.State, st.Configuration, st.Hint = state.StateUnknown, "", ""
+		st.Problems = slices.DeleteFunc(st.Problems, func(p ready.Problem) bool {
+			return p.Reason == ready.ReasonMissing || strings.HasPrefix(p.Object, "release/") && p.Reason != reasonUnknown
+		})
 	}
 	message := "the Lease " + Lease + " doesn't exist, which each run makes: whether the published releases are those that run is unknown"
 	if lease != nil {

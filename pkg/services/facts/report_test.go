@@ -126,13 +126,21 @@ func deployed(name string) Service {
 		Targets: []ready.Target{{Kind: "Deployment", Namespace: kube.SystemNamespace, Name: name}}}}
 }
 
+// write publishes facts.
+func write(t *testing.T, client *fake.Clientset, p *Published) error {
+	t.Helper()
+	w, err := Open(t.Context(), client)
+	require.NoError(t, err)
+	return w.Write(t.Context(), p)
+}
+
 // publish publishes facts as a run does.
 func (l *lab) publish(all ...Service) {
 	l.t.Helper()
 	p := l.public()
 	digest, err := Digest(p)
 	require.NoError(l.t, err)
-	require.NoError(l.t, Write(l.t.Context(), l.client, &Published{Services: all, Revision: p.Revision.Number, Configuration: digest}))
+	require.NoError(l.t, write(l.t, l.client, &Published{Services: all, Revision: p.Revision.Number, Configuration: digest}))
 	l.ran(true)
 }
 
@@ -193,6 +201,35 @@ func TestARunThatDidNotPublishMakesEverythingUnknown(t *testing.T) {
 	st, notes = l.report()
 	assert.Equal(t, state.StateUnknown, st["grafana"].State)
 	assert.Contains(t, notes[0].Message, "the Lease paictl doesn't exist")
+}
+
+func TestServicesThatAnEarlierPaictlStoppedAreNotStartedAgain(t *testing.T) {
+	l := newLab(t)
+	orphan, cut := deployed("old"), deployed("storage")
+	orphan.Wanted, orphan.Release.Configuration, cut.Release.Status = false, "", "pending-upgrade"
+	elsewhere := deployed("a")
+	elsewhere.Namespace = "mine"
+	grafana := deployed("grafana")
+	grafana.Release.ConfigMaps = []string{"dashboards"}
+	l.publish(grafana, orphan, cut, elsewhere)
+	l.checker["grafana"] = ready.State{Problems: []ready.Problem{{Object: "deployment/grafana", Reason: ready.ReasonMissing, Hint: "paictl service start"}, {Object: "pod/g", Reason: "ProbeFailed"}}}
+	l.ran(false)
+	st, _ := l.report()
+	assert.Equal(t, []ready.Problem{{Object: "pod/g", Reason: "ProbeFailed"}}, st["grafana"].Problems, "what the cluster has now stays")
+	assert.Empty(t, st["old"].Problems)
+	assert.Empty(t, st["storage"].Problems)
+	require.Len(t, st["a"].Problems, 1)
+	assert.Contains(t, st["a"].Problems[0].Message, "the namespace mine")
+}
+
+func TestARunAfterTheLeaseWasDeletedDoesNotKnowTheReleases(t *testing.T) {
+	l := newLab(t)
+	l.publish(deployed("grafana"))
+	l.ran(false) // of an earlier paictl
+	require.NoError(t, l.client.CoordinationV1().Leases(kube.SystemNamespace).Delete(t.Context(), Lease, metav1.DeleteOptions{}))
+	l.lease(Acquire)
+	st, _ := l.report()
+	assert.Equal(t, state.StateUnknown, st["grafana"].State)
 }
 
 func TestDuringARunReleasesAreThoseBeforeIt(t *testing.T) {
@@ -325,10 +362,10 @@ func TestFactsAreWrittenOnlyIfTheyChanged(t *testing.T) {
 	client := fake.NewClientset()
 	p := &Published{Services: []Service{deployed("grafana"), deployed("storage")}, Revision: 4, Configuration: "abc"}
 	for range 3 {
-		require.NoError(t, Write(t.Context(), client, p))
+		require.NoError(t, write(t, client, p))
 	}
 	p.Services = p.Services[:1]
-	require.NoError(t, Write(t.Context(), client, p))
+	require.NoError(t, write(t, client, p))
 	var verbs []string
 	for _, a := range client.Actions() {
 		verbs = append(verbs, a.GetVerb())

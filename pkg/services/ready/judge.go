@@ -57,7 +57,7 @@ func (s *snapshot) judgeOne(t target) verdict {
 
 func missing(t target) verdict {
 	return verdict{found: []suspicion{{group: t.String(), Problem: Problem{
-		Object: t.String(), Reason: "Missing", Message: "it is missing", Final: true,
+		Object: t.String(), Reason: ReasonMissing, Message: "it is missing", Final: true,
 		Hint: "it was deleted; create it again with: paictl service start",
 	}}}}
 }

@@ -11,6 +11,9 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
+// ReasonMissing is the reason of an object that doesn't exist.
+const ReasonMissing = "Missing"
+
 // Problem is one reason why a service isn't ready.
 type Problem struct {
 	// Object is "pod/prometheus-0", "deployment/grafana", "node/gpu-3".
