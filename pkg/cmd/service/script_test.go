@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/openpai/paictl/pkg/cmd"
 	"github.com/openpai/paictl/pkg/cmd/cmdtest"
@@ -37,6 +38,10 @@ func TestScriptsOfAnAdministratorWhoSignedIn(t *testing.T) {
 	forget(t)
 	c := kubetest.Start(t)
 	servertest.Prepare(t, c)
+	// A start adopts the namespace of jobs, as one that an earlier start has made.
+	_, err := c.Client.CoreV1().Namespaces().Patch(t.Context(), kube.JobNamespace, types.MergePatchType, []byte(`{"metadata":{"labels":{"app.kubernetes.io/managed-by":"Helm"},`+
+		`"annotations":{"meta.helm.sh/release-name":"cluster-configuration","meta.helm.sh/release-namespace":"pai-system"}}}`), metav1.PatchOptions{})
+	require.NoError(t, err)
 	d, err := people.Open(c.Config, people.Options{})
 	require.NoError(t, err)
 	require.NoError(t, d.Prepare(t.Context()))
