@@ -218,15 +218,3 @@ func mustParse(t *testing.T, text string) *url.URL {
 	require.NoError(t, err)
 	return u
 }
-
-func TestAFolderOfCodeGoesAlong(t *testing.T) {
-	cluster := kubetest.Start(t)
-	servertest.Prepare(t, cluster)
-	server, home := servertest.Start(t, cluster, servertest.Options{}), t.TempDir()
-	server.Group("coders", func(g *v1.GroupSpec) { g.VirtualClusters = []v1.VCGrant{{Name: "vision"}} })
-	for _, name := range []string{"kim", "lee"} {
-		server.Person(name, "coders")
-		server.Login(home, name)
-	}
-	cmdtest.RunFiles(t, []string{"testdata/code.txtar"}, map[string]string{"XDG_CONFIG_HOME": home})
-}
