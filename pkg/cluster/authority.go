@@ -205,7 +205,7 @@ func (k *caRotation) nodes(ctx context.Context) (answer.Answer, error) {
 	if err := k.awaitAPI(ctx, leader); err != nil {
 		return answer.Answer{}, err
 	}
-	res, err := k.Run.Read(ctx, leader, "authority", "nodes", k.Spec.SelfAPI(leader)+authorityScript+"a_nodes\n")
+	res, err := k.Read(ctx, leader, "authority", "nodes", k.Spec.SelfAPI(leader)+authorityScript+"a_nodes\n")
 	if err != nil {
 		return answer.Answer{}, err
 	}
@@ -331,7 +331,7 @@ func (k *caRotation) bundle(name string, step caStep) []byte {
 
 // secrets reads the authorities' keys from a master.
 func (k *caRotation) secrets(ctx context.Context, n *engine.Node) (map[string]secret.String, error) {
-	res, err := k.Run.Read(ctx, n, "authority", "keys", authorityScript+"a_keys\n")
+	res, err := k.Read(ctx, n, "authority", "keys", authorityScript+"a_keys\n")
 	if err != nil {
 		return nil, err
 	}
@@ -447,7 +447,7 @@ func (k *caRotation) othersReady(ctx context.Context, n *engine.Node) error {
 func (k *caRotation) awaitAPI(ctx context.Context, n *engine.Node) error {
 	limit := cmp.Or(k.how.Wait, readyLimit)
 	for end, told := k.Opts.Clock().Add(limit), false; ; told = true {
-		_, err := k.Run.Read(ctx, n, "authority", "ready", k.Spec.SelfAPI(n)+"self get --raw /readyz --request-timeout=15s >/dev/null\n")
+		_, err := k.Read(ctx, n, "authority", "ready", k.Spec.SelfAPI(n)+"self get --raw /readyz --request-timeout=15s >/dev/null\n")
 		if err == nil || !k.Opts.Clock().Before(end) {
 			return err
 		}
@@ -541,7 +541,7 @@ func (k *caRotation) refuseLeft(ctx context.Context) error {
 func (k *caRotation) unpublish(ctx context.Context) error {
 	leader := k.masters[0]
 	for try := 0; ; try++ {
-		res, err := k.Run.Read(ctx, leader, phaseForget, "published", k.Spec.SelfAPI(leader)+authorityScript+"a_published\n")
+		res, err := k.Read(ctx, leader, phaseForget, "published", k.Spec.SelfAPI(leader)+authorityScript+"a_published\n")
 		if err != nil {
 			return err
 		}

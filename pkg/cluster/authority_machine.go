@@ -37,7 +37,7 @@ func (k *caRotation) machine(n *engine.Node) *caMachine {
 
 // look reads the state of one machine.
 func (k *caRotation) look(ctx context.Context, n *engine.Node) error {
-	res, err := k.Run.Read(ctx, n, "authority", "read", authorityScript+"a_read\n")
+	res, err := k.Read(ctx, n, "authority", "read", authorityScript+"a_read\n")
 	if err != nil {
 		return err
 	}

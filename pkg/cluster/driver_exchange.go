@@ -16,7 +16,7 @@ import (
 // batch drains machines, exchanges their drivers, and uncordons the machines whose driver works.
 func (u *driverUpgrade) batch(ctx context.Context, w *engine.World, batch []*engine.Node) {
 	u.eachAside(ctx, batch, phaseDrain, func(ctx context.Context, n *engine.Node) error {
-		err := tell(ctx, u.rotation.Run, n, phaseDrain, func(ctx context.Context, n *engine.Node) ([]engine.Change, error) {
+		err := tell(ctx, u.Run, n, phaseDrain, func(ctx context.Context, n *engine.Node) ([]engine.Change, error) {
 			return u.drain(ctx, n, u.opts.Force, u.opts.DrainTimeout)
 		})
 		if err != nil && !engine.IsCancel(ctx, err) && !u.marked[n.Hostname] { // nothing was changed on the machine, and it keeps working
@@ -29,7 +29,7 @@ func (u *driverUpgrade) batch(ctx context.Context, w *engine.World, batch []*eng
 	})
 	u.exchange(ctx, w, batch, func(n *engine.Node, err error) bool { return u.opts.Reboot && needsReboot(err) && !n.ControlPlane })
 	for n, err := range u.Each(ctx, u.Alive(batch), func(ctx context.Context, n *engine.Node) error {
-		return tell(ctx, u.rotation.Run, n, phaseUncordon, u.uncordon)
+		return tell(ctx, u.Run, n, phaseUncordon, u.uncordon)
 	}) {
 		u.fail(ctx, n, phaseUncordon, err)
 	}
@@ -71,7 +71,7 @@ func (u *driverUpgrade) exchange(ctx context.Context, w *engine.World, nodes []*
 	}
 	slices.SortFunc(again, engine.ByAddress)
 	for n, err := range u.Each(ctx, again, func(ctx context.Context, n *engine.Node) error {
-		return tell(ctx, u.rotation.Run, n, phaseReboot, u.reboot)
+		return tell(ctx, u.Run, n, phaseReboot, u.reboot)
 	}) {
 		u.fail(ctx, n, phaseReboot, err)
 	}
@@ -121,7 +121,7 @@ func (u *driverUpgrade) planFor(ctx context.Context, w *engine.World, nodes []*e
 	now := &engine.World{Want: w.Want, Facts: maps.Clone(w.Facts), Limit: w.Limit, Leader: w.Leader}
 	p := &engine.Plan{World: now, Phases: []engine.Phase{u.driver}, Todo: map[string]map[string][]engine.Change{}}
 	failed := u.Each(ctx, nodes, func(ctx context.Context, n *engine.Node) error {
-		f, err := ask(ctx, u.rotation.Run, n)
+		f, err := ask(ctx, u.Run, n)
 		if err != nil {
 			return err
 		}

@@ -70,7 +70,7 @@ func (u *driverUpgrade) disconnect(n *engine.Node) {
 
 // isBack reports whether a machine answers, and has started since; if it doesn't, why.
 func (u *driverUpgrade) isBack(ctx context.Context, n *engine.Node, before string) (bool, error) {
-	h, err := u.Run.Opts.Dialer.Dial(ctx, n.Target)
+	h, err := u.Opts.Dialer.Dial(ctx, n.Target)
 	if err != nil {
 		return false, err
 	}

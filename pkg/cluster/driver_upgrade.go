@@ -62,7 +62,7 @@ func UpgradeDriver(ctx context.Context, s *engine.Spec, o engine.Options, d Driv
 		return nil, err
 	}
 	u.Emit(engine.Event{Kind: engine.EventRunStarted, Message: "node driver upgrade", Hosts: hostnames(nodes), Phases: u.phases()})
-	if err := connect(ctx, u.rotation.Run, u.Reached(nodes)); err != nil {
+	if err := connect(ctx, u.Run, u.Reached(nodes)); err != nil {
 		return nil, err
 	}
 	if !o.DryRun {
@@ -73,7 +73,7 @@ func UpgradeDriver(ctx context.Context, s *engine.Spec, o engine.Options, d Driv
 		defer release()
 		ctx = held
 	}
-	w, err := survey(ctx, u.rotation.Run, u.Reached(nodes))
+	w, err := survey(ctx, u.Run, u.Reached(nodes))
 	if err != nil {
 		return nil, err
 	}
@@ -119,7 +119,7 @@ func (u *driverUpgrade) nodes() ([]*engine.Node, error) {
 		return nil, err
 	}
 	out := slices.DeleteFunc(slices.Clone(nodes), func(n *engine.Node) bool { return !u.driver.Wanted(n) })
-	if len(u.Run.Opts.Limit) > 0 && len(out) < len(nodes) {
+	if len(u.Opts.Limit) > 0 && len(out) < len(nodes) {
 		i := slices.IndexFunc(nodes, func(n *engine.Node) bool { return !u.driver.Wanted(n) })
 		return nil, hint.Errorf("see its machine-type in layout.yaml", "%s has no GPUs in the layout", nodes[i].Hostname)
 	}
@@ -173,7 +173,7 @@ func (u *driverUpgrade) due(ctx context.Context, w *engine.World, nodes []*engin
 		}
 	}
 	if len(findings) > 0 {
-		return nil, nil, refuse(u.rotation.Run, findings)
+		return nil, nil, refuse(u.Run, findings)
 	}
 	// First the machine on which the last run stopped: it is out of service already.
 	slices.SortStableFunc(due, func(a, b *engine.Node) int { return engine.CompareBool(u.marked[b.Hostname], u.marked[a.Hostname]) })
@@ -217,7 +217,7 @@ func (u *driverUpgrade) all(ctx context.Context, w *engine.World, nodes, due []*
 		err := u.Verify(ctx, n, u.driver)
 		phase := phases.PhaseDriver
 		if err == nil {
-			phase, err = phaseUncordon, tell(ctx, u.rotation.Run, n, phaseUncordon, u.uncordon)
+			phase, err = phaseUncordon, tell(ctx, u.Run, n, phaseUncordon, u.uncordon)
 		}
 		if ctx.Err() != nil {
 			return context.Cause(ctx)

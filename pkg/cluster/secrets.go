@@ -113,7 +113,7 @@ func (k *keyRotation) read(ctx context.Context) error {
 	var mu sync.Mutex
 	var strangers, fixed []string
 	for n, err := range k.Each(ctx, k.masters, func(ctx context.Context, n *engine.Node) error {
-		res, err := k.Run.Read(ctx, n, phaseSecrets, "read", k.script("s_read\n", n))
+		res, err := k.Read(ctx, n, phaseSecrets, "read", k.script("s_read\n", n))
 		if err != nil {
 			return err
 		}
@@ -239,12 +239,12 @@ func (k *keyRotation) give(ctx context.Context, phase string, keys []restKey) er
 		return tell(ctx, k.Run, n, phase, func(ctx context.Context, n *engine.Node) ([]engine.Change, error) {
 			var done []engine.Change
 			if k.written[n] != data {
-				if _, err := k.Run.Script(ctx, n, phase, "keys", secretsScript+engine.Heredoc("s_put", []byte(data.Reveal()))); err != nil {
+				if _, err := k.Script(ctx, n, phase, "keys", secretsScript+engine.Heredoc("s_put", []byte(data.Reveal()))); err != nil {
 					return nil, err
 				}
 				done = append(done, engine.Change{Action: "update", Target: phases.EncryptionFile, Detail: "writes by key " + keys[0].name + reads(keys[1:])})
 			}
-			_, err := k.Run.Read(ctx, n, phase, "loaded", k.script("s_loaded "+hex.EncodeToString(sum[:])+"\n", n))
+			_, err := k.Read(ctx, n, phase, "loaded", k.script("s_loaded "+hex.EncodeToString(sum[:])+"\n", n))
 			return done, err
 		})
 	}) {

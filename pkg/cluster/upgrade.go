@@ -94,7 +94,7 @@ func Upgrade(ctx context.Context, s *engine.Spec, o engine.Options, up UpgradeOp
 	nodes := s.Nodes
 	u.Emit(engine.Event{Kind: engine.EventRunStarted, Message: "cluster upgrade", Hosts: hostnames(nodes),
 		Phases: slices.Concat([]string{phasePreflight}, phases.NamesIn(engine.UpgradeImages), phases.NamesIn(engine.UpgradeControlPlane), []string{phaseDrain}, phases.NamesIn(engine.UpgradePrograms), []string{phaseUncordon}, phases.NamesIn(engine.UpgradeAfter))})
-	if err := connect(ctx, u.rotation.Run, nodes); err != nil {
+	if err := connect(ctx, u.Run, nodes); err != nil {
 		return nil, err
 	}
 	if !o.DryRun {
@@ -119,12 +119,12 @@ func Upgrade(ctx context.Context, s *engine.Spec, o engine.Options, up UpgradeOp
 	}
 	members := u.members(w)
 	if len(findings) > 0 {
-		return nil, refuse(u.rotation.Run, append(phases.Check(u.rotation.Run, w, members), findings...))
+		return nil, refuse(u.Run, append(phases.Check(u.rotation.Run, w, members), findings...))
 	}
 	if n := rotating(w); n != nil {
 		return nil, errRotating(n)
 	}
-	if w, err = checkFirst(ctx, u.rotation.Run, w, members); err != nil {
+	if w, err = checkFirst(ctx, u.Run, w, members); err != nil {
 		return nil, err
 	}
 	if err := u.readMarks(ctx); err != nil {
@@ -261,7 +261,7 @@ func (u *upgrade) all(ctx context.Context, w *engine.World) error {
 // again reads the present state of all machines. It sets a worker aside whose state it can't read.
 func (u *upgrade) again(ctx context.Context) (*engine.World, error) {
 	for {
-		w, err := survey(ctx, u.rotation.Run, u.Alive(u.Spec.Nodes))
+		w, err := survey(ctx, u.Run, u.Alive(u.Spec.Nodes))
 		refused, ok := errors.AsType[*engine.PreflightError](err)
 		if err == nil && len(w.Findings) == 0 {
 			return w, nil

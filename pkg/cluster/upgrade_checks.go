@@ -19,7 +19,7 @@ import (
 func (u *upgrade) settled(ctx context.Context) (*engine.World, error) {
 	told := false
 	for end := time.Now().Add(settleLimit); ; {
-		w, err := survey(ctx, u.rotation.Run, u.Alive(u.Spec.Nodes))
+		w, err := survey(ctx, u.Run, u.Alive(u.Spec.Nodes))
 		if err != nil {
 			return nil, err
 		}

@@ -138,7 +138,7 @@ func (u *upgrade) machine(ctx context.Context, p *engine.Plan, n *engine.Node, q
 	}
 	changes := programs(p, n)
 	if changes {
-		err := tell(ctx, u.rotation.Run, n, phaseDrain, func(ctx context.Context, n *engine.Node) ([]engine.Change, error) { return u.empty(ctx, n, q) })
+		err := tell(ctx, u.Run, n, phaseDrain, func(ctx context.Context, n *engine.Node) ([]engine.Change, error) { return u.empty(ctx, n, q) })
 		if err != nil {
 			fail(phaseDrain, u.backAgain(ctx, n, err))
 			return
@@ -154,7 +154,7 @@ func (u *upgrade) machine(ctx context.Context, p *engine.Plan, n *engine.Node, q
 			}
 		}
 	}
-	if err := tell(ctx, u.rotation.Run, n, phaseUncordon, u.uncordonPatiently); err != nil {
+	if err := tell(ctx, u.Run, n, phaseUncordon, u.uncordonPatiently); err != nil {
 		fail(phaseUncordon, err)
 	}
 }
@@ -209,7 +209,7 @@ func (u *upgrade) empty(ctx context.Context, n *engine.Node, q *upgradeQueue) ([
 			}
 		}
 	case JobsStop:
-		a, err := onLeader(ctx, u.rotation.Run, phaseUpgrade+"/stop", upgradeScript+fmt.Sprintf("NODE=%s\ng_stop\n", shell.Quote(n.Hostname)), 5*time.Minute)
+		a, err := onLeader(ctx, u.Run, phaseUpgrade+"/stop", upgradeScript+fmt.Sprintf("NODE=%s\ng_stop\n", shell.Quote(n.Hostname)), 5*time.Minute)
 		if err != nil {
 			return nil, err
 		}

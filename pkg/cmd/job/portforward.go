@@ -120,11 +120,10 @@ func (opts *PortForwardOptions) forward(ctx context.Context, c *client.Jobs, j *
 		})
 	}
 	g.Go(func() error { return untilEnd(serving, c, j, target) })
-	err := g.Wait()
-	if ctx.Err() != nil {
-		return nil // Ctrl-C is how one leaves
+	if err := g.Wait(); ctx.Err() == nil {
+		return err
 	}
-	return err
+	return nil // Ctrl-C is how one leaves
 }
 
 // untilEnd waits until a task no longer runs, and returns why its ports can't be forwarded any longer. Nothing else ends a forwarded connection

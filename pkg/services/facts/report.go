@@ -160,7 +160,7 @@ func (r *Reporter) compareScheduler(ctx context.Context, p *store.Public, all []
 		rel.Configuration = state.ConfigurationUnknown
 		c, found := schedulerconfig.FromCluster(p.Cluster.Layout, config.ServicesFile, p.Files[config.ServicesFile])
 		if found.Err() != nil {
-			return nil
+			return nil //nolint:nilerr // the configuration is then unknown
 		}
 		want, err := schedulerconfig.Encode(c)
 		if err != nil {

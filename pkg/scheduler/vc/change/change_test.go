@@ -137,7 +137,8 @@ func TestAChangeIsPushedAndLoadedByTheScheduler(t *testing.T) {
 	assert.Zero(t, out.Revision)
 	_, err = c.Do(t.Context(), &vc.ChangeSet{Changes: []vc.Request{cells("vision", 2)}, Revision: 1}, "root")
 	require.ErrorContains(t, err, "was changed while this push ran, and nothing was written: revision 2 was pushed by root")
-	assert.IsType(t, &change.RefusedError{}, err)
+	var refused *change.RefusedError
+	require.ErrorAs(t, err, &refused)
 }
 
 // loaded returns the machines of each virtual cluster in the ConfigMap that the scheduler reads.
@@ -238,7 +239,8 @@ func TestAnOrderThatCanNotBeCarriedOutChangesNothing(t *testing.T) {
 	} {
 		_, err := c.Do(t.Context(), &o, "root")
 		require.ErrorContains(t, err, says)
-		assert.IsType(t, &change.InvalidError{}, err, says)
+		var invalid *change.InvalidError
+		require.ErrorAs(t, err, &invalid, says)
 	}
 	r, err := store.New(client).Current(t.Context())
 	require.NoError(t, err)
@@ -285,7 +287,8 @@ func TestAVirtualClusterWithJobsInsideIsNotRemoved(t *testing.T) {
 	changes = vc.ChangeSet{Changes: []vc.Request{cells("vision", 1)}}
 	_, err = c.Do(t.Context(), &changes, "root")
 	require.EqualError(t, err, out.Refused)
-	assert.IsType(t, &change.RefusedError{}, err)
+	var refused *change.RefusedError
+	require.ErrorAs(t, err, &refused)
 	assert.Equal(t, out.Remedy, hint.Of(err))
 
 	validation.Valid, validation.Problems = false, []api.Problem{{Severity: "error", Path: "virtualClusters.a", Message: "no place", Remedy: "make some"}}
