@@ -156,7 +156,9 @@ func (f *Follower) askServices(ctx context.Context) (func(), error) {
 	rows, namespaces := make([]Service, len(all)), sets.New(kube.SystemNamespace)
 	for i := range all {
 		rows[i] = Service{all[i]}
-		namespaces.Insert(all[i].Namespace)
+		if all[i].Namespace != "" { // a service of which only the name is known
+			namespaces.Insert(all[i].Namespace)
+		}
 	}
 	return func() { f.b.services, f.namespaces, f.b.dirtyOther = rows, namespaces, true }, nil
 }

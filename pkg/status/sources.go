@@ -289,19 +289,23 @@ func (f *Follower) askedSource(a *asker) Source {
 	return s
 }
 
-// ErrSecrets is the error of Options.Services for a program that doesn't read Secrets.
-var ErrSecrets = errors.New("the state of services is stored in Secrets, which the platform's server doesn't read")
+// AbsentError is the error of Options.Services for a cluster without the source that it reads.
+type AbsentError struct{ Err error }
+
+func (e *AbsentError) Error() string { return e.Err.Error() }
+func (e *AbsentError) Unwrap() error { return e.Err }
 
 // absent explains that a cluster doesn't have a source; ok is false if it has the source and the error is another problem.
 func absent(err error) (message, remedy string, ok bool) {
 	var none *web.NoneError
+	var missing *AbsentError
 	switch {
 	case errors.Is(err, vc.ErrNotInstalled):
 		return "no scheduler of GPUs is installed", "start it with: paictl service start -n scheduler", true
 	case errors.Is(err, store.ErrNone):
 		return "no configuration was pushed to the cluster", "push it with: paictl config push -p DIR", true
-	case errors.Is(err, ErrSecrets):
-		return ErrSecrets.Error(), "see it with a kubeconfig: paictl status --kubeconfig FILE", true
+	case errors.As(err, &missing):
+		return missing.Error(), hint.Of(missing), true
 	case errors.As(err, &none):
 		return none.Error(), "start it with: paictl service start -n " + none.Service, true
 	}

@@ -176,8 +176,13 @@ func (g *GPU) trouble() string {
 }
 
 func judgeService(f *folder, s *Service) {
-	p := Problem{Kind: "service", Name: s.Name}
+	p, key := Problem{Kind: "service", Name: s.Name}, s.Name
 	switch s.State {
+	case state.StateUnknown:
+		p.Level = LevelUnknown
+		if len(s.Problems) > 0 { // many services are unknown for one reason
+			key = s.Problems[0].Message
+		}
 	case state.StateFailed:
 		p.Level = LevelCritical
 	case state.StateStarting, state.StateOrphan:
@@ -190,7 +195,7 @@ func judgeService(f *folder, s *Service) {
 		first := &s.Problems[0]
 		p.Message, p.Hint = s.State+": "+first.Text(), first.Hint
 	}
-	f.add(s.Name, p)
+	f.add(key, p)
 }
 
 func judgeVirtualCluster(f *folder, v *VirtualCluster) {

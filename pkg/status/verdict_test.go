@@ -14,6 +14,7 @@ import (
 	"github.com/openpai/paictl/pkg/kube"
 	schedulerapi "github.com/openpai/paictl/pkg/scheduler/api"
 	"github.com/openpai/paictl/pkg/services"
+	"github.com/openpai/paictl/pkg/services/state"
 )
 
 func TestWhatMakesAClusterUnhealthy(t *testing.T) {
@@ -40,6 +41,7 @@ func TestWhatMakesAClusterUnhealthy(t *testing.T) {
 		"a GPU that is used by order":            {machine(Machine{State: MachineReady, GPUs: []GPU{{Health: GPUIgnored, Reason: "XID 79"}}}), "ok"},
 		"a service that failed":                  {Cluster{Services: []Service{{services.Status{Name: "grafana", State: services.StateFailed}}}}, "critical service grafana: failed"},
 		"a service that starts":                  {Cluster{Services: []Service{{services.Status{Name: "grafana", State: services.StateStarting}}}}, "warning service grafana: starting"},
+		"a service of which nothing is known":    {Cluster{Services: []Service{{services.Status{Name: "grafana", State: state.StateUnknown}}}}, "unknown service grafana: unknown"},
 		"a service that no one wants":            {Cluster{Services: []Service{{services.Status{Name: "grafana", State: services.StateStopped}}}}, "ok"},
 		"an API server that is unavailable":      {source(Source{Name: SourceAPI, State: StateStale, Message: "no answer"}), "critical source api: no answer"},
 		"an API server that refuses":             {source(Source{Name: SourceAPI, State: StateFailed, Refused: true, Message: "forbidden"}), "unknown source api: forbidden"},

@@ -76,7 +76,7 @@ func TestAnAdministratorWhoSignedInSeesTheWholeCluster(t *testing.T) {
 	for _, name := range status.SourceNames() {
 		s := status.Source{Name: name, State: status.StateCurrent}
 		if name == status.SourceServices {
-			s.State, s.Message, s.Hint = status.StateAbsent, status.ErrSecrets.Error(), "use a kubeconfig"
+			s.State, s.Message, s.Hint = status.StateAbsent, "no run of paictl has published which services run", "any run publishes it"
 		}
 		c.Sources = append(c.Sources, s)
 	}
@@ -85,7 +85,7 @@ func TestAnAdministratorWhoSignedInSeesTheWholeCluster(t *testing.T) {
 	out, err := print(t, "--once")
 	require.ErrorIs(t, err, errUnhealthy)
 	assert.Contains(t, out, "gpu-1     NotReady")
-	assert.Contains(t, out, "not shown: the state of services is stored in Secrets, which the platform's server doesn't read\n  -> use a kubeconfig\n")
+	assert.Contains(t, out, "not shown: no run of paictl has published which services run\n  -> any run publishes it\n")
 	assert.Contains(t, out, "lab: unknown (https://127.0.0.1:")
 	out, err = print(t, "--once", "-o", "json")
 	require.ErrorIs(t, err, errUnhealthy)

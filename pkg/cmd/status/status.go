@@ -52,9 +52,8 @@ its keys. With --once, -o or a pipe it prints tables instead.
 The tables list services that aren't ready, and the 20 newest jobs that run or wait. Of more than 20
 machines they list only those with a problem. --all lists everything.
 
-After "paictl login" administrators see all but services, whose state is stored in Secrets, and other people see their jobs
-and the virtual clusters that they may use. The view then has the actions on jobs; services, and actions on machines, need a
-kubeconfig.
+After "paictl login" administrators see the whole cluster, and other people see their jobs and the virtual clusters that they
+may use. The view then has the actions on jobs; actions on services and machines need a kubeconfig.
 
 --watch keeps running and prints a line for each change: the object, its old and its new state, and the reason.
 With -o json each line is one JSON object. If the API server can't be reached, it waits for it.

@@ -95,7 +95,7 @@ func configured(t *testing.T, c *kube.Cluster) {
 	before, err := core.ConfigMaps(kube.SystemNamespace).List(t.Context(), metav1.ListOptions{})
 	require.NoError(t, err)
 	t.Cleanup(func() { // other tests use the same API server
-		ctx := context.Background()
+		ctx := context.WithoutCancel(t.Context())
 		now, err := core.ConfigMaps(kube.SystemNamespace).List(ctx, metav1.ListOptions{})
 		require.NoError(t, err)
 		for i := range now.Items {
@@ -174,6 +174,8 @@ func TestTheServersAccountHasTheRightsThatItsRoutesNeed(t *testing.T) {
 	}
 	assert.Equal(t, status.StateCurrent, all.Source(status.SourceAPI).State)
 	assert.Equal(t, status.StateCurrent, all.Source(status.SourceJobs).State)
+	assert.Equal(t, status.StateAbsent, all.Source(status.SourceServices).State)
+	assert.Equal(t, "no run of paictl has published which services run", all.Source(status.SourceServices).Message)
 	assert.NotContains(t, a.Body, "hunter2")
 
 	assert.Equal(t, 404, h.as("root", "GET", "/api/v3/services", "").Status, "no run has published anything")
@@ -192,6 +194,13 @@ func TestTheServersAccountHasTheRightsThatItsRoutesNeed(t *testing.T) {
 	}
 	assert.Contains(t, missing, "configmap/lost")
 	assert.Contains(t, missing, "deployment/grafana")
+	require.NoError(t, wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
+		h.as("root", "GET", "/api/v3/status", "").Into(&all)
+		return all.Source(status.SourceServices).State == status.StateCurrent, nil
+	}), "a status is kept for seconds")
+	require.Len(t, all.Services, 1)
+	assert.Equal(t, "grafana", all.Services[0].Name)
+	assert.Equal(t, state.StateFailed, all.Services[0].State)
 	for _, right := range []authv1.ResourceAttributes{
 		{Namespace: kube.SystemNamespace, Verb: "get", Resource: "secrets", Name: "sh.helm.release.v1.grafana.v1"}, {Namespace: kube.SystemNamespace, Verb: "list", Resource: "secrets"},
 		{Namespace: kube.SystemNamespace, Verb: "update", Resource: "configmaps", Name: facts.ConfigMap}, {Namespace: kube.SystemNamespace, Verb: "update", Group: "coordination.k8s.io", Resource: "leases", Name: facts.Lease},

@@ -139,10 +139,11 @@ func New(o Options) (*Assembly, error) {
 			prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "pai_server_audit_lost_total", Help: "Records of the audit that were printed and never kept, because too many waited."},
 				func() float64 { _, lost := a.audit.Waiting(); return float64(lost) }))
 	}
+	services := newReporter(o, cluster)
 	core := &app.App{People: a.People, Tokens: a.Tokens, SignIn: a.SignIn, Jobs: jobs, Lister: a.Cache, Audit: a.audit, Keys: a.keys, Now: o.Now, Templates: a.Templates,
 		Most:      app.Most{Jobs: o.Settings.Limits.LiveJobs, Tasks: o.Settings.Limits.LiveTasks},
 		LogMemory: &logs.Memory{Each: 32 << 20, All: 96 << 20}, PasswordSignIn: o.Settings.SignIn.Password.Enabled,
-		Issuers: who.issuers, Once: a.once, At: o.Settings.URL(), ReturnPages: o.Settings.SignIn.ReturnPages, Status: openStatus(o, cluster, jobs), Services: openServices(o, cluster)}
+		Issuers: who.issuers, Once: a.once, At: o.Settings.URL(), ReturnPages: o.Settings.SignIn.ReturnPages, Status: openStatus(o, cluster, jobs, services), Services: openServices(o, services)}
 	if core.Alerts, err = openAlerts(o); err != nil {
 		return nil, err
 	}

@@ -12,12 +12,17 @@ import (
 	"github.com/openpai/paictl/pkg/services/state"
 )
 
-// openServices returns a function that reads the state of services from the published facts, and from their objects. It reads no Secret.
-func openServices(o Options, cluster *kube.Cluster) func(context.Context) (*state.Report, error) {
+// newReporter makes the reader of the state of services. It reads published facts and their objects, and no Secret.
+func newReporter(o Options, cluster *kube.Cluster) *facts.Reporter {
 	r := &facts.Reporter{Client: cluster.Client, Ready: ready.New(cluster.Client), Now: o.Now}
 	if r.Now == nil {
 		r.Now = time.Now
 	}
+	return r
+}
+
+// openServices returns a function that reads the state of services.
+func openServices(o Options, r *facts.Reporter) func(context.Context) (*state.Report, error) {
 	return func(ctx context.Context) (*state.Report, error) {
 		out, err := r.Report(ctx)
 		if err == nil || errors.Is(err, facts.ErrNone) {

@@ -2,6 +2,7 @@ package assembly
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"net/url"
@@ -16,13 +17,14 @@ import (
 	"github.com/openpai/paictl/pkg/job"
 	"github.com/openpai/paictl/pkg/kube"
 	"github.com/openpai/paictl/pkg/layout"
+	"github.com/openpai/paictl/pkg/services/facts"
 	"github.com/openpai/paictl/pkg/services/state"
 	"github.com/openpai/paictl/pkg/status"
 )
 
 // openStatus returns a function that reads the state of the whole cluster as "paictl status" does, but without Secrets: of the configuration it reads the
-// public part, and of services nothing.
-func openStatus(o Options, cluster *kube.Cluster, jobs *job.Client) func(context.Context) (*status.Cluster, error) {
+// public part, and of releases the published facts.
+func openStatus(o Options, cluster *kube.Cluster, jobs *job.Client, services *facts.Reporter) func(context.Context) (*status.Cluster, error) {
 	held := store.New(cluster.Client)
 	read := func(ctx context.Context, known func(string, *layout.Layout)) ([]state.Status, error) {
 		p, err := held.Public(ctx)
@@ -30,7 +32,14 @@ func openStatus(o Options, cluster *kube.Cluster, jobs *job.Client) func(context
 			return nil, err
 		}
 		known(p.Cluster.Kubernetes.Kubernetes.ClusterName, &p.Cluster.Layout)
-		return nil, status.ErrSecrets
+		report, err := services.Report(ctx)
+		if errors.Is(err, facts.ErrNone) {
+			return nil, &status.AbsentError{Err: err}
+		}
+		if err != nil {
+			return nil, err
+		}
+		return report.Explained(), nil
 	}
 	var mu sync.Mutex
 	var have *status.Cluster // a view asks for it every five seconds

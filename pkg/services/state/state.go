@@ -80,6 +80,20 @@ func (r *Report) Sort() {
 	slices.SortFunc(r.Items, func(a, b Status) int { return strings.Compare(a.Name, b.Name) })
 }
 
+// Explained returns the services, each unknown one with a problem that says why, for those that show no notes.
+func (r *Report) Explained() []Status {
+	if len(r.Notes) == 0 {
+		return r.Items
+	}
+	all, why := slices.Clone(r.Items), r.Notes[len(r.Notes)-1]
+	for i := range all {
+		if all[i].State == StateUnknown && len(all[i].Problems) == 0 {
+			all[i].Problems = []ready.Problem{{Object: "release/" + all[i].Name, Reason: "Unknown", Message: why.Message, Hint: why.Remedy}}
+		}
+	}
+	return all
+}
+
 // StartCommand returns the command that starts services.
 func StartCommand(names ...string) string {
 	return "paictl service start -n " + strings.Join(names, ",")
