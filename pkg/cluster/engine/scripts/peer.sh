@@ -12,7 +12,9 @@ pp_serve() {
 	( pp_run "$d" "$S/staging/$2" "$3" ) || code=$?
 	# rm must survive it, too: a child resets the signals that the shell traps, and keeps ignoring those that it ignores.
 	trap '' TERM HUP
-	rm -rf "$d" "$S/staging/$2"
+	# Renamed first: a file that another command shares at this moment would keep the folder.
+	[ ! -d "$d" ] || mv "$d" "$d.ended"
+	rm -rf "$d.ended" "$S/staging/$2"
 	exit "$code"
 }
 
@@ -29,5 +31,5 @@ pp_run() {
 
 # pp_share RUN SHA PATH: serves a file that paictl has sent.
 pp_share() {
-	[ ! -d "$S/peer-$1" ] || ln -f "$R$3" "$S/peer-$1/$2"
+	[ ! -d "$S/peer-$1" ] || ln -f "$R$3" "$S/peer-$1/$2" || [ ! -d "$S/peer-$1" ]
 }
