@@ -141,7 +141,7 @@ func TestABackupThatCannotBeMadeSaysWhy(t *testing.T) {
 	}{
 		"etcd is away":        {func(l *lab) { l.host("m1").write("/.fake/fail/etcd", "") }, "etcd on m1 doesn't answer"},
 		"another checksum":    {func(l *lab) { l.serveSnapshot(db, [32]byte{}) }, "its checksum differs"},
-		"a stream is cut off": {func(l *lab) { l.cutSnapshot() }, "it was interrupted"},
+		"a stream is cut off": {func(l *lab) { l.cutSnapshot() }, "the transfer was interrupted"},
 		"etcd refuses":        {func(l *lab) { l.host("m1").write("/.fake/fail/snapshot", "") }, "etcdserver: permission denied"},
 		"a rotation ends": {func(l *lab) {
 			l.host("m1").write("/.fake/during/snapshot", "echo another >\"$R/etc/paictl/encryption.yaml\"\n")
