@@ -70,7 +70,7 @@ func TestEverySecretOfASectionIsAFileThatAlertmanagerReads(t *testing.T) {
 	s := service(t, "alert-manager", everyReceiver)
 	stored := slices.Sorted(maps.Keys(s.Credentials))
 	require.Equal(t, []string{
-		"receivers.email.authPassword", "receivers.slack.apiUrl",
+		"receivers.email.authPassword", "receivers.heartbeat.url", "receivers.slack.apiUrl",
 		"receivers.webhooks.chat.secretUrl", "receivers.webhooks.ops.bearerToken",
 	}, stored)
 

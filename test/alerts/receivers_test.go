@@ -16,7 +16,7 @@ receivers:
     ops: {url: "https://hooks.example.org/ops", authorization: bearer, bearerToken: s3cret-token}
     chat: {secretUrl: "https://chat.example.org/s3cret-url"}
   slack: {channel: "#cluster", apiUrl: "https://slack.example.org/s3cret-hook"}
-  heartbeat: {url: "https://beat.example.org/1"}
+  heartbeat: {url: "https://beat.example.org/s3cret-beat"}
 customRoutes: [{receiver: team-a, matchers: ['team="a"']}]
 customReceivers: [{name: team-a, webhook_configs: [{url: "http://team.example.org"}]}]
 `
@@ -112,6 +112,7 @@ func TestSecretsOfReceiversStandOnlyInTheSecret(t *testing.T) {
 	require.Equal(t, "https://hooks.example.org/ops", operators.WebhookConfigs[1]["url"])
 	require.Len(t, operators.SlackConfigs, 1)
 	require.Len(t, receivers["heartbeat"].WebhookConfigs, 1)
+	require.Equal(t, "/etc/alertmanager/credentials/receivers.heartbeat.url", receivers["heartbeat"].WebhookConfigs[0]["url_file"])
 }
 
 // If paictl stores the secrets itself, the values don't contain them, and the chart must not make a
@@ -127,4 +128,5 @@ func TestTheChartMakesNoSecretWherePaictlDoes(t *testing.T) {
 	}
 	_, receivers := alertmanagerConfig(t, "receivers: {webhooks: {chat: {}}}")
 	require.Contains(t, receivers["operators"].WebhookConfigs[0], "url_file")
+	require.Empty(t, receivers["heartbeat"].WebhookConfigs, "it is off")
 }

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -220,13 +221,22 @@ func startMonitoring(t *testing.T, more map[string]string) monitoring {
 	write("access/web.yml", web)
 	access := filepath.Join(dir, "access")
 	at := map[string]string{"prometheus": "127.0.0.1:" + freePort(t), "alert-manager": "127.0.0.1:" + freePort(t), "node-exporter": "127.0.0.1:" + freePort(t)}
-	rules := write("rules/always.yaml", []byte("groups: [{name: g, rules: [{alert: Always, expr: vector(1)}]}]\n"))
+	rules := write("rules/always.yaml", []byte("groups: [{name: g, rules: [{alert: Always, expr: vector(1)}, {alert: Heartbeat, expr: vector(1)}]}]\n"))
 	write("prometheus/prometheus.yml", onLoopback(t, configMaps(t, "prometheus", withAccess)["prometheus"].Data["prometheus.yml"],
 		rules, access, at["alert-manager"], slices.Sorted(maps.Values(at))))
 	write(managers+"/etc/pai-access/web.yml", web)
-	write(managers+"/etc/alertmanager/alertmanager.yml", []byte(configMaps(t, "alert-manager", withAccess)["alert-manager"].Data["alertmanager.yml"]))
+	write(managers+"/etc/alertmanager/alertmanager.yml", []byte(configMaps(t, "alert-manager", values("alert-manager"))["alert-manager"].Data["alertmanager.yml"]))
+	for _, doc := range manifests(t, "alert-manager", values("alert-manager")) {
+		var secret struct {
+			StringData map[string]string `yaml:"stringData"`
+		}
+		require.NoError(t, yaml.Unmarshal([]byte(doc), &secret))
+		for key, value := range secret.StringData {
+			write(managers+"/etc/alertmanager/credentials/"+key, []byte(value))
+		}
+	}
 
-	serve(t, managers, "/usr/bin/prometheus-alertmanager", arguments(t, "alert-manager", values("alert-manager"), map[string]string{"=:9093": "=" + at["alert-manager"]}))
+	serve(t, managers, "/usr/bin/alertmanager", arguments(t, "alert-manager", values("alert-manager"), map[string]string{"=:9093": "=" + at["alert-manager"]}))
 	serve(t, "", exporter, arguments(t, "node-exporter", values("node-exporter"), map[string]string{"/etc/pai-access": access, "[$(HOST_IP)]:9100": at["node-exporter"],
 		"/host/root": "/", "/host/": "/"}))
 	serve(t, "", prometheus, arguments(t, "prometheus", values("prometheus"), map[string]string{"/etc/prometheus": filepath.Join(dir, "prometheus"), "/etc/pai-access": access,
@@ -290,6 +300,29 @@ func TestMonitoringAnswersOnlyWhoKnowsThePassword(t *testing.T) {
 	require.Equal(t, http.StatusOK, code, text)
 	require.NoError(t, json.Unmarshal([]byte(text), &silence))
 	require.NotEmpty(t, silence.ID)
+}
+
+// The address is a secret: it is in the Secret alone, and Alertmanager reads it from there.
+func TestTheHeartbeatReachesAnAddressThatIsASecret(t *testing.T) {
+	beats := make(chan string, 100)
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		select {
+		case beats <- r.URL.Path + " " + string(body):
+		default:
+		}
+	}))
+	t.Cleanup(server.Close)
+	startMonitoring(t, map[string]string{"alert-manager": "receivers: {heartbeat: {url: \"" + server.URL + "/s3cret-beat\", interval: 1s}}\n"})
+	for range 2 { // it comes again and again
+		select {
+		case b := <-beats:
+			require.Contains(t, b, "/s3cret-beat ")
+			require.Contains(t, b, `"alertname":"Heartbeat"`)
+		case <-time.After(5 * time.Minute):
+			t.Fatal("no heartbeat came")
+		}
+	}
 }
 
 // The password is for pods of the platform's namespace: Prometheus doesn't send it to pods in other namespaces.

@@ -25,9 +25,9 @@ func newCmdBuild(f *cmdutil.Factory, runF func(context.Context, *buildOptions) e
 		Short: "Build the bundle from source",
 		Long: `Builds every program from pinned Go modules, and the images from those programs. The
 modules come from the Go module proxy and are checked against go.sum; kube-proxy's and flannel's
-images take iptables, nft, conntrack and kmod from this machine's Debian or Ubuntu packages, and
-Alertmanager's image is made from such a package. The images of paictl's own programs are built from
-the source that paictl contains, and the services' charts are packed.
+images take iptables, nft, conntrack and kmod from this machine's Debian or Ubuntu packages. The
+images of paictl's own programs are built from the source that paictl contains, and the services'
+charts are packed.
 
 It needs Go, gcc and libseccomp's headers, and about ten minutes on two cores. Finished parts are
 kept: an interrupted build continues where it stopped, and a second build has nothing to do. Two

@@ -168,6 +168,13 @@ func (b *builder) takeSecrets(s *Service, schema *valuesSchema) {
 		return
 	}
 	s.Values[keyCredentialsSecret] = s.CredentialsName()
+	if schema.root.Properties[keyCredentialsKeys] != nil {
+		keys := []any{}
+		for _, key := range sorted(maps.Keys(s.Credentials)) {
+			keys = append(keys, key)
+		}
+		s.Values[keyCredentialsKeys] = keys
+	}
 }
 
 // take returns the value at a path and removes it; in a list it leaves an empty text, so

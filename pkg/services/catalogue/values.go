@@ -16,6 +16,8 @@ const (
 	keyTolerations         = "tolerations"
 	keyCredentialsSecret   = "credentialsSecret"
 	keyCredentialsRevision = "credentialsChecksum"
+	// keyCredentialsKeys is for charts that do something only if a certain secret is set.
+	keyCredentialsKeys = "credentialsKeys"
 )
 
 // globalValues returns the data about the cluster that every embedded chart gets.

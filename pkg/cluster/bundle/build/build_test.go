@@ -296,6 +296,7 @@ func TestImageNamesAreThoseThatKubeadmAsksFor(t *testing.T) {
 		"paictl.openpai.org/netcheck:v1",
 		"paictl.openpai.org/prometheus:v3.15.0",
 		"paictl.openpai.org/node-exporter:v1.12.1",
+		"paictl.openpai.org/alertmanager:v0.31.1",
 	}, got)
 }
 

@@ -185,6 +185,12 @@ func modules() []Module {
 			},
 		},
 		{
+			// v0.31.1 is the last release whose module has the web page that it embeds.
+			Name: "alertmanager", Path: "github.com/prometheus/alertmanager",
+			LDFlags:  "-X github.com/prometheus/common/version.Version={number}",
+			Programs: []Program{{Name: "alertmanager", Package: "github.com/prometheus/alertmanager/cmd/alertmanager"}},
+		},
+		{
 			Name: "node-exporter", Path: "github.com/prometheus/node_exporter",
 			LDFlags:  "-X github.com/prometheus/common/version.Version={number}",
 			Programs: []Program{{Name: "node-exporter"}},
@@ -268,10 +274,9 @@ func images() []Image {
 			Files: []File{{"node-exporter", "usr/bin/node_exporter"}}, Entrypoint: []string{"/usr/bin/node_exporter"},
 		},
 		{
-			// Its module can't be compiled: the web page that it embeds is not in it.
 			Name: "alertmanager", Ref: "paictl.openpai.org/alertmanager:{version}", Roles: []string{master}, User: noUser,
-			Debian: []string{"ca-certificates", "prometheus-alertmanager"}, Package: "prometheus-alertmanager",
-			Entrypoint: []string{"/usr/bin/prometheus-alertmanager"},
+			Debian: []string{"ca-certificates"},
+			Files:  []File{{"alertmanager", "usr/bin/alertmanager"}}, Entrypoint: []string{"/usr/bin/alertmanager"},
 		},
 		{
 			// The demo's pod, which shows on any cluster whether pods reach each other.

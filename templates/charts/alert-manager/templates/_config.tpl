@@ -44,9 +44,9 @@ inhibit_rules:
 receivers:
   - name: nobody
   - name: heartbeat
-    {{- with .Values.receivers.heartbeat.url }}
+    {{- if or .Values.receivers.heartbeat.url (has "receivers.heartbeat.url" .Values.credentialsKeys) }}
     webhook_configs:
-      - url: {{ . | quote }}
+      - url_file: {{ include "alert-manager.file" "receivers.heartbeat.url" }}
         send_resolved: false
     {{- end }}
   - name: operators
@@ -111,6 +111,7 @@ slack_configs:
 {{- $out := dict }}
 {{- with .Values.receivers.email.authPassword }}{{ $_ := set $out "receivers.email.authPassword" . }}{{ end }}
 {{- with .Values.receivers.slack.apiUrl }}{{ $_ := set $out "receivers.slack.apiUrl" . }}{{ end }}
+{{- with .Values.receivers.heartbeat.url }}{{ $_ := set $out "receivers.heartbeat.url" . }}{{ end }}
 {{- range $name, $hook := .Values.receivers.webhooks }}
 {{- with $hook.secretUrl }}{{ $_ := set $out (printf "receivers.webhooks.%s.secretUrl" $name) . }}{{ end }}
 {{- with $hook.bearerToken }}{{ $_ := set $out (printf "receivers.webhooks.%s.bearerToken" $name) . }}{{ end }}
