@@ -346,7 +346,7 @@ func TestAMachineThatFallsSilentIsLeft(t *testing.T) {
 	var w Word
 	arrived := func() bool {
 		part, err := os.Stat(f.Part)
-		return err == nil && part.Size() > 0
+		return err == nil && part.Size() > backward
 	}
 	for f.Patience.Stall = 50 * time.Millisecond; !arrived(); f.Patience.Stall *= 2 { // a busy machine receives nothing in so short a time
 		w = fetch(t, f)

@@ -9,7 +9,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
 
 	"github.com/openpai/paictl/pkg/cmd"
 	"github.com/openpai/paictl/pkg/cmd/cmdtest"
@@ -65,6 +67,12 @@ func forget(t *testing.T) {
 	} {
 		require.NoError(t, err)
 	}
+	definitions := dynamic.NewForConfigOrDie(c.Config).Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
+	require.NoError(t, definitions.DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}))
+	require.Eventually(t, func() bool {
+		left, err := definitions.List(t.Context(), metav1.ListOptions{})
+		return err == nil && len(left.Items) == 0
+	}, time.Minute, 20*time.Millisecond)
 }
 
 func TestASecondRunIsRefusedWithItsOwnCode(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"sync"
 
 	"golang.org/x/term"
 
@@ -23,6 +24,8 @@ type IOStreams struct {
 
 	inTTY, outTTY, errTTY bool
 	colour, dumb          bool
+
+	saying sync.Mutex
 }
 
 // System returns the process's own streams. getenv is os.Getenv in the program.
@@ -46,8 +49,10 @@ func Test() (s *IOStreams, in, out, errOut *bytes.Buffer) {
 	return &IOStreams{In: in, Out: out, Err: errOut}, in, out, errOut
 }
 
-// Say writes a message to the user, on separate lines. Names and reasons in it may come from others.
+// Say writes a message to the user, on separate lines. Names and reasons in it may come from others. Several goroutines may call it.
 func (s *IOStreams) Say(format string, args ...any) {
+	s.saying.Lock()
+	defer s.saying.Unlock()
 	fmt.Fprintln(s.Err, terminal.Text(fmt.Sprintf(format, args...)))
 }
 
