@@ -31,6 +31,7 @@ func TestMistakesInArgumentsAreNamed(t *testing.T) {
 	for args, says := range map[string]string{
 		"--listen nowhere":           `--listen "nowhere" is not HOST:PORT`,
 		"--metrics-listen x":         `--metrics-listen "x" is not HOST:PORT`,
+		"--proxy-listen x":           `--proxy-listen "x" is not HOST:PORT`,
 		"extra":                      `unexpected argument "extra"`,
 		"--namespace other":          `jobs run in pai-jobs`,
 		"--settings " + settings:     `unknown field "limit"`,
@@ -54,7 +55,7 @@ func free(t *testing.T) string {
 func TestTheProgramAnswersOverTLSAndLeavesInOrder(t *testing.T) {
 	c := kubetest.Start(t)
 	servertest.Prepare(t, c)
-	o, err := parse([]string{"--kubeconfig", kubetest.Kubeconfig(t), "--listen", free(t), "--redirect-listen", free(t), "--metrics-listen", free(t), "--identity", "test", "--job-controller", "", "--scheduler", ""}, io.Discard)
+	o, err := parse([]string{"--kubeconfig", kubetest.Kubeconfig(t), "--listen", free(t), "--proxy-listen", free(t), "--redirect-listen", free(t), "--metrics-listen", free(t), "--identity", "test", "--job-controller", "", "--scheduler", ""}, io.Discard)
 	require.NoError(t, err)
 	o.settings.Addresses = []string{"127.0.0.1"}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -87,6 +88,8 @@ func TestTheProgramAnswersOverTLSAndLeavesInOrder(t *testing.T) {
 	assert.Equal(t, "Pylon ready.", body)
 	status, body, _ = get(client, "https://"+o.listen+"/rest-server/api/v2/jobs")
 	assert.Equal(t, 401, status, body)
+	status, body, _ = get(client, "https://"+o.proxyListen+"/healthz")
+	assert.Equal(t, 404, status, "no API at the address of other services' pages: %s", body)
 	status, _, header := get(client, "http://"+o.redirectListen+"/first?a=b")
 	assert.Equal(t, 308, status)
 	assert.Equal(t, "https://127.0.0.1/first?a=b", header.Get("Location"))

@@ -96,6 +96,9 @@ func run(ctx context.Context, o *options, log *slog.Logger) error {
 // shortConnections limits the connections that are not streams: each uses memory, even before its client is known.
 const shortConnections = 1000
 
+// proxyConnections limits the connections to the pages of other services.
+const proxyConnections = 500
+
 // serve answers people, once there is a certificate.
 func serve(ctx context.Context, o *options, a *assembly.Assembly, public *servertls.ACME, log *slog.Logger) error {
 	source, err := certificates(ctx, o, log)
@@ -112,6 +115,14 @@ func serve(ctx context.Context, o *options, a *assembly.Assembly, public *server
 		return err
 	}
 	parts := []func(context.Context) error{func(ctx context.Context) error { return a.Server.Serve(ctx, l, a.Server) }}
+	if o.proxyListen != "" {
+		bounds.Connections = proxyConnections
+		pages, err := servertls.Listen(ctx, o.proxyListen, source, bounds)
+		if err != nil {
+			return errors.Join(err, l.Close())
+		}
+		parts = append(parts, func(ctx context.Context) error { return a.Proxy.Serve(ctx, pages, a.Proxy) })
+	}
 	if o.redirectListen != "" {
 		var lc net.ListenConfig
 		to, err := lc.Listen(ctx, "tcp", o.redirectListen)

@@ -9,7 +9,7 @@ import (
 
 // awaitedPrefix begins the names of cookies that a browser keeps while its person is at an issuer: only that browser can use the
 // issuer's answer.
-const awaitedPrefix = "__Host-pai-issuer-"
+const awaitedPrefix = CookiePrefix + "issuer-"
 
 // ToIssuer redirects a browser to an issuer of OpenID Connect: it returns the address.
 func (c *Call) ToIssuer(issuer string, g app.Goal) (address string, err error) {
@@ -17,7 +17,7 @@ func (c *Call) ToIssuer(issuer string, g app.Goal) (address string, err error) {
 	if err != nil {
 		return "", err
 	}
-	http.SetCookie(c.Writer, hostCookie(awaitedPrefix+away.Name, away.Sealed, time.Now().Add(app.AwayTime)))
+	http.SetCookie(c.Writer, HostCookie(awaitedPrefix+away.Name, away.Sealed, time.Now().Add(app.AwayTime)))
 	return away.Address, nil
 }
 
@@ -35,7 +35,7 @@ func (c *Call) DropAwaited(name string) {
 	if name == "" {
 		return
 	}
-	gone := hostCookie(awaitedPrefix+name, "", time.Time{}) //nolint:gosec // hostCookie says all of it
+	gone := HostCookie(awaitedPrefix+name, "", time.Time{}) //nolint:gosec // HostCookie says all of it
 	gone.MaxAge = -1
 	http.SetCookie(c.Writer, gone)
 }

@@ -14,9 +14,13 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// SessionCookie holds the token of a browser's session. Because of its prefix, browsers accept it only over TLS and for this very
-// host: no page of a neighbouring name can plant one.
-const SessionCookie = "__Host-pai-session"
+// CookiePrefix begins the names of the server's cookies. Because of __Host-, browsers accept them only over TLS and for this very host,
+// so that no page of a neighbouring name can plant one. Cookies aren't separated by port: because of __Host-Http-, newer browsers don't
+// accept them from scripts either, such as those of proxied pages. Others see only the prefix __Host-.
+const CookiePrefix = "__Host-Http-pai-"
+
+// SessionCookie holds the token of a browser's session.
+const SessionCookie = CookiePrefix + "session"
 
 // SignInPath is the page on which browsers sign in; ReturnTo is the key of its query for the page that they wanted.
 const (
@@ -27,20 +31,24 @@ const (
 // OpenerPolicy is the header that separates a page from the one that opened it, unless both have the same value and origin.
 const OpenerPolicy = "Cross-Origin-Opener-Policy"
 
+// ContentPolicy is the header that says what a page may load, and who may show it in a frame.
+const ContentPolicy = "Content-Security-Policy"
+
 // KeepSession gives a browser the token of its session.
 func (c *Call) KeepSession(token secret.String, until time.Time) {
-	http.SetCookie(c.Writer, hostCookie(SessionCookie, token.Reveal(), until))
+	http.SetCookie(c.Writer, HostCookie(SessionCookie, token.Reveal(), until))
 }
 
 // DropSession removes the token from the browser.
 func (c *Call) DropSession() {
-	gone := hostCookie(SessionCookie, "", time.Time{}) //nolint:gosec // hostCookie says all of it
+	gone := HostCookie(SessionCookie, "", time.Time{}) //nolint:gosec // HostCookie says all of it
 	gone.MaxAge = -1
 	http.SetCookie(c.Writer, gone)
 }
 
-// hostCookie returns a cookie that scripts can't read. A page of another site can make a browser send it only by a link.
-func hostCookie(name, value string, until time.Time) *http.Cookie {
+// HostCookie returns a cookie that scripts can't read. A page of another site can make a browser send it only by a link. If until is the
+// zero time, the browser keeps it until it ends.
+func HostCookie(name, value string, until time.Time) *http.Cookie {
 	return &http.Cookie{Name: name, Value: value, Path: "/", Expires: until, Secure: true, HttpOnly: true, SameSite: http.SameSiteLaxMode}
 }
 
@@ -59,18 +67,54 @@ func sessionOf(r *http.Request) []string {
 // stale reports whether the cookie of an ended session is ignored. It is ignored by routes that don't need a sign-in: the browser
 // sends it with every request, no script can remove it, and the person could neither sign in nor out before it expires.
 func stale(err error, route *Route) bool {
-	return app.Meaning(err).Status == http.StatusUnauthorized && rules.Class(route.Rule, &rules.Subject{}) == nil
+	return app.Meaning(err).Status == http.StatusUnauthorized && isOpen(route)
 }
 
-// sameOrigin refuses requests that a page of another origin made a browser send, unless they only read, and doesn't let such a
-// page read the answer.
-func sameOrigin(w http.ResponseWriter, r *http.Request) error {
+// sameOrigin refuses a request that a page of another origin made a browser send, and doesn't let such a page read the answer. It may lead
+// a browser to a route of Navigation. A request with an Authorization header isn't refused, because a browser adds none by itself, except at
+// routes that are open: they may begin a session.
+func sameOrigin(w http.ResponseWriter, r *http.Request, route *Route) error {
+	if len(r.Header.Values("Authorization")) > 0 && !isOpen(route) {
+		return nil
+	}
 	h := w.Header()
 	h.Del("Access-Control-Allow-Origin")
 	h.Del("Access-Control-Expose-Headers")
 	h.Add("Vary", "Cookie")
-	if err := http.NewCrossOriginProtection().Check(r); err != nil {
-		return &wire.Error{Status: http.StatusForbidden, Code: wire.CodeForbidden, Message: "a page of another origin may not ask for this"}
+	if route.Navigation && navigates(r) {
+		return nil
+	}
+	// net/http lets requests pass that only read. A script of a proxied page, which has the server's host, would make a browser send the
+	// session's cookie with them.
+	strict := *r
+	strict.Method = http.MethodPost
+	if err := http.NewCrossOriginProtection().Check(&strict); err != nil {
+		return errOrigin
+	}
+	return nil
+}
+
+// errOrigin is the error for requests of pages that aren't the server's own.
+var errOrigin = &wire.Error{Status: http.StatusForbidden, Code: wire.CodeForbidden, Message: "a page of another origin may not ask for this"}
+
+// navigates reports whether a browser follows a link in a tab, which no page gets the answer of.
+func navigates(r *http.Request) bool {
+	h := r.Header
+	return (r.Method == http.MethodGet || r.Method == http.MethodHead) && h.Get("Sec-Fetch-Mode") == "navigate" && h.Get("Sec-Fetch-Dest") == "document"
+}
+
+// isOpen reports whether a route needs no sign-in.
+func isOpen(route *Route) bool { return rules.Class(route.Rule, &rules.Subject{}) == nil }
+
+// handshake refuses to upgrade a connection for a page of another origin: browsers let every page open a WebSocket, send cookies, and let
+// the page read it. Programs send no Origin.
+func handshake(r *http.Request) error {
+	all := r.Header.Values("Origin")
+	if len(all) == 0 {
+		return nil
+	}
+	if u, err := url.Parse(all[0]); len(all) > 1 || err != nil || u.Scheme != "https" || !strings.EqualFold(u.Host, r.Host) {
+		return errOrigin
 	}
 	return nil
 }
@@ -81,7 +125,11 @@ func toSignIn(w http.ResponseWriter, r *http.Request, route *Route, err error) b
 	if !unknown || !route.Browser || !wantsPage(r) {
 		return false
 	}
-	seeOther(w, SignInPath+"?"+url.Values{ReturnTo: {r.URL.RequestURI()}}.Encode())
+	if route.SignIn != nil {
+		route.SignIn(w, r)
+		return true
+	}
+	SeeOther(w, SignInPath+"?"+url.Values{ReturnTo: {r.URL.RequestURI()}}.Encode())
 	return true
 }
 
@@ -90,11 +138,12 @@ func home(w http.ResponseWriter, r *http.Request, path string) bool {
 	if path != "/" || !wantsPage(r) {
 		return false
 	}
-	seeOther(w, SignInPath)
+	SeeOther(w, SignInPath)
 	return true
 }
 
-func seeOther(w http.ResponseWriter, to string) {
+// SeeOther redirects a browser.
+func SeeOther(w http.ResponseWriter, to string) {
 	h := w.Header()
 	h.Set("Cache-Control", "no-store")
 	h.Set("Location", to)
@@ -104,8 +153,7 @@ func seeOther(w http.ResponseWriter, to string) {
 // WantsPage reports whether a browser shows the answer to a person.
 func (c *Call) WantsPage() bool { return wantsPage(c.Request) }
 
-// Navigated refuses a request from a script or a frame: another service's page behind the door has the server's own origin, and
-// could read the answer. Clients that aren't browsers, and old browsers, don't send the header for this.
+// Navigated refuses a request from a script or a frame. Clients that aren't browsers, and old browsers, don't send the header for this.
 func (c *Call) Navigated() error {
 	if to := c.Request.Header.Get("Sec-Fetch-Dest"); to != "" && to != "document" {
 		return &wire.Error{Status: http.StatusForbidden, Code: wire.CodeForbidden, Message: "no script may ask for this, and no frame show it", Remedy: "open the address in a tab of the browser"}

@@ -104,7 +104,7 @@ func TestListsThatAreTooLargeTogetherWaitForEachOther(t *testing.T) {
 }
 
 func TestRequestsThatWaitForOthersOfTheirPersonEndWithTheirContext(t *testing.T) {
-	s := &Server{places: shares{each: map[string]*share{}}}
+	s := &Server{places: &shares{each: map[string]*share{}}}
 	first, err := s.place(t.Context(), "GET /x", "mallory", 1)
 	require.NoError(t, err)
 	other, err := s.place(t.Context(), "GET /x", "ann", 1)

@@ -37,9 +37,15 @@ type Route struct {
 	Limit Limit
 	// Errors are the codes that it answers with, in addition to those of all routes.
 	Errors []string
-	// Browser allows the cookie of a browser's session, too, and redirects requests for a page without one to the sign-in page.
-	// Other routes ignore cookies, because a page of another origin could use one to act as its person.
+	// Browser allows the cookie of a browser's session, too, and redirects requests for a page without one to the sign-in page. Without
+	// an Authorization header, only pages of the same origin may send such a request. Other routes ignore the cookie.
 	Browser bool
+	// Navigation allows a page of another origin to lead a browser to this route of Browser, by a link: the page doesn't get the answer.
+	Navigation bool
+	// Caller returns the caller of a request without an Authorization header, in place of the session's cookie; it may be nil.
+	Caller func(*app.App, *http.Request) (app.Caller, error)
+	// SignIn redirects a browser without a session, in place of the sign-in page; it may be nil.
+	SignIn func(http.ResponseWriter, *http.Request)
 	// Summary describes the operation in one sentence.
 	Summary string
 	// Serve answers. Its error is converted to an answer in one place.
@@ -133,6 +139,9 @@ func Submits() Option { return func(r *Route) { r.Limit.Submit = true } }
 
 // Templates counts the operation as a change of a job template.
 func Templates() Option { return func(r *Route) { r.Limit.Template = true } }
+
+// Browser allows the cookie of a browser's session; see Route.
+func Browser() Option { return func(r *Route) { r.Browser = true } }
 
 // Errors adds codes that the operation answers with.
 func Errors(codes ...string) Option { return func(r *Route) { r.Errors = append(r.Errors, codes...) } }

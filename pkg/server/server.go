@@ -62,13 +62,15 @@ type Server struct {
 	metrics *metrics
 	limits  *limiter
 	streams *open
-	places  shares
+	places  *shares
 	rows    *pool
 	bodies  *bodies
 	unsent  *unsent
 	// draining ends when the program is about to end: streams end with it.
 	draining context.Context
 	drain    context.CancelFunc
+	// proxied: its routes are pages of other services, at another origin than the API.
+	proxied bool
 }
 
 // New makes a server.
@@ -76,11 +78,27 @@ func New(o Options) *Server {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	s := &Server{o: o, table: newTable(), mux: http.NewServeMux(), routes: map[string]*Route{}, metrics: newMetrics(o.Metrics), limits: newLimiter(o.Limits, o.Now),
-		streams: newOpen(o.Limits.complete().Streams), places: shares{each: map[string]*share{}}, rows: newRows(), bodies: newBodies(), unsent: newUnsent()}
+	s := &Server{o: o, metrics: newMetrics(o.Metrics), limits: newLimiter(o.Limits, o.Now),
+		streams: newOpen(o.Limits.complete().Streams), places: &shares{each: map[string]*share{}}, rows: newRows(), bodies: newBodies(), unsent: newUnsent()}
 	s.draining, s.drain = context.WithCancel(context.Background())
-	for i := range o.Routes {
-		route := &o.Routes[i]
+	s.add(o.Routes)
+	return s
+}
+
+// Proxied returns a server for routes that proxy pages of other services. It is for another origin, and shares limits, memory and
+// metrics with s.
+func (s *Server) Proxied(routes []Route) *Server {
+	p := *s
+	p.proxied = true
+	p.add(routes)
+	return &p
+}
+
+// add sets the routes.
+func (s *Server) add(routes []Route) {
+	s.o.Routes, s.table, s.mux, s.routes = routes, newTable(), http.NewServeMux(), map[string]*Route{}
+	for i := range routes {
+		route := &routes[i]
 		for _, path := range append([]string{route.Path}, route.Aliases...) {
 			s.table.add(route.Method, path)
 			pattern := path
@@ -91,7 +109,6 @@ func New(o Options) *Server {
 			s.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) { s.serve(w.(*answer), r, route) })
 		}
 	}
-	return s
 }
 
 // Routes returns all routes.
@@ -128,12 +145,17 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	// A page's opener can't reach into the page, nor read its address, which may contain an issuer's code that wasn't used
 	// because of a limit.
 	h.Set(OpenerPolicy, "same-origin")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	if !s.proxied {
+		h.Set(ContentPolicy, "default-src 'none'; frame-ancestors 'none'") // pages have another one
+		h.Set("X-Frame-Options", "DENY")
+		cors(h)
+	}
 	if r.ProtoMajor == 1 && len(r.TransferEncoding) > 0 {
 		// net/http hides a length that came with it. A proxy may have used that length, and have sent another person's request in
 		// the bytes that follow.
 		h.Set("Connection", "close")
 	}
-	cors(h)
 	// Every answer has a time limit, even if no route is found; a route sets another one.
 	if err := bound(w, time.Now().Add(answerTime+time.Second)); err != nil {
 		http.Error(w, "the connection can't be bounded", http.StatusInternalServerError)
@@ -160,13 +182,13 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.fail(a, r, err)
 		return
 	}
-	if r.Method == http.MethodOptions {
+	if r.Method == http.MethodOptions && !s.proxied {
 		preflight(a, r)
 		return
 	}
 	path, methods := s.table.find(path)
 	if len(methods) == 0 {
-		if s.limited(a, r, s.limits.address(a.address)) || home(a, r, path) {
+		if s.limited(a, r, s.limits.address(a.address)) || !s.proxied && home(a, r, path) {
 			return
 		}
 		s.fail(a, r, noAPI(path))
@@ -200,12 +222,18 @@ func fields(h http.Header) (n int) {
 // serve answers a request of a route.
 func (s *Server) serve(a *answer, r *http.Request, route *Route) {
 	a.route = route
-	if r.Header.Get("Upgrade") != "" && !route.Limit.Stream {
-		s.fail(a, r, wire.Bad("this operation doesn't support an upgrade of the connection"))
-		return
+	if r.Header.Get("Upgrade") != "" {
+		err := handshake(r)
+		if !route.Limit.Stream {
+			err = wire.Bad("this operation doesn't support an upgrade of the connection")
+		}
+		if err != nil {
+			s.fail(a, r, err)
+			return
+		}
 	}
 	if route.Browser {
-		if err := sameOrigin(a, r); err != nil {
+		if err := sameOrigin(a, r, route); err != nil {
 			s.fail(a, r, err)
 			return
 		}
@@ -337,10 +365,15 @@ func (s *Server) authenticate(r *http.Request, route *Route) (app.Caller, error)
 // callerTime bounds the check of a token.
 const callerTime = 10 * time.Second
 
-// caller returns the caller by their one Authorization header; without one, by the cookie of a browser, if the route accepts it.
+// caller returns the caller by their one Authorization header; without one, by the cookie or ticket that the route accepts.
 func (s *Server) caller(r *http.Request, route *Route) (app.Caller, error) {
 	credentials := r.Header.Values("Authorization")
-	if len(credentials) > 0 || !route.Browser {
+	switch {
+	case len(credentials) == 0 && route.Caller != nil:
+		ctx, cancel := context.WithTimeout(r.Context(), callerTime)
+		defer cancel()
+		return route.Caller(s.o.App, r.WithContext(ctx))
+	case len(credentials) > 0 || !route.Browser:
 		return s.holder(r, credentials)
 	}
 	c, err := s.holder(r, sessionOf(r))

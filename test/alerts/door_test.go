@@ -30,7 +30,10 @@ const (
 // visit is a request as a browser sends it, with a cookie or without; redirects aren't followed.
 func visit(t *testing.T, s *servertest.Server, method, path, body string, headers ...string) *http.Response {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), method, s.URL+path, strings.NewReader(body))
+	if strings.HasPrefix(path, "/") {
+		path = s.URL + path
+	}
+	r, err := http.NewRequestWithContext(t.Context(), method, path, strings.NewReader(body))
 	require.NoError(t, err)
 	r.Header.Set("Accept", "text/html,application/xhtml+xml,*/*;q=0.8")
 	for i := 0; i+1 < len(headers); i += 2 {
@@ -105,11 +108,11 @@ func TestTheDoorLetsThroughWhoIsGrantedThePage(t *testing.T) {
 			{"GET", "/unknown/metrics", "", map[string]int{"root": 401}}, // it has no password to show
 		} {
 			for who, want := range c.want {
-				a := s.Ask(c.method, c.path, tokens[who], c.body, "Content-Type", kindOf(c.body))
+				a := s.AskPage(c.method, c.path, tokens[who], c.body, "Content-Type", kindOf(c.body))
 				assert.Equal(t, want, a.Status, "%s %s as %q: %s", c.method, c.path, who, a.Body)
 			}
 		}
-		a := s.Ask("GET", "/prometheus/api/v1/query?query=count(up==1)", tokens["sees"], "")
+		a := s.AskPage("GET", "/prometheus/api/v1/query?query=count(up==1)", tokens["sees"], "")
 		assert.Contains(t, a.Body, `"status":"success"`)
 	})
 	t.Run("an application token needs the scope", func(t *testing.T) {
@@ -121,8 +124,8 @@ func TestTheDoorLetsThroughWhoIsGrantedThePage(t *testing.T) {
 		}{{[]peoplerules.Scope{"read"}, 200, 403}, {[]peoplerules.Scope{"submit"}, 403, 403}, {[]peoplerules.Scope{"read", "admin"}, 200, 200}} {
 			made, err := s.Tokens.Application(t.Context(), p, token.New{Scopes: c.scopes})
 			require.NoError(t, err)
-			assert.Equal(t, c.read, s.Ask("GET", "/alert-manager/api/v2/silences", made.Token.Reveal(), "").Status, c.scopes)
-			assert.Equal(t, c.write, s.Ask("POST", "/alert-manager/api/v2/silences", made.Token.Reveal(), aSilence, "Content-Type", "application/json").Status, c.scopes)
+			assert.Equal(t, c.read, s.AskPage("GET", "/alert-manager/api/v2/silences", made.Token.Reveal(), "").Status, c.scopes)
+			assert.Equal(t, c.write, s.AskPage("POST", "/alert-manager/api/v2/silences", made.Token.Reveal(), aSilence, "Content-Type", "application/json").Status, c.scopes)
 		}
 	})
 	t.Run("a path that could be read in two ways goes nowhere", func(t *testing.T) {
@@ -130,7 +133,7 @@ func TestTheDoorLetsThroughWhoIsGrantedThePage(t *testing.T) {
 			"/prometheus/../api/v2/users", "/prometheus/%2e%2e/api/v1/admin/x", "/prometheus/api/v1/%2e%2e/v1/admin/tsdb/snapshot", "/prometheus/api%2fv1%2fadmin", "/prometheus//-/quit", "/prometheus/x/../-/quit",
 			"/prometheus/\\-\\quit", "/prometheus/%5c..%5c-/quit", "/prometheus/%00", "/prometheus/%252e%252e/x", "/prometheus/./-/quit", "/prometheus/%c0%ae%c0%ae/-/quit",
 		} {
-			r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL, nil)
+			r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.ProxyURL, nil)
 			require.NoError(t, err)
 			r.URL.Opaque = path // unescaped
 			r.Header.Set("Authorization", "Bearer "+tokens["root"])
@@ -140,15 +143,23 @@ func TestTheDoorLetsThroughWhoIsGrantedThePage(t *testing.T) {
 			assert.Equal(t, 400, resp.StatusCode, path)
 		}
 		for _, path := range []string{"/Prometheus/API/V1/Admin/tsdb/snapshot", "/prometheus/-/Quit/", "/PROMETHEUS/DEBUG/pprof/"} {
-			assert.Equal(t, 403, s.Ask("POST", path, tokens["root"], "").Status, path)
+			assert.Equal(t, 403, s.AskPage("POST", path, tokens["root"], "").Status, path)
 		}
 	})
 
-	session := ""
+	session, seen := "", "" // cookies
 	t.Run("a browser signs in and comes back", func(t *testing.T) {
 		r := visit(t, s, "GET", "/prometheus/graph?g0.expr=up", "")
 		assert.Equal(t, 303, r.StatusCode)
-		assert.Equal(t, "/sign-in?to=%2Fprometheus%2Fgraph%3Fg0.expr%3Dup", r.Header.Get("Location"))
+		assert.Equal(t, s.ProxyURL+"/prometheus/graph?g0.expr=up", r.Header.Get("Location"))
+		r = visit(t, s, "GET", r.Header.Get("Location"), "")
+		assert.Equal(t, 303, r.StatusCode)
+		assert.True(t, strings.HasPrefix(r.Header.Get("Location"), s.URL+"/api/v3/proxied/prometheus/ticket?browser="), r.Header.Get("Location"))
+		require.Len(t, r.Cookies(), 1)
+		browser, forTicket := r.Cookies()[0], r.Header.Get("Location")
+		r = visit(t, s, "GET", forTicket, "")
+		assert.Equal(t, 303, r.StatusCode)
+		assert.True(t, strings.HasPrefix(r.Header.Get("Location"), "/sign-in?to=%2Fapi%2Fv3%2Fproxied"), r.Header.Get("Location"))
 		r = visit(t, s, "GET", r.Header.Get("Location"), "")
 		assert.Equal(t, 200, r.StatusCode)
 		assert.Contains(t, r.Header.Get("Content-Security-Policy"), "default-src 'none'")
@@ -165,36 +176,44 @@ func TestTheDoorLetsThroughWhoIsGrantedThePage(t *testing.T) {
 		assert.True(t, made[0].HttpOnly && made[0].Secure && made[0].SameSite == http.SameSiteLaxMode && made[0].Domain == "" && made[0].Path == "/")
 		session = server.SessionCookie + "=" + made[0].Value
 
-		r = visit(t, s, "GET", "/prometheus", "", "Cookie", session)
+		r = visit(t, s, "GET", forTicket, "", "Cookie", session)
+		assert.Equal(t, 303, r.StatusCode)
+		r = visit(t, s, "GET", r.Header.Get("Location"), "", "Cookie", browser.Name+"="+browser.Value)
+		assert.Equal(t, "/prometheus/graph?g0.expr=up", r.Header.Get("Location"))
+		require.Len(t, r.Cookies(), 1)
+		seen = r.Cookies()[0].Name + "=" + r.Cookies()[0].Value
+		r = visit(t, s, "GET", s.ProxyURL+"/prometheus", "", "Cookie", seen)
 		assert.Equal(t, 308, r.StatusCode)
 		assert.Equal(t, "/prometheus/", r.Header.Get("Location"))
-		r = visit(t, s, "GET", "/prometheus/", "", "Cookie", session)
+		r = visit(t, s, "GET", s.ProxyURL+"/prometheus/", "", "Cookie", seen)
 		assert.Equal(t, 302, r.StatusCode, "Prometheus' own redirect")
 		assert.True(t, strings.HasPrefix(r.Header.Get("Location"), "/prometheus/"), r.Header.Get("Location"))
 		assert.Empty(t, r.Header.Get("Access-Control-Allow-Origin"))
 		assert.Equal(t, "SAMEORIGIN", r.Header.Get("X-Frame-Options"))
-		assert.Equal(t, 200, visit(t, s, "GET", aQuery, "", "Cookie", session).StatusCode)
+		assert.Equal(t, 200, visit(t, s, "GET", s.ProxyURL+aQuery, "", "Cookie", seen).StatusCode)
 		r = visit(t, s, "GET", "/api/v3/session", "", "Cookie", session)
 		says := map[string]any{}
 		require.NoError(t, json.NewDecoder(r.Body).Decode(&says))
-		assert.Equal(t, map[string]any{"name": "door-sees", "pages": []any{map[string]any{"name": "Prometheus", "path": "/prometheus/"}}}, says)
+		assert.Equal(t, map[string]any{"name": "door-sees", "pages": []any{map[string]any{"name": "Prometheus", "url": s.ProxyURL + "/prometheus/"}}}, says)
 	})
-	t.Run("the cookie is good for the door alone, and for its own pages", func(t *testing.T) {
+	t.Run("each cookie is good for its own origin, and for its own pages", func(t *testing.T) {
+		query := s.ProxyURL + aQuery
 		assert.Equal(t, 401, visit(t, s, "GET", "/api/v2/jobs", "", "Cookie", session).StatusCode)
-		assert.Equal(t, 303, visit(t, s, "GET", aQuery, "", "Cookie", session+"x").StatusCode)
-		assert.Equal(t, 303, visit(t, s, "GET", aQuery, "", "Cookie", session+"; "+server.SessionCookie+"=other").StatusCode, "two cookies are none")
-		assert.Equal(t, 401, visit(t, s, "GET", aQuery, "", "Cookie", session, "Authorization", "Bearer none").StatusCode, "who shows a token is judged by it")
+		assert.Equal(t, 303, visit(t, s, "GET", query, "", "Cookie", session).StatusCode)
+		assert.Equal(t, 303, visit(t, s, "GET", query, "", "Cookie", seen+"x").StatusCode)
+		assert.Equal(t, 303, visit(t, s, "GET", query, "", "Cookie", seen+"; "+strings.Split(seen, "=")[0]+"=other").StatusCode, "two cookies are none")
+		assert.Equal(t, 401, visit(t, s, "GET", query, "", "Cookie", seen, "Authorization", "Bearer none").StatusCode, "who shows a token is judged by it")
 		for _, headers := range [][]string{{"Origin", "https://evil.example"}, {"Sec-Fetch-Site", "cross-site"}, {"Sec-Fetch-Site", "same-site"}, {"Origin", "null"}} {
-			headers = append(headers, "Cookie", session)
-			assert.Equal(t, 403, visit(t, s, "POST", "/prometheus/api/v1/query", "query=up", headers...).StatusCode, headers)
+			headers = append(headers, "Cookie", session+"; "+seen)
+			assert.Equal(t, 403, visit(t, s, "POST", s.ProxyURL+"/prometheus/api/v1/query", "query=up", headers...).StatusCode, headers)
 			assert.Equal(t, 403, visit(t, s, "DELETE", "/api/v3/session", "", headers...).StatusCode, headers)
 			assert.Equal(t, 403, visit(t, s, "POST", "/api/v3/session", `{}`, headers...).StatusCode, "nor does another page sign anyone in: %v", headers)
 		}
 	})
 	t.Run("a service isn't told who asks, and can't be told wrong", func(t *testing.T) {
-		r := visit(t, s, "POST", "/echo/x?a=b", "body", "Authorization", "Bearer "+tokens["root"], "Cookie", session+"; theme=dark; __Secure-x=1", "Host", "evil.example",
+		r := visit(t, s, "POST", s.ProxyURL+"/echo/x?a=b", "body", "Authorization", "Bearer "+tokens["root"], "Cookie", session+"; "+seen+"; theme=dark; __Secure-x=1", "Host", "evil.example",
 			"X-Forwarded-For", "1.1.1.1", "X-Forwarded-Host", "evil.example", "Forwarded", "for=1.1.1.1", "X-Webauth-User", "admin", "X-Remote-User", "admin", "X-Http-Method-Override", "DELETE",
-			"X-Scope-Orgid", "other", "Proxy-Authorization", "Basic eA==", "X-Pai-Token", "x", "Origin", s.URL, "Referer", "https://evil.example/", "Te", "trailers", "Accept-Language", "en")
+			"X-Scope-Orgid", "other", "Proxy-Authorization", "Basic eA==", "X-Pai-Token", "x", "Origin", s.ProxyURL, "Referer", "https://evil.example/", "Te", "trailers", "Accept-Language", "en")
 		assert.Equal(t, 200, r.StatusCode)
 		assert.Equal(t, http.Header{"Accept": {"text/html,application/xhtml+xml,*/*;q=0.8"}, "Accept-Encoding": {"gzip"}, "Accept-Language": {"en"}, "Content-Length": {"4"}, "Cookie": {"theme=dark"}, "User-Agent": {"Go-http-client/2.0"}}, heard)
 		assert.Equal(t, []string{"theme=light; Path=/echo/; Secure; SameSite=Lax"}, r.Header.Values("Set-Cookie"))
@@ -202,23 +221,23 @@ func TestTheDoorLetsThroughWhoIsGrantedThePage(t *testing.T) {
 			assert.Empty(t, r.Header.Get(name), name)
 		}
 		assert.Equal(t, []string{"max-age=31536000"}, r.Header.Values("Strict-Transport-Security"), "the server's own")
-		assert.Equal(t, 502, visit(t, s, "GET", "/echo/elsewhere", "", "Authorization", "Bearer "+tokens["root"]).StatusCode)
-		assert.Equal(t, 413, s.Ask("POST", "/echo/x", tokens["root"], strings.Repeat("x", 2<<20)).Status)
+		assert.Equal(t, 502, visit(t, s, "GET", s.ProxyURL+"/echo/elsewhere", "", "Authorization", "Bearer "+tokens["root"]).StatusCode)
+		assert.Equal(t, 413, s.AskPage("POST", "/echo/x", tokens["root"], strings.Repeat("x", 2<<20)).Status)
 	})
 	t.Run("signing out ends the session", func(t *testing.T) {
 		r := visit(t, s, "DELETE", "/api/v3/session", "", "Cookie", session)
 		assert.Equal(t, 200, r.StatusCode)
 		require.Len(t, r.Cookies(), 1)
 		assert.Negative(t, r.Cookies()[0].MaxAge)
-		s.Eventually("the token is gone", func() bool { return visit(t, s, "GET", aQuery, "", "Cookie", session).StatusCode == 303 })
+		s.Eventually("the token is gone", func() bool { return visit(t, s, "GET", s.ProxyURL+aQuery, "", "Cookie", seen).StatusCode == 303 })
 	})
 	t.Run("a service that doesn't take the password is no sign-in", func(t *testing.T) {
 		require.NoError(t, os.WriteFile(filepath.Join(m.access, "password"), []byte("another"), 0o600))
-		a := s.Ask("GET", aQuery, tokens["sees"], "")
+		a := s.AskPage("GET", aQuery, tokens["sees"], "")
 		assert.Equal(t, 502, a.Status, a.Body)
 		assert.Empty(t, a.Header.Get("WWW-Authenticate"))
 		require.NoError(t, os.WriteFile(filepath.Join(m.access, "password"), []byte(metricsPassword), 0o600))
-		assert.Equal(t, 200, s.Ask("GET", aQuery, tokens["sees"], "").Status)
+		assert.Equal(t, 200, s.AskPage("GET", aQuery, tokens["sees"], "").Status)
 	})
 	printed := s.Printed.String()
 	assert.NotContains(t, printed, metricsPassword)

@@ -91,7 +91,7 @@ func (th *siege) world(t *testing.T) *attacks.World {
 	disabled, _ := made("cas")
 	th.asOperator("user", "disable", "cas")
 	return &attacks.World{
-		Address: address, TLS: &tls.Config{RootCAs: ca, ServerName: u.Hostname(), MinVersion: tls.VersionTLS12},
+		Address: address, Pages: net.JoinHostPort(u.Hostname(), "8444"), TLS: &tls.Config{RootCAs: ca, ServerName: u.Hostname(), MinVersion: tls.VersionTLS12},
 		Owner: "ada", Job: "vault", Object: v1.ObjectName("ada", "vault"), Thief: "ben", Own: "own",
 		OwnerToken: signedIn["ada"].Access.Reveal(), ThiefToken: signedIn["ben"].Access.Reveal(), Refresh: signedIn["ada"].Refresh.Reveal(),
 		Revoked: revoked, TokenID: other, Disabled: disabled, Marks: []string{mark, signedIn["ada"].Access.Reveal()},

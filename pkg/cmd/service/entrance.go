@@ -27,6 +27,8 @@ import (
 type entrance struct {
 	// URL is the server's address.
 	URL string
+	// Pages is the address of the pages of other services; "" if the server doesn't proxy them.
+	Pages string
 	// Fingerprint is that of the platform's own authority, which clients don't know. It is "" if the certificate is the site's.
 	Fingerprint string
 	// Service is the Service to which traffic from that address must be forwarded. It is nil if the server is reached without one.
@@ -43,7 +45,7 @@ func (c *opened) entrance(ctx context.Context, all []services.Status, d *service
 		return nil, nil
 	}
 	var err error
-	e := &entrance{}
+	e := &entrance{Pages: catalogue.ProxyURL(s)}
 	if hosts, port := catalogue.ServerAddresses(s); len(hosts) > 0 {
 		e.URL = settings.Address(hosts[0], port)
 	}
@@ -123,7 +125,11 @@ func (e *entrance) leads() string {
 	}
 	switch s := e.Service; {
 	case s.Spec.Type == corev1.ServiceTypeNodePort && len(s.Spec.Ports) > 0:
-		return fmt.Sprintf("That address must lead to port %d of the machines with a server: it is the NodePort of the Service %s.\n", s.Spec.Ports[0].NodePort, s.Name)
+		text := fmt.Sprintf("That address must lead to port %d of the machines with a server: it is the NodePort of the Service %s.\n", s.Spec.Ports[0].NodePort, s.Name)
+		if e.Pages != "" && len(s.Spec.Ports) > 1 {
+			text += fmt.Sprintf("%s must lead to port %d: there are the pages of other services.\n", e.Pages, s.Spec.Ports[1].NodePort)
+		}
+		return text
 	case s.Spec.Type != corev1.ServiceTypeLoadBalancer:
 		return fmt.Sprintf("That address must lead to the Service %s of %s, at %s inside the cluster.\n", s.Name, s.Namespace, s.Spec.ClusterIP)
 	case len(s.Status.LoadBalancer.Ingress) == 0:

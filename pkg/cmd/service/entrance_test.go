@@ -29,13 +29,14 @@ There is no administrator yet. This link makes one, once, until 2026-03-01 12:30
 func TestPeopleAreToldWhatLeadsToAService(t *testing.T) {
 	at := func(kind corev1.ServiceType, change func(*corev1.Service)) string {
 		s := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "rest-server", Namespace: "pai-system"},
-			Spec: corev1.ServiceSpec{Type: kind, ClusterIP: "10.96.0.7", Ports: []corev1.ServicePort{{Port: 443, NodePort: 30853}}}}
+			Spec: corev1.ServiceSpec{Type: kind, ClusterIP: "10.96.0.7", Ports: []corev1.ServicePort{{Port: 443, NodePort: 30853}, {Port: 8444, NodePort: 30854}}}}
 		if change != nil {
 			change(s)
 		}
-		return (&entrance{URL: "https://gpu.example.org", Service: s}).welcome(secret.String(""), time.Time{})
+		return (&entrance{URL: "https://gpu.example.org", Pages: "https://gpu.example.org:8444", Service: s}).welcome(secret.String(""), time.Time{})
 	}
 	assert.Contains(t, at(corev1.ServiceTypeNodePort, nil), "must lead to port 30853 of the machines with a server")
+	assert.Contains(t, at(corev1.ServiceTypeNodePort, nil), "https://gpu.example.org:8444 must lead to port 30854")
 	assert.Contains(t, at(corev1.ServiceTypeClusterIP, nil), "must lead to the Service rest-server of pai-system, at 10.96.0.7")
 	assert.Contains(t, at(corev1.ServiceTypeLoadBalancer, nil), "has no address of a load balancer yet")
 	assert.Contains(t, at(corev1.ServiceTypeLoadBalancer, func(s *corev1.Service) {

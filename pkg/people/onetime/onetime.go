@@ -1,4 +1,4 @@
-// Package onetime keeps values for a short time, and for one use: codes of sign-ins that are under way.
+// Package onetime keeps values for a short time, and for one use: codes of sign-ins that are under way, and tickets of browsers.
 // In: a kind, an id that doesn't reveal the code, values. Out: the values, to one reader. They are stored in Secrets of the namespace
 // pai-people, so that each replica has them.
 package onetime
@@ -41,6 +41,8 @@ const (
 	Code Kind = "code"
 	// Device is a sign-in of a program without a browser.
 	Device Kind = "device"
+	// Ticket admits a browser to a proxied page, or to a task of a job.
+	Ticket Kind = "ticket"
 )
 
 // Thing is the stored data of a code.
@@ -149,7 +151,7 @@ func (s *Store) Use(ctx context.Context, t *Thing) error {
 
 // Sweep deletes expired Things.
 func (s *Store) Sweep(ctx context.Context) error {
-	for _, kind := range []Kind{Code, Device} {
+	for _, kind := range []Kind{Code, Device, Ticket} {
 		list, err := s.core.CoreV1().Secrets(v1.Namespace).List(ctx, metav1.ListOptions{LabelSelector: selector(kind)})
 		if err != nil {
 			return away("list codes", err)

@@ -12,30 +12,38 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// linkAudience is the audience of links. No token has it, so a link can't be used as a token.
-const linkAudience = "pai-link"
+// Use is the use that a link is for. It is the audience of the link, and no token has it: a link can't be used as a token, nor for another use.
+type Use string
+
+// Uses.
+const (
+	// UseLog is for a link to a log.
+	UseLog Use = "pai-link"
+	// UsePage is for the cookie of a proxied page.
+	UsePage Use = "pai-page"
+)
 
 // link is the content of a link: who made it, with which token, and its target.
 type link struct {
 	UID      string          `json:"uid"`
 	Session  string          `json:"sid"`
 	Expires  int64           `json:"exp"`
-	Audience string          `json:"aud"`
+	Audience Use             `json:"aud"`
 	To       json.RawMessage `json:"to"`
 }
 
 // Link signs the target of a link. Anyone who has the link may read the target as the person of a token's claims, for some time and as
 // long as the token is valid: a browser that downloads a log can't send a token in a header.
-func (s *Service) Link(ctx context.Context, c Claims, to any, life time.Duration) (secret.String, error) {
+func (s *Service) Link(ctx context.Context, c Claims, use Use, to any, life time.Duration) (secret.String, error) {
 	body, err := json.Marshal(to)
 	if err != nil {
 		return "", err
 	}
-	return s.sign(ctx, &link{UID: c.UID, Session: c.Session, Expires: s.now().Add(life).Unix(), Audience: linkAudience, To: body})
+	return s.sign(ctx, &link{UID: c.UID, Session: c.Session, Expires: s.now().Add(life).Unix(), Audience: use, To: body})
 }
 
 // Follow checks a link and reads its target. The error is ErrInvalid, or wraps people.ErrUnavailable.
-func (s *Service) Follow(ctx context.Context, text string, to any) (*Verified, error) {
+func (s *Service) Follow(ctx context.Context, use Use, text string, to any) (*Verified, error) {
 	if err := s.known(); err != nil {
 		return nil, err
 	}
@@ -54,17 +62,33 @@ func (s *Service) Follow(ctx context.Context, text string, to any) (*Verified, e
 	if !signed || parsed.Claims(public, l) != nil {
 		return nil, ErrInvalid
 	}
-	if l.Audience != linkAudience || s.now().Unix() >= l.Expires || !idForm.MatchString(l.Session) || json.Unmarshal(l.To, to) != nil {
+	if l.Audience != use || s.now().Unix() >= l.Expires || !idForm.MatchString(l.Session) || json.Unmarshal(l.To, to) != nil {
 		return nil, ErrInvalid
 	}
-	e, err := s.record(ctx, l.Session, true)
+	return s.resume(ctx, l.Session, l.UID)
+}
+
+// Resume checks a session, or an application token, that a request named to us before: by its id and the uid of its person. The error is ErrInvalid, or wraps
+// people.ErrUnavailable.
+func (s *Service) Resume(ctx context.Context, session, uid string) (*Verified, error) {
+	if err := s.known(); err != nil {
+		return nil, err
+	}
+	if !idForm.MatchString(session) {
+		return nil, ErrInvalid
+	}
+	return s.resume(ctx, session, uid)
+}
+
+func (s *Service) resume(ctx context.Context, session, uid string) (*Verified, error) {
+	e, err := s.record(ctx, session, true)
 	if err != nil {
 		return nil, err
 	}
 	p, err := s.holder(e)
-	if err != nil || l.UID != string(p.UID) {
+	if err != nil || uid != string(p.UID) {
 		return nil, ErrInvalid
 	}
 	t := rules.Token{ID: e.ID, Application: e.Kind == KindApplication, Scopes: e.Scopes}
-	return &Verified{Person: p, Subject: p.Subject(t), Claims: Claims{Username: p.Name, Application: t.Application, ID: e.ID, Session: e.ID, UID: l.UID}, Ended: s.watch(e)}, nil
+	return &Verified{Person: p, Subject: p.Subject(t), Claims: Claims{Username: p.Name, Application: t.Application, ID: e.ID, Session: e.ID, UID: uid}, Ended: s.watch(e)}, nil
 }

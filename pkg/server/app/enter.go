@@ -177,8 +177,8 @@ func clean(ctx context.Context, r *http.Request, to *url.URL) *http.Request {
 	out.Header.Set("Connection", "Upgrade")
 	for _, line := range r.Header.Values("Sec-Websocket-Protocol") {
 		for one := range strings.SplitSeq(line, ",") {
-			// A browser would send a token in this header. It isn't accepted as a sign-in, and isn't forwarded.
-			if one = strings.TrimSpace(one); one != "" && !strings.HasPrefix(one, "base64url.bearer.") {
+			// A browser would send a token in this header. It isn't accepted as a sign-in, and isn't forwarded; nor is a ticket.
+			if one = strings.TrimSpace(one); one != "" && !strings.HasPrefix(one, "base64url.bearer.") && !strings.HasPrefix(one, TicketProtocol) {
 				out.Header.Add("Sec-Websocket-Protocol", one)
 			}
 		}

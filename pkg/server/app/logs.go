@@ -71,7 +71,7 @@ func (j *Job) LogLink(ctx context.Context, l Log) (secret.String, error) {
 	if err := j.decide("job.logs"); err != nil {
 		return "", err
 	}
-	return j.actions.app.Tokens.Link(ctx, j.actions.caller.claims, l, linkLife)
+	return j.actions.app.Tokens.Link(ctx, j.actions.caller.claims, token.UseLog, l, linkLife)
 }
 
 // ErrLink is the error for a link that isn't valid, for any reason. Clients request a new one when they see 403.
@@ -81,7 +81,7 @@ var ErrLink = &wire.Error{Status: http.StatusForbidden, Code: wire.CodeForbidden
 // for them.
 func (s *App) Follow(ctx context.Context, text string) (Caller, error) {
 	l := &Log{}
-	v, err := s.Tokens.Follow(ctx, text, l)
+	v, err := s.Tokens.Follow(ctx, token.UseLog, text, l)
 	if errors.Is(err, token.ErrInvalid) {
 		return Caller{}, ErrLink
 	}

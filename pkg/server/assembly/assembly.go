@@ -75,6 +75,8 @@ type Options struct {
 // Assembly is a server with all its parts.
 type Assembly struct {
 	Server *server.Server
+	// Proxy answers at the origin of the pages of other services.
+	Proxy  *server.Server
 	People *people.Directory
 	Tokens *token.Service
 	SignIn *signin.Service
@@ -158,9 +160,10 @@ func New(o Options) (*Assembly, error) {
 		return nil, err
 	}
 	a.Server = server.New(server.Options{
-		App: core, Routes: slices.Concat(routes, []server.Route{described}, through.Routes()), Limits: limits,
+		App: core, Routes: slices.Concat(routes, []server.Route{described}, through.OwnRoutes()), Limits: limits,
 		Log: o.Log, Metrics: o.Metrics, TrustedProxies: o.Settings.TrustedProxies, Now: o.Now,
 	})
+	a.Proxy = a.Server.Proxied(through.Routes())
 	return a, nil
 }
 

@@ -49,7 +49,7 @@ func besieged(t *testing.T, h *house) *attacks.World {
 		return h.Ask("GET", "/api/v3/whoami", disabled.Token.Reveal(), "").Status == 401 && h.Ask("GET", "/api/v3/whoami", old.Token.Reveal(), "").Status == 401
 	})
 	return &attacks.World{
-		Address: strings.TrimPrefix(h.URL, "https://"), TLS: h.Dialled(),
+		Address: strings.TrimPrefix(h.URL, "https://"), Pages: strings.TrimPrefix(h.ProxyURL, "https://"), TLS: h.Dialled(),
 		Owner: "ann", Job: "train", Object: fv1.ObjectName("ann", "train"), Thief: "vic", Own: "own", Reader: "abe",
 		OwnerToken: h.tokens["ann"], ThiefToken: h.tokens["vic"], ReaderToken: h.tokens["abe"],
 		Expired: old.Token.Reveal(), Revoked: revoked.Token.Reveal(), Disabled: disabled.Token.Reveal(), Refresh: pair.Refresh.Reveal(), TokenID: id.Record.ID,

@@ -10,7 +10,7 @@ import (
 // openDoor makes the door to other services' pages. It reads their password each time, because a Secret may be renewed while the
 // program runs.
 func openDoor(o Options) (*proxy.Door, error) {
-	return proxy.New(proxy.Options{Services: o.Settings.Door, Password: servicePassword(o), Failed: func(service string, err error) {
+	return proxy.New(proxy.Options{Services: o.Settings.Door, Password: servicePassword(o), Origin: o.Settings.ProxyOrigin, Own: o.Settings.OwnOrigin, Failed: func(service string, err error) {
 		o.Log.Warn("a service behind the door can't be asked", "service", service, "error", err.Error())
 	}})
 }

@@ -44,7 +44,7 @@ func TestAllOfAPageComesThroughTheDoor(t *testing.T) {
 	answers := make(chan int, queries)
 	for range queries {
 		go func() {
-			r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, h.URL+"/prometheus/api/v1/query?query=up", nil)
+			r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, h.ProxyURL+"/prometheus/api/v1/query?query=up", nil)
 			if err != nil {
 				answers <- 0
 				return
@@ -63,7 +63,7 @@ func TestAllOfAPageComesThroughTheDoor(t *testing.T) {
 		<-arrived
 	}
 	for _, file := range []string{"/", "/assets/index.js", "/graph?g0.expr=up"} {
-		assert.Equal(t, 200, h.as("root", "GET", "/prometheus"+file, "").Status, "a file doesn't wait for queries: %s", file)
+		assert.Equal(t, 200, h.page("root", "GET", "/prometheus"+file, "").Status, "a file doesn't wait for queries: %s", file)
 	}
 	require.Empty(t, arrived, "the others wait")
 	close(release)
@@ -92,12 +92,12 @@ func TestPagesBehindTheDoorDontReachIntoTheServersOwn(t *testing.T) {
 	o.Door = map[string]settings.Service{"ours": {URL: service.URL, Page: "administrators"}}
 	h := houseOn(t, c, servertest.Options{Settings: o})
 	for method, status := range map[string]int{"GET": 200, "POST": 202} {
-		a := h.as("root", method, "/ours/", "")
+		a := h.page("root", method, "/ours/", "")
 		require.Equal(t, status, a.Status, a.Body)
 		assert.Empty(t, a.Header.Values(policy), method)
 		assert.Empty(t, a.Header.Values(policy+"-Report-Only"), method)
 	}
-	a := h.Ask("GET", "/ours/worker.js", h.tokens["root"], "", "Service-Worker", "script")
+	a := h.AskPage("GET", "/ours/worker.js", h.tokens["root"], "", "Service-Worker", "script")
 	assert.Equal(t, 403, a.Status, "it could answer for a page of the service, with headers of its own choice")
 	seen := map[int]bool{}
 	for _, path := range []string{"/ours/", "/nowhere", "/sign-in", "/api/v3/signin/oidc/lab/return?code=x", "/a//b", "/api/v3/signin/oidc/lab/return?code=x", "/nowhere", "/sign-in"} {
@@ -123,8 +123,8 @@ func TestWhoSignsInToAServiceBehindTheDoorIsInTheAudit(t *testing.T) {
 	h := houseOn(t, c, servertest.Options{Settings: o})
 	require.Equal(t, 200, h.as("root", "PUT", "/api/v3/groups/watchers", `{"spec":{"name":"watchers","pages":["monitoring"]}}`).Status)
 	h.person(t, "wilma", "watchers")
-	require.Equal(t, 401, h.as("wilma", "POST", "/grafana/login", `{"user":"admin","password":"guess-7391"}`).Status, "no right to change things is needed")
-	require.Equal(t, 403, h.as("ann", "POST", "/grafana/login", "{}").Status)
+	require.Equal(t, 401, h.page("wilma", "POST", "/grafana/login", `{"user":"admin","password":"guess-7391"}`).Status, "no right to change things is needed")
+	require.Equal(t, 403, h.page("ann", "POST", "/grafana/login", "{}").Status)
 	var a *servertest.Answer
 	h.Eventually("it is kept", func() bool {
 		a = h.as("root", "GET", "/api/v3/audit?verb=sign-in&kind=page", "")

@@ -60,6 +60,11 @@ func (h *house) as(who, method, path, body string) *servertest.Answer {
 	return h.Ask(method, path, h.tokens[who], body)
 }
 
+// page is as for the pages of other services.
+func (h *house) page(who, method, path, body string) *servertest.Answer {
+	return h.AskPage(method, path, h.tokens[who], body)
+}
+
 func TestTwoPeopleInTwoVirtualClusters(t *testing.T) {
 	h := newHouse(t)
 	a := h.Submit(h.tokens["ann"], "train", "speech")

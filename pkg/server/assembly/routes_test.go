@@ -18,18 +18,31 @@ import (
 	v3 "github.com/openpai/paictl/pkg/server/v3"
 )
 
-func routes(t testing.TB) []server.Route {
+func proxied(t testing.TB) *proxy.Door {
 	t.Helper()
 	d, err := proxy.New(proxy.Options{Services: withDoor().Door})
 	require.NoError(t, err)
+	return d
+}
+
+// pageRoutes are the routes at the origin of other services' pages.
+func pageRoutes(t testing.TB) []server.Route {
+	t.Helper()
+	return proxied(t).Routes()
+}
+
+// routes are those at the server's own origin.
+func routes(t testing.TB) []server.Route {
+	t.Helper()
+	d := proxied(t)
 	all := slices.Concat(v2.Routes("test"), v3.Routes("test"), pages.Routes(d.Links()))
 	described, err := openapi.Route("test", all)
 	require.NoError(t, err)
-	return slices.Concat(all, []server.Route{described}, d.Routes())
+	return slices.Concat(all, []server.Route{described}, d.OwnRoutes())
 }
 
 func TestEveryRouteIsDescribed(t *testing.T) {
-	for _, r := range routes(t) {
+	for _, r := range append(routes(t), pageRoutes(t)...) {
 		at := r.Method + " " + r.Path
 		assert.True(t, r.Out != nil || r.Media != "" || r.Status == http.StatusSwitchingProtocols, "%s: say what it answers, by Out or Media", at)
 		assert.Regexp(t, `^[A-Z].*[^. ]$`, r.Summary, at)
@@ -54,7 +67,7 @@ var later = []string{
 
 func TestEveryRouteHasARule(t *testing.T) {
 	used := map[string]bool{}
-	for _, r := range routes(t) {
+	for _, r := range append(routes(t), pageRoutes(t)...) {
 		_, known := rules.Find(r.Rule)
 		assert.True(t, known, "%s %s: there is no rule %q", r.Method, r.Path, r.Rule)
 		assert.NotEmpty(t, r.Summary, "%s %s", r.Method, r.Path)
@@ -63,13 +76,13 @@ func TestEveryRouteHasARule(t *testing.T) {
 	for _, rule := range rules.Table() {
 		assert.NotEqual(t, used[rule.ID], slices.Contains(later, rule.ID), "the rule %s has a route, or is named as one that comes later", rule.ID)
 	}
-	assert.NotPanics(t, func() { server.New(server.Options{Routes: routes(t)}) }, "two routes meet")
+	assert.NotPanics(t, func() { server.New(server.Options{Routes: routes(t)}).Proxied(pageRoutes(t)) }, "two routes meet")
 }
 
 // Clients that aren't signed in can only find out how to sign in.
 func TestWhatIsOpenIsListedHere(t *testing.T) {
 	var open []string
-	for _, r := range routes(t) {
+	for _, r := range append(routes(t), pageRoutes(t)...) {
 		if r.Rule == "open" {
 			open = append(open, r.Method+" "+r.Path)
 		}
@@ -77,5 +90,6 @@ func TestWhatIsOpenIsListedHere(t *testing.T) {
 	assert.ElementsMatch(t, []string{
 		" /api/v2", " /api/v2/info", "GET /healthz", "GET /api/v2/authn/info", "POST /api/v2/authn/basic/login", "GET /api/v3/version", "GET /api/v3/openapi.json", "POST /oauth/token", "POST /oauth/revoke", "POST /api/v3/first", "GET /first", "GET /sign-in", "POST /api/v3/session", "DELETE /api/v3/session",
 		"GET /api/v3/signin", "POST /api/v3/signin/oidc/{issuer}", "GET /api/v3/signin/oidc/{issuer}/return", "GET /api/v2/authn/oidc/login", "GET /api/v2/authn/oidc/logout", "POST /api/v3/signin/password", "POST /api/v3/signin/approval", "POST /oauth/device_authorization", "GET /oauth/authorize", "GET /device",
+		" /prometheus/{path...}", " /alert-manager/{path...}", " /ours/{path...}", "GET /.ticket/{service}",
 	}, open)
 }

@@ -2,6 +2,7 @@ package assembly_test
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -23,6 +24,7 @@ import (
 	"github.com/openpai/paictl/pkg/people/rules"
 	"github.com/openpai/paictl/pkg/people/token"
 	v1 "github.com/openpai/paictl/pkg/people/v1"
+	"github.com/openpai/paictl/pkg/server"
 	"github.com/openpai/paictl/pkg/server/servertest"
 	"github.com/openpai/paictl/pkg/server/v3/api"
 )
@@ -32,6 +34,9 @@ type rule struct {
 	method, path, body string
 	want               []int // of the askers below
 }
+
+// atPages begins the method of a route at the origin of other services' pages.
+const atPages = "PAGES:"
 
 // askers are the columns.
 func askers() []string {
@@ -72,12 +77,10 @@ func TestEveryRouteIsInTheSpecification(t *testing.T) {
 		path, _, _ := strings.Cut(r.path, "?")
 		have = append(have, r.method+" "+path)
 	}
-	for _, r := range routes(t) {
-		method := r.Method
-		if method == "" {
-			method = "ANY"
+	for prefix, all := range map[string][]server.Route{"": routes(t), atPages: pageRoutes(t)} {
+		for _, r := range all {
+			want = append(want, prefix+cmp.Or(r.Method, "ANY")+" "+place(r.Path))
 		}
-		want = append(want, method+" "+place(r.Path))
 	}
 	slices.Sort(have)
 	slices.Sort(want)
@@ -122,7 +125,7 @@ func TestRulesTable(t *testing.T) {
 				id = template()
 			}
 			path := strings.NewReplacer("JOB", "ann~"+name, "PLACE", "ann/"+name, "{token}", "none", "{attempt}", "7", "{taskAttempt}", "0", "{log}", "all", "{link}", "none",
-				"{role}", "Worker_1", "{index}", "0", "{user}", "ann", "{group}", "speech", "{template}", id, "{path...}", "acls/admin", "{vc}", "speech", "{sha256}", strings.Repeat("ab", 32)).Replace(r.path)
+				"{role}", "Worker_1", "{index}", "0", "{user}", "ann", "{group}", "speech", "{template}", id, "{path...}", "acls/admin", "{vc}", "speech", "{service}", "prometheus", "{sha256}", strings.Repeat("ab", 32)).Replace(r.path)
 			body := strings.ReplaceAll(r.body, "NUMBER", strconv.Itoa(n))
 			if other, ok := strings.CutPrefix(body, "as "); ok {
 				path, body = other, ""
@@ -140,7 +143,7 @@ func TestRulesTable(t *testing.T) {
 				require.NoError(t, err)
 				body = string(data)
 			}
-			method := r.method
+			method, page := strings.CutPrefix(r.method, atPages)
 			if method == "ANY" {
 				method = "PATCH"
 			}
@@ -152,7 +155,11 @@ func TestRulesTable(t *testing.T) {
 				require.NoError(t, err)
 				key = made.Token.Reveal()
 			}
-			a := h.Ask(method, path, key, body)
+			ask := h.Ask
+			if page {
+				ask = h.AskPage
+			}
+			a := ask(method, path, key, body)
 			assert.Equal(t, r.want[i], a.Status, "%s %s as %q: %s", method, path, who, a.Body)
 			if a.Status >= 400 && method != "HEAD" {
 				assert.NotEmpty(t, a.Code(), "%s %s: %s", method, path, a.Body)

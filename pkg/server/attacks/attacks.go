@@ -22,6 +22,7 @@ import (
 // World is a server, an owner with a job, and a thief who may not know of it.
 type World struct {
 	Address string // HOST:PORT
+	Pages   string // HOST:PORT of the pages of other services
 	TLS     *tls.Config
 
 	// Owner has Job, whose Framework is Object; Own is a job of the Thief.
@@ -44,6 +45,8 @@ type Attack struct {
 	Name string
 	Raw  string
 	Want []int
+	// Pages sends it to World.Pages.
+	Pages bool
 	// Reflected are texts that no answer may have, in addition to the world's marks.
 	Reflected []string
 }
@@ -58,7 +61,7 @@ const answerTime = 10 * time.Second
 
 // Try makes an attempt. It returns an error if it got through, or if the answer isn't one of those that refuse it.
 func Try(ctx context.Context, w *World, a *Attack) error {
-	said, err := talk(ctx, w, a.Raw)
+	said, err := talk(ctx, w, a)
 	if err != nil {
 		return err
 	}
@@ -86,17 +89,21 @@ func (w *World) kept(text string, more []string) error {
 }
 
 // talk sends bytes as they are, and returns all bytes until the connection ends.
-func talk(ctx context.Context, w *World, raw string) ([]byte, error) {
+func talk(ctx context.Context, w *World, a *Attack) ([]byte, error) {
+	to := w.Address
+	if a.Pages {
+		to = w.Pages
+	}
 	settings := w.TLS.Clone()
 	settings.NextProtos = []string{"http/1.1"}
-	c, err := (&tls.Dialer{Config: settings}).DialContext(ctx, "tcp", w.Address)
+	c, err := (&tls.Dialer{Config: settings}).DialContext(ctx, "tcp", to)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = c.Close() }()
 	_ = c.SetDeadline(time.Now().Add(answerTime))
-	_, _ = io.WriteString(c, raw) // the server may have closed the connection already
-	if strings.Contains(raw, upgrading) {
+	_, _ = io.WriteString(c, a.Raw) // the server may have closed the connection already
+	if strings.Contains(a.Raw, upgrading) {
 		return first(c), nil
 	}
 	said, _ := io.ReadAll(c) // the bytes before the connection was lost
@@ -173,6 +180,13 @@ func (w *World) host() string {
 	}
 	return w.Address
 }
+
+// Names of the server, as an attacker sees them.
+const (
+	cookies = "__Host-Http-pai-"
+	cookie  = cookies + "session="
+	ticket  = "pai-ticket."
+)
 
 // Answers that refuse.
 var (

@@ -63,7 +63,7 @@ func Frames(w *World) []Framed {
 		{"a different host", get(w.detail(), "authorization", thief, "host", "127.0.0.1"), append(slices.Clone(ended), http.StatusNotFound)},
 		{"a different scheme", append(fields(":method", "GET", ":scheme", "file"), get(w.detail(), "authorization", thief)[2:]...), append(slices.Clone(ended), http.StatusNotFound)},
 		{"very long headers", get(w.detail(), "authorization", thief, "x", strings.Repeat("x", 200_000)), []int{0, http.StatusRequestHeaderFieldsTooLarge}},
-		{"a cookie in crumbs", get(w.detail(), "cookie", "__Host-pai-session="+w.OwnerToken, "cookie", "token="+w.OwnerToken), unknown},
+		{"a cookie in crumbs", get(w.detail(), "cookie", cookie+w.OwnerToken, "cookie", "token="+w.OwnerToken), unknown},
 	}
 }
 

@@ -57,15 +57,25 @@ func pages(w *World) []Attack {
 		"/prometheus/-/quit", "/prometheus/../prometheus/", "/prometheus/%2e%2e/alert-manager/", "/prometheus/..%2f..%2f", "/prometheus//", "/prometheus/%2f", "/prometheus/\\", "/prometheus/%5c..%5c", "/prometheus/%00", "/prometheus/%252e%252e/", "/prometheus/.", "/prometheus/x/..",
 		"/prometheus/..;/", "/prometheus/%c0%ae%c0%ae/", "/prometheus%2f", "/prometheus%2fapi", "/prometheus;x/", "/prometheus@127.0.0.1:9090/", "/prometheus:9090/", "/prometheus?x=/../", "/prometheus/api/v1/admin/tsdb/snapshot", "/prometheus/http://127.0.0.1:6443/",
 	} {
-		want := []int{http.StatusBadRequest, http.StatusForbidden, http.StatusNotFound}
-		out = append(out, Attack{Name: "the page " + path, Raw: w.ask("GET", path, w.ThiefToken), Want: want},
-			Attack{Name: "the page " + path + " with a POST", Raw: w.send("POST", path, w.ThiefToken, "query=up", "Content-Type", "application/x-www-form-urlencoded"), Want: want},
-			Attack{Name: "the page " + path + " with a cookie", Raw: w.ask("GET", path, "", "Cookie", "__Host-pai-session="+w.ThiefToken), Want: want},
-			Attack{Name: "the page " + path + " without a token", Raw: w.ask("GET", path, ""), Want: append([]int{http.StatusUnauthorized}, nowhere...)})
+		for _, at := range []string{"API", "pages"} {
+			name, pages := "the page "+path+" at the address of the "+at, at == "pages"
+			want := []int{http.StatusBadRequest, http.StatusForbidden, http.StatusNotFound}
+			guest := append([]int{http.StatusUnauthorized}, nowhere...)
+			out = append(out, Attack{Name: name, Pages: pages, Raw: w.ask("GET", path, w.ThiefToken), Want: want},
+				Attack{Name: name + " with a POST", Pages: pages, Raw: w.send("POST", path, w.ThiefToken, "query=up", "Content-Type", "application/x-www-form-urlencoded"), Want: want},
+				Attack{Name: name + " with a cookie", Pages: pages, Raw: w.ask("GET", path, "", "Cookie", cookie+w.OwnerToken), Want: guest},
+				Attack{Name: name + " without a token", Pages: pages, Raw: w.ask("GET", path, ""), Want: guest})
+		}
 	}
-	out = append(out, Attack{Name: "a silence", Raw: w.send("POST", "/alert-manager/api/v2/silences", w.ThiefToken, "{}"), Want: forbidden},
-		Attack{Name: "a WebSocket to a page", Raw: w.upgrade("/prometheus/", w.ThiefToken, "Origin", "https://evil.example"), Want: malformed},
-		Attack{Name: "a password for the page", Raw: w.ask("GET", "/prometheus/", "", "Authorization", "Basic cGFpOng="), Want: unknown},
+	for _, path := range []string{"/api/v3/whoami", "/api/v2/jobs", "/rest-server" + w.detail(), "/sign-in", "/oauth/token"} {
+		out = append(out, Attack{Name: "the API's " + path + " at the address of the pages", Pages: true, Raw: w.ask("GET", path, w.OwnerToken), Want: hidden})
+	}
+	for _, guess := range []string{"", "AAAAAAAAAAAAAAAAAAAAAAAAAA", w.OwnerToken} {
+		out = append(out, Attack{Name: "a guessed ticket " + guess[:min(len(guess), 8)], Pages: true, Raw: w.ask("GET", "/.ticket/prometheus?ticket="+guess, "", "Cookie", cookies+"browser=x"), Want: []int{http.StatusForbidden, http.StatusNotFound}})
+	}
+	out = append(out, Attack{Name: "a silence", Pages: true, Raw: w.send("POST", "/alert-manager/api/v2/silences", w.ThiefToken, "{}"), Want: forbidden},
+		Attack{Name: "a WebSocket to a page", Pages: true, Raw: w.upgrade("/prometheus/", w.ThiefToken, "Origin", "https://evil.example"), Want: malformed},
+		Attack{Name: "a password for the page", Pages: true, Raw: w.ask("GET", "/prometheus/", "", "Authorization", "Basic cGFpOng="), Want: unknown},
 		Attack{Name: "a return to another host", Raw: w.send("POST", "/api/v3/session", "", `{"username":"no.one","password":"none","to":"//evil.example"}`), Want: []int{http.StatusBadRequest, http.StatusTooManyRequests}, Reflected: []string{"evil.example"}})
 	return out
 }

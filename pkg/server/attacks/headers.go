@@ -35,11 +35,12 @@ func headers(w *World) []Attack {
 	one("a compressed body", w.send("PUT", w.detail()+"/executionType", w.ThiefToken, "\x1f\x8b\x08\x00", "Content-Encoding", "gzip"), http.StatusNotFound, http.StatusBadRequest, http.StatusUnsupportedMediaType)
 	one("an upgrade to HTTP/2", w.ask("GET", w.detail(), w.ThiefToken, "Upgrade", "h2c", "HTTP2-Settings", "AAMAAABkAARAAAAAAAIAAAAA"), http.StatusBadRequest)
 	one("an upgrade of something else", w.upgrade("/api/v2/jobs", w.ThiefToken), http.StatusBadRequest)
-	one("a change from a page of another origin, with a cookie", w.send("DELETE", w.place(), "", "", "Origin", "https://evil.example", "Cookie", "__Host-pai-session="+w.OwnerToken), http.StatusUnauthorized)
-	one("a session ended from a page of another origin", w.ask("DELETE", "/api/v3/session", "", "Origin", "https://evil.example", "Cookie", "__Host-pai-session="+w.OwnerToken), http.StatusForbidden)
-	one("a session ended from a neighbouring page", w.ask("DELETE", "/api/v3/session", "", "Sec-Fetch-Site", "same-site", "Cookie", "__Host-pai-session="+w.OwnerToken), http.StatusForbidden)
-	one("cookies twice", w.ask("GET", "/api/v3/session", "", "Cookie", "__Host-pai-session="+w.OwnerToken+"; __Host-pai-session="+w.ThiefToken), http.StatusUnauthorized)
-	one("cookies in two headers", w.ask("GET", "/api/v3/session", "", "Cookie", "__Host-pai-session="+w.OwnerToken, "Cookie", "__Host-pai-session="+w.ThiefToken), http.StatusUnauthorized)
+	one("a change from a page of another origin, with a cookie", w.send("DELETE", w.place(), "", "", "Origin", "https://evil.example", "Cookie", cookie+w.OwnerToken), http.StatusForbidden)
+	one("a job from a neighbouring page", w.ask("GET", w.place(), "", "Sec-Fetch-Site", "same-site", "Cookie", cookie+w.OwnerToken), http.StatusForbidden)
+	one("a session ended from a page of another origin", w.ask("DELETE", "/api/v3/session", "", "Origin", "https://evil.example", "Cookie", cookie+w.OwnerToken), http.StatusForbidden)
+	one("a session ended from a neighbouring page", w.ask("DELETE", "/api/v3/session", "", "Sec-Fetch-Site", "same-site", "Cookie", cookie+w.OwnerToken), http.StatusForbidden)
+	one("cookies twice", w.ask("GET", "/api/v3/session", "", "Cookie", cookie+w.OwnerToken+"; "+cookie+w.ThiefToken), http.StatusUnauthorized)
+	one("cookies in two headers", w.ask("GET", "/api/v3/session", "", "Cookie", cookie+w.OwnerToken, "Cookie", cookie+w.ThiefToken), http.StatusUnauthorized)
 	out = append(out,
 		Attack{Name: "a line in the id of a request", Raw: w.ask("GET", "/api/v2/info", "", "X-Request-Id", "abcdefgh\tSet-Cookie: x=y"), Want: []int{http.StatusOK}, Reflected: []string{"Set-Cookie"}},
 		Attack{Name: "a line in the path", Raw: w.ask("GET", "/api/v2/%0d%0aSet-Cookie:%20x=y", ""), Want: nowhere, Reflected: []string{"\nSet-Cookie"}},

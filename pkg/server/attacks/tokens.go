@@ -60,7 +60,7 @@ func tokens(w *World) []Attack {
 	one("Authorization twice", w.ask("GET", w.detail(), w.ThiefToken, "Authorization", "Bearer "+w.OwnerToken), unknown)
 	one("Authorization twice, in another case", w.ask("GET", w.detail(), w.OwnerToken, "authorization", "Bearer "+w.ThiefToken), unknown)
 	one("a token in the query", w.ask("GET", w.detail()+"?token="+w.OwnerToken+"&access_token="+w.OwnerToken+"&authorization=Bearer%20"+w.OwnerToken, ""), unknown)
-	one("a token in a cookie", w.ask("GET", w.detail(), "", "Cookie", "token="+w.OwnerToken+"; __Host-pai-session="+w.OwnerToken), unknown)
+	one("a token in a cookie", w.ask("GET", w.detail(), "", "Cookie", "token="+w.OwnerToken+"; "+cookie+w.OwnerToken), unknown)
 	one("a token in another header", w.ask("GET", w.detail(), "", "X-Authorization", "Bearer "+w.OwnerToken, "X-Pai-Token", w.OwnerToken, "Proxy-Authorization", "Bearer "+w.OwnerToken), unknown)
 	one("a token in a WebSocket's protocol", w.upgrade(w.exec(w.Owner, w.Job), "", "Sec-WebSocket-Protocol", "v5.channel.k8s.io, base64url.bearer.authorization.k8s.io."+raw64.EncodeToString([]byte(w.OwnerToken))), unknown)
 	one("another scheme", w.ask("GET", w.detail(), "", "Authorization", "Digest "+w.OwnerToken), unknown)

@@ -21,6 +21,7 @@ This page is generated from it.
 
 - ` + "`/api/v3`" + ` is paictl's own API, with the types that ` + "`-o json`" + ` prints. ` + "`/api/v2`" + ` and ` + "`/api/v1`" + ` are OpenPAI's. Each path also works below ` + "`/rest-server`" + `.
 - Send ` + "`Authorization: Bearer TOKEN`" + `: a session's token, or one of ` + "`paictl token create`" + `.
+- A browser that signed in at ` + "`/sign-in`" + ` may ask ` + "`/api/v3`" + ` without a header, from the server's own pages alone. It enters a task by a WebSocket whose protocols have a ticket (` + "`POST …/exec/ticket`" + `).
 - An error is ` + "`{\"code\", \"message\", \"remedy\"?, \"findings\"?, \"request\"?}`" + `. The code is one of the operation's, or one that all operations share: %s.
   With 429 and 503, ` + "`Retry-After`" + ` is the time until the next attempt.
 - ` + "`Idempotency-Key`" + ` (8 to 64 letters, digits, ` + "`.`, `_`, `-`" + `) identifies a submission: a repetition within two hours gets the first response. A different submission with the same key gets 422.

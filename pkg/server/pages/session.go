@@ -11,8 +11,12 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// Link is a page of another service. Users see it if Page is granted to them.
-type Link struct{ Name, Path, Page string }
+// Link is a page of another service. Users see it if Page is granted to them. URL returns its address for a browser that reached this server
+// at a host; "" means that the page has no address.
+type Link struct {
+	Name, Page string
+	URL        func(host string) string
+}
 
 // sessions answer the requests of the sign-in page: a browser's session is a cookie that its scripts can't read.
 type sessions struct{ links []Link }
@@ -71,7 +75,7 @@ type session struct {
 
 type pageLink struct {
 	Name string `json:"name"`
-	Path string `json:"path"`
+	URL  string `json:"url"`
 }
 
 func (s sessions) tell(c *server.Call) error {
@@ -81,8 +85,8 @@ func (s sessions) tell(c *server.Call) error {
 	}
 	out := &session{Name: me.Name, Pages: []pageLink{}}
 	for _, l := range s.links {
-		if c.Actions.MaySee(l.Page) == nil {
-			out.Pages = append(out.Pages, pageLink{l.Name, l.Path})
+		if at := l.URL(c.Request.Host); at != "" && c.Actions.MaySee(l.Page) == nil {
+			out.Pages = append(out.Pages, pageLink{l.Name, at})
 		}
 	}
 	c.Writer.Header().Set("Cache-Control", "no-store")

@@ -22,11 +22,11 @@ import (
 var passed = []string{"Accept", "Accept-Encoding", "Accept-Language", "Content-Type", "If-Match", "If-None-Match", "If-Modified-Since", "If-Unmodified-Since",
 	"Range", "User-Agent", "X-Requested-With", "X-Grafana-Org-Id", "X-Grafana-Device-Id", "X-Dashboard-Uid", "X-Panel-Id", "X-Datasource-Uid", "X-Plugin-Id"}
 
-// dropped are headers of answers that aren't forwarded: they are about the whole origin, which is the server's, or about the
+// dropped are headers of answers that aren't forwarded: they are about the whole origin, which all proxied pages share, or about the
 // server that answers.
 var dropped = []string{"Www-Authenticate", "Proxy-Authenticate", "Authentication-Info", "Strict-Transport-Security", "Public-Key-Pins", "Clear-Site-Data", "Alt-Svc",
 	"Service-Worker-Allowed", "Refresh", "Content-Location", "Server", "X-Powered-By", "Nel", "Report-To", "Reporting-Endpoints", "Set-Cookie2",
-	server.OpenerPolicy, "Cross-Origin-Opener-Policy-Report-Only", "X-Request-Id", "X-Content-Type-Options", "Referrer-Policy", "X-Frame-Options"}
+	"Cross-Origin-Resource-Policy", server.OpenerPolicy, "Cross-Origin-Opener-Policy-Report-Only", "X-Request-Id", "X-Content-Type-Options", "Referrer-Policy", "X-Frame-Options"}
 
 const (
 	dialTime = 5 * time.Second
@@ -108,7 +108,7 @@ func (s *service) address(in *url.URL) *url.URL {
 // ours reports whether a cookie is the server's own, or one whose prefix only the server may use.
 func ours(name string) bool {
 	lower := strings.ToLower(name)
-	return strings.HasPrefix(lower, "__host-") || strings.HasPrefix(lower, "__secure-") || strings.EqualFold(name, server.SessionCookie)
+	return slices.ContainsFunc([]string{"__host-", "__secure-", "__http-"}, func(prefix string) bool { return strings.HasPrefix(lower, prefix) })
 }
 
 // inward changes an answer of the service for a browser.

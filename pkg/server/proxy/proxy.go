@@ -40,6 +40,9 @@ type Options struct {
 	Services map[string]settings.Service
 	// Password reads the password of the platform's own services; nil if they have no password.
 	Password func() (secret.String, error)
+	// Origin returns the origin of the proxied pages for a browser that reached the server at a host, "" if they have no address. Own returns
+	// the server's own origin for such a browser.
+	Origin, Own func(host string) string
 	// Failed is called if a request can't be forwarded to a service.
 	Failed func(service string, err error)
 }
@@ -79,14 +82,13 @@ func New(o Options) (*Door, error) {
 	return d, nil
 }
 
-// Routes returns a route for each service. The page of a service decides who may use it.
+// Routes returns a route for each service, for the origin of proxied pages. The page of a service decides who may use it.
 func (d *Door) Routes() []server.Route {
-	var out []server.Route
+	out := []server.Route{{Method: http.MethodGet, Path: ticketPath + "{service}", Rule: "open", Media: "*/*", Summary: "Exchanges the ticket of a browser for a cookie, and redirects it to the page", Serve: d.enter}}
 	for _, s := range d.services {
 		out = append(out, server.Route{
-			Path: s.prefix() + "/{path...}", Aliases: []string{s.prefix()}, Rule: "page.monitoring", Browser: true, Media: "*/*",
-			Summary: "Passes requests on to " + s.title(), Limit: server.Limit{Body: bodyBytes, Time: answerTime},
-			Serve: func(c *server.Call) error { return d.serve(c, s) },
+			Path: s.prefix() + "/{path...}", Aliases: []string{s.prefix()}, Rule: "page.monitoring", Browser: true, Navigation: true, Media: "*/*", Caller: s.visitor, SignIn: d.fetchTicket(s),
+			Limit: server.Limit{Body: bodyBytes, Time: answerTime}, Summary: "Proxies requests to " + s.title(), Serve: func(c *server.Call) error { return d.serve(c, s) },
 		})
 	}
 	return out
@@ -96,7 +98,12 @@ func (d *Door) Routes() []server.Route {
 func (d *Door) Links() []pages.Link {
 	var out []pages.Link
 	for _, s := range d.services {
-		out = append(out, pages.Link{Name: s.title(), Path: s.prefix() + "/", Page: s.page})
+		out = append(out, pages.Link{Name: s.title(), Page: s.page, URL: func(host string) string {
+			if at := d.o.Origin(host); at != "" {
+				return at + s.prefix() + "/"
+			}
+			return ""
+		}})
 	}
 	return out
 }
@@ -156,10 +163,12 @@ func (s *service) place(c *server.Call, path string) error {
 	return c.Place("query", queries)
 }
 
-// pass forwards a request. The answer has no opener policy, neither the server's nor the service's. For that reason, browsers
-// separate sign-in pages from the page that opened them, whose scripts could reach into them otherwise.
+// pass forwards a request. The answer has the content policy of the service, and no opener policy, neither the server's nor the service's. For
+// that reason, browsers separate sign-in pages from the page that opened them, whose scripts could reach into them otherwise.
 func (s *service) pass(w http.ResponseWriter, r *http.Request) {
-	w.Header().Del(server.OpenerPolicy)
+	for _, name := range []string{server.OpenerPolicy, server.ContentPolicy, "X-Frame-Options"} {
+		w.Header().Del(name)
+	}
 	s.proxy.ServeHTTP(w, r)
 }
 

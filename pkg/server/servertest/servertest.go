@@ -67,6 +67,8 @@ type Server struct {
 	URL    string
 	Client *http.Client
 	TLS    *httptest.Server
+	// ProxyURL is the address of the pages of other services.
+	ProxyURL string
 	// Store is the archive of the history; nil if the test has its own history.
 	Store archive.Store
 	// History answers for the job controller.
@@ -192,9 +194,16 @@ func Start(t testing.TB, c *kube.Cluster, o Options) *Server {
 		o.API(config)
 	}
 	s.TLS = httptest.NewUnstartedServer(nil)
+	pages := httptest.NewUnstartedServer(nil)
+	port := func(of *httptest.Server) int { return of.Listener.Addr().(*net.TCPAddr).Port }
 	if o.Address != nil {
-		at := s.TLS.Listener.Addr().(*net.TCPAddr)
-		o.Address(at.IP.String(), at.Port)
+		o.Address(s.TLS.Listener.Addr().(*net.TCPAddr).IP.String(), port(s.TLS))
+	}
+	own := *o.Settings // another server of the test has other ports
+	o.Settings = &own
+	own.Proxy.Port = port(pages)
+	if len(own.Door) > 0 {
+		own.Port = port(s.TLS)
 	}
 	var err error
 	s.Assembly, err = assembly.New(assembly.Options{Config: config, Settings: o.Settings, HistoryURL: at("history"), SchedulerURL: at("scheduler"), AccessFile: o.AccessFile, Credentials: o.Credentials, SystemNamespace: kube.SystemNamespace,
@@ -205,8 +214,12 @@ func Start(t testing.TB, c *kube.Cluster, o Options) *Server {
 	go func() { ended <- assembly.Together(ctx, s.Parts()...) }()
 	s.TLS.Config, s.TLS.EnableHTTP2 = s.Server.HTTP(s.Server), true
 	s.TLS.StartTLS()
-	s.URL, s.Client = s.TLS.URL, s.TLS.Client()
+	pages.Config, pages.EnableHTTP2 = s.Proxy.HTTP(s.Proxy), true
+	pages.StartTLS()
+	s.URL, s.ProxyURL, s.Client = s.TLS.URL, pages.URL, s.TLS.Client()
 	t.Cleanup(func() {
+		pages.CloseClientConnections()
+		pages.Close()
 		s.TLS.CloseClientConnections()
 		s.TLS.Close()
 		cancel()
@@ -295,7 +308,21 @@ func (a *Answer) Code() string {
 // Ask sends a request with a token, or without one if it is "".
 func (s *Server) Ask(method, path, token, body string, headers ...string) *Answer {
 	s.t.Helper()
-	r, err := http.NewRequestWithContext(s.t.Context(), method, s.URL+path, strings.NewReader(body))
+	r, a := s.ask(method, s.URL+path, token, body, headers...)
+	s.described(r, a)
+	return a
+}
+
+// AskPage is Ask for the pages of other services.
+func (s *Server) AskPage(method, path, token, body string, headers ...string) *Answer {
+	s.t.Helper()
+	_, a := s.ask(method, s.ProxyURL+path, token, body, headers...)
+	return a
+}
+
+func (s *Server) ask(method, at, token, body string, headers ...string) (*http.Request, *Answer) {
+	s.t.Helper()
+	r, err := http.NewRequestWithContext(s.t.Context(), method, at, strings.NewReader(body))
 	require.NoError(s.t, err)
 	if token != "" {
 		r.Header.Set("Authorization", "Bearer "+token)
@@ -307,13 +334,11 @@ func (s *Server) Ask(method, path, token, body string, headers ...string) *Answe
 	require.NoError(s.t, err)
 	defer func() { _ = resp.Body.Close() }()
 	if resp.Header.Get("Content-Type") == server.MediaEvents {
-		return &Answer{resp.StatusCode, resp.Header, "", s.t} // it has no end; see Watch
+		return r, &Answer{resp.StatusCode, resp.Header, "", s.t} // it has no end; see Watch
 	}
 	text, err := io.ReadAll(resp.Body)
 	require.NoError(s.t, err)
-	a := &Answer{resp.StatusCode, resp.Header, string(text), s.t}
-	s.described(r, a)
-	return a
+	return r, &Answer{resp.StatusCode, resp.Header, string(text), s.t}
 }
 
 // Submit submits a small job, and returns its name.

@@ -6,6 +6,7 @@ import (
 	"net/mail"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strings"
 )
 
@@ -24,7 +25,7 @@ type ACME struct {
 // PublicNames returns the names that a public authority can sign for: no addresses, and no names of one part.
 func (s *Settings) PublicNames() []string {
 	var out []string
-	for _, name := range s.Names {
+	for _, name := range append(slices.Clone(s.Names), s.Proxy.Name) {
 		if _, err := netip.ParseAddr(name); err != nil && strings.Contains(strings.Trim(name, "."), ".") {
 			out = append(out, name)
 		}

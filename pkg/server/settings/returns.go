@@ -12,8 +12,8 @@ import (
 // maxReturnPage bounds the length of a page's address.
 const maxReturnPage = 1024
 
-// ReturnPage checks the address of a page that should get tokens. hosts and port are where people reach the server.
-func ReturnPage(page string, hosts []string, port int) error {
+// ReturnPage checks the address of a page that should get tokens. hosts and ports are where people reach the server and the pages that it proxies.
+func ReturnPage(page string, hosts []string, ports ...int) error {
 	u, err := url.Parse(page)
 	bad := func(c rune) bool { return c <= ' ' || c >= 0x7f || strings.ContainsRune(`?#\`, c) }
 	if err != nil || len(page) > maxReturnPage || u.Scheme != "https" || u.Hostname() == "" || u.User != nil || strings.ContainsFunc(page, bad) {
@@ -25,8 +25,8 @@ func ReturnPage(page string, hosts []string, port int) error {
 			return fmt.Errorf("%q has no port from 1 to 65535", page)
 		}
 	}
-	if at == port && slices.ContainsFunc(hosts, func(h string) bool { return sameHost(h, u.Hostname()) }) {
-		return fmt.Errorf("%q is a page of this server: scripts of the services behind its door share its origin, and could read the tokens", page)
+	if slices.Contains(ports, at) && slices.ContainsFunc(hosts, func(h string) bool { return sameHost(h, u.Hostname()) }) {
+		return fmt.Errorf("%q is a page of this server, or of the services that it proxies: their scripts could read the tokens", page)
 	}
 	return nil
 }
@@ -43,7 +43,7 @@ func sameHost(a, b string) bool {
 
 func (s *Settings) checkReturnPages() (wrong []error) {
 	for _, page := range s.SignIn.ReturnPages {
-		if err := ReturnPage(page, s.Hosts(), s.Port); err != nil {
+		if err := ReturnPage(page, s.Hosts(), s.Port, s.Proxy.Port); err != nil {
 			wrong = append(wrong, fmt.Errorf("signIn.returnPages: %w", err))
 		}
 	}

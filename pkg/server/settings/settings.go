@@ -35,6 +35,8 @@ type Settings struct {
 	ACME ACME `json:"acme"`
 	// Door are other services' web pages behind the sign-in, by the first part of their path.
 	Door map[string]Service `json:"door"`
+	// Proxy is the origin of those pages.
+	Proxy Proxy `json:"proxy"`
 	// Alerts is the Alertmanager from which the API reads alerts, whether or not its pages are behind the door.
 	Alerts AlertManager `json:"alerts"`
 }
@@ -69,6 +71,7 @@ type Limits struct {
 func Default() *Settings {
 	s := &Settings{
 		Port:   443,
+		Proxy:  Proxy{Port: 8444},
 		Tokens: Tokens{BrowserHours: 24, RefreshDays: 30, RotateDays: 30},
 		Limits: Limits{PerMinute: 600, PerTokenMinute: 3000, ChangesPerHour: 6000, SubmitPerHour: 3600, LiveJobs: 2000, LiveTasks: 10000, Streams: 2000},
 	}
@@ -116,7 +119,7 @@ func (s *Settings) check() error {
 	if s.Port > 65535 {
 		wrong = append(wrong, fmt.Errorf("port: %d is not a port", s.Port))
 	}
-	return errors.Join(slices.Concat(wrong, s.checkReturnPages(), s.checkDoor(), checkURL("alerts.url", s.Alerts.URL), s.checkACME())...)
+	return errors.Join(slices.Concat(wrong, s.checkReturnPages(), s.checkDoor(), s.checkProxy(), checkURL("alerts.url", s.Alerts.URL), s.checkACME())...)
 }
 
 // Hosts returns all names and addresses that a certificate of the server has.
@@ -124,6 +127,9 @@ func (s *Settings) Hosts() []string {
 	var out []string
 	for _, some := range [][]string{s.Names, s.Addresses, s.ServiceNames} {
 		out = append(out, some...)
+	}
+	if s.Proxy.Name != "" {
+		out = append(out, s.Proxy.Name)
 	}
 	return out
 }

@@ -14,8 +14,8 @@ import (
 // OpenPAI's portal does.
 func oidcRoutes() []server.Route {
 	return []server.Route{
-		{Method: http.MethodGet, Path: prefix + "/authn/oidc/login", Aliases: []string{old + "/authn/oidc/login"}, Rule: "open", Browser: true, Summary: "Shows a browser the link to an issuer of OpenID Connect, which returns it to redirect_uri with a token; without redirect_uri, redirects it to the sign-in page", Media: "text/html; charset=utf-8", Errors: []string{wire.CodeNoAPI}, Serve: oidcLogin},
-		{Method: http.MethodGet, Path: prefix + "/authn/oidc/logout", Aliases: []string{old + "/authn/oidc/logout"}, Rule: "open", Browser: true, Summary: "Redirects a browser to the sign-in page", Status: http.StatusFound, Media: textMedia, Serve: oidcLogout},
+		{Method: http.MethodGet, Path: prefix + "/authn/oidc/login", Aliases: []string{old + "/authn/oidc/login"}, Rule: "open", Browser: true, Navigation: true, Summary: "Shows a browser the link to an issuer of OpenID Connect, which returns it to redirect_uri with a token; without redirect_uri, redirects it to the sign-in page", Media: "text/html; charset=utf-8", Errors: []string{wire.CodeNoAPI}, Serve: oidcLogin},
+		{Method: http.MethodGet, Path: prefix + "/authn/oidc/logout", Aliases: []string{old + "/authn/oidc/logout"}, Rule: "open", Browser: true, Navigation: true, Summary: "Redirects a browser to the sign-in page", Status: http.StatusFound, Media: textMedia, Serve: oidcLogout},
 	}
 }
 

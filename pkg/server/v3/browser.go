@@ -20,7 +20,7 @@ func browserRoutes() []server.Route {
 	return []server.Route{
 		server.JSON(http.MethodGet, prefix, "open", "Returns the ways to sign in", signInMethods),
 		browser(http.MethodPost, prefix+"/oidc/{issuer}", "open", "Sends a browser to an issuer of OpenID Connect", reflect.TypeFor[toIssuerIn](), reflect.TypeFor[api.Go](), toIssuer, wire.CodeNoAPI),
-		{Method: http.MethodGet, Path: prefix + "/oidc/{issuer}/return", Rule: "open", Summary: "Finishes a browser's sign-in at an issuer of OpenID Connect", Browser: true, Media: "text/html; charset=utf-8", Serve: fromIssuer},
+		{Method: http.MethodGet, Path: prefix + "/oidc/{issuer}/return", Rule: "open", Summary: "Finishes a browser's sign-in at an issuer of OpenID Connect", Browser: true, Navigation: true, Media: "text/html; charset=utf-8", Serve: fromIssuer},
 		browser(http.MethodPost, prefix+"/password", "open", "Signs a program in by a password that its person types into a browser", reflect.TypeFor[forProgramIn](), reflect.TypeFor[api.Arrival](), forProgram),
 		browser(http.MethodPost, prefix+"/approval", "open", "Approves or refuses a program that waits, by the approval that a sign-in for it returned", reflect.TypeFor[approvalIn](), reflect.TypeFor[struct{}](), approve),
 		server.JSON(http.MethodGet, prefix+"/device", "token.own", "Returns the program that shows a code and waits for its sign-in", waitsForCode),

@@ -31,7 +31,12 @@ const (
 
 // Routes returns the routes of /api/v3, and those of sign-ins.
 func Routes(version string) []server.Route {
-	return slices.Concat(jobRoutes(), readRoutes(), templateRoutes(), codeRoutes(), peopleRoutes(), auditRoutes(), signInRoutes(version), browserRoutes())
+	all := slices.Concat(jobRoutes(), readRoutes(), templateRoutes(), codeRoutes(), peopleRoutes(), auditRoutes())
+	for i := range all {
+		// The server's own pages ask with the cookie of their session, but enter a task with a ticket.
+		all[i].Browser = all[i].Caller == nil
+	}
+	return slices.Concat(all, signInRoutes(version), browserRoutes())
 }
 
 const one = api.Prefix + "/jobs/{user}/{name}"

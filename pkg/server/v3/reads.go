@@ -39,12 +39,7 @@ func readRoutes() []server.Route {
 		server.JSON("GET", api.Prefix+"/images", "job.submit", "Lists the images that all machines hold", images),
 		server.JSON("GET", api.Prefix+"/offer", "job.submit", "Returns the resources that a job may request", offer),
 	}
-	for _, method := range []string{http.MethodGet, http.MethodPost} {
-		out = append(out,
-			server.Route{Method: method, Path: one + "/tasks/{role}/{index}/exec", Rule: "job.enter", Summary: "Runs a command in a task, over an upgraded connection", Serve: exec, In: reflect.TypeFor[execIn](), Status: http.StatusSwitchingProtocols, Limit: stream, Errors: []string{"NoJobError"}},
-			server.Route{Method: method, Path: one + "/tasks/{role}/{index}/portforward", Rule: "job.enter", Summary: "Connects to ports of a task, over an upgraded connection", Serve: forward, Status: http.StatusSwitchingProtocols, Limit: stream, Errors: []string{"NoJobError"}})
-	}
-	return out
+	return append(out, taskRoutes()...)
 }
 
 func brief(ctx context.Context, d *app.Actions, in *oneIn) (*job.Job, error) {
@@ -260,53 +255,3 @@ func images(ctx context.Context, d *app.Actions, _ *struct{}) (*api.Images, erro
 }
 
 func offer(ctx context.Context, d *app.Actions, _ *struct{}) (*job.Offer, error) { return d.Offer(ctx) }
-
-type enterIn struct {
-	User   string `path:"user"`
-	Name   string `path:"name"`
-	Role   string `path:"role"`
-	Index  string `path:"index"`
-	Stdin  bool   `query:"stdin"`
-	Stdout bool   `query:"stdout"`
-	Stderr bool   `query:"stderr"`
-	TTY    bool   `query:"tty"`
-}
-
-// execIn describes a request for the documentation; exec reads the words of the command unchanged.
-type execIn struct {
-	Command []string `query:"command"`
-	Stdin   bool     `query:"stdin"`
-	Stdout  bool     `query:"stdout"`
-	Stderr  bool     `query:"stderr"`
-	TTY     bool     `query:"tty"`
-}
-
-func exec(c *server.Call) error {
-	j, in, index, err := enter(c)
-	if err != nil {
-		return err
-	}
-	e := app.Exec{Command: c.Request.URL.Query()["command"], TTY: in.TTY, Stdin: in.Stdin, Stdout: in.Stdout, Err: in.Stderr}
-	return j.Exec(c.Context(), in.Role, index, e, c.Writer, c.Request)
-}
-
-func forward(c *server.Call) error {
-	j, in, index, err := enter(c)
-	if err != nil {
-		return err
-	}
-	return j.Forward(c.Context(), in.Role, index, c.Writer, c.Request)
-}
-
-func enter(c *server.Call) (*app.Job, *enterIn, int32, error) {
-	in := &enterIn{}
-	if err := c.Decode(in); err != nil {
-		return nil, nil, 0, err
-	}
-	index, err := app.Index(in.Index)
-	if err != nil {
-		return nil, nil, 0, err
-	}
-	j, err := c.Actions.Job(c.Context(), "job.enter", in.User, in.Name)
-	return j, in, index, err
-}

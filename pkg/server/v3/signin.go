@@ -23,7 +23,7 @@ func signInRoutes(version string) []server.Route {
 		server.JSON("GET", api.Prefix+"/version", "open", "Returns the server's name and version", func(context.Context, *app.Actions, *struct{}) (*api.Version, error) {
 			return &api.Version{Version: version, OldestClient: oldestClient}, nil
 		}),
-		server.JSON("GET", api.Prefix+"/whoami", "token.check", "Returns the caller, and the permissions of the token", whoAmI),
+		server.JSON("GET", api.Prefix+"/whoami", "token.check", "Returns the caller, and the permissions of the token", whoAmI, server.Browser()),
 		server.JSON("POST", api.Prefix+"/first", "open", "Creates the first administrator, with a one-time code", first),
 		{Method: "POST", Path: api.TokenPath, Rule: "open", Summary: "Issues tokens for a password, a refresh token, or the code of a sign-in (RFC 6749, RFC 8628)", Errors: []string{"authorization_pending", "slow_down", "access_denied", "expired_token", "IncorrectPasswordError"}, Serve: tokens, In: reflect.TypeFor[tokensForm](), Out: reflect.TypeFor[api.Tokens]()},
 		{Method: "POST", Path: api.RevokePath, Rule: "open", Summary: "Ends the session of a refresh token (RFC 7009)", Serve: revoke, In: reflect.TypeFor[revokeForm](), Out: reflect.TypeFor[struct{}]()},

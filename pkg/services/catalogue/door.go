@@ -1,18 +1,16 @@
 package catalogue
 
-import "github.com/openpai/paictl/pkg/server/settings"
-
 // linked are services whose pages people reach through the server, and the value that has the address for links in them.
 var linked = map[string]string{"prometheus": "externalUrl", "alert-manager": "externalUrl", "grafana": "rootUrl"}
 
-// configureLinks gives services behind the server's door their public address, unless their sections set one.
+// configureLinks gives services whose pages the server proxies their public address, unless their sections set one.
 func (b *builder) configureLinks() {
 	server := b.services[ServerService]
 	if server == nil || server.Upstream != nil || !server.Enabled || server.Chart == nil {
 		return
 	}
-	hosts, port := ServerAddresses(server)
-	if len(hosts) == 0 {
+	public := ProxyURL(server)
+	if public == "" {
 		return
 	}
 	behind, _ := merge(server.Chart.Values, server.Values)["door"].(map[string]any)
@@ -22,6 +20,6 @@ func (b *builder) configureLinks() {
 		if at, _ := door["url"].(string); at == "" || s == nil || s.Upstream != nil {
 			continue
 		}
-		s.Values = mergeComputed(map[string]any{key: settings.Address(hosts[0], port) + "/" + name + "/"}, s.Values)
+		s.Values = mergeComputed(map[string]any{key: public + "/" + name + "/"}, s.Values)
 	}
 }

@@ -1,7 +1,10 @@
 package catalogue
 
 import (
+	"cmp"
 	"maps"
+	"net/url"
+	"strconv"
 	"strings"
 
 	"github.com/openpai/paictl/pkg/config/strictyaml"
@@ -71,9 +74,14 @@ func (b *builder) checkRecheck(signIn map[string]any) {
 func (b *builder) checkReturnPages(s *Service, signIn map[string]any) {
 	pages, _ := signIn[keyReturnPages].([]any)
 	hosts, port := ServerAddresses(s)
+	ports := []int{port}
+	if u, err := url.Parse(ProxyURL(s)); err == nil && u.Host != "" {
+		proxyPort, _ := strconv.Atoi(cmp.Or(u.Port(), "443"))
+		hosts, ports = append(hosts, u.Hostname()), append(ports, proxyPort)
+	}
 	for _, page := range pages {
 		if text, ok := page.(string); ok { // otherwise the schema reports it
-			if err := settings.ReturnPage(text, hosts, port); err != nil {
+			if err := settings.ReturnPage(text, hosts, ports...); err != nil {
 				b.fail(at(ServerService, keySignIn, keyReturnPages), "services/return-page", err.Error(), "remove it; people sign in with paictl login, and at the page /sign-in")
 			}
 		}

@@ -1,6 +1,10 @@
 package catalogue
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/openpai/paictl/pkg/server/settings"
+)
 
 // ServerService is the service by which people use the cluster, and the name of its section.
 const ServerService = "rest-server"
@@ -103,6 +107,35 @@ func (b *builder) serverOnHosts() bool {
 
 // BehindService reports whether people reach the server by a Service.
 func BehindService(s *Service) bool { return s.Values[keyExpose] == exposeService }
+
+// ProxyURL returns the address of other services' pages, which the server proxies, as a configuration says; "" if it says none.
+func ProxyURL(s *Service) string {
+	hosts, _ := ServerAddresses(s)
+	values := s.Values
+	if s.Chart != nil {
+		values = merge(s.Chart.Values, s.Values)
+	}
+	proxy, _ := values["proxy"].(map[string]any)
+	name, _ := proxy["name"].(string)
+	if name != "" {
+		hosts = []string{name}
+	}
+	port := 443
+	switch values[keyExpose] {
+	case exposeHosts:
+		port, _ = portAt(values, "service.hostPorts.proxy")
+	case exposeService:
+		port, _ = portAt(values, "service.proxyPort")
+	default:
+		if name == "" {
+			return ""
+		}
+	}
+	if len(hosts) == 0 || port == 0 {
+		return ""
+	}
+	return settings.Address(hosts[0], port)
+}
 
 // ServerAddresses are where a configuration says that people reach the server, the best first, and its port.
 func ServerAddresses(s *Service) (hosts []string, port int) {

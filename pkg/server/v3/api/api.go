@@ -31,6 +31,8 @@
 //	GET    /api/v3/jobs/{user}/{name}/targets       Targets
 //	GET, POST /api/v3/jobs/{user}/{name}/tasks/{role}/{index}/exec?command=&stdin=&stdout=&stderr=&tty=   upgrade, as of a pod
 //	GET, POST /api/v3/jobs/{user}/{name}/tasks/{role}/{index}/portforward                                 upgrade, as of a pod
+//	POST   /api/v3/jobs/{user}/{name}/tasks/{role}/{index}/exec/ticket, …/portforward/ticket               Ticket, for a browser's WebSocket
+//	GET    /api/v3/proxied/{service}/ticket?browser=&to=   redirects a browser to a page of another service, with a ticket
 //	GET    /api/v3/templates?author=&name=&keyword= Templates, without description and job file
 //	POST   /api/v3/templates                        v1.TemplateSpec → Template
 //	GET    /api/v3/templates/{template}             Template, by its id
@@ -123,6 +125,13 @@ type Version struct {
 	Version string `json:"version"`
 	// OldestClient is the oldest paictl that the server supports.
 	OldestClient string `json:"oldestClient"`
+}
+
+// Ticket admits a browser to a task, once, for a short time.
+type Ticket struct {
+	// Protocol is to be one of the WebSocket's protocols.
+	Protocol  string `json:"protocol"`
+	ExpiresIn int    `json:"expiresIn"` // seconds
 }
 
 // Tokens are the tokens of a session.

@@ -45,8 +45,9 @@
 {{- $service := printf "%s.%s" (include "pai.name" .) .Release.Namespace -}}
 {{- $domain := (.Values.global | default dict).dnsDomain | default "cluster.local" -}}
 {{- $port := .Values.service.port -}}
-{{- if include "rest-server.onHosts" . }}{{ $port = .Values.service.hostPorts.https }}{{ end -}}
-{{- if eq .Values.expose "ingress" }}{{ $port = 443 }}{{ end -}}
+{{- $proxyPort := .Values.service.proxyPort -}}
+{{- if include "rest-server.onHosts" . }}{{ $port = .Values.service.hostPorts.https }}{{ $proxyPort = .Values.service.hostPorts.proxy }}{{ end -}}
+{{- if eq .Values.expose "ingress" }}{{ $port = 443 }}{{ $proxyPort = ternary 443 0 (ne .Values.proxy.name "") }}{{ end -}}
 {{- dict
   "names" .Values.names
   "addresses" .Values.addresses
@@ -58,6 +59,7 @@
   "signIn" (include "rest-server.signIn" . | fromJson)
   "acme" .Values.acme
   "door" .Values.door
+  "proxy" (dict "name" .Values.proxy.name "port" $proxyPort)
   "alerts" .Values.alerts
   | toPrettyJson -}}
 {{- end -}}
@@ -66,6 +68,12 @@
 {{- define "rest-server.check" -}}
 {{- if and (eq .Values.expose "ingress") (not .Values.names) -}}
 {{- fail "names: an Ingress needs the names by which people reach it" -}}
+{{- end -}}
+{{- if has .Values.proxy.name .Values.names -}}
+{{- fail "proxy.name: pages of other services need another name than the server's own names" -}}
+{{- end -}}
+{{- if and (eq .Values.expose "service") (eq (int .Values.service.port) (int .Values.service.proxyPort)) -}}
+{{- fail "service.proxyPort: pages of other services need another port than service.port" -}}
 {{- end -}}
 {{- if .Values.acme.enabled -}}
 {{- if not .Values.names -}}{{- fail "acme: names has no public name, such as gpu.example.org" -}}{{- end -}}

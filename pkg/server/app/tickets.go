@@ -1,0 +1,130 @@
+package app
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/openpai/paictl/pkg/people/onetime"
+	"github.com/openpai/paictl/pkg/people/rules"
+	"github.com/openpai/paictl/pkg/people/token"
+	"github.com/openpai/paictl/pkg/secret"
+	"github.com/openpai/paictl/pkg/server/wire"
+)
+
+const (
+	// TicketTime is how long a ticket is valid.
+	TicketTime = 30 * time.Second
+	// pageTime bounds the time for which a browser sees a proxied page without another ticket. Its session may end earlier.
+	pageTime = 24 * time.Hour
+
+	// TicketProtocol and a ticket are a protocol of a browser's WebSocket to a task.
+	TicketProtocol = "pai-ticket."
+
+	mostTickets = 2000
+)
+
+// Keys of the values of a ticket, in addition to valueUser.
+const (
+	valueSession = "session"
+	valueTo      = "to"
+)
+
+// ErrTicket is the error for a ticket that isn't valid, for any reason.
+var ErrTicket = &wire.Error{Status: http.StatusForbidden, Code: wire.CodeForbidden, Message: "the ticket is not valid here, was used, or has expired", Remedy: "open the page again"}
+
+// errNoSession is the error for a caller to whom no ticket can be bound.
+var errNoSession = &rules.ForbiddenError{Why: "a ticket is for a session: sign in first"}
+
+// ticket makes a ticket that admits the caller's session once, for a short time, to one place.
+func (d *Actions) ticket(ctx context.Context, to string) (secret.String, error) {
+	c := d.caller.claims
+	if c.Session == "" || c.UID == "" {
+		return "", errNoSession
+	}
+	text := rand.Text()
+	err := d.app.Once.Put(ctx, &onetime.Thing{Kind: onetime.Ticket, ID: onetime.ID(text), Expires: d.app.now().Add(TicketTime),
+		Values: map[string]string{valueUser: c.UID, valueSession: c.Session, valueTo: to}}, onetime.Limit{All: mostTickets, Key: valueUser, Each: mostPerson})
+	return secret.String(text), err
+}
+
+// admit returns the caller whom a ticket admits to a place. Each attempt uses the ticket up, also one at another place.
+func (s *App) admit(ctx context.Context, text, to string) (Caller, error) {
+	if text == "" {
+		return Caller{}, ErrTicket
+	}
+	t, err := s.Once.Get(ctx, onetime.Ticket, onetime.ID(text))
+	if err == nil {
+		err = s.Once.Use(ctx, t)
+	}
+	switch {
+	case errors.Is(err, onetime.ErrNone), err == nil && t.Values[valueTo] != to:
+		return Caller{}, ErrTicket
+	case err != nil:
+		return Caller{}, err
+	}
+	v, err := s.Tokens.Resume(ctx, t.Values[valueSession], t.Values[valueUser])
+	if errors.Is(err, token.ErrInvalid) {
+		return Caller{}, ErrTicket
+	}
+	return callerOf(v), err
+}
+
+// callerOf returns the caller of a session that no token came with.
+func callerOf(v *token.Verified) Caller {
+	if v == nil {
+		return Caller{}
+	}
+	return Caller{Subject: v.Subject, person: v.Person, claims: v.Claims, ended: v.Ended}
+}
+
+// page is the place of a ticket to a service's pages. Only the browser that knows a value may use it, which isn't in the ticket's address.
+func page(service, browser string) string { return "page " + service + " " + browser }
+
+// TicketToPage makes a ticket to the pages of a service. It gives no right: each request for a page asks MaySee. browser is the hash of a value
+// that the browser has; see onetime.ID.
+func (d *Actions) TicketToPage(ctx context.Context, service, browser string) (secret.String, error) {
+	return d.ticket(ctx, page(service, browser))
+}
+
+// visit is the content of the cookie of a proxied page.
+type visit struct {
+	Service string `json:"service"`
+}
+
+// Visit exchanges a ticket for the text of a cookie, which admits the ticket's session to the pages of a service until the session ends.
+func (d *Actions) Visit(ctx context.Context, ticket, service, browser string) (secret.String, error) {
+	c, err := d.app.admit(ctx, ticket, page(service, browser))
+	if err != nil {
+		return "", err
+	}
+	return d.app.Tokens.Link(ctx, c.claims, token.UsePage, visit{service}, pageTime)
+}
+
+// Visitor returns the caller whom the text of a cookie admits to the pages of a service.
+func (s *App) Visitor(ctx context.Context, text, service string) (Caller, error) {
+	to := visit{}
+	v, err := s.Tokens.Follow(ctx, token.UsePage, text, &to)
+	if err == nil && to.Service != service {
+		err = token.ErrInvalid
+	}
+	if err != nil {
+		return Caller{}, err
+	}
+	return callerOf(v), nil
+}
+
+// TicketTo makes a ticket to a task, at the path of its requests, if the caller may enter the job.
+func (j *Job) TicketTo(ctx context.Context, path string) (secret.String, error) {
+	if err := j.decide("job.enter"); err != nil {
+		return "", err
+	}
+	return j.actions.ticket(ctx, "task "+path)
+}
+
+// AdmitTo returns the caller whom a ticket admits to a task, at the path of its requests.
+func (s *App) AdmitTo(ctx context.Context, ticket, path string) (Caller, error) {
+	return s.admit(ctx, ticket, "task "+path)
+}

@@ -1,0 +1,73 @@
+package settings
+
+import (
+	"fmt"
+	"net/netip"
+	"net/url"
+	"regexp"
+	"slices"
+)
+
+// Proxy is the origin of the pages of other services. It isn't the server's own: a script in one of these pages could otherwise use the
+// API as the person who looks at it.
+type Proxy struct {
+	// Name is a host name for these pages, which no other pages have; "" means the server's own names and addresses, at Port.
+	Name string `json:"name"`
+	// Port is the port at which people reach them; 0 means that they can't.
+	Port int `json:"port"`
+}
+
+var hostName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$`)
+
+func (s *Settings) checkProxy() (wrong []error) {
+	p := s.Proxy
+	if p.Port < 0 || p.Port > 65535 {
+		wrong = append(wrong, fmt.Errorf("proxy.port: %d is not a port", p.Port))
+	}
+	if p.Name == "" {
+		if p.Port == s.Port {
+			wrong = append(wrong, fmt.Errorf("proxy.port: %d is the port of the API: pages of other services need another one, or a host name (proxy.name)", p.Port))
+		}
+		return wrong
+	}
+	if _, err := netip.ParseAddr(p.Name); err == nil || !hostName.MatchString(p.Name) {
+		wrong = append(wrong, fmt.Errorf("proxy.name: %q is not a host name such as pages.example.org", p.Name))
+	}
+	if slices.ContainsFunc(slices.Concat(s.Names, s.Addresses, s.ServiceNames), func(host string) bool { return sameHost(host, p.Name) }) {
+		wrong = append(wrong, fmt.Errorf("proxy.name: %q is a name of the server itself: pages of other services need another one", p.Name))
+	}
+	if s.URL() == "" {
+		wrong = append(wrong, fmt.Errorf("proxy.name: the server has no name or address to which browsers return (names)"))
+	}
+	return wrong
+}
+
+// ProxyOrigin returns the origin of proxied pages for a browser that reached one of the two origins at a host; "" if they have no address.
+func (s *Settings) ProxyOrigin(host string) string {
+	switch name := hostOf(host); {
+	case s.Proxy.Port == 0:
+		return ""
+	case s.Proxy.Name != "":
+		return Address(s.Proxy.Name, s.Proxy.Port)
+	case name != "":
+		return Address(name, s.Proxy.Port)
+	}
+	return ""
+}
+
+// OwnOrigin returns the origin of the server itself for such a browser.
+func (s *Settings) OwnOrigin(host string) string {
+	if name := hostOf(host); s.Proxy.Name == "" && name != "" {
+		return Address(name, s.Port)
+	}
+	return s.URL()
+}
+
+// hostOf returns the name or address in a Host header; "" if it is neither.
+func hostOf(header string) string {
+	name := (&url.URL{Host: header}).Hostname()
+	if _, err := netip.ParseAddr(name); err == nil || hostName.MatchString(name) {
+		return name
+	}
+	return ""
+}
