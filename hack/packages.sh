@@ -32,8 +32,8 @@ needs() {
 		ssh-keygen openssh-client
 		unshare util-linux
 	LIST
-	# The transport, the archive of jobs and sign-ins are tested with the real things, too.
-	[ "$1" != test ] || printf '%s\n' "sshd openssh-server" "sudo sudo" "/usr/lib/postgresql/*/bin/postgres postgresql" "slapd slapd" "node nodejs" "npm npm"
+	# The transport, the archive of jobs, sign-ins and pages are tested with the real things, too.
+	[ "$1" != test ] || printf '%s\n' "sshd openssh-server" "sudo sudo" "/usr/lib/postgresql/*/bin/postgres postgresql" "slapd slapd" "node nodejs" "npm npm" "chromium chromium"
 }
 
 present() {
