@@ -7,7 +7,7 @@ VCS     := $(shell git rev-parse HEAD >/dev/null 2>&1 && echo auto || echo false
 LDFLAGS := -s -w $(if $(VERSION),-X github.com/openpai/paictl/pkg/version.Version=$(VERSION))
 
 .DEFAULT_GOAL := help
-.PHONY: build man reference test test-more test-hosts soak lint bench policies bundle demo clean help
+.PHONY: build man reference portal portal-libraries test test-more test-hosts soak lint bench policies bundle demo clean help
 
 build: ## Build bin/paictl, one static binary
 	@mkdir -p bin
@@ -19,6 +19,12 @@ man: build ## Write the man pages into dist/man
 reference: ## Write docs/commands and docs/rest-api.md from the program
 	@go test ./pkg/cmd -run TestTheReferenceOfCommandsIsCurrent -update
 	@go test ./pkg/server/openapi -run TestThePageIsMadeFromTheRoutes -update
+
+portal: ## Bundle the pages of pkg/portal/web into pkg/portal/built; it needs no Node
+	@cd hack/portal && go run . bundle
+
+portal-libraries: ## Fetch the libraries that pkg/portal/web/package-lock.json pins, by npm
+	@cd hack/portal && go run . libraries
 
 test: ## The gate: check the source and run the tests that need no servers; the same everywhere
 	@go build -buildvcs=false -o bin/tier ./hack/tier && exec bin/tier gate
@@ -51,4 +57,4 @@ clean: ## Remove what was built here; sandboxes are ended by "bin/paictl sandbox
 	rm -rf bin dist
 
 help: ## Print this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile

@@ -19,6 +19,7 @@ func gate() []step {
 		{name: "prose", run: func(ctx context.Context, r *runner) error { return r.exec(ctx, "go", "run", "./hack/prose") }},
 		{name: "go vet", run: func(ctx context.Context, r *runner) error { return r.exec(ctx, "go", "vet", "./...") }},
 		{name: "revive", run: func(ctx context.Context, r *runner) error { return r.exec(ctx, "sh", "hack/revive.sh") }},
+		{name: "portal bundle", run: portal},
 		{name: "unit tests", run: unit},
 		{name: "race detector", run: race},
 		{name: "go vet of pai-scheduler", run: vetPlugin},
@@ -39,6 +40,12 @@ func (r *runner) controlPlane() string { return filepath.Join(cache(), "control-
 // vetPlugin checks pai-scheduler, which has the libraries of its release of Kubernetes: docs/adr/0024. Its tests start it as a process.
 func vetPlugin(ctx context.Context, r *runner) error {
 	return r.exec(ctx, "go", "vet", "-modfile=cmd/pai-scheduler/kubernetes.mod", "-tags=pai_scheduler", "./cmd/pai-scheduler", "./pkg/scheduler/plugin")
+}
+
+// portal checks that the built pages are those of their sources. The bundler is a separate module. Go's cache of results doesn't look at
+// files outside that module, so it isn't used.
+func portal(ctx context.Context, r *runner) error {
+	return errors.Join(r.exec(ctx, "go", "-C", "hack/portal", "vet", "."), r.exec(ctx, "go", "-C", "hack/portal", "test", "-count=1", "."))
 }
 
 func formatted(ctx context.Context, r *runner) error {

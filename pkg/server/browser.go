@@ -133,15 +133,6 @@ func toSignIn(w http.ResponseWriter, r *http.Request, route *Route, err error) b
 	return true
 }
 
-// home redirects a browser that opens the bare address of the server to the sign-in page; programs get the error.
-func home(w http.ResponseWriter, r *http.Request, path string) bool {
-	if path != "/" || !wantsPage(r) {
-		return false
-	}
-	SeeOther(w, SignInPath)
-	return true
-}
-
 // SeeOther redirects a browser.
 func SeeOther(w http.ResponseWriter, to string) {
 	h := w.Header()

@@ -40,6 +40,7 @@ func (t *table) add(method, path string) {
 	at := t.root
 	for _, part := range parts(path) {
 		switch {
+		case part == "{$}": // the path ends here
 		case strings.HasSuffix(part, "...}"):
 			at.rest = true
 			at.methods = append(at.methods, method)

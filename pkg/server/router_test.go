@@ -119,3 +119,11 @@ func TestOnlyProxiesThatAreTrustedSayWhoAsks(t *testing.T) {
 		assert.Equal(t, c.want, got.String(), name)
 	}
 }
+
+// A page at the bare address takes no other path.
+func TestTheBareAddressIsAPath(t *testing.T) {
+	s := server.New(server.Options{Routes: []server.Route{{Method: http.MethodGet, Path: "/{$}", Rule: "open", Summary: "Shows a page"}}})
+	for path, want := range map[string]bool{"/": true, "/rest-server": true, "/rest-server/": true, "/view.html": false, "/a/b": false, "/%7B$%7D": false} {
+		assert.Equal(t, want, s.Match(httptest.NewRequest(http.MethodGet, path, nil)) != nil, path)
+	}
+}

@@ -188,7 +188,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	path, methods := s.table.find(path)
 	if len(methods) == 0 {
-		if s.limited(a, r, s.limits.address(a.address)) || !s.proxied && home(a, r, path) {
+		if s.limited(a, r, s.limits.address(a.address)) {
 			return
 		}
 		s.fail(a, r, noAPI(path))

@@ -79,6 +79,17 @@ func (j *Job) decide(rule string) error {
 	return err
 }
 
+// Allowed returns the operations on the job that the rules allow the caller.
+func (j *Job) Allowed() []string {
+	out := []string{}
+	for _, name := range []string{"stop", "retry", "scale", "tag", "delete", "config", "logs", "enter"} {
+		if j.decide("job."+name) == nil {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
 // User returns the name of the job's owner.
 func (j *Job) User() string { return j.thing.Owner }
 

@@ -28,6 +28,7 @@ import (
 	"github.com/openpai/paictl/pkg/people/signin"
 	"github.com/openpai/paictl/pkg/people/template"
 	"github.com/openpai/paictl/pkg/people/token"
+	"github.com/openpai/paictl/pkg/portal"
 	"github.com/openpai/paictl/pkg/server"
 	"github.com/openpai/paictl/pkg/server/app"
 	"github.com/openpai/paictl/pkg/server/idempotency"
@@ -155,12 +156,12 @@ func New(o Options) (*Assembly, error) {
 	}
 	limits := server.Limits{PerMinute: o.Settings.Limits.PerMinute, PerTokenMinute: o.Settings.Limits.PerTokenMinute, ChangesPerHour: o.Settings.Limits.ChangesPerHour, SubmitPerHour: o.Settings.Limits.SubmitPerHour, Streams: o.Settings.Limits.Streams}
 	routes := slices.Concat(v2.Routes(version.Version), v3.Routes(version.Version), pages.Routes(through.Links()))
-	described, err := openapi.Route(version.Version, routes) // without the door, whose services describe themselves
+	described, err := openapi.Route(version.Version, routes) // without the door, whose services describe themselves, and the portal, which is for browsers
 	if err != nil {
 		return nil, err
 	}
 	a.Server = server.New(server.Options{
-		App: core, Routes: slices.Concat(routes, []server.Route{described}, through.OwnRoutes()), Limits: limits,
+		App: core, Routes: slices.Concat(routes, []server.Route{described}, portal.Routes(), through.OwnRoutes()), Limits: limits,
 		Log: o.Log, Metrics: o.Metrics, TrustedProxies: o.Settings.TrustedProxies, Now: o.Now,
 	})
 	a.Proxy = a.Server.Proxied(through.Routes())

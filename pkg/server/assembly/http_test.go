@@ -203,3 +203,16 @@ func TestFactsThatCantBeReadAre503(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, 202, h.Submit(h.tokens["root"], "blind", "vision").Status)
 }
+
+// The portal offers the operations of this answer.
+func TestEachPersonGetsTheOperationsThatTheRulesAllow(t *testing.T) {
+	h := newHouse(t)
+	require.Equal(t, 202, h.Submit(h.tokens["ann"], "train", "speech").Status)
+	all := []string{"stop", "retry", "scale", "tag", "delete", "config", "logs", "enter"}
+	for who, want := range map[string][]string{"ann": all, "root": all, "abe": {"config", "logs"}} {
+		have := struct{ Operations []string }{}
+		h.as(who, "GET", "/api/v3/jobs/ann/train/allowed", "").Into(&have)
+		assert.Equal(t, want, have.Operations, who)
+	}
+	assert.Equal(t, 404, h.as("vic", "GET", "/api/v3/jobs/ann/train/allowed", "").Status)
+}

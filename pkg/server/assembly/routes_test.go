@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/openpai/paictl/pkg/people/rules"
+	"github.com/openpai/paictl/pkg/portal"
 	"github.com/openpai/paictl/pkg/server"
 	"github.com/openpai/paictl/pkg/server/openapi"
 	"github.com/openpai/paictl/pkg/server/pages"
@@ -38,7 +39,7 @@ func routes(t testing.TB) []server.Route {
 	all := slices.Concat(v2.Routes("test"), v3.Routes("test"), pages.Routes(d.Links()))
 	described, err := openapi.Route("test", all)
 	require.NoError(t, err)
-	return slices.Concat(all, []server.Route{described}, d.OwnRoutes())
+	return slices.Concat(all, []server.Route{described}, portal.Routes(), d.OwnRoutes())
 }
 
 func TestEveryRouteIsDescribed(t *testing.T) {
@@ -91,5 +92,10 @@ func TestWhatIsOpenIsListedHere(t *testing.T) {
 		" /api/v2", " /api/v2/info", "GET /healthz", "GET /api/v2/authn/info", "POST /api/v2/authn/basic/login", "GET /api/v3/version", "GET /api/v3/openapi.json", "POST /oauth/token", "POST /oauth/revoke", "POST /api/v3/first", "GET /first", "GET /sign-in", "POST /api/v3/session", "DELETE /api/v3/session",
 		"GET /api/v3/signin", "POST /api/v3/signin/oidc/{issuer}", "GET /api/v3/signin/oidc/{issuer}/return", "GET /api/v2/authn/oidc/login", "GET /api/v2/authn/oidc/logout", "POST /api/v3/signin/password", "POST /api/v3/signin/approval", "POST /oauth/device_authorization", "GET /oauth/authorize", "GET /device",
 		" /prometheus/{path...}", " /alert-manager/{path...}", " /ours/{path...}", "GET /.ticket/{service}",
+		// The portal's pages are the same for everyone: they get their content from the API.
+		"GET /{$}", "GET /jobs", "GET /jobs/{user}/{name}", "GET /submit", "GET /portal/{version}/{file}",
+		"GET /index.html", "GET /home.html", "GET /dashboard.html", "GET /virtual-clusters.html", "GET /user-profile.html", "GET /user-view.html", "GET /batch-register.html", "GET /plugin.html",
+		"GET /cluster-view/services.html", "GET /cluster-view/hardware.html", "GET /cluster-view/k8s.html", "GET /cluster-view/hardware/detail.html",
+		"GET /submit.html", "GET /submit_demo.html", "GET /submit_v1.html", "GET /job-list.html", "GET /job-detail.html", "GET /task-attempt.html", "GET /job-event.html", "GET /job-transfer.html",
 	}, open)
 }

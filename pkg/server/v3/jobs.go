@@ -51,6 +51,7 @@ func jobRoutes() []server.Route {
 		server.JSON("GET", one, "job.read", "Returns a job, with its attempts and tasks", get, server.Errors("NoJobError")),
 		server.JSON("GET", one+"/why", "job.read", "Explains why a job waits, or how it ended", why, server.Errors("NoJobError")),
 		server.JSON("GET", one+"/events", "job.read", "Lists the Kubernetes events of a job", events, server.Errors("NoJobError")),
+		server.JSON("GET", one+"/allowed", "job.read", "Lists the operations on a job that you may use", allowed, server.Errors("NoJobError")),
 		server.JSON("POST", one+"/stop", "job.stop", "Stops a job", stop, server.Errors("NoJobError")),
 		server.JSON("POST", one+"/retry", "job.retry", "Runs a job again, as it was submitted", retry, server.Submits(), server.Within(removeTime), server.Each(waits), server.Errors("NoJobError", "ConflictJobError", "NoEnoughQuotaError")),
 		server.JSON("POST", one+"/scale", "job.scale", "Changes the number of tasks of a role", scale, server.Errors("NoJobError", "ConflictJobError", "NoEnoughQuotaError")),
@@ -143,6 +144,14 @@ func events(ctx context.Context, d *app.Actions, in *oneIn) (*api.Events, error)
 		out.Note = note.Error()
 	}
 	return out, nil
+}
+
+func allowed(ctx context.Context, d *app.Actions, in *oneIn) (*api.Allowed, error) {
+	j, err := d.Job(ctx, "job.read", in.User, in.Name)
+	if err != nil {
+		return nil, err
+	}
+	return &api.Allowed{Operations: j.Allowed()}, nil
 }
 
 type submitIn struct {

@@ -108,7 +108,7 @@ func (p *Packed) answer(w http.ResponseWriter, r *http.Request, status int, medi
 	default:
 		h.Set("Cache-Control", "no-store")
 	}
-	zips := p.length >= gzipFrom && takesGzip(r)
+	zips := p.length >= gzipFrom && TakesGzip(r)
 	if zips {
 		h.Set("Content-Encoding", "gzip")
 	} else {
@@ -160,8 +160,8 @@ func has(headers []string, tag string) bool {
 	return false
 }
 
-// takesGzip reports whether a client takes compressed answers.
-func takesGzip(r *http.Request) bool {
+// TakesGzip reports whether a client takes compressed answers.
+func TakesGzip(r *http.Request) bool {
 	for _, line := range r.Header.Values("Accept-Encoding") {
 		for one := range strings.SplitSeq(line, ",") {
 			name, quality, _ := strings.Cut(one, ";")

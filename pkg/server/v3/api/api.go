@@ -229,6 +229,11 @@ type Events struct {
 	Note  string       `json:"note,omitempty"`
 }
 
+// Allowed has the operations on a job that the caller may use: stop, retry, scale, tag, delete, config, logs, enter.
+type Allowed struct {
+	Operations []string `json:"operations"`
+}
+
 // Changed has the state of a job before it was changed.
 type Changed struct {
 	Before job.Phase `json:"before"`

@@ -1,0 +1,93 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+)
+
+// library is a package of npm, and the files of it that the portal uses: by their names there, those in the folder of libraries.
+type library struct {
+	name, folder string
+	files        map[string]string
+}
+
+var fetched = []library{
+	{"preact", "preact", map[string]string{"dist/preact.mjs": "preact.mjs", "hooks/dist/hooks.mjs": "hooks.mjs", "jsx-runtime/dist/jsxRuntime.mjs": "jsxRuntime.mjs", "LICENSE": "LICENSE"}},
+	{"@preact/signals", "signals", map[string]string{"dist/signals.module.js": "signals.module.js", "LICENSE": "LICENSE"}},
+	{"@preact/signals-core", "signals-core", map[string]string{"dist/signals-core.module.js": "signals-core.module.js", "LICENSE": "LICENSE"}},
+}
+
+// entry is a library in the manifest.
+type entry struct {
+	Name      string   `json:"name"`
+	Version   string   `json:"version"`
+	License   string   `json:"license"`
+	Integrity string   `json:"integrity"`
+	Files     []string `json:"files"`
+}
+
+// fetch lets npm fetch the packages, which checks them against the lock file, and copies the files that the portal uses. No script of
+// a package runs.
+func fetch(root string) error {
+	temp, err := os.MkdirTemp("", "portal-libraries")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(temp) }()
+	var lock []byte
+	for _, name := range []string{"package.json", "package-lock.json"} {
+		if lock, err = os.ReadFile(filepath.Join(root, sources, name)); err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(temp, name), lock, 0o600); err != nil {
+			return err
+		}
+	}
+	npm := exec.Command("npm", "ci", "--ignore-scripts", "--omit=dev", "--no-audit", "--no-fund")
+	npm.Dir, npm.Stdout, npm.Stderr = temp, os.Stderr, os.Stderr
+	if err := npm.Run(); err != nil {
+		return fmt.Errorf("npm ci: %w", err)
+	}
+	pinned := struct {
+		Packages map[string]entry `json:"packages"`
+	}{}
+	if err := json.Unmarshal(lock, &pinned); err != nil {
+		return err
+	}
+	var manifest []entry
+	for _, l := range fetched {
+		e := pinned.Packages["node_modules/"+l.name]
+		e.Name = l.name
+		if e.Integrity == "" || e.License == "" {
+			return fmt.Errorf("package-lock.json has no integrity or no license of %s", l.name)
+		}
+		folder := filepath.Join(root, libraries, l.folder)
+		if err := os.MkdirAll(folder, 0o755); err != nil { //nolint:gosec // everyone may read it
+			return err
+		}
+		for from, to := range l.files {
+			data, err := os.ReadFile(filepath.Join(temp, "node_modules", filepath.FromSlash(l.name), filepath.FromSlash(from)))
+			if err != nil {
+				return err
+			}
+			if err := os.WriteFile(filepath.Join(folder, to), data, 0o644); err != nil { //nolint:gosec // everyone may read it
+				return err
+			}
+			e.Files = append(e.Files, l.folder+"/"+to)
+		}
+		slices.Sort(e.Files)
+		manifest = append(manifest, e)
+	}
+	var out bytes.Buffer
+	enc := json.NewEncoder(&out)
+	enc.SetIndent("", "  ")
+	if err := enc.Encode(manifest); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(root, libraries, "manifest.json"), out.Bytes(), 0o644) //nolint:gosec // everyone may read it
+}

@@ -1,0 +1,2371 @@
+// pkg/portal/web/src/main.tsx
+import { render } from "./library.js";
+import { useSignal as useSignal7 } from "./library.js";
+import { useEffect as useEffect8, useRef as useRef5 } from "./library.js";
+
+// pkg/portal/web/src/home.tsx
+import { useSignal as useSignal3 } from "./library.js";
+import { useEffect as useEffect4, useMemo as useMemo2 } from "./library.js";
+
+// pkg/portal/web/src/api.ts
+import { signal as signal3 } from "./library.js";
+
+// pkg/portal/web/src/route.ts
+import { signal } from "./library.js";
+var base = new URL("../../", import.meta.url).pathname;
+function read() {
+  const below = location.pathname.startsWith(base) ? location.pathname.slice(base.length) : "";
+  return { path: below.split("/").filter(Boolean).map(decode), query: new URLSearchParams(location.search) };
+}
+function decode(part) {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}
+var place = signal(read());
+function address(path, query = {}) {
+  const q = new URLSearchParams();
+  for (const [k, v] of Object.entries(query)) if (v) q.set(k, v);
+  const text2 = q.toString();
+  return base + path.map(encodeURIComponent).join("/") + (text2 ? "?" + text2 : "");
+}
+function go(to, replace = false) {
+  history[replace ? "replaceState" : "pushState"](null, "", to);
+  place.value = read();
+  if (!replace) scrollTo(0, 0);
+}
+function setQuery(change) {
+  const q = Object.fromEntries(place.value.query);
+  go(address(place.value.path, { ...q, ...change }), true);
+}
+function start() {
+  addEventListener("popstate", () => place.value = read());
+  document.addEventListener("click", (e) => {
+    const a = e.target.closest?.("a");
+    if (!a || e.defaultPrevented || e.button !== 0 || e.metaKey || e.ctrlKey || e.shiftKey || e.altKey || a.target || a.hasAttribute("download") || a.dataset.leave !== void 0) return;
+    const to = new URL(a.href);
+    if (to.origin !== location.origin || !to.pathname.startsWith(base)) return;
+    e.preventDefault();
+    go(to.pathname + to.search);
+  });
+}
+
+// pkg/portal/web/src/text.ts
+import { signal as signal2 } from "./library.js";
+var en = {
+  home: "Home",
+  jobs: "Jobs",
+  submit: "Submit",
+  newJob: "New job",
+  signOut: "Sign out",
+  theme: "Theme",
+  "theme.auto": "Like the system",
+  "theme.light": "Light",
+  "theme.dark": "Dark",
+  language: "Language",
+  shortcuts: "Keyboard shortcuts",
+  close: "Close",
+  cancel: "Cancel",
+  copied: "Copied",
+  copy: "Copy",
+  noAnswer: "The server doesn't answer.",
+  cut: "The connection was lost.",
+  status: "The server answered with status {status}.",
+  requestId: "Request {id}",
+  again: "Try again",
+  lost: "Not live: {why} Trying again…",
+  live: "Live",
+  pages: "Other pages",
+  notFound: "This page doesn't exist.",
+  state: "State",
+  name: "Name",
+  owner: "Owner",
+  vc: "Virtual cluster",
+  tasks: "Tasks",
+  gpus: "GPUs",
+  submitted: "Submitted",
+  duration: "Duration",
+  retries: "Retries",
+  priority: "Priority",
+  tags: "Tags",
+  "state.waiting": "Waiting",
+  "state.queued": "Queued",
+  "state.starting": "Starting",
+  "state.barrier": "Waiting for tasks",
+  "state.running": "Running",
+  "state.stopping": "Stopping",
+  "state.retry": "Retry",
+  "state.succeeded": "Succeeded",
+  "state.failed": "Failed",
+  "state.stopped": "Stopped",
+  "state.deleting": "Deleting",
+  "state.deleted": "Deleted",
+  "state.active": "Active",
+  "state.all": "All",
+  position: "#{n} in the queue",
+  deletedToo: "deleted",
+  search: "Search jobs",
+  mine: "Mine",
+  everyone: "Everyone",
+  anyVC: "All virtual clusters",
+  csv: "CSV",
+  csvMore: "Download the filtered list as CSV",
+  older: "Show older jobs",
+  noJobs: "No jobs yet.",
+  noJobsHint: "Submit a job file, or copy a job of a colleague.",
+  noMatch: "No job matches these filters.",
+  clearFilters: "Clear filters",
+  loading: "Loading…",
+  shown: "{n} jobs",
+  shownMore: "{n} jobs, more below",
+  overview: "Tasks",
+  logs: "Logs",
+  events: "Events",
+  config: "Configuration",
+  attempts: "Attempts",
+  stop: "Stop",
+  retry: "Run again",
+  clone: "Clone",
+  remove: "Delete",
+  more: "More",
+  copyPaictl: "Copy as paictl",
+  copyCurl: "Copy as curl",
+  copyLink: "Copy link",
+  copyName: "Copy name",
+  "ask.stop": "Stop {job}?",
+  "ask.stop.more": "Its tasks end, and its machines become free. You can run it again later.",
+  "ask.retry": "Run {job} again?",
+  "ask.retry.more": "A new job of the same name starts from the beginning, as it was submitted.",
+  "ask.remove": "Delete {job}?",
+  "ask.remove.more": "Its tasks end at once. The history keeps the job, with its logs.",
+  "done.stop": "The job is being stopped.",
+  "done.retry": "The job runs again.",
+  "done.remove": "The job is deleted.",
+  whatToDo: "What to do",
+  details: "Details",
+  lastLines: "Last lines of the log",
+  role: "Role",
+  task: "Task",
+  machine: "Machine",
+  exit: "Exit",
+  started: "Started",
+  attempt: "Attempt",
+  address: "Address",
+  noTasks: "The job has no tasks yet.",
+  filterTasks: "Filter tasks",
+  moreTasks: "Show {n} more",
+  allTasks: "All tasks",
+  image: "Image",
+  result: "Result",
+  ended: "Ended",
+  noAttempts: "No attempt has begun yet.",
+  noEvents: "There are no events.",
+  noConfig: "The job wasn't submitted as a job file, or you may not see the file.",
+  time: "Time",
+  reason: "Reason",
+  message: "Message",
+  object: "Object",
+  download: "Download",
+  masked: "Secrets are masked.",
+  find: "Find",
+  matches: "{at} of {n}",
+  noMatches: "no match",
+  follow: "Follow",
+  wrap: "Wrap lines",
+  times: "Times",
+  previous: "Attempt before",
+  fromStart: "Load from the start",
+  newest: "Newest lines",
+  emptyLog: "No lines yet.",
+  logEnded: "End of the log",
+  logFollows: "New lines appear as they are written.",
+  tooLong: "Only the last {n} lines are kept here. Download the log for all of it.",
+  showingLast: "The last {n} lines of each task.",
+  next: "Next",
+  before: "Previous",
+  lines: "{n} lines",
+  hello: "Hello, {name}",
+  myJobs: "My jobs",
+  allMine: "All my jobs",
+  vcs: "Virtual clusters",
+  free: "{n} free",
+  ofTotal: "of {n} GPUs",
+  ofCPU: "of {n} CPU cells",
+  largest: "The largest piece that is free has {n} GPUs.",
+  largestNone: "No GPU is free now.",
+  waitingJobs: "{n} waiting",
+  nobodyWaits: "Nobody waits",
+  broken: "{n} out of order",
+  opportunistic: "{n} lent to others",
+  usage: "{used} in use, {free} free, {bad} out of order",
+  noVCs: "No virtual cluster is granted to you. Ask an administrator for a group that has one.",
+  activeCount: "{n} active",
+  jobFile: "Job file",
+  check: "Check",
+  checking: "Checking…",
+  fine: "The server accepts this job.",
+  warnings: "The server accepts this job, with remarks:",
+  refused: "The server doesn't accept this job:",
+  line: "Line {n}",
+  submitJob: "Submit job",
+  submitting: "Submitting…",
+  openFile: "Open a file",
+  example: "Start from the example",
+  cloneOf: "A copy of {job}",
+  enterSecrets: "Secrets of the original are masked (******). Enter them again before you submit.",
+  willRequest: "Virtual cluster {vc} · tasks: {tasks} · GPUs: {gpus}",
+  emptyFile: "Write a job file, open one, or start from the example.",
+  yourVCs: "Where it can run",
+  "key.search": "Search",
+  "key.next": "Next row",
+  "key.prev": "Previous row",
+  "key.open": "Open the row",
+  "key.home": "Home",
+  "key.jobs": "Jobs",
+  "key.submit": "New job",
+  "key.tabs": "Tabs of a job",
+  "key.send": "Submit the job file",
+  "key.help": "This list",
+  now: "just now",
+  ago: "{time} ago",
+  in: "in {time}"
+};
+var zh = {
+  home: "首页",
+  jobs: "任务",
+  submit: "提交",
+  newJob: "新建任务",
+  signOut: "退出登录",
+  theme: "主题",
+  "theme.auto": "跟随系统",
+  "theme.light": "浅色",
+  "theme.dark": "深色",
+  language: "语言",
+  shortcuts: "键盘快捷键",
+  close: "关闭",
+  cancel: "取消",
+  copied: "已复制",
+  copy: "复制",
+  noAnswer: "服务器没有响应。",
+  cut: "连接已断开。",
+  status: "服务器返回状态 {status}。",
+  requestId: "请求 {id}",
+  again: "重试",
+  lost: "未实时更新：{why} 正在重试…",
+  live: "实时",
+  pages: "其他页面",
+  notFound: "该页面不存在。",
+  state: "状态",
+  name: "名称",
+  owner: "所有者",
+  vc: "虚拟集群",
+  tasks: "实例",
+  gpus: "GPU",
+  submitted: "提交时间",
+  duration: "时长",
+  retries: "重试",
+  priority: "优先级",
+  tags: "标签",
+  "state.waiting": "等待中",
+  "state.queued": "排队中",
+  "state.starting": "启动中",
+  "state.barrier": "等待其他实例",
+  "state.running": "运行中",
+  "state.stopping": "停止中",
+  "state.retry": "将重试",
+  "state.succeeded": "成功",
+  "state.failed": "失败",
+  "state.stopped": "已停止",
+  "state.deleting": "删除中",
+  "state.deleted": "已删除",
+  "state.active": "进行中",
+  "state.all": "全部",
+  position: "队列第 {n} 位",
+  deletedToo: "已删除",
+  search: "搜索任务",
+  mine: "我的",
+  everyone: "所有人",
+  anyVC: "所有虚拟集群",
+  csv: "CSV",
+  csvMore: "将筛选结果下载为 CSV",
+  older: "显示更早的任务",
+  noJobs: "还没有任务。",
+  noJobsHint: "提交一个任务文件，或复制同事的任务。",
+  noMatch: "没有符合筛选条件的任务。",
+  clearFilters: "清除筛选",
+  loading: "加载中…",
+  shown: "{n} 个任务",
+  shownMore: "{n} 个任务，下方还有更多",
+  overview: "实例",
+  logs: "日志",
+  events: "事件",
+  config: "配置",
+  attempts: "尝试",
+  stop: "停止",
+  retry: "重新运行",
+  clone: "克隆",
+  remove: "删除",
+  more: "更多",
+  copyPaictl: "复制为 paictl 命令",
+  copyCurl: "复制为 curl 命令",
+  copyLink: "复制链接",
+  copyName: "复制名称",
+  "ask.stop": "停止 {job}？",
+  "ask.stop.more": "其实例将结束，机器将被释放。之后可以重新运行。",
+  "ask.retry": "重新运行 {job}？",
+  "ask.retry.more": "将按提交时的内容，以同名任务从头开始。",
+  "ask.remove": "删除 {job}？",
+  "ask.remove.more": "其实例将立即结束。历史中会保留该任务及其日志。",
+  "done.stop": "正在停止该任务。",
+  "done.retry": "任务重新运行。",
+  "done.remove": "任务已删除。",
+  whatToDo: "建议",
+  details: "详情",
+  lastLines: "日志的最后几行",
+  role: "角色",
+  task: "实例",
+  machine: "机器",
+  exit: "退出",
+  started: "开始时间",
+  attempt: "尝试",
+  address: "地址",
+  noTasks: "该任务还没有实例。",
+  filterTasks: "筛选实例",
+  moreTasks: "再显示 {n} 个",
+  allTasks: "所有实例",
+  image: "镜像",
+  result: "结果",
+  ended: "结束时间",
+  noAttempts: "尚未开始任何尝试。",
+  noEvents: "没有事件。",
+  noConfig: "该任务不是以任务文件提交的，或者您无权查看。",
+  time: "时间",
+  reason: "原因",
+  message: "消息",
+  object: "对象",
+  download: "下载",
+  masked: "密钥已隐藏。",
+  find: "查找",
+  matches: "第 {at} 个，共 {n} 个",
+  noMatches: "无匹配",
+  follow: "跟随",
+  wrap: "自动换行",
+  times: "时间戳",
+  previous: "上一次尝试",
+  fromStart: "从头加载",
+  newest: "最新行",
+  emptyLog: "还没有日志。",
+  logEnded: "日志结束",
+  logFollows: "新的日志会实时出现。",
+  tooLong: "此处只保留最后 {n} 行。下载日志可查看全部。",
+  showingLast: "每个实例的最后 {n} 行。",
+  next: "下一个",
+  before: "上一个",
+  lines: "{n} 行",
+  hello: "您好，{name}",
+  myJobs: "我的任务",
+  allMine: "我的全部任务",
+  vcs: "虚拟集群",
+  free: "{n} 空闲",
+  ofTotal: "共 {n} 个 GPU",
+  ofCPU: "共 {n} 个 CPU 单元",
+  largest: "最大的空闲块有 {n} 个 GPU。",
+  largestNone: "目前没有空闲的 GPU。",
+  waitingJobs: "{n} 个等待",
+  nobodyWaits: "无人等待",
+  broken: "{n} 个故障",
+  opportunistic: "{n} 个借给他人",
+  usage: "{used} 个使用中，{free} 个空闲，{bad} 个故障",
+  noVCs: "您还没有可用的虚拟集群。请联系管理员加入相应的组。",
+  activeCount: "{n} 个进行中",
+  jobFile: "任务文件",
+  check: "检查",
+  checking: "检查中…",
+  fine: "服务器接受该任务。",
+  warnings: "服务器接受该任务，但有提示：",
+  refused: "服务器不接受该任务：",
+  line: "第 {n} 行",
+  submitJob: "提交任务",
+  submitting: "提交中…",
+  openFile: "打开文件",
+  example: "使用示例",
+  cloneOf: "{job} 的副本",
+  enterSecrets: "原任务的密钥已隐藏（******）。提交前请重新填写。",
+  willRequest: "虚拟集群 {vc} · 实例：{tasks} · GPU：{gpus}",
+  emptyFile: "编写任务文件、打开文件，或使用示例。",
+  yourVCs: "可以运行的位置",
+  "key.search": "搜索",
+  "key.next": "下一行",
+  "key.prev": "上一行",
+  "key.open": "打开所选行",
+  "key.home": "首页",
+  "key.jobs": "任务",
+  "key.submit": "新建任务",
+  "key.tabs": "任务的标签页",
+  "key.send": "提交任务文件",
+  "key.help": "显示此列表",
+  now: "刚刚",
+  ago: "{time}前",
+  in: "{time}后"
+};
+var known = { en, zh };
+var names = { en: "English", zh: "中文" };
+var languages = Object.entries(names);
+var stored = localStorage.getItem("language") ?? navigator.language.slice(0, 2);
+var language = signal2(known[stored] ? stored : "en");
+function speak(name) {
+  localStorage.setItem("language", name);
+  language.value = name;
+  document.documentElement.lang = name;
+}
+document.documentElement.lang = language.value;
+function t(key, values = {}) {
+  return known[language.value][key].replace(/\{(\w+)\}/g, (_, name) => String(values[name] ?? ""));
+}
+function maybe(key, fallback) {
+  return key in en ? t(key) : fallback;
+}
+
+// pkg/portal/web/src/api.ts
+var Failure = class extends Error {
+  constructor(status, code, message, remedy = "", request = "", findings = []) {
+    super(message);
+    this.status = status;
+    this.code = code;
+    this.remedy = remedy;
+    this.request = request;
+    this.findings = findings;
+  }
+  status;
+  code;
+  remedy;
+  request;
+  findings;
+};
+function failure(e) {
+  return e instanceof Failure ? e : new Failure(0, "NoAnswer", t("noAnswer"), String(e?.message ?? ""));
+}
+function addressOf(route, args) {
+  let path = route.slice(route.indexOf(" ") + 1);
+  for (const [name, value] of Object.entries(args.path ?? {})) path = path.replace(`{${name}}`, encodeURIComponent(value));
+  const q = new URLSearchParams();
+  for (const [name, value] of Object.entries(args.query ?? {})) {
+    if (value === void 0 || value === "" || value === false || Array.isArray(value) && value.length === 0) continue;
+    q.set(name, Array.isArray(value) ? value.join(",") : String(value));
+  }
+  const text2 = q.toString();
+  return base + path.slice(1) + (text2 ? "?" + text2 : "");
+}
+async function call(route, args) {
+  const answer = await ask(route, args, args.signal);
+  return await answer.json();
+}
+async function ask(route, args, stop, more = {}) {
+  const headers = { ...more };
+  if (args.body !== void 0) headers["Content-Type"] = "application/json";
+  if (args.key) headers["Idempotency-Key"] = args.key;
+  const method = route.slice(0, route.indexOf(" "));
+  const body = args.body === void 0 ? void 0 : JSON.stringify(args.body);
+  const r = await fetch(addressOf(route, args), { method, headers, body, signal: stop, credentials: "same-origin" });
+  if (r.ok) return r;
+  let e = {};
+  try {
+    e = await r.json();
+  } catch {
+  }
+  if (r.status === 401) toSignIn();
+  throw new Failure(r.status, e.code ?? "UnknownError", e.message ?? t("status", { status: r.status }), e.remedy, e.request ?? r.headers.get("X-Request-Id") ?? "", e.findings);
+}
+function toSignIn() {
+  location.assign(base + "sign-in?" + new URLSearchParams({ to: location.pathname + location.search }).toString());
+}
+async function* lines(r) {
+  const reader = r.body.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  try {
+    for (; ; ) {
+      const { done: done2, value } = await reader.read();
+      if (done2) break;
+      const parts = (rest + value).split("\n");
+      rest = parts.pop();
+      yield* parts;
+    }
+    if (rest) yield rest;
+  } finally {
+    void reader.cancel().catch(() => {
+    });
+  }
+}
+async function frames(route, args, stop, take) {
+  const r = await ask(route, args, stop);
+  for await (const line of lines(r)) {
+    if (!line) continue;
+    const f = JSON.parse(line);
+    if (f.end) return;
+    if (f.error) throw new Failure(500, f.error.code, f.error.message, f.error.remedy, f.error.request);
+    take(f);
+  }
+  throw new Failure(0, "NoAnswer", t("cut"));
+}
+var lost = signal3(null);
+var longest = 3e4;
+async function lasting(stop, run) {
+  let wait = 500;
+  for (; ; ) {
+    try {
+      await run(() => {
+        wait = 500;
+        lost.value = null;
+      });
+      return;
+    } catch (e) {
+      if (stop.aborted) return;
+      const f = failure(e);
+      if (f.status === 401) toSignIn();
+      if (f.status >= 400 && f.status < 500 && f.status !== 429) throw f;
+      lost.value = f;
+      await pause(wait * (0.5 + Math.random()), stop);
+      if (stop.aborted) return;
+      wait = Math.min(wait * 2, longest);
+    }
+  }
+}
+function pause(ms, stop) {
+  return new Promise((resolve) => {
+    const end = () => {
+      clearTimeout(timer);
+      removeEventListener("online", end);
+      stop.removeEventListener("abort", end);
+      resolve();
+    };
+    const timer = setTimeout(end, ms);
+    addEventListener("online", end);
+    stop.addEventListener("abort", end);
+  });
+}
+function watchJobs(query, stop, to) {
+  let last = "";
+  return lasting(stop, async (alive) => {
+    const r = await ask("GET /api/v3/jobs/watch", { query }, stop, last ? { "Last-Event-ID": last } : {});
+    alive();
+    let event = "";
+    let data = "";
+    let rows = null;
+    const take = () => {
+      switch (event) {
+        case "snapshot":
+          rows = [];
+          break;
+        case "job":
+          if (rows) rows.push(JSON.parse(data));
+          else to.changed(JSON.parse(data));
+          break;
+        case "gone":
+          to.gone(JSON.parse(data).uid);
+          break;
+        case "ready": {
+          const ready = JSON.parse(data);
+          to.whole(rows ?? [], ready.next ?? "", ready.note ?? "");
+          rows = null;
+          break;
+        }
+        case "problem":
+          lost.value = problem(data);
+          break;
+        case "back":
+          lost.value = null;
+          break;
+        case "end":
+          throw problem(data);
+      }
+    };
+    for await (const line of lines(r)) {
+      if (line === "") {
+        take();
+        event = data = "";
+      } else if (line.startsWith("event: ")) event = line.slice(7);
+      else if (line.startsWith("data: ")) data += line.slice(6);
+      else if (line.startsWith("id: ")) last = line.slice(4);
+    }
+    throw new Failure(0, "NoAnswer", t("cut"));
+  });
+}
+function problem(data) {
+  const e = JSON.parse(data);
+  return new Failure(e.code === "UnauthorizedUserError" ? 401 : 503, e.code, e.message, e.remedy, e.request);
+}
+
+// pkg/portal/web/src/jobs.tsx
+import { useSignal as useSignal2 } from "./library.js";
+import { useEffect as useEffect3, useMemo, useRef as useRef2 } from "./library.js";
+
+// pkg/portal/web/src/shell.ts
+function quoted(word) {
+  return /^[A-Za-z0-9_./~:@%+,-]+$/.test(word) ? word : "'" + word.replaceAll("'", "'\\''") + "'";
+}
+function curl(route, args) {
+  const method = route.slice(0, route.indexOf(" "));
+  return `curl ${method === "GET" ? "" : `-X ${method} `}-H "Authorization: Bearer $PAI_TOKEN" ${quoted(location.origin + addressOf(route, args))}`;
+}
+
+// pkg/portal/web/src/keys.ts
+import { signal as signal4 } from "./library.js";
+import { useEffect } from "./library.js";
+var pages = [];
+var help = signal4(false);
+var before = "";
+var all = [
+  ["/", "key.search"],
+  ["j  ↓", "key.next"],
+  ["k  ↑", "key.prev"],
+  ["Enter", "key.open"],
+  ["1 – 5", "key.tabs"],
+  ["Ctrl Enter", "key.send"],
+  ["g h", "key.home"],
+  ["g j", "key.jobs"],
+  ["n", "key.submit"],
+  ["?", "key.help"]
+];
+var everywhere = {
+  "g h": () => go(address([])),
+  "g j": () => go(address(["jobs"])),
+  n: () => go(address(["submit"])),
+  "?": () => help.value = !help.value
+};
+function listen() {
+  addEventListener("keydown", (e) => {
+    const at = e.target;
+    if (e.ctrlKey || e.metaKey || e.altKey || document.querySelector("dialog[open]") || /^(INPUT|TEXTAREA|SELECT)$/.test(at.tagName)) return;
+    const two = before + " " + e.key;
+    before = e.key;
+    for (const keys of [...pages].reverse().concat(everywhere)) {
+      const act = keys[two] ?? keys[e.key];
+      if (act) {
+        if (e.key === "Enter" && at !== document.body) return;
+        e.preventDefault();
+        before = "";
+        act(e);
+        return;
+      }
+    }
+  });
+}
+function useKeys(keys) {
+  useEffect(() => {
+    pages.push(keys);
+    return () => void pages.splice(pages.indexOf(keys), 1);
+  });
+}
+
+// pkg/portal/web/src/list.ts
+import { signal as signal5 } from "./library.js";
+function newestFirst(a, b) {
+  const by = Date.parse(b.submitted) - Date.parse(a.submitted);
+  return by || (b.uid < a.uid ? -1 : b.uid > a.uid ? 1 : 0);
+}
+function list(filter, limit) {
+  const stop = new AbortController();
+  const known2 = /* @__PURE__ */ new Map();
+  const out = { rows: signal5(null), next: signal5(""), note: signal5(""), error: signal5(null), older, end: () => stop.abort() };
+  let waiting = false;
+  const draw = () => {
+    if (waiting) return;
+    waiting = true;
+    requestAnimationFrame(() => {
+      waiting = false;
+      out.rows.value = [...known2.values()].sort(newestFirst);
+    });
+  };
+  const last = () => out.rows.value?.at(-1);
+  watchJobs({ ...filter, limit }, stop.signal, {
+    whole(rows, next, note) {
+      known2.clear();
+      for (const r of rows) known2.set(r.uid, r);
+      out.next.value = next;
+      out.note.value = note;
+      draw();
+    },
+    changed(row) {
+      const end = last();
+      if (!known2.has(row.uid) && out.next.value && end && newestFirst(row, end) > 0) return;
+      known2.set(row.uid, row);
+      draw();
+    },
+    gone(uid) {
+      if (known2.delete(uid)) draw();
+    }
+  }).catch((e) => {
+    if (!stop.signal.aborted) out.error.value = failure(e);
+  });
+  async function older() {
+    const page = await call("GET /api/v3/jobs", { query: { ...filter, limit, cursor: out.next.value }, signal: stop.signal });
+    for (const r of page.items ?? []) if (!known2.has(r.uid)) known2.set(r.uid, r);
+    out.next.value = page.next ?? "";
+    out.note.value = page.note ?? "";
+    draw();
+  }
+  return out;
+}
+async function everything(filter) {
+  const out = [];
+  let cursor = "";
+  do {
+    const page = await call("GET /api/v3/jobs", { query: { ...filter, limit: 5e3, cursor } });
+    out.push(...page.items ?? []);
+    cursor = page.next ?? "";
+  } while (cursor);
+  return out;
+}
+var columns = [
+  ["name", (r) => r.name],
+  ["user", (r) => r.user],
+  ["state", (r) => r.state],
+  ["virtualCluster", (r) => r.virtualCluster],
+  ["priority", (r) => r.priority],
+  ["tasks", (r) => r.tasks],
+  ["gpus", (r) => r.gpus < 0 ? "" : r.gpus],
+  ["retries", (r) => r.retries],
+  ["submitted", (r) => r.submitted],
+  ["started", (r) => r.started],
+  ["completed", (r) => r.completed],
+  ["code", (r) => r.code],
+  ["tags", (r) => r.tags?.join(" ")]
+];
+function csv(rows) {
+  const cell = (v) => {
+    let text2 = v === void 0 || v === null ? "" : String(v);
+    if (/^[=+\-@\t\r]/.test(text2) && typeof v !== "number") text2 = "'" + text2;
+    return /[",\n\r]/.test(text2) ? `"${text2.replaceAll('"', '""')}"` : text2;
+  };
+  return [columns.map(([name]) => name).join(","), ...rows.map((r) => columns.map(([, of]) => cell(of(r))).join(","))].join("\r\n") + "\r\n";
+}
+
+// pkg/portal/web/src/session.ts
+import { signal as signal6 } from "./library.js";
+var me = signal6(null);
+var pages2 = signal6([]);
+var refused = signal6(null);
+async function begin() {
+  refused.value = null;
+  try {
+    me.value = await call("GET /api/v3/whoami", {});
+  } catch (e) {
+    refused.value = failure(e);
+    return;
+  }
+  try {
+    pages2.value = (await call("GET /api/v3/session", {})).pages ?? [];
+  } catch {
+  }
+}
+async function signOut() {
+  await call("DELETE /api/v3/session", {});
+  location.assign(base + "sign-in");
+}
+function ownVCs() {
+  return (me.value?.grants.virtualClusters ?? []).map((v) => v.name).sort();
+}
+
+// pkg/portal/web/src/time.ts
+import { signal as signal7 } from "./library.js";
+var now = signal7(Date.now());
+setInterval(() => {
+  if (!document.hidden) now.value = Date.now();
+}, 1e3);
+function duration(ms) {
+  const s = Math.max(0, Math.floor(ms / 1e3));
+  const [d, h, m] = [Math.floor(s / 86400), Math.floor(s / 3600) % 24, Math.floor(s / 60) % 60];
+  if (d > 0) return `${d}d ${h}h`;
+  if (h > 0) return `${h}h ${m}m`;
+  if (m > 0) return `${m}m ${s % 60}s`;
+  return `${s}s`;
+}
+function rough(ms) {
+  const s = Math.floor(ms / 1e3);
+  const of = (n, unit) => new Intl.NumberFormat(language.value, { style: "unit", unit, unitDisplay: "short" }).format(n);
+  if (s < 3600) return of(Math.floor(s / 60), "minute");
+  if (s < 86400) return of(Math.floor(s / 3600), "hour");
+  return of(Math.floor(s / 86400), "day");
+}
+function since(time) {
+  const ms = now.value - Date.parse(time);
+  if (ms < 0 && ms > -6e4) return t("now");
+  if (ms < 0) return t("in", { time: rough(-ms) });
+  return ms < 6e4 ? t("now") : t("ago", { time: rough(ms) });
+}
+function exact(time) {
+  return new Date(time).toLocaleString(language.value, { dateStyle: "medium", timeStyle: "medium" });
+}
+
+// pkg/portal/web/src/ui.tsx
+import { signal as signal8, useSignal } from "./library.js";
+import { useEffect as useEffect2, useRef } from "./library.js";
+import { Fragment, jsx, jsxs } from "./library.js";
+var paths = {
+  home: "M2.5 7 8 2.5 13.5 7v6.5h-4V9.5h-3v4h-4z",
+  jobs: "M2.5 4h11M2.5 8h11M2.5 12h7",
+  plus: "M8 3v10M3 8h10",
+  search: "M7 2.5a4.5 4.5 0 1 0 0 9 4.5 4.5 0 0 0 0-9zM10.5 10.5l3 3",
+  stop: "M4 4h8v8H4z",
+  retry: "M13 8a5 5 0 1 1-1.6-3.7M13 2.5v3h-3",
+  copy: "M5.5 5.5h8v8h-8zM3 10.5h-.5v-8h8V3",
+  trash: "M3 4.5h10M6.5 4V2.5h3V4M4.5 4.5l.5 9h6l.5-9",
+  more: "M3.5 8h.01M8 8h.01M12.5 8h.01",
+  down: "M8 2.5v8M4.5 7.5 8 11l3.5-3.5M3 13.5h10",
+  link: "M6.5 9.5 9.5 6.5M7 4.5l1.5-1.5a2.8 2.8 0 0 1 4 4L11 8.5M9 11.5 7.5 13a2.8 2.8 0 0 1-4-4L5 7.5",
+  chevron: "M6 4l4 4-4 4",
+  up: "M4 10l4-4 4 4",
+  drop: "M4 6l4 4 4-4",
+  out: "M6.5 13.5h-4v-11h4M10 5l3 3-3 3M13 8H6",
+  sun: "M8 5.2a2.8 2.8 0 1 0 0 5.6 2.8 2.8 0 0 0 0-5.6zM8 1.5v1.3M8 13.2v1.3M1.5 8h1.3M13.2 8h1.3M3.4 3.4l.9.9M11.7 11.7l.9.9M3.4 12.6l.9-.9M11.7 4.3l.9-.9",
+  keys: "M1.5 4.5h13v7h-13zM4 7h.01M6.5 7h.01M9 7h.01M11.5 7h.01M5 9.3h6",
+  close: "M4 4l8 8M12 4l-8 8",
+  file: "M4 2.5h5l3 3v8H4zM9 2.5v3h3",
+  warn: "M8 2.5 14 13H2zM8 6.5v3M8 11.3h.01",
+  check: "M3 8.5 6.5 12 13 4.5",
+  page: "M2.5 3h11v10h-11zM2.5 6h11",
+  globe: "M8 2a6 6 0 1 0 0 12A6 6 0 0 0 8 2zM2 8h12M8 2c4 4 4 8 0 12M8 2c-4 4-4 8 0 12"
+};
+function Icon({ name }) {
+  return /* @__PURE__ */ jsx("svg", { class: "icon", viewBox: "0 0 16 16", "aria-hidden": "true", children: /* @__PURE__ */ jsx("path", { d: paths[name] }) });
+}
+var family = { running: "run", starting: "run", barrier: "run", succeeded: "good", failed: "bad", waiting: "wait", queued: "wait", retry: "wait", stopping: "off", stopped: "off", deleting: "off", deleted: "off" };
+function State({ state, position, deleted }) {
+  return /* @__PURE__ */ jsxs("span", { class: `state ${family[state] ?? "off"}`, children: [
+    /* @__PURE__ */ jsx("i", { class: state === "running" || state === "starting" ? "dot beats" : "dot" }),
+    maybe("state." + state, state),
+    state === "queued" && position ? /* @__PURE__ */ jsxs("span", { class: "faint", children: [
+      " ",
+      t("position", { n: position })
+    ] }) : null,
+    deleted && state !== "deleted" && state !== "deleting" ? /* @__PURE__ */ jsxs("span", { class: "faint", children: [
+      " (",
+      t("deletedToo"),
+      ")"
+    ] }) : null
+  ] });
+}
+function Ago({ time }) {
+  return time ? /* @__PURE__ */ jsx("time", { dateTime: time, title: exact(time), children: since(time) }) : null;
+}
+function Problem({ of, again }) {
+  const f = failure(of);
+  return /* @__PURE__ */ jsxs("div", { class: "problem", role: "alert", children: [
+    /* @__PURE__ */ jsx(Icon, { name: "warn" }),
+    /* @__PURE__ */ jsxs("div", { children: [
+      /* @__PURE__ */ jsx("p", { class: "says", children: f.message }),
+      f.remedy ? /* @__PURE__ */ jsx("p", { children: f.remedy }) : null,
+      /* @__PURE__ */ jsxs("p", { class: "faint", children: [
+        /* @__PURE__ */ jsx("code", { children: f.code }),
+        f.request ? /* @__PURE__ */ jsxs(Fragment, { children: [
+          " · ",
+          t("requestId", { id: "" }),
+          /* @__PURE__ */ jsx(Copied, { text: f.request, children: /* @__PURE__ */ jsx("code", { children: f.request }) })
+        ] }) : null
+      ] }),
+      again ? /* @__PURE__ */ jsx("button", { type: "button", onClick: again, children: t("again") }) : null
+    ] })
+  ] });
+}
+function Lost() {
+  const f = lost.value;
+  return f ? /* @__PURE__ */ jsxs("p", { class: "lost", role: "status", children: [
+    /* @__PURE__ */ jsx(Icon, { name: "warn" }),
+    " ",
+    t("lost", { why: f.message }),
+    " ",
+    f.code !== "NoAnswer" ? /* @__PURE__ */ jsx("code", { children: f.code }) : null,
+    " ",
+    f.request ? /* @__PURE__ */ jsx("span", { class: "faint", children: t("requestId", { id: f.request }) }) : null
+  ] }) : null;
+}
+var toasts = signal8([]);
+var toastId = 0;
+function toast(text2) {
+  const id = ++toastId;
+  toasts.value = [...toasts.value, { id, text: text2 }];
+  setTimeout(() => toasts.value = toasts.value.filter((x) => x.id !== id), 4e3);
+}
+function Toasts() {
+  return /* @__PURE__ */ jsx("div", { class: "toasts", role: "status", "aria-live": "polite", children: toasts.value.map((x) => /* @__PURE__ */ jsx("div", { class: "toast", children: x.text }, x.id)) });
+}
+async function copy(text2) {
+  try {
+    await navigator.clipboard.writeText(text2);
+    toast(t("copied"));
+  } catch {
+    toast(text2);
+  }
+}
+function Copied({ text: text2, children }) {
+  return /* @__PURE__ */ jsx("button", { type: "button", class: "bare", title: t("copy"), onClick: () => void copy(text2), children });
+}
+function save(name, parts, type) {
+  const a = document.createElement("a");
+  a.href = URL.createObjectURL(new Blob(parts, { type }));
+  a.download = name;
+  a.click();
+  setTimeout(() => URL.revokeObjectURL(a.href), 1e4);
+}
+function Menu({ label, icon, items, children }) {
+  const open = useSignal(false);
+  const box = useRef(null);
+  useEffect2(() => {
+    if (!open.value) return;
+    const away = (e) => {
+      if (!box.current?.contains(e.target)) open.value = false;
+    };
+    addEventListener("pointerdown", away);
+    addEventListener("focusin", away);
+    box.current?.querySelector("[role=menuitem]")?.focus();
+    return () => {
+      removeEventListener("pointerdown", away);
+      removeEventListener("focusin", away);
+    };
+  }, [open.value]);
+  const keys = (e) => {
+    const all2 = [...box.current?.querySelectorAll("[role=menuitem]") ?? []];
+    const at = all2.indexOf(document.activeElement);
+    if (e.key === "Escape" && open.value) {
+      open.value = false;
+      (box.current?.querySelector("button")).focus();
+      e.stopPropagation();
+    } else if (open.value && (e.key === "ArrowDown" || e.key === "ArrowUp")) {
+      all2[(at + (e.key === "ArrowDown" ? 1 : all2.length - 1)) % all2.length]?.focus();
+      e.preventDefault();
+      e.stopPropagation();
+    }
+  };
+  return /* @__PURE__ */ jsxs("div", { class: "menu", ref: box, onKeyDown: keys, children: [
+    /* @__PURE__ */ jsxs("button", { type: "button", class: children ? "" : "square", "aria-haspopup": "menu", "aria-expanded": open.value, "aria-label": children ? void 0 : label, title: label, onClick: () => open.value = !open.value, children: [
+      icon ? /* @__PURE__ */ jsx(Icon, { name: icon }) : null,
+      children
+    ] }),
+    open.value ? /* @__PURE__ */ jsx("div", { class: "menu-list", role: "menu", "aria-label": label, children: items.map(
+      (i) => i ? /* @__PURE__ */ jsxs(
+        "button",
+        {
+          type: "button",
+          role: "menuitem",
+          class: i.danger ? "danger" : "",
+          onClick: () => {
+            open.value = false;
+            i.run();
+          },
+          children: [
+            i.icon ? /* @__PURE__ */ jsx(Icon, { name: i.icon }) : /* @__PURE__ */ jsx("span", { class: "icon" }),
+            i.label
+          ]
+        },
+        i.label
+      ) : /* @__PURE__ */ jsx("hr", {})
+    ) }) : null
+  ] });
+}
+var question = signal8(null);
+function ask2(q) {
+  question.value = q;
+}
+function Asking() {
+  const q = question.value;
+  const busy = useSignal(false);
+  const error = useSignal(null);
+  const box = useRef(null);
+  useEffect2(() => {
+    error.value = null;
+    if (q) box.current?.showModal();
+  }, [q]);
+  if (!q) return null;
+  const end = () => {
+    box.current?.close();
+    question.value = null;
+  };
+  const act = async () => {
+    busy.value = true;
+    try {
+      await q.act();
+      end();
+    } catch (e) {
+      error.value = failure(e);
+    } finally {
+      busy.value = false;
+    }
+  };
+  return /* @__PURE__ */ jsx("dialog", { ref: box, onCancel: end, onClick: (e) => e.target === box.current && end(), "aria-labelledby": "asked", children: /* @__PURE__ */ jsxs("div", { class: "dialog", children: [
+    /* @__PURE__ */ jsx("h2", { id: "asked", children: q.title }),
+    /* @__PURE__ */ jsx("p", { children: q.text }),
+    error.value ? /* @__PURE__ */ jsx(Problem, { of: error.value }) : null,
+    /* @__PURE__ */ jsxs("div", { class: "buttons", children: [
+      /* @__PURE__ */ jsx("button", { type: "button", onClick: end, children: t("cancel") }),
+      /* @__PURE__ */ jsx("button", { type: "button", class: q.danger ? "primary danger" : "primary", disabled: busy.value, onClick: () => void act(), children: q.yes })
+    ] })
+  ] }) });
+}
+function Loading() {
+  return /* @__PURE__ */ jsx("p", { class: "loading faint", children: t("loading") });
+}
+function Bar({ parts, total, label }) {
+  return /* @__PURE__ */ jsx("div", { class: "bar", role: "img", "aria-label": label, title: label, children: parts.map((p) => p.n > 0 ? /* @__PURE__ */ jsx("i", { class: p.class, style: { width: `${100 * p.n / Math.max(total, 1)}%` } }, p.class) : null) });
+}
+
+// pkg/portal/web/src/jobs.tsx
+import { Fragment as Fragment2, jsx as jsx2, jsxs as jsxs2 } from "./library.js";
+var size = 50;
+var choices = {
+  all: [],
+  active: ["waiting", "queued", "starting", "barrier", "running", "stopping", "retry"],
+  running: ["running", "starting", "barrier"],
+  waiting: ["waiting", "queued", "retry"],
+  succeeded: ["succeeded"],
+  failed: ["failed"],
+  stopped: ["stopped"]
+};
+function ran(r) {
+  if (!r.started) return "";
+  return duration((r.completed ? Date.parse(r.completed) : now.value) - Date.parse(r.started));
+}
+function Row({ r, chosen, owner }) {
+  const row = useRef2(null);
+  useEffect3(() => {
+    if (chosen) row.current?.scrollIntoView({ block: "nearest" });
+  }, [chosen]);
+  return /* @__PURE__ */ jsxs2("tr", { ref: row, class: chosen ? "chosen" : "", "data-job": r.user + "/" + r.name, children: [
+    /* @__PURE__ */ jsx2("td", { class: "c-state", children: /* @__PURE__ */ jsx2(State, { state: r.state, position: r.position, deleted: r.deleted }) }),
+    /* @__PURE__ */ jsxs2("td", { class: "c-name", children: [
+      /* @__PURE__ */ jsx2("a", { class: "whole", href: address(["jobs", r.user, r.name]), title: r.name, children: r.name }),
+      r.tags?.map((tag) => /* @__PURE__ */ jsx2("span", { class: "tag", children: tag }, tag))
+    ] }),
+    owner ? /* @__PURE__ */ jsx2("td", { class: "c-owner", children: r.user }) : null,
+    /* @__PURE__ */ jsx2("td", { class: "c-vc", children: r.virtualCluster }),
+    /* @__PURE__ */ jsx2("td", { class: "num c-gpus", children: r.gpus > 0 ? r.gpus : /* @__PURE__ */ jsx2("span", { class: "faint", children: r.gpus < 0 ? "?" : "–" }) }),
+    /* @__PURE__ */ jsx2("td", { class: "num c-tasks", children: r.tasks }),
+    /* @__PURE__ */ jsx2("td", { class: "num c-duration", children: ran(r) }),
+    /* @__PURE__ */ jsx2("td", { class: "c-time", children: /* @__PURE__ */ jsx2(Ago, { time: r.submitted }) })
+  ] });
+}
+function Head({ owner }) {
+  return /* @__PURE__ */ jsx2("thead", { children: /* @__PURE__ */ jsxs2("tr", { children: [
+    /* @__PURE__ */ jsx2("th", { class: "c-state", children: t("state") }),
+    /* @__PURE__ */ jsx2("th", { class: "c-name", children: t("name") }),
+    owner ? /* @__PURE__ */ jsx2("th", { class: "c-owner", children: t("owner") }) : null,
+    /* @__PURE__ */ jsx2("th", { class: "c-vc", children: t("vc") }),
+    /* @__PURE__ */ jsx2("th", { class: "num c-gpus", children: t("gpus") }),
+    /* @__PURE__ */ jsx2("th", { class: "num c-tasks", children: t("tasks") }),
+    /* @__PURE__ */ jsx2("th", { class: "num c-duration", children: t("duration") }),
+    /* @__PURE__ */ jsx2("th", { class: "c-time", children: t("submitted") })
+  ] }) });
+}
+function filterOf(q) {
+  const choice = q.get("state") ?? "all";
+  return { choice, state: choices[choice] ?? [choice], user: q.get("user") ?? void 0, vc: q.get("vc") ?? void 0, keyword: q.get("keyword") ?? void 0 };
+}
+function Jobs() {
+  const q = place.value.query.toString();
+  const { choice, ...filter } = filterOf(place.value.query);
+  const jobs = useMemo(() => list(filter, size), [q]);
+  const at = useSignal2(-1);
+  const busy = useSignal2(false);
+  const search = useRef2(null);
+  useEffect3(() => {
+    document.title = t("jobs") + " – paictl";
+    at.value = -1;
+    return () => {
+      jobs.end();
+      lost.value = null;
+    };
+  }, [jobs]);
+  useEffect3(() => {
+    const field = search.current;
+    if (document.activeElement !== field) field.value = filter.keyword ?? "";
+  }, [filter.keyword]);
+  const kept = useRef2(null);
+  if (jobs.rows.value) kept.current = jobs.rows.value;
+  const rows = jobs.rows.value ?? (jobs.error.value ? null : kept.current);
+  const move = (by) => at.value = Math.max(0, Math.min((rows?.length ?? 0) - 1, at.value + by));
+  useKeys({
+    "/": () => search.current?.focus(),
+    j: () => move(1),
+    k: () => move(-1),
+    ArrowDown: () => move(1),
+    ArrowUp: () => move(-1),
+    Enter: () => {
+      const r = rows?.[at.value];
+      if (r) go(address(["jobs", r.user, r.name]));
+    }
+  });
+  const timer = useRef2(0);
+  const typed = (text2) => {
+    clearTimeout(timer.current);
+    timer.current = setTimeout(() => setQuery({ keyword: text2 || void 0 }), 250);
+  };
+  const download = async () => {
+    busy.value = true;
+    try {
+      save("jobs.csv", [csv(await everything(filter))], "text/csv;charset=utf-8");
+    } catch (e) {
+      toast(failure(e).message);
+    } finally {
+      busy.value = false;
+    }
+  };
+  const more = async () => {
+    busy.value = true;
+    try {
+      await jobs.older();
+    } catch (e) {
+      toast(failure(e).message);
+    } finally {
+      busy.value = false;
+    }
+  };
+  const command = ["paictl job list"];
+  if (!filter.user) command.push("--all-users");
+  else if (filter.user !== me.value?.name) command.push("--user " + quoted(filter.user));
+  if (filter.vc) command.push("--vc " + quoted(filter.vc));
+  if (filter.state?.length) command.push("--state " + filter.state.join(","));
+  if (filter.keyword) command.push("--keyword " + quoted(filter.keyword));
+  const mine = filter.user === me.value?.name;
+  const filtered = q !== "";
+  const vcs = [.../* @__PURE__ */ new Set([...ownVCs(), ...filter.vc ? [filter.vc] : []])];
+  return /* @__PURE__ */ jsxs2("section", { class: "page", children: [
+    /* @__PURE__ */ jsxs2("header", { class: "top", children: [
+      /* @__PURE__ */ jsx2("h1", { children: t("jobs") }),
+      /* @__PURE__ */ jsx2("span", { class: "grow" }),
+      /* @__PURE__ */ jsx2(
+        Menu,
+        {
+          label: t("more"),
+          icon: "more",
+          items: [
+            { label: t("copyPaictl"), icon: "copy", run: () => void copy(command.join(" ")) },
+            { label: t("copyCurl"), icon: "copy", run: () => void copy(curl("GET /api/v3/jobs", { query: filter })) },
+            { label: t("copyLink"), icon: "link", run: () => void copy(location.href) }
+          ]
+        }
+      ),
+      /* @__PURE__ */ jsxs2("button", { type: "button", title: t("csvMore"), disabled: busy.value, onClick: () => void download(), children: [
+        /* @__PURE__ */ jsx2(Icon, { name: "down" }),
+        " ",
+        t("csv")
+      ] }),
+      /* @__PURE__ */ jsxs2("a", { class: "button primary", href: address(["submit"]), children: [
+        /* @__PURE__ */ jsx2(Icon, { name: "plus" }),
+        " ",
+        t("newJob")
+      ] })
+    ] }),
+    /* @__PURE__ */ jsxs2("div", { class: "filters", children: [
+      /* @__PURE__ */ jsxs2("label", { class: "search", children: [
+        /* @__PURE__ */ jsx2(Icon, { name: "search" }),
+        /* @__PURE__ */ jsx2("input", { ref: search, type: "search", placeholder: t("search"), "aria-label": t("search"), defaultValue: filter.keyword ?? "", onInput: (e) => typed(e.currentTarget.value), onKeyDown: (e) => e.key === "Escape" && e.currentTarget.blur() }),
+        /* @__PURE__ */ jsx2("kbd", { children: "/" })
+      ] }),
+      /* @__PURE__ */ jsxs2("div", { class: "segments", role: "group", "aria-label": t("state"), children: [
+        Object.keys(choices).map((name) => /* @__PURE__ */ jsx2("button", { type: "button", "aria-pressed": choice === name, onClick: () => setQuery({ state: name === "all" ? void 0 : name }), children: maybe("state." + name, name) }, name)),
+        choices[choice] ? null : /* @__PURE__ */ jsx2("button", { type: "button", "aria-pressed": "true", onClick: () => setQuery({ state: void 0 }), children: maybe("state." + choice, choice) })
+      ] }),
+      /* @__PURE__ */ jsxs2("div", { class: "segments", role: "group", "aria-label": t("owner"), children: [
+        /* @__PURE__ */ jsx2("button", { type: "button", "aria-pressed": !filter.user, onClick: () => setQuery({ user: void 0 }), children: t("everyone") }),
+        /* @__PURE__ */ jsx2("button", { type: "button", "aria-pressed": mine, onClick: () => setQuery({ user: me.value?.name }), children: t("mine") }),
+        filter.user && !mine ? /* @__PURE__ */ jsxs2("button", { type: "button", "aria-pressed": "true", onClick: () => setQuery({ user: void 0 }), children: [
+          filter.user,
+          " ",
+          /* @__PURE__ */ jsx2(Icon, { name: "close" })
+        ] }) : null
+      ] }),
+      vcs.length > 0 ? /* @__PURE__ */ jsxs2("select", { "aria-label": t("vc"), value: filter.vc ?? "", onChange: (e) => setQuery({ vc: e.currentTarget.value || void 0 }), children: [
+        /* @__PURE__ */ jsx2("option", { value: "", children: t("anyVC") }),
+        vcs.map((v) => /* @__PURE__ */ jsx2("option", { value: v, children: v }, v))
+      ] }) : null
+    ] }),
+    jobs.error.value ? /* @__PURE__ */ jsx2(Problem, { of: jobs.error.value, again: () => go(location.pathname + location.search, true) }) : null,
+    jobs.note.value ? /* @__PURE__ */ jsx2("p", { class: "note", children: jobs.note.value }) : null,
+    !rows ? jobs.error.value ? null : /* @__PURE__ */ jsx2(Loading, {}) : rows.length === 0 ? /* @__PURE__ */ jsxs2("div", { class: "empty", children: [
+      /* @__PURE__ */ jsx2("p", { children: filtered ? t("noMatch") : t("noJobs") }),
+      filtered ? /* @__PURE__ */ jsx2("button", { type: "button", onClick: () => go(address(["jobs"])), children: t("clearFilters") }) : /* @__PURE__ */ jsx2("p", { class: "faint", children: t("noJobsHint") })
+    ] }) : /* @__PURE__ */ jsxs2(Fragment2, { children: [
+      /* @__PURE__ */ jsxs2("table", { class: jobs.rows.value ? "rows jobs" : "rows jobs old", "aria-busy": !jobs.rows.value, children: [
+        /* @__PURE__ */ jsx2(Head, { owner: true }),
+        /* @__PURE__ */ jsx2("tbody", { children: rows.map((r, i) => /* @__PURE__ */ jsx2(Row, { r, chosen: i === at.value, owner: true }, r.uid)) })
+      ] }),
+      /* @__PURE__ */ jsxs2("footer", { class: "under", children: [
+        /* @__PURE__ */ jsx2("span", { class: "faint", children: t(jobs.next.value ? "shownMore" : "shown", { n: rows.length }) }),
+        jobs.next.value ? /* @__PURE__ */ jsx2("button", { type: "button", disabled: busy.value, onClick: () => void more(), children: t("older") }) : null
+      ] })
+    ] })
+  ] });
+}
+
+// pkg/portal/web/src/home.tsx
+import { Fragment as Fragment3, jsx as jsx3, jsxs as jsxs3 } from "./library.js";
+var refresh = 15e3;
+function useVCs() {
+  const all2 = useSignal3(null);
+  const error = useSignal3(null);
+  useEffect4(() => {
+    const stop = new AbortController();
+    const read3 = async () => {
+      if (document.hidden && all2.value) return;
+      try {
+        all2.value = await call("GET /api/v3/virtual-clusters", { signal: stop.signal });
+        error.value = null;
+      } catch (e) {
+        if (!stop.signal.aborted) error.value = failure(e);
+      }
+    };
+    void read3();
+    const timer = setInterval(() => void read3(), refresh);
+    document.addEventListener("visibilitychange", read3);
+    return () => {
+      stop.abort();
+      clearInterval(timer);
+      document.removeEventListener("visibilitychange", read3);
+    };
+  }, []);
+  return { all: all2, error };
+}
+function VC({ v }) {
+  const onlyCPU = v.guaranteed === 0 && v.cpuCells !== void 0;
+  const { guaranteed, used, free, bad, opportunistic } = onlyCPU ? v.cpuCells : v;
+  const largest = Math.max(0, ...(v.freeByLevel ?? []).filter((l) => l.count > 0).map((l) => l.gpus));
+  return /* @__PURE__ */ jsxs3("article", { class: "vc", children: [
+    /* @__PURE__ */ jsxs3("header", { children: [
+      /* @__PURE__ */ jsx3("a", { href: address(["jobs"], { vc: v.name, state: "active" }), children: v.name }),
+      /* @__PURE__ */ jsx3("span", { class: v.waitingGangs ? "waits" : "faint", children: v.waitingGangs ? t("waitingJobs", { n: v.waitingGangs }) : t("nobodyWaits") })
+    ] }),
+    /* @__PURE__ */ jsxs3("p", { class: "amount", children: [
+      /* @__PURE__ */ jsx3("b", { children: t("free", { n: free }) }),
+      " ",
+      /* @__PURE__ */ jsx3("span", { class: "faint", children: t(onlyCPU ? "ofCPU" : "ofTotal", { n: guaranteed }) })
+    ] }),
+    /* @__PURE__ */ jsx3(
+      Bar,
+      {
+        total: guaranteed,
+        label: t("usage", { used, free, bad }),
+        parts: [
+          { n: used, class: "used" },
+          { n: Math.max(0, guaranteed - used - free - bad), class: "lent" },
+          { n: bad, class: "bad" }
+        ]
+      }
+    ),
+    /* @__PURE__ */ jsxs3("p", { class: "faint small", children: [
+      onlyCPU ? null : largest > 0 ? t("largest", { n: largest }) : v.freeByLevel ? t("largestNone") : null,
+      bad > 0 ? /* @__PURE__ */ jsxs3("span", { class: "broken", children: [
+        " ",
+        t("broken", { n: bad })
+      ] }) : null,
+      opportunistic > 0 ? /* @__PURE__ */ jsxs3("span", { children: [
+        " ",
+        t("opportunistic", { n: opportunistic })
+      ] }) : null
+    ] })
+  ] });
+}
+function VCs() {
+  const { all: all2, error } = useVCs();
+  const items = all2.value?.items ?? [];
+  return /* @__PURE__ */ jsxs3(Fragment3, { children: [
+    error.value ? /* @__PURE__ */ jsx3(Problem, { of: error.value }) : null,
+    all2.value?.note ? /* @__PURE__ */ jsx3("p", { class: "note", children: all2.value.note }) : null,
+    all2.value?.problem ? /* @__PURE__ */ jsx3("p", { class: "note", children: all2.value.problem }) : null,
+    !all2.value && !error.value ? /* @__PURE__ */ jsx3(Loading, {}) : null,
+    all2.value && items.length === 0 ? /* @__PURE__ */ jsx3("p", { class: "empty", children: t("noVCs") }) : null,
+    /* @__PURE__ */ jsx3("div", { class: "vcs", children: items.map((v) => /* @__PURE__ */ jsx3(VC, { v }, v.name)) })
+  ] });
+}
+var size2 = 15;
+function Home() {
+  const user = me.value.name;
+  const jobs = useMemo2(() => list({ user }, size2), [user]);
+  useEffect4(() => {
+    document.title = "paictl";
+    return () => {
+      jobs.end();
+      lost.value = null;
+    };
+  }, [jobs]);
+  const rows = jobs.rows.value?.slice(0, size2);
+  return /* @__PURE__ */ jsxs3("section", { class: "page", children: [
+    /* @__PURE__ */ jsxs3("header", { class: "top", children: [
+      /* @__PURE__ */ jsx3("h1", { children: t("hello", { name: me.value.displayName || user }) }),
+      /* @__PURE__ */ jsx3("span", { class: "grow" }),
+      /* @__PURE__ */ jsxs3("a", { class: "button primary", href: address(["submit"]), children: [
+        /* @__PURE__ */ jsx3(Icon, { name: "plus" }),
+        " ",
+        t("newJob")
+      ] })
+    ] }),
+    /* @__PURE__ */ jsxs3("div", { class: "two", children: [
+      /* @__PURE__ */ jsxs3("section", { children: [
+        /* @__PURE__ */ jsxs3("header", { class: "part", children: [
+          /* @__PURE__ */ jsx3("h2", { children: t("myJobs") }),
+          /* @__PURE__ */ jsx3("a", { href: address(["jobs"], { user }), children: t("allMine") })
+        ] }),
+        jobs.error.value ? /* @__PURE__ */ jsx3(Problem, { of: jobs.error.value }) : null,
+        !rows ? jobs.error.value ? null : /* @__PURE__ */ jsx3(Loading, {}) : rows.length === 0 ? /* @__PURE__ */ jsxs3("div", { class: "empty", children: [
+          /* @__PURE__ */ jsx3("p", { children: t("noJobs") }),
+          /* @__PURE__ */ jsx3("p", { class: "faint", children: t("noJobsHint") })
+        ] }) : /* @__PURE__ */ jsxs3("table", { class: "rows jobs", children: [
+          /* @__PURE__ */ jsx3(Head, {}),
+          /* @__PURE__ */ jsx3("tbody", { children: rows.map((r) => /* @__PURE__ */ jsx3(Row, { r }, r.uid)) })
+        ] })
+      ] }),
+      /* @__PURE__ */ jsxs3("section", { children: [
+        /* @__PURE__ */ jsx3("header", { class: "part", children: /* @__PURE__ */ jsx3("h2", { children: t("vcs") }) }),
+        /* @__PURE__ */ jsx3(VCs, {})
+      ] })
+    ] })
+  ] });
+}
+
+// pkg/portal/web/src/job.tsx
+import { useSignal as useSignal5 } from "./library.js";
+import { useEffect as useEffect6 } from "./library.js";
+
+// pkg/portal/web/src/logs.tsx
+import { useSignal as useSignal4 } from "./library.js";
+import { useEffect as useEffect5, useRef as useRef3 } from "./library.js";
+import { Fragment as Fragment4, jsx as jsx4, jsxs as jsxs4 } from "./library.js";
+var tail = 1e3;
+var most = 2e4;
+var chunk = 250;
+var decoder = new TextDecoder();
+function read2(l) {
+  const raw = decoder.decode(Uint8Array.from(atob(l.text ?? ""), (c) => c.charCodeAt(0)));
+  const line = raw.replace(/[\r\n]+$/, "");
+  return { task: l.task, stamp: l.stamp ?? "", text: line.slice(line.lastIndexOf("\r") + 1) };
+}
+var escapes = /\u001b(?:\[([0-9;?]*)([@-~])|\][^\u0007\u001b]*(?:\u0007|\u001b\\)?|[@-Z\\^_])/g;
+function coloured(text2) {
+  if (!text2.includes("\x1B")) return [{ text: text2, style: "" }];
+  const out = [];
+  let style = "";
+  let from = 0;
+  for (const m of text2.matchAll(escapes)) {
+    if (m.index > from) out.push({ text: text2.slice(from, m.index), style });
+    from = m.index + m[0].length;
+    if (m[2] !== "m") continue;
+    for (const code of (m[1] || "0").split(";").map(Number)) {
+      if (code === 0 || code === 39) style = "";
+      else if (code === 1) style = "bold " + style;
+      else if (code >= 30 && code <= 37) style = "ansi" + (code - 30);
+      else if (code >= 90 && code <= 97) style = "ansi" + (code - 90);
+    }
+  }
+  if (from < text2.length) out.push({ text: text2.slice(from), style });
+  return out;
+}
+var Screen = class {
+  constructor(box, several) {
+    this.box = box;
+    this.several = several;
+  }
+  box;
+  several;
+  lines = [];
+  dropped = false;
+  word = "";
+  chunks = [];
+  add(more) {
+    for (const l of more) {
+      let last = this.chunks.at(-1);
+      if (!last || last.childElementCount >= chunk) {
+        last = document.createElement("div");
+        last.className = "chunk";
+        this.box.append(last);
+        this.chunks.push(last);
+      }
+      last.append(this.draw(l));
+    }
+    this.lines.push(...more);
+    while (this.lines.length > most + chunk) {
+      const first = this.chunks.shift();
+      this.lines.splice(0, first.childElementCount);
+      first.remove();
+      this.dropped = true;
+    }
+  }
+  clear() {
+    this.lines = [];
+    this.chunks = [];
+    this.dropped = false;
+    this.box.replaceChildren();
+  }
+  draw(l) {
+    const row = document.createElement("div");
+    row.className = "l";
+    if (l.stamp) {
+      const stamp = document.createElement("span");
+      stamp.className = "stamp";
+      stamp.textContent = l.stamp.slice(0, 23).replace("T", " ");
+      row.append(stamp);
+    }
+    if (this.several) {
+      const task = document.createElement("span");
+      task.className = "of";
+      task.textContent = l.task;
+      row.append(task);
+    }
+    const text2 = document.createElement("span");
+    text2.className = "t";
+    this.fill(text2, l.text);
+    row.append(text2);
+    return row;
+  }
+  fill(to, text2) {
+    const parts = [];
+    for (const p of coloured(text2)) {
+      const nodes = this.marked(p.text);
+      if (!p.style) parts.push(...nodes);
+      else {
+        const span = document.createElement("span");
+        span.className = p.style;
+        span.append(...nodes);
+        parts.push(span);
+      }
+    }
+    to.replaceChildren(...parts);
+  }
+  /** Returns a text with the word that is searched marked in it. */
+  marked(text2) {
+    if (!this.word) return [document.createTextNode(text2)];
+    const out = [];
+    const lower = text2.toLowerCase();
+    let from = 0;
+    for (let at = lower.indexOf(this.word); at >= 0; at = lower.indexOf(this.word, from)) {
+      if (at > from) out.push(document.createTextNode(text2.slice(from, at)));
+      const mark2 = document.createElement("mark");
+      mark2.textContent = text2.slice(at, at + this.word.length);
+      out.push(mark2);
+      from = at + this.word.length;
+    }
+    if (from < text2.length || out.length === 0) out.push(document.createTextNode(text2.slice(from)));
+    return out;
+  }
+  find(word) {
+    const before2 = this.word;
+    this.word = word.toLowerCase();
+    const rows = this.box.querySelectorAll(".l");
+    this.lines.forEach((l, i) => {
+      const lower = l.text.toLowerCase();
+      if (this.word && lower.includes(this.word) || before2 && lower.includes(before2)) this.fill(rows[i].lastElementChild, l.text);
+    });
+  }
+  marks() {
+    return [...this.box.querySelectorAll("mark")];
+  }
+};
+function Logs({ d, user, name }) {
+  const query = place.value.query;
+  const task = query.get("task") ?? "";
+  const previous = query.get("previous") === "true";
+  const whole = query.get("all") === "true";
+  const box = useRef3(null);
+  const screen = useRef3(null);
+  const error = useSignal4(null);
+  const note = useSignal4("");
+  const ended = useSignal4(false);
+  const count = useSignal4(0);
+  const stick = useSignal4(true);
+  const wrap = useSignal4(localStorage.getItem("wrap") !== "false");
+  const times = useSignal4(false);
+  const word = useSignal4("");
+  const at = useSignal4(0);
+  const found = useSignal4(0);
+  const busy = useSignal4(false);
+  const field = useRef3(null);
+  const m = /^(.*)\[(\d+)\]$/.exec(task);
+  const select = m ? { role: m[1], task: Number(m[2]) } : {};
+  const path = { user, name };
+  const tasks = d.taskList ?? [];
+  const several = !m && tasks.length !== 1;
+  useEffect5(() => {
+    const stop = new AbortController();
+    const to = new Screen(box.current, several);
+    screen.current = to;
+    to.clear();
+    error.value = null;
+    note.value = "";
+    ended.value = false;
+    count.value = 0;
+    to.word = word.value.toLowerCase();
+    let waiting = [];
+    let drawing = 0;
+    const draw = () => {
+      drawing = 0;
+      to.add(waiting);
+      waiting = [];
+      count.value = to.lines.length;
+      if (to.word) found.value = to.marks().length;
+      if (stick.value) box.current.scrollTop = box.current.scrollHeight;
+    };
+    let first = true;
+    lasting(stop.signal, (alive) => {
+      if (!first) {
+        waiting = [];
+        to.clear();
+      }
+      first = false;
+      return frames("GET /api/v3/jobs/{user}/{name}/logs", { path, query: { ...select, previous, follow: true, tail: whole ? void 0 : tail } }, stop.signal, (f) => {
+        alive();
+        if (f.line) {
+          waiting.push(read2(f.line));
+          if (waiting.length > most) waiting = waiting.slice(-most);
+          drawing ||= requestAnimationFrame(draw);
+        }
+        if (f.note) note.value = f.note;
+        if (f.problem) lost.value = new Failure(503, "UnavailableError", f.problem);
+        if (f.back) lost.value = null;
+      });
+    }).then(() => ended.value = true).catch((e) => {
+      if (!stop.signal.aborted) error.value = failure(e);
+    });
+    return () => {
+      stop.abort();
+      cancelAnimationFrame(drawing);
+      lost.value = null;
+    };
+  }, [task, previous, whole, several]);
+  const show = (i) => {
+    const all2 = screen.current?.marks() ?? [];
+    found.value = all2.length;
+    for (const x of all2) x.classList.remove("here");
+    if (all2.length === 0) return;
+    at.value = (i + all2.length) % all2.length;
+    stick.value = false;
+    all2[at.value].classList.add("here");
+    const mark2 = all2[at.value].getBoundingClientRect();
+    const frame = box.current.getBoundingClientRect();
+    box.current.scrollTop += mark2.top - frame.top - frame.height / 2;
+  };
+  const timer = useRef3(0);
+  const search = (text2) => {
+    word.value = text2;
+    clearTimeout(timer.current);
+    timer.current = setTimeout(() => {
+      screen.current?.find(text2);
+      if (text2) show(0);
+      else found.value = 0;
+    }, 150);
+  };
+  useEffect5(() => {
+    const keys = (e) => {
+      if ((e.ctrlKey || e.metaKey) && e.key === "f" && !e.shiftKey) {
+        e.preventDefault();
+        field.current?.select();
+      }
+    };
+    addEventListener("keydown", keys);
+    return () => removeEventListener("keydown", keys);
+  }, []);
+  const download = async () => {
+    busy.value = true;
+    const stop = new AbortController();
+    const parts = [];
+    try {
+      await frames("GET /api/v3/jobs/{user}/{name}/logs", { path, query: { ...select, previous } }, stop.signal, (f) => {
+        if (!f.line) return;
+        if (several) parts.push(f.line.task + " ");
+        parts.push(Uint8Array.from(atob(f.line.text ?? ""), (c) => c.charCodeAt(0)), "\n");
+      });
+      save(`${name}${task ? "-" + task.replace(/[[\]]/g, "-").replace(/-$/, "") : ""}.log`, parts, "text/plain");
+    } catch (e) {
+      error.value = failure(e);
+    } finally {
+      busy.value = false;
+    }
+  };
+  return /* @__PURE__ */ jsxs4("div", { class: "logs", children: [
+    /* @__PURE__ */ jsxs4("div", { class: "filters", children: [
+      /* @__PURE__ */ jsxs4("select", { "aria-label": t("task"), value: task, onChange: (e) => setQuery({ task: e.currentTarget.value || void 0 }), children: [
+        /* @__PURE__ */ jsx4("option", { value: "", children: t("allTasks") }),
+        tasks.map((x) => /* @__PURE__ */ jsxs4("option", { value: `${x.role}[${x.index}]`, children: [
+          x.role,
+          "[",
+          x.index,
+          "]",
+          x.node ? ` · ${x.node}` : ""
+        ] }, `${x.role}[${x.index}]`))
+      ] }),
+      /* @__PURE__ */ jsxs4("label", { class: "search", children: [
+        /* @__PURE__ */ jsx4(Icon, { name: "search" }),
+        /* @__PURE__ */ jsx4(
+          "input",
+          {
+            ref: field,
+            type: "search",
+            placeholder: t("find"),
+            "aria-label": t("find"),
+            onInput: (e) => search(e.currentTarget.value),
+            onKeyDown: (e) => {
+              if (e.key === "Enter") show(at.value + (e.shiftKey ? -1 : 1));
+              if (e.key === "Escape") e.currentTarget.blur();
+            }
+          }
+        ),
+        word.value ? /* @__PURE__ */ jsx4("span", { class: "faint hits", children: found.value ? t("matches", { at: at.value + 1, n: found.value }) : t("noMatches") }) : null
+      ] }),
+      word.value ? /* @__PURE__ */ jsxs4(Fragment4, { children: [
+        /* @__PURE__ */ jsx4("button", { type: "button", class: "square", title: t("before"), "aria-label": t("before"), onClick: () => show(at.value - 1), children: /* @__PURE__ */ jsx4(Icon, { name: "up" }) }),
+        /* @__PURE__ */ jsx4("button", { type: "button", class: "square", title: t("next"), "aria-label": t("next"), onClick: () => show(at.value + 1), children: /* @__PURE__ */ jsx4(Icon, { name: "drop" }) })
+      ] }) : null,
+      /* @__PURE__ */ jsx4("span", { class: "grow" }),
+      /* @__PURE__ */ jsxs4("label", { class: "tick", children: [
+        /* @__PURE__ */ jsx4("input", { type: "checkbox", checked: previous, onChange: (e) => setQuery({ previous: e.currentTarget.checked ? "true" : void 0 }) }),
+        " ",
+        t("previous")
+      ] }),
+      /* @__PURE__ */ jsxs4("label", { class: "tick", children: [
+        /* @__PURE__ */ jsx4("input", { type: "checkbox", checked: times.value, onChange: (e) => times.value = e.currentTarget.checked }),
+        " ",
+        t("times")
+      ] }),
+      /* @__PURE__ */ jsxs4("label", { class: "tick", children: [
+        /* @__PURE__ */ jsx4(
+          "input",
+          {
+            type: "checkbox",
+            checked: wrap.value,
+            onChange: (e) => {
+              wrap.value = e.currentTarget.checked;
+              localStorage.setItem("wrap", String(wrap.value));
+            }
+          }
+        ),
+        " ",
+        t("wrap")
+      ] }),
+      /* @__PURE__ */ jsxs4("button", { type: "button", disabled: busy.value, onClick: () => void download(), children: [
+        /* @__PURE__ */ jsx4(Icon, { name: "down" }),
+        " ",
+        t("download")
+      ] })
+    ] }),
+    error.value ? /* @__PURE__ */ jsx4(Problem, { of: error.value }) : null,
+    note.value ? /* @__PURE__ */ jsx4("p", { class: "note", children: note.value }) : null,
+    /* @__PURE__ */ jsxs4("p", { class: "faint small", children: [
+      screen.current?.dropped ? t("tooLong", { n: most }) : whole ? t("lines", { n: count.value }) : t("showingLast", { n: tail }),
+      " ",
+      /* @__PURE__ */ jsx4("button", { type: "button", class: "link", onClick: () => setQuery({ all: whole ? void 0 : "true" }), children: whole ? t("newest") : t("fromStart") })
+    ] }),
+    /* @__PURE__ */ jsxs4("div", { class: "screen-frame", children: [
+      /* @__PURE__ */ jsx4(
+        "div",
+        {
+          ref: box,
+          class: `screen ${wrap.value ? "wraps" : ""} ${times.value ? "timed" : ""}`,
+          tabIndex: 0,
+          role: "log",
+          "aria-label": t("logs"),
+          onScroll: (e) => {
+            const b = e.currentTarget;
+            stick.value = b.scrollHeight - b.scrollTop - b.clientHeight < 24;
+          }
+        }
+      ),
+      stick.value ? null : /* @__PURE__ */ jsxs4(
+        "button",
+        {
+          type: "button",
+          class: "to-end",
+          onClick: () => {
+            stick.value = true;
+            box.current.scrollTop = box.current.scrollHeight;
+          },
+          children: [
+            /* @__PURE__ */ jsx4(Icon, { name: "drop" }),
+            " ",
+            t("follow")
+          ]
+        }
+      )
+    ] }),
+    /* @__PURE__ */ jsx4("p", { class: "faint small", children: ended.value ? count.value ? t("logEnded") : t("emptyLog") : count.value ? t("logFollows") : t("emptyLog") })
+  ] });
+}
+
+// pkg/portal/web/src/job.tsx
+import { Fragment as Fragment5, jsx as jsx5, jsxs as jsxs5 } from "./library.js";
+var done = ["succeeded", "failed", "stopped", "deleted"];
+function Exit({ of }) {
+  const c = of.completion;
+  if (!c) return null;
+  return /* @__PURE__ */ jsxs5("span", { class: c.code === 0 ? "good" : "bad", title: c.diagnostics, children: [
+    c.code,
+    c.phrase && c.phrase !== "Succeeded" ? /* @__PURE__ */ jsxs5("span", { class: "faint", children: [
+      " ",
+      c.phrase
+    ] }) : null
+  ] });
+}
+function useJob(user, name, round) {
+  const detail = useSignal5(null);
+  const error = useSignal5(null);
+  useEffect6(() => {
+    const stop = new AbortController();
+    detail.value = null;
+    error.value = null;
+    const path = { user, name };
+    lasting(
+      stop.signal,
+      (alive) => frames("GET /api/v3/jobs/{user}/{name}/follow", { path }, stop.signal, (f) => {
+        if (f.detail) {
+          alive();
+          detail.value = f.detail;
+        }
+        if (f.problem) lost.value = new Failure(503, "UnavailableError", f.problem);
+        if (f.back) lost.value = null;
+      })
+    ).catch((e) => {
+      if (!stop.signal.aborted) error.value = failure(e);
+    });
+    return () => {
+      stop.abort();
+      lost.value = null;
+    };
+  }, [user, name, round]);
+  return { detail, error };
+}
+function useOf(change, read3) {
+  const value = useSignal5(null);
+  const error = useSignal5(null);
+  useEffect6(() => {
+    if (!change) return;
+    const stop = new AbortController();
+    read3(stop.signal).then(
+      (v) => {
+        value.value = v;
+        error.value = null;
+      },
+      (e) => {
+        if (!stop.signal.aborted) error.value = failure(e);
+      }
+    );
+    return () => stop.abort();
+  }, [change]);
+  return { value, error };
+}
+function mark(d) {
+  return d ? [d.uid, d.state, d.position, d.retries, d.message, ...(d.taskList ?? []).map((x) => x.phase)].join() : "";
+}
+function Why({ d, user, name }) {
+  const { value, error } = useOf(mark(d), (signal10) => call("GET /api/v3/jobs/{user}/{name}/why", { path: { user, name }, signal: signal10 }));
+  if (error.value) return /* @__PURE__ */ jsx5(Problem, { of: error.value });
+  const w = value.value;
+  if (!w) return /* @__PURE__ */ jsx5("div", { class: "why pending", "aria-busy": "true" });
+  return /* @__PURE__ */ jsxs5("div", { class: `why is-${d.state}`, children: [
+    /* @__PURE__ */ jsx5("p", { class: "sentence", children: w.sentence }),
+    w.remedy?.length ? /* @__PURE__ */ jsx5("ul", { class: "remedy", "aria-label": t("whatToDo"), children: w.remedy.map((r) => /* @__PURE__ */ jsx5("li", { children: r }, r)) }) : null,
+    w.facts?.length || w.log?.length ? /* @__PURE__ */ jsxs5("details", { children: [
+      /* @__PURE__ */ jsx5("summary", { children: t("details") }),
+      /* @__PURE__ */ jsx5("dl", { children: w.facts?.map((f) => /* @__PURE__ */ jsxs5("div", { children: [
+        /* @__PURE__ */ jsx5("dt", { children: f.what }),
+        /* @__PURE__ */ jsx5("dd", { children: f.text })
+      ] }, f.what)) }),
+      w.log?.length ? /* @__PURE__ */ jsx5("pre", { "aria-label": t("lastLines"), children: w.log.join("\n") }) : null
+    ] }) : null
+  ] });
+}
+var some = 200;
+function Tasks({ d }) {
+  const text2 = useSignal5("");
+  const most2 = useSignal5(some);
+  const all2 = d.taskList ?? [];
+  const word = text2.value.toLowerCase();
+  const fits = (x) => !word || `${x.role}[${x.index}] ${x.phase} ${x.node ?? ""} ${x.ip ?? ""} ${x.completion?.phrase ?? ""}`.toLowerCase().includes(word);
+  const rows = all2.filter(fits);
+  const counts = /* @__PURE__ */ new Map();
+  for (const x of all2) counts.set(x.phase, (counts.get(x.phase) ?? 0) + 1);
+  if (all2.length === 0) return /* @__PURE__ */ jsx5("p", { class: "empty", children: t("noTasks") });
+  return /* @__PURE__ */ jsxs5(Fragment5, { children: [
+    all2.length > 8 ? /* @__PURE__ */ jsxs5("div", { class: "filters", children: [
+      /* @__PURE__ */ jsxs5("label", { class: "search", children: [
+        /* @__PURE__ */ jsx5(Icon, { name: "search" }),
+        /* @__PURE__ */ jsx5("input", { type: "search", placeholder: t("filterTasks"), "aria-label": t("filterTasks"), onInput: (e) => text2.value = e.currentTarget.value })
+      ] }),
+      [...counts].map(([phase, n]) => /* @__PURE__ */ jsxs5("button", { type: "button", class: "bare", onClick: () => text2.value = text2.value === phase ? "" : phase, children: [
+        /* @__PURE__ */ jsx5(State, { state: phase }),
+        " ",
+        /* @__PURE__ */ jsx5("span", { class: "faint", children: n })
+      ] }, phase))
+    ] }) : null,
+    /* @__PURE__ */ jsxs5("table", { class: "rows tasks", children: [
+      /* @__PURE__ */ jsx5("thead", { children: /* @__PURE__ */ jsxs5("tr", { children: [
+        /* @__PURE__ */ jsx5("th", { children: t("task") }),
+        /* @__PURE__ */ jsx5("th", { children: t("state") }),
+        /* @__PURE__ */ jsx5("th", { children: t("machine") }),
+        /* @__PURE__ */ jsx5("th", { class: "c-address", children: t("address") }),
+        /* @__PURE__ */ jsx5("th", { children: t("exit") }),
+        /* @__PURE__ */ jsx5("th", { class: "num", children: t("duration") }),
+        /* @__PURE__ */ jsx5("th", { class: "num c-retries", children: t("retries") })
+      ] }) }),
+      /* @__PURE__ */ jsx5("tbody", { children: rows.slice(0, most2.value).map((x) => /* @__PURE__ */ jsxs5("tr", { children: [
+        /* @__PURE__ */ jsx5("td", { class: "c-name", children: /* @__PURE__ */ jsxs5("a", { class: "whole", href: address(place.value.path, { tab: "logs", task: `${x.role}[${x.index}]` }), children: [
+          x.role,
+          "[",
+          x.index,
+          "]"
+        ] }) }),
+        /* @__PURE__ */ jsx5("td", { children: /* @__PURE__ */ jsx5(State, { state: x.phase }) }),
+        /* @__PURE__ */ jsx5("td", { children: x.node }),
+        /* @__PURE__ */ jsx5("td", { class: "c-address", children: x.ip ? /* @__PURE__ */ jsx5("code", { children: x.ip }) : null }),
+        /* @__PURE__ */ jsx5("td", { children: /* @__PURE__ */ jsx5(Exit, { of: x }) }),
+        /* @__PURE__ */ jsx5("td", { class: "num", children: ran({ started: x.run, completed: x.completed }) }),
+        /* @__PURE__ */ jsx5("td", { class: "num c-retries", children: x.retries || "" })
+      ] }, x.role + x.index)) })
+    ] }),
+    rows.length > most2.value ? /* @__PURE__ */ jsx5("footer", { class: "under", children: /* @__PURE__ */ jsx5("button", { type: "button", onClick: () => most2.value += 1e3, children: t("moreTasks", { n: rows.length - most2.value }) }) }) : null
+  ] });
+}
+function Events({ d, user, name }) {
+  const { value, error } = useOf(mark(d), (signal10) => call("GET /api/v3/jobs/{user}/{name}/events", { path: { user, name }, signal: signal10 }));
+  if (error.value) return /* @__PURE__ */ jsx5(Problem, { of: error.value });
+  if (!value.value) return /* @__PURE__ */ jsx5(Loading, {});
+  const items = [...value.value.items ?? []].reverse();
+  return /* @__PURE__ */ jsxs5(Fragment5, { children: [
+    value.value.note ? /* @__PURE__ */ jsx5("p", { class: "note", children: value.value.note }) : null,
+    items.length === 0 ? /* @__PURE__ */ jsx5("p", { class: "empty", children: t("noEvents") }) : /* @__PURE__ */ jsxs5("table", { class: "rows", children: [
+      /* @__PURE__ */ jsx5("thead", { children: /* @__PURE__ */ jsxs5("tr", { children: [
+        /* @__PURE__ */ jsx5("th", { children: t("time") }),
+        /* @__PURE__ */ jsx5("th", { children: t("reason") }),
+        /* @__PURE__ */ jsx5("th", { children: t("message") }),
+        /* @__PURE__ */ jsx5("th", { class: "c-object", children: t("object") })
+      ] }) }),
+      /* @__PURE__ */ jsx5("tbody", { children: items.map((e) => /* @__PURE__ */ jsxs5("tr", { class: e.type === "Warning" ? "warning" : "", children: [
+        /* @__PURE__ */ jsx5("td", { class: "c-time", children: /* @__PURE__ */ jsx5(Ago, { time: e.time }) }),
+        /* @__PURE__ */ jsxs5("td", { children: [
+          e.reason,
+          e.count > 1 ? /* @__PURE__ */ jsxs5("span", { class: "faint", children: [
+            " ×",
+            e.count
+          ] }) : null
+        ] }),
+        /* @__PURE__ */ jsx5("td", { class: "long", children: e.message }),
+        /* @__PURE__ */ jsx5("td", { class: "c-object faint", children: e.object })
+      ] }, e.uid)) })
+    ] })
+  ] });
+}
+function Config({ d }) {
+  if (!d.config) return /* @__PURE__ */ jsx5("p", { class: "empty", children: t("noConfig") });
+  return /* @__PURE__ */ jsxs5(Fragment5, { children: [
+    /* @__PURE__ */ jsxs5("div", { class: "filters", children: [
+      /* @__PURE__ */ jsxs5("button", { type: "button", onClick: () => void copy(d.config), children: [
+        /* @__PURE__ */ jsx5(Icon, { name: "copy" }),
+        " ",
+        t("copy")
+      ] }),
+      /* @__PURE__ */ jsxs5("button", { type: "button", onClick: () => save(`${d.name}.yaml`, [d.config], "text/yaml"), children: [
+        /* @__PURE__ */ jsx5(Icon, { name: "down" }),
+        " ",
+        t("download")
+      ] }),
+      d.config.includes("******") ? /* @__PURE__ */ jsx5("span", { class: "faint", children: t("masked") }) : null
+    ] }),
+    /* @__PURE__ */ jsx5("pre", { class: "code", children: d.config })
+  ] });
+}
+function Attempt({ a }) {
+  return /* @__PURE__ */ jsxs5("details", { class: "attempt", children: [
+    /* @__PURE__ */ jsxs5("summary", { children: [
+      /* @__PURE__ */ jsxs5("b", { children: [
+        t("attempt"),
+        " ",
+        a.id
+      ] }),
+      /* @__PURE__ */ jsx5(Ago, { time: a.started }),
+      /* @__PURE__ */ jsx5("span", { children: ran({ started: a.run ?? a.started, completed: a.completed }) }),
+      /* @__PURE__ */ jsx5(Exit, { of: a })
+    ] }),
+    a.completion?.trigger?.message ? /* @__PURE__ */ jsx5("p", { children: a.completion.trigger.message }) : null,
+    /* @__PURE__ */ jsxs5("table", { class: "rows", children: [
+      /* @__PURE__ */ jsx5("thead", { children: /* @__PURE__ */ jsxs5("tr", { children: [
+        /* @__PURE__ */ jsx5("th", { children: t("task") }),
+        /* @__PURE__ */ jsx5("th", { class: "num", children: t("attempt") }),
+        /* @__PURE__ */ jsx5("th", { children: t("machine") }),
+        /* @__PURE__ */ jsx5("th", { children: t("started") }),
+        /* @__PURE__ */ jsx5("th", { class: "num", children: t("duration") }),
+        /* @__PURE__ */ jsx5("th", { children: t("exit") })
+      ] }) }),
+      /* @__PURE__ */ jsx5("tbody", { children: (a.tasks ?? []).slice(0, 500).map((x) => /* @__PURE__ */ jsxs5("tr", { children: [
+        /* @__PURE__ */ jsxs5("td", { children: [
+          x.role,
+          "[",
+          x.index,
+          "]"
+        ] }),
+        /* @__PURE__ */ jsx5("td", { class: "num", children: x.id }),
+        /* @__PURE__ */ jsx5("td", { children: x.node }),
+        /* @__PURE__ */ jsx5("td", { children: /* @__PURE__ */ jsx5(Ago, { time: x.started }) }),
+        /* @__PURE__ */ jsx5("td", { class: "num", children: ran({ started: x.run, completed: x.completed }) }),
+        /* @__PURE__ */ jsx5("td", { children: /* @__PURE__ */ jsx5(Exit, { of: x }) })
+      ] }, x.role + x.index + "." + x.id)) })
+    ] })
+  ] });
+}
+var tabs = ["overview", "logs", "events", "config", "attempts"];
+function JobPage({ user, name }) {
+  const round = useSignal5(0);
+  const { detail, error } = useJob(user, name, round.value);
+  const d = detail.value;
+  const path = { user, name };
+  const tab = tabs.find((x) => x === place.value.query.get("tab")) ?? "overview";
+  const allowed = useOf(d ? d.uid : "", (signal10) => call("GET /api/v3/jobs/{user}/{name}/allowed", { path, signal: signal10 }));
+  const may = (what) => allowed.value.value?.operations?.includes(what) ?? false;
+  const full = user === me.value?.name ? name : `${user}/${name}`;
+  useEffect6(() => {
+    document.title = `${name} – paictl`;
+  }, [name]);
+  useKeys(Object.fromEntries(tabs.map((x, i) => [String(i + 1), () => setQuery({ tab: x === "overview" ? void 0 : x, task: void 0 })])));
+  if (!d) return error.value ? /* @__PURE__ */ jsx5(Problem, { of: error.value, again: () => round.value++ }) : /* @__PURE__ */ jsx5(Loading, {});
+  const isDone = done.includes(d.state);
+  const act = (what) => ask2({
+    title: t(`ask.${what}`, { job: full }),
+    text: t(`ask.${what}.more`),
+    yes: t(what),
+    danger: what !== "retry",
+    act: async () => {
+      if (what === "stop") await call("POST /api/v3/jobs/{user}/{name}/stop", { path });
+      if (what === "retry") await call("POST /api/v3/jobs/{user}/{name}/retry", { path });
+      if (what === "remove") await call("DELETE /api/v3/jobs/{user}/{name}", { path });
+      toast(t(`done.${what}`));
+      if (what === "remove") go(address(["jobs"]));
+      else round.value++;
+    }
+  });
+  const command = tab === "logs" ? `paictl job logs ${quoted(full)} -f` : tab === "events" ? `paictl job events ${quoted(full)}` : `paictl job get ${quoted(full)}`;
+  const route = tab === "logs" ? "GET /api/v3/jobs/{user}/{name}/logs" : tab === "events" ? "GET /api/v3/jobs/{user}/{name}/events" : "GET /api/v3/jobs/{user}/{name}";
+  return /* @__PURE__ */ jsxs5("section", { class: "page job", children: [
+    /* @__PURE__ */ jsxs5("header", { class: "top", children: [
+      /* @__PURE__ */ jsxs5("nav", { class: "crumbs", children: [
+        /* @__PURE__ */ jsx5("a", { href: address(["jobs"]), children: t("jobs") }),
+        /* @__PURE__ */ jsx5(Icon, { name: "chevron" }),
+        /* @__PURE__ */ jsx5("a", { href: address(["jobs"], { user }), children: user }),
+        /* @__PURE__ */ jsx5(Icon, { name: "chevron" })
+      ] }),
+      /* @__PURE__ */ jsx5("h1", { title: name, children: name }),
+      /* @__PURE__ */ jsx5(State, { state: d.state, position: d.position, deleted: d.deleted }),
+      /* @__PURE__ */ jsx5("span", { class: "grow" }),
+      /* @__PURE__ */ jsxs5("div", { class: "actions", children: [
+        d.config ? /* @__PURE__ */ jsxs5("a", { class: "button", href: address(["submit"], { clone: `${user}/${name}` }), children: [
+          /* @__PURE__ */ jsx5(Icon, { name: "copy" }),
+          " ",
+          t("clone")
+        ] }) : null,
+        may("retry") && isDone ? /* @__PURE__ */ jsxs5("button", { type: "button", onClick: () => act("retry"), children: [
+          /* @__PURE__ */ jsx5(Icon, { name: "retry" }),
+          " ",
+          t("retry")
+        ] }) : null,
+        may("stop") && !isDone && d.state !== "stopping" && d.state !== "deleting" ? /* @__PURE__ */ jsxs5("button", { type: "button", class: "danger", onClick: () => act("stop"), children: [
+          /* @__PURE__ */ jsx5(Icon, { name: "stop" }),
+          " ",
+          t("stop")
+        ] }) : null,
+        /* @__PURE__ */ jsx5(
+          Menu,
+          {
+            label: t("more"),
+            icon: "more",
+            items: [
+              { label: t("copyName"), icon: "copy", run: () => void copy(full) },
+              { label: t("copyPaictl"), icon: "copy", run: () => void copy(command) },
+              { label: t("copyCurl"), icon: "copy", run: () => void copy(curl(route, { path })) },
+              { label: t("copyLink"), icon: "link", run: () => void copy(location.href) },
+              ...may("delete") && d.live ? [null, { label: t("remove"), icon: "trash", danger: true, run: () => act("remove") }] : []
+            ]
+          }
+        )
+      ] })
+    ] }),
+    error.value ? /* @__PURE__ */ jsx5(Problem, { of: error.value, again: () => round.value++ }) : null,
+    /* @__PURE__ */ jsx5(Why, { d, user, name }),
+    d.note ? /* @__PURE__ */ jsx5("p", { class: "note", children: d.note }) : null,
+    /* @__PURE__ */ jsxs5("dl", { class: "facts", children: [
+      /* @__PURE__ */ jsx5(Fact, { name: t("owner"), value: d.user }),
+      /* @__PURE__ */ jsx5(Fact, { name: t("vc"), value: d.virtualCluster }),
+      /* @__PURE__ */ jsx5(Fact, { name: t("gpus"), value: d.gpus > 0 ? d.gpus : d.gpus < 0 ? "?" : "–" }),
+      /* @__PURE__ */ jsx5(Fact, { name: t("tasks"), value: d.tasks }),
+      /* @__PURE__ */ jsx5(Fact, { name: t("priority"), value: d.priority }),
+      /* @__PURE__ */ jsx5(Fact, { name: t("submitted"), value: /* @__PURE__ */ jsx5(Ago, { time: d.submitted }) }),
+      /* @__PURE__ */ jsx5(Fact, { name: t("duration"), value: ran(d) }),
+      /* @__PURE__ */ jsx5(Fact, { name: t("retries"), value: d.retries || void 0 }),
+      /* @__PURE__ */ jsx5(Fact, { name: t("tags"), value: d.tags?.length ? d.tags.map((x) => /* @__PURE__ */ jsx5("span", { class: "tag", children: x }, x)) : void 0 })
+    ] }),
+    /* @__PURE__ */ jsx5("div", { class: "tabs", role: "tablist", children: tabs.map((x) => /* @__PURE__ */ jsx5("a", { role: "tab", "aria-selected": x === tab, href: address(place.value.path, { tab: x === "overview" ? void 0 : x }), children: maybe(x, x) }, x)) }),
+    /* @__PURE__ */ jsxs5("div", { class: "tab", role: "tabpanel", children: [
+      tab === "overview" ? /* @__PURE__ */ jsx5(Tasks, { d }) : null,
+      tab === "logs" ? /* @__PURE__ */ jsx5(Logs, { d, user, name }, d.uid) : null,
+      tab === "events" ? /* @__PURE__ */ jsx5(Events, { d, user, name }) : null,
+      tab === "config" ? /* @__PURE__ */ jsx5(Config, { d }) : null,
+      tab === "attempts" ? d.attempts?.length ? d.attempts.map((a) => /* @__PURE__ */ jsx5(Attempt, { a }, a.id)) : /* @__PURE__ */ jsx5("p", { class: "empty", children: t("noAttempts") }) : null
+    ] })
+  ] });
+}
+function Fact({ name, value }) {
+  return value === void 0 || value === "" ? null : /* @__PURE__ */ jsxs5("div", { children: [
+    /* @__PURE__ */ jsx5("dt", { children: name }),
+    /* @__PURE__ */ jsx5("dd", { children: value })
+  ] });
+}
+
+// pkg/portal/web/src/submit.tsx
+import { signal as signal9, useSignal as useSignal6 } from "./library.js";
+import { useEffect as useEffect7, useRef as useRef4 } from "./library.js";
+import { Fragment as Fragment6, jsx as jsx6, jsxs as jsxs6 } from "./library.js";
+var text = signal9("");
+var cloned = signal9("");
+var pause2 = 500;
+function example() {
+  const vc = ownVCs()[0];
+  return `protocolVersion: 2
+name: hello-${Math.random().toString(36).slice(2, 8)}
+type: job
+prerequisites:
+  - name: image
+    type: dockerimage
+    uri: python:3.12
+taskRoles:
+  worker:
+    instances: 1
+    dockerImage: image
+    resourcePerInstance:
+      cpu: 1
+      memoryMB: 1024
+      gpu: 1
+    commands:
+      - nvidia-smi
+      - echo "Hello from $PAI_TASK_INDEX"
+${vc ? `defaults:
+  virtualCluster: ${vc}
+` : ""}`;
+}
+function renamed(file, name) {
+  return /^name:.*$/m.test(file) ? file.replace(/^name:.*$/m, () => "name: " + name) : file;
+}
+function Finding({ f, show }) {
+  return /* @__PURE__ */ jsxs6("li", { class: f.severity === "warning" ? "warn" : "bad", children: [
+    f.line ? /* @__PURE__ */ jsx6("button", { type: "button", class: "link", onClick: () => show(f.line), children: t("line", { n: f.line }) }) : null,
+    " ",
+    f.message,
+    f.remedy ? /* @__PURE__ */ jsxs6("span", { class: "faint", children: [
+      " ",
+      f.remedy
+    ] }) : null
+  ] });
+}
+function Submit() {
+  const of = place.value.query.get("clone") ?? "";
+  const area = useRef4(null);
+  const gutter = useRef4(null);
+  const file = useRef4(null);
+  const checked = useSignal6(null);
+  const refused2 = useSignal6(null);
+  const error = useSignal6(null);
+  const checking = useSignal6(false);
+  const sending = useSignal6(false);
+  const loading = useSignal6(false);
+  const key = useRef4({ text: "", key: "" });
+  useEffect7(() => {
+    document.title = t("submit") + " – paictl";
+    const leaves = (e) => {
+      if (text.value && text.value !== cloned.value) e.preventDefault();
+    };
+    addEventListener("beforeunload", leaves);
+    return () => removeEventListener("beforeunload", leaves);
+  }, []);
+  useEffect7(() => {
+    if (!of) return;
+    const stop = new AbortController();
+    const [user, name] = of.split("/");
+    const path = { user: user ?? "", name: name ?? "" };
+    loading.value = true;
+    Promise.all([call("GET /api/v3/jobs/{user}/{name}/brief", { path, signal: stop.signal }), call("GET /api/v3/jobs/{user}/{name}/freename", { path, signal: stop.signal })]).then(([job, free]) => {
+      cloned.value = text.value = renamed(job.config ?? "", free.name);
+    }).catch((e) => {
+      if (!stop.signal.aborted) error.value = failure(e);
+    }).finally(() => loading.value = false);
+    return () => stop.abort();
+  }, [of]);
+  useEffect7(() => {
+    checked.value = null;
+    refused2.value = null;
+    if (!text.value.trim()) return;
+    const stop = new AbortController();
+    const timer = setTimeout(async () => {
+      checking.value = true;
+      try {
+        checked.value = await call("POST /api/v3/jobs", { query: { check: true }, body: { text: text.value, file: "job.yaml" }, signal: stop.signal });
+      } catch (e) {
+        if (!stop.signal.aborted) refused2.value = failure(e);
+      } finally {
+        if (!stop.signal.aborted) checking.value = false;
+      }
+    }, pause2);
+    return () => {
+      clearTimeout(timer);
+      stop.abort();
+      checking.value = false;
+    };
+  }, [text.value]);
+  const send = async () => {
+    if (sending.value || !text.value.trim()) return;
+    sending.value = true;
+    error.value = null;
+    if (key.current.text !== text.value) key.current = { text: text.value, key: crypto.randomUUID() };
+    try {
+      const out = await call("POST /api/v3/jobs", { body: { text: text.value, file: "job.yaml" }, key: key.current.key });
+      text.value = cloned.value = "";
+      go(address(["jobs", out.user, out.name]));
+    } catch (e) {
+      error.value = failure(e);
+    } finally {
+      sending.value = false;
+    }
+  };
+  const show = (line) => {
+    const a = area.current;
+    const lines2 = text.value.split("\n");
+    const from = lines2.slice(0, line - 1).join("\n").length + (line > 1 ? 1 : 0);
+    a.focus();
+    a.setSelectionRange(from, from + (lines2[line - 1]?.length ?? 0));
+    a.scrollTop = Math.max(0, (line - 6) * (a.scrollHeight / lines2.length));
+  };
+  const open = async (f) => {
+    if (f) text.value = await f.text();
+  };
+  const keys = (e) => {
+    if (e.key === "Enter" && (e.ctrlKey || e.metaKey)) {
+      e.preventDefault();
+      void send();
+    } else if (e.key === "Escape") {
+      e.currentTarget.blur();
+    } else if (e.key === "Enter" && !e.shiftKey) {
+      const a = e.currentTarget;
+      const line = a.value.slice(a.value.lastIndexOf("\n", a.selectionStart - 1) + 1, a.selectionStart);
+      const indent = /^ */.exec(line)[0] + (line.trimEnd().endsWith(":") ? "  " : "");
+      if (!indent) return;
+      e.preventDefault();
+      document.execCommand("insertText", false, "\n" + indent);
+    }
+  };
+  const findings = refused2.value?.findings ?? checked.value?.findings ?? [];
+  const worst = /* @__PURE__ */ new Map();
+  for (const f of findings) if (f.line) worst.set(f.line, f.severity === "warning" && worst.get(f.line) !== "bad" ? "warn" : "bad");
+  const count = text.value.split("\n").length;
+  return /* @__PURE__ */ jsxs6("section", { class: "page submit", children: [
+    /* @__PURE__ */ jsxs6("header", { class: "top", children: [
+      /* @__PURE__ */ jsx6("h1", { children: of ? t("cloneOf", { job: of }) : t("newJob") }),
+      /* @__PURE__ */ jsx6("span", { class: "grow" }),
+      /* @__PURE__ */ jsx6(
+        "input",
+        {
+          ref: file,
+          type: "file",
+          accept: ".yaml,.yml,.json,text/yaml",
+          hidden: true,
+          onChange: (e) => {
+            void open(e.currentTarget.files?.[0]);
+            e.currentTarget.value = "";
+          }
+        }
+      ),
+      /* @__PURE__ */ jsxs6("button", { type: "button", onClick: () => file.current.click(), children: [
+        /* @__PURE__ */ jsx6(Icon, { name: "file" }),
+        " ",
+        t("openFile")
+      ] }),
+      /* @__PURE__ */ jsx6("button", { type: "button", class: "primary", disabled: sending.value || checking.value || !text.value.trim() || refused2.value !== null, title: "Ctrl Enter", onClick: () => void send(), children: t(sending.value ? "submitting" : "submitJob") })
+    ] }),
+    error.value ? /* @__PURE__ */ jsx6(Problem, { of: error.value }) : null,
+    text.value.includes("******") ? /* @__PURE__ */ jsx6("p", { class: "note", children: t("enterSecrets") }) : null,
+    /* @__PURE__ */ jsxs6("div", { class: "editor-and-check", children: [
+      /* @__PURE__ */ jsxs6(
+        "div",
+        {
+          class: "editor",
+          onDragOver: (e) => e.preventDefault(),
+          onDrop: (e) => {
+            e.preventDefault();
+            void open(e.dataTransfer?.files[0]);
+          },
+          children: [
+            /* @__PURE__ */ jsx6("pre", { ref: gutter, class: "gutter", "aria-hidden": "true", children: Array.from({ length: count }, (_, i) => /* @__PURE__ */ jsxs6("i", { class: worst.get(i + 1) ?? "", children: [
+              i + 1,
+              "\n"
+            ] }, i)) }),
+            /* @__PURE__ */ jsx6(
+              "textarea",
+              {
+                ref: area,
+                "aria-label": t("jobFile"),
+                spellcheck: false,
+                autocomplete: "off",
+                autocapitalize: "off",
+                wrap: "off",
+                value: text.value,
+                onInput: (e) => text.value = e.currentTarget.value,
+                onKeyDown: keys,
+                onScroll: (e) => gutter.current.scrollTop = e.currentTarget.scrollTop
+              }
+            ),
+            text.value === "" && !loading.value ? /* @__PURE__ */ jsxs6("div", { class: "nothing", children: [
+              /* @__PURE__ */ jsx6("p", { children: t("emptyFile") }),
+              /* @__PURE__ */ jsx6("button", { type: "button", onClick: () => text.value = example(), children: t("example") })
+            ] }) : null
+          ]
+        }
+      ),
+      /* @__PURE__ */ jsxs6("aside", { children: [
+        /* @__PURE__ */ jsx6("h2", { children: t("check") }),
+        /* @__PURE__ */ jsxs6("div", { class: "verdict", role: "status", "aria-live": "polite", children: [
+          loading.value ? /* @__PURE__ */ jsx6(Loading, {}) : null,
+          checking.value ? /* @__PURE__ */ jsx6("p", { class: "faint", children: t("checking") }) : null,
+          refused2.value && !checking.value ? findings.length ? /* @__PURE__ */ jsxs6(Fragment6, { children: [
+            /* @__PURE__ */ jsxs6("p", { class: "bad", children: [
+              /* @__PURE__ */ jsx6(Icon, { name: "warn" }),
+              " ",
+              t("refused")
+            ] }),
+            /* @__PURE__ */ jsx6("ul", { class: "findings", children: findings.map((f, i) => /* @__PURE__ */ jsx6(Finding, { f, show }, i)) })
+          ] }) : /* @__PURE__ */ jsx6(Problem, { of: refused2.value }) : null,
+          checked.value && !checking.value ? /* @__PURE__ */ jsxs6(Fragment6, { children: [
+            /* @__PURE__ */ jsxs6("p", { class: "good", children: [
+              /* @__PURE__ */ jsx6(Icon, { name: "check" }),
+              " ",
+              t(findings.length ? "warnings" : "fine")
+            ] }),
+            findings.length ? /* @__PURE__ */ jsx6("ul", { class: "findings", children: findings.map((f, i) => /* @__PURE__ */ jsx6(Finding, { f, show }, i)) }) : null,
+            /* @__PURE__ */ jsxs6("p", { children: [
+              /* @__PURE__ */ jsx6("b", { children: checked.value.name }),
+              /* @__PURE__ */ jsx6("br", {}),
+              t("willRequest", { tasks: checked.value.tasks, gpus: checked.value.gpus, vc: checked.value.virtualCluster })
+            ] })
+          ] }) : null,
+          !text.value.trim() && !loading.value ? /* @__PURE__ */ jsx6("p", { class: "faint", children: t("emptyFile") }) : null
+        ] }),
+        /* @__PURE__ */ jsx6("h2", { children: t("yourVCs") }),
+        /* @__PURE__ */ jsx6(VCs, {})
+      ] })
+    ] })
+  ] });
+}
+
+// pkg/portal/web/src/main.tsx
+import { Fragment as Fragment7, jsx as jsx7, jsxs as jsxs7 } from "./library.js";
+function Page() {
+  const [first, user, name, rest] = place.value.path;
+  if (first === void 0) return /* @__PURE__ */ jsx7(Home, {});
+  if (first === "jobs" && user === void 0) return /* @__PURE__ */ jsx7(Jobs, {});
+  if (first === "jobs" && name !== void 0 && rest === void 0) return /* @__PURE__ */ jsx7(JobPage, { user, name }, user + "/" + name);
+  if (first === "submit" && user === void 0) return /* @__PURE__ */ jsx7(Submit, {});
+  return /* @__PURE__ */ jsx7("p", { class: "empty", children: t("notFound") });
+}
+function NavLink({ path, icon, label, at }) {
+  return /* @__PURE__ */ jsxs7("a", { href: address(path), "aria-current": at ? "page" : void 0, title: label, children: [
+    /* @__PURE__ */ jsx7(Icon, { name: icon }),
+    /* @__PURE__ */ jsx7("span", { children: label })
+  ] });
+}
+function theme() {
+  return document.documentElement.dataset.theme ?? "auto";
+}
+function setTheme(name) {
+  if (name === "auto") {
+    delete document.documentElement.dataset.theme;
+    localStorage.removeItem("theme");
+  } else {
+    document.documentElement.dataset.theme = name;
+    localStorage.setItem("theme", name);
+  }
+}
+function Side() {
+  const first = place.value.path[0];
+  const chosen = useSignal7(theme());
+  const leave = () => signOut().catch((e) => toast(failure(e).message));
+  return /* @__PURE__ */ jsxs7("nav", { class: "side", children: [
+    /* @__PURE__ */ jsxs7("a", { class: "brand", href: base, children: [
+      /* @__PURE__ */ jsxs7("svg", { viewBox: "0 0 20 20", "aria-hidden": "true", children: [
+        /* @__PURE__ */ jsx7("path", { d: "M2 2h7v7H2zM11 2h7v7h-7zM2 11h7v7H2z" }),
+        /* @__PURE__ */ jsx7("path", { class: "lit", d: "M11 11h7v7h-7z" })
+      ] }),
+      /* @__PURE__ */ jsx7("span", { children: "paictl" })
+    ] }),
+    /* @__PURE__ */ jsxs7("div", { class: "links", children: [
+      /* @__PURE__ */ jsx7(NavLink, { path: [], icon: "home", label: t("home"), at: first === void 0 }),
+      /* @__PURE__ */ jsx7(NavLink, { path: ["jobs"], icon: "jobs", label: t("jobs"), at: first === "jobs" }),
+      /* @__PURE__ */ jsx7(NavLink, { path: ["submit"], icon: "plus", label: t("submit"), at: first === "submit" })
+    ] }),
+    pages2.value.length > 0 ? /* @__PURE__ */ jsxs7("div", { class: "links others", children: [
+      /* @__PURE__ */ jsx7("h2", { children: t("pages") }),
+      pages2.value.map((p) => /* @__PURE__ */ jsxs7("a", { href: p.url, "data-leave": true, target: "_blank", rel: "noreferrer", children: [
+        /* @__PURE__ */ jsx7(Icon, { name: "page" }),
+        /* @__PURE__ */ jsx7("span", { children: p.name })
+      ] }, p.url))
+    ] }) : null,
+    /* @__PURE__ */ jsx7("div", { class: "person", children: /* @__PURE__ */ jsxs7(
+      Menu,
+      {
+        label: me.value?.name ?? "",
+        items: [
+          ...["auto", "light", "dark"].map((name) => ({
+            label: `${t("theme")}: ${t("theme." + name)}`,
+            icon: chosen.value === name ? "check" : void 0,
+            run: () => {
+              setTheme(name);
+              chosen.value = name;
+            }
+          })),
+          null,
+          ...languages.map(([code, name]) => ({ label: name, icon: language.value === code ? "check" : void 0, run: () => speak(code) })),
+          null,
+          { label: t("shortcuts"), icon: "keys", run: () => help.value = true },
+          { label: t("signOut"), icon: "out", run: () => void leave() }
+        ],
+        children: [
+          /* @__PURE__ */ jsx7("span", { class: "face", "aria-hidden": "true", children: (me.value?.name ?? "?").slice(0, 1).toUpperCase() }),
+          /* @__PURE__ */ jsx7("span", { class: "who", children: me.value?.displayName || me.value?.name })
+        ]
+      }
+    ) })
+  ] });
+}
+function Help() {
+  const box = useRef5(null);
+  useEffect8(() => {
+    if (help.value) box.current?.showModal();
+    else box.current?.close();
+  }, [help.value]);
+  return /* @__PURE__ */ jsx7("dialog", { ref: box, onClose: () => help.value = false, onClick: (e) => e.target === box.current && (help.value = false), "aria-labelledby": "keys", children: /* @__PURE__ */ jsxs7("div", { class: "dialog", children: [
+    /* @__PURE__ */ jsx7("h2", { id: "keys", children: t("shortcuts") }),
+    /* @__PURE__ */ jsx7("dl", { class: "keys", children: all.map(([keys, text2]) => /* @__PURE__ */ jsxs7("div", { children: [
+      /* @__PURE__ */ jsx7("dt", { children: keys.split("  ").map((k) => /* @__PURE__ */ jsx7("kbd", { children: k }, k)) }),
+      /* @__PURE__ */ jsx7("dd", { children: t(text2) })
+    ] }, keys)) }),
+    /* @__PURE__ */ jsx7("div", { class: "buttons", children: /* @__PURE__ */ jsx7("button", { type: "button", onClick: () => help.value = false, children: t("close") }) })
+  ] }) });
+}
+function App() {
+  if (refused.value && refused.value.status !== 401) {
+    return /* @__PURE__ */ jsx7("main", { class: "alone", children: /* @__PURE__ */ jsx7(Problem, { of: refused.value, again: () => void begin() }) });
+  }
+  if (!me.value) return refused.value ? null : /* @__PURE__ */ jsx7(Loading, {});
+  return /* @__PURE__ */ jsxs7(Fragment7, { children: [
+    /* @__PURE__ */ jsx7(Side, {}),
+    /* @__PURE__ */ jsxs7("main", { children: [
+      /* @__PURE__ */ jsx7(Lost, {}),
+      /* @__PURE__ */ jsx7(Page, {})
+    ] }),
+    /* @__PURE__ */ jsx7(Toasts, {}),
+    /* @__PURE__ */ jsx7(Asking, {}),
+    /* @__PURE__ */ jsx7(Help, {})
+  ] });
+}
+start();
+listen();
+void begin();
+render(/* @__PURE__ */ jsx7(App, {}), document.getElementById("app"));

@@ -1,0 +1,127 @@
+package portal
+
+import (
+	"bytes"
+	"compress/gzip"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/openpai/paictl/pkg/server"
+)
+
+// browse answers a request as the server does.
+func browse(t *testing.T, address string, headers ...string) *httptest.ResponseRecorder {
+	t.Helper()
+	s := server.New(server.Options{Routes: Routes()})
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, address, nil)
+	for i := 0; i+1 < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	route := s.Match(r)
+	if route == nil {
+		return nil
+	}
+	mux, w := http.NewServeMux(), httptest.NewRecorder()
+	mux.HandleFunc(route.Path, func(w http.ResponseWriter, r *http.Request) {
+		if err := route.Serve(&server.Call{Writer: w, Request: r, Route: route}); err != nil {
+			http.Error(w, err.Error(), http.StatusNotFound)
+		}
+	})
+	mux.ServeHTTP(w, r)
+	return w
+}
+
+var linked = regexp.MustCompile(`(?:href|src)="([^"]+)"`)
+
+func TestPagesLoadTheirFilesFromWhereTheyAre(t *testing.T) {
+	for _, below := range []string{"", "/pai"} { // a proxy removes a path, and the browser doesn't know
+		for _, page := range []string{"/", "/jobs", "/jobs/ann/train", "/submit"} {
+			w := browse(t, page)
+			require.Equal(t, http.StatusOK, w.Code, page)
+			assert.Equal(t, policy, w.Header().Get("Content-Security-Policy"))
+			assert.NotContains(t, w.Body.String(), "<style")
+			assert.NotRegexp(t, `<script>|<script [^>]*>[^<]`, w.Body.String(), "no script is inline")
+			all := linked.FindAllStringSubmatch(w.Body.String(), -1)
+			require.Len(t, all, 5)
+			base := httptest.NewRequest(http.MethodGet, below+page, nil).URL
+			for _, m := range all {
+				at, err := base.Parse(m[1])
+				require.NoError(t, err)
+				file := browse(t, strings.TrimPrefix(at.Path, below))
+				require.NotNil(t, file, at.Path)
+				assert.Equal(t, http.StatusOK, file.Code, at.Path)
+				assert.NotEmpty(t, file.Header().Get("Content-Type"), at.Path)
+				assert.Equal(t, "public, max-age=31536000, immutable", file.Header().Get("Cache-Control"))
+			}
+		}
+	}
+}
+
+func TestAPageIsSentAgainOnlyIfItChanged(t *testing.T) {
+	w := browse(t, "/jobs")
+	tag := w.Header().Get("ETag")
+	require.NotEmpty(t, tag)
+	assert.Equal(t, http.StatusNotModified, browse(t, "/jobs", "If-None-Match", tag).Code)
+	assert.Equal(t, http.StatusOK, browse(t, "/jobs", "If-None-Match", `"other"`).Code)
+}
+
+// The first page is usable after less than 100 kB.
+func TestFilesAreCompressedAndSmall(t *testing.T) {
+	s, total := load(), 0
+	for name := range s.files {
+		at := "/portal/" + s.version + "/" + name
+		plain, zipped := browse(t, at), browse(t, at, "Accept-Encoding", "gzip")
+		require.Equal(t, "gzip", zipped.Header().Get("Content-Encoding"), name)
+		assert.Empty(t, plain.Header().Get("Content-Encoding"), name)
+		total += zipped.Body.Len()
+		z, err := gzip.NewReader(bytes.NewReader(zipped.Body.Bytes()))
+		require.NoError(t, err)
+		data, err := io.ReadAll(z)
+		require.NoError(t, err)
+		assert.Equal(t, plain.Body.String(), string(data), name)
+		assert.Equal(t, http.StatusNotModified, browse(t, at, "If-None-Match", plain.Header().Get("ETag")).Code, name)
+	}
+	assert.Less(t, total, 100_000, "all files, compressed, in bytes")
+	assert.Equal(t, http.StatusNotFound, browse(t, "/portal/0000000000000000/app.js").Code, "an earlier version")
+	assert.Equal(t, http.StatusNotFound, browse(t, "/portal/"+s.version+"/none.js").Code)
+}
+
+// Texts of people and programs must never become markup.
+func TestNoFileMakesMarkupOrLoadsFromElsewhere(t *testing.T) {
+	for name, f := range load().files {
+		if name != "library.js" { // it has the code for a property that the portal doesn't use
+			assert.NotRegexp(t, `innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function`, string(f.data), name)
+		}
+		assert.NotRegexp(t, `(?:src|href|url|import|fetch)\s*[=(]\s*["'](?:https?:)?//`, string(f.data), name)
+	}
+}
+
+func TestOldAddressesLeadToTheNewPages(t *testing.T) {
+	for from, want := range map[string]string{
+		"/index.html":                                                     "./",
+		"/home.html?from=https://example.com":                             "./",
+		"/job-detail.html?username=ann&jobName=train":                     "./jobs/ann/train",
+		"/job-detail.html?username=ann":                                   "./jobs",
+		"/job-event.html?userName=ann&jobName=train":                      "./jobs/ann/train?tab=events",
+		"/task-attempt.html?username=ann&jobName=train&jobAttemptIndex=1": "./jobs/ann/train?tab=attempts",
+		"/job-detail.html?username=%2F%2Fevil&jobName=%2F":                "./jobs/%2F%2Fevil/%2F",
+		"/job-list.html?vcName=speech&status=Running":                     "./jobs?state=running&vc=speech",
+		"/job-list.html":                                                  "./jobs",
+		"/submit.html?op=resubmit&type=job&user=ann&jobName=train":        "./submit?clone=ann%2Ftrain",
+		"/submit_v1.html":                                                 "./submit",
+		"/cluster-view/hardware/detail.html?instance=x":                   "./../../",
+	} {
+		w := browse(t, from)
+		require.NotNil(t, w, from)
+		assert.Equal(t, http.StatusFound, w.Code, from)
+		assert.Equal(t, want, w.Header().Get("Location"), from)
+	}
+	assert.Nil(t, browse(t, "/view.html"), "the extension for VS Code takes the portal for OpenPAI's old one otherwise")
+}

@@ -1,0 +1,409 @@
+// One job: why it is in its state, its tasks, logs, events, configuration and attempts.
+import { useSignal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
+import { Failure, call, failure, frames, lasting, lost } from "./api";
+import { ran } from "./jobs";
+import { useKeys } from "./keys";
+import { Logs } from "./logs";
+import { address, go, place, setQuery } from "./route";
+import { me } from "./session";
+import { curl, quoted } from "./shell";
+import { maybe, t } from "./text";
+import type { JobApiAttempt, JobApiTaskAttempt, JobDetail, JobTask, JobWhy, V3ApiEvents } from "./types";
+import { Ago, Icon, Loading, Menu, Problem, State, ask, copy, save, toast } from "./ui";
+
+const done = ["succeeded", "failed", "stopped", "deleted"];
+
+/** The exit of a task: its code, and the name that the platform's rules give it. */
+export function Exit({ of }: { of: { completion?: JobApiTaskAttempt["completion"] } }) {
+  const c = of.completion;
+  if (!c) return null;
+  return (
+    <span class={c.code === 0 ? "good" : "bad"} title={c.diagnostics}>
+      {c.code}
+      {c.phrase && c.phrase !== "Succeeded" ? <span class="faint"> {c.phrase}</span> : null}
+    </span>
+  );
+}
+
+function useJob(user: string, name: string, round: number) {
+  const detail = useSignal<JobDetail | null>(null);
+  const error = useSignal<Failure | null>(null);
+  useEffect(() => {
+    const stop = new AbortController();
+    detail.value = null;
+    error.value = null;
+    const path = { user, name };
+    lasting(stop.signal, (alive) =>
+      frames("GET /api/v3/jobs/{user}/{name}/follow", { path }, stop.signal, (f) => {
+        if (f.detail) {
+          alive();
+          detail.value = f.detail;
+        }
+        if (f.problem) lost.value = new Failure(503, "UnavailableError", f.problem);
+        if (f.back) lost.value = null;
+      }),
+    ).catch((e) => {
+      if (!stop.signal.aborted) error.value = failure(e);
+    });
+    return () => {
+      stop.abort();
+      lost.value = null;
+    };
+  }, [user, name, round]);
+  return { detail, error };
+}
+
+/** Reads something of a job again whenever the job changes. */
+function useOf<T>(change: string, read: (stop: AbortSignal) => Promise<T>) {
+  const value = useSignal<T | null>(null);
+  const error = useSignal<Failure | null>(null);
+  useEffect(() => {
+    if (!change) return;
+    const stop = new AbortController();
+    read(stop.signal).then(
+      (v) => {
+        value.value = v;
+        error.value = null;
+      },
+      (e) => {
+        if (!stop.signal.aborted) error.value = failure(e);
+      },
+    );
+    return () => stop.abort();
+  }, [change]);
+  return { value, error };
+}
+
+/** A text that differs if the job has changed in a way that its explanation may depend on. */
+function mark(d: JobDetail | null): string {
+  return d ? [d.uid, d.state, d.position, d.retries, d.message, ...(d.taskList ?? []).map((x) => x.phase)].join() : "";
+}
+
+function Why({ d, user, name }: { d: JobDetail; user: string; name: string }) {
+  const { value, error } = useOf<JobWhy>(mark(d), (signal) => call("GET /api/v3/jobs/{user}/{name}/why", { path: { user, name }, signal }));
+  if (error.value) return <Problem of={error.value} />;
+  const w = value.value;
+  if (!w) return <div class="why pending" aria-busy="true" />;
+  return (
+    <div class={`why is-${d.state}`}>
+      <p class="sentence">{w.sentence}</p>
+      {w.remedy?.length ? (
+        <ul class="remedy" aria-label={t("whatToDo")}>
+          {w.remedy.map((r) => (
+            <li key={r}>{r}</li>
+          ))}
+        </ul>
+      ) : null}
+      {w.facts?.length || w.log?.length ? (
+        <details>
+          <summary>{t("details")}</summary>
+          <dl>
+            {w.facts?.map((f) => (
+              <div key={f.what}>
+                <dt>{f.what}</dt>
+                <dd>{f.text}</dd>
+              </div>
+            ))}
+          </dl>
+          {w.log?.length ? <pre aria-label={t("lastLines")}>{w.log.join("\n")}</pre> : null}
+        </details>
+      ) : null}
+    </div>
+  );
+}
+
+/** How many tasks are drawn at first. */
+const some = 200;
+
+function Tasks({ d }: { d: JobDetail }) {
+  const text = useSignal("");
+  const most = useSignal(some);
+  const all = d.taskList ?? [];
+  const word = text.value.toLowerCase();
+  const fits = (x: JobTask) => !word || `${x.role}[${x.index}] ${x.phase} ${x.node ?? ""} ${x.ip ?? ""} ${x.completion?.phrase ?? ""}`.toLowerCase().includes(word);
+  const rows = all.filter(fits);
+  const counts = new Map<string, number>();
+  for (const x of all) counts.set(x.phase, (counts.get(x.phase) ?? 0) + 1);
+  if (all.length === 0) return <p class="empty">{t("noTasks")}</p>;
+  return (
+    <>
+      {all.length > 8 ? (
+        <div class="filters">
+          <label class="search">
+            <Icon name="search" />
+            <input type="search" placeholder={t("filterTasks")} aria-label={t("filterTasks")} onInput={(e) => (text.value = e.currentTarget.value)} />
+          </label>
+          {[...counts].map(([phase, n]) => (
+            <button key={phase} type="button" class="bare" onClick={() => (text.value = text.value === phase ? "" : phase)}>
+              <State state={phase} /> <span class="faint">{n}</span>
+            </button>
+          ))}
+        </div>
+      ) : null}
+      <table class="rows tasks">
+        <thead>
+          <tr>
+            <th>{t("task")}</th>
+            <th>{t("state")}</th>
+            <th>{t("machine")}</th>
+            <th class="c-address">{t("address")}</th>
+            <th>{t("exit")}</th>
+            <th class="num">{t("duration")}</th>
+            <th class="num c-retries">{t("retries")}</th>
+          </tr>
+        </thead>
+        <tbody>
+          {rows.slice(0, most.value).map((x) => (
+            <tr key={x.role + x.index}>
+              <td class="c-name">
+                <a class="whole" href={address(place.value.path, { tab: "logs", task: `${x.role}[${x.index}]` })}>
+                  {x.role}[{x.index}]
+                </a>
+              </td>
+              <td>
+                <State state={x.phase} />
+              </td>
+              <td>{x.node}</td>
+              <td class="c-address">{x.ip ? <code>{x.ip}</code> : null}</td>
+              <td>
+                <Exit of={x} />
+              </td>
+              <td class="num">{ran({ started: x.run, completed: x.completed })}</td>
+              <td class="num c-retries">{x.retries || ""}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+      {rows.length > most.value ? (
+        <footer class="under">
+          <button type="button" onClick={() => (most.value += 1000)}>
+            {t("moreTasks", { n: rows.length - most.value })}
+          </button>
+        </footer>
+      ) : null}
+    </>
+  );
+}
+
+function Events({ d, user, name }: { d: JobDetail; user: string; name: string }) {
+  const { value, error } = useOf<V3ApiEvents>(mark(d), (signal) => call("GET /api/v3/jobs/{user}/{name}/events", { path: { user, name }, signal }));
+  if (error.value) return <Problem of={error.value} />;
+  if (!value.value) return <Loading />;
+  const items = [...(value.value.items ?? [])].reverse();
+  return (
+    <>
+      {value.value.note ? <p class="note">{value.value.note}</p> : null}
+      {items.length === 0 ? (
+        <p class="empty">{t("noEvents")}</p>
+      ) : (
+        <table class="rows">
+          <thead>
+            <tr>
+              <th>{t("time")}</th>
+              <th>{t("reason")}</th>
+              <th>{t("message")}</th>
+              <th class="c-object">{t("object")}</th>
+            </tr>
+          </thead>
+          <tbody>
+            {items.map((e) => (
+              <tr key={e.uid} class={e.type === "Warning" ? "warning" : ""}>
+                <td class="c-time">
+                  <Ago time={e.time} />
+                </td>
+                <td>
+                  {e.reason}
+                  {e.count > 1 ? <span class="faint"> ×{e.count}</span> : null}
+                </td>
+                <td class="long">{e.message}</td>
+                <td class="c-object faint">{e.object}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      )}
+    </>
+  );
+}
+
+function Config({ d }: { d: JobDetail }) {
+  if (!d.config) return <p class="empty">{t("noConfig")}</p>;
+  return (
+    <>
+      <div class="filters">
+        <button type="button" onClick={() => void copy(d.config!)}>
+          <Icon name="copy" /> {t("copy")}
+        </button>
+        <button type="button" onClick={() => save(`${d.name}.yaml`, [d.config!], "text/yaml")}>
+          <Icon name="down" /> {t("download")}
+        </button>
+        {d.config.includes("******") ? <span class="faint">{t("masked")}</span> : null}
+      </div>
+      <pre class="code">{d.config}</pre>
+    </>
+  );
+}
+
+function Attempt({ a }: { a: JobApiAttempt }) {
+  return (
+    <details class="attempt">
+      <summary>
+        <b>
+          {t("attempt")} {a.id}
+        </b>
+        <Ago time={a.started} />
+        <span>{ran({ started: a.run ?? a.started, completed: a.completed })}</span>
+        <Exit of={a as { completion?: JobApiTaskAttempt["completion"] }} />
+      </summary>
+      {a.completion?.trigger?.message ? <p>{a.completion.trigger.message}</p> : null}
+      <table class="rows">
+        <thead>
+          <tr>
+            <th>{t("task")}</th>
+            <th class="num">{t("attempt")}</th>
+            <th>{t("machine")}</th>
+            <th>{t("started")}</th>
+            <th class="num">{t("duration")}</th>
+            <th>{t("exit")}</th>
+          </tr>
+        </thead>
+        <tbody>
+          {(a.tasks ?? []).slice(0, 500).map((x) => (
+            <tr key={x.role + x.index + "." + x.id}>
+              <td>
+                {x.role}[{x.index}]
+              </td>
+              <td class="num">{x.id}</td>
+              <td>{x.node}</td>
+              <td>
+                <Ago time={x.started} />
+              </td>
+              <td class="num">{ran({ started: x.run, completed: x.completed })}</td>
+              <td>
+                <Exit of={x} />
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </details>
+  );
+}
+
+const tabs = ["overview", "logs", "events", "config", "attempts"] as const;
+
+export function JobPage({ user, name }: { user: string; name: string }) {
+  const round = useSignal(0);
+  const { detail, error } = useJob(user, name, round.value);
+  const d = detail.value;
+  const path = { user, name };
+  const tab = tabs.find((x) => x === place.value.query.get("tab")) ?? "overview";
+  const allowed = useOf(d ? d.uid : "", (signal) => call("GET /api/v3/jobs/{user}/{name}/allowed", { path, signal }));
+  const may = (what: string) => allowed.value.value?.operations?.includes(what) ?? false;
+  const full = user === me.value?.name ? name : `${user}/${name}`;
+  useEffect(() => {
+    document.title = `${name} – paictl`;
+  }, [name]);
+  useKeys(Object.fromEntries(tabs.map((x, i) => [String(i + 1), () => setQuery({ tab: x === "overview" ? undefined : x, task: undefined })])));
+
+  if (!d) return error.value ? <Problem of={error.value} again={() => round.value++} /> : <Loading />;
+  const isDone = done.includes(d.state);
+  const act = (what: "stop" | "retry" | "remove") =>
+    ask({
+      title: t(`ask.${what}`, { job: full }),
+      text: t(`ask.${what}.more`),
+      yes: t(what),
+      danger: what !== "retry",
+      act: async () => {
+        if (what === "stop") await call("POST /api/v3/jobs/{user}/{name}/stop", { path });
+        if (what === "retry") await call("POST /api/v3/jobs/{user}/{name}/retry", { path });
+        if (what === "remove") await call("DELETE /api/v3/jobs/{user}/{name}", { path });
+        toast(t(`done.${what}`));
+        if (what === "remove") go(address(["jobs"]));
+        else round.value++;
+      },
+    });
+  const command = tab === "logs" ? `paictl job logs ${quoted(full)} -f` : tab === "events" ? `paictl job events ${quoted(full)}` : `paictl job get ${quoted(full)}`;
+  const route = tab === "logs" ? "GET /api/v3/jobs/{user}/{name}/logs" : tab === "events" ? "GET /api/v3/jobs/{user}/{name}/events" : "GET /api/v3/jobs/{user}/{name}";
+  return (
+    <section class="page job">
+      <header class="top">
+        <nav class="crumbs">
+          <a href={address(["jobs"])}>{t("jobs")}</a>
+          <Icon name="chevron" />
+          <a href={address(["jobs"], { user })}>{user}</a>
+          <Icon name="chevron" />
+        </nav>
+        <h1 title={name}>{name}</h1>
+        <State state={d.state} position={d.position} deleted={d.deleted} />
+        <span class="grow" />
+        <div class="actions">
+          {d.config ? (
+            <a class="button" href={address(["submit"], { clone: `${user}/${name}` })}>
+              <Icon name="copy" /> {t("clone")}
+            </a>
+          ) : null}
+          {may("retry") && isDone ? (
+            <button type="button" onClick={() => act("retry")}>
+              <Icon name="retry" /> {t("retry")}
+            </button>
+          ) : null}
+          {may("stop") && !isDone && d.state !== "stopping" && d.state !== "deleting" ? (
+            <button type="button" class="danger" onClick={() => act("stop")}>
+              <Icon name="stop" /> {t("stop")}
+            </button>
+          ) : null}
+          <Menu
+            label={t("more")}
+            icon="more"
+            items={[
+              { label: t("copyName"), icon: "copy", run: () => void copy(full) },
+              { label: t("copyPaictl"), icon: "copy", run: () => void copy(command) },
+              { label: t("copyCurl"), icon: "copy", run: () => void copy(curl(route, { path })) },
+              { label: t("copyLink"), icon: "link", run: () => void copy(location.href) },
+              ...(may("delete") && d.live ? [null, { label: t("remove"), icon: "trash" as const, danger: true, run: () => act("remove") }] : []),
+            ]}
+          />
+        </div>
+      </header>
+      {error.value ? <Problem of={error.value} again={() => round.value++} /> : null}
+      <Why d={d} user={user} name={name} />
+      {d.note ? <p class="note">{d.note}</p> : null}
+      <dl class="facts">
+        <Fact name={t("owner")} value={d.user} />
+        <Fact name={t("vc")} value={d.virtualCluster} />
+        <Fact name={t("gpus")} value={d.gpus > 0 ? d.gpus : d.gpus < 0 ? "?" : "–"} />
+        <Fact name={t("tasks")} value={d.tasks} />
+        <Fact name={t("priority")} value={d.priority} />
+        <Fact name={t("submitted")} value={<Ago time={d.submitted} />} />
+        <Fact name={t("duration")} value={ran(d)} />
+        <Fact name={t("retries")} value={d.retries || undefined} />
+        <Fact name={t("tags")} value={d.tags?.length ? d.tags.map((x) => <span class="tag" key={x}>{x}</span>) : undefined} />
+      </dl>
+      <div class="tabs" role="tablist">
+        {tabs.map((x) => (
+          <a key={x} role="tab" aria-selected={x === tab} href={address(place.value.path, { tab: x === "overview" ? undefined : x })}>
+            {maybe(x, x)}
+          </a>
+        ))}
+      </div>
+      <div class="tab" role="tabpanel">
+        {tab === "overview" ? <Tasks d={d} /> : null}
+        {tab === "logs" ? <Logs key={d.uid} d={d} user={user} name={name} /> : null}
+        {tab === "events" ? <Events d={d} user={user} name={name} /> : null}
+        {tab === "config" ? <Config d={d} /> : null}
+        {tab === "attempts" ? (d.attempts?.length ? d.attempts.map((a) => <Attempt key={a.id} a={a} />) : <p class="empty">{t("noAttempts")}</p>) : null}
+      </div>
+    </section>
+  );
+}
+
+function Fact({ name, value }: { name: string; value: unknown }) {
+  return value === undefined || value === "" ? null : (
+    <div>
+      <dt>{name}</dt>
+      <dd>{value as string}</dd>
+    </div>
+  );
+}

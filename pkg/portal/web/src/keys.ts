@@ -1,0 +1,58 @@
+// Keyboard shortcuts. A page adds its own while it is shown.
+import { signal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
+import { address, go } from "./route";
+import type { Text } from "./text";
+
+type Keys = Record<string, (e: KeyboardEvent) => void>;
+
+const pages: Keys[] = [];
+export const help = signal(false);
+let before = "";
+
+/** All shortcuts, for the list of them. */
+export const all: [string, Text][] = [
+  ["/", "key.search"],
+  ["j  ↓", "key.next"],
+  ["k  ↑", "key.prev"],
+  ["Enter", "key.open"],
+  ["1 – 5", "key.tabs"],
+  ["Ctrl Enter", "key.send"],
+  ["g h", "key.home"],
+  ["g j", "key.jobs"],
+  ["n", "key.submit"],
+  ["?", "key.help"],
+];
+
+const everywhere: Keys = {
+  "g h": () => go(address([])),
+  "g j": () => go(address(["jobs"])),
+  n: () => go(address(["submit"])),
+  "?": () => (help.value = !help.value),
+};
+
+export function listen(): void {
+  addEventListener("keydown", (e) => {
+    const at = e.target as HTMLElement;
+    if (e.ctrlKey || e.metaKey || e.altKey || document.querySelector("dialog[open]") || /^(INPUT|TEXTAREA|SELECT)$/.test(at.tagName)) return;
+    const two = before + " " + e.key;
+    before = e.key;
+    for (const keys of [...pages].reverse().concat(everywhere)) {
+      const act = keys[two] ?? keys[e.key];
+      if (act) {
+        if (e.key === "Enter" && at !== document.body) return; // a link or a button has it
+        e.preventDefault();
+        before = "";
+        act(e);
+        return;
+      }
+    }
+  });
+}
+
+export function useKeys(keys: Keys): void {
+  useEffect(() => {
+    pages.push(keys);
+    return () => void pages.splice(pages.indexOf(keys), 1);
+  });
+}

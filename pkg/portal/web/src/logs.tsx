@@ -1,0 +1,382 @@
+// The logs of a job's tasks: live, with a search.
+import { useSignal } from "@preact/signals";
+import { useEffect, useRef } from "preact/hooks";
+import { Failure, failure, frames, lasting, lost } from "./api";
+import { place, setQuery } from "./route";
+import { t } from "./text";
+import type { JobDetail, LogsLine } from "./types";
+import { Icon, Problem, save } from "./ui";
+
+const tail = 1000; // lines of each task that are read at first
+const most = 20_000; // lines that are kept
+const chunk = 250; // lines of an element, which the browser draws when it is in view
+
+interface Line {
+  task: string;
+  stamp: string;
+  text: string;
+}
+
+const decoder = new TextDecoder();
+
+/** Decodes the bytes of a line. Of a line that a progress bar wrote again and again, the last part is shown. */
+function read(l: LogsLine): Line {
+  const raw = decoder.decode(Uint8Array.from(atob(l.text ?? ""), (c) => c.charCodeAt(0)));
+  const line = raw.replace(/[\r\n]+$/, "");
+  return { task: l.task, stamp: l.stamp ?? "", text: line.slice(line.lastIndexOf("\r") + 1) };
+}
+
+// eslint-disable-next-line no-control-regex
+const escapes = /\u001b(?:\[([0-9;?]*)([@-~])|\][^\u0007\u001b]*(?:\u0007|\u001b\\)?|[@-Z\\^_])/g;
+
+/** Splits a text at its escape sequences. Colours become classes; all other sequences are left out. */
+function coloured(text: string): { text: string; style: string }[] {
+  if (!text.includes("\u001b")) return [{ text, style: "" }];
+  const out: { text: string; style: string }[] = [];
+  let style = "";
+  let from = 0;
+  for (const m of text.matchAll(escapes)) {
+    if (m.index > from) out.push({ text: text.slice(from, m.index), style });
+    from = m.index + m[0].length;
+    if (m[2] !== "m") continue;
+    for (const code of (m[1] || "0").split(";").map(Number)) {
+      if (code === 0 || code === 39) style = "";
+      else if (code === 1) style = "bold " + style;
+      else if (code >= 30 && code <= 37) style = "ansi" + (code - 30);
+      else if (code >= 90 && code <= 97) style = "ansi" + (code - 90);
+    }
+  }
+  if (from < text.length) out.push({ text: text.slice(from), style });
+  return out;
+}
+
+/** The element with all lines. It is drawn by hand: a component for each of 20,000 lines would be slow. */
+class Screen {
+  lines: Line[] = [];
+  dropped = false;
+  word = "";
+  private chunks: HTMLElement[] = [];
+  constructor(
+    private readonly box: HTMLElement,
+    private readonly several: boolean,
+  ) {}
+
+  add(more: Line[]): void {
+    for (const l of more) {
+      let last = this.chunks.at(-1);
+      if (!last || last.childElementCount >= chunk) {
+        last = document.createElement("div");
+        last.className = "chunk";
+        this.box.append(last);
+        this.chunks.push(last);
+      }
+      last.append(this.draw(l));
+    }
+    this.lines.push(...more);
+    while (this.lines.length > most + chunk) {
+      const first = this.chunks.shift()!;
+      this.lines.splice(0, first.childElementCount);
+      first.remove();
+      this.dropped = true;
+    }
+  }
+
+  clear(): void {
+    this.lines = [];
+    this.chunks = [];
+    this.dropped = false;
+    this.box.replaceChildren();
+  }
+
+  private draw(l: Line): HTMLElement {
+    const row = document.createElement("div");
+    row.className = "l";
+    if (l.stamp) {
+      const stamp = document.createElement("span");
+      stamp.className = "stamp";
+      stamp.textContent = l.stamp.slice(0, 23).replace("T", " ");
+      row.append(stamp);
+    }
+    if (this.several) {
+      const task = document.createElement("span");
+      task.className = "of";
+      task.textContent = l.task;
+      row.append(task);
+    }
+    const text = document.createElement("span");
+    text.className = "t";
+    this.fill(text, l.text);
+    row.append(text);
+    return row;
+  }
+
+  private fill(to: HTMLElement, text: string): void {
+    const parts: Node[] = [];
+    for (const p of coloured(text)) {
+      const nodes = this.marked(p.text);
+      if (!p.style) parts.push(...nodes);
+      else {
+        const span = document.createElement("span");
+        span.className = p.style;
+        span.append(...nodes);
+        parts.push(span);
+      }
+    }
+    to.replaceChildren(...parts);
+  }
+
+  /** Returns a text with the word that is searched marked in it. */
+  private marked(text: string): Node[] {
+    if (!this.word) return [document.createTextNode(text)];
+    const out: Node[] = [];
+    const lower = text.toLowerCase();
+    let from = 0;
+    for (let at = lower.indexOf(this.word); at >= 0; at = lower.indexOf(this.word, from)) {
+      if (at > from) out.push(document.createTextNode(text.slice(from, at)));
+      const mark = document.createElement("mark");
+      mark.textContent = text.slice(at, at + this.word.length);
+      out.push(mark);
+      from = at + this.word.length;
+    }
+    if (from < text.length || out.length === 0) out.push(document.createTextNode(text.slice(from)));
+    return out;
+  }
+
+  find(word: string): void {
+    const before = this.word;
+    this.word = word.toLowerCase();
+    const rows = this.box.querySelectorAll<HTMLElement>(".l");
+    this.lines.forEach((l, i) => {
+      const lower = l.text.toLowerCase();
+      if ((this.word && lower.includes(this.word)) || (before && lower.includes(before))) this.fill(rows[i]!.lastElementChild as HTMLElement, l.text);
+    });
+  }
+
+  marks(): HTMLElement[] {
+    return [...this.box.querySelectorAll<HTMLElement>("mark")];
+  }
+}
+
+export function Logs({ d, user, name }: { d: JobDetail; user: string; name: string }) {
+  const query = place.value.query;
+  const task = query.get("task") ?? "";
+  const previous = query.get("previous") === "true";
+  const whole = query.get("all") === "true";
+  const box = useRef<HTMLDivElement>(null);
+  const screen = useRef<Screen | null>(null);
+  const error = useSignal<Failure | null>(null);
+  const note = useSignal("");
+  const ended = useSignal(false);
+  const count = useSignal(0);
+  const stick = useSignal(true);
+  const wrap = useSignal(localStorage.getItem("wrap") !== "false");
+  const times = useSignal(false);
+  const word = useSignal("");
+  const at = useSignal(0);
+  const found = useSignal(0);
+  const busy = useSignal(false);
+  const field = useRef<HTMLInputElement>(null);
+
+  const m = /^(.*)\[(\d+)\]$/.exec(task);
+  const select = m ? { role: m[1], task: Number(m[2]) } : {};
+  const path = { user, name };
+  const tasks = d.taskList ?? [];
+  const several = !m && tasks.length !== 1;
+
+  useEffect(() => {
+    const stop = new AbortController();
+    const to = new Screen(box.current!, several);
+    screen.current = to;
+    to.clear();
+    error.value = null;
+    note.value = "";
+    ended.value = false;
+    count.value = 0;
+    to.word = word.value.toLowerCase();
+    let waiting: Line[] = [];
+    let drawing = 0;
+    const draw = () => {
+      drawing = 0;
+      to.add(waiting);
+      waiting = [];
+      count.value = to.lines.length;
+      if (to.word) found.value = to.marks().length;
+      if (stick.value) box.current!.scrollTop = box.current!.scrollHeight;
+    };
+    let first = true;
+    lasting(stop.signal, (alive) => {
+      // A stream that is lost begins again, so that no line is missing.
+      if (!first) {
+        waiting = [];
+        to.clear();
+      }
+      first = false;
+      return frames("GET /api/v3/jobs/{user}/{name}/logs", { path, query: { ...select, previous, follow: true, tail: whole ? undefined : tail } }, stop.signal, (f) => {
+        alive();
+        if (f.line) {
+          waiting.push(read(f.line));
+          if (waiting.length > most) waiting = waiting.slice(-most);
+          drawing ||= requestAnimationFrame(draw);
+        }
+        if (f.note) note.value = f.note;
+        if (f.problem) lost.value = new Failure(503, "UnavailableError", f.problem);
+        if (f.back) lost.value = null;
+      });
+    })
+      .then(() => (ended.value = true))
+      .catch((e) => {
+        if (!stop.signal.aborted) error.value = failure(e);
+      });
+    return () => {
+      stop.abort();
+      cancelAnimationFrame(drawing);
+      lost.value = null;
+    };
+  }, [task, previous, whole, several]);
+
+  const show = (i: number) => {
+    const all = screen.current?.marks() ?? [];
+    found.value = all.length;
+    for (const x of all) x.classList.remove("here");
+    if (all.length === 0) return;
+    at.value = (i + all.length) % all.length;
+    stick.value = false;
+    all[at.value]!.classList.add("here");
+    const mark = all[at.value]!.getBoundingClientRect();
+    const frame = box.current!.getBoundingClientRect();
+    box.current!.scrollTop += mark.top - frame.top - frame.height / 2; // scrollIntoView would also scroll the page
+  };
+  const timer = useRef<number>(0);
+  const search = (text: string) => {
+    word.value = text;
+    clearTimeout(timer.current);
+    timer.current = setTimeout(() => {
+      screen.current?.find(text);
+      if (text) show(0);
+      else found.value = 0;
+    }, 150) as unknown as number;
+  };
+  useEffect(() => {
+    const keys = (e: KeyboardEvent) => {
+      if ((e.ctrlKey || e.metaKey) && e.key === "f" && !e.shiftKey) {
+        e.preventDefault();
+        field.current?.select();
+      }
+    };
+    addEventListener("keydown", keys);
+    return () => removeEventListener("keydown", keys);
+  }, []);
+
+  const download = async () => {
+    busy.value = true;
+    const stop = new AbortController();
+    const parts: BlobPart[] = [];
+    try {
+      await frames("GET /api/v3/jobs/{user}/{name}/logs", { path, query: { ...select, previous } }, stop.signal, (f) => {
+        if (!f.line) return;
+        if (several) parts.push(f.line.task + " ");
+        parts.push(Uint8Array.from(atob(f.line.text ?? ""), (c) => c.charCodeAt(0)), "\n");
+      });
+      save(`${name}${task ? "-" + task.replace(/[[\]]/g, "-").replace(/-$/, "") : ""}.log`, parts, "text/plain");
+    } catch (e) {
+      error.value = failure(e);
+    } finally {
+      busy.value = false;
+    }
+  };
+
+  return (
+    <div class="logs">
+      <div class="filters">
+        <select aria-label={t("task")} value={task} onChange={(e) => setQuery({ task: e.currentTarget.value || undefined })}>
+          <option value="">{t("allTasks")}</option>
+          {tasks.map((x) => (
+            <option key={`${x.role}[${x.index}]`} value={`${x.role}[${x.index}]`}>
+              {x.role}[{x.index}]{x.node ? ` · ${x.node}` : ""}
+            </option>
+          ))}
+        </select>
+        <label class="search">
+          <Icon name="search" />
+          <input
+            ref={field}
+            type="search"
+            placeholder={t("find")}
+            aria-label={t("find")}
+            onInput={(e) => search(e.currentTarget.value)}
+            onKeyDown={(e) => {
+              if (e.key === "Enter") show(at.value + (e.shiftKey ? -1 : 1));
+              if (e.key === "Escape") e.currentTarget.blur();
+            }}
+          />
+          {word.value ? <span class="faint hits">{found.value ? t("matches", { at: at.value + 1, n: found.value }) : t("noMatches")}</span> : null}
+        </label>
+        {word.value ? (
+          <>
+            <button type="button" class="square" title={t("before")} aria-label={t("before")} onClick={() => show(at.value - 1)}>
+              <Icon name="up" />
+            </button>
+            <button type="button" class="square" title={t("next")} aria-label={t("next")} onClick={() => show(at.value + 1)}>
+              <Icon name="drop" />
+            </button>
+          </>
+        ) : null}
+        <span class="grow" />
+        <label class="tick">
+          <input type="checkbox" checked={previous} onChange={(e) => setQuery({ previous: e.currentTarget.checked ? "true" : undefined })} /> {t("previous")}
+        </label>
+        <label class="tick">
+          <input type="checkbox" checked={times.value} onChange={(e) => (times.value = e.currentTarget.checked)} /> {t("times")}
+        </label>
+        <label class="tick">
+          <input
+            type="checkbox"
+            checked={wrap.value}
+            onChange={(e) => {
+              wrap.value = e.currentTarget.checked;
+              localStorage.setItem("wrap", String(wrap.value));
+            }}
+          />{" "}
+          {t("wrap")}
+        </label>
+        <button type="button" disabled={busy.value} onClick={() => void download()}>
+          <Icon name="down" /> {t("download")}
+        </button>
+      </div>
+      {error.value ? <Problem of={error.value} /> : null}
+      {note.value ? <p class="note">{note.value}</p> : null}
+      <p class="faint small">
+        {screen.current?.dropped ? t("tooLong", { n: most }) : whole ? t("lines", { n: count.value }) : t("showingLast", { n: tail })}{" "}
+        <button type="button" class="link" onClick={() => setQuery({ all: whole ? undefined : "true" })}>
+          {whole ? t("newest") : t("fromStart")}
+        </button>
+      </p>
+      <div class="screen-frame">
+        <div
+          ref={box}
+          class={`screen ${wrap.value ? "wraps" : ""} ${times.value ? "timed" : ""}`}
+          tabIndex={0}
+          role="log"
+          aria-label={t("logs")}
+          onScroll={(e) => {
+            const b = e.currentTarget;
+            stick.value = b.scrollHeight - b.scrollTop - b.clientHeight < 24;
+          }}
+        />
+        {stick.value ? null : (
+          <button
+            type="button"
+            class="to-end"
+            onClick={() => {
+              stick.value = true;
+              box.current!.scrollTop = box.current!.scrollHeight;
+            }}
+          >
+            <Icon name="drop" /> {t("follow")}
+          </button>
+        )}
+      </div>
+      <p class="faint small">{ended.value ? (count.value ? t("logEnded") : t("emptyLog")) : count.value ? t("logFollows") : t("emptyLog")}</p>
+    </div>
+  );
+}

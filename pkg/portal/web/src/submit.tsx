@@ -1,0 +1,279 @@
+// A job file, which the server checks while it is written.
+import { signal, useSignal } from "@preact/signals";
+import { useEffect, useRef } from "preact/hooks";
+import { call, failure, type Failure } from "./api";
+import { VCs } from "./home";
+import { address, go, place } from "./route";
+import { ownVCs } from "./session";
+import { t } from "./text";
+import type { StrictyamlFinding, V3SubmitOut } from "./types";
+import { Icon, Loading, Problem } from "./ui";
+
+/** The text stays while the person visits other pages. It isn't stored, because it may have secrets. */
+const text = signal("");
+const cloned = signal("");
+
+const pause = 500; // milliseconds without a key until the server checks
+
+function example(): string {
+  const vc = ownVCs()[0];
+  return `protocolVersion: 2
+name: hello-${Math.random().toString(36).slice(2, 8)}
+type: job
+prerequisites:
+  - name: image
+    type: dockerimage
+    uri: python:3.12
+taskRoles:
+  worker:
+    instances: 1
+    dockerImage: image
+    resourcePerInstance:
+      cpu: 1
+      memoryMB: 1024
+      gpu: 1
+    commands:
+      - nvidia-smi
+      - echo "Hello from $PAI_TASK_INDEX"
+${vc ? `defaults:\n  virtualCluster: ${vc}\n` : ""}`;
+}
+
+/** Replaces the name of a job file, and leaves everything else as it is. */
+export function renamed(file: string, name: string): string {
+  return /^name:.*$/m.test(file) ? file.replace(/^name:.*$/m, () => "name: " + name) : file;
+}
+
+function Finding({ f, show }: { f: StrictyamlFinding; show: (line: number) => void }) {
+  return (
+    <li class={f.severity === "warning" ? "warn" : "bad"}>
+      {f.line ? (
+        <button type="button" class="link" onClick={() => show(f.line!)}>
+          {t("line", { n: f.line })}
+        </button>
+      ) : null}{" "}
+      {f.message}
+      {f.remedy ? <span class="faint"> {f.remedy}</span> : null}
+    </li>
+  );
+}
+
+export function Submit() {
+  const of = place.value.query.get("clone") ?? "";
+  const area = useRef<HTMLTextAreaElement>(null);
+  const gutter = useRef<HTMLPreElement>(null);
+  const file = useRef<HTMLInputElement>(null);
+  const checked = useSignal<V3SubmitOut | null>(null);
+  const refused = useSignal<Failure | null>(null);
+  const error = useSignal<Failure | null>(null);
+  const checking = useSignal(false);
+  const sending = useSignal(false);
+  const loading = useSignal(false);
+  const key = useRef({ text: "", key: "" });
+
+  useEffect(() => {
+    document.title = t("submit") + " – paictl";
+    const leaves = (e: BeforeUnloadEvent) => {
+      if (text.value && text.value !== cloned.value) e.preventDefault();
+    };
+    addEventListener("beforeunload", leaves);
+    return () => removeEventListener("beforeunload", leaves);
+  }, []);
+
+  useEffect(() => {
+    if (!of) return;
+    const stop = new AbortController();
+    const [user, name] = of.split("/");
+    const path = { user: user ?? "", name: name ?? "" };
+    loading.value = true;
+    Promise.all([call("GET /api/v3/jobs/{user}/{name}/brief", { path, signal: stop.signal }), call("GET /api/v3/jobs/{user}/{name}/freename", { path, signal: stop.signal })])
+      .then(([job, free]) => {
+        cloned.value = text.value = renamed(job.config ?? "", free.name);
+      })
+      .catch((e) => {
+        if (!stop.signal.aborted) error.value = failure(e);
+      })
+      .finally(() => (loading.value = false));
+    return () => stop.abort();
+  }, [of]);
+
+  useEffect(() => {
+    checked.value = null;
+    refused.value = null;
+    if (!text.value.trim()) return;
+    const stop = new AbortController();
+    const timer = setTimeout(async () => {
+      checking.value = true;
+      try {
+        checked.value = await call("POST /api/v3/jobs", { query: { check: true }, body: { text: text.value, file: "job.yaml" }, signal: stop.signal });
+      } catch (e) {
+        if (!stop.signal.aborted) refused.value = failure(e);
+      } finally {
+        if (!stop.signal.aborted) checking.value = false;
+      }
+    }, pause);
+    return () => {
+      clearTimeout(timer);
+      stop.abort();
+      checking.value = false;
+    };
+  }, [text.value]);
+
+  const send = async () => {
+    if (sending.value || !text.value.trim()) return;
+    sending.value = true;
+    error.value = null;
+    // A repetition after a lost answer submits nothing twice.
+    if (key.current.text !== text.value) key.current = { text: text.value, key: crypto.randomUUID() };
+    try {
+      const out = await call("POST /api/v3/jobs", { body: { text: text.value, file: "job.yaml" }, key: key.current.key });
+      text.value = cloned.value = "";
+      go(address(["jobs", out.user, out.name]));
+    } catch (e) {
+      error.value = failure(e);
+    } finally {
+      sending.value = false;
+    }
+  };
+  const show = (line: number) => {
+    const a = area.current!;
+    const lines = text.value.split("\n");
+    const from = lines.slice(0, line - 1).join("\n").length + (line > 1 ? 1 : 0);
+    a.focus();
+    a.setSelectionRange(from, from + (lines[line - 1]?.length ?? 0));
+    a.scrollTop = Math.max(0, (line - 6) * (a.scrollHeight / lines.length));
+  };
+  const open = async (f: File | undefined) => {
+    if (f) text.value = await f.text();
+  };
+  const keys = (e: KeyboardEvent & { currentTarget: HTMLTextAreaElement }) => {
+    if (e.key === "Enter" && (e.ctrlKey || e.metaKey)) {
+      e.preventDefault();
+      void send();
+    } else if (e.key === "Escape") {
+      e.currentTarget.blur(); // so that Tab leaves the field
+    } else if (e.key === "Enter" && !e.shiftKey) {
+      const a = e.currentTarget;
+      const line = a.value.slice(a.value.lastIndexOf("\n", a.selectionStart - 1) + 1, a.selectionStart);
+      const indent = /^ */.exec(line)![0] + (line.trimEnd().endsWith(":") ? "  " : "");
+      if (!indent) return;
+      e.preventDefault();
+      // It keeps the field's own undo.
+      document.execCommand("insertText", false, "\n" + indent);
+    }
+  };
+  const findings = refused.value?.findings ?? checked.value?.findings ?? [];
+  const worst = new Map<number, string>();
+  for (const f of findings) if (f.line) worst.set(f.line, f.severity === "warning" && worst.get(f.line) !== "bad" ? "warn" : "bad");
+  const count = text.value.split("\n").length;
+
+  return (
+    <section class="page submit">
+      <header class="top">
+        <h1>{of ? t("cloneOf", { job: of }) : t("newJob")}</h1>
+        <span class="grow" />
+        <input
+          ref={file}
+          type="file"
+          accept=".yaml,.yml,.json,text/yaml"
+          hidden
+          onChange={(e) => {
+            void open(e.currentTarget.files?.[0]);
+            e.currentTarget.value = "";
+          }}
+        />
+        <button type="button" onClick={() => file.current!.click()}>
+          <Icon name="file" /> {t("openFile")}
+        </button>
+        <button type="button" class="primary" disabled={sending.value || checking.value || !text.value.trim() || refused.value !== null} title="Ctrl Enter" onClick={() => void send()}>
+          {t(sending.value ? "submitting" : "submitJob")}
+        </button>
+      </header>
+      {error.value ? <Problem of={error.value} /> : null}
+      {text.value.includes("******") ? <p class="note">{t("enterSecrets")}</p> : null}
+      <div class="editor-and-check">
+        <div
+          class="editor"
+          onDragOver={(e) => e.preventDefault()}
+          onDrop={(e) => {
+            e.preventDefault();
+            void open(e.dataTransfer?.files[0]);
+          }}
+        >
+          <pre ref={gutter} class="gutter" aria-hidden="true">
+            {Array.from({ length: count }, (_, i) => (
+              <i key={i} class={worst.get(i + 1) ?? ""}>
+                {i + 1}
+                {"\n"}
+              </i>
+            ))}
+          </pre>
+          <textarea
+            ref={area}
+            aria-label={t("jobFile")}
+            spellcheck={false}
+            autocomplete="off"
+            autocapitalize="off"
+            wrap="off"
+            value={text.value}
+            onInput={(e) => (text.value = e.currentTarget.value)}
+            onKeyDown={keys}
+            onScroll={(e) => (gutter.current!.scrollTop = e.currentTarget.scrollTop)}
+          />
+          {text.value === "" && !loading.value ? (
+            <div class="nothing">
+              <p>{t("emptyFile")}</p>
+              <button type="button" onClick={() => (text.value = example())}>
+                {t("example")}
+              </button>
+            </div>
+          ) : null}
+        </div>
+        <aside>
+          <h2>{t("check")}</h2>
+          <div class="verdict" role="status" aria-live="polite">
+            {loading.value ? <Loading /> : null}
+            {checking.value ? <p class="faint">{t("checking")}</p> : null}
+            {refused.value && !checking.value ? (
+              findings.length ? (
+                <>
+                  <p class="bad">
+                    <Icon name="warn" /> {t("refused")}
+                  </p>
+                  <ul class="findings">
+                    {findings.map((f, i) => (
+                      <Finding key={i} f={f} show={show} />
+                    ))}
+                  </ul>
+                </>
+              ) : (
+                <Problem of={refused.value} />
+              )
+            ) : null}
+            {checked.value && !checking.value ? (
+              <>
+                <p class="good">
+                  <Icon name="check" /> {t(findings.length ? "warnings" : "fine")}
+                </p>
+                {findings.length ? (
+                  <ul class="findings">
+                    {findings.map((f, i) => (
+                      <Finding key={i} f={f} show={show} />
+                    ))}
+                  </ul>
+                ) : null}
+                <p>
+                  <b>{checked.value.name}</b>
+                  <br />
+                  {t("willRequest", { tasks: checked.value.tasks, gpus: checked.value.gpus, vc: checked.value.virtualCluster })}
+                </p>
+              </>
+            ) : null}
+            {!text.value.trim() && !loading.value ? <p class="faint">{t("emptyFile")}</p> : null}
+          </div>
+          <h2>{t("yourVCs")}</h2>
+          <VCs />
+        </aside>
+      </div>
+    </section>
+  );
+}
