@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/openpai/paictl/pkg/kube/kubetest"
+	"github.com/openpai/paictl/test/tier"
 )
 
 func TestMain(m *testing.M) { os.Exit(kubetest.Wrap(m).Run()) }
@@ -18,6 +19,7 @@ func TestMain(m *testing.M) { os.Exit(kubetest.Wrap(m).Run()) }
 // open starts a browser that trusts the servers of tests, until the test ends.
 func open(t *testing.T) context.Context {
 	t.Helper()
+	tier.More(t, "a browser")
 	program, err := exec.LookPath("chromium")
 	if err != nil {
 		t.Skip("chromium is missing: apt-get install -y chromium")

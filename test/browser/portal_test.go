@@ -1,0 +1,250 @@
+package browser
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/openpai/paictl/pkg/server/servertest"
+)
+
+// tab is a tab of Chromium, and the messages of its console.
+type tab struct {
+	t   *testing.T
+	ctx context.Context
+	mu  sync.Mutex
+	// said are the errors and warnings of the browser's console, such as violations of the content security policy.
+	said []string
+}
+
+func openTab(t *testing.T) *tab {
+	t.Helper()
+	ctx := open(t)
+	b := &tab{t: t, ctx: ctx}
+	messages := chromedp.Console(ctx)
+	go func() {
+		for m, err := range messages {
+			if err != nil {
+				return
+			}
+			b.mu.Lock()
+			b.said = append(b.said, m.String())
+			b.mu.Unlock()
+		}
+	}()
+	b.do(chromedp.EmulateViewport(1440, 900))
+	return b
+}
+
+func (b *tab) do(steps ...chromedp.Action[chromedp.Void]) {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(b.ctx, time.Minute)
+	defer cancel()
+	require.NoError(b.t, chromedp.Do(ctx, steps...))
+}
+
+// shows waits until an expression of JavaScript is true.
+func (b *tab) shows(expression string) {
+	b.t.Helper()
+	deadline := time.Now().Add(30 * time.Second)
+	for {
+		ok, err := chromedp.Run(b.ctx, chromedp.Evaluate[bool]("!!("+expression+")"))
+		if ok {
+			return
+		}
+		if time.Now().After(deadline) {
+			text, _ := chromedp.Run(b.ctx, chromedp.Evaluate[string]("location.href + '\\n' + document.body.innerText"))
+			require.Fail(b.t, "the page doesn't show it", "%s (%v)\n%s\n%s", expression, err, text, strings.Join(b.console(), "\n"))
+		}
+		select {
+		case <-b.t.Context().Done():
+			return
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+// has waits until an element has a text.
+func (b *tab) has(selector, text string) {
+	b.t.Helper()
+	b.shows(fmt.Sprintf("[...document.querySelectorAll(%q)].some(e => e.innerText.includes(%q))", selector, text))
+}
+
+// press clicks the first element of a selector that has a text.
+func (b *tab) press(selector, text string) {
+	b.t.Helper()
+	b.has(selector, text)
+	b.run(fmt.Sprintf("[...document.querySelectorAll(%q)].find(e => e.innerText.includes(%q)).click()", selector, text))
+}
+
+// run evaluates a statement of JavaScript.
+func (b *tab) run(statement string) {
+	b.t.Helper()
+	_, err := chromedp.Run(b.ctx, chromedp.Evaluate[any]("void ("+statement+")"))
+	require.NoError(b.t, err)
+}
+
+func (b *tab) console() []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return append([]string{}, b.said...)
+}
+
+// signIn opens a page, and signs a person in on the way.
+func (b *tab) signIn(w *world, page, name string) {
+	b.t.Helper()
+	b.do(chromedp.Navigate(w.URL+page), chromedp.WaitVisible(chromedp.CSS(`input[name="username"]`)),
+		chromedp.SendKeys(chromedp.CSS(`input[name="username"]`), name), chromedp.SendKeys(chromedp.CSS(`input[name="password"]`), servertest.Password+kb.Enter))
+	b.shows("document.querySelector('.side')")
+}
+
+func TestAResearchersDay(t *testing.T) {
+	b := openTab(t)
+	w := newWorld(t)
+	w.fill()
+
+	b.signIn(w, "/jobs?state=failed", "ann")
+	b.has(".jobs", "whisper-finetune")
+	b.shows("location.pathname + location.search === '/jobs?state=failed'")
+	b.shows("document.querySelectorAll('.jobs tbody tr').length === 1")
+
+	// The first page has the jobs of its person, and the free GPUs.
+	b.press(".side a", "Home")
+	b.has(".jobs", "wav2vec-large-960h")
+	b.has(".vc", "22 free")
+	b.shows("!document.querySelector('.jobs').innerText.includes('conformer-s')")
+
+	// The list follows the server, and its address has its filters.
+	b.press(".side a", "Jobs")
+	b.has(".jobs", "conformer-s")
+	b.shows("document.querySelectorAll('.jobs tbody tr').length === 46")
+	b.press(".segments button", "Mine")
+	b.shows("location.search === '?user=ann' && !document.querySelector('.jobs').innerText.includes('conformer-s')")
+	w.submit("ann", "just-now", "speech", 1)
+	b.has(".jobs tr:first-child", "just-now")
+	b.run("URL.createObjectURL = b => { b.text().then(t => window.saved = t); return '' }")
+	b.press(".top button", "CSV")
+	b.shows("window.saved?.startsWith('name,user,state,') && window.saved.includes('\\r\\nwhisper-finetune,ann,failed,speech,') && !window.saved.includes(',bob,')")
+
+	// A lost connection is shown. The list then continues without the changes in between being missed.
+	w.away.Store(true)
+	w.TLS.CloseClientConnections()
+	b.has(".lost", "Not live")
+	w.away.Store(false)
+	w.submit("ann", "while-away", "speech", 1)
+	b.has(".jobs", "while-away")
+	b.shows("!document.querySelector('.lost')")
+
+	b.do(chromedp.SendKeys(chromedp.CSS(".search input"), "wav2vec"))
+	b.shows("document.querySelectorAll('.jobs tbody tr').length === 1 && document.activeElement.type === 'search'")
+	b.do(chromedp.KeyEvent(kb.Escape), chromedp.KeyEvent("j"))
+	b.shows("document.querySelector('.jobs tr.chosen')")
+
+	// Its job says why it is in its state. Its log is live, and is never markup.
+	b.do(chromedp.KeyEvent(kb.Enter))
+	b.has(".why .sentence", "It has run for 42m")
+	b.has(".tasks", "Worker_1[7]")
+	b.press(".tabs a", "Logs")
+	b.shows("location.search === '?tab=logs'")
+	b.do(chromedp.SetValue(chromedp.CSS(".logs select"), "Worker_1[3]"))
+	b.run("document.querySelector('.logs select').dispatchEvent(new Event('change', {bubbles: true}))")
+	b.has(".screen", "<b>not bold</b> <script>alert(1)</script>")
+	b.shows("document.querySelectorAll('.screen b, .screen script').length === 0")
+	b.shows("document.querySelector('.screen .ansi2').textContent === 'INFO'")
+	select {
+	case w.lines <- "this line is new":
+	case <-time.After(30 * time.Second):
+		t.Fatal("nobody follows the log")
+	}
+	b.has(".screen", "this line is new")
+	b.do(chromedp.SendKeys(chromedp.CSS(".logs .search input"), "not bold"))
+	b.shows("document.querySelectorAll('.screen mark').length === 1 && document.querySelector('.hits').innerText === '1 of 1'")
+
+	// It asks before it stops a job.
+	b.press(".actions button", "Stop")
+	b.has("dialog[open]", "Stop wav2vec-large-960h?")
+	b.press("dialog[open] button", "Cancel")
+	b.shows("!document.querySelector('dialog[open]')")
+	b.press(".actions button", "Stop")
+	b.press("dialog[open] button.primary", "Stop")
+	b.has(".top .state", "Stopping")
+	assert.Equal(t, true, w.Ask("GET", "/api/v3/jobs/ann/wav2vec-large-960h/brief", w.tokens["ann"], "").JSON()["stopAsked"])
+
+	// Operations that the server doesn't allow aren't offered.
+	b.do(chromedp.Navigate(w.URL + "/job-detail.html?username=bob&jobName=conformer-s"))
+	b.has(".why .sentence", "It has run for 42m")
+	b.shows("location.pathname === '/jobs/bob/conformer-s'")
+	b.has(".actions", "Clone")
+	b.shows("!document.querySelector('.actions').innerText.includes('Stop')")
+
+	// Errors have the server's sentence, code and request.
+	b.do(chromedp.Navigate(w.URL + "/jobs/ann/nothing"))
+	b.has(".problem", "Job ann~nothing is not found.")
+	b.has(".problem", "NoJobError")
+	b.shows("/Request\\s+[A-Z0-9]{26}/.test(document.querySelector('.problem').innerText)")
+
+	// A job file is checked while it is written, and a copy of a job differs only in its name.
+	b.do(chromedp.Navigate(w.URL + "/submit?clone=bob/conformer-s"))
+	b.shows("document.querySelector('textarea').value.includes('taskRoles')")
+	b.shows("!/^name: conformer-s$/m.test(document.querySelector('textarea').value)")
+	b.has(".verdict", "The server accepts this job")
+	b.do(chromedp.SendKeys(chromedp.CSS("textarea"), "\nwrong: true"))
+	b.has(".verdict", "The server doesn't accept this job")
+	b.shows("document.querySelector('.gutter .bad') && document.querySelector('.top .primary').disabled")
+	b.press(".findings button", "Line")
+	b.do(chromedp.KeyEvent(kb.Backspace))
+	b.has(".verdict", "The server accepts this job")
+	b.press(".top .primary", "Submit job")
+	b.shows("/^\\/jobs\\/ann\\//.test(location.pathname)")
+	b.has(".top .state", "Waiting")
+
+	// Phones have no line that is wider than the screen.
+	b.do(chromedp.EmulateViewport(390, 844))
+	for _, page := range []string{"/", "/jobs", "/jobs/ann/whisper-finetune", "/jobs/bob/conformer-s?tab=logs", "/jobs/ann/tokenize?tab=events", "/submit"} {
+		b.do(chromedp.Navigate(w.URL + page))
+		b.shows("document.querySelector('main h1, main .problem')")
+		b.shows("document.documentElement.scrollWidth <= 390")
+	}
+	b.fine()
+}
+
+// fine asserts that the console has no errors. The browser also writes there that an answer wasn't successful, which pages expect.
+func (b *tab) fine() {
+	b.t.Helper()
+	for _, m := range b.console() {
+		if !strings.Contains(m, "Failed to load resource") {
+			assert.Fail(b.t, "the console has an error", m)
+		}
+	}
+}
+
+// A site may have one address for several programs: a proxy then removes a path before it asks the server.
+func TestThePortalWorksBelowAPath(t *testing.T) {
+	b := openTab(t)
+	w := newWorld(t)
+	to, err := url.Parse(w.URL)
+	require.NoError(t, err)
+	proxy := httptest.NewTLSServer(http.StripPrefix("/pai", &httputil.ReverseProxy{Transport: w.Client.Transport, FlushInterval: -1, Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to) }}))
+	t.Cleanup(proxy.Close)
+	w.submit("ann", "train", "speech", 1)
+	b.do(chromedp.Navigate(proxy.URL+"/pai/job-detail.html?username=ann&jobName=train"), chromedp.WaitVisible(chromedp.CSS(`input[name="username"]`)),
+		chromedp.SendKeys(chromedp.CSS(`input[name="username"]`), "ann"), chromedp.SendKeys(chromedp.CSS(`input[name="password"]`), servertest.Password+kb.Enter))
+	b.has(".top h1", "train")
+	b.shows("location.pathname === '/pai/jobs/ann/train'")
+	b.press(".side a", "Jobs")
+	b.has(".jobs", "train")
+	b.shows("location.pathname === '/pai/jobs'")
+	b.fine()
+}

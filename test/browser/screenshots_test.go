@@ -1,0 +1,59 @@
+package browser
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+	"github.com/stretchr/testify/require"
+
+	"github.com/openpai/paictl/test/tier"
+)
+
+// TestScreenshots writes pictures of all pages into the folder PAICTL_SCREENSHOTS: light, dark, and on a phone.
+func TestScreenshots(t *testing.T) {
+	tier.More(t, "a browser")
+	folder := os.Getenv("PAICTL_SCREENSHOTS")
+	if folder == "" {
+		t.Skip("PAICTL_SCREENSHOTS names no folder")
+	}
+	b := openTab(t)
+	w := newWorld(t)
+	w.fill()
+	b.signIn(w, "/", "ann")
+	for name, page := range map[string]struct{ path, shows, does string }{
+		"home":   {"/", "document.querySelector('.vc') && document.querySelector('.jobs')", ""},
+		"jobs":   {"/jobs", "document.querySelector('.jobs')", ""},
+		"job":    {"/jobs/ann/wav2vec-large-960h", "document.querySelector('.sentence')", ""},
+		"failed": {"/jobs/ann/whisper-finetune", "document.querySelector('.sentence')", "document.querySelector('summary').click()"},
+		"logs":   {"/jobs/ann/wav2vec-large-960h?tab=logs&task=Worker_1%5B0%5D", "document.querySelector('.screen .l') && document.querySelector('.sentence')", ""},
+		"submit": {"/submit?clone=bob/conformer-s", "document.querySelector('.verdict .good')", ""},
+	} {
+		for how, size := range map[string][2]int64{"light": {1440, 900}, "dark": {1440, 900}, "phone": {390, 844}} {
+			scheme := "light"
+			if how == "dark" {
+				scheme = how
+			}
+			b.do(chromedp.EmulateViewport(size[0], size[1]), prefers(scheme), chromedp.Navigate(w.URL+page.path))
+			b.shows(page.shows)
+			if page.does != "" {
+				b.run(page.does)
+			}
+			picture, err := chromedp.Run(b.ctx, chromedp.CaptureScreenshot())
+			require.NoError(t, err)
+			require.NoError(t, os.WriteFile(filepath.Join(folder, name+"-"+how+".png"), picture, 0o600))
+		}
+	}
+}
+
+// prefers sets the colours that the system prefers.
+func prefers(scheme string) chromedp.Action[chromedp.Void] {
+	return chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
+		_, err := cdp.Call(ctx, t, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}})
+		return err
+	})
+}

@@ -1,0 +1,234 @@
+package browser
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+
+	"github.com/openpai/paictl/pkg/job/jobtest"
+	fv1 "github.com/openpai/paictl/pkg/job/v1"
+	"github.com/openpai/paictl/pkg/kube"
+	"github.com/openpai/paictl/pkg/kube/kubetest"
+	v1 "github.com/openpai/paictl/pkg/people/v1"
+	"github.com/openpai/paictl/pkg/scheduler/api"
+	"github.com/openpai/paictl/pkg/scheduler/cell"
+	"github.com/openpai/paictl/pkg/server/servertest"
+)
+
+// world is a server whose jobs the test makes up: no program runs in them.
+type world struct {
+	*servertest.Server
+	t       *testing.T
+	cluster *kube.Cluster
+	tokens  map[string]string
+	// lines are sent to everyone who follows a log.
+	lines chan string
+	// away cuts all requests.
+	away atomic.Bool
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	c := kubetest.Start(t)
+	servertest.Prepare(t, c)
+	// The virtual clusters own more GPUs than those of other tests.
+	larger, err := json.Marshal(map[string]any{"data": map[string]string{"hivedscheduler.yaml": strings.Replace(servertest.Teams, "childCellNumber: 2", "childCellNumber: 64", 1)}})
+	require.NoError(t, err)
+	_, err = c.Client.CoreV1().ConfigMaps(kube.SystemNamespace).Patch(t.Context(), "scheduler-configuration", types.MergePatchType, larger, metav1.PatchOptions{})
+	require.NoError(t, err)
+	w := &world{t: t, cluster: c, tokens: map[string]string{}, lines: make(chan string)}
+	w.empty()
+	proxied, err := jobtest.Handler(c.Config, nil)
+	require.NoError(t, err)
+	front := httptest.NewServer(w.kubelet(proxied))
+	t.Cleanup(front.Close)
+	w.Server = servertest.Start(t, c, servertest.Options{API: func(config *rest.Config) { *config = rest.Config{Host: front.URL} }, Scheduler: scheduler()})
+	server := w.TLS.Config.Handler
+	w.TLS.Config.Handler = http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
+		if w.away.Load() {
+			panic(http.ErrAbortHandler)
+		}
+		server.ServeHTTP(out, r)
+	})
+	w.Group("speech", func(g *v1.GroupSpec) { g.VirtualClusters = []v1.VCGrant{{Name: "speech", SeeJobs: true}} })
+	w.Group("vision", func(g *v1.GroupSpec) { g.VirtualClusters = []v1.VCGrant{{Name: "vision"}} })
+	for name, groups := range map[string][]string{"ann": {"speech", "vision"}, "bob": {"speech"}, "vic": {"vision"}} {
+		w.Person(name, groups...)
+		w.tokens[name] = w.SignIn(name)
+	}
+	return w
+}
+
+// empty removes the jobs of other tests.
+func (w *world) empty() {
+	w.t.Helper()
+	client, err := dynamic.NewForConfig(w.cluster.Config)
+	require.NoError(w.t, err)
+	jobs, now := client.Resource(fv1.Resource).Namespace(kube.JobNamespace), int64(0)
+	require.NoError(w.t, jobs.DeleteCollection(w.t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}))
+	require.NoError(w.t, w.cluster.Client.CoreV1().Pods(kube.JobNamespace).DeleteCollection(w.t.Context(), metav1.DeleteOptions{GracePeriodSeconds: &now}, metav1.ListOptions{}))
+}
+
+// kubelet answers requests for the log of a pod, as the API server does with the kubelet's help.
+func (w *world) kubelet(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
+		if !strings.HasSuffix(r.URL.Path, "/log") {
+			next.ServeHTTP(out, r)
+			return
+		}
+		begun := time.Now().Add(-time.Hour)
+		write := func(i int, text string) {
+			stamp := ""
+			if r.URL.Query().Get("timestamps") == "true" {
+				stamp = begun.Add(time.Duration(i)*time.Second).UTC().Format(time.RFC3339Nano) + " "
+			}
+			_, _ = fmt.Fprintf(out, "%s%s\n", stamp, text)
+		}
+		for i, text := range training() {
+			write(i, text)
+		}
+		if r.URL.Query().Get("follow") != "true" {
+			return
+		}
+		for i := len(training()); ; i++ {
+			_ = http.NewResponseController(out).Flush()
+			select {
+			case text, open := <-w.lines:
+				if !open {
+					return
+				}
+				write(i, text)
+			case <-r.Context().Done():
+				return
+			}
+		}
+	})
+}
+
+// training is the log of a program that learns.
+func training() []string {
+	out := []string{"\x1b[32mINFO\x1b[0m loading 1281167 images from /data/imagenet", "\x1b[33mWARN\x1b[0m 4 workers for 8 GPUs: data loading may be slow", "INFO <b>not bold</b> <script>alert(1)</script>"}
+	for i := range 180 {
+		out = append(out, fmt.Sprintf("epoch %2d step %5d  loss %.4f  lr 3.0e-04  throughput %d img/s", i/60, i*100, 6.9/(1+float64(i)/20), 11800+i%7*31))
+	}
+	return out
+}
+
+// scheduler answers for pai-scheduler.
+func scheduler() http.Handler {
+	answers := map[string]any{
+		"/v1/virtualclusters": api.VirtualClusters{Items: []api.VirtualCluster{
+			{Name: "speech", Guaranteed: 64, Used: 40, Free: 22, Bad: 2, WaitingGangs: 3, WaitingPods: 9, FreeByLevel: []cell.LevelCount{{CellType: "NODE", Count: 2, GPUs: 8}, {CellType: "G", Count: 6, GPUs: 1}}},
+			{Name: "vision", Guaranteed: 32, Used: 32, WaitingGangs: 1, Opportunistic: 4, FreeByLevel: []cell.LevelCount{{CellType: "NODE", Count: 0, GPUs: 8}}},
+		}},
+		"/v1/queue": api.Queue{},
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if answers[r.URL.Path] == nil {
+			http.NotFound(w, r)
+			return
+		}
+		_ = json.NewEncoder(w).Encode(answers[r.URL.Path])
+	})
+}
+
+// submit submits a job of a role with some tasks.
+func (w *world) submit(user, name, vc string, tasks int) {
+	w.t.Helper()
+	file := strings.Replace(servertest.JobFile(name, vc), "instances: 1", fmt.Sprintf("instances: %d", tasks), 1)
+	a := w.Ask("POST", "/api/v2/jobs", w.tokens[user], file, "Content-Type", "text/yaml")
+	require.Equal(w.t, http.StatusAccepted, a.Status, a.Body)
+}
+
+// run gives a job tasks that run.
+func (w *world) run(user, name string) { w.status(user, name, fv1.AttemptRunning, nil) }
+
+// finish finishes all tasks of a job.
+func (w *world) finish(user, name string, code int32, phrase, diagnostics string) {
+	kind := fv1.CompletionTypeName("Succeeded")
+	if code != 0 {
+		kind = "Failed"
+	}
+	w.status(user, name, fv1.Completed, &fv1.CompletionStatus{Code: code, Phrase: phrase, Type: fv1.CompletionType{Name: kind, Attributes: []fv1.CompletionTypeAttribute{}}, Diagnostics: diagnostics})
+}
+
+func (w *world) status(user, name string, state fv1.State, end *fv1.CompletionStatus) {
+	w.t.Helper()
+	object := fv1.ObjectName(user, name)
+	f := jobtest.Framework(w.t, w.cluster, object)
+	begun := metav1.NewTime(time.Now().Add(-42 * time.Minute).Truncate(time.Second))
+	role := f.Spec.TaskRoles[0]
+	var ended *metav1.Time
+	if end != nil {
+		at := metav1.NewTime(time.Now().Add(-3 * time.Minute).Truncate(time.Second))
+		ended = &at
+	}
+	r := &fv1.TaskRoleStatus{Name: role.Name, Counts: fv1.TaskCounts{Total: role.TaskNumber, Running: role.TaskNumber}}
+	for i := range role.TaskNumber {
+		pod, node := fv1.PodName(object, role.Name, i), fmt.Sprintf("gpu-%d", i%2+1)
+		ip := fmt.Sprintf("10.2.%d.%d", i/200, 10+i%200)
+		a := fv1.TaskAttemptStatus{StartTime: begun, RunTime: &begun, CompletionTime: ended, PodName: pod, PodNodeName: &node, PodIP: &ip}
+		if end != nil {
+			a.CompletionStatus = &fv1.TaskAttemptCompletionStatus{CompletionStatus: end}
+		} else {
+			w.pod(object, role.Name, pod, node, i)
+		}
+		r.TaskStatuses = append(r.TaskStatuses, &fv1.TaskStatus{Index: i, StartTime: begun, RunTime: &begun, CompletionTime: ended, State: state, TransitionTime: begun, AttemptStatus: a})
+	}
+	s := &fv1.FrameworkStatus{StartTime: begun, RunTime: &begun, CompletionTime: ended, State: state, TransitionTime: begun,
+		AttemptStatus: fv1.FrameworkAttemptStatus{StartTime: begun, RunTime: &begun, PeersTime: &begun, CompletionTime: ended, TaskRoleStatuses: []*fv1.TaskRoleStatus{r}}}
+	if end != nil {
+		index := int32(0)
+		s.AttemptStatus.CompletionStatus = &fv1.FrameworkAttemptCompletionStatus{CompletionStatus: end, Trigger: &fv1.CompletionTrigger{Message: end.Diagnostics, TaskRoleName: role.Name, TaskIndex: &index}}
+	}
+	jobtest.SetStatus(w.t, w.cluster, object, s)
+}
+
+// pod makes a pod that runs.
+func (w *world) pod(object, role, name, node string, index int32) {
+	w.t.Helper()
+	pods := w.cluster.Client.CoreV1().Pods(kube.JobNamespace)
+	p, err := pods.Create(w.t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{fv1.LabelFramework: object, fv1.LabelTaskRole: role, fv1.LabelTaskIndex: fmt.Sprint(index)}},
+		Spec: corev1.PodSpec{NodeName: node, Containers: []corev1.Container{{Name: "app", Image: "i"}}}}, metav1.CreateOptions{})
+	require.NoError(w.t, err)
+	p.Status.Phase = corev1.PodRunning
+	p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "app", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Now()}}}}
+	_, err = pods.UpdateStatus(w.t.Context(), p, metav1.UpdateOptions{})
+	require.NoError(w.t, err)
+}
+
+// fill makes the jobs of a team in all states.
+func (w *world) fill() {
+	w.t.Helper()
+	for i := range 60 {
+		user, vc := []string{"ann", "bob", "vic"}[i%3], "speech"
+		if user == "vic" {
+			vc = "vision"
+		}
+		w.Ended(user, vc, fmt.Sprintf("sweep-%03d", i), time.Now().Add(-time.Duration(i+2)*7*time.Hour))
+	}
+	w.submit("ann", "wav2vec-large-960h", "speech", 8)
+	w.run("ann", "wav2vec-large-960h")
+	w.submit("ann", "whisper-finetune", "speech", 1)
+	w.finish("ann", "whisper-finetune", 137, "ContainerOOMKilled", "Container app was killed because it used more memory than its limit of 64 MiB")
+	w.submit("bob", "conformer-s", "speech", 4)
+	w.run("bob", "conformer-s")
+	w.submit("bob", "tokenize", "speech", 1)
+	w.finish("bob", "tokenize", 0, "Succeeded", "")
+	w.submit("ann", "eval-librispeech", "speech", 1)
+	w.submit("vic", "resnet-152", "vision", 2)
+	w.run("vic", "resnet-152")
+	w.submit("ann", "a-name-so-long-that-nobody-would-choose-it-but-programs-do-2026-11-30", "speech", 1)
+}
