@@ -268,8 +268,12 @@ func TestOfFiftyAdministratorsWhoRemoveEachOtherOneStays(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range n {
 		wg.Go(func() { // not the hash of a real password; only its existence counts
-			_, err := c.Add(t.Context(), people.NewUser{Name: fmt.Sprintf("admin%d", i), Groups: []string{"administrators"},
-				Hash: "$argon2id$v=19$m=256,t=2,p=1$c29tZXNhbHQ$nf65EOgLrQMR/uIPnA4rEsF5h7TKyQwu9U1bMCHGi/4"})
+			add := people.NewUser{Name: fmt.Sprintf("admin%d", i), Groups: []string{"administrators"},
+				Hash: "$argon2id$v=19$m=256,t=2,p=1$c29tZXNhbHQ$nf65EOgLrQMR/uIPnA4rEsF5h7TKyQwu9U1bMCHGi/4"}
+			_, err := c.Add(t.Context(), add)
+			for errors.Is(err, people.ErrUnavailable) { // on a busy machine: too many changes at once
+				_, err = c.Add(t.Context(), add)
+			}
 			assert.NoError(t, err)
 		})
 	}
@@ -283,7 +287,10 @@ func TestOfFiftyAdministratorsWhoRemoveEachOtherOneStays(t *testing.T) {
 	var removed, kept atomic.Int32
 	for i := range n {
 		wg.Go(func() {
-			err := directories[i%5].Remove(t.Context(), fmt.Sprintf("admin%d", i))
+			err := people.ErrUnavailable
+			for errors.Is(err, people.ErrUnavailable) { // as above
+				err = directories[i%5].Remove(t.Context(), fmt.Sprintf("admin%d", i))
+			}
 			switch {
 			case err == nil:
 				removed.Add(1)
