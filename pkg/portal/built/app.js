@@ -603,6 +603,7 @@ import { useEffect as useEffect3, useMemo, useRef as useRef2 } from "./library.j
 
 // pkg/portal/web/src/shell.ts
 function quoted(word) {
+  if (/[\u0000-\u001f\u007f]/.test(word)) return "$'" + word.replace(/[\\'\u0000-\u001f\u007f]/g, (c) => "\\x" + c.charCodeAt(0).toString(16).padStart(2, "0")) + "'";
   return /^[A-Za-z0-9_./~:@%+,-]+$/.test(word) ? word : "'" + word.replaceAll("'", "'\\''") + "'";
 }
 function curl(route, args) {
@@ -736,7 +737,7 @@ var columns = [
 function csv(rows) {
   const cell = (v) => {
     let text2 = v === void 0 || v === null ? "" : String(v);
-    if (/^[=+\-@\t\r]/.test(text2) && typeof v !== "number") text2 = "'" + text2;
+    if (typeof v !== "number") text2 = text2.replace(/(^|[;\t\r\n])(?=\s*[=+\-@])/g, "$1'");
     return /[",\n\r]/.test(text2) ? `"${text2.replaceAll('"', '""')}"` : text2;
   };
   return [columns.map(([name]) => name).join(","), ...rows.map((r) => columns.map(([, of]) => cell(of(r))).join(","))].join("\r\n") + "\r\n";
@@ -1059,7 +1060,7 @@ function Head({ owner }) {
 }
 function filterOf(q) {
   const choice = q.get("state") ?? "all";
-  return { choice, state: choices[choice] ?? [choice], user: q.get("user") ?? void 0, vc: q.get("vc") ?? void 0, keyword: q.get("keyword") ?? void 0 };
+  return { choice, state: Object.hasOwn(choices, choice) ? choices[choice] : [choice], user: q.get("user") ?? void 0, vc: q.get("vc") ?? void 0, keyword: q.get("keyword") ?? void 0 };
 }
 function Jobs() {
   const q = place.value.query.toString();
@@ -1124,7 +1125,7 @@ function Jobs() {
   if (!filter.user) command.push("--all-users");
   else if (filter.user !== me.value?.name) command.push("--user " + quoted(filter.user));
   if (filter.vc) command.push("--vc " + quoted(filter.vc));
-  if (filter.state?.length) command.push("--state " + filter.state.join(","));
+  if (filter.state?.length) command.push("--state " + quoted(filter.state.join(",")));
   if (filter.keyword) command.push("--keyword " + quoted(filter.keyword));
   const mine = filter.user === me.value?.name;
   const filtered = q !== "";
@@ -1164,7 +1165,7 @@ function Jobs() {
       ] }),
       /* @__PURE__ */ jsxs2("div", { class: "segments", role: "group", "aria-label": t("state"), children: [
         Object.keys(choices).map((name) => /* @__PURE__ */ jsx2("button", { type: "button", "aria-pressed": choice === name, onClick: () => setQuery({ state: name === "all" ? void 0 : name }), children: maybe("state." + name, name) }, name)),
-        choices[choice] ? null : /* @__PURE__ */ jsx2("button", { type: "button", "aria-pressed": "true", onClick: () => setQuery({ state: void 0 }), children: maybe("state." + choice, choice) })
+        Object.hasOwn(choices, choice) ? null : /* @__PURE__ */ jsx2("button", { type: "button", "aria-pressed": "true", onClick: () => setQuery({ state: void 0 }), children: maybe("state." + choice, choice) })
       ] }),
       /* @__PURE__ */ jsxs2("div", { class: "segments", role: "group", "aria-label": t("owner"), children: [
         /* @__PURE__ */ jsx2("button", { type: "button", "aria-pressed": !filter.user, onClick: () => setQuery({ user: void 0 }), children: t("everyone") }),
@@ -1332,31 +1333,45 @@ import { useEffect as useEffect5, useRef as useRef3 } from "./library.js";
 import { Fragment as Fragment4, jsx as jsx4, jsxs as jsxs4 } from "./library.js";
 var tail = 1e3;
 var most = 2e4;
+var mostBytes = 4 << 20;
+var longest2 = 8 << 10;
+var burst = 1e3;
 var chunk = 250;
 var decoder = new TextDecoder();
 function read2(l) {
-  const raw = decoder.decode(Uint8Array.from(atob(l.text ?? ""), (c) => c.charCodeAt(0)));
-  const line = raw.replace(/[\r\n]+$/, "");
-  return { task: l.task, stamp: l.stamp ?? "", text: line.slice(line.lastIndexOf("\r") + 1) };
+  const all2 = Uint8Array.from(atob(l.text ?? ""), (c) => c.charCodeAt(0));
+  let end = all2.length;
+  while (end > 0 && (all2[end - 1] === 13 || all2[end - 1] === 10)) end--;
+  const from = end > 0 ? all2.lastIndexOf(13, end - 1) + 1 : 0;
+  const shown = all2.subarray(from, Math.min(end, from + longest2));
+  return { task: l.task, stamp: l.stamp ?? "", text: decoder.decode(shown) + (from + longest2 < end ? "…" : ""), bytes: shown.length };
 }
 var escapes = /\u001b(?:\[([0-9;?]*)([@-~])|\][^\u0007\u001b]*(?:\u0007|\u001b\\)?|[@-Z\\^_])/g;
 function coloured(text2) {
   if (!text2.includes("\x1B")) return [{ text: text2, style: "" }];
   const out = [];
-  let style = "";
+  let bold = false;
+  let colour = "";
   let from = 0;
+  const add = (part) => {
+    const style = bold && colour ? "bold " + colour : bold ? "bold" : colour;
+    const last = out.at(-1);
+    if (last?.style === style) last.text += part;
+    else out.push({ text: part, style });
+  };
   for (const m of text2.matchAll(escapes)) {
-    if (m.index > from) out.push({ text: text2.slice(from, m.index), style });
+    if (m.index > from) add(text2.slice(from, m.index));
     from = m.index + m[0].length;
     if (m[2] !== "m") continue;
     for (const code of (m[1] || "0").split(";").map(Number)) {
-      if (code === 0 || code === 39) style = "";
-      else if (code === 1) style = "bold " + style;
-      else if (code >= 30 && code <= 37) style = "ansi" + (code - 30);
-      else if (code >= 90 && code <= 97) style = "ansi" + (code - 90);
+      if (code === 0 || code === 39) colour = "";
+      if (code === 0 || code === 22) bold = false;
+      else if (code === 1) bold = true;
+      else if (code >= 30 && code <= 37) colour = "ansi" + (code - 30);
+      else if (code >= 90 && code <= 97) colour = "ansi" + (code - 90);
     }
   }
-  if (from < text2.length) out.push({ text: text2.slice(from), style });
+  if (from < text2.length) add(text2.slice(from));
   return out;
 }
 var Screen = class {
@@ -1370,6 +1385,7 @@ var Screen = class {
   dropped = false;
   word = "";
   chunks = [];
+  bytes = 0;
   add(more) {
     for (const l of more) {
       let last = this.chunks.at(-1);
@@ -1380,11 +1396,12 @@ var Screen = class {
         this.chunks.push(last);
       }
       last.append(this.draw(l));
+      this.bytes += l.bytes;
     }
     this.lines.push(...more);
-    while (this.lines.length > most + chunk) {
+    while (this.chunks.length > 1 && (this.lines.length > most + chunk || this.bytes > mostBytes)) {
       const first = this.chunks.shift();
-      this.lines.splice(0, first.childElementCount);
+      for (const l of this.lines.splice(0, first.childElementCount)) this.bytes -= l.bytes;
       first.remove();
       this.dropped = true;
     }
@@ -1392,6 +1409,7 @@ var Screen = class {
   clear() {
     this.lines = [];
     this.chunks = [];
+    this.bytes = 0;
     this.dropped = false;
     this.box.replaceChildren();
   }
@@ -1514,8 +1532,11 @@ function Logs({ d, user, name }) {
         alive();
         if (f.line) {
           waiting.push(read2(f.line));
-          if (waiting.length > most) waiting = waiting.slice(-most);
           drawing ||= requestAnimationFrame(draw);
+          if (waiting.length >= burst) {
+            cancelAnimationFrame(drawing);
+            draw();
+          }
         }
         if (f.note) note.value = f.note;
         if (f.problem) lost.value = new Failure(503, "UnavailableError", f.problem);

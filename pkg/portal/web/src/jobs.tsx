@@ -84,7 +84,7 @@ export function Head({ owner }: { owner?: boolean }) {
 /** Reads the filter from the address. A state may also be one of the server's, from a link of OpenPAI's portal. */
 function filterOf(q: URLSearchParams): Filter & { choice: string } {
   const choice = q.get("state") ?? "all";
-  return { choice, state: choices[choice] ?? [choice], user: q.get("user") ?? undefined, vc: q.get("vc") ?? undefined, keyword: q.get("keyword") ?? undefined };
+  return { choice, state: Object.hasOwn(choices, choice) ? choices[choice] : [choice], user: q.get("user") ?? undefined, vc: q.get("vc") ?? undefined, keyword: q.get("keyword") ?? undefined };
 }
 
 export function Jobs() {
@@ -154,7 +154,7 @@ export function Jobs() {
   if (!filter.user) command.push("--all-users");
   else if (filter.user !== me.value?.name) command.push("--user " + quoted(filter.user));
   if (filter.vc) command.push("--vc " + quoted(filter.vc));
-  if (filter.state?.length) command.push("--state " + filter.state.join(","));
+  if (filter.state?.length) command.push("--state " + quoted(filter.state.join(",")));
   if (filter.keyword) command.push("--keyword " + quoted(filter.keyword));
   const mine = filter.user === me.value?.name;
   const filtered = q !== "";
@@ -193,7 +193,7 @@ export function Jobs() {
               {maybe("state." + name, name)}
             </button>
           ))}
-          {choices[choice] ? null : (
+          {Object.hasOwn(choices, choice) ? null : (
             <button type="button" aria-pressed="true" onClick={() => setQuery({ state: undefined })}>
               {maybe("state." + choice, choice)}
             </button>

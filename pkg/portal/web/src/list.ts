@@ -96,11 +96,11 @@ const columns: [string, (r: ListingRow) => unknown][] = [
   ["tags", (r) => r.tags?.join(" ")],
 ];
 
-/** Returns rows as CSV. A cell that a spreadsheet could take for a formula begins with an apostrophe. */
+/** Returns rows as CSV. What a spreadsheet could take for a formula begins with an apostrophe, also after a semicolon or a tab: in some countries they separate cells. */
 export function csv(rows: ListingRow[]): string {
   const cell = (v: unknown) => {
     let text = v === undefined || v === null ? "" : String(v);
-    if (/^[=+\-@\t\r]/.test(text) && typeof v !== "number") text = "'" + text;
+    if (typeof v !== "number") text = text.replace(/(^|[;\t\r\n])(?=\s*[=+\-@])/g, "$1'");
     return /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
   };
   return [columns.map(([name]) => name).join(","), ...rows.map((r) => columns.map(([, of]) => cell(of(r))).join(","))].join("\r\n") + "\r\n";

@@ -9,21 +9,28 @@ import { Icon, Problem, save } from "./ui";
 
 const tail = 1000; // lines of each task that are read at first
 const most = 20_000; // lines that are kept
+const mostBytes = 4 << 20; // of the texts of lines that are kept
+const longest = 8 << 10; // bytes of a line that are shown: a program may write a megabyte without a line break
+const burst = 1000; // lines that wait to be drawn; a hidden tab draws no frames
 const chunk = 250; // lines of an element, which the browser draws when it is in view
 
 interface Line {
   task: string;
   stamp: string;
   text: string;
+  bytes: number;
 }
 
 const decoder = new TextDecoder();
 
 /** Decodes the bytes of a line. Of a line that a progress bar wrote again and again, the last part is shown. */
 function read(l: LogsLine): Line {
-  const raw = decoder.decode(Uint8Array.from(atob(l.text ?? ""), (c) => c.charCodeAt(0)));
-  const line = raw.replace(/[\r\n]+$/, "");
-  return { task: l.task, stamp: l.stamp ?? "", text: line.slice(line.lastIndexOf("\r") + 1) };
+  const all = Uint8Array.from(atob(l.text ?? ""), (c) => c.charCodeAt(0));
+  let end = all.length;
+  while (end > 0 && (all[end - 1] === 13 || all[end - 1] === 10)) end--;
+  const from = end > 0 ? all.lastIndexOf(13, end - 1) + 1 : 0;
+  const shown = all.subarray(from, Math.min(end, from + longest));
+  return { task: l.task, stamp: l.stamp ?? "", text: decoder.decode(shown) + (from + longest < end ? "…" : ""), bytes: shown.length };
 }
 
 // eslint-disable-next-line no-control-regex
@@ -33,20 +40,28 @@ const escapes = /\u001b(?:\[([0-9;?]*)([@-~])|\][^\u0007\u001b]*(?:\u0007|\u001b
 function coloured(text: string): { text: string; style: string }[] {
   if (!text.includes("\u001b")) return [{ text, style: "" }];
   const out: { text: string; style: string }[] = [];
-  let style = "";
+  let bold = false;
+  let colour = "";
   let from = 0;
+  const add = (part: string) => {
+    const style = bold && colour ? "bold " + colour : bold ? "bold" : colour;
+    const last = out.at(-1);
+    if (last?.style === style) last.text += part;
+    else out.push({ text: part, style });
+  };
   for (const m of text.matchAll(escapes)) {
-    if (m.index > from) out.push({ text: text.slice(from, m.index), style });
+    if (m.index > from) add(text.slice(from, m.index));
     from = m.index + m[0].length;
     if (m[2] !== "m") continue;
     for (const code of (m[1] || "0").split(";").map(Number)) {
-      if (code === 0 || code === 39) style = "";
-      else if (code === 1) style = "bold " + style;
-      else if (code >= 30 && code <= 37) style = "ansi" + (code - 30);
-      else if (code >= 90 && code <= 97) style = "ansi" + (code - 90);
+      if (code === 0 || code === 39) colour = "";
+      if (code === 0 || code === 22) bold = false;
+      else if (code === 1) bold = true;
+      else if (code >= 30 && code <= 37) colour = "ansi" + (code - 30);
+      else if (code >= 90 && code <= 97) colour = "ansi" + (code - 90);
     }
   }
-  if (from < text.length) out.push({ text: text.slice(from), style });
+  if (from < text.length) add(text.slice(from));
   return out;
 }
 
@@ -56,6 +71,7 @@ class Screen {
   dropped = false;
   word = "";
   private chunks: HTMLElement[] = [];
+  private bytes = 0;
   constructor(
     private readonly box: HTMLElement,
     private readonly several: boolean,
@@ -71,11 +87,12 @@ class Screen {
         this.chunks.push(last);
       }
       last.append(this.draw(l));
+      this.bytes += l.bytes;
     }
     this.lines.push(...more);
-    while (this.lines.length > most + chunk) {
+    while (this.chunks.length > 1 && (this.lines.length > most + chunk || this.bytes > mostBytes)) {
       const first = this.chunks.shift()!;
-      this.lines.splice(0, first.childElementCount);
+      for (const l of this.lines.splice(0, first.childElementCount)) this.bytes -= l.bytes;
       first.remove();
       this.dropped = true;
     }
@@ -84,6 +101,7 @@ class Screen {
   clear(): void {
     this.lines = [];
     this.chunks = [];
+    this.bytes = 0;
     this.dropped = false;
     this.box.replaceChildren();
   }
@@ -215,8 +233,11 @@ export function Logs({ d, user, name }: { d: JobDetail; user: string; name: stri
         alive();
         if (f.line) {
           waiting.push(read(f.line));
-          if (waiting.length > most) waiting = waiting.slice(-most);
           drawing ||= requestAnimationFrame(draw);
+          if (waiting.length >= burst) {
+            cancelAnimationFrame(drawing);
+            draw();
+          }
         }
         if (f.note) note.value = f.note;
         if (f.problem) lost.value = new Failure(503, "UnavailableError", f.problem);

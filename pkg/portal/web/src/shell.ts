@@ -2,8 +2,10 @@
 import { addressOf } from "./api";
 import type { Routes } from "./types";
 
-/** Quotes a word for a shell, if it needs that. */
+/** Quotes a word for a shell, if it needs that. Words may be from a link of someone else: a terminal would act on control characters. */
 export function quoted(word: string): string {
+  // eslint-disable-next-line no-control-regex
+  if (/[\u0000-\u001f\u007f]/.test(word)) return "$'" + word.replace(/[\\'\u0000-\u001f\u007f]/g, (c) => "\\x" + c.charCodeAt(0).toString(16).padStart(2, "0")) + "'";
   return /^[A-Za-z0-9_./~:@%+,-]+$/.test(word) ? word : "'" + word.replaceAll("'", "'\\''") + "'";
 }
 
