@@ -63,6 +63,8 @@ type Limit struct {
 	Submit bool
 	// Template counts the request as a change of a job template.
 	Template bool
+	// Address counts a request without an Authorization header before its caller is known: Caller sends a request to the API server.
+	Address bool
 	// Each is how many such requests a person may have at a time, and more of them wait; 0 is any number.
 	Each int
 }

@@ -238,6 +238,9 @@ func (s *Server) serve(a *answer, r *http.Request, route *Route) {
 			return
 		}
 	}
+	if route.Limit.Address && len(r.Header.Values("Authorization")) == 0 && s.limited(a, r, s.limits.address(a.address)) {
+		return
+	}
 	caller, err := s.authenticate(r, route)
 	if err != nil {
 		if s.limited(a, r, s.limits.address(a.address)) || toSignIn(a, r, route, err) {

@@ -17,7 +17,7 @@ const oneTask = one + "/tasks/{role}/{index}"
 // taskRoutes returns the routes that enter a task. They don't take the cookie of a session, but a ticket: no page of another origin can
 // have one.
 func taskRoutes() []server.Route {
-	stream := server.Limit{Stream: true}
+	stream := server.Limit{Stream: true, Address: true}
 	var out []server.Route
 	for _, method := range []string{http.MethodGet, http.MethodPost} {
 		out = append(out,
