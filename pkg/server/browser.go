@@ -34,9 +34,16 @@ const OpenerPolicy = "Cross-Origin-Opener-Policy"
 // ContentPolicy is the header that says what a page may load, and who may show it in a frame.
 const ContentPolicy = "Content-Security-Policy"
 
-// KeepSession gives a browser the token of its session.
-func (c *Call) KeepSession(token secret.String, until time.Time) {
+// KeepSession gives a browser the token of its session. Its last session ends: the browser may have cookies for proxied pages of that
+// session, and the next person could otherwise use the rights of the last one there.
+func (c *Call) KeepSession(token secret.String, until time.Time) error {
+	if len(c.Request.Header.Values("Authorization")) == 0 {
+		if err := c.Actions.EndLast(c.Context()); err != nil {
+			return err
+		}
+	}
 	http.SetCookie(c.Writer, HostCookie(SessionCookie, token.Reveal(), until))
+	return nil
 }
 
 // DropSession removes the token from the browser.

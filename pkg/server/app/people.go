@@ -163,6 +163,19 @@ func (d *Actions) Logout(ctx context.Context) error {
 	return d.auditedAs(ctx, "sign-out", rules.Thing{Kind: rules.KindToken, Owner: d.caller.Name}, nil, err)
 }
 
+// EndLast ends the caller's session, if they have one, because their browser begins another one.
+func (d *Actions) EndLast(ctx context.Context) error {
+	if d.caller.text == "" {
+		return nil
+	}
+	// The caller is by now the one who signed in, and the token still the last one's.
+	err := d.app.Tokens.Revoke(ctx, "", d.caller.text)
+	if errors.Is(err, token.ErrNone) {
+		return nil
+	}
+	return d.auditedAs(ctx, "sign-out", rules.Thing{Kind: rules.KindToken, Owner: d.caller.claims.Username}, nil, err)
+}
+
 // Tokens returns the records of the caller's tokens, newest first.
 func (d *Actions) Tokens() ([]token.Record, error) {
 	if err := rules.Decide("token.own", &d.caller.Subject, rules.Thing{Kind: rules.KindToken, Owner: d.caller.Name}); err != nil {

@@ -63,7 +63,9 @@ func (s sessions) begin(c *server.Call) error {
 	if err != nil {
 		return err
 	}
-	c.KeepSession(got.Token, got.Expires)
+	if err := c.KeepSession(got.Token, got.Expires); err != nil {
+		return err
+	}
 	return c.JSON(&begun{got.Name, server.Local(in.Body.To)})
 }
 

@@ -92,7 +92,9 @@ func fromIssuer(c *server.Call) error {
 	case got.Waiting != nil:
 		return askApproval(c, got.Waiting)
 	}
-	c.KeepSession(got.Token, got.Expires)
+	if err := c.KeepSession(got.Token, got.Expires); err != nil {
+		return err
+	}
 	to := goal.To
 	if to == "" {
 		to = server.SignInPath
