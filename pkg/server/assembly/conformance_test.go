@@ -129,7 +129,7 @@ func TestConformance13BasicWithAnApplicationTokenIsAsGoodAsBearer(t *testing.T) 
 		if r.method != "GET" || strings.HasSuffix(r.path, "/watch") {
 			continue
 		}
-		path := strings.NewReplacer("JOB", "ann~basic", "PLACE", "ann/basic", "{token}", "none", "{attempt}", "7", "{taskAttempt}", "0", "{log}", "all", "{link}", "none", "{service}", "prometheus",
+		path := strings.NewReplacer("JOB", "ann~basic", "PLACE", "ann/basic", "{token}", "none", "{attempt}", "7", "{taskAttempt}", "0", "{log}", "all", "{link}", "none", "{$}", "", "{service}", "prometheus",
 			"{role}", "Worker_1", "{index}", "0", "{user}", "ann", "{group}", "speech", "{template}", template, "{path...}", "acls/admin", "{vc}", "speech", "{sha256}", strings.Repeat("ab", 32)).Replace(r.path)
 		if other, ok := strings.CutPrefix(r.body, "as "); ok {
 			path = other
