@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
@@ -78,6 +79,14 @@ func (w *world) empty() {
 	require.NoError(w.t, err)
 	jobs, now := client.Resource(fv1.Resource).Namespace(kube.JobNamespace), int64(0)
 	require.NoError(w.t, jobs.DeleteCollection(w.t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}))
+	left, err := jobs.List(w.t.Context(), metav1.ListOptions{})
+	require.NoError(w.t, err)
+	for i := range left.Items { // no controller runs here that would remove the finalizers
+		_, err := jobs.Patch(w.t.Context(), left.Items[i].GetName(), types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
+		if !apierrors.IsNotFound(err) {
+			require.NoError(w.t, err)
+		}
+	}
 	require.NoError(w.t, w.cluster.Client.CoreV1().Pods(kube.JobNamespace).DeleteCollection(w.t.Context(), metav1.DeleteOptions{GracePeriodSeconds: &now}, metav1.ListOptions{}))
 }
 

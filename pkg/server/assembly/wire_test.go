@@ -17,7 +17,7 @@ import (
 func TestPathsHeadersAndMethods(t *testing.T) {
 	h := newHouse(t)
 	for path, want := range map[string]int{
-		"/api/v2/nothing": 404, "/api/v9/jobs": 404, "/": 404, "/view.html": 404, "/prometheus/-/reload": 404, "/grafana/": 404, "/metrics": 404, "/readyz": 404, "/debug/pprof": 404,
+		"/api/v2/nothing": 404, "/api/v9/jobs": 404, "/view.html": 404, "/prometheus/-/reload": 404, "/grafana/": 404, "/metrics": 404, "/readyz": 404, "/debug/pprof": 404,
 		"/api/v2/jobs/..%2f..%2fprometheus": 400, "/api/v2/%2e%2e/x": 400, "/api//v2/jobs": 400, "/api/v2/jobs/%00": 400,
 	} {
 		a := h.as("root", "GET", path, "")
