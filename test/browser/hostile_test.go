@@ -52,7 +52,7 @@ func TestTextsOfOtherPeople(t *testing.T) {
 		select {
 		case w.lines <- line:
 		case <-time.After(30 * time.Second):
-			t.Fatal("nobody follows the log")
+			t.Fatal("no request follows the log")
 		}
 	}
 	say(strings.Repeat("\x1b[1mx", 16_000))

@@ -166,7 +166,7 @@ func TestAResearchersDay(t *testing.T) {
 	select {
 	case w.lines <- "this line is new":
 	case <-time.After(30 * time.Second):
-		t.Fatal("nobody follows the log")
+		t.Fatal("no request follows the log")
 	}
 	b.has(".screen", "this line is new")
 	b.do(chromedp.SendKeys(chromedp.CSS(".logs .search input"), "not bold"))

@@ -239,5 +239,5 @@ func (w *world) fill() {
 	w.submit("ann", "eval-librispeech", "speech", 1)
 	w.submit("vic", "resnet-152", "vision", 2)
 	w.run("vic", "resnet-152")
-	w.submit("ann", "a-name-so-long-that-nobody-would-choose-it-but-programs-do-2026-11-30", "speech", 1)
+	w.submit("ann", "a-name-so-long-that-no-person-would-choose-it-but-programs-do-2026-11-30", "speech", 1)
 }
