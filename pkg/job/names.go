@@ -2,6 +2,7 @@ package job
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -76,16 +77,18 @@ func (w *Why) each(change func(string) string) {
 	}
 }
 
-// waiting replaces names in a queue.
-func (n NameOf) waiting(list *WaitingList) {
+// Waiting returns a queue without the names that the caller may not know.
+func (n NameOf) Waiting(queue []WaitingGang) []WaitingGang {
 	if n == nil {
-		return
+		return queue
 	}
-	for i := range list.Items {
-		g := &list.Items[i]
+	out := slices.Clone(queue)
+	for i := range out {
+		g := &out[i]
 		g.Reason = n.text(g.Reason)
 		if told := n.job(g.Job); told != g.Job {
 			g.Job, g.Group, g.User, g.Reason = told, "", "", "not told" // a quota's reason names the user
 		}
 	}
+	return out
 }

@@ -260,14 +260,14 @@ func TestNamesThatOneMayNotKnowAreNotTold(t *testing.T) {
 	list := &WaitingList{Total: 2, Items: []WaitingGang{
 		{Job: "bob/secret-project", Queued: schedulerapi.Queued{VC: "vision", Group: "bob~secret-project/worker", User: "bob", Reason: "bob has his quota"}},
 		{Job: "ann/train", Queued: schedulerapi.Queued{VC: "vision", Group: "ann~train/worker", User: "ann", Reason: "waits for bob~secret-project/worker"}}}}
-	mine.waiting(list)
+	list.Items = mine.Waiting(list.Items)
 	text, err := json.Marshal(list)
 	require.NoError(t, err)
 	assert.NotContains(t, string(text), "secret")
 	assert.NotContains(t, string(text), "bob")
 	assert.Contains(t, string(text), "ann~train/worker")
 	assert.Equal(t, "waits for another job", list.Items[1].Reason)
-	NameOf(nil).waiting(list)
+	assert.Equal(t, list.Items, NameOf(nil).Waiting(list.Items))
 }
 
 func TestHoldersAreKnownByName(t *testing.T) {

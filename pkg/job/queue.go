@@ -37,9 +37,8 @@ func (c *Client) Waiting(ctx context.Context, vc string, limit int, names NameOf
 			return nil, err
 		}
 	}
-	out := &WaitingList{Items: Gangs(q, func(object, other string) string { return c.titleOf(ctx, object, other) }), Total: q.Total}
-	names.waiting(out)
-	return out, nil
+	gangs := Gangs(q, func(object, other string) string { return c.titleOf(ctx, object, other) })
+	return &WaitingList{Items: names.Waiting(gangs), Total: q.Total}, nil
 }
 
 // queue returns the gangs that wait for GPUs. It is empty if no scheduler answers, since jobs then don't wait in a queue.

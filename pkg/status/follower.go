@@ -78,7 +78,7 @@ type Follower struct {
 const (
 	// every is the default of Options.Every.
 	every = 100 * time.Millisecond
-	// onceEvery is that of Once at most: nothing is drawn, and the last answer ends it.
+	// onceEvery is the maximum of Once, and until all sources have answered: readers wait for the last answer.
 	onceEvery = 10 * time.Millisecond
 )
 
@@ -152,7 +152,11 @@ func (f *Follower) Run(ctx context.Context) error {
 			return context.Cause(ctx)
 		case <-f.wake:
 			f.publish()
-			f.sleep(ctx, f.o.Every)
+			pause := f.o.Every
+			if f.Current().Loading() {
+				pause = min(pause, onceEvery)
+			}
+			f.sleep(ctx, pause)
 		case <-tick.C:
 			f.publish()
 		}

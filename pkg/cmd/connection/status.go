@@ -1,7 +1,6 @@
 package connection
 
 import (
-	"context"
 	"log/slog"
 
 	"github.com/openpai/paictl/pkg/kube"
@@ -9,15 +8,9 @@ import (
 	"github.com/openpai/paictl/pkg/status"
 )
 
-// wholeStatus returns a function that reads the state of a whole cluster.
-func wholeStatus(c *kube.Cluster, log *slog.Logger) func(context.Context) (*status.Cluster, error) {
-	return func(ctx context.Context) (*status.Cluster, error) {
-		f, err := Follow(c, log)
-		if err != nil {
-			return nil, err
-		}
-		return f.Once(ctx)
-	}
+// wholeStatus reads the state of a cluster.
+func wholeStatus(c *kube.Cluster, log *slog.Logger) *status.Shared {
+	return &status.Shared{Open: func() (*status.Follower, error) { return Follow(c, log) }}
 }
 
 // Follow returns a follower of a cluster.

@@ -2,16 +2,12 @@ package status
 
 import (
 	"context"
-	"errors"
-	"net/http"
 	"slices"
 	"sync/atomic"
 	"time"
 
-	"github.com/openpai/paictl/pkg/client"
 	"github.com/openpai/paictl/pkg/cmd/connection"
 	"github.com/openpai/paictl/pkg/hint"
-	"github.com/openpai/paictl/pkg/job"
 	"github.com/openpai/paictl/pkg/status"
 )
 
@@ -19,9 +15,6 @@ import (
 func signedInRun(ctx context.Context, opts *StatusOptions, w *connection.Connection) error {
 	ask := func(ctx context.Context) (*status.Cluster, error) {
 		c, err := w.Server.Status(ctx)
-		if refused, ok := errors.AsType[*client.Error](err); ok && refused.Status == http.StatusForbidden {
-			c, err = own(ctx, &client.Jobs{Server: w.Server, Name: w.User})
-		}
 		if err == nil {
 			c.Server = "https://" + w.Server.Host()
 		}
@@ -104,39 +97,4 @@ func stale(last *status.Cluster, err error) *status.Cluster {
 	}
 	status.Complete(&c)
 	return &c
-}
-
-// onlyAdministrators is the message of parts that only administrators see.
-const onlyAdministrators = "only administrators see machines, GPUs, services and alerts"
-
-// own returns the jobs of a person who isn't an administrator, and the virtual clusters that they may use.
-func own(ctx context.Context, jobs *client.Jobs) (*status.Cluster, error) {
-	page, err := jobs.List(ctx, job.Filter{})
-	if err != nil {
-		return nil, err
-	}
-	owners, err := jobs.VirtualClusters(ctx)
-	if err != nil {
-		return nil, err
-	}
-	now := time.Now().UTC()
-	c := &status.Cluster{Name: "your part of the cluster", At: now, Machines: []status.Machine{}, VirtualClusters: []status.VirtualCluster{}, Services: []status.Service{}, Alerts: []status.Alert{}, Jobs: []*status.Job{}}
-	for i := range page.Items {
-		c.Jobs = append(c.Jobs, &status.Job{Row: page.Items[i]})
-	}
-	for i := range owners.Items {
-		c.VirtualClusters = append(c.VirtualClusters, status.VirtualCluster{VirtualCluster: owners.Items[i]})
-	}
-	for _, name := range status.SourceNames() {
-		s := status.Source{Name: name, State: status.StateAbsent, Since: now, Message: onlyAdministrators, Hint: "ask an administrator to run: paictl status"}
-		switch {
-		case name == status.SourceJobs, name == status.SourceScheduler && owners.Note == "":
-			s = status.Source{Name: name, State: status.StateCurrent, Since: now, Updated: now}
-		case name == status.SourceScheduler:
-			s = status.Source{Name: name, State: status.StateFailed, Since: now, Message: owners.Note}
-		}
-		c.Sources = append(c.Sources, s)
-	}
-	status.Complete(c)
-	return c, nil
 }

@@ -19,36 +19,21 @@ import (
 
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/job"
-	"github.com/openpai/paictl/pkg/job/listing"
-	schedulerapi "github.com/openpai/paictl/pkg/scheduler/api"
-	v3 "github.com/openpai/paictl/pkg/server/v3/api"
 	"github.com/openpai/paictl/pkg/status"
+	"github.com/openpai/paictl/pkg/status/statustest"
 	"github.com/openpai/paictl/pkg/ui/iostreams"
 )
 
-// signedIn makes a server the one where the user is signed in. It has the state of the cluster, for administrators, and one job and one virtual cluster.
-func signedIn(t *testing.T, whole *status.Cluster) {
+// signedIn makes a server the one where the user is signed in. It has the state of the cluster, as far as the user may see it.
+func signedIn(t *testing.T, seen *status.Cluster) {
 	t.Helper()
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
-		var answer any
-		switch r.URL.Path {
-		case "/api/v3/status":
-			if answer = whole; whole == nil {
-				w.WriteHeader(http.StatusForbidden)
-				answer = v3.Error{Code: "ForbiddenUserError", Message: "only an administrator may do this"}
-			}
-		case "/api/v3/jobs":
-			row := job.Row{Live: true}
-			row.User, row.Name, row.State = "bob", "train", string(job.Running)
-			answer = listing.Page{Items: []job.Row{row}}
-		case "/api/v3/virtual-clusters":
-			answer = v3.VirtualClusters{VirtualClusters: schedulerapi.VirtualClusters{Items: []schedulerapi.VirtualCluster{{Name: "vision", Guaranteed: 8}}}}
-		default:
+		if r.URL.Path != "/api/v3/status" {
 			http.NotFound(w, r)
 			return
 		}
-		assert.NoError(t, json.NewEncoder(w).Encode(answer))
+		assert.NoError(t, json.NewEncoder(w).Encode(seen))
 	}))
 	t.Cleanup(server.Close)
 	ca := filepath.Join(t.TempDir(), "ca.pem")
@@ -94,14 +79,28 @@ func TestAnAdministratorWhoSignedInSeesTheWholeCluster(t *testing.T) {
 	assert.Equal(t, "gpu-1", back.Machines[0].Name)
 }
 
+// cut is a small cluster as bob sees it.
+func cut() *status.Cluster {
+	t := &status.Cutter{View: status.View{VC: func(string) bool { return true }, Names: func(user, name string) string {
+		if user != "bob" {
+			return ""
+		}
+		return user + "/" + name
+	}}}
+	c := statustest.Cluster(statustest.Options{Machines: 2, GPUs: 4, VirtualClusters: 1, Services: 3, Jobs: 1})
+	c.Jobs[0].User, c.Jobs[0].Name, c.Jobs[0].State = "bob", "train", string(job.Running)
+	return t.Cut(c)
+}
+
 func TestAPersonWhoSignedInSeesTheirPart(t *testing.T) {
-	signedIn(t, nil)
+	c := cut()
+	signedIn(t, c)
 	out, err := print(t)
 	require.NoError(t, err)
 	assert.Contains(t, out, "jobs: 1 running, 0 waiting")
 	assert.Contains(t, out, "bob/train")
-	assert.Contains(t, out, "vision            8")
-	assert.Contains(t, out, "not shown: only administrators see machines, GPUs, services and alerts\n  -> ask an administrator to run: paictl status\n")
+	assert.Contains(t, out, c.Machines[1].Name)
+	assert.Contains(t, out, "not shown: only administrators see services and alerts\n  -> ask an administrator to run: paictl status\n")
 }
 
 func TestThePollsShowWhatTheServerSaysAndThatItIsSilent(t *testing.T) {
@@ -132,7 +131,7 @@ func TestThePollsShowWhatTheServerSaysAndThatItIsSilent(t *testing.T) {
 }
 
 func TestAPersonWhoSignedInGetsTheViewOnATerminal(t *testing.T) {
-	signedIn(t, nil)
+	signedIn(t, cut())
 	io, _, _, _ := iostreams.Test()
 	io.SetTerminal(true)
 	f := cmdutil.New("v0")

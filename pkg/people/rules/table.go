@@ -62,6 +62,7 @@ var table = []Rule{
 	{"storage.secrets", GrantedStorage, "secrets", KindStorage, true, ScopeSecrets},
 	{"alert.read", OwnerOrSees, "read", KindAlert, true, ScopeRead}, // by the job that it is about
 	{"kube.read", Administrator, "read", KindKube, true, ScopeAdmin},
+	{"status.read", Signed, "read", KindKube, true, ScopeRead}, // cut to the caller
 	{"audit.read", Self, "read", KindAudit, false, ""},
 
 	{"page.monitoring", GrantedPage, "read", KindPage, true, ScopeRead},

@@ -26,7 +26,6 @@ import (
 	"github.com/openpai/paictl/pkg/people/token"
 	"github.com/openpai/paictl/pkg/server/idempotency"
 	"github.com/openpai/paictl/pkg/services/state"
-	"github.com/openpai/paictl/pkg/status"
 )
 
 // Lister lists jobs without asking the API server for all of them; pkg/job/cache has it.
@@ -86,7 +85,7 @@ type App struct {
 	// Author is the author of an operator's changes, for the history of the configuration.
 	Author string
 	// Status reads the state of the whole cluster; it may be nil.
-	Status func(context.Context) (*status.Cluster, error)
+	Status StatusSource
 	// Services reads the state of the platform's services; it may be nil.
 	Services func(context.Context) (*state.Report, error)
 

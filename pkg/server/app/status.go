@@ -3,19 +3,153 @@ package app
 import (
 	"context"
 	"net/http"
+	"reflect"
+	"time"
 
 	"github.com/openpai/paictl/pkg/people/rules"
 	"github.com/openpai/paictl/pkg/server/wire"
 	"github.com/openpai/paictl/pkg/status"
 )
 
-// Status returns the state of the whole cluster, for administrators.
-func (d *Actions) Status(ctx context.Context) (*status.Cluster, error) {
-	if err := rules.Class("kube.read", &d.caller.Subject); err != nil {
+// StatusSource reads the state of the whole cluster.
+type StatusSource interface {
+	Read(ctx context.Context) (*status.Cluster, error)
+	// Follow passes the state to give, and then each newer one with at least the time pause between two.
+	Follow(ctx context.Context, pause time.Duration, give func(*status.Cluster) error) error
+}
+
+// Status returns the state of the cluster, or the part of it that the caller may see.
+func (d *Actions) Status(ctx context.Context, parts []string) (*status.Cluster, error) {
+	if err := d.readsStatus(parts); err != nil {
 		return nil, err
 	}
-	if d.app.Status == nil {
-		return nil, &wire.Error{Status: http.StatusNotImplemented, Code: codeNotImplemented, Message: "this server doesn't read the state of the cluster", Remedy: "use a kubeconfig: paictl status --kubeconfig FILE"}
+	c, err := d.app.Status.Read(ctx)
+	if err != nil {
+		return nil, err
 	}
-	return d.app.Status(ctx)
+	return d.statusView(&d.caller.Subject).cut(c).Only(parts), nil
+}
+
+func (d *Actions) readsStatus(parts []string) error {
+	if err := rules.Class("status.read", &d.caller.Subject); err != nil {
+		return err
+	}
+	if d.app.Status == nil {
+		return &wire.Error{Status: http.StatusNotImplemented, Code: codeNotImplemented, Message: "this server doesn't read the state of the cluster", Remedy: "use a kubeconfig: paictl status --kubeconfig FILE"}
+	}
+	if err := status.CheckParts(parts); err != nil {
+		return wire.Bad(`"parts": ` + err.Error())
+	}
+	return nil
+}
+
+// statusView is how a caller sees the state of the cluster.
+type statusView struct {
+	visible rules.Visibility
+	grants  rules.Grants
+	cutter  *status.Cutter // nil: the caller sees all
+}
+
+func (d *Actions) statusView(s *rules.Subject) *statusView {
+	v := &statusView{visible: rules.Visible(s), grants: s.Grants}
+	if rules.Class("kube.read", s) != nil {
+		v.cutter = &status.Cutter{View: status.View{VC: v.grants.MayUse, Names: func(user, name string) string { return d.nameFor(v.visible, user, name) }}}
+	}
+	return v
+}
+
+func (v *statusView) cut(c *status.Cluster) *status.Cluster {
+	if v.cutter == nil {
+		return c
+	}
+	return v.cutter.Cut(c)
+}
+
+// StatusWatcher receives the state of a cluster. An error of its methods ends the watch.
+type StatusWatcher interface {
+	// Whole receives the whole state, which replaces all earlier ones.
+	Whole(c *status.Cluster) error
+	Changed(d *status.Delta) error
+	// Alive is called periodically.
+	Alive() error
+}
+
+// Times between two changes of a watch: a cut costs time for each reader.
+const (
+	statusPause    = 250 * time.Millisecond
+	cutStatusPause = time.Second
+)
+
+// WatchStatus sends the state of the cluster, as Status returns it, and then its changes, until the context ends or the caller may no longer read it.
+func (d *Actions) WatchStatus(ctx context.Context, parts []string, to StatusWatcher) error {
+	if err := d.readsStatus(parts); err != nil {
+		return err
+	}
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	models, failed := make(chan *status.Cluster), make(chan error, 1)
+	view := d.statusView(&d.caller.Subject)
+	pause := statusPause
+	if view.cutter != nil {
+		pause = cutStatusPause
+	}
+	go func() {
+		failed <- d.app.Status.Follow(ctx, pause, func(c *status.Cluster) error {
+			select {
+			case models <- c:
+				return nil
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+		})
+	}()
+	changed, unregister := d.app.People.Changed()
+	defer unregister()
+	tick := time.NewTicker(guardEvery)
+	defer tick.Stop()
+	var latest, shown *status.Cluster
+	for {
+		select {
+		case err := <-failed:
+			return err
+		case latest = <-models:
+		case <-changed:
+		case <-tick.C:
+			if err := to.Alive(); err != nil {
+				return err
+			}
+		}
+		subject, err := d.now()
+		if err != nil {
+			return err
+		}
+		if err := rules.Class("status.read", subject); err != nil {
+			return err
+		}
+		if now := d.statusView(subject); !view.equals(now) {
+			view, shown = now, nil
+		}
+		if latest == nil {
+			continue
+		}
+		is := view.cut(latest).Only(parts)
+		switch {
+		case shown == nil:
+			err = to.Whole(is)
+		case is.At.Equal(shown.At):
+		default:
+			if delta := status.NewDelta(shown, is); delta != nil {
+				err = to.Changed(delta)
+			}
+		}
+		if err != nil {
+			return err
+		}
+		shown = is
+	}
+}
+
+// equals reports whether two views show the same.
+func (v *statusView) equals(o *statusView) bool {
+	return (v.cutter == nil) == (o.cutter == nil) && reflect.DeepEqual(v.visible, o.visible) && reflect.DeepEqual(v.grants, o.grants)
 }

@@ -37,6 +37,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/settings"
 	v2 "github.com/openpai/paictl/pkg/server/v2"
 	v3 "github.com/openpai/paictl/pkg/server/v3"
+	"github.com/openpai/paictl/pkg/status"
 	"github.com/openpai/paictl/pkg/version"
 )
 
@@ -91,6 +92,7 @@ type Assembly struct {
 	keys   *idempotency.Store
 	again  *signin.Recheck
 	once   *onetime.Store
+	status *status.Shared
 }
 
 // New assembles a server. It doesn't send requests yet.
@@ -143,10 +145,11 @@ func New(o Options) (*Assembly, error) {
 				func() float64 { _, lost := a.audit.Waiting(); return float64(lost) }))
 	}
 	services := newReporter(o, cluster)
+	a.status = openStatus(o, cluster, jobs, services)
 	core := &app.App{People: a.People, Tokens: a.Tokens, SignIn: a.SignIn, Jobs: jobs, Lister: a.Cache, Audit: a.audit, Keys: a.keys, Now: o.Now, Templates: a.Templates,
 		Most:      app.Most{Jobs: o.Settings.Limits.LiveJobs, Tasks: o.Settings.Limits.LiveTasks},
 		LogMemory: &logs.Memory{Each: 32 << 20, All: 96 << 20}, PasswordSignIn: o.Settings.SignIn.Password.Enabled,
-		Issuers: who.issuers, Once: a.once, At: o.Settings.URL(), ReturnPages: o.Settings.SignIn.ReturnPages, Status: openStatus(o, cluster, jobs, services), Services: openServices(o, services)}
+		Issuers: who.issuers, Once: a.once, At: o.Settings.URL(), ReturnPages: o.Settings.SignIn.ReturnPages, Status: a.status, Services: openServices(o, services)}
 	if core.Alerts, err = openAlerts(o); err != nil {
 		return nil, err
 	}
@@ -178,7 +181,7 @@ func (a *Assembly) Ready() error {
 
 // Parts returns the parts that run beside the server until the context ends. If one of them ends earlier, that is an error.
 func (a *Assembly) Parts() []func(context.Context) error {
-	return []func(context.Context) error{a.People.Run, a.Tokens.Run, a.Templates.Run, a.Cache.Run, a.audit.Run, a.tend}
+	return []func(context.Context) error{a.People.Run, a.Tokens.Run, a.Templates.Run, a.Cache.Run, a.audit.Run, a.status.Run, a.tend}
 }
 
 // tend runs lead while this replica leads.

@@ -6,7 +6,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"sync"
 	"time"
 
 	"k8s.io/client-go/rest"
@@ -22,9 +21,9 @@ import (
 	"github.com/openpai/paictl/pkg/status"
 )
 
-// openStatus returns a function that reads the state of the whole cluster as "paictl status" does, but without Secrets: of the configuration it reads the
+// openStatus returns a reader of the state of the whole cluster, as "paictl status" does, but without Secrets: of the configuration it reads the
 // public part, and of releases the published facts.
-func openStatus(o Options, cluster *kube.Cluster, jobs *job.Client, services *facts.Reporter) func(context.Context) (*status.Cluster, error) {
+func openStatus(o Options, cluster *kube.Cluster, jobs *job.Client, services *facts.Reporter) *status.Shared {
 	held := store.New(cluster.Client)
 	read := func(ctx context.Context, known func(string, *layout.Layout)) ([]state.Status, error) {
 		p, err := held.Public(ctx)
@@ -41,33 +40,15 @@ func openStatus(o Options, cluster *kube.Cluster, jobs *job.Client, services *fa
 		}
 		return report.Explained(), nil
 	}
-	var mu sync.Mutex
-	var have *status.Cluster // a view asks for it every five seconds
-	var at time.Time
-	return func(ctx context.Context) (*status.Cluster, error) {
-		mu.Lock()
-		defer mu.Unlock()
-		if have != nil && time.Since(at) < statusAge {
-			return have, nil
-		}
+	return &status.Shared{Open: func() (*status.Follower, error) {
 		own := *cluster
 		own.Config = rest.CopyConfig(cluster.Config)
-		f, err := status.New(&own, status.Options{Services: read, Web: openWeb(o), Scheduler: jobs.Scheduler, Now: o.Now})
-		if err != nil {
-			return nil, err
-		}
-		c, err := f.Once(ctx)
-		if err != nil {
-			o.Log.WarnContext(ctx, "the state of the cluster can't be read", "error", err.Error())
-			return nil, &job.UnavailableError{Err: err}
-		}
-		have, at = c, time.Now()
-		return c, nil
-	}
+		return status.New(&own, status.Options{Services: read, Web: openWeb(o), Scheduler: jobs.Scheduler, Now: o.Now, Every: statusEvery})
+	}}
 }
 
-// statusAge is for how long the state of the cluster is shown to others who ask.
-const statusAge = 3 * time.Second
+// statusEvery is the minimum time between two models of the cluster.
+const statusEvery = 250 * time.Millisecond
 
 // webTime bounds an answer of Prometheus or Alertmanager.
 const webTime = 20 * time.Second

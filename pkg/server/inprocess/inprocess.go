@@ -35,7 +35,6 @@ import (
 	"github.com/openpai/paictl/pkg/server/app"
 	v3 "github.com/openpai/paictl/pkg/server/v3"
 	"github.com/openpai/paictl/pkg/services/state"
-	"github.com/openpai/paictl/pkg/status"
 )
 
 // HeaderFor names the person for whom the operator acts, escaped as in a query. Only this server reads it.
@@ -49,7 +48,7 @@ type Options struct {
 	// Configured returns the virtual clusters while no scheduler answers; nil: of the configuration that it read last.
 	Configured func(context.Context) ([]api.VirtualCluster, error)
 	// Status reads the state of the whole cluster; it may be nil.
-	Status func(context.Context) (*status.Cluster, error)
+	Status app.StatusSource
 	// Services reads the state of the platform's services; it may be nil.
 	Services func(context.Context) (*state.Report, error)
 	// Author is the author of changes of the configuration, for its history.

@@ -16,6 +16,8 @@ const intro = `# The REST API
 
 Use this page to look up an operation of the platform's server (the service ` + "`rest-server`" + `), or to write a client of it.
 
+**Contents:** [Watch jobs](#watch-jobs) · [Watch the cluster](#watch-the-cluster) · [paictl's own: /api/v3, and signing in](#paictls-own-apiv3-and-signing-in) · [OpenPAI's: /api/v2 and /api/v1](#openpais-apiv2-and-apiv1)
+
 The server describes itself at ` + "`" + Path + "`" + ` (OpenAPI 3.1), with all fields of requests and responses. A test checks every response against that description.
 This page is generated from it.
 
@@ -40,6 +42,12 @@ This page is generated from it.
 | ` + "`end`" + ` | an error | The last event. Reconnect after ` + "`retry`" + ` milliseconds, unless your token is no longer valid. |
 
 Send the last id that you received as ` + "`Last-Event-ID`" + `, to any server of the cluster: you receive the changes since then. The server sends at least one line every 20 seconds. A person may have 100 open streams, a token 20.
+
+## Watch the cluster
+
+` + "`GET /api/v3/status/watch`" + ` sends the state of the cluster, cut to what you may see: a ` + "`snapshot`" + ` with all of ` + "`GET /api/v3/status`" + `, and then each ` + "`change`" + `. ` + "`parts`" + ` selects lists, such as
+` + "`machines,virtualClusters`" + `. In a change, ` + "`machines`" + ` and ` + "`jobs`" + ` have the new and changed elements, ` + "`goneMachines`" + ` (names) and ` + "`goneJobs`" + ` (uids) the removed ones; any other field replaces the
+former one. A new ` + "`snapshot`" + ` replaces everything. ` + "`end`" + ` is the last event.
 
 `
 

@@ -34,7 +34,9 @@ func readRoutes() []server.Route {
 		server.JSON("GET", api.Prefix+"/virtual-clusters", "vc.read", "Lists the virtual clusters that you may use, and their usage", virtualClusters),
 		server.JSON("PATCH", api.Prefix+"/virtual-clusters", "vc.manage", "Changes virtual clusters in the stored configuration, or returns the effect of a change", changeVirtualClusters, server.Errors("ConflictError"), server.Body(orderBytes)),
 		server.JSON("GET", api.Prefix+"/gpus", "kube.read", "Lists the GPUs of all nodes, and their problems", gpus),
-		server.JSON("GET", api.Prefix+"/status", "kube.read", "Returns the state of the whole cluster: problems, machines, GPUs, virtual clusters, jobs and alerts", wholeStatus, server.Each(1), server.Errors("NotImplementedError")),
+		server.JSON("GET", api.Prefix+"/status", "status.read", "Returns the state of the cluster, as far as you may see it: problems, machines, GPUs, virtual clusters, jobs and alerts", wholeStatus, server.Each(1), server.Errors("NotImplementedError")),
+		{Method: "GET", Path: api.Prefix + "/status/watch", Rule: "status.read", Summary: "Streams the state of the cluster, and then its changes, as server-sent events", Serve: watchStatus, In: reflect.TypeFor[statusIn](), Out: reflect.TypeFor[status.Delta](),
+			Limit: stream, Media: server.MediaEvents, Errors: []string{"NotImplementedError"}},
 		server.JSON("GET", api.Prefix+"/services", "kube.read", "Lists the platform's services: state, pods, release and problems of each", allServices, server.Each(1), server.Errors("NoFactsError", "NotImplementedError")),
 		server.JSON("GET", api.Prefix+"/images", "job.submit", "Lists the images that all machines hold", images),
 		server.JSON("GET", api.Prefix+"/offer", "job.submit", "Returns the resources that a job may request", offer),
@@ -241,8 +243,12 @@ func gpus(ctx context.Context, d *app.Actions, _ *struct{}) (*api.GPUs, error) {
 	return &api.GPUs{Nodes: append([]string{}, nodes...), Items: append([]schedulerapi.GPU{}, items...)}, err
 }
 
-func wholeStatus(ctx context.Context, d *app.Actions, _ *struct{}) (*status.Cluster, error) {
-	return d.Status(ctx)
+type statusIn struct {
+	Parts []string `query:"parts"`
+}
+
+func wholeStatus(ctx context.Context, d *app.Actions, in *statusIn) (*status.Cluster, error) {
+	return d.Status(ctx, in.Parts)
 }
 
 func allServices(ctx context.Context, d *app.Actions, _ *struct{}) (*state.Report, error) {

@@ -17,6 +17,9 @@ const (
 	EventEnd = "end"
 )
 
+// EventChange (status.Delta) is a change of /api/v3/status/watch, whose EventSnapshot has a status.Cluster.
+const EventChange = "change"
+
 // LastEventID is the header of a watch that continues.
 const LastEventID = "Last-Event-ID"
 

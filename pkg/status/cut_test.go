@@ -1,0 +1,170 @@
+package status_test
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/openpai/paictl/pkg/diagnose/alerts"
+	"github.com/openpai/paictl/pkg/job"
+	schedulerapi "github.com/openpai/paictl/pkg/scheduler/api"
+	"github.com/openpai/paictl/pkg/status"
+	"github.com/openpai/paictl/pkg/status/statustest"
+)
+
+// A person sees all machines and GPUs, but not whose jobs hold them, and no addresses or versions.
+func TestACutModelHasNothingThatAPersonMayNotSee(t *testing.T) {
+	c := statustest.Cluster(statustest.Options{Seed: 3, Machines: 6, GPUs: 8, NotReady: 1, SickGPUs: 2, VirtualClusters: 3, Jobs: 24, Services: 4, Broken: 1, Alerts: 4, Events: 40, Stale: []string{status.SourcePrometheus}})
+	mine, others := c.Jobs[0], map[string]bool{}
+	for _, j := range c.Jobs {
+		if j.User != mine.User {
+			others[j.Title()] = true
+		}
+	}
+	require.NotEmpty(t, others)
+	foreign := slices.Sorted(maps.Keys(others))[0]
+	user, name, _ := strings.Cut(foreign, "/")
+	c.Machines[0].Address, c.Machines[0].Kubelet, c.Machines[0].Kernel, c.Machines[0].Hint = "10.9.8.7", "v1.2.3-inside", "6.1-inside", "paictl node inside"
+	c.Machines[0].GPUs[0].UUID = "GPU-inside"
+	c.Source(status.SourcePrometheus).Message = "dial tcp 10.9.8.7:9090: refused"
+	c.VirtualClusters[0].Queue = []job.WaitingGang{{Job: foreign, Queued: schedulerapi.Queued{Group: user + "~" + name + "/worker", User: user}}, {Job: mine.Title(), Queued: schedulerapi.Queued{User: mine.User, Reason: "behind " + user + "~" + name + "/worker"}}}
+	c.Alerts = append(c.Alerts, status.Alert{Name: "OfAnother", Labels: map[string]string{alerts.LabelUser: user, alerts.LabelJob: name}}, status.Alert{Name: "OfMine", Labels: map[string]string{alerts.LabelUser: mine.User, alerts.LabelJob: mine.Name}})
+	granted := c.VirtualClusters[0].Name
+	before, err := json.Marshal(c)
+	require.NoError(t, err)
+
+	cutter := &status.Cutter{View: status.View{VC: func(n string) bool { return n == granted }, Names: func(u, n string) string {
+		if u == mine.User {
+			return u + "/" + n
+		}
+		return ""
+	}}}
+	cut := cutter.Cut(c)
+	text, err := json.Marshal(cut)
+	require.NoError(t, err)
+	for title := range others {
+		assert.NotContains(t, string(text), title)
+		assert.NotContains(t, string(text), strings.ReplaceAll(title, "/", "~"))
+	}
+	for _, inside := range []string{"inside", "10.9.8.7", "OfAnother", c.Server} {
+		assert.NotContains(t, string(text), inside)
+	}
+	assert.Equal(t, []string{"another job", mine.Title()}, []string{cut.VirtualClusters[0].Queue[0].Job, cut.VirtualClusters[0].Queue[1].Job})
+	require.Len(t, cut.VirtualClusters, 1)
+	require.Len(t, cut.Alerts, 1)
+	assert.Equal(t, "OfMine", cut.Alerts[0].Name)
+	assert.Empty(t, cut.Services)
+	assert.Equal(t, [...]string{status.StateAbsent, status.OnlyAdministrators}, [...]string{cut.Source(status.SourceServices).State, cut.Source(status.SourceServices).Message})
+	assert.Equal(t, status.StateStale, cut.Source(status.SourcePrometheus).State)
+	assert.Equal(t, [...]int{c.Counts.Machines, c.Counts.GPUs, c.Counts.GPUsUsed, c.Counts.GPUsSick}, [...]int{cut.Counts.Machines, cut.Counts.GPUs, cut.Counts.GPUsUsed, cut.Counts.GPUsSick}, "GPUs that others hold are not free")
+	after, err := json.Marshal(c)
+	require.NoError(t, err)
+	assert.Equal(t, string(before), string(after), "a model that others read has changed")
+
+	assert.Same(t, cut, cutter.Cut(c))
+	next := *c
+	next.At = c.At.Add(time.Second)
+	assert.Same(t, &cut.Machines[0], &cutter.Cut(&next).Machines[0], "the cut of machines that didn't change is made again")
+}
+
+// apply makes the second model of the first one and the difference, as readers of the stream do.
+func apply(c *status.Cluster, d *status.Delta) *status.Cluster {
+	out := *c
+	out.At = d.At
+	set(&out.Verdict, d.Verdict)
+	set(&out.Counts, d.Counts)
+	set(&out.Sources, d.Sources)
+	set(&out.VirtualClusters, d.VirtualClusters)
+	set(&out.Services, d.Services)
+	set(&out.Events, d.Events)
+	set(&out.Alerts, d.Alerts)
+	machines := map[string]status.Machine{}
+	for _, m := range append(slices.Clone(c.Machines), d.Machines...) {
+		machines[m.Name] = m
+	}
+	for _, name := range d.GoneMachines {
+		delete(machines, name)
+	}
+	out.Machines = append([]status.Machine{}, slices.SortedFunc(maps.Values(machines), func(a, b status.Machine) int { return strings.Compare(a.Name, b.Name) })...)
+	jobs := map[string]*status.Job{}
+	for _, j := range append(slices.Clone(c.Jobs), d.Jobs...) {
+		jobs[j.UID] = j
+	}
+	for _, uid := range d.GoneJobs {
+		delete(jobs, uid)
+	}
+	out.Jobs = append([]*status.Job{}, slices.SortedFunc(maps.Values(jobs), func(a, b *status.Job) int { return strings.Compare(a.UID, b.UID) })...)
+	return &out
+}
+
+func set[T any](to, from *T) {
+	if from != nil {
+		*to = *from
+	}
+}
+
+func TestADifferenceMakesTheLaterModelOfTheEarlier(t *testing.T) {
+	sorted := func(seed uint64, change func(*statustest.Options)) *status.Cluster {
+		o := statustest.Small()
+		o.Seed = seed
+		change(&o)
+		c := statustest.Cluster(o)
+		for i, j := range c.Jobs {
+			j.UID = string(rune('a' + i))
+		}
+		slices.SortFunc(c.Jobs, func(a, b *status.Job) int { return strings.Compare(a.UID, b.UID) })
+		return c
+	}
+	same := func(*statustest.Options) {}
+	models := []*status.Cluster{sorted(1, same), sorted(2, same), sorted(1, func(o *statustest.Options) { o.Machines, o.Jobs, o.Alerts, o.Events = 1, 2, 0, 0 }),
+		sorted(1, func(o *statustest.Options) { o.Services, o.Broken, o.VirtualClusters, o.Jobs = 0, 0, 0, 0 })}
+	for _, was := range models {
+		for _, is := range models {
+			d := status.NewDelta(was, is)
+			if was == is {
+				assert.Nil(t, d)
+				continue
+			}
+			require.NotNil(t, d)
+			text, err := json.Marshal(d)
+			require.NoError(t, err)
+			var back status.Delta
+			require.NoError(t, json.Unmarshal(text, &back))
+			want, err := json.Marshal(is)
+			require.NoError(t, err)
+			have, err := json.Marshal(apply(was, &back))
+			require.NoError(t, err)
+			assert.JSONEq(t, string(want), string(have))
+		}
+	}
+}
+
+func TestADifferenceHasOnlyTheChangedMachine(t *testing.T) {
+	was := statustest.Cluster(statustest.Small())
+	is := *was
+	is.Machines = slices.Clone(was.Machines)
+	is.Machines[1].Cordoned = true
+	d := status.NewDelta(was, &is)
+	require.Len(t, d.Machines, 1)
+	assert.Equal(t, is.Machines[1].Name, d.Machines[0].Name)
+	assert.Nil(t, d.Sources)
+	assert.Nil(t, d.Events)
+	assert.Empty(t, d.Jobs)
+}
+
+func TestAReaderChoosesParts(t *testing.T) {
+	c := statustest.Cluster(statustest.Small())
+	only := c.Only([]string{status.PartMachines})
+	assert.Equal(t, c.Machines, only.Machines)
+	assert.Empty(t, only.Jobs)
+	assert.NotNil(t, only.Jobs, "an empty list is a list in JSON")
+	assert.Equal(t, c.Verdict, only.Verdict)
+	assert.NotEmpty(t, c.Jobs)
+	require.EqualError(t, status.CheckParts([]string{"machines", "gpus"}), `no part of the status is called "gpus"; the parts are machines, virtualClusters, services, jobs, events, alerts`)
+}

@@ -1,0 +1,181 @@
+package status
+
+import (
+	"cmp"
+	"context"
+	"sync"
+	"time"
+)
+
+// linger is for how long a Shared follows a cluster after its last reader has gone.
+const linger = time.Minute
+
+// Shared lets many readers share one follower. It follows the cluster while someone reads, and for a minute after.
+type Shared struct {
+	// Open makes a follower.
+	Open func() (*Follower, error)
+
+	wait   time.Duration // in place of linger, for tests
+	mu     sync.Mutex
+	lead   *leader
+	closed bool
+}
+
+// leader is a running follower with its readers.
+type leader struct {
+	*Follower
+	readers int
+	end     *time.Timer // set while there are no readers
+	stop    func()
+	done    chan struct{}
+	news    chan struct{} // closed when there is a newer model; the lock of Shared guards it
+}
+
+// Run ends the follower when ctx ends. Models can't be read after that.
+func (s *Shared) Run(ctx context.Context) error {
+	<-ctx.Done()
+	s.mu.Lock()
+	s.closed = true
+	l := s.lead
+	s.lead = nil
+	s.mu.Unlock()
+	if l != nil {
+		l.stop()
+		<-l.done
+	}
+	return nil
+}
+
+// join returns the running follower, and starts one if none runs. leave must be called afterwards.
+func (s *Shared) join() (*leader, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, context.Canceled
+	}
+	if s.lead == nil {
+		f, err := s.Open()
+		if err != nil {
+			return nil, err
+		}
+		ctx, stop := context.WithCancel(context.Background())
+		l := &leader{Follower: f, stop: stop, done: make(chan struct{}), news: make(chan struct{})}
+		s.lead = l
+		go func() {
+			defer close(l.done)
+			_ = f.Run(ctx) // it ends with ctx alone
+		}()
+		go s.announce(l)
+	}
+	l := s.lead
+	l.readers++
+	if l.end != nil {
+		l.end.Stop()
+		l.end = nil
+	}
+	return l, nil
+}
+
+// announce wakes all readers for each newer model.
+func (s *Shared) announce(l *leader) {
+	for {
+		select {
+		case <-l.done:
+			return
+		case <-l.Changed():
+		}
+		s.mu.Lock()
+		close(l.news)
+		l.news = make(chan struct{})
+		s.mu.Unlock()
+	}
+}
+
+func (s *Shared) leave(l *leader) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if l.readers--; l.readers > 0 {
+		return
+	}
+	l.end = time.AfterFunc(cmp.Or(s.wait, linger), func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if l.readers > 0 || s.lead != l {
+			return
+		}
+		s.lead = nil
+		l.stop()
+	})
+}
+
+// next returns the newest model, and a channel that is closed when there is a newer one.
+func (s *Shared) next(l *leader) (*Cluster, <-chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return l.Current(), l.news
+}
+
+// Read returns the model as soon as each source has answered, or is known not to. The error says why Kubernetes can't be asked at all.
+func (s *Shared) Read(ctx context.Context) (*Cluster, error) {
+	l, err := s.join()
+	if err != nil {
+		return nil, err
+	}
+	defer s.leave(l)
+	c, _, err := s.loaded(ctx, l)
+	return c, err
+}
+
+// loaded waits for the first whole model.
+func (s *Shared) loaded(ctx context.Context, l *leader) (*Cluster, <-chan struct{}, error) {
+	late := time.NewTimer(l.o.Patience)
+	defer late.Stop()
+	for {
+		c, news := s.next(l)
+		if !c.Loading() {
+			return c, news, l.unreachable(c)
+		}
+		select {
+		case <-ctx.Done():
+			return nil, nil, context.Cause(ctx)
+		case <-late.C:
+			return unanswered(c, l.o.Patience), news, l.unreachable(c)
+		case <-news:
+		}
+	}
+}
+
+// Follow passes the model to give, and then each newer one with at least the time pause between two, until ctx ends or give returns an error.
+func (s *Shared) Follow(ctx context.Context, pause time.Duration, give func(*Cluster) error) error {
+	l, err := s.join()
+	if err != nil {
+		return err
+	}
+	defer s.leave(l)
+	c, news, err := s.loaded(ctx, l)
+	if err != nil {
+		return err
+	}
+	for {
+		if err := give(c); err != nil {
+			return err
+		}
+		for _, wait := range []<-chan struct{}{news, after(pause)} {
+			select {
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			case <-l.done:
+				return context.Canceled
+			case <-wait:
+			}
+		}
+		c, news = s.next(l)
+	}
+}
+
+// after returns a channel that is closed after a time.
+func after(d time.Duration) <-chan struct{} {
+	out := make(chan struct{})
+	time.AfterFunc(d, func() { close(out) })
+	return out
+}

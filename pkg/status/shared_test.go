@@ -1,0 +1,98 @@
+package status
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/openpai/paictl/pkg/layout"
+	"github.com/openpai/paictl/pkg/services/state"
+)
+
+// shared returns a Shared of an API server without objects, and how many followers it has opened.
+func shared(t *testing.T) (*Shared, *atomic.Int32) {
+	t.Helper()
+	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		if r.URL.Query().Get("watch") != "" {
+			w.(http.Flusher).Flush()
+			<-r.Context().Done()
+			return
+		}
+		_, _ = w.Write([]byte(`{"metadata":{"resourceVersion":"1"},"items":[]}`))
+	}))
+	t.Cleanup(api.CloseClientConnections) // watches last
+	address := strings.TrimPrefix(api.URL, "http://")
+	var opened atomic.Int32
+	s := &Shared{wait: time.Millisecond, Open: func() (*Follower, error) {
+		opened.Add(1)
+		return New(through(t, address, ""), Options{Patience: 5 * time.Second, Services: func(context.Context, func(string, *layout.Layout)) ([]state.Status, error) {
+			return nil, &AbsentError{Err: errors.New("no run has published them")}
+		}})
+	}}
+	return s, &opened
+}
+
+func TestReadersShareOneFollower(t *testing.T) {
+	s, opened := shared(t)
+	ctx, stop := context.WithCancel(t.Context())
+	given := make(chan *Cluster)
+	ended := make(chan error, 1)
+	go func() {
+		ended <- s.Follow(ctx, 0, func(c *Cluster) error {
+			select {
+			case given <- c:
+			case <-ctx.Done():
+			}
+			return nil
+		})
+	}()
+	first := <-given
+	assert.False(t, first.Loading(), "a reader doesn't get a model before all sources have answered")
+	c, err := s.Read(t.Context())
+	require.NoError(t, err)
+	assert.NotNil(t, c)
+	assert.Equal(t, int32(1), opened.Load())
+	stop()
+	require.ErrorIs(t, <-ended, context.Canceled)
+	require.Eventually(t, func() bool { // after the last reader it ends
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.lead == nil
+	}, 10*time.Second, time.Millisecond)
+	_, err = s.Read(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, int32(2), opened.Load())
+}
+
+func TestASharedFollowerEndsWithItsOwner(t *testing.T) {
+	s, _ := shared(t)
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- s.Run(ctx) }()
+	ended := make(chan error, 1)
+	given := make(chan struct{}, 1)
+	go func() {
+		ended <- s.Follow(t.Context(), 0, func(*Cluster) error {
+			select {
+			case given <- struct{}{}:
+			default:
+			}
+			return nil
+		})
+	}()
+	<-given
+	stop()
+	require.NoError(t, <-done)
+	require.ErrorIs(t, <-ended, context.Canceled)
+	_, err := s.Read(t.Context())
+	require.ErrorIs(t, err, context.Canceled)
+}
