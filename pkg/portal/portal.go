@@ -35,7 +35,10 @@ var media = map[string]string{".js": "text/javascript; charset=utf-8", ".css": "
 const anything = "*/*"
 
 // pages are the addresses of the portal.
-var pages = []string{"/{$}", "/jobs", "/jobs/{user}/{name}", "/submit"}
+var pages = []string{
+	"/{$}", "/jobs", "/jobs/{user}/{name}", "/submit",
+	"/machines", "/queue",
+}
 
 // Routes returns the routes of all pages, of their files, and of the addresses that OpenPAI's portal had.
 func Routes() []server.Route {

@@ -89,6 +89,8 @@ func (t *Cutter) source(s *Source) {
 	switch {
 	case s.Name == SourceServices, s.Name == SourceAlerts:
 		s.State, s.Message, s.Hint, s.Refused = StateAbsent, OnlyAdministrators, askAdministrator, false
+	case s.State == StateAbsent:
+		s.Message, s.Hint = "", ""
 	case s.Message != "" || s.Hint != "":
 		s.Message, s.Hint = notRead, askAdministrator
 	}

@@ -26,12 +26,15 @@ func TestScreenshots(t *testing.T) {
 	w.fill()
 	b.signIn(w, "/", "ann")
 	for name, page := range map[string]struct{ path, shows, does string }{
-		"home":   {"/", "document.querySelector('.vc') && document.querySelector('.jobs')", ""},
-		"jobs":   {"/jobs", "document.querySelector('.jobs')", ""},
-		"job":    {"/jobs/ann/wav2vec-large-960h", "document.querySelector('.sentence')", ""},
-		"failed": {"/jobs/ann/whisper-finetune", "document.querySelector('.sentence')", "document.querySelector('summary').click()"},
-		"logs":   {"/jobs/ann/wav2vec-large-960h?tab=logs&task=Worker_1%5B0%5D", "document.querySelector('.screen .l') && document.querySelector('.sentence')", ""},
-		"submit": {"/submit?clone=bob/conformer-s", "document.querySelector('.verdict .good')", ""},
+		"home":     {"/", "document.querySelector('.vc') && document.querySelector('.jobs')", ""},
+		"jobs":     {"/jobs", "document.querySelector('.jobs')", ""},
+		"job":      {"/jobs/ann/wav2vec-large-960h", "document.querySelector('.sentence')", ""},
+		"failed":   {"/jobs/ann/whisper-finetune", "document.querySelector('.sentence')", "document.querySelector('summary').click()"},
+		"logs":     {"/jobs/ann/wav2vec-large-960h?tab=logs&task=Worker_1%5B0%5D", "document.querySelector('.screen .l') && document.querySelector('.sentence')", ""},
+		"machines": {"/machines?by=owner&machine=gpu-1", "document.querySelector('.drawer a')", ""},
+		"wall":     {"/machines?by=health&view=wall", "document.querySelector('.map canvas')", ""},
+		"queue":    {"/queue?vc=speech", "document.querySelector('.queue tbody tr')", ""},
+		"submit":   {"/submit?clone=bob/conformer-s", "document.querySelector('.verdict .good')", ""},
 	} {
 		for how, size := range map[string][2]int64{"light": {1440, 900}, "dark": {1440, 900}, "phone": {390, 844}} {
 			scheme := "light"

@@ -1,6 +1,7 @@
 package browser
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -12,10 +13,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	"github.com/openpai/paictl/pkg/job/jobtest"
@@ -25,6 +29,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 	"github.com/openpai/paictl/pkg/scheduler/api"
 	"github.com/openpai/paictl/pkg/scheduler/cell"
+	"github.com/openpai/paictl/pkg/scheduler/claim"
 	"github.com/openpai/paictl/pkg/server/servertest"
 )
 
@@ -38,6 +43,8 @@ type world struct {
 	lines chan string
 	// away cuts all requests.
 	away atomic.Bool
+	// held are the numbers of GPUs of each machine that pods hold.
+	held map[string]int32
 }
 
 func newWorld(t *testing.T) *world {
@@ -49,7 +56,7 @@ func newWorld(t *testing.T) *world {
 	require.NoError(t, err)
 	_, err = c.Client.CoreV1().ConfigMaps(kube.SystemNamespace).Patch(t.Context(), "scheduler-configuration", types.MergePatchType, larger, metav1.PatchOptions{})
 	require.NoError(t, err)
-	w := &world{t: t, cluster: c, tokens: map[string]string{}, lines: make(chan string)}
+	w := &world{t: t, cluster: c, tokens: map[string]string{}, lines: make(chan string), held: map[string]int32{}}
 	w.empty()
 	proxied, err := jobtest.Handler(c.Config, nil)
 	require.NoError(t, err)
@@ -142,7 +149,10 @@ func scheduler() http.Handler {
 			{Name: "speech", Guaranteed: 64, Used: 40, Free: 22, Bad: 2, WaitingGangs: 3, WaitingPods: 9, FreeByLevel: []cell.LevelCount{{CellType: "NODE", Count: 2, GPUs: 8}, {CellType: "G", Count: 6, GPUs: 1}}},
 			{Name: "vision", Guaranteed: 32, Used: 32, WaitingGangs: 1, Opportunistic: 4, FreeByLevel: []cell.LevelCount{{CellType: "NODE", Count: 0, GPUs: 8}}},
 		}},
-		"/v1/queue": api.Queue{},
+		"/v1/queue": api.Queue{Total: 2, Items: []api.Queued{
+			{Position: 1, PositionInVC: 1, VC: "speech", Group: "ann~eval-librispeech/worker", User: "ann", Asks: api.Asks{GPUs: 8}, Pods: 1, State: "Waiting", Reason: "8 free GPUs of one machine are missing", Since: time.Now().Add(-20 * time.Minute)},
+			{Position: 2, PositionInVC: 1, VC: "vision", Group: "vic~segment/worker", User: "vic", Asks: api.Asks{GPUs: 16}, Pods: 2, State: "Waiting", Reason: "vision holds all of its 32 GPUs", Since: time.Now().Add(-5 * time.Minute)},
+		}},
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if answers[r.URL.Path] == nil {
@@ -209,18 +219,75 @@ func (w *world) status(user, name string, state fv1.State, end *fv1.CompletionSt
 func (w *world) pod(object, role, name, node string, index int32) {
 	w.t.Helper()
 	pods := w.cluster.Client.CoreV1().Pods(kube.JobNamespace)
-	p, err := pods.Create(w.t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{fv1.LabelFramework: object, fv1.LabelTaskRole: role, fv1.LabelTaskIndex: fmt.Sprint(index)}},
-		Spec: corev1.PodSpec{NodeName: node, Containers: []corev1.Container{{Name: "app", Image: "i"}}}}, metav1.CreateOptions{})
+	made := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{fv1.LabelFramework: object, fv1.LabelTaskRole: role, fv1.LabelTaskIndex: fmt.Sprint(index)}},
+		Spec: corev1.PodSpec{NodeName: node, Containers: []corev1.Container{{Name: "app", Image: "i"}}}}
+	gpu := w.held[node]
+	if gpu < gpusOfMachine {
+		claim.Expect(made, func(*corev1.Container) bool { return true })
+		w.held[node]++
+	}
+	p, err := pods.Create(w.t.Context(), made, metav1.CreateOptions{})
 	require.NoError(w.t, err)
 	p.Status.Phase = corev1.PodRunning
 	p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "app", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Now()}}}}
 	_, err = pods.UpdateStatus(w.t.Context(), p, metav1.UpdateOptions{})
 	require.NoError(w.t, err)
+	if gpu == gpusOfMachine {
+		return
+	}
+	claims := w.cluster.Client.ResourceV1().ResourceClaims(kube.JobNamespace)
+	c, err := claims.Create(w.t.Context(), claim.New(p, 1), metav1.CreateOptions{})
+	require.NoError(w.t, err)
+	c.Status = claim.Status(p, claim.Place{Node: node, Indices: []int32{gpu}, Details: []byte(`{}`)}, metav1.Now())
+	_, err = claims.UpdateStatus(w.t.Context(), c, metav1.UpdateOptions{})
+	require.NoError(w.t, err)
+}
+
+// gpusOfMachine is how many GPUs a machine has.
+const gpusOfMachine = 8
+
+// machines makes machines with GPUs, gpu-1 and so on, of which the last one isn't ready.
+func (w *world) machines(n int) {
+	w.t.Helper()
+	config := rest.CopyConfig(w.cluster.Config)
+	config.QPS = -1 // a test makes many
+	client, err := kubernetes.NewForConfig(config)
+	require.NoError(w.t, err)
+	nodes, slices := client.CoreV1().Nodes(), client.ResourceV1().ResourceSlices()
+	for i := range n {
+		name := fmt.Sprintf("gpu-%d", i+1)
+		remove := func() {
+			ctx := context.WithoutCancel(w.t.Context())
+			_ = nodes.Delete(ctx, name, metav1.DeleteOptions{})
+			_ = slices.Delete(ctx, name+"-gpus", metav1.DeleteOptions{})
+		}
+		remove() // servertest has a machine of this name
+		w.t.Cleanup(remove)
+		node, err := nodes.Create(w.t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"pai-worker": "true"}}}, metav1.CreateOptions{})
+		require.NoError(w.t, err)
+		ready := corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady", LastTransitionTime: metav1.NewTime(time.Now().Add(-50 * time.Hour))}
+		if i == n-1 {
+			ready.Status, ready.Reason, ready.Message = corev1.ConditionFalse, "KubeletNotReady", "container runtime is down"
+		}
+		node.Status.Conditions = []corev1.NodeCondition{ready}
+		node.Status.Capacity = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("96"), corev1.ResourceMemory: resource.MustParse("1Ti")}
+		node.Status.Allocatable = node.Status.Capacity
+		_, err = nodes.UpdateStatus(w.t.Context(), node, metav1.UpdateOptions{})
+		require.NoError(w.t, err)
+		s := &resourceapi.ResourceSlice{ObjectMeta: metav1.ObjectMeta{Name: name + "-gpus"}, Spec: resourceapi.ResourceSliceSpec{Driver: claim.Driver, NodeName: &name, Pool: resourceapi.ResourcePool{Name: name, ResourceSliceCount: 1}}}
+		for k := range int32(gpusOfMachine) {
+			model, uuid := "NVIDIA A100-SXM4-80GB", fmt.Sprintf("GPU-%d-%d", i, k)
+			s.Spec.Devices = append(s.Spec.Devices, resourceapi.Device{Name: claim.DeviceName(k), Attributes: map[resourceapi.QualifiedName]resourceapi.DeviceAttribute{"model": {StringValue: &model}, "uuid": {StringValue: &uuid}}})
+		}
+		_, err = slices.Create(w.t.Context(), s, metav1.CreateOptions{})
+		require.NoError(w.t, err)
+	}
 }
 
 // fill makes the jobs of a team in all states.
 func (w *world) fill() {
 	w.t.Helper()
+	w.machines(14)
 	for i := range 60 {
 		user, vc := []string{"ann", "bob", "vic"}[i%3], "speech"
 		if user == "vic" {

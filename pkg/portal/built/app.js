@@ -1,11 +1,11 @@
 // pkg/portal/web/src/main.tsx
 import { render } from "./library.js";
-import { useSignal as useSignal7 } from "./library.js";
-import { useEffect as useEffect8, useRef as useRef5 } from "./library.js";
+import { useSignal as useSignal8 } from "./library.js";
+import { useEffect as useEffect12, useRef as useRef7 } from "./library.js";
 
 // pkg/portal/web/src/home.tsx
-import { useSignal as useSignal3 } from "./library.js";
-import { useEffect as useEffect4, useMemo as useMemo2 } from "./library.js";
+import { useSignal as useSignal4 } from "./library.js";
+import { useEffect as useEffect6, useMemo as useMemo4 } from "./library.js";
 
 // pkg/portal/web/src/api.ts
 import { signal as signal3 } from "./library.js";
@@ -230,7 +230,85 @@ var en = {
   "key.help": "This list",
   now: "just now",
   ago: "{time} ago",
-  in: "in {time}"
+  in: "in {time}",
+  machines: "Machines",
+  queue: "Queue",
+  ofMachines: "of {n} machines ready",
+  ofGPUs: "of {n} GPUs used",
+  searchMachines: "Search machines",
+  anySKU: "All types",
+  sku: "Type",
+  "show.all": "All",
+  "show.free": "With free GPUs",
+  "show.troubled": "With problems",
+  "by.use": "Use",
+  "by.owner": "Person",
+  "by.vc": "Virtual cluster",
+  "by.health": "Health",
+  mapBy: "Colours show",
+  mapLabel: "Map of the GPUs of {n} machines. Move with the arrow keys, open a machine with Enter.",
+  mapFree: "Free",
+  mapSomeone: "Held by someone",
+  mapOthers: "{n} others",
+  mapNoUse: "Held, use unknown",
+  mapDown: "Not available",
+  mapBroken: "Broken",
+  mapOpportunistic: "opportunistic",
+  mapUse: "use {n} %",
+  mapMemory: "memory {used} of {of} GiB",
+  wall: "Wall",
+  wallMore: "Show only the map, for a screen on a wall",
+  wallEnd: "Close",
+  "gpu.healthy": "Healthy",
+  "gpu.ignored": "Sick, used anyway",
+  "gpu.sick": "Sick",
+  "gpu.missing": "Missing",
+  "gpu.unknown": "Unknown",
+  "machine.Ready": "Ready",
+  "machine.NotReady": "Not ready",
+  "machine.Unknown": "Silent",
+  "machine.Outside": "Not in the cluster",
+  "machine.Unlisted": "Not configured",
+  cordoned: "cordoned",
+  noGPUs: "no GPUs",
+  noMachines: "The cluster has no machines yet.",
+  noMachineMatch: "No machine matches these filters.",
+  machinesShown: "{n} machines",
+  machinesMore: "{n} machines, of which the table has {most}; the map has all",
+  cpuUse: "CPU",
+  memoryUse: "Memory",
+  coresOf: "{used} of {of} cores requested",
+  gibOf: "{used} of {of} GiB requested",
+  pods: "Pods",
+  sinceTime: "Since",
+  roles: "Roles",
+  machineAddress: "Address",
+  driver: "Driver",
+  kernel: "Kernel",
+  os: "System",
+  health: "Health",
+  holder: "Held by",
+  useNow: "Use",
+  sourceIs: "{name}: {state}.",
+  "source.api": "Kubernetes",
+  "source.jobs": "Jobs",
+  "source.scheduler": "Scheduler",
+  "source.services": "Services",
+  "source.prometheus": "Prometheus",
+  "source.alerts": "Alertmanager",
+  "sourceState.stale": "doesn't answer; these values are old",
+  "sourceState.absent": "not there",
+  "sourceState.failed": "doesn't answer",
+  gpuMap: "GPU map",
+  noSuchVC: "You can't use a virtual cluster called {name}.",
+  wants: "Wants",
+  wantsGPUs: "{n} GPUs",
+  wantsShare: "{n} shares of GPUs",
+  wantsCPU: "{n} cores",
+  waitsSince: "Since",
+  waitsFor: "Why",
+  "key.machines": "Machines",
+  gpuModel: "GPU model"
 };
 var zh = {
   home: "首页",
@@ -408,7 +486,85 @@ var zh = {
   "key.help": "显示此列表",
   now: "刚刚",
   ago: "{time}前",
-  in: "{time}后"
+  in: "{time}后",
+  machines: "机器",
+  queue: "队列",
+  ofMachines: "/ {n} 台机器就绪",
+  ofGPUs: "/ {n} 个 GPU 已用",
+  searchMachines: "搜索机器",
+  anySKU: "所有类型",
+  sku: "类型",
+  "show.all": "全部",
+  "show.free": "有空闲 GPU",
+  "show.troubled": "有问题",
+  "by.use": "使用率",
+  "by.owner": "用户",
+  "by.vc": "虚拟集群",
+  "by.health": "健康状况",
+  mapBy: "颜色表示",
+  mapLabel: "{n} 台机器的 GPU 图。用方向键移动，按 Enter 打开机器。",
+  mapFree: "空闲",
+  mapSomeone: "他人占用",
+  mapOthers: "其他 {n} 个",
+  mapNoUse: "已占用，使用率未知",
+  mapDown: "不可用",
+  mapBroken: "故障",
+  mapOpportunistic: "机会性",
+  mapUse: "使用率 {n} %",
+  mapMemory: "显存 {used} / {of} GiB",
+  wall: "大屏",
+  wallMore: "只显示 GPU 图，用于墙上的屏幕",
+  wallEnd: "关闭",
+  "gpu.healthy": "正常",
+  "gpu.ignored": "有故障，仍在使用",
+  "gpu.sick": "有故障",
+  "gpu.missing": "缺失",
+  "gpu.unknown": "未知",
+  "machine.Ready": "就绪",
+  "machine.NotReady": "未就绪",
+  "machine.Unknown": "无响应",
+  "machine.Outside": "不在集群中",
+  "machine.Unlisted": "未配置",
+  cordoned: "已停止调度",
+  noGPUs: "没有 GPU",
+  noMachines: "集群还没有机器。",
+  noMachineMatch: "没有符合筛选条件的机器。",
+  machinesShown: "{n} 台机器",
+  machinesMore: "共 {n} 台机器，表中显示 {most} 台；图中显示全部",
+  cpuUse: "CPU",
+  memoryUse: "内存",
+  coresOf: "已申请 {used} / {of} 核",
+  gibOf: "已申请 {used} / {of} GiB",
+  pods: "Pod",
+  sinceTime: "起始",
+  roles: "角色",
+  machineAddress: "地址",
+  driver: "驱动",
+  kernel: "内核",
+  os: "系统",
+  health: "健康状况",
+  holder: "占用者",
+  useNow: "使用率",
+  sourceIs: "{name}：{state}。",
+  "source.api": "Kubernetes",
+  "source.jobs": "任务",
+  "source.scheduler": "调度器",
+  "source.services": "服务",
+  "source.prometheus": "Prometheus",
+  "source.alerts": "Alertmanager",
+  "sourceState.stale": "没有响应；这些数据已过时",
+  "sourceState.absent": "不存在",
+  "sourceState.failed": "没有响应",
+  gpuMap: "GPU 图",
+  noSuchVC: "您不能使用名为 {name} 的虚拟集群。",
+  wants: "需要",
+  wantsGPUs: "{n} 个 GPU",
+  wantsShare: "{n} 份 GPU",
+  wantsCPU: "{n} 核",
+  waitsSince: "开始等待",
+  waitsFor: "原因",
+  "key.machines": "机器",
+  gpuModel: "GPU 型号"
 };
 var known = { en, zh };
 var names = { en: "English", zh: "中文" };
@@ -545,49 +701,63 @@ function pause(ms, stop) {
     stop.addEventListener("abort", end);
   });
 }
+async function* events(r) {
+  let e = { name: "", data: "", id: "" };
+  for await (const line of lines(r)) {
+    if (line === "") {
+      yield e;
+      e = { name: "", data: "", id: "" };
+    } else if (line.startsWith("event: ")) e.name = line.slice(7);
+    else if (line.startsWith("data: ")) e.data += line.slice(6);
+    else if (line.startsWith("id: ")) e.id = line.slice(4);
+  }
+}
 function watchJobs(query, stop, to) {
   let last = "";
   return lasting(stop, async (alive) => {
     const r = await ask("GET /api/v3/jobs/watch", { query }, stop, last ? { "Last-Event-ID": last } : {});
     alive();
-    let event = "";
-    let data = "";
     let rows = null;
-    const take = () => {
-      switch (event) {
+    for await (const e of events(r)) {
+      switch (e.name) {
         case "snapshot":
           rows = [];
           break;
         case "job":
-          if (rows) rows.push(JSON.parse(data));
-          else to.changed(JSON.parse(data));
+          if (rows) rows.push(JSON.parse(e.data));
+          else to.changed(JSON.parse(e.data));
           break;
         case "gone":
-          to.gone(JSON.parse(data).uid);
+          to.gone(JSON.parse(e.data).uid);
           break;
         case "ready": {
-          const ready = JSON.parse(data);
+          const ready = JSON.parse(e.data);
           to.whole(rows ?? [], ready.next ?? "", ready.note ?? "");
           rows = null;
           break;
         }
         case "problem":
-          lost.value = problem(data);
+          lost.value = problem(e.data);
           break;
         case "back":
           lost.value = null;
           break;
         case "end":
-          throw problem(data);
+          throw problem(e.data);
       }
-    };
-    for await (const line of lines(r)) {
-      if (line === "") {
-        take();
-        event = data = "";
-      } else if (line.startsWith("event: ")) event = line.slice(7);
-      else if (line.startsWith("data: ")) data += line.slice(6);
-      else if (line.startsWith("id: ")) last = line.slice(4);
+      if (e.id) last = e.id;
+    }
+    throw new Failure(0, "NoAnswer", t("cut"));
+  });
+}
+function watchStatus(parts, stop, whole, changed) {
+  return lasting(stop, async (alive) => {
+    const r = await ask("GET /api/v3/status/watch", { query: { parts } }, stop);
+    alive();
+    for await (const e of events(r)) {
+      if (e.name === "snapshot") whole(JSON.parse(e.data));
+      else if (e.name === "change") changed(JSON.parse(e.data));
+      else if (e.name === "end") throw problem(e.data);
     }
     throw new Failure(0, "NoAnswer", t("cut"));
   });
@@ -626,12 +796,14 @@ var all = [
   ["Ctrl Enter", "key.send"],
   ["g h", "key.home"],
   ["g j", "key.jobs"],
+  ["g m", "key.machines"],
   ["n", "key.submit"],
   ["?", "key.help"]
 ];
 var everywhere = {
   "g h": () => go(address([])),
   "g j": () => go(address(["jobs"])),
+  "g m": () => go(address(["machines"])),
   n: () => go(address(["submit"])),
   "?": () => help.value = !help.value
 };
@@ -671,7 +843,7 @@ function list(filter, limit) {
   const known2 = /* @__PURE__ */ new Map();
   const out = { rows: signal5(null), next: signal5(""), note: signal5(""), error: signal5(null), older, end: () => stop.abort() };
   let waiting = false;
-  const draw = () => {
+  const draw2 = () => {
     if (waiting) return;
     waiting = true;
     requestAnimationFrame(() => {
@@ -686,16 +858,16 @@ function list(filter, limit) {
       for (const r of rows) known2.set(r.uid, r);
       out.next.value = next;
       out.note.value = note;
-      draw();
+      draw2();
     },
     changed(row) {
       const end = last();
       if (!known2.has(row.uid) && out.next.value && end && newestFirst(row, end) > 0) return;
       known2.set(row.uid, row);
-      draw();
+      draw2();
     },
     gone(uid) {
-      if (known2.delete(uid)) draw();
+      if (known2.delete(uid)) draw2();
     }
   }).catch((e) => {
     if (!stop.signal.aborted) out.error.value = failure(e);
@@ -705,7 +877,7 @@ function list(filter, limit) {
     for (const r of page.items ?? []) if (!known2.has(r.uid)) known2.set(r.uid, r);
     out.next.value = page.next ?? "";
     out.note.value = page.note ?? "";
-    draw();
+    draw2();
   }
   return out;
 }
@@ -808,6 +980,8 @@ var paths = {
   home: "M2.5 7 8 2.5 13.5 7v6.5h-4V9.5h-3v4h-4z",
   jobs: "M2.5 4h11M2.5 8h11M2.5 12h7",
   plus: "M8 3v10M3 8h10",
+  queue: "M2.5 3.5h11M4.5 8h9M6.5 12.5h7",
+  machines: "M2.5 2.5h11v4.5h-11zM2.5 9h11v4.5h-11zM5 4.8h.01M5 11.3h.01",
   search: "M7 2.5a4.5 4.5 0 1 0 0 9 4.5 4.5 0 0 0 0-9zM10.5 10.5l3 3",
   stop: "M4 4h8v8H4z",
   retry: "M13 8a5 5 0 1 1-1.6-3.7M13 2.5v3h-3",
@@ -1027,12 +1201,12 @@ function ran(r) {
   if (!r.started) return "";
   return duration((r.completed ? Date.parse(r.completed) : now.value) - Date.parse(r.started));
 }
-function Row({ r, chosen, owner }) {
+function Row({ r, chosen: chosen2, owner }) {
   const row = useRef2(null);
   useEffect3(() => {
-    if (chosen) row.current?.scrollIntoView({ block: "nearest" });
-  }, [chosen]);
-  return /* @__PURE__ */ jsxs2("tr", { ref: row, class: chosen ? "chosen" : "", "data-job": r.user + "/" + r.name, children: [
+    if (chosen2) row.current?.scrollIntoView({ block: "nearest" });
+  }, [chosen2]);
+  return /* @__PURE__ */ jsxs2("tr", { ref: row, class: chosen2 ? "chosen" : "", "data-job": r.user + "/" + r.name, children: [
     /* @__PURE__ */ jsx2("td", { class: "c-state", children: /* @__PURE__ */ jsx2(State, { state: r.state, position: r.position, deleted: r.deleted }) }),
     /* @__PURE__ */ jsxs2("td", { class: "c-name", children: [
       /* @__PURE__ */ jsx2("a", { class: "whole", href: address(["jobs", r.user, r.name]), title: r.name, children: r.name }),
@@ -1199,13 +1373,348 @@ function Jobs() {
   ] });
 }
 
+// pkg/portal/web/src/cluster.ts
+import { signal as signal9 } from "./library.js";
+import { useEffect as useEffect4, useMemo as useMemo2 } from "./library.js";
+function merge(list2, news, gone, key) {
+  if (!news && !gone) return list2 ?? [];
+  const known2 = new Map((list2 ?? []).map((x) => [key(x), x]));
+  for (const x of news ?? []) known2.set(key(x), x);
+  for (const k of gone ?? []) known2.delete(k);
+  return [...known2.values()];
+}
+function apply(c, d) {
+  return {
+    ...c,
+    at: d.at,
+    verdict: d.verdict ?? c.verdict,
+    counts: d.counts ?? c.counts,
+    sources: d.sources ?? c.sources,
+    virtualClusters: d.virtualClusters ?? c.virtualClusters,
+    services: d.services ?? c.services,
+    events: d.events ?? c.events,
+    alerts: d.alerts ?? c.alerts,
+    machines: merge(c.machines, d.machines, d.goneMachines, (m) => m.name),
+    jobs: merge(c.jobs, d.jobs, d.goneJobs, (j) => j.uid)
+  };
+}
+function useCluster(...parts) {
+  const out = useMemo2(() => ({ cluster: signal9(null), error: signal9(null) }), []);
+  useEffect4(() => {
+    const stop = new AbortController();
+    watchStatus(
+      parts,
+      stop.signal,
+      (c) => out.cluster.value = c,
+      (d) => out.cluster.value && (out.cluster.value = apply(out.cluster.value, d))
+    ).catch((e) => {
+      if (!stop.signal.aborted) out.error.value = failure(e);
+    });
+    return () => {
+      stop.abort();
+      lost.value = null;
+    };
+  }, []);
+  return out;
+}
+function source(c, name) {
+  return c.sources?.find((s) => s.name === name);
+}
+function broken(g) {
+  return g.health === "sick" || g.health === "missing";
+}
+function down(m) {
+  return m.state !== "Ready" || !!m.cordoned;
+}
+function troubled(m) {
+  return m.state !== "Ready" || !!m.pressure?.length || (m.gpus ?? []).some(broken);
+}
+var names2 = new Intl.Collator("en", { numeric: true });
+function byName(a, b) {
+  return names2.compare(a.name, b.name);
+}
+
+// pkg/portal/web/src/map.tsx
+import { useSignal as useSignal3 } from "./library.js";
+import { useEffect as useEffect5, useMemo as useMemo3, useRef as useRef3 } from "./library.js";
+import { jsx as jsx3, jsxs as jsxs3 } from "./library.js";
+var ways = ["use", "owner", "vc", "health"];
+var steps = [0, 5, 25, 50, 75, 90];
+var categories = 10;
+function shade(g, m, by, groups) {
+  if (by === "health") {
+    if (broken(g)) return "bad";
+    if (g.health === "ignored") return "ignored";
+    return g.health === "healthy" ? down(m) ? "down" : "good" : "unknown";
+  }
+  if (broken(g)) return "bad";
+  const o = g.owner;
+  if (!o) return down(m) ? "down" : "free";
+  switch (by) {
+    case "use":
+      return g.use ? "use-" + steps.findLastIndex((s) => g.use.utilisation >= s) : "held";
+    case "owner":
+      if (o.user && o.user === me.value?.name) return "mine";
+      return o.user ? category(groups.indexOf(o.user)) : "held";
+    case "vc":
+      return o.virtualCluster ? category(groups.indexOf(o.virtualCluster)) : "held";
+  }
+}
+function category(i) {
+  return i < categories ? "cat-" + i : "other";
+}
+function holders(machines, by) {
+  if (by !== "owner" && by !== "vc") return [];
+  const n = /* @__PURE__ */ new Map();
+  for (const m of machines)
+    for (const g of m.gpus ?? []) {
+      const name = by === "vc" ? g.owner?.virtualCluster : g.owner?.user;
+      if (name && !(by === "owner" && name === me.value?.name)) n.set(name, (n.get(name) ?? 0) + 1);
+    }
+  const most3 = [...n].sort((a, b) => b[1] - a[1] || byName({ name: a[0] }, { name: b[0] }));
+  return most3.map(([name]) => name);
+}
+function explain(m, g) {
+  const parts = [`${m.name} / GPU ${g.index}`];
+  if (g.model) parts.push(g.model);
+  if (g.health !== "healthy") parts.push(maybe("gpu." + g.health, g.health) + (g.reason ? ": " + g.reason : ""));
+  const o = g.owner;
+  if (!o) parts.push(down(m) ? t("mapDown") : t("mapFree"));
+  else if (o.job) parts.push(o.job + (o.task ? " " + o.task : ""));
+  else parts.push(o.pod ? o.pod : t("mapSomeone"));
+  if (o?.virtualCluster) parts.push(o.virtualCluster + (o.opportunistic ? " (" + t("mapOpportunistic") + ")" : ""));
+  if (g.use) {
+    parts.push(t("mapUse", { n: Math.round(g.use.utilisation) }));
+    if (g.memory) parts.push(t("mapMemory", { used: Math.round(g.use.memoryUsed / 102.4) / 10, of: Math.round(g.memory / 1024) }));
+    if (g.use.temperature) parts.push(Math.round(g.use.temperature) + " °C");
+    if (g.use.power) parts.push(Math.round(g.use.power) + " W");
+  }
+  return parts.join(" · ");
+}
+var sizes = [44, 38, 32, 28, 24, 20, 17, 14, 12, 10, 8, 7, 6, 5];
+var named = 10;
+function place2(machines, width, height, largest) {
+  const most3 = Math.max(1, ...machines.map((m) => m.gpus?.length ?? 0));
+  const columns2 = Math.min(most3, 8);
+  const rows = Math.ceil(most3 / columns2);
+  const longest3 = Math.max(0, ...machines.map((m) => m.name.length));
+  let out;
+  for (const cell of sizes) {
+    if (cell > largest) continue;
+    const gap = cell >= 24 ? 4 : cell >= 12 ? 3 : cell >= 7 ? 2 : 1;
+    const font = cell >= 28 ? 14 : cell >= 14 ? 11 : 9;
+    const label = cell >= named ? font + 5 : 0;
+    const margin = cell >= 12 ? cell : 9;
+    const blockWidth = Math.max(columns2 * (cell + gap) - gap, label ? Math.min(longest3, 16) * font * 0.55 : 0) + margin;
+    const blockHeight = label + rows * (cell + gap) - gap + margin;
+    const perRow = Math.max(1, Math.floor((width + margin) / blockWidth));
+    const full = Math.max(1, Math.ceil(machines.length / perRow)) * blockHeight - margin;
+    out = { cell, gap, columns: columns2, label, font, width, height: full, blockWidth, blockHeight, perRow, blocks: [] };
+    if (full <= height && columns2 * (cell + gap) <= width) break;
+  }
+  const l = out;
+  l.blocks = machines.map((m, i) => ({ m, x: i % l.perRow * l.blockWidth, y: Math.floor(i / l.perRow) * l.blockHeight }));
+  return l;
+}
+function palette(at) {
+  const style = getComputedStyle(at);
+  const known2 = /* @__PURE__ */ new Map();
+  return (key) => {
+    let colour = known2.get(key);
+    if (colour === void 0) known2.set(key, colour = style.getPropertyValue("--map-" + key).trim() || "#888");
+    return colour;
+  };
+}
+function draw(canvas, l, by, groups) {
+  const ratio = devicePixelRatio || 1;
+  const [w, h] = [Math.round(l.width * ratio), Math.round(l.height * ratio)];
+  if (canvas.width !== w || canvas.height !== h) [canvas.width, canvas.height] = [w, h];
+  const c = canvas.getContext("2d");
+  const colour = palette(canvas);
+  c.setTransform(ratio, 0, 0, ratio, 0, 0);
+  c.clearRect(0, 0, l.width, l.height);
+  c.font = `${l.font}px ${getComputedStyle(canvas).fontFamily}`;
+  c.textBaseline = "top";
+  const radius = l.cell >= 28 ? 5 : l.cell >= 12 ? 3 : l.cell >= 9 ? 2 : 0;
+  const shapes = /* @__PURE__ */ new Map();
+  const shape = (key) => {
+    let path = shapes.get(key);
+    if (!path) shapes.set(key, path = new Path2D());
+    return path;
+  };
+  for (const b of l.blocks) {
+    if (l.label) {
+      c.fillStyle = colour(down(b.m) ? "name-down" : "name");
+      c.fillText(b.m.name, b.x, b.y, l.blockWidth - 8);
+    }
+    const gpus = b.m.gpus ?? [];
+    if (gpus.length === 0) {
+      c.strokeStyle = colour(down(b.m) ? "down" : "line");
+      c.strokeRect(b.x + 0.5, b.y + l.label + 0.5, l.columns * (l.cell + l.gap) - l.gap - 1, l.cell - 1);
+    }
+    gpus.forEach((g, i) => {
+      const [x, y] = corner(l, b, i);
+      const path = shape(shade(g, b.m, by, groups));
+      if (radius) path.roundRect(x, y, l.cell, l.cell, radius);
+      else path.rect(x, y, l.cell, l.cell);
+      if (broken(g)) cross(shape("cross"), x, y, l.cell);
+    });
+  }
+  for (const [key, path] of shapes) {
+    if (key === "cross") continue;
+    c.fillStyle = colour(key);
+    c.fill(path);
+    if (key !== "free") continue;
+    c.strokeStyle = colour("line");
+    c.stroke(path);
+  }
+  const crosses = shapes.get("cross");
+  if (!crosses) return;
+  c.strokeStyle = colour("cross");
+  c.stroke(crosses);
+}
+function corner(l, b, i) {
+  return [b.x + i % l.columns * (l.cell + l.gap), b.y + l.label + Math.floor(i / l.columns) * (l.cell + l.gap)];
+}
+function cross(path, x, y, size3) {
+  const m = size3 * 0.28;
+  path.moveTo(x + m, y + m);
+  path.lineTo(x + size3 - m, y + size3 - m);
+  path.moveTo(x + size3 - m, y + m);
+  path.lineTo(x + m, y + size3 - m);
+}
+function hit(l, x, y) {
+  const column = Math.floor(x / l.blockWidth);
+  const b = column < l.perRow ? l.blocks[Math.floor(y / l.blockHeight) * l.perRow + column] : void 0;
+  if (!b) return null;
+  const [i, k] = [Math.floor((x - b.x) / (l.cell + l.gap)), Math.floor((y - b.y - l.label) / (l.cell + l.gap))];
+  if (i >= l.columns) return null;
+  const gpu = Math.max(0, k) * l.columns + i;
+  return gpu < Math.max(1, b.m.gpus?.length ?? 0) ? { machine: b.m.name, gpu } : null;
+}
+function GPUMap({ machines, by, fit, largest = 20, open }) {
+  const canvas = useRef3(null);
+  const frame = useRef3(null);
+  const width = useSignal3(0);
+  const at = useSignal3(null);
+  const tip = useSignal3(null);
+  const theme2 = useSignal3(0);
+  useEffect5(() => {
+    const box = frame.current;
+    const sizes2 = new ResizeObserver(() => width.value = box.clientWidth);
+    sizes2.observe(box);
+    const redraw = () => theme2.value++;
+    const themes = new MutationObserver(redraw);
+    themes.observe(document.documentElement, { attributes: true, attributeFilter: ["data-theme"] });
+    const system = matchMedia("(prefers-color-scheme: dark)");
+    system.addEventListener("change", redraw);
+    return () => {
+      sizes2.disconnect();
+      themes.disconnect();
+      system.removeEventListener("change", redraw);
+    };
+  }, []);
+  const sorted = useMemo3(() => [...machines].sort(byName), [machines]);
+  const groups = useMemo3(() => holders(sorted, by), [sorted, by]);
+  const l = useMemo3(() => place2(sorted, width.value, fit, largest), [sorted, width.value, fit, largest]);
+  useEffect5(() => {
+    if (!width.value) return;
+    const id = requestAnimationFrame(() => draw(canvas.current, l, by, groups));
+    return () => cancelAnimationFrame(id);
+  }, [l, by, groups, theme2.value]);
+  const block = at.value ? l.blocks.find((b) => b.m.name === at.value.machine) : void 0;
+  const m = block?.m;
+  const g = m?.gpus?.[at.value.gpu];
+  const words = m ? g ? explain(m, g) : `${m.name} · ${t("noGPUs")}` : "";
+  const [left, top] = block ? corner(l, block, at.value.gpu) : [0, 0];
+  const move = (e) => {
+    const box = canvas.current.getBoundingClientRect();
+    const [x, y] = [e.clientX - box.left, e.clientY - box.top];
+    const s = hit(l, x, y);
+    if (s?.machine !== at.value?.machine || s?.gpu !== at.value?.gpu) at.value = s;
+    tip.value = s ? { x: Math.min(x, l.width - 180), y } : null;
+  };
+  const keys = (e) => {
+    const step = { ArrowRight: [0, 1], ArrowLeft: [0, -1], ArrowDown: [l.perRow, 0], ArrowUp: [-l.perRow, 0] };
+    const by2 = step[e.key];
+    if (e.key === "Enter" && at.value) {
+      open?.(at.value.machine);
+    } else if (by2 && sorted.length) {
+      let i = Math.max(0, sorted.findIndex((x) => x.name === at.value?.machine));
+      let k = at.value ? at.value.gpu + by2[1] : 0;
+      const count = (j) => Math.max(1, sorted[j].gpus?.length ?? 0);
+      if (k < 0 && i > 0) k = count(--i) - 1;
+      else if (k >= count(i) && i < sorted.length - 1) [i, k] = [i + 1, 0];
+      const to = i + by2[0];
+      if (to >= 0 && to < sorted.length) i = to;
+      at.value = { machine: sorted[i].name, gpu: Math.max(0, Math.min(k, count(i) - 1)) };
+      tip.value = null;
+    } else return;
+    e.preventDefault();
+    e.stopPropagation();
+  };
+  return /* @__PURE__ */ jsxs3("div", { class: "map", ref: frame, children: [
+    /* @__PURE__ */ jsx3(
+      "canvas",
+      {
+        ref: canvas,
+        tabIndex: 0,
+        role: "img",
+        "aria-label": t("mapLabel", { n: sorted.length }),
+        style: { width: l.width + "px", height: l.height + "px" },
+        onPointerMove: move,
+        onPointerLeave: () => {
+          at.value = null;
+          tip.value = null;
+        },
+        onClick: () => at.value && open?.(at.value.machine),
+        onKeyDown: keys
+      }
+    ),
+    block ? /* @__PURE__ */ jsx3("i", { class: "map-at", style: { left: left - 3 + "px", top: top - 3 + "px", width: l.cell + 6 + "px", height: l.cell + 6 + "px" } }) : null,
+    tip.value && words ? /* @__PURE__ */ jsx3("div", { class: "tip", style: { left: tip.value.x + 14 + "px", top: tip.value.y + 16 + "px" }, children: words.split(" · ").map((line) => /* @__PURE__ */ jsx3("div", { children: line }, line)) }) : null,
+    /* @__PURE__ */ jsx3("p", { class: "map-words small", "aria-live": "polite", children: tip.value ? "" : words })
+  ] });
+}
+function Legend({ machines, by }) {
+  const groups = holders(machines, by);
+  const n = /* @__PURE__ */ new Map();
+  for (const m of machines) for (const g of m.gpus ?? []) {
+    const key = shade(g, m, by, groups);
+    n.set(key, (n.get(key) ?? 0) + 1);
+  }
+  const fixed = [
+    ["free", t("mapFree")],
+    ["mine", me.value?.name ?? ""],
+    ["good", t("gpu.healthy")],
+    ["other", t("mapOthers", { n: groups.length - categories })],
+    ["held", by === "use" ? t("mapNoUse") : t("mapSomeone")],
+    ["unknown", t("gpu.unknown")],
+    ["ignored", t("gpu.ignored")],
+    ["down", t("mapDown")],
+    ["bad", t("mapBroken")]
+  ];
+  const named2 = groups.slice(0, categories).map((name, i) => ["cat-" + i, name]);
+  const used = steps.map((s, i) => ["use-" + i, i === steps.length - 1 ? `≥ ${s} %` : i === 0 ? `< ${steps[1]} %` : `${s}–${steps[i + 1]} %`]);
+  const all2 = [...fixed.slice(0, 3), ...by === "use" ? used : named2, ...fixed.slice(3)];
+  return /* @__PURE__ */ jsx3("ul", { class: "legend small", children: all2.map(
+    ([key, text2]) => n.get(key) ? /* @__PURE__ */ jsxs3("li", { children: [
+      /* @__PURE__ */ jsx3("i", { class: "swatch m-" + key }),
+      " ",
+      text2,
+      " ",
+      /* @__PURE__ */ jsx3("span", { class: "faint", children: n.get(key) })
+    ] }, key) : null
+  ) });
+}
+
 // pkg/portal/web/src/home.tsx
-import { Fragment as Fragment3, jsx as jsx3, jsxs as jsxs3 } from "./library.js";
+import { Fragment as Fragment3, jsx as jsx4, jsxs as jsxs4 } from "./library.js";
 var refresh = 15e3;
 function useVCs() {
-  const all2 = useSignal3(null);
-  const error = useSignal3(null);
-  useEffect4(() => {
+  const all2 = useSignal4(null);
+  const error = useSignal4(null);
+  useEffect6(() => {
     const stop = new AbortController();
     const read3 = async () => {
       if (document.hidden && all2.value) return;
@@ -1231,17 +1740,17 @@ function VC({ v }) {
   const onlyCPU = v.guaranteed === 0 && v.cpuCells !== void 0;
   const { guaranteed, used, free, bad, opportunistic } = onlyCPU ? v.cpuCells : v;
   const largest = Math.max(0, ...(v.freeByLevel ?? []).filter((l) => l.count > 0).map((l) => l.gpus));
-  return /* @__PURE__ */ jsxs3("article", { class: "vc", children: [
-    /* @__PURE__ */ jsxs3("header", { children: [
-      /* @__PURE__ */ jsx3("a", { href: address(["jobs"], { vc: v.name, state: "active" }), children: v.name }),
-      /* @__PURE__ */ jsx3("span", { class: v.waitingGangs ? "waits" : "faint", children: v.waitingGangs ? t("waitingJobs", { n: v.waitingGangs }) : t("nobodyWaits") })
+  return /* @__PURE__ */ jsxs4("article", { class: "vc", children: [
+    /* @__PURE__ */ jsxs4("header", { children: [
+      /* @__PURE__ */ jsx4("a", { href: address(["jobs"], { vc: v.name, state: "active" }), children: v.name }),
+      /* @__PURE__ */ jsx4("span", { class: v.waitingGangs ? "waits" : "faint", children: v.waitingGangs ? t("waitingJobs", { n: v.waitingGangs }) : t("nobodyWaits") })
     ] }),
-    /* @__PURE__ */ jsxs3("p", { class: "amount", children: [
-      /* @__PURE__ */ jsx3("b", { children: t("free", { n: free }) }),
+    /* @__PURE__ */ jsxs4("p", { class: "amount", children: [
+      /* @__PURE__ */ jsx4("b", { children: t("free", { n: free }) }),
       " ",
-      /* @__PURE__ */ jsx3("span", { class: "faint", children: t(onlyCPU ? "ofCPU" : "ofTotal", { n: guaranteed }) })
+      /* @__PURE__ */ jsx4("span", { class: "faint", children: t(onlyCPU ? "ofCPU" : "ofTotal", { n: guaranteed }) })
     ] }),
-    /* @__PURE__ */ jsx3(
+    /* @__PURE__ */ jsx4(
       Bar,
       {
         total: guaranteed,
@@ -1253,36 +1762,49 @@ function VC({ v }) {
         ]
       }
     ),
-    /* @__PURE__ */ jsxs3("p", { class: "faint small", children: [
+    /* @__PURE__ */ jsxs4("p", { class: "faint small", children: [
       onlyCPU ? null : largest > 0 ? t("largest", { n: largest }) : v.freeByLevel ? t("largestNone") : null,
-      bad > 0 ? /* @__PURE__ */ jsxs3("span", { class: "broken", children: [
+      bad > 0 ? /* @__PURE__ */ jsxs4("span", { class: "broken", children: [
         " ",
         t("broken", { n: bad })
       ] }) : null,
-      opportunistic > 0 ? /* @__PURE__ */ jsxs3("span", { children: [
+      opportunistic > 0 ? /* @__PURE__ */ jsxs4("span", { children: [
         " ",
         t("opportunistic", { n: opportunistic })
       ] }) : null
     ] })
   ] });
 }
+function Map2({ machines }) {
+  const those = machines.filter((m) => m.gpus?.length);
+  if (those.length === 0) return null;
+  return /* @__PURE__ */ jsxs4(Fragment3, { children: [
+    /* @__PURE__ */ jsxs4("header", { class: "part", children: [
+      /* @__PURE__ */ jsx4("h2", { children: t("gpuMap") }),
+      /* @__PURE__ */ jsx4("a", { href: address(["machines"]), children: t("machines") })
+    ] }),
+    /* @__PURE__ */ jsx4(GPUMap, { machines: those, by: "owner", fit: 260, largest: 14, open: (name) => go(address(["machines"], { machine: name })) }),
+    /* @__PURE__ */ jsx4(Legend, { machines: those, by: "owner" })
+  ] });
+}
 function VCs() {
   const { all: all2, error } = useVCs();
   const items = all2.value?.items ?? [];
-  return /* @__PURE__ */ jsxs3(Fragment3, { children: [
-    error.value ? /* @__PURE__ */ jsx3(Problem, { of: error.value }) : null,
-    all2.value?.note ? /* @__PURE__ */ jsx3("p", { class: "note", children: all2.value.note }) : null,
-    all2.value?.problem ? /* @__PURE__ */ jsx3("p", { class: "note", children: all2.value.problem }) : null,
-    !all2.value && !error.value ? /* @__PURE__ */ jsx3(Loading, {}) : null,
-    all2.value && items.length === 0 ? /* @__PURE__ */ jsx3("p", { class: "empty", children: t("noVCs") }) : null,
-    /* @__PURE__ */ jsx3("div", { class: "vcs", children: items.map((v) => /* @__PURE__ */ jsx3(VC, { v }, v.name)) })
+  return /* @__PURE__ */ jsxs4(Fragment3, { children: [
+    error.value ? /* @__PURE__ */ jsx4(Problem, { of: error.value }) : null,
+    all2.value?.note ? /* @__PURE__ */ jsx4("p", { class: "note", children: all2.value.note }) : null,
+    all2.value?.problem ? /* @__PURE__ */ jsx4("p", { class: "note", children: all2.value.problem }) : null,
+    !all2.value && !error.value ? /* @__PURE__ */ jsx4(Loading, {}) : null,
+    all2.value && items.length === 0 ? /* @__PURE__ */ jsx4("p", { class: "empty", children: t("noVCs") }) : null,
+    /* @__PURE__ */ jsx4("div", { class: "vcs", children: items.map((v) => /* @__PURE__ */ jsx4(VC, { v }, v.name)) })
   ] });
 }
 var size2 = 15;
 function Home() {
   const user = me.value.name;
-  const jobs = useMemo2(() => list({ user }, size2), [user]);
-  useEffect4(() => {
+  const jobs = useMemo4(() => list({ user }, size2), [user]);
+  const { cluster } = useCluster("machines");
+  useEffect6(() => {
     document.title = "paictl";
     return () => {
       jobs.end();
@@ -1290,47 +1812,48 @@ function Home() {
     };
   }, [jobs]);
   const rows = jobs.rows.value?.slice(0, size2);
-  return /* @__PURE__ */ jsxs3("section", { class: "page", children: [
-    /* @__PURE__ */ jsxs3("header", { class: "top", children: [
-      /* @__PURE__ */ jsx3("h1", { children: t("hello", { name: me.value.displayName || user }) }),
-      /* @__PURE__ */ jsx3("span", { class: "grow" }),
-      /* @__PURE__ */ jsxs3("a", { class: "button primary", href: address(["submit"]), children: [
-        /* @__PURE__ */ jsx3(Icon, { name: "plus" }),
+  return /* @__PURE__ */ jsxs4("section", { class: "page", children: [
+    /* @__PURE__ */ jsxs4("header", { class: "top", children: [
+      /* @__PURE__ */ jsx4("h1", { children: t("hello", { name: me.value.displayName || user }) }),
+      /* @__PURE__ */ jsx4("span", { class: "grow" }),
+      /* @__PURE__ */ jsxs4("a", { class: "button primary", href: address(["submit"]), children: [
+        /* @__PURE__ */ jsx4(Icon, { name: "plus" }),
         " ",
         t("newJob")
       ] })
     ] }),
-    /* @__PURE__ */ jsxs3("div", { class: "two", children: [
-      /* @__PURE__ */ jsxs3("section", { children: [
-        /* @__PURE__ */ jsxs3("header", { class: "part", children: [
-          /* @__PURE__ */ jsx3("h2", { children: t("myJobs") }),
-          /* @__PURE__ */ jsx3("a", { href: address(["jobs"], { user }), children: t("allMine") })
+    /* @__PURE__ */ jsxs4("div", { class: "two", children: [
+      /* @__PURE__ */ jsxs4("section", { children: [
+        /* @__PURE__ */ jsxs4("header", { class: "part", children: [
+          /* @__PURE__ */ jsx4("h2", { children: t("myJobs") }),
+          /* @__PURE__ */ jsx4("a", { href: address(["jobs"], { user }), children: t("allMine") })
         ] }),
-        jobs.error.value ? /* @__PURE__ */ jsx3(Problem, { of: jobs.error.value }) : null,
-        !rows ? jobs.error.value ? null : /* @__PURE__ */ jsx3(Loading, {}) : rows.length === 0 ? /* @__PURE__ */ jsxs3("div", { class: "empty", children: [
-          /* @__PURE__ */ jsx3("p", { children: t("noJobs") }),
-          /* @__PURE__ */ jsx3("p", { class: "faint", children: t("noJobsHint") })
-        ] }) : /* @__PURE__ */ jsxs3("table", { class: "rows jobs", children: [
-          /* @__PURE__ */ jsx3(Head, {}),
-          /* @__PURE__ */ jsx3("tbody", { children: rows.map((r) => /* @__PURE__ */ jsx3(Row, { r }, r.uid)) })
+        jobs.error.value ? /* @__PURE__ */ jsx4(Problem, { of: jobs.error.value }) : null,
+        !rows ? jobs.error.value ? null : /* @__PURE__ */ jsx4(Loading, {}) : rows.length === 0 ? /* @__PURE__ */ jsxs4("div", { class: "empty", children: [
+          /* @__PURE__ */ jsx4("p", { children: t("noJobs") }),
+          /* @__PURE__ */ jsx4("p", { class: "faint", children: t("noJobsHint") })
+        ] }) : /* @__PURE__ */ jsxs4("table", { class: "rows jobs", children: [
+          /* @__PURE__ */ jsx4(Head, {}),
+          /* @__PURE__ */ jsx4("tbody", { children: rows.map((r) => /* @__PURE__ */ jsx4(Row, { r }, r.uid)) })
         ] })
       ] }),
-      /* @__PURE__ */ jsxs3("section", { children: [
-        /* @__PURE__ */ jsx3("header", { class: "part", children: /* @__PURE__ */ jsx3("h2", { children: t("vcs") }) }),
-        /* @__PURE__ */ jsx3(VCs, {})
+      /* @__PURE__ */ jsxs4("section", { children: [
+        /* @__PURE__ */ jsx4("header", { class: "part", children: /* @__PURE__ */ jsx4("h2", { children: t("vcs") }) }),
+        /* @__PURE__ */ jsx4(VCs, {}),
+        /* @__PURE__ */ jsx4(Map2, { machines: cluster.value?.machines ?? [] })
       ] })
     ] })
   ] });
 }
 
 // pkg/portal/web/src/job.tsx
-import { useSignal as useSignal5 } from "./library.js";
-import { useEffect as useEffect6 } from "./library.js";
+import { useSignal as useSignal6 } from "./library.js";
+import { useEffect as useEffect8 } from "./library.js";
 
 // pkg/portal/web/src/logs.tsx
-import { useSignal as useSignal4 } from "./library.js";
-import { useEffect as useEffect5, useRef as useRef3 } from "./library.js";
-import { Fragment as Fragment4, jsx as jsx4, jsxs as jsxs4 } from "./library.js";
+import { useSignal as useSignal5 } from "./library.js";
+import { useEffect as useEffect7, useRef as useRef4 } from "./library.js";
+import { Fragment as Fragment4, jsx as jsx5, jsxs as jsxs5 } from "./library.js";
 var tail = 1e3;
 var most = 2e4;
 var mostBytes = 4 << 20;
@@ -1482,26 +2005,26 @@ function Logs({ d, user, name }) {
   const task = query.get("task") ?? "";
   const previous = query.get("previous") === "true";
   const whole = query.get("all") === "true";
-  const box = useRef3(null);
-  const screen = useRef3(null);
-  const error = useSignal4(null);
-  const note = useSignal4("");
-  const ended = useSignal4(false);
-  const count = useSignal4(0);
-  const stick = useSignal4(true);
-  const wrap = useSignal4(localStorage.getItem("wrap") !== "false");
-  const times = useSignal4(false);
-  const word = useSignal4("");
-  const at = useSignal4(0);
-  const found = useSignal4(0);
-  const busy = useSignal4(false);
-  const field = useRef3(null);
+  const box = useRef4(null);
+  const screen = useRef4(null);
+  const error = useSignal5(null);
+  const note = useSignal5("");
+  const ended = useSignal5(false);
+  const count = useSignal5(0);
+  const stick = useSignal5(true);
+  const wrap = useSignal5(localStorage.getItem("wrap") !== "false");
+  const times = useSignal5(false);
+  const word = useSignal5("");
+  const at = useSignal5(0);
+  const found = useSignal5(0);
+  const busy = useSignal5(false);
+  const field = useRef4(null);
   const m = /^(.*)\[(\d+)\]$/.exec(task);
   const select = m ? { role: m[1], task: Number(m[2]) } : {};
   const path = { user, name };
   const tasks = d.taskList ?? [];
   const several = !m && tasks.length !== 1;
-  useEffect5(() => {
+  useEffect7(() => {
     const stop = new AbortController();
     const to = new Screen(box.current, several);
     screen.current = to;
@@ -1513,7 +2036,7 @@ function Logs({ d, user, name }) {
     to.word = word.value.toLowerCase();
     let waiting = [];
     let drawing = 0;
-    const draw = () => {
+    const draw2 = () => {
       drawing = 0;
       to.add(waiting);
       waiting = [];
@@ -1532,10 +2055,10 @@ function Logs({ d, user, name }) {
         alive();
         if (f.line) {
           waiting.push(read2(f.line));
-          drawing ||= requestAnimationFrame(draw);
+          drawing ||= requestAnimationFrame(draw2);
           if (waiting.length >= burst) {
             cancelAnimationFrame(drawing);
-            draw();
+            draw2();
           }
         }
         if (f.note) note.value = f.note;
@@ -1563,7 +2086,7 @@ function Logs({ d, user, name }) {
     const frame = box.current.getBoundingClientRect();
     box.current.scrollTop += mark2.top - frame.top - frame.height / 2;
   };
-  const timer = useRef3(0);
+  const timer = useRef4(0);
   const search = (text2) => {
     word.value = text2;
     clearTimeout(timer.current);
@@ -1573,7 +2096,7 @@ function Logs({ d, user, name }) {
       else found.value = 0;
     }, 150);
   };
-  useEffect5(() => {
+  useEffect7(() => {
     const keys = (e) => {
       if ((e.ctrlKey || e.metaKey) && e.key === "f" && !e.shiftKey) {
         e.preventDefault();
@@ -1600,11 +2123,11 @@ function Logs({ d, user, name }) {
       busy.value = false;
     }
   };
-  return /* @__PURE__ */ jsxs4("div", { class: "logs", children: [
-    /* @__PURE__ */ jsxs4("div", { class: "filters", children: [
-      /* @__PURE__ */ jsxs4("select", { "aria-label": t("task"), value: task, onChange: (e) => setQuery({ task: e.currentTarget.value || void 0 }), children: [
-        /* @__PURE__ */ jsx4("option", { value: "", children: t("allTasks") }),
-        tasks.map((x) => /* @__PURE__ */ jsxs4("option", { value: `${x.role}[${x.index}]`, children: [
+  return /* @__PURE__ */ jsxs5("div", { class: "logs", children: [
+    /* @__PURE__ */ jsxs5("div", { class: "filters", children: [
+      /* @__PURE__ */ jsxs5("select", { "aria-label": t("task"), value: task, onChange: (e) => setQuery({ task: e.currentTarget.value || void 0 }), children: [
+        /* @__PURE__ */ jsx5("option", { value: "", children: t("allTasks") }),
+        tasks.map((x) => /* @__PURE__ */ jsxs5("option", { value: `${x.role}[${x.index}]`, children: [
           x.role,
           "[",
           x.index,
@@ -1612,9 +2135,9 @@ function Logs({ d, user, name }) {
           x.node ? ` · ${x.node}` : ""
         ] }, `${x.role}[${x.index}]`))
       ] }),
-      /* @__PURE__ */ jsxs4("label", { class: "search", children: [
-        /* @__PURE__ */ jsx4(Icon, { name: "search" }),
-        /* @__PURE__ */ jsx4(
+      /* @__PURE__ */ jsxs5("label", { class: "search", children: [
+        /* @__PURE__ */ jsx5(Icon, { name: "search" }),
+        /* @__PURE__ */ jsx5(
           "input",
           {
             ref: field,
@@ -1628,25 +2151,25 @@ function Logs({ d, user, name }) {
             }
           }
         ),
-        word.value ? /* @__PURE__ */ jsx4("span", { class: "faint hits", children: found.value ? t("matches", { at: at.value + 1, n: found.value }) : t("noMatches") }) : null
+        word.value ? /* @__PURE__ */ jsx5("span", { class: "faint hits", children: found.value ? t("matches", { at: at.value + 1, n: found.value }) : t("noMatches") }) : null
       ] }),
-      word.value ? /* @__PURE__ */ jsxs4(Fragment4, { children: [
-        /* @__PURE__ */ jsx4("button", { type: "button", class: "square", title: t("before"), "aria-label": t("before"), onClick: () => show(at.value - 1), children: /* @__PURE__ */ jsx4(Icon, { name: "up" }) }),
-        /* @__PURE__ */ jsx4("button", { type: "button", class: "square", title: t("next"), "aria-label": t("next"), onClick: () => show(at.value + 1), children: /* @__PURE__ */ jsx4(Icon, { name: "drop" }) })
+      word.value ? /* @__PURE__ */ jsxs5(Fragment4, { children: [
+        /* @__PURE__ */ jsx5("button", { type: "button", class: "square", title: t("before"), "aria-label": t("before"), onClick: () => show(at.value - 1), children: /* @__PURE__ */ jsx5(Icon, { name: "up" }) }),
+        /* @__PURE__ */ jsx5("button", { type: "button", class: "square", title: t("next"), "aria-label": t("next"), onClick: () => show(at.value + 1), children: /* @__PURE__ */ jsx5(Icon, { name: "drop" }) })
       ] }) : null,
-      /* @__PURE__ */ jsx4("span", { class: "grow" }),
-      /* @__PURE__ */ jsxs4("label", { class: "tick", children: [
-        /* @__PURE__ */ jsx4("input", { type: "checkbox", checked: previous, onChange: (e) => setQuery({ previous: e.currentTarget.checked ? "true" : void 0 }) }),
+      /* @__PURE__ */ jsx5("span", { class: "grow" }),
+      /* @__PURE__ */ jsxs5("label", { class: "tick", children: [
+        /* @__PURE__ */ jsx5("input", { type: "checkbox", checked: previous, onChange: (e) => setQuery({ previous: e.currentTarget.checked ? "true" : void 0 }) }),
         " ",
         t("previous")
       ] }),
-      /* @__PURE__ */ jsxs4("label", { class: "tick", children: [
-        /* @__PURE__ */ jsx4("input", { type: "checkbox", checked: times.value, onChange: (e) => times.value = e.currentTarget.checked }),
+      /* @__PURE__ */ jsxs5("label", { class: "tick", children: [
+        /* @__PURE__ */ jsx5("input", { type: "checkbox", checked: times.value, onChange: (e) => times.value = e.currentTarget.checked }),
         " ",
         t("times")
       ] }),
-      /* @__PURE__ */ jsxs4("label", { class: "tick", children: [
-        /* @__PURE__ */ jsx4(
+      /* @__PURE__ */ jsxs5("label", { class: "tick", children: [
+        /* @__PURE__ */ jsx5(
           "input",
           {
             type: "checkbox",
@@ -1660,21 +2183,21 @@ function Logs({ d, user, name }) {
         " ",
         t("wrap")
       ] }),
-      /* @__PURE__ */ jsxs4("button", { type: "button", disabled: busy.value, onClick: () => void download(), children: [
-        /* @__PURE__ */ jsx4(Icon, { name: "down" }),
+      /* @__PURE__ */ jsxs5("button", { type: "button", disabled: busy.value, onClick: () => void download(), children: [
+        /* @__PURE__ */ jsx5(Icon, { name: "down" }),
         " ",
         t("download")
       ] })
     ] }),
-    error.value ? /* @__PURE__ */ jsx4(Problem, { of: error.value }) : null,
-    note.value ? /* @__PURE__ */ jsx4("p", { class: "note", children: note.value }) : null,
-    /* @__PURE__ */ jsxs4("p", { class: "faint small", children: [
+    error.value ? /* @__PURE__ */ jsx5(Problem, { of: error.value }) : null,
+    note.value ? /* @__PURE__ */ jsx5("p", { class: "note", children: note.value }) : null,
+    /* @__PURE__ */ jsxs5("p", { class: "faint small", children: [
       screen.current?.dropped ? t("tooLong", { n: most }) : whole ? t("lines", { n: count.value }) : t("showingLast", { n: tail }),
       " ",
-      /* @__PURE__ */ jsx4("button", { type: "button", class: "link", onClick: () => setQuery({ all: whole ? void 0 : "true" }), children: whole ? t("newest") : t("fromStart") })
+      /* @__PURE__ */ jsx5("button", { type: "button", class: "link", onClick: () => setQuery({ all: whole ? void 0 : "true" }), children: whole ? t("newest") : t("fromStart") })
     ] }),
-    /* @__PURE__ */ jsxs4("div", { class: "screen-frame", children: [
-      /* @__PURE__ */ jsx4(
+    /* @__PURE__ */ jsxs5("div", { class: "screen-frame", children: [
+      /* @__PURE__ */ jsx5(
         "div",
         {
           ref: box,
@@ -1688,7 +2211,7 @@ function Logs({ d, user, name }) {
           }
         }
       ),
-      stick.value ? null : /* @__PURE__ */ jsxs4(
+      stick.value ? null : /* @__PURE__ */ jsxs5(
         "button",
         {
           type: "button",
@@ -1698,35 +2221,35 @@ function Logs({ d, user, name }) {
             box.current.scrollTop = box.current.scrollHeight;
           },
           children: [
-            /* @__PURE__ */ jsx4(Icon, { name: "drop" }),
+            /* @__PURE__ */ jsx5(Icon, { name: "drop" }),
             " ",
             t("follow")
           ]
         }
       )
     ] }),
-    /* @__PURE__ */ jsx4("p", { class: "faint small", children: ended.value ? count.value ? t("logEnded") : t("emptyLog") : count.value ? t("logFollows") : t("emptyLog") })
+    /* @__PURE__ */ jsx5("p", { class: "faint small", children: ended.value ? count.value ? t("logEnded") : t("emptyLog") : count.value ? t("logFollows") : t("emptyLog") })
   ] });
 }
 
 // pkg/portal/web/src/job.tsx
-import { Fragment as Fragment5, jsx as jsx5, jsxs as jsxs5 } from "./library.js";
+import { Fragment as Fragment5, jsx as jsx6, jsxs as jsxs6 } from "./library.js";
 var done = ["succeeded", "failed", "stopped", "deleted"];
 function Exit({ of }) {
   const c = of.completion;
   if (!c) return null;
-  return /* @__PURE__ */ jsxs5("span", { class: c.code === 0 ? "good" : "bad", title: c.diagnostics, children: [
+  return /* @__PURE__ */ jsxs6("span", { class: c.code === 0 ? "good" : "bad", title: c.diagnostics, children: [
     c.code,
-    c.phrase && c.phrase !== "Succeeded" ? /* @__PURE__ */ jsxs5("span", { class: "faint", children: [
+    c.phrase && c.phrase !== "Succeeded" ? /* @__PURE__ */ jsxs6("span", { class: "faint", children: [
       " ",
       c.phrase
     ] }) : null
   ] });
 }
 function useJob(user, name, round) {
-  const detail = useSignal5(null);
-  const error = useSignal5(null);
-  useEffect6(() => {
+  const detail = useSignal6(null);
+  const error = useSignal6(null);
+  useEffect8(() => {
     const stop = new AbortController();
     detail.value = null;
     error.value = null;
@@ -1752,9 +2275,9 @@ function useJob(user, name, round) {
   return { detail, error };
 }
 function useOf(change, read3) {
-  const value = useSignal5(null);
-  const error = useSignal5(null);
-  useEffect6(() => {
+  const value = useSignal6(null);
+  const error = useSignal6(null);
+  useEffect8(() => {
     if (!change) return;
     const stop = new AbortController();
     read3(stop.signal).then(
@@ -1774,175 +2297,175 @@ function mark(d) {
   return d ? [d.uid, d.state, d.position, d.retries, d.message, ...(d.taskList ?? []).map((x) => x.phase)].join() : "";
 }
 function Why({ d, user, name }) {
-  const { value, error } = useOf(mark(d), (signal10) => call("GET /api/v3/jobs/{user}/{name}/why", { path: { user, name }, signal: signal10 }));
-  if (error.value) return /* @__PURE__ */ jsx5(Problem, { of: error.value });
+  const { value, error } = useOf(mark(d), (signal11) => call("GET /api/v3/jobs/{user}/{name}/why", { path: { user, name }, signal: signal11 }));
+  if (error.value) return /* @__PURE__ */ jsx6(Problem, { of: error.value });
   const w = value.value;
-  if (!w) return /* @__PURE__ */ jsx5("div", { class: "why pending", "aria-busy": "true" });
-  return /* @__PURE__ */ jsxs5("div", { class: `why is-${d.state}`, children: [
-    /* @__PURE__ */ jsx5("p", { class: "sentence", children: w.sentence }),
-    w.remedy?.length ? /* @__PURE__ */ jsx5("ul", { class: "remedy", "aria-label": t("whatToDo"), children: w.remedy.map((r) => /* @__PURE__ */ jsx5("li", { children: r }, r)) }) : null,
-    w.facts?.length || w.log?.length ? /* @__PURE__ */ jsxs5("details", { children: [
-      /* @__PURE__ */ jsx5("summary", { children: t("details") }),
-      /* @__PURE__ */ jsx5("dl", { children: w.facts?.map((f) => /* @__PURE__ */ jsxs5("div", { children: [
-        /* @__PURE__ */ jsx5("dt", { children: f.what }),
-        /* @__PURE__ */ jsx5("dd", { children: f.text })
+  if (!w) return /* @__PURE__ */ jsx6("div", { class: "why pending", "aria-busy": "true" });
+  return /* @__PURE__ */ jsxs6("div", { class: `why is-${d.state}`, children: [
+    /* @__PURE__ */ jsx6("p", { class: "sentence", children: w.sentence }),
+    w.remedy?.length ? /* @__PURE__ */ jsx6("ul", { class: "remedy", "aria-label": t("whatToDo"), children: w.remedy.map((r) => /* @__PURE__ */ jsx6("li", { children: r }, r)) }) : null,
+    w.facts?.length || w.log?.length ? /* @__PURE__ */ jsxs6("details", { children: [
+      /* @__PURE__ */ jsx6("summary", { children: t("details") }),
+      /* @__PURE__ */ jsx6("dl", { children: w.facts?.map((f) => /* @__PURE__ */ jsxs6("div", { children: [
+        /* @__PURE__ */ jsx6("dt", { children: f.what }),
+        /* @__PURE__ */ jsx6("dd", { children: f.text })
       ] }, f.what)) }),
-      w.log?.length ? /* @__PURE__ */ jsx5("pre", { "aria-label": t("lastLines"), children: w.log.join("\n") }) : null
+      w.log?.length ? /* @__PURE__ */ jsx6("pre", { "aria-label": t("lastLines"), children: w.log.join("\n") }) : null
     ] }) : null
   ] });
 }
 var some = 200;
 function Tasks({ d }) {
-  const text2 = useSignal5("");
-  const most2 = useSignal5(some);
+  const text2 = useSignal6("");
+  const most3 = useSignal6(some);
   const all2 = d.taskList ?? [];
   const word = text2.value.toLowerCase();
   const fits = (x) => !word || `${x.role}[${x.index}] ${x.phase} ${x.node ?? ""} ${x.ip ?? ""} ${x.completion?.phrase ?? ""}`.toLowerCase().includes(word);
   const rows = all2.filter(fits);
   const counts = /* @__PURE__ */ new Map();
   for (const x of all2) counts.set(x.phase, (counts.get(x.phase) ?? 0) + 1);
-  if (all2.length === 0) return /* @__PURE__ */ jsx5("p", { class: "empty", children: t("noTasks") });
-  return /* @__PURE__ */ jsxs5(Fragment5, { children: [
-    all2.length > 8 ? /* @__PURE__ */ jsxs5("div", { class: "filters", children: [
-      /* @__PURE__ */ jsxs5("label", { class: "search", children: [
-        /* @__PURE__ */ jsx5(Icon, { name: "search" }),
-        /* @__PURE__ */ jsx5("input", { type: "search", placeholder: t("filterTasks"), "aria-label": t("filterTasks"), onInput: (e) => text2.value = e.currentTarget.value })
+  if (all2.length === 0) return /* @__PURE__ */ jsx6("p", { class: "empty", children: t("noTasks") });
+  return /* @__PURE__ */ jsxs6(Fragment5, { children: [
+    all2.length > 8 ? /* @__PURE__ */ jsxs6("div", { class: "filters", children: [
+      /* @__PURE__ */ jsxs6("label", { class: "search", children: [
+        /* @__PURE__ */ jsx6(Icon, { name: "search" }),
+        /* @__PURE__ */ jsx6("input", { type: "search", placeholder: t("filterTasks"), "aria-label": t("filterTasks"), onInput: (e) => text2.value = e.currentTarget.value })
       ] }),
-      [...counts].map(([phase, n]) => /* @__PURE__ */ jsxs5("button", { type: "button", class: "bare", onClick: () => text2.value = text2.value === phase ? "" : phase, children: [
-        /* @__PURE__ */ jsx5(State, { state: phase }),
+      [...counts].map(([phase, n]) => /* @__PURE__ */ jsxs6("button", { type: "button", class: "bare", onClick: () => text2.value = text2.value === phase ? "" : phase, children: [
+        /* @__PURE__ */ jsx6(State, { state: phase }),
         " ",
-        /* @__PURE__ */ jsx5("span", { class: "faint", children: n })
+        /* @__PURE__ */ jsx6("span", { class: "faint", children: n })
       ] }, phase))
     ] }) : null,
-    /* @__PURE__ */ jsxs5("table", { class: "rows tasks", children: [
-      /* @__PURE__ */ jsx5("thead", { children: /* @__PURE__ */ jsxs5("tr", { children: [
-        /* @__PURE__ */ jsx5("th", { children: t("task") }),
-        /* @__PURE__ */ jsx5("th", { children: t("state") }),
-        /* @__PURE__ */ jsx5("th", { children: t("machine") }),
-        /* @__PURE__ */ jsx5("th", { class: "c-address", children: t("address") }),
-        /* @__PURE__ */ jsx5("th", { children: t("exit") }),
-        /* @__PURE__ */ jsx5("th", { class: "num", children: t("duration") }),
-        /* @__PURE__ */ jsx5("th", { class: "num c-retries", children: t("retries") })
+    /* @__PURE__ */ jsxs6("table", { class: "rows tasks", children: [
+      /* @__PURE__ */ jsx6("thead", { children: /* @__PURE__ */ jsxs6("tr", { children: [
+        /* @__PURE__ */ jsx6("th", { children: t("task") }),
+        /* @__PURE__ */ jsx6("th", { children: t("state") }),
+        /* @__PURE__ */ jsx6("th", { children: t("machine") }),
+        /* @__PURE__ */ jsx6("th", { class: "c-address", children: t("address") }),
+        /* @__PURE__ */ jsx6("th", { children: t("exit") }),
+        /* @__PURE__ */ jsx6("th", { class: "num", children: t("duration") }),
+        /* @__PURE__ */ jsx6("th", { class: "num c-retries", children: t("retries") })
       ] }) }),
-      /* @__PURE__ */ jsx5("tbody", { children: rows.slice(0, most2.value).map((x) => /* @__PURE__ */ jsxs5("tr", { children: [
-        /* @__PURE__ */ jsx5("td", { class: "c-name", children: /* @__PURE__ */ jsxs5("a", { class: "whole", href: address(place.value.path, { tab: "logs", task: `${x.role}[${x.index}]` }), children: [
+      /* @__PURE__ */ jsx6("tbody", { children: rows.slice(0, most3.value).map((x) => /* @__PURE__ */ jsxs6("tr", { children: [
+        /* @__PURE__ */ jsx6("td", { class: "c-name", children: /* @__PURE__ */ jsxs6("a", { class: "whole", href: address(place.value.path, { tab: "logs", task: `${x.role}[${x.index}]` }), children: [
           x.role,
           "[",
           x.index,
           "]"
         ] }) }),
-        /* @__PURE__ */ jsx5("td", { children: /* @__PURE__ */ jsx5(State, { state: x.phase }) }),
-        /* @__PURE__ */ jsx5("td", { children: x.node }),
-        /* @__PURE__ */ jsx5("td", { class: "c-address", children: x.ip ? /* @__PURE__ */ jsx5("code", { children: x.ip }) : null }),
-        /* @__PURE__ */ jsx5("td", { children: /* @__PURE__ */ jsx5(Exit, { of: x }) }),
-        /* @__PURE__ */ jsx5("td", { class: "num", children: ran({ started: x.run, completed: x.completed }) }),
-        /* @__PURE__ */ jsx5("td", { class: "num c-retries", children: x.retries || "" })
+        /* @__PURE__ */ jsx6("td", { children: /* @__PURE__ */ jsx6(State, { state: x.phase }) }),
+        /* @__PURE__ */ jsx6("td", { children: x.node }),
+        /* @__PURE__ */ jsx6("td", { class: "c-address", children: x.ip ? /* @__PURE__ */ jsx6("code", { children: x.ip }) : null }),
+        /* @__PURE__ */ jsx6("td", { children: /* @__PURE__ */ jsx6(Exit, { of: x }) }),
+        /* @__PURE__ */ jsx6("td", { class: "num", children: ran({ started: x.run, completed: x.completed }) }),
+        /* @__PURE__ */ jsx6("td", { class: "num c-retries", children: x.retries || "" })
       ] }, x.role + x.index)) })
     ] }),
-    rows.length > most2.value ? /* @__PURE__ */ jsx5("footer", { class: "under", children: /* @__PURE__ */ jsx5("button", { type: "button", onClick: () => most2.value += 1e3, children: t("moreTasks", { n: rows.length - most2.value }) }) }) : null
+    rows.length > most3.value ? /* @__PURE__ */ jsx6("footer", { class: "under", children: /* @__PURE__ */ jsx6("button", { type: "button", onClick: () => most3.value += 1e3, children: t("moreTasks", { n: rows.length - most3.value }) }) }) : null
   ] });
 }
 function Events({ d, user, name }) {
-  const { value, error } = useOf(mark(d), (signal10) => call("GET /api/v3/jobs/{user}/{name}/events", { path: { user, name }, signal: signal10 }));
-  if (error.value) return /* @__PURE__ */ jsx5(Problem, { of: error.value });
-  if (!value.value) return /* @__PURE__ */ jsx5(Loading, {});
+  const { value, error } = useOf(mark(d), (signal11) => call("GET /api/v3/jobs/{user}/{name}/events", { path: { user, name }, signal: signal11 }));
+  if (error.value) return /* @__PURE__ */ jsx6(Problem, { of: error.value });
+  if (!value.value) return /* @__PURE__ */ jsx6(Loading, {});
   const items = [...value.value.items ?? []].reverse();
-  return /* @__PURE__ */ jsxs5(Fragment5, { children: [
-    value.value.note ? /* @__PURE__ */ jsx5("p", { class: "note", children: value.value.note }) : null,
-    items.length === 0 ? /* @__PURE__ */ jsx5("p", { class: "empty", children: t("noEvents") }) : /* @__PURE__ */ jsxs5("table", { class: "rows", children: [
-      /* @__PURE__ */ jsx5("thead", { children: /* @__PURE__ */ jsxs5("tr", { children: [
-        /* @__PURE__ */ jsx5("th", { children: t("time") }),
-        /* @__PURE__ */ jsx5("th", { children: t("reason") }),
-        /* @__PURE__ */ jsx5("th", { children: t("message") }),
-        /* @__PURE__ */ jsx5("th", { class: "c-object", children: t("object") })
+  return /* @__PURE__ */ jsxs6(Fragment5, { children: [
+    value.value.note ? /* @__PURE__ */ jsx6("p", { class: "note", children: value.value.note }) : null,
+    items.length === 0 ? /* @__PURE__ */ jsx6("p", { class: "empty", children: t("noEvents") }) : /* @__PURE__ */ jsxs6("table", { class: "rows", children: [
+      /* @__PURE__ */ jsx6("thead", { children: /* @__PURE__ */ jsxs6("tr", { children: [
+        /* @__PURE__ */ jsx6("th", { children: t("time") }),
+        /* @__PURE__ */ jsx6("th", { children: t("reason") }),
+        /* @__PURE__ */ jsx6("th", { children: t("message") }),
+        /* @__PURE__ */ jsx6("th", { class: "c-object", children: t("object") })
       ] }) }),
-      /* @__PURE__ */ jsx5("tbody", { children: items.map((e) => /* @__PURE__ */ jsxs5("tr", { class: e.type === "Warning" ? "warning" : "", children: [
-        /* @__PURE__ */ jsx5("td", { class: "c-time", children: /* @__PURE__ */ jsx5(Ago, { time: e.time }) }),
-        /* @__PURE__ */ jsxs5("td", { children: [
+      /* @__PURE__ */ jsx6("tbody", { children: items.map((e) => /* @__PURE__ */ jsxs6("tr", { class: e.type === "Warning" ? "warning" : "", children: [
+        /* @__PURE__ */ jsx6("td", { class: "c-time", children: /* @__PURE__ */ jsx6(Ago, { time: e.time }) }),
+        /* @__PURE__ */ jsxs6("td", { children: [
           e.reason,
-          e.count > 1 ? /* @__PURE__ */ jsxs5("span", { class: "faint", children: [
+          e.count > 1 ? /* @__PURE__ */ jsxs6("span", { class: "faint", children: [
             " ×",
             e.count
           ] }) : null
         ] }),
-        /* @__PURE__ */ jsx5("td", { class: "long", children: e.message }),
-        /* @__PURE__ */ jsx5("td", { class: "c-object faint", children: e.object })
+        /* @__PURE__ */ jsx6("td", { class: "long", children: e.message }),
+        /* @__PURE__ */ jsx6("td", { class: "c-object faint", children: e.object })
       ] }, e.uid)) })
     ] })
   ] });
 }
 function Config({ d }) {
-  if (!d.config) return /* @__PURE__ */ jsx5("p", { class: "empty", children: t("noConfig") });
-  return /* @__PURE__ */ jsxs5(Fragment5, { children: [
-    /* @__PURE__ */ jsxs5("div", { class: "filters", children: [
-      /* @__PURE__ */ jsxs5("button", { type: "button", onClick: () => void copy(d.config), children: [
-        /* @__PURE__ */ jsx5(Icon, { name: "copy" }),
+  if (!d.config) return /* @__PURE__ */ jsx6("p", { class: "empty", children: t("noConfig") });
+  return /* @__PURE__ */ jsxs6(Fragment5, { children: [
+    /* @__PURE__ */ jsxs6("div", { class: "filters", children: [
+      /* @__PURE__ */ jsxs6("button", { type: "button", onClick: () => void copy(d.config), children: [
+        /* @__PURE__ */ jsx6(Icon, { name: "copy" }),
         " ",
         t("copy")
       ] }),
-      /* @__PURE__ */ jsxs5("button", { type: "button", onClick: () => save(`${d.name}.yaml`, [d.config], "text/yaml"), children: [
-        /* @__PURE__ */ jsx5(Icon, { name: "down" }),
+      /* @__PURE__ */ jsxs6("button", { type: "button", onClick: () => save(`${d.name}.yaml`, [d.config], "text/yaml"), children: [
+        /* @__PURE__ */ jsx6(Icon, { name: "down" }),
         " ",
         t("download")
       ] }),
-      d.config.includes("******") ? /* @__PURE__ */ jsx5("span", { class: "faint", children: t("masked") }) : null
+      d.config.includes("******") ? /* @__PURE__ */ jsx6("span", { class: "faint", children: t("masked") }) : null
     ] }),
-    /* @__PURE__ */ jsx5("pre", { class: "code", children: d.config })
+    /* @__PURE__ */ jsx6("pre", { class: "code", children: d.config })
   ] });
 }
 function Attempt({ a }) {
-  return /* @__PURE__ */ jsxs5("details", { class: "attempt", children: [
-    /* @__PURE__ */ jsxs5("summary", { children: [
-      /* @__PURE__ */ jsxs5("b", { children: [
+  return /* @__PURE__ */ jsxs6("details", { class: "attempt", children: [
+    /* @__PURE__ */ jsxs6("summary", { children: [
+      /* @__PURE__ */ jsxs6("b", { children: [
         t("attempt"),
         " ",
         a.id
       ] }),
-      /* @__PURE__ */ jsx5(Ago, { time: a.started }),
-      /* @__PURE__ */ jsx5("span", { children: ran({ started: a.run ?? a.started, completed: a.completed }) }),
-      /* @__PURE__ */ jsx5(Exit, { of: a })
+      /* @__PURE__ */ jsx6(Ago, { time: a.started }),
+      /* @__PURE__ */ jsx6("span", { children: ran({ started: a.run ?? a.started, completed: a.completed }) }),
+      /* @__PURE__ */ jsx6(Exit, { of: a })
     ] }),
-    a.completion?.trigger?.message ? /* @__PURE__ */ jsx5("p", { children: a.completion.trigger.message }) : null,
-    /* @__PURE__ */ jsxs5("table", { class: "rows", children: [
-      /* @__PURE__ */ jsx5("thead", { children: /* @__PURE__ */ jsxs5("tr", { children: [
-        /* @__PURE__ */ jsx5("th", { children: t("task") }),
-        /* @__PURE__ */ jsx5("th", { class: "num", children: t("attempt") }),
-        /* @__PURE__ */ jsx5("th", { children: t("machine") }),
-        /* @__PURE__ */ jsx5("th", { children: t("started") }),
-        /* @__PURE__ */ jsx5("th", { class: "num", children: t("duration") }),
-        /* @__PURE__ */ jsx5("th", { children: t("exit") })
+    a.completion?.trigger?.message ? /* @__PURE__ */ jsx6("p", { children: a.completion.trigger.message }) : null,
+    /* @__PURE__ */ jsxs6("table", { class: "rows", children: [
+      /* @__PURE__ */ jsx6("thead", { children: /* @__PURE__ */ jsxs6("tr", { children: [
+        /* @__PURE__ */ jsx6("th", { children: t("task") }),
+        /* @__PURE__ */ jsx6("th", { class: "num", children: t("attempt") }),
+        /* @__PURE__ */ jsx6("th", { children: t("machine") }),
+        /* @__PURE__ */ jsx6("th", { children: t("started") }),
+        /* @__PURE__ */ jsx6("th", { class: "num", children: t("duration") }),
+        /* @__PURE__ */ jsx6("th", { children: t("exit") })
       ] }) }),
-      /* @__PURE__ */ jsx5("tbody", { children: (a.tasks ?? []).slice(0, 500).map((x) => /* @__PURE__ */ jsxs5("tr", { children: [
-        /* @__PURE__ */ jsxs5("td", { children: [
+      /* @__PURE__ */ jsx6("tbody", { children: (a.tasks ?? []).slice(0, 500).map((x) => /* @__PURE__ */ jsxs6("tr", { children: [
+        /* @__PURE__ */ jsxs6("td", { children: [
           x.role,
           "[",
           x.index,
           "]"
         ] }),
-        /* @__PURE__ */ jsx5("td", { class: "num", children: x.id }),
-        /* @__PURE__ */ jsx5("td", { children: x.node }),
-        /* @__PURE__ */ jsx5("td", { children: /* @__PURE__ */ jsx5(Ago, { time: x.started }) }),
-        /* @__PURE__ */ jsx5("td", { class: "num", children: ran({ started: x.run, completed: x.completed }) }),
-        /* @__PURE__ */ jsx5("td", { children: /* @__PURE__ */ jsx5(Exit, { of: x }) })
+        /* @__PURE__ */ jsx6("td", { class: "num", children: x.id }),
+        /* @__PURE__ */ jsx6("td", { children: x.node }),
+        /* @__PURE__ */ jsx6("td", { children: /* @__PURE__ */ jsx6(Ago, { time: x.started }) }),
+        /* @__PURE__ */ jsx6("td", { class: "num", children: ran({ started: x.run, completed: x.completed }) }),
+        /* @__PURE__ */ jsx6("td", { children: /* @__PURE__ */ jsx6(Exit, { of: x }) })
       ] }, x.role + x.index + "." + x.id)) })
     ] })
   ] });
 }
 var tabs = ["overview", "logs", "events", "config", "attempts"];
 function JobPage({ user, name }) {
-  const round = useSignal5(0);
+  const round = useSignal6(0);
   const { detail, error } = useJob(user, name, round.value);
   const d = detail.value;
   const path = { user, name };
   const tab = tabs.find((x) => x === place.value.query.get("tab")) ?? "overview";
-  const allowed = useOf(d ? d.uid : "", (signal10) => call("GET /api/v3/jobs/{user}/{name}/allowed", { path, signal: signal10 }));
+  const allowed = useOf(d ? d.uid : "", (signal11) => call("GET /api/v3/jobs/{user}/{name}/allowed", { path, signal: signal11 }));
   const may = (what) => allowed.value.value?.operations?.includes(what) ?? false;
   const full = user === me.value?.name ? name : `${user}/${name}`;
-  useEffect6(() => {
+  useEffect8(() => {
     document.title = `${name} – paictl`;
   }, [name]);
   useKeys(Object.fromEntries(tabs.map((x, i) => [String(i + 1), () => setQuery({ tab: x === "overview" ? void 0 : x, task: void 0 })])));
-  if (!d) return error.value ? /* @__PURE__ */ jsx5(Problem, { of: error.value, again: () => round.value++ }) : /* @__PURE__ */ jsx5(Loading, {});
+  if (!d) return error.value ? /* @__PURE__ */ jsx6(Problem, { of: error.value, again: () => round.value++ }) : /* @__PURE__ */ jsx6(Loading, {});
   const isDone = done.includes(d.state);
   const act = (what) => ask2({
     title: t(`ask.${what}`, { job: full }),
@@ -1960,34 +2483,34 @@ function JobPage({ user, name }) {
   });
   const command = tab === "logs" ? `paictl job logs ${quoted(full)} -f` : tab === "events" ? `paictl job events ${quoted(full)}` : `paictl job get ${quoted(full)}`;
   const route = tab === "logs" ? "GET /api/v3/jobs/{user}/{name}/logs" : tab === "events" ? "GET /api/v3/jobs/{user}/{name}/events" : "GET /api/v3/jobs/{user}/{name}";
-  return /* @__PURE__ */ jsxs5("section", { class: "page job", children: [
-    /* @__PURE__ */ jsxs5("header", { class: "top", children: [
-      /* @__PURE__ */ jsxs5("nav", { class: "crumbs", children: [
-        /* @__PURE__ */ jsx5("a", { href: address(["jobs"]), children: t("jobs") }),
-        /* @__PURE__ */ jsx5(Icon, { name: "chevron" }),
-        /* @__PURE__ */ jsx5("a", { href: address(["jobs"], { user }), children: user }),
-        /* @__PURE__ */ jsx5(Icon, { name: "chevron" })
+  return /* @__PURE__ */ jsxs6("section", { class: "page job", children: [
+    /* @__PURE__ */ jsxs6("header", { class: "top", children: [
+      /* @__PURE__ */ jsxs6("nav", { class: "crumbs", children: [
+        /* @__PURE__ */ jsx6("a", { href: address(["jobs"]), children: t("jobs") }),
+        /* @__PURE__ */ jsx6(Icon, { name: "chevron" }),
+        /* @__PURE__ */ jsx6("a", { href: address(["jobs"], { user }), children: user }),
+        /* @__PURE__ */ jsx6(Icon, { name: "chevron" })
       ] }),
-      /* @__PURE__ */ jsx5("h1", { title: name, children: name }),
-      /* @__PURE__ */ jsx5(State, { state: d.state, position: d.position, deleted: d.deleted }),
-      /* @__PURE__ */ jsx5("span", { class: "grow" }),
-      /* @__PURE__ */ jsxs5("div", { class: "actions", children: [
-        d.config ? /* @__PURE__ */ jsxs5("a", { class: "button", href: address(["submit"], { clone: `${user}/${name}` }), children: [
-          /* @__PURE__ */ jsx5(Icon, { name: "copy" }),
+      /* @__PURE__ */ jsx6("h1", { title: name, children: name }),
+      /* @__PURE__ */ jsx6(State, { state: d.state, position: d.position, deleted: d.deleted }),
+      /* @__PURE__ */ jsx6("span", { class: "grow" }),
+      /* @__PURE__ */ jsxs6("div", { class: "actions", children: [
+        d.config ? /* @__PURE__ */ jsxs6("a", { class: "button", href: address(["submit"], { clone: `${user}/${name}` }), children: [
+          /* @__PURE__ */ jsx6(Icon, { name: "copy" }),
           " ",
           t("clone")
         ] }) : null,
-        may("retry") && isDone ? /* @__PURE__ */ jsxs5("button", { type: "button", onClick: () => act("retry"), children: [
-          /* @__PURE__ */ jsx5(Icon, { name: "retry" }),
+        may("retry") && isDone ? /* @__PURE__ */ jsxs6("button", { type: "button", onClick: () => act("retry"), children: [
+          /* @__PURE__ */ jsx6(Icon, { name: "retry" }),
           " ",
           t("retry")
         ] }) : null,
-        may("stop") && !isDone && d.state !== "stopping" && d.state !== "deleting" ? /* @__PURE__ */ jsxs5("button", { type: "button", class: "danger", onClick: () => act("stop"), children: [
-          /* @__PURE__ */ jsx5(Icon, { name: "stop" }),
+        may("stop") && !isDone && d.state !== "stopping" && d.state !== "deleting" ? /* @__PURE__ */ jsxs6("button", { type: "button", class: "danger", onClick: () => act("stop"), children: [
+          /* @__PURE__ */ jsx6(Icon, { name: "stop" }),
           " ",
           t("stop")
         ] }) : null,
-        /* @__PURE__ */ jsx5(
+        /* @__PURE__ */ jsx6(
           Menu,
           {
             label: t("more"),
@@ -2003,43 +2526,366 @@ function JobPage({ user, name }) {
         )
       ] })
     ] }),
-    error.value ? /* @__PURE__ */ jsx5(Problem, { of: error.value, again: () => round.value++ }) : null,
-    /* @__PURE__ */ jsx5(Why, { d, user, name }),
-    d.note ? /* @__PURE__ */ jsx5("p", { class: "note", children: d.note }) : null,
-    /* @__PURE__ */ jsxs5("dl", { class: "facts", children: [
-      /* @__PURE__ */ jsx5(Fact, { name: t("owner"), value: d.user }),
-      /* @__PURE__ */ jsx5(Fact, { name: t("vc"), value: d.virtualCluster }),
-      /* @__PURE__ */ jsx5(Fact, { name: t("gpus"), value: d.gpus > 0 ? d.gpus : d.gpus < 0 ? "?" : "–" }),
-      /* @__PURE__ */ jsx5(Fact, { name: t("tasks"), value: d.tasks }),
-      /* @__PURE__ */ jsx5(Fact, { name: t("priority"), value: d.priority }),
-      /* @__PURE__ */ jsx5(Fact, { name: t("submitted"), value: /* @__PURE__ */ jsx5(Ago, { time: d.submitted }) }),
-      /* @__PURE__ */ jsx5(Fact, { name: t("duration"), value: ran(d) }),
-      /* @__PURE__ */ jsx5(Fact, { name: t("retries"), value: d.retries || void 0 }),
-      /* @__PURE__ */ jsx5(Fact, { name: t("tags"), value: d.tags?.length ? d.tags.map((x) => /* @__PURE__ */ jsx5("span", { class: "tag", children: x }, x)) : void 0 })
+    error.value ? /* @__PURE__ */ jsx6(Problem, { of: error.value, again: () => round.value++ }) : null,
+    /* @__PURE__ */ jsx6(Why, { d, user, name }),
+    d.note ? /* @__PURE__ */ jsx6("p", { class: "note", children: d.note }) : null,
+    /* @__PURE__ */ jsxs6("dl", { class: "facts", children: [
+      /* @__PURE__ */ jsx6(Fact, { name: t("owner"), value: d.user }),
+      /* @__PURE__ */ jsx6(Fact, { name: t("vc"), value: d.virtualCluster }),
+      /* @__PURE__ */ jsx6(Fact, { name: t("gpus"), value: d.gpus > 0 ? d.gpus : d.gpus < 0 ? "?" : "–" }),
+      /* @__PURE__ */ jsx6(Fact, { name: t("tasks"), value: d.tasks }),
+      /* @__PURE__ */ jsx6(Fact, { name: t("priority"), value: d.priority }),
+      /* @__PURE__ */ jsx6(Fact, { name: t("submitted"), value: /* @__PURE__ */ jsx6(Ago, { time: d.submitted }) }),
+      /* @__PURE__ */ jsx6(Fact, { name: t("duration"), value: ran(d) }),
+      /* @__PURE__ */ jsx6(Fact, { name: t("retries"), value: d.retries || void 0 }),
+      /* @__PURE__ */ jsx6(Fact, { name: t("tags"), value: d.tags?.length ? d.tags.map((x) => /* @__PURE__ */ jsx6("span", { class: "tag", children: x }, x)) : void 0 })
     ] }),
-    /* @__PURE__ */ jsx5("div", { class: "tabs", role: "tablist", children: tabs.map((x) => /* @__PURE__ */ jsx5("a", { role: "tab", "aria-selected": x === tab, href: address(place.value.path, { tab: x === "overview" ? void 0 : x }), children: maybe(x, x) }, x)) }),
-    /* @__PURE__ */ jsxs5("div", { class: "tab", role: "tabpanel", children: [
-      tab === "overview" ? /* @__PURE__ */ jsx5(Tasks, { d }) : null,
-      tab === "logs" ? /* @__PURE__ */ jsx5(Logs, { d, user, name }, d.uid) : null,
-      tab === "events" ? /* @__PURE__ */ jsx5(Events, { d, user, name }) : null,
-      tab === "config" ? /* @__PURE__ */ jsx5(Config, { d }) : null,
-      tab === "attempts" ? d.attempts?.length ? d.attempts.map((a) => /* @__PURE__ */ jsx5(Attempt, { a }, a.id)) : /* @__PURE__ */ jsx5("p", { class: "empty", children: t("noAttempts") }) : null
+    /* @__PURE__ */ jsx6("div", { class: "tabs", role: "tablist", children: tabs.map((x) => /* @__PURE__ */ jsx6("a", { role: "tab", "aria-selected": x === tab, href: address(place.value.path, { tab: x === "overview" ? void 0 : x }), children: maybe(x, x) }, x)) }),
+    /* @__PURE__ */ jsxs6("div", { class: "tab", role: "tabpanel", children: [
+      tab === "overview" ? /* @__PURE__ */ jsx6(Tasks, { d }) : null,
+      tab === "logs" ? /* @__PURE__ */ jsx6(Logs, { d, user, name }, d.uid) : null,
+      tab === "events" ? /* @__PURE__ */ jsx6(Events, { d, user, name }) : null,
+      tab === "config" ? /* @__PURE__ */ jsx6(Config, { d }) : null,
+      tab === "attempts" ? d.attempts?.length ? d.attempts.map((a) => /* @__PURE__ */ jsx6(Attempt, { a }, a.id)) : /* @__PURE__ */ jsx6("p", { class: "empty", children: t("noAttempts") }) : null
     ] })
   ] });
 }
 function Fact({ name, value }) {
-  return value === void 0 || value === "" ? null : /* @__PURE__ */ jsxs5("div", { children: [
-    /* @__PURE__ */ jsx5("dt", { children: name }),
-    /* @__PURE__ */ jsx5("dd", { children: value })
+  return value === void 0 || value === "" ? null : /* @__PURE__ */ jsxs6("div", { children: [
+    /* @__PURE__ */ jsx6("dt", { children: name }),
+    /* @__PURE__ */ jsx6("dd", { children: value })
+  ] });
+}
+
+// pkg/portal/web/src/machines.tsx
+import { useEffect as useEffect9, useMemo as useMemo5, useRef as useRef5 } from "./library.js";
+import { Fragment as Fragment6, jsx as jsx7, jsxs as jsxs7 } from "./library.js";
+var shows = ["all", "free", "troubled"];
+function chosen(m, show, word, sku) {
+  if (sku && m.sku !== sku) return false;
+  if (word && !m.name.toLowerCase().includes(word.toLowerCase())) return false;
+  if (show === "free") return !down(m) && (m.gpus ?? []).some((g) => !g.owner && !broken(g));
+  return show !== "troubled" || troubled(m);
+}
+function MachineState({ m }) {
+  const key = m.state !== "Ready" ? "bad" : m.cordoned || m.pressure?.length ? "wait" : "good";
+  return /* @__PURE__ */ jsxs7("span", { class: `state ${key}`, children: [
+    /* @__PURE__ */ jsx7("i", { class: "dot" }),
+    maybe("machine." + m.state, m.state),
+    m.cordoned ? /* @__PURE__ */ jsxs7("span", { class: "faint", children: [
+      " ",
+      t("cordoned")
+    ] }) : null
+  ] });
+}
+function GPUs({ m }) {
+  const all2 = m.gpus ?? [];
+  if (all2.length === 0) return /* @__PURE__ */ jsx7("span", { class: "faint", children: "–" });
+  const sick = all2.filter(broken).length;
+  return /* @__PURE__ */ jsxs7(Fragment6, { children: [
+    all2.filter((g) => g.owner).length,
+    " / ",
+    all2.length,
+    sick ? /* @__PURE__ */ jsxs7("span", { class: "broken", children: [
+      " ",
+      t("broken", { n: sick })
+    ] }) : null
+  ] });
+}
+function percent(a) {
+  return a.total ? Math.round(100 * a.used / a.total) + " %" : "–";
+}
+function Counts({ c }) {
+  const n = c.counts;
+  return /* @__PURE__ */ jsxs7("p", { class: "numbers", children: [
+    /* @__PURE__ */ jsxs7("span", { children: [
+      /* @__PURE__ */ jsx7("b", { children: n.MachinesReady }),
+      " ",
+      t("ofMachines", { n: n.Machines })
+    ] }),
+    /* @__PURE__ */ jsxs7("span", { children: [
+      /* @__PURE__ */ jsx7("b", { children: n.GPUsUsed }),
+      " ",
+      t("ofGPUs", { n: n.GPUs })
+    ] }),
+    n.GPUsSick ? /* @__PURE__ */ jsx7("span", { class: "broken", children: t("broken", { n: n.GPUsSick }) }) : null
+  ] });
+}
+function Sources({ c, names: names3 }) {
+  const old = names3.map((n) => source(c, n)).filter((s) => s && s.state !== "current" && s.state !== "loading");
+  return /* @__PURE__ */ jsx7(Fragment6, { children: old.map((s) => /* @__PURE__ */ jsxs7("p", { class: "note", children: [
+    t("sourceIs", { name: maybe("source." + s.name, s.name), state: maybe("sourceState." + s.state, s.state) }),
+    " ",
+    s.since && s.state === "stale" ? /* @__PURE__ */ jsx7(Ago, { time: s.since }) : null,
+    " ",
+    s.message,
+    s.hint ? /* @__PURE__ */ jsxs7("span", { class: "faint", children: [
+      " ",
+      s.hint
+    ] }) : null
+  ] }, s.name)) });
+}
+function Machines() {
+  const { cluster, error } = useCluster("machines");
+  const q = place.value.query;
+  const by = ways.includes(q.get("by") ?? "") ? q.get("by") : "use";
+  const show = q.get("show") ?? "all";
+  const [word, sku, open, wall] = [q.get("find") ?? "", q.get("sku") ?? "", q.get("machine"), q.get("view") === "wall"];
+  const search = useRef5(null);
+  const c = cluster.value;
+  const skus = useMemo5(() => [...new Set((c?.machines ?? []).map((m) => m.sku ?? "").filter(Boolean))].sort(), [c?.machines]);
+  const machines = useMemo5(() => (c?.machines ?? []).filter((m) => chosen(m, show, word, sku)).sort(byName), [c?.machines, show, word, sku]);
+  useEffect9(() => {
+    document.title = t("machines") + " – paictl";
+  }, []);
+  useEffect9(() => {
+    document.documentElement.classList.toggle("wall", wall);
+    return () => document.documentElement.classList.remove("wall");
+  }, [wall]);
+  useKeys({
+    "/": () => search.current?.focus(),
+    Escape: () => open ? setQuery({ machine: void 0 }) : wall ? setQuery({ view: void 0 }) : void 0
+  });
+  const one = open ? c?.machines?.find((m) => m.name === open) : void 0;
+  return /* @__PURE__ */ jsxs7("section", { class: "page machines", children: [
+    /* @__PURE__ */ jsxs7("header", { class: "top", children: [
+      /* @__PURE__ */ jsx7("h1", { children: wall ? c?.name : t("machines") }),
+      c ? /* @__PURE__ */ jsx7(Counts, { c }) : null,
+      /* @__PURE__ */ jsx7("span", { class: "grow" }),
+      /* @__PURE__ */ jsx7("div", { class: "segments", role: "group", "aria-label": t("mapBy"), children: ways.map((way) => /* @__PURE__ */ jsx7("button", { type: "button", "aria-pressed": by === way, onClick: () => setQuery({ by: way === "use" ? void 0 : way }), children: t("by." + way) }, way)) }),
+      /* @__PURE__ */ jsxs7("button", { type: "button", title: t("wallMore"), onClick: () => setQuery({ view: wall ? void 0 : "wall" }), children: [
+        /* @__PURE__ */ jsx7(Icon, { name: wall ? "close" : "page" }),
+        " ",
+        t(wall ? "wallEnd" : "wall")
+      ] }),
+      wall ? null : /* @__PURE__ */ jsx7(
+        Menu,
+        {
+          label: t("more"),
+          icon: "more",
+          items: [
+            { label: t("copyPaictl"), icon: "copy", run: () => void copy("paictl status --once") },
+            { label: t("copyCurl"), icon: "copy", run: () => void copy(curl("GET /api/v3/status", { query: { parts: ["machines"] } })) },
+            { label: t("copyLink"), icon: "link", run: () => void copy(location.href) }
+          ]
+        }
+      )
+    ] }),
+    wall ? null : /* @__PURE__ */ jsxs7("div", { class: "filters", children: [
+      /* @__PURE__ */ jsxs7("label", { class: "search", children: [
+        /* @__PURE__ */ jsx7(Icon, { name: "search" }),
+        /* @__PURE__ */ jsx7("input", { ref: search, type: "search", placeholder: t("searchMachines"), "aria-label": t("searchMachines"), defaultValue: word, onInput: (e) => setQuery({ find: e.currentTarget.value || void 0 }), onKeyDown: (e) => e.key === "Escape" && e.currentTarget.blur() }),
+        /* @__PURE__ */ jsx7("kbd", { children: "/" })
+      ] }),
+      /* @__PURE__ */ jsx7("div", { class: "segments", role: "group", "aria-label": t("state"), children: shows.map((name) => /* @__PURE__ */ jsx7("button", { type: "button", "aria-pressed": show === name, onClick: () => setQuery({ show: name === "all" ? void 0 : name }), children: t("show." + name) }, name)) }),
+      skus.length > 1 ? /* @__PURE__ */ jsxs7("select", { "aria-label": t("sku"), value: sku, onChange: (e) => setQuery({ sku: e.currentTarget.value || void 0 }), children: [
+        /* @__PURE__ */ jsx7("option", { value: "", children: t("anySKU") }),
+        skus.map((s) => /* @__PURE__ */ jsx7("option", { value: s, children: s }, s))
+      ] }) : null
+    ] }),
+    error.value ? /* @__PURE__ */ jsx7(Problem, { of: error.value }) : null,
+    c ? /* @__PURE__ */ jsx7(Sources, { c, names: by === "use" ? ["api", "prometheus"] : ["api"] }) : null,
+    !c ? error.value ? null : /* @__PURE__ */ jsx7(Loading, {}) : machines.length === 0 ? /* @__PURE__ */ jsxs7("div", { class: "empty", children: [
+      /* @__PURE__ */ jsx7("p", { children: c.machines?.length ? t("noMachineMatch") : t("noMachines") }),
+      c.machines?.length ? /* @__PURE__ */ jsx7("button", { type: "button", onClick: () => go(address(["machines"])), children: t("clearFilters") }) : null
+    ] }) : /* @__PURE__ */ jsxs7(Fragment6, { children: [
+      /* @__PURE__ */ jsx7(GPUMap, { machines, by, fit: wall ? innerHeight - 170 : 380, largest: wall ? 44 : 20, open: (name) => setQuery({ machine: name }) }),
+      /* @__PURE__ */ jsx7(Legend, { machines, by }),
+      wall ? null : /* @__PURE__ */ jsx7(List, { machines })
+    ] }),
+    one ? /* @__PURE__ */ jsx7(One, { m: one, close: () => setQuery({ machine: void 0 }) }) : null
+  ] });
+}
+var most2 = 200;
+function List({ machines }) {
+  return /* @__PURE__ */ jsxs7(Fragment6, { children: [
+    /* @__PURE__ */ jsxs7("table", { class: "rows", children: [
+      /* @__PURE__ */ jsx7("thead", { children: /* @__PURE__ */ jsxs7("tr", { children: [
+        /* @__PURE__ */ jsx7("th", { children: t("name") }),
+        /* @__PURE__ */ jsx7("th", { children: t("state") }),
+        /* @__PURE__ */ jsx7("th", { children: t("sku") }),
+        /* @__PURE__ */ jsx7("th", { class: "num", children: t("gpus") }),
+        /* @__PURE__ */ jsx7("th", { class: "num wide", children: t("cpuUse") }),
+        /* @__PURE__ */ jsx7("th", { class: "num wide", children: t("memoryUse") }),
+        /* @__PURE__ */ jsx7("th", { class: "num wide", children: t("pods") }),
+        /* @__PURE__ */ jsx7("th", { class: "wide", children: t("sinceTime") })
+      ] }) }),
+      /* @__PURE__ */ jsx7("tbody", { children: machines.slice(0, most2).map((m) => /* @__PURE__ */ jsxs7("tr", { "data-machine": m.name, children: [
+        /* @__PURE__ */ jsx7("td", { children: /* @__PURE__ */ jsx7("a", { class: "whole", href: address(["machines"], { ...Object.fromEntries(place.value.query), machine: m.name }), children: m.name }) }),
+        /* @__PURE__ */ jsx7("td", { title: m.message, children: /* @__PURE__ */ jsx7(MachineState, { m }) }),
+        /* @__PURE__ */ jsx7("td", { children: m.sku }),
+        /* @__PURE__ */ jsx7("td", { class: "num", children: /* @__PURE__ */ jsx7(GPUs, { m }) }),
+        /* @__PURE__ */ jsx7("td", { class: "num wide", children: percent(m.cpu) }),
+        /* @__PURE__ */ jsx7("td", { class: "num wide", children: percent(m.memory) }),
+        /* @__PURE__ */ jsx7("td", { class: "num wide", children: m.pods }),
+        /* @__PURE__ */ jsx7("td", { class: "wide", children: /* @__PURE__ */ jsx7(Ago, { time: m.since }) })
+      ] }, m.name)) })
+    ] }),
+    /* @__PURE__ */ jsx7("footer", { class: "under", children: /* @__PURE__ */ jsx7("span", { class: "faint", children: t(machines.length > most2 ? "machinesMore" : "machinesShown", { n: machines.length, most: most2 }) }) })
+  ] });
+}
+function Held({ g }) {
+  const o = g.owner;
+  if (!o) return /* @__PURE__ */ jsx7("span", { class: "faint", children: broken(g) ? "" : t("mapFree") });
+  const [user, name] = (o.job ?? "").split("/");
+  return /* @__PURE__ */ jsxs7(Fragment6, { children: [
+    user && name ? /* @__PURE__ */ jsx7("a", { href: address(["jobs", user, name]), children: o.job }) : /* @__PURE__ */ jsx7("span", { class: "faint", children: o.pod || t("mapSomeone") }),
+    " ",
+    o.task ? /* @__PURE__ */ jsx7("span", { class: "faint", children: o.task }) : null
+  ] });
+}
+function One({ m, close }) {
+  const box = useRef5(null);
+  useEffect9(() => box.current?.focus(), [m.name]);
+  const facts = [
+    [t("sku"), m.sku],
+    [t("roles"), m.roles?.join(", ")],
+    [t("machineAddress"), m.address],
+    [t("gpuModel"), [...new Set((m.gpus ?? []).map((g) => g.model).filter(Boolean))].join(", ")],
+    [t("driver"), m.driver],
+    ["Kubernetes", m.kubelet],
+    [t("kernel"), m.kernel],
+    [t("os"), m.os]
+  ];
+  return /* @__PURE__ */ jsxs7("aside", { class: "drawer", ref: box, tabIndex: -1, "aria-label": m.name, children: [
+    /* @__PURE__ */ jsxs7("header", { class: "top", children: [
+      /* @__PURE__ */ jsx7("h2", { children: m.name }),
+      /* @__PURE__ */ jsx7(MachineState, { m }),
+      /* @__PURE__ */ jsx7("span", { class: "grow" }),
+      /* @__PURE__ */ jsx7("button", { type: "button", class: "square", "aria-label": t("close"), title: t("close"), onClick: close, children: /* @__PURE__ */ jsx7(Icon, { name: "close" }) })
+    ] }),
+    m.message ? /* @__PURE__ */ jsx7("p", { class: "note", children: m.message }) : null,
+    m.hint ? /* @__PURE__ */ jsx7("p", { class: "faint small", children: m.hint }) : null,
+    m.pressure?.length ? /* @__PURE__ */ jsx7("p", { class: "note", children: m.pressure.join(", ") }) : null,
+    /* @__PURE__ */ jsxs7("dl", { class: "facts small", children: [
+      facts.map(
+        ([name, value]) => value ? /* @__PURE__ */ jsxs7("div", { children: [
+          /* @__PURE__ */ jsx7("dt", { children: name }),
+          /* @__PURE__ */ jsx7("dd", { children: value })
+        ] }, name) : null
+      ),
+      /* @__PURE__ */ jsxs7("div", { children: [
+        /* @__PURE__ */ jsx7("dt", { children: t("cpuUse") }),
+        /* @__PURE__ */ jsx7("dd", { children: t("coresOf", { used: m.cpu.used / 1e3, of: m.cpu.total / 1e3 }) })
+      ] }),
+      /* @__PURE__ */ jsxs7("div", { children: [
+        /* @__PURE__ */ jsx7("dt", { children: t("memoryUse") }),
+        /* @__PURE__ */ jsx7("dd", { children: t("gibOf", { used: Math.round(m.memory.used / 102.4) / 10, of: Math.round(m.memory.total / 102.4) / 10 }) })
+      ] })
+    ] }),
+    m.gpus?.length ? /* @__PURE__ */ jsxs7("table", { class: "rows small", children: [
+      /* @__PURE__ */ jsx7("thead", { children: /* @__PURE__ */ jsxs7("tr", { children: [
+        /* @__PURE__ */ jsx7("th", { class: "num", children: "GPU" }),
+        /* @__PURE__ */ jsx7("th", { children: t("health") }),
+        /* @__PURE__ */ jsx7("th", { children: t("holder") }),
+        /* @__PURE__ */ jsx7("th", { class: "num", children: t("useNow") })
+      ] }) }),
+      /* @__PURE__ */ jsx7("tbody", { children: m.gpus.map((g) => /* @__PURE__ */ jsxs7("tr", { title: explain(m, g), children: [
+        /* @__PURE__ */ jsx7("td", { class: "num", children: g.index }),
+        /* @__PURE__ */ jsxs7("td", { class: broken(g) ? "broken" : "", children: [
+          maybe("gpu." + g.health, g.health),
+          g.reason ? /* @__PURE__ */ jsx7("div", { class: "faint", children: g.reason }) : null
+        ] }),
+        /* @__PURE__ */ jsx7("td", { children: /* @__PURE__ */ jsx7(Held, { g }) }),
+        /* @__PURE__ */ jsx7("td", { class: "num", children: g.use ? Math.round(g.use.utilisation) + " %" : /* @__PURE__ */ jsx7("span", { class: "faint", children: "–" }) })
+      ] }, g.index)) })
+    ] }) : /* @__PURE__ */ jsx7("p", { class: "faint", children: t("noGPUs") }),
+    me.value?.grants.administrator ? /* @__PURE__ */ jsxs7("p", { class: "buttons", children: [
+      /* @__PURE__ */ jsxs7("button", { type: "button", onClick: () => void copy("paictl node gpu list " + m.name), children: [
+        /* @__PURE__ */ jsx7(Icon, { name: "copy" }),
+        " paictl node gpu list"
+      ] }),
+      /* @__PURE__ */ jsxs7("button", { type: "button", onClick: () => void copy("paictl node cordon " + m.name), children: [
+        /* @__PURE__ */ jsx7(Icon, { name: "copy" }),
+        " paictl node ",
+        m.cordoned ? "uncordon" : "cordon"
+      ] })
+    ] }) : null
+  ] });
+}
+
+// pkg/portal/web/src/queue.tsx
+import { useEffect as useEffect10 } from "./library.js";
+import { jsx as jsx8, jsxs as jsxs8 } from "./library.js";
+function wants(g) {
+  if (g.gpus > 0) return t("wantsGPUs", { n: g.gpus });
+  if (g.shareOfGPUs) return t("wantsShare", { n: g.shareOfGPUs });
+  return g.milliCPU ? t("wantsCPU", { n: g.milliCPU / 1e3 }) : "–";
+}
+function QueuePage() {
+  const { cluster, error } = useCluster("virtualClusters");
+  useEffect10(() => {
+    document.title = t("queue") + " – paictl";
+  }, []);
+  const c = cluster.value;
+  const all2 = c?.virtualClusters ?? [];
+  const asked = place.value.query.get("vc");
+  const busiest = [...all2].sort((a, b) => b.waitingGangs - a.waitingGangs)[0];
+  const v = all2.find((x) => x.name === asked) ?? (asked ? void 0 : busiest);
+  const command = "paictl job queue" + (v ? " --vc " + quoted(v.name) : "");
+  const gangs = v?.queue ?? [];
+  return /* @__PURE__ */ jsxs8("section", { class: "page", children: [
+    /* @__PURE__ */ jsxs8("header", { class: "top", children: [
+      /* @__PURE__ */ jsx8("h1", { children: t("queue") }),
+      /* @__PURE__ */ jsx8("span", { class: "grow" }),
+      /* @__PURE__ */ jsx8(
+        Menu,
+        {
+          label: t("more"),
+          icon: "more",
+          items: [
+            { label: t("copyPaictl"), icon: "copy", run: () => void copy(command) },
+            { label: t("copyCurl"), icon: "copy", run: () => void copy(curl("GET /api/v3/queue", { query: { vc: v?.name } })) },
+            { label: t("copyLink"), icon: "link", run: () => void copy(location.href) }
+          ]
+        }
+      )
+    ] }),
+    error.value ? /* @__PURE__ */ jsx8(Problem, { of: error.value }) : null,
+    c ? /* @__PURE__ */ jsx8(Sources, { c, names: ["scheduler"] }) : null,
+    !c ? error.value ? null : /* @__PURE__ */ jsx8(Loading, {}) : null,
+    all2.length > 0 ? /* @__PURE__ */ jsx8("div", { class: "filters", children: /* @__PURE__ */ jsx8("div", { class: "segments", role: "group", "aria-label": t("vc"), children: all2.map((x) => /* @__PURE__ */ jsxs8("button", { type: "button", "aria-pressed": x.name === v?.name, onClick: () => setQuery({ vc: x.name }), children: [
+      x.name,
+      " ",
+      x.waitingGangs ? /* @__PURE__ */ jsx8("span", { class: "count", children: x.waitingGangs }) : null
+    ] }, x.name)) }) }) : c && source(c, "scheduler")?.state === "current" ? /* @__PURE__ */ jsx8("p", { class: "empty", children: t("noVCs") }) : null,
+    asked && c && !v ? /* @__PURE__ */ jsx8("p", { class: "empty", children: t("noSuchVC", { name: asked }) }) : null,
+    v ? /* @__PURE__ */ jsxs8("div", { class: "queue", children: [
+      /* @__PURE__ */ jsx8("div", { class: "vcs", children: /* @__PURE__ */ jsx8(VC, { v }) }),
+      gangs.length === 0 ? /* @__PURE__ */ jsx8("p", { class: "empty", children: t("nobodyWaits") }) : /* @__PURE__ */ jsxs8("table", { class: "rows", children: [
+        /* @__PURE__ */ jsx8("thead", { children: /* @__PURE__ */ jsxs8("tr", { children: [
+          /* @__PURE__ */ jsx8("th", { class: "num", children: "#" }),
+          /* @__PURE__ */ jsx8("th", { children: t("name") }),
+          /* @__PURE__ */ jsx8("th", { children: t("wants") }),
+          /* @__PURE__ */ jsx8("th", { class: "num wide", children: t("tasks") }),
+          /* @__PURE__ */ jsx8("th", { class: "num wide", children: t("priority") }),
+          /* @__PURE__ */ jsx8("th", { children: t("waitsSince") }),
+          /* @__PURE__ */ jsx8("th", { class: "reason", children: t("waitsFor") })
+        ] }) }),
+        /* @__PURE__ */ jsx8("tbody", { children: gangs.map((g) => {
+          const [user, name] = g.job.split("/");
+          const mine = g.user && g.user === me.value?.name;
+          return /* @__PURE__ */ jsxs8("tr", { class: mine ? "mine" : "", children: [
+            /* @__PURE__ */ jsx8("td", { class: "num", children: g.positionInVC }),
+            /* @__PURE__ */ jsx8("td", { children: user && name ? /* @__PURE__ */ jsx8("a", { href: address(["jobs", user, name]), children: g.job }) : /* @__PURE__ */ jsx8("span", { class: "faint", children: g.job }) }),
+            /* @__PURE__ */ jsx8("td", { children: wants(g) }),
+            /* @__PURE__ */ jsx8("td", { class: "num wide", children: g.pods }),
+            /* @__PURE__ */ jsx8("td", { class: "num wide", children: g.priority }),
+            /* @__PURE__ */ jsx8("td", { children: /* @__PURE__ */ jsx8(Ago, { time: g.since }) }),
+            /* @__PURE__ */ jsx8("td", { class: "reason", children: g.reason })
+          ] }, g.positionInVC + g.job + g.group);
+        }) })
+      ] })
+    ] }) : null
   ] });
 }
 
 // pkg/portal/web/src/submit.tsx
-import { signal as signal9, useSignal as useSignal6 } from "./library.js";
-import { useEffect as useEffect7, useRef as useRef4 } from "./library.js";
-import { Fragment as Fragment6, jsx as jsx6, jsxs as jsxs6 } from "./library.js";
-var text = signal9("");
-var cloned = signal9("");
+import { signal as signal10, useSignal as useSignal7 } from "./library.js";
+import { useEffect as useEffect11, useRef as useRef6 } from "./library.js";
+import { Fragment as Fragment7, jsx as jsx9, jsxs as jsxs9 } from "./library.js";
+var text = signal10("");
+var cloned = signal10("");
 var pause2 = 500;
 function example() {
   const vc = ownVCs()[0];
@@ -2069,11 +2915,11 @@ function renamed(file, name) {
   return /^name:.*$/m.test(file) ? file.replace(/^name:.*$/m, () => "name: " + name) : file;
 }
 function Finding({ f, show }) {
-  return /* @__PURE__ */ jsxs6("li", { class: f.severity === "warning" ? "warn" : "bad", children: [
-    f.line ? /* @__PURE__ */ jsx6("button", { type: "button", class: "link", onClick: () => show(f.line), children: t("line", { n: f.line }) }) : null,
+  return /* @__PURE__ */ jsxs9("li", { class: f.severity === "warning" ? "warn" : "bad", children: [
+    f.line ? /* @__PURE__ */ jsx9("button", { type: "button", class: "link", onClick: () => show(f.line), children: t("line", { n: f.line }) }) : null,
     " ",
     f.message,
-    f.remedy ? /* @__PURE__ */ jsxs6("span", { class: "faint", children: [
+    f.remedy ? /* @__PURE__ */ jsxs9("span", { class: "faint", children: [
       " ",
       f.remedy
     ] }) : null
@@ -2081,17 +2927,17 @@ function Finding({ f, show }) {
 }
 function Submit() {
   const of = place.value.query.get("clone") ?? "";
-  const area = useRef4(null);
-  const gutter = useRef4(null);
-  const file = useRef4(null);
-  const checked = useSignal6(null);
-  const refused2 = useSignal6(null);
-  const error = useSignal6(null);
-  const checking = useSignal6(false);
-  const sending = useSignal6(false);
-  const loading = useSignal6(false);
-  const key = useRef4({ text: "", key: "" });
-  useEffect7(() => {
+  const area = useRef6(null);
+  const gutter = useRef6(null);
+  const file = useRef6(null);
+  const checked = useSignal7(null);
+  const refused2 = useSignal7(null);
+  const error = useSignal7(null);
+  const checking = useSignal7(false);
+  const sending = useSignal7(false);
+  const loading = useSignal7(false);
+  const key = useRef6({ text: "", key: "" });
+  useEffect11(() => {
     document.title = t("submit") + " – paictl";
     const leaves = (e) => {
       if (text.value && text.value !== cloned.value) e.preventDefault();
@@ -2099,7 +2945,7 @@ function Submit() {
     addEventListener("beforeunload", leaves);
     return () => removeEventListener("beforeunload", leaves);
   }, []);
-  useEffect7(() => {
+  useEffect11(() => {
     if (!of) return;
     const stop = new AbortController();
     const [user, name] = of.split("/");
@@ -2112,7 +2958,7 @@ function Submit() {
     }).finally(() => loading.value = false);
     return () => stop.abort();
   }, [of]);
-  useEffect7(() => {
+  useEffect11(() => {
     checked.value = null;
     refused2.value = null;
     if (!text.value.trim()) return;
@@ -2178,11 +3024,11 @@ function Submit() {
   const worst = /* @__PURE__ */ new Map();
   for (const f of findings) if (f.line) worst.set(f.line, f.severity === "warning" && worst.get(f.line) !== "bad" ? "warn" : "bad");
   const count = text.value.split("\n").length;
-  return /* @__PURE__ */ jsxs6("section", { class: "page submit", children: [
-    /* @__PURE__ */ jsxs6("header", { class: "top", children: [
-      /* @__PURE__ */ jsx6("h1", { children: of ? t("cloneOf", { job: of }) : t("newJob") }),
-      /* @__PURE__ */ jsx6("span", { class: "grow" }),
-      /* @__PURE__ */ jsx6(
+  return /* @__PURE__ */ jsxs9("section", { class: "page submit", children: [
+    /* @__PURE__ */ jsxs9("header", { class: "top", children: [
+      /* @__PURE__ */ jsx9("h1", { children: of ? t("cloneOf", { job: of }) : t("newJob") }),
+      /* @__PURE__ */ jsx9("span", { class: "grow" }),
+      /* @__PURE__ */ jsx9(
         "input",
         {
           ref: file,
@@ -2195,17 +3041,17 @@ function Submit() {
           }
         }
       ),
-      /* @__PURE__ */ jsxs6("button", { type: "button", onClick: () => file.current.click(), children: [
-        /* @__PURE__ */ jsx6(Icon, { name: "file" }),
+      /* @__PURE__ */ jsxs9("button", { type: "button", onClick: () => file.current.click(), children: [
+        /* @__PURE__ */ jsx9(Icon, { name: "file" }),
         " ",
         t("openFile")
       ] }),
-      /* @__PURE__ */ jsx6("button", { type: "button", class: "primary", disabled: sending.value || checking.value || !text.value.trim() || refused2.value !== null, title: "Ctrl Enter", onClick: () => void send(), children: t(sending.value ? "submitting" : "submitJob") })
+      /* @__PURE__ */ jsx9("button", { type: "button", class: "primary", disabled: sending.value || checking.value || !text.value.trim() || refused2.value !== null, title: "Ctrl Enter", onClick: () => void send(), children: t(sending.value ? "submitting" : "submitJob") })
     ] }),
-    error.value ? /* @__PURE__ */ jsx6(Problem, { of: error.value }) : null,
-    text.value.includes("******") ? /* @__PURE__ */ jsx6("p", { class: "note", children: t("enterSecrets") }) : null,
-    /* @__PURE__ */ jsxs6("div", { class: "editor-and-check", children: [
-      /* @__PURE__ */ jsxs6(
+    error.value ? /* @__PURE__ */ jsx9(Problem, { of: error.value }) : null,
+    text.value.includes("******") ? /* @__PURE__ */ jsx9("p", { class: "note", children: t("enterSecrets") }) : null,
+    /* @__PURE__ */ jsxs9("div", { class: "editor-and-check", children: [
+      /* @__PURE__ */ jsxs9(
         "div",
         {
           class: "editor",
@@ -2215,11 +3061,11 @@ function Submit() {
             void open(e.dataTransfer?.files[0]);
           },
           children: [
-            /* @__PURE__ */ jsx6("pre", { ref: gutter, class: "gutter", "aria-hidden": "true", children: Array.from({ length: count }, (_, i) => /* @__PURE__ */ jsxs6("i", { class: worst.get(i + 1) ?? "", children: [
+            /* @__PURE__ */ jsx9("pre", { ref: gutter, class: "gutter", "aria-hidden": "true", children: Array.from({ length: count }, (_, i) => /* @__PURE__ */ jsxs9("i", { class: worst.get(i + 1) ?? "", children: [
               i + 1,
               "\n"
             ] }, i)) }),
-            /* @__PURE__ */ jsx6(
+            /* @__PURE__ */ jsx9(
               "textarea",
               {
                 ref: area,
@@ -2234,62 +3080,64 @@ function Submit() {
                 onScroll: (e) => gutter.current.scrollTop = e.currentTarget.scrollTop
               }
             ),
-            text.value === "" && !loading.value ? /* @__PURE__ */ jsxs6("div", { class: "nothing", children: [
-              /* @__PURE__ */ jsx6("p", { children: t("emptyFile") }),
-              /* @__PURE__ */ jsx6("button", { type: "button", onClick: () => text.value = example(), children: t("example") })
+            text.value === "" && !loading.value ? /* @__PURE__ */ jsxs9("div", { class: "nothing", children: [
+              /* @__PURE__ */ jsx9("p", { children: t("emptyFile") }),
+              /* @__PURE__ */ jsx9("button", { type: "button", onClick: () => text.value = example(), children: t("example") })
             ] }) : null
           ]
         }
       ),
-      /* @__PURE__ */ jsxs6("aside", { children: [
-        /* @__PURE__ */ jsx6("h2", { children: t("check") }),
-        /* @__PURE__ */ jsxs6("div", { class: "verdict", role: "status", "aria-live": "polite", children: [
-          loading.value ? /* @__PURE__ */ jsx6(Loading, {}) : null,
-          checking.value ? /* @__PURE__ */ jsx6("p", { class: "faint", children: t("checking") }) : null,
-          refused2.value && !checking.value ? findings.length ? /* @__PURE__ */ jsxs6(Fragment6, { children: [
-            /* @__PURE__ */ jsxs6("p", { class: "bad", children: [
-              /* @__PURE__ */ jsx6(Icon, { name: "warn" }),
+      /* @__PURE__ */ jsxs9("aside", { children: [
+        /* @__PURE__ */ jsx9("h2", { children: t("check") }),
+        /* @__PURE__ */ jsxs9("div", { class: "verdict", role: "status", "aria-live": "polite", children: [
+          loading.value ? /* @__PURE__ */ jsx9(Loading, {}) : null,
+          checking.value ? /* @__PURE__ */ jsx9("p", { class: "faint", children: t("checking") }) : null,
+          refused2.value && !checking.value ? findings.length ? /* @__PURE__ */ jsxs9(Fragment7, { children: [
+            /* @__PURE__ */ jsxs9("p", { class: "bad", children: [
+              /* @__PURE__ */ jsx9(Icon, { name: "warn" }),
               " ",
               t("refused")
             ] }),
-            /* @__PURE__ */ jsx6("ul", { class: "findings", children: findings.map((f, i) => /* @__PURE__ */ jsx6(Finding, { f, show }, i)) })
-          ] }) : /* @__PURE__ */ jsx6(Problem, { of: refused2.value }) : null,
-          checked.value && !checking.value ? /* @__PURE__ */ jsxs6(Fragment6, { children: [
-            /* @__PURE__ */ jsxs6("p", { class: "good", children: [
-              /* @__PURE__ */ jsx6(Icon, { name: "check" }),
+            /* @__PURE__ */ jsx9("ul", { class: "findings", children: findings.map((f, i) => /* @__PURE__ */ jsx9(Finding, { f, show }, i)) })
+          ] }) : /* @__PURE__ */ jsx9(Problem, { of: refused2.value }) : null,
+          checked.value && !checking.value ? /* @__PURE__ */ jsxs9(Fragment7, { children: [
+            /* @__PURE__ */ jsxs9("p", { class: "good", children: [
+              /* @__PURE__ */ jsx9(Icon, { name: "check" }),
               " ",
               t(findings.length ? "warnings" : "fine")
             ] }),
-            findings.length ? /* @__PURE__ */ jsx6("ul", { class: "findings", children: findings.map((f, i) => /* @__PURE__ */ jsx6(Finding, { f, show }, i)) }) : null,
-            /* @__PURE__ */ jsxs6("p", { children: [
-              /* @__PURE__ */ jsx6("b", { children: checked.value.name }),
-              /* @__PURE__ */ jsx6("br", {}),
+            findings.length ? /* @__PURE__ */ jsx9("ul", { class: "findings", children: findings.map((f, i) => /* @__PURE__ */ jsx9(Finding, { f, show }, i)) }) : null,
+            /* @__PURE__ */ jsxs9("p", { children: [
+              /* @__PURE__ */ jsx9("b", { children: checked.value.name }),
+              /* @__PURE__ */ jsx9("br", {}),
               t("willRequest", { tasks: checked.value.tasks, gpus: checked.value.gpus, vc: checked.value.virtualCluster })
             ] })
           ] }) : null,
-          !text.value.trim() && !loading.value ? /* @__PURE__ */ jsx6("p", { class: "faint", children: t("emptyFile") }) : null
+          !text.value.trim() && !loading.value ? /* @__PURE__ */ jsx9("p", { class: "faint", children: t("emptyFile") }) : null
         ] }),
-        /* @__PURE__ */ jsx6("h2", { children: t("yourVCs") }),
-        /* @__PURE__ */ jsx6(VCs, {})
+        /* @__PURE__ */ jsx9("h2", { children: t("yourVCs") }),
+        /* @__PURE__ */ jsx9(VCs, {})
       ] })
     ] })
   ] });
 }
 
 // pkg/portal/web/src/main.tsx
-import { Fragment as Fragment7, jsx as jsx7, jsxs as jsxs7 } from "./library.js";
+import { Fragment as Fragment8, jsx as jsx10, jsxs as jsxs10 } from "./library.js";
 function Page() {
   const [first, user, name, rest] = place.value.path;
-  if (first === void 0) return /* @__PURE__ */ jsx7(Home, {});
-  if (first === "jobs" && user === void 0) return /* @__PURE__ */ jsx7(Jobs, {});
-  if (first === "jobs" && name !== void 0 && rest === void 0) return /* @__PURE__ */ jsx7(JobPage, { user, name }, user + "/" + name);
-  if (first === "submit" && user === void 0) return /* @__PURE__ */ jsx7(Submit, {});
-  return /* @__PURE__ */ jsx7("p", { class: "empty", children: t("notFound") });
+  if (first === void 0) return /* @__PURE__ */ jsx10(Home, {});
+  if (first === "jobs" && user === void 0) return /* @__PURE__ */ jsx10(Jobs, {});
+  if (first === "jobs" && name !== void 0 && rest === void 0) return /* @__PURE__ */ jsx10(JobPage, { user, name }, user + "/" + name);
+  if (first === "submit" && user === void 0) return /* @__PURE__ */ jsx10(Submit, {});
+  if (first === "machines" && user === void 0) return /* @__PURE__ */ jsx10(Machines, {});
+  if (first === "queue" && user === void 0) return /* @__PURE__ */ jsx10(QueuePage, {});
+  return /* @__PURE__ */ jsx10("p", { class: "empty", children: t("notFound") });
 }
 function NavLink({ path, icon, label, at }) {
-  return /* @__PURE__ */ jsxs7("a", { href: address(path), "aria-current": at ? "page" : void 0, title: label, children: [
-    /* @__PURE__ */ jsx7(Icon, { name: icon }),
-    /* @__PURE__ */ jsx7("span", { children: label })
+  return /* @__PURE__ */ jsxs10("a", { href: address(path), "aria-current": at ? "page" : void 0, title: label, children: [
+    /* @__PURE__ */ jsx10(Icon, { name: icon }),
+    /* @__PURE__ */ jsx10("span", { children: label })
   ] });
 }
 function theme() {
@@ -2306,39 +3154,41 @@ function setTheme(name) {
 }
 function Side() {
   const first = place.value.path[0];
-  const chosen = useSignal7(theme());
+  const chosen2 = useSignal8(theme());
   const leave = () => signOut().catch((e) => toast(failure(e).message));
-  return /* @__PURE__ */ jsxs7("nav", { class: "side", children: [
-    /* @__PURE__ */ jsxs7("a", { class: "brand", href: base, children: [
-      /* @__PURE__ */ jsxs7("svg", { viewBox: "0 0 20 20", "aria-hidden": "true", children: [
-        /* @__PURE__ */ jsx7("path", { d: "M2 2h7v7H2zM11 2h7v7h-7zM2 11h7v7H2z" }),
-        /* @__PURE__ */ jsx7("path", { class: "lit", d: "M11 11h7v7h-7z" })
+  return /* @__PURE__ */ jsxs10("nav", { class: "side", children: [
+    /* @__PURE__ */ jsxs10("a", { class: "brand", href: base, children: [
+      /* @__PURE__ */ jsxs10("svg", { viewBox: "0 0 20 20", "aria-hidden": "true", children: [
+        /* @__PURE__ */ jsx10("path", { d: "M2 2h7v7H2zM11 2h7v7h-7zM2 11h7v7H2z" }),
+        /* @__PURE__ */ jsx10("path", { class: "lit", d: "M11 11h7v7h-7z" })
       ] }),
-      /* @__PURE__ */ jsx7("span", { children: "paictl" })
+      /* @__PURE__ */ jsx10("span", { children: "paictl" })
     ] }),
-    /* @__PURE__ */ jsxs7("div", { class: "links", children: [
-      /* @__PURE__ */ jsx7(NavLink, { path: [], icon: "home", label: t("home"), at: first === void 0 }),
-      /* @__PURE__ */ jsx7(NavLink, { path: ["jobs"], icon: "jobs", label: t("jobs"), at: first === "jobs" }),
-      /* @__PURE__ */ jsx7(NavLink, { path: ["submit"], icon: "plus", label: t("submit"), at: first === "submit" })
+    /* @__PURE__ */ jsxs10("div", { class: "links", children: [
+      /* @__PURE__ */ jsx10(NavLink, { path: [], icon: "home", label: t("home"), at: first === void 0 }),
+      /* @__PURE__ */ jsx10(NavLink, { path: ["jobs"], icon: "jobs", label: t("jobs"), at: first === "jobs" }),
+      /* @__PURE__ */ jsx10(NavLink, { path: ["submit"], icon: "plus", label: t("submit"), at: first === "submit" }),
+      /* @__PURE__ */ jsx10(NavLink, { path: ["queue"], icon: "queue", label: t("queue"), at: first === "queue" }),
+      /* @__PURE__ */ jsx10(NavLink, { path: ["machines"], icon: "machines", label: t("machines"), at: first === "machines" })
     ] }),
-    pages2.value.length > 0 ? /* @__PURE__ */ jsxs7("div", { class: "links others", children: [
-      /* @__PURE__ */ jsx7("h2", { children: t("pages") }),
-      pages2.value.map((p) => /* @__PURE__ */ jsxs7("a", { href: p.url, "data-leave": true, target: "_blank", rel: "noreferrer", children: [
-        /* @__PURE__ */ jsx7(Icon, { name: "page" }),
-        /* @__PURE__ */ jsx7("span", { children: p.name })
+    pages2.value.length > 0 ? /* @__PURE__ */ jsxs10("div", { class: "links others", children: [
+      /* @__PURE__ */ jsx10("h2", { children: t("pages") }),
+      pages2.value.map((p) => /* @__PURE__ */ jsxs10("a", { href: p.url, "data-leave": true, target: "_blank", rel: "noreferrer", children: [
+        /* @__PURE__ */ jsx10(Icon, { name: "page" }),
+        /* @__PURE__ */ jsx10("span", { children: p.name })
       ] }, p.url))
     ] }) : null,
-    /* @__PURE__ */ jsx7("div", { class: "person", children: /* @__PURE__ */ jsxs7(
+    /* @__PURE__ */ jsx10("div", { class: "person", children: /* @__PURE__ */ jsxs10(
       Menu,
       {
         label: me.value?.name ?? "",
         items: [
           ...["auto", "light", "dark"].map((name) => ({
             label: `${t("theme")}: ${t("theme." + name)}`,
-            icon: chosen.value === name ? "check" : void 0,
+            icon: chosen2.value === name ? "check" : void 0,
             run: () => {
               setTheme(name);
-              chosen.value = name;
+              chosen2.value = name;
             }
           })),
           null,
@@ -2348,45 +3198,45 @@ function Side() {
           { label: t("signOut"), icon: "out", run: () => void leave() }
         ],
         children: [
-          /* @__PURE__ */ jsx7("span", { class: "face", "aria-hidden": "true", children: (me.value?.name ?? "?").slice(0, 1).toUpperCase() }),
-          /* @__PURE__ */ jsx7("span", { class: "who", children: me.value?.displayName || me.value?.name })
+          /* @__PURE__ */ jsx10("span", { class: "face", "aria-hidden": "true", children: (me.value?.name ?? "?").slice(0, 1).toUpperCase() }),
+          /* @__PURE__ */ jsx10("span", { class: "who", children: me.value?.displayName || me.value?.name })
         ]
       }
     ) })
   ] });
 }
 function Help() {
-  const box = useRef5(null);
-  useEffect8(() => {
+  const box = useRef7(null);
+  useEffect12(() => {
     if (help.value) box.current?.showModal();
     else box.current?.close();
   }, [help.value]);
-  return /* @__PURE__ */ jsx7("dialog", { ref: box, onClose: () => help.value = false, onClick: (e) => e.target === box.current && (help.value = false), "aria-labelledby": "keys", children: /* @__PURE__ */ jsxs7("div", { class: "dialog", children: [
-    /* @__PURE__ */ jsx7("h2", { id: "keys", children: t("shortcuts") }),
-    /* @__PURE__ */ jsx7("dl", { class: "keys", children: all.map(([keys, text2]) => /* @__PURE__ */ jsxs7("div", { children: [
-      /* @__PURE__ */ jsx7("dt", { children: keys.split("  ").map((k) => /* @__PURE__ */ jsx7("kbd", { children: k }, k)) }),
-      /* @__PURE__ */ jsx7("dd", { children: t(text2) })
+  return /* @__PURE__ */ jsx10("dialog", { ref: box, onClose: () => help.value = false, onClick: (e) => e.target === box.current && (help.value = false), "aria-labelledby": "keys", children: /* @__PURE__ */ jsxs10("div", { class: "dialog", children: [
+    /* @__PURE__ */ jsx10("h2", { id: "keys", children: t("shortcuts") }),
+    /* @__PURE__ */ jsx10("dl", { class: "keys", children: all.map(([keys, text2]) => /* @__PURE__ */ jsxs10("div", { children: [
+      /* @__PURE__ */ jsx10("dt", { children: keys.split("  ").map((k) => /* @__PURE__ */ jsx10("kbd", { children: k }, k)) }),
+      /* @__PURE__ */ jsx10("dd", { children: t(text2) })
     ] }, keys)) }),
-    /* @__PURE__ */ jsx7("div", { class: "buttons", children: /* @__PURE__ */ jsx7("button", { type: "button", onClick: () => help.value = false, children: t("close") }) })
+    /* @__PURE__ */ jsx10("div", { class: "buttons", children: /* @__PURE__ */ jsx10("button", { type: "button", onClick: () => help.value = false, children: t("close") }) })
   ] }) });
 }
 function App() {
   if (refused.value && refused.value.status !== 401) {
-    return /* @__PURE__ */ jsx7("main", { class: "alone", children: /* @__PURE__ */ jsx7(Problem, { of: refused.value, again: () => void begin() }) });
+    return /* @__PURE__ */ jsx10("main", { class: "alone", children: /* @__PURE__ */ jsx10(Problem, { of: refused.value, again: () => void begin() }) });
   }
-  if (!me.value) return refused.value ? null : /* @__PURE__ */ jsx7(Loading, {});
-  return /* @__PURE__ */ jsxs7(Fragment7, { children: [
-    /* @__PURE__ */ jsx7(Side, {}),
-    /* @__PURE__ */ jsxs7("main", { children: [
-      /* @__PURE__ */ jsx7(Lost, {}),
-      /* @__PURE__ */ jsx7(Page, {})
+  if (!me.value) return refused.value ? null : /* @__PURE__ */ jsx10(Loading, {});
+  return /* @__PURE__ */ jsxs10(Fragment8, { children: [
+    /* @__PURE__ */ jsx10(Side, {}),
+    /* @__PURE__ */ jsxs10("main", { children: [
+      /* @__PURE__ */ jsx10(Lost, {}),
+      /* @__PURE__ */ jsx10(Page, {})
     ] }),
-    /* @__PURE__ */ jsx7(Toasts, {}),
-    /* @__PURE__ */ jsx7(Asking, {}),
-    /* @__PURE__ */ jsx7(Help, {})
+    /* @__PURE__ */ jsx10(Toasts, {}),
+    /* @__PURE__ */ jsx10(Asking, {}),
+    /* @__PURE__ */ jsx10(Help, {})
   ] });
 }
 start();
 listen();
 void begin();
-render(/* @__PURE__ */ jsx7(App, {}), document.getElementById("app"));
+render(/* @__PURE__ */ jsx10(App, {}), document.getElementById("app"));

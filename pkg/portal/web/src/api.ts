@@ -2,7 +2,7 @@
 import { signal } from "@preact/signals";
 import { base } from "./route";
 import { t } from "./text";
-import type { ListingRow, Routes, StrictyamlFinding, V3ApiFrame, WireError } from "./types";
+import type { ListingRow, Routes, StatusCluster, StatusDelta, StrictyamlFinding, V3ApiFrame, WireError } from "./types";
 
 /** An error of the server, or of the way to it. */
 export class Failure extends Error {
@@ -151,50 +151,75 @@ export interface JobsWatcher {
 
 type WatchQuery = Routes["GET /api/v3/jobs/watch"]["query"];
 
+interface ServerEvent {
+  name: string;
+  data: string;
+  /** The place at which a stream continues after this event, or "". */
+  id: string;
+}
+
+/** Yields the events of an answer as they arrive. */
+async function* events(r: Response): AsyncGenerator<ServerEvent> {
+  let e: ServerEvent = { name: "", data: "", id: "" };
+  for await (const line of lines(r)) {
+    if (line === "") {
+      yield e;
+      e = { name: "", data: "", id: "" };
+    } else if (line.startsWith("event: ")) e.name = line.slice(7);
+    else if (line.startsWith("data: ")) e.data += line.slice(6);
+    else if (line.startsWith("id: ")) e.id = line.slice(4);
+  }
+}
+
 /** Watches a list of jobs. After a lost connection it continues where it was. */
 export function watchJobs(query: WatchQuery, stop: AbortSignal, to: JobsWatcher): Promise<void> {
   let last = "";
   return lasting(stop, async (alive) => {
     const r = await ask("GET /api/v3/jobs/watch", { query }, stop, last ? { "Last-Event-ID": last } : {});
     alive();
-    let event = "";
-    let data = "";
     let rows: ListingRow[] | null = null;
-    const take = () => {
-      switch (event) {
+    for await (const e of events(r)) {
+      switch (e.name) {
         case "snapshot":
           rows = [];
           break;
         case "job":
-          if (rows) rows.push(JSON.parse(data));
-          else to.changed(JSON.parse(data));
+          if (rows) rows.push(JSON.parse(e.data));
+          else to.changed(JSON.parse(e.data));
           break;
         case "gone":
-          to.gone(JSON.parse(data).uid);
+          to.gone(JSON.parse(e.data).uid);
           break;
         case "ready": {
-          const ready = JSON.parse(data);
+          const ready = JSON.parse(e.data);
           to.whole(rows ?? [], ready.next ?? "", ready.note ?? "");
           rows = null;
           break;
         }
         case "problem":
-          lost.value = problem(data);
+          lost.value = problem(e.data);
           break;
         case "back":
           lost.value = null;
           break;
         case "end":
-          throw problem(data);
+          throw problem(e.data);
       }
-    };
-    for await (const line of lines(r)) {
-      if (line === "") {
-        take();
-        event = data = "";
-      } else if (line.startsWith("event: ")) event = line.slice(7);
-      else if (line.startsWith("data: ")) data += line.slice(6);
-      else if (line.startsWith("id: ")) last = line.slice(4);
+      if (e.id) last = e.id;
+    }
+    throw new Failure(0, "NoAnswer", t("cut"));
+  });
+}
+
+/** Watches parts of the state of the cluster. After a lost connection it receives the whole state again. */
+export function watchStatus(parts: string[], stop: AbortSignal, whole: (c: StatusCluster) => void, changed: (d: StatusDelta) => void): Promise<void> {
+  return lasting(stop, async (alive) => {
+    const r = await ask("GET /api/v3/status/watch", { query: { parts } }, stop);
+    alive();
+    for await (const e of events(r)) {
+      if (e.name === "snapshot") whole(JSON.parse(e.data));
+      else if (e.name === "change") changed(JSON.parse(e.data));
+      else if (e.name === "end") throw problem(e.data);
     }
     throw new Failure(0, "NoAnswer", t("cut"));
   });

@@ -3,11 +3,13 @@ import { useSignal } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
 import { call, failure, lost, type Failure } from "./api";
 import { Head, Row } from "./jobs";
+import { useCluster } from "./cluster";
 import { list } from "./list";
-import { address } from "./route";
+import { GPUMap, Legend } from "./map";
+import { address, go } from "./route";
 import { me } from "./session";
 import { t } from "./text";
-import type { SchedulerApiVirtualCluster, V3ApiVirtualClusters } from "./types";
+import type { SchedulerApiVirtualCluster, StatusMachine, V3ApiVirtualClusters } from "./types";
 import { Bar, Icon, Loading, Problem } from "./ui";
 
 const refresh = 15_000; // milliseconds
@@ -70,6 +72,22 @@ export function VC({ v }: { v: SchedulerApiVirtualCluster }) {
   );
 }
 
+/** The map of the machines, as far as there are GPUs. */
+function Map({ machines }: { machines: StatusMachine[] }) {
+  const those = machines.filter((m) => m.gpus?.length);
+  if (those.length === 0) return null;
+  return (
+    <>
+      <header class="part">
+        <h2>{t("gpuMap")}</h2>
+        <a href={address(["machines"])}>{t("machines")}</a>
+      </header>
+      <GPUMap machines={those} by="owner" fit={260} largest={14} open={(name) => go(address(["machines"], { machine: name }))} />
+      <Legend machines={those} by="owner" />
+    </>
+  );
+}
+
 export function VCs() {
   const { all, error } = useVCs();
   const items = all.value?.items ?? [];
@@ -95,6 +113,7 @@ const size = 15;
 export function Home() {
   const user = me.value!.name;
   const jobs = useMemo(() => list({ user }, size), [user]);
+  const { cluster } = useCluster("machines");
   useEffect(() => {
     document.title = "paictl";
     return () => {
@@ -142,6 +161,7 @@ export function Home() {
         <h2>{t("vcs")}</h2>
       </header>
       <VCs />
+      <Map machines={cluster.value?.machines ?? []} />
       </section>
       </div>
     </section>

@@ -20,6 +20,7 @@ export const all: [string, Text][] = [
   ["Ctrl Enter", "key.send"],
   ["g h", "key.home"],
   ["g j", "key.jobs"],
+  ["g m", "key.machines"],
   ["n", "key.submit"],
   ["?", "key.help"],
 ];
@@ -27,6 +28,7 @@ export const all: [string, Text][] = [
 const everywhere: Keys = {
   "g h": () => go(address([])),
   "g j": () => go(address(["jobs"])),
+  "g m": () => go(address(["machines"])),
   n: () => go(address(["submit"])),
   "?": () => (help.value = !help.value),
 };

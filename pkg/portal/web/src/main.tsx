@@ -7,6 +7,8 @@ import { JobPage } from "./job";
 import { Jobs } from "./jobs";
 import { all, help, listen } from "./keys";
 import { address, base, place, start } from "./route";
+import { Machines } from "./machines";
+import { QueuePage } from "./queue";
 import { begin, me, pages, refused, signOut } from "./session";
 import { Submit } from "./submit";
 import { language, languages, speak, t } from "./text";
@@ -19,6 +21,8 @@ function Page() {
   if (first === "jobs" && user === undefined) return <Jobs />;
   if (first === "jobs" && name !== undefined && rest === undefined) return <JobPage key={user + "/" + name} user={user!} name={name} />;
   if (first === "submit" && user === undefined) return <Submit />;
+  if (first === "machines" && user === undefined) return <Machines />;
+  if (first === "queue" && user === undefined) return <QueuePage />;
   return <p class="empty">{t("notFound")}</p>;
 }
 
@@ -62,6 +66,8 @@ function Side() {
         <NavLink path={[]} icon="home" label={t("home")} at={first === undefined} />
         <NavLink path={["jobs"]} icon="jobs" label={t("jobs")} at={first === "jobs"} />
         <NavLink path={["submit"]} icon="plus" label={t("submit")} at={first === "submit"} />
+        <NavLink path={["queue"]} icon="queue" label={t("queue")} at={first === "queue"} />
+        <NavLink path={["machines"]} icon="machines" label={t("machines")} at={first === "machines"} />
       </div>
       {pages.value.length > 0 ? (
         <div class="links others">

@@ -100,8 +100,10 @@ export interface Routes {
   "GET /api/v3/signin/oidc/{issuer}/return": { path: { issuer: string }; answer: string };
   /** Signs a program in by a password that its person types into a browser. */
   "POST /api/v3/signin/password": { body: { goal: V3ApiGoal; password: string; username: string }; answer: V3ApiArrival };
-  /** Returns the state of the whole cluster: problems, machines, GPUs, virtual clusters, jobs and alerts. */
-  "GET /api/v3/status": { answer: StatusCluster };
+  /** Returns the state of the cluster, as far as you may see it: problems, machines, GPUs, virtual clusters, jobs and alerts. */
+  "GET /api/v3/status": { query: { parts?: string[] }; answer: StatusCluster };
+  /** Streams the state of the cluster, and then its changes, as server-sent events. */
+  "GET /api/v3/status/watch": { query: { parts?: string[] }; answer: StatusDelta };
   /** Lists job templates, without descriptions and job files. */
   "GET /api/v3/templates": { query: { author?: string; name?: string; keyword?: string }; answer: V3ApiTemplates };
   /** Adds a job template, and masks the secrets of its job file. */
@@ -413,6 +415,21 @@ export interface StatusCluster {
   sources: StatusSource[] | null;
   verdict: StatusVerdict;
   virtualClusters: StatusVirtualCluster[] | null;
+}
+
+export interface StatusDelta {
+  alerts?: StatusAlert[];
+  at: string;
+  counts?: StatusCounts;
+  events?: StatusEvent[];
+  goneJobs?: string[];
+  goneMachines?: string[];
+  jobs?: StatusJob[];
+  machines?: StatusMachine[];
+  services?: StatusService[];
+  sources?: StatusSource[];
+  verdict?: StatusVerdict;
+  virtualClusters?: StatusVirtualCluster[];
 }
 
 export interface V3ApiTemplates {

@@ -10,6 +10,8 @@ const paths = {
   home: "M2.5 7 8 2.5 13.5 7v6.5h-4V9.5h-3v4h-4z",
   jobs: "M2.5 4h11M2.5 8h11M2.5 12h7",
   plus: "M8 3v10M3 8h10",
+  queue: "M2.5 3.5h11M4.5 8h9M6.5 12.5h7",
+  machines: "M2.5 2.5h11v4.5h-11zM2.5 9h11v4.5h-11zM5 4.8h.01M5 11.3h.01",
   search: "M7 2.5a4.5 4.5 0 1 0 0 9 4.5 4.5 0 0 0 0-9zM10.5 10.5l3 3",
   stop: "M4 4h8v8H4z",
   retry: "M13 8a5 5 0 1 1-1.6-3.7M13 2.5v3h-3",

@@ -1,0 +1,109 @@
+// The queue of a virtual cluster, the next job first.
+import { useEffect } from "preact/hooks";
+import { source, useCluster } from "./cluster";
+import { VC } from "./home";
+import { Sources } from "./machines";
+import { place, setQuery, address } from "./route";
+import { me } from "./session";
+import { curl, quoted } from "./shell";
+import { t } from "./text";
+import type { JobWaitingGang } from "./types";
+import { Ago, Loading, Menu, Problem, copy } from "./ui";
+
+/** How much a gang wants. */
+function wants(g: JobWaitingGang): string {
+  if (g.gpus > 0) return t("wantsGPUs", { n: g.gpus });
+  if (g.shareOfGPUs) return t("wantsShare", { n: g.shareOfGPUs });
+  return g.milliCPU ? t("wantsCPU", { n: g.milliCPU / 1000 }) : "–";
+}
+
+export function QueuePage() {
+  const { cluster, error } = useCluster("virtualClusters");
+  useEffect(() => {
+    document.title = t("queue") + " – paictl";
+  }, []);
+  const c = cluster.value;
+  const all = c?.virtualClusters ?? [];
+  const asked = place.value.query.get("vc");
+  const busiest = [...all].sort((a, b) => b.waitingGangs - a.waitingGangs)[0];
+  const v = all.find((x) => x.name === asked) ?? (asked ? undefined : busiest);
+  const command = "paictl job queue" + (v ? " --vc " + quoted(v.name) : "");
+  const gangs = v?.queue ?? [];
+  return (
+    <section class="page">
+      <header class="top">
+        <h1>{t("queue")}</h1>
+        <span class="grow" />
+        <Menu
+          label={t("more")}
+          icon="more"
+          items={[
+            { label: t("copyPaictl"), icon: "copy", run: () => void copy(command) },
+            { label: t("copyCurl"), icon: "copy", run: () => void copy(curl("GET /api/v3/queue", { query: { vc: v?.name } })) },
+            { label: t("copyLink"), icon: "link", run: () => void copy(location.href) },
+          ]}
+        />
+      </header>
+      {error.value ? <Problem of={error.value} /> : null}
+      {c ? <Sources c={c} names={["scheduler"]} /> : null}
+      {!c ? error.value ? null : <Loading /> : null}
+      {all.length > 0 ? (
+        <div class="filters">
+          <div class="segments" role="group" aria-label={t("vc")}>
+            {all.map((x) => (
+              <button key={x.name} type="button" aria-pressed={x.name === v?.name} onClick={() => setQuery({ vc: x.name })}>
+                {x.name} {x.waitingGangs ? <span class="count">{x.waitingGangs}</span> : null}
+              </button>
+            ))}
+          </div>
+        </div>
+      ) : c && source(c, "scheduler")?.state === "current" ? (
+        <p class="empty">{t("noVCs")}</p>
+      ) : null}
+      {asked && c && !v ? <p class="empty">{t("noSuchVC", { name: asked })}</p> : null}
+      {v ? (
+        <div class="queue">
+          <div class="vcs">
+            <VC v={v} />
+          </div>
+          {gangs.length === 0 ? (
+            <p class="empty">{t("nobodyWaits")}</p>
+          ) : (
+            <table class="rows">
+              <thead>
+                <tr>
+                  <th class="num">#</th>
+                  <th>{t("name")}</th>
+                  <th>{t("wants")}</th>
+                  <th class="num wide">{t("tasks")}</th>
+                  <th class="num wide">{t("priority")}</th>
+                  <th>{t("waitsSince")}</th>
+                  <th class="reason">{t("waitsFor")}</th>
+                </tr>
+              </thead>
+              <tbody>
+                {gangs.map((g) => {
+                  const [user, name] = g.job.split("/");
+                  const mine = g.user && g.user === me.value?.name;
+                  return (
+                    <tr key={g.positionInVC + g.job + g.group} class={mine ? "mine" : ""}>
+                      <td class="num">{g.positionInVC}</td>
+                      <td>{user && name ? <a href={address(["jobs", user, name])}>{g.job}</a> : <span class="faint">{g.job}</span>}</td>
+                      <td>{wants(g)}</td>
+                      <td class="num wide">{g.pods}</td>
+                      <td class="num wide">{g.priority}</td>
+                      <td>
+                        <Ago time={g.since} />
+                      </td>
+                      <td class="reason">{g.reason}</td>
+                    </tr>
+                  );
+                })}
+              </tbody>
+            </table>
+          )}
+        </div>
+      ) : null}
+    </section>
+  );
+}
