@@ -37,7 +37,7 @@ const anything = "*/*"
 // pages are the addresses of the portal.
 var pages = []string{
 	"/{$}", "/jobs", "/jobs/{user}/{name}", "/submit",
-	"/machines", "/queue",
+	"/templates", "/templates/{template}", "/queue", "/machines", "/usage", "/profile",
 }
 
 // Routes returns the routes of all pages, of their files, and of the addresses that OpenPAI's portal had.

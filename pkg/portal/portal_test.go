@@ -42,7 +42,7 @@ var linked = regexp.MustCompile(`(?:href|src)="([^"]+)"`)
 
 func TestPagesLoadTheirFilesFromWhereTheyAre(t *testing.T) {
 	for _, below := range []string{"", "/pai"} { // a proxy removes a path, and the browser doesn't know
-		for _, page := range []string{"/", "/jobs", "/jobs/ann/train", "/submit", "/machines", "/queue"} {
+		for _, page := range []string{"/", "/jobs", "/jobs/ann/train", "/submit", "/templates", "/templates/new", "/queue", "/machines", "/usage", "/profile"} {
 			w := browse(t, page)
 			require.Equal(t, http.StatusOK, w.Code, page)
 			assert.Equal(t, policy, w.Header().Get("Content-Security-Policy"))
@@ -116,6 +116,7 @@ func TestOldAddressesLeadToTheNewPages(t *testing.T) {
 		"/job-list.html":                                                  "./jobs",
 		"/submit.html?op=resubmit&type=job&user=ann&jobName=train":        "./submit?clone=ann%2Ftrain",
 		"/submit_v1.html":                                                 "./submit",
+		"/user-profile.html":                                              "./profile",
 		"/cluster-view/hardware/detail.html?instance=x":                   "./../../",
 	} {
 		w := browse(t, from)

@@ -24,6 +24,8 @@ func TestScreenshots(t *testing.T) {
 	b := openTab(t)
 	w := newWorld(t)
 	w.fill()
+	ids := w.templates()
+	w.usage()
 	b.signIn(w, "/", "ann")
 	for name, page := range map[string]struct{ path, shows, does string }{
 		"home":     {"/", "document.querySelector('.vc') && document.querySelector('.jobs')", ""},
@@ -35,6 +37,13 @@ func TestScreenshots(t *testing.T) {
 		"wall":     {"/machines?by=health&view=wall", "document.querySelector('.map canvas')", ""},
 		"queue":    {"/queue?vc=speech", "document.querySelector('.queue tbody tr')", ""},
 		"submit":   {"/submit?clone=bob/conformer-s", "document.querySelector('.verdict .good')", ""},
+
+		"templates":    {"/templates", "document.querySelector('.template')", ""},
+		"template":     {"/templates/" + ids["Fine-tune BERT"], "document.querySelector('.parameters')", ""},
+		"template-use": {"/submit?template=" + ids["Fine-tune BERT"], "document.querySelector('.verdict .good')", ""},
+		"template-new": {"/templates/new?job=ann/wav2vec-large-960h", "document.querySelector('.fields')", ""},
+		"usage":        {"/usage", "document.querySelector('.chart svg')", ""},
+		"profile":      {"/profile", "document.querySelector('.panel .rows') && document.querySelector('.pairs')", ""},
 	} {
 		for how, size := range map[string][2]int64{"light": {1440, 900}, "dark": {1440, 900}, "phone": {390, 844}} {
 			scheme := "light"

@@ -79,7 +79,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// empty removes the jobs of other tests.
+// empty removes the jobs and templates of other tests.
 func (w *world) empty() {
 	w.t.Helper()
 	client, err := dynamic.NewForConfig(w.cluster.Config)
@@ -94,6 +94,7 @@ func (w *world) empty() {
 			require.NoError(w.t, err)
 		}
 	}
+	require.NoError(w.t, client.Resource(v1.Templates).DeleteCollection(w.t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}))
 	require.NoError(w.t, w.cluster.Client.CoreV1().Pods(kube.JobNamespace).DeleteCollection(w.t.Context(), metav1.DeleteOptions{GracePeriodSeconds: &now}, metav1.ListOptions{}))
 }
 

@@ -1,7 +1,7 @@
 // pkg/portal/web/src/main.tsx
 import { render } from "./library.js";
-import { useSignal as useSignal8 } from "./library.js";
-import { useEffect as useEffect12, useRef as useRef7 } from "./library.js";
+import { useSignal as useSignal11 } from "./library.js";
+import { useEffect as useEffect16, useRef as useRef10 } from "./library.js";
 
 // pkg/portal/web/src/home.tsx
 import { useSignal as useSignal4 } from "./library.js";
@@ -241,10 +241,10 @@ var en = {
   "show.all": "All",
   "show.free": "With free GPUs",
   "show.troubled": "With problems",
-  "by.use": "Use",
-  "by.owner": "Person",
-  "by.vc": "Virtual cluster",
-  "by.health": "Health",
+  "mapBy.use": "Use",
+  "mapBy.owner": "Person",
+  "mapBy.vc": "Virtual cluster",
+  "mapBy.health": "Health",
   mapBy: "Colours show",
   mapLabel: "Map of the GPUs of {n} machines. Move with the arrow keys, open a machine with Enter.",
   mapFree: "Free",
@@ -308,7 +308,154 @@ var en = {
   waitsSince: "Since",
   waitsFor: "Why",
   "key.machines": "Machines",
-  gpuModel: "GPU model"
+  gpuModel: "GPU model",
+  templates: "Templates",
+  newTemplate: "New template",
+  searchTemplates: "Search templates",
+  "view.all": "All",
+  "view.mine": "Mine",
+  "view.shared": "Shared with me",
+  "view.official": "Official",
+  "view.starred": "Starred",
+  "order.stars": "Most stars",
+  "order.uses": "Most used",
+  "order.updated": "Latest change",
+  "order.name": "Name",
+  order: "Order",
+  labels: "Tags",
+  anyLabel: "All tags",
+  star: "Star",
+  unstar: "Remove your star",
+  official: "Official",
+  onlyAuthor: "Only the author",
+  noSummary: "No summary",
+  usedTimes: "used {n}×",
+  noTemplates: "No templates yet.",
+  noTemplatesHint: "Save a job file as a template: in the menu of a job or of the page Submit, or with New template.",
+  noTemplateMatch: "No template matches these filters.",
+  author: "Author",
+  sharedWith: "Shared with",
+  uses: "Uses",
+  version: "Version",
+  changedAt: "Changed",
+  createdAt: "Created",
+  data: "Data",
+  use: "Use",
+  useHint: "Use opens the job file with these values on the page Submit, where the server checks it.",
+  copySubmit: "Copy the submission as paictl",
+  edit: "Edit",
+  save: "Save",
+  saveTemplate: "Save as template",
+  editTemplate: "Edit {name}",
+  templateOf: "A template of {job}",
+  templateMasked: "Secrets of this template are masked (******). Enter your own before you submit.",
+  templateSecrets: "The server masks values below secrets, and passwords of registries. Values of parameters aren't secret.",
+  "ask.removeTemplate": "Remove the template {name}?",
+  "ask.removeTemplate.more": "It is removed for everyone, with its stars. Jobs that were submitted from it stay.",
+  "done.removeTemplate": "The template is removed.",
+  "done.keepTemplate": "The template is saved.",
+  parameters: "Parameters",
+  summary: "Summary",
+  description: "Description",
+  categories: "Categories",
+  commas: "Separate several by commas.",
+  "share.private": "Only me",
+  "share.groups": "These groups",
+  "share.public": "Everyone",
+  "key.templates": "Templates",
+  usagePage: "Usage",
+  timeSpan: "Time",
+  lastDays: "{n} days",
+  thisMonth: "This month",
+  usageOf: "Usage of",
+  usageOfMe: "My usage",
+  usageOfAll: "The whole cluster",
+  usageOfVC: "Virtual cluster {vc}",
+  rowsBy: "Rows",
+  "by.vc": "Virtual cluster",
+  "by.user": "Person",
+  "by.type": "GPU model",
+  "by.day": "Day",
+  gpuHours: "GPU hours",
+  guaranteed: "Guaranteed",
+  opportunisticJobs: "Opportunistic",
+  preempted: "Lost to preemption",
+  failedAttempts: "Failed",
+  share: "Share",
+  shareMore: "The part of the virtual cluster's GPUs that jobs with a guarantee held",
+  unknown: "Unknown",
+  noUsage: "No GPU was held in this time.",
+  noUsageHint: "Choose a longer time, or submit a job that requests GPUs.",
+  usageHint: "GPU hours count from when a task gets its machine until it ends, used or not. Lost and failed hours are part of the guaranteed and opportunistic ones. Days are UTC.",
+  hoursADay: "top: {n} GPU hours a day",
+  chartOf: "{n} GPU hours in {days} days",
+  "key.usage": "Usage",
+  profile: "Profile",
+  account: "Account",
+  userName: "User name",
+  administrator: "Administrator",
+  groups: "Groups",
+  noGroups: "None: ask an administrator to add you to a group.",
+  storages: "Storages",
+  noStorages: "None: a group can grant them.",
+  identities: "Signs in with",
+  lastSignIn: "Last sign-in",
+  everyVC: "All virtual clusters.",
+  "grant.submit": "submit up to priority {priority}",
+  "grant.seeJobs": "see the jobs of others",
+  "grant.hostNetwork": "use the machines' network",
+  nameAndMail: "Name and e-mail",
+  displayName: "Display name",
+  email: "E-mail",
+  "done.profile": "Your profile is saved.",
+  sshKeys: "SSH keys",
+  noKeys: "No keys yet. Paste the public key of your machine, from a file like ~/.ssh/id_ed25519.pub.",
+  publicKey: "Public key",
+  title: "Title",
+  untitled: "Without a title",
+  addKey: "Add key",
+  "done.addKey": "The key is added.",
+  "key.private": "This is a private key. Don't give it to anyone. Paste the public key, from the file that ends in .pub.",
+  "key.lines": "Paste one key, on one line.",
+  "key.type": "A public key begins with its type, such as ssh-ed25519 or ssh-rsa. Paste the whole line of the .pub file.",
+  "key.cut": "The key is incomplete. Copy the whole line of the .pub file again.",
+  "key.known": "You have this key already.",
+  "ask.removeKey": "Remove the key {name}?",
+  "ask.removeKey.more": "It is removed from your profile. Jobs that have it in their job file keep it.",
+  password: "Password",
+  oldPassword: "Current password",
+  newPassword: "New password",
+  newPasswordAgain: "New password again",
+  passwordsDiffer: "The new passwords differ.",
+  passwordEnds: "All your sessions end, and you sign in again. Tokens stay valid.",
+  changePassword: "Change password",
+  tokens: "Sessions and tokens",
+  tokensHint: "A program signs in with a token: set it as PAICTL_TOKEN for paictl, or send it as Authorization: Bearer.",
+  noTokens: "No tokens yet. Create one for a program that runs without you.",
+  tokenOnce: "The token {name} is shown only now. Copy it, and keep it like a password.",
+  newToken: "New token",
+  createToken: "Create token",
+  label: "Label",
+  scopes: "Scopes",
+  "scope.read": "See jobs, usage, virtual clusters and storages",
+  "scope.submit": "Submit jobs, and stop, enter and delete yours",
+  "scope.admin": "See machines and pods as an administrator",
+  "scope.secrets": "Read credentials of storages, and keys of jobs",
+  validFor: "Valid for",
+  untilRevoked: "Until it is revoked",
+  lastUsed: "Last used",
+  expires: "Ends",
+  never: "Never",
+  client: "From",
+  thisSession: "this session",
+  "kind.session": "Session of paictl",
+  "kind.browser": "Browser",
+  "kind.application": "Token",
+  revoke: "Revoke",
+  "ask.revoke": "Revoke {name}?",
+  "ask.revoke.more": "Programs that use it are signed out at once.",
+  "ask.revoke.own": "This is the session of this page: you are signed out at once.",
+  "done.revoke": "It is revoked."
 };
 var zh = {
   home: "首页",
@@ -497,10 +644,10 @@ var zh = {
   "show.all": "全部",
   "show.free": "有空闲 GPU",
   "show.troubled": "有问题",
-  "by.use": "使用率",
-  "by.owner": "用户",
-  "by.vc": "虚拟集群",
-  "by.health": "健康状况",
+  "mapBy.use": "使用率",
+  "mapBy.owner": "用户",
+  "mapBy.vc": "虚拟集群",
+  "mapBy.health": "健康状况",
   mapBy: "颜色表示",
   mapLabel: "{n} 台机器的 GPU 图。用方向键移动，按 Enter 打开机器。",
   mapFree: "空闲",
@@ -564,7 +711,154 @@ var zh = {
   waitsSince: "开始等待",
   waitsFor: "原因",
   "key.machines": "机器",
-  gpuModel: "GPU 型号"
+  gpuModel: "GPU 型号",
+  templates: "模板",
+  newTemplate: "新建模板",
+  searchTemplates: "搜索模板",
+  "view.all": "全部",
+  "view.mine": "我的",
+  "view.shared": "共享给我的",
+  "view.official": "官方",
+  "view.starred": "已收藏",
+  "order.stars": "收藏最多",
+  "order.uses": "使用最多",
+  "order.updated": "最近修改",
+  "order.name": "名称",
+  order: "排序",
+  labels: "标签",
+  anyLabel: "所有标签",
+  star: "收藏",
+  unstar: "取消收藏",
+  official: "官方",
+  onlyAuthor: "仅作者",
+  noSummary: "没有摘要",
+  usedTimes: "已使用 {n} 次",
+  noTemplates: "还没有模板。",
+  noTemplatesHint: "将任务文件保存为模板：使用任务页面或提交页面的菜单，或点击“新建模板”。",
+  noTemplateMatch: "没有符合筛选条件的模板。",
+  author: "作者",
+  sharedWith: "共享范围",
+  uses: "使用次数",
+  version: "版本",
+  changedAt: "修改时间",
+  createdAt: "创建时间",
+  data: "数据",
+  use: "使用",
+  useHint: "“使用”会在提交页面打开带有这些值的任务文件，并由服务器检查。",
+  copySubmit: "复制提交命令（paictl）",
+  edit: "编辑",
+  save: "保存",
+  saveTemplate: "保存为模板",
+  editTemplate: "编辑 {name}",
+  templateOf: "{job} 的模板",
+  templateMasked: "该模板的密钥已隐藏（******）。提交前请填写您自己的密钥。",
+  templateSecrets: "服务器会隐藏 secrets 下的值和镜像仓库的密码。parameters 的值不是机密。",
+  "ask.removeTemplate": "删除模板 {name}？",
+  "ask.removeTemplate.more": "模板及其收藏将对所有人删除。由它提交的任务会保留。",
+  "done.removeTemplate": "模板已删除。",
+  "done.keepTemplate": "模板已保存。",
+  parameters: "参数",
+  summary: "摘要",
+  description: "说明",
+  categories: "类别",
+  commas: "多个值以逗号分隔。",
+  "share.private": "仅自己",
+  "share.groups": "以下用户组",
+  "share.public": "所有人",
+  "key.templates": "模板",
+  usagePage: "用量",
+  timeSpan: "时间",
+  lastDays: "{n} 天",
+  thisMonth: "本月",
+  usageOf: "用量范围",
+  usageOfMe: "我的用量",
+  usageOfAll: "整个集群",
+  usageOfVC: "虚拟集群 {vc}",
+  rowsBy: "按行",
+  "by.vc": "虚拟集群",
+  "by.user": "用户",
+  "by.type": "GPU 型号",
+  "by.day": "日期",
+  gpuHours: "GPU 小时",
+  guaranteed: "有保证",
+  opportunisticJobs: "机会性",
+  preempted: "因抢占损失",
+  failedAttempts: "失败",
+  share: "占比",
+  shareMore: "有保证的任务占用该虚拟集群 GPU 的比例",
+  unknown: "未知",
+  noUsage: "这段时间没有占用 GPU。",
+  noUsageHint: "选择更长的时间，或提交申请 GPU 的任务。",
+  usageHint: "GPU 小时从实例获得机器起计算，直到其结束，无论是否使用。损失和失败的小时已包含在有保证和机会性的小时中。日期按 UTC 计算。",
+  hoursADay: "顶部：每天 {n} GPU 小时",
+  chartOf: "{days} 天内共 {n} GPU 小时",
+  "key.usage": "用量",
+  profile: "个人资料",
+  account: "账户",
+  userName: "用户名",
+  administrator: "管理员",
+  groups: "用户组",
+  noGroups: "无：请联系管理员加入用户组。",
+  storages: "存储",
+  noStorages: "无：可由用户组授予。",
+  identities: "登录方式",
+  lastSignIn: "上次登录",
+  everyVC: "所有虚拟集群。",
+  "grant.submit": "可提交，最高优先级 {priority}",
+  "grant.seeJobs": "可查看他人的任务",
+  "grant.hostNetwork": "可使用机器的网络",
+  nameAndMail: "姓名与邮箱",
+  displayName: "显示名称",
+  email: "邮箱",
+  "done.profile": "个人资料已保存。",
+  sshKeys: "SSH 公钥",
+  noKeys: "还没有公钥。粘贴您机器的公钥，例如 ~/.ssh/id_ed25519.pub 的内容。",
+  publicKey: "公钥",
+  title: "标题",
+  untitled: "无标题",
+  addKey: "添加公钥",
+  "done.addKey": "公钥已添加。",
+  "key.private": "这是私钥，请勿提供给任何人。请粘贴以 .pub 结尾的文件中的公钥。",
+  "key.lines": "请粘贴一个公钥，且只占一行。",
+  "key.type": "公钥以类型开头，例如 ssh-ed25519 或 ssh-rsa。请粘贴 .pub 文件的整行内容。",
+  "key.cut": "公钥不完整。请重新复制 .pub 文件的整行内容。",
+  "key.known": "您已有此公钥。",
+  "ask.removeKey": "删除公钥 {name}？",
+  "ask.removeKey.more": "它将从您的个人资料中删除。任务文件中已包含它的任务不受影响。",
+  password: "密码",
+  oldPassword: "当前密码",
+  newPassword: "新密码",
+  newPasswordAgain: "再次输入新密码",
+  passwordsDiffer: "两次输入的新密码不同。",
+  passwordEnds: "您的所有会话都会结束，需要重新登录。令牌仍然有效。",
+  changePassword: "修改密码",
+  tokens: "会话与令牌",
+  tokensHint: "程序用令牌登录：为 paictl 设置 PAICTL_TOKEN，或以 Authorization: Bearer 发送。",
+  noTokens: "还没有令牌。可为独立运行的程序创建一个。",
+  tokenOnce: "令牌 {name} 只显示这一次。请复制并像密码一样保管。",
+  newToken: "新建令牌",
+  createToken: "创建令牌",
+  label: "标签",
+  scopes: "权限范围",
+  "scope.read": "查看任务、用量、虚拟集群和存储",
+  "scope.submit": "提交任务，停止、进入和删除自己的任务",
+  "scope.admin": "以管理员身份查看机器和 Pod",
+  "scope.secrets": "读取存储凭据和任务密钥",
+  validFor: "有效期",
+  untilRevoked: "直到被撤销",
+  lastUsed: "上次使用",
+  expires: "到期",
+  never: "从不",
+  client: "来源",
+  thisSession: "当前会话",
+  "kind.session": "paictl 会话",
+  "kind.browser": "浏览器",
+  "kind.application": "令牌",
+  revoke: "撤销",
+  "ask.revoke": "撤销 {name}？",
+  "ask.revoke.more": "使用它的程序会立即退出登录。",
+  "ask.revoke.own": "这是当前页面的会话：您会立即退出登录。",
+  "done.revoke": "已撤销。"
 };
 var known = { en, zh };
 var names = { en: "English", zh: "中文" };
@@ -577,11 +871,11 @@ function speak(name) {
   document.documentElement.lang = name;
 }
 document.documentElement.lang = language.value;
-function t(key, values = {}) {
-  return known[language.value][key].replace(/\{(\w+)\}/g, (_, name) => String(values[name] ?? ""));
+function t(key2, values = {}) {
+  return known[language.value][key2].replace(/\{(\w+)\}/g, (_, name) => String(values[name] ?? ""));
 }
-function maybe(key, fallback) {
-  return key in en ? t(key) : fallback;
+function maybe(key2, fallback) {
+  return key2 in en ? t(key2) : fallback;
 }
 
 // pkg/portal/web/src/api.ts
@@ -750,13 +1044,13 @@ function watchJobs(query, stop, to) {
     throw new Failure(0, "NoAnswer", t("cut"));
   });
 }
-function watchStatus(parts, stop, whole, changed) {
+function watchStatus(parts, stop, whole, changed2) {
   return lasting(stop, async (alive) => {
     const r = await ask("GET /api/v3/status/watch", { query: { parts } }, stop);
     alive();
     for await (const e of events(r)) {
       if (e.name === "snapshot") whole(JSON.parse(e.data));
-      else if (e.name === "change") changed(JSON.parse(e.data));
+      else if (e.name === "change") changed2(JSON.parse(e.data));
       else if (e.name === "end") throw problem(e.data);
     }
     throw new Failure(0, "NoAnswer", t("cut"));
@@ -797,6 +1091,8 @@ var all = [
   ["g h", "key.home"],
   ["g j", "key.jobs"],
   ["g m", "key.machines"],
+  ["g t", "key.templates"],
+  ["g u", "key.usage"],
   ["n", "key.submit"],
   ["?", "key.help"]
 ];
@@ -804,6 +1100,8 @@ var everywhere = {
   "g h": () => go(address([])),
   "g j": () => go(address(["jobs"])),
   "g m": () => go(address(["machines"])),
+  "g t": () => go(address(["templates"])),
+  "g u": () => go(address(["usage"])),
   n: () => go(address(["submit"])),
   "?": () => help.value = !help.value
 };
@@ -906,13 +1204,13 @@ var columns = [
   ["code", (r) => r.code],
   ["tags", (r) => r.tags?.join(" ")]
 ];
-function csv(rows) {
+function csv(rows, columns3) {
   const cell = (v) => {
     let text2 = v === void 0 || v === null ? "" : String(v);
     if (typeof v !== "number") text2 = text2.replace(/(^|[;\t\r\n])(?=\s*[=+\-@])/g, "$1'");
     return /[",\n\r]/.test(text2) ? `"${text2.replaceAll('"', '""')}"` : text2;
   };
-  return [columns.map(([name]) => name).join(","), ...rows.map((r) => columns.map(([, of]) => cell(of(r))).join(","))].join("\r\n") + "\r\n";
+  return [columns3.map(([name]) => name).join(","), ...rows.map((r) => columns3.map(([, of]) => cell(of(r))).join(","))].join("\r\n") + "\r\n";
 }
 
 // pkg/portal/web/src/session.ts
@@ -1001,6 +1299,8 @@ var paths = {
   warn: "M8 2.5 14 13H2zM8 6.5v3M8 11.3h.01",
   check: "M3 8.5 6.5 12 13 4.5",
   page: "M2.5 3h11v10h-11zM2.5 6h11",
+  usage: "M3 13.5V8M8 13.5v-11M13 13.5v-4",
+  person: "M8 2.5a2.7 2.7 0 1 0 0 5.4 2.7 2.7 0 0 0 0-5.4zM2.8 13.5a5.2 5.2 0 0 1 10.4 0",
   globe: "M8 2a6 6 0 1 0 0 12A6 6 0 0 0 8 2zM2 8h12M8 2c4 4 4 8 0 12M8 2c-4 4-4 8 0 12"
 };
 function Icon({ name }) {
@@ -1278,7 +1578,7 @@ function Jobs() {
   const download = async () => {
     busy.value = true;
     try {
-      save("jobs.csv", [csv(await everything(filter))], "text/csv;charset=utf-8");
+      save("jobs.csv", [csv(await everything(filter), columns)], "text/csv;charset=utf-8");
     } catch (e) {
       toast(failure(e).message);
     } finally {
@@ -1376,10 +1676,10 @@ function Jobs() {
 // pkg/portal/web/src/cluster.ts
 import { signal as signal9 } from "./library.js";
 import { useEffect as useEffect4, useMemo as useMemo2 } from "./library.js";
-function merge(list2, news, gone, key) {
+function merge(list2, news, gone, key2) {
   if (!news && !gone) return list2 ?? [];
-  const known2 = new Map((list2 ?? []).map((x) => [key(x), x]));
-  for (const x of news ?? []) known2.set(key(x), x);
+  const known2 = new Map((list2 ?? []).map((x) => [key2(x), x]));
+  for (const x of news ?? []) known2.set(key2(x), x);
   for (const k of gone ?? []) known2.delete(k);
   return [...known2.values()];
 }
@@ -1493,10 +1793,10 @@ function explain(m, g) {
 }
 var sizes = [44, 38, 32, 28, 24, 20, 17, 14, 12, 10, 8, 7, 6, 5];
 var named = 10;
-function place2(machines, width, height, largest) {
+function place2(machines, width2, height2, largest) {
   const most3 = Math.max(1, ...machines.map((m) => m.gpus?.length ?? 0));
-  const columns2 = Math.min(most3, 8);
-  const rows = Math.ceil(most3 / columns2);
+  const columns3 = Math.min(most3, 8);
+  const rows = Math.ceil(most3 / columns3);
   const longest3 = Math.max(0, ...machines.map((m) => m.name.length));
   let out;
   for (const cell of sizes) {
@@ -1505,12 +1805,12 @@ function place2(machines, width, height, largest) {
     const font = cell >= 28 ? 14 : cell >= 14 ? 11 : 9;
     const label = cell >= named ? font + 5 : 0;
     const margin = cell >= 12 ? cell : 9;
-    const blockWidth = Math.max(columns2 * (cell + gap) - gap, label ? Math.min(longest3, 16) * font * 0.55 : 0) + margin;
+    const blockWidth = Math.max(columns3 * (cell + gap) - gap, label ? Math.min(longest3, 16) * font * 0.55 : 0) + margin;
     const blockHeight = label + rows * (cell + gap) - gap + margin;
-    const perRow = Math.max(1, Math.floor((width + margin) / blockWidth));
+    const perRow = Math.max(1, Math.floor((width2 + margin) / blockWidth));
     const full = Math.max(1, Math.ceil(machines.length / perRow)) * blockHeight - margin;
-    out = { cell, gap, columns: columns2, label, font, width, height: full, blockWidth, blockHeight, perRow, blocks: [] };
-    if (full <= height && columns2 * (cell + gap) <= width) break;
+    out = { cell, gap, columns: columns3, label, font, width: width2, height: full, blockWidth, blockHeight, perRow, blocks: [] };
+    if (full <= height2 && columns3 * (cell + gap) <= width2) break;
   }
   const l = out;
   l.blocks = machines.map((m, i) => ({ m, x: i % l.perRow * l.blockWidth, y: Math.floor(i / l.perRow) * l.blockHeight }));
@@ -1519,9 +1819,9 @@ function place2(machines, width, height, largest) {
 function palette(at) {
   const style = getComputedStyle(at);
   const known2 = /* @__PURE__ */ new Map();
-  return (key) => {
-    let colour = known2.get(key);
-    if (colour === void 0) known2.set(key, colour = style.getPropertyValue("--map-" + key).trim() || "#888");
+  return (key2) => {
+    let colour = known2.get(key2);
+    if (colour === void 0) known2.set(key2, colour = style.getPropertyValue("--map-" + key2).trim() || "#888");
     return colour;
   };
 }
@@ -1537,9 +1837,9 @@ function draw(canvas, l, by, groups) {
   c.textBaseline = "top";
   const radius = l.cell >= 28 ? 5 : l.cell >= 12 ? 3 : l.cell >= 9 ? 2 : 0;
   const shapes = /* @__PURE__ */ new Map();
-  const shape = (key) => {
-    let path = shapes.get(key);
-    if (!path) shapes.set(key, path = new Path2D());
+  const shape = (key2) => {
+    let path = shapes.get(key2);
+    if (!path) shapes.set(key2, path = new Path2D());
     return path;
   };
   for (const b of l.blocks) {
@@ -1560,11 +1860,11 @@ function draw(canvas, l, by, groups) {
       if (broken(g)) cross(shape("cross"), x, y, l.cell);
     });
   }
-  for (const [key, path] of shapes) {
-    if (key === "cross") continue;
-    c.fillStyle = colour(key);
+  for (const [key2, path] of shapes) {
+    if (key2 === "cross") continue;
+    c.fillStyle = colour(key2);
     c.fill(path);
-    if (key !== "free") continue;
+    if (key2 !== "free") continue;
     c.strokeStyle = colour("line");
     c.stroke(path);
   }
@@ -1595,13 +1895,13 @@ function hit(l, x, y) {
 function GPUMap({ machines, by, fit, largest = 20, open }) {
   const canvas = useRef3(null);
   const frame = useRef3(null);
-  const width = useSignal3(0);
+  const width2 = useSignal3(0);
   const at = useSignal3(null);
   const tip = useSignal3(null);
   const theme2 = useSignal3(0);
   useEffect5(() => {
     const box = frame.current;
-    const sizes2 = new ResizeObserver(() => width.value = box.clientWidth);
+    const sizes2 = new ResizeObserver(() => width2.value = box.clientWidth);
     sizes2.observe(box);
     const redraw = () => theme2.value++;
     const themes = new MutationObserver(redraw);
@@ -1616,16 +1916,16 @@ function GPUMap({ machines, by, fit, largest = 20, open }) {
   }, []);
   const sorted = useMemo3(() => [...machines].sort(byName), [machines]);
   const groups = useMemo3(() => holders(sorted, by), [sorted, by]);
-  const l = useMemo3(() => place2(sorted, width.value, fit, largest), [sorted, width.value, fit, largest]);
+  const l = useMemo3(() => place2(sorted, width2.value, fit, largest), [sorted, width2.value, fit, largest]);
   useEffect5(() => {
-    if (!width.value) return;
+    if (!width2.value) return;
     const id = requestAnimationFrame(() => draw(canvas.current, l, by, groups));
     return () => cancelAnimationFrame(id);
   }, [l, by, groups, theme2.value]);
   const block = at.value ? l.blocks.find((b) => b.m.name === at.value.machine) : void 0;
   const m = block?.m;
   const g = m?.gpus?.[at.value.gpu];
-  const words = m ? g ? explain(m, g) : `${m.name} · ${t("noGPUs")}` : "";
+  const words2 = m ? g ? explain(m, g) : `${m.name} · ${t("noGPUs")}` : "";
   const [left, top] = block ? corner(l, block, at.value.gpu) : [0, 0];
   const move = (e) => {
     const box = canvas.current.getBoundingClientRect();
@@ -1672,16 +1972,16 @@ function GPUMap({ machines, by, fit, largest = 20, open }) {
       }
     ),
     block ? /* @__PURE__ */ jsx3("i", { class: "map-at", style: { left: left - 3 + "px", top: top - 3 + "px", width: l.cell + 6 + "px", height: l.cell + 6 + "px" } }) : null,
-    tip.value && words ? /* @__PURE__ */ jsx3("div", { class: "tip", style: { left: tip.value.x + 14 + "px", top: tip.value.y + 16 + "px" }, children: words.split(" · ").map((line) => /* @__PURE__ */ jsx3("div", { children: line }, line)) }) : null,
-    /* @__PURE__ */ jsx3("p", { class: "map-words small", "aria-live": "polite", children: tip.value ? "" : words })
+    tip.value && words2 ? /* @__PURE__ */ jsx3("div", { class: "tip", style: { left: tip.value.x + 14 + "px", top: tip.value.y + 16 + "px" }, children: words2.split(" · ").map((line) => /* @__PURE__ */ jsx3("div", { children: line }, line)) }) : null,
+    /* @__PURE__ */ jsx3("p", { class: "map-words small", "aria-live": "polite", children: tip.value ? "" : words2 })
   ] });
 }
 function Legend({ machines, by }) {
   const groups = holders(machines, by);
   const n = /* @__PURE__ */ new Map();
   for (const m of machines) for (const g of m.gpus ?? []) {
-    const key = shade(g, m, by, groups);
-    n.set(key, (n.get(key) ?? 0) + 1);
+    const key2 = shade(g, m, by, groups);
+    n.set(key2, (n.get(key2) ?? 0) + 1);
   }
   const fixed = [
     ["free", t("mapFree")],
@@ -1698,13 +1998,13 @@ function Legend({ machines, by }) {
   const used = steps.map((s, i) => ["use-" + i, i === steps.length - 1 ? `≥ ${s} %` : i === 0 ? `< ${steps[1]} %` : `${s}–${steps[i + 1]} %`]);
   const all2 = [...fixed.slice(0, 3), ...by === "use" ? used : named2, ...fixed.slice(3)];
   return /* @__PURE__ */ jsx3("ul", { class: "legend small", children: all2.map(
-    ([key, text2]) => n.get(key) ? /* @__PURE__ */ jsxs3("li", { children: [
-      /* @__PURE__ */ jsx3("i", { class: "swatch m-" + key }),
+    ([key2, text2]) => n.get(key2) ? /* @__PURE__ */ jsxs3("li", { children: [
+      /* @__PURE__ */ jsx3("i", { class: "swatch m-" + key2 }),
       " ",
       text2,
       " ",
-      /* @__PURE__ */ jsx3("span", { class: "faint", children: n.get(key) })
-    ] }, key) : null
+      /* @__PURE__ */ jsx3("span", { class: "faint", children: n.get(key2) })
+    ] }, key2) : null
   ) });
 }
 
@@ -2246,7 +2546,7 @@ function Exit({ of }) {
     ] }) : null
   ] });
 }
-function useJob(user, name, round) {
+function useJob(user, name, round2) {
   const detail = useSignal6(null);
   const error = useSignal6(null);
   useEffect8(() => {
@@ -2271,7 +2571,7 @@ function useJob(user, name, round) {
       stop.abort();
       lost.value = null;
     };
-  }, [user, name, round]);
+  }, [user, name, round2]);
   return { detail, error };
 }
 function useOf(change, read3) {
@@ -2320,8 +2620,8 @@ function Tasks({ d }) {
   const most3 = useSignal6(some);
   const all2 = d.taskList ?? [];
   const word = text2.value.toLowerCase();
-  const fits = (x) => !word || `${x.role}[${x.index}] ${x.phase} ${x.node ?? ""} ${x.ip ?? ""} ${x.completion?.phrase ?? ""}`.toLowerCase().includes(word);
-  const rows = all2.filter(fits);
+  const fits2 = (x) => !word || `${x.role}[${x.index}] ${x.phase} ${x.node ?? ""} ${x.ip ?? ""} ${x.completion?.phrase ?? ""}`.toLowerCase().includes(word);
+  const rows = all2.filter(fits2);
   const counts = /* @__PURE__ */ new Map();
   for (const x of all2) counts.set(x.phase, (counts.get(x.phase) ?? 0) + 1);
   if (all2.length === 0) return /* @__PURE__ */ jsx6("p", { class: "empty", children: t("noTasks") });
@@ -2453,8 +2753,8 @@ function Attempt({ a }) {
 }
 var tabs = ["overview", "logs", "events", "config", "attempts"];
 function JobPage({ user, name }) {
-  const round = useSignal6(0);
-  const { detail, error } = useJob(user, name, round.value);
+  const round2 = useSignal6(0);
+  const { detail, error } = useJob(user, name, round2.value);
   const d = detail.value;
   const path = { user, name };
   const tab = tabs.find((x) => x === place.value.query.get("tab")) ?? "overview";
@@ -2465,7 +2765,7 @@ function JobPage({ user, name }) {
     document.title = `${name} – paictl`;
   }, [name]);
   useKeys(Object.fromEntries(tabs.map((x, i) => [String(i + 1), () => setQuery({ tab: x === "overview" ? void 0 : x, task: void 0 })])));
-  if (!d) return error.value ? /* @__PURE__ */ jsx6(Problem, { of: error.value, again: () => round.value++ }) : /* @__PURE__ */ jsx6(Loading, {});
+  if (!d) return error.value ? /* @__PURE__ */ jsx6(Problem, { of: error.value, again: () => round2.value++ }) : /* @__PURE__ */ jsx6(Loading, {});
   const isDone = done.includes(d.state);
   const act = (what) => ask2({
     title: t(`ask.${what}`, { job: full }),
@@ -2478,7 +2778,7 @@ function JobPage({ user, name }) {
       if (what === "remove") await call("DELETE /api/v3/jobs/{user}/{name}", { path });
       toast(t(`done.${what}`));
       if (what === "remove") go(address(["jobs"]));
-      else round.value++;
+      else round2.value++;
     }
   });
   const command = tab === "logs" ? `paictl job logs ${quoted(full)} -f` : tab === "events" ? `paictl job events ${quoted(full)}` : `paictl job get ${quoted(full)}`;
@@ -2520,13 +2820,14 @@ function JobPage({ user, name }) {
               { label: t("copyPaictl"), icon: "copy", run: () => void copy(command) },
               { label: t("copyCurl"), icon: "copy", run: () => void copy(curl(route, { path })) },
               { label: t("copyLink"), icon: "link", run: () => void copy(location.href) },
+              ...d.config ? [{ label: t("saveTemplate"), icon: "file", run: () => go(address(["templates", "new"], { job: `${user}/${name}` })) }] : [],
               ...may("delete") && d.live ? [null, { label: t("remove"), icon: "trash", danger: true, run: () => act("remove") }] : []
             ]
           }
         )
       ] })
     ] }),
-    error.value ? /* @__PURE__ */ jsx6(Problem, { of: error.value, again: () => round.value++ }) : null,
+    error.value ? /* @__PURE__ */ jsx6(Problem, { of: error.value, again: () => round2.value++ }) : null,
     /* @__PURE__ */ jsx6(Why, { d, user, name }),
     d.note ? /* @__PURE__ */ jsx6("p", { class: "note", children: d.note }) : null,
     /* @__PURE__ */ jsxs6("dl", { class: "facts", children: [
@@ -2568,8 +2869,8 @@ function chosen(m, show, word, sku) {
   return show !== "troubled" || troubled(m);
 }
 function MachineState({ m }) {
-  const key = m.state !== "Ready" ? "bad" : m.cordoned || m.pressure?.length ? "wait" : "good";
-  return /* @__PURE__ */ jsxs7("span", { class: `state ${key}`, children: [
+  const key2 = m.state !== "Ready" ? "bad" : m.cordoned || m.pressure?.length ? "wait" : "good";
+  return /* @__PURE__ */ jsxs7("span", { class: `state ${key2}`, children: [
     /* @__PURE__ */ jsx7("i", { class: "dot" }),
     maybe("machine." + m.state, m.state),
     m.cordoned ? /* @__PURE__ */ jsxs7("span", { class: "faint", children: [
@@ -2652,7 +2953,7 @@ function Machines() {
       /* @__PURE__ */ jsx7("h1", { children: wall ? c?.name : t("machines") }),
       c ? /* @__PURE__ */ jsx7(Counts, { c }) : null,
       /* @__PURE__ */ jsx7("span", { class: "grow" }),
-      /* @__PURE__ */ jsx7("div", { class: "segments", role: "group", "aria-label": t("mapBy"), children: ways.map((way) => /* @__PURE__ */ jsx7("button", { type: "button", "aria-pressed": by === way, onClick: () => setQuery({ by: way === "use" ? void 0 : way }), children: t("by." + way) }, way)) }),
+      /* @__PURE__ */ jsx7("div", { class: "segments", role: "group", "aria-label": t("mapBy"), children: ways.map((way) => /* @__PURE__ */ jsx7("button", { type: "button", "aria-pressed": by === way, onClick: () => setQuery({ by: way === "use" ? void 0 : way }), children: t("mapBy." + way) }, way)) }),
       /* @__PURE__ */ jsxs7("button", { type: "button", title: t("wallMore"), onClick: () => setQuery({ view: wall ? void 0 : "wall" }), children: [
         /* @__PURE__ */ jsx7(Icon, { name: wall ? "close" : "page" }),
         " ",
@@ -2880,10 +3181,580 @@ function QueuePage() {
   ] });
 }
 
-// pkg/portal/web/src/submit.tsx
-import { signal as signal10, useSignal as useSignal7 } from "./library.js";
-import { useEffect as useEffect11, useRef as useRef6 } from "./library.js";
+// pkg/portal/web/src/profile.tsx
+import { useSignal as useSignal8 } from "./library.js";
+import { useEffect as useEffect12, useRef as useRef6 } from "./library.js";
+
+// pkg/portal/web/src/read.ts
+import { useSignal as useSignal7 } from "./library.js";
+import { useEffect as useEffect11 } from "./library.js";
+function useRead(key2, read3) {
+  const value = useSignal7(null);
+  const error = useSignal7(null);
+  const busy = useSignal7(true);
+  const round2 = useSignal7(0);
+  useEffect11(() => {
+    const stop = new AbortController();
+    busy.value = true;
+    read3(stop.signal).then(
+      (v) => {
+        if (stop.signal.aborted) return;
+        value.value = v;
+        error.value = null;
+        busy.value = false;
+      },
+      (e) => {
+        if (stop.signal.aborted) return;
+        value.value = null;
+        error.value = failure(e);
+        busy.value = false;
+      }
+    );
+    return () => stop.abort();
+  }, [key2, round2.value]);
+  return { value, error, busy, again: () => void round2.value++ };
+}
+
+// pkg/portal/web/src/sshkey.ts
+var types = /^(ssh-ed25519|ssh-rsa|ecdsa-sha2-nistp(?:256|384|521)|sk-ssh-ed25519@openssh\.com|sk-ecdsa-sha2-nistp256@openssh\.com)$/;
+function readKey(text2) {
+  const line = text2.trim();
+  if (/-----BEGIN|PuTTY-User-Key-File/.test(line)) return "key.private";
+  if (/[\r\n]/.test(line)) return "key.lines";
+  const [type = "", encoded = "", ...comment] = line.split(/[ \t]+/);
+  if (!types.test(type)) return "key.type";
+  let bytes;
+  try {
+    bytes = Uint8Array.from(atob(encoded), (c) => c.charCodeAt(0));
+  } catch {
+    return "key.cut";
+  }
+  const view = new DataView(bytes.buffer);
+  let at = 0;
+  let first = "";
+  while (at + 4 <= bytes.length) {
+    const n = view.getUint32(at);
+    if (at === 0) first = String.fromCharCode(...bytes.slice(4, 4 + Math.min(n, 64)));
+    at += 4 + n;
+  }
+  return at === bytes.length && first === type ? { type, comment: comment.join(" "), bytes } : "key.cut";
+}
+async function fingerprint(key2) {
+  const sum = await crypto.subtle.digest("SHA-256", key2.bytes);
+  return "SHA256:" + btoa(String.fromCharCode(...new Uint8Array(sum))).replace(/=+$/, "");
+}
+
+// pkg/portal/web/src/profile.tsx
 import { Fragment as Fragment7, jsx as jsx9, jsxs as jsxs9 } from "./library.js";
+function Part({ title, children }) {
+  return /* @__PURE__ */ jsxs9("section", { class: "panel", children: [
+    /* @__PURE__ */ jsx9("h2", { children: title }),
+    children
+  ] });
+}
+function useSend() {
+  const busy = useSignal8(false);
+  const error = useSignal8(null);
+  const send = async (act) => {
+    busy.value = true;
+    error.value = null;
+    try {
+      await act();
+    } catch (e) {
+      error.value = failure(e);
+    } finally {
+      busy.value = false;
+    }
+  };
+  return { busy, error, send };
+}
+function Profile() {
+  const name = me.value.name;
+  const { value, error, again } = useRead(name, (signal11) => call("GET /api/v3/users/{user}", { path: { user: name }, signal: signal11 }));
+  useEffect12(() => {
+    document.title = t("profile") + " – paictl";
+  }, []);
+  const u = value.value;
+  const change = async (next) => {
+    const was = value.value.spec;
+    value.value = await call("PUT /api/v3/users/{user}", { path: { user: name }, body: { was, spec: { ...was, ...next } } });
+  };
+  return /* @__PURE__ */ jsxs9("section", { class: "page profile", children: [
+    /* @__PURE__ */ jsxs9("header", { class: "top", children: [
+      /* @__PURE__ */ jsx9("h1", { children: u?.displayName || name }),
+      /* @__PURE__ */ jsx9("span", { class: "grow" }),
+      /* @__PURE__ */ jsx9(
+        Menu,
+        {
+          label: t("more"),
+          icon: "more",
+          items: [
+            { label: t("copyPaictl"), icon: "copy", run: () => void copy("paictl whoami") },
+            { label: t("copyCurl"), icon: "copy", run: () => void copy(curl("GET /api/v3/whoami", {})) },
+            { label: t("copyLink"), icon: "link", run: () => void copy(location.href) }
+          ]
+        }
+      )
+    ] }),
+    error.value ? /* @__PURE__ */ jsx9(Problem, { of: error.value, again }) : null,
+    !u && !error.value ? /* @__PURE__ */ jsx9(Loading, {}) : null,
+    /* @__PURE__ */ jsxs9("div", { class: "panels", children: [
+      u ? /* @__PURE__ */ jsx9(Self, { u }) : null,
+      u?.spec ? /* @__PURE__ */ jsx9(Names, { u, change }) : null,
+      u?.spec ? /* @__PURE__ */ jsx9(Keys, { u, change }) : null,
+      /* @__PURE__ */ jsx9(Password, { name }),
+      /* @__PURE__ */ jsx9(Tokens, {})
+    ] })
+  ] });
+}
+function List2({ names: names3, none }) {
+  return names3.length ? /* @__PURE__ */ jsx9(Fragment7, { children: names3.map((x) => /* @__PURE__ */ jsx9("span", { class: "tag", children: x }, x)) }) : /* @__PURE__ */ jsx9("span", { class: "faint", children: none });
+}
+function Self({ u }) {
+  return /* @__PURE__ */ jsxs9(Part, { title: t("account"), children: [
+    /* @__PURE__ */ jsxs9("dl", { class: "pairs", children: [
+      /* @__PURE__ */ jsxs9("div", { children: [
+        /* @__PURE__ */ jsx9("dt", { children: t("userName") }),
+        /* @__PURE__ */ jsxs9("dd", { children: [
+          u.name,
+          u.administrator ? /* @__PURE__ */ jsx9("span", { class: "tag official", children: t("administrator") }) : null
+        ] })
+      ] }),
+      /* @__PURE__ */ jsxs9("div", { children: [
+        /* @__PURE__ */ jsx9("dt", { children: t("groups") }),
+        /* @__PURE__ */ jsx9("dd", { children: /* @__PURE__ */ jsx9(List2, { names: u.groups ?? [], none: t("noGroups") }) })
+      ] }),
+      /* @__PURE__ */ jsxs9("div", { children: [
+        /* @__PURE__ */ jsx9("dt", { children: t("storages") }),
+        /* @__PURE__ */ jsx9("dd", { children: /* @__PURE__ */ jsx9(List2, { names: u.storages ?? [], none: t("noStorages") }) })
+      ] }),
+      u.pages?.length ? /* @__PURE__ */ jsxs9("div", { children: [
+        /* @__PURE__ */ jsx9("dt", { children: t("pages") }),
+        /* @__PURE__ */ jsx9("dd", { children: /* @__PURE__ */ jsx9(List2, { names: u.pages, none: "" }) })
+      ] }) : null,
+      u.identities?.length ? /* @__PURE__ */ jsxs9("div", { children: [
+        /* @__PURE__ */ jsx9("dt", { children: t("identities") }),
+        /* @__PURE__ */ jsx9("dd", { children: /* @__PURE__ */ jsx9(List2, { names: u.identities.map((i) => i.provider), none: "" }) })
+      ] }) : null,
+      u.lastSignIn ? /* @__PURE__ */ jsxs9("div", { children: [
+        /* @__PURE__ */ jsx9("dt", { children: t("lastSignIn") }),
+        /* @__PURE__ */ jsx9("dd", { children: /* @__PURE__ */ jsx9(Ago, { time: u.lastSignIn }) })
+      ] }) : null
+    ] }),
+    /* @__PURE__ */ jsx9("h3", { children: t("vcs") }),
+    u.allVirtualClusters || u.administrator ? /* @__PURE__ */ jsx9("p", { children: t("everyVC") }) : null,
+    u.virtualClusters?.length ? /* @__PURE__ */ jsx9("ul", { class: "grants", children: u.virtualClusters.map((v) => /* @__PURE__ */ jsxs9("li", { children: [
+      /* @__PURE__ */ jsx9("a", { href: address(["jobs"], { vc: v.name, state: "active" }), children: v.name }),
+      /* @__PURE__ */ jsx9("span", { class: "faint", children: [t("grant.submit", { priority: v.maxPriority || "prod" }), v.seeJobs ? t("grant.seeJobs") : "", v.hostNetwork ? t("grant.hostNetwork") : ""].filter(Boolean).join(" · ") })
+    ] }, v.name)) }) : u.allVirtualClusters || u.administrator ? null : /* @__PURE__ */ jsx9("p", { class: "faint", children: t("noVCs") })
+  ] });
+}
+function Names({ u, change }) {
+  const form = useRef6(null);
+  const { busy, error, send } = useSend();
+  const submit = (e) => {
+    e.preventDefault();
+    const f = new FormData(form.current);
+    const text2 = (name) => String(f.get(name) ?? "").trim() || void 0;
+    void send(async () => {
+      await change({ displayName: text2("displayName"), email: text2("email") });
+      toast(t("done.profile"));
+      void begin();
+    });
+  };
+  return /* @__PURE__ */ jsx9(Part, { title: t("nameAndMail"), children: /* @__PURE__ */ jsxs9("form", { ref: form, class: "fields", onSubmit: submit, children: [
+    error.value ? /* @__PURE__ */ jsx9(Problem, { of: error.value }) : null,
+    /* @__PURE__ */ jsxs9("label", { children: [
+      /* @__PURE__ */ jsx9("span", { children: t("displayName") }),
+      /* @__PURE__ */ jsx9("input", { name: "displayName", defaultValue: u.displayName, maxLength: 256, autocomplete: "name" })
+    ] }),
+    /* @__PURE__ */ jsxs9("label", { children: [
+      /* @__PURE__ */ jsx9("span", { children: t("email") }),
+      /* @__PURE__ */ jsx9("input", { name: "email", type: "email", defaultValue: u.email, autocomplete: "email" })
+    ] }),
+    /* @__PURE__ */ jsx9("button", { type: "submit", disabled: busy.value, children: t("save") })
+  ] }) });
+}
+function Key({ k, remove }) {
+  const key2 = readKey(k.value);
+  const sum = useSignal8("");
+  useEffect12(() => {
+    if (typeof key2 !== "string") void fingerprint(key2).then((x) => sum.value = x);
+  }, [k.value]);
+  return /* @__PURE__ */ jsxs9("li", { children: [
+    /* @__PURE__ */ jsxs9("div", { children: [
+      /* @__PURE__ */ jsx9("b", { children: k.title || typeof key2 !== "string" && key2.comment || t("untitled") }),
+      /* @__PURE__ */ jsxs9("p", { class: "faint small", children: [
+        typeof key2 === "string" ? "" : key2.type,
+        " ",
+        /* @__PURE__ */ jsx9("code", { children: sum.value })
+      ] })
+    ] }),
+    /* @__PURE__ */ jsx9("button", { type: "button", class: "square", title: t("remove"), "aria-label": t("remove"), onClick: remove, children: /* @__PURE__ */ jsx9(Icon, { name: "trash" }) })
+  ] });
+}
+function Keys({ u, change }) {
+  const form = useRef6(null);
+  const wrong = useSignal8("");
+  const { busy, error, send } = useSend();
+  const all2 = u.sshKeys ?? [];
+  const add = (e) => {
+    e.preventDefault();
+    const f = new FormData(form.current);
+    const value = String(f.get("value") ?? "").trim();
+    const key2 = readKey(value);
+    wrong.value = typeof key2 === "string" ? t(key2) : all2.some((k) => k.value.split(" ")[1] === value.split(/\s+/)[1]) ? t("key.known") : "";
+    if (wrong.value || typeof key2 === "string") return;
+    void send(async () => {
+      await change({ sshKeys: [...all2, { title: String(f.get("title") ?? "").trim() || key2.comment, value }] });
+      form.current?.reset();
+      toast(t("done.addKey"));
+    });
+  };
+  const remove = (k) => ask2({
+    title: t("ask.removeKey", { name: k.title || t("untitled") }),
+    text: t("ask.removeKey.more"),
+    yes: t("remove"),
+    danger: true,
+    act: () => change({ sshKeys: all2.filter((x) => x !== k) })
+  });
+  return /* @__PURE__ */ jsxs9(Part, { title: t("sshKeys"), children: [
+    all2.length ? /* @__PURE__ */ jsx9("ul", { class: "entries", children: all2.map((k) => /* @__PURE__ */ jsx9(Key, { k, remove: () => remove(k) }, k.value)) }) : /* @__PURE__ */ jsx9("p", { class: "faint", children: t("noKeys") }),
+    /* @__PURE__ */ jsxs9("form", { ref: form, class: "fields", onSubmit: add, children: [
+      error.value ? /* @__PURE__ */ jsx9(Problem, { of: error.value }) : null,
+      /* @__PURE__ */ jsxs9("label", { children: [
+        /* @__PURE__ */ jsx9("span", { children: t("publicKey") }),
+        /* @__PURE__ */ jsx9("textarea", { name: "value", class: "mono", required: true, rows: 3, spellcheck: false, autocomplete: "off", placeholder: "ssh-ed25519 AAAA… ann@laptop", onInput: () => wrong.value = "" })
+      ] }),
+      wrong.value ? /* @__PURE__ */ jsx9("p", { class: "bad", role: "alert", children: wrong.value }) : null,
+      /* @__PURE__ */ jsxs9("label", { children: [
+        /* @__PURE__ */ jsx9("span", { children: t("title") }),
+        /* @__PURE__ */ jsx9("input", { name: "title", autocomplete: "off" })
+      ] }),
+      /* @__PURE__ */ jsx9("button", { type: "submit", disabled: busy.value, children: t("addKey") })
+    ] })
+  ] });
+}
+function Password({ name }) {
+  const form = useRef6(null);
+  const wrong = useSignal8("");
+  const { busy, error, send } = useSend();
+  const submit = (e) => {
+    e.preventDefault();
+    const f = new FormData(form.current);
+    const text2 = (field) => String(f.get(field) ?? "");
+    wrong.value = text2("new") === text2("again") ? "" : t("passwordsDiffer");
+    if (wrong.value) return;
+    void send(async () => {
+      await call("PUT /api/v3/users/{user}/password", { path: { user: name }, body: { oldPassword: text2("old"), password: text2("new") } });
+      toSignIn();
+    });
+  };
+  return /* @__PURE__ */ jsx9(Part, { title: t("password"), children: /* @__PURE__ */ jsxs9("form", { ref: form, class: "fields", onSubmit: submit, children: [
+    error.value ? /* @__PURE__ */ jsx9(Problem, { of: error.value }) : null,
+    /* @__PURE__ */ jsx9("input", { type: "text", name: "username", value: name, autocomplete: "username", hidden: true, readOnly: true }),
+    /* @__PURE__ */ jsxs9("label", { children: [
+      /* @__PURE__ */ jsx9("span", { children: t("oldPassword") }),
+      /* @__PURE__ */ jsx9("input", { name: "old", type: "password", required: true, autocomplete: "current-password" })
+    ] }),
+    /* @__PURE__ */ jsxs9("label", { children: [
+      /* @__PURE__ */ jsx9("span", { children: t("newPassword") }),
+      /* @__PURE__ */ jsx9("input", { name: "new", type: "password", required: true, autocomplete: "new-password" })
+    ] }),
+    /* @__PURE__ */ jsxs9("label", { children: [
+      /* @__PURE__ */ jsx9("span", { children: t("newPasswordAgain") }),
+      /* @__PURE__ */ jsx9("input", { name: "again", type: "password", required: true, autocomplete: "new-password", onInput: () => wrong.value = "" })
+    ] }),
+    wrong.value ? /* @__PURE__ */ jsx9("p", { class: "bad", role: "alert", children: wrong.value }) : null,
+    /* @__PURE__ */ jsx9("p", { class: "faint small", children: t("passwordEnds") }),
+    /* @__PURE__ */ jsx9("button", { type: "submit", disabled: busy.value, children: t("changePassword") })
+  ] }) });
+}
+var scopes = ["read", "submit", "admin", "secrets"];
+var lives = ["30", "90", "365", "0"];
+function Tokens() {
+  const { value, error, again } = useRead("", (signal11) => call("GET /api/v3/tokens", { signal: signal11 }));
+  const form = useRef6(null);
+  const { busy, error: refused2, send } = useSend();
+  const made = useSignal8(null);
+  const all2 = value.value?.items ?? [];
+  const create = (e) => {
+    e.preventDefault();
+    const f = new FormData(form.current);
+    void send(async () => {
+      const body = { label: String(f.get("label") ?? "").trim(), scopes: f.getAll("scopes").map(String), seconds: Number(f.get("days")) * 86400 };
+      made.value = await call("POST /api/v3/tokens", { body });
+      form.current?.reset();
+      again();
+    });
+  };
+  const revoke = (r) => ask2({
+    title: t("ask.revoke", { name: r.label || maybe("kind." + r.kind, r.kind) }),
+    text: t(r.id === me.value?.token.id ? "ask.revoke.own" : "ask.revoke.more"),
+    yes: t("revoke"),
+    danger: true,
+    act: async () => {
+      await call("DELETE /api/v3/tokens/{token}", { path: { token: r.id } });
+      if (r.id === me.value?.token.id) toSignIn();
+      toast(t("done.revoke"));
+      again();
+    }
+  });
+  return /* @__PURE__ */ jsxs9("section", { class: "panel wide", children: [
+    /* @__PURE__ */ jsx9("h2", { children: t("tokens") }),
+    /* @__PURE__ */ jsx9("p", { class: "faint", children: t("tokensHint") }),
+    error.value ? /* @__PURE__ */ jsx9(Problem, { of: error.value, again }) : null,
+    made.value ? /* @__PURE__ */ jsxs9("div", { class: "made", role: "status", children: [
+      /* @__PURE__ */ jsx9("p", { children: t("tokenOnce", { name: made.value.record.label || made.value.record.id }) }),
+      /* @__PURE__ */ jsxs9("div", { class: "secret", children: [
+        /* @__PURE__ */ jsx9("code", { children: made.value.token }),
+        /* @__PURE__ */ jsxs9("button", { type: "button", class: "primary", onClick: () => void copy(made.value.token), children: [
+          /* @__PURE__ */ jsx9(Icon, { name: "copy" }),
+          " ",
+          t("copy")
+        ] }),
+        /* @__PURE__ */ jsx9("button", { type: "button", onClick: () => made.value = null, children: t("close") })
+      ] })
+    ] }) : null,
+    value.value && all2.length === 0 ? /* @__PURE__ */ jsx9("p", { class: "faint", children: t("noTokens") }) : null,
+    all2.length ? /* @__PURE__ */ jsx9("div", { class: "scrolls", children: /* @__PURE__ */ jsxs9("table", { class: "rows", children: [
+      /* @__PURE__ */ jsx9("thead", { children: /* @__PURE__ */ jsxs9("tr", { children: [
+        /* @__PURE__ */ jsx9("th", { children: t("label") }),
+        /* @__PURE__ */ jsx9("th", { children: t("scopes") }),
+        /* @__PURE__ */ jsx9("th", { children: t("createdAt") }),
+        /* @__PURE__ */ jsx9("th", { children: t("lastUsed") }),
+        /* @__PURE__ */ jsx9("th", { children: t("expires") }),
+        /* @__PURE__ */ jsx9("th", { children: t("client") }),
+        /* @__PURE__ */ jsx9("th", {})
+      ] }) }),
+      /* @__PURE__ */ jsx9("tbody", { children: all2.map((r) => /* @__PURE__ */ jsxs9("tr", { "data-token": r.id, children: [
+        /* @__PURE__ */ jsxs9("td", { children: [
+          r.label || /* @__PURE__ */ jsx9("span", { class: "faint", children: maybe("kind." + r.kind, r.kind) }),
+          r.id === me.value?.token.id ? /* @__PURE__ */ jsx9("span", { class: "tag", children: t("thisSession") }) : null
+        ] }),
+        /* @__PURE__ */ jsx9("td", { children: r.scopes?.join(", ") }),
+        /* @__PURE__ */ jsx9("td", { children: /* @__PURE__ */ jsx9(Ago, { time: r.created }) }),
+        /* @__PURE__ */ jsx9("td", { children: r.used ? /* @__PURE__ */ jsx9(Ago, { time: r.used }) : /* @__PURE__ */ jsx9("span", { class: "faint", children: t("never") }) }),
+        /* @__PURE__ */ jsx9("td", { children: r.expires ? /* @__PURE__ */ jsx9(Ago, { time: r.expires }) : /* @__PURE__ */ jsx9("span", { class: "faint", children: t("never") }) }),
+        /* @__PURE__ */ jsxs9("td", { class: "client", title: r.client, children: [
+          r.client,
+          " ",
+          /* @__PURE__ */ jsx9("span", { class: "faint", children: r.address })
+        ] }),
+        /* @__PURE__ */ jsx9("td", { class: "num", children: /* @__PURE__ */ jsx9("button", { type: "button", onClick: () => revoke(r), children: t("revoke") }) })
+      ] }, r.id)) })
+    ] }) }) : null,
+    /* @__PURE__ */ jsxs9("form", { ref: form, class: "fields new-token", onSubmit: create, children: [
+      /* @__PURE__ */ jsx9("h3", { children: t("newToken") }),
+      refused2.value ? /* @__PURE__ */ jsx9(Problem, { of: refused2.value }) : null,
+      /* @__PURE__ */ jsxs9("div", { class: "line", children: [
+        /* @__PURE__ */ jsxs9("label", { children: [
+          /* @__PURE__ */ jsx9("span", { children: t("label") }),
+          /* @__PURE__ */ jsx9("input", { name: "label", required: true, maxLength: 200, autocomplete: "off" })
+        ] }),
+        /* @__PURE__ */ jsxs9("label", { children: [
+          /* @__PURE__ */ jsx9("span", { children: t("validFor") }),
+          /* @__PURE__ */ jsx9("select", { name: "days", children: lives.map((x) => /* @__PURE__ */ jsx9("option", { value: x, selected: x === "90", children: x === "0" ? t("untilRevoked") : t("lastDays", { n: x }) }, x)) })
+        ] }),
+        /* @__PURE__ */ jsxs9("fieldset", { children: [
+          /* @__PURE__ */ jsx9("legend", { children: t("scopes") }),
+          /* @__PURE__ */ jsx9("div", { class: "choices", children: scopes.map(
+            (x) => x === "admin" && !me.value?.grants.administrator ? null : /* @__PURE__ */ jsxs9("label", { class: "tick", title: t(`scope.${x}`), children: [
+              /* @__PURE__ */ jsx9("input", { type: "checkbox", name: "scopes", value: x, defaultChecked: x === "read" || x === "submit" }),
+              " ",
+              x
+            ] }, x)
+          ) })
+        ] }),
+        /* @__PURE__ */ jsx9("button", { type: "submit", disabled: busy.value, children: t("createToken") })
+      ] })
+    ] })
+  ] });
+}
+
+// pkg/portal/web/src/submit.tsx
+import { signal as signal10, useSignal as useSignal9 } from "./library.js";
+import { useEffect as useEffect13, useRef as useRef8 } from "./library.js";
+
+// pkg/portal/web/src/form.tsx
+import { useRef as useRef7 } from "./library.js";
+
+// pkg/portal/web/src/parameters.ts
+function quotedText(text2, at) {
+  const found = text2[at] === '"' ? /"(?:[^"\\\r\n]|\\[^\r\n])*"/y : /'(?:[^'\r\n]|'')*'/y;
+  found.lastIndex = at;
+  const raw = found.exec(text2)?.[0];
+  if (raw === void 0) return null;
+  if (raw[0] === "'") return { value: raw.slice(1, -1).replaceAll("''", "'"), end: at + raw.length, quote: "'" };
+  try {
+    return { value: JSON.parse(raw.replaceAll("	", "\\t")), end: at + raw.length, quote: '"' };
+  } catch {
+    return null;
+  }
+}
+function plainText(text2, at, flow) {
+  const found = flow ? /[^\r\n,[\]{}#]*/y : /[^\r\n]*/y;
+  found.lastIndex = at;
+  const value = found.exec(text2)[0].replace(/(^|\s)#.*$/, "").trimEnd();
+  if (/^[&*!|>{[%@`"'#,\]}]|^[-?:](\s|$)|:(\s|$)/.test(value)) return null;
+  return { value, end: at + value.length, quote: "" };
+}
+function scalar(text2, at, flow) {
+  return text2[at] === '"' || text2[at] === "'" ? quotedText(text2, at) : plainText(text2, at, flow);
+}
+function key(text2, at) {
+  const quoted2 = text2[at] === '"' || text2[at] === "'" ? quotedText(text2, at) : null;
+  const found = quoted2 ? /()[ \t]*:(?=[ \t\r\n]|$)/y : /([\p{L}\p{N}_$][^\r\n:,[\]{}#"']*?)[ \t]*:(?=[ \t\r\n]|$)/uy;
+  found.lastIndex = quoted2?.end ?? at;
+  const m = found.exec(text2);
+  return m ? { value: quoted2?.value ?? m[1], end: found.lastIndex, quote: "" } : null;
+}
+function entry(text2, at, flow) {
+  const name = key(text2, at);
+  if (!name) return null;
+  let from = name.end;
+  while (text2[from] === " " || text2[from] === "	") from++;
+  const value = scalar(text2, from, flow);
+  if (value?.value === "" && !value.quote) return { name: name.value, value: "", from: name.end, to: name.end, quote: "", flow };
+  if (value) return { name: name.value, value: value.value, from, to: value.end, quote: value.quote, flow };
+  return /[|>{[&*!"']/.test(text2[from] ?? "") ? { name: name.value, value: "", from, to: -1, quote: "", flow } : null;
+}
+function ends(text2, at) {
+  const rest = /[ \t]*(?:[ \t]#[^\r\n]*)?\r?(?=\n|$)/y;
+  rest.lastIndex = at;
+  return rest.test(text2);
+}
+function parameters(text2) {
+  const heads = [...text2.matchAll(/^(?:parameters|"parameters"|'parameters')[ \t]*:(?=[ \t\r\n]|$)/gm)];
+  const [head] = heads;
+  if (!head || heads.length > 1 || /\n---(?:\s|$)/.test(text2.replace(/^(?:[ \t]*(?:#.*)?\r?\n)*---/, ""))) return [];
+  const at = head.index + head[0].length;
+  const brace = /[ \t]+\{/y;
+  brace.lastIndex = at;
+  const out = brace.test(text2) ? braces(text2, brace.lastIndex) : ends(text2, at) ? lines2(text2, at) : null;
+  if (!out || new Set(out.map((p) => p.name)).size !== out.length) return [];
+  return out.filter((p) => p.to >= 0);
+}
+function braces(text2, at) {
+  const out = [];
+  const skip = () => {
+    while (text2[at] === " " || text2[at] === "	") at++;
+  };
+  for (; ; ) {
+    skip();
+    if (text2[at] === "}") return ends(text2, at + 1) ? out : null;
+    const p = entry(text2, at, true);
+    if (!p || p.to < 0) return null;
+    out.push(p);
+    at = p.to;
+    skip();
+    if (text2[at] === ",") at++;
+    else if (text2[at] !== "}") return null;
+  }
+}
+function lines2(text2, at) {
+  const out = [];
+  let indent = -1;
+  for (at = text2.indexOf("\n", at) + 1; at > 0 && at < text2.length; at = text2.indexOf("\n", at) + 1) {
+    const [, spaces, rest] = /^( *)([^\r\n]*)/.exec(text2.slice(at, (text2.indexOf("\n", at) + 1 || text2.length + 1) - 1));
+    if (/^\s*(#|$)/.test(rest)) continue;
+    if (spaces === "") return /^[-\t]/.test(rest) ? null : out;
+    if (indent < 0) indent = spaces.length;
+    const last = out.at(-1);
+    if (spaces.length > indent && last) {
+      last.to = -1;
+      continue;
+    }
+    const p = spaces.length === indent ? entry(text2, at + indent, false) : null;
+    if (!p || p.to >= 0 && !ends(text2, p.to)) return null;
+    out.push(p);
+  }
+  return out;
+}
+function kind(text2) {
+  if (/^[-+.]?\.?\d|^[-+]?\.(inf|nan)$/i.test(text2)) return "number";
+  return /^(true|false|yes|no|on|off|y|n|null|~|)$/i.test(text2) ? "word" : "text";
+}
+function written(p, value) {
+  const odd = /[\u0000-\u001f\u007f-\u009f\u2028\u2029\ufeff]/.test(value);
+  const single = () => "'" + value.replaceAll("'", "''") + "'";
+  if (odd || p.quote === '"') return JSON.stringify(value).replace(/[\u007f-\u009f\u2028\u2029\ufeff]/g, (c) => "\\u" + c.charCodeAt(0).toString(16).padStart(4, "0"));
+  if (p.quote === "'" || value !== value.trim() || kind(value) !== "text" && kind(value) !== kind(p.value) && (p.value !== "" || value === "")) return single();
+  const back = plainText(value, 0, p.flow);
+  return back && back.value === value ? value : single();
+}
+function changed(text2, name, value, like) {
+  const p = parameters(text2).find((x) => x.name === name);
+  if (!p || p.value === value) return text2;
+  const space = text2[p.from - 1] === ":" ? " " : "";
+  return text2.slice(0, p.from) + space + written({ ...like ?? p, flow: p.flow }, value) + text2.slice(p.to);
+}
+function filled(text2, query) {
+  for (const [key2, value] of query) if (key2.startsWith("set.")) text2 = changed(text2, key2.slice(4), value);
+  return text2;
+}
+
+// pkg/portal/web/src/form.tsx
+import { jsx as jsx10, jsxs as jsxs10 } from "./library.js";
+function Parameters({ text: text2, change, done: done2 }) {
+  const all2 = parameters(text2);
+  const like = useRef7(null);
+  if (all2.length === 0) return null;
+  return /* @__PURE__ */ jsxs10("form", { class: "parameters", "aria-label": t("parameters"), onSubmit: (e) => e.preventDefault(), onChange: done2, children: [
+    /* @__PURE__ */ jsx10("h2", { children: t("parameters") }),
+    all2.map((p) => /* @__PURE__ */ jsxs10("label", { children: [
+      /* @__PURE__ */ jsx10("span", { children: p.name }),
+      /* @__PURE__ */ jsx10(
+        "input",
+        {
+          type: "text",
+          name: p.name,
+          value: p.value,
+          spellcheck: false,
+          autocomplete: "off",
+          autocapitalize: "off",
+          onFocus: () => like.current = p,
+          onInput: (e) => change(p.name, e.currentTarget.value, like.current?.name === p.name ? like.current : p)
+        }
+      )
+    ] }, p.name))
+  ] });
+}
+
+// pkg/portal/web/src/template.ts
+var official = "official example";
+function isOfficial(x) {
+  return x.categories?.includes(official) ?? false;
+}
+function mayChange(x) {
+  return me.value?.grants.administrator === true || x.author === me.value?.name && !isOfficial(x);
+}
+function specOf(x) {
+  const { author, categories: categories2, dataType, dataUrl, description, groups, job, name, public: open, summary, tags, type } = x;
+  return { author, categories: categories2, dataType, dataUrl, description, groups, job, name, public: open, summary, tags, type };
+}
+function nameIn(file) {
+  return /^name:[ \t]*(["']?)([^"'\s#]+)\1[ \t]*(?:#.*)?\r?$/m.exec(file)?.[2] ?? "";
+}
+function renamed(file, name) {
+  return /^name:.*$/m.test(file) ? file.replace(/^name:.*$/m, (line) => "name: " + name + (line.endsWith("\r") ? "\r" : "")) : file;
+}
+async function fileOf(id, query, signal11) {
+  const { job } = await call("GET /api/v3/templates/{template}", { path: { template: id }, signal: signal11 });
+  const file = filled(job, query);
+  const name = nameIn(file);
+  if (!name) return file;
+  try {
+    const free = await call("GET /api/v3/jobs/{user}/{name}/freename", { path: { user: me.value.name, name }, signal: signal11 });
+    return renamed(file, free.name);
+  } catch (e) {
+    if (e instanceof Failure && e.status < 500) return file;
+    throw e;
+  }
+}
+
+// pkg/portal/web/src/submit.tsx
+import { Fragment as Fragment8, jsx as jsx11, jsxs as jsxs11 } from "./library.js";
 var text = signal10("");
 var cloned = signal10("");
 var pause2 = 500;
@@ -2911,15 +3782,12 @@ ${vc ? `defaults:
   virtualCluster: ${vc}
 ` : ""}`;
 }
-function renamed(file, name) {
-  return /^name:.*$/m.test(file) ? file.replace(/^name:.*$/m, () => "name: " + name) : file;
-}
 function Finding({ f, show }) {
-  return /* @__PURE__ */ jsxs9("li", { class: f.severity === "warning" ? "warn" : "bad", children: [
-    f.line ? /* @__PURE__ */ jsx9("button", { type: "button", class: "link", onClick: () => show(f.line), children: t("line", { n: f.line }) }) : null,
+  return /* @__PURE__ */ jsxs11("li", { class: f.severity === "warning" ? "warn" : "bad", children: [
+    f.line ? /* @__PURE__ */ jsx11("button", { type: "button", class: "link", onClick: () => show(f.line), children: t("line", { n: f.line }) }) : null,
     " ",
     f.message,
-    f.remedy ? /* @__PURE__ */ jsxs9("span", { class: "faint", children: [
+    f.remedy ? /* @__PURE__ */ jsxs11("span", { class: "faint", children: [
       " ",
       f.remedy
     ] }) : null
@@ -2927,17 +3795,18 @@ function Finding({ f, show }) {
 }
 function Submit() {
   const of = place.value.query.get("clone") ?? "";
-  const area = useRef6(null);
-  const gutter = useRef6(null);
-  const file = useRef6(null);
-  const checked = useSignal7(null);
-  const refused2 = useSignal7(null);
-  const error = useSignal7(null);
-  const checking = useSignal7(false);
-  const sending = useSignal7(false);
-  const loading = useSignal7(false);
-  const key = useRef6({ text: "", key: "" });
-  useEffect11(() => {
+  const template = place.value.query.get("template") ?? "";
+  const area = useRef8(null);
+  const gutter = useRef8(null);
+  const file = useRef8(null);
+  const checked = useSignal9(null);
+  const refused2 = useSignal9(null);
+  const error = useSignal9(null);
+  const checking = useSignal9(false);
+  const sending = useSignal9(false);
+  const loading = useSignal9(false);
+  const key2 = useRef8({ text: "", key: "" });
+  useEffect13(() => {
     document.title = t("submit") + " – paictl";
     const leaves = (e) => {
       if (text.value && text.value !== cloned.value) e.preventDefault();
@@ -2945,7 +3814,16 @@ function Submit() {
     addEventListener("beforeunload", leaves);
     return () => removeEventListener("beforeunload", leaves);
   }, []);
-  useEffect11(() => {
+  useEffect13(() => {
+    if (!template) return;
+    const stop = new AbortController();
+    loading.value = true;
+    fileOf(template, place.value.query, stop.signal).then((file2) => cloned.value = text.value = file2).catch((e) => {
+      if (!stop.signal.aborted) error.value = failure(e);
+    }).finally(() => loading.value = false);
+    return () => stop.abort();
+  }, [template]);
+  useEffect13(() => {
     if (!of) return;
     const stop = new AbortController();
     const [user, name] = of.split("/");
@@ -2958,7 +3836,7 @@ function Submit() {
     }).finally(() => loading.value = false);
     return () => stop.abort();
   }, [of]);
-  useEffect11(() => {
+  useEffect13(() => {
     checked.value = null;
     refused2.value = null;
     if (!text.value.trim()) return;
@@ -2983,9 +3861,11 @@ function Submit() {
     if (sending.value || !text.value.trim()) return;
     sending.value = true;
     error.value = null;
-    if (key.current.text !== text.value) key.current = { text: text.value, key: crypto.randomUUID() };
+    if (key2.current.text !== text.value) key2.current = { text: text.value, key: crypto.randomUUID() };
     try {
-      const out = await call("POST /api/v3/jobs", { body: { text: text.value, file: "job.yaml" }, key: key.current.key });
+      const out = await call("POST /api/v3/jobs", { body: { text: text.value, file: "job.yaml" }, key: key2.current.key });
+      if (template) call("POST /api/v3/templates/{template}/use", { path: { template } }).catch(() => {
+      });
       text.value = cloned.value = "";
       go(address(["jobs", out.user, out.name]));
     } catch (e) {
@@ -2996,11 +3876,11 @@ function Submit() {
   };
   const show = (line) => {
     const a = area.current;
-    const lines2 = text.value.split("\n");
-    const from = lines2.slice(0, line - 1).join("\n").length + (line > 1 ? 1 : 0);
+    const lines3 = text.value.split("\n");
+    const from = lines3.slice(0, line - 1).join("\n").length + (line > 1 ? 1 : 0);
     a.focus();
-    a.setSelectionRange(from, from + (lines2[line - 1]?.length ?? 0));
-    a.scrollTop = Math.max(0, (line - 6) * (a.scrollHeight / lines2.length));
+    a.setSelectionRange(from, from + (lines3[line - 1]?.length ?? 0));
+    a.scrollTop = Math.max(0, (line - 6) * (a.scrollHeight / lines3.length));
   };
   const open = async (f) => {
     if (f) text.value = await f.text();
@@ -3024,11 +3904,11 @@ function Submit() {
   const worst = /* @__PURE__ */ new Map();
   for (const f of findings) if (f.line) worst.set(f.line, f.severity === "warning" && worst.get(f.line) !== "bad" ? "warn" : "bad");
   const count = text.value.split("\n").length;
-  return /* @__PURE__ */ jsxs9("section", { class: "page submit", children: [
-    /* @__PURE__ */ jsxs9("header", { class: "top", children: [
-      /* @__PURE__ */ jsx9("h1", { children: of ? t("cloneOf", { job: of }) : t("newJob") }),
-      /* @__PURE__ */ jsx9("span", { class: "grow" }),
-      /* @__PURE__ */ jsx9(
+  return /* @__PURE__ */ jsxs11("section", { class: "page submit", children: [
+    /* @__PURE__ */ jsxs11("header", { class: "top", children: [
+      /* @__PURE__ */ jsx11("h1", { children: of ? t("cloneOf", { job: of }) : t("newJob") }),
+      /* @__PURE__ */ jsx11("span", { class: "grow" }),
+      /* @__PURE__ */ jsx11(
         "input",
         {
           ref: file,
@@ -3041,17 +3921,28 @@ function Submit() {
           }
         }
       ),
-      /* @__PURE__ */ jsxs9("button", { type: "button", onClick: () => file.current.click(), children: [
-        /* @__PURE__ */ jsx9(Icon, { name: "file" }),
+      /* @__PURE__ */ jsx11(
+        Menu,
+        {
+          label: t("more"),
+          icon: "more",
+          items: [
+            { label: t("saveTemplate"), icon: "file", run: () => go(address(["templates", "new"], { from: "submit" })) },
+            { label: t("copyPaictl"), icon: "copy", run: () => void copy("paictl job submit job.yaml") }
+          ]
+        }
+      ),
+      /* @__PURE__ */ jsxs11("button", { type: "button", onClick: () => file.current.click(), children: [
+        /* @__PURE__ */ jsx11(Icon, { name: "file" }),
         " ",
         t("openFile")
       ] }),
-      /* @__PURE__ */ jsx9("button", { type: "button", class: "primary", disabled: sending.value || checking.value || !text.value.trim() || refused2.value !== null, title: "Ctrl Enter", onClick: () => void send(), children: t(sending.value ? "submitting" : "submitJob") })
+      /* @__PURE__ */ jsx11("button", { type: "button", class: "primary", disabled: sending.value || checking.value || !text.value.trim() || refused2.value !== null, title: "Ctrl Enter", onClick: () => void send(), children: t(sending.value ? "submitting" : "submitJob") })
     ] }),
-    error.value ? /* @__PURE__ */ jsx9(Problem, { of: error.value }) : null,
-    text.value.includes("******") ? /* @__PURE__ */ jsx9("p", { class: "note", children: t("enterSecrets") }) : null,
-    /* @__PURE__ */ jsxs9("div", { class: "editor-and-check", children: [
-      /* @__PURE__ */ jsxs9(
+    error.value ? /* @__PURE__ */ jsx11(Problem, { of: error.value }) : null,
+    text.value.includes("******") ? /* @__PURE__ */ jsx11("p", { class: "note", children: t("enterSecrets") }) : null,
+    /* @__PURE__ */ jsxs11("div", { class: "editor-and-check", children: [
+      /* @__PURE__ */ jsxs11(
         "div",
         {
           class: "editor",
@@ -3061,11 +3952,11 @@ function Submit() {
             void open(e.dataTransfer?.files[0]);
           },
           children: [
-            /* @__PURE__ */ jsx9("pre", { ref: gutter, class: "gutter", "aria-hidden": "true", children: Array.from({ length: count }, (_, i) => /* @__PURE__ */ jsxs9("i", { class: worst.get(i + 1) ?? "", children: [
+            /* @__PURE__ */ jsx11("pre", { ref: gutter, class: "gutter", "aria-hidden": "true", children: Array.from({ length: count }, (_, i) => /* @__PURE__ */ jsxs11("i", { class: worst.get(i + 1) ?? "", children: [
               i + 1,
               "\n"
             ] }, i)) }),
-            /* @__PURE__ */ jsx9(
+            /* @__PURE__ */ jsx11(
               "textarea",
               {
                 ref: area,
@@ -3080,64 +3971,666 @@ function Submit() {
                 onScroll: (e) => gutter.current.scrollTop = e.currentTarget.scrollTop
               }
             ),
-            text.value === "" && !loading.value ? /* @__PURE__ */ jsxs9("div", { class: "nothing", children: [
-              /* @__PURE__ */ jsx9("p", { children: t("emptyFile") }),
-              /* @__PURE__ */ jsx9("button", { type: "button", onClick: () => text.value = example(), children: t("example") })
+            text.value === "" && !loading.value ? /* @__PURE__ */ jsxs11("div", { class: "nothing", children: [
+              /* @__PURE__ */ jsx11("p", { children: t("emptyFile") }),
+              /* @__PURE__ */ jsx11("button", { type: "button", onClick: () => text.value = example(), children: t("example") })
             ] }) : null
           ]
         }
       ),
-      /* @__PURE__ */ jsxs9("aside", { children: [
-        /* @__PURE__ */ jsx9("h2", { children: t("check") }),
-        /* @__PURE__ */ jsxs9("div", { class: "verdict", role: "status", "aria-live": "polite", children: [
-          loading.value ? /* @__PURE__ */ jsx9(Loading, {}) : null,
-          checking.value ? /* @__PURE__ */ jsx9("p", { class: "faint", children: t("checking") }) : null,
-          refused2.value && !checking.value ? findings.length ? /* @__PURE__ */ jsxs9(Fragment7, { children: [
-            /* @__PURE__ */ jsxs9("p", { class: "bad", children: [
-              /* @__PURE__ */ jsx9(Icon, { name: "warn" }),
+      /* @__PURE__ */ jsxs11("aside", { children: [
+        /* @__PURE__ */ jsx11(Parameters, { text: text.value, change: (name, value, like) => text.value = changed(text.value, name, value, like) }),
+        /* @__PURE__ */ jsx11("h2", { children: t("check") }),
+        /* @__PURE__ */ jsxs11("div", { class: "verdict", role: "status", "aria-live": "polite", children: [
+          loading.value ? /* @__PURE__ */ jsx11(Loading, {}) : null,
+          checking.value ? /* @__PURE__ */ jsx11("p", { class: "faint", children: t("checking") }) : null,
+          refused2.value && !checking.value ? findings.length ? /* @__PURE__ */ jsxs11(Fragment8, { children: [
+            /* @__PURE__ */ jsxs11("p", { class: "bad", children: [
+              /* @__PURE__ */ jsx11(Icon, { name: "warn" }),
               " ",
               t("refused")
             ] }),
-            /* @__PURE__ */ jsx9("ul", { class: "findings", children: findings.map((f, i) => /* @__PURE__ */ jsx9(Finding, { f, show }, i)) })
-          ] }) : /* @__PURE__ */ jsx9(Problem, { of: refused2.value }) : null,
-          checked.value && !checking.value ? /* @__PURE__ */ jsxs9(Fragment7, { children: [
-            /* @__PURE__ */ jsxs9("p", { class: "good", children: [
-              /* @__PURE__ */ jsx9(Icon, { name: "check" }),
+            /* @__PURE__ */ jsx11("ul", { class: "findings", children: findings.map((f, i) => /* @__PURE__ */ jsx11(Finding, { f, show }, i)) })
+          ] }) : /* @__PURE__ */ jsx11(Problem, { of: refused2.value }) : null,
+          checked.value && !checking.value ? /* @__PURE__ */ jsxs11(Fragment8, { children: [
+            /* @__PURE__ */ jsxs11("p", { class: "good", children: [
+              /* @__PURE__ */ jsx11(Icon, { name: "check" }),
               " ",
               t(findings.length ? "warnings" : "fine")
             ] }),
-            findings.length ? /* @__PURE__ */ jsx9("ul", { class: "findings", children: findings.map((f, i) => /* @__PURE__ */ jsx9(Finding, { f, show }, i)) }) : null,
-            /* @__PURE__ */ jsxs9("p", { children: [
-              /* @__PURE__ */ jsx9("b", { children: checked.value.name }),
-              /* @__PURE__ */ jsx9("br", {}),
+            findings.length ? /* @__PURE__ */ jsx11("ul", { class: "findings", children: findings.map((f, i) => /* @__PURE__ */ jsx11(Finding, { f, show }, i)) }) : null,
+            /* @__PURE__ */ jsxs11("p", { children: [
+              /* @__PURE__ */ jsx11("b", { children: checked.value.name }),
+              /* @__PURE__ */ jsx11("br", {}),
               t("willRequest", { tasks: checked.value.tasks, gpus: checked.value.gpus, vc: checked.value.virtualCluster })
             ] })
           ] }) : null,
-          !text.value.trim() && !loading.value ? /* @__PURE__ */ jsx9("p", { class: "faint", children: t("emptyFile") }) : null
+          !text.value.trim() && !loading.value ? /* @__PURE__ */ jsx11("p", { class: "faint", children: t("emptyFile") }) : null
         ] }),
-        /* @__PURE__ */ jsx9("h2", { children: t("yourVCs") }),
-        /* @__PURE__ */ jsx9(VCs, {})
+        /* @__PURE__ */ jsx11("h2", { children: t("yourVCs") }),
+        /* @__PURE__ */ jsx11(VCs, {})
       ] })
     ] })
   ] });
 }
 
+// pkg/portal/web/src/templates.tsx
+import { useSignal as useSignal10 } from "./library.js";
+import { useEffect as useEffect14, useRef as useRef9 } from "./library.js";
+import { Fragment as Fragment9, jsx as jsx12, jsxs as jsxs12 } from "./library.js";
+var views = ["all", "mine", "shared", "official", "starred"];
+var orders = ["stars", "uses", "updated", "name"];
+function fits(x, view, label) {
+  if (label && !x.tags?.includes(label) && !x.categories?.includes(label)) return false;
+  switch (view) {
+    case "mine":
+      return x.author === me.value?.name;
+    case "shared":
+      return x.author !== me.value?.name;
+    case "official":
+      return isOfficial(x);
+    case "starred":
+      return x.starred;
+  }
+  return true;
+}
+function compare(order) {
+  return (a, b) => {
+    const by = order === "name" ? 0 : order === "updated" ? Date.parse(b.updated) - Date.parse(a.updated) : b[order] - a[order] || b.stars - a.stars;
+    return by || a.name.localeCompare(b.name) || a.author.localeCompare(b.author);
+  };
+}
+function Star({ x, changed: changed2 }) {
+  const busy = useSignal10(false);
+  const press = async () => {
+    busy.value = true;
+    try {
+      changed2(await call(x.starred ? "DELETE /api/v3/templates/{template}/star" : "PUT /api/v3/templates/{template}/star", { path: { template: x.id } }));
+    } catch (e) {
+      toast(failure(e).message);
+    } finally {
+      busy.value = false;
+    }
+  };
+  return /* @__PURE__ */ jsxs12("button", { type: "button", class: "star", "aria-pressed": x.starred, "aria-label": t("star"), title: t(x.starred ? "unstar" : "star"), disabled: busy.value, onClick: () => void press(), children: [
+    /* @__PURE__ */ jsx12("svg", { class: "icon", viewBox: "0 0 16 16", "aria-hidden": "true", children: /* @__PURE__ */ jsx12("path", { d: "M8 2l1.8 3.9 4.2.5-3.1 2.9.8 4.2L8 11.4l-3.7 2.1.8-4.2L2 6.4l4.2-.5z" }) }),
+    x.stars
+  ] });
+}
+function Labels({ x }) {
+  const all2 = [...(x.categories ?? []).filter((c) => c !== official), ...x.tags ?? []];
+  return /* @__PURE__ */ jsxs12(Fragment9, { children: [
+    isOfficial(x) ? /* @__PURE__ */ jsx12("a", { class: "tag official", href: address(["templates"], { view: "official" }), children: t("official") }) : null,
+    all2.map((label) => /* @__PURE__ */ jsx12("a", { class: "tag", href: address(["templates"], { label }), children: label }, label))
+  ] });
+}
+function sharedWith(x) {
+  if (x.public) return t("everyone");
+  return x.groups?.length ? x.groups.join(", ") : t("onlyAuthor");
+}
+function Card({ x, chosen: chosen2, changed: changed2 }) {
+  const card = useRef9(null);
+  useEffect14(() => {
+    if (chosen2) card.current?.scrollIntoView({ block: "nearest" });
+  }, [chosen2]);
+  return /* @__PURE__ */ jsxs12("article", { ref: card, class: chosen2 ? "template chosen" : "template", children: [
+    /* @__PURE__ */ jsxs12("header", { children: [
+      /* @__PURE__ */ jsx12("a", { class: "whole", href: address(["templates", x.id]), children: x.name }),
+      /* @__PURE__ */ jsx12(Star, { x, changed: changed2 })
+    ] }),
+    /* @__PURE__ */ jsx12("p", { class: "summary", children: x.summary || /* @__PURE__ */ jsx12("span", { class: "faint", children: t("noSummary") }) }),
+    /* @__PURE__ */ jsx12("p", { class: "labels", children: /* @__PURE__ */ jsx12(Labels, { x }) }),
+    /* @__PURE__ */ jsxs12("footer", { class: "faint small", children: [
+      /* @__PURE__ */ jsx12("span", { children: x.author }),
+      /* @__PURE__ */ jsx12("span", { children: t("usedTimes", { n: x.uses }) }),
+      /* @__PURE__ */ jsx12(Ago, { time: x.updated }),
+      /* @__PURE__ */ jsx12("span", { title: t("sharedWith"), children: sharedWith(x) })
+    ] })
+  ] });
+}
+function Templates() {
+  const q = place.value.query;
+  const keyword = q.get("keyword") ?? "";
+  const view = views.find((x) => x === q.get("view")) ?? "all";
+  const order = orders.find((x) => x === q.get("order")) ?? "stars";
+  const label = q.get("label") ?? "";
+  const mine = view === "mine" ? me.value.name : "";
+  const search = useRef9(null);
+  const at = useSignal10(-1);
+  const { value, error, again } = useRead(keyword + "\n" + mine, (signal11) => call("GET /api/v3/templates", { query: { keyword, author: mine }, signal: signal11 }));
+  useEffect14(() => {
+    document.title = t("templates") + " – paictl";
+  }, []);
+  useEffect14(() => {
+    at.value = -1;
+    if (document.activeElement !== search.current) search.current.value = keyword;
+  }, [q.toString()]);
+  const timer = useRef9(0);
+  const typed = (word) => {
+    clearTimeout(timer.current);
+    timer.current = setTimeout(() => setQuery({ keyword: word || void 0 }), 250);
+  };
+  useEffect14(() => () => clearTimeout(timer.current), []);
+  const all2 = value.value?.items ?? [];
+  const rows = all2.filter((x) => fits(x, view, label)).sort(compare(order));
+  const labels = [.../* @__PURE__ */ new Set([...all2.flatMap((x) => [...x.categories ?? [], ...x.tags ?? []]), ...label ? [label] : []])].filter((x) => x !== official).sort();
+  const filtered = keyword !== "" || view !== "all" || label !== "";
+  const move = (by) => at.value = Math.max(0, Math.min(rows.length - 1, at.value + by));
+  useKeys({
+    "/": () => search.current?.focus(),
+    j: () => move(1),
+    k: () => move(-1),
+    ArrowDown: () => move(1),
+    ArrowUp: () => move(-1),
+    Enter: () => {
+      const x = rows[at.value];
+      if (x) go(address(["templates", x.id]));
+    }
+  });
+  const replaced = (next) => value.value = { items: all2.map((x) => x.id === next.id ? next : x) };
+  const command = ["paictl job template list"];
+  if (mine) command.push("--mine");
+  if (keyword) command.push("--keyword " + quoted(keyword));
+  return /* @__PURE__ */ jsxs12("section", { class: "page", children: [
+    /* @__PURE__ */ jsxs12("header", { class: "top", children: [
+      /* @__PURE__ */ jsx12("h1", { children: t("templates") }),
+      /* @__PURE__ */ jsx12("span", { class: "grow" }),
+      /* @__PURE__ */ jsx12(
+        Menu,
+        {
+          label: t("more"),
+          icon: "more",
+          items: [
+            { label: t("copyPaictl"), icon: "copy", run: () => void copy(command.join(" ")) },
+            { label: t("copyCurl"), icon: "copy", run: () => void copy(curl("GET /api/v3/templates", { query: { keyword, author: mine } })) },
+            { label: t("copyLink"), icon: "link", run: () => void copy(location.href) }
+          ]
+        }
+      ),
+      /* @__PURE__ */ jsxs12("a", { class: "button primary", href: address(["templates", "new"]), children: [
+        /* @__PURE__ */ jsx12(Icon, { name: "plus" }),
+        " ",
+        t("newTemplate")
+      ] })
+    ] }),
+    /* @__PURE__ */ jsxs12("div", { class: "filters", children: [
+      /* @__PURE__ */ jsxs12("label", { class: "search", children: [
+        /* @__PURE__ */ jsx12(Icon, { name: "search" }),
+        /* @__PURE__ */ jsx12("input", { ref: search, type: "search", placeholder: t("searchTemplates"), "aria-label": t("searchTemplates"), defaultValue: keyword, onInput: (e) => typed(e.currentTarget.value), onKeyDown: (e) => e.key === "Escape" && e.currentTarget.blur() }),
+        /* @__PURE__ */ jsx12("kbd", { children: "/" })
+      ] }),
+      /* @__PURE__ */ jsx12("div", { class: "segments", role: "group", "aria-label": t("templates"), children: views.map((name) => /* @__PURE__ */ jsx12("button", { type: "button", "aria-pressed": view === name, onClick: () => setQuery({ view: name === "all" ? void 0 : name }), children: t(`view.${name}`) }, name)) }),
+      labels.length > 0 ? /* @__PURE__ */ jsxs12("select", { "aria-label": t("labels"), value: label, onChange: (e) => setQuery({ label: e.currentTarget.value || void 0 }), children: [
+        /* @__PURE__ */ jsx12("option", { value: "", children: t("anyLabel") }),
+        labels.map((x) => /* @__PURE__ */ jsx12("option", { value: x, children: x }, x))
+      ] }) : null,
+      /* @__PURE__ */ jsx12("select", { "aria-label": t("order"), value: order, onChange: (e) => setQuery({ order: e.currentTarget.value === "stars" ? void 0 : e.currentTarget.value }), children: orders.map((x) => /* @__PURE__ */ jsx12("option", { value: x, children: t(`order.${x}`) }, x)) })
+    ] }),
+    error.value ? /* @__PURE__ */ jsx12(Problem, { of: error.value, again }) : null,
+    !value.value ? error.value ? null : /* @__PURE__ */ jsx12(Loading, {}) : rows.length === 0 ? /* @__PURE__ */ jsxs12("div", { class: "empty", children: [
+      /* @__PURE__ */ jsx12("p", { children: t(filtered ? "noTemplateMatch" : "noTemplates") }),
+      filtered ? /* @__PURE__ */ jsx12("button", { type: "button", onClick: () => go(address(["templates"])), children: t("clearFilters") }) : /* @__PURE__ */ jsx12("p", { class: "faint", children: t("noTemplatesHint") })
+    ] }) : /* @__PURE__ */ jsx12("div", { class: "templates", children: rows.map((x, i) => /* @__PURE__ */ jsx12(Card, { x, chosen: i === at.value, changed: replaced }, x.id)) })
+  ] });
+}
+function TemplatePage({ id }) {
+  const { value, error, again } = useRead(id, (signal11) => call("GET /api/v3/templates/{template}", { path: { template: id }, signal: signal11 }));
+  const x = value.value;
+  useEffect14(() => {
+    document.title = (x?.name ?? t("templates")) + " – paictl";
+  }, [x?.name]);
+  if (!x) return error.value ? /* @__PURE__ */ jsx12(Problem, { of: error.value, again }) : /* @__PURE__ */ jsx12(Loading, {});
+  if (place.value.query.get("edit")) {
+    return /* @__PURE__ */ jsx12(Edit, { title: t("editTemplate", { name: x.name }), spec: specOf(x), store: (spec) => call("PUT /api/v3/templates/{template}", { path: { template: id }, body: { spec, version: x.version } }), done: (next) => {
+      value.value = next;
+      go(address(["templates", id]));
+    }, cancel: address(["templates", id]) });
+  }
+  return /* @__PURE__ */ jsx12(Shown, { x, changed: (next) => value.value = next });
+}
+function Shown({ x, changed: took }) {
+  const path = { template: x.id };
+  const full = x.author === me.value?.name ? x.name : `${x.author}/${x.name}`;
+  const values = useSignal10(Object.fromEntries([...place.value.query].filter(([key2]) => key2.startsWith("set."))));
+  const file = filled(x.job, new URLSearchParams(values.value));
+  const masked = x.job.includes("******");
+  const change = (name, value) => {
+    const had = parameters(x.job).find((p) => p.name === name);
+    values.value = { ...values.value, ["set." + name]: had?.value === value ? void 0 : value };
+  };
+  const given = () => Object.entries(values.value).filter(([, v]) => v !== void 0);
+  const submit = masked ? `paictl job template show ${quoted(full)} --config > job.yaml` : [`paictl job submit --template ${quoted(full)}`, ...given().map(([k, v]) => "--set " + quoted(k.slice(4) + "=" + v))].join(" ");
+  const remove = () => ask2({
+    title: t("ask.removeTemplate", { name: x.name }),
+    text: t("ask.removeTemplate.more"),
+    yes: t("remove"),
+    danger: true,
+    act: async () => {
+      await call("DELETE /api/v3/templates/{template}", { path });
+      toast(t("done.removeTemplate"));
+      go(address(["templates"]));
+    }
+  });
+  return /* @__PURE__ */ jsxs12("section", { class: "page template-page", children: [
+    /* @__PURE__ */ jsxs12("header", { class: "top", children: [
+      /* @__PURE__ */ jsxs12("nav", { class: "crumbs", children: [
+        /* @__PURE__ */ jsx12("a", { href: address(["templates"]), children: t("templates") }),
+        /* @__PURE__ */ jsx12(Icon, { name: "chevron" })
+      ] }),
+      /* @__PURE__ */ jsx12("h1", { title: x.name, children: x.name }),
+      /* @__PURE__ */ jsx12("span", { class: "grow" }),
+      /* @__PURE__ */ jsxs12("div", { class: "actions", children: [
+        /* @__PURE__ */ jsx12(Star, { x, changed: took }),
+        /* @__PURE__ */ jsxs12("a", { class: "button primary", href: address(["submit"], { template: x.id, ...Object.fromEntries(given()) }), children: [
+          /* @__PURE__ */ jsx12(Icon, { name: "plus" }),
+          " ",
+          t("use")
+        ] }),
+        /* @__PURE__ */ jsx12(
+          Menu,
+          {
+            label: t("more"),
+            icon: "more",
+            items: [
+              { label: t("copyPaictl"), icon: "copy", run: () => void copy(`paictl job template show ${quoted(full)}`) },
+              { label: t("copySubmit"), icon: "copy", run: () => void copy(submit) },
+              { label: t("copyCurl"), icon: "copy", run: () => void copy(curl("GET /api/v3/templates/{template}", { path })) },
+              { label: t("copyLink"), icon: "link", run: () => void copy(location.href) },
+              ...mayChange(x) ? [null, { label: t("edit"), icon: "file", run: () => go(address(["templates", x.id], { edit: "yes" })) }, { label: t("remove"), icon: "trash", danger: true, run: remove }] : []
+            ]
+          }
+        )
+      ] })
+    ] }),
+    x.summary ? /* @__PURE__ */ jsx12("p", { class: "lead", children: x.summary }) : null,
+    /* @__PURE__ */ jsxs12("dl", { class: "facts", children: [
+      /* @__PURE__ */ jsx12(Fact2, { name: "author", children: x.author }),
+      /* @__PURE__ */ jsx12(Fact2, { name: "sharedWith", children: sharedWith(x) }),
+      /* @__PURE__ */ jsx12(Fact2, { name: "uses", children: x.uses }),
+      /* @__PURE__ */ jsx12(Fact2, { name: "version", children: x.version }),
+      /* @__PURE__ */ jsx12(Fact2, { name: "changedAt", children: /* @__PURE__ */ jsx12(Ago, { time: x.updated }) }),
+      /* @__PURE__ */ jsx12(Fact2, { name: "createdAt", children: /* @__PURE__ */ jsx12(Ago, { time: x.created }) }),
+      x.tags?.length || x.categories?.length ? /* @__PURE__ */ jsx12(Fact2, { name: "labels", children: /* @__PURE__ */ jsx12(Labels, { x }) }) : null,
+      x.dataUrl ? /* @__PURE__ */ jsxs12(Fact2, { name: "data", children: [
+        x.dataType,
+        " ",
+        /* @__PURE__ */ jsx12("code", { children: x.dataUrl })
+      ] }) : null
+    ] }),
+    masked ? /* @__PURE__ */ jsx12("p", { class: "note", children: t("templateMasked") }) : null,
+    /* @__PURE__ */ jsxs12("div", { class: "editor-and-check", children: [
+      /* @__PURE__ */ jsxs12("div", { children: [
+        x.description ? /* @__PURE__ */ jsx12("div", { class: "description", children: x.description }) : null,
+        /* @__PURE__ */ jsxs12("div", { class: "filters", children: [
+          /* @__PURE__ */ jsx12("h2", { children: t("jobFile") }),
+          /* @__PURE__ */ jsx12("span", { class: "grow" }),
+          /* @__PURE__ */ jsxs12("button", { type: "button", onClick: () => void copy(file), children: [
+            /* @__PURE__ */ jsx12(Icon, { name: "copy" }),
+            " ",
+            t("copy")
+          ] }),
+          /* @__PURE__ */ jsxs12("button", { type: "button", onClick: () => save(`${nameIn(x.job) || "job"}.yaml`, [file], "text/yaml"), children: [
+            /* @__PURE__ */ jsx12(Icon, { name: "down" }),
+            " ",
+            t("download")
+          ] })
+        ] }),
+        /* @__PURE__ */ jsx12("pre", { class: "code", children: file })
+      ] }),
+      /* @__PURE__ */ jsxs12("aside", { children: [
+        /* @__PURE__ */ jsx12(Parameters, { text: file, change, done: () => go(address(place.value.path, Object.fromEntries(given())), true) }),
+        /* @__PURE__ */ jsx12("p", { class: "faint", children: t("useHint") })
+      ] })
+    ] })
+  ] });
+}
+function Fact2({ name, children }) {
+  return /* @__PURE__ */ jsxs12("div", { children: [
+    /* @__PURE__ */ jsx12("dt", { children: t(name) }),
+    /* @__PURE__ */ jsx12("dd", { children })
+  ] });
+}
+function NewTemplate() {
+  const of = place.value.query.get("job") ?? "";
+  const { value, error, again } = useRead(of, async (signal11) => {
+    if (!of) return place.value.query.get("from") === "submit" ? text.value : "";
+    const [user, name] = of.split("/");
+    const job2 = await call("GET /api/v3/jobs/{user}/{name}/brief", { path: { user: user ?? "", name: name ?? "" }, signal: signal11 });
+    return job2.config ?? "";
+  });
+  useEffect14(() => {
+    document.title = t("newTemplate") + " – paictl";
+  }, []);
+  if (value.value === null) return error.value ? /* @__PURE__ */ jsx12(Problem, { of: error.value, again }) : /* @__PURE__ */ jsx12(Loading, {});
+  const job = value.value;
+  const spec = { name: nameIn(job), author: me.value.name, type: "template", job };
+  return /* @__PURE__ */ jsx12(Edit, { title: of ? t("templateOf", { job: of }) : t("newTemplate"), spec, store: (body) => call("POST /api/v3/templates", { body }), done: (x) => go(address(["templates", x.id]), true), cancel: address(of ? ["jobs", ...of.split("/")] : ["templates"]) });
+}
+function words(text2) {
+  return text2.split(/[,，]/).map((x) => x.trim()).filter(Boolean);
+}
+function Edit({ title, spec, store, done: done2, cancel }) {
+  const form = useRef9(null);
+  const error = useSignal10(null);
+  const busy = useSignal10(false);
+  const dirty = useRef9(false);
+  const open = useSignal10(spec.public ? "public" : spec.groups?.length ? "groups" : "private");
+  const groups = [.../* @__PURE__ */ new Set([...spec.groups ?? [], ...me.value?.groups ?? []])].sort();
+  useEffect14(() => {
+    const leaves = (e) => {
+      if (dirty.current) e.preventDefault();
+    };
+    addEventListener("beforeunload", leaves);
+    return () => removeEventListener("beforeunload", leaves);
+  }, []);
+  const send = async (e) => {
+    e.preventDefault();
+    const f = new FormData(form.current);
+    const text2 = (name) => String(f.get(name) ?? "");
+    const categories2 = words(text2("categories")).filter((c) => c !== official);
+    if (f.get("official")) categories2.push(official);
+    busy.value = true;
+    error.value = null;
+    try {
+      const next = await store({
+        ...spec,
+        name: text2("name").trim(),
+        summary: text2("summary").trim(),
+        description: text2("description").replaceAll("\r\n", "\n"),
+        categories: categories2,
+        tags: words(text2("tags")),
+        public: open.value === "public",
+        groups: open.value === "groups" ? f.getAll("groups").map(String) : [],
+        job: text2("job").replaceAll("\r\n", "\n")
+      });
+      dirty.current = false;
+      toast(t("done.keepTemplate"));
+      done2(next);
+    } catch (e2) {
+      error.value = failure(e2);
+      scrollTo(0, 0);
+    } finally {
+      busy.value = false;
+    }
+  };
+  return /* @__PURE__ */ jsx12("section", { class: "page", children: /* @__PURE__ */ jsxs12("form", { ref: form, class: "fields", onSubmit: (e) => void send(e), onInput: () => dirty.current = true, children: [
+    /* @__PURE__ */ jsxs12("header", { class: "top", children: [
+      /* @__PURE__ */ jsx12("h1", { children: title }),
+      /* @__PURE__ */ jsx12("span", { class: "grow" }),
+      /* @__PURE__ */ jsx12("a", { class: "button", href: cancel, children: t("cancel") }),
+      /* @__PURE__ */ jsx12("button", { type: "submit", class: "primary", disabled: busy.value, children: t("save") })
+    ] }),
+    error.value ? /* @__PURE__ */ jsxs12(Fragment9, { children: [
+      /* @__PURE__ */ jsx12(Problem, { of: error.value }),
+      error.value.findings.length ? /* @__PURE__ */ jsx12("ul", { class: "findings", children: error.value.findings.map((f, i) => /* @__PURE__ */ jsxs12("li", { children: [
+        f.line ? t("line", { n: f.line }) + ": " : "",
+        f.message,
+        " ",
+        f.remedy ? /* @__PURE__ */ jsx12("span", { class: "faint", children: f.remedy }) : null
+      ] }, i)) }) : null
+    ] }) : null,
+    /* @__PURE__ */ jsxs12("div", { class: "columns", children: [
+      /* @__PURE__ */ jsxs12("div", { children: [
+        /* @__PURE__ */ jsxs12("label", { children: [
+          /* @__PURE__ */ jsx12("span", { children: t("name") }),
+          /* @__PURE__ */ jsx12("input", { name: "name", required: true, maxLength: 100, defaultValue: spec.name, autocomplete: "off" })
+        ] }),
+        /* @__PURE__ */ jsxs12("label", { children: [
+          /* @__PURE__ */ jsx12("span", { children: t("summary") }),
+          /* @__PURE__ */ jsx12("input", { name: "summary", maxLength: 1024, defaultValue: spec.summary, autocomplete: "off" })
+        ] }),
+        /* @__PURE__ */ jsxs12("label", { children: [
+          /* @__PURE__ */ jsx12("span", { children: t("description") }),
+          /* @__PURE__ */ jsx12("textarea", { name: "description", rows: 8, defaultValue: spec.description })
+        ] }),
+        /* @__PURE__ */ jsxs12("label", { children: [
+          /* @__PURE__ */ jsx12("span", { children: t("tags") }),
+          /* @__PURE__ */ jsx12("input", { name: "tags", defaultValue: spec.tags?.join(", "), autocomplete: "off" }),
+          /* @__PURE__ */ jsx12("span", { class: "faint small", children: t("commas") })
+        ] }),
+        /* @__PURE__ */ jsxs12("label", { children: [
+          /* @__PURE__ */ jsx12("span", { children: t("categories") }),
+          /* @__PURE__ */ jsx12("input", { name: "categories", defaultValue: spec.categories?.filter((c) => c !== official).join(", "), autocomplete: "off" })
+        ] }),
+        me.value?.grants.administrator || spec.categories?.includes(official) ? /* @__PURE__ */ jsxs12("label", { class: "tick", children: [
+          /* @__PURE__ */ jsx12("input", { type: "checkbox", name: "official", defaultChecked: spec.categories?.includes(official) }),
+          " ",
+          t("official")
+        ] }) : null,
+        /* @__PURE__ */ jsxs12("fieldset", { children: [
+          /* @__PURE__ */ jsx12("legend", { children: t("sharedWith") }),
+          ["private", "groups", "public"].map(
+            (x) => x === "groups" && groups.length === 0 ? null : /* @__PURE__ */ jsxs12("label", { class: "tick", children: [
+              /* @__PURE__ */ jsx12("input", { type: "radio", name: "open", value: x, checked: open.value === x, onChange: () => open.value = x }),
+              " ",
+              t(`share.${x}`)
+            ] }, x)
+          ),
+          open.value === "groups" ? /* @__PURE__ */ jsx12("div", { class: "choices", children: groups.map((g) => /* @__PURE__ */ jsxs12("label", { class: "tick", children: [
+            /* @__PURE__ */ jsx12("input", { type: "checkbox", name: "groups", value: g, defaultChecked: spec.groups?.includes(g) }),
+            " ",
+            g
+          ] }, g)) }) : null
+        ] })
+      ] }),
+      /* @__PURE__ */ jsxs12("label", { class: "file", children: [
+        /* @__PURE__ */ jsx12("span", { children: t("jobFile") }),
+        /* @__PURE__ */ jsx12("textarea", { name: "job", required: true, rows: 26, spellcheck: false, autocomplete: "off", autocapitalize: "off", wrap: "off", defaultValue: spec.job }),
+        /* @__PURE__ */ jsx12("span", { class: "faint small", children: t("templateSecrets") })
+      ] })
+    ] })
+  ] }) });
+}
+
+// pkg/portal/web/src/usage.tsx
+import { useEffect as useEffect15 } from "./library.js";
+import { Fragment as Fragment10, jsx as jsx13, jsxs as jsxs13 } from "./library.js";
+var spans = ["7", "30", "90", "month"];
+var dimensions = ["vc", "user", "type", "day"];
+var day = 864e5;
+function begin2(span) {
+  const today = new Date(now.peek());
+  const [y, m, d] = [today.getUTCFullYear(), today.getUTCMonth(), today.getUTCDate()];
+  return new Date(span === "month" ? Date.UTC(y, m, 1) : Date.UTC(y, m, d - Number(span) + 1));
+}
+function hours(seconds, digits = 1) {
+  return new Intl.NumberFormat(language.value, { maximumFractionDigits: digits, minimumFractionDigits: digits }).format(seconds / 3600);
+}
+function held(x) {
+  return x.guaranteedSeconds + x.opportunisticSeconds;
+}
+function percent2(part, whole) {
+  return whole > 0 ? new Intl.NumberFormat(language.value, { style: "percent", maximumFractionDigits: 1 }).format(part / whole) : "";
+}
+function nameOf(x, by) {
+  return (by === "vc" ? x.virtualCluster : by === "user" ? x.user : by === "type" ? x.type : x.period?.slice(0, 10)) ?? "";
+}
+function byDay(u) {
+  const known2 = new Map((u.items ?? []).map((x) => [x.period?.slice(0, 10), x]));
+  const out = [];
+  for (let at = Date.parse(u.since.slice(0, 10)); at < Date.parse(u.until); at += day) {
+    const date = new Date(at).toISOString().slice(0, 10);
+    out.push({ date, x: known2.get(date) ?? { guaranteedSeconds: 0, opportunisticSeconds: 0, preemptedSeconds: 0, failedSeconds: 0 } });
+  }
+  return out;
+}
+function round(x) {
+  const power = 10 ** Math.floor(Math.log10(Math.max(x, 1e-3)));
+  return [1, 2, 5, 10].map((n) => n * power).find((n) => n >= x);
+}
+var width = 1e3;
+var height = 160;
+function Chart({ u }) {
+  const days = byDay(u);
+  const top = round(Math.max(...days.map((d) => held(d.x))) / 3600) * 3600;
+  const step = width / days.length;
+  const bar = Math.max(step * 0.72, 1);
+  const y = (seconds) => height - height * seconds / top;
+  const date = new Intl.DateTimeFormat(language.value, { month: "short", day: "numeric", timeZone: "UTC" });
+  return /* @__PURE__ */ jsxs13("figure", { class: "chart", children: [
+    /* @__PURE__ */ jsxs13("figcaption", { children: [
+      ["guaranteed", "opportunisticJobs", "preempted", "failedAttempts"].map((x) => /* @__PURE__ */ jsxs13("span", { class: "key", children: [
+        /* @__PURE__ */ jsx13("i", { class: x }),
+        " ",
+        t(x)
+      ] }, x)),
+      /* @__PURE__ */ jsx13("span", { class: "grow" }),
+      /* @__PURE__ */ jsx13("span", { class: "faint", children: t("hoursADay", { n: hours(top, 0) }) })
+    ] }),
+    /* @__PURE__ */ jsxs13("svg", { viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: "none", role: "img", "aria-label": t("chartOf", { n: hours(held(u.total)), days: days.length }), children: [
+      [0, 0.5].map((part) => /* @__PURE__ */ jsx13("line", { x1: "0", x2: width, y1: height * part, y2: height * part }, part)),
+      days.map(({ date: name, x }, i) => {
+        const lost2 = x.preemptedSeconds + x.failedSeconds;
+        const left = i * step + (step - bar) / 2;
+        return /* @__PURE__ */ jsxs13("g", { children: [
+          /* @__PURE__ */ jsx13("title", { children: `${date.format(Date.parse(name))}: ${hours(held(x))} (${t("guaranteed")} ${hours(x.guaranteedSeconds)}, ${t("opportunisticJobs")} ${hours(x.opportunisticSeconds)}, ${t("preempted")} ${hours(x.preemptedSeconds)}, ${t("failedAttempts")} ${hours(x.failedSeconds)})` }),
+          /* @__PURE__ */ jsx13("rect", { class: "whole", x: i * step, y: "0", width: step, height }),
+          /* @__PURE__ */ jsx13("rect", { class: "guaranteed", x: left, y: y(x.guaranteedSeconds), width: bar, height: height - y(x.guaranteedSeconds) }),
+          /* @__PURE__ */ jsx13("rect", { class: "opportunisticJobs", x: left, y: y(held(x)), width: bar, height: y(x.guaranteedSeconds) - y(held(x)) }),
+          /* @__PURE__ */ jsx13("rect", { class: "failedAttempts", x: left, y: y(x.failedSeconds), width: bar / 2, height: height - y(x.failedSeconds) }),
+          /* @__PURE__ */ jsx13("rect", { class: "preempted", x: left, y: y(lost2), width: bar / 2, height: y(x.failedSeconds) - y(lost2) })
+        ] }, name);
+      })
+    ] }),
+    /* @__PURE__ */ jsxs13("div", { class: "axis faint small", "aria-hidden": "true", children: [
+      /* @__PURE__ */ jsx13("span", { children: date.format(Date.parse(days[0].date)) }),
+      /* @__PURE__ */ jsx13("span", { children: date.format(Date.parse(days.at(-1).date)) })
+    ] })
+  ] });
+}
+var columns2 = (by) => [
+  [by === "vc" ? "virtualCluster" : by, (x) => nameOf(x, by)],
+  ["gpuHours", (x) => Number((held(x) / 3600).toFixed(2))],
+  ["guaranteed", (x) => Number((x.guaranteedSeconds / 3600).toFixed(2))],
+  ["opportunistic", (x) => Number((x.opportunisticSeconds / 3600).toFixed(2))],
+  ["preempted", (x) => Number((x.preemptedSeconds / 3600).toFixed(2))],
+  ["failed", (x) => Number((x.failedSeconds / 3600).toFixed(2))]
+];
+function UsagePage() {
+  const q = place.value.query;
+  const span = spans.find((x) => x === q.get("span")) ?? "30";
+  const of = q.get("of") ?? "me";
+  const vc = of.startsWith("vc:") ? of.slice(3) : "";
+  const user = of === "me" ? me.value.name : "";
+  const chosen2 = dimensions.find((x) => x === q.get("by")) ?? "vc";
+  const by = vc && chosen2 === "vc" ? "day" : chosen2;
+  const since2 = begin2(span).toISOString().replace(".000", "");
+  const query = { user, vc, since: since2, by: [by] };
+  const table = useRead(JSON.stringify(query), (signal11) => call("GET /api/v3/usage", { query, signal: signal11 }));
+  const days = useRead(JSON.stringify({ ...query, by: [] }), (signal11) => call("GET /api/v3/usage", { query: { ...query, by: ["day"] }, signal: signal11 }));
+  useEffect15(() => {
+    document.title = t("usagePage") + " – paictl";
+  }, []);
+  const rows = [...table.value.value?.items ?? []];
+  if (by !== "day") rows.sort((a, b) => held(b) - held(a));
+  else rows.reverse();
+  const u = table.value.value;
+  const total = u?.total;
+  const vcs = [.../* @__PURE__ */ new Set([...ownVCs(), ...vc ? [vc] : []])].sort();
+  const command = ["paictl job usage", "--by " + by, "--since " + since2.slice(0, 10)];
+  if (user) command.push("--user " + quoted(user));
+  if (vc) command.push("--vc " + quoted(vc));
+  const share = rows.some((x) => x.shareOfGuarantee !== void 0);
+  return /* @__PURE__ */ jsxs13("section", { class: "page usage", children: [
+    /* @__PURE__ */ jsxs13("header", { class: "top", children: [
+      /* @__PURE__ */ jsx13("h1", { children: t("usagePage") }),
+      /* @__PURE__ */ jsx13("span", { class: "grow" }),
+      /* @__PURE__ */ jsx13(
+        Menu,
+        {
+          label: t("more"),
+          icon: "more",
+          items: [
+            { label: t("copyPaictl"), icon: "copy", run: () => void copy(command.join(" ")) },
+            { label: t("copyCurl"), icon: "copy", run: () => void copy(curl("GET /api/v3/usage", { query })) },
+            { label: t("copyLink"), icon: "link", run: () => void copy(location.href) }
+          ]
+        }
+      ),
+      /* @__PURE__ */ jsxs13("button", { type: "button", disabled: rows.length === 0, onClick: () => save("gpu-hours.csv", [csv(rows, columns2(by))], "text/csv;charset=utf-8"), children: [
+        /* @__PURE__ */ jsx13(Icon, { name: "down" }),
+        " ",
+        t("csv")
+      ] })
+    ] }),
+    /* @__PURE__ */ jsxs13("div", { class: "filters", children: [
+      /* @__PURE__ */ jsx13("div", { class: "segments", role: "group", "aria-label": t("timeSpan"), children: spans.map((x) => /* @__PURE__ */ jsx13("button", { type: "button", "aria-pressed": span === x, onClick: () => setQuery({ span: x === "30" ? void 0 : x }), children: x === "month" ? t("thisMonth") : t("lastDays", { n: x }) }, x)) }),
+      /* @__PURE__ */ jsxs13("select", { "aria-label": t("usageOf"), value: of, onChange: (e) => setQuery({ of: e.currentTarget.value === "me" ? void 0 : e.currentTarget.value }), children: [
+        /* @__PURE__ */ jsx13("option", { value: "me", children: t("usageOfMe") }),
+        me.value?.grants.administrator || of === "all" ? /* @__PURE__ */ jsx13("option", { value: "all", children: t("usageOfAll") }) : null,
+        vcs.map((v) => /* @__PURE__ */ jsx13("option", { value: "vc:" + v, children: t("usageOfVC", { vc: v }) }, v))
+      ] }),
+      /* @__PURE__ */ jsx13("div", { class: "segments", role: "group", "aria-label": t("rowsBy"), children: dimensions.map(
+        (x) => x === "vc" && vc || x === "user" && user ? null : /* @__PURE__ */ jsx13("button", { type: "button", "aria-pressed": by === x, onClick: () => setQuery({ by: x === "vc" ? void 0 : x }), children: t(`by.${x}`) }, x)
+      ) })
+    ] }),
+    table.error.value ? /* @__PURE__ */ jsx13(Problem, { of: table.error.value, again: table.again }) : null,
+    !u || !total ? table.error.value ? null : /* @__PURE__ */ jsx13(Loading, {}) : held(total) === 0 ? /* @__PURE__ */ jsxs13("div", { class: "empty", children: [
+      /* @__PURE__ */ jsx13("p", { children: t("noUsage") }),
+      /* @__PURE__ */ jsx13("p", { class: "faint", children: t("noUsageHint") })
+    ] }) : /* @__PURE__ */ jsxs13(Fragment10, { children: [
+      /* @__PURE__ */ jsxs13("dl", { class: "facts totals", children: [
+        /* @__PURE__ */ jsx13(Amount, { name: t("gpuHours"), value: hours(held(total)) }),
+        /* @__PURE__ */ jsx13(Amount, { name: t("guaranteed"), value: hours(total.guaranteedSeconds), more: percent2(total.guaranteedSeconds, held(total)) }),
+        /* @__PURE__ */ jsx13(Amount, { name: t("opportunisticJobs"), value: hours(total.opportunisticSeconds), more: percent2(total.opportunisticSeconds, held(total)) }),
+        /* @__PURE__ */ jsx13(Amount, { name: t("preempted"), value: hours(total.preemptedSeconds), more: percent2(total.preemptedSeconds, held(total)) }),
+        /* @__PURE__ */ jsx13(Amount, { name: t("failedAttempts"), value: hours(total.failedSeconds), more: percent2(total.failedSeconds, held(total)) })
+      ] }),
+      days.value.value ? /* @__PURE__ */ jsx13(Chart, { u: days.value.value }) : /* @__PURE__ */ jsx13("div", { class: "chart" }),
+      /* @__PURE__ */ jsx13("div", { class: "scrolls", children: /* @__PURE__ */ jsxs13("table", { class: table.busy.value ? "rows old" : "rows", "aria-busy": table.busy.value, children: [
+        /* @__PURE__ */ jsx13("thead", { children: /* @__PURE__ */ jsxs13("tr", { children: [
+          /* @__PURE__ */ jsx13("th", { children: t(`by.${by}`) }),
+          /* @__PURE__ */ jsx13("th", { class: "num", children: t("gpuHours") }),
+          /* @__PURE__ */ jsx13("th", { class: "num", children: t("guaranteed") }),
+          /* @__PURE__ */ jsx13("th", { class: "num", children: t("opportunisticJobs") }),
+          /* @__PURE__ */ jsx13("th", { class: "num", children: t("preempted") }),
+          /* @__PURE__ */ jsx13("th", { class: "num", children: t("failedAttempts") }),
+          share ? /* @__PURE__ */ jsx13("th", { class: "num", title: t("shareMore"), children: t("share") }) : null
+        ] }) }),
+        /* @__PURE__ */ jsx13("tbody", { children: rows.map((x) => /* @__PURE__ */ jsxs13("tr", { children: [
+          /* @__PURE__ */ jsx13("td", { children: nameOf(x, by) || /* @__PURE__ */ jsx13("span", { class: "faint", children: t("unknown") }) }),
+          /* @__PURE__ */ jsx13("td", { class: "num", children: hours(held(x)) }),
+          /* @__PURE__ */ jsx13("td", { class: "num", children: hours(x.guaranteedSeconds) }),
+          /* @__PURE__ */ jsx13("td", { class: "num", children: hours(x.opportunisticSeconds) }),
+          /* @__PURE__ */ jsx13("td", { class: "num", children: hours(x.preemptedSeconds) }),
+          /* @__PURE__ */ jsx13("td", { class: "num", children: hours(x.failedSeconds) }),
+          share ? /* @__PURE__ */ jsx13("td", { class: "num", children: x.shareOfGuarantee === void 0 ? "" : percent2(x.shareOfGuarantee, 1) }) : null
+        ] }, nameOf(x, by))) })
+      ] }) }),
+      /* @__PURE__ */ jsx13("p", { class: "faint small under", children: t("usageHint") })
+    ] })
+  ] });
+}
+function Amount({ name, value, more }) {
+  return /* @__PURE__ */ jsxs13("div", { children: [
+    /* @__PURE__ */ jsx13("dt", { children: name }),
+    /* @__PURE__ */ jsxs13("dd", { children: [
+      /* @__PURE__ */ jsx13("b", { children: value }),
+      " ",
+      more ? /* @__PURE__ */ jsx13("span", { class: "faint", children: more }) : null
+    ] })
+  ] });
+}
+
 // pkg/portal/web/src/main.tsx
-import { Fragment as Fragment8, jsx as jsx10, jsxs as jsxs10 } from "./library.js";
+import { Fragment as Fragment11, jsx as jsx14, jsxs as jsxs14 } from "./library.js";
 function Page() {
   const [first, user, name, rest] = place.value.path;
-  if (first === void 0) return /* @__PURE__ */ jsx10(Home, {});
-  if (first === "jobs" && user === void 0) return /* @__PURE__ */ jsx10(Jobs, {});
-  if (first === "jobs" && name !== void 0 && rest === void 0) return /* @__PURE__ */ jsx10(JobPage, { user, name }, user + "/" + name);
-  if (first === "submit" && user === void 0) return /* @__PURE__ */ jsx10(Submit, {});
-  if (first === "machines" && user === void 0) return /* @__PURE__ */ jsx10(Machines, {});
-  if (first === "queue" && user === void 0) return /* @__PURE__ */ jsx10(QueuePage, {});
-  return /* @__PURE__ */ jsx10("p", { class: "empty", children: t("notFound") });
+  if (first === void 0) return /* @__PURE__ */ jsx14(Home, {});
+  if (first === "jobs" && user === void 0) return /* @__PURE__ */ jsx14(Jobs, {});
+  if (first === "jobs" && name !== void 0 && rest === void 0) return /* @__PURE__ */ jsx14(JobPage, { user, name }, user + "/" + name);
+  if (first === "submit" && user === void 0) return /* @__PURE__ */ jsx14(Submit, {});
+  if (first === "machines" && user === void 0) return /* @__PURE__ */ jsx14(Machines, {});
+  if (first === "queue" && user === void 0) return /* @__PURE__ */ jsx14(QueuePage, {});
+  if (first === "usage" && user === void 0) return /* @__PURE__ */ jsx14(UsagePage, {});
+  if (first === "profile" && user === void 0) return /* @__PURE__ */ jsx14(Profile, {});
+  if (first === "templates" && name === void 0) return user === void 0 ? /* @__PURE__ */ jsx14(Templates, {}) : user === "new" ? /* @__PURE__ */ jsx14(NewTemplate, {}) : /* @__PURE__ */ jsx14(TemplatePage, { id: user }, user);
+  return /* @__PURE__ */ jsx14("p", { class: "empty", children: t("notFound") });
 }
 function NavLink({ path, icon, label, at }) {
-  return /* @__PURE__ */ jsxs10("a", { href: address(path), "aria-current": at ? "page" : void 0, title: label, children: [
-    /* @__PURE__ */ jsx10(Icon, { name: icon }),
-    /* @__PURE__ */ jsx10("span", { children: label })
+  return /* @__PURE__ */ jsxs14("a", { href: address(path), "aria-current": at ? "page" : void 0, title: label, children: [
+    /* @__PURE__ */ jsx14(Icon, { name: icon }),
+    /* @__PURE__ */ jsx14("span", { children: label })
   ] });
 }
 function theme() {
@@ -3154,35 +4647,39 @@ function setTheme(name) {
 }
 function Side() {
   const first = place.value.path[0];
-  const chosen2 = useSignal8(theme());
+  const chosen2 = useSignal11(theme());
   const leave = () => signOut().catch((e) => toast(failure(e).message));
-  return /* @__PURE__ */ jsxs10("nav", { class: "side", children: [
-    /* @__PURE__ */ jsxs10("a", { class: "brand", href: base, children: [
-      /* @__PURE__ */ jsxs10("svg", { viewBox: "0 0 20 20", "aria-hidden": "true", children: [
-        /* @__PURE__ */ jsx10("path", { d: "M2 2h7v7H2zM11 2h7v7h-7zM2 11h7v7H2z" }),
-        /* @__PURE__ */ jsx10("path", { class: "lit", d: "M11 11h7v7h-7z" })
+  return /* @__PURE__ */ jsxs14("nav", { class: "side", children: [
+    /* @__PURE__ */ jsxs14("a", { class: "brand", href: base, children: [
+      /* @__PURE__ */ jsxs14("svg", { viewBox: "0 0 20 20", "aria-hidden": "true", children: [
+        /* @__PURE__ */ jsx14("path", { d: "M2 2h7v7H2zM11 2h7v7h-7zM2 11h7v7H2z" }),
+        /* @__PURE__ */ jsx14("path", { class: "lit", d: "M11 11h7v7h-7z" })
       ] }),
-      /* @__PURE__ */ jsx10("span", { children: "paictl" })
+      /* @__PURE__ */ jsx14("span", { children: "paictl" })
     ] }),
-    /* @__PURE__ */ jsxs10("div", { class: "links", children: [
-      /* @__PURE__ */ jsx10(NavLink, { path: [], icon: "home", label: t("home"), at: first === void 0 }),
-      /* @__PURE__ */ jsx10(NavLink, { path: ["jobs"], icon: "jobs", label: t("jobs"), at: first === "jobs" }),
-      /* @__PURE__ */ jsx10(NavLink, { path: ["submit"], icon: "plus", label: t("submit"), at: first === "submit" }),
-      /* @__PURE__ */ jsx10(NavLink, { path: ["queue"], icon: "queue", label: t("queue"), at: first === "queue" }),
-      /* @__PURE__ */ jsx10(NavLink, { path: ["machines"], icon: "machines", label: t("machines"), at: first === "machines" })
+    /* @__PURE__ */ jsxs14("div", { class: "links", children: [
+      /* @__PURE__ */ jsx14(NavLink, { path: [], icon: "home", label: t("home"), at: first === void 0 }),
+      /* @__PURE__ */ jsx14(NavLink, { path: ["jobs"], icon: "jobs", label: t("jobs"), at: first === "jobs" }),
+      /* @__PURE__ */ jsx14(NavLink, { path: ["submit"], icon: "plus", label: t("submit"), at: first === "submit" }),
+      /* @__PURE__ */ jsx14(NavLink, { path: ["templates"], icon: "file", label: t("templates"), at: first === "templates" }),
+      /* @__PURE__ */ jsx14(NavLink, { path: ["queue"], icon: "queue", label: t("queue"), at: first === "queue" }),
+      /* @__PURE__ */ jsx14(NavLink, { path: ["machines"], icon: "machines", label: t("machines"), at: first === "machines" }),
+      /* @__PURE__ */ jsx14(NavLink, { path: ["usage"], icon: "usage", label: t("usagePage"), at: first === "usage" })
     ] }),
-    pages2.value.length > 0 ? /* @__PURE__ */ jsxs10("div", { class: "links others", children: [
-      /* @__PURE__ */ jsx10("h2", { children: t("pages") }),
-      pages2.value.map((p) => /* @__PURE__ */ jsxs10("a", { href: p.url, "data-leave": true, target: "_blank", rel: "noreferrer", children: [
-        /* @__PURE__ */ jsx10(Icon, { name: "page" }),
-        /* @__PURE__ */ jsx10("span", { children: p.name })
+    pages2.value.length > 0 ? /* @__PURE__ */ jsxs14("div", { class: "links others", children: [
+      /* @__PURE__ */ jsx14("h2", { children: t("pages") }),
+      pages2.value.map((p) => /* @__PURE__ */ jsxs14("a", { href: p.url, "data-leave": true, target: "_blank", rel: "noreferrer", children: [
+        /* @__PURE__ */ jsx14(Icon, { name: "page" }),
+        /* @__PURE__ */ jsx14("span", { children: p.name })
       ] }, p.url))
     ] }) : null,
-    /* @__PURE__ */ jsx10("div", { class: "person", children: /* @__PURE__ */ jsxs10(
+    /* @__PURE__ */ jsx14("div", { class: "person", children: /* @__PURE__ */ jsxs14(
       Menu,
       {
         label: me.value?.name ?? "",
         items: [
+          { label: t("profile"), icon: "person", run: () => go(address(["profile"])) },
+          null,
           ...["auto", "light", "dark"].map((name) => ({
             label: `${t("theme")}: ${t("theme." + name)}`,
             icon: chosen2.value === name ? "check" : void 0,
@@ -3198,45 +4695,45 @@ function Side() {
           { label: t("signOut"), icon: "out", run: () => void leave() }
         ],
         children: [
-          /* @__PURE__ */ jsx10("span", { class: "face", "aria-hidden": "true", children: (me.value?.name ?? "?").slice(0, 1).toUpperCase() }),
-          /* @__PURE__ */ jsx10("span", { class: "who", children: me.value?.displayName || me.value?.name })
+          /* @__PURE__ */ jsx14("span", { class: "face", "aria-hidden": "true", children: (me.value?.name ?? "?").slice(0, 1).toUpperCase() }),
+          /* @__PURE__ */ jsx14("span", { class: "who", children: me.value?.displayName || me.value?.name })
         ]
       }
     ) })
   ] });
 }
 function Help() {
-  const box = useRef7(null);
-  useEffect12(() => {
+  const box = useRef10(null);
+  useEffect16(() => {
     if (help.value) box.current?.showModal();
     else box.current?.close();
   }, [help.value]);
-  return /* @__PURE__ */ jsx10("dialog", { ref: box, onClose: () => help.value = false, onClick: (e) => e.target === box.current && (help.value = false), "aria-labelledby": "keys", children: /* @__PURE__ */ jsxs10("div", { class: "dialog", children: [
-    /* @__PURE__ */ jsx10("h2", { id: "keys", children: t("shortcuts") }),
-    /* @__PURE__ */ jsx10("dl", { class: "keys", children: all.map(([keys, text2]) => /* @__PURE__ */ jsxs10("div", { children: [
-      /* @__PURE__ */ jsx10("dt", { children: keys.split("  ").map((k) => /* @__PURE__ */ jsx10("kbd", { children: k }, k)) }),
-      /* @__PURE__ */ jsx10("dd", { children: t(text2) })
+  return /* @__PURE__ */ jsx14("dialog", { ref: box, onClose: () => help.value = false, onClick: (e) => e.target === box.current && (help.value = false), "aria-labelledby": "keys", children: /* @__PURE__ */ jsxs14("div", { class: "dialog", children: [
+    /* @__PURE__ */ jsx14("h2", { id: "keys", children: t("shortcuts") }),
+    /* @__PURE__ */ jsx14("dl", { class: "keys", children: all.map(([keys, text2]) => /* @__PURE__ */ jsxs14("div", { children: [
+      /* @__PURE__ */ jsx14("dt", { children: keys.split("  ").map((k) => /* @__PURE__ */ jsx14("kbd", { children: k }, k)) }),
+      /* @__PURE__ */ jsx14("dd", { children: t(text2) })
     ] }, keys)) }),
-    /* @__PURE__ */ jsx10("div", { class: "buttons", children: /* @__PURE__ */ jsx10("button", { type: "button", onClick: () => help.value = false, children: t("close") }) })
+    /* @__PURE__ */ jsx14("div", { class: "buttons", children: /* @__PURE__ */ jsx14("button", { type: "button", onClick: () => help.value = false, children: t("close") }) })
   ] }) });
 }
 function App() {
   if (refused.value && refused.value.status !== 401) {
-    return /* @__PURE__ */ jsx10("main", { class: "alone", children: /* @__PURE__ */ jsx10(Problem, { of: refused.value, again: () => void begin() }) });
+    return /* @__PURE__ */ jsx14("main", { class: "alone", children: /* @__PURE__ */ jsx14(Problem, { of: refused.value, again: () => void begin() }) });
   }
-  if (!me.value) return refused.value ? null : /* @__PURE__ */ jsx10(Loading, {});
-  return /* @__PURE__ */ jsxs10(Fragment8, { children: [
-    /* @__PURE__ */ jsx10(Side, {}),
-    /* @__PURE__ */ jsxs10("main", { children: [
-      /* @__PURE__ */ jsx10(Lost, {}),
-      /* @__PURE__ */ jsx10(Page, {})
+  if (!me.value) return refused.value ? null : /* @__PURE__ */ jsx14(Loading, {});
+  return /* @__PURE__ */ jsxs14(Fragment11, { children: [
+    /* @__PURE__ */ jsx14(Side, {}),
+    /* @__PURE__ */ jsxs14("main", { children: [
+      /* @__PURE__ */ jsx14(Lost, {}),
+      /* @__PURE__ */ jsx14(Page, {})
     ] }),
-    /* @__PURE__ */ jsx10(Toasts, {}),
-    /* @__PURE__ */ jsx10(Asking, {}),
-    /* @__PURE__ */ jsx10(Help, {})
+    /* @__PURE__ */ jsx14(Toasts, {}),
+    /* @__PURE__ */ jsx14(Asking, {}),
+    /* @__PURE__ */ jsx14(Help, {})
   ] });
 }
 start();
 listen();
 void begin();
-render(/* @__PURE__ */ jsx10(App, {}), document.getElementById("app"));
+render(/* @__PURE__ */ jsx14(App, {}), document.getElementById("app"));

@@ -362,6 +362,7 @@ export function JobPage({ user, name }: { user: string; name: string }) {
               { label: t("copyPaictl"), icon: "copy", run: () => void copy(command) },
               { label: t("copyCurl"), icon: "copy", run: () => void copy(curl(route, { path })) },
               { label: t("copyLink"), icon: "link", run: () => void copy(location.href) },
+              ...(d.config ? [{ label: t("saveTemplate"), icon: "file" as const, run: () => go(address(["templates", "new"], { job: `${user}/${name}` })) }] : []),
               ...(may("delete") && d.live ? [null, { label: t("remove"), icon: "trash" as const, danger: true, run: () => act("remove") }] : []),
             ]}
           />

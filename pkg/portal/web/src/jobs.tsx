@@ -4,7 +4,7 @@ import { useEffect, useMemo, useRef } from "preact/hooks";
 import { failure, lost } from "./api";
 import { curl, quoted } from "./shell";
 import { useKeys } from "./keys";
-import { csv, everything, list, type Filter } from "./list";
+import { columns, csv, everything, list, type Filter } from "./list";
 import { address, go, place, setQuery } from "./route";
 import { me, ownVCs } from "./session";
 import { maybe, t } from "./text";
@@ -133,7 +133,7 @@ export function Jobs() {
   const download = async () => {
     busy.value = true;
     try {
-      save("jobs.csv", [csv(await everything(filter))], "text/csv;charset=utf-8");
+      save("jobs.csv", [csv(await everything(filter), columns)], "text/csv;charset=utf-8");
     } catch (e) {
       toast(failure(e).message);
     } finally {

@@ -21,6 +21,8 @@ export const all: [string, Text][] = [
   ["g h", "key.home"],
   ["g j", "key.jobs"],
   ["g m", "key.machines"],
+  ["g t", "key.templates"],
+  ["g u", "key.usage"],
   ["n", "key.submit"],
   ["?", "key.help"],
 ];
@@ -29,6 +31,8 @@ const everywhere: Keys = {
   "g h": () => go(address([])),
   "g j": () => go(address(["jobs"])),
   "g m": () => go(address(["machines"])),
+  "g t": () => go(address(["templates"])),
+  "g u": () => go(address(["usage"])),
   n: () => go(address(["submit"])),
   "?": () => (help.value = !help.value),
 };

@@ -80,7 +80,8 @@ export async function everything(filter: Filter): Promise<ListingRow[]> {
   return out;
 }
 
-const columns: [string, (r: ListingRow) => unknown][] = [
+/** The columns of a list of jobs as CSV. */
+export const columns: [string, (r: ListingRow) => unknown][] = [
   ["name", (r) => r.name],
   ["user", (r) => r.user],
   ["state", (r) => r.state],
@@ -97,7 +98,7 @@ const columns: [string, (r: ListingRow) => unknown][] = [
 ];
 
 /** Returns rows as CSV. What a spreadsheet could take for a formula begins with an apostrophe, also after a semicolon or a tab: in some countries they separate cells. */
-export function csv(rows: ListingRow[]): string {
+export function csv<R>(rows: R[], columns: [string, (r: R) => unknown][]): string {
   const cell = (v: unknown) => {
     let text = v === undefined || v === null ? "" : String(v);
     if (typeof v !== "number") text = text.replace(/(^|[;\t\r\n])(?=\s*[=+\-@])/g, "$1'");

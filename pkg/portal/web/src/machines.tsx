@@ -110,7 +110,7 @@ export function Machines() {
         <div class="segments" role="group" aria-label={t("mapBy")}>
           {ways.map((way) => (
             <button key={way} type="button" aria-pressed={by === way} onClick={() => setQuery({ by: way === "use" ? undefined : way })}>
-              {t(("by." + way) as "by.use")}
+              {t(("mapBy." + way) as "mapBy.use")}
             </button>
           ))}
         </div>

@@ -6,13 +6,16 @@ import { Home } from "./home";
 import { JobPage } from "./job";
 import { Jobs } from "./jobs";
 import { all, help, listen } from "./keys";
-import { address, base, place, start } from "./route";
 import { Machines } from "./machines";
 import { QueuePage } from "./queue";
+import { Profile } from "./profile";
+import { address, base, go, place, start } from "./route";
 import { begin, me, pages, refused, signOut } from "./session";
 import { Submit } from "./submit";
+import { NewTemplate, TemplatePage, Templates } from "./templates";
 import { language, languages, speak, t } from "./text";
 import { Asking, Icon, Loading, Lost, Menu, Problem, Toasts, toast, type IconName } from "./ui";
+import { UsagePage } from "./usage";
 import { failure } from "./api";
 
 function Page() {
@@ -23,6 +26,9 @@ function Page() {
   if (first === "submit" && user === undefined) return <Submit />;
   if (first === "machines" && user === undefined) return <Machines />;
   if (first === "queue" && user === undefined) return <QueuePage />;
+  if (first === "usage" && user === undefined) return <UsagePage />;
+  if (first === "profile" && user === undefined) return <Profile />;
+  if (first === "templates" && name === undefined) return user === undefined ? <Templates /> : user === "new" ? <NewTemplate /> : <TemplatePage key={user} id={user} />;
   return <p class="empty">{t("notFound")}</p>;
 }
 
@@ -66,8 +72,10 @@ function Side() {
         <NavLink path={[]} icon="home" label={t("home")} at={first === undefined} />
         <NavLink path={["jobs"]} icon="jobs" label={t("jobs")} at={first === "jobs"} />
         <NavLink path={["submit"]} icon="plus" label={t("submit")} at={first === "submit"} />
+        <NavLink path={["templates"]} icon="file" label={t("templates")} at={first === "templates"} />
         <NavLink path={["queue"]} icon="queue" label={t("queue")} at={first === "queue"} />
         <NavLink path={["machines"]} icon="machines" label={t("machines")} at={first === "machines"} />
+        <NavLink path={["usage"]} icon="usage" label={t("usagePage")} at={first === "usage"} />
       </div>
       {pages.value.length > 0 ? (
         <div class="links others">
@@ -84,6 +92,8 @@ function Side() {
         <Menu
           label={me.value?.name ?? ""}
           items={[
+            { label: t("profile"), icon: "person" as IconName, run: () => go(address(["profile"])) },
+            null,
             ...["auto", "light", "dark"].map((name) => ({
               label: `${t("theme")}: ${t(("theme." + name) as "theme.auto")}`,
               icon: (chosen.value === name ? "check" : undefined) as IconName | undefined,

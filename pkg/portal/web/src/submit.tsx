@@ -2,15 +2,18 @@
 import { signal, useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { call, failure, type Failure } from "./api";
+import { Parameters } from "./form";
 import { VCs } from "./home";
+import { changed } from "./parameters";
 import { address, go, place } from "./route";
 import { ownVCs } from "./session";
+import { fileOf, renamed } from "./template";
 import { t } from "./text";
 import type { StrictyamlFinding, V3SubmitOut } from "./types";
-import { Icon, Loading, Problem } from "./ui";
+import { Icon, Loading, Menu, Problem, copy } from "./ui";
 
 /** The text stays while the person visits other pages. It isn't stored, because it may have secrets. */
-const text = signal("");
+export const text = signal("");
 const cloned = signal("");
 
 const pause = 500; // milliseconds without a key until the server checks
@@ -38,11 +41,6 @@ taskRoles:
 ${vc ? `defaults:\n  virtualCluster: ${vc}\n` : ""}`;
 }
 
-/** Replaces the name of a job file, and leaves everything else as it is. */
-export function renamed(file: string, name: string): string {
-  return /^name:.*$/m.test(file) ? file.replace(/^name:.*$/m, () => "name: " + name) : file;
-}
-
 function Finding({ f, show }: { f: StrictyamlFinding; show: (line: number) => void }) {
   return (
     <li class={f.severity === "warning" ? "warn" : "bad"}>
@@ -59,6 +57,7 @@ function Finding({ f, show }: { f: StrictyamlFinding; show: (line: number) => vo
 
 export function Submit() {
   const of = place.value.query.get("clone") ?? "";
+  const template = place.value.query.get("template") ?? "";
   const area = useRef<HTMLTextAreaElement>(null);
   const gutter = useRef<HTMLPreElement>(null);
   const file = useRef<HTMLInputElement>(null);
@@ -78,6 +77,19 @@ export function Submit() {
     addEventListener("beforeunload", leaves);
     return () => removeEventListener("beforeunload", leaves);
   }, []);
+
+  useEffect(() => {
+    if (!template) return;
+    const stop = new AbortController();
+    loading.value = true;
+    fileOf(template, place.value.query, stop.signal)
+      .then((file) => (cloned.value = text.value = file))
+      .catch((e) => {
+        if (!stop.signal.aborted) error.value = failure(e);
+      })
+      .finally(() => (loading.value = false));
+    return () => stop.abort();
+  }, [template]);
 
   useEffect(() => {
     if (!of) return;
@@ -126,6 +138,8 @@ export function Submit() {
     if (key.current.text !== text.value) key.current = { text: text.value, key: crypto.randomUUID() };
     try {
       const out = await call("POST /api/v3/jobs", { body: { text: text.value, file: "job.yaml" }, key: key.current.key });
+      // The job exists, even if its template can't count it.
+      if (template) call("POST /api/v3/templates/{template}/use", { path: { template } }).catch(() => {});
       text.value = cloned.value = "";
       go(address(["jobs", out.user, out.name]));
     } catch (e) {
@@ -181,6 +195,14 @@ export function Submit() {
             e.currentTarget.value = "";
           }}
         />
+        <Menu
+          label={t("more")}
+          icon="more"
+          items={[
+            { label: t("saveTemplate"), icon: "file", run: () => go(address(["templates", "new"], { from: "submit" })) },
+            { label: t("copyPaictl"), icon: "copy", run: () => void copy("paictl job submit job.yaml") },
+          ]}
+        />
         <button type="button" onClick={() => file.current!.click()}>
           <Icon name="file" /> {t("openFile")}
         </button>
@@ -229,6 +251,7 @@ export function Submit() {
           ) : null}
         </div>
         <aside>
+          <Parameters text={text.value} change={(name, value, like) => (text.value = changed(text.value, name, value, like))} />
           <h2>{t("check")}</h2>
           <div class="verdict" role="status" aria-live="polite">
             {loading.value ? <Loading /> : null}
