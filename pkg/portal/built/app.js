@@ -4456,7 +4456,7 @@ function byDay(u) {
 }
 function round(x) {
   const power = 10 ** Math.floor(Math.log10(Math.max(x, 1e-3)));
-  return [1, 2, 5, 10].map((n) => n * power).find((n) => n >= x);
+  return [1, 1.5, 2, 3, 4, 5, 7.5, 10].map((n) => n * power).find((n) => n >= x);
 }
 var width = 1e3;
 var height = 160;

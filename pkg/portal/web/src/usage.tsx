@@ -51,10 +51,10 @@ function byDay(u: JobUsage): { date: string; x: JobApiGPUTime }[] {
   return out;
 }
 
-/** Rounds up to 1, 2 or 5 times a power of ten. */
+/** Rounds up to a number that is easy to read. */
 function round(x: number): number {
   const power = 10 ** Math.floor(Math.log10(Math.max(x, 1e-3)));
-  return [1, 2, 5, 10].map((n) => n * power).find((n) => n >= x)!;
+  return [1, 1.5, 2, 3, 4, 5, 7.5, 10].map((n) => n * power).find((n) => n >= x)!;
 }
 
 const width = 1000;
