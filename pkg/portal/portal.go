@@ -38,6 +38,7 @@ const anything = "*/*"
 var pages = []string{
 	"/{$}", "/jobs", "/jobs/{user}/{name}", "/submit",
 	"/templates", "/templates/{template}", "/queue", "/machines", "/usage", "/profile",
+	"/admin", "/admin/{page}", "/admin/{page}/{name}",
 }
 
 // Routes returns the routes of all pages, of their files, and of the addresses that OpenPAI's portal had.

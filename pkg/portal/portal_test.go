@@ -42,7 +42,7 @@ var linked = regexp.MustCompile(`(?:href|src)="([^"]+)"`)
 
 func TestPagesLoadTheirFilesFromWhereTheyAre(t *testing.T) {
 	for _, below := range []string{"", "/pai"} { // a proxy removes a path, and the browser doesn't know
-		for _, page := range []string{"/", "/jobs", "/jobs/ann/train", "/submit", "/templates", "/templates/new", "/queue", "/machines", "/usage", "/profile"} {
+		for _, page := range []string{"/", "/jobs", "/jobs/ann/train", "/submit", "/templates", "/templates/new", "/queue", "/machines", "/usage", "/profile", "/admin", "/admin/audit", "/admin/people/ann"} {
 			w := browse(t, page)
 			require.Equal(t, http.StatusOK, w.Code, page)
 			assert.Equal(t, policy, w.Header().Get("Content-Security-Policy"))

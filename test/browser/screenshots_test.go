@@ -45,20 +45,26 @@ func TestScreenshots(t *testing.T) {
 		"usage":        {"/usage", "document.querySelector('.chart svg')", ""},
 		"profile":      {"/profile", "document.querySelector('.panel .rows') && document.querySelector('.pairs')", ""},
 	} {
-		for how, size := range map[string][2]int64{"light": {1440, 900}, "dark": {1440, 900}, "phone": {390, 844}} {
-			scheme := "light"
-			if how == "dark" {
-				scheme = how
-			}
-			b.do(chromedp.EmulateViewport(size[0], size[1]), prefers(scheme), chromedp.Navigate(w.URL+page.path))
-			b.shows(page.shows)
-			if page.does != "" {
-				b.run(page.does)
-			}
-			picture, err := chromedp.Run(b.ctx, chromedp.CaptureScreenshot())
-			require.NoError(t, err)
-			require.NoError(t, os.WriteFile(filepath.Join(folder, name+"-"+how+".png"), picture, 0o600))
+		b.pictures(w, folder, name, page.path, page.shows, page.does)
+	}
+}
+
+// pictures writes pictures of a page that shows something, after it did something: light, dark, and on a phone.
+func (b *tab) pictures(w *world, folder, name, path, shows, does string) {
+	b.t.Helper()
+	for how, size := range map[string][2]int64{"light": {1440, 900}, "dark": {1440, 900}, "phone": {390, 844}} {
+		scheme := "light"
+		if how == "dark" {
+			scheme = how
 		}
+		b.do(chromedp.EmulateViewport(size[0], size[1]), prefers(scheme), chromedp.Navigate(w.URL+path))
+		b.shows(shows)
+		if does != "" {
+			b.run(does)
+		}
+		picture, err := chromedp.Run(b.ctx, chromedp.CaptureScreenshot())
+		require.NoError(b.t, err)
+		require.NoError(b.t, os.WriteFile(filepath.Join(folder, name+"-"+how+".png"), picture, 0o600))
 	}
 }
 

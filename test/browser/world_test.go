@@ -47,7 +47,7 @@ type world struct {
 	held map[string]int32
 }
 
-func newWorld(t *testing.T) *world {
+func newWorld(t *testing.T, change ...func(*servertest.Options)) *world {
 	t.Helper()
 	c := kubetest.Start(t)
 	servertest.Prepare(t, c)
@@ -62,7 +62,11 @@ func newWorld(t *testing.T) *world {
 	require.NoError(t, err)
 	front := httptest.NewServer(w.kubelet(proxied))
 	t.Cleanup(front.Close)
-	w.Server = servertest.Start(t, c, servertest.Options{API: func(config *rest.Config) { *config = rest.Config{Host: front.URL} }, Scheduler: scheduler()})
+	o := servertest.Options{API: func(config *rest.Config) { *config = rest.Config{Host: front.URL} }, Scheduler: scheduler()}
+	for _, f := range change {
+		f(&o)
+	}
+	w.Server = servertest.Start(t, c, o)
 	server := w.TLS.Config.Handler
 	w.TLS.Config.Handler = http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
 		if w.away.Load() {
@@ -147,8 +151,8 @@ func training() []string {
 func scheduler() http.Handler {
 	answers := map[string]any{
 		"/v1/virtualclusters": api.VirtualClusters{Items: []api.VirtualCluster{
-			{Name: "speech", Guaranteed: 64, Used: 40, Free: 22, Bad: 2, WaitingGangs: 3, WaitingPods: 9, FreeByLevel: []cell.LevelCount{{CellType: "NODE", Count: 2, GPUs: 8}, {CellType: "G", Count: 6, GPUs: 1}}},
-			{Name: "vision", Guaranteed: 32, Used: 32, WaitingGangs: 1, Opportunistic: 4, FreeByLevel: []cell.LevelCount{{CellType: "NODE", Count: 0, GPUs: 8}}},
+			{Name: "speech", Cells: []api.Cells{{CellType: "g-NODE", CellNumber: 8}}, Quota: &api.Quota{PerUser: 32}, Guaranteed: 64, Used: 40, Free: 22, Bad: 2, WaitingGangs: 3, WaitingPods: 9, FreeByLevel: []cell.LevelCount{{CellType: "NODE", Count: 2, GPUs: 8}, {CellType: "G", Count: 6, GPUs: 1}}},
+			{Name: "vision", Cells: []api.Cells{{CellType: "g-NODE", CellNumber: 4}}, Guaranteed: 32, Used: 32, WaitingGangs: 1, Opportunistic: 4, FreeByLevel: []cell.LevelCount{{CellType: "NODE", Count: 0, GPUs: 8}}},
 		}},
 		"/v1/queue": api.Queue{Total: 2, Items: []api.Queued{
 			{Position: 1, PositionInVC: 1, VC: "speech", Group: "ann~eval-librispeech/worker", User: "ann", Asks: api.Asks{GPUs: 8}, Pods: 1, State: "Waiting", Reason: "8 free GPUs of one machine are missing", Since: time.Now().Add(-20 * time.Minute)},
@@ -156,6 +160,10 @@ func scheduler() http.Handler {
 		}},
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == api.PathValidate {
+			judge(w, r)
+			return
+		}
 		if answers[r.URL.Path] == nil {
 			http.NotFound(w, r)
 			return

@@ -2,6 +2,7 @@
 import { render } from "preact";
 import { useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
+import { Admin } from "./admin";
 import { Home } from "./home";
 import { JobPage } from "./job";
 import { Jobs } from "./jobs";
@@ -29,6 +30,7 @@ function Page() {
   if (first === "usage" && user === undefined) return <UsagePage />;
   if (first === "profile" && user === undefined) return <Profile />;
   if (first === "templates" && name === undefined) return user === undefined ? <Templates /> : user === "new" ? <NewTemplate /> : <TemplatePage key={user} id={user} />;
+  if (first === "admin" && rest === undefined) return <Admin tab={user} name={name} />;
   return <p class="empty">{t("notFound")}</p>;
 }
 
@@ -76,6 +78,7 @@ function Side() {
         <NavLink path={["queue"]} icon="queue" label={t("queue")} at={first === "queue"} />
         <NavLink path={["machines"]} icon="machines" label={t("machines")} at={first === "machines"} />
         <NavLink path={["usage"]} icon="usage" label={t("usagePage")} at={first === "usage"} />
+        {me.value?.grants.administrator ? <NavLink path={["admin"]} icon="shield" label={t("admin")} at={first === "admin"} /> : null}
       </div>
       {pages.value.length > 0 ? (
         <div class="links others">
@@ -174,6 +177,9 @@ function App() {
   );
 }
 
+// The address of the icon is relative to the first page.
+const icon = document.querySelector<HTMLLinkElement>("link[rel=icon]");
+if (icon) icon.href = icon.href;
 start();
 listen();
 void begin();
