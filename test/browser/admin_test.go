@@ -245,9 +245,11 @@ func TestAnAdministratorsDay(t *testing.T) {
 	// Services have their problems, and the commands to type.
 	b.press(".tabs a", "Services")
 	b.has(".services", "grafana-dashboards")
+	b.press(".segments button", "Needs attention")
+	b.shows("document.querySelectorAll('.services tbody button').length === 1")
 	b.press(".services button", "grafana")
 	b.has(".command", "paictl service restart -n grafana --force")
-	b.shows("location.search === '?open=grafana'")
+	b.shows("location.search === '?state=trouble&open=grafana'")
 	b.press(".tabs a", "Alerts")
 	b.has(".note", "no alert-manager is installed")
 
@@ -334,11 +336,11 @@ func TestScreenshotsOfTheAdministration(t *testing.T) {
 		"admin-groups":   {"/admin/groups", "document.querySelector('.groups')", ""},
 		"admin-group":    {"/admin/groups/speech", "document.querySelector('.members')", ""},
 		"admin-vcs":      {"/admin/virtual-clusters", "document.querySelector('.vc-table')", ""},
-		"admin-vc":       {"/admin/virtual-clusters/vision", "document.querySelector('.form input[type=number]')", preview},
 		"admin-services": {"/admin/services?open=grafana", "document.querySelector('.open')", ""},
 		"admin-alerts":   {"/admin/alerts", "document.querySelector('.alerts')", ""},
 		"admin-audit":    {"/admin/audit", "document.querySelector('.audit')", "document.querySelector('.audit button.whole').click()"},
 	} {
 		b.pictures(w, folder, name, page.path, page.shows, page.does)
 	}
+	b.pictures(w, folder, "admin-vc", "/admin/virtual-clusters/vision", "document.querySelector('.form input[type=number]')", preview, "document.querySelector('.effects')")
 }

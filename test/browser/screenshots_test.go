@@ -49,8 +49,8 @@ func TestScreenshots(t *testing.T) {
 	}
 }
 
-// pictures writes pictures of a page that shows something, after it did something: light, dark, and on a phone.
-func (b *tab) pictures(w *world, folder, name, path, shows, does string) {
+// pictures writes pictures of a page: light, dark, and on a phone. The page shows something at first, does something, and shows more after it.
+func (b *tab) pictures(w *world, folder, name, path, shows, does string, after ...string) {
 	b.t.Helper()
 	for how, size := range map[string][2]int64{"light": {1440, 900}, "dark": {1440, 900}, "phone": {390, 844}} {
 		scheme := "light"
@@ -61,6 +61,9 @@ func (b *tab) pictures(w *world, folder, name, path, shows, does string) {
 		b.shows(shows)
 		if does != "" {
 			b.run(does)
+		}
+		for _, text := range after {
+			b.shows(text)
 		}
 		picture, err := chromedp.Run(b.ctx, chromedp.CaptureScreenshot())
 		require.NoError(b.t, err)

@@ -2579,13 +2579,13 @@ function Form({ d, put }) {
       /* @__PURE__ */ jsx5("span", { class: "label", children: t("vcs") }),
       d.virtualClusters.map((v, i) => /* @__PURE__ */ jsxs5("div", { class: "grant", children: [
         /* @__PURE__ */ jsx5("b", { children: v.name }),
+        /* @__PURE__ */ jsx5("button", { type: "button", class: "square", "aria-label": t("admin.removeName", { name: v.name }), title: t("admin.removeName", { name: v.name }), onClick: () => put({ virtualClusters: d.virtualClusters.filter((_, j) => j !== i) }), children: /* @__PURE__ */ jsx5(Icon, { name: "close" }) }),
         /* @__PURE__ */ jsx5(Tick, { label: t("admin.seeJobs"), value: v.seeJobs ?? false, set: (x) => change(i, { seeJobs: x || void 0 }) }),
         /* @__PURE__ */ jsx5(Tick, { label: t("admin.hostNetwork"), value: v.hostNetwork ?? false, set: (x) => change(i, { hostNetwork: x || void 0 }) }),
         /* @__PURE__ */ jsxs5("select", { "aria-label": t("admin.maxPriority"), title: t("admin.maxPriority"), value: v.maxPriority ?? "", onChange: (e) => change(i, { maxPriority: e.currentTarget.value || void 0 }), children: [
           /* @__PURE__ */ jsx5("option", { value: "", children: t("admin.upTo", { name: "prod" }) }),
           priorities.map((p) => /* @__PURE__ */ jsx5("option", { value: p, children: t("admin.upTo", { name: p }) }, p))
-        ] }),
-        /* @__PURE__ */ jsx5("button", { type: "button", class: "square", "aria-label": t("admin.removeName", { name: v.name }), title: t("admin.removeName", { name: v.name }), onClick: () => put({ virtualClusters: d.virtualClusters.filter((_, j) => j !== i) }), children: /* @__PURE__ */ jsx5(Icon, { name: "close" }) })
+        ] })
       ] }, v.name)),
       /* @__PURE__ */ jsx5("div", { children: /* @__PURE__ */ jsxs5(
         "select",
@@ -3155,6 +3155,7 @@ function Tokens({ name }) {
 import { Fragment as Fragment8 } from "./library.js";
 import { Fragment as Fragment9, jsx as jsx7, jsxs as jsxs7 } from "./library.js";
 var family3 = { ready: "good", starting: "run", failed: "bad", orphan: "wait", unknown: "wait" };
+var calm = ["ready", "disabled", "not installed", "stopped"];
 var columns6 = [
   ["name", (s) => s.name],
   ["state", (s) => s.state],
@@ -3206,7 +3207,7 @@ function Services() {
   const open = q.get("open");
   const word = (q.get("keyword") ?? "").toLowerCase();
   const choice = q.get("state") ?? "";
-  const rows = (value.value?.items ?? []).filter((s) => (!word || s.name.toLowerCase().includes(word)) && (choice !== "trouble" || !["ready", "disabled", "not installed", "stopped"].includes(s.state)));
+  const rows = (value.value?.items ?? []).filter((s) => (!word || s.name.toLowerCase().includes(word)) && (choice !== "trouble" || (s.problems?.length ?? 0) > 0 || !calm.includes(s.state)));
   return /* @__PURE__ */ jsxs7(Fragment9, { children: [
     /* @__PURE__ */ jsx7(Top, { title: t("admin.tab.services"), paictl: "paictl service status" + (open ? " -n " + quoted(open) : ""), curl: curl("GET /api/v3/services", {}), children: /* @__PURE__ */ jsxs7("button", { type: "button", title: t("csvMore"), disabled: !value.value, onClick: () => save("services.csv", [csv(rows, columns6)], "text/csv;charset=utf-8"), children: [
       /* @__PURE__ */ jsx7(Icon, { name: "down" }),

@@ -158,6 +158,9 @@ function Form({ d, put }: { d: Draft; put: (change: Partial<Draft>) => void }) {
         {d.virtualClusters.map((v, i) => (
           <div key={v.name} class="grant">
             <b>{v.name}</b>
+            <button type="button" class="square" aria-label={t("admin.removeName", { name: v.name })} title={t("admin.removeName", { name: v.name })} onClick={() => put({ virtualClusters: d.virtualClusters.filter((_, j) => j !== i) })}>
+              <Icon name="close" />
+            </button>
             <Tick label={t("admin.seeJobs")} value={v.seeJobs ?? false} set={(x) => change(i, { seeJobs: x || undefined })} />
             <Tick label={t("admin.hostNetwork")} value={v.hostNetwork ?? false} set={(x) => change(i, { hostNetwork: x || undefined })} />
             <select aria-label={t("admin.maxPriority")} title={t("admin.maxPriority")} value={v.maxPriority ?? ""} onChange={(e) => change(i, { maxPriority: e.currentTarget.value || undefined })}>
@@ -168,9 +171,6 @@ function Form({ d, put }: { d: Draft; put: (change: Partial<Draft>) => void }) {
                 </option>
               ))}
             </select>
-            <button type="button" class="square" aria-label={t("admin.removeName", { name: v.name })} title={t("admin.removeName", { name: v.name })} onClick={() => put({ virtualClusters: d.virtualClusters.filter((_, j) => j !== i) })}>
-              <Icon name="close" />
-            </button>
           </div>
         ))}
         <div>

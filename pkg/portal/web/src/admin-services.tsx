@@ -11,6 +11,9 @@ import { Ago, Icon, Loading, Problem, save } from "./ui";
 
 const family: Record<string, string> = { ready: "good", starting: "run", failed: "bad", orphan: "wait", unknown: "wait" };
 
+/** States that need no action. */
+const calm = ["ready", "disabled", "not installed", "stopped"];
+
 const columns: [string, (s: StateStatus) => unknown][] = [
   ["name", (s) => s.name],
   ["state", (s) => s.state],
@@ -78,7 +81,7 @@ export function Services() {
   const open = q.get("open");
   const word = (q.get("keyword") ?? "").toLowerCase();
   const choice = q.get("state") ?? "";
-  const rows = (value.value?.items ?? []).filter((s) => (!word || s.name.toLowerCase().includes(word)) && (choice !== "trouble" || !["ready", "disabled", "not installed", "stopped"].includes(s.state)));
+  const rows = (value.value?.items ?? []).filter((s) => (!word || s.name.toLowerCase().includes(word)) && (choice !== "trouble" || (s.problems?.length ?? 0) > 0 || !calm.includes(s.state)));
   return (
     <>
       <Top title={t("admin.tab.services")} paictl={"paictl service status" + (open ? " -n " + quoted(open) : "")} curl={curl("GET /api/v3/services", {})}>
