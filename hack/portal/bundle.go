@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 
 	"github.com/evanw/esbuild/pkg/api"
@@ -24,23 +25,66 @@ var modules = map[string]string{
 	"preact/jsx-runtime":   "preact/jsxRuntime.mjs",
 	"@preact/signals":      "signals/signals.module.js",
 	"@preact/signals-core": "signals-core/signals-core.module.js",
+
+	"@codemirror/autocomplete":   "codemirror-autocomplete/index.js",
+	"@codemirror/commands":       "codemirror-commands/index.js",
+	"@codemirror/lang-yaml":      "codemirror-lang-yaml/index.js",
+	"@codemirror/language":       "codemirror-language/index.js",
+	"@codemirror/lint":           "codemirror-lint/index.js",
+	"@codemirror/search":         "codemirror-search/index.js",
+	"@codemirror/state":          "codemirror-state/index.js",
+	"@codemirror/streamparser":   "codemirror-streamparser/index.js",
+	"@codemirror/view":           "codemirror-view/index.js",
+	"@lezer/common":              "lezer-common/index.js",
+	"@lezer/highlight":           "lezer-highlight/index.js",
+	"@lezer/lr":                  "lezer-lr/index.js",
+	"@lezer/yaml":                "lezer-yaml/index.js",
+	"@marijn/find-cluster-break": "find-cluster-break/index.js",
+	"crelt":                      "crelt/index.js",
+	"style-mod":                  "style-mod/style-mod.js",
+	"w3c-keyname":                "w3c-keyname/index.js",
+
+	"@xterm/xterm":               "xterm/xterm.mjs",
+	"@xterm/xterm/css/xterm.css": "xterm/xterm.css",
+	"@xterm/addon-fit":           "xterm-addon-fit/addon-fit.mjs",
+}
+
+// adapted are the changes to the files of libraries that the content security policy needs: it forbids style elements and the
+// attribute style, but not rules and declarations that a script sets.
+var adapted = map[string][]change{
+	// It does this only below a shadow root.
+	"style-mod/style-mod.js": {{"!root.head && root.adoptedStyleSheets", "root.adoptedStyleSheets", 1}},
+	"xterm/xterm.mjs": {
+		{`createElement("style")`, `createElement("portal-style")`, 3}, // terminal.ts defines it
+		{"t.setAttribute(\"style\",`${t.getAttribute(\"style\")||\"\"}${e};`)", `t.style.cssText+=e+";"`, 1},
+	},
+}
+
+// change replaces a text that a file has some times.
+type change struct {
+	from, to string
+	times    int
 }
 
 // targets are the oldest browsers for which the syntax is written.
 var targets = []api.Engine{{Name: api.EngineChrome, Version: "109"}, {Name: api.EngineFirefox, Version: "115"}, {Name: api.EngineSafari, Version: "16.4"}}
 
-// bundle returns the built files by name. The libraries are in a separate file, which a change of the pages leaves unchanged.
+// bundle returns the built files by name. The libraries of all pages are in a separate file, which a change of the pages leaves unchanged.
+// The editor and the terminal are one file each, which a page loads when it opens one.
 func bundle(root string) (map[string][]byte, error) {
 	common := api.BuildOptions{
 		AbsWorkingDir: root, Outdir: filepath.Join(root, built), Bundle: true, Format: api.FormatESModule, Engines: targets,
 		Charset: api.CharsetUTF8, LegalComments: api.LegalCommentsNone, LogLevel: api.LogLevelSilent, TsconfigRaw: `{}`,
 	}
 	one := common
-	one.EntryPointsAdvanced = []api.EntryPoint{{InputPath: sources + "/library.ts", OutputPath: "library"}}
+	for _, name := range []string{"library", "editor", "terminal"} {
+		one.EntryPointsAdvanced = append(one.EntryPointsAdvanced, api.EntryPoint{InputPath: sources + "/" + name + ".ts", OutputPath: name})
+	}
 	one.MinifyWhitespace, one.MinifySyntax, one.MinifyIdentifiers = true, true, true
+	one.Loader = map[string]api.Loader{".css": api.LoaderText}
 	one.Plugins = []api.Plugin{resolve(func(name string) api.OnResolveResult {
 		return api.OnResolveResult{Path: filepath.Join(root, libraries, modules[name])}
-	})}
+	}), adapt(root)}
 	// The pages are not minified: a commit then contains only the lines that changed.
 	two := common
 	two.EntryPointsAdvanced = []api.EntryPoint{{InputPath: sources + "/src/main.tsx", OutputPath: "app"}, {InputPath: sources + "/style.css", OutputPath: "app"}}
@@ -88,5 +132,28 @@ func resolve(library func(name string) api.OnResolveResult) api.Plugin {
 			}
 			return api.OnResolveResult{}, fmt.Errorf("%s is not a library of the portal: add it to hack/portal and to %s/package.json", a.Path, sources)
 		})
+	}}
+}
+
+// adapt makes the changes of libraries, and fails if a file doesn't have the text that one replaces.
+func adapt(root string) api.Plugin {
+	return api.Plugin{Name: "adapted", Setup: func(b api.PluginBuild) {
+		for name, changes := range adapted {
+			path := filepath.Join(root, libraries, name)
+			b.OnLoad(api.OnLoadOptions{Filter: "^" + regexp.QuoteMeta(path) + "$"}, func(api.OnLoadArgs) (api.OnLoadResult, error) {
+				data, err := os.ReadFile(path) //nolint:gosec // a file of the repository
+				if err != nil {
+					return api.OnLoadResult{}, err
+				}
+				text := string(data)
+				for _, c := range changes {
+					if n := strings.Count(text, c.from); n != c.times {
+						return api.OnLoadResult{}, fmt.Errorf("%s has %q %d times, not %d: look how this version styles its elements, and change hack/portal", name, c.from, n, c.times)
+					}
+					text = strings.ReplaceAll(text, c.from, c.to)
+				}
+				return api.OnLoadResult{Contents: &text, Loader: api.LoaderJS}, nil
+			})
+		}
 	}}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"slices"
 )
@@ -20,6 +21,30 @@ var fetched = []library{
 	{"preact", "preact", map[string]string{"dist/preact.mjs": "preact.mjs", "hooks/dist/hooks.mjs": "hooks.mjs", "jsx-runtime/dist/jsxRuntime.mjs": "jsxRuntime.mjs", "LICENSE": "LICENSE"}},
 	{"@preact/signals", "signals", map[string]string{"dist/signals.module.js": "signals.module.js", "LICENSE": "LICENSE"}},
 	{"@preact/signals-core", "signals-core", map[string]string{"dist/signals-core.module.js": "signals-core.module.js", "LICENSE": "LICENSE"}},
+	inOneFile("@codemirror/autocomplete", "codemirror-autocomplete", "dist/index.js"),
+	inOneFile("@codemirror/commands", "codemirror-commands", "dist/index.js"),
+	inOneFile("@codemirror/lang-yaml", "codemirror-lang-yaml", "dist/index.js"),
+	inOneFile("@codemirror/language", "codemirror-language", "dist/index.js"),
+	inOneFile("@codemirror/lint", "codemirror-lint", "dist/index.js"),
+	inOneFile("@codemirror/search", "codemirror-search", "dist/index.js"),
+	inOneFile("@codemirror/state", "codemirror-state", "dist/index.js"),
+	inOneFile("@codemirror/streamparser", "codemirror-streamparser", "dist/index.js"),
+	inOneFile("@codemirror/view", "codemirror-view", "dist/index.js"),
+	inOneFile("@lezer/common", "lezer-common", "dist/index.js"),
+	inOneFile("@lezer/highlight", "lezer-highlight", "dist/index.js"),
+	inOneFile("@lezer/lr", "lezer-lr", "dist/index.js"),
+	inOneFile("@lezer/yaml", "lezer-yaml", "dist/index.js"),
+	inOneFile("@marijn/find-cluster-break", "find-cluster-break", "src/index.js"),
+	inOneFile("crelt", "crelt", "index.js"),
+	inOneFile("style-mod", "style-mod", "src/style-mod.js"),
+	inOneFile("w3c-keyname", "w3c-keyname", "index.js"),
+	{"@xterm/xterm", "xterm", map[string]string{"lib/xterm.mjs": "xterm.mjs", "css/xterm.css": "xterm.css", "LICENSE": "LICENSE"}},
+	inOneFile("@xterm/addon-fit", "xterm-addon-fit", "lib/addon-fit.mjs"),
+}
+
+// inOneFile returns a library that is one file and its licence.
+func inOneFile(name, folder, file string) library {
+	return library{name, folder, map[string]string{file: path.Base(file), "LICENSE": "LICENSE"}}
 }
 
 // entry is a library in the manifest.

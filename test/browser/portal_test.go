@@ -197,14 +197,17 @@ func TestAResearchersDay(t *testing.T) {
 
 	// A job file is checked while it is written, and a copy of a job differs only in its name.
 	b.do(chromedp.Navigate(w.URL + "/submit?clone=bob/conformer-s"))
-	b.shows("document.querySelector('textarea').value.includes('taskRoles')")
-	b.shows("!/^name: conformer-s$/m.test(document.querySelector('textarea').value)")
+	b.has(".cm-content", "taskRoles")
+	b.shows("!/^name: conformer-s$/m.test(document.querySelector('.cm-content').innerText)")
 	b.has(".verdict", "The server accepts this job")
-	b.do(chromedp.SendKeys(chromedp.CSS("textarea"), "\nwrong: true"))
+	b.run("document.querySelector('.cm-content').focus()")
+	b.ctrl(kb.Home)
+	b.keys("wrong: true" + kb.Enter)
 	b.has(".verdict", "The server doesn't accept this job")
-	b.shows("document.querySelector('.gutter .bad') && document.querySelector('.top .primary').disabled")
-	b.press(".findings button", "Line")
-	b.do(chromedp.KeyEvent(kb.Backspace))
+	b.shows("document.querySelector('.cm-lint-marker-error') && document.querySelector('.top .primary').disabled")
+	for range 4 {
+		b.ctrl("z")
+	}
 	b.has(".verdict", "The server accepts this job")
 	b.press(".top .primary", "Submit job")
 	b.shows("/^\\/jobs\\/ann\\//.test(location.pathname)")

@@ -36,7 +36,7 @@ func TestScreenshots(t *testing.T) {
 		"machines": {"/machines?by=owner&machine=gpu-1", "document.querySelector('.drawer a')", ""},
 		"wall":     {"/machines?by=health&view=wall", "document.querySelector('.map canvas')", ""},
 		"queue":    {"/queue?vc=speech", "document.querySelector('.queue tbody tr')", ""},
-		"submit":   {"/submit?clone=bob/conformer-s", "document.querySelector('.verdict .good')", ""},
+		"submit":   {"/submit?clone=bob/conformer-s", "document.querySelector('.verdict .good') && document.querySelector('.cm-content')", ""},
 
 		"templates":    {"/templates", "document.querySelector('.template')", ""},
 		"template":     {"/templates/" + ids["Fine-tune BERT"], "document.querySelector('.parameters')", ""},
@@ -44,6 +44,7 @@ func TestScreenshots(t *testing.T) {
 		"template-new": {"/templates/new?job=ann/wav2vec-large-960h", "document.querySelector('.fields')", ""},
 		"usage":        {"/usage", "document.querySelector('.chart svg')", ""},
 		"profile":      {"/profile", "document.querySelector('.panel .rows') && document.querySelector('.pairs')", ""},
+		"shell":        {"/jobs/ann/wav2vec-large-960h?tab=shell", "document.querySelector('.xterm-rows')?.innerText.includes('root@task')", ""},
 	} {
 		b.pictures(w, folder, name, page.path, page.shows, page.does)
 	}

@@ -60,7 +60,7 @@ func newWorld(t *testing.T, change ...func(*servertest.Options)) *world {
 	w.empty()
 	proxied, err := jobtest.Handler(c.Config, nil)
 	require.NoError(t, err)
-	front := httptest.NewServer(w.kubelet(proxied))
+	front := httptest.NewServer((&jobtest.Kubelet{Exec: shell}).Before(w.kubelet(proxied)))
 	t.Cleanup(front.Close)
 	o := servertest.Options{API: func(config *rest.Config) { *config = rest.Config{Host: front.URL} }, Scheduler: scheduler()}
 	for _, f := range change {

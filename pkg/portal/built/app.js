@@ -1,7 +1,7 @@
 // pkg/portal/web/src/main.tsx
 import { render } from "./library.js";
-import { useSignal as useSignal16 } from "./library.js";
-import { useEffect as useEffect22, useRef as useRef11 } from "./library.js";
+import { useSignal as useSignal18 } from "./library.js";
+import { useEffect as useEffect24, useRef as useRef13 } from "./library.js";
 
 // pkg/portal/web/src/admin.tsx
 import { useEffect as useEffect8 } from "./library.js";
@@ -686,7 +686,39 @@ var en = {
   "admin.token": "Token",
   "admin.request": "Request",
   "admin.actorUID": "UID of the person",
-  "admin.record": "Record"
+  "admin.record": "Record",
+  editorHelp: "Ctrl Space completes. Escape and then Tab leaves the editor.",
+  plainEditor: "The editor couldn't be loaded. Load the page again to try once more; this field works without it.",
+  "edit.replace": "Replace",
+  "edit.replaceAll": "Replace all",
+  "edit.all": "All",
+  "edit.case": "Match case",
+  "edit.regexp": "Regular expression",
+  "edit.word": "By word",
+  "edit.line": "Go to line",
+  "edit.go": "Go",
+  "edit.completions": "Completions",
+  "edit.noFindings": "No findings",
+  "edit.control": "Control character",
+  "edit.folded": "Folded lines",
+  "edit.fold": "Fold line",
+  "edit.unfold": "Unfold line",
+  shell: "Shell",
+  openShell: "Open a shell in {task}",
+  "shell.opening": "Connecting…",
+  "shell.open": "Connected. Ctrl F6 leaves the terminal.",
+  "shell.ended": "The shell ended with status {code}.",
+  "shell.cut": "The connection ended. The task may have ended, or the server may have restarted.",
+  "shell.again": "Open another shell",
+  "shell.none": "No task of the job runs now. A shell opens in a running task.",
+  "shell.failed": "The terminal couldn't be loaded. Load the page again.",
+  "shell.skipped": "{n} bytes of output were skipped, because they came faster than they can be drawn.",
+  "shell.keys": "Keys",
+  paste: "Paste",
+  pasteKeys: "The browser doesn't let the page read the clipboard. Press Ctrl Shift V in the terminal.",
+  backToJob: "Back to the job",
+  "key.complete": "Complete in the editor",
+  "key.leave": "Leave the terminal"
 };
 var zh = {
   home: "首页",
@@ -1317,7 +1349,39 @@ var zh = {
   "admin.token": "令牌",
   "admin.request": "请求",
   "admin.actorUID": "用户的 UID",
-  "admin.record": "记录"
+  "admin.record": "记录",
+  editorHelp: "Ctrl 空格 补全。按 Escape 再按 Tab 离开编辑器。",
+  plainEditor: "无法加载编辑器。重新加载页面可再次尝试；此文本框仍可使用。",
+  "edit.replace": "替换",
+  "edit.replaceAll": "全部替换",
+  "edit.all": "全部",
+  "edit.case": "区分大小写",
+  "edit.regexp": "正则表达式",
+  "edit.word": "全字匹配",
+  "edit.line": "转到行",
+  "edit.go": "转到",
+  "edit.completions": "补全",
+  "edit.noFindings": "没有问题",
+  "edit.control": "控制字符",
+  "edit.folded": "已折叠的行",
+  "edit.fold": "折叠",
+  "edit.unfold": "展开",
+  shell: "终端",
+  openShell: "在 {task} 中打开终端",
+  "shell.opening": "连接中…",
+  "shell.open": "已连接。Ctrl F6 离开终端。",
+  "shell.ended": "Shell 已结束，状态码 {code}。",
+  "shell.cut": "连接已结束。实例可能已结束，或者服务器已重启。",
+  "shell.again": "再打开一个",
+  "shell.none": "该任务目前没有运行中的实例。终端只能在运行中的实例里打开。",
+  "shell.failed": "无法加载终端。请重新加载页面。",
+  "shell.skipped": "输出过快，已跳过 {n} 字节。",
+  "shell.keys": "按键",
+  paste: "粘贴",
+  pasteKeys: "浏览器不允许页面读取剪贴板。请在终端中按 Ctrl Shift V。",
+  backToJob: "返回任务",
+  "key.complete": "在编辑器中补全",
+  "key.leave": "离开终端"
 };
 var known = { en, zh };
 var names = { en: "English", zh: "中文" };
@@ -1339,9 +1403,9 @@ function maybe(key2, fallback) {
 
 // pkg/portal/web/src/api.ts
 var Failure = class extends Error {
-  constructor(status, code, message, remedy = "", request = "", findings = []) {
+  constructor(status2, code, message, remedy = "", request = "", findings = []) {
     super(message);
-    this.status = status;
+    this.status = status2;
     this.code = code;
     this.remedy = remedy;
     this.request = request;
@@ -1467,9 +1531,9 @@ async function* events(r) {
 }
 function watchJobs(query, stop, to) {
   let last = "";
-  return lasting(stop, async (alive) => {
+  return lasting(stop, async (alive2) => {
     const r = await ask("GET /api/v3/jobs/watch", { query }, stop, last ? { "Last-Event-ID": last } : {});
-    alive();
+    alive2();
     let rows = null;
     for await (const e of events(r)) {
       switch (e.name) {
@@ -1504,9 +1568,9 @@ function watchJobs(query, stop, to) {
   });
 }
 function watchStatus(parts, stop, whole, changed2) {
-  return lasting(stop, async (alive) => {
+  return lasting(stop, async (alive2) => {
     const r = await ask("GET /api/v3/status/watch", { query: { parts } }, stop);
-    alive();
+    alive2();
     for await (const e of events(r)) {
       if (e.name === "snapshot") whole(JSON.parse(e.data));
       else if (e.name === "change") changed2(JSON.parse(e.data));
@@ -1531,8 +1595,10 @@ var all = [
   ["j  ↓", "key.next"],
   ["k  ↑", "key.prev"],
   ["Enter", "key.open"],
-  ["1 – 5", "key.tabs"],
+  ["1 – 6", "key.tabs"],
   ["Ctrl Enter", "key.send"],
+  ["Ctrl Space", "key.complete"],
+  ["Ctrl F6", "key.leave"],
   ["g h", "key.home"],
   ["g j", "key.jobs"],
   ["g m", "key.machines"],
@@ -1553,11 +1619,11 @@ var everywhere = {
 function listen() {
   addEventListener("keydown", (e) => {
     const at = e.target;
-    if (e.ctrlKey || e.metaKey || e.altKey || document.querySelector("dialog[open]") || /^(INPUT|TEXTAREA|SELECT)$/.test(at.tagName)) return;
+    if (e.ctrlKey || e.metaKey || e.altKey || document.querySelector("dialog[open]") || /^(INPUT|TEXTAREA|SELECT)$/.test(at.tagName) || at.isContentEditable) return;
     const two = before + " " + e.key;
     before = e.key;
-    for (const keys of [...pages].reverse().concat(everywhere)) {
-      const act = keys[two] ?? keys[e.key];
+    for (const keys2 of [...pages].reverse().concat(everywhere)) {
+      const act = keys2[two] ?? keys2[e.key];
       if (act) {
         if (e.key === "Enter" && at !== document.body) return;
         e.preventDefault();
@@ -1568,10 +1634,10 @@ function listen() {
     }
   });
 }
-function useKeys(keys) {
+function useKeys(keys2) {
   useEffect(() => {
-    pages.push(keys);
-    return () => void pages.splice(pages.indexOf(keys), 1);
+    pages.push(keys2);
+    return () => void pages.splice(pages.indexOf(keys2), 1);
   });
 }
 
@@ -1636,6 +1702,8 @@ var paths = {
   file: "M4 2.5h5l3 3v8H4zM9 2.5v3h3",
   warn: "M8 2.5 14 13H2zM8 6.5v3M8 11.3h.01",
   check: "M3 8.5 6.5 12 13 4.5",
+  shell: "M2 3h12v10H2zM4.5 6l2 2-2 2M8.5 10h3",
+  back: "M10 4 6 8l4 4",
   page: "M2.5 3h11v10h-11zM2.5 6h11",
   usage: "M3 13.5V8M8 13.5v-11M13 13.5v-4",
   person: "M8 2.5a2.7 2.7 0 1 0 0 5.4 2.7 2.7 0 0 0 0-5.4zM2.8 13.5a5.2 5.2 0 0 1 10.4 0",
@@ -1739,7 +1807,7 @@ function Menu({ label, icon: icon2, items, children }) {
       removeEventListener("focusin", away);
     };
   }, [open.value]);
-  const keys = (e) => {
+  const keys2 = (e) => {
     const all2 = [...box.current?.querySelectorAll("[role=menuitem]") ?? []];
     const at = all2.indexOf(document.activeElement);
     if (e.key === "Escape" && open.value) {
@@ -1752,7 +1820,7 @@ function Menu({ label, icon: icon2, items, children }) {
       e.stopPropagation();
     }
   };
-  return /* @__PURE__ */ jsxs("div", { class: "menu", ref: box, onKeyDown: keys, children: [
+  return /* @__PURE__ */ jsxs("div", { class: "menu", ref: box, onKeyDown: keys2, children: [
     /* @__PURE__ */ jsxs("button", { type: "button", class: children ? "" : "square", "aria-haspopup": "menu", "aria-expanded": open.value, "aria-label": children ? void 0 : label, title: label, onClick: () => open.value = !open.value, children: [
       icon2 ? /* @__PURE__ */ jsx(Icon, { name: icon2 }) : null,
       children
@@ -2032,10 +2100,10 @@ function rebased(draft, was, now2) {
 function same(a, b) {
   return JSON.stringify(a) === JSON.stringify(b);
 }
-function More({ n, most: most4 }) {
-  return n > most4.value ? /* @__PURE__ */ jsxs2("footer", { class: "under", children: [
-    /* @__PURE__ */ jsx2("span", { class: "faint", children: t("admin.shownOf", { n: most4.value, all: n }) }),
-    /* @__PURE__ */ jsx2("button", { type: "button", onClick: () => most4.value += 1e3, children: t("admin.showMore") })
+function More({ n, most: most5 }) {
+  return n > most5.value ? /* @__PURE__ */ jsxs2("footer", { class: "under", children: [
+    /* @__PURE__ */ jsx2("span", { class: "faint", children: t("admin.shownOf", { n: most5.value, all: n }) }),
+    /* @__PURE__ */ jsx2("button", { type: "button", onClick: () => most5.value += 1e3, children: t("admin.showMore") })
   ] }) : null;
 }
 
@@ -2361,12 +2429,12 @@ function Audit() {
       busy.value = false;
     }
   };
-  const command = ["paictl audit"];
-  for (const k of [...words, "since", "until"]) if (q.get(k)) command.push(`--${k} ${quoted(q.get(k))}`);
+  const command2 = ["paictl audit"];
+  for (const k of [...words, "since", "until"]) if (q.get(k)) command2.push(`--${k} ${quoted(q.get(k))}`);
   const since2 = q.get("since") ?? "";
   const filtered = key2 !== "";
   return /* @__PURE__ */ jsxs4(Fragment5, { children: [
-    /* @__PURE__ */ jsxs4(Top, { title: t("admin.tab.audit"), paictl: command.join(" "), curl: curl("GET /api/v3/audit", { query: filterOf(q) }), children: [
+    /* @__PURE__ */ jsxs4(Top, { title: t("admin.tab.audit"), paictl: command2.join(" "), curl: curl("GET /api/v3/audit", { query: filterOf(q) }), children: [
       /* @__PURE__ */ jsxs4("button", { type: "button", disabled: busy.value, onClick: () => round2.value++, children: [
         /* @__PURE__ */ jsx4(Icon, { name: "retry" }),
         " ",
@@ -2803,7 +2871,7 @@ var columns5 = [
 function People() {
   const q = place.value.query;
   const { value, error, again } = useRead("", (signal11) => call("GET /api/v3/users", { signal: signal11 }));
-  const most4 = useSignal5(some);
+  const most5 = useSignal5(some);
   const word = (q.get("keyword") ?? "").toLowerCase();
   const choice = q.get("state") ?? "";
   const group = q.get("group") ?? "";
@@ -2855,7 +2923,7 @@ function People() {
           /* @__PURE__ */ jsx6("th", { children: t("state") }),
           /* @__PURE__ */ jsx6("th", { class: "c-time", children: t("admin.lastSignIn") })
         ] }) }),
-        /* @__PURE__ */ jsx6("tbody", { children: rows.slice(0, most4.value).map((u) => /* @__PURE__ */ jsxs6("tr", { children: [
+        /* @__PURE__ */ jsx6("tbody", { children: rows.slice(0, most5.value).map((u) => /* @__PURE__ */ jsxs6("tr", { children: [
           /* @__PURE__ */ jsxs6("td", { class: "c-name", children: [
             /* @__PURE__ */ jsx6("a", { class: "whole", href: address(["admin", "people", u.name]), children: u.name }),
             u.administrator ? /* @__PURE__ */ jsx6("span", { class: "tag strong", children: t("admin.administrator") }) : null
@@ -2866,7 +2934,7 @@ function People() {
           /* @__PURE__ */ jsx6("td", { class: "c-time", children: u.lastSignIn ? /* @__PURE__ */ jsx6(Ago, { time: u.lastSignIn }) : t("admin.never") })
         ] }, u.name)) })
       ] }),
-      rows.length > most4.value ? /* @__PURE__ */ jsx6(More, { n: rows.length, most: most4 }) : /* @__PURE__ */ jsx6("p", { class: "under faint", children: t("admin.people", { n: rows.length }) })
+      rows.length > most5.value ? /* @__PURE__ */ jsx6(More, { n: rows.length, most: most5 }) : /* @__PURE__ */ jsx6("p", { class: "under faint", children: t("admin.people", { n: rows.length }) })
     ] })
   ] });
 }
@@ -2907,13 +2975,13 @@ function NewPerson() {
     toast(t("admin.added", { name: name.value }));
     go(address(["admin", "people", name.value]));
   });
-  const command = ["paictl user add", quoted(name.value || "NAME")];
-  if (d.value.displayName) command.push("--display-name " + quoted(d.value.displayName));
-  if (d.value.email) command.push("--email " + quoted(d.value.email));
-  command.push(...d.value.groups.map((g) => "--group " + quoted(g)));
-  if (takeOver.value) command.push("--take-over-history");
-  if (!password.value) command.push("--no-password");
-  const lines3 = [command.join(" "), ...commands(name.value || "NAME", { ...d.value, identities: [] }, d.value)];
+  const command2 = ["paictl user add", quoted(name.value || "NAME")];
+  if (d.value.displayName) command2.push("--display-name " + quoted(d.value.displayName));
+  if (d.value.email) command2.push("--email " + quoted(d.value.email));
+  command2.push(...d.value.groups.map((g) => "--group " + quoted(g)));
+  if (takeOver.value) command2.push("--take-over-history");
+  if (!password.value) command2.push("--no-password");
+  const lines3 = [command2.join(" "), ...commands(name.value || "NAME", { ...d.value, identities: [] }, d.value)];
   return /* @__PURE__ */ jsxs6(Fragment7, { children: [
     /* @__PURE__ */ jsx6(Top, { title: t("admin.addPerson"), up: ["people", t("admin.tab.people")], paictl: lines3.join("\n"), curl: curl("POST /api/v3/users", { body }) }),
     /* @__PURE__ */ jsxs6(
@@ -3868,12 +3936,12 @@ function Jobs() {
       busy.value = false;
     }
   };
-  const command = ["paictl job list"];
-  if (!filter.user) command.push("--all-users");
-  else if (filter.user !== me.value?.name) command.push("--user " + quoted(filter.user));
-  if (filter.vc) command.push("--vc " + quoted(filter.vc));
-  if (filter.state?.length) command.push("--state " + quoted(filter.state.join(",")));
-  if (filter.keyword) command.push("--keyword " + quoted(filter.keyword));
+  const command2 = ["paictl job list"];
+  if (!filter.user) command2.push("--all-users");
+  else if (filter.user !== me.value?.name) command2.push("--user " + quoted(filter.user));
+  if (filter.vc) command2.push("--vc " + quoted(filter.vc));
+  if (filter.state?.length) command2.push("--state " + quoted(filter.state.join(",")));
+  if (filter.keyword) command2.push("--keyword " + quoted(filter.keyword));
   const mine = filter.user === me.value?.name;
   const filtered = q !== "";
   const vcs = [.../* @__PURE__ */ new Set([...ownVCs(), ...filter.vc ? [filter.vc] : []])];
@@ -3887,7 +3955,7 @@ function Jobs() {
           label: t("more"),
           icon: "more",
           items: [
-            { label: t("copyPaictl"), icon: "copy", run: () => void copy(command.join(" ")) },
+            { label: t("copyPaictl"), icon: "copy", run: () => void copy(command2.join(" ")) },
             { label: t("copyCurl"), icon: "copy", run: () => void copy(curl("GET /api/v3/jobs", { query: filter })) },
             { label: t("copyLink"), icon: "link", run: () => void copy(location.href) }
           ]
@@ -4044,8 +4112,8 @@ function holders(machines, by) {
       const name = by === "vc" ? g.owner?.virtualCluster : g.owner?.user;
       if (name && !(by === "owner" && name === me.value?.name)) n.set(name, (n.get(name) ?? 0) + 1);
     }
-  const most4 = [...n].sort((a, b) => b[1] - a[1] || byName({ name: a[0] }, { name: b[0] }));
-  return most4.map(([name]) => name);
+  const most5 = [...n].sort((a, b) => b[1] - a[1] || byName({ name: a[0] }, { name: b[0] }));
+  return most5.map(([name]) => name);
 }
 function explain(m, g) {
   const parts = [`${m.name} / GPU ${g.index}`];
@@ -4067,9 +4135,9 @@ function explain(m, g) {
 var sizes = [44, 38, 32, 28, 24, 20, 17, 14, 12, 10, 8, 7, 6, 5];
 var named = 10;
 function place2(machines, width2, height2, largest) {
-  const most4 = Math.max(1, ...machines.map((m) => m.gpus?.length ?? 0));
-  const columns9 = Math.min(most4, 8);
-  const rows = Math.ceil(most4 / columns9);
+  const most5 = Math.max(1, ...machines.map((m) => m.gpus?.length ?? 0));
+  const columns9 = Math.min(most5, 8);
+  const rows = Math.ceil(most5 / columns9);
   const longest3 = Math.max(0, ...machines.map((m) => m.name.length));
   let out;
   for (const cell of sizes) {
@@ -4207,7 +4275,7 @@ function GPUMap({ machines, by, fit, largest = 20, open }) {
     if (s?.machine !== at.value?.machine || s?.gpu !== at.value?.gpu) at.value = s;
     tip.value = s ? { x: Math.min(x, l.width - 180), y } : null;
   };
-  const keys = (e) => {
+  const keys2 = (e) => {
     const step = { ArrowRight: [0, 1], ArrowLeft: [0, -1], ArrowDown: [l.perRow, 0], ArrowUp: [-l.perRow, 0] };
     const by2 = step[e.key];
     if (e.key === "Enter" && at.value) {
@@ -4241,7 +4309,7 @@ function GPUMap({ machines, by, fit, largest = 20, open }) {
           tip.value = null;
         },
         onClick: () => at.value && open?.(at.value.machine),
-        onKeyDown: keys
+        onKeyDown: keys2
       }
     ),
     block ? /* @__PURE__ */ jsx11("i", { class: "map-at", style: { left: left - 3 + "px", top: top - 3 + "px", width: l.cell + 6 + "px", height: l.cell + 6 + "px" } }) : null,
@@ -4420,8 +4488,8 @@ function Home() {
 }
 
 // pkg/portal/web/src/job.tsx
-import { useSignal as useSignal11 } from "./library.js";
-import { useEffect as useEffect14 } from "./library.js";
+import { useSignal as useSignal12 } from "./library.js";
+import { useEffect as useEffect15 } from "./library.js";
 
 // pkg/portal/web/src/logs.tsx
 import { useSignal as useSignal10 } from "./library.js";
@@ -4618,14 +4686,14 @@ function Logs({ d, user, name }) {
       if (stick.value) box.current.scrollTop = box.current.scrollHeight;
     };
     let first = true;
-    lasting(stop.signal, (alive) => {
+    lasting(stop.signal, (alive2) => {
       if (!first) {
         waiting = [];
         to.clear();
       }
       first = false;
       return frames("GET /api/v3/jobs/{user}/{name}/logs", { path, query: { ...select, previous, follow: true, tail: whole ? void 0 : tail } }, stop.signal, (f) => {
-        alive();
+        alive2();
         if (f.line) {
           waiting.push(read2(f.line));
           drawing ||= requestAnimationFrame(draw2);
@@ -4670,14 +4738,14 @@ function Logs({ d, user, name }) {
     }, 150);
   };
   useEffect13(() => {
-    const keys = (e) => {
+    const keys2 = (e) => {
       if ((e.ctrlKey || e.metaKey) && e.key === "f" && !e.shiftKey) {
         e.preventDefault();
         field.current?.select();
       }
     };
-    addEventListener("keydown", keys);
-    return () => removeEventListener("keydown", keys);
+    addEventListener("keydown", keys2);
+    return () => removeEventListener("keydown", keys2);
   }, []);
   const download = async () => {
     busy.value = true;
@@ -4805,33 +4873,262 @@ function Logs({ d, user, name }) {
   ] });
 }
 
+// pkg/portal/web/src/terminal.tsx
+import { useSignal as useSignal11 } from "./library.js";
+import { useEffect as useEffect14, useRef as useRef6 } from "./library.js";
+
+// pkg/portal/web/src/load.ts
+function load(name) {
+  return import(new URL(`./${name}.js`, import.meta.url).href);
+}
+
+// pkg/portal/web/src/terminal.tsx
+import { jsx as jsx14, jsxs as jsxs14 } from "./library.js";
+var stdin = 0;
+var stdout = 1;
+var stderr = 2;
+var status = 3;
+var resize = 4;
+var command = ["sh", "-c", 'test -z "$1" || export TERM="$1"; command -v bash >/dev/null && exec bash; exec sh', "sh", "xterm-256color"];
+var most3 = 8 << 20;
+var alive = 25e3;
+function ending(text2) {
+  try {
+    const s = JSON.parse(text2);
+    if (s.status === "Success") return { code: 0 };
+    const code = s.details?.causes?.find((c) => c.reason === "ExitCode")?.message;
+    return code !== void 0 && /^\d+$/.test(code) ? { code: Number(code) } : { why: s.message };
+  } catch {
+    return { why: text2 };
+  }
+}
+async function connect(user, name, task, screen, opened, ended, stop) {
+  const path = { user, name, ...task };
+  const ticket = await call("POST /api/v3/jobs/{user}/{name}/tasks/{role}/{index}/exec/ticket", { path, signal: stop });
+  const to = new URL(addressOf("GET /api/v3/jobs/{user}/{name}/tasks/{role}/{index}/exec", { path }), location.href);
+  to.protocol = to.protocol === "http:" ? "ws:" : "wss:";
+  for (const word of command) to.searchParams.append("command", word);
+  for (const what of ["tty", "stdin", "stdout"]) to.searchParams.set(what, "true");
+  const socket = new WebSocket(to, ["v5.channel.k8s.io", ticket.protocol]);
+  socket.binaryType = "arraybuffer";
+  let end = {};
+  let waits = 0;
+  let skipped = 0;
+  let timer = 0;
+  const drawn = (n) => {
+    waits -= n;
+    if (skipped > 0 && waits < most3 / 2) {
+      screen.write(`\r
+\x1B[7m${t("shell.skipped", { n: skipped })}\x1B[0m\r
+`);
+      skipped = 0;
+    }
+  };
+  const send = (channel, data) => {
+    if (socket.readyState !== WebSocket.OPEN) return;
+    const message = new Uint8Array(data.length + 1);
+    message[0] = channel;
+    message.set(data, 1);
+    socket.send(message);
+  };
+  const size4 = () => send(resize, new TextEncoder().encode(JSON.stringify({ Width: screen.size().columns, Height: screen.size().rows })));
+  socket.onopen = () => {
+    size4();
+    timer = setInterval(size4, alive);
+    opened(send);
+  };
+  socket.onmessage = (e) => {
+    const all2 = new Uint8Array(e.data);
+    const data = all2.subarray(1);
+    if ((all2[0] === stdout || all2[0] === stderr) && data.length) {
+      if (waits + data.length > most3) {
+        skipped += data.length;
+        return;
+      }
+      waits += data.length;
+      screen.write(data, () => drawn(data.length));
+    } else if (all2[0] === status && data.length) end = ending(new TextDecoder().decode(data));
+  };
+  socket.onclose = () => {
+    clearInterval(timer);
+    ended(end);
+  };
+  stop.addEventListener("abort", () => socket.close());
+}
+var keys = [
+  ["Esc", "\x1B"],
+  ["Tab", "	"],
+  ["Ctrl C", ""],
+  ["Ctrl D", ""],
+  ["↑", "\x1B[A"],
+  ["↓", "\x1B[B"]
+];
+function Shell({ d, user, name, shown }) {
+  const running = (d.taskList ?? []).filter((x) => x.phase === "running").map((x) => `${x.role}[${x.index}]`);
+  const asked = place.value.query.get("task") ?? "";
+  const chosen2 = useSignal11("");
+  if (shown && asked && asked !== chosen2.peek()) chosen2.value = asked;
+  const task = chosen2.value || running[0] || "";
+  const round2 = useSignal11(0);
+  const state = useSignal11("opening");
+  const end = useSignal11({});
+  const error = useSignal11(null);
+  const unloaded = useSignal11(false);
+  const box = useRef6(null);
+  const frame = useRef6(null);
+  const screen = useRef6(null);
+  const opened = running.length > 0 || state.value !== "opening";
+  useEffect14(() => {
+    const m = /^(.+)\[(\d+)\]$/.exec(task);
+    if (!m || !box.current) return;
+    const stop = new AbortController();
+    chosen2.value = task;
+    state.value = "opening";
+    end.value = {};
+    error.value = null;
+    let send = (_channel, _data) => {
+    };
+    const begin3 = async () => {
+      const file = await load("terminal").catch(() => null);
+      if (stop.signal.aborted) return;
+      if (!file) {
+        unloaded.value = true;
+        return;
+      }
+      const s = file.open(box.current, {
+        label: t("openShell", { task }),
+        typed: (data) => send(stdin, data),
+        resized: (columns9, rows) => send(resize, new TextEncoder().encode(JSON.stringify({ Width: columns9, Height: rows }))),
+        copied: (text2) => void copy(text2),
+        left: () => frame.current?.querySelector("select")?.focus()
+      });
+      screen.current = s;
+      stop.signal.addEventListener("abort", () => s.end());
+      await connect(
+        user,
+        name,
+        { role: m[1], index: m[2] },
+        s,
+        (to) => {
+          send = to;
+          state.value = "open";
+          s.focus();
+        },
+        (e) => {
+          if (stop.signal.aborted) return;
+          end.value = e;
+          state.value = "ended";
+        },
+        stop.signal
+      );
+    };
+    begin3().catch((e) => {
+      if (stop.signal.aborted) return;
+      error.value = failure(e);
+      state.value = "ended";
+    });
+    return () => {
+      stop.abort();
+      screen.current = null;
+    };
+  }, [task, round2.value, opened]);
+  useEffect14(() => {
+    const leaves = (e) => {
+      if (state.value === "open") e.preventDefault();
+    };
+    const view = window.visualViewport;
+    const fit = () => {
+      if (frame.current) frame.current.style.maxHeight = view && innerWidth <= 720 ? `${view.height}px` : "";
+    };
+    fit();
+    view?.addEventListener("resize", fit);
+    addEventListener("beforeunload", leaves);
+    return () => {
+      view?.removeEventListener("resize", fit);
+      removeEventListener("beforeunload", leaves);
+    };
+  }, []);
+  if (!opened) return shown ? /* @__PURE__ */ jsx14("p", { class: "empty", children: t("shell.none") }) : null;
+  const paste = async () => {
+    try {
+      screen.current?.paste(await navigator.clipboard.readText());
+    } catch {
+      toast(t("pasteKeys"));
+    }
+    screen.current?.focus();
+  };
+  const says = () => {
+    if (state.value === "opening") return t("shell.opening");
+    if (state.value === "open") return t("shell.open");
+    if (end.value.code !== void 0) return t("shell.ended", { code: end.value.code });
+    return end.value.why || t("shell.cut");
+  };
+  return /* @__PURE__ */ jsxs14("section", { class: "shell", ref: frame, hidden: !shown, "aria-label": t("shell"), children: [
+    /* @__PURE__ */ jsxs14("div", { class: "filters", children: [
+      /* @__PURE__ */ jsx14("a", { class: "button square back", href: address(place.value.path), title: t("backToJob"), "aria-label": t("backToJob"), children: /* @__PURE__ */ jsx14(Icon, { name: "back" }) }),
+      /* @__PURE__ */ jsx14("select", { "aria-label": t("task"), value: task, onChange: (e) => setQuery({ task: e.currentTarget.value }), children: [.../* @__PURE__ */ new Set([...running, task])].map((x) => /* @__PURE__ */ jsx14("option", { value: x, children: x }, x)) }),
+      /* @__PURE__ */ jsxs14("button", { type: "button", onClick: () => void copy(screen.current?.selection() ?? ""), children: [
+        /* @__PURE__ */ jsx14(Icon, { name: "copy" }),
+        " ",
+        t("copy")
+      ] }),
+      /* @__PURE__ */ jsxs14("button", { type: "button", onClick: () => void paste(), children: [
+        /* @__PURE__ */ jsx14(Icon, { name: "file" }),
+        " ",
+        t("paste")
+      ] }),
+      /* @__PURE__ */ jsx14("span", { class: state.value === "ended" ? end.value.code === 0 ? "good" : "bad" : "faint", role: "status", children: says() }),
+      state.value === "ended" ? /* @__PURE__ */ jsxs14("button", { type: "button", class: "primary", onClick: () => round2.value++, children: [
+        /* @__PURE__ */ jsx14(Icon, { name: "retry" }),
+        " ",
+        t("shell.again")
+      ] }) : null
+    ] }),
+    error.value ? /* @__PURE__ */ jsx14(Problem, { of: error.value }) : null,
+    unloaded.value ? /* @__PURE__ */ jsx14("p", { class: "note", children: t("shell.failed") }) : null,
+    /* @__PURE__ */ jsx14("div", { class: "terminal-frame", children: /* @__PURE__ */ jsx14("div", { ref: box }) }),
+    /* @__PURE__ */ jsx14("div", { class: "softkeys", role: "group", "aria-label": t("shell.keys"), children: keys.map(([label, sends]) => /* @__PURE__ */ jsx14(
+      "button",
+      {
+        type: "button",
+        onClick: () => {
+          screen.current?.type(sends);
+          screen.current?.focus();
+        },
+        children: label
+      },
+      label
+    )) })
+  ] });
+}
+
 // pkg/portal/web/src/job.tsx
-import { Fragment as Fragment14, jsx as jsx14, jsxs as jsxs14 } from "./library.js";
+import { Fragment as Fragment14, jsx as jsx15, jsxs as jsxs15 } from "./library.js";
 var done = ["succeeded", "failed", "stopped", "deleted"];
 function Exit({ of }) {
   const c = of.completion;
   if (!c) return null;
-  return /* @__PURE__ */ jsxs14("span", { class: c.code === 0 ? "good" : "bad", title: c.diagnostics, children: [
+  return /* @__PURE__ */ jsxs15("span", { class: c.code === 0 ? "good" : "bad", title: c.diagnostics, children: [
     c.code,
-    c.phrase && c.phrase !== "Succeeded" ? /* @__PURE__ */ jsxs14("span", { class: "faint", children: [
+    c.phrase && c.phrase !== "Succeeded" ? /* @__PURE__ */ jsxs15("span", { class: "faint", children: [
       " ",
       c.phrase
     ] }) : null
   ] });
 }
 function useJob(user, name, round2) {
-  const detail = useSignal11(null);
-  const error = useSignal11(null);
-  useEffect14(() => {
+  const detail = useSignal12(null);
+  const error = useSignal12(null);
+  useEffect15(() => {
     const stop = new AbortController();
     detail.value = null;
     error.value = null;
     const path = { user, name };
     lasting(
       stop.signal,
-      (alive) => frames("GET /api/v3/jobs/{user}/{name}/follow", { path }, stop.signal, (f) => {
+      (alive2) => frames("GET /api/v3/jobs/{user}/{name}/follow", { path }, stop.signal, (f) => {
         if (f.detail) {
-          alive();
+          alive2();
           detail.value = f.detail;
         }
         if (f.problem) lost.value = new Failure(503, "UnavailableError", f.problem);
@@ -4848,9 +5145,9 @@ function useJob(user, name, round2) {
   return { detail, error };
 }
 function useOf(change, read3) {
-  const value = useSignal11(null);
-  const error = useSignal11(null);
-  useEffect14(() => {
+  const value = useSignal12(null);
+  const error = useSignal12(null);
+  useEffect15(() => {
     if (!change) return;
     const stop = new AbortController();
     read3(stop.signal).then(
@@ -4871,175 +5168,183 @@ function mark(d) {
 }
 function Why({ d, user, name }) {
   const { value, error } = useOf(mark(d), (signal11) => call("GET /api/v3/jobs/{user}/{name}/why", { path: { user, name }, signal: signal11 }));
-  if (error.value) return /* @__PURE__ */ jsx14(Problem, { of: error.value });
+  if (error.value) return /* @__PURE__ */ jsx15(Problem, { of: error.value });
   const w = value.value;
-  if (!w) return /* @__PURE__ */ jsx14("div", { class: "why pending", "aria-busy": "true" });
-  return /* @__PURE__ */ jsxs14("div", { class: `why is-${d.state}`, children: [
-    /* @__PURE__ */ jsx14("p", { class: "sentence", children: w.sentence }),
-    w.remedy?.length ? /* @__PURE__ */ jsx14("ul", { class: "remedy", "aria-label": t("whatToDo"), children: w.remedy.map((r) => /* @__PURE__ */ jsx14("li", { children: r }, r)) }) : null,
-    w.facts?.length || w.log?.length ? /* @__PURE__ */ jsxs14("details", { children: [
-      /* @__PURE__ */ jsx14("summary", { children: t("details") }),
-      /* @__PURE__ */ jsx14("dl", { children: w.facts?.map((f) => /* @__PURE__ */ jsxs14("div", { children: [
-        /* @__PURE__ */ jsx14("dt", { children: f.what }),
-        /* @__PURE__ */ jsx14("dd", { children: f.text })
+  if (!w) return /* @__PURE__ */ jsx15("div", { class: "why pending", "aria-busy": "true" });
+  return /* @__PURE__ */ jsxs15("div", { class: `why is-${d.state}`, children: [
+    /* @__PURE__ */ jsx15("p", { class: "sentence", children: w.sentence }),
+    w.remedy?.length ? /* @__PURE__ */ jsx15("ul", { class: "remedy", "aria-label": t("whatToDo"), children: w.remedy.map((r) => /* @__PURE__ */ jsx15("li", { children: r }, r)) }) : null,
+    w.facts?.length || w.log?.length ? /* @__PURE__ */ jsxs15("details", { children: [
+      /* @__PURE__ */ jsx15("summary", { children: t("details") }),
+      /* @__PURE__ */ jsx15("dl", { children: w.facts?.map((f) => /* @__PURE__ */ jsxs15("div", { children: [
+        /* @__PURE__ */ jsx15("dt", { children: f.what }),
+        /* @__PURE__ */ jsx15("dd", { children: f.text })
       ] }, f.what)) }),
-      w.log?.length ? /* @__PURE__ */ jsx14("pre", { "aria-label": t("lastLines"), children: w.log.join("\n") }) : null
+      w.log?.length ? /* @__PURE__ */ jsx15("pre", { "aria-label": t("lastLines"), children: w.log.join("\n") }) : null
     ] }) : null
   ] });
 }
 var some2 = 200;
-function Tasks({ d }) {
-  const text2 = useSignal11("");
-  const most4 = useSignal11(some2);
+function Tasks({ d, enter }) {
+  const text2 = useSignal12("");
+  const most5 = useSignal12(some2);
   const all2 = d.taskList ?? [];
   const word = text2.value.toLowerCase();
   const fits2 = (x) => !word || `${x.role}[${x.index}] ${x.phase} ${x.node ?? ""} ${x.ip ?? ""} ${x.completion?.phrase ?? ""}`.toLowerCase().includes(word);
   const rows = all2.filter(fits2);
   const counts = /* @__PURE__ */ new Map();
   for (const x of all2) counts.set(x.phase, (counts.get(x.phase) ?? 0) + 1);
-  if (all2.length === 0) return /* @__PURE__ */ jsx14("p", { class: "empty", children: t("noTasks") });
-  return /* @__PURE__ */ jsxs14(Fragment14, { children: [
-    all2.length > 8 ? /* @__PURE__ */ jsxs14("div", { class: "filters", children: [
-      /* @__PURE__ */ jsxs14("label", { class: "search", children: [
-        /* @__PURE__ */ jsx14(Icon, { name: "search" }),
-        /* @__PURE__ */ jsx14("input", { type: "search", placeholder: t("filterTasks"), "aria-label": t("filterTasks"), onInput: (e) => text2.value = e.currentTarget.value })
+  if (all2.length === 0) return /* @__PURE__ */ jsx15("p", { class: "empty", children: t("noTasks") });
+  return /* @__PURE__ */ jsxs15(Fragment14, { children: [
+    all2.length > 8 ? /* @__PURE__ */ jsxs15("div", { class: "filters", children: [
+      /* @__PURE__ */ jsxs15("label", { class: "search", children: [
+        /* @__PURE__ */ jsx15(Icon, { name: "search" }),
+        /* @__PURE__ */ jsx15("input", { type: "search", placeholder: t("filterTasks"), "aria-label": t("filterTasks"), onInput: (e) => text2.value = e.currentTarget.value })
       ] }),
-      [...counts].map(([phase, n]) => /* @__PURE__ */ jsxs14("button", { type: "button", class: "bare", onClick: () => text2.value = text2.value === phase ? "" : phase, children: [
-        /* @__PURE__ */ jsx14(State, { state: phase }),
+      [...counts].map(([phase, n]) => /* @__PURE__ */ jsxs15("button", { type: "button", class: "bare", onClick: () => text2.value = text2.value === phase ? "" : phase, children: [
+        /* @__PURE__ */ jsx15(State, { state: phase }),
         " ",
-        /* @__PURE__ */ jsx14("span", { class: "faint", children: n })
+        /* @__PURE__ */ jsx15("span", { class: "faint", children: n })
       ] }, phase))
     ] }) : null,
-    /* @__PURE__ */ jsxs14("table", { class: "rows tasks", children: [
-      /* @__PURE__ */ jsx14("thead", { children: /* @__PURE__ */ jsxs14("tr", { children: [
-        /* @__PURE__ */ jsx14("th", { children: t("task") }),
-        /* @__PURE__ */ jsx14("th", { children: t("state") }),
-        /* @__PURE__ */ jsx14("th", { children: t("machine") }),
-        /* @__PURE__ */ jsx14("th", { class: "c-address", children: t("address") }),
-        /* @__PURE__ */ jsx14("th", { children: t("exit") }),
-        /* @__PURE__ */ jsx14("th", { class: "num", children: t("duration") }),
-        /* @__PURE__ */ jsx14("th", { class: "num c-retries", children: t("retries") })
+    /* @__PURE__ */ jsxs15("table", { class: "rows tasks", children: [
+      /* @__PURE__ */ jsx15("thead", { children: /* @__PURE__ */ jsxs15("tr", { children: [
+        /* @__PURE__ */ jsx15("th", { children: t("task") }),
+        /* @__PURE__ */ jsx15("th", { children: t("state") }),
+        /* @__PURE__ */ jsx15("th", { children: t("machine") }),
+        /* @__PURE__ */ jsx15("th", { class: "c-address", children: t("address") }),
+        /* @__PURE__ */ jsx15("th", { children: t("exit") }),
+        /* @__PURE__ */ jsx15("th", { class: "num", children: t("duration") }),
+        /* @__PURE__ */ jsx15("th", { class: "num c-retries", children: t("retries") }),
+        enter ? /* @__PURE__ */ jsx15("th", { class: "c-shell" }) : null
       ] }) }),
-      /* @__PURE__ */ jsx14("tbody", { children: rows.slice(0, most4.value).map((x) => /* @__PURE__ */ jsxs14("tr", { children: [
-        /* @__PURE__ */ jsx14("td", { class: "c-name", children: /* @__PURE__ */ jsxs14("a", { class: "whole", href: address(place.value.path, { tab: "logs", task: `${x.role}[${x.index}]` }), children: [
+      /* @__PURE__ */ jsx15("tbody", { children: rows.slice(0, most5.value).map((x) => /* @__PURE__ */ jsxs15("tr", { children: [
+        /* @__PURE__ */ jsx15("td", { class: "c-name", children: /* @__PURE__ */ jsxs15("a", { class: "whole", href: address(place.value.path, { tab: "logs", task: `${x.role}[${x.index}]` }), children: [
           x.role,
           "[",
           x.index,
           "]"
         ] }) }),
-        /* @__PURE__ */ jsx14("td", { children: /* @__PURE__ */ jsx14(State, { state: x.phase }) }),
-        /* @__PURE__ */ jsx14("td", { children: x.node }),
-        /* @__PURE__ */ jsx14("td", { class: "c-address", children: x.ip ? /* @__PURE__ */ jsx14("code", { children: x.ip }) : null }),
-        /* @__PURE__ */ jsx14("td", { children: /* @__PURE__ */ jsx14(Exit, { of: x }) }),
-        /* @__PURE__ */ jsx14("td", { class: "num", children: ran({ started: x.run, completed: x.completed }) }),
-        /* @__PURE__ */ jsx14("td", { class: "num c-retries", children: x.retries || "" })
+        /* @__PURE__ */ jsx15("td", { children: /* @__PURE__ */ jsx15(State, { state: x.phase }) }),
+        /* @__PURE__ */ jsx15("td", { children: x.node }),
+        /* @__PURE__ */ jsx15("td", { class: "c-address", children: x.ip ? /* @__PURE__ */ jsx15("code", { children: x.ip }) : null }),
+        /* @__PURE__ */ jsx15("td", { children: /* @__PURE__ */ jsx15(Exit, { of: x }) }),
+        /* @__PURE__ */ jsx15("td", { class: "num", children: ran({ started: x.run, completed: x.completed }) }),
+        /* @__PURE__ */ jsx15("td", { class: "num c-retries", children: x.retries || "" }),
+        enter ? /* @__PURE__ */ jsx15("td", { class: "c-shell", children: x.phase === "running" ? /* @__PURE__ */ jsx15("a", { class: "button square", href: address(place.value.path, { tab: "shell", task: `${x.role}[${x.index}]` }), title: t("openShell", { task: `${x.role}[${x.index}]` }), "aria-label": t("openShell", { task: `${x.role}[${x.index}]` }), children: /* @__PURE__ */ jsx15(Icon, { name: "shell" }) }) : null }) : null
       ] }, x.role + x.index)) })
     ] }),
-    rows.length > most4.value ? /* @__PURE__ */ jsx14("footer", { class: "under", children: /* @__PURE__ */ jsx14("button", { type: "button", onClick: () => most4.value += 1e3, children: t("moreTasks", { n: rows.length - most4.value }) }) }) : null
+    rows.length > most5.value ? /* @__PURE__ */ jsx15("footer", { class: "under", children: /* @__PURE__ */ jsx15("button", { type: "button", onClick: () => most5.value += 1e3, children: t("moreTasks", { n: rows.length - most5.value }) }) }) : null
   ] });
 }
 function Events({ d, user, name }) {
   const { value, error } = useOf(mark(d), (signal11) => call("GET /api/v3/jobs/{user}/{name}/events", { path: { user, name }, signal: signal11 }));
-  if (error.value) return /* @__PURE__ */ jsx14(Problem, { of: error.value });
-  if (!value.value) return /* @__PURE__ */ jsx14(Loading, {});
+  if (error.value) return /* @__PURE__ */ jsx15(Problem, { of: error.value });
+  if (!value.value) return /* @__PURE__ */ jsx15(Loading, {});
   const items = [...value.value.items ?? []].reverse();
-  return /* @__PURE__ */ jsxs14(Fragment14, { children: [
-    value.value.note ? /* @__PURE__ */ jsx14("p", { class: "note", children: value.value.note }) : null,
-    items.length === 0 ? /* @__PURE__ */ jsx14("p", { class: "empty", children: t("noEvents") }) : /* @__PURE__ */ jsxs14("table", { class: "rows", children: [
-      /* @__PURE__ */ jsx14("thead", { children: /* @__PURE__ */ jsxs14("tr", { children: [
-        /* @__PURE__ */ jsx14("th", { children: t("time") }),
-        /* @__PURE__ */ jsx14("th", { children: t("reason") }),
-        /* @__PURE__ */ jsx14("th", { children: t("message") }),
-        /* @__PURE__ */ jsx14("th", { class: "c-object", children: t("object") })
+  return /* @__PURE__ */ jsxs15(Fragment14, { children: [
+    value.value.note ? /* @__PURE__ */ jsx15("p", { class: "note", children: value.value.note }) : null,
+    items.length === 0 ? /* @__PURE__ */ jsx15("p", { class: "empty", children: t("noEvents") }) : /* @__PURE__ */ jsxs15("table", { class: "rows", children: [
+      /* @__PURE__ */ jsx15("thead", { children: /* @__PURE__ */ jsxs15("tr", { children: [
+        /* @__PURE__ */ jsx15("th", { children: t("time") }),
+        /* @__PURE__ */ jsx15("th", { children: t("reason") }),
+        /* @__PURE__ */ jsx15("th", { children: t("message") }),
+        /* @__PURE__ */ jsx15("th", { class: "c-object", children: t("object") })
       ] }) }),
-      /* @__PURE__ */ jsx14("tbody", { children: items.map((e) => /* @__PURE__ */ jsxs14("tr", { class: e.type === "Warning" ? "warning" : "", children: [
-        /* @__PURE__ */ jsx14("td", { class: "c-time", children: /* @__PURE__ */ jsx14(Ago, { time: e.time }) }),
-        /* @__PURE__ */ jsxs14("td", { children: [
+      /* @__PURE__ */ jsx15("tbody", { children: items.map((e) => /* @__PURE__ */ jsxs15("tr", { class: e.type === "Warning" ? "warning" : "", children: [
+        /* @__PURE__ */ jsx15("td", { class: "c-time", children: /* @__PURE__ */ jsx15(Ago, { time: e.time }) }),
+        /* @__PURE__ */ jsxs15("td", { children: [
           e.reason,
-          e.count > 1 ? /* @__PURE__ */ jsxs14("span", { class: "faint", children: [
+          e.count > 1 ? /* @__PURE__ */ jsxs15("span", { class: "faint", children: [
             " ×",
             e.count
           ] }) : null
         ] }),
-        /* @__PURE__ */ jsx14("td", { class: "long", children: e.message }),
-        /* @__PURE__ */ jsx14("td", { class: "c-object faint", children: e.object })
+        /* @__PURE__ */ jsx15("td", { class: "long", children: e.message }),
+        /* @__PURE__ */ jsx15("td", { class: "c-object faint", children: e.object })
       ] }, e.uid)) })
     ] })
   ] });
 }
 function Config({ d }) {
-  if (!d.config) return /* @__PURE__ */ jsx14("p", { class: "empty", children: t("noConfig") });
-  return /* @__PURE__ */ jsxs14(Fragment14, { children: [
-    /* @__PURE__ */ jsxs14("div", { class: "filters", children: [
-      /* @__PURE__ */ jsxs14("button", { type: "button", onClick: () => void copy(d.config), children: [
-        /* @__PURE__ */ jsx14(Icon, { name: "copy" }),
+  if (!d.config) return /* @__PURE__ */ jsx15("p", { class: "empty", children: t("noConfig") });
+  return /* @__PURE__ */ jsxs15(Fragment14, { children: [
+    /* @__PURE__ */ jsxs15("div", { class: "filters", children: [
+      /* @__PURE__ */ jsxs15("button", { type: "button", onClick: () => void copy(d.config), children: [
+        /* @__PURE__ */ jsx15(Icon, { name: "copy" }),
         " ",
         t("copy")
       ] }),
-      /* @__PURE__ */ jsxs14("button", { type: "button", onClick: () => save(`${d.name}.yaml`, [d.config], "text/yaml"), children: [
-        /* @__PURE__ */ jsx14(Icon, { name: "down" }),
+      /* @__PURE__ */ jsxs15("button", { type: "button", onClick: () => save(`${d.name}.yaml`, [d.config], "text/yaml"), children: [
+        /* @__PURE__ */ jsx15(Icon, { name: "down" }),
         " ",
         t("download")
       ] }),
-      d.config.includes("******") ? /* @__PURE__ */ jsx14("span", { class: "faint", children: t("masked") }) : null
+      d.config.includes("******") ? /* @__PURE__ */ jsx15("span", { class: "faint", children: t("masked") }) : null
     ] }),
-    /* @__PURE__ */ jsx14("pre", { class: "code", children: d.config })
+    /* @__PURE__ */ jsx15("pre", { class: "code", children: d.config })
   ] });
 }
 function Attempt({ a }) {
-  return /* @__PURE__ */ jsxs14("details", { class: "attempt", children: [
-    /* @__PURE__ */ jsxs14("summary", { children: [
-      /* @__PURE__ */ jsxs14("b", { children: [
+  return /* @__PURE__ */ jsxs15("details", { class: "attempt", children: [
+    /* @__PURE__ */ jsxs15("summary", { children: [
+      /* @__PURE__ */ jsxs15("b", { children: [
         t("attempt"),
         " ",
         a.id
       ] }),
-      /* @__PURE__ */ jsx14(Ago, { time: a.started }),
-      /* @__PURE__ */ jsx14("span", { children: ran({ started: a.run ?? a.started, completed: a.completed }) }),
-      /* @__PURE__ */ jsx14(Exit, { of: a })
+      /* @__PURE__ */ jsx15(Ago, { time: a.started }),
+      /* @__PURE__ */ jsx15("span", { children: ran({ started: a.run ?? a.started, completed: a.completed }) }),
+      /* @__PURE__ */ jsx15(Exit, { of: a })
     ] }),
-    a.completion?.trigger?.message ? /* @__PURE__ */ jsx14("p", { children: a.completion.trigger.message }) : null,
-    /* @__PURE__ */ jsxs14("table", { class: "rows", children: [
-      /* @__PURE__ */ jsx14("thead", { children: /* @__PURE__ */ jsxs14("tr", { children: [
-        /* @__PURE__ */ jsx14("th", { children: t("task") }),
-        /* @__PURE__ */ jsx14("th", { class: "num", children: t("attempt") }),
-        /* @__PURE__ */ jsx14("th", { children: t("machine") }),
-        /* @__PURE__ */ jsx14("th", { children: t("started") }),
-        /* @__PURE__ */ jsx14("th", { class: "num", children: t("duration") }),
-        /* @__PURE__ */ jsx14("th", { children: t("exit") })
+    a.completion?.trigger?.message ? /* @__PURE__ */ jsx15("p", { children: a.completion.trigger.message }) : null,
+    /* @__PURE__ */ jsxs15("table", { class: "rows", children: [
+      /* @__PURE__ */ jsx15("thead", { children: /* @__PURE__ */ jsxs15("tr", { children: [
+        /* @__PURE__ */ jsx15("th", { children: t("task") }),
+        /* @__PURE__ */ jsx15("th", { class: "num", children: t("attempt") }),
+        /* @__PURE__ */ jsx15("th", { children: t("machine") }),
+        /* @__PURE__ */ jsx15("th", { children: t("started") }),
+        /* @__PURE__ */ jsx15("th", { class: "num", children: t("duration") }),
+        /* @__PURE__ */ jsx15("th", { children: t("exit") })
       ] }) }),
-      /* @__PURE__ */ jsx14("tbody", { children: (a.tasks ?? []).slice(0, 500).map((x) => /* @__PURE__ */ jsxs14("tr", { children: [
-        /* @__PURE__ */ jsxs14("td", { children: [
+      /* @__PURE__ */ jsx15("tbody", { children: (a.tasks ?? []).slice(0, 500).map((x) => /* @__PURE__ */ jsxs15("tr", { children: [
+        /* @__PURE__ */ jsxs15("td", { children: [
           x.role,
           "[",
           x.index,
           "]"
         ] }),
-        /* @__PURE__ */ jsx14("td", { class: "num", children: x.id }),
-        /* @__PURE__ */ jsx14("td", { children: x.node }),
-        /* @__PURE__ */ jsx14("td", { children: /* @__PURE__ */ jsx14(Ago, { time: x.started }) }),
-        /* @__PURE__ */ jsx14("td", { class: "num", children: ran({ started: x.run, completed: x.completed }) }),
-        /* @__PURE__ */ jsx14("td", { children: /* @__PURE__ */ jsx14(Exit, { of: x }) })
+        /* @__PURE__ */ jsx15("td", { class: "num", children: x.id }),
+        /* @__PURE__ */ jsx15("td", { children: x.node }),
+        /* @__PURE__ */ jsx15("td", { children: /* @__PURE__ */ jsx15(Ago, { time: x.started }) }),
+        /* @__PURE__ */ jsx15("td", { class: "num", children: ran({ started: x.run, completed: x.completed }) }),
+        /* @__PURE__ */ jsx15("td", { children: /* @__PURE__ */ jsx15(Exit, { of: x }) })
       ] }, x.role + x.index + "." + x.id)) })
     ] })
   ] });
 }
-var tabs2 = ["overview", "logs", "events", "config", "attempts"];
+var tabs2 = ["overview", "logs", "events", "config", "attempts", "shell"];
 function JobPage({ user, name }) {
-  const round2 = useSignal11(0);
+  const round2 = useSignal12(0);
   const { detail, error } = useJob(user, name, round2.value);
   const d = detail.value;
   const path = { user, name };
-  const tab = tabs2.find((x) => x === place.value.query.get("tab")) ?? "overview";
   const allowed = useOf(d ? d.uid : "", (signal11) => call("GET /api/v3/jobs/{user}/{name}/allowed", { path, signal: signal11 }));
   const may = (what) => allowed.value.value?.operations?.includes(what) ?? false;
+  const isDone = done.includes(d?.state ?? "");
+  const shell = useSignal12(false);
+  const asked = place.value.query.get("tab");
+  const offered = tabs2.filter((x) => x !== "shell" || shell.value || may("enter") && !isDone);
+  const tab = offered.find((x) => x === asked) ?? "overview";
+  useEffect15(() => {
+    if (tab === "shell") shell.value = true;
+  }, [tab]);
   const full = user === me.value?.name ? name : `${user}/${name}`;
-  useEffect14(() => {
+  useEffect15(() => {
     document.title = `${name} – paictl`;
   }, [name]);
-  useKeys(Object.fromEntries(tabs2.map((x, i) => [String(i + 1), () => setQuery({ tab: x === "overview" ? void 0 : x, task: void 0 })])));
-  if (!d) return error.value ? /* @__PURE__ */ jsx14(Problem, { of: error.value, again: () => round2.value++ }) : /* @__PURE__ */ jsx14(Loading, {});
-  const isDone = done.includes(d.state);
+  useKeys(Object.fromEntries(offered.map((x, i) => [String(i + 1), () => setQuery({ tab: x === "overview" ? void 0 : x, task: void 0 })])));
+  if (!d) return error.value ? /* @__PURE__ */ jsx15(Problem, { of: error.value, again: () => round2.value++ }) : /* @__PURE__ */ jsx15(Loading, {});
   const act = (what) => ask2({
     title: t(`ask.${what}`, { job: full }),
     text: t(`ask.${what}.more`),
@@ -5054,43 +5359,44 @@ function JobPage({ user, name }) {
       else round2.value++;
     }
   });
-  const command = tab === "logs" ? `paictl job logs ${quoted(full)} -f` : tab === "events" ? `paictl job events ${quoted(full)}` : `paictl job get ${quoted(full)}`;
+  const task = place.value.query.get("task");
+  const command2 = tab === "shell" ? `paictl job shell ${quoted(full)}${task ? ` --task ${quoted(task)}` : ""}` : tab === "logs" ? `paictl job logs ${quoted(full)} -f` : tab === "events" ? `paictl job events ${quoted(full)}` : `paictl job get ${quoted(full)}`;
   const route = tab === "logs" ? "GET /api/v3/jobs/{user}/{name}/logs" : tab === "events" ? "GET /api/v3/jobs/{user}/{name}/events" : "GET /api/v3/jobs/{user}/{name}";
-  return /* @__PURE__ */ jsxs14("section", { class: "page job", children: [
-    /* @__PURE__ */ jsxs14("header", { class: "top", children: [
-      /* @__PURE__ */ jsxs14("nav", { class: "crumbs", children: [
-        /* @__PURE__ */ jsx14("a", { href: address(["jobs"]), children: t("jobs") }),
-        /* @__PURE__ */ jsx14(Icon, { name: "chevron" }),
-        /* @__PURE__ */ jsx14("a", { href: address(["jobs"], { user }), children: user }),
-        /* @__PURE__ */ jsx14(Icon, { name: "chevron" })
+  return /* @__PURE__ */ jsxs15("section", { class: "page job", children: [
+    /* @__PURE__ */ jsxs15("header", { class: "top", children: [
+      /* @__PURE__ */ jsxs15("nav", { class: "crumbs", children: [
+        /* @__PURE__ */ jsx15("a", { href: address(["jobs"]), children: t("jobs") }),
+        /* @__PURE__ */ jsx15(Icon, { name: "chevron" }),
+        /* @__PURE__ */ jsx15("a", { href: address(["jobs"], { user }), children: user }),
+        /* @__PURE__ */ jsx15(Icon, { name: "chevron" })
       ] }),
-      /* @__PURE__ */ jsx14("h1", { title: name, children: name }),
-      /* @__PURE__ */ jsx14(State, { state: d.state, position: d.position, deleted: d.deleted }),
-      /* @__PURE__ */ jsx14("span", { class: "grow" }),
-      /* @__PURE__ */ jsxs14("div", { class: "actions", children: [
-        d.config ? /* @__PURE__ */ jsxs14("a", { class: "button", href: address(["submit"], { clone: `${user}/${name}` }), children: [
-          /* @__PURE__ */ jsx14(Icon, { name: "copy" }),
+      /* @__PURE__ */ jsx15("h1", { title: name, children: name }),
+      /* @__PURE__ */ jsx15(State, { state: d.state, position: d.position, deleted: d.deleted }),
+      /* @__PURE__ */ jsx15("span", { class: "grow" }),
+      /* @__PURE__ */ jsxs15("div", { class: "actions", children: [
+        d.config ? /* @__PURE__ */ jsxs15("a", { class: "button", href: address(["submit"], { clone: `${user}/${name}` }), children: [
+          /* @__PURE__ */ jsx15(Icon, { name: "copy" }),
           " ",
           t("clone")
         ] }) : null,
-        may("retry") && isDone ? /* @__PURE__ */ jsxs14("button", { type: "button", onClick: () => act("retry"), children: [
-          /* @__PURE__ */ jsx14(Icon, { name: "retry" }),
+        may("retry") && isDone ? /* @__PURE__ */ jsxs15("button", { type: "button", onClick: () => act("retry"), children: [
+          /* @__PURE__ */ jsx15(Icon, { name: "retry" }),
           " ",
           t("retry")
         ] }) : null,
-        may("stop") && !isDone && d.state !== "stopping" && d.state !== "deleting" ? /* @__PURE__ */ jsxs14("button", { type: "button", class: "danger", onClick: () => act("stop"), children: [
-          /* @__PURE__ */ jsx14(Icon, { name: "stop" }),
+        may("stop") && !isDone && d.state !== "stopping" && d.state !== "deleting" ? /* @__PURE__ */ jsxs15("button", { type: "button", class: "danger", onClick: () => act("stop"), children: [
+          /* @__PURE__ */ jsx15(Icon, { name: "stop" }),
           " ",
           t("stop")
         ] }) : null,
-        /* @__PURE__ */ jsx14(
+        /* @__PURE__ */ jsx15(
           Menu,
           {
             label: t("more"),
             icon: "more",
             items: [
               { label: t("copyName"), icon: "copy", run: () => void copy(full) },
-              { label: t("copyPaictl"), icon: "copy", run: () => void copy(command) },
+              { label: t("copyPaictl"), icon: "copy", run: () => void copy(command2) },
               { label: t("copyCurl"), icon: "copy", run: () => void copy(curl(route, { path })) },
               { label: t("copyLink"), icon: "link", run: () => void copy(location.href) },
               ...d.config ? [{ label: t("saveTemplate"), icon: "file", run: () => go(address(["templates", "new"], { job: `${user}/${name}` })) }] : [],
@@ -5100,40 +5406,41 @@ function JobPage({ user, name }) {
         )
       ] })
     ] }),
-    error.value ? /* @__PURE__ */ jsx14(Problem, { of: error.value, again: () => round2.value++ }) : null,
-    /* @__PURE__ */ jsx14(Why, { d, user, name }),
-    d.note ? /* @__PURE__ */ jsx14("p", { class: "note", children: d.note }) : null,
-    /* @__PURE__ */ jsxs14("dl", { class: "facts", children: [
-      /* @__PURE__ */ jsx14(Fact, { name: t("owner"), value: d.user }),
-      /* @__PURE__ */ jsx14(Fact, { name: t("vc"), value: d.virtualCluster }),
-      /* @__PURE__ */ jsx14(Fact, { name: t("gpus"), value: d.gpus > 0 ? d.gpus : d.gpus < 0 ? "?" : "–" }),
-      /* @__PURE__ */ jsx14(Fact, { name: t("tasks"), value: d.tasks }),
-      /* @__PURE__ */ jsx14(Fact, { name: t("priority"), value: d.priority }),
-      /* @__PURE__ */ jsx14(Fact, { name: t("submitted"), value: /* @__PURE__ */ jsx14(Ago, { time: d.submitted }) }),
-      /* @__PURE__ */ jsx14(Fact, { name: t("duration"), value: ran(d) }),
-      /* @__PURE__ */ jsx14(Fact, { name: t("retries"), value: d.retries || void 0 }),
-      /* @__PURE__ */ jsx14(Fact, { name: t("tags"), value: d.tags?.length ? d.tags.map((x) => /* @__PURE__ */ jsx14("span", { class: "tag", children: x }, x)) : void 0 })
+    error.value ? /* @__PURE__ */ jsx15(Problem, { of: error.value, again: () => round2.value++ }) : null,
+    /* @__PURE__ */ jsx15(Why, { d, user, name }),
+    d.note ? /* @__PURE__ */ jsx15("p", { class: "note", children: d.note }) : null,
+    /* @__PURE__ */ jsxs15("dl", { class: "facts", children: [
+      /* @__PURE__ */ jsx15(Fact, { name: t("owner"), value: d.user }),
+      /* @__PURE__ */ jsx15(Fact, { name: t("vc"), value: d.virtualCluster }),
+      /* @__PURE__ */ jsx15(Fact, { name: t("gpus"), value: d.gpus > 0 ? d.gpus : d.gpus < 0 ? "?" : "–" }),
+      /* @__PURE__ */ jsx15(Fact, { name: t("tasks"), value: d.tasks }),
+      /* @__PURE__ */ jsx15(Fact, { name: t("priority"), value: d.priority }),
+      /* @__PURE__ */ jsx15(Fact, { name: t("submitted"), value: /* @__PURE__ */ jsx15(Ago, { time: d.submitted }) }),
+      /* @__PURE__ */ jsx15(Fact, { name: t("duration"), value: ran(d) }),
+      /* @__PURE__ */ jsx15(Fact, { name: t("retries"), value: d.retries || void 0 }),
+      /* @__PURE__ */ jsx15(Fact, { name: t("tags"), value: d.tags?.length ? d.tags.map((x) => /* @__PURE__ */ jsx15("span", { class: "tag", children: x }, x)) : void 0 })
     ] }),
-    /* @__PURE__ */ jsx14("div", { class: "tabs", role: "tablist", children: tabs2.map((x) => /* @__PURE__ */ jsx14("a", { role: "tab", "aria-selected": x === tab, href: address(place.value.path, { tab: x === "overview" ? void 0 : x }), children: maybe(x, x) }, x)) }),
-    /* @__PURE__ */ jsxs14("div", { class: "tab", role: "tabpanel", children: [
-      tab === "overview" ? /* @__PURE__ */ jsx14(Tasks, { d }) : null,
-      tab === "logs" ? /* @__PURE__ */ jsx14(Logs, { d, user, name }, d.uid) : null,
-      tab === "events" ? /* @__PURE__ */ jsx14(Events, { d, user, name }) : null,
-      tab === "config" ? /* @__PURE__ */ jsx14(Config, { d }) : null,
-      tab === "attempts" ? d.attempts?.length ? d.attempts.map((a) => /* @__PURE__ */ jsx14(Attempt, { a }, a.id)) : /* @__PURE__ */ jsx14("p", { class: "empty", children: t("noAttempts") }) : null
+    /* @__PURE__ */ jsx15("div", { class: "tabs", role: "tablist", children: offered.map((x) => /* @__PURE__ */ jsx15("a", { role: "tab", "aria-selected": x === tab, href: address(place.value.path, { tab: x === "overview" ? void 0 : x }), children: maybe(x, x) }, x)) }),
+    /* @__PURE__ */ jsxs15("div", { class: "tab", role: "tabpanel", children: [
+      tab === "overview" ? /* @__PURE__ */ jsx15(Tasks, { d, enter: may("enter") && !isDone }) : null,
+      tab === "logs" ? /* @__PURE__ */ jsx15(Logs, { d, user, name }, d.uid) : null,
+      tab === "events" ? /* @__PURE__ */ jsx15(Events, { d, user, name }) : null,
+      tab === "config" ? /* @__PURE__ */ jsx15(Config, { d }) : null,
+      tab === "attempts" ? d.attempts?.length ? d.attempts.map((a) => /* @__PURE__ */ jsx15(Attempt, { a }, a.id)) : /* @__PURE__ */ jsx15("p", { class: "empty", children: t("noAttempts") }) : null,
+      shell.value ? /* @__PURE__ */ jsx15(Shell, { d, user, name, shown: tab === "shell" }, d.uid) : null
     ] })
   ] });
 }
 function Fact({ name, value }) {
-  return value === void 0 || value === "" ? null : /* @__PURE__ */ jsxs14("div", { children: [
-    /* @__PURE__ */ jsx14("dt", { children: name }),
-    /* @__PURE__ */ jsx14("dd", { children: value })
+  return value === void 0 || value === "" ? null : /* @__PURE__ */ jsxs15("div", { children: [
+    /* @__PURE__ */ jsx15("dt", { children: name }),
+    /* @__PURE__ */ jsx15("dd", { children: value })
   ] });
 }
 
 // pkg/portal/web/src/machines.tsx
-import { useEffect as useEffect15, useMemo as useMemo5, useRef as useRef6 } from "./library.js";
-import { Fragment as Fragment15, jsx as jsx15, jsxs as jsxs15 } from "./library.js";
+import { useEffect as useEffect16, useMemo as useMemo5, useRef as useRef7 } from "./library.js";
+import { Fragment as Fragment15, jsx as jsx16, jsxs as jsxs16 } from "./library.js";
 var shows = ["all", "free", "troubled"];
 function chosen(m, show, word, sku) {
   if (sku && m.sku !== sku) return false;
@@ -5143,10 +5450,10 @@ function chosen(m, show, word, sku) {
 }
 function MachineState({ m }) {
   const key2 = m.state !== "Ready" ? "bad" : m.cordoned || m.pressure?.length ? "wait" : "good";
-  return /* @__PURE__ */ jsxs15("span", { class: `state ${key2}`, children: [
-    /* @__PURE__ */ jsx15("i", { class: "dot" }),
+  return /* @__PURE__ */ jsxs16("span", { class: `state ${key2}`, children: [
+    /* @__PURE__ */ jsx16("i", { class: "dot" }),
     maybe("machine." + m.state, m.state),
-    m.cordoned ? /* @__PURE__ */ jsxs15("span", { class: "faint", children: [
+    m.cordoned ? /* @__PURE__ */ jsxs16("span", { class: "faint", children: [
       " ",
       t("cordoned")
     ] }) : null
@@ -5154,13 +5461,13 @@ function MachineState({ m }) {
 }
 function GPUs({ m }) {
   const all2 = m.gpus ?? [];
-  if (all2.length === 0) return /* @__PURE__ */ jsx15("span", { class: "faint", children: "–" });
+  if (all2.length === 0) return /* @__PURE__ */ jsx16("span", { class: "faint", children: "–" });
   const sick = all2.filter(broken).length;
-  return /* @__PURE__ */ jsxs15(Fragment15, { children: [
+  return /* @__PURE__ */ jsxs16(Fragment15, { children: [
     all2.filter((g) => g.owner).length,
     " / ",
     all2.length,
-    sick ? /* @__PURE__ */ jsxs15("span", { class: "broken", children: [
+    sick ? /* @__PURE__ */ jsxs16("span", { class: "broken", children: [
       " ",
       t("broken", { n: sick })
     ] }) : null
@@ -5171,29 +5478,29 @@ function percent(a) {
 }
 function Counts({ c }) {
   const n = c.counts;
-  return /* @__PURE__ */ jsxs15("p", { class: "numbers", children: [
-    /* @__PURE__ */ jsxs15("span", { children: [
-      /* @__PURE__ */ jsx15("b", { children: n.MachinesReady }),
+  return /* @__PURE__ */ jsxs16("p", { class: "numbers", children: [
+    /* @__PURE__ */ jsxs16("span", { children: [
+      /* @__PURE__ */ jsx16("b", { children: n.MachinesReady }),
       " ",
       t("ofMachines", { n: n.Machines })
     ] }),
-    /* @__PURE__ */ jsxs15("span", { children: [
-      /* @__PURE__ */ jsx15("b", { children: n.GPUsUsed }),
+    /* @__PURE__ */ jsxs16("span", { children: [
+      /* @__PURE__ */ jsx16("b", { children: n.GPUsUsed }),
       " ",
       t("ofGPUs", { n: n.GPUs })
     ] }),
-    n.GPUsSick ? /* @__PURE__ */ jsx15("span", { class: "broken", children: t("broken", { n: n.GPUsSick }) }) : null
+    n.GPUsSick ? /* @__PURE__ */ jsx16("span", { class: "broken", children: t("broken", { n: n.GPUsSick }) }) : null
   ] });
 }
 function Sources({ c, names: names3 }) {
   const old = names3.map((n) => source(c, n)).filter((s) => s && s.state !== "current" && s.state !== "loading");
-  return /* @__PURE__ */ jsx15(Fragment15, { children: old.map((s) => /* @__PURE__ */ jsxs15("p", { class: "note", children: [
+  return /* @__PURE__ */ jsx16(Fragment15, { children: old.map((s) => /* @__PURE__ */ jsxs16("p", { class: "note", children: [
     t("sourceIs", { name: maybe("source." + s.name, s.name), state: maybe("sourceState." + s.state, s.state) }),
     " ",
-    s.since && s.state === "stale" ? /* @__PURE__ */ jsx15(Ago, { time: s.since }) : null,
+    s.since && s.state === "stale" ? /* @__PURE__ */ jsx16(Ago, { time: s.since }) : null,
     " ",
     s.message,
-    s.hint ? /* @__PURE__ */ jsxs15("span", { class: "faint", children: [
+    s.hint ? /* @__PURE__ */ jsxs16("span", { class: "faint", children: [
       " ",
       s.hint
     ] }) : null
@@ -5205,14 +5512,14 @@ function Machines() {
   const by = ways.includes(q.get("by") ?? "") ? q.get("by") : "use";
   const show = q.get("show") ?? "all";
   const [word, sku, open, wall] = [q.get("find") ?? "", q.get("sku") ?? "", q.get("machine"), q.get("view") === "wall"];
-  const search = useRef6(null);
+  const search = useRef7(null);
   const c = cluster.value;
   const skus = useMemo5(() => [...new Set((c?.machines ?? []).map((m) => m.sku ?? "").filter(Boolean))].sort(), [c?.machines]);
   const machines = useMemo5(() => (c?.machines ?? []).filter((m) => chosen(m, show, word, sku)).sort(byName), [c?.machines, show, word, sku]);
-  useEffect15(() => {
+  useEffect16(() => {
     document.title = t("machines") + " – paictl";
   }, []);
-  useEffect15(() => {
+  useEffect16(() => {
     document.documentElement.classList.toggle("wall", wall);
     return () => document.documentElement.classList.remove("wall");
   }, [wall]);
@@ -5221,18 +5528,18 @@ function Machines() {
     Escape: () => open ? setQuery({ machine: void 0 }) : wall ? setQuery({ view: void 0 }) : void 0
   });
   const one = open ? c?.machines?.find((m) => m.name === open) : void 0;
-  return /* @__PURE__ */ jsxs15("section", { class: "page machines", children: [
-    /* @__PURE__ */ jsxs15("header", { class: "top", children: [
-      /* @__PURE__ */ jsx15("h1", { children: wall ? c?.name : t("machines") }),
-      c ? /* @__PURE__ */ jsx15(Counts, { c }) : null,
-      /* @__PURE__ */ jsx15("span", { class: "grow" }),
-      /* @__PURE__ */ jsx15("div", { class: "segments", role: "group", "aria-label": t("mapBy"), children: ways.map((way) => /* @__PURE__ */ jsx15("button", { type: "button", "aria-pressed": by === way, onClick: () => setQuery({ by: way === "use" ? void 0 : way }), children: t("mapBy." + way) }, way)) }),
-      /* @__PURE__ */ jsxs15("button", { type: "button", title: t("wallMore"), onClick: () => setQuery({ view: wall ? void 0 : "wall" }), children: [
-        /* @__PURE__ */ jsx15(Icon, { name: wall ? "close" : "page" }),
+  return /* @__PURE__ */ jsxs16("section", { class: "page machines", children: [
+    /* @__PURE__ */ jsxs16("header", { class: "top", children: [
+      /* @__PURE__ */ jsx16("h1", { children: wall ? c?.name : t("machines") }),
+      c ? /* @__PURE__ */ jsx16(Counts, { c }) : null,
+      /* @__PURE__ */ jsx16("span", { class: "grow" }),
+      /* @__PURE__ */ jsx16("div", { class: "segments", role: "group", "aria-label": t("mapBy"), children: ways.map((way) => /* @__PURE__ */ jsx16("button", { type: "button", "aria-pressed": by === way, onClick: () => setQuery({ by: way === "use" ? void 0 : way }), children: t("mapBy." + way) }, way)) }),
+      /* @__PURE__ */ jsxs16("button", { type: "button", title: t("wallMore"), onClick: () => setQuery({ view: wall ? void 0 : "wall" }), children: [
+        /* @__PURE__ */ jsx16(Icon, { name: wall ? "close" : "page" }),
         " ",
         t(wall ? "wallEnd" : "wall")
       ] }),
-      wall ? null : /* @__PURE__ */ jsx15(
+      wall ? null : /* @__PURE__ */ jsx16(
         Menu,
         {
           label: t("more"),
@@ -5245,72 +5552,72 @@ function Machines() {
         }
       )
     ] }),
-    wall ? null : /* @__PURE__ */ jsxs15("div", { class: "filters", children: [
-      /* @__PURE__ */ jsxs15("label", { class: "search", children: [
-        /* @__PURE__ */ jsx15(Icon, { name: "search" }),
-        /* @__PURE__ */ jsx15("input", { ref: search, type: "search", placeholder: t("searchMachines"), "aria-label": t("searchMachines"), defaultValue: word, onInput: (e) => setQuery({ find: e.currentTarget.value || void 0 }), onKeyDown: (e) => e.key === "Escape" && e.currentTarget.blur() }),
-        /* @__PURE__ */ jsx15("kbd", { children: "/" })
+    wall ? null : /* @__PURE__ */ jsxs16("div", { class: "filters", children: [
+      /* @__PURE__ */ jsxs16("label", { class: "search", children: [
+        /* @__PURE__ */ jsx16(Icon, { name: "search" }),
+        /* @__PURE__ */ jsx16("input", { ref: search, type: "search", placeholder: t("searchMachines"), "aria-label": t("searchMachines"), defaultValue: word, onInput: (e) => setQuery({ find: e.currentTarget.value || void 0 }), onKeyDown: (e) => e.key === "Escape" && e.currentTarget.blur() }),
+        /* @__PURE__ */ jsx16("kbd", { children: "/" })
       ] }),
-      /* @__PURE__ */ jsx15("div", { class: "segments", role: "group", "aria-label": t("state"), children: shows.map((name) => /* @__PURE__ */ jsx15("button", { type: "button", "aria-pressed": show === name, onClick: () => setQuery({ show: name === "all" ? void 0 : name }), children: t("show." + name) }, name)) }),
-      skus.length > 1 ? /* @__PURE__ */ jsxs15("select", { "aria-label": t("sku"), value: sku, onChange: (e) => setQuery({ sku: e.currentTarget.value || void 0 }), children: [
-        /* @__PURE__ */ jsx15("option", { value: "", children: t("anySKU") }),
-        skus.map((s) => /* @__PURE__ */ jsx15("option", { value: s, children: s }, s))
+      /* @__PURE__ */ jsx16("div", { class: "segments", role: "group", "aria-label": t("state"), children: shows.map((name) => /* @__PURE__ */ jsx16("button", { type: "button", "aria-pressed": show === name, onClick: () => setQuery({ show: name === "all" ? void 0 : name }), children: t("show." + name) }, name)) }),
+      skus.length > 1 ? /* @__PURE__ */ jsxs16("select", { "aria-label": t("sku"), value: sku, onChange: (e) => setQuery({ sku: e.currentTarget.value || void 0 }), children: [
+        /* @__PURE__ */ jsx16("option", { value: "", children: t("anySKU") }),
+        skus.map((s) => /* @__PURE__ */ jsx16("option", { value: s, children: s }, s))
       ] }) : null
     ] }),
-    error.value ? /* @__PURE__ */ jsx15(Problem, { of: error.value }) : null,
-    c ? /* @__PURE__ */ jsx15(Sources, { c, names: by === "use" ? ["api", "prometheus"] : ["api"] }) : null,
-    !c ? error.value ? null : /* @__PURE__ */ jsx15(Loading, {}) : machines.length === 0 ? /* @__PURE__ */ jsxs15("div", { class: "empty", children: [
-      /* @__PURE__ */ jsx15("p", { children: c.machines?.length ? t("noMachineMatch") : t("noMachines") }),
-      c.machines?.length ? /* @__PURE__ */ jsx15("button", { type: "button", onClick: () => go(address(["machines"])), children: t("clearFilters") }) : null
-    ] }) : /* @__PURE__ */ jsxs15(Fragment15, { children: [
-      /* @__PURE__ */ jsx15(GPUMap, { machines, by, fit: wall ? innerHeight - 170 : 380, largest: wall ? 44 : 20, open: (name) => setQuery({ machine: name }) }),
-      /* @__PURE__ */ jsx15(Legend, { machines, by }),
-      wall ? null : /* @__PURE__ */ jsx15(List, { machines })
+    error.value ? /* @__PURE__ */ jsx16(Problem, { of: error.value }) : null,
+    c ? /* @__PURE__ */ jsx16(Sources, { c, names: by === "use" ? ["api", "prometheus"] : ["api"] }) : null,
+    !c ? error.value ? null : /* @__PURE__ */ jsx16(Loading, {}) : machines.length === 0 ? /* @__PURE__ */ jsxs16("div", { class: "empty", children: [
+      /* @__PURE__ */ jsx16("p", { children: c.machines?.length ? t("noMachineMatch") : t("noMachines") }),
+      c.machines?.length ? /* @__PURE__ */ jsx16("button", { type: "button", onClick: () => go(address(["machines"])), children: t("clearFilters") }) : null
+    ] }) : /* @__PURE__ */ jsxs16(Fragment15, { children: [
+      /* @__PURE__ */ jsx16(GPUMap, { machines, by, fit: wall ? innerHeight - 170 : 380, largest: wall ? 44 : 20, open: (name) => setQuery({ machine: name }) }),
+      /* @__PURE__ */ jsx16(Legend, { machines, by }),
+      wall ? null : /* @__PURE__ */ jsx16(List, { machines })
     ] }),
-    one ? /* @__PURE__ */ jsx15(One, { m: one, close: () => setQuery({ machine: void 0 }) }) : null
+    one ? /* @__PURE__ */ jsx16(One, { m: one, close: () => setQuery({ machine: void 0 }) }) : null
   ] });
 }
-var most3 = 200;
+var most4 = 200;
 function List({ machines }) {
-  return /* @__PURE__ */ jsxs15(Fragment15, { children: [
-    /* @__PURE__ */ jsxs15("table", { class: "rows", children: [
-      /* @__PURE__ */ jsx15("thead", { children: /* @__PURE__ */ jsxs15("tr", { children: [
-        /* @__PURE__ */ jsx15("th", { children: t("name") }),
-        /* @__PURE__ */ jsx15("th", { children: t("state") }),
-        /* @__PURE__ */ jsx15("th", { children: t("sku") }),
-        /* @__PURE__ */ jsx15("th", { class: "num", children: t("gpus") }),
-        /* @__PURE__ */ jsx15("th", { class: "num wide", children: t("cpuUse") }),
-        /* @__PURE__ */ jsx15("th", { class: "num wide", children: t("memoryUse") }),
-        /* @__PURE__ */ jsx15("th", { class: "num wide", children: t("pods") }),
-        /* @__PURE__ */ jsx15("th", { class: "wide", children: t("sinceTime") })
+  return /* @__PURE__ */ jsxs16(Fragment15, { children: [
+    /* @__PURE__ */ jsxs16("table", { class: "rows", children: [
+      /* @__PURE__ */ jsx16("thead", { children: /* @__PURE__ */ jsxs16("tr", { children: [
+        /* @__PURE__ */ jsx16("th", { children: t("name") }),
+        /* @__PURE__ */ jsx16("th", { children: t("state") }),
+        /* @__PURE__ */ jsx16("th", { children: t("sku") }),
+        /* @__PURE__ */ jsx16("th", { class: "num", children: t("gpus") }),
+        /* @__PURE__ */ jsx16("th", { class: "num wide", children: t("cpuUse") }),
+        /* @__PURE__ */ jsx16("th", { class: "num wide", children: t("memoryUse") }),
+        /* @__PURE__ */ jsx16("th", { class: "num wide", children: t("pods") }),
+        /* @__PURE__ */ jsx16("th", { class: "wide", children: t("sinceTime") })
       ] }) }),
-      /* @__PURE__ */ jsx15("tbody", { children: machines.slice(0, most3).map((m) => /* @__PURE__ */ jsxs15("tr", { "data-machine": m.name, children: [
-        /* @__PURE__ */ jsx15("td", { children: /* @__PURE__ */ jsx15("a", { class: "whole", href: address(["machines"], { ...Object.fromEntries(place.value.query), machine: m.name }), children: m.name }) }),
-        /* @__PURE__ */ jsx15("td", { title: m.message, children: /* @__PURE__ */ jsx15(MachineState, { m }) }),
-        /* @__PURE__ */ jsx15("td", { children: m.sku }),
-        /* @__PURE__ */ jsx15("td", { class: "num", children: /* @__PURE__ */ jsx15(GPUs, { m }) }),
-        /* @__PURE__ */ jsx15("td", { class: "num wide", children: percent(m.cpu) }),
-        /* @__PURE__ */ jsx15("td", { class: "num wide", children: percent(m.memory) }),
-        /* @__PURE__ */ jsx15("td", { class: "num wide", children: m.pods }),
-        /* @__PURE__ */ jsx15("td", { class: "wide", children: /* @__PURE__ */ jsx15(Ago, { time: m.since }) })
+      /* @__PURE__ */ jsx16("tbody", { children: machines.slice(0, most4).map((m) => /* @__PURE__ */ jsxs16("tr", { "data-machine": m.name, children: [
+        /* @__PURE__ */ jsx16("td", { children: /* @__PURE__ */ jsx16("a", { class: "whole", href: address(["machines"], { ...Object.fromEntries(place.value.query), machine: m.name }), children: m.name }) }),
+        /* @__PURE__ */ jsx16("td", { title: m.message, children: /* @__PURE__ */ jsx16(MachineState, { m }) }),
+        /* @__PURE__ */ jsx16("td", { children: m.sku }),
+        /* @__PURE__ */ jsx16("td", { class: "num", children: /* @__PURE__ */ jsx16(GPUs, { m }) }),
+        /* @__PURE__ */ jsx16("td", { class: "num wide", children: percent(m.cpu) }),
+        /* @__PURE__ */ jsx16("td", { class: "num wide", children: percent(m.memory) }),
+        /* @__PURE__ */ jsx16("td", { class: "num wide", children: m.pods }),
+        /* @__PURE__ */ jsx16("td", { class: "wide", children: /* @__PURE__ */ jsx16(Ago, { time: m.since }) })
       ] }, m.name)) })
     ] }),
-    /* @__PURE__ */ jsx15("footer", { class: "under", children: /* @__PURE__ */ jsx15("span", { class: "faint", children: t(machines.length > most3 ? "machinesMore" : "machinesShown", { n: machines.length, most: most3 }) }) })
+    /* @__PURE__ */ jsx16("footer", { class: "under", children: /* @__PURE__ */ jsx16("span", { class: "faint", children: t(machines.length > most4 ? "machinesMore" : "machinesShown", { n: machines.length, most: most4 }) }) })
   ] });
 }
 function Held({ g }) {
   const o = g.owner;
-  if (!o) return /* @__PURE__ */ jsx15("span", { class: "faint", children: broken(g) ? "" : t("mapFree") });
+  if (!o) return /* @__PURE__ */ jsx16("span", { class: "faint", children: broken(g) ? "" : t("mapFree") });
   const [user, name] = (o.job ?? "").split("/");
-  return /* @__PURE__ */ jsxs15(Fragment15, { children: [
-    user && name ? /* @__PURE__ */ jsx15("a", { href: address(["jobs", user, name]), children: o.job }) : /* @__PURE__ */ jsx15("span", { class: "faint", children: o.pod || t("mapSomeone") }),
+  return /* @__PURE__ */ jsxs16(Fragment15, { children: [
+    user && name ? /* @__PURE__ */ jsx16("a", { href: address(["jobs", user, name]), children: o.job }) : /* @__PURE__ */ jsx16("span", { class: "faint", children: o.pod || t("mapSomeone") }),
     " ",
-    o.task ? /* @__PURE__ */ jsx15("span", { class: "faint", children: o.task }) : null
+    o.task ? /* @__PURE__ */ jsx16("span", { class: "faint", children: o.task }) : null
   ] });
 }
 function One({ m, close }) {
-  const box = useRef6(null);
-  useEffect15(() => box.current?.focus(), [m.name]);
+  const box = useRef7(null);
+  useEffect16(() => box.current?.focus(), [m.name]);
   const facts = [
     [t("sku"), m.sku],
     [t("roles"), m.roles?.join(", ")],
@@ -5321,56 +5628,56 @@ function One({ m, close }) {
     [t("kernel"), m.kernel],
     [t("os"), m.os]
   ];
-  return /* @__PURE__ */ jsxs15("aside", { class: "drawer", ref: box, tabIndex: -1, "aria-label": m.name, children: [
-    /* @__PURE__ */ jsxs15("header", { class: "top", children: [
-      /* @__PURE__ */ jsx15("h2", { children: m.name }),
-      /* @__PURE__ */ jsx15(MachineState, { m }),
-      /* @__PURE__ */ jsx15("span", { class: "grow" }),
-      /* @__PURE__ */ jsx15("button", { type: "button", class: "square", "aria-label": t("close"), title: t("close"), onClick: close, children: /* @__PURE__ */ jsx15(Icon, { name: "close" }) })
+  return /* @__PURE__ */ jsxs16("aside", { class: "drawer", ref: box, tabIndex: -1, "aria-label": m.name, children: [
+    /* @__PURE__ */ jsxs16("header", { class: "top", children: [
+      /* @__PURE__ */ jsx16("h2", { children: m.name }),
+      /* @__PURE__ */ jsx16(MachineState, { m }),
+      /* @__PURE__ */ jsx16("span", { class: "grow" }),
+      /* @__PURE__ */ jsx16("button", { type: "button", class: "square", "aria-label": t("close"), title: t("close"), onClick: close, children: /* @__PURE__ */ jsx16(Icon, { name: "close" }) })
     ] }),
-    m.message ? /* @__PURE__ */ jsx15("p", { class: "note", children: m.message }) : null,
-    m.hint ? /* @__PURE__ */ jsx15("p", { class: "faint small", children: m.hint }) : null,
-    m.pressure?.length ? /* @__PURE__ */ jsx15("p", { class: "note", children: m.pressure.join(", ") }) : null,
-    /* @__PURE__ */ jsxs15("dl", { class: "facts small", children: [
+    m.message ? /* @__PURE__ */ jsx16("p", { class: "note", children: m.message }) : null,
+    m.hint ? /* @__PURE__ */ jsx16("p", { class: "faint small", children: m.hint }) : null,
+    m.pressure?.length ? /* @__PURE__ */ jsx16("p", { class: "note", children: m.pressure.join(", ") }) : null,
+    /* @__PURE__ */ jsxs16("dl", { class: "facts small", children: [
       facts.map(
-        ([name, value]) => value ? /* @__PURE__ */ jsxs15("div", { children: [
-          /* @__PURE__ */ jsx15("dt", { children: name }),
-          /* @__PURE__ */ jsx15("dd", { children: value })
+        ([name, value]) => value ? /* @__PURE__ */ jsxs16("div", { children: [
+          /* @__PURE__ */ jsx16("dt", { children: name }),
+          /* @__PURE__ */ jsx16("dd", { children: value })
         ] }, name) : null
       ),
-      /* @__PURE__ */ jsxs15("div", { children: [
-        /* @__PURE__ */ jsx15("dt", { children: t("cpuUse") }),
-        /* @__PURE__ */ jsx15("dd", { children: t("coresOf", { used: m.cpu.used / 1e3, of: m.cpu.total / 1e3 }) })
+      /* @__PURE__ */ jsxs16("div", { children: [
+        /* @__PURE__ */ jsx16("dt", { children: t("cpuUse") }),
+        /* @__PURE__ */ jsx16("dd", { children: t("coresOf", { used: m.cpu.used / 1e3, of: m.cpu.total / 1e3 }) })
       ] }),
-      /* @__PURE__ */ jsxs15("div", { children: [
-        /* @__PURE__ */ jsx15("dt", { children: t("memoryUse") }),
-        /* @__PURE__ */ jsx15("dd", { children: t("gibOf", { used: Math.round(m.memory.used / 102.4) / 10, of: Math.round(m.memory.total / 102.4) / 10 }) })
+      /* @__PURE__ */ jsxs16("div", { children: [
+        /* @__PURE__ */ jsx16("dt", { children: t("memoryUse") }),
+        /* @__PURE__ */ jsx16("dd", { children: t("gibOf", { used: Math.round(m.memory.used / 102.4) / 10, of: Math.round(m.memory.total / 102.4) / 10 }) })
       ] })
     ] }),
-    m.gpus?.length ? /* @__PURE__ */ jsxs15("table", { class: "rows small", children: [
-      /* @__PURE__ */ jsx15("thead", { children: /* @__PURE__ */ jsxs15("tr", { children: [
-        /* @__PURE__ */ jsx15("th", { class: "num", children: "GPU" }),
-        /* @__PURE__ */ jsx15("th", { children: t("health") }),
-        /* @__PURE__ */ jsx15("th", { children: t("holder") }),
-        /* @__PURE__ */ jsx15("th", { class: "num", children: t("useNow") })
+    m.gpus?.length ? /* @__PURE__ */ jsxs16("table", { class: "rows small", children: [
+      /* @__PURE__ */ jsx16("thead", { children: /* @__PURE__ */ jsxs16("tr", { children: [
+        /* @__PURE__ */ jsx16("th", { class: "num", children: "GPU" }),
+        /* @__PURE__ */ jsx16("th", { children: t("health") }),
+        /* @__PURE__ */ jsx16("th", { children: t("holder") }),
+        /* @__PURE__ */ jsx16("th", { class: "num", children: t("useNow") })
       ] }) }),
-      /* @__PURE__ */ jsx15("tbody", { children: m.gpus.map((g) => /* @__PURE__ */ jsxs15("tr", { title: explain(m, g), children: [
-        /* @__PURE__ */ jsx15("td", { class: "num", children: g.index }),
-        /* @__PURE__ */ jsxs15("td", { class: broken(g) ? "broken" : "", children: [
+      /* @__PURE__ */ jsx16("tbody", { children: m.gpus.map((g) => /* @__PURE__ */ jsxs16("tr", { title: explain(m, g), children: [
+        /* @__PURE__ */ jsx16("td", { class: "num", children: g.index }),
+        /* @__PURE__ */ jsxs16("td", { class: broken(g) ? "broken" : "", children: [
           maybe("gpu." + g.health, g.health),
-          g.reason ? /* @__PURE__ */ jsx15("div", { class: "faint", children: g.reason }) : null
+          g.reason ? /* @__PURE__ */ jsx16("div", { class: "faint", children: g.reason }) : null
         ] }),
-        /* @__PURE__ */ jsx15("td", { children: /* @__PURE__ */ jsx15(Held, { g }) }),
-        /* @__PURE__ */ jsx15("td", { class: "num", children: g.use ? Math.round(g.use.utilisation) + " %" : /* @__PURE__ */ jsx15("span", { class: "faint", children: "–" }) })
+        /* @__PURE__ */ jsx16("td", { children: /* @__PURE__ */ jsx16(Held, { g }) }),
+        /* @__PURE__ */ jsx16("td", { class: "num", children: g.use ? Math.round(g.use.utilisation) + " %" : /* @__PURE__ */ jsx16("span", { class: "faint", children: "–" }) })
       ] }, g.index)) })
-    ] }) : /* @__PURE__ */ jsx15("p", { class: "faint", children: t("noGPUs") }),
-    me.value?.grants.administrator ? /* @__PURE__ */ jsxs15("p", { class: "buttons", children: [
-      /* @__PURE__ */ jsxs15("button", { type: "button", onClick: () => void copy("paictl node gpu list " + m.name), children: [
-        /* @__PURE__ */ jsx15(Icon, { name: "copy" }),
+    ] }) : /* @__PURE__ */ jsx16("p", { class: "faint", children: t("noGPUs") }),
+    me.value?.grants.administrator ? /* @__PURE__ */ jsxs16("p", { class: "buttons", children: [
+      /* @__PURE__ */ jsxs16("button", { type: "button", onClick: () => void copy("paictl node gpu list " + m.name), children: [
+        /* @__PURE__ */ jsx16(Icon, { name: "copy" }),
         " paictl node gpu list"
       ] }),
-      /* @__PURE__ */ jsxs15("button", { type: "button", onClick: () => void copy("paictl node cordon " + m.name), children: [
-        /* @__PURE__ */ jsx15(Icon, { name: "copy" }),
+      /* @__PURE__ */ jsxs16("button", { type: "button", onClick: () => void copy("paictl node cordon " + m.name), children: [
+        /* @__PURE__ */ jsx16(Icon, { name: "copy" }),
         " paictl node ",
         m.cordoned ? "uncordon" : "cordon"
       ] })
@@ -5379,8 +5686,8 @@ function One({ m, close }) {
 }
 
 // pkg/portal/web/src/queue.tsx
-import { useEffect as useEffect16 } from "./library.js";
-import { jsx as jsx16, jsxs as jsxs16 } from "./library.js";
+import { useEffect as useEffect17 } from "./library.js";
+import { jsx as jsx17, jsxs as jsxs17 } from "./library.js";
 function wants(g) {
   if (g.gpus > 0) return t("wantsGPUs", { n: g.gpus });
   if (g.shareOfGPUs) return t("wantsShare", { n: g.shareOfGPUs });
@@ -5388,7 +5695,7 @@ function wants(g) {
 }
 function QueuePage() {
   const { cluster, error } = useCluster("virtualClusters");
-  useEffect16(() => {
+  useEffect17(() => {
     document.title = t("queue") + " – paictl";
   }, []);
   const c = cluster.value;
@@ -5396,57 +5703,57 @@ function QueuePage() {
   const asked = place.value.query.get("vc");
   const busiest = [...all2].sort((a, b) => b.waitingGangs - a.waitingGangs)[0];
   const v = all2.find((x) => x.name === asked) ?? (asked ? void 0 : busiest);
-  const command = "paictl job queue" + (v ? " --vc " + quoted(v.name) : "");
+  const command2 = "paictl job queue" + (v ? " --vc " + quoted(v.name) : "");
   const gangs = v?.queue ?? [];
-  return /* @__PURE__ */ jsxs16("section", { class: "page", children: [
-    /* @__PURE__ */ jsxs16("header", { class: "top", children: [
-      /* @__PURE__ */ jsx16("h1", { children: t("queue") }),
-      /* @__PURE__ */ jsx16("span", { class: "grow" }),
-      /* @__PURE__ */ jsx16(
+  return /* @__PURE__ */ jsxs17("section", { class: "page", children: [
+    /* @__PURE__ */ jsxs17("header", { class: "top", children: [
+      /* @__PURE__ */ jsx17("h1", { children: t("queue") }),
+      /* @__PURE__ */ jsx17("span", { class: "grow" }),
+      /* @__PURE__ */ jsx17(
         Menu,
         {
           label: t("more"),
           icon: "more",
           items: [
-            { label: t("copyPaictl"), icon: "copy", run: () => void copy(command) },
+            { label: t("copyPaictl"), icon: "copy", run: () => void copy(command2) },
             { label: t("copyCurl"), icon: "copy", run: () => void copy(curl("GET /api/v3/queue", { query: { vc: v?.name } })) },
             { label: t("copyLink"), icon: "link", run: () => void copy(location.href) }
           ]
         }
       )
     ] }),
-    error.value ? /* @__PURE__ */ jsx16(Problem, { of: error.value }) : null,
-    c ? /* @__PURE__ */ jsx16(Sources, { c, names: ["scheduler"] }) : null,
-    !c ? error.value ? null : /* @__PURE__ */ jsx16(Loading, {}) : null,
-    all2.length > 0 ? /* @__PURE__ */ jsx16("div", { class: "filters", children: /* @__PURE__ */ jsx16("div", { class: "segments", role: "group", "aria-label": t("vc"), children: all2.map((x) => /* @__PURE__ */ jsxs16("button", { type: "button", "aria-pressed": x.name === v?.name, onClick: () => setQuery({ vc: x.name }), children: [
+    error.value ? /* @__PURE__ */ jsx17(Problem, { of: error.value }) : null,
+    c ? /* @__PURE__ */ jsx17(Sources, { c, names: ["scheduler"] }) : null,
+    !c ? error.value ? null : /* @__PURE__ */ jsx17(Loading, {}) : null,
+    all2.length > 0 ? /* @__PURE__ */ jsx17("div", { class: "filters", children: /* @__PURE__ */ jsx17("div", { class: "segments", role: "group", "aria-label": t("vc"), children: all2.map((x) => /* @__PURE__ */ jsxs17("button", { type: "button", "aria-pressed": x.name === v?.name, onClick: () => setQuery({ vc: x.name }), children: [
       x.name,
       " ",
-      x.waitingGangs ? /* @__PURE__ */ jsx16("span", { class: "count", children: x.waitingGangs }) : null
-    ] }, x.name)) }) }) : c && source(c, "scheduler")?.state === "current" ? /* @__PURE__ */ jsx16("p", { class: "empty", children: t("noVCs") }) : null,
-    asked && c && !v ? /* @__PURE__ */ jsx16("p", { class: "empty", children: t("noSuchVC", { name: asked }) }) : null,
-    v ? /* @__PURE__ */ jsxs16("div", { class: "queue", children: [
-      /* @__PURE__ */ jsx16("div", { class: "vcs", children: /* @__PURE__ */ jsx16(VC, { v }) }),
-      gangs.length === 0 ? /* @__PURE__ */ jsx16("p", { class: "empty", children: t("nobodyWaits") }) : /* @__PURE__ */ jsxs16("table", { class: "rows", children: [
-        /* @__PURE__ */ jsx16("thead", { children: /* @__PURE__ */ jsxs16("tr", { children: [
-          /* @__PURE__ */ jsx16("th", { class: "num", children: "#" }),
-          /* @__PURE__ */ jsx16("th", { children: t("name") }),
-          /* @__PURE__ */ jsx16("th", { children: t("wants") }),
-          /* @__PURE__ */ jsx16("th", { class: "num wide", children: t("tasks") }),
-          /* @__PURE__ */ jsx16("th", { class: "num wide", children: t("priority") }),
-          /* @__PURE__ */ jsx16("th", { children: t("waitsSince") }),
-          /* @__PURE__ */ jsx16("th", { class: "reason", children: t("waitsFor") })
+      x.waitingGangs ? /* @__PURE__ */ jsx17("span", { class: "count", children: x.waitingGangs }) : null
+    ] }, x.name)) }) }) : c && source(c, "scheduler")?.state === "current" ? /* @__PURE__ */ jsx17("p", { class: "empty", children: t("noVCs") }) : null,
+    asked && c && !v ? /* @__PURE__ */ jsx17("p", { class: "empty", children: t("noSuchVC", { name: asked }) }) : null,
+    v ? /* @__PURE__ */ jsxs17("div", { class: "queue", children: [
+      /* @__PURE__ */ jsx17("div", { class: "vcs", children: /* @__PURE__ */ jsx17(VC, { v }) }),
+      gangs.length === 0 ? /* @__PURE__ */ jsx17("p", { class: "empty", children: t("nobodyWaits") }) : /* @__PURE__ */ jsxs17("table", { class: "rows", children: [
+        /* @__PURE__ */ jsx17("thead", { children: /* @__PURE__ */ jsxs17("tr", { children: [
+          /* @__PURE__ */ jsx17("th", { class: "num", children: "#" }),
+          /* @__PURE__ */ jsx17("th", { children: t("name") }),
+          /* @__PURE__ */ jsx17("th", { children: t("wants") }),
+          /* @__PURE__ */ jsx17("th", { class: "num wide", children: t("tasks") }),
+          /* @__PURE__ */ jsx17("th", { class: "num wide", children: t("priority") }),
+          /* @__PURE__ */ jsx17("th", { children: t("waitsSince") }),
+          /* @__PURE__ */ jsx17("th", { class: "reason", children: t("waitsFor") })
         ] }) }),
-        /* @__PURE__ */ jsx16("tbody", { children: gangs.map((g) => {
+        /* @__PURE__ */ jsx17("tbody", { children: gangs.map((g) => {
           const [user, name] = g.job.split("/");
           const mine = g.user && g.user === me.value?.name;
-          return /* @__PURE__ */ jsxs16("tr", { class: mine ? "mine" : "", children: [
-            /* @__PURE__ */ jsx16("td", { class: "num", children: g.positionInVC }),
-            /* @__PURE__ */ jsx16("td", { children: user && name ? /* @__PURE__ */ jsx16("a", { href: address(["jobs", user, name]), children: g.job }) : /* @__PURE__ */ jsx16("span", { class: "faint", children: g.job }) }),
-            /* @__PURE__ */ jsx16("td", { children: wants(g) }),
-            /* @__PURE__ */ jsx16("td", { class: "num wide", children: g.pods }),
-            /* @__PURE__ */ jsx16("td", { class: "num wide", children: g.priority }),
-            /* @__PURE__ */ jsx16("td", { children: /* @__PURE__ */ jsx16(Ago, { time: g.since }) }),
-            /* @__PURE__ */ jsx16("td", { class: "reason", children: g.reason })
+          return /* @__PURE__ */ jsxs17("tr", { class: mine ? "mine" : "", children: [
+            /* @__PURE__ */ jsx17("td", { class: "num", children: g.positionInVC }),
+            /* @__PURE__ */ jsx17("td", { children: user && name ? /* @__PURE__ */ jsx17("a", { href: address(["jobs", user, name]), children: g.job }) : /* @__PURE__ */ jsx17("span", { class: "faint", children: g.job }) }),
+            /* @__PURE__ */ jsx17("td", { children: wants(g) }),
+            /* @__PURE__ */ jsx17("td", { class: "num wide", children: g.pods }),
+            /* @__PURE__ */ jsx17("td", { class: "num wide", children: g.priority }),
+            /* @__PURE__ */ jsx17("td", { children: /* @__PURE__ */ jsx17(Ago, { time: g.since }) }),
+            /* @__PURE__ */ jsx17("td", { class: "reason", children: g.reason })
           ] }, g.positionInVC + g.job + g.group);
         }) })
       ] })
@@ -5455,18 +5762,18 @@ function QueuePage() {
 }
 
 // pkg/portal/web/src/profile.tsx
-import { useSignal as useSignal13 } from "./library.js";
-import { useEffect as useEffect18, useRef as useRef7 } from "./library.js";
+import { useSignal as useSignal14 } from "./library.js";
+import { useEffect as useEffect19, useRef as useRef8 } from "./library.js";
 
 // pkg/portal/web/src/read.ts
-import { useSignal as useSignal12 } from "./library.js";
-import { useEffect as useEffect17 } from "./library.js";
+import { useSignal as useSignal13 } from "./library.js";
+import { useEffect as useEffect18 } from "./library.js";
 function useRead2(key2, read3) {
-  const value = useSignal12(null);
-  const error = useSignal12(null);
-  const busy = useSignal12(true);
-  const round2 = useSignal12(0);
-  useEffect17(() => {
+  const value = useSignal13(null);
+  const error = useSignal13(null);
+  const busy = useSignal13(true);
+  const round2 = useSignal13(0);
+  useEffect18(() => {
     const stop = new AbortController();
     busy.value = true;
     read3(stop.signal).then(
@@ -5518,16 +5825,16 @@ async function fingerprint(key2) {
 }
 
 // pkg/portal/web/src/profile.tsx
-import { Fragment as Fragment16, jsx as jsx17, jsxs as jsxs17 } from "./library.js";
+import { Fragment as Fragment16, jsx as jsx18, jsxs as jsxs18 } from "./library.js";
 function Part({ title, children }) {
-  return /* @__PURE__ */ jsxs17("section", { class: "panel", children: [
-    /* @__PURE__ */ jsx17("h2", { children: title }),
+  return /* @__PURE__ */ jsxs18("section", { class: "panel", children: [
+    /* @__PURE__ */ jsx18("h2", { children: title }),
     children
   ] });
 }
 function useSend() {
-  const busy = useSignal13(false);
-  const error = useSignal13(null);
+  const busy = useSignal14(false);
+  const error = useSignal14(null);
   const send = async (act) => {
     busy.value = true;
     error.value = null;
@@ -5544,7 +5851,7 @@ function useSend() {
 function Profile() {
   const name = me.value.name;
   const { value, error, again } = useRead2(name, (signal11) => call("GET /api/v3/users/{user}", { path: { user: name }, signal: signal11 }));
-  useEffect18(() => {
+  useEffect19(() => {
     document.title = t("profile") + " – paictl";
   }, []);
   const u = value.value;
@@ -5552,11 +5859,11 @@ function Profile() {
     const was = value.value.spec;
     value.value = await call("PUT /api/v3/users/{user}", { path: { user: name }, body: { was, spec: { ...was, ...next } } });
   };
-  return /* @__PURE__ */ jsxs17("section", { class: "page profile", children: [
-    /* @__PURE__ */ jsxs17("header", { class: "top", children: [
-      /* @__PURE__ */ jsx17("h1", { children: u?.displayName || name }),
-      /* @__PURE__ */ jsx17("span", { class: "grow" }),
-      /* @__PURE__ */ jsx17(
+  return /* @__PURE__ */ jsxs18("section", { class: "page profile", children: [
+    /* @__PURE__ */ jsxs18("header", { class: "top", children: [
+      /* @__PURE__ */ jsx18("h1", { children: u?.displayName || name }),
+      /* @__PURE__ */ jsx18("span", { class: "grow" }),
+      /* @__PURE__ */ jsx18(
         Menu,
         {
           label: t("more"),
@@ -5569,61 +5876,61 @@ function Profile() {
         }
       )
     ] }),
-    error.value ? /* @__PURE__ */ jsx17(Problem, { of: error.value, again }) : null,
-    !u && !error.value ? /* @__PURE__ */ jsx17(Loading, {}) : null,
-    /* @__PURE__ */ jsxs17("div", { class: "panels", children: [
-      u ? /* @__PURE__ */ jsx17(Self, { u }) : null,
-      u?.spec ? /* @__PURE__ */ jsx17(Names2, { u, change }) : null,
-      u?.spec ? /* @__PURE__ */ jsx17(Keys, { u, change }) : null,
-      /* @__PURE__ */ jsx17(Password2, { name }),
-      /* @__PURE__ */ jsx17(Tokens2, {})
+    error.value ? /* @__PURE__ */ jsx18(Problem, { of: error.value, again }) : null,
+    !u && !error.value ? /* @__PURE__ */ jsx18(Loading, {}) : null,
+    /* @__PURE__ */ jsxs18("div", { class: "panels", children: [
+      u ? /* @__PURE__ */ jsx18(Self, { u }) : null,
+      u?.spec ? /* @__PURE__ */ jsx18(Names2, { u, change }) : null,
+      u?.spec ? /* @__PURE__ */ jsx18(Keys, { u, change }) : null,
+      /* @__PURE__ */ jsx18(Password2, { name }),
+      /* @__PURE__ */ jsx18(Tokens2, {})
     ] })
   ] });
 }
-function List2({ names: names3, none }) {
-  return names3.length ? /* @__PURE__ */ jsx17(Fragment16, { children: names3.map((x) => /* @__PURE__ */ jsx17("span", { class: "tag", children: x }, x)) }) : /* @__PURE__ */ jsx17("span", { class: "faint", children: none });
+function List2({ names: names3, none: none2 }) {
+  return names3.length ? /* @__PURE__ */ jsx18(Fragment16, { children: names3.map((x) => /* @__PURE__ */ jsx18("span", { class: "tag", children: x }, x)) }) : /* @__PURE__ */ jsx18("span", { class: "faint", children: none2 });
 }
 function Self({ u }) {
-  return /* @__PURE__ */ jsxs17(Part, { title: t("account"), children: [
-    /* @__PURE__ */ jsxs17("dl", { class: "pairs", children: [
-      /* @__PURE__ */ jsxs17("div", { children: [
-        /* @__PURE__ */ jsx17("dt", { children: t("userName") }),
-        /* @__PURE__ */ jsxs17("dd", { children: [
+  return /* @__PURE__ */ jsxs18(Part, { title: t("account"), children: [
+    /* @__PURE__ */ jsxs18("dl", { class: "pairs", children: [
+      /* @__PURE__ */ jsxs18("div", { children: [
+        /* @__PURE__ */ jsx18("dt", { children: t("userName") }),
+        /* @__PURE__ */ jsxs18("dd", { children: [
           u.name,
-          u.administrator ? /* @__PURE__ */ jsx17("span", { class: "tag official", children: t("administrator") }) : null
+          u.administrator ? /* @__PURE__ */ jsx18("span", { class: "tag official", children: t("administrator") }) : null
         ] })
       ] }),
-      /* @__PURE__ */ jsxs17("div", { children: [
-        /* @__PURE__ */ jsx17("dt", { children: t("groups") }),
-        /* @__PURE__ */ jsx17("dd", { children: /* @__PURE__ */ jsx17(List2, { names: u.groups ?? [], none: t("noGroups") }) })
+      /* @__PURE__ */ jsxs18("div", { children: [
+        /* @__PURE__ */ jsx18("dt", { children: t("groups") }),
+        /* @__PURE__ */ jsx18("dd", { children: /* @__PURE__ */ jsx18(List2, { names: u.groups ?? [], none: t("noGroups") }) })
       ] }),
-      /* @__PURE__ */ jsxs17("div", { children: [
-        /* @__PURE__ */ jsx17("dt", { children: t("storages") }),
-        /* @__PURE__ */ jsx17("dd", { children: /* @__PURE__ */ jsx17(List2, { names: u.storages ?? [], none: t("noStorages") }) })
+      /* @__PURE__ */ jsxs18("div", { children: [
+        /* @__PURE__ */ jsx18("dt", { children: t("storages") }),
+        /* @__PURE__ */ jsx18("dd", { children: /* @__PURE__ */ jsx18(List2, { names: u.storages ?? [], none: t("noStorages") }) })
       ] }),
-      u.pages?.length ? /* @__PURE__ */ jsxs17("div", { children: [
-        /* @__PURE__ */ jsx17("dt", { children: t("pages") }),
-        /* @__PURE__ */ jsx17("dd", { children: /* @__PURE__ */ jsx17(List2, { names: u.pages, none: "" }) })
+      u.pages?.length ? /* @__PURE__ */ jsxs18("div", { children: [
+        /* @__PURE__ */ jsx18("dt", { children: t("pages") }),
+        /* @__PURE__ */ jsx18("dd", { children: /* @__PURE__ */ jsx18(List2, { names: u.pages, none: "" }) })
       ] }) : null,
-      u.identities?.length ? /* @__PURE__ */ jsxs17("div", { children: [
-        /* @__PURE__ */ jsx17("dt", { children: t("identities") }),
-        /* @__PURE__ */ jsx17("dd", { children: /* @__PURE__ */ jsx17(List2, { names: u.identities.map((i) => i.provider), none: "" }) })
+      u.identities?.length ? /* @__PURE__ */ jsxs18("div", { children: [
+        /* @__PURE__ */ jsx18("dt", { children: t("identities") }),
+        /* @__PURE__ */ jsx18("dd", { children: /* @__PURE__ */ jsx18(List2, { names: u.identities.map((i) => i.provider), none: "" }) })
       ] }) : null,
-      u.lastSignIn ? /* @__PURE__ */ jsxs17("div", { children: [
-        /* @__PURE__ */ jsx17("dt", { children: t("lastSignIn") }),
-        /* @__PURE__ */ jsx17("dd", { children: /* @__PURE__ */ jsx17(Ago, { time: u.lastSignIn }) })
+      u.lastSignIn ? /* @__PURE__ */ jsxs18("div", { children: [
+        /* @__PURE__ */ jsx18("dt", { children: t("lastSignIn") }),
+        /* @__PURE__ */ jsx18("dd", { children: /* @__PURE__ */ jsx18(Ago, { time: u.lastSignIn }) })
       ] }) : null
     ] }),
-    /* @__PURE__ */ jsx17("h3", { children: t("vcs") }),
-    u.allVirtualClusters || u.administrator ? /* @__PURE__ */ jsx17("p", { children: t("everyVC") }) : null,
-    u.virtualClusters?.length ? /* @__PURE__ */ jsx17("ul", { class: "grants", children: u.virtualClusters.map((v) => /* @__PURE__ */ jsxs17("li", { children: [
-      /* @__PURE__ */ jsx17("a", { href: address(["jobs"], { vc: v.name, state: "active" }), children: v.name }),
-      /* @__PURE__ */ jsx17("span", { class: "faint", children: [t("grant.submit", { priority: v.maxPriority || "prod" }), v.seeJobs ? t("grant.seeJobs") : "", v.hostNetwork ? t("grant.hostNetwork") : ""].filter(Boolean).join(" · ") })
-    ] }, v.name)) }) : u.allVirtualClusters || u.administrator ? null : /* @__PURE__ */ jsx17("p", { class: "faint", children: t("noVCs") })
+    /* @__PURE__ */ jsx18("h3", { children: t("vcs") }),
+    u.allVirtualClusters || u.administrator ? /* @__PURE__ */ jsx18("p", { children: t("everyVC") }) : null,
+    u.virtualClusters?.length ? /* @__PURE__ */ jsx18("ul", { class: "grants", children: u.virtualClusters.map((v) => /* @__PURE__ */ jsxs18("li", { children: [
+      /* @__PURE__ */ jsx18("a", { href: address(["jobs"], { vc: v.name, state: "active" }), children: v.name }),
+      /* @__PURE__ */ jsx18("span", { class: "faint", children: [t("grant.submit", { priority: v.maxPriority || "prod" }), v.seeJobs ? t("grant.seeJobs") : "", v.hostNetwork ? t("grant.hostNetwork") : ""].filter(Boolean).join(" · ") })
+    ] }, v.name)) }) : u.allVirtualClusters || u.administrator ? null : /* @__PURE__ */ jsx18("p", { class: "faint", children: t("noVCs") })
   ] });
 }
 function Names2({ u, change }) {
-  const form = useRef7(null);
+  const form = useRef8(null);
   const { busy, error, send } = useSend();
   const submit = (e) => {
     e.preventDefault();
@@ -5635,40 +5942,40 @@ function Names2({ u, change }) {
       void begin();
     });
   };
-  return /* @__PURE__ */ jsx17(Part, { title: t("nameAndMail"), children: /* @__PURE__ */ jsxs17("form", { ref: form, class: "fields", onSubmit: submit, children: [
-    error.value ? /* @__PURE__ */ jsx17(Problem, { of: error.value }) : null,
-    /* @__PURE__ */ jsxs17("label", { children: [
-      /* @__PURE__ */ jsx17("span", { children: t("displayName") }),
-      /* @__PURE__ */ jsx17("input", { name: "displayName", defaultValue: u.displayName, maxLength: 256, autocomplete: "name" })
+  return /* @__PURE__ */ jsx18(Part, { title: t("nameAndMail"), children: /* @__PURE__ */ jsxs18("form", { ref: form, class: "fields", onSubmit: submit, children: [
+    error.value ? /* @__PURE__ */ jsx18(Problem, { of: error.value }) : null,
+    /* @__PURE__ */ jsxs18("label", { children: [
+      /* @__PURE__ */ jsx18("span", { children: t("displayName") }),
+      /* @__PURE__ */ jsx18("input", { name: "displayName", defaultValue: u.displayName, maxLength: 256, autocomplete: "name" })
     ] }),
-    /* @__PURE__ */ jsxs17("label", { children: [
-      /* @__PURE__ */ jsx17("span", { children: t("email") }),
-      /* @__PURE__ */ jsx17("input", { name: "email", type: "email", defaultValue: u.email, autocomplete: "email" })
+    /* @__PURE__ */ jsxs18("label", { children: [
+      /* @__PURE__ */ jsx18("span", { children: t("email") }),
+      /* @__PURE__ */ jsx18("input", { name: "email", type: "email", defaultValue: u.email, autocomplete: "email" })
     ] }),
-    /* @__PURE__ */ jsx17("button", { type: "submit", disabled: busy.value, children: t("save") })
+    /* @__PURE__ */ jsx18("button", { type: "submit", disabled: busy.value, children: t("save") })
   ] }) });
 }
 function Key({ k, remove }) {
   const key2 = readKey(k.value);
-  const sum = useSignal13("");
-  useEffect18(() => {
+  const sum = useSignal14("");
+  useEffect19(() => {
     if (typeof key2 !== "string") void fingerprint(key2).then((x) => sum.value = x);
   }, [k.value]);
-  return /* @__PURE__ */ jsxs17("li", { children: [
-    /* @__PURE__ */ jsxs17("div", { children: [
-      /* @__PURE__ */ jsx17("b", { children: k.title || typeof key2 !== "string" && key2.comment || t("untitled") }),
-      /* @__PURE__ */ jsxs17("p", { class: "faint small", children: [
+  return /* @__PURE__ */ jsxs18("li", { children: [
+    /* @__PURE__ */ jsxs18("div", { children: [
+      /* @__PURE__ */ jsx18("b", { children: k.title || typeof key2 !== "string" && key2.comment || t("untitled") }),
+      /* @__PURE__ */ jsxs18("p", { class: "faint small", children: [
         typeof key2 === "string" ? "" : key2.type,
         " ",
-        /* @__PURE__ */ jsx17("code", { children: sum.value })
+        /* @__PURE__ */ jsx18("code", { children: sum.value })
       ] })
     ] }),
-    /* @__PURE__ */ jsx17("button", { type: "button", class: "square", title: t("remove"), "aria-label": t("remove"), onClick: remove, children: /* @__PURE__ */ jsx17(Icon, { name: "trash" }) })
+    /* @__PURE__ */ jsx18("button", { type: "button", class: "square", title: t("remove"), "aria-label": t("remove"), onClick: remove, children: /* @__PURE__ */ jsx18(Icon, { name: "trash" }) })
   ] });
 }
 function Keys({ u, change }) {
-  const form = useRef7(null);
-  const wrong = useSignal13("");
+  const form = useRef8(null);
+  const wrong = useSignal14("");
   const { busy, error, send } = useSend();
   const all2 = u.sshKeys ?? [];
   const add = (e) => {
@@ -5691,26 +5998,26 @@ function Keys({ u, change }) {
     danger: true,
     act: () => change({ sshKeys: all2.filter((x) => x !== k) })
   });
-  return /* @__PURE__ */ jsxs17(Part, { title: t("sshKeys"), children: [
-    all2.length ? /* @__PURE__ */ jsx17("ul", { class: "entries", children: all2.map((k) => /* @__PURE__ */ jsx17(Key, { k, remove: () => remove(k) }, k.value)) }) : /* @__PURE__ */ jsx17("p", { class: "faint", children: t("noKeys") }),
-    /* @__PURE__ */ jsxs17("form", { ref: form, class: "fields", onSubmit: add, children: [
-      error.value ? /* @__PURE__ */ jsx17(Problem, { of: error.value }) : null,
-      /* @__PURE__ */ jsxs17("label", { children: [
-        /* @__PURE__ */ jsx17("span", { children: t("publicKey") }),
-        /* @__PURE__ */ jsx17("textarea", { name: "value", class: "mono", required: true, rows: 3, spellcheck: false, autocomplete: "off", placeholder: "ssh-ed25519 AAAA… ann@laptop", onInput: () => wrong.value = "" })
+  return /* @__PURE__ */ jsxs18(Part, { title: t("sshKeys"), children: [
+    all2.length ? /* @__PURE__ */ jsx18("ul", { class: "entries", children: all2.map((k) => /* @__PURE__ */ jsx18(Key, { k, remove: () => remove(k) }, k.value)) }) : /* @__PURE__ */ jsx18("p", { class: "faint", children: t("noKeys") }),
+    /* @__PURE__ */ jsxs18("form", { ref: form, class: "fields", onSubmit: add, children: [
+      error.value ? /* @__PURE__ */ jsx18(Problem, { of: error.value }) : null,
+      /* @__PURE__ */ jsxs18("label", { children: [
+        /* @__PURE__ */ jsx18("span", { children: t("publicKey") }),
+        /* @__PURE__ */ jsx18("textarea", { name: "value", class: "mono", required: true, rows: 3, spellcheck: false, autocomplete: "off", placeholder: "ssh-ed25519 AAAA… ann@laptop", onInput: () => wrong.value = "" })
       ] }),
-      wrong.value ? /* @__PURE__ */ jsx17("p", { class: "bad", role: "alert", children: wrong.value }) : null,
-      /* @__PURE__ */ jsxs17("label", { children: [
-        /* @__PURE__ */ jsx17("span", { children: t("title") }),
-        /* @__PURE__ */ jsx17("input", { name: "title", autocomplete: "off" })
+      wrong.value ? /* @__PURE__ */ jsx18("p", { class: "bad", role: "alert", children: wrong.value }) : null,
+      /* @__PURE__ */ jsxs18("label", { children: [
+        /* @__PURE__ */ jsx18("span", { children: t("title") }),
+        /* @__PURE__ */ jsx18("input", { name: "title", autocomplete: "off" })
       ] }),
-      /* @__PURE__ */ jsx17("button", { type: "submit", disabled: busy.value, children: t("addKey") })
+      /* @__PURE__ */ jsx18("button", { type: "submit", disabled: busy.value, children: t("addKey") })
     ] })
   ] });
 }
 function Password2({ name }) {
-  const form = useRef7(null);
-  const wrong = useSignal13("");
+  const form = useRef8(null);
+  const wrong = useSignal14("");
   const { busy, error, send } = useSend();
   const submit = (e) => {
     e.preventDefault();
@@ -5723,33 +6030,33 @@ function Password2({ name }) {
       toSignIn();
     });
   };
-  return /* @__PURE__ */ jsx17(Part, { title: t("password"), children: /* @__PURE__ */ jsxs17("form", { ref: form, class: "fields", onSubmit: submit, children: [
-    error.value ? /* @__PURE__ */ jsx17(Problem, { of: error.value }) : null,
-    /* @__PURE__ */ jsx17("input", { type: "text", name: "username", value: name, autocomplete: "username", hidden: true, readOnly: true }),
-    /* @__PURE__ */ jsxs17("label", { children: [
-      /* @__PURE__ */ jsx17("span", { children: t("oldPassword") }),
-      /* @__PURE__ */ jsx17("input", { name: "old", type: "password", required: true, autocomplete: "current-password" })
+  return /* @__PURE__ */ jsx18(Part, { title: t("password"), children: /* @__PURE__ */ jsxs18("form", { ref: form, class: "fields", onSubmit: submit, children: [
+    error.value ? /* @__PURE__ */ jsx18(Problem, { of: error.value }) : null,
+    /* @__PURE__ */ jsx18("input", { type: "text", name: "username", value: name, autocomplete: "username", hidden: true, readOnly: true }),
+    /* @__PURE__ */ jsxs18("label", { children: [
+      /* @__PURE__ */ jsx18("span", { children: t("oldPassword") }),
+      /* @__PURE__ */ jsx18("input", { name: "old", type: "password", required: true, autocomplete: "current-password" })
     ] }),
-    /* @__PURE__ */ jsxs17("label", { children: [
-      /* @__PURE__ */ jsx17("span", { children: t("newPassword") }),
-      /* @__PURE__ */ jsx17("input", { name: "new", type: "password", required: true, autocomplete: "new-password" })
+    /* @__PURE__ */ jsxs18("label", { children: [
+      /* @__PURE__ */ jsx18("span", { children: t("newPassword") }),
+      /* @__PURE__ */ jsx18("input", { name: "new", type: "password", required: true, autocomplete: "new-password" })
     ] }),
-    /* @__PURE__ */ jsxs17("label", { children: [
-      /* @__PURE__ */ jsx17("span", { children: t("newPasswordAgain") }),
-      /* @__PURE__ */ jsx17("input", { name: "again", type: "password", required: true, autocomplete: "new-password", onInput: () => wrong.value = "" })
+    /* @__PURE__ */ jsxs18("label", { children: [
+      /* @__PURE__ */ jsx18("span", { children: t("newPasswordAgain") }),
+      /* @__PURE__ */ jsx18("input", { name: "again", type: "password", required: true, autocomplete: "new-password", onInput: () => wrong.value = "" })
     ] }),
-    wrong.value ? /* @__PURE__ */ jsx17("p", { class: "bad", role: "alert", children: wrong.value }) : null,
-    /* @__PURE__ */ jsx17("p", { class: "faint small", children: t("passwordEnds") }),
-    /* @__PURE__ */ jsx17("button", { type: "submit", disabled: busy.value, children: t("changePassword") })
+    wrong.value ? /* @__PURE__ */ jsx18("p", { class: "bad", role: "alert", children: wrong.value }) : null,
+    /* @__PURE__ */ jsx18("p", { class: "faint small", children: t("passwordEnds") }),
+    /* @__PURE__ */ jsx18("button", { type: "submit", disabled: busy.value, children: t("changePassword") })
   ] }) });
 }
 var scopes = ["read", "submit", "admin", "secrets"];
 var lives = ["30", "90", "365", "0"];
 function Tokens2() {
   const { value, error, again } = useRead2("", (signal11) => call("GET /api/v3/tokens", { signal: signal11 }));
-  const form = useRef7(null);
+  const form = useRef8(null);
   const { busy, error: refused2, send } = useSend();
-  const made = useSignal13(null);
+  const made = useSignal14(null);
   const all2 = value.value?.items ?? [];
   const create = (e) => {
     e.preventDefault();
@@ -5773,84 +6080,84 @@ function Tokens2() {
       again();
     }
   });
-  return /* @__PURE__ */ jsxs17("section", { class: "panel wide", children: [
-    /* @__PURE__ */ jsx17("h2", { children: t("tokens") }),
-    /* @__PURE__ */ jsx17("p", { class: "faint", children: t("tokensHint") }),
-    error.value ? /* @__PURE__ */ jsx17(Problem, { of: error.value, again }) : null,
-    made.value ? /* @__PURE__ */ jsxs17("div", { class: "made", role: "status", children: [
-      /* @__PURE__ */ jsx17("p", { children: t("tokenOnce", { name: made.value.record.label || made.value.record.id }) }),
-      /* @__PURE__ */ jsxs17("div", { class: "secret", children: [
-        /* @__PURE__ */ jsx17("code", { children: made.value.token }),
-        /* @__PURE__ */ jsxs17("button", { type: "button", class: "primary", onClick: () => void copy(made.value.token), children: [
-          /* @__PURE__ */ jsx17(Icon, { name: "copy" }),
+  return /* @__PURE__ */ jsxs18("section", { class: "panel wide", children: [
+    /* @__PURE__ */ jsx18("h2", { children: t("tokens") }),
+    /* @__PURE__ */ jsx18("p", { class: "faint", children: t("tokensHint") }),
+    error.value ? /* @__PURE__ */ jsx18(Problem, { of: error.value, again }) : null,
+    made.value ? /* @__PURE__ */ jsxs18("div", { class: "made", role: "status", children: [
+      /* @__PURE__ */ jsx18("p", { children: t("tokenOnce", { name: made.value.record.label || made.value.record.id }) }),
+      /* @__PURE__ */ jsxs18("div", { class: "secret", children: [
+        /* @__PURE__ */ jsx18("code", { children: made.value.token }),
+        /* @__PURE__ */ jsxs18("button", { type: "button", class: "primary", onClick: () => void copy(made.value.token), children: [
+          /* @__PURE__ */ jsx18(Icon, { name: "copy" }),
           " ",
           t("copy")
         ] }),
-        /* @__PURE__ */ jsx17("button", { type: "button", onClick: () => made.value = null, children: t("close") })
+        /* @__PURE__ */ jsx18("button", { type: "button", onClick: () => made.value = null, children: t("close") })
       ] })
     ] }) : null,
-    value.value && all2.length === 0 ? /* @__PURE__ */ jsx17("p", { class: "faint", children: t("noTokens") }) : null,
-    all2.length ? /* @__PURE__ */ jsx17("div", { class: "scrolls", children: /* @__PURE__ */ jsxs17("table", { class: "rows", children: [
-      /* @__PURE__ */ jsx17("thead", { children: /* @__PURE__ */ jsxs17("tr", { children: [
-        /* @__PURE__ */ jsx17("th", { children: t("label") }),
-        /* @__PURE__ */ jsx17("th", { children: t("scopes") }),
-        /* @__PURE__ */ jsx17("th", { children: t("createdAt") }),
-        /* @__PURE__ */ jsx17("th", { children: t("lastUsed") }),
-        /* @__PURE__ */ jsx17("th", { children: t("expires") }),
-        /* @__PURE__ */ jsx17("th", { children: t("client") }),
-        /* @__PURE__ */ jsx17("th", {})
+    value.value && all2.length === 0 ? /* @__PURE__ */ jsx18("p", { class: "faint", children: t("noTokens") }) : null,
+    all2.length ? /* @__PURE__ */ jsx18("div", { class: "scrolls", children: /* @__PURE__ */ jsxs18("table", { class: "rows", children: [
+      /* @__PURE__ */ jsx18("thead", { children: /* @__PURE__ */ jsxs18("tr", { children: [
+        /* @__PURE__ */ jsx18("th", { children: t("label") }),
+        /* @__PURE__ */ jsx18("th", { children: t("scopes") }),
+        /* @__PURE__ */ jsx18("th", { children: t("createdAt") }),
+        /* @__PURE__ */ jsx18("th", { children: t("lastUsed") }),
+        /* @__PURE__ */ jsx18("th", { children: t("expires") }),
+        /* @__PURE__ */ jsx18("th", { children: t("client") }),
+        /* @__PURE__ */ jsx18("th", {})
       ] }) }),
-      /* @__PURE__ */ jsx17("tbody", { children: all2.map((r) => /* @__PURE__ */ jsxs17("tr", { "data-token": r.id, children: [
-        /* @__PURE__ */ jsxs17("td", { children: [
-          r.label || /* @__PURE__ */ jsx17("span", { class: "faint", children: maybe("kind." + r.kind, r.kind) }),
-          r.id === me.value?.token.id ? /* @__PURE__ */ jsx17("span", { class: "tag", children: t("thisSession") }) : null
+      /* @__PURE__ */ jsx18("tbody", { children: all2.map((r) => /* @__PURE__ */ jsxs18("tr", { "data-token": r.id, children: [
+        /* @__PURE__ */ jsxs18("td", { children: [
+          r.label || /* @__PURE__ */ jsx18("span", { class: "faint", children: maybe("kind." + r.kind, r.kind) }),
+          r.id === me.value?.token.id ? /* @__PURE__ */ jsx18("span", { class: "tag", children: t("thisSession") }) : null
         ] }),
-        /* @__PURE__ */ jsx17("td", { children: r.scopes?.join(", ") }),
-        /* @__PURE__ */ jsx17("td", { children: /* @__PURE__ */ jsx17(Ago, { time: r.created }) }),
-        /* @__PURE__ */ jsx17("td", { children: r.used ? /* @__PURE__ */ jsx17(Ago, { time: r.used }) : /* @__PURE__ */ jsx17("span", { class: "faint", children: t("never") }) }),
-        /* @__PURE__ */ jsx17("td", { children: r.expires ? /* @__PURE__ */ jsx17(Ago, { time: r.expires }) : /* @__PURE__ */ jsx17("span", { class: "faint", children: t("never") }) }),
-        /* @__PURE__ */ jsxs17("td", { class: "client", title: r.client, children: [
+        /* @__PURE__ */ jsx18("td", { children: r.scopes?.join(", ") }),
+        /* @__PURE__ */ jsx18("td", { children: /* @__PURE__ */ jsx18(Ago, { time: r.created }) }),
+        /* @__PURE__ */ jsx18("td", { children: r.used ? /* @__PURE__ */ jsx18(Ago, { time: r.used }) : /* @__PURE__ */ jsx18("span", { class: "faint", children: t("never") }) }),
+        /* @__PURE__ */ jsx18("td", { children: r.expires ? /* @__PURE__ */ jsx18(Ago, { time: r.expires }) : /* @__PURE__ */ jsx18("span", { class: "faint", children: t("never") }) }),
+        /* @__PURE__ */ jsxs18("td", { class: "client", title: r.client, children: [
           r.client,
           " ",
-          /* @__PURE__ */ jsx17("span", { class: "faint", children: r.address })
+          /* @__PURE__ */ jsx18("span", { class: "faint", children: r.address })
         ] }),
-        /* @__PURE__ */ jsx17("td", { class: "num", children: /* @__PURE__ */ jsx17("button", { type: "button", onClick: () => revoke(r), children: t("revoke") }) })
+        /* @__PURE__ */ jsx18("td", { class: "num", children: /* @__PURE__ */ jsx18("button", { type: "button", onClick: () => revoke(r), children: t("revoke") }) })
       ] }, r.id)) })
     ] }) }) : null,
-    /* @__PURE__ */ jsxs17("form", { ref: form, class: "fields new-token", onSubmit: create, children: [
-      /* @__PURE__ */ jsx17("h3", { children: t("newToken") }),
-      refused2.value ? /* @__PURE__ */ jsx17(Problem, { of: refused2.value }) : null,
-      /* @__PURE__ */ jsxs17("div", { class: "line", children: [
-        /* @__PURE__ */ jsxs17("label", { children: [
-          /* @__PURE__ */ jsx17("span", { children: t("label") }),
-          /* @__PURE__ */ jsx17("input", { name: "label", required: true, maxLength: 200, autocomplete: "off" })
+    /* @__PURE__ */ jsxs18("form", { ref: form, class: "fields new-token", onSubmit: create, children: [
+      /* @__PURE__ */ jsx18("h3", { children: t("newToken") }),
+      refused2.value ? /* @__PURE__ */ jsx18(Problem, { of: refused2.value }) : null,
+      /* @__PURE__ */ jsxs18("div", { class: "line", children: [
+        /* @__PURE__ */ jsxs18("label", { children: [
+          /* @__PURE__ */ jsx18("span", { children: t("label") }),
+          /* @__PURE__ */ jsx18("input", { name: "label", required: true, maxLength: 200, autocomplete: "off" })
         ] }),
-        /* @__PURE__ */ jsxs17("label", { children: [
-          /* @__PURE__ */ jsx17("span", { children: t("validFor") }),
-          /* @__PURE__ */ jsx17("select", { name: "days", children: lives.map((x) => /* @__PURE__ */ jsx17("option", { value: x, selected: x === "90", children: x === "0" ? t("untilRevoked") : t("lastDays", { n: x }) }, x)) })
+        /* @__PURE__ */ jsxs18("label", { children: [
+          /* @__PURE__ */ jsx18("span", { children: t("validFor") }),
+          /* @__PURE__ */ jsx18("select", { name: "days", children: lives.map((x) => /* @__PURE__ */ jsx18("option", { value: x, selected: x === "90", children: x === "0" ? t("untilRevoked") : t("lastDays", { n: x }) }, x)) })
         ] }),
-        /* @__PURE__ */ jsxs17("fieldset", { children: [
-          /* @__PURE__ */ jsx17("legend", { children: t("scopes") }),
-          /* @__PURE__ */ jsx17("div", { class: "choices", children: scopes.map(
-            (x) => x === "admin" && !me.value?.grants.administrator ? null : /* @__PURE__ */ jsxs17("label", { class: "tick", title: t(`scope.${x}`), children: [
-              /* @__PURE__ */ jsx17("input", { type: "checkbox", name: "scopes", value: x, defaultChecked: x === "read" || x === "submit" }),
+        /* @__PURE__ */ jsxs18("fieldset", { children: [
+          /* @__PURE__ */ jsx18("legend", { children: t("scopes") }),
+          /* @__PURE__ */ jsx18("div", { class: "choices", children: scopes.map(
+            (x) => x === "admin" && !me.value?.grants.administrator ? null : /* @__PURE__ */ jsxs18("label", { class: "tick", title: t(`scope.${x}`), children: [
+              /* @__PURE__ */ jsx18("input", { type: "checkbox", name: "scopes", value: x, defaultChecked: x === "read" || x === "submit" }),
               " ",
               x
             ] }, x)
           ) })
         ] }),
-        /* @__PURE__ */ jsx17("button", { type: "submit", disabled: busy.value, children: t("createToken") })
+        /* @__PURE__ */ jsx18("button", { type: "submit", disabled: busy.value, children: t("createToken") })
       ] })
     ] })
   ] });
 }
 
 // pkg/portal/web/src/submit.tsx
-import { signal as signal10, useSignal as useSignal14 } from "./library.js";
-import { useEffect as useEffect19, useRef as useRef9 } from "./library.js";
+import { signal as signal10, useSignal as useSignal16 } from "./library.js";
+import { useEffect as useEffect21, useRef as useRef11 } from "./library.js";
 
 // pkg/portal/web/src/form.tsx
-import { useRef as useRef8 } from "./library.js";
+import { useRef as useRef9 } from "./library.js";
 
 // pkg/portal/web/src/parameters.ts
 function quotedText(text2, at) {
@@ -5968,16 +6275,16 @@ function filled(text2, query) {
 }
 
 // pkg/portal/web/src/form.tsx
-import { jsx as jsx18, jsxs as jsxs18 } from "./library.js";
+import { jsx as jsx19, jsxs as jsxs19 } from "./library.js";
 function Parameters({ text: text2, change, done: done2 }) {
   const all2 = parameters(text2);
-  const like = useRef8(null);
+  const like = useRef9(null);
   if (all2.length === 0) return null;
-  return /* @__PURE__ */ jsxs18("form", { class: "parameters", "aria-label": t("parameters"), onSubmit: (e) => e.preventDefault(), onChange: done2, children: [
-    /* @__PURE__ */ jsx18("h2", { children: t("parameters") }),
-    all2.map((p) => /* @__PURE__ */ jsxs18("label", { children: [
-      /* @__PURE__ */ jsx18("span", { children: p.name }),
-      /* @__PURE__ */ jsx18(
+  return /* @__PURE__ */ jsxs19("form", { class: "parameters", "aria-label": t("parameters"), onSubmit: (e) => e.preventDefault(), onChange: done2, children: [
+    /* @__PURE__ */ jsx19("h2", { children: t("parameters") }),
+    all2.map((p) => /* @__PURE__ */ jsxs19("label", { children: [
+      /* @__PURE__ */ jsx19("span", { children: p.name }),
+      /* @__PURE__ */ jsx19(
         "input",
         {
           type: "text",
@@ -5992,6 +6299,131 @@ function Parameters({ text: text2, change, done: done2 }) {
       )
     ] }, p.name))
   ] });
+}
+
+// pkg/portal/web/src/editor.tsx
+import { useSignal as useSignal15 } from "./library.js";
+import { useEffect as useEffect20, useRef as useRef10 } from "./library.js";
+import { Fragment as Fragment17, jsx as jsx20, jsxs as jsxs20 } from "./library.js";
+function JobFile(field) {
+  const way = useSignal15("loading");
+  const box = useRef10(null);
+  const editor = useRef10(null);
+  const latest = useRef10(field);
+  latest.current = field;
+  const speaks = language.value;
+  useEffect20(() => {
+    let gone = false;
+    load("editor").then(
+      (m) => {
+        if (gone) return;
+        editor.current = m.edit(box.current, latest.current.text, {
+          label: t("jobFile"),
+          help: t("editorHelp"),
+          phrases: speaks === "en" ? {} : phrases(),
+          virtualClusters: ownVCs,
+          changed: (text2) => latest.current.changed(text2),
+          send: () => latest.current.send()
+        });
+        field.show.current = editor.current.show;
+        editor.current.mark(placed(latest.current.findings ?? []));
+        way.value = "editor";
+      },
+      () => way.value = "plain"
+    );
+    return () => {
+      gone = true;
+      editor.current?.end();
+      editor.current = null;
+    };
+  }, [speaks]);
+  useEffect20(() => editor.current?.set(field.text), [field.text]);
+  useEffect20(() => {
+    if (field.findings) editor.current?.mark(placed(field.findings));
+  }, [field.findings]);
+  return /* @__PURE__ */ jsxs20(Fragment17, { children: [
+    /* @__PURE__ */ jsx20("div", { ref: box, class: "rich", hidden: way.value !== "editor" }),
+    way.value === "loading" ? /* @__PURE__ */ jsx20(Loading, {}) : null,
+    way.value === "plain" ? /* @__PURE__ */ jsx20(Plain, { ...field }) : null,
+    way.value === "editor" ? /* @__PURE__ */ jsx20("p", { class: "keys-hint faint", children: t("editorHelp") }) : null
+  ] });
+}
+function placed(findings) {
+  return findings.filter((f) => f.line);
+}
+function Plain({ text: text2, findings, changed: changed2, send, show }) {
+  const area = useRef10(null);
+  const gutter = useRef10(null);
+  show.current = (line) => {
+    const a = area.current;
+    const lines3 = a.value.split("\n");
+    const from = lines3.slice(0, line - 1).join("\n").length + (line > 1 ? 1 : 0);
+    a.focus();
+    a.setSelectionRange(from, from + (lines3[line - 1]?.length ?? 0));
+    a.scrollTop = Math.max(0, (line - 6) * (a.scrollHeight / lines3.length));
+  };
+  const keys2 = (e) => {
+    if (e.key === "Enter" && (e.ctrlKey || e.metaKey)) {
+      e.preventDefault();
+      send();
+    } else if (e.key === "Enter" && !e.shiftKey) {
+      const a = e.currentTarget;
+      const line = a.value.slice(a.value.lastIndexOf("\n", a.selectionStart - 1) + 1, a.selectionStart);
+      const indent = /^ */.exec(line)[0] + (line.trimEnd().endsWith(":") ? "  " : "");
+      if (!indent) return;
+      e.preventDefault();
+      document.execCommand("insertText", false, "\n" + indent);
+    }
+  };
+  const worst = /* @__PURE__ */ new Map();
+  for (const f of findings ?? []) if (f.line) worst.set(f.line, f.severity === "warning" && worst.get(f.line) !== "bad" ? "warn" : "bad");
+  return /* @__PURE__ */ jsxs20(Fragment17, { children: [
+    /* @__PURE__ */ jsx20("pre", { ref: gutter, class: "gutter", "aria-hidden": "true", children: Array.from({ length: text2.split("\n").length }, (_, i) => /* @__PURE__ */ jsxs20("i", { class: worst.get(i + 1) ?? "", children: [
+      i + 1,
+      "\n"
+    ] }, i)) }),
+    /* @__PURE__ */ jsx20(
+      "textarea",
+      {
+        ref: area,
+        "aria-label": t("jobFile"),
+        spellcheck: false,
+        autocomplete: "off",
+        autocapitalize: "off",
+        wrap: "off",
+        value: text2,
+        onInput: (e) => changed2(e.currentTarget.value),
+        onKeyDown: keys2,
+        onScroll: (e) => gutter.current.scrollTop = e.currentTarget.scrollTop
+      }
+    ),
+    /* @__PURE__ */ jsx20("p", { class: "keys-hint faint", children: t("plainEditor") })
+  ] });
+}
+function phrases() {
+  return {
+    Find: t("find"),
+    Replace: t("edit.replace"),
+    next: t("next"),
+    previous: t("before"),
+    all: t("edit.all"),
+    "match case": t("edit.case"),
+    regexp: t("edit.regexp"),
+    "by word": t("edit.word"),
+    replace: t("edit.replace"),
+    "replace all": t("edit.replaceAll"),
+    close: t("close"),
+    "Go to line": t("edit.line"),
+    go: t("edit.go"),
+    Completions: t("edit.completions"),
+    Diagnostics: t("check"),
+    "No diagnostics": t("edit.noFindings"),
+    "Control character": t("edit.control"),
+    "folded code": t("edit.folded"),
+    "Fold line": t("edit.fold"),
+    "Unfold line": t("edit.unfold"),
+    unfold: t("edit.unfold")
+  };
 }
 
 // pkg/portal/web/src/template.ts
@@ -6027,9 +6459,10 @@ async function fileOf(id, query, signal11) {
 }
 
 // pkg/portal/web/src/submit.tsx
-import { Fragment as Fragment17, jsx as jsx19, jsxs as jsxs19 } from "./library.js";
+import { Fragment as Fragment18, jsx as jsx21, jsxs as jsxs21 } from "./library.js";
 var text = signal10("");
 var cloned = signal10("");
+var none = [];
 var pause2 = 500;
 function example() {
   const vc = ownVCs()[0];
@@ -6056,11 +6489,11 @@ ${vc ? `defaults:
 ` : ""}`;
 }
 function Finding({ f, show }) {
-  return /* @__PURE__ */ jsxs19("li", { class: f.severity === "warning" ? "warn" : "bad", children: [
-    f.line ? /* @__PURE__ */ jsx19("button", { type: "button", class: "link", onClick: () => show(f.line), children: t("line", { n: f.line }) }) : null,
+  return /* @__PURE__ */ jsxs21("li", { class: f.severity === "warning" ? "warn" : "bad", children: [
+    f.line ? /* @__PURE__ */ jsx21("button", { type: "button", class: "link", onClick: () => show(f.line, f.column), children: t("line", { n: f.line }) }) : null,
     " ",
     f.message,
-    f.remedy ? /* @__PURE__ */ jsxs19("span", { class: "faint", children: [
+    f.remedy ? /* @__PURE__ */ jsxs21("span", { class: "faint", children: [
       " ",
       f.remedy
     ] }) : null
@@ -6069,17 +6502,17 @@ function Finding({ f, show }) {
 function Submit() {
   const of = place.value.query.get("clone") ?? "";
   const template = place.value.query.get("template") ?? "";
-  const area = useRef9(null);
-  const gutter = useRef9(null);
-  const file = useRef9(null);
-  const checked = useSignal14(null);
-  const refused2 = useSignal14(null);
-  const error = useSignal14(null);
-  const checking = useSignal14(false);
-  const sending = useSignal14(false);
-  const loading = useSignal14(false);
-  const key2 = useRef9({ text: "", key: "" });
-  useEffect19(() => {
+  const show = useRef11(() => {
+  });
+  const file = useRef11(null);
+  const checked = useSignal16(null);
+  const refused2 = useSignal16(null);
+  const error = useSignal16(null);
+  const checking = useSignal16(false);
+  const sending = useSignal16(false);
+  const loading = useSignal16(false);
+  const key2 = useRef11({ text: "", key: "" });
+  useEffect21(() => {
     document.title = t("submit") + " – paictl";
     const leaves = (e) => {
       if (text.value && text.value !== cloned.value) e.preventDefault();
@@ -6087,7 +6520,7 @@ function Submit() {
     addEventListener("beforeunload", leaves);
     return () => removeEventListener("beforeunload", leaves);
   }, []);
-  useEffect19(() => {
+  useEffect21(() => {
     if (!template) return;
     const stop = new AbortController();
     loading.value = true;
@@ -6096,7 +6529,7 @@ function Submit() {
     }).finally(() => loading.value = false);
     return () => stop.abort();
   }, [template]);
-  useEffect19(() => {
+  useEffect21(() => {
     if (!of) return;
     const stop = new AbortController();
     const [user, name] = of.split("/");
@@ -6109,7 +6542,7 @@ function Submit() {
     }).finally(() => loading.value = false);
     return () => stop.abort();
   }, [of]);
-  useEffect19(() => {
+  useEffect21(() => {
     checked.value = null;
     refused2.value = null;
     if (!text.value.trim()) return;
@@ -6147,41 +6580,16 @@ function Submit() {
       sending.value = false;
     }
   };
-  const show = (line) => {
-    const a = area.current;
-    const lines3 = text.value.split("\n");
-    const from = lines3.slice(0, line - 1).join("\n").length + (line > 1 ? 1 : 0);
-    a.focus();
-    a.setSelectionRange(from, from + (lines3[line - 1]?.length ?? 0));
-    a.scrollTop = Math.max(0, (line - 6) * (a.scrollHeight / lines3.length));
-  };
   const open = async (f) => {
     if (f) text.value = await f.text();
   };
-  const keys = (e) => {
-    if (e.key === "Enter" && (e.ctrlKey || e.metaKey)) {
-      e.preventDefault();
-      void send();
-    } else if (e.key === "Escape") {
-      e.currentTarget.blur();
-    } else if (e.key === "Enter" && !e.shiftKey) {
-      const a = e.currentTarget;
-      const line = a.value.slice(a.value.lastIndexOf("\n", a.selectionStart - 1) + 1, a.selectionStart);
-      const indent = /^ */.exec(line)[0] + (line.trimEnd().endsWith(":") ? "  " : "");
-      if (!indent) return;
-      e.preventDefault();
-      document.execCommand("insertText", false, "\n" + indent);
-    }
-  };
-  const findings = refused2.value?.findings ?? checked.value?.findings ?? [];
-  const worst = /* @__PURE__ */ new Map();
-  for (const f of findings) if (f.line) worst.set(f.line, f.severity === "warning" && worst.get(f.line) !== "bad" ? "warn" : "bad");
-  const count = text.value.split("\n").length;
-  return /* @__PURE__ */ jsxs19("section", { class: "page submit", children: [
-    /* @__PURE__ */ jsxs19("header", { class: "top", children: [
-      /* @__PURE__ */ jsx19("h1", { children: of ? t("cloneOf", { job: of }) : t("newJob") }),
-      /* @__PURE__ */ jsx19("span", { class: "grow" }),
-      /* @__PURE__ */ jsx19(
+  const result = refused2.value ?? checked.value;
+  const findings = result?.findings ?? none;
+  return /* @__PURE__ */ jsxs21("section", { class: "page submit", children: [
+    /* @__PURE__ */ jsxs21("header", { class: "top", children: [
+      /* @__PURE__ */ jsx21("h1", { children: of ? t("cloneOf", { job: of }) : t("newJob") }),
+      /* @__PURE__ */ jsx21("span", { class: "grow" }),
+      /* @__PURE__ */ jsx21(
         "input",
         {
           ref: file,
@@ -6194,7 +6602,7 @@ function Submit() {
           }
         }
       ),
-      /* @__PURE__ */ jsx19(
+      /* @__PURE__ */ jsx21(
         Menu,
         {
           label: t("more"),
@@ -6205,92 +6613,76 @@ function Submit() {
           ]
         }
       ),
-      /* @__PURE__ */ jsxs19("button", { type: "button", onClick: () => file.current.click(), children: [
-        /* @__PURE__ */ jsx19(Icon, { name: "file" }),
+      /* @__PURE__ */ jsxs21("button", { type: "button", onClick: () => file.current.click(), children: [
+        /* @__PURE__ */ jsx21(Icon, { name: "file" }),
         " ",
         t("openFile")
       ] }),
-      /* @__PURE__ */ jsx19("button", { type: "button", class: "primary", disabled: sending.value || checking.value || !text.value.trim() || refused2.value !== null, title: "Ctrl Enter", onClick: () => void send(), children: t(sending.value ? "submitting" : "submitJob") })
+      /* @__PURE__ */ jsx21("button", { type: "button", class: "primary", disabled: sending.value || checking.value || !text.value.trim() || refused2.value !== null, title: "Ctrl Enter", onClick: () => void send(), children: t(sending.value ? "submitting" : "submitJob") })
     ] }),
-    error.value ? /* @__PURE__ */ jsx19(Problem, { of: error.value }) : null,
-    text.value.includes("******") ? /* @__PURE__ */ jsx19("p", { class: "note", children: t("enterSecrets") }) : null,
-    /* @__PURE__ */ jsxs19("div", { class: "editor-and-check", children: [
-      /* @__PURE__ */ jsxs19(
+    error.value ? /* @__PURE__ */ jsx21(Problem, { of: error.value }) : null,
+    text.value.includes("******") ? /* @__PURE__ */ jsx21("p", { class: "note", children: t("enterSecrets") }) : null,
+    /* @__PURE__ */ jsxs21("div", { class: "editor-and-check", children: [
+      /* @__PURE__ */ jsxs21(
         "div",
         {
           class: "editor",
           onDragOver: (e) => e.preventDefault(),
-          onDrop: (e) => {
+          onDropCapture: (e) => {
+            if (!e.dataTransfer?.files.length) return;
             e.preventDefault();
-            void open(e.dataTransfer?.files[0]);
+            e.stopPropagation();
+            void open(e.dataTransfer.files[0]);
           },
           children: [
-            /* @__PURE__ */ jsx19("pre", { ref: gutter, class: "gutter", "aria-hidden": "true", children: Array.from({ length: count }, (_, i) => /* @__PURE__ */ jsxs19("i", { class: worst.get(i + 1) ?? "", children: [
-              i + 1,
-              "\n"
-            ] }, i)) }),
-            /* @__PURE__ */ jsx19(
-              "textarea",
-              {
-                ref: area,
-                "aria-label": t("jobFile"),
-                spellcheck: false,
-                autocomplete: "off",
-                autocapitalize: "off",
-                wrap: "off",
-                value: text.value,
-                onInput: (e) => text.value = e.currentTarget.value,
-                onKeyDown: keys,
-                onScroll: (e) => gutter.current.scrollTop = e.currentTarget.scrollTop
-              }
-            ),
-            text.value === "" && !loading.value ? /* @__PURE__ */ jsxs19("div", { class: "nothing", children: [
-              /* @__PURE__ */ jsx19("p", { children: t("emptyFile") }),
-              /* @__PURE__ */ jsx19("button", { type: "button", onClick: () => text.value = example(), children: t("example") })
+            /* @__PURE__ */ jsx21(JobFile, { text: text.value, findings: result || !text.value.trim() ? findings : null, changed: (now2) => text.value = now2, send: () => void send(), show }),
+            text.value === "" && !loading.value ? /* @__PURE__ */ jsxs21("div", { class: "nothing", children: [
+              /* @__PURE__ */ jsx21("p", { children: t("emptyFile") }),
+              /* @__PURE__ */ jsx21("button", { type: "button", onClick: () => text.value = example(), children: t("example") })
             ] }) : null
           ]
         }
       ),
-      /* @__PURE__ */ jsxs19("aside", { children: [
-        /* @__PURE__ */ jsx19(Parameters, { text: text.value, change: (name, value, like) => text.value = changed(text.value, name, value, like) }),
-        /* @__PURE__ */ jsx19("h2", { children: t("check") }),
-        /* @__PURE__ */ jsxs19("div", { class: "verdict", role: "status", "aria-live": "polite", children: [
-          loading.value ? /* @__PURE__ */ jsx19(Loading, {}) : null,
-          checking.value ? /* @__PURE__ */ jsx19("p", { class: "faint", children: t("checking") }) : null,
-          refused2.value && !checking.value ? findings.length ? /* @__PURE__ */ jsxs19(Fragment17, { children: [
-            /* @__PURE__ */ jsxs19("p", { class: "bad", children: [
-              /* @__PURE__ */ jsx19(Icon, { name: "warn" }),
+      /* @__PURE__ */ jsxs21("aside", { children: [
+        /* @__PURE__ */ jsx21(Parameters, { text: text.value, change: (name, value, like) => text.value = changed(text.value, name, value, like) }),
+        /* @__PURE__ */ jsx21("h2", { children: t("check") }),
+        /* @__PURE__ */ jsxs21("div", { class: "verdict", role: "status", "aria-live": "polite", children: [
+          loading.value ? /* @__PURE__ */ jsx21(Loading, {}) : null,
+          checking.value ? /* @__PURE__ */ jsx21("p", { class: "faint", children: t("checking") }) : null,
+          refused2.value && !checking.value ? findings.length ? /* @__PURE__ */ jsxs21(Fragment18, { children: [
+            /* @__PURE__ */ jsxs21("p", { class: "bad", children: [
+              /* @__PURE__ */ jsx21(Icon, { name: "warn" }),
               " ",
               t("refused")
             ] }),
-            /* @__PURE__ */ jsx19("ul", { class: "findings", children: findings.map((f, i) => /* @__PURE__ */ jsx19(Finding, { f, show }, i)) })
-          ] }) : /* @__PURE__ */ jsx19(Problem, { of: refused2.value }) : null,
-          checked.value && !checking.value ? /* @__PURE__ */ jsxs19(Fragment17, { children: [
-            /* @__PURE__ */ jsxs19("p", { class: "good", children: [
-              /* @__PURE__ */ jsx19(Icon, { name: "check" }),
+            /* @__PURE__ */ jsx21("ul", { class: "findings", children: findings.map((f, i) => /* @__PURE__ */ jsx21(Finding, { f, show: (line, column) => show.current(line, column) }, i)) })
+          ] }) : /* @__PURE__ */ jsx21(Problem, { of: refused2.value }) : null,
+          checked.value && !checking.value ? /* @__PURE__ */ jsxs21(Fragment18, { children: [
+            /* @__PURE__ */ jsxs21("p", { class: "good", children: [
+              /* @__PURE__ */ jsx21(Icon, { name: "check" }),
               " ",
               t(findings.length ? "warnings" : "fine")
             ] }),
-            findings.length ? /* @__PURE__ */ jsx19("ul", { class: "findings", children: findings.map((f, i) => /* @__PURE__ */ jsx19(Finding, { f, show }, i)) }) : null,
-            /* @__PURE__ */ jsxs19("p", { children: [
-              /* @__PURE__ */ jsx19("b", { children: checked.value.name }),
-              /* @__PURE__ */ jsx19("br", {}),
+            findings.length ? /* @__PURE__ */ jsx21("ul", { class: "findings", children: findings.map((f, i) => /* @__PURE__ */ jsx21(Finding, { f, show: (line, column) => show.current(line, column) }, i)) }) : null,
+            /* @__PURE__ */ jsxs21("p", { children: [
+              /* @__PURE__ */ jsx21("b", { children: checked.value.name }),
+              /* @__PURE__ */ jsx21("br", {}),
               t("willRequest", { tasks: checked.value.tasks, gpus: checked.value.gpus, vc: checked.value.virtualCluster })
             ] })
           ] }) : null,
-          !text.value.trim() && !loading.value ? /* @__PURE__ */ jsx19("p", { class: "faint", children: t("emptyFile") }) : null
+          !text.value.trim() && !loading.value ? /* @__PURE__ */ jsx21("p", { class: "faint", children: t("emptyFile") }) : null
         ] }),
-        /* @__PURE__ */ jsx19("h2", { children: t("yourVCs") }),
-        /* @__PURE__ */ jsx19(VCs, {})
+        /* @__PURE__ */ jsx21("h2", { children: t("yourVCs") }),
+        /* @__PURE__ */ jsx21(VCs, {})
       ] })
     ] })
   ] });
 }
 
 // pkg/portal/web/src/templates.tsx
-import { useSignal as useSignal15 } from "./library.js";
-import { useEffect as useEffect20, useRef as useRef10 } from "./library.js";
-import { Fragment as Fragment18, jsx as jsx20, jsxs as jsxs20 } from "./library.js";
+import { useSignal as useSignal17 } from "./library.js";
+import { useEffect as useEffect22, useRef as useRef12 } from "./library.js";
+import { Fragment as Fragment19, jsx as jsx22, jsxs as jsxs22 } from "./library.js";
 var views = ["all", "mine", "shared", "official", "starred"];
 var orders = ["stars", "uses", "updated", "name"];
 function fits(x, view, label) {
@@ -6314,7 +6706,7 @@ function compare(order) {
   };
 }
 function Star({ x, changed: changed2 }) {
-  const busy = useSignal15(false);
+  const busy = useSignal17(false);
   const press = async () => {
     busy.value = true;
     try {
@@ -6325,16 +6717,16 @@ function Star({ x, changed: changed2 }) {
       busy.value = false;
     }
   };
-  return /* @__PURE__ */ jsxs20("button", { type: "button", class: "star", "aria-pressed": x.starred, "aria-label": t("star"), title: t(x.starred ? "unstar" : "star"), disabled: busy.value, onClick: () => void press(), children: [
-    /* @__PURE__ */ jsx20("svg", { class: "icon", viewBox: "0 0 16 16", "aria-hidden": "true", children: /* @__PURE__ */ jsx20("path", { d: "M8 2l1.8 3.9 4.2.5-3.1 2.9.8 4.2L8 11.4l-3.7 2.1.8-4.2L2 6.4l4.2-.5z" }) }),
+  return /* @__PURE__ */ jsxs22("button", { type: "button", class: "star", "aria-pressed": x.starred, "aria-label": t("star"), title: t(x.starred ? "unstar" : "star"), disabled: busy.value, onClick: () => void press(), children: [
+    /* @__PURE__ */ jsx22("svg", { class: "icon", viewBox: "0 0 16 16", "aria-hidden": "true", children: /* @__PURE__ */ jsx22("path", { d: "M8 2l1.8 3.9 4.2.5-3.1 2.9.8 4.2L8 11.4l-3.7 2.1.8-4.2L2 6.4l4.2-.5z" }) }),
     x.stars
   ] });
 }
 function Labels({ x }) {
   const all2 = [...(x.categories ?? []).filter((c) => c !== official), ...x.tags ?? []];
-  return /* @__PURE__ */ jsxs20(Fragment18, { children: [
-    isOfficial(x) ? /* @__PURE__ */ jsx20("a", { class: "tag official", href: address(["templates"], { view: "official" }), children: t("official") }) : null,
-    all2.map((label) => /* @__PURE__ */ jsx20("a", { class: "tag", href: address(["templates"], { label }), children: label }, label))
+  return /* @__PURE__ */ jsxs22(Fragment19, { children: [
+    isOfficial(x) ? /* @__PURE__ */ jsx22("a", { class: "tag official", href: address(["templates"], { view: "official" }), children: t("official") }) : null,
+    all2.map((label) => /* @__PURE__ */ jsx22("a", { class: "tag", href: address(["templates"], { label }), children: label }, label))
   ] });
 }
 function sharedWith(x) {
@@ -6342,22 +6734,22 @@ function sharedWith(x) {
   return x.groups?.length ? x.groups.join(", ") : t("onlyAuthor");
 }
 function Card({ x, chosen: chosen2, changed: changed2 }) {
-  const card = useRef10(null);
-  useEffect20(() => {
+  const card = useRef12(null);
+  useEffect22(() => {
     if (chosen2) card.current?.scrollIntoView({ block: "nearest" });
   }, [chosen2]);
-  return /* @__PURE__ */ jsxs20("article", { ref: card, class: chosen2 ? "template chosen" : "template", children: [
-    /* @__PURE__ */ jsxs20("header", { children: [
-      /* @__PURE__ */ jsx20("a", { class: "whole", href: address(["templates", x.id]), children: x.name }),
-      /* @__PURE__ */ jsx20(Star, { x, changed: changed2 })
+  return /* @__PURE__ */ jsxs22("article", { ref: card, class: chosen2 ? "template chosen" : "template", children: [
+    /* @__PURE__ */ jsxs22("header", { children: [
+      /* @__PURE__ */ jsx22("a", { class: "whole", href: address(["templates", x.id]), children: x.name }),
+      /* @__PURE__ */ jsx22(Star, { x, changed: changed2 })
     ] }),
-    /* @__PURE__ */ jsx20("p", { class: "summary", children: x.summary || /* @__PURE__ */ jsx20("span", { class: "faint", children: t("noSummary") }) }),
-    /* @__PURE__ */ jsx20("p", { class: "labels", children: /* @__PURE__ */ jsx20(Labels, { x }) }),
-    /* @__PURE__ */ jsxs20("footer", { class: "faint small", children: [
-      /* @__PURE__ */ jsx20("span", { children: x.author }),
-      /* @__PURE__ */ jsx20("span", { children: t("usedTimes", { n: x.uses }) }),
-      /* @__PURE__ */ jsx20(Ago, { time: x.updated }),
-      /* @__PURE__ */ jsx20("span", { title: t("sharedWith"), children: sharedWith(x) })
+    /* @__PURE__ */ jsx22("p", { class: "summary", children: x.summary || /* @__PURE__ */ jsx22("span", { class: "faint", children: t("noSummary") }) }),
+    /* @__PURE__ */ jsx22("p", { class: "labels", children: /* @__PURE__ */ jsx22(Labels, { x }) }),
+    /* @__PURE__ */ jsxs22("footer", { class: "faint small", children: [
+      /* @__PURE__ */ jsx22("span", { children: x.author }),
+      /* @__PURE__ */ jsx22("span", { children: t("usedTimes", { n: x.uses }) }),
+      /* @__PURE__ */ jsx22(Ago, { time: x.updated }),
+      /* @__PURE__ */ jsx22("span", { title: t("sharedWith"), children: sharedWith(x) })
     ] })
   ] });
 }
@@ -6368,22 +6760,22 @@ function Templates() {
   const order = orders.find((x) => x === q.get("order")) ?? "stars";
   const label = q.get("label") ?? "";
   const mine = view === "mine" ? me.value.name : "";
-  const search = useRef10(null);
-  const at = useSignal15(-1);
+  const search = useRef12(null);
+  const at = useSignal17(-1);
   const { value, error, again } = useRead2(keyword + "\n" + mine, (signal11) => call("GET /api/v3/templates", { query: { keyword, author: mine }, signal: signal11 }));
-  useEffect20(() => {
+  useEffect22(() => {
     document.title = t("templates") + " – paictl";
   }, []);
-  useEffect20(() => {
+  useEffect22(() => {
     at.value = -1;
     if (document.activeElement !== search.current) search.current.value = keyword;
   }, [q.toString()]);
-  const timer = useRef10(0);
+  const timer = useRef12(0);
   const typed = (word) => {
     clearTimeout(timer.current);
     timer.current = setTimeout(() => setQuery({ keyword: word || void 0 }), 250);
   };
-  useEffect20(() => () => clearTimeout(timer.current), []);
+  useEffect22(() => () => clearTimeout(timer.current), []);
   const all2 = value.value?.items ?? [];
   const rows = all2.filter((x) => fits(x, view, label)).sort(compare(order));
   const labels = [.../* @__PURE__ */ new Set([...all2.flatMap((x) => [...x.categories ?? [], ...x.tags ?? []]), ...label ? [label] : []])].filter((x) => x !== official).sort();
@@ -6401,70 +6793,70 @@ function Templates() {
     }
   });
   const replaced = (next) => value.value = { items: all2.map((x) => x.id === next.id ? next : x) };
-  const command = ["paictl job template list"];
-  if (mine) command.push("--mine");
-  if (keyword) command.push("--keyword " + quoted(keyword));
-  return /* @__PURE__ */ jsxs20("section", { class: "page", children: [
-    /* @__PURE__ */ jsxs20("header", { class: "top", children: [
-      /* @__PURE__ */ jsx20("h1", { children: t("templates") }),
-      /* @__PURE__ */ jsx20("span", { class: "grow" }),
-      /* @__PURE__ */ jsx20(
+  const command2 = ["paictl job template list"];
+  if (mine) command2.push("--mine");
+  if (keyword) command2.push("--keyword " + quoted(keyword));
+  return /* @__PURE__ */ jsxs22("section", { class: "page", children: [
+    /* @__PURE__ */ jsxs22("header", { class: "top", children: [
+      /* @__PURE__ */ jsx22("h1", { children: t("templates") }),
+      /* @__PURE__ */ jsx22("span", { class: "grow" }),
+      /* @__PURE__ */ jsx22(
         Menu,
         {
           label: t("more"),
           icon: "more",
           items: [
-            { label: t("copyPaictl"), icon: "copy", run: () => void copy(command.join(" ")) },
+            { label: t("copyPaictl"), icon: "copy", run: () => void copy(command2.join(" ")) },
             { label: t("copyCurl"), icon: "copy", run: () => void copy(curl("GET /api/v3/templates", { query: { keyword, author: mine } })) },
             { label: t("copyLink"), icon: "link", run: () => void copy(location.href) }
           ]
         }
       ),
-      /* @__PURE__ */ jsxs20("a", { class: "button primary", href: address(["templates", "new"]), children: [
-        /* @__PURE__ */ jsx20(Icon, { name: "plus" }),
+      /* @__PURE__ */ jsxs22("a", { class: "button primary", href: address(["templates", "new"]), children: [
+        /* @__PURE__ */ jsx22(Icon, { name: "plus" }),
         " ",
         t("newTemplate")
       ] })
     ] }),
-    /* @__PURE__ */ jsxs20("div", { class: "filters", children: [
-      /* @__PURE__ */ jsxs20("label", { class: "search", children: [
-        /* @__PURE__ */ jsx20(Icon, { name: "search" }),
-        /* @__PURE__ */ jsx20("input", { ref: search, type: "search", placeholder: t("searchTemplates"), "aria-label": t("searchTemplates"), defaultValue: keyword, onInput: (e) => typed(e.currentTarget.value), onKeyDown: (e) => e.key === "Escape" && e.currentTarget.blur() }),
-        /* @__PURE__ */ jsx20("kbd", { children: "/" })
+    /* @__PURE__ */ jsxs22("div", { class: "filters", children: [
+      /* @__PURE__ */ jsxs22("label", { class: "search", children: [
+        /* @__PURE__ */ jsx22(Icon, { name: "search" }),
+        /* @__PURE__ */ jsx22("input", { ref: search, type: "search", placeholder: t("searchTemplates"), "aria-label": t("searchTemplates"), defaultValue: keyword, onInput: (e) => typed(e.currentTarget.value), onKeyDown: (e) => e.key === "Escape" && e.currentTarget.blur() }),
+        /* @__PURE__ */ jsx22("kbd", { children: "/" })
       ] }),
-      /* @__PURE__ */ jsx20("div", { class: "segments", role: "group", "aria-label": t("templates"), children: views.map((name) => /* @__PURE__ */ jsx20("button", { type: "button", "aria-pressed": view === name, onClick: () => setQuery({ view: name === "all" ? void 0 : name }), children: t(`view.${name}`) }, name)) }),
-      labels.length > 0 ? /* @__PURE__ */ jsxs20("select", { "aria-label": t("labels"), value: label, onChange: (e) => setQuery({ label: e.currentTarget.value || void 0 }), children: [
-        /* @__PURE__ */ jsx20("option", { value: "", children: t("anyLabel") }),
-        labels.map((x) => /* @__PURE__ */ jsx20("option", { value: x, children: x }, x))
+      /* @__PURE__ */ jsx22("div", { class: "segments", role: "group", "aria-label": t("templates"), children: views.map((name) => /* @__PURE__ */ jsx22("button", { type: "button", "aria-pressed": view === name, onClick: () => setQuery({ view: name === "all" ? void 0 : name }), children: t(`view.${name}`) }, name)) }),
+      labels.length > 0 ? /* @__PURE__ */ jsxs22("select", { "aria-label": t("labels"), value: label, onChange: (e) => setQuery({ label: e.currentTarget.value || void 0 }), children: [
+        /* @__PURE__ */ jsx22("option", { value: "", children: t("anyLabel") }),
+        labels.map((x) => /* @__PURE__ */ jsx22("option", { value: x, children: x }, x))
       ] }) : null,
-      /* @__PURE__ */ jsx20("select", { "aria-label": t("order"), value: order, onChange: (e) => setQuery({ order: e.currentTarget.value === "stars" ? void 0 : e.currentTarget.value }), children: orders.map((x) => /* @__PURE__ */ jsx20("option", { value: x, children: t(`order.${x}`) }, x)) })
+      /* @__PURE__ */ jsx22("select", { "aria-label": t("order"), value: order, onChange: (e) => setQuery({ order: e.currentTarget.value === "stars" ? void 0 : e.currentTarget.value }), children: orders.map((x) => /* @__PURE__ */ jsx22("option", { value: x, children: t(`order.${x}`) }, x)) })
     ] }),
-    error.value ? /* @__PURE__ */ jsx20(Problem, { of: error.value, again }) : null,
-    !value.value ? error.value ? null : /* @__PURE__ */ jsx20(Loading, {}) : rows.length === 0 ? /* @__PURE__ */ jsxs20("div", { class: "empty", children: [
-      /* @__PURE__ */ jsx20("p", { children: t(filtered ? "noTemplateMatch" : "noTemplates") }),
-      filtered ? /* @__PURE__ */ jsx20("button", { type: "button", onClick: () => go(address(["templates"])), children: t("clearFilters") }) : /* @__PURE__ */ jsx20("p", { class: "faint", children: t("noTemplatesHint") })
-    ] }) : /* @__PURE__ */ jsx20("div", { class: "templates", children: rows.map((x, i) => /* @__PURE__ */ jsx20(Card, { x, chosen: i === at.value, changed: replaced }, x.id)) })
+    error.value ? /* @__PURE__ */ jsx22(Problem, { of: error.value, again }) : null,
+    !value.value ? error.value ? null : /* @__PURE__ */ jsx22(Loading, {}) : rows.length === 0 ? /* @__PURE__ */ jsxs22("div", { class: "empty", children: [
+      /* @__PURE__ */ jsx22("p", { children: t(filtered ? "noTemplateMatch" : "noTemplates") }),
+      filtered ? /* @__PURE__ */ jsx22("button", { type: "button", onClick: () => go(address(["templates"])), children: t("clearFilters") }) : /* @__PURE__ */ jsx22("p", { class: "faint", children: t("noTemplatesHint") })
+    ] }) : /* @__PURE__ */ jsx22("div", { class: "templates", children: rows.map((x, i) => /* @__PURE__ */ jsx22(Card, { x, chosen: i === at.value, changed: replaced }, x.id)) })
   ] });
 }
 function TemplatePage({ id }) {
   const { value, error, again } = useRead2(id, (signal11) => call("GET /api/v3/templates/{template}", { path: { template: id }, signal: signal11 }));
   const x = value.value;
-  useEffect20(() => {
+  useEffect22(() => {
     document.title = (x?.name ?? t("templates")) + " – paictl";
   }, [x?.name]);
-  if (!x) return error.value ? /* @__PURE__ */ jsx20(Problem, { of: error.value, again }) : /* @__PURE__ */ jsx20(Loading, {});
+  if (!x) return error.value ? /* @__PURE__ */ jsx22(Problem, { of: error.value, again }) : /* @__PURE__ */ jsx22(Loading, {});
   if (place.value.query.get("edit")) {
-    return /* @__PURE__ */ jsx20(Edit, { title: t("editTemplate", { name: x.name }), spec: specOf2(x), store: (spec) => call("PUT /api/v3/templates/{template}", { path: { template: id }, body: { spec, version: x.version } }), done: (next) => {
+    return /* @__PURE__ */ jsx22(Edit, { title: t("editTemplate", { name: x.name }), spec: specOf2(x), store: (spec) => call("PUT /api/v3/templates/{template}", { path: { template: id }, body: { spec, version: x.version } }), done: (next) => {
       value.value = next;
       go(address(["templates", id]));
     }, cancel: address(["templates", id]) });
   }
-  return /* @__PURE__ */ jsx20(Shown, { x, changed: (next) => value.value = next });
+  return /* @__PURE__ */ jsx22(Shown, { x, changed: (next) => value.value = next });
 }
 function Shown({ x, changed: took }) {
   const path = { template: x.id };
   const full = x.author === me.value?.name ? x.name : `${x.author}/${x.name}`;
-  const values = useSignal15(Object.fromEntries([...place.value.query].filter(([key2]) => key2.startsWith("set."))));
+  const values = useSignal17(Object.fromEntries([...place.value.query].filter(([key2]) => key2.startsWith("set."))));
   const file = filled(x.job, new URLSearchParams(values.value));
   const masked = x.job.includes("******");
   const change = (name, value) => {
@@ -6484,22 +6876,22 @@ function Shown({ x, changed: took }) {
       go(address(["templates"]));
     }
   });
-  return /* @__PURE__ */ jsxs20("section", { class: "page template-page", children: [
-    /* @__PURE__ */ jsxs20("header", { class: "top", children: [
-      /* @__PURE__ */ jsxs20("nav", { class: "crumbs", children: [
-        /* @__PURE__ */ jsx20("a", { href: address(["templates"]), children: t("templates") }),
-        /* @__PURE__ */ jsx20(Icon, { name: "chevron" })
+  return /* @__PURE__ */ jsxs22("section", { class: "page template-page", children: [
+    /* @__PURE__ */ jsxs22("header", { class: "top", children: [
+      /* @__PURE__ */ jsxs22("nav", { class: "crumbs", children: [
+        /* @__PURE__ */ jsx22("a", { href: address(["templates"]), children: t("templates") }),
+        /* @__PURE__ */ jsx22(Icon, { name: "chevron" })
       ] }),
-      /* @__PURE__ */ jsx20("h1", { title: x.name, children: x.name }),
-      /* @__PURE__ */ jsx20("span", { class: "grow" }),
-      /* @__PURE__ */ jsxs20("div", { class: "actions", children: [
-        /* @__PURE__ */ jsx20(Star, { x, changed: took }),
-        /* @__PURE__ */ jsxs20("a", { class: "button primary", href: address(["submit"], { template: x.id, ...Object.fromEntries(given()) }), children: [
-          /* @__PURE__ */ jsx20(Icon, { name: "plus" }),
+      /* @__PURE__ */ jsx22("h1", { title: x.name, children: x.name }),
+      /* @__PURE__ */ jsx22("span", { class: "grow" }),
+      /* @__PURE__ */ jsxs22("div", { class: "actions", children: [
+        /* @__PURE__ */ jsx22(Star, { x, changed: took }),
+        /* @__PURE__ */ jsxs22("a", { class: "button primary", href: address(["submit"], { template: x.id, ...Object.fromEntries(given()) }), children: [
+          /* @__PURE__ */ jsx22(Icon, { name: "plus" }),
           " ",
           t("use")
         ] }),
-        /* @__PURE__ */ jsx20(
+        /* @__PURE__ */ jsx22(
           Menu,
           {
             label: t("more"),
@@ -6515,52 +6907,52 @@ function Shown({ x, changed: took }) {
         )
       ] })
     ] }),
-    x.summary ? /* @__PURE__ */ jsx20("p", { class: "lead", children: x.summary }) : null,
-    /* @__PURE__ */ jsxs20("dl", { class: "facts", children: [
-      /* @__PURE__ */ jsx20(Fact2, { name: "author", children: x.author }),
-      /* @__PURE__ */ jsx20(Fact2, { name: "sharedWith", children: sharedWith(x) }),
-      /* @__PURE__ */ jsx20(Fact2, { name: "uses", children: x.uses }),
-      /* @__PURE__ */ jsx20(Fact2, { name: "version", children: x.version }),
-      /* @__PURE__ */ jsx20(Fact2, { name: "changedAt", children: /* @__PURE__ */ jsx20(Ago, { time: x.updated }) }),
-      /* @__PURE__ */ jsx20(Fact2, { name: "createdAt", children: /* @__PURE__ */ jsx20(Ago, { time: x.created }) }),
-      x.tags?.length || x.categories?.length ? /* @__PURE__ */ jsx20(Fact2, { name: "labels", children: /* @__PURE__ */ jsx20(Labels, { x }) }) : null,
-      x.dataUrl ? /* @__PURE__ */ jsxs20(Fact2, { name: "data", children: [
+    x.summary ? /* @__PURE__ */ jsx22("p", { class: "lead", children: x.summary }) : null,
+    /* @__PURE__ */ jsxs22("dl", { class: "facts", children: [
+      /* @__PURE__ */ jsx22(Fact2, { name: "author", children: x.author }),
+      /* @__PURE__ */ jsx22(Fact2, { name: "sharedWith", children: sharedWith(x) }),
+      /* @__PURE__ */ jsx22(Fact2, { name: "uses", children: x.uses }),
+      /* @__PURE__ */ jsx22(Fact2, { name: "version", children: x.version }),
+      /* @__PURE__ */ jsx22(Fact2, { name: "changedAt", children: /* @__PURE__ */ jsx22(Ago, { time: x.updated }) }),
+      /* @__PURE__ */ jsx22(Fact2, { name: "createdAt", children: /* @__PURE__ */ jsx22(Ago, { time: x.created }) }),
+      x.tags?.length || x.categories?.length ? /* @__PURE__ */ jsx22(Fact2, { name: "labels", children: /* @__PURE__ */ jsx22(Labels, { x }) }) : null,
+      x.dataUrl ? /* @__PURE__ */ jsxs22(Fact2, { name: "data", children: [
         x.dataType,
         " ",
-        /* @__PURE__ */ jsx20("code", { children: x.dataUrl })
+        /* @__PURE__ */ jsx22("code", { children: x.dataUrl })
       ] }) : null
     ] }),
-    masked ? /* @__PURE__ */ jsx20("p", { class: "note", children: t("templateMasked") }) : null,
-    /* @__PURE__ */ jsxs20("div", { class: "editor-and-check", children: [
-      /* @__PURE__ */ jsxs20("div", { children: [
-        x.description ? /* @__PURE__ */ jsx20("div", { class: "description", children: x.description }) : null,
-        /* @__PURE__ */ jsxs20("div", { class: "filters", children: [
-          /* @__PURE__ */ jsx20("h2", { children: t("jobFile") }),
-          /* @__PURE__ */ jsx20("span", { class: "grow" }),
-          /* @__PURE__ */ jsxs20("button", { type: "button", onClick: () => void copy(file), children: [
-            /* @__PURE__ */ jsx20(Icon, { name: "copy" }),
+    masked ? /* @__PURE__ */ jsx22("p", { class: "note", children: t("templateMasked") }) : null,
+    /* @__PURE__ */ jsxs22("div", { class: "editor-and-check", children: [
+      /* @__PURE__ */ jsxs22("div", { children: [
+        x.description ? /* @__PURE__ */ jsx22("div", { class: "description", children: x.description }) : null,
+        /* @__PURE__ */ jsxs22("div", { class: "filters", children: [
+          /* @__PURE__ */ jsx22("h2", { children: t("jobFile") }),
+          /* @__PURE__ */ jsx22("span", { class: "grow" }),
+          /* @__PURE__ */ jsxs22("button", { type: "button", onClick: () => void copy(file), children: [
+            /* @__PURE__ */ jsx22(Icon, { name: "copy" }),
             " ",
             t("copy")
           ] }),
-          /* @__PURE__ */ jsxs20("button", { type: "button", onClick: () => save(`${nameIn(x.job) || "job"}.yaml`, [file], "text/yaml"), children: [
-            /* @__PURE__ */ jsx20(Icon, { name: "down" }),
+          /* @__PURE__ */ jsxs22("button", { type: "button", onClick: () => save(`${nameIn(x.job) || "job"}.yaml`, [file], "text/yaml"), children: [
+            /* @__PURE__ */ jsx22(Icon, { name: "down" }),
             " ",
             t("download")
           ] })
         ] }),
-        /* @__PURE__ */ jsx20("pre", { class: "code", children: file })
+        /* @__PURE__ */ jsx22("pre", { class: "code", children: file })
       ] }),
-      /* @__PURE__ */ jsxs20("aside", { children: [
-        /* @__PURE__ */ jsx20(Parameters, { text: file, change, done: () => go(address(place.value.path, Object.fromEntries(given())), true) }),
-        /* @__PURE__ */ jsx20("p", { class: "faint", children: t("useHint") })
+      /* @__PURE__ */ jsxs22("aside", { children: [
+        /* @__PURE__ */ jsx22(Parameters, { text: file, change, done: () => go(address(place.value.path, Object.fromEntries(given())), true) }),
+        /* @__PURE__ */ jsx22("p", { class: "faint", children: t("useHint") })
       ] })
     ] })
   ] });
 }
 function Fact2({ name, children }) {
-  return /* @__PURE__ */ jsxs20("div", { children: [
-    /* @__PURE__ */ jsx20("dt", { children: t(name) }),
-    /* @__PURE__ */ jsx20("dd", { children })
+  return /* @__PURE__ */ jsxs22("div", { children: [
+    /* @__PURE__ */ jsx22("dt", { children: t(name) }),
+    /* @__PURE__ */ jsx22("dd", { children })
   ] });
 }
 function NewTemplate() {
@@ -6571,25 +6963,25 @@ function NewTemplate() {
     const job2 = await call("GET /api/v3/jobs/{user}/{name}/brief", { path: { user: user ?? "", name: name ?? "" }, signal: signal11 });
     return job2.config ?? "";
   });
-  useEffect20(() => {
+  useEffect22(() => {
     document.title = t("newTemplate") + " – paictl";
   }, []);
-  if (value.value === null) return error.value ? /* @__PURE__ */ jsx20(Problem, { of: error.value, again }) : /* @__PURE__ */ jsx20(Loading, {});
+  if (value.value === null) return error.value ? /* @__PURE__ */ jsx22(Problem, { of: error.value, again }) : /* @__PURE__ */ jsx22(Loading, {});
   const job = value.value;
   const spec = { name: nameIn(job), author: me.value.name, type: "template", job };
-  return /* @__PURE__ */ jsx20(Edit, { title: of ? t("templateOf", { job: of }) : t("newTemplate"), spec, store: (body) => call("POST /api/v3/templates", { body }), done: (x) => go(address(["templates", x.id]), true), cancel: address(of ? ["jobs", ...of.split("/")] : ["templates"]) });
+  return /* @__PURE__ */ jsx22(Edit, { title: of ? t("templateOf", { job: of }) : t("newTemplate"), spec, store: (body) => call("POST /api/v3/templates", { body }), done: (x) => go(address(["templates", x.id]), true), cancel: address(of ? ["jobs", ...of.split("/")] : ["templates"]) });
 }
 function words2(text2) {
   return text2.split(/[,，]/).map((x) => x.trim()).filter(Boolean);
 }
 function Edit({ title, spec, store, done: done2, cancel }) {
-  const form = useRef10(null);
-  const error = useSignal15(null);
-  const busy = useSignal15(false);
-  const dirty = useRef10(false);
-  const open = useSignal15(spec.public ? "public" : spec.groups?.length ? "groups" : "private");
+  const form = useRef12(null);
+  const error = useSignal17(null);
+  const busy = useSignal17(false);
+  const dirty = useRef12(false);
+  const open = useSignal17(spec.public ? "public" : spec.groups?.length ? "groups" : "private");
   const groups = [.../* @__PURE__ */ new Set([...spec.groups ?? [], ...me.value?.groups ?? []])].sort();
-  useEffect20(() => {
+  useEffect22(() => {
     const leaves = (e) => {
       if (dirty.current) e.preventDefault();
     };
@@ -6626,78 +7018,78 @@ function Edit({ title, spec, store, done: done2, cancel }) {
       busy.value = false;
     }
   };
-  return /* @__PURE__ */ jsx20("section", { class: "page", children: /* @__PURE__ */ jsxs20("form", { ref: form, class: "fields", onSubmit: (e) => void send(e), onInput: () => dirty.current = true, children: [
-    /* @__PURE__ */ jsxs20("header", { class: "top", children: [
-      /* @__PURE__ */ jsx20("h1", { children: title }),
-      /* @__PURE__ */ jsx20("span", { class: "grow" }),
-      /* @__PURE__ */ jsx20("a", { class: "button", href: cancel, children: t("cancel") }),
-      /* @__PURE__ */ jsx20("button", { type: "submit", class: "primary", disabled: busy.value, children: t("save") })
+  return /* @__PURE__ */ jsx22("section", { class: "page", children: /* @__PURE__ */ jsxs22("form", { ref: form, class: "fields", onSubmit: (e) => void send(e), onInput: () => dirty.current = true, children: [
+    /* @__PURE__ */ jsxs22("header", { class: "top", children: [
+      /* @__PURE__ */ jsx22("h1", { children: title }),
+      /* @__PURE__ */ jsx22("span", { class: "grow" }),
+      /* @__PURE__ */ jsx22("a", { class: "button", href: cancel, children: t("cancel") }),
+      /* @__PURE__ */ jsx22("button", { type: "submit", class: "primary", disabled: busy.value, children: t("save") })
     ] }),
-    error.value ? /* @__PURE__ */ jsxs20(Fragment18, { children: [
-      /* @__PURE__ */ jsx20(Problem, { of: error.value }),
-      error.value.findings.length ? /* @__PURE__ */ jsx20("ul", { class: "findings", children: error.value.findings.map((f, i) => /* @__PURE__ */ jsxs20("li", { children: [
+    error.value ? /* @__PURE__ */ jsxs22(Fragment19, { children: [
+      /* @__PURE__ */ jsx22(Problem, { of: error.value }),
+      error.value.findings.length ? /* @__PURE__ */ jsx22("ul", { class: "findings", children: error.value.findings.map((f, i) => /* @__PURE__ */ jsxs22("li", { children: [
         f.line ? t("line", { n: f.line }) + ": " : "",
         f.message,
         " ",
-        f.remedy ? /* @__PURE__ */ jsx20("span", { class: "faint", children: f.remedy }) : null
+        f.remedy ? /* @__PURE__ */ jsx22("span", { class: "faint", children: f.remedy }) : null
       ] }, i)) }) : null
     ] }) : null,
-    /* @__PURE__ */ jsxs20("div", { class: "columns", children: [
-      /* @__PURE__ */ jsxs20("div", { children: [
-        /* @__PURE__ */ jsxs20("label", { children: [
-          /* @__PURE__ */ jsx20("span", { children: t("name") }),
-          /* @__PURE__ */ jsx20("input", { name: "name", required: true, maxLength: 100, defaultValue: spec.name, autocomplete: "off" })
+    /* @__PURE__ */ jsxs22("div", { class: "columns", children: [
+      /* @__PURE__ */ jsxs22("div", { children: [
+        /* @__PURE__ */ jsxs22("label", { children: [
+          /* @__PURE__ */ jsx22("span", { children: t("name") }),
+          /* @__PURE__ */ jsx22("input", { name: "name", required: true, maxLength: 100, defaultValue: spec.name, autocomplete: "off" })
         ] }),
-        /* @__PURE__ */ jsxs20("label", { children: [
-          /* @__PURE__ */ jsx20("span", { children: t("summary") }),
-          /* @__PURE__ */ jsx20("input", { name: "summary", maxLength: 1024, defaultValue: spec.summary, autocomplete: "off" })
+        /* @__PURE__ */ jsxs22("label", { children: [
+          /* @__PURE__ */ jsx22("span", { children: t("summary") }),
+          /* @__PURE__ */ jsx22("input", { name: "summary", maxLength: 1024, defaultValue: spec.summary, autocomplete: "off" })
         ] }),
-        /* @__PURE__ */ jsxs20("label", { children: [
-          /* @__PURE__ */ jsx20("span", { children: t("description") }),
-          /* @__PURE__ */ jsx20("textarea", { name: "description", rows: 8, defaultValue: spec.description })
+        /* @__PURE__ */ jsxs22("label", { children: [
+          /* @__PURE__ */ jsx22("span", { children: t("description") }),
+          /* @__PURE__ */ jsx22("textarea", { name: "description", rows: 8, defaultValue: spec.description })
         ] }),
-        /* @__PURE__ */ jsxs20("label", { children: [
-          /* @__PURE__ */ jsx20("span", { children: t("tags") }),
-          /* @__PURE__ */ jsx20("input", { name: "tags", defaultValue: spec.tags?.join(", "), autocomplete: "off" }),
-          /* @__PURE__ */ jsx20("span", { class: "faint small", children: t("commas") })
+        /* @__PURE__ */ jsxs22("label", { children: [
+          /* @__PURE__ */ jsx22("span", { children: t("tags") }),
+          /* @__PURE__ */ jsx22("input", { name: "tags", defaultValue: spec.tags?.join(", "), autocomplete: "off" }),
+          /* @__PURE__ */ jsx22("span", { class: "faint small", children: t("commas") })
         ] }),
-        /* @__PURE__ */ jsxs20("label", { children: [
-          /* @__PURE__ */ jsx20("span", { children: t("categories") }),
-          /* @__PURE__ */ jsx20("input", { name: "categories", defaultValue: spec.categories?.filter((c) => c !== official).join(", "), autocomplete: "off" })
+        /* @__PURE__ */ jsxs22("label", { children: [
+          /* @__PURE__ */ jsx22("span", { children: t("categories") }),
+          /* @__PURE__ */ jsx22("input", { name: "categories", defaultValue: spec.categories?.filter((c) => c !== official).join(", "), autocomplete: "off" })
         ] }),
-        me.value?.grants.administrator || spec.categories?.includes(official) ? /* @__PURE__ */ jsxs20("label", { class: "tick", children: [
-          /* @__PURE__ */ jsx20("input", { type: "checkbox", name: "official", defaultChecked: spec.categories?.includes(official) }),
+        me.value?.grants.administrator || spec.categories?.includes(official) ? /* @__PURE__ */ jsxs22("label", { class: "tick", children: [
+          /* @__PURE__ */ jsx22("input", { type: "checkbox", name: "official", defaultChecked: spec.categories?.includes(official) }),
           " ",
           t("official")
         ] }) : null,
-        /* @__PURE__ */ jsxs20("fieldset", { children: [
-          /* @__PURE__ */ jsx20("legend", { children: t("sharedWith") }),
+        /* @__PURE__ */ jsxs22("fieldset", { children: [
+          /* @__PURE__ */ jsx22("legend", { children: t("sharedWith") }),
           ["private", "groups", "public"].map(
-            (x) => x === "groups" && groups.length === 0 ? null : /* @__PURE__ */ jsxs20("label", { class: "tick", children: [
-              /* @__PURE__ */ jsx20("input", { type: "radio", name: "open", value: x, checked: open.value === x, onChange: () => open.value = x }),
+            (x) => x === "groups" && groups.length === 0 ? null : /* @__PURE__ */ jsxs22("label", { class: "tick", children: [
+              /* @__PURE__ */ jsx22("input", { type: "radio", name: "open", value: x, checked: open.value === x, onChange: () => open.value = x }),
               " ",
               t(`share.${x}`)
             ] }, x)
           ),
-          open.value === "groups" ? /* @__PURE__ */ jsx20("div", { class: "choices", children: groups.map((g) => /* @__PURE__ */ jsxs20("label", { class: "tick", children: [
-            /* @__PURE__ */ jsx20("input", { type: "checkbox", name: "groups", value: g, defaultChecked: spec.groups?.includes(g) }),
+          open.value === "groups" ? /* @__PURE__ */ jsx22("div", { class: "choices", children: groups.map((g) => /* @__PURE__ */ jsxs22("label", { class: "tick", children: [
+            /* @__PURE__ */ jsx22("input", { type: "checkbox", name: "groups", value: g, defaultChecked: spec.groups?.includes(g) }),
             " ",
             g
           ] }, g)) }) : null
         ] })
       ] }),
-      /* @__PURE__ */ jsxs20("label", { class: "file", children: [
-        /* @__PURE__ */ jsx20("span", { children: t("jobFile") }),
-        /* @__PURE__ */ jsx20("textarea", { name: "job", required: true, rows: 26, spellcheck: false, autocomplete: "off", autocapitalize: "off", wrap: "off", defaultValue: spec.job }),
-        /* @__PURE__ */ jsx20("span", { class: "faint small", children: t("templateSecrets") })
+      /* @__PURE__ */ jsxs22("label", { class: "file", children: [
+        /* @__PURE__ */ jsx22("span", { children: t("jobFile") }),
+        /* @__PURE__ */ jsx22("textarea", { name: "job", required: true, rows: 26, spellcheck: false, autocomplete: "off", autocapitalize: "off", wrap: "off", defaultValue: spec.job }),
+        /* @__PURE__ */ jsx22("span", { class: "faint small", children: t("templateSecrets") })
       ] })
     ] })
   ] }) });
 }
 
 // pkg/portal/web/src/usage.tsx
-import { useEffect as useEffect21 } from "./library.js";
-import { Fragment as Fragment19, jsx as jsx21, jsxs as jsxs21 } from "./library.js";
+import { useEffect as useEffect23 } from "./library.js";
+import { Fragment as Fragment20, jsx as jsx23, jsxs as jsxs23 } from "./library.js";
 var spans = ["7", "30", "90", "month"];
 var dimensions = ["vc", "user", "type", "day"];
 var day = 864e5;
@@ -6740,34 +7132,34 @@ function Chart({ u }) {
   const bar = Math.max(step * 0.72, 1);
   const y = (seconds) => height - height * seconds / top;
   const date = new Intl.DateTimeFormat(language.value, { month: "short", day: "numeric", timeZone: "UTC" });
-  return /* @__PURE__ */ jsxs21("figure", { class: "chart", children: [
-    /* @__PURE__ */ jsxs21("figcaption", { children: [
-      ["guaranteed", "opportunisticJobs", "preempted", "failedAttempts"].map((x) => /* @__PURE__ */ jsxs21("span", { class: "key", children: [
-        /* @__PURE__ */ jsx21("i", { class: x }),
+  return /* @__PURE__ */ jsxs23("figure", { class: "chart", children: [
+    /* @__PURE__ */ jsxs23("figcaption", { children: [
+      ["guaranteed", "opportunisticJobs", "preempted", "failedAttempts"].map((x) => /* @__PURE__ */ jsxs23("span", { class: "key", children: [
+        /* @__PURE__ */ jsx23("i", { class: x }),
         " ",
         t(x)
       ] }, x)),
-      /* @__PURE__ */ jsx21("span", { class: "grow" }),
-      /* @__PURE__ */ jsx21("span", { class: "faint", children: t("hoursADay", { n: hours(top, 0) }) })
+      /* @__PURE__ */ jsx23("span", { class: "grow" }),
+      /* @__PURE__ */ jsx23("span", { class: "faint", children: t("hoursADay", { n: hours(top, 0) }) })
     ] }),
-    /* @__PURE__ */ jsxs21("svg", { viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: "none", role: "img", "aria-label": t("chartOf", { n: hours(held(u.total)), days: days.length }), children: [
-      [0, 0.5].map((part) => /* @__PURE__ */ jsx21("line", { x1: "0", x2: width, y1: height * part, y2: height * part }, part)),
+    /* @__PURE__ */ jsxs23("svg", { viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: "none", role: "img", "aria-label": t("chartOf", { n: hours(held(u.total)), days: days.length }), children: [
+      [0, 0.5].map((part) => /* @__PURE__ */ jsx23("line", { x1: "0", x2: width, y1: height * part, y2: height * part }, part)),
       days.map(({ date: name, x }, i) => {
         const lost2 = x.preemptedSeconds + x.failedSeconds;
         const left = i * step + (step - bar) / 2;
-        return /* @__PURE__ */ jsxs21("g", { children: [
-          /* @__PURE__ */ jsx21("title", { children: `${date.format(Date.parse(name))}: ${hours(held(x))} (${t("guaranteed")} ${hours(x.guaranteedSeconds)}, ${t("opportunisticJobs")} ${hours(x.opportunisticSeconds)}, ${t("preempted")} ${hours(x.preemptedSeconds)}, ${t("failedAttempts")} ${hours(x.failedSeconds)})` }),
-          /* @__PURE__ */ jsx21("rect", { class: "whole", x: i * step, y: "0", width: step, height }),
-          /* @__PURE__ */ jsx21("rect", { class: "guaranteed", x: left, y: y(x.guaranteedSeconds), width: bar, height: height - y(x.guaranteedSeconds) }),
-          /* @__PURE__ */ jsx21("rect", { class: "opportunisticJobs", x: left, y: y(held(x)), width: bar, height: y(x.guaranteedSeconds) - y(held(x)) }),
-          /* @__PURE__ */ jsx21("rect", { class: "failedAttempts", x: left, y: y(x.failedSeconds), width: bar / 2, height: height - y(x.failedSeconds) }),
-          /* @__PURE__ */ jsx21("rect", { class: "preempted", x: left, y: y(lost2), width: bar / 2, height: y(x.failedSeconds) - y(lost2) })
+        return /* @__PURE__ */ jsxs23("g", { children: [
+          /* @__PURE__ */ jsx23("title", { children: `${date.format(Date.parse(name))}: ${hours(held(x))} (${t("guaranteed")} ${hours(x.guaranteedSeconds)}, ${t("opportunisticJobs")} ${hours(x.opportunisticSeconds)}, ${t("preempted")} ${hours(x.preemptedSeconds)}, ${t("failedAttempts")} ${hours(x.failedSeconds)})` }),
+          /* @__PURE__ */ jsx23("rect", { class: "whole", x: i * step, y: "0", width: step, height }),
+          /* @__PURE__ */ jsx23("rect", { class: "guaranteed", x: left, y: y(x.guaranteedSeconds), width: bar, height: height - y(x.guaranteedSeconds) }),
+          /* @__PURE__ */ jsx23("rect", { class: "opportunisticJobs", x: left, y: y(held(x)), width: bar, height: y(x.guaranteedSeconds) - y(held(x)) }),
+          /* @__PURE__ */ jsx23("rect", { class: "failedAttempts", x: left, y: y(x.failedSeconds), width: bar / 2, height: height - y(x.failedSeconds) }),
+          /* @__PURE__ */ jsx23("rect", { class: "preempted", x: left, y: y(lost2), width: bar / 2, height: y(x.failedSeconds) - y(lost2) })
         ] }, name);
       })
     ] }),
-    /* @__PURE__ */ jsxs21("div", { class: "axis faint small", "aria-hidden": "true", children: [
-      /* @__PURE__ */ jsx21("span", { children: date.format(Date.parse(days[0].date)) }),
-      /* @__PURE__ */ jsx21("span", { children: date.format(Date.parse(days.at(-1).date)) })
+    /* @__PURE__ */ jsxs23("div", { class: "axis faint small", "aria-hidden": "true", children: [
+      /* @__PURE__ */ jsx23("span", { children: date.format(Date.parse(days[0].date)) }),
+      /* @__PURE__ */ jsx23("span", { children: date.format(Date.parse(days.at(-1).date)) })
     ] })
   ] });
 }
@@ -6791,7 +7183,7 @@ function UsagePage() {
   const query = { user, vc, since: since2, by: [by] };
   const table = useRead2(JSON.stringify(query), (signal11) => call("GET /api/v3/usage", { query, signal: signal11 }));
   const days = useRead2(JSON.stringify({ ...query, by: [] }), (signal11) => call("GET /api/v3/usage", { query: { ...query, by: ["day"] }, signal: signal11 }));
-  useEffect21(() => {
+  useEffect23(() => {
     document.title = t("usagePage") + " – paictl";
   }, []);
   const rows = [...table.value.value?.items ?? []];
@@ -6800,111 +7192,111 @@ function UsagePage() {
   const u = table.value.value;
   const total = u?.total;
   const vcs = [.../* @__PURE__ */ new Set([...ownVCs(), ...vc ? [vc] : []])].sort();
-  const command = ["paictl job usage", "--by " + by, "--since " + since2.slice(0, 10)];
-  if (user) command.push("--user " + quoted(user));
-  if (vc) command.push("--vc " + quoted(vc));
+  const command2 = ["paictl job usage", "--by " + by, "--since " + since2.slice(0, 10)];
+  if (user) command2.push("--user " + quoted(user));
+  if (vc) command2.push("--vc " + quoted(vc));
   const share = rows.some((x) => x.shareOfGuarantee !== void 0);
-  return /* @__PURE__ */ jsxs21("section", { class: "page usage", children: [
-    /* @__PURE__ */ jsxs21("header", { class: "top", children: [
-      /* @__PURE__ */ jsx21("h1", { children: t("usagePage") }),
-      /* @__PURE__ */ jsx21("span", { class: "grow" }),
-      /* @__PURE__ */ jsx21(
+  return /* @__PURE__ */ jsxs23("section", { class: "page usage", children: [
+    /* @__PURE__ */ jsxs23("header", { class: "top", children: [
+      /* @__PURE__ */ jsx23("h1", { children: t("usagePage") }),
+      /* @__PURE__ */ jsx23("span", { class: "grow" }),
+      /* @__PURE__ */ jsx23(
         Menu,
         {
           label: t("more"),
           icon: "more",
           items: [
-            { label: t("copyPaictl"), icon: "copy", run: () => void copy(command.join(" ")) },
+            { label: t("copyPaictl"), icon: "copy", run: () => void copy(command2.join(" ")) },
             { label: t("copyCurl"), icon: "copy", run: () => void copy(curl("GET /api/v3/usage", { query })) },
             { label: t("copyLink"), icon: "link", run: () => void copy(location.href) }
           ]
         }
       ),
-      /* @__PURE__ */ jsxs21("button", { type: "button", disabled: rows.length === 0, onClick: () => save("gpu-hours.csv", [csv(rows, columns8(by))], "text/csv;charset=utf-8"), children: [
-        /* @__PURE__ */ jsx21(Icon, { name: "down" }),
+      /* @__PURE__ */ jsxs23("button", { type: "button", disabled: rows.length === 0, onClick: () => save("gpu-hours.csv", [csv(rows, columns8(by))], "text/csv;charset=utf-8"), children: [
+        /* @__PURE__ */ jsx23(Icon, { name: "down" }),
         " ",
         t("csv")
       ] })
     ] }),
-    /* @__PURE__ */ jsxs21("div", { class: "filters", children: [
-      /* @__PURE__ */ jsx21("div", { class: "segments", role: "group", "aria-label": t("timeSpan"), children: spans.map((x) => /* @__PURE__ */ jsx21("button", { type: "button", "aria-pressed": span === x, onClick: () => setQuery({ span: x === "30" ? void 0 : x }), children: x === "month" ? t("thisMonth") : t("lastDays", { n: x }) }, x)) }),
-      /* @__PURE__ */ jsxs21("select", { "aria-label": t("usageOf"), value: of, onChange: (e) => setQuery({ of: e.currentTarget.value === "me" ? void 0 : e.currentTarget.value }), children: [
-        /* @__PURE__ */ jsx21("option", { value: "me", children: t("usageOfMe") }),
-        me.value?.grants.administrator || of === "all" ? /* @__PURE__ */ jsx21("option", { value: "all", children: t("usageOfAll") }) : null,
-        vcs.map((v) => /* @__PURE__ */ jsx21("option", { value: "vc:" + v, children: t("usageOfVC", { vc: v }) }, v))
+    /* @__PURE__ */ jsxs23("div", { class: "filters", children: [
+      /* @__PURE__ */ jsx23("div", { class: "segments", role: "group", "aria-label": t("timeSpan"), children: spans.map((x) => /* @__PURE__ */ jsx23("button", { type: "button", "aria-pressed": span === x, onClick: () => setQuery({ span: x === "30" ? void 0 : x }), children: x === "month" ? t("thisMonth") : t("lastDays", { n: x }) }, x)) }),
+      /* @__PURE__ */ jsxs23("select", { "aria-label": t("usageOf"), value: of, onChange: (e) => setQuery({ of: e.currentTarget.value === "me" ? void 0 : e.currentTarget.value }), children: [
+        /* @__PURE__ */ jsx23("option", { value: "me", children: t("usageOfMe") }),
+        me.value?.grants.administrator || of === "all" ? /* @__PURE__ */ jsx23("option", { value: "all", children: t("usageOfAll") }) : null,
+        vcs.map((v) => /* @__PURE__ */ jsx23("option", { value: "vc:" + v, children: t("usageOfVC", { vc: v }) }, v))
       ] }),
-      /* @__PURE__ */ jsx21("div", { class: "segments", role: "group", "aria-label": t("rowsBy"), children: dimensions.map(
-        (x) => x === "vc" && vc || x === "user" && user ? null : /* @__PURE__ */ jsx21("button", { type: "button", "aria-pressed": by === x, onClick: () => setQuery({ by: x === "vc" ? void 0 : x }), children: t(`by.${x}`) }, x)
+      /* @__PURE__ */ jsx23("div", { class: "segments", role: "group", "aria-label": t("rowsBy"), children: dimensions.map(
+        (x) => x === "vc" && vc || x === "user" && user ? null : /* @__PURE__ */ jsx23("button", { type: "button", "aria-pressed": by === x, onClick: () => setQuery({ by: x === "vc" ? void 0 : x }), children: t(`by.${x}`) }, x)
       ) })
     ] }),
-    table.error.value ? /* @__PURE__ */ jsx21(Problem, { of: table.error.value, again: table.again }) : null,
-    !u || !total ? table.error.value ? null : /* @__PURE__ */ jsx21(Loading, {}) : held(total) === 0 ? /* @__PURE__ */ jsxs21("div", { class: "empty", children: [
-      /* @__PURE__ */ jsx21("p", { children: t("noUsage") }),
-      /* @__PURE__ */ jsx21("p", { class: "faint", children: t("noUsageHint") })
-    ] }) : /* @__PURE__ */ jsxs21(Fragment19, { children: [
-      /* @__PURE__ */ jsxs21("dl", { class: "facts totals", children: [
-        /* @__PURE__ */ jsx21(Amount, { name: t("gpuHours"), value: hours(held(total)) }),
-        /* @__PURE__ */ jsx21(Amount, { name: t("guaranteed"), value: hours(total.guaranteedSeconds), more: percent2(total.guaranteedSeconds, held(total)) }),
-        /* @__PURE__ */ jsx21(Amount, { name: t("opportunisticJobs"), value: hours(total.opportunisticSeconds), more: percent2(total.opportunisticSeconds, held(total)) }),
-        /* @__PURE__ */ jsx21(Amount, { name: t("preempted"), value: hours(total.preemptedSeconds), more: percent2(total.preemptedSeconds, held(total)) }),
-        /* @__PURE__ */ jsx21(Amount, { name: t("failedAttempts"), value: hours(total.failedSeconds), more: percent2(total.failedSeconds, held(total)) })
+    table.error.value ? /* @__PURE__ */ jsx23(Problem, { of: table.error.value, again: table.again }) : null,
+    !u || !total ? table.error.value ? null : /* @__PURE__ */ jsx23(Loading, {}) : held(total) === 0 ? /* @__PURE__ */ jsxs23("div", { class: "empty", children: [
+      /* @__PURE__ */ jsx23("p", { children: t("noUsage") }),
+      /* @__PURE__ */ jsx23("p", { class: "faint", children: t("noUsageHint") })
+    ] }) : /* @__PURE__ */ jsxs23(Fragment20, { children: [
+      /* @__PURE__ */ jsxs23("dl", { class: "facts totals", children: [
+        /* @__PURE__ */ jsx23(Amount, { name: t("gpuHours"), value: hours(held(total)) }),
+        /* @__PURE__ */ jsx23(Amount, { name: t("guaranteed"), value: hours(total.guaranteedSeconds), more: percent2(total.guaranteedSeconds, held(total)) }),
+        /* @__PURE__ */ jsx23(Amount, { name: t("opportunisticJobs"), value: hours(total.opportunisticSeconds), more: percent2(total.opportunisticSeconds, held(total)) }),
+        /* @__PURE__ */ jsx23(Amount, { name: t("preempted"), value: hours(total.preemptedSeconds), more: percent2(total.preemptedSeconds, held(total)) }),
+        /* @__PURE__ */ jsx23(Amount, { name: t("failedAttempts"), value: hours(total.failedSeconds), more: percent2(total.failedSeconds, held(total)) })
       ] }),
-      days.value.value ? /* @__PURE__ */ jsx21(Chart, { u: days.value.value }) : /* @__PURE__ */ jsx21("div", { class: "chart" }),
-      /* @__PURE__ */ jsx21("div", { class: "scrolls", children: /* @__PURE__ */ jsxs21("table", { class: table.busy.value ? "rows old" : "rows", "aria-busy": table.busy.value, children: [
-        /* @__PURE__ */ jsx21("thead", { children: /* @__PURE__ */ jsxs21("tr", { children: [
-          /* @__PURE__ */ jsx21("th", { children: t(`by.${by}`) }),
-          /* @__PURE__ */ jsx21("th", { class: "num", children: t("gpuHours") }),
-          /* @__PURE__ */ jsx21("th", { class: "num", children: t("guaranteed") }),
-          /* @__PURE__ */ jsx21("th", { class: "num", children: t("opportunisticJobs") }),
-          /* @__PURE__ */ jsx21("th", { class: "num", children: t("preempted") }),
-          /* @__PURE__ */ jsx21("th", { class: "num", children: t("failedAttempts") }),
-          share ? /* @__PURE__ */ jsx21("th", { class: "num", title: t("shareMore"), children: t("share") }) : null
+      days.value.value ? /* @__PURE__ */ jsx23(Chart, { u: days.value.value }) : /* @__PURE__ */ jsx23("div", { class: "chart" }),
+      /* @__PURE__ */ jsx23("div", { class: "scrolls", children: /* @__PURE__ */ jsxs23("table", { class: table.busy.value ? "rows old" : "rows", "aria-busy": table.busy.value, children: [
+        /* @__PURE__ */ jsx23("thead", { children: /* @__PURE__ */ jsxs23("tr", { children: [
+          /* @__PURE__ */ jsx23("th", { children: t(`by.${by}`) }),
+          /* @__PURE__ */ jsx23("th", { class: "num", children: t("gpuHours") }),
+          /* @__PURE__ */ jsx23("th", { class: "num", children: t("guaranteed") }),
+          /* @__PURE__ */ jsx23("th", { class: "num", children: t("opportunisticJobs") }),
+          /* @__PURE__ */ jsx23("th", { class: "num", children: t("preempted") }),
+          /* @__PURE__ */ jsx23("th", { class: "num", children: t("failedAttempts") }),
+          share ? /* @__PURE__ */ jsx23("th", { class: "num", title: t("shareMore"), children: t("share") }) : null
         ] }) }),
-        /* @__PURE__ */ jsx21("tbody", { children: rows.map((x) => /* @__PURE__ */ jsxs21("tr", { children: [
-          /* @__PURE__ */ jsx21("td", { children: nameOf(x, by) || /* @__PURE__ */ jsx21("span", { class: "faint", children: t("unknown") }) }),
-          /* @__PURE__ */ jsx21("td", { class: "num", children: hours(held(x)) }),
-          /* @__PURE__ */ jsx21("td", { class: "num", children: hours(x.guaranteedSeconds) }),
-          /* @__PURE__ */ jsx21("td", { class: "num", children: hours(x.opportunisticSeconds) }),
-          /* @__PURE__ */ jsx21("td", { class: "num", children: hours(x.preemptedSeconds) }),
-          /* @__PURE__ */ jsx21("td", { class: "num", children: hours(x.failedSeconds) }),
-          share ? /* @__PURE__ */ jsx21("td", { class: "num", children: x.shareOfGuarantee === void 0 ? "" : percent2(x.shareOfGuarantee, 1) }) : null
+        /* @__PURE__ */ jsx23("tbody", { children: rows.map((x) => /* @__PURE__ */ jsxs23("tr", { children: [
+          /* @__PURE__ */ jsx23("td", { children: nameOf(x, by) || /* @__PURE__ */ jsx23("span", { class: "faint", children: t("unknown") }) }),
+          /* @__PURE__ */ jsx23("td", { class: "num", children: hours(held(x)) }),
+          /* @__PURE__ */ jsx23("td", { class: "num", children: hours(x.guaranteedSeconds) }),
+          /* @__PURE__ */ jsx23("td", { class: "num", children: hours(x.opportunisticSeconds) }),
+          /* @__PURE__ */ jsx23("td", { class: "num", children: hours(x.preemptedSeconds) }),
+          /* @__PURE__ */ jsx23("td", { class: "num", children: hours(x.failedSeconds) }),
+          share ? /* @__PURE__ */ jsx23("td", { class: "num", children: x.shareOfGuarantee === void 0 ? "" : percent2(x.shareOfGuarantee, 1) }) : null
         ] }, nameOf(x, by))) })
       ] }) }),
-      /* @__PURE__ */ jsx21("p", { class: "faint small under", children: t("usageHint") })
+      /* @__PURE__ */ jsx23("p", { class: "faint small under", children: t("usageHint") })
     ] })
   ] });
 }
 function Amount({ name, value, more }) {
-  return /* @__PURE__ */ jsxs21("div", { children: [
-    /* @__PURE__ */ jsx21("dt", { children: name }),
-    /* @__PURE__ */ jsxs21("dd", { children: [
-      /* @__PURE__ */ jsx21("b", { children: value }),
+  return /* @__PURE__ */ jsxs23("div", { children: [
+    /* @__PURE__ */ jsx23("dt", { children: name }),
+    /* @__PURE__ */ jsxs23("dd", { children: [
+      /* @__PURE__ */ jsx23("b", { children: value }),
       " ",
-      more ? /* @__PURE__ */ jsx21("span", { class: "faint", children: more }) : null
+      more ? /* @__PURE__ */ jsx23("span", { class: "faint", children: more }) : null
     ] })
   ] });
 }
 
 // pkg/portal/web/src/main.tsx
-import { Fragment as Fragment20, jsx as jsx22, jsxs as jsxs22 } from "./library.js";
+import { Fragment as Fragment21, jsx as jsx24, jsxs as jsxs24 } from "./library.js";
 function Page() {
   const [first, user, name, rest] = place.value.path;
-  if (first === void 0) return /* @__PURE__ */ jsx22(Home, {});
-  if (first === "jobs" && user === void 0) return /* @__PURE__ */ jsx22(Jobs, {});
-  if (first === "jobs" && name !== void 0 && rest === void 0) return /* @__PURE__ */ jsx22(JobPage, { user, name }, user + "/" + name);
-  if (first === "submit" && user === void 0) return /* @__PURE__ */ jsx22(Submit, {});
-  if (first === "machines" && user === void 0) return /* @__PURE__ */ jsx22(Machines, {});
-  if (first === "queue" && user === void 0) return /* @__PURE__ */ jsx22(QueuePage, {});
-  if (first === "usage" && user === void 0) return /* @__PURE__ */ jsx22(UsagePage, {});
-  if (first === "profile" && user === void 0) return /* @__PURE__ */ jsx22(Profile, {});
-  if (first === "templates" && name === void 0) return user === void 0 ? /* @__PURE__ */ jsx22(Templates, {}) : user === "new" ? /* @__PURE__ */ jsx22(NewTemplate, {}) : /* @__PURE__ */ jsx22(TemplatePage, { id: user }, user);
-  if (first === "admin" && rest === void 0) return /* @__PURE__ */ jsx22(Admin, { tab: user, name });
-  return /* @__PURE__ */ jsx22("p", { class: "empty", children: t("notFound") });
+  if (first === void 0) return /* @__PURE__ */ jsx24(Home, {});
+  if (first === "jobs" && user === void 0) return /* @__PURE__ */ jsx24(Jobs, {});
+  if (first === "jobs" && name !== void 0 && rest === void 0) return /* @__PURE__ */ jsx24(JobPage, { user, name }, user + "/" + name);
+  if (first === "submit" && user === void 0) return /* @__PURE__ */ jsx24(Submit, {});
+  if (first === "machines" && user === void 0) return /* @__PURE__ */ jsx24(Machines, {});
+  if (first === "queue" && user === void 0) return /* @__PURE__ */ jsx24(QueuePage, {});
+  if (first === "usage" && user === void 0) return /* @__PURE__ */ jsx24(UsagePage, {});
+  if (first === "profile" && user === void 0) return /* @__PURE__ */ jsx24(Profile, {});
+  if (first === "templates" && name === void 0) return user === void 0 ? /* @__PURE__ */ jsx24(Templates, {}) : user === "new" ? /* @__PURE__ */ jsx24(NewTemplate, {}) : /* @__PURE__ */ jsx24(TemplatePage, { id: user }, user);
+  if (first === "admin" && rest === void 0) return /* @__PURE__ */ jsx24(Admin, { tab: user, name });
+  return /* @__PURE__ */ jsx24("p", { class: "empty", children: t("notFound") });
 }
 function NavLink({ path, icon: icon2, label, at }) {
-  return /* @__PURE__ */ jsxs22("a", { href: address(path), "aria-current": at ? "page" : void 0, title: label, children: [
-    /* @__PURE__ */ jsx22(Icon, { name: icon2 }),
-    /* @__PURE__ */ jsx22("span", { children: label })
+  return /* @__PURE__ */ jsxs24("a", { href: address(path), "aria-current": at ? "page" : void 0, title: label, children: [
+    /* @__PURE__ */ jsx24(Icon, { name: icon2 }),
+    /* @__PURE__ */ jsx24("span", { children: label })
   ] });
 }
 function theme() {
@@ -6921,34 +7313,34 @@ function setTheme(name) {
 }
 function Side() {
   const first = place.value.path[0];
-  const chosen2 = useSignal16(theme());
+  const chosen2 = useSignal18(theme());
   const leave = () => signOut().catch((e) => toast(failure(e).message));
-  return /* @__PURE__ */ jsxs22("nav", { class: "side", children: [
-    /* @__PURE__ */ jsxs22("a", { class: "brand", href: base, children: [
-      /* @__PURE__ */ jsxs22("svg", { viewBox: "0 0 20 20", "aria-hidden": "true", children: [
-        /* @__PURE__ */ jsx22("path", { d: "M2 2h7v7H2zM11 2h7v7h-7zM2 11h7v7H2z" }),
-        /* @__PURE__ */ jsx22("path", { class: "lit", d: "M11 11h7v7h-7z" })
+  return /* @__PURE__ */ jsxs24("nav", { class: "side", children: [
+    /* @__PURE__ */ jsxs24("a", { class: "brand", href: base, children: [
+      /* @__PURE__ */ jsxs24("svg", { viewBox: "0 0 20 20", "aria-hidden": "true", children: [
+        /* @__PURE__ */ jsx24("path", { d: "M2 2h7v7H2zM11 2h7v7h-7zM2 11h7v7H2z" }),
+        /* @__PURE__ */ jsx24("path", { class: "lit", d: "M11 11h7v7h-7z" })
       ] }),
-      /* @__PURE__ */ jsx22("span", { children: "paictl" })
+      /* @__PURE__ */ jsx24("span", { children: "paictl" })
     ] }),
-    /* @__PURE__ */ jsxs22("div", { class: "links", children: [
-      /* @__PURE__ */ jsx22(NavLink, { path: [], icon: "home", label: t("home"), at: first === void 0 }),
-      /* @__PURE__ */ jsx22(NavLink, { path: ["jobs"], icon: "jobs", label: t("jobs"), at: first === "jobs" }),
-      /* @__PURE__ */ jsx22(NavLink, { path: ["submit"], icon: "plus", label: t("submit"), at: first === "submit" }),
-      /* @__PURE__ */ jsx22(NavLink, { path: ["templates"], icon: "file", label: t("templates"), at: first === "templates" }),
-      /* @__PURE__ */ jsx22(NavLink, { path: ["queue"], icon: "queue", label: t("queue"), at: first === "queue" }),
-      /* @__PURE__ */ jsx22(NavLink, { path: ["machines"], icon: "machines", label: t("machines"), at: first === "machines" }),
-      /* @__PURE__ */ jsx22(NavLink, { path: ["usage"], icon: "usage", label: t("usagePage"), at: first === "usage" }),
-      me.value?.grants.administrator ? /* @__PURE__ */ jsx22(NavLink, { path: ["admin"], icon: "shield", label: t("admin"), at: first === "admin" }) : null
+    /* @__PURE__ */ jsxs24("div", { class: "links", children: [
+      /* @__PURE__ */ jsx24(NavLink, { path: [], icon: "home", label: t("home"), at: first === void 0 }),
+      /* @__PURE__ */ jsx24(NavLink, { path: ["jobs"], icon: "jobs", label: t("jobs"), at: first === "jobs" }),
+      /* @__PURE__ */ jsx24(NavLink, { path: ["submit"], icon: "plus", label: t("submit"), at: first === "submit" }),
+      /* @__PURE__ */ jsx24(NavLink, { path: ["templates"], icon: "file", label: t("templates"), at: first === "templates" }),
+      /* @__PURE__ */ jsx24(NavLink, { path: ["queue"], icon: "queue", label: t("queue"), at: first === "queue" }),
+      /* @__PURE__ */ jsx24(NavLink, { path: ["machines"], icon: "machines", label: t("machines"), at: first === "machines" }),
+      /* @__PURE__ */ jsx24(NavLink, { path: ["usage"], icon: "usage", label: t("usagePage"), at: first === "usage" }),
+      me.value?.grants.administrator ? /* @__PURE__ */ jsx24(NavLink, { path: ["admin"], icon: "shield", label: t("admin"), at: first === "admin" }) : null
     ] }),
-    pages2.value.length > 0 ? /* @__PURE__ */ jsxs22("div", { class: "links others", children: [
-      /* @__PURE__ */ jsx22("h2", { children: t("pages") }),
-      pages2.value.map((p) => /* @__PURE__ */ jsxs22("a", { href: p.url, "data-leave": true, target: "_blank", rel: "noreferrer", children: [
-        /* @__PURE__ */ jsx22(Icon, { name: "page" }),
-        /* @__PURE__ */ jsx22("span", { children: p.name })
+    pages2.value.length > 0 ? /* @__PURE__ */ jsxs24("div", { class: "links others", children: [
+      /* @__PURE__ */ jsx24("h2", { children: t("pages") }),
+      pages2.value.map((p) => /* @__PURE__ */ jsxs24("a", { href: p.url, "data-leave": true, target: "_blank", rel: "noreferrer", children: [
+        /* @__PURE__ */ jsx24(Icon, { name: "page" }),
+        /* @__PURE__ */ jsx24("span", { children: p.name })
       ] }, p.url))
     ] }) : null,
-    /* @__PURE__ */ jsx22("div", { class: "person", children: /* @__PURE__ */ jsxs22(
+    /* @__PURE__ */ jsx24("div", { class: "person", children: /* @__PURE__ */ jsxs24(
       Menu,
       {
         label: me.value?.name ?? "",
@@ -6970,42 +7362,42 @@ function Side() {
           { label: t("signOut"), icon: "out", run: () => void leave() }
         ],
         children: [
-          /* @__PURE__ */ jsx22("span", { class: "face", "aria-hidden": "true", children: (me.value?.name ?? "?").slice(0, 1).toUpperCase() }),
-          /* @__PURE__ */ jsx22("span", { class: "who", children: me.value?.displayName || me.value?.name })
+          /* @__PURE__ */ jsx24("span", { class: "face", "aria-hidden": "true", children: (me.value?.name ?? "?").slice(0, 1).toUpperCase() }),
+          /* @__PURE__ */ jsx24("span", { class: "who", children: me.value?.displayName || me.value?.name })
         ]
       }
     ) })
   ] });
 }
 function Help() {
-  const box = useRef11(null);
-  useEffect22(() => {
+  const box = useRef13(null);
+  useEffect24(() => {
     if (help.value) box.current?.showModal();
     else box.current?.close();
   }, [help.value]);
-  return /* @__PURE__ */ jsx22("dialog", { ref: box, onClose: () => help.value = false, onClick: (e) => e.target === box.current && (help.value = false), "aria-labelledby": "keys", children: /* @__PURE__ */ jsxs22("div", { class: "dialog", children: [
-    /* @__PURE__ */ jsx22("h2", { id: "keys", children: t("shortcuts") }),
-    /* @__PURE__ */ jsx22("dl", { class: "keys", children: all.map(([keys, text2]) => /* @__PURE__ */ jsxs22("div", { children: [
-      /* @__PURE__ */ jsx22("dt", { children: keys.split("  ").map((k) => /* @__PURE__ */ jsx22("kbd", { children: k }, k)) }),
-      /* @__PURE__ */ jsx22("dd", { children: t(text2) })
-    ] }, keys)) }),
-    /* @__PURE__ */ jsx22("div", { class: "buttons", children: /* @__PURE__ */ jsx22("button", { type: "button", onClick: () => help.value = false, children: t("close") }) })
+  return /* @__PURE__ */ jsx24("dialog", { ref: box, onClose: () => help.value = false, onClick: (e) => e.target === box.current && (help.value = false), "aria-labelledby": "keys", children: /* @__PURE__ */ jsxs24("div", { class: "dialog", children: [
+    /* @__PURE__ */ jsx24("h2", { id: "keys", children: t("shortcuts") }),
+    /* @__PURE__ */ jsx24("dl", { class: "keys", children: all.map(([keys2, text2]) => /* @__PURE__ */ jsxs24("div", { children: [
+      /* @__PURE__ */ jsx24("dt", { children: keys2.split("  ").map((k) => /* @__PURE__ */ jsx24("kbd", { children: k }, k)) }),
+      /* @__PURE__ */ jsx24("dd", { children: t(text2) })
+    ] }, keys2)) }),
+    /* @__PURE__ */ jsx24("div", { class: "buttons", children: /* @__PURE__ */ jsx24("button", { type: "button", onClick: () => help.value = false, children: t("close") }) })
   ] }) });
 }
 function App() {
   if (refused.value && refused.value.status !== 401) {
-    return /* @__PURE__ */ jsx22("main", { class: "alone", children: /* @__PURE__ */ jsx22(Problem, { of: refused.value, again: () => void begin() }) });
+    return /* @__PURE__ */ jsx24("main", { class: "alone", children: /* @__PURE__ */ jsx24(Problem, { of: refused.value, again: () => void begin() }) });
   }
-  if (!me.value) return refused.value ? null : /* @__PURE__ */ jsx22(Loading, {});
-  return /* @__PURE__ */ jsxs22(Fragment20, { children: [
-    /* @__PURE__ */ jsx22(Side, {}),
-    /* @__PURE__ */ jsxs22("main", { children: [
-      /* @__PURE__ */ jsx22(Lost, {}),
-      /* @__PURE__ */ jsx22(Page, {})
+  if (!me.value) return refused.value ? null : /* @__PURE__ */ jsx24(Loading, {});
+  return /* @__PURE__ */ jsxs24(Fragment21, { children: [
+    /* @__PURE__ */ jsx24(Side, {}),
+    /* @__PURE__ */ jsxs24("main", { children: [
+      /* @__PURE__ */ jsx24(Lost, {}),
+      /* @__PURE__ */ jsx24(Page, {})
     ] }),
-    /* @__PURE__ */ jsx22(Toasts, {}),
-    /* @__PURE__ */ jsx22(Asking, {}),
-    /* @__PURE__ */ jsx22(Help, {})
+    /* @__PURE__ */ jsx24(Toasts, {}),
+    /* @__PURE__ */ jsx24(Asking, {}),
+    /* @__PURE__ */ jsx24(Help, {})
   ] });
 }
 var icon = document.querySelector("link[rel=icon]");
@@ -7013,4 +7405,4 @@ if (icon) icon.href = icon.href;
 start();
 listen();
 void begin();
-render(/* @__PURE__ */ jsx22(App, {}), document.getElementById("app"));
+render(/* @__PURE__ */ jsx24(App, {}), document.getElementById("app"));

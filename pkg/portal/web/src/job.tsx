@@ -8,6 +8,7 @@ import { Logs } from "./logs";
 import { address, go, place, setQuery } from "./route";
 import { me } from "./session";
 import { curl, quoted } from "./shell";
+import { Shell } from "./terminal";
 import { maybe, t } from "./text";
 import type { JobApiAttempt, JobApiTaskAttempt, JobDetail, JobTask, JobWhy, V3ApiEvents } from "./types";
 import { Ago, Icon, Loading, Menu, Problem, State, ask, copy, save, toast } from "./ui";
@@ -116,7 +117,7 @@ function Why({ d, user, name }: { d: JobDetail; user: string; name: string }) {
 /** How many tasks are drawn at first. */
 const some = 200;
 
-function Tasks({ d }: { d: JobDetail }) {
+function Tasks({ d, enter }: { d: JobDetail; enter: boolean }) {
   const text = useSignal("");
   const most = useSignal(some);
   const all = d.taskList ?? [];
@@ -151,6 +152,7 @@ function Tasks({ d }: { d: JobDetail }) {
             <th>{t("exit")}</th>
             <th class="num">{t("duration")}</th>
             <th class="num c-retries">{t("retries")}</th>
+            {enter ? <th class="c-shell" /> : null}
           </tr>
         </thead>
         <tbody>
@@ -171,6 +173,15 @@ function Tasks({ d }: { d: JobDetail }) {
               </td>
               <td class="num">{ran({ started: x.run, completed: x.completed })}</td>
               <td class="num c-retries">{x.retries || ""}</td>
+              {enter ? (
+                <td class="c-shell">
+                  {x.phase === "running" ? (
+                    <a class="button square" href={address(place.value.path, { tab: "shell", task: `${x.role}[${x.index}]` })} title={t("openShell", { task: `${x.role}[${x.index}]` })} aria-label={t("openShell", { task: `${x.role}[${x.index}]` })}>
+                      <Icon name="shell" />
+                    </a>
+                  ) : null}
+                </td>
+              ) : null}
             </tr>
           ))}
         </tbody>
@@ -291,24 +302,31 @@ function Attempt({ a }: { a: JobApiAttempt }) {
   );
 }
 
-const tabs = ["overview", "logs", "events", "config", "attempts"] as const;
+const tabs = ["overview", "logs", "events", "config", "attempts", "shell"] as const;
 
 export function JobPage({ user, name }: { user: string; name: string }) {
   const round = useSignal(0);
   const { detail, error } = useJob(user, name, round.value);
   const d = detail.value;
   const path = { user, name };
-  const tab = tabs.find((x) => x === place.value.query.get("tab")) ?? "overview";
   const allowed = useOf(d ? d.uid : "", (signal) => call("GET /api/v3/jobs/{user}/{name}/allowed", { path, signal }));
   const may = (what: string) => allowed.value.value?.operations?.includes(what) ?? false;
+  const isDone = done.includes(d?.state ?? "");
+  // A shell that is open stays open while the person looks at other tabs.
+  const shell = useSignal(false);
+  const asked = place.value.query.get("tab");
+  const offered = tabs.filter((x) => x !== "shell" || shell.value || (may("enter") && !isDone));
+  const tab = offered.find((x) => x === asked) ?? "overview";
+  useEffect(() => {
+    if (tab === "shell") shell.value = true;
+  }, [tab]);
   const full = user === me.value?.name ? name : `${user}/${name}`;
   useEffect(() => {
     document.title = `${name} – paictl`;
   }, [name]);
-  useKeys(Object.fromEntries(tabs.map((x, i) => [String(i + 1), () => setQuery({ tab: x === "overview" ? undefined : x, task: undefined })])));
+  useKeys(Object.fromEntries(offered.map((x, i) => [String(i + 1), () => setQuery({ tab: x === "overview" ? undefined : x, task: undefined })])));
 
   if (!d) return error.value ? <Problem of={error.value} again={() => round.value++} /> : <Loading />;
-  const isDone = done.includes(d.state);
   const act = (what: "stop" | "retry" | "remove") =>
     ask({
       title: t(`ask.${what}`, { job: full }),
@@ -324,7 +342,8 @@ export function JobPage({ user, name }: { user: string; name: string }) {
         else round.value++;
       },
     });
-  const command = tab === "logs" ? `paictl job logs ${quoted(full)} -f` : tab === "events" ? `paictl job events ${quoted(full)}` : `paictl job get ${quoted(full)}`;
+  const task = place.value.query.get("task");
+  const command = tab === "shell" ? `paictl job shell ${quoted(full)}${task ? ` --task ${quoted(task)}` : ""}` : tab === "logs" ? `paictl job logs ${quoted(full)} -f` : tab === "events" ? `paictl job events ${quoted(full)}` : `paictl job get ${quoted(full)}`;
   const route = tab === "logs" ? "GET /api/v3/jobs/{user}/{name}/logs" : tab === "events" ? "GET /api/v3/jobs/{user}/{name}/events" : "GET /api/v3/jobs/{user}/{name}";
   return (
     <section class="page job">
@@ -383,18 +402,19 @@ export function JobPage({ user, name }: { user: string; name: string }) {
         <Fact name={t("tags")} value={d.tags?.length ? d.tags.map((x) => <span class="tag" key={x}>{x}</span>) : undefined} />
       </dl>
       <div class="tabs" role="tablist">
-        {tabs.map((x) => (
+        {offered.map((x) => (
           <a key={x} role="tab" aria-selected={x === tab} href={address(place.value.path, { tab: x === "overview" ? undefined : x })}>
             {maybe(x, x)}
           </a>
         ))}
       </div>
       <div class="tab" role="tabpanel">
-        {tab === "overview" ? <Tasks d={d} /> : null}
+        {tab === "overview" ? <Tasks d={d} enter={may("enter") && !isDone} /> : null}
         {tab === "logs" ? <Logs key={d.uid} d={d} user={user} name={name} /> : null}
         {tab === "events" ? <Events d={d} user={user} name={name} /> : null}
         {tab === "config" ? <Config d={d} /> : null}
         {tab === "attempts" ? (d.attempts?.length ? d.attempts.map((a) => <Attempt key={a.id} a={a} />) : <p class="empty">{t("noAttempts")}</p>) : null}
+        {shell.value ? <Shell key={d.uid} d={d} user={user} name={name} shown={tab === "shell"} /> : null}
       </div>
     </section>
   );

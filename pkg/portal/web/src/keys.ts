@@ -16,8 +16,10 @@ export const all: [string, Text][] = [
   ["j  ↓", "key.next"],
   ["k  ↑", "key.prev"],
   ["Enter", "key.open"],
-  ["1 – 5", "key.tabs"],
+  ["1 – 6", "key.tabs"],
   ["Ctrl Enter", "key.send"],
+  ["Ctrl Space", "key.complete"],
+  ["Ctrl F6", "key.leave"],
   ["g h", "key.home"],
   ["g j", "key.jobs"],
   ["g m", "key.machines"],
@@ -40,7 +42,7 @@ const everywhere: Keys = {
 export function listen(): void {
   addEventListener("keydown", (e) => {
     const at = e.target as HTMLElement;
-    if (e.ctrlKey || e.metaKey || e.altKey || document.querySelector("dialog[open]") || /^(INPUT|TEXTAREA|SELECT)$/.test(at.tagName)) return;
+    if (e.ctrlKey || e.metaKey || e.altKey || document.querySelector("dialog[open]") || /^(INPUT|TEXTAREA|SELECT)$/.test(at.tagName) || at.isContentEditable) return;
     const two = before + " " + e.key;
     before = e.key;
     for (const keys of [...pages].reverse().concat(everywhere)) {

@@ -3,6 +3,7 @@ import { signal, useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { call, failure, type Failure } from "./api";
 import { Parameters } from "./form";
+import { JobFile, type Show } from "./editor";
 import { VCs } from "./home";
 import { changed } from "./parameters";
 import { address, go, place } from "./route";
@@ -16,6 +17,7 @@ import { Icon, Loading, Menu, Problem, copy } from "./ui";
 export const text = signal("");
 const cloned = signal("");
 
+const none: StrictyamlFinding[] = [];
 const pause = 500; // milliseconds without a key until the server checks
 
 function example(): string {
@@ -41,11 +43,11 @@ taskRoles:
 ${vc ? `defaults:\n  virtualCluster: ${vc}\n` : ""}`;
 }
 
-function Finding({ f, show }: { f: StrictyamlFinding; show: (line: number) => void }) {
+function Finding({ f, show }: { f: StrictyamlFinding; show: Show }) {
   return (
     <li class={f.severity === "warning" ? "warn" : "bad"}>
       {f.line ? (
-        <button type="button" class="link" onClick={() => show(f.line!)}>
+        <button type="button" class="link" onClick={() => show(f.line!, f.column)}>
           {t("line", { n: f.line })}
         </button>
       ) : null}{" "}
@@ -58,8 +60,7 @@ function Finding({ f, show }: { f: StrictyamlFinding; show: (line: number) => vo
 export function Submit() {
   const of = place.value.query.get("clone") ?? "";
   const template = place.value.query.get("template") ?? "";
-  const area = useRef<HTMLTextAreaElement>(null);
-  const gutter = useRef<HTMLPreElement>(null);
+  const show = useRef<Show>(() => {});
   const file = useRef<HTMLInputElement>(null);
   const checked = useSignal<V3SubmitOut | null>(null);
   const refused = useSignal<Failure | null>(null);
@@ -148,37 +149,11 @@ export function Submit() {
       sending.value = false;
     }
   };
-  const show = (line: number) => {
-    const a = area.current!;
-    const lines = text.value.split("\n");
-    const from = lines.slice(0, line - 1).join("\n").length + (line > 1 ? 1 : 0);
-    a.focus();
-    a.setSelectionRange(from, from + (lines[line - 1]?.length ?? 0));
-    a.scrollTop = Math.max(0, (line - 6) * (a.scrollHeight / lines.length));
-  };
   const open = async (f: File | undefined) => {
     if (f) text.value = await f.text();
   };
-  const keys = (e: KeyboardEvent & { currentTarget: HTMLTextAreaElement }) => {
-    if (e.key === "Enter" && (e.ctrlKey || e.metaKey)) {
-      e.preventDefault();
-      void send();
-    } else if (e.key === "Escape") {
-      e.currentTarget.blur(); // so that Tab leaves the field
-    } else if (e.key === "Enter" && !e.shiftKey) {
-      const a = e.currentTarget;
-      const line = a.value.slice(a.value.lastIndexOf("\n", a.selectionStart - 1) + 1, a.selectionStart);
-      const indent = /^ */.exec(line)![0] + (line.trimEnd().endsWith(":") ? "  " : "");
-      if (!indent) return;
-      e.preventDefault();
-      // It keeps the field's own undo.
-      document.execCommand("insertText", false, "\n" + indent);
-    }
-  };
-  const findings = refused.value?.findings ?? checked.value?.findings ?? [];
-  const worst = new Map<number, string>();
-  for (const f of findings) if (f.line) worst.set(f.line, f.severity === "warning" && worst.get(f.line) !== "bad" ? "warn" : "bad");
-  const count = text.value.split("\n").length;
+  const result = refused.value ?? checked.value;
+  const findings = result?.findings ?? none;
 
   return (
     <section class="page submit">
@@ -216,31 +191,14 @@ export function Submit() {
         <div
           class="editor"
           onDragOver={(e) => e.preventDefault()}
-          onDrop={(e) => {
+          onDropCapture={(e) => {
+            if (!e.dataTransfer?.files.length) return; // a text, which the editor takes
             e.preventDefault();
-            void open(e.dataTransfer?.files[0]);
+            e.stopPropagation();
+            void open(e.dataTransfer.files[0]);
           }}
         >
-          <pre ref={gutter} class="gutter" aria-hidden="true">
-            {Array.from({ length: count }, (_, i) => (
-              <i key={i} class={worst.get(i + 1) ?? ""}>
-                {i + 1}
-                {"\n"}
-              </i>
-            ))}
-          </pre>
-          <textarea
-            ref={area}
-            aria-label={t("jobFile")}
-            spellcheck={false}
-            autocomplete="off"
-            autocapitalize="off"
-            wrap="off"
-            value={text.value}
-            onInput={(e) => (text.value = e.currentTarget.value)}
-            onKeyDown={keys}
-            onScroll={(e) => (gutter.current!.scrollTop = e.currentTarget.scrollTop)}
-          />
+          <JobFile text={text.value} findings={result || !text.value.trim() ? findings : null} changed={(now) => (text.value = now)} send={() => void send()} show={show} />
           {text.value === "" && !loading.value ? (
             <div class="nothing">
               <p>{t("emptyFile")}</p>
@@ -264,7 +222,7 @@ export function Submit() {
                   </p>
                   <ul class="findings">
                     {findings.map((f, i) => (
-                      <Finding key={i} f={f} show={show} />
+                      <Finding key={i} f={f} show={(line, column) => show.current(line, column)} />
                     ))}
                   </ul>
                 </>
@@ -280,7 +238,7 @@ export function Submit() {
                 {findings.length ? (
                   <ul class="findings">
                     {findings.map((f, i) => (
-                      <Finding key={i} f={f} show={show} />
+                      <Finding key={i} f={f} show={(line, column) => show.current(line, column)} />
                     ))}
                   </ul>
                 ) : null}
