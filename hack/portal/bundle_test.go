@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -63,5 +64,19 @@ func TestTheLibrariesAreThoseOfTheLockFile(t *testing.T) {
 				t.Error(err)
 			}
 		}
+	}
+}
+
+// A new version of a library may add its styles in a place that the policy forbids and that isn't known here.
+func TestALibraryWithoutTheTextsToChangeIsRefused(t *testing.T) {
+	root, err := root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := adapted
+	t.Cleanup(func() { adapted = before })
+	adapted = map[string][]change{"style-mod/style-mod.js": {{"another text", "", 1}}}
+	if _, err := bundle(root); err == nil || !strings.Contains(err.Error(), `style-mod/style-mod.js has "another text" 0 times, not 1`) {
+		t.Error(err)
 	}
 }
