@@ -6317,7 +6317,7 @@ function JobFile(field) {
     load("editor").then(
       (m) => {
         if (gone) return;
-        editor.current = m.edit(box.current, latest.current.text, {
+        editor.current = m.edit(box.current, latest.current.now(), {
           label: t("jobFile"),
           help: t("editorHelp"),
           phrases: speaks === "en" ? {} : phrases(),
@@ -6337,7 +6337,7 @@ function JobFile(field) {
       editor.current = null;
     };
   }, [speaks]);
-  useEffect20(() => editor.current?.set(field.text), [field.text]);
+  useEffect20(() => editor.current?.set(field.now()), [field.text]);
   useEffect20(() => {
     if (field.findings) editor.current?.mark(placed(field.findings));
   }, [field.findings]);
@@ -6635,7 +6635,7 @@ function Submit() {
             void open(e.dataTransfer.files[0]);
           },
           children: [
-            /* @__PURE__ */ jsx21(JobFile, { text: text.value, findings: result || !text.value.trim() ? findings : null, changed: (now2) => text.value = now2, send: () => void send(), show }),
+            /* @__PURE__ */ jsx21(JobFile, { text: text.value, now: () => text.peek(), findings: result || !text.value.trim() ? findings : null, changed: (now2) => text.value = now2, send: () => void send(), show }),
             text.value === "" && !loading.value ? /* @__PURE__ */ jsxs21("div", { class: "nothing", children: [
               /* @__PURE__ */ jsx21("p", { children: t("emptyFile") }),
               /* @__PURE__ */ jsx21("button", { type: "button", onClick: () => text.value = example(), children: t("example") })

@@ -13,6 +13,8 @@ export type Show = (line: number, column?: number) => void;
 
 interface Field {
   text: string;
+  /** Returns the latest text: someone who types fast is ahead of what is drawn. */
+  now(): string;
   /** The server's findings; null while the server checks. */
   findings: StrictyamlFinding[] | null;
   changed(text: string): void;
@@ -33,7 +35,7 @@ export function JobFile(field: Field) {
     load("editor").then(
       (m) => {
         if (gone) return;
-        editor.current = m.edit(box.current!, latest.current.text, {
+        editor.current = m.edit(box.current!, latest.current.now(), {
           label: t("jobFile"),
           help: t("editorHelp"),
           phrases: speaks === "en" ? {} : phrases(),
@@ -53,7 +55,7 @@ export function JobFile(field: Field) {
       editor.current = null;
     };
   }, [speaks]);
-  useEffect(() => editor.current?.set(field.text), [field.text]);
+  useEffect(() => editor.current?.set(field.now()), [field.text]);
   useEffect(() => {
     if (field.findings) editor.current?.mark(placed(field.findings));
   }, [field.findings]);

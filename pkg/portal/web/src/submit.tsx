@@ -198,7 +198,7 @@ export function Submit() {
             void open(e.dataTransfer.files[0]);
           }}
         >
-          <JobFile text={text.value} findings={result || !text.value.trim() ? findings : null} changed={(now) => (text.value = now)} send={() => void send()} show={show} />
+          <JobFile text={text.value} now={() => text.peek()} findings={result || !text.value.trim() ? findings : null} changed={(now) => (text.value = now)} send={() => void send()} show={show} />
           {text.value === "" && !loading.value ? (
             <div class="nothing">
               <p>{t("emptyFile")}</p>
