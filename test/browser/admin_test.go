@@ -110,13 +110,6 @@ func (w *world) administer() {
 	require.NoError(w.t, err)
 }
 
-// fill writes a text into a field, or chooses the option of a list once it exists.
-func (b *tab) fill(selector, text string) {
-	b.t.Helper()
-	b.shows(fmt.Sprintf("(e => e && (!e.options || [...e.options].some(o => o.value === %q)))(document.querySelector(%q))", text, selector))
-	b.run(fmt.Sprintf("(e => { e.value = %q; e.dispatchEvent(new Event('input', {bubbles: true})); e.dispatchEvent(new Event('change', {bubbles: true})) })(document.querySelector(%q))", text, selector))
-}
-
 // signOut ends the session of the browser.
 func (b *tab) signOut() {
 	b.t.Helper()

@@ -2,6 +2,7 @@ package browser
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -94,6 +95,15 @@ func (b *tab) run(statement string) {
 	b.t.Helper()
 	_, err := chromedp.Run(b.ctx, chromedp.Evaluate[any]("void ("+statement+")"))
 	require.NoError(b.t, err)
+}
+
+// fill replaces the text of a field, as typing does, or chooses the option of a list once it exists.
+func (b *tab) fill(selector, text string) {
+	b.t.Helper()
+	b.shows(fmt.Sprintf("(e => e && (!e.options || [...e.options].some(o => o.value === %q)))(document.querySelector(%q))", text, selector))
+	quoted, _ := json.Marshal(text) // a text
+	b.run(fmt.Sprintf("(e => { e.focus(); e.value = %s; e.dispatchEvent(new Event('input', {bubbles: true})); e.dispatchEvent(new Event('change', {bubbles: true})) })(document.querySelector(%q))", quoted, selector))
+	b.run("new Promise(r => setTimeout(r))")
 }
 
 func (b *tab) console() []string {

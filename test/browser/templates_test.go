@@ -159,7 +159,8 @@ func TestTemplates(t *testing.T) {
 
 	// The file of the page Submit becomes one, too. Its secrets are masked, and the form says so.
 	b.do(chromedp.Navigate(w.URL + "/submit"))
-	b.fill("textarea", tuning+"secrets: {token: very-secret}\n")
+	b.shows("document.querySelector('.cm-content')")
+	b.jobFile(tuning + "secrets: {token: very-secret}\n")
 	b.menu("Save as template")
 	b.shows("document.querySelector('[name=job]')?.value.includes('very-secret')")
 	b.press(".top .primary", "Save")
@@ -181,7 +182,8 @@ func TestFormOfParameters(t *testing.T) {
 	b := openTab(t)
 	w := newWorld(t)
 	b.signIn(w, "/submit", "ann")
-	b.shows("document.querySelector('textarea')")
+	b.shows("document.querySelector('.cm-content')")
+	b.run(remembers)
 	for _, c := range []struct{ file, name, value, want string }{
 		{"parameters:\n  lr: 0.1 # rate\nname: x\n", "lr", "0.01", "parameters:\n  lr: 0.01 # rate\nname: x\n"},
 		{"parameters:\n  model: bert\n", "model", "true", "parameters:\n  model: 'true'\n"},
@@ -202,15 +204,15 @@ func TestFormOfParameters(t *testing.T) {
 		{file: "parameters: {a: 1, b: [2]}\n"},
 		{file: "parameters:\n  a: 1\n---\nname: x\n"},
 	} {
-		b.fill("textarea", c.file)
+		b.jobFile(c.file)
+		b.checks(c.file)
 		if c.name == "" {
 			b.shows("!document.querySelector('.parameters')")
 			continue
 		}
 		b.fill(`input[name="`+c.name+`"]`, c.value)
-		assert.Equal(t, c.want, script[string](t, b.ctx, "document.querySelector('textarea').value"))
+		b.checks(c.want)
 	}
-	b.fill("textarea", "")
 	b.fine()
 }
 
@@ -218,14 +220,6 @@ func TestFormOfParameters(t *testing.T) {
 func quote(text string) string {
 	out, _ := json.Marshal(text) // a string has no error
 	return string(out)
-}
-
-// fill replaces the text of a field, as typing does.
-func (b *tab) fill(selector, text string) {
-	b.t.Helper()
-	b.shows("document.querySelector(" + quote(selector) + ")")
-	b.run("(e => { e.focus(); e.value = " + quote(text) + "; e.dispatchEvent(new Event('input', {bubbles: true})); e.dispatchEvent(new Event('change', {bubbles: true})) })(document.querySelector(" + quote(selector) + "))")
-	b.run("new Promise(r => setTimeout(r))")
 }
 
 // menu chooses an operation of the page's menu. The text that it copies is in window.copied.

@@ -43,8 +43,8 @@ type world struct {
 	lines chan string
 	// away cuts all requests.
 	away atomic.Bool
-	// held are the numbers of GPUs of each machine that pods hold.
-	held map[string]int32
+	// onMachine are the numbers of GPUs of each machine that pods hold.
+	onMachine map[string]int32
 }
 
 func newWorld(t *testing.T, change ...func(*servertest.Options)) *world {
@@ -56,7 +56,7 @@ func newWorld(t *testing.T, change ...func(*servertest.Options)) *world {
 	require.NoError(t, err)
 	_, err = c.Client.CoreV1().ConfigMaps(kube.SystemNamespace).Patch(t.Context(), "scheduler-configuration", types.MergePatchType, larger, metav1.PatchOptions{})
 	require.NoError(t, err)
-	w := &world{t: t, cluster: c, tokens: map[string]string{}, lines: make(chan string), held: map[string]int32{}}
+	w := &world{t: t, cluster: c, tokens: map[string]string{}, lines: make(chan string), onMachine: map[string]int32{}}
 	w.empty()
 	proxied, err := jobtest.Handler(c.Config, nil)
 	require.NoError(t, err)
@@ -230,10 +230,10 @@ func (w *world) pod(object, role, name, node string, index int32) {
 	pods := w.cluster.Client.CoreV1().Pods(kube.JobNamespace)
 	made := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{fv1.LabelFramework: object, fv1.LabelTaskRole: role, fv1.LabelTaskIndex: fmt.Sprint(index)}},
 		Spec: corev1.PodSpec{NodeName: node, Containers: []corev1.Container{{Name: "app", Image: "i"}}}}
-	gpu := w.held[node]
+	gpu := w.onMachine[node]
 	if gpu < gpusOfMachine {
 		claim.Expect(made, func(*corev1.Container) bool { return true })
-		w.held[node]++
+		w.onMachine[node]++
 	}
 	p, err := pods.Create(w.t.Context(), made, metav1.CreateOptions{})
 	require.NoError(w.t, err)
