@@ -87,7 +87,12 @@ func bundle(root string) (map[string][]byte, error) {
 	}), adapt(root)}
 	// The pages are not minified: a commit then contains only the lines that changed.
 	two := common
-	two.EntryPointsAdvanced = []api.EntryPoint{{InputPath: sources + "/src/main.tsx", OutputPath: "app"}, {InputPath: sources + "/style.css", OutputPath: "app"}}
+	two.EntryPointsAdvanced = []api.EntryPoint{
+		{InputPath: sources + "/src/main.tsx", OutputPath: "app"},
+		{InputPath: sources + "/src/admin.tsx", OutputPath: "admin"}, // loaded when it is opened
+		{InputPath: sources + "/style.css", OutputPath: "app"},
+	}
+	two.Splitting, two.ChunkNames = true, "shared" // one chunk, of the code that both need
 	two.JSX, two.JSXImportSource = api.JSXAutomatic, "preact"
 	two.Plugins = []api.Plugin{resolve(func(string) api.OnResolveResult {
 		return api.OnResolveResult{Path: "./library.js", External: true}

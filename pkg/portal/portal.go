@@ -17,6 +17,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/openpai/paictl/pkg/server"
 	"github.com/openpai/paictl/pkg/server/wire"
@@ -60,7 +61,8 @@ type site struct {
 
 type file struct{ data, zipped []byte }
 
-func load() *site {
+// load returns the site. The files are compressed once.
+var load = sync.OnceValue(func() *site {
 	s := &site{files: map[string]*file{}}
 	sum := sha256.New()
 	all, err := fs.ReadDir(files, "built")
@@ -81,7 +83,7 @@ func load() *site {
 	}
 	s.version = hex.EncodeToString(sum.Sum(nil)[:8])
 	return s
-}
+})
 
 // frame is the document of all pages. The program draws the page of the address. Addresses in it are relative, because a proxy may
 // serve the portal below a path.
@@ -95,6 +97,7 @@ const frame = `<!doctype html>
 <link rel="icon" href="@icon.svg">
 <link rel="stylesheet" href="@app.css">
 <link rel="modulepreload" href="@library.js">
+<link rel="modulepreload" href="@shared.js">
 <script src="@theme.js"></script>
 <script type="module" src="@app.js"></script>
 </head>

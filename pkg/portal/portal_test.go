@@ -49,7 +49,7 @@ func TestPagesLoadTheirFilesFromWhereTheyAre(t *testing.T) {
 			assert.NotContains(t, w.Body.String(), "<style")
 			assert.NotRegexp(t, `<script>|<script [^>]*>[^<]`, w.Body.String(), "no script is inline")
 			all := linked.FindAllStringSubmatch(w.Body.String(), -1)
-			require.Len(t, all, 5)
+			require.Len(t, all, 6)
 			base := httptest.NewRequest(http.MethodGet, below+page, nil).URL
 			for _, m := range all {
 				at, err := base.Parse(m[1])
@@ -75,7 +75,7 @@ func TestAPageIsSentAgainOnlyIfItChanged(t *testing.T) {
 // The first page is usable after less than 100 kB.
 func TestFilesAreCompressedAndSmall(t *testing.T) {
 	s, total := load(), 0
-	opened := map[string]int{"editor.js": 150_000, "terminal.js": 100_000} // a page loads these when it opens one
+	opened := map[string]int{"admin.js": 50_000, "editor.js": 150_000, "terminal.js": 100_000} // a page loads these when it opens one
 	for name := range s.files {
 		at := "/portal/" + s.version + "/" + name
 		plain, zipped := browse(t, at), browse(t, at, "Accept-Encoding", "gzip")

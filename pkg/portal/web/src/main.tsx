@@ -1,8 +1,8 @@
 // The frame around all pages, and the choice of the page.
 import { render } from "preact";
-import { useSignal } from "@preact/signals";
+import { signal, useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
-import { Admin } from "./admin";
+import type { Admin as AdminPage } from "./admin";
 import { Home } from "./home";
 import { JobPage } from "./job";
 import { Jobs } from "./jobs";
@@ -30,8 +30,27 @@ function Page() {
   if (first === "usage" && user === undefined) return <UsagePage />;
   if (first === "profile" && user === undefined) return <Profile />;
   if (first === "templates" && name === undefined) return user === undefined ? <Templates /> : user === "new" ? <NewTemplate /> : <TemplatePage key={user} id={user} />;
-  if (first === "admin" && rest === undefined) return <Admin tab={user} name={name} />;
+  if (first === "admin" && rest === undefined) return <Administration tab={user} name={name} />;
   return <p class="empty">{t("notFound")}</p>;
+}
+
+const admin = signal<{ Admin: typeof AdminPage } | null>(null);
+
+/** Loads the pages for administrators when one is opened. */
+function Administration(at: { tab?: string; name?: string }) {
+  const error = useSignal<unknown>(null);
+  const load = () => {
+    error.value = null;
+    import("./admin").then(
+      (file) => (admin.value = file),
+      (e) => (error.value = e),
+    );
+  };
+  useEffect(() => {
+    if (!admin.value) load();
+  }, []);
+  if (error.value) return <Problem of={error.value} again={load} />;
+  return admin.value ? <admin.value.Admin {...at} /> : <Loading />;
 }
 
 function NavLink({ path, icon, label, at }: { path: string[]; icon: IconName; label: string; at: boolean }) {

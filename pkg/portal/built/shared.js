@@ -1,0 +1,2056 @@
+// pkg/portal/web/src/route.ts
+import { signal } from "./library.js";
+var base = new URL("../../", import.meta.url).pathname;
+function read() {
+  const below = location.pathname.startsWith(base) ? location.pathname.slice(base.length) : "";
+  return { path: below.split("/").filter(Boolean).map(decode), query: new URLSearchParams(location.search) };
+}
+function decode(part) {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}
+var place = signal(read());
+function address(path, query = {}) {
+  const q = new URLSearchParams();
+  for (const [k, v] of Object.entries(query)) if (v) q.set(k, v);
+  const text = q.toString();
+  return base + path.map(encodeURIComponent).join("/") + (text ? "?" + text : "");
+}
+function go(to, replace = false) {
+  history[replace ? "replaceState" : "pushState"](null, "", to);
+  place.value = read();
+  if (!replace) scrollTo(0, 0);
+}
+function setQuery(change) {
+  const q = Object.fromEntries(place.value.query);
+  go(address(place.value.path, { ...q, ...change }), true);
+}
+function start() {
+  addEventListener("popstate", () => place.value = read());
+  document.addEventListener("click", (e) => {
+    const a = e.target.closest?.("a");
+    if (!a || e.defaultPrevented || e.button !== 0 || e.metaKey || e.ctrlKey || e.shiftKey || e.altKey || a.target || a.hasAttribute("download") || a.dataset.leave !== void 0) return;
+    const to = new URL(a.href);
+    if (to.origin !== location.origin || !to.pathname.startsWith(base)) return;
+    e.preventDefault();
+    go(to.pathname + to.search);
+  });
+}
+
+// pkg/portal/web/src/text.ts
+import { signal as signal2 } from "./library.js";
+var en = {
+  home: "Home",
+  jobs: "Jobs",
+  submit: "Submit",
+  newJob: "New job",
+  signOut: "Sign out",
+  theme: "Theme",
+  "theme.auto": "Like the system",
+  "theme.light": "Light",
+  "theme.dark": "Dark",
+  language: "Language",
+  shortcuts: "Keyboard shortcuts",
+  close: "Close",
+  cancel: "Cancel",
+  copied: "Copied",
+  copy: "Copy",
+  noAnswer: "The server doesn't answer.",
+  cut: "The connection was lost.",
+  status: "The server answered with status {status}.",
+  requestId: "Request {id}",
+  again: "Try again",
+  lost: "Not live: {why} Trying again…",
+  live: "Live",
+  pages: "Other pages",
+  notFound: "This page doesn't exist.",
+  state: "State",
+  name: "Name",
+  owner: "Owner",
+  vc: "Virtual cluster",
+  tasks: "Tasks",
+  gpus: "GPUs",
+  submitted: "Submitted",
+  duration: "Duration",
+  retries: "Retries",
+  priority: "Priority",
+  tags: "Tags",
+  "state.waiting": "Waiting",
+  "state.queued": "Queued",
+  "state.starting": "Starting",
+  "state.barrier": "Waiting for tasks",
+  "state.running": "Running",
+  "state.stopping": "Stopping",
+  "state.retry": "Retry",
+  "state.succeeded": "Succeeded",
+  "state.failed": "Failed",
+  "state.stopped": "Stopped",
+  "state.deleting": "Deleting",
+  "state.deleted": "Deleted",
+  "state.active": "Active",
+  "state.all": "All",
+  position: "#{n} in the queue",
+  deletedToo: "deleted",
+  search: "Search jobs",
+  mine: "Mine",
+  everyone: "Everyone",
+  anyVC: "All virtual clusters",
+  csv: "CSV",
+  csvMore: "Download the filtered list as CSV",
+  older: "Show older jobs",
+  noJobs: "No jobs yet.",
+  noJobsHint: "Submit a job file, or copy a job of a colleague.",
+  noMatch: "No job matches these filters.",
+  clearFilters: "Clear filters",
+  loading: "Loading…",
+  shown: "{n} jobs",
+  shownMore: "{n} jobs, more below",
+  overview: "Tasks",
+  logs: "Logs",
+  events: "Events",
+  config: "Configuration",
+  attempts: "Attempts",
+  stop: "Stop",
+  retry: "Run again",
+  clone: "Clone",
+  remove: "Delete",
+  more: "More",
+  copyPaictl: "Copy as paictl",
+  copyCurl: "Copy as curl",
+  copyLink: "Copy link",
+  copyName: "Copy name",
+  "ask.stop": "Stop {job}?",
+  "ask.stop.more": "Its tasks end, and its machines become free. You can run it again later.",
+  "ask.retry": "Run {job} again?",
+  "ask.retry.more": "A new job of the same name starts from the beginning, as it was submitted.",
+  "ask.remove": "Delete {job}?",
+  "ask.remove.more": "Its tasks end at once. The history keeps the job, with its logs.",
+  "done.stop": "The job is being stopped.",
+  "done.retry": "The job runs again.",
+  "done.remove": "The job is deleted.",
+  whatToDo: "What to do",
+  details: "Details",
+  lastLines: "Last lines of the log",
+  role: "Role",
+  task: "Task",
+  machine: "Machine",
+  exit: "Exit",
+  started: "Started",
+  attempt: "Attempt",
+  address: "Address",
+  noTasks: "The job has no tasks yet.",
+  filterTasks: "Filter tasks",
+  moreTasks: "Show {n} more",
+  allTasks: "All tasks",
+  image: "Image",
+  result: "Result",
+  ended: "Ended",
+  noAttempts: "No attempt has begun yet.",
+  noEvents: "There are no events.",
+  noConfig: "The job wasn't submitted as a job file, or you may not see the file.",
+  time: "Time",
+  reason: "Reason",
+  message: "Message",
+  object: "Object",
+  download: "Download",
+  masked: "Secrets are masked.",
+  find: "Find",
+  matches: "{at} of {n}",
+  noMatches: "no match",
+  follow: "Follow",
+  wrap: "Wrap lines",
+  times: "Times",
+  previous: "Attempt before",
+  fromStart: "Load from the start",
+  newest: "Newest lines",
+  emptyLog: "No lines yet.",
+  logEnded: "End of the log",
+  logFollows: "New lines appear as they are written.",
+  tooLong: "Only the last {n} lines are kept here. Download the log for all of it.",
+  showingLast: "The last {n} lines of each task.",
+  next: "Next",
+  before: "Previous",
+  lines: "{n} lines",
+  hello: "Hello, {name}",
+  myJobs: "My jobs",
+  allMine: "All my jobs",
+  vcs: "Virtual clusters",
+  free: "{n} free",
+  ofTotal: "of {n} GPUs",
+  ofCPU: "of {n} CPU cells",
+  largest: "The largest piece that is free has {n} GPUs.",
+  largestNone: "No GPU is free now.",
+  waitingJobs: "{n} waiting",
+  nobodyWaits: "Nobody waits",
+  broken: "{n} out of order",
+  opportunistic: "{n} lent to others",
+  usage: "{used} in use, {free} free, {bad} out of order",
+  noVCs: "No virtual cluster is granted to you. Ask an administrator for a group that has one.",
+  activeCount: "{n} active",
+  jobFile: "Job file",
+  check: "Check",
+  checking: "Checking…",
+  fine: "The server accepts this job.",
+  warnings: "The server accepts this job, with remarks:",
+  refused: "The server doesn't accept this job:",
+  line: "Line {n}",
+  submitJob: "Submit job",
+  submitting: "Submitting…",
+  openFile: "Open a file",
+  example: "Start from the example",
+  cloneOf: "A copy of {job}",
+  enterSecrets: "Secrets of the original are masked (******). Enter them again before you submit.",
+  willRequest: "Virtual cluster {vc} · tasks: {tasks} · GPUs: {gpus}",
+  emptyFile: "Write a job file, open one, or start from the example.",
+  yourVCs: "Where it can run",
+  "key.search": "Search",
+  "key.next": "Next row",
+  "key.prev": "Previous row",
+  "key.open": "Open the row",
+  "key.home": "Home",
+  "key.jobs": "Jobs",
+  "key.submit": "New job",
+  "key.tabs": "Tabs of a job",
+  "key.send": "Submit the job file",
+  "key.help": "This list",
+  now: "just now",
+  ago: "{time} ago",
+  in: "in {time}",
+  machines: "Machines",
+  queue: "Queue",
+  ofMachines: "of {n} machines ready",
+  ofGPUs: "of {n} GPUs used",
+  searchMachines: "Search machines",
+  anySKU: "All types",
+  sku: "Type",
+  "show.all": "All",
+  "show.free": "With free GPUs",
+  "show.troubled": "With problems",
+  "mapBy.use": "Use",
+  "mapBy.owner": "Person",
+  "mapBy.vc": "Virtual cluster",
+  "mapBy.health": "Health",
+  mapBy: "Colours show",
+  mapLabel: "Map of the GPUs of {n} machines. Move with the arrow keys, open a machine with Enter.",
+  mapFree: "Free",
+  mapSomeone: "Held by someone",
+  mapOthers: "{n} others",
+  mapNoUse: "Held, use unknown",
+  mapDown: "Not available",
+  mapBroken: "Broken",
+  mapOpportunistic: "opportunistic",
+  mapUse: "use {n} %",
+  mapMemory: "memory {used} of {of} GiB",
+  wall: "Wall",
+  wallMore: "Show only the map, for a screen on a wall",
+  wallEnd: "Close",
+  "gpu.healthy": "Healthy",
+  "gpu.ignored": "Sick, used anyway",
+  "gpu.sick": "Sick",
+  "gpu.missing": "Missing",
+  "gpu.unknown": "Unknown",
+  "machine.Ready": "Ready",
+  "machine.NotReady": "Not ready",
+  "machine.Unknown": "Silent",
+  "machine.Outside": "Not in the cluster",
+  "machine.Unlisted": "Not configured",
+  cordoned: "cordoned",
+  noGPUs: "no GPUs",
+  noMachines: "The cluster has no machines yet.",
+  noMachineMatch: "No machine matches these filters.",
+  machinesShown: "{n} machines",
+  machinesMore: "{n} machines, of which the table has {most}; the map has all",
+  cpuUse: "CPU",
+  memoryUse: "Memory",
+  coresOf: "{used} of {of} cores requested",
+  gibOf: "{used} of {of} GiB requested",
+  pods: "Pods",
+  sinceTime: "Since",
+  roles: "Roles",
+  machineAddress: "Address",
+  driver: "Driver",
+  kernel: "Kernel",
+  os: "System",
+  health: "Health",
+  holder: "Held by",
+  useNow: "Use",
+  sourceIs: "{name}: {state}.",
+  "source.api": "Kubernetes",
+  "source.jobs": "Jobs",
+  "source.scheduler": "Scheduler",
+  "source.services": "Services",
+  "source.prometheus": "Prometheus",
+  "source.alerts": "Alertmanager",
+  "sourceState.stale": "doesn't answer; these values are old",
+  "sourceState.absent": "not there",
+  "sourceState.failed": "doesn't answer",
+  gpuMap: "GPU map",
+  noSuchVC: "You can't use a virtual cluster called {name}.",
+  wants: "Wants",
+  wantsGPUs: "{n} GPUs",
+  wantsShare: "{n} shares of GPUs",
+  wantsCPU: "{n} cores",
+  waitsSince: "Since",
+  waitsFor: "Why",
+  "key.machines": "Machines",
+  gpuModel: "GPU model",
+  templates: "Templates",
+  newTemplate: "New template",
+  searchTemplates: "Search templates",
+  "view.all": "All",
+  "view.mine": "Mine",
+  "view.shared": "Shared with me",
+  "view.official": "Official",
+  "view.starred": "Starred",
+  "order.stars": "Most stars",
+  "order.uses": "Most used",
+  "order.updated": "Latest change",
+  "order.name": "Name",
+  order: "Order",
+  labels: "Tags",
+  anyLabel: "All tags",
+  star: "Star",
+  unstar: "Remove your star",
+  official: "Official",
+  onlyAuthor: "Only the author",
+  noSummary: "No summary",
+  usedTimes: "used {n}×",
+  noTemplates: "No templates yet.",
+  noTemplatesHint: "Save a job file as a template: in the menu of a job or of the page Submit, or with New template.",
+  noTemplateMatch: "No template matches these filters.",
+  author: "Author",
+  sharedWith: "Shared with",
+  uses: "Uses",
+  version: "Version",
+  changedAt: "Changed",
+  createdAt: "Created",
+  data: "Data",
+  use: "Use",
+  useHint: "Use opens the job file with these values on the page Submit, where the server checks it.",
+  copySubmit: "Copy the submission as paictl",
+  edit: "Edit",
+  save: "Save",
+  saveTemplate: "Save as template",
+  editTemplate: "Edit {name}",
+  templateOf: "A template of {job}",
+  templateMasked: "Secrets of this template are masked (******). Enter your own before you submit.",
+  templateSecrets: "The server masks values below secrets, and passwords of registries. Values of parameters aren't secret.",
+  "ask.removeTemplate": "Remove the template {name}?",
+  "ask.removeTemplate.more": "It is removed for everyone, with its stars. Jobs that were submitted from it stay.",
+  "done.removeTemplate": "The template is removed.",
+  "done.keepTemplate": "The template is saved.",
+  parameters: "Parameters",
+  summary: "Summary",
+  description: "Description",
+  categories: "Categories",
+  commas: "Separate several by commas.",
+  "share.private": "Only me",
+  "share.groups": "These groups",
+  "share.public": "Everyone",
+  "key.templates": "Templates",
+  usagePage: "Usage",
+  timeSpan: "Time",
+  lastDays: "{n} days",
+  thisMonth: "This month",
+  usageOf: "Usage of",
+  usageOfMe: "My usage",
+  usageOfAll: "The whole cluster",
+  usageOfVC: "Virtual cluster {vc}",
+  rowsBy: "Rows",
+  "by.vc": "Virtual cluster",
+  "by.user": "Person",
+  "by.type": "GPU model",
+  "by.day": "Day",
+  gpuHours: "GPU hours",
+  guaranteed: "Guaranteed",
+  opportunisticJobs: "Opportunistic",
+  preempted: "Lost to preemption",
+  failedAttempts: "Failed",
+  share: "Share",
+  shareMore: "The part of the virtual cluster's GPUs that jobs with a guarantee held",
+  unknown: "Unknown",
+  noUsage: "No GPU was held in this time.",
+  noUsageHint: "Choose a longer time, or submit a job that requests GPUs.",
+  usageHint: "GPU hours count from when a task gets its machine until it ends, used or not. Lost and failed hours are part of the guaranteed and opportunistic ones. Days are UTC.",
+  hoursADay: "top: {n} GPU hours a day",
+  chartOf: "{n} GPU hours in {days} days",
+  "key.usage": "Usage",
+  profile: "Profile",
+  account: "Account",
+  userName: "User name",
+  administrator: "Administrator",
+  groups: "Groups",
+  noGroups: "None: ask an administrator to add you to a group.",
+  storages: "Storages",
+  noStorages: "None: a group can grant them.",
+  identities: "Signs in with",
+  lastSignIn: "Last sign-in",
+  everyVC: "All virtual clusters.",
+  "grant.submit": "submit up to priority {priority}",
+  "grant.seeJobs": "see the jobs of others",
+  "grant.hostNetwork": "use the machines' network",
+  nameAndMail: "Name and e-mail",
+  displayName: "Display name",
+  email: "E-mail",
+  "done.profile": "Your profile is saved.",
+  sshKeys: "SSH keys",
+  noKeys: "No keys yet. Paste the public key of your machine, from a file like ~/.ssh/id_ed25519.pub.",
+  publicKey: "Public key",
+  title: "Title",
+  untitled: "Without a title",
+  addKey: "Add key",
+  "done.addKey": "The key is added.",
+  "key.private": "This is a private key. Don't give it to anyone. Paste the public key, from the file that ends in .pub.",
+  "key.lines": "Paste one key, on one line.",
+  "key.type": "A public key begins with its type, such as ssh-ed25519 or ssh-rsa. Paste the whole line of the .pub file.",
+  "key.cut": "The key is incomplete. Copy the whole line of the .pub file again.",
+  "key.known": "You have this key already.",
+  "ask.removeKey": "Remove the key {name}?",
+  "ask.removeKey.more": "It is removed from your profile. Jobs that have it in their job file keep it.",
+  password: "Password",
+  oldPassword: "Current password",
+  newPassword: "New password",
+  newPasswordAgain: "New password again",
+  passwordsDiffer: "The new passwords differ.",
+  passwordEnds: "All your sessions end, and you sign in again. Tokens stay valid.",
+  changePassword: "Change password",
+  tokens: "Sessions and tokens",
+  tokensHint: "A program signs in with a token: set it as PAICTL_TOKEN for paictl, or send it as Authorization: Bearer.",
+  noTokens: "No tokens yet. Create one for a program that runs without you.",
+  tokenOnce: "The token {name} is shown only now. Copy it, and keep it like a password.",
+  newToken: "New token",
+  createToken: "Create token",
+  label: "Label",
+  scopes: "Scopes",
+  "scope.read": "See jobs, usage, virtual clusters and storages",
+  "scope.submit": "Submit jobs, and stop, enter and delete yours",
+  "scope.admin": "See machines and pods as an administrator",
+  "scope.secrets": "Read credentials of storages, and keys of jobs",
+  validFor: "Valid for",
+  untilRevoked: "Until it is revoked",
+  lastUsed: "Last used",
+  expires: "Ends",
+  never: "Never",
+  client: "From",
+  thisSession: "this session",
+  "kind.session": "Session of paictl",
+  "kind.browser": "Browser",
+  "kind.application": "Token",
+  revoke: "Revoke",
+  "ask.revoke": "Revoke {name}?",
+  "ask.revoke.more": "Programs that use it are signed out at once.",
+  "ask.revoke.own": "This is the session of this page: you are signed out at once.",
+  "done.revoke": "It is revoked.",
+  admin: "Administration",
+  "admin.tab.people": "People",
+  "admin.tab.groups": "Groups",
+  "admin.tab.virtual-clusters": "Virtual clusters",
+  "admin.tab.services": "Services",
+  "admin.tab.alerts": "Alerts",
+  "admin.tab.audit": "Audit",
+  "admin.removeName": "Remove {name}",
+  "admin.provider": "Provider",
+  "admin.addPair": "Add",
+  "admin.conflict": "Read it again to see what has changed. Your own changes stay in the form.",
+  "admin.readAgain": "Read again",
+  "admin.shownOf": "{n} of {all}",
+  "admin.showMore": "Show more",
+  "admin.disabled": "Disabled",
+  "admin.active": "Active",
+  "admin.administrator": "Administrator",
+  "admin.administrators": "Administrators",
+  "admin.addPerson": "Add a person",
+  "admin.searchPeople": "Search people",
+  "admin.group": "Group",
+  "admin.anyGroup": "All groups",
+  "admin.noPerson": "No person matches.",
+  "admin.people": "{n} people",
+  "admin.displayName": "Display name",
+  "admin.email": "E-mail",
+  "admin.groups": "Groups",
+  "admin.lastSignIn": "Last sign-in",
+  "admin.never": "never",
+  "admin.created": "Created",
+  "admin.added": "{name} was added.",
+  "admin.nameHint": "Letters, digits, and . _ - between them. It can't be changed later.",
+  "admin.defaultGroup": "Without a group, the person is in the group default.",
+  "admin.addGroupTo": "Add a group…",
+  "admin.password": "Password",
+  "admin.passwordHint": "At least 10 characters. Without a password, the person needs an identity at a provider.",
+  "admin.identities": "Identities at providers of sign-ins",
+  "admin.identitiesHint": "Anyone who signs in at the provider with this subject is this person.",
+  "admin.subject": "Subject",
+  "admin.takeOver": "Take over the jobs of an earlier person of this name",
+  "admin.takeOverHint": "A name that jobs have is refused otherwise.",
+  "admin.add": "Add",
+  "admin.asCommand": "As a command:",
+  "admin.saved": "Saved.",
+  "admin.save": "Save",
+  "admin.discard": "Discard changes",
+  "admin.theirAudit": "Audit",
+  "admin.allVCs": "all",
+  "admin.storages": "Storages",
+  "admin.externalGroups": "Also in {names}, by a provider of sign-ins.",
+  "admin.disable": "Disabled",
+  "admin.disableHint": "A disabled person can't sign in, and their tokens are refused.",
+  "admin.removePerson": "Remove person",
+  "admin.removeHint": "Their jobs are stopped. Their password, tokens and job templates are deleted, and can't be restored. The name stays taken, because jobs have it.",
+  "admin.askRemove": "Remove {name}?",
+  "admin.removed": "{name} was removed.",
+  "admin.oldPassword": "Your current password",
+  "admin.newPassword": "New password",
+  "admin.newPasswordHint": "All sessions of the person end. Application tokens stay valid.",
+  "admin.setPassword": "Set password",
+  "admin.passwordSet": "The password was set.",
+  "admin.tokens": "Tokens and sessions",
+  "admin.noTokens": "No tokens.",
+  "admin.kind.session": "Session of paictl",
+  "admin.kind.browser": "Browser",
+  "admin.kind.application": "Application token",
+  "admin.used": "used",
+  "admin.thisSession": "(this session)",
+  "admin.revoke": "Revoke",
+  "admin.revokeAll": "Revoke all",
+  "admin.revokeHint": "Requests with it are refused within a second.",
+  "admin.revokeOwn": "Your own session ends, too. Then sign in again.",
+  "admin.revoked": "Revoked.",
+  "admin.askRevoke": "Revoke {name}?",
+  "admin.askRevokeAll": "Revoke all tokens and sessions of {name}?",
+  "admin.addGroup": "Add a group",
+  "admin.searchGroups": "Search groups",
+  "admin.noGroup": "No group matches.",
+  "admin.members": "Members",
+  "admin.pages": "Pages",
+  "admin.allPages": "all",
+  "admin.description": "Description",
+  "admin.grantsAdministration": "Members are administrators",
+  "admin.grantsAdministrationHint": "They may do everything except use storages.",
+  "admin.grantsAllVCs": "Members may use all virtual clusters, including later ones",
+  "admin.seeJobs": "see each other's jobs",
+  "admin.hostNetwork": "machines' network",
+  "admin.maxPriority": "Highest priority",
+  "admin.upTo": "up to {name}",
+  "admin.addVCTo": "Grant a virtual cluster…",
+  "admin.storagesHint": "The first is the default storage of the group.",
+  "admin.addStorage": "Add a storage",
+  "admin.page.monitoring": "Monitoring",
+  "admin.page.alerts": "Alerts",
+  "admin.page.monitoring-write": "Silence alerts",
+  "admin.external": "Groups at providers of sign-ins",
+  "admin.externalHint": "Members of these groups are members of this group.",
+  "admin.askDeleteGroup": "Delete the group {name}?",
+  "admin.deleteGroupHint": "Its {n} members lose what it grants.",
+  "admin.addMember": "Add a member…",
+  "admin.noMembers": "Nobody is in this group.",
+  "admin.removeMember": "Remove",
+  "admin.byProvider": "by a provider",
+  "admin.memberAdded": "{name} is in {group} now.",
+  "admin.memberRemoved": "{name} isn't in {group} any longer.",
+  "admin.addVC": "Add a virtual cluster",
+  "admin.searchVCs": "Search virtual clusters",
+  "admin.noVC": "There are no virtual clusters.",
+  "admin.noSuchVC": "The virtual cluster {name} doesn't exist.",
+  "admin.vcExists": "The virtual cluster {name} exists already, and the change would be one of it.",
+  "admin.pinnedCell": "pinned {id}",
+  "admin.perUser": "{n} per user",
+  "admin.perGroup": "{n} per group",
+  "admin.guaranteed": "Guaranteed",
+  "admin.inUse": "In use",
+  "admin.free": "Free",
+  "admin.waiting": "Waiting",
+  "admin.broken": "Out of order",
+  "admin.lent": "Opportunistic",
+  "admin.cells": "Cells",
+  "admin.quota": "Quota",
+  "admin.oldConfiguration": "The scheduler refused the latest configuration and uses an earlier one: {why}",
+  "admin.deletedVCs": "Deleted, but jobs still run in them: {names}",
+  "admin.cellType": "Type of cell",
+  "admin.number": "Number",
+  "admin.cellsHint": "The machines, or parts of machines, that it owns. 0 removes a type.",
+  "admin.cpuCells": "CPU cells",
+  "admin.takeFrom": "Exchange cells with",
+  "admin.takeFromNone": "no other virtual cluster",
+  "admin.takeFromHint": "It loses the cells that this one gets, and gets those that this one loses.",
+  "admin.quotaPerUser": "GPUs per user",
+  "admin.quotaPerGroup": "GPUs per group",
+  "admin.noLimit": "0 means no limit.",
+  "admin.quotaUsers": "Different quota of users",
+  "admin.quotaGroups": "Different quota of groups",
+  "admin.person": "Person",
+  "admin.policy": "Preemption",
+  "admin.policy.balanced": "Short waits for all.",
+  "admin.policy.fewer-kills": "Fewer opportunistic jobs are preempted, but they wait longer.",
+  "admin.policy.start-now": "Opportunistic jobs start whenever there is room, but are preempted more often.",
+  "admin.preview": "Preview",
+  "admin.previewAgain": "Preview again",
+  "admin.previewHint": "Change something to preview its effect. Nothing is stored before you apply it.",
+  "admin.ownsNow": "Owns now",
+  "admin.ownsThen": "Would own",
+  "admin.jobsAffected": "Jobs affected: {n}",
+  "admin.noJobAffected": "No job is affected.",
+  "admin.diff": "Change of the configuration",
+  "admin.effect.downgraded": "Loses its guarantee: it continues to run, and the owners of its cells may preempt it.",
+  "admin.effect.restored": "Has its guarantee again.",
+  "admin.effect.refused": "Waits, and could never start.",
+  "admin.effect.orphaned": "Continues to run without a guarantee; a retry would be refused.",
+  "admin.nothingChanges": "Nothing to change: revision {n} already has these values.",
+  "admin.pending": "Revision {n} already has these values, and the scheduler doesn't have them yet.",
+  "admin.invalid": "The scheduler would refuse this change.",
+  "admin.reason": "Reason",
+  "admin.reasonHint": "The history of the configuration keeps it.",
+  "admin.force": "Apply it although jobs are inside",
+  "admin.forceHint": "Running jobs continue without a guarantee, and waiting jobs never start.",
+  "admin.apply": "Apply to revision {n}",
+  "admin.stored": "Revision {n} is stored.",
+  "admin.storedAndLoaded": "Revision {n} is stored, and the scheduler loads it.",
+  "admin.storedOnly": "Revision {n} is stored. It takes effect with: paictl service start -n scheduler",
+  "admin.deleteVC": "Delete {name}",
+  "admin.deleteVCHint": "The preview names the jobs that would lose their virtual cluster.",
+  "admin.heir": "Its cells go to",
+  "admin.noHeir": "no virtual cluster",
+  "admin.keep": "Keep",
+  "admin.searchServices": "Search services",
+  "admin.trouble": "Needs attention",
+  "admin.pods": "Pods",
+  "admin.release": "Release",
+  "admin.configuration": "Configuration",
+  "admin.updated": "Updated",
+  "admin.current": "up to date",
+  "admin.noService": "There are no services.",
+  "admin.noServiceHere": "No service matches.",
+  "admin.andMore": "and {n} more",
+  "admin.noProblems": "It has no problems.",
+  "admin.namespace": "Namespace",
+  "admin.chart": "Chart",
+  "admin.revision": "Revision",
+  "admin.installedBy": "Installed by",
+  "admin.serviceCommands": "The server doesn't manage services. Run these with a kubeconfig:",
+  "admin.service.ready": "Ready",
+  "admin.service.starting": "Starting",
+  "admin.service.failed": "Failed",
+  "admin.service.stopped": "Stopped",
+  "admin.service.not installed": "Not installed",
+  "admin.service.disabled": "Disabled",
+  "admin.service.orphan": "Not in the configuration",
+  "admin.service.unknown": "Unknown",
+  "admin.alert": "Alert",
+  "admin.severity": "Severity",
+  "admin.severity.critical": "Critical",
+  "admin.severity.warning": "Warning",
+  "admin.severity.info": "Info",
+  "admin.severity.silenced": "Silenced",
+  "admin.since": "Since",
+  "admin.summary": "Summary",
+  "admin.runbook": "Runbook",
+  "admin.noAlert": "No alert fires.",
+  "admin.noAlertHere": "No alert matches.",
+  "admin.alertsMissing": "Alerts aren't available: {why}",
+  "admin.actor": "Person",
+  "admin.verb": "Action",
+  "admin.kind": "Kind",
+  "admin.from": "From",
+  "admin.until": "Until",
+  "admin.outcome": "Outcome",
+  "admin.outcome.done": "Done",
+  "admin.outcome.refused": "Refused",
+  "admin.outcome.failed": "Failed",
+  "admin.anyTime": "Any time",
+  "admin.last.1h": "1 hour",
+  "admin.last.24h": "1 day",
+  "admin.last.7d": "7 days",
+  "admin.last.30d": "30 days",
+  "admin.noRecord": "The audit has no records yet.",
+  "admin.noRecordHere": "No record matches these filters.",
+  "admin.records": "{n} records",
+  "admin.olderRecords": "Show older records",
+  "admin.csvCut": "The file has the latest {n} records. Choose a shorter time for the others.",
+  "admin.status": "Status",
+  "admin.token": "Token",
+  "admin.request": "Request",
+  "admin.actorUID": "UID of the person",
+  "admin.record": "Record",
+  editorHelp: "Ctrl Space completes. Escape and then Tab leaves the editor.",
+  plainEditor: "The editor couldn't be loaded. Load the page again to try once more; this field works without it.",
+  "edit.replace": "Replace",
+  "edit.replaceAll": "Replace all",
+  "edit.all": "All",
+  "edit.case": "Match case",
+  "edit.regexp": "Regular expression",
+  "edit.word": "By word",
+  "edit.line": "Go to line",
+  "edit.go": "Go",
+  "edit.completions": "Completions",
+  "edit.noFindings": "No findings",
+  "edit.control": "Control character",
+  "edit.folded": "Folded lines",
+  "edit.fold": "Fold line",
+  "edit.unfold": "Unfold line",
+  shell: "Shell",
+  openShell: "Open a shell in {task}",
+  "shell.opening": "Connecting…",
+  "shell.open": "Connected. Ctrl F6 leaves the terminal.",
+  "shell.ended": "The shell ended with status {code}.",
+  "shell.cut": "The connection ended. The task may have ended, or the server may have restarted.",
+  "shell.again": "Open another shell",
+  "shell.none": "No task of the job runs now. A shell opens in a running task.",
+  "shell.failed": "The terminal couldn't be loaded. Load the page again.",
+  "shell.skipped": "{n} bytes of output were skipped, because they came faster than they can be drawn.",
+  "shell.keys": "Keys",
+  paste: "Paste",
+  pasteKeys: "The browser doesn't let the page read the clipboard. Press Ctrl Shift V in the terminal.",
+  backToJob: "Back to the job",
+  "key.complete": "Complete in the editor",
+  "key.leave": "Leave the terminal"
+};
+var zh = {
+  home: "首页",
+  jobs: "任务",
+  submit: "提交",
+  newJob: "新建任务",
+  signOut: "退出登录",
+  theme: "主题",
+  "theme.auto": "跟随系统",
+  "theme.light": "浅色",
+  "theme.dark": "深色",
+  language: "语言",
+  shortcuts: "键盘快捷键",
+  close: "关闭",
+  cancel: "取消",
+  copied: "已复制",
+  copy: "复制",
+  noAnswer: "服务器没有响应。",
+  cut: "连接已断开。",
+  status: "服务器返回状态 {status}。",
+  requestId: "请求 {id}",
+  again: "重试",
+  lost: "未实时更新：{why} 正在重试…",
+  live: "实时",
+  pages: "其他页面",
+  notFound: "该页面不存在。",
+  state: "状态",
+  name: "名称",
+  owner: "所有者",
+  vc: "虚拟集群",
+  tasks: "实例",
+  gpus: "GPU",
+  submitted: "提交时间",
+  duration: "时长",
+  retries: "重试",
+  priority: "优先级",
+  tags: "标签",
+  "state.waiting": "等待中",
+  "state.queued": "排队中",
+  "state.starting": "启动中",
+  "state.barrier": "等待其他实例",
+  "state.running": "运行中",
+  "state.stopping": "停止中",
+  "state.retry": "将重试",
+  "state.succeeded": "成功",
+  "state.failed": "失败",
+  "state.stopped": "已停止",
+  "state.deleting": "删除中",
+  "state.deleted": "已删除",
+  "state.active": "进行中",
+  "state.all": "全部",
+  position: "队列第 {n} 位",
+  deletedToo: "已删除",
+  search: "搜索任务",
+  mine: "我的",
+  everyone: "所有人",
+  anyVC: "所有虚拟集群",
+  csv: "CSV",
+  csvMore: "将筛选结果下载为 CSV",
+  older: "显示更早的任务",
+  noJobs: "还没有任务。",
+  noJobsHint: "提交一个任务文件，或复制同事的任务。",
+  noMatch: "没有符合筛选条件的任务。",
+  clearFilters: "清除筛选",
+  loading: "加载中…",
+  shown: "{n} 个任务",
+  shownMore: "{n} 个任务，下方还有更多",
+  overview: "实例",
+  logs: "日志",
+  events: "事件",
+  config: "配置",
+  attempts: "尝试",
+  stop: "停止",
+  retry: "重新运行",
+  clone: "克隆",
+  remove: "删除",
+  more: "更多",
+  copyPaictl: "复制为 paictl 命令",
+  copyCurl: "复制为 curl 命令",
+  copyLink: "复制链接",
+  copyName: "复制名称",
+  "ask.stop": "停止 {job}？",
+  "ask.stop.more": "其实例将结束，机器将被释放。之后可以重新运行。",
+  "ask.retry": "重新运行 {job}？",
+  "ask.retry.more": "将按提交时的内容，以同名任务从头开始。",
+  "ask.remove": "删除 {job}？",
+  "ask.remove.more": "其实例将立即结束。历史中会保留该任务及其日志。",
+  "done.stop": "正在停止该任务。",
+  "done.retry": "任务重新运行。",
+  "done.remove": "任务已删除。",
+  whatToDo: "建议",
+  details: "详情",
+  lastLines: "日志的最后几行",
+  role: "角色",
+  task: "实例",
+  machine: "机器",
+  exit: "退出",
+  started: "开始时间",
+  attempt: "尝试",
+  address: "地址",
+  noTasks: "该任务还没有实例。",
+  filterTasks: "筛选实例",
+  moreTasks: "再显示 {n} 个",
+  allTasks: "所有实例",
+  image: "镜像",
+  result: "结果",
+  ended: "结束时间",
+  noAttempts: "尚未开始任何尝试。",
+  noEvents: "没有事件。",
+  noConfig: "该任务不是以任务文件提交的，或者您无权查看。",
+  time: "时间",
+  reason: "原因",
+  message: "消息",
+  object: "对象",
+  download: "下载",
+  masked: "密钥已隐藏。",
+  find: "查找",
+  matches: "第 {at} 个，共 {n} 个",
+  noMatches: "无匹配",
+  follow: "跟随",
+  wrap: "自动换行",
+  times: "时间戳",
+  previous: "上一次尝试",
+  fromStart: "从头加载",
+  newest: "最新行",
+  emptyLog: "还没有日志。",
+  logEnded: "日志结束",
+  logFollows: "新的日志会实时出现。",
+  tooLong: "此处只保留最后 {n} 行。下载日志可查看全部。",
+  showingLast: "每个实例的最后 {n} 行。",
+  next: "下一个",
+  before: "上一个",
+  lines: "{n} 行",
+  hello: "您好，{name}",
+  myJobs: "我的任务",
+  allMine: "我的全部任务",
+  vcs: "虚拟集群",
+  free: "{n} 空闲",
+  ofTotal: "共 {n} 个 GPU",
+  ofCPU: "共 {n} 个 CPU 单元",
+  largest: "最大的空闲块有 {n} 个 GPU。",
+  largestNone: "目前没有空闲的 GPU。",
+  waitingJobs: "{n} 个等待",
+  nobodyWaits: "无人等待",
+  broken: "{n} 个故障",
+  opportunistic: "{n} 个借给他人",
+  usage: "{used} 个使用中，{free} 个空闲，{bad} 个故障",
+  noVCs: "您还没有可用的虚拟集群。请联系管理员加入相应的组。",
+  activeCount: "{n} 个进行中",
+  jobFile: "任务文件",
+  check: "检查",
+  checking: "检查中…",
+  fine: "服务器接受该任务。",
+  warnings: "服务器接受该任务，但有提示：",
+  refused: "服务器不接受该任务：",
+  line: "第 {n} 行",
+  submitJob: "提交任务",
+  submitting: "提交中…",
+  openFile: "打开文件",
+  example: "使用示例",
+  cloneOf: "{job} 的副本",
+  enterSecrets: "原任务的密钥已隐藏（******）。提交前请重新填写。",
+  willRequest: "虚拟集群 {vc} · 实例：{tasks} · GPU：{gpus}",
+  emptyFile: "编写任务文件、打开文件，或使用示例。",
+  yourVCs: "可以运行的位置",
+  "key.search": "搜索",
+  "key.next": "下一行",
+  "key.prev": "上一行",
+  "key.open": "打开所选行",
+  "key.home": "首页",
+  "key.jobs": "任务",
+  "key.submit": "新建任务",
+  "key.tabs": "任务的标签页",
+  "key.send": "提交任务文件",
+  "key.help": "显示此列表",
+  now: "刚刚",
+  ago: "{time}前",
+  in: "{time}后",
+  machines: "机器",
+  queue: "队列",
+  ofMachines: "/ {n} 台机器就绪",
+  ofGPUs: "/ {n} 个 GPU 已用",
+  searchMachines: "搜索机器",
+  anySKU: "所有类型",
+  sku: "类型",
+  "show.all": "全部",
+  "show.free": "有空闲 GPU",
+  "show.troubled": "有问题",
+  "mapBy.use": "使用率",
+  "mapBy.owner": "用户",
+  "mapBy.vc": "虚拟集群",
+  "mapBy.health": "健康状况",
+  mapBy: "颜色表示",
+  mapLabel: "{n} 台机器的 GPU 图。用方向键移动，按 Enter 打开机器。",
+  mapFree: "空闲",
+  mapSomeone: "他人占用",
+  mapOthers: "其他 {n} 个",
+  mapNoUse: "已占用，使用率未知",
+  mapDown: "不可用",
+  mapBroken: "故障",
+  mapOpportunistic: "机会性",
+  mapUse: "使用率 {n} %",
+  mapMemory: "显存 {used} / {of} GiB",
+  wall: "大屏",
+  wallMore: "只显示 GPU 图，用于墙上的屏幕",
+  wallEnd: "关闭",
+  "gpu.healthy": "正常",
+  "gpu.ignored": "有故障，仍在使用",
+  "gpu.sick": "有故障",
+  "gpu.missing": "缺失",
+  "gpu.unknown": "未知",
+  "machine.Ready": "就绪",
+  "machine.NotReady": "未就绪",
+  "machine.Unknown": "无响应",
+  "machine.Outside": "不在集群中",
+  "machine.Unlisted": "未配置",
+  cordoned: "已停止调度",
+  noGPUs: "没有 GPU",
+  noMachines: "集群还没有机器。",
+  noMachineMatch: "没有符合筛选条件的机器。",
+  machinesShown: "{n} 台机器",
+  machinesMore: "共 {n} 台机器，表中显示 {most} 台；图中显示全部",
+  cpuUse: "CPU",
+  memoryUse: "内存",
+  coresOf: "已申请 {used} / {of} 核",
+  gibOf: "已申请 {used} / {of} GiB",
+  pods: "Pod",
+  sinceTime: "起始",
+  roles: "角色",
+  machineAddress: "地址",
+  driver: "驱动",
+  kernel: "内核",
+  os: "系统",
+  health: "健康状况",
+  holder: "占用者",
+  useNow: "使用率",
+  sourceIs: "{name}：{state}。",
+  "source.api": "Kubernetes",
+  "source.jobs": "任务",
+  "source.scheduler": "调度器",
+  "source.services": "服务",
+  "source.prometheus": "Prometheus",
+  "source.alerts": "Alertmanager",
+  "sourceState.stale": "没有响应；这些数据已过时",
+  "sourceState.absent": "不存在",
+  "sourceState.failed": "没有响应",
+  gpuMap: "GPU 图",
+  noSuchVC: "您不能使用名为 {name} 的虚拟集群。",
+  wants: "需要",
+  wantsGPUs: "{n} 个 GPU",
+  wantsShare: "{n} 份 GPU",
+  wantsCPU: "{n} 核",
+  waitsSince: "开始等待",
+  waitsFor: "原因",
+  "key.machines": "机器",
+  gpuModel: "GPU 型号",
+  templates: "模板",
+  newTemplate: "新建模板",
+  searchTemplates: "搜索模板",
+  "view.all": "全部",
+  "view.mine": "我的",
+  "view.shared": "共享给我的",
+  "view.official": "官方",
+  "view.starred": "已收藏",
+  "order.stars": "收藏最多",
+  "order.uses": "使用最多",
+  "order.updated": "最近修改",
+  "order.name": "名称",
+  order: "排序",
+  labels: "标签",
+  anyLabel: "所有标签",
+  star: "收藏",
+  unstar: "取消收藏",
+  official: "官方",
+  onlyAuthor: "仅作者",
+  noSummary: "没有摘要",
+  usedTimes: "已使用 {n} 次",
+  noTemplates: "还没有模板。",
+  noTemplatesHint: "将任务文件保存为模板：使用任务页面或提交页面的菜单，或点击“新建模板”。",
+  noTemplateMatch: "没有符合筛选条件的模板。",
+  author: "作者",
+  sharedWith: "共享范围",
+  uses: "使用次数",
+  version: "版本",
+  changedAt: "修改时间",
+  createdAt: "创建时间",
+  data: "数据",
+  use: "使用",
+  useHint: "“使用”会在提交页面打开带有这些值的任务文件，并由服务器检查。",
+  copySubmit: "复制提交命令（paictl）",
+  edit: "编辑",
+  save: "保存",
+  saveTemplate: "保存为模板",
+  editTemplate: "编辑 {name}",
+  templateOf: "{job} 的模板",
+  templateMasked: "该模板的密钥已隐藏（******）。提交前请填写您自己的密钥。",
+  templateSecrets: "服务器会隐藏 secrets 下的值和镜像仓库的密码。parameters 的值不是机密。",
+  "ask.removeTemplate": "删除模板 {name}？",
+  "ask.removeTemplate.more": "模板及其收藏将对所有人删除。由它提交的任务会保留。",
+  "done.removeTemplate": "模板已删除。",
+  "done.keepTemplate": "模板已保存。",
+  parameters: "参数",
+  summary: "摘要",
+  description: "说明",
+  categories: "类别",
+  commas: "多个值以逗号分隔。",
+  "share.private": "仅自己",
+  "share.groups": "以下用户组",
+  "share.public": "所有人",
+  "key.templates": "模板",
+  usagePage: "用量",
+  timeSpan: "时间",
+  lastDays: "{n} 天",
+  thisMonth: "本月",
+  usageOf: "用量范围",
+  usageOfMe: "我的用量",
+  usageOfAll: "整个集群",
+  usageOfVC: "虚拟集群 {vc}",
+  rowsBy: "按行",
+  "by.vc": "虚拟集群",
+  "by.user": "用户",
+  "by.type": "GPU 型号",
+  "by.day": "日期",
+  gpuHours: "GPU 小时",
+  guaranteed: "有保证",
+  opportunisticJobs: "机会性",
+  preempted: "因抢占损失",
+  failedAttempts: "失败",
+  share: "占比",
+  shareMore: "有保证的任务占用该虚拟集群 GPU 的比例",
+  unknown: "未知",
+  noUsage: "这段时间没有占用 GPU。",
+  noUsageHint: "选择更长的时间，或提交申请 GPU 的任务。",
+  usageHint: "GPU 小时从实例获得机器起计算，直到其结束，无论是否使用。损失和失败的小时已包含在有保证和机会性的小时中。日期按 UTC 计算。",
+  hoursADay: "顶部：每天 {n} GPU 小时",
+  chartOf: "{days} 天内共 {n} GPU 小时",
+  "key.usage": "用量",
+  profile: "个人资料",
+  account: "账户",
+  userName: "用户名",
+  administrator: "管理员",
+  groups: "用户组",
+  noGroups: "无：请联系管理员加入用户组。",
+  storages: "存储",
+  noStorages: "无：可由用户组授予。",
+  identities: "登录方式",
+  lastSignIn: "上次登录",
+  everyVC: "所有虚拟集群。",
+  "grant.submit": "可提交，最高优先级 {priority}",
+  "grant.seeJobs": "可查看他人的任务",
+  "grant.hostNetwork": "可使用机器的网络",
+  nameAndMail: "姓名与邮箱",
+  displayName: "显示名称",
+  email: "邮箱",
+  "done.profile": "个人资料已保存。",
+  sshKeys: "SSH 公钥",
+  noKeys: "还没有公钥。粘贴您机器的公钥，例如 ~/.ssh/id_ed25519.pub 的内容。",
+  publicKey: "公钥",
+  title: "标题",
+  untitled: "无标题",
+  addKey: "添加公钥",
+  "done.addKey": "公钥已添加。",
+  "key.private": "这是私钥，请勿提供给任何人。请粘贴以 .pub 结尾的文件中的公钥。",
+  "key.lines": "请粘贴一个公钥，且只占一行。",
+  "key.type": "公钥以类型开头，例如 ssh-ed25519 或 ssh-rsa。请粘贴 .pub 文件的整行内容。",
+  "key.cut": "公钥不完整。请重新复制 .pub 文件的整行内容。",
+  "key.known": "您已有此公钥。",
+  "ask.removeKey": "删除公钥 {name}？",
+  "ask.removeKey.more": "它将从您的个人资料中删除。任务文件中已包含它的任务不受影响。",
+  password: "密码",
+  oldPassword: "当前密码",
+  newPassword: "新密码",
+  newPasswordAgain: "再次输入新密码",
+  passwordsDiffer: "两次输入的新密码不同。",
+  passwordEnds: "您的所有会话都会结束，需要重新登录。令牌仍然有效。",
+  changePassword: "修改密码",
+  tokens: "会话与令牌",
+  tokensHint: "程序用令牌登录：为 paictl 设置 PAICTL_TOKEN，或以 Authorization: Bearer 发送。",
+  noTokens: "还没有令牌。可为独立运行的程序创建一个。",
+  tokenOnce: "令牌 {name} 只显示这一次。请复制并像密码一样保管。",
+  newToken: "新建令牌",
+  createToken: "创建令牌",
+  label: "标签",
+  scopes: "权限范围",
+  "scope.read": "查看任务、用量、虚拟集群和存储",
+  "scope.submit": "提交任务，停止、进入和删除自己的任务",
+  "scope.admin": "以管理员身份查看机器和 Pod",
+  "scope.secrets": "读取存储凭据和任务密钥",
+  validFor: "有效期",
+  untilRevoked: "直到被撤销",
+  lastUsed: "上次使用",
+  expires: "到期",
+  never: "从不",
+  client: "来源",
+  thisSession: "当前会话",
+  "kind.session": "paictl 会话",
+  "kind.browser": "浏览器",
+  "kind.application": "令牌",
+  revoke: "撤销",
+  "ask.revoke": "撤销 {name}？",
+  "ask.revoke.more": "使用它的程序会立即退出登录。",
+  "ask.revoke.own": "这是当前页面的会话：您会立即退出登录。",
+  "done.revoke": "已撤销。",
+  admin: "管理",
+  "admin.tab.people": "用户",
+  "admin.tab.groups": "组",
+  "admin.tab.virtual-clusters": "虚拟集群",
+  "admin.tab.services": "服务",
+  "admin.tab.alerts": "告警",
+  "admin.tab.audit": "审计",
+  "admin.removeName": "移除 {name}",
+  "admin.provider": "提供方",
+  "admin.addPair": "添加",
+  "admin.conflict": "重新读取即可看到变化。您自己的修改会保留在表单中。",
+  "admin.readAgain": "重新读取",
+  "admin.shownOf": "{n} / {all}",
+  "admin.showMore": "显示更多",
+  "admin.disabled": "已禁用",
+  "admin.active": "正常",
+  "admin.administrator": "管理员",
+  "admin.administrators": "管理员",
+  "admin.addPerson": "添加用户",
+  "admin.searchPeople": "搜索用户",
+  "admin.group": "组",
+  "admin.anyGroup": "所有组",
+  "admin.noPerson": "没有符合条件的用户。",
+  "admin.people": "{n} 个用户",
+  "admin.displayName": "显示名称",
+  "admin.email": "电子邮件",
+  "admin.groups": "组",
+  "admin.lastSignIn": "上次登录",
+  "admin.never": "从未",
+  "admin.created": "创建时间",
+  "admin.added": "已添加 {name}。",
+  "admin.nameHint": "字母、数字，中间可含 . _ -。之后不能更改。",
+  "admin.defaultGroup": "未选择组时，用户属于 default 组。",
+  "admin.addGroupTo": "添加组…",
+  "admin.password": "密码",
+  "admin.passwordHint": "至少 10 个字符。没有密码的用户需要提供方的身份。",
+  "admin.identities": "登录提供方的身份",
+  "admin.identitiesHint": "在该提供方以此标识登录的人即为该用户。",
+  "admin.subject": "标识",
+  "admin.takeOver": "接管此前同名用户的任务",
+  "admin.takeOverHint": "否则，已有任务使用的名称会被拒绝。",
+  "admin.add": "添加",
+  "admin.asCommand": "对应的命令：",
+  "admin.saved": "已保存。",
+  "admin.save": "保存",
+  "admin.discard": "放弃修改",
+  "admin.theirAudit": "审计",
+  "admin.allVCs": "全部",
+  "admin.storages": "存储",
+  "admin.externalGroups": "另外通过登录提供方属于：{names}。",
+  "admin.disable": "禁用",
+  "admin.disableHint": "被禁用的用户无法登录，其令牌会被拒绝。",
+  "admin.removePerson": "移除用户",
+  "admin.removeHint": "其任务将被停止。其密码、令牌和任务模板将被删除且无法恢复。名称仍被占用，因为任务使用它。",
+  "admin.askRemove": "移除 {name}？",
+  "admin.removed": "已移除 {name}。",
+  "admin.oldPassword": "您当前的密码",
+  "admin.newPassword": "新密码",
+  "admin.newPasswordHint": "该用户的所有会话将结束。应用令牌仍然有效。",
+  "admin.setPassword": "设置密码",
+  "admin.passwordSet": "密码已设置。",
+  "admin.tokens": "令牌和会话",
+  "admin.noTokens": "没有令牌。",
+  "admin.kind.session": "paictl 会话",
+  "admin.kind.browser": "浏览器",
+  "admin.kind.application": "应用令牌",
+  "admin.used": "使用于",
+  "admin.thisSession": "（当前会话）",
+  "admin.revoke": "吊销",
+  "admin.revokeAll": "全部吊销",
+  "admin.revokeHint": "使用它的请求将在一秒内被拒绝。",
+  "admin.revokeOwn": "您自己的会话也会结束，之后请重新登录。",
+  "admin.revoked": "已吊销。",
+  "admin.askRevoke": "吊销 {name}？",
+  "admin.askRevokeAll": "吊销 {name} 的所有令牌和会话？",
+  "admin.addGroup": "添加组",
+  "admin.searchGroups": "搜索组",
+  "admin.noGroup": "没有符合条件的组。",
+  "admin.members": "成员",
+  "admin.pages": "页面",
+  "admin.allPages": "全部",
+  "admin.description": "描述",
+  "admin.grantsAdministration": "成员是管理员",
+  "admin.grantsAdministrationHint": "除使用存储外，可以进行所有操作。",
+  "admin.grantsAllVCs": "成员可以使用所有虚拟集群，包括之后新建的",
+  "admin.seeJobs": "互相可见任务",
+  "admin.hostNetwork": "使用主机网络",
+  "admin.maxPriority": "最高优先级",
+  "admin.upTo": "最高 {name}",
+  "admin.addVCTo": "授予虚拟集群…",
+  "admin.storagesHint": "第一个是该组的默认存储。",
+  "admin.addStorage": "添加存储",
+  "admin.page.monitoring": "监控",
+  "admin.page.alerts": "告警",
+  "admin.page.monitoring-write": "静默告警",
+  "admin.external": "登录提供方的组",
+  "admin.externalHint": "这些组的成员也是该组的成员。",
+  "admin.askDeleteGroup": "删除组 {name}？",
+  "admin.deleteGroupHint": "其 {n} 个成员将失去它授予的权限。",
+  "admin.addMember": "添加成员…",
+  "admin.noMembers": "该组没有成员。",
+  "admin.removeMember": "移除",
+  "admin.byProvider": "来自提供方",
+  "admin.memberAdded": "{name} 已加入 {group}。",
+  "admin.memberRemoved": "{name} 已离开 {group}。",
+  "admin.addVC": "添加虚拟集群",
+  "admin.searchVCs": "搜索虚拟集群",
+  "admin.noVC": "没有虚拟集群。",
+  "admin.noSuchVC": "虚拟集群 {name} 不存在。",
+  "admin.vcExists": "虚拟集群 {name} 已存在，此操作将修改它。",
+  "admin.pinnedCell": "固定 {id}",
+  "admin.perUser": "每用户 {n}",
+  "admin.perGroup": "每组 {n}",
+  "admin.guaranteed": "保障",
+  "admin.inUse": "使用中",
+  "admin.free": "空闲",
+  "admin.waiting": "等待",
+  "admin.broken": "故障",
+  "admin.lent": "机会性",
+  "admin.cells": "单元",
+  "admin.quota": "配额",
+  "admin.oldConfiguration": "调度器拒绝了最新的配置，仍使用较早的配置：{why}",
+  "admin.deletedVCs": "已删除，但仍有任务在运行：{names}",
+  "admin.cellType": "单元类型",
+  "admin.number": "数量",
+  "admin.cellsHint": "它拥有的机器或机器的一部分。0 表示移除该类型。",
+  "admin.cpuCells": "CPU 单元",
+  "admin.takeFrom": "与之交换单元",
+  "admin.takeFromNone": "无其他虚拟集群",
+  "admin.takeFromHint": "它失去本虚拟集群得到的单元，得到本虚拟集群失去的单元。",
+  "admin.quotaPerUser": "每用户 GPU 数",
+  "admin.quotaPerGroup": "每组 GPU 数",
+  "admin.noLimit": "0 表示不限。",
+  "admin.quotaUsers": "特定用户的配额",
+  "admin.quotaGroups": "特定组的配额",
+  "admin.person": "用户",
+  "admin.policy": "抢占策略",
+  "admin.policy.balanced": "所有任务的等待都较短。",
+  "admin.policy.fewer-kills": "较少抢占机会性任务，但它们等待更久。",
+  "admin.policy.start-now": "有空间时机会性任务立即启动，但更常被抢占。",
+  "admin.preview": "预览",
+  "admin.previewAgain": "重新预览",
+  "admin.previewHint": "修改后可预览其影响。应用之前不会保存任何内容。",
+  "admin.ownsNow": "当前拥有",
+  "admin.ownsThen": "将拥有",
+  "admin.jobsAffected": "受影响的任务：{n}",
+  "admin.noJobAffected": "没有任务受影响。",
+  "admin.diff": "配置的变化",
+  "admin.effect.downgraded": "失去保障：继续运行，但单元的所有者可以抢占它。",
+  "admin.effect.restored": "重新获得保障。",
+  "admin.effect.refused": "正在等待，且将永远无法启动。",
+  "admin.effect.orphaned": "在没有保障的情况下继续运行；重试会被拒绝。",
+  "admin.nothingChanges": "无需修改：修订 {n} 已有这些值。",
+  "admin.pending": "修订 {n} 已有这些值，但调度器尚未加载。",
+  "admin.invalid": "调度器会拒绝此修改。",
+  "admin.reason": "原因",
+  "admin.reasonHint": "将保存在配置的历史中。",
+  "admin.force": "即使其中有任务也应用",
+  "admin.forceHint": "运行中的任务在没有保障的情况下继续，等待中的任务永远无法启动。",
+  "admin.apply": "应用到修订 {n}",
+  "admin.stored": "已保存修订 {n}。",
+  "admin.storedAndLoaded": "已保存修订 {n}，调度器正在加载。",
+  "admin.storedOnly": "已保存修订 {n}。执行以下命令后生效：paictl service start -n scheduler",
+  "admin.deleteVC": "删除 {name}",
+  "admin.deleteVCHint": "预览会列出将失去虚拟集群的任务。",
+  "admin.heir": "其单元归于",
+  "admin.noHeir": "无虚拟集群",
+  "admin.keep": "保留",
+  "admin.searchServices": "搜索服务",
+  "admin.trouble": "需要关注",
+  "admin.pods": "Pod",
+  "admin.release": "发布",
+  "admin.configuration": "配置",
+  "admin.updated": "更新时间",
+  "admin.current": "最新",
+  "admin.noService": "没有服务。",
+  "admin.noServiceHere": "没有符合条件的服务。",
+  "admin.andMore": "另有 {n} 个",
+  "admin.noProblems": "没有问题。",
+  "admin.namespace": "命名空间",
+  "admin.chart": "Chart",
+  "admin.revision": "修订",
+  "admin.installedBy": "安装者",
+  "admin.serviceCommands": "服务器不管理服务。请使用 kubeconfig 运行：",
+  "admin.service.ready": "就绪",
+  "admin.service.starting": "启动中",
+  "admin.service.failed": "失败",
+  "admin.service.stopped": "已停止",
+  "admin.service.not installed": "未安装",
+  "admin.service.disabled": "已禁用",
+  "admin.service.orphan": "不在配置中",
+  "admin.service.unknown": "未知",
+  "admin.alert": "告警",
+  "admin.severity": "级别",
+  "admin.severity.critical": "严重",
+  "admin.severity.warning": "警告",
+  "admin.severity.info": "信息",
+  "admin.severity.silenced": "已静默",
+  "admin.since": "开始于",
+  "admin.summary": "摘要",
+  "admin.runbook": "处理手册",
+  "admin.noAlert": "没有告警。",
+  "admin.noAlertHere": "没有符合条件的告警。",
+  "admin.alertsMissing": "无法获取告警：{why}",
+  "admin.actor": "用户",
+  "admin.verb": "操作",
+  "admin.kind": "类型",
+  "admin.from": "从",
+  "admin.until": "到",
+  "admin.outcome": "结果",
+  "admin.outcome.done": "完成",
+  "admin.outcome.refused": "被拒绝",
+  "admin.outcome.failed": "失败",
+  "admin.anyTime": "任意时间",
+  "admin.last.1h": "1 小时",
+  "admin.last.24h": "1 天",
+  "admin.last.7d": "7 天",
+  "admin.last.30d": "30 天",
+  "admin.noRecord": "审计中还没有记录。",
+  "admin.noRecordHere": "没有符合筛选条件的记录。",
+  "admin.records": "{n} 条记录",
+  "admin.olderRecords": "显示更早的记录",
+  "admin.csvCut": "文件包含最近的 {n} 条记录。选择更短的时间以获取其他记录。",
+  "admin.status": "状态码",
+  "admin.token": "令牌",
+  "admin.request": "请求",
+  "admin.actorUID": "用户的 UID",
+  "admin.record": "记录",
+  editorHelp: "Ctrl 空格 补全。按 Escape 再按 Tab 离开编辑器。",
+  plainEditor: "无法加载编辑器。重新加载页面可再次尝试；此文本框仍可使用。",
+  "edit.replace": "替换",
+  "edit.replaceAll": "全部替换",
+  "edit.all": "全部",
+  "edit.case": "区分大小写",
+  "edit.regexp": "正则表达式",
+  "edit.word": "全字匹配",
+  "edit.line": "转到行",
+  "edit.go": "转到",
+  "edit.completions": "补全",
+  "edit.noFindings": "没有问题",
+  "edit.control": "控制字符",
+  "edit.folded": "已折叠的行",
+  "edit.fold": "折叠",
+  "edit.unfold": "展开",
+  shell: "终端",
+  openShell: "在 {task} 中打开终端",
+  "shell.opening": "连接中…",
+  "shell.open": "已连接。Ctrl F6 离开终端。",
+  "shell.ended": "Shell 已结束，状态码 {code}。",
+  "shell.cut": "连接已结束。实例可能已结束，或者服务器已重启。",
+  "shell.again": "再打开一个",
+  "shell.none": "该任务目前没有运行中的实例。终端只能在运行中的实例里打开。",
+  "shell.failed": "无法加载终端。请重新加载页面。",
+  "shell.skipped": "输出过快，已跳过 {n} 字节。",
+  "shell.keys": "按键",
+  paste: "粘贴",
+  pasteKeys: "浏览器不允许页面读取剪贴板。请在终端中按 Ctrl Shift V。",
+  backToJob: "返回任务",
+  "key.complete": "在编辑器中补全",
+  "key.leave": "离开终端"
+};
+var known = { en, zh };
+var names = { en: "English", zh: "中文" };
+var languages = Object.entries(names);
+var stored = localStorage.getItem("language") ?? navigator.language.slice(0, 2);
+var language = signal2(known[stored] ? stored : "en");
+function speak(name) {
+  localStorage.setItem("language", name);
+  language.value = name;
+  document.documentElement.lang = name;
+}
+document.documentElement.lang = language.value;
+function t(key, values = {}) {
+  return known[language.value][key].replace(/\{(\w+)\}/g, (_, name) => String(values[name] ?? ""));
+}
+function maybe(key, fallback) {
+  return key in en ? t(key) : fallback;
+}
+
+// pkg/portal/web/src/api.ts
+import { signal as signal3 } from "./library.js";
+var Failure = class extends Error {
+  constructor(status, code, message, remedy = "", request = "", findings = []) {
+    super(message);
+    this.status = status;
+    this.code = code;
+    this.remedy = remedy;
+    this.request = request;
+    this.findings = findings;
+  }
+  status;
+  code;
+  remedy;
+  request;
+  findings;
+};
+function failure(e) {
+  return e instanceof Failure ? e : new Failure(0, "NoAnswer", t("noAnswer"), String(e?.message ?? ""));
+}
+function addressOf(route, args) {
+  let path = route.slice(route.indexOf(" ") + 1);
+  for (const [name, value] of Object.entries(args.path ?? {})) path = path.replace(`{${name}}`, encodeURIComponent(value));
+  const q = new URLSearchParams();
+  for (const [name, value] of Object.entries(args.query ?? {})) {
+    if (value === void 0 || value === "" || value === false || Array.isArray(value) && value.length === 0) continue;
+    q.set(name, Array.isArray(value) ? value.join(",") : String(value));
+  }
+  const text = q.toString();
+  return base + path.slice(1) + (text ? "?" + text : "");
+}
+async function call(route, args) {
+  const answer = await ask(route, args, args.signal);
+  return await answer.json();
+}
+async function ask(route, args, stop, more = {}) {
+  const headers = { ...more };
+  if (args.body !== void 0) headers["Content-Type"] = "application/json";
+  if (args.key) headers["Idempotency-Key"] = args.key;
+  const method = route.slice(0, route.indexOf(" "));
+  const body = args.body === void 0 ? void 0 : JSON.stringify(args.body);
+  const r = await fetch(addressOf(route, args), { method, headers, body, signal: stop, credentials: "same-origin" });
+  if (r.ok) return r;
+  let e = {};
+  try {
+    e = await r.json();
+  } catch {
+  }
+  if (r.status === 401) toSignIn();
+  throw new Failure(r.status, e.code ?? "UnknownError", e.message ?? t("status", { status: r.status }), e.remedy, e.request ?? r.headers.get("X-Request-Id") ?? "", e.findings);
+}
+function toSignIn() {
+  location.assign(base + "sign-in?" + new URLSearchParams({ to: location.pathname + location.search }).toString());
+}
+async function* lines(r) {
+  const reader = r.body.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  try {
+    for (; ; ) {
+      const { done, value } = await reader.read();
+      if (done) break;
+      const parts = (rest + value).split("\n");
+      rest = parts.pop();
+      yield* parts;
+    }
+    if (rest) yield rest;
+  } finally {
+    void reader.cancel().catch(() => {
+    });
+  }
+}
+async function frames(route, args, stop, take) {
+  const r = await ask(route, args, stop);
+  for await (const line of lines(r)) {
+    if (!line) continue;
+    const f = JSON.parse(line);
+    if (f.end) return;
+    if (f.error) throw new Failure(500, f.error.code, f.error.message, f.error.remedy, f.error.request);
+    take(f);
+  }
+  throw new Failure(0, "NoAnswer", t("cut"));
+}
+var lost = signal3(null);
+var longest = 3e4;
+async function lasting(stop, run) {
+  let wait = 500;
+  for (; ; ) {
+    try {
+      await run(() => {
+        wait = 500;
+        lost.value = null;
+      });
+      return;
+    } catch (e) {
+      if (stop.aborted) return;
+      const f = failure(e);
+      if (f.status === 401) toSignIn();
+      if (f.status >= 400 && f.status < 500 && f.status !== 429) throw f;
+      lost.value = f;
+      await pause(wait * (0.5 + Math.random()), stop);
+      if (stop.aborted) return;
+      wait = Math.min(wait * 2, longest);
+    }
+  }
+}
+function pause(ms, stop) {
+  return new Promise((resolve) => {
+    const end = () => {
+      clearTimeout(timer);
+      removeEventListener("online", end);
+      stop.removeEventListener("abort", end);
+      resolve();
+    };
+    const timer = setTimeout(end, ms);
+    addEventListener("online", end);
+    stop.addEventListener("abort", end);
+  });
+}
+async function* events(r) {
+  let e = { name: "", data: "", id: "" };
+  for await (const line of lines(r)) {
+    if (line === "") {
+      yield e;
+      e = { name: "", data: "", id: "" };
+    } else if (line.startsWith("event: ")) e.name = line.slice(7);
+    else if (line.startsWith("data: ")) e.data += line.slice(6);
+    else if (line.startsWith("id: ")) e.id = line.slice(4);
+  }
+}
+function watchJobs(query, stop, to) {
+  let last = "";
+  return lasting(stop, async (alive) => {
+    const r = await ask("GET /api/v3/jobs/watch", { query }, stop, last ? { "Last-Event-ID": last } : {});
+    alive();
+    let rows = null;
+    for await (const e of events(r)) {
+      switch (e.name) {
+        case "snapshot":
+          rows = [];
+          break;
+        case "job":
+          if (rows) rows.push(JSON.parse(e.data));
+          else to.changed(JSON.parse(e.data));
+          break;
+        case "gone":
+          to.gone(JSON.parse(e.data).uid);
+          break;
+        case "ready": {
+          const ready = JSON.parse(e.data);
+          to.whole(rows ?? [], ready.next ?? "", ready.note ?? "");
+          rows = null;
+          break;
+        }
+        case "problem":
+          lost.value = problem(e.data);
+          break;
+        case "back":
+          lost.value = null;
+          break;
+        case "end":
+          throw problem(e.data);
+      }
+      if (e.id) last = e.id;
+    }
+    throw new Failure(0, "NoAnswer", t("cut"));
+  });
+}
+function watchStatus(parts, stop, whole, changed) {
+  return lasting(stop, async (alive) => {
+    const r = await ask("GET /api/v3/status/watch", { query: { parts } }, stop);
+    alive();
+    for await (const e of events(r)) {
+      if (e.name === "snapshot") whole(JSON.parse(e.data));
+      else if (e.name === "change") changed(JSON.parse(e.data));
+      else if (e.name === "end") throw problem(e.data);
+    }
+    throw new Failure(0, "NoAnswer", t("cut"));
+  });
+}
+function problem(data) {
+  const e = JSON.parse(data);
+  return new Failure(e.code === "UnauthorizedUserError" ? 401 : 503, e.code, e.message, e.remedy, e.request);
+}
+
+// pkg/portal/web/src/keys.ts
+import { signal as signal4 } from "./library.js";
+import { useEffect } from "./library.js";
+var pages = [];
+var help = signal4(false);
+var before = "";
+var all = [
+  ["/", "key.search"],
+  ["j  ↓", "key.next"],
+  ["k  ↑", "key.prev"],
+  ["Enter", "key.open"],
+  ["1 – 6", "key.tabs"],
+  ["Ctrl Enter", "key.send"],
+  ["Ctrl Space", "key.complete"],
+  ["Ctrl F6", "key.leave"],
+  ["g h", "key.home"],
+  ["g j", "key.jobs"],
+  ["g m", "key.machines"],
+  ["g t", "key.templates"],
+  ["g u", "key.usage"],
+  ["n", "key.submit"],
+  ["?", "key.help"]
+];
+var everywhere = {
+  "g h": () => go(address([])),
+  "g j": () => go(address(["jobs"])),
+  "g m": () => go(address(["machines"])),
+  "g t": () => go(address(["templates"])),
+  "g u": () => go(address(["usage"])),
+  n: () => go(address(["submit"])),
+  "?": () => help.value = !help.value
+};
+function listen() {
+  addEventListener("keydown", (e) => {
+    const at = e.target;
+    if (e.ctrlKey || e.metaKey || e.altKey || document.querySelector("dialog[open]") || /^(INPUT|TEXTAREA|SELECT)$/.test(at.tagName) || at.isContentEditable) return;
+    const two = before + " " + e.key;
+    before = e.key;
+    for (const keys of [...pages].reverse().concat(everywhere)) {
+      const act = keys[two] ?? keys[e.key];
+      if (act) {
+        if (e.key === "Enter" && at !== document.body) return;
+        e.preventDefault();
+        before = "";
+        act(e);
+        return;
+      }
+    }
+  });
+}
+function useKeys(keys) {
+  useEffect(() => {
+    pages.push(keys);
+    return () => void pages.splice(pages.indexOf(keys), 1);
+  });
+}
+
+// pkg/portal/web/src/session.ts
+import { signal as signal5 } from "./library.js";
+var me = signal5(null);
+var pages2 = signal5([]);
+var refused = signal5(null);
+async function begin() {
+  refused.value = null;
+  try {
+    me.value = await call("GET /api/v3/whoami", {});
+  } catch (e) {
+    refused.value = failure(e);
+    return;
+  }
+  try {
+    pages2.value = (await call("GET /api/v3/session", {})).pages ?? [];
+  } catch {
+  }
+}
+async function signOut() {
+  await call("DELETE /api/v3/session", {});
+  location.assign(base + "sign-in");
+}
+function ownVCs() {
+  return (me.value?.grants.virtualClusters ?? []).map((v) => v.name).sort();
+}
+
+// pkg/portal/web/src/ui.tsx
+import { signal as signal7, useSignal } from "./library.js";
+import { useEffect as useEffect2, useRef } from "./library.js";
+
+// pkg/portal/web/src/time.ts
+import { signal as signal6 } from "./library.js";
+var now = signal6(Date.now());
+setInterval(() => {
+  if (!document.hidden) now.value = Date.now();
+}, 1e3);
+function duration(ms) {
+  const s = Math.max(0, Math.floor(ms / 1e3));
+  const [d, h, m] = [Math.floor(s / 86400), Math.floor(s / 3600) % 24, Math.floor(s / 60) % 60];
+  if (d > 0) return `${d}d ${h}h`;
+  if (h > 0) return `${h}h ${m}m`;
+  if (m > 0) return `${m}m ${s % 60}s`;
+  return `${s}s`;
+}
+function rough(ms) {
+  const s = Math.floor(ms / 1e3);
+  const of = (n, unit) => new Intl.NumberFormat(language.value, { style: "unit", unit, unitDisplay: "short" }).format(n);
+  if (s < 3600) return of(Math.floor(s / 60), "minute");
+  if (s < 86400) return of(Math.floor(s / 3600), "hour");
+  return of(Math.floor(s / 86400), "day");
+}
+function since(time) {
+  const ms = now.value - Date.parse(time);
+  if (ms < 0 && ms > -6e4) return t("now");
+  if (ms < 0) return t("in", { time: rough(-ms) });
+  return ms < 6e4 ? t("now") : t("ago", { time: rough(ms) });
+}
+function exact(time) {
+  return new Date(time).toLocaleString(language.value, { dateStyle: "medium", timeStyle: "medium" });
+}
+
+// pkg/portal/web/src/ui.tsx
+import { Fragment, jsx, jsxs } from "./library.js";
+var paths = {
+  home: "M2.5 7 8 2.5 13.5 7v6.5h-4V9.5h-3v4h-4z",
+  jobs: "M2.5 4h11M2.5 8h11M2.5 12h7",
+  plus: "M8 3v10M3 8h10",
+  queue: "M2.5 3.5h11M4.5 8h9M6.5 12.5h7",
+  machines: "M2.5 2.5h11v4.5h-11zM2.5 9h11v4.5h-11zM5 4.8h.01M5 11.3h.01",
+  search: "M7 2.5a4.5 4.5 0 1 0 0 9 4.5 4.5 0 0 0 0-9zM10.5 10.5l3 3",
+  stop: "M4 4h8v8H4z",
+  retry: "M13 8a5 5 0 1 1-1.6-3.7M13 2.5v3h-3",
+  copy: "M5.5 5.5h8v8h-8zM3 10.5h-.5v-8h8V3",
+  trash: "M3 4.5h10M6.5 4V2.5h3V4M4.5 4.5l.5 9h6l.5-9",
+  more: "M3.5 8h.01M8 8h.01M12.5 8h.01",
+  down: "M8 2.5v8M4.5 7.5 8 11l3.5-3.5M3 13.5h10",
+  link: "M6.5 9.5 9.5 6.5M7 4.5l1.5-1.5a2.8 2.8 0 0 1 4 4L11 8.5M9 11.5 7.5 13a2.8 2.8 0 0 1-4-4L5 7.5",
+  chevron: "M6 4l4 4-4 4",
+  up: "M4 10l4-4 4 4",
+  drop: "M4 6l4 4 4-4",
+  out: "M6.5 13.5h-4v-11h4M10 5l3 3-3 3M13 8H6",
+  sun: "M8 5.2a2.8 2.8 0 1 0 0 5.6 2.8 2.8 0 0 0 0-5.6zM8 1.5v1.3M8 13.2v1.3M1.5 8h1.3M13.2 8h1.3M3.4 3.4l.9.9M11.7 11.7l.9.9M3.4 12.6l.9-.9M11.7 4.3l.9-.9",
+  keys: "M1.5 4.5h13v7h-13zM4 7h.01M6.5 7h.01M9 7h.01M11.5 7h.01M5 9.3h6",
+  close: "M4 4l8 8M12 4l-8 8",
+  file: "M4 2.5h5l3 3v8H4zM9 2.5v3h3",
+  warn: "M8 2.5 14 13H2zM8 6.5v3M8 11.3h.01",
+  check: "M3 8.5 6.5 12 13 4.5",
+  shell: "M2 3h12v10H2zM4.5 6l2 2-2 2M8.5 10h3",
+  back: "M10 4 6 8l4 4",
+  page: "M2.5 3h11v10h-11zM2.5 6h11",
+  usage: "M3 13.5V8M8 13.5v-11M13 13.5v-4",
+  person: "M8 2.5a2.7 2.7 0 1 0 0 5.4 2.7 2.7 0 0 0 0-5.4zM2.8 13.5a5.2 5.2 0 0 1 10.4 0",
+  shield: "M8 1.8 13.3 4v4c0 3-2.2 5.2-5.3 6.2C4.9 13.2 2.7 11 2.7 8V4zM5.8 8l1.6 1.6 3-3",
+  globe: "M8 2a6 6 0 1 0 0 12A6 6 0 0 0 8 2zM2 8h12M8 2c4 4 4 8 0 12M8 2c-4 4-4 8 0 12"
+};
+function Icon({ name }) {
+  return /* @__PURE__ */ jsx("svg", { class: "icon", viewBox: "0 0 16 16", "aria-hidden": "true", children: /* @__PURE__ */ jsx("path", { d: paths[name] }) });
+}
+var family = { running: "run", starting: "run", barrier: "run", succeeded: "good", failed: "bad", waiting: "wait", queued: "wait", retry: "wait", stopping: "off", stopped: "off", deleting: "off", deleted: "off" };
+function State({ state, position, deleted }) {
+  return /* @__PURE__ */ jsxs("span", { class: `state ${family[state] ?? "off"}`, children: [
+    /* @__PURE__ */ jsx("i", { class: state === "running" || state === "starting" ? "dot beats" : "dot" }),
+    maybe("state." + state, state),
+    state === "queued" && position ? /* @__PURE__ */ jsxs("span", { class: "faint", children: [
+      " ",
+      t("position", { n: position })
+    ] }) : null,
+    deleted && state !== "deleted" && state !== "deleting" ? /* @__PURE__ */ jsxs("span", { class: "faint", children: [
+      " (",
+      t("deletedToo"),
+      ")"
+    ] }) : null
+  ] });
+}
+function Ago({ time }) {
+  return time ? /* @__PURE__ */ jsx("time", { dateTime: time, title: exact(time), children: since(time) }) : null;
+}
+function Problem({ of, again }) {
+  const f = failure(of);
+  return /* @__PURE__ */ jsxs("div", { class: "problem", role: "alert", children: [
+    /* @__PURE__ */ jsx(Icon, { name: "warn" }),
+    /* @__PURE__ */ jsxs("div", { children: [
+      /* @__PURE__ */ jsx("p", { class: "says", children: f.message }),
+      f.remedy ? /* @__PURE__ */ jsx("p", { children: f.remedy }) : null,
+      /* @__PURE__ */ jsxs("p", { class: "faint", children: [
+        /* @__PURE__ */ jsx("code", { children: f.code }),
+        f.request ? /* @__PURE__ */ jsxs(Fragment, { children: [
+          " · ",
+          t("requestId", { id: "" }),
+          /* @__PURE__ */ jsx(Copied, { text: f.request, children: /* @__PURE__ */ jsx("code", { children: f.request }) })
+        ] }) : null
+      ] }),
+      again ? /* @__PURE__ */ jsx("button", { type: "button", onClick: again, children: t("again") }) : null
+    ] })
+  ] });
+}
+function Lost() {
+  const f = lost.value;
+  return f ? /* @__PURE__ */ jsxs("p", { class: "lost", role: "status", children: [
+    /* @__PURE__ */ jsx(Icon, { name: "warn" }),
+    " ",
+    t("lost", { why: f.message }),
+    " ",
+    f.code !== "NoAnswer" ? /* @__PURE__ */ jsx("code", { children: f.code }) : null,
+    " ",
+    f.request ? /* @__PURE__ */ jsx("span", { class: "faint", children: t("requestId", { id: f.request }) }) : null
+  ] }) : null;
+}
+var toasts = signal7([]);
+var toastId = 0;
+function toast(text) {
+  const id = ++toastId;
+  toasts.value = [...toasts.value, { id, text }];
+  setTimeout(() => toasts.value = toasts.value.filter((x) => x.id !== id), 4e3);
+}
+function Toasts() {
+  return /* @__PURE__ */ jsx("div", { class: "toasts", role: "status", "aria-live": "polite", children: toasts.value.map((x) => /* @__PURE__ */ jsx("div", { class: "toast", children: x.text }, x.id)) });
+}
+async function copy(text) {
+  try {
+    await navigator.clipboard.writeText(text);
+    toast(t("copied"));
+  } catch {
+    toast(text);
+  }
+}
+function Copied({ text, children }) {
+  return /* @__PURE__ */ jsx("button", { type: "button", class: "bare", title: t("copy"), onClick: () => void copy(text), children });
+}
+function save(name, parts, type) {
+  const a = document.createElement("a");
+  a.href = URL.createObjectURL(new Blob(parts, { type }));
+  a.download = name;
+  a.click();
+  setTimeout(() => URL.revokeObjectURL(a.href), 1e4);
+}
+function Menu({ label, icon, items, children }) {
+  const open = useSignal(false);
+  const box = useRef(null);
+  useEffect2(() => {
+    if (!open.value) return;
+    const away = (e) => {
+      if (!box.current?.contains(e.target)) open.value = false;
+    };
+    addEventListener("pointerdown", away);
+    addEventListener("focusin", away);
+    box.current?.querySelector("[role=menuitem]")?.focus();
+    return () => {
+      removeEventListener("pointerdown", away);
+      removeEventListener("focusin", away);
+    };
+  }, [open.value]);
+  const keys = (e) => {
+    const all2 = [...box.current?.querySelectorAll("[role=menuitem]") ?? []];
+    const at = all2.indexOf(document.activeElement);
+    if (e.key === "Escape" && open.value) {
+      open.value = false;
+      (box.current?.querySelector("button")).focus();
+      e.stopPropagation();
+    } else if (open.value && (e.key === "ArrowDown" || e.key === "ArrowUp")) {
+      all2[(at + (e.key === "ArrowDown" ? 1 : all2.length - 1)) % all2.length]?.focus();
+      e.preventDefault();
+      e.stopPropagation();
+    }
+  };
+  return /* @__PURE__ */ jsxs("div", { class: "menu", ref: box, onKeyDown: keys, children: [
+    /* @__PURE__ */ jsxs("button", { type: "button", class: children ? "" : "square", "aria-haspopup": "menu", "aria-expanded": open.value, "aria-label": children ? void 0 : label, title: label, onClick: () => open.value = !open.value, children: [
+      icon ? /* @__PURE__ */ jsx(Icon, { name: icon }) : null,
+      children
+    ] }),
+    open.value ? /* @__PURE__ */ jsx("div", { class: "menu-list", role: "menu", "aria-label": label, children: items.map(
+      (i) => i ? /* @__PURE__ */ jsxs(
+        "button",
+        {
+          type: "button",
+          role: "menuitem",
+          class: i.danger ? "danger" : "",
+          onClick: () => {
+            open.value = false;
+            i.run();
+          },
+          children: [
+            i.icon ? /* @__PURE__ */ jsx(Icon, { name: i.icon }) : /* @__PURE__ */ jsx("span", { class: "icon" }),
+            i.label
+          ]
+        },
+        i.label
+      ) : /* @__PURE__ */ jsx("hr", {})
+    ) }) : null
+  ] });
+}
+var question = signal7(null);
+function ask2(q) {
+  question.value = q;
+}
+function Asking() {
+  const q = question.value;
+  const busy = useSignal(false);
+  const error = useSignal(null);
+  const box = useRef(null);
+  useEffect2(() => {
+    error.value = null;
+    if (q) box.current?.showModal();
+  }, [q]);
+  if (!q) return null;
+  const end = () => {
+    box.current?.close();
+    question.value = null;
+  };
+  const act = async () => {
+    busy.value = true;
+    try {
+      await q.act();
+      end();
+    } catch (e) {
+      error.value = failure(e);
+    } finally {
+      busy.value = false;
+    }
+  };
+  return /* @__PURE__ */ jsx("dialog", { ref: box, onCancel: end, onClick: (e) => e.target === box.current && end(), "aria-labelledby": "asked", children: /* @__PURE__ */ jsxs("div", { class: "dialog", children: [
+    /* @__PURE__ */ jsx("h2", { id: "asked", children: q.title }),
+    /* @__PURE__ */ jsx("p", { children: q.text }),
+    error.value ? /* @__PURE__ */ jsx(Problem, { of: error.value }) : null,
+    /* @__PURE__ */ jsxs("div", { class: "buttons", children: [
+      /* @__PURE__ */ jsx("button", { type: "button", onClick: end, children: t("cancel") }),
+      /* @__PURE__ */ jsx("button", { type: "button", class: q.danger ? "primary danger" : "primary", disabled: busy.value, onClick: () => void act(), children: q.yes })
+    ] })
+  ] }) });
+}
+function Loading() {
+  return /* @__PURE__ */ jsx("p", { class: "loading faint", children: t("loading") });
+}
+function Bar({ parts, total, label }) {
+  return /* @__PURE__ */ jsx("div", { class: "bar", role: "img", "aria-label": label, title: label, children: parts.map((p) => p.n > 0 ? /* @__PURE__ */ jsx("i", { class: p.class, style: { width: `${100 * p.n / Math.max(total, 1)}%` } }, p.class) : null) });
+}
+
+// pkg/portal/web/src/shell.ts
+function quoted(word) {
+  if (/[\u0000-\u001f\u007f]/.test(word)) return "$'" + word.replace(/[\\'\u0000-\u001f\u007f]/g, (c) => "\\x" + c.charCodeAt(0).toString(16).padStart(2, "0")) + "'";
+  return /^[A-Za-z0-9_./~:@%+,-][A-Za-z0-9_./~:@%+,=-]*$/.test(word) ? word : "'" + word.replaceAll("'", "'\\''") + "'";
+}
+function curl(route, args) {
+  const method = route.slice(0, route.indexOf(" "));
+  const body = args.body === void 0 ? "" : `-H "Content-Type: application/json" -d ${quoted(JSON.stringify(args.body))} `;
+  return `curl ${method === "GET" ? "" : `-X ${method} `}-H "Authorization: Bearer $PAI_TOKEN" ${body}${quoted(location.origin + addressOf(route, args))}`;
+}
+
+// pkg/portal/web/src/list.ts
+import { signal as signal8 } from "./library.js";
+function newestFirst(a, b) {
+  const by = Date.parse(b.submitted) - Date.parse(a.submitted);
+  return by || (b.uid < a.uid ? -1 : b.uid > a.uid ? 1 : 0);
+}
+function list(filter, limit) {
+  const stop = new AbortController();
+  const known2 = /* @__PURE__ */ new Map();
+  const out = { rows: signal8(null), next: signal8(""), note: signal8(""), error: signal8(null), older, end: () => stop.abort() };
+  let waiting = false;
+  const draw = () => {
+    if (waiting) return;
+    waiting = true;
+    requestAnimationFrame(() => {
+      waiting = false;
+      out.rows.value = [...known2.values()].sort(newestFirst);
+    });
+  };
+  const last = () => out.rows.value?.at(-1);
+  watchJobs({ ...filter, limit }, stop.signal, {
+    whole(rows, next, note) {
+      known2.clear();
+      for (const r of rows) known2.set(r.uid, r);
+      out.next.value = next;
+      out.note.value = note;
+      draw();
+    },
+    changed(row) {
+      const end = last();
+      if (!known2.has(row.uid) && out.next.value && end && newestFirst(row, end) > 0) return;
+      known2.set(row.uid, row);
+      draw();
+    },
+    gone(uid) {
+      if (known2.delete(uid)) draw();
+    }
+  }).catch((e) => {
+    if (!stop.signal.aborted) out.error.value = failure(e);
+  });
+  async function older() {
+    const page = await call("GET /api/v3/jobs", { query: { ...filter, limit, cursor: out.next.value }, signal: stop.signal });
+    for (const r of page.items ?? []) if (!known2.has(r.uid)) known2.set(r.uid, r);
+    out.next.value = page.next ?? "";
+    out.note.value = page.note ?? "";
+    draw();
+  }
+  return out;
+}
+async function everything(filter) {
+  const out = [];
+  let cursor = "";
+  do {
+    const page = await call("GET /api/v3/jobs", { query: { ...filter, limit: 5e3, cursor } });
+    out.push(...page.items ?? []);
+    cursor = page.next ?? "";
+  } while (cursor);
+  return out;
+}
+var columns = [
+  ["name", (r) => r.name],
+  ["user", (r) => r.user],
+  ["state", (r) => r.state],
+  ["virtualCluster", (r) => r.virtualCluster],
+  ["priority", (r) => r.priority],
+  ["tasks", (r) => r.tasks],
+  ["gpus", (r) => r.gpus < 0 ? "" : r.gpus],
+  ["retries", (r) => r.retries],
+  ["submitted", (r) => r.submitted],
+  ["started", (r) => r.started],
+  ["completed", (r) => r.completed],
+  ["code", (r) => r.code],
+  ["tags", (r) => r.tags?.join(" ")]
+];
+function csv(rows, columns2) {
+  const cell = (v) => {
+    let text = v === void 0 || v === null ? "" : String(v);
+    if (typeof v !== "number") text = text.replace(/(^|[;\t\r\n])(?=\s*[=+\-@])/g, "$1'");
+    return /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+  };
+  return [columns2.map(([name]) => name).join(","), ...rows.map((r) => columns2.map(([, of]) => cell(of(r))).join(","))].join("\r\n") + "\r\n";
+}
+
+export {
+  base,
+  place,
+  address,
+  go,
+  setQuery,
+  start,
+  languages,
+  language,
+  speak,
+  t,
+  maybe,
+  Failure,
+  failure,
+  addressOf,
+  call,
+  toSignIn,
+  frames,
+  lost,
+  lasting,
+  watchStatus,
+  quoted,
+  curl,
+  help,
+  all,
+  listen,
+  useKeys,
+  list,
+  everything,
+  columns,
+  csv,
+  me,
+  pages2 as pages,
+  refused,
+  begin,
+  signOut,
+  ownVCs,
+  now,
+  duration,
+  exact,
+  Icon,
+  State,
+  Ago,
+  Problem,
+  Lost,
+  toast,
+  Toasts,
+  copy,
+  Copied,
+  save,
+  Menu,
+  ask2 as ask,
+  Asking,
+  Loading,
+  Bar
+};
