@@ -114,15 +114,16 @@ func TestTemplates(t *testing.T) {
 	b.shows("document.querySelector('pre.code').textContent === " + quote(changed))
 	b.shows("new URLSearchParams(location.search).get('set.lr') === '1e-5'")
 	b.menu("Copy the submission as paictl")
-	b.shows(`window.copied === "paictl job submit --template 'bob/Fine-tune BERT' --set 'model=bert-large: uncased' --set 'lr=1e-5' --set 'data dir=/data/it'\\''s'"`)
+	b.shows(`window.copied === "paictl job submit --template 'bob/Fine-tune BERT' --set 'model=bert-large: uncased' --set lr=1e-5 --set 'data dir=/data/it'\\''s'"`)
 	b.shows("!document.querySelector('.menu-list')")
 
 	// Use opens that file on the page Submit, where the form continues. The submission counts.
 	w.submit("ann", "finetune", "speech", 1) // the name is used
+	b.run(remembers)
 	b.press(".actions a.primary", "Use")
-	b.shows("document.querySelector('textarea').value === " + quote(strings.Replace(changed, "name: finetune", "name: finetune-2", 1)))
+	b.checks(strings.Replace(changed, "name: finetune", "name: finetune-2", 1))
 	b.fill(`input[name="lr"]`, "0.5")
-	b.shows("document.querySelector('textarea').value.includes('\\n  lr: 0.5\\n')")
+	b.shows("window.checked.includes('\\n  lr: 0.5\\n')")
 	b.has(".verdict", "The server accepts this job")
 	b.press(".top .primary", "Submit job")
 	b.shows("location.pathname === '/jobs/ann/finetune-2'")

@@ -100,6 +100,7 @@ func (w *world) empty() {
 	}
 	require.NoError(w.t, client.Resource(v1.Templates).DeleteCollection(w.t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}))
 	require.NoError(w.t, w.cluster.Client.CoreV1().Pods(kube.JobNamespace).DeleteCollection(w.t.Context(), metav1.DeleteOptions{GracePeriodSeconds: &now}, metav1.ListOptions{}))
+	require.NoError(w.t, w.cluster.Client.ResourceV1().ResourceClaims(kube.JobNamespace).DeleteCollection(w.t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}))
 }
 
 // kubelet answers requests for the log of a pod, as the API server does with the kubelet's help.

@@ -388,7 +388,7 @@ function place2(machines, width2, height2, largest) {
     const blockHeight = label + rows * (cell + gap) - gap + margin;
     const perRow = Math.max(1, Math.floor((width2 + margin) / blockWidth));
     const full = Math.max(1, Math.ceil(machines.length / perRow)) * blockHeight - margin;
-    out = { cell, gap, columns: columns3, label, font, width: width2, height: full, blockWidth, blockHeight, perRow, blocks: [] };
+    out = { cell, gap, columns: columns3, label, font, width: width2, height: full + 1, blockWidth, blockHeight, perRow, blocks: [] };
     if (full <= height2 && columns3 * (cell + gap) <= width2) break;
   }
   const l = out;
@@ -498,7 +498,7 @@ function GPUMap({ machines, by, fit, largest = 20, open }) {
   const l = useMemo3(() => place2(sorted, width2.value, fit, largest), [sorted, width2.value, fit, largest]);
   useEffect3(() => {
     if (!width2.value) return;
-    const id = requestAnimationFrame(() => draw(canvas.current, l, by, groups));
+    const id = requestAnimationFrame(() => canvas.current && draw(canvas.current, l, by, groups));
     return () => cancelAnimationFrame(id);
   }, [l, by, groups, theme2.value]);
   const block = at.value ? l.blocks.find((b) => b.m.name === at.value.machine) : void 0;

@@ -114,7 +114,7 @@ function place(machines: StatusMachine[], width: number, height: number, largest
     const blockHeight = label + rows * (cell + gap) - gap + margin;
     const perRow = Math.max(1, Math.floor((width + margin) / blockWidth));
     const full = Math.max(1, Math.ceil(machines.length / perRow)) * blockHeight - margin;
-    out = { cell, gap, columns, label, font, width, height: full, blockWidth, blockHeight, perRow, blocks: [] };
+    out = { cell, gap, columns, label, font, width, height: full + 1, blockWidth, blockHeight, perRow, blocks: [] };
     if (full <= height && columns * (cell + gap) <= width) break;
   }
   const l = out!;
@@ -249,7 +249,7 @@ export function GPUMap({ machines, by, fit, largest = 20, open }: Props) {
   const l = useMemo(() => place(sorted, width.value, fit, largest), [sorted, width.value, fit, largest]);
   useEffect(() => {
     if (!width.value) return;
-    const id = requestAnimationFrame(() => draw(canvas.current!, l, by, groups));
+    const id = requestAnimationFrame(() => canvas.current && draw(canvas.current, l, by, groups));
     return () => cancelAnimationFrame(id);
   }, [l, by, groups, theme.value]);
 
