@@ -93,7 +93,7 @@ func TestWhatIsOpenIsListedHere(t *testing.T) {
 		"GET /api/v3/signin", "POST /api/v3/signin/oidc/{issuer}", "GET /api/v3/signin/oidc/{issuer}/return", "GET /api/v2/authn/oidc/login", "GET /api/v2/authn/oidc/logout", "POST /api/v3/signin/password", "POST /api/v3/signin/approval", "POST /oauth/device_authorization", "GET /oauth/authorize", "GET /device",
 		" /prometheus/{path...}", " /alert-manager/{path...}", " /ours/{path...}", "GET /.ticket/{service}",
 		// The portal's pages are the same for everyone: they get their content from the API.
-		"GET /{$}", "GET /jobs", "GET /jobs/{user}/{name}", "GET /submit", "GET /admin", "GET /admin/{page}", "GET /admin/{page}/{name}", "GET /portal/{version}/{file}",
+		"GET /{$}", "GET /jobs", "GET /jobs/{user}/{name}", "GET /submit", "GET /templates", "GET /templates/{template}", "GET /queue", "GET /machines", "GET /usage", "GET /profile", "GET /admin", "GET /admin/{page}", "GET /admin/{page}/{name}", "GET /portal/{version}/{file}",
 		"GET /index.html", "GET /home.html", "GET /dashboard.html", "GET /virtual-clusters.html", "GET /user-profile.html", "GET /user-view.html", "GET /batch-register.html", "GET /plugin.html",
 		"GET /cluster-view/services.html", "GET /cluster-view/hardware.html", "GET /cluster-view/k8s.html", "GET /cluster-view/hardware/detail.html",
 		"GET /submit.html", "GET /submit_demo.html", "GET /submit_v1.html", "GET /job-list.html", "GET /job-detail.html", "GET /task-attempt.html", "GET /job-event.html", "GET /job-transfer.html",
