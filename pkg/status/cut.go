@@ -1,6 +1,7 @@
 package status
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -29,9 +30,11 @@ type Cutter struct {
 	View View
 
 	was, cut *Cluster
+	// owners says of each job that holds a GPU whether the reader saw it when the machines were cut.
+	owners map[string]bool
 }
 
-// Cut returns a model without the parts that the reader may not see: of machines their addresses and the versions of their programs, of a GPU a holder that the reader
+// Cut returns a model without the parts that the reader may not see: of machines their addresses, the versions of their programs and the kubelet's messages, of a GPU a holder that the reader
 // may not know, other virtual clusters, services, and events and alerts about other jobs.
 func (t *Cutter) Cut(c *Cluster) *Cluster {
 	if c == t.was {
@@ -41,9 +44,10 @@ func (t *Cutter) Cut(c *Cluster) *Cluster {
 	for i := range out.Sources {
 		t.source(&out.Sources[i])
 	}
-	if t.was != nil && same(t.was.Machines, c.Machines) {
+	if t.was != nil && same(t.was.Machines, c.Machines) && t.ownersAsCut() {
 		out.Machines = t.cut.Machines
 	} else {
+		t.owners = map[string]bool{}
 		out.Machines = make([]Machine, len(c.Machines))
 		for i := range c.Machines {
 			out.Machines[i] = t.machine(&c.Machines[i])
@@ -61,12 +65,14 @@ func (t *Cutter) Cut(c *Cluster) *Cluster {
 	}
 	for i := range c.Events {
 		if t.sees(c.Events[i].Job) {
-			out.Events = append(out.Events, c.Events[i])
+			e := c.Events[i]
+			e.Message = t.View.Names.Told(e.Message)
+			out.Events = append(out.Events, e)
 		}
 	}
 	for i := range c.Alerts {
-		if a := &c.Alerts[i]; t.View.Names(a.Labels[alerts.LabelUser], a.Labels[alerts.LabelJob]) != "" {
-			out.Alerts = append(out.Alerts, *a)
+		if t.seesAlert(&c.Alerts[i]) {
+			out.Alerts = append(out.Alerts, withoutAddress(c.Alerts[i]))
 		}
 	}
 	Complete(out)
@@ -84,6 +90,35 @@ func (t *Cutter) sees(title string) bool {
 	return ok && t.View.Names(user, name) != ""
 }
 
+// ownersAsCut reports whether the reader sees the owners of GPUs as when the machines were cut: the names that they may know depend on the list of jobs, which
+// learns of a job at another time than the machines.
+func (t *Cutter) ownersAsCut() bool {
+	for title, saw := range t.owners {
+		if t.sees(title) != saw {
+			return false
+		}
+	}
+	return true
+}
+
+// seesAlert reports whether an alert is about a job that the reader sees. Readers who see every job don't see the other alerts, which are about machines and
+// services.
+func (t *Cutter) seesAlert(a *Alert) bool {
+	user, name := a.Labels[alerts.LabelUser], a.Labels[alerts.LabelJob]
+	return user != "" && name != "" && t.View.Names(user, name) != ""
+}
+
+// labelInstance is the address that Prometheus read a value from.
+const labelInstance = "instance"
+
+func withoutAddress(a Alert) Alert {
+	if a.Labels[labelInstance] != "" {
+		a.Labels = maps.Clone(a.Labels)
+		delete(a.Labels, labelInstance)
+	}
+	return a
+}
+
 // source removes messages: they have addresses and names of the cluster's inside.
 func (t *Cutter) source(s *Source) {
 	switch {
@@ -97,12 +132,15 @@ func (t *Cutter) source(s *Source) {
 }
 
 func (t *Cutter) machine(m *Machine) Machine {
-	out := Machine{Name: m.Name, Roles: m.Roles, SKU: m.SKU, State: m.State, Since: m.Since, Cordoned: m.Cordoned, Pressure: m.Pressure, Message: m.Message, Driver: m.Driver,
+	out := Machine{Name: m.Name, Roles: m.Roles, SKU: m.SKU, State: m.State, Since: m.Since, Cordoned: m.Cordoned, Pressure: m.Pressure, Driver: m.Driver,
 		CPU: m.CPU, Memory: m.Memory, Pods: m.Pods, GPUs: slices.Clone(m.GPUs)}
+	if m.State != MachineReady {
+		out.Message, _, _ = strings.Cut(m.Message, ": ") // the reason, without the kubelet's text, which has addresses
+	}
 	for i := range out.GPUs {
 		g := &out.GPUs[i]
 		g.UUID = ""
-		if o := g.Owner; o != nil && !t.sees(o.Job) {
+		if o := g.Owner; o != nil && !t.holds(o) {
 			g.Owner = &Owner{}
 			if t.View.VC(o.VirtualCluster) {
 				g.Owner.VirtualCluster, g.Owner.Opportunistic = o.VirtualCluster, o.Opportunistic
@@ -110,6 +148,16 @@ func (t *Cutter) machine(m *Machine) Machine {
 		}
 	}
 	return out
+}
+
+// holds reports whether the reader sees the job that holds a GPU, and notes it.
+func (t *Cutter) holds(o *Owner) bool {
+	saw, asked := t.owners[o.Job]
+	if !asked {
+		saw = t.sees(o.Job)
+		t.owners[o.Job] = saw
+	}
+	return saw
 }
 
 // job hides the names of other jobs in an explanation.

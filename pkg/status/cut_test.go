@@ -36,6 +36,10 @@ func TestACutModelHasNothingThatAPersonMayNotSee(t *testing.T) {
 	c.VirtualClusters[0].Queue = []job.WaitingGang{{Job: foreign, Queued: schedulerapi.Queued{Group: user + "~" + name + "/worker", User: user}}, {Job: mine.Title(), Queued: schedulerapi.Queued{User: mine.User, Reason: "behind " + user + "~" + name + "/worker"}}}
 	c.Alerts = append(c.Alerts, status.Alert{Name: "OfAnother", Labels: map[string]string{alerts.LabelUser: user, alerts.LabelJob: name}}, status.Alert{Name: "OfMine", Labels: map[string]string{alerts.LabelUser: mine.User, alerts.LabelJob: mine.Name}})
 	granted := c.VirtualClusters[0].Name
+	c.Machines[1].State, c.Machines[1].Message = status.MachineNotReady, "Kubelet Not Ready: Get https://10.9.8.7:10250: inside"
+	c.Machines[2].State, c.Machines[2].Message = status.MachineReady, "the machine starts kernel 6.1-inside next"
+	c.Events = append(c.Events, status.Event{Job: mine.Title(), Message: "preempted for " + user + "~" + name + "/worker"})
+	c.Alerts = append(c.Alerts, status.Alert{Name: "OnAMachine", Labels: map[string]string{alerts.LabelUser: mine.User, alerts.LabelJob: mine.Name, "instance": "10.9.8.7:9400"}})
 	before, err := json.Marshal(c)
 	require.NoError(t, err)
 
@@ -57,8 +61,9 @@ func TestACutModelHasNothingThatAPersonMayNotSee(t *testing.T) {
 	}
 	assert.Equal(t, []string{"another job", mine.Title()}, []string{cut.VirtualClusters[0].Queue[0].Job, cut.VirtualClusters[0].Queue[1].Job})
 	require.Len(t, cut.VirtualClusters, 1)
-	require.Len(t, cut.Alerts, 1)
+	require.Len(t, cut.Alerts, 2)
 	assert.Equal(t, "OfMine", cut.Alerts[0].Name)
+	assert.Equal(t, []string{"Kubelet Not Ready", ""}, []string{cut.Machines[1].Message, cut.Machines[2].Message})
 	assert.Empty(t, cut.Services)
 	assert.Equal(t, [...]string{status.StateAbsent, status.OnlyAdministrators}, [...]string{cut.Source(status.SourceServices).State, cut.Source(status.SourceServices).Message})
 	assert.Equal(t, status.StateStale, cut.Source(status.SourcePrometheus).State)
@@ -71,6 +76,47 @@ func TestACutModelHasNothingThatAPersonMayNotSee(t *testing.T) {
 	next := *c
 	next.At = c.At.Add(time.Second)
 	assert.Same(t, &cut.Machines[0], &cutter.Cut(&next).Machines[0], "the cut of machines that didn't change is made again")
+}
+
+// A token of an administrator that can only read sees all jobs, but not the parts for administrators.
+func TestAReaderWhoSeesAllJobsGetsNoAlertsAboutMachines(t *testing.T) {
+	c := statustest.Cluster(statustest.Small())
+	c.Alerts = []status.Alert{{Name: "NodeDown", Labels: map[string]string{"instance": "10.9.8.7:9100"}}, {Name: "Half", Labels: map[string]string{alerts.LabelUser: "ann"}}}
+	cutter := &status.Cutter{View: status.View{VC: func(string) bool { return true }, Names: func(u, n string) string { return u + "/" + n }}}
+	assert.Empty(t, cutter.Cut(c).Alerts)
+}
+
+// The list of jobs may learn of a job later than the machines, and forget it earlier.
+func TestACutOfMachinesFollowsTheListOfJobs(t *testing.T) {
+	c := statustest.Cluster(statustest.Small())
+	known := false
+	cutter := &status.Cutter{View: status.View{VC: func(string) bool { return false }, Names: func(u, n string) string {
+		if known {
+			return u + "/" + n
+		}
+		return ""
+	}}}
+	owners := func(c *status.Cluster) (n int) {
+		for i := range c.Machines {
+			for k := range c.Machines[i].GPUs {
+				if o := c.Machines[i].GPUs[k].Owner; o != nil && o.Job != "" {
+					n++
+				}
+			}
+		}
+		return n
+	}
+	require.Positive(t, owners(c))
+	later := func() *status.Cluster {
+		next := *c
+		next.At = next.At.Add(time.Second)
+		return &next
+	}
+	assert.Zero(t, owners(cutter.Cut(c)))
+	known = true
+	assert.Equal(t, owners(c), owners(cutter.Cut(later())))
+	known = false
+	assert.Zero(t, owners(cutter.Cut(later())))
 }
 
 // apply makes the second model of the first one and the difference, as readers of the stream do.
