@@ -138,6 +138,8 @@ func (s *Shared) loaded(ctx context.Context, l *leader) (*Cluster, <-chan struct
 		select {
 		case <-ctx.Done():
 			return nil, nil, context.Cause(ctx)
+		case <-l.done:
+			return nil, nil, context.Canceled
 		case <-late.C:
 			return unanswered(c, l.o.Patience), news, l.unreachable(c)
 		case <-news:

@@ -96,3 +96,42 @@ func TestASharedFollowerEndsWithItsOwner(t *testing.T) {
 	_, err := s.Read(t.Context())
 	require.ErrorIs(t, err, context.Canceled)
 }
+
+func TestAReaderDoesNotWaitForAFollowerThatHasEnded(t *testing.T) {
+	silent := make(chan struct{})
+	api := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		select {
+		case <-silent:
+		case <-r.Context().Done():
+		}
+	}))
+	t.Cleanup(func() {
+		close(silent)
+		api.Close()
+	})
+	s := &Shared{Open: func() (*Follower, error) {
+		return New(through(t, strings.TrimPrefix(api.URL, "http://"), ""), Options{Patience: time.Hour, Services: func(context.Context, func(string, *layout.Layout)) ([]state.Status, error) {
+			return nil, &AbsentError{Err: errors.New("no run has published them")}
+		}})
+	}}
+	ctx, stop := context.WithCancel(t.Context())
+	done, read := make(chan error, 1), make(chan error, 1)
+	go func() { done <- s.Run(ctx) }()
+	go func() {
+		_, err := s.Read(t.Context())
+		read <- err
+	}()
+	require.Eventually(t, func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.lead != nil
+	}, 10*time.Second, time.Millisecond)
+	stop()
+	require.NoError(t, <-done)
+	select {
+	case err := <-read:
+		require.ErrorIs(t, err, context.Canceled)
+	case <-time.After(20 * time.Second):
+		t.Fatal("it waits on")
+	}
+}
