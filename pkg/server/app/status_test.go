@@ -1,0 +1,83 @@
+package app
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/openpai/paictl/pkg/status"
+	"github.com/openpai/paictl/pkg/status/statustest"
+)
+
+// models is a source of states, each of which is given when the earlier one was shown.
+type models []*status.Cluster
+
+func (m models) Read(context.Context) (*status.Cluster, error) { return m[0], nil }
+
+func (m models) Follow(ctx context.Context, _ time.Duration, give func(*status.Cluster) error) error {
+	for _, c := range m {
+		if err := give(c); err != nil {
+			return err
+		}
+	}
+	<-ctx.Done()
+	return context.Cause(ctx)
+}
+
+// shown collects the states that a watch sends, and ends the watch after some of them.
+type shown struct {
+	names []string
+	most  int
+	stop  func()
+}
+
+func (s *shown) add(name string) error {
+	if s.names = append(s.names, name); len(s.names) == s.most {
+		s.stop()
+	}
+	return nil
+}
+
+func (s *shown) Whole(c *status.Cluster) error { return s.add(c.Name) }
+func (s *shown) Changed(*status.Delta) error   { return s.add("") }
+func (s *shown) Alive() error                  { return nil }
+
+// later returns a copy with another name.
+func later(c *status.Cluster, name string) *status.Cluster {
+	out := *c
+	out.Name, out.At = name, c.At.Add(time.Second)
+	return &out
+}
+
+// An operator has a kubeconfig, and is not a person whose grants change.
+func TestAnOperatorWatchesTheStatus(t *testing.T) {
+	s, _, _, _ := shopOf(t)
+	first := statustest.Cluster(statustest.Small())
+	next := later(first, first.Name)
+	next.Jobs = next.Jobs[1:]
+	s.Status = models{first, next}
+	for _, as := range []string{"", "ann"} {
+		ctx, stop := context.WithCancel(t.Context())
+		got := &shown{most: 2, stop: stop}
+		caller := s.Operator(func(context.Context) string { return "dev" }, as)
+		require.ErrorIs(t, s.For(caller, Origin{}).WatchStatus(ctx, nil, got), context.Canceled)
+		assert.Equal(t, []string{first.Name, ""}, got.names, as)
+	}
+}
+
+// A difference doesn't have the name of the cluster and the version of Kubernetes.
+func TestAWatcherOfTheStatusGetsTheNewNameOfTheCluster(t *testing.T) {
+	s, _, _, _ := shopOf(t)
+	first := statustest.Cluster(statustest.Small())
+	upgraded := later(first, "configured")
+	upgraded.At, upgraded.Kubernetes = upgraded.At.Add(time.Second), "v9.9.9"
+	s.Status = models{first, later(first, "configured"), upgraded}
+	ctx, stop := context.WithTimeout(t.Context(), 20*time.Second)
+	got := &shown{most: 3, stop: stop}
+	caller := s.Operator(func(context.Context) string { return "dev" }, "")
+	require.ErrorIs(t, s.For(caller, Origin{}).WatchStatus(ctx, nil, got), context.Canceled)
+	assert.Equal(t, []string{first.Name, "configured", "configured"}, got.names)
+}
