@@ -7,6 +7,7 @@ import {
   Loading,
   Lost,
   Menu,
+  Palette,
   Problem,
   State,
   Toasts,
@@ -50,13 +51,14 @@ import {
   toSignIn,
   toast,
   useKeys,
+  watchJobs,
   watchStatus
 } from "./shared.js";
 
 // pkg/portal/web/src/main.tsx
 import { render } from "./library.js";
-import { signal as signal3, useSignal as useSignal12 } from "./library.js";
-import { useEffect as useEffect16, useRef as useRef11 } from "./library.js";
+import { signal as signal4, useSignal as useSignal13 } from "./library.js";
+import { useEffect as useEffect17, useRef as useRef12 } from "./library.js";
 
 // pkg/portal/web/src/home.tsx
 import { useSignal as useSignal3 } from "./library.js";
@@ -255,10 +257,10 @@ function Jobs() {
 // pkg/portal/web/src/cluster.ts
 import { signal } from "./library.js";
 import { useEffect as useEffect2, useMemo as useMemo2 } from "./library.js";
-function merge(list2, news, gone, key2) {
+function merge(list2, news, gone, key3) {
   if (!news && !gone) return list2 ?? [];
-  const known = new Map((list2 ?? []).map((x) => [key2(x), x]));
-  for (const x of news ?? []) known.set(key2(x), x);
+  const known = new Map((list2 ?? []).map((x) => [key3(x), x]));
+  for (const x of news ?? []) known.set(key3(x), x);
   for (const k of gone ?? []) known.delete(k);
   return [...known.values()];
 }
@@ -280,17 +282,17 @@ function apply(c, d) {
 function useCluster(...parts) {
   const out = useMemo2(() => ({ cluster: signal(null), error: signal(null) }), []);
   useEffect2(() => {
-    const stop = new AbortController();
+    const stop2 = new AbortController();
     watchStatus(
       parts,
-      stop.signal,
+      stop2.signal,
       (c) => out.cluster.value = c,
       (d) => out.cluster.value && (out.cluster.value = apply(out.cluster.value, d))
     ).catch((e) => {
-      if (!stop.signal.aborted) out.error.value = failure(e);
+      if (!stop2.signal.aborted) out.error.value = failure(e);
     });
     return () => {
-      stop.abort();
+      stop2.abort();
       lost.value = null;
     };
   }, []);
@@ -398,9 +400,9 @@ function place2(machines, width2, height2, largest) {
 function palette(at) {
   const style = getComputedStyle(at);
   const known = /* @__PURE__ */ new Map();
-  return (key2) => {
-    let colour = known.get(key2);
-    if (colour === void 0) known.set(key2, colour = style.getPropertyValue("--map-" + key2).trim() || "#888");
+  return (key3) => {
+    let colour = known.get(key3);
+    if (colour === void 0) known.set(key3, colour = style.getPropertyValue("--map-" + key3).trim() || "#888");
     return colour;
   };
 }
@@ -416,9 +418,9 @@ function draw(canvas, l, by, groups) {
   c.textBaseline = "top";
   const radius = l.cell >= 28 ? 5 : l.cell >= 12 ? 3 : l.cell >= 9 ? 2 : 0;
   const shapes = /* @__PURE__ */ new Map();
-  const shape = (key2) => {
-    let path = shapes.get(key2);
-    if (!path) shapes.set(key2, path = new Path2D());
+  const shape = (key3) => {
+    let path = shapes.get(key3);
+    if (!path) shapes.set(key3, path = new Path2D());
     return path;
   };
   for (const b of l.blocks) {
@@ -439,11 +441,11 @@ function draw(canvas, l, by, groups) {
       if (broken(g)) cross(shape("cross"), x, y, l.cell);
     });
   }
-  for (const [key2, path] of shapes) {
-    if (key2 === "cross") continue;
-    c.fillStyle = colour(key2);
+  for (const [key3, path] of shapes) {
+    if (key3 === "cross") continue;
+    c.fillStyle = colour(key3);
     c.fill(path);
-    if (key2 !== "free") continue;
+    if (key3 !== "free") continue;
     c.strokeStyle = colour("line");
     c.stroke(path);
   }
@@ -559,8 +561,8 @@ function Legend({ machines, by }) {
   const groups = holders(machines, by);
   const n = /* @__PURE__ */ new Map();
   for (const m of machines) for (const g of m.gpus ?? []) {
-    const key2 = shade(g, m, by, groups);
-    n.set(key2, (n.get(key2) ?? 0) + 1);
+    const key3 = shade(g, m, by, groups);
+    n.set(key3, (n.get(key3) ?? 0) + 1);
   }
   const fixed = [
     ["free", t("mapFree")],
@@ -577,13 +579,13 @@ function Legend({ machines, by }) {
   const used = steps.map((s, i) => ["use-" + i, i === steps.length - 1 ? `≥ ${s} %` : i === 0 ? `< ${steps[1]} %` : `${s}–${steps[i + 1]} %`]);
   const all2 = [...fixed.slice(0, 3), ...by === "use" ? used : named2, ...fixed.slice(3)];
   return /* @__PURE__ */ jsx2("ul", { class: "legend small", children: all2.map(
-    ([key2, text2]) => n.get(key2) ? /* @__PURE__ */ jsxs2("li", { children: [
-      /* @__PURE__ */ jsx2("i", { class: "swatch m-" + key2 }),
+    ([key3, text2]) => n.get(key3) ? /* @__PURE__ */ jsxs2("li", { children: [
+      /* @__PURE__ */ jsx2("i", { class: "swatch m-" + key3 }),
       " ",
       text2,
       " ",
-      /* @__PURE__ */ jsx2("span", { class: "faint", children: n.get(key2) })
-    ] }, key2) : null
+      /* @__PURE__ */ jsx2("span", { class: "faint", children: n.get(key3) })
+    ] }, key3) : null
   ) });
 }
 
@@ -594,21 +596,21 @@ function useVCs() {
   const all2 = useSignal3(null);
   const error = useSignal3(null);
   useEffect4(() => {
-    const stop = new AbortController();
+    const stop2 = new AbortController();
     const read2 = async () => {
       if (document.hidden && all2.value) return;
       try {
-        all2.value = await call("GET /api/v3/virtual-clusters", { signal: stop.signal });
+        all2.value = await call("GET /api/v3/virtual-clusters", { signal: stop2.signal });
         error.value = null;
       } catch (e) {
-        if (!stop.signal.aborted) error.value = failure(e);
+        if (!stop2.signal.aborted) error.value = failure(e);
       }
     };
     void read2();
     const timer = setInterval(() => void read2(), refresh);
     document.addEventListener("visibilitychange", read2);
     return () => {
-      stop.abort();
+      stop2.abort();
       clearInterval(timer);
       document.removeEventListener("visibilitychange", read2);
     };
@@ -726,13 +728,103 @@ function Home() {
 }
 
 // pkg/portal/web/src/job.tsx
-import { useSignal as useSignal6 } from "./library.js";
-import { useEffect as useEffect7 } from "./library.js";
+import { useSignal as useSignal7 } from "./library.js";
+import { useEffect as useEffect8 } from "./library.js";
 
-// pkg/portal/web/src/logs.tsx
+// pkg/portal/web/src/jobedit.tsx
 import { useSignal as useSignal4 } from "./library.js";
 import { useEffect as useEffect5, useRef as useRef3 } from "./library.js";
-import { Fragment as Fragment3, jsx as jsx4, jsxs as jsxs4 } from "./library.js";
+import { jsx as jsx4, jsxs as jsxs4 } from "./library.js";
+function Tags({ d, change, changed: changed2 }) {
+  const adding = useSignal4(false);
+  const busy = useSignal4(false);
+  const field = useRef3(null);
+  useEffect5(() => field.current?.focus(), [adding.value]);
+  const path = { user: d.user, name: d.name };
+  const act = async (route, tag) => {
+    busy.value = true;
+    try {
+      await call(route, { path, body: { tags: [tag] } });
+      adding.value = false;
+      changed2();
+    } catch (e) {
+      toast(failure(e).message);
+    } finally {
+      busy.value = false;
+    }
+  };
+  return /* @__PURE__ */ jsxs4("span", { class: "tags", children: [
+    (d.tags ?? []).map((tag) => /* @__PURE__ */ jsxs4("span", { class: "tag", children: [
+      tag,
+      change ? /* @__PURE__ */ jsx4("button", { type: "button", class: "bare", disabled: busy.value, "aria-label": t("removeTag", { tag }), title: t("removeTag", { tag }), onClick: () => void act("DELETE /api/v3/jobs/{user}/{name}/tags", tag), children: /* @__PURE__ */ jsx4(Icon, { name: "close" }) }) : null
+    ] }, tag)),
+    !change ? null : adding.value ? /* @__PURE__ */ jsx4(
+      "form",
+      {
+        onSubmit: (e) => {
+          e.preventDefault();
+          const tag = String(new FormData(e.currentTarget).get("tag") ?? "").trim();
+          if (tag) void act("PUT /api/v3/jobs/{user}/{name}/tags", tag);
+        },
+        children: /* @__PURE__ */ jsx4("input", { ref: field, name: "tag", disabled: busy.value, "aria-label": t("addTag"), placeholder: t("addTag"), onKeyDown: (e) => e.key === "Escape" && (adding.value = false) })
+      }
+    ) : /* @__PURE__ */ jsx4("button", { type: "button", class: "bare", "aria-label": t("addTag"), title: t("addTag"), onClick: () => adding.value = true, children: /* @__PURE__ */ jsx4(Icon, { name: "plus" }) })
+  ] });
+}
+function Scale({ d, end }) {
+  const dialog = useRef3(null);
+  const roles = d.roles ?? [];
+  const role = useSignal4(roles[0]?.name ?? "");
+  const busy = useSignal4(false);
+  const error = useSignal4(null);
+  useEffect5(() => dialog.current.showModal(), []);
+  const now2 = roles.find((r) => r.name === role.value)?.tasks ?? 1;
+  const send = async (tasks) => {
+    busy.value = true;
+    error.value = null;
+    try {
+      const out = await call("POST /api/v3/jobs/{user}/{name}/scale", { path: { user: d.user, name: d.name }, body: { role: role.value, tasks } });
+      toast(t("scaled", { role: role.value, before: out.before, tasks }));
+      end();
+    } catch (e) {
+      error.value = failure(e);
+    } finally {
+      busy.value = false;
+    }
+  };
+  return /* @__PURE__ */ jsx4("dialog", { ref: dialog, onClose: end, onClick: (e) => e.target === dialog.current && end(), "aria-labelledby": "scale", children: /* @__PURE__ */ jsxs4(
+    "form",
+    {
+      class: "dialog fields",
+      onSubmit: (e) => {
+        e.preventDefault();
+        void send(Number(new FormData(e.currentTarget).get("tasks")));
+      },
+      children: [
+        /* @__PURE__ */ jsx4("h2", { id: "scale", children: t("scale") }),
+        /* @__PURE__ */ jsx4("p", { children: t("scaleMore") }),
+        roles.length > 1 ? /* @__PURE__ */ jsxs4("label", { children: [
+          t("role"),
+          /* @__PURE__ */ jsx4("select", { value: role.value, onChange: (e) => role.value = e.currentTarget.value, children: roles.map((r) => /* @__PURE__ */ jsx4("option", { value: r.name, children: r.name }, r.name)) })
+        ] }) : null,
+        /* @__PURE__ */ jsxs4("label", { children: [
+          t("tasks"),
+          /* @__PURE__ */ jsx4("input", { name: "tasks", type: "number", min: "1", max: "10000", required: true, defaultValue: String(now2) }, role.value)
+        ] }),
+        error.value ? /* @__PURE__ */ jsx4(Problem, { of: error.value }) : null,
+        /* @__PURE__ */ jsxs4("div", { class: "buttons", children: [
+          /* @__PURE__ */ jsx4("button", { type: "button", onClick: end, children: t("cancel") }),
+          /* @__PURE__ */ jsx4("button", { type: "submit", class: "primary", disabled: busy.value, children: t("scale") })
+        ] })
+      ]
+    }
+  ) });
+}
+
+// pkg/portal/web/src/logs.tsx
+import { useSignal as useSignal5 } from "./library.js";
+import { useEffect as useEffect6, useRef as useRef4 } from "./library.js";
+import { Fragment as Fragment3, jsx as jsx5, jsxs as jsxs5 } from "./library.js";
 var tail = 1e3;
 var most = 2e4;
 var mostBytes = 4 << 20;
@@ -884,27 +976,27 @@ function Logs({ d, user, name }) {
   const task = query.get("task") ?? "";
   const previous = query.get("previous") === "true";
   const whole = query.get("all") === "true";
-  const box = useRef3(null);
-  const screen = useRef3(null);
-  const error = useSignal4(null);
-  const note = useSignal4("");
-  const ended = useSignal4(false);
-  const count = useSignal4(0);
-  const stick = useSignal4(true);
-  const wrap = useSignal4(localStorage.getItem("wrap") !== "false");
-  const times = useSignal4(false);
-  const word = useSignal4("");
-  const at = useSignal4(0);
-  const found = useSignal4(0);
-  const busy = useSignal4(false);
-  const field = useRef3(null);
+  const box = useRef4(null);
+  const screen = useRef4(null);
+  const error = useSignal5(null);
+  const note = useSignal5("");
+  const ended = useSignal5(false);
+  const count = useSignal5(0);
+  const stick = useSignal5(true);
+  const wrap = useSignal5(localStorage.getItem("wrap") !== "false");
+  const times = useSignal5(false);
+  const word = useSignal5("");
+  const at = useSignal5(0);
+  const found = useSignal5(0);
+  const busy = useSignal5(false);
+  const field = useRef4(null);
   const m = /^(.*)\[(\d+)\]$/.exec(task);
   const select = m ? { role: m[1], task: Number(m[2]) } : {};
   const path = { user, name };
   const tasks = d.taskList ?? [];
   const several = !m && tasks.length !== 1;
-  useEffect5(() => {
-    const stop = new AbortController();
+  useEffect6(() => {
+    const stop2 = new AbortController();
     const to = new Screen(box.current, several);
     screen.current = to;
     to.clear();
@@ -924,13 +1016,13 @@ function Logs({ d, user, name }) {
       if (stick.value) box.current.scrollTop = box.current.scrollHeight;
     };
     let first = true;
-    lasting(stop.signal, (alive2) => {
+    lasting(stop2.signal, (alive2) => {
       if (!first) {
         waiting = [];
         to.clear();
       }
       first = false;
-      return frames("GET /api/v3/jobs/{user}/{name}/logs", { path, query: { ...select, previous, follow: true, tail: whole ? void 0 : tail } }, stop.signal, (f) => {
+      return frames("GET /api/v3/jobs/{user}/{name}/logs", { path, query: { ...select, previous, follow: true, tail: whole ? void 0 : tail } }, stop2.signal, (f) => {
         alive2();
         if (f.line) {
           waiting.push(read(f.line));
@@ -945,15 +1037,15 @@ function Logs({ d, user, name }) {
         if (f.back) lost.value = null;
       });
     }).then(() => ended.value = true).catch((e) => {
-      if (!stop.signal.aborted) error.value = failure(e);
+      if (!stop2.signal.aborted) error.value = failure(e);
     });
     return () => {
-      stop.abort();
+      stop2.abort();
       cancelAnimationFrame(drawing);
       lost.value = null;
     };
   }, [task, previous, whole, several]);
-  const show = (i) => {
+  const show2 = (i) => {
     const all2 = screen.current?.marks() ?? [];
     found.value = all2.length;
     for (const x of all2) x.classList.remove("here");
@@ -965,17 +1057,17 @@ function Logs({ d, user, name }) {
     const frame = box.current.getBoundingClientRect();
     box.current.scrollTop += mark2.top - frame.top - frame.height / 2;
   };
-  const timer = useRef3(0);
+  const timer = useRef4(0);
   const search = (text2) => {
     word.value = text2;
     clearTimeout(timer.current);
     timer.current = setTimeout(() => {
       screen.current?.find(text2);
-      if (text2) show(0);
+      if (text2) show2(0);
       else found.value = 0;
     }, 150);
   };
-  useEffect5(() => {
+  useEffect6(() => {
     const keys2 = (e) => {
       if ((e.ctrlKey || e.metaKey) && e.key === "f" && !e.shiftKey) {
         e.preventDefault();
@@ -987,10 +1079,10 @@ function Logs({ d, user, name }) {
   }, []);
   const download = async () => {
     busy.value = true;
-    const stop = new AbortController();
+    const stop2 = new AbortController();
     const parts = [];
     try {
-      await frames("GET /api/v3/jobs/{user}/{name}/logs", { path, query: { ...select, previous } }, stop.signal, (f) => {
+      await frames("GET /api/v3/jobs/{user}/{name}/logs", { path, query: { ...select, previous } }, stop2.signal, (f) => {
         if (!f.line) return;
         if (several) parts.push(f.line.task + " ");
         parts.push(Uint8Array.from(atob(f.line.text ?? ""), (c) => c.charCodeAt(0)), "\n");
@@ -1002,11 +1094,11 @@ function Logs({ d, user, name }) {
       busy.value = false;
     }
   };
-  return /* @__PURE__ */ jsxs4("div", { class: "logs", children: [
-    /* @__PURE__ */ jsxs4("div", { class: "filters", children: [
-      /* @__PURE__ */ jsxs4("select", { "aria-label": t("task"), value: task, onChange: (e) => setQuery({ task: e.currentTarget.value || void 0 }), children: [
-        /* @__PURE__ */ jsx4("option", { value: "", children: t("allTasks") }),
-        tasks.map((x) => /* @__PURE__ */ jsxs4("option", { value: `${x.role}[${x.index}]`, children: [
+  return /* @__PURE__ */ jsxs5("div", { class: "logs", children: [
+    /* @__PURE__ */ jsxs5("div", { class: "filters", children: [
+      /* @__PURE__ */ jsxs5("select", { "aria-label": t("task"), value: task, onChange: (e) => setQuery({ task: e.currentTarget.value || void 0 }), children: [
+        /* @__PURE__ */ jsx5("option", { value: "", children: t("allTasks") }),
+        tasks.map((x) => /* @__PURE__ */ jsxs5("option", { value: `${x.role}[${x.index}]`, children: [
           x.role,
           "[",
           x.index,
@@ -1014,9 +1106,9 @@ function Logs({ d, user, name }) {
           x.node ? ` · ${x.node}` : ""
         ] }, `${x.role}[${x.index}]`))
       ] }),
-      /* @__PURE__ */ jsxs4("label", { class: "search", children: [
-        /* @__PURE__ */ jsx4(Icon, { name: "search" }),
-        /* @__PURE__ */ jsx4(
+      /* @__PURE__ */ jsxs5("label", { class: "search", children: [
+        /* @__PURE__ */ jsx5(Icon, { name: "search" }),
+        /* @__PURE__ */ jsx5(
           "input",
           {
             ref: field,
@@ -1025,30 +1117,30 @@ function Logs({ d, user, name }) {
             "aria-label": t("find"),
             onInput: (e) => search(e.currentTarget.value),
             onKeyDown: (e) => {
-              if (e.key === "Enter") show(at.value + (e.shiftKey ? -1 : 1));
+              if (e.key === "Enter") show2(at.value + (e.shiftKey ? -1 : 1));
               if (e.key === "Escape") e.currentTarget.blur();
             }
           }
         ),
-        word.value ? /* @__PURE__ */ jsx4("span", { class: "faint hits", children: found.value ? t("matches", { at: at.value + 1, n: found.value }) : t("noMatches") }) : null
+        word.value ? /* @__PURE__ */ jsx5("span", { class: "faint hits", children: found.value ? t("matches", { at: at.value + 1, n: found.value }) : t("noMatches") }) : null
       ] }),
-      word.value ? /* @__PURE__ */ jsxs4(Fragment3, { children: [
-        /* @__PURE__ */ jsx4("button", { type: "button", class: "square", title: t("before"), "aria-label": t("before"), onClick: () => show(at.value - 1), children: /* @__PURE__ */ jsx4(Icon, { name: "up" }) }),
-        /* @__PURE__ */ jsx4("button", { type: "button", class: "square", title: t("next"), "aria-label": t("next"), onClick: () => show(at.value + 1), children: /* @__PURE__ */ jsx4(Icon, { name: "drop" }) })
+      word.value ? /* @__PURE__ */ jsxs5(Fragment3, { children: [
+        /* @__PURE__ */ jsx5("button", { type: "button", class: "square", title: t("before"), "aria-label": t("before"), onClick: () => show2(at.value - 1), children: /* @__PURE__ */ jsx5(Icon, { name: "up" }) }),
+        /* @__PURE__ */ jsx5("button", { type: "button", class: "square", title: t("next"), "aria-label": t("next"), onClick: () => show2(at.value + 1), children: /* @__PURE__ */ jsx5(Icon, { name: "drop" }) })
       ] }) : null,
-      /* @__PURE__ */ jsx4("span", { class: "grow" }),
-      /* @__PURE__ */ jsxs4("label", { class: "tick", children: [
-        /* @__PURE__ */ jsx4("input", { type: "checkbox", checked: previous, onChange: (e) => setQuery({ previous: e.currentTarget.checked ? "true" : void 0 }) }),
+      /* @__PURE__ */ jsx5("span", { class: "grow" }),
+      /* @__PURE__ */ jsxs5("label", { class: "tick", children: [
+        /* @__PURE__ */ jsx5("input", { type: "checkbox", checked: previous, onChange: (e) => setQuery({ previous: e.currentTarget.checked ? "true" : void 0 }) }),
         " ",
         t("previous")
       ] }),
-      /* @__PURE__ */ jsxs4("label", { class: "tick", children: [
-        /* @__PURE__ */ jsx4("input", { type: "checkbox", checked: times.value, onChange: (e) => times.value = e.currentTarget.checked }),
+      /* @__PURE__ */ jsxs5("label", { class: "tick", children: [
+        /* @__PURE__ */ jsx5("input", { type: "checkbox", checked: times.value, onChange: (e) => times.value = e.currentTarget.checked }),
         " ",
         t("times")
       ] }),
-      /* @__PURE__ */ jsxs4("label", { class: "tick", children: [
-        /* @__PURE__ */ jsx4(
+      /* @__PURE__ */ jsxs5("label", { class: "tick", children: [
+        /* @__PURE__ */ jsx5(
           "input",
           {
             type: "checkbox",
@@ -1062,21 +1154,21 @@ function Logs({ d, user, name }) {
         " ",
         t("wrap")
       ] }),
-      /* @__PURE__ */ jsxs4("button", { type: "button", disabled: busy.value, onClick: () => void download(), children: [
-        /* @__PURE__ */ jsx4(Icon, { name: "down" }),
+      /* @__PURE__ */ jsxs5("button", { type: "button", disabled: busy.value, onClick: () => void download(), children: [
+        /* @__PURE__ */ jsx5(Icon, { name: "down" }),
         " ",
         t("download")
       ] })
     ] }),
-    error.value ? /* @__PURE__ */ jsx4(Problem, { of: error.value }) : null,
-    note.value ? /* @__PURE__ */ jsx4("p", { class: "note", children: note.value }) : null,
-    /* @__PURE__ */ jsxs4("p", { class: "faint small", children: [
+    error.value ? /* @__PURE__ */ jsx5(Problem, { of: error.value }) : null,
+    note.value ? /* @__PURE__ */ jsx5("p", { class: "note", children: note.value }) : null,
+    /* @__PURE__ */ jsxs5("p", { class: "faint small", children: [
       screen.current?.dropped ? t("tooLong", { n: most }) : whole ? t("lines", { n: count.value }) : t("showingLast", { n: tail }),
       " ",
-      /* @__PURE__ */ jsx4("button", { type: "button", class: "link", onClick: () => setQuery({ all: whole ? void 0 : "true" }), children: whole ? t("newest") : t("fromStart") })
+      /* @__PURE__ */ jsx5("button", { type: "button", class: "link", onClick: () => setQuery({ all: whole ? void 0 : "true" }), children: whole ? t("newest") : t("fromStart") })
     ] }),
-    /* @__PURE__ */ jsxs4("div", { class: "screen-frame", children: [
-      /* @__PURE__ */ jsx4(
+    /* @__PURE__ */ jsxs5("div", { class: "screen-frame", children: [
+      /* @__PURE__ */ jsx5(
         "div",
         {
           ref: box,
@@ -1090,7 +1182,7 @@ function Logs({ d, user, name }) {
           }
         }
       ),
-      stick.value ? null : /* @__PURE__ */ jsxs4(
+      stick.value ? null : /* @__PURE__ */ jsxs5(
         "button",
         {
           type: "button",
@@ -1100,20 +1192,20 @@ function Logs({ d, user, name }) {
             box.current.scrollTop = box.current.scrollHeight;
           },
           children: [
-            /* @__PURE__ */ jsx4(Icon, { name: "drop" }),
+            /* @__PURE__ */ jsx5(Icon, { name: "drop" }),
             " ",
             t("follow")
           ]
         }
       )
     ] }),
-    /* @__PURE__ */ jsx4("p", { class: "faint small", children: ended.value ? count.value ? t("logEnded") : t("emptyLog") : count.value ? t("logFollows") : t("emptyLog") })
+    /* @__PURE__ */ jsx5("p", { class: "faint small", children: ended.value ? count.value ? t("logEnded") : t("emptyLog") : count.value ? t("logFollows") : t("emptyLog") })
   ] });
 }
 
 // pkg/portal/web/src/terminal.tsx
-import { useSignal as useSignal5 } from "./library.js";
-import { useEffect as useEffect6, useRef as useRef4 } from "./library.js";
+import { useSignal as useSignal6 } from "./library.js";
+import { useEffect as useEffect7, useRef as useRef5 } from "./library.js";
 
 // pkg/portal/web/src/load.ts
 function load(name) {
@@ -1121,7 +1213,7 @@ function load(name) {
 }
 
 // pkg/portal/web/src/terminal.tsx
-import { jsx as jsx5, jsxs as jsxs5 } from "./library.js";
+import { jsx as jsx6, jsxs as jsxs6 } from "./library.js";
 var stdin = 0;
 var stdout = 1;
 var stderr = 2;
@@ -1140,9 +1232,9 @@ function ending(text2) {
     return { why: text2 };
   }
 }
-async function connect(user, name, task, screen, opened, ended, stop) {
+async function connect(user, name, task, screen, opened, ended, stop2) {
   const path = { user, name, ...task };
-  const ticket = await call("POST /api/v3/jobs/{user}/{name}/tasks/{role}/{index}/exec/ticket", { path, signal: stop });
+  const ticket = await call("POST /api/v3/jobs/{user}/{name}/tasks/{role}/{index}/exec/ticket", { path, signal: stop2 });
   const to = new URL(addressOf("GET /api/v3/jobs/{user}/{name}/tasks/{role}/{index}/exec", { path }), location.href);
   to.protocol = to.protocol === "http:" ? "ws:" : "wss:";
   for (const word of command) to.searchParams.append("command", word);
@@ -1191,7 +1283,7 @@ async function connect(user, name, task, screen, opened, ended, stop) {
     clearInterval(timer);
     ended(end);
   };
-  stop.addEventListener("abort", () => socket.close());
+  stop2.addEventListener("abort", () => socket.close());
 }
 var keys = [
   ["Esc", "\x1B"],
@@ -1204,22 +1296,22 @@ var keys = [
 function Shell({ d, user, name, shown }) {
   const running = (d.taskList ?? []).filter((x) => x.phase === "running").map((x) => `${x.role}[${x.index}]`);
   const asked = place.value.query.get("task") ?? "";
-  const chosen2 = useSignal5("");
+  const chosen2 = useSignal6("");
   if (shown && asked && asked !== chosen2.peek()) chosen2.value = asked;
   const task = chosen2.value || running[0] || "";
-  const round2 = useSignal5(0);
-  const state = useSignal5("opening");
-  const end = useSignal5({});
-  const error = useSignal5(null);
-  const unloaded = useSignal5(false);
-  const box = useRef4(null);
-  const frame = useRef4(null);
-  const screen = useRef4(null);
+  const round2 = useSignal6(0);
+  const state = useSignal6("opening");
+  const end = useSignal6({});
+  const error = useSignal6(null);
+  const unloaded = useSignal6(false);
+  const box = useRef5(null);
+  const frame = useRef5(null);
+  const screen = useRef5(null);
   const opened = running.length > 0 || state.value !== "opening";
-  useEffect6(() => {
+  useEffect7(() => {
     const m = /^(.+)\[(\d+)\]$/.exec(task);
     if (!m || !box.current) return;
-    const stop = new AbortController();
+    const stop2 = new AbortController();
     chosen2.value = task;
     state.value = "opening";
     end.value = {};
@@ -1228,7 +1320,7 @@ function Shell({ d, user, name, shown }) {
     };
     const begin3 = async () => {
       const file = await load("terminal").catch(() => null);
-      if (stop.signal.aborted) return;
+      if (stop2.signal.aborted) return;
       if (!file) {
         unloaded.value = true;
         return;
@@ -1241,7 +1333,7 @@ function Shell({ d, user, name, shown }) {
         left: () => frame.current?.querySelector("select")?.focus()
       });
       screen.current = s;
-      stop.signal.addEventListener("abort", () => s.end());
+      stop2.signal.addEventListener("abort", () => s.end());
       await connect(
         user,
         name,
@@ -1253,24 +1345,24 @@ function Shell({ d, user, name, shown }) {
           s.focus();
         },
         (e) => {
-          if (stop.signal.aborted) return;
+          if (stop2.signal.aborted) return;
           end.value = e;
           state.value = "ended";
         },
-        stop.signal
+        stop2.signal
       );
     };
     begin3().catch((e) => {
-      if (stop.signal.aborted) return;
+      if (stop2.signal.aborted) return;
       error.value = failure(e);
       state.value = "ended";
     });
     return () => {
-      stop.abort();
+      stop2.abort();
       screen.current = null;
     };
   }, [task, round2.value, opened]);
-  useEffect6(() => {
+  useEffect7(() => {
     const leaves = (e) => {
       if (state.value === "open") e.preventDefault();
     };
@@ -1286,7 +1378,7 @@ function Shell({ d, user, name, shown }) {
       removeEventListener("beforeunload", leaves);
     };
   }, []);
-  if (!opened) return shown ? /* @__PURE__ */ jsx5("p", { class: "empty", children: t("shell.none") }) : null;
+  if (!opened) return shown ? /* @__PURE__ */ jsx6("p", { class: "empty", children: t("shell.none") }) : null;
   const paste = async () => {
     try {
       screen.current?.paste(await navigator.clipboard.readText());
@@ -1301,31 +1393,31 @@ function Shell({ d, user, name, shown }) {
     if (end.value.code !== void 0) return t("shell.ended", { code: end.value.code });
     return end.value.why || t("shell.cut");
   };
-  return /* @__PURE__ */ jsxs5("section", { class: "shell", ref: frame, hidden: !shown, "aria-label": t("shell"), children: [
-    /* @__PURE__ */ jsxs5("div", { class: "filters", children: [
-      /* @__PURE__ */ jsx5("a", { class: "button square back", href: address(place.value.path), title: t("backToJob"), "aria-label": t("backToJob"), children: /* @__PURE__ */ jsx5(Icon, { name: "back" }) }),
-      /* @__PURE__ */ jsx5("select", { "aria-label": t("task"), value: task, onChange: (e) => setQuery({ task: e.currentTarget.value }), children: [.../* @__PURE__ */ new Set([...running, task])].map((x) => /* @__PURE__ */ jsx5("option", { value: x, children: x }, x)) }),
-      /* @__PURE__ */ jsxs5("button", { type: "button", onClick: () => void copy(screen.current?.selection() ?? ""), children: [
-        /* @__PURE__ */ jsx5(Icon, { name: "copy" }),
+  return /* @__PURE__ */ jsxs6("section", { class: "shell", ref: frame, hidden: !shown, "aria-label": t("shell"), children: [
+    /* @__PURE__ */ jsxs6("div", { class: "filters", children: [
+      /* @__PURE__ */ jsx6("a", { class: "button square back", href: address(place.value.path), title: t("backToJob"), "aria-label": t("backToJob"), children: /* @__PURE__ */ jsx6(Icon, { name: "back" }) }),
+      /* @__PURE__ */ jsx6("select", { "aria-label": t("task"), value: task, onChange: (e) => setQuery({ task: e.currentTarget.value }), children: [.../* @__PURE__ */ new Set([...running, task])].map((x) => /* @__PURE__ */ jsx6("option", { value: x, children: x }, x)) }),
+      /* @__PURE__ */ jsxs6("button", { type: "button", onClick: () => void copy(screen.current?.selection() ?? ""), children: [
+        /* @__PURE__ */ jsx6(Icon, { name: "copy" }),
         " ",
         t("copy")
       ] }),
-      /* @__PURE__ */ jsxs5("button", { type: "button", onClick: () => void paste(), children: [
-        /* @__PURE__ */ jsx5(Icon, { name: "file" }),
+      /* @__PURE__ */ jsxs6("button", { type: "button", onClick: () => void paste(), children: [
+        /* @__PURE__ */ jsx6(Icon, { name: "file" }),
         " ",
         t("paste")
       ] }),
-      /* @__PURE__ */ jsx5("span", { class: state.value === "ended" ? end.value.code === 0 ? "good" : "bad" : "faint", role: "status", children: says() }),
-      state.value === "ended" ? /* @__PURE__ */ jsxs5("button", { type: "button", class: "primary", onClick: () => round2.value++, children: [
-        /* @__PURE__ */ jsx5(Icon, { name: "retry" }),
+      /* @__PURE__ */ jsx6("span", { class: state.value === "ended" ? end.value.code === 0 ? "good" : "bad" : "faint", role: "status", children: says() }),
+      state.value === "ended" ? /* @__PURE__ */ jsxs6("button", { type: "button", class: "primary", onClick: () => round2.value++, children: [
+        /* @__PURE__ */ jsx6(Icon, { name: "retry" }),
         " ",
         t("shell.again")
       ] }) : null
     ] }),
-    error.value ? /* @__PURE__ */ jsx5(Problem, { of: error.value }) : null,
-    unloaded.value ? /* @__PURE__ */ jsx5("p", { class: "note", children: t("shell.failed") }) : null,
-    /* @__PURE__ */ jsx5("div", { class: "terminal-frame", children: /* @__PURE__ */ jsx5("div", { ref: box }) }),
-    /* @__PURE__ */ jsx5("div", { class: "softkeys", role: "group", "aria-label": t("shell.keys"), children: keys.map(([label, sends]) => /* @__PURE__ */ jsx5(
+    error.value ? /* @__PURE__ */ jsx6(Problem, { of: error.value }) : null,
+    unloaded.value ? /* @__PURE__ */ jsx6("p", { class: "note", children: t("shell.failed") }) : null,
+    /* @__PURE__ */ jsx6("div", { class: "terminal-frame", children: /* @__PURE__ */ jsx6("div", { ref: box }) }),
+    /* @__PURE__ */ jsx6("div", { class: "softkeys", role: "group", "aria-label": t("shell.keys"), children: keys.map(([label, sends]) => /* @__PURE__ */ jsx6(
       "button",
       {
         type: "button",
@@ -1341,30 +1433,30 @@ function Shell({ d, user, name, shown }) {
 }
 
 // pkg/portal/web/src/job.tsx
-import { Fragment as Fragment4, jsx as jsx6, jsxs as jsxs6 } from "./library.js";
+import { Fragment as Fragment4, jsx as jsx7, jsxs as jsxs7 } from "./library.js";
 var done = ["succeeded", "failed", "stopped", "deleted"];
 function Exit({ of }) {
   const c = of.completion;
   if (!c) return null;
-  return /* @__PURE__ */ jsxs6("span", { class: c.code === 0 ? "good" : "bad", title: c.diagnostics, children: [
+  return /* @__PURE__ */ jsxs7("span", { class: c.code === 0 ? "good" : "bad", title: c.diagnostics, children: [
     c.code,
-    c.phrase && c.phrase !== "Succeeded" ? /* @__PURE__ */ jsxs6("span", { class: "faint", children: [
+    c.phrase && c.phrase !== "Succeeded" ? /* @__PURE__ */ jsxs7("span", { class: "faint", children: [
       " ",
       c.phrase
     ] }) : null
   ] });
 }
 function useJob(user, name, round2) {
-  const detail = useSignal6(null);
-  const error = useSignal6(null);
-  useEffect7(() => {
-    const stop = new AbortController();
+  const detail = useSignal7(null);
+  const error = useSignal7(null);
+  useEffect8(() => {
+    const stop2 = new AbortController();
     detail.value = null;
     error.value = null;
     const path = { user, name };
     lasting(
-      stop.signal,
-      (alive2) => frames("GET /api/v3/jobs/{user}/{name}/follow", { path }, stop.signal, (f) => {
+      stop2.signal,
+      (alive2) => frames("GET /api/v3/jobs/{user}/{name}/follow", { path }, stop2.signal, (f) => {
         if (f.detail) {
           alive2();
           detail.value = f.detail;
@@ -1373,31 +1465,31 @@ function useJob(user, name, round2) {
         if (f.back) lost.value = null;
       })
     ).catch((e) => {
-      if (!stop.signal.aborted) error.value = failure(e);
+      if (!stop2.signal.aborted) error.value = failure(e);
     });
     return () => {
-      stop.abort();
+      stop2.abort();
       lost.value = null;
     };
   }, [user, name, round2]);
   return { detail, error };
 }
 function useOf(change, read2) {
-  const value = useSignal6(null);
-  const error = useSignal6(null);
-  useEffect7(() => {
+  const value = useSignal7(null);
+  const error = useSignal7(null);
+  useEffect8(() => {
     if (!change) return;
-    const stop = new AbortController();
-    read2(stop.signal).then(
+    const stop2 = new AbortController();
+    read2(stop2.signal).then(
       (v) => {
         value.value = v;
         error.value = null;
       },
       (e) => {
-        if (!stop.signal.aborted) error.value = failure(e);
+        if (!stop2.signal.aborted) error.value = failure(e);
       }
     );
-    return () => stop.abort();
+    return () => stop2.abort();
   }, [change]);
   return { value, error };
 }
@@ -1405,184 +1497,185 @@ function mark(d) {
   return d ? [d.uid, d.state, d.position, d.retries, d.message, ...(d.taskList ?? []).map((x) => x.phase)].join() : "";
 }
 function Why({ d, user, name }) {
-  const { value, error } = useOf(mark(d), (signal4) => call("GET /api/v3/jobs/{user}/{name}/why", { path: { user, name }, signal: signal4 }));
-  if (error.value) return /* @__PURE__ */ jsx6(Problem, { of: error.value });
+  const { value, error } = useOf(mark(d), (signal5) => call("GET /api/v3/jobs/{user}/{name}/why", { path: { user, name }, signal: signal5 }));
+  if (error.value) return /* @__PURE__ */ jsx7(Problem, { of: error.value });
   const w = value.value;
-  if (!w) return /* @__PURE__ */ jsx6("div", { class: "why pending", "aria-busy": "true" });
-  return /* @__PURE__ */ jsxs6("div", { class: `why is-${d.state}`, children: [
-    /* @__PURE__ */ jsx6("p", { class: "sentence", children: w.sentence }),
-    w.remedy?.length ? /* @__PURE__ */ jsx6("ul", { class: "remedy", "aria-label": t("whatToDo"), children: w.remedy.map((r) => /* @__PURE__ */ jsx6("li", { children: r }, r)) }) : null,
-    w.facts?.length || w.log?.length ? /* @__PURE__ */ jsxs6("details", { children: [
-      /* @__PURE__ */ jsx6("summary", { children: t("details") }),
-      /* @__PURE__ */ jsx6("dl", { children: w.facts?.map((f) => /* @__PURE__ */ jsxs6("div", { children: [
-        /* @__PURE__ */ jsx6("dt", { children: f.what }),
-        /* @__PURE__ */ jsx6("dd", { children: f.text })
+  if (!w) return /* @__PURE__ */ jsx7("div", { class: "why pending", "aria-busy": "true" });
+  return /* @__PURE__ */ jsxs7("div", { class: `why is-${d.state}`, children: [
+    /* @__PURE__ */ jsx7("p", { class: "sentence", children: w.sentence }),
+    w.remedy?.length ? /* @__PURE__ */ jsx7("ul", { class: "remedy", "aria-label": t("whatToDo"), children: w.remedy.map((r) => /* @__PURE__ */ jsx7("li", { children: r }, r)) }) : null,
+    w.facts?.length || w.log?.length ? /* @__PURE__ */ jsxs7("details", { children: [
+      /* @__PURE__ */ jsx7("summary", { children: t("details") }),
+      /* @__PURE__ */ jsx7("dl", { children: w.facts?.map((f) => /* @__PURE__ */ jsxs7("div", { children: [
+        /* @__PURE__ */ jsx7("dt", { children: f.what }),
+        /* @__PURE__ */ jsx7("dd", { children: f.text })
       ] }, f.what)) }),
-      w.log?.length ? /* @__PURE__ */ jsx6("pre", { "aria-label": t("lastLines"), children: w.log.join("\n") }) : null
+      w.log?.length ? /* @__PURE__ */ jsx7("pre", { "aria-label": t("lastLines"), children: w.log.join("\n") }) : null
     ] }) : null
   ] });
 }
 var some = 200;
 function Tasks({ d, enter }) {
-  const text2 = useSignal6("");
-  const most4 = useSignal6(some);
+  const text2 = useSignal7("");
+  const most4 = useSignal7(some);
   const all2 = d.taskList ?? [];
   const word = text2.value.toLowerCase();
   const fits2 = (x) => !word || `${x.role}[${x.index}] ${x.phase} ${x.node ?? ""} ${x.ip ?? ""} ${x.completion?.phrase ?? ""}`.toLowerCase().includes(word);
   const rows = all2.filter(fits2);
   const counts = /* @__PURE__ */ new Map();
   for (const x of all2) counts.set(x.phase, (counts.get(x.phase) ?? 0) + 1);
-  if (all2.length === 0) return /* @__PURE__ */ jsx6("p", { class: "empty", children: t("noTasks") });
-  return /* @__PURE__ */ jsxs6(Fragment4, { children: [
-    all2.length > 8 ? /* @__PURE__ */ jsxs6("div", { class: "filters", children: [
-      /* @__PURE__ */ jsxs6("label", { class: "search", children: [
-        /* @__PURE__ */ jsx6(Icon, { name: "search" }),
-        /* @__PURE__ */ jsx6("input", { type: "search", placeholder: t("filterTasks"), "aria-label": t("filterTasks"), onInput: (e) => text2.value = e.currentTarget.value })
+  if (all2.length === 0) return /* @__PURE__ */ jsx7("p", { class: "empty", children: t("noTasks") });
+  return /* @__PURE__ */ jsxs7(Fragment4, { children: [
+    all2.length > 8 ? /* @__PURE__ */ jsxs7("div", { class: "filters", children: [
+      /* @__PURE__ */ jsxs7("label", { class: "search", children: [
+        /* @__PURE__ */ jsx7(Icon, { name: "search" }),
+        /* @__PURE__ */ jsx7("input", { type: "search", placeholder: t("filterTasks"), "aria-label": t("filterTasks"), onInput: (e) => text2.value = e.currentTarget.value })
       ] }),
-      [...counts].map(([phase, n]) => /* @__PURE__ */ jsxs6("button", { type: "button", class: "bare", onClick: () => text2.value = text2.value === phase ? "" : phase, children: [
-        /* @__PURE__ */ jsx6(State, { state: phase }),
+      [...counts].map(([phase, n]) => /* @__PURE__ */ jsxs7("button", { type: "button", class: "bare", onClick: () => text2.value = text2.value === phase ? "" : phase, children: [
+        /* @__PURE__ */ jsx7(State, { state: phase }),
         " ",
-        /* @__PURE__ */ jsx6("span", { class: "faint", children: n })
+        /* @__PURE__ */ jsx7("span", { class: "faint", children: n })
       ] }, phase))
     ] }) : null,
-    /* @__PURE__ */ jsxs6("table", { class: "rows tasks", children: [
-      /* @__PURE__ */ jsx6("thead", { children: /* @__PURE__ */ jsxs6("tr", { children: [
-        /* @__PURE__ */ jsx6("th", { children: t("task") }),
-        /* @__PURE__ */ jsx6("th", { children: t("state") }),
-        /* @__PURE__ */ jsx6("th", { children: t("machine") }),
-        /* @__PURE__ */ jsx6("th", { class: "c-address", children: t("address") }),
-        /* @__PURE__ */ jsx6("th", { children: t("exit") }),
-        /* @__PURE__ */ jsx6("th", { class: "num", children: t("duration") }),
-        /* @__PURE__ */ jsx6("th", { class: "num c-retries", children: t("retries") }),
-        enter ? /* @__PURE__ */ jsx6("th", { class: "c-shell" }) : null
+    /* @__PURE__ */ jsxs7("table", { class: "rows tasks", children: [
+      /* @__PURE__ */ jsx7("thead", { children: /* @__PURE__ */ jsxs7("tr", { children: [
+        /* @__PURE__ */ jsx7("th", { children: t("task") }),
+        /* @__PURE__ */ jsx7("th", { children: t("state") }),
+        /* @__PURE__ */ jsx7("th", { children: t("machine") }),
+        /* @__PURE__ */ jsx7("th", { class: "c-address", children: t("address") }),
+        /* @__PURE__ */ jsx7("th", { children: t("exit") }),
+        /* @__PURE__ */ jsx7("th", { class: "num", children: t("duration") }),
+        /* @__PURE__ */ jsx7("th", { class: "num c-retries", children: t("retries") }),
+        enter ? /* @__PURE__ */ jsx7("th", { class: "c-shell" }) : null
       ] }) }),
-      /* @__PURE__ */ jsx6("tbody", { children: rows.slice(0, most4.value).map((x) => /* @__PURE__ */ jsxs6("tr", { children: [
-        /* @__PURE__ */ jsx6("td", { class: "c-name", children: /* @__PURE__ */ jsxs6("a", { class: "whole", href: address(place.value.path, { tab: "logs", task: `${x.role}[${x.index}]` }), children: [
+      /* @__PURE__ */ jsx7("tbody", { children: rows.slice(0, most4.value).map((x) => /* @__PURE__ */ jsxs7("tr", { children: [
+        /* @__PURE__ */ jsx7("td", { class: "c-name", children: /* @__PURE__ */ jsxs7("a", { class: "whole", href: address(place.value.path, { tab: "logs", task: `${x.role}[${x.index}]` }), children: [
           x.role,
           "[",
           x.index,
           "]"
         ] }) }),
-        /* @__PURE__ */ jsx6("td", { children: /* @__PURE__ */ jsx6(State, { state: x.phase }) }),
-        /* @__PURE__ */ jsx6("td", { children: x.node }),
-        /* @__PURE__ */ jsx6("td", { class: "c-address", children: x.ip ? /* @__PURE__ */ jsx6("code", { children: x.ip }) : null }),
-        /* @__PURE__ */ jsx6("td", { children: /* @__PURE__ */ jsx6(Exit, { of: x }) }),
-        /* @__PURE__ */ jsx6("td", { class: "num", children: ran({ started: x.run, completed: x.completed }) }),
-        /* @__PURE__ */ jsx6("td", { class: "num c-retries", children: x.retries || "" }),
-        enter ? /* @__PURE__ */ jsx6("td", { class: "c-shell", children: x.phase === "running" ? /* @__PURE__ */ jsx6("a", { class: "button square", href: address(place.value.path, { tab: "shell", task: `${x.role}[${x.index}]` }), title: t("openShell", { task: `${x.role}[${x.index}]` }), "aria-label": t("openShell", { task: `${x.role}[${x.index}]` }), children: /* @__PURE__ */ jsx6(Icon, { name: "shell" }) }) : null }) : null
+        /* @__PURE__ */ jsx7("td", { children: /* @__PURE__ */ jsx7(State, { state: x.phase }) }),
+        /* @__PURE__ */ jsx7("td", { children: x.node }),
+        /* @__PURE__ */ jsx7("td", { class: "c-address", children: x.ip ? /* @__PURE__ */ jsx7("code", { children: x.ip }) : null }),
+        /* @__PURE__ */ jsx7("td", { children: /* @__PURE__ */ jsx7(Exit, { of: x }) }),
+        /* @__PURE__ */ jsx7("td", { class: "num", children: ran({ started: x.run, completed: x.completed }) }),
+        /* @__PURE__ */ jsx7("td", { class: "num c-retries", children: x.retries || "" }),
+        enter ? /* @__PURE__ */ jsx7("td", { class: "c-shell", children: x.phase === "running" ? /* @__PURE__ */ jsx7("a", { class: "button square", href: address(place.value.path, { tab: "shell", task: `${x.role}[${x.index}]` }), title: t("openShell", { task: `${x.role}[${x.index}]` }), "aria-label": t("openShell", { task: `${x.role}[${x.index}]` }), children: /* @__PURE__ */ jsx7(Icon, { name: "shell" }) }) : null }) : null
       ] }, x.role + x.index)) })
     ] }),
-    rows.length > most4.value ? /* @__PURE__ */ jsx6("footer", { class: "under", children: /* @__PURE__ */ jsx6("button", { type: "button", onClick: () => most4.value += 1e3, children: t("moreTasks", { n: rows.length - most4.value }) }) }) : null
+    rows.length > most4.value ? /* @__PURE__ */ jsx7("footer", { class: "under", children: /* @__PURE__ */ jsx7("button", { type: "button", onClick: () => most4.value += 1e3, children: t("moreTasks", { n: rows.length - most4.value }) }) }) : null
   ] });
 }
 function Events({ d, user, name }) {
-  const { value, error } = useOf(mark(d), (signal4) => call("GET /api/v3/jobs/{user}/{name}/events", { path: { user, name }, signal: signal4 }));
-  if (error.value) return /* @__PURE__ */ jsx6(Problem, { of: error.value });
-  if (!value.value) return /* @__PURE__ */ jsx6(Loading, {});
+  const { value, error } = useOf(mark(d), (signal5) => call("GET /api/v3/jobs/{user}/{name}/events", { path: { user, name }, signal: signal5 }));
+  if (error.value) return /* @__PURE__ */ jsx7(Problem, { of: error.value });
+  if (!value.value) return /* @__PURE__ */ jsx7(Loading, {});
   const items = [...value.value.items ?? []].reverse();
-  return /* @__PURE__ */ jsxs6(Fragment4, { children: [
-    value.value.note ? /* @__PURE__ */ jsx6("p", { class: "note", children: value.value.note }) : null,
-    items.length === 0 ? /* @__PURE__ */ jsx6("p", { class: "empty", children: t("noEvents") }) : /* @__PURE__ */ jsxs6("table", { class: "rows", children: [
-      /* @__PURE__ */ jsx6("thead", { children: /* @__PURE__ */ jsxs6("tr", { children: [
-        /* @__PURE__ */ jsx6("th", { children: t("time") }),
-        /* @__PURE__ */ jsx6("th", { children: t("reason") }),
-        /* @__PURE__ */ jsx6("th", { children: t("message") }),
-        /* @__PURE__ */ jsx6("th", { class: "c-object", children: t("object") })
+  return /* @__PURE__ */ jsxs7(Fragment4, { children: [
+    value.value.note ? /* @__PURE__ */ jsx7("p", { class: "note", children: value.value.note }) : null,
+    items.length === 0 ? /* @__PURE__ */ jsx7("p", { class: "empty", children: t("noEvents") }) : /* @__PURE__ */ jsxs7("table", { class: "rows", children: [
+      /* @__PURE__ */ jsx7("thead", { children: /* @__PURE__ */ jsxs7("tr", { children: [
+        /* @__PURE__ */ jsx7("th", { children: t("time") }),
+        /* @__PURE__ */ jsx7("th", { children: t("reason") }),
+        /* @__PURE__ */ jsx7("th", { children: t("message") }),
+        /* @__PURE__ */ jsx7("th", { class: "c-object", children: t("object") })
       ] }) }),
-      /* @__PURE__ */ jsx6("tbody", { children: items.map((e) => /* @__PURE__ */ jsxs6("tr", { class: e.type === "Warning" ? "warning" : "", children: [
-        /* @__PURE__ */ jsx6("td", { class: "c-time", children: /* @__PURE__ */ jsx6(Ago, { time: e.time }) }),
-        /* @__PURE__ */ jsxs6("td", { children: [
+      /* @__PURE__ */ jsx7("tbody", { children: items.map((e) => /* @__PURE__ */ jsxs7("tr", { class: e.type === "Warning" ? "warning" : "", children: [
+        /* @__PURE__ */ jsx7("td", { class: "c-time", children: /* @__PURE__ */ jsx7(Ago, { time: e.time }) }),
+        /* @__PURE__ */ jsxs7("td", { children: [
           e.reason,
-          e.count > 1 ? /* @__PURE__ */ jsxs6("span", { class: "faint", children: [
+          e.count > 1 ? /* @__PURE__ */ jsxs7("span", { class: "faint", children: [
             " ×",
             e.count
           ] }) : null
         ] }),
-        /* @__PURE__ */ jsx6("td", { class: "long", children: e.message }),
-        /* @__PURE__ */ jsx6("td", { class: "c-object faint", children: e.object })
+        /* @__PURE__ */ jsx7("td", { class: "long", children: e.message }),
+        /* @__PURE__ */ jsx7("td", { class: "c-object faint", children: e.object })
       ] }, e.uid)) })
     ] })
   ] });
 }
 function Config({ d }) {
-  if (!d.config) return /* @__PURE__ */ jsx6("p", { class: "empty", children: t("noConfig") });
-  return /* @__PURE__ */ jsxs6(Fragment4, { children: [
-    /* @__PURE__ */ jsxs6("div", { class: "filters", children: [
-      /* @__PURE__ */ jsxs6("button", { type: "button", onClick: () => void copy(d.config), children: [
-        /* @__PURE__ */ jsx6(Icon, { name: "copy" }),
+  if (!d.config) return /* @__PURE__ */ jsx7("p", { class: "empty", children: t("noConfig") });
+  return /* @__PURE__ */ jsxs7(Fragment4, { children: [
+    /* @__PURE__ */ jsxs7("div", { class: "filters", children: [
+      /* @__PURE__ */ jsxs7("button", { type: "button", onClick: () => void copy(d.config), children: [
+        /* @__PURE__ */ jsx7(Icon, { name: "copy" }),
         " ",
         t("copy")
       ] }),
-      /* @__PURE__ */ jsxs6("button", { type: "button", onClick: () => save(`${d.name}.yaml`, [d.config], "text/yaml"), children: [
-        /* @__PURE__ */ jsx6(Icon, { name: "down" }),
+      /* @__PURE__ */ jsxs7("button", { type: "button", onClick: () => save(`${d.name}.yaml`, [d.config], "text/yaml"), children: [
+        /* @__PURE__ */ jsx7(Icon, { name: "down" }),
         " ",
         t("download")
       ] }),
-      d.config.includes("******") ? /* @__PURE__ */ jsx6("span", { class: "faint", children: t("masked") }) : null
+      d.config.includes("******") ? /* @__PURE__ */ jsx7("span", { class: "faint", children: t("masked") }) : null
     ] }),
-    /* @__PURE__ */ jsx6("pre", { class: "code", children: d.config })
+    /* @__PURE__ */ jsx7("pre", { class: "code", children: d.config })
   ] });
 }
 function Attempt({ a }) {
-  return /* @__PURE__ */ jsxs6("details", { class: "attempt", children: [
-    /* @__PURE__ */ jsxs6("summary", { children: [
-      /* @__PURE__ */ jsxs6("b", { children: [
+  return /* @__PURE__ */ jsxs7("details", { class: "attempt", children: [
+    /* @__PURE__ */ jsxs7("summary", { children: [
+      /* @__PURE__ */ jsxs7("b", { children: [
         t("attempt"),
         " ",
         a.id
       ] }),
-      /* @__PURE__ */ jsx6(Ago, { time: a.started }),
-      /* @__PURE__ */ jsx6("span", { children: ran({ started: a.run ?? a.started, completed: a.completed }) }),
-      /* @__PURE__ */ jsx6(Exit, { of: a })
+      /* @__PURE__ */ jsx7(Ago, { time: a.started }),
+      /* @__PURE__ */ jsx7("span", { children: ran({ started: a.run ?? a.started, completed: a.completed }) }),
+      /* @__PURE__ */ jsx7(Exit, { of: a })
     ] }),
-    a.completion?.trigger?.message ? /* @__PURE__ */ jsx6("p", { children: a.completion.trigger.message }) : null,
-    /* @__PURE__ */ jsxs6("table", { class: "rows", children: [
-      /* @__PURE__ */ jsx6("thead", { children: /* @__PURE__ */ jsxs6("tr", { children: [
-        /* @__PURE__ */ jsx6("th", { children: t("task") }),
-        /* @__PURE__ */ jsx6("th", { class: "num", children: t("attempt") }),
-        /* @__PURE__ */ jsx6("th", { children: t("machine") }),
-        /* @__PURE__ */ jsx6("th", { children: t("started") }),
-        /* @__PURE__ */ jsx6("th", { class: "num", children: t("duration") }),
-        /* @__PURE__ */ jsx6("th", { children: t("exit") })
+    a.completion?.trigger?.message ? /* @__PURE__ */ jsx7("p", { children: a.completion.trigger.message }) : null,
+    /* @__PURE__ */ jsxs7("table", { class: "rows", children: [
+      /* @__PURE__ */ jsx7("thead", { children: /* @__PURE__ */ jsxs7("tr", { children: [
+        /* @__PURE__ */ jsx7("th", { children: t("task") }),
+        /* @__PURE__ */ jsx7("th", { class: "num", children: t("attempt") }),
+        /* @__PURE__ */ jsx7("th", { children: t("machine") }),
+        /* @__PURE__ */ jsx7("th", { children: t("started") }),
+        /* @__PURE__ */ jsx7("th", { class: "num", children: t("duration") }),
+        /* @__PURE__ */ jsx7("th", { children: t("exit") })
       ] }) }),
-      /* @__PURE__ */ jsx6("tbody", { children: (a.tasks ?? []).slice(0, 500).map((x) => /* @__PURE__ */ jsxs6("tr", { children: [
-        /* @__PURE__ */ jsxs6("td", { children: [
+      /* @__PURE__ */ jsx7("tbody", { children: (a.tasks ?? []).slice(0, 500).map((x) => /* @__PURE__ */ jsxs7("tr", { children: [
+        /* @__PURE__ */ jsxs7("td", { children: [
           x.role,
           "[",
           x.index,
           "]"
         ] }),
-        /* @__PURE__ */ jsx6("td", { class: "num", children: x.id }),
-        /* @__PURE__ */ jsx6("td", { children: x.node }),
-        /* @__PURE__ */ jsx6("td", { children: /* @__PURE__ */ jsx6(Ago, { time: x.started }) }),
-        /* @__PURE__ */ jsx6("td", { class: "num", children: ran({ started: x.run, completed: x.completed }) }),
-        /* @__PURE__ */ jsx6("td", { children: /* @__PURE__ */ jsx6(Exit, { of: x }) })
+        /* @__PURE__ */ jsx7("td", { class: "num", children: x.id }),
+        /* @__PURE__ */ jsx7("td", { children: x.node }),
+        /* @__PURE__ */ jsx7("td", { children: /* @__PURE__ */ jsx7(Ago, { time: x.started }) }),
+        /* @__PURE__ */ jsx7("td", { class: "num", children: ran({ started: x.run, completed: x.completed }) }),
+        /* @__PURE__ */ jsx7("td", { children: /* @__PURE__ */ jsx7(Exit, { of: x }) })
       ] }, x.role + x.index + "." + x.id)) })
     ] })
   ] });
 }
 var tabs = ["overview", "logs", "events", "config", "attempts", "shell"];
 function JobPage({ user, name }) {
-  const round2 = useSignal6(0);
+  const round2 = useSignal7(0);
   const { detail, error } = useJob(user, name, round2.value);
   const d = detail.value;
   const path = { user, name };
-  const allowed = useOf(d ? d.uid : "", (signal4) => call("GET /api/v3/jobs/{user}/{name}/allowed", { path, signal: signal4 }));
+  const allowed = useOf(d ? d.uid : "", (signal5) => call("GET /api/v3/jobs/{user}/{name}/allowed", { path, signal: signal5 }));
   const may = (what) => allowed.value.value?.operations?.includes(what) ?? false;
   const isDone = done.includes(d?.state ?? "");
-  const shell = useSignal6(false);
+  const shell = useSignal7(false);
+  const scaling = useSignal7(false);
   const asked = place.value.query.get("tab");
   const offered = tabs.filter((x) => x !== "shell" || shell.value || may("enter") && !isDone);
   const tab = offered.find((x) => x === asked) ?? "overview";
-  useEffect7(() => {
+  useEffect8(() => {
     if (tab === "shell") shell.value = true;
   }, [tab]);
   const full = user === me.value?.name ? name : `${user}/${name}`;
-  useEffect7(() => {
+  useEffect8(() => {
     document.title = `${name} – paictl`;
   }, [name]);
   useKeys(Object.fromEntries(offered.map((x, i) => [String(i + 1), () => setQuery({ tab: x === "overview" ? void 0 : x, task: void 0 })])));
-  if (!d) return error.value ? /* @__PURE__ */ jsx6(Problem, { of: error.value, again: () => round2.value++ }) : /* @__PURE__ */ jsx6(Loading, {});
+  if (!d) return error.value ? /* @__PURE__ */ jsx7(Problem, { of: error.value, again: () => round2.value++ }) : /* @__PURE__ */ jsx7(Loading, {});
   const act = (what) => ask({
     title: t(`ask.${what}`, { job: full }),
     text: t(`ask.${what}.more`),
@@ -1600,34 +1693,34 @@ function JobPage({ user, name }) {
   const task = place.value.query.get("task");
   const command2 = tab === "shell" ? `paictl job shell ${quoted(full)}${task ? ` --task ${quoted(task)}` : ""}` : tab === "logs" ? `paictl job logs ${quoted(full)} -f` : tab === "events" ? `paictl job events ${quoted(full)}` : `paictl job get ${quoted(full)}`;
   const route = tab === "logs" ? "GET /api/v3/jobs/{user}/{name}/logs" : tab === "events" ? "GET /api/v3/jobs/{user}/{name}/events" : "GET /api/v3/jobs/{user}/{name}";
-  return /* @__PURE__ */ jsxs6("section", { class: "page job", children: [
-    /* @__PURE__ */ jsxs6("header", { class: "top", children: [
-      /* @__PURE__ */ jsxs6("nav", { class: "crumbs", children: [
-        /* @__PURE__ */ jsx6("a", { href: address(["jobs"]), children: t("jobs") }),
-        /* @__PURE__ */ jsx6(Icon, { name: "chevron" }),
-        /* @__PURE__ */ jsx6("a", { href: address(["jobs"], { user }), children: user }),
-        /* @__PURE__ */ jsx6(Icon, { name: "chevron" })
+  return /* @__PURE__ */ jsxs7("section", { class: "page job", children: [
+    /* @__PURE__ */ jsxs7("header", { class: "top", children: [
+      /* @__PURE__ */ jsxs7("nav", { class: "crumbs", children: [
+        /* @__PURE__ */ jsx7("a", { href: address(["jobs"]), children: t("jobs") }),
+        /* @__PURE__ */ jsx7(Icon, { name: "chevron" }),
+        /* @__PURE__ */ jsx7("a", { href: address(["jobs"], { user }), children: user }),
+        /* @__PURE__ */ jsx7(Icon, { name: "chevron" })
       ] }),
-      /* @__PURE__ */ jsx6("h1", { title: name, children: name }),
-      /* @__PURE__ */ jsx6(State, { state: d.state, position: d.position, deleted: d.deleted }),
-      /* @__PURE__ */ jsx6("span", { class: "grow" }),
-      /* @__PURE__ */ jsxs6("div", { class: "actions", children: [
-        d.config ? /* @__PURE__ */ jsxs6("a", { class: "button", href: address(["submit"], { clone: `${user}/${name}` }), children: [
-          /* @__PURE__ */ jsx6(Icon, { name: "copy" }),
+      /* @__PURE__ */ jsx7("h1", { title: name, children: name }),
+      /* @__PURE__ */ jsx7(State, { state: d.state, position: d.position, deleted: d.deleted }),
+      /* @__PURE__ */ jsx7("span", { class: "grow" }),
+      /* @__PURE__ */ jsxs7("div", { class: "actions", children: [
+        d.config ? /* @__PURE__ */ jsxs7("a", { class: "button", href: address(["submit"], { clone: `${user}/${name}` }), children: [
+          /* @__PURE__ */ jsx7(Icon, { name: "copy" }),
           " ",
           t("clone")
         ] }) : null,
-        may("retry") && isDone ? /* @__PURE__ */ jsxs6("button", { type: "button", onClick: () => act("retry"), children: [
-          /* @__PURE__ */ jsx6(Icon, { name: "retry" }),
+        may("retry") && isDone ? /* @__PURE__ */ jsxs7("button", { type: "button", onClick: () => act("retry"), children: [
+          /* @__PURE__ */ jsx7(Icon, { name: "retry" }),
           " ",
           t("retry")
         ] }) : null,
-        may("stop") && !isDone && d.state !== "stopping" && d.state !== "deleting" ? /* @__PURE__ */ jsxs6("button", { type: "button", class: "danger", onClick: () => act("stop"), children: [
-          /* @__PURE__ */ jsx6(Icon, { name: "stop" }),
+        may("stop") && !isDone && d.state !== "stopping" && d.state !== "deleting" ? /* @__PURE__ */ jsxs7("button", { type: "button", class: "danger", onClick: () => act("stop"), children: [
+          /* @__PURE__ */ jsx7(Icon, { name: "stop" }),
           " ",
           t("stop")
         ] }) : null,
-        /* @__PURE__ */ jsx6(
+        /* @__PURE__ */ jsx7(
           Menu,
           {
             label: t("more"),
@@ -1638,60 +1731,62 @@ function JobPage({ user, name }) {
               { label: t("copyCurl"), icon: "copy", run: () => void copy(curl(route, { path })) },
               { label: t("copyLink"), icon: "link", run: () => void copy(location.href) },
               ...d.config ? [{ label: t("saveTemplate"), icon: "file", run: () => go(address(["templates", "new"], { job: `${user}/${name}` })) }] : [],
+              ...may("scale") && !isDone ? [{ label: t("scale"), icon: "queue", run: () => scaling.value = true }] : [],
               ...may("delete") && d.live ? [null, { label: t("remove"), icon: "trash", danger: true, run: () => act("remove") }] : []
             ]
           }
         )
       ] })
     ] }),
-    error.value ? /* @__PURE__ */ jsx6(Problem, { of: error.value, again: () => round2.value++ }) : null,
-    /* @__PURE__ */ jsx6(Why, { d, user, name }),
-    d.note ? /* @__PURE__ */ jsx6("p", { class: "note", children: d.note }) : null,
-    /* @__PURE__ */ jsxs6("dl", { class: "facts", children: [
-      /* @__PURE__ */ jsx6(Fact, { name: t("owner"), value: d.user }),
-      /* @__PURE__ */ jsx6(Fact, { name: t("vc"), value: d.virtualCluster }),
-      /* @__PURE__ */ jsx6(Fact, { name: t("gpus"), value: d.gpus > 0 ? d.gpus : d.gpus < 0 ? "?" : "–" }),
-      /* @__PURE__ */ jsx6(Fact, { name: t("tasks"), value: d.tasks }),
-      /* @__PURE__ */ jsx6(Fact, { name: t("priority"), value: d.priority }),
-      /* @__PURE__ */ jsx6(Fact, { name: t("submitted"), value: /* @__PURE__ */ jsx6(Ago, { time: d.submitted }) }),
-      /* @__PURE__ */ jsx6(Fact, { name: t("duration"), value: ran(d) }),
-      /* @__PURE__ */ jsx6(Fact, { name: t("retries"), value: d.retries || void 0 }),
-      /* @__PURE__ */ jsx6(Fact, { name: t("tags"), value: d.tags?.length ? d.tags.map((x) => /* @__PURE__ */ jsx6("span", { class: "tag", children: x }, x)) : void 0 })
+    scaling.value ? /* @__PURE__ */ jsx7(Scale, { d, end: () => scaling.value = false }) : null,
+    error.value ? /* @__PURE__ */ jsx7(Problem, { of: error.value, again: () => round2.value++ }) : null,
+    /* @__PURE__ */ jsx7(Why, { d, user, name }),
+    d.note ? /* @__PURE__ */ jsx7("p", { class: "note", children: d.note }) : null,
+    /* @__PURE__ */ jsxs7("dl", { class: "facts", children: [
+      /* @__PURE__ */ jsx7(Fact, { name: t("owner"), value: d.user }),
+      /* @__PURE__ */ jsx7(Fact, { name: t("vc"), value: d.virtualCluster }),
+      /* @__PURE__ */ jsx7(Fact, { name: t("gpus"), value: d.gpus > 0 ? d.gpus : d.gpus < 0 ? "?" : "–" }),
+      /* @__PURE__ */ jsx7(Fact, { name: t("tasks"), value: d.tasks }),
+      /* @__PURE__ */ jsx7(Fact, { name: t("priority"), value: d.priority }),
+      /* @__PURE__ */ jsx7(Fact, { name: t("submitted"), value: /* @__PURE__ */ jsx7(Ago, { time: d.submitted }) }),
+      /* @__PURE__ */ jsx7(Fact, { name: t("duration"), value: ran(d) }),
+      /* @__PURE__ */ jsx7(Fact, { name: t("retries"), value: d.retries || void 0 }),
+      /* @__PURE__ */ jsx7(Fact, { name: t("tags"), value: d.tags?.length || may("tag") ? /* @__PURE__ */ jsx7(Tags, { d, change: may("tag"), changed: () => round2.value++ }) : void 0 })
     ] }),
-    /* @__PURE__ */ jsx6("div", { class: "tabs", role: "tablist", children: offered.map((x) => /* @__PURE__ */ jsx6("a", { role: "tab", "aria-selected": x === tab, href: address(place.value.path, { tab: x === "overview" ? void 0 : x }), children: maybe(x, x) }, x)) }),
-    /* @__PURE__ */ jsxs6("div", { class: "tab", role: "tabpanel", children: [
-      tab === "overview" ? /* @__PURE__ */ jsx6(Tasks, { d, enter: may("enter") && !isDone }) : null,
-      tab === "logs" ? /* @__PURE__ */ jsx6(Logs, { d, user, name }, d.uid) : null,
-      tab === "events" ? /* @__PURE__ */ jsx6(Events, { d, user, name }) : null,
-      tab === "config" ? /* @__PURE__ */ jsx6(Config, { d }) : null,
-      tab === "attempts" ? d.attempts?.length ? d.attempts.map((a) => /* @__PURE__ */ jsx6(Attempt, { a }, a.id)) : /* @__PURE__ */ jsx6("p", { class: "empty", children: t("noAttempts") }) : null,
-      shell.value ? /* @__PURE__ */ jsx6(Shell, { d, user, name, shown: tab === "shell" }, d.uid) : null
+    /* @__PURE__ */ jsx7("div", { class: "tabs", role: "tablist", children: offered.map((x) => /* @__PURE__ */ jsx7("a", { role: "tab", "aria-selected": x === tab, href: address(place.value.path, { tab: x === "overview" ? void 0 : x }), children: maybe(x, x) }, x)) }),
+    /* @__PURE__ */ jsxs7("div", { class: "tab", role: "tabpanel", children: [
+      tab === "overview" ? /* @__PURE__ */ jsx7(Tasks, { d, enter: may("enter") && !isDone }) : null,
+      tab === "logs" ? /* @__PURE__ */ jsx7(Logs, { d, user, name }, d.uid) : null,
+      tab === "events" ? /* @__PURE__ */ jsx7(Events, { d, user, name }) : null,
+      tab === "config" ? /* @__PURE__ */ jsx7(Config, { d }) : null,
+      tab === "attempts" ? d.attempts?.length ? d.attempts.map((a) => /* @__PURE__ */ jsx7(Attempt, { a }, a.id)) : /* @__PURE__ */ jsx7("p", { class: "empty", children: t("noAttempts") }) : null,
+      shell.value ? /* @__PURE__ */ jsx7(Shell, { d, user, name, shown: tab === "shell" }, d.uid) : null
     ] })
   ] });
 }
 function Fact({ name, value }) {
-  return value === void 0 || value === "" ? null : /* @__PURE__ */ jsxs6("div", { children: [
-    /* @__PURE__ */ jsx6("dt", { children: name }),
-    /* @__PURE__ */ jsx6("dd", { children: value })
+  return value === void 0 || value === "" ? null : /* @__PURE__ */ jsxs7("div", { children: [
+    /* @__PURE__ */ jsx7("dt", { children: name }),
+    /* @__PURE__ */ jsx7("dd", { children: value })
   ] });
 }
 
 // pkg/portal/web/src/machines.tsx
-import { useEffect as useEffect8, useMemo as useMemo5, useRef as useRef5 } from "./library.js";
-import { Fragment as Fragment5, jsx as jsx7, jsxs as jsxs7 } from "./library.js";
+import { useEffect as useEffect9, useMemo as useMemo5, useRef as useRef6 } from "./library.js";
+import { Fragment as Fragment5, jsx as jsx8, jsxs as jsxs8 } from "./library.js";
 var shows = ["all", "free", "troubled"];
-function chosen(m, show, word, sku) {
+function chosen(m, show2, word, sku) {
   if (sku && m.sku !== sku) return false;
   if (word && !m.name.toLowerCase().includes(word.toLowerCase())) return false;
-  if (show === "free") return !down(m) && (m.gpus ?? []).some((g) => !g.owner && !broken(g));
-  return show !== "troubled" || troubled(m);
+  if (show2 === "free") return !down(m) && (m.gpus ?? []).some((g) => !g.owner && !broken(g));
+  return show2 !== "troubled" || troubled(m);
 }
 function MachineState({ m }) {
-  const key2 = m.state !== "Ready" ? "bad" : m.cordoned || m.pressure?.length ? "wait" : "good";
-  return /* @__PURE__ */ jsxs7("span", { class: `state ${key2}`, children: [
-    /* @__PURE__ */ jsx7("i", { class: "dot" }),
+  const key3 = m.state !== "Ready" ? "bad" : m.cordoned || m.pressure?.length ? "wait" : "good";
+  return /* @__PURE__ */ jsxs8("span", { class: `state ${key3}`, children: [
+    /* @__PURE__ */ jsx8("i", { class: "dot" }),
     maybe("machine." + m.state, m.state),
-    m.cordoned ? /* @__PURE__ */ jsxs7("span", { class: "faint", children: [
+    m.cordoned ? /* @__PURE__ */ jsxs8("span", { class: "faint", children: [
       " ",
       t("cordoned")
     ] }) : null
@@ -1699,13 +1794,13 @@ function MachineState({ m }) {
 }
 function GPUs({ m }) {
   const all2 = m.gpus ?? [];
-  if (all2.length === 0) return /* @__PURE__ */ jsx7("span", { class: "faint", children: "–" });
+  if (all2.length === 0) return /* @__PURE__ */ jsx8("span", { class: "faint", children: "–" });
   const sick = all2.filter(broken).length;
-  return /* @__PURE__ */ jsxs7(Fragment5, { children: [
+  return /* @__PURE__ */ jsxs8(Fragment5, { children: [
     all2.filter((g) => g.owner).length,
     " / ",
     all2.length,
-    sick ? /* @__PURE__ */ jsxs7("span", { class: "broken", children: [
+    sick ? /* @__PURE__ */ jsxs8("span", { class: "broken", children: [
       " ",
       t("broken", { n: sick })
     ] }) : null
@@ -1716,29 +1811,29 @@ function percent(a) {
 }
 function Counts({ c }) {
   const n = c.counts;
-  return /* @__PURE__ */ jsxs7("p", { class: "numbers", children: [
-    /* @__PURE__ */ jsxs7("span", { children: [
-      /* @__PURE__ */ jsx7("b", { children: n.MachinesReady }),
+  return /* @__PURE__ */ jsxs8("p", { class: "numbers", children: [
+    /* @__PURE__ */ jsxs8("span", { children: [
+      /* @__PURE__ */ jsx8("b", { children: n.MachinesReady }),
       " ",
       t("ofMachines", { n: n.Machines })
     ] }),
-    /* @__PURE__ */ jsxs7("span", { children: [
-      /* @__PURE__ */ jsx7("b", { children: n.GPUsUsed }),
+    /* @__PURE__ */ jsxs8("span", { children: [
+      /* @__PURE__ */ jsx8("b", { children: n.GPUsUsed }),
       " ",
       t("ofGPUs", { n: n.GPUs })
     ] }),
-    n.GPUsSick ? /* @__PURE__ */ jsx7("span", { class: "broken", children: t("broken", { n: n.GPUsSick }) }) : null
+    n.GPUsSick ? /* @__PURE__ */ jsx8("span", { class: "broken", children: t("broken", { n: n.GPUsSick }) }) : null
   ] });
 }
 function Sources({ c, names: names2 }) {
   const old = names2.map((n) => source(c, n)).filter((s) => s && s.state !== "current" && s.state !== "loading");
-  return /* @__PURE__ */ jsx7(Fragment5, { children: old.map((s) => /* @__PURE__ */ jsxs7("p", { class: "note", children: [
+  return /* @__PURE__ */ jsx8(Fragment5, { children: old.map((s) => /* @__PURE__ */ jsxs8("p", { class: "note", children: [
     t("sourceIs", { name: maybe("source." + s.name, s.name), state: maybe("sourceState." + s.state, s.state) }),
     " ",
-    s.since && s.state === "stale" ? /* @__PURE__ */ jsx7(Ago, { time: s.since }) : null,
+    s.since && s.state === "stale" ? /* @__PURE__ */ jsx8(Ago, { time: s.since }) : null,
     " ",
     s.message,
-    s.hint ? /* @__PURE__ */ jsxs7("span", { class: "faint", children: [
+    s.hint ? /* @__PURE__ */ jsxs8("span", { class: "faint", children: [
       " ",
       s.hint
     ] }) : null
@@ -1748,16 +1843,16 @@ function Machines() {
   const { cluster, error } = useCluster("machines");
   const q = place.value.query;
   const by = ways.includes(q.get("by") ?? "") ? q.get("by") : "use";
-  const show = q.get("show") ?? "all";
+  const show2 = q.get("show") ?? "all";
   const [word, sku, open, wall] = [q.get("find") ?? "", q.get("sku") ?? "", q.get("machine"), q.get("view") === "wall"];
-  const search = useRef5(null);
+  const search = useRef6(null);
   const c = cluster.value;
   const skus = useMemo5(() => [...new Set((c?.machines ?? []).map((m) => m.sku ?? "").filter(Boolean))].sort(), [c?.machines]);
-  const machines = useMemo5(() => (c?.machines ?? []).filter((m) => chosen(m, show, word, sku)).sort(byName), [c?.machines, show, word, sku]);
-  useEffect8(() => {
+  const machines = useMemo5(() => (c?.machines ?? []).filter((m) => chosen(m, show2, word, sku)).sort(byName), [c?.machines, show2, word, sku]);
+  useEffect9(() => {
     document.title = t("machines") + " – paictl";
   }, []);
-  useEffect8(() => {
+  useEffect9(() => {
     document.documentElement.classList.toggle("wall", wall);
     return () => document.documentElement.classList.remove("wall");
   }, [wall]);
@@ -1766,18 +1861,18 @@ function Machines() {
     Escape: () => open ? setQuery({ machine: void 0 }) : wall ? setQuery({ view: void 0 }) : void 0
   });
   const one = open ? c?.machines?.find((m) => m.name === open) : void 0;
-  return /* @__PURE__ */ jsxs7("section", { class: "page machines", children: [
-    /* @__PURE__ */ jsxs7("header", { class: "top", children: [
-      /* @__PURE__ */ jsx7("h1", { children: wall ? c?.name : t("machines") }),
-      c ? /* @__PURE__ */ jsx7(Counts, { c }) : null,
-      /* @__PURE__ */ jsx7("span", { class: "grow" }),
-      /* @__PURE__ */ jsx7("div", { class: "segments", role: "group", "aria-label": t("mapBy"), children: ways.map((way) => /* @__PURE__ */ jsx7("button", { type: "button", "aria-pressed": by === way, onClick: () => setQuery({ by: way === "use" ? void 0 : way }), children: t("mapBy." + way) }, way)) }),
-      /* @__PURE__ */ jsxs7("button", { type: "button", title: t("wallMore"), onClick: () => setQuery({ view: wall ? void 0 : "wall" }), children: [
-        /* @__PURE__ */ jsx7(Icon, { name: wall ? "close" : "page" }),
+  return /* @__PURE__ */ jsxs8("section", { class: "page machines", children: [
+    /* @__PURE__ */ jsxs8("header", { class: "top", children: [
+      /* @__PURE__ */ jsx8("h1", { children: wall ? c?.name : t("machines") }),
+      c ? /* @__PURE__ */ jsx8(Counts, { c }) : null,
+      /* @__PURE__ */ jsx8("span", { class: "grow" }),
+      /* @__PURE__ */ jsx8("div", { class: "segments", role: "group", "aria-label": t("mapBy"), children: ways.map((way) => /* @__PURE__ */ jsx8("button", { type: "button", "aria-pressed": by === way, onClick: () => setQuery({ by: way === "use" ? void 0 : way }), children: t("mapBy." + way) }, way)) }),
+      /* @__PURE__ */ jsxs8("button", { type: "button", title: t("wallMore"), onClick: () => setQuery({ view: wall ? void 0 : "wall" }), children: [
+        /* @__PURE__ */ jsx8(Icon, { name: wall ? "close" : "page" }),
         " ",
         t(wall ? "wallEnd" : "wall")
       ] }),
-      wall ? null : /* @__PURE__ */ jsx7(
+      wall ? null : /* @__PURE__ */ jsx8(
         Menu,
         {
           label: t("more"),
@@ -1790,72 +1885,72 @@ function Machines() {
         }
       )
     ] }),
-    wall ? null : /* @__PURE__ */ jsxs7("div", { class: "filters", children: [
-      /* @__PURE__ */ jsxs7("label", { class: "search", children: [
-        /* @__PURE__ */ jsx7(Icon, { name: "search" }),
-        /* @__PURE__ */ jsx7("input", { ref: search, type: "search", placeholder: t("searchMachines"), "aria-label": t("searchMachines"), defaultValue: word, onInput: (e) => setQuery({ find: e.currentTarget.value || void 0 }), onKeyDown: (e) => e.key === "Escape" && e.currentTarget.blur() }),
-        /* @__PURE__ */ jsx7("kbd", { children: "/" })
+    wall ? null : /* @__PURE__ */ jsxs8("div", { class: "filters", children: [
+      /* @__PURE__ */ jsxs8("label", { class: "search", children: [
+        /* @__PURE__ */ jsx8(Icon, { name: "search" }),
+        /* @__PURE__ */ jsx8("input", { ref: search, type: "search", placeholder: t("searchMachines"), "aria-label": t("searchMachines"), defaultValue: word, onInput: (e) => setQuery({ find: e.currentTarget.value || void 0 }), onKeyDown: (e) => e.key === "Escape" && e.currentTarget.blur() }),
+        /* @__PURE__ */ jsx8("kbd", { children: "/" })
       ] }),
-      /* @__PURE__ */ jsx7("div", { class: "segments", role: "group", "aria-label": t("state"), children: shows.map((name) => /* @__PURE__ */ jsx7("button", { type: "button", "aria-pressed": show === name, onClick: () => setQuery({ show: name === "all" ? void 0 : name }), children: t("show." + name) }, name)) }),
-      skus.length > 1 ? /* @__PURE__ */ jsxs7("select", { "aria-label": t("sku"), value: sku, onChange: (e) => setQuery({ sku: e.currentTarget.value || void 0 }), children: [
-        /* @__PURE__ */ jsx7("option", { value: "", children: t("anySKU") }),
-        skus.map((s) => /* @__PURE__ */ jsx7("option", { value: s, children: s }, s))
+      /* @__PURE__ */ jsx8("div", { class: "segments", role: "group", "aria-label": t("state"), children: shows.map((name) => /* @__PURE__ */ jsx8("button", { type: "button", "aria-pressed": show2 === name, onClick: () => setQuery({ show: name === "all" ? void 0 : name }), children: t("show." + name) }, name)) }),
+      skus.length > 1 ? /* @__PURE__ */ jsxs8("select", { "aria-label": t("sku"), value: sku, onChange: (e) => setQuery({ sku: e.currentTarget.value || void 0 }), children: [
+        /* @__PURE__ */ jsx8("option", { value: "", children: t("anySKU") }),
+        skus.map((s) => /* @__PURE__ */ jsx8("option", { value: s, children: s }, s))
       ] }) : null
     ] }),
-    error.value ? /* @__PURE__ */ jsx7(Problem, { of: error.value }) : null,
-    c ? /* @__PURE__ */ jsx7(Sources, { c, names: by === "use" ? ["api", "prometheus"] : ["api"] }) : null,
-    !c ? error.value ? null : /* @__PURE__ */ jsx7(Loading, {}) : machines.length === 0 ? /* @__PURE__ */ jsxs7("div", { class: "empty", children: [
-      /* @__PURE__ */ jsx7("p", { children: c.machines?.length ? t("noMachineMatch") : t("noMachines") }),
-      c.machines?.length ? /* @__PURE__ */ jsx7("button", { type: "button", onClick: () => go(address(["machines"])), children: t("clearFilters") }) : null
-    ] }) : /* @__PURE__ */ jsxs7(Fragment5, { children: [
-      /* @__PURE__ */ jsx7(GPUMap, { machines, by, fit: wall ? innerHeight - 170 : 380, largest: wall ? 44 : 20, open: (name) => setQuery({ machine: name }) }),
-      /* @__PURE__ */ jsx7(Legend, { machines, by }),
-      wall ? null : /* @__PURE__ */ jsx7(List, { machines })
+    error.value ? /* @__PURE__ */ jsx8(Problem, { of: error.value }) : null,
+    c ? /* @__PURE__ */ jsx8(Sources, { c, names: by === "use" ? ["api", "prometheus"] : ["api"] }) : null,
+    !c ? error.value ? null : /* @__PURE__ */ jsx8(Loading, {}) : machines.length === 0 ? /* @__PURE__ */ jsxs8("div", { class: "empty", children: [
+      /* @__PURE__ */ jsx8("p", { children: c.machines?.length ? t("noMachineMatch") : t("noMachines") }),
+      c.machines?.length ? /* @__PURE__ */ jsx8("button", { type: "button", onClick: () => go(address(["machines"])), children: t("clearFilters") }) : null
+    ] }) : /* @__PURE__ */ jsxs8(Fragment5, { children: [
+      /* @__PURE__ */ jsx8(GPUMap, { machines, by, fit: wall ? innerHeight - 170 : 380, largest: wall ? 44 : 20, open: (name) => setQuery({ machine: name }) }),
+      /* @__PURE__ */ jsx8(Legend, { machines, by }),
+      wall ? null : /* @__PURE__ */ jsx8(List, { machines })
     ] }),
-    one ? /* @__PURE__ */ jsx7(One, { m: one, close: () => setQuery({ machine: void 0 }) }) : null
+    one ? /* @__PURE__ */ jsx8(One, { m: one, close: () => setQuery({ machine: void 0 }) }) : null
   ] });
 }
 var most3 = 200;
 function List({ machines }) {
-  return /* @__PURE__ */ jsxs7(Fragment5, { children: [
-    /* @__PURE__ */ jsxs7("table", { class: "rows", children: [
-      /* @__PURE__ */ jsx7("thead", { children: /* @__PURE__ */ jsxs7("tr", { children: [
-        /* @__PURE__ */ jsx7("th", { children: t("name") }),
-        /* @__PURE__ */ jsx7("th", { children: t("state") }),
-        /* @__PURE__ */ jsx7("th", { children: t("sku") }),
-        /* @__PURE__ */ jsx7("th", { class: "num", children: t("gpus") }),
-        /* @__PURE__ */ jsx7("th", { class: "num wide", children: t("cpuUse") }),
-        /* @__PURE__ */ jsx7("th", { class: "num wide", children: t("memoryUse") }),
-        /* @__PURE__ */ jsx7("th", { class: "num wide", children: t("pods") }),
-        /* @__PURE__ */ jsx7("th", { class: "wide", children: t("sinceTime") })
+  return /* @__PURE__ */ jsxs8(Fragment5, { children: [
+    /* @__PURE__ */ jsxs8("table", { class: "rows", children: [
+      /* @__PURE__ */ jsx8("thead", { children: /* @__PURE__ */ jsxs8("tr", { children: [
+        /* @__PURE__ */ jsx8("th", { children: t("name") }),
+        /* @__PURE__ */ jsx8("th", { children: t("state") }),
+        /* @__PURE__ */ jsx8("th", { children: t("sku") }),
+        /* @__PURE__ */ jsx8("th", { class: "num", children: t("gpus") }),
+        /* @__PURE__ */ jsx8("th", { class: "num wide", children: t("cpuUse") }),
+        /* @__PURE__ */ jsx8("th", { class: "num wide", children: t("memoryUse") }),
+        /* @__PURE__ */ jsx8("th", { class: "num wide", children: t("pods") }),
+        /* @__PURE__ */ jsx8("th", { class: "wide", children: t("sinceTime") })
       ] }) }),
-      /* @__PURE__ */ jsx7("tbody", { children: machines.slice(0, most3).map((m) => /* @__PURE__ */ jsxs7("tr", { "data-machine": m.name, children: [
-        /* @__PURE__ */ jsx7("td", { children: /* @__PURE__ */ jsx7("a", { class: "whole", href: address(["machines"], { ...Object.fromEntries(place.value.query), machine: m.name }), children: m.name }) }),
-        /* @__PURE__ */ jsx7("td", { title: m.message, children: /* @__PURE__ */ jsx7(MachineState, { m }) }),
-        /* @__PURE__ */ jsx7("td", { children: m.sku }),
-        /* @__PURE__ */ jsx7("td", { class: "num", children: /* @__PURE__ */ jsx7(GPUs, { m }) }),
-        /* @__PURE__ */ jsx7("td", { class: "num wide", children: percent(m.cpu) }),
-        /* @__PURE__ */ jsx7("td", { class: "num wide", children: percent(m.memory) }),
-        /* @__PURE__ */ jsx7("td", { class: "num wide", children: m.pods }),
-        /* @__PURE__ */ jsx7("td", { class: "wide", children: /* @__PURE__ */ jsx7(Ago, { time: m.since }) })
+      /* @__PURE__ */ jsx8("tbody", { children: machines.slice(0, most3).map((m) => /* @__PURE__ */ jsxs8("tr", { "data-machine": m.name, children: [
+        /* @__PURE__ */ jsx8("td", { children: /* @__PURE__ */ jsx8("a", { class: "whole", href: address(["machines"], { ...Object.fromEntries(place.value.query), machine: m.name }), children: m.name }) }),
+        /* @__PURE__ */ jsx8("td", { title: m.message, children: /* @__PURE__ */ jsx8(MachineState, { m }) }),
+        /* @__PURE__ */ jsx8("td", { children: m.sku }),
+        /* @__PURE__ */ jsx8("td", { class: "num", children: /* @__PURE__ */ jsx8(GPUs, { m }) }),
+        /* @__PURE__ */ jsx8("td", { class: "num wide", children: percent(m.cpu) }),
+        /* @__PURE__ */ jsx8("td", { class: "num wide", children: percent(m.memory) }),
+        /* @__PURE__ */ jsx8("td", { class: "num wide", children: m.pods }),
+        /* @__PURE__ */ jsx8("td", { class: "wide", children: /* @__PURE__ */ jsx8(Ago, { time: m.since }) })
       ] }, m.name)) })
     ] }),
-    /* @__PURE__ */ jsx7("footer", { class: "under", children: /* @__PURE__ */ jsx7("span", { class: "faint", children: t(machines.length > most3 ? "machinesMore" : "machinesShown", { n: machines.length, most: most3 }) }) })
+    /* @__PURE__ */ jsx8("footer", { class: "under", children: /* @__PURE__ */ jsx8("span", { class: "faint", children: t(machines.length > most3 ? "machinesMore" : "machinesShown", { n: machines.length, most: most3 }) }) })
   ] });
 }
 function Held({ g }) {
   const o = g.owner;
-  if (!o) return /* @__PURE__ */ jsx7("span", { class: "faint", children: broken(g) ? "" : t("mapFree") });
+  if (!o) return /* @__PURE__ */ jsx8("span", { class: "faint", children: broken(g) ? "" : t("mapFree") });
   const [user, name] = (o.job ?? "").split("/");
-  return /* @__PURE__ */ jsxs7(Fragment5, { children: [
-    user && name ? /* @__PURE__ */ jsx7("a", { href: address(["jobs", user, name]), children: o.job }) : /* @__PURE__ */ jsx7("span", { class: "faint", children: o.pod || t("mapSomeone") }),
+  return /* @__PURE__ */ jsxs8(Fragment5, { children: [
+    user && name ? /* @__PURE__ */ jsx8("a", { href: address(["jobs", user, name]), children: o.job }) : /* @__PURE__ */ jsx8("span", { class: "faint", children: o.pod || t("mapSomeone") }),
     " ",
-    o.task ? /* @__PURE__ */ jsx7("span", { class: "faint", children: o.task }) : null
+    o.task ? /* @__PURE__ */ jsx8("span", { class: "faint", children: o.task }) : null
   ] });
 }
 function One({ m, close }) {
-  const box = useRef5(null);
-  useEffect8(() => box.current?.focus(), [m.name]);
+  const box = useRef6(null);
+  useEffect9(() => box.current?.focus(), [m.name]);
   const facts = [
     [t("sku"), m.sku],
     [t("roles"), m.roles?.join(", ")],
@@ -1866,56 +1961,56 @@ function One({ m, close }) {
     [t("kernel"), m.kernel],
     [t("os"), m.os]
   ];
-  return /* @__PURE__ */ jsxs7("aside", { class: "drawer", ref: box, tabIndex: -1, "aria-label": m.name, children: [
-    /* @__PURE__ */ jsxs7("header", { class: "top", children: [
-      /* @__PURE__ */ jsx7("h2", { children: m.name }),
-      /* @__PURE__ */ jsx7(MachineState, { m }),
-      /* @__PURE__ */ jsx7("span", { class: "grow" }),
-      /* @__PURE__ */ jsx7("button", { type: "button", class: "square", "aria-label": t("close"), title: t("close"), onClick: close, children: /* @__PURE__ */ jsx7(Icon, { name: "close" }) })
+  return /* @__PURE__ */ jsxs8("aside", { class: "drawer", ref: box, tabIndex: -1, "aria-label": m.name, children: [
+    /* @__PURE__ */ jsxs8("header", { class: "top", children: [
+      /* @__PURE__ */ jsx8("h2", { children: m.name }),
+      /* @__PURE__ */ jsx8(MachineState, { m }),
+      /* @__PURE__ */ jsx8("span", { class: "grow" }),
+      /* @__PURE__ */ jsx8("button", { type: "button", class: "square", "aria-label": t("close"), title: t("close"), onClick: close, children: /* @__PURE__ */ jsx8(Icon, { name: "close" }) })
     ] }),
-    m.message ? /* @__PURE__ */ jsx7("p", { class: "note", children: m.message }) : null,
-    m.hint ? /* @__PURE__ */ jsx7("p", { class: "faint small", children: m.hint }) : null,
-    m.pressure?.length ? /* @__PURE__ */ jsx7("p", { class: "note", children: m.pressure.join(", ") }) : null,
-    /* @__PURE__ */ jsxs7("dl", { class: "facts small", children: [
+    m.message ? /* @__PURE__ */ jsx8("p", { class: "note", children: m.message }) : null,
+    m.hint ? /* @__PURE__ */ jsx8("p", { class: "faint small", children: m.hint }) : null,
+    m.pressure?.length ? /* @__PURE__ */ jsx8("p", { class: "note", children: m.pressure.join(", ") }) : null,
+    /* @__PURE__ */ jsxs8("dl", { class: "facts small", children: [
       facts.map(
-        ([name, value]) => value ? /* @__PURE__ */ jsxs7("div", { children: [
-          /* @__PURE__ */ jsx7("dt", { children: name }),
-          /* @__PURE__ */ jsx7("dd", { children: value })
+        ([name, value]) => value ? /* @__PURE__ */ jsxs8("div", { children: [
+          /* @__PURE__ */ jsx8("dt", { children: name }),
+          /* @__PURE__ */ jsx8("dd", { children: value })
         ] }, name) : null
       ),
-      /* @__PURE__ */ jsxs7("div", { children: [
-        /* @__PURE__ */ jsx7("dt", { children: t("cpuUse") }),
-        /* @__PURE__ */ jsx7("dd", { children: t("coresOf", { used: m.cpu.used / 1e3, of: m.cpu.total / 1e3 }) })
+      /* @__PURE__ */ jsxs8("div", { children: [
+        /* @__PURE__ */ jsx8("dt", { children: t("cpuUse") }),
+        /* @__PURE__ */ jsx8("dd", { children: t("coresOf", { used: m.cpu.used / 1e3, of: m.cpu.total / 1e3 }) })
       ] }),
-      /* @__PURE__ */ jsxs7("div", { children: [
-        /* @__PURE__ */ jsx7("dt", { children: t("memoryUse") }),
-        /* @__PURE__ */ jsx7("dd", { children: t("gibOf", { used: Math.round(m.memory.used / 102.4) / 10, of: Math.round(m.memory.total / 102.4) / 10 }) })
+      /* @__PURE__ */ jsxs8("div", { children: [
+        /* @__PURE__ */ jsx8("dt", { children: t("memoryUse") }),
+        /* @__PURE__ */ jsx8("dd", { children: t("gibOf", { used: Math.round(m.memory.used / 102.4) / 10, of: Math.round(m.memory.total / 102.4) / 10 }) })
       ] })
     ] }),
-    m.gpus?.length ? /* @__PURE__ */ jsxs7("table", { class: "rows small", children: [
-      /* @__PURE__ */ jsx7("thead", { children: /* @__PURE__ */ jsxs7("tr", { children: [
-        /* @__PURE__ */ jsx7("th", { class: "num", children: "GPU" }),
-        /* @__PURE__ */ jsx7("th", { children: t("health") }),
-        /* @__PURE__ */ jsx7("th", { children: t("holder") }),
-        /* @__PURE__ */ jsx7("th", { class: "num", children: t("useNow") })
+    m.gpus?.length ? /* @__PURE__ */ jsxs8("table", { class: "rows small", children: [
+      /* @__PURE__ */ jsx8("thead", { children: /* @__PURE__ */ jsxs8("tr", { children: [
+        /* @__PURE__ */ jsx8("th", { class: "num", children: "GPU" }),
+        /* @__PURE__ */ jsx8("th", { children: t("health") }),
+        /* @__PURE__ */ jsx8("th", { children: t("holder") }),
+        /* @__PURE__ */ jsx8("th", { class: "num", children: t("useNow") })
       ] }) }),
-      /* @__PURE__ */ jsx7("tbody", { children: m.gpus.map((g) => /* @__PURE__ */ jsxs7("tr", { title: explain(m, g), children: [
-        /* @__PURE__ */ jsx7("td", { class: "num", children: g.index }),
-        /* @__PURE__ */ jsxs7("td", { class: broken(g) ? "broken" : "", children: [
+      /* @__PURE__ */ jsx8("tbody", { children: m.gpus.map((g) => /* @__PURE__ */ jsxs8("tr", { title: explain(m, g), children: [
+        /* @__PURE__ */ jsx8("td", { class: "num", children: g.index }),
+        /* @__PURE__ */ jsxs8("td", { class: broken(g) ? "broken" : "", children: [
           maybe("gpu." + g.health, g.health),
-          g.reason ? /* @__PURE__ */ jsx7("div", { class: "faint", children: g.reason }) : null
+          g.reason ? /* @__PURE__ */ jsx8("div", { class: "faint", children: g.reason }) : null
         ] }),
-        /* @__PURE__ */ jsx7("td", { children: /* @__PURE__ */ jsx7(Held, { g }) }),
-        /* @__PURE__ */ jsx7("td", { class: "num", children: g.use ? Math.round(g.use.utilisation) + " %" : /* @__PURE__ */ jsx7("span", { class: "faint", children: "–" }) })
+        /* @__PURE__ */ jsx8("td", { children: /* @__PURE__ */ jsx8(Held, { g }) }),
+        /* @__PURE__ */ jsx8("td", { class: "num", children: g.use ? Math.round(g.use.utilisation) + " %" : /* @__PURE__ */ jsx8("span", { class: "faint", children: "–" }) })
       ] }, g.index)) })
-    ] }) : /* @__PURE__ */ jsx7("p", { class: "faint", children: t("noGPUs") }),
-    me.value?.grants.administrator ? /* @__PURE__ */ jsxs7("p", { class: "buttons", children: [
-      /* @__PURE__ */ jsxs7("button", { type: "button", onClick: () => void copy("paictl node gpu list " + m.name), children: [
-        /* @__PURE__ */ jsx7(Icon, { name: "copy" }),
+    ] }) : /* @__PURE__ */ jsx8("p", { class: "faint", children: t("noGPUs") }),
+    me.value?.grants.administrator ? /* @__PURE__ */ jsxs8("p", { class: "buttons", children: [
+      /* @__PURE__ */ jsxs8("button", { type: "button", onClick: () => void copy("paictl node gpu list " + m.name), children: [
+        /* @__PURE__ */ jsx8(Icon, { name: "copy" }),
         " paictl node gpu list"
       ] }),
-      /* @__PURE__ */ jsxs7("button", { type: "button", onClick: () => void copy("paictl node cordon " + m.name), children: [
-        /* @__PURE__ */ jsx7(Icon, { name: "copy" }),
+      /* @__PURE__ */ jsxs8("button", { type: "button", onClick: () => void copy("paictl node cordon " + m.name), children: [
+        /* @__PURE__ */ jsx8(Icon, { name: "copy" }),
         " paictl node ",
         m.cordoned ? "uncordon" : "cordon"
       ] })
@@ -1924,8 +2019,8 @@ function One({ m, close }) {
 }
 
 // pkg/portal/web/src/queue.tsx
-import { useEffect as useEffect9 } from "./library.js";
-import { jsx as jsx8, jsxs as jsxs8 } from "./library.js";
+import { useEffect as useEffect10 } from "./library.js";
+import { jsx as jsx9, jsxs as jsxs9 } from "./library.js";
 function wants(g) {
   if (g.gpus > 0) return t("wantsGPUs", { n: g.gpus });
   if (g.shareOfGPUs) return t("wantsShare", { n: g.shareOfGPUs });
@@ -1933,7 +2028,7 @@ function wants(g) {
 }
 function QueuePage() {
   const { cluster, error } = useCluster("virtualClusters");
-  useEffect9(() => {
+  useEffect10(() => {
     document.title = t("queue") + " – paictl";
   }, []);
   const c = cluster.value;
@@ -1943,11 +2038,11 @@ function QueuePage() {
   const v = all2.find((x) => x.name === asked) ?? (asked ? void 0 : busiest);
   const command2 = "paictl job queue" + (v ? " --vc " + quoted(v.name) : "");
   const gangs = v?.queue ?? [];
-  return /* @__PURE__ */ jsxs8("section", { class: "page", children: [
-    /* @__PURE__ */ jsxs8("header", { class: "top", children: [
-      /* @__PURE__ */ jsx8("h1", { children: t("queue") }),
-      /* @__PURE__ */ jsx8("span", { class: "grow" }),
-      /* @__PURE__ */ jsx8(
+  return /* @__PURE__ */ jsxs9("section", { class: "page", children: [
+    /* @__PURE__ */ jsxs9("header", { class: "top", children: [
+      /* @__PURE__ */ jsx9("h1", { children: t("queue") }),
+      /* @__PURE__ */ jsx9("span", { class: "grow" }),
+      /* @__PURE__ */ jsx9(
         Menu,
         {
           label: t("more"),
@@ -1960,38 +2055,38 @@ function QueuePage() {
         }
       )
     ] }),
-    error.value ? /* @__PURE__ */ jsx8(Problem, { of: error.value }) : null,
-    c ? /* @__PURE__ */ jsx8(Sources, { c, names: ["scheduler"] }) : null,
-    !c ? error.value ? null : /* @__PURE__ */ jsx8(Loading, {}) : null,
-    all2.length > 0 ? /* @__PURE__ */ jsx8("div", { class: "filters", children: /* @__PURE__ */ jsx8("div", { class: "segments", role: "group", "aria-label": t("vc"), children: all2.map((x) => /* @__PURE__ */ jsxs8("button", { type: "button", "aria-pressed": x.name === v?.name, onClick: () => setQuery({ vc: x.name }), children: [
+    error.value ? /* @__PURE__ */ jsx9(Problem, { of: error.value }) : null,
+    c ? /* @__PURE__ */ jsx9(Sources, { c, names: ["scheduler"] }) : null,
+    !c ? error.value ? null : /* @__PURE__ */ jsx9(Loading, {}) : null,
+    all2.length > 0 ? /* @__PURE__ */ jsx9("div", { class: "filters", children: /* @__PURE__ */ jsx9("div", { class: "segments", role: "group", "aria-label": t("vc"), children: all2.map((x) => /* @__PURE__ */ jsxs9("button", { type: "button", "aria-pressed": x.name === v?.name, onClick: () => setQuery({ vc: x.name }), children: [
       x.name,
       " ",
-      x.waitingGangs ? /* @__PURE__ */ jsx8("span", { class: "count", children: x.waitingGangs }) : null
-    ] }, x.name)) }) }) : c && source(c, "scheduler")?.state === "current" ? /* @__PURE__ */ jsx8("p", { class: "empty", children: t("noVCs") }) : null,
-    asked && c && !v ? /* @__PURE__ */ jsx8("p", { class: "empty", children: t("noSuchVC", { name: asked }) }) : null,
-    v ? /* @__PURE__ */ jsxs8("div", { class: "queue", children: [
-      /* @__PURE__ */ jsx8("div", { class: "vcs", children: /* @__PURE__ */ jsx8(VC, { v }) }),
-      gangs.length === 0 ? /* @__PURE__ */ jsx8("p", { class: "empty", children: t("nobodyWaits") }) : /* @__PURE__ */ jsxs8("table", { class: "rows", children: [
-        /* @__PURE__ */ jsx8("thead", { children: /* @__PURE__ */ jsxs8("tr", { children: [
-          /* @__PURE__ */ jsx8("th", { class: "num", children: "#" }),
-          /* @__PURE__ */ jsx8("th", { children: t("name") }),
-          /* @__PURE__ */ jsx8("th", { children: t("wants") }),
-          /* @__PURE__ */ jsx8("th", { class: "num wide", children: t("tasks") }),
-          /* @__PURE__ */ jsx8("th", { class: "num wide", children: t("priority") }),
-          /* @__PURE__ */ jsx8("th", { children: t("waitsSince") }),
-          /* @__PURE__ */ jsx8("th", { class: "reason", children: t("waitsFor") })
+      x.waitingGangs ? /* @__PURE__ */ jsx9("span", { class: "count", children: x.waitingGangs }) : null
+    ] }, x.name)) }) }) : c && source(c, "scheduler")?.state === "current" ? /* @__PURE__ */ jsx9("p", { class: "empty", children: t("noVCs") }) : null,
+    asked && c && !v ? /* @__PURE__ */ jsx9("p", { class: "empty", children: t("noSuchVC", { name: asked }) }) : null,
+    v ? /* @__PURE__ */ jsxs9("div", { class: "queue", children: [
+      /* @__PURE__ */ jsx9("div", { class: "vcs", children: /* @__PURE__ */ jsx9(VC, { v }) }),
+      gangs.length === 0 ? /* @__PURE__ */ jsx9("p", { class: "empty", children: t("nobodyWaits") }) : /* @__PURE__ */ jsxs9("table", { class: "rows", children: [
+        /* @__PURE__ */ jsx9("thead", { children: /* @__PURE__ */ jsxs9("tr", { children: [
+          /* @__PURE__ */ jsx9("th", { class: "num", children: "#" }),
+          /* @__PURE__ */ jsx9("th", { children: t("name") }),
+          /* @__PURE__ */ jsx9("th", { children: t("wants") }),
+          /* @__PURE__ */ jsx9("th", { class: "num wide", children: t("tasks") }),
+          /* @__PURE__ */ jsx9("th", { class: "num wide", children: t("priority") }),
+          /* @__PURE__ */ jsx9("th", { children: t("waitsSince") }),
+          /* @__PURE__ */ jsx9("th", { class: "reason", children: t("waitsFor") })
         ] }) }),
-        /* @__PURE__ */ jsx8("tbody", { children: gangs.map((g) => {
+        /* @__PURE__ */ jsx9("tbody", { children: gangs.map((g) => {
           const [user, name] = g.job.split("/");
           const mine = g.user && g.user === me.value?.name;
-          return /* @__PURE__ */ jsxs8("tr", { class: mine ? "mine" : "", children: [
-            /* @__PURE__ */ jsx8("td", { class: "num", children: g.positionInVC }),
-            /* @__PURE__ */ jsx8("td", { children: user && name ? /* @__PURE__ */ jsx8("a", { href: address(["jobs", user, name]), children: g.job }) : /* @__PURE__ */ jsx8("span", { class: "faint", children: g.job }) }),
-            /* @__PURE__ */ jsx8("td", { children: wants(g) }),
-            /* @__PURE__ */ jsx8("td", { class: "num wide", children: g.pods }),
-            /* @__PURE__ */ jsx8("td", { class: "num wide", children: g.priority }),
-            /* @__PURE__ */ jsx8("td", { children: /* @__PURE__ */ jsx8(Ago, { time: g.since }) }),
-            /* @__PURE__ */ jsx8("td", { class: "reason", children: g.reason })
+          return /* @__PURE__ */ jsxs9("tr", { class: mine ? "mine" : "", children: [
+            /* @__PURE__ */ jsx9("td", { class: "num", children: g.positionInVC }),
+            /* @__PURE__ */ jsx9("td", { children: user && name ? /* @__PURE__ */ jsx9("a", { href: address(["jobs", user, name]), children: g.job }) : /* @__PURE__ */ jsx9("span", { class: "faint", children: g.job }) }),
+            /* @__PURE__ */ jsx9("td", { children: wants(g) }),
+            /* @__PURE__ */ jsx9("td", { class: "num wide", children: g.pods }),
+            /* @__PURE__ */ jsx9("td", { class: "num wide", children: g.priority }),
+            /* @__PURE__ */ jsx9("td", { children: /* @__PURE__ */ jsx9(Ago, { time: g.since }) }),
+            /* @__PURE__ */ jsx9("td", { class: "reason", children: g.reason })
           ] }, g.positionInVC + g.job + g.group);
         }) })
       ] })
@@ -1999,37 +2094,84 @@ function QueuePage() {
   ] });
 }
 
+// pkg/portal/web/src/notify.ts
+import { signal as signal2 } from "./library.js";
+var key = "notify";
+var ends = ["succeeded", "failed", "stopped"];
+var notifies = signal2(possible() && Notification.permission === "granted" && localStorage.getItem(key) === "yes");
+function possible() {
+  return "Notification" in window;
+}
+var stop = null;
+async function setNotifies(on) {
+  if (on && await Notification.requestPermission() !== "granted") return t("notifyRefused");
+  localStorage.setItem(key, on ? "yes" : "no");
+  notifies.value = on;
+  follow();
+  return "";
+}
+function follow() {
+  stop?.abort();
+  stop = null;
+  const user = me.value?.name;
+  if (!notifies.value || !user) return;
+  stop = new AbortController();
+  let known = null;
+  const see = (r) => {
+    const before = known.get(r.uid);
+    known.set(r.uid, r.state);
+    if (before !== void 0 && before !== r.state && ends.includes(r.state)) show(r);
+  };
+  watchJobs({ user, limit: 100 }, stop.signal, {
+    whole(rows) {
+      if (known) rows.forEach(see);
+      else known = new Map(rows.map((r) => [r.uid, r.state]));
+    },
+    changed: (r) => known && (known.has(r.uid) ? see(r) : known.set(r.uid, r.state)),
+    gone: (uid) => void known?.delete(uid)
+  }).catch(() => {
+  });
+}
+function show(r) {
+  const n = new Notification(r.name, { body: maybe("state." + r.state, r.state), tag: r.uid + r.state });
+  n.onclick = () => {
+    window.focus();
+    go(address(["jobs", r.user, r.name]));
+    n.close();
+  };
+}
+
 // pkg/portal/web/src/profile.tsx
-import { useSignal as useSignal8 } from "./library.js";
-import { useEffect as useEffect11, useRef as useRef6 } from "./library.js";
+import { useSignal as useSignal9 } from "./library.js";
+import { useEffect as useEffect12, useRef as useRef7 } from "./library.js";
 
 // pkg/portal/web/src/read.ts
-import { useSignal as useSignal7 } from "./library.js";
-import { useEffect as useEffect10 } from "./library.js";
-function useRead(key2, read2) {
-  const value = useSignal7(null);
-  const error = useSignal7(null);
-  const busy = useSignal7(true);
-  const round2 = useSignal7(0);
-  useEffect10(() => {
-    const stop = new AbortController();
+import { useSignal as useSignal8 } from "./library.js";
+import { useEffect as useEffect11 } from "./library.js";
+function useRead(key3, read2) {
+  const value = useSignal8(null);
+  const error = useSignal8(null);
+  const busy = useSignal8(true);
+  const round2 = useSignal8(0);
+  useEffect11(() => {
+    const stop2 = new AbortController();
     busy.value = true;
-    read2(stop.signal).then(
+    read2(stop2.signal).then(
       (v) => {
-        if (stop.signal.aborted) return;
+        if (stop2.signal.aborted) return;
         value.value = v;
         error.value = null;
         busy.value = false;
       },
       (e) => {
-        if (stop.signal.aborted) return;
+        if (stop2.signal.aborted) return;
         value.value = null;
         error.value = failure(e);
         busy.value = false;
       }
     );
-    return () => stop.abort();
-  }, [key2, round2.value]);
+    return () => stop2.abort();
+  }, [key3, round2.value]);
   return { value, error, busy, again: () => void round2.value++ };
 }
 
@@ -2057,22 +2199,22 @@ function readKey(text2) {
   }
   return at === bytes.length && first === type ? { type, comment: comment.join(" "), bytes } : "key.cut";
 }
-async function fingerprint(key2) {
-  const sum = await crypto.subtle.digest("SHA-256", key2.bytes);
+async function fingerprint(key3) {
+  const sum = await crypto.subtle.digest("SHA-256", key3.bytes);
   return "SHA256:" + btoa(String.fromCharCode(...new Uint8Array(sum))).replace(/=+$/, "");
 }
 
 // pkg/portal/web/src/profile.tsx
-import { Fragment as Fragment6, jsx as jsx9, jsxs as jsxs9 } from "./library.js";
+import { Fragment as Fragment6, jsx as jsx10, jsxs as jsxs10 } from "./library.js";
 function Part({ title, children }) {
-  return /* @__PURE__ */ jsxs9("section", { class: "panel", children: [
-    /* @__PURE__ */ jsx9("h2", { children: title }),
+  return /* @__PURE__ */ jsxs10("section", { class: "panel", children: [
+    /* @__PURE__ */ jsx10("h2", { children: title }),
     children
   ] });
 }
 function useSend() {
-  const busy = useSignal8(false);
-  const error = useSignal8(null);
+  const busy = useSignal9(false);
+  const error = useSignal9(null);
   const send = async (act) => {
     busy.value = true;
     error.value = null;
@@ -2088,8 +2230,8 @@ function useSend() {
 }
 function Profile() {
   const name = me.value.name;
-  const { value, error, again } = useRead(name, (signal4) => call("GET /api/v3/users/{user}", { path: { user: name }, signal: signal4 }));
-  useEffect11(() => {
+  const { value, error, again } = useRead(name, (signal5) => call("GET /api/v3/users/{user}", { path: { user: name }, signal: signal5 }));
+  useEffect12(() => {
     document.title = t("profile") + " – paictl";
   }, []);
   const u = value.value;
@@ -2097,11 +2239,11 @@ function Profile() {
     const was = value.value.spec;
     value.value = await call("PUT /api/v3/users/{user}", { path: { user: name }, body: { was, spec: { ...was, ...next } } });
   };
-  return /* @__PURE__ */ jsxs9("section", { class: "page profile", children: [
-    /* @__PURE__ */ jsxs9("header", { class: "top", children: [
-      /* @__PURE__ */ jsx9("h1", { children: u?.displayName || name }),
-      /* @__PURE__ */ jsx9("span", { class: "grow" }),
-      /* @__PURE__ */ jsx9(
+  return /* @__PURE__ */ jsxs10("section", { class: "page profile", children: [
+    /* @__PURE__ */ jsxs10("header", { class: "top", children: [
+      /* @__PURE__ */ jsx10("h1", { children: u?.displayName || name }),
+      /* @__PURE__ */ jsx10("span", { class: "grow" }),
+      /* @__PURE__ */ jsx10(
         Menu,
         {
           label: t("more"),
@@ -2114,61 +2256,61 @@ function Profile() {
         }
       )
     ] }),
-    error.value ? /* @__PURE__ */ jsx9(Problem, { of: error.value, again }) : null,
-    !u && !error.value ? /* @__PURE__ */ jsx9(Loading, {}) : null,
-    /* @__PURE__ */ jsxs9("div", { class: "panels", children: [
-      u ? /* @__PURE__ */ jsx9(Self, { u }) : null,
-      u?.spec ? /* @__PURE__ */ jsx9(Names, { u, change }) : null,
-      u?.spec ? /* @__PURE__ */ jsx9(Keys, { u, change }) : null,
-      /* @__PURE__ */ jsx9(Password, { name }),
-      /* @__PURE__ */ jsx9(Tokens, {})
+    error.value ? /* @__PURE__ */ jsx10(Problem, { of: error.value, again }) : null,
+    !u && !error.value ? /* @__PURE__ */ jsx10(Loading, {}) : null,
+    /* @__PURE__ */ jsxs10("div", { class: "panels", children: [
+      u ? /* @__PURE__ */ jsx10(Self, { u }) : null,
+      u?.spec ? /* @__PURE__ */ jsx10(Names, { u, change }) : null,
+      u?.spec ? /* @__PURE__ */ jsx10(Keys, { u, change }) : null,
+      /* @__PURE__ */ jsx10(Password, { name }),
+      /* @__PURE__ */ jsx10(Tokens, {})
     ] })
   ] });
 }
 function List2({ names: names2, none: none2 }) {
-  return names2.length ? /* @__PURE__ */ jsx9(Fragment6, { children: names2.map((x) => /* @__PURE__ */ jsx9("span", { class: "tag", children: x }, x)) }) : /* @__PURE__ */ jsx9("span", { class: "faint", children: none2 });
+  return names2.length ? /* @__PURE__ */ jsx10(Fragment6, { children: names2.map((x) => /* @__PURE__ */ jsx10("span", { class: "tag", children: x }, x)) }) : /* @__PURE__ */ jsx10("span", { class: "faint", children: none2 });
 }
 function Self({ u }) {
-  return /* @__PURE__ */ jsxs9(Part, { title: t("account"), children: [
-    /* @__PURE__ */ jsxs9("dl", { class: "pairs", children: [
-      /* @__PURE__ */ jsxs9("div", { children: [
-        /* @__PURE__ */ jsx9("dt", { children: t("userName") }),
-        /* @__PURE__ */ jsxs9("dd", { children: [
+  return /* @__PURE__ */ jsxs10(Part, { title: t("account"), children: [
+    /* @__PURE__ */ jsxs10("dl", { class: "pairs", children: [
+      /* @__PURE__ */ jsxs10("div", { children: [
+        /* @__PURE__ */ jsx10("dt", { children: t("userName") }),
+        /* @__PURE__ */ jsxs10("dd", { children: [
           u.name,
-          u.administrator ? /* @__PURE__ */ jsx9("span", { class: "tag official", children: t("administrator") }) : null
+          u.administrator ? /* @__PURE__ */ jsx10("span", { class: "tag official", children: t("administrator") }) : null
         ] })
       ] }),
-      /* @__PURE__ */ jsxs9("div", { children: [
-        /* @__PURE__ */ jsx9("dt", { children: t("groups") }),
-        /* @__PURE__ */ jsx9("dd", { children: /* @__PURE__ */ jsx9(List2, { names: u.groups ?? [], none: t("noGroups") }) })
+      /* @__PURE__ */ jsxs10("div", { children: [
+        /* @__PURE__ */ jsx10("dt", { children: t("groups") }),
+        /* @__PURE__ */ jsx10("dd", { children: /* @__PURE__ */ jsx10(List2, { names: u.groups ?? [], none: t("noGroups") }) })
       ] }),
-      /* @__PURE__ */ jsxs9("div", { children: [
-        /* @__PURE__ */ jsx9("dt", { children: t("storages") }),
-        /* @__PURE__ */ jsx9("dd", { children: /* @__PURE__ */ jsx9(List2, { names: u.storages ?? [], none: t("noStorages") }) })
+      /* @__PURE__ */ jsxs10("div", { children: [
+        /* @__PURE__ */ jsx10("dt", { children: t("storages") }),
+        /* @__PURE__ */ jsx10("dd", { children: /* @__PURE__ */ jsx10(List2, { names: u.storages ?? [], none: t("noStorages") }) })
       ] }),
-      u.pages?.length ? /* @__PURE__ */ jsxs9("div", { children: [
-        /* @__PURE__ */ jsx9("dt", { children: t("pages") }),
-        /* @__PURE__ */ jsx9("dd", { children: /* @__PURE__ */ jsx9(List2, { names: u.pages, none: "" }) })
+      u.pages?.length ? /* @__PURE__ */ jsxs10("div", { children: [
+        /* @__PURE__ */ jsx10("dt", { children: t("pages") }),
+        /* @__PURE__ */ jsx10("dd", { children: /* @__PURE__ */ jsx10(List2, { names: u.pages, none: "" }) })
       ] }) : null,
-      u.identities?.length ? /* @__PURE__ */ jsxs9("div", { children: [
-        /* @__PURE__ */ jsx9("dt", { children: t("identities") }),
-        /* @__PURE__ */ jsx9("dd", { children: /* @__PURE__ */ jsx9(List2, { names: u.identities.map((i) => i.provider), none: "" }) })
+      u.identities?.length ? /* @__PURE__ */ jsxs10("div", { children: [
+        /* @__PURE__ */ jsx10("dt", { children: t("identities") }),
+        /* @__PURE__ */ jsx10("dd", { children: /* @__PURE__ */ jsx10(List2, { names: u.identities.map((i) => i.provider), none: "" }) })
       ] }) : null,
-      u.lastSignIn ? /* @__PURE__ */ jsxs9("div", { children: [
-        /* @__PURE__ */ jsx9("dt", { children: t("lastSignIn") }),
-        /* @__PURE__ */ jsx9("dd", { children: /* @__PURE__ */ jsx9(Ago, { time: u.lastSignIn }) })
+      u.lastSignIn ? /* @__PURE__ */ jsxs10("div", { children: [
+        /* @__PURE__ */ jsx10("dt", { children: t("lastSignIn") }),
+        /* @__PURE__ */ jsx10("dd", { children: /* @__PURE__ */ jsx10(Ago, { time: u.lastSignIn }) })
       ] }) : null
     ] }),
-    /* @__PURE__ */ jsx9("h3", { children: t("vcs") }),
-    u.allVirtualClusters || u.administrator ? /* @__PURE__ */ jsx9("p", { children: t("everyVC") }) : null,
-    u.virtualClusters?.length ? /* @__PURE__ */ jsx9("ul", { class: "grants", children: u.virtualClusters.map((v) => /* @__PURE__ */ jsxs9("li", { children: [
-      /* @__PURE__ */ jsx9("a", { href: address(["jobs"], { vc: v.name, state: "active" }), children: v.name }),
-      /* @__PURE__ */ jsx9("span", { class: "faint", children: [t("grant.submit", { priority: v.maxPriority || "prod" }), v.seeJobs ? t("grant.seeJobs") : "", v.hostNetwork ? t("grant.hostNetwork") : ""].filter(Boolean).join(" · ") })
-    ] }, v.name)) }) : u.allVirtualClusters || u.administrator ? null : /* @__PURE__ */ jsx9("p", { class: "faint", children: t("noVCs") })
+    /* @__PURE__ */ jsx10("h3", { children: t("vcs") }),
+    u.allVirtualClusters || u.administrator ? /* @__PURE__ */ jsx10("p", { children: t("everyVC") }) : null,
+    u.virtualClusters?.length ? /* @__PURE__ */ jsx10("ul", { class: "grants", children: u.virtualClusters.map((v) => /* @__PURE__ */ jsxs10("li", { children: [
+      /* @__PURE__ */ jsx10("a", { href: address(["jobs"], { vc: v.name, state: "active" }), children: v.name }),
+      /* @__PURE__ */ jsx10("span", { class: "faint", children: [t("grant.submit", { priority: v.maxPriority || "prod" }), v.seeJobs ? t("grant.seeJobs") : "", v.hostNetwork ? t("grant.hostNetwork") : ""].filter(Boolean).join(" · ") })
+    ] }, v.name)) }) : u.allVirtualClusters || u.administrator ? null : /* @__PURE__ */ jsx10("p", { class: "faint", children: t("noVCs") })
   ] });
 }
 function Names({ u, change }) {
-  const form = useRef6(null);
+  const form = useRef7(null);
   const { busy, error, send } = useSend();
   const submit = (e) => {
     e.preventDefault();
@@ -2180,51 +2322,51 @@ function Names({ u, change }) {
       void begin();
     });
   };
-  return /* @__PURE__ */ jsx9(Part, { title: t("nameAndMail"), children: /* @__PURE__ */ jsxs9("form", { ref: form, class: "fields", onSubmit: submit, children: [
-    error.value ? /* @__PURE__ */ jsx9(Problem, { of: error.value }) : null,
-    /* @__PURE__ */ jsxs9("label", { children: [
-      /* @__PURE__ */ jsx9("span", { children: t("displayName") }),
-      /* @__PURE__ */ jsx9("input", { name: "displayName", defaultValue: u.displayName, maxLength: 256, autocomplete: "name" })
+  return /* @__PURE__ */ jsx10(Part, { title: t("nameAndMail"), children: /* @__PURE__ */ jsxs10("form", { ref: form, class: "fields", onSubmit: submit, children: [
+    error.value ? /* @__PURE__ */ jsx10(Problem, { of: error.value }) : null,
+    /* @__PURE__ */ jsxs10("label", { children: [
+      /* @__PURE__ */ jsx10("span", { children: t("displayName") }),
+      /* @__PURE__ */ jsx10("input", { name: "displayName", defaultValue: u.displayName, maxLength: 256, autocomplete: "name" })
     ] }),
-    /* @__PURE__ */ jsxs9("label", { children: [
-      /* @__PURE__ */ jsx9("span", { children: t("email") }),
-      /* @__PURE__ */ jsx9("input", { name: "email", type: "email", defaultValue: u.email, autocomplete: "email" })
+    /* @__PURE__ */ jsxs10("label", { children: [
+      /* @__PURE__ */ jsx10("span", { children: t("email") }),
+      /* @__PURE__ */ jsx10("input", { name: "email", type: "email", defaultValue: u.email, autocomplete: "email" })
     ] }),
-    /* @__PURE__ */ jsx9("button", { type: "submit", disabled: busy.value, children: t("save") })
+    /* @__PURE__ */ jsx10("button", { type: "submit", disabled: busy.value, children: t("save") })
   ] }) });
 }
 function Key({ k, remove }) {
-  const key2 = readKey(k.value);
-  const sum = useSignal8("");
-  useEffect11(() => {
-    if (typeof key2 !== "string") void fingerprint(key2).then((x) => sum.value = x);
+  const key3 = readKey(k.value);
+  const sum = useSignal9("");
+  useEffect12(() => {
+    if (typeof key3 !== "string") void fingerprint(key3).then((x) => sum.value = x);
   }, [k.value]);
-  return /* @__PURE__ */ jsxs9("li", { children: [
-    /* @__PURE__ */ jsxs9("div", { children: [
-      /* @__PURE__ */ jsx9("b", { children: k.title || typeof key2 !== "string" && key2.comment || t("untitled") }),
-      /* @__PURE__ */ jsxs9("p", { class: "faint small", children: [
-        typeof key2 === "string" ? "" : key2.type,
+  return /* @__PURE__ */ jsxs10("li", { children: [
+    /* @__PURE__ */ jsxs10("div", { children: [
+      /* @__PURE__ */ jsx10("b", { children: k.title || typeof key3 !== "string" && key3.comment || t("untitled") }),
+      /* @__PURE__ */ jsxs10("p", { class: "faint small", children: [
+        typeof key3 === "string" ? "" : key3.type,
         " ",
-        /* @__PURE__ */ jsx9("code", { children: sum.value })
+        /* @__PURE__ */ jsx10("code", { children: sum.value })
       ] })
     ] }),
-    /* @__PURE__ */ jsx9("button", { type: "button", class: "square", title: t("remove"), "aria-label": t("remove"), onClick: remove, children: /* @__PURE__ */ jsx9(Icon, { name: "trash" }) })
+    /* @__PURE__ */ jsx10("button", { type: "button", class: "square", title: t("remove"), "aria-label": t("remove"), onClick: remove, children: /* @__PURE__ */ jsx10(Icon, { name: "trash" }) })
   ] });
 }
 function Keys({ u, change }) {
-  const form = useRef6(null);
-  const wrong = useSignal8("");
+  const form = useRef7(null);
+  const wrong = useSignal9("");
   const { busy, error, send } = useSend();
   const all2 = u.sshKeys ?? [];
   const add = (e) => {
     e.preventDefault();
     const f = new FormData(form.current);
     const value = String(f.get("value") ?? "").trim();
-    const key2 = readKey(value);
-    wrong.value = typeof key2 === "string" ? t(key2) : all2.some((k) => k.value.split(" ")[1] === value.split(/\s+/)[1]) ? t("key.known") : "";
-    if (wrong.value || typeof key2 === "string") return;
+    const key3 = readKey(value);
+    wrong.value = typeof key3 === "string" ? t(key3) : all2.some((k) => k.value.split(" ")[1] === value.split(/\s+/)[1]) ? t("key.known") : "";
+    if (wrong.value || typeof key3 === "string") return;
     void send(async () => {
-      await change({ sshKeys: [...all2, { title: String(f.get("title") ?? "").trim() || key2.comment, value }] });
+      await change({ sshKeys: [...all2, { title: String(f.get("title") ?? "").trim() || key3.comment, value }] });
       form.current?.reset();
       toast(t("done.addKey"));
     });
@@ -2236,26 +2378,26 @@ function Keys({ u, change }) {
     danger: true,
     act: () => change({ sshKeys: all2.filter((x) => x !== k) })
   });
-  return /* @__PURE__ */ jsxs9(Part, { title: t("sshKeys"), children: [
-    all2.length ? /* @__PURE__ */ jsx9("ul", { class: "entries", children: all2.map((k) => /* @__PURE__ */ jsx9(Key, { k, remove: () => remove(k) }, k.value)) }) : /* @__PURE__ */ jsx9("p", { class: "faint", children: t("noKeys") }),
-    /* @__PURE__ */ jsxs9("form", { ref: form, class: "fields", onSubmit: add, children: [
-      error.value ? /* @__PURE__ */ jsx9(Problem, { of: error.value }) : null,
-      /* @__PURE__ */ jsxs9("label", { children: [
-        /* @__PURE__ */ jsx9("span", { children: t("publicKey") }),
-        /* @__PURE__ */ jsx9("textarea", { name: "value", class: "mono", required: true, rows: 3, spellcheck: false, autocomplete: "off", placeholder: "ssh-ed25519 AAAA… ann@laptop", onInput: () => wrong.value = "" })
+  return /* @__PURE__ */ jsxs10(Part, { title: t("sshKeys"), children: [
+    all2.length ? /* @__PURE__ */ jsx10("ul", { class: "entries", children: all2.map((k) => /* @__PURE__ */ jsx10(Key, { k, remove: () => remove(k) }, k.value)) }) : /* @__PURE__ */ jsx10("p", { class: "faint", children: t("noKeys") }),
+    /* @__PURE__ */ jsxs10("form", { ref: form, class: "fields", onSubmit: add, children: [
+      error.value ? /* @__PURE__ */ jsx10(Problem, { of: error.value }) : null,
+      /* @__PURE__ */ jsxs10("label", { children: [
+        /* @__PURE__ */ jsx10("span", { children: t("publicKey") }),
+        /* @__PURE__ */ jsx10("textarea", { name: "value", class: "mono", required: true, rows: 3, spellcheck: false, autocomplete: "off", placeholder: "ssh-ed25519 AAAA… ann@laptop", onInput: () => wrong.value = "" })
       ] }),
-      wrong.value ? /* @__PURE__ */ jsx9("p", { class: "bad", role: "alert", children: wrong.value }) : null,
-      /* @__PURE__ */ jsxs9("label", { children: [
-        /* @__PURE__ */ jsx9("span", { children: t("title") }),
-        /* @__PURE__ */ jsx9("input", { name: "title", autocomplete: "off" })
+      wrong.value ? /* @__PURE__ */ jsx10("p", { class: "bad", role: "alert", children: wrong.value }) : null,
+      /* @__PURE__ */ jsxs10("label", { children: [
+        /* @__PURE__ */ jsx10("span", { children: t("title") }),
+        /* @__PURE__ */ jsx10("input", { name: "title", autocomplete: "off" })
       ] }),
-      /* @__PURE__ */ jsx9("button", { type: "submit", disabled: busy.value, children: t("addKey") })
+      /* @__PURE__ */ jsx10("button", { type: "submit", disabled: busy.value, children: t("addKey") })
     ] })
   ] });
 }
 function Password({ name }) {
-  const form = useRef6(null);
-  const wrong = useSignal8("");
+  const form = useRef7(null);
+  const wrong = useSignal9("");
   const { busy, error, send } = useSend();
   const submit = (e) => {
     e.preventDefault();
@@ -2268,33 +2410,33 @@ function Password({ name }) {
       toSignIn();
     });
   };
-  return /* @__PURE__ */ jsx9(Part, { title: t("password"), children: /* @__PURE__ */ jsxs9("form", { ref: form, class: "fields", onSubmit: submit, children: [
-    error.value ? /* @__PURE__ */ jsx9(Problem, { of: error.value }) : null,
-    /* @__PURE__ */ jsx9("input", { type: "text", name: "username", value: name, autocomplete: "username", hidden: true, readOnly: true }),
-    /* @__PURE__ */ jsxs9("label", { children: [
-      /* @__PURE__ */ jsx9("span", { children: t("oldPassword") }),
-      /* @__PURE__ */ jsx9("input", { name: "old", type: "password", required: true, autocomplete: "current-password" })
+  return /* @__PURE__ */ jsx10(Part, { title: t("password"), children: /* @__PURE__ */ jsxs10("form", { ref: form, class: "fields", onSubmit: submit, children: [
+    error.value ? /* @__PURE__ */ jsx10(Problem, { of: error.value }) : null,
+    /* @__PURE__ */ jsx10("input", { type: "text", name: "username", value: name, autocomplete: "username", hidden: true, readOnly: true }),
+    /* @__PURE__ */ jsxs10("label", { children: [
+      /* @__PURE__ */ jsx10("span", { children: t("oldPassword") }),
+      /* @__PURE__ */ jsx10("input", { name: "old", type: "password", required: true, autocomplete: "current-password" })
     ] }),
-    /* @__PURE__ */ jsxs9("label", { children: [
-      /* @__PURE__ */ jsx9("span", { children: t("newPassword") }),
-      /* @__PURE__ */ jsx9("input", { name: "new", type: "password", required: true, autocomplete: "new-password" })
+    /* @__PURE__ */ jsxs10("label", { children: [
+      /* @__PURE__ */ jsx10("span", { children: t("newPassword") }),
+      /* @__PURE__ */ jsx10("input", { name: "new", type: "password", required: true, autocomplete: "new-password" })
     ] }),
-    /* @__PURE__ */ jsxs9("label", { children: [
-      /* @__PURE__ */ jsx9("span", { children: t("newPasswordAgain") }),
-      /* @__PURE__ */ jsx9("input", { name: "again", type: "password", required: true, autocomplete: "new-password", onInput: () => wrong.value = "" })
+    /* @__PURE__ */ jsxs10("label", { children: [
+      /* @__PURE__ */ jsx10("span", { children: t("newPasswordAgain") }),
+      /* @__PURE__ */ jsx10("input", { name: "again", type: "password", required: true, autocomplete: "new-password", onInput: () => wrong.value = "" })
     ] }),
-    wrong.value ? /* @__PURE__ */ jsx9("p", { class: "bad", role: "alert", children: wrong.value }) : null,
-    /* @__PURE__ */ jsx9("p", { class: "faint small", children: t("passwordEnds") }),
-    /* @__PURE__ */ jsx9("button", { type: "submit", disabled: busy.value, children: t("changePassword") })
+    wrong.value ? /* @__PURE__ */ jsx10("p", { class: "bad", role: "alert", children: wrong.value }) : null,
+    /* @__PURE__ */ jsx10("p", { class: "faint small", children: t("passwordEnds") }),
+    /* @__PURE__ */ jsx10("button", { type: "submit", disabled: busy.value, children: t("changePassword") })
   ] }) });
 }
 var scopes = ["read", "submit", "admin", "secrets"];
 var lives = ["30", "90", "365", "0"];
 function Tokens() {
-  const { value, error, again } = useRead("", (signal4) => call("GET /api/v3/tokens", { signal: signal4 }));
-  const form = useRef6(null);
+  const { value, error, again } = useRead("", (signal5) => call("GET /api/v3/tokens", { signal: signal5 }));
+  const form = useRef7(null);
   const { busy, error: refused2, send } = useSend();
-  const made = useSignal8(null);
+  const made = useSignal9(null);
   const all2 = value.value?.items ?? [];
   const create = (e) => {
     e.preventDefault();
@@ -2318,84 +2460,84 @@ function Tokens() {
       again();
     }
   });
-  return /* @__PURE__ */ jsxs9("section", { class: "panel wide", children: [
-    /* @__PURE__ */ jsx9("h2", { children: t("tokens") }),
-    /* @__PURE__ */ jsx9("p", { class: "faint", children: t("tokensHint") }),
-    error.value ? /* @__PURE__ */ jsx9(Problem, { of: error.value, again }) : null,
-    made.value ? /* @__PURE__ */ jsxs9("div", { class: "made", role: "status", children: [
-      /* @__PURE__ */ jsx9("p", { children: t("tokenOnce", { name: made.value.record.label || made.value.record.id }) }),
-      /* @__PURE__ */ jsxs9("div", { class: "secret", children: [
-        /* @__PURE__ */ jsx9("code", { children: made.value.token }),
-        /* @__PURE__ */ jsxs9("button", { type: "button", class: "primary", onClick: () => void copy(made.value.token), children: [
-          /* @__PURE__ */ jsx9(Icon, { name: "copy" }),
+  return /* @__PURE__ */ jsxs10("section", { class: "panel wide", children: [
+    /* @__PURE__ */ jsx10("h2", { children: t("tokens") }),
+    /* @__PURE__ */ jsx10("p", { class: "faint", children: t("tokensHint") }),
+    error.value ? /* @__PURE__ */ jsx10(Problem, { of: error.value, again }) : null,
+    made.value ? /* @__PURE__ */ jsxs10("div", { class: "made", role: "status", children: [
+      /* @__PURE__ */ jsx10("p", { children: t("tokenOnce", { name: made.value.record.label || made.value.record.id }) }),
+      /* @__PURE__ */ jsxs10("div", { class: "secret", children: [
+        /* @__PURE__ */ jsx10("code", { children: made.value.token }),
+        /* @__PURE__ */ jsxs10("button", { type: "button", class: "primary", onClick: () => void copy(made.value.token), children: [
+          /* @__PURE__ */ jsx10(Icon, { name: "copy" }),
           " ",
           t("copy")
         ] }),
-        /* @__PURE__ */ jsx9("button", { type: "button", onClick: () => made.value = null, children: t("close") })
+        /* @__PURE__ */ jsx10("button", { type: "button", onClick: () => made.value = null, children: t("close") })
       ] })
     ] }) : null,
-    value.value && all2.length === 0 ? /* @__PURE__ */ jsx9("p", { class: "faint", children: t("noTokens") }) : null,
-    all2.length ? /* @__PURE__ */ jsx9("div", { class: "scrolls", children: /* @__PURE__ */ jsxs9("table", { class: "rows", children: [
-      /* @__PURE__ */ jsx9("thead", { children: /* @__PURE__ */ jsxs9("tr", { children: [
-        /* @__PURE__ */ jsx9("th", { children: t("label") }),
-        /* @__PURE__ */ jsx9("th", { children: t("scopes") }),
-        /* @__PURE__ */ jsx9("th", { children: t("createdAt") }),
-        /* @__PURE__ */ jsx9("th", { children: t("lastUsed") }),
-        /* @__PURE__ */ jsx9("th", { children: t("expires") }),
-        /* @__PURE__ */ jsx9("th", { children: t("client") }),
-        /* @__PURE__ */ jsx9("th", {})
+    value.value && all2.length === 0 ? /* @__PURE__ */ jsx10("p", { class: "faint", children: t("noTokens") }) : null,
+    all2.length ? /* @__PURE__ */ jsx10("div", { class: "scrolls", children: /* @__PURE__ */ jsxs10("table", { class: "rows", children: [
+      /* @__PURE__ */ jsx10("thead", { children: /* @__PURE__ */ jsxs10("tr", { children: [
+        /* @__PURE__ */ jsx10("th", { children: t("label") }),
+        /* @__PURE__ */ jsx10("th", { children: t("scopes") }),
+        /* @__PURE__ */ jsx10("th", { children: t("createdAt") }),
+        /* @__PURE__ */ jsx10("th", { children: t("lastUsed") }),
+        /* @__PURE__ */ jsx10("th", { children: t("expires") }),
+        /* @__PURE__ */ jsx10("th", { children: t("client") }),
+        /* @__PURE__ */ jsx10("th", {})
       ] }) }),
-      /* @__PURE__ */ jsx9("tbody", { children: all2.map((r) => /* @__PURE__ */ jsxs9("tr", { "data-token": r.id, children: [
-        /* @__PURE__ */ jsxs9("td", { children: [
-          r.label || /* @__PURE__ */ jsx9("span", { class: "faint", children: maybe("kind." + r.kind, r.kind) }),
-          r.id === me.value?.token.id ? /* @__PURE__ */ jsx9("span", { class: "tag", children: t("thisSession") }) : null
+      /* @__PURE__ */ jsx10("tbody", { children: all2.map((r) => /* @__PURE__ */ jsxs10("tr", { "data-token": r.id, children: [
+        /* @__PURE__ */ jsxs10("td", { children: [
+          r.label || /* @__PURE__ */ jsx10("span", { class: "faint", children: maybe("kind." + r.kind, r.kind) }),
+          r.id === me.value?.token.id ? /* @__PURE__ */ jsx10("span", { class: "tag", children: t("thisSession") }) : null
         ] }),
-        /* @__PURE__ */ jsx9("td", { children: r.scopes?.join(", ") }),
-        /* @__PURE__ */ jsx9("td", { children: /* @__PURE__ */ jsx9(Ago, { time: r.created }) }),
-        /* @__PURE__ */ jsx9("td", { children: r.used ? /* @__PURE__ */ jsx9(Ago, { time: r.used }) : /* @__PURE__ */ jsx9("span", { class: "faint", children: t("never") }) }),
-        /* @__PURE__ */ jsx9("td", { children: r.expires ? /* @__PURE__ */ jsx9(Ago, { time: r.expires }) : /* @__PURE__ */ jsx9("span", { class: "faint", children: t("never") }) }),
-        /* @__PURE__ */ jsxs9("td", { class: "client", title: r.client, children: [
+        /* @__PURE__ */ jsx10("td", { children: r.scopes?.join(", ") }),
+        /* @__PURE__ */ jsx10("td", { children: /* @__PURE__ */ jsx10(Ago, { time: r.created }) }),
+        /* @__PURE__ */ jsx10("td", { children: r.used ? /* @__PURE__ */ jsx10(Ago, { time: r.used }) : /* @__PURE__ */ jsx10("span", { class: "faint", children: t("never") }) }),
+        /* @__PURE__ */ jsx10("td", { children: r.expires ? /* @__PURE__ */ jsx10(Ago, { time: r.expires }) : /* @__PURE__ */ jsx10("span", { class: "faint", children: t("never") }) }),
+        /* @__PURE__ */ jsxs10("td", { class: "client", title: r.client, children: [
           r.client,
           " ",
-          /* @__PURE__ */ jsx9("span", { class: "faint", children: r.address })
+          /* @__PURE__ */ jsx10("span", { class: "faint", children: r.address })
         ] }),
-        /* @__PURE__ */ jsx9("td", { class: "num", children: /* @__PURE__ */ jsx9("button", { type: "button", onClick: () => revoke(r), children: t("revoke") }) })
+        /* @__PURE__ */ jsx10("td", { class: "num", children: /* @__PURE__ */ jsx10("button", { type: "button", onClick: () => revoke(r), children: t("revoke") }) })
       ] }, r.id)) })
     ] }) }) : null,
-    /* @__PURE__ */ jsxs9("form", { ref: form, class: "fields new-token", onSubmit: create, children: [
-      /* @__PURE__ */ jsx9("h3", { children: t("newToken") }),
-      refused2.value ? /* @__PURE__ */ jsx9(Problem, { of: refused2.value }) : null,
-      /* @__PURE__ */ jsxs9("div", { class: "line", children: [
-        /* @__PURE__ */ jsxs9("label", { children: [
-          /* @__PURE__ */ jsx9("span", { children: t("label") }),
-          /* @__PURE__ */ jsx9("input", { name: "label", required: true, maxLength: 200, autocomplete: "off" })
+    /* @__PURE__ */ jsxs10("form", { ref: form, class: "fields new-token", onSubmit: create, children: [
+      /* @__PURE__ */ jsx10("h3", { children: t("newToken") }),
+      refused2.value ? /* @__PURE__ */ jsx10(Problem, { of: refused2.value }) : null,
+      /* @__PURE__ */ jsxs10("div", { class: "line", children: [
+        /* @__PURE__ */ jsxs10("label", { children: [
+          /* @__PURE__ */ jsx10("span", { children: t("label") }),
+          /* @__PURE__ */ jsx10("input", { name: "label", required: true, maxLength: 200, autocomplete: "off" })
         ] }),
-        /* @__PURE__ */ jsxs9("label", { children: [
-          /* @__PURE__ */ jsx9("span", { children: t("validFor") }),
-          /* @__PURE__ */ jsx9("select", { name: "days", children: lives.map((x) => /* @__PURE__ */ jsx9("option", { value: x, selected: x === "90", children: x === "0" ? t("untilRevoked") : t("lastDays", { n: x }) }, x)) })
+        /* @__PURE__ */ jsxs10("label", { children: [
+          /* @__PURE__ */ jsx10("span", { children: t("validFor") }),
+          /* @__PURE__ */ jsx10("select", { name: "days", children: lives.map((x) => /* @__PURE__ */ jsx10("option", { value: x, selected: x === "90", children: x === "0" ? t("untilRevoked") : t("lastDays", { n: x }) }, x)) })
         ] }),
-        /* @__PURE__ */ jsxs9("fieldset", { children: [
-          /* @__PURE__ */ jsx9("legend", { children: t("scopes") }),
-          /* @__PURE__ */ jsx9("div", { class: "choices", children: scopes.map(
-            (x) => x === "admin" && !me.value?.grants.administrator ? null : /* @__PURE__ */ jsxs9("label", { class: "tick", title: t(`scope.${x}`), children: [
-              /* @__PURE__ */ jsx9("input", { type: "checkbox", name: "scopes", value: x, defaultChecked: x === "read" || x === "submit" }),
+        /* @__PURE__ */ jsxs10("fieldset", { children: [
+          /* @__PURE__ */ jsx10("legend", { children: t("scopes") }),
+          /* @__PURE__ */ jsx10("div", { class: "choices", children: scopes.map(
+            (x) => x === "admin" && !me.value?.grants.administrator ? null : /* @__PURE__ */ jsxs10("label", { class: "tick", title: t(`scope.${x}`), children: [
+              /* @__PURE__ */ jsx10("input", { type: "checkbox", name: "scopes", value: x, defaultChecked: x === "read" || x === "submit" }),
               " ",
               x
             ] }, x)
           ) })
         ] }),
-        /* @__PURE__ */ jsx9("button", { type: "submit", disabled: busy.value, children: t("createToken") })
+        /* @__PURE__ */ jsx10("button", { type: "submit", disabled: busy.value, children: t("createToken") })
       ] })
     ] })
   ] });
 }
 
 // pkg/portal/web/src/submit.tsx
-import { signal as signal2, useSignal as useSignal10 } from "./library.js";
-import { useEffect as useEffect13, useRef as useRef9 } from "./library.js";
+import { signal as signal3, useSignal as useSignal11 } from "./library.js";
+import { useEffect as useEffect14, useRef as useRef10 } from "./library.js";
 
 // pkg/portal/web/src/form.tsx
-import { useRef as useRef7 } from "./library.js";
+import { useRef as useRef8 } from "./library.js";
 
 // pkg/portal/web/src/parameters.ts
 function quotedText(text2, at) {
@@ -2420,7 +2562,7 @@ function plainText(text2, at, flow) {
 function scalar(text2, at, flow) {
   return text2[at] === '"' || text2[at] === "'" ? quotedText(text2, at) : plainText(text2, at, flow);
 }
-function key(text2, at) {
+function key2(text2, at) {
   const quoted2 = text2[at] === '"' || text2[at] === "'" ? quotedText(text2, at) : null;
   const found = quoted2 ? /()[ \t]*:(?=[ \t\r\n]|$)/y : /([\p{L}\p{N}_$][^\r\n:,[\]{}#"']*?)[ \t]*:(?=[ \t\r\n]|$)/uy;
   found.lastIndex = quoted2?.end ?? at;
@@ -2428,7 +2570,7 @@ function key(text2, at) {
   return m ? { value: quoted2?.value ?? m[1], end: found.lastIndex, quote: "" } : null;
 }
 function entry(text2, at, flow) {
-  const name = key(text2, at);
+  const name = key2(text2, at);
   if (!name) return null;
   let from = name.end;
   while (text2[from] === " " || text2[from] === "	") from++;
@@ -2437,7 +2579,7 @@ function entry(text2, at, flow) {
   if (value) return { name: name.value, value: value.value, from, to: value.end, quote: value.quote, flow };
   return /[|>{[&*!"']/.test(text2[from] ?? "") ? { name: name.value, value: "", from, to: -1, quote: "", flow } : null;
 }
-function ends(text2, at) {
+function ends2(text2, at) {
   const rest = /[ \t]*(?:[ \t]#[^\r\n]*)?\r?(?=\n|$)/y;
   rest.lastIndex = at;
   return rest.test(text2);
@@ -2449,7 +2591,7 @@ function parameters(text2) {
   const at = head.index + head[0].length;
   const brace = /[ \t]+\{/y;
   brace.lastIndex = at;
-  const out = brace.test(text2) ? braces(text2, brace.lastIndex) : ends(text2, at) ? lines(text2, at) : null;
+  const out = brace.test(text2) ? braces(text2, brace.lastIndex) : ends2(text2, at) ? lines(text2, at) : null;
   if (!out || new Set(out.map((p) => p.name)).size !== out.length) return [];
   return out.filter((p) => p.to >= 0);
 }
@@ -2460,7 +2602,7 @@ function braces(text2, at) {
   };
   for (; ; ) {
     skip();
-    if (text2[at] === "}") return ends(text2, at + 1) ? out : null;
+    if (text2[at] === "}") return ends2(text2, at + 1) ? out : null;
     const p = entry(text2, at, true);
     if (!p || p.to < 0) return null;
     out.push(p);
@@ -2484,7 +2626,7 @@ function lines(text2, at) {
       continue;
     }
     const p = spaces.length === indent ? entry(text2, at + indent, false) : null;
-    if (!p || p.to >= 0 && !ends(text2, p.to)) return null;
+    if (!p || p.to >= 0 && !ends2(text2, p.to)) return null;
     out.push(p);
   }
   return out;
@@ -2508,21 +2650,21 @@ function changed(text2, name, value, like) {
   return text2.slice(0, p.from) + space + written({ ...like ?? p, flow: p.flow }, value) + text2.slice(p.to);
 }
 function filled(text2, query) {
-  for (const [key2, value] of query) if (key2.startsWith("set.")) text2 = changed(text2, key2.slice(4), value);
+  for (const [key3, value] of query) if (key3.startsWith("set.")) text2 = changed(text2, key3.slice(4), value);
   return text2;
 }
 
 // pkg/portal/web/src/form.tsx
-import { jsx as jsx10, jsxs as jsxs10 } from "./library.js";
+import { jsx as jsx11, jsxs as jsxs11 } from "./library.js";
 function Parameters({ text: text2, change, done: done2 }) {
   const all2 = parameters(text2);
-  const like = useRef7(null);
+  const like = useRef8(null);
   if (all2.length === 0) return null;
-  return /* @__PURE__ */ jsxs10("form", { class: "parameters", "aria-label": t("parameters"), onSubmit: (e) => e.preventDefault(), onChange: done2, children: [
-    /* @__PURE__ */ jsx10("h2", { children: t("parameters") }),
-    all2.map((p) => /* @__PURE__ */ jsxs10("label", { children: [
-      /* @__PURE__ */ jsx10("span", { children: p.name }),
-      /* @__PURE__ */ jsx10(
+  return /* @__PURE__ */ jsxs11("form", { class: "parameters", "aria-label": t("parameters"), onSubmit: (e) => e.preventDefault(), onChange: done2, children: [
+    /* @__PURE__ */ jsx11("h2", { children: t("parameters") }),
+    all2.map((p) => /* @__PURE__ */ jsxs11("label", { children: [
+      /* @__PURE__ */ jsx11("span", { children: p.name }),
+      /* @__PURE__ */ jsx11(
         "input",
         {
           type: "text",
@@ -2540,17 +2682,17 @@ function Parameters({ text: text2, change, done: done2 }) {
 }
 
 // pkg/portal/web/src/editor.tsx
-import { useSignal as useSignal9 } from "./library.js";
-import { useEffect as useEffect12, useRef as useRef8 } from "./library.js";
-import { Fragment as Fragment7, jsx as jsx11, jsxs as jsxs11 } from "./library.js";
+import { useSignal as useSignal10 } from "./library.js";
+import { useEffect as useEffect13, useRef as useRef9 } from "./library.js";
+import { Fragment as Fragment7, jsx as jsx12, jsxs as jsxs12 } from "./library.js";
 function JobFile(field) {
-  const way = useSignal9("loading");
-  const box = useRef8(null);
-  const editor = useRef8(null);
-  const latest = useRef8(field);
+  const way = useSignal10("loading");
+  const box = useRef9(null);
+  const editor = useRef9(null);
+  const latest = useRef9(field);
   latest.current = field;
   const speaks = language.value;
-  useEffect12(() => {
+  useEffect13(() => {
     let gone = false;
     load("editor").then(
       (m) => {
@@ -2575,24 +2717,24 @@ function JobFile(field) {
       editor.current = null;
     };
   }, [speaks]);
-  useEffect12(() => editor.current?.set(field.now()), [field.text]);
-  useEffect12(() => {
+  useEffect13(() => editor.current?.set(field.now()), [field.text]);
+  useEffect13(() => {
     if (field.findings) editor.current?.mark(placed(field.findings));
   }, [field.findings]);
-  return /* @__PURE__ */ jsxs11(Fragment7, { children: [
-    /* @__PURE__ */ jsx11("div", { ref: box, class: "rich", hidden: way.value !== "editor" }),
-    way.value === "loading" ? /* @__PURE__ */ jsx11(Loading, {}) : null,
-    way.value === "plain" ? /* @__PURE__ */ jsx11(Plain, { ...field }) : null,
-    way.value === "editor" ? /* @__PURE__ */ jsx11("p", { class: "keys-hint faint", children: t("editorHelp") }) : null
+  return /* @__PURE__ */ jsxs12(Fragment7, { children: [
+    /* @__PURE__ */ jsx12("div", { ref: box, class: "rich", hidden: way.value !== "editor" }),
+    way.value === "loading" ? /* @__PURE__ */ jsx12(Loading, {}) : null,
+    way.value === "plain" ? /* @__PURE__ */ jsx12(Plain, { ...field }) : null,
+    way.value === "editor" ? /* @__PURE__ */ jsx12("p", { class: "keys-hint faint", children: t("editorHelp") }) : null
   ] });
 }
 function placed(findings) {
   return findings.filter((f) => f.line);
 }
-function Plain({ text: text2, findings, changed: changed2, send, show }) {
-  const area = useRef8(null);
-  const gutter = useRef8(null);
-  show.current = (line) => {
+function Plain({ text: text2, findings, changed: changed2, send, show: show2 }) {
+  const area = useRef9(null);
+  const gutter = useRef9(null);
+  show2.current = (line) => {
     const a = area.current;
     const lines2 = a.value.split("\n");
     const from = lines2.slice(0, line - 1).join("\n").length + (line > 1 ? 1 : 0);
@@ -2615,12 +2757,12 @@ function Plain({ text: text2, findings, changed: changed2, send, show }) {
   };
   const worst = /* @__PURE__ */ new Map();
   for (const f of findings ?? []) if (f.line) worst.set(f.line, f.severity === "warning" && worst.get(f.line) !== "bad" ? "warn" : "bad");
-  return /* @__PURE__ */ jsxs11(Fragment7, { children: [
-    /* @__PURE__ */ jsx11("pre", { ref: gutter, class: "gutter", "aria-hidden": "true", children: Array.from({ length: text2.split("\n").length }, (_, i) => /* @__PURE__ */ jsxs11("i", { class: worst.get(i + 1) ?? "", children: [
+  return /* @__PURE__ */ jsxs12(Fragment7, { children: [
+    /* @__PURE__ */ jsx12("pre", { ref: gutter, class: "gutter", "aria-hidden": "true", children: Array.from({ length: text2.split("\n").length }, (_, i) => /* @__PURE__ */ jsxs12("i", { class: worst.get(i + 1) ?? "", children: [
       i + 1,
       "\n"
     ] }, i)) }),
-    /* @__PURE__ */ jsx11(
+    /* @__PURE__ */ jsx12(
       "textarea",
       {
         ref: area,
@@ -2635,7 +2777,7 @@ function Plain({ text: text2, findings, changed: changed2, send, show }) {
         onScroll: (e) => gutter.current.scrollTop = e.currentTarget.scrollTop
       }
     ),
-    /* @__PURE__ */ jsx11("p", { class: "keys-hint faint", children: t("plainEditor") })
+    /* @__PURE__ */ jsx12("p", { class: "keys-hint faint", children: t("plainEditor") })
   ] });
 }
 function phrases() {
@@ -2682,13 +2824,13 @@ function nameIn(file) {
 function renamed(file, name) {
   return /^name:.*$/m.test(file) ? file.replace(/^name:.*$/m, (line) => "name: " + name + (line.endsWith("\r") ? "\r" : "")) : file;
 }
-async function fileOf(id, query, signal4) {
-  const { job } = await call("GET /api/v3/templates/{template}", { path: { template: id }, signal: signal4 });
+async function fileOf(id, query, signal5) {
+  const { job } = await call("GET /api/v3/templates/{template}", { path: { template: id }, signal: signal5 });
   const file = filled(job, query);
   const name = nameIn(file);
   if (!name) return file;
   try {
-    const free = await call("GET /api/v3/jobs/{user}/{name}/freename", { path: { user: me.value.name, name }, signal: signal4 });
+    const free = await call("GET /api/v3/jobs/{user}/{name}/freename", { path: { user: me.value.name, name }, signal: signal5 });
     return renamed(file, free.name);
   } catch (e) {
     if (e instanceof Failure && e.status < 500) return file;
@@ -2697,9 +2839,9 @@ async function fileOf(id, query, signal4) {
 }
 
 // pkg/portal/web/src/submit.tsx
-import { Fragment as Fragment8, jsx as jsx12, jsxs as jsxs12 } from "./library.js";
-var text = signal2("");
-var cloned = signal2("");
+import { Fragment as Fragment8, jsx as jsx13, jsxs as jsxs13 } from "./library.js";
+var text = signal3("");
+var cloned = signal3("");
 var none = [];
 var pause = 500;
 function example() {
@@ -2726,12 +2868,12 @@ ${vc ? `defaults:
   virtualCluster: ${vc}
 ` : ""}`;
 }
-function Finding({ f, show }) {
-  return /* @__PURE__ */ jsxs12("li", { class: f.severity === "warning" ? "warn" : "bad", children: [
-    f.line ? /* @__PURE__ */ jsx12("button", { type: "button", class: "link", onClick: () => show(f.line, f.column), children: t("line", { n: f.line }) }) : null,
+function Finding({ f, show: show2 }) {
+  return /* @__PURE__ */ jsxs13("li", { class: f.severity === "warning" ? "warn" : "bad", children: [
+    f.line ? /* @__PURE__ */ jsx13("button", { type: "button", class: "link", onClick: () => show2(f.line, f.column), children: t("line", { n: f.line }) }) : null,
     " ",
     f.message,
-    f.remedy ? /* @__PURE__ */ jsxs12("span", { class: "faint", children: [
+    f.remedy ? /* @__PURE__ */ jsxs13("span", { class: "faint", children: [
       " ",
       f.remedy
     ] }) : null
@@ -2740,17 +2882,17 @@ function Finding({ f, show }) {
 function Submit() {
   const of = place.value.query.get("clone") ?? "";
   const template = place.value.query.get("template") ?? "";
-  const show = useRef9(() => {
+  const show2 = useRef10(() => {
   });
-  const file = useRef9(null);
-  const checked = useSignal10(null);
-  const refused2 = useSignal10(null);
-  const error = useSignal10(null);
-  const checking = useSignal10(false);
-  const sending = useSignal10(false);
-  const loading = useSignal10(false);
-  const key2 = useRef9({ text: "", key: "" });
-  useEffect13(() => {
+  const file = useRef10(null);
+  const checked = useSignal11(null);
+  const refused2 = useSignal11(null);
+  const error = useSignal11(null);
+  const checking = useSignal11(false);
+  const sending = useSignal11(false);
+  const loading = useSignal11(false);
+  const key3 = useRef10({ text: "", key: "" });
+  useEffect14(() => {
     document.title = t("submit") + " – paictl";
     const leaves = (e) => {
       if (text.value && text.value !== cloned.value) e.preventDefault();
@@ -2758,46 +2900,46 @@ function Submit() {
     addEventListener("beforeunload", leaves);
     return () => removeEventListener("beforeunload", leaves);
   }, []);
-  useEffect13(() => {
+  useEffect14(() => {
     if (!template) return;
-    const stop = new AbortController();
+    const stop2 = new AbortController();
     loading.value = true;
-    fileOf(template, place.value.query, stop.signal).then((file2) => cloned.value = text.value = file2).catch((e) => {
-      if (!stop.signal.aborted) error.value = failure(e);
+    fileOf(template, place.value.query, stop2.signal).then((file2) => cloned.value = text.value = file2).catch((e) => {
+      if (!stop2.signal.aborted) error.value = failure(e);
     }).finally(() => loading.value = false);
-    return () => stop.abort();
+    return () => stop2.abort();
   }, [template]);
-  useEffect13(() => {
+  useEffect14(() => {
     if (!of) return;
-    const stop = new AbortController();
+    const stop2 = new AbortController();
     const [user, name] = of.split("/");
     const path = { user: user ?? "", name: name ?? "" };
     loading.value = true;
-    Promise.all([call("GET /api/v3/jobs/{user}/{name}/brief", { path, signal: stop.signal }), call("GET /api/v3/jobs/{user}/{name}/freename", { path, signal: stop.signal })]).then(([job, free]) => {
+    Promise.all([call("GET /api/v3/jobs/{user}/{name}/brief", { path, signal: stop2.signal }), call("GET /api/v3/jobs/{user}/{name}/freename", { path, signal: stop2.signal })]).then(([job, free]) => {
       cloned.value = text.value = renamed(job.config ?? "", free.name);
     }).catch((e) => {
-      if (!stop.signal.aborted) error.value = failure(e);
+      if (!stop2.signal.aborted) error.value = failure(e);
     }).finally(() => loading.value = false);
-    return () => stop.abort();
+    return () => stop2.abort();
   }, [of]);
-  useEffect13(() => {
+  useEffect14(() => {
     checked.value = null;
     refused2.value = null;
     if (!text.value.trim()) return;
-    const stop = new AbortController();
+    const stop2 = new AbortController();
     const timer = setTimeout(async () => {
       checking.value = true;
       try {
-        checked.value = await call("POST /api/v3/jobs", { query: { check: true }, body: { text: text.value, file: "job.yaml" }, signal: stop.signal });
+        checked.value = await call("POST /api/v3/jobs", { query: { check: true }, body: { text: text.value, file: "job.yaml" }, signal: stop2.signal });
       } catch (e) {
-        if (!stop.signal.aborted) refused2.value = failure(e);
+        if (!stop2.signal.aborted) refused2.value = failure(e);
       } finally {
-        if (!stop.signal.aborted) checking.value = false;
+        if (!stop2.signal.aborted) checking.value = false;
       }
     }, pause);
     return () => {
       clearTimeout(timer);
-      stop.abort();
+      stop2.abort();
       checking.value = false;
     };
   }, [text.value]);
@@ -2805,9 +2947,9 @@ function Submit() {
     if (sending.value || !text.value.trim()) return;
     sending.value = true;
     error.value = null;
-    if (key2.current.text !== text.value) key2.current = { text: text.value, key: crypto.randomUUID() };
+    if (key3.current.text !== text.value) key3.current = { text: text.value, key: crypto.randomUUID() };
     try {
-      const out = await call("POST /api/v3/jobs", { body: { text: text.value, file: "job.yaml" }, key: key2.current.key });
+      const out = await call("POST /api/v3/jobs", { body: { text: text.value, file: "job.yaml" }, key: key3.current.key });
       if (template) call("POST /api/v3/templates/{template}/use", { path: { template } }).catch(() => {
       });
       text.value = cloned.value = "";
@@ -2823,11 +2965,11 @@ function Submit() {
   };
   const result = refused2.value ?? checked.value;
   const findings = result?.findings ?? none;
-  return /* @__PURE__ */ jsxs12("section", { class: "page submit", children: [
-    /* @__PURE__ */ jsxs12("header", { class: "top", children: [
-      /* @__PURE__ */ jsx12("h1", { children: of ? t("cloneOf", { job: of }) : t("newJob") }),
-      /* @__PURE__ */ jsx12("span", { class: "grow" }),
-      /* @__PURE__ */ jsx12(
+  return /* @__PURE__ */ jsxs13("section", { class: "page submit", children: [
+    /* @__PURE__ */ jsxs13("header", { class: "top", children: [
+      /* @__PURE__ */ jsx13("h1", { children: of ? t("cloneOf", { job: of }) : t("newJob") }),
+      /* @__PURE__ */ jsx13("span", { class: "grow" }),
+      /* @__PURE__ */ jsx13(
         "input",
         {
           ref: file,
@@ -2840,7 +2982,7 @@ function Submit() {
           }
         }
       ),
-      /* @__PURE__ */ jsx12(
+      /* @__PURE__ */ jsx13(
         Menu,
         {
           label: t("more"),
@@ -2851,17 +2993,17 @@ function Submit() {
           ]
         }
       ),
-      /* @__PURE__ */ jsxs12("button", { type: "button", onClick: () => file.current.click(), children: [
-        /* @__PURE__ */ jsx12(Icon, { name: "file" }),
+      /* @__PURE__ */ jsxs13("button", { type: "button", onClick: () => file.current.click(), children: [
+        /* @__PURE__ */ jsx13(Icon, { name: "file" }),
         " ",
         t("openFile")
       ] }),
-      /* @__PURE__ */ jsx12("button", { type: "button", class: "primary", disabled: sending.value || checking.value || !text.value.trim() || refused2.value !== null, title: "Ctrl Enter", onClick: () => void send(), children: t(sending.value ? "submitting" : "submitJob") })
+      /* @__PURE__ */ jsx13("button", { type: "button", class: "primary", disabled: sending.value || checking.value || !text.value.trim() || refused2.value !== null, title: "Ctrl Enter", onClick: () => void send(), children: t(sending.value ? "submitting" : "submitJob") })
     ] }),
-    error.value ? /* @__PURE__ */ jsx12(Problem, { of: error.value }) : null,
-    text.value.includes("******") ? /* @__PURE__ */ jsx12("p", { class: "note", children: t("enterSecrets") }) : null,
-    /* @__PURE__ */ jsxs12("div", { class: "editor-and-check", children: [
-      /* @__PURE__ */ jsxs12(
+    error.value ? /* @__PURE__ */ jsx13(Problem, { of: error.value }) : null,
+    text.value.includes("******") ? /* @__PURE__ */ jsx13("p", { class: "note", children: t("enterSecrets") }) : null,
+    /* @__PURE__ */ jsxs13("div", { class: "editor-and-check", children: [
+      /* @__PURE__ */ jsxs13(
         "div",
         {
           class: "editor",
@@ -2873,54 +3015,54 @@ function Submit() {
             void open(e.dataTransfer.files[0]);
           },
           children: [
-            /* @__PURE__ */ jsx12(JobFile, { text: text.value, now: () => text.peek(), findings: result || !text.value.trim() ? findings : null, changed: (now2) => text.value = now2, send: () => void send(), show }),
-            text.value === "" && !loading.value ? /* @__PURE__ */ jsxs12("div", { class: "nothing", children: [
-              /* @__PURE__ */ jsx12("p", { children: t("emptyFile") }),
-              /* @__PURE__ */ jsx12("button", { type: "button", onClick: () => text.value = example(), children: t("example") })
+            /* @__PURE__ */ jsx13(JobFile, { text: text.value, now: () => text.peek(), findings: result || !text.value.trim() ? findings : null, changed: (now2) => text.value = now2, send: () => void send(), show: show2 }),
+            text.value === "" && !loading.value ? /* @__PURE__ */ jsxs13("div", { class: "nothing", children: [
+              /* @__PURE__ */ jsx13("p", { children: t("emptyFile") }),
+              /* @__PURE__ */ jsx13("button", { type: "button", onClick: () => text.value = example(), children: t("example") })
             ] }) : null
           ]
         }
       ),
-      /* @__PURE__ */ jsxs12("aside", { children: [
-        /* @__PURE__ */ jsx12(Parameters, { text: text.value, change: (name, value, like) => text.value = changed(text.value, name, value, like) }),
-        /* @__PURE__ */ jsx12("h2", { children: t("check") }),
-        /* @__PURE__ */ jsxs12("div", { class: "verdict", role: "status", "aria-live": "polite", children: [
-          loading.value ? /* @__PURE__ */ jsx12(Loading, {}) : null,
-          checking.value ? /* @__PURE__ */ jsx12("p", { class: "faint", children: t("checking") }) : null,
-          refused2.value && !checking.value ? findings.length ? /* @__PURE__ */ jsxs12(Fragment8, { children: [
-            /* @__PURE__ */ jsxs12("p", { class: "bad", children: [
-              /* @__PURE__ */ jsx12(Icon, { name: "warn" }),
+      /* @__PURE__ */ jsxs13("aside", { children: [
+        /* @__PURE__ */ jsx13(Parameters, { text: text.value, change: (name, value, like) => text.value = changed(text.value, name, value, like) }),
+        /* @__PURE__ */ jsx13("h2", { children: t("check") }),
+        /* @__PURE__ */ jsxs13("div", { class: "verdict", role: "status", "aria-live": "polite", children: [
+          loading.value ? /* @__PURE__ */ jsx13(Loading, {}) : null,
+          checking.value ? /* @__PURE__ */ jsx13("p", { class: "faint", children: t("checking") }) : null,
+          refused2.value && !checking.value ? findings.length ? /* @__PURE__ */ jsxs13(Fragment8, { children: [
+            /* @__PURE__ */ jsxs13("p", { class: "bad", children: [
+              /* @__PURE__ */ jsx13(Icon, { name: "warn" }),
               " ",
               t("refused")
             ] }),
-            /* @__PURE__ */ jsx12("ul", { class: "findings", children: findings.map((f, i) => /* @__PURE__ */ jsx12(Finding, { f, show: (line, column) => show.current(line, column) }, i)) })
-          ] }) : /* @__PURE__ */ jsx12(Problem, { of: refused2.value }) : null,
-          checked.value && !checking.value ? /* @__PURE__ */ jsxs12(Fragment8, { children: [
-            /* @__PURE__ */ jsxs12("p", { class: "good", children: [
-              /* @__PURE__ */ jsx12(Icon, { name: "check" }),
+            /* @__PURE__ */ jsx13("ul", { class: "findings", children: findings.map((f, i) => /* @__PURE__ */ jsx13(Finding, { f, show: (line, column) => show2.current(line, column) }, i)) })
+          ] }) : /* @__PURE__ */ jsx13(Problem, { of: refused2.value }) : null,
+          checked.value && !checking.value ? /* @__PURE__ */ jsxs13(Fragment8, { children: [
+            /* @__PURE__ */ jsxs13("p", { class: "good", children: [
+              /* @__PURE__ */ jsx13(Icon, { name: "check" }),
               " ",
               t(findings.length ? "warnings" : "fine")
             ] }),
-            findings.length ? /* @__PURE__ */ jsx12("ul", { class: "findings", children: findings.map((f, i) => /* @__PURE__ */ jsx12(Finding, { f, show: (line, column) => show.current(line, column) }, i)) }) : null,
-            /* @__PURE__ */ jsxs12("p", { children: [
-              /* @__PURE__ */ jsx12("b", { children: checked.value.name }),
-              /* @__PURE__ */ jsx12("br", {}),
+            findings.length ? /* @__PURE__ */ jsx13("ul", { class: "findings", children: findings.map((f, i) => /* @__PURE__ */ jsx13(Finding, { f, show: (line, column) => show2.current(line, column) }, i)) }) : null,
+            /* @__PURE__ */ jsxs13("p", { children: [
+              /* @__PURE__ */ jsx13("b", { children: checked.value.name }),
+              /* @__PURE__ */ jsx13("br", {}),
               t("willRequest", { tasks: checked.value.tasks, gpus: checked.value.gpus, vc: checked.value.virtualCluster })
             ] })
           ] }) : null,
-          !text.value.trim() && !loading.value ? /* @__PURE__ */ jsx12("p", { class: "faint", children: t("emptyFile") }) : null
+          !text.value.trim() && !loading.value ? /* @__PURE__ */ jsx13("p", { class: "faint", children: t("emptyFile") }) : null
         ] }),
-        /* @__PURE__ */ jsx12("h2", { children: t("yourVCs") }),
-        /* @__PURE__ */ jsx12(VCs, {})
+        /* @__PURE__ */ jsx13("h2", { children: t("yourVCs") }),
+        /* @__PURE__ */ jsx13(VCs, {})
       ] })
     ] })
   ] });
 }
 
 // pkg/portal/web/src/templates.tsx
-import { useSignal as useSignal11 } from "./library.js";
-import { useEffect as useEffect14, useRef as useRef10 } from "./library.js";
-import { Fragment as Fragment9, jsx as jsx13, jsxs as jsxs13 } from "./library.js";
+import { useSignal as useSignal12 } from "./library.js";
+import { useEffect as useEffect15, useRef as useRef11 } from "./library.js";
+import { Fragment as Fragment9, jsx as jsx14, jsxs as jsxs14 } from "./library.js";
 var views = ["all", "mine", "shared", "official", "starred"];
 var orders = ["stars", "uses", "updated", "name"];
 function fits(x, view, label) {
@@ -2944,7 +3086,7 @@ function compare(order) {
   };
 }
 function Star({ x, changed: changed2 }) {
-  const busy = useSignal11(false);
+  const busy = useSignal12(false);
   const press = async () => {
     busy.value = true;
     try {
@@ -2955,16 +3097,16 @@ function Star({ x, changed: changed2 }) {
       busy.value = false;
     }
   };
-  return /* @__PURE__ */ jsxs13("button", { type: "button", class: "star", "aria-pressed": x.starred, "aria-label": t("star"), title: t(x.starred ? "unstar" : "star"), disabled: busy.value, onClick: () => void press(), children: [
-    /* @__PURE__ */ jsx13("svg", { class: "icon", viewBox: "0 0 16 16", "aria-hidden": "true", children: /* @__PURE__ */ jsx13("path", { d: "M8 2l1.8 3.9 4.2.5-3.1 2.9.8 4.2L8 11.4l-3.7 2.1.8-4.2L2 6.4l4.2-.5z" }) }),
+  return /* @__PURE__ */ jsxs14("button", { type: "button", class: "star", "aria-pressed": x.starred, "aria-label": t("star"), title: t(x.starred ? "unstar" : "star"), disabled: busy.value, onClick: () => void press(), children: [
+    /* @__PURE__ */ jsx14("svg", { class: "icon", viewBox: "0 0 16 16", "aria-hidden": "true", children: /* @__PURE__ */ jsx14("path", { d: "M8 2l1.8 3.9 4.2.5-3.1 2.9.8 4.2L8 11.4l-3.7 2.1.8-4.2L2 6.4l4.2-.5z" }) }),
     x.stars
   ] });
 }
 function Labels({ x }) {
   const all2 = [...(x.categories ?? []).filter((c) => c !== official), ...x.tags ?? []];
-  return /* @__PURE__ */ jsxs13(Fragment9, { children: [
-    isOfficial(x) ? /* @__PURE__ */ jsx13("a", { class: "tag official", href: address(["templates"], { view: "official" }), children: t("official") }) : null,
-    all2.map((label) => /* @__PURE__ */ jsx13("a", { class: "tag", href: address(["templates"], { label }), children: label }, label))
+  return /* @__PURE__ */ jsxs14(Fragment9, { children: [
+    isOfficial(x) ? /* @__PURE__ */ jsx14("a", { class: "tag official", href: address(["templates"], { view: "official" }), children: t("official") }) : null,
+    all2.map((label) => /* @__PURE__ */ jsx14("a", { class: "tag", href: address(["templates"], { label }), children: label }, label))
   ] });
 }
 function sharedWith(x) {
@@ -2972,22 +3114,22 @@ function sharedWith(x) {
   return x.groups?.length ? x.groups.join(", ") : t("onlyAuthor");
 }
 function Card({ x, chosen: chosen2, changed: changed2 }) {
-  const card = useRef10(null);
-  useEffect14(() => {
+  const card = useRef11(null);
+  useEffect15(() => {
     if (chosen2) card.current?.scrollIntoView({ block: "nearest" });
   }, [chosen2]);
-  return /* @__PURE__ */ jsxs13("article", { ref: card, class: chosen2 ? "template chosen" : "template", children: [
-    /* @__PURE__ */ jsxs13("header", { children: [
-      /* @__PURE__ */ jsx13("a", { class: "whole", href: address(["templates", x.id]), children: x.name }),
-      /* @__PURE__ */ jsx13(Star, { x, changed: changed2 })
+  return /* @__PURE__ */ jsxs14("article", { ref: card, class: chosen2 ? "template chosen" : "template", children: [
+    /* @__PURE__ */ jsxs14("header", { children: [
+      /* @__PURE__ */ jsx14("a", { class: "whole", href: address(["templates", x.id]), children: x.name }),
+      /* @__PURE__ */ jsx14(Star, { x, changed: changed2 })
     ] }),
-    /* @__PURE__ */ jsx13("p", { class: "summary", children: x.summary || /* @__PURE__ */ jsx13("span", { class: "faint", children: t("noSummary") }) }),
-    /* @__PURE__ */ jsx13("p", { class: "labels", children: /* @__PURE__ */ jsx13(Labels, { x }) }),
-    /* @__PURE__ */ jsxs13("footer", { class: "faint small", children: [
-      /* @__PURE__ */ jsx13("span", { children: x.author }),
-      /* @__PURE__ */ jsx13("span", { children: t("usedTimes", { n: x.uses }) }),
-      /* @__PURE__ */ jsx13(Ago, { time: x.updated }),
-      /* @__PURE__ */ jsx13("span", { title: t("sharedWith"), children: sharedWith(x) })
+    /* @__PURE__ */ jsx14("p", { class: "summary", children: x.summary || /* @__PURE__ */ jsx14("span", { class: "faint", children: t("noSummary") }) }),
+    /* @__PURE__ */ jsx14("p", { class: "labels", children: /* @__PURE__ */ jsx14(Labels, { x }) }),
+    /* @__PURE__ */ jsxs14("footer", { class: "faint small", children: [
+      /* @__PURE__ */ jsx14("span", { children: x.author }),
+      /* @__PURE__ */ jsx14("span", { children: t("usedTimes", { n: x.uses }) }),
+      /* @__PURE__ */ jsx14(Ago, { time: x.updated }),
+      /* @__PURE__ */ jsx14("span", { title: t("sharedWith"), children: sharedWith(x) })
     ] })
   ] });
 }
@@ -2998,22 +3140,22 @@ function Templates() {
   const order = orders.find((x) => x === q.get("order")) ?? "stars";
   const label = q.get("label") ?? "";
   const mine = view === "mine" ? me.value.name : "";
-  const search = useRef10(null);
-  const at = useSignal11(-1);
-  const { value, error, again } = useRead(keyword + "\n" + mine, (signal4) => call("GET /api/v3/templates", { query: { keyword, author: mine }, signal: signal4 }));
-  useEffect14(() => {
+  const search = useRef11(null);
+  const at = useSignal12(-1);
+  const { value, error, again } = useRead(keyword + "\n" + mine, (signal5) => call("GET /api/v3/templates", { query: { keyword, author: mine }, signal: signal5 }));
+  useEffect15(() => {
     document.title = t("templates") + " – paictl";
   }, []);
-  useEffect14(() => {
+  useEffect15(() => {
     at.value = -1;
     if (document.activeElement !== search.current) search.current.value = keyword;
   }, [q.toString()]);
-  const timer = useRef10(0);
+  const timer = useRef11(0);
   const typed = (word) => {
     clearTimeout(timer.current);
     timer.current = setTimeout(() => setQuery({ keyword: word || void 0 }), 250);
   };
-  useEffect14(() => () => clearTimeout(timer.current), []);
+  useEffect15(() => () => clearTimeout(timer.current), []);
   const all2 = value.value?.items ?? [];
   const rows = all2.filter((x) => fits(x, view, label)).sort(compare(order));
   const labels = [.../* @__PURE__ */ new Set([...all2.flatMap((x) => [...x.categories ?? [], ...x.tags ?? []]), ...label ? [label] : []])].filter((x) => x !== official).sort();
@@ -3034,11 +3176,11 @@ function Templates() {
   const command2 = ["paictl job template list"];
   if (mine) command2.push("--mine");
   if (keyword) command2.push("--keyword " + quoted(keyword));
-  return /* @__PURE__ */ jsxs13("section", { class: "page", children: [
-    /* @__PURE__ */ jsxs13("header", { class: "top", children: [
-      /* @__PURE__ */ jsx13("h1", { children: t("templates") }),
-      /* @__PURE__ */ jsx13("span", { class: "grow" }),
-      /* @__PURE__ */ jsx13(
+  return /* @__PURE__ */ jsxs14("section", { class: "page", children: [
+    /* @__PURE__ */ jsxs14("header", { class: "top", children: [
+      /* @__PURE__ */ jsx14("h1", { children: t("templates") }),
+      /* @__PURE__ */ jsx14("span", { class: "grow" }),
+      /* @__PURE__ */ jsx14(
         Menu,
         {
           label: t("more"),
@@ -3050,51 +3192,51 @@ function Templates() {
           ]
         }
       ),
-      /* @__PURE__ */ jsxs13("a", { class: "button primary", href: address(["templates", "new"]), children: [
-        /* @__PURE__ */ jsx13(Icon, { name: "plus" }),
+      /* @__PURE__ */ jsxs14("a", { class: "button primary", href: address(["templates", "new"]), children: [
+        /* @__PURE__ */ jsx14(Icon, { name: "plus" }),
         " ",
         t("newTemplate")
       ] })
     ] }),
-    /* @__PURE__ */ jsxs13("div", { class: "filters", children: [
-      /* @__PURE__ */ jsxs13("label", { class: "search", children: [
-        /* @__PURE__ */ jsx13(Icon, { name: "search" }),
-        /* @__PURE__ */ jsx13("input", { ref: search, type: "search", placeholder: t("searchTemplates"), "aria-label": t("searchTemplates"), defaultValue: keyword, onInput: (e) => typed(e.currentTarget.value), onKeyDown: (e) => e.key === "Escape" && e.currentTarget.blur() }),
-        /* @__PURE__ */ jsx13("kbd", { children: "/" })
+    /* @__PURE__ */ jsxs14("div", { class: "filters", children: [
+      /* @__PURE__ */ jsxs14("label", { class: "search", children: [
+        /* @__PURE__ */ jsx14(Icon, { name: "search" }),
+        /* @__PURE__ */ jsx14("input", { ref: search, type: "search", placeholder: t("searchTemplates"), "aria-label": t("searchTemplates"), defaultValue: keyword, onInput: (e) => typed(e.currentTarget.value), onKeyDown: (e) => e.key === "Escape" && e.currentTarget.blur() }),
+        /* @__PURE__ */ jsx14("kbd", { children: "/" })
       ] }),
-      /* @__PURE__ */ jsx13("div", { class: "segments", role: "group", "aria-label": t("templates"), children: views.map((name) => /* @__PURE__ */ jsx13("button", { type: "button", "aria-pressed": view === name, onClick: () => setQuery({ view: name === "all" ? void 0 : name }), children: t(`view.${name}`) }, name)) }),
-      labels.length > 0 ? /* @__PURE__ */ jsxs13("select", { "aria-label": t("labels"), value: label, onChange: (e) => setQuery({ label: e.currentTarget.value || void 0 }), children: [
-        /* @__PURE__ */ jsx13("option", { value: "", children: t("anyLabel") }),
-        labels.map((x) => /* @__PURE__ */ jsx13("option", { value: x, children: x }, x))
+      /* @__PURE__ */ jsx14("div", { class: "segments", role: "group", "aria-label": t("templates"), children: views.map((name) => /* @__PURE__ */ jsx14("button", { type: "button", "aria-pressed": view === name, onClick: () => setQuery({ view: name === "all" ? void 0 : name }), children: t(`view.${name}`) }, name)) }),
+      labels.length > 0 ? /* @__PURE__ */ jsxs14("select", { "aria-label": t("labels"), value: label, onChange: (e) => setQuery({ label: e.currentTarget.value || void 0 }), children: [
+        /* @__PURE__ */ jsx14("option", { value: "", children: t("anyLabel") }),
+        labels.map((x) => /* @__PURE__ */ jsx14("option", { value: x, children: x }, x))
       ] }) : null,
-      /* @__PURE__ */ jsx13("select", { "aria-label": t("order"), value: order, onChange: (e) => setQuery({ order: e.currentTarget.value === "stars" ? void 0 : e.currentTarget.value }), children: orders.map((x) => /* @__PURE__ */ jsx13("option", { value: x, children: t(`order.${x}`) }, x)) })
+      /* @__PURE__ */ jsx14("select", { "aria-label": t("order"), value: order, onChange: (e) => setQuery({ order: e.currentTarget.value === "stars" ? void 0 : e.currentTarget.value }), children: orders.map((x) => /* @__PURE__ */ jsx14("option", { value: x, children: t(`order.${x}`) }, x)) })
     ] }),
-    error.value ? /* @__PURE__ */ jsx13(Problem, { of: error.value, again }) : null,
-    !value.value ? error.value ? null : /* @__PURE__ */ jsx13(Loading, {}) : rows.length === 0 ? /* @__PURE__ */ jsxs13("div", { class: "empty", children: [
-      /* @__PURE__ */ jsx13("p", { children: t(filtered ? "noTemplateMatch" : "noTemplates") }),
-      filtered ? /* @__PURE__ */ jsx13("button", { type: "button", onClick: () => go(address(["templates"])), children: t("clearFilters") }) : /* @__PURE__ */ jsx13("p", { class: "faint", children: t("noTemplatesHint") })
-    ] }) : /* @__PURE__ */ jsx13("div", { class: "templates", children: rows.map((x, i) => /* @__PURE__ */ jsx13(Card, { x, chosen: i === at.value, changed: replaced }, x.id)) })
+    error.value ? /* @__PURE__ */ jsx14(Problem, { of: error.value, again }) : null,
+    !value.value ? error.value ? null : /* @__PURE__ */ jsx14(Loading, {}) : rows.length === 0 ? /* @__PURE__ */ jsxs14("div", { class: "empty", children: [
+      /* @__PURE__ */ jsx14("p", { children: t(filtered ? "noTemplateMatch" : "noTemplates") }),
+      filtered ? /* @__PURE__ */ jsx14("button", { type: "button", onClick: () => go(address(["templates"])), children: t("clearFilters") }) : /* @__PURE__ */ jsx14("p", { class: "faint", children: t("noTemplatesHint") })
+    ] }) : /* @__PURE__ */ jsx14("div", { class: "templates", children: rows.map((x, i) => /* @__PURE__ */ jsx14(Card, { x, chosen: i === at.value, changed: replaced }, x.id)) })
   ] });
 }
 function TemplatePage({ id }) {
-  const { value, error, again } = useRead(id, (signal4) => call("GET /api/v3/templates/{template}", { path: { template: id }, signal: signal4 }));
+  const { value, error, again } = useRead(id, (signal5) => call("GET /api/v3/templates/{template}", { path: { template: id }, signal: signal5 }));
   const x = value.value;
-  useEffect14(() => {
+  useEffect15(() => {
     document.title = (x?.name ?? t("templates")) + " – paictl";
   }, [x?.name]);
-  if (!x) return error.value ? /* @__PURE__ */ jsx13(Problem, { of: error.value, again }) : /* @__PURE__ */ jsx13(Loading, {});
+  if (!x) return error.value ? /* @__PURE__ */ jsx14(Problem, { of: error.value, again }) : /* @__PURE__ */ jsx14(Loading, {});
   if (place.value.query.get("edit")) {
-    return /* @__PURE__ */ jsx13(Edit, { title: t("editTemplate", { name: x.name }), spec: specOf(x), store: (spec) => call("PUT /api/v3/templates/{template}", { path: { template: id }, body: { spec, version: x.version } }), done: (next) => {
+    return /* @__PURE__ */ jsx14(Edit, { title: t("editTemplate", { name: x.name }), spec: specOf(x), store: (spec) => call("PUT /api/v3/templates/{template}", { path: { template: id }, body: { spec, version: x.version } }), done: (next) => {
       value.value = next;
       go(address(["templates", id]));
     }, cancel: address(["templates", id]) });
   }
-  return /* @__PURE__ */ jsx13(Shown, { x, changed: (next) => value.value = next });
+  return /* @__PURE__ */ jsx14(Shown, { x, changed: (next) => value.value = next });
 }
 function Shown({ x, changed: took }) {
   const path = { template: x.id };
   const full = x.author === me.value?.name ? x.name : `${x.author}/${x.name}`;
-  const values = useSignal11(Object.fromEntries([...place.value.query].filter(([key2]) => key2.startsWith("set."))));
+  const values = useSignal12(Object.fromEntries([...place.value.query].filter(([key3]) => key3.startsWith("set."))));
   const file = filled(x.job, new URLSearchParams(values.value));
   const masked = x.job.includes("******");
   const change = (name, value) => {
@@ -3114,22 +3256,22 @@ function Shown({ x, changed: took }) {
       go(address(["templates"]));
     }
   });
-  return /* @__PURE__ */ jsxs13("section", { class: "page template-page", children: [
-    /* @__PURE__ */ jsxs13("header", { class: "top", children: [
-      /* @__PURE__ */ jsxs13("nav", { class: "crumbs", children: [
-        /* @__PURE__ */ jsx13("a", { href: address(["templates"]), children: t("templates") }),
-        /* @__PURE__ */ jsx13(Icon, { name: "chevron" })
+  return /* @__PURE__ */ jsxs14("section", { class: "page template-page", children: [
+    /* @__PURE__ */ jsxs14("header", { class: "top", children: [
+      /* @__PURE__ */ jsxs14("nav", { class: "crumbs", children: [
+        /* @__PURE__ */ jsx14("a", { href: address(["templates"]), children: t("templates") }),
+        /* @__PURE__ */ jsx14(Icon, { name: "chevron" })
       ] }),
-      /* @__PURE__ */ jsx13("h1", { title: x.name, children: x.name }),
-      /* @__PURE__ */ jsx13("span", { class: "grow" }),
-      /* @__PURE__ */ jsxs13("div", { class: "actions", children: [
-        /* @__PURE__ */ jsx13(Star, { x, changed: took }),
-        /* @__PURE__ */ jsxs13("a", { class: "button primary", href: address(["submit"], { template: x.id, ...Object.fromEntries(given()) }), children: [
-          /* @__PURE__ */ jsx13(Icon, { name: "plus" }),
+      /* @__PURE__ */ jsx14("h1", { title: x.name, children: x.name }),
+      /* @__PURE__ */ jsx14("span", { class: "grow" }),
+      /* @__PURE__ */ jsxs14("div", { class: "actions", children: [
+        /* @__PURE__ */ jsx14(Star, { x, changed: took }),
+        /* @__PURE__ */ jsxs14("a", { class: "button primary", href: address(["submit"], { template: x.id, ...Object.fromEntries(given()) }), children: [
+          /* @__PURE__ */ jsx14(Icon, { name: "plus" }),
           " ",
           t("use")
         ] }),
-        /* @__PURE__ */ jsx13(
+        /* @__PURE__ */ jsx14(
           Menu,
           {
             label: t("more"),
@@ -3145,81 +3287,81 @@ function Shown({ x, changed: took }) {
         )
       ] })
     ] }),
-    x.summary ? /* @__PURE__ */ jsx13("p", { class: "lead", children: x.summary }) : null,
-    /* @__PURE__ */ jsxs13("dl", { class: "facts", children: [
-      /* @__PURE__ */ jsx13(Fact2, { name: "author", children: x.author }),
-      /* @__PURE__ */ jsx13(Fact2, { name: "sharedWith", children: sharedWith(x) }),
-      /* @__PURE__ */ jsx13(Fact2, { name: "uses", children: x.uses }),
-      /* @__PURE__ */ jsx13(Fact2, { name: "version", children: x.version }),
-      /* @__PURE__ */ jsx13(Fact2, { name: "changedAt", children: /* @__PURE__ */ jsx13(Ago, { time: x.updated }) }),
-      /* @__PURE__ */ jsx13(Fact2, { name: "createdAt", children: /* @__PURE__ */ jsx13(Ago, { time: x.created }) }),
-      x.tags?.length || x.categories?.length ? /* @__PURE__ */ jsx13(Fact2, { name: "labels", children: /* @__PURE__ */ jsx13(Labels, { x }) }) : null,
-      x.dataUrl ? /* @__PURE__ */ jsxs13(Fact2, { name: "data", children: [
+    x.summary ? /* @__PURE__ */ jsx14("p", { class: "lead", children: x.summary }) : null,
+    /* @__PURE__ */ jsxs14("dl", { class: "facts", children: [
+      /* @__PURE__ */ jsx14(Fact2, { name: "author", children: x.author }),
+      /* @__PURE__ */ jsx14(Fact2, { name: "sharedWith", children: sharedWith(x) }),
+      /* @__PURE__ */ jsx14(Fact2, { name: "uses", children: x.uses }),
+      /* @__PURE__ */ jsx14(Fact2, { name: "version", children: x.version }),
+      /* @__PURE__ */ jsx14(Fact2, { name: "changedAt", children: /* @__PURE__ */ jsx14(Ago, { time: x.updated }) }),
+      /* @__PURE__ */ jsx14(Fact2, { name: "createdAt", children: /* @__PURE__ */ jsx14(Ago, { time: x.created }) }),
+      x.tags?.length || x.categories?.length ? /* @__PURE__ */ jsx14(Fact2, { name: "labels", children: /* @__PURE__ */ jsx14(Labels, { x }) }) : null,
+      x.dataUrl ? /* @__PURE__ */ jsxs14(Fact2, { name: "data", children: [
         x.dataType,
         " ",
-        /* @__PURE__ */ jsx13("code", { children: x.dataUrl })
+        /* @__PURE__ */ jsx14("code", { children: x.dataUrl })
       ] }) : null
     ] }),
-    masked ? /* @__PURE__ */ jsx13("p", { class: "note", children: t("templateMasked") }) : null,
-    /* @__PURE__ */ jsxs13("div", { class: "editor-and-check", children: [
-      /* @__PURE__ */ jsxs13("div", { children: [
-        x.description ? /* @__PURE__ */ jsx13("div", { class: "description", children: x.description }) : null,
-        /* @__PURE__ */ jsxs13("div", { class: "filters", children: [
-          /* @__PURE__ */ jsx13("h2", { children: t("jobFile") }),
-          /* @__PURE__ */ jsx13("span", { class: "grow" }),
-          /* @__PURE__ */ jsxs13("button", { type: "button", onClick: () => void copy(file), children: [
-            /* @__PURE__ */ jsx13(Icon, { name: "copy" }),
+    masked ? /* @__PURE__ */ jsx14("p", { class: "note", children: t("templateMasked") }) : null,
+    /* @__PURE__ */ jsxs14("div", { class: "editor-and-check", children: [
+      /* @__PURE__ */ jsxs14("div", { children: [
+        x.description ? /* @__PURE__ */ jsx14("div", { class: "description", children: x.description }) : null,
+        /* @__PURE__ */ jsxs14("div", { class: "filters", children: [
+          /* @__PURE__ */ jsx14("h2", { children: t("jobFile") }),
+          /* @__PURE__ */ jsx14("span", { class: "grow" }),
+          /* @__PURE__ */ jsxs14("button", { type: "button", onClick: () => void copy(file), children: [
+            /* @__PURE__ */ jsx14(Icon, { name: "copy" }),
             " ",
             t("copy")
           ] }),
-          /* @__PURE__ */ jsxs13("button", { type: "button", onClick: () => save(`${nameIn(x.job) || "job"}.yaml`, [file], "text/yaml"), children: [
-            /* @__PURE__ */ jsx13(Icon, { name: "down" }),
+          /* @__PURE__ */ jsxs14("button", { type: "button", onClick: () => save(`${nameIn(x.job) || "job"}.yaml`, [file], "text/yaml"), children: [
+            /* @__PURE__ */ jsx14(Icon, { name: "down" }),
             " ",
             t("download")
           ] })
         ] }),
-        /* @__PURE__ */ jsx13("pre", { class: "code", children: file })
+        /* @__PURE__ */ jsx14("pre", { class: "code", children: file })
       ] }),
-      /* @__PURE__ */ jsxs13("aside", { children: [
-        /* @__PURE__ */ jsx13(Parameters, { text: file, change, done: () => go(address(place.value.path, Object.fromEntries(given())), true) }),
-        /* @__PURE__ */ jsx13("p", { class: "faint", children: t("useHint") })
+      /* @__PURE__ */ jsxs14("aside", { children: [
+        /* @__PURE__ */ jsx14(Parameters, { text: file, change, done: () => go(address(place.value.path, Object.fromEntries(given())), true) }),
+        /* @__PURE__ */ jsx14("p", { class: "faint", children: t("useHint") })
       ] })
     ] })
   ] });
 }
 function Fact2({ name, children }) {
-  return /* @__PURE__ */ jsxs13("div", { children: [
-    /* @__PURE__ */ jsx13("dt", { children: t(name) }),
-    /* @__PURE__ */ jsx13("dd", { children })
+  return /* @__PURE__ */ jsxs14("div", { children: [
+    /* @__PURE__ */ jsx14("dt", { children: t(name) }),
+    /* @__PURE__ */ jsx14("dd", { children })
   ] });
 }
 function NewTemplate() {
   const of = place.value.query.get("job") ?? "";
-  const { value, error, again } = useRead(of, async (signal4) => {
+  const { value, error, again } = useRead(of, async (signal5) => {
     if (!of) return place.value.query.get("from") === "submit" ? text.value : "";
     const [user, name] = of.split("/");
-    const job2 = await call("GET /api/v3/jobs/{user}/{name}/brief", { path: { user: user ?? "", name: name ?? "" }, signal: signal4 });
+    const job2 = await call("GET /api/v3/jobs/{user}/{name}/brief", { path: { user: user ?? "", name: name ?? "" }, signal: signal5 });
     return job2.config ?? "";
   });
-  useEffect14(() => {
+  useEffect15(() => {
     document.title = t("newTemplate") + " – paictl";
   }, []);
-  if (value.value === null) return error.value ? /* @__PURE__ */ jsx13(Problem, { of: error.value, again }) : /* @__PURE__ */ jsx13(Loading, {});
+  if (value.value === null) return error.value ? /* @__PURE__ */ jsx14(Problem, { of: error.value, again }) : /* @__PURE__ */ jsx14(Loading, {});
   const job = value.value;
   const spec = { name: nameIn(job), author: me.value.name, type: "template", job };
-  return /* @__PURE__ */ jsx13(Edit, { title: of ? t("templateOf", { job: of }) : t("newTemplate"), spec, store: (body) => call("POST /api/v3/templates", { body }), done: (x) => go(address(["templates", x.id]), true), cancel: address(of ? ["jobs", ...of.split("/")] : ["templates"]) });
+  return /* @__PURE__ */ jsx14(Edit, { title: of ? t("templateOf", { job: of }) : t("newTemplate"), spec, store: (body) => call("POST /api/v3/templates", { body }), done: (x) => go(address(["templates", x.id]), true), cancel: address(of ? ["jobs", ...of.split("/")] : ["templates"]) });
 }
 function words(text2) {
   return text2.split(/[,，]/).map((x) => x.trim()).filter(Boolean);
 }
 function Edit({ title, spec, store, done: done2, cancel }) {
-  const form = useRef10(null);
-  const error = useSignal11(null);
-  const busy = useSignal11(false);
-  const dirty = useRef10(false);
-  const open = useSignal11(spec.public ? "public" : spec.groups?.length ? "groups" : "private");
+  const form = useRef11(null);
+  const error = useSignal12(null);
+  const busy = useSignal12(false);
+  const dirty = useRef11(false);
+  const open = useSignal12(spec.public ? "public" : spec.groups?.length ? "groups" : "private");
   const groups = [.../* @__PURE__ */ new Set([...spec.groups ?? [], ...me.value?.groups ?? []])].sort();
-  useEffect14(() => {
+  useEffect15(() => {
     const leaves = (e) => {
       if (dirty.current) e.preventDefault();
     };
@@ -3256,78 +3398,78 @@ function Edit({ title, spec, store, done: done2, cancel }) {
       busy.value = false;
     }
   };
-  return /* @__PURE__ */ jsx13("section", { class: "page", children: /* @__PURE__ */ jsxs13("form", { ref: form, class: "fields", onSubmit: (e) => void send(e), onInput: () => dirty.current = true, children: [
-    /* @__PURE__ */ jsxs13("header", { class: "top", children: [
-      /* @__PURE__ */ jsx13("h1", { children: title }),
-      /* @__PURE__ */ jsx13("span", { class: "grow" }),
-      /* @__PURE__ */ jsx13("a", { class: "button", href: cancel, children: t("cancel") }),
-      /* @__PURE__ */ jsx13("button", { type: "submit", class: "primary", disabled: busy.value, children: t("save") })
+  return /* @__PURE__ */ jsx14("section", { class: "page", children: /* @__PURE__ */ jsxs14("form", { ref: form, class: "fields", onSubmit: (e) => void send(e), onInput: () => dirty.current = true, children: [
+    /* @__PURE__ */ jsxs14("header", { class: "top", children: [
+      /* @__PURE__ */ jsx14("h1", { children: title }),
+      /* @__PURE__ */ jsx14("span", { class: "grow" }),
+      /* @__PURE__ */ jsx14("a", { class: "button", href: cancel, children: t("cancel") }),
+      /* @__PURE__ */ jsx14("button", { type: "submit", class: "primary", disabled: busy.value, children: t("save") })
     ] }),
-    error.value ? /* @__PURE__ */ jsxs13(Fragment9, { children: [
-      /* @__PURE__ */ jsx13(Problem, { of: error.value }),
-      error.value.findings.length ? /* @__PURE__ */ jsx13("ul", { class: "findings", children: error.value.findings.map((f, i) => /* @__PURE__ */ jsxs13("li", { children: [
+    error.value ? /* @__PURE__ */ jsxs14(Fragment9, { children: [
+      /* @__PURE__ */ jsx14(Problem, { of: error.value }),
+      error.value.findings.length ? /* @__PURE__ */ jsx14("ul", { class: "findings", children: error.value.findings.map((f, i) => /* @__PURE__ */ jsxs14("li", { children: [
         f.line ? t("line", { n: f.line }) + ": " : "",
         f.message,
         " ",
-        f.remedy ? /* @__PURE__ */ jsx13("span", { class: "faint", children: f.remedy }) : null
+        f.remedy ? /* @__PURE__ */ jsx14("span", { class: "faint", children: f.remedy }) : null
       ] }, i)) }) : null
     ] }) : null,
-    /* @__PURE__ */ jsxs13("div", { class: "columns", children: [
-      /* @__PURE__ */ jsxs13("div", { children: [
-        /* @__PURE__ */ jsxs13("label", { children: [
-          /* @__PURE__ */ jsx13("span", { children: t("name") }),
-          /* @__PURE__ */ jsx13("input", { name: "name", required: true, maxLength: 100, defaultValue: spec.name, autocomplete: "off" })
+    /* @__PURE__ */ jsxs14("div", { class: "columns", children: [
+      /* @__PURE__ */ jsxs14("div", { children: [
+        /* @__PURE__ */ jsxs14("label", { children: [
+          /* @__PURE__ */ jsx14("span", { children: t("name") }),
+          /* @__PURE__ */ jsx14("input", { name: "name", required: true, maxLength: 100, defaultValue: spec.name, autocomplete: "off" })
         ] }),
-        /* @__PURE__ */ jsxs13("label", { children: [
-          /* @__PURE__ */ jsx13("span", { children: t("summary") }),
-          /* @__PURE__ */ jsx13("input", { name: "summary", maxLength: 1024, defaultValue: spec.summary, autocomplete: "off" })
+        /* @__PURE__ */ jsxs14("label", { children: [
+          /* @__PURE__ */ jsx14("span", { children: t("summary") }),
+          /* @__PURE__ */ jsx14("input", { name: "summary", maxLength: 1024, defaultValue: spec.summary, autocomplete: "off" })
         ] }),
-        /* @__PURE__ */ jsxs13("label", { children: [
-          /* @__PURE__ */ jsx13("span", { children: t("description") }),
-          /* @__PURE__ */ jsx13("textarea", { name: "description", rows: 8, defaultValue: spec.description })
+        /* @__PURE__ */ jsxs14("label", { children: [
+          /* @__PURE__ */ jsx14("span", { children: t("description") }),
+          /* @__PURE__ */ jsx14("textarea", { name: "description", rows: 8, defaultValue: spec.description })
         ] }),
-        /* @__PURE__ */ jsxs13("label", { children: [
-          /* @__PURE__ */ jsx13("span", { children: t("tags") }),
-          /* @__PURE__ */ jsx13("input", { name: "tags", defaultValue: spec.tags?.join(", "), autocomplete: "off" }),
-          /* @__PURE__ */ jsx13("span", { class: "faint small", children: t("commas") })
+        /* @__PURE__ */ jsxs14("label", { children: [
+          /* @__PURE__ */ jsx14("span", { children: t("tags") }),
+          /* @__PURE__ */ jsx14("input", { name: "tags", defaultValue: spec.tags?.join(", "), autocomplete: "off" }),
+          /* @__PURE__ */ jsx14("span", { class: "faint small", children: t("commas") })
         ] }),
-        /* @__PURE__ */ jsxs13("label", { children: [
-          /* @__PURE__ */ jsx13("span", { children: t("categories") }),
-          /* @__PURE__ */ jsx13("input", { name: "categories", defaultValue: spec.categories?.filter((c) => c !== official).join(", "), autocomplete: "off" })
+        /* @__PURE__ */ jsxs14("label", { children: [
+          /* @__PURE__ */ jsx14("span", { children: t("categories") }),
+          /* @__PURE__ */ jsx14("input", { name: "categories", defaultValue: spec.categories?.filter((c) => c !== official).join(", "), autocomplete: "off" })
         ] }),
-        me.value?.grants.administrator || spec.categories?.includes(official) ? /* @__PURE__ */ jsxs13("label", { class: "tick", children: [
-          /* @__PURE__ */ jsx13("input", { type: "checkbox", name: "official", defaultChecked: spec.categories?.includes(official) }),
+        me.value?.grants.administrator || spec.categories?.includes(official) ? /* @__PURE__ */ jsxs14("label", { class: "tick", children: [
+          /* @__PURE__ */ jsx14("input", { type: "checkbox", name: "official", defaultChecked: spec.categories?.includes(official) }),
           " ",
           t("official")
         ] }) : null,
-        /* @__PURE__ */ jsxs13("fieldset", { children: [
-          /* @__PURE__ */ jsx13("legend", { children: t("sharedWith") }),
+        /* @__PURE__ */ jsxs14("fieldset", { children: [
+          /* @__PURE__ */ jsx14("legend", { children: t("sharedWith") }),
           ["private", "groups", "public"].map(
-            (x) => x === "groups" && groups.length === 0 ? null : /* @__PURE__ */ jsxs13("label", { class: "tick", children: [
-              /* @__PURE__ */ jsx13("input", { type: "radio", name: "open", value: x, checked: open.value === x, onChange: () => open.value = x }),
+            (x) => x === "groups" && groups.length === 0 ? null : /* @__PURE__ */ jsxs14("label", { class: "tick", children: [
+              /* @__PURE__ */ jsx14("input", { type: "radio", name: "open", value: x, checked: open.value === x, onChange: () => open.value = x }),
               " ",
               t(`share.${x}`)
             ] }, x)
           ),
-          open.value === "groups" ? /* @__PURE__ */ jsx13("div", { class: "choices", children: groups.map((g) => /* @__PURE__ */ jsxs13("label", { class: "tick", children: [
-            /* @__PURE__ */ jsx13("input", { type: "checkbox", name: "groups", value: g, defaultChecked: spec.groups?.includes(g) }),
+          open.value === "groups" ? /* @__PURE__ */ jsx14("div", { class: "choices", children: groups.map((g) => /* @__PURE__ */ jsxs14("label", { class: "tick", children: [
+            /* @__PURE__ */ jsx14("input", { type: "checkbox", name: "groups", value: g, defaultChecked: spec.groups?.includes(g) }),
             " ",
             g
           ] }, g)) }) : null
         ] })
       ] }),
-      /* @__PURE__ */ jsxs13("label", { class: "file", children: [
-        /* @__PURE__ */ jsx13("span", { children: t("jobFile") }),
-        /* @__PURE__ */ jsx13("textarea", { name: "job", required: true, rows: 26, spellcheck: false, autocomplete: "off", autocapitalize: "off", wrap: "off", defaultValue: spec.job }),
-        /* @__PURE__ */ jsx13("span", { class: "faint small", children: t("templateSecrets") })
+      /* @__PURE__ */ jsxs14("label", { class: "file", children: [
+        /* @__PURE__ */ jsx14("span", { children: t("jobFile") }),
+        /* @__PURE__ */ jsx14("textarea", { name: "job", required: true, rows: 26, spellcheck: false, autocomplete: "off", autocapitalize: "off", wrap: "off", defaultValue: spec.job }),
+        /* @__PURE__ */ jsx14("span", { class: "faint small", children: t("templateSecrets") })
       ] })
     ] })
   ] }) });
 }
 
 // pkg/portal/web/src/usage.tsx
-import { useEffect as useEffect15 } from "./library.js";
-import { Fragment as Fragment10, jsx as jsx14, jsxs as jsxs14 } from "./library.js";
+import { useEffect as useEffect16 } from "./library.js";
+import { Fragment as Fragment10, jsx as jsx15, jsxs as jsxs15 } from "./library.js";
 var spans = ["7", "30", "90", "month"];
 var dimensions = ["vc", "user", "type", "day"];
 var day = 864e5;
@@ -3370,34 +3512,34 @@ function Chart({ u }) {
   const bar = Math.max(step * 0.72, 1);
   const y = (seconds) => height - height * seconds / top;
   const date = new Intl.DateTimeFormat(language.value, { month: "short", day: "numeric", timeZone: "UTC" });
-  return /* @__PURE__ */ jsxs14("figure", { class: "chart", children: [
-    /* @__PURE__ */ jsxs14("figcaption", { children: [
-      ["guaranteed", "opportunisticJobs", "preempted", "failedAttempts"].map((x) => /* @__PURE__ */ jsxs14("span", { class: "key", children: [
-        /* @__PURE__ */ jsx14("i", { class: x }),
+  return /* @__PURE__ */ jsxs15("figure", { class: "chart", children: [
+    /* @__PURE__ */ jsxs15("figcaption", { children: [
+      ["guaranteed", "opportunisticJobs", "preempted", "failedAttempts"].map((x) => /* @__PURE__ */ jsxs15("span", { class: "key", children: [
+        /* @__PURE__ */ jsx15("i", { class: x }),
         " ",
         t(x)
       ] }, x)),
-      /* @__PURE__ */ jsx14("span", { class: "grow" }),
-      /* @__PURE__ */ jsx14("span", { class: "faint", children: t("hoursADay", { n: hours(top, 0) }) })
+      /* @__PURE__ */ jsx15("span", { class: "grow" }),
+      /* @__PURE__ */ jsx15("span", { class: "faint", children: t("hoursADay", { n: hours(top, 0) }) })
     ] }),
-    /* @__PURE__ */ jsxs14("svg", { viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: "none", role: "img", "aria-label": t("chartOf", { n: hours(held(u.total)), days: days.length }), children: [
-      [0, 0.5].map((part) => /* @__PURE__ */ jsx14("line", { x1: "0", x2: width, y1: height * part, y2: height * part }, part)),
+    /* @__PURE__ */ jsxs15("svg", { viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: "none", role: "img", "aria-label": t("chartOf", { n: hours(held(u.total)), days: days.length }), children: [
+      [0, 0.5].map((part) => /* @__PURE__ */ jsx15("line", { x1: "0", x2: width, y1: height * part, y2: height * part }, part)),
       days.map(({ date: name, x }, i) => {
         const lost2 = x.preemptedSeconds + x.failedSeconds;
         const left = i * step + (step - bar) / 2;
-        return /* @__PURE__ */ jsxs14("g", { children: [
-          /* @__PURE__ */ jsx14("title", { children: `${date.format(Date.parse(name))}: ${hours(held(x))} (${t("guaranteed")} ${hours(x.guaranteedSeconds)}, ${t("opportunisticJobs")} ${hours(x.opportunisticSeconds)}, ${t("preempted")} ${hours(x.preemptedSeconds)}, ${t("failedAttempts")} ${hours(x.failedSeconds)})` }),
-          /* @__PURE__ */ jsx14("rect", { class: "whole", x: i * step, y: "0", width: step, height }),
-          /* @__PURE__ */ jsx14("rect", { class: "guaranteed", x: left, y: y(x.guaranteedSeconds), width: bar, height: height - y(x.guaranteedSeconds) }),
-          /* @__PURE__ */ jsx14("rect", { class: "opportunisticJobs", x: left, y: y(held(x)), width: bar, height: y(x.guaranteedSeconds) - y(held(x)) }),
-          /* @__PURE__ */ jsx14("rect", { class: "failedAttempts", x: left, y: y(x.failedSeconds), width: bar / 2, height: height - y(x.failedSeconds) }),
-          /* @__PURE__ */ jsx14("rect", { class: "preempted", x: left, y: y(lost2), width: bar / 2, height: y(x.failedSeconds) - y(lost2) })
+        return /* @__PURE__ */ jsxs15("g", { children: [
+          /* @__PURE__ */ jsx15("title", { children: `${date.format(Date.parse(name))}: ${hours(held(x))} (${t("guaranteed")} ${hours(x.guaranteedSeconds)}, ${t("opportunisticJobs")} ${hours(x.opportunisticSeconds)}, ${t("preempted")} ${hours(x.preemptedSeconds)}, ${t("failedAttempts")} ${hours(x.failedSeconds)})` }),
+          /* @__PURE__ */ jsx15("rect", { class: "whole", x: i * step, y: "0", width: step, height }),
+          /* @__PURE__ */ jsx15("rect", { class: "guaranteed", x: left, y: y(x.guaranteedSeconds), width: bar, height: height - y(x.guaranteedSeconds) }),
+          /* @__PURE__ */ jsx15("rect", { class: "opportunisticJobs", x: left, y: y(held(x)), width: bar, height: y(x.guaranteedSeconds) - y(held(x)) }),
+          /* @__PURE__ */ jsx15("rect", { class: "failedAttempts", x: left, y: y(x.failedSeconds), width: bar / 2, height: height - y(x.failedSeconds) }),
+          /* @__PURE__ */ jsx15("rect", { class: "preempted", x: left, y: y(lost2), width: bar / 2, height: y(x.failedSeconds) - y(lost2) })
         ] }, name);
       })
     ] }),
-    /* @__PURE__ */ jsxs14("div", { class: "axis faint small", "aria-hidden": "true", children: [
-      /* @__PURE__ */ jsx14("span", { children: date.format(Date.parse(days[0].date)) }),
-      /* @__PURE__ */ jsx14("span", { children: date.format(Date.parse(days.at(-1).date)) })
+    /* @__PURE__ */ jsxs15("div", { class: "axis faint small", "aria-hidden": "true", children: [
+      /* @__PURE__ */ jsx15("span", { children: date.format(Date.parse(days[0].date)) }),
+      /* @__PURE__ */ jsx15("span", { children: date.format(Date.parse(days.at(-1).date)) })
     ] })
   ] });
 }
@@ -3419,9 +3561,9 @@ function UsagePage() {
   const by = vc && chosen2 === "vc" ? "day" : chosen2;
   const since = begin2(span).toISOString().replace(".000", "");
   const query = { user, vc, since, by: [by] };
-  const table = useRead(JSON.stringify(query), (signal4) => call("GET /api/v3/usage", { query, signal: signal4 }));
-  const days = useRead(JSON.stringify({ ...query, by: [] }), (signal4) => call("GET /api/v3/usage", { query: { ...query, by: ["day"] }, signal: signal4 }));
-  useEffect15(() => {
+  const table = useRead(JSON.stringify(query), (signal5) => call("GET /api/v3/usage", { query, signal: signal5 }));
+  const days = useRead(JSON.stringify({ ...query, by: [] }), (signal5) => call("GET /api/v3/usage", { query: { ...query, by: ["day"] }, signal: signal5 }));
+  useEffect16(() => {
     document.title = t("usagePage") + " – paictl";
   }, []);
   const rows = [...table.value.value?.items ?? []];
@@ -3434,11 +3576,11 @@ function UsagePage() {
   if (user) command2.push("--user " + quoted(user));
   if (vc) command2.push("--vc " + quoted(vc));
   const share = rows.some((x) => x.shareOfGuarantee !== void 0);
-  return /* @__PURE__ */ jsxs14("section", { class: "page usage", children: [
-    /* @__PURE__ */ jsxs14("header", { class: "top", children: [
-      /* @__PURE__ */ jsx14("h1", { children: t("usagePage") }),
-      /* @__PURE__ */ jsx14("span", { class: "grow" }),
-      /* @__PURE__ */ jsx14(
+  return /* @__PURE__ */ jsxs15("section", { class: "page usage", children: [
+    /* @__PURE__ */ jsxs15("header", { class: "top", children: [
+      /* @__PURE__ */ jsx15("h1", { children: t("usagePage") }),
+      /* @__PURE__ */ jsx15("span", { class: "grow" }),
+      /* @__PURE__ */ jsx15(
         Menu,
         {
           label: t("more"),
@@ -3450,90 +3592,90 @@ function UsagePage() {
           ]
         }
       ),
-      /* @__PURE__ */ jsxs14("button", { type: "button", disabled: rows.length === 0, onClick: () => save("gpu-hours.csv", [csv(rows, columns2(by))], "text/csv;charset=utf-8"), children: [
-        /* @__PURE__ */ jsx14(Icon, { name: "down" }),
+      /* @__PURE__ */ jsxs15("button", { type: "button", disabled: rows.length === 0, onClick: () => save("gpu-hours.csv", [csv(rows, columns2(by))], "text/csv;charset=utf-8"), children: [
+        /* @__PURE__ */ jsx15(Icon, { name: "down" }),
         " ",
         t("csv")
       ] })
     ] }),
-    /* @__PURE__ */ jsxs14("div", { class: "filters", children: [
-      /* @__PURE__ */ jsx14("div", { class: "segments", role: "group", "aria-label": t("timeSpan"), children: spans.map((x) => /* @__PURE__ */ jsx14("button", { type: "button", "aria-pressed": span === x, onClick: () => setQuery({ span: x === "30" ? void 0 : x }), children: x === "month" ? t("thisMonth") : t("lastDays", { n: x }) }, x)) }),
-      /* @__PURE__ */ jsxs14("select", { "aria-label": t("usageOf"), value: of, onChange: (e) => setQuery({ of: e.currentTarget.value === "me" ? void 0 : e.currentTarget.value }), children: [
-        /* @__PURE__ */ jsx14("option", { value: "me", children: t("usageOfMe") }),
-        me.value?.grants.administrator || of === "all" ? /* @__PURE__ */ jsx14("option", { value: "all", children: t("usageOfAll") }) : null,
-        vcs.map((v) => /* @__PURE__ */ jsx14("option", { value: "vc:" + v, children: t("usageOfVC", { vc: v }) }, v))
+    /* @__PURE__ */ jsxs15("div", { class: "filters", children: [
+      /* @__PURE__ */ jsx15("div", { class: "segments", role: "group", "aria-label": t("timeSpan"), children: spans.map((x) => /* @__PURE__ */ jsx15("button", { type: "button", "aria-pressed": span === x, onClick: () => setQuery({ span: x === "30" ? void 0 : x }), children: x === "month" ? t("thisMonth") : t("lastDays", { n: x }) }, x)) }),
+      /* @__PURE__ */ jsxs15("select", { "aria-label": t("usageOf"), value: of, onChange: (e) => setQuery({ of: e.currentTarget.value === "me" ? void 0 : e.currentTarget.value }), children: [
+        /* @__PURE__ */ jsx15("option", { value: "me", children: t("usageOfMe") }),
+        me.value?.grants.administrator || of === "all" ? /* @__PURE__ */ jsx15("option", { value: "all", children: t("usageOfAll") }) : null,
+        vcs.map((v) => /* @__PURE__ */ jsx15("option", { value: "vc:" + v, children: t("usageOfVC", { vc: v }) }, v))
       ] }),
-      /* @__PURE__ */ jsx14("div", { class: "segments", role: "group", "aria-label": t("rowsBy"), children: dimensions.map(
-        (x) => x === "vc" && vc || x === "user" && user ? null : /* @__PURE__ */ jsx14("button", { type: "button", "aria-pressed": by === x, onClick: () => setQuery({ by: x === "vc" ? void 0 : x }), children: t(`by.${x}`) }, x)
+      /* @__PURE__ */ jsx15("div", { class: "segments", role: "group", "aria-label": t("rowsBy"), children: dimensions.map(
+        (x) => x === "vc" && vc || x === "user" && user ? null : /* @__PURE__ */ jsx15("button", { type: "button", "aria-pressed": by === x, onClick: () => setQuery({ by: x === "vc" ? void 0 : x }), children: t(`by.${x}`) }, x)
       ) })
     ] }),
-    table.error.value ? /* @__PURE__ */ jsx14(Problem, { of: table.error.value, again: table.again }) : null,
-    !u || !total ? table.error.value ? null : /* @__PURE__ */ jsx14(Loading, {}) : held(total) === 0 ? /* @__PURE__ */ jsxs14("div", { class: "empty", children: [
-      /* @__PURE__ */ jsx14("p", { children: t("noUsage") }),
-      /* @__PURE__ */ jsx14("p", { class: "faint", children: t("noUsageHint") })
-    ] }) : /* @__PURE__ */ jsxs14(Fragment10, { children: [
-      /* @__PURE__ */ jsxs14("dl", { class: "facts totals", children: [
-        /* @__PURE__ */ jsx14(Amount, { name: t("gpuHours"), value: hours(held(total)) }),
-        /* @__PURE__ */ jsx14(Amount, { name: t("guaranteed"), value: hours(total.guaranteedSeconds), more: percent2(total.guaranteedSeconds, held(total)) }),
-        /* @__PURE__ */ jsx14(Amount, { name: t("opportunisticJobs"), value: hours(total.opportunisticSeconds), more: percent2(total.opportunisticSeconds, held(total)) }),
-        /* @__PURE__ */ jsx14(Amount, { name: t("preempted"), value: hours(total.preemptedSeconds), more: percent2(total.preemptedSeconds, held(total)) }),
-        /* @__PURE__ */ jsx14(Amount, { name: t("failedAttempts"), value: hours(total.failedSeconds), more: percent2(total.failedSeconds, held(total)) })
+    table.error.value ? /* @__PURE__ */ jsx15(Problem, { of: table.error.value, again: table.again }) : null,
+    !u || !total ? table.error.value ? null : /* @__PURE__ */ jsx15(Loading, {}) : held(total) === 0 ? /* @__PURE__ */ jsxs15("div", { class: "empty", children: [
+      /* @__PURE__ */ jsx15("p", { children: t("noUsage") }),
+      /* @__PURE__ */ jsx15("p", { class: "faint", children: t("noUsageHint") })
+    ] }) : /* @__PURE__ */ jsxs15(Fragment10, { children: [
+      /* @__PURE__ */ jsxs15("dl", { class: "facts totals", children: [
+        /* @__PURE__ */ jsx15(Amount, { name: t("gpuHours"), value: hours(held(total)) }),
+        /* @__PURE__ */ jsx15(Amount, { name: t("guaranteed"), value: hours(total.guaranteedSeconds), more: percent2(total.guaranteedSeconds, held(total)) }),
+        /* @__PURE__ */ jsx15(Amount, { name: t("opportunisticJobs"), value: hours(total.opportunisticSeconds), more: percent2(total.opportunisticSeconds, held(total)) }),
+        /* @__PURE__ */ jsx15(Amount, { name: t("preempted"), value: hours(total.preemptedSeconds), more: percent2(total.preemptedSeconds, held(total)) }),
+        /* @__PURE__ */ jsx15(Amount, { name: t("failedAttempts"), value: hours(total.failedSeconds), more: percent2(total.failedSeconds, held(total)) })
       ] }),
-      days.value.value ? /* @__PURE__ */ jsx14(Chart, { u: days.value.value }) : /* @__PURE__ */ jsx14("div", { class: "chart" }),
-      /* @__PURE__ */ jsx14("div", { class: "scrolls", children: /* @__PURE__ */ jsxs14("table", { class: table.busy.value ? "rows old" : "rows", "aria-busy": table.busy.value, children: [
-        /* @__PURE__ */ jsx14("thead", { children: /* @__PURE__ */ jsxs14("tr", { children: [
-          /* @__PURE__ */ jsx14("th", { children: t(`by.${by}`) }),
-          /* @__PURE__ */ jsx14("th", { class: "num", children: t("gpuHours") }),
-          /* @__PURE__ */ jsx14("th", { class: "num", children: t("guaranteed") }),
-          /* @__PURE__ */ jsx14("th", { class: "num", children: t("opportunisticJobs") }),
-          /* @__PURE__ */ jsx14("th", { class: "num", children: t("preempted") }),
-          /* @__PURE__ */ jsx14("th", { class: "num", children: t("failedAttempts") }),
-          share ? /* @__PURE__ */ jsx14("th", { class: "num", title: t("shareMore"), children: t("share") }) : null
+      days.value.value ? /* @__PURE__ */ jsx15(Chart, { u: days.value.value }) : /* @__PURE__ */ jsx15("div", { class: "chart" }),
+      /* @__PURE__ */ jsx15("div", { class: "scrolls", children: /* @__PURE__ */ jsxs15("table", { class: table.busy.value ? "rows old" : "rows", "aria-busy": table.busy.value, children: [
+        /* @__PURE__ */ jsx15("thead", { children: /* @__PURE__ */ jsxs15("tr", { children: [
+          /* @__PURE__ */ jsx15("th", { children: t(`by.${by}`) }),
+          /* @__PURE__ */ jsx15("th", { class: "num", children: t("gpuHours") }),
+          /* @__PURE__ */ jsx15("th", { class: "num", children: t("guaranteed") }),
+          /* @__PURE__ */ jsx15("th", { class: "num", children: t("opportunisticJobs") }),
+          /* @__PURE__ */ jsx15("th", { class: "num", children: t("preempted") }),
+          /* @__PURE__ */ jsx15("th", { class: "num", children: t("failedAttempts") }),
+          share ? /* @__PURE__ */ jsx15("th", { class: "num", title: t("shareMore"), children: t("share") }) : null
         ] }) }),
-        /* @__PURE__ */ jsx14("tbody", { children: rows.map((x) => /* @__PURE__ */ jsxs14("tr", { children: [
-          /* @__PURE__ */ jsx14("td", { children: nameOf(x, by) || /* @__PURE__ */ jsx14("span", { class: "faint", children: t("unknown") }) }),
-          /* @__PURE__ */ jsx14("td", { class: "num", children: hours(held(x)) }),
-          /* @__PURE__ */ jsx14("td", { class: "num", children: hours(x.guaranteedSeconds) }),
-          /* @__PURE__ */ jsx14("td", { class: "num", children: hours(x.opportunisticSeconds) }),
-          /* @__PURE__ */ jsx14("td", { class: "num", children: hours(x.preemptedSeconds) }),
-          /* @__PURE__ */ jsx14("td", { class: "num", children: hours(x.failedSeconds) }),
-          share ? /* @__PURE__ */ jsx14("td", { class: "num", children: x.shareOfGuarantee === void 0 ? "" : percent2(x.shareOfGuarantee, 1) }) : null
+        /* @__PURE__ */ jsx15("tbody", { children: rows.map((x) => /* @__PURE__ */ jsxs15("tr", { children: [
+          /* @__PURE__ */ jsx15("td", { children: nameOf(x, by) || /* @__PURE__ */ jsx15("span", { class: "faint", children: t("unknown") }) }),
+          /* @__PURE__ */ jsx15("td", { class: "num", children: hours(held(x)) }),
+          /* @__PURE__ */ jsx15("td", { class: "num", children: hours(x.guaranteedSeconds) }),
+          /* @__PURE__ */ jsx15("td", { class: "num", children: hours(x.opportunisticSeconds) }),
+          /* @__PURE__ */ jsx15("td", { class: "num", children: hours(x.preemptedSeconds) }),
+          /* @__PURE__ */ jsx15("td", { class: "num", children: hours(x.failedSeconds) }),
+          share ? /* @__PURE__ */ jsx15("td", { class: "num", children: x.shareOfGuarantee === void 0 ? "" : percent2(x.shareOfGuarantee, 1) }) : null
         ] }, nameOf(x, by))) })
       ] }) }),
-      /* @__PURE__ */ jsx14("p", { class: "faint small under", children: t("usageHint") })
+      /* @__PURE__ */ jsx15("p", { class: "faint small under", children: t("usageHint") })
     ] })
   ] });
 }
 function Amount({ name, value, more }) {
-  return /* @__PURE__ */ jsxs14("div", { children: [
-    /* @__PURE__ */ jsx14("dt", { children: name }),
-    /* @__PURE__ */ jsxs14("dd", { children: [
-      /* @__PURE__ */ jsx14("b", { children: value }),
+  return /* @__PURE__ */ jsxs15("div", { children: [
+    /* @__PURE__ */ jsx15("dt", { children: name }),
+    /* @__PURE__ */ jsxs15("dd", { children: [
+      /* @__PURE__ */ jsx15("b", { children: value }),
       " ",
-      more ? /* @__PURE__ */ jsx14("span", { class: "faint", children: more }) : null
+      more ? /* @__PURE__ */ jsx15("span", { class: "faint", children: more }) : null
     ] })
   ] });
 }
 
 // pkg/portal/web/src/main.tsx
-import { Fragment as Fragment11, jsx as jsx15, jsxs as jsxs15 } from "./library.js";
+import { Fragment as Fragment11, jsx as jsx16, jsxs as jsxs16 } from "./library.js";
 function Page() {
   const [first, user, name, rest] = place.value.path;
-  if (first === void 0) return /* @__PURE__ */ jsx15(Home, {});
-  if (first === "jobs" && user === void 0) return /* @__PURE__ */ jsx15(Jobs, {});
-  if (first === "jobs" && name !== void 0 && rest === void 0) return /* @__PURE__ */ jsx15(JobPage, { user, name }, user + "/" + name);
-  if (first === "submit" && user === void 0) return /* @__PURE__ */ jsx15(Submit, {});
-  if (first === "machines" && user === void 0) return /* @__PURE__ */ jsx15(Machines, {});
-  if (first === "queue" && user === void 0) return /* @__PURE__ */ jsx15(QueuePage, {});
-  if (first === "usage" && user === void 0) return /* @__PURE__ */ jsx15(UsagePage, {});
-  if (first === "profile" && user === void 0) return /* @__PURE__ */ jsx15(Profile, {});
-  if (first === "templates" && name === void 0) return user === void 0 ? /* @__PURE__ */ jsx15(Templates, {}) : user === "new" ? /* @__PURE__ */ jsx15(NewTemplate, {}) : /* @__PURE__ */ jsx15(TemplatePage, { id: user }, user);
-  if (first === "admin" && rest === void 0) return /* @__PURE__ */ jsx15(Administration, { tab: user, name });
-  return /* @__PURE__ */ jsx15("p", { class: "empty", children: t("notFound") });
+  if (first === void 0) return /* @__PURE__ */ jsx16(Home, {});
+  if (first === "jobs" && user === void 0) return /* @__PURE__ */ jsx16(Jobs, {});
+  if (first === "jobs" && name !== void 0 && rest === void 0) return /* @__PURE__ */ jsx16(JobPage, { user, name }, user + "/" + name);
+  if (first === "submit" && user === void 0) return /* @__PURE__ */ jsx16(Submit, {});
+  if (first === "machines" && user === void 0) return /* @__PURE__ */ jsx16(Machines, {});
+  if (first === "queue" && user === void 0) return /* @__PURE__ */ jsx16(QueuePage, {});
+  if (first === "usage" && user === void 0) return /* @__PURE__ */ jsx16(UsagePage, {});
+  if (first === "profile" && user === void 0) return /* @__PURE__ */ jsx16(Profile, {});
+  if (first === "templates" && name === void 0) return user === void 0 ? /* @__PURE__ */ jsx16(Templates, {}) : user === "new" ? /* @__PURE__ */ jsx16(NewTemplate, {}) : /* @__PURE__ */ jsx16(TemplatePage, { id: user }, user);
+  if (first === "admin" && rest === void 0) return /* @__PURE__ */ jsx16(Administration, { tab: user, name });
+  return /* @__PURE__ */ jsx16("p", { class: "empty", children: t("notFound") });
 }
-var admin = signal3(null);
+var admin = signal4(null);
 function Administration(at) {
-  const error = useSignal12(null);
+  const error = useSignal13(null);
   const load2 = () => {
     error.value = null;
     import("./admin.js").then(
@@ -3541,16 +3683,16 @@ function Administration(at) {
       (e) => error.value = e
     );
   };
-  useEffect16(() => {
+  useEffect17(() => {
     if (!admin.value) load2();
   }, []);
-  if (error.value) return /* @__PURE__ */ jsx15(Problem, { of: error.value, again: load2 });
-  return admin.value ? /* @__PURE__ */ jsx15(admin.value.Admin, { ...at }) : /* @__PURE__ */ jsx15(Loading, {});
+  if (error.value) return /* @__PURE__ */ jsx16(Problem, { of: error.value, again: load2 });
+  return admin.value ? /* @__PURE__ */ jsx16(admin.value.Admin, { ...at }) : /* @__PURE__ */ jsx16(Loading, {});
 }
 function NavLink({ path, icon: icon2, label, at }) {
-  return /* @__PURE__ */ jsxs15("a", { href: address(path), "aria-current": at ? "page" : void 0, title: label, children: [
-    /* @__PURE__ */ jsx15(Icon, { name: icon2 }),
-    /* @__PURE__ */ jsx15("span", { children: label })
+  return /* @__PURE__ */ jsxs16("a", { href: address(path), "aria-current": at ? "page" : void 0, title: label, children: [
+    /* @__PURE__ */ jsx16(Icon, { name: icon2 }),
+    /* @__PURE__ */ jsx16("span", { children: label })
   ] });
 }
 function theme() {
@@ -3567,34 +3709,34 @@ function setTheme(name) {
 }
 function Side() {
   const first = place.value.path[0];
-  const chosen2 = useSignal12(theme());
+  const chosen2 = useSignal13(theme());
   const leave = () => signOut().catch((e) => toast(failure(e).message));
-  return /* @__PURE__ */ jsxs15("nav", { class: "side", children: [
-    /* @__PURE__ */ jsxs15("a", { class: "brand", href: base, children: [
-      /* @__PURE__ */ jsxs15("svg", { viewBox: "0 0 20 20", "aria-hidden": "true", children: [
-        /* @__PURE__ */ jsx15("path", { d: "M2 2h7v7H2zM11 2h7v7h-7zM2 11h7v7H2z" }),
-        /* @__PURE__ */ jsx15("path", { class: "lit", d: "M11 11h7v7h-7z" })
+  return /* @__PURE__ */ jsxs16("nav", { class: "side", children: [
+    /* @__PURE__ */ jsxs16("a", { class: "brand", href: base, children: [
+      /* @__PURE__ */ jsxs16("svg", { viewBox: "0 0 20 20", "aria-hidden": "true", children: [
+        /* @__PURE__ */ jsx16("path", { d: "M2 2h7v7H2zM11 2h7v7h-7zM2 11h7v7H2z" }),
+        /* @__PURE__ */ jsx16("path", { class: "lit", d: "M11 11h7v7h-7z" })
       ] }),
-      /* @__PURE__ */ jsx15("span", { children: "paictl" })
+      /* @__PURE__ */ jsx16("span", { children: "paictl" })
     ] }),
-    /* @__PURE__ */ jsxs15("div", { class: "links", children: [
-      /* @__PURE__ */ jsx15(NavLink, { path: [], icon: "home", label: t("home"), at: first === void 0 }),
-      /* @__PURE__ */ jsx15(NavLink, { path: ["jobs"], icon: "jobs", label: t("jobs"), at: first === "jobs" }),
-      /* @__PURE__ */ jsx15(NavLink, { path: ["submit"], icon: "plus", label: t("submit"), at: first === "submit" }),
-      /* @__PURE__ */ jsx15(NavLink, { path: ["templates"], icon: "file", label: t("templates"), at: first === "templates" }),
-      /* @__PURE__ */ jsx15(NavLink, { path: ["queue"], icon: "queue", label: t("queue"), at: first === "queue" }),
-      /* @__PURE__ */ jsx15(NavLink, { path: ["machines"], icon: "machines", label: t("machines"), at: first === "machines" }),
-      /* @__PURE__ */ jsx15(NavLink, { path: ["usage"], icon: "usage", label: t("usagePage"), at: first === "usage" }),
-      me.value?.grants.administrator ? /* @__PURE__ */ jsx15(NavLink, { path: ["admin"], icon: "shield", label: t("admin"), at: first === "admin" }) : null
+    /* @__PURE__ */ jsxs16("div", { class: "links", children: [
+      /* @__PURE__ */ jsx16(NavLink, { path: [], icon: "home", label: t("home"), at: first === void 0 }),
+      /* @__PURE__ */ jsx16(NavLink, { path: ["jobs"], icon: "jobs", label: t("jobs"), at: first === "jobs" }),
+      /* @__PURE__ */ jsx16(NavLink, { path: ["submit"], icon: "plus", label: t("submit"), at: first === "submit" }),
+      /* @__PURE__ */ jsx16(NavLink, { path: ["templates"], icon: "file", label: t("templates"), at: first === "templates" }),
+      /* @__PURE__ */ jsx16(NavLink, { path: ["queue"], icon: "queue", label: t("queue"), at: first === "queue" }),
+      /* @__PURE__ */ jsx16(NavLink, { path: ["machines"], icon: "machines", label: t("machines"), at: first === "machines" }),
+      /* @__PURE__ */ jsx16(NavLink, { path: ["usage"], icon: "usage", label: t("usagePage"), at: first === "usage" }),
+      me.value?.grants.administrator ? /* @__PURE__ */ jsx16(NavLink, { path: ["admin"], icon: "shield", label: t("admin"), at: first === "admin" }) : null
     ] }),
-    pages.value.length > 0 ? /* @__PURE__ */ jsxs15("div", { class: "links others", children: [
-      /* @__PURE__ */ jsx15("h2", { children: t("pages") }),
-      pages.value.map((p) => /* @__PURE__ */ jsxs15("a", { href: p.url, "data-leave": true, target: "_blank", rel: "noreferrer", children: [
-        /* @__PURE__ */ jsx15(Icon, { name: "page" }),
-        /* @__PURE__ */ jsx15("span", { children: p.name })
+    pages.value.length > 0 ? /* @__PURE__ */ jsxs16("div", { class: "links others", children: [
+      /* @__PURE__ */ jsx16("h2", { children: t("pages") }),
+      pages.value.map((p) => /* @__PURE__ */ jsxs16("a", { href: p.url, "data-leave": true, target: "_blank", rel: "noreferrer", children: [
+        /* @__PURE__ */ jsx16(Icon, { name: "page" }),
+        /* @__PURE__ */ jsx16("span", { children: p.name })
       ] }, p.url))
     ] }) : null,
-    /* @__PURE__ */ jsx15("div", { class: "person", children: /* @__PURE__ */ jsxs15(
+    /* @__PURE__ */ jsx16("div", { class: "person", children: /* @__PURE__ */ jsxs16(
       Menu,
       {
         label: me.value?.name ?? "",
@@ -3612,51 +3754,53 @@ function Side() {
           null,
           ...languages.map(([code, name]) => ({ label: name, icon: language.value === code ? "check" : void 0, run: () => speak(code) })),
           null,
+          ...possible() ? [{ label: t("notify"), icon: notifies.value ? "check" : void 0, run: () => void setNotifies(!notifies.value).then((refused2) => refused2 && toast(refused2)) }] : [],
           { label: t("shortcuts"), icon: "keys", run: () => help.value = true },
           { label: t("signOut"), icon: "out", run: () => void leave() }
         ],
         children: [
-          /* @__PURE__ */ jsx15("span", { class: "face", "aria-hidden": "true", children: (me.value?.name ?? "?").slice(0, 1).toUpperCase() }),
-          /* @__PURE__ */ jsx15("span", { class: "who", children: me.value?.displayName || me.value?.name })
+          /* @__PURE__ */ jsx16("span", { class: "face", "aria-hidden": "true", children: (me.value?.name ?? "?").slice(0, 1).toUpperCase() }),
+          /* @__PURE__ */ jsx16("span", { class: "who", children: me.value?.displayName || me.value?.name })
         ]
       }
     ) })
   ] });
 }
 function Help() {
-  const box = useRef11(null);
-  useEffect16(() => {
+  const box = useRef12(null);
+  useEffect17(() => {
     if (help.value) box.current?.showModal();
     else box.current?.close();
   }, [help.value]);
-  return /* @__PURE__ */ jsx15("dialog", { ref: box, onClose: () => help.value = false, onClick: (e) => e.target === box.current && (help.value = false), "aria-labelledby": "keys", children: /* @__PURE__ */ jsxs15("div", { class: "dialog", children: [
-    /* @__PURE__ */ jsx15("h2", { id: "keys", children: t("shortcuts") }),
-    /* @__PURE__ */ jsx15("dl", { class: "keys", children: all.map(([keys2, text2]) => /* @__PURE__ */ jsxs15("div", { children: [
-      /* @__PURE__ */ jsx15("dt", { children: keys2.split("  ").map((k) => /* @__PURE__ */ jsx15("kbd", { children: k }, k)) }),
-      /* @__PURE__ */ jsx15("dd", { children: t(text2) })
+  return /* @__PURE__ */ jsx16("dialog", { ref: box, onClose: () => help.value = false, onClick: (e) => e.target === box.current && (help.value = false), "aria-labelledby": "keys", children: /* @__PURE__ */ jsxs16("div", { class: "dialog", children: [
+    /* @__PURE__ */ jsx16("h2", { id: "keys", children: t("shortcuts") }),
+    /* @__PURE__ */ jsx16("dl", { class: "keys", children: all.map(([keys2, text2]) => /* @__PURE__ */ jsxs16("div", { children: [
+      /* @__PURE__ */ jsx16("dt", { children: keys2.split("  ").map((k) => /* @__PURE__ */ jsx16("kbd", { children: k }, k)) }),
+      /* @__PURE__ */ jsx16("dd", { children: t(text2) })
     ] }, keys2)) }),
-    /* @__PURE__ */ jsx15("div", { class: "buttons", children: /* @__PURE__ */ jsx15("button", { type: "button", onClick: () => help.value = false, children: t("close") }) })
+    /* @__PURE__ */ jsx16("div", { class: "buttons", children: /* @__PURE__ */ jsx16("button", { type: "button", onClick: () => help.value = false, children: t("close") }) })
   ] }) });
 }
 function App() {
   if (refused.value && refused.value.status !== 401) {
-    return /* @__PURE__ */ jsx15("main", { class: "alone", children: /* @__PURE__ */ jsx15(Problem, { of: refused.value, again: () => void begin() }) });
+    return /* @__PURE__ */ jsx16("main", { class: "alone", children: /* @__PURE__ */ jsx16(Problem, { of: refused.value, again: () => void begin() }) });
   }
-  if (!me.value) return refused.value ? null : /* @__PURE__ */ jsx15(Loading, {});
-  return /* @__PURE__ */ jsxs15(Fragment11, { children: [
-    /* @__PURE__ */ jsx15(Side, {}),
-    /* @__PURE__ */ jsxs15("main", { children: [
-      /* @__PURE__ */ jsx15(Lost, {}),
-      /* @__PURE__ */ jsx15(Page, {})
+  if (!me.value) return refused.value ? null : /* @__PURE__ */ jsx16(Loading, {});
+  return /* @__PURE__ */ jsxs16(Fragment11, { children: [
+    /* @__PURE__ */ jsx16(Side, {}),
+    /* @__PURE__ */ jsxs16("main", { children: [
+      /* @__PURE__ */ jsx16(Lost, {}),
+      /* @__PURE__ */ jsx16(Page, {})
     ] }),
-    /* @__PURE__ */ jsx15(Toasts, {}),
-    /* @__PURE__ */ jsx15(Asking, {}),
-    /* @__PURE__ */ jsx15(Help, {})
+    /* @__PURE__ */ jsx16(Toasts, {}),
+    /* @__PURE__ */ jsx16(Asking, {}),
+    /* @__PURE__ */ jsx16(Palette, {}),
+    /* @__PURE__ */ jsx16(Help, {})
   ] });
 }
 var icon = document.querySelector("link[rel=icon]");
 if (icon) icon.href = icon.href;
 start();
 listen();
-void begin();
-render(/* @__PURE__ */ jsx15(App, {}), document.getElementById("app"));
+void begin().then(follow);
+render(/* @__PURE__ */ jsx16(App, {}), document.getElementById("app"));

@@ -703,7 +703,18 @@ var en = {
   pasteKeys: "The browser doesn't let the page read the clipboard. Press Ctrl Shift V in the terminal.",
   backToJob: "Back to the job",
   "key.complete": "Complete in the editor",
-  "key.leave": "Leave the terminal"
+  "key.leave": "Leave the terminal",
+  palette: "Find pages, jobs and templates",
+  paletteHint: "Go to a page, a job or a template…",
+  nothingFound: "Nothing found.",
+  "key.palette": "Find anything",
+  notify: "Notify me when my jobs end",
+  notifyRefused: "The browser doesn't allow notifications of this page.",
+  addTag: "Add a tag",
+  removeTag: "Remove the tag {tag}",
+  scale: "Change the number of tasks",
+  scaleMore: "A larger number starts more tasks, which wait for free GPUs. A smaller one ends the tasks with the highest numbers.",
+  scaled: "{role}: {before} → {tasks} tasks"
 };
 var zh = {
   home: "首页",
@@ -1366,7 +1377,18 @@ var zh = {
   pasteKeys: "浏览器不允许页面读取剪贴板。请在终端中按 Ctrl Shift V。",
   backToJob: "返回任务",
   "key.complete": "在编辑器中补全",
-  "key.leave": "离开终端"
+  "key.leave": "离开终端",
+  palette: "查找页面、任务和模板",
+  paletteHint: "前往页面、任务或模板…",
+  nothingFound: "没有找到。",
+  "key.palette": "查找",
+  notify: "我的任务结束时通知我",
+  notifyRefused: "浏览器不允许此页面发送通知。",
+  addTag: "添加标签",
+  removeTag: "移除标签 {tag}",
+  scale: "更改实例数",
+  scaleMore: "增加时会启动更多实例，并等待空闲 GPU；减少时会结束编号最大的实例。",
+  scaled: "{role}：{before} → {tasks} 个实例"
 };
 var known = { en, zh };
 var names = { en: "English", zh: "中文" };
@@ -1570,68 +1592,11 @@ function problem(data) {
   return new Failure(e.code === "UnauthorizedUserError" ? 401 : 503, e.code, e.message, e.remedy, e.request);
 }
 
-// pkg/portal/web/src/keys.ts
-import { signal as signal4 } from "./library.js";
-import { useEffect } from "./library.js";
-var pages = [];
-var help = signal4(false);
-var before = "";
-var all = [
-  ["/", "key.search"],
-  ["j  ↓", "key.next"],
-  ["k  ↑", "key.prev"],
-  ["Enter", "key.open"],
-  ["1 – 6", "key.tabs"],
-  ["Ctrl Enter", "key.send"],
-  ["Ctrl Space", "key.complete"],
-  ["Ctrl F6", "key.leave"],
-  ["g h", "key.home"],
-  ["g j", "key.jobs"],
-  ["g m", "key.machines"],
-  ["g t", "key.templates"],
-  ["g u", "key.usage"],
-  ["n", "key.submit"],
-  ["?", "key.help"]
-];
-var everywhere = {
-  "g h": () => go(address([])),
-  "g j": () => go(address(["jobs"])),
-  "g m": () => go(address(["machines"])),
-  "g t": () => go(address(["templates"])),
-  "g u": () => go(address(["usage"])),
-  n: () => go(address(["submit"])),
-  "?": () => help.value = !help.value
-};
-function listen() {
-  addEventListener("keydown", (e) => {
-    const at = e.target;
-    if (e.ctrlKey || e.metaKey || e.altKey || document.querySelector("dialog[open]") || /^(INPUT|TEXTAREA|SELECT)$/.test(at.tagName) || at.isContentEditable) return;
-    const two = before + " " + e.key;
-    before = e.key;
-    for (const keys of [...pages].reverse().concat(everywhere)) {
-      const act = keys[two] ?? keys[e.key];
-      if (act) {
-        if (e.key === "Enter" && at !== document.body) return;
-        e.preventDefault();
-        before = "";
-        act(e);
-        return;
-      }
-    }
-  });
-}
-function useKeys(keys) {
-  useEffect(() => {
-    pages.push(keys);
-    return () => void pages.splice(pages.indexOf(keys), 1);
-  });
-}
-
 // pkg/portal/web/src/session.ts
-import { signal as signal5 } from "./library.js";
-var me = signal5(null);
-var pages2 = signal5([]);
-var refused = signal5(null);
+import { signal as signal4 } from "./library.js";
+var me = signal4(null);
+var pages = signal4([]);
+var refused = signal4(null);
 async function begin() {
   refused.value = null;
   try {
@@ -1641,7 +1606,7 @@ async function begin() {
     return;
   }
   try {
-    pages2.value = (await call("GET /api/v3/session", {})).pages ?? [];
+    pages.value = (await call("GET /api/v3/session", {})).pages ?? [];
   } catch {
   }
 }
@@ -1654,12 +1619,12 @@ function ownVCs() {
 }
 
 // pkg/portal/web/src/ui.tsx
-import { signal as signal7, useSignal } from "./library.js";
-import { useEffect as useEffect2, useRef } from "./library.js";
+import { signal as signal6, useSignal } from "./library.js";
+import { useEffect, useRef } from "./library.js";
 
 // pkg/portal/web/src/time.ts
-import { signal as signal6 } from "./library.js";
-var now = signal6(Date.now());
+import { signal as signal5 } from "./library.js";
+var now = signal5(Date.now());
 setInterval(() => {
   if (!document.hidden) now.value = Date.now();
 }, 1e3);
@@ -1775,7 +1740,7 @@ function Lost() {
     f.request ? /* @__PURE__ */ jsx("span", { class: "faint", children: t("requestId", { id: f.request }) }) : null
   ] }) : null;
 }
-var toasts = signal7([]);
+var toasts = signal6([]);
 var toastId = 0;
 function toast(text) {
   const id = ++toastId;
@@ -1804,12 +1769,12 @@ function save(name, parts, type) {
   setTimeout(() => URL.revokeObjectURL(a.href), 1e4);
 }
 function Menu({ label, icon, items, children }) {
-  const open = useSignal(false);
+  const open2 = useSignal(false);
   const box = useRef(null);
-  useEffect2(() => {
-    if (!open.value) return;
+  useEffect(() => {
+    if (!open2.value) return;
     const away = (e) => {
-      if (!box.current?.contains(e.target)) open.value = false;
+      if (!box.current?.contains(e.target)) open2.value = false;
     };
     addEventListener("pointerdown", away);
     addEventListener("focusin", away);
@@ -1818,26 +1783,26 @@ function Menu({ label, icon, items, children }) {
       removeEventListener("pointerdown", away);
       removeEventListener("focusin", away);
     };
-  }, [open.value]);
+  }, [open2.value]);
   const keys = (e) => {
     const all2 = [...box.current?.querySelectorAll("[role=menuitem]") ?? []];
     const at = all2.indexOf(document.activeElement);
-    if (e.key === "Escape" && open.value) {
-      open.value = false;
+    if (e.key === "Escape" && open2.value) {
+      open2.value = false;
       (box.current?.querySelector("button")).focus();
       e.stopPropagation();
-    } else if (open.value && (e.key === "ArrowDown" || e.key === "ArrowUp")) {
+    } else if (open2.value && (e.key === "ArrowDown" || e.key === "ArrowUp")) {
       all2[(at + (e.key === "ArrowDown" ? 1 : all2.length - 1)) % all2.length]?.focus();
       e.preventDefault();
       e.stopPropagation();
     }
   };
   return /* @__PURE__ */ jsxs("div", { class: "menu", ref: box, onKeyDown: keys, children: [
-    /* @__PURE__ */ jsxs("button", { type: "button", class: children ? "" : "square", "aria-haspopup": "menu", "aria-expanded": open.value, "aria-label": children ? void 0 : label, title: label, onClick: () => open.value = !open.value, children: [
+    /* @__PURE__ */ jsxs("button", { type: "button", class: children ? "" : "square", "aria-haspopup": "menu", "aria-expanded": open2.value, "aria-label": children ? void 0 : label, title: label, onClick: () => open2.value = !open2.value, children: [
       icon ? /* @__PURE__ */ jsx(Icon, { name: icon }) : null,
       children
     ] }),
-    open.value ? /* @__PURE__ */ jsx("div", { class: "menu-list", role: "menu", "aria-label": label, children: items.map(
+    open2.value ? /* @__PURE__ */ jsx("div", { class: "menu-list", role: "menu", "aria-label": label, children: items.map(
       (i) => i ? /* @__PURE__ */ jsxs(
         "button",
         {
@@ -1845,7 +1810,7 @@ function Menu({ label, icon, items, children }) {
           role: "menuitem",
           class: i.danger ? "danger" : "",
           onClick: () => {
-            open.value = false;
+            open2.value = false;
             i.run();
           },
           children: [
@@ -1858,7 +1823,7 @@ function Menu({ label, icon, items, children }) {
     ) }) : null
   ] });
 }
-var question = signal7(null);
+var question = signal6(null);
 function ask2(q) {
   question.value = q;
 }
@@ -1867,7 +1832,7 @@ function Asking() {
   const busy = useSignal(false);
   const error = useSignal(null);
   const box = useRef(null);
-  useEffect2(() => {
+  useEffect(() => {
     error.value = null;
     if (q) box.current?.showModal();
   }, [q]);
@@ -1904,6 +1869,193 @@ function Bar({ parts, total, label }) {
   return /* @__PURE__ */ jsx("div", { class: "bar", role: "img", "aria-label": label, title: label, children: parts.map((p) => p.n > 0 ? /* @__PURE__ */ jsx("i", { class: p.class, style: { width: `${100 * p.n / Math.max(total, 1)}%` } }, p.class) : null) });
 }
 
+// pkg/portal/web/src/palette.tsx
+import { signal as signal7, useSignal as useSignal2 } from "./library.js";
+import { useEffect as useEffect2, useRef as useRef2 } from "./library.js";
+import { jsx as jsx2, jsxs as jsxs2 } from "./library.js";
+var open = signal7(false);
+function fixed() {
+  const page = (path, icon, title) => ({ key: "/" + path.join("/"), icon, title, run: () => go(address(path)) });
+  const mine = me.value?.name;
+  return [
+    page([], "home", t("home")),
+    page(["jobs"], "jobs", t("jobs")),
+    { key: "mine", icon: "jobs", title: t("allMine"), run: () => go(address(["jobs"], { user: mine })) },
+    page(["submit"], "plus", t("newJob")),
+    page(["templates"], "file", t("templates")),
+    page(["queue"], "queue", t("queue")),
+    page(["machines"], "machines", t("machines")),
+    page(["usage"], "usage", t("usagePage")),
+    page(["profile"], "person", t("profile")),
+    ...me.value?.grants.administrator ? [page(["admin"], "shield", t("admin"))] : [],
+    ...languages.filter(([code]) => code !== language.value).map(([code, name]) => ({ key: "language " + code, icon: "globe", title: name, run: () => speak(code) }))
+  ];
+}
+function fits(title, words) {
+  const low = title.toLowerCase();
+  return words.every((w) => low.includes(w));
+}
+var most = 8;
+var pause2 = 150;
+async function found(text, signal10) {
+  const [jobs, templates] = await Promise.all([call("GET /api/v3/jobs", { query: { keyword: text, limit: most }, signal: signal10 }), call("GET /api/v3/templates", { query: { keyword: text }, signal: signal10 })]);
+  return [
+    ...(jobs.items ?? []).map((j) => ({ key: j.uid, icon: "jobs", title: j.name, more: j.user, state: j.state, run: () => go(address(["jobs", j.user, j.name])) })),
+    ...(templates.items ?? []).slice(0, most).map((x) => ({ key: x.id, icon: "file", title: x.name, more: x.author, run: () => go(address(["templates", x.id])) }))
+  ];
+}
+function Palette() {
+  return open.value ? /* @__PURE__ */ jsx2(Box, {}) : null;
+}
+function Box() {
+  const dialog = useRef2(null);
+  const list2 = useRef2(null);
+  const text = useSignal2("");
+  const at = useSignal2(0);
+  const more = useSignal2([]);
+  const error = useSignal2(null);
+  const close = () => open.value = false;
+  useEffect2(() => {
+    const before2 = document.activeElement;
+    dialog.current.showModal();
+    return () => before2?.focus?.();
+  }, []);
+  useEffect2(() => {
+    const word = text.value.trim();
+    at.value = 0;
+    if (!word) {
+      more.value = [];
+      return;
+    }
+    const stop = new AbortController();
+    const timer = setTimeout(() => {
+      found(word, stop.signal).then(
+        (all2) => {
+          more.value = all2;
+          error.value = null;
+        },
+        (e) => {
+          if (!stop.signal.aborted) error.value = failure(e);
+        }
+      );
+    }, pause2);
+    return () => {
+      clearTimeout(timer);
+      stop.abort();
+    };
+  }, [text.value]);
+  const words = text.value.toLowerCase().split(/\s+/).filter(Boolean);
+  const entries = [...fixed().filter((e) => fits(e.title, words)), ...more.value];
+  const chosen = Math.min(at.value, entries.length - 1);
+  const run = (e) => {
+    if (!e) return;
+    close();
+    e.run();
+  };
+  const keys = (e) => {
+    const step = e.key === "ArrowDown" ? 1 : e.key === "ArrowUp" ? -1 : 0;
+    if (step && entries.length) {
+      at.value = (chosen + step + entries.length) % entries.length;
+      list2.current?.children[at.value]?.scrollIntoView({ block: "nearest" });
+    } else if (e.key === "Enter" && !e.isComposing) run(entries[chosen]);
+    else return;
+    e.preventDefault();
+  };
+  return /* @__PURE__ */ jsxs2("dialog", { ref: dialog, class: "palette", onClose: close, onClick: (e) => e.target === dialog.current && close(), "aria-label": t("palette"), children: [
+    /* @__PURE__ */ jsxs2("label", { class: "search", children: [
+      /* @__PURE__ */ jsx2(Icon, { name: "search" }),
+      /* @__PURE__ */ jsx2(
+        "input",
+        {
+          type: "text",
+          autofocus: true,
+          role: "combobox",
+          "aria-expanded": "true",
+          "aria-controls": "found",
+          "aria-activedescendant": entries[chosen] ? "found-" + chosen : void 0,
+          placeholder: t("paletteHint"),
+          "aria-label": t("paletteHint"),
+          onInput: (e) => text.value = e.currentTarget.value,
+          onKeyDown: keys
+        }
+      )
+    ] }),
+    error.value ? /* @__PURE__ */ jsx2(Problem, { of: error.value }) : null,
+    /* @__PURE__ */ jsx2("ul", { id: "found", role: "listbox", ref: list2, children: entries.map((e, i) => /* @__PURE__ */ jsxs2("li", { id: "found-" + i, role: "option", "aria-selected": i === chosen, onPointerMove: () => at.value = i, onClick: () => run(e), children: [
+      /* @__PURE__ */ jsx2(Icon, { name: e.icon }),
+      /* @__PURE__ */ jsx2("span", { class: "name", children: e.title }),
+      e.more ? /* @__PURE__ */ jsx2("span", { class: "faint", children: e.more }) : null,
+      /* @__PURE__ */ jsx2("span", { class: "grow" }),
+      e.state ? /* @__PURE__ */ jsx2(State, { state: e.state }) : null
+    ] }, e.key)) }),
+    entries.length === 0 ? /* @__PURE__ */ jsx2("p", { class: "empty", children: t("nothingFound") }) : null
+  ] });
+}
+
+// pkg/portal/web/src/keys.ts
+import { signal as signal8 } from "./library.js";
+import { useEffect as useEffect3 } from "./library.js";
+var mac = /^Mac/.test(navigator.platform);
+var pages2 = [];
+var help = signal8(false);
+var before = "";
+var all = [
+  ["/", "key.search"],
+  ["j  ↓", "key.next"],
+  ["k  ↑", "key.prev"],
+  ["Enter", "key.open"],
+  ["1 – 6", "key.tabs"],
+  ["Ctrl Enter", "key.send"],
+  ["Ctrl Space", "key.complete"],
+  ["Ctrl F6", "key.leave"],
+  ["g h", "key.home"],
+  ["g j", "key.jobs"],
+  ["g m", "key.machines"],
+  ["g t", "key.templates"],
+  ["g u", "key.usage"],
+  ["n", "key.submit"],
+  ["Ctrl K", "key.palette"],
+  ["?", "key.help"]
+];
+var everywhere = {
+  "g h": () => go(address([])),
+  "g j": () => go(address(["jobs"])),
+  "g m": () => go(address(["machines"])),
+  "g t": () => go(address(["templates"])),
+  "g u": () => go(address(["usage"])),
+  n: () => go(address(["submit"])),
+  "?": () => help.value = !help.value
+};
+function listen() {
+  addEventListener("keydown", (e) => {
+    if (e.key === "k" && (mac ? e.metaKey : e.ctrlKey) && !e.altKey && !e.shiftKey && !document.querySelector("dialog[open]") && !e.target.closest?.(".shell")) {
+      e.preventDefault();
+      open.value = true;
+      return;
+    }
+    const at = e.target;
+    if (e.ctrlKey || e.metaKey || e.altKey || document.querySelector("dialog[open]") || /^(INPUT|TEXTAREA|SELECT)$/.test(at.tagName) || at.isContentEditable) return;
+    const two = before + " " + e.key;
+    before = e.key;
+    for (const keys of [...pages2].reverse().concat(everywhere)) {
+      const act = keys[two] ?? keys[e.key];
+      if (act) {
+        if (e.key === "Enter" && at !== document.body) return;
+        e.preventDefault();
+        before = "";
+        act(e);
+        return;
+      }
+    }
+  });
+}
+function useKeys(keys) {
+  useEffect3(() => {
+    pages2.push(keys);
+    return () => void pages2.splice(pages2.indexOf(keys), 1);
+  });
+}
+
 // pkg/portal/web/src/shell.ts
 function quoted(word) {
   if (/[\u0000-\u001f\u007f]/.test(word)) return "$'" + word.replace(/[\\'\u0000-\u001f\u007f]/g, (c) => "\\x" + c.charCodeAt(0).toString(16).padStart(2, "0")) + "'";
@@ -1916,7 +2068,7 @@ function curl(route, args) {
 }
 
 // pkg/portal/web/src/list.ts
-import { signal as signal8 } from "./library.js";
+import { signal as signal9 } from "./library.js";
 function newestFirst(a, b) {
   const by = Date.parse(b.submitted) - Date.parse(a.submitted);
   return by || (b.uid < a.uid ? -1 : b.uid > a.uid ? 1 : 0);
@@ -1924,7 +2076,7 @@ function newestFirst(a, b) {
 function list(filter, limit) {
   const stop = new AbortController();
   const known2 = /* @__PURE__ */ new Map();
-  const out = { rows: signal8(null), next: signal8(""), note: signal8(""), error: signal8(null), older, end: () => stop.abort() };
+  const out = { rows: signal9(null), next: signal9(""), note: signal9(""), error: signal9(null), older, end: () => stop.abort() };
   let waiting = false;
   const draw = () => {
     if (waiting) return;
@@ -2018,19 +2170,12 @@ export {
   frames,
   lost,
   lasting,
+  watchJobs,
   watchStatus,
   quoted,
   curl,
-  help,
-  all,
-  listen,
-  useKeys,
-  list,
-  everything,
-  columns,
-  csv,
   me,
-  pages2 as pages,
+  pages,
   refused,
   begin,
   signOut,
@@ -2052,5 +2197,14 @@ export {
   ask2 as ask,
   Asking,
   Loading,
-  Bar
+  Bar,
+  Palette,
+  help,
+  all,
+  listen,
+  useKeys,
+  list,
+  everything,
+  columns,
+  csv
 };

@@ -4,6 +4,7 @@ import { useEffect } from "preact/hooks";
 import { Failure, call, failure, frames, lasting, lost } from "./api";
 import { ran } from "./jobs";
 import { useKeys } from "./keys";
+import { Scale, Tags } from "./jobedit";
 import { Logs } from "./logs";
 import { address, go, place, setQuery } from "./route";
 import { me } from "./session";
@@ -314,6 +315,7 @@ export function JobPage({ user, name }: { user: string; name: string }) {
   const isDone = done.includes(d?.state ?? "");
   // A shell that is open stays open while the person looks at other tabs.
   const shell = useSignal(false);
+  const scaling = useSignal(false);
   const asked = place.value.query.get("tab");
   const offered = tabs.filter((x) => x !== "shell" || shell.value || (may("enter") && !isDone));
   const tab = offered.find((x) => x === asked) ?? "overview";
@@ -382,11 +384,13 @@ export function JobPage({ user, name }: { user: string; name: string }) {
               { label: t("copyCurl"), icon: "copy", run: () => void copy(curl(route, { path })) },
               { label: t("copyLink"), icon: "link", run: () => void copy(location.href) },
               ...(d.config ? [{ label: t("saveTemplate"), icon: "file" as const, run: () => go(address(["templates", "new"], { job: `${user}/${name}` })) }] : []),
+              ...(may("scale") && !isDone ? [{ label: t("scale"), icon: "queue" as const, run: () => (scaling.value = true) }] : []),
               ...(may("delete") && d.live ? [null, { label: t("remove"), icon: "trash" as const, danger: true, run: () => act("remove") }] : []),
             ]}
           />
         </div>
       </header>
+      {scaling.value ? <Scale d={d} end={() => (scaling.value = false)} /> : null}
       {error.value ? <Problem of={error.value} again={() => round.value++} /> : null}
       <Why d={d} user={user} name={name} />
       {d.note ? <p class="note">{d.note}</p> : null}
@@ -399,7 +403,7 @@ export function JobPage({ user, name }: { user: string; name: string }) {
         <Fact name={t("submitted")} value={<Ago time={d.submitted} />} />
         <Fact name={t("duration")} value={ran(d)} />
         <Fact name={t("retries")} value={d.retries || undefined} />
-        <Fact name={t("tags")} value={d.tags?.length ? d.tags.map((x) => <span class="tag" key={x}>{x}</span>) : undefined} />
+        <Fact name={t("tags")} value={d.tags?.length || may("tag") ? <Tags d={d} change={may("tag")} changed={() => round.value++} /> : undefined} />
       </dl>
       <div class="tabs" role="tablist">
         {offered.map((x) => (

@@ -1,10 +1,14 @@
 // Keyboard shortcuts. A page adds its own while it is shown.
 import { signal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
+import { open as palette } from "./palette";
 import { address, go } from "./route";
 import type { Text } from "./text";
 
 type Keys = Record<string, (e: KeyboardEvent) => void>;
+
+/** On a Mac, programs have Control for themselves, and pages have Command. */
+const mac = /^Mac/.test(navigator.platform);
 
 const pages: Keys[] = [];
 export const help = signal(false);
@@ -26,6 +30,7 @@ export const all: [string, Text][] = [
   ["g t", "key.templates"],
   ["g u", "key.usage"],
   ["n", "key.submit"],
+  ["Ctrl K", "key.palette"],
   ["?", "key.help"],
 ];
 
@@ -41,6 +46,11 @@ const everywhere: Keys = {
 
 export function listen(): void {
   addEventListener("keydown", (e) => {
+    if (e.key === "k" && (mac ? e.metaKey : e.ctrlKey) && !e.altKey && !e.shiftKey && !document.querySelector("dialog[open]") && !(e.target as Element).closest?.(".shell")) {
+      e.preventDefault();
+      palette.value = true;
+      return;
+    }
     const at = e.target as HTMLElement;
     if (e.ctrlKey || e.metaKey || e.altKey || document.querySelector("dialog[open]") || /^(INPUT|TEXTAREA|SELECT)$/.test(at.tagName) || at.isContentEditable) return;
     const two = before + " " + e.key;

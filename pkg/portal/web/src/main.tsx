@@ -9,6 +9,8 @@ import { Jobs } from "./jobs";
 import { all, help, listen } from "./keys";
 import { Machines } from "./machines";
 import { QueuePage } from "./queue";
+import { follow, notifies, possible, setNotifies } from "./notify";
+import { Palette } from "./palette";
 import { Profile } from "./profile";
 import { address, base, go, place, start } from "./route";
 import { begin, me, pages, refused, signOut } from "./session";
@@ -127,6 +129,7 @@ function Side() {
             null,
             ...languages.map(([code, name]) => ({ label: name, icon: (language.value === code ? "check" : undefined) as IconName | undefined, run: () => speak(code) })),
             null,
+            ...(possible() ? [{ label: t("notify"), icon: (notifies.value ? "check" : undefined) as IconName | undefined, run: () => void setNotifies(!notifies.value).then((refused) => refused && toast(refused)) }] : []),
             { label: t("shortcuts"), icon: "keys" as IconName, run: () => (help.value = true) },
             { label: t("signOut"), icon: "out" as IconName, run: () => void leave() },
           ]}
@@ -191,6 +194,7 @@ function App() {
       </main>
       <Toasts />
       <Asking />
+      <Palette />
       <Help />
     </>
   );
@@ -201,5 +205,5 @@ const icon = document.querySelector<HTMLLinkElement>("link[rel=icon]");
 if (icon) icon.href = icon.href;
 start();
 listen();
-void begin();
+void begin().then(follow);
 render(<App />, document.getElementById("app")!);

@@ -675,6 +675,18 @@ const en = {
   backToJob: "Back to the job",
   "key.complete": "Complete in the editor",
   "key.leave": "Leave the terminal",
+
+  palette: "Find pages, jobs and templates",
+  paletteHint: "Go to a page, a job or a template…",
+  nothingFound: "Nothing found.",
+  "key.palette": "Find anything",
+  notify: "Notify me when my jobs end",
+  notifyRefused: "The browser doesn't allow notifications of this page.",
+  addTag: "Add a tag",
+  removeTag: "Remove the tag {tag}",
+  scale: "Change the number of tasks",
+  scaleMore: "A larger number starts more tasks, which wait for free GPUs. A smaller one ends the tasks with the highest numbers.",
+  scaled: "{role}: {before} → {tasks} tasks",
 };
 
 export type Text = keyof typeof en;
@@ -1353,6 +1365,18 @@ const zh: Record<Text, string> = {
   backToJob: "返回任务",
   "key.complete": "在编辑器中补全",
   "key.leave": "离开终端",
+
+  palette: "查找页面、任务和模板",
+  paletteHint: "前往页面、任务或模板…",
+  nothingFound: "没有找到。",
+  "key.palette": "查找",
+  notify: "我的任务结束时通知我",
+  notifyRefused: "浏览器不允许此页面发送通知。",
+  addTag: "添加标签",
+  removeTag: "移除标签 {tag}",
+  scale: "更改实例数",
+  scaleMore: "增加时会启动更多实例，并等待空闲 GPU；减少时会结束编号最大的实例。",
+  scaled: "{role}：{before} → {tasks} 个实例",
 };
 
 const known: Record<string, Record<Text, string>> = { en, zh };
