@@ -17,7 +17,7 @@ func TestTextsOfOtherPeople(t *testing.T) {
 	w := newWorld(t)
 	w.submit("bob", "train", "speech", 1)
 	w.run("bob", "train")
-	tags, err := json.Marshal(map[string]any{"tags": []string{"x;=cmd|' /C calc'!A1", "=1+1"}})
+	tags, err := json.Marshal(map[string]any{"tags": []string{"x;=cmd|' /C calc'!A1", "=1+1", "y;\"=1+1", "z;＝1+1"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +44,7 @@ func TestTextsOfOtherPeople(t *testing.T) {
 	b.run("URL.createObjectURL = b => { b.text().then(t => window.saved = t); return '' }")
 	b.press(".top button", "CSV")
 	b.shows("window.saved")
-	assert.NotRegexp(t, `(?m)(^|[,;\t"])\s*[=+@]`, script[string](t, b.ctx, "window.saved"))
+	assert.NotRegexp(t, `(?m)(^|[,;\t])["\s]*[=+@＝]`, script[string](t, b.ctx, "window.saved"))
 
 	b.do(chromedp.Navigate(w.URL + "/jobs/bob/train?tab=logs"))
 	b.shows("document.querySelector('.screen .l')")

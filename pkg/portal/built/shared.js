@@ -2144,7 +2144,7 @@ var columns = [
 function csv(rows, columns2) {
   const cell = (v) => {
     let text = v === void 0 || v === null ? "" : String(v);
-    if (typeof v !== "number") text = text.replace(/(^|[;\t\r\n])(?=\s*[=+\-@])/g, "$1'");
+    if (typeof v !== "number") text = text.replace(/(^|[;\t\r\n])(?=[\s"]*[=+\-@＝＋－＠])/g, "$1'");
     return /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
   };
   return [columns2.map(([name]) => name).join(","), ...rows.map((r) => columns2.map(([, of]) => cell(of(r))).join(","))].join("\r\n") + "\r\n";

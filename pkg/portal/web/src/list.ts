@@ -97,11 +97,14 @@ export const columns: [string, (r: ListingRow) => unknown][] = [
   ["tags", (r) => r.tags?.join(" ")],
 ];
 
-/** Returns rows as CSV. What a spreadsheet could take for a formula begins with an apostrophe, also after a semicolon or a tab: in some countries they separate cells. */
+/**
+ * Returns rows as CSV. What a spreadsheet could take for a formula begins with an apostrophe, also after a semicolon or a tab: in some countries they separate cells,
+ * and an empty pair of quotes before a formula doesn't count. East Asian spreadsheets read the wide characters as the narrow ones.
+ */
 export function csv<R>(rows: R[], columns: [string, (r: R) => unknown][]): string {
   const cell = (v: unknown) => {
     let text = v === undefined || v === null ? "" : String(v);
-    if (typeof v !== "number") text = text.replace(/(^|[;\t\r\n])(?=\s*[=+\-@])/g, "$1'");
+    if (typeof v !== "number") text = text.replace(/(^|[;\t\r\n])(?=[\s"]*[=+\-@＝＋－＠])/g, "$1'");
     return /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
   };
   return [columns.map(([name]) => name).join(","), ...rows.map((r) => columns.map(([, of]) => cell(of(r))).join(","))].join("\r\n") + "\r\n";
