@@ -126,10 +126,11 @@ func TestAShellInATask(t *testing.T) {
 	prompt()
 	b.shows("document.title === 'train – paictl' && !document.querySelector('.xterm-rows script, .xterm a')")
 
-	// Copy and paste.
-	b.run("Object.defineProperty(navigator, 'clipboard', {configurable: true, value: {writeText: async t => { window.copied = t }, readText: async () => 'pasted'}})")
+	// Copy and paste. A copied text may be of someone else: it must not end the paste, or press keys.
+	b.run("Object.defineProperty(navigator, 'clipboard', {configurable: true, value: {writeText: async t => { window.copied = t }, readText: async () => 'past\\x1b\\x7fed\\x9b'}})")
 	b.press(".shell button", "Paste")
 	b.has(".xterm-rows", "root@task:~# pasted")
+	b.run("(d => { d.setData('text/plain', '\\x7f\\x1b\\x15'); document.querySelector('.xterm-helper-textarea').dispatchEvent(new ClipboardEvent('paste', {clipboardData: d, bubbles: true, cancelable: true})) })(new DataTransfer())")
 	at := script[[]float64](t, b.ctx, "(r => { const x = document.querySelector('.xterm-screen').getBoundingClientRect(); const row = [...r.children].findLast(e => e.textContent.includes('pasted')).getBoundingClientRect(); return [x.left + 15 * row.height / 2.2, row.top + row.height / 2] })(document.querySelector('.xterm-rows'))")
 	b.do(chromedp.MouseClickXY(at[0], at[1]), chromedp.MouseClickXY(at[0], at[1], chromedp.ClickCount(2)))
 	b.press(".shell button", "Copy")

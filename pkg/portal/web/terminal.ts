@@ -68,6 +68,12 @@ function colours() {
   return out;
 }
 
+/** Returns a text to paste without control characters: one could end the paste, so that the rest counts as typed, or act as a key. */
+function plain(text: string): string {
+  // eslint-disable-next-line no-control-regex
+  return text.replace(/[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f]/g, "");
+}
+
 export function open(parent: HTMLElement, options: Options): Screen {
   const family = getComputedStyle(document.documentElement).getPropertyValue("--mono");
   const terminal = new Terminal({
@@ -108,6 +114,12 @@ export function open(parent: HTMLElement, options: Options): Screen {
     // The browser pastes.
     return !(e.ctrlKey && e.shiftKey && e.code === "KeyV");
   });
+  const pasted = (e: ClipboardEvent) => {
+    e.preventDefault();
+    e.stopPropagation();
+    terminal.paste(plain(e.clipboardData?.getData("text/plain") ?? ""));
+  };
+  parent.addEventListener("paste", pasted, true);
   const sizes = new ResizeObserver(refit);
   sizes.observe(parent);
   const recolour = () => (terminal.options.theme = colours());
@@ -119,11 +131,12 @@ export function open(parent: HTMLElement, options: Options): Screen {
     write: (data, drawn) => terminal.write(data, drawn),
     size: () => ({ columns: terminal.cols, rows: terminal.rows }),
     type: (text) => terminal.input(text),
-    paste: (text) => terminal.paste(text),
+    paste: (text) => terminal.paste(plain(text)),
     selection: () => terminal.getSelection(),
     reset: () => terminal.reset(),
     focus: () => terminal.focus(),
     end() {
+      parent.removeEventListener("paste", pasted, true);
       sizes.disconnect();
       themes.disconnect();
       dark.removeEventListener("change", recolour);
