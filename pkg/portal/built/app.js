@@ -1013,7 +1013,7 @@ function Logs({ d, user, name }) {
       waiting = [];
       count.value = to.lines.length;
       if (to.word) found.value = to.marks().length;
-      if (stick.value) box.current.scrollTop = box.current.scrollHeight;
+      if (stick.value && box.current) box.current.scrollTop = box.current.scrollHeight;
     };
     let first = true;
     lasting(stop2.signal, (alive2) => {

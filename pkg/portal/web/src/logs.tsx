@@ -219,7 +219,7 @@ export function Logs({ d, user, name }: { d: JobDetail; user: string; name: stri
       waiting = [];
       count.value = to.lines.length;
       if (to.word) found.value = to.marks().length;
-      if (stick.value) box.current!.scrollTop = box.current!.scrollHeight;
+      if (stick.value && box.current) box.current.scrollTop = box.current.scrollHeight; // the person may have left the page
     };
     let first = true;
     lasting(stop.signal, (alive) => {
