@@ -25,67 +25,18 @@ import {
   setQuery,
   t,
   toast,
-  useKeys
+  useAct,
+  useKeys,
+  useRead
 } from "./shared.js";
 
 // pkg/portal/web/src/admin.tsx
 import { useEffect as useEffect6 } from "./library.js";
 
 // pkg/portal/web/src/admin-parts.tsx
-import { useSignal } from "./library.js";
 import { useEffect, useRef } from "./library.js";
 import { Fragment, jsx, jsxs } from "./library.js";
 var some = 200;
-function useRead(key, read, every = 0) {
-  const value = useSignal(null);
-  const error = useSignal(null);
-  const round = useSignal(0);
-  const last = useRef(key);
-  useEffect(() => {
-    const stop = new AbortController();
-    let timer = 0;
-    if (last.current !== key) {
-      last.current = key;
-      value.value = null;
-    }
-    const ask2 = async () => {
-      if (!document.hidden || !value.value) {
-        try {
-          const v = await read(stop.signal);
-          if (stop.signal.aborted) return;
-          value.value = v;
-          error.value = null;
-        } catch (e) {
-          if (stop.signal.aborted) return;
-          error.value = failure(e);
-        }
-      }
-      if (every > 0) timer = setTimeout(() => void ask2(), every);
-    };
-    void ask2();
-    return () => {
-      stop.abort();
-      clearTimeout(timer);
-    };
-  }, [key, round.value]);
-  return { value, error, again: () => void round.value++ };
-}
-function useAct() {
-  const busy = useSignal(false);
-  const error = useSignal(null);
-  const act = async (run) => {
-    busy.value = true;
-    error.value = null;
-    try {
-      await run();
-    } catch (e) {
-      error.value = failure(e);
-    } finally {
-      busy.value = false;
-    }
-  };
-  return { busy, error, act };
-}
 function Top({ title, up, children, paictl, curl: curl2 }) {
   useEffect(() => {
     document.title = title + " – paictl";
@@ -316,7 +267,7 @@ function Alerts() {
 }
 
 // pkg/portal/web/src/admin-audit.tsx
-import { useSignal as useSignal2 } from "./library.js";
+import { useSignal } from "./library.js";
 import { Fragment as Fragment3 } from "./library.js";
 import { useEffect as useEffect2 } from "./library.js";
 import { Fragment as Fragment4, jsx as jsx3, jsxs as jsxs3 } from "./library.js";
@@ -421,11 +372,11 @@ function Audit() {
   const q = place.value.query;
   const open = q.get("open");
   const key = [...q].filter(([k]) => k !== "open").join("&");
-  const rows = useSignal2(null);
-  const next = useSignal2("");
-  const error = useSignal2(null);
-  const busy = useSignal2(false);
-  const round = useSignal2(0);
+  const rows = useSignal(null);
+  const next = useSignal("");
+  const error = useSignal(null);
+  const busy = useSignal(false);
+  const round = useSignal(0);
   useEffect2(() => {
     const stop = new AbortController();
     busy.value = true;
@@ -552,7 +503,7 @@ function Audit() {
 }
 
 // pkg/portal/web/src/admin-groups.tsx
-import { useSignal as useSignal3 } from "./library.js";
+import { useSignal as useSignal2 } from "./library.js";
 import { useEffect as useEffect3 } from "./library.js";
 import { Fragment as Fragment5, jsx as jsx4, jsxs as jsxs4 } from "./library.js";
 var columns3 = [
@@ -701,8 +652,8 @@ function Form({ d, put }) {
 }
 var nothing = draftOf({ name: "" });
 function NewGroup() {
-  const name = useSignal3("");
-  const d = useSignal3(nothing);
+  const name = useSignal2("");
+  const d = useSignal2(nothing);
   const { busy, error, act } = useAct();
   const path = { group: name.value };
   const body = { spec: specOf({ name: name.value }, d.value) };
@@ -739,8 +690,8 @@ function NewGroup() {
 function GroupPage({ name }) {
   const path = { group: name };
   const { value, error, again } = useRead("", (signal) => call("GET /api/v3/groups/{group}", { path, signal }));
-  const base = useSignal3(null);
-  const d = useSignal3(null);
+  const base = useSignal2(null);
+  const d = useSignal2(null);
   const { busy, error: refused, act } = useAct();
   const g = value.value;
   const spec = ({ members: _, created: __, ...rest }) => rest;
@@ -868,7 +819,7 @@ function Members({ group, members, changed }) {
 }
 
 // pkg/portal/web/src/admin-people.tsx
-import { useSignal as useSignal4 } from "./library.js";
+import { useSignal as useSignal3 } from "./library.js";
 import { useEffect as useEffect4 } from "./library.js";
 import { Fragment as Fragment6, jsx as jsx5, jsxs as jsxs5 } from "./library.js";
 function PersonState({ u }) {
@@ -890,7 +841,7 @@ var columns4 = [
 function People() {
   const q = place.value.query;
   const { value, error, again } = useRead("", (signal) => call("GET /api/v3/users", { signal }));
-  const most2 = useSignal4(some);
+  const most2 = useSignal3(some);
   const word = (q.get("keyword") ?? "").toLowerCase();
   const choice = q.get("state") ?? "";
   const group = q.get("group") ?? "";
@@ -982,10 +933,10 @@ function useGroups() {
 }
 function NewPerson() {
   const groups = useGroups();
-  const name = useSignal4("");
-  const password = useSignal4("");
-  const d = useSignal4({ displayName: "", email: "", groups: [], identities: [], disabled: false });
-  const takeOver = useSignal4(false);
+  const name = useSignal3("");
+  const password = useSignal3("");
+  const d = useSignal3({ displayName: "", email: "", groups: [], identities: [], disabled: false });
+  const takeOver = useSignal3(false);
   const { busy, error, act } = useAct();
   const put = (change) => d.value = { ...d.value, ...change };
   const body = { name: name.value, displayName: d.value.displayName || void 0, email: d.value.email || void 0, groups: d.value.groups, identities: identities(d.value), takeOverHistory: takeOver.value || void 0 };
@@ -1035,8 +986,8 @@ function PersonPage({ name }) {
   const path = { user: name };
   const { value, error, again } = useRead("", (signal) => call("GET /api/v3/users/{user}", { path, signal }));
   const groups = useGroups();
-  const base = useSignal4(null);
-  const d = useSignal4(null);
+  const base = useSignal3(null);
+  const d = useSignal3(null);
   const { busy, error: refused, act } = useAct();
   const put = (change) => d.value = { ...d.value, ...change };
   const u = value.value;
@@ -1160,8 +1111,8 @@ function PersonPage({ name }) {
 var Username = ({ name }) => /* @__PURE__ */ jsx5("input", { type: "text", autocomplete: "username", value: name, readOnly: true, hidden: true });
 function Password({ name }) {
   const own = name === me.value?.name;
-  const old = useSignal4("");
-  const password = useSignal4("");
+  const old = useSignal3("");
+  const password = useSignal3("");
   const { busy, error, act } = useAct();
   const set = () => act(async () => {
     await call("PUT /api/v3/users/{user}/password", { path: { user: name }, body: { password: password.value, oldPassword: old.value || void 0 } });
@@ -1369,7 +1320,7 @@ function Services() {
 }
 
 // pkg/portal/web/src/admin-vcs.tsx
-import { useSignal as useSignal5 } from "./library.js";
+import { useSignal as useSignal4 } from "./library.js";
 import { useEffect as useEffect5 } from "./library.js";
 import { Fragment as Fragment9, jsx as jsx7, jsxs as jsxs7 } from "./library.js";
 var often = 5e3;
@@ -1622,10 +1573,10 @@ function Effect({ out }) {
 }
 function Change({ request, done }) {
   const text = JSON.stringify(request);
-  const seen = useSignal5(null);
-  const stored = useSignal5(null);
-  const message = useSignal5("");
-  const force = useSignal5(false);
+  const seen = useSignal4(null);
+  const stored = useSignal4(null);
+  const message = useSignal4("");
+  const force = useSignal4(false);
   const { busy, error, act } = useAct();
   useEffect5(() => {
     error.value = null;
@@ -1699,8 +1650,8 @@ function Change({ request, done }) {
 var typesOf = (all) => [...new Set(all.flatMap((v) => (v.virtualCells ?? []).map((c) => c.cellType)))].sort();
 function NewVC() {
   const { value, error, again } = useVCs();
-  const name = useSignal5("");
-  const d = useSignal5(draftOf3(null));
+  const name = useSignal4("");
+  const d = useSignal4(draftOf3(null));
   const all = value.value?.items ?? [];
   const request = name.value ? requestOf(name.value, draftOf3(null), d.value) : null;
   const example = request ?? { name: "NAME", cells: [{ cellType: typesOf(all)[0] ?? "TYPE", cellNumber: 1 }] };
@@ -1723,10 +1674,10 @@ function NewVC() {
 }
 function VCPage({ name }) {
   const { value, error, again } = useVCs();
-  const was = useSignal5(null);
-  const d = useSignal5(null);
-  const deletes = useSignal5(false);
-  const heir = useSignal5("");
+  const was = useSignal4(null);
+  const d = useSignal4(null);
+  const deletes = useSignal4(false);
+  const heir = useSignal4("");
   const all = value.value?.items ?? [];
   const v = all.find((x) => x.name === name);
   const known = JSON.stringify(v && draftOf3(v));

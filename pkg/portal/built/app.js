@@ -50,18 +50,19 @@ import {
   t,
   toSignIn,
   toast,
+  useAct,
   useKeys,
+  useRead,
   watchJobs,
   watchStatus
 } from "./shared.js";
 
 // pkg/portal/web/src/main.tsx
 import { render } from "./library.js";
-import { signal as signal4, useSignal as useSignal13 } from "./library.js";
-import { useEffect as useEffect17, useRef as useRef12 } from "./library.js";
+import { signal as signal4, useSignal as useSignal11 } from "./library.js";
+import { useEffect as useEffect16, useRef as useRef12 } from "./library.js";
 
 // pkg/portal/web/src/home.tsx
-import { useSignal as useSignal3 } from "./library.js";
 import { useEffect as useEffect4, useMemo as useMemo4 } from "./library.js";
 
 // pkg/portal/web/src/jobs.tsx
@@ -592,31 +593,6 @@ function Legend({ machines, by }) {
 // pkg/portal/web/src/home.tsx
 import { Fragment as Fragment2, jsx as jsx3, jsxs as jsxs3 } from "./library.js";
 var refresh = 15e3;
-function useVCs() {
-  const all2 = useSignal3(null);
-  const error = useSignal3(null);
-  useEffect4(() => {
-    const stop2 = new AbortController();
-    const read2 = async () => {
-      if (document.hidden && all2.value) return;
-      try {
-        all2.value = await call("GET /api/v3/virtual-clusters", { signal: stop2.signal });
-        error.value = null;
-      } catch (e) {
-        if (!stop2.signal.aborted) error.value = failure(e);
-      }
-    };
-    void read2();
-    const timer = setInterval(() => void read2(), refresh);
-    document.addEventListener("visibilitychange", read2);
-    return () => {
-      stop2.abort();
-      clearInterval(timer);
-      document.removeEventListener("visibilitychange", read2);
-    };
-  }, []);
-  return { all: all2, error };
-}
 function VC({ v }) {
   const onlyCPU = v.guaranteed === 0 && v.cpuCells !== void 0;
   const { guaranteed, used, free, bad, opportunistic } = onlyCPU ? v.cpuCells : v;
@@ -669,7 +645,7 @@ function Map2({ machines }) {
   ] });
 }
 function VCs() {
-  const { all: all2, error } = useVCs();
+  const { value: all2, error } = useRead("", (signal5) => call("GET /api/v3/virtual-clusters", { signal: signal5 }), refresh);
   const items = all2.value?.items ?? [];
   return /* @__PURE__ */ jsxs3(Fragment2, { children: [
     error.value ? /* @__PURE__ */ jsx3(Problem, { of: error.value }) : null,
@@ -728,16 +704,16 @@ function Home() {
 }
 
 // pkg/portal/web/src/job.tsx
-import { useSignal as useSignal7 } from "./library.js";
+import { useSignal as useSignal6 } from "./library.js";
 import { useEffect as useEffect8 } from "./library.js";
 
 // pkg/portal/web/src/jobedit.tsx
-import { useSignal as useSignal4 } from "./library.js";
+import { useSignal as useSignal3 } from "./library.js";
 import { useEffect as useEffect5, useRef as useRef3 } from "./library.js";
 import { jsx as jsx4, jsxs as jsxs4 } from "./library.js";
 function Tags({ d, change, changed: changed2 }) {
-  const adding = useSignal4(false);
-  const busy = useSignal4(false);
+  const adding = useSignal3(false);
+  const busy = useSignal3(false);
   const field = useRef3(null);
   useEffect5(() => field.current?.focus(), [adding.value]);
   const path = { user: d.user, name: d.name };
@@ -774,24 +750,15 @@ function Tags({ d, change, changed: changed2 }) {
 function Scale({ d, end }) {
   const dialog = useRef3(null);
   const roles = d.roles ?? [];
-  const role = useSignal4(roles[0]?.name ?? "");
-  const busy = useSignal4(false);
-  const error = useSignal4(null);
+  const role = useSignal3(roles[0]?.name ?? "");
+  const { busy, error, act } = useAct();
   useEffect5(() => dialog.current.showModal(), []);
   const now2 = roles.find((r) => r.name === role.value)?.tasks ?? 1;
-  const send = async (tasks) => {
-    busy.value = true;
-    error.value = null;
-    try {
-      const out = await call("POST /api/v3/jobs/{user}/{name}/scale", { path: { user: d.user, name: d.name }, body: { role: role.value, tasks } });
-      toast(t("scaled", { role: role.value, before: out.before, tasks }));
-      end();
-    } catch (e) {
-      error.value = failure(e);
-    } finally {
-      busy.value = false;
-    }
-  };
+  const send = (tasks) => act(async () => {
+    const out = await call("POST /api/v3/jobs/{user}/{name}/scale", { path: { user: d.user, name: d.name }, body: { role: role.value, tasks } });
+    toast(t("scaled", { role: role.value, before: out.before, tasks }));
+    end();
+  });
   return /* @__PURE__ */ jsx4("dialog", { ref: dialog, onClose: end, onClick: (e) => e.target === dialog.current && end(), "aria-labelledby": "scale", children: /* @__PURE__ */ jsxs4(
     "form",
     {
@@ -822,7 +789,7 @@ function Scale({ d, end }) {
 }
 
 // pkg/portal/web/src/logs.tsx
-import { useSignal as useSignal5 } from "./library.js";
+import { useSignal as useSignal4 } from "./library.js";
 import { useEffect as useEffect6, useRef as useRef4 } from "./library.js";
 import { Fragment as Fragment3, jsx as jsx5, jsxs as jsxs5 } from "./library.js";
 var tail = 1e3;
@@ -978,17 +945,17 @@ function Logs({ d, user, name }) {
   const whole = query.get("all") === "true";
   const box = useRef4(null);
   const screen = useRef4(null);
-  const error = useSignal5(null);
-  const note = useSignal5("");
-  const ended = useSignal5(false);
-  const count = useSignal5(0);
-  const stick = useSignal5(true);
-  const wrap = useSignal5(localStorage.getItem("wrap") !== "false");
-  const times = useSignal5(false);
-  const word = useSignal5("");
-  const at = useSignal5(0);
-  const found = useSignal5(0);
-  const busy = useSignal5(false);
+  const error = useSignal4(null);
+  const note = useSignal4("");
+  const ended = useSignal4(false);
+  const count = useSignal4(0);
+  const stick = useSignal4(true);
+  const wrap = useSignal4(localStorage.getItem("wrap") !== "false");
+  const times = useSignal4(false);
+  const word = useSignal4("");
+  const at = useSignal4(0);
+  const found = useSignal4(0);
+  const busy = useSignal4(false);
   const field = useRef4(null);
   const m = /^(.*)\[(\d+)\]$/.exec(task);
   const select = m ? { role: m[1], task: Number(m[2]) } : {};
@@ -1204,7 +1171,7 @@ function Logs({ d, user, name }) {
 }
 
 // pkg/portal/web/src/terminal.tsx
-import { useSignal as useSignal6 } from "./library.js";
+import { useSignal as useSignal5 } from "./library.js";
 import { useEffect as useEffect7, useRef as useRef5 } from "./library.js";
 
 // pkg/portal/web/src/load.ts
@@ -1296,14 +1263,14 @@ var keys = [
 function Shell({ d, user, name, shown }) {
   const running = (d.taskList ?? []).filter((x) => x.phase === "running").map((x) => `${x.role}[${x.index}]`);
   const asked = place.value.query.get("task") ?? "";
-  const chosen2 = useSignal6("");
+  const chosen2 = useSignal5("");
   if (shown && asked && asked !== chosen2.peek()) chosen2.value = asked;
   const task = chosen2.value || running[0] || "";
-  const round2 = useSignal6(0);
-  const state = useSignal6("opening");
-  const end = useSignal6({});
-  const error = useSignal6(null);
-  const unloaded = useSignal6(false);
+  const round2 = useSignal5(0);
+  const state = useSignal5("opening");
+  const end = useSignal5({});
+  const error = useSignal5(null);
+  const unloaded = useSignal5(false);
   const box = useRef5(null);
   const frame = useRef5(null);
   const screen = useRef5(null);
@@ -1447,8 +1414,8 @@ function Exit({ of }) {
   ] });
 }
 function useJob(user, name, round2) {
-  const detail = useSignal7(null);
-  const error = useSignal7(null);
+  const detail = useSignal6(null);
+  const error = useSignal6(null);
   useEffect8(() => {
     const stop2 = new AbortController();
     detail.value = null;
@@ -1474,30 +1441,11 @@ function useJob(user, name, round2) {
   }, [user, name, round2]);
   return { detail, error };
 }
-function useOf(change, read2) {
-  const value = useSignal7(null);
-  const error = useSignal7(null);
-  useEffect8(() => {
-    if (!change) return;
-    const stop2 = new AbortController();
-    read2(stop2.signal).then(
-      (v) => {
-        value.value = v;
-        error.value = null;
-      },
-      (e) => {
-        if (!stop2.signal.aborted) error.value = failure(e);
-      }
-    );
-    return () => stop2.abort();
-  }, [change]);
-  return { value, error };
-}
 function mark(d) {
-  return d ? [d.uid, d.state, d.position, d.retries, d.message, ...(d.taskList ?? []).map((x) => x.phase)].join() : "";
+  return d ? [d.uid, d.state, d.position, d.retries, d.message, ...(d.taskList ?? []).map((x) => x.phase)].join() : null;
 }
 function Why({ d, user, name }) {
-  const { value, error } = useOf(mark(d), (signal5) => call("GET /api/v3/jobs/{user}/{name}/why", { path: { user, name }, signal: signal5 }));
+  const { value, error } = useRead(mark(d), (signal5) => call("GET /api/v3/jobs/{user}/{name}/why", { path: { user, name }, signal: signal5 }));
   if (error.value) return /* @__PURE__ */ jsx7(Problem, { of: error.value });
   const w = value.value;
   if (!w) return /* @__PURE__ */ jsx7("div", { class: "why pending", "aria-busy": "true" });
@@ -1516,8 +1464,8 @@ function Why({ d, user, name }) {
 }
 var some = 200;
 function Tasks({ d, enter }) {
-  const text2 = useSignal7("");
-  const most4 = useSignal7(some);
+  const text2 = useSignal6("");
+  const most4 = useSignal6(some);
   const all2 = d.taskList ?? [];
   const word = text2.value.toLowerCase();
   const fits2 = (x) => !word || `${x.role}[${x.index}] ${x.phase} ${x.node ?? ""} ${x.ip ?? ""} ${x.completion?.phrase ?? ""}`.toLowerCase().includes(word);
@@ -1568,7 +1516,7 @@ function Tasks({ d, enter }) {
   ] });
 }
 function Events({ d, user, name }) {
-  const { value, error } = useOf(mark(d), (signal5) => call("GET /api/v3/jobs/{user}/{name}/events", { path: { user, name }, signal: signal5 }));
+  const { value, error } = useRead(mark(d), (signal5) => call("GET /api/v3/jobs/{user}/{name}/events", { path: { user, name }, signal: signal5 }));
   if (error.value) return /* @__PURE__ */ jsx7(Problem, { of: error.value });
   if (!value.value) return /* @__PURE__ */ jsx7(Loading, {});
   const items = [...value.value.items ?? []].reverse();
@@ -1655,15 +1603,15 @@ function Attempt({ a }) {
 }
 var tabs = ["overview", "logs", "events", "config", "attempts", "shell"];
 function JobPage({ user, name }) {
-  const round2 = useSignal7(0);
+  const round2 = useSignal6(0);
   const { detail, error } = useJob(user, name, round2.value);
   const d = detail.value;
   const path = { user, name };
-  const allowed = useOf(d ? d.uid : "", (signal5) => call("GET /api/v3/jobs/{user}/{name}/allowed", { path, signal: signal5 }));
+  const allowed = useRead(d ? d.uid : null, (signal5) => call("GET /api/v3/jobs/{user}/{name}/allowed", { path, signal: signal5 }));
   const may = (what) => allowed.value.value?.operations?.includes(what) ?? false;
   const isDone = done.includes(d?.state ?? "");
-  const shell = useSignal7(false);
-  const scaling = useSignal7(false);
+  const shell = useSignal6(false);
+  const scaling = useSignal6(false);
   const asked = place.value.query.get("tab");
   const offered = tabs.filter((x) => x !== "shell" || shell.value || may("enter") && !isDone);
   const tab = offered.find((x) => x === asked) ?? "overview";
@@ -2142,38 +2090,8 @@ function show(r) {
 }
 
 // pkg/portal/web/src/profile.tsx
-import { useSignal as useSignal9 } from "./library.js";
-import { useEffect as useEffect12, useRef as useRef7 } from "./library.js";
-
-// pkg/portal/web/src/read.ts
-import { useSignal as useSignal8 } from "./library.js";
-import { useEffect as useEffect11 } from "./library.js";
-function useRead(key3, read2) {
-  const value = useSignal8(null);
-  const error = useSignal8(null);
-  const busy = useSignal8(true);
-  const round2 = useSignal8(0);
-  useEffect11(() => {
-    const stop2 = new AbortController();
-    busy.value = true;
-    read2(stop2.signal).then(
-      (v) => {
-        if (stop2.signal.aborted) return;
-        value.value = v;
-        error.value = null;
-        busy.value = false;
-      },
-      (e) => {
-        if (stop2.signal.aborted) return;
-        value.value = null;
-        error.value = failure(e);
-        busy.value = false;
-      }
-    );
-    return () => stop2.abort();
-  }, [key3, round2.value]);
-  return { value, error, busy, again: () => void round2.value++ };
-}
+import { useSignal as useSignal7 } from "./library.js";
+import { useEffect as useEffect11, useRef as useRef7 } from "./library.js";
 
 // pkg/portal/web/src/sshkey.ts
 var types = /^(ssh-ed25519|ssh-rsa|ecdsa-sha2-nistp(?:256|384|521)|sk-ssh-ed25519@openssh\.com|sk-ecdsa-sha2-nistp256@openssh\.com)$/;
@@ -2212,26 +2130,10 @@ function Part({ title, children }) {
     children
   ] });
 }
-function useSend() {
-  const busy = useSignal9(false);
-  const error = useSignal9(null);
-  const send = async (act) => {
-    busy.value = true;
-    error.value = null;
-    try {
-      await act();
-    } catch (e) {
-      error.value = failure(e);
-    } finally {
-      busy.value = false;
-    }
-  };
-  return { busy, error, send };
-}
 function Profile() {
   const name = me.value.name;
   const { value, error, again } = useRead(name, (signal5) => call("GET /api/v3/users/{user}", { path: { user: name }, signal: signal5 }));
-  useEffect12(() => {
+  useEffect11(() => {
     document.title = t("profile") + " – paictl";
   }, []);
   const u = value.value;
@@ -2311,12 +2213,12 @@ function Self({ u }) {
 }
 function Names({ u, change }) {
   const form = useRef7(null);
-  const { busy, error, send } = useSend();
+  const { busy, error, act } = useAct();
   const submit = (e) => {
     e.preventDefault();
     const f = new FormData(form.current);
     const text2 = (name) => String(f.get(name) ?? "").trim() || void 0;
-    void send(async () => {
+    void act(async () => {
       await change({ displayName: text2("displayName"), email: text2("email") });
       toast(t("done.profile"));
       void begin();
@@ -2337,8 +2239,8 @@ function Names({ u, change }) {
 }
 function Key({ k, remove }) {
   const key3 = readKey(k.value);
-  const sum = useSignal9("");
-  useEffect12(() => {
+  const sum = useSignal7("");
+  useEffect11(() => {
     if (typeof key3 !== "string") void fingerprint(key3).then((x) => sum.value = x);
   }, [k.value]);
   return /* @__PURE__ */ jsxs10("li", { children: [
@@ -2355,8 +2257,8 @@ function Key({ k, remove }) {
 }
 function Keys({ u, change }) {
   const form = useRef7(null);
-  const wrong = useSignal9("");
-  const { busy, error, send } = useSend();
+  const wrong = useSignal7("");
+  const { busy, error, act } = useAct();
   const all2 = u.sshKeys ?? [];
   const add = (e) => {
     e.preventDefault();
@@ -2365,7 +2267,7 @@ function Keys({ u, change }) {
     const key3 = readKey(value);
     wrong.value = typeof key3 === "string" ? t(key3) : all2.some((k) => k.value.split(" ")[1] === value.split(/\s+/)[1]) ? t("key.known") : "";
     if (wrong.value || typeof key3 === "string") return;
-    void send(async () => {
+    void act(async () => {
       await change({ sshKeys: [...all2, { title: String(f.get("title") ?? "").trim() || key3.comment, value }] });
       form.current?.reset();
       toast(t("done.addKey"));
@@ -2397,15 +2299,15 @@ function Keys({ u, change }) {
 }
 function Password({ name }) {
   const form = useRef7(null);
-  const wrong = useSignal9("");
-  const { busy, error, send } = useSend();
+  const wrong = useSignal7("");
+  const { busy, error, act } = useAct();
   const submit = (e) => {
     e.preventDefault();
     const f = new FormData(form.current);
     const text2 = (field) => String(f.get(field) ?? "");
     wrong.value = text2("new") === text2("again") ? "" : t("passwordsDiffer");
     if (wrong.value) return;
-    void send(async () => {
+    void act(async () => {
       await call("PUT /api/v3/users/{user}/password", { path: { user: name }, body: { oldPassword: text2("old"), password: text2("new") } });
       toSignIn();
     });
@@ -2435,13 +2337,13 @@ var lives = ["30", "90", "365", "0"];
 function Tokens() {
   const { value, error, again } = useRead("", (signal5) => call("GET /api/v3/tokens", { signal: signal5 }));
   const form = useRef7(null);
-  const { busy, error: refused2, send } = useSend();
-  const made = useSignal9(null);
+  const { busy, error: refused2, act } = useAct();
+  const made = useSignal7(null);
   const all2 = value.value?.items ?? [];
   const create = (e) => {
     e.preventDefault();
     const f = new FormData(form.current);
-    void send(async () => {
+    void act(async () => {
       const body = { label: String(f.get("label") ?? "").trim(), scopes: f.getAll("scopes").map(String), seconds: Number(f.get("days")) * 86400 };
       made.value = await call("POST /api/v3/tokens", { body });
       form.current?.reset();
@@ -2533,8 +2435,8 @@ function Tokens() {
 }
 
 // pkg/portal/web/src/submit.tsx
-import { signal as signal3, useSignal as useSignal11 } from "./library.js";
-import { useEffect as useEffect14, useRef as useRef10 } from "./library.js";
+import { signal as signal3, useSignal as useSignal9 } from "./library.js";
+import { useEffect as useEffect13, useRef as useRef10 } from "./library.js";
 
 // pkg/portal/web/src/form.tsx
 import { useRef as useRef8 } from "./library.js";
@@ -2682,17 +2584,17 @@ function Parameters({ text: text2, change, done: done2 }) {
 }
 
 // pkg/portal/web/src/editor.tsx
-import { useSignal as useSignal10 } from "./library.js";
-import { useEffect as useEffect13, useRef as useRef9 } from "./library.js";
+import { useSignal as useSignal8 } from "./library.js";
+import { useEffect as useEffect12, useRef as useRef9 } from "./library.js";
 import { Fragment as Fragment7, jsx as jsx12, jsxs as jsxs12 } from "./library.js";
 function JobFile(field) {
-  const way = useSignal10("loading");
+  const way = useSignal8("loading");
   const box = useRef9(null);
   const editor = useRef9(null);
   const latest = useRef9(field);
   latest.current = field;
   const speaks = language.value;
-  useEffect13(() => {
+  useEffect12(() => {
     let gone = false;
     load("editor").then(
       (m) => {
@@ -2717,8 +2619,8 @@ function JobFile(field) {
       editor.current = null;
     };
   }, [speaks]);
-  useEffect13(() => editor.current?.set(field.now()), [field.text]);
-  useEffect13(() => {
+  useEffect12(() => editor.current?.set(field.now()), [field.text]);
+  useEffect12(() => {
     if (field.findings) editor.current?.mark(placed(field.findings));
   }, [field.findings]);
   return /* @__PURE__ */ jsxs12(Fragment7, { children: [
@@ -2885,14 +2787,14 @@ function Submit() {
   const show2 = useRef10(() => {
   });
   const file = useRef10(null);
-  const checked = useSignal11(null);
-  const refused2 = useSignal11(null);
-  const error = useSignal11(null);
-  const checking = useSignal11(false);
-  const sending = useSignal11(false);
-  const loading = useSignal11(false);
+  const checked = useSignal9(null);
+  const refused2 = useSignal9(null);
+  const error = useSignal9(null);
+  const checking = useSignal9(false);
+  const sending = useSignal9(false);
+  const loading = useSignal9(false);
   const key3 = useRef10({ text: "", key: "" });
-  useEffect14(() => {
+  useEffect13(() => {
     document.title = t("submit") + " – paictl";
     const leaves = (e) => {
       if (text.value && text.value !== cloned.value) e.preventDefault();
@@ -2900,7 +2802,7 @@ function Submit() {
     addEventListener("beforeunload", leaves);
     return () => removeEventListener("beforeunload", leaves);
   }, []);
-  useEffect14(() => {
+  useEffect13(() => {
     if (!template) return;
     const stop2 = new AbortController();
     loading.value = true;
@@ -2909,7 +2811,7 @@ function Submit() {
     }).finally(() => loading.value = false);
     return () => stop2.abort();
   }, [template]);
-  useEffect14(() => {
+  useEffect13(() => {
     if (!of) return;
     const stop2 = new AbortController();
     const [user, name] = of.split("/");
@@ -2922,7 +2824,7 @@ function Submit() {
     }).finally(() => loading.value = false);
     return () => stop2.abort();
   }, [of]);
-  useEffect14(() => {
+  useEffect13(() => {
     checked.value = null;
     refused2.value = null;
     if (!text.value.trim()) return;
@@ -3060,8 +2962,8 @@ function Submit() {
 }
 
 // pkg/portal/web/src/templates.tsx
-import { useSignal as useSignal12 } from "./library.js";
-import { useEffect as useEffect15, useRef as useRef11 } from "./library.js";
+import { useSignal as useSignal10 } from "./library.js";
+import { useEffect as useEffect14, useRef as useRef11 } from "./library.js";
 import { Fragment as Fragment9, jsx as jsx14, jsxs as jsxs14 } from "./library.js";
 var views = ["all", "mine", "shared", "official", "starred"];
 var orders = ["stars", "uses", "updated", "name"];
@@ -3086,7 +2988,7 @@ function compare(order) {
   };
 }
 function Star({ x, changed: changed2 }) {
-  const busy = useSignal12(false);
+  const busy = useSignal10(false);
   const press = async () => {
     busy.value = true;
     try {
@@ -3115,7 +3017,7 @@ function sharedWith(x) {
 }
 function Card({ x, chosen: chosen2, changed: changed2 }) {
   const card = useRef11(null);
-  useEffect15(() => {
+  useEffect14(() => {
     if (chosen2) card.current?.scrollIntoView({ block: "nearest" });
   }, [chosen2]);
   return /* @__PURE__ */ jsxs14("article", { ref: card, class: chosen2 ? "template chosen" : "template", children: [
@@ -3141,12 +3043,12 @@ function Templates() {
   const label = q.get("label") ?? "";
   const mine = view === "mine" ? me.value.name : "";
   const search = useRef11(null);
-  const at = useSignal12(-1);
+  const at = useSignal10(-1);
   const { value, error, again } = useRead(keyword + "\n" + mine, (signal5) => call("GET /api/v3/templates", { query: { keyword, author: mine }, signal: signal5 }));
-  useEffect15(() => {
+  useEffect14(() => {
     document.title = t("templates") + " – paictl";
   }, []);
-  useEffect15(() => {
+  useEffect14(() => {
     at.value = -1;
     if (document.activeElement !== search.current) search.current.value = keyword;
   }, [q.toString()]);
@@ -3155,7 +3057,7 @@ function Templates() {
     clearTimeout(timer.current);
     timer.current = setTimeout(() => setQuery({ keyword: word || void 0 }), 250);
   };
-  useEffect15(() => () => clearTimeout(timer.current), []);
+  useEffect14(() => () => clearTimeout(timer.current), []);
   const all2 = value.value?.items ?? [];
   const rows = all2.filter((x) => fits(x, view, label)).sort(compare(order));
   const labels = [.../* @__PURE__ */ new Set([...all2.flatMap((x) => [...x.categories ?? [], ...x.tags ?? []]), ...label ? [label] : []])].filter((x) => x !== official).sort();
@@ -3221,7 +3123,7 @@ function Templates() {
 function TemplatePage({ id }) {
   const { value, error, again } = useRead(id, (signal5) => call("GET /api/v3/templates/{template}", { path: { template: id }, signal: signal5 }));
   const x = value.value;
-  useEffect15(() => {
+  useEffect14(() => {
     document.title = (x?.name ?? t("templates")) + " – paictl";
   }, [x?.name]);
   if (!x) return error.value ? /* @__PURE__ */ jsx14(Problem, { of: error.value, again }) : /* @__PURE__ */ jsx14(Loading, {});
@@ -3236,7 +3138,7 @@ function TemplatePage({ id }) {
 function Shown({ x, changed: took }) {
   const path = { template: x.id };
   const full = x.author === me.value?.name ? x.name : `${x.author}/${x.name}`;
-  const values = useSignal12(Object.fromEntries([...place.value.query].filter(([key3]) => key3.startsWith("set."))));
+  const values = useSignal10(Object.fromEntries([...place.value.query].filter(([key3]) => key3.startsWith("set."))));
   const file = filled(x.job, new URLSearchParams(values.value));
   const masked = x.job.includes("******");
   const change = (name, value) => {
@@ -3343,7 +3245,7 @@ function NewTemplate() {
     const job2 = await call("GET /api/v3/jobs/{user}/{name}/brief", { path: { user: user ?? "", name: name ?? "" }, signal: signal5 });
     return job2.config ?? "";
   });
-  useEffect15(() => {
+  useEffect14(() => {
     document.title = t("newTemplate") + " – paictl";
   }, []);
   if (value.value === null) return error.value ? /* @__PURE__ */ jsx14(Problem, { of: error.value, again }) : /* @__PURE__ */ jsx14(Loading, {});
@@ -3356,12 +3258,12 @@ function words(text2) {
 }
 function Edit({ title, spec, store, done: done2, cancel }) {
   const form = useRef11(null);
-  const error = useSignal12(null);
-  const busy = useSignal12(false);
+  const error = useSignal10(null);
+  const busy = useSignal10(false);
   const dirty = useRef11(false);
-  const open = useSignal12(spec.public ? "public" : spec.groups?.length ? "groups" : "private");
+  const open = useSignal10(spec.public ? "public" : spec.groups?.length ? "groups" : "private");
   const groups = [.../* @__PURE__ */ new Set([...spec.groups ?? [], ...me.value?.groups ?? []])].sort();
-  useEffect15(() => {
+  useEffect14(() => {
     const leaves = (e) => {
       if (dirty.current) e.preventDefault();
     };
@@ -3468,7 +3370,7 @@ function Edit({ title, spec, store, done: done2, cancel }) {
 }
 
 // pkg/portal/web/src/usage.tsx
-import { useEffect as useEffect16 } from "./library.js";
+import { useEffect as useEffect15 } from "./library.js";
 import { Fragment as Fragment10, jsx as jsx15, jsxs as jsxs15 } from "./library.js";
 var spans = ["7", "30", "90", "month"];
 var dimensions = ["vc", "user", "type", "day"];
@@ -3563,7 +3465,7 @@ function UsagePage() {
   const query = { user, vc, since, by: [by] };
   const table = useRead(JSON.stringify(query), (signal5) => call("GET /api/v3/usage", { query, signal: signal5 }));
   const days = useRead(JSON.stringify({ ...query, by: [] }), (signal5) => call("GET /api/v3/usage", { query: { ...query, by: ["day"] }, signal: signal5 }));
-  useEffect16(() => {
+  useEffect15(() => {
     document.title = t("usagePage") + " – paictl";
   }, []);
   const rows = [...table.value.value?.items ?? []];
@@ -3675,7 +3577,7 @@ function Page() {
 }
 var admin = signal4(null);
 function Administration(at) {
-  const error = useSignal13(null);
+  const error = useSignal11(null);
   const load2 = () => {
     error.value = null;
     import("./admin.js").then(
@@ -3683,7 +3585,7 @@ function Administration(at) {
       (e) => error.value = e
     );
   };
-  useEffect17(() => {
+  useEffect16(() => {
     if (!admin.value) load2();
   }, []);
   if (error.value) return /* @__PURE__ */ jsx16(Problem, { of: error.value, again: load2 });
@@ -3709,7 +3611,7 @@ function setTheme(name) {
 }
 function Side() {
   const first = place.value.path[0];
-  const chosen2 = useSignal13(theme());
+  const chosen2 = useSignal11(theme());
   const leave = () => signOut().catch((e) => toast(failure(e).message));
   return /* @__PURE__ */ jsxs16("nav", { class: "side", children: [
     /* @__PURE__ */ jsxs16("a", { class: "brand", href: base, children: [
@@ -3768,7 +3670,7 @@ function Side() {
 }
 function Help() {
   const box = useRef12(null);
-  useEffect17(() => {
+  useEffect16(() => {
     if (help.value) box.current?.showModal();
     else box.current?.close();
   }, [help.value]);

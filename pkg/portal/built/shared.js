@@ -1618,9 +1618,71 @@ function ownVCs() {
   return (me.value?.grants.virtualClusters ?? []).map((v) => v.name).sort();
 }
 
-// pkg/portal/web/src/ui.tsx
-import { signal as signal6, useSignal } from "./library.js";
+// pkg/portal/web/src/read.ts
+import { useSignal } from "./library.js";
 import { useEffect, useRef } from "./library.js";
+function useRead(key, read2, every = 0) {
+  const value = useSignal(null);
+  const error = useSignal(null);
+  const busy = useSignal(true);
+  const round = useSignal(0);
+  const of = useRef(null);
+  useEffect(() => {
+    if (key === null) return;
+    const stop = new AbortController();
+    let timer = 0;
+    const ask3 = async () => {
+      clearTimeout(timer);
+      if (!document.hidden || of.current !== key) {
+        try {
+          const v = await read2(stop.signal);
+          if (stop.signal.aborted) return;
+          value.value = v;
+          error.value = null;
+          of.current = key;
+        } catch (e) {
+          if (stop.signal.aborted) return;
+          if (of.current !== key) value.value = null;
+          error.value = failure(e);
+        }
+        busy.value = false;
+      }
+      if (every > 0) timer = setTimeout(() => void ask3(), every);
+    };
+    const seen = () => {
+      if (every > 0 && !document.hidden) void ask3();
+    };
+    busy.value = true;
+    void ask3();
+    document.addEventListener("visibilitychange", seen);
+    return () => {
+      stop.abort();
+      clearTimeout(timer);
+      document.removeEventListener("visibilitychange", seen);
+    };
+  }, [key, round.value]);
+  return { value, error, busy, again: () => void round.value++ };
+}
+function useAct() {
+  const busy = useSignal(false);
+  const error = useSignal(null);
+  const act = async (run) => {
+    busy.value = true;
+    error.value = null;
+    try {
+      await run();
+    } catch (e) {
+      error.value = failure(e);
+    } finally {
+      busy.value = false;
+    }
+  };
+  return { busy, error, act };
+}
+
+// pkg/portal/web/src/ui.tsx
+import { signal as signal6, useSignal as useSignal2 } from "./library.js";
+import { useEffect as useEffect2, useRef as useRef2 } from "./library.js";
 
 // pkg/portal/web/src/time.ts
 import { signal as signal5 } from "./library.js";
@@ -1769,9 +1831,9 @@ function save(name, parts, type) {
   setTimeout(() => URL.revokeObjectURL(a.href), 1e4);
 }
 function Menu({ label, icon, items, children }) {
-  const open2 = useSignal(false);
-  const box = useRef(null);
-  useEffect(() => {
+  const open2 = useSignal2(false);
+  const box = useRef2(null);
+  useEffect2(() => {
     if (!open2.value) return;
     const away = (e) => {
       if (!box.current?.contains(e.target)) open2.value = false;
@@ -1829,10 +1891,9 @@ function ask2(q) {
 }
 function Asking() {
   const q = question.value;
-  const busy = useSignal(false);
-  const error = useSignal(null);
-  const box = useRef(null);
-  useEffect(() => {
+  const { busy, error, act } = useAct();
+  const box = useRef2(null);
+  useEffect2(() => {
     error.value = null;
     if (q) box.current?.showModal();
   }, [q]);
@@ -1841,24 +1902,17 @@ function Asking() {
     box.current?.close();
     question.value = null;
   };
-  const act = async () => {
-    busy.value = true;
-    try {
-      await q.act();
-      end();
-    } catch (e) {
-      error.value = failure(e);
-    } finally {
-      busy.value = false;
-    }
-  };
+  const yes = () => act(async () => {
+    await q.act();
+    end();
+  });
   return /* @__PURE__ */ jsx("dialog", { ref: box, onCancel: end, onClick: (e) => e.target === box.current && end(), "aria-labelledby": "asked", children: /* @__PURE__ */ jsxs("div", { class: "dialog", children: [
     /* @__PURE__ */ jsx("h2", { id: "asked", children: q.title }),
     /* @__PURE__ */ jsx("p", { children: q.text }),
     error.value ? /* @__PURE__ */ jsx(Problem, { of: error.value }) : null,
     /* @__PURE__ */ jsxs("div", { class: "buttons", children: [
       /* @__PURE__ */ jsx("button", { type: "button", onClick: end, children: t("cancel") }),
-      /* @__PURE__ */ jsx("button", { type: "button", class: q.danger ? "primary danger" : "primary", disabled: busy.value, onClick: () => void act(), children: q.yes })
+      /* @__PURE__ */ jsx("button", { type: "button", class: q.danger ? "primary danger" : "primary", disabled: busy.value, onClick: () => void yes(), children: q.yes })
     ] })
   ] }) });
 }
@@ -1870,8 +1924,8 @@ function Bar({ parts, total, label }) {
 }
 
 // pkg/portal/web/src/palette.tsx
-import { signal as signal7, useSignal as useSignal2 } from "./library.js";
-import { useEffect as useEffect2, useRef as useRef2 } from "./library.js";
+import { signal as signal7, useSignal as useSignal3 } from "./library.js";
+import { useEffect as useEffect3, useRef as useRef3 } from "./library.js";
 import { jsx as jsx2, jsxs as jsxs2 } from "./library.js";
 var open = signal7(false);
 function fixed() {
@@ -1908,19 +1962,19 @@ function Palette() {
   return open.value ? /* @__PURE__ */ jsx2(Box, {}) : null;
 }
 function Box() {
-  const dialog = useRef2(null);
-  const list2 = useRef2(null);
-  const text = useSignal2("");
-  const at = useSignal2(0);
-  const more = useSignal2([]);
-  const error = useSignal2(null);
+  const dialog = useRef3(null);
+  const list2 = useRef3(null);
+  const text = useSignal3("");
+  const at = useSignal3(0);
+  const more = useSignal3([]);
+  const error = useSignal3(null);
   const close = () => open.value = false;
-  useEffect2(() => {
+  useEffect3(() => {
     const before2 = document.activeElement;
     dialog.current.showModal();
     return () => before2?.focus?.();
   }, []);
-  useEffect2(() => {
+  useEffect3(() => {
     const word = text.value.trim();
     at.value = 0;
     if (!word) {
@@ -1994,7 +2048,7 @@ function Box() {
 
 // pkg/portal/web/src/keys.ts
 import { signal as signal8 } from "./library.js";
-import { useEffect as useEffect3 } from "./library.js";
+import { useEffect as useEffect4 } from "./library.js";
 var mac = /^Mac/.test(navigator.platform);
 var pages2 = [];
 var help = signal8(false);
@@ -2050,7 +2104,7 @@ function listen() {
   });
 }
 function useKeys(keys) {
-  useEffect3(() => {
+  useEffect4(() => {
     pages2.push(keys);
     return () => void pages2.splice(pages2.indexOf(keys), 1);
   });
@@ -2180,6 +2234,8 @@ export {
   begin,
   signOut,
   ownVCs,
+  useRead,
+  useAct,
   now,
   duration,
   exact,

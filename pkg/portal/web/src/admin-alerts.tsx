@@ -1,7 +1,8 @@
 // The alerts that fire.
-import { Segments, Top, useRead } from "./admin-parts";
+import { Segments, Top } from "./admin-parts";
 import { call } from "./api";
 import { csv } from "./list";
+import { useRead } from "./read";
 import { place } from "./route";
 import { curl } from "./shell";
 import { maybe, t } from "./text";

@@ -1,9 +1,10 @@
 // Groups: what they grant, and their members.
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
-import { Command, Line, Names, Pairs, Refusal, Search, Tick, Top, rebased, same, useAct, useRead } from "./admin-parts";
+import { Command, Line, Names, Pairs, Refusal, Search, Tick, Top, rebased, same } from "./admin-parts";
 import { call } from "./api";
 import { csv } from "./list";
+import { useAct, useRead } from "./read";
 import { address, go, place } from "./route";
 import { ownVCs } from "./session";
 import { curl, quoted } from "./shell";

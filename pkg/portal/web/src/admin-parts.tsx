@@ -1,8 +1,8 @@
 // Parts that the pages of the administration share.
-import { useSignal, type Signal } from "@preact/signals";
+import { type Signal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
-import { Failure, failure } from "./api";
+import { type Failure } from "./api";
 import { useKeys } from "./keys";
 import { address, setQuery } from "./route";
 import { t } from "./text";
@@ -10,60 +10,6 @@ import { Copied, Icon, Menu, Problem, copy } from "./ui";
 
 /** How many rows a table draws at first. */
 export const some = 200;
-
-/** Reads something again whenever the key changes, at intervals of some milliseconds if they are given, and when asked. */
-export function useRead<T>(key: string, read: (stop: AbortSignal) => Promise<T>, every = 0) {
-  const value = useSignal<T | null>(null);
-  const error = useSignal<Failure | null>(null);
-  const round = useSignal(0);
-  const last = useRef(key);
-  useEffect(() => {
-    const stop = new AbortController();
-    let timer = 0;
-    if (last.current !== key) {
-      last.current = key;
-      value.value = null;
-    }
-    const ask = async () => {
-      if (!document.hidden || !value.value) {
-        try {
-          const v = await read(stop.signal);
-          if (stop.signal.aborted) return;
-          value.value = v;
-          error.value = null;
-        } catch (e) {
-          if (stop.signal.aborted) return;
-          error.value = failure(e);
-        }
-      }
-      if (every > 0) timer = setTimeout(() => void ask(), every) as unknown as number;
-    };
-    void ask();
-    return () => {
-      stop.abort();
-      clearTimeout(timer);
-    };
-  }, [key, round.value]);
-  return { value, error, again: () => void round.value++ };
-}
-
-/** Whether a request runs, and its error. */
-export function useAct() {
-  const busy = useSignal(false);
-  const error = useSignal<Failure | null>(null);
-  const act = async (run: () => Promise<void>) => {
-    busy.value = true;
-    error.value = null;
-    try {
-      await run();
-    } catch (e) {
-      error.value = failure(e);
-    } finally {
-      busy.value = false;
-    }
-  };
-  return { busy, error, act };
-}
 
 /** The head of a page: its title, its buttons, and the menu with commands to copy. */
 export function Top({ title, up, children, paictl, curl }: { title: string; up?: [string, string]; children?: ComponentChildren; paictl: string; curl: string }) {

@@ -1,9 +1,10 @@
 // People: who may sign in, their groups, passwords and tokens.
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
-import { Command, Field, Line, More, Names, Pairs, Refusal, Search, Segments, Tick, Top, rebased, same, some, useAct, useRead } from "./admin-parts";
+import { Command, Field, Line, More, Names, Pairs, Refusal, Search, Segments, Tick, Top, rebased, same, some } from "./admin-parts";
 import { call } from "./api";
 import { csv } from "./list";
+import { useAct, useRead } from "./read";
 import { address, go, place, setQuery } from "./route";
 import { me } from "./session";
 import { curl, quoted } from "./shell";

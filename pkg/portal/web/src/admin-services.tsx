@@ -1,8 +1,9 @@
 // The platform's services: which run, and what to do about the others.
 import { Fragment } from "preact";
-import { Command, Segments, Search, Top, useRead } from "./admin-parts";
+import { Command, Segments, Search, Top } from "./admin-parts";
 import { call } from "./api";
 import { csv } from "./list";
+import { useRead } from "./read";
 import { place, setQuery } from "./route";
 import { curl, quoted } from "./shell";
 import { maybe, t } from "./text";

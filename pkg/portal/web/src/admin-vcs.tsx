@@ -1,9 +1,10 @@
 // Virtual clusters: how much each owns and uses, and changes, which are shown before they are made.
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
-import { Command, Field, Line, Refusal, Search, Top, rebased, same, useAct, useRead } from "./admin-parts";
+import { Command, Field, Line, Refusal, Search, Top, rebased, same } from "./admin-parts";
 import { call } from "./api";
 import { csv } from "./list";
+import { useAct, useRead } from "./read";
 import { address, go, place } from "./route";
 import { curl, quoted } from "./shell";
 import { maybe, t } from "./text";

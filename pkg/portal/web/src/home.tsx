@@ -1,11 +1,11 @@
 // The first page: the jobs of the person, and where GPUs are free.
-import { useSignal } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
-import { call, failure, lost, type Failure } from "./api";
+import { call, lost } from "./api";
 import { Head, Row } from "./jobs";
 import { useCluster } from "./cluster";
 import { list } from "./list";
 import { GPUMap, Legend } from "./map";
+import { useRead } from "./read";
 import { address, go } from "./route";
 import { me } from "./session";
 import { t } from "./text";
@@ -13,33 +13,6 @@ import type { SchedulerApiVirtualCluster, StatusMachine, V3ApiVirtualClusters } 
 import { Bar, Icon, Loading, Problem } from "./ui";
 
 const refresh = 15_000; // milliseconds
-
-/** The virtual clusters, read again and again while the page is shown. */
-export function useVCs() {
-  const all = useSignal<V3ApiVirtualClusters | null>(null);
-  const error = useSignal<Failure | null>(null);
-  useEffect(() => {
-    const stop = new AbortController();
-    const read = async () => {
-      if (document.hidden && all.value) return;
-      try {
-        all.value = await call("GET /api/v3/virtual-clusters", { signal: stop.signal });
-        error.value = null;
-      } catch (e) {
-        if (!stop.signal.aborted) error.value = failure(e);
-      }
-    };
-    void read();
-    const timer = setInterval(() => void read(), refresh);
-    document.addEventListener("visibilitychange", read);
-    return () => {
-      stop.abort();
-      clearInterval(timer);
-      document.removeEventListener("visibilitychange", read);
-    };
-  }, []);
-  return { all, error };
-}
 
 export function VC({ v }: { v: SchedulerApiVirtualCluster }) {
   const onlyCPU = v.guaranteed === 0 && v.cpuCells !== undefined;
@@ -89,7 +62,7 @@ function Map({ machines }: { machines: StatusMachine[] }) {
 }
 
 export function VCs() {
-  const { all, error } = useVCs();
+  const { value: all, error } = useRead<V3ApiVirtualClusters>("", (signal) => call("GET /api/v3/virtual-clusters", { signal }), refresh);
   const items = all.value?.items ?? [];
   return (
     <>

@@ -6,6 +6,7 @@ import { ran } from "./jobs";
 import { useKeys } from "./keys";
 import { Scale, Tags } from "./jobedit";
 import { Logs } from "./logs";
+import { useRead } from "./read";
 import { address, go, place, setQuery } from "./route";
 import { me } from "./session";
 import { curl, quoted } from "./shell";
@@ -56,34 +57,13 @@ function useJob(user: string, name: string, round: number) {
   return { detail, error };
 }
 
-/** Reads something of a job again whenever the job changes. */
-function useOf<T>(change: string, read: (stop: AbortSignal) => Promise<T>) {
-  const value = useSignal<T | null>(null);
-  const error = useSignal<Failure | null>(null);
-  useEffect(() => {
-    if (!change) return;
-    const stop = new AbortController();
-    read(stop.signal).then(
-      (v) => {
-        value.value = v;
-        error.value = null;
-      },
-      (e) => {
-        if (!stop.signal.aborted) error.value = failure(e);
-      },
-    );
-    return () => stop.abort();
-  }, [change]);
-  return { value, error };
-}
-
 /** A text that differs if the job has changed in a way that its explanation may depend on. */
-function mark(d: JobDetail | null): string {
-  return d ? [d.uid, d.state, d.position, d.retries, d.message, ...(d.taskList ?? []).map((x) => x.phase)].join() : "";
+function mark(d: JobDetail | null): string | null {
+  return d ? [d.uid, d.state, d.position, d.retries, d.message, ...(d.taskList ?? []).map((x) => x.phase)].join() : null;
 }
 
 function Why({ d, user, name }: { d: JobDetail; user: string; name: string }) {
-  const { value, error } = useOf<JobWhy>(mark(d), (signal) => call("GET /api/v3/jobs/{user}/{name}/why", { path: { user, name }, signal }));
+  const { value, error } = useRead<JobWhy>(mark(d), (signal) => call("GET /api/v3/jobs/{user}/{name}/why", { path: { user, name }, signal }));
   if (error.value) return <Problem of={error.value} />;
   const w = value.value;
   if (!w) return <div class="why pending" aria-busy="true" />;
@@ -199,7 +179,7 @@ function Tasks({ d, enter }: { d: JobDetail; enter: boolean }) {
 }
 
 function Events({ d, user, name }: { d: JobDetail; user: string; name: string }) {
-  const { value, error } = useOf<V3ApiEvents>(mark(d), (signal) => call("GET /api/v3/jobs/{user}/{name}/events", { path: { user, name }, signal }));
+  const { value, error } = useRead<V3ApiEvents>(mark(d), (signal) => call("GET /api/v3/jobs/{user}/{name}/events", { path: { user, name }, signal }));
   if (error.value) return <Problem of={error.value} />;
   if (!value.value) return <Loading />;
   const items = [...(value.value.items ?? [])].reverse();
@@ -310,7 +290,7 @@ export function JobPage({ user, name }: { user: string; name: string }) {
   const { detail, error } = useJob(user, name, round.value);
   const d = detail.value;
   const path = { user, name };
-  const allowed = useOf(d ? d.uid : "", (signal) => call("GET /api/v3/jobs/{user}/{name}/allowed", { path, signal }));
+  const allowed = useRead(d ? d.uid : null, (signal) => call("GET /api/v3/jobs/{user}/{name}/allowed", { path, signal }));
   const may = (what: string) => allowed.value.value?.operations?.includes(what) ?? false;
   const isDone = done.includes(d?.state ?? "");
   // A shell that is open stays open while the person looks at other tabs.

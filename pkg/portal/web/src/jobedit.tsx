@@ -1,7 +1,8 @@
 // Changes of a job that exists: its tags and the number of its tasks.
 import { useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
-import { call, failure, type Failure } from "./api";
+import { call, failure } from "./api";
+import { useAct } from "./read";
 import { t } from "./text";
 import type { JobDetail } from "./types";
 import { Icon, Problem, toast } from "./ui";
@@ -61,23 +62,15 @@ export function Scale({ d, end }: { d: JobDetail; end: () => void }) {
   const dialog = useRef<HTMLDialogElement>(null);
   const roles = d.roles ?? [];
   const role = useSignal(roles[0]?.name ?? "");
-  const busy = useSignal(false);
-  const error = useSignal<Failure | null>(null);
+  const { busy, error, act } = useAct();
   useEffect(() => dialog.current!.showModal(), []);
   const now = roles.find((r) => r.name === role.value)?.tasks ?? 1;
-  const send = async (tasks: number) => {
-    busy.value = true;
-    error.value = null;
-    try {
+  const send = (tasks: number) =>
+    act(async () => {
       const out = await call("POST /api/v3/jobs/{user}/{name}/scale", { path: { user: d.user, name: d.name }, body: { role: role.value, tasks } });
       toast(t("scaled", { role: role.value, before: out.before, tasks }));
       end();
-    } catch (e) {
-      error.value = failure(e);
-    } finally {
-      busy.value = false;
-    }
-  };
+    });
   return (
     <dialog ref={dialog} onClose={end} onClick={(e) => e.target === dialog.current && end()} aria-labelledby="scale">
       <form

@@ -2,8 +2,8 @@
 import { useSignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
-import { call, failure, toSignIn, type Failure } from "./api";
-import { useRead } from "./read";
+import { call, toSignIn } from "./api";
+import { useAct, useRead } from "./read";
 import { address } from "./route";
 import { begin, me } from "./session";
 import { curl } from "./shell";
@@ -19,24 +19,6 @@ function Part({ title, children }: { title: string; children: ComponentChildren 
       {children}
     </section>
   );
-}
-
-/** Sends a form. It shows the server's sentence if that fails. */
-function useSend() {
-  const busy = useSignal(false);
-  const error = useSignal<Failure | null>(null);
-  const send = async (act: () => Promise<void>) => {
-    busy.value = true;
-    error.value = null;
-    try {
-      await act();
-    } catch (e) {
-      error.value = failure(e);
-    } finally {
-      busy.value = false;
-    }
-  };
-  return { busy, error, send };
 }
 
 export function Profile() {
@@ -164,12 +146,12 @@ type Change = (next: Partial<PeopleV1UserSpec>) => Promise<void>;
 
 function Names({ u, change }: { u: V3ApiUser; change: Change }) {
   const form = useRef<HTMLFormElement>(null);
-  const { busy, error, send } = useSend();
+  const { busy, error, act } = useAct();
   const submit = (e: Event) => {
     e.preventDefault();
     const f = new FormData(form.current!);
     const text = (name: string) => String(f.get(name) ?? "").trim() || undefined;
-    void send(async () => {
+    void act(async () => {
       await change({ displayName: text("displayName"), email: text("email") });
       toast(t("done.profile"));
       void begin();
@@ -219,7 +201,7 @@ function Key({ k, remove }: { k: PeopleV1SSHKey; remove: () => void }) {
 function Keys({ u, change }: { u: V3ApiUser; change: Change }) {
   const form = useRef<HTMLFormElement>(null);
   const wrong = useSignal("");
-  const { busy, error, send } = useSend();
+  const { busy, error, act } = useAct();
   const all = u.sshKeys ?? [];
   const add = (e: Event) => {
     e.preventDefault();
@@ -228,7 +210,7 @@ function Keys({ u, change }: { u: V3ApiUser; change: Change }) {
     const key = readKey(value);
     wrong.value = typeof key === "string" ? t(key) : all.some((k) => k.value.split(" ")[1] === value.split(/\s+/)[1]) ? t("key.known") : "";
     if (wrong.value || typeof key === "string") return;
-    void send(async () => {
+    void act(async () => {
       await change({ sshKeys: [...all, { title: String(f.get("title") ?? "").trim() || key.comment, value }] });
       form.current?.reset();
       toast(t("done.addKey"));
@@ -279,14 +261,14 @@ function Keys({ u, change }: { u: V3ApiUser; change: Change }) {
 function Password({ name }: { name: string }) {
   const form = useRef<HTMLFormElement>(null);
   const wrong = useSignal("");
-  const { busy, error, send } = useSend();
+  const { busy, error, act } = useAct();
   const submit = (e: Event) => {
     e.preventDefault();
     const f = new FormData(form.current!);
     const text = (field: string) => String(f.get(field) ?? "");
     wrong.value = text("new") === text("again") ? "" : t("passwordsDiffer");
     if (wrong.value) return;
-    void send(async () => {
+    void act(async () => {
       await call("PUT /api/v3/users/{user}/password", { path: { user: name }, body: { oldPassword: text("old"), password: text("new") } });
       toSignIn();
     });
@@ -328,13 +310,13 @@ const lives = ["30", "90", "365", "0"] as const; // days; 0 is without an end
 function Tokens() {
   const { value, error, again } = useRead("", (signal) => call("GET /api/v3/tokens", { signal }));
   const form = useRef<HTMLFormElement>(null);
-  const { busy, error: refused, send } = useSend();
+  const { busy, error: refused, act } = useAct();
   const made = useSignal<V3ApiIssuedToken | null>(null);
   const all = value.value?.items ?? [];
   const create = (e: Event) => {
     e.preventDefault();
     const f = new FormData(form.current!);
-    void send(async () => {
+    void act(async () => {
       const body = { label: String(f.get("label") ?? "").trim(), scopes: f.getAll("scopes").map(String), seconds: Number(f.get("days")) * 86_400 };
       made.value = await call("POST /api/v3/tokens", { body });
       form.current?.reset();

@@ -2,7 +2,8 @@
 import { signal, useSignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
-import { Failure, failure, lost } from "./api";
+import { failure, lost } from "./api";
+import { useAct } from "./read";
 import { maybe, t } from "./text";
 import { exact, since } from "./time";
 
@@ -247,8 +248,7 @@ export function ask(q: Question): void {
 
 export function Asking() {
   const q = question.value;
-  const busy = useSignal(false);
-  const error = useSignal<Failure | null>(null);
+  const { busy, error, act } = useAct();
   const box = useRef<HTMLDialogElement>(null);
   useEffect(() => {
     error.value = null;
@@ -259,17 +259,11 @@ export function Asking() {
     box.current?.close();
     question.value = null;
   };
-  const act = async () => {
-    busy.value = true;
-    try {
+  const yes = () =>
+    act(async () => {
       await q.act();
       end();
-    } catch (e) {
-      error.value = failure(e);
-    } finally {
-      busy.value = false;
-    }
-  };
+    });
   return (
     <dialog ref={box} onCancel={end} onClick={(e) => e.target === box.current && end()} aria-labelledby="asked">
       <div class="dialog">
@@ -280,7 +274,7 @@ export function Asking() {
           <button type="button" onClick={end}>
             {t("cancel")}
           </button>
-          <button type="button" class={q.danger ? "primary danger" : "primary"} disabled={busy.value} onClick={() => void act()}>
+          <button type="button" class={q.danger ? "primary danger" : "primary"} disabled={busy.value} onClick={() => void yes()}>
             {q.yes}
           </button>
         </div>
