@@ -38,8 +38,9 @@ test-hosts: ## All tests on sandbox hosts; SINCE=last continues a run
 soak: ## Run many random stories, crashes and large jobs, and all tests on hosts: for hours
 	@sh hack/soak.sh
 
-lint: ## Run golangci-lint (built once from the version that hack/tools pins)
+lint: ## Run golangci-lint (built once from the version that hack/tools pins), and check the types of the portal
 	@sh hack/lint.sh
+	@sh hack/portal-types.sh
 
 bench: ## Run the benchmarks of docs/performance.md
 	@sh hack/bench.sh

@@ -26,6 +26,7 @@ func more() []step {
 		{name: "servers", run: servers, setup: true},
 		{name: "API servers", run: apiServers, setup: true},
 		{name: "golangci-lint", run: script("hack/lint.sh", "golangci-lint can't be built here")},
+		{name: "types of the portal", run: script("hack/portal-types.sh", "node, npm or the registry of npm are missing")},
 		{name: "govulncheck", run: script("hack/vulns.sh", "govulncheck can't be built here, or its database can't be reached")},
 		{name: "race detector", run: racedTests},
 		{name: "tests", run: plainTests},
