@@ -7,7 +7,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -27,7 +26,6 @@ import (
 	"github.com/openpai/paictl/pkg/server/settings"
 	"github.com/openpai/paictl/pkg/services/facts"
 	"github.com/openpai/paictl/pkg/services/state"
-	"github.com/openpai/paictl/test/tier"
 )
 
 // judge answers for pai-scheduler: a change takes the guarantee of a job, and one that deletes speech leaves a job inside.
@@ -302,13 +300,8 @@ func TestAlertsOfTheCluster(t *testing.T) {
 	b.fine()
 }
 
-// TestScreenshotsOfTheAdministration writes pictures, as TestScreenshots does.
-func TestScreenshotsOfTheAdministration(t *testing.T) {
-	tier.More(t, "a browser")
-	folder := os.Getenv("PAICTL_SCREENSHOTS")
-	if folder == "" {
-		t.Skip("PAICTL_SCREENSHOTS names no folder")
-	}
+// TestPagesAndScreenshotsOfTheAdministration does what TestPagesAndTheirScreenshots does.
+func TestPagesAndScreenshotsOfTheAdministration(t *testing.T) {
 	b := openTab(t)
 	w := newWorld(t, withAlerts(t))
 	w.administer()
@@ -333,7 +326,7 @@ func TestScreenshotsOfTheAdministration(t *testing.T) {
 		"admin-alerts":   {"/admin/alerts", "document.querySelector('.alerts')", ""},
 		"admin-audit":    {"/admin/audit", "document.querySelector('.audit')", "document.querySelector('.audit button.whole').click()"},
 	} {
-		b.pictures(w, folder, name, page.path, page.shows, page.does)
+		b.pictures(w, name, page.path, page.shows, page.does)
 	}
-	b.pictures(w, folder, "admin-vc", "/admin/virtual-clusters/vision", "document.querySelector('.form input[type=number]')", preview, "document.querySelector('.effects')")
+	b.pictures(w, "admin-vc", "/admin/virtual-clusters/vision", "document.querySelector('.form input[type=number]')", preview, "document.querySelector('.effects')")
 }

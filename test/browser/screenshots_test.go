@@ -3,24 +3,19 @@ package browser
 import (
 	"context"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"testing"
 
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"github.com/openpai/paictl/test/tier"
 )
 
-// TestScreenshots writes pictures of all pages into the folder PAICTL_SCREENSHOTS: light, dark, and on a phone.
-func TestScreenshots(t *testing.T) {
-	tier.More(t, "a browser")
-	folder := os.Getenv("PAICTL_SCREENSHOTS")
-	if folder == "" {
-		t.Skip("PAICTL_SCREENSHOTS names no folder")
-	}
+// TestPagesAndTheirScreenshots shows all pages: light, dark, and on a phone. axe-core must find no serious fault in one. If PAICTL_SCREENSHOTS names a folder, the test writes pictures into it.
+func TestPagesAndTheirScreenshots(t *testing.T) {
 	b := openTab(t)
 	w := newWorld(t)
 	w.fill()
@@ -46,13 +41,14 @@ func TestScreenshots(t *testing.T) {
 		"profile":      {"/profile", "document.querySelector('.panel .rows') && document.querySelector('.pairs')", ""},
 		"shell":        {"/jobs/ann/wav2vec-large-960h?tab=shell", "document.querySelector('.xterm-rows')?.innerText.includes('root@task')", ""},
 	} {
-		b.pictures(w, folder, name, page.path, page.shows, page.does)
+		b.pictures(w, name, page.path, page.shows, page.does)
 	}
 }
 
-// pictures writes pictures of a page: light, dark, and on a phone. The page shows something at first, does something, and shows more after it.
-func (b *tab) pictures(w *world, folder, name, path, shows, does string, after ...string) {
+// pictures examines a page, and writes pictures of it: light, dark, and on a phone. The page shows something at first, does something, and shows more after it.
+func (b *tab) pictures(w *world, name, path, shows, does string, after ...string) {
 	b.t.Helper()
+	folder, axe := os.Getenv("PAICTL_SCREENSHOTS"), axeCore(b.t)
 	for how, size := range map[string][2]int64{"light": {1440, 900}, "dark": {1440, 900}, "phone": {390, 844}} {
 		scheme := "light"
 		if how == "dark" {
@@ -66,10 +62,38 @@ func (b *tab) pictures(w *world, folder, name, path, shows, does string, after .
 		for _, text := range after {
 			b.shows(text)
 		}
+		if axe != "" {
+			b.accessible(axe, name+" "+how)
+		}
+		if folder == "" {
+			continue
+		}
 		picture, err := chromedp.Run(b.ctx, chromedp.CaptureScreenshot())
 		require.NoError(b.t, err)
 		require.NoError(b.t, os.WriteFile(filepath.Join(folder, name+"-"+how+".png"), picture, 0o600))
 	}
+}
+
+// axeCore returns the program that finds faults of accessibility, or "" if it can't be fetched here.
+func axeCore(t *testing.T) string {
+	t.Helper()
+	const folder = "../../pkg/portal/web/node_modules/axe-core"
+	if out, err := exec.CommandContext(t.Context(), "sh", "../../hack/portal-types.sh").CombinedOutput(); err != nil {
+		t.Logf("axe-core is missing, so accessibility isn't examined: %v\n%s", err, out)
+		return ""
+	}
+	text, err := os.ReadFile(filepath.Join(folder, "axe.min.js"))
+	require.NoError(t, err)
+	return string(text)
+}
+
+// accessible asserts that axe-core finds no serious fault in the page.
+func (b *tab) accessible(axe, page string) {
+	b.t.Helper()
+	_, err := chromedp.Run(b.ctx, chromedp.Evaluate[any](axe+";void 0"))
+	require.NoError(b.t, err)
+	found := script[[]string](b.t, b.ctx, `axe.run(document, {resultTypes: ["violations"]}).then(r => r.violations.filter(v => ["serious", "critical"].includes(v.impact)).map(v => v.id + ": " + v.nodes.slice(0, 4).map(n => n.target.join(" ") + " " + n.any.concat(n.all, n.none).map(c => c.message).join("; ").slice(0, 160)).join(" | ")))`)
+	assert.Empty(b.t, found, page)
 }
 
 // prefers sets the colours that the system prefers.

@@ -472,7 +472,7 @@ function Audit() {
           const page = pageOf(r);
           return /* @__PURE__ */ jsxs3(Fragment3, { children: [
             /* @__PURE__ */ jsxs3("tr", { children: [
-              /* @__PURE__ */ jsx3("td", { class: "c-time c-name", children: /* @__PURE__ */ jsxs3("button", { type: "button", class: "bare whole", "aria-expanded": open === r.id, "aria-label": t("details"), onClick: () => setQuery({ open: open === r.id ? void 0 : r.id }), children: [
+              /* @__PURE__ */ jsx3("td", { class: "c-time c-name", children: /* @__PURE__ */ jsxs3("button", { type: "button", class: "bare whole", "aria-expanded": open === r.id, title: t("details"), onClick: () => setQuery({ open: open === r.id ? void 0 : r.id }), children: [
                 /* @__PURE__ */ jsx3(Icon, { name: open === r.id ? "drop" : "chevron" }),
                 " ",
                 /* @__PURE__ */ jsx3(Ago, { time: r.time })

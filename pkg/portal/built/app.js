@@ -2379,7 +2379,7 @@ function Tokens() {
       ] })
     ] }) : null,
     value.value && all2.length === 0 ? /* @__PURE__ */ jsx10("p", { class: "faint", children: t("noTokens") }) : null,
-    all2.length ? /* @__PURE__ */ jsx10("div", { class: "scrolls", children: /* @__PURE__ */ jsxs10("table", { class: "rows", children: [
+    all2.length ? /* @__PURE__ */ jsx10("div", { class: "scrolls", tabIndex: 0, children: /* @__PURE__ */ jsxs10("table", { class: "rows", children: [
       /* @__PURE__ */ jsx10("thead", { children: /* @__PURE__ */ jsxs10("tr", { children: [
         /* @__PURE__ */ jsx10("th", { children: t("label") }),
         /* @__PURE__ */ jsx10("th", { children: t("scopes") }),
@@ -3524,7 +3524,7 @@ function UsagePage() {
         /* @__PURE__ */ jsx15(Amount, { name: t("failedAttempts"), value: hours(total.failedSeconds), more: percent2(total.failedSeconds, held(total)) })
       ] }),
       days.value.value ? /* @__PURE__ */ jsx15(Chart, { u: days.value.value }) : /* @__PURE__ */ jsx15("div", { class: "chart" }),
-      /* @__PURE__ */ jsx15("div", { class: "scrolls", children: /* @__PURE__ */ jsxs15("table", { class: table.busy.value ? "rows old" : "rows", "aria-busy": table.busy.value, children: [
+      /* @__PURE__ */ jsx15("div", { class: "scrolls", tabIndex: 0, children: /* @__PURE__ */ jsxs15("table", { class: table.busy.value ? "rows old" : "rows", "aria-busy": table.busy.value, children: [
         /* @__PURE__ */ jsx15("thead", { children: /* @__PURE__ */ jsxs15("tr", { children: [
           /* @__PURE__ */ jsx15("th", { children: t(`by.${by}`) }),
           /* @__PURE__ */ jsx15("th", { class: "num", children: t("gpuHours") }),
@@ -3614,7 +3614,7 @@ function Side() {
   const chosen2 = useSignal11(theme());
   const leave = () => signOut().catch((e) => toast(failure(e).message));
   return /* @__PURE__ */ jsxs16("nav", { class: "side", children: [
-    /* @__PURE__ */ jsxs16("a", { class: "brand", href: base, children: [
+    /* @__PURE__ */ jsxs16("a", { class: "brand", href: base, "aria-label": "paictl: " + t("home"), children: [
       /* @__PURE__ */ jsxs16("svg", { viewBox: "0 0 20 20", "aria-hidden": "true", children: [
         /* @__PURE__ */ jsx16("path", { d: "M2 2h7v7H2zM11 2h7v7h-7zM2 11h7v7H2z" }),
         /* @__PURE__ */ jsx16("path", { class: "lit", d: "M11 11h7v7h-7z" })

@@ -101,7 +101,7 @@ export function edit(parent: HTMLElement, text: string, options: Options): Edito
     EditorState.lineSeparator.of(separator(content)),
     EditorState.phrases.of(options.phrases),
     EditorView.clipboardInputFilter.of((pasted, state) => pasted.replace(/\r\n?|\n/g, state.lineBreak)),
-    EditorView.contentAttributes.of({ "aria-label": options.label, "aria-description": options.help, autocapitalize: "off", autocorrect: "off", spellcheck: "false" }),
+    EditorView.contentAttributes.of({ "aria-label": options.label, "aria-description": options.help, tabindex: "0", autocapitalize: "off", autocorrect: "off", spellcheck: "false" }),
     EditorView.updateListener.of((u) => {
       if (u.docChanged) options.changed(u.state.sliceDoc());
     }),

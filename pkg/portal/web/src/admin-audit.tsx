@@ -257,7 +257,7 @@ export function Audit() {
                   <Fragment key={r.id}>
                     <tr>
                       <td class="c-time c-name">
-                        <button type="button" class="bare whole" aria-expanded={open === r.id} aria-label={t("details")} onClick={() => setQuery({ open: open === r.id ? undefined : r.id })}>
+                        <button type="button" class="bare whole" aria-expanded={open === r.id} title={t("details")} onClick={() => setQuery({ open: open === r.id ? undefined : r.id })}>
                           <Icon name={open === r.id ? "drop" : "chevron"} /> <Ago time={r.time} />
                         </button>
                       </td>

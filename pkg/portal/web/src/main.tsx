@@ -84,7 +84,7 @@ function Side() {
   const leave = () => signOut().catch((e) => toast(failure(e).message));
   return (
     <nav class="side">
-      <a class="brand" href={base}>
+      <a class="brand" href={base} aria-label={"paictl: " + t("home")}>
         <svg viewBox="0 0 20 20" aria-hidden="true">
           <path d="M2 2h7v7H2zM11 2h7v7h-7zM2 11h7v7H2z" />
           <path class="lit" d="M11 11h7v7h-7z" />

@@ -357,7 +357,7 @@ function Tokens() {
       ) : null}
       {value.value && all.length === 0 ? <p class="faint">{t("noTokens")}</p> : null}
       {all.length ? (
-        <div class="scrolls">
+        <div class="scrolls" tabIndex={0}>
           <table class="rows">
             <thead>
               <tr>

@@ -203,7 +203,7 @@ export function UsagePage() {
             <Amount name={t("failedAttempts")} value={hours(total.failedSeconds)} more={percent(total.failedSeconds, held(total))} />
           </dl>
           {days.value.value ? <Chart u={days.value.value} /> : <div class="chart" />}
-          <div class="scrolls">
+          <div class="scrolls" tabIndex={0}>
             <table class={table.busy.value ? "rows old" : "rows"} aria-busy={table.busy.value}>
               <thead>
                 <tr>
