@@ -100,7 +100,16 @@ func (w *world) empty() {
 	}
 	require.NoError(w.t, client.Resource(v1.Templates).DeleteCollection(w.t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}))
 	require.NoError(w.t, w.cluster.Client.CoreV1().Pods(kube.JobNamespace).DeleteCollection(w.t.Context(), metav1.DeleteOptions{GracePeriodSeconds: &now}, metav1.ListOptions{}))
-	require.NoError(w.t, w.cluster.Client.ResourceV1().ResourceClaims(kube.JobNamespace).DeleteCollection(w.t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}))
+	claims := w.cluster.Client.ResourceV1().ResourceClaims(kube.JobNamespace)
+	require.NoError(w.t, claims.DeleteCollection(w.t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}))
+	held, err := claims.List(w.t.Context(), metav1.ListOptions{})
+	require.NoError(w.t, err)
+	for i := range held.Items { // as above
+		_, err := claims.Patch(w.t.Context(), held.Items[i].Name, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
+		if !apierrors.IsNotFound(err) {
+			require.NoError(w.t, err)
+		}
+	}
 }
 
 // kubelet answers requests for the log of a pod, as the API server does with the kubelet's help.

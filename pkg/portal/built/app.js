@@ -2999,7 +2999,7 @@ function Star({ x, changed: changed2 }) {
       busy.value = false;
     }
   };
-  return /* @__PURE__ */ jsxs14("button", { type: "button", class: "star", "aria-pressed": x.starred, "aria-label": t("star"), title: t(x.starred ? "unstar" : "star"), disabled: busy.value, onClick: () => void press(), children: [
+  return /* @__PURE__ */ jsxs14("button", { type: "button", class: "star", "aria-pressed": x.starred, "aria-label": t("star") + ": " + x.stars, title: t(x.starred ? "unstar" : "star"), disabled: busy.value, onClick: () => void press(), children: [
     /* @__PURE__ */ jsx14("svg", { class: "icon", viewBox: "0 0 16 16", "aria-hidden": "true", children: /* @__PURE__ */ jsx14("path", { d: "M8 2l1.8 3.9 4.2.5-3.1 2.9.8 4.2L8 11.4l-3.7 2.1.8-4.2L2 6.4l4.2-.5z" }) }),
     x.stars
   ] });
@@ -3222,7 +3222,7 @@ function Shown({ x, changed: took }) {
             t("download")
           ] })
         ] }),
-        /* @__PURE__ */ jsx14("pre", { class: "code", children: file })
+        /* @__PURE__ */ jsx14("pre", { tabIndex: 0, class: "code", children: file })
       ] }),
       /* @__PURE__ */ jsxs14("aside", { children: [
         /* @__PURE__ */ jsx14(Parameters, { text: file, change, done: () => go(address(place.value.path, Object.fromEntries(given())), true) }),

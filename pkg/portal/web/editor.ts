@@ -42,7 +42,7 @@ export interface Editor {
 const colours = HighlightStyle.define([
   { tag: [tags.propertyName, tags.definition(tags.propertyName)], color: "var(--code-key)" },
   { tag: [tags.string, tags.special(tags.string)], color: "var(--code-string)" },
-  { tag: [tags.comment, tags.lineComment], color: "var(--ink-3)", fontStyle: "italic" },
+  { tag: [tags.comment, tags.lineComment], color: "var(--ink-2)", fontStyle: "italic" },
   { tag: [tags.keyword, tags.typeName, tags.labelName, tags.meta], color: "var(--code-other)" },
   { tag: [tags.punctuation, tags.separator, tags.bracket, tags.squareBracket, tags.brace], color: "var(--ink-2)" },
 ]);

@@ -54,7 +54,7 @@ function Star({ x, changed }: { x: V3ApiTemplate; changed: (next: V3ApiTemplate)
     }
   };
   return (
-    <button type="button" class="star" aria-pressed={x.starred} aria-label={t("star")} title={t(x.starred ? "unstar" : "star")} disabled={busy.value} onClick={() => void press()}>
+    <button type="button" class="star" aria-pressed={x.starred} aria-label={t("star") + ": " + x.stars} title={t(x.starred ? "unstar" : "star")} disabled={busy.value} onClick={() => void press()}>
       <svg class="icon" viewBox="0 0 16 16" aria-hidden="true">
         <path d="M8 2l1.8 3.9 4.2.5-3.1 2.9.8 4.2L8 11.4l-3.7 2.1.8-4.2L2 6.4l4.2-.5z" />
       </svg>
@@ -341,7 +341,7 @@ function Shown({ x, changed: took }: { x: V3ApiTemplate; changed: (next: V3ApiTe
               <Icon name="down" /> {t("download")}
             </button>
           </div>
-          <pre class="code">{file}</pre>
+          <pre tabIndex={0} class="code">{file}</pre>
         </div>
         <aside>
           <Parameters text={file} change={change} done={() => go(address(place.value.path, Object.fromEntries(given())), true)} />
