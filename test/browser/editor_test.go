@@ -35,11 +35,11 @@ func pressed(keys string, with chromedp.Modifier) chromedp.Action[chromedp.Void]
 			var down *input.DispatchKeyEventParams
 			for _, k := range kb.Encode(r) {
 				k.Modifiers |= int64(with)
-				switch {
-				case k.Type == kb.KeyDown:
+				switch k.Type {
+				case kb.KeyDown:
 					down = k
 					continue
-				case k.Type == kb.KeyChar:
+				case kb.KeyChar:
 					if with == 0 {
 						down.Text, down.UnmodifiedText = k.Text, k.UnmodifiedText
 					}
