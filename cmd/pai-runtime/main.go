@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -33,6 +34,7 @@ const usage = `pai-runtime runs the tasks of jobs; paictl and pai-controller cal
   pai-runtime run                be the first process of a task's container
   pai-runtime exec -- COMMAND    run a command with the environment of the task
   pai-runtime cp-kind PATH       say whether a path is a file or a folder, or none
+  pai-runtime cp-list PATH       list a folder, as JSON
   pai-runtime cp-out PATH NAME   pack a file or a folder, as NAME, to standard output
   pai-runtime cp-in FOLDER       unpack into a folder what comes on standard input
   pai-runtime version            say which version this is
@@ -72,6 +74,12 @@ func run(args []string) (int, error) {
 		kind, err := transfer.KindOf(rest[0])
 		fmt.Println(kind)
 		return 0, err
+	case name == "cp-list" && len(rest) == 1:
+		list, err := transfer.List(rest[0])
+		if err != nil {
+			return 0, err
+		}
+		return 0, json.NewEncoder(os.Stdout).Encode(list)
 	case name == "cp-out" && len(rest) == 2:
 		_, err := transfer.Pack(context.Background(), os.Stdout, rest[0], rest[1], func(name, why string) {
 			fmt.Fprintf(os.Stderr, "left out: %s (%s)\n", name, why)

@@ -45,6 +45,16 @@ type Target struct {
 	pod *corev1.Pod
 }
 
+// LacksRuntime reports whether a command could not be started because the runtime isn't where it was put. The wording depends on the
+// container runtime, but has the name and the system's reason in it.
+func (r *Target) LacksRuntime(err error) bool {
+	if err == nil {
+		return false
+	}
+	text := err.Error()
+	return strings.Contains(text, r.Program) && (strings.Contains(text, "no such file or directory") || strings.Contains(text, "not found"))
+}
+
 // Kubernetes is the pod as it was found; nil of a target that was read from JSON.
 func (r *Target) Kubernetes() *corev1.Pod { return r.pod }
 

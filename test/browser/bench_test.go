@@ -1,19 +1,104 @@
 package browser
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"testing"
 	"time"
 
 	"github.com/chromedp/chromedp"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
 
+	fv1 "github.com/openpai/paictl/pkg/job/v1"
+	"github.com/openpai/paictl/pkg/kube"
 	"github.com/openpai/paictl/test/tier"
 )
 
 // largeMachines is how many machines the map of the benchmark has, with eight GPUs each.
 const largeMachines = 1000
+
+// liveJobs is how many jobs run in the list of the benchmark.
+const liveJobs = 10_000
+
+// TestTenThousandLiveJobs prints figures of the list of jobs in a large cluster: the time until it can be used, its size, the time of a search, and the
+// time from a change of a job until the page shows it. It asserts none of them, because they depend on the machine.
+func TestTenThousandLiveJobs(t *testing.T) {
+	tier.More(t, "a browser and 10,000 jobs")
+	w := newWorld(t)
+	w.machines(largeMachines)
+	w.live(liveJobs)
+	b := openTab(t) // its time is limited
+	b.signIn(w, "/profile", "ann")
+	open := func(path, shows string) (time.Duration, float64) {
+		begun := time.Now()
+		b.do(chromedp.Navigate(w.URL + path))
+		b.shows(shows)
+		return time.Since(begun), script[float64](t, b.ctx, "performance.getEntries().reduce((n, e) => n + (e.transferSize || 0), 0)")
+	}
+	list, size := open("/jobs", "document.querySelectorAll('tr[data-job]').length === 50")
+	home, _ := open("/", "document.querySelector('tr[data-job]')")
+	machines, _ := open("/machines", "document.querySelector('tr[data-machine]')")
+	_, _ = open("/jobs", "document.querySelectorAll('tr[data-job]').length === 50")
+
+	begun := time.Now()
+	b.run("[...document.querySelectorAll('.search input')].forEach(e => { e.value = 'live-7777'; e.dispatchEvent(new Event('input', {bubbles: true})) })")
+	b.shows("document.querySelectorAll('tr[data-job]').length === 1")
+	search := time.Since(begun)
+
+	begun = time.Now()
+	w.finish("ann", "live-7777", 0, "Succeeded", "")
+	b.shows("document.querySelector('tr[data-job]').innerText.includes('succeeded')")
+	pixel := time.Since(begun)
+	fmt.Printf("%d live jobs, %d machines: list %s, %.0f kB, home %s, machines %s, search %s, a change after %s\n", liveJobs, largeMachines,
+		list.Round(time.Millisecond), size/1000, home.Round(time.Millisecond), machines.Round(time.Millisecond), search.Round(time.Millisecond), pixel.Round(time.Millisecond))
+	b.fine()
+}
+
+// live makes n jobs of ann, live-0 and so on, which run: copies of one that she submits.
+func (w *world) live(n int) {
+	w.t.Helper()
+	w.submit("ann", "live-0", "speech", 1)
+	w.run("ann", "live-0")
+	config := rest.CopyConfig(w.cluster.Config)
+	config.QPS = -1 // a test makes many
+	client, err := dynamic.NewForConfig(config)
+	require.NoError(w.t, err)
+	jobs := client.Resource(fv1.Resource).Namespace(kube.JobNamespace)
+	first := fv1.ObjectName("ann", "live-0")
+	made, err := jobs.Get(w.t.Context(), first, metav1.GetOptions{})
+	require.NoError(w.t, err)
+	text, err := json.Marshal(made.Object)
+	require.NoError(w.t, err)
+	var group errgroup.Group
+	group.SetLimit(16)
+	for i := 1; i < n; i++ {
+		group.Go(func() error {
+			name := fmt.Sprintf("live-%d", i)
+			job := &unstructured.Unstructured{}
+			if err := json.Unmarshal(bytes.ReplaceAll(bytes.ReplaceAll(text, []byte(first), []byte(fv1.ObjectName("ann", name))), []byte("live-0"), []byte(name)), &job.Object); err != nil {
+				return err
+			}
+			unstructured.RemoveNestedField(job.Object, "metadata", "uid")
+			unstructured.RemoveNestedField(job.Object, "metadata", "finalizers")
+			job.SetResourceVersion("")
+			status := job.Object["status"]
+			made, err := jobs.Create(w.t.Context(), job, metav1.CreateOptions{})
+			if err != nil {
+				return err
+			}
+			made.Object["status"] = status
+			_, err = jobs.UpdateStatus(w.t.Context(), made, metav1.UpdateOptions{})
+			return err
+		})
+	}
+	require.NoError(w.t, group.Wait())
+}
 
 // TestTheMapOfAThousandMachines prints figures of the page of machines in a large cluster: the time until it can be used, its size, the time from a change of a machine until the page shows it, and the frames per second while the
 // pointer moves over the map. It asserts none of them, because they depend on the machine.

@@ -43,6 +43,8 @@ type world struct {
 	lines chan string
 	// away cuts all requests.
 	away atomic.Bool
+	// files runs the job's runtime in the folder of a task; nil: the tasks have no files.
+	files func(*jobtest.Process) *metav1.Status
 	// onMachine are the numbers of GPUs of each machine that pods hold.
 	onMachine map[string]int32
 }
@@ -60,7 +62,7 @@ func newWorld(t *testing.T, change ...func(*servertest.Options)) *world {
 	w.empty()
 	proxied, err := jobtest.Handler(c.Config, nil)
 	require.NoError(t, err)
-	front := httptest.NewServer((&jobtest.Kubelet{Exec: shell}).Before(w.kubelet(proxied)))
+	front := httptest.NewServer((&jobtest.Kubelet{Exec: w.exec}).Before(w.kubelet(proxied)))
 	t.Cleanup(front.Close)
 	o := servertest.Options{API: func(config *rest.Config) { *config = rest.Config{Host: front.URL} }, Scheduler: scheduler()}
 	for _, f := range change {
@@ -81,6 +83,14 @@ func newWorld(t *testing.T, change ...func(*servertest.Options)) *world {
 		w.tokens[name] = w.SignIn(name)
 	}
 	return w
+}
+
+// exec runs a command in a task: the job's runtime, or a shell.
+func (w *world) exec(p *jobtest.Process) *metav1.Status {
+	if c := servertest.RuntimeCommand(p); len(c) > 0 && strings.HasPrefix(c[0], "cp-") && w.files != nil {
+		return w.files(p)
+	}
+	return shell(p)
 }
 
 // empty removes the jobs and templates of other tests.

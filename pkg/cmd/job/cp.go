@@ -160,7 +160,7 @@ type copier struct {
 }
 
 func (t *copier) explain(err error) error {
-	if lacksRuntime(t.target, err) {
+	if t.target.LacksRuntime(err) {
 		return noRuntime(t.target)
 	}
 	if _, ok := errors.AsType[*stream.ExitError](err); ok {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -183,20 +182,10 @@ func ended(c *client.Jobs, j *job.Job, target *job.Target, err error) error {
 	if err == nil {
 		return nil
 	}
-	if target.OwnRuntime && lacksRuntime(target, err) {
+	if target.OwnRuntime && target.LacksRuntime(err) {
 		return noRuntime(target)
 	}
 	return c.Explain(fmt.Errorf("run a command in %s of %s: %w", target.Task, j.Title(), err))
-}
-
-// lacksRuntime reports whether a command could not be started because the runtime isn't where it was put.
-// The wording depends on the container runtime, but has the name and the system's reason in it.
-func lacksRuntime(target *job.Target, err error) bool {
-	if _, ok := errors.AsType[*stream.ExitError](err); ok || err == nil {
-		return false // it has run
-	}
-	text := err.Error()
-	return strings.Contains(text, target.Program) && (strings.Contains(text, "no such file or directory") || strings.Contains(text, "not found"))
 }
 
 func noRuntime(target *job.Target) error {

@@ -59,8 +59,8 @@ import {
 
 // pkg/portal/web/src/main.tsx
 import { render } from "./library.js";
-import { signal as signal4, useSignal as useSignal11 } from "./library.js";
-import { useEffect as useEffect16, useRef as useRef12 } from "./library.js";
+import { signal as signal4, useSignal as useSignal12 } from "./library.js";
+import { useEffect as useEffect16, useRef as useRef13 } from "./library.js";
 
 // pkg/portal/web/src/home.tsx
 import { useEffect as useEffect4, useMemo as useMemo4 } from "./library.js";
@@ -704,7 +704,7 @@ function Home() {
 }
 
 // pkg/portal/web/src/job.tsx
-import { useSignal as useSignal6 } from "./library.js";
+import { useSignal as useSignal7 } from "./library.js";
 import { useEffect as useEffect8 } from "./library.js";
 
 // pkg/portal/web/src/jobedit.tsx
@@ -754,7 +754,7 @@ function Scale({ d, end }) {
   const { busy, error, act } = useAct();
   useEffect5(() => dialog.current.showModal(), []);
   const now2 = roles.find((r) => r.name === role.value)?.tasks ?? 1;
-  const send = (tasks) => act(async () => {
+  const send2 = (tasks) => act(async () => {
     const out = await call("POST /api/v3/jobs/{user}/{name}/scale", { path: { user: d.user, name: d.name }, body: { role: role.value, tasks } });
     toast(t("scaled", { role: role.value, before: out.before, tasks }));
     end();
@@ -765,7 +765,7 @@ function Scale({ d, end }) {
       class: "dialog fields",
       onSubmit: (e) => {
         e.preventDefault();
-        void send(Number(new FormData(e.currentTarget).get("tasks")));
+        void send2(Number(new FormData(e.currentTarget).get("tasks")));
       },
       children: [
         /* @__PURE__ */ jsx4("h2", { id: "scale", children: t("scale") }),
@@ -1170,9 +1170,201 @@ function Logs({ d, user, name }) {
   ] });
 }
 
-// pkg/portal/web/src/terminal.tsx
+// pkg/portal/web/src/files.tsx
 import { useSignal as useSignal5 } from "./library.js";
-import { useEffect as useEffect7, useRef as useRef5 } from "./library.js";
+import { useRef as useRef5 } from "./library.js";
+import { jsx as jsx6, jsxs as jsxs6 } from "./library.js";
+var listRoute = "GET /api/v3/jobs/{user}/{name}/tasks/{role}/{index}/files";
+var readRoute = "GET /api/v3/jobs/{user}/{name}/tasks/{role}/{index}/files/content";
+var writeRoute = "PUT /api/v3/jobs/{user}/{name}/tasks/{role}/{index}/files/content";
+function sized(n) {
+  const units = ["B", "KiB", "MiB", "GiB", "TiB"];
+  let i = 0;
+  for (; n >= 1024 && i < units.length - 1; i++) n /= 1024;
+  return `${i === 0 || n >= 100 ? Math.round(n) : n.toFixed(1)} ${units[i]}`;
+}
+function join(folder, name) {
+  return folder.endsWith("/") ? folder + name : `${folder}/${name}`;
+}
+function way(path) {
+  const out = [["/", "/"]];
+  let at = "";
+  for (const name of path.split("/")) if (name) out.push([name, at += "/" + name]);
+  return out;
+}
+function send(to, file, stop2, sent) {
+  return new Promise((done2, fail) => {
+    const r = new XMLHttpRequest();
+    r.open("PUT", to);
+    r.setRequestHeader("Content-Type", "application/octet-stream");
+    r.upload.onprogress = (e) => e.total && sent(e.loaded / e.total);
+    r.onerror = () => fail(new Failure(0, "NoAnswer", t("noAnswer")));
+    r.onabort = () => fail(new Failure(0, "Stopped", t("files.stopped")));
+    r.onload = () => {
+      if (r.status === 401) toSignIn();
+      if (r.status < 300) return done2();
+      let e = {};
+      try {
+        e = JSON.parse(r.responseText);
+      } catch {
+      }
+      fail(new Failure(r.status, e.code ?? "UnknownError", e.message ?? t("status", { status: r.status }), e.remedy, e.request));
+    };
+    stop2.addEventListener("abort", () => r.abort());
+    r.send(file);
+  });
+}
+function ordered(all2) {
+  const last = (e) => e.kind === "folder" ? 0 : 1;
+  return [...all2].sort((a, b) => last(a) - last(b) || a.name.localeCompare(b.name, void 0, { numeric: true }));
+}
+function Files({ d, user, name, full }) {
+  const running = (d.taskList ?? []).filter((x) => x.phase === "running").map((x) => `${x.role}[${x.index}]`);
+  const q = place.value.query;
+  const task = q.get("task") || running[0] || "";
+  const m = /^(.+)\[(\d+)\]$/.exec(task);
+  const asked = q.get("path") ?? "";
+  const at = { user, name, role: m?.[1] ?? "", index: m?.[2] ?? "" };
+  const { value, error, busy, again } = useRead(m ? `${d.uid} ${task} ${asked}` : null, (signal5) => call(listRoute, { path: at, query: { path: asked }, signal: signal5 }));
+  const sending = useSignal5(null);
+  const stop2 = useRef5(null);
+  const { act, error: failed } = useAct();
+  const over = useSignal5(false);
+  const input = useRef5(null);
+  if (!m) return /* @__PURE__ */ jsx6("p", { class: "empty", children: t("shell.none") });
+  const list2 = value.value;
+  const folder = list2 ? list2.kind === "folder" ? list2.path : list2.path.slice(0, list2.path.lastIndexOf("/")) || "/" : asked;
+  const entries = list2?.kind === "folder" ? ordered(list2.entries ?? []) : list2 ? [{ name: list2.path.slice(list2.path.lastIndexOf("/") + 1), kind: list2.kind, size: list2.size, modified: list2.modified }] : [];
+  const content = (path) => addressOf(readRoute, { path: at, query: { path } });
+  const open = (path) => setQuery({ path: path || void 0 });
+  const upload = (files) => {
+    const put = () => void act(async () => {
+      for (const f of files) {
+        stop2.current = new AbortController();
+        sending.value = { name: f.name, part: 0 };
+        try {
+          await send(addressOf(writeRoute, { path: at, query: { path: join(folder, f.name) } }), f, stop2.current.signal, (part) => sending.value = { name: f.name, part });
+        } finally {
+          sending.value = null;
+        }
+        toast(t("files.sent", { name: f.name }));
+      }
+    }).then(again);
+    const replaced = files.filter((f) => entries.some((e) => e.name === f.name)).map((f) => f.name);
+    if (replaced.length === 0) return put();
+    ask({ title: t("files.replace"), text: replaced.join(", "), yes: t("replace"), danger: true, act: async () => put() });
+  };
+  return /* @__PURE__ */ jsxs6(
+    "section",
+    {
+      class: over.value ? "files over" : "files",
+      "aria-label": t("files"),
+      onDragOver: (e) => {
+        e.preventDefault();
+        over.value = true;
+      },
+      onDragLeave: () => over.value = false,
+      onDrop: (e) => {
+        e.preventDefault();
+        over.value = false;
+        const all2 = [...e.dataTransfer?.files ?? []];
+        if (all2.length && list2) upload(all2);
+      },
+      children: [
+        /* @__PURE__ */ jsxs6("div", { class: "filters", children: [
+          /* @__PURE__ */ jsx6("select", { "aria-label": t("task"), value: task, onChange: (e) => setQuery({ task: e.currentTarget.value, path: void 0 }), children: [.../* @__PURE__ */ new Set([...running, task])].map((x) => /* @__PURE__ */ jsx6("option", { value: x, children: x }, x)) }),
+          /* @__PURE__ */ jsx6(
+            "form",
+            {
+              class: "path",
+              onSubmit: (e) => {
+                e.preventDefault();
+                open(new FormData(e.currentTarget).get("path"));
+              },
+              children: /* @__PURE__ */ jsx6("input", { name: "path", defaultValue: list2?.path ?? asked, placeholder: t("files.path"), "aria-label": t("files.path"), spellcheck: false, autocomplete: "off" }, list2?.path ?? asked)
+            }
+          ),
+          /* @__PURE__ */ jsxs6("button", { type: "button", disabled: !list2 || sending.value !== null, onClick: () => input.current?.click(), children: [
+            /* @__PURE__ */ jsx6(Icon, { name: "up" }),
+            " ",
+            t("files.upload")
+          ] }),
+          /* @__PURE__ */ jsx6(
+            "input",
+            {
+              ref: input,
+              type: "file",
+              multiple: true,
+              hidden: true,
+              "aria-label": t("files.upload"),
+              onChange: (e) => {
+                const all2 = [...e.currentTarget.files ?? []];
+                e.currentTarget.value = "";
+                if (all2.length) upload(all2);
+              }
+            }
+          ),
+          list2?.kind === "folder" ? /* @__PURE__ */ jsxs6("a", { class: "button", href: content(list2.path), download: true, title: t("files.wholeMore"), children: [
+            /* @__PURE__ */ jsx6(Icon, { name: "down" }),
+            " ",
+            t("files.whole")
+          ] }) : null,
+          /* @__PURE__ */ jsx6(
+            Menu,
+            {
+              label: t("more"),
+              icon: "more",
+              items: [
+                { label: t("files.copyOut"), icon: "copy", run: () => void copy(`paictl job cp ${quoted(`${full}:${list2?.path ?? asked}`)} . --task ${quoted(task)}`) },
+                { label: t("files.copyIn"), icon: "copy", run: () => void copy(`paictl job cp ./FILE ${quoted(`${full}:${folder}`)} --task ${quoted(task)}`) },
+                { label: t("refresh"), icon: "retry", run: again }
+              ]
+            }
+          )
+        ] }),
+        sending.value ? /* @__PURE__ */ jsxs6("p", { class: "note", role: "status", children: [
+          t("files.sending", { name: sending.value.name, percent: Math.round(sending.value.part * 100) }),
+          " ",
+          /* @__PURE__ */ jsx6("button", { type: "button", onClick: () => stop2.current?.abort(), children: t("stop") })
+        ] }) : null,
+        failed.value ? /* @__PURE__ */ jsx6(Problem, { of: failed.value }) : null,
+        list2 ? /* @__PURE__ */ jsx6("nav", { class: "crumbs path", "aria-label": t("files.path"), children: way(folder).map(([label, path]) => /* @__PURE__ */ jsx6("button", { type: "button", class: "bare", onClick: () => open(path), children: label }, path)) }) : null,
+        error.value ? /* @__PURE__ */ jsx6(Problem, { of: error.value, again }) : busy.value && !list2 ? /* @__PURE__ */ jsx6(Loading, {}) : null,
+        list2 && !error.value ? entries.length === 0 ? /* @__PURE__ */ jsx6("p", { class: "empty", children: t("files.empty") }) : /* @__PURE__ */ jsxs6("table", { class: "rows", children: [
+          /* @__PURE__ */ jsx6("thead", { children: /* @__PURE__ */ jsxs6("tr", { children: [
+            /* @__PURE__ */ jsx6("th", { children: t("name") }),
+            /* @__PURE__ */ jsx6("th", { class: "num", children: t("files.size") }),
+            /* @__PURE__ */ jsx6("th", { class: "c-time", children: t("files.modified") })
+          ] }) }),
+          /* @__PURE__ */ jsx6("tbody", { children: entries.map((e) => /* @__PURE__ */ jsxs6("tr", { "data-file": e.name, children: [
+            /* @__PURE__ */ jsxs6("td", { class: "c-name", children: [
+              e.kind === "folder" ? /* @__PURE__ */ jsxs6("button", { type: "button", class: "bare", onClick: () => open(join(folder, e.name)), children: [
+                /* @__PURE__ */ jsx6(Icon, { name: "folder" }),
+                " ",
+                e.name
+              ] }) : e.kind === "file" ? /* @__PURE__ */ jsxs6("a", { href: content(join(folder, e.name)), download: e.name, children: [
+                /* @__PURE__ */ jsx6(Icon, { name: "file" }),
+                " ",
+                e.name
+              ] }) : /* @__PURE__ */ jsx6("span", { class: "faint", children: e.name }),
+              e.link ? /* @__PURE__ */ jsxs6("span", { class: "faint", children: [
+                " → ",
+                e.link
+              ] }) : null
+            ] }),
+            /* @__PURE__ */ jsx6("td", { class: "num", children: e.kind === "file" ? sized(e.size ?? 0) : "" }),
+            /* @__PURE__ */ jsx6("td", { class: "c-time", children: e.modified ? /* @__PURE__ */ jsx6(Ago, { time: e.modified }) : null })
+          ] }, e.name)) })
+        ] }) : null,
+        list2?.more ? /* @__PURE__ */ jsx6("p", { class: "note", children: t("files.more") }) : null
+      ]
+    }
+  );
+}
+
+// pkg/portal/web/src/terminal.tsx
+import { useSignal as useSignal6 } from "./library.js";
+import { useEffect as useEffect7, useRef as useRef6 } from "./library.js";
 
 // pkg/portal/web/src/load.ts
 function load(name) {
@@ -1180,7 +1372,7 @@ function load(name) {
 }
 
 // pkg/portal/web/src/terminal.tsx
-import { jsx as jsx6, jsxs as jsxs6 } from "./library.js";
+import { jsx as jsx7, jsxs as jsxs7 } from "./library.js";
 var stdin = 0;
 var stdout = 1;
 var stderr = 2;
@@ -1221,18 +1413,18 @@ async function connect(user, name, task, screen, opened, ended, stop2) {
       skipped = 0;
     }
   };
-  const send = (channel, data) => {
+  const send2 = (channel, data) => {
     if (socket.readyState !== WebSocket.OPEN) return;
     const message = new Uint8Array(data.length + 1);
     message[0] = channel;
     message.set(data, 1);
     socket.send(message);
   };
-  const size3 = () => send(resize, new TextEncoder().encode(JSON.stringify({ Width: screen.size().columns, Height: screen.size().rows })));
+  const size3 = () => send2(resize, new TextEncoder().encode(JSON.stringify({ Width: screen.size().columns, Height: screen.size().rows })));
   socket.onopen = () => {
     size3();
     timer = setInterval(size3, alive);
-    opened(send);
+    opened(send2);
   };
   socket.onmessage = (e) => {
     const all2 = new Uint8Array(e.data);
@@ -1263,17 +1455,17 @@ var keys = [
 function Shell({ d, user, name, shown }) {
   const running = (d.taskList ?? []).filter((x) => x.phase === "running").map((x) => `${x.role}[${x.index}]`);
   const asked = place.value.query.get("task") ?? "";
-  const chosen2 = useSignal5("");
+  const chosen2 = useSignal6("");
   if (shown && asked && asked !== chosen2.peek()) chosen2.value = asked;
   const task = chosen2.value || running[0] || "";
-  const round2 = useSignal5(0);
-  const state = useSignal5("opening");
-  const end = useSignal5({});
-  const error = useSignal5(null);
-  const unloaded = useSignal5(false);
-  const box = useRef5(null);
-  const frame = useRef5(null);
-  const screen = useRef5(null);
+  const round2 = useSignal6(0);
+  const state = useSignal6("opening");
+  const end = useSignal6({});
+  const error = useSignal6(null);
+  const unloaded = useSignal6(false);
+  const box = useRef6(null);
+  const frame = useRef6(null);
+  const screen = useRef6(null);
   const opened = running.length > 0 || state.value !== "opening";
   useEffect7(() => {
     const m = /^(.+)\[(\d+)\]$/.exec(task);
@@ -1283,7 +1475,7 @@ function Shell({ d, user, name, shown }) {
     state.value = "opening";
     end.value = {};
     error.value = null;
-    let send = (_channel, _data) => {
+    let send2 = (_channel, _data) => {
     };
     const begin3 = async () => {
       const file = await load("terminal").catch(() => null);
@@ -1294,8 +1486,8 @@ function Shell({ d, user, name, shown }) {
       }
       const s = file.open(box.current, {
         label: t("openShell", { task }),
-        typed: (data) => send(stdin, data),
-        resized: (columns3, rows) => send(resize, new TextEncoder().encode(JSON.stringify({ Width: columns3, Height: rows }))),
+        typed: (data) => send2(stdin, data),
+        resized: (columns3, rows) => send2(resize, new TextEncoder().encode(JSON.stringify({ Width: columns3, Height: rows }))),
         copied: (text2) => void copy(text2),
         left: () => frame.current?.querySelector("select")?.focus()
       });
@@ -1307,7 +1499,7 @@ function Shell({ d, user, name, shown }) {
         { role: m[1], index: m[2] },
         s,
         (to) => {
-          send = to;
+          send2 = to;
           state.value = "open";
           s.focus();
         },
@@ -1345,7 +1537,7 @@ function Shell({ d, user, name, shown }) {
       removeEventListener("beforeunload", leaves);
     };
   }, []);
-  if (!opened) return shown ? /* @__PURE__ */ jsx6("p", { class: "empty", children: t("shell.none") }) : null;
+  if (!opened) return shown ? /* @__PURE__ */ jsx7("p", { class: "empty", children: t("shell.none") }) : null;
   const paste = async () => {
     try {
       screen.current?.paste(await navigator.clipboard.readText());
@@ -1360,31 +1552,31 @@ function Shell({ d, user, name, shown }) {
     if (end.value.code !== void 0) return t("shell.ended", { code: end.value.code });
     return end.value.why || t("shell.cut");
   };
-  return /* @__PURE__ */ jsxs6("section", { class: "shell", ref: frame, hidden: !shown, "aria-label": t("shell"), children: [
-    /* @__PURE__ */ jsxs6("div", { class: "filters", children: [
-      /* @__PURE__ */ jsx6("a", { class: "button square back", href: address(place.value.path), title: t("backToJob"), "aria-label": t("backToJob"), children: /* @__PURE__ */ jsx6(Icon, { name: "back" }) }),
-      /* @__PURE__ */ jsx6("select", { "aria-label": t("task"), value: task, onChange: (e) => setQuery({ task: e.currentTarget.value }), children: [.../* @__PURE__ */ new Set([...running, task])].map((x) => /* @__PURE__ */ jsx6("option", { value: x, children: x }, x)) }),
-      /* @__PURE__ */ jsxs6("button", { type: "button", onClick: () => void copy(screen.current?.selection() ?? ""), children: [
-        /* @__PURE__ */ jsx6(Icon, { name: "copy" }),
+  return /* @__PURE__ */ jsxs7("section", { class: "shell", ref: frame, hidden: !shown, "aria-label": t("shell"), children: [
+    /* @__PURE__ */ jsxs7("div", { class: "filters", children: [
+      /* @__PURE__ */ jsx7("a", { class: "button square back", href: address(place.value.path), title: t("backToJob"), "aria-label": t("backToJob"), children: /* @__PURE__ */ jsx7(Icon, { name: "back" }) }),
+      /* @__PURE__ */ jsx7("select", { "aria-label": t("task"), value: task, onChange: (e) => setQuery({ task: e.currentTarget.value }), children: [.../* @__PURE__ */ new Set([...running, task])].map((x) => /* @__PURE__ */ jsx7("option", { value: x, children: x }, x)) }),
+      /* @__PURE__ */ jsxs7("button", { type: "button", onClick: () => void copy(screen.current?.selection() ?? ""), children: [
+        /* @__PURE__ */ jsx7(Icon, { name: "copy" }),
         " ",
         t("copy")
       ] }),
-      /* @__PURE__ */ jsxs6("button", { type: "button", onClick: () => void paste(), children: [
-        /* @__PURE__ */ jsx6(Icon, { name: "file" }),
+      /* @__PURE__ */ jsxs7("button", { type: "button", onClick: () => void paste(), children: [
+        /* @__PURE__ */ jsx7(Icon, { name: "file" }),
         " ",
         t("paste")
       ] }),
-      /* @__PURE__ */ jsx6("span", { class: state.value === "ended" ? end.value.code === 0 ? "good" : "bad" : "faint", role: "status", children: says() }),
-      state.value === "ended" ? /* @__PURE__ */ jsxs6("button", { type: "button", class: "primary", onClick: () => round2.value++, children: [
-        /* @__PURE__ */ jsx6(Icon, { name: "retry" }),
+      /* @__PURE__ */ jsx7("span", { class: state.value === "ended" ? end.value.code === 0 ? "good" : "bad" : "faint", role: "status", children: says() }),
+      state.value === "ended" ? /* @__PURE__ */ jsxs7("button", { type: "button", class: "primary", onClick: () => round2.value++, children: [
+        /* @__PURE__ */ jsx7(Icon, { name: "retry" }),
         " ",
         t("shell.again")
       ] }) : null
     ] }),
-    error.value ? /* @__PURE__ */ jsx6(Problem, { of: error.value }) : null,
-    unloaded.value ? /* @__PURE__ */ jsx6("p", { class: "note", children: t("shell.failed") }) : null,
-    /* @__PURE__ */ jsx6("div", { class: "terminal-frame", children: /* @__PURE__ */ jsx6("div", { ref: box }) }),
-    /* @__PURE__ */ jsx6("div", { class: "softkeys", role: "group", "aria-label": t("shell.keys"), children: keys.map(([label, sends]) => /* @__PURE__ */ jsx6(
+    error.value ? /* @__PURE__ */ jsx7(Problem, { of: error.value }) : null,
+    unloaded.value ? /* @__PURE__ */ jsx7("p", { class: "note", children: t("shell.failed") }) : null,
+    /* @__PURE__ */ jsx7("div", { class: "terminal-frame", children: /* @__PURE__ */ jsx7("div", { ref: box }) }),
+    /* @__PURE__ */ jsx7("div", { class: "softkeys", role: "group", "aria-label": t("shell.keys"), children: keys.map(([label, sends]) => /* @__PURE__ */ jsx7(
       "button",
       {
         type: "button",
@@ -1400,22 +1592,22 @@ function Shell({ d, user, name, shown }) {
 }
 
 // pkg/portal/web/src/job.tsx
-import { Fragment as Fragment4, jsx as jsx7, jsxs as jsxs7 } from "./library.js";
+import { Fragment as Fragment4, jsx as jsx8, jsxs as jsxs8 } from "./library.js";
 var done = ["succeeded", "failed", "stopped", "deleted"];
 function Exit({ of }) {
   const c = of.completion;
   if (!c) return null;
-  return /* @__PURE__ */ jsxs7("span", { class: c.code === 0 ? "good" : "bad", title: c.diagnostics, children: [
+  return /* @__PURE__ */ jsxs8("span", { class: c.code === 0 ? "good" : "bad", title: c.diagnostics, children: [
     c.code,
-    c.phrase && c.phrase !== "Succeeded" ? /* @__PURE__ */ jsxs7("span", { class: "faint", children: [
+    c.phrase && c.phrase !== "Succeeded" ? /* @__PURE__ */ jsxs8("span", { class: "faint", children: [
       " ",
       c.phrase
     ] }) : null
   ] });
 }
 function useJob(user, name, round2) {
-  const detail = useSignal6(null);
-  const error = useSignal6(null);
+  const detail = useSignal7(null);
+  const error = useSignal7(null);
   useEffect8(() => {
     const stop2 = new AbortController();
     detail.value = null;
@@ -1446,174 +1638,174 @@ function mark(d) {
 }
 function Why({ d, user, name }) {
   const { value, error } = useRead(mark(d), (signal5) => call("GET /api/v3/jobs/{user}/{name}/why", { path: { user, name }, signal: signal5 }));
-  if (error.value) return /* @__PURE__ */ jsx7(Problem, { of: error.value });
+  if (error.value) return /* @__PURE__ */ jsx8(Problem, { of: error.value });
   const w = value.value;
-  if (!w) return /* @__PURE__ */ jsx7("div", { class: "why pending", "aria-busy": "true" });
-  return /* @__PURE__ */ jsxs7("div", { class: `why is-${d.state}`, children: [
-    /* @__PURE__ */ jsx7("p", { class: "sentence", children: w.sentence }),
-    w.remedy?.length ? /* @__PURE__ */ jsx7("ul", { class: "remedy", "aria-label": t("whatToDo"), children: w.remedy.map((r) => /* @__PURE__ */ jsx7("li", { children: r }, r)) }) : null,
-    w.facts?.length || w.log?.length ? /* @__PURE__ */ jsxs7("details", { children: [
-      /* @__PURE__ */ jsx7("summary", { children: t("details") }),
-      /* @__PURE__ */ jsx7("dl", { children: w.facts?.map((f) => /* @__PURE__ */ jsxs7("div", { children: [
-        /* @__PURE__ */ jsx7("dt", { children: f.what }),
-        /* @__PURE__ */ jsx7("dd", { children: f.text })
+  if (!w) return /* @__PURE__ */ jsx8("div", { class: "why pending", "aria-busy": "true" });
+  return /* @__PURE__ */ jsxs8("div", { class: `why is-${d.state}`, children: [
+    /* @__PURE__ */ jsx8("p", { class: "sentence", children: w.sentence }),
+    w.remedy?.length ? /* @__PURE__ */ jsx8("ul", { class: "remedy", "aria-label": t("whatToDo"), children: w.remedy.map((r) => /* @__PURE__ */ jsx8("li", { children: r }, r)) }) : null,
+    w.facts?.length || w.log?.length ? /* @__PURE__ */ jsxs8("details", { children: [
+      /* @__PURE__ */ jsx8("summary", { children: t("details") }),
+      /* @__PURE__ */ jsx8("dl", { children: w.facts?.map((f) => /* @__PURE__ */ jsxs8("div", { children: [
+        /* @__PURE__ */ jsx8("dt", { children: f.what }),
+        /* @__PURE__ */ jsx8("dd", { children: f.text })
       ] }, f.what)) }),
-      w.log?.length ? /* @__PURE__ */ jsx7("pre", { "aria-label": t("lastLines"), children: w.log.join("\n") }) : null
+      w.log?.length ? /* @__PURE__ */ jsx8("pre", { "aria-label": t("lastLines"), children: w.log.join("\n") }) : null
     ] }) : null
   ] });
 }
 var some = 200;
 function Tasks({ d, enter }) {
-  const text2 = useSignal6("");
-  const most4 = useSignal6(some);
+  const text2 = useSignal7("");
+  const most4 = useSignal7(some);
   const all2 = d.taskList ?? [];
   const word = text2.value.toLowerCase();
   const fits2 = (x) => !word || `${x.role}[${x.index}] ${x.phase} ${x.node ?? ""} ${x.ip ?? ""} ${x.completion?.phrase ?? ""}`.toLowerCase().includes(word);
   const rows = all2.filter(fits2);
   const counts = /* @__PURE__ */ new Map();
   for (const x of all2) counts.set(x.phase, (counts.get(x.phase) ?? 0) + 1);
-  if (all2.length === 0) return /* @__PURE__ */ jsx7("p", { class: "empty", children: t("noTasks") });
-  return /* @__PURE__ */ jsxs7(Fragment4, { children: [
-    all2.length > 8 ? /* @__PURE__ */ jsxs7("div", { class: "filters", children: [
-      /* @__PURE__ */ jsxs7("label", { class: "search", children: [
-        /* @__PURE__ */ jsx7(Icon, { name: "search" }),
-        /* @__PURE__ */ jsx7("input", { type: "search", placeholder: t("filterTasks"), "aria-label": t("filterTasks"), onInput: (e) => text2.value = e.currentTarget.value })
+  if (all2.length === 0) return /* @__PURE__ */ jsx8("p", { class: "empty", children: t("noTasks") });
+  return /* @__PURE__ */ jsxs8(Fragment4, { children: [
+    all2.length > 8 ? /* @__PURE__ */ jsxs8("div", { class: "filters", children: [
+      /* @__PURE__ */ jsxs8("label", { class: "search", children: [
+        /* @__PURE__ */ jsx8(Icon, { name: "search" }),
+        /* @__PURE__ */ jsx8("input", { type: "search", placeholder: t("filterTasks"), "aria-label": t("filterTasks"), onInput: (e) => text2.value = e.currentTarget.value })
       ] }),
-      [...counts].map(([phase, n]) => /* @__PURE__ */ jsxs7("button", { type: "button", class: "bare", onClick: () => text2.value = text2.value === phase ? "" : phase, children: [
-        /* @__PURE__ */ jsx7(State, { state: phase }),
+      [...counts].map(([phase, n]) => /* @__PURE__ */ jsxs8("button", { type: "button", class: "bare", onClick: () => text2.value = text2.value === phase ? "" : phase, children: [
+        /* @__PURE__ */ jsx8(State, { state: phase }),
         " ",
-        /* @__PURE__ */ jsx7("span", { class: "faint", children: n })
+        /* @__PURE__ */ jsx8("span", { class: "faint", children: n })
       ] }, phase))
     ] }) : null,
-    /* @__PURE__ */ jsxs7("table", { class: "rows tasks", children: [
-      /* @__PURE__ */ jsx7("thead", { children: /* @__PURE__ */ jsxs7("tr", { children: [
-        /* @__PURE__ */ jsx7("th", { children: t("task") }),
-        /* @__PURE__ */ jsx7("th", { children: t("state") }),
-        /* @__PURE__ */ jsx7("th", { children: t("machine") }),
-        /* @__PURE__ */ jsx7("th", { class: "c-address", children: t("address") }),
-        /* @__PURE__ */ jsx7("th", { children: t("exit") }),
-        /* @__PURE__ */ jsx7("th", { class: "num", children: t("duration") }),
-        /* @__PURE__ */ jsx7("th", { class: "num c-retries", children: t("retries") }),
-        enter ? /* @__PURE__ */ jsx7("th", { class: "c-shell" }) : null
+    /* @__PURE__ */ jsxs8("table", { class: "rows tasks", children: [
+      /* @__PURE__ */ jsx8("thead", { children: /* @__PURE__ */ jsxs8("tr", { children: [
+        /* @__PURE__ */ jsx8("th", { children: t("task") }),
+        /* @__PURE__ */ jsx8("th", { children: t("state") }),
+        /* @__PURE__ */ jsx8("th", { children: t("machine") }),
+        /* @__PURE__ */ jsx8("th", { class: "c-address", children: t("address") }),
+        /* @__PURE__ */ jsx8("th", { children: t("exit") }),
+        /* @__PURE__ */ jsx8("th", { class: "num", children: t("duration") }),
+        /* @__PURE__ */ jsx8("th", { class: "num c-retries", children: t("retries") }),
+        enter ? /* @__PURE__ */ jsx8("th", { class: "c-shell" }) : null
       ] }) }),
-      /* @__PURE__ */ jsx7("tbody", { children: rows.slice(0, most4.value).map((x) => /* @__PURE__ */ jsxs7("tr", { children: [
-        /* @__PURE__ */ jsx7("td", { class: "c-name", children: /* @__PURE__ */ jsxs7("a", { class: "whole", href: address(place.value.path, { tab: "logs", task: `${x.role}[${x.index}]` }), children: [
+      /* @__PURE__ */ jsx8("tbody", { children: rows.slice(0, most4.value).map((x) => /* @__PURE__ */ jsxs8("tr", { children: [
+        /* @__PURE__ */ jsx8("td", { class: "c-name", children: /* @__PURE__ */ jsxs8("a", { class: "whole", href: address(place.value.path, { tab: "logs", task: `${x.role}[${x.index}]` }), children: [
           x.role,
           "[",
           x.index,
           "]"
         ] }) }),
-        /* @__PURE__ */ jsx7("td", { children: /* @__PURE__ */ jsx7(State, { state: x.phase }) }),
-        /* @__PURE__ */ jsx7("td", { children: x.node }),
-        /* @__PURE__ */ jsx7("td", { class: "c-address", children: x.ip ? /* @__PURE__ */ jsx7("code", { children: x.ip }) : null }),
-        /* @__PURE__ */ jsx7("td", { children: /* @__PURE__ */ jsx7(Exit, { of: x }) }),
-        /* @__PURE__ */ jsx7("td", { class: "num", children: ran({ started: x.run, completed: x.completed }) }),
-        /* @__PURE__ */ jsx7("td", { class: "num c-retries", children: x.retries || "" }),
-        enter ? /* @__PURE__ */ jsx7("td", { class: "c-shell", children: x.phase === "running" ? /* @__PURE__ */ jsx7("a", { class: "button square", href: address(place.value.path, { tab: "shell", task: `${x.role}[${x.index}]` }), title: t("openShell", { task: `${x.role}[${x.index}]` }), "aria-label": t("openShell", { task: `${x.role}[${x.index}]` }), children: /* @__PURE__ */ jsx7(Icon, { name: "shell" }) }) : null }) : null
+        /* @__PURE__ */ jsx8("td", { children: /* @__PURE__ */ jsx8(State, { state: x.phase }) }),
+        /* @__PURE__ */ jsx8("td", { children: x.node }),
+        /* @__PURE__ */ jsx8("td", { class: "c-address", children: x.ip ? /* @__PURE__ */ jsx8("code", { children: x.ip }) : null }),
+        /* @__PURE__ */ jsx8("td", { children: /* @__PURE__ */ jsx8(Exit, { of: x }) }),
+        /* @__PURE__ */ jsx8("td", { class: "num", children: ran({ started: x.run, completed: x.completed }) }),
+        /* @__PURE__ */ jsx8("td", { class: "num c-retries", children: x.retries || "" }),
+        enter ? /* @__PURE__ */ jsx8("td", { class: "c-shell", children: x.phase === "running" ? /* @__PURE__ */ jsx8("a", { class: "button square", href: address(place.value.path, { tab: "shell", task: `${x.role}[${x.index}]` }), title: t("openShell", { task: `${x.role}[${x.index}]` }), "aria-label": t("openShell", { task: `${x.role}[${x.index}]` }), children: /* @__PURE__ */ jsx8(Icon, { name: "shell" }) }) : null }) : null
       ] }, x.role + x.index)) })
     ] }),
-    rows.length > most4.value ? /* @__PURE__ */ jsx7("footer", { class: "under", children: /* @__PURE__ */ jsx7("button", { type: "button", onClick: () => most4.value += 1e3, children: t("moreTasks", { n: rows.length - most4.value }) }) }) : null
+    rows.length > most4.value ? /* @__PURE__ */ jsx8("footer", { class: "under", children: /* @__PURE__ */ jsx8("button", { type: "button", onClick: () => most4.value += 1e3, children: t("moreTasks", { n: rows.length - most4.value }) }) }) : null
   ] });
 }
 function Events({ d, user, name }) {
   const { value, error } = useRead(mark(d), (signal5) => call("GET /api/v3/jobs/{user}/{name}/events", { path: { user, name }, signal: signal5 }));
-  if (error.value) return /* @__PURE__ */ jsx7(Problem, { of: error.value });
-  if (!value.value) return /* @__PURE__ */ jsx7(Loading, {});
+  if (error.value) return /* @__PURE__ */ jsx8(Problem, { of: error.value });
+  if (!value.value) return /* @__PURE__ */ jsx8(Loading, {});
   const items = [...value.value.items ?? []].reverse();
-  return /* @__PURE__ */ jsxs7(Fragment4, { children: [
-    value.value.note ? /* @__PURE__ */ jsx7("p", { class: "note", children: value.value.note }) : null,
-    items.length === 0 ? /* @__PURE__ */ jsx7("p", { class: "empty", children: t("noEvents") }) : /* @__PURE__ */ jsxs7("table", { class: "rows", children: [
-      /* @__PURE__ */ jsx7("thead", { children: /* @__PURE__ */ jsxs7("tr", { children: [
-        /* @__PURE__ */ jsx7("th", { children: t("time") }),
-        /* @__PURE__ */ jsx7("th", { children: t("reason") }),
-        /* @__PURE__ */ jsx7("th", { children: t("message") }),
-        /* @__PURE__ */ jsx7("th", { class: "c-object", children: t("object") })
+  return /* @__PURE__ */ jsxs8(Fragment4, { children: [
+    value.value.note ? /* @__PURE__ */ jsx8("p", { class: "note", children: value.value.note }) : null,
+    items.length === 0 ? /* @__PURE__ */ jsx8("p", { class: "empty", children: t("noEvents") }) : /* @__PURE__ */ jsxs8("table", { class: "rows", children: [
+      /* @__PURE__ */ jsx8("thead", { children: /* @__PURE__ */ jsxs8("tr", { children: [
+        /* @__PURE__ */ jsx8("th", { children: t("time") }),
+        /* @__PURE__ */ jsx8("th", { children: t("reason") }),
+        /* @__PURE__ */ jsx8("th", { children: t("message") }),
+        /* @__PURE__ */ jsx8("th", { class: "c-object", children: t("object") })
       ] }) }),
-      /* @__PURE__ */ jsx7("tbody", { children: items.map((e) => /* @__PURE__ */ jsxs7("tr", { class: e.type === "Warning" ? "warning" : "", children: [
-        /* @__PURE__ */ jsx7("td", { class: "c-time", children: /* @__PURE__ */ jsx7(Ago, { time: e.time }) }),
-        /* @__PURE__ */ jsxs7("td", { children: [
+      /* @__PURE__ */ jsx8("tbody", { children: items.map((e) => /* @__PURE__ */ jsxs8("tr", { class: e.type === "Warning" ? "warning" : "", children: [
+        /* @__PURE__ */ jsx8("td", { class: "c-time", children: /* @__PURE__ */ jsx8(Ago, { time: e.time }) }),
+        /* @__PURE__ */ jsxs8("td", { children: [
           e.reason,
-          e.count > 1 ? /* @__PURE__ */ jsxs7("span", { class: "faint", children: [
+          e.count > 1 ? /* @__PURE__ */ jsxs8("span", { class: "faint", children: [
             " ×",
             e.count
           ] }) : null
         ] }),
-        /* @__PURE__ */ jsx7("td", { class: "long", children: e.message }),
-        /* @__PURE__ */ jsx7("td", { class: "c-object faint", children: e.object })
+        /* @__PURE__ */ jsx8("td", { class: "long", children: e.message }),
+        /* @__PURE__ */ jsx8("td", { class: "c-object faint", children: e.object })
       ] }, e.uid)) })
     ] })
   ] });
 }
 function Config({ d }) {
-  if (!d.config) return /* @__PURE__ */ jsx7("p", { class: "empty", children: t("noConfig") });
-  return /* @__PURE__ */ jsxs7(Fragment4, { children: [
-    /* @__PURE__ */ jsxs7("div", { class: "filters", children: [
-      /* @__PURE__ */ jsxs7("button", { type: "button", onClick: () => void copy(d.config), children: [
-        /* @__PURE__ */ jsx7(Icon, { name: "copy" }),
+  if (!d.config) return /* @__PURE__ */ jsx8("p", { class: "empty", children: t("noConfig") });
+  return /* @__PURE__ */ jsxs8(Fragment4, { children: [
+    /* @__PURE__ */ jsxs8("div", { class: "filters", children: [
+      /* @__PURE__ */ jsxs8("button", { type: "button", onClick: () => void copy(d.config), children: [
+        /* @__PURE__ */ jsx8(Icon, { name: "copy" }),
         " ",
         t("copy")
       ] }),
-      /* @__PURE__ */ jsxs7("button", { type: "button", onClick: () => save(`${d.name}.yaml`, [d.config], "text/yaml"), children: [
-        /* @__PURE__ */ jsx7(Icon, { name: "down" }),
+      /* @__PURE__ */ jsxs8("button", { type: "button", onClick: () => save(`${d.name}.yaml`, [d.config], "text/yaml"), children: [
+        /* @__PURE__ */ jsx8(Icon, { name: "down" }),
         " ",
         t("download")
       ] }),
-      d.config.includes("******") ? /* @__PURE__ */ jsx7("span", { class: "faint", children: t("masked") }) : null
+      d.config.includes("******") ? /* @__PURE__ */ jsx8("span", { class: "faint", children: t("masked") }) : null
     ] }),
-    /* @__PURE__ */ jsx7("pre", { class: "code", children: d.config })
+    /* @__PURE__ */ jsx8("pre", { class: "code", children: d.config })
   ] });
 }
 function Attempt({ a }) {
-  return /* @__PURE__ */ jsxs7("details", { class: "attempt", children: [
-    /* @__PURE__ */ jsxs7("summary", { children: [
-      /* @__PURE__ */ jsxs7("b", { children: [
+  return /* @__PURE__ */ jsxs8("details", { class: "attempt", children: [
+    /* @__PURE__ */ jsxs8("summary", { children: [
+      /* @__PURE__ */ jsxs8("b", { children: [
         t("attempt"),
         " ",
         a.id
       ] }),
-      /* @__PURE__ */ jsx7(Ago, { time: a.started }),
-      /* @__PURE__ */ jsx7("span", { children: ran({ started: a.run ?? a.started, completed: a.completed }) }),
-      /* @__PURE__ */ jsx7(Exit, { of: a })
+      /* @__PURE__ */ jsx8(Ago, { time: a.started }),
+      /* @__PURE__ */ jsx8("span", { children: ran({ started: a.run ?? a.started, completed: a.completed }) }),
+      /* @__PURE__ */ jsx8(Exit, { of: a })
     ] }),
-    a.completion?.trigger?.message ? /* @__PURE__ */ jsx7("p", { children: a.completion.trigger.message }) : null,
-    /* @__PURE__ */ jsxs7("table", { class: "rows", children: [
-      /* @__PURE__ */ jsx7("thead", { children: /* @__PURE__ */ jsxs7("tr", { children: [
-        /* @__PURE__ */ jsx7("th", { children: t("task") }),
-        /* @__PURE__ */ jsx7("th", { class: "num", children: t("attempt") }),
-        /* @__PURE__ */ jsx7("th", { children: t("machine") }),
-        /* @__PURE__ */ jsx7("th", { children: t("started") }),
-        /* @__PURE__ */ jsx7("th", { class: "num", children: t("duration") }),
-        /* @__PURE__ */ jsx7("th", { children: t("exit") })
+    a.completion?.trigger?.message ? /* @__PURE__ */ jsx8("p", { children: a.completion.trigger.message }) : null,
+    /* @__PURE__ */ jsxs8("table", { class: "rows", children: [
+      /* @__PURE__ */ jsx8("thead", { children: /* @__PURE__ */ jsxs8("tr", { children: [
+        /* @__PURE__ */ jsx8("th", { children: t("task") }),
+        /* @__PURE__ */ jsx8("th", { class: "num", children: t("attempt") }),
+        /* @__PURE__ */ jsx8("th", { children: t("machine") }),
+        /* @__PURE__ */ jsx8("th", { children: t("started") }),
+        /* @__PURE__ */ jsx8("th", { class: "num", children: t("duration") }),
+        /* @__PURE__ */ jsx8("th", { children: t("exit") })
       ] }) }),
-      /* @__PURE__ */ jsx7("tbody", { children: (a.tasks ?? []).slice(0, 500).map((x) => /* @__PURE__ */ jsxs7("tr", { children: [
-        /* @__PURE__ */ jsxs7("td", { children: [
+      /* @__PURE__ */ jsx8("tbody", { children: (a.tasks ?? []).slice(0, 500).map((x) => /* @__PURE__ */ jsxs8("tr", { children: [
+        /* @__PURE__ */ jsxs8("td", { children: [
           x.role,
           "[",
           x.index,
           "]"
         ] }),
-        /* @__PURE__ */ jsx7("td", { class: "num", children: x.id }),
-        /* @__PURE__ */ jsx7("td", { children: x.node }),
-        /* @__PURE__ */ jsx7("td", { children: /* @__PURE__ */ jsx7(Ago, { time: x.started }) }),
-        /* @__PURE__ */ jsx7("td", { class: "num", children: ran({ started: x.run, completed: x.completed }) }),
-        /* @__PURE__ */ jsx7("td", { children: /* @__PURE__ */ jsx7(Exit, { of: x }) })
+        /* @__PURE__ */ jsx8("td", { class: "num", children: x.id }),
+        /* @__PURE__ */ jsx8("td", { children: x.node }),
+        /* @__PURE__ */ jsx8("td", { children: /* @__PURE__ */ jsx8(Ago, { time: x.started }) }),
+        /* @__PURE__ */ jsx8("td", { class: "num", children: ran({ started: x.run, completed: x.completed }) }),
+        /* @__PURE__ */ jsx8("td", { children: /* @__PURE__ */ jsx8(Exit, { of: x }) })
       ] }, x.role + x.index + "." + x.id)) })
     ] })
   ] });
 }
-var tabs = ["overview", "logs", "events", "config", "attempts", "shell"];
+var tabs = ["overview", "logs", "events", "config", "attempts", "files", "shell"];
 function JobPage({ user, name }) {
-  const round2 = useSignal6(0);
+  const round2 = useSignal7(0);
   const { detail, error } = useJob(user, name, round2.value);
   const d = detail.value;
   const path = { user, name };
   const allowed = useRead(d ? d.uid : null, (signal5) => call("GET /api/v3/jobs/{user}/{name}/allowed", { path, signal: signal5 }));
   const may = (what) => allowed.value.value?.operations?.includes(what) ?? false;
   const isDone = done.includes(d?.state ?? "");
-  const shell = useSignal6(false);
-  const scaling = useSignal6(false);
+  const shell = useSignal7(false);
+  const scaling = useSignal7(false);
   const asked = place.value.query.get("tab");
-  const offered = tabs.filter((x) => x !== "shell" || shell.value || may("enter") && !isDone);
+  const offered = tabs.filter((x) => x !== "shell" && x !== "files" || x === "shell" && shell.value || may("enter") && !isDone);
   const tab = offered.find((x) => x === asked) ?? "overview";
   useEffect8(() => {
     if (tab === "shell") shell.value = true;
@@ -1623,7 +1815,7 @@ function JobPage({ user, name }) {
     document.title = `${name} – paictl`;
   }, [name]);
   useKeys(Object.fromEntries(offered.map((x, i) => [String(i + 1), () => setQuery({ tab: x === "overview" ? void 0 : x, task: void 0 })])));
-  if (!d) return error.value ? /* @__PURE__ */ jsx7(Problem, { of: error.value, again: () => round2.value++ }) : /* @__PURE__ */ jsx7(Loading, {});
+  if (!d) return error.value ? /* @__PURE__ */ jsx8(Problem, { of: error.value, again: () => round2.value++ }) : /* @__PURE__ */ jsx8(Loading, {});
   const act = (what) => ask({
     title: t(`ask.${what}`, { job: full }),
     text: t(`ask.${what}.more`),
@@ -1641,34 +1833,34 @@ function JobPage({ user, name }) {
   const task = place.value.query.get("task");
   const command2 = tab === "shell" ? `paictl job shell ${quoted(full)}${task ? ` --task ${quoted(task)}` : ""}` : tab === "logs" ? `paictl job logs ${quoted(full)} -f` : tab === "events" ? `paictl job events ${quoted(full)}` : `paictl job get ${quoted(full)}`;
   const route = tab === "logs" ? "GET /api/v3/jobs/{user}/{name}/logs" : tab === "events" ? "GET /api/v3/jobs/{user}/{name}/events" : "GET /api/v3/jobs/{user}/{name}";
-  return /* @__PURE__ */ jsxs7("section", { class: "page job", children: [
-    /* @__PURE__ */ jsxs7("header", { class: "top", children: [
-      /* @__PURE__ */ jsxs7("nav", { class: "crumbs", children: [
-        /* @__PURE__ */ jsx7("a", { href: address(["jobs"]), children: t("jobs") }),
-        /* @__PURE__ */ jsx7(Icon, { name: "chevron" }),
-        /* @__PURE__ */ jsx7("a", { href: address(["jobs"], { user }), children: user }),
-        /* @__PURE__ */ jsx7(Icon, { name: "chevron" })
+  return /* @__PURE__ */ jsxs8("section", { class: "page job", children: [
+    /* @__PURE__ */ jsxs8("header", { class: "top", children: [
+      /* @__PURE__ */ jsxs8("nav", { class: "crumbs", children: [
+        /* @__PURE__ */ jsx8("a", { href: address(["jobs"]), children: t("jobs") }),
+        /* @__PURE__ */ jsx8(Icon, { name: "chevron" }),
+        /* @__PURE__ */ jsx8("a", { href: address(["jobs"], { user }), children: user }),
+        /* @__PURE__ */ jsx8(Icon, { name: "chevron" })
       ] }),
-      /* @__PURE__ */ jsx7("h1", { title: name, children: name }),
-      /* @__PURE__ */ jsx7(State, { state: d.state, position: d.position, deleted: d.deleted }),
-      /* @__PURE__ */ jsx7("span", { class: "grow" }),
-      /* @__PURE__ */ jsxs7("div", { class: "actions", children: [
-        d.config ? /* @__PURE__ */ jsxs7("a", { class: "button", href: address(["submit"], { clone: `${user}/${name}` }), children: [
-          /* @__PURE__ */ jsx7(Icon, { name: "copy" }),
+      /* @__PURE__ */ jsx8("h1", { title: name, children: name }),
+      /* @__PURE__ */ jsx8(State, { state: d.state, position: d.position, deleted: d.deleted }),
+      /* @__PURE__ */ jsx8("span", { class: "grow" }),
+      /* @__PURE__ */ jsxs8("div", { class: "actions", children: [
+        d.config ? /* @__PURE__ */ jsxs8("a", { class: "button", href: address(["submit"], { clone: `${user}/${name}` }), children: [
+          /* @__PURE__ */ jsx8(Icon, { name: "copy" }),
           " ",
           t("clone")
         ] }) : null,
-        may("retry") && isDone ? /* @__PURE__ */ jsxs7("button", { type: "button", onClick: () => act("retry"), children: [
-          /* @__PURE__ */ jsx7(Icon, { name: "retry" }),
+        may("retry") && isDone ? /* @__PURE__ */ jsxs8("button", { type: "button", onClick: () => act("retry"), children: [
+          /* @__PURE__ */ jsx8(Icon, { name: "retry" }),
           " ",
           t("retry")
         ] }) : null,
-        may("stop") && !isDone && d.state !== "stopping" && d.state !== "deleting" ? /* @__PURE__ */ jsxs7("button", { type: "button", class: "danger", onClick: () => act("stop"), children: [
-          /* @__PURE__ */ jsx7(Icon, { name: "stop" }),
+        may("stop") && !isDone && d.state !== "stopping" && d.state !== "deleting" ? /* @__PURE__ */ jsxs8("button", { type: "button", class: "danger", onClick: () => act("stop"), children: [
+          /* @__PURE__ */ jsx8(Icon, { name: "stop" }),
           " ",
           t("stop")
         ] }) : null,
-        /* @__PURE__ */ jsx7(
+        /* @__PURE__ */ jsx8(
           Menu,
           {
             label: t("more"),
@@ -1686,42 +1878,43 @@ function JobPage({ user, name }) {
         )
       ] })
     ] }),
-    scaling.value ? /* @__PURE__ */ jsx7(Scale, { d, end: () => scaling.value = false }) : null,
-    error.value ? /* @__PURE__ */ jsx7(Problem, { of: error.value, again: () => round2.value++ }) : null,
-    /* @__PURE__ */ jsx7(Why, { d, user, name }),
-    d.note ? /* @__PURE__ */ jsx7("p", { class: "note", children: d.note }) : null,
-    /* @__PURE__ */ jsxs7("dl", { class: "facts", children: [
-      /* @__PURE__ */ jsx7(Fact, { name: t("owner"), value: d.user }),
-      /* @__PURE__ */ jsx7(Fact, { name: t("vc"), value: d.virtualCluster }),
-      /* @__PURE__ */ jsx7(Fact, { name: t("gpus"), value: d.gpus > 0 ? d.gpus : d.gpus < 0 ? "?" : "–" }),
-      /* @__PURE__ */ jsx7(Fact, { name: t("tasks"), value: d.tasks }),
-      /* @__PURE__ */ jsx7(Fact, { name: t("priority"), value: d.priority }),
-      /* @__PURE__ */ jsx7(Fact, { name: t("submitted"), value: /* @__PURE__ */ jsx7(Ago, { time: d.submitted }) }),
-      /* @__PURE__ */ jsx7(Fact, { name: t("duration"), value: ran(d) }),
-      /* @__PURE__ */ jsx7(Fact, { name: t("retries"), value: d.retries || void 0 }),
-      /* @__PURE__ */ jsx7(Fact, { name: t("tags"), value: d.tags?.length || may("tag") ? /* @__PURE__ */ jsx7(Tags, { d, change: may("tag"), changed: () => round2.value++ }) : void 0 })
+    scaling.value ? /* @__PURE__ */ jsx8(Scale, { d, end: () => scaling.value = false }) : null,
+    error.value ? /* @__PURE__ */ jsx8(Problem, { of: error.value, again: () => round2.value++ }) : null,
+    /* @__PURE__ */ jsx8(Why, { d, user, name }),
+    d.note ? /* @__PURE__ */ jsx8("p", { class: "note", children: d.note }) : null,
+    /* @__PURE__ */ jsxs8("dl", { class: "facts", children: [
+      /* @__PURE__ */ jsx8(Fact, { name: t("owner"), value: d.user }),
+      /* @__PURE__ */ jsx8(Fact, { name: t("vc"), value: d.virtualCluster }),
+      /* @__PURE__ */ jsx8(Fact, { name: t("gpus"), value: d.gpus > 0 ? d.gpus : d.gpus < 0 ? "?" : "–" }),
+      /* @__PURE__ */ jsx8(Fact, { name: t("tasks"), value: d.tasks }),
+      /* @__PURE__ */ jsx8(Fact, { name: t("priority"), value: d.priority }),
+      /* @__PURE__ */ jsx8(Fact, { name: t("submitted"), value: /* @__PURE__ */ jsx8(Ago, { time: d.submitted }) }),
+      /* @__PURE__ */ jsx8(Fact, { name: t("duration"), value: ran(d) }),
+      /* @__PURE__ */ jsx8(Fact, { name: t("retries"), value: d.retries || void 0 }),
+      /* @__PURE__ */ jsx8(Fact, { name: t("tags"), value: d.tags?.length || may("tag") ? /* @__PURE__ */ jsx8(Tags, { d, change: may("tag"), changed: () => round2.value++ }) : void 0 })
     ] }),
-    /* @__PURE__ */ jsx7("div", { class: "tabs", role: "tablist", children: offered.map((x) => /* @__PURE__ */ jsx7("a", { role: "tab", "aria-selected": x === tab, href: address(place.value.path, { tab: x === "overview" ? void 0 : x }), children: maybe(x, x) }, x)) }),
-    /* @__PURE__ */ jsxs7("div", { class: "tab", role: "tabpanel", children: [
-      tab === "overview" ? /* @__PURE__ */ jsx7(Tasks, { d, enter: may("enter") && !isDone }) : null,
-      tab === "logs" ? /* @__PURE__ */ jsx7(Logs, { d, user, name }, d.uid) : null,
-      tab === "events" ? /* @__PURE__ */ jsx7(Events, { d, user, name }) : null,
-      tab === "config" ? /* @__PURE__ */ jsx7(Config, { d }) : null,
-      tab === "attempts" ? d.attempts?.length ? d.attempts.map((a) => /* @__PURE__ */ jsx7(Attempt, { a }, a.id)) : /* @__PURE__ */ jsx7("p", { class: "empty", children: t("noAttempts") }) : null,
-      shell.value ? /* @__PURE__ */ jsx7(Shell, { d, user, name, shown: tab === "shell" }, d.uid) : null
+    /* @__PURE__ */ jsx8("div", { class: "tabs", role: "tablist", children: offered.map((x) => /* @__PURE__ */ jsx8("a", { role: "tab", "aria-selected": x === tab, href: address(place.value.path, { tab: x === "overview" ? void 0 : x }), children: maybe(x, x) }, x)) }),
+    /* @__PURE__ */ jsxs8("div", { class: "tab", role: "tabpanel", children: [
+      tab === "overview" ? /* @__PURE__ */ jsx8(Tasks, { d, enter: may("enter") && !isDone }) : null,
+      tab === "logs" ? /* @__PURE__ */ jsx8(Logs, { d, user, name }, d.uid) : null,
+      tab === "events" ? /* @__PURE__ */ jsx8(Events, { d, user, name }) : null,
+      tab === "config" ? /* @__PURE__ */ jsx8(Config, { d }) : null,
+      tab === "attempts" ? d.attempts?.length ? d.attempts.map((a) => /* @__PURE__ */ jsx8(Attempt, { a }, a.id)) : /* @__PURE__ */ jsx8("p", { class: "empty", children: t("noAttempts") }) : null,
+      tab === "files" ? /* @__PURE__ */ jsx8(Files, { d, user, name, full }, d.uid) : null,
+      shell.value ? /* @__PURE__ */ jsx8(Shell, { d, user, name, shown: tab === "shell" }, d.uid) : null
     ] })
   ] });
 }
 function Fact({ name, value }) {
-  return value === void 0 || value === "" ? null : /* @__PURE__ */ jsxs7("div", { children: [
-    /* @__PURE__ */ jsx7("dt", { children: name }),
-    /* @__PURE__ */ jsx7("dd", { children: value })
+  return value === void 0 || value === "" ? null : /* @__PURE__ */ jsxs8("div", { children: [
+    /* @__PURE__ */ jsx8("dt", { children: name }),
+    /* @__PURE__ */ jsx8("dd", { children: value })
   ] });
 }
 
 // pkg/portal/web/src/machines.tsx
-import { useEffect as useEffect9, useMemo as useMemo5, useRef as useRef6 } from "./library.js";
-import { Fragment as Fragment5, jsx as jsx8, jsxs as jsxs8 } from "./library.js";
+import { useEffect as useEffect9, useMemo as useMemo5, useRef as useRef7 } from "./library.js";
+import { Fragment as Fragment5, jsx as jsx9, jsxs as jsxs9 } from "./library.js";
 var shows = ["all", "free", "troubled"];
 function chosen(m, show2, word, sku) {
   if (sku && m.sku !== sku) return false;
@@ -1731,10 +1924,10 @@ function chosen(m, show2, word, sku) {
 }
 function MachineState({ m }) {
   const key3 = m.state !== "Ready" ? "bad" : m.cordoned || m.pressure?.length ? "wait" : "good";
-  return /* @__PURE__ */ jsxs8("span", { class: `state ${key3}`, children: [
-    /* @__PURE__ */ jsx8("i", { class: "dot" }),
+  return /* @__PURE__ */ jsxs9("span", { class: `state ${key3}`, children: [
+    /* @__PURE__ */ jsx9("i", { class: "dot" }),
     maybe("machine." + m.state, m.state),
-    m.cordoned ? /* @__PURE__ */ jsxs8("span", { class: "faint", children: [
+    m.cordoned ? /* @__PURE__ */ jsxs9("span", { class: "faint", children: [
       " ",
       t("cordoned")
     ] }) : null
@@ -1742,13 +1935,13 @@ function MachineState({ m }) {
 }
 function GPUs({ m }) {
   const all2 = m.gpus ?? [];
-  if (all2.length === 0) return /* @__PURE__ */ jsx8("span", { class: "faint", children: "–" });
+  if (all2.length === 0) return /* @__PURE__ */ jsx9("span", { class: "faint", children: "–" });
   const sick = all2.filter(broken).length;
-  return /* @__PURE__ */ jsxs8(Fragment5, { children: [
+  return /* @__PURE__ */ jsxs9(Fragment5, { children: [
     all2.filter((g) => g.owner).length,
     " / ",
     all2.length,
-    sick ? /* @__PURE__ */ jsxs8("span", { class: "broken", children: [
+    sick ? /* @__PURE__ */ jsxs9("span", { class: "broken", children: [
       " ",
       t("broken", { n: sick })
     ] }) : null
@@ -1759,29 +1952,29 @@ function percent(a) {
 }
 function Counts({ c }) {
   const n = c.counts;
-  return /* @__PURE__ */ jsxs8("p", { class: "numbers", children: [
-    /* @__PURE__ */ jsxs8("span", { children: [
-      /* @__PURE__ */ jsx8("b", { children: n.MachinesReady }),
+  return /* @__PURE__ */ jsxs9("p", { class: "numbers", children: [
+    /* @__PURE__ */ jsxs9("span", { children: [
+      /* @__PURE__ */ jsx9("b", { children: n.MachinesReady }),
       " ",
       t("ofMachines", { n: n.Machines })
     ] }),
-    /* @__PURE__ */ jsxs8("span", { children: [
-      /* @__PURE__ */ jsx8("b", { children: n.GPUsUsed }),
+    /* @__PURE__ */ jsxs9("span", { children: [
+      /* @__PURE__ */ jsx9("b", { children: n.GPUsUsed }),
       " ",
       t("ofGPUs", { n: n.GPUs })
     ] }),
-    n.GPUsSick ? /* @__PURE__ */ jsx8("span", { class: "broken", children: t("broken", { n: n.GPUsSick }) }) : null
+    n.GPUsSick ? /* @__PURE__ */ jsx9("span", { class: "broken", children: t("broken", { n: n.GPUsSick }) }) : null
   ] });
 }
 function Sources({ c, names: names2 }) {
   const old = names2.map((n) => source(c, n)).filter((s) => s && s.state !== "current" && s.state !== "loading");
-  return /* @__PURE__ */ jsx8(Fragment5, { children: old.map((s) => /* @__PURE__ */ jsxs8("p", { class: "note", children: [
+  return /* @__PURE__ */ jsx9(Fragment5, { children: old.map((s) => /* @__PURE__ */ jsxs9("p", { class: "note", children: [
     t("sourceIs", { name: maybe("source." + s.name, s.name), state: maybe("sourceState." + s.state, s.state) }),
     " ",
-    s.since && s.state === "stale" ? /* @__PURE__ */ jsx8(Ago, { time: s.since }) : null,
+    s.since && s.state === "stale" ? /* @__PURE__ */ jsx9(Ago, { time: s.since }) : null,
     " ",
     s.message,
-    s.hint ? /* @__PURE__ */ jsxs8("span", { class: "faint", children: [
+    s.hint ? /* @__PURE__ */ jsxs9("span", { class: "faint", children: [
       " ",
       s.hint
     ] }) : null
@@ -1793,7 +1986,7 @@ function Machines() {
   const by = ways.includes(q.get("by") ?? "") ? q.get("by") : "use";
   const show2 = q.get("show") ?? "all";
   const [word, sku, open, wall] = [q.get("find") ?? "", q.get("sku") ?? "", q.get("machine"), q.get("view") === "wall"];
-  const search = useRef6(null);
+  const search = useRef7(null);
   const c = cluster.value;
   const skus = useMemo5(() => [...new Set((c?.machines ?? []).map((m) => m.sku ?? "").filter(Boolean))].sort(), [c?.machines]);
   const machines = useMemo5(() => (c?.machines ?? []).filter((m) => chosen(m, show2, word, sku)).sort(byName), [c?.machines, show2, word, sku]);
@@ -1809,18 +2002,18 @@ function Machines() {
     Escape: () => open ? setQuery({ machine: void 0 }) : wall ? setQuery({ view: void 0 }) : void 0
   });
   const one = open ? c?.machines?.find((m) => m.name === open) : void 0;
-  return /* @__PURE__ */ jsxs8("section", { class: "page machines", children: [
-    /* @__PURE__ */ jsxs8("header", { class: "top", children: [
-      /* @__PURE__ */ jsx8("h1", { children: wall ? c?.name : t("machines") }),
-      c ? /* @__PURE__ */ jsx8(Counts, { c }) : null,
-      /* @__PURE__ */ jsx8("span", { class: "grow" }),
-      /* @__PURE__ */ jsx8("div", { class: "segments", role: "group", "aria-label": t("mapBy"), children: ways.map((way) => /* @__PURE__ */ jsx8("button", { type: "button", "aria-pressed": by === way, onClick: () => setQuery({ by: way === "use" ? void 0 : way }), children: t("mapBy." + way) }, way)) }),
-      /* @__PURE__ */ jsxs8("button", { type: "button", title: t("wallMore"), onClick: () => setQuery({ view: wall ? void 0 : "wall" }), children: [
-        /* @__PURE__ */ jsx8(Icon, { name: wall ? "close" : "page" }),
+  return /* @__PURE__ */ jsxs9("section", { class: "page machines", children: [
+    /* @__PURE__ */ jsxs9("header", { class: "top", children: [
+      /* @__PURE__ */ jsx9("h1", { children: wall ? c?.name : t("machines") }),
+      c ? /* @__PURE__ */ jsx9(Counts, { c }) : null,
+      /* @__PURE__ */ jsx9("span", { class: "grow" }),
+      /* @__PURE__ */ jsx9("div", { class: "segments", role: "group", "aria-label": t("mapBy"), children: ways.map((way2) => /* @__PURE__ */ jsx9("button", { type: "button", "aria-pressed": by === way2, onClick: () => setQuery({ by: way2 === "use" ? void 0 : way2 }), children: t("mapBy." + way2) }, way2)) }),
+      /* @__PURE__ */ jsxs9("button", { type: "button", title: t("wallMore"), onClick: () => setQuery({ view: wall ? void 0 : "wall" }), children: [
+        /* @__PURE__ */ jsx9(Icon, { name: wall ? "close" : "page" }),
         " ",
         t(wall ? "wallEnd" : "wall")
       ] }),
-      wall ? null : /* @__PURE__ */ jsx8(
+      wall ? null : /* @__PURE__ */ jsx9(
         Menu,
         {
           label: t("more"),
@@ -1833,71 +2026,71 @@ function Machines() {
         }
       )
     ] }),
-    wall ? null : /* @__PURE__ */ jsxs8("div", { class: "filters", children: [
-      /* @__PURE__ */ jsxs8("label", { class: "search", children: [
-        /* @__PURE__ */ jsx8(Icon, { name: "search" }),
-        /* @__PURE__ */ jsx8("input", { ref: search, type: "search", placeholder: t("searchMachines"), "aria-label": t("searchMachines"), defaultValue: word, onInput: (e) => setQuery({ find: e.currentTarget.value || void 0 }), onKeyDown: (e) => e.key === "Escape" && e.currentTarget.blur() }),
-        /* @__PURE__ */ jsx8("kbd", { children: "/" })
+    wall ? null : /* @__PURE__ */ jsxs9("div", { class: "filters", children: [
+      /* @__PURE__ */ jsxs9("label", { class: "search", children: [
+        /* @__PURE__ */ jsx9(Icon, { name: "search" }),
+        /* @__PURE__ */ jsx9("input", { ref: search, type: "search", placeholder: t("searchMachines"), "aria-label": t("searchMachines"), defaultValue: word, onInput: (e) => setQuery({ find: e.currentTarget.value || void 0 }), onKeyDown: (e) => e.key === "Escape" && e.currentTarget.blur() }),
+        /* @__PURE__ */ jsx9("kbd", { children: "/" })
       ] }),
-      /* @__PURE__ */ jsx8("div", { class: "segments", role: "group", "aria-label": t("state"), children: shows.map((name) => /* @__PURE__ */ jsx8("button", { type: "button", "aria-pressed": show2 === name, onClick: () => setQuery({ show: name === "all" ? void 0 : name }), children: t("show." + name) }, name)) }),
-      skus.length > 1 ? /* @__PURE__ */ jsxs8("select", { "aria-label": t("sku"), value: sku, onChange: (e) => setQuery({ sku: e.currentTarget.value || void 0 }), children: [
-        /* @__PURE__ */ jsx8("option", { value: "", children: t("anySKU") }),
-        skus.map((s) => /* @__PURE__ */ jsx8("option", { value: s, children: s }, s))
+      /* @__PURE__ */ jsx9("div", { class: "segments", role: "group", "aria-label": t("state"), children: shows.map((name) => /* @__PURE__ */ jsx9("button", { type: "button", "aria-pressed": show2 === name, onClick: () => setQuery({ show: name === "all" ? void 0 : name }), children: t("show." + name) }, name)) }),
+      skus.length > 1 ? /* @__PURE__ */ jsxs9("select", { "aria-label": t("sku"), value: sku, onChange: (e) => setQuery({ sku: e.currentTarget.value || void 0 }), children: [
+        /* @__PURE__ */ jsx9("option", { value: "", children: t("anySKU") }),
+        skus.map((s) => /* @__PURE__ */ jsx9("option", { value: s, children: s }, s))
       ] }) : null
     ] }),
-    error.value ? /* @__PURE__ */ jsx8(Problem, { of: error.value }) : null,
-    c ? /* @__PURE__ */ jsx8(Sources, { c, names: by === "use" ? ["api", "prometheus"] : ["api"] }) : null,
-    !c ? error.value ? null : /* @__PURE__ */ jsx8(Loading, {}) : machines.length === 0 ? /* @__PURE__ */ jsxs8("div", { class: "empty", children: [
-      /* @__PURE__ */ jsx8("p", { children: c.machines?.length ? t("noMachineMatch") : t("noMachines") }),
-      c.machines?.length ? /* @__PURE__ */ jsx8("button", { type: "button", onClick: () => go(address(["machines"])), children: t("clearFilters") }) : null
-    ] }) : /* @__PURE__ */ jsxs8(Fragment5, { children: [
-      /* @__PURE__ */ jsx8(GPUMap, { machines, by, fit: wall ? innerHeight - 170 : 380, largest: wall ? 44 : 20, open: (name) => setQuery({ machine: name }) }),
-      /* @__PURE__ */ jsx8(Legend, { machines, by }),
-      wall ? null : /* @__PURE__ */ jsx8(List, { machines })
+    error.value ? /* @__PURE__ */ jsx9(Problem, { of: error.value }) : null,
+    c ? /* @__PURE__ */ jsx9(Sources, { c, names: by === "use" ? ["api", "prometheus"] : ["api"] }) : null,
+    !c ? error.value ? null : /* @__PURE__ */ jsx9(Loading, {}) : machines.length === 0 ? /* @__PURE__ */ jsxs9("div", { class: "empty", children: [
+      /* @__PURE__ */ jsx9("p", { children: c.machines?.length ? t("noMachineMatch") : t("noMachines") }),
+      c.machines?.length ? /* @__PURE__ */ jsx9("button", { type: "button", onClick: () => go(address(["machines"])), children: t("clearFilters") }) : null
+    ] }) : /* @__PURE__ */ jsxs9(Fragment5, { children: [
+      /* @__PURE__ */ jsx9(GPUMap, { machines, by, fit: wall ? innerHeight - 170 : 380, largest: wall ? 44 : 20, open: (name) => setQuery({ machine: name }) }),
+      /* @__PURE__ */ jsx9(Legend, { machines, by }),
+      wall ? null : /* @__PURE__ */ jsx9(List, { machines })
     ] }),
-    one ? /* @__PURE__ */ jsx8(One, { m: one, close: () => setQuery({ machine: void 0 }) }) : null
+    one ? /* @__PURE__ */ jsx9(One, { m: one, close: () => setQuery({ machine: void 0 }) }) : null
   ] });
 }
 var most3 = 200;
 function List({ machines }) {
-  return /* @__PURE__ */ jsxs8(Fragment5, { children: [
-    /* @__PURE__ */ jsxs8("table", { class: "rows", children: [
-      /* @__PURE__ */ jsx8("thead", { children: /* @__PURE__ */ jsxs8("tr", { children: [
-        /* @__PURE__ */ jsx8("th", { children: t("name") }),
-        /* @__PURE__ */ jsx8("th", { children: t("state") }),
-        /* @__PURE__ */ jsx8("th", { children: t("sku") }),
-        /* @__PURE__ */ jsx8("th", { class: "num", children: t("gpus") }),
-        /* @__PURE__ */ jsx8("th", { class: "num wide", children: t("cpuUse") }),
-        /* @__PURE__ */ jsx8("th", { class: "num wide", children: t("memoryUse") }),
-        /* @__PURE__ */ jsx8("th", { class: "num wide", children: t("pods") }),
-        /* @__PURE__ */ jsx8("th", { class: "wide", children: t("sinceTime") })
+  return /* @__PURE__ */ jsxs9(Fragment5, { children: [
+    /* @__PURE__ */ jsxs9("table", { class: "rows", children: [
+      /* @__PURE__ */ jsx9("thead", { children: /* @__PURE__ */ jsxs9("tr", { children: [
+        /* @__PURE__ */ jsx9("th", { children: t("name") }),
+        /* @__PURE__ */ jsx9("th", { children: t("state") }),
+        /* @__PURE__ */ jsx9("th", { children: t("sku") }),
+        /* @__PURE__ */ jsx9("th", { class: "num", children: t("gpus") }),
+        /* @__PURE__ */ jsx9("th", { class: "num wide", children: t("cpuUse") }),
+        /* @__PURE__ */ jsx9("th", { class: "num wide", children: t("memoryUse") }),
+        /* @__PURE__ */ jsx9("th", { class: "num wide", children: t("pods") }),
+        /* @__PURE__ */ jsx9("th", { class: "wide", children: t("sinceTime") })
       ] }) }),
-      /* @__PURE__ */ jsx8("tbody", { children: machines.slice(0, most3).map((m) => /* @__PURE__ */ jsxs8("tr", { "data-machine": m.name, children: [
-        /* @__PURE__ */ jsx8("td", { children: /* @__PURE__ */ jsx8("a", { class: "whole", href: address(["machines"], { ...Object.fromEntries(place.value.query), machine: m.name }), children: m.name }) }),
-        /* @__PURE__ */ jsx8("td", { title: m.message, children: /* @__PURE__ */ jsx8(MachineState, { m }) }),
-        /* @__PURE__ */ jsx8("td", { children: m.sku }),
-        /* @__PURE__ */ jsx8("td", { class: "num", children: /* @__PURE__ */ jsx8(GPUs, { m }) }),
-        /* @__PURE__ */ jsx8("td", { class: "num wide", children: percent(m.cpu) }),
-        /* @__PURE__ */ jsx8("td", { class: "num wide", children: percent(m.memory) }),
-        /* @__PURE__ */ jsx8("td", { class: "num wide", children: m.pods }),
-        /* @__PURE__ */ jsx8("td", { class: "wide", children: /* @__PURE__ */ jsx8(Ago, { time: m.since }) })
+      /* @__PURE__ */ jsx9("tbody", { children: machines.slice(0, most3).map((m) => /* @__PURE__ */ jsxs9("tr", { "data-machine": m.name, children: [
+        /* @__PURE__ */ jsx9("td", { children: /* @__PURE__ */ jsx9("a", { class: "whole", href: address(["machines"], { ...Object.fromEntries(place.value.query), machine: m.name }), children: m.name }) }),
+        /* @__PURE__ */ jsx9("td", { title: m.message, children: /* @__PURE__ */ jsx9(MachineState, { m }) }),
+        /* @__PURE__ */ jsx9("td", { children: m.sku }),
+        /* @__PURE__ */ jsx9("td", { class: "num", children: /* @__PURE__ */ jsx9(GPUs, { m }) }),
+        /* @__PURE__ */ jsx9("td", { class: "num wide", children: percent(m.cpu) }),
+        /* @__PURE__ */ jsx9("td", { class: "num wide", children: percent(m.memory) }),
+        /* @__PURE__ */ jsx9("td", { class: "num wide", children: m.pods }),
+        /* @__PURE__ */ jsx9("td", { class: "wide", children: /* @__PURE__ */ jsx9(Ago, { time: m.since }) })
       ] }, m.name)) })
     ] }),
-    /* @__PURE__ */ jsx8("footer", { class: "under", children: /* @__PURE__ */ jsx8("span", { class: "faint", children: t(machines.length > most3 ? "machinesMore" : "machinesShown", { n: machines.length, most: most3 }) }) })
+    /* @__PURE__ */ jsx9("footer", { class: "under", children: /* @__PURE__ */ jsx9("span", { class: "faint", children: t(machines.length > most3 ? "machinesMore" : "machinesShown", { n: machines.length, most: most3 }) }) })
   ] });
 }
 function Held({ g }) {
   const o = g.owner;
-  if (!o) return /* @__PURE__ */ jsx8("span", { class: "faint", children: broken(g) ? "" : t("mapFree") });
+  if (!o) return /* @__PURE__ */ jsx9("span", { class: "faint", children: broken(g) ? "" : t("mapFree") });
   const [user, name] = (o.job ?? "").split("/");
-  return /* @__PURE__ */ jsxs8(Fragment5, { children: [
-    user && name ? /* @__PURE__ */ jsx8("a", { href: address(["jobs", user, name]), children: o.job }) : /* @__PURE__ */ jsx8("span", { class: "faint", children: o.pod || t("mapSomeone") }),
+  return /* @__PURE__ */ jsxs9(Fragment5, { children: [
+    user && name ? /* @__PURE__ */ jsx9("a", { href: address(["jobs", user, name]), children: o.job }) : /* @__PURE__ */ jsx9("span", { class: "faint", children: o.pod || t("mapSomeone") }),
     " ",
-    o.task ? /* @__PURE__ */ jsx8("span", { class: "faint", children: o.task }) : null
+    o.task ? /* @__PURE__ */ jsx9("span", { class: "faint", children: o.task }) : null
   ] });
 }
 function One({ m, close }) {
-  const box = useRef6(null);
+  const box = useRef7(null);
   useEffect9(() => box.current?.focus(), [m.name]);
   const facts = [
     [t("sku"), m.sku],
@@ -1909,56 +2102,56 @@ function One({ m, close }) {
     [t("kernel"), m.kernel],
     [t("os"), m.os]
   ];
-  return /* @__PURE__ */ jsxs8("aside", { class: "drawer", ref: box, tabIndex: -1, "aria-label": m.name, children: [
-    /* @__PURE__ */ jsxs8("header", { class: "top", children: [
-      /* @__PURE__ */ jsx8("h2", { children: m.name }),
-      /* @__PURE__ */ jsx8(MachineState, { m }),
-      /* @__PURE__ */ jsx8("span", { class: "grow" }),
-      /* @__PURE__ */ jsx8("button", { type: "button", class: "square", "aria-label": t("close"), title: t("close"), onClick: close, children: /* @__PURE__ */ jsx8(Icon, { name: "close" }) })
+  return /* @__PURE__ */ jsxs9("aside", { class: "drawer", ref: box, tabIndex: -1, "aria-label": m.name, children: [
+    /* @__PURE__ */ jsxs9("header", { class: "top", children: [
+      /* @__PURE__ */ jsx9("h2", { children: m.name }),
+      /* @__PURE__ */ jsx9(MachineState, { m }),
+      /* @__PURE__ */ jsx9("span", { class: "grow" }),
+      /* @__PURE__ */ jsx9("button", { type: "button", class: "square", "aria-label": t("close"), title: t("close"), onClick: close, children: /* @__PURE__ */ jsx9(Icon, { name: "close" }) })
     ] }),
-    m.message ? /* @__PURE__ */ jsx8("p", { class: "note", children: m.message }) : null,
-    m.hint ? /* @__PURE__ */ jsx8("p", { class: "faint small", children: m.hint }) : null,
-    m.pressure?.length ? /* @__PURE__ */ jsx8("p", { class: "note", children: m.pressure.join(", ") }) : null,
-    /* @__PURE__ */ jsxs8("dl", { class: "facts small", children: [
+    m.message ? /* @__PURE__ */ jsx9("p", { class: "note", children: m.message }) : null,
+    m.hint ? /* @__PURE__ */ jsx9("p", { class: "faint small", children: m.hint }) : null,
+    m.pressure?.length ? /* @__PURE__ */ jsx9("p", { class: "note", children: m.pressure.join(", ") }) : null,
+    /* @__PURE__ */ jsxs9("dl", { class: "facts small", children: [
       facts.map(
-        ([name, value]) => value ? /* @__PURE__ */ jsxs8("div", { children: [
-          /* @__PURE__ */ jsx8("dt", { children: name }),
-          /* @__PURE__ */ jsx8("dd", { children: value })
+        ([name, value]) => value ? /* @__PURE__ */ jsxs9("div", { children: [
+          /* @__PURE__ */ jsx9("dt", { children: name }),
+          /* @__PURE__ */ jsx9("dd", { children: value })
         ] }, name) : null
       ),
-      /* @__PURE__ */ jsxs8("div", { children: [
-        /* @__PURE__ */ jsx8("dt", { children: t("cpuUse") }),
-        /* @__PURE__ */ jsx8("dd", { children: t("coresOf", { used: m.cpu.used / 1e3, of: m.cpu.total / 1e3 }) })
+      /* @__PURE__ */ jsxs9("div", { children: [
+        /* @__PURE__ */ jsx9("dt", { children: t("cpuUse") }),
+        /* @__PURE__ */ jsx9("dd", { children: t("coresOf", { used: m.cpu.used / 1e3, of: m.cpu.total / 1e3 }) })
       ] }),
-      /* @__PURE__ */ jsxs8("div", { children: [
-        /* @__PURE__ */ jsx8("dt", { children: t("memoryUse") }),
-        /* @__PURE__ */ jsx8("dd", { children: t("gibOf", { used: Math.round(m.memory.used / 102.4) / 10, of: Math.round(m.memory.total / 102.4) / 10 }) })
+      /* @__PURE__ */ jsxs9("div", { children: [
+        /* @__PURE__ */ jsx9("dt", { children: t("memoryUse") }),
+        /* @__PURE__ */ jsx9("dd", { children: t("gibOf", { used: Math.round(m.memory.used / 102.4) / 10, of: Math.round(m.memory.total / 102.4) / 10 }) })
       ] })
     ] }),
-    m.gpus?.length ? /* @__PURE__ */ jsxs8("table", { class: "rows small", children: [
-      /* @__PURE__ */ jsx8("thead", { children: /* @__PURE__ */ jsxs8("tr", { children: [
-        /* @__PURE__ */ jsx8("th", { class: "num", children: "GPU" }),
-        /* @__PURE__ */ jsx8("th", { children: t("health") }),
-        /* @__PURE__ */ jsx8("th", { children: t("holder") }),
-        /* @__PURE__ */ jsx8("th", { class: "num", children: t("useNow") })
+    m.gpus?.length ? /* @__PURE__ */ jsxs9("table", { class: "rows small", children: [
+      /* @__PURE__ */ jsx9("thead", { children: /* @__PURE__ */ jsxs9("tr", { children: [
+        /* @__PURE__ */ jsx9("th", { class: "num", children: "GPU" }),
+        /* @__PURE__ */ jsx9("th", { children: t("health") }),
+        /* @__PURE__ */ jsx9("th", { children: t("holder") }),
+        /* @__PURE__ */ jsx9("th", { class: "num", children: t("useNow") })
       ] }) }),
-      /* @__PURE__ */ jsx8("tbody", { children: m.gpus.map((g) => /* @__PURE__ */ jsxs8("tr", { title: explain(m, g), children: [
-        /* @__PURE__ */ jsx8("td", { class: "num", children: g.index }),
-        /* @__PURE__ */ jsxs8("td", { class: broken(g) ? "broken" : "", children: [
+      /* @__PURE__ */ jsx9("tbody", { children: m.gpus.map((g) => /* @__PURE__ */ jsxs9("tr", { title: explain(m, g), children: [
+        /* @__PURE__ */ jsx9("td", { class: "num", children: g.index }),
+        /* @__PURE__ */ jsxs9("td", { class: broken(g) ? "broken" : "", children: [
           maybe("gpu." + g.health, g.health),
-          g.reason ? /* @__PURE__ */ jsx8("div", { class: "faint", children: g.reason }) : null
+          g.reason ? /* @__PURE__ */ jsx9("div", { class: "faint", children: g.reason }) : null
         ] }),
-        /* @__PURE__ */ jsx8("td", { children: /* @__PURE__ */ jsx8(Held, { g }) }),
-        /* @__PURE__ */ jsx8("td", { class: "num", children: g.use ? Math.round(g.use.utilisation) + " %" : /* @__PURE__ */ jsx8("span", { class: "faint", children: "–" }) })
+        /* @__PURE__ */ jsx9("td", { children: /* @__PURE__ */ jsx9(Held, { g }) }),
+        /* @__PURE__ */ jsx9("td", { class: "num", children: g.use ? Math.round(g.use.utilisation) + " %" : /* @__PURE__ */ jsx9("span", { class: "faint", children: "–" }) })
       ] }, g.index)) })
-    ] }) : /* @__PURE__ */ jsx8("p", { class: "faint", children: t("noGPUs") }),
-    me.value?.grants.administrator ? /* @__PURE__ */ jsxs8("p", { class: "buttons", children: [
-      /* @__PURE__ */ jsxs8("button", { type: "button", onClick: () => void copy("paictl node gpu list " + m.name), children: [
-        /* @__PURE__ */ jsx8(Icon, { name: "copy" }),
+    ] }) : /* @__PURE__ */ jsx9("p", { class: "faint", children: t("noGPUs") }),
+    me.value?.grants.administrator ? /* @__PURE__ */ jsxs9("p", { class: "buttons", children: [
+      /* @__PURE__ */ jsxs9("button", { type: "button", onClick: () => void copy("paictl node gpu list " + m.name), children: [
+        /* @__PURE__ */ jsx9(Icon, { name: "copy" }),
         " paictl node gpu list"
       ] }),
-      /* @__PURE__ */ jsxs8("button", { type: "button", onClick: () => void copy("paictl node cordon " + m.name), children: [
-        /* @__PURE__ */ jsx8(Icon, { name: "copy" }),
+      /* @__PURE__ */ jsxs9("button", { type: "button", onClick: () => void copy("paictl node cordon " + m.name), children: [
+        /* @__PURE__ */ jsx9(Icon, { name: "copy" }),
         " paictl node ",
         m.cordoned ? "uncordon" : "cordon"
       ] })
@@ -1968,7 +2161,7 @@ function One({ m, close }) {
 
 // pkg/portal/web/src/queue.tsx
 import { useEffect as useEffect10 } from "./library.js";
-import { jsx as jsx9, jsxs as jsxs9 } from "./library.js";
+import { jsx as jsx10, jsxs as jsxs10 } from "./library.js";
 function wants(g) {
   if (g.gpus > 0) return t("wantsGPUs", { n: g.gpus });
   if (g.shareOfGPUs) return t("wantsShare", { n: g.shareOfGPUs });
@@ -1986,11 +2179,11 @@ function QueuePage() {
   const v = all2.find((x) => x.name === asked) ?? (asked ? void 0 : busiest);
   const command2 = "paictl job queue" + (v ? " --vc " + quoted(v.name) : "");
   const gangs = v?.queue ?? [];
-  return /* @__PURE__ */ jsxs9("section", { class: "page", children: [
-    /* @__PURE__ */ jsxs9("header", { class: "top", children: [
-      /* @__PURE__ */ jsx9("h1", { children: t("queue") }),
-      /* @__PURE__ */ jsx9("span", { class: "grow" }),
-      /* @__PURE__ */ jsx9(
+  return /* @__PURE__ */ jsxs10("section", { class: "page", children: [
+    /* @__PURE__ */ jsxs10("header", { class: "top", children: [
+      /* @__PURE__ */ jsx10("h1", { children: t("queue") }),
+      /* @__PURE__ */ jsx10("span", { class: "grow" }),
+      /* @__PURE__ */ jsx10(
         Menu,
         {
           label: t("more"),
@@ -2003,38 +2196,38 @@ function QueuePage() {
         }
       )
     ] }),
-    error.value ? /* @__PURE__ */ jsx9(Problem, { of: error.value }) : null,
-    c ? /* @__PURE__ */ jsx9(Sources, { c, names: ["scheduler"] }) : null,
-    !c ? error.value ? null : /* @__PURE__ */ jsx9(Loading, {}) : null,
-    all2.length > 0 ? /* @__PURE__ */ jsx9("div", { class: "filters", children: /* @__PURE__ */ jsx9("div", { class: "segments", role: "group", "aria-label": t("vc"), children: all2.map((x) => /* @__PURE__ */ jsxs9("button", { type: "button", "aria-pressed": x.name === v?.name, onClick: () => setQuery({ vc: x.name }), children: [
+    error.value ? /* @__PURE__ */ jsx10(Problem, { of: error.value }) : null,
+    c ? /* @__PURE__ */ jsx10(Sources, { c, names: ["scheduler"] }) : null,
+    !c ? error.value ? null : /* @__PURE__ */ jsx10(Loading, {}) : null,
+    all2.length > 0 ? /* @__PURE__ */ jsx10("div", { class: "filters", children: /* @__PURE__ */ jsx10("div", { class: "segments", role: "group", "aria-label": t("vc"), children: all2.map((x) => /* @__PURE__ */ jsxs10("button", { type: "button", "aria-pressed": x.name === v?.name, onClick: () => setQuery({ vc: x.name }), children: [
       x.name,
       " ",
-      x.waitingGangs ? /* @__PURE__ */ jsx9("span", { class: "count", children: x.waitingGangs }) : null
-    ] }, x.name)) }) }) : c && source(c, "scheduler")?.state === "current" ? /* @__PURE__ */ jsx9("p", { class: "empty", children: t("noVCs") }) : null,
-    asked && c && !v ? /* @__PURE__ */ jsx9("p", { class: "empty", children: t("noSuchVC", { name: asked }) }) : null,
-    v ? /* @__PURE__ */ jsxs9("div", { class: "queue", children: [
-      /* @__PURE__ */ jsx9("div", { class: "vcs", children: /* @__PURE__ */ jsx9(VC, { v }) }),
-      gangs.length === 0 ? /* @__PURE__ */ jsx9("p", { class: "empty", children: t("nobodyWaits") }) : /* @__PURE__ */ jsxs9("table", { class: "rows", children: [
-        /* @__PURE__ */ jsx9("thead", { children: /* @__PURE__ */ jsxs9("tr", { children: [
-          /* @__PURE__ */ jsx9("th", { class: "num", children: "#" }),
-          /* @__PURE__ */ jsx9("th", { children: t("name") }),
-          /* @__PURE__ */ jsx9("th", { children: t("wants") }),
-          /* @__PURE__ */ jsx9("th", { class: "num wide", children: t("tasks") }),
-          /* @__PURE__ */ jsx9("th", { class: "num wide", children: t("priority") }),
-          /* @__PURE__ */ jsx9("th", { children: t("waitsSince") }),
-          /* @__PURE__ */ jsx9("th", { class: "reason", children: t("waitsFor") })
+      x.waitingGangs ? /* @__PURE__ */ jsx10("span", { class: "count", children: x.waitingGangs }) : null
+    ] }, x.name)) }) }) : c && source(c, "scheduler")?.state === "current" ? /* @__PURE__ */ jsx10("p", { class: "empty", children: t("noVCs") }) : null,
+    asked && c && !v ? /* @__PURE__ */ jsx10("p", { class: "empty", children: t("noSuchVC", { name: asked }) }) : null,
+    v ? /* @__PURE__ */ jsxs10("div", { class: "queue", children: [
+      /* @__PURE__ */ jsx10("div", { class: "vcs", children: /* @__PURE__ */ jsx10(VC, { v }) }),
+      gangs.length === 0 ? /* @__PURE__ */ jsx10("p", { class: "empty", children: t("nobodyWaits") }) : /* @__PURE__ */ jsxs10("table", { class: "rows", children: [
+        /* @__PURE__ */ jsx10("thead", { children: /* @__PURE__ */ jsxs10("tr", { children: [
+          /* @__PURE__ */ jsx10("th", { class: "num", children: "#" }),
+          /* @__PURE__ */ jsx10("th", { children: t("name") }),
+          /* @__PURE__ */ jsx10("th", { children: t("wants") }),
+          /* @__PURE__ */ jsx10("th", { class: "num wide", children: t("tasks") }),
+          /* @__PURE__ */ jsx10("th", { class: "num wide", children: t("priority") }),
+          /* @__PURE__ */ jsx10("th", { children: t("waitsSince") }),
+          /* @__PURE__ */ jsx10("th", { class: "reason", children: t("waitsFor") })
         ] }) }),
-        /* @__PURE__ */ jsx9("tbody", { children: gangs.map((g) => {
+        /* @__PURE__ */ jsx10("tbody", { children: gangs.map((g) => {
           const [user, name] = g.job.split("/");
           const mine = g.user && g.user === me.value?.name;
-          return /* @__PURE__ */ jsxs9("tr", { class: mine ? "mine" : "", children: [
-            /* @__PURE__ */ jsx9("td", { class: "num", children: g.positionInVC }),
-            /* @__PURE__ */ jsx9("td", { children: user && name ? /* @__PURE__ */ jsx9("a", { href: address(["jobs", user, name]), children: g.job }) : /* @__PURE__ */ jsx9("span", { class: "faint", children: g.job }) }),
-            /* @__PURE__ */ jsx9("td", { children: wants(g) }),
-            /* @__PURE__ */ jsx9("td", { class: "num wide", children: g.pods }),
-            /* @__PURE__ */ jsx9("td", { class: "num wide", children: g.priority }),
-            /* @__PURE__ */ jsx9("td", { children: /* @__PURE__ */ jsx9(Ago, { time: g.since }) }),
-            /* @__PURE__ */ jsx9("td", { class: "reason", children: g.reason })
+          return /* @__PURE__ */ jsxs10("tr", { class: mine ? "mine" : "", children: [
+            /* @__PURE__ */ jsx10("td", { class: "num", children: g.positionInVC }),
+            /* @__PURE__ */ jsx10("td", { children: user && name ? /* @__PURE__ */ jsx10("a", { href: address(["jobs", user, name]), children: g.job }) : /* @__PURE__ */ jsx10("span", { class: "faint", children: g.job }) }),
+            /* @__PURE__ */ jsx10("td", { children: wants(g) }),
+            /* @__PURE__ */ jsx10("td", { class: "num wide", children: g.pods }),
+            /* @__PURE__ */ jsx10("td", { class: "num wide", children: g.priority }),
+            /* @__PURE__ */ jsx10("td", { children: /* @__PURE__ */ jsx10(Ago, { time: g.since }) }),
+            /* @__PURE__ */ jsx10("td", { class: "reason", children: g.reason })
           ] }, g.positionInVC + g.job + g.group);
         }) })
       ] })
@@ -2090,8 +2283,8 @@ function show(r) {
 }
 
 // pkg/portal/web/src/profile.tsx
-import { useSignal as useSignal7 } from "./library.js";
-import { useEffect as useEffect11, useRef as useRef7 } from "./library.js";
+import { useSignal as useSignal8 } from "./library.js";
+import { useEffect as useEffect11, useRef as useRef8 } from "./library.js";
 
 // pkg/portal/web/src/sshkey.ts
 var types = /^(ssh-ed25519|ssh-rsa|ecdsa-sha2-nistp(?:256|384|521)|sk-ssh-ed25519@openssh\.com|sk-ecdsa-sha2-nistp256@openssh\.com)$/;
@@ -2123,10 +2316,10 @@ async function fingerprint(key3) {
 }
 
 // pkg/portal/web/src/profile.tsx
-import { Fragment as Fragment6, jsx as jsx10, jsxs as jsxs10 } from "./library.js";
+import { Fragment as Fragment6, jsx as jsx11, jsxs as jsxs11 } from "./library.js";
 function Part({ title, children }) {
-  return /* @__PURE__ */ jsxs10("section", { class: "panel", children: [
-    /* @__PURE__ */ jsx10("h2", { children: title }),
+  return /* @__PURE__ */ jsxs11("section", { class: "panel", children: [
+    /* @__PURE__ */ jsx11("h2", { children: title }),
     children
   ] });
 }
@@ -2141,11 +2334,11 @@ function Profile() {
     const was = value.value.spec;
     value.value = await call("PUT /api/v3/users/{user}", { path: { user: name }, body: { was, spec: { ...was, ...next } } });
   };
-  return /* @__PURE__ */ jsxs10("section", { class: "page profile", children: [
-    /* @__PURE__ */ jsxs10("header", { class: "top", children: [
-      /* @__PURE__ */ jsx10("h1", { children: u?.displayName || name }),
-      /* @__PURE__ */ jsx10("span", { class: "grow" }),
-      /* @__PURE__ */ jsx10(
+  return /* @__PURE__ */ jsxs11("section", { class: "page profile", children: [
+    /* @__PURE__ */ jsxs11("header", { class: "top", children: [
+      /* @__PURE__ */ jsx11("h1", { children: u?.displayName || name }),
+      /* @__PURE__ */ jsx11("span", { class: "grow" }),
+      /* @__PURE__ */ jsx11(
         Menu,
         {
           label: t("more"),
@@ -2158,61 +2351,61 @@ function Profile() {
         }
       )
     ] }),
-    error.value ? /* @__PURE__ */ jsx10(Problem, { of: error.value, again }) : null,
-    !u && !error.value ? /* @__PURE__ */ jsx10(Loading, {}) : null,
-    /* @__PURE__ */ jsxs10("div", { class: "panels", children: [
-      u ? /* @__PURE__ */ jsx10(Self, { u }) : null,
-      u?.spec ? /* @__PURE__ */ jsx10(Names, { u, change }) : null,
-      u?.spec ? /* @__PURE__ */ jsx10(Keys, { u, change }) : null,
-      /* @__PURE__ */ jsx10(Password, { name }),
-      /* @__PURE__ */ jsx10(Tokens, {})
+    error.value ? /* @__PURE__ */ jsx11(Problem, { of: error.value, again }) : null,
+    !u && !error.value ? /* @__PURE__ */ jsx11(Loading, {}) : null,
+    /* @__PURE__ */ jsxs11("div", { class: "panels", children: [
+      u ? /* @__PURE__ */ jsx11(Self, { u }) : null,
+      u?.spec ? /* @__PURE__ */ jsx11(Names, { u, change }) : null,
+      u?.spec ? /* @__PURE__ */ jsx11(Keys, { u, change }) : null,
+      /* @__PURE__ */ jsx11(Password, { name }),
+      /* @__PURE__ */ jsx11(Tokens, {})
     ] })
   ] });
 }
 function List2({ names: names2, none: none2 }) {
-  return names2.length ? /* @__PURE__ */ jsx10(Fragment6, { children: names2.map((x) => /* @__PURE__ */ jsx10("span", { class: "tag", children: x }, x)) }) : /* @__PURE__ */ jsx10("span", { class: "faint", children: none2 });
+  return names2.length ? /* @__PURE__ */ jsx11(Fragment6, { children: names2.map((x) => /* @__PURE__ */ jsx11("span", { class: "tag", children: x }, x)) }) : /* @__PURE__ */ jsx11("span", { class: "faint", children: none2 });
 }
 function Self({ u }) {
-  return /* @__PURE__ */ jsxs10(Part, { title: t("account"), children: [
-    /* @__PURE__ */ jsxs10("dl", { class: "pairs", children: [
-      /* @__PURE__ */ jsxs10("div", { children: [
-        /* @__PURE__ */ jsx10("dt", { children: t("userName") }),
-        /* @__PURE__ */ jsxs10("dd", { children: [
+  return /* @__PURE__ */ jsxs11(Part, { title: t("account"), children: [
+    /* @__PURE__ */ jsxs11("dl", { class: "pairs", children: [
+      /* @__PURE__ */ jsxs11("div", { children: [
+        /* @__PURE__ */ jsx11("dt", { children: t("userName") }),
+        /* @__PURE__ */ jsxs11("dd", { children: [
           u.name,
-          u.administrator ? /* @__PURE__ */ jsx10("span", { class: "tag official", children: t("administrator") }) : null
+          u.administrator ? /* @__PURE__ */ jsx11("span", { class: "tag official", children: t("administrator") }) : null
         ] })
       ] }),
-      /* @__PURE__ */ jsxs10("div", { children: [
-        /* @__PURE__ */ jsx10("dt", { children: t("groups") }),
-        /* @__PURE__ */ jsx10("dd", { children: /* @__PURE__ */ jsx10(List2, { names: u.groups ?? [], none: t("noGroups") }) })
+      /* @__PURE__ */ jsxs11("div", { children: [
+        /* @__PURE__ */ jsx11("dt", { children: t("groups") }),
+        /* @__PURE__ */ jsx11("dd", { children: /* @__PURE__ */ jsx11(List2, { names: u.groups ?? [], none: t("noGroups") }) })
       ] }),
-      /* @__PURE__ */ jsxs10("div", { children: [
-        /* @__PURE__ */ jsx10("dt", { children: t("storages") }),
-        /* @__PURE__ */ jsx10("dd", { children: /* @__PURE__ */ jsx10(List2, { names: u.storages ?? [], none: t("noStorages") }) })
+      /* @__PURE__ */ jsxs11("div", { children: [
+        /* @__PURE__ */ jsx11("dt", { children: t("storages") }),
+        /* @__PURE__ */ jsx11("dd", { children: /* @__PURE__ */ jsx11(List2, { names: u.storages ?? [], none: t("noStorages") }) })
       ] }),
-      u.pages?.length ? /* @__PURE__ */ jsxs10("div", { children: [
-        /* @__PURE__ */ jsx10("dt", { children: t("pages") }),
-        /* @__PURE__ */ jsx10("dd", { children: /* @__PURE__ */ jsx10(List2, { names: u.pages, none: "" }) })
+      u.pages?.length ? /* @__PURE__ */ jsxs11("div", { children: [
+        /* @__PURE__ */ jsx11("dt", { children: t("pages") }),
+        /* @__PURE__ */ jsx11("dd", { children: /* @__PURE__ */ jsx11(List2, { names: u.pages, none: "" }) })
       ] }) : null,
-      u.identities?.length ? /* @__PURE__ */ jsxs10("div", { children: [
-        /* @__PURE__ */ jsx10("dt", { children: t("identities") }),
-        /* @__PURE__ */ jsx10("dd", { children: /* @__PURE__ */ jsx10(List2, { names: u.identities.map((i) => i.provider), none: "" }) })
+      u.identities?.length ? /* @__PURE__ */ jsxs11("div", { children: [
+        /* @__PURE__ */ jsx11("dt", { children: t("identities") }),
+        /* @__PURE__ */ jsx11("dd", { children: /* @__PURE__ */ jsx11(List2, { names: u.identities.map((i) => i.provider), none: "" }) })
       ] }) : null,
-      u.lastSignIn ? /* @__PURE__ */ jsxs10("div", { children: [
-        /* @__PURE__ */ jsx10("dt", { children: t("lastSignIn") }),
-        /* @__PURE__ */ jsx10("dd", { children: /* @__PURE__ */ jsx10(Ago, { time: u.lastSignIn }) })
+      u.lastSignIn ? /* @__PURE__ */ jsxs11("div", { children: [
+        /* @__PURE__ */ jsx11("dt", { children: t("lastSignIn") }),
+        /* @__PURE__ */ jsx11("dd", { children: /* @__PURE__ */ jsx11(Ago, { time: u.lastSignIn }) })
       ] }) : null
     ] }),
-    /* @__PURE__ */ jsx10("h3", { children: t("vcs") }),
-    u.allVirtualClusters || u.administrator ? /* @__PURE__ */ jsx10("p", { children: t("everyVC") }) : null,
-    u.virtualClusters?.length ? /* @__PURE__ */ jsx10("ul", { class: "grants", children: u.virtualClusters.map((v) => /* @__PURE__ */ jsxs10("li", { children: [
-      /* @__PURE__ */ jsx10("a", { href: address(["jobs"], { vc: v.name, state: "active" }), children: v.name }),
-      /* @__PURE__ */ jsx10("span", { class: "faint", children: [t("grant.submit", { priority: v.maxPriority || "prod" }), v.seeJobs ? t("grant.seeJobs") : "", v.hostNetwork ? t("grant.hostNetwork") : ""].filter(Boolean).join(" · ") })
-    ] }, v.name)) }) : u.allVirtualClusters || u.administrator ? null : /* @__PURE__ */ jsx10("p", { class: "faint", children: t("noVCs") })
+    /* @__PURE__ */ jsx11("h3", { children: t("vcs") }),
+    u.allVirtualClusters || u.administrator ? /* @__PURE__ */ jsx11("p", { children: t("everyVC") }) : null,
+    u.virtualClusters?.length ? /* @__PURE__ */ jsx11("ul", { class: "grants", children: u.virtualClusters.map((v) => /* @__PURE__ */ jsxs11("li", { children: [
+      /* @__PURE__ */ jsx11("a", { href: address(["jobs"], { vc: v.name, state: "active" }), children: v.name }),
+      /* @__PURE__ */ jsx11("span", { class: "faint", children: [t("grant.submit", { priority: v.maxPriority || "prod" }), v.seeJobs ? t("grant.seeJobs") : "", v.hostNetwork ? t("grant.hostNetwork") : ""].filter(Boolean).join(" · ") })
+    ] }, v.name)) }) : u.allVirtualClusters || u.administrator ? null : /* @__PURE__ */ jsx11("p", { class: "faint", children: t("noVCs") })
   ] });
 }
 function Names({ u, change }) {
-  const form = useRef7(null);
+  const form = useRef8(null);
   const { busy, error, act } = useAct();
   const submit = (e) => {
     e.preventDefault();
@@ -2224,40 +2417,40 @@ function Names({ u, change }) {
       void begin();
     });
   };
-  return /* @__PURE__ */ jsx10(Part, { title: t("nameAndMail"), children: /* @__PURE__ */ jsxs10("form", { ref: form, class: "fields", onSubmit: submit, children: [
-    error.value ? /* @__PURE__ */ jsx10(Problem, { of: error.value }) : null,
-    /* @__PURE__ */ jsxs10("label", { children: [
-      /* @__PURE__ */ jsx10("span", { children: t("displayName") }),
-      /* @__PURE__ */ jsx10("input", { name: "displayName", defaultValue: u.displayName, maxLength: 256, autocomplete: "name" })
+  return /* @__PURE__ */ jsx11(Part, { title: t("nameAndMail"), children: /* @__PURE__ */ jsxs11("form", { ref: form, class: "fields", onSubmit: submit, children: [
+    error.value ? /* @__PURE__ */ jsx11(Problem, { of: error.value }) : null,
+    /* @__PURE__ */ jsxs11("label", { children: [
+      /* @__PURE__ */ jsx11("span", { children: t("displayName") }),
+      /* @__PURE__ */ jsx11("input", { name: "displayName", defaultValue: u.displayName, maxLength: 256, autocomplete: "name" })
     ] }),
-    /* @__PURE__ */ jsxs10("label", { children: [
-      /* @__PURE__ */ jsx10("span", { children: t("email") }),
-      /* @__PURE__ */ jsx10("input", { name: "email", type: "email", defaultValue: u.email, autocomplete: "email" })
+    /* @__PURE__ */ jsxs11("label", { children: [
+      /* @__PURE__ */ jsx11("span", { children: t("email") }),
+      /* @__PURE__ */ jsx11("input", { name: "email", type: "email", defaultValue: u.email, autocomplete: "email" })
     ] }),
-    /* @__PURE__ */ jsx10("button", { type: "submit", disabled: busy.value, children: t("save") })
+    /* @__PURE__ */ jsx11("button", { type: "submit", disabled: busy.value, children: t("save") })
   ] }) });
 }
 function Key({ k, remove }) {
   const key3 = readKey(k.value);
-  const sum = useSignal7("");
+  const sum = useSignal8("");
   useEffect11(() => {
     if (typeof key3 !== "string") void fingerprint(key3).then((x) => sum.value = x);
   }, [k.value]);
-  return /* @__PURE__ */ jsxs10("li", { children: [
-    /* @__PURE__ */ jsxs10("div", { children: [
-      /* @__PURE__ */ jsx10("b", { children: k.title || typeof key3 !== "string" && key3.comment || t("untitled") }),
-      /* @__PURE__ */ jsxs10("p", { class: "faint small", children: [
+  return /* @__PURE__ */ jsxs11("li", { children: [
+    /* @__PURE__ */ jsxs11("div", { children: [
+      /* @__PURE__ */ jsx11("b", { children: k.title || typeof key3 !== "string" && key3.comment || t("untitled") }),
+      /* @__PURE__ */ jsxs11("p", { class: "faint small", children: [
         typeof key3 === "string" ? "" : key3.type,
         " ",
-        /* @__PURE__ */ jsx10("code", { children: sum.value })
+        /* @__PURE__ */ jsx11("code", { children: sum.value })
       ] })
     ] }),
-    /* @__PURE__ */ jsx10("button", { type: "button", class: "square", title: t("remove"), "aria-label": t("remove"), onClick: remove, children: /* @__PURE__ */ jsx10(Icon, { name: "trash" }) })
+    /* @__PURE__ */ jsx11("button", { type: "button", class: "square", title: t("remove"), "aria-label": t("remove"), onClick: remove, children: /* @__PURE__ */ jsx11(Icon, { name: "trash" }) })
   ] });
 }
 function Keys({ u, change }) {
-  const form = useRef7(null);
-  const wrong = useSignal7("");
+  const form = useRef8(null);
+  const wrong = useSignal8("");
   const { busy, error, act } = useAct();
   const all2 = u.sshKeys ?? [];
   const add = (e) => {
@@ -2280,26 +2473,26 @@ function Keys({ u, change }) {
     danger: true,
     act: () => change({ sshKeys: all2.filter((x) => x !== k) })
   });
-  return /* @__PURE__ */ jsxs10(Part, { title: t("sshKeys"), children: [
-    all2.length ? /* @__PURE__ */ jsx10("ul", { class: "entries", children: all2.map((k) => /* @__PURE__ */ jsx10(Key, { k, remove: () => remove(k) }, k.value)) }) : /* @__PURE__ */ jsx10("p", { class: "faint", children: t("noKeys") }),
-    /* @__PURE__ */ jsxs10("form", { ref: form, class: "fields", onSubmit: add, children: [
-      error.value ? /* @__PURE__ */ jsx10(Problem, { of: error.value }) : null,
-      /* @__PURE__ */ jsxs10("label", { children: [
-        /* @__PURE__ */ jsx10("span", { children: t("publicKey") }),
-        /* @__PURE__ */ jsx10("textarea", { name: "value", class: "mono", required: true, rows: 3, spellcheck: false, autocomplete: "off", placeholder: "ssh-ed25519 AAAA… ann@laptop", onInput: () => wrong.value = "" })
+  return /* @__PURE__ */ jsxs11(Part, { title: t("sshKeys"), children: [
+    all2.length ? /* @__PURE__ */ jsx11("ul", { class: "entries", children: all2.map((k) => /* @__PURE__ */ jsx11(Key, { k, remove: () => remove(k) }, k.value)) }) : /* @__PURE__ */ jsx11("p", { class: "faint", children: t("noKeys") }),
+    /* @__PURE__ */ jsxs11("form", { ref: form, class: "fields", onSubmit: add, children: [
+      error.value ? /* @__PURE__ */ jsx11(Problem, { of: error.value }) : null,
+      /* @__PURE__ */ jsxs11("label", { children: [
+        /* @__PURE__ */ jsx11("span", { children: t("publicKey") }),
+        /* @__PURE__ */ jsx11("textarea", { name: "value", class: "mono", required: true, rows: 3, spellcheck: false, autocomplete: "off", placeholder: "ssh-ed25519 AAAA… ann@laptop", onInput: () => wrong.value = "" })
       ] }),
-      wrong.value ? /* @__PURE__ */ jsx10("p", { class: "bad", role: "alert", children: wrong.value }) : null,
-      /* @__PURE__ */ jsxs10("label", { children: [
-        /* @__PURE__ */ jsx10("span", { children: t("title") }),
-        /* @__PURE__ */ jsx10("input", { name: "title", autocomplete: "off" })
+      wrong.value ? /* @__PURE__ */ jsx11("p", { class: "bad", role: "alert", children: wrong.value }) : null,
+      /* @__PURE__ */ jsxs11("label", { children: [
+        /* @__PURE__ */ jsx11("span", { children: t("title") }),
+        /* @__PURE__ */ jsx11("input", { name: "title", autocomplete: "off" })
       ] }),
-      /* @__PURE__ */ jsx10("button", { type: "submit", disabled: busy.value, children: t("addKey") })
+      /* @__PURE__ */ jsx11("button", { type: "submit", disabled: busy.value, children: t("addKey") })
     ] })
   ] });
 }
 function Password({ name }) {
-  const form = useRef7(null);
-  const wrong = useSignal7("");
+  const form = useRef8(null);
+  const wrong = useSignal8("");
   const { busy, error, act } = useAct();
   const submit = (e) => {
     e.preventDefault();
@@ -2312,33 +2505,33 @@ function Password({ name }) {
       toSignIn();
     });
   };
-  return /* @__PURE__ */ jsx10(Part, { title: t("password"), children: /* @__PURE__ */ jsxs10("form", { ref: form, class: "fields", onSubmit: submit, children: [
-    error.value ? /* @__PURE__ */ jsx10(Problem, { of: error.value }) : null,
-    /* @__PURE__ */ jsx10("input", { type: "text", name: "username", value: name, autocomplete: "username", hidden: true, readOnly: true }),
-    /* @__PURE__ */ jsxs10("label", { children: [
-      /* @__PURE__ */ jsx10("span", { children: t("oldPassword") }),
-      /* @__PURE__ */ jsx10("input", { name: "old", type: "password", required: true, autocomplete: "current-password" })
+  return /* @__PURE__ */ jsx11(Part, { title: t("password"), children: /* @__PURE__ */ jsxs11("form", { ref: form, class: "fields", onSubmit: submit, children: [
+    error.value ? /* @__PURE__ */ jsx11(Problem, { of: error.value }) : null,
+    /* @__PURE__ */ jsx11("input", { type: "text", name: "username", value: name, autocomplete: "username", hidden: true, readOnly: true }),
+    /* @__PURE__ */ jsxs11("label", { children: [
+      /* @__PURE__ */ jsx11("span", { children: t("oldPassword") }),
+      /* @__PURE__ */ jsx11("input", { name: "old", type: "password", required: true, autocomplete: "current-password" })
     ] }),
-    /* @__PURE__ */ jsxs10("label", { children: [
-      /* @__PURE__ */ jsx10("span", { children: t("newPassword") }),
-      /* @__PURE__ */ jsx10("input", { name: "new", type: "password", required: true, autocomplete: "new-password" })
+    /* @__PURE__ */ jsxs11("label", { children: [
+      /* @__PURE__ */ jsx11("span", { children: t("newPassword") }),
+      /* @__PURE__ */ jsx11("input", { name: "new", type: "password", required: true, autocomplete: "new-password" })
     ] }),
-    /* @__PURE__ */ jsxs10("label", { children: [
-      /* @__PURE__ */ jsx10("span", { children: t("newPasswordAgain") }),
-      /* @__PURE__ */ jsx10("input", { name: "again", type: "password", required: true, autocomplete: "new-password", onInput: () => wrong.value = "" })
+    /* @__PURE__ */ jsxs11("label", { children: [
+      /* @__PURE__ */ jsx11("span", { children: t("newPasswordAgain") }),
+      /* @__PURE__ */ jsx11("input", { name: "again", type: "password", required: true, autocomplete: "new-password", onInput: () => wrong.value = "" })
     ] }),
-    wrong.value ? /* @__PURE__ */ jsx10("p", { class: "bad", role: "alert", children: wrong.value }) : null,
-    /* @__PURE__ */ jsx10("p", { class: "faint small", children: t("passwordEnds") }),
-    /* @__PURE__ */ jsx10("button", { type: "submit", disabled: busy.value, children: t("changePassword") })
+    wrong.value ? /* @__PURE__ */ jsx11("p", { class: "bad", role: "alert", children: wrong.value }) : null,
+    /* @__PURE__ */ jsx11("p", { class: "faint small", children: t("passwordEnds") }),
+    /* @__PURE__ */ jsx11("button", { type: "submit", disabled: busy.value, children: t("changePassword") })
   ] }) });
 }
 var scopes = ["read", "submit", "admin", "secrets"];
 var lives = ["30", "90", "365", "0"];
 function Tokens() {
   const { value, error, again } = useRead("", (signal5) => call("GET /api/v3/tokens", { signal: signal5 }));
-  const form = useRef7(null);
+  const form = useRef8(null);
   const { busy, error: refused2, act } = useAct();
-  const made = useSignal7(null);
+  const made = useSignal8(null);
   const all2 = value.value?.items ?? [];
   const create = (e) => {
     e.preventDefault();
@@ -2362,84 +2555,84 @@ function Tokens() {
       again();
     }
   });
-  return /* @__PURE__ */ jsxs10("section", { class: "panel wide", children: [
-    /* @__PURE__ */ jsx10("h2", { children: t("tokens") }),
-    /* @__PURE__ */ jsx10("p", { class: "faint", children: t("tokensHint") }),
-    error.value ? /* @__PURE__ */ jsx10(Problem, { of: error.value, again }) : null,
-    made.value ? /* @__PURE__ */ jsxs10("div", { class: "made", role: "status", children: [
-      /* @__PURE__ */ jsx10("p", { children: t("tokenOnce", { name: made.value.record.label || made.value.record.id }) }),
-      /* @__PURE__ */ jsxs10("div", { class: "secret", children: [
-        /* @__PURE__ */ jsx10("code", { children: made.value.token }),
-        /* @__PURE__ */ jsxs10("button", { type: "button", class: "primary", onClick: () => void copy(made.value.token), children: [
-          /* @__PURE__ */ jsx10(Icon, { name: "copy" }),
+  return /* @__PURE__ */ jsxs11("section", { class: "panel wide", children: [
+    /* @__PURE__ */ jsx11("h2", { children: t("tokens") }),
+    /* @__PURE__ */ jsx11("p", { class: "faint", children: t("tokensHint") }),
+    error.value ? /* @__PURE__ */ jsx11(Problem, { of: error.value, again }) : null,
+    made.value ? /* @__PURE__ */ jsxs11("div", { class: "made", role: "status", children: [
+      /* @__PURE__ */ jsx11("p", { children: t("tokenOnce", { name: made.value.record.label || made.value.record.id }) }),
+      /* @__PURE__ */ jsxs11("div", { class: "secret", children: [
+        /* @__PURE__ */ jsx11("code", { children: made.value.token }),
+        /* @__PURE__ */ jsxs11("button", { type: "button", class: "primary", onClick: () => void copy(made.value.token), children: [
+          /* @__PURE__ */ jsx11(Icon, { name: "copy" }),
           " ",
           t("copy")
         ] }),
-        /* @__PURE__ */ jsx10("button", { type: "button", onClick: () => made.value = null, children: t("close") })
+        /* @__PURE__ */ jsx11("button", { type: "button", onClick: () => made.value = null, children: t("close") })
       ] })
     ] }) : null,
-    value.value && all2.length === 0 ? /* @__PURE__ */ jsx10("p", { class: "faint", children: t("noTokens") }) : null,
-    all2.length ? /* @__PURE__ */ jsx10("div", { class: "scrolls", tabIndex: 0, children: /* @__PURE__ */ jsxs10("table", { class: "rows", children: [
-      /* @__PURE__ */ jsx10("thead", { children: /* @__PURE__ */ jsxs10("tr", { children: [
-        /* @__PURE__ */ jsx10("th", { children: t("label") }),
-        /* @__PURE__ */ jsx10("th", { children: t("scopes") }),
-        /* @__PURE__ */ jsx10("th", { children: t("createdAt") }),
-        /* @__PURE__ */ jsx10("th", { children: t("lastUsed") }),
-        /* @__PURE__ */ jsx10("th", { children: t("expires") }),
-        /* @__PURE__ */ jsx10("th", { children: t("client") }),
-        /* @__PURE__ */ jsx10("th", {})
+    value.value && all2.length === 0 ? /* @__PURE__ */ jsx11("p", { class: "faint", children: t("noTokens") }) : null,
+    all2.length ? /* @__PURE__ */ jsx11("div", { class: "scrolls", tabIndex: 0, children: /* @__PURE__ */ jsxs11("table", { class: "rows", children: [
+      /* @__PURE__ */ jsx11("thead", { children: /* @__PURE__ */ jsxs11("tr", { children: [
+        /* @__PURE__ */ jsx11("th", { children: t("label") }),
+        /* @__PURE__ */ jsx11("th", { children: t("scopes") }),
+        /* @__PURE__ */ jsx11("th", { children: t("createdAt") }),
+        /* @__PURE__ */ jsx11("th", { children: t("lastUsed") }),
+        /* @__PURE__ */ jsx11("th", { children: t("expires") }),
+        /* @__PURE__ */ jsx11("th", { children: t("client") }),
+        /* @__PURE__ */ jsx11("th", {})
       ] }) }),
-      /* @__PURE__ */ jsx10("tbody", { children: all2.map((r) => /* @__PURE__ */ jsxs10("tr", { "data-token": r.id, children: [
-        /* @__PURE__ */ jsxs10("td", { children: [
-          r.label || /* @__PURE__ */ jsx10("span", { class: "faint", children: maybe("kind." + r.kind, r.kind) }),
-          r.id === me.value?.token.id ? /* @__PURE__ */ jsx10("span", { class: "tag", children: t("thisSession") }) : null
+      /* @__PURE__ */ jsx11("tbody", { children: all2.map((r) => /* @__PURE__ */ jsxs11("tr", { "data-token": r.id, children: [
+        /* @__PURE__ */ jsxs11("td", { children: [
+          r.label || /* @__PURE__ */ jsx11("span", { class: "faint", children: maybe("kind." + r.kind, r.kind) }),
+          r.id === me.value?.token.id ? /* @__PURE__ */ jsx11("span", { class: "tag", children: t("thisSession") }) : null
         ] }),
-        /* @__PURE__ */ jsx10("td", { children: r.scopes?.join(", ") }),
-        /* @__PURE__ */ jsx10("td", { children: /* @__PURE__ */ jsx10(Ago, { time: r.created }) }),
-        /* @__PURE__ */ jsx10("td", { children: r.used ? /* @__PURE__ */ jsx10(Ago, { time: r.used }) : /* @__PURE__ */ jsx10("span", { class: "faint", children: t("never") }) }),
-        /* @__PURE__ */ jsx10("td", { children: r.expires ? /* @__PURE__ */ jsx10(Ago, { time: r.expires }) : /* @__PURE__ */ jsx10("span", { class: "faint", children: t("never") }) }),
-        /* @__PURE__ */ jsxs10("td", { class: "client", title: r.client, children: [
+        /* @__PURE__ */ jsx11("td", { children: r.scopes?.join(", ") }),
+        /* @__PURE__ */ jsx11("td", { children: /* @__PURE__ */ jsx11(Ago, { time: r.created }) }),
+        /* @__PURE__ */ jsx11("td", { children: r.used ? /* @__PURE__ */ jsx11(Ago, { time: r.used }) : /* @__PURE__ */ jsx11("span", { class: "faint", children: t("never") }) }),
+        /* @__PURE__ */ jsx11("td", { children: r.expires ? /* @__PURE__ */ jsx11(Ago, { time: r.expires }) : /* @__PURE__ */ jsx11("span", { class: "faint", children: t("never") }) }),
+        /* @__PURE__ */ jsxs11("td", { class: "client", title: r.client, children: [
           r.client,
           " ",
-          /* @__PURE__ */ jsx10("span", { class: "faint", children: r.address })
+          /* @__PURE__ */ jsx11("span", { class: "faint", children: r.address })
         ] }),
-        /* @__PURE__ */ jsx10("td", { class: "num", children: /* @__PURE__ */ jsx10("button", { type: "button", onClick: () => revoke(r), children: t("revoke") }) })
+        /* @__PURE__ */ jsx11("td", { class: "num", children: /* @__PURE__ */ jsx11("button", { type: "button", onClick: () => revoke(r), children: t("revoke") }) })
       ] }, r.id)) })
     ] }) }) : null,
-    /* @__PURE__ */ jsxs10("form", { ref: form, class: "fields new-token", onSubmit: create, children: [
-      /* @__PURE__ */ jsx10("h3", { children: t("newToken") }),
-      refused2.value ? /* @__PURE__ */ jsx10(Problem, { of: refused2.value }) : null,
-      /* @__PURE__ */ jsxs10("div", { class: "line", children: [
-        /* @__PURE__ */ jsxs10("label", { children: [
-          /* @__PURE__ */ jsx10("span", { children: t("label") }),
-          /* @__PURE__ */ jsx10("input", { name: "label", required: true, maxLength: 200, autocomplete: "off" })
+    /* @__PURE__ */ jsxs11("form", { ref: form, class: "fields new-token", onSubmit: create, children: [
+      /* @__PURE__ */ jsx11("h3", { children: t("newToken") }),
+      refused2.value ? /* @__PURE__ */ jsx11(Problem, { of: refused2.value }) : null,
+      /* @__PURE__ */ jsxs11("div", { class: "line", children: [
+        /* @__PURE__ */ jsxs11("label", { children: [
+          /* @__PURE__ */ jsx11("span", { children: t("label") }),
+          /* @__PURE__ */ jsx11("input", { name: "label", required: true, maxLength: 200, autocomplete: "off" })
         ] }),
-        /* @__PURE__ */ jsxs10("label", { children: [
-          /* @__PURE__ */ jsx10("span", { children: t("validFor") }),
-          /* @__PURE__ */ jsx10("select", { name: "days", children: lives.map((x) => /* @__PURE__ */ jsx10("option", { value: x, selected: x === "90", children: x === "0" ? t("untilRevoked") : t("lastDays", { n: x }) }, x)) })
+        /* @__PURE__ */ jsxs11("label", { children: [
+          /* @__PURE__ */ jsx11("span", { children: t("validFor") }),
+          /* @__PURE__ */ jsx11("select", { name: "days", children: lives.map((x) => /* @__PURE__ */ jsx11("option", { value: x, selected: x === "90", children: x === "0" ? t("untilRevoked") : t("lastDays", { n: x }) }, x)) })
         ] }),
-        /* @__PURE__ */ jsxs10("fieldset", { children: [
-          /* @__PURE__ */ jsx10("legend", { children: t("scopes") }),
-          /* @__PURE__ */ jsx10("div", { class: "choices", children: scopes.map(
-            (x) => x === "admin" && !me.value?.grants.administrator ? null : /* @__PURE__ */ jsxs10("label", { class: "tick", title: t(`scope.${x}`), children: [
-              /* @__PURE__ */ jsx10("input", { type: "checkbox", name: "scopes", value: x, defaultChecked: x === "read" || x === "submit" }),
+        /* @__PURE__ */ jsxs11("fieldset", { children: [
+          /* @__PURE__ */ jsx11("legend", { children: t("scopes") }),
+          /* @__PURE__ */ jsx11("div", { class: "choices", children: scopes.map(
+            (x) => x === "admin" && !me.value?.grants.administrator ? null : /* @__PURE__ */ jsxs11("label", { class: "tick", title: t(`scope.${x}`), children: [
+              /* @__PURE__ */ jsx11("input", { type: "checkbox", name: "scopes", value: x, defaultChecked: x === "read" || x === "submit" }),
               " ",
               x
             ] }, x)
           ) })
         ] }),
-        /* @__PURE__ */ jsx10("button", { type: "submit", disabled: busy.value, children: t("createToken") })
+        /* @__PURE__ */ jsx11("button", { type: "submit", disabled: busy.value, children: t("createToken") })
       ] })
     ] })
   ] });
 }
 
 // pkg/portal/web/src/submit.tsx
-import { signal as signal3, useSignal as useSignal9 } from "./library.js";
-import { useEffect as useEffect13, useRef as useRef10 } from "./library.js";
+import { signal as signal3, useSignal as useSignal10 } from "./library.js";
+import { useEffect as useEffect13, useRef as useRef11 } from "./library.js";
 
 // pkg/portal/web/src/form.tsx
-import { useRef as useRef8 } from "./library.js";
+import { useRef as useRef9 } from "./library.js";
 
 // pkg/portal/web/src/parameters.ts
 function quotedText(text2, at) {
@@ -2557,16 +2750,16 @@ function filled(text2, query) {
 }
 
 // pkg/portal/web/src/form.tsx
-import { jsx as jsx11, jsxs as jsxs11 } from "./library.js";
+import { jsx as jsx12, jsxs as jsxs12 } from "./library.js";
 function Parameters({ text: text2, change, done: done2 }) {
   const all2 = parameters(text2);
-  const like = useRef8(null);
+  const like = useRef9(null);
   if (all2.length === 0) return null;
-  return /* @__PURE__ */ jsxs11("form", { class: "parameters", "aria-label": t("parameters"), onSubmit: (e) => e.preventDefault(), onChange: done2, children: [
-    /* @__PURE__ */ jsx11("h2", { children: t("parameters") }),
-    all2.map((p) => /* @__PURE__ */ jsxs11("label", { children: [
-      /* @__PURE__ */ jsx11("span", { children: p.name }),
-      /* @__PURE__ */ jsx11(
+  return /* @__PURE__ */ jsxs12("form", { class: "parameters", "aria-label": t("parameters"), onSubmit: (e) => e.preventDefault(), onChange: done2, children: [
+    /* @__PURE__ */ jsx12("h2", { children: t("parameters") }),
+    all2.map((p) => /* @__PURE__ */ jsxs12("label", { children: [
+      /* @__PURE__ */ jsx12("span", { children: p.name }),
+      /* @__PURE__ */ jsx12(
         "input",
         {
           type: "text",
@@ -2584,14 +2777,14 @@ function Parameters({ text: text2, change, done: done2 }) {
 }
 
 // pkg/portal/web/src/editor.tsx
-import { useSignal as useSignal8 } from "./library.js";
-import { useEffect as useEffect12, useRef as useRef9 } from "./library.js";
-import { Fragment as Fragment7, jsx as jsx12, jsxs as jsxs12 } from "./library.js";
+import { useSignal as useSignal9 } from "./library.js";
+import { useEffect as useEffect12, useRef as useRef10 } from "./library.js";
+import { Fragment as Fragment7, jsx as jsx13, jsxs as jsxs13 } from "./library.js";
 function JobFile(field) {
-  const way = useSignal8("loading");
-  const box = useRef9(null);
-  const editor = useRef9(null);
-  const latest = useRef9(field);
+  const way2 = useSignal9("loading");
+  const box = useRef10(null);
+  const editor = useRef10(null);
+  const latest = useRef10(field);
   latest.current = field;
   const speaks = language.value;
   useEffect12(() => {
@@ -2609,9 +2802,9 @@ function JobFile(field) {
         });
         field.show.current = editor.current.show;
         editor.current.mark(placed(latest.current.findings ?? []));
-        way.value = "editor";
+        way2.value = "editor";
       },
-      () => way.value = "plain"
+      () => way2.value = "plain"
     );
     return () => {
       gone = true;
@@ -2623,19 +2816,19 @@ function JobFile(field) {
   useEffect12(() => {
     if (field.findings) editor.current?.mark(placed(field.findings));
   }, [field.findings]);
-  return /* @__PURE__ */ jsxs12(Fragment7, { children: [
-    /* @__PURE__ */ jsx12("div", { ref: box, class: "rich", hidden: way.value !== "editor" }),
-    way.value === "loading" ? /* @__PURE__ */ jsx12(Loading, {}) : null,
-    way.value === "plain" ? /* @__PURE__ */ jsx12(Plain, { ...field }) : null,
-    way.value === "editor" ? /* @__PURE__ */ jsx12("p", { class: "keys-hint faint", children: t("editorHelp") }) : null
+  return /* @__PURE__ */ jsxs13(Fragment7, { children: [
+    /* @__PURE__ */ jsx13("div", { ref: box, class: "rich", hidden: way2.value !== "editor" }),
+    way2.value === "loading" ? /* @__PURE__ */ jsx13(Loading, {}) : null,
+    way2.value === "plain" ? /* @__PURE__ */ jsx13(Plain, { ...field }) : null,
+    way2.value === "editor" ? /* @__PURE__ */ jsx13("p", { class: "keys-hint faint", children: t("editorHelp") }) : null
   ] });
 }
 function placed(findings) {
   return findings.filter((f) => f.line);
 }
-function Plain({ text: text2, findings, changed: changed2, send, show: show2 }) {
-  const area = useRef9(null);
-  const gutter = useRef9(null);
+function Plain({ text: text2, findings, changed: changed2, send: send2, show: show2 }) {
+  const area = useRef10(null);
+  const gutter = useRef10(null);
   show2.current = (line) => {
     const a = area.current;
     const lines2 = a.value.split("\n");
@@ -2647,7 +2840,7 @@ function Plain({ text: text2, findings, changed: changed2, send, show: show2 }) 
   const keys2 = (e) => {
     if (e.key === "Enter" && (e.ctrlKey || e.metaKey)) {
       e.preventDefault();
-      send();
+      send2();
     } else if (e.key === "Enter" && !e.shiftKey) {
       const a = e.currentTarget;
       const line = a.value.slice(a.value.lastIndexOf("\n", a.selectionStart - 1) + 1, a.selectionStart);
@@ -2659,12 +2852,12 @@ function Plain({ text: text2, findings, changed: changed2, send, show: show2 }) 
   };
   const worst = /* @__PURE__ */ new Map();
   for (const f of findings ?? []) if (f.line) worst.set(f.line, f.severity === "warning" && worst.get(f.line) !== "bad" ? "warn" : "bad");
-  return /* @__PURE__ */ jsxs12(Fragment7, { children: [
-    /* @__PURE__ */ jsx12("pre", { ref: gutter, class: "gutter", "aria-hidden": "true", children: Array.from({ length: text2.split("\n").length }, (_, i) => /* @__PURE__ */ jsxs12("i", { class: worst.get(i + 1) ?? "", children: [
+  return /* @__PURE__ */ jsxs13(Fragment7, { children: [
+    /* @__PURE__ */ jsx13("pre", { ref: gutter, class: "gutter", "aria-hidden": "true", children: Array.from({ length: text2.split("\n").length }, (_, i) => /* @__PURE__ */ jsxs13("i", { class: worst.get(i + 1) ?? "", children: [
       i + 1,
       "\n"
     ] }, i)) }),
-    /* @__PURE__ */ jsx12(
+    /* @__PURE__ */ jsx13(
       "textarea",
       {
         ref: area,
@@ -2679,7 +2872,7 @@ function Plain({ text: text2, findings, changed: changed2, send, show: show2 }) 
         onScroll: (e) => gutter.current.scrollTop = e.currentTarget.scrollTop
       }
     ),
-    /* @__PURE__ */ jsx12("p", { class: "keys-hint faint", children: t("plainEditor") })
+    /* @__PURE__ */ jsx13("p", { class: "keys-hint faint", children: t("plainEditor") })
   ] });
 }
 function phrases() {
@@ -2741,7 +2934,7 @@ async function fileOf(id, query, signal5) {
 }
 
 // pkg/portal/web/src/submit.tsx
-import { Fragment as Fragment8, jsx as jsx13, jsxs as jsxs13 } from "./library.js";
+import { Fragment as Fragment8, jsx as jsx14, jsxs as jsxs14 } from "./library.js";
 var text = signal3("");
 var cloned = signal3("");
 var none = [];
@@ -2771,11 +2964,11 @@ ${vc ? `defaults:
 ` : ""}`;
 }
 function Finding({ f, show: show2 }) {
-  return /* @__PURE__ */ jsxs13("li", { class: f.severity === "warning" ? "warn" : "bad", children: [
-    f.line ? /* @__PURE__ */ jsx13("button", { type: "button", class: "link", onClick: () => show2(f.line, f.column), children: t("line", { n: f.line }) }) : null,
+  return /* @__PURE__ */ jsxs14("li", { class: f.severity === "warning" ? "warn" : "bad", children: [
+    f.line ? /* @__PURE__ */ jsx14("button", { type: "button", class: "link", onClick: () => show2(f.line, f.column), children: t("line", { n: f.line }) }) : null,
     " ",
     f.message,
-    f.remedy ? /* @__PURE__ */ jsxs13("span", { class: "faint", children: [
+    f.remedy ? /* @__PURE__ */ jsxs14("span", { class: "faint", children: [
       " ",
       f.remedy
     ] }) : null
@@ -2784,16 +2977,16 @@ function Finding({ f, show: show2 }) {
 function Submit() {
   const of = place.value.query.get("clone") ?? "";
   const template = place.value.query.get("template") ?? "";
-  const show2 = useRef10(() => {
+  const show2 = useRef11(() => {
   });
-  const file = useRef10(null);
-  const checked = useSignal9(null);
-  const refused2 = useSignal9(null);
-  const error = useSignal9(null);
-  const checking = useSignal9(false);
-  const sending = useSignal9(false);
-  const loading = useSignal9(false);
-  const key3 = useRef10({ text: "", key: "" });
+  const file = useRef11(null);
+  const checked = useSignal10(null);
+  const refused2 = useSignal10(null);
+  const error = useSignal10(null);
+  const checking = useSignal10(false);
+  const sending = useSignal10(false);
+  const loading = useSignal10(false);
+  const key3 = useRef11({ text: "", key: "" });
   useEffect13(() => {
     document.title = t("submit") + " – paictl";
     const leaves = (e) => {
@@ -2845,7 +3038,7 @@ function Submit() {
       checking.value = false;
     };
   }, [text.value]);
-  const send = async () => {
+  const send2 = async () => {
     if (sending.value || !text.value.trim()) return;
     sending.value = true;
     error.value = null;
@@ -2867,11 +3060,11 @@ function Submit() {
   };
   const result = refused2.value ?? checked.value;
   const findings = result?.findings ?? none;
-  return /* @__PURE__ */ jsxs13("section", { class: "page submit", children: [
-    /* @__PURE__ */ jsxs13("header", { class: "top", children: [
-      /* @__PURE__ */ jsx13("h1", { children: of ? t("cloneOf", { job: of }) : t("newJob") }),
-      /* @__PURE__ */ jsx13("span", { class: "grow" }),
-      /* @__PURE__ */ jsx13(
+  return /* @__PURE__ */ jsxs14("section", { class: "page submit", children: [
+    /* @__PURE__ */ jsxs14("header", { class: "top", children: [
+      /* @__PURE__ */ jsx14("h1", { children: of ? t("cloneOf", { job: of }) : t("newJob") }),
+      /* @__PURE__ */ jsx14("span", { class: "grow" }),
+      /* @__PURE__ */ jsx14(
         "input",
         {
           ref: file,
@@ -2884,7 +3077,7 @@ function Submit() {
           }
         }
       ),
-      /* @__PURE__ */ jsx13(
+      /* @__PURE__ */ jsx14(
         Menu,
         {
           label: t("more"),
@@ -2895,17 +3088,17 @@ function Submit() {
           ]
         }
       ),
-      /* @__PURE__ */ jsxs13("button", { type: "button", onClick: () => file.current.click(), children: [
-        /* @__PURE__ */ jsx13(Icon, { name: "file" }),
+      /* @__PURE__ */ jsxs14("button", { type: "button", onClick: () => file.current.click(), children: [
+        /* @__PURE__ */ jsx14(Icon, { name: "file" }),
         " ",
         t("openFile")
       ] }),
-      /* @__PURE__ */ jsx13("button", { type: "button", class: "primary", disabled: sending.value || checking.value || !text.value.trim() || refused2.value !== null, title: "Ctrl Enter", onClick: () => void send(), children: t(sending.value ? "submitting" : "submitJob") })
+      /* @__PURE__ */ jsx14("button", { type: "button", class: "primary", disabled: sending.value || checking.value || !text.value.trim() || refused2.value !== null, title: "Ctrl Enter", onClick: () => void send2(), children: t(sending.value ? "submitting" : "submitJob") })
     ] }),
-    error.value ? /* @__PURE__ */ jsx13(Problem, { of: error.value }) : null,
-    text.value.includes("******") ? /* @__PURE__ */ jsx13("p", { class: "note", children: t("enterSecrets") }) : null,
-    /* @__PURE__ */ jsxs13("div", { class: "editor-and-check", children: [
-      /* @__PURE__ */ jsxs13(
+    error.value ? /* @__PURE__ */ jsx14(Problem, { of: error.value }) : null,
+    text.value.includes("******") ? /* @__PURE__ */ jsx14("p", { class: "note", children: t("enterSecrets") }) : null,
+    /* @__PURE__ */ jsxs14("div", { class: "editor-and-check", children: [
+      /* @__PURE__ */ jsxs14(
         "div",
         {
           class: "editor",
@@ -2917,54 +3110,54 @@ function Submit() {
             void open(e.dataTransfer.files[0]);
           },
           children: [
-            /* @__PURE__ */ jsx13(JobFile, { text: text.value, now: () => text.peek(), findings: result || !text.value.trim() ? findings : null, changed: (now2) => text.value = now2, send: () => void send(), show: show2 }),
-            text.value === "" && !loading.value ? /* @__PURE__ */ jsxs13("div", { class: "nothing", children: [
-              /* @__PURE__ */ jsx13("p", { children: t("emptyFile") }),
-              /* @__PURE__ */ jsx13("button", { type: "button", onClick: () => text.value = example(), children: t("example") })
+            /* @__PURE__ */ jsx14(JobFile, { text: text.value, now: () => text.peek(), findings: result || !text.value.trim() ? findings : null, changed: (now2) => text.value = now2, send: () => void send2(), show: show2 }),
+            text.value === "" && !loading.value ? /* @__PURE__ */ jsxs14("div", { class: "nothing", children: [
+              /* @__PURE__ */ jsx14("p", { children: t("emptyFile") }),
+              /* @__PURE__ */ jsx14("button", { type: "button", onClick: () => text.value = example(), children: t("example") })
             ] }) : null
           ]
         }
       ),
-      /* @__PURE__ */ jsxs13("aside", { children: [
-        /* @__PURE__ */ jsx13(Parameters, { text: text.value, change: (name, value, like) => text.value = changed(text.value, name, value, like) }),
-        /* @__PURE__ */ jsx13("h2", { children: t("check") }),
-        /* @__PURE__ */ jsxs13("div", { class: "verdict", role: "status", "aria-live": "polite", children: [
-          loading.value ? /* @__PURE__ */ jsx13(Loading, {}) : null,
-          checking.value ? /* @__PURE__ */ jsx13("p", { class: "faint", children: t("checking") }) : null,
-          refused2.value && !checking.value ? findings.length ? /* @__PURE__ */ jsxs13(Fragment8, { children: [
-            /* @__PURE__ */ jsxs13("p", { class: "bad", children: [
-              /* @__PURE__ */ jsx13(Icon, { name: "warn" }),
+      /* @__PURE__ */ jsxs14("aside", { children: [
+        /* @__PURE__ */ jsx14(Parameters, { text: text.value, change: (name, value, like) => text.value = changed(text.value, name, value, like) }),
+        /* @__PURE__ */ jsx14("h2", { children: t("check") }),
+        /* @__PURE__ */ jsxs14("div", { class: "verdict", role: "status", "aria-live": "polite", children: [
+          loading.value ? /* @__PURE__ */ jsx14(Loading, {}) : null,
+          checking.value ? /* @__PURE__ */ jsx14("p", { class: "faint", children: t("checking") }) : null,
+          refused2.value && !checking.value ? findings.length ? /* @__PURE__ */ jsxs14(Fragment8, { children: [
+            /* @__PURE__ */ jsxs14("p", { class: "bad", children: [
+              /* @__PURE__ */ jsx14(Icon, { name: "warn" }),
               " ",
               t("refused")
             ] }),
-            /* @__PURE__ */ jsx13("ul", { class: "findings", children: findings.map((f, i) => /* @__PURE__ */ jsx13(Finding, { f, show: (line, column) => show2.current(line, column) }, i)) })
-          ] }) : /* @__PURE__ */ jsx13(Problem, { of: refused2.value }) : null,
-          checked.value && !checking.value ? /* @__PURE__ */ jsxs13(Fragment8, { children: [
-            /* @__PURE__ */ jsxs13("p", { class: "good", children: [
-              /* @__PURE__ */ jsx13(Icon, { name: "check" }),
+            /* @__PURE__ */ jsx14("ul", { class: "findings", children: findings.map((f, i) => /* @__PURE__ */ jsx14(Finding, { f, show: (line, column) => show2.current(line, column) }, i)) })
+          ] }) : /* @__PURE__ */ jsx14(Problem, { of: refused2.value }) : null,
+          checked.value && !checking.value ? /* @__PURE__ */ jsxs14(Fragment8, { children: [
+            /* @__PURE__ */ jsxs14("p", { class: "good", children: [
+              /* @__PURE__ */ jsx14(Icon, { name: "check" }),
               " ",
               t(findings.length ? "warnings" : "fine")
             ] }),
-            findings.length ? /* @__PURE__ */ jsx13("ul", { class: "findings", children: findings.map((f, i) => /* @__PURE__ */ jsx13(Finding, { f, show: (line, column) => show2.current(line, column) }, i)) }) : null,
-            /* @__PURE__ */ jsxs13("p", { children: [
-              /* @__PURE__ */ jsx13("b", { children: checked.value.name }),
-              /* @__PURE__ */ jsx13("br", {}),
+            findings.length ? /* @__PURE__ */ jsx14("ul", { class: "findings", children: findings.map((f, i) => /* @__PURE__ */ jsx14(Finding, { f, show: (line, column) => show2.current(line, column) }, i)) }) : null,
+            /* @__PURE__ */ jsxs14("p", { children: [
+              /* @__PURE__ */ jsx14("b", { children: checked.value.name }),
+              /* @__PURE__ */ jsx14("br", {}),
               t("willRequest", { tasks: checked.value.tasks, gpus: checked.value.gpus, vc: checked.value.virtualCluster })
             ] })
           ] }) : null,
-          !text.value.trim() && !loading.value ? /* @__PURE__ */ jsx13("p", { class: "faint", children: t("emptyFile") }) : null
+          !text.value.trim() && !loading.value ? /* @__PURE__ */ jsx14("p", { class: "faint", children: t("emptyFile") }) : null
         ] }),
-        /* @__PURE__ */ jsx13("h2", { children: t("yourVCs") }),
-        /* @__PURE__ */ jsx13(VCs, {})
+        /* @__PURE__ */ jsx14("h2", { children: t("yourVCs") }),
+        /* @__PURE__ */ jsx14(VCs, {})
       ] })
     ] })
   ] });
 }
 
 // pkg/portal/web/src/templates.tsx
-import { useSignal as useSignal10 } from "./library.js";
-import { useEffect as useEffect14, useRef as useRef11 } from "./library.js";
-import { Fragment as Fragment9, jsx as jsx14, jsxs as jsxs14 } from "./library.js";
+import { useSignal as useSignal11 } from "./library.js";
+import { useEffect as useEffect14, useRef as useRef12 } from "./library.js";
+import { Fragment as Fragment9, jsx as jsx15, jsxs as jsxs15 } from "./library.js";
 var views = ["all", "mine", "shared", "official", "starred"];
 var orders = ["stars", "uses", "updated", "name"];
 function fits(x, view, label) {
@@ -2988,7 +3181,7 @@ function compare(order) {
   };
 }
 function Star({ x, changed: changed2 }) {
-  const busy = useSignal10(false);
+  const busy = useSignal11(false);
   const press = async () => {
     busy.value = true;
     try {
@@ -2999,16 +3192,16 @@ function Star({ x, changed: changed2 }) {
       busy.value = false;
     }
   };
-  return /* @__PURE__ */ jsxs14("button", { type: "button", class: "star", "aria-pressed": x.starred, "aria-label": t("star") + ": " + x.stars, title: t(x.starred ? "unstar" : "star"), disabled: busy.value, onClick: () => void press(), children: [
-    /* @__PURE__ */ jsx14("svg", { class: "icon", viewBox: "0 0 16 16", "aria-hidden": "true", children: /* @__PURE__ */ jsx14("path", { d: "M8 2l1.8 3.9 4.2.5-3.1 2.9.8 4.2L8 11.4l-3.7 2.1.8-4.2L2 6.4l4.2-.5z" }) }),
+  return /* @__PURE__ */ jsxs15("button", { type: "button", class: "star", "aria-pressed": x.starred, "aria-label": t("star") + ": " + x.stars, title: t(x.starred ? "unstar" : "star"), disabled: busy.value, onClick: () => void press(), children: [
+    /* @__PURE__ */ jsx15("svg", { class: "icon", viewBox: "0 0 16 16", "aria-hidden": "true", children: /* @__PURE__ */ jsx15("path", { d: "M8 2l1.8 3.9 4.2.5-3.1 2.9.8 4.2L8 11.4l-3.7 2.1.8-4.2L2 6.4l4.2-.5z" }) }),
     x.stars
   ] });
 }
 function Labels({ x }) {
   const all2 = [...(x.categories ?? []).filter((c) => c !== official), ...x.tags ?? []];
-  return /* @__PURE__ */ jsxs14(Fragment9, { children: [
-    isOfficial(x) ? /* @__PURE__ */ jsx14("a", { class: "tag official", href: address(["templates"], { view: "official" }), children: t("official") }) : null,
-    all2.map((label) => /* @__PURE__ */ jsx14("a", { class: "tag", href: address(["templates"], { label }), children: label }, label))
+  return /* @__PURE__ */ jsxs15(Fragment9, { children: [
+    isOfficial(x) ? /* @__PURE__ */ jsx15("a", { class: "tag official", href: address(["templates"], { view: "official" }), children: t("official") }) : null,
+    all2.map((label) => /* @__PURE__ */ jsx15("a", { class: "tag", href: address(["templates"], { label }), children: label }, label))
   ] });
 }
 function sharedWith(x) {
@@ -3016,22 +3209,22 @@ function sharedWith(x) {
   return x.groups?.length ? x.groups.join(", ") : t("onlyAuthor");
 }
 function Card({ x, chosen: chosen2, changed: changed2 }) {
-  const card = useRef11(null);
+  const card = useRef12(null);
   useEffect14(() => {
     if (chosen2) card.current?.scrollIntoView({ block: "nearest" });
   }, [chosen2]);
-  return /* @__PURE__ */ jsxs14("article", { ref: card, class: chosen2 ? "template chosen" : "template", children: [
-    /* @__PURE__ */ jsxs14("header", { children: [
-      /* @__PURE__ */ jsx14("a", { class: "whole", href: address(["templates", x.id]), children: x.name }),
-      /* @__PURE__ */ jsx14(Star, { x, changed: changed2 })
+  return /* @__PURE__ */ jsxs15("article", { ref: card, class: chosen2 ? "template chosen" : "template", children: [
+    /* @__PURE__ */ jsxs15("header", { children: [
+      /* @__PURE__ */ jsx15("a", { class: "whole", href: address(["templates", x.id]), children: x.name }),
+      /* @__PURE__ */ jsx15(Star, { x, changed: changed2 })
     ] }),
-    /* @__PURE__ */ jsx14("p", { class: "summary", children: x.summary || /* @__PURE__ */ jsx14("span", { class: "faint", children: t("noSummary") }) }),
-    /* @__PURE__ */ jsx14("p", { class: "labels", children: /* @__PURE__ */ jsx14(Labels, { x }) }),
-    /* @__PURE__ */ jsxs14("footer", { class: "faint small", children: [
-      /* @__PURE__ */ jsx14("span", { children: x.author }),
-      /* @__PURE__ */ jsx14("span", { children: t("usedTimes", { n: x.uses }) }),
-      /* @__PURE__ */ jsx14(Ago, { time: x.updated }),
-      /* @__PURE__ */ jsx14("span", { title: t("sharedWith"), children: sharedWith(x) })
+    /* @__PURE__ */ jsx15("p", { class: "summary", children: x.summary || /* @__PURE__ */ jsx15("span", { class: "faint", children: t("noSummary") }) }),
+    /* @__PURE__ */ jsx15("p", { class: "labels", children: /* @__PURE__ */ jsx15(Labels, { x }) }),
+    /* @__PURE__ */ jsxs15("footer", { class: "faint small", children: [
+      /* @__PURE__ */ jsx15("span", { children: x.author }),
+      /* @__PURE__ */ jsx15("span", { children: t("usedTimes", { n: x.uses }) }),
+      /* @__PURE__ */ jsx15(Ago, { time: x.updated }),
+      /* @__PURE__ */ jsx15("span", { title: t("sharedWith"), children: sharedWith(x) })
     ] })
   ] });
 }
@@ -3042,8 +3235,8 @@ function Templates() {
   const order = orders.find((x) => x === q.get("order")) ?? "stars";
   const label = q.get("label") ?? "";
   const mine = view === "mine" ? me.value.name : "";
-  const search = useRef11(null);
-  const at = useSignal10(-1);
+  const search = useRef12(null);
+  const at = useSignal11(-1);
   const { value, error, again } = useRead(keyword + "\n" + mine, (signal5) => call("GET /api/v3/templates", { query: { keyword, author: mine }, signal: signal5 }));
   useEffect14(() => {
     document.title = t("templates") + " – paictl";
@@ -3052,7 +3245,7 @@ function Templates() {
     at.value = -1;
     if (document.activeElement !== search.current) search.current.value = keyword;
   }, [q.toString()]);
-  const timer = useRef11(0);
+  const timer = useRef12(0);
   const typed = (word) => {
     clearTimeout(timer.current);
     timer.current = setTimeout(() => setQuery({ keyword: word || void 0 }), 250);
@@ -3078,11 +3271,11 @@ function Templates() {
   const command2 = ["paictl job template list"];
   if (mine) command2.push("--mine");
   if (keyword) command2.push("--keyword " + quoted(keyword));
-  return /* @__PURE__ */ jsxs14("section", { class: "page", children: [
-    /* @__PURE__ */ jsxs14("header", { class: "top", children: [
-      /* @__PURE__ */ jsx14("h1", { children: t("templates") }),
-      /* @__PURE__ */ jsx14("span", { class: "grow" }),
-      /* @__PURE__ */ jsx14(
+  return /* @__PURE__ */ jsxs15("section", { class: "page", children: [
+    /* @__PURE__ */ jsxs15("header", { class: "top", children: [
+      /* @__PURE__ */ jsx15("h1", { children: t("templates") }),
+      /* @__PURE__ */ jsx15("span", { class: "grow" }),
+      /* @__PURE__ */ jsx15(
         Menu,
         {
           label: t("more"),
@@ -3094,30 +3287,30 @@ function Templates() {
           ]
         }
       ),
-      /* @__PURE__ */ jsxs14("a", { class: "button primary", href: address(["templates", "new"]), children: [
-        /* @__PURE__ */ jsx14(Icon, { name: "plus" }),
+      /* @__PURE__ */ jsxs15("a", { class: "button primary", href: address(["templates", "new"]), children: [
+        /* @__PURE__ */ jsx15(Icon, { name: "plus" }),
         " ",
         t("newTemplate")
       ] })
     ] }),
-    /* @__PURE__ */ jsxs14("div", { class: "filters", children: [
-      /* @__PURE__ */ jsxs14("label", { class: "search", children: [
-        /* @__PURE__ */ jsx14(Icon, { name: "search" }),
-        /* @__PURE__ */ jsx14("input", { ref: search, type: "search", placeholder: t("searchTemplates"), "aria-label": t("searchTemplates"), defaultValue: keyword, onInput: (e) => typed(e.currentTarget.value), onKeyDown: (e) => e.key === "Escape" && e.currentTarget.blur() }),
-        /* @__PURE__ */ jsx14("kbd", { children: "/" })
+    /* @__PURE__ */ jsxs15("div", { class: "filters", children: [
+      /* @__PURE__ */ jsxs15("label", { class: "search", children: [
+        /* @__PURE__ */ jsx15(Icon, { name: "search" }),
+        /* @__PURE__ */ jsx15("input", { ref: search, type: "search", placeholder: t("searchTemplates"), "aria-label": t("searchTemplates"), defaultValue: keyword, onInput: (e) => typed(e.currentTarget.value), onKeyDown: (e) => e.key === "Escape" && e.currentTarget.blur() }),
+        /* @__PURE__ */ jsx15("kbd", { children: "/" })
       ] }),
-      /* @__PURE__ */ jsx14("div", { class: "segments", role: "group", "aria-label": t("templates"), children: views.map((name) => /* @__PURE__ */ jsx14("button", { type: "button", "aria-pressed": view === name, onClick: () => setQuery({ view: name === "all" ? void 0 : name }), children: t(`view.${name}`) }, name)) }),
-      labels.length > 0 ? /* @__PURE__ */ jsxs14("select", { "aria-label": t("labels"), value: label, onChange: (e) => setQuery({ label: e.currentTarget.value || void 0 }), children: [
-        /* @__PURE__ */ jsx14("option", { value: "", children: t("anyLabel") }),
-        labels.map((x) => /* @__PURE__ */ jsx14("option", { value: x, children: x }, x))
+      /* @__PURE__ */ jsx15("div", { class: "segments", role: "group", "aria-label": t("templates"), children: views.map((name) => /* @__PURE__ */ jsx15("button", { type: "button", "aria-pressed": view === name, onClick: () => setQuery({ view: name === "all" ? void 0 : name }), children: t(`view.${name}`) }, name)) }),
+      labels.length > 0 ? /* @__PURE__ */ jsxs15("select", { "aria-label": t("labels"), value: label, onChange: (e) => setQuery({ label: e.currentTarget.value || void 0 }), children: [
+        /* @__PURE__ */ jsx15("option", { value: "", children: t("anyLabel") }),
+        labels.map((x) => /* @__PURE__ */ jsx15("option", { value: x, children: x }, x))
       ] }) : null,
-      /* @__PURE__ */ jsx14("select", { "aria-label": t("order"), value: order, onChange: (e) => setQuery({ order: e.currentTarget.value === "stars" ? void 0 : e.currentTarget.value }), children: orders.map((x) => /* @__PURE__ */ jsx14("option", { value: x, children: t(`order.${x}`) }, x)) })
+      /* @__PURE__ */ jsx15("select", { "aria-label": t("order"), value: order, onChange: (e) => setQuery({ order: e.currentTarget.value === "stars" ? void 0 : e.currentTarget.value }), children: orders.map((x) => /* @__PURE__ */ jsx15("option", { value: x, children: t(`order.${x}`) }, x)) })
     ] }),
-    error.value ? /* @__PURE__ */ jsx14(Problem, { of: error.value, again }) : null,
-    !value.value ? error.value ? null : /* @__PURE__ */ jsx14(Loading, {}) : rows.length === 0 ? /* @__PURE__ */ jsxs14("div", { class: "empty", children: [
-      /* @__PURE__ */ jsx14("p", { children: t(filtered ? "noTemplateMatch" : "noTemplates") }),
-      filtered ? /* @__PURE__ */ jsx14("button", { type: "button", onClick: () => go(address(["templates"])), children: t("clearFilters") }) : /* @__PURE__ */ jsx14("p", { class: "faint", children: t("noTemplatesHint") })
-    ] }) : /* @__PURE__ */ jsx14("div", { class: "templates", children: rows.map((x, i) => /* @__PURE__ */ jsx14(Card, { x, chosen: i === at.value, changed: replaced }, x.id)) })
+    error.value ? /* @__PURE__ */ jsx15(Problem, { of: error.value, again }) : null,
+    !value.value ? error.value ? null : /* @__PURE__ */ jsx15(Loading, {}) : rows.length === 0 ? /* @__PURE__ */ jsxs15("div", { class: "empty", children: [
+      /* @__PURE__ */ jsx15("p", { children: t(filtered ? "noTemplateMatch" : "noTemplates") }),
+      filtered ? /* @__PURE__ */ jsx15("button", { type: "button", onClick: () => go(address(["templates"])), children: t("clearFilters") }) : /* @__PURE__ */ jsx15("p", { class: "faint", children: t("noTemplatesHint") })
+    ] }) : /* @__PURE__ */ jsx15("div", { class: "templates", children: rows.map((x, i) => /* @__PURE__ */ jsx15(Card, { x, chosen: i === at.value, changed: replaced }, x.id)) })
   ] });
 }
 function TemplatePage({ id }) {
@@ -3126,19 +3319,19 @@ function TemplatePage({ id }) {
   useEffect14(() => {
     document.title = (x?.name ?? t("templates")) + " – paictl";
   }, [x?.name]);
-  if (!x) return error.value ? /* @__PURE__ */ jsx14(Problem, { of: error.value, again }) : /* @__PURE__ */ jsx14(Loading, {});
+  if (!x) return error.value ? /* @__PURE__ */ jsx15(Problem, { of: error.value, again }) : /* @__PURE__ */ jsx15(Loading, {});
   if (place.value.query.get("edit")) {
-    return /* @__PURE__ */ jsx14(Edit, { title: t("editTemplate", { name: x.name }), spec: specOf(x), store: (spec) => call("PUT /api/v3/templates/{template}", { path: { template: id }, body: { spec, version: x.version } }), done: (next) => {
+    return /* @__PURE__ */ jsx15(Edit, { title: t("editTemplate", { name: x.name }), spec: specOf(x), store: (spec) => call("PUT /api/v3/templates/{template}", { path: { template: id }, body: { spec, version: x.version } }), done: (next) => {
       value.value = next;
       go(address(["templates", id]));
     }, cancel: address(["templates", id]) });
   }
-  return /* @__PURE__ */ jsx14(Shown, { x, changed: (next) => value.value = next });
+  return /* @__PURE__ */ jsx15(Shown, { x, changed: (next) => value.value = next });
 }
 function Shown({ x, changed: took }) {
   const path = { template: x.id };
   const full = x.author === me.value?.name ? x.name : `${x.author}/${x.name}`;
-  const values = useSignal10(Object.fromEntries([...place.value.query].filter(([key3]) => key3.startsWith("set."))));
+  const values = useSignal11(Object.fromEntries([...place.value.query].filter(([key3]) => key3.startsWith("set."))));
   const file = filled(x.job, new URLSearchParams(values.value));
   const masked = x.job.includes("******");
   const change = (name, value) => {
@@ -3158,22 +3351,22 @@ function Shown({ x, changed: took }) {
       go(address(["templates"]));
     }
   });
-  return /* @__PURE__ */ jsxs14("section", { class: "page template-page", children: [
-    /* @__PURE__ */ jsxs14("header", { class: "top", children: [
-      /* @__PURE__ */ jsxs14("nav", { class: "crumbs", children: [
-        /* @__PURE__ */ jsx14("a", { href: address(["templates"]), children: t("templates") }),
-        /* @__PURE__ */ jsx14(Icon, { name: "chevron" })
+  return /* @__PURE__ */ jsxs15("section", { class: "page template-page", children: [
+    /* @__PURE__ */ jsxs15("header", { class: "top", children: [
+      /* @__PURE__ */ jsxs15("nav", { class: "crumbs", children: [
+        /* @__PURE__ */ jsx15("a", { href: address(["templates"]), children: t("templates") }),
+        /* @__PURE__ */ jsx15(Icon, { name: "chevron" })
       ] }),
-      /* @__PURE__ */ jsx14("h1", { title: x.name, children: x.name }),
-      /* @__PURE__ */ jsx14("span", { class: "grow" }),
-      /* @__PURE__ */ jsxs14("div", { class: "actions", children: [
-        /* @__PURE__ */ jsx14(Star, { x, changed: took }),
-        /* @__PURE__ */ jsxs14("a", { class: "button primary", href: address(["submit"], { template: x.id, ...Object.fromEntries(given()) }), children: [
-          /* @__PURE__ */ jsx14(Icon, { name: "plus" }),
+      /* @__PURE__ */ jsx15("h1", { title: x.name, children: x.name }),
+      /* @__PURE__ */ jsx15("span", { class: "grow" }),
+      /* @__PURE__ */ jsxs15("div", { class: "actions", children: [
+        /* @__PURE__ */ jsx15(Star, { x, changed: took }),
+        /* @__PURE__ */ jsxs15("a", { class: "button primary", href: address(["submit"], { template: x.id, ...Object.fromEntries(given()) }), children: [
+          /* @__PURE__ */ jsx15(Icon, { name: "plus" }),
           " ",
           t("use")
         ] }),
-        /* @__PURE__ */ jsx14(
+        /* @__PURE__ */ jsx15(
           Menu,
           {
             label: t("more"),
@@ -3189,52 +3382,52 @@ function Shown({ x, changed: took }) {
         )
       ] })
     ] }),
-    x.summary ? /* @__PURE__ */ jsx14("p", { class: "lead", children: x.summary }) : null,
-    /* @__PURE__ */ jsxs14("dl", { class: "facts", children: [
-      /* @__PURE__ */ jsx14(Fact2, { name: "author", children: x.author }),
-      /* @__PURE__ */ jsx14(Fact2, { name: "sharedWith", children: sharedWith(x) }),
-      /* @__PURE__ */ jsx14(Fact2, { name: "uses", children: x.uses }),
-      /* @__PURE__ */ jsx14(Fact2, { name: "version", children: x.version }),
-      /* @__PURE__ */ jsx14(Fact2, { name: "changedAt", children: /* @__PURE__ */ jsx14(Ago, { time: x.updated }) }),
-      /* @__PURE__ */ jsx14(Fact2, { name: "createdAt", children: /* @__PURE__ */ jsx14(Ago, { time: x.created }) }),
-      x.tags?.length || x.categories?.length ? /* @__PURE__ */ jsx14(Fact2, { name: "labels", children: /* @__PURE__ */ jsx14(Labels, { x }) }) : null,
-      x.dataUrl ? /* @__PURE__ */ jsxs14(Fact2, { name: "data", children: [
+    x.summary ? /* @__PURE__ */ jsx15("p", { class: "lead", children: x.summary }) : null,
+    /* @__PURE__ */ jsxs15("dl", { class: "facts", children: [
+      /* @__PURE__ */ jsx15(Fact2, { name: "author", children: x.author }),
+      /* @__PURE__ */ jsx15(Fact2, { name: "sharedWith", children: sharedWith(x) }),
+      /* @__PURE__ */ jsx15(Fact2, { name: "uses", children: x.uses }),
+      /* @__PURE__ */ jsx15(Fact2, { name: "version", children: x.version }),
+      /* @__PURE__ */ jsx15(Fact2, { name: "changedAt", children: /* @__PURE__ */ jsx15(Ago, { time: x.updated }) }),
+      /* @__PURE__ */ jsx15(Fact2, { name: "createdAt", children: /* @__PURE__ */ jsx15(Ago, { time: x.created }) }),
+      x.tags?.length || x.categories?.length ? /* @__PURE__ */ jsx15(Fact2, { name: "labels", children: /* @__PURE__ */ jsx15(Labels, { x }) }) : null,
+      x.dataUrl ? /* @__PURE__ */ jsxs15(Fact2, { name: "data", children: [
         x.dataType,
         " ",
-        /* @__PURE__ */ jsx14("code", { children: x.dataUrl })
+        /* @__PURE__ */ jsx15("code", { children: x.dataUrl })
       ] }) : null
     ] }),
-    masked ? /* @__PURE__ */ jsx14("p", { class: "note", children: t("templateMasked") }) : null,
-    /* @__PURE__ */ jsxs14("div", { class: "editor-and-check", children: [
-      /* @__PURE__ */ jsxs14("div", { children: [
-        x.description ? /* @__PURE__ */ jsx14("div", { class: "description", children: x.description }) : null,
-        /* @__PURE__ */ jsxs14("div", { class: "filters", children: [
-          /* @__PURE__ */ jsx14("h2", { children: t("jobFile") }),
-          /* @__PURE__ */ jsx14("span", { class: "grow" }),
-          /* @__PURE__ */ jsxs14("button", { type: "button", onClick: () => void copy(file), children: [
-            /* @__PURE__ */ jsx14(Icon, { name: "copy" }),
+    masked ? /* @__PURE__ */ jsx15("p", { class: "note", children: t("templateMasked") }) : null,
+    /* @__PURE__ */ jsxs15("div", { class: "editor-and-check", children: [
+      /* @__PURE__ */ jsxs15("div", { children: [
+        x.description ? /* @__PURE__ */ jsx15("div", { class: "description", children: x.description }) : null,
+        /* @__PURE__ */ jsxs15("div", { class: "filters", children: [
+          /* @__PURE__ */ jsx15("h2", { children: t("jobFile") }),
+          /* @__PURE__ */ jsx15("span", { class: "grow" }),
+          /* @__PURE__ */ jsxs15("button", { type: "button", onClick: () => void copy(file), children: [
+            /* @__PURE__ */ jsx15(Icon, { name: "copy" }),
             " ",
             t("copy")
           ] }),
-          /* @__PURE__ */ jsxs14("button", { type: "button", onClick: () => save(`${nameIn(x.job) || "job"}.yaml`, [file], "text/yaml"), children: [
-            /* @__PURE__ */ jsx14(Icon, { name: "down" }),
+          /* @__PURE__ */ jsxs15("button", { type: "button", onClick: () => save(`${nameIn(x.job) || "job"}.yaml`, [file], "text/yaml"), children: [
+            /* @__PURE__ */ jsx15(Icon, { name: "down" }),
             " ",
             t("download")
           ] })
         ] }),
-        /* @__PURE__ */ jsx14("pre", { tabIndex: 0, class: "code", children: file })
+        /* @__PURE__ */ jsx15("pre", { tabIndex: 0, class: "code", children: file })
       ] }),
-      /* @__PURE__ */ jsxs14("aside", { children: [
-        /* @__PURE__ */ jsx14(Parameters, { text: file, change, done: () => go(address(place.value.path, Object.fromEntries(given())), true) }),
-        /* @__PURE__ */ jsx14("p", { class: "faint", children: t("useHint") })
+      /* @__PURE__ */ jsxs15("aside", { children: [
+        /* @__PURE__ */ jsx15(Parameters, { text: file, change, done: () => go(address(place.value.path, Object.fromEntries(given())), true) }),
+        /* @__PURE__ */ jsx15("p", { class: "faint", children: t("useHint") })
       ] })
     ] })
   ] });
 }
 function Fact2({ name, children }) {
-  return /* @__PURE__ */ jsxs14("div", { children: [
-    /* @__PURE__ */ jsx14("dt", { children: t(name) }),
-    /* @__PURE__ */ jsx14("dd", { children })
+  return /* @__PURE__ */ jsxs15("div", { children: [
+    /* @__PURE__ */ jsx15("dt", { children: t(name) }),
+    /* @__PURE__ */ jsx15("dd", { children })
   ] });
 }
 function NewTemplate() {
@@ -3248,20 +3441,20 @@ function NewTemplate() {
   useEffect14(() => {
     document.title = t("newTemplate") + " – paictl";
   }, []);
-  if (value.value === null) return error.value ? /* @__PURE__ */ jsx14(Problem, { of: error.value, again }) : /* @__PURE__ */ jsx14(Loading, {});
+  if (value.value === null) return error.value ? /* @__PURE__ */ jsx15(Problem, { of: error.value, again }) : /* @__PURE__ */ jsx15(Loading, {});
   const job = value.value;
   const spec = { name: nameIn(job), author: me.value.name, type: "template", job };
-  return /* @__PURE__ */ jsx14(Edit, { title: of ? t("templateOf", { job: of }) : t("newTemplate"), spec, store: (body) => call("POST /api/v3/templates", { body }), done: (x) => go(address(["templates", x.id]), true), cancel: address(of ? ["jobs", ...of.split("/")] : ["templates"]) });
+  return /* @__PURE__ */ jsx15(Edit, { title: of ? t("templateOf", { job: of }) : t("newTemplate"), spec, store: (body) => call("POST /api/v3/templates", { body }), done: (x) => go(address(["templates", x.id]), true), cancel: address(of ? ["jobs", ...of.split("/")] : ["templates"]) });
 }
 function words(text2) {
   return text2.split(/[,，]/).map((x) => x.trim()).filter(Boolean);
 }
 function Edit({ title, spec, store, done: done2, cancel }) {
-  const form = useRef11(null);
-  const error = useSignal10(null);
-  const busy = useSignal10(false);
-  const dirty = useRef11(false);
-  const open = useSignal10(spec.public ? "public" : spec.groups?.length ? "groups" : "private");
+  const form = useRef12(null);
+  const error = useSignal11(null);
+  const busy = useSignal11(false);
+  const dirty = useRef12(false);
+  const open = useSignal11(spec.public ? "public" : spec.groups?.length ? "groups" : "private");
   const groups = [.../* @__PURE__ */ new Set([...spec.groups ?? [], ...me.value?.groups ?? []])].sort();
   useEffect14(() => {
     const leaves = (e) => {
@@ -3270,7 +3463,7 @@ function Edit({ title, spec, store, done: done2, cancel }) {
     addEventListener("beforeunload", leaves);
     return () => removeEventListener("beforeunload", leaves);
   }, []);
-  const send = async (e) => {
+  const send2 = async (e) => {
     e.preventDefault();
     const f = new FormData(form.current);
     const text2 = (name) => String(f.get(name) ?? "");
@@ -3300,70 +3493,70 @@ function Edit({ title, spec, store, done: done2, cancel }) {
       busy.value = false;
     }
   };
-  return /* @__PURE__ */ jsx14("section", { class: "page", children: /* @__PURE__ */ jsxs14("form", { ref: form, class: "fields", onSubmit: (e) => void send(e), onInput: () => dirty.current = true, children: [
-    /* @__PURE__ */ jsxs14("header", { class: "top", children: [
-      /* @__PURE__ */ jsx14("h1", { children: title }),
-      /* @__PURE__ */ jsx14("span", { class: "grow" }),
-      /* @__PURE__ */ jsx14("a", { class: "button", href: cancel, children: t("cancel") }),
-      /* @__PURE__ */ jsx14("button", { type: "submit", class: "primary", disabled: busy.value, children: t("save") })
+  return /* @__PURE__ */ jsx15("section", { class: "page", children: /* @__PURE__ */ jsxs15("form", { ref: form, class: "fields", onSubmit: (e) => void send2(e), onInput: () => dirty.current = true, children: [
+    /* @__PURE__ */ jsxs15("header", { class: "top", children: [
+      /* @__PURE__ */ jsx15("h1", { children: title }),
+      /* @__PURE__ */ jsx15("span", { class: "grow" }),
+      /* @__PURE__ */ jsx15("a", { class: "button", href: cancel, children: t("cancel") }),
+      /* @__PURE__ */ jsx15("button", { type: "submit", class: "primary", disabled: busy.value, children: t("save") })
     ] }),
-    error.value ? /* @__PURE__ */ jsxs14(Fragment9, { children: [
-      /* @__PURE__ */ jsx14(Problem, { of: error.value }),
-      error.value.findings.length ? /* @__PURE__ */ jsx14("ul", { class: "findings", children: error.value.findings.map((f, i) => /* @__PURE__ */ jsxs14("li", { children: [
+    error.value ? /* @__PURE__ */ jsxs15(Fragment9, { children: [
+      /* @__PURE__ */ jsx15(Problem, { of: error.value }),
+      error.value.findings.length ? /* @__PURE__ */ jsx15("ul", { class: "findings", children: error.value.findings.map((f, i) => /* @__PURE__ */ jsxs15("li", { children: [
         f.line ? t("line", { n: f.line }) + ": " : "",
         f.message,
         " ",
-        f.remedy ? /* @__PURE__ */ jsx14("span", { class: "faint", children: f.remedy }) : null
+        f.remedy ? /* @__PURE__ */ jsx15("span", { class: "faint", children: f.remedy }) : null
       ] }, i)) }) : null
     ] }) : null,
-    /* @__PURE__ */ jsxs14("div", { class: "columns", children: [
-      /* @__PURE__ */ jsxs14("div", { children: [
-        /* @__PURE__ */ jsxs14("label", { children: [
-          /* @__PURE__ */ jsx14("span", { children: t("name") }),
-          /* @__PURE__ */ jsx14("input", { name: "name", required: true, maxLength: 100, defaultValue: spec.name, autocomplete: "off" })
+    /* @__PURE__ */ jsxs15("div", { class: "columns", children: [
+      /* @__PURE__ */ jsxs15("div", { children: [
+        /* @__PURE__ */ jsxs15("label", { children: [
+          /* @__PURE__ */ jsx15("span", { children: t("name") }),
+          /* @__PURE__ */ jsx15("input", { name: "name", required: true, maxLength: 100, defaultValue: spec.name, autocomplete: "off" })
         ] }),
-        /* @__PURE__ */ jsxs14("label", { children: [
-          /* @__PURE__ */ jsx14("span", { children: t("summary") }),
-          /* @__PURE__ */ jsx14("input", { name: "summary", maxLength: 1024, defaultValue: spec.summary, autocomplete: "off" })
+        /* @__PURE__ */ jsxs15("label", { children: [
+          /* @__PURE__ */ jsx15("span", { children: t("summary") }),
+          /* @__PURE__ */ jsx15("input", { name: "summary", maxLength: 1024, defaultValue: spec.summary, autocomplete: "off" })
         ] }),
-        /* @__PURE__ */ jsxs14("label", { children: [
-          /* @__PURE__ */ jsx14("span", { children: t("description") }),
-          /* @__PURE__ */ jsx14("textarea", { name: "description", rows: 8, defaultValue: spec.description })
+        /* @__PURE__ */ jsxs15("label", { children: [
+          /* @__PURE__ */ jsx15("span", { children: t("description") }),
+          /* @__PURE__ */ jsx15("textarea", { name: "description", rows: 8, defaultValue: spec.description })
         ] }),
-        /* @__PURE__ */ jsxs14("label", { children: [
-          /* @__PURE__ */ jsx14("span", { children: t("tags") }),
-          /* @__PURE__ */ jsx14("input", { name: "tags", defaultValue: spec.tags?.join(", "), autocomplete: "off" }),
-          /* @__PURE__ */ jsx14("span", { class: "faint small", children: t("commas") })
+        /* @__PURE__ */ jsxs15("label", { children: [
+          /* @__PURE__ */ jsx15("span", { children: t("tags") }),
+          /* @__PURE__ */ jsx15("input", { name: "tags", defaultValue: spec.tags?.join(", "), autocomplete: "off" }),
+          /* @__PURE__ */ jsx15("span", { class: "faint small", children: t("commas") })
         ] }),
-        /* @__PURE__ */ jsxs14("label", { children: [
-          /* @__PURE__ */ jsx14("span", { children: t("categories") }),
-          /* @__PURE__ */ jsx14("input", { name: "categories", defaultValue: spec.categories?.filter((c) => c !== official).join(", "), autocomplete: "off" })
+        /* @__PURE__ */ jsxs15("label", { children: [
+          /* @__PURE__ */ jsx15("span", { children: t("categories") }),
+          /* @__PURE__ */ jsx15("input", { name: "categories", defaultValue: spec.categories?.filter((c) => c !== official).join(", "), autocomplete: "off" })
         ] }),
-        me.value?.grants.administrator || spec.categories?.includes(official) ? /* @__PURE__ */ jsxs14("label", { class: "tick", children: [
-          /* @__PURE__ */ jsx14("input", { type: "checkbox", name: "official", defaultChecked: spec.categories?.includes(official) }),
+        me.value?.grants.administrator || spec.categories?.includes(official) ? /* @__PURE__ */ jsxs15("label", { class: "tick", children: [
+          /* @__PURE__ */ jsx15("input", { type: "checkbox", name: "official", defaultChecked: spec.categories?.includes(official) }),
           " ",
           t("official")
         ] }) : null,
-        /* @__PURE__ */ jsxs14("fieldset", { children: [
-          /* @__PURE__ */ jsx14("legend", { children: t("sharedWith") }),
+        /* @__PURE__ */ jsxs15("fieldset", { children: [
+          /* @__PURE__ */ jsx15("legend", { children: t("sharedWith") }),
           ["private", "groups", "public"].map(
-            (x) => x === "groups" && groups.length === 0 ? null : /* @__PURE__ */ jsxs14("label", { class: "tick", children: [
-              /* @__PURE__ */ jsx14("input", { type: "radio", name: "open", value: x, checked: open.value === x, onChange: () => open.value = x }),
+            (x) => x === "groups" && groups.length === 0 ? null : /* @__PURE__ */ jsxs15("label", { class: "tick", children: [
+              /* @__PURE__ */ jsx15("input", { type: "radio", name: "open", value: x, checked: open.value === x, onChange: () => open.value = x }),
               " ",
               t(`share.${x}`)
             ] }, x)
           ),
-          open.value === "groups" ? /* @__PURE__ */ jsx14("div", { class: "choices", children: groups.map((g) => /* @__PURE__ */ jsxs14("label", { class: "tick", children: [
-            /* @__PURE__ */ jsx14("input", { type: "checkbox", name: "groups", value: g, defaultChecked: spec.groups?.includes(g) }),
+          open.value === "groups" ? /* @__PURE__ */ jsx15("div", { class: "choices", children: groups.map((g) => /* @__PURE__ */ jsxs15("label", { class: "tick", children: [
+            /* @__PURE__ */ jsx15("input", { type: "checkbox", name: "groups", value: g, defaultChecked: spec.groups?.includes(g) }),
             " ",
             g
           ] }, g)) }) : null
         ] })
       ] }),
-      /* @__PURE__ */ jsxs14("label", { class: "file", children: [
-        /* @__PURE__ */ jsx14("span", { children: t("jobFile") }),
-        /* @__PURE__ */ jsx14("textarea", { name: "job", required: true, rows: 26, spellcheck: false, autocomplete: "off", autocapitalize: "off", wrap: "off", defaultValue: spec.job }),
-        /* @__PURE__ */ jsx14("span", { class: "faint small", children: t("templateSecrets") })
+      /* @__PURE__ */ jsxs15("label", { class: "file", children: [
+        /* @__PURE__ */ jsx15("span", { children: t("jobFile") }),
+        /* @__PURE__ */ jsx15("textarea", { name: "job", required: true, rows: 26, spellcheck: false, autocomplete: "off", autocapitalize: "off", wrap: "off", defaultValue: spec.job }),
+        /* @__PURE__ */ jsx15("span", { class: "faint small", children: t("templateSecrets") })
       ] })
     ] })
   ] }) });
@@ -3371,7 +3564,7 @@ function Edit({ title, spec, store, done: done2, cancel }) {
 
 // pkg/portal/web/src/usage.tsx
 import { useEffect as useEffect15 } from "./library.js";
-import { Fragment as Fragment10, jsx as jsx15, jsxs as jsxs15 } from "./library.js";
+import { Fragment as Fragment10, jsx as jsx16, jsxs as jsxs16 } from "./library.js";
 var spans = ["7", "30", "90", "month"];
 var dimensions = ["vc", "user", "type", "day"];
 var day = 864e5;
@@ -3414,34 +3607,34 @@ function Chart({ u }) {
   const bar = Math.max(step * 0.72, 1);
   const y = (seconds) => height - height * seconds / top;
   const date = new Intl.DateTimeFormat(language.value, { month: "short", day: "numeric", timeZone: "UTC" });
-  return /* @__PURE__ */ jsxs15("figure", { class: "chart", children: [
-    /* @__PURE__ */ jsxs15("figcaption", { children: [
-      ["guaranteed", "opportunisticJobs", "preempted", "failedAttempts"].map((x) => /* @__PURE__ */ jsxs15("span", { class: "key", children: [
-        /* @__PURE__ */ jsx15("i", { class: x }),
+  return /* @__PURE__ */ jsxs16("figure", { class: "chart", children: [
+    /* @__PURE__ */ jsxs16("figcaption", { children: [
+      ["guaranteed", "opportunisticJobs", "preempted", "failedAttempts"].map((x) => /* @__PURE__ */ jsxs16("span", { class: "key", children: [
+        /* @__PURE__ */ jsx16("i", { class: x }),
         " ",
         t(x)
       ] }, x)),
-      /* @__PURE__ */ jsx15("span", { class: "grow" }),
-      /* @__PURE__ */ jsx15("span", { class: "faint", children: t("hoursADay", { n: hours(top, 0) }) })
+      /* @__PURE__ */ jsx16("span", { class: "grow" }),
+      /* @__PURE__ */ jsx16("span", { class: "faint", children: t("hoursADay", { n: hours(top, 0) }) })
     ] }),
-    /* @__PURE__ */ jsxs15("svg", { viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: "none", role: "img", "aria-label": t("chartOf", { n: hours(held(u.total)), days: days.length }), children: [
-      [0, 0.5].map((part) => /* @__PURE__ */ jsx15("line", { x1: "0", x2: width, y1: height * part, y2: height * part }, part)),
+    /* @__PURE__ */ jsxs16("svg", { viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: "none", role: "img", "aria-label": t("chartOf", { n: hours(held(u.total)), days: days.length }), children: [
+      [0, 0.5].map((part) => /* @__PURE__ */ jsx16("line", { x1: "0", x2: width, y1: height * part, y2: height * part }, part)),
       days.map(({ date: name, x }, i) => {
         const lost2 = x.preemptedSeconds + x.failedSeconds;
         const left = i * step + (step - bar) / 2;
-        return /* @__PURE__ */ jsxs15("g", { children: [
-          /* @__PURE__ */ jsx15("title", { children: `${date.format(Date.parse(name))}: ${hours(held(x))} (${t("guaranteed")} ${hours(x.guaranteedSeconds)}, ${t("opportunisticJobs")} ${hours(x.opportunisticSeconds)}, ${t("preempted")} ${hours(x.preemptedSeconds)}, ${t("failedAttempts")} ${hours(x.failedSeconds)})` }),
-          /* @__PURE__ */ jsx15("rect", { class: "whole", x: i * step, y: "0", width: step, height }),
-          /* @__PURE__ */ jsx15("rect", { class: "guaranteed", x: left, y: y(x.guaranteedSeconds), width: bar, height: height - y(x.guaranteedSeconds) }),
-          /* @__PURE__ */ jsx15("rect", { class: "opportunisticJobs", x: left, y: y(held(x)), width: bar, height: y(x.guaranteedSeconds) - y(held(x)) }),
-          /* @__PURE__ */ jsx15("rect", { class: "failedAttempts", x: left, y: y(x.failedSeconds), width: bar / 2, height: height - y(x.failedSeconds) }),
-          /* @__PURE__ */ jsx15("rect", { class: "preempted", x: left, y: y(lost2), width: bar / 2, height: y(x.failedSeconds) - y(lost2) })
+        return /* @__PURE__ */ jsxs16("g", { children: [
+          /* @__PURE__ */ jsx16("title", { children: `${date.format(Date.parse(name))}: ${hours(held(x))} (${t("guaranteed")} ${hours(x.guaranteedSeconds)}, ${t("opportunisticJobs")} ${hours(x.opportunisticSeconds)}, ${t("preempted")} ${hours(x.preemptedSeconds)}, ${t("failedAttempts")} ${hours(x.failedSeconds)})` }),
+          /* @__PURE__ */ jsx16("rect", { class: "whole", x: i * step, y: "0", width: step, height }),
+          /* @__PURE__ */ jsx16("rect", { class: "guaranteed", x: left, y: y(x.guaranteedSeconds), width: bar, height: height - y(x.guaranteedSeconds) }),
+          /* @__PURE__ */ jsx16("rect", { class: "opportunisticJobs", x: left, y: y(held(x)), width: bar, height: y(x.guaranteedSeconds) - y(held(x)) }),
+          /* @__PURE__ */ jsx16("rect", { class: "failedAttempts", x: left, y: y(x.failedSeconds), width: bar / 2, height: height - y(x.failedSeconds) }),
+          /* @__PURE__ */ jsx16("rect", { class: "preempted", x: left, y: y(lost2), width: bar / 2, height: y(x.failedSeconds) - y(lost2) })
         ] }, name);
       })
     ] }),
-    /* @__PURE__ */ jsxs15("div", { class: "axis faint small", "aria-hidden": "true", children: [
-      /* @__PURE__ */ jsx15("span", { children: date.format(Date.parse(days[0].date)) }),
-      /* @__PURE__ */ jsx15("span", { children: date.format(Date.parse(days.at(-1).date)) })
+    /* @__PURE__ */ jsxs16("div", { class: "axis faint small", "aria-hidden": "true", children: [
+      /* @__PURE__ */ jsx16("span", { children: date.format(Date.parse(days[0].date)) }),
+      /* @__PURE__ */ jsx16("span", { children: date.format(Date.parse(days.at(-1).date)) })
     ] })
   ] });
 }
@@ -3478,11 +3671,11 @@ function UsagePage() {
   if (user) command2.push("--user " + quoted(user));
   if (vc) command2.push("--vc " + quoted(vc));
   const share = rows.some((x) => x.shareOfGuarantee !== void 0);
-  return /* @__PURE__ */ jsxs15("section", { class: "page usage", children: [
-    /* @__PURE__ */ jsxs15("header", { class: "top", children: [
-      /* @__PURE__ */ jsx15("h1", { children: t("usagePage") }),
-      /* @__PURE__ */ jsx15("span", { class: "grow" }),
-      /* @__PURE__ */ jsx15(
+  return /* @__PURE__ */ jsxs16("section", { class: "page usage", children: [
+    /* @__PURE__ */ jsxs16("header", { class: "top", children: [
+      /* @__PURE__ */ jsx16("h1", { children: t("usagePage") }),
+      /* @__PURE__ */ jsx16("span", { class: "grow" }),
+      /* @__PURE__ */ jsx16(
         Menu,
         {
           label: t("more"),
@@ -3494,90 +3687,90 @@ function UsagePage() {
           ]
         }
       ),
-      /* @__PURE__ */ jsxs15("button", { type: "button", disabled: rows.length === 0, onClick: () => save("gpu-hours.csv", [csv(rows, columns2(by))], "text/csv;charset=utf-8"), children: [
-        /* @__PURE__ */ jsx15(Icon, { name: "down" }),
+      /* @__PURE__ */ jsxs16("button", { type: "button", disabled: rows.length === 0, onClick: () => save("gpu-hours.csv", [csv(rows, columns2(by))], "text/csv;charset=utf-8"), children: [
+        /* @__PURE__ */ jsx16(Icon, { name: "down" }),
         " ",
         t("csv")
       ] })
     ] }),
-    /* @__PURE__ */ jsxs15("div", { class: "filters", children: [
-      /* @__PURE__ */ jsx15("div", { class: "segments", role: "group", "aria-label": t("timeSpan"), children: spans.map((x) => /* @__PURE__ */ jsx15("button", { type: "button", "aria-pressed": span === x, onClick: () => setQuery({ span: x === "30" ? void 0 : x }), children: x === "month" ? t("thisMonth") : t("lastDays", { n: x }) }, x)) }),
-      /* @__PURE__ */ jsxs15("select", { "aria-label": t("usageOf"), value: of, onChange: (e) => setQuery({ of: e.currentTarget.value === "me" ? void 0 : e.currentTarget.value }), children: [
-        /* @__PURE__ */ jsx15("option", { value: "me", children: t("usageOfMe") }),
-        me.value?.grants.administrator || of === "all" ? /* @__PURE__ */ jsx15("option", { value: "all", children: t("usageOfAll") }) : null,
-        vcs.map((v) => /* @__PURE__ */ jsx15("option", { value: "vc:" + v, children: t("usageOfVC", { vc: v }) }, v))
+    /* @__PURE__ */ jsxs16("div", { class: "filters", children: [
+      /* @__PURE__ */ jsx16("div", { class: "segments", role: "group", "aria-label": t("timeSpan"), children: spans.map((x) => /* @__PURE__ */ jsx16("button", { type: "button", "aria-pressed": span === x, onClick: () => setQuery({ span: x === "30" ? void 0 : x }), children: x === "month" ? t("thisMonth") : t("lastDays", { n: x }) }, x)) }),
+      /* @__PURE__ */ jsxs16("select", { "aria-label": t("usageOf"), value: of, onChange: (e) => setQuery({ of: e.currentTarget.value === "me" ? void 0 : e.currentTarget.value }), children: [
+        /* @__PURE__ */ jsx16("option", { value: "me", children: t("usageOfMe") }),
+        me.value?.grants.administrator || of === "all" ? /* @__PURE__ */ jsx16("option", { value: "all", children: t("usageOfAll") }) : null,
+        vcs.map((v) => /* @__PURE__ */ jsx16("option", { value: "vc:" + v, children: t("usageOfVC", { vc: v }) }, v))
       ] }),
-      /* @__PURE__ */ jsx15("div", { class: "segments", role: "group", "aria-label": t("rowsBy"), children: dimensions.map(
-        (x) => x === "vc" && vc || x === "user" && user ? null : /* @__PURE__ */ jsx15("button", { type: "button", "aria-pressed": by === x, onClick: () => setQuery({ by: x === "vc" ? void 0 : x }), children: t(`by.${x}`) }, x)
+      /* @__PURE__ */ jsx16("div", { class: "segments", role: "group", "aria-label": t("rowsBy"), children: dimensions.map(
+        (x) => x === "vc" && vc || x === "user" && user ? null : /* @__PURE__ */ jsx16("button", { type: "button", "aria-pressed": by === x, onClick: () => setQuery({ by: x === "vc" ? void 0 : x }), children: t(`by.${x}`) }, x)
       ) })
     ] }),
-    table.error.value ? /* @__PURE__ */ jsx15(Problem, { of: table.error.value, again: table.again }) : null,
-    !u || !total ? table.error.value ? null : /* @__PURE__ */ jsx15(Loading, {}) : held(total) === 0 ? /* @__PURE__ */ jsxs15("div", { class: "empty", children: [
-      /* @__PURE__ */ jsx15("p", { children: t("noUsage") }),
-      /* @__PURE__ */ jsx15("p", { class: "faint", children: t("noUsageHint") })
-    ] }) : /* @__PURE__ */ jsxs15(Fragment10, { children: [
-      /* @__PURE__ */ jsxs15("dl", { class: "facts totals", children: [
-        /* @__PURE__ */ jsx15(Amount, { name: t("gpuHours"), value: hours(held(total)) }),
-        /* @__PURE__ */ jsx15(Amount, { name: t("guaranteed"), value: hours(total.guaranteedSeconds), more: percent2(total.guaranteedSeconds, held(total)) }),
-        /* @__PURE__ */ jsx15(Amount, { name: t("opportunisticJobs"), value: hours(total.opportunisticSeconds), more: percent2(total.opportunisticSeconds, held(total)) }),
-        /* @__PURE__ */ jsx15(Amount, { name: t("preempted"), value: hours(total.preemptedSeconds), more: percent2(total.preemptedSeconds, held(total)) }),
-        /* @__PURE__ */ jsx15(Amount, { name: t("failedAttempts"), value: hours(total.failedSeconds), more: percent2(total.failedSeconds, held(total)) })
+    table.error.value ? /* @__PURE__ */ jsx16(Problem, { of: table.error.value, again: table.again }) : null,
+    !u || !total ? table.error.value ? null : /* @__PURE__ */ jsx16(Loading, {}) : held(total) === 0 ? /* @__PURE__ */ jsxs16("div", { class: "empty", children: [
+      /* @__PURE__ */ jsx16("p", { children: t("noUsage") }),
+      /* @__PURE__ */ jsx16("p", { class: "faint", children: t("noUsageHint") })
+    ] }) : /* @__PURE__ */ jsxs16(Fragment10, { children: [
+      /* @__PURE__ */ jsxs16("dl", { class: "facts totals", children: [
+        /* @__PURE__ */ jsx16(Amount, { name: t("gpuHours"), value: hours(held(total)) }),
+        /* @__PURE__ */ jsx16(Amount, { name: t("guaranteed"), value: hours(total.guaranteedSeconds), more: percent2(total.guaranteedSeconds, held(total)) }),
+        /* @__PURE__ */ jsx16(Amount, { name: t("opportunisticJobs"), value: hours(total.opportunisticSeconds), more: percent2(total.opportunisticSeconds, held(total)) }),
+        /* @__PURE__ */ jsx16(Amount, { name: t("preempted"), value: hours(total.preemptedSeconds), more: percent2(total.preemptedSeconds, held(total)) }),
+        /* @__PURE__ */ jsx16(Amount, { name: t("failedAttempts"), value: hours(total.failedSeconds), more: percent2(total.failedSeconds, held(total)) })
       ] }),
-      days.value.value ? /* @__PURE__ */ jsx15(Chart, { u: days.value.value }) : /* @__PURE__ */ jsx15("div", { class: "chart" }),
-      /* @__PURE__ */ jsx15("div", { class: "scrolls", tabIndex: 0, children: /* @__PURE__ */ jsxs15("table", { class: table.busy.value ? "rows old" : "rows", "aria-busy": table.busy.value, children: [
-        /* @__PURE__ */ jsx15("thead", { children: /* @__PURE__ */ jsxs15("tr", { children: [
-          /* @__PURE__ */ jsx15("th", { children: t(`by.${by}`) }),
-          /* @__PURE__ */ jsx15("th", { class: "num", children: t("gpuHours") }),
-          /* @__PURE__ */ jsx15("th", { class: "num", children: t("guaranteed") }),
-          /* @__PURE__ */ jsx15("th", { class: "num", children: t("opportunisticJobs") }),
-          /* @__PURE__ */ jsx15("th", { class: "num", children: t("preempted") }),
-          /* @__PURE__ */ jsx15("th", { class: "num", children: t("failedAttempts") }),
-          share ? /* @__PURE__ */ jsx15("th", { class: "num", title: t("shareMore"), children: t("share") }) : null
+      days.value.value ? /* @__PURE__ */ jsx16(Chart, { u: days.value.value }) : /* @__PURE__ */ jsx16("div", { class: "chart" }),
+      /* @__PURE__ */ jsx16("div", { class: "scrolls", tabIndex: 0, children: /* @__PURE__ */ jsxs16("table", { class: table.busy.value ? "rows old" : "rows", "aria-busy": table.busy.value, children: [
+        /* @__PURE__ */ jsx16("thead", { children: /* @__PURE__ */ jsxs16("tr", { children: [
+          /* @__PURE__ */ jsx16("th", { children: t(`by.${by}`) }),
+          /* @__PURE__ */ jsx16("th", { class: "num", children: t("gpuHours") }),
+          /* @__PURE__ */ jsx16("th", { class: "num", children: t("guaranteed") }),
+          /* @__PURE__ */ jsx16("th", { class: "num", children: t("opportunisticJobs") }),
+          /* @__PURE__ */ jsx16("th", { class: "num", children: t("preempted") }),
+          /* @__PURE__ */ jsx16("th", { class: "num", children: t("failedAttempts") }),
+          share ? /* @__PURE__ */ jsx16("th", { class: "num", title: t("shareMore"), children: t("share") }) : null
         ] }) }),
-        /* @__PURE__ */ jsx15("tbody", { children: rows.map((x) => /* @__PURE__ */ jsxs15("tr", { children: [
-          /* @__PURE__ */ jsx15("td", { children: nameOf(x, by) || /* @__PURE__ */ jsx15("span", { class: "faint", children: t("unknown") }) }),
-          /* @__PURE__ */ jsx15("td", { class: "num", children: hours(held(x)) }),
-          /* @__PURE__ */ jsx15("td", { class: "num", children: hours(x.guaranteedSeconds) }),
-          /* @__PURE__ */ jsx15("td", { class: "num", children: hours(x.opportunisticSeconds) }),
-          /* @__PURE__ */ jsx15("td", { class: "num", children: hours(x.preemptedSeconds) }),
-          /* @__PURE__ */ jsx15("td", { class: "num", children: hours(x.failedSeconds) }),
-          share ? /* @__PURE__ */ jsx15("td", { class: "num", children: x.shareOfGuarantee === void 0 ? "" : percent2(x.shareOfGuarantee, 1) }) : null
+        /* @__PURE__ */ jsx16("tbody", { children: rows.map((x) => /* @__PURE__ */ jsxs16("tr", { children: [
+          /* @__PURE__ */ jsx16("td", { children: nameOf(x, by) || /* @__PURE__ */ jsx16("span", { class: "faint", children: t("unknown") }) }),
+          /* @__PURE__ */ jsx16("td", { class: "num", children: hours(held(x)) }),
+          /* @__PURE__ */ jsx16("td", { class: "num", children: hours(x.guaranteedSeconds) }),
+          /* @__PURE__ */ jsx16("td", { class: "num", children: hours(x.opportunisticSeconds) }),
+          /* @__PURE__ */ jsx16("td", { class: "num", children: hours(x.preemptedSeconds) }),
+          /* @__PURE__ */ jsx16("td", { class: "num", children: hours(x.failedSeconds) }),
+          share ? /* @__PURE__ */ jsx16("td", { class: "num", children: x.shareOfGuarantee === void 0 ? "" : percent2(x.shareOfGuarantee, 1) }) : null
         ] }, nameOf(x, by))) })
       ] }) }),
-      /* @__PURE__ */ jsx15("p", { class: "faint small under", children: t("usageHint") })
+      /* @__PURE__ */ jsx16("p", { class: "faint small under", children: t("usageHint") })
     ] })
   ] });
 }
 function Amount({ name, value, more }) {
-  return /* @__PURE__ */ jsxs15("div", { children: [
-    /* @__PURE__ */ jsx15("dt", { children: name }),
-    /* @__PURE__ */ jsxs15("dd", { children: [
-      /* @__PURE__ */ jsx15("b", { children: value }),
+  return /* @__PURE__ */ jsxs16("div", { children: [
+    /* @__PURE__ */ jsx16("dt", { children: name }),
+    /* @__PURE__ */ jsxs16("dd", { children: [
+      /* @__PURE__ */ jsx16("b", { children: value }),
       " ",
-      more ? /* @__PURE__ */ jsx15("span", { class: "faint", children: more }) : null
+      more ? /* @__PURE__ */ jsx16("span", { class: "faint", children: more }) : null
     ] })
   ] });
 }
 
 // pkg/portal/web/src/main.tsx
-import { Fragment as Fragment11, jsx as jsx16, jsxs as jsxs16 } from "./library.js";
+import { Fragment as Fragment11, jsx as jsx17, jsxs as jsxs17 } from "./library.js";
 function Page() {
   const [first, user, name, rest] = place.value.path;
-  if (first === void 0) return /* @__PURE__ */ jsx16(Home, {});
-  if (first === "jobs" && user === void 0) return /* @__PURE__ */ jsx16(Jobs, {});
-  if (first === "jobs" && name !== void 0 && rest === void 0) return /* @__PURE__ */ jsx16(JobPage, { user, name }, user + "/" + name);
-  if (first === "submit" && user === void 0) return /* @__PURE__ */ jsx16(Submit, {});
-  if (first === "machines" && user === void 0) return /* @__PURE__ */ jsx16(Machines, {});
-  if (first === "queue" && user === void 0) return /* @__PURE__ */ jsx16(QueuePage, {});
-  if (first === "usage" && user === void 0) return /* @__PURE__ */ jsx16(UsagePage, {});
-  if (first === "profile" && user === void 0) return /* @__PURE__ */ jsx16(Profile, {});
-  if (first === "templates" && name === void 0) return user === void 0 ? /* @__PURE__ */ jsx16(Templates, {}) : user === "new" ? /* @__PURE__ */ jsx16(NewTemplate, {}) : /* @__PURE__ */ jsx16(TemplatePage, { id: user }, user);
-  if (first === "admin" && rest === void 0) return /* @__PURE__ */ jsx16(Administration, { tab: user, name });
-  return /* @__PURE__ */ jsx16("p", { class: "empty", children: t("notFound") });
+  if (first === void 0) return /* @__PURE__ */ jsx17(Home, {});
+  if (first === "jobs" && user === void 0) return /* @__PURE__ */ jsx17(Jobs, {});
+  if (first === "jobs" && name !== void 0 && rest === void 0) return /* @__PURE__ */ jsx17(JobPage, { user, name }, user + "/" + name);
+  if (first === "submit" && user === void 0) return /* @__PURE__ */ jsx17(Submit, {});
+  if (first === "machines" && user === void 0) return /* @__PURE__ */ jsx17(Machines, {});
+  if (first === "queue" && user === void 0) return /* @__PURE__ */ jsx17(QueuePage, {});
+  if (first === "usage" && user === void 0) return /* @__PURE__ */ jsx17(UsagePage, {});
+  if (first === "profile" && user === void 0) return /* @__PURE__ */ jsx17(Profile, {});
+  if (first === "templates" && name === void 0) return user === void 0 ? /* @__PURE__ */ jsx17(Templates, {}) : user === "new" ? /* @__PURE__ */ jsx17(NewTemplate, {}) : /* @__PURE__ */ jsx17(TemplatePage, { id: user }, user);
+  if (first === "admin" && rest === void 0) return /* @__PURE__ */ jsx17(Administration, { tab: user, name });
+  return /* @__PURE__ */ jsx17("p", { class: "empty", children: t("notFound") });
 }
 var admin = signal4(null);
 function Administration(at) {
-  const error = useSignal11(null);
+  const error = useSignal12(null);
   const load2 = () => {
     error.value = null;
     import("./admin.js").then(
@@ -3588,13 +3781,13 @@ function Administration(at) {
   useEffect16(() => {
     if (!admin.value) load2();
   }, []);
-  if (error.value) return /* @__PURE__ */ jsx16(Problem, { of: error.value, again: load2 });
-  return admin.value ? /* @__PURE__ */ jsx16(admin.value.Admin, { ...at }) : /* @__PURE__ */ jsx16(Loading, {});
+  if (error.value) return /* @__PURE__ */ jsx17(Problem, { of: error.value, again: load2 });
+  return admin.value ? /* @__PURE__ */ jsx17(admin.value.Admin, { ...at }) : /* @__PURE__ */ jsx17(Loading, {});
 }
 function NavLink({ path, icon: icon2, label, at }) {
-  return /* @__PURE__ */ jsxs16("a", { href: address(path), "aria-current": at ? "page" : void 0, title: label, children: [
-    /* @__PURE__ */ jsx16(Icon, { name: icon2 }),
-    /* @__PURE__ */ jsx16("span", { children: label })
+  return /* @__PURE__ */ jsxs17("a", { href: address(path), "aria-current": at ? "page" : void 0, title: label, children: [
+    /* @__PURE__ */ jsx17(Icon, { name: icon2 }),
+    /* @__PURE__ */ jsx17("span", { children: label })
   ] });
 }
 function theme() {
@@ -3611,34 +3804,34 @@ function setTheme(name) {
 }
 function Side() {
   const first = place.value.path[0];
-  const chosen2 = useSignal11(theme());
+  const chosen2 = useSignal12(theme());
   const leave = () => signOut().catch((e) => toast(failure(e).message));
-  return /* @__PURE__ */ jsxs16("nav", { class: "side", children: [
-    /* @__PURE__ */ jsxs16("a", { class: "brand", href: base, "aria-label": "paictl: " + t("home"), children: [
-      /* @__PURE__ */ jsxs16("svg", { viewBox: "0 0 20 20", "aria-hidden": "true", children: [
-        /* @__PURE__ */ jsx16("path", { d: "M2 2h7v7H2zM11 2h7v7h-7zM2 11h7v7H2z" }),
-        /* @__PURE__ */ jsx16("path", { class: "lit", d: "M11 11h7v7h-7z" })
+  return /* @__PURE__ */ jsxs17("nav", { class: "side", children: [
+    /* @__PURE__ */ jsxs17("a", { class: "brand", href: base, "aria-label": "paictl: " + t("home"), children: [
+      /* @__PURE__ */ jsxs17("svg", { viewBox: "0 0 20 20", "aria-hidden": "true", children: [
+        /* @__PURE__ */ jsx17("path", { d: "M2 2h7v7H2zM11 2h7v7h-7zM2 11h7v7H2z" }),
+        /* @__PURE__ */ jsx17("path", { class: "lit", d: "M11 11h7v7h-7z" })
       ] }),
-      /* @__PURE__ */ jsx16("span", { children: "paictl" })
+      /* @__PURE__ */ jsx17("span", { children: "paictl" })
     ] }),
-    /* @__PURE__ */ jsxs16("div", { class: "links", children: [
-      /* @__PURE__ */ jsx16(NavLink, { path: [], icon: "home", label: t("home"), at: first === void 0 }),
-      /* @__PURE__ */ jsx16(NavLink, { path: ["jobs"], icon: "jobs", label: t("jobs"), at: first === "jobs" }),
-      /* @__PURE__ */ jsx16(NavLink, { path: ["submit"], icon: "plus", label: t("submit"), at: first === "submit" }),
-      /* @__PURE__ */ jsx16(NavLink, { path: ["templates"], icon: "file", label: t("templates"), at: first === "templates" }),
-      /* @__PURE__ */ jsx16(NavLink, { path: ["queue"], icon: "queue", label: t("queue"), at: first === "queue" }),
-      /* @__PURE__ */ jsx16(NavLink, { path: ["machines"], icon: "machines", label: t("machines"), at: first === "machines" }),
-      /* @__PURE__ */ jsx16(NavLink, { path: ["usage"], icon: "usage", label: t("usagePage"), at: first === "usage" }),
-      me.value?.grants.administrator ? /* @__PURE__ */ jsx16(NavLink, { path: ["admin"], icon: "shield", label: t("admin"), at: first === "admin" }) : null
+    /* @__PURE__ */ jsxs17("div", { class: "links", children: [
+      /* @__PURE__ */ jsx17(NavLink, { path: [], icon: "home", label: t("home"), at: first === void 0 }),
+      /* @__PURE__ */ jsx17(NavLink, { path: ["jobs"], icon: "jobs", label: t("jobs"), at: first === "jobs" }),
+      /* @__PURE__ */ jsx17(NavLink, { path: ["submit"], icon: "plus", label: t("submit"), at: first === "submit" }),
+      /* @__PURE__ */ jsx17(NavLink, { path: ["templates"], icon: "file", label: t("templates"), at: first === "templates" }),
+      /* @__PURE__ */ jsx17(NavLink, { path: ["queue"], icon: "queue", label: t("queue"), at: first === "queue" }),
+      /* @__PURE__ */ jsx17(NavLink, { path: ["machines"], icon: "machines", label: t("machines"), at: first === "machines" }),
+      /* @__PURE__ */ jsx17(NavLink, { path: ["usage"], icon: "usage", label: t("usagePage"), at: first === "usage" }),
+      me.value?.grants.administrator ? /* @__PURE__ */ jsx17(NavLink, { path: ["admin"], icon: "shield", label: t("admin"), at: first === "admin" }) : null
     ] }),
-    pages.value.length > 0 ? /* @__PURE__ */ jsxs16("div", { class: "links others", children: [
-      /* @__PURE__ */ jsx16("h2", { children: t("pages") }),
-      pages.value.map((p) => /* @__PURE__ */ jsxs16("a", { href: p.url, "data-leave": true, target: "_blank", rel: "noreferrer", children: [
-        /* @__PURE__ */ jsx16(Icon, { name: "page" }),
-        /* @__PURE__ */ jsx16("span", { children: p.name })
+    pages.value.length > 0 ? /* @__PURE__ */ jsxs17("div", { class: "links others", children: [
+      /* @__PURE__ */ jsx17("h2", { children: t("pages") }),
+      pages.value.map((p) => /* @__PURE__ */ jsxs17("a", { href: p.url, "data-leave": true, target: "_blank", rel: "noreferrer", children: [
+        /* @__PURE__ */ jsx17(Icon, { name: "page" }),
+        /* @__PURE__ */ jsx17("span", { children: p.name })
       ] }, p.url))
     ] }) : null,
-    /* @__PURE__ */ jsx16("div", { class: "person", children: /* @__PURE__ */ jsxs16(
+    /* @__PURE__ */ jsx17("div", { class: "person", children: /* @__PURE__ */ jsxs17(
       Menu,
       {
         label: me.value?.name ?? "",
@@ -3661,43 +3854,43 @@ function Side() {
           { label: t("signOut"), icon: "out", run: () => void leave() }
         ],
         children: [
-          /* @__PURE__ */ jsx16("span", { class: "face", "aria-hidden": "true", children: (me.value?.name ?? "?").slice(0, 1).toUpperCase() }),
-          /* @__PURE__ */ jsx16("span", { class: "who", children: me.value?.displayName || me.value?.name })
+          /* @__PURE__ */ jsx17("span", { class: "face", "aria-hidden": "true", children: (me.value?.name ?? "?").slice(0, 1).toUpperCase() }),
+          /* @__PURE__ */ jsx17("span", { class: "who", children: me.value?.displayName || me.value?.name })
         ]
       }
     ) })
   ] });
 }
 function Help() {
-  const box = useRef12(null);
+  const box = useRef13(null);
   useEffect16(() => {
     if (help.value) box.current?.showModal();
     else box.current?.close();
   }, [help.value]);
-  return /* @__PURE__ */ jsx16("dialog", { ref: box, onClose: () => help.value = false, onClick: (e) => e.target === box.current && (help.value = false), "aria-labelledby": "keys", children: /* @__PURE__ */ jsxs16("div", { class: "dialog", children: [
-    /* @__PURE__ */ jsx16("h2", { id: "keys", children: t("shortcuts") }),
-    /* @__PURE__ */ jsx16("dl", { class: "keys", children: all.map(([keys2, text2]) => /* @__PURE__ */ jsxs16("div", { children: [
-      /* @__PURE__ */ jsx16("dt", { children: keys2.split("  ").map((k) => /* @__PURE__ */ jsx16("kbd", { children: k }, k)) }),
-      /* @__PURE__ */ jsx16("dd", { children: t(text2) })
+  return /* @__PURE__ */ jsx17("dialog", { ref: box, onClose: () => help.value = false, onClick: (e) => e.target === box.current && (help.value = false), "aria-labelledby": "keys", children: /* @__PURE__ */ jsxs17("div", { class: "dialog", children: [
+    /* @__PURE__ */ jsx17("h2", { id: "keys", children: t("shortcuts") }),
+    /* @__PURE__ */ jsx17("dl", { class: "keys", children: all.map(([keys2, text2]) => /* @__PURE__ */ jsxs17("div", { children: [
+      /* @__PURE__ */ jsx17("dt", { children: keys2.split("  ").map((k) => /* @__PURE__ */ jsx17("kbd", { children: k }, k)) }),
+      /* @__PURE__ */ jsx17("dd", { children: t(text2) })
     ] }, keys2)) }),
-    /* @__PURE__ */ jsx16("div", { class: "buttons", children: /* @__PURE__ */ jsx16("button", { type: "button", onClick: () => help.value = false, children: t("close") }) })
+    /* @__PURE__ */ jsx17("div", { class: "buttons", children: /* @__PURE__ */ jsx17("button", { type: "button", onClick: () => help.value = false, children: t("close") }) })
   ] }) });
 }
 function App() {
   if (refused.value && refused.value.status !== 401) {
-    return /* @__PURE__ */ jsx16("main", { class: "alone", children: /* @__PURE__ */ jsx16(Problem, { of: refused.value, again: () => void begin() }) });
+    return /* @__PURE__ */ jsx17("main", { class: "alone", children: /* @__PURE__ */ jsx17(Problem, { of: refused.value, again: () => void begin() }) });
   }
-  if (!me.value) return refused.value ? null : /* @__PURE__ */ jsx16(Loading, {});
-  return /* @__PURE__ */ jsxs16(Fragment11, { children: [
-    /* @__PURE__ */ jsx16(Side, {}),
-    /* @__PURE__ */ jsxs16("main", { children: [
-      /* @__PURE__ */ jsx16(Lost, {}),
-      /* @__PURE__ */ jsx16(Page, {})
+  if (!me.value) return refused.value ? null : /* @__PURE__ */ jsx17(Loading, {});
+  return /* @__PURE__ */ jsxs17(Fragment11, { children: [
+    /* @__PURE__ */ jsx17(Side, {}),
+    /* @__PURE__ */ jsxs17("main", { children: [
+      /* @__PURE__ */ jsx17(Lost, {}),
+      /* @__PURE__ */ jsx17(Page, {})
     ] }),
-    /* @__PURE__ */ jsx16(Toasts, {}),
-    /* @__PURE__ */ jsx16(Asking, {}),
-    /* @__PURE__ */ jsx16(Palette, {}),
-    /* @__PURE__ */ jsx16(Help, {})
+    /* @__PURE__ */ jsx17(Toasts, {}),
+    /* @__PURE__ */ jsx17(Asking, {}),
+    /* @__PURE__ */ jsx17(Palette, {}),
+    /* @__PURE__ */ jsx17(Help, {})
   ] });
 }
 var icon = document.querySelector("link[rel=icon]");
@@ -3705,4 +3898,4 @@ if (icon) icon.href = icon.href;
 start();
 listen();
 void begin().then(follow);
-render(/* @__PURE__ */ jsx16(App, {}), document.getElementById("app"));
+render(/* @__PURE__ */ jsx17(App, {}), document.getElementById("app"));

@@ -714,7 +714,24 @@ var en = {
   removeTag: "Remove the tag {tag}",
   scale: "Change the number of tasks",
   scaleMore: "A larger number starts more tasks, which wait for free GPUs. A smaller one ends the tasks with the highest numbers.",
-  scaled: "{role}: {before} → {tasks} tasks"
+  scaled: "{role}: {before} → {tasks} tasks",
+  files: "Files",
+  refresh: "Refresh",
+  replace: "Replace",
+  "files.path": "Path in the task",
+  "files.upload": "Upload",
+  "files.whole": "Folder",
+  "files.wholeMore": "Download the folder as a gzipped tar",
+  "files.copyOut": "Copy the command that copies this out",
+  "files.copyIn": "Copy the command that copies a file in",
+  "files.sending": "Sending {name}: {percent} %",
+  "files.sent": "{name} is in the task.",
+  "files.stopped": "The upload was stopped. The task may have a part of the file.",
+  "files.replace": "Replace files of the task?",
+  "files.size": "Size",
+  "files.modified": "Modified",
+  "files.empty": "The folder is empty. Drop files here to send them into the task.",
+  "files.more": "The folder has more entries. Open a shell to see all of them."
 };
 var zh = {
   home: "首页",
@@ -1388,7 +1405,24 @@ var zh = {
   removeTag: "移除标签 {tag}",
   scale: "更改实例数",
   scaleMore: "增加时会启动更多实例，并等待空闲 GPU；减少时会结束编号最大的实例。",
-  scaled: "{role}：{before} → {tasks} 个实例"
+  scaled: "{role}：{before} → {tasks} 个实例",
+  files: "文件",
+  refresh: "刷新",
+  replace: "替换",
+  "files.path": "实例中的路径",
+  "files.upload": "上传",
+  "files.whole": "文件夹",
+  "files.wholeMore": "将文件夹下载为 tar.gz",
+  "files.copyOut": "复制取出文件的命令",
+  "files.copyIn": "复制传入文件的命令",
+  "files.sending": "正在发送 {name}：{percent} %",
+  "files.sent": "{name} 已传入实例。",
+  "files.stopped": "上传已停止。实例中可能有文件的一部分。",
+  "files.replace": "替换实例中的文件？",
+  "files.size": "大小",
+  "files.modified": "修改时间",
+  "files.empty": "文件夹是空的。将文件拖到这里即可传入实例。",
+  "files.more": "文件夹中还有更多条目。打开终端可查看全部。"
 };
 var known = { en, zh };
 var names = { en: "English", zh: "中文" };
@@ -1739,6 +1773,7 @@ var paths = {
   keys: "M1.5 4.5h13v7h-13zM4 7h.01M6.5 7h.01M9 7h.01M11.5 7h.01M5 9.3h6",
   close: "M4 4l8 8M12 4l-8 8",
   file: "M4 2.5h5l3 3v8H4zM9 2.5v3h3",
+  folder: "M2 4h4l1.5 2H14v7H2z",
   warn: "M8 2.5 14 13H2zM8 6.5v3M8 11.3h.01",
   check: "M3 8.5 6.5 12 13 4.5",
   shell: "M2 3h12v10H2zM4.5 6l2 2-2 2M8.5 10h3",

@@ -10,6 +10,7 @@ import { useRead } from "./read";
 import { address, go, place, setQuery } from "./route";
 import { me } from "./session";
 import { curl, quoted } from "./shell";
+import { Files } from "./files";
 import { Shell } from "./terminal";
 import { maybe, t } from "./text";
 import type { JobApiAttempt, JobApiTaskAttempt, JobDetail, JobTask, JobWhy, V3ApiEvents } from "./types";
@@ -283,7 +284,7 @@ function Attempt({ a }: { a: JobApiAttempt }) {
   );
 }
 
-const tabs = ["overview", "logs", "events", "config", "attempts", "shell"] as const;
+const tabs = ["overview", "logs", "events", "config", "attempts", "files", "shell"] as const;
 
 export function JobPage({ user, name }: { user: string; name: string }) {
   const round = useSignal(0);
@@ -297,7 +298,7 @@ export function JobPage({ user, name }: { user: string; name: string }) {
   const shell = useSignal(false);
   const scaling = useSignal(false);
   const asked = place.value.query.get("tab");
-  const offered = tabs.filter((x) => x !== "shell" || shell.value || (may("enter") && !isDone));
+  const offered = tabs.filter((x) => (x !== "shell" && x !== "files") || (x === "shell" && shell.value) || (may("enter") && !isDone));
   const tab = offered.find((x) => x === asked) ?? "overview";
   useEffect(() => {
     if (tab === "shell") shell.value = true;
@@ -398,6 +399,7 @@ export function JobPage({ user, name }: { user: string; name: string }) {
         {tab === "events" ? <Events d={d} user={user} name={name} /> : null}
         {tab === "config" ? <Config d={d} /> : null}
         {tab === "attempts" ? (d.attempts?.length ? d.attempts.map((a) => <Attempt key={a.id} a={a} />) : <p class="empty">{t("noAttempts")}</p>) : null}
+        {tab === "files" ? <Files key={d.uid} d={d} user={user} name={name} full={full} /> : null}
         {shell.value ? <Shell key={d.uid} d={d} user={user} name={name} shown={tab === "shell"} /> : null}
       </div>
     </section>

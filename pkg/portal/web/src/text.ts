@@ -687,6 +687,24 @@ const en = {
   scale: "Change the number of tasks",
   scaleMore: "A larger number starts more tasks, which wait for free GPUs. A smaller one ends the tasks with the highest numbers.",
   scaled: "{role}: {before} → {tasks} tasks",
+
+  files: "Files",
+  refresh: "Refresh",
+  replace: "Replace",
+  "files.path": "Path in the task",
+  "files.upload": "Upload",
+  "files.whole": "Folder",
+  "files.wholeMore": "Download the folder as a gzipped tar",
+  "files.copyOut": "Copy the command that copies this out",
+  "files.copyIn": "Copy the command that copies a file in",
+  "files.sending": "Sending {name}: {percent} %",
+  "files.sent": "{name} is in the task.",
+  "files.stopped": "The upload was stopped. The task may have a part of the file.",
+  "files.replace": "Replace files of the task?",
+  "files.size": "Size",
+  "files.modified": "Modified",
+  "files.empty": "The folder is empty. Drop files here to send them into the task.",
+  "files.more": "The folder has more entries. Open a shell to see all of them.",
 };
 
 export type Text = keyof typeof en;
@@ -1377,6 +1395,24 @@ const zh: Record<Text, string> = {
   scale: "更改实例数",
   scaleMore: "增加时会启动更多实例，并等待空闲 GPU；减少时会结束编号最大的实例。",
   scaled: "{role}：{before} → {tasks} 个实例",
+
+  files: "文件",
+  refresh: "刷新",
+  replace: "替换",
+  "files.path": "实例中的路径",
+  "files.upload": "上传",
+  "files.whole": "文件夹",
+  "files.wholeMore": "将文件夹下载为 tar.gz",
+  "files.copyOut": "复制取出文件的命令",
+  "files.copyIn": "复制传入文件的命令",
+  "files.sending": "正在发送 {name}：{percent} %",
+  "files.sent": "{name} 已传入实例。",
+  "files.stopped": "上传已停止。实例中可能有文件的一部分。",
+  "files.replace": "替换实例中的文件？",
+  "files.size": "大小",
+  "files.modified": "修改时间",
+  "files.empty": "文件夹是空的。将文件拖到这里即可传入实例。",
+  "files.more": "文件夹中还有更多条目。打开终端可查看全部。",
 };
 
 const known: Record<string, Record<Text, string>> = { en, zh };

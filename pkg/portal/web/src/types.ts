@@ -62,6 +62,12 @@ export interface Routes {
   "POST /api/v3/jobs/{user}/{name}/tasks/{role}/{index}/exec": { path: { user: string; name: string; role: string; index: string }; query: { command?: string[]; stdin?: boolean; stdout?: boolean; stderr?: boolean; tty?: boolean }; answer: unknown };
   /** Returns a ticket with which a browser opens a WebSocket to /jobs/{user}/{name}/tasks/{role}/{index}/exec, once, within 30 seconds. */
   "POST /api/v3/jobs/{user}/{name}/tasks/{role}/{index}/exec/ticket": { path: { user: string; name: string; role: string; index: string }; answer: V3ApiTicket };
+  /** Lists a folder of a running task. */
+  "GET /api/v3/jobs/{user}/{name}/tasks/{role}/{index}/files": { path: { user: string; name: string; role: string; index: string }; query: { path?: string }; answer: V3ApiFiles };
+  /** Returns a file of a running task, or a folder as a gzipped tar. */
+  "GET /api/v3/jobs/{user}/{name}/tasks/{role}/{index}/files/content": { path: { user: string; name: string; role: string; index: string }; query: { path?: string }; answer: string };
+  /** Writes a file into a running task. */
+  "PUT /api/v3/jobs/{user}/{name}/tasks/{role}/{index}/files/content": { path: { user: string; name: string; role: string; index: string }; query: { path?: string }; answer: Record<string, unknown> };
   /** Connects to ports of a task, over an upgraded connection. */
   "GET /api/v3/jobs/{user}/{name}/tasks/{role}/{index}/portforward": { path: { user: string; name: string; role: string; index: string }; answer: unknown };
   /** Connects to ports of a task, over an upgraded connection. */
@@ -325,6 +331,15 @@ export interface V3ApiTargets {
 export interface V3ApiTicket {
   expiresIn: number;
   protocol: string;
+}
+
+export interface V3ApiFiles {
+  entries: V3ApiFileEntry[] | null;
+  kind: string;
+  modified?: string;
+  more?: boolean;
+  path: string;
+  size?: number;
 }
 
 export interface V3ApiTop {
@@ -784,6 +799,14 @@ export interface JobTarget {
   role: string;
   task: string;
   uid: string;
+}
+
+export interface V3ApiFileEntry {
+  kind: string;
+  link?: string;
+  modified?: string;
+  name: string;
+  size?: number;
 }
 
 export interface UsageTask {

@@ -29,6 +29,7 @@ const paths = {
   keys: "M1.5 4.5h13v7h-13zM4 7h.01M6.5 7h.01M9 7h.01M11.5 7h.01M5 9.3h6",
   close: "M4 4l8 8M12 4l-8 8",
   file: "M4 2.5h5l3 3v8H4zM9 2.5v3h3",
+  folder: "M2 4h4l1.5 2H14v7H2z",
   warn: "M8 2.5 14 13H2zM8 6.5v3M8 11.3h.01",
   check: "M3 8.5 6.5 12 13 4.5",
   shell: "M2 3h12v10H2zM4.5 6l2 2-2 2M8.5 10h3",

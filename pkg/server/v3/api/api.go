@@ -291,6 +291,32 @@ type Targets struct {
 	Items []*job.Target `json:"items"`
 }
 
+// Files is a file of a running task, or a folder with its entries.
+type Files struct {
+	// Path is absolute.
+	Path string `json:"path"`
+	// Kind is file, folder or other.
+	Kind string `json:"kind"`
+	// Size is in bytes; 0 unless it is a file.
+	Size     int64       `json:"size,omitempty"`
+	Modified *time.Time  `json:"modified,omitempty"`
+	Entries  []FileEntry `json:"entries"`
+	// More reports whether the folder has further entries.
+	More bool `json:"more,omitempty"`
+}
+
+// FileEntry is a file or a folder in a folder.
+type FileEntry struct {
+	Name string `json:"name"`
+	// Kind is file, folder or other; of a link it is that of its target, and none if that doesn't exist.
+	Kind string `json:"kind"`
+	// Size is in bytes; 0 unless it is a file.
+	Size     int64      `json:"size,omitempty"`
+	Modified *time.Time `json:"modified,omitempty"`
+	// Link is the target of a symbolic link.
+	Link string `json:"link,omitempty"`
+}
+
 // VirtualClusters are the virtual clusters that the caller may use.
 type VirtualClusters struct {
 	// Note says why the scheduler doesn't answer. Then the items are from the configuration, without their usage.

@@ -1,0 +1,94 @@
+package transfer
+
+import (
+	"cmp"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+)
+
+// MaxEntries bounds how many entries of a folder are listed.
+const MaxEntries = 2000
+
+// Listing is a path in a task, with the entries of a folder.
+type Listing struct {
+	// Path is absolute.
+	Path string `json:"path"`
+	Entry
+	// Entries are those of a folder, by name.
+	Entries []Entry `json:"entries,omitempty"`
+	// More reports whether the folder has further entries.
+	More bool `json:"more,omitempty"`
+}
+
+// Entry is a file or a folder.
+type Entry struct {
+	Name string `json:"name"`
+	// Kind is that of a link's target.
+	Kind Kind `json:"kind"`
+	// Size is in bytes; 0 unless it is a file.
+	Size     int64      `json:"size,omitempty"`
+	Modified *time.Time `json:"modified,omitempty"`
+	// Link is the target of a symbolic link as it is written.
+	Link string `json:"link,omitempty"`
+}
+
+// List returns a path, and the entries if it is a folder. If the path doesn't exist, the result has the kind None.
+func List(name string) (*Listing, error) {
+	whole, err := filepath.Abs(name)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := os.Stat(whole); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	out := &Listing{Path: whole, Entry: entryOf(whole)}
+	if out.Kind != Folder {
+		return out, nil
+	}
+	f, err := os.Open(whole)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	names, err := f.Readdirnames(MaxEntries + 1)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	if out.More = len(names) > MaxEntries; out.More {
+		names = names[:MaxEntries]
+	}
+	out.Entries = make([]Entry, 0, len(names))
+	for _, n := range names {
+		if e := entryOf(filepath.Join(whole, n)); e.Kind != None || e.Link != "" {
+			out.Entries = append(out.Entries, e)
+		}
+	}
+	slices.SortFunc(out.Entries, func(a, b Entry) int { return cmp.Compare(a.Name, b.Name) })
+	return out, nil
+}
+
+// entryOf describes a path. A path that can't be examined has the kind None.
+func entryOf(name string) Entry {
+	e := Entry{Name: filepath.Base(name), Kind: None}
+	e.Link, _ = os.Readlink(name) // "" if it isn't a link
+	info, err := os.Stat(name)
+	if err != nil {
+		return e
+	}
+	modified := info.ModTime().UTC()
+	e.Modified = &modified
+	switch {
+	case info.IsDir():
+		e.Kind = Folder
+	case info.Mode().IsRegular():
+		e.Kind, e.Size = File, info.Size()
+	default:
+		e.Kind = Other
+	}
+	return e
+}

@@ -1,0 +1,270 @@
+package app
+
+import (
+	"archive/tar"
+	"bufio"
+	"bytes"
+	"cmp"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"path"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/openpai/paictl/pkg/job"
+	"github.com/openpai/paictl/pkg/job/stream"
+	"github.com/openpai/paictl/pkg/kube"
+	"github.com/openpai/paictl/pkg/runtime/transfer"
+	"github.com/openpai/paictl/pkg/server/wire"
+	"github.com/openpai/paictl/pkg/ui/terminal"
+)
+
+// Bounds of answers of a task, in bytes: its owner controls the program that answers.
+const (
+	maxListing = 4 << 20
+	maxKind    = 64
+	maxReason  = 1 << 10
+	maxPath    = 4 << 10
+)
+
+const codeNoFile = "NoFileError"
+
+// errNoFile is the error for a path that the task doesn't have.
+var errNoFile = &wire.Error{Status: http.StatusNotFound, Code: codeNoFile, Message: "there is no such file in the task"}
+
+// File is a file of a task, or a folder, which is sent as a gzipped tar.
+type File struct {
+	Name string
+	// Size is in bytes; -1 is unknown.
+	Size int64
+}
+
+// Files returns a path of a running task, and the entries of a folder. "" is the folder in which the task's program started.
+func (j *Job) Files(ctx context.Context, role string, index int32, name string) (*transfer.Listing, error) {
+	if name == "" {
+		name = "."
+	}
+	t, err := j.enterFiles(ctx, role, index, "list", name)
+	if err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	if err := j.runIn(ctx, t, nil, &limited{&out, maxListing}, "cp-list", name); err != nil {
+		return nil, err
+	}
+	list := &transfer.Listing{}
+	if err := json.Unmarshal(out.Bytes(), list); err != nil {
+		return nil, errAnswer
+	}
+	if list.Kind == transfer.None {
+		return nil, errNoFile
+	}
+	return list, nil
+}
+
+// ReadFile writes a file of a running task, or a folder as a gzipped tar. It calls begin before the first byte; errors until then leave the
+// answer free. An error after it means that only a part was written.
+func (j *Job) ReadFile(ctx context.Context, role string, index int32, name string, begin func(File), to io.Writer) error {
+	t, err := j.enterFiles(ctx, role, index, "read", name)
+	if err != nil {
+		return err
+	}
+	ctx, end := context.WithCancel(ctx)
+	defer end()
+	go j.guard(ctx, "job.enter", end)
+	var b bytes.Buffer
+	if err := j.runIn(ctx, t, nil, &limited{&b, maxKind}, "cp-kind", name); err != nil {
+		return err
+	}
+	base := path.Base(path.Clean(name))
+	if base == "." || base == "/" || base == ".." {
+		base = "files"
+	}
+	read, write := io.Pipe()
+	sent := make(chan error, 1)
+	take := func(into func(io.Reader) error) error {
+		go func() {
+			err := j.runIn(ctx, t, nil, write, "cp-out", name, base)
+			write.CloseWithError(err)
+			sent <- err
+		}()
+		err := into(read)
+		read.CloseWithError(io.ErrClosedPipe)
+		if failed := <-sent; err == nil {
+			err = failed
+		}
+		return err
+	}
+	switch kind := transfer.Kind(strings.TrimSpace(b.String())); kind {
+	case transfer.None:
+		return errNoFile
+	case transfer.File:
+		return take(func(r io.Reader) error { return unpackFile(r, base, begin, to) })
+	case transfer.Folder:
+		return take(func(r io.Reader) error {
+			packed := bufio.NewReader(r)
+			if _, err := packed.Peek(1); err != nil {
+				return err
+			}
+			begin(File{Name: base + ".tar.gz", Size: -1})
+			_, err := packed.WriteTo(to)
+			return err
+		})
+	case transfer.Other:
+		return wire.Bad("path: it is neither a file nor a folder")
+	}
+	return errAnswer
+}
+
+// unpackFile writes the only file of a gzipped tar.
+func unpackFile(r io.Reader, name string, begin func(File), to io.Writer) error {
+	z, err := gzip.NewReader(r)
+	if err != nil {
+		return err
+	}
+	files := tar.NewReader(z)
+	h, err := files.Next()
+	if err != nil {
+		return err
+	}
+	if h.Name != name || h.Typeflag != tar.TypeReg {
+		return errAnswer
+	}
+	begin(File{Name: name, Size: h.Size})
+	if _, err := io.CopyN(to, files, h.Size); err != nil {
+		return err
+	}
+	_, err = io.Copy(io.Discard, r) // the runtime's exit code comes after its output
+	return err
+}
+
+// WriteFile writes a file of size bytes into a running task. Folders on the way are made; a file of that name is replaced.
+func (j *Job) WriteFile(ctx context.Context, role string, index int32, name string, size int64, from io.Reader) error {
+	dir, base := path.Split(name)
+	if base == "" || base == "." || base == ".." {
+		return wire.Bad("path: name a file, not a folder")
+	}
+	if size < 0 {
+		return wire.Bad("the request needs a Content-Length")
+	}
+	t, err := j.enterFiles(ctx, role, index, "write", name)
+	if err != nil {
+		return err
+	}
+	ctx, end := context.WithCancel(ctx)
+	defer end()
+	go j.guard(ctx, "job.enter", end)
+	read, write := io.Pipe()
+	packed := make(chan error, 1)
+	go func() {
+		err := packFile(write, base, size, from)
+		write.CloseWithError(err)
+		packed <- err
+	}()
+	if dir == "" {
+		dir = "."
+	}
+	err = j.runIn(ctx, t, read, io.Discard, "cp-in", dir)
+	read.CloseWithError(io.ErrClosedPipe)
+	if failed := <-packed; failed != nil && !errors.Is(failed, io.ErrClosedPipe) {
+		return failed
+	}
+	return err
+}
+
+// packFile writes one file as a gzipped tar.
+func packFile(w io.Writer, name string, size int64, from io.Reader) error {
+	z, err := gzip.NewWriterLevel(w, gzip.BestSpeed)
+	if err != nil {
+		return err
+	}
+	files := tar.NewWriter(z)
+	if err := files.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Size: size, Mode: 0o644, ModTime: time.Now()}); err != nil {
+		return wire.Bad("path: " + err.Error())
+	}
+	if _, err := io.CopyN(files, from, size); err != nil {
+		return err
+	}
+	return errors.Join(files.Close(), z.Close())
+}
+
+// enterFiles records that the caller reads or changes files of a task, and returns the task.
+func (j *Job) enterFiles(ctx context.Context, role string, index int32, what, name string) (t *job.Target, err error) {
+	if name == "" || len(name) > maxPath || strings.ContainsRune(name, 0) || !utf8.ValidString(name) {
+		return nil, wire.Bad("path: name a file of the task, in at most 4 KiB")
+	}
+	detail := map[string]string{"way": "files", "do": what, "task": job.TaskName(role, index), "path": wire.Shown(name)}
+	err = j.change(ctx, "job.enter", detail, func(ctx context.Context) (err error) {
+		if t, err = j.target(ctx, role, index); err != nil {
+			return err
+		}
+		if !t.OwnRuntime {
+			return &wire.Error{Status: http.StatusConflict, Code: codeConflictJob, Message: t.Task + " has no job runtime, which is needed for files", Remedy: "use tar in a shell: paictl job exec"}
+		}
+		return nil
+	})
+	return t, err
+}
+
+// errAnswer is the error for an answer that the job's runtime doesn't give.
+var errAnswer = &wire.Error{Status: http.StatusBadGateway, Code: wire.CodeUnavailable, Message: "the task gave an answer that can't be read"}
+
+// sayer begins the runtime's errors.
+const sayer = "pai-runtime: "
+
+// runIn runs the job's runtime in the task.
+func (j *Job) runIn(ctx context.Context, t *job.Target, in io.Reader, out io.Writer, args ...string) error {
+	config := rest.CopyConfig(j.actions.app.Jobs.Config)
+	config.WrapTransport = nil // it bounds the time of a request, and this connection lasts
+	said := &firstBytes{}
+	err := stream.Exec(ctx, &kube.Cluster{Client: j.actions.app.Jobs.Cluster.Client, Config: config},
+		stream.Command{Namespace: t.Namespace, Pod: t.Pod, Container: t.Container, Args: t.Runtime(args...), Stdin: in, Stdout: out, Stderr: said})
+	exit, ended := errors.AsType[*stream.ExitError](err)
+	switch {
+	case err == nil || ctx.Err() != nil:
+		return err
+	case !ended && t.LacksRuntime(err):
+		return &wire.Error{Status: http.StatusConflict, Code: codeConflictJob, Message: "the container of " + t.Task + " has no job runtime at " + t.Program,
+			Remedy: "a program of the task removed it, or a volume of the job hides it: don't use the path " + path.Dir(t.Program)}
+	case !ended:
+		return fmt.Errorf("run the job's runtime in %s: %w", t.Task, err)
+	case exit.Code == 2:
+		return &wire.Error{Status: http.StatusConflict, Code: codeConflictJob, Message: "the runtime of this job is older than this operation", Remedy: "jobs that start from now on have a current one; until then use: paictl job exec"}
+	}
+	text := terminal.Line(said.String())
+	if at := strings.LastIndex(text, sayer); at >= 0 {
+		text = text[at+len(sayer):]
+	}
+	return wire.Bad("the task says: " + cmp.Or(text, exit.Error()))
+}
+
+// limited refuses more than some bytes.
+type limited struct {
+	io.Writer
+	left int
+}
+
+// Write implements io.Writer.
+func (l *limited) Write(p []byte) (int, error) {
+	if l.left -= len(p); l.left < 0 {
+		return 0, errAnswer
+	}
+	return l.Writer.Write(p)
+}
+
+// firstBytes keeps the first bytes of a text, and discards the others.
+type firstBytes struct{ strings.Builder }
+
+// Write implements io.Writer.
+func (f *firstBytes) Write(p []byte) (int, error) {
+	f.Builder.Write(p[:min(len(p), maxReason-f.Len())])
+	return len(p), nil
+}
