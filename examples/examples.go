@@ -1,7 +1,7 @@
-// Package examples holds the quick-start files that people copy, so that the program can
-// print them without a checkout of the repository.
-// In: the YAML files of this folder. Out: their text by name. The tests of pkg/config turn
-// each of them into a configuration.
+// Package examples holds the quick-start files that people copy, and the catalogue of job templates, so that the programs
+// have them without a checkout of the repository.
+// In: the YAML files of this folder. Out: their text by name, and the templates. The tests of pkg/config turn each quick-start
+// file into a configuration.
 package examples
 
 import (
