@@ -19,6 +19,7 @@ import (
 
 	"github.com/openpai/paictl/pkg/httpserver"
 	"github.com/openpai/paictl/pkg/httpserver/access"
+	"github.com/openpai/paictl/pkg/people/template"
 	"github.com/openpai/paictl/pkg/server"
 	"github.com/openpai/paictl/pkg/server/assembly"
 	servertls "github.com/openpai/paictl/pkg/server/tls"
@@ -46,9 +47,13 @@ func run(ctx context.Context, o *options, log *slog.Logger) error {
 	if public != nil {
 		leading = public.Tend
 	}
+	builtIn, err := template.BuiltIn()
+	if err != nil {
+		return err
+	}
 	a, err := assembly.New(assembly.Options{
 		Config: config, Settings: o.settings, HistoryURL: o.history, SchedulerURL: o.scheduler, AccessFile: o.accessFile, Credentials: o.credentials, SystemNamespace: o.system, Identity: o.identity,
-		Leading: leading, Audit: os.Stdout, Metrics: registry, Log: log,
+		Leading: leading, Audit: os.Stdout, BuiltIn: builtIn, Metrics: registry, Log: log,
 	})
 	if err != nil {
 		return err

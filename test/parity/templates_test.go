@@ -1,14 +1,21 @@
 package parity
 
 import (
+	"net/http"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/openpai/paictl/pkg/cmd/cmdtest"
+	"github.com/openpai/paictl/pkg/people/template"
+	"github.com/openpai/paictl/pkg/server/servertest"
 )
 
 // Templates by the server, for people who see different ones, and past it by a kubeconfig.
 func TestTemplatesAreKeptAndUsedBothWays(t *testing.T) {
-	b := open(t)
+	builtIn, err := template.BuiltIn()
+	require.NoError(t, err)
+	b := openWith(t, servertest.Options{History: http.HandlerFunc(history), Scheduler: http.HandlerFunc(scheduler), BuiltIn: builtIn})
 	b.signIn("kim", "team")
 	b.signIn("lee", "team")
 	b.signIn("max", "default")

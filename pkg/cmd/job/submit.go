@@ -63,7 +63,7 @@ submits the jobs that are missing, and skips those that exist, running or finish
 --after NAME starts the job when another one has succeeded, as extras.after in the file does. If the
 other one fails or is stopped, this job fails without having started.
 
---template NAME submits the job file of a template, yours or AUTHOR/NAME: see "paictl job template --help".
+--template NAME submits the job file of a template, yours, AUTHOR/NAME, or a built-in one: see "paictl job template --help".
 
 --code DIR sends a folder with the job: its files are in the tasks' working directory when the commands
 start. Files that .gitignore names are not sent. An unchanged folder is sent only once.`,

@@ -12,6 +12,7 @@ import (
 	"github.com/openpai/paictl/pkg/cmd/connection"
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/hint"
+	v1 "github.com/openpai/paictl/pkg/people/v1"
 	"github.com/openpai/paictl/pkg/server/v3/api"
 )
 
@@ -24,11 +25,15 @@ func NewCmdTemplate(f *cmdutil.Factory) *cobra.Command {
 		Long: `A template is a job file with a description, kept in the cluster. It is yours alone, or for members of groups, or for everyone.
 Administrators see all templates. Secrets are never kept: a mask is in the place of each.
 
-NAME is one of your templates; AUTHOR/NAME is another person's. When a person is removed from the cluster, so are their templates.`,
+NAME is one of your templates; AUTHOR/NAME is another person's. When a person is removed from the cluster, so are their templates.
+
+Each cluster also has a catalogue of built-in templates, such as pytorch-ddp and jupyter: NAME is one of them unless you have a
+template with this name, and @catalogue/NAME always is. No one can change them: push a copy, and change that.`,
 		Example: `  paictl job template push train.yaml --summary "BERT on 8 GPUs" --public
   paictl job template list --keyword bert
   paictl job template show ann/train
-  paictl job submit --template ann/train --name my-train --set lr=0.01`,
+  paictl job submit --template ann/train --name my-train --set lr=0.01
+  paictl job submit --template pytorch-ddp --set steps=500`,
 	}
 	cmd.AddCommand(newCmdTemplateList(f, nil), newCmdTemplateShow(f, nil), newCmdTemplatePush(f, nil), newCmdTemplateStar(f, nil), newCmdTemplateRemove(f, nil))
 	return cmd
@@ -73,10 +78,14 @@ func authorOf(name, me string) (author, short string) {
 	return me, name
 }
 
-// resolveTemplate finds a template by its name, by AUTHOR/NAME, or by its id.
+// resolveTemplate finds a template by its name, by AUTHOR/NAME, or by its id. A name that none of the user's templates has may be that
+// of a built-in one.
 func resolveTemplate(ctx context.Context, t *client.Server, me, name string) (*api.Template, error) {
 	author, short := authorOf(name, me)
 	found, err := t.Templates(ctx, author, short, "")
+	if err == nil && len(found) == 0 && author == me && !strings.Contains(name, "/") {
+		found, err = t.Templates(ctx, v1.AuthorBuiltIn, short, "")
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -113,7 +122,7 @@ func (fl *Flags) completeTemplates(f *cmdutil.Factory, most int) func(*cobra.Com
 		var out []string
 		for i := range all {
 			name := titled(&all[i])
-			if all[i].Author == me {
+			if all[i].Author == me || all[i].BuiltIn && !slices.Contains(out, all[i].Name) {
 				name = all[i].Name
 			}
 			if !slices.Contains(args, name) {

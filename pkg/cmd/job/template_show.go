@@ -33,9 +33,11 @@ func newCmdTemplateList(f *cmdutil.Factory, runF func(context.Context, *Template
 		Use:     "list",
 		Aliases: []string{"ls"},
 		Short:   "List the templates that you may use",
-		Long:    `Lists your templates, those that are shared with you, and those that are for everyone.`,
+		Long: `Lists your templates, those that are shared with you, and those that are for everyone. The built-in ones come last;
+"--author @catalogue" lists only them.`,
 		Example: `  paictl job template list
   paictl job template list --mine
+  paictl job template list --author @catalogue
   paictl job template list --author ann --keyword bert -o json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -71,9 +73,17 @@ func templateListRun(ctx context.Context, opts *TemplateListOptions) error {
 	t := cmdutil.Table{Header: []string{"NAME", "FOR", "USES", "STARS", "CHANGED", "SUMMARY"}}
 	for i := range all {
 		one := &all[i]
-		t.Rows = append(t.Rows, []string{titled(one), sharedWith(one), strconv.FormatInt(one.Uses, 10), strconv.Itoa(one.Stars), one.Updated.Local().Format(time.DateOnly), cmp.Or(one.Summary, "-")})
+		t.Rows = append(t.Rows, []string{titled(one), sharedWith(one), strconv.FormatInt(one.Uses, 10), strconv.Itoa(one.Stars), changedAt(one, time.DateOnly), cmp.Or(one.Summary, "-")})
 	}
 	return opts.Output.Write(opts.Factory.IO.Out, api.Templates{Items: all}, t)
+}
+
+// changedAt says when a template was last changed. A built-in one has no time.
+func changedAt(t *api.Template, layout string) string {
+	if t.BuiltIn {
+		return "built in"
+	}
+	return t.Updated.Local().Format(layout)
 }
 
 // TemplateShowOptions are those of "paictl job template show".
@@ -92,6 +102,7 @@ func newCmdTemplateShow(f *cmdutil.Factory, runF func(context.Context, *Template
 		Short: "Show the description and the job file of a template",
 		Example: `  paictl job template show ann/train
   paictl job template show ann/train --config > my-train.yaml
+  paictl job template show jupyter --config > jupyter.yaml
   paictl job template show train -o json`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: opts.Flags.completeTemplates(f, 1),
@@ -144,7 +155,7 @@ func writeTemplate(out io.Writer, t *api.Template) error {
 	for _, row := range [][2]string{
 		{"Name:", titled(t)}, {"Summary:", t.Summary}, {"For:", sharedWith(t)}, {"Type:", t.Type}, {"Data:", strings.TrimSpace(t.DataType + " " + t.DataURL)},
 		{"Categories:", strings.Join(t.Categories, ", ")}, {"Tags:", strings.Join(t.Tags, ", ")}, {"Uses:", strconv.FormatInt(t.Uses, 10)}, {"Stars:", strconv.Itoa(t.Stars)},
-		{"Changed:", t.Updated.Local().Format(time.DateTime)}, {"ID:", t.ID},
+		{"Changed:", changedAt(t, time.DateTime)}, {"ID:", t.ID},
 	} {
 		if row[1] != "" {
 			r.Add(row[0], row[1])

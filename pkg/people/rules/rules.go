@@ -126,6 +126,8 @@ type Thing struct {
 	Public   bool
 	Groups   []string
 	Official bool
+	// BuiltIn is a template of the program, which no one can change, not even an operator.
+	BuiltIn bool
 }
 
 // Who says which subjects a rule allows.
@@ -218,8 +220,14 @@ func Class(id string, s *Subject) error {
 
 // Decide decides about a thing. The error is ErrGuest, a ForbiddenError or ErrHidden.
 func Decide(id string, s *Subject, t Thing) error {
-	if err := Class(id, s); err != nil || s != nil && s.Operator {
+	if err := Class(id, s); err != nil {
 		return err
+	}
+	if t.BuiltIn && byID[id].Who == Author {
+		return forbidden("the template is built in: copy it, and change the copy")
+	}
+	if s != nil && s.Operator {
+		return nil
 	}
 	own := !s.Guest() && t.Owner == s.Name
 	switch byID[id].Who {

@@ -256,6 +256,19 @@ func TestATemplateIsSharedWithWhomTheAuthorSays(t *testing.T) {
 	assert.Equal(t, "ok", answer(rules.Decide("template.change", root(), rules.Thing{Owner: "ann", Official: true})))
 }
 
+func TestATemplateOfTheProgramIsReadByAllAndChangedByNobody(t *testing.T) {
+	builtIn := rules.Thing{Owner: "@catalogue", Public: true, Official: true, BuiltIn: true}
+	for _, who := range []*rules.Subject{ann(), root(), {Operator: true}} {
+		for _, id := range []string{"template.read", "template.star"} {
+			assert.NoError(t, rules.Decide(id, who, builtIn), id)
+		}
+		for _, id := range []string{"template.change", "template.remove"} {
+			assert.ErrorContains(t, rules.Decide(id, who, builtIn), "built in: copy it", id)
+		}
+	}
+	assert.ErrorIs(t, rules.Decide("template.read", &rules.Subject{}, builtIn), rules.ErrGuest)
+}
+
 func TestATokenForJobsDoesNotChangeWhatOthersRun(t *testing.T) {
 	who := root()
 	for _, id := range []string{"template.change", "template.remove"} {

@@ -145,8 +145,12 @@ func (s *Store) read(ctx context.Context, object string) (*v1.Template, error) {
 // Update changes the author's fields. version is the Generation that the change is based on; if the template has another one by now, it
 // isn't changed; 0 allows any. change may be called more than once.
 func (s *Store) Update(ctx context.Context, id string, version int64, change func(*v1.Template) error) (*v1.Template, error) {
+	known, err := s.Get(id)
+	if err != nil {
+		return nil, err
+	}
 	var was *v1.TemplateSpec
-	made, err := s.write(ctx, id, "", func(t *v1.Template) error {
+	made, err := s.write(ctx, known, "", func(t *v1.Template) error {
 		if version != 0 && t.Generation != version {
 			return hint.Wrap(ErrChanged, "look at it again, and repeat the change")
 		}
@@ -176,7 +180,7 @@ func (s *Store) Update(ctx context.Context, id string, version int64, change fun
 func (s *Store) undo(ctx context.Context, made *v1.Template, was *v1.TemplateSpec) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), takeBackTime)
 	defer cancel()
-	_, err := s.write(ctx, string(made.UID), "", func(t *v1.Template) error {
+	_, err := s.write(ctx, made, "", func(t *v1.Template) error {
 		if t.Generation == made.Generation {
 			t.Spec = *was
 		}
@@ -187,31 +191,46 @@ func (s *Store) undo(ctx context.Context, made *v1.Template, was *v1.TemplateSpe
 
 // Star notes that a person likes a template, or no longer does.
 func (s *Store) Star(ctx context.Context, id, person string, yes bool) (*v1.Template, error) {
-	return s.write(ctx, id, "status", func(t *v1.Template) error {
-		t.Status.Stars = slices.DeleteFunc(t.Status.Stars, func(name string) bool { return name == person })
+	return s.count(ctx, id, func(status *v1.TemplateStatus) {
+		status.Stars = slices.DeleteFunc(status.Stars, func(name string) bool { return name == person })
 		if yes {
-			t.Status.Stars = append(t.Status.Stars, person)
+			status.Stars = append(status.Stars, person)
 		}
-		slices.Sort(t.Status.Stars)
-		return nil
+		slices.Sort(status.Stars)
 	})
 }
 
 // Use counts a job that was submitted from a template.
 func (s *Store) Use(ctx context.Context, id string) error {
-	_, err := s.write(ctx, id, "status", func(t *v1.Template) error {
-		t.Status.Uses++
-		return nil
-	})
+	_, err := s.count(ctx, id, func(status *v1.TemplateStatus) { status.Uses++ })
 	return err
 }
 
-// write changes an object, or its status, as it is now: another's change is never undone.
-func (s *Store) write(ctx context.Context, id, part string, change func(*v1.Template) error) (*v1.Template, error) {
+// count changes the status of a template.
+func (s *Store) count(ctx context.Context, id string, change func(*v1.TemplateStatus)) (*v1.Template, error) {
 	known, err := s.Get(id)
 	if err != nil {
 		return nil, err
 	}
+	object := known
+	if known.BuiltIn() {
+		if object, err = s.counter(ctx, known); err != nil {
+			return nil, err
+		}
+	}
+	made, err := s.write(ctx, object, "status", func(t *v1.Template) error {
+		change(&t.Status)
+		return nil
+	})
+	if err != nil || !known.BuiltIn() {
+		return made, err
+	}
+	return withCounts(known, made), nil
+}
+
+// write changes an object, or its status, as it is now: another's change is never undone.
+func (s *Store) write(ctx context.Context, known *v1.Template, part string, change func(*v1.Template) error) (*v1.Template, error) {
+	var err error
 	var parts []string
 	if part != "" {
 		parts = []string{part}

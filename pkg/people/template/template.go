@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -38,13 +39,18 @@ var (
 type Store struct {
 	api     dynamic.ResourceInterface
 	objects *watch.Store[*v1.Template]
+	builtIn []*v1.Template
 	now     func() time.Time
+	// unprepared is set if Load found a cluster without the kind Template: it has only the built-in ones.
+	unprepared atomic.Bool
 }
 
 // Options of a Store.
 type Options struct {
 	Log *slog.Logger     // nil discards the log
 	Now func() time.Time // nil is time.Now
+	// BuiltIn are templates of the program, in the order of lists; usually those of BuiltIn.
+	BuiltIn []v1.TemplateSpec
 }
 
 // Open connects. It doesn't send a request yet.
@@ -61,6 +67,9 @@ func Open(config *rest.Config, o Options) (*Store, error) {
 		return nil, fmt.Errorf("connect to the API server: %w", err)
 	}
 	s := &Store{api: api.Resource(v1.Templates), now: o.Now}
+	for i := range o.BuiltIn {
+		s.builtIn = append(s.builtIn, newBuiltIn(&o.BuiltIn[i]))
+	}
 	everything := metav1.ListOptions{}
 	s.objects = watch.New(watch.Options[*unstructured.Unstructured, *v1.Template]{Name: "templates", Source: watch.From(watching.Resource(v1.Templates), everything),
 		Reads: watch.From(s.api, everything), Keep: decode, Confirm: true, Log: o.Log})
@@ -74,7 +83,7 @@ func decode(u *unstructured.Unstructured) (*v1.Template, error) {
 		return nil, fmt.Errorf("it can't be read: %w", err)
 	}
 	switch {
-	case !v1.ValidName(out.Spec.Author):
+	case !v1.ValidName(out.Spec.Author) && !out.BuiltIn():
 		return nil, fmt.Errorf("spec.author: %q can't be a name", out.Spec.Author)
 	case !ValidName(out.Spec.Name):
 		return nil, fmt.Errorf("spec.name: %q can't be a name", out.Spec.Name)
@@ -82,8 +91,12 @@ func decode(u *unstructured.Unstructured) (*v1.Template, error) {
 	return out, nil
 }
 
-// Load reads everything once, for commands.
-func (s *Store) Load(ctx context.Context) error { return explain(s.objects.Load(ctx)) }
+// Load reads everything once, for commands. After people.ErrUnprepared, the Store has the built-in templates.
+func (s *Store) Load(ctx context.Context) error {
+	err := explain(s.objects.Load(ctx))
+	s.unprepared.Store(errors.Is(err, people.ErrUnprepared))
+	return err
+}
 
 // Run watches until ctx ends.
 func (s *Store) Run(ctx context.Context) error {
@@ -93,28 +106,35 @@ func (s *Store) Run(ctx context.Context) error {
 
 // Fresh returns people.ErrStale if the templates may be stale. The Store must be running.
 func (s *Store) Fresh() error {
-	if time.Since(s.objects.Confirmed()) > people.StaleAfter {
+	if !s.unprepared.Load() && time.Since(s.objects.Confirmed()) > people.StaleAfter {
 		return people.ErrStale
 	}
 	return nil
 }
 
-// All are all templates, by author and name.
+// All are all templates, by author and name. Those that are built in come last.
 func (s *Store) All() []*v1.Template {
 	var out []*v1.Template
 	for _, t := range s.objects.All() {
-		out = append(out, t)
+		if !t.BuiltIn() {
+			out = append(out, t)
+		}
 	}
 	slices.SortFunc(out, func(a, b *v1.Template) int {
 		return cmp.Or(cmp.Compare(a.Spec.Author, b.Spec.Author), cmp.Compare(a.Spec.Name, b.Spec.Name), cmp.Compare(a.UID, b.UID))
 	})
-	return out
+	return append(out, s.counted()...)
 }
 
 // Get returns a template by its id, or ErrNone.
 func (s *Store) Get(id string) (*v1.Template, error) {
 	for _, t := range s.objects.All() {
-		if string(t.UID) == id && id != "" {
+		if string(t.UID) == id && id != "" && !t.BuiltIn() {
+			return t, nil
+		}
+	}
+	for _, t := range s.counted() {
+		if string(t.UID) == id {
 			return t, nil
 		}
 	}

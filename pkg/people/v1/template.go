@@ -20,6 +20,9 @@ const AnnotationUpdated = "paictl.openpai.org/updated"
 // CategoryOfficial is the category that administrators alone give, and whose templates they alone change.
 const CategoryOfficial = "official example"
 
+// AuthorBuiltIn is the author of the templates that are a part of the program. No person can have this name.
+const AuthorBuiltIn = "@catalogue"
+
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=templates,singular=template,scope=Cluster
 // +kubebuilder:subresource:status
@@ -54,10 +57,10 @@ type TemplateSpec struct {
 
 	// Name is for people. It is unique among the templates of an author.
 	Name string `json:"name"`
-	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?$`
+	// +kubebuilder:validation:Pattern=`^([A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?|@catalogue)$`
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="a template keeps its author"
 
-	// Author is the name of a person.
+	// Author is the name of a person, or AuthorBuiltIn.
 	Author string `json:"author"`
 	// +kubebuilder:validation:Enum=template;data;old
 
@@ -118,6 +121,9 @@ func (t *Template) Updated() time.Time {
 	}
 	return at
 }
+
+// BuiltIn reports whether the template is a part of the program. No one can change it.
+func (t *Template) BuiltIn() bool { return t.Spec.Author == AuthorBuiltIn }
 
 // Has reports whether a text is in name, author or summary, in any case.
 func (t *Template) Has(text string) bool {

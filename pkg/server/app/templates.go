@@ -24,8 +24,8 @@ func (t *Template) Bytes() (all, brief int) {
 // template returns a template as a thing of the rules. Only administrators see a template whose author is gone, and can remove
 // it.
 func (d *Actions) template(t *v1.Template) rules.Thing {
-	out := rules.Thing{Kind: rules.KindTemplate, Name: t.Spec.Name, Official: slices.Contains(t.Spec.Categories, v1.CategoryOfficial)}
-	if _, err := d.app.People.Person(t.Spec.Author); err == nil || d.caller.Operator {
+	out := rules.Thing{Kind: rules.KindTemplate, Name: t.Spec.Name, Official: slices.Contains(t.Spec.Categories, v1.CategoryOfficial), BuiltIn: t.BuiltIn()}
+	if _, err := d.app.People.Person(t.Spec.Author); err == nil || d.caller.Operator || t.BuiltIn() {
 		out.Owner, out.Public, out.Groups = t.Spec.Author, t.Spec.Public, t.Spec.Groups
 	}
 	return out
@@ -40,7 +40,7 @@ func (d *Actions) decideTemplate(rule string, t *v1.Template) error {
 	return err
 }
 
-// Templates returns the templates that the caller sees, by author and name.
+// Templates returns the templates that the caller sees, by author and name. Those that are built in come last.
 func (d *Actions) Templates() ([]Template, error) {
 	if err := rules.Class("templates.list", &d.caller.Subject); err != nil {
 		return nil, err

@@ -28,6 +28,7 @@ import (
 	"github.com/openpai/paictl/pkg/people/signin"
 	"github.com/openpai/paictl/pkg/people/template"
 	"github.com/openpai/paictl/pkg/people/token"
+	v1 "github.com/openpai/paictl/pkg/people/v1"
 	"github.com/openpai/paictl/pkg/portal"
 	"github.com/openpai/paictl/pkg/server"
 	"github.com/openpai/paictl/pkg/server/app"
@@ -68,7 +69,9 @@ type Options struct {
 	// Leading runs while this replica leads, until its context ends; it may be nil.
 	Leading func(context.Context)
 	// Audit gets a line of JSON for each record.
-	Audit   io.Writer
+	Audit io.Writer
+	// BuiltIn are job templates that everyone sees.
+	BuiltIn []v1.TemplateSpec
 	Metrics prometheus.Registerer
 	Log     *slog.Logger
 	Now     func() time.Time // nil is time.Now
@@ -111,7 +114,7 @@ func New(o Options) (*Assembly, error) {
 	if a.People, err = people.Open(o.Config, people.Options{Owns: jobs.Owns}); err != nil {
 		return nil, err
 	}
-	if a.Templates, err = template.Open(o.Config, template.Options{Log: o.Log, Now: o.Now}); err != nil {
+	if a.Templates, err = template.Open(o.Config, template.Options{Log: o.Log, Now: o.Now, BuiltIn: o.BuiltIn}); err != nil {
 		return nil, err
 	}
 	lifetimes := token.Lifetimes{Browser: o.Settings.Tokens.BrowserLife(), Refresh: o.Settings.Tokens.RefreshLife(), Rotate: o.Settings.Tokens.KeyLife()}

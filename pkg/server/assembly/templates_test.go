@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/openpai/paictl/pkg/kube/kubetest"
 	"github.com/openpai/paictl/pkg/people/template"
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 	"github.com/openpai/paictl/pkg/server/servertest"
@@ -288,6 +289,55 @@ func TestWhoIsRemovedLeavesNoTemplates(t *testing.T) {
 	h.Eventually("the watch has told of it", func() bool { return len(h.templates(t, "root", "isPublic=true")) == 2 })
 	assert.Equal(t, []string{"ann/late"}, h.templates(t, "vic", ""))
 	assert.Equal(t, 200, h.as("ann", "DELETE", "/api/v3/templates/"+late, "").Status)
+}
+
+func TestTheCatalogueIsForEveryoneAndChangedByNobody(t *testing.T) {
+	c := kubetest.Start(t)
+	servertest.Prepare(t, c)
+	builtIn, err := template.BuiltIn()
+	require.NoError(t, err)
+	h := houseOn(t, c, servertest.Options{Settings: withDoor(), BuiltIn: builtIn})
+	mine := h.save(t, "vic", "hello", nil)
+	names := h.templates(t, "vic", "")
+	require.Len(t, names, 1+len(builtIn))
+	assert.Equal(t, []string{"vic/hello", "@catalogue/hello"}, names[:2], "one's own first")
+	list := api.Templates{}
+	h.as("ann", "GET", "/api/v3/templates?author=@catalogue&name=hello", "").Into(&list)
+	require.Len(t, list.Items, 1)
+	assert.True(t, list.Items[0].BuiltIn)
+	one := "/api/v3/templates/" + list.Items[0].ID
+
+	whole := api.Template{}
+	h.as("ann", "GET", one, "").Into(&whole)
+	assert.Contains(t, whole.Job, "name: hello")
+	assert.NotContains(t, h.as("ann", "GET", one, "").Body, `"updated"`)
+	assert.Equal(t, 401, h.Ask("GET", one, "", "").Status)
+	put, err := json.Marshal(api.TemplateChange{Version: 1, Spec: whole.TemplateSpec})
+	require.NoError(t, err)
+	for _, who := range []string{"ann", "root"} {
+		for method, body := range map[string]string{"PUT": string(put), "DELETE": ""} {
+			a := h.as(who, method, one, body)
+			assert.Equal(t, 403, a.Status, "%s %s", who, method)
+			assert.Contains(t, a.Body, "the template is built in: copy it, and change the copy")
+		}
+		forged, err := json.Marshal(v1.TemplateSpec{Name: "mine", Author: v1.AuthorBuiltIn, Job: loose("x")})
+		require.NoError(t, err)
+		assert.Equal(t, 403, h.as(who, "POST", "/api/v3/templates", string(forged)).Status)
+	}
+	assert.Equal(t, 403, h.as("root", "PUT", "/marketplace/api/items/"+list.Items[0].ID, `{"summary":"x"}`).Status)
+
+	h.as("ann", "PUT", one+"/star", "").Into(&whole)
+	assert.True(t, whole.Starred)
+	assert.Equal(t, 1, whole.Stars)
+	assert.Equal(t, 200, h.as("abe", "POST", one+"/use", "").Status)
+	h.as("vic", "GET", one, "").Into(&whole)
+	assert.False(t, whole.Starred)
+	assert.Equal(t, 1, whole.Stars)
+	assert.EqualValues(t, 1, whole.Uses)
+	assert.Contains(t, whole.Job, "name: hello")
+	assert.Len(t, h.templates(t, "vic", ""), 1+len(builtIn), "the object with the stars is no template")
+	assert.Equal(t, []string{"vic/hello"}, h.templates(t, "vic", "author=vic"))
+	assert.Equal(t, 200, h.as("vic", "DELETE", "/api/v3/templates/"+mine, "").Status)
 }
 
 // Operators change the objects of the cluster directly, too.

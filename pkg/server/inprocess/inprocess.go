@@ -92,7 +92,11 @@ func New(o Options) (*Server, error) {
 	if s.tokens, err = token.Open(o.Cluster.Config, s.people, token.Options{}); err != nil {
 		return nil, err
 	}
-	if s.list, err = template.Open(o.Cluster.Config, template.Options{}); err != nil {
+	builtIn, err := template.BuiltIn()
+	if err != nil {
+		return nil, err
+	}
+	if s.list, err = template.Open(o.Cluster.Config, template.Options{BuiltIn: builtIn}); err != nil {
 		return nil, err
 	}
 	s.core = &app.App{People: s.people, Tokens: s.tokens, Templates: s.list, Jobs: s.jobs, Audit: s, Lister: lister{s.jobs}, Author: o.Author, Status: o.Status, Services: o.Services}
@@ -158,7 +162,10 @@ func (s *Server) load(r *http.Request) error {
 		return s.tokens.Load(ctx)
 	case "template", "templates":
 		if !writes {
-			return s.list.Load(ctx)
+			if err := s.list.Load(ctx); !errors.Is(err, people.ErrUnprepared) {
+				return err
+			}
+			return nil // the cluster has the built-in templates
 		}
 		if err := s.loadPeople(ctx, false); err != nil { // authors and groups
 			return err

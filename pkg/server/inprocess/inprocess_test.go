@@ -32,6 +32,7 @@ type cluster struct {
 	requests  []string // method and path
 	forbidden string   // a part of the requests that the account may not send
 	silent    bool     // the job controller doesn't answer
+	fresh     bool     // the cluster doesn't have the definitions of people and templates
 	records   []audit.Record
 	left      chan struct{}
 }
@@ -48,7 +49,7 @@ func (c *cluster) answer(w http.ResponseWriter, r *http.Request) {
 	request := r.Method + " " + r.URL.Path
 	c.mu.Lock()
 	c.requests = append(c.requests, request)
-	refused, silent := c.forbidden != "" && strings.Contains(request, c.forbidden), c.silent
+	refused, silent, fresh := c.forbidden != "" && strings.Contains(request, c.forbidden), c.silent, c.fresh
 	c.mu.Unlock()
 	say := func(status int, body string) {
 		w.Header().Set("Content-Type", "application/json")
@@ -63,6 +64,8 @@ func (c *cluster) answer(w http.ResponseWriter, r *http.Request) {
 		say(403, `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"frameworks.frameworkcontroller.microsoft.com is forbidden: User \"dev\" cannot list resource \"frameworks\" in API group \"frameworkcontroller.microsoft.com\" in the namespace \"pai-jobs\"","reason":"Forbidden","details":{"group":"frameworkcontroller.microsoft.com","kind":"frameworks"},"code":403}`)
 	case refused:
 		say(403, `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"services \"job-controller:http\" is forbidden: User \"dev\" cannot create resource \"services/proxy\" in API group \"\" in the namespace \"pai-system\"","reason":"Forbidden","details":{"name":"job-controller:http","kind":"services"},"code":403}`)
+	case people && fresh:
+		say(404, `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"the server could not find the requested resource","reason":"NotFound","details":{},"code":404}`)
 	case people && name == "templates":
 		say(200, `{"apiVersion":"paictl.openpai.org/v1","kind":"TemplateList","metadata":{"resourceVersion":"9"},"items":[`+aTemplate("1")+","+aTemplate("2")+`]}`)
 	case people && r.Method == http.MethodDelete:
@@ -220,6 +223,25 @@ func TestTemplatesAreReadWithoutThePeople(t *testing.T) {
 	status, answer = send("GET", id("2"), "")
 	require.Equal(t, 200, status, answer)
 	assert.Contains(t, answer, "train2")
+}
+
+func TestANewClusterHasTheBuiltInTemplates(t *testing.T) {
+	c := newCluster(t)
+	c.fresh = true
+	send, _ := c.client(t)
+	status, answer := send("GET", "templates?name=hello", "")
+	require.Equal(t, 200, status, answer)
+	var list struct{ Items []struct{ ID, Author string } }
+	require.NoError(t, json.Unmarshal([]byte(answer), &list))
+	require.Len(t, list.Items, 1)
+	assert.Equal(t, "@catalogue", list.Items[0].Author)
+	status, answer = send("GET", "templates/"+list.Items[0].ID, "")
+	require.Equal(t, 200, status, answer)
+	assert.Contains(t, answer, "name: hello")
+	status, answer = send("DELETE", "templates/"+list.Items[0].ID, "")
+	assert.Equal(t, 403, status, answer)
+	status, _ = send("GET", id("1"), "")
+	assert.Equal(t, 404, status)
 }
 
 func TestACommandWithManyRequestsReadsThePeopleOnce(t *testing.T) {

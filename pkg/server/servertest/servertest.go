@@ -58,6 +58,8 @@ type Options struct {
 	Address func(host string, port int)
 	// API changes the configuration of the API server's clients.
 	API func(*rest.Config)
+	// BuiltIn are the job templates that everyone sees.
+	BuiltIn []v1.TemplateSpec
 }
 
 // Server is a running server.
@@ -206,7 +208,7 @@ func Start(t testing.TB, c *kube.Cluster, o Options) *Server {
 		own.Port = port(s.TLS)
 	}
 	var err error
-	s.Assembly, err = assembly.New(assembly.Options{Config: config, Settings: o.Settings, HistoryURL: at("history"), SchedulerURL: at("scheduler"), AccessFile: o.AccessFile, Credentials: o.Credentials, SystemNamespace: kube.SystemNamespace,
+	s.Assembly, err = assembly.New(assembly.Options{Config: config, Settings: o.Settings, BuiltIn: o.BuiltIn, HistoryURL: at("history"), SchedulerURL: at("scheduler"), AccessFile: o.AccessFile, Credentials: o.Credentials, SystemNamespace: kube.SystemNamespace,
 		Audit: s.Printed, Log: log})
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.Background()) //nolint:usetesting // the parts end after the connections

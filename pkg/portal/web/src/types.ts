@@ -468,8 +468,9 @@ export interface PeopleV1TemplateSpec {
 
 export interface V3ApiTemplate {
   author: string;
+  builtIn: boolean;
   categories?: string[];
-  created: string;
+  created?: string;
   dataType?: string;
   dataUrl?: string;
   description?: string;
@@ -483,7 +484,7 @@ export interface V3ApiTemplate {
   summary?: string;
   tags?: string[];
   type: string;
-  updated: string;
+  updated?: string;
   uses: number;
   version: number;
 }

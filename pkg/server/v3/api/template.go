@@ -15,15 +15,17 @@ type Template struct {
 	Uses    int64 `json:"uses"`
 	Stars   int   `json:"stars"`
 	// Starred reports whether one of the stars is the caller's.
-	Starred bool      `json:"starred"`
-	Created time.Time `json:"created"`
-	Updated time.Time `json:"updated"`
+	Starred bool `json:"starred"`
+	// BuiltIn marks a template of the program, which no one can change. It has no times.
+	BuiltIn bool      `json:"builtIn"`
+	Created time.Time `json:"created,omitzero"`
+	Updated time.Time `json:"updated,omitzero"`
 }
 
 // NewTemplate returns a template as a person sees it.
 func NewTemplate(t *v1.Template, person string) *Template {
 	out := &Template{ID: string(t.UID), TemplateSpec: *t.Spec.DeepCopy(), Version: t.Generation, Uses: t.Status.Uses, Stars: len(t.Status.Stars),
-		Created: t.CreationTimestamp.UTC(), Updated: t.Updated().UTC()}
+		BuiltIn: t.BuiltIn(), Created: t.CreationTimestamp.UTC(), Updated: t.Updated().UTC()}
 	for _, name := range t.Status.Stars {
 		out.Starred = out.Starred || name == person && person != ""
 	}
@@ -37,7 +39,7 @@ func (t *Template) Brief() Template {
 	return out
 }
 
-// Templates are templates, by author and name.
+// Templates are templates, by author and name. Those that are built in come last.
 type Templates struct {
 	Items []Template `json:"items"`
 }
