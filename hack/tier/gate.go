@@ -84,7 +84,7 @@ func shells(ctx context.Context, r *runner) error {
 }
 
 // later are the folders whose tests need servers, hosts or minutes. All other packages have their unit tests in the gate.
-var later = []string{"test/alerts", "test/away", "test/clients", "test/e2e", "test/parity", "test/road", "test/scale", "test/scheduler", "pkg/kube/kubetest"}
+var later = []string{"test/alerts", "test/away", "test/catalogue", "test/clients", "test/e2e", "test/parity", "test/road", "test/scale", "test/scheduler", "pkg/kube/kubetest"}
 
 // unit runs the tests without servers of all packages: without the race detector, and with pinned seeds.
 func unit(ctx context.Context, r *runner) error {
