@@ -3,12 +3,14 @@ package browser
 import (
 	"encoding/json"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/chromedp/chromedp"
 	"github.com/stretchr/testify/require"
 
+	"github.com/openpai/paictl/pkg/people/template"
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 	"github.com/openpai/paictl/pkg/server/servertest"
 )
@@ -174,6 +176,44 @@ func TestTemplates(t *testing.T) {
 	b.has("[role=menuitem]", "Copy as paictl")
 	b.shows("![...document.querySelectorAll('[role=menuitem]')].some(e => e.innerText.includes('Edit'))")
 	b.narrow(w, "/templates", bert, "/templates/new")
+	b.fine()
+}
+
+// Built-in templates are after those of people. They can be used, starred and copied, and not changed, even by an administrator.
+func TestTheCatalogueOfTemplates(t *testing.T) {
+	b := openTab(t)
+	builtIn, err := template.BuiltIn()
+	require.NoError(t, err)
+	w := newWorld(t, func(o *servertest.Options) { o.BuiltIn = builtIn })
+	w.Group("browser-administrators", func(g *v1.GroupSpec) { g.Administrator = true })
+	w.Person("rita", "browser-administrators")
+	w.tokens["rita"] = w.SignIn("rita")
+	w.template("rita", &v1.TemplateSpec{Name: "zebra", Job: servertest.JobFile("hello", "speech")})
+	b.signIn(w, "/templates", "rita")
+	const names = "[...document.querySelectorAll('.template a.whole')].map(e => e.innerText)"
+	b.shows(names + ".length === " + strconv.Itoa(1+len(builtIn)) + " && " + names + "[0] === 'zebra'")
+	b.shows("[...document.querySelectorAll('.template footer')].filter(e => e.innerText.includes('Built in')).length === " + strconv.Itoa(len(builtIn)))
+	b.press(".segments button", "Shared with me")
+	b.has(".empty", "No template matches")
+	b.do(chromedp.Navigate(w.URL + "/templates?label=serving"))
+	b.shows(names + ".join() === 'vllm'")
+	b.press(".template .star", "0")
+	b.shows("document.querySelector('.template .star[aria-pressed=true]').innerText.trim() === '1'")
+	b.press(".template a.whole", "vllm")
+	b.has(".lead", "Serve a language model")
+	b.has(".facts", "Built in")
+	b.has(".note", "Secrets of this template are masked")
+	b.shows("!document.querySelector('.facts').innerText.includes('Created') && document.querySelector('input[name=model]').value === 'Qwen/Qwen2.5-0.5B-Instruct'")
+	b.run("document.querySelector('.top .menu button').click()")
+	b.has("[role=menuitem]", "Copy as paictl")
+	b.shows("![...document.querySelectorAll('[role=menuitem]')].some(e => e.innerText.includes('Edit') || e.innerText.includes('Delete'))")
+	b.run("document.querySelector('.top .menu button').click()")
+	b.menu("Make a copy")
+	b.has("h1", "A copy of vllm")
+	b.shows("document.querySelector('[name=job]').value.includes('VLLM_API_KEY') && document.querySelector('[name=categories]').value === 'serving' && !document.querySelector('[name=official]').checked")
+	b.press(".top .primary", "Save")
+	b.shows("document.querySelector('.facts')?.innerText.includes('rita')")
+	b.narrow(w, "/templates")
 	b.fine()
 }
 

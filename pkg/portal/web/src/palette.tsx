@@ -54,7 +54,7 @@ async function found(text: string, signal: AbortSignal): Promise<Entry[]> {
   const [jobs, templates] = await Promise.all([call("GET /api/v3/jobs", { query: { keyword: text, limit: most }, signal }), call("GET /api/v3/templates", { query: { keyword: text }, signal })]);
   return [
     ...(jobs.items ?? []).map((j): Entry => ({ key: j.uid, icon: "jobs", title: j.name, more: j.user, state: j.state, run: () => go(address(["jobs", j.user, j.name])) })),
-    ...(templates.items ?? []).slice(0, most).map((x): Entry => ({ key: x.id, icon: "file", title: x.name, more: x.author, run: () => go(address(["templates", x.id])) })),
+    ...(templates.items ?? []).slice(0, most).map((x): Entry => ({ key: x.id, icon: "file", title: x.name, more: x.builtIn ? t("builtIn") : x.author, run: () => go(address(["templates", x.id])) })),
   ];
 }
 

@@ -13,7 +13,7 @@ export function isOfficial(x: V3ApiTemplate): boolean {
 
 /** Whether the person may change a template. The server decides. */
 export function mayChange(x: V3ApiTemplate): boolean {
-  return me.value?.grants.administrator === true || (x.author === me.value?.name && !isOfficial(x));
+  return !x.builtIn && (me.value?.grants.administrator === true || (x.author === me.value?.name && !isOfficial(x)));
 }
 
 /** Returns the fields of a template that its author writes. */

@@ -25,7 +25,7 @@ function fits(x: V3ApiTemplate, view: string, label: string): boolean {
     case "mine":
       return x.author === me.value?.name;
     case "shared":
-      return x.author !== me.value?.name;
+      return x.author !== me.value?.name && !x.builtIn;
     case "official":
       return isOfficial(x);
     case "starred":
@@ -34,9 +34,11 @@ function fits(x: V3ApiTemplate, view: string, label: string): boolean {
   return true;
 }
 
+/** Orders templates: those of people first, and then the built-in ones, which have no times. */
 function compare(order: Order) {
   return (a: V3ApiTemplate, b: V3ApiTemplate) => {
-    const by = order === "name" ? 0 : order === "updated" ? Date.parse(b.updated) - Date.parse(a.updated) : b[order] - a[order] || b.stars - a.stars;
+    if (a.builtIn !== b.builtIn) return a.builtIn ? 1 : -1;
+    const by = order === "name" ? 0 : order === "updated" ? Date.parse(b.updated ?? "0") - Date.parse(a.updated ?? "0") : b[order] - a[order] || b.stars - a.stars;
     return by || a.name.localeCompare(b.name) || a.author.localeCompare(b.author);
   };
 }
@@ -81,6 +83,11 @@ function Labels({ x }: { x: V3ApiTemplate }) {
   );
 }
 
+/** Says whose a template is. */
+function author(x: V3ApiTemplate): string {
+  return x.builtIn ? t("builtIn") : x.author;
+}
+
 /** Says with whom a template is shared. */
 function sharedWith(x: V3ApiTemplate): string {
   if (x.public) return t("everyone");
@@ -105,7 +112,7 @@ function Card({ x, chosen, changed }: { x: V3ApiTemplate; chosen: boolean; chang
         <Labels x={x} />
       </p>
       <footer class="faint small">
-        <span>{x.author}</span>
+        <span>{author(x)}</span>
         <span>{t("usedTimes", { n: x.uses })}</span>
         <Ago time={x.updated} />
         <span title={t("sharedWith")}>{sharedWith(x)}</span>
@@ -297,8 +304,10 @@ function Shown({ x, changed: took }: { x: V3ApiTemplate; changed: (next: V3ApiTe
               { label: t("copySubmit"), icon: "copy", run: () => void copy(submit) },
               { label: t("copyCurl"), icon: "copy", run: () => void copy(curl("GET /api/v3/templates/{template}", { path })) },
               { label: t("copyLink"), icon: "link", run: () => void copy(location.href) },
+              null,
+              { label: t("copyTemplate"), icon: "plus", run: () => go(address(["templates", "new"], { template: x.id })) },
               ...(mayChange(x)
-                ? [null, { label: t("edit"), icon: "file" as const, run: () => go(address(["templates", x.id], { edit: "yes" })) }, { label: t("remove"), icon: "trash" as const, danger: true, run: remove }]
+                ? [{ label: t("edit"), icon: "file" as const, run: () => go(address(["templates", x.id], { edit: "yes" })) }, { label: t("remove"), icon: "trash" as const, danger: true, run: remove }]
                 : []),
             ]}
           />
@@ -306,16 +315,20 @@ function Shown({ x, changed: took }: { x: V3ApiTemplate; changed: (next: V3ApiTe
       </header>
       {x.summary ? <p class="lead">{x.summary}</p> : null}
       <dl class="facts">
-        <Fact name="author">{x.author}</Fact>
+        <Fact name="author">{author(x)}</Fact>
         <Fact name="sharedWith">{sharedWith(x)}</Fact>
         <Fact name="uses">{x.uses}</Fact>
-        <Fact name="version">{x.version}</Fact>
-        <Fact name="changedAt">
-          <Ago time={x.updated} />
-        </Fact>
-        <Fact name="createdAt">
-          <Ago time={x.created} />
-        </Fact>
+        {x.builtIn ? null : (
+          <>
+            <Fact name="version">{x.version}</Fact>
+            <Fact name="changedAt">
+              <Ago time={x.updated} />
+            </Fact>
+            <Fact name="createdAt">
+              <Ago time={x.created} />
+            </Fact>
+          </>
+        )}
         {x.tags?.length || x.categories?.length ? (
           <Fact name="labels">
             <Labels x={x} />
@@ -361,22 +374,27 @@ function Fact({ name, children }: { name: Text; children: preact.ComponentChildr
   );
 }
 
-/** The form for a new template: empty, of the file of the page Submit, or of a job. */
+/** The form for a new template: empty, of the file of the page Submit, of a job, or of another template. */
 export function NewTemplate() {
   const of = place.value.query.get("job") ?? "";
-  const { value, error, again } = useRead(of, async (signal) => {
-    if (!of) return place.value.query.get("from") === "submit" ? draft.value : "";
+  const template = place.value.query.get("template") ?? "";
+  const { value, error, again } = useRead(of + "\n" + template, async (signal): Promise<PeopleV1TemplateSpec> => {
+    const mine = (job: string) => ({ name: nameIn(job), author: me.value!.name, type: "template", job });
+    if (template) {
+      const x = await call("GET /api/v3/templates/{template}", { path: { template }, signal });
+      return { ...specOf(x), author: me.value!.name, public: false, groups: [], categories: x.categories?.filter((c) => c !== official) };
+    }
+    if (!of) return mine(place.value.query.get("from") === "submit" ? draft.value : "");
     const [user, name] = of.split("/");
     const job = await call("GET /api/v3/jobs/{user}/{name}/brief", { path: { user: user ?? "", name: name ?? "" }, signal });
-    return job.config ?? "";
+    return mine(job.config ?? "");
   });
   useEffect(() => {
     document.title = t("newTemplate") + " – paictl";
   }, []);
   if (value.value === null) return error.value ? <Problem of={error.value} again={again} /> : <Loading />;
-  const job = value.value;
-  const spec = { name: nameIn(job), author: me.value!.name, type: "template", job };
-  return <Edit title={of ? t("templateOf", { job: of }) : t("newTemplate")} spec={spec} store={(body) => call("POST /api/v3/templates", { body })} done={(x) => go(address(["templates", x.id]), true)} cancel={address(of ? ["jobs", ...of.split("/")] : ["templates"])} />;
+  const spec = value.value;
+  return <Edit title={template ? t("copyOf", { name: spec.name }) : of ? t("templateOf", { job: of }) : t("newTemplate")} spec={spec} store={(body) => call("POST /api/v3/templates", { body })} done={(x) => go(address(["templates", x.id]), true)} cancel={address(template ? ["templates", template] : of ? ["jobs", ...of.split("/")] : ["templates"])} />;
 }
 
 /** Words between commas. */
