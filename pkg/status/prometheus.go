@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/url"
 	"slices"
@@ -125,39 +124,18 @@ func (f *Follower) query(ctx context.Context, text string, each func(*sample)) e
 		return err
 	}
 	defer func() { _ = body.Close() }()
-	if err := samples(body, each); err != nil {
-		return fmt.Errorf("read the answer of Prometheus: %w", err)
-	}
-	return nil
-}
-
-// samples reads {"status":"success","data":{"resultType":"vector","result":[…]}}.
-func samples(body io.Reader, each func(*sample)) error {
-	d := json.NewDecoder(body)
-	for {
-		token, err := d.Token()
-		if errors.Is(err, io.EOF) {
-			return errors.New("it has no result")
-		}
-		if err != nil {
-			return err
-		}
-		if token == "result" {
-			break
-		}
-	}
-	if token, err := d.Token(); err != nil || token != json.Delim('[') {
-		return fmt.Errorf("its result is not a list (%v)", cmp.Or(fmt.Sprint(token), fmt.Sprint(err)))
-	}
-	for d.More() {
+	err = web.Results(body, func(d *json.Decoder) error {
 		var s sample
 		if err := d.Decode(&s); err != nil {
 			return err
 		}
 		each(&s)
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("read the answer of Prometheus: %w", err)
 	}
-	_, err := d.Token()
-	return err
+	return nil
 }
 
 func (f *Follower) askAlerts(ctx context.Context) (func(), error) {
