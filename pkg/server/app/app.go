@@ -14,6 +14,7 @@ import (
 
 	"github.com/openpai/paictl/pkg/audit"
 	"github.com/openpai/paictl/pkg/diagnose/alerts"
+	"github.com/openpai/paictl/pkg/diagnose/metrics"
 	"github.com/openpai/paictl/pkg/job"
 	"github.com/openpai/paictl/pkg/job/cache"
 	"github.com/openpai/paictl/pkg/job/listing"
@@ -88,6 +89,8 @@ type App struct {
 	Status StatusSource
 	// Services reads the state of the platform's services; it may be nil.
 	Services func(context.Context) (*state.Report, error)
+	// Metrics reads figures over time from Prometheus; nil if the cluster has no Prometheus.
+	Metrics *metrics.Reader
 
 	polls polls
 	uses  uses

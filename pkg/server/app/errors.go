@@ -12,6 +12,7 @@ import (
 
 	"github.com/openpai/paictl/pkg/config/strictyaml"
 	"github.com/openpai/paictl/pkg/diagnose/alerts"
+	"github.com/openpai/paictl/pkg/diagnose/metrics"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/job"
 	"github.com/openpai/paictl/pkg/job/listing"
@@ -46,6 +47,7 @@ const (
 
 	codeNotImplemented = "NotImplementedError"
 	codeNoFacts        = "NoFactsError"
+	codeNoMachine      = "NoMachineError"
 )
 
 // retryAfter is when a client should retry after a temporary error.
@@ -81,7 +83,7 @@ func meaning(err error) *wire.Error { //nolint:gocyclo // one case a line
 	grant := (*grantError)(nil)
 	findings := strictyaml.Findings{}
 	invalid, notNow, pending := (*change.InvalidError)(nil), (*change.RefusedError)(nil), (*change.PendingError)(nil)
-	refused := (*job.RefusedError)(nil)
+	refused, outside := (*job.RefusedError)(nil), (*metrics.RangeError)(nil)
 	throttled, conflict, ended, limit := (*signin.ThrottledError)(nil), (*job.ConflictError)(nil), (*job.EndedError)(nil), (*job.LimitError)(nil)
 	switch {
 	case errors.Is(err, rules.ErrGuest):
@@ -146,6 +148,12 @@ func meaning(err error) *wire.Error { //nolint:gocyclo // one case a line
 	case errors.Is(err, alerts.ErrNone):
 		return &wire.Error{Status: http.StatusNotImplemented, Code: codeNotImplemented, Message: "which alerts fire isn't known: the server has no Alertmanager to ask",
 			Remedy: "an operator names one in the section rest-server of services-configuration.yaml: alerts.url"}
+	case errors.Is(err, metrics.ErrNone):
+		return &wire.Error{Status: http.StatusNotImplemented, Code: codeNotImplemented, Message: metrics.ErrNone.Error(), Remedy: metrics.RemedyNone}
+	case errors.Is(err, metrics.ErrAway):
+		return &wire.Error{Status: http.StatusServiceUnavailable, Code: wire.CodeUnavailable, Message: metrics.ErrAway.Error(), Remedy: metrics.RemedyAway, RetryAfter: retryAfter}
+	case errors.As(err, &outside):
+		return made(http.StatusBadRequest, wire.CodeParameters)
 	case errors.Is(err, people.ErrUnavailable), errors.Is(err, listing.ErrUnavailable), errors.Is(err, alerts.ErrAway), job.IsUnavailable(err), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		return &wire.Error{Status: http.StatusServiceUnavailable, Code: wire.CodeUnavailable, Message: "the server can't answer this now", Remedy: "try again in a moment", RetryAfter: retryAfter}
 	case job.IsNotFound(err):

@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 
 	"github.com/openpai/paictl/pkg/audit"
+	"github.com/openpai/paictl/pkg/diagnose/metrics"
 	"github.com/openpai/paictl/pkg/job"
 	"github.com/openpai/paictl/pkg/job/cache"
 	"github.com/openpai/paictl/pkg/job/logs"
@@ -152,7 +153,8 @@ func New(o Options) (*Assembly, error) {
 	core := &app.App{People: a.People, Tokens: a.Tokens, SignIn: a.SignIn, Jobs: jobs, Lister: a.Cache, Audit: a.audit, Keys: a.keys, Now: o.Now, Templates: a.Templates,
 		Most:      app.Most{Jobs: o.Settings.Limits.LiveJobs, Tasks: o.Settings.Limits.LiveTasks},
 		LogMemory: &logs.Memory{Each: 32 << 20, All: 96 << 20}, PasswordSignIn: o.Settings.SignIn.Password.Enabled,
-		Issuers: who.issuers, Once: a.once, At: o.Settings.URL(), ReturnPages: o.Settings.SignIn.ReturnPages, Status: a.status, Services: openServices(o, services)}
+		Issuers: who.issuers, Once: a.once, At: o.Settings.URL(), ReturnPages: o.Settings.SignIn.ReturnPages, Status: a.status, Services: openServices(o, services),
+		Metrics: &metrics.Reader{Ask: openWeb(o), Failed: func(err error) { o.Log.Warn("Prometheus can't be asked", "error", err.Error()) }}}
 	if core.Alerts, err = openAlerts(o); err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -22,6 +23,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/openpai/paictl/pkg/audit"
+	"github.com/openpai/paictl/pkg/diagnose/metrics"
+	"github.com/openpai/paictl/pkg/diagnose/web"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/job"
 	"github.com/openpai/paictl/pkg/kube"
@@ -51,6 +54,8 @@ type Options struct {
 	Status app.StatusSource
 	// Services reads the state of the platform's services; it may be nil.
 	Services func(context.Context) (*state.Report, error)
+	// Web asks a service of the platform by its HTTP API; nil: through the API server.
+	Web func(ctx context.Context, service, path string, query url.Values) (io.ReadCloser, error)
 	// Author is the author of changes of the configuration, for its history.
 	Author string
 	// Unaudited is called when a change couldn't be written to the audit; it may be nil.
@@ -86,6 +91,9 @@ func New(o Options) (*Server, error) {
 		return nil, err
 	}
 	s.jobs.Configured = o.Configured
+	if s.o.Web == nil {
+		s.o.Web = web.New(o.Cluster).Get
+	}
 	if s.people, err = people.Open(o.Cluster.Config, people.Options{Owns: s.jobs.Owns}); err != nil {
 		return nil, err
 	}
@@ -99,7 +107,7 @@ func New(o Options) (*Server, error) {
 	if s.list, err = template.Open(o.Cluster.Config, template.Options{BuiltIn: builtIn}); err != nil {
 		return nil, err
 	}
-	s.core = &app.App{People: s.people, Tokens: s.tokens, Templates: s.list, Jobs: s.jobs, Audit: s, Lister: lister{s.jobs}, Author: o.Author, Status: o.Status, Services: o.Services}
+	s.core = &app.App{People: s.people, Tokens: s.tokens, Templates: s.list, Jobs: s.jobs, Audit: s, Lister: lister{s.jobs}, Author: o.Author, Status: o.Status, Services: o.Services, Metrics: &metrics.Reader{Ask: s.o.Web}}
 	s.server = server.New(server.Options{App: s.core, Routes: v3.Routes(o.Version), Limits: server.Limits{Unlimited: true}, Log: o.Log, Caller: s.caller, Reveal: s.reveal})
 	return s, nil
 }

@@ -124,12 +124,22 @@ func nullable(t reflect.Type, schema any) {
 			continue
 		}
 		of, there := fields[name]
+		if list, _ := of.(map[string]any); there && hasNulls(f.Type) && list["items"] != nil {
+			list["items"] = orNull(list["items"])
+		}
 		if !there || strings.Contains(rest, "omit") {
 			continue
 		}
 		switch f.Type.Kind() {
 		case reflect.Pointer, reflect.Slice, reflect.Map:
-			fields[name] = map[string]any{"anyOf": []any{of, map[string]any{"type": "null"}}}
+			fields[name] = orNull(of)
 		}
 	}
+}
+
+func orNull(of any) any { return map[string]any{"anyOf": []any{of, map[string]any{"type": "null"}}} }
+
+// hasNulls reports whether a list has numbers that may be missing.
+func hasNulls(t reflect.Type) bool {
+	return t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Pointer && t.Elem().Elem().Kind() != reflect.Struct
 }

@@ -44,6 +44,8 @@ export interface Routes {
   "GET /api/v3/jobs/{user}/{name}/freename": { path: { user: string; name: string }; answer: V3ApiFreeName };
   /** Streams lines of the logs of a job's tasks. */
   "GET /api/v3/jobs/{user}/{name}/logs": { path: { user: string; name: string }; query: { role?: string; task?: number; attempt?: number; previous?: boolean; follow?: boolean; since?: string; tail?: number; match?: string }; answer: V3ApiFrame };
+  /** Returns how the tasks of a job used their resources over time, with sentences that explain the figures. */
+  "GET /api/v3/jobs/{user}/{name}/metrics": { path: { user: string; name: string }; query: { task?: string; since?: string; until?: string; points?: number }; answer: MetricsReport };
   /** Runs a job again, as it was submitted. */
   "POST /api/v3/jobs/{user}/{name}/retry": { path: { user: string; name: string }; answer: V3ApiChanged };
   /** Changes the number of tasks of a role. */
@@ -78,6 +80,8 @@ export interface Routes {
   "GET /api/v3/jobs/{user}/{name}/top": { path: { user: string; name: string }; answer: V3ApiTop };
   /** Explains why a job waits, or how it ended. */
   "GET /api/v3/jobs/{user}/{name}/why": { path: { user: string; name: string }; answer: JobWhy };
+  /** Returns how a machine used its resources over time, with sentences that explain the figures. */
+  "GET /api/v3/machines/{machine}/metrics": { path: { machine: string }; query: { since?: string; until?: string; points?: number }; answer: MetricsReport };
   /** Returns the resources that a job may request. */
   "GET /api/v3/offer": { answer: JobOffer };
   /** Describes this API, as OpenAPI 3.1. */
@@ -154,6 +158,8 @@ export interface Routes {
   "GET /api/v3/virtual-clusters": { answer: V3ApiVirtualClusters };
   /** Changes virtual clusters in the stored configuration, or returns the effect of a change. */
   "PATCH /api/v3/virtual-clusters": { body: VcChangeSet; answer: VcOutcome };
+  /** Returns the GPUs and the queue of a virtual cluster over time, with sentences that explain the figures. */
+  "GET /api/v3/virtual-clusters/{vc}/metrics": { path: { vc: string }; query: { since?: string; until?: string; points?: number }; answer: MetricsReport };
   /** Returns the caller, and the permissions of the token. */
   "GET /api/v3/whoami": { answer: V3ApiWhoAmI };
 }
@@ -308,6 +314,15 @@ export interface V3ApiFrame {
 
 export interface V3ApiFreeName {
   name: string;
+}
+
+export interface MetricsReport {
+  charts: MetricsChart[] | null;
+  findings?: MetricsFinding[];
+  note?: string;
+  since: string;
+  step: number;
+  until: string;
 }
 
 export interface V3ApiScale {
@@ -788,6 +803,19 @@ export interface LogsLine {
   text: string | null;
 }
 
+export interface MetricsChart {
+  folded?: number;
+  name: string;
+  series: MetricsSeries[] | null;
+  title: string;
+  unit?: string;
+}
+
+export interface MetricsFinding {
+  kind: string;
+  text: string;
+}
+
 export interface JobTarget {
   container: string;
   index: number;
@@ -1190,6 +1218,15 @@ export interface JobV1TaskAttemptCompletionStatus {
   phrase: string;
   pod?: JobV1PodCompletionStatus;
   type: JobV1CompletionType;
+}
+
+export interface MetricsSeries {
+  gpu?: string;
+  limit?: number;
+  name: string;
+  node?: string;
+  task?: string;
+  values: (number | null)[] | null;
 }
 
 export interface ReadyProblem {

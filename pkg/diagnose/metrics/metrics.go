@@ -1,0 +1,290 @@
+// Package metrics reads from Prometheus how jobs, machines and virtual clusters used their resources over time, by a table of named queries, and
+// explains the figures in sentences.
+// In: a subject and a range of time. Out: a Report. Callers can't write queries, so people get no figures of other people's jobs.
+package metrics
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/openpai/paictl/pkg/diagnose/web"
+	"github.com/openpai/paictl/pkg/hint"
+)
+
+// Report is how a job, a task, a machine or a virtual cluster used its resources over time.
+type Report struct {
+	// Since and Until are the first and the last time of each series, and Step is the time between two, in seconds.
+	Since time.Time `json:"since"`
+	Until time.Time `json:"until"`
+	Step  int       `json:"step"`
+	// Findings say what the figures show, the most important first. There are at most MaxFindings, and usually none.
+	Findings []Finding `json:"findings,omitempty"`
+	// Charts leave out metrics that weren't measured.
+	Charts []Chart `json:"charts"`
+	// Note says why there are no charts.
+	Note string `json:"note,omitempty"`
+}
+
+// Chart has one metric of several things.
+type Chart struct {
+	Name  string `json:"name"`  // gpu-use; see the table of queries
+	Title string `json:"title"` // GPU use
+	Unit  string `json:"unit,omitempty"`
+	// Folded is how many series the lowest, the mean and the highest stand for, if they are too many to show; otherwise 0. It is -1 if they are too many to
+	// count.
+	Folded int      `json:"folded,omitempty"`
+	Series []Series `json:"series"`
+}
+
+// Units of charts. Without a unit, values are numbers of things.
+const (
+	UnitPercent = "percent"
+	UnitBytes   = "bytes"
+	UnitRate    = "bytes/s"
+	UnitCores   = "cores"
+	UnitWatt    = "watts"
+	UnitCelsius = "celsius"
+	UnitSeconds = "seconds"
+)
+
+// Series is one line of a chart.
+type Series struct {
+	Name string `json:"name"`           // worker[0] GPU 3
+	Task string `json:"task,omitempty"` // worker[0]
+	Node string `json:"node,omitempty"`
+	GPU  string `json:"gpu,omitempty"` // its number on its machine
+	// Limit is the highest value that is possible, if it is known: the limit of a task, or the memory of a machine.
+	Limit *float64 `json:"limit,omitempty"`
+	// Values has one value for each time from Since to Until; null if it wasn't measured.
+	Values []*float64 `json:"values"`
+}
+
+// Names of series that stand for all series of a chart.
+const (
+	Lowest  = "lowest"
+	Mean    = "mean"
+	Highest = "highest"
+)
+
+// Limits of a report.
+const (
+	// MaxPoints is how many values a series has at most, and DefaultPoints how many it has if no number is asked for.
+	MaxPoints     = 300
+	DefaultPoints = 241
+	// MaxSpan is the longest range. Prometheus keeps figures for 31 days by default.
+	MaxSpan = 30 * 24 * time.Hour
+	// MaxSeries is how many series a report has at most.
+	MaxSeries = 64
+	// minStep is the interval at which Prometheus reads its targets by default: in a shorter time there is no new value.
+	minStep = 30 * time.Second
+)
+
+// steps are the intervals between two times of a report, in minutes. All of them divide a day.
+var steps = []float64{0.5, 1, 1.5, 2, 3, 4, 5, 6, 10, 12, 15, 20, 30, 45, 60, 90, 120, 180, 240, 360, 720}
+
+// step returns the shortest interval that is at least as long as d: one of steps, or days.
+func step(d time.Duration) time.Duration {
+	const day = 24 * time.Hour
+	for _, minutes := range steps {
+		if s := time.Duration(minutes * float64(time.Minute)); s >= d {
+			return s
+		}
+	}
+	return (d + day - 1) / day * day
+}
+
+// Range is the time that a report is about.
+type Range struct {
+	// Since and Until are its bounds; Since is before Until.
+	Since, Until time.Time
+	// Points is the largest number of values that each series may have; 0 means DefaultPoints.
+	Points int
+}
+
+// Window is the time that a person asks about. The subject of the report decides about zero fields.
+type Window struct {
+	Since, Until time.Time
+	// Last is the time before the end, if Since is zero.
+	Last   time.Duration
+	Points int
+}
+
+// Within returns the range of a window of something that exists from begin to end. usual is the length of the range if the window has no beginning.
+func (w Window) Within(begin, end time.Time, usual time.Duration) (Range, error) {
+	if !w.Since.IsZero() && !w.Until.IsZero() && !w.Since.Before(w.Until) {
+		return Range{}, &RangeError{`"since" isn't before "until"`}
+	}
+	r := Range{Since: w.Since, Until: end, Points: w.Points}
+	if !w.Until.IsZero() && w.Until.Before(end) {
+		r.Until = w.Until
+	}
+	if r.Since.IsZero() {
+		if w.Last > 0 {
+			usual = w.Last
+		}
+		r.Since = r.Until.Add(-usual)
+	}
+	if r.Since.Before(begin) {
+		r.Since = begin
+	}
+	if !r.Since.Before(r.Until) { // it didn't exist then: a short range, without figures
+		r.Since = r.Until.Add(-minStep)
+	}
+	return r, nil
+}
+
+// RangeError is the error for a range that can't be read.
+type RangeError struct{ text string }
+
+// Error implements error.
+func (e *RangeError) Error() string { return e.text }
+
+// grid is the times of all series.
+type grid struct {
+	since time.Time
+	step  time.Duration
+	n     int
+}
+
+// grid places the times of a range. Each is a multiple of the step, so that the values of a chart don't change when it is read again.
+func (r Range) grid() (grid, error) {
+	points := r.Points
+	if points == 0 {
+		points = DefaultPoints
+	}
+	switch span := r.Until.Sub(r.Since); {
+	case points < 2 || points > MaxPoints:
+		return grid{}, &RangeError{fmt.Sprintf(`"points" is %d: give 2 to %d`, points, MaxPoints)}
+	case span <= 0:
+		return grid{}, &RangeError{`"since" isn't before "until"`}
+	case span > MaxSpan:
+		return grid{}, &RangeError{fmt.Sprintf(`from "since" to "until" is more than %d days: choose a shorter time`, int(MaxSpan.Hours()/24))}
+	}
+	step := step(r.Until.Sub(r.Since) / time.Duration(points-1))
+	until := r.Until.Truncate(step)
+	n := min(int(until.Sub(r.Since)/step)+1, points)
+	if n < 1 { // the range is shorter than a step, and has no multiple of it
+		n = 1
+	}
+	return grid{until.Add(-time.Duration(n-1) * step).UTC(), step, n}, nil
+}
+
+func (g grid) until() time.Time { return g.since.Add(time.Duration(g.n-1) * g.step) }
+
+var (
+	// ErrNone is the error if the cluster has no Prometheus.
+	ErrNone = errors.New("the use over time isn't known: the cluster has no Prometheus")
+	// ErrAway is the error if Prometheus doesn't answer.
+	ErrAway = errors.New("the use over time isn't known: Prometheus doesn't answer")
+)
+
+// Remedies of these errors.
+const (
+	RemedyNone = "an operator starts it with: paictl service start -n prometheus"
+	RemedyAway = "try again in a moment; an operator sees its state with: paictl service status -n prometheus"
+)
+
+// Reader reads reports.
+type Reader struct {
+	// Ask asks a service of the platform by its HTTP API, as pkg/diagnose/web does. Its error is a web.NoneError if the cluster doesn't have the service.
+	Ask func(ctx context.Context, service, path string, query url.Values) (io.ReadCloser, error)
+	// Failed is called with the reason if Prometheus doesn't answer; it may be nil.
+	Failed func(error)
+}
+
+// atOnce is how many queries of a report run at a time.
+const atOnce = 4
+
+// Read reads the report of a subject. The errors are a RangeError, ErrNone and ErrAway.
+func (r *Reader) Read(ctx context.Context, s *Subject, of Range) (*Report, error) {
+	g, err := of.grid()
+	if err != nil {
+		return nil, err
+	}
+	if r == nil || r.Ask == nil {
+		return nil, hint.Wrap(ErrNone, RemedyNone)
+	}
+	raw := make([]Chart, len(s.queries))
+	all, ctx := errgroup.WithContext(ctx)
+	all.SetLimit(atOnce)
+	for i := range s.queries {
+		all.Go(func() (err error) {
+			raw[i], err = r.chart(ctx, s, &s.queries[i], g)
+			return err
+		})
+	}
+	if err := all.Wait(); err != nil {
+		if _, none := errors.AsType[*web.NoneError](err); none {
+			return nil, hint.Wrap(ErrNone, RemedyNone)
+		}
+		if r.Failed != nil {
+			r.Failed(err)
+		}
+		return nil, hint.Wrap(fmt.Errorf("%w: %w", ErrAway, err), RemedyAway)
+	}
+	out := &Report{Since: g.since, Until: g.until(), Step: int(g.step.Seconds()), Charts: []Chart{}, Findings: find(raw)}
+	for i := range raw {
+		if c := fold(&raw[i], s.queries[i].most); len(c.Series) > 0 && !(s.queries[i].rare && silent(c)) {
+			out.Charts = append(out.Charts, *c)
+		}
+	}
+	if len(out.Charts) == 0 {
+		out.Note = s.nothing
+	}
+	return out, nil
+}
+
+// silent reports whether all values of a chart are 0.
+func silent(c *Chart) bool {
+	for i := range c.Series {
+		for _, v := range c.Series[i].Values {
+			if v != nil && *v != 0 {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// fold replaces more than most series by the lowest, the mean and the highest of them at each time.
+func fold(c *Chart, most int) *Chart {
+	if len(c.Series) <= most || c.Folded != 0 {
+		return c
+	}
+	n := len(c.Series[0].Values)
+	out := &Chart{Name: c.Name, Title: c.Title, Unit: c.Unit, Folded: len(c.Series)}
+	low, mean, high := make([]*float64, n), make([]*float64, n), make([]*float64, n)
+	for at := range n {
+		var values []float64
+		for i := range c.Series {
+			if v := c.Series[i].Values[at]; v != nil {
+				values = append(values, *v)
+			}
+		}
+		if len(values) == 0 {
+			continue
+		}
+		lowest, sum, highest := values[0], 0.0, values[0]
+		for _, v := range values {
+			lowest, sum, highest = min(lowest, v), sum+v, max(highest, v)
+		}
+		low[at], mean[at], high[at] = &lowest, new(rounded(sum/float64(len(values)))), &highest
+	}
+	out.Series = []Series{{Name: Lowest, Values: low}, {Name: Mean, Values: mean}, {Name: Highest, Values: high}}
+	limit := c.Series[0].Limit
+	for i := range c.Series {
+		if limit == nil || c.Series[i].Limit == nil || *c.Series[i].Limit != *limit {
+			return out
+		}
+	}
+	for i := range out.Series {
+		out.Series[i].Limit = limit
+	}
+	return out
+}
