@@ -8,6 +8,8 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"regexp"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -69,5 +71,20 @@ func TestScriptsOnAServer(t *testing.T) {
 		fmt.Fprint(w, `{"items":[{"name":"vision","guaranteed":2}]}`)
 	})
 	cmdtest.RunIn(t, "testdata/server", map[string]string{
-		"KUBECONFIG": jobtest.Front(t, cluster, jobtest.Services{api.Service: archive, "scheduler": scheduler}), "GARBAGE": garbage})
+		"KUBECONFIG": jobtest.Front(t, cluster, jobtest.Services{api.Service: archive, "scheduler": scheduler, "prometheus": http.HandlerFunc(prometheus)}), "GARBAGE": garbage})
+}
+
+var framework = regexp.MustCompile(`pod=~"([0-9a-f]+)-`)
+
+// prometheus answers queries about the use of GPUs, in the form of Prometheus' own answers: the last value is 42. Other queries have no series.
+func prometheus(w http.ResponseWriter, r *http.Request) {
+	query, series := r.FormValue("query"), ""
+	if strings.Contains(query, "DCGM_FI_DEV_GPU_UTIL") {
+		labels := ""
+		if m := framework.FindStringSubmatch(query); m != nil {
+			labels = fmt.Sprintf(`"gpu":"3","node":"gpu-1","pod":"%s-worker-1"`, m[1])
+		}
+		series = fmt.Sprintf(`{"metric":{%s},"values":[[%s,"42"]]}`, labels, r.FormValue("end"))
+	}
+	fmt.Fprintf(w, `{"status":"success","data":{"resultType":"matrix","result":[%s]}}`, series)
 }

@@ -35,7 +35,7 @@ They are defined in the section scheduler of services-configuration.yaml, which 
 set" checks a change against what runs, shows it, and pushes it as a new revision; it takes effect
 without a restart.
 
-After "paictl login", "vc list" and "vc show" show those that you may use, and "vc set" works for administrators.
+After "paictl login", "vc list", "vc show" and "vc metrics" show those that you may use, and "vc set" works for administrators.
 "vc validate" needs a kubeconfig.`,
 		Example: `  paictl vc list
   paictl vc show vision
@@ -43,7 +43,7 @@ After "paictl login", "vc list" and "vc show" show those that you may use, and "
   paictl vc set audio --cells 8x-a100-NODE=1 --take-from vision --dry-run
   paictl vc validate -p ./cluster`,
 	}
-	cmd.AddCommand(NewCmdList(f, nil), NewCmdShow(f, nil), NewCmdSet(f, nil), NewCmdValidate(f, nil))
+	cmd.AddCommand(NewCmdList(f, nil), NewCmdShow(f, nil), NewCmdMetrics(f, nil), NewCmdSet(f, nil), NewCmdValidate(f, nil))
 	return cmd
 }
 
