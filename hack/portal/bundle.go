@@ -42,6 +42,8 @@ var modules = map[string]string{
 	"@marijn/find-cluster-break": "find-cluster-break/index.js",
 	"crelt":                      "crelt/index.js",
 	"style-mod":                  "style-mod/style-mod.js",
+	"uplot":                      "uplot/uPlot.esm.js",
+	"uplot/dist/uPlot.min.css":   "uplot/uPlot.min.css",
 	"w3c-keyname":                "w3c-keyname/index.js",
 
 	"@xterm/xterm":               "xterm/xterm.mjs",
@@ -70,14 +72,14 @@ type change struct {
 var targets = []api.Engine{{Name: api.EngineChrome, Version: "109"}, {Name: api.EngineFirefox, Version: "115"}, {Name: api.EngineSafari, Version: "16.4"}}
 
 // bundle returns the built files by name. The libraries of all pages are in a separate file, which a change of the pages leaves unchanged.
-// The editor and the terminal are one file each, which a page loads when it opens one.
+// The editor, the terminal and the charts are one file each, which a page loads when it opens one.
 func bundle(root string) (map[string][]byte, error) {
 	common := api.BuildOptions{
 		AbsWorkingDir: root, Outdir: filepath.Join(root, built), Bundle: true, Format: api.FormatESModule, Engines: targets,
 		Charset: api.CharsetUTF8, LegalComments: api.LegalCommentsNone, LogLevel: api.LogLevelSilent, TsconfigRaw: `{}`,
 	}
 	one := common
-	for _, name := range []string{"library", "editor", "terminal"} {
+	for _, name := range []string{"library", "editor", "terminal", "chart"} {
 		one.EntryPointsAdvanced = append(one.EntryPointsAdvanced, api.EntryPoint{InputPath: sources + "/" + name + ".ts", OutputPath: name})
 	}
 	one.MinifyWhitespace, one.MinifySyntax, one.MinifyIdentifiers = true, true, true

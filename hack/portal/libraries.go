@@ -37,6 +37,7 @@ var fetched = []library{
 	inOneFile("@marijn/find-cluster-break", "find-cluster-break", "src/index.js"),
 	inOneFile("crelt", "crelt", "index.js"),
 	inOneFile("style-mod", "style-mod", "src/style-mod.js"),
+	{"uplot", "uplot", map[string]string{"dist/uPlot.esm.js": "uPlot.esm.js", "dist/uPlot.min.css": "uPlot.min.css", "LICENSE": "LICENSE"}},
 	inOneFile("w3c-keyname", "w3c-keyname", "index.js"),
 	{"@xterm/xterm", "xterm", map[string]string{"lib/xterm.mjs": "xterm.mjs", "css/xterm.css": "xterm.css", "LICENSE": "LICENSE"}},
 	inOneFile("@xterm/addon-fit", "xterm-addon-fit", "lib/addon-fit.mjs"),

@@ -2,6 +2,7 @@
 import { FitAddon } from "@xterm/addon-fit";
 import { Terminal } from "@xterm/xterm";
 import layout from "@xterm/xterm/css/xterm.css";
+import { adopt, adoptText } from "./adopt";
 
 /**
  * Takes the place of the style elements that the library makes, which the content security policy forbids: its text becomes a sheet of
@@ -21,13 +22,7 @@ class Style extends HTMLElement {
 }
 customElements.define("portal-style", Style);
 
-function adopt(rules: CSSStyleSheet): void {
-  document.adoptedStyleSheets = [...document.adoptedStyleSheets, rules];
-}
-
-const rules = new CSSStyleSheet();
-rules.replaceSync(layout);
-adopt(rules);
+adoptText(layout);
 
 export interface Options {
   label: string;

@@ -6,6 +6,7 @@ import { ran } from "./jobs";
 import { useKeys } from "./keys";
 import { Scale, Tags } from "./jobedit";
 import { Logs } from "./logs";
+import { Metrics, spans } from "./metrics";
 import { useRead } from "./read";
 import { address, go, place, setQuery } from "./route";
 import { me } from "./session";
@@ -238,6 +239,37 @@ function Config({ d }: { d: JobDetail }) {
   );
 }
 
+function OverTime({ d, user, name, live, command }: { d: JobDetail; user: string; name: string; live: boolean; command: string }) {
+  const q = place.value.query;
+  const path = { user, name };
+  const task = q.get("task") ?? "";
+  const tasks = [...new Set([...(d.taskList ?? []).slice(0, some).map((x) => `${x.role}[${x.index}]`), ...(task ? [task] : [])])];
+  return (
+    <Metrics
+      id={d.uid}
+      span={spans.find((x) => x === q.get("span")) ?? "all"}
+      choose={(x) => setQuery({ span: x === "all" ? undefined : x })}
+      all=""
+      live={live}
+      task={task}
+      read={(query, signal) => call("GET /api/v3/jobs/{user}/{name}/metrics", { path, query, signal })}
+      command={command}
+      curl={(query) => curl("GET /api/v3/jobs/{user}/{name}/metrics", { path, query })}
+    >
+      {tasks.length > 1 ? (
+        <select aria-label={t("task")} value={task} onChange={(e) => setQuery({ task: e.currentTarget.value || undefined })}>
+          <option value="">{t("allTasks")}</option>
+          {tasks.map((x) => (
+            <option key={x} value={x}>
+              {x}
+            </option>
+          ))}
+        </select>
+      ) : null}
+    </Metrics>
+  );
+}
+
 function Attempt({ a }: { a: JobApiAttempt }) {
   return (
     <details class="attempt">
@@ -284,7 +316,7 @@ function Attempt({ a }: { a: JobApiAttempt }) {
   );
 }
 
-const tabs = ["overview", "logs", "events", "config", "attempts", "files", "shell"] as const;
+const tabs = ["overview", "logs", "metrics", "events", "config", "attempts", "files", "shell"] as const;
 
 export function JobPage({ user, name }: { user: string; name: string }) {
   const round = useSignal(0);
@@ -326,8 +358,8 @@ export function JobPage({ user, name }: { user: string; name: string }) {
       },
     });
   const task = place.value.query.get("task");
-  const command = tab === "shell" ? `paictl job shell ${quoted(full)}${task ? ` --task ${quoted(task)}` : ""}` : tab === "logs" ? `paictl job logs ${quoted(full)} -f` : tab === "events" ? `paictl job events ${quoted(full)}` : `paictl job get ${quoted(full)}`;
-  const route = tab === "logs" ? "GET /api/v3/jobs/{user}/{name}/logs" : tab === "events" ? "GET /api/v3/jobs/{user}/{name}/events" : "GET /api/v3/jobs/{user}/{name}";
+  const command = tab === "shell" ? `paictl job shell ${quoted(full)}${task ? ` --task ${quoted(task)}` : ""}` : tab === "logs" ? `paictl job logs ${quoted(full)} -f` : tab === "events" ? `paictl job events ${quoted(full)}` : tab === "metrics" ? `paictl job metrics ${quoted(full)}` : `paictl job get ${quoted(full)}`;
+  const route = tab === "logs" ? "GET /api/v3/jobs/{user}/{name}/logs" : tab === "events" ? "GET /api/v3/jobs/{user}/{name}/events" : tab === "metrics" ? "GET /api/v3/jobs/{user}/{name}/metrics" : "GET /api/v3/jobs/{user}/{name}";
   return (
     <section class="page job">
       <header class="top">
@@ -396,6 +428,7 @@ export function JobPage({ user, name }: { user: string; name: string }) {
       <div class="tab" role="tabpanel">
         {tab === "overview" ? <Tasks d={d} enter={may("enter") && !isDone} /> : null}
         {tab === "logs" ? <Logs key={d.uid} d={d} user={user} name={name} /> : null}
+        {tab === "metrics" ? <OverTime d={d} user={user} name={name} live={!isDone} command={`paictl job metrics ${quoted(full)}`} /> : null}
         {tab === "events" ? <Events d={d} user={user} name={name} /> : null}
         {tab === "config" ? <Config d={d} /> : null}
         {tab === "attempts" ? (d.attempts?.length ? d.attempts.map((a) => <Attempt key={a.id} a={a} />) : <p class="empty">{t("noAttempts")}</p>) : null}

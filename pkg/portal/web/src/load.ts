@@ -1,8 +1,10 @@
 // Files of the portal that a page loads when it needs them.
+import type * as chart from "../chart";
 import type * as editor from "../editor";
 import type * as terminal from "../terminal";
 
 interface Files {
+  chart: typeof chart;
   editor: typeof editor;
   terminal: typeof terminal;
 }

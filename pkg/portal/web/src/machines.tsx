@@ -1,11 +1,14 @@
 // The machines of the cluster, and the map of their GPUs.
+import { useSignal } from "@preact/signals";
 import { useEffect, useMemo, useRef } from "preact/hooks";
+import { call } from "./api";
 import { broken, byName, down, source, troubled, useCluster } from "./cluster";
 import { useKeys } from "./keys";
 import { GPUMap, Legend, explain, ways, type By } from "./map";
+import { Metrics, Opened, type Span } from "./metrics";
 import { address, go, place, setQuery } from "./route";
 import { me } from "./session";
-import { curl } from "./shell";
+import { curl, quoted } from "./shell";
 import { maybe, t } from "./text";
 import type { StatusCluster, StatusGPU, StatusMachine } from "./types";
 import { Ago, Icon, Loading, Menu, Problem, copy } from "./ui";
@@ -242,6 +245,24 @@ function Held({ g }: { g: StatusGPU }) {
   );
 }
 
+function OverTime({ machine }: { machine: string }) {
+  const span = useSignal<Span>("6h");
+  const path = { machine };
+  return (
+    <Metrics
+      id={machine}
+      span={span.value}
+      choose={(x) => (span.value = x)}
+      all="30d"
+      live
+      height={120}
+      read={(query, signal) => call("GET /api/v3/machines/{machine}/metrics", { path, query: { since: query.since }, signal })}
+      command={`paictl node metrics ${quoted(machine)}`}
+      curl={(query) => curl("GET /api/v3/machines/{machine}/metrics", { path, query })}
+    />
+  );
+}
+
 /** One machine with its GPUs. */
 function One({ m, close }: { m: StatusMachine; close: () => void }) {
   const box = useRef<HTMLElement>(null);
@@ -318,6 +339,9 @@ function One({ m, close }: { m: StatusMachine; close: () => void }) {
       ) : (
         <p class="faint">{t("noGPUs")}</p>
       )}
+      <Opened key={m.name} label={t("overTime")}>
+        {() => <OverTime machine={m.name} />}
+      </Opened>
       {me.value?.grants.administrator ? (
         <p class="buttons">
           <button type="button" onClick={() => void copy("paictl node gpu list " + m.name)}>

@@ -1,8 +1,11 @@
 // The queue of a virtual cluster, the next job first.
+import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
+import { call } from "./api";
 import { source, useCluster } from "./cluster";
 import { VC } from "./home";
 import { Sources } from "./machines";
+import { Metrics, Opened, type Span } from "./metrics";
 import { place, setQuery, address } from "./route";
 import { me } from "./session";
 import { curl, quoted } from "./shell";
@@ -15,6 +18,23 @@ function wants(g: JobWaitingGang): string {
   if (g.gpus > 0) return t("wantsGPUs", { n: g.gpus });
   if (g.shareOfGPUs) return t("wantsShare", { n: g.shareOfGPUs });
   return g.milliCPU ? t("wantsCPU", { n: g.milliCPU / 1000 }) : "–";
+}
+
+function OverTime({ vc }: { vc: string }) {
+  const span = useSignal<Span>("1d");
+  const path = { vc };
+  return (
+    <Metrics
+      id={vc}
+      span={span.value}
+      choose={(x) => (span.value = x)}
+      all="30d"
+      live
+      read={(query, signal) => call("GET /api/v3/virtual-clusters/{vc}/metrics", { path, query: { since: query.since }, signal })}
+      command={`paictl vc metrics ${quoted(vc)}`}
+      curl={(query) => curl("GET /api/v3/virtual-clusters/{vc}/metrics", { path, query })}
+    />
+  );
 }
 
 export function QueuePage() {
@@ -66,6 +86,9 @@ export function QueuePage() {
           <div class="vcs">
             <VC v={v} />
           </div>
+          <Opened key={v.name} label={t("overTime")}>
+            {() => <OverTime vc={v.name} />}
+          </Opened>
           {gangs.length === 0 ? (
             <p class="empty">{t("nobodyWaits")}</p>
           ) : (
