@@ -59,8 +59,8 @@ import {
 
 // pkg/portal/web/src/main.tsx
 import { render } from "./library.js";
-import { signal as signal4, useSignal as useSignal12 } from "./library.js";
-import { useEffect as useEffect16, useRef as useRef13 } from "./library.js";
+import { signal as signal4, useSignal as useSignal15 } from "./library.js";
+import { useEffect as useEffect17, useRef as useRef14 } from "./library.js";
 
 // pkg/portal/web/src/home.tsx
 import { useEffect as useEffect4, useMemo as useMemo4 } from "./library.js";
@@ -704,8 +704,8 @@ function Home() {
 }
 
 // pkg/portal/web/src/job.tsx
-import { useSignal as useSignal7 } from "./library.js";
-import { useEffect as useEffect8 } from "./library.js";
+import { useSignal as useSignal8 } from "./library.js";
+import { useEffect as useEffect9 } from "./library.js";
 
 // pkg/portal/web/src/jobedit.tsx
 import { useSignal as useSignal3 } from "./library.js";
@@ -1170,10 +1170,189 @@ function Logs({ d, user, name }) {
   ] });
 }
 
-// pkg/portal/web/src/files.tsx
+// pkg/portal/web/src/metrics.tsx
 import { useSignal as useSignal5 } from "./library.js";
-import { useRef as useRef5 } from "./library.js";
-import { jsx as jsx6, jsxs as jsxs6 } from "./library.js";
+import { useEffect as useEffect7, useRef as useRef5 } from "./library.js";
+
+// pkg/portal/web/src/load.ts
+function load(name) {
+  return import(new URL(`./${name}.js`, import.meta.url).href);
+}
+
+// pkg/portal/web/src/metrics.tsx
+import { Fragment as Fragment4, jsx as jsx6, jsxs as jsxs6 } from "./library.js";
+var spans = ["1h", "6h", "1d", "7d", "all"];
+var every = 3e4;
+function Metrics(s) {
+  const since = s.span === "all" ? s.all : s.span;
+  const query = { since: since || void 0, task: s.task || void 0 };
+  const { value, error, busy, again } = useRead(JSON.stringify([s.id, query]), (signal5) => s.read(query, signal5), s.live ? every : 0);
+  const r = value.value;
+  const command2 = s.command + (query.task ? ` --task ${quoted(query.task)}` : "") + (since ? ` --since ${since}` : "");
+  return /* @__PURE__ */ jsxs6("section", { class: "metrics", "aria-busy": busy.value, children: [
+    /* @__PURE__ */ jsxs6("div", { class: "filters", children: [
+      /* @__PURE__ */ jsx6("div", { class: "segments", role: "group", "aria-label": t("timeSpan"), children: spans.map((x) => /* @__PURE__ */ jsx6("button", { type: "button", "aria-pressed": x === s.span, onClick: () => s.choose(x), children: t(x === "all" && s.all ? "span.30d" : `span.${x}`) }, x)) }),
+      s.children,
+      /* @__PURE__ */ jsx6(
+        Menu,
+        {
+          label: t("more"),
+          icon: "more",
+          items: [
+            { label: t("copyPaictl"), icon: "copy", run: () => void copy(command2) },
+            { label: t("copyCurl"), icon: "copy", run: () => void copy(s.curl(query)) }
+          ]
+        }
+      )
+    ] }),
+    error.value ? /* @__PURE__ */ jsx6(Problem, { of: error.value, again }) : null,
+    !r && !error.value ? /* @__PURE__ */ jsx6(Loading, {}) : null,
+    r?.note ? /* @__PURE__ */ jsx6("p", { class: "empty", children: r.note }) : null,
+    r?.findings?.length ? /* @__PURE__ */ jsx6("ul", { class: "findings", "aria-label": t("findings"), children: r.findings.map((f) => /* @__PURE__ */ jsx6("li", { children: f.text }, f.kind)) }) : null,
+    r?.charts?.length ? /* @__PURE__ */ jsxs6(Fragment4, { children: [
+      /* @__PURE__ */ jsx6("div", { class: "plots", children: r.charts.map((c) => /* @__PURE__ */ jsx6(Plot, { c, r, height: s.height ?? 150 }, c.name)) }),
+      /* @__PURE__ */ jsxs6("details", { children: [
+        /* @__PURE__ */ jsx6("summary", { children: t("asTable") }),
+        /* @__PURE__ */ jsx6(Table, { r })
+      ] })
+    ] }) : null
+  ] });
+}
+function Opened({ label, children }) {
+  const open = useSignal5(false);
+  return /* @__PURE__ */ jsxs6("details", { onToggle: (e) => e.currentTarget.open && (open.value = true), children: [
+    /* @__PURE__ */ jsx6("summary", { children: label }),
+    open.value ? children() : null
+  ] });
+}
+function nameOf(c, s) {
+  const name = s.task || s.gpu ? s.name : maybe("series." + s.name, s.name || titleOf(c));
+  return c.folded ? t("foldedOf", { name, n: c.folded > 0 ? c.folded : t("manyThings") }) : name;
+}
+function titleOf(c) {
+  return maybe("metric." + c.name, c.title);
+}
+var unit = { watts: " W", celsius: " °C" };
+function valueOf(v, of) {
+  const format = (n, digits) => new Intl.NumberFormat(language.value, { maximumFractionDigits: digits }).format(n);
+  if (of === "percent") return format(v, 0) + " %";
+  if (of === "seconds") return v < 3600 ? format(v / 60, 0) + " min" : format(v / 3600, 1) + " h";
+  if (of === "bytes" || of === "bytes/s") {
+    const names2 = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
+    let i = 0;
+    while (v >= 1e3 && i < names2.length - 1) {
+      v /= 1024;
+      i++;
+    }
+    return `${format(v, v < 10 ? 1 : 0)} ${names2[i]}${of === "bytes" ? "" : "/s"}`;
+  }
+  return format(v, 2) + (unit[of ?? ""] ?? "");
+}
+function timeOf(seconds, whole) {
+  const style = whole > 2 * 86400 ? { month: "short", day: "numeric" } : { hour: "2-digit", minute: "2-digit" };
+  return new Intl.DateTimeFormat(language.value, style).format(seconds * 1e3);
+}
+function sums(values) {
+  const known = (values ?? []).filter((v) => v !== null);
+  if (known.length === 0) return null;
+  return { low: Math.min(...known), mean: known.reduce((a, b) => a + b, 0) / known.length, high: Math.max(...known) };
+}
+function limitOf(c) {
+  const limit = c.series?.[0]?.limit;
+  const high = Math.max(...(c.series ?? []).map((s) => sums(s.values)?.high ?? 0));
+  return limit !== void 0 && (c.series ?? []).every((s) => s.limit === limit) && high > limit / 10 ? limit : void 0;
+}
+function Plot({ c, r, height: height2 }) {
+  const box = useRef5(null);
+  const chart = useRef5(null);
+  const at = useSignal5(null);
+  const failed = useSignal5(false);
+  const series = c.series ?? [];
+  const figures = { since: Date.parse(r.since) / 1e3, step: r.step, lines: series.map((s) => s.values ?? []), limit: limitOf(c), top: c.unit === "percent" ? 100 : void 0 };
+  const latest = useRef5(figures);
+  latest.current = figures;
+  const title = titleOf(c);
+  useEffect7(() => {
+    let gone = false;
+    load("chart").then(
+      (m) => {
+        if (gone) return;
+        chart.current = m.draw(box.current, latest.current, {
+          label: t("chartOver", { title }),
+          height: height2,
+          binary: c.unit === "bytes" || c.unit === "bytes/s",
+          value: (v) => valueOf(v, c.unit),
+          time: timeOf,
+          pointed: (i) => at.value = i
+        });
+      },
+      () => failed.value = true
+    );
+    return () => {
+      gone = true;
+      chart.current?.end();
+      chart.current = null;
+    };
+  }, [language.value]);
+  useEffect7(() => chart.current?.set(figures), [r]);
+  const place3 = at.value;
+  return /* @__PURE__ */ jsxs6("figure", { class: "plot", children: [
+    /* @__PURE__ */ jsxs6("figcaption", { children: [
+      /* @__PURE__ */ jsx6("h3", { children: title }),
+      place3 !== null && r.charts ? /* @__PURE__ */ jsx6("span", { class: "faint", children: new Date(Date.parse(r.since) + place3 * r.step * 1e3).toLocaleString(language.value, { dateStyle: "short", timeStyle: "short" }) }) : null
+    ] }),
+    failed.value ? /* @__PURE__ */ jsx6("p", { class: "note", children: t("chartFailed") }) : /* @__PURE__ */ jsx6("div", { ref: box }),
+    /* @__PURE__ */ jsxs6("ul", { class: "lines", children: [
+      series.map((s, i) => {
+        const v = place3 === null ? sums(s.values)?.mean : s.values?.[place3];
+        return /* @__PURE__ */ jsxs6("li", { children: [
+          /* @__PURE__ */ jsx6("i", { class: `line-${i % 8}` }),
+          " ",
+          nameOf(c, s),
+          " ",
+          /* @__PURE__ */ jsx6("b", { children: v === void 0 || v === null ? "–" : valueOf(v, c.unit) })
+        ] }, s.name);
+      }),
+      figures.limit !== void 0 ? /* @__PURE__ */ jsxs6("li", { children: [
+        /* @__PURE__ */ jsx6("i", { class: "line-limit" }),
+        " ",
+        t("limit"),
+        " ",
+        /* @__PURE__ */ jsx6("b", { children: valueOf(figures.limit, c.unit) })
+      ] }) : null
+    ] })
+  ] });
+}
+function Table({ r }) {
+  return /* @__PURE__ */ jsx6("div", { class: "scrolls", tabIndex: 0, role: "region", "aria-label": t("asTable"), children: /* @__PURE__ */ jsxs6("table", { class: "rows", children: [
+    /* @__PURE__ */ jsx6("thead", { children: /* @__PURE__ */ jsxs6("tr", { children: [
+      /* @__PURE__ */ jsx6("th", { children: t("metric") }),
+      /* @__PURE__ */ jsx6("th", { children: t("metricOf") }),
+      /* @__PURE__ */ jsx6("th", { class: "num", children: t("series.lowest") }),
+      /* @__PURE__ */ jsx6("th", { class: "num", children: t("series.mean") }),
+      /* @__PURE__ */ jsx6("th", { class: "num", children: t("series.highest") }),
+      /* @__PURE__ */ jsx6("th", { class: "num", children: t("limit") })
+    ] }) }),
+    /* @__PURE__ */ jsx6("tbody", { children: (r.charts ?? []).flatMap(
+      (c) => (c.series ?? []).map((s) => {
+        const of = sums(s.values);
+        return of ? /* @__PURE__ */ jsxs6("tr", { children: [
+          /* @__PURE__ */ jsx6("td", { children: titleOf(c) }),
+          /* @__PURE__ */ jsx6("td", { children: nameOf(c, s) }),
+          /* @__PURE__ */ jsx6("td", { class: "num", children: valueOf(of.low, c.unit) }),
+          /* @__PURE__ */ jsx6("td", { class: "num", children: valueOf(of.mean, c.unit) }),
+          /* @__PURE__ */ jsx6("td", { class: "num", children: valueOf(of.high, c.unit) }),
+          /* @__PURE__ */ jsx6("td", { class: "num", children: s.limit === void 0 ? "" : valueOf(s.limit, c.unit) })
+        ] }, c.name + s.name) : null;
+      })
+    ) })
+  ] }) });
+}
+
+// pkg/portal/web/src/files.tsx
+import { useSignal as useSignal6 } from "./library.js";
+import { useRef as useRef6 } from "./library.js";
+import { jsx as jsx7, jsxs as jsxs7 } from "./library.js";
 var listRoute = "GET /api/v3/jobs/{user}/{name}/tasks/{role}/{index}/files";
 var readRoute = "GET /api/v3/jobs/{user}/{name}/tasks/{role}/{index}/files/content";
 var writeRoute = "PUT /api/v3/jobs/{user}/{name}/tasks/{role}/{index}/files/content";
@@ -1226,12 +1405,12 @@ function Files({ d, user, name, full }) {
   const asked = q.get("path") ?? "";
   const at = { user, name, role: m?.[1] ?? "", index: m?.[2] ?? "" };
   const { value, error, busy, again } = useRead(m ? `${d.uid} ${task} ${asked}` : null, (signal5) => call(listRoute, { path: at, query: { path: asked }, signal: signal5 }));
-  const sending = useSignal5(null);
-  const stop2 = useRef5(null);
+  const sending = useSignal6(null);
+  const stop2 = useRef6(null);
   const { act, error: failed } = useAct();
-  const over = useSignal5(false);
-  const input = useRef5(null);
-  if (!m) return /* @__PURE__ */ jsx6("p", { class: "empty", children: t("shell.none") });
+  const over = useSignal6(false);
+  const input = useRef6(null);
+  if (!m) return /* @__PURE__ */ jsx7("p", { class: "empty", children: t("shell.none") });
   const list2 = value.value;
   const folder = list2 ? list2.kind === "folder" ? list2.path : list2.path.slice(0, list2.path.lastIndexOf("/")) || "/" : asked;
   const entries = list2?.kind === "folder" ? ordered(list2.entries ?? []) : list2 ? [{ name: list2.path.slice(list2.path.lastIndexOf("/") + 1), kind: list2.kind, size: list2.size, modified: list2.modified }] : [];
@@ -1254,7 +1433,7 @@ function Files({ d, user, name, full }) {
     if (replaced.length === 0) return put();
     ask({ title: t("files.replace"), text: replaced.join(", "), yes: t("replace"), danger: true, act: async () => put() });
   };
-  return /* @__PURE__ */ jsxs6(
+  return /* @__PURE__ */ jsxs7(
     "section",
     {
       class: over.value ? "files over" : "files",
@@ -1271,9 +1450,9 @@ function Files({ d, user, name, full }) {
         if (all2.length && list2) upload(all2);
       },
       children: [
-        /* @__PURE__ */ jsxs6("div", { class: "filters", children: [
-          /* @__PURE__ */ jsx6("select", { "aria-label": t("task"), value: task, onChange: (e) => setQuery({ task: e.currentTarget.value, path: void 0 }), children: [.../* @__PURE__ */ new Set([...running, task])].map((x) => /* @__PURE__ */ jsx6("option", { value: x, children: x }, x)) }),
-          /* @__PURE__ */ jsx6(
+        /* @__PURE__ */ jsxs7("div", { class: "filters", children: [
+          /* @__PURE__ */ jsx7("select", { "aria-label": t("task"), value: task, onChange: (e) => setQuery({ task: e.currentTarget.value, path: void 0 }), children: [.../* @__PURE__ */ new Set([...running, task])].map((x) => /* @__PURE__ */ jsx7("option", { value: x, children: x }, x)) }),
+          /* @__PURE__ */ jsx7(
             "form",
             {
               class: "path",
@@ -1281,15 +1460,15 @@ function Files({ d, user, name, full }) {
                 e.preventDefault();
                 open(new FormData(e.currentTarget).get("path"));
               },
-              children: /* @__PURE__ */ jsx6("input", { name: "path", defaultValue: list2?.path ?? asked, placeholder: t("files.path"), "aria-label": t("files.path"), spellcheck: false, autocomplete: "off" }, list2?.path ?? asked)
+              children: /* @__PURE__ */ jsx7("input", { name: "path", defaultValue: list2?.path ?? asked, placeholder: t("files.path"), "aria-label": t("files.path"), spellcheck: false, autocomplete: "off" }, list2?.path ?? asked)
             }
           ),
-          /* @__PURE__ */ jsxs6("button", { type: "button", disabled: !list2 || sending.value !== null, onClick: () => input.current?.click(), children: [
-            /* @__PURE__ */ jsx6(Icon, { name: "up" }),
+          /* @__PURE__ */ jsxs7("button", { type: "button", disabled: !list2 || sending.value !== null, onClick: () => input.current?.click(), children: [
+            /* @__PURE__ */ jsx7(Icon, { name: "up" }),
             " ",
             t("files.upload")
           ] }),
-          /* @__PURE__ */ jsx6(
+          /* @__PURE__ */ jsx7(
             "input",
             {
               ref: input,
@@ -1304,12 +1483,12 @@ function Files({ d, user, name, full }) {
               }
             }
           ),
-          list2?.kind === "folder" ? /* @__PURE__ */ jsxs6("a", { class: "button", href: content(list2.path), download: true, title: t("files.wholeMore"), children: [
-            /* @__PURE__ */ jsx6(Icon, { name: "down" }),
+          list2?.kind === "folder" ? /* @__PURE__ */ jsxs7("a", { class: "button", href: content(list2.path), download: true, title: t("files.wholeMore"), children: [
+            /* @__PURE__ */ jsx7(Icon, { name: "down" }),
             " ",
             t("files.whole")
           ] }) : null,
-          /* @__PURE__ */ jsx6(
+          /* @__PURE__ */ jsx7(
             Menu,
             {
               label: t("more"),
@@ -1322,57 +1501,50 @@ function Files({ d, user, name, full }) {
             }
           )
         ] }),
-        sending.value ? /* @__PURE__ */ jsxs6("p", { class: "note", role: "status", children: [
+        sending.value ? /* @__PURE__ */ jsxs7("p", { class: "note", role: "status", children: [
           t("files.sending", { name: sending.value.name, percent: Math.round(sending.value.part * 100) }),
           " ",
-          /* @__PURE__ */ jsx6("button", { type: "button", onClick: () => stop2.current?.abort(), children: t("stop") })
+          /* @__PURE__ */ jsx7("button", { type: "button", onClick: () => stop2.current?.abort(), children: t("stop") })
         ] }) : null,
-        failed.value ? /* @__PURE__ */ jsx6(Problem, { of: failed.value }) : null,
-        list2 ? /* @__PURE__ */ jsx6("nav", { class: "crumbs path", "aria-label": t("files.path"), children: way(folder).map(([label, path]) => /* @__PURE__ */ jsx6("button", { type: "button", class: "bare", onClick: () => open(path), children: label }, path)) }) : null,
-        error.value ? /* @__PURE__ */ jsx6(Problem, { of: error.value, again }) : busy.value && !list2 ? /* @__PURE__ */ jsx6(Loading, {}) : null,
-        list2 && !error.value ? entries.length === 0 ? /* @__PURE__ */ jsx6("p", { class: "empty", children: t("files.empty") }) : /* @__PURE__ */ jsxs6("table", { class: "rows", children: [
-          /* @__PURE__ */ jsx6("thead", { children: /* @__PURE__ */ jsxs6("tr", { children: [
-            /* @__PURE__ */ jsx6("th", { children: t("name") }),
-            /* @__PURE__ */ jsx6("th", { class: "num", children: t("files.size") }),
-            /* @__PURE__ */ jsx6("th", { class: "c-time", children: t("files.modified") })
+        failed.value ? /* @__PURE__ */ jsx7(Problem, { of: failed.value }) : null,
+        list2 ? /* @__PURE__ */ jsx7("nav", { class: "crumbs path", "aria-label": t("files.path"), children: way(folder).map(([label, path]) => /* @__PURE__ */ jsx7("button", { type: "button", class: "bare", onClick: () => open(path), children: label }, path)) }) : null,
+        error.value ? /* @__PURE__ */ jsx7(Problem, { of: error.value, again }) : busy.value && !list2 ? /* @__PURE__ */ jsx7(Loading, {}) : null,
+        list2 && !error.value ? entries.length === 0 ? /* @__PURE__ */ jsx7("p", { class: "empty", children: t("files.empty") }) : /* @__PURE__ */ jsxs7("table", { class: "rows", children: [
+          /* @__PURE__ */ jsx7("thead", { children: /* @__PURE__ */ jsxs7("tr", { children: [
+            /* @__PURE__ */ jsx7("th", { children: t("name") }),
+            /* @__PURE__ */ jsx7("th", { class: "num", children: t("files.size") }),
+            /* @__PURE__ */ jsx7("th", { class: "c-time", children: t("files.modified") })
           ] }) }),
-          /* @__PURE__ */ jsx6("tbody", { children: entries.map((e) => /* @__PURE__ */ jsxs6("tr", { "data-file": e.name, children: [
-            /* @__PURE__ */ jsxs6("td", { class: "c-name", children: [
-              e.kind === "folder" ? /* @__PURE__ */ jsxs6("button", { type: "button", class: "bare", onClick: () => open(join(folder, e.name)), children: [
-                /* @__PURE__ */ jsx6(Icon, { name: "folder" }),
+          /* @__PURE__ */ jsx7("tbody", { children: entries.map((e) => /* @__PURE__ */ jsxs7("tr", { "data-file": e.name, children: [
+            /* @__PURE__ */ jsxs7("td", { class: "c-name", children: [
+              e.kind === "folder" ? /* @__PURE__ */ jsxs7("button", { type: "button", class: "bare", onClick: () => open(join(folder, e.name)), children: [
+                /* @__PURE__ */ jsx7(Icon, { name: "folder" }),
                 " ",
                 e.name
-              ] }) : e.kind === "file" ? /* @__PURE__ */ jsxs6("a", { href: content(join(folder, e.name)), download: e.name, children: [
-                /* @__PURE__ */ jsx6(Icon, { name: "file" }),
+              ] }) : e.kind === "file" ? /* @__PURE__ */ jsxs7("a", { href: content(join(folder, e.name)), download: e.name, children: [
+                /* @__PURE__ */ jsx7(Icon, { name: "file" }),
                 " ",
                 e.name
-              ] }) : /* @__PURE__ */ jsx6("span", { class: "faint", children: e.name }),
-              e.link ? /* @__PURE__ */ jsxs6("span", { class: "faint", children: [
+              ] }) : /* @__PURE__ */ jsx7("span", { class: "faint", children: e.name }),
+              e.link ? /* @__PURE__ */ jsxs7("span", { class: "faint", children: [
                 " → ",
                 e.link
               ] }) : null
             ] }),
-            /* @__PURE__ */ jsx6("td", { class: "num", children: e.kind === "file" ? sized(e.size ?? 0) : "" }),
-            /* @__PURE__ */ jsx6("td", { class: "c-time", children: e.modified ? /* @__PURE__ */ jsx6(Ago, { time: e.modified }) : null })
+            /* @__PURE__ */ jsx7("td", { class: "num", children: e.kind === "file" ? sized(e.size ?? 0) : "" }),
+            /* @__PURE__ */ jsx7("td", { class: "c-time", children: e.modified ? /* @__PURE__ */ jsx7(Ago, { time: e.modified }) : null })
           ] }, e.name)) })
         ] }) : null,
-        list2?.more ? /* @__PURE__ */ jsx6("p", { class: "note", children: t("files.more") }) : null
+        list2?.more ? /* @__PURE__ */ jsx7("p", { class: "note", children: t("files.more") }) : null
       ]
     }
   );
 }
 
 // pkg/portal/web/src/terminal.tsx
-import { useSignal as useSignal6 } from "./library.js";
-import { useEffect as useEffect7, useRef as useRef6 } from "./library.js";
-
-// pkg/portal/web/src/load.ts
-function load(name) {
-  return import(new URL(`./${name}.js`, import.meta.url).href);
-}
-
-// pkg/portal/web/src/terminal.tsx
-import { jsx as jsx7, jsxs as jsxs7 } from "./library.js";
+import { useSignal as useSignal7 } from "./library.js";
+import { useEffect as useEffect8, useRef as useRef7 } from "./library.js";
+import { jsx as jsx8, jsxs as jsxs8 } from "./library.js";
 var stdin = 0;
 var stdout = 1;
 var stderr = 2;
@@ -1455,19 +1627,19 @@ var keys = [
 function Shell({ d, user, name, shown }) {
   const running = (d.taskList ?? []).filter((x) => x.phase === "running").map((x) => `${x.role}[${x.index}]`);
   const asked = place.value.query.get("task") ?? "";
-  const chosen2 = useSignal6("");
+  const chosen2 = useSignal7("");
   if (shown && asked && asked !== chosen2.peek()) chosen2.value = asked;
   const task = chosen2.value || running[0] || "";
-  const round2 = useSignal6(0);
-  const state = useSignal6("opening");
-  const end = useSignal6({});
-  const error = useSignal6(null);
-  const unloaded = useSignal6(false);
-  const box = useRef6(null);
-  const frame = useRef6(null);
-  const screen = useRef6(null);
+  const round2 = useSignal7(0);
+  const state = useSignal7("opening");
+  const end = useSignal7({});
+  const error = useSignal7(null);
+  const unloaded = useSignal7(false);
+  const box = useRef7(null);
+  const frame = useRef7(null);
+  const screen = useRef7(null);
   const opened = running.length > 0 || state.value !== "opening";
-  useEffect7(() => {
+  useEffect8(() => {
     const m = /^(.+)\[(\d+)\]$/.exec(task);
     if (!m || !box.current) return;
     const stop2 = new AbortController();
@@ -1521,7 +1693,7 @@ function Shell({ d, user, name, shown }) {
       screen.current = null;
     };
   }, [task, round2.value, opened]);
-  useEffect7(() => {
+  useEffect8(() => {
     const leaves = (e) => {
       if (state.value === "open") e.preventDefault();
     };
@@ -1537,7 +1709,7 @@ function Shell({ d, user, name, shown }) {
       removeEventListener("beforeunload", leaves);
     };
   }, []);
-  if (!opened) return shown ? /* @__PURE__ */ jsx7("p", { class: "empty", children: t("shell.none") }) : null;
+  if (!opened) return shown ? /* @__PURE__ */ jsx8("p", { class: "empty", children: t("shell.none") }) : null;
   const paste = async () => {
     try {
       screen.current?.paste(await navigator.clipboard.readText());
@@ -1552,31 +1724,31 @@ function Shell({ d, user, name, shown }) {
     if (end.value.code !== void 0) return t("shell.ended", { code: end.value.code });
     return end.value.why || t("shell.cut");
   };
-  return /* @__PURE__ */ jsxs7("section", { class: "shell", ref: frame, hidden: !shown, "aria-label": t("shell"), children: [
-    /* @__PURE__ */ jsxs7("div", { class: "filters", children: [
-      /* @__PURE__ */ jsx7("a", { class: "button square back", href: address(place.value.path), title: t("backToJob"), "aria-label": t("backToJob"), children: /* @__PURE__ */ jsx7(Icon, { name: "back" }) }),
-      /* @__PURE__ */ jsx7("select", { "aria-label": t("task"), value: task, onChange: (e) => setQuery({ task: e.currentTarget.value }), children: [.../* @__PURE__ */ new Set([...running, task])].map((x) => /* @__PURE__ */ jsx7("option", { value: x, children: x }, x)) }),
-      /* @__PURE__ */ jsxs7("button", { type: "button", onClick: () => void copy(screen.current?.selection() ?? ""), children: [
-        /* @__PURE__ */ jsx7(Icon, { name: "copy" }),
+  return /* @__PURE__ */ jsxs8("section", { class: "shell", ref: frame, hidden: !shown, "aria-label": t("shell"), children: [
+    /* @__PURE__ */ jsxs8("div", { class: "filters", children: [
+      /* @__PURE__ */ jsx8("a", { class: "button square back", href: address(place.value.path), title: t("backToJob"), "aria-label": t("backToJob"), children: /* @__PURE__ */ jsx8(Icon, { name: "back" }) }),
+      /* @__PURE__ */ jsx8("select", { "aria-label": t("task"), value: task, onChange: (e) => setQuery({ task: e.currentTarget.value }), children: [.../* @__PURE__ */ new Set([...running, task])].map((x) => /* @__PURE__ */ jsx8("option", { value: x, children: x }, x)) }),
+      /* @__PURE__ */ jsxs8("button", { type: "button", onClick: () => void copy(screen.current?.selection() ?? ""), children: [
+        /* @__PURE__ */ jsx8(Icon, { name: "copy" }),
         " ",
         t("copy")
       ] }),
-      /* @__PURE__ */ jsxs7("button", { type: "button", onClick: () => void paste(), children: [
-        /* @__PURE__ */ jsx7(Icon, { name: "file" }),
+      /* @__PURE__ */ jsxs8("button", { type: "button", onClick: () => void paste(), children: [
+        /* @__PURE__ */ jsx8(Icon, { name: "file" }),
         " ",
         t("paste")
       ] }),
-      /* @__PURE__ */ jsx7("span", { class: state.value === "ended" ? end.value.code === 0 ? "good" : "bad" : "faint", role: "status", children: says() }),
-      state.value === "ended" ? /* @__PURE__ */ jsxs7("button", { type: "button", class: "primary", onClick: () => round2.value++, children: [
-        /* @__PURE__ */ jsx7(Icon, { name: "retry" }),
+      /* @__PURE__ */ jsx8("span", { class: state.value === "ended" ? end.value.code === 0 ? "good" : "bad" : "faint", role: "status", children: says() }),
+      state.value === "ended" ? /* @__PURE__ */ jsxs8("button", { type: "button", class: "primary", onClick: () => round2.value++, children: [
+        /* @__PURE__ */ jsx8(Icon, { name: "retry" }),
         " ",
         t("shell.again")
       ] }) : null
     ] }),
-    error.value ? /* @__PURE__ */ jsx7(Problem, { of: error.value }) : null,
-    unloaded.value ? /* @__PURE__ */ jsx7("p", { class: "note", children: t("shell.failed") }) : null,
-    /* @__PURE__ */ jsx7("div", { class: "terminal-frame", children: /* @__PURE__ */ jsx7("div", { ref: box }) }),
-    /* @__PURE__ */ jsx7("div", { class: "softkeys", role: "group", "aria-label": t("shell.keys"), children: keys.map(([label, sends]) => /* @__PURE__ */ jsx7(
+    error.value ? /* @__PURE__ */ jsx8(Problem, { of: error.value }) : null,
+    unloaded.value ? /* @__PURE__ */ jsx8("p", { class: "note", children: t("shell.failed") }) : null,
+    /* @__PURE__ */ jsx8("div", { class: "terminal-frame", children: /* @__PURE__ */ jsx8("div", { ref: box }) }),
+    /* @__PURE__ */ jsx8("div", { class: "softkeys", role: "group", "aria-label": t("shell.keys"), children: keys.map(([label, sends]) => /* @__PURE__ */ jsx8(
       "button",
       {
         type: "button",
@@ -1592,23 +1764,23 @@ function Shell({ d, user, name, shown }) {
 }
 
 // pkg/portal/web/src/job.tsx
-import { Fragment as Fragment4, jsx as jsx8, jsxs as jsxs8 } from "./library.js";
+import { Fragment as Fragment5, jsx as jsx9, jsxs as jsxs9 } from "./library.js";
 var done = ["succeeded", "failed", "stopped", "deleted"];
 function Exit({ of }) {
   const c = of.completion;
   if (!c) return null;
-  return /* @__PURE__ */ jsxs8("span", { class: c.code === 0 ? "good" : "bad", title: c.diagnostics, children: [
+  return /* @__PURE__ */ jsxs9("span", { class: c.code === 0 ? "good" : "bad", title: c.diagnostics, children: [
     c.code,
-    c.phrase && c.phrase !== "Succeeded" ? /* @__PURE__ */ jsxs8("span", { class: "faint", children: [
+    c.phrase && c.phrase !== "Succeeded" ? /* @__PURE__ */ jsxs9("span", { class: "faint", children: [
       " ",
       c.phrase
     ] }) : null
   ] });
 }
 function useJob(user, name, round2) {
-  const detail = useSignal7(null);
-  const error = useSignal7(null);
-  useEffect8(() => {
+  const detail = useSignal8(null);
+  const error = useSignal8(null);
+  useEffect9(() => {
     const stop2 = new AbortController();
     detail.value = null;
     error.value = null;
@@ -1638,184 +1810,208 @@ function mark(d) {
 }
 function Why({ d, user, name }) {
   const { value, error } = useRead(mark(d), (signal5) => call("GET /api/v3/jobs/{user}/{name}/why", { path: { user, name }, signal: signal5 }));
-  if (error.value) return /* @__PURE__ */ jsx8(Problem, { of: error.value });
+  if (error.value) return /* @__PURE__ */ jsx9(Problem, { of: error.value });
   const w = value.value;
-  if (!w) return /* @__PURE__ */ jsx8("div", { class: "why pending", "aria-busy": "true" });
-  return /* @__PURE__ */ jsxs8("div", { class: `why is-${d.state}`, children: [
-    /* @__PURE__ */ jsx8("p", { class: "sentence", children: w.sentence }),
-    w.remedy?.length ? /* @__PURE__ */ jsx8("ul", { class: "remedy", "aria-label": t("whatToDo"), children: w.remedy.map((r) => /* @__PURE__ */ jsx8("li", { children: r }, r)) }) : null,
-    w.facts?.length || w.log?.length ? /* @__PURE__ */ jsxs8("details", { children: [
-      /* @__PURE__ */ jsx8("summary", { children: t("details") }),
-      /* @__PURE__ */ jsx8("dl", { children: w.facts?.map((f) => /* @__PURE__ */ jsxs8("div", { children: [
-        /* @__PURE__ */ jsx8("dt", { children: f.what }),
-        /* @__PURE__ */ jsx8("dd", { children: f.text })
+  if (!w) return /* @__PURE__ */ jsx9("div", { class: "why pending", "aria-busy": "true" });
+  return /* @__PURE__ */ jsxs9("div", { class: `why is-${d.state}`, children: [
+    /* @__PURE__ */ jsx9("p", { class: "sentence", children: w.sentence }),
+    w.remedy?.length ? /* @__PURE__ */ jsx9("ul", { class: "remedy", "aria-label": t("whatToDo"), children: w.remedy.map((r) => /* @__PURE__ */ jsx9("li", { children: r }, r)) }) : null,
+    w.facts?.length || w.log?.length ? /* @__PURE__ */ jsxs9("details", { children: [
+      /* @__PURE__ */ jsx9("summary", { children: t("details") }),
+      /* @__PURE__ */ jsx9("dl", { children: w.facts?.map((f) => /* @__PURE__ */ jsxs9("div", { children: [
+        /* @__PURE__ */ jsx9("dt", { children: f.what }),
+        /* @__PURE__ */ jsx9("dd", { children: f.text })
       ] }, f.what)) }),
-      w.log?.length ? /* @__PURE__ */ jsx8("pre", { "aria-label": t("lastLines"), children: w.log.join("\n") }) : null
+      w.log?.length ? /* @__PURE__ */ jsx9("pre", { "aria-label": t("lastLines"), children: w.log.join("\n") }) : null
     ] }) : null
   ] });
 }
 var some = 200;
 function Tasks({ d, enter }) {
-  const text2 = useSignal7("");
-  const most4 = useSignal7(some);
+  const text2 = useSignal8("");
+  const most4 = useSignal8(some);
   const all2 = d.taskList ?? [];
   const word = text2.value.toLowerCase();
   const fits2 = (x) => !word || `${x.role}[${x.index}] ${x.phase} ${x.node ?? ""} ${x.ip ?? ""} ${x.completion?.phrase ?? ""}`.toLowerCase().includes(word);
   const rows = all2.filter(fits2);
   const counts = /* @__PURE__ */ new Map();
   for (const x of all2) counts.set(x.phase, (counts.get(x.phase) ?? 0) + 1);
-  if (all2.length === 0) return /* @__PURE__ */ jsx8("p", { class: "empty", children: t("noTasks") });
-  return /* @__PURE__ */ jsxs8(Fragment4, { children: [
-    all2.length > 8 ? /* @__PURE__ */ jsxs8("div", { class: "filters", children: [
-      /* @__PURE__ */ jsxs8("label", { class: "search", children: [
-        /* @__PURE__ */ jsx8(Icon, { name: "search" }),
-        /* @__PURE__ */ jsx8("input", { type: "search", placeholder: t("filterTasks"), "aria-label": t("filterTasks"), onInput: (e) => text2.value = e.currentTarget.value })
+  if (all2.length === 0) return /* @__PURE__ */ jsx9("p", { class: "empty", children: t("noTasks") });
+  return /* @__PURE__ */ jsxs9(Fragment5, { children: [
+    all2.length > 8 ? /* @__PURE__ */ jsxs9("div", { class: "filters", children: [
+      /* @__PURE__ */ jsxs9("label", { class: "search", children: [
+        /* @__PURE__ */ jsx9(Icon, { name: "search" }),
+        /* @__PURE__ */ jsx9("input", { type: "search", placeholder: t("filterTasks"), "aria-label": t("filterTasks"), onInput: (e) => text2.value = e.currentTarget.value })
       ] }),
-      [...counts].map(([phase, n]) => /* @__PURE__ */ jsxs8("button", { type: "button", class: "bare", onClick: () => text2.value = text2.value === phase ? "" : phase, children: [
-        /* @__PURE__ */ jsx8(State, { state: phase }),
+      [...counts].map(([phase, n]) => /* @__PURE__ */ jsxs9("button", { type: "button", class: "bare", onClick: () => text2.value = text2.value === phase ? "" : phase, children: [
+        /* @__PURE__ */ jsx9(State, { state: phase }),
         " ",
-        /* @__PURE__ */ jsx8("span", { class: "faint", children: n })
+        /* @__PURE__ */ jsx9("span", { class: "faint", children: n })
       ] }, phase))
     ] }) : null,
-    /* @__PURE__ */ jsxs8("table", { class: "rows tasks", children: [
-      /* @__PURE__ */ jsx8("thead", { children: /* @__PURE__ */ jsxs8("tr", { children: [
-        /* @__PURE__ */ jsx8("th", { children: t("task") }),
-        /* @__PURE__ */ jsx8("th", { children: t("state") }),
-        /* @__PURE__ */ jsx8("th", { children: t("machine") }),
-        /* @__PURE__ */ jsx8("th", { class: "c-address", children: t("address") }),
-        /* @__PURE__ */ jsx8("th", { children: t("exit") }),
-        /* @__PURE__ */ jsx8("th", { class: "num", children: t("duration") }),
-        /* @__PURE__ */ jsx8("th", { class: "num c-retries", children: t("retries") }),
-        enter ? /* @__PURE__ */ jsx8("th", { class: "c-shell" }) : null
+    /* @__PURE__ */ jsxs9("table", { class: "rows tasks", children: [
+      /* @__PURE__ */ jsx9("thead", { children: /* @__PURE__ */ jsxs9("tr", { children: [
+        /* @__PURE__ */ jsx9("th", { children: t("task") }),
+        /* @__PURE__ */ jsx9("th", { children: t("state") }),
+        /* @__PURE__ */ jsx9("th", { children: t("machine") }),
+        /* @__PURE__ */ jsx9("th", { class: "c-address", children: t("address") }),
+        /* @__PURE__ */ jsx9("th", { children: t("exit") }),
+        /* @__PURE__ */ jsx9("th", { class: "num", children: t("duration") }),
+        /* @__PURE__ */ jsx9("th", { class: "num c-retries", children: t("retries") }),
+        enter ? /* @__PURE__ */ jsx9("th", { class: "c-shell" }) : null
       ] }) }),
-      /* @__PURE__ */ jsx8("tbody", { children: rows.slice(0, most4.value).map((x) => /* @__PURE__ */ jsxs8("tr", { children: [
-        /* @__PURE__ */ jsx8("td", { class: "c-name", children: /* @__PURE__ */ jsxs8("a", { class: "whole", href: address(place.value.path, { tab: "logs", task: `${x.role}[${x.index}]` }), children: [
+      /* @__PURE__ */ jsx9("tbody", { children: rows.slice(0, most4.value).map((x) => /* @__PURE__ */ jsxs9("tr", { children: [
+        /* @__PURE__ */ jsx9("td", { class: "c-name", children: /* @__PURE__ */ jsxs9("a", { class: "whole", href: address(place.value.path, { tab: "logs", task: `${x.role}[${x.index}]` }), children: [
           x.role,
           "[",
           x.index,
           "]"
         ] }) }),
-        /* @__PURE__ */ jsx8("td", { children: /* @__PURE__ */ jsx8(State, { state: x.phase }) }),
-        /* @__PURE__ */ jsx8("td", { children: x.node }),
-        /* @__PURE__ */ jsx8("td", { class: "c-address", children: x.ip ? /* @__PURE__ */ jsx8("code", { children: x.ip }) : null }),
-        /* @__PURE__ */ jsx8("td", { children: /* @__PURE__ */ jsx8(Exit, { of: x }) }),
-        /* @__PURE__ */ jsx8("td", { class: "num", children: ran({ started: x.run, completed: x.completed }) }),
-        /* @__PURE__ */ jsx8("td", { class: "num c-retries", children: x.retries || "" }),
-        enter ? /* @__PURE__ */ jsx8("td", { class: "c-shell", children: x.phase === "running" ? /* @__PURE__ */ jsx8("a", { class: "button square", href: address(place.value.path, { tab: "shell", task: `${x.role}[${x.index}]` }), title: t("openShell", { task: `${x.role}[${x.index}]` }), "aria-label": t("openShell", { task: `${x.role}[${x.index}]` }), children: /* @__PURE__ */ jsx8(Icon, { name: "shell" }) }) : null }) : null
+        /* @__PURE__ */ jsx9("td", { children: /* @__PURE__ */ jsx9(State, { state: x.phase }) }),
+        /* @__PURE__ */ jsx9("td", { children: x.node }),
+        /* @__PURE__ */ jsx9("td", { class: "c-address", children: x.ip ? /* @__PURE__ */ jsx9("code", { children: x.ip }) : null }),
+        /* @__PURE__ */ jsx9("td", { children: /* @__PURE__ */ jsx9(Exit, { of: x }) }),
+        /* @__PURE__ */ jsx9("td", { class: "num", children: ran({ started: x.run, completed: x.completed }) }),
+        /* @__PURE__ */ jsx9("td", { class: "num c-retries", children: x.retries || "" }),
+        enter ? /* @__PURE__ */ jsx9("td", { class: "c-shell", children: x.phase === "running" ? /* @__PURE__ */ jsx9("a", { class: "button square", href: address(place.value.path, { tab: "shell", task: `${x.role}[${x.index}]` }), title: t("openShell", { task: `${x.role}[${x.index}]` }), "aria-label": t("openShell", { task: `${x.role}[${x.index}]` }), children: /* @__PURE__ */ jsx9(Icon, { name: "shell" }) }) : null }) : null
       ] }, x.role + x.index)) })
     ] }),
-    rows.length > most4.value ? /* @__PURE__ */ jsx8("footer", { class: "under", children: /* @__PURE__ */ jsx8("button", { type: "button", onClick: () => most4.value += 1e3, children: t("moreTasks", { n: rows.length - most4.value }) }) }) : null
+    rows.length > most4.value ? /* @__PURE__ */ jsx9("footer", { class: "under", children: /* @__PURE__ */ jsx9("button", { type: "button", onClick: () => most4.value += 1e3, children: t("moreTasks", { n: rows.length - most4.value }) }) }) : null
   ] });
 }
 function Events({ d, user, name }) {
   const { value, error } = useRead(mark(d), (signal5) => call("GET /api/v3/jobs/{user}/{name}/events", { path: { user, name }, signal: signal5 }));
-  if (error.value) return /* @__PURE__ */ jsx8(Problem, { of: error.value });
-  if (!value.value) return /* @__PURE__ */ jsx8(Loading, {});
+  if (error.value) return /* @__PURE__ */ jsx9(Problem, { of: error.value });
+  if (!value.value) return /* @__PURE__ */ jsx9(Loading, {});
   const items = [...value.value.items ?? []].reverse();
-  return /* @__PURE__ */ jsxs8(Fragment4, { children: [
-    value.value.note ? /* @__PURE__ */ jsx8("p", { class: "note", children: value.value.note }) : null,
-    items.length === 0 ? /* @__PURE__ */ jsx8("p", { class: "empty", children: t("noEvents") }) : /* @__PURE__ */ jsxs8("table", { class: "rows", children: [
-      /* @__PURE__ */ jsx8("thead", { children: /* @__PURE__ */ jsxs8("tr", { children: [
-        /* @__PURE__ */ jsx8("th", { children: t("time") }),
-        /* @__PURE__ */ jsx8("th", { children: t("reason") }),
-        /* @__PURE__ */ jsx8("th", { children: t("message") }),
-        /* @__PURE__ */ jsx8("th", { class: "c-object", children: t("object") })
+  return /* @__PURE__ */ jsxs9(Fragment5, { children: [
+    value.value.note ? /* @__PURE__ */ jsx9("p", { class: "note", children: value.value.note }) : null,
+    items.length === 0 ? /* @__PURE__ */ jsx9("p", { class: "empty", children: t("noEvents") }) : /* @__PURE__ */ jsxs9("table", { class: "rows", children: [
+      /* @__PURE__ */ jsx9("thead", { children: /* @__PURE__ */ jsxs9("tr", { children: [
+        /* @__PURE__ */ jsx9("th", { children: t("time") }),
+        /* @__PURE__ */ jsx9("th", { children: t("reason") }),
+        /* @__PURE__ */ jsx9("th", { children: t("message") }),
+        /* @__PURE__ */ jsx9("th", { class: "c-object", children: t("object") })
       ] }) }),
-      /* @__PURE__ */ jsx8("tbody", { children: items.map((e) => /* @__PURE__ */ jsxs8("tr", { class: e.type === "Warning" ? "warning" : "", children: [
-        /* @__PURE__ */ jsx8("td", { class: "c-time", children: /* @__PURE__ */ jsx8(Ago, { time: e.time }) }),
-        /* @__PURE__ */ jsxs8("td", { children: [
+      /* @__PURE__ */ jsx9("tbody", { children: items.map((e) => /* @__PURE__ */ jsxs9("tr", { class: e.type === "Warning" ? "warning" : "", children: [
+        /* @__PURE__ */ jsx9("td", { class: "c-time", children: /* @__PURE__ */ jsx9(Ago, { time: e.time }) }),
+        /* @__PURE__ */ jsxs9("td", { children: [
           e.reason,
-          e.count > 1 ? /* @__PURE__ */ jsxs8("span", { class: "faint", children: [
+          e.count > 1 ? /* @__PURE__ */ jsxs9("span", { class: "faint", children: [
             " ×",
             e.count
           ] }) : null
         ] }),
-        /* @__PURE__ */ jsx8("td", { class: "long", children: e.message }),
-        /* @__PURE__ */ jsx8("td", { class: "c-object faint", children: e.object })
+        /* @__PURE__ */ jsx9("td", { class: "long", children: e.message }),
+        /* @__PURE__ */ jsx9("td", { class: "c-object faint", children: e.object })
       ] }, e.uid)) })
     ] })
   ] });
 }
 function Config({ d }) {
-  if (!d.config) return /* @__PURE__ */ jsx8("p", { class: "empty", children: t("noConfig") });
-  return /* @__PURE__ */ jsxs8(Fragment4, { children: [
-    /* @__PURE__ */ jsxs8("div", { class: "filters", children: [
-      /* @__PURE__ */ jsxs8("button", { type: "button", onClick: () => void copy(d.config), children: [
-        /* @__PURE__ */ jsx8(Icon, { name: "copy" }),
+  if (!d.config) return /* @__PURE__ */ jsx9("p", { class: "empty", children: t("noConfig") });
+  return /* @__PURE__ */ jsxs9(Fragment5, { children: [
+    /* @__PURE__ */ jsxs9("div", { class: "filters", children: [
+      /* @__PURE__ */ jsxs9("button", { type: "button", onClick: () => void copy(d.config), children: [
+        /* @__PURE__ */ jsx9(Icon, { name: "copy" }),
         " ",
         t("copy")
       ] }),
-      /* @__PURE__ */ jsxs8("button", { type: "button", onClick: () => save(`${d.name}.yaml`, [d.config], "text/yaml"), children: [
-        /* @__PURE__ */ jsx8(Icon, { name: "down" }),
+      /* @__PURE__ */ jsxs9("button", { type: "button", onClick: () => save(`${d.name}.yaml`, [d.config], "text/yaml"), children: [
+        /* @__PURE__ */ jsx9(Icon, { name: "down" }),
         " ",
         t("download")
       ] }),
-      d.config.includes("******") ? /* @__PURE__ */ jsx8("span", { class: "faint", children: t("masked") }) : null
+      d.config.includes("******") ? /* @__PURE__ */ jsx9("span", { class: "faint", children: t("masked") }) : null
     ] }),
-    /* @__PURE__ */ jsx8("pre", { class: "code", children: d.config })
+    /* @__PURE__ */ jsx9("pre", { class: "code", children: d.config })
   ] });
 }
+function OverTime({ d, user, name, live, command: command2 }) {
+  const q = place.value.query;
+  const path = { user, name };
+  const task = q.get("task") ?? "";
+  const tasks = [.../* @__PURE__ */ new Set([...(d.taskList ?? []).slice(0, some).map((x) => `${x.role}[${x.index}]`), ...task ? [task] : []])];
+  return /* @__PURE__ */ jsx9(
+    Metrics,
+    {
+      id: d.uid,
+      span: spans.find((x) => x === q.get("span")) ?? "all",
+      choose: (x) => setQuery({ span: x === "all" ? void 0 : x }),
+      all: "",
+      live,
+      task,
+      read: (query, signal5) => call("GET /api/v3/jobs/{user}/{name}/metrics", { path, query, signal: signal5 }),
+      command: command2,
+      curl: (query) => curl("GET /api/v3/jobs/{user}/{name}/metrics", { path, query }),
+      children: tasks.length > 1 ? /* @__PURE__ */ jsxs9("select", { "aria-label": t("task"), value: task, onChange: (e) => setQuery({ task: e.currentTarget.value || void 0 }), children: [
+        /* @__PURE__ */ jsx9("option", { value: "", children: t("allTasks") }),
+        tasks.map((x) => /* @__PURE__ */ jsx9("option", { value: x, children: x }, x))
+      ] }) : null
+    }
+  );
+}
 function Attempt({ a }) {
-  return /* @__PURE__ */ jsxs8("details", { class: "attempt", children: [
-    /* @__PURE__ */ jsxs8("summary", { children: [
-      /* @__PURE__ */ jsxs8("b", { children: [
+  return /* @__PURE__ */ jsxs9("details", { class: "attempt", children: [
+    /* @__PURE__ */ jsxs9("summary", { children: [
+      /* @__PURE__ */ jsxs9("b", { children: [
         t("attempt"),
         " ",
         a.id
       ] }),
-      /* @__PURE__ */ jsx8(Ago, { time: a.started }),
-      /* @__PURE__ */ jsx8("span", { children: ran({ started: a.run ?? a.started, completed: a.completed }) }),
-      /* @__PURE__ */ jsx8(Exit, { of: a })
+      /* @__PURE__ */ jsx9(Ago, { time: a.started }),
+      /* @__PURE__ */ jsx9("span", { children: ran({ started: a.run ?? a.started, completed: a.completed }) }),
+      /* @__PURE__ */ jsx9(Exit, { of: a })
     ] }),
-    a.completion?.trigger?.message ? /* @__PURE__ */ jsx8("p", { children: a.completion.trigger.message }) : null,
-    /* @__PURE__ */ jsxs8("table", { class: "rows", children: [
-      /* @__PURE__ */ jsx8("thead", { children: /* @__PURE__ */ jsxs8("tr", { children: [
-        /* @__PURE__ */ jsx8("th", { children: t("task") }),
-        /* @__PURE__ */ jsx8("th", { class: "num", children: t("attempt") }),
-        /* @__PURE__ */ jsx8("th", { children: t("machine") }),
-        /* @__PURE__ */ jsx8("th", { children: t("started") }),
-        /* @__PURE__ */ jsx8("th", { class: "num", children: t("duration") }),
-        /* @__PURE__ */ jsx8("th", { children: t("exit") })
+    a.completion?.trigger?.message ? /* @__PURE__ */ jsx9("p", { children: a.completion.trigger.message }) : null,
+    /* @__PURE__ */ jsxs9("table", { class: "rows", children: [
+      /* @__PURE__ */ jsx9("thead", { children: /* @__PURE__ */ jsxs9("tr", { children: [
+        /* @__PURE__ */ jsx9("th", { children: t("task") }),
+        /* @__PURE__ */ jsx9("th", { class: "num", children: t("attempt") }),
+        /* @__PURE__ */ jsx9("th", { children: t("machine") }),
+        /* @__PURE__ */ jsx9("th", { children: t("started") }),
+        /* @__PURE__ */ jsx9("th", { class: "num", children: t("duration") }),
+        /* @__PURE__ */ jsx9("th", { children: t("exit") })
       ] }) }),
-      /* @__PURE__ */ jsx8("tbody", { children: (a.tasks ?? []).slice(0, 500).map((x) => /* @__PURE__ */ jsxs8("tr", { children: [
-        /* @__PURE__ */ jsxs8("td", { children: [
+      /* @__PURE__ */ jsx9("tbody", { children: (a.tasks ?? []).slice(0, 500).map((x) => /* @__PURE__ */ jsxs9("tr", { children: [
+        /* @__PURE__ */ jsxs9("td", { children: [
           x.role,
           "[",
           x.index,
           "]"
         ] }),
-        /* @__PURE__ */ jsx8("td", { class: "num", children: x.id }),
-        /* @__PURE__ */ jsx8("td", { children: x.node }),
-        /* @__PURE__ */ jsx8("td", { children: /* @__PURE__ */ jsx8(Ago, { time: x.started }) }),
-        /* @__PURE__ */ jsx8("td", { class: "num", children: ran({ started: x.run, completed: x.completed }) }),
-        /* @__PURE__ */ jsx8("td", { children: /* @__PURE__ */ jsx8(Exit, { of: x }) })
+        /* @__PURE__ */ jsx9("td", { class: "num", children: x.id }),
+        /* @__PURE__ */ jsx9("td", { children: x.node }),
+        /* @__PURE__ */ jsx9("td", { children: /* @__PURE__ */ jsx9(Ago, { time: x.started }) }),
+        /* @__PURE__ */ jsx9("td", { class: "num", children: ran({ started: x.run, completed: x.completed }) }),
+        /* @__PURE__ */ jsx9("td", { children: /* @__PURE__ */ jsx9(Exit, { of: x }) })
       ] }, x.role + x.index + "." + x.id)) })
     ] })
   ] });
 }
-var tabs = ["overview", "logs", "events", "config", "attempts", "files", "shell"];
+var tabs = ["overview", "logs", "metrics", "events", "config", "attempts", "files", "shell"];
 function JobPage({ user, name }) {
-  const round2 = useSignal7(0);
+  const round2 = useSignal8(0);
   const { detail, error } = useJob(user, name, round2.value);
   const d = detail.value;
   const path = { user, name };
   const allowed = useRead(d ? d.uid : null, (signal5) => call("GET /api/v3/jobs/{user}/{name}/allowed", { path, signal: signal5 }));
   const may = (what) => allowed.value.value?.operations?.includes(what) ?? false;
   const isDone = done.includes(d?.state ?? "");
-  const shell = useSignal7(false);
-  const scaling = useSignal7(false);
+  const shell = useSignal8(false);
+  const scaling = useSignal8(false);
   const asked = place.value.query.get("tab");
   const offered = tabs.filter((x) => x !== "shell" && x !== "files" || x === "shell" && shell.value || may("enter") && !isDone);
   const tab = offered.find((x) => x === asked) ?? "overview";
-  useEffect8(() => {
+  useEffect9(() => {
     if (tab === "shell") shell.value = true;
   }, [tab]);
   const full = user === me.value?.name ? name : `${user}/${name}`;
-  useEffect8(() => {
+  useEffect9(() => {
     document.title = `${name} – paictl`;
   }, [name]);
   useKeys(Object.fromEntries(offered.map((x, i) => [String(i + 1), () => setQuery({ tab: x === "overview" ? void 0 : x, task: void 0 })])));
-  if (!d) return error.value ? /* @__PURE__ */ jsx8(Problem, { of: error.value, again: () => round2.value++ }) : /* @__PURE__ */ jsx8(Loading, {});
+  if (!d) return error.value ? /* @__PURE__ */ jsx9(Problem, { of: error.value, again: () => round2.value++ }) : /* @__PURE__ */ jsx9(Loading, {});
   const act = (what) => ask({
     title: t(`ask.${what}`, { job: full }),
     text: t(`ask.${what}.more`),
@@ -1831,36 +2027,36 @@ function JobPage({ user, name }) {
     }
   });
   const task = place.value.query.get("task");
-  const command2 = tab === "shell" ? `paictl job shell ${quoted(full)}${task ? ` --task ${quoted(task)}` : ""}` : tab === "logs" ? `paictl job logs ${quoted(full)} -f` : tab === "events" ? `paictl job events ${quoted(full)}` : `paictl job get ${quoted(full)}`;
-  const route = tab === "logs" ? "GET /api/v3/jobs/{user}/{name}/logs" : tab === "events" ? "GET /api/v3/jobs/{user}/{name}/events" : "GET /api/v3/jobs/{user}/{name}";
-  return /* @__PURE__ */ jsxs8("section", { class: "page job", children: [
-    /* @__PURE__ */ jsxs8("header", { class: "top", children: [
-      /* @__PURE__ */ jsxs8("nav", { class: "crumbs", children: [
-        /* @__PURE__ */ jsx8("a", { href: address(["jobs"]), children: t("jobs") }),
-        /* @__PURE__ */ jsx8(Icon, { name: "chevron" }),
-        /* @__PURE__ */ jsx8("a", { href: address(["jobs"], { user }), children: user }),
-        /* @__PURE__ */ jsx8(Icon, { name: "chevron" })
+  const command2 = tab === "shell" ? `paictl job shell ${quoted(full)}${task ? ` --task ${quoted(task)}` : ""}` : tab === "logs" ? `paictl job logs ${quoted(full)} -f` : tab === "events" ? `paictl job events ${quoted(full)}` : tab === "metrics" ? `paictl job metrics ${quoted(full)}` : `paictl job get ${quoted(full)}`;
+  const route = tab === "logs" ? "GET /api/v3/jobs/{user}/{name}/logs" : tab === "events" ? "GET /api/v3/jobs/{user}/{name}/events" : tab === "metrics" ? "GET /api/v3/jobs/{user}/{name}/metrics" : "GET /api/v3/jobs/{user}/{name}";
+  return /* @__PURE__ */ jsxs9("section", { class: "page job", children: [
+    /* @__PURE__ */ jsxs9("header", { class: "top", children: [
+      /* @__PURE__ */ jsxs9("nav", { class: "crumbs", children: [
+        /* @__PURE__ */ jsx9("a", { href: address(["jobs"]), children: t("jobs") }),
+        /* @__PURE__ */ jsx9(Icon, { name: "chevron" }),
+        /* @__PURE__ */ jsx9("a", { href: address(["jobs"], { user }), children: user }),
+        /* @__PURE__ */ jsx9(Icon, { name: "chevron" })
       ] }),
-      /* @__PURE__ */ jsx8("h1", { title: name, children: name }),
-      /* @__PURE__ */ jsx8(State, { state: d.state, position: d.position, deleted: d.deleted }),
-      /* @__PURE__ */ jsx8("span", { class: "grow" }),
-      /* @__PURE__ */ jsxs8("div", { class: "actions", children: [
-        d.config ? /* @__PURE__ */ jsxs8("a", { class: "button", href: address(["submit"], { clone: `${user}/${name}` }), children: [
-          /* @__PURE__ */ jsx8(Icon, { name: "copy" }),
+      /* @__PURE__ */ jsx9("h1", { title: name, children: name }),
+      /* @__PURE__ */ jsx9(State, { state: d.state, position: d.position, deleted: d.deleted }),
+      /* @__PURE__ */ jsx9("span", { class: "grow" }),
+      /* @__PURE__ */ jsxs9("div", { class: "actions", children: [
+        d.config ? /* @__PURE__ */ jsxs9("a", { class: "button", href: address(["submit"], { clone: `${user}/${name}` }), children: [
+          /* @__PURE__ */ jsx9(Icon, { name: "copy" }),
           " ",
           t("clone")
         ] }) : null,
-        may("retry") && isDone ? /* @__PURE__ */ jsxs8("button", { type: "button", onClick: () => act("retry"), children: [
-          /* @__PURE__ */ jsx8(Icon, { name: "retry" }),
+        may("retry") && isDone ? /* @__PURE__ */ jsxs9("button", { type: "button", onClick: () => act("retry"), children: [
+          /* @__PURE__ */ jsx9(Icon, { name: "retry" }),
           " ",
           t("retry")
         ] }) : null,
-        may("stop") && !isDone && d.state !== "stopping" && d.state !== "deleting" ? /* @__PURE__ */ jsxs8("button", { type: "button", class: "danger", onClick: () => act("stop"), children: [
-          /* @__PURE__ */ jsx8(Icon, { name: "stop" }),
+        may("stop") && !isDone && d.state !== "stopping" && d.state !== "deleting" ? /* @__PURE__ */ jsxs9("button", { type: "button", class: "danger", onClick: () => act("stop"), children: [
+          /* @__PURE__ */ jsx9(Icon, { name: "stop" }),
           " ",
           t("stop")
         ] }) : null,
-        /* @__PURE__ */ jsx8(
+        /* @__PURE__ */ jsx9(
           Menu,
           {
             label: t("more"),
@@ -1878,43 +2074,45 @@ function JobPage({ user, name }) {
         )
       ] })
     ] }),
-    scaling.value ? /* @__PURE__ */ jsx8(Scale, { d, end: () => scaling.value = false }) : null,
-    error.value ? /* @__PURE__ */ jsx8(Problem, { of: error.value, again: () => round2.value++ }) : null,
-    /* @__PURE__ */ jsx8(Why, { d, user, name }),
-    d.note ? /* @__PURE__ */ jsx8("p", { class: "note", children: d.note }) : null,
-    /* @__PURE__ */ jsxs8("dl", { class: "facts", children: [
-      /* @__PURE__ */ jsx8(Fact, { name: t("owner"), value: d.user }),
-      /* @__PURE__ */ jsx8(Fact, { name: t("vc"), value: d.virtualCluster }),
-      /* @__PURE__ */ jsx8(Fact, { name: t("gpus"), value: d.gpus > 0 ? d.gpus : d.gpus < 0 ? "?" : "–" }),
-      /* @__PURE__ */ jsx8(Fact, { name: t("tasks"), value: d.tasks }),
-      /* @__PURE__ */ jsx8(Fact, { name: t("priority"), value: d.priority }),
-      /* @__PURE__ */ jsx8(Fact, { name: t("submitted"), value: /* @__PURE__ */ jsx8(Ago, { time: d.submitted }) }),
-      /* @__PURE__ */ jsx8(Fact, { name: t("duration"), value: ran(d) }),
-      /* @__PURE__ */ jsx8(Fact, { name: t("retries"), value: d.retries || void 0 }),
-      /* @__PURE__ */ jsx8(Fact, { name: t("tags"), value: d.tags?.length || may("tag") ? /* @__PURE__ */ jsx8(Tags, { d, change: may("tag"), changed: () => round2.value++ }) : void 0 })
+    scaling.value ? /* @__PURE__ */ jsx9(Scale, { d, end: () => scaling.value = false }) : null,
+    error.value ? /* @__PURE__ */ jsx9(Problem, { of: error.value, again: () => round2.value++ }) : null,
+    /* @__PURE__ */ jsx9(Why, { d, user, name }),
+    d.note ? /* @__PURE__ */ jsx9("p", { class: "note", children: d.note }) : null,
+    /* @__PURE__ */ jsxs9("dl", { class: "facts", children: [
+      /* @__PURE__ */ jsx9(Fact, { name: t("owner"), value: d.user }),
+      /* @__PURE__ */ jsx9(Fact, { name: t("vc"), value: d.virtualCluster }),
+      /* @__PURE__ */ jsx9(Fact, { name: t("gpus"), value: d.gpus > 0 ? d.gpus : d.gpus < 0 ? "?" : "–" }),
+      /* @__PURE__ */ jsx9(Fact, { name: t("tasks"), value: d.tasks }),
+      /* @__PURE__ */ jsx9(Fact, { name: t("priority"), value: d.priority }),
+      /* @__PURE__ */ jsx9(Fact, { name: t("submitted"), value: /* @__PURE__ */ jsx9(Ago, { time: d.submitted }) }),
+      /* @__PURE__ */ jsx9(Fact, { name: t("duration"), value: ran(d) }),
+      /* @__PURE__ */ jsx9(Fact, { name: t("retries"), value: d.retries || void 0 }),
+      /* @__PURE__ */ jsx9(Fact, { name: t("tags"), value: d.tags?.length || may("tag") ? /* @__PURE__ */ jsx9(Tags, { d, change: may("tag"), changed: () => round2.value++ }) : void 0 })
     ] }),
-    /* @__PURE__ */ jsx8("div", { class: "tabs", role: "tablist", children: offered.map((x) => /* @__PURE__ */ jsx8("a", { role: "tab", "aria-selected": x === tab, href: address(place.value.path, { tab: x === "overview" ? void 0 : x }), children: maybe(x, x) }, x)) }),
-    /* @__PURE__ */ jsxs8("div", { class: "tab", role: "tabpanel", children: [
-      tab === "overview" ? /* @__PURE__ */ jsx8(Tasks, { d, enter: may("enter") && !isDone }) : null,
-      tab === "logs" ? /* @__PURE__ */ jsx8(Logs, { d, user, name }, d.uid) : null,
-      tab === "events" ? /* @__PURE__ */ jsx8(Events, { d, user, name }) : null,
-      tab === "config" ? /* @__PURE__ */ jsx8(Config, { d }) : null,
-      tab === "attempts" ? d.attempts?.length ? d.attempts.map((a) => /* @__PURE__ */ jsx8(Attempt, { a }, a.id)) : /* @__PURE__ */ jsx8("p", { class: "empty", children: t("noAttempts") }) : null,
-      tab === "files" ? /* @__PURE__ */ jsx8(Files, { d, user, name, full }, d.uid) : null,
-      shell.value ? /* @__PURE__ */ jsx8(Shell, { d, user, name, shown: tab === "shell" }, d.uid) : null
+    /* @__PURE__ */ jsx9("div", { class: "tabs", role: "tablist", children: offered.map((x) => /* @__PURE__ */ jsx9("a", { role: "tab", "aria-selected": x === tab, href: address(place.value.path, { tab: x === "overview" ? void 0 : x }), children: maybe(x, x) }, x)) }),
+    /* @__PURE__ */ jsxs9("div", { class: "tab", role: "tabpanel", children: [
+      tab === "overview" ? /* @__PURE__ */ jsx9(Tasks, { d, enter: may("enter") && !isDone }) : null,
+      tab === "logs" ? /* @__PURE__ */ jsx9(Logs, { d, user, name }, d.uid) : null,
+      tab === "metrics" ? /* @__PURE__ */ jsx9(OverTime, { d, user, name, live: !isDone, command: `paictl job metrics ${quoted(full)}` }) : null,
+      tab === "events" ? /* @__PURE__ */ jsx9(Events, { d, user, name }) : null,
+      tab === "config" ? /* @__PURE__ */ jsx9(Config, { d }) : null,
+      tab === "attempts" ? d.attempts?.length ? d.attempts.map((a) => /* @__PURE__ */ jsx9(Attempt, { a }, a.id)) : /* @__PURE__ */ jsx9("p", { class: "empty", children: t("noAttempts") }) : null,
+      tab === "files" ? /* @__PURE__ */ jsx9(Files, { d, user, name, full }, d.uid) : null,
+      shell.value ? /* @__PURE__ */ jsx9(Shell, { d, user, name, shown: tab === "shell" }, d.uid) : null
     ] })
   ] });
 }
 function Fact({ name, value }) {
-  return value === void 0 || value === "" ? null : /* @__PURE__ */ jsxs8("div", { children: [
-    /* @__PURE__ */ jsx8("dt", { children: name }),
-    /* @__PURE__ */ jsx8("dd", { children: value })
+  return value === void 0 || value === "" ? null : /* @__PURE__ */ jsxs9("div", { children: [
+    /* @__PURE__ */ jsx9("dt", { children: name }),
+    /* @__PURE__ */ jsx9("dd", { children: value })
   ] });
 }
 
 // pkg/portal/web/src/machines.tsx
-import { useEffect as useEffect9, useMemo as useMemo5, useRef as useRef7 } from "./library.js";
-import { Fragment as Fragment5, jsx as jsx9, jsxs as jsxs9 } from "./library.js";
+import { useSignal as useSignal9 } from "./library.js";
+import { useEffect as useEffect10, useMemo as useMemo5, useRef as useRef8 } from "./library.js";
+import { Fragment as Fragment6, jsx as jsx10, jsxs as jsxs10 } from "./library.js";
 var shows = ["all", "free", "troubled"];
 function chosen(m, show2, word, sku) {
   if (sku && m.sku !== sku) return false;
@@ -1924,10 +2122,10 @@ function chosen(m, show2, word, sku) {
 }
 function MachineState({ m }) {
   const key3 = m.state !== "Ready" ? "bad" : m.cordoned || m.pressure?.length ? "wait" : "good";
-  return /* @__PURE__ */ jsxs9("span", { class: `state ${key3}`, children: [
-    /* @__PURE__ */ jsx9("i", { class: "dot" }),
+  return /* @__PURE__ */ jsxs10("span", { class: `state ${key3}`, children: [
+    /* @__PURE__ */ jsx10("i", { class: "dot" }),
     maybe("machine." + m.state, m.state),
-    m.cordoned ? /* @__PURE__ */ jsxs9("span", { class: "faint", children: [
+    m.cordoned ? /* @__PURE__ */ jsxs10("span", { class: "faint", children: [
       " ",
       t("cordoned")
     ] }) : null
@@ -1935,13 +2133,13 @@ function MachineState({ m }) {
 }
 function GPUs({ m }) {
   const all2 = m.gpus ?? [];
-  if (all2.length === 0) return /* @__PURE__ */ jsx9("span", { class: "faint", children: "–" });
+  if (all2.length === 0) return /* @__PURE__ */ jsx10("span", { class: "faint", children: "–" });
   const sick = all2.filter(broken).length;
-  return /* @__PURE__ */ jsxs9(Fragment5, { children: [
+  return /* @__PURE__ */ jsxs10(Fragment6, { children: [
     all2.filter((g) => g.owner).length,
     " / ",
     all2.length,
-    sick ? /* @__PURE__ */ jsxs9("span", { class: "broken", children: [
+    sick ? /* @__PURE__ */ jsxs10("span", { class: "broken", children: [
       " ",
       t("broken", { n: sick })
     ] }) : null
@@ -1952,29 +2150,29 @@ function percent(a) {
 }
 function Counts({ c }) {
   const n = c.counts;
-  return /* @__PURE__ */ jsxs9("p", { class: "numbers", children: [
-    /* @__PURE__ */ jsxs9("span", { children: [
-      /* @__PURE__ */ jsx9("b", { children: n.MachinesReady }),
+  return /* @__PURE__ */ jsxs10("p", { class: "numbers", children: [
+    /* @__PURE__ */ jsxs10("span", { children: [
+      /* @__PURE__ */ jsx10("b", { children: n.MachinesReady }),
       " ",
       t("ofMachines", { n: n.Machines })
     ] }),
-    /* @__PURE__ */ jsxs9("span", { children: [
-      /* @__PURE__ */ jsx9("b", { children: n.GPUsUsed }),
+    /* @__PURE__ */ jsxs10("span", { children: [
+      /* @__PURE__ */ jsx10("b", { children: n.GPUsUsed }),
       " ",
       t("ofGPUs", { n: n.GPUs })
     ] }),
-    n.GPUsSick ? /* @__PURE__ */ jsx9("span", { class: "broken", children: t("broken", { n: n.GPUsSick }) }) : null
+    n.GPUsSick ? /* @__PURE__ */ jsx10("span", { class: "broken", children: t("broken", { n: n.GPUsSick }) }) : null
   ] });
 }
 function Sources({ c, names: names2 }) {
   const old = names2.map((n) => source(c, n)).filter((s) => s && s.state !== "current" && s.state !== "loading");
-  return /* @__PURE__ */ jsx9(Fragment5, { children: old.map((s) => /* @__PURE__ */ jsxs9("p", { class: "note", children: [
+  return /* @__PURE__ */ jsx10(Fragment6, { children: old.map((s) => /* @__PURE__ */ jsxs10("p", { class: "note", children: [
     t("sourceIs", { name: maybe("source." + s.name, s.name), state: maybe("sourceState." + s.state, s.state) }),
     " ",
-    s.since && s.state === "stale" ? /* @__PURE__ */ jsx9(Ago, { time: s.since }) : null,
+    s.since && s.state === "stale" ? /* @__PURE__ */ jsx10(Ago, { time: s.since }) : null,
     " ",
     s.message,
-    s.hint ? /* @__PURE__ */ jsxs9("span", { class: "faint", children: [
+    s.hint ? /* @__PURE__ */ jsxs10("span", { class: "faint", children: [
       " ",
       s.hint
     ] }) : null
@@ -1986,14 +2184,14 @@ function Machines() {
   const by = ways.includes(q.get("by") ?? "") ? q.get("by") : "use";
   const show2 = q.get("show") ?? "all";
   const [word, sku, open, wall] = [q.get("find") ?? "", q.get("sku") ?? "", q.get("machine"), q.get("view") === "wall"];
-  const search = useRef7(null);
+  const search = useRef8(null);
   const c = cluster.value;
   const skus = useMemo5(() => [...new Set((c?.machines ?? []).map((m) => m.sku ?? "").filter(Boolean))].sort(), [c?.machines]);
   const machines = useMemo5(() => (c?.machines ?? []).filter((m) => chosen(m, show2, word, sku)).sort(byName), [c?.machines, show2, word, sku]);
-  useEffect9(() => {
+  useEffect10(() => {
     document.title = t("machines") + " – paictl";
   }, []);
-  useEffect9(() => {
+  useEffect10(() => {
     document.documentElement.classList.toggle("wall", wall);
     return () => document.documentElement.classList.remove("wall");
   }, [wall]);
@@ -2002,18 +2200,18 @@ function Machines() {
     Escape: () => open ? setQuery({ machine: void 0 }) : wall ? setQuery({ view: void 0 }) : void 0
   });
   const one = open ? c?.machines?.find((m) => m.name === open) : void 0;
-  return /* @__PURE__ */ jsxs9("section", { class: "page machines", children: [
-    /* @__PURE__ */ jsxs9("header", { class: "top", children: [
-      /* @__PURE__ */ jsx9("h1", { children: wall ? c?.name : t("machines") }),
-      c ? /* @__PURE__ */ jsx9(Counts, { c }) : null,
-      /* @__PURE__ */ jsx9("span", { class: "grow" }),
-      /* @__PURE__ */ jsx9("div", { class: "segments", role: "group", "aria-label": t("mapBy"), children: ways.map((way2) => /* @__PURE__ */ jsx9("button", { type: "button", "aria-pressed": by === way2, onClick: () => setQuery({ by: way2 === "use" ? void 0 : way2 }), children: t("mapBy." + way2) }, way2)) }),
-      /* @__PURE__ */ jsxs9("button", { type: "button", title: t("wallMore"), onClick: () => setQuery({ view: wall ? void 0 : "wall" }), children: [
-        /* @__PURE__ */ jsx9(Icon, { name: wall ? "close" : "page" }),
+  return /* @__PURE__ */ jsxs10("section", { class: "page machines", children: [
+    /* @__PURE__ */ jsxs10("header", { class: "top", children: [
+      /* @__PURE__ */ jsx10("h1", { children: wall ? c?.name : t("machines") }),
+      c ? /* @__PURE__ */ jsx10(Counts, { c }) : null,
+      /* @__PURE__ */ jsx10("span", { class: "grow" }),
+      /* @__PURE__ */ jsx10("div", { class: "segments", role: "group", "aria-label": t("mapBy"), children: ways.map((way2) => /* @__PURE__ */ jsx10("button", { type: "button", "aria-pressed": by === way2, onClick: () => setQuery({ by: way2 === "use" ? void 0 : way2 }), children: t("mapBy." + way2) }, way2)) }),
+      /* @__PURE__ */ jsxs10("button", { type: "button", title: t("wallMore"), onClick: () => setQuery({ view: wall ? void 0 : "wall" }), children: [
+        /* @__PURE__ */ jsx10(Icon, { name: wall ? "close" : "page" }),
         " ",
         t(wall ? "wallEnd" : "wall")
       ] }),
-      wall ? null : /* @__PURE__ */ jsx9(
+      wall ? null : /* @__PURE__ */ jsx10(
         Menu,
         {
           label: t("more"),
@@ -2026,72 +2224,90 @@ function Machines() {
         }
       )
     ] }),
-    wall ? null : /* @__PURE__ */ jsxs9("div", { class: "filters", children: [
-      /* @__PURE__ */ jsxs9("label", { class: "search", children: [
-        /* @__PURE__ */ jsx9(Icon, { name: "search" }),
-        /* @__PURE__ */ jsx9("input", { ref: search, type: "search", placeholder: t("searchMachines"), "aria-label": t("searchMachines"), defaultValue: word, onInput: (e) => setQuery({ find: e.currentTarget.value || void 0 }), onKeyDown: (e) => e.key === "Escape" && e.currentTarget.blur() }),
-        /* @__PURE__ */ jsx9("kbd", { children: "/" })
+    wall ? null : /* @__PURE__ */ jsxs10("div", { class: "filters", children: [
+      /* @__PURE__ */ jsxs10("label", { class: "search", children: [
+        /* @__PURE__ */ jsx10(Icon, { name: "search" }),
+        /* @__PURE__ */ jsx10("input", { ref: search, type: "search", placeholder: t("searchMachines"), "aria-label": t("searchMachines"), defaultValue: word, onInput: (e) => setQuery({ find: e.currentTarget.value || void 0 }), onKeyDown: (e) => e.key === "Escape" && e.currentTarget.blur() }),
+        /* @__PURE__ */ jsx10("kbd", { children: "/" })
       ] }),
-      /* @__PURE__ */ jsx9("div", { class: "segments", role: "group", "aria-label": t("state"), children: shows.map((name) => /* @__PURE__ */ jsx9("button", { type: "button", "aria-pressed": show2 === name, onClick: () => setQuery({ show: name === "all" ? void 0 : name }), children: t("show." + name) }, name)) }),
-      skus.length > 1 ? /* @__PURE__ */ jsxs9("select", { "aria-label": t("sku"), value: sku, onChange: (e) => setQuery({ sku: e.currentTarget.value || void 0 }), children: [
-        /* @__PURE__ */ jsx9("option", { value: "", children: t("anySKU") }),
-        skus.map((s) => /* @__PURE__ */ jsx9("option", { value: s, children: s }, s))
+      /* @__PURE__ */ jsx10("div", { class: "segments", role: "group", "aria-label": t("state"), children: shows.map((name) => /* @__PURE__ */ jsx10("button", { type: "button", "aria-pressed": show2 === name, onClick: () => setQuery({ show: name === "all" ? void 0 : name }), children: t("show." + name) }, name)) }),
+      skus.length > 1 ? /* @__PURE__ */ jsxs10("select", { "aria-label": t("sku"), value: sku, onChange: (e) => setQuery({ sku: e.currentTarget.value || void 0 }), children: [
+        /* @__PURE__ */ jsx10("option", { value: "", children: t("anySKU") }),
+        skus.map((s) => /* @__PURE__ */ jsx10("option", { value: s, children: s }, s))
       ] }) : null
     ] }),
-    error.value ? /* @__PURE__ */ jsx9(Problem, { of: error.value }) : null,
-    c ? /* @__PURE__ */ jsx9(Sources, { c, names: by === "use" ? ["api", "prometheus"] : ["api"] }) : null,
-    !c ? error.value ? null : /* @__PURE__ */ jsx9(Loading, {}) : machines.length === 0 ? /* @__PURE__ */ jsxs9("div", { class: "empty", children: [
-      /* @__PURE__ */ jsx9("p", { children: c.machines?.length ? t("noMachineMatch") : t("noMachines") }),
-      c.machines?.length ? /* @__PURE__ */ jsx9("button", { type: "button", onClick: () => go(address(["machines"])), children: t("clearFilters") }) : null
-    ] }) : /* @__PURE__ */ jsxs9(Fragment5, { children: [
-      /* @__PURE__ */ jsx9(GPUMap, { machines, by, fit: wall ? innerHeight - 170 : 380, largest: wall ? 44 : 20, open: (name) => setQuery({ machine: name }) }),
-      /* @__PURE__ */ jsx9(Legend, { machines, by }),
-      wall ? null : /* @__PURE__ */ jsx9(List, { machines })
+    error.value ? /* @__PURE__ */ jsx10(Problem, { of: error.value }) : null,
+    c ? /* @__PURE__ */ jsx10(Sources, { c, names: by === "use" ? ["api", "prometheus"] : ["api"] }) : null,
+    !c ? error.value ? null : /* @__PURE__ */ jsx10(Loading, {}) : machines.length === 0 ? /* @__PURE__ */ jsxs10("div", { class: "empty", children: [
+      /* @__PURE__ */ jsx10("p", { children: c.machines?.length ? t("noMachineMatch") : t("noMachines") }),
+      c.machines?.length ? /* @__PURE__ */ jsx10("button", { type: "button", onClick: () => go(address(["machines"])), children: t("clearFilters") }) : null
+    ] }) : /* @__PURE__ */ jsxs10(Fragment6, { children: [
+      /* @__PURE__ */ jsx10(GPUMap, { machines, by, fit: wall ? innerHeight - 170 : 380, largest: wall ? 44 : 20, open: (name) => setQuery({ machine: name }) }),
+      /* @__PURE__ */ jsx10(Legend, { machines, by }),
+      wall ? null : /* @__PURE__ */ jsx10(List, { machines })
     ] }),
-    one ? /* @__PURE__ */ jsx9(One, { m: one, close: () => setQuery({ machine: void 0 }) }) : null
+    one ? /* @__PURE__ */ jsx10(One, { m: one, close: () => setQuery({ machine: void 0 }) }) : null
   ] });
 }
 var most3 = 200;
 function List({ machines }) {
-  return /* @__PURE__ */ jsxs9(Fragment5, { children: [
-    /* @__PURE__ */ jsxs9("table", { class: "rows", children: [
-      /* @__PURE__ */ jsx9("thead", { children: /* @__PURE__ */ jsxs9("tr", { children: [
-        /* @__PURE__ */ jsx9("th", { children: t("name") }),
-        /* @__PURE__ */ jsx9("th", { children: t("state") }),
-        /* @__PURE__ */ jsx9("th", { children: t("sku") }),
-        /* @__PURE__ */ jsx9("th", { class: "num", children: t("gpus") }),
-        /* @__PURE__ */ jsx9("th", { class: "num wide", children: t("cpuUse") }),
-        /* @__PURE__ */ jsx9("th", { class: "num wide", children: t("memoryUse") }),
-        /* @__PURE__ */ jsx9("th", { class: "num wide", children: t("pods") }),
-        /* @__PURE__ */ jsx9("th", { class: "wide", children: t("sinceTime") })
+  return /* @__PURE__ */ jsxs10(Fragment6, { children: [
+    /* @__PURE__ */ jsxs10("table", { class: "rows", children: [
+      /* @__PURE__ */ jsx10("thead", { children: /* @__PURE__ */ jsxs10("tr", { children: [
+        /* @__PURE__ */ jsx10("th", { children: t("name") }),
+        /* @__PURE__ */ jsx10("th", { children: t("state") }),
+        /* @__PURE__ */ jsx10("th", { children: t("sku") }),
+        /* @__PURE__ */ jsx10("th", { class: "num", children: t("gpus") }),
+        /* @__PURE__ */ jsx10("th", { class: "num wide", children: t("cpuUse") }),
+        /* @__PURE__ */ jsx10("th", { class: "num wide", children: t("memoryUse") }),
+        /* @__PURE__ */ jsx10("th", { class: "num wide", children: t("pods") }),
+        /* @__PURE__ */ jsx10("th", { class: "wide", children: t("sinceTime") })
       ] }) }),
-      /* @__PURE__ */ jsx9("tbody", { children: machines.slice(0, most3).map((m) => /* @__PURE__ */ jsxs9("tr", { "data-machine": m.name, children: [
-        /* @__PURE__ */ jsx9("td", { children: /* @__PURE__ */ jsx9("a", { class: "whole", href: address(["machines"], { ...Object.fromEntries(place.value.query), machine: m.name }), children: m.name }) }),
-        /* @__PURE__ */ jsx9("td", { title: m.message, children: /* @__PURE__ */ jsx9(MachineState, { m }) }),
-        /* @__PURE__ */ jsx9("td", { children: m.sku }),
-        /* @__PURE__ */ jsx9("td", { class: "num", children: /* @__PURE__ */ jsx9(GPUs, { m }) }),
-        /* @__PURE__ */ jsx9("td", { class: "num wide", children: percent(m.cpu) }),
-        /* @__PURE__ */ jsx9("td", { class: "num wide", children: percent(m.memory) }),
-        /* @__PURE__ */ jsx9("td", { class: "num wide", children: m.pods }),
-        /* @__PURE__ */ jsx9("td", { class: "wide", children: /* @__PURE__ */ jsx9(Ago, { time: m.since }) })
+      /* @__PURE__ */ jsx10("tbody", { children: machines.slice(0, most3).map((m) => /* @__PURE__ */ jsxs10("tr", { "data-machine": m.name, children: [
+        /* @__PURE__ */ jsx10("td", { children: /* @__PURE__ */ jsx10("a", { class: "whole", href: address(["machines"], { ...Object.fromEntries(place.value.query), machine: m.name }), children: m.name }) }),
+        /* @__PURE__ */ jsx10("td", { title: m.message, children: /* @__PURE__ */ jsx10(MachineState, { m }) }),
+        /* @__PURE__ */ jsx10("td", { children: m.sku }),
+        /* @__PURE__ */ jsx10("td", { class: "num", children: /* @__PURE__ */ jsx10(GPUs, { m }) }),
+        /* @__PURE__ */ jsx10("td", { class: "num wide", children: percent(m.cpu) }),
+        /* @__PURE__ */ jsx10("td", { class: "num wide", children: percent(m.memory) }),
+        /* @__PURE__ */ jsx10("td", { class: "num wide", children: m.pods }),
+        /* @__PURE__ */ jsx10("td", { class: "wide", children: /* @__PURE__ */ jsx10(Ago, { time: m.since }) })
       ] }, m.name)) })
     ] }),
-    /* @__PURE__ */ jsx9("footer", { class: "under", children: /* @__PURE__ */ jsx9("span", { class: "faint", children: t(machines.length > most3 ? "machinesMore" : "machinesShown", { n: machines.length, most: most3 }) }) })
+    /* @__PURE__ */ jsx10("footer", { class: "under", children: /* @__PURE__ */ jsx10("span", { class: "faint", children: t(machines.length > most3 ? "machinesMore" : "machinesShown", { n: machines.length, most: most3 }) }) })
   ] });
 }
 function Held({ g }) {
   const o = g.owner;
-  if (!o) return /* @__PURE__ */ jsx9("span", { class: "faint", children: broken(g) ? "" : t("mapFree") });
+  if (!o) return /* @__PURE__ */ jsx10("span", { class: "faint", children: broken(g) ? "" : t("mapFree") });
   const [user, name] = (o.job ?? "").split("/");
-  return /* @__PURE__ */ jsxs9(Fragment5, { children: [
-    user && name ? /* @__PURE__ */ jsx9("a", { href: address(["jobs", user, name]), children: o.job }) : /* @__PURE__ */ jsx9("span", { class: "faint", children: o.pod || t("mapSomeone") }),
+  return /* @__PURE__ */ jsxs10(Fragment6, { children: [
+    user && name ? /* @__PURE__ */ jsx10("a", { href: address(["jobs", user, name]), children: o.job }) : /* @__PURE__ */ jsx10("span", { class: "faint", children: o.pod || t("mapSomeone") }),
     " ",
-    o.task ? /* @__PURE__ */ jsx9("span", { class: "faint", children: o.task }) : null
+    o.task ? /* @__PURE__ */ jsx10("span", { class: "faint", children: o.task }) : null
   ] });
 }
+function OverTime2({ machine }) {
+  const span = useSignal9("6h");
+  const path = { machine };
+  return /* @__PURE__ */ jsx10(
+    Metrics,
+    {
+      id: machine,
+      span: span.value,
+      choose: (x) => span.value = x,
+      all: "30d",
+      live: true,
+      height: 120,
+      read: (query, signal5) => call("GET /api/v3/machines/{machine}/metrics", { path, query: { since: query.since }, signal: signal5 }),
+      command: `paictl node metrics ${quoted(machine)}`,
+      curl: (query) => curl("GET /api/v3/machines/{machine}/metrics", { path, query })
+    }
+  );
+}
 function One({ m, close }) {
-  const box = useRef7(null);
-  useEffect9(() => box.current?.focus(), [m.name]);
+  const box = useRef8(null);
+  useEffect10(() => box.current?.focus(), [m.name]);
   const facts = [
     [t("sku"), m.sku],
     [t("roles"), m.roles?.join(", ")],
@@ -2102,56 +2318,57 @@ function One({ m, close }) {
     [t("kernel"), m.kernel],
     [t("os"), m.os]
   ];
-  return /* @__PURE__ */ jsxs9("aside", { class: "drawer", ref: box, tabIndex: -1, "aria-label": m.name, children: [
-    /* @__PURE__ */ jsxs9("header", { class: "top", children: [
-      /* @__PURE__ */ jsx9("h2", { children: m.name }),
-      /* @__PURE__ */ jsx9(MachineState, { m }),
-      /* @__PURE__ */ jsx9("span", { class: "grow" }),
-      /* @__PURE__ */ jsx9("button", { type: "button", class: "square", "aria-label": t("close"), title: t("close"), onClick: close, children: /* @__PURE__ */ jsx9(Icon, { name: "close" }) })
+  return /* @__PURE__ */ jsxs10("aside", { class: "drawer", ref: box, tabIndex: -1, "aria-label": m.name, children: [
+    /* @__PURE__ */ jsxs10("header", { class: "top", children: [
+      /* @__PURE__ */ jsx10("h2", { children: m.name }),
+      /* @__PURE__ */ jsx10(MachineState, { m }),
+      /* @__PURE__ */ jsx10("span", { class: "grow" }),
+      /* @__PURE__ */ jsx10("button", { type: "button", class: "square", "aria-label": t("close"), title: t("close"), onClick: close, children: /* @__PURE__ */ jsx10(Icon, { name: "close" }) })
     ] }),
-    m.message ? /* @__PURE__ */ jsx9("p", { class: "note", children: m.message }) : null,
-    m.hint ? /* @__PURE__ */ jsx9("p", { class: "faint small", children: m.hint }) : null,
-    m.pressure?.length ? /* @__PURE__ */ jsx9("p", { class: "note", children: m.pressure.join(", ") }) : null,
-    /* @__PURE__ */ jsxs9("dl", { class: "facts small", children: [
+    m.message ? /* @__PURE__ */ jsx10("p", { class: "note", children: m.message }) : null,
+    m.hint ? /* @__PURE__ */ jsx10("p", { class: "faint small", children: m.hint }) : null,
+    m.pressure?.length ? /* @__PURE__ */ jsx10("p", { class: "note", children: m.pressure.join(", ") }) : null,
+    /* @__PURE__ */ jsxs10("dl", { class: "facts small", children: [
       facts.map(
-        ([name, value]) => value ? /* @__PURE__ */ jsxs9("div", { children: [
-          /* @__PURE__ */ jsx9("dt", { children: name }),
-          /* @__PURE__ */ jsx9("dd", { children: value })
+        ([name, value]) => value ? /* @__PURE__ */ jsxs10("div", { children: [
+          /* @__PURE__ */ jsx10("dt", { children: name }),
+          /* @__PURE__ */ jsx10("dd", { children: value })
         ] }, name) : null
       ),
-      /* @__PURE__ */ jsxs9("div", { children: [
-        /* @__PURE__ */ jsx9("dt", { children: t("cpuUse") }),
-        /* @__PURE__ */ jsx9("dd", { children: t("coresOf", { used: m.cpu.used / 1e3, of: m.cpu.total / 1e3 }) })
+      /* @__PURE__ */ jsxs10("div", { children: [
+        /* @__PURE__ */ jsx10("dt", { children: t("cpuUse") }),
+        /* @__PURE__ */ jsx10("dd", { children: t("coresOf", { used: m.cpu.used / 1e3, of: m.cpu.total / 1e3 }) })
       ] }),
-      /* @__PURE__ */ jsxs9("div", { children: [
-        /* @__PURE__ */ jsx9("dt", { children: t("memoryUse") }),
-        /* @__PURE__ */ jsx9("dd", { children: t("gibOf", { used: Math.round(m.memory.used / 102.4) / 10, of: Math.round(m.memory.total / 102.4) / 10 }) })
+      /* @__PURE__ */ jsxs10("div", { children: [
+        /* @__PURE__ */ jsx10("dt", { children: t("memoryUse") }),
+        /* @__PURE__ */ jsx10("dd", { children: t("gibOf", { used: Math.round(m.memory.used / 102.4) / 10, of: Math.round(m.memory.total / 102.4) / 10 }) })
       ] })
     ] }),
-    m.gpus?.length ? /* @__PURE__ */ jsxs9("table", { class: "rows small", children: [
-      /* @__PURE__ */ jsx9("thead", { children: /* @__PURE__ */ jsxs9("tr", { children: [
-        /* @__PURE__ */ jsx9("th", { class: "num", children: "GPU" }),
-        /* @__PURE__ */ jsx9("th", { children: t("health") }),
-        /* @__PURE__ */ jsx9("th", { children: t("holder") }),
-        /* @__PURE__ */ jsx9("th", { class: "num", children: t("useNow") })
+    m.gpus?.length ? /* @__PURE__ */ jsxs10("table", { class: "rows small", children: [
+      /* @__PURE__ */ jsx10("thead", { children: /* @__PURE__ */ jsxs10("tr", { children: [
+        /* @__PURE__ */ jsx10("th", { class: "num", children: "GPU" }),
+        /* @__PURE__ */ jsx10("th", { children: t("health") }),
+        /* @__PURE__ */ jsx10("th", { children: t("holder") }),
+        /* @__PURE__ */ jsx10("th", { class: "num", children: t("useNow") })
       ] }) }),
-      /* @__PURE__ */ jsx9("tbody", { children: m.gpus.map((g) => /* @__PURE__ */ jsxs9("tr", { title: explain(m, g), children: [
-        /* @__PURE__ */ jsx9("td", { class: "num", children: g.index }),
-        /* @__PURE__ */ jsxs9("td", { class: broken(g) ? "broken" : "", children: [
+      /* @__PURE__ */ jsx10("tbody", { children: m.gpus.map((g) => /* @__PURE__ */ jsxs10("tr", { title: explain(m, g), children: [
+        /* @__PURE__ */ jsx10("td", { class: "num", children: g.index }),
+        /* @__PURE__ */ jsxs10("td", { class: broken(g) ? "broken" : "", children: [
           maybe("gpu." + g.health, g.health),
-          g.reason ? /* @__PURE__ */ jsx9("div", { class: "faint", children: g.reason }) : null
+          g.reason ? /* @__PURE__ */ jsx10("div", { class: "faint", children: g.reason }) : null
         ] }),
-        /* @__PURE__ */ jsx9("td", { children: /* @__PURE__ */ jsx9(Held, { g }) }),
-        /* @__PURE__ */ jsx9("td", { class: "num", children: g.use ? Math.round(g.use.utilisation) + " %" : /* @__PURE__ */ jsx9("span", { class: "faint", children: "–" }) })
+        /* @__PURE__ */ jsx10("td", { children: /* @__PURE__ */ jsx10(Held, { g }) }),
+        /* @__PURE__ */ jsx10("td", { class: "num", children: g.use ? Math.round(g.use.utilisation) + " %" : /* @__PURE__ */ jsx10("span", { class: "faint", children: "–" }) })
       ] }, g.index)) })
-    ] }) : /* @__PURE__ */ jsx9("p", { class: "faint", children: t("noGPUs") }),
-    me.value?.grants.administrator ? /* @__PURE__ */ jsxs9("p", { class: "buttons", children: [
-      /* @__PURE__ */ jsxs9("button", { type: "button", onClick: () => void copy("paictl node gpu list " + m.name), children: [
-        /* @__PURE__ */ jsx9(Icon, { name: "copy" }),
+    ] }) : /* @__PURE__ */ jsx10("p", { class: "faint", children: t("noGPUs") }),
+    /* @__PURE__ */ jsx10(Opened, { label: t("overTime"), children: () => /* @__PURE__ */ jsx10(OverTime2, { machine: m.name }) }, m.name),
+    me.value?.grants.administrator ? /* @__PURE__ */ jsxs10("p", { class: "buttons", children: [
+      /* @__PURE__ */ jsxs10("button", { type: "button", onClick: () => void copy("paictl node gpu list " + m.name), children: [
+        /* @__PURE__ */ jsx10(Icon, { name: "copy" }),
         " paictl node gpu list"
       ] }),
-      /* @__PURE__ */ jsxs9("button", { type: "button", onClick: () => void copy("paictl node cordon " + m.name), children: [
-        /* @__PURE__ */ jsx9(Icon, { name: "copy" }),
+      /* @__PURE__ */ jsxs10("button", { type: "button", onClick: () => void copy("paictl node cordon " + m.name), children: [
+        /* @__PURE__ */ jsx10(Icon, { name: "copy" }),
         " paictl node ",
         m.cordoned ? "uncordon" : "cordon"
       ] })
@@ -2160,16 +2377,34 @@ function One({ m, close }) {
 }
 
 // pkg/portal/web/src/queue.tsx
-import { useEffect as useEffect10 } from "./library.js";
-import { jsx as jsx10, jsxs as jsxs10 } from "./library.js";
+import { useSignal as useSignal10 } from "./library.js";
+import { useEffect as useEffect11 } from "./library.js";
+import { jsx as jsx11, jsxs as jsxs11 } from "./library.js";
 function wants(g) {
   if (g.gpus > 0) return t("wantsGPUs", { n: g.gpus });
   if (g.shareOfGPUs) return t("wantsShare", { n: g.shareOfGPUs });
   return g.milliCPU ? t("wantsCPU", { n: g.milliCPU / 1e3 }) : "–";
 }
+function OverTime3({ vc }) {
+  const span = useSignal10("1d");
+  const path = { vc };
+  return /* @__PURE__ */ jsx11(
+    Metrics,
+    {
+      id: vc,
+      span: span.value,
+      choose: (x) => span.value = x,
+      all: "30d",
+      live: true,
+      read: (query, signal5) => call("GET /api/v3/virtual-clusters/{vc}/metrics", { path, query: { since: query.since }, signal: signal5 }),
+      command: `paictl vc metrics ${quoted(vc)}`,
+      curl: (query) => curl("GET /api/v3/virtual-clusters/{vc}/metrics", { path, query })
+    }
+  );
+}
 function QueuePage() {
   const { cluster, error } = useCluster("virtualClusters");
-  useEffect10(() => {
+  useEffect11(() => {
     document.title = t("queue") + " – paictl";
   }, []);
   const c = cluster.value;
@@ -2179,11 +2414,11 @@ function QueuePage() {
   const v = all2.find((x) => x.name === asked) ?? (asked ? void 0 : busiest);
   const command2 = "paictl job queue" + (v ? " --vc " + quoted(v.name) : "");
   const gangs = v?.queue ?? [];
-  return /* @__PURE__ */ jsxs10("section", { class: "page", children: [
-    /* @__PURE__ */ jsxs10("header", { class: "top", children: [
-      /* @__PURE__ */ jsx10("h1", { children: t("queue") }),
-      /* @__PURE__ */ jsx10("span", { class: "grow" }),
-      /* @__PURE__ */ jsx10(
+  return /* @__PURE__ */ jsxs11("section", { class: "page", children: [
+    /* @__PURE__ */ jsxs11("header", { class: "top", children: [
+      /* @__PURE__ */ jsx11("h1", { children: t("queue") }),
+      /* @__PURE__ */ jsx11("span", { class: "grow" }),
+      /* @__PURE__ */ jsx11(
         Menu,
         {
           label: t("more"),
@@ -2196,38 +2431,39 @@ function QueuePage() {
         }
       )
     ] }),
-    error.value ? /* @__PURE__ */ jsx10(Problem, { of: error.value }) : null,
-    c ? /* @__PURE__ */ jsx10(Sources, { c, names: ["scheduler"] }) : null,
-    !c ? error.value ? null : /* @__PURE__ */ jsx10(Loading, {}) : null,
-    all2.length > 0 ? /* @__PURE__ */ jsx10("div", { class: "filters", children: /* @__PURE__ */ jsx10("div", { class: "segments", role: "group", "aria-label": t("vc"), children: all2.map((x) => /* @__PURE__ */ jsxs10("button", { type: "button", "aria-pressed": x.name === v?.name, onClick: () => setQuery({ vc: x.name }), children: [
+    error.value ? /* @__PURE__ */ jsx11(Problem, { of: error.value }) : null,
+    c ? /* @__PURE__ */ jsx11(Sources, { c, names: ["scheduler"] }) : null,
+    !c ? error.value ? null : /* @__PURE__ */ jsx11(Loading, {}) : null,
+    all2.length > 0 ? /* @__PURE__ */ jsx11("div", { class: "filters", children: /* @__PURE__ */ jsx11("div", { class: "segments", role: "group", "aria-label": t("vc"), children: all2.map((x) => /* @__PURE__ */ jsxs11("button", { type: "button", "aria-pressed": x.name === v?.name, onClick: () => setQuery({ vc: x.name }), children: [
       x.name,
       " ",
-      x.waitingGangs ? /* @__PURE__ */ jsx10("span", { class: "count", children: x.waitingGangs }) : null
-    ] }, x.name)) }) }) : c && source(c, "scheduler")?.state === "current" ? /* @__PURE__ */ jsx10("p", { class: "empty", children: t("noVCs") }) : null,
-    asked && c && !v ? /* @__PURE__ */ jsx10("p", { class: "empty", children: t("noSuchVC", { name: asked }) }) : null,
-    v ? /* @__PURE__ */ jsxs10("div", { class: "queue", children: [
-      /* @__PURE__ */ jsx10("div", { class: "vcs", children: /* @__PURE__ */ jsx10(VC, { v }) }),
-      gangs.length === 0 ? /* @__PURE__ */ jsx10("p", { class: "empty", children: t("nobodyWaits") }) : /* @__PURE__ */ jsxs10("table", { class: "rows", children: [
-        /* @__PURE__ */ jsx10("thead", { children: /* @__PURE__ */ jsxs10("tr", { children: [
-          /* @__PURE__ */ jsx10("th", { class: "num", children: "#" }),
-          /* @__PURE__ */ jsx10("th", { children: t("name") }),
-          /* @__PURE__ */ jsx10("th", { children: t("wants") }),
-          /* @__PURE__ */ jsx10("th", { class: "num wide", children: t("tasks") }),
-          /* @__PURE__ */ jsx10("th", { class: "num wide", children: t("priority") }),
-          /* @__PURE__ */ jsx10("th", { children: t("waitsSince") }),
-          /* @__PURE__ */ jsx10("th", { class: "reason", children: t("waitsFor") })
+      x.waitingGangs ? /* @__PURE__ */ jsx11("span", { class: "count", children: x.waitingGangs }) : null
+    ] }, x.name)) }) }) : c && source(c, "scheduler")?.state === "current" ? /* @__PURE__ */ jsx11("p", { class: "empty", children: t("noVCs") }) : null,
+    asked && c && !v ? /* @__PURE__ */ jsx11("p", { class: "empty", children: t("noSuchVC", { name: asked }) }) : null,
+    v ? /* @__PURE__ */ jsxs11("div", { class: "queue", children: [
+      /* @__PURE__ */ jsx11("div", { class: "vcs", children: /* @__PURE__ */ jsx11(VC, { v }) }),
+      /* @__PURE__ */ jsx11(Opened, { label: t("overTime"), children: () => /* @__PURE__ */ jsx11(OverTime3, { vc: v.name }) }, v.name),
+      gangs.length === 0 ? /* @__PURE__ */ jsx11("p", { class: "empty", children: t("nobodyWaits") }) : /* @__PURE__ */ jsxs11("table", { class: "rows", children: [
+        /* @__PURE__ */ jsx11("thead", { children: /* @__PURE__ */ jsxs11("tr", { children: [
+          /* @__PURE__ */ jsx11("th", { class: "num", children: "#" }),
+          /* @__PURE__ */ jsx11("th", { children: t("name") }),
+          /* @__PURE__ */ jsx11("th", { children: t("wants") }),
+          /* @__PURE__ */ jsx11("th", { class: "num wide", children: t("tasks") }),
+          /* @__PURE__ */ jsx11("th", { class: "num wide", children: t("priority") }),
+          /* @__PURE__ */ jsx11("th", { children: t("waitsSince") }),
+          /* @__PURE__ */ jsx11("th", { class: "reason", children: t("waitsFor") })
         ] }) }),
-        /* @__PURE__ */ jsx10("tbody", { children: gangs.map((g) => {
+        /* @__PURE__ */ jsx11("tbody", { children: gangs.map((g) => {
           const [user, name] = g.job.split("/");
           const mine = g.user && g.user === me.value?.name;
-          return /* @__PURE__ */ jsxs10("tr", { class: mine ? "mine" : "", children: [
-            /* @__PURE__ */ jsx10("td", { class: "num", children: g.positionInVC }),
-            /* @__PURE__ */ jsx10("td", { children: user && name ? /* @__PURE__ */ jsx10("a", { href: address(["jobs", user, name]), children: g.job }) : /* @__PURE__ */ jsx10("span", { class: "faint", children: g.job }) }),
-            /* @__PURE__ */ jsx10("td", { children: wants(g) }),
-            /* @__PURE__ */ jsx10("td", { class: "num wide", children: g.pods }),
-            /* @__PURE__ */ jsx10("td", { class: "num wide", children: g.priority }),
-            /* @__PURE__ */ jsx10("td", { children: /* @__PURE__ */ jsx10(Ago, { time: g.since }) }),
-            /* @__PURE__ */ jsx10("td", { class: "reason", children: g.reason })
+          return /* @__PURE__ */ jsxs11("tr", { class: mine ? "mine" : "", children: [
+            /* @__PURE__ */ jsx11("td", { class: "num", children: g.positionInVC }),
+            /* @__PURE__ */ jsx11("td", { children: user && name ? /* @__PURE__ */ jsx11("a", { href: address(["jobs", user, name]), children: g.job }) : /* @__PURE__ */ jsx11("span", { class: "faint", children: g.job }) }),
+            /* @__PURE__ */ jsx11("td", { children: wants(g) }),
+            /* @__PURE__ */ jsx11("td", { class: "num wide", children: g.pods }),
+            /* @__PURE__ */ jsx11("td", { class: "num wide", children: g.priority }),
+            /* @__PURE__ */ jsx11("td", { children: /* @__PURE__ */ jsx11(Ago, { time: g.since }) }),
+            /* @__PURE__ */ jsx11("td", { class: "reason", children: g.reason })
           ] }, g.positionInVC + g.job + g.group);
         }) })
       ] })
@@ -2283,8 +2519,8 @@ function show(r) {
 }
 
 // pkg/portal/web/src/profile.tsx
-import { useSignal as useSignal8 } from "./library.js";
-import { useEffect as useEffect11, useRef as useRef8 } from "./library.js";
+import { useSignal as useSignal11 } from "./library.js";
+import { useEffect as useEffect12, useRef as useRef9 } from "./library.js";
 
 // pkg/portal/web/src/sshkey.ts
 var types = /^(ssh-ed25519|ssh-rsa|ecdsa-sha2-nistp(?:256|384|521)|sk-ssh-ed25519@openssh\.com|sk-ecdsa-sha2-nistp256@openssh\.com)$/;
@@ -2316,17 +2552,17 @@ async function fingerprint(key3) {
 }
 
 // pkg/portal/web/src/profile.tsx
-import { Fragment as Fragment6, jsx as jsx11, jsxs as jsxs11 } from "./library.js";
+import { Fragment as Fragment7, jsx as jsx12, jsxs as jsxs12 } from "./library.js";
 function Part({ title, children }) {
-  return /* @__PURE__ */ jsxs11("section", { class: "panel", children: [
-    /* @__PURE__ */ jsx11("h2", { children: title }),
+  return /* @__PURE__ */ jsxs12("section", { class: "panel", children: [
+    /* @__PURE__ */ jsx12("h2", { children: title }),
     children
   ] });
 }
 function Profile() {
   const name = me.value.name;
   const { value, error, again } = useRead(name, (signal5) => call("GET /api/v3/users/{user}", { path: { user: name }, signal: signal5 }));
-  useEffect11(() => {
+  useEffect12(() => {
     document.title = t("profile") + " – paictl";
   }, []);
   const u = value.value;
@@ -2334,11 +2570,11 @@ function Profile() {
     const was = value.value.spec;
     value.value = await call("PUT /api/v3/users/{user}", { path: { user: name }, body: { was, spec: { ...was, ...next } } });
   };
-  return /* @__PURE__ */ jsxs11("section", { class: "page profile", children: [
-    /* @__PURE__ */ jsxs11("header", { class: "top", children: [
-      /* @__PURE__ */ jsx11("h1", { children: u?.displayName || name }),
-      /* @__PURE__ */ jsx11("span", { class: "grow" }),
-      /* @__PURE__ */ jsx11(
+  return /* @__PURE__ */ jsxs12("section", { class: "page profile", children: [
+    /* @__PURE__ */ jsxs12("header", { class: "top", children: [
+      /* @__PURE__ */ jsx12("h1", { children: u?.displayName || name }),
+      /* @__PURE__ */ jsx12("span", { class: "grow" }),
+      /* @__PURE__ */ jsx12(
         Menu,
         {
           label: t("more"),
@@ -2351,61 +2587,61 @@ function Profile() {
         }
       )
     ] }),
-    error.value ? /* @__PURE__ */ jsx11(Problem, { of: error.value, again }) : null,
-    !u && !error.value ? /* @__PURE__ */ jsx11(Loading, {}) : null,
-    /* @__PURE__ */ jsxs11("div", { class: "panels", children: [
-      u ? /* @__PURE__ */ jsx11(Self, { u }) : null,
-      u?.spec ? /* @__PURE__ */ jsx11(Names, { u, change }) : null,
-      u?.spec ? /* @__PURE__ */ jsx11(Keys, { u, change }) : null,
-      /* @__PURE__ */ jsx11(Password, { name }),
-      /* @__PURE__ */ jsx11(Tokens, {})
+    error.value ? /* @__PURE__ */ jsx12(Problem, { of: error.value, again }) : null,
+    !u && !error.value ? /* @__PURE__ */ jsx12(Loading, {}) : null,
+    /* @__PURE__ */ jsxs12("div", { class: "panels", children: [
+      u ? /* @__PURE__ */ jsx12(Self, { u }) : null,
+      u?.spec ? /* @__PURE__ */ jsx12(Names, { u, change }) : null,
+      u?.spec ? /* @__PURE__ */ jsx12(Keys, { u, change }) : null,
+      /* @__PURE__ */ jsx12(Password, { name }),
+      /* @__PURE__ */ jsx12(Tokens, {})
     ] })
   ] });
 }
 function List2({ names: names2, none: none2 }) {
-  return names2.length ? /* @__PURE__ */ jsx11(Fragment6, { children: names2.map((x) => /* @__PURE__ */ jsx11("span", { class: "tag", children: x }, x)) }) : /* @__PURE__ */ jsx11("span", { class: "faint", children: none2 });
+  return names2.length ? /* @__PURE__ */ jsx12(Fragment7, { children: names2.map((x) => /* @__PURE__ */ jsx12("span", { class: "tag", children: x }, x)) }) : /* @__PURE__ */ jsx12("span", { class: "faint", children: none2 });
 }
 function Self({ u }) {
-  return /* @__PURE__ */ jsxs11(Part, { title: t("account"), children: [
-    /* @__PURE__ */ jsxs11("dl", { class: "pairs", children: [
-      /* @__PURE__ */ jsxs11("div", { children: [
-        /* @__PURE__ */ jsx11("dt", { children: t("userName") }),
-        /* @__PURE__ */ jsxs11("dd", { children: [
+  return /* @__PURE__ */ jsxs12(Part, { title: t("account"), children: [
+    /* @__PURE__ */ jsxs12("dl", { class: "pairs", children: [
+      /* @__PURE__ */ jsxs12("div", { children: [
+        /* @__PURE__ */ jsx12("dt", { children: t("userName") }),
+        /* @__PURE__ */ jsxs12("dd", { children: [
           u.name,
-          u.administrator ? /* @__PURE__ */ jsx11("span", { class: "tag official", children: t("administrator") }) : null
+          u.administrator ? /* @__PURE__ */ jsx12("span", { class: "tag official", children: t("administrator") }) : null
         ] })
       ] }),
-      /* @__PURE__ */ jsxs11("div", { children: [
-        /* @__PURE__ */ jsx11("dt", { children: t("groups") }),
-        /* @__PURE__ */ jsx11("dd", { children: /* @__PURE__ */ jsx11(List2, { names: u.groups ?? [], none: t("noGroups") }) })
+      /* @__PURE__ */ jsxs12("div", { children: [
+        /* @__PURE__ */ jsx12("dt", { children: t("groups") }),
+        /* @__PURE__ */ jsx12("dd", { children: /* @__PURE__ */ jsx12(List2, { names: u.groups ?? [], none: t("noGroups") }) })
       ] }),
-      /* @__PURE__ */ jsxs11("div", { children: [
-        /* @__PURE__ */ jsx11("dt", { children: t("storages") }),
-        /* @__PURE__ */ jsx11("dd", { children: /* @__PURE__ */ jsx11(List2, { names: u.storages ?? [], none: t("noStorages") }) })
+      /* @__PURE__ */ jsxs12("div", { children: [
+        /* @__PURE__ */ jsx12("dt", { children: t("storages") }),
+        /* @__PURE__ */ jsx12("dd", { children: /* @__PURE__ */ jsx12(List2, { names: u.storages ?? [], none: t("noStorages") }) })
       ] }),
-      u.pages?.length ? /* @__PURE__ */ jsxs11("div", { children: [
-        /* @__PURE__ */ jsx11("dt", { children: t("pages") }),
-        /* @__PURE__ */ jsx11("dd", { children: /* @__PURE__ */ jsx11(List2, { names: u.pages, none: "" }) })
+      u.pages?.length ? /* @__PURE__ */ jsxs12("div", { children: [
+        /* @__PURE__ */ jsx12("dt", { children: t("pages") }),
+        /* @__PURE__ */ jsx12("dd", { children: /* @__PURE__ */ jsx12(List2, { names: u.pages, none: "" }) })
       ] }) : null,
-      u.identities?.length ? /* @__PURE__ */ jsxs11("div", { children: [
-        /* @__PURE__ */ jsx11("dt", { children: t("identities") }),
-        /* @__PURE__ */ jsx11("dd", { children: /* @__PURE__ */ jsx11(List2, { names: u.identities.map((i) => i.provider), none: "" }) })
+      u.identities?.length ? /* @__PURE__ */ jsxs12("div", { children: [
+        /* @__PURE__ */ jsx12("dt", { children: t("identities") }),
+        /* @__PURE__ */ jsx12("dd", { children: /* @__PURE__ */ jsx12(List2, { names: u.identities.map((i) => i.provider), none: "" }) })
       ] }) : null,
-      u.lastSignIn ? /* @__PURE__ */ jsxs11("div", { children: [
-        /* @__PURE__ */ jsx11("dt", { children: t("lastSignIn") }),
-        /* @__PURE__ */ jsx11("dd", { children: /* @__PURE__ */ jsx11(Ago, { time: u.lastSignIn }) })
+      u.lastSignIn ? /* @__PURE__ */ jsxs12("div", { children: [
+        /* @__PURE__ */ jsx12("dt", { children: t("lastSignIn") }),
+        /* @__PURE__ */ jsx12("dd", { children: /* @__PURE__ */ jsx12(Ago, { time: u.lastSignIn }) })
       ] }) : null
     ] }),
-    /* @__PURE__ */ jsx11("h3", { children: t("vcs") }),
-    u.allVirtualClusters || u.administrator ? /* @__PURE__ */ jsx11("p", { children: t("everyVC") }) : null,
-    u.virtualClusters?.length ? /* @__PURE__ */ jsx11("ul", { class: "grants", children: u.virtualClusters.map((v) => /* @__PURE__ */ jsxs11("li", { children: [
-      /* @__PURE__ */ jsx11("a", { href: address(["jobs"], { vc: v.name, state: "active" }), children: v.name }),
-      /* @__PURE__ */ jsx11("span", { class: "faint", children: [t("grant.submit", { priority: v.maxPriority || "prod" }), v.seeJobs ? t("grant.seeJobs") : "", v.hostNetwork ? t("grant.hostNetwork") : ""].filter(Boolean).join(" · ") })
-    ] }, v.name)) }) : u.allVirtualClusters || u.administrator ? null : /* @__PURE__ */ jsx11("p", { class: "faint", children: t("noVCs") })
+    /* @__PURE__ */ jsx12("h3", { children: t("vcs") }),
+    u.allVirtualClusters || u.administrator ? /* @__PURE__ */ jsx12("p", { children: t("everyVC") }) : null,
+    u.virtualClusters?.length ? /* @__PURE__ */ jsx12("ul", { class: "grants", children: u.virtualClusters.map((v) => /* @__PURE__ */ jsxs12("li", { children: [
+      /* @__PURE__ */ jsx12("a", { href: address(["jobs"], { vc: v.name, state: "active" }), children: v.name }),
+      /* @__PURE__ */ jsx12("span", { class: "faint", children: [t("grant.submit", { priority: v.maxPriority || "prod" }), v.seeJobs ? t("grant.seeJobs") : "", v.hostNetwork ? t("grant.hostNetwork") : ""].filter(Boolean).join(" · ") })
+    ] }, v.name)) }) : u.allVirtualClusters || u.administrator ? null : /* @__PURE__ */ jsx12("p", { class: "faint", children: t("noVCs") })
   ] });
 }
 function Names({ u, change }) {
-  const form = useRef8(null);
+  const form = useRef9(null);
   const { busy, error, act } = useAct();
   const submit = (e) => {
     e.preventDefault();
@@ -2417,40 +2653,40 @@ function Names({ u, change }) {
       void begin();
     });
   };
-  return /* @__PURE__ */ jsx11(Part, { title: t("nameAndMail"), children: /* @__PURE__ */ jsxs11("form", { ref: form, class: "fields", onSubmit: submit, children: [
-    error.value ? /* @__PURE__ */ jsx11(Problem, { of: error.value }) : null,
-    /* @__PURE__ */ jsxs11("label", { children: [
-      /* @__PURE__ */ jsx11("span", { children: t("displayName") }),
-      /* @__PURE__ */ jsx11("input", { name: "displayName", defaultValue: u.displayName, maxLength: 256, autocomplete: "name" })
+  return /* @__PURE__ */ jsx12(Part, { title: t("nameAndMail"), children: /* @__PURE__ */ jsxs12("form", { ref: form, class: "fields", onSubmit: submit, children: [
+    error.value ? /* @__PURE__ */ jsx12(Problem, { of: error.value }) : null,
+    /* @__PURE__ */ jsxs12("label", { children: [
+      /* @__PURE__ */ jsx12("span", { children: t("displayName") }),
+      /* @__PURE__ */ jsx12("input", { name: "displayName", defaultValue: u.displayName, maxLength: 256, autocomplete: "name" })
     ] }),
-    /* @__PURE__ */ jsxs11("label", { children: [
-      /* @__PURE__ */ jsx11("span", { children: t("email") }),
-      /* @__PURE__ */ jsx11("input", { name: "email", type: "email", defaultValue: u.email, autocomplete: "email" })
+    /* @__PURE__ */ jsxs12("label", { children: [
+      /* @__PURE__ */ jsx12("span", { children: t("email") }),
+      /* @__PURE__ */ jsx12("input", { name: "email", type: "email", defaultValue: u.email, autocomplete: "email" })
     ] }),
-    /* @__PURE__ */ jsx11("button", { type: "submit", disabled: busy.value, children: t("save") })
+    /* @__PURE__ */ jsx12("button", { type: "submit", disabled: busy.value, children: t("save") })
   ] }) });
 }
 function Key({ k, remove }) {
   const key3 = readKey(k.value);
-  const sum = useSignal8("");
-  useEffect11(() => {
+  const sum = useSignal11("");
+  useEffect12(() => {
     if (typeof key3 !== "string") void fingerprint(key3).then((x) => sum.value = x);
   }, [k.value]);
-  return /* @__PURE__ */ jsxs11("li", { children: [
-    /* @__PURE__ */ jsxs11("div", { children: [
-      /* @__PURE__ */ jsx11("b", { children: k.title || typeof key3 !== "string" && key3.comment || t("untitled") }),
-      /* @__PURE__ */ jsxs11("p", { class: "faint small", children: [
+  return /* @__PURE__ */ jsxs12("li", { children: [
+    /* @__PURE__ */ jsxs12("div", { children: [
+      /* @__PURE__ */ jsx12("b", { children: k.title || typeof key3 !== "string" && key3.comment || t("untitled") }),
+      /* @__PURE__ */ jsxs12("p", { class: "faint small", children: [
         typeof key3 === "string" ? "" : key3.type,
         " ",
-        /* @__PURE__ */ jsx11("code", { children: sum.value })
+        /* @__PURE__ */ jsx12("code", { children: sum.value })
       ] })
     ] }),
-    /* @__PURE__ */ jsx11("button", { type: "button", class: "square", title: t("remove"), "aria-label": t("remove"), onClick: remove, children: /* @__PURE__ */ jsx11(Icon, { name: "trash" }) })
+    /* @__PURE__ */ jsx12("button", { type: "button", class: "square", title: t("remove"), "aria-label": t("remove"), onClick: remove, children: /* @__PURE__ */ jsx12(Icon, { name: "trash" }) })
   ] });
 }
 function Keys({ u, change }) {
-  const form = useRef8(null);
-  const wrong = useSignal8("");
+  const form = useRef9(null);
+  const wrong = useSignal11("");
   const { busy, error, act } = useAct();
   const all2 = u.sshKeys ?? [];
   const add = (e) => {
@@ -2473,26 +2709,26 @@ function Keys({ u, change }) {
     danger: true,
     act: () => change({ sshKeys: all2.filter((x) => x !== k) })
   });
-  return /* @__PURE__ */ jsxs11(Part, { title: t("sshKeys"), children: [
-    all2.length ? /* @__PURE__ */ jsx11("ul", { class: "entries", children: all2.map((k) => /* @__PURE__ */ jsx11(Key, { k, remove: () => remove(k) }, k.value)) }) : /* @__PURE__ */ jsx11("p", { class: "faint", children: t("noKeys") }),
-    /* @__PURE__ */ jsxs11("form", { ref: form, class: "fields", onSubmit: add, children: [
-      error.value ? /* @__PURE__ */ jsx11(Problem, { of: error.value }) : null,
-      /* @__PURE__ */ jsxs11("label", { children: [
-        /* @__PURE__ */ jsx11("span", { children: t("publicKey") }),
-        /* @__PURE__ */ jsx11("textarea", { name: "value", class: "mono", required: true, rows: 3, spellcheck: false, autocomplete: "off", placeholder: "ssh-ed25519 AAAA… ann@laptop", onInput: () => wrong.value = "" })
+  return /* @__PURE__ */ jsxs12(Part, { title: t("sshKeys"), children: [
+    all2.length ? /* @__PURE__ */ jsx12("ul", { class: "entries", children: all2.map((k) => /* @__PURE__ */ jsx12(Key, { k, remove: () => remove(k) }, k.value)) }) : /* @__PURE__ */ jsx12("p", { class: "faint", children: t("noKeys") }),
+    /* @__PURE__ */ jsxs12("form", { ref: form, class: "fields", onSubmit: add, children: [
+      error.value ? /* @__PURE__ */ jsx12(Problem, { of: error.value }) : null,
+      /* @__PURE__ */ jsxs12("label", { children: [
+        /* @__PURE__ */ jsx12("span", { children: t("publicKey") }),
+        /* @__PURE__ */ jsx12("textarea", { name: "value", class: "mono", required: true, rows: 3, spellcheck: false, autocomplete: "off", placeholder: "ssh-ed25519 AAAA… ann@laptop", onInput: () => wrong.value = "" })
       ] }),
-      wrong.value ? /* @__PURE__ */ jsx11("p", { class: "bad", role: "alert", children: wrong.value }) : null,
-      /* @__PURE__ */ jsxs11("label", { children: [
-        /* @__PURE__ */ jsx11("span", { children: t("title") }),
-        /* @__PURE__ */ jsx11("input", { name: "title", autocomplete: "off" })
+      wrong.value ? /* @__PURE__ */ jsx12("p", { class: "bad", role: "alert", children: wrong.value }) : null,
+      /* @__PURE__ */ jsxs12("label", { children: [
+        /* @__PURE__ */ jsx12("span", { children: t("title") }),
+        /* @__PURE__ */ jsx12("input", { name: "title", autocomplete: "off" })
       ] }),
-      /* @__PURE__ */ jsx11("button", { type: "submit", disabled: busy.value, children: t("addKey") })
+      /* @__PURE__ */ jsx12("button", { type: "submit", disabled: busy.value, children: t("addKey") })
     ] })
   ] });
 }
 function Password({ name }) {
-  const form = useRef8(null);
-  const wrong = useSignal8("");
+  const form = useRef9(null);
+  const wrong = useSignal11("");
   const { busy, error, act } = useAct();
   const submit = (e) => {
     e.preventDefault();
@@ -2505,33 +2741,33 @@ function Password({ name }) {
       toSignIn();
     });
   };
-  return /* @__PURE__ */ jsx11(Part, { title: t("password"), children: /* @__PURE__ */ jsxs11("form", { ref: form, class: "fields", onSubmit: submit, children: [
-    error.value ? /* @__PURE__ */ jsx11(Problem, { of: error.value }) : null,
-    /* @__PURE__ */ jsx11("input", { type: "text", name: "username", value: name, autocomplete: "username", hidden: true, readOnly: true }),
-    /* @__PURE__ */ jsxs11("label", { children: [
-      /* @__PURE__ */ jsx11("span", { children: t("oldPassword") }),
-      /* @__PURE__ */ jsx11("input", { name: "old", type: "password", required: true, autocomplete: "current-password" })
+  return /* @__PURE__ */ jsx12(Part, { title: t("password"), children: /* @__PURE__ */ jsxs12("form", { ref: form, class: "fields", onSubmit: submit, children: [
+    error.value ? /* @__PURE__ */ jsx12(Problem, { of: error.value }) : null,
+    /* @__PURE__ */ jsx12("input", { type: "text", name: "username", value: name, autocomplete: "username", hidden: true, readOnly: true }),
+    /* @__PURE__ */ jsxs12("label", { children: [
+      /* @__PURE__ */ jsx12("span", { children: t("oldPassword") }),
+      /* @__PURE__ */ jsx12("input", { name: "old", type: "password", required: true, autocomplete: "current-password" })
     ] }),
-    /* @__PURE__ */ jsxs11("label", { children: [
-      /* @__PURE__ */ jsx11("span", { children: t("newPassword") }),
-      /* @__PURE__ */ jsx11("input", { name: "new", type: "password", required: true, autocomplete: "new-password" })
+    /* @__PURE__ */ jsxs12("label", { children: [
+      /* @__PURE__ */ jsx12("span", { children: t("newPassword") }),
+      /* @__PURE__ */ jsx12("input", { name: "new", type: "password", required: true, autocomplete: "new-password" })
     ] }),
-    /* @__PURE__ */ jsxs11("label", { children: [
-      /* @__PURE__ */ jsx11("span", { children: t("newPasswordAgain") }),
-      /* @__PURE__ */ jsx11("input", { name: "again", type: "password", required: true, autocomplete: "new-password", onInput: () => wrong.value = "" })
+    /* @__PURE__ */ jsxs12("label", { children: [
+      /* @__PURE__ */ jsx12("span", { children: t("newPasswordAgain") }),
+      /* @__PURE__ */ jsx12("input", { name: "again", type: "password", required: true, autocomplete: "new-password", onInput: () => wrong.value = "" })
     ] }),
-    wrong.value ? /* @__PURE__ */ jsx11("p", { class: "bad", role: "alert", children: wrong.value }) : null,
-    /* @__PURE__ */ jsx11("p", { class: "faint small", children: t("passwordEnds") }),
-    /* @__PURE__ */ jsx11("button", { type: "submit", disabled: busy.value, children: t("changePassword") })
+    wrong.value ? /* @__PURE__ */ jsx12("p", { class: "bad", role: "alert", children: wrong.value }) : null,
+    /* @__PURE__ */ jsx12("p", { class: "faint small", children: t("passwordEnds") }),
+    /* @__PURE__ */ jsx12("button", { type: "submit", disabled: busy.value, children: t("changePassword") })
   ] }) });
 }
 var scopes = ["read", "submit", "admin", "secrets"];
 var lives = ["30", "90", "365", "0"];
 function Tokens() {
   const { value, error, again } = useRead("", (signal5) => call("GET /api/v3/tokens", { signal: signal5 }));
-  const form = useRef8(null);
+  const form = useRef9(null);
   const { busy, error: refused2, act } = useAct();
-  const made = useSignal8(null);
+  const made = useSignal11(null);
   const all2 = value.value?.items ?? [];
   const create = (e) => {
     e.preventDefault();
@@ -2555,84 +2791,84 @@ function Tokens() {
       again();
     }
   });
-  return /* @__PURE__ */ jsxs11("section", { class: "panel wide", children: [
-    /* @__PURE__ */ jsx11("h2", { children: t("tokens") }),
-    /* @__PURE__ */ jsx11("p", { class: "faint", children: t("tokensHint") }),
-    error.value ? /* @__PURE__ */ jsx11(Problem, { of: error.value, again }) : null,
-    made.value ? /* @__PURE__ */ jsxs11("div", { class: "made", role: "status", children: [
-      /* @__PURE__ */ jsx11("p", { children: t("tokenOnce", { name: made.value.record.label || made.value.record.id }) }),
-      /* @__PURE__ */ jsxs11("div", { class: "secret", children: [
-        /* @__PURE__ */ jsx11("code", { children: made.value.token }),
-        /* @__PURE__ */ jsxs11("button", { type: "button", class: "primary", onClick: () => void copy(made.value.token), children: [
-          /* @__PURE__ */ jsx11(Icon, { name: "copy" }),
+  return /* @__PURE__ */ jsxs12("section", { class: "panel wide", children: [
+    /* @__PURE__ */ jsx12("h2", { children: t("tokens") }),
+    /* @__PURE__ */ jsx12("p", { class: "faint", children: t("tokensHint") }),
+    error.value ? /* @__PURE__ */ jsx12(Problem, { of: error.value, again }) : null,
+    made.value ? /* @__PURE__ */ jsxs12("div", { class: "made", role: "status", children: [
+      /* @__PURE__ */ jsx12("p", { children: t("tokenOnce", { name: made.value.record.label || made.value.record.id }) }),
+      /* @__PURE__ */ jsxs12("div", { class: "secret", children: [
+        /* @__PURE__ */ jsx12("code", { children: made.value.token }),
+        /* @__PURE__ */ jsxs12("button", { type: "button", class: "primary", onClick: () => void copy(made.value.token), children: [
+          /* @__PURE__ */ jsx12(Icon, { name: "copy" }),
           " ",
           t("copy")
         ] }),
-        /* @__PURE__ */ jsx11("button", { type: "button", onClick: () => made.value = null, children: t("close") })
+        /* @__PURE__ */ jsx12("button", { type: "button", onClick: () => made.value = null, children: t("close") })
       ] })
     ] }) : null,
-    value.value && all2.length === 0 ? /* @__PURE__ */ jsx11("p", { class: "faint", children: t("noTokens") }) : null,
-    all2.length ? /* @__PURE__ */ jsx11("div", { class: "scrolls", tabIndex: 0, children: /* @__PURE__ */ jsxs11("table", { class: "rows", children: [
-      /* @__PURE__ */ jsx11("thead", { children: /* @__PURE__ */ jsxs11("tr", { children: [
-        /* @__PURE__ */ jsx11("th", { children: t("label") }),
-        /* @__PURE__ */ jsx11("th", { children: t("scopes") }),
-        /* @__PURE__ */ jsx11("th", { children: t("createdAt") }),
-        /* @__PURE__ */ jsx11("th", { children: t("lastUsed") }),
-        /* @__PURE__ */ jsx11("th", { children: t("expires") }),
-        /* @__PURE__ */ jsx11("th", { children: t("client") }),
-        /* @__PURE__ */ jsx11("th", {})
+    value.value && all2.length === 0 ? /* @__PURE__ */ jsx12("p", { class: "faint", children: t("noTokens") }) : null,
+    all2.length ? /* @__PURE__ */ jsx12("div", { class: "scrolls", tabIndex: 0, children: /* @__PURE__ */ jsxs12("table", { class: "rows", children: [
+      /* @__PURE__ */ jsx12("thead", { children: /* @__PURE__ */ jsxs12("tr", { children: [
+        /* @__PURE__ */ jsx12("th", { children: t("label") }),
+        /* @__PURE__ */ jsx12("th", { children: t("scopes") }),
+        /* @__PURE__ */ jsx12("th", { children: t("createdAt") }),
+        /* @__PURE__ */ jsx12("th", { children: t("lastUsed") }),
+        /* @__PURE__ */ jsx12("th", { children: t("expires") }),
+        /* @__PURE__ */ jsx12("th", { children: t("client") }),
+        /* @__PURE__ */ jsx12("th", {})
       ] }) }),
-      /* @__PURE__ */ jsx11("tbody", { children: all2.map((r) => /* @__PURE__ */ jsxs11("tr", { "data-token": r.id, children: [
-        /* @__PURE__ */ jsxs11("td", { children: [
-          r.label || /* @__PURE__ */ jsx11("span", { class: "faint", children: maybe("kind." + r.kind, r.kind) }),
-          r.id === me.value?.token.id ? /* @__PURE__ */ jsx11("span", { class: "tag", children: t("thisSession") }) : null
+      /* @__PURE__ */ jsx12("tbody", { children: all2.map((r) => /* @__PURE__ */ jsxs12("tr", { "data-token": r.id, children: [
+        /* @__PURE__ */ jsxs12("td", { children: [
+          r.label || /* @__PURE__ */ jsx12("span", { class: "faint", children: maybe("kind." + r.kind, r.kind) }),
+          r.id === me.value?.token.id ? /* @__PURE__ */ jsx12("span", { class: "tag", children: t("thisSession") }) : null
         ] }),
-        /* @__PURE__ */ jsx11("td", { children: r.scopes?.join(", ") }),
-        /* @__PURE__ */ jsx11("td", { children: /* @__PURE__ */ jsx11(Ago, { time: r.created }) }),
-        /* @__PURE__ */ jsx11("td", { children: r.used ? /* @__PURE__ */ jsx11(Ago, { time: r.used }) : /* @__PURE__ */ jsx11("span", { class: "faint", children: t("never") }) }),
-        /* @__PURE__ */ jsx11("td", { children: r.expires ? /* @__PURE__ */ jsx11(Ago, { time: r.expires }) : /* @__PURE__ */ jsx11("span", { class: "faint", children: t("never") }) }),
-        /* @__PURE__ */ jsxs11("td", { class: "client", title: r.client, children: [
+        /* @__PURE__ */ jsx12("td", { children: r.scopes?.join(", ") }),
+        /* @__PURE__ */ jsx12("td", { children: /* @__PURE__ */ jsx12(Ago, { time: r.created }) }),
+        /* @__PURE__ */ jsx12("td", { children: r.used ? /* @__PURE__ */ jsx12(Ago, { time: r.used }) : /* @__PURE__ */ jsx12("span", { class: "faint", children: t("never") }) }),
+        /* @__PURE__ */ jsx12("td", { children: r.expires ? /* @__PURE__ */ jsx12(Ago, { time: r.expires }) : /* @__PURE__ */ jsx12("span", { class: "faint", children: t("never") }) }),
+        /* @__PURE__ */ jsxs12("td", { class: "client", title: r.client, children: [
           r.client,
           " ",
-          /* @__PURE__ */ jsx11("span", { class: "faint", children: r.address })
+          /* @__PURE__ */ jsx12("span", { class: "faint", children: r.address })
         ] }),
-        /* @__PURE__ */ jsx11("td", { class: "num", children: /* @__PURE__ */ jsx11("button", { type: "button", onClick: () => revoke(r), children: t("revoke") }) })
+        /* @__PURE__ */ jsx12("td", { class: "num", children: /* @__PURE__ */ jsx12("button", { type: "button", onClick: () => revoke(r), children: t("revoke") }) })
       ] }, r.id)) })
     ] }) }) : null,
-    /* @__PURE__ */ jsxs11("form", { ref: form, class: "fields new-token", onSubmit: create, children: [
-      /* @__PURE__ */ jsx11("h3", { children: t("newToken") }),
-      refused2.value ? /* @__PURE__ */ jsx11(Problem, { of: refused2.value }) : null,
-      /* @__PURE__ */ jsxs11("div", { class: "line", children: [
-        /* @__PURE__ */ jsxs11("label", { children: [
-          /* @__PURE__ */ jsx11("span", { children: t("label") }),
-          /* @__PURE__ */ jsx11("input", { name: "label", required: true, maxLength: 200, autocomplete: "off" })
+    /* @__PURE__ */ jsxs12("form", { ref: form, class: "fields new-token", onSubmit: create, children: [
+      /* @__PURE__ */ jsx12("h3", { children: t("newToken") }),
+      refused2.value ? /* @__PURE__ */ jsx12(Problem, { of: refused2.value }) : null,
+      /* @__PURE__ */ jsxs12("div", { class: "line", children: [
+        /* @__PURE__ */ jsxs12("label", { children: [
+          /* @__PURE__ */ jsx12("span", { children: t("label") }),
+          /* @__PURE__ */ jsx12("input", { name: "label", required: true, maxLength: 200, autocomplete: "off" })
         ] }),
-        /* @__PURE__ */ jsxs11("label", { children: [
-          /* @__PURE__ */ jsx11("span", { children: t("validFor") }),
-          /* @__PURE__ */ jsx11("select", { name: "days", children: lives.map((x) => /* @__PURE__ */ jsx11("option", { value: x, selected: x === "90", children: x === "0" ? t("untilRevoked") : t("lastDays", { n: x }) }, x)) })
+        /* @__PURE__ */ jsxs12("label", { children: [
+          /* @__PURE__ */ jsx12("span", { children: t("validFor") }),
+          /* @__PURE__ */ jsx12("select", { name: "days", children: lives.map((x) => /* @__PURE__ */ jsx12("option", { value: x, selected: x === "90", children: x === "0" ? t("untilRevoked") : t("lastDays", { n: x }) }, x)) })
         ] }),
-        /* @__PURE__ */ jsxs11("fieldset", { children: [
-          /* @__PURE__ */ jsx11("legend", { children: t("scopes") }),
-          /* @__PURE__ */ jsx11("div", { class: "choices", children: scopes.map(
-            (x) => x === "admin" && !me.value?.grants.administrator ? null : /* @__PURE__ */ jsxs11("label", { class: "tick", title: t(`scope.${x}`), children: [
-              /* @__PURE__ */ jsx11("input", { type: "checkbox", name: "scopes", value: x, defaultChecked: x === "read" || x === "submit" }),
+        /* @__PURE__ */ jsxs12("fieldset", { children: [
+          /* @__PURE__ */ jsx12("legend", { children: t("scopes") }),
+          /* @__PURE__ */ jsx12("div", { class: "choices", children: scopes.map(
+            (x) => x === "admin" && !me.value?.grants.administrator ? null : /* @__PURE__ */ jsxs12("label", { class: "tick", title: t(`scope.${x}`), children: [
+              /* @__PURE__ */ jsx12("input", { type: "checkbox", name: "scopes", value: x, defaultChecked: x === "read" || x === "submit" }),
               " ",
               x
             ] }, x)
           ) })
         ] }),
-        /* @__PURE__ */ jsx11("button", { type: "submit", disabled: busy.value, children: t("createToken") })
+        /* @__PURE__ */ jsx12("button", { type: "submit", disabled: busy.value, children: t("createToken") })
       ] })
     ] })
   ] });
 }
 
 // pkg/portal/web/src/submit.tsx
-import { signal as signal3, useSignal as useSignal10 } from "./library.js";
-import { useEffect as useEffect13, useRef as useRef11 } from "./library.js";
+import { signal as signal3, useSignal as useSignal13 } from "./library.js";
+import { useEffect as useEffect14, useRef as useRef12 } from "./library.js";
 
 // pkg/portal/web/src/form.tsx
-import { useRef as useRef9 } from "./library.js";
+import { useRef as useRef10 } from "./library.js";
 
 // pkg/portal/web/src/parameters.ts
 function quotedText(text2, at) {
@@ -2750,16 +2986,16 @@ function filled(text2, query) {
 }
 
 // pkg/portal/web/src/form.tsx
-import { jsx as jsx12, jsxs as jsxs12 } from "./library.js";
+import { jsx as jsx13, jsxs as jsxs13 } from "./library.js";
 function Parameters({ text: text2, change, done: done2 }) {
   const all2 = parameters(text2);
-  const like = useRef9(null);
+  const like = useRef10(null);
   if (all2.length === 0) return null;
-  return /* @__PURE__ */ jsxs12("form", { class: "parameters", "aria-label": t("parameters"), onSubmit: (e) => e.preventDefault(), onChange: done2, children: [
-    /* @__PURE__ */ jsx12("h2", { children: t("parameters") }),
-    all2.map((p) => /* @__PURE__ */ jsxs12("label", { children: [
-      /* @__PURE__ */ jsx12("span", { children: p.name }),
-      /* @__PURE__ */ jsx12(
+  return /* @__PURE__ */ jsxs13("form", { class: "parameters", "aria-label": t("parameters"), onSubmit: (e) => e.preventDefault(), onChange: done2, children: [
+    /* @__PURE__ */ jsx13("h2", { children: t("parameters") }),
+    all2.map((p) => /* @__PURE__ */ jsxs13("label", { children: [
+      /* @__PURE__ */ jsx13("span", { children: p.name }),
+      /* @__PURE__ */ jsx13(
         "input",
         {
           type: "text",
@@ -2777,17 +3013,17 @@ function Parameters({ text: text2, change, done: done2 }) {
 }
 
 // pkg/portal/web/src/editor.tsx
-import { useSignal as useSignal9 } from "./library.js";
-import { useEffect as useEffect12, useRef as useRef10 } from "./library.js";
-import { Fragment as Fragment7, jsx as jsx13, jsxs as jsxs13 } from "./library.js";
+import { useSignal as useSignal12 } from "./library.js";
+import { useEffect as useEffect13, useRef as useRef11 } from "./library.js";
+import { Fragment as Fragment8, jsx as jsx14, jsxs as jsxs14 } from "./library.js";
 function JobFile(field) {
-  const way2 = useSignal9("loading");
-  const box = useRef10(null);
-  const editor = useRef10(null);
-  const latest = useRef10(field);
+  const way2 = useSignal12("loading");
+  const box = useRef11(null);
+  const editor = useRef11(null);
+  const latest = useRef11(field);
   latest.current = field;
   const speaks = language.value;
-  useEffect12(() => {
+  useEffect13(() => {
     let gone = false;
     load("editor").then(
       (m) => {
@@ -2812,23 +3048,23 @@ function JobFile(field) {
       editor.current = null;
     };
   }, [speaks]);
-  useEffect12(() => editor.current?.set(field.now()), [field.text]);
-  useEffect12(() => {
+  useEffect13(() => editor.current?.set(field.now()), [field.text]);
+  useEffect13(() => {
     if (field.findings) editor.current?.mark(placed(field.findings));
   }, [field.findings]);
-  return /* @__PURE__ */ jsxs13(Fragment7, { children: [
-    /* @__PURE__ */ jsx13("div", { ref: box, class: "rich", hidden: way2.value !== "editor" }),
-    way2.value === "loading" ? /* @__PURE__ */ jsx13(Loading, {}) : null,
-    way2.value === "plain" ? /* @__PURE__ */ jsx13(Plain, { ...field }) : null,
-    way2.value === "editor" ? /* @__PURE__ */ jsx13("p", { class: "keys-hint faint", children: t("editorHelp") }) : null
+  return /* @__PURE__ */ jsxs14(Fragment8, { children: [
+    /* @__PURE__ */ jsx14("div", { ref: box, class: "rich", hidden: way2.value !== "editor" }),
+    way2.value === "loading" ? /* @__PURE__ */ jsx14(Loading, {}) : null,
+    way2.value === "plain" ? /* @__PURE__ */ jsx14(Plain, { ...field }) : null,
+    way2.value === "editor" ? /* @__PURE__ */ jsx14("p", { class: "keys-hint faint", children: t("editorHelp") }) : null
   ] });
 }
 function placed(findings) {
   return findings.filter((f) => f.line);
 }
 function Plain({ text: text2, findings, changed: changed2, send: send2, show: show2 }) {
-  const area = useRef10(null);
-  const gutter = useRef10(null);
+  const area = useRef11(null);
+  const gutter = useRef11(null);
   show2.current = (line) => {
     const a = area.current;
     const lines2 = a.value.split("\n");
@@ -2852,12 +3088,12 @@ function Plain({ text: text2, findings, changed: changed2, send: send2, show: sh
   };
   const worst = /* @__PURE__ */ new Map();
   for (const f of findings ?? []) if (f.line) worst.set(f.line, f.severity === "warning" && worst.get(f.line) !== "bad" ? "warn" : "bad");
-  return /* @__PURE__ */ jsxs13(Fragment7, { children: [
-    /* @__PURE__ */ jsx13("pre", { ref: gutter, class: "gutter", "aria-hidden": "true", children: Array.from({ length: text2.split("\n").length }, (_, i) => /* @__PURE__ */ jsxs13("i", { class: worst.get(i + 1) ?? "", children: [
+  return /* @__PURE__ */ jsxs14(Fragment8, { children: [
+    /* @__PURE__ */ jsx14("pre", { ref: gutter, class: "gutter", "aria-hidden": "true", children: Array.from({ length: text2.split("\n").length }, (_, i) => /* @__PURE__ */ jsxs14("i", { class: worst.get(i + 1) ?? "", children: [
       i + 1,
       "\n"
     ] }, i)) }),
-    /* @__PURE__ */ jsx13(
+    /* @__PURE__ */ jsx14(
       "textarea",
       {
         ref: area,
@@ -2872,7 +3108,7 @@ function Plain({ text: text2, findings, changed: changed2, send: send2, show: sh
         onScroll: (e) => gutter.current.scrollTop = e.currentTarget.scrollTop
       }
     ),
-    /* @__PURE__ */ jsx13("p", { class: "keys-hint faint", children: t("plainEditor") })
+    /* @__PURE__ */ jsx14("p", { class: "keys-hint faint", children: t("plainEditor") })
   ] });
 }
 function phrases() {
@@ -2907,11 +3143,11 @@ function isOfficial(x) {
   return x.categories?.includes(official) ?? false;
 }
 function mayChange(x) {
-  return me.value?.grants.administrator === true || x.author === me.value?.name && !isOfficial(x);
+  return !x.builtIn && (me.value?.grants.administrator === true || x.author === me.value?.name && !isOfficial(x));
 }
 function specOf(x) {
-  const { author, categories: categories2, dataType, dataUrl, description, groups, job, name, public: open, summary, tags, type } = x;
-  return { author, categories: categories2, dataType, dataUrl, description, groups, job, name, public: open, summary, tags, type };
+  const { author: author2, categories: categories2, dataType, dataUrl, description, groups, job, name, public: open, summary, tags, type } = x;
+  return { author: author2, categories: categories2, dataType, dataUrl, description, groups, job, name, public: open, summary, tags, type };
 }
 function nameIn(file) {
   return /^name:[ \t]*(["']?)([^"'\s#]+)\1[ \t]*(?:#.*)?\r?$/m.exec(file)?.[2] ?? "";
@@ -2934,7 +3170,7 @@ async function fileOf(id, query, signal5) {
 }
 
 // pkg/portal/web/src/submit.tsx
-import { Fragment as Fragment8, jsx as jsx14, jsxs as jsxs14 } from "./library.js";
+import { Fragment as Fragment9, jsx as jsx15, jsxs as jsxs15 } from "./library.js";
 var text = signal3("");
 var cloned = signal3("");
 var none = [];
@@ -2964,11 +3200,11 @@ ${vc ? `defaults:
 ` : ""}`;
 }
 function Finding({ f, show: show2 }) {
-  return /* @__PURE__ */ jsxs14("li", { class: f.severity === "warning" ? "warn" : "bad", children: [
-    f.line ? /* @__PURE__ */ jsx14("button", { type: "button", class: "link", onClick: () => show2(f.line, f.column), children: t("line", { n: f.line }) }) : null,
+  return /* @__PURE__ */ jsxs15("li", { class: f.severity === "warning" ? "warn" : "bad", children: [
+    f.line ? /* @__PURE__ */ jsx15("button", { type: "button", class: "link", onClick: () => show2(f.line, f.column), children: t("line", { n: f.line }) }) : null,
     " ",
     f.message,
-    f.remedy ? /* @__PURE__ */ jsxs14("span", { class: "faint", children: [
+    f.remedy ? /* @__PURE__ */ jsxs15("span", { class: "faint", children: [
       " ",
       f.remedy
     ] }) : null
@@ -2977,17 +3213,17 @@ function Finding({ f, show: show2 }) {
 function Submit() {
   const of = place.value.query.get("clone") ?? "";
   const template = place.value.query.get("template") ?? "";
-  const show2 = useRef11(() => {
+  const show2 = useRef12(() => {
   });
-  const file = useRef11(null);
-  const checked = useSignal10(null);
-  const refused2 = useSignal10(null);
-  const error = useSignal10(null);
-  const checking = useSignal10(false);
-  const sending = useSignal10(false);
-  const loading = useSignal10(false);
-  const key3 = useRef11({ text: "", key: "" });
-  useEffect13(() => {
+  const file = useRef12(null);
+  const checked = useSignal13(null);
+  const refused2 = useSignal13(null);
+  const error = useSignal13(null);
+  const checking = useSignal13(false);
+  const sending = useSignal13(false);
+  const loading = useSignal13(false);
+  const key3 = useRef12({ text: "", key: "" });
+  useEffect14(() => {
     document.title = t("submit") + " – paictl";
     const leaves = (e) => {
       if (text.value && text.value !== cloned.value) e.preventDefault();
@@ -2995,7 +3231,7 @@ function Submit() {
     addEventListener("beforeunload", leaves);
     return () => removeEventListener("beforeunload", leaves);
   }, []);
-  useEffect13(() => {
+  useEffect14(() => {
     if (!template) return;
     const stop2 = new AbortController();
     loading.value = true;
@@ -3004,7 +3240,7 @@ function Submit() {
     }).finally(() => loading.value = false);
     return () => stop2.abort();
   }, [template]);
-  useEffect13(() => {
+  useEffect14(() => {
     if (!of) return;
     const stop2 = new AbortController();
     const [user, name] = of.split("/");
@@ -3017,7 +3253,7 @@ function Submit() {
     }).finally(() => loading.value = false);
     return () => stop2.abort();
   }, [of]);
-  useEffect13(() => {
+  useEffect14(() => {
     checked.value = null;
     refused2.value = null;
     if (!text.value.trim()) return;
@@ -3060,11 +3296,11 @@ function Submit() {
   };
   const result = refused2.value ?? checked.value;
   const findings = result?.findings ?? none;
-  return /* @__PURE__ */ jsxs14("section", { class: "page submit", children: [
-    /* @__PURE__ */ jsxs14("header", { class: "top", children: [
-      /* @__PURE__ */ jsx14("h1", { children: of ? t("cloneOf", { job: of }) : t("newJob") }),
-      /* @__PURE__ */ jsx14("span", { class: "grow" }),
-      /* @__PURE__ */ jsx14(
+  return /* @__PURE__ */ jsxs15("section", { class: "page submit", children: [
+    /* @__PURE__ */ jsxs15("header", { class: "top", children: [
+      /* @__PURE__ */ jsx15("h1", { children: of ? t("cloneOf", { job: of }) : t("newJob") }),
+      /* @__PURE__ */ jsx15("span", { class: "grow" }),
+      /* @__PURE__ */ jsx15(
         "input",
         {
           ref: file,
@@ -3077,7 +3313,7 @@ function Submit() {
           }
         }
       ),
-      /* @__PURE__ */ jsx14(
+      /* @__PURE__ */ jsx15(
         Menu,
         {
           label: t("more"),
@@ -3088,17 +3324,17 @@ function Submit() {
           ]
         }
       ),
-      /* @__PURE__ */ jsxs14("button", { type: "button", onClick: () => file.current.click(), children: [
-        /* @__PURE__ */ jsx14(Icon, { name: "file" }),
+      /* @__PURE__ */ jsxs15("button", { type: "button", onClick: () => file.current.click(), children: [
+        /* @__PURE__ */ jsx15(Icon, { name: "file" }),
         " ",
         t("openFile")
       ] }),
-      /* @__PURE__ */ jsx14("button", { type: "button", class: "primary", disabled: sending.value || checking.value || !text.value.trim() || refused2.value !== null, title: "Ctrl Enter", onClick: () => void send2(), children: t(sending.value ? "submitting" : "submitJob") })
+      /* @__PURE__ */ jsx15("button", { type: "button", class: "primary", disabled: sending.value || checking.value || !text.value.trim() || refused2.value !== null, title: "Ctrl Enter", onClick: () => void send2(), children: t(sending.value ? "submitting" : "submitJob") })
     ] }),
-    error.value ? /* @__PURE__ */ jsx14(Problem, { of: error.value }) : null,
-    text.value.includes("******") ? /* @__PURE__ */ jsx14("p", { class: "note", children: t("enterSecrets") }) : null,
-    /* @__PURE__ */ jsxs14("div", { class: "editor-and-check", children: [
-      /* @__PURE__ */ jsxs14(
+    error.value ? /* @__PURE__ */ jsx15(Problem, { of: error.value }) : null,
+    text.value.includes("******") ? /* @__PURE__ */ jsx15("p", { class: "note", children: t("enterSecrets") }) : null,
+    /* @__PURE__ */ jsxs15("div", { class: "editor-and-check", children: [
+      /* @__PURE__ */ jsxs15(
         "div",
         {
           class: "editor",
@@ -3110,54 +3346,54 @@ function Submit() {
             void open(e.dataTransfer.files[0]);
           },
           children: [
-            /* @__PURE__ */ jsx14(JobFile, { text: text.value, now: () => text.peek(), findings: result || !text.value.trim() ? findings : null, changed: (now2) => text.value = now2, send: () => void send2(), show: show2 }),
-            text.value === "" && !loading.value ? /* @__PURE__ */ jsxs14("div", { class: "nothing", children: [
-              /* @__PURE__ */ jsx14("p", { children: t("emptyFile") }),
-              /* @__PURE__ */ jsx14("button", { type: "button", onClick: () => text.value = example(), children: t("example") })
+            /* @__PURE__ */ jsx15(JobFile, { text: text.value, now: () => text.peek(), findings: result || !text.value.trim() ? findings : null, changed: (now2) => text.value = now2, send: () => void send2(), show: show2 }),
+            text.value === "" && !loading.value ? /* @__PURE__ */ jsxs15("div", { class: "nothing", children: [
+              /* @__PURE__ */ jsx15("p", { children: t("emptyFile") }),
+              /* @__PURE__ */ jsx15("button", { type: "button", onClick: () => text.value = example(), children: t("example") })
             ] }) : null
           ]
         }
       ),
-      /* @__PURE__ */ jsxs14("aside", { children: [
-        /* @__PURE__ */ jsx14(Parameters, { text: text.value, change: (name, value, like) => text.value = changed(text.value, name, value, like) }),
-        /* @__PURE__ */ jsx14("h2", { children: t("check") }),
-        /* @__PURE__ */ jsxs14("div", { class: "verdict", role: "status", "aria-live": "polite", children: [
-          loading.value ? /* @__PURE__ */ jsx14(Loading, {}) : null,
-          checking.value ? /* @__PURE__ */ jsx14("p", { class: "faint", children: t("checking") }) : null,
-          refused2.value && !checking.value ? findings.length ? /* @__PURE__ */ jsxs14(Fragment8, { children: [
-            /* @__PURE__ */ jsxs14("p", { class: "bad", children: [
-              /* @__PURE__ */ jsx14(Icon, { name: "warn" }),
+      /* @__PURE__ */ jsxs15("aside", { children: [
+        /* @__PURE__ */ jsx15(Parameters, { text: text.value, change: (name, value, like) => text.value = changed(text.value, name, value, like) }),
+        /* @__PURE__ */ jsx15("h2", { children: t("check") }),
+        /* @__PURE__ */ jsxs15("div", { class: "verdict", role: "status", "aria-live": "polite", children: [
+          loading.value ? /* @__PURE__ */ jsx15(Loading, {}) : null,
+          checking.value ? /* @__PURE__ */ jsx15("p", { class: "faint", children: t("checking") }) : null,
+          refused2.value && !checking.value ? findings.length ? /* @__PURE__ */ jsxs15(Fragment9, { children: [
+            /* @__PURE__ */ jsxs15("p", { class: "bad", children: [
+              /* @__PURE__ */ jsx15(Icon, { name: "warn" }),
               " ",
               t("refused")
             ] }),
-            /* @__PURE__ */ jsx14("ul", { class: "findings", children: findings.map((f, i) => /* @__PURE__ */ jsx14(Finding, { f, show: (line, column) => show2.current(line, column) }, i)) })
-          ] }) : /* @__PURE__ */ jsx14(Problem, { of: refused2.value }) : null,
-          checked.value && !checking.value ? /* @__PURE__ */ jsxs14(Fragment8, { children: [
-            /* @__PURE__ */ jsxs14("p", { class: "good", children: [
-              /* @__PURE__ */ jsx14(Icon, { name: "check" }),
+            /* @__PURE__ */ jsx15("ul", { class: "findings", children: findings.map((f, i) => /* @__PURE__ */ jsx15(Finding, { f, show: (line, column) => show2.current(line, column) }, i)) })
+          ] }) : /* @__PURE__ */ jsx15(Problem, { of: refused2.value }) : null,
+          checked.value && !checking.value ? /* @__PURE__ */ jsxs15(Fragment9, { children: [
+            /* @__PURE__ */ jsxs15("p", { class: "good", children: [
+              /* @__PURE__ */ jsx15(Icon, { name: "check" }),
               " ",
               t(findings.length ? "warnings" : "fine")
             ] }),
-            findings.length ? /* @__PURE__ */ jsx14("ul", { class: "findings", children: findings.map((f, i) => /* @__PURE__ */ jsx14(Finding, { f, show: (line, column) => show2.current(line, column) }, i)) }) : null,
-            /* @__PURE__ */ jsxs14("p", { children: [
-              /* @__PURE__ */ jsx14("b", { children: checked.value.name }),
-              /* @__PURE__ */ jsx14("br", {}),
+            findings.length ? /* @__PURE__ */ jsx15("ul", { class: "findings", children: findings.map((f, i) => /* @__PURE__ */ jsx15(Finding, { f, show: (line, column) => show2.current(line, column) }, i)) }) : null,
+            /* @__PURE__ */ jsxs15("p", { children: [
+              /* @__PURE__ */ jsx15("b", { children: checked.value.name }),
+              /* @__PURE__ */ jsx15("br", {}),
               t("willRequest", { tasks: checked.value.tasks, gpus: checked.value.gpus, vc: checked.value.virtualCluster })
             ] })
           ] }) : null,
-          !text.value.trim() && !loading.value ? /* @__PURE__ */ jsx14("p", { class: "faint", children: t("emptyFile") }) : null
+          !text.value.trim() && !loading.value ? /* @__PURE__ */ jsx15("p", { class: "faint", children: t("emptyFile") }) : null
         ] }),
-        /* @__PURE__ */ jsx14("h2", { children: t("yourVCs") }),
-        /* @__PURE__ */ jsx14(VCs, {})
+        /* @__PURE__ */ jsx15("h2", { children: t("yourVCs") }),
+        /* @__PURE__ */ jsx15(VCs, {})
       ] })
     ] })
   ] });
 }
 
 // pkg/portal/web/src/templates.tsx
-import { useSignal as useSignal11 } from "./library.js";
-import { useEffect as useEffect14, useRef as useRef12 } from "./library.js";
-import { Fragment as Fragment9, jsx as jsx15, jsxs as jsxs15 } from "./library.js";
+import { useSignal as useSignal14 } from "./library.js";
+import { useEffect as useEffect15, useRef as useRef13 } from "./library.js";
+import { Fragment as Fragment10, jsx as jsx16, jsxs as jsxs16 } from "./library.js";
 var views = ["all", "mine", "shared", "official", "starred"];
 var orders = ["stars", "uses", "updated", "name"];
 function fits(x, view, label) {
@@ -3166,7 +3402,7 @@ function fits(x, view, label) {
     case "mine":
       return x.author === me.value?.name;
     case "shared":
-      return x.author !== me.value?.name;
+      return x.author !== me.value?.name && !x.builtIn;
     case "official":
       return isOfficial(x);
     case "starred":
@@ -3176,12 +3412,13 @@ function fits(x, view, label) {
 }
 function compare(order) {
   return (a, b) => {
-    const by = order === "name" ? 0 : order === "updated" ? Date.parse(b.updated) - Date.parse(a.updated) : b[order] - a[order] || b.stars - a.stars;
+    if (a.builtIn !== b.builtIn) return a.builtIn ? 1 : -1;
+    const by = order === "name" ? 0 : order === "updated" ? Date.parse(b.updated ?? "0") - Date.parse(a.updated ?? "0") : b[order] - a[order] || b.stars - a.stars;
     return by || a.name.localeCompare(b.name) || a.author.localeCompare(b.author);
   };
 }
 function Star({ x, changed: changed2 }) {
-  const busy = useSignal11(false);
+  const busy = useSignal14(false);
   const press = async () => {
     busy.value = true;
     try {
@@ -3192,39 +3429,42 @@ function Star({ x, changed: changed2 }) {
       busy.value = false;
     }
   };
-  return /* @__PURE__ */ jsxs15("button", { type: "button", class: "star", "aria-pressed": x.starred, "aria-label": t("star") + ": " + x.stars, title: t(x.starred ? "unstar" : "star"), disabled: busy.value, onClick: () => void press(), children: [
-    /* @__PURE__ */ jsx15("svg", { class: "icon", viewBox: "0 0 16 16", "aria-hidden": "true", children: /* @__PURE__ */ jsx15("path", { d: "M8 2l1.8 3.9 4.2.5-3.1 2.9.8 4.2L8 11.4l-3.7 2.1.8-4.2L2 6.4l4.2-.5z" }) }),
+  return /* @__PURE__ */ jsxs16("button", { type: "button", class: "star", "aria-pressed": x.starred, "aria-label": t("star") + ": " + x.stars, title: t(x.starred ? "unstar" : "star"), disabled: busy.value, onClick: () => void press(), children: [
+    /* @__PURE__ */ jsx16("svg", { class: "icon", viewBox: "0 0 16 16", "aria-hidden": "true", children: /* @__PURE__ */ jsx16("path", { d: "M8 2l1.8 3.9 4.2.5-3.1 2.9.8 4.2L8 11.4l-3.7 2.1.8-4.2L2 6.4l4.2-.5z" }) }),
     x.stars
   ] });
 }
 function Labels({ x }) {
   const all2 = [...(x.categories ?? []).filter((c) => c !== official), ...x.tags ?? []];
-  return /* @__PURE__ */ jsxs15(Fragment9, { children: [
-    isOfficial(x) ? /* @__PURE__ */ jsx15("a", { class: "tag official", href: address(["templates"], { view: "official" }), children: t("official") }) : null,
-    all2.map((label) => /* @__PURE__ */ jsx15("a", { class: "tag", href: address(["templates"], { label }), children: label }, label))
+  return /* @__PURE__ */ jsxs16(Fragment10, { children: [
+    isOfficial(x) ? /* @__PURE__ */ jsx16("a", { class: "tag official", href: address(["templates"], { view: "official" }), children: t("official") }) : null,
+    all2.map((label) => /* @__PURE__ */ jsx16("a", { class: "tag", href: address(["templates"], { label }), children: label }, label))
   ] });
+}
+function author(x) {
+  return x.builtIn ? t("builtIn") : x.author;
 }
 function sharedWith(x) {
   if (x.public) return t("everyone");
   return x.groups?.length ? x.groups.join(", ") : t("onlyAuthor");
 }
 function Card({ x, chosen: chosen2, changed: changed2 }) {
-  const card = useRef12(null);
-  useEffect14(() => {
+  const card = useRef13(null);
+  useEffect15(() => {
     if (chosen2) card.current?.scrollIntoView({ block: "nearest" });
   }, [chosen2]);
-  return /* @__PURE__ */ jsxs15("article", { ref: card, class: chosen2 ? "template chosen" : "template", children: [
-    /* @__PURE__ */ jsxs15("header", { children: [
-      /* @__PURE__ */ jsx15("a", { class: "whole", href: address(["templates", x.id]), children: x.name }),
-      /* @__PURE__ */ jsx15(Star, { x, changed: changed2 })
+  return /* @__PURE__ */ jsxs16("article", { ref: card, class: chosen2 ? "template chosen" : "template", children: [
+    /* @__PURE__ */ jsxs16("header", { children: [
+      /* @__PURE__ */ jsx16("a", { class: "whole", href: address(["templates", x.id]), children: x.name }),
+      /* @__PURE__ */ jsx16(Star, { x, changed: changed2 })
     ] }),
-    /* @__PURE__ */ jsx15("p", { class: "summary", children: x.summary || /* @__PURE__ */ jsx15("span", { class: "faint", children: t("noSummary") }) }),
-    /* @__PURE__ */ jsx15("p", { class: "labels", children: /* @__PURE__ */ jsx15(Labels, { x }) }),
-    /* @__PURE__ */ jsxs15("footer", { class: "faint small", children: [
-      /* @__PURE__ */ jsx15("span", { children: x.author }),
-      /* @__PURE__ */ jsx15("span", { children: t("usedTimes", { n: x.uses }) }),
-      /* @__PURE__ */ jsx15(Ago, { time: x.updated }),
-      /* @__PURE__ */ jsx15("span", { title: t("sharedWith"), children: sharedWith(x) })
+    /* @__PURE__ */ jsx16("p", { class: "summary", children: x.summary || /* @__PURE__ */ jsx16("span", { class: "faint", children: t("noSummary") }) }),
+    /* @__PURE__ */ jsx16("p", { class: "labels", children: /* @__PURE__ */ jsx16(Labels, { x }) }),
+    /* @__PURE__ */ jsxs16("footer", { class: "faint small", children: [
+      /* @__PURE__ */ jsx16("span", { children: author(x) }),
+      /* @__PURE__ */ jsx16("span", { children: t("usedTimes", { n: x.uses }) }),
+      /* @__PURE__ */ jsx16(Ago, { time: x.updated }),
+      /* @__PURE__ */ jsx16("span", { title: t("sharedWith"), children: sharedWith(x) })
     ] })
   ] });
 }
@@ -3235,22 +3475,22 @@ function Templates() {
   const order = orders.find((x) => x === q.get("order")) ?? "stars";
   const label = q.get("label") ?? "";
   const mine = view === "mine" ? me.value.name : "";
-  const search = useRef12(null);
-  const at = useSignal11(-1);
+  const search = useRef13(null);
+  const at = useSignal14(-1);
   const { value, error, again } = useRead(keyword + "\n" + mine, (signal5) => call("GET /api/v3/templates", { query: { keyword, author: mine }, signal: signal5 }));
-  useEffect14(() => {
+  useEffect15(() => {
     document.title = t("templates") + " – paictl";
   }, []);
-  useEffect14(() => {
+  useEffect15(() => {
     at.value = -1;
     if (document.activeElement !== search.current) search.current.value = keyword;
   }, [q.toString()]);
-  const timer = useRef12(0);
+  const timer = useRef13(0);
   const typed = (word) => {
     clearTimeout(timer.current);
     timer.current = setTimeout(() => setQuery({ keyword: word || void 0 }), 250);
   };
-  useEffect14(() => () => clearTimeout(timer.current), []);
+  useEffect15(() => () => clearTimeout(timer.current), []);
   const all2 = value.value?.items ?? [];
   const rows = all2.filter((x) => fits(x, view, label)).sort(compare(order));
   const labels = [.../* @__PURE__ */ new Set([...all2.flatMap((x) => [...x.categories ?? [], ...x.tags ?? []]), ...label ? [label] : []])].filter((x) => x !== official).sort();
@@ -3271,11 +3511,11 @@ function Templates() {
   const command2 = ["paictl job template list"];
   if (mine) command2.push("--mine");
   if (keyword) command2.push("--keyword " + quoted(keyword));
-  return /* @__PURE__ */ jsxs15("section", { class: "page", children: [
-    /* @__PURE__ */ jsxs15("header", { class: "top", children: [
-      /* @__PURE__ */ jsx15("h1", { children: t("templates") }),
-      /* @__PURE__ */ jsx15("span", { class: "grow" }),
-      /* @__PURE__ */ jsx15(
+  return /* @__PURE__ */ jsxs16("section", { class: "page", children: [
+    /* @__PURE__ */ jsxs16("header", { class: "top", children: [
+      /* @__PURE__ */ jsx16("h1", { children: t("templates") }),
+      /* @__PURE__ */ jsx16("span", { class: "grow" }),
+      /* @__PURE__ */ jsx16(
         Menu,
         {
           label: t("more"),
@@ -3287,51 +3527,51 @@ function Templates() {
           ]
         }
       ),
-      /* @__PURE__ */ jsxs15("a", { class: "button primary", href: address(["templates", "new"]), children: [
-        /* @__PURE__ */ jsx15(Icon, { name: "plus" }),
+      /* @__PURE__ */ jsxs16("a", { class: "button primary", href: address(["templates", "new"]), children: [
+        /* @__PURE__ */ jsx16(Icon, { name: "plus" }),
         " ",
         t("newTemplate")
       ] })
     ] }),
-    /* @__PURE__ */ jsxs15("div", { class: "filters", children: [
-      /* @__PURE__ */ jsxs15("label", { class: "search", children: [
-        /* @__PURE__ */ jsx15(Icon, { name: "search" }),
-        /* @__PURE__ */ jsx15("input", { ref: search, type: "search", placeholder: t("searchTemplates"), "aria-label": t("searchTemplates"), defaultValue: keyword, onInput: (e) => typed(e.currentTarget.value), onKeyDown: (e) => e.key === "Escape" && e.currentTarget.blur() }),
-        /* @__PURE__ */ jsx15("kbd", { children: "/" })
+    /* @__PURE__ */ jsxs16("div", { class: "filters", children: [
+      /* @__PURE__ */ jsxs16("label", { class: "search", children: [
+        /* @__PURE__ */ jsx16(Icon, { name: "search" }),
+        /* @__PURE__ */ jsx16("input", { ref: search, type: "search", placeholder: t("searchTemplates"), "aria-label": t("searchTemplates"), defaultValue: keyword, onInput: (e) => typed(e.currentTarget.value), onKeyDown: (e) => e.key === "Escape" && e.currentTarget.blur() }),
+        /* @__PURE__ */ jsx16("kbd", { children: "/" })
       ] }),
-      /* @__PURE__ */ jsx15("div", { class: "segments", role: "group", "aria-label": t("templates"), children: views.map((name) => /* @__PURE__ */ jsx15("button", { type: "button", "aria-pressed": view === name, onClick: () => setQuery({ view: name === "all" ? void 0 : name }), children: t(`view.${name}`) }, name)) }),
-      labels.length > 0 ? /* @__PURE__ */ jsxs15("select", { "aria-label": t("labels"), value: label, onChange: (e) => setQuery({ label: e.currentTarget.value || void 0 }), children: [
-        /* @__PURE__ */ jsx15("option", { value: "", children: t("anyLabel") }),
-        labels.map((x) => /* @__PURE__ */ jsx15("option", { value: x, children: x }, x))
+      /* @__PURE__ */ jsx16("div", { class: "segments", role: "group", "aria-label": t("templates"), children: views.map((name) => /* @__PURE__ */ jsx16("button", { type: "button", "aria-pressed": view === name, onClick: () => setQuery({ view: name === "all" ? void 0 : name }), children: t(`view.${name}`) }, name)) }),
+      labels.length > 0 ? /* @__PURE__ */ jsxs16("select", { "aria-label": t("labels"), value: label, onChange: (e) => setQuery({ label: e.currentTarget.value || void 0 }), children: [
+        /* @__PURE__ */ jsx16("option", { value: "", children: t("anyLabel") }),
+        labels.map((x) => /* @__PURE__ */ jsx16("option", { value: x, children: x }, x))
       ] }) : null,
-      /* @__PURE__ */ jsx15("select", { "aria-label": t("order"), value: order, onChange: (e) => setQuery({ order: e.currentTarget.value === "stars" ? void 0 : e.currentTarget.value }), children: orders.map((x) => /* @__PURE__ */ jsx15("option", { value: x, children: t(`order.${x}`) }, x)) })
+      /* @__PURE__ */ jsx16("select", { "aria-label": t("order"), value: order, onChange: (e) => setQuery({ order: e.currentTarget.value === "stars" ? void 0 : e.currentTarget.value }), children: orders.map((x) => /* @__PURE__ */ jsx16("option", { value: x, children: t(`order.${x}`) }, x)) })
     ] }),
-    error.value ? /* @__PURE__ */ jsx15(Problem, { of: error.value, again }) : null,
-    !value.value ? error.value ? null : /* @__PURE__ */ jsx15(Loading, {}) : rows.length === 0 ? /* @__PURE__ */ jsxs15("div", { class: "empty", children: [
-      /* @__PURE__ */ jsx15("p", { children: t(filtered ? "noTemplateMatch" : "noTemplates") }),
-      filtered ? /* @__PURE__ */ jsx15("button", { type: "button", onClick: () => go(address(["templates"])), children: t("clearFilters") }) : /* @__PURE__ */ jsx15("p", { class: "faint", children: t("noTemplatesHint") })
-    ] }) : /* @__PURE__ */ jsx15("div", { class: "templates", children: rows.map((x, i) => /* @__PURE__ */ jsx15(Card, { x, chosen: i === at.value, changed: replaced }, x.id)) })
+    error.value ? /* @__PURE__ */ jsx16(Problem, { of: error.value, again }) : null,
+    !value.value ? error.value ? null : /* @__PURE__ */ jsx16(Loading, {}) : rows.length === 0 ? /* @__PURE__ */ jsxs16("div", { class: "empty", children: [
+      /* @__PURE__ */ jsx16("p", { children: t(filtered ? "noTemplateMatch" : "noTemplates") }),
+      filtered ? /* @__PURE__ */ jsx16("button", { type: "button", onClick: () => go(address(["templates"])), children: t("clearFilters") }) : /* @__PURE__ */ jsx16("p", { class: "faint", children: t("noTemplatesHint") })
+    ] }) : /* @__PURE__ */ jsx16("div", { class: "templates", children: rows.map((x, i) => /* @__PURE__ */ jsx16(Card, { x, chosen: i === at.value, changed: replaced }, x.id)) })
   ] });
 }
 function TemplatePage({ id }) {
   const { value, error, again } = useRead(id, (signal5) => call("GET /api/v3/templates/{template}", { path: { template: id }, signal: signal5 }));
   const x = value.value;
-  useEffect14(() => {
+  useEffect15(() => {
     document.title = (x?.name ?? t("templates")) + " – paictl";
   }, [x?.name]);
-  if (!x) return error.value ? /* @__PURE__ */ jsx15(Problem, { of: error.value, again }) : /* @__PURE__ */ jsx15(Loading, {});
+  if (!x) return error.value ? /* @__PURE__ */ jsx16(Problem, { of: error.value, again }) : /* @__PURE__ */ jsx16(Loading, {});
   if (place.value.query.get("edit")) {
-    return /* @__PURE__ */ jsx15(Edit, { title: t("editTemplate", { name: x.name }), spec: specOf(x), store: (spec) => call("PUT /api/v3/templates/{template}", { path: { template: id }, body: { spec, version: x.version } }), done: (next) => {
+    return /* @__PURE__ */ jsx16(Edit, { title: t("editTemplate", { name: x.name }), spec: specOf(x), store: (spec) => call("PUT /api/v3/templates/{template}", { path: { template: id }, body: { spec, version: x.version } }), done: (next) => {
       value.value = next;
       go(address(["templates", id]));
     }, cancel: address(["templates", id]) });
   }
-  return /* @__PURE__ */ jsx15(Shown, { x, changed: (next) => value.value = next });
+  return /* @__PURE__ */ jsx16(Shown, { x, changed: (next) => value.value = next });
 }
 function Shown({ x, changed: took }) {
   const path = { template: x.id };
   const full = x.author === me.value?.name ? x.name : `${x.author}/${x.name}`;
-  const values = useSignal11(Object.fromEntries([...place.value.query].filter(([key3]) => key3.startsWith("set."))));
+  const values = useSignal14(Object.fromEntries([...place.value.query].filter(([key3]) => key3.startsWith("set."))));
   const file = filled(x.job, new URLSearchParams(values.value));
   const masked = x.job.includes("******");
   const change = (name, value) => {
@@ -3351,22 +3591,22 @@ function Shown({ x, changed: took }) {
       go(address(["templates"]));
     }
   });
-  return /* @__PURE__ */ jsxs15("section", { class: "page template-page", children: [
-    /* @__PURE__ */ jsxs15("header", { class: "top", children: [
-      /* @__PURE__ */ jsxs15("nav", { class: "crumbs", children: [
-        /* @__PURE__ */ jsx15("a", { href: address(["templates"]), children: t("templates") }),
-        /* @__PURE__ */ jsx15(Icon, { name: "chevron" })
+  return /* @__PURE__ */ jsxs16("section", { class: "page template-page", children: [
+    /* @__PURE__ */ jsxs16("header", { class: "top", children: [
+      /* @__PURE__ */ jsxs16("nav", { class: "crumbs", children: [
+        /* @__PURE__ */ jsx16("a", { href: address(["templates"]), children: t("templates") }),
+        /* @__PURE__ */ jsx16(Icon, { name: "chevron" })
       ] }),
-      /* @__PURE__ */ jsx15("h1", { title: x.name, children: x.name }),
-      /* @__PURE__ */ jsx15("span", { class: "grow" }),
-      /* @__PURE__ */ jsxs15("div", { class: "actions", children: [
-        /* @__PURE__ */ jsx15(Star, { x, changed: took }),
-        /* @__PURE__ */ jsxs15("a", { class: "button primary", href: address(["submit"], { template: x.id, ...Object.fromEntries(given()) }), children: [
-          /* @__PURE__ */ jsx15(Icon, { name: "plus" }),
+      /* @__PURE__ */ jsx16("h1", { title: x.name, children: x.name }),
+      /* @__PURE__ */ jsx16("span", { class: "grow" }),
+      /* @__PURE__ */ jsxs16("div", { class: "actions", children: [
+        /* @__PURE__ */ jsx16(Star, { x, changed: took }),
+        /* @__PURE__ */ jsxs16("a", { class: "button primary", href: address(["submit"], { template: x.id, ...Object.fromEntries(given()) }), children: [
+          /* @__PURE__ */ jsx16(Icon, { name: "plus" }),
           " ",
           t("use")
         ] }),
-        /* @__PURE__ */ jsx15(
+        /* @__PURE__ */ jsx16(
           Menu,
           {
             label: t("more"),
@@ -3376,87 +3616,96 @@ function Shown({ x, changed: took }) {
               { label: t("copySubmit"), icon: "copy", run: () => void copy(submit) },
               { label: t("copyCurl"), icon: "copy", run: () => void copy(curl("GET /api/v3/templates/{template}", { path })) },
               { label: t("copyLink"), icon: "link", run: () => void copy(location.href) },
-              ...mayChange(x) ? [null, { label: t("edit"), icon: "file", run: () => go(address(["templates", x.id], { edit: "yes" })) }, { label: t("remove"), icon: "trash", danger: true, run: remove }] : []
+              null,
+              { label: t("copyTemplate"), icon: "plus", run: () => go(address(["templates", "new"], { template: x.id })) },
+              ...mayChange(x) ? [{ label: t("edit"), icon: "file", run: () => go(address(["templates", x.id], { edit: "yes" })) }, { label: t("remove"), icon: "trash", danger: true, run: remove }] : []
             ]
           }
         )
       ] })
     ] }),
-    x.summary ? /* @__PURE__ */ jsx15("p", { class: "lead", children: x.summary }) : null,
-    /* @__PURE__ */ jsxs15("dl", { class: "facts", children: [
-      /* @__PURE__ */ jsx15(Fact2, { name: "author", children: x.author }),
-      /* @__PURE__ */ jsx15(Fact2, { name: "sharedWith", children: sharedWith(x) }),
-      /* @__PURE__ */ jsx15(Fact2, { name: "uses", children: x.uses }),
-      /* @__PURE__ */ jsx15(Fact2, { name: "version", children: x.version }),
-      /* @__PURE__ */ jsx15(Fact2, { name: "changedAt", children: /* @__PURE__ */ jsx15(Ago, { time: x.updated }) }),
-      /* @__PURE__ */ jsx15(Fact2, { name: "createdAt", children: /* @__PURE__ */ jsx15(Ago, { time: x.created }) }),
-      x.tags?.length || x.categories?.length ? /* @__PURE__ */ jsx15(Fact2, { name: "labels", children: /* @__PURE__ */ jsx15(Labels, { x }) }) : null,
-      x.dataUrl ? /* @__PURE__ */ jsxs15(Fact2, { name: "data", children: [
+    x.summary ? /* @__PURE__ */ jsx16("p", { class: "lead", children: x.summary }) : null,
+    /* @__PURE__ */ jsxs16("dl", { class: "facts", children: [
+      /* @__PURE__ */ jsx16(Fact2, { name: "author", children: author(x) }),
+      /* @__PURE__ */ jsx16(Fact2, { name: "sharedWith", children: sharedWith(x) }),
+      /* @__PURE__ */ jsx16(Fact2, { name: "uses", children: x.uses }),
+      x.builtIn ? null : /* @__PURE__ */ jsxs16(Fragment10, { children: [
+        /* @__PURE__ */ jsx16(Fact2, { name: "version", children: x.version }),
+        /* @__PURE__ */ jsx16(Fact2, { name: "changedAt", children: /* @__PURE__ */ jsx16(Ago, { time: x.updated }) }),
+        /* @__PURE__ */ jsx16(Fact2, { name: "createdAt", children: /* @__PURE__ */ jsx16(Ago, { time: x.created }) })
+      ] }),
+      x.tags?.length || x.categories?.length ? /* @__PURE__ */ jsx16(Fact2, { name: "labels", children: /* @__PURE__ */ jsx16(Labels, { x }) }) : null,
+      x.dataUrl ? /* @__PURE__ */ jsxs16(Fact2, { name: "data", children: [
         x.dataType,
         " ",
-        /* @__PURE__ */ jsx15("code", { children: x.dataUrl })
+        /* @__PURE__ */ jsx16("code", { children: x.dataUrl })
       ] }) : null
     ] }),
-    masked ? /* @__PURE__ */ jsx15("p", { class: "note", children: t("templateMasked") }) : null,
-    /* @__PURE__ */ jsxs15("div", { class: "editor-and-check", children: [
-      /* @__PURE__ */ jsxs15("div", { children: [
-        x.description ? /* @__PURE__ */ jsx15("div", { class: "description", children: x.description }) : null,
-        /* @__PURE__ */ jsxs15("div", { class: "filters", children: [
-          /* @__PURE__ */ jsx15("h2", { children: t("jobFile") }),
-          /* @__PURE__ */ jsx15("span", { class: "grow" }),
-          /* @__PURE__ */ jsxs15("button", { type: "button", onClick: () => void copy(file), children: [
-            /* @__PURE__ */ jsx15(Icon, { name: "copy" }),
+    masked ? /* @__PURE__ */ jsx16("p", { class: "note", children: t("templateMasked") }) : null,
+    /* @__PURE__ */ jsxs16("div", { class: "editor-and-check", children: [
+      /* @__PURE__ */ jsxs16("div", { children: [
+        x.description ? /* @__PURE__ */ jsx16("div", { class: "description", children: x.description }) : null,
+        /* @__PURE__ */ jsxs16("div", { class: "filters", children: [
+          /* @__PURE__ */ jsx16("h2", { children: t("jobFile") }),
+          /* @__PURE__ */ jsx16("span", { class: "grow" }),
+          /* @__PURE__ */ jsxs16("button", { type: "button", onClick: () => void copy(file), children: [
+            /* @__PURE__ */ jsx16(Icon, { name: "copy" }),
             " ",
             t("copy")
           ] }),
-          /* @__PURE__ */ jsxs15("button", { type: "button", onClick: () => save(`${nameIn(x.job) || "job"}.yaml`, [file], "text/yaml"), children: [
-            /* @__PURE__ */ jsx15(Icon, { name: "down" }),
+          /* @__PURE__ */ jsxs16("button", { type: "button", onClick: () => save(`${nameIn(x.job) || "job"}.yaml`, [file], "text/yaml"), children: [
+            /* @__PURE__ */ jsx16(Icon, { name: "down" }),
             " ",
             t("download")
           ] })
         ] }),
-        /* @__PURE__ */ jsx15("pre", { tabIndex: 0, class: "code", children: file })
+        /* @__PURE__ */ jsx16("pre", { tabIndex: 0, class: "code", children: file })
       ] }),
-      /* @__PURE__ */ jsxs15("aside", { children: [
-        /* @__PURE__ */ jsx15(Parameters, { text: file, change, done: () => go(address(place.value.path, Object.fromEntries(given())), true) }),
-        /* @__PURE__ */ jsx15("p", { class: "faint", children: t("useHint") })
+      /* @__PURE__ */ jsxs16("aside", { children: [
+        /* @__PURE__ */ jsx16(Parameters, { text: file, change, done: () => go(address(place.value.path, Object.fromEntries(given())), true) }),
+        /* @__PURE__ */ jsx16("p", { class: "faint", children: t("useHint") })
       ] })
     ] })
   ] });
 }
 function Fact2({ name, children }) {
-  return /* @__PURE__ */ jsxs15("div", { children: [
-    /* @__PURE__ */ jsx15("dt", { children: t(name) }),
-    /* @__PURE__ */ jsx15("dd", { children })
+  return /* @__PURE__ */ jsxs16("div", { children: [
+    /* @__PURE__ */ jsx16("dt", { children: t(name) }),
+    /* @__PURE__ */ jsx16("dd", { children })
   ] });
 }
 function NewTemplate() {
   const of = place.value.query.get("job") ?? "";
-  const { value, error, again } = useRead(of, async (signal5) => {
-    if (!of) return place.value.query.get("from") === "submit" ? text.value : "";
+  const template = place.value.query.get("template") ?? "";
+  const { value, error, again } = useRead(of + "\n" + template, async (signal5) => {
+    const mine = (job2) => ({ name: nameIn(job2), author: me.value.name, type: "template", job: job2 });
+    if (template) {
+      const x = await call("GET /api/v3/templates/{template}", { path: { template }, signal: signal5 });
+      return { ...specOf(x), author: me.value.name, public: false, groups: [], categories: x.categories?.filter((c) => c !== official) };
+    }
+    if (!of) return mine(place.value.query.get("from") === "submit" ? text.value : "");
     const [user, name] = of.split("/");
-    const job2 = await call("GET /api/v3/jobs/{user}/{name}/brief", { path: { user: user ?? "", name: name ?? "" }, signal: signal5 });
-    return job2.config ?? "";
+    const job = await call("GET /api/v3/jobs/{user}/{name}/brief", { path: { user: user ?? "", name: name ?? "" }, signal: signal5 });
+    return mine(job.config ?? "");
   });
-  useEffect14(() => {
+  useEffect15(() => {
     document.title = t("newTemplate") + " – paictl";
   }, []);
-  if (value.value === null) return error.value ? /* @__PURE__ */ jsx15(Problem, { of: error.value, again }) : /* @__PURE__ */ jsx15(Loading, {});
-  const job = value.value;
-  const spec = { name: nameIn(job), author: me.value.name, type: "template", job };
-  return /* @__PURE__ */ jsx15(Edit, { title: of ? t("templateOf", { job: of }) : t("newTemplate"), spec, store: (body) => call("POST /api/v3/templates", { body }), done: (x) => go(address(["templates", x.id]), true), cancel: address(of ? ["jobs", ...of.split("/")] : ["templates"]) });
+  if (value.value === null) return error.value ? /* @__PURE__ */ jsx16(Problem, { of: error.value, again }) : /* @__PURE__ */ jsx16(Loading, {});
+  const spec = value.value;
+  return /* @__PURE__ */ jsx16(Edit, { title: template ? t("copyOf", { name: spec.name }) : of ? t("templateOf", { job: of }) : t("newTemplate"), spec, store: (body) => call("POST /api/v3/templates", { body }), done: (x) => go(address(["templates", x.id]), true), cancel: address(template ? ["templates", template] : of ? ["jobs", ...of.split("/")] : ["templates"]) });
 }
 function words(text2) {
   return text2.split(/[,，]/).map((x) => x.trim()).filter(Boolean);
 }
 function Edit({ title, spec, store, done: done2, cancel }) {
-  const form = useRef12(null);
-  const error = useSignal11(null);
-  const busy = useSignal11(false);
-  const dirty = useRef12(false);
-  const open = useSignal11(spec.public ? "public" : spec.groups?.length ? "groups" : "private");
+  const form = useRef13(null);
+  const error = useSignal14(null);
+  const busy = useSignal14(false);
+  const dirty = useRef13(false);
+  const open = useSignal14(spec.public ? "public" : spec.groups?.length ? "groups" : "private");
   const groups = [.../* @__PURE__ */ new Set([...spec.groups ?? [], ...me.value?.groups ?? []])].sort();
-  useEffect14(() => {
+  useEffect15(() => {
     const leaves = (e) => {
       if (dirty.current) e.preventDefault();
     };
@@ -3493,79 +3742,79 @@ function Edit({ title, spec, store, done: done2, cancel }) {
       busy.value = false;
     }
   };
-  return /* @__PURE__ */ jsx15("section", { class: "page", children: /* @__PURE__ */ jsxs15("form", { ref: form, class: "fields", onSubmit: (e) => void send2(e), onInput: () => dirty.current = true, children: [
-    /* @__PURE__ */ jsxs15("header", { class: "top", children: [
-      /* @__PURE__ */ jsx15("h1", { children: title }),
-      /* @__PURE__ */ jsx15("span", { class: "grow" }),
-      /* @__PURE__ */ jsx15("a", { class: "button", href: cancel, children: t("cancel") }),
-      /* @__PURE__ */ jsx15("button", { type: "submit", class: "primary", disabled: busy.value, children: t("save") })
+  return /* @__PURE__ */ jsx16("section", { class: "page", children: /* @__PURE__ */ jsxs16("form", { ref: form, class: "fields", onSubmit: (e) => void send2(e), onInput: () => dirty.current = true, children: [
+    /* @__PURE__ */ jsxs16("header", { class: "top", children: [
+      /* @__PURE__ */ jsx16("h1", { children: title }),
+      /* @__PURE__ */ jsx16("span", { class: "grow" }),
+      /* @__PURE__ */ jsx16("a", { class: "button", href: cancel, children: t("cancel") }),
+      /* @__PURE__ */ jsx16("button", { type: "submit", class: "primary", disabled: busy.value, children: t("save") })
     ] }),
-    error.value ? /* @__PURE__ */ jsxs15(Fragment9, { children: [
-      /* @__PURE__ */ jsx15(Problem, { of: error.value }),
-      error.value.findings.length ? /* @__PURE__ */ jsx15("ul", { class: "findings", children: error.value.findings.map((f, i) => /* @__PURE__ */ jsxs15("li", { children: [
+    error.value ? /* @__PURE__ */ jsxs16(Fragment10, { children: [
+      /* @__PURE__ */ jsx16(Problem, { of: error.value }),
+      error.value.findings.length ? /* @__PURE__ */ jsx16("ul", { class: "findings", children: error.value.findings.map((f, i) => /* @__PURE__ */ jsxs16("li", { children: [
         f.line ? t("line", { n: f.line }) + ": " : "",
         f.message,
         " ",
-        f.remedy ? /* @__PURE__ */ jsx15("span", { class: "faint", children: f.remedy }) : null
+        f.remedy ? /* @__PURE__ */ jsx16("span", { class: "faint", children: f.remedy }) : null
       ] }, i)) }) : null
     ] }) : null,
-    /* @__PURE__ */ jsxs15("div", { class: "columns", children: [
-      /* @__PURE__ */ jsxs15("div", { children: [
-        /* @__PURE__ */ jsxs15("label", { children: [
-          /* @__PURE__ */ jsx15("span", { children: t("name") }),
-          /* @__PURE__ */ jsx15("input", { name: "name", required: true, maxLength: 100, defaultValue: spec.name, autocomplete: "off" })
+    /* @__PURE__ */ jsxs16("div", { class: "columns", children: [
+      /* @__PURE__ */ jsxs16("div", { children: [
+        /* @__PURE__ */ jsxs16("label", { children: [
+          /* @__PURE__ */ jsx16("span", { children: t("name") }),
+          /* @__PURE__ */ jsx16("input", { name: "name", required: true, maxLength: 100, defaultValue: spec.name, autocomplete: "off" })
         ] }),
-        /* @__PURE__ */ jsxs15("label", { children: [
-          /* @__PURE__ */ jsx15("span", { children: t("summary") }),
-          /* @__PURE__ */ jsx15("input", { name: "summary", maxLength: 1024, defaultValue: spec.summary, autocomplete: "off" })
+        /* @__PURE__ */ jsxs16("label", { children: [
+          /* @__PURE__ */ jsx16("span", { children: t("summary") }),
+          /* @__PURE__ */ jsx16("input", { name: "summary", maxLength: 1024, defaultValue: spec.summary, autocomplete: "off" })
         ] }),
-        /* @__PURE__ */ jsxs15("label", { children: [
-          /* @__PURE__ */ jsx15("span", { children: t("description") }),
-          /* @__PURE__ */ jsx15("textarea", { name: "description", rows: 8, defaultValue: spec.description })
+        /* @__PURE__ */ jsxs16("label", { children: [
+          /* @__PURE__ */ jsx16("span", { children: t("description") }),
+          /* @__PURE__ */ jsx16("textarea", { name: "description", rows: 8, defaultValue: spec.description })
         ] }),
-        /* @__PURE__ */ jsxs15("label", { children: [
-          /* @__PURE__ */ jsx15("span", { children: t("tags") }),
-          /* @__PURE__ */ jsx15("input", { name: "tags", defaultValue: spec.tags?.join(", "), autocomplete: "off" }),
-          /* @__PURE__ */ jsx15("span", { class: "faint small", children: t("commas") })
+        /* @__PURE__ */ jsxs16("label", { children: [
+          /* @__PURE__ */ jsx16("span", { children: t("tags") }),
+          /* @__PURE__ */ jsx16("input", { name: "tags", defaultValue: spec.tags?.join(", "), autocomplete: "off" }),
+          /* @__PURE__ */ jsx16("span", { class: "faint small", children: t("commas") })
         ] }),
-        /* @__PURE__ */ jsxs15("label", { children: [
-          /* @__PURE__ */ jsx15("span", { children: t("categories") }),
-          /* @__PURE__ */ jsx15("input", { name: "categories", defaultValue: spec.categories?.filter((c) => c !== official).join(", "), autocomplete: "off" })
+        /* @__PURE__ */ jsxs16("label", { children: [
+          /* @__PURE__ */ jsx16("span", { children: t("categories") }),
+          /* @__PURE__ */ jsx16("input", { name: "categories", defaultValue: spec.categories?.filter((c) => c !== official).join(", "), autocomplete: "off" })
         ] }),
-        me.value?.grants.administrator || spec.categories?.includes(official) ? /* @__PURE__ */ jsxs15("label", { class: "tick", children: [
-          /* @__PURE__ */ jsx15("input", { type: "checkbox", name: "official", defaultChecked: spec.categories?.includes(official) }),
+        me.value?.grants.administrator || spec.categories?.includes(official) ? /* @__PURE__ */ jsxs16("label", { class: "tick", children: [
+          /* @__PURE__ */ jsx16("input", { type: "checkbox", name: "official", defaultChecked: spec.categories?.includes(official) }),
           " ",
           t("official")
         ] }) : null,
-        /* @__PURE__ */ jsxs15("fieldset", { children: [
-          /* @__PURE__ */ jsx15("legend", { children: t("sharedWith") }),
+        /* @__PURE__ */ jsxs16("fieldset", { children: [
+          /* @__PURE__ */ jsx16("legend", { children: t("sharedWith") }),
           ["private", "groups", "public"].map(
-            (x) => x === "groups" && groups.length === 0 ? null : /* @__PURE__ */ jsxs15("label", { class: "tick", children: [
-              /* @__PURE__ */ jsx15("input", { type: "radio", name: "open", value: x, checked: open.value === x, onChange: () => open.value = x }),
+            (x) => x === "groups" && groups.length === 0 ? null : /* @__PURE__ */ jsxs16("label", { class: "tick", children: [
+              /* @__PURE__ */ jsx16("input", { type: "radio", name: "open", value: x, checked: open.value === x, onChange: () => open.value = x }),
               " ",
               t(`share.${x}`)
             ] }, x)
           ),
-          open.value === "groups" ? /* @__PURE__ */ jsx15("div", { class: "choices", children: groups.map((g) => /* @__PURE__ */ jsxs15("label", { class: "tick", children: [
-            /* @__PURE__ */ jsx15("input", { type: "checkbox", name: "groups", value: g, defaultChecked: spec.groups?.includes(g) }),
+          open.value === "groups" ? /* @__PURE__ */ jsx16("div", { class: "choices", children: groups.map((g) => /* @__PURE__ */ jsxs16("label", { class: "tick", children: [
+            /* @__PURE__ */ jsx16("input", { type: "checkbox", name: "groups", value: g, defaultChecked: spec.groups?.includes(g) }),
             " ",
             g
           ] }, g)) }) : null
         ] })
       ] }),
-      /* @__PURE__ */ jsxs15("label", { class: "file", children: [
-        /* @__PURE__ */ jsx15("span", { children: t("jobFile") }),
-        /* @__PURE__ */ jsx15("textarea", { name: "job", required: true, rows: 26, spellcheck: false, autocomplete: "off", autocapitalize: "off", wrap: "off", defaultValue: spec.job }),
-        /* @__PURE__ */ jsx15("span", { class: "faint small", children: t("templateSecrets") })
+      /* @__PURE__ */ jsxs16("label", { class: "file", children: [
+        /* @__PURE__ */ jsx16("span", { children: t("jobFile") }),
+        /* @__PURE__ */ jsx16("textarea", { name: "job", required: true, rows: 26, spellcheck: false, autocomplete: "off", autocapitalize: "off", wrap: "off", defaultValue: spec.job }),
+        /* @__PURE__ */ jsx16("span", { class: "faint small", children: t("templateSecrets") })
       ] })
     ] })
   ] }) });
 }
 
 // pkg/portal/web/src/usage.tsx
-import { useEffect as useEffect15 } from "./library.js";
-import { Fragment as Fragment10, jsx as jsx16, jsxs as jsxs16 } from "./library.js";
-var spans = ["7", "30", "90", "month"];
+import { useEffect as useEffect16 } from "./library.js";
+import { Fragment as Fragment11, jsx as jsx17, jsxs as jsxs17 } from "./library.js";
+var spans2 = ["7", "30", "90", "month"];
 var dimensions = ["vc", "user", "type", "day"];
 var day = 864e5;
 function begin2(span) {
@@ -3582,7 +3831,7 @@ function held(x) {
 function percent2(part, whole) {
   return whole > 0 ? new Intl.NumberFormat(language.value, { style: "percent", maximumFractionDigits: 1 }).format(part / whole) : "";
 }
-function nameOf(x, by) {
+function nameOf2(x, by) {
   return (by === "vc" ? x.virtualCluster : by === "user" ? x.user : by === "type" ? x.type : x.period?.slice(0, 10)) ?? "";
 }
 function byDay(u) {
@@ -3607,39 +3856,39 @@ function Chart({ u }) {
   const bar = Math.max(step * 0.72, 1);
   const y = (seconds) => height - height * seconds / top;
   const date = new Intl.DateTimeFormat(language.value, { month: "short", day: "numeric", timeZone: "UTC" });
-  return /* @__PURE__ */ jsxs16("figure", { class: "chart", children: [
-    /* @__PURE__ */ jsxs16("figcaption", { children: [
-      ["guaranteed", "opportunisticJobs", "preempted", "failedAttempts"].map((x) => /* @__PURE__ */ jsxs16("span", { class: "key", children: [
-        /* @__PURE__ */ jsx16("i", { class: x }),
+  return /* @__PURE__ */ jsxs17("figure", { class: "chart", children: [
+    /* @__PURE__ */ jsxs17("figcaption", { children: [
+      ["guaranteed", "opportunisticJobs", "preempted", "failedAttempts"].map((x) => /* @__PURE__ */ jsxs17("span", { class: "key", children: [
+        /* @__PURE__ */ jsx17("i", { class: x }),
         " ",
         t(x)
       ] }, x)),
-      /* @__PURE__ */ jsx16("span", { class: "grow" }),
-      /* @__PURE__ */ jsx16("span", { class: "faint", children: t("hoursADay", { n: hours(top, 0) }) })
+      /* @__PURE__ */ jsx17("span", { class: "grow" }),
+      /* @__PURE__ */ jsx17("span", { class: "faint", children: t("hoursADay", { n: hours(top, 0) }) })
     ] }),
-    /* @__PURE__ */ jsxs16("svg", { viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: "none", role: "img", "aria-label": t("chartOf", { n: hours(held(u.total)), days: days.length }), children: [
-      [0, 0.5].map((part) => /* @__PURE__ */ jsx16("line", { x1: "0", x2: width, y1: height * part, y2: height * part }, part)),
+    /* @__PURE__ */ jsxs17("svg", { viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: "none", role: "img", "aria-label": t("chartOf", { n: hours(held(u.total)), days: days.length }), children: [
+      [0, 0.5].map((part) => /* @__PURE__ */ jsx17("line", { x1: "0", x2: width, y1: height * part, y2: height * part }, part)),
       days.map(({ date: name, x }, i) => {
         const lost2 = x.preemptedSeconds + x.failedSeconds;
         const left = i * step + (step - bar) / 2;
-        return /* @__PURE__ */ jsxs16("g", { children: [
-          /* @__PURE__ */ jsx16("title", { children: `${date.format(Date.parse(name))}: ${hours(held(x))} (${t("guaranteed")} ${hours(x.guaranteedSeconds)}, ${t("opportunisticJobs")} ${hours(x.opportunisticSeconds)}, ${t("preempted")} ${hours(x.preemptedSeconds)}, ${t("failedAttempts")} ${hours(x.failedSeconds)})` }),
-          /* @__PURE__ */ jsx16("rect", { class: "whole", x: i * step, y: "0", width: step, height }),
-          /* @__PURE__ */ jsx16("rect", { class: "guaranteed", x: left, y: y(x.guaranteedSeconds), width: bar, height: height - y(x.guaranteedSeconds) }),
-          /* @__PURE__ */ jsx16("rect", { class: "opportunisticJobs", x: left, y: y(held(x)), width: bar, height: y(x.guaranteedSeconds) - y(held(x)) }),
-          /* @__PURE__ */ jsx16("rect", { class: "failedAttempts", x: left, y: y(x.failedSeconds), width: bar / 2, height: height - y(x.failedSeconds) }),
-          /* @__PURE__ */ jsx16("rect", { class: "preempted", x: left, y: y(lost2), width: bar / 2, height: y(x.failedSeconds) - y(lost2) })
+        return /* @__PURE__ */ jsxs17("g", { children: [
+          /* @__PURE__ */ jsx17("title", { children: `${date.format(Date.parse(name))}: ${hours(held(x))} (${t("guaranteed")} ${hours(x.guaranteedSeconds)}, ${t("opportunisticJobs")} ${hours(x.opportunisticSeconds)}, ${t("preempted")} ${hours(x.preemptedSeconds)}, ${t("failedAttempts")} ${hours(x.failedSeconds)})` }),
+          /* @__PURE__ */ jsx17("rect", { class: "whole", x: i * step, y: "0", width: step, height }),
+          /* @__PURE__ */ jsx17("rect", { class: "guaranteed", x: left, y: y(x.guaranteedSeconds), width: bar, height: height - y(x.guaranteedSeconds) }),
+          /* @__PURE__ */ jsx17("rect", { class: "opportunisticJobs", x: left, y: y(held(x)), width: bar, height: y(x.guaranteedSeconds) - y(held(x)) }),
+          /* @__PURE__ */ jsx17("rect", { class: "failedAttempts", x: left, y: y(x.failedSeconds), width: bar / 2, height: height - y(x.failedSeconds) }),
+          /* @__PURE__ */ jsx17("rect", { class: "preempted", x: left, y: y(lost2), width: bar / 2, height: y(x.failedSeconds) - y(lost2) })
         ] }, name);
       })
     ] }),
-    /* @__PURE__ */ jsxs16("div", { class: "axis faint small", "aria-hidden": "true", children: [
-      /* @__PURE__ */ jsx16("span", { children: date.format(Date.parse(days[0].date)) }),
-      /* @__PURE__ */ jsx16("span", { children: date.format(Date.parse(days.at(-1).date)) })
+    /* @__PURE__ */ jsxs17("div", { class: "axis faint small", "aria-hidden": "true", children: [
+      /* @__PURE__ */ jsx17("span", { children: date.format(Date.parse(days[0].date)) }),
+      /* @__PURE__ */ jsx17("span", { children: date.format(Date.parse(days.at(-1).date)) })
     ] })
   ] });
 }
 var columns2 = (by) => [
-  [by === "vc" ? "virtualCluster" : by, (x) => nameOf(x, by)],
+  [by === "vc" ? "virtualCluster" : by, (x) => nameOf2(x, by)],
   ["gpuHours", (x) => Number((held(x) / 3600).toFixed(2))],
   ["guaranteed", (x) => Number((x.guaranteedSeconds / 3600).toFixed(2))],
   ["opportunistic", (x) => Number((x.opportunisticSeconds / 3600).toFixed(2))],
@@ -3648,7 +3897,7 @@ var columns2 = (by) => [
 ];
 function UsagePage() {
   const q = place.value.query;
-  const span = spans.find((x) => x === q.get("span")) ?? "30";
+  const span = spans2.find((x) => x === q.get("span")) ?? "30";
   const of = q.get("of") ?? "me";
   const vc = of.startsWith("vc:") ? of.slice(3) : "";
   const user = of === "me" ? me.value.name : "";
@@ -3658,7 +3907,7 @@ function UsagePage() {
   const query = { user, vc, since, by: [by] };
   const table = useRead(JSON.stringify(query), (signal5) => call("GET /api/v3/usage", { query, signal: signal5 }));
   const days = useRead(JSON.stringify({ ...query, by: [] }), (signal5) => call("GET /api/v3/usage", { query: { ...query, by: ["day"] }, signal: signal5 }));
-  useEffect15(() => {
+  useEffect16(() => {
     document.title = t("usagePage") + " – paictl";
   }, []);
   const rows = [...table.value.value?.items ?? []];
@@ -3671,11 +3920,11 @@ function UsagePage() {
   if (user) command2.push("--user " + quoted(user));
   if (vc) command2.push("--vc " + quoted(vc));
   const share = rows.some((x) => x.shareOfGuarantee !== void 0);
-  return /* @__PURE__ */ jsxs16("section", { class: "page usage", children: [
-    /* @__PURE__ */ jsxs16("header", { class: "top", children: [
-      /* @__PURE__ */ jsx16("h1", { children: t("usagePage") }),
-      /* @__PURE__ */ jsx16("span", { class: "grow" }),
-      /* @__PURE__ */ jsx16(
+  return /* @__PURE__ */ jsxs17("section", { class: "page usage", children: [
+    /* @__PURE__ */ jsxs17("header", { class: "top", children: [
+      /* @__PURE__ */ jsx17("h1", { children: t("usagePage") }),
+      /* @__PURE__ */ jsx17("span", { class: "grow" }),
+      /* @__PURE__ */ jsx17(
         Menu,
         {
           label: t("more"),
@@ -3687,90 +3936,90 @@ function UsagePage() {
           ]
         }
       ),
-      /* @__PURE__ */ jsxs16("button", { type: "button", disabled: rows.length === 0, onClick: () => save("gpu-hours.csv", [csv(rows, columns2(by))], "text/csv;charset=utf-8"), children: [
-        /* @__PURE__ */ jsx16(Icon, { name: "down" }),
+      /* @__PURE__ */ jsxs17("button", { type: "button", disabled: rows.length === 0, onClick: () => save("gpu-hours.csv", [csv(rows, columns2(by))], "text/csv;charset=utf-8"), children: [
+        /* @__PURE__ */ jsx17(Icon, { name: "down" }),
         " ",
         t("csv")
       ] })
     ] }),
-    /* @__PURE__ */ jsxs16("div", { class: "filters", children: [
-      /* @__PURE__ */ jsx16("div", { class: "segments", role: "group", "aria-label": t("timeSpan"), children: spans.map((x) => /* @__PURE__ */ jsx16("button", { type: "button", "aria-pressed": span === x, onClick: () => setQuery({ span: x === "30" ? void 0 : x }), children: x === "month" ? t("thisMonth") : t("lastDays", { n: x }) }, x)) }),
-      /* @__PURE__ */ jsxs16("select", { "aria-label": t("usageOf"), value: of, onChange: (e) => setQuery({ of: e.currentTarget.value === "me" ? void 0 : e.currentTarget.value }), children: [
-        /* @__PURE__ */ jsx16("option", { value: "me", children: t("usageOfMe") }),
-        me.value?.grants.administrator || of === "all" ? /* @__PURE__ */ jsx16("option", { value: "all", children: t("usageOfAll") }) : null,
-        vcs.map((v) => /* @__PURE__ */ jsx16("option", { value: "vc:" + v, children: t("usageOfVC", { vc: v }) }, v))
+    /* @__PURE__ */ jsxs17("div", { class: "filters", children: [
+      /* @__PURE__ */ jsx17("div", { class: "segments", role: "group", "aria-label": t("timeSpan"), children: spans2.map((x) => /* @__PURE__ */ jsx17("button", { type: "button", "aria-pressed": span === x, onClick: () => setQuery({ span: x === "30" ? void 0 : x }), children: x === "month" ? t("thisMonth") : t("lastDays", { n: x }) }, x)) }),
+      /* @__PURE__ */ jsxs17("select", { "aria-label": t("usageOf"), value: of, onChange: (e) => setQuery({ of: e.currentTarget.value === "me" ? void 0 : e.currentTarget.value }), children: [
+        /* @__PURE__ */ jsx17("option", { value: "me", children: t("usageOfMe") }),
+        me.value?.grants.administrator || of === "all" ? /* @__PURE__ */ jsx17("option", { value: "all", children: t("usageOfAll") }) : null,
+        vcs.map((v) => /* @__PURE__ */ jsx17("option", { value: "vc:" + v, children: t("usageOfVC", { vc: v }) }, v))
       ] }),
-      /* @__PURE__ */ jsx16("div", { class: "segments", role: "group", "aria-label": t("rowsBy"), children: dimensions.map(
-        (x) => x === "vc" && vc || x === "user" && user ? null : /* @__PURE__ */ jsx16("button", { type: "button", "aria-pressed": by === x, onClick: () => setQuery({ by: x === "vc" ? void 0 : x }), children: t(`by.${x}`) }, x)
+      /* @__PURE__ */ jsx17("div", { class: "segments", role: "group", "aria-label": t("rowsBy"), children: dimensions.map(
+        (x) => x === "vc" && vc || x === "user" && user ? null : /* @__PURE__ */ jsx17("button", { type: "button", "aria-pressed": by === x, onClick: () => setQuery({ by: x === "vc" ? void 0 : x }), children: t(`by.${x}`) }, x)
       ) })
     ] }),
-    table.error.value ? /* @__PURE__ */ jsx16(Problem, { of: table.error.value, again: table.again }) : null,
-    !u || !total ? table.error.value ? null : /* @__PURE__ */ jsx16(Loading, {}) : held(total) === 0 ? /* @__PURE__ */ jsxs16("div", { class: "empty", children: [
-      /* @__PURE__ */ jsx16("p", { children: t("noUsage") }),
-      /* @__PURE__ */ jsx16("p", { class: "faint", children: t("noUsageHint") })
-    ] }) : /* @__PURE__ */ jsxs16(Fragment10, { children: [
-      /* @__PURE__ */ jsxs16("dl", { class: "facts totals", children: [
-        /* @__PURE__ */ jsx16(Amount, { name: t("gpuHours"), value: hours(held(total)) }),
-        /* @__PURE__ */ jsx16(Amount, { name: t("guaranteed"), value: hours(total.guaranteedSeconds), more: percent2(total.guaranteedSeconds, held(total)) }),
-        /* @__PURE__ */ jsx16(Amount, { name: t("opportunisticJobs"), value: hours(total.opportunisticSeconds), more: percent2(total.opportunisticSeconds, held(total)) }),
-        /* @__PURE__ */ jsx16(Amount, { name: t("preempted"), value: hours(total.preemptedSeconds), more: percent2(total.preemptedSeconds, held(total)) }),
-        /* @__PURE__ */ jsx16(Amount, { name: t("failedAttempts"), value: hours(total.failedSeconds), more: percent2(total.failedSeconds, held(total)) })
+    table.error.value ? /* @__PURE__ */ jsx17(Problem, { of: table.error.value, again: table.again }) : null,
+    !u || !total ? table.error.value ? null : /* @__PURE__ */ jsx17(Loading, {}) : held(total) === 0 ? /* @__PURE__ */ jsxs17("div", { class: "empty", children: [
+      /* @__PURE__ */ jsx17("p", { children: t("noUsage") }),
+      /* @__PURE__ */ jsx17("p", { class: "faint", children: t("noUsageHint") })
+    ] }) : /* @__PURE__ */ jsxs17(Fragment11, { children: [
+      /* @__PURE__ */ jsxs17("dl", { class: "facts totals", children: [
+        /* @__PURE__ */ jsx17(Amount, { name: t("gpuHours"), value: hours(held(total)) }),
+        /* @__PURE__ */ jsx17(Amount, { name: t("guaranteed"), value: hours(total.guaranteedSeconds), more: percent2(total.guaranteedSeconds, held(total)) }),
+        /* @__PURE__ */ jsx17(Amount, { name: t("opportunisticJobs"), value: hours(total.opportunisticSeconds), more: percent2(total.opportunisticSeconds, held(total)) }),
+        /* @__PURE__ */ jsx17(Amount, { name: t("preempted"), value: hours(total.preemptedSeconds), more: percent2(total.preemptedSeconds, held(total)) }),
+        /* @__PURE__ */ jsx17(Amount, { name: t("failedAttempts"), value: hours(total.failedSeconds), more: percent2(total.failedSeconds, held(total)) })
       ] }),
-      days.value.value ? /* @__PURE__ */ jsx16(Chart, { u: days.value.value }) : /* @__PURE__ */ jsx16("div", { class: "chart" }),
-      /* @__PURE__ */ jsx16("div", { class: "scrolls", tabIndex: 0, children: /* @__PURE__ */ jsxs16("table", { class: table.busy.value ? "rows old" : "rows", "aria-busy": table.busy.value, children: [
-        /* @__PURE__ */ jsx16("thead", { children: /* @__PURE__ */ jsxs16("tr", { children: [
-          /* @__PURE__ */ jsx16("th", { children: t(`by.${by}`) }),
-          /* @__PURE__ */ jsx16("th", { class: "num", children: t("gpuHours") }),
-          /* @__PURE__ */ jsx16("th", { class: "num", children: t("guaranteed") }),
-          /* @__PURE__ */ jsx16("th", { class: "num", children: t("opportunisticJobs") }),
-          /* @__PURE__ */ jsx16("th", { class: "num", children: t("preempted") }),
-          /* @__PURE__ */ jsx16("th", { class: "num", children: t("failedAttempts") }),
-          share ? /* @__PURE__ */ jsx16("th", { class: "num", title: t("shareMore"), children: t("share") }) : null
+      days.value.value ? /* @__PURE__ */ jsx17(Chart, { u: days.value.value }) : /* @__PURE__ */ jsx17("div", { class: "chart" }),
+      /* @__PURE__ */ jsx17("div", { class: "scrolls", tabIndex: 0, children: /* @__PURE__ */ jsxs17("table", { class: table.busy.value ? "rows old" : "rows", "aria-busy": table.busy.value, children: [
+        /* @__PURE__ */ jsx17("thead", { children: /* @__PURE__ */ jsxs17("tr", { children: [
+          /* @__PURE__ */ jsx17("th", { children: t(`by.${by}`) }),
+          /* @__PURE__ */ jsx17("th", { class: "num", children: t("gpuHours") }),
+          /* @__PURE__ */ jsx17("th", { class: "num", children: t("guaranteed") }),
+          /* @__PURE__ */ jsx17("th", { class: "num", children: t("opportunisticJobs") }),
+          /* @__PURE__ */ jsx17("th", { class: "num", children: t("preempted") }),
+          /* @__PURE__ */ jsx17("th", { class: "num", children: t("failedAttempts") }),
+          share ? /* @__PURE__ */ jsx17("th", { class: "num", title: t("shareMore"), children: t("share") }) : null
         ] }) }),
-        /* @__PURE__ */ jsx16("tbody", { children: rows.map((x) => /* @__PURE__ */ jsxs16("tr", { children: [
-          /* @__PURE__ */ jsx16("td", { children: nameOf(x, by) || /* @__PURE__ */ jsx16("span", { class: "faint", children: t("unknown") }) }),
-          /* @__PURE__ */ jsx16("td", { class: "num", children: hours(held(x)) }),
-          /* @__PURE__ */ jsx16("td", { class: "num", children: hours(x.guaranteedSeconds) }),
-          /* @__PURE__ */ jsx16("td", { class: "num", children: hours(x.opportunisticSeconds) }),
-          /* @__PURE__ */ jsx16("td", { class: "num", children: hours(x.preemptedSeconds) }),
-          /* @__PURE__ */ jsx16("td", { class: "num", children: hours(x.failedSeconds) }),
-          share ? /* @__PURE__ */ jsx16("td", { class: "num", children: x.shareOfGuarantee === void 0 ? "" : percent2(x.shareOfGuarantee, 1) }) : null
-        ] }, nameOf(x, by))) })
+        /* @__PURE__ */ jsx17("tbody", { children: rows.map((x) => /* @__PURE__ */ jsxs17("tr", { children: [
+          /* @__PURE__ */ jsx17("td", { children: nameOf2(x, by) || /* @__PURE__ */ jsx17("span", { class: "faint", children: t("unknown") }) }),
+          /* @__PURE__ */ jsx17("td", { class: "num", children: hours(held(x)) }),
+          /* @__PURE__ */ jsx17("td", { class: "num", children: hours(x.guaranteedSeconds) }),
+          /* @__PURE__ */ jsx17("td", { class: "num", children: hours(x.opportunisticSeconds) }),
+          /* @__PURE__ */ jsx17("td", { class: "num", children: hours(x.preemptedSeconds) }),
+          /* @__PURE__ */ jsx17("td", { class: "num", children: hours(x.failedSeconds) }),
+          share ? /* @__PURE__ */ jsx17("td", { class: "num", children: x.shareOfGuarantee === void 0 ? "" : percent2(x.shareOfGuarantee, 1) }) : null
+        ] }, nameOf2(x, by))) })
       ] }) }),
-      /* @__PURE__ */ jsx16("p", { class: "faint small under", children: t("usageHint") })
+      /* @__PURE__ */ jsx17("p", { class: "faint small under", children: t("usageHint") })
     ] })
   ] });
 }
 function Amount({ name, value, more }) {
-  return /* @__PURE__ */ jsxs16("div", { children: [
-    /* @__PURE__ */ jsx16("dt", { children: name }),
-    /* @__PURE__ */ jsxs16("dd", { children: [
-      /* @__PURE__ */ jsx16("b", { children: value }),
+  return /* @__PURE__ */ jsxs17("div", { children: [
+    /* @__PURE__ */ jsx17("dt", { children: name }),
+    /* @__PURE__ */ jsxs17("dd", { children: [
+      /* @__PURE__ */ jsx17("b", { children: value }),
       " ",
-      more ? /* @__PURE__ */ jsx16("span", { class: "faint", children: more }) : null
+      more ? /* @__PURE__ */ jsx17("span", { class: "faint", children: more }) : null
     ] })
   ] });
 }
 
 // pkg/portal/web/src/main.tsx
-import { Fragment as Fragment11, jsx as jsx17, jsxs as jsxs17 } from "./library.js";
+import { Fragment as Fragment12, jsx as jsx18, jsxs as jsxs18 } from "./library.js";
 function Page() {
   const [first, user, name, rest] = place.value.path;
-  if (first === void 0) return /* @__PURE__ */ jsx17(Home, {});
-  if (first === "jobs" && user === void 0) return /* @__PURE__ */ jsx17(Jobs, {});
-  if (first === "jobs" && name !== void 0 && rest === void 0) return /* @__PURE__ */ jsx17(JobPage, { user, name }, user + "/" + name);
-  if (first === "submit" && user === void 0) return /* @__PURE__ */ jsx17(Submit, {});
-  if (first === "machines" && user === void 0) return /* @__PURE__ */ jsx17(Machines, {});
-  if (first === "queue" && user === void 0) return /* @__PURE__ */ jsx17(QueuePage, {});
-  if (first === "usage" && user === void 0) return /* @__PURE__ */ jsx17(UsagePage, {});
-  if (first === "profile" && user === void 0) return /* @__PURE__ */ jsx17(Profile, {});
-  if (first === "templates" && name === void 0) return user === void 0 ? /* @__PURE__ */ jsx17(Templates, {}) : user === "new" ? /* @__PURE__ */ jsx17(NewTemplate, {}) : /* @__PURE__ */ jsx17(TemplatePage, { id: user }, user);
-  if (first === "admin" && rest === void 0) return /* @__PURE__ */ jsx17(Administration, { tab: user, name });
-  return /* @__PURE__ */ jsx17("p", { class: "empty", children: t("notFound") });
+  if (first === void 0) return /* @__PURE__ */ jsx18(Home, {});
+  if (first === "jobs" && user === void 0) return /* @__PURE__ */ jsx18(Jobs, {});
+  if (first === "jobs" && name !== void 0 && rest === void 0) return /* @__PURE__ */ jsx18(JobPage, { user, name }, user + "/" + name);
+  if (first === "submit" && user === void 0) return /* @__PURE__ */ jsx18(Submit, {});
+  if (first === "machines" && user === void 0) return /* @__PURE__ */ jsx18(Machines, {});
+  if (first === "queue" && user === void 0) return /* @__PURE__ */ jsx18(QueuePage, {});
+  if (first === "usage" && user === void 0) return /* @__PURE__ */ jsx18(UsagePage, {});
+  if (first === "profile" && user === void 0) return /* @__PURE__ */ jsx18(Profile, {});
+  if (first === "templates" && name === void 0) return user === void 0 ? /* @__PURE__ */ jsx18(Templates, {}) : user === "new" ? /* @__PURE__ */ jsx18(NewTemplate, {}) : /* @__PURE__ */ jsx18(TemplatePage, { id: user }, user);
+  if (first === "admin" && rest === void 0) return /* @__PURE__ */ jsx18(Administration, { tab: user, name });
+  return /* @__PURE__ */ jsx18("p", { class: "empty", children: t("notFound") });
 }
 var admin = signal4(null);
 function Administration(at) {
-  const error = useSignal12(null);
+  const error = useSignal15(null);
   const load2 = () => {
     error.value = null;
     import("./admin.js").then(
@@ -3778,16 +4027,16 @@ function Administration(at) {
       (e) => error.value = e
     );
   };
-  useEffect16(() => {
+  useEffect17(() => {
     if (!admin.value) load2();
   }, []);
-  if (error.value) return /* @__PURE__ */ jsx17(Problem, { of: error.value, again: load2 });
-  return admin.value ? /* @__PURE__ */ jsx17(admin.value.Admin, { ...at }) : /* @__PURE__ */ jsx17(Loading, {});
+  if (error.value) return /* @__PURE__ */ jsx18(Problem, { of: error.value, again: load2 });
+  return admin.value ? /* @__PURE__ */ jsx18(admin.value.Admin, { ...at }) : /* @__PURE__ */ jsx18(Loading, {});
 }
 function NavLink({ path, icon: icon2, label, at }) {
-  return /* @__PURE__ */ jsxs17("a", { href: address(path), "aria-current": at ? "page" : void 0, title: label, children: [
-    /* @__PURE__ */ jsx17(Icon, { name: icon2 }),
-    /* @__PURE__ */ jsx17("span", { children: label })
+  return /* @__PURE__ */ jsxs18("a", { href: address(path), "aria-current": at ? "page" : void 0, title: label, children: [
+    /* @__PURE__ */ jsx18(Icon, { name: icon2 }),
+    /* @__PURE__ */ jsx18("span", { children: label })
   ] });
 }
 function theme() {
@@ -3804,34 +4053,34 @@ function setTheme(name) {
 }
 function Side() {
   const first = place.value.path[0];
-  const chosen2 = useSignal12(theme());
+  const chosen2 = useSignal15(theme());
   const leave = () => signOut().catch((e) => toast(failure(e).message));
-  return /* @__PURE__ */ jsxs17("nav", { class: "side", children: [
-    /* @__PURE__ */ jsxs17("a", { class: "brand", href: base, "aria-label": "paictl: " + t("home"), children: [
-      /* @__PURE__ */ jsxs17("svg", { viewBox: "0 0 20 20", "aria-hidden": "true", children: [
-        /* @__PURE__ */ jsx17("path", { d: "M2 2h7v7H2zM11 2h7v7h-7zM2 11h7v7H2z" }),
-        /* @__PURE__ */ jsx17("path", { class: "lit", d: "M11 11h7v7h-7z" })
+  return /* @__PURE__ */ jsxs18("nav", { class: "side", children: [
+    /* @__PURE__ */ jsxs18("a", { class: "brand", href: base, "aria-label": "paictl: " + t("home"), children: [
+      /* @__PURE__ */ jsxs18("svg", { viewBox: "0 0 20 20", "aria-hidden": "true", children: [
+        /* @__PURE__ */ jsx18("path", { d: "M2 2h7v7H2zM11 2h7v7h-7zM2 11h7v7H2z" }),
+        /* @__PURE__ */ jsx18("path", { class: "lit", d: "M11 11h7v7h-7z" })
       ] }),
-      /* @__PURE__ */ jsx17("span", { children: "paictl" })
+      /* @__PURE__ */ jsx18("span", { children: "paictl" })
     ] }),
-    /* @__PURE__ */ jsxs17("div", { class: "links", children: [
-      /* @__PURE__ */ jsx17(NavLink, { path: [], icon: "home", label: t("home"), at: first === void 0 }),
-      /* @__PURE__ */ jsx17(NavLink, { path: ["jobs"], icon: "jobs", label: t("jobs"), at: first === "jobs" }),
-      /* @__PURE__ */ jsx17(NavLink, { path: ["submit"], icon: "plus", label: t("submit"), at: first === "submit" }),
-      /* @__PURE__ */ jsx17(NavLink, { path: ["templates"], icon: "file", label: t("templates"), at: first === "templates" }),
-      /* @__PURE__ */ jsx17(NavLink, { path: ["queue"], icon: "queue", label: t("queue"), at: first === "queue" }),
-      /* @__PURE__ */ jsx17(NavLink, { path: ["machines"], icon: "machines", label: t("machines"), at: first === "machines" }),
-      /* @__PURE__ */ jsx17(NavLink, { path: ["usage"], icon: "usage", label: t("usagePage"), at: first === "usage" }),
-      me.value?.grants.administrator ? /* @__PURE__ */ jsx17(NavLink, { path: ["admin"], icon: "shield", label: t("admin"), at: first === "admin" }) : null
+    /* @__PURE__ */ jsxs18("div", { class: "links", children: [
+      /* @__PURE__ */ jsx18(NavLink, { path: [], icon: "home", label: t("home"), at: first === void 0 }),
+      /* @__PURE__ */ jsx18(NavLink, { path: ["jobs"], icon: "jobs", label: t("jobs"), at: first === "jobs" }),
+      /* @__PURE__ */ jsx18(NavLink, { path: ["submit"], icon: "plus", label: t("submit"), at: first === "submit" }),
+      /* @__PURE__ */ jsx18(NavLink, { path: ["templates"], icon: "file", label: t("templates"), at: first === "templates" }),
+      /* @__PURE__ */ jsx18(NavLink, { path: ["queue"], icon: "queue", label: t("queue"), at: first === "queue" }),
+      /* @__PURE__ */ jsx18(NavLink, { path: ["machines"], icon: "machines", label: t("machines"), at: first === "machines" }),
+      /* @__PURE__ */ jsx18(NavLink, { path: ["usage"], icon: "usage", label: t("usagePage"), at: first === "usage" }),
+      me.value?.grants.administrator ? /* @__PURE__ */ jsx18(NavLink, { path: ["admin"], icon: "shield", label: t("admin"), at: first === "admin" }) : null
     ] }),
-    pages.value.length > 0 ? /* @__PURE__ */ jsxs17("div", { class: "links others", children: [
-      /* @__PURE__ */ jsx17("h2", { children: t("pages") }),
-      pages.value.map((p) => /* @__PURE__ */ jsxs17("a", { href: p.url, "data-leave": true, target: "_blank", rel: "noreferrer", children: [
-        /* @__PURE__ */ jsx17(Icon, { name: "page" }),
-        /* @__PURE__ */ jsx17("span", { children: p.name })
+    pages.value.length > 0 ? /* @__PURE__ */ jsxs18("div", { class: "links others", children: [
+      /* @__PURE__ */ jsx18("h2", { children: t("pages") }),
+      pages.value.map((p) => /* @__PURE__ */ jsxs18("a", { href: p.url, "data-leave": true, target: "_blank", rel: "noreferrer", children: [
+        /* @__PURE__ */ jsx18(Icon, { name: "page" }),
+        /* @__PURE__ */ jsx18("span", { children: p.name })
       ] }, p.url))
     ] }) : null,
-    /* @__PURE__ */ jsx17("div", { class: "person", children: /* @__PURE__ */ jsxs17(
+    /* @__PURE__ */ jsx18("div", { class: "person", children: /* @__PURE__ */ jsxs18(
       Menu,
       {
         label: me.value?.name ?? "",
@@ -3854,43 +4103,43 @@ function Side() {
           { label: t("signOut"), icon: "out", run: () => void leave() }
         ],
         children: [
-          /* @__PURE__ */ jsx17("span", { class: "face", "aria-hidden": "true", children: (me.value?.name ?? "?").slice(0, 1).toUpperCase() }),
-          /* @__PURE__ */ jsx17("span", { class: "who", children: me.value?.displayName || me.value?.name })
+          /* @__PURE__ */ jsx18("span", { class: "face", "aria-hidden": "true", children: (me.value?.name ?? "?").slice(0, 1).toUpperCase() }),
+          /* @__PURE__ */ jsx18("span", { class: "who", children: me.value?.displayName || me.value?.name })
         ]
       }
     ) })
   ] });
 }
 function Help() {
-  const box = useRef13(null);
-  useEffect16(() => {
+  const box = useRef14(null);
+  useEffect17(() => {
     if (help.value) box.current?.showModal();
     else box.current?.close();
   }, [help.value]);
-  return /* @__PURE__ */ jsx17("dialog", { ref: box, onClose: () => help.value = false, onClick: (e) => e.target === box.current && (help.value = false), "aria-labelledby": "keys", children: /* @__PURE__ */ jsxs17("div", { class: "dialog", children: [
-    /* @__PURE__ */ jsx17("h2", { id: "keys", children: t("shortcuts") }),
-    /* @__PURE__ */ jsx17("dl", { class: "keys", children: all.map(([keys2, text2]) => /* @__PURE__ */ jsxs17("div", { children: [
-      /* @__PURE__ */ jsx17("dt", { children: keys2.split("  ").map((k) => /* @__PURE__ */ jsx17("kbd", { children: k }, k)) }),
-      /* @__PURE__ */ jsx17("dd", { children: t(text2) })
+  return /* @__PURE__ */ jsx18("dialog", { ref: box, onClose: () => help.value = false, onClick: (e) => e.target === box.current && (help.value = false), "aria-labelledby": "keys", children: /* @__PURE__ */ jsxs18("div", { class: "dialog", children: [
+    /* @__PURE__ */ jsx18("h2", { id: "keys", children: t("shortcuts") }),
+    /* @__PURE__ */ jsx18("dl", { class: "keys", children: all.map(([keys2, text2]) => /* @__PURE__ */ jsxs18("div", { children: [
+      /* @__PURE__ */ jsx18("dt", { children: keys2.split("  ").map((k) => /* @__PURE__ */ jsx18("kbd", { children: k }, k)) }),
+      /* @__PURE__ */ jsx18("dd", { children: t(text2) })
     ] }, keys2)) }),
-    /* @__PURE__ */ jsx17("div", { class: "buttons", children: /* @__PURE__ */ jsx17("button", { type: "button", onClick: () => help.value = false, children: t("close") }) })
+    /* @__PURE__ */ jsx18("div", { class: "buttons", children: /* @__PURE__ */ jsx18("button", { type: "button", onClick: () => help.value = false, children: t("close") }) })
   ] }) });
 }
 function App() {
   if (refused.value && refused.value.status !== 401) {
-    return /* @__PURE__ */ jsx17("main", { class: "alone", children: /* @__PURE__ */ jsx17(Problem, { of: refused.value, again: () => void begin() }) });
+    return /* @__PURE__ */ jsx18("main", { class: "alone", children: /* @__PURE__ */ jsx18(Problem, { of: refused.value, again: () => void begin() }) });
   }
-  if (!me.value) return refused.value ? null : /* @__PURE__ */ jsx17(Loading, {});
-  return /* @__PURE__ */ jsxs17(Fragment11, { children: [
-    /* @__PURE__ */ jsx17(Side, {}),
-    /* @__PURE__ */ jsxs17("main", { children: [
-      /* @__PURE__ */ jsx17(Lost, {}),
-      /* @__PURE__ */ jsx17(Page, {})
+  if (!me.value) return refused.value ? null : /* @__PURE__ */ jsx18(Loading, {});
+  return /* @__PURE__ */ jsxs18(Fragment12, { children: [
+    /* @__PURE__ */ jsx18(Side, {}),
+    /* @__PURE__ */ jsxs18("main", { children: [
+      /* @__PURE__ */ jsx18(Lost, {}),
+      /* @__PURE__ */ jsx18(Page, {})
     ] }),
-    /* @__PURE__ */ jsx17(Toasts, {}),
-    /* @__PURE__ */ jsx17(Asking, {}),
-    /* @__PURE__ */ jsx17(Palette, {}),
-    /* @__PURE__ */ jsx17(Help, {})
+    /* @__PURE__ */ jsx18(Toasts, {}),
+    /* @__PURE__ */ jsx18(Asking, {}),
+    /* @__PURE__ */ jsx18(Palette, {}),
+    /* @__PURE__ */ jsx18(Help, {})
   ] });
 }
 var icon = document.querySelector("link[rel=icon]");
@@ -3898,4 +4147,4 @@ if (icon) icon.href = icon.href;
 start();
 listen();
 void begin().then(follow);
-render(/* @__PURE__ */ jsx17(App, {}), document.getElementById("app"));
+render(/* @__PURE__ */ jsx18(App, {}), document.getElementById("app"));
