@@ -14,10 +14,11 @@ import (
 	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
-// Paths of the API. All are read-only; PathValidate is a dry run and is sent with POST.
+// Paths of the API. All are read-only; PathValidate and PathOutlook are dry runs and are sent with POST.
 const (
 	PathWhy             = "/v1/why/"            // {group}[?vc=], or {vc}/{group}: Why
 	PathQueue           = "/v1/queue"           // Queue; [?vc=&prefix=&limit=], as QueueQuery says
+	PathOutlook         = "/v1/outlook"         // OutlookQuery → Outlook
 	PathVirtualClusters = "/v1/virtualclusters" // VirtualClusters
 	PathValidate        = "/v1/virtualclusters/validate"
 	PathNodes           = "/v1/nodes" // Nodes

@@ -101,6 +101,8 @@ const (
 	Fragmented = "Fragmented"
 	// HeldBack: the free cells are kept from opportunistic gangs for a while.
 	HeldBack = "HeldBack"
+	// Preemption: it starts when others have gone.
+	Preemption = "PreemptionUnderWay"
 	// QuotaUsed: its user or group has used its quota up.
 	QuotaUsed = "Quota"
 	// BadNodes: cells would be free but for broken hardware.

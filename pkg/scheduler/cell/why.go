@@ -51,7 +51,7 @@ func (s *Scheduler) Why(r *Request) (e Explanation) {
 		e.Nodes = nodesOf(p.gang)
 		return e
 	case p != nil:
-		e.Code = "PreemptionUnderWay"
+		e.Code = Preemption
 		e.Victims = s.podsOf(p.victims)
 		e.Sentence = fmt.Sprintf("The gang can start once %s.", goneText(p.victims))
 		return e
@@ -100,7 +100,7 @@ func (s *Scheduler) whyGang(e *Explanation, g *gang) {
 	victims := s.victimsOf(g)
 	switch {
 	case g.preempting && len(victims) > 0:
-		e.Code = "PreemptionUnderWay"
+		e.Code = Preemption
 		e.Victims = s.podsOf(victims)
 		e.Sentence = fmt.Sprintf("The gang has reserved cells on %s and starts once %s.", nodesText(g), goneText(victims))
 	case g.taken > 0:

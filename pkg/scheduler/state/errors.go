@@ -27,6 +27,9 @@ func notFound(format string, args ...any) error {
 // errNotLeading is the answer while another replica decides, or no replica leads yet.
 var errNotLeading = errors.New("this replica doesn't lead")
 
+// errBug is the answer if a bug ended the request.
+var errBug = errors.New("a bug of the scheduler, which its log shows")
+
 // envelope returns the status code and the text of an error, as HiveD writes them.
 func envelope(err error) (code int, text string) {
 	var user *userError

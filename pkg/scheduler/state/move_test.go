@@ -26,10 +26,12 @@ virtualClusters:
 
 // avoiding is a pod that must not run on some nodes.
 func avoiding(p *corev1.Pod, nodes ...string) *corev1.Pod {
+	var not []corev1.NodeSelectorRequirement
+	for _, name := range nodes { // Kubernetes accepts one name each
+		not = append(not, corev1.NodeSelectorRequirement{Key: metav1.ObjectNameField, Operator: corev1.NodeSelectorOpNotIn, Values: []string{name}})
+	}
 	p.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
-		NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchFields: []corev1.NodeSelectorRequirement{
-			{Key: metav1.ObjectNameField, Operator: corev1.NodeSelectorOpNotIn, Values: nodes},
-		}}},
+		NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchFields: not}},
 	}}}
 	return p
 }

@@ -185,10 +185,11 @@ func shortly(d time.Duration) string {
 	return text
 }
 
-// order returns the current queue, read under one hold of the lock: of its gangs only the fields that the order depends on.
-func (s *state) order() []*queue.Gang {
+// order returns the current queue, read under one hold of the lock: of its gangs only the fields that the order depends on. more are gangs
+// that don't exist.
+func (s *state) order(more ...*queue.Gang) []*queue.Gang {
 	var q queue.Queue
-	var waiting []*queue.Gang
+	waiting := more
 	for _, g := range s.gangs {
 		if g.waiting() > 0 {
 			p := g.first()

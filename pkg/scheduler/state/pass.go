@@ -205,10 +205,16 @@ func (s *state) ended(q *queue.Queue, p *pass) (again bool) {
 	for _, w := range q.Reserving() {
 		s.reserving[gangKey{w.VC, w.Name}] = true
 	}
+	s.reservation = q.Reservation
 	for of := range p.looked {
 		again = again || s.round[of] < p.epoch // the round has passed gangs for which the state has changed since it began
 	}
 	return again || len(p.left) > 0
+}
+
+// reservedFor says that free cells are held for a gang.
+func (s *state) reservedFor(g *queue.Gang) string {
+	return fmt.Sprintf("free cells of virtual cluster %s are reserved for %s, which has waited for more than %s", g.VC, g.Name, shortly(s.reserves))
 }
 
 // passed writes the reason why a gang wasn't tried: another one is alike, or free cells are held for another one.
@@ -221,7 +227,7 @@ func (s *state) passed(w, cause *queue.Gang, reserved bool) {
 	reason := other.first().reason
 	switch {
 	case reserved:
-		reason = fmt.Sprintf("free cells of virtual cluster %s are reserved for %s, which has waited for more than %s", cause.VC, cause.Name, shortly(s.reserves))
+		reason = s.reservedFor(cause)
 	case slices.ContainsFunc(other.pods, func(p *pod) bool { return p.trial != "" }):
 		reason = fmt.Sprintf("it waits behind %s/%s, which has the same request", cause.VC, cause.Name) // the other gang's trial doesn't concern this one
 	}

@@ -1,7 +1,6 @@
 package state
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -85,6 +84,7 @@ func (b *Store) reads() http.Handler {
 	})
 	get(api.PathNodes, func(s *state, _ *http.Request) (any, error) { return s.listNodes(), nil })
 	mux.HandleFunc("POST "+api.PathValidate, b.serveValidate)
+	mux.HandleFunc("POST "+api.PathOutlook, b.serveOutlook)
 	return mux
 }
 
@@ -92,7 +92,7 @@ func (b *Store) reads() http.Handler {
 func paths() []string {
 	return []string{
 		inspectGroups, inspectCluster, inspectPhysical, inspectVirtual,
-		api.PathWhy, api.PathQueue, api.PathVirtualClusters, api.PathValidate, api.PathNodes,
+		api.PathWhy, api.PathQueue, api.PathOutlook, api.PathVirtualClusters, api.PathValidate, api.PathNodes,
 		"/metrics", "/healthz", "/readyz",
 	}
 }
@@ -121,7 +121,7 @@ func (b *Store) read(r *http.Request, answer func(*state, *http.Request) (any, e
 		return nil, errNotLeading
 	}
 	if out == nil && err == nil {
-		return nil, errors.New("a bug of the scheduler, which its log shows")
+		return nil, errBug
 	}
 	return out, err
 }

@@ -61,6 +61,8 @@ type state struct {
 	// the gangs for which it is.
 	reserves  time.Duration
 	reserving map[gangKey]bool
+	// reservation returns the gang whose reservation kept another one from starting in the last pass, or nil; before the first pass, it is nil.
+	reservation func(*queue.Gang) *queue.Gang
 	// grace is how long a gang waits for those of its pods that don't exist.
 	grace time.Duration
 	// served are the schedulers whose pods these are; nil: all.
@@ -221,19 +223,14 @@ func (s *state) add(obj *corev1.Pod) *pod {
 
 // parse reads the pod's request, and puts it into its gang.
 func (s *state) parse(p *pod) {
-	request, err := annotation.ParseRequest(p.object.Annotations[annotation.SpecKey], p.key)
-	if err != nil {
+	if err := p.read(); err != nil {
 		p.reason = err.Error()
 		if p.object.Spec.NodeName == "" {
 			s.tell(p, corev1.EventTypeWarning, api.ReasonRefused, p.reason)
 		}
 		return
 	}
-	for r := request; r != nil; r = r.Alternative {
-		r.User, r.UserGroup = p.object.Labels[api.UserLabel], p.object.Labels[api.UserGroupLabel]
-	}
-	p.preferred = request
-	p.request, p.reason, p.class, p.limits = request, "", classOf(request), limitsOf(p.object).text()
+	request := p.request
 	key := gangKey{request.VirtualCluster, request.Gang}
 	p.gang = s.gangs[key]
 	if p.gang == nil {
@@ -252,6 +249,20 @@ func (s *state) parse(p *pod) {
 	if Claims(p.object) {
 		p.gang.claims++
 	}
+}
+
+// read reads the request and the constraints of a pod.
+func (p *pod) read() error {
+	request, err := annotation.ParseRequest(p.object.Annotations[annotation.SpecKey], p.key)
+	if err != nil {
+		return err
+	}
+	for r := request; r != nil; r = r.Alternative {
+		r.User, r.UserGroup = p.object.Labels[api.UserLabel], p.object.Labels[api.UserGroupLabel]
+	}
+	p.preferred = request
+	p.request, p.reason, p.class, p.limits = request, "", classOf(request), limitsOf(p.object).text()
+	return nil
 }
 
 // remove forgets a pod and releases its cells.

@@ -68,8 +68,8 @@ type Store struct {
 	// claims is nil if the cluster doesn't have claims.
 	claims cache.SharedIndexInformer
 
-	// validating has an element for each configuration that is being validated.
-	validating chan struct{}
+	// validating has an element for each configuration that is being validated, trying one for each job that is being tried.
+	validating, trying chan struct{}
 	// binding bounds the number of simultaneous bindings.
 	binding turns
 	// changed has an element if a change may let a gang start.
@@ -100,7 +100,7 @@ type Queue interface {
 func New(client kubernetes.Interface, shared informers.SharedInformerFactory, kube Queue, opts Options, log *slog.Logger, events record.EventRecorder, now func() time.Time) *Store {
 	opts.ReservationAfter = cmp.Or(opts.ReservationAfter, queue.ReservationAfter)
 	b := &Store{client: client, queue: kube, grace: gangGrace, share: turnShare, opts: opts, log: log, now: now, events: events, count: newCounters(),
-		validating: make(chan struct{}, validations), changed: make(chan struct{}, 1)}
+		validating: make(chan struct{}, validations), trying: make(chan struct{}, trials), changed: make(chan struct{}, 1)}
 	b.work = newWork(b)
 	b.watch(shared)
 	return b

@@ -28,19 +28,28 @@ const (
 	validatesWait = 5 * time.Second
 )
 
-// errBusy is the answer if others validate for too long.
-var errBusy = errors.New("other configurations are being validated: try again")
+// errBusy is the answer if requests of others take too long.
+var errBusy = errors.New("it is busy with requests of others: try again")
 
-// validateNext is validate, one at a time.
-func (b *Store) validateNext(ctx context.Context, text string) (*api.Validation, error) {
-	ctx, cancel := context.WithTimeout(ctx, validatesWait)
+// takeTurn waits until a request is among those that are answered at a time. The caller has to end its turn.
+func takeTurn(ctx context.Context, answering chan struct{}, most time.Duration) (end func(), err error) {
+	ctx, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
 	select {
-	case b.validating <- struct{}{}:
+	case answering <- struct{}{}:
+		return func() { <-answering }, nil
 	case <-ctx.Done():
 		return nil, errBusy
 	}
-	defer func() { <-b.validating }()
+}
+
+// validateNext is validate, one at a time.
+func (b *Store) validateNext(ctx context.Context, text string) (*api.Validation, error) {
+	end, err := takeTurn(ctx, b.validating, validatesWait)
+	if err != nil {
+		return nil, err
+	}
+	defer end()
 	return b.validate(text)
 }
 

@@ -106,11 +106,16 @@ func (s *state) keptFromSome(nodes cell.Nodes) bool {
 	})
 }
 
-func (s *state) waitingSentence(g *gang, w *api.Why) string {
-	text := w.Explanation.Sentence
-	if or := w.Alternative; or != nil {
-		text += fmt.Sprintf(" Instead of CPU cells it may take %s: %s", plural.Of(or.GPUs, "GPU"), or.Sentence)
+// reasonOf joins the explanations of a request and of its alternative, which may be nil.
+func reasonOf(e, or *cell.Explanation) string {
+	if or == nil {
+		return e.Sentence
 	}
+	return fmt.Sprintf("%s Instead of CPU cells it may take %s: %s", e.Sentence, plural.Of(or.GPUs, "GPU"), or.Sentence)
+}
+
+func (s *state) waitingSentence(g *gang, w *api.Why) string {
+	text := reasonOf(w.Explanation, w.Alternative)
 	ready := w.Explanation.Code == cell.Ready || w.Alternative != nil && w.Alternative.Code == cell.Ready
 	switch {
 	case w.State == api.Preempting:

@@ -134,6 +134,16 @@ func (s *Scheduler) Nodes(ctx context.Context) (*api.Nodes, error) {
 	return out, s.ask(ctx, s.request(http.MethodGet, api.PathNodes), "", out)
 }
 
+// Outlook returns the prediction for pods if they were created now. It changes nothing.
+func (s *Scheduler) Outlook(ctx context.Context, q *api.OutlookQuery) (*api.Outlook, error) {
+	body, err := json.Marshal(q)
+	if err != nil {
+		return nil, fmt.Errorf("write the question: %w", err)
+	}
+	out := &api.Outlook{}
+	return out, s.ask(ctx, s.request(http.MethodPost, api.PathOutlook).Body(body).SetHeader("Content-Type", "application/json"), "", out)
+}
+
 // Validate returns the effects that a configuration would have. It changes nothing.
 func (s *Scheduler) Validate(ctx context.Context, configuration []byte) (*api.Validation, error) {
 	out := &api.Validation{}

@@ -48,6 +48,11 @@ func TestTheSchedulerIsAskedThroughTheAPIServer(t *testing.T) {
 			write(t, w, 200, api.VirtualClusters{Generation: 3, Items: []api.VirtualCluster{{Name: "a", Guaranteed: 16}}})
 		case "GET /v1/queue?vc=a%2Fb":
 			write(t, w, 200, api.Queue{Items: []api.Queued{{VC: "a/b", Group: "g"}}})
+		case "POST /v1/outlook":
+			q := api.OutlookQuery{}
+			assert.NoError(t, json.NewDecoder(r.Body).Decode(&q))
+			assert.Equal(t, 3, q.Pods[0].Count)
+			write(t, w, 200, api.Outlook{Gangs: []api.NewGang{{VC: "a", Result: api.Starts}}})
 		case "POST /v1/virtualclusters/validate":
 			body, _ := io.ReadAll(r.Body)
 			assert.Equal(t, "virtualClusters: {}", string(body))
@@ -65,6 +70,9 @@ func TestTheSchedulerIsAskedThroughTheAPIServer(t *testing.T) {
 	v, err := s.Validate(t.Context(), []byte("virtualClusters: {}"))
 	require.NoError(t, err)
 	assert.True(t, v.Valid)
+	o, err := s.Outlook(t.Context(), &api.OutlookQuery{Pods: []api.NewPods{{Count: 3}}})
+	require.NoError(t, err)
+	assert.Equal(t, api.Starts, o.Gangs[0].Result)
 }
 
 func TestAnEarlierSchedulerThatTellsAllOfTheQueueIsAskedForAPartOfIt(t *testing.T) {

@@ -1,0 +1,121 @@
+package cell
+
+import "slices"
+
+// Trial tries gangs that don't exist. A gang that would start keeps its cells until End, so that the next ones
+// can't have them. Until then, nothing else may use the scheduler.
+type Trial struct {
+	s            *Scheduler
+	gangs        []*gang
+	memory       func()
+	epoch, order uint64
+}
+
+// Trial begins a trial.
+func (s *Scheduler) Trial() *Trial {
+	s.settle()
+	return &Trial{s: s, memory: s.keepMemory(), epoch: s.epoch, order: s.order}
+}
+
+// End releases all cells. Later decisions are those that the scheduler would have made without the trial.
+func (t *Trial) End() {
+	for _, g := range slices.Backward(t.gangs) {
+		t.s.leave(g)
+	}
+	t.s.settle()
+	t.memory()
+	t.s.epoch, t.s.order = t.epoch, t.order
+}
+
+// Start gives a new gang its cells if it would start now without the end of others, and returns its nodes. The gang may only run on some
+// nodes; nil is all.
+func (t *Trial) Start(r *Request, nodes Nodes) (on []string, starts bool) {
+	s := t.s
+	s.settle()
+	if s.malformed(r) != nil || s.gangs[gangKey{r.VirtualCluster, r.Gang}] != nil {
+		return nil, false
+	}
+	p, _ := s.find(r, nodes)
+	if p == nil || len(p.victims) > 0 {
+		return nil, false
+	}
+	if len(p.demoted)+len(p.cancels) == 0 { // End couldn't give others their guarantees and reservations back
+		s.order = max(s.order, p.gang.order)
+		s.enter(p.gang)
+		t.gangs = append(t.gangs, p.gang)
+	}
+	return nodesOf(p.gang), true
+}
+
+// Why is Scheduler.Why for a new gang that may only run on some nodes; nil is all.
+func (t *Trial) Why(r *Request, nodes Nodes) Explanation {
+	s := t.s
+	e := s.Why(r)
+	if nodes == nil {
+		return e
+	}
+	e.Sentence, e.Smaller = e.WithoutSmaller(e.Sentence), nil
+	if e.Code != Ready && e.Code != Preemption {
+		return e // it wouldn't start on all nodes either
+	}
+	defer s.keepMemory()()
+	p, d := s.find(r, nodes)
+	e.Nodes, e.Victims = nil, nil
+	switch {
+	case p != nil && len(p.victims) > 0:
+		e.Code, e.Victims = Preemption, s.podsOf(p.victims)
+	case p != nil:
+		e.Code, e.Nodes = Ready, nodesOf(p.gang)
+	case d.Result == Refuse:
+		e.Code, e.Sentence = Unsatisfiable, sentence(d.Reason)
+	default:
+		e.Code, e.Sentence = Fragmented, sentence(d.Reason)
+	}
+	return e
+}
+
+// Largest returns the number of pods of the largest gang with pods of the same size that would start now without the end of others. It
+// returns 0 if not even one pod would start, or if the request has pods of several sizes.
+func (t *Trial) Largest(r *Request, nodes Nodes) int {
+	s := t.s
+	s.settle()
+	if s.malformed(r) != nil || len(r.Root.Pods) != 1 || len(r.Root.Children) > 0 {
+		return 0
+	}
+	defer s.keepMemory()()
+	v := s.byVC[r.VirtualCluster]
+	sized := func(pods int) *Request {
+		probe := *r
+		probe.Root.Pods = []PodSet{r.Root.Pods[0]}
+		probe.Root.Pods[0].Count = pods
+		return &probe
+	}
+	one, err := s.targets(v, sized(1))
+	if err != nil {
+		return 0
+	}
+	most := 0 // as many as all free leaves would hold
+	for _, t := range one {
+		most = max(most, t.view().free/t.shape.total)
+	}
+	starts := func(pods int) bool {
+		probe := sized(pods)
+		if s.overQuota(v, probe) != "" {
+			return false
+		}
+		targets, err := s.targets(v, probe)
+		return err == nil && slices.ContainsFunc(targets, func(t target) bool {
+			p := s.tryFree(t, probe, nodes)
+			return p != nil && len(p.victims) == 0
+		})
+	}
+	low := 0 // starts, and high doesn't
+	for high := most + 1; high-low > 1; {
+		if middle := (low + high + 1) / 2; starts(middle) {
+			low = middle
+		} else {
+			high = middle
+		}
+	}
+	return low
+}
