@@ -141,7 +141,7 @@ func TestFindingsHaveTheNameOfTheFileHere(t *testing.T) {
 	text := []byte("protocolVersion: 2\nname: x\ntype: job\n")
 	_, reported := protocol.Parse("/home/ann/my.yaml", text)
 	require.NotEmpty(t, reported)
-	_, found, err := c.Check(t.Context(), []Request{{File: "/home/ann/my.yaml", Text: text, Reported: reported}})
+	_, found, err := c.Check(t.Context(), []Request{{File: "/home/ann/my.yaml", Text: text, Reported: reported}}, false)
 	require.NoError(t, err)
 	require.Len(t, found, 1, "and those that were reported aren't reported again")
 	assert.Contains(t, found[0].String(), "/home/ann/my.yaml:7:3: defaults.virtualCluster: there is none")

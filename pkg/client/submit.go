@@ -45,13 +45,17 @@ type answer struct {
 }
 
 // Check lets the server check job files against the cluster's offer to the signed-in user. It leaves out findings that have been
-// reported. If no finding is an error, the list has one entry for each request.
-func (c *Jobs) Check(ctx context.Context, all []Request) ([]job.Summary, strictyaml.Findings, error) {
-	var out []job.Summary
+// reported. If no finding is an error, the list has one entry for each request; with outlook, it says whether the jobs would start now.
+func (c *Jobs) Check(ctx context.Context, all []Request, outlook bool) ([]api.Checked, strictyaml.Findings, error) {
+	var out []api.Checked
+	query := url.Values{"check": {"true"}}
+	if outlook {
+		query.Set("outlook", "true")
+	}
 	var findings strictyaml.Findings
 	for i := range all {
 		r := &all[i]
-		q, err := post(api.Prefix+"/jobs", url.Values{"check": {"true"}}, submission(r))
+		q, err := post(api.Prefix+"/jobs", query, submission(r))
 		if err != nil {
 			return nil, nil, err
 		}
@@ -63,7 +67,7 @@ func (c *Jobs) Check(ctx context.Context, all []Request) ([]job.Summary, stricty
 			return nil, nil, explained(err)
 		}
 		findings = append(findings, here(r, append(found, checked.Findings...))...)
-		out = append(out, checked.Summary)
+		out = append(out, checked.Checked)
 	}
 	return out, findings, nil
 }

@@ -33,7 +33,7 @@ import (
 
 // proxied asks the API server whether a user may reach a service, as its own proxy does.
 func proxied(t *testing.T, cluster *kube.Cluster, name string, next http.Handler) http.Handler {
-	verbs := map[string]string{http.MethodGet: "get", http.MethodHead: "get", http.MethodPut: "update", http.MethodDelete: "delete"}
+	verbs := map[string]string{http.MethodGet: "get", http.MethodHead: "get", http.MethodPut: "update", http.MethodPost: "create", http.MethodDelete: "delete"}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		user := r.Header.Get("Impersonate-User")
 		review, err := cluster.Client.AuthorizationV1().SubjectAccessReviews().Create(t.Context(), &authv1.SubjectAccessReview{Spec: authv1.SubjectAccessReviewSpec{User: user,
@@ -172,7 +172,9 @@ func TestTheRoleOfTheDocumentationIsEnough(t *testing.T) {
 	}
 	apply(t, cluster, `{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: carol}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: job-user}, subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: carol}]}`)
 	allowed(t, cluster, "carol", "create", kube.JobNamespace, "frameworks", "")
-	allowed(t, cluster, "carol", "get", kube.SystemNamespace, "services/proxy", "scheduler:http")
+	for _, verb := range []string{"get", "create"} {
+		allowed(t, cluster, "carol", verb, kube.SystemNamespace, "services/proxy", "scheduler:http")
+	}
 	allowed(t, cluster, "carol", "list", "", "nodes", "")
 	h := &history{jobs: []api.JobDetail{{Job: api.Job{Framework: v1.ObjectName("carol", "old"), UID: "u", User: "carol", Name: "old", State: "failed"}}}}
 	scheduler := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`{"items":[]}`)) })

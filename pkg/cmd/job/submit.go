@@ -87,7 +87,7 @@ start. Files that .gitignore names are not sent. An unchanged folder is sent onl
 			return submitRun(cmd.Context(), opts)
 		},
 	}
-	opts.addFlags(cmd, "check everything, also against the cluster, and submit nothing")
+	opts.addFlags(cmd, "check everything, also against the cluster, say whether the job would start now, and submit nothing")
 	opts.Source.addText(cmd)
 	fl := cmd.Flags()
 	fl.StringSliceVarP(&opts.Files, "file", "f", nil, "a job file; the same as FILE")
@@ -147,6 +147,7 @@ type submission struct {
 	client.Request
 	job     *protocol.Job
 	summary job.Summary
+	outlook *job.Outlook
 	outcome job.Outcome
 	// parameters are those of a job of a sweep that differ from the other jobs'.
 	parameters map[string]string
@@ -217,7 +218,7 @@ func (opts *SubmitOptions) prepare(ctx context.Context, c *client.Jobs, owner st
 		all[i].Group, all[i].Code = group, folder
 		requests[i] = all[i].Request
 	}
-	summaries, findings, err := c.Check(ctx, requests)
+	checked, findings, err := c.Check(ctx, requests, opts.Submit.DryRun)
 	if err != nil {
 		return err
 	}
@@ -225,7 +226,7 @@ func (opts *SubmitOptions) prepare(ctx context.Context, c *client.Jobs, owner st
 		return err
 	}
 	for i := range all {
-		all[i].summary = summaries[i]
+		all[i].summary, all[i].outlook = checked[i].Summary, checked[i].Outlook
 	}
 	return nil
 }

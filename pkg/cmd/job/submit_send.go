@@ -19,6 +19,8 @@ type sent struct {
 	Outcome job.Outcome `json:"outcome"`
 	// Parameters are those of this job of a sweep.
 	Parameters map[string]string `json:"parameters,omitempty"`
+	// Outlook is that of a dry run: whether the job would start now, and what it costs.
+	Outlook *job.Outlook `json:"outlook,omitempty"`
 }
 
 // send submits all. If one is refused, the jobs that were submitted before stay, and are reported.
@@ -35,7 +37,7 @@ func (opts *SubmitOptions) send(ctx context.Context, c *client.Jobs, all []submi
 		s.outcome = outcome
 		opts.made(ctx, outcome)
 		opts.Submit.Planned = append(opts.Submit.Planned, s.job.Name)
-		done = append(done, sent{File: s.File, Summary: s.summary, Outcome: outcome, Parameters: s.parameters})
+		done = append(done, sent{File: s.File, Summary: s.summary, Outcome: outcome, Parameters: s.parameters, Outlook: s.outlook})
 		switch {
 		case opts.aside:
 			opts.Factory.IO.Say("%s", done[i].text())
@@ -69,7 +71,7 @@ func (s *sent) text() string {
 	}
 	switch s.Outcome {
 	case job.Checked:
-		return fmt.Sprintf("%s/%s could be submitted: %s", s.User, s.Name, size)
+		return strings.Join(append([]string{fmt.Sprintf("%s/%s could be submitted: %s", s.User, s.Name, size)}, s.Outlook.Lines()...), "\n")
 	case job.Completed:
 		return fmt.Sprintf("%s/%s submitted: an earlier, interrupted submission is now complete", s.User, s.Name)
 	case job.Ended:

@@ -153,6 +153,12 @@ func TestASubmissionSentAgainIsOne(t *testing.T) {
 	require.Equal(t, 200, checked.Status, checked.Body)
 	assert.Equal(t, "twice", checked.JSON()["name"])
 	assert.NotContains(t, checked.JSON(), "outcome")
+	assert.NotContains(t, checked.JSON(), "outlook")
+	checked = h.as("ann", "POST", "/api/v3/jobs?check=true&outlook=true", string(data))
+	require.Equal(t, 200, checked.Status, checked.Body)
+	outlook, _ := checked.JSON()["outlook"].(map[string]any)
+	assert.Equal(t, "unknown", outlook["verdict"], "no scheduler answers, and the findings still come: %s", checked.Body)
+	assert.NotEmpty(t, outlook["reason"])
 	assert.Equal(t, 404, h.as("ann", "GET", "/api/v3/jobs/ann/twice", "").Status, "a check makes nothing")
 	const key = "0123456789abcdef"
 	other := servertest.Start(t, h.cluster, servertest.Options{})

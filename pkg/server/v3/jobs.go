@@ -44,7 +44,7 @@ const one = api.Prefix + "/jobs/{user}/{name}"
 func jobRoutes() []server.Route {
 	return []server.Route{
 		server.JSON("GET", api.Prefix+"/jobs", "jobs.list", "Lists jobs, newest first", list),
-		server.JSON("POST", api.Prefix+"/jobs", "job.submit", "Submits a job file; with ?check=true, only checks it", submit, server.Body(textBytes), server.Submits(), server.Each(submissions), server.Within(time.Minute),
+		server.JSON("POST", api.Prefix+"/jobs", "job.submit", "Submits a job file; with ?check=true, only checks it; with &outlook=true, also returns whether it would start now, and what it costs", submit, server.Body(textBytes), server.Submits(), server.Each(submissions), server.Within(time.Minute),
 			server.Errors("InvalidProtocolError", "ConflictJobError", "NoJobError", "NoCodeError", "NoEnoughQuotaError", wire.CodeKey)),
 		{Method: "GET", Path: api.Prefix + "/jobs/watch", Rule: "jobs.watch", Summary: "Streams a list of jobs, and then its changes, as server-sent events", Serve: watch, In: reflect.TypeFor[watchIn](),
 			Limit: server.Limit{Stream: true}, Media: server.MediaEvents},
@@ -155,9 +155,11 @@ func allowed(ctx context.Context, d *app.Actions, in *oneIn) (*api.Allowed, erro
 }
 
 type submitIn struct {
-	Check bool           `query:"check"`
-	Key   string         `header:"Idempotency-Key"`
-	Body  api.Submission `body:"json"`
+	Check bool `query:"check"`
+	// Outlook adds the prediction for the job to a check.
+	Outlook bool           `query:"outlook"`
+	Key     string         `header:"Idempotency-Key"`
+	Body    api.Submission `body:"json"`
 }
 
 // submitOut is Checked, or, with Outcome, Submitted.
@@ -174,6 +176,9 @@ func submit(ctx context.Context, d *app.Actions, in *submitIn) (*submitOut, erro
 	}
 	out := &submitOut{Checked: api.Checked{Summary: p.Summary(), Findings: p.Findings, CodeURL: p.CodeURL}}
 	if in.Check {
+		if in.Outlook {
+			out.Outlook = p.Outlook(ctx)
+		}
 		return out, nil
 	}
 	out.Outcome, err = p.Submit(ctx, app.SubmitOptions{DryRun: in.Body.DryRun, Replace: in.Body.Replace, SkipEnded: in.Body.SkipEnded, After: in.Body.After, Planned: in.Body.Planned, Key: in.Key})

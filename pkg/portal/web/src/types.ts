@@ -24,8 +24,8 @@ export interface Routes {
   "GET /api/v3/images": { answer: V3ApiImages };
   /** Lists jobs, newest first. */
   "GET /api/v3/jobs": { query: { user?: string; vc?: string; keyword?: string; name?: string; state?: string[]; since?: string; earlier?: boolean; limit?: number; cursor?: string }; answer: ListingPage };
-  /** Submits a job file; with ?check=true, only checks it. */
-  "POST /api/v3/jobs": { query: { check?: boolean }; body: V3ApiSubmission; answer: V3SubmitOut };
+  /** Submits a job file; with ?check=true, only checks it; with &outlook=true, also returns whether it would start now, and what it costs. */
+  "POST /api/v3/jobs": { query: { check?: boolean; outlook?: boolean }; body: V3ApiSubmission; answer: V3SubmitOut };
   /** Streams a list of jobs, and then its changes, as server-sent events. */
   "GET /api/v3/jobs/watch": { query: { user?: string; vc?: string; keyword?: string; name?: string; state?: string[]; since?: string; earlier?: boolean; limit?: number }; answer: string };
   /** Deletes a job; with ?history=true, removes its name from the history. */
@@ -230,6 +230,7 @@ export interface V3SubmitOut {
   gpus: number;
   name: string;
   outcome?: string;
+  outlook?: JobOutlook;
   tasks: number;
   user: string;
   virtualCluster: string;
@@ -726,6 +727,23 @@ export interface JobCode {
 
 export type StrictyamlFindings = StrictyamlFinding[];
 
+export interface JobOutlook {
+  after?: string[];
+  cost?: string;
+  gpuHours?: number;
+  gpus: number;
+  largest?: CellSmaller;
+  machineCount?: number;
+  machines?: string[];
+  position?: number;
+  preempted?: number;
+  queueLength?: number;
+  reason?: string;
+  sentence: string;
+  startingTasks?: number;
+  verdict: string;
+}
+
 export interface JobV1After {
   ended?: boolean;
   framework: string;
@@ -1186,6 +1204,12 @@ export interface StrictyamlFinding {
   remedy?: string;
   rule: string;
   severity: string;
+}
+
+export interface CellSmaller {
+  cpuCellsPerPod?: number;
+  gpusPerPod: number;
+  pods: number;
 }
 
 export interface JobV1FrameworkAttemptCompletionStatus {

@@ -17,7 +17,7 @@
 //	POST   /api/v3/signin/device                    LetIn → {}
 //	POST   /oauth/revoke                            form: token=; 200 with {}
 //	GET    /api/v3/jobs?user=&vc=&keyword=&name=&state=&since=&limit=&cursor=   job.Page
-//	POST   /api/v3/jobs?check=true                  Submission → Checked
+//	POST   /api/v3/jobs?check=true&outlook=         Submission → Checked
 //	POST   /api/v3/jobs                             Submission → Submitted; header Idempotency-Key
 //	GET    /api/v3/jobs/watch?user=&vc=&keyword=&name=&state=&since=&limit=     server-sent events; see watch.go. Header Last-Event-ID
 //	GET    /api/v3/jobs/{user}/{name}               job.Detail
@@ -211,6 +211,8 @@ type Checked struct {
 	Findings strictyaml.Findings `json:"findings,omitempty"`
 	// CodeURL is where tasks fetch code; "" if the cluster doesn't take code.
 	CodeURL string `json:"codeUrl,omitempty"`
+	// Outlook says whether the job would start now, if that was asked.
+	Outlook *job.Outlook `json:"outlook,omitempty"`
 }
 
 // Summary has the job's name and the resources that it requests.

@@ -1,0 +1,302 @@
+package job
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/openpai/paictl/pkg/job/api"
+	"github.com/openpai/paictl/pkg/job/listing"
+	v1 "github.com/openpai/paictl/pkg/job/v1"
+	"github.com/openpai/paictl/pkg/scheduler/annotation"
+	schedulerapi "github.com/openpai/paictl/pkg/scheduler/api"
+	"github.com/openpai/paictl/pkg/scheduler/cell"
+	"github.com/openpai/paictl/pkg/ui/plural"
+)
+
+// Outlook is the prediction for a job if it were submitted now, and its cost.
+type Outlook struct {
+	// Verdict is starts, preempts (it starts when others, which it preempts, have stopped), waits (in the queue), never, or unknown.
+	Verdict string `json:"verdict" enum:"starts,preempts,waits,never,unknown"`
+	// Sentence says all of it to people, and Cost how many GPU hours the job costs.
+	Sentence string `json:"sentence"`
+	Cost     string `json:"cost,omitempty"`
+	// Reason is why it would wait or could never start, or why that isn't known.
+	Reason string `json:"reason,omitempty"`
+	// After are jobs that it waits for first.
+	After []string `json:"after,omitempty"`
+	// Machines are those on which it would start, if the caller may know them. MachineCount is their number.
+	Machines     []string `json:"machines,omitempty"`
+	MachineCount int      `json:"machineCount,omitempty"`
+	// StartingTasks would start now, if the others would not, or weren't tried.
+	StartingTasks int `json:"startingTasks,omitempty"`
+	// Position is its place among the QueueLength gangs that would wait in its virtual cluster.
+	Position    int `json:"position,omitempty"`
+	QueueLength int `json:"queueLength,omitempty"`
+	// Preempted is the number of gangs that it would preempt.
+	Preempted int `json:"preempted,omitempty"`
+	// Largest is the largest job of the same shape that would start now, in tasks of some GPUs each; nil if none would, or if it isn't known.
+	Largest *cell.Smaller `json:"largest,omitempty"`
+	// GPUs are those that it occupies, GPUHours the most that it costs; nil if the file doesn't limit how long tasks run.
+	GPUs     int      `json:"gpus"`
+	GPUHours *float64 `json:"gpuHours,omitempty"`
+}
+
+// Lines returns the outlook as text; none without an outlook.
+func (o *Outlook) Lines() []string {
+	if o == nil {
+		return nil
+	}
+	return slices.DeleteFunc([]string{o.Sentence, o.Cost}, func(line string) bool { return line == "" })
+}
+
+// VerdictUnknown is the verdict of an Outlook if the cluster can't tell. The others are results of the scheduler.
+const VerdictUnknown = "unknown"
+
+// outlookTime bounds how long the findings of a check wait for the scheduler.
+const outlookTime = 4 * time.Second
+
+// OnCells reports whether the scheduler of GPUs places all tasks of the job.
+func (p *Prepared) OnCells() bool {
+	return !slices.ContainsFunc(p.Objects.Framework.Spec.TaskRoles, func(r v1.TaskRole) bool { return r.Task.Pod.Annotations[annotation.SpecKey] == "" })
+}
+
+// Outlook asks the scheduler for the prediction for a job. Without an answer, the verdict is unknown. names are those of jobs that the reader may
+// know, and machines reports whether the reader may know machines.
+func (c *Client) Outlook(ctx context.Context, p *Prepared, names NameOf, machines bool) *Outlook {
+	ctx, cancel := context.WithTimeout(ctx, outlookTime)
+	defer cancel()
+	answer, err := c.Scheduler.Outlook(ctx, p.newPods(c.machinesOf(ctx, p)))
+	if err != nil {
+		return p.unknown(err)
+	}
+	return p.outlook(answer, names, machines)
+}
+
+// machinesOf returns which machines have the storages of a job, by claim. Storages whose machines can't be read are left out.
+func (c *Client) machinesOf(ctx context.Context, p *Prepared) map[string]*corev1.NodeSelector {
+	var pods []corev1.Pod
+	for i := range p.Objects.Framework.Spec.TaskRoles {
+		pods = append(pods, corev1.Pod{Spec: p.Objects.Framework.Spec.TaskRoles[i].Task.Pod.Spec})
+	}
+	volumes, err := c.volumes(ctx, pods)
+	if err != nil {
+		return nil
+	}
+	return volumes
+}
+
+// withVolumes returns an affinity that also has the constraints of storages.
+func withVolumes(a *corev1.Affinity, volumes []*corev1.NodeSelector) *corev1.Affinity {
+	var terms []corev1.NodeSelectorTerm
+	if a != nil && a.NodeAffinity != nil && a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution != nil {
+		terms = a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
+	}
+	for _, v := range volumes {
+		if len(terms) == 0 {
+			terms = v.NodeSelectorTerms
+			continue
+		}
+		var both []corev1.NodeSelectorTerm
+		for i := range terms {
+			for k := range v.NodeSelectorTerms {
+				both = append(both, corev1.NodeSelectorTerm{
+					MatchExpressions: slices.Concat(terms[i].MatchExpressions, v.NodeSelectorTerms[k].MatchExpressions),
+					MatchFields:      slices.Concat(terms[i].MatchFields, v.NodeSelectorTerms[k].MatchFields),
+				})
+			}
+		}
+		terms = both
+	}
+	return &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: terms}}}
+}
+
+// newPods returns the pods of a job, with the fields that the scheduler reads. The scheduler learns only by trying that a pod can't run without its storage,
+// so that the machines of storages are a constraint here.
+func (p *Prepared) newPods(volumes map[string]*corev1.NodeSelector) *schedulerapi.OutlookQuery {
+	q := &schedulerapi.OutlookQuery{}
+	for i := range p.Objects.Framework.Spec.TaskRoles {
+		r := &p.Objects.Framework.Spec.TaskRoles[i]
+		if r.TaskNumber < 1 {
+			continue
+		}
+		spec := &r.Task.Pod.Spec
+		var bound []*corev1.NodeSelector
+		for _, claim := range claimsOf(&corev1.Pod{Spec: *spec}) {
+			if v := volumes[claim]; v != nil {
+				bound = append(bound, v)
+			}
+		}
+		affinity := spec.Affinity
+		if len(bound) > 0 {
+			affinity = withVolumes(affinity, bound)
+		}
+		q.Pods = append(q.Pods, schedulerapi.NewPods{Count: int(r.TaskNumber), Pod: corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{
+				Annotations: map[string]string{annotation.SpecKey: r.Task.Pod.Annotations[annotation.SpecKey]}, Labels: r.Task.Pod.Labels,
+			},
+			Spec: corev1.PodSpec{
+				NodeSelector: spec.NodeSelector, Affinity: affinity, Tolerations: spec.Tolerations,
+				ActiveDeadlineSeconds: spec.ActiveDeadlineSeconds, TerminationGracePeriodSeconds: spec.TerminationGracePeriodSeconds,
+			},
+		}})
+	}
+	return q
+}
+
+// unknown is the outlook of a job about which the cluster can't tell.
+func (p *Prepared) unknown(err error) *Outlook {
+	o := &Outlook{Verdict: VerdictUnknown, Reason: err.Error()}
+	p.complete(o)
+	return o
+}
+
+// worse is the order of verdicts: a job that starts together with another gang waits if that one does.
+var worse = []string{schedulerapi.Starts, schedulerapi.Preempts, schedulerapi.Waits, schedulerapi.Never}
+
+func (p *Prepared) outlook(answer *schedulerapi.Outlook, names NameOf, machines bool) *Outlook {
+	o := &Outlook{Verdict: schedulerapi.Starts}
+	var on []string
+	starting, tasks := 0, 0
+	for i := range answer.Gangs {
+		g := &answer.Gangs[i]
+		starting, tasks = starting+g.Starting*g.Pods, tasks+g.Count*g.Pods
+		for _, node := range g.Nodes {
+			if !slices.Contains(on, node) {
+				on = append(on, node)
+			}
+		}
+		if slices.Index(worse, g.Result) <= slices.Index(worse, o.Verdict) {
+			continue
+		}
+		o.Verdict, o.Position, o.QueueLength, o.Preempted = g.Result, g.PositionInVC, g.QueueInVC, g.Victims
+		if o.Reason = strings.TrimPrefix(g.Reason, "The gang can never start: "); names != nil {
+			o.Reason = aloneGangs.ReplaceAllString(names.Told(o.Reason), AnotherJob)
+		}
+		if machines {
+			o.Reason += g.BadNodes
+		}
+	}
+	if len(answer.Gangs) == 1 && answer.Gangs[0].Count == 1 {
+		o.Largest = answer.Gangs[0].Largest
+	}
+	if o.MachineCount = len(on); machines {
+		o.Machines = on
+	}
+	if starting < tasks {
+		o.StartingTasks = starting
+	}
+	p.complete(o)
+	return o
+}
+
+// aloneGangs are names of gangs of one pod in a text: NAMESPACE/FRAMEWORK-ROLE-INDEX.
+var aloneGangs = regexp.MustCompile(`[a-z0-9-]+/[0-9a-f]{32}-[a-z0-9-]+`)
+
+// complete adds the job's own part, and the texts.
+func (p *Prepared) complete(o *Outlook) {
+	summary := api.Summary(p.Objects.Framework)
+	o.GPUs = max(summary.Taken(), 0)
+	for _, a := range p.Objects.After {
+		o.After = append(o.After, a.Job)
+	}
+	if seconds, limited := p.longest(); limited && o.GPUs > 0 {
+		hours := math.Round(float64(o.GPUs)*float64(seconds)/36) / 100
+		o.GPUHours = &hours
+	}
+	o.Sentence, o.Cost = p.outlookText(o), o.costText()
+}
+
+// longest returns how long a task runs at most, in seconds; false if a task may run for longer.
+func (p *Prepared) longest() (seconds int64, limited bool) {
+	for i := range p.Objects.Framework.Spec.TaskRoles {
+		most := p.Objects.Framework.Spec.TaskRoles[i].Task.Pod.Spec.ActiveDeadlineSeconds
+		if most == nil {
+			return 0, false
+		}
+		seconds = max(seconds, *most)
+	}
+	return seconds, true
+}
+
+func (p *Prepared) outlookText(o *Outlook) string {
+	text := ""
+	switch o.Verdict {
+	case schedulerapi.Starts:
+		text = "it would start now" + o.on()
+	case schedulerapi.Preempts:
+		text = fmt.Sprintf("it would preempt %s, and start when %s stopped", plural.Of(o.Preempted, "gang"), verb(o.Preempted, "that one has", "those have"))
+	case schedulerapi.Waits:
+		text = "it would wait"
+		if o.Position > 0 {
+			text += fmt.Sprintf(", as %s of %d in the queue of %s", listing.Ordinal(o.Position), o.QueueLength, p.VirtualCluster)
+		}
+		text += because(o.Reason)
+	case schedulerapi.Never:
+		text = "it can never start" + because(o.Reason)
+	default:
+		text = "it isn't known whether it would start now" + because(o.Reason)
+	}
+	switch {
+	case o.StartingTasks > 0 && o.Verdict == schedulerapi.Starts:
+		text = fmt.Sprintf("at least %d of %s would start now%s", o.StartingTasks, plural.Of(p.Tasks, "task"), o.on())
+	case o.StartingTasks > 0:
+		text = fmt.Sprintf("%d of %s would start now%s; after these, %s", o.StartingTasks, plural.Of(p.Tasks, "task"), o.on(), text)
+	}
+	if len(o.After) > 0 {
+		text = fmt.Sprintf("it waits for %s first; without that, %s", strings.Join(o.After, ", "), text)
+	}
+	text = sentence(text)
+	if l := o.Largest; l != nil && (o.Verdict != schedulerapi.Starts || l.Pods > p.Tasks) {
+		unit := "GPU"
+		if l.CPUCellsPerPod > 0 {
+			unit = "CPU cell"
+		}
+		text += fmt.Sprintf(" The largest job of this shape that would start now has %s of %s.", plural.Of(l.Pods, "task"), plural.Of(l.GPUsPerPod+l.CPUCellsPerPod, unit))
+	}
+	return text
+}
+
+func because(reason string) string {
+	if reason == "" {
+		return ""
+	}
+	return ": " + strings.TrimSuffix(reason, ".")
+}
+
+// mostNamed is how many machines a sentence names.
+const mostNamed = 4
+
+// on says on which machines it would start.
+func (o *Outlook) on() string {
+	switch n := len(o.Machines); {
+	case o.MachineCount == 0:
+		return ""
+	case n == 0:
+		return " on " + plural.Of(o.MachineCount, "machine")
+	case n == 1:
+		return " on " + o.Machines[0]
+	case n > mostNamed:
+		return fmt.Sprintf(" on %s: %s and %d more", plural.Of(n, "machine"), strings.Join(o.Machines[:mostNamed-1], ", "), n-mostNamed+1)
+	default:
+		return fmt.Sprintf(" on %s: %s", plural.Of(n, "machine"), strings.Join(o.Machines, ", "))
+	}
+}
+
+func (o *Outlook) costText() string {
+	switch {
+	case o.GPUs == 0:
+		return ""
+	case o.GPUHours != nil:
+		return fmt.Sprintf("It costs up to %s GPU hours for each run, with %s until its time limit.", strconv.FormatFloat(*o.GPUHours, 'f', -1, 64), plural.Of(o.GPUs, "GPU"))
+	}
+	return fmt.Sprintf("It costs %s for each hour that it runs.", plural.Of(o.GPUs, "GPU hour"))
+}

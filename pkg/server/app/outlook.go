@@ -1,0 +1,48 @@
+package app
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/openpai/paictl/pkg/job"
+	"github.com/openpai/paictl/pkg/people/rules"
+	"github.com/openpai/paictl/pkg/status"
+)
+
+// roomsTime bounds how long a check waits for the state of the machines.
+const roomsTime = 5 * time.Second
+
+// Outlook returns the prediction for the job if it were submitted now. Without one, it says why.
+func (p *Prepared) Outlook(ctx context.Context) *job.Outlook {
+	d := p.actions
+	machines := rules.Class("vc.read", &d.caller.Subject) == nil
+	if p.prepared.OnCells() {
+		return d.app.Jobs.Outlook(ctx, p.prepared, d.nameOf, machines)
+	}
+	rooms, err := d.rooms(ctx)
+	return p.prepared.RoomOutlook(rooms, err, machines)
+}
+
+// rooms returns the free parts of the machines that run jobs.
+func (d *Actions) rooms(ctx context.Context) ([]job.Room, error) {
+	ctx, cancel := context.WithTimeout(ctx, roomsTime)
+	defer cancel()
+	if d.app.Status == nil {
+		return d.app.Jobs.Rooms(ctx)
+	}
+	c, err := d.app.Status.Read(ctx)
+	if err != nil {
+		return nil, err
+	}
+	worker := func(m *status.Machine) bool { return slices.Contains(m.Roles, "pai-worker") }
+	marked := slices.ContainsFunc(c.Machines, func(m status.Machine) bool { return worker(&m) })
+	var out []job.Room
+	for i := range c.Machines {
+		m := &c.Machines[i]
+		if m.State == status.MachineReady && !m.Cordoned && (worker(m) || !marked) {
+			out = append(out, job.Room{Machine: m.Name, MilliCPU: m.CPU.Total - m.CPU.Used, MemoryMB: m.Memory.Total - m.Memory.Used})
+		}
+	}
+	return out, nil
+}
