@@ -72,14 +72,14 @@ type change struct {
 var targets = []api.Engine{{Name: api.EngineChrome, Version: "109"}, {Name: api.EngineFirefox, Version: "115"}, {Name: api.EngineSafari, Version: "16.4"}}
 
 // bundle returns the built files by name. The libraries of all pages are in a separate file, which a change of the pages leaves unchanged.
-// The editor, the terminal and the charts are one file each, which a page loads when it opens one.
+// The editor, the terminal, the charts and the packing of folders are one file each, which a page loads when it needs it.
 func bundle(root string) (map[string][]byte, error) {
 	common := api.BuildOptions{
 		AbsWorkingDir: root, Outdir: filepath.Join(root, built), Bundle: true, Format: api.FormatESModule, Engines: targets,
 		Charset: api.CharsetUTF8, LegalComments: api.LegalCommentsNone, LogLevel: api.LogLevelSilent, TsconfigRaw: `{}`,
 	}
 	one := common
-	for _, name := range []string{"library", "editor", "terminal", "chart"} {
+	for _, name := range []string{"library", "editor", "terminal", "chart", "code"} {
 		one.EntryPointsAdvanced = append(one.EntryPointsAdvanced, api.EntryPoint{InputPath: sources + "/" + name + ".ts", OutputPath: name})
 	}
 	one.MinifyWhitespace, one.MinifySyntax, one.MinifyIdentifiers = true, true, true

@@ -14,7 +14,7 @@ import (
 // isn't one: the extension for VS Code recognizes the portal by its absence.
 func former() []server.Route {
 	to := map[string]func(url.Values) string{
-		"/index.html": home, "/home.html": home, "/dashboard.html": home, "/virtual-clusters.html": home, "/user-profile.html": profile, "/user-view.html": home, "/batch-register.html": home, "/plugin.html": home,
+		"/index.html": home, "/home.html": home, "/dashboard.html": home, "/virtual-clusters.html": home, "/user-profile.html": profile, "/user-view.html": people, "/batch-register.html": people, "/plugin.html": home,
 		"/cluster-view/services.html": home, "/cluster-view/hardware.html": home, "/cluster-view/k8s.html": home, "/cluster-view/hardware/detail.html": home,
 		"/submit.html": submission, "/submit_demo.html": submission, "/submit_v1.html": submission,
 		"/job-list.html": list, "/job-detail.html": job(""), "/task-attempt.html": job("attempts"), "/job-event.html": job("events"), "/job-transfer.html": job(""),
@@ -34,6 +34,9 @@ func former() []server.Route {
 }
 
 func home(url.Values) string { return "" }
+
+// people is the page of people for administrators. The portal leads everyone else to their first page.
+func people(url.Values) string { return "admin/people?else=home" }
 
 func profile(url.Values) string { return "profile" }
 

@@ -39,7 +39,7 @@ func TestPagesAndTheirScreenshots(t *testing.T) {
 		"template-new": {"/templates/new?job=ann/wav2vec-large-960h", "document.querySelector('.fields')", ""},
 		"usage":        {"/usage", "document.querySelector('.chart svg')", ""},
 		"profile":      {"/profile", "document.querySelector('.panel .rows') && document.querySelector('.pairs')", ""},
-		"shell":        {"/jobs/ann/wav2vec-large-960h?tab=shell", "document.querySelector('.xterm-rows')?.innerText.includes('root@task')", ""},
+		"shell":        {"/jobs/ann/wav2vec-large-960h?tab=shell", "document.querySelector('[role=tabpanel] .empty button')?.click(), document.querySelector('.xterm-rows')?.innerText.includes('root@task')", ""},
 	} {
 		b.pictures(w, name, page.path, page.shows, page.does)
 	}

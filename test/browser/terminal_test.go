@@ -85,6 +85,13 @@ func TestAShellInATask(t *testing.T) {
 	b.do(chromedp.Navigate(w.URL + "/jobs/bob/other?tab=shell"))
 	b.has(".tasks", "Worker_1[0]")
 
+	// An address alone opens no shell.
+	b.do(chromedp.Navigate(w.URL + "/jobs/ann/train?tab=shell"))
+	b.has("[role=tabpanel]", "Open a shell")
+	b.shows("!document.querySelector('.shell')")
+	b.press("[role=tabpanel] button", "Open a shell")
+	b.has(".shell [role=status]", "Connected")
+
 	b.do(chromedp.Navigate(w.URL + "/jobs/ann/train"))
 	b.shows("document.querySelectorAll('.tasks .c-shell a').length === 2")
 	b.run("document.querySelectorAll('.tasks .c-shell a')[1].click()")

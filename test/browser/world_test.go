@@ -180,8 +180,12 @@ func scheduler() http.Handler {
 		}},
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == api.PathValidate {
+		switch r.URL.Path {
+		case api.PathValidate:
 			judge(w, r)
+			return
+		case api.PathOutlook:
+			outlook(w, r)
 			return
 		}
 		if answers[r.URL.Path] == nil {
@@ -190,6 +194,21 @@ func scheduler() http.Handler {
 		}
 		_ = json.NewEncoder(w).Encode(answers[r.URL.Path])
 	})
+}
+
+// outlook answers as a scheduler was recorded to: gangs of one task start.
+func outlook(w http.ResponseWriter, r *http.Request) {
+	var q api.OutlookQuery
+	if err := json.NewDecoder(r.Body).Decode(&q); err != nil || len(q.Pods) != 1 {
+		http.Error(w, "no question", http.StatusBadRequest)
+		return
+	}
+	out := api.NewGang{VC: "speech", Count: 1, Starting: 1, Pods: 1, Result: api.Starts, Nodes: []string{"gpu-1"}, Largest: &cell.Smaller{Pods: 6, GPUsPerPod: 1}}
+	if n := q.Pods[0].Count; n > 1 {
+		out = api.NewGang{VC: "speech", Count: 1, Pods: n, Result: api.Waits, Code: cell.NoCapacity, PositionInVC: 3, QueueInVC: 5, Largest: &cell.Smaller{Pods: 6, GPUsPerPod: 1},
+			Reason: "Virtual cluster speech has 6 of 64 GPUs free for jobs of priority 10, but the gang requests 7."}
+	}
+	_ = json.NewEncoder(w).Encode(api.Outlook{Gangs: []api.NewGang{out}})
 }
 
 // submit submits a job of a role with some tasks.

@@ -1,7 +1,7 @@
 // Virtual clusters: how much each owns and uses, and changes, which are shown before they are made.
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
-import { Command, Field, Line, Refusal, Search, Top, rebased, same } from "./admin-parts";
+import { Command, Field, Line, Names, Refusal, Search, Top, rebased, same } from "./admin-parts";
 import { call } from "./api";
 import { csv } from "./list";
 import { useAct, useRead } from "./read";
@@ -241,6 +241,7 @@ function Form({ d, put, types, others }: { d: Draft; put: (change: Partial<Draft
   return (
     <>
       <Numbers label={t("admin.cells")} hint={t("admin.cellsHint")} name={t("admin.cellType")} value={d.cells} types={types} set={(v) => put({ cells: v })} />
+      <Names label={t("admin.pinned")} hint={t("admin.pinnedHint")} value={d.pinned} set={(v) => put({ pinned: v })} add={t("admin.addPinned")} />
       {others.length ? (
         <Field label={t("admin.takeFrom")} hint={t("admin.takeFromHint")}>
           {(id) => (

@@ -45,12 +45,17 @@ export async function call<K extends Key>(route: K, args: Args<K>): Promise<Rout
   return (await answer.json()) as Routes[K]["answer"];
 }
 
-async function ask<K extends Key>(route: K, args: { path?: unknown; query?: unknown; body?: unknown; key?: string }, stop?: AbortSignal, more: Record<string, string> = {}): Promise<Response> {
+/** Sends a request without a body, or with a file, and ignores the answer. */
+export async function send<K extends Key>(route: K, args: { path?: unknown }, file?: Blob): Promise<void> {
+  await ask(route, args, undefined, file ? { "Content-Type": "application/gzip" } : {}, file);
+}
+
+async function ask<K extends Key>(route: K, args: { path?: unknown; query?: unknown; body?: unknown; key?: string }, stop?: AbortSignal, more: Record<string, string> = {}, file?: Blob): Promise<Response> {
   const headers: Record<string, string> = { ...more };
   if (args.body !== undefined) headers["Content-Type"] = "application/json";
   if (args.key) headers["Idempotency-Key"] = args.key;
   const method = route.slice(0, route.indexOf(" "));
-  const body = args.body === undefined ? undefined : JSON.stringify(args.body);
+  const body = file ?? (args.body === undefined ? undefined : JSON.stringify(args.body));
   const r = await fetch(addressOf(route, args), { method, headers, body, signal: stop, credentials: "same-origin" });
   if (r.ok) return r;
   let e: Partial<WireError> = {};

@@ -100,7 +100,7 @@ function Why({ d, user, name }: { d: JobDetail; user: string; name: string }) {
 /** How many tasks are drawn at first. */
 const some = 200;
 
-function Tasks({ d, enter }: { d: JobDetail; enter: boolean }) {
+function Tasks({ d, enter, open }: { d: JobDetail; enter: boolean; open: (e: MouseEvent) => void }) {
   const text = useSignal("");
   const most = useSignal(some);
   const all = d.taskList ?? [];
@@ -159,7 +159,7 @@ function Tasks({ d, enter }: { d: JobDetail; enter: boolean }) {
               {enter ? (
                 <td class="c-shell">
                   {x.phase === "running" ? (
-                    <a class="button square" href={address(place.value.path, { tab: "shell", task: `${x.role}[${x.index}]` })} title={t("openShell", { task: `${x.role}[${x.index}]` })} aria-label={t("openShell", { task: `${x.role}[${x.index}]` })}>
+                    <a class="button square" href={address(place.value.path, { tab: "shell", task: `${x.role}[${x.index}]` })} onClick={open} title={t("openShell", { task: `${x.role}[${x.index}]` })} aria-label={t("openShell", { task: `${x.role}[${x.index}]` })}>
                       <Icon name="shell" />
                     </a>
                   ) : null}
@@ -327,14 +327,12 @@ export function JobPage({ user, name }: { user: string; name: string }) {
   const may = (what: string) => allowed.value.value?.operations?.includes(what) ?? false;
   const isDone = done.includes(d?.state ?? "");
   // A shell that is open stays open while the person looks at other tabs.
+  // It is opened by a click, not by an address: the audit records it.
   const shell = useSignal(false);
   const scaling = useSignal(false);
   const asked = place.value.query.get("tab");
   const offered = tabs.filter((x) => (x !== "shell" && x !== "files") || (x === "shell" && shell.value) || (may("enter") && !isDone));
   const tab = offered.find((x) => x === asked) ?? "overview";
-  useEffect(() => {
-    if (tab === "shell") shell.value = true;
-  }, [tab]);
   const full = user === me.value?.name ? name : `${user}/${name}`;
   useEffect(() => {
     document.title = `${name} – paictl`;
@@ -426,13 +424,23 @@ export function JobPage({ user, name }: { user: string; name: string }) {
         ))}
       </div>
       <div class="tab" role="tabpanel">
-        {tab === "overview" ? <Tasks d={d} enter={may("enter") && !isDone} /> : null}
+        {tab === "overview" ? <Tasks d={d} enter={may("enter") && !isDone} open={(e) => (shell.value ||= !(e.ctrlKey || e.metaKey || e.shiftKey))} /> : null}
         {tab === "logs" ? <Logs key={d.uid} d={d} user={user} name={name} /> : null}
         {tab === "metrics" ? <OverTime d={d} user={user} name={name} live={!isDone} command={`paictl job metrics ${quoted(full)}`} /> : null}
         {tab === "events" ? <Events d={d} user={user} name={name} /> : null}
         {tab === "config" ? <Config d={d} /> : null}
         {tab === "attempts" ? (d.attempts?.length ? d.attempts.map((a) => <Attempt key={a.id} a={a} />) : <p class="empty">{t("noAttempts")}</p>) : null}
         {tab === "files" ? <Files key={d.uid} d={d} user={user} name={name} full={full} /> : null}
+        {tab === "shell" && !shell.value ? (
+          <div class="empty">
+            <p>
+              <button type="button" class="primary" onClick={() => (shell.value = true)}>
+                <Icon name="shell" /> {task ? t("openShell", { task }) : t("shell.start")}
+              </button>
+            </p>
+            <p class="faint">{t("shell.audited")}</p>
+          </div>
+        ) : null}
         {shell.value ? <Shell key={d.uid} d={d} user={user} name={name} shown={tab === "shell"} /> : null}
       </div>
     </section>

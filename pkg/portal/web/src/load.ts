@@ -1,10 +1,12 @@
 // Files of the portal that a page loads when it needs them.
 import type * as chart from "../chart";
+import type * as code from "../code";
 import type * as editor from "../editor";
 import type * as terminal from "../terminal";
 
 interface Files {
   chart: typeof chart;
+  code: typeof code;
   editor: typeof editor;
   terminal: typeof terminal;
 }

@@ -26,7 +26,7 @@ function Page() {
   if (first === undefined) return <Home />;
   if (first === "jobs" && user === undefined) return <Jobs />;
   if (first === "jobs" && name !== undefined && rest === undefined) return <JobPage key={user + "/" + name} user={user!} name={name} />;
-  if (first === "submit" && user === undefined) return <Submit />;
+  if (first === "submit" && user === undefined) return <Submit key={place.value.query.toString()} />;
   if (first === "machines" && user === undefined) return <Machines />;
   if (first === "queue" && user === undefined) return <QueuePage />;
   if (first === "usage" && user === undefined) return <UsagePage />;
@@ -41,6 +41,8 @@ const admin = signal<{ Admin: typeof AdminPage } | null>(null);
 /** Loads the pages for administrators when one is opened. */
 function Administration(at: { tab?: string; name?: string }) {
   const error = useSignal<unknown>(null);
+  // Addresses of OpenPAI's portal lead here, and everyone else to their first page.
+  const home = place.value.query.get("else") === "home" && !me.value?.grants.administrator;
   const load = () => {
     error.value = null;
     import("./admin").then(
@@ -49,7 +51,8 @@ function Administration(at: { tab?: string; name?: string }) {
     );
   };
   useEffect(() => {
-    if (!admin.value) load();
+    if (home) go(address([]), true);
+    else if (!admin.value) load();
   }, []);
   if (error.value) return <Problem of={error.value} again={load} />;
   return admin.value ? <admin.value.Admin {...at} /> : <Loading />;

@@ -1,4 +1,4 @@
-// The values of parameters in the text of a job file. A change replaces the characters of one value, and nothing else.
+// The values of parameters and secrets in the text of a job file. A change replaces the characters of one value, and nothing else.
 
 export interface Parameter {
   name: string;
@@ -72,20 +72,46 @@ function ends(text: string, at: number): boolean {
   return rest.test(text);
 }
 
-/**
- * Returns the parameters of a job file whose values are texts on one line. Others, such as lists, are left out. It returns none if the
- * part of the file that has them isn't YAML.
- */
-export function parameters(text: string): Parameter[] {
-  const heads = [...text.matchAll(/^(?:parameters|"parameters"|'parameters')[ \t]*:(?=[ \t\r\n]|$)/gm)];
-  const [head] = heads;
-  if (!head || heads.length > 1 || /\n---(?:\s|$)/.test(text.replace(/^(?:[ \t]*(?:#.*)?\r?\n)*---/, ""))) return [];
+/** The parts of a job file whose values a form changes. */
+export type Part = "parameters" | "secrets";
+
+const heads = { parameters: /^(?:parameters|"parameters"|'parameters')[ \t]*:(?=[ \t\r\n]|$)/gm, secrets: /^(?:secrets|"secrets"|'secrets')[ \t]*:(?=[ \t\r\n]|$)/gm };
+
+/** Returns all entries of a part, or null if it can't be read. The end of a value that isn't a text on one line is -1. */
+function entries(text: string, part: Part): Parameter[] | null {
+  const [head, more] = [...text.matchAll(heads[part])];
+  if (!head) return [];
+  if (more || /\n---(?:\s|$)/.test(text.replace(/^(?:[ \t]*(?:#.*)?\r?\n)*---/, ""))) return null;
   const at = head.index + head[0].length;
   const brace = /[ \t]+\{/y;
   brace.lastIndex = at;
   const out = brace.test(text) ? braces(text, brace.lastIndex) : ends(text, at) ? lines(text, at) : null;
-  if (!out || new Set(out.map((p) => p.name)).size !== out.length) return [];
-  return out.filter((p) => p.to >= 0);
+  return out && new Set(out.map((p) => p.name)).size === out.length ? out : null;
+}
+
+/**
+ * Returns the parameters of a job file, or its secrets, whose values are texts on one line. Others, such as lists, are left out. It returns
+ * none if the part of the file that has them isn't YAML.
+ */
+export function parameters(text: string, part: Part = "parameters"): Parameter[] {
+  return (entries(text, part) ?? []).filter((p) => p.to >= 0);
+}
+
+/** What the server and this page write in the place of a secret. */
+export const mask = "******";
+
+/** Returns a job file with masked secrets and passwords, or null if some may be in it that can't be found. */
+export function masked(text: string): string | null {
+  const secrets = entries(text, "secrets");
+  if (!secrets || secrets.some((p) => p.to < 0)) return null;
+  if (secrets.length === 0 && /(?:^|[\s{,?])["']?secrets["']?[ \t]*:(?![ \t]*\{\}[ \t]*$)/m.test(text)) return null; // written in another way
+  for (const [, value] of text.matchAll(/password["']?[ \t]*:[ \t]*([^\r\n]*)/g)) if (value && !/^["']?(<%[ \t]*\$secrets\.|\*{6})/.test(value)) return null;
+  return secrets.reduce((out, p) => (p.value ? changed(out, p.name, mask, undefined, "secrets") : out), text);
+}
+
+/** Returns a job file with secrets that were entered in fields. */
+export function revealed(text: string, secrets: Record<string, string>): string {
+  return Object.entries(secrets).reduce((out, [name, value]) => (value ? changed(out, name, value, undefined, "secrets") : out), text);
 }
 
 /** Reads {a: 1, b: two} from behind the first brace. */
@@ -150,8 +176,8 @@ function written(p: Parameter, value: string): string {
  * Returns the job file with another value of a parameter. like is the parameter as it was before a person began to type: what is written
  * keeps its quotes.
  */
-export function changed(text: string, name: string, value: string, like?: Parameter): string {
-  const p = parameters(text).find((x) => x.name === name);
+export function changed(text: string, name: string, value: string, like?: Parameter, part: Part = "parameters"): string {
+  const p = parameters(text, part).find((x) => x.name === name);
   if (!p || p.value === value) return text;
   const space = text[p.from - 1] === ":" ? " " : "";
   return text.slice(0, p.from) + space + written({ ...(like ?? p), flow: p.flow }, value) + text.slice(p.to);

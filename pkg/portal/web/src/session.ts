@@ -25,6 +25,8 @@ export async function begin(): Promise<void> {
 
 export async function signOut(): Promise<void> {
   await call("DELETE /api/v3/session", {});
+  me.value = null; // no draft of a job file is stored after this
+  sessionStorage.clear();
   location.assign(base + "sign-in");
 }
 

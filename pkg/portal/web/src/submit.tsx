@@ -2,10 +2,12 @@
 import { signal, useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { call, failure, type Failure } from "./api";
-import { Parameters } from "./form";
+import { draftOf, forget, isMasked, pageKey, remember, store } from "./draft";
+import { Code, Parameters, Secrets, Storages, upload, type Folder } from "./form";
 import { JobFile, type Show } from "./editor";
 import { VCs } from "./home";
-import { changed } from "./parameters";
+import { Outlook } from "./outlook";
+import { changed, revealed } from "./parameters";
 import { address, go, place } from "./route";
 import { ownVCs } from "./session";
 import { fileOf, renamed } from "./template";
@@ -13,9 +15,8 @@ import { t } from "./text";
 import type { StrictyamlFinding, V3SubmitOut } from "./types";
 import { Icon, Loading, Menu, Problem, copy } from "./ui";
 
-/** The text stays while the person visits other pages. It isn't stored, because it may have secrets. */
+/** The text of the page that was opened last. */
 export const text = signal("");
-const cloned = signal("");
 
 const none: StrictyamlFinding[] = [];
 const pause = 500; // milliseconds without a key until the server checks
@@ -69,55 +70,80 @@ export function Submit() {
   const sending = useSignal(false);
   const loading = useSignal(false);
   const key = useRef({ text: "", key: "" });
+  // The component is made again for each address.
+  const page = useRef(pageKey()).current;
+  const draft = useRef(draftOf(page)).current;
+  const began = useRef(draft?.began ?? "");
+  const secrets = useSignal(draft?.secrets ?? {});
+  const restored = useSignal(draft !== null && (template !== "" || of !== ""));
+  const folder = useSignal<Folder | null>(null);
+  const first = useRef(true);
+  if (first.current) {
+    first.current = false;
+    text.value = draft?.text ?? "";
+  }
 
   useEffect(() => {
     document.title = t("submit") + " – paictl";
+    const keeps = () => store(page);
     const leaves = (e: BeforeUnloadEvent) => {
-      if (text.value && text.value !== cloned.value) e.preventDefault();
+      if (text.peek() && text.peek() !== began.current) e.preventDefault();
     };
     addEventListener("beforeunload", leaves);
-    return () => removeEventListener("beforeunload", leaves);
+    addEventListener("pagehide", keeps);
+    return () => {
+      removeEventListener("beforeunload", leaves);
+      removeEventListener("pagehide", keeps);
+      keeps();
+    };
   }, []);
 
   useEffect(() => {
-    if (!template) return;
-    const stop = new AbortController();
-    loading.value = true;
-    fileOf(template, place.value.query, stop.signal)
-      .then((file) => (cloned.value = text.value = file))
-      .catch((e) => {
-        if (!stop.signal.aborted) error.value = failure(e);
-      })
-      .finally(() => (loading.value = false));
-    return () => stop.abort();
-  }, [template]);
+    remember(page, { text: text.value, began: began.current, secrets: secrets.value });
+    const timer = setTimeout(() => store(page), pause);
+    return () => clearTimeout(timer);
+  }, [text.value, secrets.value]);
 
+  // Reads the file of a template or of another job, unless there is a draft of it.
   useEffect(() => {
-    if (!of) return;
+    if (restored.value || (!template && !of)) return;
     const stop = new AbortController();
-    const [user, name] = of.split("/");
-    const path = { user: user ?? "", name: name ?? "" };
+    const read = async () => {
+      if (template) return fileOf(template, place.peek().query, stop.signal);
+      const [user, name] = of.split("/");
+      const path = { user: user ?? "", name: name ?? "" };
+      const [job, free] = await Promise.all([call("GET /api/v3/jobs/{user}/{name}/brief", { path, signal: stop.signal }), call("GET /api/v3/jobs/{user}/{name}/freename", { path, signal: stop.signal })]);
+      return renamed(job.config ?? "", free.name);
+    };
     loading.value = true;
-    Promise.all([call("GET /api/v3/jobs/{user}/{name}/brief", { path, signal: stop.signal }), call("GET /api/v3/jobs/{user}/{name}/freename", { path, signal: stop.signal })])
-      .then(([job, free]) => {
-        cloned.value = text.value = renamed(job.config ?? "", free.name);
+    read()
+      .then((file) => {
+        if (!stop.signal.aborted) began.current = text.value = file;
       })
       .catch((e) => {
         if (!stop.signal.aborted) error.value = failure(e);
       })
       .finally(() => (loading.value = false));
     return () => stop.abort();
-  }, [of]);
+  }, [restored.value]);
+
+  const anew = () => {
+    forget(page);
+    secrets.value = {};
+    text.value = "";
+    restored.value = false;
+  };
+  const sent = revealed(text.value, secrets.value);
 
   useEffect(() => {
     checked.value = null;
     refused.value = null;
-    if (!text.value.trim()) return;
+    if (!sent.trim()) return;
     const stop = new AbortController();
     const timer = setTimeout(async () => {
       checking.value = true;
       try {
-        checked.value = await call("POST /api/v3/jobs", { query: { check: true }, body: { text: text.value, file: "job.yaml" }, signal: stop.signal });
+        checked.value = await call("POST /api/v3/jobs", { query: { check: true, outlook: true }, body: { text: sent, file: "job.yaml" }, signal: stop.signal });
       } catch (e) {
         if (!stop.signal.aborted) refused.value = failure(e);
       } finally {
@@ -129,19 +155,25 @@ export function Submit() {
       stop.abort();
       checking.value = false;
     };
-  }, [text.value]);
+  }, [sent]);
 
   const send = async () => {
-    if (sending.value || !text.value.trim()) return;
+    // Someone who types fast is ahead of what is drawn.
+    const sent = revealed(text.peek(), secrets.peek());
+    if (sending.value || !sent.trim()) return;
     sending.value = true;
     error.value = null;
     // A repetition after a lost answer submits nothing twice.
-    if (key.current.text !== text.value) key.current = { text: text.value, key: crypto.randomUUID() };
+    const request = sent + (folder.value?.code.sha256 ?? "");
+    if (key.current.text !== request) key.current = { text: request, key: crypto.randomUUID() };
     try {
-      const out = await call("POST /api/v3/jobs", { body: { text: text.value, file: "job.yaml" }, key: key.current.key });
+      const code = folder.value ? await upload(folder.value) : undefined;
+      const out = await call("POST /api/v3/jobs", { body: { text: sent, file: "job.yaml", code }, key: key.current.key });
       // The job exists, even if its template can't count it.
       if (template) call("POST /api/v3/templates/{template}/use", { path: { template } }).catch(() => {});
-      text.value = cloned.value = "";
+      text.value = began.current = "";
+      secrets.value = {};
+      forget(page);
       go(address(["jobs", out.user, out.name]));
     } catch (e) {
       error.value = failure(e);
@@ -186,7 +218,15 @@ export function Submit() {
         </button>
       </header>
       {error.value ? <Problem of={error.value} /> : null}
-      {text.value.includes("******") ? <p class="note">{t("enterSecrets")}</p> : null}
+      {restored.value ? (
+        <p class="note">
+          {t("draftRestored")}{" "}
+          <button type="button" class="link" onClick={anew}>
+            {t("draftDiscard")}
+          </button>
+        </p>
+      ) : null}
+      {isMasked(sent) ? <p class="note">{t("enterSecrets")}</p> : null}
       <div class="editor-and-check">
         <div
           class="editor"
@@ -210,6 +250,7 @@ export function Submit() {
         </div>
         <aside>
           <Parameters text={text.value} change={(name, value, like) => (text.value = changed(text.value, name, value, like))} />
+          <Secrets text={text.value} values={secrets.value} change={(values) => (secrets.value = values)} />
           <h2>{t("check")}</h2>
           <div class="verdict" role="status" aria-live="polite">
             {loading.value ? <Loading /> : null}
@@ -247,10 +288,13 @@ export function Submit() {
                   <br />
                   {t("willRequest", { tasks: checked.value.tasks, gpus: checked.value.gpus, vc: checked.value.virtualCluster })}
                 </p>
+                <Outlook of={checked.value} />
               </>
             ) : null}
             {!text.value.trim() && !loading.value ? <p class="faint">{t("emptyFile")}</p> : null}
           </div>
+          <Storages text={text.value} change={(now) => (text.value = now)} />
+          <Code folder={folder.value} change={(now) => (folder.value = now)} />
           <h2>{t("yourVCs")}</h2>
           <VCs />
         </aside>

@@ -1,0 +1,106 @@
+package browser
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+
+	v1 "github.com/openpai/paictl/pkg/people/v1"
+)
+
+func TestTheOutlookOfAJobIsBesideItsCheck(t *testing.T) {
+	b := openTab(t)
+	w := newWorld(t)
+	b.signIn(w, "/submit", "ann")
+	b.shows("document.querySelector('.cm-content')")
+	b.jobFile(exampleFile)
+	b.has(".outlook", "Starts now on one machine: gpu-1.")
+	b.has(".outlook", "The largest job of this shape that starts now: 6 × 1 GPUs.")
+	b.has(".outlook", "Costs 1 GPU hours for each hour that it runs.")
+	b.jobFile(strings.Replace(exampleFile, "instances: 1", "instances: 7", 1) + "extras: {maxDurationSec: 7200}\n")
+	b.has(".outlook", "Would be number 3 of 5 in the queue of speech: Virtual cluster speech has 6 of 64 GPUs free")
+	b.has(".outlook", "Costs up to 14 GPU hours for each run")
+	b.fine()
+}
+
+func TestWhatAPersonWritesIsKept(t *testing.T) {
+	b := openTab(t)
+	w := newWorld(t)
+	at := "/submit?template=" + w.templates()["Fine-tune BERT"]
+	b.signIn(w, at, "ann")
+	b.has(".cm-content", "finetune")
+	b.shows("Object.keys(sessionStorage).length === 0") // the person has changed nothing
+	b.run(remembers)
+
+	// A secret of a field is in the text that is sent, and one of the file is masked in the browser's storage.
+	b.jobFile(tuning + "secrets:\n  token: \n  other: very-secret\n")
+	b.fill(`input[name="secret-token"]`, "typed-secret")
+	b.checks(tuning + "secrets:\n  token: typed-secret\n  other: very-secret\n")
+	b.shows("Object.values(sessionStorage).some(text => text.includes('other: ******'))")
+	stored := "/(typed|very)-secret/.test(JSON.stringify(sessionStorage) + JSON.stringify(localStorage) + location.href)"
+	b.shows("!" + stored)
+
+	// Other pages and the way back.
+	b.press(".side a", "Jobs")
+	b.has(".jobs", "")
+	b.run("history.back()")
+	b.has(".cm-content", "very-secret")
+	b.shows("document.querySelector('input[name=\"secret-token\"]').value === 'typed-secret'")
+	b.press(".side a", "Submit")
+	b.has(".nothing", "Start from the example")
+	b.run("history.back()")
+	b.has(".cm-content", "very-secret")
+
+	// After a reload, secrets are masked, and everything else is as it was.
+	b.do(chromedp.Navigate(w.URL+"/jobs"), chromedp.Navigate(w.URL+at))
+	b.has(".note", "This is what you wrote here before.")
+	b.has(".cm-content", "other: '******'")
+	b.has(".note", "Secrets of the original are masked")
+	b.press(".note button", "Start again without it")
+	b.shows("document.querySelector('.cm-content').innerText.includes('finetune') && !document.querySelector('.cm-content').innerText.includes('******')")
+	b.shows("!document.querySelector('.note')")
+
+	// No draft is left after the sign-out.
+	b.jobFile(tuning + "# mine\n")
+	b.shows("Object.keys(sessionStorage).length === 1")
+	b.signOut()
+	b.shows("Object.keys(sessionStorage).length === 0")
+	b.fine()
+}
+
+func TestFormsOfSecretsAndStorages(t *testing.T) {
+	b := openTab(t)
+	w := newWorld(t)
+	w.Group("data", func(g *v1.GroupSpec) { g.Storages = []string{"corpus", "models"} })
+	w.Person("sam", "speech", "data")
+	w.tokens["sam"] = w.SignIn("sam")
+	b.signIn(w, "/submit", "sam")
+	b.shows("document.querySelector('.cm-content')")
+	b.run(remembers)
+	tick := func(name string) { b.run("document.querySelector('input[name=\"storage-" + name + "\"]').click()") }
+	for _, c := range []struct{ file, one, two string }{
+		{"name: x\n", "name: x\nextras:\n  storages:\n    - name: corpus\n", "name: x\nextras:\n  storages:\n    - name: corpus\n    - name: models\n"},
+		{"extras:\n  hostNetwork: false\nname: x", "extras:\n  storages:\n    - name: corpus\n  hostNetwork: false\nname: x\n", "extras:\n  storages:\n    - name: corpus\n    - name: models\n  hostNetwork: false\nname: x\n"},
+		{"extras:\n  storages: []\n", "extras:\n  storages:\n    - name: corpus\n", "extras:\n  storages:\n    - name: corpus\n    - name: models\n"},
+	} {
+		b.jobFile(c.file)
+		b.checks(c.file)
+		tick("corpus")
+		b.checks(c.one)
+		tick("models")
+		b.checks(c.two)
+		tick("models")
+		b.checks(c.one)
+	}
+	const own = "extras:\n  storages:\n  # mine\n  - name: models\n    mountPath: /models # here\n  - {name: other}\n"
+	b.jobFile(own)
+	b.checks(own)
+	b.shows("document.querySelector('input[name=\"storage-models\"]').checked && !document.querySelector('input[name=\"storage-corpus\"]').checked")
+	tick("models")
+	b.checks("extras:\n  storages:\n  # mine\n  - {name: other}\n")
+	b.jobFile("extras: {storages: [{name: corpus}]}\n")
+	b.has(".storages", "only the editor can change")
+	b.shows("document.querySelector('input[name=\"storage-corpus\"]').disabled")
+	b.fine()
+}
