@@ -11,7 +11,7 @@ import (
 // parts, of which all but the last are partial.
 type criLine struct {
 	stamp   int64 // ns
-	time    string
+	time    []byte
 	stream  []byte
 	partial bool
 	text    []byte
@@ -30,8 +30,8 @@ func parseLine(line []byte) (l criLine, ok bool) {
 	if tags, l.text, ok = bytes.Cut(rest, []byte(" ")); !ok {
 		tags = rest // a line without text
 	}
-	l.time = string(at)
-	if l.stamp, ok = parseStamp(l.time); !ok {
+	l.time = at
+	if l.stamp, ok = parseStamp(string(at)); !ok {
 		return l, false
 	}
 	tag, _, _ := bytes.Cut(tags, []byte(":"))
@@ -78,9 +78,9 @@ func (j *joiner) add(line []byte, give func(logapi.Line) error) error {
 	p := j.pending[string(l.stream)]
 	switch {
 	case p == nil && !l.partial:
-		return give(logapi.Line{Stamp: l.time, Text: l.text})
+		return give(logapi.Line{Stamp: string(l.time), Text: l.text})
 	case p == nil:
-		p = &logapi.Line{Stamp: l.time}
+		p = &logapi.Line{Stamp: string(l.time)}
 		j.pending[string(l.stream)] = p
 	}
 	p.Text = append(p.Text, l.text...)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"regexp"
+	"slices"
 	"time"
 
 	"github.com/openpai/paictl/pkg/node/logstore/logapi"
@@ -37,15 +38,20 @@ type framePlace struct {
 	segment int64
 }
 
+// snapshot returns the log as it is now: a page without frames, and the segments.
+func (s *stream) snapshot() (*Page, []segment) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p := &Page{Start: s.end, End: s.end, Next: s.end, Gaps: s.gaps, dir: s.dir, codec: s.codec}
+	if len(s.segments) > 0 {
+		p.Start = s.segments[0].start
+	}
+	return p, slices.Clone(s.segments)
+}
+
 // page finds a part of a log.
 func (s *stream) page(q Query) (*Page, error) {
-	s.mu.Lock()
-	segments := append([]segment(nil), s.segments...)
-	p := &Page{Start: s.end, End: s.end, Next: s.end, Gaps: s.gaps, dir: s.dir, codec: s.codec}
-	s.mu.Unlock()
-	if len(segments) > 0 {
-		p.Start = segments[0].start
-	}
+	p, segments := s.snapshot()
 	var err error
 	switch {
 	case q.Tail >= 0:

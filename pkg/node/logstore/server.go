@@ -28,6 +28,8 @@ const (
 	waitStep = 250 * time.Millisecond
 	// writeTime limits the time for sending an answer to a slow client.
 	writeTime = 5 * time.Minute
+	// searches is how many searches run at a time. Others wait.
+	searches = 2
 )
 
 // Server answers requests for logs, and for the resource use of their containers.
@@ -36,12 +38,14 @@ type Server struct {
 	meter      *meter.Meter
 	tokenFile  string
 	accessFile string
+	// searching has room for the searches that run at a time: the machine's processors are for the jobs.
+	searching chan struct{}
 }
 
 // NewServer returns a server. The token is in a file, which is read each time, because the kubelet renews it. So is
 // the password for its metrics; without that file everyone may read them.
 func NewServer(s *Store, m *meter.Meter, tokenFile, accessFile string) *Server {
-	return &Server{s, m, tokenFile, accessFile}
+	return &Server{s, m, tokenFile, accessFile, make(chan struct{}, searches)}
 }
 
 // Handler answers GET /v1/logs/UID/CONTAINER and /v1/use.
@@ -68,19 +72,41 @@ func (s *Server) guard(h http.HandlerFunc) http.Handler {
 }
 
 func (s *Server) serveLog(w http.ResponseWriter, r *http.Request) {
+	switch r.URL.Query().Get("view") {
+	case "":
+		s.servePage(w, r)
+	case logapi.ViewWindow:
+		s.serveWindow(w, r)
+	case logapi.ViewMatches:
+		s.serveMatches(w, r)
+	default:
+		http.Error(w, "there is no such view", http.StatusBadRequest)
+	}
+}
+
+// found returns the log of a request, and bounds the wait and then the answer: the proxy in front has its own limits. If there is no such
+// log, it answers, and returns nil.
+func (s *Server) found(w http.ResponseWriter, r *http.Request, wait time.Duration) *stream {
+	x := s.store.find(r.PathValue("uid"), r.PathValue("container"))
+	if x == nil {
+		http.Error(w, "this machine has no such log", http.StatusNotFound)
+		return nil
+	}
+	if err := http.NewResponseController(w).SetWriteDeadline(time.Now().Add(wait + writeTime)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return nil
+	}
+	return x
+}
+
+func (s *Server) servePage(w http.ResponseWriter, r *http.Request) {
 	q, wait, err := s.query(r.URL.Query())
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	x := s.store.find(r.PathValue("uid"), r.PathValue("container"))
+	x := s.found(w, r, wait)
 	if x == nil {
-		http.Error(w, "this machine has no such log", http.StatusNotFound)
-		return
-	}
-	// The proxy in front has its own limits. These limit the wait, and then the answer.
-	if err := http.NewResponseController(w).SetWriteDeadline(time.Now().Add(wait + writeTime)); err != nil && !errors.Is(err, http.ErrNotSupported) {
-		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
 	p, err := s.store.await(r.Context(), x, q, wait)

@@ -1,0 +1,366 @@
+package logstore
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/openpai/paictl/pkg/node/logstore/logapi"
+)
+
+const (
+	// stepBytes bounds how much of a log is read for one answer by position: one line may be larger than any answer.
+	stepBytes = 64 << 20
+	// dropTries is how often an answer begins again because a segment was dropped while it was read.
+	dropTries = 3
+)
+
+// place is a position of a log: the start, the end, the first line that was written at a time, or an offset.
+type place struct {
+	edge   string // start or end
+	time   time.Time
+	offset int64
+}
+
+func readPlace(text string) (place, error) {
+	if text == logapi.AtStart || text == logapi.AtEnd {
+		return place{edge: text}, nil
+	}
+	if at, err := time.Parse(time.RFC3339Nano, text); err == nil {
+		return place{time: at}, nil
+	}
+	offset, err := whole(text)
+	return place{offset: offset}, err
+}
+
+// windowQuery selects the lines of a window.
+type windowQuery struct {
+	at     place
+	before bool // the lines before the position, in place of those from there on
+	lines  int
+	// longest is how many bytes of a line are returned.
+	longest int
+	wait    time.Duration
+}
+
+// readWindowQuery parses the parameters. Unknown parameters are refused.
+func readWindowQuery(v url.Values) (q windowQuery, err error) {
+	q = windowQuery{lines: logapi.WindowLines, longest: logapi.LineBytes}
+	for name := range v {
+		text := v.Get(name)
+		switch name {
+		case "view":
+		case "at":
+			q.at, err = readPlace(text)
+		case "before":
+			q.before, err = strconv.ParseBool(text)
+		case "lines":
+			q.lines, err = between(text, logapi.WindowLines)
+		case "longest":
+			q.longest, err = between(text, logapi.WindowBytes)
+		case "wait":
+			q.wait, err = time.ParseDuration(text)
+			q.wait = min(q.wait, logapi.WindowWait)
+		default:
+			err = errors.New("there is no such parameter")
+		}
+		if err != nil {
+			return q, fmt.Errorf("%s=%s: %w", name, strings.ToValidUTF8(text, ""), err)
+		}
+	}
+	if q.lines > 1 {
+		q.longest = min(q.longest, logapi.ManyBytes)
+	}
+	return q, nil
+}
+
+// between reads a number from 1 to most.
+func between(text string, most int) (int, error) {
+	n, err := strconv.Atoi(text)
+	if err == nil && (n < 1 || n > most) {
+		err = fmt.Errorf("it must be between 1 and %d", most)
+	}
+	return n, err
+}
+
+// resolve returns the offset of a place.
+func (p *Page) resolve(ctx context.Context, segments []segment, at place) (int64, error) {
+	switch {
+	case at.edge == logapi.AtStart:
+		return p.Start, nil
+	case at.edge == logapi.AtEnd:
+		return p.End, nil
+	case !at.time.IsZero():
+		return p.seek(ctx, segments, at.time.UnixNano())
+	}
+	return min(at.offset, p.End), nil
+}
+
+// seek returns the position of the first line that was written at a time, in ns, or later.
+func (p *Page) seek(ctx context.Context, segments []segment, since int64) (int64, error) {
+	for _, g := range segments {
+		frames, err := p.scan(g)
+		if err != nil {
+			return 0, err
+		}
+		for _, f := range frames {
+			if f.last >= since {
+				return p.walk(ctx, segments, f.offset, stepBytes, func(c piece) bool { return !c.begins || c.time < since })
+			}
+		}
+	}
+	return p.End, nil
+}
+
+// span is the range of the log.
+func (p *Page) span(limit int64) logapi.Span {
+	return logapi.Span{Start: p.Start, End: p.End, Gaps: p.Gaps, Limit: limit}
+}
+
+// window reads a window. If a segment is dropped while it is read, it begins again.
+func (s *stream) window(ctx context.Context, q windowQuery) (w *logapi.Window, err error) {
+	for range dropTries {
+		p, segments := s.snapshot()
+		at, e := p.resolve(ctx, segments, q.at)
+		if err = e; err == nil && q.before {
+			w, err = p.windowBefore(ctx, segments, at, q)
+		} else if err == nil {
+			w, err = p.windowFrom(ctx, segments, at, q)
+		}
+		if err == nil {
+			w.Span = p.span(s.limits.PerTask)
+		}
+		if !errors.Is(err, os.ErrNotExist) {
+			return w, err
+		}
+	}
+	return nil, err
+}
+
+// windowFrom returns the lines from a position on. It ends before the line that has no room. If one line is requested, it also ends within that
+// line, so that the next window has the rest.
+func (p *Page) windowFrom(ctx context.Context, segments []segment, from int64, q windowQuery) (*logapi.Window, error) {
+	w := &logapi.Window{Lines: []logapi.PlacedLine{}}
+	open, size := [2]int{}, 0 // by stream: 1 + the index of its line that continues
+	to, err := p.walk(ctx, segments, from, stepBytes, func(c piece) bool {
+		if c.begins || open[c.stderr] == 0 {
+			if n := len(w.Lines); n == q.lines || n > 0 && size+q.longest > logapi.WindowBytes {
+				return false
+			}
+			w.Lines = append(w.Lines, logapi.PlacedLine{At: c.at, Line: logapi.Line{Stamp: string(c.stamp), Text: []byte{}}, Continued: !c.begins})
+			open[c.stderr] = len(w.Lines)
+		}
+		l := &w.Lines[open[c.stderr]-1]
+		room := max(q.longest-len(l.Text), 0)
+		if q.lines == 1 && len(c.text) > room && len(l.Text) > 0 {
+			l.Bytes = max(l.Bytes, int64(len(l.Text))+1) // there is more of it
+			return false
+		}
+		part := c.text[:min(room, len(c.text))]
+		l.Text, l.Bytes, size = append(l.Text, part...), l.Bytes+int64(len(c.text)), size+len(part)
+		if c.ends {
+			open[c.stderr] = 0
+		}
+		return true
+	})
+	w.To = to
+	return finished(w, from, err)
+}
+
+// windowBefore returns the last lines before a position.
+func (p *Page) windowBefore(ctx context.Context, segments []segment, to int64, q windowQuery) (*logapi.Window, error) {
+	w := &logapi.Window{Lines: []logapi.PlacedLine{}, To: to}
+	open, size := [2]*logapi.PlacedLine{}, 0 // by stream: its line whose beginning hasn't been read
+	first := true
+	from, err := p.walkBack(ctx, segments, to, stepBytes, func(c piece) bool {
+		l := open[c.stderr]
+		if l == nil {
+			n := len(w.Lines)
+			for _, other := range open {
+				if other != nil {
+					n++
+				}
+			}
+			if n >= q.lines || n > 0 && size+q.longest > logapi.WindowBytes {
+				return false
+			}
+			l = &logapi.PlacedLine{}
+			open[c.stderr] = l
+		}
+		if first {
+			w.To, first = c.next, false
+		}
+		l.At, l.Stamp, l.Bytes = c.at, string(c.stamp), l.Bytes+int64(len(c.text))
+		size -= len(l.Text)
+		text := append([]byte{}, c.text[:min(q.longest, len(c.text))]...)
+		l.Text = append(text, l.Text[:min(q.longest-len(text), len(l.Text))]...)
+		size += len(l.Text)
+		if c.begins {
+			w.Lines = append(w.Lines, *l)
+			open[c.stderr] = nil
+		}
+		return true
+	})
+	for _, l := range open {
+		if l != nil {
+			l.Continued = true
+			w.Lines = append(w.Lines, *l)
+		}
+	}
+	slices.SortFunc(w.Lines, func(a, b logapi.PlacedLine) int { return cmp.Compare(a.At, b.At) })
+	return finished(w, from, err)
+}
+
+// finished sets the beginning of a window, and leaves out the sizes of lines that are complete.
+func finished(w *logapi.Window, from int64, err error) (*logapi.Window, error) {
+	if err != nil {
+		return nil, err
+	}
+	if w.From = from; len(w.Lines) > 0 {
+		w.From = w.Lines[0].At
+	}
+	w.To = max(w.To, w.From)
+	for i := range w.Lines {
+		if l := &w.Lines[i]; l.Bytes == int64(len(l.Text)) {
+			l.Bytes = 0
+		}
+	}
+	return w, nil
+}
+
+const (
+	// searchBytes is how much of a line is searched.
+	searchBytes = 64 << 10
+	// searchTime bounds one search, and excerptBytes the part of a long line that is returned: the match may be anywhere in it.
+	searchTime    = 2 * time.Second
+	excerptBytes  = 240
+	excerptBefore = 60
+	// maxExpression bounds a regular expression, in bytes.
+	maxExpression = 1 << 10
+)
+
+// matchQuery selects lines that match.
+type matchQuery struct {
+	at    place
+	match *regexp.Regexp
+	limit int
+}
+
+// readMatchQuery parses the parameters. Unknown parameters are refused.
+func readMatchQuery(v url.Values) (q matchQuery, err error) {
+	q = matchQuery{at: place{edge: logapi.AtStart}, limit: logapi.MatchesLimit}
+	for name := range v {
+		text := v.Get(name)
+		switch name {
+		case "view":
+		case "at":
+			q.at, err = readPlace(text)
+		case "limit":
+			q.limit, err = between(text, logapi.MatchesLimit)
+		case "match":
+			if len(text) > maxExpression {
+				return q, fmt.Errorf("match has %d bytes, more than %d", len(text), maxExpression)
+			}
+			q.match, err = regexp.Compile(text)
+		default:
+			err = errors.New("there is no such parameter")
+		}
+		if err != nil {
+			return q, fmt.Errorf("%s=%s: %w", name, strings.ToValidUTF8(text, ""), err)
+		}
+	}
+	if q.match == nil {
+		return q, errors.New("match is missing")
+	}
+	return q, nil
+}
+
+// candidate is the beginning of a line that is searched.
+type candidate struct {
+	at    int64
+	stamp string
+	text  []byte
+	open  bool
+}
+
+// matches searches a part of the log: it ends after so many matches, bytes or seconds, at a position from which the search continues.
+func (s *stream) matches(ctx context.Context, q matchQuery, now func() time.Time) (out *logapi.Matches, err error) {
+	for range dropTries {
+		p, segments := s.snapshot()
+		from, e := p.resolve(ctx, segments, q.at)
+		if err = e; err == nil {
+			out, err = p.search(ctx, segments, from, q, now)
+		}
+		if err == nil {
+			out.Span = p.span(s.limits.PerTask)
+		}
+		if !errors.Is(err, os.ErrNotExist) {
+			return out, err
+		}
+	}
+	return nil, err
+}
+
+func (p *Page) search(ctx context.Context, segments []segment, from int64, q matchQuery, now func() time.Time) (*logapi.Matches, error) {
+	out := &logapi.Matches{Items: []logapi.Match{}, From: max(from, p.Start)}
+	lines := [2]candidate{} // by stream
+	judge := func(at int64, stamp, text []byte) {
+		if found := q.match.FindIndex(bytes.TrimSuffix(text, []byte("\r"))); found != nil {
+			out.Items = append(out.Items, excerpt(at, string(stamp), text, found))
+		}
+	}
+	started, unchecked := now(), 0
+	to, err := p.walk(ctx, segments, from, stepBytes, func(c piece) bool {
+		if unchecked += len(c.text) + 1; unchecked > searchBytes {
+			if unchecked = 0; now().Sub(started) > searchTime || ctx.Err() != nil {
+				return false
+			}
+		}
+		l := &lines[c.stderr]
+		switch {
+		case len(out.Items) == q.limit:
+			return false
+		case c.begins && c.ends:
+			judge(c.at, c.stamp, c.text[:min(len(c.text), searchBytes)])
+			return true
+		case c.begins || !l.open:
+			*l = candidate{c.at, string(c.stamp), l.text[:0], true}
+		}
+		l.text = append(l.text, c.text[:min(searchBytes-len(l.text), len(c.text))]...)
+		if c.ends {
+			judge(l.at, []byte(l.stamp), l.text)
+			l.open = false
+		}
+		return true
+	})
+	if err == nil {
+		err = context.Cause(ctx)
+	}
+	for i := range lines { // whose end isn't in this part
+		if l := &lines[i]; l.open && len(out.Items) < q.limit {
+			judge(l.at, []byte(l.stamp), l.text)
+		}
+	}
+	slices.SortFunc(out.Items, func(a, b logapi.Match) int { return cmp.Compare(a.At, b.At) })
+	out.To = max(to, out.From)
+	return out, err
+}
+
+// excerpt returns the part of a line around a match.
+func excerpt(at int64, stamp string, text []byte, found []int) logapi.Match {
+	begin := 0
+	if len(text) > excerptBytes {
+		begin = min(max(found[0]-excerptBefore, 0), len(text)-excerptBytes)
+	}
+	end := min(begin+excerptBytes, len(text))
+	return logapi.Match{At: at, Stamp: stamp, Text: slices.Clone(text[begin:end]), From: found[0] - begin, To: min(found[1], end) - begin}
+}
