@@ -28,6 +28,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/job/v1"
 	"github.com/openpai/paictl/pkg/kube"
 	"github.com/openpai/paictl/pkg/node/logstore/logapi"
+	"github.com/openpai/paictl/pkg/node/logstoretest"
 )
 
 const object = "0123456789abcdef0123456789abcdef"
@@ -50,6 +51,7 @@ type fake struct {
 	cut       int                 // pages that break off in the middle
 	away      func(page int) bool // whether the agent is being renewed when a page is asked for; the first is 1
 	dropped   func(page int, k *keptLog)
+	agent     *logstoretest.Machine // n1, for questions by position; nil: its agent is of an earlier release
 }
 
 // keptLog is an agent's copy of a log.
@@ -273,6 +275,10 @@ func (f *fake) servePage(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(http.StatusNotFound)
 		_, _ = io.WriteString(w, `{"code":"NotFound","message":"the machine keeps no log of it"}`)
+		return
+	}
+	if q.Get("view") != "" {
+		f.serveView(w, r, parts[len(parts)-2])
 		return
 	}
 	offset, _ := strconv.Atoi(q.Get("offset"))

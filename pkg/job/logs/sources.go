@@ -228,23 +228,11 @@ func (r *reader) fromPod(p *corev1.Pod) *source {
 	return s
 }
 
-// sources finds one log per task. It asks the archive only for tasks and attempts without a pod.
+// sources finds one log per task.
 func (r *reader) sources(ctx context.Context, sel Selection) ([]*source, error) {
-	known := map[task][]*source{}
-	pods, err := r.client.Pods(ctx, r.job)
+	known, err := r.known(ctx, sel, func(known map[task][]*source) bool { return r.complete(sel, known) })
 	if err != nil {
 		return nil, err
-	}
-	for i := range pods {
-		if s := r.fromPod(&pods[i]); s != nil && r.selected(sel, s.task) {
-			known[s.task] = append(known[s.task], s)
-		}
-	}
-	if !r.job.Live || !r.complete(sel, known) {
-		err = r.archived(ctx, sel, known)
-		if err != nil && (len(known) == 0 || sel.Attempt >= 0 || sel.Previous) {
-			return nil, err
-		}
 	}
 	var out []*source
 	for _, list := range known {
@@ -256,6 +244,27 @@ func (r *reader) sources(ctx context.Context, sel Selection) ([]*source, error) 
 		return cmp.Or(cmp.Compare(slices.Index(r.order, a.role), slices.Index(r.order, b.role)), cmp.Compare(a.index, b.index))
 	})
 	return out, nil
+}
+
+// known finds the logs of the selected tasks. It asks the archive only if the pods aren't enough.
+func (r *reader) known(ctx context.Context, sel Selection, enough func(map[task][]*source) bool) (map[task][]*source, error) {
+	known := map[task][]*source{}
+	pods, err := r.client.Pods(ctx, r.job)
+	if err != nil {
+		return nil, err
+	}
+	for i := range pods {
+		if s := r.fromPod(&pods[i]); s != nil && r.selected(sel, s.task) {
+			known[s.task] = append(known[s.task], s)
+		}
+	}
+	if !r.job.Live || !enough(known) {
+		err = r.archived(ctx, sel, known)
+		if err != nil && (len(known) == 0 || sel.Attempt >= 0 || sel.Previous) {
+			return nil, err
+		}
+	}
+	return known, nil
 }
 
 // complete reports whether the pods have all selected logs.

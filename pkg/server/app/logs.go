@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/job"
 	"github.com/openpai/paictl/pkg/job/logs"
 	"github.com/openpai/paictl/pkg/people/rules"
@@ -28,6 +29,7 @@ type Log struct {
 	TaskAttempt int32  `json:"t"`
 	Stream      string `json:"s,omitempty"` // stdout or stderr; "" is both
 	Tail        bool   `json:"e,omitempty"` // only its end
+	Times       bool   `json:"-"`           // before each line
 }
 
 const (
@@ -41,7 +43,7 @@ const (
 
 // NoLog returns the error for an attempt of a task that has no log.
 func NoLog(why string) error {
-	return &wire.Error{Status: http.StatusNotFound, Code: "NoTaskLogError", Message: why}
+	return &wire.Error{Status: http.StatusNotFound, Code: CodeNoLog, Message: why}
 }
 
 // TaskLogs returns the logs of an attempt of a task, by the names that clients know: "all", and "stdout" and "stderr" if the
@@ -121,7 +123,7 @@ func (j *Job) LogText(ctx context.Context, l *Log, follow bool, note func(string
 	}
 	err := j.Logs(ctx, o, func(line logs.Line) error {
 		begun = true
-		text := line.Append(nil, false)
+		text := line.Append(nil, l.Times && line.Stamp != "")
 		if end != nil {
 			end.add(text)
 			return nil
@@ -166,4 +168,57 @@ func (j *Job) ExitRules(ctx context.Context) *exits.Set {
 		return nil
 	}
 	return j.actions.app.Jobs.ExitRules(ctx)
+}
+
+// Codes of logs by position.
+const (
+	CodeNoLog       = "NoTaskLogError"
+	CodeNoPositions = "NoPositionsError"
+	CodeLogGone     = "LogGoneError"
+)
+
+// LogWindow reads a part of the log of a task by position.
+func (j *Job) LogWindow(ctx context.Context, sel logs.Selection, q logs.WindowQuery) (*logs.Window, error) {
+	if err := j.decide("job.logs"); err != nil {
+		return nil, err
+	}
+	w, err := logs.ReadWindow(ctx, j.actions.app.Jobs, j.job, sel, q)
+	return w, placeless(ctx, err)
+}
+
+// SearchLog searches a part of the log of a task.
+func (j *Job) SearchLog(ctx context.Context, sel logs.Selection, q logs.MatchQuery) (*logs.Matches, error) {
+	if err := j.decide("job.logs"); err != nil {
+		return nil, err
+	}
+	m, err := logs.Search(ctx, j.actions.app.Jobs, j.job, sel, q)
+	return m, placeless(ctx, err)
+}
+
+// FindLog returns the log of one attempt of a task: the one that a position names, or the selected one.
+func (j *Job) FindLog(ctx context.Context, sel logs.Selection, at logs.At) (*Log, error) {
+	if err := j.decide("job.logs"); err != nil {
+		return nil, err
+	}
+	attempt, taskAttempt, err := logs.Find(ctx, j.actions.app.Jobs, j.job, sel, at)
+	if err != nil {
+		return nil, placeless(ctx, err)
+	}
+	return &Log{User: j.User(), Name: j.Name(), UID: j.job.UID, Attempt: attempt, Role: j.job.RoleObject(sel.Role), Index: sel.Task, TaskAttempt: taskAttempt}, nil
+}
+
+// placeless converts the errors of logs by position.
+func placeless(ctx context.Context, err error) error {
+	e := &wire.Error{Message: fmt.Sprint(err), Remedy: hint.Of(err)}
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, logs.ErrUnplaced):
+		e.Status, e.Code = http.StatusNotFound, CodeNoPositions
+	case errors.Is(err, logs.ErrGone):
+		e.Status, e.Code = http.StatusGone, CodeLogGone
+	default:
+		return missing(ctx, err)
+	}
+	return e
 }

@@ -123,7 +123,8 @@ func TestTwoPeopleInTwoVirtualClusters(t *testing.T) {
 		for _, path := range []string{
 			"/api/v2/jobs/ann~train", "/api/v2/jobs/vic~" + object, "/api/v2/jobs/" + object, "/api/v2/jobs/ann~nothing", "/api/v2/jobs/~train", "/api/v2/jobs/ann~train~x",
 			"/api/v2/jobs/ann~train/config", "/api/v2/jobs/ann~train/events", "/api/v2/jobs/ann~train/ssh", "/api/v1/user/ann/jobs/train",
-			"/api/v3/jobs/ann/train", "/api/v3/jobs/vic/" + object, "/api/v3/jobs/ann/train/why", "/api/v3/jobs/ann/train/brief", "/api/v3/jobs/ann/train/logs", "/api/v3/jobs/ann/train/logs?match=(", "/api/v3/jobs/ann/train/follow", "/api/v3/jobs/ann/train/targets",
+			"/api/v3/jobs/ann/train", "/api/v3/jobs/vic/" + object, "/api/v3/jobs/ann/train/why", "/api/v3/jobs/ann/train/brief", "/api/v3/jobs/ann/train/logs", "/api/v3/jobs/ann/train/logs?match=(",
+			"/api/v3/jobs/ann/train/tasks/Worker_1/0/log", "/api/v3/jobs/ann/train/tasks/Worker_1/0/log?at=x", "/api/v3/jobs/ann/train/tasks/x/y/log/matches", "/api/v3/jobs/ann/train/tasks/Worker_1/0/log/text", "/api/v3/jobs/ann/train/follow", "/api/v3/jobs/ann/train/targets",
 		} {
 			a := h.as("vic", "GET", path, "")
 			assert.Equal(t, 404, a.Status, "%s: %s", path, a.Body)

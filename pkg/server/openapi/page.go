@@ -16,7 +16,7 @@ const intro = `# The REST API
 
 Use this page to look up an operation of the platform's server (the service ` + "`rest-server`" + `), or to write a client of it.
 
-**Contents:** [Watch jobs](#watch-jobs) · [Watch the cluster](#watch-the-cluster) · [paictl's own: /api/v3, and signing in](#paictls-own-apiv3-and-signing-in) · [OpenPAI's: /api/v2 and /api/v1](#openpais-apiv2-and-apiv1)
+**Contents:** [Watch jobs](#watch-jobs) · [Watch the cluster](#watch-the-cluster) · [Read a log by position](#read-a-log-by-position) · [paictl's own: /api/v3, and signing in](#paictls-own-apiv3-and-signing-in) · [OpenPAI's: /api/v2 and /api/v1](#openpais-apiv2-and-apiv1)
 
 The server describes itself at ` + "`" + Path + "`" + ` (OpenAPI 3.1), with all fields of requests and responses. A test checks every response against that description.
 This page is generated from it.
@@ -48,6 +48,27 @@ Send the last id that you received as ` + "`Last-Event-ID`" + `, to any server o
 ` + "`GET /api/v3/status/watch`" + ` sends the state of the cluster, cut to what you may see: a ` + "`snapshot`" + ` with all of ` + "`GET /api/v3/status`" + `, and then each ` + "`change`" + `. ` + "`parts`" + ` selects lists, such as
 ` + "`machines,virtualClusters`" + `. In a change, ` + "`machines`" + ` and ` + "`jobs`" + ` have the new and changed elements, ` + "`goneMachines`" + ` (names) and ` + "`goneJobs`" + ` (uids) the removed ones; any other field replaces the
 former one. A new ` + "`snapshot`" + ` replaces everything. ` + "`end`" + ` is the last event.
+
+## Read a log by position
+
+` + "`GET …/tasks/{role}/{index}/log`" + ` returns a window of a task's log. Each line has its position, ` + "`at`" + `: a text ` + "`LOG.OFFSET`" + `, which leads to the same line as long as the log is kept, also after a retry of the
+task: each attempt has another log. Texts of lines are in base64, as programs may write any bytes.
+
+| parameter | meaning |
+|---|---|
+| ` + "`at`" + ` | a position, ` + "`start`" + `, ` + "`end`" + ` (the default), or a time: the first line written then or later |
+| ` + "`before`" + ` | ` + "`true`" + `: the lines before ` + "`at`" + `; the default with ` + "`end`" + ` |
+| ` + "`lines`" + `, ` + "`longest`" + ` | up to 2,000 lines (default 500); bytes of a line, up to 65,536 (default 8,192), or 1 MiB with ` + "`lines=1`" + `. An answer has 1 MiB of text at most |
+| ` + "`wait`" + ` | up to ` + "`20s`" + `: wait for lines if ` + "`at`" + ` is the end of the log |
+| ` + "`attempt`" + `, ` + "`taskAttempt`" + `, ` + "`previous`" + ` | an earlier attempt; a position names its attempt itself |
+
+` + "`from`" + ` and ` + "`to`" + ` are the ends of the window: continue with ` + "`at=TO`" + `, or with ` + "`at=FROM&before=true`" + `, while ` + "`after`" + ` or ` + "`before`" + ` is true. To follow a log, repeat ` + "`at=TO&wait=20s`" + ` while ` + "`live`" + ` is true.
+A line with ` + "`bytes`" + ` was cut: ` + "`at=POSITION&lines=1&longest=1048576`" + ` returns more of it, and ` + "`at=TO`" + ` the rest, which is ` + "`continued`" + `. ` + "`dropped`" + ` counts bytes between your position and the first line that is kept.
+
+` + "`GET …/log/matches?match=REGEXP`" + ` searches, in RE2's syntax, the first 64 KiB of each line. A request searches 64 MiB or two seconds, and returns up to 1,000 positions with excerpts; while ` + "`after`" + ` is true, continue with
+` + "`from=TO`" + `. ` + "`GET …/log/text`" + ` downloads the whole log.
+
+` + "`LogGoneError`" + ` (410): the log of the position is no longer kept. ` + "`NoPositionsError`" + `: no agent of log-manager keeps the log; read ` + "`GET …/logs`" + `. ` + "`NoTaskLogError`" + `: the task hasn't started.
 
 `
 

@@ -47,6 +47,8 @@ import (
 type Options struct {
 	// History answers for the job controller; nil: a real one, with an empty archive, but no controller.
 	History http.Handler
+	// Logs answers for the agents that keep logs; nil means that no machine has one. A test with its own History has no use for it.
+	Logs historyserver.Logs
 	// Scheduler answers for the scheduler; nil means that the cluster has no scheduler.
 	Scheduler http.Handler
 	Settings  *settings.Settings
@@ -173,7 +175,7 @@ func Start(t testing.TB, c *kube.Cluster, o Options) *Server {
 		s.Store, err = archive.Open(t.Context(), archive.Options{Path: filepath.Join(t.TempDir(), "archive.db")})
 		require.NoError(t, err)
 		t.Cleanup(func() { _ = s.Store.Close() }) // a test may have closed it
-		o.History = historyserver.New(historyserver.Options{Store: s.Store, Ready: func(context.Context) error { return nil }, Metrics: prometheus.NewRegistry(),
+		o.History = historyserver.New(historyserver.Options{Store: s.Store, Logs: o.Logs, Ready: func(context.Context) error { return nil }, Metrics: prometheus.NewRegistry(),
 			Token: func() string { return jobtest.Token }, AuditToken: func() string { return jobtest.AuditToken }, Log: slog.New(slog.DiscardHandler)}).Handler()
 	}
 	s.History = o.History

@@ -53,7 +53,7 @@ func events(c *server.Call) error {
 		return err
 	}
 	if note != nil {
-		warn(c, note.Error())
+		c.Warn(note.Error())
 	}
 	out := []event{}
 	for _, e := range slices.Backward(all) {

@@ -139,7 +139,7 @@ func list(c *server.Call) error {
 		rows[i] = newRow(&page.Items[i])
 	}
 	if page.Note != "" {
-		warn(c, page.Note)
+		c.Warn(page.Note)
 	}
 	if !f.Count {
 		return c.JSON(rows)

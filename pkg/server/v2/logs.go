@@ -5,7 +5,6 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/openpai/paictl/pkg/job"
 	"github.com/openpai/paictl/pkg/server"
@@ -134,7 +133,7 @@ func readLog(c *server.Call) error {
 		return app.NoLog("There is no such log: a task has stdout and all, and stderr where the machines keep the two apart.")
 	}
 	l.Tail = in.Tail
-	return sendLog(c, j, &l, in.Follow)
+	return c.SendLog(j, &l, in.Follow)
 }
 
 func readLinked(c *server.Call) error {
@@ -142,52 +141,5 @@ func readLinked(c *server.Call) error {
 	if err != nil {
 		return err
 	}
-	return sendLog(c, j, l, false)
-}
-
-// lookAgain is how often sendLog decides again whether the caller may read the log.
-const lookAgain = 15 * time.Second
-
-// sendLog sends a log. If the rest can't be read, it aborts the answer, so that clients don't mistake a part for the whole.
-func sendLog(c *server.Call, j *app.Job, l *app.Log, follow bool) error {
-	f := c.Flow()
-	if c.Request.Method == http.MethodHead {
-		return f.Flush()
-	}
-	looked := time.Now()
-	note := func(text string) {
-		if !f.Begun() {
-			warn(c, text)
-		}
-	}
-	err := j.LogText(c.Context(), l, follow, note, func(text []byte) error {
-		if now := time.Now(); now.Sub(looked) > lookAgain {
-			looked = now
-			if err := j.Still(); err != nil {
-				return err
-			}
-		}
-		return f.Write(text, follow)
-	})
-	switch {
-	case err != nil && !f.Begun():
-		return err
-	case err != nil:
-		f.Cut()
-	}
-	return f.Flush()
-}
-
-// warn adds a warning to the headers of an answer.
-func warn(c *server.Call, text string) {
-	text = strings.Map(func(r rune) rune {
-		switch {
-		case r == '"':
-			return '\''
-		case r < ' ' || r > '~':
-			return ' '
-		}
-		return r
-	}, text)
-	c.Writer.Header().Add("Warning", `199 - "`+text+`"`)
+	return c.SendLog(j, l, false)
 }

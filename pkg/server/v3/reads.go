@@ -2,12 +2,10 @@ package v3
 
 import (
 	"context"
-	"net/http"
 	"reflect"
 	"slices"
 	"time"
 
-	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/job"
 	fapi "github.com/openpai/paictl/pkg/job/api"
 	"github.com/openpai/paictl/pkg/job/logs"
@@ -42,7 +40,7 @@ func readRoutes() []server.Route {
 		server.JSON("GET", api.Prefix+"/images", "job.submit", "Lists the images that all machines hold", images),
 		server.JSON("GET", api.Prefix+"/offer", "job.submit", "Returns the resources that a job may request", offer),
 	}
-	return slices.Concat(out, metricsRoutes(), taskRoutes())
+	return slices.Concat(out, metricsRoutes(), logRoutes(), taskRoutes())
 }
 
 func brief(ctx context.Context, d *app.Actions, in *oneIn) (*job.Job, error) {
@@ -125,7 +123,7 @@ func (in *logsIn) options() (logs.Options, error) {
 	}
 	if in.Match != "" {
 		if o.Match, err = logs.Expression(in.Match); err != nil {
-			return o, &wire.Error{Status: http.StatusBadRequest, Code: wire.CodeParameters, Message: `"match": ` + err.Error(), Remedy: hint.Of(err)}
+			return o, badMatch(err)
 		}
 		o.MatchBytes = matchBytes
 	}

@@ -70,6 +70,12 @@ export interface Routes {
   "GET /api/v3/jobs/{user}/{name}/tasks/{role}/{index}/files/content": { path: { user: string; name: string; role: string; index: string }; query: { path?: string }; answer: string };
   /** Writes a file into a running task. */
   "PUT /api/v3/jobs/{user}/{name}/tasks/{role}/{index}/files/content": { path: { user: string; name: string; role: string; index: string }; query: { path?: string }; answer: Record<string, unknown> };
+  /** Returns lines of a task's log from a position on, or those before it. */
+  "GET /api/v3/jobs/{user}/{name}/tasks/{role}/{index}/log": { path: { user: string; name: string; role: string; index: string }; query: { attempt?: number; taskAttempt?: number; previous?: boolean; at?: string; before?: boolean; lines?: number; longest?: number; wait?: string }; answer: LogsWindow };
+  /** Searches a part of a task's log, and returns the positions of lines that match. */
+  "GET /api/v3/jobs/{user}/{name}/tasks/{role}/{index}/log/matches": { path: { user: string; name: string; role: string; index: string }; query: { attempt?: number; taskAttempt?: number; previous?: boolean; from?: string; match?: string; limit?: number }; answer: LogsMatches };
+  /** Returns a task's whole log as a file. */
+  "GET /api/v3/jobs/{user}/{name}/tasks/{role}/{index}/log/text": { path: { user: string; name: string; role: string; index: string }; query: { attempt?: number; taskAttempt?: number; previous?: boolean; of?: string; times?: boolean }; answer: string };
   /** Connects to ports of a task, over an upgraded connection. */
   "GET /api/v3/jobs/{user}/{name}/tasks/{role}/{index}/portforward": { path: { user: string; name: string; role: string; index: string }; answer: unknown };
   /** Connects to ports of a task, over an upgraded connection. */
@@ -356,6 +362,42 @@ export interface V3ApiFiles {
   more?: boolean;
   path: string;
   size?: number;
+}
+
+export interface LogsWindow {
+  after?: boolean;
+  attempt: number;
+  before?: boolean;
+  bytes: number;
+  dropped?: number;
+  end: string;
+  from: string;
+  gaps?: number;
+  limit: number;
+  lines: LogsPlacedLine[] | null;
+  live?: boolean;
+  start: string;
+  task: string;
+  taskAttempt: number;
+  to: string;
+}
+
+export interface LogsMatches {
+  after?: boolean;
+  attempt: number;
+  bytes: number;
+  dropped?: number;
+  end: string;
+  from: string;
+  gaps?: number;
+  items: LogsMatch[] | null;
+  limit: number;
+  live?: boolean;
+  searched: number;
+  start: string;
+  task: string;
+  taskAttempt: number;
+  to: string;
 }
 
 export interface V3ApiTop {
@@ -854,6 +896,22 @@ export interface V3ApiFileEntry {
   modified?: string;
   name: string;
   size?: number;
+}
+
+export interface LogsPlacedLine {
+  at: string;
+  bytes?: number;
+  continued?: boolean;
+  stamp?: string;
+  text: string | null;
+}
+
+export interface LogsMatch {
+  at: string;
+  from: number;
+  stamp?: string;
+  text: string | null;
+  to: number;
 }
 
 export interface UsageTask {

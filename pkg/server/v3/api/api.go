@@ -26,6 +26,9 @@
 //	GET    /api/v3/jobs/{user}/{name}/brief         job.Job
 //	GET    /api/v3/jobs/{user}/{name}/follow        lines of Frame with Detail or Problem
 //	GET    /api/v3/jobs/{user}/{name}/logs?role=&task=&attempt=&previous=&follow=&since=&tail=&match=   lines of Frame with Line, Note or Problem
+//	GET    /api/v3/jobs/{user}/{name}/tasks/{role}/{index}/log?attempt=&taskAttempt=&previous=&at=&before=&lines=&longest=&wait=   logs.Window
+//	GET    /api/v3/jobs/{user}/{name}/tasks/{role}/{index}/log/matches?…&from=&match=&limit=   logs.Matches
+//	GET    /api/v3/jobs/{user}/{name}/tasks/{role}/{index}/log/text?…&of=&times=               the whole log, as a file
 //	GET    /api/v3/jobs/{user}/{name}/top           Top
 //	GET    /api/v3/jobs/{user}/{name}/freename      FreeName
 //	GET    /api/v3/jobs/{user}/{name}/targets       Targets
