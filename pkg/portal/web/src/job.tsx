@@ -337,7 +337,7 @@ export function JobPage({ user, name }: { user: string; name: string }) {
   useEffect(() => {
     document.title = `${name} – paictl`;
   }, [name]);
-  useKeys(Object.fromEntries(offered.map((x, i) => [String(i + 1), () => setQuery({ tab: x === "overview" ? undefined : x, task: undefined })])));
+  useKeys(Object.fromEntries(offered.map((x, i) => [String(i + 1), () => setQuery({ tab: x === "overview" ? undefined : x, task: undefined, at: undefined })])));
 
   if (!d) return error.value ? <Problem of={error.value} again={() => round.value++} /> : <Loading />;
   const act = (what: "stop" | "retry" | "remove") =>
@@ -356,8 +356,14 @@ export function JobPage({ user, name }: { user: string; name: string }) {
       },
     });
   const task = place.value.query.get("task");
-  const command = tab === "shell" ? `paictl job shell ${quoted(full)}${task ? ` --task ${quoted(task)}` : ""}` : tab === "logs" ? `paictl job logs ${quoted(full)} -f` : tab === "events" ? `paictl job events ${quoted(full)}` : tab === "metrics" ? `paictl job metrics ${quoted(full)}` : `paictl job get ${quoted(full)}`;
+  const command = tab === "shell" ? `paictl job shell ${quoted(full)}${task ? ` --task ${quoted(task)}` : ""}` : tab === "logs" ? `paictl job logs ${quoted(full)}${task ? ` --task ${quoted(task)}` : ""}${place.value.query.get("previous") ? " --previous" : " -f"}` : tab === "events" ? `paictl job events ${quoted(full)}` : tab === "metrics" ? `paictl job metrics ${quoted(full)}` : `paictl job get ${quoted(full)}`;
   const route = tab === "logs" ? "GET /api/v3/jobs/{user}/{name}/logs" : tab === "events" ? "GET /api/v3/jobs/{user}/{name}/events" : tab === "metrics" ? "GET /api/v3/jobs/{user}/{name}/metrics" : "GET /api/v3/jobs/{user}/{name}";
+  // A link to a line is a request for it.
+  const one = /^(.*)\[(\d+)\]$/.exec(task ?? "");
+  const curlOf = () =>
+    tab === "logs" && one
+      ? curl("GET /api/v3/jobs/{user}/{name}/tasks/{role}/{index}/log", { path: { user, name, role: one[1]!, index: one[2]! }, query: { at: place.value.query.get("at") ?? undefined, previous: place.value.query.get("previous") === "true" } })
+      : curl(route, { path });
   return (
     <section class="page job">
       <header class="top">
@@ -392,7 +398,7 @@ export function JobPage({ user, name }: { user: string; name: string }) {
             items={[
               { label: t("copyName"), icon: "copy", run: () => void copy(full) },
               { label: t("copyPaictl"), icon: "copy", run: () => void copy(command) },
-              { label: t("copyCurl"), icon: "copy", run: () => void copy(curl(route, { path })) },
+              { label: t("copyCurl"), icon: "copy", run: () => void copy(curlOf()) },
               { label: t("copyLink"), icon: "link", run: () => void copy(location.href) },
               ...(d.config ? [{ label: t("saveTemplate"), icon: "file" as const, run: () => go(address(["templates", "new"], { job: `${user}/${name}` })) }] : []),
               ...(may("scale") && !isDone ? [{ label: t("scale"), icon: "queue" as const, run: () => (scaling.value = true) }] : []),

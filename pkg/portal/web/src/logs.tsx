@@ -1,8 +1,12 @@
-// The logs of a job's tasks: live, with a search.
+// The logs of a job's tasks. The log of one task is shown by position (tasklog.tsx); those of several, and logs without positions, as the
+// lines of a stream, with a search in those that the page has.
 import { useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { Failure, failure, frames, lasting, lost } from "./api";
+import { bytesOf, fill, stampOf, textOf } from "./logline";
+import { screenClass, TaskChoice, Ticks } from "./logparts";
 import { place, setQuery } from "./route";
+import { TaskLog } from "./tasklog";
 import { t } from "./text";
 import type { JobDetail, LogsLine } from "./types";
 import { Icon, Problem, save } from "./ui";
@@ -10,7 +14,6 @@ import { Icon, Problem, save } from "./ui";
 const tail = 1000; // lines of each task that are read at first
 const most = 20_000; // lines that are kept
 const mostBytes = 4 << 20; // of the texts of lines that are kept
-const longest = 8 << 10; // bytes of a line that are shown: a program may write a megabyte without a line break
 const burst = 1000; // lines that wait to be drawn; a hidden tab draws no frames
 const chunk = 250; // lines of an element, which the browser draws when it is in view
 
@@ -21,48 +24,9 @@ interface Line {
   bytes: number;
 }
 
-const decoder = new TextDecoder();
-
-/** Decodes the bytes of a line. Of a line that a progress bar wrote again and again, the last part is shown. */
+/** Decodes a line. */
 function read(l: LogsLine): Line {
-  const all = Uint8Array.from(atob(l.text ?? ""), (c) => c.charCodeAt(0));
-  let end = all.length;
-  while (end > 0 && (all[end - 1] === 13 || all[end - 1] === 10)) end--;
-  const from = end > 0 ? all.lastIndexOf(13, end - 1) + 1 : 0;
-  const shown = all.subarray(from, Math.min(end, from + longest));
-  return { task: l.task, stamp: l.stamp ?? "", text: decoder.decode(shown) + (from + longest < end ? "…" : ""), bytes: shown.length };
-}
-
-// eslint-disable-next-line no-control-regex
-const escapes = /\u001b(?:\[([0-9;?]*)([@-~])|\][^\u0007\u001b]*(?:\u0007|\u001b\\)?|[@-Z\\^_])/g;
-
-/** Splits a text at its escape sequences. Colours become classes; all other sequences are left out. */
-function coloured(text: string): { text: string; style: string }[] {
-  if (!text.includes("\u001b")) return [{ text, style: "" }];
-  const out: { text: string; style: string }[] = [];
-  let bold = false;
-  let colour = "";
-  let from = 0;
-  const add = (part: string) => {
-    const style = bold && colour ? "bold " + colour : bold ? "bold" : colour;
-    const last = out.at(-1);
-    if (last?.style === style) last.text += part;
-    else out.push({ text: part, style });
-  };
-  for (const m of text.matchAll(escapes)) {
-    if (m.index > from) add(text.slice(from, m.index));
-    from = m.index + m[0].length;
-    if (m[2] !== "m") continue;
-    for (const code of (m[1] || "0").split(";").map(Number)) {
-      if (code === 0 || code === 39) colour = "";
-      if (code === 0 || code === 22) bold = false;
-      else if (code === 1) bold = true;
-      else if (code >= 30 && code <= 37) colour = "ansi" + (code - 30);
-      else if (code >= 90 && code <= 97) colour = "ansi" + (code - 90);
-    }
-  }
-  if (from < text.length) add(text.slice(from));
-  return out;
+  return { task: l.task, stamp: l.stamp ?? "", ...textOf(bytesOf(l.text)) };
 }
 
 /** The element with all lines. It is drawn by hand: a component for each of 20,000 lines would be slow. */
@@ -109,12 +73,7 @@ class Screen {
   private draw(l: Line): HTMLElement {
     const row = document.createElement("div");
     row.className = "l";
-    if (l.stamp) {
-      const stamp = document.createElement("span");
-      stamp.className = "stamp";
-      stamp.textContent = l.stamp.slice(0, 23).replace("T", " ");
-      row.append(stamp);
-    }
+    if (l.stamp) row.append(stampOf(l.stamp));
     if (this.several) {
       const task = document.createElement("span");
       task.className = "of";
@@ -123,41 +82,9 @@ class Screen {
     }
     const text = document.createElement("span");
     text.className = "t";
-    this.fill(text, l.text);
+    fill(text, l.text, this.word);
     row.append(text);
     return row;
-  }
-
-  private fill(to: HTMLElement, text: string): void {
-    const parts: Node[] = [];
-    for (const p of coloured(text)) {
-      const nodes = this.marked(p.text);
-      if (!p.style) parts.push(...nodes);
-      else {
-        const span = document.createElement("span");
-        span.className = p.style;
-        span.append(...nodes);
-        parts.push(span);
-      }
-    }
-    to.replaceChildren(...parts);
-  }
-
-  /** Returns a text with the word that is searched marked in it. */
-  private marked(text: string): Node[] {
-    if (!this.word) return [document.createTextNode(text)];
-    const out: Node[] = [];
-    const lower = text.toLowerCase();
-    let from = 0;
-    for (let at = lower.indexOf(this.word); at >= 0; at = lower.indexOf(this.word, from)) {
-      if (at > from) out.push(document.createTextNode(text.slice(from, at)));
-      const mark = document.createElement("mark");
-      mark.textContent = text.slice(at, at + this.word.length);
-      out.push(mark);
-      from = at + this.word.length;
-    }
-    if (from < text.length || out.length === 0) out.push(document.createTextNode(text.slice(from)));
-    return out;
   }
 
   find(word: string): void {
@@ -166,7 +93,7 @@ class Screen {
     const rows = this.box.querySelectorAll<HTMLElement>(".l");
     this.lines.forEach((l, i) => {
       const lower = l.text.toLowerCase();
-      if ((this.word && lower.includes(this.word)) || (before && lower.includes(before))) this.fill(rows[i]!.lastElementChild as HTMLElement, l.text);
+      if ((this.word && lower.includes(this.word)) || (before && lower.includes(before))) fill(rows[i]!.lastElementChild as HTMLElement, l.text, this.word);
     });
   }
 
@@ -175,7 +102,24 @@ class Screen {
   }
 }
 
-export function Logs({ d, user, name }: { d: JobDetail; user: string; name: string }) {
+interface Of {
+  d: JobDetail;
+  user: string;
+  name: string;
+}
+
+export function Logs(of: Of) {
+  const tasks = of.d.taskList ?? [];
+  const asked = place.value.query.get("task") ?? "";
+  const m = /^(.*)\[(\d+)\]$/.exec(asked);
+  const one = m ? { role: m[1]!, index: Number(m[2]) } : tasks.length === 1 ? tasks[0]! : null;
+  const key = one ? `${one.role}[${one.index}]` : "";
+  const unplaced = useSignal("");
+  if (one && unplaced.value !== key) return <TaskLog key={key} {...of} role={one.role} index={one.index} unplaced={() => (unplaced.value = key)} />;
+  return <Stream {...of} unplaced={unplaced.value !== "" && unplaced.value === key} />;
+}
+
+function Stream({ d, user, name, unplaced }: Of & { unplaced: boolean }) {
   const query = place.value.query;
   const task = query.get("task") ?? "";
   const previous = query.get("previous") === "true";
@@ -187,8 +131,6 @@ export function Logs({ d, user, name }: { d: JobDetail; user: string; name: stri
   const ended = useSignal(false);
   const count = useSignal(0);
   const stick = useSignal(true);
-  const wrap = useSignal(localStorage.getItem("wrap") !== "false");
-  const times = useSignal(false);
   const word = useSignal("");
   const at = useSignal(0);
   const found = useSignal(0);
@@ -296,7 +238,7 @@ export function Logs({ d, user, name }: { d: JobDetail; user: string; name: stri
       await frames("GET /api/v3/jobs/{user}/{name}/logs", { path, query: { ...select, previous } }, stop.signal, (f) => {
         if (!f.line) return;
         if (several) parts.push(f.line.task + " ");
-        parts.push(Uint8Array.from(atob(f.line.text ?? ""), (c) => c.charCodeAt(0)), "\n");
+        parts.push(bytesOf(f.line.text), "\n");
       });
       save(`${name}${task ? "-" + task.replace(/[[\]]/g, "-").replace(/-$/, "") : ""}.log`, parts, "text/plain");
     } catch (e) {
@@ -309,14 +251,7 @@ export function Logs({ d, user, name }: { d: JobDetail; user: string; name: stri
   return (
     <div class="logs">
       <div class="filters">
-        <select aria-label={t("task")} value={task} onChange={(e) => setQuery({ task: e.currentTarget.value || undefined })}>
-          <option value="">{t("allTasks")}</option>
-          {tasks.map((x) => (
-            <option key={`${x.role}[${x.index}]`} value={`${x.role}[${x.index}]`}>
-              {x.role}[{x.index}]{x.node ? ` · ${x.node}` : ""}
-            </option>
-          ))}
-        </select>
+        <TaskChoice d={d} task={task} />
         <label class="search">
           <Icon name="search" />
           <input
@@ -343,29 +278,14 @@ export function Logs({ d, user, name }: { d: JobDetail; user: string; name: stri
           </>
         ) : null}
         <span class="grow" />
-        <label class="tick">
-          <input type="checkbox" checked={previous} onChange={(e) => setQuery({ previous: e.currentTarget.checked ? "true" : undefined })} /> {t("previous")}
-        </label>
-        <label class="tick">
-          <input type="checkbox" checked={times.value} onChange={(e) => (times.value = e.currentTarget.checked)} /> {t("times")}
-        </label>
-        <label class="tick">
-          <input
-            type="checkbox"
-            checked={wrap.value}
-            onChange={(e) => {
-              wrap.value = e.currentTarget.checked;
-              localStorage.setItem("wrap", String(wrap.value));
-            }}
-          />{" "}
-          {t("wrap")}
-        </label>
+        <Ticks />
         <button type="button" disabled={busy.value} onClick={() => void download()}>
           <Icon name="down" /> {t("download")}
         </button>
       </div>
       {error.value ? <Problem of={error.value} /> : null}
       {note.value ? <p class="note">{note.value}</p> : null}
+      {unplaced ? <p class="note">{t(query.get("at") ? "linkWithoutPositions" : "noPositions")}</p> : null}
       <p class="faint small">
         {screen.current?.dropped ? t("tooLong", { n: most }) : whole ? t("lines", { n: count.value }) : t("showingLast", { n: tail })}{" "}
         <button type="button" class="link" onClick={() => setQuery({ all: whole ? undefined : "true" })}>
@@ -375,7 +295,7 @@ export function Logs({ d, user, name }: { d: JobDetail; user: string; name: stri
       <div class="screen-frame">
         <div
           ref={box}
-          class={`screen ${wrap.value ? "wraps" : ""} ${times.value ? "timed" : ""}`}
+          class={screenClass()}
           tabIndex={0}
           role="log"
           aria-label={t("logs")}
