@@ -1,11 +1,14 @@
 package main
 
 import (
+	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/evanw/esbuild/pkg/api"
@@ -92,9 +95,10 @@ func bundle(root string) (map[string][]byte, error) {
 	two.EntryPointsAdvanced = []api.EntryPoint{
 		{InputPath: sources + "/src/main.tsx", OutputPath: "app"},
 		{InputPath: sources + "/src/admin.tsx", OutputPath: "admin"}, // loaded when it is opened
+		{InputPath: sources + "/src/logs.tsx", OutputPath: "logs"},   // as well
 		{InputPath: sources + "/style.css", OutputPath: "app"},
 	}
-	two.Splitting, two.ChunkNames = true, "shared" // one chunk, of the code that both need
+	two.Splitting, two.ChunkNames = true, chunk+"[hash]" // the code that several of them need
 	two.JSX, two.JSXImportSource = api.JSXAutomatic, "preact"
 	two.Plugins = []api.Plugin{resolve(func(string) api.OnResolveResult {
 		return api.OnResolveResult{Path: "./library.js", External: true}
@@ -124,7 +128,33 @@ func bundle(root string) (map[string][]byte, error) {
 			out[filepath.Base(f.Path)] = f.Contents
 		}
 	}
+	rename(out)
 	return out, nil
+}
+
+// chunk begins the names of files with code that several pages need.
+const chunk = "chunk-"
+
+// rename gives these files names that stay the same when their contents change: shared.js is the largest, then comes shared-2.js.
+func rename(files map[string][]byte) {
+	var chunks []string
+	for name := range files {
+		if strings.HasPrefix(name, chunk) {
+			chunks = append(chunks, name)
+		}
+	}
+	slices.SortFunc(chunks, func(a, b string) int { return cmp.Or(len(files[b])-len(files[a]), strings.Compare(a, b)) })
+	for i, from := range chunks {
+		to := "shared.js"
+		if i > 0 {
+			to = fmt.Sprintf("shared-%d.js", i+1)
+		}
+		files[to] = files[from]
+		delete(files, from)
+		for name, data := range files {
+			files[name] = bytes.ReplaceAll(data, []byte(from), []byte(to))
+		}
+	}
 }
 
 // resolve finds the files of the libraries, and refuses all other packages.

@@ -4,8 +4,8 @@ import { useEffect } from "preact/hooks";
 import { Failure, call, failure, frames, lasting, lost } from "./api";
 import { ran } from "./jobs";
 import { useKeys } from "./keys";
+import { later } from "./later";
 import { Scale, Tags } from "./jobedit";
-import { Logs } from "./logs";
 import { Metrics, spans } from "./metrics";
 import { useRead } from "./read";
 import { address, go, place, setQuery } from "./route";
@@ -315,6 +315,8 @@ function Attempt({ a }: { a: JobApiAttempt }) {
     </details>
   );
 }
+
+const Logs = later(() => import("./logs").then((file) => file.Logs));
 
 const tabs = ["overview", "logs", "metrics", "events", "config", "attempts", "files", "shell"] as const;
 

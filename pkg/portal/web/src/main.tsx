@@ -1,12 +1,12 @@
 // The frame around all pages, and the choice of the page.
 import { render } from "preact";
-import { signal, useSignal } from "@preact/signals";
+import { useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
-import type { Admin as AdminPage } from "./admin";
 import { Home } from "./home";
 import { JobPage } from "./job";
 import { Jobs } from "./jobs";
 import { all, help, listen } from "./keys";
+import { later } from "./later";
 import { Machines } from "./machines";
 import { QueuePage } from "./queue";
 import { follow, notifies, possible, setNotifies } from "./notify";
@@ -36,26 +36,15 @@ function Page() {
   return <p class="empty">{t("notFound")}</p>;
 }
 
-const admin = signal<{ Admin: typeof AdminPage } | null>(null);
+const Admin = later(() => import("./admin").then((file) => file.Admin));
 
-/** Loads the pages for administrators when one is opened. */
+/** The pages for administrators. Addresses of OpenPAI's portal lead there, and everyone else to their first page. */
 function Administration(at: { tab?: string; name?: string }) {
-  const error = useSignal<unknown>(null);
-  // Addresses of OpenPAI's portal lead here, and everyone else to their first page.
   const home = place.value.query.get("else") === "home" && !me.value?.grants.administrator;
-  const load = () => {
-    error.value = null;
-    import("./admin").then(
-      (file) => (admin.value = file),
-      (e) => (error.value = e),
-    );
-  };
   useEffect(() => {
     if (home) go(address([]), true);
-    else if (!admin.value) load();
   }, []);
-  if (error.value) return <Problem of={error.value} again={load} />;
-  return admin.value ? <admin.value.Admin {...at} /> : <Loading />;
+  return home ? <Loading /> : <Admin {...at} />;
 }
 
 function NavLink({ path, icon, label, at }: { path: string[]; icon: IconName; label: string; at: boolean }) {
