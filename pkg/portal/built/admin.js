@@ -1,4 +1,13 @@
 import {
+  begin,
+  csv,
+  curl,
+  me,
+  ownVCs,
+  quoted,
+  useKeys
+} from "./shared-2.js";
+import {
   Ago,
   Bar,
   Copied,
@@ -8,25 +17,18 @@ import {
   Problem,
   address,
   ask,
-  begin,
   call,
   copy,
-  csv,
-  curl,
   exact,
   failure,
   go,
   maybe,
-  me,
-  ownVCs,
   place,
-  quoted,
   save,
   setQuery,
   t,
   toast,
   useAct,
-  useKeys,
   useRead
 } from "./shared.js";
 
@@ -1491,6 +1493,7 @@ function Numbers({ label, value, set, name, types, hint }) {
 function Form2({ d, put, types, others }) {
   return /* @__PURE__ */ jsxs7(Fragment9, { children: [
     /* @__PURE__ */ jsx7(Numbers, { label: t("admin.cells"), hint: t("admin.cellsHint"), name: t("admin.cellType"), value: d.cells, types, set: (v) => put({ cells: v }) }),
+    /* @__PURE__ */ jsx7(Names, { label: t("admin.pinned"), hint: t("admin.pinnedHint"), value: d.pinned, set: (v) => put({ pinned: v }), add: t("admin.addPinned") }),
     others.length ? /* @__PURE__ */ jsx7(Field, { label: t("admin.takeFrom"), hint: t("admin.takeFromHint"), children: (id) => /* @__PURE__ */ jsxs7("select", { id, value: d.takeFrom, onChange: (e) => put({ takeFrom: e.currentTarget.value }), children: [
       /* @__PURE__ */ jsx7("option", { value: "", children: t("admin.takeFromNone") }),
       others.map((x) => /* @__PURE__ */ jsx7("option", { value: x, children: x }, x))

@@ -1,4 +1,23 @@
 import {
+  Palette,
+  all,
+  begin,
+  columns,
+  csv,
+  curl,
+  everything,
+  help,
+  list,
+  listen,
+  me,
+  ownVCs,
+  pages,
+  quoted,
+  refused,
+  signOut,
+  useKeys
+} from "./shared-2.js";
+import {
   Ago,
   Asking,
   Bar,
@@ -7,51 +26,35 @@ import {
   Loading,
   Lost,
   Menu,
-  Palette,
   Problem,
   State,
   Toasts,
   address,
   addressOf,
-  all,
   ask,
   base,
-  begin,
   call,
-  columns,
   copy,
-  csv,
-  curl,
   duration,
-  everything,
   failure,
   frames,
   go,
-  help,
   language,
   languages,
   lasting,
-  list,
-  listen,
   lost,
   maybe,
-  me,
   now,
-  ownVCs,
-  pages,
   place,
-  quoted,
-  refused,
   save,
+  send,
   setQuery,
-  signOut,
   speak,
   start,
   t,
   toSignIn,
   toast,
   useAct,
-  useKeys,
   useRead,
   watchJobs,
   watchStatus
@@ -59,8 +62,8 @@ import {
 
 // pkg/portal/web/src/main.tsx
 import { render } from "./library.js";
-import { signal as signal4, useSignal as useSignal15 } from "./library.js";
-import { useEffect as useEffect17, useRef as useRef14 } from "./library.js";
+import { useSignal as useSignal16 } from "./library.js";
+import { useEffect as useEffect17, useRef as useRef13 } from "./library.js";
 
 // pkg/portal/web/src/home.tsx
 import { useEffect as useEffect4, useMemo as useMemo4 } from "./library.js";
@@ -345,16 +348,16 @@ function shade(g, m, by, groups) {
 function category(i) {
   return i < categories ? "cat-" + i : "other";
 }
-function holders(machines, by) {
+function holders(machines2, by) {
   if (by !== "owner" && by !== "vc") return [];
   const n = /* @__PURE__ */ new Map();
-  for (const m of machines)
+  for (const m of machines2)
     for (const g of m.gpus ?? []) {
       const name = by === "vc" ? g.owner?.virtualCluster : g.owner?.user;
       if (name && !(by === "owner" && name === me.value?.name)) n.set(name, (n.get(name) ?? 0) + 1);
     }
-  const most4 = [...n].sort((a, b) => b[1] - a[1] || byName({ name: a[0] }, { name: b[0] }));
-  return most4.map(([name]) => name);
+  const most3 = [...n].sort((a, b) => b[1] - a[1] || byName({ name: a[0] }, { name: b[0] }));
+  return most3.map(([name]) => name);
 }
 function explain(m, g) {
   const parts = [`${m.name} / GPU ${g.index}`];
@@ -375,11 +378,11 @@ function explain(m, g) {
 }
 var sizes = [44, 38, 32, 28, 24, 20, 17, 14, 12, 10, 8, 7, 6, 5];
 var named = 10;
-function place2(machines, width2, height2, largest) {
-  const most4 = Math.max(1, ...machines.map((m) => m.gpus?.length ?? 0));
-  const columns3 = Math.min(most4, 8);
-  const rows = Math.ceil(most4 / columns3);
-  const longest2 = Math.max(0, ...machines.map((m) => m.name.length));
+function place2(machines2, width2, height2, largest) {
+  const most3 = Math.max(1, ...machines2.map((m) => m.gpus?.length ?? 0));
+  const columns3 = Math.min(most3, 8);
+  const rows = Math.ceil(most3 / columns3);
+  const longest = Math.max(0, ...machines2.map((m) => m.name.length));
   let out;
   for (const cell of sizes) {
     if (cell > largest) continue;
@@ -387,15 +390,15 @@ function place2(machines, width2, height2, largest) {
     const font = cell >= 28 ? 14 : cell >= 14 ? 11 : 9;
     const label = cell >= named ? font + 5 : 0;
     const margin = cell >= 12 ? cell : 9;
-    const blockWidth = Math.max(columns3 * (cell + gap) - gap, label ? Math.min(longest2, 16) * font * 0.55 : 0) + margin;
+    const blockWidth = Math.max(columns3 * (cell + gap) - gap, label ? Math.min(longest, 16) * font * 0.55 : 0) + margin;
     const blockHeight = label + rows * (cell + gap) - gap + margin;
     const perRow = Math.max(1, Math.floor((width2 + margin) / blockWidth));
-    const full = Math.max(1, Math.ceil(machines.length / perRow)) * blockHeight - margin;
+    const full = Math.max(1, Math.ceil(machines2.length / perRow)) * blockHeight - margin;
     out = { cell, gap, columns: columns3, label, font, width: width2, height: full + 1, blockWidth, blockHeight, perRow, blocks: [] };
     if (full <= height2 && columns3 * (cell + gap) <= width2) break;
   }
   const l = out;
-  l.blocks = machines.map((m, i) => ({ m, x: i % l.perRow * l.blockWidth, y: Math.floor(i / l.perRow) * l.blockHeight }));
+  l.blocks = machines2.map((m, i) => ({ m, x: i % l.perRow * l.blockWidth, y: Math.floor(i / l.perRow) * l.blockHeight }));
   return l;
 }
 function palette(at) {
@@ -474,7 +477,7 @@ function hit(l, x, y) {
   const gpu = Math.max(0, k) * l.columns + i;
   return gpu < Math.max(1, b.m.gpus?.length ?? 0) ? { machine: b.m.name, gpu } : null;
 }
-function GPUMap({ machines, by, fit, largest = 20, open }) {
+function GPUMap({ machines: machines2, by, fit, largest = 20, open }) {
   const canvas = useRef2(null);
   const frame = useRef2(null);
   const width2 = useSignal2(0);
@@ -496,7 +499,7 @@ function GPUMap({ machines, by, fit, largest = 20, open }) {
       system.removeEventListener("change", redraw);
     };
   }, []);
-  const sorted = useMemo3(() => [...machines].sort(byName), [machines]);
+  const sorted = useMemo3(() => [...machines2].sort(byName), [machines2]);
   const groups = useMemo3(() => holders(sorted, by), [sorted, by]);
   const l = useMemo3(() => place2(sorted, width2.value, fit, largest), [sorted, width2.value, fit, largest]);
   useEffect3(() => {
@@ -558,10 +561,10 @@ function GPUMap({ machines, by, fit, largest = 20, open }) {
     /* @__PURE__ */ jsx2("p", { class: "map-words small", "aria-live": "polite", children: tip.value ? "" : words2 })
   ] });
 }
-function Legend({ machines, by }) {
-  const groups = holders(machines, by);
+function Legend({ machines: machines2, by }) {
+  const groups = holders(machines2, by);
   const n = /* @__PURE__ */ new Map();
-  for (const m of machines) for (const g of m.gpus ?? []) {
+  for (const m of machines2) for (const g of m.gpus ?? []) {
     const key3 = shade(g, m, by, groups);
     n.set(key3, (n.get(key3) ?? 0) + 1);
   }
@@ -632,8 +635,8 @@ function VC({ v }) {
     ] })
   ] });
 }
-function Map2({ machines }) {
-  const those = machines.filter((m) => m.gpus?.length);
+function Map2({ machines: machines2 }) {
+  const those = machines2.filter((m) => m.gpus?.length);
   if (those.length === 0) return null;
   return /* @__PURE__ */ jsxs3(Fragment2, { children: [
     /* @__PURE__ */ jsxs3("header", { class: "part", children: [
@@ -707,15 +710,38 @@ function Home() {
 import { useSignal as useSignal8 } from "./library.js";
 import { useEffect as useEffect9 } from "./library.js";
 
+// pkg/portal/web/src/later.tsx
+import { signal as signal2, useSignal as useSignal3 } from "./library.js";
+import { useEffect as useEffect5 } from "./library.js";
+import { jsx as jsx4 } from "./library.js";
+function later(file) {
+  const loaded = signal2(null);
+  return (props) => {
+    const error = useSignal3(null);
+    const load2 = () => {
+      error.value = null;
+      file().then(
+        (Page2) => loaded.value = { Page: Page2 },
+        (e) => error.value = e
+      );
+    };
+    useEffect5(() => {
+      if (!loaded.value) load2();
+    }, []);
+    if (error.value) return /* @__PURE__ */ jsx4(Problem, { of: error.value, again: load2 });
+    return loaded.value ? /* @__PURE__ */ jsx4(loaded.value.Page, { ...props }) : /* @__PURE__ */ jsx4(Loading, {});
+  };
+}
+
 // pkg/portal/web/src/jobedit.tsx
-import { useSignal as useSignal3 } from "./library.js";
-import { useEffect as useEffect5, useRef as useRef3 } from "./library.js";
-import { jsx as jsx4, jsxs as jsxs4 } from "./library.js";
+import { useSignal as useSignal4 } from "./library.js";
+import { useEffect as useEffect6, useRef as useRef3 } from "./library.js";
+import { jsx as jsx5, jsxs as jsxs4 } from "./library.js";
 function Tags({ d, change, changed: changed2 }) {
-  const adding = useSignal3(false);
-  const busy = useSignal3(false);
+  const adding = useSignal4(false);
+  const busy = useSignal4(false);
   const field = useRef3(null);
-  useEffect5(() => field.current?.focus(), [adding.value]);
+  useEffect6(() => field.current?.focus(), [adding.value]);
   const path = { user: d.user, name: d.name };
   const act = async (route, tag) => {
     busy.value = true;
@@ -732,9 +758,9 @@ function Tags({ d, change, changed: changed2 }) {
   return /* @__PURE__ */ jsxs4("span", { class: "tags", children: [
     (d.tags ?? []).map((tag) => /* @__PURE__ */ jsxs4("span", { class: "tag", children: [
       tag,
-      change ? /* @__PURE__ */ jsx4("button", { type: "button", class: "bare", disabled: busy.value, "aria-label": t("removeTag", { tag }), title: t("removeTag", { tag }), onClick: () => void act("DELETE /api/v3/jobs/{user}/{name}/tags", tag), children: /* @__PURE__ */ jsx4(Icon, { name: "close" }) }) : null
+      change ? /* @__PURE__ */ jsx5("button", { type: "button", class: "bare", disabled: busy.value, "aria-label": t("removeTag", { tag }), title: t("removeTag", { tag }), onClick: () => void act("DELETE /api/v3/jobs/{user}/{name}/tags", tag), children: /* @__PURE__ */ jsx5(Icon, { name: "close" }) }) : null
     ] }, tag)),
-    !change ? null : adding.value ? /* @__PURE__ */ jsx4(
+    !change ? null : adding.value ? /* @__PURE__ */ jsx5(
       "form",
       {
         onSubmit: (e) => {
@@ -742,437 +768,55 @@ function Tags({ d, change, changed: changed2 }) {
           const tag = String(new FormData(e.currentTarget).get("tag") ?? "").trim();
           if (tag) void act("PUT /api/v3/jobs/{user}/{name}/tags", tag);
         },
-        children: /* @__PURE__ */ jsx4("input", { ref: field, name: "tag", disabled: busy.value, "aria-label": t("addTag"), placeholder: t("addTag"), onKeyDown: (e) => e.key === "Escape" && (adding.value = false) })
+        children: /* @__PURE__ */ jsx5("input", { ref: field, name: "tag", disabled: busy.value, "aria-label": t("addTag"), placeholder: t("addTag"), onKeyDown: (e) => e.key === "Escape" && (adding.value = false) })
       }
-    ) : /* @__PURE__ */ jsx4("button", { type: "button", class: "bare", "aria-label": t("addTag"), title: t("addTag"), onClick: () => adding.value = true, children: /* @__PURE__ */ jsx4(Icon, { name: "plus" }) })
+    ) : /* @__PURE__ */ jsx5("button", { type: "button", class: "bare", "aria-label": t("addTag"), title: t("addTag"), onClick: () => adding.value = true, children: /* @__PURE__ */ jsx5(Icon, { name: "plus" }) })
   ] });
 }
 function Scale({ d, end }) {
   const dialog = useRef3(null);
   const roles = d.roles ?? [];
-  const role = useSignal3(roles[0]?.name ?? "");
+  const role = useSignal4(roles[0]?.name ?? "");
   const { busy, error, act } = useAct();
-  useEffect5(() => dialog.current.showModal(), []);
+  useEffect6(() => dialog.current.showModal(), []);
   const now2 = roles.find((r) => r.name === role.value)?.tasks ?? 1;
-  const send2 = (tasks) => act(async () => {
+  const send3 = (tasks) => act(async () => {
     const out = await call("POST /api/v3/jobs/{user}/{name}/scale", { path: { user: d.user, name: d.name }, body: { role: role.value, tasks } });
     toast(t("scaled", { role: role.value, before: out.before, tasks }));
     end();
   });
-  return /* @__PURE__ */ jsx4("dialog", { ref: dialog, onClose: end, onClick: (e) => e.target === dialog.current && end(), "aria-labelledby": "scale", children: /* @__PURE__ */ jsxs4(
+  return /* @__PURE__ */ jsx5("dialog", { ref: dialog, onClose: end, onClick: (e) => e.target === dialog.current && end(), "aria-labelledby": "scale", children: /* @__PURE__ */ jsxs4(
     "form",
     {
       class: "dialog fields",
       onSubmit: (e) => {
         e.preventDefault();
-        void send2(Number(new FormData(e.currentTarget).get("tasks")));
+        void send3(Number(new FormData(e.currentTarget).get("tasks")));
       },
       children: [
-        /* @__PURE__ */ jsx4("h2", { id: "scale", children: t("scale") }),
-        /* @__PURE__ */ jsx4("p", { children: t("scaleMore") }),
+        /* @__PURE__ */ jsx5("h2", { id: "scale", children: t("scale") }),
+        /* @__PURE__ */ jsx5("p", { children: t("scaleMore") }),
         roles.length > 1 ? /* @__PURE__ */ jsxs4("label", { children: [
           t("role"),
-          /* @__PURE__ */ jsx4("select", { value: role.value, onChange: (e) => role.value = e.currentTarget.value, children: roles.map((r) => /* @__PURE__ */ jsx4("option", { value: r.name, children: r.name }, r.name)) })
+          /* @__PURE__ */ jsx5("select", { value: role.value, onChange: (e) => role.value = e.currentTarget.value, children: roles.map((r) => /* @__PURE__ */ jsx5("option", { value: r.name, children: r.name }, r.name)) })
         ] }) : null,
         /* @__PURE__ */ jsxs4("label", { children: [
           t("tasks"),
-          /* @__PURE__ */ jsx4("input", { name: "tasks", type: "number", min: "1", max: "10000", required: true, defaultValue: String(now2) }, role.value)
+          /* @__PURE__ */ jsx5("input", { name: "tasks", type: "number", min: "1", max: "10000", required: true, defaultValue: String(now2) }, role.value)
         ] }),
-        error.value ? /* @__PURE__ */ jsx4(Problem, { of: error.value }) : null,
+        error.value ? /* @__PURE__ */ jsx5(Problem, { of: error.value }) : null,
         /* @__PURE__ */ jsxs4("div", { class: "buttons", children: [
-          /* @__PURE__ */ jsx4("button", { type: "button", onClick: end, children: t("cancel") }),
-          /* @__PURE__ */ jsx4("button", { type: "submit", class: "primary", disabled: busy.value, children: t("scale") })
+          /* @__PURE__ */ jsx5("button", { type: "button", onClick: end, children: t("cancel") }),
+          /* @__PURE__ */ jsx5("button", { type: "submit", class: "primary", disabled: busy.value, children: t("scale") })
         ] })
       ]
     }
   ) });
 }
 
-// pkg/portal/web/src/logs.tsx
-import { useSignal as useSignal4 } from "./library.js";
-import { useEffect as useEffect6, useRef as useRef4 } from "./library.js";
-import { Fragment as Fragment3, jsx as jsx5, jsxs as jsxs5 } from "./library.js";
-var tail = 1e3;
-var most = 2e4;
-var mostBytes = 4 << 20;
-var longest = 8 << 10;
-var burst = 1e3;
-var chunk = 250;
-var decoder = new TextDecoder();
-function read(l) {
-  const all2 = Uint8Array.from(atob(l.text ?? ""), (c) => c.charCodeAt(0));
-  let end = all2.length;
-  while (end > 0 && (all2[end - 1] === 13 || all2[end - 1] === 10)) end--;
-  const from = end > 0 ? all2.lastIndexOf(13, end - 1) + 1 : 0;
-  const shown = all2.subarray(from, Math.min(end, from + longest));
-  return { task: l.task, stamp: l.stamp ?? "", text: decoder.decode(shown) + (from + longest < end ? "…" : ""), bytes: shown.length };
-}
-var escapes = /\u001b(?:\[([0-9;?]*)([@-~])|\][^\u0007\u001b]*(?:\u0007|\u001b\\)?|[@-Z\\^_])/g;
-function coloured(text2) {
-  if (!text2.includes("\x1B")) return [{ text: text2, style: "" }];
-  const out = [];
-  let bold = false;
-  let colour = "";
-  let from = 0;
-  const add = (part) => {
-    const style = bold && colour ? "bold " + colour : bold ? "bold" : colour;
-    const last = out.at(-1);
-    if (last?.style === style) last.text += part;
-    else out.push({ text: part, style });
-  };
-  for (const m of text2.matchAll(escapes)) {
-    if (m.index > from) add(text2.slice(from, m.index));
-    from = m.index + m[0].length;
-    if (m[2] !== "m") continue;
-    for (const code of (m[1] || "0").split(";").map(Number)) {
-      if (code === 0 || code === 39) colour = "";
-      if (code === 0 || code === 22) bold = false;
-      else if (code === 1) bold = true;
-      else if (code >= 30 && code <= 37) colour = "ansi" + (code - 30);
-      else if (code >= 90 && code <= 97) colour = "ansi" + (code - 90);
-    }
-  }
-  if (from < text2.length) add(text2.slice(from));
-  return out;
-}
-var Screen = class {
-  constructor(box, several) {
-    this.box = box;
-    this.several = several;
-  }
-  box;
-  several;
-  lines = [];
-  dropped = false;
-  word = "";
-  chunks = [];
-  bytes = 0;
-  add(more) {
-    for (const l of more) {
-      let last = this.chunks.at(-1);
-      if (!last || last.childElementCount >= chunk) {
-        last = document.createElement("div");
-        last.className = "chunk";
-        this.box.append(last);
-        this.chunks.push(last);
-      }
-      last.append(this.draw(l));
-      this.bytes += l.bytes;
-    }
-    this.lines.push(...more);
-    while (this.chunks.length > 1 && (this.lines.length > most + chunk || this.bytes > mostBytes)) {
-      const first = this.chunks.shift();
-      for (const l of this.lines.splice(0, first.childElementCount)) this.bytes -= l.bytes;
-      first.remove();
-      this.dropped = true;
-    }
-  }
-  clear() {
-    this.lines = [];
-    this.chunks = [];
-    this.bytes = 0;
-    this.dropped = false;
-    this.box.replaceChildren();
-  }
-  draw(l) {
-    const row = document.createElement("div");
-    row.className = "l";
-    if (l.stamp) {
-      const stamp = document.createElement("span");
-      stamp.className = "stamp";
-      stamp.textContent = l.stamp.slice(0, 23).replace("T", " ");
-      row.append(stamp);
-    }
-    if (this.several) {
-      const task = document.createElement("span");
-      task.className = "of";
-      task.textContent = l.task;
-      row.append(task);
-    }
-    const text2 = document.createElement("span");
-    text2.className = "t";
-    this.fill(text2, l.text);
-    row.append(text2);
-    return row;
-  }
-  fill(to, text2) {
-    const parts = [];
-    for (const p of coloured(text2)) {
-      const nodes = this.marked(p.text);
-      if (!p.style) parts.push(...nodes);
-      else {
-        const span = document.createElement("span");
-        span.className = p.style;
-        span.append(...nodes);
-        parts.push(span);
-      }
-    }
-    to.replaceChildren(...parts);
-  }
-  /** Returns a text with the word that is searched marked in it. */
-  marked(text2) {
-    if (!this.word) return [document.createTextNode(text2)];
-    const out = [];
-    const lower = text2.toLowerCase();
-    let from = 0;
-    for (let at = lower.indexOf(this.word); at >= 0; at = lower.indexOf(this.word, from)) {
-      if (at > from) out.push(document.createTextNode(text2.slice(from, at)));
-      const mark2 = document.createElement("mark");
-      mark2.textContent = text2.slice(at, at + this.word.length);
-      out.push(mark2);
-      from = at + this.word.length;
-    }
-    if (from < text2.length || out.length === 0) out.push(document.createTextNode(text2.slice(from)));
-    return out;
-  }
-  find(word) {
-    const before = this.word;
-    this.word = word.toLowerCase();
-    const rows = this.box.querySelectorAll(".l");
-    this.lines.forEach((l, i) => {
-      const lower = l.text.toLowerCase();
-      if (this.word && lower.includes(this.word) || before && lower.includes(before)) this.fill(rows[i].lastElementChild, l.text);
-    });
-  }
-  marks() {
-    return [...this.box.querySelectorAll("mark")];
-  }
-};
-function Logs({ d, user, name }) {
-  const query = place.value.query;
-  const task = query.get("task") ?? "";
-  const previous = query.get("previous") === "true";
-  const whole = query.get("all") === "true";
-  const box = useRef4(null);
-  const screen = useRef4(null);
-  const error = useSignal4(null);
-  const note = useSignal4("");
-  const ended = useSignal4(false);
-  const count = useSignal4(0);
-  const stick = useSignal4(true);
-  const wrap = useSignal4(localStorage.getItem("wrap") !== "false");
-  const times = useSignal4(false);
-  const word = useSignal4("");
-  const at = useSignal4(0);
-  const found = useSignal4(0);
-  const busy = useSignal4(false);
-  const field = useRef4(null);
-  const m = /^(.*)\[(\d+)\]$/.exec(task);
-  const select = m ? { role: m[1], task: Number(m[2]) } : {};
-  const path = { user, name };
-  const tasks = d.taskList ?? [];
-  const several = !m && tasks.length !== 1;
-  useEffect6(() => {
-    const stop2 = new AbortController();
-    const to = new Screen(box.current, several);
-    screen.current = to;
-    to.clear();
-    error.value = null;
-    note.value = "";
-    ended.value = false;
-    count.value = 0;
-    to.word = word.value.toLowerCase();
-    let waiting = [];
-    let drawing = 0;
-    const draw2 = () => {
-      drawing = 0;
-      to.add(waiting);
-      waiting = [];
-      count.value = to.lines.length;
-      if (to.word) found.value = to.marks().length;
-      if (stick.value && box.current) box.current.scrollTop = box.current.scrollHeight;
-    };
-    let first = true;
-    lasting(stop2.signal, (alive2) => {
-      if (!first) {
-        waiting = [];
-        to.clear();
-      }
-      first = false;
-      return frames("GET /api/v3/jobs/{user}/{name}/logs", { path, query: { ...select, previous, follow: true, tail: whole ? void 0 : tail } }, stop2.signal, (f) => {
-        alive2();
-        if (f.line) {
-          waiting.push(read(f.line));
-          drawing ||= requestAnimationFrame(draw2);
-          if (waiting.length >= burst) {
-            cancelAnimationFrame(drawing);
-            draw2();
-          }
-        }
-        if (f.note) note.value = f.note;
-        if (f.problem) lost.value = new Failure(503, "UnavailableError", f.problem);
-        if (f.back) lost.value = null;
-      });
-    }).then(() => ended.value = true).catch((e) => {
-      if (!stop2.signal.aborted) error.value = failure(e);
-    });
-    return () => {
-      stop2.abort();
-      cancelAnimationFrame(drawing);
-      lost.value = null;
-    };
-  }, [task, previous, whole, several]);
-  const show2 = (i) => {
-    const all2 = screen.current?.marks() ?? [];
-    found.value = all2.length;
-    for (const x of all2) x.classList.remove("here");
-    if (all2.length === 0) return;
-    at.value = (i + all2.length) % all2.length;
-    stick.value = false;
-    all2[at.value].classList.add("here");
-    const mark2 = all2[at.value].getBoundingClientRect();
-    const frame = box.current.getBoundingClientRect();
-    box.current.scrollTop += mark2.top - frame.top - frame.height / 2;
-  };
-  const timer = useRef4(0);
-  const search = (text2) => {
-    word.value = text2;
-    clearTimeout(timer.current);
-    timer.current = setTimeout(() => {
-      screen.current?.find(text2);
-      if (text2) show2(0);
-      else found.value = 0;
-    }, 150);
-  };
-  useEffect6(() => {
-    const keys2 = (e) => {
-      if ((e.ctrlKey || e.metaKey) && e.key === "f" && !e.shiftKey) {
-        e.preventDefault();
-        field.current?.select();
-      }
-    };
-    addEventListener("keydown", keys2);
-    return () => removeEventListener("keydown", keys2);
-  }, []);
-  const download = async () => {
-    busy.value = true;
-    const stop2 = new AbortController();
-    const parts = [];
-    try {
-      await frames("GET /api/v3/jobs/{user}/{name}/logs", { path, query: { ...select, previous } }, stop2.signal, (f) => {
-        if (!f.line) return;
-        if (several) parts.push(f.line.task + " ");
-        parts.push(Uint8Array.from(atob(f.line.text ?? ""), (c) => c.charCodeAt(0)), "\n");
-      });
-      save(`${name}${task ? "-" + task.replace(/[[\]]/g, "-").replace(/-$/, "") : ""}.log`, parts, "text/plain");
-    } catch (e) {
-      error.value = failure(e);
-    } finally {
-      busy.value = false;
-    }
-  };
-  return /* @__PURE__ */ jsxs5("div", { class: "logs", children: [
-    /* @__PURE__ */ jsxs5("div", { class: "filters", children: [
-      /* @__PURE__ */ jsxs5("select", { "aria-label": t("task"), value: task, onChange: (e) => setQuery({ task: e.currentTarget.value || void 0 }), children: [
-        /* @__PURE__ */ jsx5("option", { value: "", children: t("allTasks") }),
-        tasks.map((x) => /* @__PURE__ */ jsxs5("option", { value: `${x.role}[${x.index}]`, children: [
-          x.role,
-          "[",
-          x.index,
-          "]",
-          x.node ? ` · ${x.node}` : ""
-        ] }, `${x.role}[${x.index}]`))
-      ] }),
-      /* @__PURE__ */ jsxs5("label", { class: "search", children: [
-        /* @__PURE__ */ jsx5(Icon, { name: "search" }),
-        /* @__PURE__ */ jsx5(
-          "input",
-          {
-            ref: field,
-            type: "search",
-            placeholder: t("find"),
-            "aria-label": t("find"),
-            onInput: (e) => search(e.currentTarget.value),
-            onKeyDown: (e) => {
-              if (e.key === "Enter") show2(at.value + (e.shiftKey ? -1 : 1));
-              if (e.key === "Escape") e.currentTarget.blur();
-            }
-          }
-        ),
-        word.value ? /* @__PURE__ */ jsx5("span", { class: "faint hits", children: found.value ? t("matches", { at: at.value + 1, n: found.value }) : t("noMatches") }) : null
-      ] }),
-      word.value ? /* @__PURE__ */ jsxs5(Fragment3, { children: [
-        /* @__PURE__ */ jsx5("button", { type: "button", class: "square", title: t("before"), "aria-label": t("before"), onClick: () => show2(at.value - 1), children: /* @__PURE__ */ jsx5(Icon, { name: "up" }) }),
-        /* @__PURE__ */ jsx5("button", { type: "button", class: "square", title: t("next"), "aria-label": t("next"), onClick: () => show2(at.value + 1), children: /* @__PURE__ */ jsx5(Icon, { name: "drop" }) })
-      ] }) : null,
-      /* @__PURE__ */ jsx5("span", { class: "grow" }),
-      /* @__PURE__ */ jsxs5("label", { class: "tick", children: [
-        /* @__PURE__ */ jsx5("input", { type: "checkbox", checked: previous, onChange: (e) => setQuery({ previous: e.currentTarget.checked ? "true" : void 0 }) }),
-        " ",
-        t("previous")
-      ] }),
-      /* @__PURE__ */ jsxs5("label", { class: "tick", children: [
-        /* @__PURE__ */ jsx5("input", { type: "checkbox", checked: times.value, onChange: (e) => times.value = e.currentTarget.checked }),
-        " ",
-        t("times")
-      ] }),
-      /* @__PURE__ */ jsxs5("label", { class: "tick", children: [
-        /* @__PURE__ */ jsx5(
-          "input",
-          {
-            type: "checkbox",
-            checked: wrap.value,
-            onChange: (e) => {
-              wrap.value = e.currentTarget.checked;
-              localStorage.setItem("wrap", String(wrap.value));
-            }
-          }
-        ),
-        " ",
-        t("wrap")
-      ] }),
-      /* @__PURE__ */ jsxs5("button", { type: "button", disabled: busy.value, onClick: () => void download(), children: [
-        /* @__PURE__ */ jsx5(Icon, { name: "down" }),
-        " ",
-        t("download")
-      ] })
-    ] }),
-    error.value ? /* @__PURE__ */ jsx5(Problem, { of: error.value }) : null,
-    note.value ? /* @__PURE__ */ jsx5("p", { class: "note", children: note.value }) : null,
-    /* @__PURE__ */ jsxs5("p", { class: "faint small", children: [
-      screen.current?.dropped ? t("tooLong", { n: most }) : whole ? t("lines", { n: count.value }) : t("showingLast", { n: tail }),
-      " ",
-      /* @__PURE__ */ jsx5("button", { type: "button", class: "link", onClick: () => setQuery({ all: whole ? void 0 : "true" }), children: whole ? t("newest") : t("fromStart") })
-    ] }),
-    /* @__PURE__ */ jsxs5("div", { class: "screen-frame", children: [
-      /* @__PURE__ */ jsx5(
-        "div",
-        {
-          ref: box,
-          class: `screen ${wrap.value ? "wraps" : ""} ${times.value ? "timed" : ""}`,
-          tabIndex: 0,
-          role: "log",
-          "aria-label": t("logs"),
-          onScroll: (e) => {
-            const b = e.currentTarget;
-            stick.value = b.scrollHeight - b.scrollTop - b.clientHeight < 24;
-          }
-        }
-      ),
-      stick.value ? null : /* @__PURE__ */ jsxs5(
-        "button",
-        {
-          type: "button",
-          class: "to-end",
-          onClick: () => {
-            stick.value = true;
-            box.current.scrollTop = box.current.scrollHeight;
-          },
-          children: [
-            /* @__PURE__ */ jsx5(Icon, { name: "drop" }),
-            " ",
-            t("follow")
-          ]
-        }
-      )
-    ] }),
-    /* @__PURE__ */ jsx5("p", { class: "faint small", children: ended.value ? count.value ? t("logEnded") : t("emptyLog") : count.value ? t("logFollows") : t("emptyLog") })
-  ] });
-}
-
 // pkg/portal/web/src/metrics.tsx
 import { useSignal as useSignal5 } from "./library.js";
-import { useEffect as useEffect7, useRef as useRef5 } from "./library.js";
+import { useEffect as useEffect7, useRef as useRef4 } from "./library.js";
 
 // pkg/portal/web/src/load.ts
 function load(name) {
@@ -1180,7 +824,7 @@ function load(name) {
 }
 
 // pkg/portal/web/src/metrics.tsx
-import { Fragment as Fragment4, jsx as jsx6, jsxs as jsxs6 } from "./library.js";
+import { Fragment as Fragment3, jsx as jsx6, jsxs as jsxs5 } from "./library.js";
 var spans = ["1h", "6h", "1d", "7d", "all"];
 var every = 3e4;
 function Metrics(s) {
@@ -1189,8 +833,8 @@ function Metrics(s) {
   const { value, error, busy, again } = useRead(JSON.stringify([s.id, query]), (signal5) => s.read(query, signal5), s.live ? every : 0);
   const r = value.value;
   const command2 = s.command + (query.task ? ` --task ${quoted(query.task)}` : "") + (since ? ` --since ${since}` : "");
-  return /* @__PURE__ */ jsxs6("section", { class: "metrics", "aria-busy": busy.value, children: [
-    /* @__PURE__ */ jsxs6("div", { class: "filters", children: [
+  return /* @__PURE__ */ jsxs5("section", { class: "metrics", "aria-busy": busy.value, children: [
+    /* @__PURE__ */ jsxs5("div", { class: "filters", children: [
       /* @__PURE__ */ jsx6("div", { class: "segments", role: "group", "aria-label": t("timeSpan"), children: spans.map((x) => /* @__PURE__ */ jsx6("button", { type: "button", "aria-pressed": x === s.span, onClick: () => s.choose(x), children: t(x === "all" && s.all ? "span.30d" : `span.${x}`) }, x)) }),
       s.children,
       /* @__PURE__ */ jsx6(
@@ -1209,9 +853,9 @@ function Metrics(s) {
     !r && !error.value ? /* @__PURE__ */ jsx6(Loading, {}) : null,
     r?.note ? /* @__PURE__ */ jsx6("p", { class: "empty", children: r.note }) : null,
     r?.findings?.length ? /* @__PURE__ */ jsx6("ul", { class: "findings", "aria-label": t("findings"), children: r.findings.map((f) => /* @__PURE__ */ jsx6("li", { children: f.text }, f.kind)) }) : null,
-    r?.charts?.length ? /* @__PURE__ */ jsxs6(Fragment4, { children: [
+    r?.charts?.length ? /* @__PURE__ */ jsxs5(Fragment3, { children: [
       /* @__PURE__ */ jsx6("div", { class: "plots", children: r.charts.map((c) => /* @__PURE__ */ jsx6(Plot, { c, r, height: s.height ?? 150 }, c.name)) }),
-      /* @__PURE__ */ jsxs6("details", { children: [
+      /* @__PURE__ */ jsxs5("details", { children: [
         /* @__PURE__ */ jsx6("summary", { children: t("asTable") }),
         /* @__PURE__ */ jsx6(Table, { r })
       ] })
@@ -1220,7 +864,7 @@ function Metrics(s) {
 }
 function Opened({ label, children }) {
   const open = useSignal5(false);
-  return /* @__PURE__ */ jsxs6("details", { onToggle: (e) => e.currentTarget.open && (open.value = true), children: [
+  return /* @__PURE__ */ jsxs5("details", { onToggle: (e) => e.currentTarget.open && (open.value = true), children: [
     /* @__PURE__ */ jsx6("summary", { children: label }),
     open.value ? children() : null
   ] });
@@ -1263,13 +907,13 @@ function limitOf(c) {
   return limit !== void 0 && (c.series ?? []).every((s) => s.limit === limit) && high > limit / 10 ? limit : void 0;
 }
 function Plot({ c, r, height: height2 }) {
-  const box = useRef5(null);
-  const chart = useRef5(null);
+  const box = useRef4(null);
+  const chart = useRef4(null);
   const at = useSignal5(null);
   const failed = useSignal5(false);
   const series = c.series ?? [];
   const figures = { since: Date.parse(r.since) / 1e3, step: r.step, lines: series.map((s) => s.values ?? []), limit: limitOf(c), top: c.unit === "percent" ? 100 : void 0 };
-  const latest = useRef5(figures);
+  const latest = useRef4(figures);
   latest.current = figures;
   const title = titleOf(c);
   useEffect7(() => {
@@ -1296,16 +940,16 @@ function Plot({ c, r, height: height2 }) {
   }, [language.value]);
   useEffect7(() => chart.current?.set(figures), [r]);
   const place3 = at.value;
-  return /* @__PURE__ */ jsxs6("figure", { class: "plot", children: [
-    /* @__PURE__ */ jsxs6("figcaption", { children: [
+  return /* @__PURE__ */ jsxs5("figure", { class: "plot", children: [
+    /* @__PURE__ */ jsxs5("figcaption", { children: [
       /* @__PURE__ */ jsx6("h3", { children: title }),
       place3 !== null && r.charts ? /* @__PURE__ */ jsx6("span", { class: "faint", children: new Date(Date.parse(r.since) + place3 * r.step * 1e3).toLocaleString(language.value, { dateStyle: "short", timeStyle: "short" }) }) : null
     ] }),
     failed.value ? /* @__PURE__ */ jsx6("p", { class: "note", children: t("chartFailed") }) : /* @__PURE__ */ jsx6("div", { ref: box }),
-    /* @__PURE__ */ jsxs6("ul", { class: "lines", children: [
+    /* @__PURE__ */ jsxs5("ul", { class: "lines", children: [
       series.map((s, i) => {
         const v = place3 === null ? sums(s.values)?.mean : s.values?.[place3];
-        return /* @__PURE__ */ jsxs6("li", { children: [
+        return /* @__PURE__ */ jsxs5("li", { children: [
           /* @__PURE__ */ jsx6("i", { class: `line-${i % 8}` }),
           " ",
           nameOf(c, s),
@@ -1313,7 +957,7 @@ function Plot({ c, r, height: height2 }) {
           /* @__PURE__ */ jsx6("b", { children: v === void 0 || v === null ? "–" : valueOf(v, c.unit) })
         ] }, s.name);
       }),
-      figures.limit !== void 0 ? /* @__PURE__ */ jsxs6("li", { children: [
+      figures.limit !== void 0 ? /* @__PURE__ */ jsxs5("li", { children: [
         /* @__PURE__ */ jsx6("i", { class: "line-limit" }),
         " ",
         t("limit"),
@@ -1324,8 +968,8 @@ function Plot({ c, r, height: height2 }) {
   ] });
 }
 function Table({ r }) {
-  return /* @__PURE__ */ jsx6("div", { class: "scrolls", tabIndex: 0, role: "region", "aria-label": t("asTable"), children: /* @__PURE__ */ jsxs6("table", { class: "rows", children: [
-    /* @__PURE__ */ jsx6("thead", { children: /* @__PURE__ */ jsxs6("tr", { children: [
+  return /* @__PURE__ */ jsx6("div", { class: "scrolls", tabIndex: 0, role: "region", "aria-label": t("asTable"), children: /* @__PURE__ */ jsxs5("table", { class: "rows", children: [
+    /* @__PURE__ */ jsx6("thead", { children: /* @__PURE__ */ jsxs5("tr", { children: [
       /* @__PURE__ */ jsx6("th", { children: t("metric") }),
       /* @__PURE__ */ jsx6("th", { children: t("metricOf") }),
       /* @__PURE__ */ jsx6("th", { class: "num", children: t("series.lowest") }),
@@ -1336,7 +980,7 @@ function Table({ r }) {
     /* @__PURE__ */ jsx6("tbody", { children: (r.charts ?? []).flatMap(
       (c) => (c.series ?? []).map((s) => {
         const of = sums(s.values);
-        return of ? /* @__PURE__ */ jsxs6("tr", { children: [
+        return of ? /* @__PURE__ */ jsxs5("tr", { children: [
           /* @__PURE__ */ jsx6("td", { children: titleOf(c) }),
           /* @__PURE__ */ jsx6("td", { children: nameOf(c, s) }),
           /* @__PURE__ */ jsx6("td", { class: "num", children: valueOf(of.low, c.unit) }),
@@ -1351,8 +995,8 @@ function Table({ r }) {
 
 // pkg/portal/web/src/files.tsx
 import { useSignal as useSignal6 } from "./library.js";
-import { useRef as useRef6 } from "./library.js";
-import { jsx as jsx7, jsxs as jsxs7 } from "./library.js";
+import { useRef as useRef5 } from "./library.js";
+import { jsx as jsx7, jsxs as jsxs6 } from "./library.js";
 var listRoute = "GET /api/v3/jobs/{user}/{name}/tasks/{role}/{index}/files";
 var readRoute = "GET /api/v3/jobs/{user}/{name}/tasks/{role}/{index}/files/content";
 var writeRoute = "PUT /api/v3/jobs/{user}/{name}/tasks/{role}/{index}/files/content";
@@ -1371,7 +1015,7 @@ function way(path) {
   for (const name of path.split("/")) if (name) out.push([name, at += "/" + name]);
   return out;
 }
-function send(to, file, stop2, sent) {
+function send2(to, file, stop2, sent) {
   return new Promise((done2, fail) => {
     const r = new XMLHttpRequest();
     r.open("PUT", to);
@@ -1406,34 +1050,34 @@ function Files({ d, user, name, full }) {
   const at = { user, name, role: m?.[1] ?? "", index: m?.[2] ?? "" };
   const { value, error, busy, again } = useRead(m ? `${d.uid} ${task} ${asked}` : null, (signal5) => call(listRoute, { path: at, query: { path: asked }, signal: signal5 }));
   const sending = useSignal6(null);
-  const stop2 = useRef6(null);
+  const stop2 = useRef5(null);
   const { act, error: failed } = useAct();
   const over = useSignal6(false);
-  const input = useRef6(null);
+  const input = useRef5(null);
   if (!m) return /* @__PURE__ */ jsx7("p", { class: "empty", children: t("shell.none") });
   const list2 = value.value;
   const folder = list2 ? list2.kind === "folder" ? list2.path : list2.path.slice(0, list2.path.lastIndexOf("/")) || "/" : asked;
-  const entries = list2?.kind === "folder" ? ordered(list2.entries ?? []) : list2 ? [{ name: list2.path.slice(list2.path.lastIndexOf("/") + 1), kind: list2.kind, size: list2.size, modified: list2.modified }] : [];
+  const entries2 = list2?.kind === "folder" ? ordered(list2.entries ?? []) : list2 ? [{ name: list2.path.slice(list2.path.lastIndexOf("/") + 1), kind: list2.kind, size: list2.size, modified: list2.modified }] : [];
   const content = (path) => addressOf(readRoute, { path: at, query: { path } });
   const open = (path) => setQuery({ path: path || void 0 });
-  const upload = (files) => {
+  const upload2 = (files) => {
     const put = () => void act(async () => {
       for (const f of files) {
         stop2.current = new AbortController();
         sending.value = { name: f.name, part: 0 };
         try {
-          await send(addressOf(writeRoute, { path: at, query: { path: join(folder, f.name) } }), f, stop2.current.signal, (part) => sending.value = { name: f.name, part });
+          await send2(addressOf(writeRoute, { path: at, query: { path: join(folder, f.name) } }), f, stop2.current.signal, (part) => sending.value = { name: f.name, part });
         } finally {
           sending.value = null;
         }
         toast(t("files.sent", { name: f.name }));
       }
     }).then(again);
-    const replaced = files.filter((f) => entries.some((e) => e.name === f.name)).map((f) => f.name);
+    const replaced = files.filter((f) => entries2.some((e) => e.name === f.name)).map((f) => f.name);
     if (replaced.length === 0) return put();
     ask({ title: t("files.replace"), text: replaced.join(", "), yes: t("replace"), danger: true, act: async () => put() });
   };
-  return /* @__PURE__ */ jsxs7(
+  return /* @__PURE__ */ jsxs6(
     "section",
     {
       class: over.value ? "files over" : "files",
@@ -1447,10 +1091,10 @@ function Files({ d, user, name, full }) {
         e.preventDefault();
         over.value = false;
         const all2 = [...e.dataTransfer?.files ?? []];
-        if (all2.length && list2) upload(all2);
+        if (all2.length && list2) upload2(all2);
       },
       children: [
-        /* @__PURE__ */ jsxs7("div", { class: "filters", children: [
+        /* @__PURE__ */ jsxs6("div", { class: "filters", children: [
           /* @__PURE__ */ jsx7("select", { "aria-label": t("task"), value: task, onChange: (e) => setQuery({ task: e.currentTarget.value, path: void 0 }), children: [.../* @__PURE__ */ new Set([...running, task])].map((x) => /* @__PURE__ */ jsx7("option", { value: x, children: x }, x)) }),
           /* @__PURE__ */ jsx7(
             "form",
@@ -1463,7 +1107,7 @@ function Files({ d, user, name, full }) {
               children: /* @__PURE__ */ jsx7("input", { name: "path", defaultValue: list2?.path ?? asked, placeholder: t("files.path"), "aria-label": t("files.path"), spellcheck: false, autocomplete: "off" }, list2?.path ?? asked)
             }
           ),
-          /* @__PURE__ */ jsxs7("button", { type: "button", disabled: !list2 || sending.value !== null, onClick: () => input.current?.click(), children: [
+          /* @__PURE__ */ jsxs6("button", { type: "button", disabled: !list2 || sending.value !== null, onClick: () => input.current?.click(), children: [
             /* @__PURE__ */ jsx7(Icon, { name: "up" }),
             " ",
             t("files.upload")
@@ -1479,11 +1123,11 @@ function Files({ d, user, name, full }) {
               onChange: (e) => {
                 const all2 = [...e.currentTarget.files ?? []];
                 e.currentTarget.value = "";
-                if (all2.length) upload(all2);
+                if (all2.length) upload2(all2);
               }
             }
           ),
-          list2?.kind === "folder" ? /* @__PURE__ */ jsxs7("a", { class: "button", href: content(list2.path), download: true, title: t("files.wholeMore"), children: [
+          list2?.kind === "folder" ? /* @__PURE__ */ jsxs6("a", { class: "button", href: content(list2.path), download: true, title: t("files.wholeMore"), children: [
             /* @__PURE__ */ jsx7(Icon, { name: "down" }),
             " ",
             t("files.whole")
@@ -1501,7 +1145,7 @@ function Files({ d, user, name, full }) {
             }
           )
         ] }),
-        sending.value ? /* @__PURE__ */ jsxs7("p", { class: "note", role: "status", children: [
+        sending.value ? /* @__PURE__ */ jsxs6("p", { class: "note", role: "status", children: [
           t("files.sending", { name: sending.value.name, percent: Math.round(sending.value.part * 100) }),
           " ",
           /* @__PURE__ */ jsx7("button", { type: "button", onClick: () => stop2.current?.abort(), children: t("stop") })
@@ -1509,24 +1153,24 @@ function Files({ d, user, name, full }) {
         failed.value ? /* @__PURE__ */ jsx7(Problem, { of: failed.value }) : null,
         list2 ? /* @__PURE__ */ jsx7("nav", { class: "crumbs path", "aria-label": t("files.path"), children: way(folder).map(([label, path]) => /* @__PURE__ */ jsx7("button", { type: "button", class: "bare", onClick: () => open(path), children: label }, path)) }) : null,
         error.value ? /* @__PURE__ */ jsx7(Problem, { of: error.value, again }) : busy.value && !list2 ? /* @__PURE__ */ jsx7(Loading, {}) : null,
-        list2 && !error.value ? entries.length === 0 ? /* @__PURE__ */ jsx7("p", { class: "empty", children: t("files.empty") }) : /* @__PURE__ */ jsxs7("table", { class: "rows", children: [
-          /* @__PURE__ */ jsx7("thead", { children: /* @__PURE__ */ jsxs7("tr", { children: [
+        list2 && !error.value ? entries2.length === 0 ? /* @__PURE__ */ jsx7("p", { class: "empty", children: t("files.empty") }) : /* @__PURE__ */ jsxs6("table", { class: "rows", children: [
+          /* @__PURE__ */ jsx7("thead", { children: /* @__PURE__ */ jsxs6("tr", { children: [
             /* @__PURE__ */ jsx7("th", { children: t("name") }),
             /* @__PURE__ */ jsx7("th", { class: "num", children: t("files.size") }),
             /* @__PURE__ */ jsx7("th", { class: "c-time", children: t("files.modified") })
           ] }) }),
-          /* @__PURE__ */ jsx7("tbody", { children: entries.map((e) => /* @__PURE__ */ jsxs7("tr", { "data-file": e.name, children: [
-            /* @__PURE__ */ jsxs7("td", { class: "c-name", children: [
-              e.kind === "folder" ? /* @__PURE__ */ jsxs7("button", { type: "button", class: "bare", onClick: () => open(join(folder, e.name)), children: [
+          /* @__PURE__ */ jsx7("tbody", { children: entries2.map((e) => /* @__PURE__ */ jsxs6("tr", { "data-file": e.name, children: [
+            /* @__PURE__ */ jsxs6("td", { class: "c-name", children: [
+              e.kind === "folder" ? /* @__PURE__ */ jsxs6("button", { type: "button", class: "bare", onClick: () => open(join(folder, e.name)), children: [
                 /* @__PURE__ */ jsx7(Icon, { name: "folder" }),
                 " ",
                 e.name
-              ] }) : e.kind === "file" ? /* @__PURE__ */ jsxs7("a", { href: content(join(folder, e.name)), download: e.name, children: [
+              ] }) : e.kind === "file" ? /* @__PURE__ */ jsxs6("a", { href: content(join(folder, e.name)), download: e.name, children: [
                 /* @__PURE__ */ jsx7(Icon, { name: "file" }),
                 " ",
                 e.name
               ] }) : /* @__PURE__ */ jsx7("span", { class: "faint", children: e.name }),
-              e.link ? /* @__PURE__ */ jsxs7("span", { class: "faint", children: [
+              e.link ? /* @__PURE__ */ jsxs6("span", { class: "faint", children: [
                 " → ",
                 e.link
               ] }) : null
@@ -1543,15 +1187,15 @@ function Files({ d, user, name, full }) {
 
 // pkg/portal/web/src/terminal.tsx
 import { useSignal as useSignal7 } from "./library.js";
-import { useEffect as useEffect8, useRef as useRef7 } from "./library.js";
-import { jsx as jsx8, jsxs as jsxs8 } from "./library.js";
+import { useEffect as useEffect8, useRef as useRef6 } from "./library.js";
+import { jsx as jsx8, jsxs as jsxs7 } from "./library.js";
 var stdin = 0;
 var stdout = 1;
 var stderr = 2;
 var status = 3;
 var resize = 4;
 var command = ["sh", "-c", 'test -z "$1" || export TERM="$1"; command -v bash >/dev/null && exec bash; exec sh', "sh", "xterm-256color"];
-var most2 = 8 << 20;
+var most = 8 << 20;
 var alive = 25e3;
 function ending(text2) {
   try {
@@ -1578,31 +1222,31 @@ async function connect(user, name, task, screen, opened, ended, stop2) {
   let timer = 0;
   const drawn = (n) => {
     waits -= n;
-    if (skipped > 0 && waits < most2 / 2) {
+    if (skipped > 0 && waits < most / 2) {
       screen.write(`\r
 \x1B[7m${t("shell.skipped", { n: skipped })}\x1B[0m\r
 `);
       skipped = 0;
     }
   };
-  const send2 = (channel, data) => {
+  const send3 = (channel, data) => {
     if (socket.readyState !== WebSocket.OPEN) return;
     const message = new Uint8Array(data.length + 1);
     message[0] = channel;
     message.set(data, 1);
     socket.send(message);
   };
-  const size3 = () => send2(resize, new TextEncoder().encode(JSON.stringify({ Width: screen.size().columns, Height: screen.size().rows })));
+  const size3 = () => send3(resize, new TextEncoder().encode(JSON.stringify({ Width: screen.size().columns, Height: screen.size().rows })));
   socket.onopen = () => {
     size3();
     timer = setInterval(size3, alive);
-    opened(send2);
+    opened(send3);
   };
   socket.onmessage = (e) => {
     const all2 = new Uint8Array(e.data);
     const data = all2.subarray(1);
     if ((all2[0] === stdout || all2[0] === stderr) && data.length) {
-      if (waits + data.length > most2) {
+      if (waits + data.length > most) {
         skipped += data.length;
         return;
       }
@@ -1635,9 +1279,9 @@ function Shell({ d, user, name, shown }) {
   const end = useSignal7({});
   const error = useSignal7(null);
   const unloaded = useSignal7(false);
-  const box = useRef7(null);
-  const frame = useRef7(null);
-  const screen = useRef7(null);
+  const box = useRef6(null);
+  const frame = useRef6(null);
+  const screen = useRef6(null);
   const opened = running.length > 0 || state.value !== "opening";
   useEffect8(() => {
     const m = /^(.+)\[(\d+)\]$/.exec(task);
@@ -1647,7 +1291,7 @@ function Shell({ d, user, name, shown }) {
     state.value = "opening";
     end.value = {};
     error.value = null;
-    let send2 = (_channel, _data) => {
+    let send3 = (_channel, _data) => {
     };
     const begin3 = async () => {
       const file = await load("terminal").catch(() => null);
@@ -1658,8 +1302,8 @@ function Shell({ d, user, name, shown }) {
       }
       const s = file.open(box.current, {
         label: t("openShell", { task }),
-        typed: (data) => send2(stdin, data),
-        resized: (columns3, rows) => send2(resize, new TextEncoder().encode(JSON.stringify({ Width: columns3, Height: rows }))),
+        typed: (data) => send3(stdin, data),
+        resized: (columns3, rows) => send3(resize, new TextEncoder().encode(JSON.stringify({ Width: columns3, Height: rows }))),
         copied: (text2) => void copy(text2),
         left: () => frame.current?.querySelector("select")?.focus()
       });
@@ -1671,7 +1315,7 @@ function Shell({ d, user, name, shown }) {
         { role: m[1], index: m[2] },
         s,
         (to) => {
-          send2 = to;
+          send3 = to;
           state.value = "open";
           s.focus();
         },
@@ -1718,28 +1362,28 @@ function Shell({ d, user, name, shown }) {
     }
     screen.current?.focus();
   };
-  const says = () => {
+  const says2 = () => {
     if (state.value === "opening") return t("shell.opening");
     if (state.value === "open") return t("shell.open");
     if (end.value.code !== void 0) return t("shell.ended", { code: end.value.code });
     return end.value.why || t("shell.cut");
   };
-  return /* @__PURE__ */ jsxs8("section", { class: "shell", ref: frame, hidden: !shown, "aria-label": t("shell"), children: [
-    /* @__PURE__ */ jsxs8("div", { class: "filters", children: [
+  return /* @__PURE__ */ jsxs7("section", { class: "shell", ref: frame, hidden: !shown, "aria-label": t("shell"), children: [
+    /* @__PURE__ */ jsxs7("div", { class: "filters", children: [
       /* @__PURE__ */ jsx8("a", { class: "button square back", href: address(place.value.path), title: t("backToJob"), "aria-label": t("backToJob"), children: /* @__PURE__ */ jsx8(Icon, { name: "back" }) }),
       /* @__PURE__ */ jsx8("select", { "aria-label": t("task"), value: task, onChange: (e) => setQuery({ task: e.currentTarget.value }), children: [.../* @__PURE__ */ new Set([...running, task])].map((x) => /* @__PURE__ */ jsx8("option", { value: x, children: x }, x)) }),
-      /* @__PURE__ */ jsxs8("button", { type: "button", onClick: () => void copy(screen.current?.selection() ?? ""), children: [
+      /* @__PURE__ */ jsxs7("button", { type: "button", onClick: () => void copy(screen.current?.selection() ?? ""), children: [
         /* @__PURE__ */ jsx8(Icon, { name: "copy" }),
         " ",
         t("copy")
       ] }),
-      /* @__PURE__ */ jsxs8("button", { type: "button", onClick: () => void paste(), children: [
+      /* @__PURE__ */ jsxs7("button", { type: "button", onClick: () => void paste(), children: [
         /* @__PURE__ */ jsx8(Icon, { name: "file" }),
         " ",
         t("paste")
       ] }),
-      /* @__PURE__ */ jsx8("span", { class: state.value === "ended" ? end.value.code === 0 ? "good" : "bad" : "faint", role: "status", children: says() }),
-      state.value === "ended" ? /* @__PURE__ */ jsxs8("button", { type: "button", class: "primary", onClick: () => round2.value++, children: [
+      /* @__PURE__ */ jsx8("span", { class: state.value === "ended" ? end.value.code === 0 ? "good" : "bad" : "faint", role: "status", children: says2() }),
+      state.value === "ended" ? /* @__PURE__ */ jsxs7("button", { type: "button", class: "primary", onClick: () => round2.value++, children: [
         /* @__PURE__ */ jsx8(Icon, { name: "retry" }),
         " ",
         t("shell.again")
@@ -1764,14 +1408,14 @@ function Shell({ d, user, name, shown }) {
 }
 
 // pkg/portal/web/src/job.tsx
-import { Fragment as Fragment5, jsx as jsx9, jsxs as jsxs9 } from "./library.js";
+import { Fragment as Fragment4, jsx as jsx9, jsxs as jsxs8 } from "./library.js";
 var done = ["succeeded", "failed", "stopped", "deleted"];
 function Exit({ of }) {
   const c = of.completion;
   if (!c) return null;
-  return /* @__PURE__ */ jsxs9("span", { class: c.code === 0 ? "good" : "bad", title: c.diagnostics, children: [
+  return /* @__PURE__ */ jsxs8("span", { class: c.code === 0 ? "good" : "bad", title: c.diagnostics, children: [
     c.code,
-    c.phrase && c.phrase !== "Succeeded" ? /* @__PURE__ */ jsxs9("span", { class: "faint", children: [
+    c.phrase && c.phrase !== "Succeeded" ? /* @__PURE__ */ jsxs8("span", { class: "faint", children: [
       " ",
       c.phrase
     ] }) : null
@@ -1813,12 +1457,12 @@ function Why({ d, user, name }) {
   if (error.value) return /* @__PURE__ */ jsx9(Problem, { of: error.value });
   const w = value.value;
   if (!w) return /* @__PURE__ */ jsx9("div", { class: "why pending", "aria-busy": "true" });
-  return /* @__PURE__ */ jsxs9("div", { class: `why is-${d.state}`, children: [
+  return /* @__PURE__ */ jsxs8("div", { class: `why is-${d.state}`, children: [
     /* @__PURE__ */ jsx9("p", { class: "sentence", children: w.sentence }),
     w.remedy?.length ? /* @__PURE__ */ jsx9("ul", { class: "remedy", "aria-label": t("whatToDo"), children: w.remedy.map((r) => /* @__PURE__ */ jsx9("li", { children: r }, r)) }) : null,
-    w.facts?.length || w.log?.length ? /* @__PURE__ */ jsxs9("details", { children: [
+    w.facts?.length || w.log?.length ? /* @__PURE__ */ jsxs8("details", { children: [
       /* @__PURE__ */ jsx9("summary", { children: t("details") }),
-      /* @__PURE__ */ jsx9("dl", { children: w.facts?.map((f) => /* @__PURE__ */ jsxs9("div", { children: [
+      /* @__PURE__ */ jsx9("dl", { children: w.facts?.map((f) => /* @__PURE__ */ jsxs8("div", { children: [
         /* @__PURE__ */ jsx9("dt", { children: f.what }),
         /* @__PURE__ */ jsx9("dd", { children: f.text })
       ] }, f.what)) }),
@@ -1827,9 +1471,9 @@ function Why({ d, user, name }) {
   ] });
 }
 var some = 200;
-function Tasks({ d, enter }) {
+function Tasks({ d, enter, open }) {
   const text2 = useSignal8("");
-  const most4 = useSignal8(some);
+  const most3 = useSignal8(some);
   const all2 = d.taskList ?? [];
   const word = text2.value.toLowerCase();
   const fits2 = (x) => !word || `${x.role}[${x.index}] ${x.phase} ${x.node ?? ""} ${x.ip ?? ""} ${x.completion?.phrase ?? ""}`.toLowerCase().includes(word);
@@ -1837,20 +1481,20 @@ function Tasks({ d, enter }) {
   const counts = /* @__PURE__ */ new Map();
   for (const x of all2) counts.set(x.phase, (counts.get(x.phase) ?? 0) + 1);
   if (all2.length === 0) return /* @__PURE__ */ jsx9("p", { class: "empty", children: t("noTasks") });
-  return /* @__PURE__ */ jsxs9(Fragment5, { children: [
-    all2.length > 8 ? /* @__PURE__ */ jsxs9("div", { class: "filters", children: [
-      /* @__PURE__ */ jsxs9("label", { class: "search", children: [
+  return /* @__PURE__ */ jsxs8(Fragment4, { children: [
+    all2.length > 8 ? /* @__PURE__ */ jsxs8("div", { class: "filters", children: [
+      /* @__PURE__ */ jsxs8("label", { class: "search", children: [
         /* @__PURE__ */ jsx9(Icon, { name: "search" }),
         /* @__PURE__ */ jsx9("input", { type: "search", placeholder: t("filterTasks"), "aria-label": t("filterTasks"), onInput: (e) => text2.value = e.currentTarget.value })
       ] }),
-      [...counts].map(([phase, n]) => /* @__PURE__ */ jsxs9("button", { type: "button", class: "bare", onClick: () => text2.value = text2.value === phase ? "" : phase, children: [
+      [...counts].map(([phase, n]) => /* @__PURE__ */ jsxs8("button", { type: "button", class: "bare", onClick: () => text2.value = text2.value === phase ? "" : phase, children: [
         /* @__PURE__ */ jsx9(State, { state: phase }),
         " ",
         /* @__PURE__ */ jsx9("span", { class: "faint", children: n })
       ] }, phase))
     ] }) : null,
-    /* @__PURE__ */ jsxs9("table", { class: "rows tasks", children: [
-      /* @__PURE__ */ jsx9("thead", { children: /* @__PURE__ */ jsxs9("tr", { children: [
+    /* @__PURE__ */ jsxs8("table", { class: "rows tasks", children: [
+      /* @__PURE__ */ jsx9("thead", { children: /* @__PURE__ */ jsxs8("tr", { children: [
         /* @__PURE__ */ jsx9("th", { children: t("task") }),
         /* @__PURE__ */ jsx9("th", { children: t("state") }),
         /* @__PURE__ */ jsx9("th", { children: t("machine") }),
@@ -1860,8 +1504,8 @@ function Tasks({ d, enter }) {
         /* @__PURE__ */ jsx9("th", { class: "num c-retries", children: t("retries") }),
         enter ? /* @__PURE__ */ jsx9("th", { class: "c-shell" }) : null
       ] }) }),
-      /* @__PURE__ */ jsx9("tbody", { children: rows.slice(0, most4.value).map((x) => /* @__PURE__ */ jsxs9("tr", { children: [
-        /* @__PURE__ */ jsx9("td", { class: "c-name", children: /* @__PURE__ */ jsxs9("a", { class: "whole", href: address(place.value.path, { tab: "logs", task: `${x.role}[${x.index}]` }), children: [
+      /* @__PURE__ */ jsx9("tbody", { children: rows.slice(0, most3.value).map((x) => /* @__PURE__ */ jsxs8("tr", { children: [
+        /* @__PURE__ */ jsx9("td", { class: "c-name", children: /* @__PURE__ */ jsxs8("a", { class: "whole", href: address(place.value.path, { tab: "logs", task: `${x.role}[${x.index}]` }), children: [
           x.role,
           "[",
           x.index,
@@ -1873,10 +1517,10 @@ function Tasks({ d, enter }) {
         /* @__PURE__ */ jsx9("td", { children: /* @__PURE__ */ jsx9(Exit, { of: x }) }),
         /* @__PURE__ */ jsx9("td", { class: "num", children: ran({ started: x.run, completed: x.completed }) }),
         /* @__PURE__ */ jsx9("td", { class: "num c-retries", children: x.retries || "" }),
-        enter ? /* @__PURE__ */ jsx9("td", { class: "c-shell", children: x.phase === "running" ? /* @__PURE__ */ jsx9("a", { class: "button square", href: address(place.value.path, { tab: "shell", task: `${x.role}[${x.index}]` }), title: t("openShell", { task: `${x.role}[${x.index}]` }), "aria-label": t("openShell", { task: `${x.role}[${x.index}]` }), children: /* @__PURE__ */ jsx9(Icon, { name: "shell" }) }) : null }) : null
+        enter ? /* @__PURE__ */ jsx9("td", { class: "c-shell", children: x.phase === "running" ? /* @__PURE__ */ jsx9("a", { class: "button square", href: address(place.value.path, { tab: "shell", task: `${x.role}[${x.index}]` }), onClick: open, title: t("openShell", { task: `${x.role}[${x.index}]` }), "aria-label": t("openShell", { task: `${x.role}[${x.index}]` }), children: /* @__PURE__ */ jsx9(Icon, { name: "shell" }) }) : null }) : null
       ] }, x.role + x.index)) })
     ] }),
-    rows.length > most4.value ? /* @__PURE__ */ jsx9("footer", { class: "under", children: /* @__PURE__ */ jsx9("button", { type: "button", onClick: () => most4.value += 1e3, children: t("moreTasks", { n: rows.length - most4.value }) }) }) : null
+    rows.length > most3.value ? /* @__PURE__ */ jsx9("footer", { class: "under", children: /* @__PURE__ */ jsx9("button", { type: "button", onClick: () => most3.value += 1e3, children: t("moreTasks", { n: rows.length - most3.value }) }) }) : null
   ] });
 }
 function Events({ d, user, name }) {
@@ -1884,20 +1528,20 @@ function Events({ d, user, name }) {
   if (error.value) return /* @__PURE__ */ jsx9(Problem, { of: error.value });
   if (!value.value) return /* @__PURE__ */ jsx9(Loading, {});
   const items = [...value.value.items ?? []].reverse();
-  return /* @__PURE__ */ jsxs9(Fragment5, { children: [
+  return /* @__PURE__ */ jsxs8(Fragment4, { children: [
     value.value.note ? /* @__PURE__ */ jsx9("p", { class: "note", children: value.value.note }) : null,
-    items.length === 0 ? /* @__PURE__ */ jsx9("p", { class: "empty", children: t("noEvents") }) : /* @__PURE__ */ jsxs9("table", { class: "rows", children: [
-      /* @__PURE__ */ jsx9("thead", { children: /* @__PURE__ */ jsxs9("tr", { children: [
+    items.length === 0 ? /* @__PURE__ */ jsx9("p", { class: "empty", children: t("noEvents") }) : /* @__PURE__ */ jsxs8("table", { class: "rows", children: [
+      /* @__PURE__ */ jsx9("thead", { children: /* @__PURE__ */ jsxs8("tr", { children: [
         /* @__PURE__ */ jsx9("th", { children: t("time") }),
         /* @__PURE__ */ jsx9("th", { children: t("reason") }),
         /* @__PURE__ */ jsx9("th", { children: t("message") }),
         /* @__PURE__ */ jsx9("th", { class: "c-object", children: t("object") })
       ] }) }),
-      /* @__PURE__ */ jsx9("tbody", { children: items.map((e) => /* @__PURE__ */ jsxs9("tr", { class: e.type === "Warning" ? "warning" : "", children: [
+      /* @__PURE__ */ jsx9("tbody", { children: items.map((e) => /* @__PURE__ */ jsxs8("tr", { class: e.type === "Warning" ? "warning" : "", children: [
         /* @__PURE__ */ jsx9("td", { class: "c-time", children: /* @__PURE__ */ jsx9(Ago, { time: e.time }) }),
-        /* @__PURE__ */ jsxs9("td", { children: [
+        /* @__PURE__ */ jsxs8("td", { children: [
           e.reason,
-          e.count > 1 ? /* @__PURE__ */ jsxs9("span", { class: "faint", children: [
+          e.count > 1 ? /* @__PURE__ */ jsxs8("span", { class: "faint", children: [
             " ×",
             e.count
           ] }) : null
@@ -1910,14 +1554,14 @@ function Events({ d, user, name }) {
 }
 function Config({ d }) {
   if (!d.config) return /* @__PURE__ */ jsx9("p", { class: "empty", children: t("noConfig") });
-  return /* @__PURE__ */ jsxs9(Fragment5, { children: [
-    /* @__PURE__ */ jsxs9("div", { class: "filters", children: [
-      /* @__PURE__ */ jsxs9("button", { type: "button", onClick: () => void copy(d.config), children: [
+  return /* @__PURE__ */ jsxs8(Fragment4, { children: [
+    /* @__PURE__ */ jsxs8("div", { class: "filters", children: [
+      /* @__PURE__ */ jsxs8("button", { type: "button", onClick: () => void copy(d.config), children: [
         /* @__PURE__ */ jsx9(Icon, { name: "copy" }),
         " ",
         t("copy")
       ] }),
-      /* @__PURE__ */ jsxs9("button", { type: "button", onClick: () => save(`${d.name}.yaml`, [d.config], "text/yaml"), children: [
+      /* @__PURE__ */ jsxs8("button", { type: "button", onClick: () => save(`${d.name}.yaml`, [d.config], "text/yaml"), children: [
         /* @__PURE__ */ jsx9(Icon, { name: "down" }),
         " ",
         t("download")
@@ -1944,7 +1588,7 @@ function OverTime({ d, user, name, live, command: command2 }) {
       read: (query, signal5) => call("GET /api/v3/jobs/{user}/{name}/metrics", { path, query, signal: signal5 }),
       command: command2,
       curl: (query) => curl("GET /api/v3/jobs/{user}/{name}/metrics", { path, query }),
-      children: tasks.length > 1 ? /* @__PURE__ */ jsxs9("select", { "aria-label": t("task"), value: task, onChange: (e) => setQuery({ task: e.currentTarget.value || void 0 }), children: [
+      children: tasks.length > 1 ? /* @__PURE__ */ jsxs8("select", { "aria-label": t("task"), value: task, onChange: (e) => setQuery({ task: e.currentTarget.value || void 0 }), children: [
         /* @__PURE__ */ jsx9("option", { value: "", children: t("allTasks") }),
         tasks.map((x) => /* @__PURE__ */ jsx9("option", { value: x, children: x }, x))
       ] }) : null
@@ -1952,9 +1596,9 @@ function OverTime({ d, user, name, live, command: command2 }) {
   );
 }
 function Attempt({ a }) {
-  return /* @__PURE__ */ jsxs9("details", { class: "attempt", children: [
-    /* @__PURE__ */ jsxs9("summary", { children: [
-      /* @__PURE__ */ jsxs9("b", { children: [
+  return /* @__PURE__ */ jsxs8("details", { class: "attempt", children: [
+    /* @__PURE__ */ jsxs8("summary", { children: [
+      /* @__PURE__ */ jsxs8("b", { children: [
         t("attempt"),
         " ",
         a.id
@@ -1964,8 +1608,8 @@ function Attempt({ a }) {
       /* @__PURE__ */ jsx9(Exit, { of: a })
     ] }),
     a.completion?.trigger?.message ? /* @__PURE__ */ jsx9("p", { children: a.completion.trigger.message }) : null,
-    /* @__PURE__ */ jsxs9("table", { class: "rows", children: [
-      /* @__PURE__ */ jsx9("thead", { children: /* @__PURE__ */ jsxs9("tr", { children: [
+    /* @__PURE__ */ jsxs8("table", { class: "rows", children: [
+      /* @__PURE__ */ jsx9("thead", { children: /* @__PURE__ */ jsxs8("tr", { children: [
         /* @__PURE__ */ jsx9("th", { children: t("task") }),
         /* @__PURE__ */ jsx9("th", { class: "num", children: t("attempt") }),
         /* @__PURE__ */ jsx9("th", { children: t("machine") }),
@@ -1973,8 +1617,8 @@ function Attempt({ a }) {
         /* @__PURE__ */ jsx9("th", { class: "num", children: t("duration") }),
         /* @__PURE__ */ jsx9("th", { children: t("exit") })
       ] }) }),
-      /* @__PURE__ */ jsx9("tbody", { children: (a.tasks ?? []).slice(0, 500).map((x) => /* @__PURE__ */ jsxs9("tr", { children: [
-        /* @__PURE__ */ jsxs9("td", { children: [
+      /* @__PURE__ */ jsx9("tbody", { children: (a.tasks ?? []).slice(0, 500).map((x) => /* @__PURE__ */ jsxs8("tr", { children: [
+        /* @__PURE__ */ jsxs8("td", { children: [
           x.role,
           "[",
           x.index,
@@ -1989,6 +1633,7 @@ function Attempt({ a }) {
     ] })
   ] });
 }
+var Logs = later(() => import("./logs.js").then((file) => file.Logs));
 var tabs = ["overview", "logs", "metrics", "events", "config", "attempts", "files", "shell"];
 function JobPage({ user, name }) {
   const round2 = useSignal8(0);
@@ -2003,14 +1648,11 @@ function JobPage({ user, name }) {
   const asked = place.value.query.get("tab");
   const offered = tabs.filter((x) => x !== "shell" && x !== "files" || x === "shell" && shell.value || may("enter") && !isDone);
   const tab = offered.find((x) => x === asked) ?? "overview";
-  useEffect9(() => {
-    if (tab === "shell") shell.value = true;
-  }, [tab]);
   const full = user === me.value?.name ? name : `${user}/${name}`;
   useEffect9(() => {
     document.title = `${name} – paictl`;
   }, [name]);
-  useKeys(Object.fromEntries(offered.map((x, i) => [String(i + 1), () => setQuery({ tab: x === "overview" ? void 0 : x, task: void 0 })])));
+  useKeys(Object.fromEntries(offered.map((x, i) => [String(i + 1), () => setQuery({ tab: x === "overview" ? void 0 : x, task: void 0, at: void 0 })])));
   if (!d) return error.value ? /* @__PURE__ */ jsx9(Problem, { of: error.value, again: () => round2.value++ }) : /* @__PURE__ */ jsx9(Loading, {});
   const act = (what) => ask({
     title: t(`ask.${what}`, { job: full }),
@@ -2027,11 +1669,13 @@ function JobPage({ user, name }) {
     }
   });
   const task = place.value.query.get("task");
-  const command2 = tab === "shell" ? `paictl job shell ${quoted(full)}${task ? ` --task ${quoted(task)}` : ""}` : tab === "logs" ? `paictl job logs ${quoted(full)} -f` : tab === "events" ? `paictl job events ${quoted(full)}` : tab === "metrics" ? `paictl job metrics ${quoted(full)}` : `paictl job get ${quoted(full)}`;
+  const command2 = tab === "shell" ? `paictl job shell ${quoted(full)}${task ? ` --task ${quoted(task)}` : ""}` : tab === "logs" ? `paictl job logs ${quoted(full)}${task ? ` --task ${quoted(task)}` : ""}${place.value.query.get("previous") ? " --previous" : " -f"}` : tab === "events" ? `paictl job events ${quoted(full)}` : tab === "metrics" ? `paictl job metrics ${quoted(full)}` : `paictl job get ${quoted(full)}`;
   const route = tab === "logs" ? "GET /api/v3/jobs/{user}/{name}/logs" : tab === "events" ? "GET /api/v3/jobs/{user}/{name}/events" : tab === "metrics" ? "GET /api/v3/jobs/{user}/{name}/metrics" : "GET /api/v3/jobs/{user}/{name}";
-  return /* @__PURE__ */ jsxs9("section", { class: "page job", children: [
-    /* @__PURE__ */ jsxs9("header", { class: "top", children: [
-      /* @__PURE__ */ jsxs9("nav", { class: "crumbs", children: [
+  const one = /^(.*)\[(\d+)\]$/.exec(task ?? "");
+  const curlOf = () => tab === "logs" && one ? curl("GET /api/v3/jobs/{user}/{name}/tasks/{role}/{index}/log", { path: { user, name, role: one[1], index: one[2] }, query: { at: place.value.query.get("at") ?? void 0, previous: place.value.query.get("previous") === "true" } }) : curl(route, { path });
+  return /* @__PURE__ */ jsxs8("section", { class: "page job", children: [
+    /* @__PURE__ */ jsxs8("header", { class: "top", children: [
+      /* @__PURE__ */ jsxs8("nav", { class: "crumbs", children: [
         /* @__PURE__ */ jsx9("a", { href: address(["jobs"]), children: t("jobs") }),
         /* @__PURE__ */ jsx9(Icon, { name: "chevron" }),
         /* @__PURE__ */ jsx9("a", { href: address(["jobs"], { user }), children: user }),
@@ -2040,18 +1684,18 @@ function JobPage({ user, name }) {
       /* @__PURE__ */ jsx9("h1", { title: name, children: name }),
       /* @__PURE__ */ jsx9(State, { state: d.state, position: d.position, deleted: d.deleted }),
       /* @__PURE__ */ jsx9("span", { class: "grow" }),
-      /* @__PURE__ */ jsxs9("div", { class: "actions", children: [
-        d.config ? /* @__PURE__ */ jsxs9("a", { class: "button", href: address(["submit"], { clone: `${user}/${name}` }), children: [
+      /* @__PURE__ */ jsxs8("div", { class: "actions", children: [
+        d.config ? /* @__PURE__ */ jsxs8("a", { class: "button", href: address(["submit"], { clone: `${user}/${name}` }), children: [
           /* @__PURE__ */ jsx9(Icon, { name: "copy" }),
           " ",
           t("clone")
         ] }) : null,
-        may("retry") && isDone ? /* @__PURE__ */ jsxs9("button", { type: "button", onClick: () => act("retry"), children: [
+        may("retry") && isDone ? /* @__PURE__ */ jsxs8("button", { type: "button", onClick: () => act("retry"), children: [
           /* @__PURE__ */ jsx9(Icon, { name: "retry" }),
           " ",
           t("retry")
         ] }) : null,
-        may("stop") && !isDone && d.state !== "stopping" && d.state !== "deleting" ? /* @__PURE__ */ jsxs9("button", { type: "button", class: "danger", onClick: () => act("stop"), children: [
+        may("stop") && !isDone && d.state !== "stopping" && d.state !== "deleting" ? /* @__PURE__ */ jsxs8("button", { type: "button", class: "danger", onClick: () => act("stop"), children: [
           /* @__PURE__ */ jsx9(Icon, { name: "stop" }),
           " ",
           t("stop")
@@ -2064,7 +1708,7 @@ function JobPage({ user, name }) {
             items: [
               { label: t("copyName"), icon: "copy", run: () => void copy(full) },
               { label: t("copyPaictl"), icon: "copy", run: () => void copy(command2) },
-              { label: t("copyCurl"), icon: "copy", run: () => void copy(curl(route, { path })) },
+              { label: t("copyCurl"), icon: "copy", run: () => void copy(curlOf()) },
               { label: t("copyLink"), icon: "link", run: () => void copy(location.href) },
               ...d.config ? [{ label: t("saveTemplate"), icon: "file", run: () => go(address(["templates", "new"], { job: `${user}/${name}` })) }] : [],
               ...may("scale") && !isDone ? [{ label: t("scale"), icon: "queue", run: () => scaling.value = true }] : [],
@@ -2078,7 +1722,7 @@ function JobPage({ user, name }) {
     error.value ? /* @__PURE__ */ jsx9(Problem, { of: error.value, again: () => round2.value++ }) : null,
     /* @__PURE__ */ jsx9(Why, { d, user, name }),
     d.note ? /* @__PURE__ */ jsx9("p", { class: "note", children: d.note }) : null,
-    /* @__PURE__ */ jsxs9("dl", { class: "facts", children: [
+    /* @__PURE__ */ jsxs8("dl", { class: "facts", children: [
       /* @__PURE__ */ jsx9(Fact, { name: t("owner"), value: d.user }),
       /* @__PURE__ */ jsx9(Fact, { name: t("vc"), value: d.virtualCluster }),
       /* @__PURE__ */ jsx9(Fact, { name: t("gpus"), value: d.gpus > 0 ? d.gpus : d.gpus < 0 ? "?" : "–" }),
@@ -2090,20 +1734,28 @@ function JobPage({ user, name }) {
       /* @__PURE__ */ jsx9(Fact, { name: t("tags"), value: d.tags?.length || may("tag") ? /* @__PURE__ */ jsx9(Tags, { d, change: may("tag"), changed: () => round2.value++ }) : void 0 })
     ] }),
     /* @__PURE__ */ jsx9("div", { class: "tabs", role: "tablist", children: offered.map((x) => /* @__PURE__ */ jsx9("a", { role: "tab", "aria-selected": x === tab, href: address(place.value.path, { tab: x === "overview" ? void 0 : x }), children: maybe(x, x) }, x)) }),
-    /* @__PURE__ */ jsxs9("div", { class: "tab", role: "tabpanel", children: [
-      tab === "overview" ? /* @__PURE__ */ jsx9(Tasks, { d, enter: may("enter") && !isDone }) : null,
+    /* @__PURE__ */ jsxs8("div", { class: "tab", role: "tabpanel", children: [
+      tab === "overview" ? /* @__PURE__ */ jsx9(Tasks, { d, enter: may("enter") && !isDone, open: (e) => shell.value ||= !(e.ctrlKey || e.metaKey || e.shiftKey) }) : null,
       tab === "logs" ? /* @__PURE__ */ jsx9(Logs, { d, user, name }, d.uid) : null,
       tab === "metrics" ? /* @__PURE__ */ jsx9(OverTime, { d, user, name, live: !isDone, command: `paictl job metrics ${quoted(full)}` }) : null,
       tab === "events" ? /* @__PURE__ */ jsx9(Events, { d, user, name }) : null,
       tab === "config" ? /* @__PURE__ */ jsx9(Config, { d }) : null,
       tab === "attempts" ? d.attempts?.length ? d.attempts.map((a) => /* @__PURE__ */ jsx9(Attempt, { a }, a.id)) : /* @__PURE__ */ jsx9("p", { class: "empty", children: t("noAttempts") }) : null,
       tab === "files" ? /* @__PURE__ */ jsx9(Files, { d, user, name, full }, d.uid) : null,
+      tab === "shell" && !shell.value ? /* @__PURE__ */ jsxs8("div", { class: "empty", children: [
+        /* @__PURE__ */ jsx9("p", { children: /* @__PURE__ */ jsxs8("button", { type: "button", class: "primary", onClick: () => shell.value = true, children: [
+          /* @__PURE__ */ jsx9(Icon, { name: "shell" }),
+          " ",
+          task ? t("openShell", { task }) : t("shell.start")
+        ] }) }),
+        /* @__PURE__ */ jsx9("p", { class: "faint", children: t("shell.audited") })
+      ] }) : null,
       shell.value ? /* @__PURE__ */ jsx9(Shell, { d, user, name, shown: tab === "shell" }, d.uid) : null
     ] })
   ] });
 }
 function Fact({ name, value }) {
-  return value === void 0 || value === "" ? null : /* @__PURE__ */ jsxs9("div", { children: [
+  return value === void 0 || value === "" ? null : /* @__PURE__ */ jsxs8("div", { children: [
     /* @__PURE__ */ jsx9("dt", { children: name }),
     /* @__PURE__ */ jsx9("dd", { children: value })
   ] });
@@ -2111,8 +1763,8 @@ function Fact({ name, value }) {
 
 // pkg/portal/web/src/machines.tsx
 import { useSignal as useSignal9 } from "./library.js";
-import { useEffect as useEffect10, useMemo as useMemo5, useRef as useRef8 } from "./library.js";
-import { Fragment as Fragment6, jsx as jsx10, jsxs as jsxs10 } from "./library.js";
+import { useEffect as useEffect10, useMemo as useMemo5, useRef as useRef7 } from "./library.js";
+import { Fragment as Fragment5, jsx as jsx10, jsxs as jsxs9 } from "./library.js";
 var shows = ["all", "free", "troubled"];
 function chosen(m, show2, word, sku) {
   if (sku && m.sku !== sku) return false;
@@ -2122,10 +1774,10 @@ function chosen(m, show2, word, sku) {
 }
 function MachineState({ m }) {
   const key3 = m.state !== "Ready" ? "bad" : m.cordoned || m.pressure?.length ? "wait" : "good";
-  return /* @__PURE__ */ jsxs10("span", { class: `state ${key3}`, children: [
+  return /* @__PURE__ */ jsxs9("span", { class: `state ${key3}`, children: [
     /* @__PURE__ */ jsx10("i", { class: "dot" }),
     maybe("machine." + m.state, m.state),
-    m.cordoned ? /* @__PURE__ */ jsxs10("span", { class: "faint", children: [
+    m.cordoned ? /* @__PURE__ */ jsxs9("span", { class: "faint", children: [
       " ",
       t("cordoned")
     ] }) : null
@@ -2135,11 +1787,11 @@ function GPUs({ m }) {
   const all2 = m.gpus ?? [];
   if (all2.length === 0) return /* @__PURE__ */ jsx10("span", { class: "faint", children: "–" });
   const sick = all2.filter(broken).length;
-  return /* @__PURE__ */ jsxs10(Fragment6, { children: [
+  return /* @__PURE__ */ jsxs9(Fragment5, { children: [
     all2.filter((g) => g.owner).length,
     " / ",
     all2.length,
-    sick ? /* @__PURE__ */ jsxs10("span", { class: "broken", children: [
+    sick ? /* @__PURE__ */ jsxs9("span", { class: "broken", children: [
       " ",
       t("broken", { n: sick })
     ] }) : null
@@ -2150,13 +1802,13 @@ function percent(a) {
 }
 function Counts({ c }) {
   const n = c.counts;
-  return /* @__PURE__ */ jsxs10("p", { class: "numbers", children: [
-    /* @__PURE__ */ jsxs10("span", { children: [
+  return /* @__PURE__ */ jsxs9("p", { class: "numbers", children: [
+    /* @__PURE__ */ jsxs9("span", { children: [
       /* @__PURE__ */ jsx10("b", { children: n.MachinesReady }),
       " ",
       t("ofMachines", { n: n.Machines })
     ] }),
-    /* @__PURE__ */ jsxs10("span", { children: [
+    /* @__PURE__ */ jsxs9("span", { children: [
       /* @__PURE__ */ jsx10("b", { children: n.GPUsUsed }),
       " ",
       t("ofGPUs", { n: n.GPUs })
@@ -2166,13 +1818,13 @@ function Counts({ c }) {
 }
 function Sources({ c, names: names2 }) {
   const old = names2.map((n) => source(c, n)).filter((s) => s && s.state !== "current" && s.state !== "loading");
-  return /* @__PURE__ */ jsx10(Fragment6, { children: old.map((s) => /* @__PURE__ */ jsxs10("p", { class: "note", children: [
+  return /* @__PURE__ */ jsx10(Fragment5, { children: old.map((s) => /* @__PURE__ */ jsxs9("p", { class: "note", children: [
     t("sourceIs", { name: maybe("source." + s.name, s.name), state: maybe("sourceState." + s.state, s.state) }),
     " ",
     s.since && s.state === "stale" ? /* @__PURE__ */ jsx10(Ago, { time: s.since }) : null,
     " ",
     s.message,
-    s.hint ? /* @__PURE__ */ jsxs10("span", { class: "faint", children: [
+    s.hint ? /* @__PURE__ */ jsxs9("span", { class: "faint", children: [
       " ",
       s.hint
     ] }) : null
@@ -2184,10 +1836,10 @@ function Machines() {
   const by = ways.includes(q.get("by") ?? "") ? q.get("by") : "use";
   const show2 = q.get("show") ?? "all";
   const [word, sku, open, wall] = [q.get("find") ?? "", q.get("sku") ?? "", q.get("machine"), q.get("view") === "wall"];
-  const search = useRef8(null);
+  const search = useRef7(null);
   const c = cluster.value;
   const skus = useMemo5(() => [...new Set((c?.machines ?? []).map((m) => m.sku ?? "").filter(Boolean))].sort(), [c?.machines]);
-  const machines = useMemo5(() => (c?.machines ?? []).filter((m) => chosen(m, show2, word, sku)).sort(byName), [c?.machines, show2, word, sku]);
+  const machines2 = useMemo5(() => (c?.machines ?? []).filter((m) => chosen(m, show2, word, sku)).sort(byName), [c?.machines, show2, word, sku]);
   useEffect10(() => {
     document.title = t("machines") + " – paictl";
   }, []);
@@ -2200,13 +1852,13 @@ function Machines() {
     Escape: () => open ? setQuery({ machine: void 0 }) : wall ? setQuery({ view: void 0 }) : void 0
   });
   const one = open ? c?.machines?.find((m) => m.name === open) : void 0;
-  return /* @__PURE__ */ jsxs10("section", { class: "page machines", children: [
-    /* @__PURE__ */ jsxs10("header", { class: "top", children: [
+  return /* @__PURE__ */ jsxs9("section", { class: "page machines", children: [
+    /* @__PURE__ */ jsxs9("header", { class: "top", children: [
       /* @__PURE__ */ jsx10("h1", { children: wall ? c?.name : t("machines") }),
       c ? /* @__PURE__ */ jsx10(Counts, { c }) : null,
       /* @__PURE__ */ jsx10("span", { class: "grow" }),
       /* @__PURE__ */ jsx10("div", { class: "segments", role: "group", "aria-label": t("mapBy"), children: ways.map((way2) => /* @__PURE__ */ jsx10("button", { type: "button", "aria-pressed": by === way2, onClick: () => setQuery({ by: way2 === "use" ? void 0 : way2 }), children: t("mapBy." + way2) }, way2)) }),
-      /* @__PURE__ */ jsxs10("button", { type: "button", title: t("wallMore"), onClick: () => setQuery({ view: wall ? void 0 : "wall" }), children: [
+      /* @__PURE__ */ jsxs9("button", { type: "button", title: t("wallMore"), onClick: () => setQuery({ view: wall ? void 0 : "wall" }), children: [
         /* @__PURE__ */ jsx10(Icon, { name: wall ? "close" : "page" }),
         " ",
         t(wall ? "wallEnd" : "wall")
@@ -2224,36 +1876,36 @@ function Machines() {
         }
       )
     ] }),
-    wall ? null : /* @__PURE__ */ jsxs10("div", { class: "filters", children: [
-      /* @__PURE__ */ jsxs10("label", { class: "search", children: [
+    wall ? null : /* @__PURE__ */ jsxs9("div", { class: "filters", children: [
+      /* @__PURE__ */ jsxs9("label", { class: "search", children: [
         /* @__PURE__ */ jsx10(Icon, { name: "search" }),
         /* @__PURE__ */ jsx10("input", { ref: search, type: "search", placeholder: t("searchMachines"), "aria-label": t("searchMachines"), defaultValue: word, onInput: (e) => setQuery({ find: e.currentTarget.value || void 0 }), onKeyDown: (e) => e.key === "Escape" && e.currentTarget.blur() }),
         /* @__PURE__ */ jsx10("kbd", { children: "/" })
       ] }),
       /* @__PURE__ */ jsx10("div", { class: "segments", role: "group", "aria-label": t("state"), children: shows.map((name) => /* @__PURE__ */ jsx10("button", { type: "button", "aria-pressed": show2 === name, onClick: () => setQuery({ show: name === "all" ? void 0 : name }), children: t("show." + name) }, name)) }),
-      skus.length > 1 ? /* @__PURE__ */ jsxs10("select", { "aria-label": t("sku"), value: sku, onChange: (e) => setQuery({ sku: e.currentTarget.value || void 0 }), children: [
+      skus.length > 1 ? /* @__PURE__ */ jsxs9("select", { "aria-label": t("sku"), value: sku, onChange: (e) => setQuery({ sku: e.currentTarget.value || void 0 }), children: [
         /* @__PURE__ */ jsx10("option", { value: "", children: t("anySKU") }),
         skus.map((s) => /* @__PURE__ */ jsx10("option", { value: s, children: s }, s))
       ] }) : null
     ] }),
     error.value ? /* @__PURE__ */ jsx10(Problem, { of: error.value }) : null,
     c ? /* @__PURE__ */ jsx10(Sources, { c, names: by === "use" ? ["api", "prometheus"] : ["api"] }) : null,
-    !c ? error.value ? null : /* @__PURE__ */ jsx10(Loading, {}) : machines.length === 0 ? /* @__PURE__ */ jsxs10("div", { class: "empty", children: [
+    !c ? error.value ? null : /* @__PURE__ */ jsx10(Loading, {}) : machines2.length === 0 ? /* @__PURE__ */ jsxs9("div", { class: "empty", children: [
       /* @__PURE__ */ jsx10("p", { children: c.machines?.length ? t("noMachineMatch") : t("noMachines") }),
       c.machines?.length ? /* @__PURE__ */ jsx10("button", { type: "button", onClick: () => go(address(["machines"])), children: t("clearFilters") }) : null
-    ] }) : /* @__PURE__ */ jsxs10(Fragment6, { children: [
-      /* @__PURE__ */ jsx10(GPUMap, { machines, by, fit: wall ? innerHeight - 170 : 380, largest: wall ? 44 : 20, open: (name) => setQuery({ machine: name }) }),
-      /* @__PURE__ */ jsx10(Legend, { machines, by }),
-      wall ? null : /* @__PURE__ */ jsx10(List, { machines })
+    ] }) : /* @__PURE__ */ jsxs9(Fragment5, { children: [
+      /* @__PURE__ */ jsx10(GPUMap, { machines: machines2, by, fit: wall ? innerHeight - 170 : 380, largest: wall ? 44 : 20, open: (name) => setQuery({ machine: name }) }),
+      /* @__PURE__ */ jsx10(Legend, { machines: machines2, by }),
+      wall ? null : /* @__PURE__ */ jsx10(List, { machines: machines2 })
     ] }),
     one ? /* @__PURE__ */ jsx10(One, { m: one, close: () => setQuery({ machine: void 0 }) }) : null
   ] });
 }
-var most3 = 200;
-function List({ machines }) {
-  return /* @__PURE__ */ jsxs10(Fragment6, { children: [
-    /* @__PURE__ */ jsxs10("table", { class: "rows", children: [
-      /* @__PURE__ */ jsx10("thead", { children: /* @__PURE__ */ jsxs10("tr", { children: [
+var most2 = 200;
+function List({ machines: machines2 }) {
+  return /* @__PURE__ */ jsxs9(Fragment5, { children: [
+    /* @__PURE__ */ jsxs9("table", { class: "rows", children: [
+      /* @__PURE__ */ jsx10("thead", { children: /* @__PURE__ */ jsxs9("tr", { children: [
         /* @__PURE__ */ jsx10("th", { children: t("name") }),
         /* @__PURE__ */ jsx10("th", { children: t("state") }),
         /* @__PURE__ */ jsx10("th", { children: t("sku") }),
@@ -2263,7 +1915,7 @@ function List({ machines }) {
         /* @__PURE__ */ jsx10("th", { class: "num wide", children: t("pods") }),
         /* @__PURE__ */ jsx10("th", { class: "wide", children: t("sinceTime") })
       ] }) }),
-      /* @__PURE__ */ jsx10("tbody", { children: machines.slice(0, most3).map((m) => /* @__PURE__ */ jsxs10("tr", { "data-machine": m.name, children: [
+      /* @__PURE__ */ jsx10("tbody", { children: machines2.slice(0, most2).map((m) => /* @__PURE__ */ jsxs9("tr", { "data-machine": m.name, children: [
         /* @__PURE__ */ jsx10("td", { children: /* @__PURE__ */ jsx10("a", { class: "whole", href: address(["machines"], { ...Object.fromEntries(place.value.query), machine: m.name }), children: m.name }) }),
         /* @__PURE__ */ jsx10("td", { title: m.message, children: /* @__PURE__ */ jsx10(MachineState, { m }) }),
         /* @__PURE__ */ jsx10("td", { children: m.sku }),
@@ -2274,14 +1926,14 @@ function List({ machines }) {
         /* @__PURE__ */ jsx10("td", { class: "wide", children: /* @__PURE__ */ jsx10(Ago, { time: m.since }) })
       ] }, m.name)) })
     ] }),
-    /* @__PURE__ */ jsx10("footer", { class: "under", children: /* @__PURE__ */ jsx10("span", { class: "faint", children: t(machines.length > most3 ? "machinesMore" : "machinesShown", { n: machines.length, most: most3 }) }) })
+    /* @__PURE__ */ jsx10("footer", { class: "under", children: /* @__PURE__ */ jsx10("span", { class: "faint", children: t(machines2.length > most2 ? "machinesMore" : "machinesShown", { n: machines2.length, most: most2 }) }) })
   ] });
 }
 function Held({ g }) {
   const o = g.owner;
   if (!o) return /* @__PURE__ */ jsx10("span", { class: "faint", children: broken(g) ? "" : t("mapFree") });
   const [user, name] = (o.job ?? "").split("/");
-  return /* @__PURE__ */ jsxs10(Fragment6, { children: [
+  return /* @__PURE__ */ jsxs9(Fragment5, { children: [
     user && name ? /* @__PURE__ */ jsx10("a", { href: address(["jobs", user, name]), children: o.job }) : /* @__PURE__ */ jsx10("span", { class: "faint", children: o.pod || t("mapSomeone") }),
     " ",
     o.task ? /* @__PURE__ */ jsx10("span", { class: "faint", children: o.task }) : null
@@ -2306,7 +1958,7 @@ function OverTime2({ machine }) {
   );
 }
 function One({ m, close }) {
-  const box = useRef8(null);
+  const box = useRef7(null);
   useEffect10(() => box.current?.focus(), [m.name]);
   const facts = [
     [t("sku"), m.sku],
@@ -2318,8 +1970,8 @@ function One({ m, close }) {
     [t("kernel"), m.kernel],
     [t("os"), m.os]
   ];
-  return /* @__PURE__ */ jsxs10("aside", { class: "drawer", ref: box, tabIndex: -1, "aria-label": m.name, children: [
-    /* @__PURE__ */ jsxs10("header", { class: "top", children: [
+  return /* @__PURE__ */ jsxs9("aside", { class: "drawer", ref: box, tabIndex: -1, "aria-label": m.name, children: [
+    /* @__PURE__ */ jsxs9("header", { class: "top", children: [
       /* @__PURE__ */ jsx10("h2", { children: m.name }),
       /* @__PURE__ */ jsx10(MachineState, { m }),
       /* @__PURE__ */ jsx10("span", { class: "grow" }),
@@ -2328,32 +1980,32 @@ function One({ m, close }) {
     m.message ? /* @__PURE__ */ jsx10("p", { class: "note", children: m.message }) : null,
     m.hint ? /* @__PURE__ */ jsx10("p", { class: "faint small", children: m.hint }) : null,
     m.pressure?.length ? /* @__PURE__ */ jsx10("p", { class: "note", children: m.pressure.join(", ") }) : null,
-    /* @__PURE__ */ jsxs10("dl", { class: "facts small", children: [
+    /* @__PURE__ */ jsxs9("dl", { class: "facts small", children: [
       facts.map(
-        ([name, value]) => value ? /* @__PURE__ */ jsxs10("div", { children: [
+        ([name, value]) => value ? /* @__PURE__ */ jsxs9("div", { children: [
           /* @__PURE__ */ jsx10("dt", { children: name }),
           /* @__PURE__ */ jsx10("dd", { children: value })
         ] }, name) : null
       ),
-      /* @__PURE__ */ jsxs10("div", { children: [
+      /* @__PURE__ */ jsxs9("div", { children: [
         /* @__PURE__ */ jsx10("dt", { children: t("cpuUse") }),
         /* @__PURE__ */ jsx10("dd", { children: t("coresOf", { used: m.cpu.used / 1e3, of: m.cpu.total / 1e3 }) })
       ] }),
-      /* @__PURE__ */ jsxs10("div", { children: [
+      /* @__PURE__ */ jsxs9("div", { children: [
         /* @__PURE__ */ jsx10("dt", { children: t("memoryUse") }),
         /* @__PURE__ */ jsx10("dd", { children: t("gibOf", { used: Math.round(m.memory.used / 102.4) / 10, of: Math.round(m.memory.total / 102.4) / 10 }) })
       ] })
     ] }),
-    m.gpus?.length ? /* @__PURE__ */ jsxs10("table", { class: "rows small", children: [
-      /* @__PURE__ */ jsx10("thead", { children: /* @__PURE__ */ jsxs10("tr", { children: [
+    m.gpus?.length ? /* @__PURE__ */ jsxs9("table", { class: "rows small", children: [
+      /* @__PURE__ */ jsx10("thead", { children: /* @__PURE__ */ jsxs9("tr", { children: [
         /* @__PURE__ */ jsx10("th", { class: "num", children: "GPU" }),
         /* @__PURE__ */ jsx10("th", { children: t("health") }),
         /* @__PURE__ */ jsx10("th", { children: t("holder") }),
         /* @__PURE__ */ jsx10("th", { class: "num", children: t("useNow") })
       ] }) }),
-      /* @__PURE__ */ jsx10("tbody", { children: m.gpus.map((g) => /* @__PURE__ */ jsxs10("tr", { title: explain(m, g), children: [
+      /* @__PURE__ */ jsx10("tbody", { children: m.gpus.map((g) => /* @__PURE__ */ jsxs9("tr", { title: explain(m, g), children: [
         /* @__PURE__ */ jsx10("td", { class: "num", children: g.index }),
-        /* @__PURE__ */ jsxs10("td", { class: broken(g) ? "broken" : "", children: [
+        /* @__PURE__ */ jsxs9("td", { class: broken(g) ? "broken" : "", children: [
           maybe("gpu." + g.health, g.health),
           g.reason ? /* @__PURE__ */ jsx10("div", { class: "faint", children: g.reason }) : null
         ] }),
@@ -2362,12 +2014,12 @@ function One({ m, close }) {
       ] }, g.index)) })
     ] }) : /* @__PURE__ */ jsx10("p", { class: "faint", children: t("noGPUs") }),
     /* @__PURE__ */ jsx10(Opened, { label: t("overTime"), children: () => /* @__PURE__ */ jsx10(OverTime2, { machine: m.name }) }, m.name),
-    me.value?.grants.administrator ? /* @__PURE__ */ jsxs10("p", { class: "buttons", children: [
-      /* @__PURE__ */ jsxs10("button", { type: "button", onClick: () => void copy("paictl node gpu list " + m.name), children: [
+    me.value?.grants.administrator ? /* @__PURE__ */ jsxs9("p", { class: "buttons", children: [
+      /* @__PURE__ */ jsxs9("button", { type: "button", onClick: () => void copy("paictl node gpu list " + m.name), children: [
         /* @__PURE__ */ jsx10(Icon, { name: "copy" }),
         " paictl node gpu list"
       ] }),
-      /* @__PURE__ */ jsxs10("button", { type: "button", onClick: () => void copy("paictl node cordon " + m.name), children: [
+      /* @__PURE__ */ jsxs9("button", { type: "button", onClick: () => void copy("paictl node cordon " + m.name), children: [
         /* @__PURE__ */ jsx10(Icon, { name: "copy" }),
         " paictl node ",
         m.cordoned ? "uncordon" : "cordon"
@@ -2379,7 +2031,7 @@ function One({ m, close }) {
 // pkg/portal/web/src/queue.tsx
 import { useSignal as useSignal10 } from "./library.js";
 import { useEffect as useEffect11 } from "./library.js";
-import { jsx as jsx11, jsxs as jsxs11 } from "./library.js";
+import { jsx as jsx11, jsxs as jsxs10 } from "./library.js";
 function wants(g) {
   if (g.gpus > 0) return t("wantsGPUs", { n: g.gpus });
   if (g.shareOfGPUs) return t("wantsShare", { n: g.shareOfGPUs });
@@ -2414,8 +2066,8 @@ function QueuePage() {
   const v = all2.find((x) => x.name === asked) ?? (asked ? void 0 : busiest);
   const command2 = "paictl job queue" + (v ? " --vc " + quoted(v.name) : "");
   const gangs = v?.queue ?? [];
-  return /* @__PURE__ */ jsxs11("section", { class: "page", children: [
-    /* @__PURE__ */ jsxs11("header", { class: "top", children: [
+  return /* @__PURE__ */ jsxs10("section", { class: "page", children: [
+    /* @__PURE__ */ jsxs10("header", { class: "top", children: [
       /* @__PURE__ */ jsx11("h1", { children: t("queue") }),
       /* @__PURE__ */ jsx11("span", { class: "grow" }),
       /* @__PURE__ */ jsx11(
@@ -2434,17 +2086,17 @@ function QueuePage() {
     error.value ? /* @__PURE__ */ jsx11(Problem, { of: error.value }) : null,
     c ? /* @__PURE__ */ jsx11(Sources, { c, names: ["scheduler"] }) : null,
     !c ? error.value ? null : /* @__PURE__ */ jsx11(Loading, {}) : null,
-    all2.length > 0 ? /* @__PURE__ */ jsx11("div", { class: "filters", children: /* @__PURE__ */ jsx11("div", { class: "segments", role: "group", "aria-label": t("vc"), children: all2.map((x) => /* @__PURE__ */ jsxs11("button", { type: "button", "aria-pressed": x.name === v?.name, onClick: () => setQuery({ vc: x.name }), children: [
+    all2.length > 0 ? /* @__PURE__ */ jsx11("div", { class: "filters", children: /* @__PURE__ */ jsx11("div", { class: "segments", role: "group", "aria-label": t("vc"), children: all2.map((x) => /* @__PURE__ */ jsxs10("button", { type: "button", "aria-pressed": x.name === v?.name, onClick: () => setQuery({ vc: x.name }), children: [
       x.name,
       " ",
       x.waitingGangs ? /* @__PURE__ */ jsx11("span", { class: "count", children: x.waitingGangs }) : null
     ] }, x.name)) }) }) : c && source(c, "scheduler")?.state === "current" ? /* @__PURE__ */ jsx11("p", { class: "empty", children: t("noVCs") }) : null,
     asked && c && !v ? /* @__PURE__ */ jsx11("p", { class: "empty", children: t("noSuchVC", { name: asked }) }) : null,
-    v ? /* @__PURE__ */ jsxs11("div", { class: "queue", children: [
+    v ? /* @__PURE__ */ jsxs10("div", { class: "queue", children: [
       /* @__PURE__ */ jsx11("div", { class: "vcs", children: /* @__PURE__ */ jsx11(VC, { v }) }),
       /* @__PURE__ */ jsx11(Opened, { label: t("overTime"), children: () => /* @__PURE__ */ jsx11(OverTime3, { vc: v.name }) }, v.name),
-      gangs.length === 0 ? /* @__PURE__ */ jsx11("p", { class: "empty", children: t("nobodyWaits") }) : /* @__PURE__ */ jsxs11("table", { class: "rows", children: [
-        /* @__PURE__ */ jsx11("thead", { children: /* @__PURE__ */ jsxs11("tr", { children: [
+      gangs.length === 0 ? /* @__PURE__ */ jsx11("p", { class: "empty", children: t("nobodyWaits") }) : /* @__PURE__ */ jsxs10("table", { class: "rows", children: [
+        /* @__PURE__ */ jsx11("thead", { children: /* @__PURE__ */ jsxs10("tr", { children: [
           /* @__PURE__ */ jsx11("th", { class: "num", children: "#" }),
           /* @__PURE__ */ jsx11("th", { children: t("name") }),
           /* @__PURE__ */ jsx11("th", { children: t("wants") }),
@@ -2456,7 +2108,7 @@ function QueuePage() {
         /* @__PURE__ */ jsx11("tbody", { children: gangs.map((g) => {
           const [user, name] = g.job.split("/");
           const mine = g.user && g.user === me.value?.name;
-          return /* @__PURE__ */ jsxs11("tr", { class: mine ? "mine" : "", children: [
+          return /* @__PURE__ */ jsxs10("tr", { class: mine ? "mine" : "", children: [
             /* @__PURE__ */ jsx11("td", { class: "num", children: g.positionInVC }),
             /* @__PURE__ */ jsx11("td", { children: user && name ? /* @__PURE__ */ jsx11("a", { href: address(["jobs", user, name]), children: g.job }) : /* @__PURE__ */ jsx11("span", { class: "faint", children: g.job }) }),
             /* @__PURE__ */ jsx11("td", { children: wants(g) }),
@@ -2472,10 +2124,10 @@ function QueuePage() {
 }
 
 // pkg/portal/web/src/notify.ts
-import { signal as signal2 } from "./library.js";
+import { signal as signal3 } from "./library.js";
 var key = "notify";
 var ends = ["succeeded", "failed", "stopped"];
-var notifies = signal2(possible() && Notification.permission === "granted" && localStorage.getItem(key) === "yes");
+var notifies = signal3(possible() && Notification.permission === "granted" && localStorage.getItem(key) === "yes");
 function possible() {
   return "Notification" in window;
 }
@@ -2520,7 +2172,7 @@ function show(r) {
 
 // pkg/portal/web/src/profile.tsx
 import { useSignal as useSignal11 } from "./library.js";
-import { useEffect as useEffect12, useRef as useRef9 } from "./library.js";
+import { useEffect as useEffect12, useRef as useRef8 } from "./library.js";
 
 // pkg/portal/web/src/sshkey.ts
 var types = /^(ssh-ed25519|ssh-rsa|ecdsa-sha2-nistp(?:256|384|521)|sk-ssh-ed25519@openssh\.com|sk-ecdsa-sha2-nistp256@openssh\.com)$/;
@@ -2552,9 +2204,9 @@ async function fingerprint(key3) {
 }
 
 // pkg/portal/web/src/profile.tsx
-import { Fragment as Fragment7, jsx as jsx12, jsxs as jsxs12 } from "./library.js";
+import { Fragment as Fragment6, jsx as jsx12, jsxs as jsxs11 } from "./library.js";
 function Part({ title, children }) {
-  return /* @__PURE__ */ jsxs12("section", { class: "panel", children: [
+  return /* @__PURE__ */ jsxs11("section", { class: "panel", children: [
     /* @__PURE__ */ jsx12("h2", { children: title }),
     children
   ] });
@@ -2570,8 +2222,8 @@ function Profile() {
     const was = value.value.spec;
     value.value = await call("PUT /api/v3/users/{user}", { path: { user: name }, body: { was, spec: { ...was, ...next } } });
   };
-  return /* @__PURE__ */ jsxs12("section", { class: "page profile", children: [
-    /* @__PURE__ */ jsxs12("header", { class: "top", children: [
+  return /* @__PURE__ */ jsxs11("section", { class: "page profile", children: [
+    /* @__PURE__ */ jsxs11("header", { class: "top", children: [
       /* @__PURE__ */ jsx12("h1", { children: u?.displayName || name }),
       /* @__PURE__ */ jsx12("span", { class: "grow" }),
       /* @__PURE__ */ jsx12(
@@ -2589,7 +2241,7 @@ function Profile() {
     ] }),
     error.value ? /* @__PURE__ */ jsx12(Problem, { of: error.value, again }) : null,
     !u && !error.value ? /* @__PURE__ */ jsx12(Loading, {}) : null,
-    /* @__PURE__ */ jsxs12("div", { class: "panels", children: [
+    /* @__PURE__ */ jsxs11("div", { class: "panels", children: [
       u ? /* @__PURE__ */ jsx12(Self, { u }) : null,
       u?.spec ? /* @__PURE__ */ jsx12(Names, { u, change }) : null,
       u?.spec ? /* @__PURE__ */ jsx12(Keys, { u, change }) : null,
@@ -2599,49 +2251,49 @@ function Profile() {
   ] });
 }
 function List2({ names: names2, none: none2 }) {
-  return names2.length ? /* @__PURE__ */ jsx12(Fragment7, { children: names2.map((x) => /* @__PURE__ */ jsx12("span", { class: "tag", children: x }, x)) }) : /* @__PURE__ */ jsx12("span", { class: "faint", children: none2 });
+  return names2.length ? /* @__PURE__ */ jsx12(Fragment6, { children: names2.map((x) => /* @__PURE__ */ jsx12("span", { class: "tag", children: x }, x)) }) : /* @__PURE__ */ jsx12("span", { class: "faint", children: none2 });
 }
 function Self({ u }) {
-  return /* @__PURE__ */ jsxs12(Part, { title: t("account"), children: [
-    /* @__PURE__ */ jsxs12("dl", { class: "pairs", children: [
-      /* @__PURE__ */ jsxs12("div", { children: [
+  return /* @__PURE__ */ jsxs11(Part, { title: t("account"), children: [
+    /* @__PURE__ */ jsxs11("dl", { class: "pairs", children: [
+      /* @__PURE__ */ jsxs11("div", { children: [
         /* @__PURE__ */ jsx12("dt", { children: t("userName") }),
-        /* @__PURE__ */ jsxs12("dd", { children: [
+        /* @__PURE__ */ jsxs11("dd", { children: [
           u.name,
           u.administrator ? /* @__PURE__ */ jsx12("span", { class: "tag official", children: t("administrator") }) : null
         ] })
       ] }),
-      /* @__PURE__ */ jsxs12("div", { children: [
+      /* @__PURE__ */ jsxs11("div", { children: [
         /* @__PURE__ */ jsx12("dt", { children: t("groups") }),
         /* @__PURE__ */ jsx12("dd", { children: /* @__PURE__ */ jsx12(List2, { names: u.groups ?? [], none: t("noGroups") }) })
       ] }),
-      /* @__PURE__ */ jsxs12("div", { children: [
+      /* @__PURE__ */ jsxs11("div", { children: [
         /* @__PURE__ */ jsx12("dt", { children: t("storages") }),
         /* @__PURE__ */ jsx12("dd", { children: /* @__PURE__ */ jsx12(List2, { names: u.storages ?? [], none: t("noStorages") }) })
       ] }),
-      u.pages?.length ? /* @__PURE__ */ jsxs12("div", { children: [
+      u.pages?.length ? /* @__PURE__ */ jsxs11("div", { children: [
         /* @__PURE__ */ jsx12("dt", { children: t("pages") }),
         /* @__PURE__ */ jsx12("dd", { children: /* @__PURE__ */ jsx12(List2, { names: u.pages, none: "" }) })
       ] }) : null,
-      u.identities?.length ? /* @__PURE__ */ jsxs12("div", { children: [
+      u.identities?.length ? /* @__PURE__ */ jsxs11("div", { children: [
         /* @__PURE__ */ jsx12("dt", { children: t("identities") }),
         /* @__PURE__ */ jsx12("dd", { children: /* @__PURE__ */ jsx12(List2, { names: u.identities.map((i) => i.provider), none: "" }) })
       ] }) : null,
-      u.lastSignIn ? /* @__PURE__ */ jsxs12("div", { children: [
+      u.lastSignIn ? /* @__PURE__ */ jsxs11("div", { children: [
         /* @__PURE__ */ jsx12("dt", { children: t("lastSignIn") }),
         /* @__PURE__ */ jsx12("dd", { children: /* @__PURE__ */ jsx12(Ago, { time: u.lastSignIn }) })
       ] }) : null
     ] }),
     /* @__PURE__ */ jsx12("h3", { children: t("vcs") }),
     u.allVirtualClusters || u.administrator ? /* @__PURE__ */ jsx12("p", { children: t("everyVC") }) : null,
-    u.virtualClusters?.length ? /* @__PURE__ */ jsx12("ul", { class: "grants", children: u.virtualClusters.map((v) => /* @__PURE__ */ jsxs12("li", { children: [
+    u.virtualClusters?.length ? /* @__PURE__ */ jsx12("ul", { class: "grants", children: u.virtualClusters.map((v) => /* @__PURE__ */ jsxs11("li", { children: [
       /* @__PURE__ */ jsx12("a", { href: address(["jobs"], { vc: v.name, state: "active" }), children: v.name }),
       /* @__PURE__ */ jsx12("span", { class: "faint", children: [t("grant.submit", { priority: v.maxPriority || "prod" }), v.seeJobs ? t("grant.seeJobs") : "", v.hostNetwork ? t("grant.hostNetwork") : ""].filter(Boolean).join(" · ") })
     ] }, v.name)) }) : u.allVirtualClusters || u.administrator ? null : /* @__PURE__ */ jsx12("p", { class: "faint", children: t("noVCs") })
   ] });
 }
 function Names({ u, change }) {
-  const form = useRef9(null);
+  const form = useRef8(null);
   const { busy, error, act } = useAct();
   const submit = (e) => {
     e.preventDefault();
@@ -2653,13 +2305,13 @@ function Names({ u, change }) {
       void begin();
     });
   };
-  return /* @__PURE__ */ jsx12(Part, { title: t("nameAndMail"), children: /* @__PURE__ */ jsxs12("form", { ref: form, class: "fields", onSubmit: submit, children: [
+  return /* @__PURE__ */ jsx12(Part, { title: t("nameAndMail"), children: /* @__PURE__ */ jsxs11("form", { ref: form, class: "fields", onSubmit: submit, children: [
     error.value ? /* @__PURE__ */ jsx12(Problem, { of: error.value }) : null,
-    /* @__PURE__ */ jsxs12("label", { children: [
+    /* @__PURE__ */ jsxs11("label", { children: [
       /* @__PURE__ */ jsx12("span", { children: t("displayName") }),
       /* @__PURE__ */ jsx12("input", { name: "displayName", defaultValue: u.displayName, maxLength: 256, autocomplete: "name" })
     ] }),
-    /* @__PURE__ */ jsxs12("label", { children: [
+    /* @__PURE__ */ jsxs11("label", { children: [
       /* @__PURE__ */ jsx12("span", { children: t("email") }),
       /* @__PURE__ */ jsx12("input", { name: "email", type: "email", defaultValue: u.email, autocomplete: "email" })
     ] }),
@@ -2672,10 +2324,10 @@ function Key({ k, remove }) {
   useEffect12(() => {
     if (typeof key3 !== "string") void fingerprint(key3).then((x) => sum.value = x);
   }, [k.value]);
-  return /* @__PURE__ */ jsxs12("li", { children: [
-    /* @__PURE__ */ jsxs12("div", { children: [
+  return /* @__PURE__ */ jsxs11("li", { children: [
+    /* @__PURE__ */ jsxs11("div", { children: [
       /* @__PURE__ */ jsx12("b", { children: k.title || typeof key3 !== "string" && key3.comment || t("untitled") }),
-      /* @__PURE__ */ jsxs12("p", { class: "faint small", children: [
+      /* @__PURE__ */ jsxs11("p", { class: "faint small", children: [
         typeof key3 === "string" ? "" : key3.type,
         " ",
         /* @__PURE__ */ jsx12("code", { children: sum.value })
@@ -2685,7 +2337,7 @@ function Key({ k, remove }) {
   ] });
 }
 function Keys({ u, change }) {
-  const form = useRef9(null);
+  const form = useRef8(null);
   const wrong = useSignal11("");
   const { busy, error, act } = useAct();
   const all2 = u.sshKeys ?? [];
@@ -2709,16 +2361,16 @@ function Keys({ u, change }) {
     danger: true,
     act: () => change({ sshKeys: all2.filter((x) => x !== k) })
   });
-  return /* @__PURE__ */ jsxs12(Part, { title: t("sshKeys"), children: [
+  return /* @__PURE__ */ jsxs11(Part, { title: t("sshKeys"), children: [
     all2.length ? /* @__PURE__ */ jsx12("ul", { class: "entries", children: all2.map((k) => /* @__PURE__ */ jsx12(Key, { k, remove: () => remove(k) }, k.value)) }) : /* @__PURE__ */ jsx12("p", { class: "faint", children: t("noKeys") }),
-    /* @__PURE__ */ jsxs12("form", { ref: form, class: "fields", onSubmit: add, children: [
+    /* @__PURE__ */ jsxs11("form", { ref: form, class: "fields", onSubmit: add, children: [
       error.value ? /* @__PURE__ */ jsx12(Problem, { of: error.value }) : null,
-      /* @__PURE__ */ jsxs12("label", { children: [
+      /* @__PURE__ */ jsxs11("label", { children: [
         /* @__PURE__ */ jsx12("span", { children: t("publicKey") }),
         /* @__PURE__ */ jsx12("textarea", { name: "value", class: "mono", required: true, rows: 3, spellcheck: false, autocomplete: "off", placeholder: "ssh-ed25519 AAAA… ann@laptop", onInput: () => wrong.value = "" })
       ] }),
       wrong.value ? /* @__PURE__ */ jsx12("p", { class: "bad", role: "alert", children: wrong.value }) : null,
-      /* @__PURE__ */ jsxs12("label", { children: [
+      /* @__PURE__ */ jsxs11("label", { children: [
         /* @__PURE__ */ jsx12("span", { children: t("title") }),
         /* @__PURE__ */ jsx12("input", { name: "title", autocomplete: "off" })
       ] }),
@@ -2727,7 +2379,7 @@ function Keys({ u, change }) {
   ] });
 }
 function Password({ name }) {
-  const form = useRef9(null);
+  const form = useRef8(null);
   const wrong = useSignal11("");
   const { busy, error, act } = useAct();
   const submit = (e) => {
@@ -2741,18 +2393,18 @@ function Password({ name }) {
       toSignIn();
     });
   };
-  return /* @__PURE__ */ jsx12(Part, { title: t("password"), children: /* @__PURE__ */ jsxs12("form", { ref: form, class: "fields", onSubmit: submit, children: [
+  return /* @__PURE__ */ jsx12(Part, { title: t("password"), children: /* @__PURE__ */ jsxs11("form", { ref: form, class: "fields", onSubmit: submit, children: [
     error.value ? /* @__PURE__ */ jsx12(Problem, { of: error.value }) : null,
     /* @__PURE__ */ jsx12("input", { type: "text", name: "username", value: name, autocomplete: "username", hidden: true, readOnly: true }),
-    /* @__PURE__ */ jsxs12("label", { children: [
+    /* @__PURE__ */ jsxs11("label", { children: [
       /* @__PURE__ */ jsx12("span", { children: t("oldPassword") }),
       /* @__PURE__ */ jsx12("input", { name: "old", type: "password", required: true, autocomplete: "current-password" })
     ] }),
-    /* @__PURE__ */ jsxs12("label", { children: [
+    /* @__PURE__ */ jsxs11("label", { children: [
       /* @__PURE__ */ jsx12("span", { children: t("newPassword") }),
       /* @__PURE__ */ jsx12("input", { name: "new", type: "password", required: true, autocomplete: "new-password" })
     ] }),
-    /* @__PURE__ */ jsxs12("label", { children: [
+    /* @__PURE__ */ jsxs11("label", { children: [
       /* @__PURE__ */ jsx12("span", { children: t("newPasswordAgain") }),
       /* @__PURE__ */ jsx12("input", { name: "again", type: "password", required: true, autocomplete: "new-password", onInput: () => wrong.value = "" })
     ] }),
@@ -2765,7 +2417,7 @@ var scopes = ["read", "submit", "admin", "secrets"];
 var lives = ["30", "90", "365", "0"];
 function Tokens() {
   const { value, error, again } = useRead("", (signal5) => call("GET /api/v3/tokens", { signal: signal5 }));
-  const form = useRef9(null);
+  const form = useRef8(null);
   const { busy, error: refused2, act } = useAct();
   const made = useSignal11(null);
   const all2 = value.value?.items ?? [];
@@ -2791,15 +2443,15 @@ function Tokens() {
       again();
     }
   });
-  return /* @__PURE__ */ jsxs12("section", { class: "panel wide", children: [
+  return /* @__PURE__ */ jsxs11("section", { class: "panel wide", children: [
     /* @__PURE__ */ jsx12("h2", { children: t("tokens") }),
     /* @__PURE__ */ jsx12("p", { class: "faint", children: t("tokensHint") }),
     error.value ? /* @__PURE__ */ jsx12(Problem, { of: error.value, again }) : null,
-    made.value ? /* @__PURE__ */ jsxs12("div", { class: "made", role: "status", children: [
+    made.value ? /* @__PURE__ */ jsxs11("div", { class: "made", role: "status", children: [
       /* @__PURE__ */ jsx12("p", { children: t("tokenOnce", { name: made.value.record.label || made.value.record.id }) }),
-      /* @__PURE__ */ jsxs12("div", { class: "secret", children: [
+      /* @__PURE__ */ jsxs11("div", { class: "secret", children: [
         /* @__PURE__ */ jsx12("code", { children: made.value.token }),
-        /* @__PURE__ */ jsxs12("button", { type: "button", class: "primary", onClick: () => void copy(made.value.token), children: [
+        /* @__PURE__ */ jsxs11("button", { type: "button", class: "primary", onClick: () => void copy(made.value.token), children: [
           /* @__PURE__ */ jsx12(Icon, { name: "copy" }),
           " ",
           t("copy")
@@ -2808,8 +2460,8 @@ function Tokens() {
       ] })
     ] }) : null,
     value.value && all2.length === 0 ? /* @__PURE__ */ jsx12("p", { class: "faint", children: t("noTokens") }) : null,
-    all2.length ? /* @__PURE__ */ jsx12("div", { class: "scrolls", tabIndex: 0, children: /* @__PURE__ */ jsxs12("table", { class: "rows", children: [
-      /* @__PURE__ */ jsx12("thead", { children: /* @__PURE__ */ jsxs12("tr", { children: [
+    all2.length ? /* @__PURE__ */ jsx12("div", { class: "scrolls", tabIndex: 0, children: /* @__PURE__ */ jsxs11("table", { class: "rows", children: [
+      /* @__PURE__ */ jsx12("thead", { children: /* @__PURE__ */ jsxs11("tr", { children: [
         /* @__PURE__ */ jsx12("th", { children: t("label") }),
         /* @__PURE__ */ jsx12("th", { children: t("scopes") }),
         /* @__PURE__ */ jsx12("th", { children: t("createdAt") }),
@@ -2818,8 +2470,8 @@ function Tokens() {
         /* @__PURE__ */ jsx12("th", { children: t("client") }),
         /* @__PURE__ */ jsx12("th", {})
       ] }) }),
-      /* @__PURE__ */ jsx12("tbody", { children: all2.map((r) => /* @__PURE__ */ jsxs12("tr", { "data-token": r.id, children: [
-        /* @__PURE__ */ jsxs12("td", { children: [
+      /* @__PURE__ */ jsx12("tbody", { children: all2.map((r) => /* @__PURE__ */ jsxs11("tr", { "data-token": r.id, children: [
+        /* @__PURE__ */ jsxs11("td", { children: [
           r.label || /* @__PURE__ */ jsx12("span", { class: "faint", children: maybe("kind." + r.kind, r.kind) }),
           r.id === me.value?.token.id ? /* @__PURE__ */ jsx12("span", { class: "tag", children: t("thisSession") }) : null
         ] }),
@@ -2827,7 +2479,7 @@ function Tokens() {
         /* @__PURE__ */ jsx12("td", { children: /* @__PURE__ */ jsx12(Ago, { time: r.created }) }),
         /* @__PURE__ */ jsx12("td", { children: r.used ? /* @__PURE__ */ jsx12(Ago, { time: r.used }) : /* @__PURE__ */ jsx12("span", { class: "faint", children: t("never") }) }),
         /* @__PURE__ */ jsx12("td", { children: r.expires ? /* @__PURE__ */ jsx12(Ago, { time: r.expires }) : /* @__PURE__ */ jsx12("span", { class: "faint", children: t("never") }) }),
-        /* @__PURE__ */ jsxs12("td", { class: "client", title: r.client, children: [
+        /* @__PURE__ */ jsxs11("td", { class: "client", title: r.client, children: [
           r.client,
           " ",
           /* @__PURE__ */ jsx12("span", { class: "faint", children: r.address })
@@ -2835,22 +2487,22 @@ function Tokens() {
         /* @__PURE__ */ jsx12("td", { class: "num", children: /* @__PURE__ */ jsx12("button", { type: "button", onClick: () => revoke(r), children: t("revoke") }) })
       ] }, r.id)) })
     ] }) }) : null,
-    /* @__PURE__ */ jsxs12("form", { ref: form, class: "fields new-token", onSubmit: create, children: [
+    /* @__PURE__ */ jsxs11("form", { ref: form, class: "fields new-token", onSubmit: create, children: [
       /* @__PURE__ */ jsx12("h3", { children: t("newToken") }),
       refused2.value ? /* @__PURE__ */ jsx12(Problem, { of: refused2.value }) : null,
-      /* @__PURE__ */ jsxs12("div", { class: "line", children: [
-        /* @__PURE__ */ jsxs12("label", { children: [
+      /* @__PURE__ */ jsxs11("div", { class: "line", children: [
+        /* @__PURE__ */ jsxs11("label", { children: [
           /* @__PURE__ */ jsx12("span", { children: t("label") }),
           /* @__PURE__ */ jsx12("input", { name: "label", required: true, maxLength: 200, autocomplete: "off" })
         ] }),
-        /* @__PURE__ */ jsxs12("label", { children: [
+        /* @__PURE__ */ jsxs11("label", { children: [
           /* @__PURE__ */ jsx12("span", { children: t("validFor") }),
           /* @__PURE__ */ jsx12("select", { name: "days", children: lives.map((x) => /* @__PURE__ */ jsx12("option", { value: x, selected: x === "90", children: x === "0" ? t("untilRevoked") : t("lastDays", { n: x }) }, x)) })
         ] }),
-        /* @__PURE__ */ jsxs12("fieldset", { children: [
+        /* @__PURE__ */ jsxs11("fieldset", { children: [
           /* @__PURE__ */ jsx12("legend", { children: t("scopes") }),
           /* @__PURE__ */ jsx12("div", { class: "choices", children: scopes.map(
-            (x) => x === "admin" && !me.value?.grants.administrator ? null : /* @__PURE__ */ jsxs12("label", { class: "tick", title: t(`scope.${x}`), children: [
+            (x) => x === "admin" && !me.value?.grants.administrator ? null : /* @__PURE__ */ jsxs11("label", { class: "tick", title: t(`scope.${x}`), children: [
               /* @__PURE__ */ jsx12("input", { type: "checkbox", name: "scopes", value: x, defaultChecked: x === "read" || x === "submit" }),
               " ",
               x
@@ -2864,11 +2516,8 @@ function Tokens() {
 }
 
 // pkg/portal/web/src/submit.tsx
-import { signal as signal3, useSignal as useSignal13 } from "./library.js";
-import { useEffect as useEffect14, useRef as useRef12 } from "./library.js";
-
-// pkg/portal/web/src/form.tsx
-import { useRef as useRef10 } from "./library.js";
+import { signal as signal4, useSignal as useSignal14 } from "./library.js";
+import { useEffect as useEffect14, useRef as useRef11 } from "./library.js";
 
 // pkg/portal/web/src/parameters.ts
 function quotedText(text2, at) {
@@ -2915,16 +2564,30 @@ function ends2(text2, at) {
   rest.lastIndex = at;
   return rest.test(text2);
 }
-function parameters(text2) {
-  const heads = [...text2.matchAll(/^(?:parameters|"parameters"|'parameters')[ \t]*:(?=[ \t\r\n]|$)/gm)];
-  const [head] = heads;
-  if (!head || heads.length > 1 || /\n---(?:\s|$)/.test(text2.replace(/^(?:[ \t]*(?:#.*)?\r?\n)*---/, ""))) return [];
+var heads = { parameters: /^(?:parameters|"parameters"|'parameters')[ \t]*:(?=[ \t\r\n]|$)/gm, secrets: /^(?:secrets|"secrets"|'secrets')[ \t]*:(?=[ \t\r\n]|$)/gm };
+function entries(text2, part) {
+  const [head, more] = [...text2.matchAll(heads[part])];
+  if (!head) return [];
+  if (more || /\n---(?:\s|$)/.test(text2.replace(/^(?:[ \t]*(?:#.*)?\r?\n)*---/, ""))) return null;
   const at = head.index + head[0].length;
   const brace = /[ \t]+\{/y;
   brace.lastIndex = at;
   const out = brace.test(text2) ? braces(text2, brace.lastIndex) : ends2(text2, at) ? lines(text2, at) : null;
-  if (!out || new Set(out.map((p) => p.name)).size !== out.length) return [];
-  return out.filter((p) => p.to >= 0);
+  return out && new Set(out.map((p) => p.name)).size === out.length ? out : null;
+}
+function parameters(text2, part = "parameters") {
+  return (entries(text2, part) ?? []).filter((p) => p.to >= 0);
+}
+var mask = "******";
+function masked(text2) {
+  const secrets = entries(text2, "secrets");
+  if (!secrets || secrets.some((p) => p.to < 0)) return null;
+  if (secrets.length === 0 && /(?:^|[\s{,?])["']?secrets["']?[ \t]*:(?![ \t]*\{\}[ \t]*$)/m.test(text2)) return null;
+  for (const [, value] of text2.matchAll(/password["']?[ \t]*:[ \t]*([^\r\n]*)/g)) if (value && !/^["']?(<%[ \t]*\$secrets\.|\*{6})/.test(value)) return null;
+  return secrets.reduce((out, p) => p.value ? changed(out, p.name, mask, void 0, "secrets") : out, text2);
+}
+function revealed(text2, secrets) {
+  return Object.entries(secrets).reduce((out, [name, value]) => value ? changed(out, name, value, void 0, "secrets") : out, text2);
 }
 function braces(text2, at) {
   const out = [];
@@ -2974,8 +2637,8 @@ function written(p, value) {
   const back = plainText(value, 0, p.flow);
   return back && back.value === value ? value : single();
 }
-function changed(text2, name, value, like) {
-  const p = parameters(text2).find((x) => x.name === name);
+function changed(text2, name, value, like, part = "parameters") {
+  const p = parameters(text2, part).find((x) => x.name === name);
   if (!p || p.value === value) return text2;
   const space = text2[p.from - 1] === ":" ? " " : "";
   return text2.slice(0, p.from) + space + written({ ...like ?? p, flow: p.flow }, value) + text2.slice(p.to);
@@ -2985,15 +2648,118 @@ function filled(text2, query) {
   return text2;
 }
 
+// pkg/portal/web/src/draft.ts
+var here = /* @__PURE__ */ new Map();
+function pageKey() {
+  return `draft ${me.value?.name} ${location.pathname.slice(base.length)}${location.search}`;
+}
+function draftOf(key3) {
+  const known = here.get(key3);
+  if (known) return known;
+  const text2 = sessionStorage.getItem(key3);
+  return text2 === null ? null : { text: text2, began: "", secrets: {} };
+}
+function remember(key3, d) {
+  if (d.text && (d.text !== d.began || Object.keys(d.secrets).length)) here.set(key3, d);
+  else here.delete(key3);
+}
+function store(key3) {
+  if (!me.value) return;
+  const d = here.get(key3);
+  const stored = d && d.text !== d.began ? masked(d.text) : null;
+  try {
+    if (stored === null) sessionStorage.removeItem(key3);
+    else sessionStorage.setItem(key3, stored);
+  } catch {
+  }
+}
+function forget(key3) {
+  here.delete(key3);
+  sessionStorage.removeItem(key3);
+}
+function isMasked(text2) {
+  return text2.includes(mask);
+}
+
 // pkg/portal/web/src/form.tsx
-import { jsx as jsx13, jsxs as jsxs13 } from "./library.js";
+import { useSignal as useSignal12 } from "./library.js";
+import { useRef as useRef9 } from "./library.js";
+
+// pkg/portal/web/src/storages.ts
+var indentOf = (line) => /^ */.exec(line)[0].length;
+var blank = (line) => /^\s*(#|$)/.test(line);
+function read(text2) {
+  const lines2 = text2.match(/[^\n]*\n|[^\n]+$/g) ?? [];
+  const out = { lines: lines2, extras: -1, storages: -1, end: -1, indent: 4, keys: 2, entries: [] };
+  const heads2 = lines2.flatMap((line, i2) => /^["']?extras["']?[ \t]*:/.test(line) ? [i2] : []);
+  if (heads2.length === 0) return /^\s*\{/.test(text2) ? null : out;
+  out.extras = heads2[0];
+  if (heads2.length > 1 || !/^extras:[ \t]*(#.*)?\r?\n?$/.test(lines2[out.extras])) return null;
+  let i = out.extras + 1;
+  for (let first = true; i < lines2.length && (blank(lines2[i]) || indentOf(lines2[i]) > 0); i++) {
+    const line = lines2[i];
+    if (blank(line)) continue;
+    if (first) out.keys = indentOf(line);
+    first = false;
+    if (indentOf(line) !== out.keys || !/^ *["']?storages["']?[ \t]*:/.test(line)) continue;
+    if (out.storages >= 0 || !/^ *storages:[ \t]*(\[[ \t]*\])?[ \t]*(#.*)?\r?\n?$/.test(line)) return null;
+    out.storages = i;
+  }
+  if (out.storages < 0) return out;
+  out.indent = out.keys + 2;
+  out.end = out.storages + 1;
+  for (i = out.end; i < lines2.length; i++) {
+    const line = lines2[i];
+    if (blank(line)) continue;
+    const at = indentOf(line);
+    const item = /^ *- +(?:\{ *)?name:[ \t]*(["']?)([^"'#{},\s]+)\1[ \t]*(?:,[^}]*)?\}?[ \t]*(#.*)?\r?\n?$/.exec(line);
+    if (at < out.keys || at === out.keys && !/^ *-/.test(line)) break;
+    if (/^ *-/.test(line) && (out.entries.length === 0 || at === out.indent)) {
+      if (!item) return null;
+      out.indent = at;
+      out.entries.push({ name: item[2], from: i, to: i + 1 });
+    } else if (out.entries.length && at > out.indent) out.entries.at(-1).to = i + 1;
+    else return null;
+    out.end = i + 1;
+  }
+  return out;
+}
+function storagesIn(text2) {
+  return read(text2)?.entries.map((e) => e.name) ?? null;
+}
+function withStorage(text2, name, mounted) {
+  const list2 = read(text2);
+  if (!list2) return text2;
+  const lines2 = [...list2.lines];
+  if (!mounted) {
+    const e = list2.entries.find((x) => x.name === name);
+    if (!e) return text2;
+    lines2.splice(e.from, e.to - e.from);
+    if (list2.entries.length === 1) lines2.splice(list2.storages, 1);
+    if (list2.entries.length === 1 && !lines2.slice(list2.extras + 1).some((line, i, all2) => !blank(line) && indentOf(line) > 0 && all2.slice(0, i).every((x) => blank(x) || indentOf(x) > 0))) lines2.splice(list2.extras, 1);
+    return lines2.join("");
+  }
+  const end = /\r\n/.test(text2) ? "\r\n" : "\n";
+  if (lines2.length && !lines2.at(-1).endsWith("\n")) lines2.push(lines2.pop() + end);
+  const head = " ".repeat(list2.keys) + "storages:" + end;
+  if (list2.extras < 0) lines2.push("extras:" + end, head, `    - name: ${name}${end}`);
+  else if (list2.storages < 0) lines2.splice(list2.extras + 1, 0, head, `${" ".repeat(list2.keys + 2)}- name: ${name}${end}`);
+  else {
+    if (list2.entries.length === 0) lines2[list2.storages] = head;
+    lines2.splice(list2.end, 0, `${" ".repeat(list2.indent)}- name: ${name}${end}`);
+  }
+  return lines2.join("");
+}
+
+// pkg/portal/web/src/form.tsx
+import { jsx as jsx13, jsxs as jsxs12 } from "./library.js";
 function Parameters({ text: text2, change, done: done2 }) {
   const all2 = parameters(text2);
-  const like = useRef10(null);
+  const like = useRef9(null);
   if (all2.length === 0) return null;
-  return /* @__PURE__ */ jsxs13("form", { class: "parameters", "aria-label": t("parameters"), onSubmit: (e) => e.preventDefault(), onChange: done2, children: [
+  return /* @__PURE__ */ jsxs12("form", { class: "parameters", "aria-label": t("parameters"), onSubmit: (e) => e.preventDefault(), onChange: done2, children: [
     /* @__PURE__ */ jsx13("h2", { children: t("parameters") }),
-    all2.map((p) => /* @__PURE__ */ jsxs13("label", { children: [
+    all2.map((p) => /* @__PURE__ */ jsxs12("label", { children: [
       /* @__PURE__ */ jsx13("span", { children: p.name }),
       /* @__PURE__ */ jsx13(
         "input",
@@ -3011,16 +2777,129 @@ function Parameters({ text: text2, change, done: done2 }) {
     ] }, p.name))
   ] });
 }
+function Secrets({ text: text2, values, change }) {
+  const all2 = parameters(text2, "secrets");
+  if (all2.length === 0) return null;
+  return /* @__PURE__ */ jsxs12("form", { class: "parameters secrets", "aria-label": t("secretsOfJob"), onSubmit: (e) => e.preventDefault(), children: [
+    /* @__PURE__ */ jsx13("h2", { children: t("secretsOfJob") }),
+    all2.map((p) => /* @__PURE__ */ jsxs12("label", { children: [
+      /* @__PURE__ */ jsx13("span", { children: p.name }),
+      /* @__PURE__ */ jsx13(
+        "input",
+        {
+          type: "password",
+          name: "secret-" + p.name,
+          value: values[p.name] ?? "",
+          placeholder: t(p.value && p.value !== mask ? "secretInFile" : "secretMissing"),
+          autocomplete: "new-password",
+          onInput: (e) => change({ ...values, [p.name]: e.currentTarget.value })
+        }
+      )
+    ] }, p.name)),
+    /* @__PURE__ */ jsx13("p", { class: "faint small", children: t("secretsHint") })
+  ] });
+}
+function Storages({ text: text2, change }) {
+  const all2 = me.value?.grants.storages ?? [];
+  if (all2.length === 0) return null;
+  const mounted = storagesIn(text2);
+  return /* @__PURE__ */ jsxs12("form", { class: "storages", "aria-label": t("storages"), onSubmit: (e) => e.preventDefault(), children: [
+    /* @__PURE__ */ jsx13("h2", { children: t("storages") }),
+    mounted ? null : /* @__PURE__ */ jsx13("p", { class: "faint small", children: t("storagesInFile") }),
+    all2.map((name) => /* @__PURE__ */ jsxs12("label", { class: "tick", children: [
+      /* @__PURE__ */ jsx13("input", { type: "checkbox", name: "storage-" + name, checked: mounted?.includes(name) ?? false, disabled: !mounted, onChange: (e) => change(withStorage(text2, name, e.currentTarget.checked)) }),
+      /* @__PURE__ */ jsxs12("span", { children: [
+        name,
+        " ",
+        /* @__PURE__ */ jsxs12("small", { children: [
+          "/mnt/",
+          name
+        ] })
+      ] })
+    ] }, name))
+  ] });
+}
+var mostFiles = 5e4;
+var mostBytes = 256 << 20;
+function Code({ folder, change }) {
+  const offer = useRead("offer", (signal5) => call("GET /api/v3/offer", { signal: signal5 }));
+  const field = useRef9(null);
+  const packing = useSignal12(false);
+  const error = useSignal12(null);
+  if (!offer.value.value?.takesCode) return null;
+  const choose = async (list2) => {
+    const name = list2[0]?.webkitRelativePath.split("/")[0] ?? "";
+    const entries2 = list2.map((file) => ({ path: file.webkitRelativePath.slice(name.length + 1) || file.name, file })).filter((e) => !/^\.git\//.test(e.path));
+    if (entries2.length === 0) return;
+    error.value = null;
+    if (entries2.length > mostFiles || entries2.reduce((n, e) => n + e.file.size, 0) > mostBytes) {
+      error.value = new Failure(0, "CodeTooLarge", t("codeTooLarge"));
+      return;
+    }
+    packing.value = true;
+    try {
+      const { sha256, archive } = await (await load("code")).pack(entries2);
+      change({ name, files: entries2.length, code: { sha256, size: archive.size }, archive });
+    } catch (e) {
+      error.value = failure(e);
+    } finally {
+      packing.value = false;
+    }
+  };
+  return /* @__PURE__ */ jsxs12("div", { class: "code-folder", children: [
+    /* @__PURE__ */ jsx13("h2", { children: t("codeFolder") }),
+    /* @__PURE__ */ jsx13(
+      "input",
+      {
+        ref: (e) => {
+          field.current = e;
+          if (e) e.webkitdirectory = true;
+        },
+        type: "file",
+        name: "code",
+        hidden: true,
+        onChange: (e) => {
+          void choose([...e.currentTarget.files ?? []]);
+          e.currentTarget.value = "";
+        }
+      }
+    ),
+    folder ? /* @__PURE__ */ jsxs12("p", { children: [
+      /* @__PURE__ */ jsx13("b", { children: folder.name }),
+      " ",
+      /* @__PURE__ */ jsx13("span", { class: "faint", children: t("codeFiles", { n: folder.files, kib: Math.ceil(folder.code.size / 1024) }) }),
+      " ",
+      /* @__PURE__ */ jsx13("button", { type: "button", class: "bare", "aria-label": t("codeRemove"), title: t("codeRemove"), onClick: () => change(null), children: /* @__PURE__ */ jsx13(Icon, { name: "close" }) })
+    ] }) : null,
+    /* @__PURE__ */ jsxs12("button", { type: "button", disabled: packing.value, onClick: () => field.current.click(), children: [
+      /* @__PURE__ */ jsx13(Icon, { name: "file" }),
+      " ",
+      t(packing.value ? "codePacking" : "codeChoose")
+    ] }),
+    /* @__PURE__ */ jsx13("p", { class: "faint small", children: t("codeHint") }),
+    error.value ? /* @__PURE__ */ jsx13(Problem, { of: error.value }) : null
+  ] });
+}
+async function upload(folder) {
+  const path = { sha256: folder.code.sha256 };
+  try {
+    await send("HEAD /api/v3/code/{sha256}", { path });
+  } catch (e) {
+    if (failure(e).status !== 404) throw e;
+    await send("PUT /api/v3/code/{sha256}", { path }, folder.archive);
+  }
+  return folder.code;
+}
 
 // pkg/portal/web/src/editor.tsx
-import { useSignal as useSignal12 } from "./library.js";
-import { useEffect as useEffect13, useRef as useRef11 } from "./library.js";
-import { Fragment as Fragment8, jsx as jsx14, jsxs as jsxs14 } from "./library.js";
+import { useSignal as useSignal13 } from "./library.js";
+import { useEffect as useEffect13, useRef as useRef10 } from "./library.js";
+import { Fragment as Fragment7, jsx as jsx14, jsxs as jsxs13 } from "./library.js";
 function JobFile(field) {
-  const way2 = useSignal12("loading");
-  const box = useRef11(null);
-  const editor = useRef11(null);
-  const latest = useRef11(field);
+  const way2 = useSignal13("loading");
+  const box = useRef10(null);
+  const editor = useRef10(null);
+  const latest = useRef10(field);
   latest.current = field;
   const speaks = language.value;
   useEffect13(() => {
@@ -3052,7 +2931,7 @@ function JobFile(field) {
   useEffect13(() => {
     if (field.findings) editor.current?.mark(placed(field.findings));
   }, [field.findings]);
-  return /* @__PURE__ */ jsxs14(Fragment8, { children: [
+  return /* @__PURE__ */ jsxs13(Fragment7, { children: [
     /* @__PURE__ */ jsx14("div", { ref: box, class: "rich", hidden: way2.value !== "editor" }),
     way2.value === "loading" ? /* @__PURE__ */ jsx14(Loading, {}) : null,
     way2.value === "plain" ? /* @__PURE__ */ jsx14(Plain, { ...field }) : null,
@@ -3062,9 +2941,9 @@ function JobFile(field) {
 function placed(findings) {
   return findings.filter((f) => f.line);
 }
-function Plain({ text: text2, findings, changed: changed2, send: send2, show: show2 }) {
-  const area = useRef11(null);
-  const gutter = useRef11(null);
+function Plain({ text: text2, findings, changed: changed2, send: send3, show: show2 }) {
+  const area = useRef10(null);
+  const gutter = useRef10(null);
   show2.current = (line) => {
     const a = area.current;
     const lines2 = a.value.split("\n");
@@ -3076,7 +2955,7 @@ function Plain({ text: text2, findings, changed: changed2, send: send2, show: sh
   const keys2 = (e) => {
     if (e.key === "Enter" && (e.ctrlKey || e.metaKey)) {
       e.preventDefault();
-      send2();
+      send3();
     } else if (e.key === "Enter" && !e.shiftKey) {
       const a = e.currentTarget;
       const line = a.value.slice(a.value.lastIndexOf("\n", a.selectionStart - 1) + 1, a.selectionStart);
@@ -3088,8 +2967,8 @@ function Plain({ text: text2, findings, changed: changed2, send: send2, show: sh
   };
   const worst = /* @__PURE__ */ new Map();
   for (const f of findings ?? []) if (f.line) worst.set(f.line, f.severity === "warning" && worst.get(f.line) !== "bad" ? "warn" : "bad");
-  return /* @__PURE__ */ jsxs14(Fragment8, { children: [
-    /* @__PURE__ */ jsx14("pre", { ref: gutter, class: "gutter", "aria-hidden": "true", children: Array.from({ length: text2.split("\n").length }, (_, i) => /* @__PURE__ */ jsxs14("i", { class: worst.get(i + 1) ?? "", children: [
+  return /* @__PURE__ */ jsxs13(Fragment7, { children: [
+    /* @__PURE__ */ jsx14("pre", { ref: gutter, class: "gutter", "aria-hidden": "true", children: Array.from({ length: text2.split("\n").length }, (_, i) => /* @__PURE__ */ jsxs13("i", { class: worst.get(i + 1) ?? "", children: [
       i + 1,
       "\n"
     ] }, i)) }),
@@ -3137,6 +3016,47 @@ function phrases() {
   };
 }
 
+// pkg/portal/web/src/outlook.tsx
+import { jsx as jsx15, jsxs as jsxs14 } from "./library.js";
+var mostNamed = 4;
+function machines(o) {
+  const names2 = o.machines ?? [];
+  return names2.length ? ": " + names2.slice(0, mostNamed).join(", ") + (names2.length > mostNamed ? " …" : "") : "";
+}
+function says(o, of) {
+  const on = { n: o.machineCount ?? 0, machines: machines(o), why: o.reason ?? "" };
+  const some2 = o.startingTasks ? t("outlook.some", { ...on, starting: o.startingTasks, tasks: of.tasks }) + " " : "";
+  switch (o.verdict) {
+    case "starts":
+      if (o.startingTasks) return t("outlook.atLeast", { starting: o.startingTasks, tasks: of.tasks });
+      return o.machineCount ? t(o.machineCount === 1 ? "outlook.startsOnOne" : "outlook.startsOn", on) : t("outlook.starts");
+    case "preempts":
+      return some2 + t("outlook.preempts", { n: o.preempted ?? 0 });
+    case "waits":
+      return some2 + (o.position ? t("outlook.queue", { ...on, position: o.position, of: o.queueLength ?? o.position, vc: of.virtualCluster }) : t("outlook.waits", on));
+    case "never":
+      return t("outlook.never", on);
+  }
+  return t("outlook.unknown", on);
+}
+var looks = { starts: ["good", "check"], preempts: ["warn", "warn"], waits: ["warn", "queue"], never: ["bad", "warn"] };
+function Outlook({ of }) {
+  const o = of.outlook;
+  if (!o) return null;
+  const [look, icon2] = looks[o.verdict] ?? ["faint", "queue"];
+  const per = (o.largest?.gpusPerPod ?? 0) + (o.largest?.cpuCellsPerPod ?? 0);
+  return /* @__PURE__ */ jsxs14("div", { class: "outlook", "data-verdict": o.verdict, children: [
+    /* @__PURE__ */ jsxs14("p", { class: look, children: [
+      /* @__PURE__ */ jsx15(Icon, { name: icon2 }),
+      " ",
+      says(o, of)
+    ] }),
+    o.after?.length ? /* @__PURE__ */ jsx15("p", { class: "faint", children: t("outlook.after", { jobs: o.after.join(", ") }) }) : null,
+    o.largest && (o.verdict !== "starts" || o.largest.pods > of.tasks) ? /* @__PURE__ */ jsx15("p", { class: "faint", children: t(o.largest.cpuCellsPerPod ? "outlook.largestCPU" : "outlook.largest", { tasks: o.largest.pods, n: per }) }) : null,
+    o.gpus > 0 ? /* @__PURE__ */ jsx15("p", { class: "faint", children: o.gpuHours != null ? t("outlook.hours", { hours: o.gpuHours, gpus: o.gpus }) : t("outlook.hourly", { gpus: o.gpus }) }) : null
+  ] });
+}
+
 // pkg/portal/web/src/template.ts
 var official = "official example";
 function isOfficial(x) {
@@ -3170,9 +3090,8 @@ async function fileOf(id, query, signal5) {
 }
 
 // pkg/portal/web/src/submit.tsx
-import { Fragment as Fragment9, jsx as jsx15, jsxs as jsxs15 } from "./library.js";
-var text = signal3("");
-var cloned = signal3("");
+import { Fragment as Fragment8, jsx as jsx16, jsxs as jsxs15 } from "./library.js";
+var text = signal4("");
 var none = [];
 var pause = 500;
 function example() {
@@ -3201,7 +3120,7 @@ ${vc ? `defaults:
 }
 function Finding({ f, show: show2 }) {
   return /* @__PURE__ */ jsxs15("li", { class: f.severity === "warning" ? "warn" : "bad", children: [
-    f.line ? /* @__PURE__ */ jsx15("button", { type: "button", class: "link", onClick: () => show2(f.line, f.column), children: t("line", { n: f.line }) }) : null,
+    f.line ? /* @__PURE__ */ jsx16("button", { type: "button", class: "link", onClick: () => show2(f.line, f.column), children: t("line", { n: f.line }) }) : null,
     " ",
     f.message,
     f.remedy ? /* @__PURE__ */ jsxs15("span", { class: "faint", children: [
@@ -3213,55 +3132,80 @@ function Finding({ f, show: show2 }) {
 function Submit() {
   const of = place.value.query.get("clone") ?? "";
   const template = place.value.query.get("template") ?? "";
-  const show2 = useRef12(() => {
+  const show2 = useRef11(() => {
   });
-  const file = useRef12(null);
-  const checked = useSignal13(null);
-  const refused2 = useSignal13(null);
-  const error = useSignal13(null);
-  const checking = useSignal13(false);
-  const sending = useSignal13(false);
-  const loading = useSignal13(false);
-  const key3 = useRef12({ text: "", key: "" });
+  const file = useRef11(null);
+  const checked = useSignal14(null);
+  const refused2 = useSignal14(null);
+  const error = useSignal14(null);
+  const checking = useSignal14(false);
+  const sending = useSignal14(false);
+  const loading = useSignal14(false);
+  const key3 = useRef11({ text: "", key: "" });
+  const page = useRef11(pageKey()).current;
+  const draft = useRef11(draftOf(page)).current;
+  const began = useRef11(draft?.began ?? "");
+  const secrets = useSignal14(draft?.secrets ?? {});
+  const restored = useSignal14(draft !== null && (template !== "" || of !== ""));
+  const folder = useSignal14(null);
+  const first = useRef11(true);
+  if (first.current) {
+    first.current = false;
+    text.value = draft?.text ?? "";
+  }
   useEffect14(() => {
     document.title = t("submit") + " – paictl";
+    const keeps = () => store(page);
     const leaves = (e) => {
-      if (text.value && text.value !== cloned.value) e.preventDefault();
+      if (text.peek() && text.peek() !== began.current) e.preventDefault();
     };
     addEventListener("beforeunload", leaves);
-    return () => removeEventListener("beforeunload", leaves);
+    addEventListener("pagehide", keeps);
+    return () => {
+      removeEventListener("beforeunload", leaves);
+      removeEventListener("pagehide", keeps);
+      keeps();
+    };
   }, []);
   useEffect14(() => {
-    if (!template) return;
-    const stop2 = new AbortController();
-    loading.value = true;
-    fileOf(template, place.value.query, stop2.signal).then((file2) => cloned.value = text.value = file2).catch((e) => {
-      if (!stop2.signal.aborted) error.value = failure(e);
-    }).finally(() => loading.value = false);
-    return () => stop2.abort();
-  }, [template]);
+    remember(page, { text: text.value, began: began.current, secrets: secrets.value });
+    const timer = setTimeout(() => store(page), pause);
+    return () => clearTimeout(timer);
+  }, [text.value, secrets.value]);
   useEffect14(() => {
-    if (!of) return;
+    if (restored.value || !template && !of) return;
     const stop2 = new AbortController();
-    const [user, name] = of.split("/");
-    const path = { user: user ?? "", name: name ?? "" };
+    const read2 = async () => {
+      if (template) return fileOf(template, place.peek().query, stop2.signal);
+      const [user, name] = of.split("/");
+      const path = { user: user ?? "", name: name ?? "" };
+      const [job, free] = await Promise.all([call("GET /api/v3/jobs/{user}/{name}/brief", { path, signal: stop2.signal }), call("GET /api/v3/jobs/{user}/{name}/freename", { path, signal: stop2.signal })]);
+      return renamed(job.config ?? "", free.name);
+    };
     loading.value = true;
-    Promise.all([call("GET /api/v3/jobs/{user}/{name}/brief", { path, signal: stop2.signal }), call("GET /api/v3/jobs/{user}/{name}/freename", { path, signal: stop2.signal })]).then(([job, free]) => {
-      cloned.value = text.value = renamed(job.config ?? "", free.name);
+    read2().then((file2) => {
+      if (!stop2.signal.aborted) began.current = text.value = file2;
     }).catch((e) => {
       if (!stop2.signal.aborted) error.value = failure(e);
     }).finally(() => loading.value = false);
     return () => stop2.abort();
-  }, [of]);
+  }, [restored.value]);
+  const anew = () => {
+    forget(page);
+    secrets.value = {};
+    text.value = "";
+    restored.value = false;
+  };
+  const sent = revealed(text.value, secrets.value);
   useEffect14(() => {
     checked.value = null;
     refused2.value = null;
-    if (!text.value.trim()) return;
+    if (!sent.trim()) return;
     const stop2 = new AbortController();
     const timer = setTimeout(async () => {
       checking.value = true;
       try {
-        checked.value = await call("POST /api/v3/jobs", { query: { check: true }, body: { text: text.value, file: "job.yaml" }, signal: stop2.signal });
+        checked.value = await call("POST /api/v3/jobs", { query: { check: true, outlook: true }, body: { text: sent, file: "job.yaml" }, signal: stop2.signal });
       } catch (e) {
         if (!stop2.signal.aborted) refused2.value = failure(e);
       } finally {
@@ -3273,17 +3217,22 @@ function Submit() {
       stop2.abort();
       checking.value = false;
     };
-  }, [text.value]);
-  const send2 = async () => {
-    if (sending.value || !text.value.trim()) return;
+  }, [sent]);
+  const send3 = async () => {
+    const sent2 = revealed(text.peek(), secrets.peek());
+    if (sending.value || !sent2.trim()) return;
     sending.value = true;
     error.value = null;
-    if (key3.current.text !== text.value) key3.current = { text: text.value, key: crypto.randomUUID() };
+    const request = sent2 + (folder.value?.code.sha256 ?? "");
+    if (key3.current.text !== request) key3.current = { text: request, key: crypto.randomUUID() };
     try {
-      const out = await call("POST /api/v3/jobs", { body: { text: text.value, file: "job.yaml" }, key: key3.current.key });
+      const code = folder.value ? await upload(folder.value) : void 0;
+      const out = await call("POST /api/v3/jobs", { body: { text: sent2, file: "job.yaml", code }, key: key3.current.key });
       if (template) call("POST /api/v3/templates/{template}/use", { path: { template } }).catch(() => {
       });
-      text.value = cloned.value = "";
+      text.value = began.current = "";
+      secrets.value = {};
+      forget(page);
       go(address(["jobs", out.user, out.name]));
     } catch (e) {
       error.value = failure(e);
@@ -3298,9 +3247,9 @@ function Submit() {
   const findings = result?.findings ?? none;
   return /* @__PURE__ */ jsxs15("section", { class: "page submit", children: [
     /* @__PURE__ */ jsxs15("header", { class: "top", children: [
-      /* @__PURE__ */ jsx15("h1", { children: of ? t("cloneOf", { job: of }) : t("newJob") }),
-      /* @__PURE__ */ jsx15("span", { class: "grow" }),
-      /* @__PURE__ */ jsx15(
+      /* @__PURE__ */ jsx16("h1", { children: of ? t("cloneOf", { job: of }) : t("newJob") }),
+      /* @__PURE__ */ jsx16("span", { class: "grow" }),
+      /* @__PURE__ */ jsx16(
         "input",
         {
           ref: file,
@@ -3313,7 +3262,7 @@ function Submit() {
           }
         }
       ),
-      /* @__PURE__ */ jsx15(
+      /* @__PURE__ */ jsx16(
         Menu,
         {
           label: t("more"),
@@ -3325,14 +3274,19 @@ function Submit() {
         }
       ),
       /* @__PURE__ */ jsxs15("button", { type: "button", onClick: () => file.current.click(), children: [
-        /* @__PURE__ */ jsx15(Icon, { name: "file" }),
+        /* @__PURE__ */ jsx16(Icon, { name: "file" }),
         " ",
         t("openFile")
       ] }),
-      /* @__PURE__ */ jsx15("button", { type: "button", class: "primary", disabled: sending.value || checking.value || !text.value.trim() || refused2.value !== null, title: "Ctrl Enter", onClick: () => void send2(), children: t(sending.value ? "submitting" : "submitJob") })
+      /* @__PURE__ */ jsx16("button", { type: "button", class: "primary", disabled: sending.value || checking.value || !text.value.trim() || refused2.value !== null, title: "Ctrl Enter", onClick: () => void send3(), children: t(sending.value ? "submitting" : "submitJob") })
     ] }),
-    error.value ? /* @__PURE__ */ jsx15(Problem, { of: error.value }) : null,
-    text.value.includes("******") ? /* @__PURE__ */ jsx15("p", { class: "note", children: t("enterSecrets") }) : null,
+    error.value ? /* @__PURE__ */ jsx16(Problem, { of: error.value }) : null,
+    restored.value ? /* @__PURE__ */ jsxs15("p", { class: "note", children: [
+      t("draftRestored"),
+      " ",
+      /* @__PURE__ */ jsx16("button", { type: "button", class: "link", onClick: anew, children: t("draftDiscard") })
+    ] }) : null,
+    isMasked(sent) ? /* @__PURE__ */ jsx16("p", { class: "note", children: t("enterSecrets") }) : null,
     /* @__PURE__ */ jsxs15("div", { class: "editor-and-check", children: [
       /* @__PURE__ */ jsxs15(
         "div",
@@ -3346,54 +3300,58 @@ function Submit() {
             void open(e.dataTransfer.files[0]);
           },
           children: [
-            /* @__PURE__ */ jsx15(JobFile, { text: text.value, now: () => text.peek(), findings: result || !text.value.trim() ? findings : null, changed: (now2) => text.value = now2, send: () => void send2(), show: show2 }),
+            /* @__PURE__ */ jsx16(JobFile, { text: text.value, now: () => text.peek(), findings: result || !text.value.trim() ? findings : null, changed: (now2) => text.value = now2, send: () => void send3(), show: show2 }),
             text.value === "" && !loading.value ? /* @__PURE__ */ jsxs15("div", { class: "nothing", children: [
-              /* @__PURE__ */ jsx15("p", { children: t("emptyFile") }),
-              /* @__PURE__ */ jsx15("button", { type: "button", onClick: () => text.value = example(), children: t("example") })
+              /* @__PURE__ */ jsx16("p", { children: t("emptyFile") }),
+              /* @__PURE__ */ jsx16("button", { type: "button", onClick: () => text.value = example(), children: t("example") })
             ] }) : null
           ]
         }
       ),
       /* @__PURE__ */ jsxs15("aside", { children: [
-        /* @__PURE__ */ jsx15(Parameters, { text: text.value, change: (name, value, like) => text.value = changed(text.value, name, value, like) }),
-        /* @__PURE__ */ jsx15("h2", { children: t("check") }),
+        /* @__PURE__ */ jsx16(Parameters, { text: text.value, change: (name, value, like) => text.value = changed(text.value, name, value, like) }),
+        /* @__PURE__ */ jsx16(Secrets, { text: text.value, values: secrets.value, change: (values) => secrets.value = values }),
+        /* @__PURE__ */ jsx16("h2", { children: t("check") }),
         /* @__PURE__ */ jsxs15("div", { class: "verdict", role: "status", "aria-live": "polite", children: [
-          loading.value ? /* @__PURE__ */ jsx15(Loading, {}) : null,
-          checking.value ? /* @__PURE__ */ jsx15("p", { class: "faint", children: t("checking") }) : null,
-          refused2.value && !checking.value ? findings.length ? /* @__PURE__ */ jsxs15(Fragment9, { children: [
+          loading.value ? /* @__PURE__ */ jsx16(Loading, {}) : null,
+          checking.value ? /* @__PURE__ */ jsx16("p", { class: "faint", children: t("checking") }) : null,
+          refused2.value && !checking.value ? findings.length ? /* @__PURE__ */ jsxs15(Fragment8, { children: [
             /* @__PURE__ */ jsxs15("p", { class: "bad", children: [
-              /* @__PURE__ */ jsx15(Icon, { name: "warn" }),
+              /* @__PURE__ */ jsx16(Icon, { name: "warn" }),
               " ",
               t("refused")
             ] }),
-            /* @__PURE__ */ jsx15("ul", { class: "findings", children: findings.map((f, i) => /* @__PURE__ */ jsx15(Finding, { f, show: (line, column) => show2.current(line, column) }, i)) })
-          ] }) : /* @__PURE__ */ jsx15(Problem, { of: refused2.value }) : null,
-          checked.value && !checking.value ? /* @__PURE__ */ jsxs15(Fragment9, { children: [
+            /* @__PURE__ */ jsx16("ul", { class: "findings", children: findings.map((f, i) => /* @__PURE__ */ jsx16(Finding, { f, show: (line, column) => show2.current(line, column) }, i)) })
+          ] }) : /* @__PURE__ */ jsx16(Problem, { of: refused2.value }) : null,
+          checked.value && !checking.value ? /* @__PURE__ */ jsxs15(Fragment8, { children: [
             /* @__PURE__ */ jsxs15("p", { class: "good", children: [
-              /* @__PURE__ */ jsx15(Icon, { name: "check" }),
+              /* @__PURE__ */ jsx16(Icon, { name: "check" }),
               " ",
               t(findings.length ? "warnings" : "fine")
             ] }),
-            findings.length ? /* @__PURE__ */ jsx15("ul", { class: "findings", children: findings.map((f, i) => /* @__PURE__ */ jsx15(Finding, { f, show: (line, column) => show2.current(line, column) }, i)) }) : null,
+            findings.length ? /* @__PURE__ */ jsx16("ul", { class: "findings", children: findings.map((f, i) => /* @__PURE__ */ jsx16(Finding, { f, show: (line, column) => show2.current(line, column) }, i)) }) : null,
             /* @__PURE__ */ jsxs15("p", { children: [
-              /* @__PURE__ */ jsx15("b", { children: checked.value.name }),
-              /* @__PURE__ */ jsx15("br", {}),
+              /* @__PURE__ */ jsx16("b", { children: checked.value.name }),
+              /* @__PURE__ */ jsx16("br", {}),
               t("willRequest", { tasks: checked.value.tasks, gpus: checked.value.gpus, vc: checked.value.virtualCluster })
-            ] })
+            ] }),
+            /* @__PURE__ */ jsx16(Outlook, { of: checked.value })
           ] }) : null,
-          !text.value.trim() && !loading.value ? /* @__PURE__ */ jsx15("p", { class: "faint", children: t("emptyFile") }) : null
+          !text.value.trim() && !loading.value ? /* @__PURE__ */ jsx16("p", { class: "faint", children: t("emptyFile") }) : null
         ] }),
-        /* @__PURE__ */ jsx15("h2", { children: t("yourVCs") }),
-        /* @__PURE__ */ jsx15(VCs, {})
+        /* @__PURE__ */ jsx16(Storages, { text: text.value, change: (now2) => text.value = now2 }),
+        /* @__PURE__ */ jsx16(Code, { folder: folder.value, change: (now2) => folder.value = now2 }),
+        /* @__PURE__ */ jsx16("h2", { children: t("yourVCs") }),
+        /* @__PURE__ */ jsx16(VCs, {})
       ] })
     ] })
   ] });
 }
 
 // pkg/portal/web/src/templates.tsx
-import { useSignal as useSignal14 } from "./library.js";
-import { useEffect as useEffect15, useRef as useRef13 } from "./library.js";
-import { Fragment as Fragment10, jsx as jsx16, jsxs as jsxs16 } from "./library.js";
+import { useSignal as useSignal15 } from "./library.js";
+import { useEffect as useEffect15, useRef as useRef12 } from "./library.js";
+import { Fragment as Fragment9, jsx as jsx17, jsxs as jsxs16 } from "./library.js";
 var views = ["all", "mine", "shared", "official", "starred"];
 var orders = ["stars", "uses", "updated", "name"];
 function fits(x, view, label) {
@@ -3418,7 +3376,7 @@ function compare(order) {
   };
 }
 function Star({ x, changed: changed2 }) {
-  const busy = useSignal14(false);
+  const busy = useSignal15(false);
   const press = async () => {
     busy.value = true;
     try {
@@ -3430,15 +3388,15 @@ function Star({ x, changed: changed2 }) {
     }
   };
   return /* @__PURE__ */ jsxs16("button", { type: "button", class: "star", "aria-pressed": x.starred, "aria-label": t("star") + ": " + x.stars, title: t(x.starred ? "unstar" : "star"), disabled: busy.value, onClick: () => void press(), children: [
-    /* @__PURE__ */ jsx16("svg", { class: "icon", viewBox: "0 0 16 16", "aria-hidden": "true", children: /* @__PURE__ */ jsx16("path", { d: "M8 2l1.8 3.9 4.2.5-3.1 2.9.8 4.2L8 11.4l-3.7 2.1.8-4.2L2 6.4l4.2-.5z" }) }),
+    /* @__PURE__ */ jsx17("svg", { class: "icon", viewBox: "0 0 16 16", "aria-hidden": "true", children: /* @__PURE__ */ jsx17("path", { d: "M8 2l1.8 3.9 4.2.5-3.1 2.9.8 4.2L8 11.4l-3.7 2.1.8-4.2L2 6.4l4.2-.5z" }) }),
     x.stars
   ] });
 }
 function Labels({ x }) {
   const all2 = [...(x.categories ?? []).filter((c) => c !== official), ...x.tags ?? []];
-  return /* @__PURE__ */ jsxs16(Fragment10, { children: [
-    isOfficial(x) ? /* @__PURE__ */ jsx16("a", { class: "tag official", href: address(["templates"], { view: "official" }), children: t("official") }) : null,
-    all2.map((label) => /* @__PURE__ */ jsx16("a", { class: "tag", href: address(["templates"], { label }), children: label }, label))
+  return /* @__PURE__ */ jsxs16(Fragment9, { children: [
+    isOfficial(x) ? /* @__PURE__ */ jsx17("a", { class: "tag official", href: address(["templates"], { view: "official" }), children: t("official") }) : null,
+    all2.map((label) => /* @__PURE__ */ jsx17("a", { class: "tag", href: address(["templates"], { label }), children: label }, label))
   ] });
 }
 function author(x) {
@@ -3449,22 +3407,22 @@ function sharedWith(x) {
   return x.groups?.length ? x.groups.join(", ") : t("onlyAuthor");
 }
 function Card({ x, chosen: chosen2, changed: changed2 }) {
-  const card = useRef13(null);
+  const card = useRef12(null);
   useEffect15(() => {
     if (chosen2) card.current?.scrollIntoView({ block: "nearest" });
   }, [chosen2]);
   return /* @__PURE__ */ jsxs16("article", { ref: card, class: chosen2 ? "template chosen" : "template", children: [
     /* @__PURE__ */ jsxs16("header", { children: [
-      /* @__PURE__ */ jsx16("a", { class: "whole", href: address(["templates", x.id]), children: x.name }),
-      /* @__PURE__ */ jsx16(Star, { x, changed: changed2 })
+      /* @__PURE__ */ jsx17("a", { class: "whole", href: address(["templates", x.id]), children: x.name }),
+      /* @__PURE__ */ jsx17(Star, { x, changed: changed2 })
     ] }),
-    /* @__PURE__ */ jsx16("p", { class: "summary", children: x.summary || /* @__PURE__ */ jsx16("span", { class: "faint", children: t("noSummary") }) }),
-    /* @__PURE__ */ jsx16("p", { class: "labels", children: /* @__PURE__ */ jsx16(Labels, { x }) }),
+    /* @__PURE__ */ jsx17("p", { class: "summary", children: x.summary || /* @__PURE__ */ jsx17("span", { class: "faint", children: t("noSummary") }) }),
+    /* @__PURE__ */ jsx17("p", { class: "labels", children: /* @__PURE__ */ jsx17(Labels, { x }) }),
     /* @__PURE__ */ jsxs16("footer", { class: "faint small", children: [
-      /* @__PURE__ */ jsx16("span", { children: author(x) }),
-      /* @__PURE__ */ jsx16("span", { children: t("usedTimes", { n: x.uses }) }),
-      /* @__PURE__ */ jsx16(Ago, { time: x.updated }),
-      /* @__PURE__ */ jsx16("span", { title: t("sharedWith"), children: sharedWith(x) })
+      /* @__PURE__ */ jsx17("span", { children: author(x) }),
+      /* @__PURE__ */ jsx17("span", { children: t("usedTimes", { n: x.uses }) }),
+      /* @__PURE__ */ jsx17(Ago, { time: x.updated }),
+      /* @__PURE__ */ jsx17("span", { title: t("sharedWith"), children: sharedWith(x) })
     ] })
   ] });
 }
@@ -3475,8 +3433,8 @@ function Templates() {
   const order = orders.find((x) => x === q.get("order")) ?? "stars";
   const label = q.get("label") ?? "";
   const mine = view === "mine" ? me.value.name : "";
-  const search = useRef13(null);
-  const at = useSignal14(-1);
+  const search = useRef12(null);
+  const at = useSignal15(-1);
   const { value, error, again } = useRead(keyword + "\n" + mine, (signal5) => call("GET /api/v3/templates", { query: { keyword, author: mine }, signal: signal5 }));
   useEffect15(() => {
     document.title = t("templates") + " – paictl";
@@ -3485,7 +3443,7 @@ function Templates() {
     at.value = -1;
     if (document.activeElement !== search.current) search.current.value = keyword;
   }, [q.toString()]);
-  const timer = useRef13(0);
+  const timer = useRef12(0);
   const typed = (word) => {
     clearTimeout(timer.current);
     timer.current = setTimeout(() => setQuery({ keyword: word || void 0 }), 250);
@@ -3513,9 +3471,9 @@ function Templates() {
   if (keyword) command2.push("--keyword " + quoted(keyword));
   return /* @__PURE__ */ jsxs16("section", { class: "page", children: [
     /* @__PURE__ */ jsxs16("header", { class: "top", children: [
-      /* @__PURE__ */ jsx16("h1", { children: t("templates") }),
-      /* @__PURE__ */ jsx16("span", { class: "grow" }),
-      /* @__PURE__ */ jsx16(
+      /* @__PURE__ */ jsx17("h1", { children: t("templates") }),
+      /* @__PURE__ */ jsx17("span", { class: "grow" }),
+      /* @__PURE__ */ jsx17(
         Menu,
         {
           label: t("more"),
@@ -3528,29 +3486,29 @@ function Templates() {
         }
       ),
       /* @__PURE__ */ jsxs16("a", { class: "button primary", href: address(["templates", "new"]), children: [
-        /* @__PURE__ */ jsx16(Icon, { name: "plus" }),
+        /* @__PURE__ */ jsx17(Icon, { name: "plus" }),
         " ",
         t("newTemplate")
       ] })
     ] }),
     /* @__PURE__ */ jsxs16("div", { class: "filters", children: [
       /* @__PURE__ */ jsxs16("label", { class: "search", children: [
-        /* @__PURE__ */ jsx16(Icon, { name: "search" }),
-        /* @__PURE__ */ jsx16("input", { ref: search, type: "search", placeholder: t("searchTemplates"), "aria-label": t("searchTemplates"), defaultValue: keyword, onInput: (e) => typed(e.currentTarget.value), onKeyDown: (e) => e.key === "Escape" && e.currentTarget.blur() }),
-        /* @__PURE__ */ jsx16("kbd", { children: "/" })
+        /* @__PURE__ */ jsx17(Icon, { name: "search" }),
+        /* @__PURE__ */ jsx17("input", { ref: search, type: "search", placeholder: t("searchTemplates"), "aria-label": t("searchTemplates"), defaultValue: keyword, onInput: (e) => typed(e.currentTarget.value), onKeyDown: (e) => e.key === "Escape" && e.currentTarget.blur() }),
+        /* @__PURE__ */ jsx17("kbd", { children: "/" })
       ] }),
-      /* @__PURE__ */ jsx16("div", { class: "segments", role: "group", "aria-label": t("templates"), children: views.map((name) => /* @__PURE__ */ jsx16("button", { type: "button", "aria-pressed": view === name, onClick: () => setQuery({ view: name === "all" ? void 0 : name }), children: t(`view.${name}`) }, name)) }),
+      /* @__PURE__ */ jsx17("div", { class: "segments", role: "group", "aria-label": t("templates"), children: views.map((name) => /* @__PURE__ */ jsx17("button", { type: "button", "aria-pressed": view === name, onClick: () => setQuery({ view: name === "all" ? void 0 : name }), children: t(`view.${name}`) }, name)) }),
       labels.length > 0 ? /* @__PURE__ */ jsxs16("select", { "aria-label": t("labels"), value: label, onChange: (e) => setQuery({ label: e.currentTarget.value || void 0 }), children: [
-        /* @__PURE__ */ jsx16("option", { value: "", children: t("anyLabel") }),
-        labels.map((x) => /* @__PURE__ */ jsx16("option", { value: x, children: x }, x))
+        /* @__PURE__ */ jsx17("option", { value: "", children: t("anyLabel") }),
+        labels.map((x) => /* @__PURE__ */ jsx17("option", { value: x, children: x }, x))
       ] }) : null,
-      /* @__PURE__ */ jsx16("select", { "aria-label": t("order"), value: order, onChange: (e) => setQuery({ order: e.currentTarget.value === "stars" ? void 0 : e.currentTarget.value }), children: orders.map((x) => /* @__PURE__ */ jsx16("option", { value: x, children: t(`order.${x}`) }, x)) })
+      /* @__PURE__ */ jsx17("select", { "aria-label": t("order"), value: order, onChange: (e) => setQuery({ order: e.currentTarget.value === "stars" ? void 0 : e.currentTarget.value }), children: orders.map((x) => /* @__PURE__ */ jsx17("option", { value: x, children: t(`order.${x}`) }, x)) })
     ] }),
-    error.value ? /* @__PURE__ */ jsx16(Problem, { of: error.value, again }) : null,
-    !value.value ? error.value ? null : /* @__PURE__ */ jsx16(Loading, {}) : rows.length === 0 ? /* @__PURE__ */ jsxs16("div", { class: "empty", children: [
-      /* @__PURE__ */ jsx16("p", { children: t(filtered ? "noTemplateMatch" : "noTemplates") }),
-      filtered ? /* @__PURE__ */ jsx16("button", { type: "button", onClick: () => go(address(["templates"])), children: t("clearFilters") }) : /* @__PURE__ */ jsx16("p", { class: "faint", children: t("noTemplatesHint") })
-    ] }) : /* @__PURE__ */ jsx16("div", { class: "templates", children: rows.map((x, i) => /* @__PURE__ */ jsx16(Card, { x, chosen: i === at.value, changed: replaced }, x.id)) })
+    error.value ? /* @__PURE__ */ jsx17(Problem, { of: error.value, again }) : null,
+    !value.value ? error.value ? null : /* @__PURE__ */ jsx17(Loading, {}) : rows.length === 0 ? /* @__PURE__ */ jsxs16("div", { class: "empty", children: [
+      /* @__PURE__ */ jsx17("p", { children: t(filtered ? "noTemplateMatch" : "noTemplates") }),
+      filtered ? /* @__PURE__ */ jsx17("button", { type: "button", onClick: () => go(address(["templates"])), children: t("clearFilters") }) : /* @__PURE__ */ jsx17("p", { class: "faint", children: t("noTemplatesHint") })
+    ] }) : /* @__PURE__ */ jsx17("div", { class: "templates", children: rows.map((x, i) => /* @__PURE__ */ jsx17(Card, { x, chosen: i === at.value, changed: replaced }, x.id)) })
   ] });
 }
 function TemplatePage({ id }) {
@@ -3559,27 +3517,27 @@ function TemplatePage({ id }) {
   useEffect15(() => {
     document.title = (x?.name ?? t("templates")) + " – paictl";
   }, [x?.name]);
-  if (!x) return error.value ? /* @__PURE__ */ jsx16(Problem, { of: error.value, again }) : /* @__PURE__ */ jsx16(Loading, {});
+  if (!x) return error.value ? /* @__PURE__ */ jsx17(Problem, { of: error.value, again }) : /* @__PURE__ */ jsx17(Loading, {});
   if (place.value.query.get("edit")) {
-    return /* @__PURE__ */ jsx16(Edit, { title: t("editTemplate", { name: x.name }), spec: specOf(x), store: (spec) => call("PUT /api/v3/templates/{template}", { path: { template: id }, body: { spec, version: x.version } }), done: (next) => {
+    return /* @__PURE__ */ jsx17(Edit, { title: t("editTemplate", { name: x.name }), spec: specOf(x), store: (spec) => call("PUT /api/v3/templates/{template}", { path: { template: id }, body: { spec, version: x.version } }), done: (next) => {
       value.value = next;
       go(address(["templates", id]));
     }, cancel: address(["templates", id]) });
   }
-  return /* @__PURE__ */ jsx16(Shown, { x, changed: (next) => value.value = next });
+  return /* @__PURE__ */ jsx17(Shown, { x, changed: (next) => value.value = next });
 }
 function Shown({ x, changed: took }) {
   const path = { template: x.id };
   const full = x.author === me.value?.name ? x.name : `${x.author}/${x.name}`;
-  const values = useSignal14(Object.fromEntries([...place.value.query].filter(([key3]) => key3.startsWith("set."))));
+  const values = useSignal15(Object.fromEntries([...place.value.query].filter(([key3]) => key3.startsWith("set."))));
   const file = filled(x.job, new URLSearchParams(values.value));
-  const masked = x.job.includes("******");
+  const masked2 = x.job.includes("******");
   const change = (name, value) => {
     const had = parameters(x.job).find((p) => p.name === name);
     values.value = { ...values.value, ["set." + name]: had?.value === value ? void 0 : value };
   };
   const given = () => Object.entries(values.value).filter(([, v]) => v !== void 0);
-  const submit = masked ? `paictl job template show ${quoted(full)} --config > job.yaml` : [`paictl job submit --template ${quoted(full)}`, ...given().map(([k, v]) => "--set " + quoted(k.slice(4) + "=" + v))].join(" ");
+  const submit = masked2 ? `paictl job template show ${quoted(full)} --config > job.yaml` : [`paictl job submit --template ${quoted(full)}`, ...given().map(([k, v]) => "--set " + quoted(k.slice(4) + "=" + v))].join(" ");
   const remove = () => ask({
     title: t("ask.removeTemplate", { name: x.name }),
     text: t("ask.removeTemplate.more"),
@@ -3594,19 +3552,19 @@ function Shown({ x, changed: took }) {
   return /* @__PURE__ */ jsxs16("section", { class: "page template-page", children: [
     /* @__PURE__ */ jsxs16("header", { class: "top", children: [
       /* @__PURE__ */ jsxs16("nav", { class: "crumbs", children: [
-        /* @__PURE__ */ jsx16("a", { href: address(["templates"]), children: t("templates") }),
-        /* @__PURE__ */ jsx16(Icon, { name: "chevron" })
+        /* @__PURE__ */ jsx17("a", { href: address(["templates"]), children: t("templates") }),
+        /* @__PURE__ */ jsx17(Icon, { name: "chevron" })
       ] }),
-      /* @__PURE__ */ jsx16("h1", { title: x.name, children: x.name }),
-      /* @__PURE__ */ jsx16("span", { class: "grow" }),
+      /* @__PURE__ */ jsx17("h1", { title: x.name, children: x.name }),
+      /* @__PURE__ */ jsx17("span", { class: "grow" }),
       /* @__PURE__ */ jsxs16("div", { class: "actions", children: [
-        /* @__PURE__ */ jsx16(Star, { x, changed: took }),
+        /* @__PURE__ */ jsx17(Star, { x, changed: took }),
         /* @__PURE__ */ jsxs16("a", { class: "button primary", href: address(["submit"], { template: x.id, ...Object.fromEntries(given()) }), children: [
-          /* @__PURE__ */ jsx16(Icon, { name: "plus" }),
+          /* @__PURE__ */ jsx17(Icon, { name: "plus" }),
           " ",
           t("use")
         ] }),
-        /* @__PURE__ */ jsx16(
+        /* @__PURE__ */ jsx17(
           Menu,
           {
             label: t("more"),
@@ -3624,54 +3582,54 @@ function Shown({ x, changed: took }) {
         )
       ] })
     ] }),
-    x.summary ? /* @__PURE__ */ jsx16("p", { class: "lead", children: x.summary }) : null,
+    x.summary ? /* @__PURE__ */ jsx17("p", { class: "lead", children: x.summary }) : null,
     /* @__PURE__ */ jsxs16("dl", { class: "facts", children: [
-      /* @__PURE__ */ jsx16(Fact2, { name: "author", children: author(x) }),
-      /* @__PURE__ */ jsx16(Fact2, { name: "sharedWith", children: sharedWith(x) }),
-      /* @__PURE__ */ jsx16(Fact2, { name: "uses", children: x.uses }),
-      x.builtIn ? null : /* @__PURE__ */ jsxs16(Fragment10, { children: [
-        /* @__PURE__ */ jsx16(Fact2, { name: "version", children: x.version }),
-        /* @__PURE__ */ jsx16(Fact2, { name: "changedAt", children: /* @__PURE__ */ jsx16(Ago, { time: x.updated }) }),
-        /* @__PURE__ */ jsx16(Fact2, { name: "createdAt", children: /* @__PURE__ */ jsx16(Ago, { time: x.created }) })
+      /* @__PURE__ */ jsx17(Fact2, { name: "author", children: author(x) }),
+      /* @__PURE__ */ jsx17(Fact2, { name: "sharedWith", children: sharedWith(x) }),
+      /* @__PURE__ */ jsx17(Fact2, { name: "uses", children: x.uses }),
+      x.builtIn ? null : /* @__PURE__ */ jsxs16(Fragment9, { children: [
+        /* @__PURE__ */ jsx17(Fact2, { name: "version", children: x.version }),
+        /* @__PURE__ */ jsx17(Fact2, { name: "changedAt", children: /* @__PURE__ */ jsx17(Ago, { time: x.updated }) }),
+        /* @__PURE__ */ jsx17(Fact2, { name: "createdAt", children: /* @__PURE__ */ jsx17(Ago, { time: x.created }) })
       ] }),
-      x.tags?.length || x.categories?.length ? /* @__PURE__ */ jsx16(Fact2, { name: "labels", children: /* @__PURE__ */ jsx16(Labels, { x }) }) : null,
+      x.tags?.length || x.categories?.length ? /* @__PURE__ */ jsx17(Fact2, { name: "labels", children: /* @__PURE__ */ jsx17(Labels, { x }) }) : null,
       x.dataUrl ? /* @__PURE__ */ jsxs16(Fact2, { name: "data", children: [
         x.dataType,
         " ",
-        /* @__PURE__ */ jsx16("code", { children: x.dataUrl })
+        /* @__PURE__ */ jsx17("code", { children: x.dataUrl })
       ] }) : null
     ] }),
-    masked ? /* @__PURE__ */ jsx16("p", { class: "note", children: t("templateMasked") }) : null,
+    masked2 ? /* @__PURE__ */ jsx17("p", { class: "note", children: t("templateMasked") }) : null,
     /* @__PURE__ */ jsxs16("div", { class: "editor-and-check", children: [
       /* @__PURE__ */ jsxs16("div", { children: [
-        x.description ? /* @__PURE__ */ jsx16("div", { class: "description", children: x.description }) : null,
+        x.description ? /* @__PURE__ */ jsx17("div", { class: "description", children: x.description }) : null,
         /* @__PURE__ */ jsxs16("div", { class: "filters", children: [
-          /* @__PURE__ */ jsx16("h2", { children: t("jobFile") }),
-          /* @__PURE__ */ jsx16("span", { class: "grow" }),
+          /* @__PURE__ */ jsx17("h2", { children: t("jobFile") }),
+          /* @__PURE__ */ jsx17("span", { class: "grow" }),
           /* @__PURE__ */ jsxs16("button", { type: "button", onClick: () => void copy(file), children: [
-            /* @__PURE__ */ jsx16(Icon, { name: "copy" }),
+            /* @__PURE__ */ jsx17(Icon, { name: "copy" }),
             " ",
             t("copy")
           ] }),
           /* @__PURE__ */ jsxs16("button", { type: "button", onClick: () => save(`${nameIn(x.job) || "job"}.yaml`, [file], "text/yaml"), children: [
-            /* @__PURE__ */ jsx16(Icon, { name: "down" }),
+            /* @__PURE__ */ jsx17(Icon, { name: "down" }),
             " ",
             t("download")
           ] })
         ] }),
-        /* @__PURE__ */ jsx16("pre", { tabIndex: 0, class: "code", children: file })
+        /* @__PURE__ */ jsx17("pre", { tabIndex: 0, class: "code", children: file })
       ] }),
       /* @__PURE__ */ jsxs16("aside", { children: [
-        /* @__PURE__ */ jsx16(Parameters, { text: file, change, done: () => go(address(place.value.path, Object.fromEntries(given())), true) }),
-        /* @__PURE__ */ jsx16("p", { class: "faint", children: t("useHint") })
+        /* @__PURE__ */ jsx17(Parameters, { text: file, change, done: () => go(address(place.value.path, Object.fromEntries(given())), true) }),
+        /* @__PURE__ */ jsx17("p", { class: "faint", children: t("useHint") })
       ] })
     ] })
   ] });
 }
 function Fact2({ name, children }) {
   return /* @__PURE__ */ jsxs16("div", { children: [
-    /* @__PURE__ */ jsx16("dt", { children: t(name) }),
-    /* @__PURE__ */ jsx16("dd", { children })
+    /* @__PURE__ */ jsx17("dt", { children: t(name) }),
+    /* @__PURE__ */ jsx17("dd", { children })
   ] });
 }
 function NewTemplate() {
@@ -3691,19 +3649,19 @@ function NewTemplate() {
   useEffect15(() => {
     document.title = t("newTemplate") + " – paictl";
   }, []);
-  if (value.value === null) return error.value ? /* @__PURE__ */ jsx16(Problem, { of: error.value, again }) : /* @__PURE__ */ jsx16(Loading, {});
+  if (value.value === null) return error.value ? /* @__PURE__ */ jsx17(Problem, { of: error.value, again }) : /* @__PURE__ */ jsx17(Loading, {});
   const spec = value.value;
-  return /* @__PURE__ */ jsx16(Edit, { title: template ? t("copyOf", { name: spec.name }) : of ? t("templateOf", { job: of }) : t("newTemplate"), spec, store: (body) => call("POST /api/v3/templates", { body }), done: (x) => go(address(["templates", x.id]), true), cancel: address(template ? ["templates", template] : of ? ["jobs", ...of.split("/")] : ["templates"]) });
+  return /* @__PURE__ */ jsx17(Edit, { title: template ? t("copyOf", { name: spec.name }) : of ? t("templateOf", { job: of }) : t("newTemplate"), spec, store: (body) => call("POST /api/v3/templates", { body }), done: (x) => go(address(["templates", x.id]), true), cancel: address(template ? ["templates", template] : of ? ["jobs", ...of.split("/")] : ["templates"]) });
 }
 function words(text2) {
   return text2.split(/[,，]/).map((x) => x.trim()).filter(Boolean);
 }
-function Edit({ title, spec, store, done: done2, cancel }) {
-  const form = useRef13(null);
-  const error = useSignal14(null);
-  const busy = useSignal14(false);
-  const dirty = useRef13(false);
-  const open = useSignal14(spec.public ? "public" : spec.groups?.length ? "groups" : "private");
+function Edit({ title, spec, store: store2, done: done2, cancel }) {
+  const form = useRef12(null);
+  const error = useSignal15(null);
+  const busy = useSignal15(false);
+  const dirty = useRef12(false);
+  const open = useSignal15(spec.public ? "public" : spec.groups?.length ? "groups" : "private");
   const groups = [.../* @__PURE__ */ new Set([...spec.groups ?? [], ...me.value?.groups ?? []])].sort();
   useEffect15(() => {
     const leaves = (e) => {
@@ -3712,7 +3670,7 @@ function Edit({ title, spec, store, done: done2, cancel }) {
     addEventListener("beforeunload", leaves);
     return () => removeEventListener("beforeunload", leaves);
   }, []);
-  const send2 = async (e) => {
+  const send3 = async (e) => {
     e.preventDefault();
     const f = new FormData(form.current);
     const text2 = (name) => String(f.get(name) ?? "");
@@ -3721,7 +3679,7 @@ function Edit({ title, spec, store, done: done2, cancel }) {
     busy.value = true;
     error.value = null;
     try {
-      const next = await store({
+      const next = await store2({
         ...spec,
         name: text2("name").trim(),
         summary: text2("summary").trim(),
@@ -3742,70 +3700,70 @@ function Edit({ title, spec, store, done: done2, cancel }) {
       busy.value = false;
     }
   };
-  return /* @__PURE__ */ jsx16("section", { class: "page", children: /* @__PURE__ */ jsxs16("form", { ref: form, class: "fields", onSubmit: (e) => void send2(e), onInput: () => dirty.current = true, children: [
+  return /* @__PURE__ */ jsx17("section", { class: "page", children: /* @__PURE__ */ jsxs16("form", { ref: form, class: "fields", onSubmit: (e) => void send3(e), onInput: () => dirty.current = true, children: [
     /* @__PURE__ */ jsxs16("header", { class: "top", children: [
-      /* @__PURE__ */ jsx16("h1", { children: title }),
-      /* @__PURE__ */ jsx16("span", { class: "grow" }),
-      /* @__PURE__ */ jsx16("a", { class: "button", href: cancel, children: t("cancel") }),
-      /* @__PURE__ */ jsx16("button", { type: "submit", class: "primary", disabled: busy.value, children: t("save") })
+      /* @__PURE__ */ jsx17("h1", { children: title }),
+      /* @__PURE__ */ jsx17("span", { class: "grow" }),
+      /* @__PURE__ */ jsx17("a", { class: "button", href: cancel, children: t("cancel") }),
+      /* @__PURE__ */ jsx17("button", { type: "submit", class: "primary", disabled: busy.value, children: t("save") })
     ] }),
-    error.value ? /* @__PURE__ */ jsxs16(Fragment10, { children: [
-      /* @__PURE__ */ jsx16(Problem, { of: error.value }),
-      error.value.findings.length ? /* @__PURE__ */ jsx16("ul", { class: "findings", children: error.value.findings.map((f, i) => /* @__PURE__ */ jsxs16("li", { children: [
+    error.value ? /* @__PURE__ */ jsxs16(Fragment9, { children: [
+      /* @__PURE__ */ jsx17(Problem, { of: error.value }),
+      error.value.findings.length ? /* @__PURE__ */ jsx17("ul", { class: "findings", children: error.value.findings.map((f, i) => /* @__PURE__ */ jsxs16("li", { children: [
         f.line ? t("line", { n: f.line }) + ": " : "",
         f.message,
         " ",
-        f.remedy ? /* @__PURE__ */ jsx16("span", { class: "faint", children: f.remedy }) : null
+        f.remedy ? /* @__PURE__ */ jsx17("span", { class: "faint", children: f.remedy }) : null
       ] }, i)) }) : null
     ] }) : null,
     /* @__PURE__ */ jsxs16("div", { class: "columns", children: [
       /* @__PURE__ */ jsxs16("div", { children: [
         /* @__PURE__ */ jsxs16("label", { children: [
-          /* @__PURE__ */ jsx16("span", { children: t("name") }),
-          /* @__PURE__ */ jsx16("input", { name: "name", required: true, maxLength: 100, defaultValue: spec.name, autocomplete: "off" })
+          /* @__PURE__ */ jsx17("span", { children: t("name") }),
+          /* @__PURE__ */ jsx17("input", { name: "name", required: true, maxLength: 100, defaultValue: spec.name, autocomplete: "off" })
         ] }),
         /* @__PURE__ */ jsxs16("label", { children: [
-          /* @__PURE__ */ jsx16("span", { children: t("summary") }),
-          /* @__PURE__ */ jsx16("input", { name: "summary", maxLength: 1024, defaultValue: spec.summary, autocomplete: "off" })
+          /* @__PURE__ */ jsx17("span", { children: t("summary") }),
+          /* @__PURE__ */ jsx17("input", { name: "summary", maxLength: 1024, defaultValue: spec.summary, autocomplete: "off" })
         ] }),
         /* @__PURE__ */ jsxs16("label", { children: [
-          /* @__PURE__ */ jsx16("span", { children: t("description") }),
-          /* @__PURE__ */ jsx16("textarea", { name: "description", rows: 8, defaultValue: spec.description })
+          /* @__PURE__ */ jsx17("span", { children: t("description") }),
+          /* @__PURE__ */ jsx17("textarea", { name: "description", rows: 8, defaultValue: spec.description })
         ] }),
         /* @__PURE__ */ jsxs16("label", { children: [
-          /* @__PURE__ */ jsx16("span", { children: t("tags") }),
-          /* @__PURE__ */ jsx16("input", { name: "tags", defaultValue: spec.tags?.join(", "), autocomplete: "off" }),
-          /* @__PURE__ */ jsx16("span", { class: "faint small", children: t("commas") })
+          /* @__PURE__ */ jsx17("span", { children: t("tags") }),
+          /* @__PURE__ */ jsx17("input", { name: "tags", defaultValue: spec.tags?.join(", "), autocomplete: "off" }),
+          /* @__PURE__ */ jsx17("span", { class: "faint small", children: t("commas") })
         ] }),
         /* @__PURE__ */ jsxs16("label", { children: [
-          /* @__PURE__ */ jsx16("span", { children: t("categories") }),
-          /* @__PURE__ */ jsx16("input", { name: "categories", defaultValue: spec.categories?.filter((c) => c !== official).join(", "), autocomplete: "off" })
+          /* @__PURE__ */ jsx17("span", { children: t("categories") }),
+          /* @__PURE__ */ jsx17("input", { name: "categories", defaultValue: spec.categories?.filter((c) => c !== official).join(", "), autocomplete: "off" })
         ] }),
         me.value?.grants.administrator || spec.categories?.includes(official) ? /* @__PURE__ */ jsxs16("label", { class: "tick", children: [
-          /* @__PURE__ */ jsx16("input", { type: "checkbox", name: "official", defaultChecked: spec.categories?.includes(official) }),
+          /* @__PURE__ */ jsx17("input", { type: "checkbox", name: "official", defaultChecked: spec.categories?.includes(official) }),
           " ",
           t("official")
         ] }) : null,
         /* @__PURE__ */ jsxs16("fieldset", { children: [
-          /* @__PURE__ */ jsx16("legend", { children: t("sharedWith") }),
+          /* @__PURE__ */ jsx17("legend", { children: t("sharedWith") }),
           ["private", "groups", "public"].map(
             (x) => x === "groups" && groups.length === 0 ? null : /* @__PURE__ */ jsxs16("label", { class: "tick", children: [
-              /* @__PURE__ */ jsx16("input", { type: "radio", name: "open", value: x, checked: open.value === x, onChange: () => open.value = x }),
+              /* @__PURE__ */ jsx17("input", { type: "radio", name: "open", value: x, checked: open.value === x, onChange: () => open.value = x }),
               " ",
               t(`share.${x}`)
             ] }, x)
           ),
-          open.value === "groups" ? /* @__PURE__ */ jsx16("div", { class: "choices", children: groups.map((g) => /* @__PURE__ */ jsxs16("label", { class: "tick", children: [
-            /* @__PURE__ */ jsx16("input", { type: "checkbox", name: "groups", value: g, defaultChecked: spec.groups?.includes(g) }),
+          open.value === "groups" ? /* @__PURE__ */ jsx17("div", { class: "choices", children: groups.map((g) => /* @__PURE__ */ jsxs16("label", { class: "tick", children: [
+            /* @__PURE__ */ jsx17("input", { type: "checkbox", name: "groups", value: g, defaultChecked: spec.groups?.includes(g) }),
             " ",
             g
           ] }, g)) }) : null
         ] })
       ] }),
       /* @__PURE__ */ jsxs16("label", { class: "file", children: [
-        /* @__PURE__ */ jsx16("span", { children: t("jobFile") }),
-        /* @__PURE__ */ jsx16("textarea", { name: "job", required: true, rows: 26, spellcheck: false, autocomplete: "off", autocapitalize: "off", wrap: "off", defaultValue: spec.job }),
-        /* @__PURE__ */ jsx16("span", { class: "faint small", children: t("templateSecrets") })
+        /* @__PURE__ */ jsx17("span", { children: t("jobFile") }),
+        /* @__PURE__ */ jsx17("textarea", { name: "job", required: true, rows: 26, spellcheck: false, autocomplete: "off", autocapitalize: "off", wrap: "off", defaultValue: spec.job }),
+        /* @__PURE__ */ jsx17("span", { class: "faint small", children: t("templateSecrets") })
       ] })
     ] })
   ] }) });
@@ -3813,7 +3771,7 @@ function Edit({ title, spec, store, done: done2, cancel }) {
 
 // pkg/portal/web/src/usage.tsx
 import { useEffect as useEffect16 } from "./library.js";
-import { Fragment as Fragment11, jsx as jsx17, jsxs as jsxs17 } from "./library.js";
+import { Fragment as Fragment10, jsx as jsx18, jsxs as jsxs17 } from "./library.js";
 var spans2 = ["7", "30", "90", "month"];
 var dimensions = ["vc", "user", "type", "day"];
 var day = 864e5;
@@ -3859,31 +3817,31 @@ function Chart({ u }) {
   return /* @__PURE__ */ jsxs17("figure", { class: "chart", children: [
     /* @__PURE__ */ jsxs17("figcaption", { children: [
       ["guaranteed", "opportunisticJobs", "preempted", "failedAttempts"].map((x) => /* @__PURE__ */ jsxs17("span", { class: "key", children: [
-        /* @__PURE__ */ jsx17("i", { class: x }),
+        /* @__PURE__ */ jsx18("i", { class: x }),
         " ",
         t(x)
       ] }, x)),
-      /* @__PURE__ */ jsx17("span", { class: "grow" }),
-      /* @__PURE__ */ jsx17("span", { class: "faint", children: t("hoursADay", { n: hours(top, 0) }) })
+      /* @__PURE__ */ jsx18("span", { class: "grow" }),
+      /* @__PURE__ */ jsx18("span", { class: "faint", children: t("hoursADay", { n: hours(top, 0) }) })
     ] }),
     /* @__PURE__ */ jsxs17("svg", { viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: "none", role: "img", "aria-label": t("chartOf", { n: hours(held(u.total)), days: days.length }), children: [
-      [0, 0.5].map((part) => /* @__PURE__ */ jsx17("line", { x1: "0", x2: width, y1: height * part, y2: height * part }, part)),
+      [0, 0.5].map((part) => /* @__PURE__ */ jsx18("line", { x1: "0", x2: width, y1: height * part, y2: height * part }, part)),
       days.map(({ date: name, x }, i) => {
         const lost2 = x.preemptedSeconds + x.failedSeconds;
         const left = i * step + (step - bar) / 2;
         return /* @__PURE__ */ jsxs17("g", { children: [
-          /* @__PURE__ */ jsx17("title", { children: `${date.format(Date.parse(name))}: ${hours(held(x))} (${t("guaranteed")} ${hours(x.guaranteedSeconds)}, ${t("opportunisticJobs")} ${hours(x.opportunisticSeconds)}, ${t("preempted")} ${hours(x.preemptedSeconds)}, ${t("failedAttempts")} ${hours(x.failedSeconds)})` }),
-          /* @__PURE__ */ jsx17("rect", { class: "whole", x: i * step, y: "0", width: step, height }),
-          /* @__PURE__ */ jsx17("rect", { class: "guaranteed", x: left, y: y(x.guaranteedSeconds), width: bar, height: height - y(x.guaranteedSeconds) }),
-          /* @__PURE__ */ jsx17("rect", { class: "opportunisticJobs", x: left, y: y(held(x)), width: bar, height: y(x.guaranteedSeconds) - y(held(x)) }),
-          /* @__PURE__ */ jsx17("rect", { class: "failedAttempts", x: left, y: y(x.failedSeconds), width: bar / 2, height: height - y(x.failedSeconds) }),
-          /* @__PURE__ */ jsx17("rect", { class: "preempted", x: left, y: y(lost2), width: bar / 2, height: y(x.failedSeconds) - y(lost2) })
+          /* @__PURE__ */ jsx18("title", { children: `${date.format(Date.parse(name))}: ${hours(held(x))} (${t("guaranteed")} ${hours(x.guaranteedSeconds)}, ${t("opportunisticJobs")} ${hours(x.opportunisticSeconds)}, ${t("preempted")} ${hours(x.preemptedSeconds)}, ${t("failedAttempts")} ${hours(x.failedSeconds)})` }),
+          /* @__PURE__ */ jsx18("rect", { class: "whole", x: i * step, y: "0", width: step, height }),
+          /* @__PURE__ */ jsx18("rect", { class: "guaranteed", x: left, y: y(x.guaranteedSeconds), width: bar, height: height - y(x.guaranteedSeconds) }),
+          /* @__PURE__ */ jsx18("rect", { class: "opportunisticJobs", x: left, y: y(held(x)), width: bar, height: y(x.guaranteedSeconds) - y(held(x)) }),
+          /* @__PURE__ */ jsx18("rect", { class: "failedAttempts", x: left, y: y(x.failedSeconds), width: bar / 2, height: height - y(x.failedSeconds) }),
+          /* @__PURE__ */ jsx18("rect", { class: "preempted", x: left, y: y(lost2), width: bar / 2, height: y(x.failedSeconds) - y(lost2) })
         ] }, name);
       })
     ] }),
     /* @__PURE__ */ jsxs17("div", { class: "axis faint small", "aria-hidden": "true", children: [
-      /* @__PURE__ */ jsx17("span", { children: date.format(Date.parse(days[0].date)) }),
-      /* @__PURE__ */ jsx17("span", { children: date.format(Date.parse(days.at(-1).date)) })
+      /* @__PURE__ */ jsx18("span", { children: date.format(Date.parse(days[0].date)) }),
+      /* @__PURE__ */ jsx18("span", { children: date.format(Date.parse(days.at(-1).date)) })
     ] })
   ] });
 }
@@ -3922,9 +3880,9 @@ function UsagePage() {
   const share = rows.some((x) => x.shareOfGuarantee !== void 0);
   return /* @__PURE__ */ jsxs17("section", { class: "page usage", children: [
     /* @__PURE__ */ jsxs17("header", { class: "top", children: [
-      /* @__PURE__ */ jsx17("h1", { children: t("usagePage") }),
-      /* @__PURE__ */ jsx17("span", { class: "grow" }),
-      /* @__PURE__ */ jsx17(
+      /* @__PURE__ */ jsx18("h1", { children: t("usagePage") }),
+      /* @__PURE__ */ jsx18("span", { class: "grow" }),
+      /* @__PURE__ */ jsx18(
         Menu,
         {
           label: t("more"),
@@ -3937,106 +3895,98 @@ function UsagePage() {
         }
       ),
       /* @__PURE__ */ jsxs17("button", { type: "button", disabled: rows.length === 0, onClick: () => save("gpu-hours.csv", [csv(rows, columns2(by))], "text/csv;charset=utf-8"), children: [
-        /* @__PURE__ */ jsx17(Icon, { name: "down" }),
+        /* @__PURE__ */ jsx18(Icon, { name: "down" }),
         " ",
         t("csv")
       ] })
     ] }),
     /* @__PURE__ */ jsxs17("div", { class: "filters", children: [
-      /* @__PURE__ */ jsx17("div", { class: "segments", role: "group", "aria-label": t("timeSpan"), children: spans2.map((x) => /* @__PURE__ */ jsx17("button", { type: "button", "aria-pressed": span === x, onClick: () => setQuery({ span: x === "30" ? void 0 : x }), children: x === "month" ? t("thisMonth") : t("lastDays", { n: x }) }, x)) }),
+      /* @__PURE__ */ jsx18("div", { class: "segments", role: "group", "aria-label": t("timeSpan"), children: spans2.map((x) => /* @__PURE__ */ jsx18("button", { type: "button", "aria-pressed": span === x, onClick: () => setQuery({ span: x === "30" ? void 0 : x }), children: x === "month" ? t("thisMonth") : t("lastDays", { n: x }) }, x)) }),
       /* @__PURE__ */ jsxs17("select", { "aria-label": t("usageOf"), value: of, onChange: (e) => setQuery({ of: e.currentTarget.value === "me" ? void 0 : e.currentTarget.value }), children: [
-        /* @__PURE__ */ jsx17("option", { value: "me", children: t("usageOfMe") }),
-        me.value?.grants.administrator || of === "all" ? /* @__PURE__ */ jsx17("option", { value: "all", children: t("usageOfAll") }) : null,
-        vcs.map((v) => /* @__PURE__ */ jsx17("option", { value: "vc:" + v, children: t("usageOfVC", { vc: v }) }, v))
+        /* @__PURE__ */ jsx18("option", { value: "me", children: t("usageOfMe") }),
+        me.value?.grants.administrator || of === "all" ? /* @__PURE__ */ jsx18("option", { value: "all", children: t("usageOfAll") }) : null,
+        vcs.map((v) => /* @__PURE__ */ jsx18("option", { value: "vc:" + v, children: t("usageOfVC", { vc: v }) }, v))
       ] }),
-      /* @__PURE__ */ jsx17("div", { class: "segments", role: "group", "aria-label": t("rowsBy"), children: dimensions.map(
-        (x) => x === "vc" && vc || x === "user" && user ? null : /* @__PURE__ */ jsx17("button", { type: "button", "aria-pressed": by === x, onClick: () => setQuery({ by: x === "vc" ? void 0 : x }), children: t(`by.${x}`) }, x)
+      /* @__PURE__ */ jsx18("div", { class: "segments", role: "group", "aria-label": t("rowsBy"), children: dimensions.map(
+        (x) => x === "vc" && vc || x === "user" && user ? null : /* @__PURE__ */ jsx18("button", { type: "button", "aria-pressed": by === x, onClick: () => setQuery({ by: x === "vc" ? void 0 : x }), children: t(`by.${x}`) }, x)
       ) })
     ] }),
-    table.error.value ? /* @__PURE__ */ jsx17(Problem, { of: table.error.value, again: table.again }) : null,
-    !u || !total ? table.error.value ? null : /* @__PURE__ */ jsx17(Loading, {}) : held(total) === 0 ? /* @__PURE__ */ jsxs17("div", { class: "empty", children: [
-      /* @__PURE__ */ jsx17("p", { children: t("noUsage") }),
-      /* @__PURE__ */ jsx17("p", { class: "faint", children: t("noUsageHint") })
-    ] }) : /* @__PURE__ */ jsxs17(Fragment11, { children: [
+    table.error.value ? /* @__PURE__ */ jsx18(Problem, { of: table.error.value, again: table.again }) : null,
+    !u || !total ? table.error.value ? null : /* @__PURE__ */ jsx18(Loading, {}) : held(total) === 0 ? /* @__PURE__ */ jsxs17("div", { class: "empty", children: [
+      /* @__PURE__ */ jsx18("p", { children: t("noUsage") }),
+      /* @__PURE__ */ jsx18("p", { class: "faint", children: t("noUsageHint") })
+    ] }) : /* @__PURE__ */ jsxs17(Fragment10, { children: [
       /* @__PURE__ */ jsxs17("dl", { class: "facts totals", children: [
-        /* @__PURE__ */ jsx17(Amount, { name: t("gpuHours"), value: hours(held(total)) }),
-        /* @__PURE__ */ jsx17(Amount, { name: t("guaranteed"), value: hours(total.guaranteedSeconds), more: percent2(total.guaranteedSeconds, held(total)) }),
-        /* @__PURE__ */ jsx17(Amount, { name: t("opportunisticJobs"), value: hours(total.opportunisticSeconds), more: percent2(total.opportunisticSeconds, held(total)) }),
-        /* @__PURE__ */ jsx17(Amount, { name: t("preempted"), value: hours(total.preemptedSeconds), more: percent2(total.preemptedSeconds, held(total)) }),
-        /* @__PURE__ */ jsx17(Amount, { name: t("failedAttempts"), value: hours(total.failedSeconds), more: percent2(total.failedSeconds, held(total)) })
+        /* @__PURE__ */ jsx18(Amount, { name: t("gpuHours"), value: hours(held(total)) }),
+        /* @__PURE__ */ jsx18(Amount, { name: t("guaranteed"), value: hours(total.guaranteedSeconds), more: percent2(total.guaranteedSeconds, held(total)) }),
+        /* @__PURE__ */ jsx18(Amount, { name: t("opportunisticJobs"), value: hours(total.opportunisticSeconds), more: percent2(total.opportunisticSeconds, held(total)) }),
+        /* @__PURE__ */ jsx18(Amount, { name: t("preempted"), value: hours(total.preemptedSeconds), more: percent2(total.preemptedSeconds, held(total)) }),
+        /* @__PURE__ */ jsx18(Amount, { name: t("failedAttempts"), value: hours(total.failedSeconds), more: percent2(total.failedSeconds, held(total)) })
       ] }),
-      days.value.value ? /* @__PURE__ */ jsx17(Chart, { u: days.value.value }) : /* @__PURE__ */ jsx17("div", { class: "chart" }),
-      /* @__PURE__ */ jsx17("div", { class: "scrolls", tabIndex: 0, children: /* @__PURE__ */ jsxs17("table", { class: table.busy.value ? "rows old" : "rows", "aria-busy": table.busy.value, children: [
-        /* @__PURE__ */ jsx17("thead", { children: /* @__PURE__ */ jsxs17("tr", { children: [
-          /* @__PURE__ */ jsx17("th", { children: t(`by.${by}`) }),
-          /* @__PURE__ */ jsx17("th", { class: "num", children: t("gpuHours") }),
-          /* @__PURE__ */ jsx17("th", { class: "num", children: t("guaranteed") }),
-          /* @__PURE__ */ jsx17("th", { class: "num", children: t("opportunisticJobs") }),
-          /* @__PURE__ */ jsx17("th", { class: "num", children: t("preempted") }),
-          /* @__PURE__ */ jsx17("th", { class: "num", children: t("failedAttempts") }),
-          share ? /* @__PURE__ */ jsx17("th", { class: "num", title: t("shareMore"), children: t("share") }) : null
+      days.value.value ? /* @__PURE__ */ jsx18(Chart, { u: days.value.value }) : /* @__PURE__ */ jsx18("div", { class: "chart" }),
+      /* @__PURE__ */ jsx18("div", { class: "scrolls", tabIndex: 0, children: /* @__PURE__ */ jsxs17("table", { class: table.busy.value ? "rows old" : "rows", "aria-busy": table.busy.value, children: [
+        /* @__PURE__ */ jsx18("thead", { children: /* @__PURE__ */ jsxs17("tr", { children: [
+          /* @__PURE__ */ jsx18("th", { children: t(`by.${by}`) }),
+          /* @__PURE__ */ jsx18("th", { class: "num", children: t("gpuHours") }),
+          /* @__PURE__ */ jsx18("th", { class: "num", children: t("guaranteed") }),
+          /* @__PURE__ */ jsx18("th", { class: "num", children: t("opportunisticJobs") }),
+          /* @__PURE__ */ jsx18("th", { class: "num", children: t("preempted") }),
+          /* @__PURE__ */ jsx18("th", { class: "num", children: t("failedAttempts") }),
+          share ? /* @__PURE__ */ jsx18("th", { class: "num", title: t("shareMore"), children: t("share") }) : null
         ] }) }),
-        /* @__PURE__ */ jsx17("tbody", { children: rows.map((x) => /* @__PURE__ */ jsxs17("tr", { children: [
-          /* @__PURE__ */ jsx17("td", { children: nameOf2(x, by) || /* @__PURE__ */ jsx17("span", { class: "faint", children: t("unknown") }) }),
-          /* @__PURE__ */ jsx17("td", { class: "num", children: hours(held(x)) }),
-          /* @__PURE__ */ jsx17("td", { class: "num", children: hours(x.guaranteedSeconds) }),
-          /* @__PURE__ */ jsx17("td", { class: "num", children: hours(x.opportunisticSeconds) }),
-          /* @__PURE__ */ jsx17("td", { class: "num", children: hours(x.preemptedSeconds) }),
-          /* @__PURE__ */ jsx17("td", { class: "num", children: hours(x.failedSeconds) }),
-          share ? /* @__PURE__ */ jsx17("td", { class: "num", children: x.shareOfGuarantee === void 0 ? "" : percent2(x.shareOfGuarantee, 1) }) : null
+        /* @__PURE__ */ jsx18("tbody", { children: rows.map((x) => /* @__PURE__ */ jsxs17("tr", { children: [
+          /* @__PURE__ */ jsx18("td", { children: nameOf2(x, by) || /* @__PURE__ */ jsx18("span", { class: "faint", children: t("unknown") }) }),
+          /* @__PURE__ */ jsx18("td", { class: "num", children: hours(held(x)) }),
+          /* @__PURE__ */ jsx18("td", { class: "num", children: hours(x.guaranteedSeconds) }),
+          /* @__PURE__ */ jsx18("td", { class: "num", children: hours(x.opportunisticSeconds) }),
+          /* @__PURE__ */ jsx18("td", { class: "num", children: hours(x.preemptedSeconds) }),
+          /* @__PURE__ */ jsx18("td", { class: "num", children: hours(x.failedSeconds) }),
+          share ? /* @__PURE__ */ jsx18("td", { class: "num", children: x.shareOfGuarantee === void 0 ? "" : percent2(x.shareOfGuarantee, 1) }) : null
         ] }, nameOf2(x, by))) })
       ] }) }),
-      /* @__PURE__ */ jsx17("p", { class: "faint small under", children: t("usageHint") })
+      /* @__PURE__ */ jsx18("p", { class: "faint small under", children: t("usageHint") })
     ] })
   ] });
 }
 function Amount({ name, value, more }) {
   return /* @__PURE__ */ jsxs17("div", { children: [
-    /* @__PURE__ */ jsx17("dt", { children: name }),
+    /* @__PURE__ */ jsx18("dt", { children: name }),
     /* @__PURE__ */ jsxs17("dd", { children: [
-      /* @__PURE__ */ jsx17("b", { children: value }),
+      /* @__PURE__ */ jsx18("b", { children: value }),
       " ",
-      more ? /* @__PURE__ */ jsx17("span", { class: "faint", children: more }) : null
+      more ? /* @__PURE__ */ jsx18("span", { class: "faint", children: more }) : null
     ] })
   ] });
 }
 
 // pkg/portal/web/src/main.tsx
-import { Fragment as Fragment12, jsx as jsx18, jsxs as jsxs18 } from "./library.js";
+import { Fragment as Fragment11, jsx as jsx19, jsxs as jsxs18 } from "./library.js";
 function Page() {
   const [first, user, name, rest] = place.value.path;
-  if (first === void 0) return /* @__PURE__ */ jsx18(Home, {});
-  if (first === "jobs" && user === void 0) return /* @__PURE__ */ jsx18(Jobs, {});
-  if (first === "jobs" && name !== void 0 && rest === void 0) return /* @__PURE__ */ jsx18(JobPage, { user, name }, user + "/" + name);
-  if (first === "submit" && user === void 0) return /* @__PURE__ */ jsx18(Submit, {});
-  if (first === "machines" && user === void 0) return /* @__PURE__ */ jsx18(Machines, {});
-  if (first === "queue" && user === void 0) return /* @__PURE__ */ jsx18(QueuePage, {});
-  if (first === "usage" && user === void 0) return /* @__PURE__ */ jsx18(UsagePage, {});
-  if (first === "profile" && user === void 0) return /* @__PURE__ */ jsx18(Profile, {});
-  if (first === "templates" && name === void 0) return user === void 0 ? /* @__PURE__ */ jsx18(Templates, {}) : user === "new" ? /* @__PURE__ */ jsx18(NewTemplate, {}) : /* @__PURE__ */ jsx18(TemplatePage, { id: user }, user);
-  if (first === "admin" && rest === void 0) return /* @__PURE__ */ jsx18(Administration, { tab: user, name });
-  return /* @__PURE__ */ jsx18("p", { class: "empty", children: t("notFound") });
+  if (first === void 0) return /* @__PURE__ */ jsx19(Home, {});
+  if (first === "jobs" && user === void 0) return /* @__PURE__ */ jsx19(Jobs, {});
+  if (first === "jobs" && name !== void 0 && rest === void 0) return /* @__PURE__ */ jsx19(JobPage, { user, name }, user + "/" + name);
+  if (first === "submit" && user === void 0) return /* @__PURE__ */ jsx19(Submit, {}, place.value.query.toString());
+  if (first === "machines" && user === void 0) return /* @__PURE__ */ jsx19(Machines, {});
+  if (first === "queue" && user === void 0) return /* @__PURE__ */ jsx19(QueuePage, {});
+  if (first === "usage" && user === void 0) return /* @__PURE__ */ jsx19(UsagePage, {});
+  if (first === "profile" && user === void 0) return /* @__PURE__ */ jsx19(Profile, {});
+  if (first === "templates" && name === void 0) return user === void 0 ? /* @__PURE__ */ jsx19(Templates, {}) : user === "new" ? /* @__PURE__ */ jsx19(NewTemplate, {}) : /* @__PURE__ */ jsx19(TemplatePage, { id: user }, user);
+  if (first === "admin" && rest === void 0) return /* @__PURE__ */ jsx19(Administration, { tab: user, name });
+  return /* @__PURE__ */ jsx19("p", { class: "empty", children: t("notFound") });
 }
-var admin = signal4(null);
+var Admin = later(() => import("./admin.js").then((file) => file.Admin));
 function Administration(at) {
-  const error = useSignal15(null);
-  const load2 = () => {
-    error.value = null;
-    import("./admin.js").then(
-      (file) => admin.value = file,
-      (e) => error.value = e
-    );
-  };
+  const home = place.value.query.get("else") === "home" && !me.value?.grants.administrator;
   useEffect17(() => {
-    if (!admin.value) load2();
+    if (home) go(address([]), true);
   }, []);
-  if (error.value) return /* @__PURE__ */ jsx18(Problem, { of: error.value, again: load2 });
-  return admin.value ? /* @__PURE__ */ jsx18(admin.value.Admin, { ...at }) : /* @__PURE__ */ jsx18(Loading, {});
+  return home ? /* @__PURE__ */ jsx19(Loading, {}) : /* @__PURE__ */ jsx19(Admin, { ...at });
 }
 function NavLink({ path, icon: icon2, label, at }) {
   return /* @__PURE__ */ jsxs18("a", { href: address(path), "aria-current": at ? "page" : void 0, title: label, children: [
-    /* @__PURE__ */ jsx18(Icon, { name: icon2 }),
-    /* @__PURE__ */ jsx18("span", { children: label })
+    /* @__PURE__ */ jsx19(Icon, { name: icon2 }),
+    /* @__PURE__ */ jsx19("span", { children: label })
   ] });
 }
 function theme() {
@@ -4053,34 +4003,34 @@ function setTheme(name) {
 }
 function Side() {
   const first = place.value.path[0];
-  const chosen2 = useSignal15(theme());
+  const chosen2 = useSignal16(theme());
   const leave = () => signOut().catch((e) => toast(failure(e).message));
   return /* @__PURE__ */ jsxs18("nav", { class: "side", children: [
     /* @__PURE__ */ jsxs18("a", { class: "brand", href: base, "aria-label": "paictl: " + t("home"), children: [
       /* @__PURE__ */ jsxs18("svg", { viewBox: "0 0 20 20", "aria-hidden": "true", children: [
-        /* @__PURE__ */ jsx18("path", { d: "M2 2h7v7H2zM11 2h7v7h-7zM2 11h7v7H2z" }),
-        /* @__PURE__ */ jsx18("path", { class: "lit", d: "M11 11h7v7h-7z" })
+        /* @__PURE__ */ jsx19("path", { d: "M2 2h7v7H2zM11 2h7v7h-7zM2 11h7v7H2z" }),
+        /* @__PURE__ */ jsx19("path", { class: "lit", d: "M11 11h7v7h-7z" })
       ] }),
-      /* @__PURE__ */ jsx18("span", { children: "paictl" })
+      /* @__PURE__ */ jsx19("span", { children: "paictl" })
     ] }),
     /* @__PURE__ */ jsxs18("div", { class: "links", children: [
-      /* @__PURE__ */ jsx18(NavLink, { path: [], icon: "home", label: t("home"), at: first === void 0 }),
-      /* @__PURE__ */ jsx18(NavLink, { path: ["jobs"], icon: "jobs", label: t("jobs"), at: first === "jobs" }),
-      /* @__PURE__ */ jsx18(NavLink, { path: ["submit"], icon: "plus", label: t("submit"), at: first === "submit" }),
-      /* @__PURE__ */ jsx18(NavLink, { path: ["templates"], icon: "file", label: t("templates"), at: first === "templates" }),
-      /* @__PURE__ */ jsx18(NavLink, { path: ["queue"], icon: "queue", label: t("queue"), at: first === "queue" }),
-      /* @__PURE__ */ jsx18(NavLink, { path: ["machines"], icon: "machines", label: t("machines"), at: first === "machines" }),
-      /* @__PURE__ */ jsx18(NavLink, { path: ["usage"], icon: "usage", label: t("usagePage"), at: first === "usage" }),
-      me.value?.grants.administrator ? /* @__PURE__ */ jsx18(NavLink, { path: ["admin"], icon: "shield", label: t("admin"), at: first === "admin" }) : null
+      /* @__PURE__ */ jsx19(NavLink, { path: [], icon: "home", label: t("home"), at: first === void 0 }),
+      /* @__PURE__ */ jsx19(NavLink, { path: ["jobs"], icon: "jobs", label: t("jobs"), at: first === "jobs" }),
+      /* @__PURE__ */ jsx19(NavLink, { path: ["submit"], icon: "plus", label: t("submit"), at: first === "submit" }),
+      /* @__PURE__ */ jsx19(NavLink, { path: ["templates"], icon: "file", label: t("templates"), at: first === "templates" }),
+      /* @__PURE__ */ jsx19(NavLink, { path: ["queue"], icon: "queue", label: t("queue"), at: first === "queue" }),
+      /* @__PURE__ */ jsx19(NavLink, { path: ["machines"], icon: "machines", label: t("machines"), at: first === "machines" }),
+      /* @__PURE__ */ jsx19(NavLink, { path: ["usage"], icon: "usage", label: t("usagePage"), at: first === "usage" }),
+      me.value?.grants.administrator ? /* @__PURE__ */ jsx19(NavLink, { path: ["admin"], icon: "shield", label: t("admin"), at: first === "admin" }) : null
     ] }),
     pages.value.length > 0 ? /* @__PURE__ */ jsxs18("div", { class: "links others", children: [
-      /* @__PURE__ */ jsx18("h2", { children: t("pages") }),
+      /* @__PURE__ */ jsx19("h2", { children: t("pages") }),
       pages.value.map((p) => /* @__PURE__ */ jsxs18("a", { href: p.url, "data-leave": true, target: "_blank", rel: "noreferrer", children: [
-        /* @__PURE__ */ jsx18(Icon, { name: "page" }),
-        /* @__PURE__ */ jsx18("span", { children: p.name })
+        /* @__PURE__ */ jsx19(Icon, { name: "page" }),
+        /* @__PURE__ */ jsx19("span", { children: p.name })
       ] }, p.url))
     ] }) : null,
-    /* @__PURE__ */ jsx18("div", { class: "person", children: /* @__PURE__ */ jsxs18(
+    /* @__PURE__ */ jsx19("div", { class: "person", children: /* @__PURE__ */ jsxs18(
       Menu,
       {
         label: me.value?.name ?? "",
@@ -4103,43 +4053,43 @@ function Side() {
           { label: t("signOut"), icon: "out", run: () => void leave() }
         ],
         children: [
-          /* @__PURE__ */ jsx18("span", { class: "face", "aria-hidden": "true", children: (me.value?.name ?? "?").slice(0, 1).toUpperCase() }),
-          /* @__PURE__ */ jsx18("span", { class: "who", children: me.value?.displayName || me.value?.name })
+          /* @__PURE__ */ jsx19("span", { class: "face", "aria-hidden": "true", children: (me.value?.name ?? "?").slice(0, 1).toUpperCase() }),
+          /* @__PURE__ */ jsx19("span", { class: "who", children: me.value?.displayName || me.value?.name })
         ]
       }
     ) })
   ] });
 }
 function Help() {
-  const box = useRef14(null);
+  const box = useRef13(null);
   useEffect17(() => {
     if (help.value) box.current?.showModal();
     else box.current?.close();
   }, [help.value]);
-  return /* @__PURE__ */ jsx18("dialog", { ref: box, onClose: () => help.value = false, onClick: (e) => e.target === box.current && (help.value = false), "aria-labelledby": "keys", children: /* @__PURE__ */ jsxs18("div", { class: "dialog", children: [
-    /* @__PURE__ */ jsx18("h2", { id: "keys", children: t("shortcuts") }),
-    /* @__PURE__ */ jsx18("dl", { class: "keys", children: all.map(([keys2, text2]) => /* @__PURE__ */ jsxs18("div", { children: [
-      /* @__PURE__ */ jsx18("dt", { children: keys2.split("  ").map((k) => /* @__PURE__ */ jsx18("kbd", { children: k }, k)) }),
-      /* @__PURE__ */ jsx18("dd", { children: t(text2) })
+  return /* @__PURE__ */ jsx19("dialog", { ref: box, onClose: () => help.value = false, onClick: (e) => e.target === box.current && (help.value = false), "aria-labelledby": "keys", children: /* @__PURE__ */ jsxs18("div", { class: "dialog", children: [
+    /* @__PURE__ */ jsx19("h2", { id: "keys", children: t("shortcuts") }),
+    /* @__PURE__ */ jsx19("dl", { class: "keys", children: all.map(([keys2, text2]) => /* @__PURE__ */ jsxs18("div", { children: [
+      /* @__PURE__ */ jsx19("dt", { children: keys2.split("  ").map((k) => /* @__PURE__ */ jsx19("kbd", { children: k }, k)) }),
+      /* @__PURE__ */ jsx19("dd", { children: t(text2) })
     ] }, keys2)) }),
-    /* @__PURE__ */ jsx18("div", { class: "buttons", children: /* @__PURE__ */ jsx18("button", { type: "button", onClick: () => help.value = false, children: t("close") }) })
+    /* @__PURE__ */ jsx19("div", { class: "buttons", children: /* @__PURE__ */ jsx19("button", { type: "button", onClick: () => help.value = false, children: t("close") }) })
   ] }) });
 }
 function App() {
   if (refused.value && refused.value.status !== 401) {
-    return /* @__PURE__ */ jsx18("main", { class: "alone", children: /* @__PURE__ */ jsx18(Problem, { of: refused.value, again: () => void begin() }) });
+    return /* @__PURE__ */ jsx19("main", { class: "alone", children: /* @__PURE__ */ jsx19(Problem, { of: refused.value, again: () => void begin() }) });
   }
-  if (!me.value) return refused.value ? null : /* @__PURE__ */ jsx18(Loading, {});
-  return /* @__PURE__ */ jsxs18(Fragment12, { children: [
-    /* @__PURE__ */ jsx18(Side, {}),
+  if (!me.value) return refused.value ? null : /* @__PURE__ */ jsx19(Loading, {});
+  return /* @__PURE__ */ jsxs18(Fragment11, { children: [
+    /* @__PURE__ */ jsx19(Side, {}),
     /* @__PURE__ */ jsxs18("main", { children: [
-      /* @__PURE__ */ jsx18(Lost, {}),
-      /* @__PURE__ */ jsx18(Page, {})
+      /* @__PURE__ */ jsx19(Lost, {}),
+      /* @__PURE__ */ jsx19(Page, {})
     ] }),
-    /* @__PURE__ */ jsx18(Toasts, {}),
-    /* @__PURE__ */ jsx18(Asking, {}),
-    /* @__PURE__ */ jsx18(Palette, {}),
-    /* @__PURE__ */ jsx18(Help, {})
+    /* @__PURE__ */ jsx19(Toasts, {}),
+    /* @__PURE__ */ jsx19(Asking, {}),
+    /* @__PURE__ */ jsx19(Palette, {}),
+    /* @__PURE__ */ jsx19(Help, {})
   ] });
 }
 var icon = document.querySelector("link[rel=icon]");
@@ -4147,4 +4097,4 @@ if (icon) icon.href = icon.href;
 start();
 listen();
 void begin().then(follow);
-render(/* @__PURE__ */ jsx18(App, {}), document.getElementById("app"));
+render(/* @__PURE__ */ jsx19(App, {}), document.getElementById("app"));

@@ -174,6 +174,21 @@ var en = {
   next: "Next",
   before: "Previous",
   lines: "{n} lines",
+  findInLog: "Find in the whole log",
+  regexp: "Regular expression",
+  matchesSoFar: "{n} matches",
+  toStart: "Start",
+  toEnd: "End",
+  toTime: "Go to (UTC)",
+  linkToLine: "Link to this line",
+  wholeLine: "Show all of this line ({n} KiB)",
+  logOf: "Attempt {n} · {size}",
+  logDropped: "{size} of the log before this line were dropped: the newest {limit} of a task's log are kept.",
+  logGaps: "Some lines may be missing: the machine removed them while log-manager didn't run.",
+  newerAttempt: "A new attempt of this task has begun.",
+  openIt: "Open its log",
+  noPositions: "No machine keeps this log by position. The search looks at the lines on this page.",
+  linkWithoutPositions: "The line of this link can't be shown: no machine keeps this log by position.",
   hello: "Hello, {name}",
   myJobs: "My jobs",
   allMine: "All my jobs",
@@ -206,6 +221,35 @@ var en = {
   willRequest: "Virtual cluster {vc} · tasks: {tasks} · GPUs: {gpus}",
   emptyFile: "Write a job file, open one, or start from the example.",
   yourVCs: "Where it can run",
+  "outlook.starts": "Starts now.",
+  "outlook.startsOn": "Starts now on {n} machines{machines}.",
+  "outlook.startsOnOne": "Starts now on one machine{machines}.",
+  "outlook.atLeast": "At least {starting} of {tasks} tasks start now.",
+  "outlook.some": "{starting} of {tasks} tasks start now. The next ones:",
+  "outlook.preempts": "Starts when gangs that it preempts have stopped: {n}.",
+  "outlook.queue": "Would be number {position} of {of} in the queue of {vc}: {why}",
+  "outlook.waits": "Would wait: {why}",
+  "outlook.never": "Can never start: {why}",
+  "outlook.unknown": "It isn't known whether it would start now: {why}",
+  "outlook.after": "It waits for these jobs first: {jobs}.",
+  "outlook.largest": "The largest job of this shape that starts now: {tasks} × {n} GPUs.",
+  "outlook.largestCPU": "The largest job of this shape that starts now: {tasks} × {n} CPU cells.",
+  "outlook.hours": "Costs up to {hours} GPU hours for each run, with {gpus} GPUs until its time limit.",
+  "outlook.hourly": "Costs {gpus} GPU hours for each hour that it runs.",
+  draftRestored: "This is what you wrote here before.",
+  draftDiscard: "Start again without it",
+  secretsOfJob: "Secrets",
+  secretsHint: "They are sent with the job. This browser doesn't store them.",
+  secretInFile: "as in the file",
+  secretMissing: "not entered yet",
+  storagesInFile: "The file lists its storages in a way that only the editor can change.",
+  codeFolder: "Code",
+  codeHint: "A folder whose files are in the tasks' working directory when they start. All files are sent, apart from .git.",
+  codeChoose: "Choose a folder",
+  codePacking: "Packing…",
+  codeRemove: "Send no folder",
+  codeFiles: "{n} files, packed {kib} KiB",
+  codeTooLarge: "The folder has more than 50,000 files or 256 MiB. Keep data and models on storages.",
   "key.search": "Search",
   "key.next": "Next row",
   "key.prev": "Previous row",
@@ -558,6 +602,9 @@ var en = {
   "admin.noSuchVC": "The virtual cluster {name} doesn't exist.",
   "admin.vcExists": "The virtual cluster {name} exists already, and the change would be one of it.",
   "admin.pinnedCell": "pinned {id}",
+  "admin.pinned": "Pinned cells",
+  "admin.pinnedHint": "Certain cells of the hardware, by their names (pinnedCellId).",
+  "admin.addPinned": "Name of a pinned cell",
   "admin.perUser": "{n} per user",
   "admin.perGroup": "{n} per group",
   "admin.guaranteed": "Guaranteed",
@@ -693,6 +740,8 @@ var en = {
   "edit.unfold": "Unfold line",
   shell: "Shell",
   openShell: "Open a shell in {task}",
+  "shell.start": "Open a shell",
+  "shell.audited": "The audit records who opens a shell in a task.",
   "shell.opening": "Connecting…",
   "shell.open": "Connected. Ctrl F6 leaves the terminal.",
   "shell.ended": "The shell ended with status {code}.",
@@ -914,6 +963,21 @@ var zh = {
   next: "下一个",
   before: "上一个",
   lines: "{n} 行",
+  findInLog: "在整个日志中查找",
+  regexp: "正则表达式",
+  matchesSoFar: "{n} 个匹配",
+  toStart: "开头",
+  toEnd: "末尾",
+  toTime: "跳转到（UTC）",
+  linkToLine: "此行的链接",
+  wholeLine: "显示整行（{n} KiB）",
+  logOf: "第 {n} 次尝试 · {size}",
+  logDropped: "此行之前有 {size} 日志已被删除：每个实例只保留最新的 {limit}。",
+  logGaps: "可能缺少一些行：log-manager 未运行时，机器删除了它们。",
+  newerAttempt: "此实例已开始新的尝试。",
+  openIt: "打开其日志",
+  noPositions: "没有机器按位置保存此日志。查找只包括本页的行。",
+  linkWithoutPositions: "无法显示此链接的行：没有机器按位置保存此日志。",
   hello: "您好，{name}",
   myJobs: "我的任务",
   allMine: "我的全部任务",
@@ -946,6 +1010,35 @@ var zh = {
   willRequest: "虚拟集群 {vc} · 实例：{tasks} · GPU：{gpus}",
   emptyFile: "编写任务文件、打开文件，或使用示例。",
   yourVCs: "可以运行的位置",
+  "outlook.starts": "现在即可启动。",
+  "outlook.startsOn": "现在即可在 {n} 台机器上启动{machines}。",
+  "outlook.startsOnOne": "现在即可在一台机器上启动{machines}。",
+  "outlook.atLeast": "{tasks} 个实例中至少有 {starting} 个现在即可启动。",
+  "outlook.some": "{tasks} 个实例中的 {starting} 个现在即可启动。其余的：",
+  "outlook.preempts": "将抢占 {n} 个任务组，等它们停止后启动。",
+  "outlook.queue": "将在 {vc} 的队列中排第 {position} 位，共 {of} 个：{why}",
+  "outlook.waits": "将等待：{why}",
+  "outlook.never": "永远无法启动：{why}",
+  "outlook.unknown": "不知道现在能否启动：{why}",
+  "outlook.after": "它会先等待这些任务：{jobs}。",
+  "outlook.largest": "现在能启动的同类最大任务：{tasks} × {n} 个 GPU。",
+  "outlook.largestCPU": "现在能启动的同类最大任务：{tasks} × {n} 个 CPU 单元。",
+  "outlook.hours": "每次运行最多花费 {hours} GPU 小时（{gpus} 个 GPU，直到时间上限）。",
+  "outlook.hourly": "每运行一小时花费 {gpus} GPU 小时。",
+  draftRestored: "这是您之前在此处编写的内容。",
+  draftDiscard: "放弃并重新开始",
+  secretsOfJob: "密钥",
+  secretsHint: "密钥随任务一起发送，浏览器不会保存。",
+  secretInFile: "使用文件中的值",
+  secretMissing: "尚未填写",
+  storagesInFile: "文件中存储的写法只能在编辑器中修改。",
+  codeFolder: "代码",
+  codeHint: "此文件夹的文件在实例启动时位于其工作目录。除 .git 外，所有文件都会发送。",
+  codeChoose: "选择文件夹",
+  codePacking: "打包中…",
+  codeRemove: "不发送文件夹",
+  codeFiles: "{n} 个文件，打包后 {kib} KiB",
+  codeTooLarge: "文件夹超过 50,000 个文件或 256 MiB。请将数据和模型放在存储中。",
   "key.search": "搜索",
   "key.next": "下一行",
   "key.prev": "上一行",
@@ -1298,6 +1391,9 @@ var zh = {
   "admin.noSuchVC": "虚拟集群 {name} 不存在。",
   "admin.vcExists": "虚拟集群 {name} 已存在，此操作将修改它。",
   "admin.pinnedCell": "固定 {id}",
+  "admin.pinned": "固定单元",
+  "admin.pinnedHint": "指定的硬件单元，按名称（pinnedCellId）。",
+  "admin.addPinned": "固定单元的名称",
   "admin.perUser": "每用户 {n}",
   "admin.perGroup": "每组 {n}",
   "admin.guaranteed": "保障",
@@ -1433,6 +1529,8 @@ var zh = {
   "edit.unfold": "展开",
   shell: "终端",
   openShell: "在 {task} 中打开终端",
+  "shell.start": "打开终端",
+  "shell.audited": "审计会记录谁在实例中打开了终端。",
   "shell.opening": "连接中…",
   "shell.open": "已连接。Ctrl F6 离开终端。",
   "shell.ended": "Shell 已结束，状态码 {code}。",
@@ -1575,12 +1673,15 @@ async function call(route, args) {
   const answer = await ask(route, args, args.signal);
   return await answer.json();
 }
-async function ask(route, args, stop, more = {}) {
+async function send(route, args, file) {
+  await ask(route, args, void 0, file ? { "Content-Type": "application/gzip" } : {}, file);
+}
+async function ask(route, args, stop, more = {}, file) {
   const headers = { ...more };
   if (args.body !== void 0) headers["Content-Type"] = "application/json";
   if (args.key) headers["Idempotency-Key"] = args.key;
   const method = route.slice(0, route.indexOf(" "));
-  const body = args.body === void 0 ? void 0 : JSON.stringify(args.body);
+  const body = file ?? (args.body === void 0 ? void 0 : JSON.stringify(args.body));
   const r = await fetch(addressOf(route, args), { method, headers, body, signal: stop, credentials: "same-origin" });
   if (r.ok) return r;
   let e = {};
@@ -1724,32 +1825,6 @@ function problem(data) {
   return new Failure(e.code === "UnauthorizedUserError" ? 401 : 503, e.code, e.message, e.remedy, e.request);
 }
 
-// pkg/portal/web/src/session.ts
-import { signal as signal4 } from "./library.js";
-var me = signal4(null);
-var pages = signal4([]);
-var refused = signal4(null);
-async function begin() {
-  refused.value = null;
-  try {
-    me.value = await call("GET /api/v3/whoami", {});
-  } catch (e) {
-    refused.value = failure(e);
-    return;
-  }
-  try {
-    pages.value = (await call("GET /api/v3/session", {})).pages ?? [];
-  } catch {
-  }
-}
-async function signOut() {
-  await call("DELETE /api/v3/session", {});
-  location.assign(base + "sign-in");
-}
-function ownVCs() {
-  return (me.value?.grants.virtualClusters ?? []).map((v) => v.name).sort();
-}
-
 // pkg/portal/web/src/read.ts
 import { useSignal } from "./library.js";
 import { useEffect, useRef } from "./library.js";
@@ -1813,12 +1888,12 @@ function useAct() {
 }
 
 // pkg/portal/web/src/ui.tsx
-import { signal as signal6, useSignal as useSignal2 } from "./library.js";
+import { signal as signal5, useSignal as useSignal2 } from "./library.js";
 import { useEffect as useEffect2, useRef as useRef2 } from "./library.js";
 
 // pkg/portal/web/src/time.ts
-import { signal as signal5 } from "./library.js";
-var now = signal5(Date.now());
+import { signal as signal4 } from "./library.js";
+var now = signal4(Date.now());
 setInterval(() => {
   if (!document.hidden) now.value = Date.now();
 }, 1e3);
@@ -1935,7 +2010,7 @@ function Lost() {
     f.request ? /* @__PURE__ */ jsx("span", { class: "faint", children: t("requestId", { id: f.request }) }) : null
   ] }) : null;
 }
-var toasts = signal6([]);
+var toasts = signal5([]);
 var toastId = 0;
 function toast(text) {
   const id = ++toastId;
@@ -1964,12 +2039,12 @@ function save(name, parts, type) {
   setTimeout(() => URL.revokeObjectURL(a.href), 1e4);
 }
 function Menu({ label, icon, items, children }) {
-  const open2 = useSignal2(false);
+  const open = useSignal2(false);
   const box = useRef2(null);
   useEffect2(() => {
-    if (!open2.value) return;
+    if (!open.value) return;
     const away = (e) => {
-      if (!box.current?.contains(e.target)) open2.value = false;
+      if (!box.current?.contains(e.target)) open.value = false;
     };
     addEventListener("pointerdown", away);
     addEventListener("focusin", away);
@@ -1978,26 +2053,26 @@ function Menu({ label, icon, items, children }) {
       removeEventListener("pointerdown", away);
       removeEventListener("focusin", away);
     };
-  }, [open2.value]);
+  }, [open.value]);
   const keys = (e) => {
-    const all2 = [...box.current?.querySelectorAll("[role=menuitem]") ?? []];
-    const at = all2.indexOf(document.activeElement);
-    if (e.key === "Escape" && open2.value) {
-      open2.value = false;
+    const all = [...box.current?.querySelectorAll("[role=menuitem]") ?? []];
+    const at = all.indexOf(document.activeElement);
+    if (e.key === "Escape" && open.value) {
+      open.value = false;
       (box.current?.querySelector("button")).focus();
       e.stopPropagation();
-    } else if (open2.value && (e.key === "ArrowDown" || e.key === "ArrowUp")) {
-      all2[(at + (e.key === "ArrowDown" ? 1 : all2.length - 1)) % all2.length]?.focus();
+    } else if (open.value && (e.key === "ArrowDown" || e.key === "ArrowUp")) {
+      all[(at + (e.key === "ArrowDown" ? 1 : all.length - 1)) % all.length]?.focus();
       e.preventDefault();
       e.stopPropagation();
     }
   };
   return /* @__PURE__ */ jsxs("div", { class: "menu", ref: box, onKeyDown: keys, children: [
-    /* @__PURE__ */ jsxs("button", { type: "button", class: children ? "" : "square", "aria-haspopup": "menu", "aria-expanded": open2.value, "aria-label": children ? void 0 : label, title: label, onClick: () => open2.value = !open2.value, children: [
+    /* @__PURE__ */ jsxs("button", { type: "button", class: children ? "" : "square", "aria-haspopup": "menu", "aria-expanded": open.value, "aria-label": children ? void 0 : label, title: label, onClick: () => open.value = !open.value, children: [
       icon ? /* @__PURE__ */ jsx(Icon, { name: icon }) : null,
       children
     ] }),
-    open2.value ? /* @__PURE__ */ jsx("div", { class: "menu-list", role: "menu", "aria-label": label, children: items.map(
+    open.value ? /* @__PURE__ */ jsx("div", { class: "menu-list", role: "menu", "aria-label": label, children: items.map(
       (i) => i ? /* @__PURE__ */ jsxs(
         "button",
         {
@@ -2005,7 +2080,7 @@ function Menu({ label, icon, items, children }) {
           role: "menuitem",
           class: i.danger ? "danger" : "",
           onClick: () => {
-            open2.value = false;
+            open.value = false;
             i.run();
           },
           children: [
@@ -2018,7 +2093,7 @@ function Menu({ label, icon, items, children }) {
     ) }) : null
   ] });
 }
-var question = signal6(null);
+var question = signal5(null);
 function ask2(q) {
   question.value = q;
 }
@@ -2056,287 +2131,6 @@ function Bar({ parts, total, label }) {
   return /* @__PURE__ */ jsx("div", { class: "bar", role: "img", "aria-label": label, title: label, children: parts.map((p) => p.n > 0 ? /* @__PURE__ */ jsx("i", { class: p.class, style: { width: `${100 * p.n / Math.max(total, 1)}%` } }, p.class) : null) });
 }
 
-// pkg/portal/web/src/palette.tsx
-import { signal as signal7, useSignal as useSignal3 } from "./library.js";
-import { useEffect as useEffect3, useRef as useRef3 } from "./library.js";
-import { jsx as jsx2, jsxs as jsxs2 } from "./library.js";
-var open = signal7(false);
-function fixed() {
-  const page = (path, icon, title) => ({ key: "/" + path.join("/"), icon, title, run: () => go(address(path)) });
-  const mine = me.value?.name;
-  return [
-    page([], "home", t("home")),
-    page(["jobs"], "jobs", t("jobs")),
-    { key: "mine", icon: "jobs", title: t("allMine"), run: () => go(address(["jobs"], { user: mine })) },
-    page(["submit"], "plus", t("newJob")),
-    page(["templates"], "file", t("templates")),
-    page(["queue"], "queue", t("queue")),
-    page(["machines"], "machines", t("machines")),
-    page(["usage"], "usage", t("usagePage")),
-    page(["profile"], "person", t("profile")),
-    ...me.value?.grants.administrator ? [page(["admin"], "shield", t("admin"))] : [],
-    ...languages.filter(([code]) => code !== language.value).map(([code, name]) => ({ key: "language " + code, icon: "globe", title: name, run: () => speak(code) }))
-  ];
-}
-function fits(title, words) {
-  const low = title.toLowerCase();
-  return words.every((w) => low.includes(w));
-}
-var most = 8;
-var pause2 = 150;
-async function found(text, signal10) {
-  const [jobs, templates] = await Promise.all([call("GET /api/v3/jobs", { query: { keyword: text, limit: most }, signal: signal10 }), call("GET /api/v3/templates", { query: { keyword: text }, signal: signal10 })]);
-  return [
-    ...(jobs.items ?? []).map((j) => ({ key: j.uid, icon: "jobs", title: j.name, more: j.user, state: j.state, run: () => go(address(["jobs", j.user, j.name])) })),
-    ...(templates.items ?? []).slice(0, most).map((x) => ({ key: x.id, icon: "file", title: x.name, more: x.builtIn ? t("builtIn") : x.author, run: () => go(address(["templates", x.id])) }))
-  ];
-}
-function Palette() {
-  return open.value ? /* @__PURE__ */ jsx2(Box, {}) : null;
-}
-function Box() {
-  const dialog = useRef3(null);
-  const list2 = useRef3(null);
-  const text = useSignal3("");
-  const at = useSignal3(0);
-  const more = useSignal3([]);
-  const error = useSignal3(null);
-  const close = () => open.value = false;
-  useEffect3(() => {
-    const before2 = document.activeElement;
-    dialog.current.showModal();
-    return () => before2?.focus?.();
-  }, []);
-  useEffect3(() => {
-    const word = text.value.trim();
-    at.value = 0;
-    if (!word) {
-      more.value = [];
-      return;
-    }
-    const stop = new AbortController();
-    const timer = setTimeout(() => {
-      found(word, stop.signal).then(
-        (all2) => {
-          more.value = all2;
-          error.value = null;
-        },
-        (e) => {
-          if (!stop.signal.aborted) error.value = failure(e);
-        }
-      );
-    }, pause2);
-    return () => {
-      clearTimeout(timer);
-      stop.abort();
-    };
-  }, [text.value]);
-  const words = text.value.toLowerCase().split(/\s+/).filter(Boolean);
-  const entries = [...fixed().filter((e) => fits(e.title, words)), ...more.value];
-  const chosen = Math.min(at.value, entries.length - 1);
-  const run = (e) => {
-    if (!e) return;
-    close();
-    e.run();
-  };
-  const keys = (e) => {
-    const step = e.key === "ArrowDown" ? 1 : e.key === "ArrowUp" ? -1 : 0;
-    if (step && entries.length) {
-      at.value = (chosen + step + entries.length) % entries.length;
-      list2.current?.children[at.value]?.scrollIntoView({ block: "nearest" });
-    } else if (e.key === "Enter" && !e.isComposing) run(entries[chosen]);
-    else return;
-    e.preventDefault();
-  };
-  return /* @__PURE__ */ jsxs2("dialog", { ref: dialog, class: "palette", onClose: close, onClick: (e) => e.target === dialog.current && close(), "aria-label": t("palette"), children: [
-    /* @__PURE__ */ jsxs2("label", { class: "search", children: [
-      /* @__PURE__ */ jsx2(Icon, { name: "search" }),
-      /* @__PURE__ */ jsx2(
-        "input",
-        {
-          type: "text",
-          autofocus: true,
-          role: "combobox",
-          "aria-expanded": "true",
-          "aria-controls": "found",
-          "aria-activedescendant": entries[chosen] ? "found-" + chosen : void 0,
-          placeholder: t("paletteHint"),
-          "aria-label": t("paletteHint"),
-          onInput: (e) => text.value = e.currentTarget.value,
-          onKeyDown: keys
-        }
-      )
-    ] }),
-    error.value ? /* @__PURE__ */ jsx2(Problem, { of: error.value }) : null,
-    /* @__PURE__ */ jsx2("ul", { id: "found", role: "listbox", ref: list2, children: entries.map((e, i) => /* @__PURE__ */ jsxs2("li", { id: "found-" + i, role: "option", "aria-selected": i === chosen, onPointerMove: () => at.value = i, onClick: () => run(e), children: [
-      /* @__PURE__ */ jsx2(Icon, { name: e.icon }),
-      /* @__PURE__ */ jsx2("span", { class: "name", children: e.title }),
-      e.more ? /* @__PURE__ */ jsx2("span", { class: "faint", children: e.more }) : null,
-      /* @__PURE__ */ jsx2("span", { class: "grow" }),
-      e.state ? /* @__PURE__ */ jsx2(State, { state: e.state }) : null
-    ] }, e.key)) }),
-    entries.length === 0 ? /* @__PURE__ */ jsx2("p", { class: "empty", children: t("nothingFound") }) : null
-  ] });
-}
-
-// pkg/portal/web/src/keys.ts
-import { signal as signal8 } from "./library.js";
-import { useEffect as useEffect4 } from "./library.js";
-var mac = /^Mac/.test(navigator.platform);
-var pages2 = [];
-var help = signal8(false);
-var before = "";
-var all = [
-  ["/", "key.search"],
-  ["j  ↓", "key.next"],
-  ["k  ↑", "key.prev"],
-  ["Enter", "key.open"],
-  ["1 – 6", "key.tabs"],
-  ["Ctrl Enter", "key.send"],
-  ["Ctrl Space", "key.complete"],
-  ["Ctrl F6", "key.leave"],
-  ["g h", "key.home"],
-  ["g j", "key.jobs"],
-  ["g m", "key.machines"],
-  ["g t", "key.templates"],
-  ["g u", "key.usage"],
-  ["n", "key.submit"],
-  ["Ctrl K", "key.palette"],
-  ["?", "key.help"]
-];
-var everywhere = {
-  "g h": () => go(address([])),
-  "g j": () => go(address(["jobs"])),
-  "g m": () => go(address(["machines"])),
-  "g t": () => go(address(["templates"])),
-  "g u": () => go(address(["usage"])),
-  n: () => go(address(["submit"])),
-  "?": () => help.value = !help.value
-};
-function listen() {
-  addEventListener("keydown", (e) => {
-    if (e.key === "k" && (mac ? e.metaKey : e.ctrlKey) && !e.altKey && !e.shiftKey && !document.querySelector("dialog[open]") && !e.target.closest?.(".shell")) {
-      e.preventDefault();
-      open.value = true;
-      return;
-    }
-    const at = e.target;
-    if (e.ctrlKey || e.metaKey || e.altKey || document.querySelector("dialog[open]") || /^(INPUT|TEXTAREA|SELECT)$/.test(at.tagName) || at.isContentEditable) return;
-    const two = before + " " + e.key;
-    before = e.key;
-    for (const keys of [...pages2].reverse().concat(everywhere)) {
-      const act = keys[two] ?? keys[e.key];
-      if (act) {
-        if (e.key === "Enter" && at !== document.body) return;
-        e.preventDefault();
-        before = "";
-        act(e);
-        return;
-      }
-    }
-  });
-}
-function useKeys(keys) {
-  useEffect4(() => {
-    pages2.push(keys);
-    return () => void pages2.splice(pages2.indexOf(keys), 1);
-  });
-}
-
-// pkg/portal/web/src/shell.ts
-function quoted(word) {
-  if (/[\u0000-\u001f\u007f]/.test(word)) return "$'" + word.replace(/[\\'\u0000-\u001f\u007f]/g, (c) => "\\x" + c.charCodeAt(0).toString(16).padStart(2, "0")) + "'";
-  return /^[A-Za-z0-9_./~:@%+,-][A-Za-z0-9_./~:@%+,=-]*$/.test(word) ? word : "'" + word.replaceAll("'", "'\\''") + "'";
-}
-function curl(route, args) {
-  const method = route.slice(0, route.indexOf(" "));
-  const body = args.body === void 0 ? "" : `-H "Content-Type: application/json" -d ${quoted(JSON.stringify(args.body))} `;
-  return `curl ${method === "GET" ? "" : `-X ${method} `}-H "Authorization: Bearer $PAI_TOKEN" ${body}${quoted(location.origin + addressOf(route, args))}`;
-}
-
-// pkg/portal/web/src/list.ts
-import { signal as signal9 } from "./library.js";
-function newestFirst(a, b) {
-  const by = Date.parse(b.submitted) - Date.parse(a.submitted);
-  return by || (b.uid < a.uid ? -1 : b.uid > a.uid ? 1 : 0);
-}
-function list(filter, limit) {
-  const stop = new AbortController();
-  const known2 = /* @__PURE__ */ new Map();
-  const out = { rows: signal9(null), next: signal9(""), note: signal9(""), error: signal9(null), older, end: () => stop.abort() };
-  let waiting = false;
-  const draw = () => {
-    if (waiting) return;
-    waiting = true;
-    requestAnimationFrame(() => {
-      waiting = false;
-      out.rows.value = [...known2.values()].sort(newestFirst);
-    });
-  };
-  const last = () => out.rows.value?.at(-1);
-  watchJobs({ ...filter, limit }, stop.signal, {
-    whole(rows, next, note) {
-      known2.clear();
-      for (const r of rows) known2.set(r.uid, r);
-      out.next.value = next;
-      out.note.value = note;
-      draw();
-    },
-    changed(row) {
-      const end = last();
-      if (!known2.has(row.uid) && out.next.value && end && newestFirst(row, end) > 0) return;
-      known2.set(row.uid, row);
-      draw();
-    },
-    gone(uid) {
-      if (known2.delete(uid)) draw();
-    }
-  }).catch((e) => {
-    if (!stop.signal.aborted) out.error.value = failure(e);
-  });
-  async function older() {
-    const page = await call("GET /api/v3/jobs", { query: { ...filter, limit, cursor: out.next.value }, signal: stop.signal });
-    for (const r of page.items ?? []) if (!known2.has(r.uid)) known2.set(r.uid, r);
-    out.next.value = page.next ?? "";
-    out.note.value = page.note ?? "";
-    draw();
-  }
-  return out;
-}
-async function everything(filter) {
-  const out = [];
-  let cursor = "";
-  do {
-    const page = await call("GET /api/v3/jobs", { query: { ...filter, limit: 5e3, cursor } });
-    out.push(...page.items ?? []);
-    cursor = page.next ?? "";
-  } while (cursor);
-  return out;
-}
-var columns = [
-  ["name", (r) => r.name],
-  ["user", (r) => r.user],
-  ["state", (r) => r.state],
-  ["virtualCluster", (r) => r.virtualCluster],
-  ["priority", (r) => r.priority],
-  ["tasks", (r) => r.tasks],
-  ["gpus", (r) => r.gpus < 0 ? "" : r.gpus],
-  ["retries", (r) => r.retries],
-  ["submitted", (r) => r.submitted],
-  ["started", (r) => r.started],
-  ["completed", (r) => r.completed],
-  ["code", (r) => r.code],
-  ["tags", (r) => r.tags?.join(" ")]
-];
-function csv(rows, columns2) {
-  const cell = (v) => {
-    let text = v === void 0 || v === null ? "" : String(v);
-    if (typeof v !== "number") text = text.replace(/(^|[;\t\r\n])(?=[\s"]*[=+\-@＝＋－＠])/g, "$1'");
-    return /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
-  };
-  return [columns2.map(([name]) => name).join(","), ...rows.map((r) => columns2.map(([, of]) => cell(of(r))).join(","))].join("\r\n") + "\r\n";
-}
-
 export {
   base,
   place,
@@ -2353,20 +2147,13 @@ export {
   failure,
   addressOf,
   call,
+  send,
   toSignIn,
   frames,
   lost,
   lasting,
   watchJobs,
   watchStatus,
-  quoted,
-  curl,
-  me,
-  pages,
-  refused,
-  begin,
-  signOut,
-  ownVCs,
   useRead,
   useAct,
   now,
@@ -2386,14 +2173,5 @@ export {
   ask2 as ask,
   Asking,
   Loading,
-  Bar,
-  Palette,
-  help,
-  all,
-  listen,
-  useKeys,
-  list,
-  everything,
-  columns,
-  csv
+  Bar
 };
