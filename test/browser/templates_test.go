@@ -208,6 +208,7 @@ func TestTheCatalogueOfTemplates(t *testing.T) {
 	b.has("[role=menuitem]", "Copy as paictl")
 	b.shows("![...document.querySelectorAll('[role=menuitem]')].some(e => e.innerText.includes('Edit') || e.innerText.includes('Delete'))")
 	b.run("document.querySelector('.top .menu button').click()")
+	b.shows("!document.querySelector('.menu-list')")
 	b.menu("Make a copy")
 	b.has("h1", "A copy of vllm")
 	b.shows("document.querySelector('[name=job]').value.includes('VLLM_API_KEY') && document.querySelector('[name=categories]').value === 'serving' && !document.querySelector('[name=official]').checked")
