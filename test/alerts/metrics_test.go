@@ -8,15 +8,20 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"gopkg.in/yaml.v3"
 
 	"github.com/openpai/paictl/pkg/diagnose/metrics"
 	"github.com/openpai/paictl/pkg/diagnose/web"
+	"github.com/openpai/paictl/pkg/node/agent/gpu"
 	"github.com/openpai/paictl/test/tier"
 )
 
@@ -70,7 +75,7 @@ func openMetrics(begin time.Time, all []figure) string {
 
 // figures are those of a job with two tasks and three GPUs, of another job, of a machine and of a virtual cluster.
 func figures() []figure {
-	gpu := func(name, node, number, pod string, v func(int) (float64, bool)) figure {
+	card := func(name, node, number, pod string, v func(int) (float64, bool)) figure {
 		return figure{fmt.Sprintf(`%s{UUID="GPU-%s-%s",device="nvidia%s",gpu="%s",instance="10.244.1.7:9104",job="gpus",modelName="NVIDIA H100",namespace="pai-jobs",node="%s",pci_bus_id="0000:1b:00.0",pod="%s",service="agent"}`,
 			name, node, number, number, number, node, pod), v}
 	}
@@ -85,8 +90,8 @@ func figures() []figure {
 		if i == 1 {
 			use = always(0)
 		}
-		out = append(out, gpu("DCGM_FI_DEV_GPU_UTIL", node, number, pod, use), gpu("DCGM_FI_DEV_FB_USED", node, number, pod, always(60000)), gpu("DCGM_FI_DEV_FB_FREE", node, number, pod, always(20000)),
-			gpu("DCGM_FI_DEV_POWER_USAGE", node, number, pod, always(650)), gpu("DCGM_FI_DEV_GPU_TEMP", node, number, pod, always(70)), gpu("DCGM_FI_DEV_CLOCKS_EVENT_REASONS", node, number, pod, func(s int) (float64, bool) {
+		out = append(out, card(gpu.Utilization, node, number, pod, use), card(gpu.MemoryUsed, node, number, pod, always(60000)), card(gpu.MemoryFree, node, number, pod, always(20000)),
+			card(gpu.Power, node, number, pod, always(650)), card(gpu.Temperature, node, number, pod, always(70)), card(gpu.ClockReasons, node, number, pod, func(s int) (float64, bool) {
 				if i == 2 && s >= 1800 {
 					return 64 + 4, true
 				}
@@ -264,6 +269,46 @@ func TestNamedQueriesReadWhatTheExportersMeasure(t *testing.T) {
 				assert.GreaterOrEqual(t, series, len(c.want)-4)
 			}
 		})
+	}
+}
+
+// The names are those that the agent exports, and that the chart's Prometheus stores of the kubelets' measurements.
+func TestNamedQueriesAskForWhatIsStored(t *testing.T) {
+	var mu sync.Mutex
+	var asked strings.Builder
+	r := &metrics.Reader{Ask: func(_ context.Context, _, _ string, query url.Values) (io.ReadCloser, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		asked.WriteString(query.Get("query") + "\n")
+		return io.NopCloser(strings.NewReader(`{"data":{"result":[{"metric":{},"values":[]}]}}`)), nil // with a series, its limit is asked for, too
+	}}
+	end := time.Now()
+	for _, s := range []*metrics.Subject{metrics.OfJob("f00d", []metrics.Role{{Name: "worker", Object: "worker"}}, -1), metrics.OfMachine("gpu-1", true), metrics.OfVC("vision")} {
+		_, err := r.Read(t.Context(), s, metrics.Range{Since: end.Add(-time.Hour), Until: end})
+		require.NoError(t, err)
+	}
+	exported := []string{gpu.Utilization, gpu.MemoryUsed, gpu.MemoryFree, gpu.Power, gpu.Temperature, gpu.ClockReasons}
+	for _, name := range regexp.MustCompile(`DCGM_\w+`).FindAllString(asked.String(), -1) {
+		assert.Contains(t, exported, name)
+	}
+	type scrape struct {
+		Name string `yaml:"job_name"`
+		Keep []struct {
+			Action, Regex string
+		} `yaml:"metric_relabel_configs"`
+	}
+	var config struct {
+		Jobs []scrape `yaml:"scrape_configs"`
+	}
+	require.NoError(t, yaml.Unmarshal([]byte(configMaps(t, "prometheus", "")["prometheus"].Data["prometheus.yml"]), &config))
+	at := slices.IndexFunc(config.Jobs, func(j scrape) bool { return j.Name == "cadvisor" })
+	require.GreaterOrEqual(t, at, 0)
+	require.Equal(t, "keep", config.Jobs[at].Keep[0].Action)
+	stored := regexp.MustCompile("^(?:" + config.Jobs[at].Keep[0].Regex + ")$")
+	names := regexp.MustCompile(`\bcontainer_\w+`).FindAllString(asked.String(), -1)
+	require.Len(t, names, 9)
+	for _, name := range names {
+		assert.Regexp(t, stored, name)
 	}
 }
 

@@ -211,15 +211,18 @@ func (r *Reader) Read(ctx context.Context, s *Subject, of Range) (*Report, error
 		return nil, hint.Wrap(ErrNone, RemedyNone)
 	}
 	raw := make([]Chart, len(s.queries))
-	all, ctx := errgroup.WithContext(ctx)
+	all, each := errgroup.WithContext(ctx)
 	all.SetLimit(atOnce)
 	for i := range s.queries {
 		all.Go(func() (err error) {
-			raw[i], err = r.chart(ctx, s, &s.queries[i], g)
+			raw[i], err = r.chart(each, s, &s.queries[i], g)
 			return err
 		})
 	}
 	if err := all.Wait(); err != nil {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx) // the caller has gone
+		}
 		if _, none := errors.AsType[*web.NoneError](err); none {
 			return nil, hint.Wrap(ErrNone, RemedyNone)
 		}

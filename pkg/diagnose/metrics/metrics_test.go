@@ -300,3 +300,26 @@ func TestNamesAreInTheOrderOfPeople(t *testing.T) {
 	}
 	assert.Zero(t, natural("worker[1]", "worker[1]"))
 }
+
+func TestManyRolesMakeAShortQuery(t *testing.T) {
+	var roles []Role
+	for i := range 1000 {
+		roles = append(roles, Role{fmt.Sprint("role-", i), fmt.Sprint("role-", i)})
+	}
+	const hash = "0123456789abcdef0123456789abcdef"
+	s := OfJob(hash, roles, -1)
+	assert.Equal(t, `namespace="pai-jobs", pod=~"`+hash+`-(.+)-[0-9]+"`, s.match)
+	assert.Equal(t, "role-7[3]", s.task(hash+"-role-7-3"))
+	assert.Contains(t, OfJob("a", roles, -1).match, "role-7|", "another Framework may be called a-b")
+}
+
+func TestACallerWhoHasGoneIsNoFaultOfPrometheus(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	r := &Reader{Ask: func(context.Context, string, string, url.Values) (io.ReadCloser, error) {
+		cancel()
+		return nil, ctx.Err()
+	}, Failed: func(err error) { t.Error(err) }}
+	_, err := r.Read(ctx, trainer, anHour)
+	require.ErrorIs(t, err, context.Canceled)
+	require.NotErrorIs(t, err, ErrAway)
+}

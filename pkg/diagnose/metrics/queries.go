@@ -207,6 +207,12 @@ type Subject struct {
 // Role is a task role of a job: its name for people, and the part of its pods' names.
 type Role struct{ Name, Object string }
 
+// maxPattern is how long the names of a job's roles may be in a query, which has them several times, in the address of a request.
+const maxPattern = 1000
+
+// hashed matches the names of Frameworks that paictl and OpenPAI submit: an MD5.
+var hashed = regexp.MustCompile(`^[0-9a-f]{32}$`)
+
 // OfJob is the subject of a job's tasks, by the name of its Framework. index selects one task of the only role; all is -1.
 func OfJob(framework string, roles []Role, index int32) *Subject {
 	names, number := map[string]string{}, "[0-9]+"
@@ -216,11 +222,15 @@ func OfJob(framework string, roles []Role, index int32) *Subject {
 		objects = append(objects, regexp.QuoteMeta(r.Object))
 	}
 	slices.Sort(objects)
+	pattern := strings.Join(objects, "|")
+	if len(pattern) > maxPattern && hashed.MatchString(framework) {
+		pattern = ".+" // only pods of this Framework begin with the hash of its name
+	}
 	if index >= 0 {
 		number = strconv.Itoa(int(index))
 	}
 	return &Subject{
-		match:   is("namespace", kube.JobNamespace) + ", " + like("pod", regexp.QuoteMeta(framework)+"-("+strings.Join(objects, "|")+")-"+number),
+		match:   is("namespace", kube.JobNamespace) + ", " + like("pod", regexp.QuoteMeta(framework)+"-("+pattern+")-"+number),
 		queries: ofTasks(),
 		task: func(pod string) string {
 			role, index := pod, ""
