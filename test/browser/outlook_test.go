@@ -1,11 +1,19 @@
 package browser
 
 import (
+	"context"
 	"strings"
 	"testing"
 
 	"github.com/chromedp/chromedp"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/openpai/paictl/pkg/kube"
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 )
 
@@ -37,7 +45,7 @@ func TestWhatAPersonWritesIsKept(t *testing.T) {
 	b.jobFile(tuning + "secrets:\n  token: \n  other: very-secret\n")
 	b.fill(`input[name="secret-token"]`, "typed-secret")
 	b.checks(tuning + "secrets:\n  token: typed-secret\n  other: very-secret\n")
-	b.shows("Object.values(sessionStorage).some(text => text.includes('other: ******'))")
+	b.shows("Object.values(sessionStorage).some(text => text.includes(\"other: '******'\"))")
 	stored := "/(typed|very)-secret/.test(JSON.stringify(sessionStorage) + JSON.stringify(localStorage) + location.href)"
 	b.shows("!" + stored)
 
@@ -69,16 +77,42 @@ func TestWhatAPersonWritesIsKept(t *testing.T) {
 	b.fine()
 }
 
+// claim makes a storage until the end of the test.
+func (w *world) claim(name string) {
+	w.t.Helper()
+	claims := w.cluster.Client.CoreV1().PersistentVolumeClaims(kube.JobNamespace)
+	_, err := claims.Create(w.t.Context(), &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.PersistentVolumeClaimSpec{
+		AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany},
+		Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
+	}}, metav1.CreateOptions{})
+	require.NoError(w.t, err)
+	w.t.Cleanup(func() {
+		ctx := context.WithoutCancel(w.t.Context())
+		require.NoError(w.t, claims.Delete(ctx, name, metav1.DeleteOptions{}))
+		_, err := claims.Patch(ctx, name, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{}) // no controller runs here that would remove them
+		if !apierrors.IsNotFound(err) {
+			require.NoError(w.t, err)
+		}
+	})
+}
+
 func TestFormsOfSecretsAndStorages(t *testing.T) {
 	b := openTab(t)
 	w := newWorld(t)
+	for _, name := range []string{"corpus", "models"} {
+		w.claim(name)
+	}
 	w.Group("data", func(g *v1.GroupSpec) { g.Storages = []string{"corpus", "models"} })
 	w.Person("sam", "speech", "data")
 	w.tokens["sam"] = w.SignIn("sam")
 	b.signIn(w, "/submit", "sam")
 	b.shows("document.querySelector('.cm-content')")
 	b.run(remembers)
-	tick := func(name string) { b.run("document.querySelector('input[name=\"storage-" + name + "\"]').click()") }
+	tick := func(name string) {
+		b.t.Helper()
+		b.shows("document.querySelector('input[name=\"storage-" + name + "\"]')")
+		b.run("document.querySelector('input[name=\"storage-" + name + "\"]').click()")
+	}
 	for _, c := range []struct{ file, one, two string }{
 		{"name: x\n", "name: x\nextras:\n  storages:\n    - name: corpus\n", "name: x\nextras:\n  storages:\n    - name: corpus\n    - name: models\n"},
 		{"extras:\n  hostNetwork: false\nname: x", "extras:\n  storages:\n    - name: corpus\n  hostNetwork: false\nname: x\n", "extras:\n  storages:\n    - name: corpus\n    - name: models\n  hostNetwork: false\nname: x\n"},
