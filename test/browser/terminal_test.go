@@ -91,6 +91,8 @@ func TestAShellInATask(t *testing.T) {
 	b.shows("!document.querySelector('.shell')")
 	b.press("[role=tabpanel] button", "Open a shell")
 	b.has(".shell [role=status]", "Connected")
+	b.keys("exit 0" + kb.Enter)
+	b.has(".shell [role=status]", "The shell ended with status 0.")
 
 	b.do(chromedp.Navigate(w.URL + "/jobs/ann/train"))
 	b.shows("document.querySelectorAll('.tasks .c-shell a').length === 2")
