@@ -80,8 +80,9 @@ func (p *Page) lastOf(g segment) (*framePlace, error) {
 }
 
 // walk passes on the pieces from a position on, until give returns false or most bytes of the log were read. It returns the position of
-// the first piece that give didn't take. A position within a piece is that of the piece.
-func (p *Page) walk(ctx context.Context, segments []segment, from, most int64, give func(piece) bool) (next int64, err error) {
+// the first piece that give didn't take. A position within a piece is that of the piece. skip, which may be nil, reports whether no piece of a
+// frame is of interest; frames with parts of lines of other frames aren't skipped.
+func (p *Page) walk(ctx context.Context, segments []segment, from, most int64, skip func(data []byte) bool, give func(piece) bool) (next int64, err error) {
 	next, open, begun, read := max(from, p.Start), streams{}, false, int64(0)
 	var before *framePlace
 	for i, g := range segments {
@@ -116,6 +117,9 @@ func (p *Page) walk(ctx context.Context, segments []segment, from, most int64, g
 				return next, err
 			}
 			more := true
+			if skip != nil && open == (streams{}) && !f.open() && skip(data) {
+				data = nil
+			}
 			open, more = split(data, f.offset, open, func(c piece) bool {
 				if c.next <= from {
 					return true

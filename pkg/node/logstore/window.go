@@ -114,7 +114,7 @@ func (p *Page) seek(ctx context.Context, segments []segment, since int64) (int64
 		}
 		for _, f := range frames {
 			if f.last >= since {
-				return p.walk(ctx, segments, f.offset, stepBytes, func(c piece) bool { return !c.begins || c.time < since })
+				return p.walk(ctx, segments, f.offset, stepBytes, nil, func(c piece) bool { return !c.begins || c.time < since })
 			}
 		}
 	}
@@ -151,7 +151,7 @@ func (s *stream) window(ctx context.Context, q windowQuery) (w *logapi.Window, e
 func (p *Page) windowFrom(ctx context.Context, segments []segment, from int64, q windowQuery) (*logapi.Window, error) {
 	w := &logapi.Window{Lines: []logapi.PlacedLine{}}
 	open, size := [2]int{}, 0 // by stream: 1 + the index of its line that continues
-	to, err := p.walk(ctx, segments, from, stepBytes, func(c piece) bool {
+	to, err := p.walk(ctx, segments, from, stepBytes, nil, func(c piece) bool {
 		if c.begins || open[c.stderr] == 0 {
 			if n := len(w.Lines); n == q.lines || n > 0 && size+q.longest > logapi.WindowBytes {
 				return false
@@ -319,7 +319,7 @@ func (p *Page) search(ctx context.Context, segments []segment, from int64, q mat
 		}
 	}
 	started, unchecked := now(), 0
-	to, err := p.walk(ctx, segments, from, stepBytes, func(c piece) bool {
+	to, err := p.walk(ctx, segments, from, stepBytes, needleOf(q.match).missing(), func(c piece) bool {
 		if unchecked += len(c.text) + 1; unchecked > searchBytes {
 			if unchecked = 0; now().Sub(started) > searchTime || ctx.Err() != nil {
 				return false

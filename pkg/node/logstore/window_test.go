@@ -361,7 +361,7 @@ func TestASearchEndsInTimeAndWithItsCaller(t *testing.T) {
 	l.print(60_000)
 	l.round()
 	x := l.store.find(uid, "app")
-	q, err := readMatchQuery(url.Values{"match": {"absent"}})
+	q, err := readMatchQuery(url.Values{"match": {"absent|missing"}})
 	require.NoError(t, err)
 	now := time.Unix(0, 0)
 	clock := func() time.Time { now = now.Add(time.Second); return now }

@@ -1,0 +1,66 @@
+package logstore
+
+import (
+	"bytes"
+	"regexp"
+	"regexp/syntax"
+	"strings"
+)
+
+// needle is a text that each match of a regular expression has. Looking for it in a whole frame is many times faster than matching each line.
+type needle struct {
+	text []byte // in lower case if fold is set; empty if no text is known
+	fold bool   // the case doesn't count
+}
+
+// needleOf returns the longest literal text at the top level of an expression.
+func needleOf(re *regexp.Regexp) (n needle) {
+	parsed, err := syntax.Parse(re.String(), syntax.Perl)
+	if err != nil {
+		return n
+	}
+	parts := []*syntax.Regexp{parsed}
+	if parsed.Op == syntax.OpConcat {
+		parts = parsed.Sub
+	}
+	for _, part := range parts {
+		if part.Op != syntax.OpLiteral || len(string(part.Rune)) <= len(n.text) {
+			continue
+		}
+		n = needle{[]byte(string(part.Rune)), part.Flags&syntax.FoldCase != 0}
+	}
+	if n.fold && strings.ContainsFunc(string(n.text), func(r rune) bool { return r >= 0x80 }) {
+		return needle{} // only ASCII is folded below
+	}
+	if n.fold {
+		n.text = bytes.ToLower(n.text)
+	}
+	return n
+}
+
+// missing returns a function that reports whether the data of a frame can't have a match; nil if nothing can be said.
+func (n needle) missing() func([]byte) bool {
+	if len(n.text) == 0 {
+		return nil
+	}
+	var lower []byte
+	return func(data []byte) bool {
+		if bytes.Contains(data, []byte(" P ")) {
+			return false // it may be between two parts of a line
+		}
+		if !n.fold {
+			return !bytes.Contains(data, n.text)
+		}
+		// The two letters beyond ASCII that fold to one of it: the sign of Kelvin and the long s.
+		if bytes.Contains(data, []byte("\u212a")) || bytes.Contains(data, []byte("\u017f")) {
+			return false
+		}
+		lower = append(lower[:0], data...)
+		for i, c := range lower {
+			if 'A' <= c && c <= 'Z' {
+				lower[i] = c + 'a' - 'A'
+			}
+		}
+		return !bytes.Contains(lower, n.text)
+	}
+}
