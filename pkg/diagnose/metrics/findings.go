@@ -2,7 +2,6 @@ package metrics
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 )
 
@@ -253,9 +252,9 @@ func (f *figures) waits() []Finding {
 		if len(tasks) == 0 {
 			continue
 		}
-		t := slices.MinFunc(tasks, func(a, b *task) int { return int(100 * (a.busy - b.busy)) })
+		t := tasks[0]
 		subject := someTasks(tasks)
-		text := fmt.Sprintf("%s %s while ", gpusOf(subject, t), unused(t, len(tasks) > 1))
+		text := fmt.Sprintf("%s %s while ", gpusOf(subject, t), unused(tasks))
 		if kind == DataWait {
 			text += fmt.Sprintf("the processors were full (above %s of the limit of %s) %s of the time: the program probably waits for its data.", percent(fullCPU), number(*t.cpu.Limit), percent(least[kind]))
 		} else {
@@ -274,16 +273,19 @@ func gpusOf(subject string, t *task) string {
 	return "The GPUs of " + subject + " were"
 }
 
-// unused says how little the GPUs of a task were used. If others are meant, too, it is that of the least used.
-func unused(t *task, others bool) string {
-	least := ""
-	if others {
-		least = ", those of " + t.name + " the least,"
+// unused says how little the GPUs of tasks were used: of several, those of each.
+func unused(tasks []*task) string {
+	idle, busy, least, most := 1.0, 0.0, "", ""
+	for _, t := range tasks {
+		idle, busy = min(idle, t.idle), max(busy, t.busy)
 	}
-	if t.idle >= 0.5 {
-		return fmt.Sprintf("idle%s (below %d %%) %s of the time", least, idleUse, percent(t.idle))
+	if len(tasks) > 1 {
+		least, most = "at least ", "at most "
 	}
-	return fmt.Sprintf("busy%s %.0f %% on average", least, t.busy)
+	if idle >= 0.5 {
+		return fmt.Sprintf("idle (below %d %%) %s%s of the time", idleUse, least, percent(idle))
+	}
+	return fmt.Sprintf("busy %s%.0f %% on average", most, busy)
 }
 
 func was(n int) string {

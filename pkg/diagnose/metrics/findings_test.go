@@ -66,7 +66,7 @@ func TestFindingsSayWhatTheFiguresShow(t *testing.T) {
 			want: []Finding{{DataWait, "GPU 3 of w[0] was idle (below 5 %) 80 % of the time while the processors were full (above 90 % of the limit of 8) 95 % of the time: the program probably waits for its data."}}},
 		"processors are full in several tasks": {charts: map[string][]Series{
 			"gpu-use": {gpu("w[0]", "0", "20x30"), gpu("w[1]", "0", "20x20"), gpu("w[2]", "0", "20x90")}, "cpu": {of("w[0]", 8, "20x8"), of("w[1]", 8, "18x8 2x1"), of("w[2]", 8, "20x8")}},
-			want: []Finding{{DataWait, "The GPUs of w[0] and w[1] were busy, those of w[1] the least, 20 % on average while the processors were full (above 90 % of the limit of 8) 90 % of the time: the program probably waits for its data."}}},
+			want: []Finding{{DataWait, "The GPUs of w[0] and w[1] were busy at most 30 % on average while the processors were full (above 90 % of the limit of 8) 90 % of the time: the program probably waits for its data."}}},
 		"one thread": {charts: map[string][]Series{"gpu-use": {gpu("w[0]", "0", "20x23"), gpu("w[0]", "1", "20x23")}, "cpu": {of("w[0]", 16, "19x1.02 1x3")}},
 			want: []Finding{{OneThread, "The GPUs of w[0] were busy 23 % on average while one processor of 16 was busy 95 % of the time: one thread probably prepares the data."}}},
 		"processors are full, but GPUs are busy": {charts: map[string][]Series{"gpu-use": {gpu("w[0]", "0", "20x60")}, "cpu": {of("w[0]", 8, "20x8")}}},
