@@ -52,7 +52,7 @@ func (r *runner) goTest(ctx context.Context, s suite) error {
 	}
 	// The rest of each package must pass without the excused tests: a failed test may hide a crash after it.
 	for _, pkg := range slices.Sorted(maps.Keys(run.failed)) {
-		if _, err := r.test(ctx, s.part(pkg, "-skip", run.failed[pkg])); err != nil {
+		if _, err := r.test(ctx, s.part(pkg, "-skip", r.skipped(pkg, run.failed[pkg]))); err != nil {
 			return fmt.Errorf("%s fails also without the tests that failed by chance or are quarantined: %w", pkg, err)
 		}
 	}
@@ -64,6 +64,17 @@ func (r *runner) goTest(ctx context.Context, s suite) error {
 	}
 	return nil
 }
+
+// skipped returns the tests that the rest of a package doesn't repeat: those that failed, and tests on hosts that passed, since each takes minutes.
+func (r *runner) skipped(pkg string, failed []string) []string {
+	if !onHosts(pkg) {
+		return failed
+	}
+	return slices.Concat(failed, slices.Sorted(maps.Keys(r.report.PassedTests)))
+}
+
+// onHosts reports whether a package has the tests on sandbox hosts.
+func onHosts(pkg string) bool { return strings.HasSuffix(pkg, "/test/e2e") }
 
 // suite is one call of "go test".
 type suite struct {

@@ -149,7 +149,7 @@ func (p *report) pass(e event, cached, partial bool) {
 		p.Packages[e.Package] = max(p.Packages[e.Package], 0)
 	case e.Test == "":
 		p.Packages[e.Package] = max(p.Packages[e.Package], e.Elapsed)
-	case strings.HasSuffix(e.Package, "/test/e2e") && !strings.Contains(e.Test, "/"):
+	case onHosts(e.Package) && !strings.Contains(e.Test, "/"):
 		p.PassedTests[e.Test] = e.Elapsed
 	default:
 		return

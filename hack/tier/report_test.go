@@ -68,6 +68,10 @@ func TestAContinuedRunLeavesOutThePassedPackagesAndTests(t *testing.T) {
 	r.since = &report{Passed: map[string][]string{"tests": {"a"}, "other": {"b"}}, PassedTests: map[string]float64{"TestB": 1, "TestA": 2}}
 	assert.Equal(t, []string{"b"}, r.rest([]string{"a", "b"}))
 	assert.Equal(t, []string{"-skip", "^(TestA|TestB)$"}, r.remaining())
+
+	r.report.PassedTests = map[string]float64{"TestD": 1, "TestC": 2}
+	assert.Equal(t, []string{"TestE", "TestC", "TestD"}, r.skipped("m/test/e2e", []string{"TestE"}), "a test on hosts passes once")
+	assert.Equal(t, []string{"TestE"}, r.skipped("m/pkg", []string{"TestE"}))
 	r.report.resume(r.since)
 	assert.Equal(t, r.since.Passed, r.report.Passed, "the next continued run leaves them out, too")
 }
