@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -61,11 +62,12 @@ func TestWhatAPersonWritesIsKept(t *testing.T) {
 	b.has(".cm-content", "very-secret")
 
 	// After a reload, secrets are masked, and everything else is as it was.
-	b.run("addEventListener('beforeunload', e => e.stopImmediatePropagation(), true)") // the browser would report that it doesn't ask
+	b.leaves()
 	b.do(chromedp.Navigate(w.URL+"/jobs"), chromedp.Navigate(w.URL+at))
 	b.has(".note", "This is what you wrote here before.")
 	b.has(".cm-content", "other: '******'")
 	b.has(".note", "Secrets of the original are masked")
+	b.do(chromedp.Click(chromedp.CSS(".cm-content"))) // the browser asks only people who have done something on the page
 	b.press(".note button", "Start again without it")
 	b.shows("document.querySelector('.cm-content').innerText.includes('finetune') && !document.querySelector('.cm-content').innerText.includes('******')")
 	b.shows("!document.querySelector('.note')")
@@ -76,6 +78,19 @@ func TestWhatAPersonWritesIsKept(t *testing.T) {
 	b.signOut()
 	b.shows("Object.keys(sessionStorage).length === 0")
 	b.fine()
+}
+
+// leaves agrees whenever the browser asks whether to leave a page.
+func (b *tab) leaves() {
+	dialogs := chromedp.Events(b.ctx, page.JavascriptDialogOpening)
+	go func() {
+		for _, err := range dialogs {
+			if err != nil {
+				return
+			}
+			_, _ = chromedp.Call(b.ctx, page.HandleJavaScriptDialog, page.HandleJavaScriptDialogParams{Accept: true}) // the page stays without it
+		}
+	}()
 }
 
 // claim makes a storage until the end of the test.

@@ -2782,6 +2782,7 @@ function Secrets({ text: text2, values, change }) {
   if (all2.length === 0) return null;
   return /* @__PURE__ */ jsxs12("form", { class: "parameters secrets", "aria-label": t("secretsOfJob"), onSubmit: (e) => e.preventDefault(), children: [
     /* @__PURE__ */ jsx13("h2", { children: t("secretsOfJob") }),
+    /* @__PURE__ */ jsx13("input", { type: "text", name: "username", autocomplete: "off", hidden: true, readOnly: true }),
     all2.map((p) => /* @__PURE__ */ jsxs12("label", { children: [
       /* @__PURE__ */ jsx13("span", { children: p.name }),
       /* @__PURE__ */ jsx13(

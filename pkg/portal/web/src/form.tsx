@@ -45,6 +45,8 @@ export function Secrets({ text, values, change }: { text: string; values: Record
   return (
     <form class="parameters secrets" aria-label={t("secretsOfJob")} onSubmit={(e) => e.preventDefault()}>
       <h2>{t("secretsOfJob")}</h2>
+      {/* Browsers expect one beside fields of passwords. */}
+      <input type="text" name="username" autocomplete="off" hidden readOnly />
       {all.map((p) => (
         <label key={p.name}>
           <span>{p.name}</span>
