@@ -2,8 +2,10 @@ package browser
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
+	"os"
 	"testing"
 	"time"
 
@@ -30,6 +32,9 @@ const liveJobs = 10_000
 // time from a change of a job until the page shows it. It asserts none of them, because they depend on the machine.
 func TestTenThousandLiveJobs(t *testing.T) {
 	tier.More(t, "a browser and 10,000 jobs")
+	if os.Getenv("PAICTL_BENCH") == "" {
+		t.Skip("it takes minutes to make 10,000 jobs: set PAICTL_BENCH=1")
+	}
 	w := newWorld(t)
 	w.machines(largeMachines)
 	w.live(liveJobs)
@@ -53,7 +58,7 @@ func TestTenThousandLiveJobs(t *testing.T) {
 
 	begun = time.Now()
 	w.finish("ann", "live-7777", 0, "Succeeded", "")
-	b.shows("document.querySelector('tr[data-job]').innerText.includes('succeeded')")
+	b.shows("document.querySelector('tr[data-job]').innerText.includes('Succeeded')")
 	pixel := time.Since(begun)
 	fmt.Printf("%d live jobs, %d machines: list %s, %.0f kB, home %s, machines %s, search %s, a change after %s\n", liveJobs, largeMachines,
 		list.Round(time.Millisecond), size/1000, home.Round(time.Millisecond), machines.Round(time.Millisecond), search.Round(time.Millisecond), pixel.Round(time.Millisecond))
@@ -97,6 +102,15 @@ func (w *world) live(n int) {
 			return err
 		})
 	}
+	w.t.Cleanup(func() { // all at once would take longer than a request may
+		ctx := context.WithoutCancel(w.t.Context())
+		for i := range n {
+			group.Go(func() error {
+				return jobs.Delete(ctx, fv1.ObjectName("ann", fmt.Sprintf("live-%d", i)), metav1.DeleteOptions{})
+			})
+		}
+		require.NoError(w.t, group.Wait())
+	})
 	require.NoError(w.t, group.Wait())
 }
 

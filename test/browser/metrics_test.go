@@ -118,7 +118,7 @@ func TestUseOverTime(t *testing.T) {
 	w.run("ann", "train")
 	b.signIn(w, "/jobs/ann/train?tab=metrics", "ann")
 
-	b.has(".findings", "while the processors were full")
+	b.has(".metric-findings", "while the processors were full")
 	b.shows("document.querySelectorAll('.plot canvas').length === document.querySelectorAll('.plot').length && document.querySelectorAll('.plot').length === 9")
 	b.shows("document.querySelectorAll('.plot')[0].querySelectorAll('.lines li').length === 8")
 	b.has(".plot:nth-child(4)", "Lowest of 8") // processors: more tasks than lines

@@ -852,7 +852,7 @@ function Metrics(s) {
     error.value ? /* @__PURE__ */ jsx6(Problem, { of: error.value, again }) : null,
     !r && !error.value ? /* @__PURE__ */ jsx6(Loading, {}) : null,
     r?.note ? /* @__PURE__ */ jsx6("p", { class: "empty", children: r.note }) : null,
-    r?.findings?.length ? /* @__PURE__ */ jsx6("ul", { class: "findings", "aria-label": t("findings"), children: r.findings.map((f) => /* @__PURE__ */ jsx6("li", { children: f.text }, f.kind)) }) : null,
+    r?.findings?.length ? /* @__PURE__ */ jsx6("ul", { class: "metric-findings", "aria-label": t("findings"), children: r.findings.map((f) => /* @__PURE__ */ jsx6("li", { children: f.text }, f.kind)) }) : null,
     r?.charts?.length ? /* @__PURE__ */ jsxs5(Fragment3, { children: [
       /* @__PURE__ */ jsx6("div", { class: "plots", children: r.charts.map((c) => /* @__PURE__ */ jsx6(Plot, { c, r, height: s.height ?? 150 }, c.name)) }),
       /* @__PURE__ */ jsxs5("details", { children: [

@@ -69,7 +69,7 @@ export function Metrics(s: Subject) {
       {!r && !error.value ? <Loading /> : null}
       {r?.note ? <p class="empty">{r.note}</p> : null}
       {r?.findings?.length ? (
-        <ul class="findings" aria-label={t("findings")}>
+        <ul class="metric-findings" aria-label={t("findings")}>
           {r.findings.map((f) => (
             <li key={f.kind}>{f.text}</li>
           ))}
