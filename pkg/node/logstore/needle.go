@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"regexp"
 	"regexp/syntax"
+	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // needle is a text that each match of a regular expression has. Looking for it in a whole frame is many times faster than matching each line.
@@ -24,8 +26,8 @@ func needleOf(re *regexp.Regexp) (n needle) {
 		parts = parsed.Sub
 	}
 	for _, part := range parts {
-		if part.Op != syntax.OpLiteral || len(string(part.Rune)) <= len(n.text) {
-			continue
+		if part.Op != syntax.OpLiteral || len(string(part.Rune)) <= len(n.text) || slices.Contains(part.Rune, utf8.RuneError) {
+			continue // U+FFFD also matches a byte that is no UTF-8
 		}
 		n = needle{[]byte(string(part.Rune)), part.Flags&syntax.FoldCase != 0}
 	}

@@ -1,8 +1,10 @@
 package logstore
 
 import (
+	"net/url"
 	"regexp"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 )
@@ -26,4 +28,15 @@ func TestAFrameWithoutTheTextOfASearchIsSkipped(t *testing.T) {
 		assert.False(t, fold([]byte(text)), text)
 	}
 	assert.Nil(t, needleOf(regexp.MustCompile("a|b")).missing())
+}
+
+func TestASearchForTheReplacementCharacterFindsBytesThatAreNoUTF8(t *testing.T) {
+	l := newLab(t)
+	l.raw(l.now.Format(time.RFC3339Nano) + " stdout F caf\xe9 au lait\n")
+	l.rotate()
+	l.round()
+	for _, expression := range []string{"caf\ufffd", "\ufffd au", "(?i)CAF\ufffd"} {
+		assert.True(t, regexp.MustCompile(expression).MatchString("caf\xe9 au lait"), "that is how Go matches")
+		assert.Len(t, l.search("match="+url.QueryEscape(expression)).Items, 1, expression)
+	}
 }
