@@ -1,8 +1,11 @@
 package transfer
 
 import (
+	"bytes"
 	"cmp"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -14,13 +17,16 @@ import (
 // MaxEntries bounds how many entries of a folder are listed.
 const MaxEntries = 2000
 
+// maxText bounds their names and the targets of links, in bytes, of which JSON makes up to six times as many.
+const maxText = 512 << 10
+
 // Listing is a path in a task, with the entries of a folder.
 type Listing struct {
 	// Path is absolute.
 	Path string `json:"path"`
 	Entry
 	// Entries are those of a folder, by name.
-	Entries []Entry `json:"entries,omitempty"`
+	Entries Entries `json:"entries,omitempty"`
 	// More reports whether the folder has further entries.
 	More bool `json:"more,omitempty"`
 }
@@ -35,6 +41,29 @@ type Entry struct {
 	Modified *time.Time `json:"modified,omitempty"`
 	// Link is the target of a symbolic link as it is written.
 	Link string `json:"link,omitempty"`
+}
+
+// Entries are at most MaxEntries.
+type Entries []Entry
+
+// UnmarshalJSON implements json.Unmarshaler. It reads no entry beyond MaxEntries, because the text may be of a task.
+func (e *Entries) UnmarshalJSON(data []byte) error {
+	*e = nil
+	d := json.NewDecoder(bytes.NewReader(data))
+	if begin, err := d.Token(); err != nil || begin != json.Delim('[') {
+		return cmp.Or(err, errors.New("the entries aren't a list"))
+	}
+	for d.More() {
+		if len(*e) == MaxEntries {
+			return fmt.Errorf("there are more than %d entries", MaxEntries)
+		}
+		var one Entry
+		if err := d.Decode(&one); err != nil {
+			return err
+		}
+		*e = append(*e, one)
+	}
+	return nil
 }
 
 // List returns a path, and the entries if it is a folder. If the path doesn't exist, the result has the kind None.
@@ -62,9 +91,15 @@ func List(name string) (*Listing, error) {
 	if out.More = len(names) > MaxEntries; out.More {
 		names = names[:MaxEntries]
 	}
-	out.Entries = make([]Entry, 0, len(names))
+	out.Entries = make(Entries, 0, len(names))
+	text := 0
 	for _, n := range names {
-		if e := entryOf(filepath.Join(whole, n)); e.Kind != None || e.Link != "" {
+		e := entryOf(filepath.Join(whole, n))
+		if text += len(n) + len(e.Link); text > maxText {
+			out.More = true
+			break
+		}
+		if e.Kind != None || e.Link != "" {
 			out.Entries = append(out.Entries, e)
 		}
 	}

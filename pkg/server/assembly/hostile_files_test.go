@@ -1,0 +1,84 @@
+package assembly_test
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/openpai/paictl/pkg/job/jobtest"
+	"github.com/openpai/paictl/pkg/server/servertest"
+)
+
+// patience is longer than any answer of these tests takes, unless it never comes.
+const patience = 20 * time.Second
+
+// hostileTask is a running task of ann whose runtime answers to cp-kind that a path is a file, and otherwise as answer does.
+func hostileTask(t *testing.T, answer func(what string, p *jobtest.Process) *metav1.Status) *rooms {
+	t.Helper()
+	r := newRooms(t)
+	require.Equal(t, 202, r.Submit(r.tokens["ann"], "files", "speech").Status)
+	r.runs(t, "ann", "files")
+	r.kubelet.Exec = func(p *jobtest.Process) *metav1.Status {
+		what := servertest.RuntimeCommand(p)[0]
+		if what == "cp-kind" {
+			_, _ = io.WriteString(p.Stdout, "file\n")
+			return jobtest.Exited(0)
+		}
+		return answer(what, p)
+	}
+	return r
+}
+
+// soon sends a request for ann's file a, whose answer must come.
+func (r *rooms) soon(t *testing.T, method, rest string, length int64, body io.Reader) (status int, h http.Header, text string, err error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, method, r.URL+"/api/v3/jobs/ann/files/tasks/Worker_1/0/files"+rest+"?path=a", body)
+	require.NoError(t, err)
+	req.Header.Set("Authorization", "Bearer "+r.tokens["ann"])
+	if body != nil {
+		req.ContentLength = length
+	}
+	resp, err := r.Client.Do(req)
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	got, err := io.ReadAll(resp.Body)
+	return resp.StatusCode, resp.Header, string(got), err
+}
+
+func TestAListingOfMoreEntriesThanTheRuntimeListsIsRefused(t *testing.T) {
+	answer := `{"path":"/a","name":"a","kind":"folder","entries":[{}` + strings.Repeat(",{}", 1<<20) + "]}"
+	r := hostileTask(t, func(_ string, p *jobtest.Process) *metav1.Status {
+		_, _ = io.WriteString(p.Stdout, answer)
+		return jobtest.Exited(0)
+	})
+	status, _, text, err := r.soon(t, "GET", "", 0, nil)
+	require.NoError(t, err)
+	assert.Equal(t, 502, status, "%d bytes", len(text))
+}
+
+func TestAFolderOfLinksWithLongTargetsIsListed(t *testing.T) {
+	dir := t.TempDir()
+	target := strings.Repeat("x/", 2000)
+	for i := range 2000 {
+		require.NoError(t, os.Symlink(target, filepath.Join(dir, strings.Repeat("n", i%200)+time.Duration(i).String())))
+	}
+	r := newRooms(t)
+	require.Equal(t, 202, r.Submit(r.tokens["ann"], "files", "speech").Status)
+	r.runs(t, "ann", "files")
+	r.kubelet.Exec = servertest.RunRuntime(t, dir)
+	resp, text, err := r.file(t, "GET", "ann", "", ".", nil)
+	require.NoError(t, err)
+	assert.Equal(t, 200, resp.StatusCode, text[:min(300, len(text))])
+	assert.Contains(t, text[max(0, len(text)-200):], `"more":true`)
+}
