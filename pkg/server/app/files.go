@@ -33,6 +33,8 @@ const (
 	maxKind    = 64
 	maxReason  = 1 << 10
 	maxPath    = 4 << 10
+	// maxAround bounds what an archive has before its file, and after it.
+	maxAround = 64 << 10
 )
 
 const codeNoFile = "NoFileError"
@@ -130,7 +132,8 @@ func unpackFile(r io.Reader, name string, begin func(File), to io.Writer) error 
 	if err != nil {
 		return err
 	}
-	files := tar.NewReader(z)
+	bounded := &io.LimitedReader{R: z, N: maxAround}
+	files := tar.NewReader(bounded)
 	h, err := files.Next()
 	if err != nil {
 		return err
@@ -139,11 +142,17 @@ func unpackFile(r io.Reader, name string, begin func(File), to io.Writer) error 
 		return errAnswer
 	}
 	begin(File{Name: name, Size: h.Size})
+	bounded.N = h.Size
 	if _, err := io.CopyN(to, files, h.Size); err != nil {
 		return err
 	}
-	_, err = io.Copy(io.Discard, r) // the runtime's exit code comes after its output
-	return err
+	// The runtime's exit code comes after its output.
+	if n, err := io.CopyN(io.Discard, r, maxAround); n == maxAround {
+		return errAnswer
+	} else if !errors.Is(err, io.EOF) {
+		return err
+	}
+	return nil
 }
 
 // WriteFile writes a file of size bytes into a running task. Folders on the way are made; a file of that name is replaced.

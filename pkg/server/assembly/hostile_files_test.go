@@ -1,6 +1,9 @@
 package assembly_test
 
 import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
 	"context"
 	"io"
 	"net/http"
@@ -38,6 +41,15 @@ func hostileTask(t *testing.T, answer func(what string, p *jobtest.Process) *met
 	return r
 }
 
+// forever writes a text until nobody reads it.
+func forever(p *jobtest.Process, text []byte) *metav1.Status {
+	for {
+		if _, err := p.Stdout.Write(text); err != nil {
+			return jobtest.Exited(1)
+		}
+	}
+}
+
 // soon sends a request for ann's file a, whose answer must come.
 func (r *rooms) soon(t *testing.T, method, rest string, length int64, body io.Reader) (status int, h http.Header, text string, err error) {
 	t.Helper()
@@ -54,6 +66,53 @@ func (r *rooms) soon(t *testing.T, method, rest string, length int64, body io.Re
 	defer resp.Body.Close()
 	got, err := io.ReadAll(resp.Body)
 	return resp.StatusCode, resp.Header, string(got), err
+}
+
+// packed returns the beginning of a file's archive.
+func packed(t *testing.T, size int64, body string) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	files := tar.NewWriter(z)
+	require.NoError(t, files.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: "a", Size: size, Mode: 0o600}))
+	_, err := io.WriteString(files, body)
+	require.NoError(t, err)
+	require.NoError(t, z.Close())
+	return b.Bytes()
+}
+
+func TestAnAnswerOfATaskThatNeverEndsEnds(t *testing.T) {
+	t.Run("after the file", func(t *testing.T) {
+		ended := make(chan struct{})
+		r := hostileTask(t, func(_ string, p *jobtest.Process) *metav1.Status {
+			defer close(ended)
+			_, _ = p.Stdout.Write(packed(t, 1, "x"))
+			return forever(p, make([]byte, 1<<10))
+		})
+		_, _, _, _ = r.soon(t, "GET", "/content", 0, nil)
+		select {
+		case <-ended:
+		case <-time.After(patience):
+			t.Error("the task's output is still read, and nobody gets it")
+		}
+	})
+	t.Run("before the file", func(t *testing.T) {
+		var header bytes.Buffer
+		files := tar.NewWriter(&header)
+		require.NoError(t, files.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: "a", Format: tar.FormatPAX, PAXRecords: map[string]string{"A.b": strings.Repeat("x", 100<<10)}}))
+		records := header.Bytes()[:header.Len()-512] // without the file's own header
+		r := hostileTask(t, func(_ string, p *jobtest.Process) *metav1.Status {
+			z := gzip.NewWriter(p.Stdout)
+			for {
+				if _, err := z.Write(records); err != nil {
+					return jobtest.Exited(1)
+				}
+			}
+		})
+		status, _, text, err := r.soon(t, "GET", "/content", 0, nil)
+		require.NoError(t, err)
+		assert.GreaterOrEqual(t, status, 400, text)
+	})
 }
 
 func TestAListingOfMoreEntriesThanTheRuntimeListsIsRefused(t *testing.T) {
