@@ -210,7 +210,7 @@ func (j *Job) enterFiles(ctx context.Context, role string, index int32, what, na
 	if name == "" || len(name) > maxPath || strings.ContainsRune(name, 0) || !utf8.ValidString(name) {
 		return nil, wire.Bad("path: name a file of the task, in at most 4 KiB")
 	}
-	detail := map[string]string{"way": "files", "do": what, "task": job.TaskName(role, index), "path": wire.Shown(name)}
+	detail := map[string]string{"way": "files", "do": what, "task": job.TaskName(role, index), "path": name}
 	err = j.change(ctx, "job.enter", detail, func(ctx context.Context) (err error) {
 		if t, err = j.target(ctx, role, index); err != nil {
 			return err

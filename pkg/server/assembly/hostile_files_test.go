@@ -126,6 +126,14 @@ func TestAListingOfMoreEntriesThanTheRuntimeListsIsRefused(t *testing.T) {
 	assert.Equal(t, 502, status, "%d bytes", len(text))
 }
 
+func TestTheAuditNamesAFileByItsWholePath(t *testing.T) {
+	r := hostileTask(t, func(string, *jobtest.Process) *metav1.Status { return jobtest.Exited(1) })
+	path := strings.Repeat("./", 100) + "secret.key"
+	_, _, err := r.file(t, "GET", "ann", "/content", path, nil)
+	require.NoError(t, err)
+	assert.Contains(t, r.Printed.String(), path)
+}
+
 func TestAFolderOfLinksWithLongTargetsIsListed(t *testing.T) {
 	dir := t.TempDir()
 	target := strings.Repeat("x/", 2000)
