@@ -12,8 +12,10 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"path"
 	"strings"
+	"sync/atomic"
 	"time"
 	"unicode/utf8"
 
@@ -155,8 +157,9 @@ func unpackFile(r io.Reader, name string, begin func(File), to io.Writer) error 
 	return nil
 }
 
-// WriteFile writes a file of size bytes into a running task. Folders on the way are made; a file of that name is replaced.
-func (j *Job) WriteFile(ctx context.Context, role string, index int32, name string, size int64, from io.Reader) error {
+// WriteFile writes a file of size bytes into a running task. Folders on the way are made; a file of that name is replaced. It calls stop, which has to end a
+// read of from that waits, if the task ends before it has the whole file.
+func (j *Job) WriteFile(ctx context.Context, role string, index int32, name string, size int64, from io.Reader, stop func()) error {
 	dir, base := path.Split(name)
 	if base == "" || base == "." || base == ".." {
 		return wire.Bad("path: name a file, not a folder")
@@ -172,9 +175,9 @@ func (j *Job) WriteFile(ctx context.Context, role string, index int32, name stri
 	defer end()
 	go j.guard(ctx, "job.enter", end)
 	read, write := io.Pipe()
-	packed := make(chan error, 1)
+	packed, counted := make(chan error, 1), &counting{Reader: from}
 	go func() {
-		err := packFile(write, base, size, from)
+		err := packFile(write, base, size, counted)
 		write.CloseWithError(err)
 		packed <- err
 	}()
@@ -183,10 +186,32 @@ func (j *Job) WriteFile(ctx context.Context, role string, index int32, name stri
 	}
 	err = j.runIn(ctx, t, read, io.Discard, "cp-in", dir)
 	read.CloseWithError(io.ErrClosedPipe)
-	if failed := <-packed; failed != nil && !errors.Is(failed, io.ErrClosedPipe) {
+	if counted.n.Load() < size {
+		stop()
+	}
+	switch failed := <-packed; {
+	case failed != nil && !errors.Is(failed, io.ErrClosedPipe) && !errors.Is(failed, os.ErrDeadlineExceeded):
 		return failed
+	case failed != nil && err == nil:
+		return errPart
 	}
 	return err
+}
+
+// errPart is the error for a file that a task didn't take to its end.
+var errPart = &wire.Error{Status: http.StatusBadGateway, Code: wire.CodeUnavailable, Message: "the task has taken only a part of the file"}
+
+// counting counts the bytes that are read.
+type counting struct {
+	io.Reader
+	n atomic.Int64
+}
+
+// Read implements io.Reader.
+func (c *counting) Read(p []byte) (int, error) {
+	n, err := c.Reader.Read(p)
+	c.n.Add(int64(n))
+	return n, err
 }
 
 // packFile writes one file as a gzipped tar.

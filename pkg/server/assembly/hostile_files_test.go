@@ -126,6 +126,20 @@ func TestAListingOfMoreEntriesThanTheRuntimeListsIsRefused(t *testing.T) {
 	assert.Equal(t, 502, status, "%d bytes", len(text))
 }
 
+func TestAnUploadEndsWithItsTask(t *testing.T) {
+	for name, code := range map[string]int{"which fails": 1, "which says that it has the file": 0} {
+		t.Run(name, func(t *testing.T) {
+			r := hostileTask(t, func(string, *jobtest.Process) *metav1.Status { return jobtest.Exited(code) })
+			stalled, end := io.Pipe()
+			defer end.Close()
+			go func() { _, _ = io.WriteString(end, "the beginning") }()
+			status, _, text, err := r.soon(t, "PUT", "/content", 1<<30, stalled)
+			require.NoError(t, err)
+			assert.GreaterOrEqual(t, status, 400, text)
+		})
+	}
+}
+
 func TestTheAuditNamesAFileByItsWholePath(t *testing.T) {
 	r := hostileTask(t, func(string, *jobtest.Process) *metav1.Status { return jobtest.Exited(1) })
 	path := strings.Repeat("./", 100) + "secret.key"

@@ -111,7 +111,12 @@ func writeFile(c *server.Call) error {
 	if err != nil {
 		return err
 	}
-	if err := j.WriteFile(c.Context(), in.Role, index, in.Path, c.Request.ContentLength, c.Request.Body); err != nil {
+	stop := func() {
+		if http.NewResponseController(c.Writer).SetReadDeadline(time.Now()) != nil { // in process
+			_ = c.Request.Body.Close()
+		}
+	}
+	if err := j.WriteFile(c.Context(), in.Role, index, in.Path, c.Request.ContentLength, c.Request.Body, stop); err != nil {
 		return err
 	}
 	return c.JSON(struct{}{})
