@@ -74,9 +74,12 @@ func (t *Trial) Why(r *Request, nodes Nodes) Explanation {
 	return e
 }
 
+// fewPods is the size of gangs that Largest tries in any case.
+const fewPods = 64
+
 // Largest returns the number of pods of the largest gang with pods of the same size that would start now without the end of others. It
-// returns 0 if not even one pod would start, or if the request has pods of several sizes.
-func (t *Trial) Largest(r *Request, nodes Nodes) int {
+// returns 0 if not even one pod would start, if the request has pods of several sizes, or if late reports true before the search of large gangs ends.
+func (t *Trial) Largest(r *Request, nodes Nodes, late func() bool) int {
 	s := t.s
 	s.settle()
 	if s.malformed(r) != nil || len(r.Root.Pods) != 1 || len(r.Root.Children) > 0 {
@@ -111,7 +114,11 @@ func (t *Trial) Largest(r *Request, nodes Nodes) int {
 	}
 	low := 0 // starts, and high doesn't
 	for high := most + 1; high-low > 1; {
-		if middle := (low + high + 1) / 2; starts(middle) {
+		middle := min((low+high+1)/2, max(2*low, 1)) // so that the last try before late is short, too
+		if middle > fewPods && late() {
+			return 0
+		}
+		if starts(middle) {
 			low = middle
 		} else {
 			high = middle

@@ -25,7 +25,7 @@ func tryGangs(t *testing.T, w *world, random *rand.Rand) (tried []triedGang) {
 			g.nodes = w.someNodes(c, g.r)
 		}
 		e := trial.Why(g.r, g.nodes)
-		if n := trial.Largest(g.r, g.nodes); n > 0 {
+		if n := trial.Largest(g.r, g.nodes, func() bool { return false }); n > 0 {
 			larger := *g.r
 			larger.Root.Pods = []PodSet{{Count: n, CellType: g.r.Root.Pods[0].CellType, Cells: g.r.Root.Pods[0].Cells}}
 			require.Equal(t, Ready, trial.Why(&larger, g.nodes).Code, "%d pods of %v", n, g.r)

@@ -23,6 +23,9 @@ const (
 	// mostTried is how many gangs of one question are tried, and trialTime how long it tries more than one of a kind: others wait for the lock.
 	mostTried = 256
 	trialTime = 50 * time.Millisecond
+	// fewKinds are tried in any case, and more of them for kindsTime after trialTime.
+	fewKinds  = 16
+	kindsTime = 200 * time.Millisecond
 	// trials is how many questions are answered at a time; others wait for trialsWait at most. trialRest is the time between two
 	// of them, as a multiple of the time that the last one took.
 	trials     = 1
@@ -59,13 +62,13 @@ func (b *Store) outlook(ctx context.Context, q *api.OutlookQuery) (out *api.Outl
 	}
 	start := time.Now()
 	defer func() { time.AfterFunc(trialRest*time.Since(start), end) }()
-	if !b.locked(func(s *state) { out = s.outlook(gangs, start.Add(trialTime)) }) {
+	if !b.locked(func(s *state) { out, err = s.outlook(gangs, start.Add(trialTime)) }) {
 		return nil, errNotLeading
 	}
-	if out == nil {
+	if out == nil && err == nil {
 		return nil, errBug
 	}
-	return out, nil
+	return out, err
 }
 
 // newGang is a gang that doesn't exist, with one pod of each kind; or count gangs of one pod.
@@ -104,16 +107,20 @@ func newGangs(q *api.OutlookQuery) ([]*newGang, error) {
 	return out, nil
 }
 
-func (s *state) outlook(gangs []*newGang, until time.Time) *api.Outlook {
+// outlook tries gangs, and more than one of a kind until a time. If there are many kinds, the error is that they took too long.
+func (s *state) outlook(gangs []*newGang, until time.Time) (*api.Outlook, error) {
 	out := &api.Outlook{Gangs: make([]api.NewGang, len(gangs))}
 	t := s.core.Trial()
 	defer t.End()
 	left := mostTried
 	for i, g := range gangs {
+		if i >= fewKinds && time.Now().After(until.Add(kindsTime)) {
+			return nil, badRequest("the question has %d kinds of pods, of which %d took too long to try", len(gangs), i)
+		}
 		out.Gangs[i] = s.tryNew(t, g, &left, until)
 	}
 	s.placeNew(gangs, out.Gangs)
-	return out
+	return out, nil
 }
 
 // tryNew tries a new gang, or several alike ones.
@@ -130,7 +137,7 @@ func (s *state) tryNew(t *cell.Trial, g *newGang, left *int, until time.Time) ap
 		}
 	}
 	if g.count == 1 {
-		out.Largest = s.largest(t, requests[0], nodes)
+		out.Largest = s.largest(t, requests[0], nodes, until)
 	}
 	tried, on := 0, map[string]bool{}
 	for out.Starting == tried && tried < g.count {
@@ -221,9 +228,10 @@ func gangsOf(victims []cell.Victim) int {
 	return len(gangs)
 }
 
-// largest returns the largest gang of a request's shape that would start now; nil if none would, or if the shape has several sizes.
-func (s *state) largest(t *cell.Trial, r *cell.Request, nodes cell.Nodes) *cell.Smaller {
-	n := t.Largest(r, nodes)
+// largest returns the largest gang of a request's shape that would start now; nil if none would, if the shape has several sizes, or if the search for
+// large gangs isn't over at a time.
+func (s *state) largest(t *cell.Trial, r *cell.Request, nodes cell.Nodes, until time.Time) *cell.Smaller {
+	n := t.Largest(r, nodes, func() bool { return !time.Now().Before(until) })
 	if n == 0 {
 		return nil
 	}
