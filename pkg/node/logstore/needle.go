@@ -27,7 +27,7 @@ func needleOf(re *regexp.Regexp) (n needle) {
 	}
 	for _, part := range parts {
 		if part.Op != syntax.OpLiteral || len(string(part.Rune)) <= len(n.text) || slices.Contains(part.Rune, utf8.RuneError) {
-			continue // U+FFFD also matches a byte that is no UTF-8
+			continue // U+FFFD also matches bytes that are not UTF-8
 		}
 		n = needle{[]byte(string(part.Rune)), part.Flags&syntax.FoldCase != 0}
 	}

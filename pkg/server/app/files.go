@@ -35,7 +35,7 @@ const (
 	maxKind    = 64
 	maxReason  = 1 << 10
 	maxPath    = 4 << 10
-	// maxAround bounds what an archive has before its file, and after it.
+	// maxAround bounds the parts of an archive before its file, and after it.
 	maxAround = 64 << 10
 )
 
@@ -158,7 +158,7 @@ func unpackFile(r io.Reader, name string, begin func(File), to io.Writer) error 
 }
 
 // WriteFile writes a file of size bytes into a running task. Folders on the way are made; a file of that name is replaced. It calls stop, which has to end a
-// read of from that waits, if the task ends before it has the whole file.
+// read of from that waits, if the task stops before it has the whole file.
 func (j *Job) WriteFile(ctx context.Context, role string, index int32, name string, size int64, from io.Reader, stop func()) error {
 	dir, base := path.Split(name)
 	if base == "" || base == "." || base == ".." {

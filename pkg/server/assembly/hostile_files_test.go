@@ -41,7 +41,7 @@ func hostileTask(t *testing.T, answer func(what string, p *jobtest.Process) *met
 	return r
 }
 
-// forever writes a text until nobody reads it.
+// forever writes a text until a write fails.
 func forever(p *jobtest.Process, text []byte) *metav1.Status {
 	for {
 		if _, err := p.Stdout.Write(text); err != nil {
