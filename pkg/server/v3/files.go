@@ -1,6 +1,7 @@
 package v3
 
 import (
+	"errors"
 	"mime"
 	"net/http"
 	"reflect"
@@ -82,8 +83,9 @@ func readFile(c *server.Call) error {
 			h.Set("Content-Length", strconv.FormatInt(file.Size, 10))
 		}
 	}
-	err = j.ReadFile(c.Context(), in.Role, index, in.Path, begin, flowWriter{f})
+	err = j.ReadFile(c.Context(), in.Role, index, in.Path, begin, flowWriter{f, c.Request.Method == http.MethodHead})
 	switch {
+	case errors.Is(err, errHead): // the headers are the answer
 	case err != nil && !f.Begun():
 		h := c.Writer.Header()
 		h.Del("Content-Disposition")
@@ -96,10 +98,19 @@ func readFile(c *server.Call) error {
 }
 
 // flowWriter writes to an answer whose length may not be known.
-type flowWriter struct{ f *server.Flow }
+type flowWriter struct {
+	f    *server.Flow
+	head bool
+}
+
+// errHead ends the reading of a file of which only the headers are sent.
+var errHead = errors.New("the answer has no body")
 
 // Write implements io.Writer.
 func (w flowWriter) Write(p []byte) (int, error) {
+	if w.head {
+		return 0, errHead
+	}
 	if err := w.f.Write(p, false); err != nil {
 		return 0, err
 	}
