@@ -179,7 +179,7 @@ func (p *Page) windowFrom(ctx context.Context, segments []segment, from int64, q
 // windowBefore returns the last lines before a position.
 func (p *Page) windowBefore(ctx context.Context, segments []segment, to int64, q windowQuery) (*logapi.Window, error) {
 	w := &logapi.Window{Lines: []logapi.PlacedLine{}, To: to}
-	open, size := [2]*logapi.PlacedLine{}, 0 // by stream: its line whose beginning hasn't been read
+	open, size := [2]*lineBack{}, 0 // by stream: its line whose beginning hasn't been read
 	first := true
 	from, err := p.walkBack(ctx, segments, to, stepBytes, func(c piece) bool {
 		l := open[c.stderr]
@@ -193,19 +193,16 @@ func (p *Page) windowBefore(ctx context.Context, segments []segment, to int64, q
 			if n >= q.lines || n > 0 && size+q.longest > logapi.WindowBytes {
 				return false
 			}
-			l = &logapi.PlacedLine{}
+			l = &lineBack{longest: q.longest}
 			open[c.stderr] = l
 		}
 		if first {
 			w.To, first = c.next, false
 		}
 		l.At, l.Stamp, l.Bytes = c.at, string(c.stamp), l.Bytes+int64(len(c.text))
-		size -= len(l.Text)
-		text := append([]byte{}, c.text[:min(q.longest, len(c.text))]...)
-		l.Text = append(text, l.Text[:min(q.longest-len(text), len(l.Text))]...)
-		size += len(l.Text)
+		size += l.prepend(c.text)
 		if c.begins {
-			w.Lines = append(w.Lines, *l)
+			w.Lines = append(w.Lines, l.whole())
 			open[c.stderr] = nil
 		}
 		return true
@@ -213,11 +210,39 @@ func (p *Page) windowBefore(ctx context.Context, segments []segment, to int64, q
 	for _, l := range open {
 		if l != nil {
 			l.Continued = true
-			w.Lines = append(w.Lines, *l)
+			w.Lines = append(w.Lines, l.whole())
 		}
 	}
 	slices.SortFunc(w.Lines, func(a, b logapi.PlacedLine) int { return cmp.Compare(a.At, b.At) })
 	return finished(w, from, err)
+}
+
+// lineBack is a line that is read backwards. It copies each byte once: a line may have many more than are returned.
+type lineBack struct {
+	logapi.PlacedLine
+	longest int
+	parts   [][]byte // the line's beginning is the last one
+	held    int      // bytes of parts
+}
+
+// prepend adds the part before the others, and returns by how many bytes the text of the line grows.
+func (l *lineBack) prepend(text []byte) int {
+	before := min(l.held, l.longest)
+	l.parts = append(l.parts, bytes.Clone(text[:min(l.longest, len(text))]))
+	l.held += len(l.parts[len(l.parts)-1])
+	for l.held-len(l.parts[0]) >= l.longest {
+		l.held -= len(l.parts[0])
+		l.parts = l.parts[1:]
+	}
+	return min(l.held, l.longest) - before
+}
+
+// whole returns the line.
+func (l *lineBack) whole() logapi.PlacedLine {
+	slices.Reverse(l.parts)
+	l.Text = bytes.Join(l.parts, nil)
+	l.Text = l.Text[:min(l.longest, len(l.Text))]
+	return l.PlacedLine
 }
 
 // finished sets the beginning of a window, and leaves out the sizes of lines that are complete.
