@@ -95,6 +95,12 @@ func (c *Jobs) Get(ctx context.Context, j *job.Job) (*job.Job, error) {
 	return out, nil
 }
 
+// Parent reads the job that a job was cloned from.
+func (c *Jobs) Parent(ctx context.Context, j *job.Job) (*job.Job, error) {
+	out := &job.Job{}
+	return out, explained(c.ask(ctx, get(one(j, "/parent"), nil), out))
+}
+
 // Detail reads all about a job.
 func (c *Jobs) Detail(ctx context.Context, j *job.Job) (*job.Detail, error) {
 	out := &job.Detail{}

@@ -27,6 +27,8 @@ type Request struct {
 	Group string
 	// Code is a folder that the cluster has, or nil.
 	Code *job.Code
+	// ClonedFrom is the name of the job that this one was cloned from, or "".
+	ClonedFrom string
 }
 
 // submission returns the submission of a request.
@@ -34,6 +36,9 @@ func submission(r *Request) api.Submission {
 	s := api.Submission{File: file, Text: string(r.Text), Group: r.Group}
 	if r.Code != nil {
 		s.Code = &api.Code{SHA256: r.Code.SHA256, Size: r.Code.Size}
+	}
+	if r.ClonedFrom != "" {
+		s.ClonedFrom = &api.ClonedFrom{Job: r.ClonedFrom}
 	}
 	return s
 }

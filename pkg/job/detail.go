@@ -30,6 +30,8 @@ type Detail struct {
 	After []v1.After `json:"after,omitempty"`
 	// AvoidedNodes are those that failed the job; Avoids says which of them its pods stay away from.
 	AvoidedNodes []v1.AvoidedNode `json:"avoidedNodes,omitempty"`
+	// ClonedFrom is the job that this one was cloned from. Its fields are empty if the reader doesn't see that job.
+	ClonedFrom *v1.ClonedFrom `json:"clonedFrom,omitempty"`
 	// Config is the job file, secrets masked.
 	Config string `json:"config,omitempty"`
 	// Note says what could not be asked.
@@ -151,7 +153,7 @@ func (c *Client) Detail(ctx context.Context, j *Job) (*Detail, error) {
 
 func archivedDetail(j *Job) *Detail {
 	a := j.archived
-	d := &Detail{Row: listing.NewArchivedRow(a.Job), Config: a.Config, Attempts: a.Attempts, job: j, Tasks: []Task{}, Roles: []Role{}}
+	d := &Detail{Row: listing.NewArchivedRow(a.Job), Config: a.Config, ClonedFrom: a.ClonedFrom, Attempts: a.Attempts, job: j, Tasks: []Task{}, Roles: []Role{}}
 	if len(a.Attempts) == 0 {
 		return d
 	}
@@ -195,6 +197,7 @@ func liveDetail(j *Job, pods []corev1.Pod, queue Queue) *Detail {
 	for i := range d.Roles {
 		names[d.Roles[i].Object] = d.Roles[i].Name
 	}
+	d.ClonedFrom = v1.ReadClonedFrom(f.Annotations[v1.AnnotationClonedFrom])
 	d.After, _ = f.After() // if it can't be read, the message says so
 	if f.Status == nil {
 		return d

@@ -50,6 +50,8 @@ type SubmitOptions struct {
 	Sure bool
 	// MaySee, if not nil, returns an error for a job that the submitter may not know: they can't wait for such a job.
 	MaySee func(*Job) error
+	// ClonedFrom is the job that this one was cloned from, or nil.
+	ClonedFrom *v1.ClonedFrom
 	// Key identifies a submission that is sent again after its answer was lost. It finds the job that it made, even if that has finished.
 	Key string
 }
@@ -60,6 +62,13 @@ func (c *Client) Submit(ctx context.Context, o *render.Objects, opts SubmitOptio
 	user, name := o.Framework.Labels[v1.LabelUser], o.Framework.Annotations[v1.AnnotationJobName]
 	if opts.Key != "" {
 		metav1.SetMetaDataAnnotation(&o.Framework.ObjectMeta, v1.AnnotationSubmission, opts.Key)
+	}
+	if opts.ClonedFrom != nil {
+		text, err := opts.ClonedFrom.Text()
+		if err != nil {
+			return "", err
+		}
+		metav1.SetMetaDataAnnotation(&o.Framework.ObjectMeta, v1.AnnotationClonedFrom, text)
 	}
 	if err := c.after(ctx, o, opts); err != nil { // before a job of the name is removed
 		return "", err

@@ -26,9 +26,12 @@ func NewCmdClone(f *cmdutil.Factory, runF func(context.Context, *CloneOptions) e
 		Use:   "clone NAME",
 		Short: "Write a job file from a running or finished job",
 		Long: `Writes the file that a job was submitted with, under a new job name, for you to edit and submit. Its
-secrets were masked when it was stored: write them into the file again.`,
+secrets were masked when it was stored: write them into the file again.
+
+"paictl job submit --cloned-from NAME" records which job it comes from.`,
 		Example: `  paictl job clone train -o train-2.yaml
-  paictl job clone bob/train --as my-train > my-train.yaml`,
+  paictl job clone bob/train --as my-train > my-train.yaml
+  paictl job submit my-train.yaml --cloned-from bob/train`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: opts.Flags.completeJobs(f, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {

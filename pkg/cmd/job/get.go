@@ -147,6 +147,11 @@ func writeHead(out io.Writer, d *job.Detail, now time.Time) error {
 	for _, a := range d.After {
 		line("Starts after", cmp.Or(a.Job, "a job that you don't see"))
 	}
+	if from := d.ClonedFrom; from != nil && from.UID == "" {
+		line("Cloned from", "a job that you don't see")
+	} else if from != nil {
+		line("Cloned from", from.Title()+", submitted "+stamp(&from.Submitted, now))
+	}
 	for _, n := range d.AvoidedNodes {
 		if job.Avoids(n, now) {
 			line("Avoids", fmt.Sprintf("%s, which failed it %s", n.Name, plural.Times(n.Failures)))

@@ -67,3 +67,16 @@ func TestAPageAndAListSayThatAJobTakesMoreGPUsThanItAsksFor(t *testing.T) {
 	require.NoError(t, writePage(&out, &cmdutil.Output{}, &job.Detail{Row: row}, time.Now(), false))
 	assert.NotContains(t, out.String(), "Takes")
 }
+
+func TestAPageNamesTheJobThatAJobWasClonedFrom(t *testing.T) {
+	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	page := func(from *v1.ClonedFrom) string {
+		var out bytes.Buffer
+		d := &job.Detail{Row: job.Row{Job: api.Job{Name: "train-2", User: "ann", State: "running"}}, ClonedFrom: from}
+		require.NoError(t, writePage(&out, &cmdutil.Output{}, d, at.Add(time.Hour), false))
+		return out.String()
+	}
+	assert.Regexp(t, `(?m)^Cloned from +bob/train, submitted .*\(1h ago\)$`, page(&v1.ClonedFrom{User: "bob", Name: "train", UID: "u", Submitted: at}))
+	assert.Regexp(t, `(?m)^Cloned from +a job that you don't see$`, page(&v1.ClonedFrom{}))
+	assert.NotContains(t, page(nil), "Cloned from")
+}

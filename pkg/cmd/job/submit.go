@@ -32,8 +32,10 @@ type SubmitOptions struct {
 	Sweep []string
 	Yes   bool
 	// After are names of jobs.
-	After  []string
-	Output cmdutil.Output
+	After []string
+	// ClonedFrom is the name of the job that these were cloned from.
+	ClonedFrom string
+	Output     cmdutil.Output
 	// aside prints outcomes on stderr. whole is a submission that is not interrupted halfway, so that its outcome is known.
 	aside, whole bool
 	// submitted is called for each job that was submitted. It may be nil.
@@ -62,6 +64,9 @@ submits the jobs that are missing, and skips those that exist, running or finish
 
 --after NAME starts the job when another one has succeeded, as extras.after in the file does. If the
 other one fails or is stopped, this job fails without having started.
+
+--cloned-from NAME records that the file was cloned from another job, as "paictl job clone" writes it. "paictl
+job diff" then shows what was changed.
 
 --template NAME submits the job file of a template, yours, AUTHOR/NAME, or a built-in one: see "paictl job template --help".
 
@@ -97,6 +102,8 @@ start. Files that .gitignore names are not sent. An unchanged folder is sent onl
 	fl.StringArrayVar(&opts.Sweep, "sweep", nil, "NAME=VALUE,VALUE...: a job for each value of a parameter; repeat the flag for all combinations")
 	fl.StringSliceVar(&opts.After, "after", nil, "start when these jobs have succeeded: NAME or USER/NAME")
 	_ = cmd.RegisterFlagCompletionFunc("after", opts.Flags.completeJobs(f, 0))
+	fl.StringVar(&opts.ClonedFrom, "cloned-from", "", "record the job that the file was cloned from: NAME or USER/NAME")
+	_ = cmd.RegisterFlagCompletionFunc("cloned-from", opts.Flags.completeJobs(f, 0))
 	fl.BoolVarP(&opts.Yes, "yes", "y", false, fmt.Sprintf("don't ask before a sweep of more than %d jobs", sweepAsks))
 	fl.BoolVarP(&opts.Watch, "watch", "w", false, "print each state and follow the logs until the job has finished; the exit code is the job's")
 	fl.BoolVar(&opts.Wait, "wait", false, "wait until the job has finished, and say only how; the exit code is the job's")
@@ -135,6 +142,11 @@ func (opts *SubmitOptions) check(cmd *cobra.Command) error {
 			return cmdutil.Usagef("--after: %w", err)
 		}
 		opts.Submit.After = append(opts.Submit.After, protocol.After{Job: name})
+	}
+	if opts.ClonedFrom != "" {
+		if err := protocol.CheckName(opts.ClonedFrom); err != nil {
+			return cmdutil.Usagef("--cloned-from: %w", err)
+		}
 	}
 	if opts.Watch && opts.Wait || opts.Submit.DryRun && (opts.Watch || opts.Wait) {
 		return cmdutil.Usagef("give one of --watch, --wait and --dry-run (see %s --help)", cmd.CommandPath())
@@ -215,7 +227,7 @@ func (opts *SubmitOptions) prepare(ctx context.Context, c *client.Jobs, owner st
 	group := opts.Source.group(opts.Factory)
 	requests := make([]client.Request, len(all))
 	for i := range all {
-		all[i].Group, all[i].Code = group, folder
+		all[i].Group, all[i].Code, all[i].ClonedFrom = group, folder, opts.ClonedFrom
 		requests[i] = all[i].Request
 	}
 	checked, findings, err := c.Check(ctx, requests, opts.Submit.DryRun)

@@ -80,8 +80,10 @@ type JobPage struct {
 // JobDetail is all about one job.
 type JobDetail struct {
 	Job
-	Config   string    `json:"config"` // the submitted text, secrets masked
-	Attempts []Attempt `json:"attempts"`
+	Config string `json:"config"` // the submitted text, secrets masked
+	// ClonedFrom is the job that this one was cloned from.
+	ClonedFrom *v1.ClonedFrom `json:"clonedFrom,omitempty"`
+	Attempts   []Attempt      `json:"attempts"`
 }
 
 // Deletion is the result of a DELETE.

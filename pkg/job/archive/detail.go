@@ -21,16 +21,17 @@ const byName = " FROM jobs WHERE framework = ? OR jobs.uid = ? ORDER BY submitte
 func (d *database) Job(ctx context.Context, framework string) (*api.JobDetail, error) {
 	out := &api.JobDetail{Attempts: []api.Attempt{}}
 	var err error
-	row := d.read.QueryRowContext(ctx, d.rebind("SELECT "+jobColumns+", (SELECT config FROM configs WHERE configs.uid = jobs.uid)"+byName), framework, framework)
+	row := d.read.QueryRowContext(ctx, d.rebind("SELECT "+jobColumns+", (SELECT config FROM configs WHERE configs.uid = jobs.uid), cloned_from"+byName), framework, framework)
 	var config sql.NullString
-	out.Job, err = scanJob(row.Scan, &config)
+	var clonedFrom string
+	out.Job, err = scanJob(row.Scan, &config, &clonedFrom)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, fmt.Errorf("job %s: %w", framework, ErrNotFound)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read the archive: %w", err)
 	}
-	out.Config = config.String
+	out.Config, out.ClonedFrom = config.String, v1.ReadClonedFrom(clonedFrom)
 	if err := d.readAttempts(ctx, out); err != nil {
 		return nil, err
 	}

@@ -15,7 +15,7 @@ func jobRow() *upsert {
 	columns := []string{
 		"uid", "framework", "user_name", "name", "vc", "priority", "state", "phrase", "code", "gpus", "tasks", "retries",
 		"submitted", "started", "completed", "keywords", "code_sha256",
-		"tags", "framework_state", "execution_type", "roles", "accountable_retries",
+		"tags", "framework_state", "execution_type", "roles", "accountable_retries", "cloned_from",
 	}
 	return &upsert{"jobs", columns, replace(columns[:1], columns,
 		"excluded.retries >= jobs.retries AND (jobs.completed IS NULL OR excluded.completed IS NOT NULL)")}
@@ -112,7 +112,7 @@ func headStatements(f *v1.Framework) ([]statement, error) {
 	out := jobRow().rows([][]any{{
 		j.UID, j.Framework, text(j.User), text(j.Name), text(j.VirtualCluster), text(j.Priority), j.State, text(j.Phrase), code,
 		j.GPUs, j.Tasks, j.Retries, j.Submitted.UnixMicro(), micros(j.Started), micros(j.Completed), text(keywords), text(f.Annotations[v1.AnnotationCode]),
-		tagsColumn(j.Tags), text(j.FrameworkState), text(j.ExecutionType), j.Roles, j.AccountableRetries,
+		tagsColumn(j.Tags), text(j.FrameworkState), text(j.ExecutionType), j.Roles, j.AccountableRetries, clonedFromColumn(f),
 	}})
 	out = append(out, configRow().rows([][]any{{j.UID, text(f.Annotations[v1.AnnotationConfig])}})...)
 	if f.Status == nil {
@@ -124,6 +124,15 @@ func headStatements(f *v1.Framework) ([]statement, error) {
 		return nil, err
 	}
 	return append(out, attemptRow().rows([][]any{{j.UID, a.ID, begin(a.StartTime), microsOf(a.RunTime), microsOf(a.CompletionTime), completion}})...), nil
+}
+
+// clonedFromColumn is the job that a job was cloned from as a column; it is empty if the annotation is invalid.
+func clonedFromColumn(f *v1.Framework) string {
+	column := f.Annotations[v1.AnnotationClonedFrom]
+	if v1.ReadClonedFrom(column) == nil {
+		return ""
+	}
+	return text(column)
 }
 
 // taskOf is the row of one task's latest attempt.

@@ -49,6 +49,6 @@ func (p *Prepared) digest(o SubmitOptions) (sum [sha256.Size]byte, err error) {
 	if p.request.Code != nil {
 		code = p.request.Code.SHA256
 	}
-	data, err := json.Marshal([]any{p.request.Text, p.request.Group, code, o.Replace, o.SkipEnded, slices.Concat([]string{}, o.After)})
+	data, err := json.Marshal([]any{p.request.Text, p.request.Group, code, p.request.ClonedFrom, o.Replace, o.SkipEnded, slices.Concat([]string{}, o.After)})
 	return sha256.Sum256(data), err
 }

@@ -13,6 +13,7 @@ import (
 	fapi "github.com/openpai/paictl/pkg/job/api"
 	"github.com/openpai/paictl/pkg/job/listing"
 	"github.com/openpai/paictl/pkg/job/protocol"
+	fv1 "github.com/openpai/paictl/pkg/job/v1"
 	"github.com/openpai/paictl/pkg/people/rules"
 	"github.com/openpai/paictl/pkg/server/wire"
 )
@@ -54,7 +55,7 @@ func (d *Actions) Job(ctx context.Context, rule, user, name string) (*Job, error
 	if err != nil {
 		return nil, err
 	}
-	j := &Job{d, found, rules.Thing{Kind: rules.KindJob, Owner: found.User, VC: found.VirtualCluster(), Name: found.Name}}
+	j := &Job{d, found, thingOf(found)}
 	if err := j.decide(rule); err != nil {
 		return nil, d.refused(ctx, rule, j.thing, err)
 	}
@@ -146,6 +147,9 @@ func (j *Job) told(d *job.Detail) {
 		if owner, name, _ := protocol.SplitName(a.Job); j.actions.nameOf(owner, name) == "" {
 			a.Job, a.Framework, a.UID = "", "", ""
 		}
+	}
+	if d.ClonedFrom != nil && !j.actions.seesParent(d.ClonedFrom) {
+		d.ClonedFrom = &fv1.ClonedFrom{}
 	}
 	if err := j.decide("job.config"); err != nil {
 		d.Config = ""

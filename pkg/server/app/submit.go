@@ -10,6 +10,7 @@ import (
 	"github.com/openpai/paictl/pkg/config/strictyaml"
 	"github.com/openpai/paictl/pkg/job"
 	"github.com/openpai/paictl/pkg/job/protocol"
+	fv1 "github.com/openpai/paictl/pkg/job/v1"
 	"github.com/openpai/paictl/pkg/people"
 	"github.com/openpai/paictl/pkg/people/rules"
 	v1 "github.com/openpai/paictl/pkg/people/v1"
@@ -23,6 +24,8 @@ type Request struct {
 	// Group is one of the caller's groups, whose quota the job counts to; "" means the first that grants the virtual cluster.
 	Group string
 	Code  *job.Code
+	// ClonedFrom is the job that this one was cloned from, or nil.
+	ClonedFrom *ClonedFrom
 	// DryRun is set if nothing is submitted. The audit doesn't record a refusal then.
 	DryRun bool
 }
@@ -33,6 +36,7 @@ type Prepared struct {
 	prepared *job.Prepared
 	request  Request
 	thing    rules.Thing
+	parent   *fv1.ClonedFrom
 	// Findings are warnings.
 	Findings strictyaml.Findings
 	// CodeURL is where tasks fetch code; "" if the cluster doesn't take code.
@@ -93,6 +97,11 @@ func (d *Actions) prepare(ctx context.Context, r Request) (*Prepared, error) {
 	case out == nil || len(found.Errors()) > 0:
 		return nil, found
 	}
+	parent, unseen, err := d.parent(ctx, r.File, r.ClonedFrom)
+	if err != nil {
+		return nil, err
+	}
+	found = append(found, unseen...)
 	use := job.UseOf(out.Objects.Framework)
 	for _, vc := range out.VirtualClusters() {
 		if err := rules.Submit(&d.caller.Subject, submission(use, vc)); err != nil {
@@ -103,7 +112,7 @@ func (d *Actions) prepare(ctx context.Context, r Request) (*Prepared, error) {
 		return nil, fmt.Errorf("a job of %s was made for %s", use.User, d.caller.Name) // it can't happen
 	}
 	thing := rules.Thing{Kind: rules.KindJob, Owner: use.User, VC: use.VirtualCluster, Name: out.Name}
-	return &Prepared{actions: d, prepared: out, request: r, thing: thing, Findings: found, CodeURL: facts.Configuration.CodeURL}, nil
+	return &Prepared{actions: d, prepared: out, request: r, thing: thing, parent: parent, Findings: found, CodeURL: facts.Configuration.CodeURL}, nil
 }
 
 // submission returns the resources of a job, for the rules.
@@ -182,7 +191,7 @@ func (p *Prepared) Submit(ctx context.Context, o SubmitOptions) (outcome job.Out
 	if o.Key != "" && !submissionKey.MatchString(o.Key) {
 		return "", wire.Bad("Idempotency-Key must be 8 to 64 letters, digits, dots, underscores or hyphens")
 	}
-	opts := job.SubmitOptions{DryRun: o.DryRun, Replace: o.Replace, SkipEnded: o.SkipEnded, Planned: o.Planned, Sure: !p.actions.caller.Operator, Key: o.Key, MaySee: p.actions.maySee}
+	opts := job.SubmitOptions{DryRun: o.DryRun, Replace: o.Replace, SkipEnded: o.SkipEnded, Planned: o.Planned, Sure: !p.actions.caller.Operator, Key: o.Key, MaySee: p.actions.maySee, ClonedFrom: p.parent}
 	for _, name := range o.After {
 		if err := protocol.CheckName(name); err != nil {
 			return "", wire.Bad(fmt.Sprintf("after: %q isn't a valid job name", wire.Shown(name)))
@@ -227,7 +236,7 @@ func (d *Actions) maySee(j *job.Job) error {
 }
 
 func maySee(s *rules.Subject, j *job.Job) error {
-	return rules.Decide("job.after", s, rules.Thing{Kind: rules.KindJob, Owner: j.User, VC: j.VirtualCluster(), Name: j.Name})
+	return rules.Decide("job.after", s, thingOf(j))
 }
 
 // ownerOf returns the owner of a job that gets tasks, with all their current grants, for decisions about a request that another

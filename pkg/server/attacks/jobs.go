@@ -80,7 +80,7 @@ func verbs(w *World) []Attack {
 		{"GET", w.place() + "/targets", ""},
 	}
 	looks := []verb{{"GET", w.detail() + "/config", ""}, {"GET", w.detail() + "/events", ""}, {"GET", w.place() + "/why", ""}, {"GET", w.place() + "/logs", ""}, {"GET", w.place() + "/logs?follow=true", ""}, {"GET", w.place() + "/follow", ""},
-		{"GET", w.place() + "/top", ""}, {"GET", w.place() + "/events", ""}, {"GET", w.place() + "/freename", ""}, {"HEAD", w.detail(), ""}, {"HEAD", w.detail() + "/config", ""}}
+		{"GET", w.place() + "/top", ""}, {"GET", w.place() + "/events", ""}, {"GET", w.place() + "/freename", ""}, {"GET", w.place() + "/parent", ""}, {"HEAD", w.detail(), ""}, {"HEAD", w.detail() + "/config", ""}}
 	var out []Attack
 	for _, v := range append(changes, looks...) {
 		out = append(out, Attack{Name: "a stranger's " + v.method + " " + v.path, Raw: w.send(v.method, v.path, w.ThiefToken, v.body), Want: hidden})

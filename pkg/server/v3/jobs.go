@@ -169,7 +169,7 @@ type submitOut struct {
 }
 
 func submit(ctx context.Context, d *app.Actions, in *submitIn) (*submitOut, error) {
-	r := app.Request{File: in.Body.File, Text: in.Body.Text, Group: in.Body.Group, Code: in.Body.Code, DryRun: in.Check || in.Body.DryRun}
+	r := app.Request{File: in.Body.File, Text: in.Body.Text, Group: in.Body.Group, Code: in.Body.Code, ClonedFrom: (*app.ClonedFrom)(in.Body.ClonedFrom), DryRun: in.Check || in.Body.DryRun}
 	p, err := d.Prepare(ctx, r)
 	if err != nil {
 		return nil, err

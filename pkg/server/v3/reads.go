@@ -23,6 +23,7 @@ func readRoutes() []server.Route {
 	stream := server.Limit{Stream: true}
 	out := []server.Route{
 		server.JSON("GET", one+"/brief", "job.read", "Returns a job, without its attempts", brief, server.Errors("NoJobError")),
+		server.JSON("GET", one+"/parent", "job.read", "Returns the job that a job was cloned from, with the job file if you may read it", parent, server.Errors("NoJobError")),
 		{Method: "GET", Path: one + "/follow", Rule: "job.read", Summary: "Streams the state of a job, whenever it changes, until it has finished", Serve: follow, Out: reflect.TypeFor[api.Frame](), Limit: stream, Media: "application/x-ndjson", Errors: []string{"NoJobError"}},
 		{Method: "GET", Path: one + "/logs", Rule: "job.logs", Summary: "Streams lines of the logs of a job's tasks", Serve: lines, In: reflect.TypeFor[logsIn](), Out: reflect.TypeFor[api.Frame](), Limit: stream, Media: "application/x-ndjson", Errors: []string{"NoJobError"}},
 		server.JSON("GET", one+"/top", "job.read", "Measures the resource usage of a job's tasks", top, server.Errors("NoJobError")),
@@ -49,6 +50,14 @@ func brief(ctx context.Context, d *app.Actions, in *oneIn) (*job.Job, error) {
 		return nil, err
 	}
 	return j.Brief()
+}
+
+func parent(ctx context.Context, d *app.Actions, in *oneIn) (*job.Job, error) {
+	j, err := d.Job(ctx, "job.read", in.User, in.Name)
+	if err != nil {
+		return nil, err
+	}
+	return j.Parent(ctx)
 }
 
 func follow(c *server.Call) error {

@@ -46,6 +46,8 @@ export interface Routes {
   "GET /api/v3/jobs/{user}/{name}/logs": { path: { user: string; name: string }; query: { role?: string; task?: number; attempt?: number; previous?: boolean; follow?: boolean; since?: string; tail?: number; match?: string }; answer: V3ApiFrame };
   /** Returns how the tasks of a job used their resources over time, with sentences that explain the figures. */
   "GET /api/v3/jobs/{user}/{name}/metrics": { path: { user: string; name: string }; query: { task?: string; since?: string; until?: string; points?: number }; answer: MetricsReport };
+  /** Returns the job that a job was cloned from, with the job file if you may read it. */
+  "GET /api/v3/jobs/{user}/{name}/parent": { path: { user: string; name: string }; answer: JobJob };
   /** Runs a job again, as it was submitted. */
   "POST /api/v3/jobs/{user}/{name}/retry": { path: { user: string; name: string }; answer: V3ApiChanged };
   /** Changes the number of tasks of a role. */
@@ -219,6 +221,7 @@ export interface ListingPage {
 
 export interface V3ApiSubmission {
   after?: string[];
+  clonedFrom?: V3ApiClonedFrom;
   code?: JobCode;
   dryRun?: boolean;
   file?: string;
@@ -255,6 +258,7 @@ export interface JobDetail {
   after?: JobV1After[];
   attempts: JobApiAttempt[] | null;
   avoidedNodes?: JobV1AvoidedNode[];
+  clonedFrom?: JobV1ClonedFrom;
   code?: number;
   completed?: string;
   config?: string;
@@ -762,6 +766,11 @@ export interface ListingRow {
   virtualCluster: string;
 }
 
+export interface V3ApiClonedFrom {
+  job: string;
+  uid?: string;
+}
+
 export interface JobCode {
   sha256: string;
   size: number;
@@ -806,6 +815,14 @@ export interface JobV1AvoidedNode {
   failures: number;
   last: unknown;
   name: string;
+}
+
+export interface JobV1ClonedFrom {
+  name?: string;
+  submitted?: string;
+  uid?: string;
+  user?: string;
+  virtualCluster?: string;
 }
 
 export interface JobRole {

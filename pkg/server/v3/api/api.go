@@ -24,6 +24,7 @@
 //	GET    /api/v3/jobs/{user}/{name}/why           job.Why
 //	GET    /api/v3/jobs/{user}/{name}/events        Events
 //	GET    /api/v3/jobs/{user}/{name}/brief         job.Job
+//	GET    /api/v3/jobs/{user}/{name}/parent        job.Job: the job that it was cloned from
 //	GET    /api/v3/jobs/{user}/{name}/follow        lines of Frame with Detail or Problem
 //	GET    /api/v3/jobs/{user}/{name}/logs?role=&task=&attempt=&previous=&follow=&since=&tail=&match=   lines of Frame with Line, Note or Problem
 //	GET    /api/v3/jobs/{user}/{name}/tasks/{role}/{index}/log?attempt=&taskAttempt=&previous=&at=&before=&lines=&longest=&wait=   logs.Window
@@ -192,6 +193,8 @@ type Submission struct {
 	Group string `json:"group,omitempty"`
 	// Code is a folder that was sent before.
 	Code *Code `json:"code,omitempty"`
+	// ClonedFrom is the job that this one was cloned from. If it isn't found, a warning says so, and the job is submitted without it.
+	ClonedFrom *ClonedFrom `json:"clonedFrom,omitempty"`
 	// DryRun lets the API server check the job without storing it.
 	DryRun bool `json:"dryRun,omitempty"`
 	// Replace allows the job to take the name of a finished job.
@@ -202,6 +205,14 @@ type Submission struct {
 	After []string `json:"after,omitempty"`
 	// Planned are jobs that are submitted before, which a dry run doesn't find.
 	Planned []string `json:"planned,omitempty"`
+}
+
+// ClonedFrom names the job that a job was cloned from.
+type ClonedFrom struct {
+	// Job is its name: USER/NAME, or NAME for a job of the person.
+	Job string `json:"job"`
+	// UID distinguishes it from other jobs that had that name; "" means the latest one.
+	UID string `json:"uid,omitempty"`
 }
 
 // Code is a folder that is sent with the job: its archive's checksum, and its size in bytes.
