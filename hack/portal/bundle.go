@@ -96,6 +96,7 @@ func bundle(root string) (map[string][]byte, error) {
 		{InputPath: sources + "/src/main.tsx", OutputPath: "app"},
 		{InputPath: sources + "/src/admin.tsx", OutputPath: "admin"}, // loaded when it is opened
 		{InputPath: sources + "/src/logs.tsx", OutputPath: "logs"},   // as well
+		{InputPath: sources + "/src/parent.tsx", OutputPath: "parent"},
 		{InputPath: sources + "/style.css", OutputPath: "app"},
 	}
 	two.Splitting, two.ChunkNames = true, chunk+"[hash]" // the code that several of them need

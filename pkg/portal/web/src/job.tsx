@@ -234,6 +234,7 @@ function Config({ d }: { d: JobDetail }) {
         </button>
         {d.config.includes("******") ? <span class="faint">{t("masked")}</span> : null}
       </div>
+      {d.clonedFrom ? <Parent d={d} /> : null}
       <pre class="code">{d.config}</pre>
     </>
   );
@@ -317,6 +318,7 @@ function Attempt({ a }: { a: JobApiAttempt }) {
 }
 
 const Logs = later(() => import("./logs").then((file) => file.Logs));
+const Parent = later(() => import("./parent").then((file) => file.Parent));
 
 const tabs = ["overview", "logs", "metrics", "events", "config", "attempts", "files", "shell"] as const;
 
@@ -380,7 +382,7 @@ export function JobPage({ user, name }: { user: string; name: string }) {
         <span class="grow" />
         <div class="actions">
           {d.config ? (
-            <a class="button" href={address(["submit"], { clone: `${user}/${name}` })}>
+            <a class="button" href={address(["submit"], { clone: `${user}/${name}`, uid: d.uid })}>
               <Icon name="copy" /> {t("clone")}
             </a>
           ) : null}

@@ -61,6 +61,7 @@ function Finding({ f, show }: { f: StrictyamlFinding; show: Show }) {
 export function Submit() {
   const of = place.value.query.get("clone") ?? "";
   const template = place.value.query.get("template") ?? "";
+  const clonedFrom = useRef(of ? { job: of, uid: place.peek().query.get("uid") ?? undefined } : undefined);
   const show = useRef<Show>(() => {});
   const file = useRef<HTMLInputElement>(null);
   const checked = useSignal<V3SubmitOut | null>(null);
@@ -113,6 +114,7 @@ export function Submit() {
       const [user, name] = of.split("/");
       const path = { user: user ?? "", name: name ?? "" };
       const [job, free] = await Promise.all([call("GET /api/v3/jobs/{user}/{name}/brief", { path, signal: stop.signal }), call("GET /api/v3/jobs/{user}/{name}/freename", { path, signal: stop.signal })]);
+      clonedFrom.current!.uid = job.uid; // a later job may have the name by now
       return renamed(job.config ?? "", free.name);
     };
     loading.value = true;
@@ -143,7 +145,7 @@ export function Submit() {
     const timer = setTimeout(async () => {
       checking.value = true;
       try {
-        checked.value = await call("POST /api/v3/jobs", { query: { check: true, outlook: true }, body: { text: sent, file: "job.yaml" }, signal: stop.signal });
+        checked.value = await call("POST /api/v3/jobs", { query: { check: true, outlook: true }, body: { text: sent, file: "job.yaml", clonedFrom: clonedFrom.current }, signal: stop.signal });
       } catch (e) {
         if (!stop.signal.aborted) refused.value = failure(e);
       } finally {
@@ -168,7 +170,7 @@ export function Submit() {
     if (key.current.text !== request) key.current = { text: request, key: crypto.randomUUID() };
     try {
       const code = folder.value ? await upload(folder.value) : undefined;
-      const out = await call("POST /api/v3/jobs", { body: { text: sent, file: "job.yaml", code }, key: key.current.key });
+      const out = await call("POST /api/v3/jobs", { body: { text: sent, file: "job.yaml", code, clonedFrom: clonedFrom.current }, key: key.current.key });
       // The job exists, even if its template can't count it.
       if (template) call("POST /api/v3/templates/{template}/use", { path: { template } }).catch(() => {});
       text.value = began.current = "";
