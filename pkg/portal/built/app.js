@@ -1568,6 +1568,7 @@ function Config({ d }) {
       ] }),
       d.config.includes("******") ? /* @__PURE__ */ jsx9("span", { class: "faint", children: t("masked") }) : null
     ] }),
+    d.clonedFrom ? /* @__PURE__ */ jsx9(Parent, { d }) : null,
     /* @__PURE__ */ jsx9("pre", { class: "code", children: d.config })
   ] });
 }
@@ -1634,6 +1635,7 @@ function Attempt({ a }) {
   ] });
 }
 var Logs = later(() => import("./logs.js").then((file) => file.Logs));
+var Parent = later(() => import("./parent.js").then((file) => file.Parent));
 var tabs = ["overview", "logs", "metrics", "events", "config", "attempts", "files", "shell"];
 function JobPage({ user, name }) {
   const round2 = useSignal8(0);
@@ -1685,7 +1687,7 @@ function JobPage({ user, name }) {
       /* @__PURE__ */ jsx9(State, { state: d.state, position: d.position, deleted: d.deleted }),
       /* @__PURE__ */ jsx9("span", { class: "grow" }),
       /* @__PURE__ */ jsxs8("div", { class: "actions", children: [
-        d.config ? /* @__PURE__ */ jsxs8("a", { class: "button", href: address(["submit"], { clone: `${user}/${name}` }), children: [
+        d.config ? /* @__PURE__ */ jsxs8("a", { class: "button", href: address(["submit"], { clone: `${user}/${name}`, uid: d.uid }), children: [
           /* @__PURE__ */ jsx9(Icon, { name: "copy" }),
           " ",
           t("clone")
@@ -3133,6 +3135,7 @@ function Finding({ f, show: show2 }) {
 function Submit() {
   const of = place.value.query.get("clone") ?? "";
   const template = place.value.query.get("template") ?? "";
+  const clonedFrom = useRef11(of ? { job: of, uid: place.peek().query.get("uid") ?? void 0 } : void 0);
   const show2 = useRef11(() => {
   });
   const file = useRef11(null);
@@ -3181,6 +3184,7 @@ function Submit() {
       const [user, name] = of.split("/");
       const path = { user: user ?? "", name: name ?? "" };
       const [job, free] = await Promise.all([call("GET /api/v3/jobs/{user}/{name}/brief", { path, signal: stop2.signal }), call("GET /api/v3/jobs/{user}/{name}/freename", { path, signal: stop2.signal })]);
+      clonedFrom.current.uid = job.uid;
       return renamed(job.config ?? "", free.name);
     };
     loading.value = true;
@@ -3206,7 +3210,7 @@ function Submit() {
     const timer = setTimeout(async () => {
       checking.value = true;
       try {
-        checked.value = await call("POST /api/v3/jobs", { query: { check: true, outlook: true }, body: { text: sent, file: "job.yaml" }, signal: stop2.signal });
+        checked.value = await call("POST /api/v3/jobs", { query: { check: true, outlook: true }, body: { text: sent, file: "job.yaml", clonedFrom: clonedFrom.current }, signal: stop2.signal });
       } catch (e) {
         if (!stop2.signal.aborted) refused2.value = failure(e);
       } finally {
@@ -3228,7 +3232,7 @@ function Submit() {
     if (key3.current.text !== request) key3.current = { text: request, key: crypto.randomUUID() };
     try {
       const code = folder.value ? await upload(folder.value) : void 0;
-      const out = await call("POST /api/v3/jobs", { body: { text: sent2, file: "job.yaml", code }, key: key3.current.key });
+      const out = await call("POST /api/v3/jobs", { body: { text: sent2, file: "job.yaml", code, clonedFrom: clonedFrom.current }, key: key3.current.key });
       if (template) call("POST /api/v3/templates/{template}/use", { path: { template } }).catch(() => {
       });
       text.value = began.current = "";
