@@ -177,6 +177,18 @@ func (r Range) grid() (grid, error) {
 
 func (g grid) until() time.Time { return g.since.Add(time.Duration(g.n-1) * g.step) }
 
+// mixed returns how many of the first values also have figures from before a time: with long steps, each value is one of the time since the
+// value before it, and rates need a little more.
+func (g grid) mixed(begin time.Time) (n int) {
+	if begin.IsZero() || g.step <= 2*minStep {
+		return 0
+	}
+	for n < g.n && g.since.Add(time.Duration(n-1)*g.step-minStep).Before(begin) {
+		n++
+	}
+	return n
+}
+
 var (
 	// ErrNone is the error if the cluster has no Prometheus.
 	ErrNone = errors.New("the use over time isn't known: the cluster has no Prometheus")

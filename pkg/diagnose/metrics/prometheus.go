@@ -74,6 +74,7 @@ func (r *Reader) series(ctx context.Context, s *Subject, by []string, expr strin
 	}
 	defer func() { _ = body.Close() }()
 	var out []Series
+	mixed := g.mixed(s.begin)
 	err = web.Results(io.LimitReader(body, maxBytes), func(d *json.Decoder) error {
 		var one result
 		if err := d.Decode(&one); err != nil {
@@ -82,7 +83,11 @@ func (r *Reader) series(ctx context.Context, s *Subject, by []string, expr strin
 		if len(out) == maxRaw {
 			return errMany
 		}
-		out = append(out, one.series(s, by, g))
+		x := one.series(s, by, g)
+		clear(x.Values[:mixed])
+		if mixed == 0 || highest(x.Values) != nil {
+			out = append(out, x)
+		}
 		return nil
 	})
 	if err != nil {

@@ -200,6 +200,8 @@ type Subject struct {
 	queries []query
 	// task returns the name of a pod's task, for people.
 	task func(pod string) string
+	// begin is when the subject began to exist, if another one may have had its name before.
+	begin time.Time
 	// nothing is the note if Prometheus has no figures.
 	nothing string
 }
@@ -242,6 +244,13 @@ func OfJob(framework string, roles []Role, index int32) *Subject {
 		},
 		nothing: "Prometheus has no figures of this time: the tasks ran too short, or not at all, or longer ago than it keeps figures.",
 	}
+}
+
+// Since returns the subject with the time when it began. Its pods may have the names of the pods of an earlier job, so values that look back to
+// before that time are left out.
+func (s *Subject) Since(begin time.Time) *Subject {
+	s.begin = begin
+	return s
 }
 
 // OfMachine is the subject of a machine. whole adds the figures that only administrators see: the names of its file systems.

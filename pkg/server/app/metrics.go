@@ -43,7 +43,7 @@ func (j *Job) Metrics(ctx context.Context, task string, w metrics.Window) (*metr
 	if err != nil {
 		return nil, err
 	}
-	return j.actions.app.Metrics.Read(ctx, metrics.OfJob(j.job.Object, roles, index), r)
+	return j.actions.app.Metrics.Read(ctx, metrics.OfJob(j.job.Object, roles, index).Since(begin), r)
 }
 
 // tasksOf returns the role and the index of a task, or all roles and -1.
