@@ -1,6 +1,7 @@
 package logs
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -235,4 +236,13 @@ func (r *reader) several(ctx context.Context, list []*source, w *writer) error {
 // incomplete is the error if the rest of a log is lost.
 func (r *reader) incomplete() error {
 	return hint.Errorf("read it later with: paictl job logs "+r.job.Name, "the logs of %s are not complete: the rest of at least one is missing, as said above", r.job.Title())
+}
+
+// fits reports whether a line matches. $ is the end of the part that is compared.
+func (o *Options) fits(text []byte) bool {
+	text = bytes.TrimSuffix(text, []byte("\r"))
+	if o.MatchBytes > 0 && len(text) > o.MatchBytes {
+		text = text[:o.MatchBytes]
+	}
+	return o.Match.Match(text)
 }

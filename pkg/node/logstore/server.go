@@ -9,11 +9,11 @@ import (
 	"net/http"
 	"net/url"
 	"os"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/httpserver/access"
 	"github.com/openpai/paictl/pkg/node/logstore/logapi"
 	"github.com/openpai/paictl/pkg/node/meter"
@@ -99,10 +99,19 @@ func (s *Server) found(w http.ResponseWriter, r *http.Request, wait time.Duratio
 	return x
 }
 
+// badQuery answers a query that is the client's fault, with its remedy.
+func badQuery(w http.ResponseWriter, err error) {
+	text := err.Error()
+	if remedy := hint.Of(err); remedy != "" {
+		text += ": " + remedy
+	}
+	http.Error(w, text, http.StatusBadRequest)
+}
+
 func (s *Server) servePage(w http.ResponseWriter, r *http.Request) {
 	q, wait, err := s.query(r.URL.Query())
 	if err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
+		badQuery(w, err)
 		return
 	}
 	x := s.found(w, r, wait)
@@ -206,7 +215,7 @@ func (s *Server) query(v url.Values) (q Query, wait time.Duration, err error) {
 			wait, err = time.ParseDuration(text)
 			wait = min(wait, waitMost)
 		case "match":
-			q.Match, err = regexp.Compile(text)
+			q.Match, err = logapi.Expression(text)
 		case "stream":
 			if q.Stream = text; text != "stdout" && text != "stderr" {
 				err = errors.New("there are stdout and stderr")

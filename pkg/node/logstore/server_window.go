@@ -11,7 +11,7 @@ import (
 func (s *Server) serveWindow(w http.ResponseWriter, r *http.Request) {
 	q, err := readWindowQuery(r.URL.Query())
 	if err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
+		badQuery(w, err)
 		return
 	}
 	x := s.found(w, r, q.wait)
@@ -27,7 +27,7 @@ func (s *Server) serveWindow(w http.ResponseWriter, r *http.Request) {
 func (s *Server) serveMatches(w http.ResponseWriter, r *http.Request) {
 	q, err := readMatchQuery(r.URL.Query())
 	if err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
+		badQuery(w, err)
 		return
 	}
 	x := s.found(w, r, 0)

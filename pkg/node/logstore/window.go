@@ -269,8 +269,6 @@ const (
 	searchTime    = 2 * time.Second
 	excerptBytes  = 240
 	excerptBefore = 60
-	// maxExpression bounds a regular expression, in bytes.
-	maxExpression = 1 << 10
 )
 
 // matchQuery selects lines that match.
@@ -292,10 +290,7 @@ func readMatchQuery(v url.Values) (q matchQuery, err error) {
 		case "limit":
 			q.limit, err = between(text, logapi.MatchesLimit)
 		case "match":
-			if len(text) > maxExpression {
-				return q, fmt.Errorf("match has %d bytes, more than %d", len(text), maxExpression)
-			}
-			q.match, err = regexp.Compile(text)
+			q.match, err = logapi.Expression(text)
 		default:
 			err = errors.New("there is no such parameter")
 		}

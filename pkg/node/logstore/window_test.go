@@ -59,7 +59,7 @@ func (l *lab) forward(lines int) (out []logapi.PlacedLine) {
 		if w.To >= w.End {
 			return out
 		}
-		require.Greater(l.t, w.To, w.From, "a window goes on")
+		require.Greater(l.t, w.To, w.From, "each window ends behind its beginning")
 		at = strconv.FormatInt(w.To, 10)
 	}
 }
@@ -423,4 +423,15 @@ func TestAWindowOfALargeLogTakesNoMoreMemory(t *testing.T) {
 	}
 	small, big := taken(2), taken(12)
 	assert.Less(t, big, 2*small+1<<20)
+}
+
+func TestAnAgentRefusesTheExpressionsThatTheServerRefuses(t *testing.T) {
+	l := newLab(t)
+	for _, view := range []string{"view=matches&", ""} {
+		for _, match := range []string{"(" + strings.Repeat("ab", 20) + "){100}", strings.Repeat("a|", 200)} {
+			w := ask(t, l, logapi.Path(uid, "app")+"?"+view+"match="+url.QueryEscape(match), "sesame")
+			assert.Equal(t, http.StatusBadRequest, w.Code, match)
+			assert.Contains(t, w.Body.String(), "write a shorter one", "the remedy")
+		}
+	}
 }

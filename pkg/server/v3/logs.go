@@ -11,6 +11,7 @@ import (
 
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/job/logs"
+	"github.com/openpai/paictl/pkg/node/logstore/logapi"
 	"github.com/openpai/paictl/pkg/server"
 	"github.com/openpai/paictl/pkg/server/app"
 	"github.com/openpai/paictl/pkg/server/wire"
@@ -104,7 +105,7 @@ func logMatches(ctx context.Context, d *app.Actions, in *logMatchesIn) (*logs.Ma
 	if in.Match == "" {
 		return nil, wire.Bad(`"match" must be a regular expression`)
 	}
-	if q.Match, err = logs.Expression(in.Match); err != nil {
+	if q.Match, err = logapi.Expression(in.Match); err != nil {
 		return nil, badMatch(err)
 	}
 	return j.SearchLog(ctx, sel, q)

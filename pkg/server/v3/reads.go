@@ -9,6 +9,7 @@ import (
 	"github.com/openpai/paictl/pkg/job"
 	fapi "github.com/openpai/paictl/pkg/job/api"
 	"github.com/openpai/paictl/pkg/job/logs"
+	"github.com/openpai/paictl/pkg/node/logstore/logapi"
 	schedulerapi "github.com/openpai/paictl/pkg/scheduler/api"
 	"github.com/openpai/paictl/pkg/scheduler/vc"
 	"github.com/openpai/paictl/pkg/server"
@@ -131,7 +132,7 @@ func (in *logsIn) options() (logs.Options, error) {
 		}
 	}
 	if in.Match != "" {
-		if o.Match, err = logs.Expression(in.Match); err != nil {
+		if o.Match, err = logapi.Expression(in.Match); err != nil {
 			return o, badMatch(err)
 		}
 		o.MatchBytes = matchBytes

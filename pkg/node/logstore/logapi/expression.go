@@ -1,7 +1,6 @@
-package logs
+package logapi
 
 import (
-	"bytes"
 	"fmt"
 	"regexp"
 	"regexp/syntax"
@@ -16,7 +15,8 @@ const (
 	maxInstructions = 2000
 )
 
-// Expression compiles an expression of a client that isn't trusted with the memory and the time of this program.
+// Expression compiles an expression of a client that isn't trusted with the memory and the time of this program. The server and the agents use
+// it, so both refuse the same expressions.
 func Expression(text string) (*regexp.Regexp, error) {
 	const remedy = "write a shorter one with fewer repetitions such as {0,1000}, or search in the output"
 	if len(text) > maxExpression {
@@ -53,13 +53,4 @@ func weight(re *syntax.Regexp) int {
 		return (n+1)*max(re.Min, re.Max, 1) + 2
 	}
 	return n + 2
-}
-
-// fits reports whether a line matches. $ is the end of the part that is compared.
-func (o *Options) fits(text []byte) bool {
-	text = bytes.TrimSuffix(text, []byte("\r"))
-	if o.MatchBytes > 0 && len(text) > o.MatchBytes {
-		text = text[:o.MatchBytes]
-	}
-	return o.Match.Match(text)
 }

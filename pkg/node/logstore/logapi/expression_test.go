@@ -1,7 +1,6 @@
-package logs
+package logapi
 
 import (
-	"regexp"
 	"regexp/syntax"
 	"strings"
 	"testing"
@@ -38,12 +37,4 @@ func TestTheWeightOfAnExpressionIsNotLessThanWhatItBecomes(t *testing.T) {
 		require.NoError(t, err, text)
 		assert.GreaterOrEqual(t, weight(parsed)+3, len(program.Inst), text) // the end, and the instructions around the whole expression
 	}
-}
-
-func TestOfALongLineTheBeginningIsSearched(t *testing.T) {
-	o := Options{Match: regexp.MustCompile("needle"), MatchBytes: 4 << 10}
-	assert.True(t, o.fits([]byte(strings.Repeat("x", 4000)+"needle")))
-	assert.False(t, o.fits([]byte(strings.Repeat("x", 4<<10)+"needle")))
-	o.MatchBytes = 0
-	assert.True(t, o.fits([]byte(strings.Repeat("x", 1<<20)+"needle")), "a person's own program searches all of it")
 }
