@@ -72,6 +72,18 @@ type packer struct {
 	tar     *tar.Writer
 	skipped func(name, why string)
 	packed  int64 // bytes of files
+	holes   int64 // of files so far
+}
+
+// maxHoles bounds the bytes without data of all files of an archive: a program makes a file of an exabyte of zeros in a
+// moment, and a copy of it would never end. An archive has them as zeros, because archive/tar writes no sparse files.
+const maxHoles = 64 << 30
+
+// holesError is the error for a file with more of them.
+type holesError struct{ name string }
+
+func (e *holesError) Error() string {
+	return fmt.Sprintf("%s is sparse: with it, more than %d GiB without data would be copied as zeros; copy it with tar --sparse in the task", e.name, int64(maxHoles)>>30)
 }
 
 func (p *packer) entry(at, name string, info fs.FileInfo) error {
@@ -94,7 +106,12 @@ func (p *packer) entry(at, name string, info fs.FileInfo) error {
 		}
 		return p.tar.WriteHeader(&tar.Header{Typeflag: tar.TypeSymlink, Name: name, Linkname: target, Mode: 0o777, ModTime: info.ModTime()})
 	case info.Mode().IsRegular():
-		return p.file(at, name)
+		err := p.file(at, name)
+		if sparse := (*holesError)(nil); errors.As(err, &sparse) && strings.Contains(name, "/") {
+			p.skipped(name, sparse.Error())
+			return nil
+		}
+		return err
 	}
 	p.skipped(name, "neither a file nor a folder")
 	return nil
@@ -134,10 +151,18 @@ func (p *packer) file(at, name string) error {
 	if err != nil {
 		return err
 	}
+	n, err := holes(f, info.Size(), maxHoles-p.holes)
+	switch {
+	case err != nil:
+		return err
+	case n > maxHoles-p.holes:
+		return &holesError{at}
+	}
+	p.holes += n
 	if err := p.tar.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Size: info.Size(), Mode: int64(info.Mode().Perm()), ModTime: info.ModTime()}); err != nil {
 		return err
 	}
-	n, err := io.Copy(p.tar, io.LimitReader(f, info.Size()))
+	n, err = io.Copy(p.tar, io.LimitReader(f, info.Size()))
 	p.packed += n
 	if err != nil {
 		return fmt.Errorf("%s: %w", at, err)
