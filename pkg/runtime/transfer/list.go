@@ -9,8 +9,10 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -62,6 +64,51 @@ func (e *Entries) UnmarshalJSON(data []byte) error {
 			return err
 		}
 		*e = append(*e, one)
+	}
+	return nil
+}
+
+// Bounds of the texts of a listing, in bytes. Linux has names of 255 bytes and paths of 4096; a byte that isn't UTF-8 takes three in JSON.
+const (
+	maxName = 3 * 255
+	maxLink = 3 * 4096
+	maxPath = 2 * maxLink // that of a folder, and a path below it
+)
+
+// Check returns an error for a listing that List doesn't make: the text may be of a task. Unknown kinds become Other.
+func (l *Listing) Check() error {
+	if !strings.HasPrefix(l.Path, "/") || len(l.Path) > maxPath {
+		return errors.New("the path isn't absolute, or too long")
+	}
+	l.Entry.Name = path.Base(l.Path)
+	if err := l.Entry.check(); err != nil {
+		return err
+	}
+	for i := range l.Entries {
+		e := &l.Entries[i]
+		if e.Name == "" || e.Name == "." || e.Name == ".." || strings.ContainsAny(e.Name, "/\x00") {
+			return fmt.Errorf("entry %d has no name of a file", i)
+		}
+		if err := e.check(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (e *Entry) check() error {
+	switch {
+	case len(e.Name) > maxName:
+		return fmt.Errorf("a name has more than %d bytes", maxName)
+	case len(e.Link) > maxLink:
+		return fmt.Errorf("the target of a link has more than %d bytes", maxLink)
+	case e.Size < 0:
+		return errors.New("a size is negative")
+	}
+	switch e.Kind {
+	case None, File, Folder, Other:
+	default:
+		e.Kind = Other
 	}
 	return nil
 }

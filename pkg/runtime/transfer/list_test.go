@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -67,4 +68,38 @@ func TestALargeFolderIsListedInPart(t *testing.T) {
 	require.NoError(t, err)
 	assert.Len(t, list.Entries, transfer.MaxEntries)
 	assert.True(t, list.More)
+}
+
+func TestAListingOfAHostileTaskIsRefusedOrMapped(t *testing.T) {
+	whole := func(change func(l *transfer.Listing)) *transfer.Listing {
+		l := &transfer.Listing{Path: "/work", Entry: transfer.Entry{Name: "work", Kind: transfer.Folder}, Entries: transfer.Entries{{Name: "a", Kind: transfer.File, Size: 5}}}
+		change(l)
+		return l
+	}
+	for name, change := range map[string]func(l *transfer.Listing){
+		"a relative path":      func(l *transfer.Listing) { l.Path = "work" },
+		"a long path":          func(l *transfer.Listing) { l.Path = "/" + strings.Repeat("x", 25_000) },
+		"no name":              func(l *transfer.Listing) { l.Entries[0].Name = "" },
+		"the folder above":     func(l *transfer.Listing) { l.Entries[0].Name = ".." },
+		"a path as a name":     func(l *transfer.Listing) { l.Entries[0].Name = "../etc/passwd" },
+		"a long name":          func(l *transfer.Listing) { l.Entries[0].Name = strings.Repeat("x", 766) },
+		"a long link":          func(l *transfer.Listing) { l.Entries[0].Link = strings.Repeat("x", 12_289) },
+		"a negative size":      func(l *transfer.Listing) { l.Entries[0].Size = -1 },
+		"a negative file size": func(l *transfer.Listing) { l.Size = -1 },
+	} {
+		assert.Error(t, whole(change).Check(), name)
+	}
+	l := whole(func(l *transfer.Listing) { l.Entries[0].Kind, l.Name = "<b>", "of another" })
+	require.NoError(t, l.Check())
+	assert.Equal(t, transfer.Other, l.Entries[0].Kind, "a kind of a later version is shown as neither a file nor a folder")
+	assert.Equal(t, "work", l.Name)
+
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, strings.Repeat("x", 255)), nil, 0o600))
+	require.NoError(t, os.Symlink(strings.Repeat("y", 4095), filepath.Join(dir, "link")))
+	for _, name := range []string{dir, "/", filepath.Join(dir, "none")} {
+		l, err := transfer.List(name)
+		require.NoError(t, err)
+		assert.NoError(t, l.Check(), name)
+	}
 }

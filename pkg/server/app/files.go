@@ -65,7 +65,7 @@ func (j *Job) Files(ctx context.Context, role string, index int32, name string) 
 		return nil, err
 	}
 	list := &transfer.Listing{}
-	if err := json.Unmarshal(out.Bytes(), list); err != nil {
+	if err := json.Unmarshal(out.Bytes(), list); err != nil || list.Check() != nil {
 		return nil, errAnswer
 	}
 	if list.Kind == transfer.None {
