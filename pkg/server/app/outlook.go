@@ -18,10 +18,18 @@ func (p *Prepared) Outlook(ctx context.Context) *job.Outlook {
 	d := p.actions
 	machines := rules.Class("vc.read", &d.caller.Subject) == nil
 	if p.prepared.OnCells() {
-		return d.app.Jobs.Outlook(ctx, p.prepared, d.nameOf, machines)
+		return d.app.Jobs.Outlook(ctx, p.prepared, d.outlookNames(), machines)
 	}
 	rooms, err := d.rooms(ctx)
 	return p.prepared.RoomOutlook(rooms, err, machines)
+}
+
+// outlookNames returns the names of other jobs that an outlook may have: none for a token that only submits.
+func (d *Actions) outlookNames() job.NameOf {
+	if rules.Class("job.read", &d.caller.Subject) != nil {
+		return func(string, string) string { return "" }
+	}
+	return d.nameOf
 }
 
 // rooms returns the free parts of the machines that run jobs.

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/openpai/paictl/pkg/job"
+	"github.com/openpai/paictl/pkg/people/rules"
 	"github.com/openpai/paictl/pkg/status"
 )
 
@@ -28,4 +29,15 @@ func TestRoomForJobsIsOnMachinesThatRunThem(t *testing.T) {
 	got, err = s.For(Caller{}, Origin{}).rooms(t.Context())
 	require.NoError(t, err)
 	assert.Equal(t, []job.Room{room("master")}, got, "no machine is marked")
+}
+
+func TestATokenThatOnlySubmitsGetsNoNamesOfOtherJobs(t *testing.T) {
+	s := &App{Lister: where{vcs: map[string]string{"bob/seen": "vision"}}}
+	for name, c := range map[string]struct {
+		scopes []rules.Scope
+		want   string
+	}{"session": {nil, "bob/seen"}, "read and submit": {[]rules.Scope{rules.ScopeRead, rules.ScopeSubmit}, "bob/seen"}, "submit": {[]rules.Scope{rules.ScopeSubmit}, ""}} {
+		ann := Caller{Subject: rules.Subject{Name: "ann", Grants: rules.Grants{VCs: map[string]rules.VC{"vision": {SeeJobs: true}}}, Token: rules.Token{Application: c.scopes != nil, Scopes: c.scopes}}}
+		assert.Equal(t, c.want, s.For(ann, Origin{}).outlookNames()("bob", "seen"), name)
+	}
 }
