@@ -12,6 +12,7 @@ import (
 	"github.com/openpai/paictl/pkg/server"
 	"github.com/openpai/paictl/pkg/server/app"
 	"github.com/openpai/paictl/pkg/server/wire"
+	"github.com/openpai/paictl/pkg/version"
 )
 
 const (
@@ -73,8 +74,8 @@ type item struct {
 	Uses           int64     `json:"useNumber"`
 	Stars          int       `json:"starNumber"`
 	Status         string    `json:"status"`
-	Created        time.Time `json:"createdAt"`
-	Updated        time.Time `json:"updatedAt"`
+	Created        time.Time `json:"createdAt,omitzero"`
+	Updated        time.Time `json:"updatedAt,omitzero"`
 	ItemTags       []label   `json:"ItemTags"`
 	ItemCategories []label   `json:"ItemCategories"`
 }
@@ -87,12 +88,27 @@ const (
 
 func newItem(t *v1.Template) item {
 	s := &t.Spec
+	created, updated := t.CreationTimestamp.UTC(), t.Updated().UTC()
+	if t.BuiltIn() {
+		created = built()
+		updated = created
+	}
 	return item{
 		ID: string(t.UID), Name: s.Name, Author: s.Author, Type: s.Type, Source: sourceMarket, Public: s.Public, Private: private(s), Groups: append([]string{}, s.Groups...),
 		DataType: s.DataType, DataURL: s.DataURL, Categories: append([]string{}, s.Categories...), Tags: append([]string{}, s.Tags...), Summary: s.Summary, Description: s.Description,
-		Protocol: s.Job, Uses: t.Status.Uses, Stars: len(t.Status.Stars), Status: statusApproved, Created: t.CreationTimestamp.UTC(), Updated: t.Updated().UTC(),
+		Protocol: s.Job, Uses: t.Status.Uses, Stars: len(t.Status.Stars), Status: statusApproved, Created: created, Updated: updated,
 		ItemTags: labels(s.Tags), ItemCategories: labels(s.Categories),
 	}
+}
+
+// built returns when this program was built: its templates have no time in the cluster, and the marketplace shows how old a template is. It
+// returns the zero time, which an item leaves out, if the build doesn't know.
+func built() time.Time {
+	at, err := time.Parse(time.RFC3339, version.Get().Date)
+	if err != nil {
+		return time.Time{}
+	}
+	return at.UTC()
 }
 
 func private(s *v1.TemplateSpec) bool { return !s.Public && len(s.Groups) == 0 }
