@@ -1,15 +1,23 @@
 package job
 
 import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/rest"
 
 	"github.com/openpai/paictl/pkg/job/api"
+	"github.com/openpai/paictl/pkg/job/protocol/render"
 	v1 "github.com/openpai/paictl/pkg/job/v1"
+	"github.com/openpai/paictl/pkg/kube"
 )
 
 func TestACloneRecordsTheJobAndNotOnlyItsName(t *testing.T) {
@@ -47,4 +55,31 @@ func TestADiffHasTheChangedLinesOfBothJobFiles(t *testing.T) {
 	assert.Empty(t, text)
 	_, err = Diff(&Job{User: "bob", Name: "other"}, after)
 	assert.ErrorContains(t, err, "bob/other has no job file")
+}
+
+func TestASubmissionWritesTheRecordOfItsParent(t *testing.T) {
+	made := &v1.Framework{}
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		switch {
+		case r.Method == http.MethodPost:
+			assert.NoError(t, json.NewDecoder(r.Body).Decode(made))
+			_ = json.NewEncoder(w).Encode(made)
+		case r.URL.Path == "/v1/jobs/f":
+			w.WriteHeader(http.StatusNotFound)
+			_ = json.NewEncoder(w).Encode(api.Error{Code: "NotFound", Message: "no job"})
+		default:
+			w.WriteHeader(http.StatusNotFound)
+			_ = json.NewEncoder(w).Encode(metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure, Reason: metav1.StatusReasonNotFound, Code: 404})
+		}
+	}))
+	t.Cleanup(srv.Close)
+	token := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: api.TokenSecret, Namespace: kube.SystemNamespace}, Data: map[string][]byte{api.TokenKey: []byte("x")}}
+	c, err := NewAt(&kube.Cluster{Client: fake.NewClientset(token), Config: &rest.Config{Host: srv.URL}}, Options{HistoryURL: srv.URL})
+	require.NoError(t, err)
+	f := &v1.Framework{ObjectMeta: metav1.ObjectMeta{Name: "f", Labels: map[string]string{v1.LabelUser: "ann"}, Annotations: map[string]string{v1.AnnotationJobName: "train-2"}}}
+	from := &v1.ClonedFrom{User: "bob", Name: "train", UID: "u1"}
+	_, err = c.Submit(t.Context(), &render.Objects{Framework: f}, SubmitOptions{DryRun: true, ClonedFrom: from})
+	require.NoError(t, err)
+	assert.Equal(t, from, Of(made).ClonedFrom())
 }
