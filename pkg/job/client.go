@@ -64,7 +64,7 @@ func New(c *kube.Cluster) (*Client, error) { return NewAt(c, Options{}) }
 
 // NewAt makes one that asks the platform's own programs elsewhere.
 func NewAt(c *kube.Cluster, o Options) (*Client, error) {
-	f, err := newFrameworks(c.Config, kube.JobNamespace)
+	f, err := NewFrameworks(c.Config, kube.JobNamespace)
 	if err != nil {
 		return nil, err
 	}

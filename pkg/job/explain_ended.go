@@ -27,6 +27,11 @@ func (e *evidence) ended(w *Why) {
 		if e.Started == nil {
 			w.Sentence = "It was stopped on request before it had started."
 		}
+		if a := e.lastAttempt(); a != nil && a.Completion != nil && a.Completion.CompletionStatus != nil {
+			if reason, ok := strings.CutPrefix(a.Completion.Diagnostics, machine.ReasonStopped+" "); ok {
+				w.Sentence = "It was stopped" + ran + ": " + clip(reason) + "."
+			}
+		}
 		w.Remedy = []string{"run it again: paictl job retry " + w.Job}
 		if !e.Live {
 			w.Remedy = []string{"write its job file, to run it again: paictl job clone " + w.Job}

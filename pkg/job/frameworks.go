@@ -31,7 +31,8 @@ type Frameworks struct {
 	namespace string
 }
 
-func newFrameworks(config *rest.Config, namespace string) (*Frameworks, error) {
+// NewFrameworks connects to the jobs of a namespace. It sends no request yet.
+func NewFrameworks(config *rest.Config, namespace string) (*Frameworks, error) {
 	own := rest.CopyConfig(config)
 	own.GroupVersion, own.APIPath = &groupVersion, "/apis"
 	known := runtime.NewScheme()

@@ -117,7 +117,7 @@ func newReplicated(t *testing.T, scheduler http.Handler) *replicated {
 	require.NoError(t, err)
 	_, err = cluster.Client.CoreV1().ServiceAccounts(r.Namespace).Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}, metav1.CreateOptions{})
 	require.NoError(t, err)
-	r.Frameworks, err = newFrameworks(r.Config, r.Namespace)
+	r.Frameworks, err = NewFrameworks(r.Config, r.Namespace)
 	require.NoError(t, err)
 	r.store, err = archive.Open(t.Context(), archive.Options{Path: filepath.Join(t.TempDir(), "archive.db")})
 	require.NoError(t, err)

@@ -230,7 +230,7 @@ func TestTheRoleOfTheDocumentationIsEnough(t *testing.T) {
 
 func mustFrameworks(t *testing.T, c *kube.Cluster) *Frameworks {
 	t.Helper()
-	f, err := newFrameworks(c.Config, kube.JobNamespace)
+	f, err := NewFrameworks(c.Config, kube.JobNamespace)
 	require.NoError(t, err)
 	return f
 }

@@ -294,7 +294,10 @@ func situations() map[string]situation {
 		"failed: retries are used up": {f: framework(state(v1.Completed), endedBy(255, "PAIRuntimeUnknownFailed", &report.Report{ExitCode: 255, UserExitCode: 3}), func(f *v1.Framework) { f.Status.RetryPolicyStatus.TotalRetriedCount = 2 })},
 		"succeeded":                   {f: framework(state(v1.Completed), endedBy(0, "Succeeded", nil))},
 		"stopped":                     {f: framework(state(v1.Completed), endedBy(-210, "StopFrameworkRequested", nil), stop)},
-		"stopped before it ran":       {f: framework(state(v1.Completed), completed(-210), stop)},
+		"stopped by a policy": {f: framework(state(v1.Completed), endedBy(-210, "StopFrameworkRequested", nil), stop, func(f *v1.Framework) {
+			f.Status.AttemptStatus.CompletionStatus.Diagnostics = "The job was stopped. Its 8 GPUs are idle (policy idle-jobs)"
+		})},
+		"stopped before it ran": {f: framework(state(v1.Completed), completed(-210), stop)},
 	}
 }
 

@@ -40,7 +40,9 @@ func TestAJobThatWaitsForOthersCanBeStopped(t *testing.T) {
 	w.after = machine.After{Waits: []string{"ann/one"}}
 	w.run()
 	w.f.Spec.ExecutionType = v1.ExecutionStop
+	w.f.Annotations = map[string]string{v1.AnnotationStopped: "its GPUs are idle (policy idle-jobs)"}
 	w.run()
+	assert.Equal(t, "The job was stopped. its GPUs are idle (policy idle-jobs)", w.status.Message)
 	assert.Equal(t, int32(machine.CodeStopped), w.status.AttemptStatus.CompletionStatus.Code)
 	assert.Equal(t, v1.Completed, w.status.State)
 }

@@ -105,7 +105,7 @@ func (s *step) decide() {
 	var c *v1.FrameworkAttemptCompletionStatus
 	switch {
 	case s.stopping():
-		c = s.ofFramework(CodeStopped)
+		c = &v1.FrameworkAttemptCompletionStatus{CompletionStatus: completion(s.outcome(CodeStopped), s.Framework.Annotations[v1.AnnotationStopped])}
 	case s.Invalid != "":
 		c = &v1.FrameworkAttemptCompletionStatus{CompletionStatus: completion(s.outcome(CodeInvalid), s.Invalid)}
 	case s.After.Failed != "" && s.status.State == v1.AttemptCreationPending:

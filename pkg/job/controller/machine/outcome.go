@@ -46,7 +46,7 @@ var own = map[int32]Outcome{
 	CodePodCreationPermanent: {Phrase: "PodCreationPermanentError", Attributes: permanent, Reason: "The API server refuses the pod."},
 	CodeInvalid:              {Phrase: "FrameworkInvalid", Attributes: permanent, Reason: "The job can't be run as it was submitted."},
 	CodeDependency:           {Phrase: "DependencyFailed", Attributes: permanent, Reason: "A job that had to succeed first did not."},
-	CodeStopped:              {Phrase: "StopFrameworkRequested", Attributes: permanent, Reason: "The job was stopped."},
+	CodeStopped:              {Phrase: "StopFrameworkRequested", Attributes: permanent, Reason: ReasonStopped},
 	CodeAttemptCompletion:    {Phrase: "FrameworkAttemptCompletion", Attributes: permanent, Reason: "The job's attempt ended before this task finished."},
 	CodeTaskDeleted:          {Phrase: "DeleteTaskRequested", Attributes: permanent, Reason: "The job was scaled down."},
 	CodeRestart:              {Phrase: "RestartRequested", Attributes: transient, Reason: "Another attempt was requested."},
@@ -78,6 +78,9 @@ func completion(o Outcome, more string) *v1.CompletionStatus {
 	diagnostics := strings.TrimSpace(o.Reason + " " + more)
 	return &v1.CompletionStatus{Code: o.Code, Phrase: o.Phrase, Type: t, Diagnostics: clip(diagnostics, maxDiagnostics)}
 }
+
+// ReasonStopped begins the diagnostics of a job that was stopped. If the alert handler stopped it, its reason follows.
+const ReasonStopped = "The job was stopped."
 
 // Sizes of texts in a status: a hundred failed tasks have to fit into one object.
 const (

@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -146,7 +147,7 @@ func (s *step) endMessage() string {
 	case c.Type.Name == v1.Succeeded:
 		return ""
 	case c.Code == CodeStopped:
-		return "The job was stopped."
+		return cmp.Or(c.Diagnostics, ReasonStopped)
 	case c.Code == CodeInvalid, c.Code == CodeDependency:
 		return c.Diagnostics
 	case s.stopping():
