@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
+	actions "github.com/openpai/paictl/pkg/alerthandler/v1"
 	"github.com/openpai/paictl/pkg/kube"
 	people "github.com/openpai/paictl/pkg/people/v1"
 )
@@ -249,6 +250,10 @@ func TestChartsCarryTheLibraryAsItIs(t *testing.T) {
 
 func TestTheDefinitionsOfPeopleAreThoseOfTheirTypes(t *testing.T) {
 	golden(t, filepath.Join("charts", "rest-server", "files", "crd.yaml"), string(people.CRD))
+}
+
+func TestTheDefinitionOfActionsIsThatOfTheirType(t *testing.T) {
+	golden(t, filepath.Join("charts", "alert-handler", "files", "crd.yaml"), string(actions.CRD))
 }
 
 func TestRenderedManifestsAreAsRecorded(t *testing.T) {

@@ -114,6 +114,7 @@ var elsewhere = map[string][]string{
 	"prometheus":            {"default", "kube-system"},         // as watchdog
 	"scheduler":             {kube.JobNamespace, "kube-system"}, // roles: to annotate pods of jobs, to know clients
 	"job-controller":        {kube.JobNamespace},                // a role: to run jobs
+	"alert-handler":         {kube.JobNamespace},                // a role, to stop jobs
 	"cluster-backup":        {"kube-system"},                    // a role, to note when a backup was made
 	"rest-server":           {kube.JobNamespace, "pai-people"},  // roles: to do what people may, to keep their Secrets
 }
@@ -180,7 +181,7 @@ func TestTheClustersRegistryIsUsedForEveryImage(t *testing.T) {
 		require.NoError(t, err)
 		for _, w := range workloads(t, objects(t, manifest)) {
 			for _, container := range w.containers() {
-				require.Regexp(t, `^registry\.example:5000/(mirror/|team/pai-[a-z]+:v9\.9\.9-test$)`, container.Image)
+				require.Regexp(t, `^registry\.example:5000/(mirror/|team/pai-[a-z-]+:v9\.9\.9-test$)`, container.Image)
 			}
 			require.Equal(t, []corev1.LocalObjectReference{{Name: "registry-credentials"}}, w.template.Spec.ImagePullSecrets, w.name)
 		}
@@ -291,7 +292,7 @@ func TestPodsRunWithAsFewRightsAsTheyCan(t *testing.T) {
 }
 
 // asksTheAPI are services whose pods get a token, because they ask the API server.
-var asksTheAPI = []string{"watchdog", "kube-state-metrics", "prometheus", "scheduler", "job-controller", "agent", "cluster-backup", "rest-server"}
+var asksTheAPI = []string{"watchdog", "kube-state-metrics", "prometheus", "scheduler", "job-controller", "agent", "cluster-backup", "rest-server", "alert-handler"}
 
 func TestPodsGetATokenOnlyToAskTheAPI(t *testing.T) {
 	eachWorkload(t, func(t *testing.T, w workload) {
@@ -323,6 +324,16 @@ var writers = map[string][]string{
 		// A policy restricts it to one annotation and one condition of its machine.
 		`{"apiGroups":[""],"resources":["nodes"],"verbs":["get","list","watch","patch"]}`,
 		`{"apiGroups":[""],"resources":["nodes/status"],"verbs":["patch"]}`,
+	},
+	"alert-handler": {
+		`{"apiGroups":["coordination.k8s.io"],"resources":["leases"],"verbs":["create"]}`,
+		`{"apiGroups":["coordination.k8s.io"],"resourceNames":["pai-alert-handler"],"resources":["leases"],"verbs":["get","update","patch"]}`,
+		// Policies of its chart restrict both patches: it stops jobs, and cordons machines or requests repairs of their GPUs.
+		`{"apiGroups":["frameworkcontroller.microsoft.com"],"resources":["frameworks"],"verbs":["get","list","watch","patch"]}`,
+		`{"apiGroups":[""],"resources":["nodes"],"verbs":["get","list","watch","patch"]}`,
+		`{"apiGroups":[""],"resources":["pods/eviction"],"verbs":["create"]}`,
+		`{"apiGroups":["paictl.openpai.org"],"resources":["actions"],"verbs":["get","list","watch","create","patch","delete"]}`,
+		`{"apiGroups":["paictl.openpai.org"],"resources":["actions/status"],"verbs":["update"]}`,
 	},
 	"watchdog": {
 		`{"apiGroups":[""],"resourceNames":["paictl"],"resources":["configmaps"],"verbs":["get"]}`, // the time of the last backup
@@ -372,7 +383,7 @@ var writers = map[string][]string{
 }
 
 // writesBeyondNamespaces are services that change objects without a namespace: a policy of their chart narrows it, or the kind is their own.
-var writesBeyondNamespaces = []string{"agent", "scheduler", "rest-server"}
+var writesBeyondNamespaces = []string{"agent", "scheduler", "rest-server", "alert-handler"}
 
 // Services may not read secrets of others, run commands in pods, or have rights that they don't need.
 func TestRolesAreNarrow(t *testing.T) {

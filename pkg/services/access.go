@@ -25,7 +25,8 @@ func (r *run) accessSecrets(ctx context.Context) error {
 	// If the job controller is started without paictl, it makes its token itself. The scheduler, which may start first, accepts the same
 	// token.
 	token := map[string][]byte{api.TokenKey: []byte(rand.Text())}
-	for name, data := range map[string]map[string][]byte{access.Secret: metrics, api.TokenSecret: token} {
+	alerts := map[string][]byte{access.TokenKey: []byte(rand.Text())}
+	for name, data := range map[string]map[string][]byte{access.Secret: metrics, api.TokenSecret: token, access.AlertsSecret: alerts} {
 		if err := r.makeSecret(ctx, name, data); err != nil {
 			return err
 		}

@@ -119,6 +119,7 @@ func TestPushBringsImagesToTheConfiguredRegistry(t *testing.T) {
 	}
 	assert.Equal(t, map[string]image.State{
 		host + "/team/pai-agent:v9":                   image.Pushed,
+		host + "/team/pai-alert-handler:v9":           image.Pushed,
 		host + "/team/pai-api-proxy:v9":               image.Pushed,
 		host + "/team/pai-api-vip:v9":                 image.Pushed,
 		host + "/team/pai-backup:v9":                  image.Pushed,
@@ -134,12 +135,12 @@ func TestPushBringsImagesToTheConfiguredRegistry(t *testing.T) {
 		host + "/cache/prometheus/prometheus:v3.15.0": image.Pushed,
 	}, got)
 	assert.Contains(t, errOut, "note: programs of v1 are tagged v9")
-	assert.Contains(t, errOut, "[1/14] "+host+"/team/pai-agent:v9  pushed\n")
+	assert.Contains(t, errOut, "[1/15] "+host+"/team/pai-agent:v9  pushed\n")
 	assert.NotContains(t, out+errOut, password)
 
 	out, _, err = paictl(t, "push", "-p", conf, "--from", from)
 	require.NoError(t, err)
-	assert.Equal(t, 13, strings.Count(out, "present"), out)
+	assert.Equal(t, 14, strings.Count(out, "present"), out)
 }
 
 func TestListShowsWhatTheRegistryHas(t *testing.T) {
@@ -162,7 +163,7 @@ func TestListKnowsOwnImagesWithoutABundle(t *testing.T) {
 	assert.Contains(t, errOut, "no images in dist/bundle")
 	out, _, err = paictl(t, "list", "-o", "name")
 	require.NoError(t, err)
-	assert.Equal(t, "pai-agent\npai-api-proxy\npai-api-vip\npai-backup\npai-controller\npai-csr-approver\npai-logs\npai-peer\npai-runtime\npai-scheduler\npai-server\npai-volume\npai-watchdog\n", out)
+	assert.Equal(t, "pai-agent\npai-alert-handler\npai-api-proxy\npai-api-vip\npai-backup\npai-controller\npai-csr-approver\npai-logs\npai-peer\npai-runtime\npai-scheduler\npai-server\npai-volume\npai-watchdog\n", out)
 }
 
 func TestUpstreamImagesNeedAMirrorToBeLookedFor(t *testing.T) {
@@ -183,7 +184,7 @@ func TestAFailedPushShowsWhatWasPushed(t *testing.T) {
 	out, _, err := paictl(t, "push", "-p", conf, "--from", from, "--all", "--mirror", "127.0.0.1:1")
 	require.ErrorContains(t, err, "127.0.0.1:1/prometheus/prometheus:v3.15.0")
 	assert.Equal(t, cmdutil.ExitFailure, cmdutil.ExitCode(err))
-	assert.Equal(t, 13, strings.Count(out, "pushed"), out)
+	assert.Equal(t, 14, strings.Count(out, "pushed"), out)
 	assert.NotContains(t, err.Error(), password)
 }
 

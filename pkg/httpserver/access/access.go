@@ -9,6 +9,7 @@ import (
 	"crypto/subtle"
 	"net/http"
 	"os"
+	"strings"
 )
 
 // The Secret that opens metrics and the programs that read them: Prometheus, Alertmanager, exporters.
@@ -20,6 +21,9 @@ const (
 	// KeyWeb is the same as --web.config.file of Prometheus' programs reads it, the password hashed.
 	KeyWeb = "web.yml"
 )
+
+// AlertsSecret has the token with which Alertmanager sends alerts to pai-alert-handler, under TokenKey.
+const AlertsSecret = "alerts-token"
 
 // The Secret with the token for the job controller's API and the scheduler's API.
 const (
@@ -48,6 +52,22 @@ func Metrics(file string, h http.Handler) http.Handler {
 // answers everyone.
 func Token(file string, h http.Handler, refuse func(http.ResponseWriter)) http.Handler {
 	return guard(file, h, func(r *http.Request) string { return r.Header.Get(TokenHeader) }, refuse)
+}
+
+// Bearer answers clients that send the token in a file as a bearer token, as Alertmanager does to its webhooks. Without a file it refuses
+// all clients.
+func Bearer(file string, h http.Handler) http.Handler {
+	refuse := func(w http.ResponseWriter) {
+		w.Header().Set("WWW-Authenticate", "Bearer")
+		http.Error(w, "alerts require the token of Alertmanager", http.StatusUnauthorized)
+	}
+	if file == "" {
+		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { refuse(w) })
+	}
+	return guard(file, h, func(r *http.Request) string {
+		token, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+		return token
+	}, refuse)
 }
 
 // guard reads the file each time: a Secret that is renewed reaches it while the program runs. One that

@@ -83,6 +83,7 @@ func (b *builder) load() *Catalogue {
 	b.checkServer()
 	b.checkProviders()
 	b.configureLinks()
+	b.configureAlerts()
 	c.verifiesKubelets = b.configurePrometheus()
 	b.checkBackups()
 	c.volumes = b.giveVolumes()

@@ -60,7 +60,7 @@ func TestImagesGoWhereTheConfigurationSays(t *testing.T) {
 	own := Destination{Registry: "registry.example.org/pai", Tag: "v9"}
 	both := own
 	both.Mirror = "mirror.example.org:5000/cache"
-	ours := []string{"registry.example.org/pai/pai-agent:v9", "registry.example.org/pai/pai-api-proxy:v9", "registry.example.org/pai/pai-api-vip:v9", "registry.example.org/pai/pai-backup:v9", "registry.example.org/pai/pai-controller:v9", "registry.example.org/pai/pai-csr-approver:v9", "registry.example.org/pai/pai-logs:v9", "registry.example.org/pai/pai-peer:v9", "registry.example.org/pai/pai-runtime:v9", "registry.example.org/pai/pai-scheduler:v9", "registry.example.org/pai/pai-server:v9", "registry.example.org/pai/pai-volume:v9", "registry.example.org/pai/pai-watchdog:v9"}
+	ours := []string{"registry.example.org/pai/pai-agent:v9", "registry.example.org/pai/pai-alert-handler:v9", "registry.example.org/pai/pai-api-proxy:v9", "registry.example.org/pai/pai-api-vip:v9", "registry.example.org/pai/pai-backup:v9", "registry.example.org/pai/pai-controller:v9", "registry.example.org/pai/pai-csr-approver:v9", "registry.example.org/pai/pai-logs:v9", "registry.example.org/pai/pai-peer:v9", "registry.example.org/pai/pai-runtime:v9", "registry.example.org/pai/pai-scheduler:v9", "registry.example.org/pai/pai-server:v9", "registry.example.org/pai/pai-volume:v9", "registry.example.org/pai/pai-watchdog:v9"}
 	const mirrored = "mirror.example.org:5000/cache/prometheus/prometheus:v3.15.0"
 	for name, tt := range map[string]struct {
 		d     Destination
@@ -69,7 +69,7 @@ func TestImagesGoWhereTheConfigurationSays(t *testing.T) {
 		want  []string
 	}{
 		"own images without a word":      {both, nil, false, ours},
-		"one image by name":              {both, []string{"pai-volume"}, false, ours[11:12]},
+		"one image by name":              {both, []string{"pai-volume"}, false, ours[12:13]},
 		"an upstream image by name":      {both, []string{"prometheus"}, false, []string{mirrored}},
 		"all images":                     {both, nil, true, append(ours, mirrored)},
 		"own images need no mirror":      {own, nil, false, ours},

@@ -125,7 +125,7 @@ func TestOwnImagesGoWhereTheirServicesRun(t *testing.T) {
 			assert.Equal(t, []string{master}, img.Roles, "its manifest of cluster up wants masters")
 			continue
 		}
-		service := map[string]string{"pai-controller": "job-controller", "pai-scheduler": "scheduler", "pai-watchdog": "watchdog", "pai-volume": "storage", "pai-logs": "log-manager", "pai-agent": "agent", "pai-backup": "cluster-backup", "pai-server": "rest-server"}[img.Name]
+		service := map[string]string{"pai-controller": "job-controller", "pai-scheduler": "scheduler", "pai-watchdog": "watchdog", "pai-volume": "storage", "pai-logs": "log-manager", "pai-agent": "agent", "pai-alert-handler": "alert-handler", "pai-backup": "cluster-backup", "pai-server": "rest-server"}[img.Name]
 		require.Contains(t, roles, service, "name the service of %s here", img.Name)
 		assert.Equal(t, roles[service], img.Roles, img.Name)
 	}

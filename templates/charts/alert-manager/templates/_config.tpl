@@ -25,6 +25,15 @@ route:
       group_interval: {{ .Values.receivers.heartbeat.interval }}
       # Shorter than the interval, so that each turn sends.
       repeat_interval: 1s
+    {{- if .Values.alertHandler.url }}
+    # All alerts, those that notify nobody as well: its policies select some. Then the routes below apply.
+    - receiver: alert-handler
+      group_by: [alertname, node, user, job_name]
+      group_wait: 10s
+      group_interval: 1m
+      repeat_interval: 1h
+      continue: true
+    {{- end }}
     {{- with .Values.customRoutes }}
     {{- toYaml . | nindent 4 }}
     {{- end }}
@@ -49,6 +58,17 @@ receivers:
       - url_file: {{ include "alert-manager.file" "receivers.heartbeat.url" }}
         send_resolved: false
     {{- end }}
+  {{- if .Values.alertHandler.url }}
+  - name: alert-handler
+    webhook_configs:
+      - url: {{ .Values.alertHandler.url | quote }}
+        send_resolved: true
+        {{- if .Values.alertHandler.tokenSecret }}
+        http_config:
+          authorization:
+            credentials_file: /etc/alertmanager/alert-handler/token
+        {{- end }}
+  {{- end }}
   - name: operators
     {{- include "alert-manager.email" . | trim | nindent 4 }}
     {{- include "alert-manager.webhooks" . | trim | nindent 4 }}

@@ -1,0 +1,163 @@
+package alerthandler
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/openpai/paictl/pkg/alerthandler/step"
+	v1 "github.com/openpai/paictl/pkg/alerthandler/v1"
+	jobv1 "github.com/openpai/paictl/pkg/job/v1"
+	"github.com/openpai/paictl/pkg/node/agent/repair"
+)
+
+// same reports whether two statuses are equal.
+func same(a, b *v1.ActionStatus) bool { return equality.Semantic.DeepEqual(a, b) }
+
+// patch patches an object of a UID. The API server refuses the patch for another object of the name.
+func (h *Handler) patch(_ context.Context, uid types.UID, patch map[string]any, send func([]byte) error) error {
+	meta, _ := patch["metadata"].(map[string]any)
+	if meta == nil {
+		meta = map[string]any{}
+		patch["metadata"] = meta
+	}
+	meta["uid"] = uid
+	data, err := json.Marshal(patch)
+	if err != nil {
+		return err
+	}
+	switch err := send(data); {
+	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
+		return fmt.Errorf("%w: %w", errMoved, err)
+	default:
+		return err
+	}
+}
+
+// frameworks is the resource of jobs.
+var frameworks = jobv1.Resource
+
+// stopJob requests the end of a job, and records why where "job why" finds it.
+func (h *Handler) stopJob(ctx context.Context, a *v1.Action) error {
+	reason := a.Spec.Reason + " (" + requester(&a.Spec.By) + ")"
+	patch := map[string]any{
+		"spec":     map[string]any{"executionType": jobv1.ExecutionStop},
+		"metadata": map[string]any{"annotations": map[string]any{jobv1.AnnotationStopped: reason}},
+	}
+	err := h.patch(ctx, a.Spec.Job.UID, patch, func(data []byte) error {
+		_, err := h.objects.Resource(frameworks).Namespace(h.o.JobNamespace).Patch(ctx, a.Spec.Job.Object, types.MergePatchType, data, metav1.PatchOptions{})
+		return err
+	})
+	if errors.Is(err, errMoved) {
+		return nil // it has ended; the watch shows it
+	}
+	return err
+}
+
+// requester names the requester for people.
+func requester(by *v1.Requester) string {
+	switch by.Kind {
+	case v1.ByPolicy:
+		return "policy " + by.Name
+	case v1.ByOperator:
+		return "operator " + by.Name
+	}
+	return by.Name
+}
+
+// cordon cordons a machine, and marks who did it. A machine that someone else has cordoned isn't marked.
+func (h *Handler) cordon(ctx context.Context, a *v1.Action) error {
+	text, err := json.Marshal(step.Mark{Action: a.Name, By: a.Spec.By, Reason: a.Spec.Reason, At: h.o.Now().UTC()})
+	if err != nil {
+		return err
+	}
+	return h.patchNode(ctx, a.Spec.Machine, map[string]any{
+		"spec":     map[string]any{"unschedulable": true},
+		"metadata": map[string]any{"annotations": map[string]any{MarkAnnotation: string(text)}},
+	})
+}
+
+// evict requests the eviction of pods. Disruption budgets hold.
+func (h *Handler) evict(ctx context.Context, pods []step.Pod) error {
+	var errs []error
+	for _, p := range pods {
+		if p.Leaving || !p.Managed {
+			continue
+		}
+		uid := p.UID
+		err := h.core.PolicyV1().Evictions(p.Namespace).Evict(ctx, &policyv1.Eviction{
+			ObjectMeta:    metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name},
+			DeleteOptions: &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}},
+		})
+		switch {
+		case err == nil, apierrors.IsNotFound(err), apierrors.IsConflict(err):
+			h.refused.set(uid, "")
+		case apierrors.IsTooManyRequests(err), apierrors.IsForbidden(err):
+			h.refused.set(uid, trimmed(err.Error()))
+		default:
+			errs = append(errs, fmt.Errorf("evict %s/%s: %w", p.Namespace, p.Name, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// managed reports whether a pod without a controller is made again: those of jobs are, by the job controller.
+func managed(p *corev1.Pod) bool { return p.Labels[jobv1.LabelFramework] != "" }
+
+// reset requests the reset of a GPU from its machine's agent. The request's ID is that of the Action, so that it isn't made twice.
+func (h *Handler) reset(ctx context.Context, a *v1.Action) error {
+	m := a.Spec.Machine
+	n, err := h.core.CoreV1().Nodes().Get(ctx, m.Name, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	if n.UID != m.UID {
+		return errMoved
+	}
+	requests, err := repair.Read(n)
+	if err == nil {
+		for _, r := range requests {
+			if r.ID == string(a.UID) {
+				return nil // it waits for its answer
+			}
+		}
+	}
+	return repair.Add(ctx, h.core, m.Name, repair.Request{ID: string(a.UID), GPU: *m.GPU, Action: repair.Reset, Reason: a.Spec.Reason, At: h.o.Now().UTC(), By: requester(&a.Spec.By)})
+}
+
+// refusals are the API server's last refusals to evict pods.
+type refusals struct {
+	mu  sync.Mutex
+	why map[types.UID]string
+}
+
+// mostRefusals bounds the refusals that are remembered; pods that left are among them.
+const mostRefusals = 10_000
+
+func (r *refusals) get(uid types.UID) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.why[uid]
+}
+
+func (r *refusals) set(uid types.UID, why string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if why == "" {
+		delete(r.why, uid)
+		return
+	}
+	if r.why == nil || len(r.why) >= mostRefusals {
+		r.why = map[types.UID]string{}
+	}
+	r.why[uid] = why
+}

@@ -1,0 +1,213 @@
+// Package alerthandler is the program pai-alert-handler: it acts on alerts by policies, and on requests of administrators.
+// In: alerts that Alertmanager sends, Actions, jobs, machines and people by watch. Out: Actions, and their effects: jobs that stop, machines
+// that are cordoned and drained, GPUs that are reset.
+//
+// It is the only program of the platform that stops the jobs of others or cordons machines. Package step decides, this
+// package looks and acts: it writes a decision before it acts on it, and each effect can be repeated, so that it may be killed anywhere.
+package alerthandler
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/openpai/paictl/pkg/alerthandler/policy"
+	"github.com/openpai/paictl/pkg/alerthandler/step"
+	v1 "github.com/openpai/paictl/pkg/alerthandler/v1"
+	"github.com/openpai/paictl/pkg/job"
+	"github.com/openpai/paictl/pkg/job/api"
+	jobv1 "github.com/openpai/paictl/pkg/job/v1"
+	"github.com/openpai/paictl/pkg/kube/watch"
+	"github.com/openpai/paictl/pkg/people"
+)
+
+// MarkAnnotation of a Node names the Action that cordoned it, a step.Mark as JSON.
+const MarkAnnotation = "paictl.openpai.org/cordoned-by"
+
+// Options of a Handler.
+type Options struct {
+	Config *rest.Config
+	// JobNamespace has the Frameworks.
+	JobNamespace string
+	Policies     *policy.Config
+	Log          *slog.Logger
+	// Now is the time; nil means the clock's.
+	Now func() time.Time
+}
+
+// Handler knows jobs, machines, people and Actions by watch.
+type Handler struct {
+	o       Options
+	core    kubernetes.Interface
+	objects dynamic.Interface
+
+	jobs    *watch.Store[*jobFacts]
+	nodes   *watch.Store[*corev1.Node]
+	actions *watch.Store[*v1.Action]
+	people  *people.Directory
+
+	touched chan struct{} // one is waiting if something has changed
+	refused refusals
+	metrics *metrics
+}
+
+// jobFacts holds the fields of a Framework that decisions need.
+type jobFacts struct {
+	object, user, name, vc string
+	uid                    types.UID
+	tags                   []string
+	ended, stopping        bool
+}
+
+// New connects. It sends no request yet.
+func New(o Options) (*Handler, error) {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	core, err := kubernetes.NewForConfig(o.Config)
+	if err != nil {
+		return nil, fmt.Errorf("connect to the API server: %w", err)
+	}
+	objects, err := dynamic.NewForConfig(o.Config)
+	if err != nil {
+		return nil, fmt.Errorf("connect to the API server: %w", err)
+	}
+	watching, err := watch.Client(o.Config)
+	if err != nil {
+		return nil, fmt.Errorf("connect to the API server: %w", err)
+	}
+	frameworks, err := job.NewFrameworks(o.Config, o.JobNamespace)
+	if err != nil {
+		return nil, err
+	}
+	directory, err := people.Open(o.Config, people.Options{Log: o.Log})
+	if err != nil {
+		return nil, err
+	}
+	h := &Handler{o: o, core: core, objects: objects, people: directory, touched: make(chan struct{}, 1), metrics: newMetrics()}
+	h.jobs = watch.New(watch.Options[*jobv1.Framework, *jobFacts]{Name: "jobs", Source: frameworks.Source(), Keep: keepJob, Changed: wakes[*jobFacts](h), Log: o.Log})
+	h.nodes = watch.New(watch.Options[*corev1.Node, *corev1.Node]{Name: "nodes", Source: watch.From(core.CoreV1().Nodes(), metav1.ListOptions{}), Keep: keepNode, Changed: wakes[*corev1.Node](h), Log: o.Log})
+	h.actions = watch.New(watch.Options[*unstructured.Unstructured, *v1.Action]{Name: "actions", Source: watch.From(watching.Resource(v1.Actions), metav1.ListOptions{}),
+		Reads: watch.From(objects.Resource(v1.Actions), metav1.ListOptions{}), Keep: keepAction, Changed: wakes[*v1.Action](h), Confirm: true, Log: o.Log})
+	return h, nil
+}
+
+func wakes[T any](h *Handler) func([]watch.Change[T], string) {
+	return func([]watch.Change[T], string) { h.wake() }
+}
+
+// wake has the leader look again.
+func (h *Handler) wake() {
+	select {
+	case h.touched <- struct{}{}:
+	default:
+	}
+}
+
+func keepJob(f *jobv1.Framework) (*jobFacts, error) {
+	row := api.Summary(f)
+	return &jobFacts{object: f.Name, uid: f.UID, user: row.User, name: row.Name, vc: row.VirtualCluster, tags: row.Tags,
+		ended: row.State == api.Succeeded || row.State == api.Failed || row.State == api.Stopped, stopping: f.Spec.ExecutionType == jobv1.ExecutionStop}, nil
+}
+
+// keepNode keeps the fields of a Node that decisions need; its images and addresses are large.
+func keepNode(n *corev1.Node) (*corev1.Node, error) {
+	out := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.Name, UID: n.UID, Labels: n.Labels, Annotations: n.Annotations}}
+	out.Spec.Unschedulable = n.Spec.Unschedulable
+	for _, c := range n.Status.Conditions {
+		if c.Type == corev1.NodeReady {
+			out.Status.Conditions = append(out.Status.Conditions, c)
+		}
+	}
+	return out, nil
+}
+
+func keepAction(u *unstructured.Unstructured) (*v1.Action, error) {
+	a := &v1.Action{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, a); err != nil {
+		return nil, fmt.Errorf("read the action: %w", err)
+	}
+	return a, nil
+}
+
+// Run watches until ctx ends.
+func (h *Handler) Run(ctx context.Context) error {
+	var all sync.WaitGroup
+	defer all.Wait()
+	all.Go(func() { h.jobs.Run(ctx) })
+	all.Go(func() { h.nodes.Run(ctx) })
+	all.Go(func() { h.actions.Run(ctx) })
+	return h.people.Run(ctx)
+}
+
+// Synced reports whether everything has been read once.
+func (h *Handler) Synced() bool { return h.jobs.Synced() && h.nodes.Synced() && h.actions.Synced() }
+
+// list returns the Actions, the oldest first.
+func (h *Handler) list() []*v1.Action {
+	all := h.actions.All()
+	out := make([]*v1.Action, 0, len(all))
+	for _, a := range all {
+		out = append(out, a)
+	}
+	slices.SortFunc(out, func(a, b *v1.Action) int {
+		if c := a.CreationTimestamp.Compare(b.CreationTimestamp.Time); c != 0 {
+			return c
+		}
+		if a.Name < b.Name {
+			return -1
+		}
+		return 1
+	})
+	return out
+}
+
+// machines are the machines that run jobs, and which are out.
+func (h *Handler) machines() step.Machines {
+	m := step.Machines{Out: map[string]bool{}}
+	for name, n := range h.nodes.All() {
+		if _, master := n.Labels["node-role.kubernetes.io/control-plane"]; master {
+			continue
+		}
+		m.Total++
+		if n.Spec.Unschedulable || !ready(n) {
+			m.Out[name] = true
+		}
+	}
+	return m
+}
+
+func ready(n *corev1.Node) bool {
+	for _, c := range n.Status.Conditions {
+		if c.Type == corev1.NodeReady {
+			return c.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}
+
+// mark reads the mark of a Node; nil if it has no mark, or one that can't be read.
+func mark(n *corev1.Node) *step.Mark {
+	text := n.Annotations[MarkAnnotation]
+	if text == "" {
+		return nil
+	}
+	m := &step.Mark{}
+	if err := json.Unmarshal([]byte(text), m); err != nil {
+		return nil
+	}
+	return m
+}

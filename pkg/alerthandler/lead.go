@@ -1,0 +1,267 @@
+package alerthandler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/openpai/paictl/pkg/alerthandler/step"
+	v1 "github.com/openpai/paictl/pkg/alerthandler/v1"
+	"github.com/openpai/paictl/pkg/node/agent/repair"
+)
+
+const (
+	// look is the longest time between two looks at all Actions: old ones are removed then.
+	look = time.Minute
+	// retry is the time before a failed step is repeated.
+	retry = 5 * time.Second
+	// mostKept bounds the finished Actions that are kept.
+	mostKept = 2000
+)
+
+// Lead acts until ctx ends. Only one replica may, the one that holds the lease.
+func (h *Handler) Lead(ctx context.Context) {
+	for ctx.Err() == nil {
+		after := h.round(ctx)
+		select {
+		case <-ctx.Done():
+			return
+		case <-h.touched:
+		case <-time.After(after):
+		}
+	}
+}
+
+// round takes each Action that isn't finished one step further, the oldest first, and returns when to look again.
+func (h *Handler) round(ctx context.Context) time.Duration {
+	if !h.Synced() {
+		return retry
+	}
+	after := look
+	all := h.list()
+	now := h.o.Now()
+	h.metrics.count(all)
+	for i, a := range all {
+		if a.Status.Phase.Final() {
+			continue
+		}
+		next, err := h.advance(ctx, a, all, now)
+		if err != nil {
+			if ctx.Err() != nil {
+				return retry
+			}
+			h.o.Log.WarnContext(ctx, "retrying", "action", a.Name, "error", err.Error())
+			next.After = retry
+		}
+		if next.After > 0 {
+			after = min(after, next.After)
+		}
+		// The limits of the others count this one.
+		seen := *a
+		seen.Status = next.Status
+		all[i] = &seen
+		if err == nil && next.Status.Phase == v1.PhaseSucceeded {
+			if err := h.follow(ctx, &seen); err != nil {
+				h.o.Log.WarnContext(ctx, "begin the next step", "action", a.Name, "error", err.Error())
+				after = min(after, retry)
+			}
+		}
+	}
+	h.prune(ctx, all, now)
+	return after
+}
+
+// advance takes one step: it decides, writes the decision, and acts on it.
+func (h *Handler) advance(ctx context.Context, a *v1.Action, all []*v1.Action, now time.Time) (step.Next, error) {
+	facts, err := h.facts(ctx, a, all, now)
+	if err != nil {
+		return step.Next{Status: a.Status}, err
+	}
+	next := step.Decide(a, facts, now)
+	if err := h.write(ctx, a, next.Status); err != nil {
+		return step.Next{Status: a.Status}, fmt.Errorf("write the status: %w", err)
+	}
+	if next.Status.Phase != a.Status.Phase {
+		h.o.Log.InfoContext(ctx, "a step", "action", a.Name, "do", a.Spec.Do, "target", a.Spec.Target(), "by", a.Spec.By.Name, "phase", next.Status.Phase, "message", next.Status.Message)
+	}
+	return next, h.do(ctx, a, facts, next.Effect)
+}
+
+// facts looks at what a decision needs.
+func (h *Handler) facts(ctx context.Context, a *v1.Action, all []*v1.Action, now time.Time) (*step.Facts, error) {
+	f := &step.Facts{DrainTimeout: h.o.Policies.DrainTimeout.D()}
+	var err error
+	if f.Forbidden, err = h.forbidden(a); err != nil {
+		return nil, err
+	}
+	if a.Spec.Job != nil {
+		if j, ok := h.jobs.Get(a.Spec.Job.Object); ok {
+			f.Job = &step.Job{UID: j.uid, Ended: j.ended, Stopping: j.stopping}
+		}
+	}
+	if a.Spec.Machine != nil {
+		if n, ok := h.nodes.Get(a.Spec.Machine.Name); ok {
+			if f.Machine, err = h.machine(ctx, a, n); err != nil {
+				return nil, err
+			}
+		}
+	}
+	f.Limit = h.o.Policies.Limits.Step().Check(a, all, h.machines(), now)
+	return f, nil
+}
+
+// forbidden says why the requester may not ask for it. An error means that this can't be decided now.
+func (h *Handler) forbidden(a *v1.Action) (refusal, err error) {
+	by := a.Spec.By
+	switch by.Kind {
+	case v1.ByOperator:
+		return nil, nil
+	case v1.ByPolicy:
+		if h.o.Policies.ByName(by.Name) == nil {
+			return fmt.Errorf("the configuration has no policy %s", by.Name), nil
+		}
+		return nil, nil
+	case v1.ByPerson:
+		if err := h.people.Fresh(); err != nil {
+			return nil, err
+		}
+		p, err := h.people.Person(by.Name)
+		if err != nil || p.UID != by.UID {
+			return fmt.Errorf("%s is no longer a person of this cluster", by.Name), nil //nolint:nilerr // no such person is the refusal
+		}
+		if p.Disabled || p.Gone || !p.Grants.Administrator {
+			return fmt.Errorf("%s is no longer an administrator", by.Name), nil
+		}
+		return nil, nil
+	}
+	return fmt.Errorf("the kind of requester %q is unknown", by.Kind), nil
+}
+
+func (h *Handler) machine(ctx context.Context, a *v1.Action, n *corev1.Node) (*step.Machine, error) {
+	m := &step.Machine{UID: n.UID, Unschedulable: n.Spec.Unschedulable, Mark: mark(n)}
+	if a.Spec.Do == v1.OperationDrain {
+		list, err := h.core.CoreV1().Pods("").List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=" + n.Name, ResourceVersion: "0"})
+		if err != nil {
+			return nil, fmt.Errorf("list the pods of %s: %w", n.Name, err)
+		}
+		for i := range list.Items {
+			if p := &list.Items[i]; moves(p) {
+				m.Pods = append(m.Pods, step.Pod{Namespace: p.Namespace, Name: p.Name, UID: p.UID, Managed: metav1.GetControllerOf(p) != nil || managed(p),
+					Leaving: p.DeletionTimestamp != nil, Refused: h.refused.get(p.UID)})
+			}
+		}
+	}
+	if a.Spec.Do == v1.OperationResetGPU {
+		answers, err := repair.ReadAnswers(n)
+		if err != nil {
+			return nil, err
+		}
+		for _, answer := range answers {
+			if answer.ID == string(a.UID) {
+				m.Reset = &step.Answer{Done: answer.Done, Message: answer.Message}
+			}
+		}
+	}
+	return m, nil
+}
+
+// moves reports whether a drain has to move a pod: those of DaemonSets come back, those of the kubelet's own files can't leave, and
+// finished ones run nothing.
+func moves(p *corev1.Pod) bool {
+	if p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {
+		return false
+	}
+	if _, mirror := p.Annotations[corev1.MirrorPodAnnotationKey]; mirror {
+		return false
+	}
+	owner := metav1.GetControllerOf(p)
+	return owner == nil || owner.Kind != "DaemonSet"
+}
+
+// write writes the status of an Action, unless nothing has changed. Another writer, or a later version of the object, is an error.
+func (h *Handler) write(ctx context.Context, a *v1.Action, status v1.ActionStatus) error {
+	if same(&a.Status, &status) {
+		return nil
+	}
+	next := a.DeepCopy()
+	next.Status = status
+	next.APIVersion, next.Kind = v1.GroupVersion.String(), v1.Kind
+	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(next)
+	if err != nil {
+		return err
+	}
+	u, err := h.objects.Resource(v1.Actions).UpdateStatus(ctx, &unstructured.Unstructured{Object: object}, metav1.UpdateOptions{})
+	if err != nil {
+		return err
+	}
+	h.actions.Put(u)
+	return nil
+}
+
+// do has an effect. Each may be repeated.
+func (h *Handler) do(ctx context.Context, a *v1.Action, f *step.Facts, e step.Effect) error {
+	switch e {
+	case step.EffectNone:
+		return nil
+	case step.EffectStopJob:
+		return h.stopJob(ctx, a)
+	case step.EffectCordon:
+		return h.cordon(ctx, a)
+	case step.EffectUncordon:
+		return h.patchNode(ctx, a.Spec.Machine, map[string]any{"spec": map[string]any{"unschedulable": nil}, "metadata": map[string]any{"annotations": map[string]any{MarkAnnotation: nil}}})
+	case step.EffectEvict:
+		return h.evict(ctx, f.Machine.Pods)
+	case step.EffectReset:
+		return h.reset(ctx, a)
+	}
+	return fmt.Errorf("the effect %q is unknown", e)
+}
+
+// prune removes finished Actions whose time is over, and the oldest ones of too many.
+func (h *Handler) prune(ctx context.Context, all []*v1.Action, now time.Time) {
+	finished := 0
+	for i := len(all) - 1; i >= 0; i-- { // the latest first
+		a := all[i]
+		if !a.Status.Phase.Final() {
+			continue
+		}
+		finished++
+		if finished <= mostKept && now.Sub(a.CreationTimestamp.Time) < h.o.Policies.Keep.D() {
+			continue
+		}
+		err := h.objects.Resource(v1.Actions).Delete(ctx, a.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &a.UID}})
+		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+			h.o.Log.WarnContext(ctx, "remove an old action", "action", a.Name, "error", err.Error())
+			return
+		}
+	}
+}
+
+// errMoved is the conflict of a target that another object has replaced.
+var errMoved = errors.New("another object has replaced the target")
+
+func (h *Handler) patchNode(ctx context.Context, m *v1.Machine, patch map[string]any) error {
+	return h.patch(ctx, m.UID, patch, func(data []byte) error {
+		_, err := h.core.CoreV1().Nodes().Patch(ctx, m.Name, types.MergePatchType, data, metav1.PatchOptions{})
+		return err
+	})
+}
+
+// trimmed bounds a text of another program that goes into a status.
+func trimmed(text string) string {
+	const most = 300
+	text = strings.Join(strings.Fields(text), " ")
+	if len(text) > most {
+		text = strings.ToValidUTF8(text[:most], "") + "…"
+	}
+	return text
+}

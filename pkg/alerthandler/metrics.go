@@ -1,0 +1,40 @@
+package alerthandler
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	v1 "github.com/openpai/paictl/pkg/alerthandler/v1"
+)
+
+// metrics are those of the program.
+type metrics struct {
+	registry              *prometheus.Registry
+	alerts, ignored, made prometheus.Counter
+	actions               *prometheus.GaugeVec
+}
+
+func newMetrics() *metrics {
+	counter := func(name, help string) prometheus.Counter {
+		return prometheus.NewCounter(prometheus.CounterOpts{Namespace: "pai_alert_handler", Name: name, Help: help})
+	}
+	m := &metrics{registry: prometheus.NewRegistry(),
+		alerts:  counter("alerts_total", "Alerts that Alertmanager sent, repeated ones as well."),
+		ignored: counter("alerts_ignored_total", "Alerts of a policy without a target in the cluster, or with an exempt one."),
+		made:    counter("actions_made_total", "Actions that policies made."),
+		actions: prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: "pai_alert_handler", Name: "actions", Help: "Actions by operation and phase; only the replica that leads reports them."}, []string{"do", "phase"}),
+	}
+	m.registry.MustRegister(m.alerts, m.ignored, m.made, m.actions)
+	return m
+}
+
+// count reports the Actions that exist.
+func (m *metrics) count(all []*v1.Action) {
+	m.actions.Reset()
+	for _, a := range all {
+		phase := a.Status.Phase
+		if phase == v1.PhaseNew {
+			phase = "New"
+		}
+		m.actions.WithLabelValues(string(a.Spec.Do), string(phase)).Inc()
+	}
+}

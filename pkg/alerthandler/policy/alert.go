@@ -1,0 +1,140 @@
+package policy
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	v1 "github.com/openpai/paictl/pkg/alerthandler/v1"
+)
+
+// Alert is one alert, as Alertmanager sends it to webhooks (version 4 of its message).
+type Alert struct {
+	// Status is firing or resolved.
+	Status      string            `json:"status"`
+	Labels      map[string]string `json:"labels"`
+	Annotations map[string]string `json:"annotations"`
+	StartsAt    time.Time         `json:"startsAt"`
+}
+
+// Firing reports whether the alert hasn't ended.
+func (a *Alert) Firing() bool { return a.Status != "resolved" }
+
+// label returns the first label that the alert has. Rules of OpenPAI have other names than ours.
+func (a *Alert) label(names ...string) string {
+	for _, name := range names {
+		if v := a.Labels[name]; v != "" {
+			return v
+		}
+	}
+	return ""
+}
+
+// Target is the target of an alert by its labels. It may not exist.
+type Target struct {
+	// User and Job name a job.
+	User, Job string
+	// Machine names a machine, and GPU one of its GPUs.
+	Machine string
+	GPU     *int32
+}
+
+// Target returns the job or the machine that the labels name.
+func (a *Alert) Target() Target {
+	t := Target{User: a.label("user", "username"), Job: a.label("job_name"), Machine: a.label("node", "node_name")}
+	if n, err := strconv.ParseInt(a.label("gpu", "minor_number"), 10, 32); err == nil && n >= 0 {
+		gpu := int32(n)
+		t.GPU = &gpu
+	}
+	return t
+}
+
+// Reason is the alert in one sentence, for people.
+func (a *Alert) Reason() string {
+	text := a.Annotations["summary"]
+	if text == "" {
+		text = "the alert " + a.Labels["alertname"] + " fires"
+	}
+	return OneLine(text, mostReason)
+}
+
+const mostReason = 500
+
+// OneLine removes control characters from a text, and bounds its length in bytes.
+func OneLine(text string, most int) string {
+	text = strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || r == unicode.ReplacementChar {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(text, " "))
+	text = strings.Join(strings.Fields(text), " ")
+	if len(text) <= most {
+		return text
+	}
+	const dots = "…"
+	cut := most - len(dots)
+	for cut > 0 && text[cut]&0xC0 == 0x80 {
+		cut--
+	}
+	return text[:cut] + dots
+}
+
+// Incident identifies one firing of an alert for one policy. A repeated message has the same one; an alert that ended and fires again has
+// another.
+func (p *Policy) Incident(a *Alert) string {
+	h := sha256.New()
+	fmt.Fprintf(h, "%q %d\n", p.Name, a.StartsAt.UnixNano())
+	for _, label := range slices.Sorted(maps.Keys(a.Labels)) {
+		fmt.Fprintf(h, "%q %q\n", label, a.Labels[label])
+	}
+	return hex.EncodeToString(h.Sum(nil)[:8])
+}
+
+// ActionName is the name of the Action of one step of an incident, so that the API server refuses a second one.
+func (p *Policy) ActionName(incident string, step int) string {
+	return fmt.Sprintf("%s-%s-%d", p.Name, incident, step+1)
+}
+
+// Applies reports whether the policy selects an alert.
+func (p *Policy) Applies(a *Alert) bool {
+	for label, re := range p.matchers {
+		if !re.MatchString(a.Labels[label]) {
+			return false
+		}
+	}
+	return len(p.matchers) > 0
+}
+
+// Subject has the properties of a target that exempt it.
+type Subject struct {
+	User, VirtualCluster, Machine string
+	Tags                          []string
+}
+
+// Exempts says why the policy leaves a target alone; "" if it doesn't.
+func (p *Policy) Exempts(s *Subject) string {
+	switch e := &p.Exempt; {
+	case s.User != "" && slices.Contains(e.Users, s.User):
+		return "the policy exempts the jobs of " + s.User
+	case s.VirtualCluster != "" && slices.Contains(e.VirtualClusters, s.VirtualCluster):
+		return "the policy exempts " + s.VirtualCluster
+	case s.Machine != "" && slices.Contains(e.Machines, s.Machine):
+		return "the policy exempts " + s.Machine
+	}
+	for _, tag := range s.Tags {
+		if slices.Contains(p.Exempt.Tags, tag) {
+			return "the policy exempts jobs with the tag " + tag
+		}
+	}
+	return ""
+}
+
+// StopsJobs reports whether the policy's target is a job.
+func (p *Policy) StopsJobs() bool { return p.Steps[0].Do == v1.OperationStopJob }

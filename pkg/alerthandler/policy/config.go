@@ -1,0 +1,211 @@
+// Package policy reads the policies of pai-alert-handler, and finds the ones that apply to an alert.
+// In: the section alert-handler of services-configuration.yaml as JSON, alerts of Alertmanager. Out: the steps to take. It sends no
+// requests.
+package policy
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/openpai/paictl/pkg/alerthandler/step"
+	v1 "github.com/openpai/paictl/pkg/alerthandler/v1"
+)
+
+// Config is the configuration of the program.
+type Config struct {
+	Limits       Limits   `json:"limits"`
+	DrainTimeout Duration `json:"drainTimeout"`
+	// Keep is how long finished Actions are kept.
+	Keep     Duration `json:"keep"`
+	Policies []Policy `json:"policies"`
+}
+
+// Limits bound all policies together.
+type Limits struct {
+	StopsPerHour                  int `json:"stopsPerHour"`
+	StopsPerHourPerVirtualCluster int `json:"stopsPerHourPerVirtualCluster"`
+	MachinesPerHour               int `json:"machinesPerHour"`
+	MachinesOutPercent            int `json:"machinesOutPercent"`
+}
+
+// Step returns them as package step has them.
+func (l Limits) Step() step.Limits {
+	return step.Limits{StopsPerHour: l.StopsPerHour, StopsPerHourAndVC: l.StopsPerHourPerVirtualCluster, MachinesPerHour: l.MachinesPerHour, MachinesOut: l.MachinesOutPercent}
+}
+
+// Policy is a list of steps that an alert begins.
+type Policy struct {
+	Name string `json:"name"`
+	// Alerts select alerts: each label has to match its regular expression, as a whole.
+	Alerts map[string]string `json:"alerts"`
+	// Exempt is left alone.
+	Exempt Exempt `json:"exempt"`
+	// DryRun records the steps without their effects.
+	DryRun bool `json:"dryRun,omitempty"`
+	// Steps follow each other: each begins when the one before succeeded. If one fails or is refused, the rest doesn't happen.
+	Steps []Step `json:"steps"`
+
+	matchers map[string]*regexp.Regexp
+}
+
+// Exempt names jobs and machines that a policy leaves alone.
+type Exempt struct {
+	VirtualClusters []string `json:"virtualClusters,omitempty"`
+	Users           []string `json:"users,omitempty"`
+	// Tags are tags of jobs.
+	Tags     []string `json:"tags,omitempty"`
+	Machines []string `json:"machines,omitempty"`
+}
+
+// Step is one operation.
+type Step struct {
+	Do v1.Operation `json:"do"`
+	// Grace is the time between the notice to the affected people and the operation.
+	Grace Duration `json:"grace,omitempty"`
+}
+
+// Duration is a duration such as 30m in JSON.
+type Duration time.Duration
+
+// UnmarshalJSON reads a duration.
+func (d *Duration) UnmarshalJSON(b []byte) error {
+	var text string
+	if err := json.Unmarshal(b, &text); err != nil {
+		return fmt.Errorf("%s is not a duration such as \"30m\"", b)
+	}
+	v, err := time.ParseDuration(text)
+	if err != nil {
+		return fmt.Errorf("%q is not a duration such as \"30m\"", text)
+	}
+	*d = Duration(v)
+	return nil
+}
+
+// MarshalJSON writes a duration.
+func (d Duration) MarshalJSON() ([]byte, error) { return json.Marshal(time.Duration(d).String()) }
+
+// D is the duration.
+func (d Duration) D() time.Duration { return time.Duration(d) }
+
+// Problem is a mistake in the configuration, at a path such as policies[2].steps[0].do.
+type Problem struct {
+	Path, Message, Remedy string
+}
+
+func (p Problem) Error() string { return p.Path + ": " + p.Message }
+
+// mostGrace is the longest grace that an Action may have.
+const mostGrace = 7 * 24 * time.Hour
+
+// Read reads and checks a configuration.
+func Read(data []byte) (*Config, error) {
+	c := &Config{}
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	if err := d.Decode(c); err != nil {
+		return nil, err
+	}
+	var errs []error
+	for _, p := range c.Check() {
+		errs = append(errs, p)
+	}
+	return c, errors.Join(errs...)
+}
+
+// Check returns the mistakes of a configuration, and prepares its policies.
+func (c *Config) Check() (out []Problem) {
+	add := func(path, remedy, format string, args ...any) {
+		out = append(out, Problem{path, fmt.Sprintf(format, args...), remedy})
+	}
+	for path, n := range map[string]int{
+		"limits.stopsPerHour": c.Limits.StopsPerHour, "limits.stopsPerHourPerVirtualCluster": c.Limits.StopsPerHourPerVirtualCluster,
+		"limits.machinesPerHour": c.Limits.MachinesPerHour, "limits.machinesOutPercent": c.Limits.MachinesOutPercent,
+	} {
+		if n < 0 {
+			add(path, "set 0 or more; 0 forbids it to all policies", "%d is negative", n)
+		}
+	}
+	if c.Limits.MachinesOutPercent > 100 {
+		add("limits.machinesOutPercent", "set a percentage", "%d is more than 100", c.Limits.MachinesOutPercent)
+	}
+	if c.DrainTimeout < Duration(time.Minute) {
+		add("drainTimeout", "set a longer time, such as 30m", "%s is shorter than a minute, and pods need time to end", c.DrainTimeout.D())
+	}
+	if c.Keep < Duration(24*time.Hour) {
+		add("keep", "set 24h or more", "%s is shorter than 24h, and earlier actions tell which alerts are repeated", c.Keep.D())
+	}
+	seen := map[string]bool{}
+	for i := range c.Policies {
+		p := &c.Policies[i]
+		at := fmt.Sprintf("policies[%d]", i)
+		switch {
+		case !validName.MatchString(p.Name):
+			add(at+".name", "use 1 to 40 lower-case letters, digits and hyphens", "%q isn't a valid name", p.Name)
+		case seen[p.Name]:
+			add(at+".name", "give each policy its own name", "another policy has the name %q", p.Name)
+		}
+		seen[p.Name] = true
+		p.check(at, add)
+	}
+	slices.SortFunc(out, func(a, b Problem) int { return strings.Compare(a.Path, b.Path) })
+	return out
+}
+
+var validName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?$`)
+
+func (p *Policy) check(at string, add func(path, remedy, format string, args ...any)) {
+	if len(p.Alerts) == 0 {
+		add(at+".alerts", "name the alert: {alertname: NAME}", "a policy without labels would apply to every alert")
+	}
+	p.matchers = map[string]*regexp.Regexp{}
+	for label, text := range p.Alerts {
+		re, err := regexp.Compile("^(?:" + text + ")$")
+		if err != nil {
+			add(at+".alerts."+label, "correct it; . and | and others have a meaning there", "%q is not a regular expression: %s", text, strings.TrimPrefix(err.Error(), "error parsing regexp: "))
+			continue
+		}
+		p.matchers[label] = re
+	}
+	if len(p.Steps) == 0 {
+		add(at+".steps", "add a step such as {do: cordon}, or remove the policy", "a policy without steps does nothing")
+	}
+	job := false
+	for i, s := range p.Steps {
+		path := fmt.Sprintf("%s.steps[%d]", at, i)
+		if !slices.Contains(v1.Operations(), s.Do) {
+			add(path+".do", "use one of "+join(v1.Operations()), "the operation %q is unknown", s.Do)
+			continue
+		}
+		if g := s.Grace.D(); g < 0 || g > mostGrace {
+			add(path+".grace", "set a time from 0s to "+mostGrace.String(), "the grace %s is too long, or negative", g)
+		}
+		if i > 0 && job != (s.Do == v1.OperationStopJob) {
+			add(path+".do", "make two policies of it", "%s acts on another target than the step before: a policy either stops jobs or changes machines", s.Do)
+		}
+		job = s.Do == v1.OperationStopJob
+	}
+}
+
+func join(list []v1.Operation) string {
+	out := make([]string, 0, len(list))
+	for _, o := range list {
+		out = append(out, string(o))
+	}
+	return strings.Join(out, ", ")
+}
+
+// ByName returns a policy, or nil.
+func (c *Config) ByName(name string) *Policy {
+	for i := range c.Policies {
+		if c.Policies[i].Name == name {
+			return &c.Policies[i]
+		}
+	}
+	return nil
+}

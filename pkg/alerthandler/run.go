@@ -1,0 +1,177 @@
+package alerthandler
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/tools/leaderelection"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+
+	"github.com/openpai/paictl/pkg/alerthandler/policy"
+	"github.com/openpai/paictl/pkg/httpserver"
+	"github.com/openpai/paictl/pkg/httpserver/access"
+	"github.com/openpai/paictl/pkg/kube"
+	"github.com/openpai/paictl/pkg/version"
+)
+
+// Name is the name of the program, and of its lease.
+const Name = "pai-alert-handler"
+
+// The lease: another replica takes over after leaseTime without a renewal; this one stops after renewTime.
+const (
+	leaseTime = 15 * time.Second
+	renewTime = 10 * time.Second
+	askTime   = 2 * time.Second
+)
+
+// Run is the program with its arguments; it logs to out until ctx ends.
+func Run(ctx context.Context, args []string, out io.Writer) error {
+	fs := flag.NewFlagSet(Name, flag.ContinueOnError)
+	fs.SetOutput(out)
+	listen := fs.String("listen", ":9095", "address to answer on, with /alerts, /metrics, /healthz and /readyz")
+	file := fs.String("config", "", "file with the policies, as JSON")
+	password := fs.String("access-file", "", "file with the password for /metrics; if empty, everyone may read them")
+	token := fs.String("token-file", "", "file with the token that Alertmanager sends; without it no alert is taken")
+	kubeconfig := fs.String("kubeconfig", "", "kubeconfig of the cluster; empty means the account of the pod")
+	namespace := fs.String("namespace", kube.JobNamespace, "namespace of the jobs")
+	system := fs.String("system-namespace", kube.SystemNamespace, "namespace of the lease")
+	identity := fs.String("identity", os.Getenv("POD_NAME"), "name of this replica in the lease; empty means the host name")
+	debug := fs.Bool("debug", false, "log alerts that are left alone")
+	switch err := fs.Parse(args); {
+	case errors.Is(err, flag.ErrHelp):
+		return nil
+	case err != nil:
+		return err
+	case fs.NArg() > 0:
+		return fmt.Errorf("unexpected argument %q", fs.Arg(0))
+	}
+	data, err := os.ReadFile(*file)
+	if err != nil {
+		return fmt.Errorf("read the policies: %w", err)
+	}
+	policies, err := policy.Read(data)
+	if err != nil {
+		return fmt.Errorf("the policies in %s: %w", *file, err)
+	}
+	config, err := clientConfig(*kubeconfig)
+	if err != nil {
+		return fmt.Errorf("find the cluster: %w", err)
+	}
+	config.UserAgent = Name + "/" + version.Version
+	level := slog.LevelInfo
+	if *debug {
+		level = slog.LevelDebug
+	}
+	log := slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{Level: level}))
+	h, err := New(Options{Config: config, JobNamespace: *namespace, Policies: policies, Log: log})
+	if err != nil {
+		return err
+	}
+	if *identity == "" {
+		if *identity, err = os.Hostname(); err != nil {
+			return err
+		}
+	}
+	var lc net.ListenConfig
+	l, err := lc.Listen(ctx, "tcp", *listen)
+	if err != nil {
+		return err
+	}
+	log.InfoContext(ctx, "starting", "version", version.Version, "listen", l.Addr().String(), "policies", len(policies.Policies))
+	return h.Serve(ctx, l, ServeOptions{AccessFile: *password, TokenFile: *token, SystemNamespace: *system, Identity: *identity})
+}
+
+func clientConfig(kubeconfig string) (*rest.Config, error) {
+	if kubeconfig == "" {
+		return rest.InClusterConfig()
+	}
+	return clientcmd.BuildConfigFromFlags("", kubeconfig)
+}
+
+// ServeOptions say how a Handler is reached and elected.
+type ServeOptions struct {
+	// AccessFile has the password for metrics, TokenFile the token of Alertmanager.
+	AccessFile, TokenFile string
+	SystemNamespace       string
+	Identity              string
+}
+
+// Serve watches, answers on a listener, and acts while this replica holds the lease, until ctx ends.
+func (h *Handler) Serve(ctx context.Context, l net.Listener, o ServeOptions) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var all sync.WaitGroup
+	defer all.Wait()
+	defer cancel()
+	errs := make(chan error, 3)
+	for _, part := range []func() error{
+		func() error { return h.Run(ctx) },
+		func() error { return h.elect(ctx, o) },
+		func() error { return httpserver.Serve(ctx, l, h.handler(o), httpserver.Small()) },
+	} {
+		all.Go(func() { errs <- part() })
+	}
+	err := <-errs
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// elect acts whenever this replica holds the lease.
+func (h *Handler) elect(ctx context.Context, o ServeOptions) error {
+	lock := &resourcelock.LeaseLock{LeaseMeta: metav1.ObjectMeta{Namespace: o.SystemNamespace, Name: Name}, Client: h.core.CoordinationV1(),
+		LockConfig: resourcelock.ResourceLockConfig{Identity: o.Identity}}
+	for ctx.Err() == nil {
+		ended := make(chan struct{})
+		began := false
+		e, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
+			Lock: lock, LeaseDuration: leaseTime, RenewDeadline: renewTime, RetryPeriod: askTime, ReleaseOnCancel: false, Name: Name,
+			Callbacks: leaderelection.LeaderCallbacks{
+				OnStartedLeading: func(held context.Context) {
+					began = true
+					defer close(ended)
+					h.Lead(held)
+				},
+				OnStoppedLeading: func() {},
+			},
+		})
+		if err != nil {
+			return fmt.Errorf("stand for election: %w", err)
+		}
+		e.Run(ctx)
+		if began {
+			<-ended // no step of this term runs in the next one
+		}
+	}
+	return nil
+}
+
+// handler answers Alertmanager, Prometheus and the kubelet.
+func (h *Handler) handler(o ServeOptions) http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("POST /alerts", access.Bearer(o.TokenFile, http.HandlerFunc(h.ServeAlerts)))
+	mux.Handle("GET /metrics", access.Metrics(o.AccessFile, promhttp.HandlerFor(h.metrics.registry, promhttp.HandlerOpts{})))
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
+		if !h.Synced() {
+			http.Error(w, "the cluster isn't known yet", http.StatusServiceUnavailable)
+			return
+		}
+		fmt.Fprintln(w, "ok")
+	})
+	return mux
+}

@@ -1,0 +1,81 @@
+// Package step decides what happens next to an Action.
+// In: an Action, facts about its target, its requester and the limits, and the time. Out: its next status, and the effect to have. It
+// sends no requests, so that each step, and each crash between two steps, can be tested.
+package step
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	v1 "github.com/openpai/paictl/pkg/alerthandler/v1"
+)
+
+// Facts are the facts about an Action by which the next step is decided.
+type Facts struct {
+	// Job is the target's Framework; nil if none has the name.
+	Job *Job
+	// Machine is the target's Node; nil if none has the name.
+	Machine *Machine
+	// Forbidden says why the requester may not ask for it now; nil if the requester may.
+	Forbidden error
+	// Limit says whether the limits of policies allow the operation now.
+	Limit Limit
+	// DrainTimeout is how long a drain may take.
+	DrainTimeout time.Duration
+}
+
+// Job is a Framework.
+type Job struct {
+	UID types.UID
+	// Ended reports whether the job is done, Stopping whether its end was requested.
+	Ended, Stopping bool
+}
+
+// Machine is a Node and its pods.
+type Machine struct {
+	UID           types.UID
+	Unschedulable bool
+	// Mark describes the Action that cordoned the Node; nil if it has no mark.
+	Mark *Mark
+	// Pods are those that a drain has to move.
+	Pods []Pod
+	// Reset is the answer of the machine's agent to this Action; nil if it hasn't answered.
+	Reset *Answer
+}
+
+// Mark is the annotation of a Node that pai-alert-handler has cordoned.
+type Mark struct {
+	// Action is the name of the Action, By its requester.
+	Action string       `json:"action"`
+	By     v1.Requester `json:"by"`
+	Reason string       `json:"reason"`
+	At     time.Time    `json:"at"`
+}
+
+// Pod is a pod that a drain has to move.
+type Pod struct {
+	Namespace, Name string
+	UID             types.UID
+	// Managed reports whether a controller makes the pod again elsewhere.
+	Managed bool
+	// Leaving reports whether the pod is being deleted.
+	Leaving bool
+	// Refused is the API server's last answer to its eviction, if it refused it.
+	Refused string
+}
+
+// Answer is the answer of an agent.
+type Answer struct {
+	Done    bool
+	Message string
+}
+
+// Limit is a decision about the limits of policies.
+type Limit struct {
+	// Refused says why the operation can't be done at all.
+	Refused string
+	// Wait says what to wait for, for After. Empty means that the operation may be done.
+	Wait  string
+	After time.Duration
+}

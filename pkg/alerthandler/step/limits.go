@@ -1,0 +1,140 @@
+package step
+
+import (
+	"fmt"
+	"time"
+
+	v1 "github.com/openpai/paictl/pkg/alerthandler/v1"
+	"github.com/openpai/paictl/pkg/ui/plural"
+)
+
+// Limits bound policies. Requests of people aren't bounded.
+type Limits struct {
+	// StopsPerHour is how many jobs policies may stop within an hour, StopsPerHourAndVC how many of one virtual cluster.
+	StopsPerHour, StopsPerHourAndVC int
+	// MachinesPerHour is how many machines policies may put out of service within an hour.
+	MachinesPerHour int
+	// MachinesOut is the percentage of machines that may be out of service, for whatever reason, at a time. One machine always may.
+	MachinesOut int
+}
+
+// Machines are the machines that run jobs.
+type Machines struct {
+	Total int
+	// Out has those that get no pods: they are cordoned, or not ready.
+	Out map[string]bool
+}
+
+// window is the period of the limits.
+const window = time.Hour
+
+// Check decides about one Action of a policy. all are the Actions of the cluster, this one among them or not.
+func (l Limits) Check(a *v1.Action, all []*v1.Action, m Machines, now time.Time) Limit {
+	if a.Spec.Do == v1.OperationStopJob {
+		return l.stops(a, all, now)
+	}
+	if a.Spec.Do == v1.OperationUncordon {
+		return Limit{}
+	}
+	return l.machines(a, all, m, now)
+}
+
+func (l Limits) stops(a *v1.Action, all []*v1.Action, now time.Time) Limit {
+	vc := ""
+	if a.Spec.Job != nil {
+		vc = a.Spec.Job.VirtualCluster
+	}
+	total, own := newCount(now), newCount(now)
+	for _, other := range all {
+		if !counts(a, other) || other.Spec.Do != v1.OperationStopJob || other.Spec.Job == nil {
+			continue
+		}
+		total.add(other)
+		if other.Spec.Job.VirtualCluster == vc {
+			own.add(other)
+		}
+	}
+	if total.n >= l.StopsPerHour {
+		return total.wait(fmt.Sprintf("policies may stop %s an hour", plural.Of(l.StopsPerHour, "job")))
+	}
+	if own.n >= l.StopsPerHourAndVC {
+		return own.wait(fmt.Sprintf("policies may stop %s of %s an hour", plural.Of(l.StopsPerHourAndVC, "job"), vc))
+	}
+	return Limit{}
+}
+
+func (l Limits) machines(a *v1.Action, all []*v1.Action, m Machines, now time.Time) Limit {
+	name := a.Spec.Machine.Name
+	if m.Out[name] { // it takes no other machine out
+		return Limit{}
+	}
+	recent := newCount(now)
+	taken := map[string]bool{}
+	counted := map[string]bool{}
+	for n := range m.Out {
+		taken[n] = true
+	}
+	for _, other := range all {
+		if !counts(a, other) || other.Spec.Machine == nil || other.Spec.Do == v1.OperationUncordon {
+			continue
+		}
+		if !other.Status.Phase.Final() {
+			taken[other.Spec.Machine.Name] = true
+		}
+		if !counted[other.Spec.Machine.Name] && recent.add(other) {
+			counted[other.Spec.Machine.Name] = true
+		}
+	}
+	if taken[name] {
+		return Limit{}
+	}
+	if most := max(1, m.Total*l.MachinesOut/100); len(taken) >= most {
+		return Limit{Refused: fmt.Sprintf("%d of %s are out of service, and policies may raise that to %d (machinesOut: %d %%)",
+			len(taken), plural.Of(m.Total, "machine"), most, l.MachinesOut)}
+	}
+	if recent.n >= l.MachinesPerHour {
+		return recent.wait(fmt.Sprintf("policies may put %s out of service an hour", plural.Of(l.MachinesPerHour, "machine")))
+	}
+	return Limit{}
+}
+
+// counts reports whether another Action uses up the limits: one of a policy that is to have an effect, or had one.
+func counts(a, other *v1.Action) bool {
+	return other.Name != a.Name && other.Spec.By.Kind == v1.ByPolicy && !other.Spec.DryRun &&
+		(other.Begun() || other.Status.Phase == v1.PhaseNoticed)
+}
+
+// count counts Actions within the window.
+type count struct {
+	now   time.Time
+	n     int
+	first time.Time // the first start of those
+}
+
+func newCount(now time.Time) *count { return &count{now: now} }
+
+// add counts an Action that began within the window, or will begin after its grace.
+func (c *count) add(a *v1.Action) bool {
+	if a.Status.StartTime == nil {
+		c.n++
+		return true
+	}
+	began := a.Status.StartTime.Time
+	if c.now.Sub(began) >= window {
+		return false
+	}
+	c.n++
+	if c.first.IsZero() || began.Before(c.first) {
+		c.first = began
+	}
+	return true
+}
+
+// wait is until the first one leaves the window; those in their grace may also be canceled.
+func (c *count) wait(limit string) Limit {
+	after := time.Minute
+	if !c.first.IsZero() {
+		after = c.first.Add(window).Sub(c.now)
+	}
+	return Limit{Wait: "it waits: " + limit, After: max(after, time.Second)}
+}

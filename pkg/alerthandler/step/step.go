@@ -1,0 +1,285 @@
+package step
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1 "github.com/openpai/paictl/pkg/alerthandler/v1"
+	"github.com/openpai/paictl/pkg/ui/plural"
+)
+
+// Effect is a change of the target. Each can be repeated: after a crash, the same effect is decided again.
+type Effect string
+
+// Effects.
+const (
+	EffectNone     Effect = ""
+	EffectStopJob  Effect = "stop-job"
+	EffectCordon   Effect = "cordon"
+	EffectUncordon Effect = "uncordon"
+	EffectEvict    Effect = "evict"
+	EffectReset    Effect = "reset-gpu"
+)
+
+// Next is the next step of an Action.
+type Next struct {
+	// Status is written before the effect.
+	Status v1.ActionStatus
+	Effect Effect
+	// After is when to decide again, even if nothing changes; 0 means not at all.
+	After time.Duration
+}
+
+const (
+	// again is the interval of looks at an operation that runs.
+	again = 5 * time.Second
+	// resetTimeout is longer than an agent needs to see, carry out and answer a request.
+	resetTimeout = 20 * time.Minute
+	// mostResults bounds the results in a status.
+	mostResults = 100
+)
+
+// Decide returns the next step. It never returns a phase that was final, and an operation that began doesn't go back.
+func Decide(a *v1.Action, f *Facts, now time.Time) Next {
+	d := decision{a: a, f: f, now: metav1.NewTime(now.UTC().Truncate(time.Second)), status: *a.Status.DeepCopy()}
+	if a.Status.Phase.Final() {
+		return Next{Status: d.status}
+	}
+	if a.Status.Phase == v1.PhaseActing {
+		return d.act()
+	}
+	return d.begin()
+}
+
+type decision struct {
+	a      *v1.Action
+	f      *Facts
+	now    metav1.Time
+	status v1.ActionStatus
+}
+
+// begin decides about an Action that had no effect yet.
+func (d *decision) begin() Next {
+	spec := &d.a.Spec
+	switch problem := d.invalid(); {
+	case spec.Canceled != "":
+		return d.end(v1.PhaseCanceled, "canceled: "+spec.Canceled)
+	case problem != "":
+		return d.end(v1.PhaseRefused, problem)
+	case !spec.NotAfter.After(d.now.Time):
+		return d.end(v1.PhaseExpired, fmt.Sprintf("it wasn't begun until %s, when it expired", spec.NotAfter.UTC().Format(time.RFC3339)))
+	case d.f.Forbidden != nil:
+		return d.end(v1.PhaseRefused, d.f.Forbidden.Error())
+	}
+	if message, done := d.reached(); done {
+		return d.end(v1.PhaseSucceeded, message)
+	}
+	if spec.By.Kind == v1.ByPolicy && d.status.Phase != v1.PhaseNoticed {
+		if d.f.Limit.Refused != "" {
+			return d.end(v1.PhaseRefused, d.f.Limit.Refused)
+		}
+		if d.f.Limit.Wait != "" {
+			return d.wait(v1.PhasePending, d.f.Limit.Wait, d.f.Limit.After)
+		}
+	}
+	if spec.DryRun {
+		return d.end(v1.PhaseSucceeded, "dry run: it would "+d.plan())
+	}
+	if spec.Grace() > 0 {
+		if d.status.NoticeTime == nil {
+			at := metav1.NewTime(d.now.Add(spec.Grace()))
+			d.status.NoticeTime, d.status.ActTime = &d.now, &at
+		}
+		if left := d.status.ActTime.Sub(d.now.Time); left > 0 {
+			return d.wait(v1.PhaseNoticed, "it will "+d.plan()+" at "+d.status.ActTime.UTC().Format(time.RFC3339), left)
+		}
+	}
+	d.status.Phase, d.status.StartTime = v1.PhaseActing, &d.now
+	return d.act()
+}
+
+// invalid says why a request names no valid target. The API server checks the form, too, but an old definition may not.
+func (d *decision) invalid() string {
+	spec := &d.a.Spec
+	switch spec.Do {
+	case v1.OperationStopJob:
+		switch {
+		case spec.Job == nil || spec.Machine != nil:
+			return "it names no job"
+		case d.f.Job != nil && d.f.Job.UID != spec.Job.UID:
+			return "another job has the name " + spec.Job.Name + " now"
+		}
+	case v1.OperationCordon, v1.OperationUncordon, v1.OperationDrain, v1.OperationResetGPU:
+		switch {
+		case spec.Machine == nil || spec.Job != nil:
+			return "it names no machine"
+		case spec.Do == v1.OperationResetGPU && spec.Machine.GPU == nil:
+			return "it names no GPU"
+		case d.f.Machine == nil:
+			return spec.Machine.Name + " is no longer in the cluster"
+		case d.f.Machine.UID != spec.Machine.UID:
+			return spec.Machine.Name + " was removed from the cluster and added again since the request"
+		case spec.Do == v1.OperationUncordon && spec.By.Kind == v1.ByPolicy && d.f.Machine.Unschedulable && (d.f.Machine.Mark == nil || d.f.Machine.Mark.By.Kind != v1.ByPolicy):
+			return spec.Machine.Name + " was cordoned by a person, and a policy doesn't change that"
+		}
+	default:
+		return fmt.Sprintf("the operation %q is unknown to this version", spec.Do)
+	}
+	return ""
+}
+
+// reached reports whether the target already is in the wanted state, and says so.
+func (d *decision) reached() (string, bool) {
+	name := d.a.Spec.Target()
+	switch d.a.Spec.Do {
+	case v1.OperationStopJob:
+		switch {
+		case d.f.Job == nil || d.f.Job.Ended:
+			return name + " has ended", true
+		case d.f.Job.Stopping:
+			return name + " is being stopped", true
+		}
+	case v1.OperationCordon:
+		if d.f.Machine.Unschedulable {
+			return name + " is cordoned", true
+		}
+	case v1.OperationUncordon:
+		if !d.f.Machine.Unschedulable {
+			return name + " isn't cordoned", true
+		}
+	case v1.OperationDrain:
+		if d.f.Machine.Unschedulable && len(d.f.Machine.Pods) == 0 {
+			return name + " is cordoned and has no pods to move", true
+		}
+	}
+	return "", false
+}
+
+// plan is the operation as the end of a sentence.
+func (d *decision) plan() string {
+	name := d.a.Spec.Target()
+	switch d.a.Spec.Do {
+	case v1.OperationStopJob:
+		return "stop " + name
+	case v1.OperationDrain:
+		return "cordon " + name + " and move " + plural.Of(len(d.f.Machine.Pods), "pod")
+	case v1.OperationResetGPU:
+		return "reset " + name
+	}
+	return string(d.a.Spec.Do) + " " + name
+}
+
+// act decides about an operation that has begun.
+func (d *decision) act() Next {
+	if problem := d.invalid(); problem != "" {
+		if d.a.Spec.Do == v1.OperationStopJob && d.f.Job != nil {
+			return d.end(v1.PhaseSucceeded, d.a.Spec.Job.Name+" has ended, and another job has the name now")
+		}
+		return d.end(v1.PhaseFailed, problem)
+	}
+	if d.a.Spec.Do == v1.OperationDrain {
+		return d.drain()
+	}
+	if d.a.Spec.Do == v1.OperationResetGPU {
+		return d.reset()
+	}
+	if message, done := d.reached(); done {
+		return d.end(v1.PhaseSucceeded, message)
+	}
+	effects := map[v1.Operation]Effect{v1.OperationStopJob: EffectStopJob, v1.OperationCordon: EffectCordon, v1.OperationUncordon: EffectUncordon}
+	return d.effect(effects[d.a.Spec.Do], "it is to "+d.plan())
+}
+
+func (d *decision) drain() Next {
+	m := d.f.Machine
+	d.results(m.Pods)
+	name := d.a.Spec.Machine.Name
+	switch {
+	case d.a.Spec.Canceled != "":
+		return d.end(v1.PhaseCanceled, fmt.Sprintf("canceled: %s; %s stays cordoned, and %s of it weren't moved", d.a.Spec.Canceled, name, plural.Of(len(m.Pods), "pod")))
+	case !m.Unschedulable:
+		return d.effect(EffectCordon, "it is to cordon "+name)
+	case len(m.Pods) == 0:
+		return d.end(v1.PhaseSucceeded, name+" is cordoned and has no pods to move")
+	}
+	var alone, left []string
+	for _, p := range m.Pods {
+		left = append(left, p.Namespace+"/"+p.Name)
+		if !p.Managed {
+			alone = append(alone, p.Namespace+"/"+p.Name)
+		}
+	}
+	over := d.status.StartTime.Add(d.f.DrainTimeout).Before(d.now.Time)
+	switch {
+	case len(alone) == len(left):
+		return d.end(v1.PhaseFailed, fmt.Sprintf("%s is cordoned, but nothing makes these pods again elsewhere, so that they stay: %s", name, list(alone)))
+	case over:
+		return d.end(v1.PhaseFailed, fmt.Sprintf("%s is cordoned, but these pods weren't gone after %s: %s", name, d.f.DrainTimeout, list(left)))
+	}
+	return d.effect(EffectEvict, fmt.Sprintf("%s of %s have to move", plural.Of(len(left), "pod"), name))
+}
+
+// results records the pods that a drain moves. A pod that is gone has moved.
+func (d *decision) results(pods []Pod) {
+	at := map[string]int{}
+	for i := range d.status.Results {
+		d.status.Results[i].Done, d.status.Results[i].Message = true, ""
+		at[d.status.Results[i].Target] = i
+	}
+	for _, p := range pods {
+		r := v1.Result{Target: p.Namespace + "/" + p.Name, Message: p.Refused}
+		if p.Leaving {
+			r.Message = "it is ending"
+		}
+		if i, known := at[r.Target]; known {
+			d.status.Results[i] = r
+		} else if len(d.status.Results) < mostResults {
+			d.status.Results = append(d.status.Results, r)
+		}
+	}
+}
+
+func (d *decision) reset() Next {
+	name := d.a.Spec.Target()
+	switch r := d.f.Machine.Reset; {
+	case r != nil && r.Done:
+		return d.end(v1.PhaseSucceeded, cmp.Or(r.Message, name+" was reset"))
+	case r != nil:
+		return d.end(v1.PhaseFailed, cmp.Or(r.Message, "the agent couldn't reset "+name))
+	case d.status.StartTime.Add(resetTimeout).Before(d.now.Time):
+		return d.end(v1.PhaseFailed, fmt.Sprintf("the agent of %s didn't answer within %s", d.a.Spec.Machine.Name, resetTimeout))
+	}
+	return d.effect(EffectReset, "the agent is to reset "+name)
+}
+
+// list names some of many.
+func list(names []string) string {
+	const most = 5
+	if len(names) > most {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
+	}
+	return strings.Join(names, ", ")
+}
+
+func (d *decision) end(p v1.Phase, message string) Next {
+	d.status.Phase, d.status.Message, d.status.EndTime = p, message, &d.now
+	return Next{Status: d.status}
+}
+
+func (d *decision) wait(p v1.Phase, message string, after time.Duration) Next {
+	d.status.Phase, d.status.Message = p, message
+	// A request expires while it waits.
+	if left := d.a.Spec.NotAfter.Sub(d.now.Time); left < after {
+		after = left
+	}
+	return Next{Status: d.status, After: max(after, time.Second)}
+}
+
+func (d *decision) effect(e Effect, message string) Next {
+	d.status.Message = message
+	return Next{Status: d.status, Effect: e, After: again}
+}

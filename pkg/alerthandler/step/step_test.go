@@ -1,0 +1,283 @@
+package step_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"pgregory.net/rapid"
+
+	"github.com/openpai/paictl/pkg/alerthandler/step"
+	v1 "github.com/openpai/paictl/pkg/alerthandler/v1"
+)
+
+var start = time.Date(2026, 11, 30, 9, 0, 0, 0, time.UTC)
+
+func stop(change ...func(*v1.Action)) *v1.Action {
+	a := &v1.Action{ObjectMeta: metav1.ObjectMeta{Name: "idle-1"}, Spec: v1.ActionSpec{
+		Do: v1.OperationStopJob, Job: &v1.Job{Object: "o1", UID: "u1", Name: "ann/train", VirtualCluster: "vision"},
+		By: v1.Requester{Kind: v1.ByPolicy, Name: "idle"}, Reason: "its GPUs are idle", NotAfter: metav1.NewTime(start.Add(2 * time.Hour)),
+	}}
+	for _, c := range change {
+		c(a)
+	}
+	return a
+}
+
+func onMachine(do v1.Operation, change ...func(*v1.Action)) *v1.Action {
+	gpu := int32(2)
+	a := &v1.Action{ObjectMeta: metav1.ObjectMeta{Name: "broken-1"}, Spec: v1.ActionSpec{
+		Do: do, Machine: &v1.Machine{Name: "node3", UID: "n3", GPU: &gpu},
+		By: v1.Requester{Kind: v1.ByPolicy, Name: "broken"}, Reason: "XID 79", NotAfter: metav1.NewTime(start.Add(2 * time.Hour)),
+	}}
+	for _, c := range change {
+		c(a)
+	}
+	return a
+}
+
+func grace(d time.Duration) func(*v1.Action) {
+	return func(a *v1.Action) { a.Spec.GraceSeconds = int64(d.Seconds()) }
+}
+
+func dryRun(a *v1.Action)  { a.Spec.DryRun = true }
+func byAdmin(a *v1.Action) { a.Spec.By = v1.Requester{Kind: v1.ByPerson, Name: "root1"} }
+func canceled(a *v1.Action) {
+	a.Spec.Canceled = "root1: it is mine"
+}
+
+func facts() *step.Facts {
+	return &step.Facts{Job: &step.Job{UID: "u1"}, Machine: &step.Machine{UID: "n3"}, DrainTimeout: 30 * time.Minute}
+}
+
+// The first look at a request ends it, starts it, or waits.
+func TestTheFirstStep(t *testing.T) {
+	with := func(change func(*step.Facts)) *step.Facts {
+		f := facts()
+		change(f)
+		return f
+	}
+	for _, c := range []struct {
+		name    string
+		a       *v1.Action
+		f       *step.Facts
+		phase   v1.Phase
+		effect  step.Effect
+		message string
+	}{
+		{"a job is stopped", stop(), facts(), v1.PhaseActing, step.EffectStopJob, "stop ann/train"},
+		{"a grace is a notice first", stop(grace(time.Hour)), facts(), v1.PhaseNoticed, "", "it will stop ann/train at 2026-11-30T10:00:00Z"},
+		{"a dry run has no effect", stop(dryRun, grace(time.Hour)), facts(), v1.PhaseSucceeded, "", "dry run: it would stop ann/train"},
+		{"a canceled request ends", stop(canceled), facts(), v1.PhaseCanceled, "", "root1: it is mine"},
+		{"an old request expires", stop(func(a *v1.Action) { a.Spec.NotAfter = metav1.NewTime(start) }), facts(), v1.PhaseExpired, "", "expired"},
+		{"a right that was taken away", stop(), with(func(f *step.Facts) { f.Forbidden = errors.New("root1 is no longer an administrator") }), v1.PhaseRefused, "", "no longer an administrator"},
+		{"a job of the same name", stop(), with(func(f *step.Facts) { f.Job.UID = "u2" }), v1.PhaseRefused, "", "another job"},
+		{"a job that is gone", stop(), with(func(f *step.Facts) { f.Job = nil }), v1.PhaseSucceeded, "", "has ended"},
+		{"a job that ended", stop(), with(func(f *step.Facts) { f.Job.Ended = true }), v1.PhaseSucceeded, "", "has ended"},
+		{"a limit that refuses", stop(), with(func(f *step.Facts) { f.Limit.Refused = "too many" }), v1.PhaseRefused, "", "too many"},
+		{"a limit that waits", stop(), with(func(f *step.Facts) { f.Limit = step.Limit{Wait: "wait", After: time.Minute} }), v1.PhasePending, "", "wait"},
+		{"limits don't bound people", stop(byAdmin), with(func(f *step.Facts) { f.Limit.Refused = "too many" }), v1.PhaseActing, step.EffectStopJob, ""},
+		{"a dry run meets limits", stop(dryRun), with(func(f *step.Facts) { f.Limit.Refused = "too many" }), v1.PhaseRefused, "", "too many"},
+		{"a machine is cordoned", onMachine(v1.OperationCordon), facts(), v1.PhaseActing, step.EffectCordon, ""},
+		{"a machine that left", onMachine(v1.OperationCordon), with(func(f *step.Facts) { f.Machine = nil }), v1.PhaseRefused, "", "no longer in the cluster"},
+		{"a machine of the same name", onMachine(v1.OperationDrain), with(func(f *step.Facts) { f.Machine.UID = "n4" }), v1.PhaseRefused, "", "added again"},
+		{"a drain cordons first", onMachine(v1.OperationDrain), with(func(f *step.Facts) { f.Machine.Pods = []step.Pod{{Namespace: "pai-jobs", Name: "p", Managed: true}} }), v1.PhaseActing, step.EffectCordon, ""},
+		{"a policy keeps a person's cordon", onMachine(v1.OperationUncordon), with(func(f *step.Facts) { f.Machine.Unschedulable = true }), v1.PhaseRefused, "", "by a person"},
+		{"a policy ends its own cordon", onMachine(v1.OperationUncordon), with(func(f *step.Facts) {
+			f.Machine.Unschedulable, f.Machine.Mark = true, &step.Mark{By: v1.Requester{Kind: v1.ByPolicy}}
+		}), v1.PhaseActing, step.EffectUncordon, ""},
+		{"a person ends any cordon", onMachine(v1.OperationUncordon, byAdmin), with(func(f *step.Facts) { f.Machine.Unschedulable = true }), v1.PhaseActing, step.EffectUncordon, ""},
+		{"a GPU is reset", onMachine(v1.OperationResetGPU), facts(), v1.PhaseActing, step.EffectReset, "GPU 2 of node3"},
+		{"no GPU", onMachine(v1.OperationResetGPU, func(a *v1.Action) { a.Spec.Machine.GPU = nil }), facts(), v1.PhaseRefused, "", "no GPU"},
+		{"no target", stop(func(a *v1.Action) { a.Spec.Job = nil }), facts(), v1.PhaseRefused, "", "no job"},
+		{"an operation of a later version", onMachine("explode"), facts(), v1.PhaseRefused, "", "unknown"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			n := step.Decide(c.a, c.f, start)
+			require.Equal(t, c.phase, n.Status.Phase, n.Status.Message)
+			require.Equal(t, c.effect, n.Effect)
+			require.Contains(t, n.Status.Message, c.message)
+			require.Equal(t, c.phase.Final(), n.Status.EndTime != nil)
+			require.Equal(t, c.phase.Final(), n.After == 0, "a request that isn't final is looked at again")
+		})
+	}
+}
+
+// A drain evicts until no pod is left, and says which ones stay.
+func TestADrain(t *testing.T) {
+	a := onMachine(v1.OperationDrain)
+	f := facts()
+	pod := func(name string, managed bool) step.Pod {
+		return step.Pod{Namespace: "pai-jobs", Name: name, Managed: managed}
+	}
+	f.Machine.Pods = []step.Pod{pod("a", true), pod("b", true)}
+	apply := func(at time.Duration) step.Next {
+		n := step.Decide(a, f, start.Add(at))
+		a.Status = n.Status
+		return n
+	}
+	require.Equal(t, step.EffectCordon, apply(0).Effect)
+	f.Machine.Unschedulable = true
+	require.Equal(t, step.EffectEvict, apply(time.Second).Effect)
+	f.Machine.Pods[0].Refused = "a disruption budget"
+	f.Machine.Pods = f.Machine.Pods[:1]
+	n := apply(2 * time.Second)
+	require.Equal(t, step.EffectEvict, n.Effect)
+	require.Equal(t, []v1.Result{{Target: "pai-jobs/a", Message: "a disruption budget"}, {Target: "pai-jobs/b", Done: true}}, n.Status.Results)
+
+	late := *a
+	require.Contains(t, step.Decide(&late, f, start.Add(31*time.Minute)).Status.Message, "weren't gone after 30m0s: pai-jobs/a")
+
+	f.Machine.Pods = []step.Pod{pod("alone", false)}
+	n = step.Decide(a, f, start.Add(3*time.Second))
+	require.Equal(t, v1.PhaseFailed, n.Status.Phase)
+	require.Contains(t, n.Status.Message, "nothing makes these pods again elsewhere, so that they stay: pai-jobs/alone")
+
+	f.Machine.Pods = nil
+	n = apply(4 * time.Second)
+	require.Equal(t, v1.PhaseSucceeded, n.Status.Phase)
+	require.True(t, n.Status.Results[0].Done)
+}
+
+// After its grace a request acts; one that is canceled or whose job ended in the grace doesn't.
+func TestAfterTheGrace(t *testing.T) {
+	a := stop(grace(time.Hour))
+	f := facts()
+	n := step.Decide(a, f, start)
+	require.Equal(t, time.Hour, n.After)
+	a.Status = n.Status
+	f.Limit.Refused = "it was counted when the notice went out"
+	require.Equal(t, v1.PhaseNoticed, step.Decide(a, f, start.Add(59*time.Minute)).Status.Phase)
+	n = step.Decide(a, f, start.Add(time.Hour))
+	require.Equal(t, step.EffectStopJob, n.Effect)
+	require.Equal(t, start, n.Status.NoticeTime.Time, "the notice is from the first look")
+
+	withdrawn := stop(grace(time.Hour), canceled)
+	withdrawn.Status = a.Status
+	require.Equal(t, v1.PhaseCanceled, step.Decide(withdrawn, f, start.Add(time.Hour)).Status.Phase)
+}
+
+// A reset waits for the agent's answer to this request.
+func TestAReset(t *testing.T) {
+	a, f := onMachine(v1.OperationResetGPU), facts()
+	a.Status = step.Decide(a, f, start).Status
+	require.Equal(t, step.EffectReset, step.Decide(a, f, start.Add(time.Minute)).Effect)
+	require.Contains(t, step.Decide(a, f, start.Add(21*time.Minute)).Status.Message, "didn't answer within 20m0s")
+	f.Machine.Reset = &step.Answer{Message: "a pod has it"}
+	require.Equal(t, "a pod has it", step.Decide(a, f, start.Add(time.Minute)).Status.Message)
+	f.Machine.Reset = &step.Answer{Done: true}
+	require.Equal(t, v1.PhaseSucceeded, step.Decide(a, f, start.Add(time.Minute)).Status.Phase)
+}
+
+// In any world, and after a crash at any point, a request ends, has no effect after its end, none before its grace is over, and none if it
+// is a dry run.
+func TestAnyRequestEnds(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		do := rapid.SampledFrom(v1.Operations()).Draw(t, "do")
+		a := onMachine(do)
+		if do == v1.OperationStopJob {
+			a = stop()
+		}
+		a.Spec.DryRun = rapid.Bool().Draw(t, "dry run")
+		a.Spec.GraceSeconds = rapid.SampledFrom([]int64{0, 60, 3600}).Draw(t, "grace")
+		f := facts()
+		for i := range rapid.IntRange(0, 3).Draw(t, "pods") {
+			f.Machine.Pods = append(f.Machine.Pods, step.Pod{Namespace: "ns", Name: fmt.Sprint(i), Managed: rapid.Bool().Draw(t, "managed")})
+		}
+		now, final := start, false
+		for i := 0; !final; i++ {
+			if i > 10_000 {
+				t.Fatalf("it doesn't end: %+v", a.Status)
+			}
+			n := step.Decide(a, f, now)
+			if n.Effect != "" && (a.Spec.DryRun || now.Before(start.Add(a.Spec.Grace()))) {
+				t.Fatalf("%s at %s: %+v", n.Effect, now, a.Spec)
+			}
+			if again := step.Decide(a, f, now); again.Effect != n.Effect || again.Status.Phase != n.Status.Phase {
+				t.Fatal("the same facts give another decision")
+			}
+			lost := rapid.IntRange(0, 9).Draw(t, "crash") == 0 // before the status was written
+			if lost {
+				now = now.Add(time.Second)
+				continue
+			}
+			a.Status = n.Status
+			if crashed := rapid.IntRange(0, 9).Draw(t, "no effect") == 0; !crashed {
+				switch n.Effect {
+				case step.EffectStopJob:
+					f.Job.Stopping = true
+				case step.EffectCordon:
+					f.Machine.Unschedulable, f.Machine.Mark = true, &step.Mark{By: a.Spec.By}
+				case step.EffectUncordon:
+					f.Machine.Unschedulable = false
+				case step.EffectEvict:
+					f.Machine.Pods = f.Machine.Pods[1:]
+				case step.EffectReset:
+					f.Machine.Reset = &step.Answer{Done: rapid.Bool().Draw(t, "answer")}
+				}
+			}
+			final = n.Status.Phase.Final()
+			if !final && n.After <= 0 {
+				t.Fatalf("nothing wakes it: %+v", n)
+			}
+			now = now.Add(n.After)
+		}
+		if n := step.Decide(a, f, now); n.Effect != "" || n.Status.Phase != a.Status.Phase {
+			t.Fatalf("it goes further after its end: %+v", n)
+		}
+	})
+}
+
+// Limits count the past and announced Actions of policies, of one virtual cluster and of all, and not those of people.
+func TestLimits(t *testing.T) {
+	l := step.Limits{StopsPerHour: 3, StopsPerHourAndVC: 2, MachinesPerHour: 2, MachinesOut: 10}
+	began := func(a *v1.Action, name string, ago time.Duration) *v1.Action {
+		at := metav1.NewTime(start.Add(-ago))
+		a.Name, a.Status = name, v1.ActionStatus{Phase: v1.PhaseSucceeded, StartTime: &at}
+		return a
+	}
+	in := func(vc string) func(*v1.Action) { return func(a *v1.Action) { a.Spec.Job.VirtualCluster = vc } }
+	m := step.Machines{Total: 160, Out: map[string]bool{}}
+
+	require.Equal(t, step.Limit{}, l.Check(stop(), []*v1.Action{began(stop(), "x", 10*time.Minute), began(stop(), "y", 61*time.Minute)}, m, start))
+	w := l.Check(stop(), []*v1.Action{began(stop(), "x", 10*time.Minute), began(stop(), "y", 20*time.Minute)}, m, start)
+	require.Equal(t, step.Limit{Wait: "it waits: policies may stop 2 jobs of vision an hour", After: 40 * time.Minute}, w)
+	others := []*v1.Action{began(stop(in("a")), "x", time.Minute), began(stop(in("b")), "y", time.Minute), began(stop(in("c")), "z", 2*time.Minute)}
+	require.Equal(t, "it waits: policies may stop 3 jobs an hour", l.Check(stop(), others, m, start).Wait)
+	for _, o := range others {
+		o.Spec.By.Kind = v1.ByPerson
+	}
+	require.Equal(t, step.Limit{}, l.Check(stop(), others, m, start))
+
+	noticed := stop()
+	noticed.Name, noticed.Status.Phase = "n", v1.PhaseNoticed
+	w = l.Check(stop(), []*v1.Action{noticed, began(stop(), "x", time.Minute)}, m, start)
+	require.NotEmpty(t, w.Wait, "one that was announced counts")
+	self := stop()
+	self.Status.Phase = v1.PhaseNoticed
+	require.Equal(t, step.Limit{}, l.Check(self, []*v1.Action{self, began(stop(), "x", time.Minute)}, m, start), "it doesn't count itself")
+
+	for i := range 15 {
+		m.Out[fmt.Sprintf("out%d", i)] = true
+	}
+	require.Equal(t, step.Limit{}, l.Check(onMachine(v1.OperationDrain), nil, m, start))
+	m.Out["out15"] = true
+	require.Equal(t, "16 of 160 machines are out of service, and policies may raise that to 16 (machinesOut: 10 %)",
+		l.Check(onMachine(v1.OperationDrain), nil, m, start).Refused)
+	m.Out["node3"] = true
+	require.Equal(t, step.Limit{}, l.Check(onMachine(v1.OperationDrain), nil, m, start), "it is out already")
+
+	few := step.Machines{Total: 3, Out: map[string]bool{}}
+	require.Equal(t, step.Limit{}, l.Check(onMachine(v1.OperationDrain), nil, few, start), "one always may")
+	acting := onMachine(v1.OperationCordon)
+	acting.Name, acting.Spec.Machine.Name = "other", "node4"
+	at := metav1.NewTime(start)
+	acting.Status = v1.ActionStatus{Phase: v1.PhaseActing, StartTime: &at}
+	require.NotEmpty(t, l.Check(onMachine(v1.OperationDrain), []*v1.Action{acting}, few, start).Refused, "one that is about to be cordoned counts")
+	require.True(t, strings.HasPrefix(l.Check(onMachine(v1.OperationDrain), []*v1.Action{began(onMachine(v1.OperationDrain, func(a *v1.Action) { a.Spec.Machine.Name = "a" }), "a", time.Minute),
+		began(onMachine(v1.OperationDrain, func(a *v1.Action) { a.Spec.Machine.Name = "b" }), "b", time.Minute)}, step.Machines{Total: 160}, start).Wait, "it waits: policies may put 2 machines"))
+}

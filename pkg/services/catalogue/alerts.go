@@ -1,0 +1,74 @@
+package catalogue
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strconv"
+
+	"github.com/openpai/paictl/pkg/alerthandler/policy"
+	"github.com/openpai/paictl/pkg/config/strictyaml"
+	"github.com/openpai/paictl/pkg/httpserver/access"
+)
+
+// Services that handle alerts, and the names of their sections.
+const (
+	AlertHandlerService = "alert-handler"
+	AlertManagerService = "alert-manager"
+)
+
+// configureAlerts has Alertmanager send alerts to the alert handler, and checks the policies.
+func (b *builder) configureAlerts() {
+	if !b.ownRuns(AlertHandlerService) {
+		return
+	}
+	s := b.services[AlertHandlerService]
+	s.Values = mergeComputed(map[string]any{"tokenSecret": access.AlertsSecret}, s.Values)
+	values := merge(s.Chart.Values, s.Values)
+	b.checkPolicies(values)
+	if !b.ownRuns(AlertManagerService) {
+		return
+	}
+	port := any(9095)
+	if service, ok := values["service"].(map[string]any); ok {
+		port = service["port"]
+	}
+	m := b.services[AlertManagerService]
+	m.Values = mergeComputed(map[string]any{"alertHandler": map[string]any{
+		"url": fmt.Sprintf("http://%s:%v/alerts", AlertHandlerService, port), "tokenSecret": s.Values["tokenSecret"],
+	}}, m.Values)
+}
+
+// checkPolicies reports mistakes that the schema can't describe.
+func (b *builder) checkPolicies(values map[string]any) {
+	part := map[string]any{}
+	for _, key := range []string{"limits", "drainTimeout", "keep", "policies"} {
+		part[key] = values[key]
+	}
+	data, err := json.Marshal(part)
+	if err != nil {
+		return // the schema reports it
+	}
+	c := &policy.Config{}
+	if json.Unmarshal(data, c) != nil {
+		return
+	}
+	for _, p := range c.Check() {
+		b.fail(pathOf(AlertHandlerService, p.Path), "services/alert-policy", p.Message, p.Remedy)
+	}
+}
+
+var pathStep = regexp.MustCompile(`([^.\[\]]+)|\[([0-9]+)\]`)
+
+// pathOf reads a path such as policies[2].steps[0].do.
+func pathOf(service, text string) strictyaml.Path {
+	out := at(service)
+	for _, m := range pathStep.FindAllStringSubmatch(text, -1) {
+		if n, err := strconv.Atoi(m[2]); err == nil {
+			out = append(out, n)
+		} else {
+			out = append(out, m[1])
+		}
+	}
+	return out
+}

@@ -1,0 +1,146 @@
+package templates
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"helm.sh/helm/v3/pkg/chartutil"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/yaml"
+
+	"github.com/openpai/paictl/pkg/alerthandler"
+	"github.com/openpai/paictl/pkg/alerthandler/policy"
+	actionsv1 "github.com/openpai/paictl/pkg/alerthandler/v1"
+	jobv1 "github.com/openpai/paictl/pkg/job/v1"
+	"github.com/openpai/paictl/pkg/kube"
+	"github.com/openpai/paictl/pkg/kube/kubetest"
+	"github.com/openpai/paictl/pkg/people"
+)
+
+// With the rights of its chart the alert handler does its work, and its account can do nothing else to jobs and machines.
+func TestTheAlertHandlerHasTheRightsForItsWorkAndNoMore(t *testing.T) {
+	c := kubetest.Start(t)
+	ensureNamespaces(t, c)
+	crd := &unstructured.Unstructured{}
+	require.NoError(t, yaml.Unmarshal(JobDefinition, &crd.Object))
+	require.NoError(t, newApplier(t, c).apply(t, *crd, false))
+	d, err := people.Open(c.Config, people.Options{})
+	require.NoError(t, err)
+	require.NoError(t, d.Prepare(t.Context()))
+	capabilities := chartutil.DefaultCapabilities.Copy()
+	capabilities.KubeVersion = chartutil.KubeVersion{Version: "v1.36.0", Major: "1", Minor: "36"}
+	manifest, err := renderOn(t, load(t, "alert-handler"), map[string]any{}, capabilities)
+	require.NoError(t, err)
+	a := newApplier(t, c)
+	for _, o := range objects(t, manifest) {
+		if k := o.GetKind(); strings.HasPrefix(k, "ValidatingAdmissionPolicy") || strings.Contains(k, "Role") || k == "CustomResourceDefinition" {
+			require.NoError(t, a.apply(t, o, false), "%s %s", k, o.GetName())
+			if k != "CustomResourceDefinition" {
+				t.Cleanup(func() { a.remove(t, o) })
+			}
+		}
+	}
+	_, err = c.Client.CoreV1().Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "sick-1", Labels: map[string]string{"a": "b"}, Annotations: map[string]string{"x": "y"}}}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		require.NoError(t, c.Client.CoreV1().Nodes().Delete(context.WithoutCancel(t.Context()), "sick-1", metav1.DeleteOptions{}))
+	})
+	objects, err := dynamic.NewForConfig(c.Config)
+	require.NoError(t, err)
+	job := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": jobv1.GroupVersion.String(), "kind": "Framework",
+		"metadata": map[string]any{"name": jobv1.ObjectName("ann", "idle"), "labels": map[string]any{jobv1.LabelUser: "ann"}, "annotations": map[string]any{jobv1.AnnotationJobName: "idle"}},
+		"spec": map[string]any{"executionType": "Start", "retryPolicy": map[string]any{}, "taskRoles": []any{map[string]any{"name": "worker", "taskNumber": int64(1), "frameworkAttemptCompletionPolicy": map[string]any{},
+			"task": map[string]any{"retryPolicy": map[string]any{}, "pod": map[string]any{"spec": map[string]any{"containers": []any{map[string]any{"name": "app", "image": "x"}}}}}}}},
+	}}
+	jobs := objects.Resource(jobv1.Resource).Namespace(kube.JobNamespace)
+	require.Eventually(t, func() bool {
+		_, err := jobs.Create(t.Context(), job, metav1.CreateOptions{})
+		return err == nil
+	}, time.Minute, 50*time.Millisecond)
+	t.Cleanup(func() {
+		require.NoError(t, jobs.Delete(context.WithoutCancel(t.Context()), job.GetName(), metav1.DeleteOptions{}))
+		require.NoError(t, objects.Resource(actionsv1.Actions).DeleteCollection(context.WithoutCancel(t.Context()), metav1.DeleteOptions{}, metav1.ListOptions{}))
+	})
+
+	config := rest.CopyConfig(c.Config)
+	config.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:pai-system:alert-handler", Groups: []string{"system:serviceaccounts", "system:authenticated"}}
+	client, err := kubernetes.NewForConfig(config)
+	require.NoError(t, err)
+	own, err := dynamic.NewForConfig(config)
+	require.NoError(t, err)
+	// None of these patches may change anything, even before the rules hold.
+	dry := metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}}
+	patchNode := func(ctx context.Context, body string) error {
+		_, err := client.CoreV1().Nodes().Patch(ctx, "sick-1", types.MergePatchType, []byte(body), dry)
+		return err
+	}
+	patchJob := func(ctx context.Context, body string) error {
+		_, err := own.Resource(jobv1.Resource).Namespace(kube.JobNamespace).Patch(ctx, job.GetName(), types.MergePatchType, []byte(body), dry)
+		return err
+	}
+	var node, refused error
+	require.NoError(t, wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 20*time.Second, true, func(ctx context.Context) (bool, error) {
+		node, refused = patchNode(ctx, `{"metadata":{"labels":{"a":"c"}}}`), patchJob(ctx, `{"metadata":{"labels":{"a":"c"}}}`)
+		return node != nil && strings.Contains(node.Error(), "and nothing else") && refused != nil && strings.Contains(refused.Error(), "and nothing else"), nil
+	}), "the rules take no effect: %v, %v", node, refused)
+	for _, body := range []string{
+		`{"metadata":{"labels":{"node-role.kubernetes.io/control-plane":""}}}`, `{"metadata":{"annotations":{"x":"z"}}}`, `{"metadata":{"annotations":{"x":null}}}`, `{"metadata":{"finalizers":["a/b"]}}`,
+		`{"spec":{"taints":[{"key":"a","effect":"NoExecute"}]}}`, `{"spec":{"providerID":"x"}}`, `{"spec":{"podCIDR":"10.1.0.0/24","podCIDRs":["10.1.0.0/24"]}}`, `{"metadata":{"annotations":{"paictl.openpai.org/gpu-answers":"[]"}}}`,
+	} {
+		require.ErrorContains(t, patchNode(t.Context(), body), "and nothing else", body)
+	}
+	for _, body := range []string{
+		`{"spec":{"description":"x"}}`, `{"spec":{"executionType":"Stop","description":"x"}}`, `{"metadata":{"annotations":{"jobName":"x"}}}`, `{"spec":{"executionType":"Stop","retryPolicy":{"maxRetryCount":3}}}`,
+		`{"spec":{"executionType":"Stop","taskRoles":[]}}`, `{"metadata":{"labels":{"userName":"eve"}}}`,
+	} {
+		require.ErrorContains(t, patchJob(t.Context(), body), "and nothing else", body)
+	}
+	_, err = client.CoreV1().Secrets(kube.SystemNamespace).List(t.Context(), metav1.ListOptions{})
+	require.ErrorContains(t, err, "forbidden")
+
+	policies, err := policy.Read([]byte(`{"limits":{"stopsPerHour":1,"stopsPerHourPerVirtualCluster":1,"machinesPerHour":1,"machinesOutPercent":100},"drainTimeout":"1m","keep":"24h","policies":[
+		{"name":"idle","alerts":{"alertname":"Idle"},"steps":[{"do":"stop-job"}]},
+		{"name":"sick","alerts":{"alertname":"Sick"},"steps":[{"do":"drain"},{"do":"uncordon"},{"do":"reset-gpu"}]}]}`))
+	require.NoError(t, err)
+	h, err := alerthandler.New(alerthandler.Options{Config: config, JobNamespace: kube.JobNamespace, Policies: policies, Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{}, 2)
+	go func() { _ = h.Run(ctx); done <- struct{}{} }()
+	go func() { h.Lead(ctx); done <- struct{}{} }()
+	defer func() { cancel(); <-done; <-done }()
+	body, err := json.Marshal(map[string]any{"alerts": []policy.Alert{
+		{Status: "firing", Labels: map[string]string{"alertname": "Idle", "user": "ann", "job_name": "idle"}, StartsAt: time.Unix(1, 0)},
+		{Status: "firing", Labels: map[string]string{"alertname": "Sick", "node": "sick-1", "gpu": "0"}, StartsAt: time.Unix(1, 0)},
+	}})
+	require.NoError(t, err)
+	require.Eventually(t, func() bool {
+		out := httptest.NewRecorder()
+		h.ServeAlerts(out, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/alerts", bytes.NewReader(body)))
+		return out.Code == http.StatusNoContent
+	}, time.Minute, 50*time.Millisecond)
+	require.Eventually(t, func() bool {
+		j, err := jobs.Get(t.Context(), job.GetName(), metav1.GetOptions{})
+		require.NoError(t, err)
+		execution, _, _ := unstructured.NestedString(j.Object, "spec", "executionType")
+		n, err := c.Client.CoreV1().Nodes().Get(t.Context(), "sick-1", metav1.GetOptions{})
+		require.NoError(t, err)
+		return execution == "Stop" && !n.Spec.Unschedulable && strings.Contains(n.Annotations["paictl.openpai.org/gpu-orders"], `"by":"policy sick"`)
+	}, time.Minute, 50*time.Millisecond)
+}
