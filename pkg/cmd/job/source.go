@@ -161,10 +161,14 @@ func (s *Source) pack(ctx context.Context, f *cmdutil.Factory, send func(*code.A
 	}
 	defer a.Close()
 	say := func(format string, args ...any) { fmt.Fprintf(f.IO.Err, format+"\n", args...) }
-	if n := len(a.Windows); n > 0 {
-		say("warning: %s in %s with the line ends of Windows can't run on Linux: %s", plural.Of(n, "script"), s.Code, terminal.Line(strings.Join(a.Windows[:min(n, 5)], ", ")))
-		say("  -> convert the line ends with: sed -i 's/\\r$//' FILE, or dos2unix FILE")
+	warn := func(files []string, what, remedy string) {
+		if n := len(files); n > 0 {
+			say("warning: %s in %s with %s can't run on Linux: %s", plural.Of(n, "script"), s.Code, what, terminal.Line(strings.Join(files[:min(n, 5)], ", ")))
+			say("  -> %s", remedy)
+		}
 	}
+	warn(a.Windows, "the line ends of Windows", "convert the line ends with: sed -i 's/\\r$//' FILE, or dos2unix FILE")
+	warn(a.Marked, "a byte order mark", "save as UTF-8 without a byte order mark and with the line ends of Linux, or: dos2unix FILE")
 	for _, name := range a.Left {
 		say("warning: %s is not sent: it is not a file, or it is a link that points outside of the folder", name)
 	}

@@ -46,6 +46,8 @@ type Archive struct {
 	Left []string
 	// Windows are scripts with the line ends of Windows, which shells of Linux can't run.
 	Windows []string
+	// Marked are scripts that begin with a byte order mark, which a shell takes for a part of the first command.
+	Marked []string
 
 	file *os.File
 }
@@ -139,11 +141,15 @@ func (a *Archive) write(ctx context.Context, dir string, entries []entry) error 
 		if err := context.Cause(ctx); err != nil {
 			return err
 		}
-		var head start
-		if err := e.write(t, dir, &head); err != nil {
+		var text scan
+		if err := e.write(t, dir, &text); err != nil {
 			return fmt.Errorf("pack %s: %w", e.path, err)
 		}
-		if e.script(head) && bytes.Contains(head, []byte("\r\n")) {
+		switch {
+		case !e.script(text.head):
+		case mark(text.head) > 0:
+			a.Marked = append(a.Marked, e.path)
+		case text.crlf:
 			a.Windows = append(a.Windows, e.path)
 		}
 	}
@@ -155,21 +161,40 @@ func (a *Archive) write(ctx context.Context, dir string, entries []entry) error 
 	return err
 }
 
-// start is the beginning of a file that is written to it.
-type start []byte
+// scan reads a file that is written to it.
+type scan struct {
+	head []byte // its beginning
+	crlf bool   // a line has the end of Windows
+	cr   bool   // the last byte is a carriage return
+}
 
-func (s *start) Write(p []byte) (int, error) {
-	const most = 4 << 10
-	*s = append(*s, p[:min(len(p), most-len(*s))]...)
+func (s *scan) Write(p []byte) (int, error) {
+	const most = 16
+	s.head = append(s.head, p[:min(len(p), most-len(s.head))]...)
+	if len(p) > 0 {
+		s.crlf = s.crlf || s.cr && p[0] == '\n' || bytes.Contains(p, []byte("\r\n"))
+		s.cr = p[len(p)-1] == '\r'
+	}
 	return len(p), nil
+}
+
+// mark is the length of the byte order mark, of UTF-8 or UTF-16, at the beginning of a file.
+func mark(head []byte) int {
+	for _, m := range []string{"\xEF\xBB\xBF", "\xFF\xFE", "\xFE\xFF"} {
+		if bytes.HasPrefix(head, []byte(m)) {
+			return len(m)
+		}
+	}
+	return 0
 }
 
 // script reports whether a file is one that a shell, or the interpreter on its first line, runs.
 func (e *entry) script(head []byte) bool {
-	return bytes.HasPrefix(head, []byte("#!")) || slices.Contains([]string{".sh", ".bash"}, path.Ext(e.path))
+	start := bytes.ReplaceAll(head[mark(head):], []byte{0}, nil) // UTF-16 has a zero beside each letter
+	return bytes.HasPrefix(start, []byte("#!")) || slices.Contains([]string{".sh", ".bash", ".zsh", ".ksh", ".env"}, path.Ext(e.path))
 }
 
-func (e *entry) write(t *tar.Writer, dir string, head *start) error {
+func (e *entry) write(t *tar.Writer, dir string, text *scan) error {
 	h := &tar.Header{Name: e.path, ModTime: time.Unix(0, 0), Format: tar.FormatPAX}
 	switch {
 	case e.mode.IsDir():
@@ -190,7 +215,7 @@ func (e *entry) write(t *tar.Writer, dir string, head *start) error {
 		return err
 	}
 	defer func() { _ = f.Close() }() // it was only read
-	if n, err := io.Copy(t, io.TeeReader(f, head)); err != nil || n != e.size {
+	if n, err := io.Copy(t, io.TeeReader(f, text)); err != nil || n != e.size {
 		return hint.Errorf("submit again when no program writes to it", "the file changed while it was read")
 	}
 	return nil

@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -115,6 +116,26 @@ func TestScriptsWithTheLineEndsOfWindowsAreNamed(t *testing.T) {
 		"good.sh": "set -e\necho\n", "data.csv": "1,2\r\n", "train.py": "print(1)\r\n",
 	})
 	assert.Equal(t, []string{"run.sh", "tool"}, pack(t, dir).Windows)
+}
+
+func TestAScriptIsReadToItsEndForLineEndsOfWindows(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, map[string]string{
+		"long.sh": strings.Repeat("echo\n", 20<<10) + "echo\r\n", "job.env": "A=1\r\n", "mac.sh": "echo\recho\n",
+		"cut.sh": strings.Repeat("x", 32<<10-1) + "\r\n", // on the border of two reads
+	})
+	assert.Equal(t, []string{"cut.sh", "job.env", "long.sh"}, pack(t, dir).Windows)
+}
+
+func TestScriptsWithAByteOrderMarkAreNamed(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, map[string]string{
+		"bom.sh": "\xEF\xBB\xBFecho\r\n", "tool": "\xEF\xBB\xBF#!/bin/sh\n", "wide": "\xFF\xFE#\x00!\x00/\x00", "wide.sh": "\xFE\xFF\x00e\x00c",
+		"data.csv": "\xEF\xBB\xBF1,2\n", "train.py": "\xEF\xBB\xBFprint(1)\n",
+	})
+	a := pack(t, dir)
+	assert.Equal(t, []string{"bom.sh", "tool", "wide", "wide.sh"}, a.Marked)
+	assert.Empty(t, a.Windows)
 }
 
 func TestTooMuchIsRefusedAndTheLargestAreNamed(t *testing.T) {
