@@ -105,6 +105,10 @@ func (r *reader) readAfter(p place) {
 // gang is false only if false is written: OpenPAI does the same, and so a typing error doesn't make
 // tasks start without each other.
 func (p place) gang() bool {
+	if p.there() && p.v.kind == kindText && hasTag(p.v.text()) {
+		p.warn("job/reference", "references can't be used here; tasks start together", "write true or false")
+		return true
+	}
 	if p.there() && p.v.kind != kindBool {
 		p.warn("yaml/type", fmt.Sprintf("expected true or false, found %s; tasks start together", p.v.kind), "write true or false, without quotes")
 		return true

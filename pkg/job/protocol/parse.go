@@ -212,8 +212,11 @@ func (r *reader) readDeployments(p place) {
 }
 
 func (p place) roleName() {
-	if name := p.name(); !roleNames.MatchString(name) || len(name) > nameLimit {
-		line, column := p.atKey()
+	line, column := p.atKey()
+	switch name := p.name(); {
+	case hasTag(name):
+		p.r.add(strictyaml.Error, line, column, p.path, "job/reference", "references can't be used here", "write the name itself; references are replaced in commands and in parameters of plugins")
+	case !roleNames.MatchString(name) || len(name) > nameLimit:
 		p.r.add(strictyaml.Error, line, column, p.path, "job/name", "the name of a role is not allowed", "write "+roleName)
 	}
 }

@@ -176,6 +176,7 @@ func TestEveryMistakeIsOneFindingWithPlaceAndRemedy(t *testing.T) {
 		"a reference as a priority":      {extras("hivedScheduler: {jobPriorityClass: <% $parameters.x %>}"), `12:38: extras.hivedScheduler.jobPriorityClass: references can't be used here [job/reference]`},
 		"a reference as a type of GPU":   {extras("hivedScheduler: {taskRoles: {main: {skuType: <% $parameters.x %>}}}"), `12:48: extras.hivedScheduler.taskRoles.main.skuType: references can't be used here [job/reference]`},
 		"a reference as a storage":       {extras("storages: [{name: <% $parameters.x %>}]"), `12:21: extras.storages[0].name: references can't be used here [job/reference]`},
+		"a reference as a role's name":   {strings.Replace(small, "  main:", "  <% $parameters.x %>:", 1), `7:3: taskRoles["<% $parameters.x %>"]: references can't be used here [job/reference]`},
 		"a reference as a mount":         {extras("storages: [{name: a, mountPath: /<% $parameters.x %>}]"), `12:35: extras.storages[0].mountPath: references can't be used here [job/reference]`},
 		"a reference as a job to await":  {extras("after: [<% $parameters.x %>]"), `12:11: extras.after[0]: references can't be used here [job/reference]`},
 		"a reference in a shell":         {role("shell: [<% $parameters.x %>, -c]"), `11:13: taskRoles.main.shell[0]: references can't be used here [job/reference]`},
@@ -379,9 +380,10 @@ hivedScheduler:
 
 func TestDoubtfulExtrasAreWarnedOf(t *testing.T) {
 	for text, want := range map[string]string{
-		`gangAllocation: "false"`:     "tasks start together",
-		"gangAlocation: false":        `did you mean "gangAllocation"?`,
-		"storages: [{mountPath: /a}]": "the entry has no name",
+		`gangAllocation: "false"`:             "tasks start together",
+		"gangAlocation: false":                `did you mean "gangAllocation"?`,
+		"gangAllocation: <% $parameters.x %>": "references can't be used here; tasks start together",
+		"storages: [{mountPath: /a}]":         "the entry has no name",
 		"com.microsoft.pai.runtimeplugin: [{plugin: ssh, taskroles: [nobody]}]": "there is no role nobody",
 	} {
 		j, findings := Parse("job.yaml", []byte(extras(text)))
