@@ -142,7 +142,11 @@ func (c *Client) hardware(ctx context.Context, out *render.Cluster) (unknown str
 		out.NodeLabels = map[string]string{labelWorker: "true"}
 	}
 	if nodes != nil {
-		out.NoRDMA = noRDMA(nodes.Items, out.NodeLabels)
+		out.NoRDMA = mostOf(nodes.Items, out.NodeLabels, render.ResourceRDMA) == 0
+	}
+	if nodes != nil && len(nodes.Items) > 0 {
+		most := mostOf(nodes.Items, out.NodeLabels, render.ResourceGPU)
+		out.GPUs = &most
 	}
 	m, err := c.Client.CoreV1().ConfigMaps(kube.SystemNamespace).Get(ctx, schedulerconfig.ConfigMap, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
@@ -168,12 +172,14 @@ func (c *Client) hardware(ctx context.Context, out *render.Cluster) (unknown str
 	return unknown, nil
 }
 
-// noRDMA reports whether none of the nodes that run jobs publishes RDMA devices.
-func noRDMA(nodes []corev1.Node, marks map[string]string) bool {
-	return !slices.ContainsFunc(nodes, func(n corev1.Node) bool {
-		devices := n.Status.Capacity[render.ResourceRDMA]
-		return !devices.IsZero() && labels.SelectorFromSet(marks).Matches(labels.Set(n.Labels))
-	})
+// mostOf returns how many devices of a kind the node publishes that has most of them, of the nodes with the labels.
+func mostOf(nodes []corev1.Node, marks map[string]string, device corev1.ResourceName) (most int) {
+	for i := range nodes {
+		if devices := nodes[i].Status.Capacity[device]; labels.SelectorFromSet(marks).Matches(labels.Set(nodes[i].Labels)) {
+			most = max(most, int(devices.Value()))
+		}
+	}
+	return most
 }
 
 // platform returns the requests of the programs that run on every machine, in thousandths of a processor
@@ -253,7 +259,7 @@ func machinesByLeaf(roots []cell.CellStatus) map[string]map[string]int {
 func shares(nodes []corev1.Node, machines map[string]map[string]int, processors []string, milliCPU, memoryMB int) map[string]render.SKU {
 	out := map[string]render.SKU{}
 	for leaf, names := range machines {
-		share := render.SKU{GPU: 1, MilliCPU: math.MaxInt, MemoryMB: math.MaxInt}
+		share := render.SKU{GPU: 1, MilliCPU: math.MaxInt, MemoryMB: math.MaxInt, NoRDMA: true}
 		cpu := slices.Contains(processors, leaf)
 		if cpu {
 			share.GPU = 0
@@ -264,6 +270,7 @@ func shares(nodes []corev1.Node, machines map[string]map[string]int, processors 
 				continue // its kubelet hasn't reported its resources yet
 			}
 			share.PerNode = max(share.PerNode, cells)
+			share.NoRDMA = share.NoRDMA && mostOf(nodes[i:i+1], nil, render.ResourceRDMA) == 0
 			parts := cells
 			if cpu {
 				// Processors that aren't cells keep their memory, too.

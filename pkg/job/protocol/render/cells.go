@@ -254,7 +254,7 @@ func (r *renderer) unitOf(name string) SKU {
 			continue
 		}
 		if least == nil {
-			least = &SKU{u.GPU, u.MilliCPU, u.MemoryMB, u.PerNode}
+			least = &SKU{GPU: u.GPU, MilliCPU: u.MilliCPU, MemoryMB: u.MemoryMB, PerNode: u.PerNode}
 			continue
 		}
 		least.GPU, least.MilliCPU, least.MemoryMB = lesser(least.GPU, u.GPU), lesser(least.MilliCPU, u.MilliCPU), lesser(least.MemoryMB, u.MemoryMB)

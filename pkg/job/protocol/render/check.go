@@ -60,11 +60,8 @@ func (r *renderer) checkUser() {
 
 // checkHardware compares the request of one role with the existing hardware.
 func (r *renderer) checkHardware(i int, vc VirtualCluster, known bool) {
-	if r.job.Roles[i].Infiniband && r.Cluster.NoRDMA {
-		r.fail(strictyaml.Path{"taskRoles", r.job.Roles[i].Name, "extraContainerOptions", "infiniband"}, "job/infiniband",
-			"no machine of the cluster publishes the resource "+ResourceRDMA+", so that the job would wait forever",
-			"remove infiniband, or ask the administrator to install a device plugin that publishes "+ResourceRDMA)
-	}
+	r.checkRDMA(i, vc, known)
+	r.checkDevices(i)
 	role, sku := &r.job.Roles[i], r.types[i]
 	asks := strictyaml.Path{"extras", "hivedScheduler", "taskRoles", role.Name}
 	resources := strictyaml.Path{"taskRoles", role.Name, "resourcePerInstance"}
@@ -103,6 +100,61 @@ func (r *renderer) checkHardware(i int, vc VirtualCluster, known bool) {
 	} else if role.GPU > 0 && r.cells[i] > role.GPU && r.useCells() {
 		r.takesMore(i, unit, resources)
 	}
+}
+
+// checkRDMA refuses a task that requests an RDMA device if no machine publishes one on which the task may run.
+func (r *renderer) checkRDMA(i int, vc VirtualCluster, known bool) {
+	role := &r.job.Roles[i]
+	if !role.Infiniband {
+		return
+	}
+	where, remedy := "of the cluster", ""
+	if !r.Cluster.NoRDMA {
+		types, have := r.typesFor(i, vc, known), func(sku string) bool { return !r.Cluster.SKUs[sku].NoRDMA }
+		if len(types) == 0 || slices.ContainsFunc(types, have) {
+			return
+		}
+		where = "of the type " + strings.Join(types, " or ")
+		if others := slices.DeleteFunc(slices.Sorted(maps.Keys(r.Cluster.SKUs)), func(sku string) bool { return !have(sku) }); len(others) > 0 {
+			remedy = ", request another type: " + strings.Join(others, ", ")
+		}
+	}
+	r.fail(strictyaml.Path{"taskRoles", role.Name, "extraContainerOptions", "infiniband"}, "job/infiniband",
+		"no machine "+where+" publishes the resource "+ResourceRDMA+", so that the job would wait forever",
+		"remove infiniband"+remedy+", or ask the administrator to install a device plugin that publishes "+ResourceRDMA)
+}
+
+// typesFor returns the types of machines that may run a role, as far as they are known: the one that it requests, those that its virtual
+// cluster owns, or all. A role without GPUs that gets CPU cells may also run on a share of GPUs.
+func (r *renderer) typesFor(i int, vc VirtualCluster, known bool) (out []string) {
+	if sku := r.types[i]; sku != "" && (r.job.Roles[i].GPU > 0 || r.job.Roles[i].SKU != "") {
+		if _, exists := r.Cluster.SKUs[sku]; !exists {
+			return nil
+		}
+		return []string{sku}
+	}
+	for _, sku := range slices.Sorted(maps.Keys(r.Cluster.SKUs)) {
+		owned := !known || !r.guaranteed() || vc.Cells[sku] > 0
+		if owned && (r.job.Roles[i].GPU == 0 || r.Cluster.SKUs[sku].GPU > 0) {
+			out = append(out, sku)
+		}
+	}
+	return out
+}
+
+// checkDevices refuses a task that requests more GPUs of Kubernetes than a machine publishes.
+func (r *renderer) checkDevices(i int) {
+	role, most := &r.job.Roles[i], r.Cluster.GPUs
+	if r.Cluster.SchedulerName != "" || most == nil || role.GPU <= *most {
+		return
+	}
+	at := strictyaml.Path{"taskRoles", role.Name, "resourcePerInstance", "gpu"}
+	if *most == 0 {
+		r.fail(at, "job/no-gpu", "no machine of the cluster publishes the resource "+ResourceGPU+", so that the job would wait forever",
+			"write gpu: 0, or ask the administrator to start the scheduler of GPUs")
+		return
+	}
+	r.fail(at, "job/too-large", fmt.Sprintf("a task of %s needs %s, but no machine has more than %d", role.Name, gpus(role.GPU), *most), "request less per task, and more instances")
 }
 
 // checkSharedMemory refuses a /dev/shm that is larger than the task's memory, of which it is a part.

@@ -1,6 +1,7 @@
 package render
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -55,5 +56,47 @@ func TestInfiniBandIsRefusedIfNoMachinePublishesIt(t *testing.T) {
 	_, found = Render(job(t, role, ""), o)
 	require.ErrorContains(t, found.Err(), "taskRoles.w.extraContainerOptions.infiniband: no machine of the cluster publishes the resource rdma/hca")
 	_, found = Render(job(t, worker("w", 1, 0), ""), o)
+	require.NoError(t, found.Err())
+}
+
+func TestInfiniBandIsRefusedIfNoMachineOfItsTypePublishesIt(t *testing.T) {
+	role := func(gpu int) string {
+		return fmt.Sprintf("  w: {instances: 1, dockerImage: img, resourcePerInstance: {cpu: 1, memoryMB: 1024, gpu: %d}, commands: [a], extraContainerOptions: {infiniband: true}}\n", gpu)
+	}
+	hived := func(sku string) string { return "extras: {hivedScheduler: {taskRoles: {w: {skuType: " + sku + "}}}}\n" }
+	o := options()
+	o.Cluster.SKUs = map[string]SKU{"A100": {GPU: 1, PerNode: 8}, "V100": {GPU: 1, PerNode: 8, NoRDMA: true}, "CPU": {PerNode: 8, NoRDMA: true}}
+	o.Cluster.VirtualClusters = map[string]VirtualCluster{"default": {Cells: map[string]int{"A100": 8, "V100": 8, "CPU": 8}}}
+	_, found := Render(job(t, role(1), hived("A100")), o)
+	require.NoError(t, found.Err())
+	_, found = Render(job(t, role(1), ""), o)
+	require.NoError(t, found.Err(), "it may run on the A100")
+	_, found = Render(job(t, role(0), ""), o)
+	require.NoError(t, found.Err(), "it may run on a share of an A100")
+	_, found = Render(job(t, role(1), hived("V100")), o)
+	require.ErrorContains(t, found.Err(), "no machine of the type V100 publishes the resource rdma/hca")
+	assert.Contains(t, found.Errors()[0].Remedy, "request another type: A100")
+	o.Cluster.VirtualClusters = map[string]VirtualCluster{"default": {Cells: map[string]int{"V100": 8, "CPU": 8}}}
+	_, found = Render(job(t, role(1), ""), o)
+	require.ErrorContains(t, found.Err(), "no machine of the type V100 publishes", "its virtual cluster owns nothing else")
+	_, found = Render(job(t, role(1), "extras: {hivedScheduler: {jobPriorityClass: oppo}}\n"), o)
+	require.NoError(t, found.Err(), "it may use the GPUs of others")
+}
+
+func TestGPUsThatNoMachinePublishesAreRefusedWithoutASchedulerOfThem(t *testing.T) {
+	o, most := options(), 0
+	o.Cluster.SchedulerName, o.Cluster.SKUs, o.Cluster.VirtualClusters = "", nil, nil
+	_, found := Render(job(t, worker("w", 1, 2), ""), o)
+	require.NoError(t, found.Err(), "the nodes are not known")
+	o.Cluster.GPUs = &most
+	_, found = Render(job(t, worker("w", 1, 2), ""), o)
+	require.ErrorContains(t, found.Err(), "no machine of the cluster publishes the resource nvidia.com/gpu, so that the job would wait forever")
+	_, found = Render(job(t, worker("w", 1, 0), ""), o)
+	require.NoError(t, found.Err())
+	most = 1
+	_, found = Render(job(t, worker("w", 1, 2), ""), o)
+	require.ErrorContains(t, found.Err(), "needs 2 GPUs, but no machine has more than 1")
+	most = 2
+	_, found = Render(job(t, worker("w", 1, 2), ""), o)
 	require.NoError(t, found.Err())
 }

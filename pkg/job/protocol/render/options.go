@@ -53,6 +53,9 @@ type Cluster struct {
 	Storages map[string]Storage
 	// NoRDMA: the nodes are known, and none of those that run jobs publishes ResourceRDMA.
 	NoRDMA bool
+	// GPUs is how many GPUs the largest of the nodes that run jobs publishes, or nil if the nodes are not known. Without a scheduler of GPUs
+	// tasks request them of Kubernetes.
+	GPUs *int
 }
 
 // VirtualCluster has the resources that a virtual cluster owns.
@@ -74,6 +77,8 @@ type SKU struct {
 	MilliCPU int
 	MemoryMB int
 	PerNode  int // cells of the largest machine
+	// NoRDMA: its machines are known, and none of them publishes ResourceRDMA.
+	NoRDMA bool
 }
 
 // Storage is a claim that jobs may mount.

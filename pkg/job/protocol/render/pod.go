@@ -32,9 +32,10 @@ const (
 	tokenSeconds = 3607
 
 	defaultShmMB = 512
-
-	resourceGPU = "nvidia.com/gpu"
 )
+
+// ResourceGPU is the resource that tasks request of Kubernetes if no scheduler of GPUs runs.
+const ResourceGPU = "nvidia.com/gpu"
 
 // ResourceRDMA is the resource that extraContainerOptions.infiniband requests.
 const ResourceRDMA = "rdma/hca"
@@ -181,7 +182,7 @@ func (r *renderer) limits(i int) corev1.ResourceList {
 	case r.useCells():
 		l[annotation.EnableKey] = one
 	case role.GPU > 0:
-		l[resourceGPU] = *resource.NewQuantity(int64(role.GPU), resource.DecimalSI)
+		l[ResourceGPU] = *resource.NewQuantity(int64(role.GPU), resource.DecimalSI)
 	}
 	if role.Infiniband {
 		l[ResourceRDMA] = one
