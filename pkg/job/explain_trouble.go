@@ -133,6 +133,8 @@ func pullTrouble(message string) (text string, remedy []string) {
 		return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(strings.ToLower(message), w) })
 	}
 	switch {
+	case has("no match for platform", "no matching manifest"):
+		return "the image isn't built for the processors of its machine", []string{"build the image for the architecture of the machines, or for several: docker buildx build --platform"}
 	case has("not found", "manifest unknown", "does not exist"):
 		return "there is no such image or tag", []string{"check uri of the prerequisite in the job file, especially the tag; a private image also needs auth, because registries hide it from others"}
 	case has("unauthorized", "denied", "authentication required", "forbidden", "no basic auth"):
@@ -182,13 +184,17 @@ var mountRemedies = []struct {
 	words  []string
 	remedy string
 }{
-	{[]string{"/sbin/mount.", "bad option", "unknown filesystem type", "wrong fs type", "not supported by kernel", "No such device"},
+	{[]string{"registered CSI drivers"},
+		"tell the administrator: the CSI driver of the storage doesn't run on the machine"},
+	{[]string{"rpc.statd"},
+		"tell the administrator: locks of NFS 3 need rpc.statd on the machine (nfs-common); without locks: the mount option nolock of the storage"},
+	{[]string{"/sbin/mount.", "bad option", "unknown filesystem type", "wrong fs type", "helper program", "cannot mount //", "not supported by kernel", "No such device"},
 		"tell the administrator: the program or the kernel module that mounts this kind of storage is missing on the machine (for NFS: nfs-common; for SMB: cifs-utils)"},
-	{[]string{"access denied", "mount error(13)", "Operation not permitted"},
+	{[]string{"access denied", "mount error(13)", "Permission denied", "Operation not permitted", "Required key not available", "Key has expired", "Key was rejected"},
 		"tell the administrator: the server of the storage refuses this machine, or its login; the exports of the server must allow each machine of the cluster"},
-	{[]string{"requested NFS version", "Protocol not supported"},
-		"tell the administrator: the server of the storage doesn't offer this version of the protocol; see the mountOptions of the storage"},
-	{[]string{"timed out", "No route to host", "Network is unreachable", "Connection refused", "Host is down", "mount error(11", "Failed to resolve", "could not resolve", "Name or service not known"},
+	{[]string{"requested NFS version", "Protocol not supported", "incorrect mount option", "mount error(22)", "mount error(95)", "Invalid argument", "Operation not supported"},
+		"tell the administrator: the server of the storage or the kernel refuses the version of the protocol, or another option; see the mountOptions of the storage"},
+	{[]string{"Program not registered", "timed out", "No route to host", "Network is unreachable", "Connection refused", "Host is down", "mount error(11", "Failed to resolve", "could not resolve", "Name or service not known"},
 		"this is retried; tell the administrator: the machine can't reach the server of the storage"},
 	{[]string{"reason given by server: No such file or directory", "mount error(2)", "does not exist", "No such file or directory", "hostPath type check failed"},
 		"tell the administrator: the storage names a folder or an export that its server or this machine doesn't have"},
@@ -199,6 +205,9 @@ var mountRemedies = []struct {
 func configRemedy(message string) []string {
 	switch {
 	case strings.Contains(message, "secret") && strings.Contains(message, "not found"):
+		if strings.Contains(message, "Volume.") && !strings.Contains(message, `volume "pai-`) { // of a storage, not of the job
+			return []string{"tell the administrator: the Secret with the login of the storage doesn't exist"}
+		}
 		return []string{"a Secret that the job needs was removed: stop the job and submit it again"}
 	case strings.Contains(message, "persistentvolumeclaim"):
 		return []string{"the storage no longer exists: see extras.storages of the job file, and ask the administrator"}
