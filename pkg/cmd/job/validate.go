@@ -2,6 +2,9 @@ package job
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"io/fs"
 
 	"github.com/spf13/cobra"
 
@@ -62,6 +65,14 @@ The exit code is 1 if a file is not valid.`,
 	return cmd
 }
 
+// withoutPath is the text of an error about a file whose name is known.
+func withoutPath(err error) string {
+	if p, ok := errors.AsType[*fs.PathError](err); ok {
+		return fmt.Sprintf("%s: %v", p.Op, p.Err)
+	}
+	return err.Error()
+}
+
 func validateRun(opts *ValidateOptions) error {
 	out := []validated{}
 	bad := 0
@@ -69,7 +80,7 @@ func validateRun(opts *ValidateOptions) error {
 		data, err := readJob(opts.IO, name)
 		_, findings := protocol.Parse(name, data)
 		if err != nil {
-			findings = strictyaml.Findings{{File: name, Rule: "job/file", Severity: strictyaml.Error, Message: err.Error(), Remedy: "write the name of a file that can be read, or - for standard input"}}
+			findings = strictyaml.Findings{{File: name, Rule: "job/file", Severity: strictyaml.Error, Message: withoutPath(err), Remedy: "write the name of a file that can be read, or - for standard input"}}
 		}
 		v := validated{File: name, Valid: findings.Err() == nil, Errors: mistakes(findings.Errors()), Warnings: mistakes(findings.Warnings())}
 		if !v.Valid {
