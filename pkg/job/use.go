@@ -65,7 +65,7 @@ func (c *Client) allowed(ctx context.Context, f *v1.Framework, allow func(Use) e
 			}
 			if why := beyond(pod, &pod.Volumes[k], known[claim.ClaimName], use.User); why != "" {
 				j := Of(f)
-				return hint.Errorf("submit it again, with today's storages: paictl job clone "+j.Name+" --as NAME -o job.yaml",
+				return hint.Errorf("submit it again, with today's storages: paictl job clone "+j.Title()+" --as NAME -o job.yaml",
 					"%s mounts the storage %s as it was when the job was submitted: %s", j.Title(), claim.ClaimName, why)
 			}
 		}

@@ -115,7 +115,7 @@ func writePage(out io.Writer, output *cmdutil.Output, d *job.Detail, now time.Ti
 	switch p := job.Phase(d.State); p {
 	case job.Running, job.Succeeded, job.Stopped:
 	default:
-		fmt.Fprintf(out, "\nwhy: paictl job why %s\n", terminal.Line(d.Name))
+		fmt.Fprintf(out, "\nwhy: paictl job why %s\n", terminal.Line(d.User+"/"+d.Name))
 	}
 	return nil
 }

@@ -23,7 +23,7 @@ func TestAJobThatIsGoneIsNotSaidToHaveRunUntilThatWasFound(t *testing.T) {
 	require.NoError(t, writePage(&out, &cmdutil.Output{}, &job.Detail{Row: row}, now, false))
 	assert.Regexp(t, `(?m)^State +deleted$`, out.String())
 	assert.Regexp(t, `(?m)^Found missing +.*\(1h ago\)$`, out.String())
-	assert.Contains(t, out.String(), "why: paictl job why train")
+	assert.Contains(t, out.String(), "why: paictl job why ann/train")
 	table := (&ListOptions{Columns: []string{"state", "duration", "exit"}}).table(&job.Page{Items: []job.Row{row}}, now)
 	assert.Equal(t, []string{"deleted", "-", "its Framework was removed"}, table.Rows[0])
 }

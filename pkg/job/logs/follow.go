@@ -120,7 +120,7 @@ func (f *follower) drain(giveUp context.CancelFunc) {
 			giveUp()
 			<-done
 			f.lost.Store(true)
-			f.w.o.Problem(fmt.Errorf("%s has finished, but the end of a log doesn't arrive; read it later with: paictl job logs %s", f.job.Title(), f.job.Name))
+			f.w.o.Problem(fmt.Errorf("%s has finished, but the end of a log doesn't arrive; read it later with: paictl job logs %s", f.job.Title(), f.job.Title()))
 			return
 		}
 		seen = now

@@ -159,13 +159,13 @@ func (r *reader) nothing(sel Selection) error {
 	case sel.Previous:
 		return hint.Errorf("leave out --previous", "no task of %s had an earlier attempt", r.job.Title())
 	case sel.Attempt >= 0:
-		return hint.Errorf("see the attempts with: paictl job get "+r.job.Name, "%s has no attempt %d", r.job.Title(), sel.Attempt)
+		return hint.Errorf("see the attempts with: paictl job get "+r.job.Title(), "%s has no attempt %d", r.job.Title(), sel.Attempt)
 	}
 	return hint.Errorf(r.hint(), "no task of %s has started yet", r.job.Title())
 }
 
 func (r *reader) hint() string {
-	return "see why with: paictl job why " + r.job.Name
+	return "see why with: paictl job why " + r.job.Title()
 }
 
 // one copies a single log unchanged.
@@ -235,7 +235,7 @@ func (r *reader) several(ctx context.Context, list []*source, w *writer) error {
 
 // incomplete is the error if the rest of a log is lost.
 func (r *reader) incomplete() error {
-	return hint.Errorf("read it later with: paictl job logs "+r.job.Name, "the logs of %s are not complete: the rest of at least one is missing, as said above", r.job.Title())
+	return hint.Errorf("read it later with: paictl job logs "+r.job.Title(), "the logs of %s are not complete: the rest of at least one is missing, as said above", r.job.Title())
 }
 
 // fits reports whether a line matches. $ is the end of the part that is compared.

@@ -410,7 +410,9 @@ func TestWhatNoPodHasComesFromTheArchive(t *testing.T) {
 		})
 	}
 	o, _ := options(Selection{Task: All, Attempt: 7})
-	require.EqualError(t, Write(t.Context(), c, resolve(t, c), o), "ann/train has no attempt 7")
+	err := Write(t.Context(), c, resolve(t, c), o)
+	require.EqualError(t, err, "ann/train has no attempt 7")
+	assert.Equal(t, "see the attempts with: paictl job get ann/train", hint.Of(err), "another user may ask")
 	f.change(func() { f.framework, f.pods = nil, nil })
 	f.history.User, f.history.Name = "ann", "train"
 	f.archive["worker/0/1/0"] = "kept\n"
@@ -496,7 +498,7 @@ func TestAJobsEndDoesNotWaitForALogThatSaysNothing(t *testing.T) {
 	f.change(func() { f.framework.Status.State = v1.Completed })
 	require.EqualError(t, Write(t.Context(), c, j, o), "the logs of ann/train are not complete: the rest of at least one is missing, as said above")
 	assert.Equal(t, "worker[0]| a\n", r.String())
-	assert.Equal(t, []string{"ann/train has finished, but the end of a log doesn't arrive; read it later with: paictl job logs train"}, r.problems)
+	assert.Equal(t, []string{"ann/train has finished, but the end of a log doesn't arrive; read it later with: paictl job logs ann/train"}, r.problems)
 }
 
 // Programs print to stdout and stderr from several threads, and clocks are set back.
