@@ -71,7 +71,7 @@ To try it out, make three hosts on this machine (Linux, as root):
 	}
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		if args := c.Flags().Args(); c.HasSubCommands() && len(args) > 0 { // the flag may be one of a command of another program
-			return unknownCommand(c, args[0])
+			return unknownCommand(c, args)
 		}
 		return cmdutil.Usagef("%s%w (see %s --help)", prefix(c), flagError(c, err), c.CommandPath())
 	})
@@ -112,7 +112,7 @@ To try it out, make three hosts on this machine (Linux, as root):
 func help(c *cobra.Command, args []string) error {
 	of, rest, err := c.Root().Find(args)
 	if err == nil && len(rest) > 0 {
-		return unknownCommand(of, rest[0])
+		return unknownCommand(of, rest)
 	}
 	if err != nil {
 		return cmdutil.Usagef("%w (see %s --help)", err, of.CommandPath())
@@ -136,7 +136,7 @@ func usageErrors(c *cobra.Command) {
 			if len(a) == 0 {
 				return nil
 			}
-			return unknownCommand(cmd, a[0])
+			return unknownCommand(cmd, a)
 		}
 		c.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 	}

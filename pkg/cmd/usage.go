@@ -60,8 +60,8 @@ func flagError(c *cobra.Command, err error) error {
 }
 
 // unknownCommand says that a group has no such command.
-func unknownCommand(c *cobra.Command, word string) error {
-	return cmdutil.Usagef("unknown command %q for %q%s (see %s --help)", word, c.CommandPath(), didYouMean(c, word), c.CommandPath())
+func unknownCommand(c *cobra.Command, args []string) error {
+	return cmdutil.Usagef("unknown command %q for %q%s (see %s --help)", args[0], c.CommandPath(), didYouMean(c, args), c.CommandPath())
 }
 
 // prefix begins an error about a command: its name without that of paictl, which all errors begin with.
@@ -70,16 +70,6 @@ func prefix(c *cobra.Command) string {
 		return ""
 	}
 	return strings.TrimPrefix(c.CommandPath(), c.Root().Name()+" ") + ": "
-}
-
-// foreignFlags are flags of other programs' commands, and what to do instead.
-var foreignFlags = map[string]map[string]string{
-	"job submit": {
-		"--vc":       "the job file names its virtual cluster: defaults.virtualCluster",
-		"--priority": "the job file names its priority: extras.hivedScheduler.jobPriorityClass",
-		"--detach":   "submit returns at once without --watch and --wait",
-		"-d":         "submit returns at once without --watch and --wait",
-	},
 }
 
 // instead says what to write for a flag that a command doesn't have: "" if nothing is known.
@@ -93,6 +83,12 @@ func instead(c *cobra.Command, name string) string {
 	}
 	if other := otherCase(name); len(name) == 2 && c.Flags().ShorthandLookup(other) != nil {
 		return fmt.Sprintf(", did you mean -%s (--%s)?", other, c.Flags().ShorthandLookup(other).Name)
+	}
+	if same := likeIt(c, name); same != "" {
+		return fmt.Sprintf(", did you mean %s?", same)
+	}
+	if len(name) == 2 { // one letter is near to every short word
+		return ""
 	}
 	var known []string
 	c.Flags().VisitAll(func(f *pflag.Flag) { known = append(known, "--"+f.Name) })
@@ -112,7 +108,8 @@ func otherCase(name string) string {
 }
 
 // didYouMean names the commands that a word may mean: a slip of the pen, a synonym, the command of another group, or one of another program.
-func didYouMean(c *cobra.Command, word string) string {
+func didYouMean(c *cobra.Command, args []string) string {
+	word := args[0]
 	var names, longer []string
 	for _, sub := range c.Commands() {
 		if !sub.IsAvailableCommand() {
@@ -127,6 +124,12 @@ func didYouMean(c *cobra.Command, word string) string {
 		near = []string{slip}
 	} else if c != c.Root() {
 		near = append(meaning(c, word), longer...)
+	}
+	if c == c.Root() && len(near) == 0 {
+		near = ofNoun(c, word, args[1:])
+	}
+	if text := foreignCommands[word]; text != "" && len(near) == 0 && (c == c.Root() || slices.Contains([]string{"node", "job"}, c.Name())) {
+		return ": " + text
 	}
 	if len(near) == 0 && c == c.Root() {
 		near = elsewhere(c, word)

@@ -39,7 +39,7 @@ func NewCmdGet(f *cmdutil.Factory, runF func(context.Context, *GetOptions) error
 	cmd := &cobra.Command{
 		Use:        "get NAME",
 		Aliases:    []string{"show"},
-		SuggestFor: []string{"describe", "status", "info"},
+		SuggestFor: []string{"describe", "status", "info", "inspect", "scontrol"},
 		Short:      "Show a job: its state, roles, tasks and attempts",
 		Long: `Shows everything that is known about a running or finished job. For a job with many tasks it shows
 first those that don't run normally; --all-tasks shows all. On a terminal, tables are fitted to its width; -o

@@ -45,7 +45,7 @@ func NewCmdList(f *cmdutil.Factory, runF func(context.Context, *ListOptions) err
 	cmd := &cobra.Command{
 		Use:        "list",
 		Aliases:    []string{"ls"},
-		SuggestFor: []string{"ps", "squeue", "qstat", "jobs"},
+		SuggestFor: []string{"ps", "squeue", "qstat", "jobs", "sacct", "bjobs"},
 		Short:      "List jobs, newest first: unfinished and finished",
 		Long: `Lists your jobs, newest submission first. Jobs that finished long ago come from the history that the
 job controller keeps; without the history, only jobs that Kubernetes still has are shown.

@@ -28,8 +28,9 @@ type QueueOptions struct {
 func NewCmdQueue(f *cmdutil.Factory, runF func(context.Context, *QueueOptions) error) *cobra.Command {
 	opts := &QueueOptions{Factory: f}
 	cmd := &cobra.Command{
-		Use:   "queue",
-		Short: "Show which jobs wait for GPUs or CPU cells, in the order of the queue",
+		Use:        "queue",
+		SuggestFor: []string{"sprio"},
+		Short:      "Show which jobs wait for GPUs or CPU cells, in the order of the queue",
 		Long: `Shows the queue of every virtual cluster: which job is next, how many GPUs it requests, and why it waits.
 Jobs with a guarantee come first, then jobs are ordered by priority, then by arrival. A smaller job may
 start before one that does not fit, until that one has waited so long that GPUs are reserved for it

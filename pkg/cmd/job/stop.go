@@ -30,7 +30,7 @@ func NewCmdStop(f *cmdutil.Factory, runF func(context.Context, *StopOptions) err
 	opts := &StopOptions{Several: Several{Factory: f}}
 	cmd := &cobra.Command{
 		Use:        "stop NAME... | --all",
-		SuggestFor: []string{"cancel", "kill", "scancel", "qdel"},
+		SuggestFor: []string{"cancel", "kill", "scancel", "qdel", "bkill"},
 		Short:      "Stop jobs: their programs get SIGTERM and time to save their state",
 		Long: `Stops jobs without a retry. Each task's program gets SIGTERM, and SIGKILL after its grace period (30
 seconds, or extras.gracePeriodSec of the job file). A waiting job stops at once. Logs and history stay; "paictl

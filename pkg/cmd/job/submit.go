@@ -47,7 +47,7 @@ func NewCmdSubmit(f *cmdutil.Factory, runF func(context.Context, *SubmitOptions)
 	opts := &SubmitOptions{Factory: f}
 	cmd := &cobra.Command{
 		Use:        "submit [FILE...]",
-		SuggestFor: []string{"sbatch", "qsub", "apply"},
+		SuggestFor: []string{"sbatch", "qsub", "apply", "bsub"},
 		Short:      "Submit jobs",
 		Long: `Checks job files and their requests to the cluster, then submits them. If one of several files
 has a mistake, none is submitted. FILE can be - for standard input.

@@ -27,8 +27,9 @@ type TopOptions struct {
 func NewCmdTop(f *cmdutil.Factory, runF func(context.Context, *TopOptions) error) *cobra.Command {
 	opts := &TopOptions{Factory: f}
 	cmd := &cobra.Command{
-		Use:   "top NAME",
-		Short: "Show how much CPU, memory and GPU the tasks of a job use",
+		Use:        "top NAME",
+		SuggestFor: []string{"sstat", "nvidia-smi"},
+		Short:      "Show how much CPU, memory and GPU the tasks of a job use",
 		Long: `Shows for each running task how much it uses of the CPU and the memory that it requested, as measured by
 log-manager on its machine, or else by the kubelet, and which GPUs the scheduler allocated to it. Their utilization (the mean of all),
 memory and power (the sums) come from the machine's agent, or from NVIDIA's dcgm-exporter; "?" stands for values
