@@ -119,6 +119,22 @@ func TestARuleOverTimeCountsOnlySeriesThatLive(t *testing.T) {
 	require.Greater(t, checked, 10)
 }
 
+// lasting finds the conditions that something lasted for more than 20 minutes, or that it continues as it did.
+var lasting = regexp.MustCompile(`(?s)min_over_time\([^\[]*\[(?:\d+[hd]|[2-9]\d+m)[^\]]*\]\) >|avg_over_time\([^\[]*\[(?:\d+[hd]|[2-9]\d+m)\]|predict_linear\(`)
+
+// A range selector of a series that has just begun returns its few samples: a new machine or task would have had the problem all the time.
+func TestARuleThatSomethingLastedKnowsThatItExisted(t *testing.T) {
+	checked := 0
+	for _, r := range rules(t) {
+		if !lasting.MatchString(r.Expr) {
+			continue
+		}
+		checked++
+		require.Contains(t, r.Expr, " offset ", "%s fires for series that have just begun", r.Alert)
+	}
+	require.Equal(t, 4, checked, "stuck processes, idle GPUs, and two of full disks")
+}
+
 // suite is a file of tests for promtool.
 type suite struct {
 	RuleFiles []string `yaml:"rule_files"`
