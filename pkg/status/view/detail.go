@@ -208,7 +208,11 @@ func machineKey(d *env, m *status.Machine, k string) (effect, bool) {
 	case k == "c" && node:
 		return uncordon(d, name), true
 	case k == "D" && node:
-		text := fmt.Sprintf("Drain %s? Of its %s all except those of daemon sets are evicted; tasks of jobs fail and are retried as their jobs say.", name, plural.Of(m.Pods, "pod"))
+		what := name
+		if slices.Contains(m.Roles, "master") {
+			what += ", a master"
+		}
+		text := fmt.Sprintf("Drain %s? Of its %s all except those of daemon sets are evicted; tasks of jobs fail and are retried as their jobs say.", what, plural.Of(m.Pods, "pod"))
 		return effect{ask: &question{text: text, yes: func(d *env) effect {
 			return newStream(d, "drain "+name, true, func(ctx context.Context, out io.Writer) error { return d.act.Drain(ctx, name, out) })
 		}}}, true

@@ -63,6 +63,9 @@ func TestACordonAsksAndNamesAMaster(t *testing.T) {
 	asked, ok := machineKey(nil, &machine, "c")
 	assert.True(t, ok)
 	assert.Contains(t, asked.ask.text, "Cordon m1, a master?")
+	asked, ok = machineKey(nil, &machine, "D")
+	assert.True(t, ok)
+	assert.Contains(t, asked.ask.text, "Drain m1, a master?")
 }
 
 func TestAnUndoIsOfferedForAWhile(t *testing.T) {
