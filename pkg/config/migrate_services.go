@@ -76,7 +76,7 @@ func commonReasons() map[string]string {
 		"job-history":            "job history is always kept",
 		"qos-switch":             "services always have requests and limits",
 		"k8s-rbac":               "RBAC is always on",
-		"az-rdma":                "RDMA devices are found on the machines",
+		"az-rdma":                "paictl publishes no RDMA devices: a device plugin that publishes rdma/hca makes infiniband in job files work",
 		"deploy-in-aks":          "managed clusters are recognised automatically",
 		"docker-data-root":       "containerd replaces Docker; logs are read where the kubelet keeps them",
 		"marketplace":            marketplace,
