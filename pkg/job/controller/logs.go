@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/openpai/paictl/pkg/job/api"
@@ -234,7 +233,7 @@ func (l *logSaver) next(ctx context.Context) (logJob, bool) {
 	}
 }
 
-// room has Frameworks looked at again that found none, once half of the logs before theirs have been taken up.
+// room queues Frameworks again that found no room, when half of the logs before theirs have been started.
 func (l *logSaver) room(ctx context.Context) {
 	if len(l.work) > cap(l.work)/2 || len(l.early) > cap(l.early)/2 {
 		return
@@ -259,7 +258,7 @@ func (l *logSaver) ended(ctx context.Context, j logJob, err error) {
 		result = "error"
 		what := "a log is lost"
 		if j.early {
-			what = "a log isn't saved yet; it is asked for again before its pod goes"
+			what = "a log isn't saved yet; it is read again before its pod is removed"
 		}
 		l.r.o.Log.Info(what, "pod", j.d.Name, "reason", err.Error())
 		l.mu.Lock()
@@ -424,74 +423,6 @@ func tail(r io.Reader, n int) (data []byte, truncated bool, err error) {
 			return data, truncated, err
 		}
 	}
-}
-
-// afterlife keeps an archived Framework until its TTL is over.
-func (r *reconciler) afterlife(ctx context.Context, f *v1.Framework, e *entry) (time.Duration, error) {
-	leaving := f.DeletionTimestamp != nil
-	if due := e.status.CompletionTime.Add(r.o.TTL); !leaving && r.now().Before(due) {
-		return due.Sub(r.now()), nil
-	}
-	if !r.refilled.passed() {
-		return time.Second, nil // it may be all that is left of the job
-	}
-	if e.released {
-		return 0, nil // its deletion is the next event
-	}
-	if !r.keepLogs(f) {
-		return time.Second, nil
-	}
-	if err := r.deleteEnded(ctx, f, e); err != nil {
-		return 0, err
-	}
-	if leaving {
-		e.released = true
-		if err := r.letGo(ctx, f); err != nil {
-			e.released = false
-			return 0, err
-		}
-		return 0, nil
-	}
-	if err := r.expire(ctx, f); err != nil {
-		return 0, err
-	}
-	uid := f.UID
-	err := r.api.Delete(ctx, &v1.Framework{ObjectMeta: metav1.ObjectMeta{Name: f.Name, Namespace: f.Namespace}},
-		client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground))
-	return 0, client.IgnoreNotFound(err)
-}
-
-// expire marks a Framework whose time is over, so that lists don't call it deleted.
-func (r *reconciler) expire(ctx context.Context, f *v1.Framework) error {
-	if f.Annotations[v1.AnnotationExpired] == "true" {
-		return nil
-	}
-	return client.IgnoreNotFound(r.setMetadata(ctx, f, "", "annotations", map[string]string{v1.AnnotationExpired: "true"}))
-}
-
-// letGo has the archive list the job before the API no longer does, so that it is in every list, and with the tags that it has now.
-func (r *reconciler) letGo(ctx context.Context, f *v1.Framework) error {
-	if err := r.archive(ctx, func(ctx context.Context) error { return r.o.Store.MarkGone(ctx, f) }); err != nil {
-		return err
-	}
-	return r.release(ctx, f)
-}
-
-// deleteEnded deletes the pods and the Service of a Framework before it goes itself. Kubernetes would do that after it, and asks for each object
-// and its owner before.
-func (r *reconciler) deleteEnded(ctx context.Context, f *v1.Framework, e *entry) error {
-	var all []machine.Deletion
-	for _, p := range r.cache.podsOf(f.Name) {
-		if p.DeletionTimestamp == nil {
-			all = append(all, machine.Deletion{Name: p.Name, UID: p.UID})
-		}
-	}
-	if _, err := r.deletePods(ctx, f, e, all); err != nil || !f.OwnsPods() || !machine.Many(f) {
-		return err
-	}
-	// No other job has the name until this one is removed.
-	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: f.Name, Namespace: f.Namespace}}
-	return client.IgnoreNotFound(r.api.Delete(ctx, service))
 }
 
 // keepLogs saves the logs of the pods that go with a Framework.
