@@ -9,6 +9,7 @@ import (
 
 	"github.com/openpai/paictl/pkg/config"
 	"github.com/openpai/paictl/pkg/config/store"
+	"github.com/openpai/paictl/pkg/kube"
 	"github.com/openpai/paictl/pkg/services/catalogue"
 	"github.com/openpai/paictl/pkg/services/ready"
 	"github.com/openpai/paictl/pkg/services/release"
@@ -57,6 +58,20 @@ type Platform struct {
 	Clock   func() time.Time
 	Process Process
 	Log     *slog.Logger
+}
+
+// Open returns the services of a cluster, with the configuration that the cluster stores. It sends no request. dir is where relative paths of
+// charts start, or "" if no folder is known.
+func Open(c *kube.Cluster, dir string, log *slog.Logger) (*Platform, error) {
+	releases, err := release.NewHelm(c, log)
+	if err != nil {
+		return nil, err
+	}
+	stored := store.New(c.Client)
+	return &Platform{
+		Client: c.Client, Releases: releases, Ready: ready.New(c.Client), Load: FromCluster(stored, dir), Current: stored.Current,
+		Clock: time.Now, Process: ThisProcess(), Log: log,
+	}, nil
 }
 
 // Options of a run.

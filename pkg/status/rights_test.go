@@ -26,8 +26,6 @@ import (
 	"github.com/openpai/paictl/pkg/kube"
 	"github.com/openpai/paictl/pkg/kube/kubetest"
 	"github.com/openpai/paictl/pkg/services"
-	"github.com/openpai/paictl/pkg/services/ready"
-	"github.com/openpai/paictl/pkg/services/release"
 )
 
 // documented are the blocks of roles in docs/status.md.
@@ -177,9 +175,8 @@ func served(t *testing.T) *kube.Cluster {
 	require.NoError(t, err)
 	_, err = s.Push(t.Context(), d, store.Entry{By: "test"})
 	require.NoError(t, err)
-	releases, err := release.NewHelm(c, nil)
+	p, err := services.Open(c, "", nil)
 	require.NoError(t, err)
-	p := &services.Platform{Client: c.Client, Releases: releases, Ready: ready.New(c.Client), Load: services.FromCluster(s, ""), Current: s.Current, Clock: time.Now, Process: services.ThisProcess()}
 	require.NoError(t, p.Start(t.Context(), services.Options{Names: []string{"cluster-configuration", "node-exporter", "alert-manager"}, Sink: quiet{}, Command: "paictl service", WithDependents: true, Wait: 3 * time.Minute}))
 	jobtest.Prepare(t, c)
 	return c

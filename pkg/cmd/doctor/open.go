@@ -12,15 +12,12 @@ import (
 	"github.com/openpai/paictl/pkg/cmd/prompt"
 	"github.com/openpai/paictl/pkg/cmd/session"
 	"github.com/openpai/paictl/pkg/config"
-	"github.com/openpai/paictl/pkg/config/store"
 	"github.com/openpai/paictl/pkg/diagnose/doctor"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/job"
 	"github.com/openpai/paictl/pkg/kube"
 	"github.com/openpai/paictl/pkg/services"
 	"github.com/openpai/paictl/pkg/services/catalogue"
-	"github.com/openpai/paictl/pkg/services/ready"
-	"github.com/openpai/paictl/pkg/services/release"
 )
 
 // open finds the ways to the machines and to the API. The caller calls done at the end.
@@ -105,17 +102,9 @@ func (opts *Options) useAPI(c *doctor.Cluster, k *kube.Cluster) error {
 	if err != nil {
 		return err
 	}
-	releases, err := release.NewHelm(k, opts.Factory.Log)
-	if err != nil {
-		return err
-	}
-	held := store.New(k.Client)
 	c.Kube, c.Jobs = k, jobs
-	c.Platform = &services.Platform{
-		Client: k.Client, Releases: releases, Ready: ready.New(k.Client), Load: services.FromCluster(held, c.Dir), Current: held.Current,
-		Clock: time.Now, Process: services.ThisProcess(), Log: opts.Factory.Log,
-	}
-	return nil
+	c.Platform, err = services.Open(k, c.Dir, opts.Factory.Log)
+	return err
 }
 
 // remedyOf keeps the remedy of the API's error, such as the list of contexts.

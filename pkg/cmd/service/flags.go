@@ -10,14 +10,11 @@ import (
 	"github.com/openpai/paictl/pkg/cmd/connection"
 	"github.com/openpai/paictl/pkg/cmd/session"
 	"github.com/openpai/paictl/pkg/cmdutil"
-	"github.com/openpai/paictl/pkg/config/store"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/kube"
 	"github.com/openpai/paictl/pkg/services"
 	"github.com/openpai/paictl/pkg/services/catalogue"
 	"github.com/openpai/paictl/pkg/services/catalogue/fetch"
-	"github.com/openpai/paictl/pkg/services/ready"
-	"github.com/openpai/paictl/pkg/services/release"
 	"github.com/openpai/paictl/pkg/ui/progress"
 	"github.com/openpai/paictl/templates"
 )
@@ -125,19 +122,15 @@ func (fl *Flags) open(f *cmdutil.Factory) (*opened, error) {
 
 // Platform is the services of a connected cluster. dir is a folder to compare its configuration with, or "".
 func Platform(f *cmdutil.Factory, c *kube.Cluster, dir string) (*services.Platform, error) {
-	releases, err := release.NewHelm(c, f.Log)
+	p, err := services.Open(c, dir, f.Log)
 	if err != nil {
 		return nil, err
 	}
-	held := store.New(c.Client)
-	load := services.FromCluster(held, dir)
 	if dir != "" {
-		load = services.Compared(load, dir)
+		p.Load = services.Compared(p.Load, dir)
 	}
-	return &services.Platform{
-		Client: c.Client, Releases: releases, Ready: ready.New(c.Client), Load: load, Current: held.Current, Fetcher: fetcher(f),
-		Clock: time.Now, Process: services.ThisProcess(), Log: f.Log,
-	}, nil
+	p.Fetcher = fetcher(f)
+	return p, nil
 }
 
 // fetcher gets upstream charts, from the bundle if one is set.

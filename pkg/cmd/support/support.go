@@ -22,13 +22,10 @@ import (
 	"github.com/openpai/paictl/pkg/cmd/version"
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/config"
-	"github.com/openpai/paictl/pkg/config/store"
 	"github.com/openpai/paictl/pkg/diagnose/support"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/kube"
 	"github.com/openpai/paictl/pkg/services"
-	"github.com/openpai/paictl/pkg/services/ready"
-	"github.com/openpai/paictl/pkg/services/release"
 	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
@@ -233,7 +230,7 @@ func (opts *BundleOptions) sources(ctx context.Context) (src support.Sources, do
 	src.Cluster, src.ClusterErr = opts.openAPI(ctx, &src)
 	var platform *services.Platform
 	if src.ClusterErr == nil {
-		platform, err = opts.platform(&src)
+		platform, err = services.Open(src.Cluster, src.Folder, opts.Factory.Log)
 		src.Services = func(ctx context.Context) ([]services.Status, error) {
 			if err != nil {
 				return nil, err
@@ -263,16 +260,4 @@ func (opts *BundleOptions) openAPI(ctx context.Context, src *support.Sources) (*
 		return nil, hint.Wrap(fmt.Errorf("%w; and no master provides one: %w", err, fromMaster), hint.Of(err))
 	}
 	return k, nil
-}
-
-func (opts *BundleOptions) platform(src *support.Sources) (*services.Platform, error) {
-	releases, err := release.NewHelm(src.Cluster, opts.Factory.Log)
-	if err != nil {
-		return nil, err
-	}
-	held := store.New(src.Cluster.Client)
-	return &services.Platform{
-		Client: src.Cluster.Client, Releases: releases, Ready: ready.New(src.Cluster.Client), Load: services.FromCluster(held, src.Folder), Current: held.Current,
-		Clock: time.Now, Process: services.ThisProcess(), Log: opts.Factory.Log,
-	}, nil
 }
