@@ -47,7 +47,11 @@ func (p *Platform) Delete(ctx context.Context, o Options) error {
 	stale := withoutRelease(targets)
 	targets = slices.DeleteFunc(targets, func(t *target) bool { return t.release == nil && len(volumes[t.name]) == 0 })
 	stale = slices.DeleteFunc(stale, func(name string) bool { return len(volumes[name]) > 0 })
-	if o.DryRun || len(targets)+len(stale) == 0 {
+	if len(targets)+len(stale) == 0 && !o.DryRun {
+		r.beginStop(targets)
+		return r.nothing(ctx)
+	}
+	if o.DryRun {
 		r.beginStop(targets)
 		r.planDelete(targets, volumes)
 		return r.finish(ctx)

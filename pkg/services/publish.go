@@ -16,6 +16,25 @@ const (
 	interruptedTime = 5 * time.Second
 )
 
+// Publish publishes the facts about all services, for a command that changes no release. If a run holds the lock, it does nothing: the run publishes
+// them when it ends.
+func (p *Platform) Publish(ctx context.Context, command string) error {
+	lock := NewLock(p.Client, p.Process, command, p.Clock)
+	held, release, err := lock.Hold(ctx)
+	if _, ok := errors.AsType[*LockedError](err); ok {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer release()
+	if err := p.publish(held); err != nil {
+		return err
+	}
+	lock.published = true
+	return nil
+}
+
 // publish writes the facts about all services, without secrets, for programs that may not read releases. The caller holds the lock, and ctx ends when it is lost.
 func (p *Platform) publish(ctx context.Context) error {
 	limit := publishTime

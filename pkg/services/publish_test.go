@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -23,8 +24,8 @@ import (
 	"github.com/openpai/paictl/pkg/services/state"
 )
 
-// stored stores a configuration in the cluster, whose revision is that of the loaded one.
-func (l *lab) stored() {
+// stored stores a configuration in the cluster, with sections of services, whose revision is that of the loaded one.
+func (l *lab) stored(sections ...string) {
 	l.t.Helper()
 	s := store.New(l.client)
 	d, err := s.Draft(l.t.Context(), store.Candidate{Force: true, Files: map[string][]byte{
@@ -32,7 +33,7 @@ func (l *lab) stored() {
 			"machine-list:\n  - {hostname: m1, hostip: 10.0.0.1, machine-type: g, roles: [master]}\n"),
 		config.RolesFile: []byte("apiVersion: paictl.openpai.org/v1\nkind: RoleDefinition\nk8s-role:\n" +
 			"  master: {component-list: [etcd, apiserver, controller-manager, scheduler], labels: {pai-master: \"true\"}}\n  worker: {labels: {pai-worker: \"true\"}, workloads: true}\n"),
-		config.ServicesFile:   []byte("apiVersion: paictl.openpai.org/v1\nkind: ServicesConfiguration\ncluster:\n  common: {cluster-id: lab, data-path: /data}\n  docker-registry: {domain: docker.io, namespace: openpai, docker-tag: v1.2.3}\n"),
+		config.ServicesFile:   []byte("apiVersion: paictl.openpai.org/v1\nkind: ServicesConfiguration\ncluster:\n  common: {cluster-id: lab, data-path: /data}\n  docker-registry: {domain: docker.io, namespace: openpai, docker-tag: v1.2.3}\n" + strings.Join(sections, "")),
 		config.KubernetesFile: []byte("apiVersion: paictl.openpai.org/v1\nkind: KubernetesConfiguration\nkubernetes: {managed: false, version: v1.36.3, cluster-name: lab, cluster-dns: [10.0.0.53], load-balance-ip: 10.0.0.1}\n"),
 	}})
 	require.NoError(l.t, err)
@@ -155,6 +156,60 @@ func TestAStopWithoutAConfigurationPublishesNothing(t *testing.T) {
 	l.Load = func(context.Context) (*Desired, error) { return nil, errors.New("broken") }
 	require.NoError(t, l.stop("grafana"))
 	assert.Equal(t, state.StateUnknown, l.report().Items[0].State)
+}
+
+func TestAStopWithNothingToDoPublishes(t *testing.T) {
+	for verb, again := range map[string]func(*lab) error{
+		"stop":   func(l *lab) error { return l.stop("grafana") },
+		"delete": func(l *lab) error { return l.Delete(l.t.Context(), l.options("grafana")) },
+	} {
+		t.Run(verb, func(t *testing.T) {
+			l := newLab(t)
+			l.stored()
+			require.NoError(t, l.start())
+			require.NoError(t, l.stop("grafana"))
+			_, release, err := NewLock(l.client, l.Process, "paictl service stop", time.Now).Hold(t.Context()) // it is killed before it publishes
+			require.NoError(t, err)
+			release()
+			require.Equal(t, state.StateUnknown, l.report().Items[0].State)
+
+			o := l.options("grafana")
+			o.DryRun = true
+			require.NoError(t, l.Stop(t.Context(), o))
+			require.Equal(t, state.StateUnknown, l.report().Items[0].State, "a dry run writes nothing")
+
+			require.NoError(t, again(l))
+			got := l.report()
+			assert.Empty(t, got.Notes)
+			want, err := l.Status(t.Context())
+			require.NoError(t, err)
+			assert.Equal(t, want, got.Items)
+		})
+	}
+}
+
+func TestACommandThatChangesNoReleasePublishes(t *testing.T) {
+	l := newLab(t)
+	l.stored()
+	require.NoError(t, l.start())
+	l.configure("", "grafana: {replicas: 3}\n")
+	l.stored("grafana: {replicas: 3}\n")
+	got := l.report()
+	require.NotEmpty(t, got.Notes, "it isn't known how services compare with the new configuration")
+
+	_, release, err := NewLock(l.client, l.Process, "paictl service start", time.Now).Hold(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, l.Publish(t.Context(), "paictl config push"), "the run that holds the lock publishes")
+	require.NotEmpty(t, l.report().Notes)
+	release()
+
+	require.NoError(t, l.Publish(t.Context(), "paictl config push"))
+	want, err := l.Status(t.Context())
+	require.NoError(t, err)
+	got = l.report()
+	assert.Equal(t, want, got.Items)
+	assert.Empty(t, got.Notes)
+	assert.Equal(t, ConfigurationChanged, l.states()["grafana"].Configuration)
 }
 
 func TestAnInterruptedRunPublishesWhatItDid(t *testing.T) {

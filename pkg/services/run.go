@@ -103,10 +103,24 @@ func (r *run) locked(ctx context.Context, do func(context.Context) error) error 
 	}
 	if perr := r.publish(held); perr == nil {
 		lock.published = true
-	} else if r.Log != nil {
-		r.Log.WarnContext(ctx, "people who signed in don't see which services run", "error", r.masks.error(perr).Error())
+	} else {
+		r.logUnpublished(ctx, perr)
 	}
 	return err
+}
+
+// nothing ends a run that has nothing to change. An earlier run may have been interrupted before it published.
+func (r *run) nothing(ctx context.Context) error {
+	if err := r.Publish(ctx, r.o.Command); err != nil {
+		r.logUnpublished(ctx, err)
+	}
+	return r.finish(ctx)
+}
+
+func (r *run) logUnpublished(ctx context.Context, err error) {
+	if r.Log != nil {
+		r.Log.WarnContext(ctx, "people who signed in don't see which services run", "error", r.masks.error(err).Error())
+	}
 }
 
 // finish reports the summary and returns the run's error.

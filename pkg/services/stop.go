@@ -45,7 +45,11 @@ func (p *Platform) Stop(ctx context.Context, o Options) error {
 	}
 	stale := withoutRelease(targets)
 	running := slices.DeleteFunc(targets, func(t *target) bool { return t.release == nil && len(t.unowned) == 0 })
-	if o.DryRun || len(running)+len(stale) == 0 {
+	if len(running)+len(stale) == 0 && !o.DryRun {
+		r.beginStop(running)
+		return r.nothing(ctx)
+	}
+	if o.DryRun {
 		r.beginStop(running)
 		for _, t := range running {
 			r.plan(t.name, release.Plan{Action: "stop", Changes: []release.Change{{Action: "delete", Object: "Release " + t.namespace + "/" + t.name}}})

@@ -26,7 +26,7 @@ import (
 
 // PushOptions are those of "paictl config push".
 type PushOptions struct {
-	IO      *iostreams.IOStreams
+	Factory *cmdutil.Factory
 	Kube    kube.Options
 	Output  cmdutil.Output
 	Dir     string
@@ -51,7 +51,7 @@ type pushed struct {
 
 // NewCmdPush returns "paictl config push". runF replaces the run in tests.
 func NewCmdPush(f *cmdutil.Factory, runF func(context.Context, *PushOptions) error) *cobra.Command {
-	opts := &PushOptions{IO: f.IO}
+	opts := &PushOptions{Factory: f}
 	cmd := &cobra.Command{
 		Use:   "push",
 		Short: "Store the configuration in the cluster",
@@ -125,7 +125,7 @@ func (o *PushOptions) complete(cmd *cobra.Command) error {
 }
 
 func pushRun(ctx context.Context, opts *PushOptions) error {
-	folder, err := source.Open(ctx, opts.Dir, source.Options{Ask: opts.IO.CanPrompt()})
+	folder, err := source.Open(ctx, opts.Dir, source.Options{Ask: opts.Factory.IO.CanPrompt()})
 	if err != nil {
 		return err
 	}
@@ -142,18 +142,19 @@ func pushRun(ctx context.Context, opts *PushOptions) error {
 	if err != nil {
 		return s.cluster.Explain(err)
 	}
-	if err := d.Warnings.Write(opts.IO.Err); err != nil {
+	if err := d.Warnings.Write(opts.Factory.IO.Err); err != nil {
 		return err
 	}
 	if opts.DryRun {
-		return showDraft(opts.IO, s, &opts.Output, d)
+		return showDraft(opts.Factory.IO, s, &opts.Output, d)
 	}
 	r, err := pushDraft(ctx, opts, s, d, folder)
 	if err != nil {
 		return s.cluster.Explain(err)
 	}
+	s.publish(ctx, opts.Factory, "paictl config push")
 	noteBase(opts, c, folder, d, r)
-	return tell(opts.IO, s, &opts.Output, d, r)
+	return tell(opts.Factory.IO, s, &opts.Output, d, r)
 }
 
 // candidate reads what is to be pushed.
@@ -186,7 +187,7 @@ func pushDraft(ctx context.Context, opts *PushOptions, s *stored, d *store.Draft
 		if err := introduce(ctx, opts, s, d); err != nil {
 			return store.Revision{}, err
 		}
-	} else if err := writeChanges(opts.IO.Err, d.Changes); err != nil {
+	} else if err := writeChanges(opts.Factory.IO.Err, d.Changes); err != nil {
 		return store.Revision{}, err
 	}
 	e := store.Entry{By: prompt.Operator(), Message: opts.Message}
@@ -206,10 +207,10 @@ func introduce(ctx context.Context, opts *PushOptions, s *stored, d *store.Draft
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(opts.IO.Err, "This cluster has no configuration of paictl yet:\n  context     %s\n  server      %s\n  Kubernetes  %s\n  nodes       %s\n",
+	fmt.Fprintf(opts.Factory.IO.Err, "This cluster has no configuration of paictl yet:\n  context     %s\n  server      %s\n  Kubernetes  %s\n  nodes       %s\n",
 		s.cluster.Context, s.cluster.Server, version, nodes)
 	id := d.Cluster.Services.Cluster.Common.ClusterID
-	return prompt.Confirm(opts.IO, false, "the first push to a cluster", fmt.Sprintf("Make it the cluster %q?", id))
+	return prompt.Confirm(opts.Factory.IO, false, "the first push to a cluster", fmt.Sprintf("Make it the cluster %q?", id))
 }
 
 // describeCluster returns how many nodes there are and the names of the first, and the
@@ -259,7 +260,7 @@ func noteBase(opts *PushOptions, c store.Candidate, folder *source.Folder, d *st
 		return
 	}
 	if err := store.BaseOf(r).Write(folder.Dir); err != nil {
-		fmt.Fprintf(opts.IO.Err, "warning: %v; the next push from here needs --force\n", err)
+		fmt.Fprintf(opts.Factory.IO.Err, "warning: %v; the next push from here needs --force\n", err)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -12,6 +13,8 @@ import (
 	"github.com/openpai/paictl/pkg/cmd"
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/kube/kubetest"
+	"github.com/openpai/paictl/pkg/services/facts"
+	"github.com/openpai/paictl/pkg/services/ready"
 	"github.com/openpai/paictl/pkg/ui/iostreams"
 )
 
@@ -46,4 +49,39 @@ func TestAPersonSeesWhichClusterGetsItsFirstConfiguration(t *testing.T) {
 	code, text = run(t, "yes\n", "config", "push", "-p", dir, "--kubeconfig", kubeconfig)
 	assert.Zero(t, code, text)
 	assert.Contains(t, text, "pushed revision 1 of cluster pai")
+}
+
+func TestAPushComparesServicesForReadersWithoutReleases(t *testing.T) {
+	kubeconfig := kubetest.Kubeconfig(t)
+	forget(t)
+	t.Setenv("HOME", t.TempDir())
+	dir := filepath.Join(t.TempDir(), "cluster")
+	quick := filepath.Join(t.TempDir(), "q.yaml")
+	require.NoError(t, os.WriteFile(quick, []byte("machines: [10.0.0.1]\ndns: [10.0.0.53]\n"), 0o600))
+	code, text := run(t, "", "config", "generate", "-i", quick, "-o", dir, "--offline")
+	require.Zero(t, code, text)
+
+	client := kubetest.Start(t).Client
+	reporter := &facts.Reporter{Client: client, Ready: ready.New(client), Now: time.Now}
+	current := func() {
+		t.Helper()
+		report, err := reporter.Report(t.Context())
+		require.NoError(t, err)
+		assert.NotEmpty(t, report.Items)
+		assert.Empty(t, report.Notes)
+	}
+	code, text = run(t, "", "config", "push", "-p", dir, "--yes", "--kubeconfig", kubeconfig)
+	require.Zero(t, code, text)
+	current()
+
+	services := filepath.Join(dir, "services-configuration.yaml")
+	b, err := os.ReadFile(services)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(services, append(b, "\ngrafana: {enabled: false}\n"...), 0o600))
+	code, text = run(t, "", "config", "push", "-p", dir, "--kubeconfig", kubeconfig)
+	require.Zero(t, code, text)
+	current()
+	code, text = run(t, "", "config", "rollback", "1", "--yes", "--kubeconfig", kubeconfig)
+	require.Zero(t, code, text)
+	current()
 }

@@ -11,12 +11,11 @@ import (
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/config/store"
 	"github.com/openpai/paictl/pkg/kube"
-	"github.com/openpai/paictl/pkg/ui/iostreams"
 )
 
 // RollbackOptions are those of "paictl config rollback".
 type RollbackOptions struct {
-	IO       *iostreams.IOStreams
+	Factory  *cmdutil.Factory
 	Kube     kube.Options
 	Output   cmdutil.Output
 	Revision int
@@ -27,7 +26,7 @@ type RollbackOptions struct {
 
 // NewCmdRollback returns "paictl config rollback". runF replaces the run in tests.
 func NewCmdRollback(f *cmdutil.Factory, runF func(context.Context, *RollbackOptions) error) *cobra.Command {
-	opts := &RollbackOptions{IO: f.IO}
+	opts := &RollbackOptions{Factory: f}
 	cmd := &cobra.Command{
 		Use:   "rollback REVISION",
 		Short: "Go back to an earlier revision of the cluster's configuration",
@@ -74,14 +73,14 @@ func rollbackRun(ctx context.Context, opts *RollbackOptions) error {
 		return s.cluster.Explain(err)
 	}
 	if opts.DryRun {
-		return showDraft(opts.IO, s, &opts.Output, d)
+		return showDraft(opts.Factory.IO, s, &opts.Output, d)
 	}
 	if len(d.Changes) > 0 {
-		if err := writeChanges(opts.IO.Err, d.Changes); err != nil {
+		if err := writeChanges(opts.Factory.IO.Err, d.Changes); err != nil {
 			return err
 		}
 		question := fmt.Sprintf("Roll cluster %s (%s) back to revision %d?", d.Head.ClusterID, s.cluster.Server, opts.Revision)
-		if err := prompt.Confirm(opts.IO, opts.Yes, "the rollback", question); err != nil {
+		if err := prompt.Confirm(opts.Factory.IO, opts.Yes, "the rollback", question); err != nil {
 			return err
 		}
 	}
@@ -89,7 +88,8 @@ func rollbackRun(ctx context.Context, opts *RollbackOptions) error {
 	if err != nil {
 		return s.cluster.Explain(err)
 	}
-	return tell(opts.IO, s, &opts.Output, d, r)
+	s.publish(ctx, opts.Factory, "paictl config rollback")
+	return tell(opts.Factory.IO, s, &opts.Output, d, r)
 }
 
 // rollbackMessage returns the entry of the history, cut to the maximal length, and never within a character.

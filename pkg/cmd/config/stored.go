@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/config"
 	"github.com/openpai/paictl/pkg/config/store"
 	"github.com/openpai/paictl/pkg/kube"
@@ -27,6 +28,17 @@ func openStored(o kube.Options) (*stored, error) {
 	s := store.New(c.Client)
 	s.SecretPaths, s.Checks = catalogue.SecretPaths, []config.Check{services.Check}
 	return &stored{s, c}, nil
+}
+
+// publish compares the services with the pushed configuration for readers without access to releases, such as pai-server. The push stays if it fails.
+func (s *stored) publish(ctx context.Context, f *cmdutil.Factory, command string) {
+	p, err := services.Open(s.cluster, "", f.Log)
+	if err == nil {
+		err = p.Publish(ctx, command)
+	}
+	if err != nil {
+		f.IO.Say("warning: for people who signed in, the configuration of services is unknown until the next run of \"paictl service start\": %v", s.cluster.Explain(err))
+	}
 }
 
 // writeChanges writes diffs for a user. For secrets, it writes only that they differ.
