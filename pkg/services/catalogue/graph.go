@@ -12,8 +12,7 @@ import (
 
 // Selection is the set of services that a command works on.
 type Selection struct {
-	// Services in the order in which they start; SelectDependents returns them in the order
-	// in which they stop.
+	// Services in the order in which they start.
 	Services []*Service
 	// Added are the names of services that weren't named and that others need.
 	Added []string
@@ -44,35 +43,6 @@ func (c *Catalogue) Select(names, except []string) (Selection, error) {
 		return Selection{}, err
 	}
 	return c.selection(chosen, asked)
-}
-
-// SelectDependents returns the named services and those that require them, in the order in which they stop; no names mean all, including
-// disabled ones. A service in except stays, which is an error if it requires one that is stopped.
-func (c *Catalogue) SelectDependents(names, except []string) (Selection, error) {
-	names, except = c.resolve(names), c.resolve(except)
-	if err := c.checkNames(names, except); err != nil {
-		return Selection{}, err
-	}
-	asked := map[string]bool{}
-	for _, name := range names {
-		asked[name] = true
-	}
-	if len(names) == 0 {
-		for name := range c.services {
-			asked[name] = true
-		}
-	}
-	drop(asked, except)
-	chosen := closure(asked, c.dependents)
-	for _, name := range sorted(maps.Keys(chosen)) {
-		if slices.Contains(except, name) {
-			needed := firstOf(c.prerequisites(name), chosen)
-			return Selection{}, hint.Errorf(fmt.Sprintf("exclude %s too, or stop %s as well", needed, name), "%s can't keep running: it requires %s, which you are stopping", name, needed)
-		}
-	}
-	s, err := c.selection(chosen, asked)
-	slices.Reverse(s.Services)
-	return s, err
 }
 
 func (c *Catalogue) checkNames(lists ...[]string) error {
@@ -144,15 +114,6 @@ func (c *Catalogue) dependents(name string) []string {
 		}
 	}
 	return out
-}
-
-func firstOf(names []string, chosen map[string]bool) string {
-	for _, name := range names {
-		if chosen[name] {
-			return name
-		}
-	}
-	return ""
 }
 
 // closure adds to the names all that next leads to.

@@ -75,48 +75,6 @@ func TestSelectRefusesWhatCannotBe(t *testing.T) {
 	}
 }
 
-func TestSelectDependentsStopsWhatRequiresTheNamedFirst(t *testing.T) {
-	for name, c := range map[string]struct {
-		names, except []string
-		want          string
-		added         []string
-	}{
-		"one with what requires it":   {[]string{"left"}, nil, "top left", []string{"top"}},
-		"one at the bottom":           {[]string{"bottom"}, nil, "top right off left late bottom", []string{"late", "left", "off", "right", "top"}},
-		"all, the disabled ones too":  {nil, nil, "top right left late off bottom alone", nil},
-		"a disabled one":              {[]string{"off"}, nil, "late off", []string{"late"}},
-		"all but one that stays":      {nil, []string{"alone", "bottom"}, "top right left late off", nil},
-		"one that nobody else wanted": {[]string{"top"}, nil, "top", nil},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s, err := graph(diamond).SelectDependents(c.names, c.except)
-			require.NoError(t, err)
-			for i, one := range s.Services {
-				for _, later := range s.Services[i+1:] {
-					assert.NotContains(t, later.Requires, one.Name)
-				}
-			}
-			assert.Len(t, s.Services, len(strings.Fields(c.want)))
-			assert.ElementsMatch(t, strings.Fields(c.want), strings.Fields(namesOf(s)))
-			assert.Equal(t, c.added, sortedOrNil(s.Added))
-		})
-	}
-	_, err := graph(diamond).SelectDependents([]string{"left"}, []string{"top"})
-	require.EqualError(t, err, "top can't keep running: it requires left, which you are stopping")
-	assert.Equal(t, "exclude left too, or stop top as well", hint.Of(err))
-}
-
-func sortedOrNil(names []string) []string {
-	if len(names) == 0 {
-		return nil
-	}
-	out := map[string]bool{}
-	for _, n := range names {
-		out[n] = true
-	}
-	return strings.Split(joinKeys(out), ", ")
-}
-
 func TestACircleIsNamed(t *testing.T) {
 	c := graph("a: b\nb: c\nc: d b\nd:")
 	_, err := c.Select(nil, nil)

@@ -67,9 +67,6 @@ func TestNamesOfTheOriginalMeanTheServer(t *testing.T) {
 		chosen, err := c.Select(names, nil)
 		require.NoError(t, err)
 		assert.Equal(t, ServerService, chosen.Services[len(chosen.Services)-1].Name)
-		stopped, err := c.SelectDependents(names, nil)
-		require.NoError(t, err)
-		assert.Equal(t, ServerService, stopped.Services[0].Name)
 	}
 }
 
