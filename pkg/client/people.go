@@ -11,7 +11,6 @@ import (
 
 // Codes of people and groups that commands distinguish.
 const (
-	CodeNoUser     = "NoUserError"
 	CodeUserExists = "ConflictUserError"
 	CodeConflict   = "ConflictError"
 	CodeNoToken    = "NoTokenError"

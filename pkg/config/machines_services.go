@@ -1,7 +1,6 @@
 package config
 
 import (
-	"bytes"
 	"fmt"
 	"maps"
 	"path/filepath"
@@ -46,9 +45,6 @@ func (e *LayoutEdit) settle(data map[string][]byte, before *Cluster, s ServiceRu
 	}
 	return nil
 }
-
-// SettlesServices reports whether services-configuration.yaml changes too.
-func (e *LayoutEdit) SettlesServices() bool { return !bytes.Equal(e.services.before, e.services.after) }
 
 // Write replaces the files. The services come first: with fewer cells they also fit the former machines.
 func (e *LayoutEdit) Write() error {

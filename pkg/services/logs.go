@@ -87,7 +87,6 @@ func (p *Platform) find(ctx context.Context, name string) (*target, error) {
 type source struct {
 	namespace, pod, container string
 	prefix                    string
-	restarts                  int32
 }
 
 // sources are the containers of a service's pods, those that have run, in order of names.
@@ -111,7 +110,7 @@ func sourcesOf(pod *corev1.Pod) []source {
 		if c.State.Waiting != nil && c.RestartCount == 0 {
 			continue // it hasn't run yet
 		}
-		s := source{namespace: pod.Namespace, pod: pod.Name, container: c.Name, prefix: pod.Name, restarts: c.RestartCount}
+		s := source{namespace: pod.Namespace, pod: pod.Name, container: c.Name, prefix: pod.Name}
 		if len(status) > 1 {
 			s.prefix += "/" + c.Name
 		}

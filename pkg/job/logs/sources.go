@@ -55,7 +55,6 @@ type source struct {
 	name                 string // role[index], as the user spells it
 	attempt, taskAttempt int32
 	pod                  *corev1.Pod // nil: its log is in the archive
-	hasLog               bool        // in the archive
 	node, uid            string      // the machine and the UID of its pod
 }
 
@@ -103,7 +102,7 @@ type reader struct {
 	mu      sync.Mutex
 	without map[string]bool      // machines that have no agent
 	absent  map[string]absence   // machines whose agent is unavailable
-	waiting map[*pager]bool      // logs whose next page is asked for again
+	waiting map[*pager]bool      // logs whose next page is requested again
 	quiet   map[string]time.Time // machines that don't answer, and the time of the last message about it
 }
 
@@ -161,7 +160,7 @@ func (r *reader) back(node string) {
 	delete(r.absent, node)
 }
 
-// waits notes whether the next page of a log is asked for again.
+// waits notes whether the next page of a log is requested again.
 func (r *reader) waits(p *pager, yes bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -295,7 +294,7 @@ func (r *reader) archived(ctx context.Context, sel Selection, known map[task][]*
 	for _, a := range past.Attempts {
 		for i := range a.Tasks {
 			t := &a.Tasks[i]
-			s := &source{task: task{t.RoleObject, t.Index}, name: job.TaskName(terminal.Line(t.Role), t.Index), attempt: a.ID, taskAttempt: t.ID, hasLog: t.HasLog, node: t.Node, uid: t.PodUID}
+			s := &source{task: task{t.RoleObject, t.Index}, name: job.TaskName(terminal.Line(t.Role), t.Index), attempt: a.ID, taskAttempt: t.ID, node: t.Node, uid: t.PodUID}
 			same := func(o *source) bool { return o.key() == s.key() }
 			if r.selected(sel, s.task) && !slices.ContainsFunc(known[s.task], same) {
 				known[s.task] = append(known[s.task], s)

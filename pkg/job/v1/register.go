@@ -13,8 +13,6 @@ var GroupVersion = schema.GroupVersion{Group: "frameworkcontroller.microsoft.com
 const (
 	Kind   = "Framework"
 	Plural = "frameworks"
-	// CRDName is the name of the custom resource definition.
-	CRDName = Plural + ".frameworkcontroller.microsoft.com"
 )
 
 // Resource is the name in the API's paths and roles.

@@ -53,12 +53,6 @@ func User(name string, groups ...string) *v1.User {
 		ObjectMeta: metav1.ObjectMeta{Name: v1.ObjectName(name)}, Spec: v1.UserSpec{Name: name, Groups: groups}}
 }
 
-// Group is a group that grants something.
-func Group(spec v1.GroupSpec) *v1.Group {
-	return &v1.Group{TypeMeta: metav1.TypeMeta{APIVersion: v1.GroupVersion.String(), Kind: v1.KindGroup},
-		ObjectMeta: metav1.ObjectMeta{Name: v1.ObjectName(spec.Name)}, Spec: spec}
-}
-
 // Put makes a User or a Group, or changes it.
 func (a *API) Put(o runtime.Object) {
 	a.t.Helper()

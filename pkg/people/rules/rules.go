@@ -93,7 +93,6 @@ type Kind string
 
 // Kinds.
 const (
-	KindNone    Kind = ""
 	KindJob     Kind = "job"
 	KindCode    Kind = "code"
 	KindUsage   Kind = "usage"

@@ -41,15 +41,6 @@ type Template struct {
 	Status TemplateStatus `json:"status,omitempty"`
 }
 
-// +kubebuilder:object:root=true
-
-// TemplateList is the API's list of Templates.
-type TemplateList struct {
-	metav1.TypeMeta `json:",inline"`
-	metav1.ListMeta `json:"metadata,omitempty"`
-	Items           []Template `json:"items"`
-}
-
 // TemplateSpec holds the author's fields.
 type TemplateSpec struct {
 	// +kubebuilder:validation:MinLength=1

@@ -27,15 +27,6 @@ type User struct {
 	Status UserStatus `json:"status,omitempty"`
 }
 
-// +kubebuilder:object:root=true
-
-// UserList is the API's list of Users.
-type UserList struct {
-	metav1.TypeMeta `json:",inline"`
-	metav1.ListMeta `json:"metadata,omitempty"`
-	Items           []User `json:"items"`
-}
-
 // UserSpec holds the properties of a person, which administrators and the person set.
 type UserSpec struct {
 	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?$`
@@ -101,7 +92,7 @@ type UserStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// ConditionValid is the condition that says whether a User counts.
+// ConditionValid is the condition that reports whether a User is valid.
 const ConditionValid = "Valid"
 
 // External is the answer of one provider about a person.
@@ -132,15 +123,6 @@ type Group struct {
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	Spec GroupSpec `json:"spec"`
-}
-
-// +kubebuilder:object:root=true
-
-// GroupList is the API's list of Groups.
-type GroupList struct {
-	metav1.TypeMeta `json:",inline"`
-	metav1.ListMeta `json:"metadata,omitempty"`
-	Items           []Group `json:"items"`
 }
 
 // GroupSpec holds the grants of a group, and its members beside the people whose Groups name it.

@@ -30,8 +30,6 @@ const (
 	UserLabel = "userName"
 	// UserGroupLabel names the user's group.
 	UserGroupLabel = "paictl.openpai.org/user-group"
-	// RetryAnnotation is touched so that kube-scheduler tries a waiting pod again.
-	RetryAnnotation = "paictl.openpai.org/retry"
 	// DevicesAnnotation of a node says which GPUs it really has; its value is a NodeDevices.
 	DevicesAnnotation = "paictl.openpai.org/gpus"
 )

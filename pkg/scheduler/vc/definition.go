@@ -78,9 +78,6 @@ type section struct {
 	Scheduler struct {
 		VirtualClusters map[string]Definition `yaml:"virtualClusters"`
 	} `yaml:"scheduler"`
-	Legacy struct {
-		Config string `yaml:"config"`
-	} `yaml:"hivedscheduler"`
 }
 
 // Read returns the virtual clusters that services-configuration.yaml defines, by name. The map is empty

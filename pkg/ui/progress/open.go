@@ -51,15 +51,3 @@ func OpenServices(ctx context.Context, io *iostreams.IOStreams, format string) S
 func liveOn(io *iostreams.IOStreams) LiveOptions {
 	return LiveOptions{In: io.In, Out: io.Err, Colour: io.ColourEnabled()}
 }
-
-// Tee hands every event to each sink, in order.
-func Tee(sinks ...engine.Sink) engine.Sink { return tee(sinks) }
-
-type tee []engine.Sink
-
-// Emit implements cluster.Sink.
-func (t tee) Emit(e engine.Event) {
-	for _, s := range t {
-		s.Emit(e)
-	}
-}

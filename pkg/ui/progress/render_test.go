@@ -108,16 +108,6 @@ func TestAReaderThatWentAwayIsReportedOnceAtTheEnd(t *testing.T) {
 	}
 }
 
-func TestTeeHandsEachEventToAll(t *testing.T) {
-	var a, b bytes.Buffer
-	s := Tee(NewJSON(&a), NewJSON(&b))
-	for _, e := range story() {
-		s.Emit(e)
-	}
-	assert.NotEmpty(t, a.String())
-	assert.Equal(t, a.String(), b.String())
-}
-
 func TestOpenChoosesTheRendering(t *testing.T) {
 	io, _, out, errOut := iostreams.Test()
 	r := Open(t.Context(), io, "json")

@@ -38,11 +38,9 @@ type Options struct {
 	// Bundle is a bundle's folder, or "": an archive in its folder charts is used if it has the required digest.
 	Bundle string
 	// Registry is cluster.docker-registry; its login is used for its host.
-	Registry config.DockerRegistry
-	// Repositories is Helm's file with the logins of chart repositories; "" means Helm's own.
-	Repositories string
-	Transport    http.RoundTripper // nil means http.DefaultTransport
-	Timeout      time.Duration     // of one chart; 0 means two minutes
+	Registry  config.DockerRegistry
+	Transport http.RoundTripper // nil means http.DefaultTransport
+	Timeout   time.Duration     // of one chart; 0 means two minutes
 }
 
 // Fetcher fetches upstream charts. It may be used by several goroutines.

@@ -133,11 +133,7 @@ func (f *Fetcher) login(base *url.URL) (user, password string) {
 	if (logins{f.Registry}).sameHost(base) {
 		return f.Registry.Username, f.Registry.Password.Reveal()
 	}
-	path := f.Repositories
-	if path == "" {
-		path = helmpath.ConfigPath("repositories.yaml")
-	}
-	file, err := repo.LoadFile(path)
+	file, err := repo.LoadFile(helmpath.ConfigPath("repositories.yaml"))
 	if err != nil {
 		return "", ""
 	}
