@@ -2,7 +2,11 @@
 // In: records of pai-server. Out: JSON lines, rows of the job controller's archive, pages of these.
 package audit
 
-import "time"
+import (
+	"net/url"
+	"strconv"
+	"time"
+)
 
 // Outcomes of a record.
 const (
@@ -49,6 +53,27 @@ type Query struct {
 	// Cursor is Page.Next of the page before.
 	Cursor string
 	Limit  int // 1 to MaxPage; 0 is DefaultPage
+}
+
+// Values returns the query as the parameters of a URL.
+func (q *Query) Values() url.Values {
+	v := url.Values{}
+	for name, value := range map[string]string{
+		"actor": q.Actor, "object": q.Object, "owner": q.Owner, "kind": q.Kind, "verb": q.Verb, "outcome": q.Outcome, "cursor": q.Cursor,
+	} {
+		if value != "" {
+			v.Set(name, value)
+		}
+	}
+	for name, at := range map[string]time.Time{"since": q.Since, "until": q.Until} {
+		if !at.IsZero() {
+			v.Set(name, at.UTC().Format(time.RFC3339Nano))
+		}
+	}
+	if q.Limit > 0 {
+		v.Set("limit", strconv.Itoa(q.Limit))
+	}
+	return v
 }
 
 // Numbers of records of a page.

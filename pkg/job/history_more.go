@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"strconv"
-	"time"
 
 	"github.com/openpai/paictl/pkg/audit"
 	"github.com/openpai/paictl/pkg/job/api"
@@ -38,24 +36,8 @@ func (h *History) SaveAudit(ctx context.Context, records []audit.Record) error {
 
 // Audit reads a page of the audit, the latest first.
 func (h *History) Audit(ctx context.Context, q audit.Query) (*audit.Page, error) {
-	v := url.Values{}
-	for name, value := range map[string]string{
-		"actor": q.Actor, "object": q.Object, "owner": q.Owner, "kind": q.Kind, "verb": q.Verb, "outcome": q.Outcome, "cursor": q.Cursor,
-	} {
-		if value != "" {
-			v.Set(name, value)
-		}
-	}
-	for name, at := range map[string]time.Time{"since": q.Since, "until": q.Until} {
-		if !at.IsZero() {
-			v.Set(name, at.UTC().Format(time.RFC3339Nano))
-		}
-	}
-	if q.Limit > 0 {
-		v.Set("limit", strconv.Itoa(q.Limit))
-	}
 	out := &audit.Page{}
-	return out, h.exchange(ctx, http.MethodGet, h.with("/v1/audit", v), nil, out)
+	return out, h.exchange(ctx, http.MethodGet, h.with("/v1/audit", q.Values()), nil, out)
 }
 
 func (h *History) with(suffix string, v url.Values) *url.URL {
