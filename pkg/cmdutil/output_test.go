@@ -10,6 +10,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/charmbracelet/x/ansi"
 	"github.com/creack/pty"
@@ -127,4 +128,12 @@ func TestColumnsGoOnlyWhereNoneCanBeNarrower(t *testing.T) {
 	ragged := Table{Rows: [][]string{{"a"}, {strings.Repeat("b", 30), strings.Repeat("c", 30), "d"}, {}}}
 	lines = screen(t, 20, func(f *os.File) { require.NoError(t, ragged.write(f, 20)) })
 	assert.Equal(t, []string{"a", "bbbb…bbbb  cccc…cccc", ""}, lines, "rows of any length")
+}
+
+func TestAgesAreShort(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		-time.Second: "0s", 40 * time.Second: "40s", 12 * time.Minute: "12m", 90 * time.Minute: "1h", 47 * time.Hour: "47h", 50 * time.Hour: "2d",
+	} {
+		assert.Equal(t, want, Age(d))
+	}
 }

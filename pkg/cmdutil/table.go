@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/charmbracelet/x/ansi"
 
@@ -25,7 +26,7 @@ const (
 	ellipsis = "…"
 )
 
-// WriteTable prints the table. On a terminal it is fitted to the width, unless all was asked for with -o wide.
+// WriteTable prints the table. On a terminal it is fitted to the width, except with -o wide.
 func (o *Output) WriteTable(w io.Writer, t Table) error {
 	width := iostreams.Columns(w)
 	if o.format == "wide" {
@@ -170,4 +171,17 @@ func plain(cells []string) []string {
 		out[i] = c[:len(c)-len(strings.TrimLeft(c, " "))] + terminal.Line(c)
 	}
 	return out
+}
+
+// Age returns a duration in its largest unit: 40s, 12m, 3h, 5d.
+func Age(d time.Duration) string {
+	switch {
+	case d < time.Minute:
+		return fmt.Sprintf("%ds", max(int(d.Seconds()), 0))
+	case d < time.Hour:
+		return fmt.Sprintf("%dm", int(d.Minutes()))
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%dh", int(d.Hours()))
+	}
+	return fmt.Sprintf("%dd", int(d.Hours()/24))
 }

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -221,12 +222,12 @@ func certsRotateCARun(ctx context.Context, opts *CertsOptions) error {
 		err = cerr
 	}
 	if opts.DryRun && len(changes) > 0 && !opts.Output.Is("json") {
-		return firstError(progress.WritePlan(opts.Factory.IO.Out, changes), err)
+		return cmp.Or(progress.WritePlan(opts.Factory.IO.Out, changes), err)
 	}
 	ended := err == nil || opts.How.Leave && errors.As(err, new(*engine.PartialError))
 	if ended && !opts.DryRun && !opts.How.CatchUp && !opts.Output.Is("json") {
 		_, werr := fmt.Fprintln(opts.Factory.IO.Err, "\nYour kubeconfig is no longer valid:\n  paictl cluster kubeconfig -p "+session.Quote(opts.Flags.Dir))
-		err = firstError(err, werr)
+		err = cmp.Or(err, werr)
 	}
 	return err
 }

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -85,7 +86,7 @@ func downRun(ctx context.Context, opts *DownOptions) error {
 		err = cerr
 	}
 	if opts.DryRun && changes != nil && !opts.Output.Is("json") {
-		return firstError(writeUndo(opts, changes), err)
+		return cmp.Or(writeUndo(opts, changes), err)
 	}
 	return err
 }
@@ -96,13 +97,4 @@ func writeUndo(opts *DownOptions, changes []engine.Change) error {
 		return err
 	}
 	return progress.WritePlan(opts.Factory.IO.Out, changes)
-}
-
-func firstError(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -87,7 +88,7 @@ func recreateRun(ctx context.Context, opts *RecreateOptions) error {
 		err = cerr
 	}
 	if opts.DryRun && changes != nil && !opts.Output.Is("json") {
-		return firstError(progress.WritePlan(opts.Factory.IO.Out, changes), err)
+		return cmp.Or(progress.WritePlan(opts.Factory.IO.Out, changes), err)
 	}
 	return err
 }

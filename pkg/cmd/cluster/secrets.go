@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/spf13/cobra"
@@ -73,7 +74,7 @@ func secretsRotateRun(ctx context.Context, opts *SecretsOptions) error {
 		err = cerr
 	}
 	if opts.DryRun && len(changes) > 0 && !opts.Output.Is("json") {
-		return firstError(progress.WritePlan(opts.Factory.IO.Out, changes), err)
+		return cmp.Or(progress.WritePlan(opts.Factory.IO.Out, changes), err)
 	}
 	return err
 }

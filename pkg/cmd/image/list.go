@@ -1,6 +1,7 @@
 package image
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -146,7 +147,7 @@ func listTable(list []listed, remote bool) cmdutil.Table {
 			row = []string{l.Name, l.Image, short(l.Digest), fmt.Sprintf("%.1f", float64(l.Size)/1e6), "yes"}
 		}
 		if remote {
-			row = append(row, dash(string(l.Registry)), dash(l.Target))
+			row = append(row, cmp.Or(string(l.Registry), "-"), cmp.Or(l.Target, "-"))
 		}
 		t.Rows = append(t.Rows, row)
 	}
@@ -155,10 +156,3 @@ func listTable(list []listed, remote bool) cmdutil.Table {
 
 // short is enough of a digest to tell images apart.
 func short(digest string) string { return digest[:min(len(digest), len("sha256:")+12)] }
-
-func dash(s string) string {
-	if s == "" {
-		return "-"
-	}
-	return s
-}

@@ -232,7 +232,7 @@ func tasksTable(d *job.Detail, now time.Time, all bool) (t cmdutil.Table, left i
 	if len(d.Tasks) == 0 {
 		t.Header = []string{"ROLE", "TASKS", "IMAGE"}
 		for _, r := range d.Roles {
-			t.Rows = append(t.Rows, []string{r.Name, fmt.Sprint(r.Tasks), dash(r.Image)})
+			t.Rows = append(t.Rows, []string{r.Name, fmt.Sprint(r.Tasks), cmp.Or(r.Image, "-")})
 		}
 		return t, 0
 	}
@@ -247,7 +247,7 @@ func tasksTable(d *job.Detail, now time.Time, all bool) (t cmdutil.Table, left i
 		if code, ok := task.Code(); ok {
 			exit = exitText(&code, task.Completion.Phrase)
 		}
-		t.Rows = append(t.Rows, []string{task.Name(), taskState(task, now), dash(task.Node), dash(task.IP), ran(task, now), fmt.Sprint(task.Retries), exit})
+		t.Rows = append(t.Rows, []string{task.Name(), taskState(task, now), cmp.Or(task.Node, "-"), cmp.Or(task.IP, "-"), ran(task, now), fmt.Sprint(task.Retries), exit})
 	}
 	return t, len(d.Tasks) - len(shown)
 }

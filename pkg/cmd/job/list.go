@@ -1,6 +1,7 @@
 package job
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -179,8 +180,8 @@ func columns() []column {
 		{"name", false, func(r *job.Row, _ time.Time) string { return r.Name }},
 		{"user", false, func(r *job.Row, _ time.Time) string { return r.User }},
 		{"state", false, func(r *job.Row, now time.Time) string { return r.At().Text(now) }},
-		{"vc", false, func(r *job.Row, _ time.Time) string { return dash(r.VirtualCluster) }},
-		{"priority", true, func(r *job.Row, _ time.Time) string { return dash(r.Priority) }},
+		{"vc", false, func(r *job.Row, _ time.Time) string { return cmp.Or(r.VirtualCluster, "-") }},
+		{"priority", true, func(r *job.Row, _ time.Time) string { return cmp.Or(r.Priority, "-") }},
 		{"gpus", false, func(r *job.Row, _ time.Time) string { return gpusText(r.Taken()) }},
 		{"cpus", true, func(r *job.Row, _ time.Time) string { return amount(r.MilliCPU, job.CPUText) }},
 		{"memory", true, func(r *job.Row, _ time.Time) string { return amount(r.MemoryMB, job.MemoryText) }},
@@ -275,14 +276,7 @@ func gpusText(n int) string {
 
 func exitText(code *int32, phrase string) string {
 	if code == nil {
-		return dash(rules.Words(phrase))
+		return cmp.Or(rules.Words(phrase), "-")
 	}
 	return strings.TrimSpace(strconv.Itoa(int(*code)) + " " + rules.Words(phrase))
-}
-
-func dash(s string) string {
-	if s == "" {
-		return "-"
-	}
-	return s
 }

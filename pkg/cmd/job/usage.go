@@ -1,6 +1,7 @@
 package job
 
 import (
+	"cmp"
 	"context"
 	"encoding/csv"
 	"errors"
@@ -169,7 +170,7 @@ func (opts *UsageOptions) table(u *job.Usage) cmdutil.Table {
 	for i := range u.Items {
 		var who []string
 		for _, by := range opts.Query.By {
-			who = append(who, dash(dimension(by, &u.Items[i])))
+			who = append(who, cmp.Or(dimension(by, &u.Items[i]), "-"))
 		}
 		add(who, u.Items[i].GPUTime, u.Items[i].Share)
 	}

@@ -1,6 +1,7 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"strings"
 
@@ -53,8 +54,8 @@ func listRun(ctx context.Context, opts *ListOptions) error {
 	t := cmdutil.Table{Header: []string{"NAME", "ENABLED", "PLACEMENT", "REQUIRES", "VERSION", "SOURCE", "DESCRIPTION"}}
 	for _, s := range all {
 		t.Rows = append(t.Rows, []string{
-			s.Name, yesNo(s.Enabled), orDash(strings.Join(s.Placement, ",")), orDash(strings.Join(s.Requires, ",")),
-			orDash(versionOf(s)), s.Source, s.Description,
+			s.Name, yesNo(s.Enabled), cmp.Or(strings.Join(s.Placement, ","), "-"), cmp.Or(strings.Join(s.Requires, ","), "-"),
+			cmp.Or(versionOf(s), "-"), s.Source, s.Description,
 		})
 	}
 	return opts.Output.Write(opts.Factory.IO.Out, all, t)

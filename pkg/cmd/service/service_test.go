@@ -132,14 +132,6 @@ func TestExitCodeIsAboutServicesThatShouldRun(t *testing.T) {
 	assert.False(t, allReady(all[:2]))
 }
 
-func TestAgesAreShort(t *testing.T) {
-	for d, want := range map[time.Duration]string{
-		-time.Second: "0s", 40 * time.Second: "40s", 12 * time.Minute: "12m", 47 * time.Hour: "47h", 50 * time.Hour: "2d",
-	} {
-		assert.Equal(t, want, age(d))
-	}
-}
-
 func deletion(id string) services.Deletion {
 	return services.Deletion{ClusterID: id, Services: []string{"grafana", "prometheus"}, Volumes: []services.Volume{
 		{Service: "prometheus", Namespace: "pai-system", Claim: "prometheus-data", Size: "10Gi", PersistentVolume: "pv", Folder: "/datastorage/prometheus", Node: "gpu-1", Owned: true},

@@ -1,6 +1,7 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -128,7 +129,7 @@ func writeStatus(w io.Writer, out *cmdutil.Output, all []services.Status, now ti
 	for _, s := range all {
 		row := []string{s.Name, s.State, "-", "-", "-", "-", "-"}
 		if s.Revision > 0 {
-			row = []string{s.Name, s.State, fmt.Sprintf("%d/%d", s.ReadyPods, s.Pods), fmt.Sprint(s.Revision), terminal.Line(s.Chart), age(now.Sub(s.Updated)), orDash(s.Configuration)}
+			row = []string{s.Name, s.State, fmt.Sprintf("%d/%d", s.ReadyPods, s.Pods), fmt.Sprint(s.Revision), terminal.Line(s.Chart), cmdutil.Age(now.Sub(s.Updated)), cmp.Or(s.Configuration, "-")}
 		}
 		t.Rows = append(t.Rows, row)
 	}
@@ -196,24 +197,4 @@ func writeProblems(w io.Writer, all []services.Status) error {
 	}
 	_, err := io.WriteString(w, "\n"+b.String())
 	return err
-}
-
-// age writes a duration in its largest unit: 40s, 12m, 3h, 5d.
-func age(d time.Duration) string {
-	switch {
-	case d < time.Minute:
-		return fmt.Sprintf("%ds", max(int(d.Seconds()), 0))
-	case d < time.Hour:
-		return fmt.Sprintf("%dm", int(d.Minutes()))
-	case d < 48*time.Hour:
-		return fmt.Sprintf("%dh", int(d.Hours()))
-	}
-	return fmt.Sprintf("%dd", int(d.Hours()/24))
-}
-
-func orDash(s string) string {
-	if s == "" {
-		return "-"
-	}
-	return s
 }

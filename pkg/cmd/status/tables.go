@@ -1,10 +1,10 @@
 package status
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
-	"time"
 
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/job"
@@ -164,7 +164,7 @@ func (p *page) machines() {
 		if m.Cordoned {
 			state += ",cordoned"
 		}
-		t.Rows = append(t.Rows, []string{m.Name, state, roles(m.Roles), gpus(m), percent(m.CPU), percent(m.Memory), fmt.Sprint(m.Pods), orDash(m.Kubelet), wrong})
+		t.Rows = append(t.Rows, []string{m.Name, state, roles(m.Roles), gpus(m), percent(m.CPU), percent(m.Memory), fmt.Sprint(m.Pods), cmp.Or(m.Kubelet, "-"), wrong})
 	}
 	below := ""
 	switch {
@@ -182,7 +182,7 @@ func roles(all []string) string {
 	for _, r := range all {
 		out = append(out, strings.TrimPrefix(r, "pai-"))
 	}
-	return orDash(strings.Join(out, ","))
+	return cmp.Or(strings.Join(out, ","), "-")
 }
 
 func gpus(m *status.Machine) string {
@@ -293,7 +293,7 @@ func (p *page) jobs() {
 		if j.GPUs < 0 {
 			gpus = "?"
 		}
-		t.Rows = append(t.Rows, []string{j.Title(), at.Text(p.c.At), orDash(j.VirtualCluster), gpus, fmt.Sprint(j.Tasks), age(p.c.At.Sub(j.Submitted)), j.Why})
+		t.Rows = append(t.Rows, []string{j.Title(), at.Text(p.c.At), cmp.Or(j.VirtualCluster, "-"), gpus, fmt.Sprint(j.Tasks), cmdutil.Age(p.c.At.Sub(j.Submitted)), j.Why})
 	}
 	below := ""
 	if left > 0 {
@@ -313,7 +313,7 @@ func (p *page) alerts() {
 			}
 			severity += ",silenced"
 		}
-		t.Rows = append(t.Rows, []string{a.Name, orDash(severity), age(p.c.At.Sub(a.Since)), a.Summary})
+		t.Rows = append(t.Rows, []string{a.Name, cmp.Or(severity, "-"), cmdutil.Age(p.c.At.Sub(a.Since)), a.Summary})
 	}
 	left := 0
 	if !p.all && len(t.Rows) > few {
@@ -341,25 +341,4 @@ func (p *page) absent() {
 		p.line("not shown: " + s.Message)
 		p.line("  -> " + s.Hint)
 	}
-}
-
-// age writes a duration in its largest unit.
-func age(d time.Duration) string {
-	d = max(d, 0)
-	switch {
-	case d < time.Minute:
-		return fmt.Sprintf("%ds", int(d.Seconds()))
-	case d < time.Hour:
-		return fmt.Sprintf("%dm", int(d.Minutes()))
-	case d < 48*time.Hour:
-		return fmt.Sprintf("%dh", int(d.Hours()))
-	}
-	return fmt.Sprintf("%dd", int(d.Hours()/24))
-}
-
-func orDash(s string) string {
-	if s == "" {
-		return "-"
-	}
-	return s
 }

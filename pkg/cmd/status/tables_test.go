@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/assert"
@@ -85,10 +84,4 @@ func TestTheExitCodeIsTheVerdict(t *testing.T) {
 
 func TestNamesAreThoseOfProblems(t *testing.T) {
 	assert.Contains(t, written(t, statustest.Cluster(statustest.Small()), "name", false), "machine/gpu-02\n")
-}
-
-func TestAgesAreShort(t *testing.T) {
-	for d, want := range map[time.Duration]string{-time.Second: "0s", 59 * time.Second: "59s", 90 * time.Minute: "1h", 47 * time.Hour: "47h", 72 * time.Hour: "3d"} {
-		assert.Equal(t, want, age(d))
-	}
 }

@@ -154,23 +154,10 @@ func writeOne(w io.Writer, output *cmdutil.Output, v *shown, now time.Time) erro
 		if q.ShareOfGPUs > 0 {
 			reason = strings.TrimPrefix(reason+"; it takes "+job.ShareText(q.Asks), "; ")
 		}
-		t.Rows = append(t.Rows, append(row, age(now.Sub(q.Since)), reason))
+		t.Rows = append(t.Rows, append(row, cmdutil.Age(now.Sub(q.Since)), reason))
 	}
 	if _, err := fmt.Fprintln(w); err != nil {
 		return err
 	}
 	return output.WriteTable(w, t)
-}
-
-// age writes a duration in its largest unit: 40s, 12m, 3h, 5d.
-func age(d time.Duration) string {
-	switch {
-	case d < time.Minute:
-		return fmt.Sprintf("%ds", max(int(d.Seconds()), 0))
-	case d < time.Hour:
-		return fmt.Sprintf("%dm", int(d.Minutes()))
-	case d < 48*time.Hour:
-		return fmt.Sprintf("%dh", int(d.Hours()))
-	}
-	return fmt.Sprintf("%dd", int(d.Hours()/24))
 }

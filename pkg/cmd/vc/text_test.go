@@ -120,12 +120,6 @@ func TestTheEndOfAChangeSaysWhatIsInUse(t *testing.T) {
 	}
 }
 
-func TestAgesAreShort(t *testing.T) {
-	for d, want := range map[time.Duration]string{-time.Second: "0s", 40 * time.Second: "40s", 12 * time.Minute: "12m", 47 * time.Hour: "47h", 50 * time.Hour: "2d"} {
-		assert.Equal(t, want, age(d))
-	}
-}
-
 func TestTheListShowsCPUCellsAndDeletedVirtualClusters(t *testing.T) {
 	a, gone := *owner("a", 16, 2), api.VirtualCluster{Name: "vision", Opportunistic: 8, WaitingGangs: 1}
 	a.Used, a.Free = 8, 8

@@ -1,6 +1,7 @@
 package support
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -78,7 +79,7 @@ func (b *bundle) kubernetes(ctx context.Context) {
 			text, err := b.get(ctx, name)
 			if err == nil || len(text) > 0 {
 				_, werr := w.Write(append(text, '\n'))
-				return firstOf(werr, err)
+				return cmp.Or(werr, err)
 			}
 			return err
 		})
@@ -94,15 +95,6 @@ func (b *bundle) kubernetes(ctx context.Context) {
 		questions = append(questions, func() { b.secretNames(ctx, ns) })
 	}
 	inParallel(b.o.Limits.Parallel/2+1, questions)
-}
-
-func firstOf(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // inParallel runs functions, n at a time.
