@@ -14,9 +14,6 @@ type Facts struct {
 	Asked, Answered time.Time
 }
 
-// Encoded returns data in base64.
-func Encoded(b []byte) string { return base64.StdEncoding.EncodeToString(b) }
-
 // Decoded returns the content of a base64 field.
 func Decoded(s string) []byte {
 	b, err := base64.StdEncoding.DecodeString(s)

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"encoding/base64"
 	"strings"
 	"testing"
 
@@ -23,7 +24,7 @@ func TestResourcesAreComparedWithWhatAHostAnswers(t *testing.T) {
 		Units:     []Unit{{Name: "x.service", Reads: []string{"/bin/x"}}, {Name: "y.service", Reads: []string{"/etc/x"}, Later: true}},
 	}
 	whole := "module\toverlay\tloaded\nsysctl\tnet.ipv4.ip_forward\t1\nfile\t/etc/x\t644\t" + Hash(body) + "\nfile\t/etc/s\t600\t" + Hash(body) + "\n" +
-		"block\t/etc/hosts\t" + Encoded(body) + "\nart\t/bin/x\t755\t" + sha + "\nunit\tx.service\tenabled\tactive\tfresh\nunit\ty.service\tenabled\tactive\tfresh\n"
+		"block\t/etc/hosts\t" + encoded(body) + "\nart\t/bin/x\t755\t" + sha + "\nunit\tx.service\tenabled\tactive\tfresh\nunit\ty.service\tenabled\tactive\tfresh\n"
 	for _, c := range []struct {
 		name, old, new string
 		want           []string
@@ -33,7 +34,7 @@ func TestResourcesAreComparedWithWhatAHostAnswers(t *testing.T) {
 		{"a setting differs", "ip_forward\t1", "ip_forward\t0", []string{"set sysctl net.ipv4.ip_forward 0 -> 1"}},
 		{"a file is missing, and its unit runs", "file\t/etc/x\t644\t" + Hash(body), "file\t/etc/x\tabsent", []string{"create /etc/x 644", "restart y.service its files change"}},
 		{"a file has another mode", "/etc/s\t600", "/etc/s\t644", []string{"update /etc/s mode 644 -> 600"}},
-		{"a block has other lines", Encoded(body), Encoded([]byte("a\n")), []string{"update /etc/hosts the block of paictl"}},
+		{"a block has other lines", encoded(body), encoded([]byte("a\n")), []string{"update /etc/hosts the block of paictl"}},
 		{"a program is another one", "755\t" + sha, "755\t" + strings.Repeat("1", 64), []string{"update /bin/x x v2", "restart x.service its files change"}},
 		{"a unit is disabled", "x.service\tenabled", "x.service\tdisabled", []string{"enable x.service"}},
 		{"a unit is stopped", "x.service\tenabled\tactive", "x.service\tenabled\tfailed", []string{"start x.service"}},
@@ -58,7 +59,7 @@ func TestResourcesAreComparedWithWhatAHostAnswers(t *testing.T) {
 		})
 	}
 	assert.Empty(t, res.Script(nil))
-	secretDiff := res.Diff(parsed(t, []byte("@@ p\n"+strings.Replace(whole, "600\t"+Hash(body), "600\t"+sha+"\t"+Encoded([]byte("old")), 1)))["p"])
+	secretDiff := res.Diff(parsed(t, []byte("@@ p\n"+strings.Replace(whole, "600\t"+Hash(body), "600\t"+sha+"\t"+encoded([]byte("old")), 1)))["p"])
 	require.Len(t, secretDiff, 1)
 	assert.Empty(t, secretDiff[0].Diff, "a secret file is never shown")
 }
@@ -69,3 +70,5 @@ func parsed(t *testing.T, out []byte) map[string]answer.Answer {
 	require.NoError(t, err)
 	return sections
 }
+
+func encoded(b []byte) string { return base64.StdEncoding.EncodeToString(b) }

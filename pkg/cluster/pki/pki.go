@@ -188,11 +188,6 @@ func Signed(by, c *x509.Certificate) bool {
 	return bytes.Equal(c.RawIssuer, by.RawSubject) && c.CheckSignatureFrom(by) == nil
 }
 
-// Same reports whether two certificates have the same name and key.
-func Same(a, b *x509.Certificate) bool {
-	return bytes.Equal(a.RawSubject, b.RawSubject) && bytes.Equal(a.RawSubjectPublicKeyInfo, b.RawSubjectPublicKeyInfo)
-}
-
 func template(c *x509.Certificate, now time.Time, life time.Duration) *x509.Certificate {
 	return &x509.Certificate{
 		RawSubject: c.RawSubject, Subject: c.Subject, NotBefore: now.Add(-before).UTC(), NotAfter: now.Add(life).UTC(),

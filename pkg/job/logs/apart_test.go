@@ -19,7 +19,7 @@ func TestOneAttemptOfATaskIsRead(t *testing.T) {
 	f, c := newFake(t, map[string]int32{"worker": 1})
 	f.pod("worker", 0, 1, "ended", at(1, "second of the job"))
 	o, r := options(of(1, 0))
-	require.NoError(t, Write(t.Context(), c, resolve(t, c), o), "the history isn't asked for what a pod has: here it doesn't answer")
+	require.NoError(t, write(t.Context(), c, resolve(t, c), o), "the history isn't asked for what a pod has: here it doesn't answer")
 	assert.Equal(t, "second of the job\n", r.String())
 
 	f.archive["worker/0/0/0"], f.archive["worker/0/0/1"] = "first of the task\n", "second of the task\n"
@@ -27,11 +27,11 @@ func TestOneAttemptOfATaskIsRead(t *testing.T) {
 		{Role: "worker", RoleObject: "worker", HasLog: true}, {Role: "worker", RoleObject: "worker", ID: 1, HasLog: true}}}}}
 	for id, want := range []string{"first of the task\n", "second of the task\n"} {
 		o, r = options(of(0, int32(id)))
-		require.NoError(t, Write(t.Context(), c, resolve(t, c), o))
+		require.NoError(t, write(t.Context(), c, resolve(t, c), o))
 		assert.Equal(t, want, r.String())
 	}
 	o, _ = options(of(1, 7))
-	require.Error(t, Write(t.Context(), c, resolve(t, c), o), "another attempt isn't shown in its place")
+	require.Error(t, write(t.Context(), c, resolve(t, c), o), "another attempt isn't shown in its place")
 }
 
 func TestStreamsAreApartWhereAnAgentKeepsThem(t *testing.T) {
@@ -40,14 +40,14 @@ func TestStreamsAreApartWhereAnAgentKeepsThem(t *testing.T) {
 	assert.False(t, Apart(t.Context(), c, "n1", string(uid)))
 	o, _ := options(of(0, 0))
 	o.Stream = "stderr"
-	require.ErrorContains(t, Write(t.Context(), c, resolve(t, c), o), "separate stdout from stderr", "what has both isn't shown as one")
+	require.ErrorContains(t, write(t.Context(), c, resolve(t, c), o), "separate stdout from stderr", "what has both isn't shown as one")
 	f.keep(uid, at(1, "a line"), at(2, "one to stderr"), at(3, "another line"))
 	assert.True(t, Apart(t.Context(), c, "n1", string(uid)))
 	assert.False(t, Apart(t.Context(), c, "", string(uid)))
 	for stream, want := range map[string]string{"stderr": "one to stderr\n", "stdout": "a line\nanother line\n", "": "a line\none to stderr\nanother line\n"} {
 		o, r := options(of(0, 0))
 		o.Stream = stream
-		require.NoError(t, Write(t.Context(), c, resolve(t, c), o))
+		require.NoError(t, write(t.Context(), c, resolve(t, c), o))
 		assert.Equal(t, want, r.String(), stream)
 	}
 }
@@ -59,7 +59,7 @@ func TestFollowingOneAttemptEndsWithItsProgram(t *testing.T) {
 	o, r := options(of(0, 0))
 	o.Follow = true
 	done := make(chan error, 1)
-	go func() { done <- Write(t.Context(), c, j, o) }()
+	go func() { done <- write(t.Context(), c, j, o) }()
 	require.Eventually(t, func() bool { return r.String() != "" }, time.Minute, 5*time.Millisecond)
 	f.pod("worker", 0, 0, "ended", at(2, "b"))
 	select {

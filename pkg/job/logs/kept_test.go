@@ -39,7 +39,7 @@ func TestALogComesFromTheAgentOfItsMachine(t *testing.T) {
 	f, c := newFake(t, map[string]int32{"worker": 1})
 	f.keep(f.pod("worker", 0, 0, "running"), five...) // the kubelet has rotated all of it away
 	o, r := options(all)
-	require.NoError(t, Write(t.Context(), c, resolve(t, c), o))
+	require.NoError(t, write(t.Context(), c, resolve(t, c), o))
 	assert.Equal(t, fiveText, r.String())
 	assert.Empty(t, r.problems)
 	assert.Empty(t, f.tails, "the kubelet isn't asked")
@@ -47,12 +47,12 @@ func TestALogComesFromTheAgentOfItsMachine(t *testing.T) {
 
 	f.cut = 1
 	o, r = options(all)
-	require.NoError(t, Write(t.Context(), c, resolve(t, c), o))
+	require.NoError(t, write(t.Context(), c, resolve(t, c), o))
 	assert.Equal(t, fiveText, r.String(), "a page that breaks off goes on where it did")
 
 	o, r = options(all)
 	o.Tail, o.Timestamps = 2, true
-	require.NoError(t, Write(t.Context(), c, resolve(t, c), o))
+	require.NoError(t, write(t.Context(), c, resolve(t, c), o))
 	assert.Equal(t, at(1, "the clock was set back")+at(5, "five"), r.String())
 }
 
@@ -66,11 +66,11 @@ func TestLinesAreSearchedWhereverTheyLie(t *testing.T) {
 			}
 			o, r := options(all)
 			o.Match = regexp.MustCompile("two|o.e$")
-			require.NoError(t, Write(t.Context(), c, resolve(t, c), o))
+			require.NoError(t, write(t.Context(), c, resolve(t, c), o))
 			assert.Equal(t, "one\ntwo\ntwo again\n", r.String())
 			o, r = options(all)
 			o.Match, o.Tail = regexp.MustCompile("two|o.e$"), 2
-			require.NoError(t, Write(t.Context(), c, resolve(t, c), o))
+			require.NoError(t, write(t.Context(), c, resolve(t, c), o))
 			assert.Equal(t, "two\ntwo again\n", r.String(), "the last of those that fit")
 		})
 	}
@@ -82,7 +82,7 @@ func TestWhatIsMissingOfALogIsSaidOnce(t *testing.T) {
 	f.keep(uid, append([]string{at(0, strings.Repeat("x", 3<<20))}, five...)...)
 	f.kept[uid].start, f.kept[uid].gaps = len(at(0, ""))+3<<20, 1
 	o, r := options(all)
-	require.NoError(t, Write(t.Context(), c, resolve(t, c), o))
+	require.NoError(t, write(t.Context(), c, resolve(t, c), o))
 	assert.Equal(t, fiveText, r.String())
 	assert.Equal(t, []string{
 		"worker[0]: 3 MiB of its log were dropped before the next line: 1 GiB are kept of a task's log (perTask of log-manager)",
@@ -90,7 +90,7 @@ func TestWhatIsMissingOfALogIsSaidOnce(t *testing.T) {
 	}, r.problems)
 	o, r = options(all)
 	o.Tail = 1
-	require.NoError(t, Write(t.Context(), c, resolve(t, c), o))
+	require.NoError(t, write(t.Context(), c, resolve(t, c), o))
 	assert.Empty(t, r.problems, "nothing is missing of what was asked for")
 }
 
@@ -102,12 +102,12 @@ func TestTheLogOfAPodThatIsGoneIsWhole(t *testing.T) {
 	f.history = &api.JobDetail{Job: api.Job{UID: "f"}, Attempts: []api.Attempt{
 		{ID: 0, Tasks: []api.TaskAttempt{{Role: "worker", RoleObject: "worker", HasLog: true, Node: "n1", PodUID: "old"}}}}}
 	o, r := options(Selection{Task: All, Attempt: All, Previous: true})
-	require.NoError(t, Write(t.Context(), c, resolve(t, c), o))
+	require.NoError(t, write(t.Context(), c, resolve(t, c), o))
 	assert.Equal(t, fiveText, r.String())
 	assert.Empty(t, r.problems)
 	f.history.Attempts[0].Tasks[0].Node = "n2" // a machine that has left
 	o, r = options(Selection{Task: All, Attempt: 0})
-	require.NoError(t, Write(t.Context(), c, resolve(t, c), o))
+	require.NoError(t, write(t.Context(), c, resolve(t, c), o))
 	assert.Equal(t, "five\n", r.String())
 	assert.Equal(t, []string{"worker[0]: its machine no longer has its log: this is the last part, from the archive"}, r.problems)
 }
@@ -117,7 +117,7 @@ func TestAnEmptyLogWithoutAnAgentIsNotTakenForTheWhole(t *testing.T) {
 	f.pod("worker", 0, 0, "running")
 	f.open = map[types.UID]bool{}
 	o, r := options(all)
-	require.NoError(t, Write(t.Context(), c, resolve(t, c), o))
+	require.NoError(t, write(t.Context(), c, resolve(t, c), o))
 	require.Len(t, r.problems, 1)
 	assert.Contains(t, r.problems[0], "worker[0]: its machine has no line of it: it printed nothing, or the machine removed it")
 }
@@ -130,7 +130,7 @@ func TestFollowingTheAgentLosesNothingUntilTheJobHasEnded(t *testing.T) {
 	o.Follow = true
 	done := make(chan error, 1)
 	j := resolve(t, c)
-	go func() { done <- Write(t.Context(), c, j, o) }()
+	go func() { done <- write(t.Context(), c, j, o) }()
 	until := func(text string) {
 		t.Helper()
 		require.Eventually(t, func() bool { return strings.Contains(r.String(), text) }, time.Minute, 5*time.Millisecond, "%q", text)
@@ -160,7 +160,7 @@ func TestAnAgentThatIsRenewedIsWaitedFor(t *testing.T) {
 	f.keep(f.pod("worker", 0, 0, "ended", at(5, "five")), five...)
 	f.away = func(page int) bool { return page == 1 || page == 3 }
 	o, r := options(all)
-	require.NoError(t, Write(t.Context(), c, resolve(t, c), o))
+	require.NoError(t, write(t.Context(), c, resolve(t, c), o))
 	assert.Equal(t, fiveText, r.String())
 	assert.Empty(t, r.problems)
 	assert.Empty(t, f.tails, "the kubelet isn't asked")
@@ -168,7 +168,7 @@ func TestAnAgentThatIsRenewedIsWaitedFor(t *testing.T) {
 	f.away = func(int) bool { return true }
 	o, r = options(all)
 	o.AwayFirst = time.Millisecond
-	require.NoError(t, Write(t.Context(), c, resolve(t, c), o))
+	require.NoError(t, write(t.Context(), c, resolve(t, c), o))
 	assert.Equal(t, "five\n", r.String())
 	assert.Equal(t, []string{"worker[0]: its log is read from Kubernetes, which may have less of it: ask the job controller: the agent doesn't answer now"}, r.problems)
 }
@@ -191,7 +191,7 @@ func TestAMachineThatDoesNotAnswerIsSaidWhileItIsAsked(t *testing.T) {
 		tell(err)
 		close(said)
 	}
-	require.NoError(t, Write(t.Context(), c, resolve(t, c), o))
+	require.NoError(t, write(t.Context(), c, resolve(t, c), o))
 	assert.Equal(t, fiveText, r.String())
 	assert.Equal(t, []string{"worker[0]: its log is not available now: no agent answers for its machine, n1"}, r.problems)
 }
@@ -215,7 +215,7 @@ func TestALogWhoseRestIsLostIsAnErrorAfterTheOthers(t *testing.T) {
 						f.framework.Status.AttemptStatus.CompletionStatus = &v1.FrameworkAttemptCompletionStatus{CompletionStatus: &v1.CompletionStatus{}}
 					})
 				}
-				err := Write(t.Context(), c, j, o)
+				err := write(t.Context(), c, j, o)
 				require.Error(t, err)
 				assert.Contains(t, r.String(), "two again\n")
 				assert.NotContains(t, r.String(), "five")
@@ -252,7 +252,7 @@ func TestEachJumpInALogIsTold(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)
 		j := resolve(t, c)
-		go func() { done <- Write(ctx, c, j, o) }()
+		go func() { done <- write(ctx, c, j, o) }()
 		require.Eventually(t, func() bool { return strings.Contains(r.String(), "7") }, time.Minute, 5*time.Millisecond)
 		cancel()
 		<-done

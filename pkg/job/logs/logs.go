@@ -102,11 +102,6 @@ func (w *writer) write(l Line) error {
 	return w.err
 }
 
-// Write writes the selected logs, as Lines passes them on.
-func Write(ctx context.Context, c *job.Client, j *job.Job, o Options) error {
-	return Lines(ctx, c, j, o, o.Write)
-}
-
 // Lines passes on the lines of the selected logs, one at a time. With Follow it continues until the job has finished. If the rest of a log is lost
 // after its first lines, Lines still writes the other logs, and then returns an error.
 func Lines(ctx context.Context, c *job.Client, j *job.Job, o Options, give func(Line) error) error {

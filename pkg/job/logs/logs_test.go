@@ -2,6 +2,7 @@ package logs
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -378,7 +379,7 @@ func TestLogsOfSeveralTasksAreMergedByTime(t *testing.T) {
 	f.pod("worker", 0, 0, "ended", at(3, "three"))
 	f.pod("master", 0, 0, "ended", at(1, "one"), at(4, ""))
 	o, r := options(all)
-	require.NoError(t, Write(t.Context(), c, resolve(t, c), o))
+	require.NoError(t, write(t.Context(), c, resolve(t, c), o))
 	assert.Equal(t, "master[0]| one\nworker[1]| two\nworker[0]| three\nmaster[0]| \nworker[1]| five\n", r.String())
 	assert.Empty(t, r.problems)
 }
@@ -389,7 +390,7 @@ func TestOneTaskIsWrittenAsItIs(t *testing.T) {
 	f.pod("worker", 1, 0, "ended", at(1, "one"), "no stamp\n", at(2, "end"))
 	o, r := options(Selection{Role: "worker", Task: 1, Attempt: All})
 	o.Tail = 7
-	require.NoError(t, Write(t.Context(), c, resolve(t, c), o))
+	require.NoError(t, write(t.Context(), c, resolve(t, c), o))
 	assert.Equal(t, "one\nno stamp\nend\n", r.String())
 	assert.Equal(t, []string{"7"}, f.tails)
 }
@@ -404,20 +405,20 @@ func TestWhatNoPodHasComesFromTheArchive(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			o, r := options(s)
 			o.Tail = 2
-			require.NoError(t, Write(t.Context(), c, resolve(t, c), o))
+			require.NoError(t, write(t.Context(), c, resolve(t, c), o))
 			assert.Equal(t, "b\nc\n", r.String())
 			assert.Equal(t, []string{"worker[0]: its machine no longer has its log: this is the last part, from the archive"}, r.problems)
 		})
 	}
 	o, _ := options(Selection{Task: All, Attempt: 7})
-	err := Write(t.Context(), c, resolve(t, c), o)
+	err := write(t.Context(), c, resolve(t, c), o)
 	require.EqualError(t, err, "ann/train has no attempt 7")
 	assert.Equal(t, "see the attempts with: paictl job get ann/train", hint.Of(err), "another user may ask")
 	f.change(func() { f.framework, f.pods = nil, nil })
 	f.history.User, f.history.Name = "ann", "train"
 	f.archive["worker/0/1/0"] = "kept\n"
 	o, r := options(all)
-	require.NoError(t, Write(t.Context(), c, resolve(t, c), o))
+	require.NoError(t, write(t.Context(), c, resolve(t, c), o))
 	assert.Contains(t, r.String(), "kept\n")
 }
 
@@ -434,7 +435,7 @@ func TestWhatIsNotThereIsExplained(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			o, _ := options(x.s)
-			err := Write(t.Context(), c, resolve(t, c), o)
+			err := write(t.Context(), c, resolve(t, c), o)
 			if name == "no pods" || name == "no previous" { // the job controller doesn't answer
 				require.Error(t, err)
 				return
@@ -446,7 +447,7 @@ func TestWhatIsNotThereIsExplained(t *testing.T) {
 	f.pod("worker", 0, 0, "waiting")
 	f.pod("worker", 1, 0, "ended", at(1, "x"))
 	o, r := options(all)
-	require.NoError(t, Write(t.Context(), c, resolve(t, c), o))
+	require.NoError(t, write(t.Context(), c, resolve(t, c), o))
 	assert.Equal(t, "worker[1]| x\n", r.String())
 	assert.Equal(t, []string{"worker[0]: it hasn't started"}, r.problems)
 }
@@ -458,7 +459,7 @@ func TestFollowingGoesOnOverRetriesUntilTheJobHasEnded(t *testing.T) {
 	o.Follow = true
 	done := make(chan error, 1)
 	j := resolve(t, c)
-	go func() { done <- Write(t.Context(), c, j, o) }()
+	go func() { done <- write(t.Context(), c, j, o) }()
 	until := func(text string) {
 		t.Helper()
 		require.Eventually(t, func() bool { return strings.Contains(r.String(), text) }, time.Minute, 5*time.Millisecond, "%q", text)
@@ -496,7 +497,7 @@ func TestAJobsEndDoesNotWaitForALogThatSaysNothing(t *testing.T) {
 	o.Follow, o.Patience = true, 50*time.Millisecond
 	j := resolve(t, c)
 	f.change(func() { f.framework.Status.State = v1.Completed })
-	require.EqualError(t, Write(t.Context(), c, j, o), "the logs of ann/train are not complete: the rest of at least one is missing, as said above")
+	require.EqualError(t, write(t.Context(), c, j, o), "the logs of ann/train are not complete: the rest of at least one is missing, as said above")
 	assert.Equal(t, "worker[0]| a\n", r.String())
 	assert.Equal(t, []string{"ann/train has finished, but the end of a log doesn't arrive; read it later with: paictl job logs ann/train"}, r.problems)
 }
@@ -513,7 +514,7 @@ func TestLinesWithEqualOrEarlierStampsAreKept(t *testing.T) {
 		f.framework.Status.State = v1.Completed
 		f.framework.Status.AttemptStatus.CompletionStatus = &v1.FrameworkAttemptCompletionStatus{CompletionStatus: &v1.CompletionStatus{}}
 	})
-	require.NoError(t, Write(t.Context(), c, j, o))
+	require.NoError(t, write(t.Context(), c, j, o))
 	assert.Equal(t, "worker[0]| a\nworker[0]| b\nworker[0]| c\nworker[0]| d\n", r.String())
 }
 
@@ -538,7 +539,12 @@ func TestAllThatWasPrintedIsWrittenHoweverSlowTheTerminal(t *testing.T) {
 		f.framework.Status.State = v1.Completed
 		f.framework.Status.AttemptStatus.CompletionStatus = &v1.FrameworkAttemptCompletionStatus{CompletionStatus: &v1.CompletionStatus{}}
 	})
-	require.NoError(t, Write(t.Context(), c, j, o))
+	require.NoError(t, write(t.Context(), c, j, o))
 	assert.Equal(t, "worker[0]| a\nworker[0]| b\nworker[0]| c\n", r.String())
 	assert.Empty(t, r.problems)
+}
+
+// write writes the selected logs, as Lines passes them on.
+func write(ctx context.Context, c *job.Client, j *job.Job, o Options) error {
+	return Lines(ctx, c, j, o, o.Write)
 }

@@ -21,7 +21,7 @@ func TestLogsThatAreTooLargeToBePutInOrderAreAnError(t *testing.T) {
 		o, r := options(all)
 		o.Memory = m
 		change(&o)
-		err := Write(t.Context(), c, resolve(t, c), o)
+		err := write(t.Context(), c, resolve(t, c), o)
 		assert.Zero(t, m.reserved, "what was held is given back")
 		return r.String(), err
 	}
