@@ -23,6 +23,7 @@ import (
 	"github.com/openpai/paictl/pkg/job/api"
 	"github.com/openpai/paictl/pkg/kube"
 	"github.com/openpai/paictl/pkg/kube/kubetest"
+	"github.com/openpai/paictl/test/output"
 )
 
 // relay passes connections on to an API server while it is open.
@@ -99,7 +100,7 @@ func (r *relay) cut() {
 // begun is a program that runs.
 type begun struct {
 	address string
-	said    *log
+	said    *output.Buffer
 	ended   chan error
 }
 
@@ -109,7 +110,7 @@ func begin(t *testing.T, kubeconfig string) *begun {
 		"--kubeconfig", kubeconfig, "--database", filepath.Join(t.TempDir(), "archive.db"), "--listen", "127.0.0.1:0", "--code-listen", "127.0.0.1:0",
 	}, os.Stderr)
 	require.NoError(t, err)
-	b := &begun{said: &log{}, ended: make(chan error, 1)}
+	b := &begun{said: &output.Buffer{}, ended: make(chan error, 1)}
 	ctx, cancel := context.WithCancel(t.Context())
 	stopped := make(chan struct{})
 	go func() {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -11,7 +10,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -35,11 +33,12 @@ import (
 	"github.com/openpai/paictl/pkg/kube"
 	"github.com/openpai/paictl/pkg/kube/kubetest"
 	"github.com/openpai/paictl/templates"
+	"github.com/openpai/paictl/test/output"
 	"github.com/openpai/paictl/test/tier"
 )
 
 // libraries is the log of the libraries, in all tests.
-var libraries = &log{}
+var libraries = &output.Buffer{}
 
 func TestMain(m *testing.M) {
 	klog.SetSlogLogger(slog.New(slog.NewTextHandler(libraries, nil)))
@@ -107,24 +106,6 @@ func asService(t *testing.T, cluster *kube.Cluster) string {
 	return file
 }
 
-// log is the program's log; two of its parts may write concurrently.
-type log struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *log) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *log) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
-}
-
 // The program, with the rights that the chart gives it and no others, runs a job from its submission to
 // the archive.
 func TestAJobRunsWithTheRightsOfTheChart(t *testing.T) {
@@ -133,7 +114,7 @@ func TestAJobRunsWithTheRightsOfTheChart(t *testing.T) {
 		"--kubeconfig", asService(t, cluster), "--database", filepath.Join(t.TempDir(), "archive.db"), "--listen", "127.0.0.1:0", "--code-listen", "127.0.0.1:0",
 	}, os.Stderr)
 	require.NoError(t, err)
-	said := &log{}
+	said := &output.Buffer{}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- run(ctx, o, slog.New(slog.NewTextHandler(said, nil))) }()

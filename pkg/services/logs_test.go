@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,6 +17,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/test/output"
 )
 
 func (l *lab) addPod(name, service string, containers ...string) {
@@ -75,30 +75,12 @@ func TestLogsOfWhatDoesNotRunSayWhatToDo(t *testing.T) {
 	require.ErrorContains(t, l.Logs(t.Context(), LogOptions{Name: "nobody"}), "there is no service")
 }
 
-// shared is a buffer that goroutines may write to.
-type shared struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (s *shared) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.Write(p)
-}
-
-func (s *shared) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.String()
-}
-
 func TestAFollowerSeesPodsThatComeLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := started(t)
 		l.addPod("grafana-a", "grafana", "main")
 		ctx, cancel := context.WithCancel(t.Context())
-		out, ended := &shared{}, make(chan error)
+		out, ended := &output.Buffer{}, make(chan error)
 		go func() { ended <- l.Logs(ctx, LogOptions{Name: "grafana", Follow: true, Tail: -1, Out: out}) }()
 		time.Sleep(5 * time.Second)
 		l.addPod("grafana-b", "grafana", "main")

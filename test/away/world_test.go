@@ -27,6 +27,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 	"github.com/openpai/paictl/pkg/secret"
 	"github.com/openpai/paictl/pkg/server/servertest"
+	"github.com/openpai/paictl/test/output"
 	"github.com/openpai/paictl/test/programs"
 )
 
@@ -112,12 +113,12 @@ type controller struct {
 	args []string
 	url  string
 	cmd  *exec.Cmd
-	out  *servertest.Printed
+	out  *output.Buffer
 }
 
 func startController(t *testing.T, kubeconfig string) *controller {
 	t.Helper()
-	c := &controller{t: t, out: &servertest.Printed{}}
+	c := &controller{t: t, out: &output.Buffer{}}
 	c.args = []string{"--kubeconfig=" + kubeconfig, "--database=" + filepath.Join(t.TempDir(), "archive.db"), "--code-listen=127.0.0.1:0", "--leader-election=false", "--listen=127.0.0.1:0"}
 	c.start()
 	return c

@@ -1,7 +1,6 @@
 package approver
 
 import (
-	"bytes"
 	"context"
 	"crypto/x509"
 	"encoding/pem"
@@ -29,6 +28,7 @@ import (
 	"github.com/openpai/paictl/pkg/cluster/approver/machines"
 	"github.com/openpai/paictl/pkg/kube"
 	"github.com/openpai/paictl/pkg/kube/kubetest"
+	"github.com/openpai/paictl/test/output"
 	"github.com/openpai/paictl/test/tier"
 )
 
@@ -95,28 +95,10 @@ func (c *cluster) decided(name string) certv1.CertificateSigningRequestCondition
 	return csr.Status.Conditions[0]
 }
 
-// log holds the output of a program, and can be read while it runs.
-type log struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *log) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *log) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
-}
-
 // start runs an approver until the test ends or stop is called.
-func (c *cluster) start(config *rest.Config) (said *log, stop func()) {
+func (c *cluster) start(config *rest.Config) (said *output.Buffer, stop func()) {
 	c.t.Helper()
-	said = &log{}
+	said = &output.Buffer{}
 	a, err := newApprover(config, slog.New(slog.NewTextHandler(said, nil)))
 	require.NoError(c.t, err)
 	a.again = 50 * time.Millisecond

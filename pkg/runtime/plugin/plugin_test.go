@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -24,6 +23,7 @@ import (
 	"github.com/openpai/paictl/pkg/runtime/process"
 	"github.com/openpai/paictl/pkg/runtime/spec"
 	"github.com/openpai/paictl/pkg/runtime/sshd"
+	"github.com/openpai/paictl/test/output"
 	"github.com/openpai/paictl/test/runnable"
 )
 
@@ -59,23 +59,8 @@ func serve() int {
 	return 0
 }
 
-// said is a log that is read while it is written.
-type said struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (s *said) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.Write(p)
-}
-
-func (s *said) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.String()
-}
+// said is the log of a run.
+type said struct{ output.Buffer }
 
 func (s *said) await(t *testing.T, text string) {
 	t.Helper()

@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -19,6 +18,7 @@ import (
 
 	"github.com/openpai/paictl/pkg/runtime/exit"
 	"github.com/openpai/paictl/pkg/runtime/process"
+	"github.com/openpai/paictl/test/output"
 )
 
 func reaper(t *testing.T) *process.Reaper {
@@ -33,8 +33,8 @@ func reaper(t *testing.T) *process.Reaper {
 type host struct {
 	reaper  *process.Reaper
 	signals *process.Signals
-	said    safeBuffer
-	out     safeBuffer
+	said    output.Buffer
+	out     output.Buffer
 	lines   chan string
 	stream  *process.Stream
 }
@@ -86,23 +86,6 @@ func (w lineWriter) Write(p []byte) (int, error) {
 		w <- strings.TrimSpace(line)
 	}
 	return len(p), nil
-}
-
-type safeBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (s *safeBuffer) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.Write(p)
-}
-
-func (s *safeBuffer) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.String()
 }
 
 func TestExitCodesAreThoseOfShells(t *testing.T) {

@@ -21,6 +21,7 @@ import (
 
 	"github.com/openpai/paictl/pkg/kube"
 	servertls "github.com/openpai/paictl/pkg/server/tls"
+	"github.com/openpai/paictl/test/output"
 	"github.com/openpai/paictl/test/programs"
 )
 
@@ -45,7 +46,7 @@ func Run(t testing.TB, c *kube.Cluster, kubeconfig string, settings map[string]a
 	file := filepath.Join(t.TempDir(), "settings.json")
 	require.NoError(t, os.WriteFile(file, data, 0o600))
 	listen, metrics := free(t), free(t)
-	p := &Program{Metrics: "http://" + metrics, Server: &Server{Printed: &Printed{}, URL: "https://" + listen, t: t}}
+	p := &Program{Metrics: "http://" + metrics, Server: &Server{Printed: &output.Buffer{}, URL: "https://" + listen, t: t}}
 	p.args = append([]string{"--kubeconfig", kubeconfig, "--settings", file, "--listen", listen, "--metrics-listen", metrics}, args...)
 	p.Start()
 	authority, err := servertls.Read(t.Context(), c.Client)

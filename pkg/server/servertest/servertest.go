@@ -3,7 +3,6 @@
 package servertest
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -15,7 +14,6 @@ import (
 	"net/http/httptest"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -41,6 +39,7 @@ import (
 	"github.com/openpai/paictl/pkg/server"
 	"github.com/openpai/paictl/pkg/server/assembly"
 	"github.com/openpai/paictl/pkg/server/settings"
+	"github.com/openpai/paictl/test/output"
 )
 
 // Options change the parts of the server.
@@ -78,29 +77,9 @@ type Server struct {
 	// History answers for the job controller.
 	History http.Handler
 	// Printed is all that the server has printed: its log and the audit.
-	Printed     *Printed
+	Printed     *output.Buffer
 	t           testing.TB
 	description *description
-}
-
-// Printed collects output.
-type Printed struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-// Write implements io.Writer.
-func (p *Printed) Write(b []byte) (int, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.text.Write(b)
-}
-
-// String returns all of it.
-func (p *Printed) String() string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.text.String()
 }
 
 // Password is the password of all people of tests.
@@ -166,7 +145,7 @@ func (s *Server) Ended(user, vc, name string, at time.Time) {
 // Start runs a server until the test ends, and waits until it is ready.
 func Start(t testing.TB, c *kube.Cluster, o Options) *Server {
 	t.Helper()
-	s := &Server{Printed: &Printed{}, t: t, description: &description{}}
+	s := &Server{Printed: &output.Buffer{}, t: t, description: &description{}}
 	if o.Settings == nil {
 		o.Settings = settings.Default()
 	}

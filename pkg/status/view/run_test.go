@@ -1,12 +1,10 @@
 package view
 
 import (
-	"bytes"
 	"context"
 	"io"
 	"os"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -18,26 +16,9 @@ import (
 	"github.com/openpai/paictl/pkg/status"
 	"github.com/openpai/paictl/pkg/status/statustest"
 	"github.com/openpai/paictl/pkg/ui/tui"
+	"github.com/openpai/paictl/test/output"
 	"github.com/openpai/paictl/test/tier"
 )
-
-// screen records the output to a terminal.
-type screen struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (s *screen) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.String()
-}
-
-func (s *screen) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.Write(p)
-}
 
 func TestTheTerminalIsSaneAfterwardsHoweverItEnds(t *testing.T) {
 	broken := small()
@@ -59,7 +40,7 @@ func TestTheTerminalIsSaneAfterwardsHoweverItEnds(t *testing.T) {
 			require.NoError(t, pty.Setsize(keyboard, &pty.Winsize{Rows: 24, Cols: 80}))
 			before, err := term.GetState(int(tty.Fd()))
 			require.NoError(t, err)
-			seen := &screen{}
+			seen := &output.Buffer{}
 			go func() { _, _ = io.Copy(seen, keyboard) }()
 
 			ctx, cancel := context.WithCancel(t.Context())
@@ -99,7 +80,7 @@ func TestTheMouseOfATerminalIsRead(t *testing.T) {
 	defer keyboard.Close()
 	defer tty.Close()
 	require.NoError(t, pty.Setsize(keyboard, &pty.Winsize{Rows: 40, Cols: 120}))
-	seen := &screen{}
+	seen := &output.Buffer{}
 	go func() { _, _ = io.Copy(seen, keyboard) }()
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/openpai/paictl/pkg/ui/tui"
+	"github.com/openpai/paictl/test/output"
 )
 
 // newModel returns the live table's model with its commands counted instead of run.
@@ -149,26 +150,8 @@ func TestAPhaseThatTheStartDidNotNameGetsAColumn(t *testing.T) {
 	assert.Equal(t, 2, b.rows[1].cells[1].changes)
 }
 
-// lockedBuffer is a terminal that two goroutines may write to.
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
-}
-
 func TestLiveLeavesTheFinalTableBehind(t *testing.T) {
-	out := &lockedBuffer{}
+	out := &output.Buffer{}
 	l := NewLive(t.Context(), LiveOptions{Out: out, Now: func() time.Time { return at(40) }})
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -184,7 +167,7 @@ func TestLiveLeavesTheFinalTableBehind(t *testing.T) {
 }
 
 func TestLiveShowsThatACancelledRunFinishesItsSteps(t *testing.T) {
-	out := &lockedBuffer{}
+	out := &output.Buffer{}
 	ctx, cancel := context.WithCancel(t.Context())
 	l := NewLive(ctx, LiveOptions{Out: out, Now: func() time.Time { return at(40) }})
 	for _, e := range story() {
@@ -196,7 +179,7 @@ func TestLiveShowsThatACancelledRunFinishesItsSteps(t *testing.T) {
 }
 
 func TestLiveGoesOnWithPlainLinesAfterTheSecondCtrlC(t *testing.T) {
-	out := &lockedBuffer{}
+	out := &output.Buffer{}
 	interrupts := make(chan struct{}, 2)
 	l := NewLive(t.Context(), LiveOptions{Out: out, Now: func() time.Time { return at(40) }, Interrupt: func() { interrupts <- struct{}{} }})
 	l.program.Send(tea.KeyMsg{Type: tea.KeyCtrlC})

@@ -17,6 +17,7 @@ import (
 	"github.com/openpai/paictl/pkg/services/release"
 	"github.com/openpai/paictl/pkg/ui/iostreams"
 	"github.com/openpai/paictl/pkg/ui/tui"
+	"github.com/openpai/paictl/test/output"
 )
 
 // serviceStory is a start of five services up to the moment when one is ready, one waits for
@@ -137,7 +138,7 @@ func TestTheLastPictureOfServicesHasTableProblemsSummaryAndRetry(t *testing.T) {
 }
 
 func TestLiveLeavesTheFinalTableOfServicesBehind(t *testing.T) {
-	out := &lockedBuffer{}
+	out := &output.Buffer{}
 	l := newServiceLive(t.Context(), LiveOptions{Out: out, Now: func() time.Time { return at(40) }})
 	for _, e := range append(serviceStory(), serviceEnding()...) {
 		l.Emit(e)
