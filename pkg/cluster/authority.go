@@ -72,14 +72,11 @@ func RotateAuthorities(ctx context.Context, s *engine.Spec, o engine.Options, ho
 			return nil, hint.Errorf("start the machine, or remove it from the cluster: paictl node remove "+n.Hostname, "the master %s doesn't answer, and would come back with the old authority", n.Hostname)
 		}
 	}
-	if !o.DryRun {
-		held, unlock, err := r.Lock(ctx)
-		if err != nil {
-			return nil, err
-		}
-		defer unlock()
-		ctx = held
+	ctx, unlock, err := r.Lock(ctx)
+	if err != nil {
+		return nil, err
 	}
+	defer unlock()
 	if err := k.rotate(ctx); err != nil {
 		return nil, err
 	}

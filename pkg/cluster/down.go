@@ -42,13 +42,11 @@ func Down(ctx context.Context, s *engine.Spec, o engine.Options, purgeData bool)
 	if err := reach(ctx, r, r.Reached(nodes)); err != nil {
 		return nil, err
 	}
-	if !o.DryRun {
-		var unlock func()
-		if ctx, unlock, err = lockIfReached(ctx, r); err != nil {
-			return nil, err
-		}
-		defer unlock()
+	ctx, unlock, err := lockIfReached(ctx, r)
+	if err != nil {
+		return nil, err
 	}
+	defer unlock()
 	found, err := u.list(ctx, r, nodes)
 	if err != nil {
 		return nil, err
@@ -60,9 +58,7 @@ func Down(ctx context.Context, s *engine.Spec, o engine.Options, purgeData bool)
 		removeLock(ctx, r, nodes)
 	} else {
 		for _, n := range nodes {
-			for _, c := range found[n] {
-				r.Emit(engine.Event{Kind: engine.EventPlanned, Host: c.Host, Phase: c.Phase, Change: &c})
-			}
+			r.EmitPlanned(found[n])
 		}
 	}
 	all := []engine.Change{}
@@ -233,7 +229,7 @@ func reach(ctx context.Context, r *engine.Run, nodes []*engine.Node) error {
 // the lock, and the machines' own locks must do.
 func lockIfReached(ctx context.Context, r *engine.Run) (context.Context, func(), error) {
 	masters := r.Spec.ControlPlane()
-	if len(r.Alive(masters)) == 0 {
+	if len(r.Alive(masters)) == 0 && !r.Opts.DryRun {
 		r.Emit(engine.Event{Kind: engine.EventWarning, Host: masters[0].Hostname, Phase: phaseDown,
 			Message: "no machine of the control plane answers, so paictl could not get the cluster's lock", Hint: "make sure that no other paictl is changing this cluster now"})
 		return ctx, func() {}, nil

@@ -65,14 +65,11 @@ func UpgradeDriver(ctx context.Context, s *engine.Spec, o engine.Options, d Driv
 	if err := connect(ctx, u.Run, u.Reached(nodes)); err != nil {
 		return nil, err
 	}
-	if !o.DryRun {
-		held, release, err := u.Lock(ctx)
-		if err != nil {
-			return nil, err
-		}
-		defer release()
-		ctx = held
+	ctx, unlock, err := u.Lock(ctx)
+	if err != nil {
+		return nil, err
 	}
+	defer unlock()
 	w, err := survey(ctx, u.Run, u.Reached(nodes))
 	if err != nil {
 		return nil, err
@@ -85,9 +82,7 @@ func UpgradeDriver(ctx context.Context, s *engine.Spec, o engine.Options, d Driv
 		return nil, err
 	}
 	if o.DryRun {
-		for _, c := range changes {
-			u.Emit(engine.Event{Kind: engine.EventPlanned, Host: c.Host, Phase: c.Phase, Change: &c})
-		}
+		u.EmitPlanned(changes)
 		return changes, u.Summary("node driver upgrade", nodes, changes)
 	}
 	if d.Begin != nil {

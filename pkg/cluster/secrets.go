@@ -77,14 +77,11 @@ func RotateSecrets(ctx context.Context, s *engine.Spec, o engine.Options) ([]eng
 		}
 	}
 	k := &keyRotation{Run: r, masters: masters, files: map[*engine.Node][]restKey{}, written: map[*engine.Node]secret.String{}}
-	if !o.DryRun {
-		held, unlock, err := r.Lock(ctx)
-		if err != nil {
-			return nil, err
-		}
-		defer unlock()
-		ctx = held
+	ctx, unlock, err := r.Lock(ctx)
+	if err != nil {
+		return nil, err
 	}
+	defer unlock()
 	if err := k.read(ctx); err != nil {
 		return nil, err
 	}

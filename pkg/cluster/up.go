@@ -53,23 +53,20 @@ func converge(ctx context.Context, r *engine.Run, command, first string, begin f
 	if err := connect(ctx, r, r.Reached(nodes)); err != nil {
 		return nil, err
 	}
-	if !o.DryRun {
-		var unlock func()
-		held, release, err := r.Lock(ctx)
-		if errors.Is(err, ssh.ErrSudo) {
-			// paictl can't become root there. The other machines' answers belong to the same
-			// report, and asking them changes nothing.
-			if _, err := survey(ctx, r, r.Reached(nodes)); err != nil {
-				return nil, err
-			}
-		}
-		if err != nil {
+	locked, unlock, err := r.Lock(ctx)
+	if errors.Is(err, ssh.ErrSudo) {
+		// paictl can't become root there. The other machines' answers belong to the same
+		// report, and asking them changes nothing.
+		if _, err := survey(ctx, r, r.Reached(nodes)); err != nil {
 			return nil, err
 		}
-		ctx, unlock = held, release
-		defer unlock()
-		defer r.ClosePeers() // before the next run may begin
 	}
+	if err != nil {
+		return nil, err
+	}
+	ctx = locked
+	defer unlock()
+	defer r.ClosePeers() // before the next run may begin
 	w, err := survey(ctx, r, r.Reached(nodes))
 	if err != nil {
 		return nil, err
@@ -106,9 +103,7 @@ func converge(ctx context.Context, r *engine.Run, command, first string, begin f
 		if err := r.Share(p, nodes); err != nil {
 			return changes, err
 		}
-		for _, c := range changes {
-			r.Emit(engine.Event{Kind: engine.EventPlanned, Host: c.Host, Phase: c.Phase, Change: &c})
-		}
+		r.EmitPlanned(changes)
 	}
 	return changes, r.Summary(command, nodes, changes)
 }

@@ -97,15 +97,12 @@ func Upgrade(ctx context.Context, s *engine.Spec, o engine.Options, up UpgradeOp
 	if err := connect(ctx, u.Run, nodes); err != nil {
 		return nil, err
 	}
-	if !o.DryRun {
-		held, release, err := u.Lock(ctx)
-		if err != nil {
-			return nil, err
-		}
-		defer release()
-		defer u.ClosePeers() // before the next run may begin
-		ctx = held
+	ctx, unlock, err := u.Lock(ctx)
+	if err != nil {
+		return nil, err
 	}
+	defer unlock()
+	defer u.ClosePeers() // before the next run may begin
 	w, err := u.settled(ctx)
 	if err != nil {
 		return nil, err
@@ -135,9 +132,7 @@ func Upgrade(ctx context.Context, s *engine.Spec, o engine.Options, up UpgradeOp
 		return nil, err
 	}
 	if o.DryRun {
-		for _, c := range changes {
-			u.Emit(engine.Event{Kind: engine.EventPlanned, Host: c.Host, Phase: c.Phase, Change: &c})
-		}
+		u.EmitPlanned(changes)
 		return changes, u.Summary("cluster upgrade", nodes, changes)
 	}
 	if up.Begin != nil {

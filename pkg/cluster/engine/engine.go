@@ -131,6 +131,13 @@ func (r *Run) Close() {
 	}
 }
 
+// EmitPlanned reports the changes that a dry run would make.
+func (r *Run) EmitPlanned(changes []Change) {
+	for _, c := range changes {
+		r.Emit(Event{Kind: EventPlanned, Host: c.Host, Phase: c.Phase, Change: &c})
+	}
+}
+
 // ClosePeers stops the machines from serving files to each other.
 func (r *Run) ClosePeers() {
 	if r.peers != nil {
