@@ -22,7 +22,7 @@ import (
 )
 
 // run works until the context ends, or until something of it fails: then all of it ends, and the kubelet
-// starts it again. An API server that is unavailable is waited for; only a replica that leads ends then, since another may take over.
+// starts it again. It waits for an unavailable API server; only a replica that leads ends then, since another may take over.
 func run(ctx context.Context, o *options, log *slog.Logger) (err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -144,7 +144,7 @@ func serve(ctx context.Context, o *options, a *assembly.Assembly, public *server
 // askAgain is how long after a failure the API server is asked again.
 const askAgain = 2 * time.Second
 
-// certificates are those of a folder, or of the platform's own authority. An API server that is unavailable is waited for.
+// certificates are those of a folder, or of the platform's own authority. It waits for an unavailable API server.
 func certificates(ctx context.Context, o *options, log *slog.Logger) (servertls.Source, error) {
 	if o.tls != "" {
 		return servertls.NewFiles(o.tls, time.Now, func(err error) {

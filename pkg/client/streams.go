@@ -20,7 +20,7 @@ const (
 	silence = 45 * time.Second
 	// maxFrame bounds a line of a stream: a line of a log has a MiB at most, and base64 makes it longer.
 	maxFrame = 64 << 20
-	// between is how long it is waited before a stream is opened again, at first and at most.
+	// between is the first and the longest pause before a stream is opened again.
 	between     = time.Second
 	betweenMost = 15 * time.Second
 )

@@ -50,7 +50,7 @@ type answer struct {
 }
 
 // Check lets the server check job files against the cluster's offer to the signed-in user. It leaves out findings that have been
-// reported. If no finding is an error, the list has one entry for each request; with outlook, it says whether the jobs would start now.
+// reported. If no finding is an error, the list has one entry for each request; with outlook, it reports whether the jobs would start now.
 func (c *Jobs) Check(ctx context.Context, all []Request, outlook bool) ([]api.Checked, strictyaml.Findings, error) {
 	var out []api.Checked
 	query := url.Values{"check": {"true"}}

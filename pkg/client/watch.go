@@ -34,7 +34,7 @@ func (c *Jobs) Watch(ctx context.Context, f job.Filter, every time.Duration, sho
 	})
 }
 
-// errNoWatch says that a list has to be asked for.
+// errNoWatch means that the caller has to request a list.
 var errNoWatch = errors.New("the server doesn't tell what changes in this list")
 
 // errReread begins a watch without a place.

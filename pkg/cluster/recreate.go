@@ -22,7 +22,7 @@ const phaseReset = "reset"
 type Loss struct {
 	// Members are the machines that belong to the cluster, by host name.
 	Members []string `json:"members"`
-	// API is up if the cluster could be asked for its objects, otherwise down.
+	// API is up if the API server answered, otherwise down.
 	API string `json:"api"`
 	// Objects counts the objects of the most telling kinds.
 	Objects []KindCount `json:"objects,omitempty"`

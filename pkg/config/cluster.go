@@ -46,7 +46,7 @@ type Kubernetes struct {
 // KubernetesSpec is the section "kubernetes". The keys are the original's if their
 // meaning is the same.
 type KubernetesSpec struct {
-	// Managed says whether paictl installed Kubernetes and maintains it; absent means yes.
+	// Managed reports whether paictl installed Kubernetes and maintains it; absent means yes.
 	Managed *bool `yaml:"managed,omitempty" json:"managed,omitempty"`
 	// Version of Kubernetes, "v1.36.3". It must be the bundle's.
 	Version string `yaml:"version" json:"version"`

@@ -28,7 +28,7 @@ type NewMachines struct {
 	SKU     string // "auto" or "" to ask the machine
 }
 
-// Machines returns them as entries of a layout, without the facts that the machines must be asked for.
+// Machines returns them as entries of a layout, without the facts that only the machines know.
 func (n NewMachines) Machines() ([]layout.Machine, error) {
 	var out []layout.Machine
 	for _, h := range n.Hosts {

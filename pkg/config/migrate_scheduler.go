@@ -82,7 +82,7 @@ func hivedKeys() keys {
 // hivedFile collects the parts of the file that are not kept.
 type hivedFile struct{ dropped []string }
 
-// keep returns the parts of a value that have an effect; lists are looked through.
+// keep returns the parts of a value that have an effect; it also checks the items of lists.
 func (h *hivedFile) keep(allowed keys, v any, path string) any {
 	switch v := v.(type) {
 	case map[string]any:

@@ -116,7 +116,7 @@ func (c *Client) find(ctx context.Context, user, name, object string) (*Job, err
 	return j, nil
 }
 
-// fewChunks is up to how many ConfigMaps of tasks are asked for one by one, as fewPods is for pods.
+// fewChunks is the largest number of ConfigMaps of tasks that are read one by one, as fewPods is for pods.
 const fewChunks = 16
 
 // chunks reads the ConfigMaps with the tasks of a large job, as many as exist.
@@ -177,7 +177,7 @@ func (c *Client) brief(ctx context.Context, user, name, object string) (*Job, er
 	switch {
 	case err == nil:
 		past := Past(archived)
-		past.Object = object // which may be the UID that was asked for
+		past.Object = object // which may be the requested UID
 		return past, nil
 	case apierrors.IsNotFound(err):
 		return j, notFound(user, name, nil)
@@ -200,7 +200,7 @@ func (c *Client) Kept(ctx context.Context, j *Job) (*api.JobDetail, error) {
 	return c.History.Job(ctx, j.Object)
 }
 
-// fewPods is up to how many pods are asked for one by one: to list a job's, the API server looks at those of all jobs.
+// fewPods is the largest number of pods that are read one by one: to list the pods of a job, the API server scans those of all jobs.
 const fewPods = 8
 
 // Pods lists the pods of a job: of its current attempt, and ended ones that are kept for their logs.

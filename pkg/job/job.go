@@ -20,7 +20,7 @@ type Job struct {
 	Live bool `json:"live"`
 	// State is its state without regard to its pods and the queue.
 	State Phase `json:"state"`
-	// StopAsked reports whether its end was asked for.
+	// StopAsked reports whether someone requested its stop.
 	StopAsked bool `json:"stopAsked,omitempty"`
 	// Roles are in the order of the job file; of one that is gone, those of tasks that the history has.
 	Roles []Role `json:"roles"`
@@ -62,7 +62,7 @@ func Past(a *api.JobDetail) *Job {
 // Title is how a person names it: user/name.
 func (j *Job) Title() string { return j.User + "/" + j.Name }
 
-// Stopping reports whether the end of a job was asked for and hasn't come.
+// Stopping reports whether a stop was requested and the job hasn't finished.
 func (j *Job) Stopping() bool { return j.Live && j.StopAsked && !j.State.Done() }
 
 // Ended reports whether a job has finished.

@@ -17,7 +17,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/job/v1"
 )
 
-// maxPage is how many rows the job controller is asked for at once, at most.
+// maxPage is the largest number of rows that are requested from the job controller at once.
 const maxPage = 1000
 
 // List lists jobs: those that the API has, and those that only the history has. The job controller has both in memory. If it doesn't

@@ -12,7 +12,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 )
 
-// Rounds says since when providers have been asked about people in rounds that follow each other, and when the last round ended.
+// Rounds holds the time since which providers have been queried without a gap, and the end of the last round.
 // A zero time isn't known.
 type Rounds struct{ Since, Last time.Time }
 

@@ -43,7 +43,7 @@ const (
 	LevelCritical = "critical"
 )
 
-// Verdict says whether a cluster is healthy, and if not, why.
+// Verdict reports whether a cluster is healthy, and if not, why.
 type Verdict struct {
 	Level string `json:"level"`
 	// Problems are the worst first; of the same kind of trouble on many machines there is one.

@@ -266,7 +266,7 @@ func newEventRow(e *corev1.Event) *eventRow {
 	return r
 }
 
-// longest is how much is kept of a text that others wrote.
+// longest limits the part of a text that is kept, because others wrote it.
 const longest = 1024
 
 func clip(s string) string {

@@ -86,7 +86,7 @@ func (f *folder) found(same, machine string, c *checks.Finding) {
 	f.add(same, Problem{Level: level[c.Severity], Kind: "machine", Name: machine, Message: c.Message, Hint: c.Remedy})
 }
 
-// judge says whether a cluster is healthy.
+// judge reports whether a cluster is healthy.
 func judge(c *Cluster) Verdict {
 	f := &folder{at: map[string]int{}}
 	judgeSources(f, c.Sources)

@@ -177,7 +177,7 @@ func (k *keeper) look(ctx context.Context) {
 func (k *keeper) claimed(ctx context.Context) bool {
 	mac, err := k.link.other(ctx)
 	if err != nil {
-		k.log.ErrorContext(ctx, "the network can't be asked for the address", "err", err)
+		k.log.ErrorContext(ctx, "whether another machine has the address is unknown", "err", err)
 		return false
 	}
 	if mac != "" && mac != k.conflict {

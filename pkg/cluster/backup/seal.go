@@ -92,7 +92,7 @@ func fromFile[T any](name string, parse func(io.Reader) ([]T, error)) ([]T, erro
 // Keys open an archive.
 type Keys struct {
 	Identities []age.Identity
-	// Passphrase is asked for the passphrase if an archive has one; nil if none can be given.
+	// Passphrase returns the passphrase of an archive that has one; nil if there is no way to get it.
 	Passphrase func() (secret.String, error)
 	// Plain accepts an archive that isn't encrypted, which anyone may have written or changed.
 	Plain bool

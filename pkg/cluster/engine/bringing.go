@@ -112,7 +112,7 @@ func (b *bringing) send(ctx context.Context, t transfer) error {
 }
 
 // watch keeps other machines from waiting for one that takes a file too slowly, or not at all, and so blocks one of the few places for files that
-// paictl sends. The caller calls took with the number of bytes sent so far, and end when the sending is over.
+// paictl sends. The caller calls took with the number of bytes sent so far, and end when the transfer is complete.
 func (b *bringing) watch(t transfer, began time.Time) (took func(sent, total int64), end func()) {
 	now, w := b.p.r.Opts.Clock, newPace(b.p.patience, began)
 	var mu sync.Mutex

@@ -19,7 +19,7 @@ type Offer struct {
 	Headers []string `json:"headers,omitempty"`
 	// FabricManager means that it may be installed on machines with NVSwitches, too.
 	FabricManager bool `json:"fabricManager"`
-	// NVLink5 means that this includes switches of NVLink 5.
+	// NVLink5 reports whether this includes switches of NVLink 5.
 	NVLink5  bool      `json:"nvlink5"`
 	Missing  []string  `json:"missing,omitempty"` // packages without which it can't be installed
 	Packages []Package `json:"-"`                 // those that are available

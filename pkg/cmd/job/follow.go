@@ -26,7 +26,7 @@ type followOptions struct {
 // errTimeout is the cause of a context whose time is over.
 var errTimeout = errors.New("timeout")
 
-// follow prints each state of a job, and why it stays in one, until one that is waited for, or the end.
+// follow prints each state of a job, and why it stays in one, until a state that the caller waits for, or the end.
 // Ctrl-C ends only the following.
 func follow(ctx context.Context, f *cmdutil.Factory, c *client.Jobs, j *job.Job, o followOptions) (*job.Detail, error) {
 	waiting := ctx
@@ -80,7 +80,7 @@ func follow(ctx context.Context, f *cmdutil.Factory, c *client.Jobs, j *job.Job,
 	return last, err
 }
 
-// left ends a command after Ctrl-C. It says whether the job continues, and how to
+// left ends a command after Ctrl-C. It reports whether the job continues, and how to
 // show it again. last is its last known state.
 func left(f *cmdutil.Factory, j *job.Job, last *job.Detail) error {
 	goesOn := "continues"

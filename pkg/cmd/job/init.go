@@ -29,7 +29,7 @@ type InitOptions struct {
 	Found bool
 	File  string
 	Force bool
-	// Ask reports whether the user is asked for values without a flag.
+	// Ask reports whether to prompt for values without a flag.
 	Ask bool
 }
 

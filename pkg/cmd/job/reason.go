@@ -10,7 +10,7 @@ import (
 	"github.com/openpai/paictl/pkg/job"
 )
 
-// reasonEvery is how often it is asked why a job waits: that takes several questions, a look only two.
+// reasonEvery is the time between two requests for the reason why a job waits: each sends more requests than a check of its state.
 const reasonEvery = 4 * time.Second
 
 // reasonAfter is how long a job is in a state before the state alone no longer says enough.
@@ -20,8 +20,8 @@ const reasonAfter = 2 * time.Second
 type reasons struct {
 	now  func() time.Time
 	why  func(context.Context) (*job.Why, error)
-	at   string    // where the job was when it was looked at last
-	next time.Time // when it is asked
+	at   string    // the state of the job at the last check
+	next time.Time // of the next request
 	told string
 }
 

@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	sweepAsks = 200    // a sweep of more jobs is asked about
+	sweepAsks = 200    // a sweep of more jobs needs a confirmation
 	sweepMost = 10_000 // more are a mistake
 )
 

@@ -49,7 +49,7 @@ func openJobs(ctx context.Context, opts *OpenPAIOptions) (*jobs, error) {
 	return &jobs{from: from, to: to, known: known}, nil
 }
 
-// pageJobs is how many jobs the history is asked for at a time.
+// pageJobs is the number of jobs that one request to the history returns.
 const pageJobs = 1000
 
 func knownJobs(ctx context.Context, to *job.Client) (map[string]bool, error) {
@@ -101,7 +101,7 @@ type progress struct {
 	last int
 }
 
-// every is how many jobs are looked at between two lines.
+// every is the number of jobs between two lines of progress.
 const every = 5000
 
 func (p *progress) say(done, all int) {

@@ -206,7 +206,7 @@ func (opts *GPURepairOptions) add(cmd *cobra.Command, runF func(context.Context,
 	cmdutil.AddOutputFlag(cmd, &opts.Output, "text", "json")
 }
 
-// answerEvery is how often the node is looked at for the agent's answer.
+// answerEvery is the time between two checks for the agent's answer.
 const answerEvery = 300 * time.Millisecond
 
 func gpuOrderRun(ctx context.Context, opts *GPURepairOptions) error {

@@ -168,7 +168,7 @@ func forget(edit **config.LayoutEdit, dir, host string, cells *cells) error {
 	return e.Write()
 }
 
-// settle brings the machines that stay to the smaller layout. That needs the bundle; the
+// settle applies the smaller layout to the remaining machines. That needs the bundle; the
 // removal itself is done without.
 func settle(ctx context.Context, opts *RemoveOptions, s *session.Session, edit *config.LayoutEdit) error {
 	if err := s.UseBundle(ctx); err != nil {

@@ -198,7 +198,7 @@ func (s *Session) UpCommand() string { return s.flags.up }
 // Again returns the command line as it would be typed again with other arguments.
 func (s *Session) Again(args []string) string { return s.flags.again(args) }
 
-// connectWith makes the client. A terminal is asked about unknown host keys and for
+// connectWith makes the client. At a terminal, it asks about unknown host keys and for
 // passphrases; without one, unknown hosts are refused unless they may be accepted.
 func (s *Session) connectWith(n Needs) {
 	counter := &ssh.Counter{}

@@ -14,7 +14,7 @@ import (
 )
 
 // sink opens the renderer when a run has connected to its hosts: until then the person
-// at the terminal may be asked about host keys and passphrases, which a live table would
+// at the terminal may have to answer questions about host keys and passphrases, which a live table would
 // paint over. A run's first event is its start; the second comes after the connections.
 type sink struct {
 	open  func() progress.Renderer

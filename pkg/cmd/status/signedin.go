@@ -40,7 +40,7 @@ func signedInRun(ctx context.Context, opts *StatusOptions, w *connection.Connect
 // pollEvery is how often the server is asked.
 const pollEvery = 5 * time.Second
 
-// polls is a model that a server is asked for again and again.
+// polls reads the model from a server repeatedly.
 type polls struct {
 	ask     func(context.Context) (*status.Cluster, error)
 	every   time.Duration

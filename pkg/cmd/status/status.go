@@ -167,7 +167,7 @@ func watchRun(ctx context.Context, opts *StatusOptions, follower Following) erro
 	return err
 }
 
-// firstModel is how long the first model is waited for, which is where changes begin.
+// firstModel limits the wait for the first model, on which changes are based.
 const firstModel = 10 * time.Second
 
 func writeChanges(ctx context.Context, opts *StatusOptions, follower Following) error {

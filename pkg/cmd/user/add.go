@@ -32,7 +32,7 @@ func NewCmdAdd(f *cmdutil.Factory, runF func(context.Context, *AddOptions) error
 		Short: "Add a person",
 		Long: `Adds a person, who can sign in at once.
 
-The password is asked for on the terminal, or read with --password-stdin. --generate-password makes one and prints it once;
+paictl prompts for the password on the terminal, or reads it with --password-stdin. --generate-password makes one and prints it once;
 --no-password adds a person who signs in another way, or gets a password later. A password has 10 characters or more, and is
 refused if it is easy to guess.
 

@@ -14,7 +14,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
-// Severity says whether a finding stops the work.
+// Severity determines whether a finding stops the work.
 type Severity string
 
 // Severities. A warning is reported and the work continues.

@@ -201,7 +201,7 @@ func TestFaultsOfMachinesAreFound(t *testing.T) {
 		}, []string{"problem w1: |look at the key"}},
 		{"a server that drops connections", "machines-reachable", func(c *Cluster) {
 			c.Look.Machines["w1"] = &cluster.Looked{Err: hint.Errorf("look at MaxStartups", "w1: %w: %w", ssh.ErrUnreachable, io.EOF)}
-		}, []string{"problem w1: can't be looked at by SSH|look at MaxStartups"}},
+		}, []string{"problem w1: can't be checked by SSH|look at MaxStartups"}},
 		{"answers that broke off", "machines-reachable", func(c *Cluster) { c.Look.Machines["w1"].Broken["more"] = "1" }, []string{"warning w1: |aborted"}},
 		{"a kubelet that was stopped", "kubelet-active", unit("w1", "kubelet", "inactive", "enabled"), []string{"problem w1: the kubelet doesn't run (inactive)|systemctl enable --now kubelet|journalctl -u kubelet"}},
 		{"a kubelet that won't come back", "kubelet-active", unit("w1", "kubelet", "active", "disabled"), []string{"problem w1: |won't after the next reboot|systemctl enable kubelet"}},

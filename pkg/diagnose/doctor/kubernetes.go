@@ -28,7 +28,7 @@ func kubernetesChecks() []*Check {
 		},
 		{
 			ID: "api-servers", Group: "kubernetes", Title: "Each master's API server answers", Needs: Machines,
-			Looks: "the API server of each machine of the control plane, asked on that machine",
+			Looks: "the API server of each machine of the control plane, by a request on that machine",
 			Run:   apiServers,
 		},
 		{

@@ -101,7 +101,7 @@ func machinesReachable(_ context.Context, c *Cluster) (out []Finding, _ error) {
 
 func unreachable(n *engine.Node, err error) Finding {
 	if remedy := hint.Of(err); remedy != "" && !ssh.Silent(err) {
-		return problem(n.Hostname, remedy, "can't be looked at by SSH at %s", n.HostIP).seen(err.Error())
+		return problem(n.Hostname, remedy, "can't be checked by SSH at %s", n.HostIP).seen(err.Error())
 	}
 	remedy := fmt.Sprintf("switch it on, or look at its console, its cable and its sshd (ssh %s@%s); if it is lost permanently: paictl node remove %s", n.Target.User, n.HostIP, n.Hostname)
 	return problem(n.Hostname, remedy, "doesn't answer by SSH at %s: the machine is off, or the network to it is broken", n.HostIP).seen(err.Error())

@@ -74,7 +74,7 @@ const (
 
 // Limits of a report.
 const (
-	// MaxPoints is how many values a series has at most, and DefaultPoints how many it has if no number is asked for.
+	// MaxPoints is the largest number of values of a series, and DefaultPoints the number without one in the request.
 	MaxPoints     = 300
 	DefaultPoints = 241
 	// MaxSpan is the longest range. Prometheus keeps figures for 31 days by default.

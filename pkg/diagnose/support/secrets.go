@@ -23,7 +23,7 @@ import (
 	"github.com/openpai/paictl/pkg/services/catalogue"
 )
 
-// known are the secrets that are looked for in everything that goes into the bundle. They are in memory only.
+// known holds the secrets that are removed from everything in the bundle. They are in memory only.
 type known struct {
 	builder             redact.Builder
 	count, unsearchable int

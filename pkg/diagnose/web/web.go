@@ -48,7 +48,7 @@ func New(c *kube.Cluster) *Client {
 // Close closes the connections: a kubelet logs an error about one that isn't closed.
 func (w *Client) Close() { w.client.CloseIdleConnections() }
 
-// longest is how much is read of an error that others wrote.
+// longest limits the part of an error message that is read, because others wrote it.
 const longest = 1024
 
 // Get asks a service. The caller closes the answer.

@@ -400,7 +400,7 @@ func syncFile(path string) error {
 }
 
 // noticed remembers that an operation met damage. The program has to end: when it starts again the
-// archive is looked at, and put aside.
+// archive is checked, and put aside.
 func (d *database) noticed(err error) {
 	if d.path == "" || !damaged(err) {
 		return

@@ -160,7 +160,7 @@ func (l *Cache) Where(user, name string) (vc string, known bool) {
 // Unfinished counts the jobs of a user that haven't finished, and their tasks.
 func (l *Cache) Unfinished(user string) (jobs, tasks int) { return l.index.Unfinished(user) }
 
-// errEmpty is of lists that are asked for before all jobs have been read.
+// errEmpty is returned for lists before all jobs have been read.
 var errEmpty = fmt.Errorf("%w: the jobs have not been read yet", listing.ErrUnavailable)
 
 // List lists jobs, newest first, with their places in the queue.

@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// maxCreate is how many pods are made before the Framework is looked at again: a stop in the
+	// maxCreate is how many pods are made before the Framework is checked again: a stop in the
 	// middle of ten thousand is noticed.
 	maxCreate = 200
 	parallel  = 16 // calls for one Framework at a time

@@ -196,7 +196,7 @@ func slimMetadata(o any) (any, error) {
 	return o, nil
 }
 
-// settle is how long a Framework's events are collected before it is looked at: large ones cost more
+// settle is how long a Framework's events are collected before it is processed: large ones cost more
 // per look, and have more events.
 func settle(tasks int32) time.Duration {
 	if tasks < 50 {

@@ -41,7 +41,7 @@ func (r *reconciler) persist(ctx context.Context, f *v1.Framework, e *entry) err
 	archived := e.status.ArchivedTime != nil
 	switch {
 	case headerFirst:
-		// Once it says that all is archived it is never looked at again.
+		// When it says that everything is archived, it is never checked again.
 		if err := r.writeHeader(ctx, f, e, archived && len(e.dirtyChunks) == 0); err != nil {
 			return err
 		}

@@ -70,7 +70,7 @@ func (r *reconciler) endRemoved(ctx context.Context) error {
 	return r.listRemoved(ctx)
 }
 
-// removedPage is how many jobs are looked at together.
+// removedPage is the number of jobs of one batch.
 const removedPage = 5000
 
 // listRemoved makes the archive list finished jobs whose Frameworks are gone, and that it expects in the API: their Frameworks were removed
@@ -126,6 +126,6 @@ func (c *Controller) LookForGone() { vanish(c.vanished) }
 func vanish(to chan<- struct{}) {
 	select {
 	case to <- struct{}{}:
-	default: // it will be looked for anyway
+	default: // a check is already due
 	}
 }

@@ -80,7 +80,7 @@ func NewStart(p *corev1.Pod) Start {
 }
 
 // State returns the state of a job. Of its pods, which were read after the Framework, only those that haven't started matter. If they
-// aren't known, pods is nil, and the state is as exact as the Framework alone allows. queued says whether the scheduler's queue has a
+// aren't known, pods is nil, and the state is as exact as the Framework alone allows. queued reports whether the scheduler's queue has a
 // gang of the job, and position is its position in the queue of its virtual cluster.
 func (b *Brief) State(pods []Start, queued bool, position int) State {
 	switch row := b.Job.State; {

@@ -17,7 +17,7 @@ import (
 	"github.com/openpai/paictl/pkg/node/logstore/logapi"
 )
 
-// errNotKept is a log that the agent of its machine doesn't have: it is asked for elsewhere.
+// errNotKept means that the agent of its machine doesn't have a log: other sources may.
 var errNotKept = errors.New("no agent keeps it")
 
 // errLost is one that it had.

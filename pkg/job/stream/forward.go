@@ -99,7 +99,7 @@ func (c *conn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// closing is how long the end of a connection is waited for. If the program exits before the API server knows it, the
+// closing limits the wait for the end of a connection. If the program exits before the API server knows it, the
 // kubelet logs an error.
 const closing = 200 * time.Millisecond
 

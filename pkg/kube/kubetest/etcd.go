@@ -32,7 +32,7 @@ func etcdOf(s *sandbox.Sandbox) (etcd, error) {
 	return etcd{address, client}, err
 }
 
-// list returns all keys, in order; with values only if they are asked for.
+// list returns all keys, in order; with values only on request.
 func (e etcd) list(ctx context.Context, values bool) ([]entry, error) {
 	var out struct {
 		Kvs []entry `json:"kvs"`

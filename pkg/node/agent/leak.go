@@ -6,8 +6,8 @@ import (
 	"github.com/openpai/paictl/pkg/node/agent/gpu"
 )
 
-// Memory of an unused GPU that is in use is leaked: a process ended, and the driver didn't release its memory. The next job would get less
-// memory than it expects.
+// If memory of a GPU is in use although no process uses the GPU, it is leaked: a process ended, and the driver didn't release its memory. The
+// next job would get less memory than it expects.
 
 const (
 	// leakedFor is how long memory has to be in use without a process: a process that ends releases it within seconds.

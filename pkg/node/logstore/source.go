@@ -23,7 +23,7 @@ type source struct {
 	size   int64
 	file   *os.File // nil if it isn't open
 	gone   bool     // removed from the folder; its file can still be read
-	before int64    // its size when it was looked at last
+	before int64    // its size at the last check
 	quiet  bool     // it has not grown since the last look, and it had a successor then
 }
 

@@ -59,7 +59,7 @@ type Options struct {
 	Now       func() time.Time
 }
 
-// Open opens a store, with the logs that an earlier run has left.
+// Open opens a store, with the logs of earlier runs.
 func Open(o Options) (*Store, error) {
 	if err := os.MkdirAll(o.Folder, 0o700); err != nil {
 		return nil, err

@@ -49,7 +49,7 @@ type stream struct {
 	last     time.Time           // when a line was last written
 	gap      bool                // lines may be missing before the next frame
 	over     bool                // its pod is gone, and all is read
-	seen     bool                // the kubelet's folder was looked at
+	seen     bool                // the kubelet's folder was read
 	gaps     int
 	// unsettled: the file before the current one still grew at the last look.
 	unsettled bool

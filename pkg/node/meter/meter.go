@@ -29,7 +29,7 @@ type Meter struct {
 	turn  chan struct{} // holds a place for the caller who reads
 	last  reading
 	at    time.Time             // when last was read
-	asked map[string]bool       // pods that were looked for then, or since then
+	asked map[string]bool       // pods that were searched for then, or since then
 	told  map[string]logapi.Use // by container: the answer to the last reading
 }
 

@@ -59,7 +59,7 @@ func descend(root *os.Root, parts []string, create bool) (*os.Root, error) {
 // errLink means that a path leads through a symbolic link.
 var errLink = errors.New("is a symbolic link, which is not followed")
 
-// step opens one folder inside another. After opening it, step checks that it is the folder that was looked at, and not a
+// step opens one folder inside another. After opening it, step checks that it is the folder that was checked before, and not a
 // link that has replaced it since.
 func step(at *os.Root, name string, create bool) (*os.Root, error) {
 	if create {

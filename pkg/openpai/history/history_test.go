@@ -33,7 +33,7 @@ var (
 
 func clock() time.Time { return now }
 
-// place is a history that jobs are given to.
+// place is a history that receives jobs.
 func place(t *testing.T, o archive.Options) archive.Store {
 	t.Helper()
 	o.Now = clock

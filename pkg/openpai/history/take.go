@@ -33,7 +33,7 @@ type Options struct {
 	Known func(uid string) bool
 	// Give takes a part of a history; nil: it is a dry run.
 	Give func(ctx context.Context, part io.Reader, size int64) (*api.Import, error)
-	// Told is called after each step: how many of all jobs were looked at; it may be nil.
+	// Told is called after each step with the number of jobs that were processed, and of all; it may be nil.
 	Told func(done, all int)
 	Now  func() time.Time
 	// Part is how many jobs are given at a time, about; 0: a thousand.

@@ -119,7 +119,7 @@ func (s *Service) Fresh() error {
 	return s.people.Fresh()
 }
 
-// tending is how often keys and expired records are looked at.
+// tending is the time between two checks of keys and expired records.
 const tending = time.Minute
 
 // Tend makes keys, rotates them, removes expired records, and writes the reason to Users that are ignored, until ctx ends. Only the

@@ -100,7 +100,7 @@ var (
 	ErrTooMany = errors.New("there are too many tokens: revoke some")
 )
 
-// Lifetimes are how long tokens last. Zero is the default.
+// Lifetimes holds the lifetimes of tokens. Zero is the default.
 type Lifetimes struct {
 	Access  time.Duration // 15 minutes
 	Browser time.Duration // 24 hours

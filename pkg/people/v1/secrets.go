@@ -39,7 +39,7 @@ const (
 // AdministratorsLease is held, in Namespace, during changes that could remove the last administrator.
 const AdministratorsLease = "people-administrators"
 
-// RoundsLease records, in Namespace, since when providers have been asked about people, and when the last round ended.
+// RoundsLease records, in Namespace, the time since which providers have been queried, and the end of the last round.
 const RoundsLease = "sign-in-rounds"
 
 // PasswordName returns the name of the Secret with the hash of a person's password.

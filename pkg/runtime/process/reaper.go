@@ -173,7 +173,7 @@ func (p *Process) Signal(s unix.Signal) error {
 	return nil
 }
 
-// Alive reports whether the group has members, except for a leader that was waited for.
+// Alive reports whether the group has members, except for a leader that was reaped.
 func (p *Process) Alive() bool { return !errors.Is(unix.Kill(-p.PID, 0), unix.ESRCH) }
 
 // Code returns the exit code that a shell would report for a program.

@@ -129,7 +129,7 @@ type Explanation struct {
 	OwnedCPUCells int `json:"ownedCPUCells,omitempty"`
 	UsedCPUCells  int `json:"usedCPUCells,omitempty"`
 	FreeCPUCells  int `json:"freeCPUCells,omitempty"`
-	// Nodes are where a gang that is Ready would go. Only GPUs were looked at.
+	// Nodes are where a gang that is Ready would go. Only GPUs were considered.
 	Nodes []string `json:"nodes,omitempty"`
 	// Free are the largest cells that the request could use, Missing those that it still needs.
 	Free    []LevelCount `json:"free,omitempty"`

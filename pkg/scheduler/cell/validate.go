@@ -133,7 +133,7 @@ type walk struct {
 	*validator
 	chain string
 	line  []Level
-	node  string // of the cell that is being looked at
+	node  string // of the current cell
 	pin   string // of the cell around it
 }
 

@@ -228,7 +228,7 @@ func (s *Scheduler) whyWait(e *Explanation, r *Request, targets []target) {
 const promise = " %s of %s would start now."
 
 // WithoutSmaller returns a text without the promise that a smaller gang would start. It holds for gangs that may run on all nodes: only
-// cells were looked at.
+// cells were considered.
 func (e *Explanation) WithoutSmaller(text string) string {
 	if e.Smaller == nil {
 		return text

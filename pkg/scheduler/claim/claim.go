@@ -24,7 +24,7 @@ const (
 	Class = Driver
 	// PodsClass is the DeviceClass of GPUs for ordinary pods, which any scheduler may allocate. The chart of the agent makes it.
 	PodsClass = "pods." + Driver
-	// ForPods is the attribute of a device that says whether it is a GPU for ordinary pods.
+	// ForPods is the attribute of a device that reports whether it is a GPU for ordinary pods.
 	ForPods = "forPods"
 	// Unhealthy is the key of the taint of a device that is sick.
 	Unhealthy = Driver + "/unhealthy"

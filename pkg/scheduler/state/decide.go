@@ -247,7 +247,7 @@ func (s *state) waitsFor(g *gang, p *pod) queue.Attempt {
 	return queue.Unfit
 }
 
-// incomplete says what a gang still waits for before a place is looked for, "" if nothing.
+// incomplete names the missing parts of a gang before the search for a place begins, or returns "".
 func (s *state) incomplete(g *gang, like *pod, ready []*pod) string {
 	want, there, gated := 0, 0, 0
 	for _, set := range like.request.Sets() {

@@ -16,7 +16,7 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/queue"
 )
 
-// waiting returns the queue of gangs that wait. They are looked at in parts, each as it is then. The resources of virtual clusters are
+// waiting returns the queue of gangs that wait. It is read in parts, each in its state at that time. The resources of virtual clusters are
 // counted last: a gang that ends in between may count twice but is never left out, so that no end is estimated too late.
 func (b *Store) waiting() (q queue.Queue, leading bool) {
 	var gangs []*gang

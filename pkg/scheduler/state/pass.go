@@ -80,7 +80,7 @@ type turn struct {
 // in that time. The next pass continues where this one stopped.
 const turnShare = 20 * time.Millisecond
 
-// heads are how many gangs of a turn, from its first, are looked at in each pass, even if the round has come to others: they are the
+// heads is the number of gangs, from the first of a turn, that each pass tries, even if the round has reached others: they are the
 // first to get cells that become free in a long round.
 const heads = 8
 
@@ -110,7 +110,7 @@ func (s *state) look(p *pass, g *gang, of turn) (queue.Attempt, []*corev1.Pod) {
 		p.left[of] = true
 		return queue.Later, nil
 	case g.searched >= s.round[of] && p.left[of]:
-		return g.attempt, nil // one before it hasn't been looked at
+		return g.attempt, nil // one before it hasn't been tried
 	case g.searched >= s.round[of]:
 		return s.try(g) // its time isn't counted, so that gangs that the round hasn't reached don't lose theirs
 	case p.spent[of] >= p.share:
@@ -127,8 +127,8 @@ func (s *state) look(p *pass, g *gang, of turn) (queue.Attempt, []*corev1.Pod) {
 const mostSecond = 8
 
 // second reports whether opportunistic gangs have to wait in a pass: guaranteed ones that it hasn't reached could start on the free cells, and
-// would evict them again. They wait until all guaranteed gangs of each virtual cluster were looked at once since the last turn of opportunistic
-// ones, which may take several passes. The number of passes is limited: if gangs come faster than they are looked at, they would wait forever.
+// would evict them again. They wait until all guaranteed gangs of each virtual cluster were tried once since the last turn of opportunistic
+// ones, which may take several passes. The number of passes is limited: if gangs come faster than they are tried, they would wait forever.
 func (s *state) second(p *pass) bool {
 	if p.known {
 		return p.second
@@ -198,7 +198,7 @@ func (b *Store) finish(attempt queue.Attempt) (_ queue.Attempt, pods []*corev1.P
 	return attempt, pods
 }
 
-// ended ends a pass. again: more gangs are to be looked at.
+// ended ends a pass. again means that more gangs have to be tried.
 func (s *state) ended(q *queue.Queue, p *pass) (again bool) {
 	s.goesOn = p.left
 	s.reserving = map[gangKey]bool{}

@@ -49,7 +49,7 @@ type state struct {
 	generation int64
 	// admitted are nodes that pods with some constraints may run on, for one state of all nodes.
 	admitted map[string]nodeSet
-	// round is the epoch in which the last round of a turn began: in each round, every gang of the turn is looked at once. goesOn: it
+	// round is the epoch in which the last round of a turn began: each round tries every gang of the turn once. goesOn: it
 	// continues in the next pass.
 	round  map[turn]uint64
 	goesOn map[turn]bool
@@ -166,8 +166,8 @@ type gang struct {
 	held bool
 }
 
-// place is the place in the queue of a gang that has no pods. One of another shape is another job, which only
-// has the same name.
+// place is the place in the queue of a gang that has no pods. A gang of another shape belongs to another job with
+// the same name.
 type place struct {
 	since, lost time.Time
 	shape       []cell.PodSet

@@ -322,7 +322,7 @@ func (b *Store) unlock() {
 	}
 }
 
-// partOf is how many pods or gangs are looked at under one hold of the lock.
+// partOf is how many pods or gangs are processed while the lock is held.
 const partOf = 4096
 
 // inParts calls f with the state and the elements of all, in parts. Between two parts others may have the lock: f has to check

@@ -11,9 +11,9 @@ import (
 )
 
 // A gang that is to get cells of others may be one that its nodes can't run for another reason: its volume is missing, or a port
-// is taken. Only kube-scheduler knows, so that it is asked before the others end. Until it answers, the cells are reserved.
+// is taken. Only kube-scheduler knows, so it is asked before the others stop. Until it answers, the cells are reserved.
 
-// mostTrialPause is how long a gang waits at most between two nodes that it is tried on.
+// mostTrialPause is the longest pause between two nodes on which a gang is tried.
 const mostTrialPause = 10 * time.Second
 
 // tryOut asks kube-scheduler whether pods can run where the gang is to run after others have ended. pods are those that

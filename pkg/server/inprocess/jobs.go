@@ -13,7 +13,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/app"
 )
 
-// lister reads jobs when they are asked for. pai-server follows them.
+// lister reads jobs on request; pai-server watches them instead.
 type lister struct{ *job.Client }
 
 var errFollows = errors.New("the server inside paictl doesn't follow jobs")
@@ -38,7 +38,7 @@ func (lister) Unfinished(string) (jobs, tasks int) { return 0, 0 }
 // Row implements app.Lister.
 func (lister) Row(string) (listing.Row, bool) { return listing.Row{}, false }
 
-// Await implements app.Lister. Lists are read when they are asked for, and have each change.
+// Await implements app.Lister. Lists are read on request, so they have each change.
 func (lister) Await(context.Context, string, func(listing.Row) bool) {}
 
 // gonePause is how often Gone asks.

@@ -47,7 +47,7 @@ func (b *builder) configureJobs() {
 	s.Requires = append(slices.Clone(s.Requires), AgentService)
 }
 
-// keyGPUClaims says whether tasks get their GPUs by claims.
+// keyGPUClaims determines whether tasks get their GPUs by claims.
 const keyGPUClaims = "claims"
 
 // ownRuns reports whether one of paictl's own services is enabled.

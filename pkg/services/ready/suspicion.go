@@ -29,7 +29,7 @@ type cause struct {
 	others int
 }
 
-// asked is how many objects of a group are asked about one suspicion.
+// asked is how many objects of a group are checked for one suspicion.
 const asked = 2
 
 // resolve turns suspicions into problems: each cause once, with the number of other objects that have it. Problems that waiting doesn't

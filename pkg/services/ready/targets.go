@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Kinds that are waited for. A Service or a ConfigMap works as soon as it exists.
+// Kinds whose objects a run waits for. A Service or a ConfigMap works as soon as it exists.
 const (
 	kindDeployment  = "Deployment"
 	kindDaemonSet   = "DaemonSet"
@@ -25,7 +25,7 @@ const (
 	kindPod         = "Pod"
 )
 
-// target is an object of the manifest that is waited for.
+// target is an object of the manifest that a run waits for.
 type target struct {
 	kind, namespace, name string
 	// passing: the object goes away by itself when its work is done (Jobs with a time to live).

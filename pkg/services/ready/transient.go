@@ -45,7 +45,7 @@ func transient(err error) bool {
 		code := status.Status().Code
 		return code >= http.StatusInternalServerError || code == http.StatusTooManyRequests || apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err)
 	}
-	var timeout net.Error // a url.Error is one, too: it says whether its cause is a timeout
+	var timeout net.Error // a url.Error is one, too: it reports whether its cause is a timeout
 	var op *net.OpError
 	return errors.As(err, &timeout) && timeout.Timeout() || errors.As(err, &op) || errors.Is(err, context.DeadlineExceeded) ||
 		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || utilnet.IsProbableEOF(err) || utilnet.IsHTTP2ConnectionLost(err)

@@ -20,7 +20,7 @@ const (
 	defaultGrace = 10 * time.Second
 	// settle gathers the changes of one moment into one look.
 	settle = 100 * time.Millisecond
-	// tick is how often it is looked although nothing changes: events are not watched, and
+	// tick is the time between two checks if nothing changes: events are not watched, and
 	// some problems become final with time.
 	tick = time.Second
 )

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// job is one Apply or Plan after everything was looked at and before anything is changed.
+// job is one Apply or Plan after everything was read and before anything is changed.
 type job struct {
 	*session
 	request  Request

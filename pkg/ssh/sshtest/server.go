@@ -54,7 +54,7 @@ type Config struct {
 
 // Sudo is how a server's sudo behaves.
 type Sudo struct {
-	// Password is asked for; "" means NOPASSWD.
+	// Password is the password that sudo requires; "" means NOPASSWD.
 	Password string
 	// Deny is printed instead, and sudo ends with ExitCode, or 1.
 	Deny     string

@@ -53,8 +53,8 @@ etcd's database with all objects of Kubernetes and all jobs, the keys of the cer
 service accounts, the key of secrets at rest, the configuration folder with its secrets, and the history of
 jobs. The cluster isn't changed and keeps working during the backup; the copies of etcd and of the history are consistent snapshots.
 
-The file is encrypted with age: to public keys (--recipient), or with a passphrase, for which it asks if
-nothing is given. Keep the private key or passphrase elsewhere: without it no one can restore the cluster.
+The file is encrypted with age: to public keys (--recipient), or with a passphrase. paictl prompts for one
+if you name neither. Keep the private key or passphrase elsewhere: without it no one can restore the cluster.
 The file holds no images, no data of users' storages, and no logs of running tasks. It gets its name when it is complete.` + places,
 		Example: `  paictl cluster backup -p ./cluster
   paictl cluster backup -p ./cluster --to /mnt/backups --recipient age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p
@@ -154,7 +154,7 @@ func (opts *Options) write(ctx context.Context, s *session.Session, to target.Ta
 	}
 	var seal *backup.Seal
 	named, err := target.WriteNamed(ctx, to, name, nameWithout, silent, func(ctx context.Context, out io.Writer, without error) error {
-		if seal == nil { // a passphrase is asked for once
+		if seal == nil { // prompt for a passphrase only once
 			sealed, err := opts.Seal.seal(opts.Factory)
 			if err != nil {
 				return err

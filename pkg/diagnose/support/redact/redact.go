@@ -54,7 +54,7 @@ type pattern struct {
 	inside bool
 }
 
-// Add adds a secret, in all of its forms and line by line. It returns false if the secret can't be looked for: it
+// Add adds a secret, in all of its forms and line by line. It returns false if the filter can't search for the secret: it
 // is too short, or the same as a part of a mark.
 func (b *Builder) Add(kind, value string) bool {
 	if b.seen == nil {
@@ -126,7 +126,7 @@ func (b *Builder) one(kind, text string, inside bool) {
 	b.seen[text] = true
 	b.patterns = append(b.patterns, pattern{[]byte(text), kind, inside})
 	// A mark beside the rest of a text must not complete a secret: one that ends with the beginning of a mark
-	// is looked for without that end as well, and the other way round.
+	// also matches without that end, and the other way round.
 	for n := 1; n < len(markStart) && n < len(text); n++ {
 		if strings.HasSuffix(text, markStart[:n]) {
 			b.one(kind, text[:len(text)-n], inside)

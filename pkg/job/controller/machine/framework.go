@@ -12,7 +12,7 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/annotation"
 )
 
-// afterWake is how often the jobs are looked at that must end first, should their end be missed.
+// afterWake is the time between two checks of the jobs that must finish first, in case their end was missed.
 const afterWake = time.Minute
 
 // begin makes the status of a Framework that is new.

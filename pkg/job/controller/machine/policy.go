@@ -27,7 +27,7 @@ func DefaultPolicy() Policy {
 	}
 }
 
-// verdict says whether another attempt follows.
+// verdict determines whether another attempt follows.
 type verdict struct {
 	retry, accountable bool
 	delay              time.Duration

@@ -162,7 +162,7 @@ func (s *step) where(t *v1.TaskStatus, p *corev1.Pod) {
 	}
 }
 
-// gpusLater is when GPUs are looked at again of which not all is known yet.
+// gpusLater is when GPUs whose facts are incomplete are checked again.
 const gpusLater = 5 * time.Second
 
 // holds records the GPUs that a pod got with its machine.

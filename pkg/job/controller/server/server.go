@@ -147,7 +147,7 @@ func within(limit time.Duration, serve func(w http.ResponseWriter, r *http.Reque
 	})
 }
 
-// readyz says whether this replica can answer and could lead.
+// readyz reports whether this replica can answer and could lead.
 func (s *Server) readyz(w http.ResponseWriter, r *http.Request) error {
 	if err := s.o.Ready(r.Context()); err != nil {
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)

@@ -104,7 +104,7 @@ func (i *Issuer) provider() (*oidc.Provider, error) {
 	if i.failed != nil && now.Before(i.retryAt) {
 		return nil, i.failed
 	}
-	// The keys are asked for by this client as long as the program runs.
+	// This client fetches the keys as long as the program runs.
 	known, err := oidc.NewProvider(oidc.ClientContext(context.Background(), i.http), i.o.Issuer)
 	if err == nil {
 		err = secureEndpoints(known)

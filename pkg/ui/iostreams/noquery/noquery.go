@@ -1,4 +1,4 @@
-// Package noquery keeps the terminal from being asked for its colours when the program starts.
+// Package noquery prevents queries to the terminal for its colours when the program starts.
 //
 // bubbletea v1 sends the query in its init, for every command: a terminal that doesn't answer makes each command
 // five seconds slower, and text that is typed during that time is lost. It doesn't query terminals that it takes for
