@@ -85,16 +85,16 @@ To try it out, make three hosts on this machine (Linux, as root):
 			root.AddCommand(c)
 		}
 	}
-	add("jobs", job.NewCmdJob(f), login.NewCmdLogin(f, nil), login.NewCmdLogout(f, nil), login.NewCmdWhoami(f, nil))
+	add("jobs", job.NewCmdJob(f), login.NewCmdLogin(f), login.NewCmdLogout(f), login.NewCmdWhoami(f))
 	add("main", config.NewCmdConfig(f))
 	add("main", status.NewCmdStatus(f, nil), cluster.NewCmdCluster(f), node.NewCmdNode(f), service.NewCmdService(f), vc.NewCmdVC(f))
-	add("main", user.NewCmdUser(f), group.NewCmdGroup(f), token.NewCmdToken(f), audit.NewCmdAudit(f, nil))
+	add("main", user.NewCmdUser(f), group.NewCmdGroup(f), token.NewCmdToken(f), audit.NewCmdAudit(f))
 	add("tools", bundle.NewCmdBundle(f), image.NewCmdImage(f))
 	add("tools", sandbox.NewCmdSandbox(f), scheduler.NewCmdScheduler(f), rules.NewCmdRules(f))
-	add("main", doctor.NewCmdDoctor(f, nil))
+	add("main", doctor.NewCmdDoctor(f))
 	add("tools", migrate.NewCmdMigrate(f))
-	add("tools", support.NewCmdSupportBundle(f, nil))
-	add("tools", version.NewCmdVersion(f, nil))
+	add("tools", support.NewCmdSupportBundle(f))
+	add("tools", version.NewCmdVersion(f))
 	root.AddCommand(docs.NewCmdDocs(f)) // hidden: for those who make packages
 	// Cobra adds these two when it runs the tree. Here they get the same errors as all others.
 	root.InitDefaultHelpCmd()

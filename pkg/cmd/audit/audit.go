@@ -24,8 +24,8 @@ type Options struct {
 	Until      string
 }
 
-// NewCmdAudit returns "paictl audit". runF replaces the run in tests.
-func NewCmdAudit(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cobra.Command {
+// NewCmdAudit returns "paictl audit".
+func NewCmdAudit(f *cmdutil.Factory) *cobra.Command {
 	opts := &Options{Factory: f}
 	cmd := &cobra.Command{
 		Use:   "audit",
@@ -42,9 +42,6 @@ paictl makes with a kubeconfig are recorded, too: their actor is kubeconfig:USER
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := opts.check(time.Now()); err != nil {
 				return err
-			}
-			if runF != nil {
-				return runF(cmd.Context(), opts)
 			}
 			return run(cmd.Context(), opts)
 		},

@@ -28,7 +28,7 @@ For machines without internet access, you add the packages of NVIDIA's driver yo
   paictl bundle list
   paictl bundle verify`,
 	}
-	cmd.AddCommand(newCmdBuild(f, nil), newCmdFetch(f, nil), newCmdVerify(f, nil), newCmdList(f, nil), newCmdAddDriver(f, nil), newCmdRemoveDriver(f, nil))
+	cmd.AddCommand(newCmdBuild(f, nil), newCmdFetch(f, nil), newCmdVerify(f, nil), newCmdList(f, nil), newCmdAddDriver(f), newCmdRemoveDriver(f))
 	return cmd
 }
 

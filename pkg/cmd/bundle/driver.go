@@ -22,7 +22,7 @@ type addDriverOptions struct {
 	Output cmdutil.Output
 }
 
-func newCmdAddDriver(f *cmdutil.Factory, runF func(context.Context, *addDriverOptions) error) *cobra.Command {
+func newCmdAddDriver(f *cmdutil.Factory) *cobra.Command {
 	opts := &addDriverOptions{IO: f.IO}
 	cmd := &cobra.Command{
 		Use:   "add-driver DIR|FILE.deb...",
@@ -47,9 +47,6 @@ To fill a folder, run this as root on a machine of that distribution with intern
 			var err error
 			if opts.Bundle, err = folder(f, opts.Bundle, nil); err != nil {
 				return err
-			}
-			if runF != nil {
-				return runF(cmd.Context(), opts)
 			}
 			return addDriverRun(cmd.Context(), opts)
 		},
@@ -76,7 +73,7 @@ type removeDriverOptions struct {
 	All    bool
 }
 
-func newCmdRemoveDriver(f *cmdutil.Factory, runF func(context.Context, *removeDriverOptions) error) *cobra.Command {
+func newCmdRemoveDriver(f *cmdutil.Factory) *cobra.Command {
 	opts := &removeDriverOptions{IO: f.IO}
 	cmd := &cobra.Command{
 		Use:   "remove-driver RELEASE|PACKAGE|PACKAGE=VERSION...",
@@ -86,7 +83,7 @@ or all packages of a distribution. Machines keep their installed packages.`,
 		Example: `  paictl bundle remove-driver 570.133.20
   paictl bundle remove-driver linux-headers-6.1.0-37-amd64 --system debian12
   paictl bundle remove-driver --all --system ubuntu22.04`,
-		RunE: func(cmd *cobra.Command, args []string) error {
+		RunE: func(_ *cobra.Command, args []string) error {
 			if opts.All == (len(args) > 0) {
 				return cmdutil.Usagef("name releases or packages, or give --all")
 			}
@@ -94,9 +91,6 @@ or all packages of a distribution. Machines keep their installed packages.`,
 			var err error
 			if opts.Bundle, err = folder(f, opts.Bundle, nil); err != nil {
 				return err
-			}
-			if runF != nil {
-				return runF(cmd.Context(), opts)
 			}
 			return removeDriverRun(opts)
 		},

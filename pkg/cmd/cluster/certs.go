@@ -31,8 +31,8 @@ type CertsOptions struct {
 	How         cluster.AuthorityOptions
 }
 
-// NewCmdCerts returns "paictl cluster certs". runF replaces the runs in tests.
-func NewCmdCerts(f *cmdutil.Factory, runF func(context.Context, *CertsOptions) error) *cobra.Command {
+// NewCmdCerts returns "paictl cluster certs".
+func NewCmdCerts(f *cmdutil.Factory) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "certs",
 		Aliases: []string{"certificates"},
@@ -44,11 +44,11 @@ years, and are replaced by "rotate-ca".`,
   paictl cluster certs renew -p ./cluster
   paictl cluster certs rotate-ca -p ./cluster`,
 	}
-	cmd.AddCommand(newCmdCertsList(f, runF), newCmdCertsRenew(f, runF), newCmdCertsRotateCA(f, runF))
+	cmd.AddCommand(newCmdCertsList(f), newCmdCertsRenew(f), newCmdCertsRotateCA(f))
 	return cmd
 }
 
-func newCmdCertsList(f *cmdutil.Factory, runF func(context.Context, *CertsOptions) error) *cobra.Command {
+func newCmdCertsList(f *cmdutil.Factory) *cobra.Command {
 	opts := &CertsOptions{Factory: f}
 	cmd := &cobra.Command{
 		Use:   "list",
@@ -60,9 +60,6 @@ by which it logs in to the API, and kubelet-server, which the API server and Pro
   paictl cluster certs list -p ./cluster -o json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if runF != nil {
-				return runF(cmd.Context(), opts)
-			}
 			return certsListRun(cmd.Context(), opts)
 		},
 	}
@@ -109,7 +106,7 @@ func certsTable(certs []checks.Certificate) cmdutil.Table {
 	return t
 }
 
-func newCmdCertsRenew(f *cmdutil.Factory, runF func(context.Context, *CertsOptions) error) *cobra.Command {
+func newCmdCertsRenew(f *cmdutil.Factory) *cobra.Command {
 	opts := &CertsOptions{Factory: f}
 	cmd := &cobra.Command{
 		Use:   "renew",
@@ -124,9 +121,6 @@ first master on which that fails. It doesn't renew the certificates of authoriti
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if opts.Within < 1 {
 				return cmdutil.Usagef("--within %d: give at least one day", opts.Within)
-			}
-			if runF != nil {
-				return runF(cmd.Context(), opts)
 			}
 			return certsRenewRun(cmd.Context(), opts)
 		},
@@ -152,7 +146,7 @@ func certsRenewRun(ctx context.Context, opts *CertsOptions) error {
 	return err
 }
 
-func newCmdCertsRotateCA(f *cmdutil.Factory, runF func(context.Context, *CertsOptions) error) *cobra.Command {
+func newCmdCertsRotateCA(f *cmdutil.Factory) *cobra.Command {
 	opts := &CertsOptions{Factory: f}
 	cmd := &cobra.Command{
 		Use:   "rotate-ca",
@@ -178,9 +172,6 @@ nodes that don't answer; add them later with --catch-up. Run it again if it is i
   paictl cluster certs rotate-ca -p ./cluster --catch-up`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if runF != nil {
-				return runF(cmd.Context(), opts)
-			}
 			return certsRotateCARun(cmd.Context(), opts)
 		},
 	}

@@ -26,6 +26,6 @@ configuration. After any failure, run it again.`,
   paictl cluster kubeconfig -p ./cluster
   paictl cluster recover -p ./cluster --dead master-1 --new master-4=10.0.0.4`,
 	}
-	cmd.AddCommand(NewCmdUp(f, nil), NewCmdPlan(f, nil), NewCmdPreflight(f, nil), NewCmdStatus(f, nil), NewCmdUpgrade(f, nil), NewCmdCerts(f, nil), NewCmdSecrets(f, nil), NewCmdKubeconfig(f, nil), NewCmdRecover(f, nil), NewCmdRecreate(f, nil), NewCmdDown(f, nil), backup.NewCmdBackup(f, nil), backup.NewCmdRestore(f, nil))
+	cmd.AddCommand(NewCmdUp(f), NewCmdPlan(f), NewCmdPreflight(f), NewCmdStatus(f, nil), NewCmdUpgrade(f, nil), NewCmdCerts(f), NewCmdSecrets(f), NewCmdKubeconfig(f), NewCmdRecover(f), NewCmdRecreate(f), NewCmdDown(f), backup.NewCmdBackup(f), backup.NewCmdRestore(f))
 	return cmd
 }

@@ -25,8 +25,8 @@ type DownOptions struct {
 	Purge   bool
 }
 
-// NewCmdDown returns "paictl cluster down". runF replaces the run in tests.
-func NewCmdDown(f *cmdutil.Factory, runF func(context.Context, *DownOptions) error) *cobra.Command {
+// NewCmdDown returns "paictl cluster down".
+func NewCmdDown(f *cmdutil.Factory) *cobra.Command {
 	opts := &DownOptions{Factory: f}
 	cmd := &cobra.Command{
 		Use:   "down",
@@ -45,9 +45,6 @@ On a terminal you confirm by typing the cluster-id; without a terminal, --yes is
   paictl cluster down -p ./cluster --purge-data --yes`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if runF != nil {
-				return runF(cmd.Context(), opts)
-			}
 			return downRun(cmd.Context(), opts)
 		},
 	}

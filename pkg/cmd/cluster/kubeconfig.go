@@ -23,8 +23,8 @@ type KubeconfigOptions struct {
 	Print   bool
 }
 
-// NewCmdKubeconfig returns "paictl cluster kubeconfig". runF replaces the run in tests.
-func NewCmdKubeconfig(f *cmdutil.Factory, runF func(context.Context, *KubeconfigOptions) error) *cobra.Command {
+// NewCmdKubeconfig returns "paictl cluster kubeconfig".
+func NewCmdKubeconfig(f *cmdutil.Factory) *cobra.Command {
 	opts := &KubeconfigOptions{Factory: f}
 	cmd := &cobra.Command{
 		Use:   "kubeconfig",
@@ -42,9 +42,6 @@ one; while the API doesn't answer at it, a master's, with a warning.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if opts.Print && (opts.Use || opts.File != "") {
 				return cmdutil.Usagef("--print writes no file: remove --use and --file")
-			}
-			if runF != nil {
-				return runF(cmd.Context(), opts)
 			}
 			return kubeconfigRun(cmd.Context(), opts)
 		},

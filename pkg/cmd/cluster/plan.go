@@ -32,8 +32,8 @@ type planned struct {
 	Unreachable []engine.Failed `json:"unreachable,omitempty"`
 }
 
-// NewCmdPlan returns "paictl cluster plan". runF replaces the run in tests.
-func NewCmdPlan(f *cmdutil.Factory, runF func(context.Context, *PlanOptions) error) *cobra.Command {
+// NewCmdPlan returns "paictl cluster plan".
+func NewCmdPlan(f *cmdutil.Factory) *cobra.Command {
 	opts := &PlanOptions{Factory: f}
 	cmd := &cobra.Command{
 		Use:   "plan",
@@ -45,9 +45,6 @@ files. It cannot change a machine: the transport refuses to send scripts that do
   paictl cluster plan -p ./cluster --exit-code || echo "the cluster has drifted"`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if runF != nil {
-				return runF(cmd.Context(), opts)
-			}
 			return planRun(cmd.Context(), opts)
 		},
 	}

@@ -24,8 +24,8 @@ type PreflightOptions struct {
 	Fix     bool
 }
 
-// NewCmdPreflight returns "paictl cluster preflight". runF replaces the run in tests.
-func NewCmdPreflight(f *cmdutil.Factory, runF func(context.Context, *PreflightOptions) error) *cobra.Command {
+// NewCmdPreflight returns "paictl cluster preflight".
+func NewCmdPreflight(f *cmdutil.Factory) *cobra.Command {
 	opts := &PreflightOptions{Factory: f}
 	cmd := &cobra.Command{
 		Use:   "preflight",
@@ -41,9 +41,6 @@ A machine that can't be reached is a finding too; if all others pass, the exit c
   paictl cluster preflight -p ./cluster -o json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if runF != nil {
-				return runF(cmd.Context(), opts)
-			}
 			return preflightRun(cmd.Context(), opts)
 		},
 	}

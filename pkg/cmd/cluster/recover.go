@@ -25,8 +25,8 @@ type RecoverOptions struct {
 	Confirm               string
 }
 
-// NewCmdRecover returns "paictl cluster recover". runF replaces the run in tests.
-func NewCmdRecover(f *cmdutil.Factory, runF func(context.Context, *RecoverOptions) error) *cobra.Command {
+// NewCmdRecover returns "paictl cluster recover".
+func NewCmdRecover(f *cmdutil.Factory) *cobra.Command {
 	opts := &RecoverOptions{Factory: f}
 	cmd := &cobra.Command{
 		Use:   "recover (--dead HOST --new [NAME=]ADDRESS | --from-member HOST)",
@@ -62,9 +62,6 @@ If the run is interrupted, run the same command again.`,
 				return cmdutil.Usagef("--role is for --new")
 			case !replace && opts.Flags.Yes && !opts.Undo:
 				return cmdutil.Usagef("--yes is for --dead and --new; to confirm a recovery: --confirm NAME, the cluster's name")
-			}
-			if runF != nil {
-				return runF(cmd.Context(), opts)
 			}
 			if replace {
 				return node.Replace(cmd.Context(), &node.ReplaceOptions{Factory: f, Flags: opts.Flags, Output: opts.Output, Dead: opts.Dead, New: opts.New, Roles: opts.Roles, Fix: opts.Fix, Force: opts.Force})

@@ -22,8 +22,8 @@ type RecreateOptions struct {
 	Confirm string
 }
 
-// NewCmdRecreate returns "paictl cluster recreate". runF replaces the run in tests.
-func NewCmdRecreate(f *cmdutil.Factory, runF func(context.Context, *RecreateOptions) error) *cobra.Command {
+// NewCmdRecreate returns "paictl cluster recreate".
+func NewCmdRecreate(f *cmdutil.Factory) *cobra.Command {
 	opts := &RecreateOptions{Factory: f}
 	cmd := &cobra.Command{
 		Use:   "recreate",
@@ -40,9 +40,6 @@ the control plane must answer. If it is interrupted at any point, run it again t
   paictl cluster recreate -p ./cluster --confirm pai   in a script`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if runF != nil {
-				return runF(cmd.Context(), opts)
-			}
 			return recreateRun(cmd.Context(), opts)
 		},
 	}

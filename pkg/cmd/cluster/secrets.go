@@ -20,8 +20,8 @@ type SecretsOptions struct {
 	DryRun  bool
 }
 
-// NewCmdSecrets returns "paictl cluster secrets". runF replaces the run in tests.
-func NewCmdSecrets(f *cmdutil.Factory, runF func(context.Context, *SecretsOptions) error) *cobra.Command {
+// NewCmdSecrets returns "paictl cluster secrets".
+func NewCmdSecrets(f *cmdutil.Factory) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "secrets",
 		Short: "Rotate the key with which the cluster encrypts its Secrets",
@@ -29,11 +29,11 @@ func NewCmdSecrets(f *cmdutil.Factory, runF func(context.Context, *SecretsOption
 		Example: `  paictl cluster secrets rotate -p ./cluster --dry-run
   paictl cluster secrets rotate -p ./cluster`,
 	}
-	cmd.AddCommand(newCmdSecretsRotate(f, runF))
+	cmd.AddCommand(newCmdSecretsRotate(f))
 	return cmd
 }
 
-func newCmdSecretsRotate(f *cmdutil.Factory, runF func(context.Context, *SecretsOptions) error) *cobra.Command {
+func newCmdSecretsRotate(f *cmdutil.Factory) *cobra.Command {
 	opts := &SecretsOptions{Factory: f}
 	cmd := &cobra.Command{
 		Use:   "rotate",
@@ -50,9 +50,6 @@ and change the passwords, since anyone who had the key and a copy of etcd could 
   paictl cluster secrets rotate -p ./cluster`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if runF != nil {
-				return runF(cmd.Context(), opts)
-			}
 			return secretsRotateRun(cmd.Context(), opts)
 		},
 	}

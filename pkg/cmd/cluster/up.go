@@ -25,8 +25,8 @@ type UpOptions struct {
 	Fix     bool
 }
 
-// NewCmdUp returns "paictl cluster up". runF replaces the run in tests.
-func NewCmdUp(f *cmdutil.Factory, runF func(context.Context, *UpOptions) error) *cobra.Command {
+// NewCmdUp returns "paictl cluster up".
+func NewCmdUp(f *cmdutil.Factory) *cobra.Command {
 	opts := &UpOptions{Factory: f}
 	cmd := &cobra.Command{
 		Use:   "up",
@@ -56,9 +56,6 @@ Phases: ` + strings.Join(phases.Names(), ", ") + "; --phases selects some of the
   paictl cluster up -p ./cluster -o json            events as JSON lines on stdout`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if runF != nil {
-				return runF(cmd.Context(), opts)
-			}
 			return upRun(cmd.Context(), opts)
 		},
 	}

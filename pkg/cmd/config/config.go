@@ -28,8 +28,8 @@ push" stores them in the cluster, and "paictl service start" uses that copy.`,
   paictl config show -p ./cluster
   paictl config push -p ./cluster`,
 	}
-	cmd.AddCommand(NewCmdExample(f, nil), NewCmdGenerate(f, nil), NewCmdValidate(f, nil), NewCmdShow(f, nil), NewCmdSchema(f, nil), NewCmdMigrate(f, nil),
-		NewCmdPush(f, nil), NewCmdPull(f, nil), NewCmdDiff(f, nil), NewCmdGetID(f, nil), NewCmdHistory(f, nil), NewCmdRollback(f, nil))
+	cmd.AddCommand(NewCmdExample(f), NewCmdGenerate(f), NewCmdValidate(f), NewCmdShow(f), NewCmdSchema(f), NewCmdMigrate(f),
+		NewCmdPush(f), NewCmdPull(f), NewCmdDiff(f), NewCmdGetID(f), NewCmdHistory(f), NewCmdRollback(f))
 	return cmd
 }
 

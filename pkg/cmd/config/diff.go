@@ -31,8 +31,8 @@ type compared struct {
 	Changes []store.FileChange `json:"changes"`
 }
 
-// NewCmdDiff returns "paictl config diff". runF replaces the run in tests.
-func NewCmdDiff(f *cmdutil.Factory, runF func(context.Context, *DiffOptions) error) *cobra.Command {
+// NewCmdDiff returns "paictl config diff".
+func NewCmdDiff(f *cmdutil.Factory) *cobra.Command {
 	opts := &DiffOptions{IO: f.IO}
 	cmd := &cobra.Command{
 		Use:   "diff",
@@ -45,9 +45,6 @@ differs, only its field is shown.`,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			if opts.Dir, err = chooseFolder(cmd, opts.Dir, opts.From); err != nil {
 				return err
-			}
-			if runF != nil {
-				return runF(cmd.Context(), opts)
 			}
 			return diffRun(cmd.Context(), opts)
 		},

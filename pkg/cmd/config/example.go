@@ -1,7 +1,6 @@
 package config
 
 import (
-	"context"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -17,8 +16,8 @@ type ExampleOptions struct {
 	Name string
 }
 
-// NewCmdExample returns "paictl config example". runF replaces the run in tests.
-func NewCmdExample(f *cmdutil.Factory, runF func(context.Context, *ExampleOptions) error) *cobra.Command {
+// NewCmdExample returns "paictl config example".
+func NewCmdExample(f *cmdutil.Factory) *cobra.Command {
 	opts := &ExampleOptions{IO: f.IO, Name: examples.Full}
 	cmd := &cobra.Command{
 		Use:   "example [NAME]",
@@ -31,12 +30,9 @@ NAME is one of: ` + strings.Join(examples.Names(), ", ") + `.
   paictl config example | less`,
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: cobra.FixedCompletions(examples.Names(), cobra.ShellCompDirectiveNoFileComp),
-		RunE: func(cmd *cobra.Command, args []string) error {
+		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) == 1 {
 				opts.Name = args[0]
-			}
-			if runF != nil {
-				return runF(cmd.Context(), opts)
 			}
 			return exampleRun(opts)
 		},

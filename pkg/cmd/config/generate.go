@@ -47,8 +47,8 @@ type DialCloser interface {
 	io.Closer
 }
 
-// NewCmdGenerate returns "paictl config generate". runF replaces the run in tests.
-func NewCmdGenerate(f *cmdutil.Factory, runF func(context.Context, *GenerateOptions) error) *cobra.Command {
+// NewCmdGenerate returns "paictl config generate".
+func NewCmdGenerate(f *cmdutil.Factory) *cobra.Command {
 	opts := &GenerateOptions{IO: f.IO, Open: kube.Open, Dial: func(acceptNew bool, timeout time.Duration) DialCloser { return client(f, acceptNew, timeout) }}
 	kubeconfig := ""
 	cmd := &cobra.Command{
@@ -80,9 +80,6 @@ as in managed clouds, paictl chooses one node, or uses those of --masters.`,
 			opts.Existing = cmd.Flags().Changed("from-kubeconfig")
 			if err := opts.complete(cmd, kubeconfig, args); err != nil {
 				return err
-			}
-			if runF != nil {
-				return runF(cmd.Context(), opts)
 			}
 			return generateRun(cmd.Context(), opts)
 		},

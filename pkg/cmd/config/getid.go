@@ -26,8 +26,8 @@ type identity struct {
 	Revision  int    `json:"revision"`
 }
 
-// NewCmdGetID returns "paictl config get-id". runF replaces the run in tests.
-func NewCmdGetID(f *cmdutil.Factory, runF func(context.Context, *GetIDOptions) error) *cobra.Command {
+// NewCmdGetID returns "paictl config get-id".
+func NewCmdGetID(f *cmdutil.Factory) *cobra.Command {
 	opts := &GetIDOptions{IO: f.IO}
 	cmd := &cobra.Command{
 		Use:   "get-id",
@@ -36,9 +36,6 @@ func NewCmdGetID(f *cmdutil.Factory, runF func(context.Context, *GetIDOptions) e
   paictl config get-id --context berlin -o json | jq -r .clusterId`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if runF != nil {
-				return runF(cmd.Context(), opts)
-			}
 			return getIDRun(cmd.Context(), opts)
 		},
 	}

@@ -21,8 +21,8 @@ type HistoryOptions struct {
 	Output cmdutil.Output
 }
 
-// NewCmdHistory returns "paictl config history". runF replaces the run in tests.
-func NewCmdHistory(f *cmdutil.Factory, runF func(context.Context, *HistoryOptions) error) *cobra.Command {
+// NewCmdHistory returns "paictl config history".
+func NewCmdHistory(f *cmdutil.Factory) *cobra.Command {
 	opts := &HistoryOptions{IO: f.IO}
 	cmd := &cobra.Command{
 		Use:   "history",
@@ -31,9 +31,6 @@ func NewCmdHistory(f *cmdutil.Factory, runF func(context.Context, *HistoryOption
   paictl config history -o json | jq '.[0].by'`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if runF != nil {
-				return runF(cmd.Context(), opts)
-			}
 			return historyRun(cmd.Context(), opts)
 		},
 	}

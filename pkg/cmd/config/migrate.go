@@ -1,7 +1,6 @@
 package config
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"strconv"
@@ -30,8 +29,8 @@ type migrated struct {
 	Notes []config.MigrationNote `json:"notes"`
 }
 
-// NewCmdMigrate returns "paictl config migrate". runF replaces the run in tests.
-func NewCmdMigrate(f *cmdutil.Factory, runF func(context.Context, *MigrateOptions) error) *cobra.Command {
+// NewCmdMigrate returns "paictl config migrate".
+func NewCmdMigrate(f *cmdutil.Factory) *cobra.Command {
 	opts := &MigrateOptions{IO: f.IO}
 	cmd := &cobra.Command{
 		Use:   "migrate -p OLD -o NEW",
@@ -47,9 +46,6 @@ It lists every field that was changed or dropped, with the reason.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if opts.OldDir == "" || opts.NewDir == "" && !opts.DryRun {
 				return cmdutil.Usagef("give the old folder with -p and the new one with -o (see %s --help)", cmd.CommandPath())
-			}
-			if runF != nil {
-				return runF(cmd.Context(), opts)
 			}
 			return migrateRun(opts)
 		},

@@ -29,8 +29,8 @@ type PullOptions struct {
 	Revision int
 }
 
-// NewCmdPull returns "paictl config pull". runF replaces the run in tests.
-func NewCmdPull(f *cmdutil.Factory, runF func(context.Context, *PullOptions) error) *cobra.Command {
+// NewCmdPull returns "paictl config pull".
+func NewCmdPull(f *cmdutil.Factory) *cobra.Command {
 	opts := &PullOptions{IO: f.IO}
 	cmd := &cobra.Command{
 		Use:   "pull -o DIR",
@@ -49,9 +49,6 @@ The folder records the revision, so that a later push detects the changes that o
 			}
 			if opts.Revision < 0 {
 				return cmdutil.Usagef("--revision must be more than 0")
-			}
-			if runF != nil {
-				return runF(cmd.Context(), opts)
 			}
 			return pullRun(cmd.Context(), opts)
 		},

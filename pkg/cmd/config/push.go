@@ -49,8 +49,8 @@ type pushed struct {
 	Changes  []store.FileChange `json:"changes"`
 }
 
-// NewCmdPush returns "paictl config push". runF replaces the run in tests.
-func NewCmdPush(f *cmdutil.Factory, runF func(context.Context, *PushOptions) error) *cobra.Command {
+// NewCmdPush returns "paictl config push".
+func NewCmdPush(f *cmdutil.Factory) *cobra.Command {
 	opts := &PushOptions{Factory: f}
 	cmd := &cobra.Command{
 		Use:   "push",
@@ -70,9 +70,6 @@ confirmation.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := opts.complete(cmd); err != nil {
 				return err
-			}
-			if runF != nil {
-				return runF(cmd.Context(), opts)
 			}
 			return pushRun(cmd.Context(), opts)
 		},

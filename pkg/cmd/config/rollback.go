@@ -24,8 +24,8 @@ type RollbackOptions struct {
 	DryRun   bool
 }
 
-// NewCmdRollback returns "paictl config rollback". runF replaces the run in tests.
-func NewCmdRollback(f *cmdutil.Factory, runF func(context.Context, *RollbackOptions) error) *cobra.Command {
+// NewCmdRollback returns "paictl config rollback".
+func NewCmdRollback(f *cmdutil.Factory) *cobra.Command {
 	opts := &RollbackOptions{Factory: f}
 	cmd := &cobra.Command{
 		Use:   "rollback REVISION",
@@ -47,9 +47,6 @@ differs and asks first. To apply it to the services, run: paictl service start.`
 			}
 			if len(opts.Message) > store.MaxMessage {
 				return cmdutil.Usagef("the message is longer than %d bytes (see %s --help)", store.MaxMessage, cmd.CommandPath())
-			}
-			if runF != nil {
-				return runF(cmd.Context(), opts)
 			}
 			return rollbackRun(cmd.Context(), opts)
 		},

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"context"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -19,8 +18,8 @@ type SchemaOptions struct {
 	OutDir string
 }
 
-// NewCmdSchema returns "paictl config schema". runF replaces the run in tests.
-func NewCmdSchema(f *cmdutil.Factory, runF func(context.Context, *SchemaOptions) error) *cobra.Command {
+// NewCmdSchema returns "paictl config schema".
+func NewCmdSchema(f *cmdutil.Factory) *cobra.Command {
 	opts := &SchemaOptions{IO: f.IO}
 	cmd := &cobra.Command{
 		Use:   "schema [FILE]",
@@ -41,9 +40,6 @@ Editors with a YAML language server find it by a comment at the top of a file:
 			}
 			if opts.File != "" && !config.HasSchema(opts.File) {
 				return cmdutil.Usagef("there is no schema of %q (see %s without arguments)", opts.File, cmd.CommandPath())
-			}
-			if runF != nil {
-				return runF(cmd.Context(), opts)
 			}
 			return schemaRun(opts)
 		},

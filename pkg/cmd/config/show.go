@@ -1,7 +1,6 @@
 package config
 
 import (
-	"context"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -19,8 +18,8 @@ type ShowOptions struct {
 	Output cmdutil.Output
 }
 
-// NewCmdShow returns "paictl config show". runF replaces the run in tests.
-func NewCmdShow(f *cmdutil.Factory, runF func(context.Context, *ShowOptions) error) *cobra.Command {
+// NewCmdShow returns "paictl config show".
+func NewCmdShow(f *cmdutil.Factory) *cobra.Command {
 	opts := &ShowOptions{IO: f.IO}
 	cmd := &cobra.Command{
 		Use:   "show",
@@ -30,10 +29,7 @@ line it comes from, or "default".`,
 		Example: `  paictl config show -p ./cluster
   paictl config show -p ./cluster -o json | jq '.[] | select(.origin == "default")'`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if runF != nil {
-				return runF(cmd.Context(), opts)
-			}
+		RunE: func(_ *cobra.Command, _ []string) error {
 			return showRun(opts)
 		},
 	}

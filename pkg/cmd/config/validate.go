@@ -1,7 +1,6 @@
 package config
 
 import (
-	"context"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -27,8 +26,8 @@ type validated struct {
 	Findings config.Findings `json:"findings"`
 }
 
-// NewCmdValidate returns "paictl config validate". runF replaces the run in tests.
-func NewCmdValidate(f *cmdutil.Factory, runF func(context.Context, *ValidateOptions) error) *cobra.Command {
+// NewCmdValidate returns "paictl config validate".
+func NewCmdValidate(f *cmdutil.Factory) *cobra.Command {
 	opts := &ValidateOptions{IO: f.IO}
 	cmd := &cobra.Command{
 		Use:   "validate",
@@ -40,10 +39,7 @@ The exit code is 1 if there are errors; with warnings only, it is 0.`,
 		Example: `  paictl config validate -p ./cluster
   paictl config validate -p ./cluster -o json | jq '.findings[].rule'`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if runF != nil {
-				return runF(cmd.Context(), opts)
-			}
+		RunE: func(_ *cobra.Command, _ []string) error {
 			return validateRun(opts)
 		},
 	}

@@ -4,7 +4,6 @@
 package docs
 
 import (
-	"context"
 	"fmt"
 	"os"
 
@@ -28,13 +27,13 @@ func NewCmdDocs(f *cmdutil.Factory) *cobra.Command {
 		Long:   "Writes the reference of all commands, for those who package paictl.",
 		Hidden: true,
 	}
-	cmd.AddCommand(NewCmdMan(f, nil), NewCmdMarkdown(f, nil))
+	cmd.AddCommand(NewCmdMan(f), NewCmdMarkdown(f))
 	return cmd
 }
 
-// NewCmdMan returns "paictl docs man". runF replaces the run in tests.
-func NewCmdMan(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cobra.Command {
-	return newCmd(f, runF, &cobra.Command{
+// NewCmdMan returns "paictl docs man".
+func NewCmdMan(f *cmdutil.Factory) *cobra.Command {
+	return newCmd(f, &cobra.Command{
 		Use:   "man --dir DIR",
 		Short: "Write a man page for each command",
 		Long: `Writes a man page of section 1 for each command: paictl.1, paictl-job.1, paictl-job-submit.1.
@@ -43,9 +42,9 @@ Their date is the date of the commit that paictl was built from, or SOURCE_DATE_
 	}, func(root *cobra.Command, opts *Options) (int, error) { return writeMan(root, opts.Dir, f.Getenv) })
 }
 
-// NewCmdMarkdown returns "paictl docs markdown". runF replaces the run in tests.
-func NewCmdMarkdown(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cobra.Command {
-	return newCmd(f, runF, &cobra.Command{
+// NewCmdMarkdown returns "paictl docs markdown".
+func NewCmdMarkdown(f *cmdutil.Factory) *cobra.Command {
+	return newCmd(f, &cobra.Command{
 		Use:     "markdown --dir DIR",
 		Short:   "Write a Markdown page for each group of commands",
 		Long:    "Writes a Markdown page for each group of commands, job.md for \"paictl job\", and README.md, which links them.",
@@ -53,15 +52,12 @@ func NewCmdMarkdown(f *cmdutil.Factory, runF func(context.Context, *Options) err
 	}, func(root *cobra.Command, opts *Options) (int, error) { return writePages(opts.Dir, Pages(root)) })
 }
 
-func newCmd(f *cmdutil.Factory, runF func(context.Context, *Options) error, cmd *cobra.Command, write func(*cobra.Command, *Options) (int, error)) *cobra.Command {
+func newCmd(f *cmdutil.Factory, cmd *cobra.Command, write func(*cobra.Command, *Options) (int, error)) *cobra.Command {
 	opts := &Options{IO: f.IO}
 	cmd.Args = cobra.NoArgs
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if opts.Dir == "" {
 			return cmdutil.Usagef("%s: --dir is missing: name the folder to write into", cmd.CommandPath())
-		}
-		if runF != nil {
-			return runF(cmd.Context(), opts)
 		}
 		if err := os.MkdirAll(opts.Dir, 0o755); err != nil {
 			return fmt.Errorf("make the folder of the documents: %w", err)

@@ -45,8 +45,8 @@ type Options struct {
 	dirGiven bool
 }
 
-// NewCmdDoctor returns "paictl doctor". runF replaces the run in tests.
-func NewCmdDoctor(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cobra.Command {
+// NewCmdDoctor returns "paictl doctor".
+func NewCmdDoctor(f *cmdutil.Factory) *cobra.Command {
 	opts := &Options{Factory: f}
 	cmd := &cobra.Command{
 		Use:   "doctor",
@@ -69,9 +69,6 @@ Exit codes: 0 no problems, 1 warnings only, 2 problems, or the doctor could not 
   paictl doctor --list`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if runF != nil {
-				return runF(cmd.Context(), opts)
-			}
 			return run(cmd.Context(), opts)
 		},
 	}

@@ -24,6 +24,6 @@ These commands are for administrators who signed in with "paictl login", and for
   paictl group set vision --add-vc nlp=crit,host-network
   paictl group show vision`,
 	}
-	cmd.AddCommand(newCmdPut(f, true, nil), newCmdPut(f, false, nil), NewCmdList(f, nil), NewCmdShow(f, nil), NewCmdDelete(f, nil), newCmdMember(f, true), newCmdMember(f, false))
+	cmd.AddCommand(newCmdPut(f, true), newCmdPut(f, false), NewCmdList(f), NewCmdShow(f), NewCmdDelete(f), newCmdMember(f, true), newCmdMember(f, false))
 	return cmd
 }

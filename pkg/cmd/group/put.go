@@ -35,8 +35,8 @@ type list struct {
 
 const grantUsage = "virtual cluster, with =OPTIONS: see-jobs, host-network, or the highest priority (oppo, test, prod, crit), with commas between"
 
-// newCmdPut returns "paictl group add" or "paictl group set". runF replaces the run in tests.
-func newCmdPut(f *cmdutil.Factory, adds bool, runF func(context.Context, *PutOptions) error) *cobra.Command {
+// newCmdPut returns "paictl group add" or "paictl group set".
+func newCmdPut(f *cmdutil.Factory, adds bool) *cobra.Command {
 	opts := &PutOptions{Factory: f, Make: adds}
 	cmd := &cobra.Command{
 		Use:   "set NAME",
@@ -104,9 +104,6 @@ flags with the prefix add- or remove- add entries to the list or remove them.
 		}
 		if !adds && len(opts.Change) == 0 {
 			return cmdutil.Usagef("nothing to change: give a flag (see %s --help)", cmd.CommandPath())
-		}
-		if runF != nil {
-			return runF(cmd.Context(), opts)
 		}
 		return putRun(cmd.Context(), opts)
 	}

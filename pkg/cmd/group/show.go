@@ -25,8 +25,8 @@ type ListOptions struct {
 	Output     cmdutil.Output
 }
 
-// NewCmdList returns "paictl group list". runF replaces the run in tests.
-func NewCmdList(f *cmdutil.Factory, runF func(context.Context, *ListOptions) error) *cobra.Command {
+// NewCmdList returns "paictl group list".
+func NewCmdList(f *cmdutil.Factory) *cobra.Command {
 	opts := &ListOptions{Factory: f}
 	cmd := &cobra.Command{
 		Use:   "list",
@@ -35,9 +35,6 @@ func NewCmdList(f *cmdutil.Factory, runF func(context.Context, *ListOptions) err
   paictl group list -o name`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if runF != nil {
-				return runF(cmd.Context(), opts)
-			}
 			return listRun(cmd.Context(), opts)
 		},
 	}
@@ -86,8 +83,8 @@ type ShowOptions struct {
 	Name       string
 }
 
-// NewCmdShow returns "paictl group show". runF replaces the run in tests.
-func NewCmdShow(f *cmdutil.Factory, runF func(context.Context, *ShowOptions) error) *cobra.Command {
+// NewCmdShow returns "paictl group show".
+func NewCmdShow(f *cmdutil.Factory) *cobra.Command {
 	opts := &ShowOptions{Factory: f}
 	cmd := &cobra.Command{
 		Use:   "show NAME",
@@ -97,9 +94,6 @@ func NewCmdShow(f *cmdutil.Factory, runF func(context.Context, *ShowOptions) err
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			opts.Name = args[0]
-			if runF != nil {
-				return runF(cmd.Context(), opts)
-			}
 			return showRun(cmd.Context(), opts)
 		},
 		ValidArgsFunction: user.CompleteGroups(f, &opts.Connection, func(args []string) bool { return len(args) == 0 }),
@@ -162,8 +156,8 @@ type DeleteOptions struct {
 	Yes        bool
 }
 
-// NewCmdDelete returns "paictl group delete". runF replaces the run in tests.
-func NewCmdDelete(f *cmdutil.Factory, runF func(context.Context, *DeleteOptions) error) *cobra.Command {
+// NewCmdDelete returns "paictl group delete".
+func NewCmdDelete(f *cmdutil.Factory) *cobra.Command {
 	opts := &DeleteOptions{Factory: f}
 	cmd := &cobra.Command{
 		Use:   "delete NAME",
@@ -175,9 +169,6 @@ The group default stays, and so does the last group of administrators.`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			opts.Name = args[0]
-			if runF != nil {
-				return runF(cmd.Context(), opts)
-			}
 			return deleteRun(cmd.Context(), opts)
 		},
 		ValidArgsFunction: user.CompleteGroups(f, &opts.Connection, func(args []string) bool { return len(args) == 0 }),

@@ -34,7 +34,7 @@ cluster.docker-registry names in services-configuration.yaml.`,
   paictl image build
   paictl image push -p ./cluster`,
 	}
-	cmd.AddCommand(newCmdBuild(f, nil), newCmdList(f, nil), newCmdPush(f, nil))
+	cmd.AddCommand(newCmdBuild(f, nil), newCmdList(f), newCmdPush(f, nil))
 	return cmd
 }
 

@@ -39,7 +39,7 @@ type listed struct {
 	Registry image.State `json:"registry,omitempty"`
 }
 
-func newCmdList(f *cmdutil.Factory, runF func(context.Context, *listOptions) error) *cobra.Command {
+func newCmdList(f *cmdutil.Factory) *cobra.Command {
 	opts := &listOptions{IO: f.IO}
 	var where whereFlags
 	cmd := &cobra.Command{
@@ -67,9 +67,6 @@ registry for each: "present" means this image, "other" a different one with the 
 				if !named {
 					return cmdutil.Usagef("--remote needs to know the registry: give -p DIR or --registry HOST/PROJECT")
 				}
-			}
-			if runF != nil {
-				return runF(cmd.Context(), opts)
 			}
 			return listRun(cmd.Context(), opts)
 		},

@@ -19,8 +19,8 @@ type CloneOptions struct {
 	Force   bool
 }
 
-// NewCmdClone returns "paictl job clone". runF replaces the run in tests.
-func NewCmdClone(f *cmdutil.Factory, runF func(context.Context, *CloneOptions) error) *cobra.Command {
+// NewCmdClone returns "paictl job clone".
+func NewCmdClone(f *cmdutil.Factory) *cobra.Command {
 	opts := &CloneOptions{Factory: f}
 	cmd := &cobra.Command{
 		Use:   "clone NAME",
@@ -36,9 +36,6 @@ secrets were masked when it was stored: write them into the file again.
 		ValidArgsFunction: opts.Flags.completeJobs(f, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			opts.Name = args[0]
-			if runF != nil {
-				return runF(cmd.Context(), opts)
-			}
 			return cloneRun(cmd.Context(), opts)
 		},
 	}

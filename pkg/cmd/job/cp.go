@@ -34,8 +34,8 @@ type CopyOptions struct {
 	Remote  string
 }
 
-// NewCmdCopy returns "paictl job cp". runF replaces the run in tests.
-func NewCmdCopy(f *cmdutil.Factory, runF func(context.Context, *CopyOptions) error) *cobra.Command {
+// NewCmdCopy returns "paictl job cp".
+func NewCmdCopy(f *cmdutil.Factory) *cobra.Command {
 	opts := &CopyOptions{Factory: f}
 	cmd := &cobra.Command{
 		Use:   "cp SOURCE DESTINATION",
@@ -55,9 +55,6 @@ a folder that point outside of it.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := opts.complete(args[0], args[1]); err != nil {
 				return err
-			}
-			if runF != nil {
-				return runF(cmd.Context(), opts)
 			}
 			return copyRun(cmd.Context(), opts)
 		},

@@ -22,8 +22,8 @@ type DeleteOptions struct {
 	Timeout time.Duration
 }
 
-// NewCmdDelete returns "paictl job delete". runF replaces the run in tests.
-func NewCmdDelete(f *cmdutil.Factory, runF func(context.Context, *DeleteOptions) error) *cobra.Command {
+// NewCmdDelete returns "paictl job delete".
+func NewCmdDelete(f *cmdutil.Factory) *cobra.Command {
 	opts := &DeleteOptions{Several: Several{Factory: f}}
 	cmd := &cobra.Command{
 		Use:     "delete NAME...",
@@ -40,9 +40,6 @@ including their logs and jobs that Kubernetes no longer has. This can't be undon
   paictl job delete secret-experiment --history`,
 	}
 	opts.takes(cmd, func(ctx context.Context) error {
-		if runF != nil {
-			return runF(ctx, opts)
-		}
 		return deleteRun(ctx, opts)
 	})
 	cmd.Flags().BoolVar(&opts.History, "history", false, "also remove the jobs of that name, and their logs, from the history")

@@ -18,8 +18,8 @@ type DiffOptions struct {
 	Name, Other string
 }
 
-// NewCmdDiff returns "paictl job diff". runF replaces the run in tests.
-func NewCmdDiff(f *cmdutil.Factory, runF func(context.Context, *DiffOptions) error) *cobra.Command {
+// NewCmdDiff returns "paictl job diff".
+func NewCmdDiff(f *cmdutil.Factory) *cobra.Command {
 	opts := &DiffOptions{Factory: f}
 	cmd := &cobra.Command{
 		Use:   "diff NAME [OTHER]",
@@ -36,9 +36,6 @@ A job is compared with the job that it was cloned from even if a later job has t
 			opts.Name = args[0]
 			if len(args) > 1 {
 				opts.Other = args[1]
-			}
-			if runF != nil {
-				return runF(cmd.Context(), opts)
 			}
 			return diffRun(cmd.Context(), opts)
 		},

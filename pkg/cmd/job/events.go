@@ -23,8 +23,8 @@ type EventsOptions struct {
 	Type    string
 }
 
-// NewCmdEvents returns "paictl job events". runF replaces the run in tests.
-func NewCmdEvents(f *cmdutil.Factory, runF func(context.Context, *EventsOptions) error) *cobra.Command {
+// NewCmdEvents returns "paictl job events".
+func NewCmdEvents(f *cmdutil.Factory) *cobra.Command {
 	opts := &EventsOptions{Factory: f}
 	cmd := &cobra.Command{
 		Use:   "events NAME",
@@ -41,9 +41,6 @@ come from the cluster, which deletes them after an hour, and from the job contro
 			case "", "warning", "normal":
 			default:
 				return cmdutil.Usagef("--type %s: give Warning or Normal", opts.Type)
-			}
-			if runF != nil {
-				return runF(cmd.Context(), opts)
 			}
 			return eventsRun(cmd.Context(), opts)
 		},

@@ -66,8 +66,8 @@ func pick(ctx context.Context, c *client.Jobs, j *job.Job, role string, index in
 	return job.PickOf(j, all, role, index)
 }
 
-// NewCmdExec returns "paictl job exec". runF replaces the run in tests.
-func NewCmdExec(f *cmdutil.Factory, runF func(context.Context, *ExecOptions) error) *cobra.Command {
+// NewCmdExec returns "paictl job exec".
+func NewCmdExec(f *cmdutil.Factory) *cobra.Command {
 	opts := &ExecOptions{Factory: f}
 	cmd := &cobra.Command{
 		Use:   "exec NAME -- COMMAND [ARG...]",
@@ -85,9 +85,6 @@ exit code is the command's. Without --role and --task, the first running task is
 				return cmdutil.Usagef("name one job, then -- and the command (see %s --help)", cmd.CommandPath())
 			}
 			opts.Name, opts.Command = args[0], args[1:]
-			if runF != nil {
-				return runF(cmd.Context(), opts)
-			}
 			return execRun(cmd.Context(), opts)
 		},
 	}
@@ -98,8 +95,8 @@ exit code is the command's. Without --role and --task, the first running task is
 	return cmd
 }
 
-// NewCmdShell returns "paictl job shell". runF replaces the run in tests.
-func NewCmdShell(f *cmdutil.Factory, runF func(context.Context, *ExecOptions) error) *cobra.Command {
+// NewCmdShell returns "paictl job shell".
+func NewCmdShell(f *cmdutil.Factory) *cobra.Command {
 	opts := &ExecOptions{Factory: f}
 	cmd := &cobra.Command{
 		Use:        "shell NAME",
@@ -115,9 +112,6 @@ of the task's program. It needs neither an SSH server nor the address of a machi
 			opts.Name = args[0]
 			opts.Stdin, opts.TTY = true, f.IO.CanPrompt() && f.IO.IsOutTTY()
 			opts.Command = shellCommand(f.Getenv("TERM"))
-			if runF != nil {
-				return runF(cmd.Context(), opts)
-			}
 			return execRun(cmd.Context(), opts)
 		},
 	}

@@ -33,8 +33,8 @@ const maxTasks = 40
 // maxFaults is how many tasks a page names whose GPUs had a fault.
 const maxFaults = 3
 
-// NewCmdGet returns "paictl job get". runF replaces the run in tests.
-func NewCmdGet(f *cmdutil.Factory, runF func(context.Context, *GetOptions) error) *cobra.Command {
+// NewCmdGet returns "paictl job get".
+func NewCmdGet(f *cmdutil.Factory) *cobra.Command {
 	opts := &GetOptions{Factory: f}
 	cmd := &cobra.Command{
 		Use:        "get NAME",
@@ -54,9 +54,6 @@ wide shows them in full.
 		ValidArgsFunction: opts.Flags.completeJobs(f, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			opts.Name = args[0]
-			if runF != nil {
-				return runF(cmd.Context(), opts)
-			}
 			return getRun(cmd.Context(), opts)
 		},
 	}

@@ -33,8 +33,8 @@ type InitOptions struct {
 	Ask bool
 }
 
-// NewCmdInit returns "paictl job init". runF replaces the run in tests.
-func NewCmdInit(f *cmdutil.Factory, runF func(context.Context, *InitOptions) error) *cobra.Command {
+// NewCmdInit returns "paictl job init".
+func NewCmdInit(f *cmdutil.Factory) *cobra.Command {
 	opts := &InitOptions{Factory: f, IO: f.IO, Draft: protocol.DefaultDraft()}
 	cmd := &cobra.Command{
 		Use:   "init",
@@ -52,9 +52,6 @@ must be pulled. A comment in the file says which.`,
 			opts.Ask, opts.Found = f.IO.CanPrompt(), !cmd.Flags().Changed("image")
 			for _, name := range draftFlags() {
 				opts.Ask = opts.Ask && !cmd.Flags().Changed(name)
-			}
-			if runF != nil {
-				return runF(cmd.Context(), opts)
 			}
 			return initRun(cmd.Context(), opts)
 		},

@@ -22,7 +22,7 @@ func initOn(t *testing.T, answers string, args ...string) (stderr string, err er
 	s.SetTerminal(true)
 	f.IO = s
 	in.WriteString(answers)
-	cmd := NewCmdInit(f, nil)
+	cmd := NewCmdInit(f)
 	cmd.SetArgs(args)
 	err = cmd.ExecuteContext(t.Context())
 	return errOut.String(), err

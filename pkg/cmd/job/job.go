@@ -30,10 +30,10 @@ setting "user", or the name of your account on this machine.`,
 		id, title string
 		verbs     []*cobra.Command
 	}{
-		{"run", "Run jobs:", []*cobra.Command{NewCmdSubmit(f, nil), NewCmdRun(f, nil), NewCmdWait(f, nil), NewCmdStop(f, nil), NewCmdRetry(f, nil), NewCmdScale(f, nil), NewCmdDelete(f, nil)}},
-		{"look", "Look at them:", []*cobra.Command{NewCmdList(f, nil), NewCmdGet(f, nil), NewCmdWhy(f, nil), NewCmdLogs(f, nil), NewCmdDiff(f, nil), NewCmdEvents(f, nil), NewCmdQueue(f, nil), NewCmdTop(f, nil), NewCmdMetrics(f, nil), NewCmdUsage(f, nil)}},
-		{"inside", "Go into a task:", []*cobra.Command{NewCmdShell(f, nil), NewCmdExec(f, nil), NewCmdCopy(f, nil), NewCmdPortForward(f, nil)}},
-		{"file", "Write job files:", []*cobra.Command{NewCmdInit(f, nil), NewCmdValidate(f, nil), NewCmdRender(f, nil), NewCmdClone(f, nil), NewCmdTemplate(f), NewCmdSchema(f, nil)}},
+		{"run", "Run jobs:", []*cobra.Command{NewCmdSubmit(f), NewCmdRun(f), NewCmdWait(f), NewCmdStop(f), NewCmdRetry(f), NewCmdScale(f), NewCmdDelete(f)}},
+		{"look", "Look at them:", []*cobra.Command{NewCmdList(f), NewCmdGet(f), NewCmdWhy(f), NewCmdLogs(f), NewCmdDiff(f), NewCmdEvents(f), NewCmdQueue(f), NewCmdTop(f), NewCmdMetrics(f), NewCmdUsage(f)}},
+		{"inside", "Go into a task:", []*cobra.Command{NewCmdShell(f), NewCmdExec(f), NewCmdCopy(f), NewCmdPortForward(f)}},
+		{"file", "Write job files:", []*cobra.Command{NewCmdInit(f), NewCmdValidate(f), NewCmdRender(f), NewCmdClone(f), NewCmdTemplate(f), NewCmdSchema(f)}},
 	} {
 		cmd.AddGroup(&cobra.Group{ID: g.id, Title: g.title})
 		for _, verb := range g.verbs {

@@ -38,8 +38,8 @@ func explainedPhases() (out [][2]string) {
 	return out
 }
 
-// NewCmdList returns "paictl job list". runF replaces the run in tests.
-func NewCmdList(f *cmdutil.Factory, runF func(context.Context, *ListOptions) error) *cobra.Command {
+// NewCmdList returns "paictl job list".
+func NewCmdList(f *cmdutil.Factory) *cobra.Command {
 	opts := &ListOptions{Factory: f}
 	var states []string
 	var since string
@@ -62,9 +62,6 @@ States:
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := opts.complete(cmd, states, since); err != nil {
 				return err
-			}
-			if runF != nil {
-				return runF(cmd.Context(), opts)
 			}
 			return listRun(cmd.Context(), opts)
 		},

@@ -36,8 +36,8 @@ type LogsOptions struct {
 // severalTail is how many lines of each task are shown by default if there are several tasks.
 const severalTail = 200
 
-// NewCmdLogs returns "paictl job logs". runF replaces the run in tests.
-func NewCmdLogs(f *cmdutil.Factory, runF func(context.Context, *LogsOptions) error) *cobra.Command {
+// NewCmdLogs returns "paictl job logs".
+func NewCmdLogs(f *cmdutil.Factory) *cobra.Command {
 	opts := &LogsOptions{Factory: f}
 	cmd := &cobra.Command{
 		Use:   "logs NAME",
@@ -67,9 +67,6 @@ or a pipe gets all bytes unchanged.`,
 			opts.Name, opts.tail = args[0], cmd.Flags().Changed("tail")
 			if err := opts.complete(); err != nil {
 				return err
-			}
-			if runF != nil {
-				return runF(cmd.Context(), opts)
 			}
 			return logsRun(cmd.Context(), opts)
 		},

@@ -20,8 +20,8 @@ type MetricsOptions struct {
 	Task    string
 }
 
-// NewCmdMetrics returns "paictl job metrics". runF replaces the run in tests.
-func NewCmdMetrics(f *cmdutil.Factory, runF func(context.Context, *MetricsOptions) error) *cobra.Command {
+// NewCmdMetrics returns "paictl job metrics".
+func NewCmdMetrics(f *cmdutil.Factory) *cobra.Command {
 	opts := &MetricsOptions{Factory: f}
 	cmd := &cobra.Command{
 		Use:   "metrics NAME",
@@ -40,9 +40,6 @@ Use "job top" for the current use. The figures come from the service prometheus,
 		ValidArgsFunction: opts.Flags.completeJobs(f, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			opts.Name = args[0]
-			if runF != nil {
-				return runF(cmd.Context(), opts)
-			}
 			return metricsRun(cmd.Context(), opts)
 		},
 	}

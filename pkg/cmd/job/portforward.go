@@ -27,8 +27,8 @@ type PortForwardOptions struct {
 	Address string
 }
 
-// NewCmdPortForward returns "paictl job port-forward". runF replaces the run in tests.
-func NewCmdPortForward(f *cmdutil.Factory, runF func(context.Context, *PortForwardOptions) error) *cobra.Command {
+// NewCmdPortForward returns "paictl job port-forward".
+func NewCmdPortForward(f *cmdutil.Factory) *cobra.Command {
 	opts := &PortForwardOptions{Factory: f}
 	cmd := &cobra.Command{
 		Use:   "port-forward NAME [LOCAL:]REMOTE...",
@@ -50,9 +50,6 @@ same number by default; 0 chooses any free port. It ends with the task, or when 
 				if _, _, err := splitPort(p); err != nil {
 					return err
 				}
-			}
-			if runF != nil {
-				return runF(cmd.Context(), opts)
 			}
 			return portForwardRun(cmd.Context(), opts)
 		},

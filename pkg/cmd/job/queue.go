@@ -24,8 +24,8 @@ type QueueOptions struct {
 	Output  cmdutil.Output
 }
 
-// NewCmdQueue returns "paictl job queue". runF replaces the run in tests.
-func NewCmdQueue(f *cmdutil.Factory, runF func(context.Context, *QueueOptions) error) *cobra.Command {
+// NewCmdQueue returns "paictl job queue".
+func NewCmdQueue(f *cmdutil.Factory) *cobra.Command {
 	opts := &QueueOptions{Factory: f}
 	cmd := &cobra.Command{
 		Use:        "queue",
@@ -44,9 +44,6 @@ GPUs wait, CPUS and MEMORY are shown as well. "paictl job why" says more about o
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if opts.Limit < 0 {
 				return cmdutil.Usagef("--limit %d: give a number from 0", opts.Limit)
-			}
-			if runF != nil {
-				return runF(cmd.Context(), opts)
 			}
 			return queueRun(cmd.Context(), opts)
 		},

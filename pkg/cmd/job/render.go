@@ -28,8 +28,8 @@ type RenderOptions struct {
 	Output      cmdutil.Output
 }
 
-// NewCmdRender returns "paictl job render". runF replaces the run in tests.
-func NewCmdRender(f *cmdutil.Factory, runF func(context.Context, *RenderOptions) error) *cobra.Command {
+// NewCmdRender returns "paictl job render".
+func NewCmdRender(f *cmdutil.Factory) *cobra.Command {
 	opts := &RenderOptions{Factory: f}
 	cmd := &cobra.Command{
 		Use:   "render FILE",
@@ -49,9 +49,6 @@ Secrets are masked, also in commands, unless --show-secrets is given.`,
 			opts.File = args[0]
 			if err := opts.Source.check(); err != nil {
 				return err
-			}
-			if runF != nil {
-				return runF(cmd.Context(), opts)
 			}
 			return renderRun(cmd.Context(), opts)
 		},

@@ -19,8 +19,8 @@ type RetryOptions struct {
 	Watch, Yes bool
 }
 
-// NewCmdRetry returns "paictl job retry". runF replaces the run in tests.
-func NewCmdRetry(f *cmdutil.Factory, runF func(context.Context, *RetryOptions) error) *cobra.Command {
+// NewCmdRetry returns "paictl job retry".
+func NewCmdRetry(f *cmdutil.Factory) *cobra.Command {
 	opts := &RetryOptions{Several: Several{Factory: f}}
 	cmd := &cobra.Command{
 		Use:   "retry NAME...",
@@ -39,9 +39,6 @@ retried, because their secrets are gone as well: see "paictl job clone".`,
 	opts.takes(cmd, func(ctx context.Context) error {
 		if opts.Watch && len(opts.Names) > 1 {
 			return cmdutil.Usagef("--watch is for one job")
-		}
-		if runF != nil {
-			return runF(ctx, opts)
 		}
 		return retryRun(ctx, opts)
 	})
@@ -100,8 +97,8 @@ type ScaleOptions struct {
 	Tasks   int
 }
 
-// NewCmdScale returns "paictl job scale". runF replaces the run in tests.
-func NewCmdScale(f *cmdutil.Factory, runF func(context.Context, *ScaleOptions) error) *cobra.Command {
+// NewCmdScale returns "paictl job scale".
+func NewCmdScale(f *cmdutil.Factory) *cobra.Command {
 	opts := &ScaleOptions{Factory: f}
 	cmd := &cobra.Command{
 		Use:   "scale NAME --tasks N",
@@ -122,9 +119,6 @@ each other's addresses from the start.`,
 			}
 			if opts.Tasks < 0 {
 				return cmdutil.Usagef("--tasks %d: give a number from 0", opts.Tasks)
-			}
-			if runF != nil {
-				return runF(cmd.Context(), opts)
 			}
 			return scaleRun(cmd.Context(), opts)
 		},

@@ -28,8 +28,8 @@ type RunOptions struct {
 	given func(flag string) bool
 }
 
-// NewCmdRun returns "paictl job run". runF replaces the run in tests.
-func NewCmdRun(f *cmdutil.Factory, runF func(context.Context, *RunOptions) error) *cobra.Command {
+// NewCmdRun returns "paictl job run".
+func NewCmdRun(f *cmdutil.Factory) *cobra.Command {
 	opts := &RunOptions{SubmitOptions: SubmitOptions{Factory: f}}
 	cmd := &cobra.Command{
 		Use:        "run IMAGE -- COMMAND [ARG...]",
@@ -66,9 +66,6 @@ and 1024 MB.`,
 			opts.Draft.Image, opts.Command, opts.given = args[0], args[1:], cmd.Flags().Changed
 			if err := opts.check(cmd); err != nil {
 				return err
-			}
-			if runF != nil {
-				return runF(cmd.Context(), opts)
 			}
 			return runRun(cmd.Context(), opts)
 		},

@@ -1,8 +1,6 @@
 package job
 
 import (
-	"context"
-
 	"github.com/spf13/cobra"
 
 	"github.com/openpai/paictl/pkg/cmdutil"
@@ -15,8 +13,8 @@ type SchemaOptions struct {
 	IO *iostreams.IOStreams
 }
 
-// NewCmdSchema returns "paictl job schema". runF replaces the run in tests.
-func NewCmdSchema(f *cmdutil.Factory, runF func(context.Context, *SchemaOptions) error) *cobra.Command {
+// NewCmdSchema returns "paictl job schema".
+func NewCmdSchema(f *cmdutil.Factory) *cobra.Command {
 	opts := &SchemaOptions{IO: f.IO}
 	return &cobra.Command{
 		Use:   "schema",
@@ -27,10 +25,7 @@ comment at the top of a file:
   # yaml-language-server: $schema=./job.schema.json`,
 		Example: `  paictl job schema > job.schema.json`,
 		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if runF != nil {
-				return runF(cmd.Context(), opts)
-			}
+		RunE: func(_ *cobra.Command, _ []string) error {
 			_, err := opts.IO.Out.Write(protocol.Schema())
 			return err
 		},

@@ -25,8 +25,8 @@ type StopOptions struct {
 	Timeout time.Duration
 }
 
-// NewCmdStop returns "paictl job stop". runF replaces the run in tests.
-func NewCmdStop(f *cmdutil.Factory, runF func(context.Context, *StopOptions) error) *cobra.Command {
+// NewCmdStop returns "paictl job stop".
+func NewCmdStop(f *cmdutil.Factory) *cobra.Command {
 	opts := &StopOptions{Several: Several{Factory: f}}
 	cmd := &cobra.Command{
 		Use:        "stop NAME... | --all",
@@ -45,9 +45,6 @@ job retry" runs a job again.
 	opts.takes(cmd, func(ctx context.Context) error {
 		if err := opts.check(cmd, states); err != nil {
 			return err
-		}
-		if runF != nil {
-			return runF(ctx, opts)
 		}
 		return stopRun(ctx, opts)
 	})

@@ -42,8 +42,8 @@ type SubmitOptions struct {
 	submitted func(context.Context)
 }
 
-// NewCmdSubmit returns "paictl job submit". runF replaces the run in tests.
-func NewCmdSubmit(f *cmdutil.Factory, runF func(context.Context, *SubmitOptions) error) *cobra.Command {
+// NewCmdSubmit returns "paictl job submit".
+func NewCmdSubmit(f *cmdutil.Factory) *cobra.Command {
 	opts := &SubmitOptions{Factory: f}
 	cmd := &cobra.Command{
 		Use:        "submit [FILE...]",
@@ -85,9 +85,6 @@ start. Files that .gitignore names are not sent. An unchanged folder is sent onl
 			opts.Files = append(args, opts.Files...)
 			if err := opts.check(cmd); err != nil {
 				return err
-			}
-			if runF != nil {
-				return runF(cmd.Context(), opts)
 			}
 			return submitRun(cmd.Context(), opts)
 		},

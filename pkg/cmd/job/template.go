@@ -35,7 +35,7 @@ template with this name, and @catalogue/NAME always is. No one can change them: 
   paictl job submit --template ann/train --name my-train --set lr=0.01
   paictl job submit --template pytorch-ddp --set steps=500`,
 	}
-	cmd.AddCommand(newCmdTemplateList(f, nil), newCmdTemplateShow(f, nil), newCmdTemplatePush(f, nil), newCmdTemplateStar(f, nil), newCmdTemplateRemove(f, nil))
+	cmd.AddCommand(newCmdTemplateList(f), newCmdTemplateShow(f), newCmdTemplatePush(f), newCmdTemplateStar(f), newCmdTemplateRemove(f))
 	return cmd
 }
 

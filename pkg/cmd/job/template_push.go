@@ -33,7 +33,7 @@ type TemplatePushOptions struct {
 	Output      cmdutil.Output
 }
 
-func newCmdTemplatePush(f *cmdutil.Factory, runF func(context.Context, *TemplatePushOptions) error) *cobra.Command {
+func newCmdTemplatePush(f *cmdutil.Factory) *cobra.Command {
 	opts := &TemplatePushOptions{Factory: f}
 	cmd := &cobra.Command{
 		Use:   "push [FILE]",
@@ -58,9 +58,6 @@ left out, too, because people keep old passwords in them.`,
 			}
 			if opts.Public && opts.Private || len(opts.Groups) > 0 && (opts.Public || opts.Private) {
 				return cmdutil.Usagef("give one of --public, --private and --group (see %s --help)", cmd.CommandPath())
-			}
-			if runF != nil {
-				return runF(cmd.Context(), opts)
 			}
 			return templatePushRun(cmd.Context(), opts)
 		},

@@ -1,7 +1,6 @@
 package job
 
 import (
-	"context"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -23,7 +22,7 @@ type TemplateNamesOptions struct {
 	Undo bool
 }
 
-func newCmdTemplateRemove(f *cmdutil.Factory, runF func(context.Context, *TemplateNamesOptions) error) *cobra.Command {
+func newCmdTemplateRemove(f *cmdutil.Factory) *cobra.Command {
 	opts := &TemplateNamesOptions{Factory: f}
 	cmd := &cobra.Command{
 		Use:     "remove NAME...",
@@ -36,9 +35,6 @@ func newCmdTemplateRemove(f *cmdutil.Factory, runF func(context.Context, *Templa
 		ValidArgsFunction: opts.Flags.completeTemplates(f, 0),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			opts.Names = args
-			if runF != nil {
-				return runF(cmd.Context(), opts)
-			}
 			return opts.Flags.eachTemplate(cmd.Context(), f, args, func(c *client.Server, t *api.Template) error {
 				if err := prompt.Confirm(f.IO, opts.Yes, "the removal of "+titled(t), fmt.Sprintf("Remove the template %s, which is for %s?", titled(t), sharedWith(t))); err != nil {
 					return err
@@ -56,7 +52,7 @@ func newCmdTemplateRemove(f *cmdutil.Factory, runF func(context.Context, *Templa
 	return cmd
 }
 
-func newCmdTemplateStar(f *cmdutil.Factory, runF func(context.Context, *TemplateNamesOptions) error) *cobra.Command {
+func newCmdTemplateStar(f *cmdutil.Factory) *cobra.Command {
 	opts := &TemplateNamesOptions{Factory: f}
 	cmd := &cobra.Command{
 		Use:   "star NAME...",
@@ -68,9 +64,6 @@ func newCmdTemplateStar(f *cmdutil.Factory, runF func(context.Context, *Template
 		ValidArgsFunction: opts.Flags.completeTemplates(f, 0),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			opts.Names = args
-			if runF != nil {
-				return runF(cmd.Context(), opts)
-			}
 			return opts.Flags.eachTemplate(cmd.Context(), f, args, func(c *client.Server, t *api.Template) error {
 				made, err := c.StarTemplate(cmd.Context(), t.ID, !opts.Undo)
 				if err != nil {

@@ -27,7 +27,7 @@ type TemplateListOptions struct {
 	Output  cmdutil.Output
 }
 
-func newCmdTemplateList(f *cmdutil.Factory, runF func(context.Context, *TemplateListOptions) error) *cobra.Command {
+func newCmdTemplateList(f *cmdutil.Factory) *cobra.Command {
 	opts := &TemplateListOptions{Factory: f}
 	cmd := &cobra.Command{
 		Use:     "list",
@@ -43,9 +43,6 @@ func newCmdTemplateList(f *cmdutil.Factory, runF func(context.Context, *Template
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if opts.Mine && opts.Author != "" {
 				return cmdutil.Usagef("give --mine or --author, not both (see %s --help)", cmd.CommandPath())
-			}
-			if runF != nil {
-				return runF(cmd.Context(), opts)
 			}
 			return templateListRun(cmd.Context(), opts)
 		},
@@ -95,7 +92,7 @@ type TemplateShowOptions struct {
 	Output  cmdutil.Output
 }
 
-func newCmdTemplateShow(f *cmdutil.Factory, runF func(context.Context, *TemplateShowOptions) error) *cobra.Command {
+func newCmdTemplateShow(f *cmdutil.Factory) *cobra.Command {
 	opts := &TemplateShowOptions{Factory: f}
 	cmd := &cobra.Command{
 		Use:   "show NAME",
@@ -110,9 +107,6 @@ func newCmdTemplateShow(f *cmdutil.Factory, runF func(context.Context, *Template
 			opts.Name = args[0]
 			if opts.Config && !opts.Output.Is("text") {
 				return cmdutil.Usagef("give --config or -o, not both (see %s --help)", cmd.CommandPath())
-			}
-			if runF != nil {
-				return runF(cmd.Context(), opts)
 			}
 			return templateShowRun(cmd.Context(), opts)
 		},

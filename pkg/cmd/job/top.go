@@ -23,8 +23,8 @@ type TopOptions struct {
 	Watch   time.Duration
 }
 
-// NewCmdTop returns "paictl job top". runF replaces the run in tests.
-func NewCmdTop(f *cmdutil.Factory, runF func(context.Context, *TopOptions) error) *cobra.Command {
+// NewCmdTop returns "paictl job top".
+func NewCmdTop(f *cmdutil.Factory) *cobra.Command {
 	opts := &TopOptions{Factory: f}
 	cmd := &cobra.Command{
 		Use:        "top NAME",
@@ -43,9 +43,6 @@ that are not measured.`,
 			opts.Name = args[0]
 			if opts.Watch < 0 || opts.Watch > 0 && opts.Watch < time.Second {
 				return cmdutil.Usagef("--watch %s: give a second or more", opts.Watch)
-			}
-			if runF != nil {
-				return runF(cmd.Context(), opts)
 			}
 			return topRun(cmd.Context(), opts)
 		},

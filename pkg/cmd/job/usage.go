@@ -31,8 +31,8 @@ type UsageOptions struct {
 	since, until string
 }
 
-// NewCmdUsage returns "paictl job usage". runF replaces the run in tests.
-func NewCmdUsage(f *cmdutil.Factory, runF func(context.Context, *UsageOptions) error) *cobra.Command {
+// NewCmdUsage returns "paictl job usage".
+func NewCmdUsage(f *cmdutil.Factory) *cobra.Command {
 	opts := &UsageOptions{Factory: f}
 	cmd := &cobra.Command{
 		Use:        "usage",
@@ -54,9 +54,6 @@ counted up to the last five minutes. GPU hours are kept longer than the jobs the
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := opts.complete(time.Now()); err != nil {
 				return err
-			}
-			if runF != nil {
-				return runF(cmd.Context(), opts)
 			}
 			return usageRun(cmd.Context(), opts)
 		},

@@ -1,7 +1,6 @@
 package job
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -38,8 +37,8 @@ type mistake struct {
 	Rule    string `json:"rule"`
 }
 
-// NewCmdValidate returns "paictl job validate". runF replaces the run in tests.
-func NewCmdValidate(f *cmdutil.Factory, runF func(context.Context, *ValidateOptions) error) *cobra.Command {
+// NewCmdValidate returns "paictl job validate".
+func NewCmdValidate(f *cmdutil.Factory) *cobra.Command {
 	opts := &ValidateOptions{IO: f.IO}
 	cmd := &cobra.Command{
 		Use:   "validate FILE...",
@@ -53,11 +52,8 @@ The exit code is 1 if a file is not valid.`,
 		Example: `  paictl job validate train.yaml
   paictl job validate jobs/*.yaml -o json | jq '.[] | select(.valid | not) | .errors'`,
 		Args: cobra.MinimumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
+		RunE: func(_ *cobra.Command, args []string) error {
 			opts.Files = args
-			if runF != nil {
-				return runF(cmd.Context(), opts)
-			}
 			return validateRun(opts)
 		},
 	}

@@ -30,8 +30,8 @@ const forRunning = "running"
 // waitFor are the values of --for, the default first.
 func waitFor() []string { return []string{"done", forRunning} }
 
-// NewCmdWait returns "paictl job wait". runF replaces the run in tests.
-func NewCmdWait(f *cmdutil.Factory, runF func(context.Context, *WaitOptions) error) *cobra.Command {
+// NewCmdWait returns "paictl job wait".
+func NewCmdWait(f *cmdutil.Factory) *cobra.Command {
 	opts := &WaitOptions{Factory: f}
 	cmd := &cobra.Command{
 		Use:   "wait NAME",
@@ -52,9 +52,6 @@ it was stopped or its code is negative, 124 after --timeout, 130 after Ctrl-C.`,
 			}
 			if opts.Timeout < 0 {
 				return cmdutil.Usagef("--timeout %s: give a duration, or 0 to wait forever", opts.Timeout)
-			}
-			if runF != nil {
-				return runF(cmd.Context(), opts)
 			}
 			return waitRun(cmd.Context(), opts)
 		},

@@ -21,8 +21,8 @@ type WhyOptions struct {
 	Output  cmdutil.Output
 }
 
-// NewCmdWhy returns "paictl job why". runF replaces the run in tests.
-func NewCmdWhy(f *cmdutil.Factory, runF func(context.Context, *WhyOptions) error) *cobra.Command {
+// NewCmdWhy returns "paictl job why".
+func NewCmdWhy(f *cmdutil.Factory) *cobra.Command {
 	opts := &WhyOptions{Factory: f}
 	cmd := &cobra.Command{
 		Use:   "why NAME",
@@ -36,9 +36,6 @@ end of the program's logs. The first line is the reason, lines with -> say what 
 		ValidArgsFunction: opts.Flags.completeJobs(f, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			opts.Name = args[0]
-			if runF != nil {
-				return runF(cmd.Context(), opts)
-			}
 			return whyRun(cmd.Context(), opts)
 		},
 	}

@@ -44,8 +44,8 @@ type Options struct {
 	Wait func(context.Context, time.Duration) error
 }
 
-// NewCmdLogin returns "paictl login". runF replaces the run in tests.
-func NewCmdLogin(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cobra.Command {
+// NewCmdLogin returns "paictl login".
+func NewCmdLogin(f *cmdutil.Factory) *cobra.Command {
 	opts := &Options{Factory: f, Open: browser.Open, Wait: browser.Wait}
 	cmd := &cobra.Command{
 		Use:   "login [URL|NAME]",
@@ -93,9 +93,6 @@ trust the server's authority, they also set PAICTL_CA to a file with its certifi
 			}
 			if opts.CA != "" && opts.Fingerprint != "" {
 				return cmdutil.Usagef("give --ca or --fingerprint, not both")
-			}
-			if runF != nil {
-				return runF(cmd.Context(), opts)
 			}
 			return loginRun(cmd.Context(), opts)
 		},

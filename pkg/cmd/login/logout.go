@@ -23,8 +23,8 @@ type LogoutOptions struct {
 	Forget bool
 }
 
-// NewCmdLogout returns "paictl logout". runF replaces the run in tests.
-func NewCmdLogout(f *cmdutil.Factory, runF func(context.Context, *LogoutOptions) error) *cobra.Command {
+// NewCmdLogout returns "paictl logout".
+func NewCmdLogout(f *cmdutil.Factory) *cobra.Command {
 	opts := &LogoutOptions{Factory: f}
 	cmd := &cobra.Command{
 		Use:   "logout [NAME]",
@@ -44,9 +44,6 @@ NAME"; --forget removes them as well.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				opts.Name = args[0]
-			}
-			if runF != nil {
-				return runF(cmd.Context(), opts)
 			}
 			return logoutRun(cmd.Context(), opts)
 		},

@@ -25,8 +25,8 @@ type WhoamiOptions struct {
 	Output cmdutil.Output
 }
 
-// NewCmdWhoami returns "paictl whoami". runF replaces the run in tests.
-func NewCmdWhoami(f *cmdutil.Factory, runF func(context.Context, *WhoamiOptions) error) *cobra.Command {
+// NewCmdWhoami returns "paictl whoami".
+func NewCmdWhoami(f *cmdutil.Factory) *cobra.Command {
 	opts := &WhoamiOptions{Factory: f}
 	cmd := &cobra.Command{
 		Use:   "whoami",
@@ -40,9 +40,6 @@ If you aren't signed in, it shows which kubeconfig "paictl job" uses.
   paictl whoami --server lab -o json | jq .grants`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if runF != nil {
-				return runF(cmd.Context(), opts)
-			}
 			return whoamiRun(cmd.Context(), opts)
 		},
 	}

@@ -17,6 +17,6 @@ func NewCmdMigrate(f *cmdutil.Factory) *cobra.Command {
 		Example: `  paictl migrate openpai --from-kubeconfig old.conf --dry-run
   paictl migrate openpai --from-kubeconfig old.conf`,
 	}
-	cmd.AddCommand(NewCmdOpenPAI(f, nil))
+	cmd.AddCommand(NewCmdOpenPAI(f))
 	return cmd
 }

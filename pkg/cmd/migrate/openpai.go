@@ -31,8 +31,8 @@ type OpenPAIOptions struct {
 	Output      cmdutil.Output
 }
 
-// NewCmdOpenPAI returns "paictl migrate openpai". runF replaces the run in tests.
-func NewCmdOpenPAI(f *cmdutil.Factory, runF func(context.Context, *OpenPAIOptions) error) *cobra.Command {
+// NewCmdOpenPAI returns "paictl migrate openpai".
+func NewCmdOpenPAI(f *cmdutil.Factory) *cobra.Command {
 	opts := &OpenPAIOptions{Factory: f}
 	cmd := &cobra.Command{
 		Use:   "openpai [--from-kubeconfig FILE] [--history-from ADDRESS|FILE]",
@@ -63,9 +63,6 @@ valid here.`,
 			}
 			if opts.Means.Passwords && opts.Means.Provider != "" {
 				return cmdutil.Usagef("--passwords doesn't go with --provider: people whom a provider knew signed in with OIDC, and OpenPAI kept their object id as the password, which others know")
-			}
-			if runF != nil {
-				return runF(cmd.Context(), opts)
 			}
 			return openpaiRun(cmd.Context(), opts)
 		},

@@ -32,8 +32,8 @@ type AddOptions struct {
 	cells cells
 }
 
-// NewCmdAdd returns "paictl node add". runF replaces the run in tests.
-func NewCmdAdd(f *cmdutil.Factory, runF func(context.Context, *AddOptions) error) *cobra.Command {
+// NewCmdAdd returns "paictl node add".
+func NewCmdAdd(f *cmdutil.Factory) *cobra.Command {
 	opts := &AddOptions{Factory: f}
 	cmd := &cobra.Command{
 		Use:   "add [HOST...]",
@@ -52,9 +52,6 @@ run the same command, or "paictl cluster up", again.`,
 			opts.New.Hosts = args
 			if len(args) == 0 && opts.New.File == "" {
 				return cmdutil.Usagef("name at least one machine, or give a file with -l")
-			}
-			if runF != nil {
-				return runF(cmd.Context(), opts)
 			}
 			return addRun(cmd.Context(), opts)
 		},

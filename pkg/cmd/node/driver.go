@@ -25,7 +25,7 @@ Before there is a cluster, and on new machines, paictl cluster up installs it.`,
 		Example: `  paictl node driver upgrade -p ./cluster --dry-run
   paictl node driver upgrade -p ./cluster --to 570`,
 	}
-	cmd.AddCommand(NewCmdDriverUpgrade(f, nil))
+	cmd.AddCommand(NewCmdDriverUpgrade(f))
 	return cmd
 }
 
@@ -39,8 +39,8 @@ type DriverUpgradeOptions struct {
 	Driver  cluster.DriverOptions
 }
 
-// NewCmdDriverUpgrade returns "paictl node driver upgrade". runF replaces the run in tests.
-func NewCmdDriverUpgrade(f *cmdutil.Factory, runF func(context.Context, *DriverUpgradeOptions) error) *cobra.Command {
+// NewCmdDriverUpgrade returns "paictl node driver upgrade".
+func NewCmdDriverUpgrade(f *cmdutil.Factory) *cobra.Command {
 	opts := &DriverUpgradeOptions{Factory: f}
 	cmd := &cobra.Command{
 		Use:   "upgrade [HOST...]",
@@ -65,9 +65,6 @@ loaded because the old one can't be unloaded, --reboot restarts the machine and 
 			}
 			if opts.Driver.AtOnce < 1 {
 				return cmdutil.Usagef("--at-once %d: give 1 or more", opts.Driver.AtOnce)
-			}
-			if runF != nil {
-				return runF(cmd.Context(), opts)
 			}
 			return driverUpgradeRun(cmd.Context(), opts)
 		},

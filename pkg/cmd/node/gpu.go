@@ -39,7 +39,7 @@ Kubernetes API, and need a kubeconfig that may change nodes. "list" also works f
   paictl node gpu reset gpu-1 3
   paictl node gpu ignore gpu-1 3`,
 	}
-	cmd.AddCommand(NewCmdGPUList(f, nil), NewCmdGPUReset(f, nil), NewCmdGPUIgnore(f, nil))
+	cmd.AddCommand(NewCmdGPUList(f), NewCmdGPUReset(f), NewCmdGPUIgnore(f))
 	return cmd
 }
 
@@ -53,8 +53,8 @@ type GPUListOptions struct {
 	Sick    bool
 }
 
-// NewCmdGPUList returns "paictl node gpu list". runF replaces the run in tests.
-func NewCmdGPUList(f *cmdutil.Factory, runF func(context.Context, *GPUListOptions) error) *cobra.Command {
+// NewCmdGPUList returns "paictl node gpu list".
+func NewCmdGPUList(f *cmdutil.Factory) *cobra.Command {
 	opts := &GPUListOptions{Factory: f}
 	cmd := &cobra.Command{
 		Use:     "list [NODE...]",
@@ -68,9 +68,6 @@ agent has never reported is not shown.`,
   paictl node gpu list gpu-1 -o json`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			opts.Nodes = args
-			if runF != nil {
-				return runF(cmd.Context(), opts)
-			}
 			return gpuListRun(cmd.Context(), opts)
 		},
 		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
@@ -151,8 +148,8 @@ type GPURepairOptions struct {
 	Timeout time.Duration
 }
 
-// NewCmdGPUReset returns "paictl node gpu reset". runF replaces the run in tests.
-func NewCmdGPUReset(f *cmdutil.Factory, runF func(context.Context, *GPURepairOptions) error) *cobra.Command {
+// NewCmdGPUReset returns "paictl node gpu reset".
+func NewCmdGPUReset(f *cmdutil.Factory) *cobra.Command {
 	opts := &GPURepairOptions{Factory: f, Action: repair.Reset}
 	cmd := &cobra.Command{
 		Use:   "reset NODE GPU",
@@ -163,13 +160,13 @@ the reset no pod gets the GPU. GPUs that are connected by NVLink can often only 
 restart the machine.`,
 		Example: `  paictl node gpu reset gpu-1 3`,
 	}
-	opts.add(cmd, runF)
+	opts.add(cmd)
 	cmd.Flags().DurationVar(&opts.Timeout, "timeout", 2*time.Minute, "how long to wait for the agent")
 	return cmd
 }
 
-// NewCmdGPUIgnore returns "paictl node gpu ignore". runF replaces the run in tests.
-func NewCmdGPUIgnore(f *cmdutil.Factory, runF func(context.Context, *GPURepairOptions) error) *cobra.Command {
+// NewCmdGPUIgnore returns "paictl node gpu ignore".
+func NewCmdGPUIgnore(f *cmdutil.Factory) *cobra.Command {
 	opts := &GPURepairOptions{Factory: f, Action: repair.Ignore}
 	cmd := &cobra.Command{
 		Use:   "ignore NODE GPU",
@@ -179,13 +176,13 @@ one more memory error. --undo reverts this. A GPU that doesn't answer can't be u
 		Example: `  paictl node gpu ignore gpu-1 3
   paictl node gpu ignore gpu-1 3 --undo`,
 	}
-	opts.add(cmd, runF)
+	opts.add(cmd)
 	cmd.Flags().BoolVar(&opts.Undo, "undo", false, "stop ignoring the problem")
 	cmd.Flags().DurationVar(&opts.Timeout, "timeout", 30*time.Second, "how long to wait for the agent")
 	return cmd
 }
 
-func (opts *GPURepairOptions) add(cmd *cobra.Command, runF func(context.Context, *GPURepairOptions) error) {
+func (opts *GPURepairOptions) add(cmd *cobra.Command) {
 	cmd.Args = cobra.ExactArgs(2)
 	cmd.ValidArgsFunction = completeNodes(&opts.Kube)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -196,9 +193,6 @@ func (opts *GPURepairOptions) add(cmd *cobra.Command, runF func(context.Context,
 		opts.Node, opts.GPU = args[0], int32(n)
 		if opts.Undo {
 			opts.Action = repair.Heed
-		}
-		if runF != nil {
-			return runF(cmd.Context(), opts)
 		}
 		return gpuOrderRun(cmd.Context(), opts)
 	}

@@ -53,7 +53,7 @@ func list(t *testing.T, args ...string) (out string, err error) {
 	f := cmdutil.New("v1")
 	var stdout bytes.Buffer
 	f.IO.Out = &stdout
-	cmd := NewCmdGPUList(f, nil)
+	cmd := NewCmdGPUList(f)
 	cmd.SetArgs(args)
 	cmd.SilenceUsage, cmd.SilenceErrors = true, true
 	err = cmd.ExecuteContext(t.Context())

@@ -22,8 +22,8 @@ type ListOptions struct {
 	Offline bool
 }
 
-// NewCmdList returns "paictl node list". runF replaces the run in tests.
-func NewCmdList(f *cmdutil.Factory, runF func(context.Context, *ListOptions) error) *cobra.Command {
+// NewCmdList returns "paictl node list".
+func NewCmdList(f *cmdutil.Factory) *cobra.Command {
 	opts := &ListOptions{Factory: f}
 	cmd := &cobra.Command{
 		Use:        "list",
@@ -36,9 +36,6 @@ does not list follow as Unlisted, with the commands that keep or remove them.`,
   paictl node list -p ./cluster --offline -o name`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if runF != nil {
-				return runF(cmd.Context(), opts)
-			}
 			return listRun(cmd.Context(), opts)
 		},
 	}

@@ -19,8 +19,8 @@ type MetricsOptions struct {
 	Node    string
 }
 
-// NewCmdMetrics returns "paictl node metrics". runF replaces the run in tests.
-func NewCmdMetrics(f *cmdutil.Factory, runF func(context.Context, *MetricsOptions) error) *cobra.Command {
+// NewCmdMetrics returns "paictl node metrics".
+func NewCmdMetrics(f *cmdutil.Factory) *cobra.Command {
 	opts := &MetricsOptions{Factory: f}
 	cmd := &cobra.Command{
 		Use:   "metrics NODE",
@@ -35,9 +35,6 @@ come from the service prometheus.`,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			opts.Node = args[0]
-			if runF != nil {
-				return runF(cmd.Context(), opts)
-			}
 			return metricsRun(cmd.Context(), opts)
 		},
 	}

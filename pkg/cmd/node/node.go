@@ -25,7 +25,7 @@ command that you can repeat after any failure; comments and order of layout.yaml
   paictl node remove worker-4 -p ./cluster
   paictl node driver upgrade -p ./cluster --dry-run`,
 	}
-	cmd.AddCommand(NewCmdList(f, nil), NewCmdAdd(f, nil), NewCmdRemove(f, nil), NewCmdDriver(f), NewCmdGPU(f), NewCmdMetrics(f, nil))
+	cmd.AddCommand(NewCmdList(f), NewCmdAdd(f), NewCmdRemove(f), NewCmdDriver(f), NewCmdGPU(f), NewCmdMetrics(f))
 	return cmd
 }
 

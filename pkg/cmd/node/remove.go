@@ -32,8 +32,8 @@ type RemoveOptions struct {
 
 const drainTimeout = 5 * time.Minute
 
-// NewCmdRemove returns "paictl node remove". runF replaces the run in tests.
-func NewCmdRemove(f *cmdutil.Factory, runF func(context.Context, *RemoveOptions) error) *cobra.Command {
+// NewCmdRemove returns "paictl node remove".
+func NewCmdRemove(f *cmdutil.Factory) *cobra.Command {
 	opts := &RemoveOptions{Factory: f}
 	cmd := &cobra.Command{
 		Use:     "remove HOST...",
@@ -60,9 +60,6 @@ run is interrupted, run the same command again.`,
 				return cmdutil.Usagef("name at least one machine (paictl node list shows them)")
 			}
 			opts.Flags.Limit = strings.Split(strings.Join(args, ","), ",")
-			if runF != nil {
-				return runF(cmd.Context(), opts)
-			}
 			return removeRun(cmd.Context(), opts)
 		},
 		ValidArgsFunction: opts.Flags.CompleteHosts,

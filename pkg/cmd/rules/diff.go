@@ -33,8 +33,8 @@ type differs struct {
 	Diff    string       `json:"diff,omitempty"`
 }
 
-// NewCmdDiff returns "paictl rules diff". runF replaces the run in tests.
-func NewCmdDiff(f *cmdutil.Factory, runF run[DiffOptions]) *cobra.Command {
+// NewCmdDiff returns "paictl rules diff".
+func NewCmdDiff(f *cmdutil.Factory) *cobra.Command {
 	opts := &DiffOptions{IO: f.IO}
 	cmd := &cobra.Command{
 		Use:   "diff [FILE]",
@@ -53,9 +53,6 @@ FILE it shows how the cluster's rules differ from the built-in ones.`,
 			}
 			if opts.File == "" && opts.Builtin {
 				return cmdutil.Usagef("--builtin needs a file to compare (see %s --help)", cmd.CommandPath())
-			}
-			if runF != nil {
-				return runF(cmd.Context(), opts)
 			}
 			return diffRun(cmd.Context(), opts)
 		},

@@ -33,8 +33,8 @@ type pushed struct {
 	Warnings strictyaml.Findings `json:"warnings"`
 }
 
-// NewCmdPush returns "paictl rules push". runF replaces the run in tests.
-func NewCmdPush(f *cmdutil.Factory, runF run[PushOptions]) *cobra.Command {
+// NewCmdPush returns "paictl rules push".
+func NewCmdPush(f *cmdutil.Factory) *cobra.Command {
 	opts := &PushOptions{IO: f.IO}
 	cmd := &cobra.Command{
 		Use:   "push FILE",
@@ -55,9 +55,6 @@ would keep the last valid rules.
 			}
 			if len(args) > 0 {
 				opts.File = args[0]
-			}
-			if runF != nil {
-				return runF(cmd.Context(), opts)
 			}
 			return pushRun(cmd.Context(), opts)
 		},

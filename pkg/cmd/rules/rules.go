@@ -4,7 +4,6 @@
 package rules
 
 import (
-	"context"
 	"io"
 	"os"
 
@@ -32,7 +31,7 @@ A pushed set takes effect at once, also for running jobs. A set with a mistake i
   paictl rules test --rules rules.yaml --exit-code 1 --user-log train.log
   paictl rules push rules.yaml`,
 	}
-	cmd.AddCommand(NewCmdValidate(f, nil), NewCmdTest(f, nil), NewCmdShow(f, nil), NewCmdDiff(f, nil), NewCmdPush(f, nil))
+	cmd.AddCommand(NewCmdValidate(f), NewCmdTest(f), NewCmdShow(f), NewCmdDiff(f), NewCmdPush(f))
 	return cmd
 }
 
@@ -82,5 +81,3 @@ func completeFile(_ *cobra.Command, args []string, _ string) ([]string, cobra.Sh
 	}
 	return []string{"yaml", "yml"}, cobra.ShellCompDirectiveFilterFileExt
 }
-
-type run[T any] = func(context.Context, *T) error

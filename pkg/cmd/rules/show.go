@@ -26,8 +26,8 @@ type ShowOptions struct {
 	Code    string
 }
 
-// NewCmdShow returns "paictl rules show". runF replaces the run in tests.
-func NewCmdShow(f *cmdutil.Factory, runF run[ShowOptions]) *cobra.Command {
+// NewCmdShow returns "paictl rules show".
+func NewCmdShow(f *cmdutil.Factory) *cobra.Command {
 	opts := &ShowOptions{IO: f.IO}
 	cmd := &cobra.Command{
 		Use:   "show [CODE|PHRASE]",
@@ -43,9 +43,6 @@ code or a phrase it shows only that rule. --builtin shows the built-in rules, an
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				opts.Code = args[0]
-			}
-			if runF != nil {
-				return runF(cmd.Context(), opts)
 			}
 			return showRun(cmd.Context(), opts)
 		},

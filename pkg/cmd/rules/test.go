@@ -45,8 +45,8 @@ type tested struct {
 	Report string `json:"report"`
 }
 
-// NewCmdTest returns "paictl rules test". runF replaces the run in tests.
-func NewCmdTest(f *cmdutil.Factory, runF run[TestOptions]) *cobra.Command {
+// NewCmdTest returns "paictl rules test".
+func NewCmdTest(f *cmdutil.Factory) *cobra.Command {
 	opts := &TestOptions{IO: f.IO}
 	cmd := &cobra.Command{
 		Use:   "test --exit-code N",
@@ -63,9 +63,6 @@ would leave. Without --rules it uses the built-in set. It connects to no cluster
 			}
 			if opts.ExitCode < 0 || opts.ExitCode > 255 {
 				return cmdutil.Usagef("--exit-code %d: a program ends with 0 to 255; after signal n it is 128+n", opts.ExitCode)
-			}
-			if runF != nil {
-				return runF(cmd.Context(), opts)
 			}
 			return testRun(cmd.Context(), opts)
 		},

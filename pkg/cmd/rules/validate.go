@@ -27,8 +27,8 @@ type validated struct {
 	Findings strictyaml.Findings `json:"findings"`
 }
 
-// NewCmdValidate returns "paictl rules validate". runF replaces the run in tests.
-func NewCmdValidate(f *cmdutil.Factory, runF run[ValidateOptions]) *cobra.Command {
+// NewCmdValidate returns "paictl rules validate".
+func NewCmdValidate(f *cmdutil.Factory) *cobra.Command {
 	opts := &ValidateOptions{IO: f.IO}
 	cmd := &cobra.Command{
 		Use:   "validate FILE...",
@@ -41,9 +41,6 @@ hides. It connects to no cluster. The exit code is 1 if there are errors.`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			opts.Files = args
-			if runF != nil {
-				return runF(cmd.Context(), opts)
-			}
 			return validateRun(cmd.Context(), opts)
 		},
 	}

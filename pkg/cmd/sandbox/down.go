@@ -22,8 +22,8 @@ type DownOptions struct {
 	Hosts []string
 }
 
-// NewCmdDown returns "paictl sandbox down". runF replaces the run in tests.
-func NewCmdDown(f *cmdutil.Factory, runF func(context.Context, *DownOptions) error) *cobra.Command {
+// NewCmdDown returns "paictl sandbox down".
+func NewCmdDown(f *cmdutil.Factory) *cobra.Command {
 	opts := &DownOptions{IO: f.IO}
 	cmd := &cobra.Command{
 		Use:   "down [HOST...]",
@@ -40,9 +40,6 @@ from the cluster: paictl node remove. "paictl sandbox up" with a larger number g
 			opts.Hosts = args
 			if opts.Purge && len(args) > 0 {
 				return cmdutil.Usagef("--purge is for a sandbox that is removed as a whole")
-			}
-			if runF != nil {
-				return runF(cmd.Context(), opts)
 			}
 			return downRun(cmd.Context(), opts)
 		},

@@ -1,7 +1,6 @@
 package sandbox
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -31,18 +30,15 @@ type listing struct {
 	Hosts      []sandbox.Host `json:"hosts"`
 }
 
-// NewCmdList returns "paictl sandbox list". runF replaces the run in tests.
-func NewCmdList(f *cmdutil.Factory, runF func(context.Context, *ListOptions) error) *cobra.Command {
+// NewCmdList returns "paictl sandbox list".
+func NewCmdList(f *cmdutil.Factory) *cobra.Command {
 	opts := &ListOptions{IO: f.IO}
 	cmd := &cobra.Command{
 		Use:     "list",
 		Aliases: []string{"ls"},
 		Short:   "Show the sandbox's hosts",
 		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if runF != nil {
-				return runF(cmd.Context(), opts)
-			}
+		RunE: func(_ *cobra.Command, _ []string) error {
 			return listRun(opts)
 		},
 	}

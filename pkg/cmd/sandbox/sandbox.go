@@ -27,8 +27,8 @@ quick-start file for them; or, without root, a Kubernetes API with simulated nod
   paictl cluster up -p ./cluster
   paictl sandbox down`,
 	}
-	cmd.AddCommand(NewCmdUp(f, nil), NewCmdList(f, nil), NewCmdSSH(f, nil), NewCmdStop(f, nil), NewCmdStart(f, nil),
-		NewCmdReboot(f, nil), NewCmdFault(f), NewCmdDown(f, nil))
+	cmd.AddCommand(NewCmdUp(f, nil), NewCmdList(f), NewCmdSSH(f, nil), NewCmdStop(f, nil), NewCmdStart(f, nil),
+		NewCmdReboot(f, nil), NewCmdFault(f), NewCmdDown(f))
 	return cmd
 }
 

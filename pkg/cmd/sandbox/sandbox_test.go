@@ -84,9 +84,9 @@ func TestStopTakesSeveralHosts(t *testing.T) {
 func TestListAndDownWithoutASandboxAreNoFailure(t *testing.T) {
 	f, out, errOut := testFactory(t)
 	dir := t.TempDir()
-	require.NoError(t, execute(t, NewCmdList(f, nil), "-d", dir, "-o", "json"))
+	require.NoError(t, execute(t, NewCmdList(f), "-d", dir, "-o", "json"))
 	assert.JSONEq(t, `{"name":"","dir":"`+dir+`","hosts":[]}`, out())
-	require.NoError(t, execute(t, NewCmdDown(f, nil), "-d", dir))
+	require.NoError(t, execute(t, NewCmdDown(f), "-d", dir))
 	assert.Contains(t, errOut(), "no sandbox in "+dir)
 }
 

@@ -42,8 +42,8 @@ type checked struct {
 	*sim.Division
 }
 
-// NewCmdCheck returns "paictl scheduler check". runF replaces the run in tests.
-func NewCmdCheck(f *cmdutil.Factory, runF func(context.Context, *CheckOptions) error) *cobra.Command {
+// NewCmdCheck returns "paictl scheduler check".
+func NewCmdCheck(f *cmdutil.Factory) *cobra.Command {
 	opts := &CheckOptions{IO: f.IO}
 	cmd := &cobra.Command{
 		Use:   "check",
@@ -62,9 +62,6 @@ is 1 if there are errors, or machines that differ.`,
   paictl scheduler check -p ./cluster -o json | jq '.virtualClusters[] | {name, gpus}'`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if runF != nil {
-				return runF(cmd.Context(), opts)
-			}
 			return checkRun(cmd.Context(), opts)
 		},
 	}

@@ -27,8 +27,8 @@ type ReplayOptions struct {
 	Verify bool
 }
 
-// NewCmdReplay returns "paictl scheduler replay". runF replaces the run in tests.
-func NewCmdReplay(f *cmdutil.Factory, runF func(context.Context, *ReplayOptions) error) *cobra.Command {
+// NewCmdReplay returns "paictl scheduler replay".
+func NewCmdReplay(f *cmdutil.Factory) *cobra.Command {
 	opts := &ReplayOptions{IO: f.IO}
 	cmd := &cobra.Command{
 		Use:   "replay STEPS",
@@ -55,9 +55,6 @@ and the next one runs; if a step is invalid, the exit code is 1.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			opts.Steps = args[0]
-			if runF != nil {
-				return runF(cmd.Context(), opts)
-			}
 			return replayRun(cmd.Context(), opts)
 		},
 	}

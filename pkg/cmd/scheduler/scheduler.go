@@ -26,6 +26,6 @@ jobs in virtual time and reports how long they would have waited.`,
   paictl scheduler trace --gpus 512 -d ./trace
   paictl scheduler simulate --config ./trace/hived-512.yaml --trace ./trace/trace-512.csv`,
 	}
-	cmd.AddCommand(NewCmdCheck(f, nil), NewCmdReplay(f, nil), NewCmdSimulate(f, nil), NewCmdTrace(f, nil))
+	cmd.AddCommand(NewCmdCheck(f), NewCmdReplay(f), NewCmdSimulate(f), NewCmdTrace(f))
 	return cmd
 }

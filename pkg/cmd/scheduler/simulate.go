@@ -49,8 +49,8 @@ type simulated struct {
 	*sim.Report
 }
 
-// NewCmdSimulate returns "paictl scheduler simulate". runF replaces the run in tests.
-func NewCmdSimulate(f *cmdutil.Factory, runF func(context.Context, *SimulateOptions) error) *cobra.Command {
+// NewCmdSimulate returns "paictl scheduler simulate".
+func NewCmdSimulate(f *cmdutil.Factory) *cobra.Command {
 	opts := &SimulateOptions{IO: f.IO, Meter: sim.System()}
 	var noSpeed bool
 	cmd := &cobra.Command{
@@ -100,9 +100,6 @@ the time that a restart takes.`,
 			// A comparison is complete without the folder that is the default.
 			if len(opts.Compare) > 0 && !cmd.Flags().Changed("config-path") && opts.source.File == "" {
 				opts.source.Dir = ""
-			}
-			if runF != nil {
-				return runF(cmd.Context(), opts)
 			}
 			return simulateRun(cmd.Context(), opts)
 		},

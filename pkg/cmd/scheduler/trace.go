@@ -2,7 +2,6 @@ package scheduler
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -24,8 +23,8 @@ type TraceOptions struct {
 	Dir  string
 }
 
-// NewCmdTrace returns "paictl scheduler trace". runF replaces the run in tests.
-func NewCmdTrace(f *cmdutil.Factory, runF func(context.Context, *TraceOptions) error) *cobra.Command {
+// NewCmdTrace returns "paictl scheduler trace".
+func NewCmdTrace(f *cmdutil.Factory) *cobra.Command {
 	opts := &TraceOptions{IO: f.IO}
 	cmd := &cobra.Command{
 		Use:   "trace",
@@ -36,10 +35,7 @@ that cluster as a scheduler configuration. The same seed makes the same files.
 If you write a trace yourself, begin it with the same first line: ` + trace.Header() + `.`,
 		Example: `  paictl scheduler trace --gpus 512 --seed 7 -d ./trace`,
 		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if runF != nil {
-				return runF(cmd.Context(), opts)
-			}
+		RunE: func(_ *cobra.Command, _ []string) error {
 			return traceRun(opts)
 		},
 	}

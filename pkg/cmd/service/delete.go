@@ -27,8 +27,8 @@ type DeleteOptions struct {
 	Yes            bool
 }
 
-// NewCmdDelete returns "paictl service delete". runF replaces the run in tests.
-func NewCmdDelete(f *cmdutil.Factory, runF func(context.Context, *DeleteOptions) error) *cobra.Command {
+// NewCmdDelete returns "paictl service delete".
+func NewCmdDelete(f *cmdutil.Factory) *cobra.Command {
 	opts := &DeleteOptions{Factory: f}
 	cmd := &cobra.Command{
 		Use:   "delete [NAME...]",
@@ -45,9 +45,6 @@ the namespaces and the jobs.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if opts.Wait <= 0 {
 				return cmdutil.Usagef("--wait %s: data that pods use can't be removed; give a duration", opts.Wait)
-			}
-			if runF != nil {
-				return runF(cmd.Context(), opts)
 			}
 			return deleteRun(cmd.Context(), opts)
 		},

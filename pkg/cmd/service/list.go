@@ -18,8 +18,8 @@ type ListOptions struct {
 	Output  cmdutil.Output
 }
 
-// NewCmdList returns "paictl service list". runF replaces the run in tests.
-func NewCmdList(f *cmdutil.Factory, runF func(context.Context, *ListOptions) error) *cobra.Command {
+// NewCmdList returns "paictl service list".
+func NewCmdList(f *cmdutil.Factory) *cobra.Command {
 	opts := &ListOptions{Factory: f}
 	cmd := &cobra.Command{
 		Use:   "list",
@@ -33,9 +33,6 @@ Without -p it asks the cluster for its configuration; with -p it reads a folder 
   paictl service list -o json | jq -r '.[] | select(.enabled) | .name'`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if runF != nil {
-				return runF(cmd.Context(), opts)
-			}
 			return listRun(cmd.Context(), opts)
 		},
 	}

@@ -24,8 +24,8 @@ type LogsOptions struct {
 // defaultTail is how many lines of each container are shown by default.
 const defaultTail = 200
 
-// NewCmdLogs returns "paictl service logs". runF replaces the run in tests.
-func NewCmdLogs(f *cmdutil.Factory, runF func(context.Context, *LogsOptions) error) *cobra.Command {
+// NewCmdLogs returns "paictl service logs".
+func NewCmdLogs(f *cmdutil.Factory) *cobra.Command {
 	opts := &LogsOptions{Factory: f}
 	cmd := &cobra.Command{
 		Use:   "logs NAME",
@@ -44,9 +44,6 @@ continues with new lines, also from pods that start later.`,
 			}
 			if opts.Since > 0 && !cmd.Flags().Changed("tail") {
 				opts.Tail = -1
-			}
-			if runF != nil {
-				return runF(cmd.Context(), opts)
 			}
 			return logsRun(cmd.Context(), opts)
 		},

@@ -20,8 +20,8 @@ type RestartOptions struct {
 	Force      bool
 }
 
-// NewCmdRestart returns "paictl service restart". runF replaces the run in tests.
-func NewCmdRestart(f *cmdutil.Factory, runF func(context.Context, *RestartOptions) error) *cobra.Command {
+// NewCmdRestart returns "paictl service restart".
+func NewCmdRestart(f *cmdutil.Factory) *cobra.Command {
 	opts := &RestartOptions{Factory: f}
 	cmd := &cobra.Command{
 		Use:   "restart [NAME...]",
@@ -37,9 +37,6 @@ other as each service allows.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if opts.Wait < 0 {
 				return cmdutil.Usagef("--wait %s: give a duration, or 0 for no wait", opts.Wait)
-			}
-			if runF != nil {
-				return runF(cmd.Context(), opts)
 			}
 			return restartRun(cmd.Context(), opts)
 		},

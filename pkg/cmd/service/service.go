@@ -32,7 +32,7 @@ Each command changes only what differs from the configuration. After any failure
   paictl service logs -n prometheus -f
   paictl service stop -n grafana`,
 	}
-	cmd.AddCommand(NewCmdList(f, nil), NewCmdStart(f, nil), NewCmdStop(f, nil), NewCmdRestart(f, nil), NewCmdUpgrade(f, nil), NewCmdDelete(f, nil),
-		NewCmdStatus(f, nil), NewCmdLogs(f, nil), NewCmdValues(f, nil), NewCmdTemplate(f, nil))
+	cmd.AddCommand(NewCmdList(f), NewCmdStart(f, nil), NewCmdStop(f), NewCmdRestart(f), NewCmdUpgrade(f), NewCmdDelete(f),
+		NewCmdStatus(f), NewCmdLogs(f), NewCmdValues(f), NewCmdTemplate(f))
 	return cmd
 }

@@ -49,7 +49,7 @@ func statuses(now time.Time) []services.Status {
 func TestStatusIsATableWithALinePerProblem(t *testing.T) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	for _, format := range []string{"table", "name", "yaml"} {
-		cmd := NewCmdStatus(cmdutil.New("v0"), nil)
+		cmd := NewCmdStatus(cmdutil.New("v0"))
 		require.NoError(t, cmd.Flags().Set("output", format))
 		var out cmdutil.Output
 		cmdutil.AddOutputFlag(NewCmdService(cmdutil.New("v0")), &out)

@@ -48,7 +48,7 @@ func status(t *testing.T, args ...string) (out, errOut string, err error) {
 	f := cmdutil.New("v1")
 	io, _, stdout, stderr := iostreams.Test()
 	f.IO = io
-	cmd := NewCmdStatus(f, nil)
+	cmd := NewCmdStatus(f)
 	cmd.SetArgs(args)
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true
 	err = cmd.ExecuteContext(t.Context())

@@ -30,8 +30,8 @@ type StatusOptions struct {
 	ExitCode bool
 }
 
-// NewCmdStatus returns "paictl service status". runF replaces the run in tests.
-func NewCmdStatus(f *cmdutil.Factory, runF func(context.Context, *StatusOptions) error) *cobra.Command {
+// NewCmdStatus returns "paictl service status".
+func NewCmdStatus(f *cmdutil.Factory) *cobra.Command {
 	opts := &StatusOptions{Factory: f}
 	cmd := &cobra.Command{
 		Use:   "status [NAME...]",
@@ -48,9 +48,6 @@ States:
   paictl service status -n prometheus -o yaml
   paictl service status --exit-code && echo all ready`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if runF != nil {
-				return runF(cmd.Context(), opts)
-			}
 			return statusRun(cmd.Context(), opts)
 		},
 	}

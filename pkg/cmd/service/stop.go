@@ -23,8 +23,8 @@ type StopOptions struct {
 	All            bool
 }
 
-// NewCmdStop returns "paictl service stop". runF replaces the run in tests.
-func NewCmdStop(f *cmdutil.Factory, runF func(context.Context, *StopOptions) error) *cobra.Command {
+// NewCmdStop returns "paictl service stop".
+func NewCmdStop(f *cmdutil.Factory) *cobra.Command {
 	opts := &StopOptions{Factory: f}
 	cmd := &cobra.Command{
 		Use:   "stop NAME... | --all",
@@ -44,9 +44,6 @@ others.`,
 			}
 			if opts.All && len(opts.Flags.Names) > 0 {
 				return cmdutil.Usagef("--all stops all services: leave out %s, or --all", strings.Join(opts.Flags.Names, ", "))
-			}
-			if runF != nil {
-				return runF(cmd.Context(), opts)
 			}
 			return stopRun(cmd.Context(), opts)
 		},

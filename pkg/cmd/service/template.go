@@ -16,8 +16,8 @@ type TemplateOptions struct {
 	Name    string
 }
 
-// NewCmdTemplate returns "paictl service template". runF replaces the run in tests.
-func NewCmdTemplate(f *cmdutil.Factory, runF func(context.Context, *TemplateOptions) error) *cobra.Command {
+// NewCmdTemplate returns "paictl service template".
+func NewCmdTemplate(f *cmdutil.Factory) *cobra.Command {
 	opts := &TemplateOptions{Factory: f}
 	cmd := &cobra.Command{
 		Use:   "template NAME",
@@ -31,9 +31,6 @@ Without -p it asks the cluster for its configuration; with -p it reads a folder 
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			if opts.Name, err = opts.Flags.one(cmd); err != nil {
 				return err
-			}
-			if runF != nil {
-				return runF(cmd.Context(), opts)
 			}
 			return templateRun(cmd.Context(), opts)
 		},

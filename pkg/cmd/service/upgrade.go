@@ -29,8 +29,8 @@ type UpgradeOptions struct {
 	MaxFailures int
 }
 
-// NewCmdUpgrade returns "paictl service upgrade". runF replaces the run in tests.
-func NewCmdUpgrade(f *cmdutil.Factory, runF func(context.Context, *UpgradeOptions) error) *cobra.Command {
+// NewCmdUpgrade returns "paictl service upgrade".
+func NewCmdUpgrade(f *cmdutil.Factory) *cobra.Command {
 	opts := &UpgradeOptions{Factory: f}
 	cmd := &cobra.Command{
 		Use:   "upgrade [NAME...]",
@@ -58,9 +58,6 @@ left alone. If the run is interrupted or killed, run it again. "paictl service s
 			}
 			if opts.MaxFailures < 1 {
 				return cmdutil.Usagef("--max-failures %d: give 1 or more", opts.MaxFailures)
-			}
-			if runF != nil {
-				return runF(cmd.Context(), opts)
 			}
 			return upgradeRun(cmd.Context(), opts)
 		},

@@ -17,8 +17,8 @@ type ValuesOptions struct {
 	Name    string
 }
 
-// NewCmdValues returns "paictl service values". runF replaces the run in tests.
-func NewCmdValues(f *cmdutil.Factory, runF func(context.Context, *ValuesOptions) error) *cobra.Command {
+// NewCmdValues returns "paictl service values".
+func NewCmdValues(f *cmdutil.Factory) *cobra.Command {
 	opts := &ValuesOptions{Factory: f}
 	cmd := &cobra.Command{
 		Use:   "values NAME",
@@ -32,9 +32,6 @@ Without -p it asks the cluster for its configuration; with -p it reads a folder 
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			if opts.Name, err = opts.Flags.one(cmd); err != nil {
 				return err
-			}
-			if runF != nil {
-				return runF(cmd.Context(), opts)
 			}
 			return valuesRun(cmd.Context(), opts)
 		},

@@ -46,8 +46,8 @@ type BundleOptions struct {
 	maxSize int64
 }
 
-// NewCmdSupportBundle returns "paictl support-bundle". runF replaces the run in tests.
-func NewCmdSupportBundle(f *cmdutil.Factory, runF func(context.Context, *BundleOptions) error) *cobra.Command {
+// NewCmdSupportBundle returns "paictl support-bundle".
+func NewCmdSupportBundle(f *cmdutil.Factory) *cobra.Command {
 	opts := &BundleOptions{Factory: f}
 	cmd := &cobra.Command{
 		Use:   "support-bundle",
@@ -74,9 +74,6 @@ says what they contain.`,
 			}
 			if err := opts.check(); err != nil {
 				return err
-			}
-			if runF != nil {
-				return runF(cmd.Context(), opts)
 			}
 			return bundleRun(cmd.Context(), opts)
 		},

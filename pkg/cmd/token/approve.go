@@ -25,8 +25,8 @@ type ApproveOptions struct {
 	Yes, Refuse bool
 }
 
-// NewCmdApprove returns "paictl token approve". runF replaces the run in tests.
-func NewCmdApprove(f *cmdutil.Factory, runF func(context.Context, *ApproveOptions) error) *cobra.Command {
+// NewCmdApprove returns "paictl token approve".
+func NewCmdApprove(f *cmdutil.Factory) *cobra.Command {
 	opts := &ApproveOptions{Factory: f}
 	cmd := &cobra.Command{
 		Use:   "approve CODE",
@@ -46,9 +46,6 @@ You need a session of "paictl login": tokens of PAICTL_TOKEN and application tok
 			opts.Code = args[0]
 			if opts.Yes && opts.Refuse {
 				return cmdutil.Usagef("give --yes or --refuse, not both")
-			}
-			if runF != nil {
-				return runF(cmd.Context(), opts)
 			}
 			return approveRun(cmd.Context(), opts)
 		},

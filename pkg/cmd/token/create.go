@@ -27,8 +27,8 @@ type CreateOptions struct {
 	Life       time.Duration
 }
 
-// NewCmdCreate returns "paictl token create". runF replaces the run in tests.
-func NewCmdCreate(f *cmdutil.Factory, runF func(context.Context, *CreateOptions) error) *cobra.Command {
+// NewCmdCreate returns "paictl token create".
+func NewCmdCreate(f *cmdutil.Factory) *cobra.Command {
 	opts := &CreateOptions{Factory: f}
 	var expires string
 	cmd := &cobra.Command{
@@ -53,9 +53,6 @@ The token is valid until it is revoked. With --expires it ends by itself.`,
 			}
 			if _, err := rules.ParseScopes(opts.Scopes); err != nil {
 				return cmdutil.Usagef("--scope: %w", err)
-			}
-			if runF != nil {
-				return runF(cmd.Context(), opts)
 			}
 			return createRun(cmd.Context(), opts)
 		},

@@ -26,8 +26,8 @@ type RevokeOptions struct {
 	All        bool
 }
 
-// NewCmdRevoke returns "paictl token revoke". runF replaces the run in tests.
-func NewCmdRevoke(f *cmdutil.Factory, runF func(context.Context, *RevokeOptions) error) *cobra.Command {
+// NewCmdRevoke returns "paictl token revoke".
+func NewCmdRevoke(f *cmdutil.Factory) *cobra.Command {
 	opts := &RevokeOptions{Factory: f}
 	cmd := &cobra.Command{
 		Use:   "revoke ID...",
@@ -46,9 +46,6 @@ that were opened with them end.
 				return cmdutil.Usagef("--all requires --user, and takes no ids")
 			case !opts.All && len(args) == 0:
 				return cmdutil.Usagef("name ids of tokens (see: paictl token list), or give --user and --all")
-			}
-			if runF != nil {
-				return runF(cmd.Context(), opts)
 			}
 			return revokeRun(cmd.Context(), opts)
 		},
@@ -119,8 +116,8 @@ type RotateOptions struct {
 	Revoke     bool
 }
 
-// NewCmdRotateKeys returns "paictl token rotate-keys". runF replaces the run in tests.
-func NewCmdRotateKeys(f *cmdutil.Factory, runF func(context.Context, *RotateOptions) error) *cobra.Command {
+// NewCmdRotateKeys returns "paictl token rotate-keys".
+func NewCmdRotateKeys(f *cmdutil.Factory) *cobra.Command {
 	opts := &RotateOptions{Factory: f}
 	cmd := &cobra.Command{
 		Use:   "rotate-keys",
@@ -133,9 +130,6 @@ tokens are recognized by their hash, and stay valid.`,
   paictl token rotate-keys --revoke`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if runF != nil {
-				return runF(cmd.Context(), opts)
-			}
 			return rotateRun(cmd.Context(), opts)
 		},
 	}

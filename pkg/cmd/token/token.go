@@ -32,7 +32,7 @@ person. With a kubeconfig they are about everyone's.`,
   paictl token list --user ci
   paictl token revoke 5k2q7mzv3c6xw4htyd2p`,
 	}
-	cmd.AddCommand(NewCmdCreate(f, nil), NewCmdList(f, nil), NewCmdRevoke(f, nil), NewCmdRotateKeys(f, nil), NewCmdApprove(f, nil))
+	cmd.AddCommand(NewCmdCreate(f), NewCmdList(f), NewCmdRevoke(f), NewCmdRotateKeys(f), NewCmdApprove(f))
 	return cmd
 }
 

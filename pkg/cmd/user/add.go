@@ -24,8 +24,8 @@ type AddOptions struct {
 	Password   passwordFlags
 }
 
-// NewCmdAdd returns "paictl user add". runF replaces the run in tests.
-func NewCmdAdd(f *cmdutil.Factory, runF func(context.Context, *AddOptions) error) *cobra.Command {
+// NewCmdAdd returns "paictl user add".
+func NewCmdAdd(f *cmdutil.Factory) *cobra.Command {
 	opts := &AddOptions{Factory: f}
 	cmd := &cobra.Command{
 		Use:   "add NAME",
@@ -49,9 +49,6 @@ person, who then owns these jobs, and the folders of that name on storages. Old 
 			opts.User.Name = args[0]
 			if err := opts.Password.check(); err != nil {
 				return err
-			}
-			if runF != nil {
-				return runF(cmd.Context(), opts)
 			}
 			return addRun(cmd.Context(), opts)
 		},

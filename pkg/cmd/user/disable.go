@@ -80,8 +80,8 @@ type RemoveOptions struct {
 	Yes        bool
 }
 
-// NewCmdRemove returns "paictl user remove". runF replaces the run in tests.
-func NewCmdRemove(f *cmdutil.Factory, runF func(context.Context, *RemoveOptions) error) *cobra.Command {
+// NewCmdRemove returns "paictl user remove".
+func NewCmdRemove(f *cmdutil.Factory) *cobra.Command {
 	opts := &RemoveOptions{Factory: f}
 	cmd := &cobra.Command{
 		Use:   "remove NAME...",
@@ -96,9 +96,6 @@ The last administrator can't be removed.`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			opts.Names = args
-			if runF != nil {
-				return runF(cmd.Context(), opts)
-			}
 			return removeRun(cmd.Context(), opts)
 		},
 		ValidArgsFunction: CompleteUsers(f, &opts.Connection, true),

@@ -33,8 +33,8 @@ type ImportOptions struct {
 	DryRun     bool
 }
 
-// NewCmdImport returns "paictl user import". runF replaces the run in tests.
-func NewCmdImport(f *cmdutil.Factory, runF func(context.Context, *ImportOptions) error) *cobra.Command {
+// NewCmdImport returns "paictl user import".
+func NewCmdImport(f *cmdutil.Factory) *cobra.Command {
 	opts := &ImportOptions{Factory: f}
 	cmd := &cobra.Command{
 		Use:   "import FILE.csv",
@@ -52,9 +52,6 @@ passwords for them and writes them into that file, which only you can read.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			opts.File = args[0]
-			if runF != nil {
-				return runF(cmd.Context(), opts)
-			}
 			return importRun(cmd.Context(), opts)
 		},
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {

@@ -21,8 +21,8 @@ type LinkOptions struct {
 	Remove     bool
 }
 
-// NewCmdLink returns "paictl user link". runF replaces the run in tests.
-func NewCmdLink(f *cmdutil.Factory, runF func(context.Context, *LinkOptions) error) *cobra.Command {
+// NewCmdLink returns "paictl user link".
+func NewCmdLink(f *cmdutil.Factory) *cobra.Command {
 	opts := &LinkOptions{Factory: f}
 	cmd := &cobra.Command{
 		Use:   "link NAME --provider PROVIDER --subject SUBJECT",
@@ -36,9 +36,6 @@ who signs in there with the subject is this person here. Names and e-mail addres
 			opts.Name = args[0]
 			if opts.Identity.Provider == "" || opts.Identity.Subject == "" {
 				return cmdutil.Usagef("--provider and --subject are needed")
-			}
-			if runF != nil {
-				return runF(cmd.Context(), opts)
 			}
 			return linkRun(cmd.Context(), opts)
 		},

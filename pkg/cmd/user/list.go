@@ -21,8 +21,8 @@ type ListOptions struct {
 	Group      string
 }
 
-// NewCmdList returns "paictl user list". runF replaces the run in tests.
-func NewCmdList(f *cmdutil.Factory, runF func(context.Context, *ListOptions) error) *cobra.Command {
+// NewCmdList returns "paictl user list".
+func NewCmdList(f *cmdutil.Factory) *cobra.Command {
 	opts := &ListOptions{Factory: f}
 	cmd := &cobra.Command{
 		Use:   "list",
@@ -32,9 +32,6 @@ func NewCmdList(f *cmdutil.Factory, runF func(context.Context, *ListOptions) err
   paictl user list -o json | jq -r '.items[] | select(.administrator) | .name'`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if runF != nil {
-				return runF(cmd.Context(), opts)
-			}
 			return listRun(cmd.Context(), opts)
 		},
 	}

@@ -20,8 +20,8 @@ type PasswdOptions struct {
 	Password   passwordFlags
 }
 
-// NewCmdPasswd returns "paictl user passwd". runF replaces the run in tests.
-func NewCmdPasswd(f *cmdutil.Factory, runF func(context.Context, *PasswdOptions) error) *cobra.Command {
+// NewCmdPasswd returns "paictl user passwd".
+func NewCmdPasswd(f *cmdutil.Factory) *cobra.Command {
 	opts := &PasswdOptions{Factory: f}
 	cmd := &cobra.Command{
 		Use:   "passwd [NAME]",
@@ -41,9 +41,6 @@ own, you also need the old password; with --password-stdin it is the first line,
 			}
 			if err := opts.Password.check(); err != nil {
 				return err
-			}
-			if runF != nil {
-				return runF(cmd.Context(), opts)
 			}
 			return passwdRun(cmd.Context(), opts)
 		},

@@ -22,8 +22,8 @@ type SetOptions struct {
 	SetGroups          bool
 }
 
-// NewCmdSet returns "paictl user set". runF replaces the run in tests.
-func NewCmdSet(f *cmdutil.Factory, runF func(context.Context, *SetOptions) error) *cobra.Command {
+// NewCmdSet returns "paictl user set".
+func NewCmdSet(f *cmdutil.Factory) *cobra.Command {
 	opts := &SetOptions{Factory: f}
 	var email, display string
 	cmd := &cobra.Command{
@@ -47,9 +47,6 @@ them from it, use "paictl group add-member" and "paictl group remove-member".`,
 			opts.SetGroups = fl.Changed("group")
 			if opts.Email == nil && opts.DisplayName == nil && !opts.SetGroups {
 				return cmdutil.Usagef("nothing to change: give --email, --display-name or --group")
-			}
-			if runF != nil {
-				return runF(cmd.Context(), opts)
 			}
 			return setRun(cmd.Context(), opts)
 		},

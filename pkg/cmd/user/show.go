@@ -21,8 +21,8 @@ type ShowOptions struct {
 	Name       string
 }
 
-// NewCmdShow returns "paictl user show". runF replaces the run in tests.
-func NewCmdShow(f *cmdutil.Factory, runF func(context.Context, *ShowOptions) error) *cobra.Command {
+// NewCmdShow returns "paictl user show".
+func NewCmdShow(f *cmdutil.Factory) *cobra.Command {
 	opts := &ShowOptions{Factory: f}
 	cmd := &cobra.Command{
 		Use:   "show NAME",
@@ -32,9 +32,6 @@ func NewCmdShow(f *cmdutil.Factory, runF func(context.Context, *ShowOptions) err
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			opts.Name = args[0]
-			if runF != nil {
-				return runF(cmd.Context(), opts)
-			}
 			return showRun(cmd.Context(), opts)
 		},
 		ValidArgsFunction: CompleteUsers(f, &opts.Connection, false),

@@ -29,8 +29,8 @@ kubeconfig they work without the server, so you can use them to regain access if
   paictl user remove bob`,
 	}
 	cmd.AddCommand(
-		NewCmdAdd(f, nil), NewCmdList(f, nil), NewCmdShow(f, nil), NewCmdSet(f, nil), NewCmdPasswd(f, nil), newCmdDisable(f, true), newCmdDisable(f, false),
-		NewCmdRemove(f, nil), NewCmdLink(f, nil), NewCmdImport(f, nil),
+		NewCmdAdd(f), NewCmdList(f), NewCmdShow(f), NewCmdSet(f), NewCmdPasswd(f), newCmdDisable(f, true), newCmdDisable(f, false),
+		NewCmdRemove(f), NewCmdLink(f), NewCmdImport(f),
 	)
 	return cmd
 }

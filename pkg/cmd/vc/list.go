@@ -22,8 +22,8 @@ type ListOptions struct {
 	Output  cmdutil.Output
 }
 
-// NewCmdList returns "paictl vc list". runF replaces the run in tests.
-func NewCmdList(f *cmdutil.Factory, runF func(context.Context, *ListOptions) error) *cobra.Command {
+// NewCmdList returns "paictl vc list".
+func NewCmdList(f *cmdutil.Factory) *cobra.Command {
 	opts := &ListOptions{Factory: f}
 	cmd := &cobra.Command{
 		Use:        "list",
@@ -43,9 +43,6 @@ After "paictl login" these are the virtual clusters that you may use; --kubeconf
   paictl vc list -o json | jq '.items[] | {name, free}'`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if runF != nil {
-				return runF(cmd.Context(), opts)
-			}
 			return listRun(cmd.Context(), opts)
 		},
 	}

@@ -19,8 +19,8 @@ type MetricsOptions struct {
 	Name    string
 }
 
-// NewCmdMetrics returns "paictl vc metrics". runF replaces the run in tests.
-func NewCmdMetrics(f *cmdutil.Factory, runF func(context.Context, *MetricsOptions) error) *cobra.Command {
+// NewCmdMetrics returns "paictl vc metrics".
+func NewCmdMetrics(f *cmdutil.Factory) *cobra.Command {
 	opts := &MetricsOptions{Factory: f}
 	cmd := &cobra.Command{
 		Use:   "metrics NAME",
@@ -34,9 +34,6 @@ waited. The figures come from the service prometheus. Use "job usage" for GPU ho
 		ValidArgsFunction: completeNamesOf(f, &opts.Flags.Kube, &opts.Flags.Server),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			opts.Name = args[0]
-			if runF != nil {
-				return runF(cmd.Context(), opts)
-			}
 			return metricsRun(cmd.Context(), opts)
 		},
 	}

@@ -1,7 +1,6 @@
 package vc
 
 import (
-	"context"
 	"maps"
 	"os"
 	"slices"
@@ -45,8 +44,8 @@ type setFlags struct {
 	perUserSet, groupSet bool
 }
 
-// NewCmdSet returns "paictl vc set". runF replaces the run in tests.
-func NewCmdSet(f *cmdutil.Factory, runF func(context.Context, *SetOptions) error) *cobra.Command {
+// NewCmdSet returns "paictl vc set".
+func NewCmdSet(f *cmdutil.Factory) *cobra.Command {
 	opts, flags := &SetOptions{Factory: f}, &setFlags{}
 	cmd := &cobra.Command{
 		Use:   "set [NAME]",
@@ -85,9 +84,6 @@ doesn't name stay.`,
 			flags.perUserSet, flags.groupSet = cmd.Flags().Changed("quota-per-user"), cmd.Flags().Changed("quota-per-group")
 			if err := opts.complete(cmd, flags, args); err != nil {
 				return err
-			}
-			if runF != nil {
-				return runF(cmd.Context(), opts)
 			}
 			return setRun(cmd.Context(), opts)
 		},

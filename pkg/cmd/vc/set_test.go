@@ -140,7 +140,7 @@ func set(t *testing.T, args ...string) (out, errOut string, err error) {
 	f := cmdutil.New("v1")
 	var stdout, stderr bytes.Buffer
 	f.IO.Out, f.IO.Err = &stdout, &stderr
-	cmd := cmdvc.NewCmdSet(f, nil)
+	cmd := cmdvc.NewCmdSet(f)
 	cmd.SetArgs(args)
 	cmd.SilenceUsage, cmd.SilenceErrors = true, true
 	err = cmd.ExecuteContext(t.Context())

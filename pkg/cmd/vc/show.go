@@ -39,8 +39,8 @@ type shown struct {
 	Queue []api.Queued `json:"queue,omitempty"`
 }
 
-// NewCmdShow returns "paictl vc show". runF replaces the run in tests.
-func NewCmdShow(f *cmdutil.Factory, runF func(context.Context, *ShowOptions) error) *cobra.Command {
+// NewCmdShow returns "paictl vc show".
+func NewCmdShow(f *cmdutil.Factory) *cobra.Command {
 	opts := &ShowOptions{Factory: f}
 	cmd := &cobra.Command{
 		Use:   "show NAME",
@@ -51,9 +51,6 @@ func NewCmdShow(f *cmdutil.Factory, runF func(context.Context, *ShowOptions) err
 		ValidArgsFunction: completeNamesOf(f, &opts.Kube, &opts.Server),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			opts.Name = args[0]
-			if runF != nil {
-				return runF(cmd.Context(), opts)
-			}
 			return showRun(cmd.Context(), opts)
 		},
 	}

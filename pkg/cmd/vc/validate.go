@@ -25,8 +25,8 @@ type ValidateOptions struct {
 	Offline bool
 }
 
-// NewCmdValidate returns "paictl vc validate". runF replaces the run in tests.
-func NewCmdValidate(f *cmdutil.Factory, runF func(context.Context, *ValidateOptions) error) *cobra.Command {
+// NewCmdValidate returns "paictl vc validate".
+func NewCmdValidate(f *cmdutil.Factory) *cobra.Command {
 	opts := &ValidateOptions{Factory: f}
 	cmd := &cobra.Command{
 		Use:   "validate",
@@ -41,9 +41,6 @@ nothing.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if opts.Offline && opts.Dir == "" {
 				return cmdutil.Usagef("--offline needs a folder: -p DIR (see %s --help)", cmd.CommandPath())
-			}
-			if runF != nil {
-				return runF(cmd.Context(), opts)
 			}
 			return validateRun(cmd.Context(), opts)
 		},

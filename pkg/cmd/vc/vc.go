@@ -43,7 +43,7 @@ After "paictl login", "vc list", "vc show" and "vc metrics" show those that you 
   paictl vc set audio --cells 8x-a100-NODE=1 --take-from vision --dry-run
   paictl vc validate -p ./cluster`,
 	}
-	cmd.AddCommand(NewCmdList(f, nil), NewCmdShow(f, nil), NewCmdMetrics(f, nil), NewCmdSet(f, nil), NewCmdValidate(f, nil))
+	cmd.AddCommand(NewCmdList(f), NewCmdShow(f), NewCmdMetrics(f), NewCmdSet(f), NewCmdValidate(f))
 	return cmd
 }
 

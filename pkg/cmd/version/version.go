@@ -3,7 +3,6 @@
 package version
 
 import (
-	"context"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -19,18 +18,15 @@ type Options struct {
 	Output cmdutil.Output
 }
 
-// NewCmdVersion returns "paictl version". runF replaces the run in tests.
-func NewCmdVersion(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cobra.Command {
+// NewCmdVersion returns "paictl version".
+func NewCmdVersion(f *cmdutil.Factory) *cobra.Command {
 	opts := &Options{IO: f.IO}
 	cmd := &cobra.Command{
 		Use:     "version",
 		Short:   "Show the version of paictl and of the Kubernetes it installs",
 		Args:    cobra.NoArgs,
 		Example: "  paictl version\n  paictl version -o json",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if runF != nil {
-				return runF(cmd.Context(), opts)
-			}
+		RunE: func(_ *cobra.Command, _ []string) error {
 			return versionRun(opts)
 		},
 	}

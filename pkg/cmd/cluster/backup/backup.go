@@ -42,8 +42,8 @@ type Options struct {
 	To      string
 }
 
-// NewCmdBackup returns "paictl cluster backup". runF replaces the run in tests.
-func NewCmdBackup(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cobra.Command {
+// NewCmdBackup returns "paictl cluster backup".
+func NewCmdBackup(f *cmdutil.Factory) *cobra.Command {
 	opts := &Options{Factory: f}
 	cmd := &cobra.Command{
 		Use:   "backup",
@@ -69,9 +69,6 @@ The file holds no images, no data of users' storages, and no logs of running tas
 			if err := opts.check(); err != nil {
 				return err
 			}
-			if runF != nil {
-				return runF(cmd.Context(), opts)
-			}
 			return backupRun(cmd.Context(), opts)
 		},
 	}
@@ -82,7 +79,7 @@ The file holds no images, no data of users' storages, and no logs of running tas
 	cmd.Flags().StringVar(&opts.File, "file", "", "write this `FILE` (default CLUSTER.ID-TIME.paictl-backup in --to)")
 	cmd.Flags().StringVar(&opts.To, "to", ".", "write into this `FOLDER`")
 	cmdutil.AddOutputFlag(cmd, &opts.Output, "text", "json")
-	cmd.AddCommand(NewCmdList(f, nil), NewCmdVerify(f, nil), NewCmdPrune(f, nil), NewCmdExtract(f, nil))
+	cmd.AddCommand(NewCmdList(f), NewCmdVerify(f), NewCmdPrune(f), NewCmdExtract(f))
 	return cmd
 }
 

@@ -26,8 +26,8 @@ type ListOptions struct {
 	Cluster string
 }
 
-// NewCmdList returns "paictl cluster backup list". runF replaces the run in tests.
-func NewCmdList(f *cmdutil.Factory, runF func(context.Context, *ListOptions) error) *cobra.Command {
+// NewCmdList returns "paictl cluster backup list".
+func NewCmdList(f *cmdutil.Factory) *cobra.Command {
 	opts := &ListOptions{Factory: f}
 	cmd := &cobra.Command{
 		Use:     "list",
@@ -39,9 +39,6 @@ func NewCmdList(f *cmdutil.Factory, runF func(context.Context, *ListOptions) err
   paictl cluster backup list --to s3://backups/pai --s3-endpoint https://s3.example.org`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if runF != nil {
-				return runF(cmd.Context(), opts)
-			}
 			return listRun(cmd.Context(), opts)
 		},
 	}
@@ -95,8 +92,8 @@ type PruneOptions struct {
 	Yes     bool
 }
 
-// NewCmdPrune returns "paictl cluster backup prune". runF replaces the run in tests.
-func NewCmdPrune(f *cmdutil.Factory, runF func(context.Context, *PruneOptions) error) *cobra.Command {
+// NewCmdPrune returns "paictl cluster backup prune".
+func NewCmdPrune(f *cmdutil.Factory) *cobra.Command {
 	opts := &PruneOptions{Factory: f}
 	cmd := &cobra.Command{
 		Use:   "prune",
@@ -113,9 +110,6 @@ backup should have the history but doesn't, its name ends with -without-history.
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if opts.Keep.Last < 0 || opts.Keep.Daily < 0 || opts.Keep.Weekly < 0 {
 				return cmdutil.Usagef("--keep-last, --keep-daily and --keep-weekly are 0 or more")
-			}
-			if runF != nil {
-				return runF(cmd.Context(), opts)
 			}
 			return pruneRun(cmd.Context(), opts)
 		},

@@ -43,8 +43,8 @@ type RestoreOptions struct {
 	OtherCluster bool
 }
 
-// NewCmdRestore returns "paictl cluster restore". runF replaces the run in tests.
-func NewCmdRestore(f *cmdutil.Factory, runF func(context.Context, *RestoreOptions) error) *cobra.Command {
+// NewCmdRestore returns "paictl cluster restore".
+func NewCmdRestore(f *cmdutil.Factory) *cobra.Command {
 	opts := &RestoreOptions{Factory: f}
 	cmd := &cobra.Command{
 		Use:   "restore FILE",
@@ -76,9 +76,6 @@ FILE may be on another machine or in S3: see "paictl cluster backup".`,
 			opts.File = args[0]
 			if opts.OtherCluster && !opts.History {
 				return cmdutil.Usagef("--other-cluster is for --history alone: a restore takes the cluster of the backup")
-			}
-			if runF != nil {
-				return runF(cmd.Context(), opts)
 			}
 			return restoreRun(cmd.Context(), opts)
 		},

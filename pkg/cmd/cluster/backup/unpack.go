@@ -60,8 +60,8 @@ type ExtractOptions struct {
 	To      string
 }
 
-// NewCmdExtract returns "paictl cluster backup extract". runF replaces the run in tests.
-func NewCmdExtract(f *cmdutil.Factory, runF func(context.Context, *ExtractOptions) error) *cobra.Command {
+// NewCmdExtract returns "paictl cluster backup extract".
+func NewCmdExtract(f *cmdutil.Factory) *cobra.Command {
 	opts := &ExtractOptions{Factory: f}
 	cmd := &cobra.Command{
 		Use:   "extract FILE --to FOLDER",
@@ -79,9 +79,6 @@ FILE may be on another machine or in S3: see "paictl cluster backup".`,
 			opts.File = args[0]
 			if opts.To == "" {
 				return cmdutil.Usagef("--to FOLDER is missing")
-			}
-			if runF != nil {
-				return runF(cmd.Context(), opts)
 			}
 			return extractRun(cmd.Context(), opts)
 		},

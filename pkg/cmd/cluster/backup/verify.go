@@ -30,8 +30,8 @@ type VerifyOptions struct {
 	Bundle   string
 }
 
-// NewCmdVerify returns "paictl cluster backup verify". runF replaces the run in tests.
-func NewCmdVerify(f *cmdutil.Factory, runF func(context.Context, *VerifyOptions) error) *cobra.Command {
+// NewCmdVerify returns "paictl cluster backup verify".
+func NewCmdVerify(f *cmdutil.Factory) *cobra.Command {
 	opts := &VerifyOptions{Factory: f}
 	cmd := &cobra.Command{
 		Use:   "verify FILE",
@@ -51,9 +51,6 @@ deleted at the end. FILE may be on another machine or in S3: see "paictl cluster
 		ValidArgsFunction: completeFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			opts.File = args[0]
-			if runF != nil {
-				return runF(cmd.Context(), opts)
-			}
 			return verifyRun(cmd.Context(), opts)
 		},
 	}
