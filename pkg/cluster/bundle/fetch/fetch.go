@@ -18,6 +18,7 @@ import (
 
 	"github.com/openpai/paictl/pkg/cluster/bundle"
 	"github.com/openpai/paictl/pkg/cluster/bundle/chart"
+	"github.com/openpai/paictl/pkg/cluster/bundle/download"
 	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
@@ -48,7 +49,7 @@ type Options struct {
 // fetcher is one run.
 type fetcher struct {
 	Options
-	d      downloader
+	d      download.Client
 	mirror mirror
 	lock   *lockFile
 
@@ -113,9 +114,9 @@ func (f *fetcher) defaults() {
 		f.Transport = http.DefaultTransport
 	}
 	if f.Wait == nil {
-		f.Wait = pause
+		f.Wait = download.Pause
 	}
-	f.d = downloader{client: &http.Client{Transport: f.Transport}, wait: f.Wait}
+	f.d = download.Client{HTTP: &http.Client{Transport: f.Transport}, Wait: f.Wait}
 	f.total = len(f.Catalogue.Images) + len(f.Catalogue.Charts)
 	for _, file := range f.Catalogue.Files {
 		f.total += len(file.Outputs)
@@ -151,7 +152,7 @@ func (f *fetcher) file(ctx context.Context, file File) error {
 		return err
 	}
 	dst := f.w.Work("downloads", strings.ReplaceAll(strings.TrimPrefix(file.URL, "https://"), "/", "_"))
-	if err := f.d.file(ctx, from, sum, dst); err != nil {
+	if err := f.d.File(ctx, from, sum, dst); err != nil {
 		return fmt.Errorf("fetch %s: %w", path.Base(file.URL), err)
 	}
 	if err := f.lock.record(file.URL, "sha256:"+sum); err != nil {
@@ -199,7 +200,7 @@ func (f *fetcher) sum(ctx context.Context, file File, locked string) (string, er
 	if err != nil {
 		return "", err
 	}
-	sum, err := f.d.published(ctx, from, file.URL)
+	sum, err := f.published(ctx, from, file.URL)
 	if err != nil && locked != "" && ctx.Err() == nil {
 		return strings.TrimPrefix(locked, "sha256:"), nil
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/openpai/paictl/pkg/cluster/bundle"
+	"github.com/openpai/paictl/pkg/cluster/bundle/download"
 	"github.com/openpai/paictl/pkg/hint"
 )
 
@@ -339,10 +340,10 @@ func TestAServerThatIsBusyIsAskedAgainButNotForever(t *testing.T) {
 	left.Store(1000)
 	asked.Store(0)
 	_, _, err = fetchAll(t, u, t.TempDir())
-	var status *StatusError
+	var status *download.StatusError
 	require.ErrorAs(t, err, &status)
 	assert.Equal(t, http.StatusServiceUnavailable, status.Code)
-	assert.LessOrEqual(t, int(asked.Load()), attempts)
+	assert.LessOrEqual(t, int(asked.Load()), download.Attempts)
 }
 
 func TestAFetchEndsWhenItIsCancelled(t *testing.T) {

@@ -1,4 +1,6 @@
-package fetch
+// Package download gets files over HTTP: it resumes them, retries, and refuses a wrong checksum.
+// In: a URL and a SHA-256. Out: a file that has it, or a short text.
+package download
 
 import (
 	"context"
@@ -7,8 +9,6 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"path"
-	"strings"
 	"time"
 
 	"github.com/openpai/paictl/pkg/cluster/bundle"
@@ -16,11 +16,12 @@ import (
 )
 
 const (
-	attempts = 4
+	// Attempts is how often a download is tried.
+	Attempts = 4
 	// stalled is how long a server may send no data before the connection is given up.
 	stalled = time.Minute
-	// sumsLimit is far above the size of the longest list of checksums.
-	sumsLimit = 1 << 20
+	// textLimit is far above the size of the longest list of checksums.
+	textLimit = 1 << 20
 )
 
 // StatusError is an answer that is not 200 or 206.
@@ -34,23 +35,25 @@ func (e *StatusError) Error() string {
 	return fmt.Sprintf("GET %s: %d %s", e.URL, e.Code, http.StatusText(e.Code))
 }
 
-// lasting reports whether a retry is useless.
-func (e *StatusError) lasting() bool {
+// Lasting reports whether a retry is useless.
+func (e *StatusError) Lasting() bool {
 	return e.Code < 500 && e.Code != http.StatusTooManyRequests && e.Code != http.StatusRequestTimeout
 }
 
 // errStalled is the error for a transfer that receives no more data.
 var errStalled = fmt.Errorf("nothing arrived for %s", stalled)
 
-// downloader gets files over HTTP.
-type downloader struct {
-	client *http.Client
-	// wait sleeps before attempt n (1 …); tests don't.
-	wait func(ctx context.Context, n int) error
+// Client gets files over HTTP.
+type Client struct {
+	HTTP *http.Client
+	// Wait sleeps before attempt n (1 …): Pause, except in tests.
+	Wait func(ctx context.Context, n int) error
+	// Report gets the bytes of a file so far, and its size, -1 if the server doesn't say it; may be nil.
+	Report func(have, total int64)
 }
 
-// pause waits 1, 2, 4 s.
-func pause(ctx context.Context, n int) error {
+// Pause waits 1, 2, 4 s.
+func Pause(ctx context.Context, n int) error {
 	t := time.NewTimer(time.Second << (n - 1))
 	defer t.Stop()
 	select {
@@ -62,81 +65,48 @@ func pause(ctx context.Context, n int) error {
 }
 
 // retry calls f until it succeeds, fails permanently, or has failed too often.
-func (d downloader) retry(ctx context.Context, f func() error) error {
+func (c Client) retry(ctx context.Context, f func() error) error {
 	for n := 1; ; n++ {
 		err := f()
-		if err == nil || ctx.Err() != nil || n == attempts {
+		if err == nil || ctx.Err() != nil || n == Attempts {
 			return errors.Join(err, ctx.Err())
 		}
-		if s, ok := errors.AsType[*StatusError](err); ok && s.lasting() {
+		if s, ok := errors.AsType[*StatusError](err); ok && s.Lasting() {
 			return err
 		}
-		if err := d.wait(ctx, n); err != nil {
+		if err := c.Wait(ctx, n); err != nil {
 			return err
 		}
 	}
 }
 
-// published returns the SHA-256 that upstream publishes for fileURL.
-func (d downloader) published(ctx context.Context, sumsURL, fileURL string) (string, error) {
-	var text string
-	err := d.retry(ctx, func() error {
-		resp, cancel, err := d.get(ctx, sumsURL, 0)
+// Text returns a short file.
+func (c Client) Text(ctx context.Context, url string) ([]byte, error) {
+	var text []byte
+	err := c.retry(ctx, func() error {
+		resp, cancel, err := c.get(ctx, url, 0)
 		if err != nil {
 			return err
 		}
 		defer cancel(nil)
 		defer resp.Body.Close()
-		data, err := io.ReadAll(io.LimitReader(resp.Body, sumsLimit))
-		text = string(data)
+		text, err = io.ReadAll(io.LimitReader(watched(resp.Body, cancel), textLimit+1))
 		return err
 	})
-	if err != nil {
-		return "", hint.Wrap(fmt.Errorf("get the published checksum: %w", err), remedy(err, path.Base(sumsURL)))
+	if err == nil && len(text) > textLimit {
+		err = fmt.Errorf("GET %s: the answer has more than %d bytes", url, textLimit)
 	}
-	sum, ok := findSum(text, path.Base(fileURL))
-	if !ok {
-		return "", hint.Errorf("look at what "+sumsURL+" answers; a proxy may have answered instead of the project",
-			"%s has no SHA-256 of %s", sumsURL, path.Base(fileURL))
-	}
-	return sum, nil
+	return text, err
 }
 
-// remedy returns the remedy for a file that can't be downloaded.
-func remedy(err error, file string) string {
-	if s, ok := errors.AsType[*StatusError](err); ok && s.lasting() {
-		return "paictl uses no file without its published checksum; a mirror must have " + file + " too"
-	}
-	return "check this machine's internet access, or name a mirror: --mirror URL; or build from source: paictl bundle build"
-}
-
-// findSum finds a bare checksum, or the line "sum  name" or "sum *name" of a list.
-func findSum(text, file string) (string, bool) {
-	fields := strings.Fields(text)
-	if len(fields) == 1 && isSum(fields[0]) {
-		return fields[0], true
-	}
-	for line := range strings.Lines(text) {
-		f := strings.Fields(line)
-		if len(f) == 2 && isSum(f[0]) && path.Base(strings.TrimPrefix(f[1], "*")) == file {
-			return f[0], true
-		}
-	}
-	return "", false
-}
-
-func isSum(s string) bool {
-	return len(s) == 64 && strings.Trim(s, "0123456789abcdef") == ""
-}
-
-// file downloads url to dst and checks its SHA-256. It resumes an earlier attempt instead of
+// File downloads url to dst and checks its SHA-256. It resumes an earlier attempt instead of
 // downloading its bytes again, and removes a whole file with the wrong checksum.
-func (d downloader) file(ctx context.Context, url, sum, dst string) error {
+func (c Client) File(ctx context.Context, url, sum, dst string) error {
 	if got, err := bundle.HashFile(ctx, dst); err == nil && got == sum {
 		return nil
 	}
 	part := dst + ".part"
-	if err := d.retry(ctx, func() error { return d.append(ctx, url, part) }); err != nil {
+	if err := c.retry(ctx, func() error { return c.append(ctx, url, part) }); err != nil {
 		return err
 	}
 	got, err := bundle.HashFile(ctx, part)
@@ -152,7 +122,7 @@ func (d downloader) file(ctx context.Context, url, sum, dst string) error {
 }
 
 // append downloads the missing rest of part.
-func (d downloader) append(ctx context.Context, url, part string) error {
+func (c Client) append(ctx context.Context, url, part string) error {
 	f, err := os.OpenFile(part, os.O_CREATE|os.O_WRONLY, 0o644)
 	if err != nil {
 		return err
@@ -162,7 +132,7 @@ func (d downloader) append(ctx context.Context, url, part string) error {
 	if err != nil {
 		return err
 	}
-	resp, cancel, err := d.get(ctx, url, have)
+	resp, cancel, err := c.get(ctx, url, have)
 	if s, ok := errors.AsType[*StatusError](err); ok && s.Code == http.StatusRequestedRangeNotSatisfiable {
 		return nil // the file is complete; the checksum decides
 	}
@@ -178,8 +148,14 @@ func (d downloader) append(ctx context.Context, url, part string) error {
 		if _, err := f.Seek(0, io.SeekStart); err != nil {
 			return err
 		}
+		have = 0
 	}
-	if _, err := io.Copy(f, watched(resp.Body, cancel)); err != nil {
+	body := watched(resp.Body, cancel)
+	body.report, body.have, body.total = c.Report, have, -1
+	if resp.ContentLength >= 0 {
+		body.total = have + resp.ContentLength
+	}
+	if _, err := io.Copy(f, body); err != nil {
 		if cause := context.Cause(resp.Request.Context()); errors.Is(cause, errStalled) {
 			err = cause
 		}
@@ -189,7 +165,7 @@ func (d downloader) append(ctx context.Context, url, part string) error {
 }
 
 // get starts a request, from byte offset on if it is not 0. cancel must be called.
-func (d downloader) get(ctx context.Context, url string, offset int64) (*http.Response, context.CancelCauseFunc, error) {
+func (c Client) get(ctx context.Context, url string, offset int64) (*http.Response, context.CancelCauseFunc, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
@@ -199,7 +175,7 @@ func (d downloader) get(ctx context.Context, url string, offset int64) (*http.Re
 	if offset > 0 {
 		req.Header.Set("Range", fmt.Sprintf("bytes=%d-", offset))
 	}
-	resp, err := d.client.Do(req)
+	resp, err := c.HTTP.Do(req)
 	if err != nil {
 		cancel(err)
 		return nil, nil, err
@@ -212,10 +188,12 @@ func (d downloader) get(ctx context.Context, url string, offset int64) (*http.Re
 	return resp, cancel, nil
 }
 
-// watchedReader ends a transfer that receives no more data.
+// watchedReader ends a transfer that receives no more data, and reports how much it received.
 type watchedReader struct {
-	r io.Reader
-	t *time.Timer
+	r           io.Reader
+	t           *time.Timer
+	report      func(have, total int64)
+	have, total int64
 }
 
 func watched(r io.Reader, cancel context.CancelCauseFunc) *watchedReader {
@@ -227,6 +205,9 @@ func (w *watchedReader) Read(p []byte) (int, error) {
 	w.t.Reset(stalled)
 	if err != nil {
 		w.t.Stop()
+	}
+	if w.have += int64(n); w.report != nil && n > 0 {
+		w.report(w.have, w.total)
 	}
 	return n, err
 }
