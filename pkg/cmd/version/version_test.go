@@ -1,0 +1,111 @@
+package version
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/openpai/paictl/pkg/cmdutil"
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/release"
+	"github.com/openpai/paictl/pkg/release/releasetest"
+	"github.com/openpai/paictl/pkg/ui/iostreams"
+	"github.com/openpai/paictl/pkg/version"
+)
+
+// paictl runs "paictl version ARGS" as the given program, with the given public key built in.
+func paictl(t *testing.T, running, key string, env map[string]string, args ...string) (out string, err error) {
+	t.Helper()
+	was := release.PublicKey
+	t.Cleanup(func() { release.PublicKey = was })
+	release.PublicKey = key
+	f := cmdutil.New("test")
+	var o *bytes.Buffer
+	f.IO, _, o, _ = iostreams.Test()
+	f.Getenv = func(name string) string { return env[name] }
+	cmd := NewCmdVersion(f, func(ctx context.Context, opts *Options) error {
+		opts.Program = func() (string, error) { return running, nil }
+		return versionRun(ctx, opts)
+	})
+	cmd.SilenceErrors, cmd.SilenceUsage = true, true
+	cmd.SetArgs(args)
+	err = cmd.ExecuteContext(t.Context())
+	return o.String(), err
+}
+
+// thisProgram is the name of the running program in its release.
+func thisProgram() string { return release.Program(version.Version, runtime.GOOS, runtime.GOARCH) }
+
+func TestTheRunningProgramIsVerified(t *testing.T) {
+	r := releasetest.New(t, version.Version, map[string][]byte{thisProgram(): []byte("the program"), "other": []byte("other")})
+	running := filepath.Join(r.Dir, "paictl")
+	require.NoError(t, os.Rename(filepath.Join(r.Dir, thisProgram()), running))
+	out, err := paictl(t, running, r.Key, nil, "--verify")
+	require.NoError(t, err)
+	assert.Contains(t, out, "ok       "+running+" is "+thisProgram()+" of "+version.Version)
+	assert.Contains(t, out, "signed   with the key "+r.Key)
+
+	// A program of the release, but not the one that this should be.
+	require.NoError(t, os.WriteFile(running, []byte("other"), 0o600))
+	out, err = paictl(t, running, r.Key, nil, "--verify")
+	require.ErrorContains(t, err, "1 of 1 file didn't match the release "+version.Version)
+	assert.Contains(t, hint.Of(err), "download them again")
+	assert.Equal(t, cmdutil.ExitFailure, cmdutil.ExitCode(err))
+	assert.Contains(t, out, "refused  "+running+": it has sha256 ")
+}
+
+func TestFilesAreVerifiedForAProgram(t *testing.T) {
+	r := releasetest.New(t, "v1.2.3", map[string][]byte{"a.deb": []byte("a"), "b.rpm": []byte("b")})
+	a, b := filepath.Join(r.Dir, "a.deb"), filepath.Join(r.Dir, "b.rpm")
+	require.NoError(t, os.WriteFile(b, []byte("c"), 0o600))
+	out, err := paictl(t, "", "", nil, "--verify", a, b, "--key", r.Key, "--checksums", filepath.Join(r.Dir, release.ListFile), "-o", "json")
+	require.ErrorContains(t, err, "1 of 2 files")
+	var got verification
+	require.NoError(t, json.Unmarshal([]byte(out), &got))
+	assert.Equal(t, "v1.2.3", got.Release)
+	require.Len(t, got.Files, 2)
+	assert.True(t, got.Files[0].OK)
+	assert.False(t, got.Files[1].OK)
+	assert.NotEmpty(t, got.Files[1].Want)
+}
+
+func TestWithoutAKeyNothingIsVerified(t *testing.T) {
+	r := releasetest.New(t, "v1.2.3", map[string][]byte{"a.deb": []byte("a")})
+	for _, args := range [][]string{{"--verify", filepath.Join(r.Dir, "a.deb")}, {"--check"}} {
+		_, err := paictl(t, "", "", nil, args...)
+		require.ErrorContains(t, err, "built without the public key of releases")
+	}
+}
+
+func TestANewerReleaseIsReported(t *testing.T) {
+	r := releasetest.New(t, "v99.0.0", map[string][]byte{"x": nil})
+	address := r.Serve(t, nil)
+	out, err := paictl(t, "", r.Key, nil, "--check", "--address", address)
+	require.NoError(t, err)
+	assert.Contains(t, out, "v99.0.0 is released, of 2023-11-14; this is "+version.Version)
+
+	out, err = paictl(t, "", r.Key, map[string]string{"PAICTL_RELEASE_ADDRESS": address}, "--check", "-o", "json")
+	require.NoError(t, err)
+	assert.Contains(t, out, `"newer": true`)
+
+	old := releasetest.New(t, "v0.0.1", map[string][]byte{"x": nil})
+	out, err = paictl(t, "", old.Key, nil, "--check", "--address", old.Serve(t, nil))
+	require.NoError(t, err)
+	assert.Contains(t, out, "the newest release is v0.0.1")
+}
+
+func TestFlagsThatDoNotBelongTogetherAreRefused(t *testing.T) {
+	for _, args := range [][]string{
+		{"--verify", "--check"}, {"--checksums", "x"}, {"--address", "x"}, {"--key", "x"}, {"--verify", "--address", "x"},
+	} {
+		_, err := paictl(t, "", "", nil, args...)
+		assert.Equal(t, cmdutil.ExitUsage, cmdutil.ExitCode(err), "%v: %v", args, err)
+	}
+}

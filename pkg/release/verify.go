@@ -1,0 +1,88 @@
+package release
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/openpai/paictl/pkg/cluster/bundle"
+	"github.com/openpai/paictl/pkg/hint"
+)
+
+// Verdict is the result of checking one file.
+type Verdict struct {
+	File   string `json:"file"`
+	Name   string `json:"name,omitempty"` // in the release
+	SHA256 string `json:"sha256,omitempty"`
+	Want   string `json:"want,omitempty"` // the released file's checksum, if it differs
+	OK     bool   `json:"ok"`
+	Reason string `json:"reason,omitempty"`
+}
+
+// Read reads a list and its signature, which has the list's name and .minisig, from files.
+func Read(file string, key Key) (*List, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("read the checksums: %w", err)
+	}
+	signature, err := os.ReadFile(file + ".minisig")
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, hint.Errorf("download "+SignatureFile+" from the release into the same folder", "%s has no signature beside it", file)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the signature: %w", err)
+	}
+	return Open(text, signature, key)
+}
+
+// Find returns the list of checksums that belongs to an installed or downloaded file: beside it, or in the folder
+// share/paictl of its installation.
+func Find(file string) (string, error) {
+	real, err := filepath.EvalSymlinks(file)
+	if err != nil {
+		return "", fmt.Errorf("find the checksums: %w", err)
+	}
+	dir := filepath.Dir(real)
+	for _, list := range []string{filepath.Join(dir, ListFile), filepath.Join(filepath.Dir(dir), "share", "paictl", ListFile)} {
+		if _, err := os.Stat(list); err == nil {
+			return list, nil
+		}
+	}
+	return "", hint.Errorf("download "+ListFile+" and "+SignatureFile+" from the release, and name the first by --checksums FILE",
+		"found no %s beside %s", ListFile, real)
+}
+
+// Verify checks a file. name is its name in the release. If name is empty, the file's own name counts, and if the release doesn't
+// have that, the checksum alone: an unpacked or renamed file is the released one, too.
+func (l *List) Verify(ctx context.Context, file, name string) (Verdict, error) {
+	v := Verdict{File: file, Name: name}
+	sum, err := bundle.HashFile(ctx, file)
+	if ctx.Err() != nil {
+		return v, ctx.Err()
+	}
+	if err != nil {
+		v.Reason = err.Error()
+		return v, nil
+	}
+	v.SHA256 = sum
+	if name == "" {
+		v.Name = filepath.Base(file)
+	}
+	want, err := l.Sum(v.Name)
+	switch {
+	case err == nil && want == sum:
+		v.OK = true
+	case err == nil:
+		v.Want, v.Reason = want, fmt.Sprintf("it has sha256 %s, but %s of %s has %s", sum, v.Name, l.Version, want)
+	case name == "" && l.named(sum) != "":
+		v.OK, v.Name = true, l.named(sum)
+	case name == "":
+		v.Name, v.Reason = "", fmt.Sprintf("no file of %s has its sha256, %s", l.Version, sum)
+	default:
+		v.Reason = err.Error()
+	}
+	return v, nil
+}
