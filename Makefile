@@ -7,7 +7,7 @@ VCS     := $(shell git rev-parse HEAD >/dev/null 2>&1 && echo auto || echo false
 LDFLAGS := -s -w $(if $(VERSION),-X github.com/openpai/paictl/pkg/version.Version=$(VERSION))
 
 .DEFAULT_GOAL := help
-.PHONY: build man reference portal portal-libraries test test-more test-hosts soak lint bench policies bundle demo clean help
+.PHONY: build man reference portal portal-libraries release test test-more test-hosts soak lint bench policies bundle demo clean help
 
 build: ## Build bin/paictl, one static binary
 	@mkdir -p bin
@@ -50,6 +50,9 @@ policies: ## Simulate the scheduler's policies on generated jobs: the table of d
 
 bundle: build ## Build Kubernetes and all that nodes need from source, into BUNDLE (dist/bundle)
 	bin/paictl bundle build -o '$(BUNDLE)'
+
+release: ## Make the files of a release in dist/release; RELEASE has flags such as --only paictl,packages (docs/releases.md)
+	@cd hack/release && go run . $(RELEASE)
 
 demo: ## Make three hosts on this machine, bring them up as a cluster, and run jobs there
 	@sh hack/demo.sh

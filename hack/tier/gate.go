@@ -20,6 +20,7 @@ func gate() []step {
 		{name: "go vet", run: func(ctx context.Context, r *runner) error { return r.exec(ctx, "go", "vet", "./...") }},
 		{name: "revive", run: func(ctx context.Context, r *runner) error { return r.exec(ctx, "sh", "hack/revive.sh") }},
 		{name: "portal bundle", run: portal},
+		{name: "release builder", run: releases},
 		{name: "unit tests", run: unit},
 		{name: "race detector", run: race},
 		{name: "go vet of pai-scheduler", run: vetPlugin},
@@ -46,6 +47,11 @@ func vetPlugin(ctx context.Context, r *runner) error {
 // files outside that module, so it isn't used.
 func portal(ctx context.Context, r *runner) error {
 	return errors.Join(r.exec(ctx, "go", "-C", "hack/portal", "vet", "."), r.exec(ctx, "go", "-C", "hack/portal", "test", "-count=1", "."))
+}
+
+// releases tests the writers of a release's files, which are a separate module for their libraries.
+func releases(ctx context.Context, r *runner) error {
+	return errors.Join(r.exec(ctx, "go", "-C", "hack/release", "vet", "."), r.exec(ctx, "go", "-C", "hack/release", "test", "-short", "."))
 }
 
 func formatted(ctx context.Context, r *runner) error {
@@ -76,6 +82,7 @@ func shells(ctx context.Context, r *runner) error {
 	if err != nil {
 		return err
 	}
+	files = append(files, "hack/release/install.sh")
 	var errs []error
 	for _, file := range files {
 		errs = append(errs, r.exec(ctx, "sh", "-n", file))

@@ -1,0 +1,186 @@
+package main
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+// publish makes a release whose paictl is a script, and serves it. It returns the folder, the address and the key.
+func publish(t *testing.T) (dir, address, key string) {
+	t.Helper()
+	public, secret := keyFiles(t)
+	b := &build{
+		options: options{version: "v1.2.3", publicKey: public, secretKey: secret}, dir: t.TempDir(), root: ".", when: when, out: io.Discard, made: map[string]string{},
+	}
+	if err := b.keys(); err != nil {
+		t.Fatal(err)
+	}
+	name := "paictl_v1.2.3_" + runtime.GOOS + "_" + runtime.GOARCH
+	files := []entry{
+		{name: "bin/paictl", mode: 0o755, data: []byte("#!/bin/sh\necho installed\n")}, {name: "share/man/man1/paictl.1", mode: 0o644, data: []byte(".TH\n")},
+	}
+	if err := os.WriteFile(b.file(name+".tar.gz", "archive"), must[[]byte](t)(tarGz(name, files, when)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.finish(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, file, _ := strings.Cut(r.URL.Path, "/download/")
+		http.ServeFile(w, r, filepath.Join(b.dir, filepath.Base(file)))
+	}))
+	t.Cleanup(srv.Close)
+	return b.dir, srv.URL + "/releases", b.key()
+}
+
+// tools are the programs that install.sh needs beside a program that verifies.
+var tools = []string{
+	"awk", "cat", "chmod", "cp", "cut", "dd", "gzip", "mkdir", "mktemp", "mv", "od", "rm", "sed", "sh", "sha256sum", "tar", "tr", "uname", "wc", "grep", "curl", "wget",
+}
+
+// install runs install.sh on a machine that has only these tools and a verifier, and returns its output.
+func install(t *testing.T, verifier string, args ...string) (string, error) {
+	t.Helper()
+	path := t.TempDir()
+	for _, tool := range append([]string{verifier}, tools...) {
+		if program, err := exec.LookPath(tool); err == nil {
+			if err := os.Symlink(program, filepath.Join(path, tool)); err != nil {
+				t.Fatal(err)
+			}
+		} else if tool == verifier {
+			t.Skipf("make test-more runs it: it needs %s", tool)
+		}
+	}
+	cmd := exec.CommandContext(t.Context(), "sh", append([]string{"install.sh"}, args...)...)
+	cmd.Env = []string{"PATH=" + path}
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+// verifiers are the programs that can check the signature.
+var verifiers = []string{"openssl", "minisign"}
+
+func TestInstallVerifiesAndInstalls(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-more runs it: it needs curl or wget, and openssl 3 or minisign")
+	}
+	for _, verifier := range verifiers {
+		t.Run(verifier, func(t *testing.T) { verifiesAndInstalls(t, verifier) })
+	}
+}
+
+func verifiesAndInstalls(t *testing.T, verifier string) {
+	t.Helper()
+	_, address, key := publish(t)
+	prefix := filepath.Join(t.TempDir(), "a prefix")
+	for _, args := range [][]string{nil, {"--version", "v1.2.3"}} { // the second one replaces the first
+		said, err := install(t, verifier, append([]string{"--address", address, "--prefix", prefix, "--key", key}, args...)...)
+		if err != nil || !strings.Contains(said, "installed paictl v1.2.3 in "+prefix+"/bin/paictl") {
+			t.Fatalf("%v: %s", err, said)
+		}
+	}
+	out, err := exec.CommandContext(t.Context(), filepath.Join(prefix, "bin/paictl")).Output()
+	if err != nil || string(out) != "installed\n" {
+		t.Errorf("%v: %s", err, out)
+	}
+	for _, name := range []string{"share/man/man1/paictl.1", "share/paictl/" + listFile, "share/paictl/" + signatureFile} {
+		if _, err := os.Stat(filepath.Join(prefix, name)); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestInstallRefuses(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-more runs it: it needs curl or wget, and openssl 3 or minisign")
+	}
+	archive := "paictl_v1.2.3_" + runtime.GOOS + "_" + runtime.GOARCH + ".tar.gz"
+	flip := func(name string, at func(data []byte) int) func(string) error {
+		return func(dir string) error {
+			data, err := os.ReadFile(filepath.Join(dir, name))
+			if err != nil {
+				return err
+			}
+			data[at(data)] ^= 1
+			return os.WriteFile(filepath.Join(dir, name), data, 0o600)
+		}
+	}
+	middle := func(data []byte) int { return len(data) / 2 }
+	line := func(n int) func(data []byte) int { // a byte in a line of the signature
+		return func(data []byte) int {
+			at := 0
+			for range n - 1 {
+				at += bytes.IndexByte(data[at:], '\n') + 1
+			}
+			return at + 30
+		}
+	}
+	_, _, foreign := publish(t)
+	foreign = foreign[:20] + "AAAA" + foreign[24:]
+	for name, tt := range map[string]struct {
+		spoil func(dir string) error
+		args  []string
+		want  string
+	}{
+		"a flipped bit of the archive":             {flip(archive, middle), nil, "but checksums.txt says"},
+		"a flipped bit of the list":                {flip(listFile, middle), nil, "doesn't match its signature"},
+		"a flipped bit of the signature":           {flip(signatureFile, line(2)), nil, "doesn't match its signature"},
+		"a flipped bit of the signed comment":      {flip(signatureFile, line(3)), nil, "doesn't match its signature"},
+		"a flipped bit of the comment's signature": {flip(signatureFile, line(4)), nil, "doesn't match its signature"},
+		"another key":                               {nil, []string{"--key", foreign}, "doesn't match its signature"},
+		"an old release under another name":         {nil, []string{"--version", "v1.3.0"}, "is signed for v1.2.3, not for v1.3.0"},
+		"an install.sh without a key":               {nil, []string{"--key", ""}, "has no public key"},
+		"an unknown argument":                       {nil, []string{"--force"}, "unexpected argument --force"},
+		"a flipped bit, with checksums only":        {flip(archive, middle), []string{"--checksum-only"}, "but checksums.txt says"},
+		"a release that doesn't have this platform": {func(dir string) error { return os.WriteFile(filepath.Join(dir, listFile), []byte("x  y\n"), 0o600) }, []string{"--checksum-only", "--version", "v1.2.3"}, "doesn't have paictl_v1.2.3"},
+	} {
+		for _, verifier := range verifiers {
+			t.Run(name+" by "+verifier, func(t *testing.T) {
+				refuses(t, verifier, tt.spoil, tt.args, tt.want)
+			})
+		}
+	}
+}
+
+func refuses(t *testing.T, verifier string, spoil func(dir string) error, args []string, want string) {
+	t.Helper()
+	dir, address, key := publish(t)
+	if spoil != nil {
+		if err := spoil(dir); err != nil {
+			t.Fatal(err)
+		}
+	}
+	prefix := t.TempDir()
+	said, err := install(t, verifier, append([]string{"--address", address, "--prefix", prefix, "--key", key}, args...)...)
+	if err == nil || !strings.Contains(said, want) {
+		t.Errorf("%v: %s", err, said)
+	}
+	if _, err := os.Stat(filepath.Join(prefix, "bin/paictl")); err == nil {
+		t.Error("it was installed")
+	}
+}
+
+func TestTheScriptOfAReleaseHasItsKey(t *testing.T) {
+	text, err := fill(installScript, map[string]string{"version": "v1.2.3", "address": "", "public_key": "RWabc"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range []string{"\nversion='v1.2.3' # set", "\naddress='https://github.com/openpai/paictl/releases' # set", "\npublic_key='RWabc' # set"} {
+		if !strings.Contains(text, line) {
+			t.Errorf("it has no line %q", line)
+		}
+	}
+	for want, values := range map[string]map[string]string{"no line for prefix2": {"prefix2": "x"}, "has a quote": {"address": "x'; rm"}} {
+		if _, err := fill(installScript, values); err == nil || !strings.Contains(err.Error(), want) {
+			t.Error(err)
+		}
+	}
+}

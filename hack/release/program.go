@@ -1,0 +1,106 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+)
+
+// programs builds paictl for all platforms, and the list of the modules in each.
+func (b *build) programs(ctx context.Context) error {
+	for _, p := range b.list() {
+		file := b.program(p)
+		b.made[filepath.Base(file)] = "program"
+		if err := b.compile(ctx, p, file); err != nil {
+			return err
+		}
+		bom, err := sbom(file, b.version, b.when)
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(b.file(filepath.Base(file)+".cdx.json", "sbom"), bom, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// compile builds paictl with the flags of the Makefile, and without a build ID, which is the only part that the linker derives from paths.
+func (b *build) compile(ctx context.Context, p platform, file string) error {
+	flags := []string{"-s", "-w", "-buildid=", "-X", module + "/pkg/version.Version=" + b.version}
+	if b.public != nil {
+		flags = append(flags, "-X", module+"/pkg/release.PublicKey="+b.public.String())
+	}
+	if b.address != "" {
+		flags = append(flags, "-X", module+"/pkg/release.Address="+b.address)
+	}
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-gcflags=all=-dwarf=false", "-buildvcs=true", "-mod=readonly",
+		"-ldflags", strings.Join(flags, " "), "-o", file, "./cmd/paictl")
+	cmd.Dir, cmd.Stdout, cmd.Stderr = b.root, b.out, b.out
+	cmd.Env = append(environment(), "GOOS="+p.os, "GOARCH="+p.arch)
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("build paictl for %s/%s: %w", p.os, p.arch, err)
+	}
+	return nil
+}
+
+// pages are the man pages and completions, which paictl of this machine writes.
+func (b *build) pages(ctx context.Context) ([]entry, error) {
+	program := b.program(platform{runtime.GOOS, runtime.GOARCH})
+	if _, err := os.Stat(program); err != nil {
+		program = filepath.Join(b.work, "paictl")
+		if err := b.compile(ctx, platform{runtime.GOOS, runtime.GOARCH}, program); err != nil {
+			return nil, err
+		}
+	}
+	dir := filepath.Join(b.work, "man")
+	if _, err := b.output(ctx, program, "docs", "man", "--dir", dir); err != nil {
+		return nil, err
+	}
+	pages, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	var out []entry
+	for _, f := range pages {
+		data, err := os.ReadFile(filepath.Join(dir, f.Name()))
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, entry{name: "share/man/man1/" + f.Name(), mode: 0o644, data: data})
+	}
+	for shell, name := range map[string]string{
+		"bash": "share/bash-completion/completions/paictl", "zsh": "share/zsh/site-functions/_paictl", "fish": "share/fish/vendor_completions.d/paictl.fish",
+	} {
+		text, err := b.output(ctx, program, "completion", shell)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, entry{name: name, mode: 0o644, data: []byte(text + "\n")})
+	}
+	for _, name := range []string{"LICENSE", "README.md"} {
+		data, err := os.ReadFile(filepath.Join(b.root, name))
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, entry{name: "share/doc/paictl/" + name, mode: 0o644, data: data})
+	}
+	return out, nil
+}
+
+// installation is paictl of a platform with all that is installed beside it, below a prefix such as /usr.
+func (b *build) installation(ctx context.Context, p platform) ([]entry, error) {
+	pages, err := b.pages(ctx)
+	if err != nil {
+		return nil, err
+	}
+	data, err := os.ReadFile(b.program(p))
+	if err != nil {
+		return nil, err
+	}
+	return append(pages, entry{name: "bin/paictl", mode: 0o755, data: data}), nil
+}
