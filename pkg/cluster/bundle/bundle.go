@@ -36,7 +36,7 @@ func Open(dir string) (*Bundle, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open bundle: %w", err)
 	}
-	m, err := parseManifest(file, data)
+	m, err := ParseManifest(file, data)
 	if err != nil {
 		return nil, hint.Wrap(err, "paictl writes the manifest; run: paictl bundle build -o "+dir)
 	}

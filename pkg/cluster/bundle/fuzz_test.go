@@ -14,7 +14,7 @@ func FuzzParseManifest(f *testing.F) {
 	f.Add([]byte("artifacts: [&a {name: *a}]"))
 	f.Add([]byte("{"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		m, err := parseManifest("manifest.yaml", data)
+		m, err := ParseManifest("manifest.yaml", data)
 		if err != nil {
 			return
 		}

@@ -13,9 +13,9 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// parseManifest decodes strictly: an unknown or repeated key, a second document or a
+// ParseManifest decodes the manifest of a bundle strictly: an unknown or repeated key, a second document or a
 // value that cannot be is an error that names the file and the place.
-func parseManifest(file string, data []byte) (*Manifest, error) {
+func ParseManifest(file string, data []byte) (*Manifest, error) {
 	dec := yaml.NewDecoder(bytes.NewReader(data))
 	dec.KnownFields(true)
 	var m Manifest

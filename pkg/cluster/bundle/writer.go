@@ -99,7 +99,7 @@ func (w *Writer) takeOver() error {
 	data, err := os.ReadFile(file)
 	var m *Manifest
 	if err == nil {
-		m, err = parseManifest(file, data)
+		m, err = ParseManifest(file, data)
 	}
 	if err != nil {
 		for id, s := range w.state {

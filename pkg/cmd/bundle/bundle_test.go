@@ -15,7 +15,10 @@ import (
 	"github.com/openpai/paictl/pkg/cluster/bundle"
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/release"
+	"github.com/openpai/paictl/pkg/release/releasetest"
 	"github.com/openpai/paictl/pkg/ui/iostreams"
+	"github.com/openpai/paictl/pkg/version"
 )
 
 // newBundle makes a bundle of a program and an image.
@@ -132,7 +135,7 @@ func TestFlagsReachTheRun(t *testing.T) {
 		cmd := newCmdFetch(f, func(_ context.Context, o *fetchOptions) error { got = o; return nil })
 		cmd.SetArgs([]string{"--mirror", "https://m.example.org", "--lock", "l", "--arch", "arm64"})
 		require.NoError(t, cmd.Execute())
-		assert.Equal(t, fetchOptions{IO: f.IO, Dir: bundle.DefaultDir, Lock: "l", Mirror: "https://m.example.org", Arch: "arm64"}, *got)
+		assert.Equal(t, fetchOptions{IO: f.IO, Dir: bundle.DefaultDir, Lock: "l", Mirror: "https://m.example.org", Arch: "arm64", From: fromUpstream}, *got)
 	})
 }
 
@@ -162,6 +165,36 @@ func TestTheMirrorCanComeFromTheEnvironment(t *testing.T) {
 	cmd.SetArgs(nil)
 	require.NoError(t, cmd.Execute())
 	assert.Equal(t, "https://env.example.org", got.Mirror)
+}
+
+func TestAReleasedPaictlFetchesFromItsRelease(t *testing.T) {
+	r := releasetest.New(t, version.Version, map[string][]byte{release.BundleArchive(version.Version, "amd64"): []byte("not an archive")})
+	t.Cleanup(func() { release.PublicKey = "" })
+	release.PublicKey = r.Key
+	address := r.Serve(t, nil)
+	dir := filepath.Join(t.TempDir(), "bundle")
+	out, _, err := paictl(t, "fetch", "--arch", "amd64", "--address", address, "-o", dir, "--dry-run")
+	require.NoError(t, err)
+	assert.Contains(t, out, "from "+address+"/download/"+version.Version+"/paictl-bundle_")
+	assert.Contains(t, out, "signed with the key "+r.Key)
+	assert.NoDirExists(t, dir)
+
+	_, _, err = paictl(t, "fetch", "--arch", "amd64", "--address", address, "-o", dir)
+	require.ErrorContains(t, err, "unpack paictl-bundle_"+version.Version)
+	_, _, err = paictl(t, "fetch", "--arch", "arm64", "--address", address, "-o", dir)
+	require.ErrorContains(t, err, "doesn't list paictl-bundle_")
+	assert.Contains(t, hint.Of(err), "has no bundle for arm64")
+}
+
+func TestFlagsOfAnotherSourceAreRefused(t *testing.T) {
+	for _, args := range [][]string{
+		{"--from", "nowhere"}, {"--dry-run"}, {"--key", "x"}, {"--from", "upstream", "--address", "https://x.example.org"},
+	} {
+		_, _, err := paictl(t, append([]string{"fetch"}, args...)...)
+		assert.Equal(t, cmdutil.ExitUsage, cmdutil.ExitCode(err), "%v: %v", args, err)
+	}
+	_, _, err := paictl(t, "fetch", "--from", "release")
+	require.ErrorContains(t, err, "built without the public key of releases")
 }
 
 func TestFetchRefusesAnArchitectureThatUpstreamsDoNotPublish(t *testing.T) {
