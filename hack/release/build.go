@@ -73,6 +73,8 @@ type build struct {
 	secret *minisign.PrivateKey
 	out    io.Writer
 	made   map[string]string // kind by file name
+	// written are the man pages and completions, once they are made.
+	written []entry
 }
 
 // newBuild looks at the repository and the keys before a long build.
@@ -173,6 +175,17 @@ func (b *build) output(ctx context.Context, name string, args ...string) (string
 		return "", fmt.Errorf("%s %s: %w: %s", name, strings.Join(args, " "), err, strings.TrimSpace(errs.String()))
 	}
 	return strings.TrimSpace(string(out)), nil
+}
+
+// run runs a long command in the repository, whose output goes to that of this program.
+func (b *build) run(ctx context.Context, env []string, name string, args ...string) error {
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir, cmd.Stdout, cmd.Stderr = b.root, b.out, b.out
+	cmd.Env = append(environment(), env...)
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("%s %s: %w", name, args[0], err)
+	}
+	return nil
 }
 
 // environment is this process's, without the variables that change the result of a build.

@@ -40,7 +40,7 @@ func (b *build) bundleArchives(ctx context.Context) error {
 	if !filepath.IsAbs(bundles) {
 		bundles = filepath.Join(b.root, bundles)
 	}
-	if _, err := b.output(ctx, program, "bundle", "build", "-o", filepath.Join(bundles, runtime.GOARCH)); err != nil {
+	if err := b.run(ctx, nil, program, "bundle", "build", "-o", filepath.Join(bundles, runtime.GOARCH)); err != nil {
 		return err
 	}
 	for _, arch := range []string{"amd64", "arm64"} {

@@ -4,9 +4,9 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 )
 
@@ -38,18 +38,26 @@ func (b *build) compile(ctx context.Context, p platform, file string) error {
 	if b.address != "" {
 		flags = append(flags, "-X", module+"/pkg/release.Address="+b.address)
 	}
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-gcflags=all=-dwarf=false", "-buildvcs=true", "-mod=readonly",
+	err := b.run(ctx, []string{"GOOS=" + p.os, "GOARCH=" + p.arch}, "go", "build", "-trimpath", "-gcflags=all=-dwarf=false", "-buildvcs=true", "-mod=readonly",
 		"-ldflags", strings.Join(flags, " "), "-o", file, "./cmd/paictl")
-	cmd.Dir, cmd.Stdout, cmd.Stderr = b.root, b.out, b.out
-	cmd.Env = append(environment(), "GOOS="+p.os, "GOARCH="+p.arch)
-	if err := cmd.Run(); err != nil {
+	if err != nil {
 		return fmt.Errorf("build paictl for %s/%s: %w", p.os, p.arch, err)
 	}
 	return nil
 }
 
-// pages are the man pages and completions, which paictl of this machine writes.
+// pages are the man pages and completions, which paictl of this machine writes once.
 func (b *build) pages(ctx context.Context) ([]entry, error) {
+	if b.written == nil {
+		var err error
+		if b.written, err = b.writePages(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return slices.Clone(b.written), nil
+}
+
+func (b *build) writePages(ctx context.Context) ([]entry, error) {
 	program := b.program(platform{runtime.GOOS, runtime.GOARCH})
 	if _, err := os.Stat(program); err != nil {
 		program = filepath.Join(b.work, "paictl")
