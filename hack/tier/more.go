@@ -28,6 +28,7 @@ func more() []step {
 		{name: "golangci-lint", run: script("hack/lint.sh", "golangci-lint can't be built here")},
 		{name: "types of the portal", run: script("hack/portal-types.sh", "node, npm or the registry of npm are missing")},
 		{name: "govulncheck", run: script("hack/vulns.sh", "govulncheck can't be built here, or its database can't be reached")},
+		{name: "actionlint", run: script("hack/actions.sh", "actionlint can't be built here")},
 		{name: "installer", run: func(ctx context.Context, r *runner) error {
 			return r.exec(ctx, "go", "-C", "hack/release", "test", "-run", "^TestInstall", ".")
 		}},
