@@ -27,6 +27,7 @@ import (
 	"github.com/openpai/paictl/pkg/alerthandler/policy"
 	"github.com/openpai/paictl/pkg/alerthandler/step"
 	v1 "github.com/openpai/paictl/pkg/alerthandler/v1"
+	"github.com/openpai/paictl/pkg/diagnose/checks"
 	"github.com/openpai/paictl/pkg/job"
 	"github.com/openpai/paictl/pkg/job/api"
 	jobv1 "github.com/openpai/paictl/pkg/job/v1"
@@ -128,7 +129,7 @@ func keepNode(n *corev1.Node) (*corev1.Node, error) {
 	out := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.Name, UID: n.UID, Labels: n.Labels, Annotations: n.Annotations}}
 	out.Spec.Unschedulable = n.Spec.Unschedulable
 	for _, c := range n.Status.Conditions {
-		if c.Type == corev1.NodeReady {
+		if c.Type == corev1.NodeReady || c.Type == checks.ConditionGPUsUnhealthy {
 			out.Status.Conditions = append(out.Status.Conditions, c)
 		}
 	}
@@ -198,6 +199,19 @@ func ready(n *corev1.Node) bool {
 	}
 	return false
 }
+
+// sick returns the fault that the agent reports for the GPUs of a machine.
+func sick(n *corev1.Node) string {
+	for _, c := range n.Status.Conditions {
+		if c.Type == checks.ConditionGPUsUnhealthy && c.Status == corev1.ConditionTrue {
+			return policy.OneLine(c.Message, mostSick)
+		}
+	}
+	return ""
+}
+
+// mostSick bounds the message of a condition that goes into a status, in bytes.
+const mostSick = 300
 
 // mark reads the mark of a Node; nil if it has no mark, or one that can't be read.
 func mark(n *corev1.Node) *step.Mark {

@@ -147,7 +147,7 @@ func (h *Handler) forbidden(a *v1.Action) (refusal, err error) {
 }
 
 func (h *Handler) machine(ctx context.Context, a *v1.Action, n *corev1.Node) (*step.Machine, error) {
-	m := &step.Machine{UID: n.UID, Unschedulable: n.Spec.Unschedulable, Mark: mark(n)}
+	m := &step.Machine{UID: n.UID, Unschedulable: n.Spec.Unschedulable, Mark: mark(n), Sick: sick(n)}
 	if a.Spec.Do == v1.OperationDrain {
 		list, err := h.core.CoreV1().Pods("").List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=" + n.Name, ResourceVersion: "0"})
 		if err != nil {

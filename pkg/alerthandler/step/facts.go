@@ -38,6 +38,8 @@ type Machine struct {
 	Unschedulable bool
 	// Mark describes the Action that cordoned the Node; nil if it has no mark.
 	Mark *Mark
+	// Sick says which GPUs the machine's agent finds broken; "" if none are.
+	Sick string
 	// Pods are those that a drain has to move.
 	Pods []Pod
 	// Reset is the answer of the machine's agent to this Action; nil if it hasn't answered.

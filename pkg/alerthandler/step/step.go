@@ -71,7 +71,7 @@ func (d *decision) begin() Next {
 	case problem != "":
 		return d.end(v1.PhaseRefused, problem)
 	case !spec.NotAfter.After(d.now.Time):
-		return d.end(v1.PhaseExpired, fmt.Sprintf("it wasn't begun until %s, when it expired", spec.NotAfter.UTC().Format(time.RFC3339)))
+		return d.end(v1.PhaseExpired, d.expired())
 	case d.f.Forbidden != nil:
 		return d.end(v1.PhaseRefused, d.f.Forbidden.Error())
 	}
@@ -85,6 +85,9 @@ func (d *decision) begin() Next {
 		if d.f.Limit.Wait != "" {
 			return d.wait(v1.PhasePending, d.f.Limit.Wait, d.f.Limit.After)
 		}
+	}
+	if spec.Do == v1.OperationUncordon && spec.By.Kind == v1.ByPolicy && d.f.Machine.Sick != "" && !spec.DryRun {
+		return d.wait(v1.PhasePending, spec.Machine.Name+" stays cordoned until its agent finds no fault: "+d.f.Machine.Sick, again)
 	}
 	if spec.DryRun {
 		return d.end(v1.PhaseSucceeded, "dry run: it would "+d.plan())
@@ -100,6 +103,15 @@ func (d *decision) begin() Next {
 	}
 	d.status.Phase, d.status.StartTime = v1.PhaseActing, &d.now
 	return d.act()
+}
+
+// expired says that a request could not begin in time, and what it waited for.
+func (d *decision) expired() string {
+	text := "it wasn't begun until " + d.a.Spec.NotAfter.UTC().Format(time.RFC3339) + ", when it expired"
+	if d.status.Phase == v1.PhasePending && d.status.Message != "" {
+		text += "; before that: " + d.status.Message
+	}
+	return text
 }
 
 // invalid says why a request names no valid target. The API server checks the form, too, but an old definition may not.
@@ -132,9 +144,17 @@ func (d *decision) invalid() string {
 	return ""
 }
 
+// target names the target of the operation: of all operations on machines, only a reset is for one GPU.
+func (d *decision) target() string {
+	if d.a.Spec.Machine != nil && d.a.Spec.Do != v1.OperationResetGPU {
+		return d.a.Spec.Machine.Name
+	}
+	return d.a.Spec.Target()
+}
+
 // reached reports whether the target already is in the wanted state, and says so.
 func (d *decision) reached() (string, bool) {
-	name := d.a.Spec.Target()
+	name := d.target()
 	switch d.a.Spec.Do {
 	case v1.OperationStopJob:
 		switch {
@@ -149,7 +169,7 @@ func (d *decision) reached() (string, bool) {
 		}
 	case v1.OperationUncordon:
 		if !d.f.Machine.Unschedulable {
-			return name + " isn't cordoned", true
+			return name + " gets pods", true
 		}
 	case v1.OperationDrain:
 		if d.f.Machine.Unschedulable && len(d.f.Machine.Pods) == 0 {
@@ -161,7 +181,7 @@ func (d *decision) reached() (string, bool) {
 
 // plan is the operation as the end of a sentence.
 func (d *decision) plan() string {
-	name := d.a.Spec.Target()
+	name := d.target()
 	switch d.a.Spec.Do {
 	case v1.OperationStopJob:
 		return "stop " + name

@@ -161,6 +161,22 @@ func TestAfterTheGrace(t *testing.T) {
 	require.Equal(t, v1.PhaseCanceled, step.Decide(withdrawn, f, start.Add(time.Hour)).Status.Phase)
 }
 
+// A policy returns a machine only when its agent finds no fault: another GPU of it may be broken, too. A person may return it at once.
+func TestAMachineWithABrokenGPUStaysCordoned(t *testing.T) {
+	a, f := onMachine(v1.OperationUncordon), facts()
+	f.Machine.Unschedulable, f.Machine.Mark, f.Machine.Sick = true, &step.Mark{By: v1.Requester{Kind: v1.ByPolicy}}, "GPU 3: XID 79"
+	n := step.Decide(a, f, start)
+	require.Equal(t, v1.PhasePending, n.Status.Phase)
+	require.Equal(t, "node3 stays cordoned until its agent finds no fault: GPU 3: XID 79", n.Status.Message)
+	require.Empty(t, n.Effect)
+	a.Status = n.Status
+	require.Equal(t, "it wasn't begun until 2026-11-30T11:00:00Z, when it expired; before that: node3 stays cordoned until its agent finds no fault: GPU 3: XID 79",
+		step.Decide(a, f, start.Add(3*time.Hour)).Status.Message)
+	require.Equal(t, step.EffectUncordon, step.Decide(onMachine(v1.OperationUncordon, byAdmin), f, start).Effect)
+	f.Machine.Sick = ""
+	require.Equal(t, step.EffectUncordon, step.Decide(a, f, start.Add(time.Minute)).Effect)
+}
+
 // A reset waits for the agent's answer to this request.
 func TestAReset(t *testing.T) {
 	a, f := onMachine(v1.OperationResetGPU), facts()

@@ -28,7 +28,7 @@ route:
     {{- if .Values.alertHandler.url }}
     # All alerts, those that notify nobody as well: its policies select some. Then the routes below apply.
     - receiver: alert-handler
-      group_by: [alertname, node, user, job_name]
+      group_by: [alertname, node, gpu, user, job_name]
       group_wait: 10s
       group_interval: 1m
       repeat_interval: 1h
