@@ -105,7 +105,7 @@ func (d *decision) begin() Next {
 	return d.act()
 }
 
-// expired says that a request could not begin in time, and what it waited for.
+// expired says that a request could not begin in time, with the reason for its wait.
 func (d *decision) expired() string {
 	text := "it wasn't begun until " + d.a.Spec.NotAfter.UTC().Format(time.RFC3339) + ", when it expired"
 	if d.status.Phase == v1.PhasePending && d.status.Message != "" {

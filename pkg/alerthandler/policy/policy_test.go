@@ -1,0 +1,114 @@
+package policy_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/openpai/paictl/pkg/alerthandler/policy"
+)
+
+const good = `{"limits":{"stopsPerHour":1},"drainTimeout":"30m","keep":"24h","policies":[
+	{"name":"idle","alerts":{"alertname":"Idle|Asleep","severity":"warning"},"exempt":{"users":["ann"],"virtualClusters":["lab"],"tags":["keep"],"machines":["n1"]},"steps":[{"do":"stop-job","grace":"4h"}]}]}`
+
+// Each label has to match as a whole.
+func TestAPolicySelectsAlerts(t *testing.T) {
+	c, err := policy.Read([]byte(good))
+	require.NoError(t, err)
+	p := c.ByName("idle")
+	require.NotNil(t, p)
+	require.Nil(t, c.ByName("other"))
+	for labels, want := range map[string]bool{
+		"alertname=Idle severity=warning":           true,
+		"alertname=Asleep severity=warning x=y":     true,
+		"alertname=NotIdle severity=warning":        false,
+		"alertname=IdleNot severity=warning":        false,
+		"alertname=Idle":                            false,
+		"alertname=Idle severity=warning2":          false,
+		"":                                          false,
+		"severity=warning":                          false,
+		"alertname=Idle|Asleep severity=warning":    false,
+		"alertname=Idle severity=warning user=root": true,
+	} {
+		require.Equal(t, want, p.Applies(alert(labels)), labels)
+	}
+}
+
+func alert(labels string) *policy.Alert {
+	a := &policy.Alert{Labels: map[string]string{}, StartsAt: time.Unix(1, 0)}
+	for _, l := range strings.Fields(labels) {
+		k, v, _ := strings.Cut(l, "=")
+		a.Labels[k] = v
+	}
+	return a
+}
+
+// A repeated message is the same incident; another start, label or policy is another one.
+func TestIncidents(t *testing.T) {
+	p, q := &policy.Policy{Name: "p"}, &policy.Policy{Name: "q"}
+	one := alert("a=1 b=2")
+	require.Equal(t, p.Incident(one), p.Incident(alert("b=2 a=1")))
+	later := alert("a=1 b=2")
+	later.StartsAt = time.Unix(2, 0)
+	resolved := alert("a=1 b=2")
+	resolved.Status = "resolved"
+	require.Equal(t, p.Incident(one), p.Incident(resolved))
+	seen := map[string]bool{p.Incident(one): true, q.Incident(one): true, p.Incident(later): true, p.Incident(alert("a=1")): true, p.Incident(alert(`a=1"b="2`)): true}
+	require.Len(t, seen, 5)
+	require.Equal(t, "p-"+p.Incident(one)+"-1", p.ActionName(p.Incident(one), 0))
+}
+
+func TestExemptions(t *testing.T) {
+	c, err := policy.Read([]byte(good))
+	require.NoError(t, err)
+	p := c.ByName("idle")
+	for _, s := range []policy.Subject{{User: "ann"}, {User: "bob", VirtualCluster: "lab"}, {User: "bob", Tags: []string{"x", "keep"}}, {Machine: "n1"}} {
+		require.NotEmpty(t, p.Exempts(&s), "%+v", s)
+	}
+	for _, s := range []policy.Subject{{}, {User: "bob", VirtualCluster: "default", Tags: []string{"keeps"}}, {Machine: "n2"}} {
+		require.Empty(t, p.Exempts(&s), "%+v", s)
+	}
+}
+
+// A configuration that isn't right is refused with the path of the field.
+func TestWrongConfigurations(t *testing.T) {
+	for from, to := range map[string]string{
+		`"drainTimeout":"30m"`: `"drainTimeout":"30"`, `"keep":"24h"`: `"keep":"23h"`, `"do":"stop-job"`: `"do":"explode"`, `"grace":"4h"`: `"grace":"-1s"`,
+		`"name":"idle"`: `"name":"Idle!"`, `"stopsPerHour":1`: `"stopsPerHour":-1`, `"exempt"`: `"exemptt"`, `Idle|Asleep`: `(`,
+		`"alerts":{"alertname":"Idle|Asleep","severity":"warning"}`: `"alerts":{}`, `[{"do":"stop-job","grace":"4h"}]`: `[]`,
+	} {
+		text := strings.Replace(good, from, to, 1)
+		require.NotEqual(t, good, text)
+		_, err := policy.Read([]byte(text))
+		require.Error(t, err, to)
+	}
+}
+
+func FuzzOneLine(f *testing.F) {
+	f.Add("a\nb", 10)
+	f.Add("\xff\x00é…", 3)
+	f.Add(strings.Repeat("é", 300), 500)
+	f.Fuzz(func(t *testing.T, text string, most int) {
+		most = 3 + (most%1000+1000)%1000
+		got := policy.OneLine(text, most)
+		if len(got) > most || !utf8.ValidString(got) || strings.ContainsAny(got, "\n\r\x00\x1b") {
+			t.Fatalf("%q", got)
+		}
+	})
+}
+
+func FuzzRead(f *testing.F) {
+	f.Add([]byte(good))
+	f.Add([]byte(`{"policies":[{}]}`))
+	f.Fuzz(func(_ *testing.T, data []byte) {
+		if c, err := policy.Read(data); err == nil {
+			for i := range c.Policies {
+				c.Policies[i].Applies(alert("a=b"))
+				c.Policies[i].StopsJobs()
+			}
+		}
+	})
+}
