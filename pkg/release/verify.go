@@ -41,18 +41,18 @@ func Read(file string, key Key) (*List, error) {
 // Find returns the list of checksums that belongs to an installed or downloaded file: beside it, or in the folder
 // share/paictl of its installation.
 func Find(file string) (string, error) {
-	real, err := filepath.EvalSymlinks(file)
+	target, err := filepath.EvalSymlinks(file)
 	if err != nil {
 		return "", fmt.Errorf("find the checksums: %w", err)
 	}
-	dir := filepath.Dir(real)
+	dir := filepath.Dir(target)
 	for _, list := range []string{filepath.Join(dir, ListFile), filepath.Join(filepath.Dir(dir), "share", "paictl", ListFile)} {
 		if _, err := os.Stat(list); err == nil {
 			return list, nil
 		}
 	}
 	return "", hint.Errorf("download "+ListFile+" and "+SignatureFile+" from the release, and name the first by --checksums FILE",
-		"found no %s beside %s", ListFile, real)
+		"found no %s beside %s", ListFile, target)
 }
 
 // Verify checks a file. name is its name in the release. If name is empty, the file's own name counts, and if the release doesn't

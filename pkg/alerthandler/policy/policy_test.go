@@ -46,7 +46,7 @@ func alert(labels string) *policy.Alert {
 	return a
 }
 
-// A repeated message is the same incident; another start, label or policy is another one.
+// A repeated message is the same incident; a different start, label or policy makes a new one.
 func TestIncidents(t *testing.T) {
 	p, q := &policy.Policy{Name: "p"}, &policy.Policy{Name: "q"}
 	one := alert("a=1 b=2")
