@@ -957,6 +957,7 @@ export interface RenderSKU {
   GPU: number;
   MemoryMB: number;
   MilliCPU: number;
+  NoRDMA: boolean;
   PerNode: number;
 }
 
