@@ -197,7 +197,7 @@ func TestACommandThatChangesNoReleasePublishes(t *testing.T) {
 	got := l.report()
 	require.NotEmpty(t, got.Notes, "it isn't known how services compare with the new configuration")
 
-	_, release, err := NewLock(l.client, l.Process, "paictl service start", time.Now).Hold(t.Context())
+	_, release, err := NewLock(l.client, ThisProcess(), "paictl service start", time.Now).Hold(t.Context())
 	require.NoError(t, err)
 	require.NoError(t, l.Publish(t.Context(), "paictl config push"), "the run that holds the lock publishes")
 	require.NotEmpty(t, l.report().Notes)
