@@ -5,8 +5,10 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -143,4 +145,69 @@ func TestTheAlertHandlerHasTheRightsForItsWorkAndNoMore(t *testing.T) {
 		require.NoError(t, err)
 		return execution == "Stop" && !n.Spec.Unschedulable && strings.Contains(n.Annotations["paictl.openpai.org/gpu-orders"], `"by":"policy sick"`)
 	}, time.Minute, 50*time.Millisecond)
+}
+
+// The server's account makes requests for persons alone, and can only cancel those that exist.
+func TestTheServerRequestsForPersonsAlone(t *testing.T) {
+	c := kubetest.Start(t)
+	ensureNamespaces(t, c)
+	capabilities := chartutil.DefaultCapabilities.Copy()
+	capabilities.KubeVersion = chartutil.KubeVersion{Version: "v1.36.0", Major: "1", Minor: "36"}
+	a := newApplier(t, c)
+	for chart, kinds := range map[string][]string{"alert-handler": {"CustomResourceDefinition", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"}, "rest-server": {"ClusterRole", "ClusterRoleBinding"}} {
+		manifest, err := renderOn(t, load(t, chart), map[string]any{}, capabilities)
+		require.NoError(t, err)
+		for _, o := range objects(t, manifest) {
+			if k := o.GetKind(); slices.Contains(kinds, k) {
+				require.NoError(t, a.apply(t, o, false), "%s %s", k, o.GetName())
+				if k != "CustomResourceDefinition" {
+					t.Cleanup(func() { a.remove(t, o) })
+				}
+			}
+		}
+	}
+	config := rest.CopyConfig(c.Config)
+	config.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:pai-system:rest-server", Groups: []string{"system:serviceaccounts", "system:authenticated"}}
+	own, err := dynamic.NewForConfig(config)
+	require.NoError(t, err)
+	actions := own.Resource(actionsv1.Actions)
+	request := func(kind string, more map[string]any) *unstructured.Unstructured {
+		by := map[string]any{"kind": kind, "name": "root"}
+		if kind == "person" {
+			by["uid"] = "u"
+		}
+		meta := map[string]any{"name": "cordon-1"}
+		maps.Copy(meta, more)
+		return &unstructured.Unstructured{Object: map[string]any{"apiVersion": actionsv1.GroupVersion.String(), "kind": actionsv1.Kind, "metadata": meta, "spec": map[string]any{
+			"do": "cordon", "machine": map[string]any{"name": "n1", "uid": "m"}, "by": by, "reason": "a test", "notAfter": "2030-01-01T00:00:00Z"}}}
+	}
+	dry := metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
+	require.Eventually(t, func() bool {
+		_, err = actions.Create(t.Context(), request("operator", nil), dry)
+		return err != nil && strings.Contains(err.Error(), "and nothing else")
+	}, time.Minute, 50*time.Millisecond, "the rule takes no effect: %v", err)
+	for name, o := range map[string]*unstructured.Unstructured{
+		"a policy": request("policy", nil), "labels": request("person", map[string]any{"labels": map[string]any{"paictl.openpai.org/policy": "x"}}),
+		"a finalizer": request("person", map[string]any{"finalizers": []any{"a/b"}}),
+	} {
+		_, err := actions.Create(t.Context(), o, dry)
+		require.ErrorContains(t, err, "and nothing else", name)
+	}
+	_, err = actions.Create(t.Context(), request("person", nil), metav1.CreateOptions{})
+	require.NoError(t, err)
+	all, err := dynamic.NewForConfig(c.Config)
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		require.NoError(t, all.Resource(actionsv1.Actions).Delete(context.WithoutCancel(t.Context()), "cordon-1", metav1.DeleteOptions{}))
+	})
+	patch := func(body string, sub ...string) error {
+		_, err := actions.Patch(t.Context(), "cordon-1", types.MergePatchType, []byte(body), metav1.PatchOptions{}, sub...)
+		return err
+	}
+	for _, body := range []string{`{"metadata":{"labels":{"a":"b"}}}`, `{"metadata":{"annotations":{"a":"b"}}}`, `{"metadata":{"finalizers":["a/b"]}}`} {
+		require.ErrorContains(t, patch(body), "and nothing else", body)
+	}
+	require.ErrorContains(t, patch(`{"status":{"phase":"Succeeded"}}`, "status"), "forbidden")
+	require.ErrorContains(t, actions.Delete(t.Context(), "cordon-1", metav1.DeleteOptions{}), "forbidden")
+	require.NoError(t, patch(`{"spec":{"canceled":"not today (root)"}}`))
 }

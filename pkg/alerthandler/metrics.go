@@ -31,10 +31,6 @@ func newMetrics() *metrics {
 func (m *metrics) count(all []*v1.Action) {
 	m.actions.Reset()
 	for _, a := range all {
-		phase := a.Status.Phase
-		if phase == v1.PhaseNew {
-			phase = "New"
-		}
-		m.actions.WithLabelValues(string(a.Spec.Do), string(phase)).Inc()
+		m.actions.WithLabelValues(string(a.Spec.Do), a.Status.Phase.String()).Inc()
 	}
 }

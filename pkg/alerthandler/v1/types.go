@@ -201,6 +201,19 @@ const (
 	PhaseCanceled  Phase = "Canceled"
 )
 
+// Phases returns all phases, in the order in which a request passes them.
+func Phases() []Phase {
+	return []Phase{PhaseNew, PhasePending, PhaseNoticed, PhaseActing, PhaseSucceeded, PhaseFailed, PhaseRefused, PhaseExpired, PhaseCanceled}
+}
+
+// String returns the phase for people: that of a request without a decision is New.
+func (p Phase) String() string {
+	if p == PhaseNew {
+		return "New"
+	}
+	return string(p)
+}
+
 // Final reports whether a phase is the last one.
 func (p Phase) Final() bool {
 	switch p {

@@ -108,6 +108,7 @@ const (
 	KindPage    Kind = "page"
 
 	KindTemplate Kind = "template"
+	KindAction   Kind = "action"
 )
 
 // Verb is an operation on a thing, with the names of the audit.

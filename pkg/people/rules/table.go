@@ -63,6 +63,9 @@ var table = []Rule{
 	{"alert.read", OwnerOrSees, "read", KindAlert, true, ScopeRead}, // by the job that it is about
 	{"kube.read", Administrator, "read", KindKube, true, ScopeAdmin},
 	{"status.read", Signed, "read", KindKube, true, ScopeRead}, // cut to the caller
+	{"action.read", Administrator, "read", KindAction, true, ScopeAdmin},
+	{"action.create", Administrator, "create", KindAction, true, ScopeAdmin},
+	{"action.cancel", Administrator, "cancel", KindAction, true, ScopeAdmin},
 	{"audit.read", Self, "read", KindAudit, false, ""},
 
 	{"page.monitoring", GrantedPage, "read", KindPage, true, ScopeRead},

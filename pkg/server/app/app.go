@@ -92,9 +92,10 @@ type App struct {
 	// Metrics reads figures over time from Prometheus; nil if the cluster has no Prometheus.
 	Metrics *metrics.Reader
 
-	polls polls
-	uses  uses
-	room  room
+	polls   polls
+	uses    uses
+	room    room
+	actions actionClient
 }
 
 // Origin is the source of a request.

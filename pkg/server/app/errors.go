@@ -48,6 +48,9 @@ const (
 	codeNotImplemented = "NotImplementedError"
 	codeNoFacts        = "NoFactsError"
 	codeNoMachine      = "NoMachineError"
+	codeNoAction       = "NoActionError"
+	codeNoHandler      = "NoAlertHandlerError"
+	codeConflictAction = "ConflictActionError"
 )
 
 // retryAfter is when a client should retry after a temporary error.

@@ -24,9 +24,14 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/yaml"
 
+	actionsv1 "github.com/openpai/paictl/pkg/alerthandler/v1"
 	"github.com/openpai/paictl/pkg/job/api"
 	"github.com/openpai/paictl/pkg/job/archive"
 	historyserver "github.com/openpai/paictl/pkg/job/controller/server"
@@ -107,6 +112,7 @@ func Prepare(t testing.TB, c *kube.Cluster) {
 	d, err := people.Open(c.Config, people.Options{})
 	require.NoError(t, err)
 	require.NoError(t, d.Prepare(t.Context()))
+	defineActions(t, c)
 	core := c.Client.CoreV1()
 	_, err = core.ConfigMaps(kube.SystemNamespace).Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "scheduler-configuration"}, Data: map[string]string{"hivedscheduler.yaml": Teams}}, metav1.CreateOptions{})
 	if !apierrors.IsAlreadyExists(err) {
@@ -126,6 +132,23 @@ func Prepare(t testing.TB, c *kube.Cluster) {
 	patch := []byte(`{"data":{"scheduler-name":"pai-scheduler"}}`)
 	_, err = core.ConfigMaps(kube.SystemNamespace).Patch(t.Context(), api.ConfigMap, "application/merge-patch+json", patch, metav1.PatchOptions{})
 	require.NoError(t, err)
+}
+
+// defineActions adds the definition of Actions, which the chart alert-handler has.
+func defineActions(t testing.TB, c *kube.Cluster) {
+	t.Helper()
+	client, err := dynamic.NewForConfig(c.Config)
+	require.NoError(t, err)
+	definition := &unstructured.Unstructured{}
+	require.NoError(t, yaml.Unmarshal(actionsv1.CRD, &definition.Object))
+	resource := schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+	if _, err = client.Resource(resource).Create(t.Context(), definition, metav1.CreateOptions{}); !apierrors.IsAlreadyExists(err) {
+		require.NoError(t, err)
+	}
+	require.Eventually(t, func() bool {
+		_, err := client.Resource(actionsv1.Actions).List(t.Context(), metav1.ListOptions{})
+		return err == nil
+	}, time.Minute, 20*time.Millisecond)
 }
 
 // Ended writes a job to the archive that has succeeded and is gone from the cluster.

@@ -2,6 +2,14 @@
 
 /** The routes, by method and path. */
 export interface Routes {
+  /** Lists the requests to stop jobs or to change machines, and their results, latest first. */
+  "GET /api/v3/actions": { query: { phase?: string[]; machine?: string; job?: string; limit?: number; cursor?: string }; answer: V3ApiActions };
+  /** Requests that a job is stopped, a machine is cordoned, uncordoned or drained, or a GPU is reset. */
+  "POST /api/v3/actions": { body: V3ApiNewAction; answer: V3ApiAction };
+  /** Returns a request and its result. */
+  "GET /api/v3/actions/{action}": { path: { action: string }; answer: V3ApiAction };
+  /** Withdraws a request that hasn't begun, or stops a drain. */
+  "POST /api/v3/actions/{action}/cancel": { path: { action: string }; body: V3ApiCancellation; answer: V3ApiAction };
   /** Lists the records of the audit, latest first. */
   "GET /api/v3/audit": { query: { actor?: string; object?: string; owner?: string; kind?: string; verb?: string; outcome?: string; since?: string; until?: string; cursor?: string; limit?: number }; answer: AuditPage };
   /** Reports whether you have sent a folder of code. */
@@ -170,6 +178,48 @@ export interface Routes {
   "GET /api/v3/virtual-clusters/{vc}/metrics": { path: { vc: string }; query: { since?: string; until?: string; points?: number }; answer: MetricsReport };
   /** Returns the caller, and the permissions of the token. */
   "GET /api/v3/whoami": { answer: V3ApiWhoAmI };
+}
+
+export interface V3ApiActions {
+  items: V3ApiAction[] | null;
+  next?: string;
+}
+
+export interface V3ApiNewAction {
+  dryRun?: boolean;
+  gpu?: number;
+  graceSeconds?: number;
+  job?: string;
+  machine?: string;
+  notAfter?: string;
+  operation: string;
+  reason: string;
+}
+
+export interface V3ApiAction {
+  acts?: string;
+  by: AlerthandlerV1Requester;
+  canceled?: string;
+  created: string;
+  dryRun?: boolean;
+  ended?: string;
+  gpu?: number;
+  graceSeconds?: number;
+  job?: string;
+  machine?: string;
+  message?: string;
+  name: string;
+  notAfter: string;
+  noticed?: string;
+  operation: string;
+  phase: string;
+  reason: string;
+  results?: AlerthandlerV1Result[];
+  started?: string;
+}
+
+export interface V3ApiCancellation {
+  reason: string;
 }
 
 export interface AuditPage {
@@ -680,6 +730,18 @@ export interface WireError {
   message: string;
   remedy?: string;
   request?: string;
+}
+
+export interface AlerthandlerV1Requester {
+  kind: string;
+  name: string;
+  uid?: string;
+}
+
+export interface AlerthandlerV1Result {
+  done: boolean;
+  message?: string;
+  target: string;
 }
 
 export interface AuditRecord {

@@ -69,6 +69,10 @@
 //	GET    /api/v3/tokens?user=                     TokenRecords
 //	POST   /api/v3/tokens                           NewToken → IssuedToken
 //	DELETE /api/v3/tokens/{token}                   {}; by id, token or handle
+//	GET    /api/v3/actions?phase=&machine=&job=&limit=&cursor=   Actions, for administrators, as all of these
+//	POST   /api/v3/actions                          NewAction → Action
+//	GET    /api/v3/actions/{action}                 Action
+//	POST   /api/v3/actions/{action}/cancel          Cancellation → Action
 //	GET    /api/v3/audit?actor=&object=&owner=&kind=&verb=&outcome=&since=&until=&cursor=&limit=   audit.Page
 //
 // Clients send "Authorization: Bearer TOKEN". The answer to a failed request is an Error, of /oauth/token an OAuthError.
