@@ -1,6 +1,7 @@
 // Package node is the commands "paictl node ...": the machines of a cluster.
 // In: flags, host names, and a configuration folder. Out: a changed layout.yaml and a
-// cluster that follows it; the work is done by pkg/config and pkg/cluster.
+// cluster that follows it; the work is done by pkg/config and pkg/cluster. Requests to drain
+// a machine go through the server.
 package node
 
 import (
@@ -17,15 +18,18 @@ import (
 func NewCmdNode(f *cmdutil.Factory) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "node",
-		Short: "List, add and remove machines of a cluster; manage their drivers and GPUs",
+		Short: "List, add, remove and drain machines of a cluster; manage their drivers and GPUs",
 		Long: `Shows and changes the machines of a cluster. add and remove change layout.yaml and the cluster together, in one
-command that you can repeat after any failure; comments and order of layout.yaml are kept.`,
+command that you can repeat after any failure; comments and order of layout.yaml are kept. cordon, drain and uncordon
+request a change that the service alert-handler makes; administrators who signed in can use them, too.`,
 		Example: `  paictl node list -p ./cluster
   paictl node add 10.0.0.14 -p ./cluster
   paictl node remove worker-4 -p ./cluster
+  paictl node drain gpu-1 --reason "new memory" --wait
   paictl node driver upgrade -p ./cluster --dry-run`,
 	}
-	cmd.AddCommand(NewCmdList(f), NewCmdAdd(f), NewCmdRemove(f), NewCmdDriver(f), NewCmdGPU(f), NewCmdMetrics(f))
+	cmd.AddCommand(NewCmdList(f), NewCmdAdd(f), NewCmdRemove(f), NewCmdDriver(f), NewCmdGPU(f), NewCmdMetrics(f),
+		NewCmdCordon(f, nil), NewCmdUncordon(f, nil), NewCmdDrain(f, nil))
 	return cmd
 }
 

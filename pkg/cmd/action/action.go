@@ -1,0 +1,71 @@
+// Package action has the commands "paictl action ...": requests to stop jobs or to change machines, and their results.
+// In: flags, a sign-in or a kubeconfig. Out: tables, texts, and requests, whose results it can wait for. Commands of other nouns that make
+// requests use Request.
+package action
+
+import (
+	"context"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	actionsv1 "github.com/openpai/paictl/pkg/alerthandler/v1"
+	"github.com/openpai/paictl/pkg/client"
+	"github.com/openpai/paictl/pkg/cmd/connection"
+	"github.com/openpai/paictl/pkg/cmdutil"
+	"github.com/openpai/paictl/pkg/server/v3/api"
+)
+
+// NewCmdAction returns "paictl action".
+func NewCmdAction(f *cmdutil.Factory) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "action",
+		Short: "Show and cancel requests to stop jobs or to change machines",
+		Long: `An action is a request of an administrator or of a policy of the alert handler: to stop a job, to cordon,
+uncordon or drain a machine, or to reset a GPU. It keeps its reason and its result. The service alert-handler
+carries it out, and checks again that its author is an administrator. "paictl node drain" and its like make such
+requests. Only administrators can see them.`,
+		Example: `  paictl action list
+  paictl action get drain-k2x7mq3v5a
+  paictl action cancel drain-k2x7mq3v5a --reason "the fan is new"`,
+	}
+	cmd.AddCommand(NewCmdList(f, nil), NewCmdGet(f, nil), NewCmdCancel(f, nil))
+	return cmd
+}
+
+// completionTimeout keeps the shell from waiting for a cluster that doesn't answer.
+const completionTimeout = 2 * time.Second
+
+// completeNames completes the name of one action in some phases; none means all.
+func completeNames(f *cmdutil.Factory, fl *connection.Flags, phases ...actionsv1.Phase) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, _ string) (out []string, _ cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		ctx, cancel := context.WithTimeout(cmd.Context(), completionTimeout)
+		defer cancel()
+		q := client.ActionQuery{}
+		for _, p := range phases {
+			q.Phases = append(q.Phases, p.String())
+		}
+		if w, err := fl.Open(f); err == nil {
+			if page, err := w.Server.Actions(ctx, q); err == nil {
+				for i := range page.Items {
+					out = append(out, page.Items[i].Name+"\t"+operation(&page.Items[i]))
+				}
+			}
+		}
+		return out, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// operation is the operation with its target.
+func operation(a *api.Action) string { return string(a.Operation) + " " + a.Target() }
+
+// requester names the author of an action for people.
+func requester(a *api.Action) string {
+	if a.By.Kind == actionsv1.ByPerson {
+		return a.By.Name
+	}
+	return string(a.By.Kind) + " " + a.By.Name
+}

@@ -1,0 +1,167 @@
+package action
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	actionsv1 "github.com/openpai/paictl/pkg/alerthandler/v1"
+	"github.com/openpai/paictl/pkg/client"
+	"github.com/openpai/paictl/pkg/cmd/connection"
+	"github.com/openpai/paictl/pkg/cmdutil"
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/server/v3/api"
+	"github.com/openpai/paictl/pkg/ui/plural"
+	"github.com/openpai/paictl/pkg/ui/terminal"
+)
+
+// Request has the flags of a command that makes an action, and makes it.
+type Request struct {
+	Factory    *cmdutil.Factory
+	Connection connection.Flags
+	Output     cmdutil.Output
+	Reason     string
+	Grace      time.Duration
+	DryRun     bool
+	Wait       bool
+	// Every is the interval between two looks at an action; 0 is a second.
+	Every time.Duration
+}
+
+// AddFlags adds the flags to a command.
+func (r *Request) AddFlags(f *cmdutil.Factory, cmd *cobra.Command) {
+	r.Factory = f
+	fl := cmd.Flags()
+	fl.StringVar(&r.Reason, "reason", "", "why, in one sentence that affected people read (required)")
+	fl.DurationVar(&r.Grace, "grace", 0, "wait so long before the operation, such as 2h")
+	fl.BoolVar(&r.DryRun, "dry-run", false, "check the request, say what would be done, and do nothing")
+	fl.BoolVar(&r.Wait, "wait", false, "wait for the result")
+	r.Connection.AddFlags(f, cmd)
+	cmdutil.AddOutputFlag(cmd, &r.Output, "text", "json", "yaml")
+}
+
+// Check checks the flags.
+func (r *Request) Check() error {
+	if strings.TrimSpace(r.Reason) == "" {
+		return cmdutil.Usagef("say why: --reason TEXT")
+	}
+	if r.Grace < 0 {
+		return cmdutil.Usagef("--grace %s: give a time from 0, such as 2h", r.Grace)
+	}
+	return nil
+}
+
+// Run makes an action of an operation on a machine, and with --wait waits for its result. A dry run has a result at once, so that it is waited for.
+func (r *Request) Run(ctx context.Context, do actionsv1.Operation, machine string) error {
+	w, err := r.Connection.Open(r.Factory)
+	if err != nil {
+		return err
+	}
+	a, err := w.Server.RequestAction(ctx, api.NewAction{Operation: do, Machine: machine, Reason: r.Reason, GraceSeconds: int64(r.Grace / time.Second), DryRun: r.DryRun})
+	if err != nil {
+		return err
+	}
+	if !r.Wait && !r.DryRun {
+		return r.show(a, fmt.Sprintf("requested to %s: %s\nShow it with: paictl action get %s", operation(a), a.Name, a.Name))
+	}
+	r.Factory.IO.Say("%s: requested to %s", a.Name, operation(a))
+	a, err = r.follow(ctx, w.Server, a)
+	if err != nil {
+		return err
+	}
+	if err := r.show(a, a.Message); err != nil {
+		return err
+	}
+	if a.Phase != actionsv1.PhaseSucceeded.String() {
+		return hint.Errorf("show it with: paictl action get "+a.Name, "to %s: %s: %s", operation(a), strings.ToLower(a.Phase), a.Message)
+	}
+	return nil
+}
+
+// show prints an action, or a text about it. The text of one that didn't succeed is in the command's error.
+func (r *Request) show(a *api.Action, text string) error {
+	if !r.Output.Is("text") {
+		return r.Output.Write(r.Factory.IO.Out, a, cmdutil.Table{})
+	}
+	if a.Final() && a.Phase != actionsv1.PhaseSucceeded.String() {
+		return nil
+	}
+	_, err := fmt.Fprintln(r.Factory.IO.Out, terminal.Text(text))
+	return err
+}
+
+// undecided is after how many looks a user learns that nothing has taken the action up yet.
+const undecided = 15
+
+// follow shows the progress of an action until it ends. Ctrl-C ends the command, and leaves the action.
+func (r *Request) follow(ctx context.Context, s *client.Server, a *api.Action) (*api.Action, error) {
+	every, last := r.Every, ""
+	if every == 0 {
+		every = time.Second
+	}
+	for looks := 1; !a.Final(); looks++ {
+		timer := time.NewTimer(every)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return nil, r.left(a)
+		}
+		now, err := s.Action(ctx, a.Name)
+		if ctx.Err() != nil {
+			return nil, r.left(a)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("the request %s remains: %w", a.Name, err)
+		}
+		a = now
+		if text := progress(a); text != last {
+			r.Factory.IO.Say("%s: %s", a.Name, terminal.Line(text))
+			last = text
+		}
+		if looks == undecided && a.Phase == actionsv1.PhaseNew.String() {
+			r.Factory.IO.Say("%s: nothing has taken it up yet; look whether the alert handler runs: paictl service status -n alert-handler", a.Name)
+		}
+	}
+	return a, nil
+}
+
+// progress describes the state of an action, with the pods that are left of a drain.
+func progress(a *api.Action) string {
+	const most = 5
+	text := strings.ToLower(a.Phase)
+	if a.Message != "" {
+		text += ": " + a.Message
+	}
+	var left []string
+	n := 0
+	for _, r := range a.Results {
+		if r.Done {
+			continue
+		}
+		if n++; n <= most {
+			pod := r.Target
+			if r.Message != "" {
+				pod += " (" + r.Message + ")"
+			}
+			left = append(left, pod)
+		}
+	}
+	if a.Final() || n == 0 {
+		return text
+	}
+	text += fmt.Sprintf("; %s left: %s", plural.Of(n, "pod"), strings.Join(left, ", "))
+	if n > most {
+		text += fmt.Sprintf(" and %d more", n-most)
+	}
+	return text
+}
+
+// left ends a command after Ctrl-C.
+func (r *Request) left(a *api.Action) error {
+	r.Factory.IO.Say("\nThe request remains. Show it with: paictl action get %[1]s; withdraw it with: paictl action cancel %[1]s --reason TEXT", a.Name)
+	return &cmdutil.CodeError{Err: context.Canceled, Code: cmdutil.ExitCancelled, Silent: true}
+}

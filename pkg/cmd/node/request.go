@@ -1,0 +1,91 @@
+package node
+
+import (
+	"context"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	actionsv1 "github.com/openpai/paictl/pkg/alerthandler/v1"
+	"github.com/openpai/paictl/pkg/cmd/action"
+	"github.com/openpai/paictl/pkg/cmdutil"
+)
+
+// RequestOptions are those of "paictl node cordon", "uncordon" and "drain".
+type RequestOptions struct {
+	action.Request
+	Operation actionsv1.Operation
+	Node      string
+}
+
+// requested is the part of the help that the commands share.
+const requested = `
+
+The command makes a request, an action, which the service alert-handler carries out: see "paictl action". Administrators
+can make it after "paictl login", and operators with a kubeconfig. Affected people read the reason.
+
+Exit codes with --wait: 0 if it is done, 1 if it failed, was refused, canceled, or has expired, 130 after Ctrl-C, which
+leaves the request as it is.`
+
+// NewCmdCordon returns "paictl node cordon". runF replaces the run in tests.
+func NewCmdCordon(f *cmdutil.Factory, runF func(context.Context, *RequestOptions) error) *cobra.Command {
+	return newCmdRequest(f, actionsv1.OperationCordon, &cobra.Command{
+		Use:   "cordon NODE",
+		Short: "Take a machine out of service: it gets no more jobs, and its jobs continue",
+		Long:  `Cordons a machine: it gets no more pods, and those that it has continue.` + requested,
+		Example: `  paictl node cordon gpu-1 --reason "a fan is loud"
+  paictl node cordon gpu-1 --reason "new memory" --grace 2h`,
+	}, runF)
+}
+
+// NewCmdUncordon returns "paictl node uncordon". runF replaces the run in tests.
+func NewCmdUncordon(f *cmdutil.Factory, runF func(context.Context, *RequestOptions) error) *cobra.Command {
+	return newCmdRequest(f, actionsv1.OperationUncordon, &cobra.Command{
+		Use:     "uncordon NODE",
+		Short:   "Return a machine to service",
+		Long:    `Lets a cordoned machine get pods again.` + requested,
+		Example: `  paictl node uncordon gpu-1 --reason "the fan is new" --wait`,
+	}, runF)
+}
+
+// NewCmdDrain returns "paictl node drain". runF replaces the run in tests.
+func NewCmdDrain(f *cmdutil.Factory, runF func(context.Context, *RequestOptions) error) *cobra.Command {
+	return newCmdRequest(f, actionsv1.OperationDrain, &cobra.Command{
+		Use:   "drain NODE",
+		Short: "Take a machine out of service, and move its jobs elsewhere",
+		Long: `Cordons a machine and evicts its pods: tasks of jobs run again elsewhere. Disruption budgets hold. Pods of DaemonSets
+stay. The drain fails after alert-handler.drainTimeout, and the machine stays cordoned.` + requested,
+		Example: `  paictl node drain gpu-1 --reason "new memory" --dry-run
+  paictl node drain gpu-1 --reason "new memory" --grace 2h --wait`,
+	}, runF)
+}
+
+func newCmdRequest(f *cmdutil.Factory, do actionsv1.Operation, cmd *cobra.Command, runF func(context.Context, *RequestOptions) error) *cobra.Command {
+	opts := &RequestOptions{Operation: do}
+	cmd.Args = cobra.ExactArgs(1)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		opts.Node = args[0]
+		if err := opts.Check(); err != nil {
+			return err
+		}
+		if runF != nil {
+			return runF(cmd.Context(), opts)
+		}
+		return opts.Run(cmd.Context(), opts.Operation, opts.Node)
+	}
+	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, _ string) (out []string, _ cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		ctx, cancel := context.WithTimeout(cmd.Context(), completionTimeout)
+		defer cancel()
+		if w, err := opts.Connection.Open(f); err == nil {
+			if all, err := w.Server.GPUs(ctx); err == nil {
+				out = slices.Clone(all.Nodes)
+			}
+		}
+		return out, cobra.ShellCompDirectiveNoFileComp
+	}
+	opts.AddFlags(f, cmd)
+	return cmd
+}
