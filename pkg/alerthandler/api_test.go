@@ -331,7 +331,7 @@ func TestKilledAnywhere(t *testing.T) {
 			n, err := w.Client.CoreV1().Nodes().Get(t.Context(), "n3", metav1.GetOptions{})
 			require.NoError(t, err)
 			require.False(t, n.Spec.Unschedulable, "point %d", point)
-			require.Empty(t, n.Annotations[alerthandler.MarkAnnotation])
+			require.Empty(t, n.Annotations[v1.MarkAnnotation])
 			require.Equal(t, int64(1), resets.Load(), "point %d: the GPU is reset once", point)
 			pods, err := w.Client.CoreV1().Pods(kube.JobNamespace).List(t.Context(), metav1.ListOptions{})
 			require.NoError(t, err)

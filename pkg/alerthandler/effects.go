@@ -48,7 +48,7 @@ var frameworks = jobv1.Resource
 
 // stopJob requests the end of a job, and records why where "job why" finds it.
 func (h *Handler) stopJob(ctx context.Context, a *v1.Action) error {
-	reason := a.Spec.Reason + " (" + requester(&a.Spec.By) + ")"
+	reason := a.Spec.Reason + " (" + a.Spec.By.Text() + ")"
 	patch := map[string]any{
 		"spec":     map[string]any{"executionType": jobv1.ExecutionStop},
 		"metadata": map[string]any{"annotations": map[string]any{jobv1.AnnotationStopped: reason}},
@@ -63,26 +63,15 @@ func (h *Handler) stopJob(ctx context.Context, a *v1.Action) error {
 	return err
 }
 
-// requester names the requester for people.
-func requester(by *v1.Requester) string {
-	switch by.Kind {
-	case v1.ByPolicy:
-		return "policy " + by.Name
-	case v1.ByOperator:
-		return "operator " + by.Name
-	}
-	return by.Name
-}
-
 // cordon cordons a machine, and marks who did it. A machine that someone else has cordoned isn't marked.
 func (h *Handler) cordon(ctx context.Context, a *v1.Action) error {
-	text, err := json.Marshal(step.Mark{Action: a.Name, By: a.Spec.By, Reason: a.Spec.Reason, At: h.o.Now().UTC()})
+	text, err := json.Marshal(v1.Mark{Action: a.Name, By: a.Spec.By, Reason: a.Spec.Reason, At: h.o.Now().UTC()})
 	if err != nil {
 		return err
 	}
 	return h.patchNode(ctx, a.Spec.Machine, map[string]any{
 		"spec":     map[string]any{"unschedulable": true},
-		"metadata": map[string]any{"annotations": map[string]any{MarkAnnotation: string(text)}},
+		"metadata": map[string]any{"annotations": map[string]any{v1.MarkAnnotation: string(text)}},
 	})
 }
 
@@ -131,7 +120,7 @@ func (h *Handler) reset(ctx context.Context, a *v1.Action) error {
 			}
 		}
 	}
-	return repair.Add(ctx, h.core, m.Name, repair.Request{ID: string(a.UID), GPU: *m.GPU, Action: repair.Reset, Reason: a.Spec.Reason, At: h.o.Now().UTC(), By: requester(&a.Spec.By)})
+	return repair.Add(ctx, h.core, m.Name, repair.Request{ID: string(a.UID), GPU: *m.GPU, Action: repair.Reset, Reason: a.Spec.Reason, At: h.o.Now().UTC(), By: a.Spec.By.Text()})
 }
 
 // refusals are the API server's last refusals to evict pods.

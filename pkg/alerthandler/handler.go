@@ -8,7 +8,6 @@ package alerthandler
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -34,9 +33,6 @@ import (
 	"github.com/openpai/paictl/pkg/kube/watch"
 	"github.com/openpai/paictl/pkg/people"
 )
-
-// MarkAnnotation of a Node names the Action that cordoned it, a step.Mark as JSON.
-const MarkAnnotation = "paictl.openpai.org/cordoned-by"
 
 // Options of a Handler.
 type Options struct {
@@ -212,16 +208,3 @@ func sick(n *corev1.Node) string {
 
 // mostSick bounds the message of a condition that goes into a status, in bytes.
 const mostSick = 300
-
-// mark reads the mark of a Node; nil if it has no mark, or one that can't be read.
-func mark(n *corev1.Node) *step.Mark {
-	text := n.Annotations[MarkAnnotation]
-	if text == "" {
-		return nil
-	}
-	m := &step.Mark{}
-	if err := json.Unmarshal([]byte(text), m); err != nil {
-		return nil
-	}
-	return m
-}

@@ -147,7 +147,7 @@ func (h *Handler) forbidden(a *v1.Action) (refusal, err error) {
 }
 
 func (h *Handler) machine(ctx context.Context, a *v1.Action, n *corev1.Node) (*step.Machine, error) {
-	m := &step.Machine{UID: n.UID, Unschedulable: n.Spec.Unschedulable, Mark: mark(n), Sick: sick(n)}
+	m := &step.Machine{UID: n.UID, Unschedulable: n.Spec.Unschedulable, Mark: v1.ReadMark(n.Annotations), Sick: sick(n)}
 	if a.Spec.Do == v1.OperationDrain {
 		list, err := h.core.CoreV1().Pods("").List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=" + n.Name, ResourceVersion: "0"})
 		if err != nil {
@@ -217,7 +217,7 @@ func (h *Handler) do(ctx context.Context, a *v1.Action, f *step.Facts, e step.Ef
 	case step.EffectCordon:
 		return h.cordon(ctx, a)
 	case step.EffectUncordon:
-		return h.patchNode(ctx, a.Spec.Machine, map[string]any{"spec": map[string]any{"unschedulable": nil}, "metadata": map[string]any{"annotations": map[string]any{MarkAnnotation: nil}}})
+		return h.patchNode(ctx, a.Spec.Machine, map[string]any{"spec": map[string]any{"unschedulable": nil}, "metadata": map[string]any{"annotations": map[string]any{v1.MarkAnnotation: nil}}})
 	case step.EffectEvict:
 		return h.evict(ctx, f.Machine.Pods)
 	case step.EffectReset:

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	actionsv1 "github.com/openpai/paictl/pkg/alerthandler/v1"
 	"github.com/openpai/paictl/pkg/cluster/answer"
 	"github.com/openpai/paictl/pkg/cluster/engine"
 	"github.com/openpai/paictl/pkg/cluster/phases"
@@ -22,6 +23,7 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/layout"
 	"github.com/openpai/paictl/pkg/ssh"
+	"github.com/openpai/paictl/pkg/ui/terminal"
 )
 
 //go:embed scripts/status.sh
@@ -80,6 +82,10 @@ type MachineStatus struct {
 	// Hint is the remedy.
 	Hint     string `json:"hint,omitempty"`
 	Cordoned bool   `json:"cordoned,omitempty"`
+	// CordonedBy is the person, operator or policy whose action cordoned the machine, and CordonReason the action's reason; empty for
+	// another cordon.
+	CordonedBy   string `json:"cordonedBy,omitempty"`
+	CordonReason string `json:"cordonReason,omitempty"`
 	// Pressure lists the node conditions that are true and should not be: DiskPressure …
 	Pressure   []string       `json:"pressure,omitempty"`
 	Kubelet    *ProgramStatus `json:"kubelet,omitempty"`
@@ -256,12 +262,12 @@ func machineStatus(n *engine.Node, a answer.Answer, err error, api answer.Answer
 	m := MachineStatus{Host: n.Hostname, Address: n.HostIP, Roles: n.Roles, SKU: n.SKU, Kernel: a.Value("kernel")}
 	m.Kubelet, m.Containerd = programStatus(a, "kubelet"), programStatus(a, "containerd")
 	node, known := api.Row("node", n.Hostname)
-	for len(node) < 9 {
+	for len(node) < 10 {
 		node = append(node, "")
 	}
 	m.Kubelet.known(engine.Unquoted(node[1]))
 	m.Containerd.known("v" + strings.TrimPrefix(strings.TrimPrefix(engine.Unquoted(node[8]), "containerd://"), "v"))
-	m.Cordoned = node[0] == "cordoned"
+	m.readCordon(node[0], node[9])
 	ready := m.readConditions(node[2])
 	switch {
 	case err != nil:
@@ -291,6 +297,14 @@ func machineStatus(n *engine.Node, a answer.Answer, err error, api answer.Answer
 	return m
 }
 
+// readCordon records whether a machine is cordoned, and by whom and why, if its mark says so. Kubelets can write the mark of their node.
+func (m *MachineStatus) readCordon(state, mark string) {
+	m.Cordoned = state == "cordoned"
+	if read := actionsv1.ReadMark(map[string]string{actionsv1.MarkAnnotation: engine.Unquoted(mark)}); read != nil && m.Cordoned {
+		m.CordonedBy, m.CordonReason = terminal.Line(read.By.Text()), terminal.Line(read.Reason)
+	}
+}
+
 // readConditions records a node's pressures and returns the status of its condition Ready.
 func (m *MachineStatus) readConditions(list string) (ready string) {
 	for _, c := range strings.Split(list, ";") {
@@ -316,10 +330,11 @@ func (st *Status) addUnlisted(s *engine.Spec, api answer.Answer) {
 		if len(f) == 0 || slices.ContainsFunc(s.Nodes, func(n *engine.Node) bool { return n.Hostname == f[0] }) {
 			continue
 		}
-		for len(f) < 8 {
+		for len(f) < 11 {
 			f = append(f, "")
 		}
-		m := MachineStatus{Host: f[0], Address: nodeAddress(f[6]), Roles: []string{}, State: StateUnlisted, Cordoned: f[1] == "cordoned"}
+		m := MachineStatus{Host: f[0], Address: nodeAddress(f[6]), Roles: []string{}, State: StateUnlisted}
+		m.readCordon(f[1], f[10])
 		role := ""
 		if f[7] == "control-plane" {
 			m.Roles, role = []string{layout.RoleMaster}, " --role "+layout.RoleMaster

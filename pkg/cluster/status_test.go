@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -22,6 +23,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	actionsv1 "github.com/openpai/paictl/pkg/alerthandler/v1"
 	"github.com/openpai/paictl/pkg/cluster/answer"
 	"github.com/openpai/paictl/pkg/cluster/engine"
 	"github.com/openpai/paictl/pkg/hint"
@@ -228,6 +230,29 @@ func TestStatusNamesNodesThatTheLayoutDoesNotList(t *testing.T) {
 
 	st = newStatus(s, s.Nodes[:1], map[*engine.Node]answer.Answer{s.Nodes[0]: api}, nil, time.Now())
 	assert.Len(t, st.Machines, 1, "with --limit, the machines that were asked for")
+}
+
+func TestStatusSaysWhoCordonedAMachine(t *testing.T) {
+	s := preflightSpec(t, 1)
+	of := func(name, spec, mark string) MachineStatus {
+		annotations, err := json.Marshal(map[string]string{"a": "b", actionsv1.MarkAnnotation: mark})
+		require.NoError(t, err)
+		api := sectionsOf([]byte("@@ status\nmember\tyes\napi\tup\t\n" + nodeRows(t, `{"items": [{"metadata": {"name": "`+name+`", "annotations": `+string(annotations)+`}, "spec": `+spec+`, "status": {"conditions": [{"type": "Ready", "status": "True"}]}}]}`)))["status"]
+		all := newStatus(s, s.Nodes, map[*engine.Node]answer.Answer{s.Nodes[0]: api}, nil, time.Now()).Machines
+		return all[slices.IndexFunc(all, func(m MachineStatus) bool { return m.Host == name })]
+	}
+	const mark = `{"by":{"kind":"person","name":"root"},"reason":"a \"fan\"\nis\tloud"}`
+	for _, name := range []string{"m1", "unlisted"} {
+		m := of(name, `{"unschedulable": true}`, mark)
+		assert.True(t, m.Cordoned, name)
+		assert.Equal(t, "cordoned by root: a \"fan\" is loud", actionsv1.Cordoned(m.CordonedBy, m.CordonReason), name)
+		m = of(name, `{}`, mark)
+		assert.False(t, m.Cordoned, name)
+		assert.Empty(t, m.CordonedBy+m.CordonReason, "kubectl uncordon leaves the mark")
+		m = of(name, `{"unschedulable": true}`, "no JSON")
+		assert.True(t, m.Cordoned, name)
+		assert.Empty(t, m.CordonedBy+m.CordonReason, name)
+	}
 }
 
 func TestStatusSaysWhichGPUsAreSick(t *testing.T) {

@@ -89,6 +89,7 @@ func (b *tables) machine(name string) (Machine, bool) {
 		return m, true
 	}
 	m.State, m.Since, m.Message, m.Cordoned, m.Pressure = MachineNotReady, n.since, n.message, n.cordoned, n.pressure
+	m.CordonedBy, m.CordonReason = n.cordonedBy, n.cordonReason
 	m.Kubelet, m.Runtime, m.Kernel, m.OS = n.kubelet, n.runtime, n.kernel, n.os
 	m.Address = cmp.Or(m.Address, n.address)
 	if l == nil {

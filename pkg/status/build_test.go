@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	actionsv1 "github.com/openpai/paictl/pkg/alerthandler/v1"
 	schedulerapi "github.com/openpai/paictl/pkg/scheduler/api"
 )
 
@@ -76,4 +77,22 @@ func TestAKindIsLoadingUntilItsWatchBegins(t *testing.T) {
 		}
 	}
 	assert.Equal(t, StateLoading, f.watchedSource(SourceJobs).State)
+}
+
+func TestAMachineSaysWhichActionCordonedIt(t *testing.T) {
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Annotations: map[string]string{actionsv1.MarkAnnotation: `{"by":{"kind":"policy","name":"sick"},"reason":"XID\u001b[31m 79"}`}}}
+	of := func() Machine {
+		b := newTables()
+		b.nodes["n"] = newNodeRow(n)
+		m, known := b.machine("n")
+		require.True(t, known)
+		return m
+	}
+	m := of()
+	assert.Empty(t, m.CordonText(), "kubectl uncordon leaves the mark")
+	n.Spec.Unschedulable = true
+	m = of()
+	assert.Equal(t, "policy sick", m.CordonedBy)
+	assert.NotContains(t, m.CordonReason, "\x1b")
+	assert.Regexp(t, `^cordoned by policy sick: XID.* 79$`, m.CordonText())
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	actionsv1 "github.com/openpai/paictl/pkg/alerthandler/v1"
 	"github.com/openpai/paictl/pkg/job"
 	"github.com/openpai/paictl/pkg/runtime/rules"
 )
@@ -133,6 +134,9 @@ func (d *differ) machine(was, is *Machine) {
 	d.add("machine", is.Name, was.state(), is.state(), is.Message)
 	d.gpus(is.Name, was.GPUs, is.GPUs)
 }
+
+// CordonText says who cordoned the machine, and why, as far as that is known; "" if it isn't.
+func (m *Machine) CordonText() string { return actionsv1.Cordoned(m.CordonedBy, m.CordonReason) }
 
 // state returns the state of a machine, with its conditions, in words.
 func (m *Machine) state() string {

@@ -132,7 +132,7 @@ func (t *Cutter) source(s *Source) {
 }
 
 func (t *Cutter) machine(m *Machine) Machine {
-	out := Machine{Name: m.Name, Roles: m.Roles, SKU: m.SKU, State: m.State, Since: m.Since, Cordoned: m.Cordoned, Pressure: m.Pressure, Driver: m.Driver,
+	out := Machine{Name: m.Name, Roles: m.Roles, SKU: m.SKU, State: m.State, Since: m.Since, Cordoned: m.Cordoned, CordonReason: m.CordonReason, Pressure: m.Pressure, Driver: m.Driver,
 		CPU: m.CPU, Memory: m.Memory, Pods: m.Pods, GPUs: slices.Clone(m.GPUs)}
 	if m.State != MachineReady {
 		out.Message, _, _ = strings.Cut(m.Message, ": ") // the reason, without the kubelet's text, which has addresses

@@ -40,6 +40,7 @@ func TestACutModelHasNothingThatAPersonMayNotSee(t *testing.T) {
 	c.Machines[2].State, c.Machines[2].Message = status.MachineReady, "the machine starts kernel 6.1-inside next"
 	c.Events = append(c.Events, status.Event{Job: mine.Title(), Message: "preempted for " + user + "~" + name + "/worker"})
 	c.Alerts = append(c.Alerts, status.Alert{Name: "OnAMachine", Labels: map[string]string{alerts.LabelUser: mine.User, alerts.LabelJob: mine.Name, "instance": "10.9.8.7:9400"}})
+	c.Machines[2].Cordoned, c.Machines[2].CordonedBy, c.Machines[2].CordonReason = true, "root-inside", "a fan is loud"
 	before, err := json.Marshal(c)
 	require.NoError(t, err)
 
@@ -64,6 +65,7 @@ func TestACutModelHasNothingThatAPersonMayNotSee(t *testing.T) {
 	require.Len(t, cut.Alerts, 2)
 	assert.Equal(t, "OfMine", cut.Alerts[0].Name)
 	assert.Equal(t, []string{"Kubelet Not Ready", ""}, []string{cut.Machines[1].Message, cut.Machines[2].Message})
+	assert.Equal(t, "cordoned: a fan is loud", cut.Machines[2].CordonText())
 	assert.Empty(t, cut.Services)
 	assert.Equal(t, [...]string{status.StateAbsent, status.OnlyAdministrators}, [...]string{cut.Source(status.SourceServices).State, cut.Source(status.SourceServices).Message})
 	assert.Equal(t, status.StateStale, cut.Source(status.SourcePrometheus).State)

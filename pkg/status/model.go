@@ -122,6 +122,9 @@ type Machine struct {
 	State    string    `json:"state"`
 	Since    time.Time `json:"since,omitzero"`
 	Cordoned bool      `json:"cordoned,omitempty"`
+	// CordonedBy is the person, operator or policy whose action cordoned it, and CordonReason the action's reason; empty for another cordon.
+	CordonedBy   string `json:"cordonedBy,omitempty"`
+	CordonReason string `json:"cordonReason,omitempty"`
 	// Pressure lists the node's conditions that are true and should not be.
 	Pressure []string `json:"pressure,omitempty"`
 	Message  string   `json:"message,omitempty"`

@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 
+	actionsv1 "github.com/openpai/paictl/pkg/alerthandler/v1"
 	"github.com/openpai/paictl/pkg/diagnose/checks"
 	"github.com/openpai/paictl/pkg/job"
 	v1 "github.com/openpai/paictl/pkg/job/v1"
@@ -20,6 +21,7 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/annotation"
 	schedulerapi "github.com/openpai/paictl/pkg/scheduler/api"
 	"github.com/openpai/paictl/pkg/scheduler/claim"
+	"github.com/openpai/paictl/pkg/ui/terminal"
 )
 
 // Rows hold the fields of objects that are kept. They never change, and hold no reference to the object: the strings of a decoded object
@@ -27,13 +29,14 @@ import (
 
 // nodeRow is a node.
 type nodeRow struct {
-	name, address string
-	roles         []string // from its labels
-	ready         corev1.ConditionStatus
-	since         time.Time
-	message       string
-	pressure      []string
-	cordoned      bool
+	name, address            string
+	roles                    []string // from its labels
+	ready                    corev1.ConditionStatus
+	since                    time.Time
+	message                  string
+	pressure                 []string
+	cordoned                 bool
+	cordonedBy, cordonReason string // of the action that cordoned it
 	kubelet, runtime,
 	kernel, os string
 	cpu, memory int64
@@ -60,6 +63,9 @@ func newNodeRow(n *corev1.Node) *nodeRow {
 	}
 	if _, master := n.Labels[labelControlPlane]; master && !slices.Contains(r.roles, "pai-master") {
 		r.roles = append(r.roles, "pai-master")
+	}
+	if m := actionsv1.ReadMark(n.Annotations); m != nil && r.cordoned {
+		r.cordonedBy, r.cordonReason = terminal.Line(m.By.Text()), terminal.Line(m.Reason)
 	}
 	slices.Sort(r.roles)
 	r.readConditions(n.Status.Conditions)

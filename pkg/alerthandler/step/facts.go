@@ -37,22 +37,13 @@ type Machine struct {
 	UID           types.UID
 	Unschedulable bool
 	// Mark describes the Action that cordoned the Node; nil if it has no mark.
-	Mark *Mark
+	Mark *v1.Mark
 	// Sick says which GPUs the machine's agent finds broken; "" if none are.
 	Sick string
 	// Pods are those that a drain has to move.
 	Pods []Pod
 	// Reset is the answer of the machine's agent to this Action; nil if it hasn't answered.
 	Reset *Answer
-}
-
-// Mark is the annotation of a Node that pai-alert-handler has cordoned.
-type Mark struct {
-	// Action is the name of the Action, By its requester.
-	Action string       `json:"action"`
-	By     v1.Requester `json:"by"`
-	Reason string       `json:"reason"`
-	At     time.Time    `json:"at"`
 }
 
 // Pod is a pod that a drain has to move.

@@ -139,6 +139,14 @@ type Requester struct {
 	UID types.UID `json:"uid,omitempty"`
 }
 
+// Text names the requester for people.
+func (r *Requester) Text() string {
+	if r.Kind == ByPolicy || r.Kind == ByOperator {
+		return string(r.Kind) + " " + r.Name
+	}
+	return r.Name
+}
+
 // RequesterKind is a kind of requester.
 //
 // +kubebuilder:validation:Enum=person;operator;policy

@@ -61,11 +61,3 @@ func completeNames(f *cmdutil.Factory, fl *connection.Flags, phases ...actionsv1
 
 // operation is the operation with its target.
 func operation(a *api.Action) string { return string(a.Operation) + " " + a.Target() }
-
-// requester names the author of an action for people.
-func requester(a *api.Action) string {
-	if a.By.Kind == actionsv1.ByPerson {
-		return a.By.Name
-	}
-	return string(a.By.Kind) + " " + a.By.Name
-}

@@ -81,7 +81,7 @@ func writeAction(out io.Writer, a *api.Action) {
 		expires = at(&a.NotAfter)
 	}
 	for _, line := range [][2]string{
-		{"Name", a.Name}, {"Operation", operation(a)}, {"By", requester(a)}, {"Reason", a.Reason}, {"Phase", phase}, {"Message", a.Message}, {"Canceled", a.Canceled},
+		{"Name", a.Name}, {"Operation", operation(a)}, {"By", a.By.Text()}, {"Reason", a.Reason}, {"Phase", phase}, {"Message", a.Message}, {"Canceled", a.Canceled},
 		{"Requested", at(&a.Created)}, {"Expires", expires}, {"Acts at", at(a.Acts)}, {"Began", at(a.Started)}, {"Ended", at(a.Ended)},
 	} {
 		if line[1] != "" {

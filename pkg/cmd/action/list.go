@@ -118,7 +118,7 @@ func (opts *ListOptions) show(page *api.Actions, now time.Time) error {
 		if a.DryRun {
 			phase += " (dry run)"
 		}
-		t.Rows = append(t.Rows, []string{a.Name, string(a.Operation), a.Target(), requester(a), phase, job.Duration(now.Sub(a.Created)), cmp.Or(a.Message, a.Reason)})
+		t.Rows = append(t.Rows, []string{a.Name, string(a.Operation), a.Target(), a.By.Text(), phase, job.Duration(now.Sub(a.Created)), cmp.Or(a.Message, a.Reason)})
 	}
 	if err := opts.Output.Write(io.Out, page, t); err != nil {
 		return err

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	actionsv1 "github.com/openpai/paictl/pkg/alerthandler/v1"
 	"github.com/openpai/paictl/pkg/cluster"
 	"github.com/openpai/paictl/pkg/cmd/session"
 	"github.com/openpai/paictl/pkg/cmdutil"
@@ -66,7 +67,7 @@ func listRun(ctx context.Context, opts *ListOptions) error {
 		if m.Kubelet != nil {
 			version = m.Kubelet.Version
 		}
-		note := strings.Join(strings.Fields(strings.Join(m.Pressure, " ")+" "+m.Message), " ")
+		note := strings.Join(strings.Fields(strings.Join(m.Pressure, " ")+" "+actionsv1.Cordoned(m.CordonedBy, m.CordonReason)+" "+m.Message), " ")
 		t.Rows = append(t.Rows, []string{m.Host, m.Address, strings.Join(m.Roles, ","), m.SKU, state, version, note})
 	}
 	if werr := opts.Output.Write(opts.Factory.IO.Out, machines, t); werr != nil {

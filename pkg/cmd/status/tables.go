@@ -211,6 +211,9 @@ func trouble(m *status.Machine) string {
 	if m.State != status.MachineReady && m.Message != "" {
 		out = append(out, m.Message)
 	}
+	if text := m.CordonText(); text != "" {
+		out = append(out, text)
+	}
 	out = append(out, m.PressureWords()...)
 	var reason string
 	var sick []string

@@ -85,3 +85,10 @@ func TestTheExitCodeIsTheVerdict(t *testing.T) {
 func TestNamesAreThoseOfProblems(t *testing.T) {
 	assert.Contains(t, written(t, statustest.Cluster(statustest.Small()), "name", false), "machine/gpu-02\n")
 }
+
+func TestACordonByAnActionIsTrouble(t *testing.T) {
+	m := &status.Machine{State: status.MachineReady, Cordoned: true}
+	assert.Empty(t, trouble(m))
+	m.CordonedBy, m.CordonReason, m.Pressure = "root", "a fan is loud", []string{"DiskPressure"}
+	assert.Regexp(t, `^cordoned by root: a fan is loud; .+`, trouble(m))
+}

@@ -148,7 +148,7 @@ func (p *machinePage) facts(d *env, w, h int) []string {
 			certificates = "expired"
 		}
 	}
-	note := strings.Join(append(m.PressureWords(), compact(m.Message)...), ", ")
+	note := strings.Join(slices.Concat(m.PressureWords(), compact(m.CordonText()), compact(m.Message)), ", ")
 	if m.Hint != "" {
 		note += " -> " + m.Hint
 	}

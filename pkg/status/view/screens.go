@@ -89,9 +89,8 @@ func machineNote(m *status.Machine) string {
 	if n := sick(m); n > 0 {
 		parts = append(parts, plural.Of(n, "sick GPU"))
 	}
-	if m.Message != "" {
-		parts = append(parts, m.Message)
-	}
+	parts = append(parts, compact(m.CordonText())...)
+	parts = append(parts, compact(m.Message)...)
 	return strings.Join(parts, ", ")
 }
 

@@ -1153,7 +1153,9 @@ export interface StatusJob {
 export interface StatusMachine {
   address?: string;
   certificatesExpire?: string;
+  cordonReason?: string;
   cordoned?: boolean;
+  cordonedBy?: string;
   cpu: StatusAmount;
   driver?: string;
   gpus?: StatusGPU[];
