@@ -23,6 +23,7 @@ customReceivers: [{name: team-a, webhook_configs: [{url: "http://team.example.or
 
 type route struct {
 	Receiver       string
+	Continue       bool
 	Matchers       []string
 	RepeatInterval string `yaml:"repeat_interval"`
 	Routes         []route
@@ -63,6 +64,23 @@ func TestEveryRouteLeadsToAReceiver(t *testing.T) {
 		}
 		require.Empty(t, receivers["nobody"].EmailConfigs)
 	}
+}
+
+// The alert handler gets every alert, and the operators get theirs as without it: Alertmanager sends an alert that a route has matched to the
+// receiver above that route no longer, even if the route continues.
+func TestTheAlertHandlerTakesNothingFromTheOperators(t *testing.T) {
+	before, _ := alertmanagerConfig(t, everyReceiver)
+	config, receivers := alertmanagerConfig(t, everyReceiver+"alertHandler: {url: http://alert-handler:9095/alerts, tokenSecret: alerts-token}")
+	require.Contains(t, receivers, "alert-handler")
+	require.Len(t, config.Route.Routes, 3)
+	heartbeat, handler, operators := config.Route.Routes[0], config.Route.Routes[1], config.Route.Routes[2]
+	require.Equal(t, before.Route.Routes[0], heartbeat)
+	require.Equal(t, "alert-handler", handler.Receiver)
+	require.True(t, handler.Continue)
+	require.Empty(t, handler.Matchers)
+	require.Equal(t, route{Receiver: before.Route.Receiver, Routes: before.Route.Routes[1:]}, operators)
+	without, _ := alertmanagerConfig(t, "route: {silentSeverities: []}\nalertHandler: {url: http://alert-handler:9095/alerts}")
+	require.Equal(t, route{Receiver: "operators"}, without.Route.Routes[2])
 }
 
 func TestWithoutReceiversNobodyIsTold(t *testing.T) {

@@ -33,13 +33,16 @@ route:
       group_interval: 1m
       repeat_interval: 1h
       continue: true
+    # An alert that a route has matched doesn't get to the receiver of the route above it, so this one repeats it.
+    - receiver: operators
+      {{- with include "alert-manager.routes" . }}
+      routes:
+        {{- . | trim | nindent 8 }}
+      {{- end }}
+    {{- else }}
+    {{- with include "alert-manager.routes" . }}
+    {{- . | trim | nindent 4 }}
     {{- end }}
-    {{- with .Values.customRoutes }}
-    {{- toYaml . | nindent 4 }}
-    {{- end }}
-    {{- with .Values.route.silentSeverities }}
-    - receiver: nobody
-      matchers: [{{ printf "severity=~%q" (join "|" .) | squote }}]
     {{- end }}
 inhibit_rules:
   # While a machine is down, what else is wrong with it is no news.
@@ -76,6 +79,17 @@ receivers:
   {{- with .Values.customReceivers }}
   {{- toYaml . | nindent 2 }}
   {{- end }}
+{{- end -}}
+
+{{/* alert-manager.routes: the routes of alerts that don't notify the operators. */}}
+{{- define "alert-manager.routes" -}}
+{{- with .Values.customRoutes }}
+{{ toYaml . }}
+{{- end }}
+{{- with .Values.route.silentSeverities }}
+- receiver: nobody
+  matchers: [{{ printf "severity=~%q" (join "|" .) | squote }}]
+{{- end }}
 {{- end -}}
 
 {{- define "alert-manager.email" -}}
