@@ -48,7 +48,7 @@ type Target struct {
 // Target returns the job or the machine that the labels name.
 func (a *Alert) Target() Target {
 	t := Target{User: a.label("user", "username"), Job: a.label("job_name"), Machine: a.label("node", "node_name")}
-	if n, err := strconv.ParseInt(a.label("gpu", "minor_number"), 10, 32); err == nil && n >= 0 {
+	if n, err := strconv.ParseInt(a.label("gpu", "minor_number"), 10, 32); err == nil && n >= 0 && n <= mostGPU {
 		gpu := int32(n)
 		t.GPU = &gpu
 	}
@@ -57,14 +57,17 @@ func (a *Alert) Target() Target {
 
 // Reason is the alert in one sentence, for people.
 func (a *Alert) Reason() string {
-	text := a.Annotations["summary"]
-	if text == "" {
-		text = "the alert " + a.Labels["alertname"] + " fires"
+	if text := OneLine(a.Annotations["summary"], mostReason); text != "" {
+		return text
 	}
-	return OneLine(text, mostReason)
+	return OneLine("the alert "+a.Labels["alertname"]+" fires", mostReason)
 }
 
-const mostReason = 500
+// The definition of Action has the same bounds.
+const (
+	mostReason = 500
+	mostGPU    = 1023
+)
 
 // OneLine removes control characters from a text, and bounds its length in bytes.
 func OneLine(text string, most int) string {
@@ -87,10 +90,10 @@ func OneLine(text string, most int) string {
 }
 
 // Incident identifies one firing of an alert for one policy. A repeated message has the same one; an alert that ended and fires again has
-// another.
+// another. A dry run has another one than the steps that have an effect, so that they happen when it ends.
 func (p *Policy) Incident(a *Alert) string {
 	h := sha256.New()
-	fmt.Fprintf(h, "%q %d\n", p.Name, a.StartsAt.UnixNano())
+	fmt.Fprintf(h, "%q %t %d\n", p.Name, p.DryRun, a.StartsAt.UnixNano())
 	for _, label := range slices.Sorted(maps.Keys(a.Labels)) {
 		fmt.Fprintf(h, "%q %q\n", label, a.Labels[label])
 	}
@@ -134,6 +137,11 @@ func (p *Policy) Exempts(s *Subject) string {
 		}
 	}
 	return ""
+}
+
+// ResetsGPU reports whether one of the steps needs a GPU.
+func (p *Policy) ResetsGPU() bool {
+	return slices.ContainsFunc(p.Steps, func(s Step) bool { return s.Do == v1.OperationResetGPU })
 }
 
 // StopsJobs reports whether the policy's target is a job.

@@ -165,12 +165,19 @@ func (p *Policy) check(at string, add func(path, remedy, format string, args ...
 	}
 	p.matchers = map[string]*regexp.Regexp{}
 	for label, text := range p.Alerts {
-		re, err := regexp.Compile("^(?:" + text + ")$")
+		_, err := regexp.Compile(text) // "a)|(b" is one only inside of the other
+		var re *regexp.Regexp
+		if err == nil {
+			re, err = regexp.Compile("^(?:" + text + ")$")
+		}
 		if err != nil {
 			add(at+".alerts."+label, "correct it; . and | and others have a meaning there", "%q is not a regular expression: %s", text, strings.TrimPrefix(err.Error(), "error parsing regexp: "))
 			continue
 		}
 		p.matchers[label] = re
+	}
+	if len(p.Alerts) > 0 && len(p.matchers) == len(p.Alerts) && p.Applies(&Alert{}) {
+		add(at+".alerts", "name the alert: {alertname: NAME}", "a policy whose expressions all match an empty label would apply to every alert")
 	}
 	if len(p.Steps) == 0 {
 		add(at+".steps", "add a step such as {do: cordon}, or remove the policy", "a policy without steps does nothing")
