@@ -64,15 +64,12 @@ func (h *Handler) stopJob(ctx context.Context, a *v1.Action) error {
 }
 
 // cordon cordons a machine, and marks who did it. A machine that someone else has cordoned isn't marked.
-func (h *Handler) cordon(ctx context.Context, a *v1.Action) error {
+func (h *Handler) cordon(ctx context.Context, a *v1.Action, version string) error {
 	text, err := json.Marshal(v1.Mark{Action: a.Name, By: a.Spec.By, Reason: a.Spec.Reason, At: h.o.Now().UTC()})
 	if err != nil {
 		return err
 	}
-	return h.patchNode(ctx, a.Spec.Machine, map[string]any{
-		"spec":     map[string]any{"unschedulable": true},
-		"metadata": map[string]any{"annotations": map[string]any{v1.MarkAnnotation: string(text)}},
-	})
+	return h.patchNode(ctx, a.Spec.Machine.Name, a.Spec.Machine.UID, version, map[string]any{"unschedulable": true}, string(text))
 }
 
 // evict requests the eviction of pods. Disruption budgets hold.

@@ -122,8 +122,8 @@ func keepJob(f *jobv1.Framework) (*jobFacts, error) {
 
 // keepNode keeps the fields of a Node that decisions need; its images and addresses are large.
 func keepNode(n *corev1.Node) (*corev1.Node, error) {
-	out := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.Name, UID: n.UID, Labels: n.Labels, Annotations: n.Annotations}}
-	out.Spec.Unschedulable = n.Spec.Unschedulable
+	out := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.Name, UID: n.UID, ResourceVersion: n.ResourceVersion, Labels: n.Labels, Annotations: n.Annotations}}
+	out.Spec.Unschedulable, out.Spec.Taints = n.Spec.Unschedulable, n.Spec.Taints
 	for _, c := range n.Status.Conditions {
 		if c.Type == corev1.NodeReady || c.Type == checks.ConditionGPUsUnhealthy {
 			out.Status.Conditions = append(out.Status.Conditions, c)
@@ -151,7 +151,20 @@ func (h *Handler) Run(ctx context.Context) error {
 }
 
 // Synced reports whether everything has been read once.
-func (h *Handler) Synced() bool { return h.jobs.Synced() && h.nodes.Synced() && h.actions.Synced() }
+func (h *Handler) Synced() bool { return len(h.unread()) == 0 }
+
+// unread names the resources that haven't been read yet: their definitions may be missing.
+func (h *Handler) unread() (out []string) {
+	for _, r := range []struct {
+		name   string
+		synced bool
+	}{{"jobs", h.jobs.Synced()}, {"nodes", h.nodes.Synced()}, {"actions", h.actions.Synced()}} {
+		if !r.synced {
+			out = append(out, r.name)
+		}
+	}
+	return out
+}
 
 // list returns the Actions, the oldest first.
 func (h *Handler) list() []*v1.Action {
@@ -174,17 +187,29 @@ func (h *Handler) list() []*v1.Action {
 
 // machines are the machines that run jobs, and which are out.
 func (h *Handler) machines() step.Machines {
-	m := step.Machines{Out: map[string]bool{}}
+	m := step.Machines{Out: map[string]bool{}, Cordoned: map[string]bool{}}
 	for name, n := range h.nodes.All() {
-		if _, master := n.Labels["node-role.kubernetes.io/control-plane"]; master {
+		if !runsJobs(n) {
 			continue
 		}
 		m.Total++
 		if n.Spec.Unschedulable || !ready(n) {
 			m.Out[name] = true
 		}
+		if n.Spec.Unschedulable {
+			m.Cordoned[name] = true
+		}
 	}
 	return m
+}
+
+// runsJobs reports whether a machine isn't reserved for the control plane.
+func runsJobs(n *corev1.Node) bool {
+	const controlPlane = "node-role.kubernetes.io/control-plane"
+	if _, master := n.Labels[controlPlane]; !master {
+		return true
+	}
+	return !slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == controlPlane && t.Effect == corev1.TaintEffectNoSchedule })
 }
 
 func ready(n *corev1.Node) bool {

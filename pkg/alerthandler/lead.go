@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/openpai/paictl/pkg/alerthandler/policy"
 	"github.com/openpai/paictl/pkg/alerthandler/step"
 	v1 "github.com/openpai/paictl/pkg/alerthandler/v1"
 	"github.com/openpai/paictl/pkg/node/agent/repair"
@@ -30,6 +31,7 @@ const (
 
 // Lead acts until ctx ends. Only one replica may, the one that holds the lease.
 func (h *Handler) Lead(ctx context.Context) {
+	defer h.metrics.actions.Reset()
 	for ctx.Err() == nil {
 		after := h.round(ctx)
 		select {
@@ -52,6 +54,11 @@ func (h *Handler) round(ctx context.Context) time.Duration {
 	h.metrics.count(all)
 	for i, a := range all {
 		if a.Status.Phase.Final() {
+			// An earlier look wrote the end, but may not have begun the next step.
+			if err := h.follow(ctx, a, now); err != nil {
+				h.o.Log.WarnContext(ctx, "begin the next step", "action", a.Name, "error", trimmed(err.Error()))
+				after = min(after, retry)
+			}
 			continue
 		}
 		next, err := h.advance(ctx, a, all, now)
@@ -69,13 +76,12 @@ func (h *Handler) round(ctx context.Context) time.Duration {
 		seen := *a
 		seen.Status = next.Status
 		all[i] = &seen
-		if err == nil && next.Status.Phase == v1.PhaseSucceeded {
-			if err := h.follow(ctx, &seen); err != nil {
-				h.o.Log.WarnContext(ctx, "begin the next step", "action", a.Name, "error", err.Error())
-				after = min(after, retry)
-			}
+		if err := h.follow(ctx, &seen, now); err != nil {
+			h.o.Log.WarnContext(ctx, "begin the next step", "action", a.Name, "error", trimmed(err.Error()))
+			after = min(after, retry)
 		}
 	}
+	h.unmark(ctx)
 	h.prune(ctx, all, now)
 	return after
 }
@@ -126,10 +132,7 @@ func (h *Handler) forbidden(a *v1.Action) (refusal, err error) {
 	case v1.ByOperator:
 		return nil, nil
 	case v1.ByPolicy:
-		if h.o.Policies.ByName(by.Name) == nil {
-			return fmt.Errorf("the configuration has no policy %s", by.Name), nil
-		}
-		return nil, nil
+		return h.withdrawn(a), nil
 	case v1.ByPerson:
 		if err := h.people.Fresh(); err != nil {
 			return nil, err
@@ -146,8 +149,32 @@ func (h *Handler) forbidden(a *v1.Action) (refusal, err error) {
 	return fmt.Errorf("the kind of requester %q is unknown", by.Kind), nil
 }
 
+// withdrawn says why the policy that made an Action doesn't want it any longer: the configuration or the job has changed since.
+func (h *Handler) withdrawn(a *v1.Action) error {
+	p := h.o.Policies.ByName(a.Spec.By.Name)
+	if p == nil {
+		return fmt.Errorf("the configuration has no policy %s", a.Spec.By.Name)
+	}
+	if p.DryRun && !a.Spec.DryRun {
+		return fmt.Errorf("the policy %s makes dry runs only now", p.Name)
+	}
+	var s policy.Subject
+	if a.Spec.Machine != nil {
+		s.Machine = a.Spec.Machine.Name
+	}
+	if a.Spec.Job != nil {
+		if j, ok := h.jobs.Get(a.Spec.Job.Object); ok {
+			s = policy.Subject{User: j.user, VirtualCluster: j.vc, Tags: j.tags}
+		}
+	}
+	if why := p.Exempts(&s); why != "" {
+		return errors.New(why)
+	}
+	return nil
+}
+
 func (h *Handler) machine(ctx context.Context, a *v1.Action, n *corev1.Node) (*step.Machine, error) {
-	m := &step.Machine{UID: n.UID, Unschedulable: n.Spec.Unschedulable, Mark: v1.ReadMark(n.Annotations), Sick: sick(n)}
+	m := &step.Machine{UID: n.UID, Version: n.ResourceVersion, Unschedulable: n.Spec.Unschedulable, Mark: v1.ReadMark(n.Annotations), Sick: sick(n)}
 	if a.Spec.Do == v1.OperationDrain {
 		list, err := h.core.CoreV1().Pods("").List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=" + n.Name, ResourceVersion: "0"})
 		if err != nil {
@@ -215,9 +242,9 @@ func (h *Handler) do(ctx context.Context, a *v1.Action, f *step.Facts, e step.Ef
 	case step.EffectStopJob:
 		return h.stopJob(ctx, a)
 	case step.EffectCordon:
-		return h.cordon(ctx, a)
+		return h.cordon(ctx, a, f.Machine.Version)
 	case step.EffectUncordon:
-		return h.patchNode(ctx, a.Spec.Machine, map[string]any{"spec": map[string]any{"unschedulable": nil}, "metadata": map[string]any{"annotations": map[string]any{v1.MarkAnnotation: nil}}})
+		return h.patchNode(ctx, a.Spec.Machine.Name, a.Spec.Machine.UID, f.Machine.Version, map[string]any{"unschedulable": nil}, nil)
 	case step.EffectEvict:
 		return h.evict(ctx, f.Machine.Pods)
 	case step.EffectReset:
@@ -228,14 +255,19 @@ func (h *Handler) do(ctx context.Context, a *v1.Action, f *step.Facts, e step.Ef
 
 // prune removes finished Actions whose time is over, and the oldest ones of too many.
 func (h *Handler) prune(ctx context.Context, all []*v1.Action, now time.Time) {
-	finished := 0
-	for i := len(all) - 1; i >= 0; i-- { // the latest first
-		a := all[i]
+	excess := -mostKept
+	for _, a := range all {
+		if a.Status.Phase.Final() {
+			excess++
+		}
+	}
+	// The oldest first: a step whose next one has gone would begin it again.
+	for _, a := range all {
 		if !a.Status.Phase.Final() {
 			continue
 		}
-		finished++
-		if finished <= mostKept && now.Sub(a.CreationTimestamp.Time) < h.o.Policies.Keep.D() {
+		excess--
+		if excess < 0 && now.Sub(lastAlert(a)) < h.o.Policies.Keep.D() {
 			continue
 		}
 		err := h.objects.Resource(v1.Actions).Delete(ctx, a.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &a.UID}})
@@ -246,14 +278,33 @@ func (h *Handler) prune(ctx context.Context, all []*v1.Action, now time.Time) {
 	}
 }
 
-// errMoved is the conflict of a target that another object has replaced.
-var errMoved = errors.New("another object has replaced the target")
+// errMoved is the conflict of a target that has changed, or that another object has replaced.
+var errMoved = errors.New("the target has changed")
 
-func (h *Handler) patchNode(ctx context.Context, m *v1.Machine, patch map[string]any) error {
-	return h.patch(ctx, m.UID, patch, func(data []byte) error {
-		_, err := h.core.CoreV1().Nodes().Patch(ctx, m.Name, types.MergePatchType, data, metav1.PatchOptions{})
+// patchNode writes fields of a Node's spec and its mark, unless the Node has changed since a version: a person may have cordoned it.
+func (h *Handler) patchNode(ctx context.Context, name string, uid types.UID, version string, spec map[string]any, mark any) error {
+	patch := map[string]any{"metadata": map[string]any{"resourceVersion": version, "annotations": map[string]any{v1.MarkAnnotation: mark}}}
+	if spec != nil {
+		patch["spec"] = spec
+	}
+	return h.patch(ctx, uid, patch, func(data []byte) error {
+		_, err := h.core.CoreV1().Nodes().Patch(ctx, name, types.MergePatchType, data, metav1.PatchOptions{})
 		return err
 	})
+}
+
+// unmark removes the marks of machines that aren't cordoned. A person has uncordoned them: the next cordon may be
+// a person's, too, and a policy must not end it.
+func (h *Handler) unmark(ctx context.Context) {
+	for name, n := range h.nodes.All() {
+		if _, marked := n.Annotations[v1.MarkAnnotation]; !marked || n.Spec.Unschedulable {
+			continue
+		}
+		if err := h.patchNode(ctx, name, n.UID, n.ResourceVersion, nil, nil); err != nil && !errors.Is(err, errMoved) {
+			h.o.Log.WarnContext(ctx, "remove an old mark", "machine", name, "error", err.Error())
+			return
+		}
+	}
 }
 
 // trimmed bounds a text of another program that goes into a status.

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -167,8 +168,8 @@ func (h *Handler) handler(o ServeOptions) http.Handler {
 	mux.Handle("GET /metrics", access.Metrics(o.AccessFile, promhttp.HandlerFor(h.metrics.registry, promhttp.HandlerOpts{})))
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
-		if !h.Synced() {
-			http.Error(w, "the cluster isn't known yet", http.StatusServiceUnavailable)
+		if unread := h.unread(); len(unread) > 0 {
+			http.Error(w, "the API server hasn't listed these yet: "+strings.Join(unread, ", "), http.StatusServiceUnavailable)
 			return
 		}
 		fmt.Fprintln(w, "ok")

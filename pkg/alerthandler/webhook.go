@@ -28,6 +28,9 @@ const (
 	LabelStep     = "paictl.openpai.org/step"
 )
 
+// AnnotationLastAlert of an Action is about when Alertmanager last sent its alert, in RFC 3339.
+const AnnotationLastAlert = "paictl.openpai.org/last-alert"
+
 const (
 	// mostMessage bounds a message of Alertmanager, in bytes.
 	mostMessage = 8 << 20
@@ -35,8 +38,10 @@ const (
 	mostAlerts = 10_000
 	// mostOpen bounds the Actions of policies that aren't finished. Alertmanager repeats alerts that come on top of these.
 	mostOpen = 1000
-	// valid is how long an Action of a policy may wait to begin, after its grace.
-	valid = time.Hour
+	// valid is how long an Action of a policy may wait to begin, after its grace. The limits of an hour make it wait for hours.
+	valid = 24 * time.Hour
+	// followed is how long a step may be the reason for the next one.
+	followed = time.Hour
 )
 
 // errFull means that too many Actions are open.
@@ -108,8 +113,8 @@ func (h *Handler) take(ctx context.Context, a *policy.Alert) error {
 // begin makes the Action of a policy's first step. A repeated alert finds it there already.
 func (h *Handler) begin(ctx context.Context, p *policy.Policy, alert *policy.Alert, incident string) error {
 	name := p.ActionName(incident, 0)
-	if _, known := h.actions.Get(name); known {
-		return nil
+	if a, known := h.actions.Get(name); known {
+		return h.fires(ctx, a)
 	}
 	spec, subject, problem := h.target(p, alert)
 	if problem == "" {
@@ -125,6 +130,32 @@ func (h *Handler) begin(ctx context.Context, p *policy.Policy, alert *policy.Ale
 	}
 	spec.Reason = alert.Reason()
 	return h.create(ctx, p, incident, 0, spec)
+}
+
+// fires records that the alert of an Action still fires, so that the Action is kept. A few times within the time that it is kept are enough.
+func (h *Handler) fires(ctx context.Context, a *v1.Action) error {
+	now := h.o.Now()
+	if now.Sub(lastAlert(a)) < h.o.Policies.Keep.D()/4 {
+		return nil
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": a.UID, "annotations": map[string]any{AnnotationLastAlert: now.UTC().Format(time.RFC3339)}}})
+	if err != nil {
+		return err
+	}
+	u, err := h.objects.Resource(v1.Actions).Patch(ctx, a.Name, types.MergePatchType, patch, metav1.PatchOptions{})
+	if err != nil {
+		return fmt.Errorf("record the alert in the action %s: %w", a.Name, err)
+	}
+	h.actions.Put(u)
+	return nil
+}
+
+// lastAlert is when an Action was made, or its alert was last recorded.
+func lastAlert(a *v1.Action) time.Time {
+	if t, err := time.Parse(time.RFC3339, a.Annotations[AnnotationLastAlert]); err == nil && t.After(a.CreationTimestamp.Time) {
+		return t
+	}
+	return a.CreationTimestamp.Time
 }
 
 // open counts the Actions of policies that aren't finished.
@@ -155,6 +186,12 @@ func (h *Handler) target(p *policy.Policy, alert *policy.Alert) (spec v1.ActionS
 	if !ok {
 		return spec, subject, "the alert names no machine of the cluster: its label node is " + strconv.Quote(policy.OneLine(t.Machine, 200))
 	}
+	if !runsJobs(n) {
+		return spec, subject, n.Name + " belongs to the control plane and runs no jobs"
+	}
+	if t.GPU == nil && p.ResetsGPU() {
+		return spec, subject, "the alert names no GPU to reset: it has no label gpu"
+	}
 	spec.Machine = &v1.Machine{Name: n.Name, UID: n.UID, GPU: t.GPU}
 	return spec, policy.Subject{Machine: n.Name}, ""
 }
@@ -162,7 +199,7 @@ func (h *Handler) target(p *policy.Policy, alert *policy.Alert) (spec v1.ActionS
 // create makes the Action of a step. One that exists already isn't an error.
 func (h *Handler) create(ctx context.Context, p *policy.Policy, incident string, at int, spec v1.ActionSpec) error {
 	s := p.Steps[at]
-	spec.Do, spec.By, spec.DryRun = s.Do, v1.Requester{Kind: v1.ByPolicy, Name: p.Name}, p.DryRun
+	spec.Do, spec.By, spec.DryRun = s.Do, v1.Requester{Kind: v1.ByPolicy, Name: p.Name}, spec.DryRun || p.DryRun
 	spec.GraceSeconds = int64(s.Grace.D().Seconds())
 	spec.NotAfter = metav1.NewTime(h.o.Now().Add(s.Grace.D() + valid).UTC().Truncate(time.Second))
 	a := &v1.Action{TypeMeta: metav1.TypeMeta{APIVersion: v1.GroupVersion.String(), Kind: v1.Kind}, Spec: spec, ObjectMeta: metav1.ObjectMeta{
@@ -185,8 +222,11 @@ func (h *Handler) create(ctx context.Context, p *policy.Policy, incident string,
 }
 
 // follow begins the step of a policy after one that succeeded.
-func (h *Handler) follow(ctx context.Context, a *v1.Action) error {
-	if a.Spec.By.Kind != v1.ByPolicy || a.Labels[LabelPolicy] != a.Spec.By.Name {
+func (h *Handler) follow(ctx context.Context, a *v1.Action, now time.Time) error {
+	if a.Status.Phase != v1.PhaseSucceeded || a.Spec.By.Kind != v1.ByPolicy || a.Labels[LabelPolicy] != a.Spec.By.Name {
+		return nil
+	}
+	if a.Status.EndTime == nil || now.Sub(a.Status.EndTime.Time) > followed {
 		return nil
 	}
 	p := h.o.Policies.ByName(a.Spec.By.Name)
@@ -194,7 +234,11 @@ func (h *Handler) follow(ctx context.Context, a *v1.Action) error {
 	if p == nil || err != nil || at < 0 || at+1 >= len(p.Steps) || a.Name != p.ActionName(a.Labels[LabelIncident], at) {
 		return nil //nolint:nilerr // this configuration didn't make it
 	}
-	return h.create(ctx, p, a.Labels[LabelIncident], at+1, v1.ActionSpec{Job: a.Spec.Job, Machine: a.Spec.Machine, Reason: a.Spec.Reason})
+	if _, known := h.actions.Get(p.ActionName(a.Labels[LabelIncident], at+1)); known {
+		return nil
+	}
+	// The step after a dry run is one as well: the machine isn't drained.
+	return h.create(ctx, p, a.Labels[LabelIncident], at+1, v1.ActionSpec{Job: a.Spec.Job, Machine: a.Spec.Machine, Reason: a.Spec.Reason, DryRun: a.Spec.DryRun})
 }
 
 // cancel withdraws the first step of an incident that hasn't begun. Later steps complete the first one, and continue.

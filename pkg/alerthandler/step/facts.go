@@ -34,7 +34,9 @@ type Job struct {
 
 // Machine is a Node and its pods.
 type Machine struct {
-	UID           types.UID
+	UID types.UID
+	// Version is the Node's resourceVersion: an effect is for the Node as it was when the step was decided.
+	Version       string
 	Unschedulable bool
 	// Mark describes the Action that cordoned the Node; nil if it has no mark.
 	Mark *v1.Mark

@@ -23,6 +23,8 @@ type Machines struct {
 	Total int
 	// Out has those that get no pods: they are cordoned, or not ready.
 	Out map[string]bool
+	// Cordoned has those of Out that are cordoned. The others come back when they are ready, unless a policy cordons them.
+	Cordoned map[string]bool
 }
 
 // window is the period of the limits.
@@ -33,7 +35,7 @@ func (l Limits) Check(a *v1.Action, all []*v1.Action, m Machines, now time.Time)
 	if a.Spec.Do == v1.OperationStopJob {
 		return l.stops(a, all, now)
 	}
-	if a.Spec.Do == v1.OperationUncordon {
+	if a.Spec.Do == v1.OperationUncordon || a.Spec.Machine == nil {
 		return Limit{}
 	}
 	return l.machines(a, all, m, now)
@@ -65,14 +67,16 @@ func (l Limits) stops(a *v1.Action, all []*v1.Action, now time.Time) Limit {
 
 func (l Limits) machines(a *v1.Action, all []*v1.Action, m Machines, now time.Time) Limit {
 	name := a.Spec.Machine.Name
-	if m.Out[name] { // it takes no other machine out
+	if m.Cordoned[name] { // it takes no other machine out
 		return Limit{}
 	}
 	recent := newCount(now)
 	taken := map[string]bool{}
 	counted := map[string]bool{}
 	for n := range m.Out {
-		taken[n] = true
+		if n != name {
+			taken[n] = true
+		}
 	}
 	for _, other := range all {
 		if !counts(a, other) || other.Spec.Machine == nil || other.Spec.Do == v1.OperationUncordon {

@@ -93,7 +93,7 @@ func (d *decision) begin() Next {
 		return d.end(v1.PhaseSucceeded, "dry run: it would "+d.plan())
 	}
 	if spec.Grace() > 0 {
-		if d.status.NoticeTime == nil {
+		if d.status.NoticeTime == nil || d.status.ActTime == nil {
 			at := metav1.NewTime(d.now.Add(spec.Grace()))
 			d.status.NoticeTime, d.status.ActTime = &d.now, &at
 		}
@@ -195,6 +195,9 @@ func (d *decision) plan() string {
 
 // act decides about an operation that has begun.
 func (d *decision) act() Next {
+	if d.status.StartTime == nil { // someone has edited the status
+		d.status.StartTime = &d.now
+	}
 	if problem := d.invalid(); problem != "" {
 		if d.a.Spec.Do == v1.OperationStopJob && d.f.Job != nil {
 			return d.end(v1.PhaseSucceeded, d.a.Spec.Job.Name+" has ended, and another job has the name now")

@@ -284,8 +284,8 @@ func TestLimits(t *testing.T) {
 	m.Out["out15"] = true
 	require.Equal(t, "16 of 160 machines are out of service, and policies may raise that to 16 (machinesOut: 10 %)",
 		l.Check(onMachine(v1.OperationDrain), nil, m, start).Refused)
-	m.Out["node3"] = true
-	require.Equal(t, step.Limit{}, l.Check(onMachine(v1.OperationDrain), nil, m, start), "it is out already")
+	m.Out["node3"], m.Cordoned = true, map[string]bool{"node3": true}
+	require.Equal(t, step.Limit{}, l.Check(onMachine(v1.OperationDrain), nil, m, start), "it is cordoned already")
 
 	few := step.Machines{Total: 3, Out: map[string]bool{}}
 	require.Equal(t, step.Limit{}, l.Check(onMachine(v1.OperationDrain), nil, few, start), "one always may")

@@ -1,0 +1,209 @@
+package alerthandler_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+
+	"github.com/openpai/paictl/pkg/alerthandler"
+	"github.com/openpai/paictl/pkg/alerthandler/policy"
+	v1 "github.com/openpai/paictl/pkg/alerthandler/v1"
+	"github.com/openpai/paictl/pkg/job/jobtest"
+	jobv1 "github.com/openpai/paictl/pkg/job/v1"
+	"github.com/openpai/paictl/pkg/kube"
+)
+
+const cordonOnce = `
+policies: [{name: broken, alerts: {alertname: GpuXidFatal}, steps: [{do: cordon}, {do: uncordon}]}]`
+
+func xid(node string) policy.Alert {
+	return alert(map[string]string{"alertname": "GpuXidFatal", "node": node, "gpu": "0"}, start)
+}
+
+// before calls a function once, before the first request that it selects.
+func (w *world) before(selects func(*http.Request, string) bool, do func() error) *rest.Config {
+	var done atomic.Bool
+	c := rest.CopyConfig(w.Config)
+	c.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return tripper(func(r *http.Request) (*http.Response, error) {
+			if r.Body != nil && r.Method != http.MethodGet {
+				body, err := io.ReadAll(r.Body)
+				if err != nil {
+					return nil, err
+				}
+				r.Body = io.NopCloser(bytes.NewReader(body))
+				if selects(r, string(body)) && done.CompareAndSwap(false, true) {
+					if err := do(); err != nil {
+						return nil, err
+					}
+				}
+			}
+			return next.RoundTrip(r)
+		})
+	})
+	return c
+}
+
+func (w *world) cordonByHand(ctx context.Context, node string) error {
+	_, err := w.Client.CoreV1().Nodes().Patch(ctx, node, types.MergePatchType, []byte(`{"spec":{"unschedulable":true}}`), metav1.PatchOptions{})
+	return err
+}
+
+// If the next step can't be made at once, it is made later.
+func TestTheNextStepIsMadeLater(t *testing.T) {
+	w := open(t)
+	w.node("n1")
+	c := w.before(func(r *http.Request, body string) bool {
+		return r.Method == http.MethodPost && strings.Contains(body, `-2"`)
+	}, func() error { return errDead })
+	h, _ := w.handler(config(t, cordonOnce), c)
+	w.send(h, xid("n1"))
+	w.settled(2)
+}
+
+// A person cordons a machine just before a policy does. The policy neither takes the cordon over nor ends it.
+func TestAPersonIsFaster(t *testing.T) {
+	w := open(t)
+	w.node("n1")
+	c := w.before(func(r *http.Request, _ string) bool {
+		return r.Method == http.MethodPatch && strings.HasSuffix(r.URL.Path, "/nodes/n1")
+	}, func() error { return w.cordonByHand(t.Context(), "n1") })
+	h, _ := w.handler(config(t, cordonOnce), c)
+	w.send(h, xid("n1"))
+	w.settled(2)
+	n, err := w.Client.CoreV1().Nodes().Get(t.Context(), "n1", metav1.GetOptions{})
+	require.NoError(t, err)
+	require.True(t, n.Spec.Unschedulable)
+	require.Empty(t, n.Annotations[v1.MarkAnnotation])
+}
+
+// The mark of a cordon that a person has ended doesn't make the next cordon one of a policy.
+func TestAnOldMarkIsRemoved(t *testing.T) {
+	w := open(t)
+	w.node("n1")
+	_, err := w.Client.CoreV1().Nodes().Patch(t.Context(), "n1", types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"{\"by\":{\"kind\":\"policy\",\"name\":\"broken\"}}"}}}`,
+		v1.MarkAnnotation), metav1.PatchOptions{})
+	require.NoError(t, err)
+	w.handler(config(t, cordonOnce), w.Config)
+	require.Eventually(t, func() bool {
+		n, err := w.Client.CoreV1().Nodes().Get(t.Context(), "n1", metav1.GetOptions{})
+		return err == nil && n.Annotations[v1.MarkAnnotation] == ""
+	}, waitFor, 20*time.Millisecond)
+}
+
+// Machines of the control plane, and alerts that name no GPU for a reset, are left alone.
+func TestMachinesThatAreLeftAlone(t *testing.T) {
+	w := open(t)
+	w.node("n1")
+	master := w.node("master")
+	master.Labels = map[string]string{"node-role.kubernetes.io/control-plane": ""}
+	master.Spec.Taints = []corev1.Taint{{Key: "node-role.kubernetes.io/control-plane", Effect: corev1.TaintEffectNoSchedule}}
+	_, err := w.Client.CoreV1().Nodes().Update(t.Context(), master, metav1.UpdateOptions{})
+	require.NoError(t, err)
+	h, _ := w.handler(config(t, stopIdle), w.Config)
+	w.send(h, xid("master"), alert(map[string]string{"alertname": "GpuXidFatal", "node": "n1"}, start), alert(map[string]string{"alertname": "GpuXidFatal", "node": "n1", "gpu": "5000"}, start))
+	require.Empty(t, w.actions())
+}
+
+// A dry run is followed by dry runs, and a policy that makes dry runs only has no effect by earlier Actions.
+func TestTheConfigurationChanges(t *testing.T) {
+	w := open(t)
+	f := w.job("ann", "train")
+	n := w.node("n1")
+	now := config(t, `
+policies:
+  - {name: idle, alerts: {alertname: JobGpusIdle}, dryRun: true, steps: [{do: stop-job}]}
+  - {name: broken, alerts: {alertname: GpuXidFatal}, steps: [{do: cordon}, {do: drain}]}`)
+	made := func(name string, dry bool, change func(*v1.Action)) string {
+		p := now.ByName(name)
+		return w.request(func(a *v1.Action) {
+			a.GenerateName, a.Name = "", p.ActionName("0123456789abcdef", 0)
+			a.Labels = map[string]string{alerthandler.LabelPolicy: name, alerthandler.LabelIncident: "0123456789abcdef", alerthandler.LabelStep: "0"}
+			a.Spec.By, a.Spec.DryRun = v1.Requester{Kind: v1.ByPolicy, Name: name}, dry
+			change(a)
+		}).Name
+	}
+	idle := made("idle", false, func(a *v1.Action) {
+		a.Spec.Do, a.Spec.Job = v1.OperationStopJob, &v1.Job{Object: f.Name, UID: f.UID, Name: "ann/train"}
+	})
+	made("broken", true, func(a *v1.Action) {
+		a.Spec.Do, a.Spec.Machine = v1.OperationCordon, &v1.Machine{Name: "n1", UID: n.UID}
+	})
+	w.handler(now, w.Config)
+	all := w.settled(3)
+	require.Equal(t, v1.PhaseRefused, all[idle].Status.Phase)
+	require.Contains(t, all[idle].Status.Message, "dry runs only")
+	require.Contains(t, all["broken-0123456789abcdef-2"].Status.Message, "dry run")
+	require.Equal(t, jobv1.ExecutionStart, jobtest.Framework(t, w.Cluster, f.Name).Spec.ExecutionType)
+}
+
+// clocked starts a handler whose clock is ahead. touch has it look again.
+func (w *world) clocked(c *policy.Config) (h *alerthandler.Handler, ahead *atomic.Int64, touch func(node string)) {
+	ahead = &atomic.Int64{}
+	h, err := alerthandler.New(alerthandler.Options{Config: w.Config, JobNamespace: kube.JobNamespace, Policies: c, Log: slog.New(slog.NewTextHandler(w.t.Output(), nil)),
+		Now: func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }})
+	require.NoError(w.t, err)
+	ctx, cancel := context.WithCancel(w.t.Context())
+	done := make(chan struct{}, 2)
+	go func() { _ = h.Run(ctx); done <- struct{}{} }()
+	go func() { h.Lead(ctx); done <- struct{}{} }()
+	w.t.Cleanup(func() { cancel(); <-done; <-done })
+	require.Eventually(w.t, h.Synced, waitFor, 10*time.Millisecond)
+	return h, ahead, func(node string) { w.node(node) }
+}
+
+// An Action that waits for a limit begins when the limit allows it.
+func TestTheRestWaits(t *testing.T) {
+	w := open(t)
+	w.job("ann", "a")
+	w.job("ann", "b")
+	c := config(t, stopIdle)
+	c.Limits.StopsPerHour = 1
+	h, ahead, touch := w.clocked(c)
+	w.send(h, idle("ann", "a"), idle("ann", "b"))
+	phases := func() map[v1.Phase]int {
+		out := map[v1.Phase]int{}
+		for _, a := range w.actions() {
+			out[a.Status.Phase]++
+		}
+		return out
+	}
+	require.Eventually(t, func() bool { p := phases(); return p[v1.PhasePending] == 1 && p[v1.PhaseSucceeded] == 1 }, waitFor, 20*time.Millisecond)
+	ahead.Store(int64(61 * time.Minute))
+	touch("n1")
+	for _, a := range w.settled(2) {
+		require.Equal(t, v1.PhaseSucceeded, a.Status.Phase, a.Status.Message)
+	}
+}
+
+// An alert that fires for longer than Actions are kept makes no second Action.
+func TestAnAlertThatFiresForWeeks(t *testing.T) {
+	w := open(t)
+	w.node("n1")
+	h, ahead, touch := w.clocked(config(t, cordonOnce))
+	w.send(h, xid("n1"))
+	first := w.settled(2)
+	for day := range 3 {
+		ahead.Store(int64(time.Duration(day+1) * 100 * time.Hour))
+		w.send(h, xid("n1"))
+		touch(fmt.Sprintf("day-%d", day))
+	}
+	require.Eventually(t, func() bool { return len(w.actions()) == 1 }, waitFor, 20*time.Millisecond, "the second step is removed")
+	w.send(h, xid("n1"))
+	for name, a := range w.actions() {
+		require.Equal(t, first[name].UID, a.UID)
+	}
+}
