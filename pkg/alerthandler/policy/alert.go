@@ -69,10 +69,10 @@ const (
 	mostGPU    = 1023
 )
 
-// OneLine removes control characters from a text, and bounds its length in bytes.
+// OneLine removes control characters from a text, those that change its direction as well, and bounds its length in bytes.
 func OneLine(text string, most int) string {
 	text = strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) || r == unicode.ReplacementChar {
+		if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || r == unicode.ReplacementChar {
 			return ' '
 		}
 		return r

@@ -1,0 +1,248 @@
+package notify
+
+import (
+	"bytes"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/mail"
+	"net/netip"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/openpai/paictl/pkg/alerthandler/policy"
+	"github.com/openpai/paictl/pkg/secret"
+)
+
+// Config is the configuration of notifications.
+type Config struct {
+	// Cluster names the cluster in messages.
+	Cluster  string    `json:"cluster,omitempty"`
+	SMTP     SMTP      `json:"smtp"`
+	Webhooks []Webhook `json:"webhooks"`
+	// WebhookNetworks are networks inside the site that webhooks may reach. All others inside are refused.
+	WebhookNetworks []string `json:"webhookNetworks"`
+	// WebhookProxy is the proxy for webhooks; empty means none.
+	WebhookProxy string `json:"webhookProxy"`
+	// Administrators are the addresses that get notices about machines.
+	Administrators []string `json:"administrators"`
+	// PerHour is how many messages each receiver gets within an hour. The last one has everything that waits.
+	PerHour int `json:"perHour"`
+}
+
+// SMTP is a mail server.
+type SMTP struct {
+	// Host is its name; empty means that no mail is sent.
+	Host string `json:"host"`
+	Port int    `json:"port"`
+	TLS  TLS    `json:"tls"`
+	// CA has the certificates of the authority that signed the server's, as PEM; empty means those of the system.
+	CA       string        `json:"ca"`
+	From     string        `json:"from"`
+	Username string        `json:"username"`
+	Password secret.String `json:"password"`
+}
+
+// TLS is how a mail server encrypts.
+type TLS string
+
+// Kinds of encryption.
+const (
+	TLSStart    TLS = "starttls"
+	TLSImplicit TLS = "implicit"
+	TLSNone     TLS = "none"
+)
+
+// Webhook is a chat, or another program, that gets messages.
+type Webhook struct {
+	Name string `json:"name"`
+	Type Type   `json:"type"`
+	// SecretURL is its address: everyone who knows it can write to the chat.
+	SecretURL secret.String `json:"secretUrl"`
+	// SigningSecret signs requests to Feishu and DingTalk, if their robots require that.
+	SigningSecret secret.String `json:"signingSecret"`
+	// Events selects the subjects of its notices; empty means all.
+	Events []Subject `json:"events"`
+}
+
+// Type is the form of a webhook's bodies.
+type Type string
+
+// Types of webhooks.
+const (
+	TypeGeneric  Type = "generic"
+	TypeSlack    Type = "slack"
+	TypeTeams    Type = "teams"
+	TypeFeishu   Type = "feishu"
+	TypeDingTalk Type = "dingtalk"
+)
+
+// Types returns all types.
+func Types() []Type { return []Type{TypeGeneric, TypeSlack, TypeTeams, TypeFeishu, TypeDingTalk} }
+
+// Subject is the kind of target that an Action changes.
+type Subject string
+
+// Subjects.
+const (
+	SubjectJobs     Subject = "jobs"
+	SubjectMachines Subject = "machines"
+)
+
+// Enabled reports whether there is any channel.
+func (c *Config) Enabled() bool { return c.SMTP.Host != "" || len(c.Webhooks) > 0 }
+
+// Read reads a configuration, and its secrets from the files of a folder, which paictl names after their paths. An empty folder means
+// that it has no secrets.
+func Read(data []byte, credentials string) (*Config, error) {
+	c := &Config{}
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	if err := d.Decode(c); err != nil {
+		return nil, err
+	}
+	if err := c.secrets(credentials); err != nil {
+		return nil, err
+	}
+	var errs []error
+	for _, p := range c.Check() {
+		errs = append(errs, p)
+	}
+	return c, errors.Join(errs...)
+}
+
+func (c *Config) secrets(folder string) error {
+	if folder == "" {
+		return nil
+	}
+	read := func(into *secret.String, format string, args ...any) error {
+		text, err := os.ReadFile(filepath.Join(folder, "notifications."+fmt.Sprintf(format, args...)))
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("read a secret: %w", err)
+		}
+		*into = secret.String(strings.TrimRight(string(text), "\r\n"))
+		return nil
+	}
+	errs := []error{read(&c.SMTP.Password, "smtp.password")}
+	for i := range c.Webhooks {
+		errs = append(errs, read(&c.Webhooks[i].SecretURL, "webhooks.%d.secretUrl", i), read(&c.Webhooks[i].SigningSecret, "webhooks.%d.signingSecret", i))
+	}
+	return errors.Join(errs...)
+}
+
+var validName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?$`)
+
+// Check returns the mistakes of a configuration.
+func (c *Config) Check() (out []policy.Problem) {
+	add := func(path, remedy, format string, args ...any) {
+		out = append(out, policy.Problem{Path: "notifications." + path, Message: fmt.Sprintf(format, args...), Remedy: remedy})
+	}
+	c.SMTP.check(add)
+	if c.PerHour < 1 {
+		add("perHour", "set 1 or more", "with %d messages an hour nothing is sent", c.PerHour)
+	}
+	for i, a := range c.Administrators {
+		at := fmt.Sprintf("administrators[%d]", i)
+		if !validAddress(a) {
+			add(at, "write an address such as ann@example.org", "%q is not an address", a)
+		} else if slices.Contains(c.Administrators[:i], a) {
+			add(at, "remove one of the two", "%s is listed twice", a)
+		}
+	}
+	if len(c.Administrators) > 0 && c.SMTP.Host == "" {
+		add("administrators", "set smtp.host and smtp.from, or remove the addresses", "no mail can be sent without a mail server")
+	}
+	for i, text := range c.WebhookNetworks {
+		switch p, err := netip.ParsePrefix(text); {
+		case err != nil:
+			add(fmt.Sprintf("webhookNetworks[%d]", i), "write one such as 10.20.0.0/16", "%q is not a network", text)
+		case p.Masked() != p:
+			add(fmt.Sprintf("webhookNetworks[%d]", i), "write "+p.Masked().String(), "%s is an address within a network", text)
+		}
+	}
+	if u, err := url.Parse(c.WebhookProxy); c.WebhookProxy != "" && (err != nil || u.Host == "" || u.User != nil || u.Scheme != "http" && u.Scheme != "https") {
+		add("webhookProxy", "write it as http://proxy.example.org:3128", "it is not the address of a proxy without a password")
+	}
+	for i := range c.Webhooks {
+		w := &c.Webhooks[i]
+		w.check(fmt.Sprintf("webhooks[%d]", i), add)
+		for k := range i {
+			if c.Webhooks[k].Name == w.Name {
+				add(fmt.Sprintf("webhooks[%d].name", i), "give each webhook its own name", "another webhook has the name %q", w.Name)
+				break
+			}
+		}
+	}
+	return out
+}
+
+type adder func(path, remedy, format string, args ...any)
+
+func (s *SMTP) check(add adder) {
+	if s.Host == "" {
+		return
+	}
+	if strings.ContainsAny(s.Host, " /:@\r\n\t") && net.ParseIP(s.Host) == nil {
+		add("smtp.host", "write its name only; the port is a separate setting", "%q is not the name of a server", s.Host)
+	}
+	if s.Port < 1 || s.Port > 65535 {
+		add("smtp.port", "set 587 for starttls, 465 for implicit", "%d is not a port", s.Port)
+	}
+	if !validAddress(s.From) {
+		add("smtp.from", "set the address that mails come from, such as cluster@example.org", "%q is not an address", s.From)
+	}
+	switch s.TLS {
+	case TLSStart, TLSImplicit:
+	case TLSNone:
+		if s.Username != "" {
+			add("smtp.tls", "use starttls or implicit, or remove the username", "the password would be sent without encryption")
+		}
+	default:
+		add("smtp.tls", "use starttls, implicit or none", "%q is not a kind of encryption", s.TLS)
+	}
+	if (s.Username == "") != !s.Password.IsSet() {
+		add("smtp.password", "set username and password, or neither", "a user name and a password belong together")
+	}
+	if s.CA != "" && !x509.NewCertPool().AppendCertsFromPEM([]byte(s.CA)) {
+		add("smtp.ca", "paste the certificates of the authority, with their lines -----BEGIN CERTIFICATE-----", "it has no certificate")
+	}
+}
+
+func (w *Webhook) check(at string, add adder) {
+	if !validName.MatchString(w.Name) {
+		add(at+".name", "use 1 to 40 lower-case letters, digits and hyphens", "%q isn't a valid name", w.Name)
+	}
+	if !slices.Contains(Types(), w.Type) {
+		add(at+".type", "use generic, slack, teams, feishu or dingtalk", "%q is not a type of webhook", w.Type)
+	}
+	if u, err := url.Parse(w.SecretURL.Reveal()); err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
+		add(at+".secretUrl", "set the address that the chat gives for incoming webhooks; it begins with https://", "it is not the address of a webhook") // never shown
+	}
+	if w.SigningSecret.IsSet() && w.Type != TypeFeishu && w.Type != TypeDingTalk {
+		add(at+".signingSecret", "remove it", "only feishu and dingtalk check signatures")
+	}
+	for i, s := range w.Events {
+		if s != SubjectJobs && s != SubjectMachines {
+			add(fmt.Sprintf("%s.events[%d]", at, i), "use jobs or machines", "%q is not a kind of event", s)
+		}
+	}
+}
+
+// wants reports whether a webhook gets notices about a subject.
+func (w *Webhook) wants(s Subject) bool { return len(w.Events) == 0 || slices.Contains(w.Events, s) }
+
+// validAddress reports whether a text is a bare address, which can't add a header or a second receiver.
+func validAddress(text string) bool {
+	a, err := mail.ParseAddress(text)
+	return err == nil && a.Name == "" && a.Address == text && len(text) <= 320 && !strings.ContainsAny(text, " ,;<>\r\n\"")
+}

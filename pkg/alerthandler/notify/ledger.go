@@ -1,0 +1,235 @@
+package notify
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+const (
+	// tellWithin is how long a notice is tried.
+	tellWithin = 24 * time.Hour
+	// rememberFor is how long the record has a notice; longer than tellWithin, so that none is sent again.
+	rememberFor = 2 * tellWithin
+	// mostEntries bounds the record: 5000 entries have less than 600 KiB, and an object of the cluster may have 1 MiB.
+	mostEntries = 5000
+	// mostTries bounds how often a message is sent again whose arrival is unknown.
+	mostTries = 8
+)
+
+// Result is the result of a notice.
+type Result string
+
+// Results. All but the first are final.
+const (
+	// ResultUnknown means that it was sent, perhaps; it is sent again.
+	ResultUnknown Result = ""
+	ResultSent    Result = "sent"
+	// ResultSkipped means that the person has no address.
+	ResultSkipped Result = "skipped"
+	// ResultLost means that it couldn't be sent within a day, or that its arrival stayed unknown.
+	ResultLost Result = "lost"
+)
+
+// Entry is the record of one notice to one receiver.
+type Entry struct {
+	// To is the key of the receiver.
+	To string `json:"t"`
+	// Event is the time of the event, and Sent that of the last message with it, in seconds since 1970.
+	Event int64 `json:"e"`
+	Sent  int64 `json:"s,omitempty"`
+	// Tries counts messages whose arrival is unknown.
+	Tries  int    `json:"n,omitempty"`
+	Result Result `json:"r,omitempty"`
+}
+
+// Ledger is the record of sent notices.
+type Ledger struct {
+	// Since is the time of the first events with notices: earlier ones aren't in the record.
+	Since   int64            `json:"since"`
+	Entries map[string]Entry `json:"entries"`
+	// Mails are the times of the messages of the last hour, by receiver.
+	Mails map[string][]int64 `json:"mails,omitempty"`
+}
+
+// NewLedger returns a record that begins now: earlier events have no notices.
+func NewLedger(now time.Time) *Ledger {
+	return &Ledger{Since: now.Unix(), Entries: map[string]Entry{}, Mails: map[string][]int64{}}
+}
+
+// ParseLedger reads a record in the form of Marshal.
+func ParseLedger(data []byte) (*Ledger, error) {
+	l := &Ledger{}
+	if err := json.Unmarshal(data, l); err != nil {
+		return nil, fmt.Errorf("the record of notices can't be read: %w", err)
+	}
+	if l.Entries == nil {
+		l.Entries = map[string]Entry{}
+	}
+	if l.Mails == nil {
+		l.Mails = map[string][]int64{}
+	}
+	return l, nil
+}
+
+// Marshal writes the record.
+func (l *Ledger) Marshal() ([]byte, error) { return json.Marshal(l) }
+
+// key is the name of the entry of a notice.
+func (n *Notice) key() string { return entryKey(n.ID, n.To) }
+
+func entryKey(id string, to Receiver) string {
+	sum := sha256.Sum256([]byte(id + "\n" + to.Key()))
+	return hex.EncodeToString(sum[:8])
+}
+
+// due returns the notices that are still to be sent.
+func (l *Ledger) due(all []Notice) (out []Notice) {
+	for i := range all {
+		n := &all[i]
+		if n.At.Unix() < l.Since {
+			continue
+		}
+		if e, ok := l.Entries[n.key()]; ok && e.Result != ResultUnknown {
+			continue
+		}
+		if n.After != "" {
+			if e := l.Entries[entryKey(n.After, n.To)]; e.Result != ResultSent {
+				continue
+			}
+		}
+		out = append(out, *n)
+	}
+	return out
+}
+
+// finish records the end of a notice.
+func (l *Ledger) finish(n *Notice, r Result, now time.Time) {
+	e := l.Entries[n.key()]
+	l.Entries[n.key()] = Entry{To: n.To.Key(), Event: n.At.Unix(), Sent: now.Unix(), Tries: e.Tries, Result: r}
+}
+
+// begin records that a message is about to be sent.
+func (l *Ledger) begin(b *Batch, now time.Time) {
+	for i := range b.Notices {
+		n := &b.Notices[i]
+		e := l.Entries[n.key()]
+		l.Entries[n.key()] = Entry{To: n.To.Key(), Event: n.At.Unix(), Sent: now.Unix(), Tries: e.Tries + 1}
+	}
+	key := b.To.Key()
+	l.Mails[key] = append(l.Mails[key], now.Unix())
+}
+
+// revert records that a message wasn't sent after all.
+func (l *Ledger) revert(b *Batch) {
+	for i := range b.Notices {
+		key := b.Notices[i].key()
+		if e := l.Entries[key]; e.Tries <= 1 {
+			delete(l.Entries, key)
+		} else {
+			e.Tries--
+			l.Entries[key] = e
+		}
+	}
+	key := b.To.Key()
+	if m := l.Mails[key]; len(m) > 0 {
+		l.Mails[key] = m[:len(m)-1]
+	}
+}
+
+// prune removes old entries, and the oldest ones if there are too many. Events of removed entries are before Since then, so that none is
+// sent again. It reports whether there were too many.
+func (l *Ledger) prune(now time.Time) (full bool) {
+	l.Since = max(l.Since, now.Add(-rememberFor).Unix())
+	if len(l.Entries) > mostEntries {
+		var times []int64
+		for _, e := range l.Entries {
+			times = append(times, e.Event)
+		}
+		slices.Sort(times)
+		l.Since, full = max(l.Since, times[len(times)-mostEntries*9/10]+1), true
+	}
+	for key, e := range l.Entries {
+		if e.Event < l.Since {
+			delete(l.Entries, key)
+		}
+	}
+	hour := now.Add(-time.Hour).Unix()
+	for to, times := range l.Mails {
+		if times = slices.DeleteFunc(times, func(t int64) bool { return t <= hour }); len(times) == 0 {
+			delete(l.Mails, to)
+		} else {
+			l.Mails[to] = times
+		}
+	}
+	return full
+}
+
+// Batch is one message: a notice, or a digest of several to the same receiver.
+type Batch struct {
+	To      Receiver
+	Notices []Notice
+}
+
+// plan makes messages of the notices that are due, at most perHour for each receiver and hour: the last one has everything that waits. wait
+// is the time until a receiver may get more; 0 if none waits.
+func (l *Ledger) plan(due []Notice, perHour int, now time.Time) (out []Batch, wait time.Duration) {
+	by := map[string][]Notice{}
+	for _, n := range due {
+		by[n.To.Key()] = append(by[n.To.Key()], n)
+	}
+	hour := now.Add(-time.Hour).Unix()
+	for key, list := range by {
+		slices.SortStableFunc(list, func(a, b Notice) int {
+			if a.Urgent != b.Urgent {
+				if a.Urgent {
+					return -1
+				}
+				return 1
+			}
+			if c := a.At.Compare(b.At); c != 0 {
+				return c
+			}
+			return strings.Compare(a.ID, b.ID)
+		})
+		left, first := perHour, int64(0)
+		for _, t := range l.Mails[key] {
+			if t > hour {
+				left--
+				if first == 0 || t < first {
+					first = t
+				}
+			}
+		}
+		if left <= 0 {
+			until := time.Unix(first, 0).Add(time.Hour).Sub(now) + time.Second
+			if wait == 0 || until < wait {
+				wait = until
+			}
+			continue
+		}
+		for len(list) > 0 {
+			size := 1
+			if left == 1 {
+				size = len(list)
+			}
+			out = append(out, Batch{To: list[0].To, Notices: list[:size]})
+			list = list[size:]
+			left--
+		}
+	}
+	slices.SortFunc(out, func(a, b Batch) int {
+		if a.Notices[0].Urgent != b.Notices[0].Urgent {
+			if a.Notices[0].Urgent {
+				return -1
+			}
+			return 1
+		}
+		return strings.Compare(a.To.Key()+a.Notices[0].ID, b.To.Key()+b.Notices[0].ID)
+	})
+	return out, wait
+}

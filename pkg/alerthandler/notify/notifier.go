@@ -1,0 +1,306 @@
+package notify
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+)
+
+const (
+	// look is the longest time between two looks at the world.
+	look = time.Minute
+	// most messages are sent between two writes of the record. A handler that is killed sends at most these again.
+	chunk = 20
+	// firstBackoff and lastBackoff are the times before a broken channel is retried.
+	firstBackoff = time.Minute
+	lastBackoff  = 15 * time.Minute
+	// recordTime bounds the write of the record when a term ends.
+	recordTime = 5 * time.Second
+)
+
+// Store keeps the record.
+type Store interface {
+	// Load returns the record, or nil before the first one.
+	Load(ctx context.Context) (*Ledger, error)
+	// Save replaces the record that was loaded or saved last. It returns ErrReplaced if another one has written it since.
+	Save(ctx context.Context, l *Ledger) error
+}
+
+// ErrReplaced means that another replica has written the record.
+var ErrReplaced = errors.New("another replica has written the record of notices")
+
+// Counters count the results of notices.
+type Counters interface {
+	// Told counts notices to a kind of receiver, by their result.
+	Told(channel string, r Result, n int)
+	// Failed counts messages and connections of a channel that failed and are retried.
+	Failed(channel string)
+}
+
+// Options of a Notifier.
+type Options struct {
+	Config *Config
+	// World returns the world now; an error means that it isn't known.
+	World    func() (*World, error)
+	Mail     Channel
+	Webhooks map[string]Channel
+	Store    Store
+	Counters Counters
+	Log      *slog.Logger
+	Now      func() time.Time
+	// Pause is the shortest time between two looks at the world.
+	Pause time.Duration
+}
+
+// Notifier sends notices. Only one may run in a cluster.
+type Notifier struct {
+	o       Options
+	ledger  *Ledger
+	unsaved bool
+	backoff map[string]*backoff // of channels and receivers
+}
+
+type backoff struct {
+	failures int
+	until    time.Time
+}
+
+// New returns a Notifier.
+func New(o Options) *Notifier { return &Notifier{o: o, backoff: map[string]*backoff{}} }
+
+// Run sends until ctx ends. touched has one entry if the world has changed.
+func (n *Notifier) Run(ctx context.Context, touched <-chan struct{}) {
+	n.ledger, n.unsaved = nil, false // another one may have written it
+	for ctx.Err() == nil {
+		after, err := n.Round(ctx)
+		if err != nil && ctx.Err() == nil {
+			n.o.Log.WarnContext(ctx, "send notices", "error", err.Error())
+		}
+		if !sleep(ctx, n.o.Pause, nil) || !sleep(ctx, after-n.o.Pause, touched) {
+			return
+		}
+	}
+}
+
+// sleep waits, or less if touched, and reports whether ctx is still open.
+func sleep(ctx context.Context, d time.Duration, touched <-chan struct{}) bool {
+	t := time.NewTimer(max(d, 0))
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-touched:
+	case <-t.C:
+	}
+	return ctx.Err() == nil
+}
+
+// Round sends the notices that are due, and returns when to look again.
+func (n *Notifier) Round(ctx context.Context) (time.Duration, error) {
+	world, err := n.o.World()
+	if err != nil {
+		return firstBackoff, err
+	}
+	if n.ledger == nil {
+		if err := n.load(ctx); err != nil {
+			return firstBackoff, err
+		}
+	}
+	if n.ledger.prune(n.o.Now()) {
+		n.o.Log.WarnContext(ctx, "too many notices: those of earlier events are not sent", "before", time.Unix(n.ledger.Since, 0).UTC())
+	}
+	if n.unsaved {
+		if err := n.save(ctx); err != nil {
+			return firstBackoff, err
+		}
+	}
+	due := n.settle(ctx, n.ledger.due(n.o.Config.Notices(world)))
+	if n.unsaved {
+		if err := n.save(ctx); err != nil {
+			return firstBackoff, err
+		}
+	}
+	batches, wait := n.ledger.plan(due, n.o.Config.PerHour, n.o.Now())
+	after := look
+	if wait > 0 {
+		after = min(after, wait)
+	}
+	by := map[string][]Batch{}
+	for _, b := range batches {
+		by[b.To.Webhook] = append(by[b.To.Webhook], b) // "" is mail
+	}
+	for name, list := range by {
+		if err := n.channel(ctx, name, list); err != nil {
+			return firstBackoff, err
+		}
+	}
+	for key, b := range n.backoff {
+		if left := b.until.Sub(n.o.Now()); left > 0 {
+			after = min(after, left)
+		} else if left < -time.Hour {
+			delete(n.backoff, key)
+		}
+	}
+	return max(after, time.Second), nil
+}
+
+func (n *Notifier) load(ctx context.Context) error {
+	l, err := n.o.Store.Load(ctx)
+	if err != nil {
+		return fmt.Errorf("read the record of notices: %w", err)
+	}
+	if l == nil {
+		n.ledger = NewLedger(n.o.Now())
+		return n.save(ctx)
+	}
+	n.ledger = l
+	return nil
+}
+
+// settle ends the notices that can't be sent, and returns the others.
+func (n *Notifier) settle(ctx context.Context, due []Notice) (out []Notice) {
+	now := n.o.Now()
+	for i := range due {
+		d := &due[i]
+		result := ResultUnknown
+		switch {
+		case d.To.Webhook == "" && !validAddress(d.To.Address):
+			result = ResultSkipped
+		case now.Sub(d.At) > tellWithin, n.ledger.Entries[d.key()].Tries >= mostTries:
+			result = ResultLost
+			n.o.Log.WarnContext(ctx, "a notice was not sent", "to", d.To.Key(), "subject", d.Subject)
+		default:
+			out = append(out, *d)
+			continue
+		}
+		n.ledger.finish(d, result, now)
+		n.unsaved = true
+		n.o.Counters.Told(channelOf(d.To), result, 1)
+	}
+	return out
+}
+
+func channelOf(r Receiver) string {
+	if r.Webhook != "" {
+		return r.Webhook
+	}
+	return "mail"
+}
+
+// channel sends the messages of one channel. An error means that the record can't be written.
+func (n *Notifier) channel(ctx context.Context, name string, list []Batch) error {
+	channel, label := n.o.Mail, "mail"
+	if name != "" {
+		channel, label = n.o.Webhooks[name], name
+	}
+	var ready []Batch
+	for _, b := range list {
+		if !n.waits("to " + b.To.Key()) {
+			ready = append(ready, b)
+		}
+	}
+	if channel == nil || len(ready) == 0 || n.waits("channel "+label) {
+		return nil
+	}
+	for len(ready) > 0 && ctx.Err() == nil {
+		part := ready[:min(chunk, len(ready))]
+		ready = ready[len(part):]
+		session, err := channel.Open(ctx)
+		if err != nil {
+			n.failed(ctx, label, "channel "+label, err)
+			return nil
+		}
+		ok, err := n.send(ctx, session, label, part)
+		session.Close()
+		if err != nil || !ok {
+			return err
+		}
+	}
+	return nil
+}
+
+// send sends some messages over one connection, between two writes of the record. It reports whether the connection is still good.
+func (n *Notifier) send(ctx context.Context, s Session, label string, part []Batch) (ok bool, err error) {
+	for i := range part {
+		n.ledger.begin(&part[i], n.o.Now())
+	}
+	if err := n.save(ctx); err != nil {
+		if n.ledger != nil {
+			for i := range part {
+				n.ledger.revert(&part[i])
+			}
+		}
+		return false, err
+	}
+	ok = true
+	for i := range part {
+		b := &part[i]
+		if !ok || ctx.Err() != nil {
+			n.ledger.revert(b)
+			continue
+		}
+		err := s.Send(ctx, b.To.Address, n.o.Config.message(b))
+		switch {
+		case err == nil:
+			for k := range b.Notices {
+				n.ledger.finish(&b.Notices[k], ResultSent, n.o.Now())
+			}
+			delete(n.backoff, "channel "+label)
+			delete(n.backoff, "to "+b.To.Key())
+			n.o.Counters.Told(label, ResultSent, len(b.Notices))
+		case errors.Is(err, ErrUnknown):
+			n.failed(ctx, label, "channel "+label, err)
+			ok = false
+		case errors.Is(err, ErrRefused):
+			n.ledger.revert(b)
+			n.failed(ctx, label, "to "+b.To.Key(), err)
+		default:
+			n.ledger.revert(b)
+			n.failed(ctx, label, "channel "+label, err)
+			ok = false
+		}
+	}
+	// The record is written even if the term ends here.
+	rest, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTime)
+	defer cancel()
+	return ok, n.save(rest)
+}
+
+// save writes the record. If that fails, the record in memory is still the latest, and is written in the next round; unless another replica
+// has written one.
+func (n *Notifier) save(ctx context.Context) error {
+	n.ledger.prune(n.o.Now())
+	err := n.o.Store.Save(ctx, n.ledger)
+	n.unsaved = err != nil
+	if errors.Is(err, ErrReplaced) {
+		n.ledger, n.unsaved = nil, false
+	}
+	if err != nil {
+		return fmt.Errorf("write the record of notices: %w", err)
+	}
+	return nil
+}
+
+// waits reports whether a channel or a receiver isn't tried yet.
+func (n *Notifier) waits(key string) bool {
+	b := n.backoff[key]
+	return b != nil && n.o.Now().Before(b.until)
+}
+
+func (n *Notifier) failed(ctx context.Context, label, key string, err error) {
+	b := n.backoff[key]
+	if b == nil {
+		b = &backoff{}
+		n.backoff[key] = b
+	}
+	after := lastBackoff
+	if b.failures < 4 {
+		after = min(firstBackoff<<b.failures, lastBackoff)
+	}
+	b.failures++
+	b.until = n.o.Now().Add(after)
+	n.o.Counters.Failed(label)
+	n.o.Log.WarnContext(ctx, "a notice is sent later", "channel", label, "after", after, "error", err.Error())
+}

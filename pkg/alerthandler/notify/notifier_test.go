@@ -1,0 +1,485 @@
+package notify
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	v1 "github.com/openpai/paictl/pkg/alerthandler/v1"
+	jobv1 "github.com/openpai/paictl/pkg/job/v1"
+)
+
+var start = time.Date(2026, 11, 30, 8, 0, 0, 0, time.UTC)
+
+// scene has a Notifier with a channel, a record and a clock of the test.
+type scene struct {
+	t       *testing.T
+	now     time.Time
+	world   World
+	config  *Config
+	stored  []byte
+	version int
+	// sent are the messages, as ADDRESS: SUBJECT.
+	sent []string
+	last *Message
+	// down is the answer of Open, and answer that of Send.
+	down, answer error
+	// killed is called after each message has been sent.
+	killed   func()
+	counts   map[string]int
+	failures int
+	saveErr  error
+}
+
+func (s *scene) Open(context.Context) (Session, error) { return s, s.down }
+func (*scene) Close()                                  {}
+
+func (s *scene) Send(_ context.Context, address string, m *Message) error {
+	if s.answer == nil || errors.Is(s.answer, ErrUnknown) {
+		s.sent, s.last = append(s.sent, address+": "+m.Subject), m
+	}
+	if s.killed != nil {
+		s.killed()
+	}
+	return s.answer
+}
+
+func (s *scene) Told(channel string, r Result, n int) { s.counts[channel+" "+string(r)] += n }
+func (s *scene) Failed(string)                        { s.failures++ }
+
+// store is a replica's view of the record.
+type store struct {
+	s    *scene
+	seen int
+}
+
+func (r *store) Load(context.Context) (*Ledger, error) {
+	r.seen = r.s.version
+	if r.s.stored == nil {
+		return nil, nil
+	}
+	return ParseLedger(r.s.stored)
+}
+
+func (r *store) Save(_ context.Context, l *Ledger) error {
+	if r.s.saveErr != nil {
+		return r.s.saveErr
+	}
+	if r.seen != r.s.version {
+		return ErrReplaced
+	}
+	data, err := l.Marshal()
+	if err != nil {
+		return err
+	}
+	r.s.stored = data
+	r.s.version++
+	r.seen = r.s.version
+	return nil
+}
+
+func newScene(t *testing.T) *scene {
+	t.Helper()
+	s := &scene{t: t, now: start, counts: map[string]int{}, config: &Config{SMTP: SMTP{Host: "mail"}, PerHour: 4}}
+	s.world.Address = func(name string) string {
+		if name == "nobody" {
+			return ""
+		}
+		return name + "@example.org"
+	}
+	s.world.KeepTag = func(string) string { return "keep" }
+	s.replica().round() // the record begins
+	s.now = s.now.Add(time.Second)
+	return s
+}
+
+type replica struct {
+	s *scene
+	n *Notifier
+}
+
+func (s *scene) replica() *replica {
+	return &replica{s, New(Options{Config: s.config, World: func() (*World, error) { return &s.world, nil }, Mail: s, Webhooks: map[string]Channel{"chat": s}, Store: &store{s: s}, Counters: s,
+		Log: slog.New(slog.NewTextHandler(s.t.Output(), nil)), Now: func() time.Time { return s.now }})}
+}
+
+func (r *replica) round() time.Duration {
+	r.s.t.Helper()
+	after, err := r.n.Round(r.s.t.Context())
+	require.NoError(r.s.t, err)
+	return after
+}
+
+// job is an Action that stops a job, in its grace.
+func (s *scene) job(i int, owner string) *v1.Action {
+	notice, act := metav1.NewTime(s.now), metav1.NewTime(s.now.Add(4*time.Hour))
+	a := &v1.Action{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("idle-%d", i), UID: types.UID(fmt.Sprintf("a%d", i))}}
+	a.Spec = v1.ActionSpec{Do: v1.OperationStopJob, Job: &v1.Job{Object: "x", UID: types.UID(fmt.Sprintf("j%d", i)), Name: fmt.Sprintf("%s/train%d", owner, i)},
+		By: v1.Requester{Kind: v1.ByPolicy, Name: "idle"}, Reason: "its GPUs idle"}
+	a.Status = v1.ActionStatus{Phase: v1.PhaseNoticed, NoticeTime: &notice, ActTime: &act}
+	s.world.Actions = append(s.world.Actions, a)
+	return a
+}
+
+func (s *scene) end(a *v1.Action, phase v1.Phase, message string, begun bool) {
+	now := metav1.NewTime(s.now)
+	a.Status.Phase, a.Status.Message, a.Status.EndTime = phase, message, &now
+	if begun {
+		a.Status.StartTime = &now
+	}
+}
+
+// The owner gets a mail before the job is stopped, with requester, reason, time and remedy, and one when it was stopped. Each comes once.
+func TestTheOwnerIsTold(t *testing.T) {
+	s := newScene(t)
+	a := s.job(1, "ann")
+	r := s.replica()
+	r.round()
+	require.Equal(t, []string{"ann@example.org: job ann/train1 will be stopped at 2026-11-30 12:00 UTC"}, s.sent)
+	for _, part := range []string{"Reason: its GPUs idle", "Requested by: the policy idle", `add the tag "keep"`, "paictl action cancel idle-1"} {
+		require.Contains(t, s.last.Text, part)
+	}
+	r.round()
+	s.replica().round()
+	require.Len(t, s.sent, 1, "neither this one nor the next one repeats it")
+	s.now = s.now.Add(4 * time.Hour)
+	s.end(a, v1.PhaseSucceeded, "ann/train1 is being stopped", true)
+	s.replica().round()
+	require.Equal(t, "ann@example.org: job ann/train1 was stopped", s.sent[1])
+	require.Equal(t, 2, s.counts["mail sent"])
+}
+
+// A plan that is over has no notice, and its withdrawal is sent to people who got the plan's notice.
+func TestAWithdrawnPlan(t *testing.T) {
+	s := newScene(t)
+	told := s.job(1, "ann")
+	s.replica().round()
+	untold := s.job(2, "bob")
+	for _, a := range []*v1.Action{told, untold} {
+		s.end(a, v1.PhaseCanceled, "canceled: the alert has ended", false)
+	}
+	s.replica().round()
+	require.Equal(t, []string{"ann@example.org: job ann/train1 won't be stopped"}, s.sent[1:])
+	require.Contains(t, s.last.Text, "the alert has ended")
+}
+
+// Dry runs have no notices, and neither have events before the record began.
+func TestSilence(t *testing.T) {
+	s := newScene(t)
+	s.job(1, "ann").Spec.DryRun = true
+	early := metav1.NewTime(start.Add(-time.Minute))
+	s.job(2, "ann").Status.NoticeTime = &early
+	s.replica().round()
+	require.Empty(t, s.sent)
+}
+
+// Administrators and webhooks get notices about machines, and webhooks about jobs unless their events exclude them.
+func TestReceivers(t *testing.T) {
+	s := newScene(t)
+	s.config.Administrators = []string{"ops@example.org"}
+	s.config.Webhooks = []Webhook{{Name: "chat", Events: []Subject{SubjectMachines}}}
+	a := s.job(1, "ann")
+	a.Spec.Do, a.Spec.Job, a.Spec.Machine = v1.OperationDrain, nil, &v1.Machine{Name: "n1"}
+	s.end(a, v1.PhaseRefused, "2 of 20 machines are out of service", false)
+	s.job(2, "bob")
+	s.replica().round()
+	require.ElementsMatch(t, []string{
+		": drain of n1: Refused", "ops@example.org: drain of n1: Refused", "bob@example.org: job bob/train2 will be stopped at 2026-11-30 12:00 UTC",
+	}, s.sent)
+	require.Equal(t, map[string]int{"mail sent": 2, "chat sent": 1}, s.counts)
+}
+
+// Someone without an address is skipped and counted once.
+func TestPeopleWithoutAnAddress(t *testing.T) {
+	s := newScene(t)
+	s.job(1, "nobody")
+	s.replica().round()
+	s.replica().round()
+	require.Empty(t, s.sent)
+	require.Equal(t, map[string]int{"mail skipped": 1}, s.counts)
+}
+
+// If a mail server is away for hours, all mails are sent later. It is tried seldom.
+func TestAMailServerThatIsAway(t *testing.T) {
+	for name, cause := range map[string]func(*scene, error){
+		"no connection":       func(s *scene, err error) { s.down = err },
+		"a broken connection": func(s *scene, err error) { s.answer = err },
+		"a refused message": func(s *scene, err error) {
+			if s.answer = nil; err != nil {
+				s.answer = fmt.Errorf("%w: %w", ErrRefused, err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t)
+			cause(s, errors.New("away"))
+			s.job(1, "ann")
+			s.job(2, "bob")
+			r := s.replica()
+			for end := s.now.Add(3 * time.Hour); s.now.Before(end); {
+				s.now = s.now.Add(r.round())
+				if s.failures == 5 {
+					r = s.replica() // a restart doesn't lose notices
+				}
+			}
+			require.Empty(t, s.sent)
+			require.Less(t, s.failures, 50)
+			cause(s, nil)
+			s.now = s.now.Add(lastBackoff)
+			r.round()
+			require.Len(t, s.sent, 2)
+			r.round()
+			require.Len(t, s.sent, 2)
+		})
+	}
+}
+
+// After a day a notice is given up, and counted.
+func TestANoticeThatCantBeSentIsGivenUp(t *testing.T) {
+	s := newScene(t)
+	s.down = errors.New("away")
+	s.job(1, "ann")
+	r := s.replica()
+	r.round()
+	s.now = s.now.Add(tellWithin + time.Minute)
+	r.round()
+	s.down = nil
+	s.now = s.now.Add(lastBackoff)
+	r.round()
+	require.Empty(t, s.sent)
+	require.Equal(t, map[string]int{"mail lost": 1}, s.counts)
+}
+
+type killed struct{}
+
+// A handler that is killed between a message and its record sends it again, and not endlessly.
+func TestKilledBetweenSendAndRecord(t *testing.T) {
+	s := newScene(t)
+	s.job(1, "ann")
+	s.killed = func() { panic(killed{}) }
+	for range 3 * mostTries {
+		func() {
+			defer func() {
+				if r := recover(); r != nil {
+					require.IsType(t, killed{}, r)
+				}
+			}()
+			s.replica().round()
+		}()
+		s.now = s.now.Add(time.Hour)
+	}
+	require.Len(t, s.sent, mostTries)
+	s = newScene(t)
+	s.job(1, "ann")
+	once := true
+	s.killed = func() {
+		if once {
+			once = false
+			panic(killed{})
+		}
+	}
+	require.Panics(t, func() { s.replica().round() })
+	r := s.replica()
+	r.round()
+	r.round()
+	require.Len(t, s.sent, 2)
+}
+
+// A message whose arrival is unknown is sent again, with a pause, and not endlessly.
+func TestUnknownArrival(t *testing.T) {
+	s := newScene(t)
+	s.job(1, "ann")
+	s.answer = fmt.Errorf("%w: x", ErrUnknown)
+	r := s.replica()
+	for end := s.now.Add(20 * time.Hour); s.now.Before(end); {
+		s.now = s.now.Add(r.round())
+	}
+	require.Len(t, s.sent, mostTries)
+	require.Equal(t, 1, s.counts["mail lost"])
+}
+
+// Nothing is sent if the record can't be written before, and a message isn't sent again if it can't be written after.
+func TestTheRecordCantBeWritten(t *testing.T) {
+	s := newScene(t)
+	s.job(1, "ann")
+	r := s.replica()
+	s.saveErr = errors.New("the API server is away")
+	_, err := r.n.Round(t.Context())
+	require.ErrorContains(t, err, "away")
+	require.Empty(t, s.sent)
+	s.saveErr = nil
+	s.killed = func() { s.saveErr = errors.New("the API server is away") }
+	_, err = r.n.Round(t.Context())
+	require.ErrorContains(t, err, "away")
+	require.Len(t, s.sent, 1)
+	s.saveErr = nil
+	r.round()
+	s.replica().round()
+	require.Len(t, s.sent, 1)
+}
+
+// Of two replicas that both believe to lead, one sends.
+func TestTwoReplicas(t *testing.T) {
+	s := newScene(t)
+	a, b := s.replica(), s.replica()
+	a.round()
+	b.round()
+	s.job(1, "ann")
+	a.round()
+	_, err := b.n.Round(t.Context())
+	require.ErrorIs(t, err, ErrReplaced)
+	b.round()
+	require.Len(t, s.sent, 1)
+}
+
+// Of a flood, a person gets a few mails and one digest an hour; the record stays small.
+func TestAFlood(t *testing.T) {
+	s := newScene(t)
+	for i := range 1000 {
+		s.job(i, "ann")
+	}
+	s.job(2000, "bob")
+	r := s.replica()
+	r.round()
+	require.Len(t, s.sent, 5)
+	require.Contains(t, s.sent, "bob@example.org: job bob/train2000 will be stopped at 2026-11-30 12:00 UTC")
+	require.Contains(t, s.sent, "ann@example.org: 997 notices")
+	require.Less(t, len(s.stored), 200<<10)
+	s.job(3000, "ann")
+	s.job(3001, "ann")
+	after := r.round()
+	require.Len(t, s.sent, 5)
+	require.Positive(t, after)
+	s.now = s.now.Add(59 * time.Minute)
+	r.round()
+	require.Len(t, s.sent, 5)
+	s.now = s.now.Add(2 * time.Minute)
+	r.round()
+	require.Len(t, s.sent, 7)
+}
+
+// A digest is bounded, and says how many it leaves out.
+func TestADigest(t *testing.T) {
+	s := newScene(t)
+	s.config.PerHour = 1
+	for i := range 500 {
+		s.job(i, "ann")
+	}
+	s.replica().round()
+	require.Len(t, s.sent, 1)
+	require.Less(t, len(s.last.Text), mostText)
+	require.Equal(t, mostDigest, strings.Count(s.last.Text, "\n- "))
+	require.Contains(t, s.last.Text, "and 400 more")
+}
+
+// More notices than the record holds move its beginning: none is sent twice.
+func TestARecordThatIsFull(t *testing.T) {
+	l := NewLedger(start)
+	for i := range mostEntries + 500 {
+		n := Notice{ID: fmt.Sprint(i), To: Receiver{Person: "ann"}, At: start.Add(time.Duration(i) * time.Second)}
+		l.finish(&n, ResultSent, start)
+	}
+	require.True(t, l.prune(start.Add(2*time.Hour)))
+	require.Less(t, len(l.Entries), mostEntries)
+	data, err := l.Marshal()
+	require.NoError(t, err)
+	require.Less(t, len(data), 600<<10)
+	for i := range mostEntries + 500 {
+		require.Empty(t, l.due([]Notice{{ID: fmt.Sprint(i), To: Receiver{Person: "ann"}, At: start.Add(time.Duration(i) * time.Second)}}))
+	}
+	l.prune(start.Add(100 * time.Hour))
+	require.Empty(t, l.Entries)
+}
+
+// The owner gets mails about the changes of state that the job file selects, and about no others.
+func TestChangesOfState(t *testing.T) {
+	all := jobv1.NotifyStates()
+	for name, c := range map[string]struct {
+		job  Job
+		want string
+		text string
+	}{
+		"runs":           {Job{Notify: all, State: "running", Started: start.Add(time.Minute)}, "job ann/train has started", "08:01"},
+		"runs, unasked":  {Job{Notify: []jobv1.NotifyState{"failed"}, State: "running", Started: start.Add(time.Minute)}, "", ""},
+		"waits":          {Job{Notify: all, State: "waiting"}, "", ""},
+		"succeeded":      {Job{Notify: all, State: "succeeded", Started: start, Completed: start.Add(time.Minute)}, "job ann/train succeeded", "asks for it"},
+		"failed":         {Job{Notify: all, State: "failed", Completed: start.Add(time.Minute), Why: "out of\nmemory"}, "job ann/train failed", "Reason: out of memory\n"},
+		"failed unasked": {Job{Notify: []jobv1.NotifyState{"succeeded", "running"}, State: "failed", Started: start, Completed: start.Add(time.Minute)}, "", ""},
+		"stopped":        {Job{Notify: all, State: "stopped", Completed: start.Add(time.Minute), Stopped: "maintenance"}, "job ann/train was stopped", "Reason: maintenance"},
+		"retried":        {Job{Notify: all, State: "running", Started: start, Retries: 2, Retried: start.Add(time.Minute), Why: "x"}, "job ann/train is retried", "This is retry 2."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t)
+			s.now = s.now.Add(2 * time.Minute)
+			c.job.UID, c.job.User, c.job.Name = "j", "ann", "train"
+			s.world.Jobs = []Job{c.job}
+			r := s.replica()
+			r.round()
+			r.round()
+			if c.want == "" {
+				require.Empty(t, s.sent)
+				return
+			}
+			require.Equal(t, []string{"ann@example.org: " + c.want}, s.sent)
+			require.Contains(t, s.last.Text, c.text)
+		})
+	}
+}
+
+// A job that a rule has stopped has one notice, with the rule.
+func TestAStoppedJobIsToldOnce(t *testing.T) {
+	s := newScene(t)
+	a := s.job(1, "ann")
+	s.end(a, v1.PhaseSucceeded, "", true)
+	s.world.Jobs = []Job{{UID: a.Spec.Job.UID, User: "ann", Name: "train1", Notify: jobv1.NotifyStates(), State: "stopped", Completed: s.now}}
+	s.replica().round()
+	require.Equal(t, []string{"ann@example.org: job ann/train1 was stopped"}, s.sent)
+}
+
+// Names and reasons that people wrote stay one line, and change neither the direction of the text nor its structure.
+func TestHostileNames(t *testing.T) {
+	s := newScene(t)
+	a := s.job(1, "ann")
+	a.Spec.Job.Name = "ann/x\r\nBcc: eve@example.org\u202e\u2028y"
+	a.Spec.Reason = "r\n\nTo keep the job, send your password to eve@example.org\x1b[2J"
+	s.replica().round()
+	require.Equal(t, "ann@example.org: job ann/x Bcc: eve@example.org y will be stopped at 2026-11-30 12:00 UTC", s.sent[0])
+	assert.Contains(t, s.last.Text, "Reason: r To keep the job, send your password to eve@example.org [2J\n")
+	assert.NotContains(t, s.last.Text, "\x1b")
+}
+
+// Run looks again when the world changes, and ends with its context.
+func TestRun(t *testing.T) {
+	s := newScene(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	sent := make(chan struct{}, 1)
+	s.killed = func() { sent <- struct{}{} }
+	touched := make(chan struct{}, 1)
+	looked := make(chan struct{}, 100)
+	n := New(Options{Config: s.config, World: func() (*World, error) {
+		select {
+		case looked <- struct{}{}:
+		default:
+		}
+		w := s.world
+		return &w, nil
+	}, Mail: s, Store: &store{s: s}, Counters: s, Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return s.now }})
+	done := make(chan struct{})
+	s.job(1, "ann")
+	go func() { defer close(done); n.Run(ctx, touched) }()
+	<-sent
+	<-looked
+	touched <- struct{}{}
+	<-looked
+	cancel()
+	<-done
+}

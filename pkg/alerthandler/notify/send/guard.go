@@ -1,0 +1,55 @@
+package send
+
+import (
+	"fmt"
+	"net/netip"
+	"syscall"
+)
+
+// inside are networks that no server of the Internet has: they lead to this machine, the cluster, the site, or into one of them through a
+// translation of addresses.
+func inside() []netip.Prefix {
+	var out []netip.Prefix
+	for _, text := range []string{
+		"0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24", "192.0.2.0/24", "192.168.0.0/16",
+		"198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/4", "240.0.0.0/4",
+		"::/96", "::1/128", "64:ff9b::/96", "64:ff9b:1::/48", "100::/64", "2001::/32", "2001:db8::/32", "2002::/16", "fc00::/7", "fe80::/10", "fec0::/10", "ff00::/8",
+	} {
+		out = append(out, netip.MustParsePrefix(text))
+	}
+	return out
+}
+
+// guard refuses connections to addresses inside, except in allowed networks. Its check gets the address that a name was resolved to, for each
+// connection, so neither a redirect nor a changed answer of DNS avoids it.
+type guard struct {
+	inside, allowed []netip.Prefix
+}
+
+// control is a net.Dialer's Control.
+func (g *guard) control(_, address string, _ syscall.RawConn) error {
+	ap, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return fmt.Errorf("the address can't be checked: %w", err)
+	}
+	return g.check(ap.Addr())
+}
+
+// check returns an error for an address inside. Loopback and link-local addresses, which cloud providers serve credentials on, can't be allowed.
+func (g *guard) check(a netip.Addr) error {
+	a = a.Unmap().WithZone("")
+	if a.IsLoopback() || a.IsLinkLocalUnicast() || a.IsUnspecified() || a.IsMulticast() {
+		return fmt.Errorf("%s is refused: a webhook may not reach the machine itself", a)
+	}
+	for _, p := range g.allowed {
+		if p.Contains(a) {
+			return nil
+		}
+	}
+	for _, p := range g.inside {
+		if p.Contains(a) {
+			return fmt.Errorf("%s is refused: it is inside the cluster or the site, and notifications.webhookNetworks doesn't allow it", a)
+		}
+	}
+	return nil
+}

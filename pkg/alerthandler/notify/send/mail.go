@@ -1,0 +1,195 @@
+// Package send implements the channels of notifications: mail by SMTP, and webhooks.
+// In: the configuration, messages. Out: connections to a mail server and to chats.
+//
+// Errors and logs never have passwords or the addresses of webhooks, which are secrets.
+package send
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/wneessen/go-mail"
+	"github.com/wneessen/go-mail/smtp"
+
+	"github.com/openpai/paictl/pkg/alerthandler/notify"
+	"github.com/openpai/paictl/pkg/alerthandler/policy"
+)
+
+const (
+	// timeout bounds the connection to a server, and each message.
+	timeout = 15 * time.Second
+	// closing is the reply of a mail server that closes the connection.
+	closing = 421
+)
+
+// Mail sends mail through one server.
+type Mail struct {
+	c       notify.SMTP
+	timeout time.Duration
+}
+
+// NewMail returns the channel of a checked configuration.
+func NewMail(c *notify.SMTP) *Mail { return &Mail{c: *c, timeout: timeout} }
+
+func (m *Mail) tls() (*tls.Config, error) {
+	out := &tls.Config{ServerName: m.c.Host, MinVersion: tls.VersionTLS12}
+	if m.c.CA != "" {
+		out.RootCAs = x509.NewCertPool()
+		if !out.RootCAs.AppendCertsFromPEM([]byte(m.c.CA)) {
+			return nil, errors.New("smtp.ca has no certificate")
+		}
+	}
+	return out, nil
+}
+
+// Open connects, encrypts and logs in.
+func (m *Mail) Open(ctx context.Context) (notify.Session, error) {
+	config, err := m.tls()
+	if err != nil {
+		return nil, err
+	}
+	s := &mailSession{from: m.c.From}
+	options := []mail.Option{
+		mail.WithPort(m.c.Port), mail.WithTimeout(m.timeout), mail.WithTLSConfig(config), mail.WithTLSPolicy(mail.TLSMandatory),
+		mail.WithHELO(domain(m.c.From)), mail.WithDialContextFunc(m.dial(s, config)),
+	}
+	switch m.c.TLS {
+	case notify.TLSImplicit:
+		options = append(options, mail.WithSSL())
+	case notify.TLSNone:
+		options = append(options, mail.WithTLSPolicy(mail.NoTLS))
+	}
+	if m.c.Username != "" {
+		options = append(options, mail.WithSMTPAuthCustom(&login{user: m.c.Username, password: m.c.Password.Reveal(), host: m.c.Host}))
+	}
+	if s.client, err = mail.NewClient(m.c.Host, options...); err != nil {
+		return nil, fmt.Errorf("the mail server %s: %w", m.c.Host, err)
+	}
+	defer context.AfterFunc(ctx, s.drop)()
+	if err := s.client.DialWithContext(ctx); err != nil {
+		s.drop()
+		return nil, fmt.Errorf("connect to the mail server %s: %w", net.JoinHostPort(m.c.Host, strconv.Itoa(m.c.Port)), plain(err))
+	}
+	return s, nil
+}
+
+// dial connects with a deadline, because a server that never greets would otherwise block forever. The connection is closed when ctx ends.
+func (m *Mail) dial(s *mailSession, config *tls.Config) mail.DialContextFunc {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := (&net.Dialer{}).DialContext(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		s.mu.Lock()
+		s.raw = conn
+		s.mu.Unlock()
+		if err := conn.SetDeadline(time.Now().Add(m.timeout)); err != nil {
+			return nil, err
+		}
+		if m.c.TLS != notify.TLSImplicit {
+			return conn, nil
+		}
+		secured := tls.Client(conn, config)
+		return secured, secured.HandshakeContext(ctx)
+	}
+}
+
+type mailSession struct {
+	client *mail.Client
+	from   string
+
+	mu  sync.Mutex
+	raw net.Conn
+}
+
+// Send sends one mail.
+func (s *mailSession) Send(ctx context.Context, address string, m *notify.Message) error {
+	out := mail.NewMsg(mail.WithNoDefaultUserAgent())
+	if err := out.From(s.from); err != nil {
+		return fmt.Errorf("the sender: %w", err)
+	}
+	if err := out.To(address); err != nil {
+		return fmt.Errorf("%w: the address is not valid", notify.ErrRefused)
+	}
+	out.Subject(policy.OneLine(m.Subject, 200))
+	out.SetMessageIDWithValue(m.ID + "@" + domain(s.from))
+	out.SetDateWithValue(time.Now())
+	out.SetGenHeader("Auto-Submitted", "auto-generated") // so that no absence notice answers it
+	out.SetBodyString(mail.TypeTextPlain, m.Text)
+	stop := context.AfterFunc(ctx, s.drop)
+	defer stop()
+	err := s.client.Send(out)
+	var failed *mail.SendError
+	switch {
+	case err == nil, out.IsDelivered():
+		return nil
+	case !errors.As(err, &failed) || failed.Reason == mail.ErrConnCheck || failed.ErrorCode() == closing:
+		return plain(err)
+	case failed.ErrorCode() != 0:
+		return fmt.Errorf("%w: %w", notify.ErrRefused, plain(err))
+	case failed.Reason == mail.ErrSMTPDataClose:
+		return fmt.Errorf("%w: %w", notify.ErrUnknown, plain(err))
+	}
+	return plain(err)
+}
+
+func (s *mailSession) drop() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.raw != nil {
+		_ = s.raw.Close()
+	}
+}
+
+// Close says goodbye.
+func (s *mailSession) Close() {
+	_ = s.client.Close()
+	s.drop()
+}
+
+func domain(address string) string { return address[strings.LastIndexByte(address, '@')+1:] }
+
+// plain bounds the text of a server, and makes one line of it.
+func plain(err error) error { return errors.New(policy.OneLine(err.Error(), 300)) }
+
+// login logs in by the first mechanism that the server offers. The password is sent over an encrypted connection only.
+type login struct {
+	user, password, host string
+	chosen               smtp.Auth
+}
+
+var errNoLogin = errors.New("the server offers none of the ways to log in that are known: PLAIN, LOGIN, SCRAM-SHA-256, CRAM-MD5")
+
+// Start begins a login.
+func (l *login) Start(server *smtp.ServerInfo) (proto string, toServer []byte, err error) {
+	if !server.TLS {
+		return "", nil, errors.New("the connection isn't encrypted, and the password isn't sent without")
+	}
+	switch offers := func(name string) bool { return slices.Contains(server.Auth, name) }; {
+	case offers("PLAIN"):
+		l.chosen = smtp.PlainAuth("", l.user, l.password, l.host, false)
+	case offers("LOGIN"):
+		l.chosen = smtp.LoginAuth(l.user, l.password, l.host, false)
+	case offers("SCRAM-SHA-256"):
+		l.chosen = smtp.ScramSHA256Auth(l.user, l.password)
+	case offers("CRAM-MD5"):
+		l.chosen = smtp.CRAMMD5Auth(l.user, l.password)
+	default:
+		return "", nil, errNoLogin
+	}
+	return l.chosen.Start(server)
+}
+
+// Next answers the server.
+func (l *login) Next(fromServer []byte, more bool) ([]byte, error) {
+	return l.chosen.Next(fromServer, more)
+}

@@ -1,0 +1,223 @@
+package send
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"os"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/openpai/paictl/pkg/alerthandler/notify"
+	"github.com/openpai/paictl/pkg/secret"
+)
+
+var hello = &notify.Message{ID: "0123456789abcdef", Subject: `job ann/<!channel> [x](http://evil) was stopped`, Text: "The job ended.\n\nReason: <at user_id=\"all\"></at> & more\n"}
+
+var update = flag.Bool("update", false, "write the golden files")
+
+// open reaches this machine, which the tests' servers are on.
+func open() *guard { return &guard{} }
+
+func hook(t *testing.T, kind notify.Type, url string) *Webhook {
+	t.Helper()
+	w, err := newWebhook(&notify.Webhook{Name: "chat", Type: kind, SecretURL: secret.String(url)}, "", open(), time.Second)
+	require.NoError(t, err)
+	w.client.Transport.(*http.Transport).DialContext = (&net.Dialer{}).DialContext
+	return w
+}
+
+// Each chat gets its form of body, in fields that don't interpret texts of people.
+func TestBodies(t *testing.T) {
+	for _, kind := range notify.Types() {
+		t.Run(string(kind), func(t *testing.T) {
+			var got map[string]any
+			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				assert.Equal(t, http.MethodPost, r.Method)
+				assert.Equal(t, "application/json", r.Header.Get("Content-Type"))
+				assert.Equal(t, hello.ID, r.Header.Get("Idempotency-Key"))
+				assert.NoError(t, json.NewDecoder(r.Body).Decode(&got))
+				_, _ = io.WriteString(w, `{"code":0,"errcode":0}`)
+			}))
+			defer s.Close()
+			require.NoError(t, hook(t, kind, s.URL+"/token").Send(t.Context(), "", hello))
+			text, err := json.MarshalIndent(got, "", "  ")
+			require.NoError(t, err)
+			golden(t, string(kind)+".json", string(text)+"\n")
+		})
+	}
+}
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	file := "testdata/" + name
+	if *update {
+		require.NoError(t, os.MkdirAll("testdata", 0o755))
+		require.NoError(t, os.WriteFile(file, []byte(got), 0o644))
+	}
+	want, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Equal(t, string(want), got)
+}
+
+// Signatures of Feishu and DingTalk cover the time and the secret.
+func TestSignatures(t *testing.T) {
+	w := hook(t, notify.TypeDingTalk, "https://oapi.example.org/robot/send?access_token=x")
+	w.c.SigningSecret, w.now = "SEC1", func() time.Time { return time.UnixMilli(1_700_000_000_123) }
+	address, _, err := w.request(hello)
+	require.NoError(t, err)
+	require.Equal(t, "https://oapi.example.org/robot/send?access_token=x&sign=LtwRhnP04fXYO09uCgUpnz%2F3dV0OxcApXKnTCuuaVBQ%3D&timestamp=1700000000123", address)
+	w.c.Type = notify.TypeFeishu
+	_, body, err := w.request(hello)
+	require.NoError(t, err)
+	var got map[string]any
+	require.NoError(t, json.Unmarshal(body, &got))
+	require.Equal(t, "1700000000", got["timestamp"])
+	require.Equal(t, "s3Va4ru9IQUY6HTJcYx7OEVyXl0V0S/y32v4ZbfOHCI=", got["sign"])
+}
+
+// A server that refuses, answers with an error, or too much, is an error without its address, which is a secret.
+func TestFailures(t *testing.T) {
+	for name, c := range map[string]struct {
+		kind    notify.Type
+		answer  func(http.ResponseWriter)
+		want    error
+		message string
+	}{
+		"an error":             {notify.TypeGeneric, func(w http.ResponseWriter) { w.WriteHeader(http.StatusNotFound) }, notify.ErrRefused, "chat answered 404"},
+		"an error of DingTalk": {notify.TypeDingTalk, func(w http.ResponseWriter) { _, _ = io.WriteString(w, `{"errcode":310000,"errmsg":"token TOKEN"}`) }, notify.ErrRefused, "the code 310000"},
+		"an error of Feishu":   {notify.TypeFeishu, func(w http.ResponseWriter) { _, _ = io.WriteString(w, `{"code":19021}`) }, notify.ErrRefused, "the code 19021"},
+		"a page":               {notify.TypeFeishu, func(w http.ResponseWriter) { _, _ = io.WriteString(w, "<html>") }, notify.ErrRefused, "not JSON"},
+		"an endless answer": {notify.TypeGeneric, func(w http.ResponseWriter) {
+			for range 1000 {
+				_, _ = w.Write(make([]byte, 4096))
+			}
+		}, nil, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { c.answer(w) }))
+			defer s.Close()
+			err := hook(t, c.kind, s.URL+"/TOKEN").Send(t.Context(), "", hello)
+			require.ErrorIs(t, err, c.want)
+			if err != nil {
+				require.ErrorContains(t, err, c.message)
+				require.NotContains(t, err.Error(), "TOKEN")
+			}
+		})
+	}
+}
+
+// A server that never answers costs a bounded time, and the message may have arrived.
+func TestAServerThatNeverAnswers(t *testing.T) {
+	var lc net.ListenConfig
+	l, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	w := hook(t, notify.TypeGeneric, "http://"+l.Addr().String()+"/TOKEN")
+	w.client.Timeout = 50 * time.Millisecond
+	err = w.Send(t.Context(), "", hello)
+	require.ErrorIs(t, err, notify.ErrUnknown)
+	require.NotContains(t, err.Error(), "TOKEN")
+	l.Close()
+	err = w.Send(t.Context(), "", hello)
+	require.Error(t, err)
+	require.NotErrorIs(t, err, notify.ErrUnknown, "nothing was sent")
+	require.NotContains(t, err.Error(), "TOKEN")
+}
+
+// Neither an address inside, nor a name that leads to one, nor a redirect reaches a server inside. Variables of the environment set no proxy.
+func TestInsideIsRefusedAtEachConnection(t *testing.T) {
+	var reached atomic.Int64
+	inner := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached.Add(1) }))
+	defer inner.Close()
+	t.Setenv("HTTP_PROXY", inner.URL)
+	port := inner.URL[strings.LastIndex(inner.URL, ":"):]
+	for _, url := range []string{inner.URL + "/TOKEN", "http://localhost" + port + "/TOKEN", "http://[::ffff:127.0.0.1]" + port + "/TOKEN"} {
+		w, err := NewWebhook(&notify.Webhook{Name: "chat", Type: notify.TypeGeneric, SecretURL: secret.String(url)}, &notify.Config{})
+		require.NoError(t, err)
+		err = w.Send(t.Context(), "", hello)
+		require.ErrorContains(t, err, "is refused")
+		require.NotContains(t, err.Error(), "TOKEN")
+	}
+	require.Zero(t, reached.Load())
+
+	// The first server counts as outside; all others are checked.
+	outer := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, inner.URL+"/other", http.StatusTemporaryRedirect)
+	}))
+	defer outer.Close()
+	w, err := newWebhook(&notify.Webhook{Name: "chat", Type: notify.TypeGeneric, SecretURL: secret.String(outer.URL + "/TOKEN")}, "", &guard{inside: inside()}, time.Second)
+	require.NoError(t, err)
+	transport := w.client.Transport.(*http.Transport)
+	guarded := transport.DialContext
+	transport.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+		if address == strings.TrimPrefix(outer.URL, "http://") {
+			return (&net.Dialer{}).DialContext(ctx, network, address)
+		}
+		return guarded(ctx, network, address)
+	}
+	err = w.Send(t.Context(), "", hello)
+	require.ErrorContains(t, err, "127.0.0.1 is refused")
+	require.NotContains(t, err.Error(), "TOKEN")
+	require.Zero(t, reached.Load())
+}
+
+// Redirects are few, forward the message, and don't have the address of the first server.
+func TestRedirects(t *testing.T) {
+	var last http.Header
+	mux := http.NewServeMux()
+	mux.HandleFunc("/keeps", func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, "/end", http.StatusPermanentRedirect)
+	})
+	mux.HandleFunc("/loses", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/end", http.StatusFound) })
+	mux.HandleFunc("/loops", func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, "/loops", http.StatusTemporaryRedirect)
+	})
+	mux.HandleFunc("/end", func(_ http.ResponseWriter, r *http.Request) {
+		last = r.Header.Clone()
+		body, err := io.ReadAll(r.Body)
+		assert.NoError(t, err)
+		assert.Contains(t, string(body), hello.ID)
+	})
+	s := httptest.NewServer(mux)
+	defer s.Close()
+	require.NoError(t, hook(t, notify.TypeGeneric, s.URL+"/keeps").Send(t.Context(), "", hello))
+	require.Empty(t, last.Get("Referer"))
+	require.ErrorContains(t, hook(t, notify.TypeGeneric, s.URL+"/loses").Send(t.Context(), "", hello), "doesn't forward")
+	require.ErrorContains(t, hook(t, notify.TypeGeneric, s.URL+"/loops").Send(t.Context(), "", hello), "more than 3 redirects")
+}
+
+// A configured proxy is used, and addresses inside are refused with it, too.
+func TestAProxy(t *testing.T) {
+	var asked atomic.Value
+	proxy := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { asked.Store(r.URL.Host) }))
+	defer proxy.Close()
+	send := func(url string) error {
+		w, err := NewWebhook(&notify.Webhook{Name: "chat", Type: notify.TypeGeneric, SecretURL: secret.String(url)}, &notify.Config{WebhookProxy: proxy.URL})
+		require.NoError(t, err)
+		return w.Send(t.Context(), "", hello)
+	}
+	require.NoError(t, send("http://chat.example.org/x"))
+	require.Equal(t, "chat.example.org", asked.Load())
+	require.ErrorContains(t, send("http://10.0.0.1/x"), "is refused")
+}
+
+// An allowed network is reached, and no other.
+func TestAllowedNetworks(t *testing.T) {
+	w, err := NewWebhook(&notify.Webhook{Name: "chat", Type: notify.TypeGeneric, SecretURL: "https://chat.example.org"}, &notify.Config{WebhookNetworks: []string{"10.20.0.0/16"}})
+	require.NoError(t, err)
+	require.NotNil(t, w)
+	_, err = NewWebhook(&notify.Webhook{}, &notify.Config{WebhookNetworks: []string{"x"}})
+	require.Error(t, err)
+	require.NoError(t, (&guard{inside: inside(), allowed: []netip.Prefix{netip.MustParsePrefix("10.20.0.0/16")}}).check(netip.MustParseAddr("10.20.1.1")))
+}

@@ -1,0 +1,162 @@
+package notify
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/openpai/paictl/pkg/alerthandler/policy"
+	v1 "github.com/openpai/paictl/pkg/alerthandler/v1"
+	jobv1 "github.com/openpai/paictl/pkg/job/v1"
+	"github.com/openpai/paictl/pkg/ui/plural"
+)
+
+const (
+	// mostDigest bounds the notices that a digest lists; it counts the others.
+	mostDigest = 100
+	// mostText bounds a message, in bytes: Feishu and DingTalk accept 20 KB.
+	mostText = 15_000
+)
+
+// line makes one line of a text that people wrote.
+func line(text string) string { return policy.OneLine(text, 500) }
+
+// owner divides OWNER/NAME.
+func owner(j *v1.Job) (owner, name string) {
+	owner, name, ok := strings.Cut(j.Name, "/")
+	if !ok {
+		return "", j.Name
+	}
+	return owner, name
+}
+
+func at(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") }
+
+// subject begins with the cluster's name, if it has one.
+func (c *Config) subject(format string, args ...any) string {
+	text := fmt.Sprintf(format, args...)
+	if c.Cluster != "" {
+		text = "[" + c.Cluster + "] " + text
+	}
+	return policy.OneLine(text, 200)
+}
+
+// by names the requester of an Action.
+func by(a *v1.Action) string {
+	if a.Spec.By.Kind == v1.ByPolicy {
+		return "the policy " + line(a.Spec.By.Name)
+	}
+	return "the administrator " + line(a.Spec.By.Name)
+}
+
+func paragraphs(list ...string) string {
+	list = slices.DeleteFunc(list, func(p string) bool { return p == "" })
+	return strings.Join(list, "\n\n") + "\n"
+}
+
+// planned says before an operation what is to happen, and how to prevent it.
+func (c *Config) planned(a *v1.Action, w *World) Notice {
+	when := at(a.Status.ActTime.Time)
+	if a.Spec.Job == nil {
+		return Notice{Subject: c.subject("%s of %s at %s", a.Spec.Do, line(a.Spec.Target()), when), Text: paragraphs(
+			fmt.Sprintf("The operation %s is planned for %s at %s.", a.Spec.Do, line(a.Spec.Target()), when),
+			fmt.Sprintf("Reason: %s\nRequested by: %s", line(a.Spec.Reason), by(a)),
+			"To prevent it, cancel it before then: paictl action cancel "+a.Name)}
+	}
+	keep := ""
+	if a.Spec.By.Kind == v1.ByPolicy {
+		if tag := w.KeepTag(a.Spec.By.Name); tag != "" {
+			keep = fmt.Sprintf("To keep the job, add the tag %q to it before then.", line(tag))
+		}
+	}
+	return Notice{Subject: c.subject("job %s will be stopped at %s", line(a.Spec.Job.Name), when), Text: paragraphs(
+		fmt.Sprintf("The job %s will be stopped at %s.", line(a.Spec.Job.Name), when),
+		fmt.Sprintf("Reason: %s\nRequested by: %s", line(a.Spec.Reason), by(a)), keep,
+		"An administrator can also cancel this: paictl action cancel "+a.Name)}
+}
+
+// stopped says that a job was stopped.
+func (c *Config) stopped(a *v1.Action) Notice {
+	_, name := owner(a.Spec.Job)
+	return Notice{Subject: c.subject("job %s was stopped", line(a.Spec.Job.Name)), Text: paragraphs(
+		fmt.Sprintf("The job %s was stopped at %s.", line(a.Spec.Job.Name), at(a.Status.StartTime.Time)),
+		fmt.Sprintf("Reason: %s\nRequested by: %s", line(a.Spec.Reason), by(a)),
+		"The page of the job and \"paictl job why "+line(name)+"\" show this reason, too.")}
+}
+
+// kept says that a job won't be stopped after all.
+func (c *Config) kept(a *v1.Action) Notice {
+	target := line(a.Spec.Target())
+	return Notice{Subject: c.subject("job %s won't be stopped", target), Text: paragraphs(
+		fmt.Sprintf("The job %s won't be stopped: %s.", target, strings.TrimSuffix(line(a.Status.Message), ".")))}
+}
+
+// result says how an operation on a machine ended.
+func (c *Config) result(a *v1.Action) Notice {
+	target := line(a.Spec.Target())
+	return Notice{Subject: c.subject("%s of %s: %s", a.Spec.Do, target, a.Status.Phase), Text: paragraphs(
+		fmt.Sprintf("The operation %s of %s: %s.", a.Spec.Do, target, strings.ToLower(string(a.Status.Phase))), "Result: "+line(a.Status.Message),
+		fmt.Sprintf("Reason: %s\nRequested by: %s\nAction: %s", line(a.Spec.Reason), by(a), a.Name))}
+}
+
+func (j *Job) title() string { return line(j.User + "/" + j.Name) }
+
+// footer explains why a mail comes.
+const footer = "You get this message because the job file asks for it (extras.jobStatusChangeNotification)."
+
+func (c *Config) ended(j *Job) Notice {
+	verb := map[jobv1.NotifyState]string{jobv1.NotifySucceeded: "succeeded", jobv1.NotifyFailed: "failed", jobv1.NotifyStopped: "was stopped"}[j.State]
+	why := ""
+	if text := line(j.Why); text != "" && j.State == jobv1.NotifyFailed {
+		why = "Reason: " + text
+	}
+	if text := line(j.Stopped); text != "" && j.State == jobv1.NotifyStopped {
+		why = "Reason: " + text
+	}
+	return Notice{Subject: c.subject("job %s %s", j.title(), verb), Text: paragraphs(fmt.Sprintf("The job %s %s at %s.", j.title(), verb, at(j.Completed)), why, footer)}
+}
+
+func (c *Config) retried(j *Job) Notice {
+	why := ""
+	if text := line(j.Why); text != "" {
+		why = "Reason: " + text
+	}
+	return Notice{Subject: c.subject("job %s is retried", j.title()), Text: paragraphs(
+		fmt.Sprintf("The job %s is retried since %s. This is retry %d.", j.title(), at(j.Retried), j.Retries), why, footer)}
+}
+
+func (c *Config) running(j *Job) Notice {
+	return Notice{Subject: c.subject("job %s has started", j.title()), Text: paragraphs(fmt.Sprintf("The job %s has started at %s.", j.title(), at(j.Started)), footer)}
+}
+
+// message is the text of a Batch: the notice, or a digest that lists the subjects.
+func (c *Config) message(b *Batch) *Message {
+	m := &Message{ID: b.Notices[0].key()}
+	if len(b.Notices) == 1 {
+		m.Subject, m.Text = b.Notices[0].Subject, bounded(b.Notices[0].Text)
+		return m
+	}
+	m.Subject = c.subject("%s", plural.Of(len(b.Notices), "notice"))
+	var text strings.Builder
+	fmt.Fprintf(&text, "%s within a short time. One message has them all, because each receiver gets at most %s an hour.\n\n", plural.Of(len(b.Notices), "notice"), plural.Of(c.PerHour, "message"))
+	prefix := "[" + c.Cluster + "] "
+	for i := range b.Notices {
+		entry := fmt.Sprintf("- %s: %s\n", at(b.Notices[i].At), strings.TrimPrefix(b.Notices[i].Subject, prefix))
+		if i == mostDigest || text.Len()+len(entry) > mostText-100 {
+			fmt.Fprintf(&text, "\nand %d more\n", len(b.Notices)-i)
+			break
+		}
+		text.WriteString(entry)
+	}
+	m.Text = text.String()
+	return m
+}
+
+// bounded bounds a text in bytes.
+func bounded(text string) string {
+	if len(text) <= mostText {
+		return text
+	}
+	return strings.ToValidUTF8(text[:mostText], "") + "…\n"
+}
