@@ -23,6 +23,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/openpai/paictl/pkg/alerthandler/notify"
 	"github.com/openpai/paictl/pkg/alerthandler/policy"
 	"github.com/openpai/paictl/pkg/alerthandler/step"
 	v1 "github.com/openpai/paictl/pkg/alerthandler/v1"
@@ -40,7 +41,12 @@ type Options struct {
 	// JobNamespace has the Frameworks.
 	JobNamespace string
 	Policies     *policy.Config
-	Log          *slog.Logger
+	// Notify is the configuration of notifications; nil turns them off. SystemNamespace has the record of sent notices.
+	Notify          *notify.Config
+	SystemNamespace string
+	// Pause is the shortest time between two looks for notices; 0 means two seconds.
+	Pause time.Duration
+	Log   *slog.Logger
 	// Now is the time; nil means the clock's.
 	Now func() time.Time
 }
@@ -57,8 +63,11 @@ type Handler struct {
 	people  *people.Directory
 
 	touched chan struct{} // one is waiting if something has changed
+	news    chan struct{} // the same, for notifier
 	refused refusals
 	metrics *metrics
+	// notifier sends notices; nil if no channel is configured.
+	notifier *notify.Notifier
 }
 
 // jobFacts holds the fields of a Framework that decisions need.
@@ -67,6 +76,8 @@ type jobFacts struct {
 	uid                    types.UID
 	tags                   []string
 	ended, stopping        bool
+	// news are the facts that notices need; nil if the owner doesn't ask for any.
+	news *notify.Job
 }
 
 // New connects. It sends no request yet.
@@ -94,11 +105,16 @@ func New(o Options) (*Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &Handler{o: o, core: core, objects: objects, people: directory, touched: make(chan struct{}, 1), metrics: newMetrics()}
+	h := &Handler{o: o, core: core, objects: objects, people: directory, touched: make(chan struct{}, 1), news: make(chan struct{}, 1), metrics: newMetrics()}
 	h.jobs = watch.New(watch.Options[*jobv1.Framework, *jobFacts]{Name: "jobs", Source: frameworks.Source(), Keep: keepJob, Changed: wakes[*jobFacts](h), Log: o.Log})
 	h.nodes = watch.New(watch.Options[*corev1.Node, *corev1.Node]{Name: "nodes", Source: watch.From(core.CoreV1().Nodes(), metav1.ListOptions{}), Keep: keepNode, Changed: wakes[*corev1.Node](h), Log: o.Log})
 	h.actions = watch.New(watch.Options[*unstructured.Unstructured, *v1.Action]{Name: "actions", Source: watch.From(watching.Resource(v1.Actions), metav1.ListOptions{}),
 		Reads: watch.From(objects.Resource(v1.Actions), metav1.ListOptions{}), Keep: keepAction, Changed: wakes[*v1.Action](h), Confirm: true, Log: o.Log})
+	if o.Notify != nil && o.Notify.Enabled() {
+		if h.notifier, err = h.newNotifier(); err != nil {
+			return nil, err
+		}
+	}
 	return h, nil
 }
 
@@ -108,16 +124,19 @@ func wakes[T any](h *Handler) func([]watch.Change[T], string) {
 
 // wake has the leader look again.
 func (h *Handler) wake() {
-	select {
-	case h.touched <- struct{}{}:
-	default:
+	for _, c := range []chan struct{}{h.touched, h.news} {
+		select {
+		case c <- struct{}{}:
+		default:
+		}
 	}
 }
 
 func keepJob(f *jobv1.Framework) (*jobFacts, error) {
 	row := api.Summary(f)
 	return &jobFacts{object: f.Name, uid: f.UID, user: row.User, name: row.Name, vc: row.VirtualCluster, tags: row.Tags,
-		ended: row.State == api.Succeeded || row.State == api.Failed || row.State == api.Stopped, stopping: f.Spec.ExecutionType == jobv1.ExecutionStop}, nil
+		ended: row.State == api.Succeeded || row.State == api.Failed || row.State == api.Stopped, stopping: f.Spec.ExecutionType == jobv1.ExecutionStop,
+		news: news(f, &row)}, nil
 }
 
 // keepNode keeps the fields of a Node that decisions need; its images and addresses are large.

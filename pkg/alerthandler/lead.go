@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -32,6 +33,11 @@ const (
 // Lead acts until ctx ends. Only one replica may, the one that holds the lease.
 func (h *Handler) Lead(ctx context.Context) {
 	defer h.metrics.actions.Reset()
+	var all sync.WaitGroup
+	defer all.Wait()
+	if h.notifier != nil {
+		all.Go(func() { h.notifier.Run(ctx, h.news) }) // sending never delays acting
+	}
 	for ctx.Err() == nil {
 		after := h.round(ctx)
 		select {
@@ -163,7 +169,7 @@ func (h *Handler) withdrawn(a *v1.Action) error {
 		s.Machine = a.Spec.Machine.Name
 	}
 	if a.Spec.Job != nil {
-		if j, ok := h.jobs.Get(a.Spec.Job.Object); ok {
+		if j, ok := h.jobs.Get(a.Spec.Job.Object); ok && j.uid == a.Spec.Job.UID {
 			s = policy.Subject{User: j.user, VirtualCluster: j.vc, Tags: j.tags}
 		}
 	}

@@ -3,6 +3,7 @@ package alerthandler
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/openpai/paictl/pkg/alerthandler/notify"
 	v1 "github.com/openpai/paictl/pkg/alerthandler/v1"
 )
 
@@ -11,6 +12,7 @@ type metrics struct {
 	registry              *prometheus.Registry
 	alerts, ignored, made prometheus.Counter
 	actions               *prometheus.GaugeVec
+	notices, unsent       *prometheus.CounterVec
 }
 
 func newMetrics() *metrics {
@@ -23,9 +25,22 @@ func newMetrics() *metrics {
 		made:    counter("actions_made_total", "Actions that policies made."),
 		actions: prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: "pai_alert_handler", Name: "actions", Help: "Actions by operation and phase; only the replica that leads reports them."}, []string{"do", "phase"}),
 	}
-	m.registry.MustRegister(m.alerts, m.ignored, m.made, m.actions)
+	vec := func(name, help string, labels ...string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "pai_alert_handler", Name: name, Help: help}, labels)
+	}
+	m.notices = vec("notices_total", "Notices by channel and result: sent, skipped because the person has no address, or lost.", "channel", "result")
+	m.unsent = vec("notice_failures_total", "Messages and connections of a channel that failed and are retried.", "channel")
+	m.registry.MustRegister(m.alerts, m.ignored, m.made, m.actions, m.notices, m.unsent)
 	return m
 }
+
+// Told counts notices by their result.
+func (m *metrics) Told(channel string, r notify.Result, n int) {
+	m.notices.WithLabelValues(channel, string(r)).Add(float64(n))
+}
+
+// Failed counts failures of a channel.
+func (m *metrics) Failed(channel string) { m.unsent.WithLabelValues(channel).Inc() }
 
 // count reports the Actions that exist.
 func (m *metrics) count(all []*v1.Action) {

@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 
+	"github.com/openpai/paictl/pkg/alerthandler/notify"
 	"github.com/openpai/paictl/pkg/alerthandler/policy"
 	"github.com/openpai/paictl/pkg/httpserver"
 	"github.com/openpai/paictl/pkg/httpserver/access"
@@ -46,6 +47,8 @@ func Run(ctx context.Context, args []string, out io.Writer) error {
 	file := fs.String("config", "", "file with the policies, as JSON")
 	password := fs.String("access-file", "", "file with the password for /metrics; if empty, everyone may read them")
 	token := fs.String("token-file", "", "file with the token that Alertmanager sends; without it no alert is taken")
+	notices := fs.String("notifications", "", "file with the configuration of notifications, as JSON; empty turns them off")
+	credentials := fs.String("credentials", "", "folder with the secrets of notifications, one file each")
 	kubeconfig := fs.String("kubeconfig", "", "kubeconfig of the cluster; empty means the account of the pod")
 	namespace := fs.String("namespace", kube.JobNamespace, "namespace of the jobs")
 	system := fs.String("system-namespace", kube.SystemNamespace, "namespace of the lease")
@@ -67,6 +70,12 @@ func Run(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("the policies in %s: %w", *file, err)
 	}
+	var tell *notify.Config
+	if *notices != "" {
+		if tell, err = readNotify(*notices, *credentials); err != nil {
+			return err
+		}
+	}
 	config, err := clientConfig(*kubeconfig)
 	if err != nil {
 		return fmt.Errorf("find the cluster: %w", err)
@@ -77,7 +86,7 @@ func Run(ctx context.Context, args []string, out io.Writer) error {
 		level = slog.LevelDebug
 	}
 	log := slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{Level: level}))
-	h, err := New(Options{Config: config, JobNamespace: *namespace, Policies: policies, Log: log})
+	h, err := New(Options{Config: config, JobNamespace: *namespace, Policies: policies, Notify: tell, SystemNamespace: *system, Log: log})
 	if err != nil {
 		return err
 	}
@@ -93,6 +102,18 @@ func Run(ctx context.Context, args []string, out io.Writer) error {
 	}
 	log.InfoContext(ctx, "starting", "version", version.Version, "listen", l.Addr().String(), "policies", len(policies.Policies))
 	return h.Serve(ctx, l, ServeOptions{AccessFile: *password, TokenFile: *token, SystemNamespace: *system, Identity: *identity})
+}
+
+func readNotify(file, credentials string) (*notify.Config, error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("read the configuration of notifications: %w", err)
+	}
+	c, err := notify.Read(data, credentials)
+	if err != nil {
+		return nil, fmt.Errorf("the configuration of notifications in %s: %w", file, err)
+	}
+	return c, nil
 }
 
 func clientConfig(kubeconfig string) (*rest.Config, error) {

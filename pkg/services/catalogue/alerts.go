@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strconv"
 
+	"github.com/openpai/paictl/pkg/alerthandler/notify"
 	"github.com/openpai/paictl/pkg/alerthandler/policy"
 	"github.com/openpai/paictl/pkg/config/strictyaml"
 	"github.com/openpai/paictl/pkg/httpserver/access"
@@ -26,6 +27,7 @@ func (b *builder) configureAlerts() {
 	s.Values = mergeComputed(map[string]any{"tokenSecret": access.AlertsSecret}, s.Values)
 	values := merge(s.Chart.Values, s.Values)
 	b.checkPolicies(values)
+	b.checkNotifications(values)
 	if !b.ownRuns(AlertManagerService) {
 		return
 	}
@@ -55,6 +57,21 @@ func (b *builder) checkPolicies(values map[string]any) {
 	}
 	for _, p := range c.Check() {
 		b.fail(pathOf(AlertHandlerService, p.Path), "services/alert-policy", p.Message, p.Remedy)
+	}
+}
+
+// checkNotifications reports mistakes in the notifications that the schema can't describe. The secrets are still in the values.
+func (b *builder) checkNotifications(values map[string]any) {
+	data, err := json.Marshal(values["notifications"])
+	if err != nil {
+		return // the schema reports it
+	}
+	c := &notify.Config{}
+	if json.Unmarshal(data, c) != nil {
+		return
+	}
+	for _, p := range c.Check() {
+		b.fail(pathOf(AlertHandlerService, p.Path), "services/notifications", p.Message, p.Remedy)
 	}
 }
 

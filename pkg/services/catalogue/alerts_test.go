@@ -1,6 +1,7 @@
 package catalogue
 
 import (
+	"encoding/json"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -24,6 +25,48 @@ func TestAlertsReachTheAlertHandler(t *testing.T) {
 		}
 		assert.Equal(t, want, s.Values["alertHandler"], section)
 	}
+}
+
+// Mistakes in notifications are found where they are made, and the secrets leave the values.
+func TestNotificationsAreChecked(t *testing.T) {
+	_, findings, err := Load(t.Context(), gpuCluster(t, 1, `alert-handler:
+  notifications:
+    smtp: {host: mail.example.org, from: nobody, username: pai}
+    webhooks:
+      - {name: ops, type: slack}
+      - {name: ops, type: slack, secretUrl: "https://hooks.example.org/T0KEN", signingSecret: T0KEN}
+`), Options{})
+	require.NoError(t, err)
+	var got []string
+	for _, f := range findings {
+		got = append(got, f.Field+": "+f.Message)
+		assert.NotEmpty(t, f.Remedy)
+		assert.Positive(t, f.Line)
+		assert.NotContains(t, f.String(), "T0KEN")
+	}
+	assert.ElementsMatch(t, []string{
+		`alert-handler.notifications.smtp.from: "nobody" is not an address`,
+		"alert-handler.notifications.smtp.password: a user name and a password belong together",
+		"alert-handler.notifications.webhooks[0].secretUrl: it is not the address of a webhook",
+		"alert-handler.notifications.webhooks[1].signingSecret: only feishu and dingtalk check signatures",
+		`alert-handler.notifications.webhooks[1].name: another webhook has the name "ops"`,
+	}, got)
+	c, findings, err := Load(t.Context(), gpuCluster(t, 1, `alert-handler:
+  notifications:
+    smtp: {host: mail.example.org, from: pai@example.org, username: pai, password: S3CRET}
+    webhooks: [{name: ops, type: feishu, secretUrl: "https://hooks.example.org/T0KEN", signingSecret: S1GN}]
+`), Options{})
+	require.NoError(t, err)
+	require.NoError(t, findings.Err())
+	s := c.Get("alert-handler")
+	got = nil
+	for key, value := range s.Credentials {
+		got = append(got, key+"="+value.Reveal())
+	}
+	assert.ElementsMatch(t, []string{"notifications.smtp.password=S3CRET", "notifications.webhooks.0.secretUrl=https://hooks.example.org/T0KEN", "notifications.webhooks.0.signingSecret=S1GN"}, got)
+	text, err := json.Marshal(s.Values)
+	require.NoError(t, err)
+	assert.NotRegexp(t, "S3CRET|T0KEN|S1GN", string(text))
 }
 
 // Mistakes in policies are found where they are made.
