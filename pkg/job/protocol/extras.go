@@ -9,6 +9,7 @@ import (
 
 	"github.com/openpai/paictl/pkg/config/strictyaml"
 	"github.com/openpai/paictl/pkg/hint"
+	v1 "github.com/openpai/paictl/pkg/job/v1"
 )
 
 const (
@@ -20,7 +21,7 @@ const (
 // extraKeys are those that have an effect, to find words that are nearly one of them. Others are allowed:
 // clients keep their own notes there.
 func extraKeys() []string {
-	return []string{"gangAllocation", "hivedScheduler", pluginKey, "storages", "hostNetwork", "gracePeriodSec", "maxDurationSec", "checkpointDir", "after"}
+	return []string{"gangAllocation", "hivedScheduler", pluginKey, "storages", "hostNetwork", "gracePeriodSec", "maxDurationSec", "checkpointDir", "after", notifyKey}
 }
 
 func (r *reader) readExtras(p place) {
@@ -42,6 +43,7 @@ func (r *reader) readExtras(p place) {
 	}
 	r.readStorages(p)
 	r.readAfter(p.get("after"))
+	r.readNotify(p.get(notifyKey))
 	e.HostNetwork = p.get("hostNetwork").boolean(false)
 	e.GracePeriodSec = p.get("gracePeriodSec").number(0, maxGrace, defaultGrace)
 	e.MaxDurationSec = p.get("maxDurationSec").number(1, maxDuration, 0)
@@ -99,6 +101,28 @@ func (r *reader) readAfter(p place) {
 			continue
 		}
 		r.job.Extras.After = append(r.job.Extras.After, a)
+	}
+}
+
+// notifyKey is OpenPAI's name for the changes of state about which a job's owner gets mails.
+const notifyKey = "jobStatusChangeNotification"
+
+// readNotify reads {running: true, failed: true, …}.
+func (r *reader) readNotify(p place) {
+	if !p.there() {
+		return
+	}
+	var known []string
+	for _, s := range v1.NotifyStates() {
+		known = append(known, string(s))
+	}
+	if !p.object(known) {
+		return
+	}
+	for _, s := range v1.NotifyStates() {
+		if p.get(string(s)).boolean(false) {
+			r.job.Extras.Notify = append(r.job.Extras.Notify, s)
+		}
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 
 	"github.com/openpai/paictl/pkg/config/strictyaml"
+	v1 "github.com/openpai/paictl/pkg/job/v1"
 	"github.com/openpai/paictl/pkg/secret"
 )
 
@@ -130,6 +131,7 @@ type Extras struct {
 	MaxDurationSec                                    int // of each task's run; 0: no limit
 	CheckpointDir                                     string
 	After                                             []After
+	Notify                                            []v1.NotifyState // changes of state about which the owner gets mails
 }
 
 // After is a job that must end before the first task starts.

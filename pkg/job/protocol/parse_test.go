@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/openpai/paictl/pkg/config/strictyaml"
+	v1 "github.com/openpai/paictl/pkg/job/v1"
 )
 
 // head is a job without its roles.
@@ -213,6 +214,8 @@ func TestEveryMistakeIsOneFindingWithPlaceAndRemedy(t *testing.T) {
 		"the machine's network":          {extras("hostNetwork: please"), `12:16: extras.hostNetwork: expected true or false, found text [yaml/type]`},
 		"a folder for checkpoints":       {extras("checkpointDir: data"), `12:18: extras.checkpointDir: the folder is not an absolute path [job/path]`},
 		"two documents":                  {small + "---\n" + small, `11:1: the file holds several documents [yaml/several-documents]`},
+		"another change of state":        {extras("jobStatusChangeNotification: {finished: true}"), `12:33: extras.jobStatusChangeNotification.finished: there is no key "finished" here [yaml/unknown-key]`},
+		"a change of state as text":      {extras(`jobStatusChangeNotification: {failed: "yes"}`), `12:41: extras.jobStatusChangeNotification.failed: expected true or false, found text [yaml/type]`},
 		"nothing":                        {"", `1:1: the file is empty [yaml/empty]`},
 		"a list":                         {"- a\n", `1:1: expected a map, found a list [yaml/type]`},
 		"text":                           {"hello\n", `1:1: expected a map, found text [yaml/type]`},
@@ -366,6 +369,7 @@ gracePeriodSec: 5
 maxDurationSec: 3600
 checkpointDir: /mnt/a/<% $parameters.dir %>
 storages: [{name: a}, {name: b, mountPath: /data}]
+jobStatusChangeNotification: {failed: true, running: true, stopped: false}
 hivedScheduler:
   jobPriorityClass: prod
   lazyPreemptionEnable: true
@@ -373,7 +377,7 @@ hivedScheduler:
 `)+"parameters: {dir: checkpoints}\n")
 	yes := true
 	assert.Equal(t, Extras{Priority: "prod", LazyPreemption: &yes, HostNetwork: true, GracePeriodSec: 5, MaxDurationSec: 3600, CheckpointDir: "/mnt/a/checkpoints",
-		Storages: []Storage{{"a", "/mnt/a"}, {"b", "/data"}}}, j.Extras)
+		Storages: []Storage{{"a", "/mnt/a"}, {"b", "/data"}}, Notify: []v1.NotifyState{v1.NotifyRunning, v1.NotifyFailed}}, j.Extras)
 	assert.Equal(t, 100, j.PriorityNumber())
 	assert.Equal(t, []string{"A100", "near"}, []string{j.Roles[0].SKU, j.Roles[0].Affinity})
 }

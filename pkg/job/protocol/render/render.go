@@ -161,6 +161,9 @@ func (r *renderer) framework() *v1.Framework {
 	if taken := r.taken(); taken > j.GPUs() {
 		f.Annotations[v1.AnnotationGPUsTaken] = strconv.Itoa(taken)
 	}
+	if len(j.Extras.Notify) > 0 {
+		f.Annotations[v1.AnnotationNotify] = v1.WriteNotify(j.Extras.Notify)
+	}
 	if r.Code != nil {
 		f.Annotations[v1.AnnotationCode] = r.Code.SHA256
 	}

@@ -110,6 +110,7 @@ func TestAJobThatAsksForEverything(t *testing.T) {
 extras:
   gracePeriodSec: 400
   maxDurationSec: 3600
+  jobStatusChangeNotification: {failed: true, succeeded: true}
   hostNetwork: true
   storages: [{name: models}, {name: home, mountPath: /home/me}, {name: team}]
   hivedScheduler:
