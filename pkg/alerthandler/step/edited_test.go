@@ -12,7 +12,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/alerthandler/v1"
 )
 
-// An Action that an old definition let in, or whose status someone has edited, ends like any other.
+// An Action that an old definition admitted, or whose status someone has edited, ends like any other.
 func TestIncompleteActions(t *testing.T) {
 	nothing := onMachine(v1.OperationCordon, func(a *v1.Action) { a.Spec.Machine = nil })
 	require.Equal(t, step.Limit{}, step.Limits{}.Check(nothing, nil, step.Machines{}, start))
