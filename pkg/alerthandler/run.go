@@ -12,6 +12,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -81,6 +82,8 @@ func Run(ctx context.Context, args []string, out io.Writer) error {
 		return fmt.Errorf("find the cluster: %w", err)
 	}
 	config.UserAgent = Name + "/" + version.Version
+	// A thousand alerts at once take half a minute.
+	config.QPS, config.Burst = 40, 80
 	level := slog.LevelInfo
 	if *debug {
 		level = slog.LevelDebug
@@ -159,12 +162,12 @@ func (h *Handler) elect(ctx context.Context, o ServeOptions) error {
 		LockConfig: resourcelock.ResourceLockConfig{Identity: o.Identity}}
 	for ctx.Err() == nil {
 		ended := make(chan struct{})
-		began := false
+		var began atomic.Bool
 		e, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 			Lock: lock, LeaseDuration: leaseTime, RenewDeadline: renewTime, RetryPeriod: askTime, ReleaseOnCancel: false, Name: Name,
 			Callbacks: leaderelection.LeaderCallbacks{
 				OnStartedLeading: func(held context.Context) {
-					began = true
+					began.Store(true)
 					defer close(ended)
 					h.Lead(held)
 				},
@@ -175,7 +178,7 @@ func (h *Handler) elect(ctx context.Context, o ServeOptions) error {
 			return fmt.Errorf("stand for election: %w", err)
 		}
 		e.Run(ctx)
-		if began {
+		if began.Load() {
 			<-ended // no step of this term runs in the next one
 		}
 	}

@@ -1,7 +1,6 @@
 package cmd
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -71,14 +70,7 @@ func likeIt(c *cobra.Command, name string) string {
 
 // foreignCommands are commands of other programs without a counterpart here, and another way to the same result.
 var foreignCommands = map[string]string{
-	"cordon":   inView("c"),
-	"uncordon": inView("c"),
-	"drain":    inView("D"),
-	"edit":     "jobs don't change after their submission: paictl job clone NAME -o job.yaml writes a file to edit",
-}
-
-func inView(key string) string {
-	return fmt.Sprintf("press %s on a machine in the view of paictl status", key)
+	"edit": "jobs don't change after their submission: paictl job clone NAME -o job.yaml writes a file to edit",
 }
 
 // nouns are the kinds of kubectl's command lines, and the group of commands that has the same things.

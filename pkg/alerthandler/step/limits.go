@@ -96,7 +96,7 @@ func (l Limits) machines(a *v1.Action, all []*v1.Action, m Machines, now time.Ti
 		return Limit{Refused: fmt.Sprintf("%d of %s are out of service, and policies may raise that to %d (machinesOut: %d %%)",
 			len(taken), plural.Of(m.Total, "machine"), most, l.MachinesOut)}
 	}
-	if recent.n >= l.MachinesPerHour {
+	if recent.n >= l.MachinesPerHour && !counted[name] { // a later step for a machine needs no other place
 		return recent.wait(fmt.Sprintf("policies may put %s out of service an hour", plural.Of(l.MachinesPerHour, "machine")))
 	}
 	return Limit{}

@@ -287,6 +287,9 @@ func TestLimits(t *testing.T) {
 	m.Out["node3"], m.Cordoned = true, map[string]bool{"node3": true}
 	require.Equal(t, step.Limit{}, l.Check(onMachine(v1.OperationDrain), nil, m, start), "it is cordoned already")
 
+	own := []*v1.Action{began(onMachine(v1.OperationDrain), "a", time.Minute), began(onMachine(v1.OperationDrain, func(a *v1.Action) { a.Spec.Machine.Name = "b" }), "b", time.Minute)}
+	require.Equal(t, step.Limit{}, l.Check(onMachine(v1.OperationResetGPU), own, step.Machines{Total: 160}, start), "a later step for a machine that was counted")
+
 	few := step.Machines{Total: 3, Out: map[string]bool{}}
 	require.Equal(t, step.Limit{}, l.Check(onMachine(v1.OperationDrain), nil, few, start), "one always may")
 	acting := onMachine(v1.OperationCordon)
