@@ -74,7 +74,7 @@ func TestRequestsOfAdministrators(t *testing.T) {
 	node, err := h.cluster.Client.CoreV1().Nodes().Get(t.Context(), "gpu-2", metav1.GetOptions{})
 	require.NoError(t, err)
 	assert.True(t, node.Spec.Unschedulable)
-	ends(request("root", `{"operation":"uncordon","machine":"gpu-2","reason":"the fan is new"}`, 201).Name, "Succeeded", "gpu-2 isn't cordoned")
+	ends(request("root", `{"operation":"uncordon","machine":"gpu-2","reason":"the fan is new"}`, 201).Name, "Succeeded", "gpu-2 gets pods")
 
 	h.Eventually("the drain waits for its grace", func() bool { return get(waits.Name).Phase == "Noticed" })
 	cancelPath := fmt.Sprintf("/api/v3/actions/%s/cancel", waits.Name)
