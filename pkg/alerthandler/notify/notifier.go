@@ -15,7 +15,9 @@ const (
 	chunk = 20
 	// firstBackoff and lastBackoff are the times before a broken channel is retried.
 	firstBackoff = time.Minute
-	lastBackoff  = 15 * time.Minute
+	// unknownWait is the time before another look at a cluster that isn't known yet.
+	unknownWait = 2 * time.Second
+	lastBackoff = 15 * time.Minute
 	// recordTime bounds the write of the record when a term ends.
 	recordTime = 5 * time.Second
 )
@@ -59,6 +61,8 @@ type Notifier struct {
 	o       Options
 	ledger  *Ledger
 	unsaved bool
+	// began is when it began to look. A new record begins then: events may come before the cluster is known.
+	began   time.Time
 	backoff map[string]*backoff // of channels and receivers
 }
 
@@ -73,6 +77,7 @@ func New(o Options) *Notifier { return &Notifier{o: o, backoff: map[string]*back
 // Run sends until ctx ends. touched has one entry if the world has changed.
 func (n *Notifier) Run(ctx context.Context, touched <-chan struct{}) {
 	n.ledger, n.unsaved = nil, false // another one may have written it
+	n.began = n.o.Now()
 	for ctx.Err() == nil {
 		after, err := n.Round(ctx)
 		if err != nil && ctx.Err() == nil {
@@ -99,9 +104,12 @@ func sleep(ctx context.Context, d time.Duration, touched <-chan struct{}) bool {
 
 // Round sends the notices that are due, and returns when to look again.
 func (n *Notifier) Round(ctx context.Context) (time.Duration, error) {
+	if n.began.IsZero() {
+		n.began = n.o.Now()
+	}
 	world, err := n.o.World()
 	if err != nil {
-		return firstBackoff, err
+		return unknownWait, err
 	}
 	if n.ledger == nil {
 		if err := n.load(ctx); err != nil {
@@ -152,7 +160,7 @@ func (n *Notifier) load(ctx context.Context) error {
 		return fmt.Errorf("read the record of notices: %w", err)
 	}
 	if l == nil {
-		n.ledger = NewLedger(n.o.Now())
+		n.ledger = NewLedger(n.began)
 		return n.save(ctx)
 	}
 	n.ledger = l

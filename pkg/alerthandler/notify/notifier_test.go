@@ -483,3 +483,26 @@ func TestRun(t *testing.T) {
 	cancel()
 	<-done
 }
+
+// Events that come before the cluster is known get notices once it is, and that takes seconds: a record begins with the notifier, not with its
+// first success.
+func TestEventsBeforeTheClusterIsKnownAreTold(t *testing.T) {
+	s := newScene(t)
+	s.stored, s.version = nil, 0
+	known := false
+	n := New(Options{Config: s.config, World: func() (*World, error) {
+		if !known {
+			return nil, errors.New("the cluster isn't known yet")
+		}
+		return &s.world, nil
+	}, Mail: s, Store: &store{s: s}, Counters: s, Log: slog.New(slog.NewTextHandler(t.Output(), nil)), Now: func() time.Time { return s.now }})
+	after, err := n.Round(t.Context())
+	require.ErrorContains(t, err, "isn't known yet")
+	require.LessOrEqual(t, after, 5*time.Second)
+	s.job(1, "ann")
+	s.now = s.now.Add(after)
+	known = true
+	_, err = n.Round(t.Context())
+	require.NoError(t, err)
+	require.Len(t, s.sent, 1)
+}
