@@ -17,10 +17,14 @@ fail() {
 	exit 1
 }
 
-# get URL FILE
+# get URL FILE. A redirect from HTTPS to HTTP is an error. wget can't refuse one, so it needs the signature.
 get() {
+	redirects='=https'
+	case $1 in http:*) redirects='=http,https' ;; esac
 	if command -v curl >/dev/null; then
-		curl -fsSL --retry 3 -o "$2" "$1" || fail "can't download $1" "name another address: --address URL"
+		curl -fsSL --proto-redir "$redirects" --retry 3 -o "$2" "$1" || fail "can't download $1" "name another address: --address URL"
+	elif [ $signature = ignored ] && [ $redirects = =https ]; then
+		fail "--checksum-only needs curl, because wget follows redirects from HTTPS to HTTP" "install curl, or verify the signature"
 	elif command -v wget >/dev/null; then
 		wget -q -O "$2" "$1" || fail "can't download $1" "name another address: --address URL"
 	else

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/pem"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -60,7 +61,7 @@ func install(t *testing.T, verifier string, args ...string) (string, error) {
 		}
 	}
 	cmd := exec.CommandContext(t.Context(), "sh", append([]string{"install.sh"}, args...)...)
-	cmd.Env = []string{"PATH=" + path}
+	cmd.Env = []string{"PATH=" + path, "CURL_CA_BUNDLE=" + os.Getenv("CURL_CA_BUNDLE")}
 	out, err := cmd.CombinedOutput()
 	return string(out), err
 }
@@ -165,6 +166,27 @@ func refuses(t *testing.T, verifier string, spoil func(dir string) error, args [
 	}
 	if _, err := os.Stat(filepath.Join(prefix, "bin/paictl")); err == nil {
 		t.Error("it was installed")
+	}
+}
+
+// The checksum comes over HTTPS, so the server can't be trusted to name one that hasn't.
+func TestInstallFollowsNoRedirectFromHTTPSToHTTP(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-more runs it: it needs curl")
+	}
+	_, address, _ := publish(t)
+	srv := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, strings.TrimSuffix(address, "/releases")+r.URL.Path, http.StatusFound)
+	}))
+	t.Cleanup(srv.Close)
+	authority := filepath.Join(t.TempDir(), "ca.pem")
+	if err := os.WriteFile(authority, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: srv.Certificate().Raw}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("CURL_CA_BUNDLE", authority)
+	said, err := install(t, "openssl", "--address", srv.URL+"/releases", "--prefix", t.TempDir(), "--checksum-only")
+	if err == nil || !strings.Contains(said, `Protocol "http" not supported`) || !strings.Contains(said, "can't download "+srv.URL) {
+		t.Errorf("%v: %s", err, said)
 	}
 }
 

@@ -161,6 +161,12 @@ func TestTheListOfAnInstalledProgramIsFound(t *testing.T) {
 	require.ErrorContains(t, err, "has no signature beside it")
 }
 
+func TestAListIsBounded(t *testing.T) {
+	_, key := signed(t)
+	_, err := Read("/dev/zero", key)
+	require.ErrorContains(t, err, "/dev/zero has more than 1048576 bytes: it isn't a list of checksums")
+}
+
 func TestTheKeyIsAWordOrAFile(t *testing.T) {
 	r, key := signed(t)
 	assert.Regexp(t, `^RW\S{54}$`, key.String())

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -24,11 +25,11 @@ type Verdict struct {
 
 // Read reads a list and its signature, which has the list's name and .minisig, from files.
 func Read(file string, key Key) (*List, error) {
-	text, err := os.ReadFile(file)
+	text, err := readList(file)
 	if err != nil {
 		return nil, fmt.Errorf("read the checksums: %w", err)
 	}
-	signature, err := os.ReadFile(file + ".minisig")
+	signature, err := readList(file + ".minisig")
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, hint.Errorf("download "+SignatureFile+" from the release into the same folder", "%s has no signature beside it", file)
 	}
@@ -36,6 +37,23 @@ func Read(file string, key Key) (*List, error) {
 		return nil, fmt.Errorf("read the signature: %w", err)
 	}
 	return Open(text, signature, key)
+}
+
+// listLimit is the size of the largest list or signature in bytes. A list of a release has some 4 KiB.
+const listLimit = 1 << 20
+
+// readList reads a file of at most listLimit bytes.
+func readList(file string) ([]byte, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, listLimit+1))
+	if err == nil && len(text) > listLimit {
+		return nil, hint.Errorf("name the release's "+ListFile+" by --checksums FILE", "%s has more than %d bytes: it isn't a list of checksums", file, listLimit)
+	}
+	return text, err
 }
 
 // Find returns the list of checksums that belongs to an installed or downloaded file: beside it, or in the folder
