@@ -173,9 +173,7 @@ func reads(commands string) []string {
 	var out []string
 	add := func(list [][]string) {
 		for _, m := range list {
-			for _, one := range m[1:] {
-				out = append(out, one)
-			}
+			out = append(out, m[1:]...)
 		}
 	}
 	for _, file := range heredoc.FindAllString(commands, -1) {

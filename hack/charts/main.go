@@ -30,7 +30,7 @@ func run(args []string) error {
 		if err != nil {
 			return err
 		}
-		if err := os.WriteFile(filepath.Join(args[0], c.File()), archive, 0o644); err != nil { //nolint:gosec // everyone may read it
+		if err := os.WriteFile(filepath.Join(args[0], c.File()), archive, 0o644); err != nil {
 			return err
 		}
 	}

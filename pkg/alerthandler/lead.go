@@ -145,7 +145,7 @@ func (h *Handler) forbidden(a *v1.Action) (refusal, err error) {
 		}
 		p, err := h.people.Person(by.Name)
 		if err != nil || p.UID != by.UID {
-			return fmt.Errorf("%s is no longer a person of this cluster", by.Name), nil //nolint:nilerr // no such person is the refusal
+			return fmt.Errorf("%s is no longer a person of this cluster", by.Name), nil
 		}
 		if p.Disabled || p.Gone || !p.Grants.Administrator {
 			return fmt.Errorf("%s is no longer an administrator", by.Name), nil

@@ -116,7 +116,7 @@ func Upgrade(ctx context.Context, s *engine.Spec, o engine.Options, up UpgradeOp
 	}
 	members := u.members(w)
 	if len(findings) > 0 {
-		return nil, refuse(u.Run, append(phases.Check(u.rotation.Run, w, members), findings...))
+		return nil, refuse(u.Run, append(phases.Check(u.Run, w, members), findings...))
 	}
 	if n := rotating(w); n != nil {
 		return nil, errRotating(n)

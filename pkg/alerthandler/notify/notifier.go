@@ -172,7 +172,7 @@ func (n *Notifier) settle(ctx context.Context, due []Notice) (out []Notice) {
 	now := n.o.Now()
 	for i := range due {
 		d := &due[i]
-		result := ResultUnknown
+		var result Result
 		switch {
 		case d.To.Webhook == "" && !validAddress(d.To.Address):
 			result = ResultSkipped

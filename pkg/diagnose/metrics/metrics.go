@@ -245,7 +245,7 @@ func (r *Reader) Read(ctx context.Context, s *Subject, of Range) (*Report, error
 	}
 	out := &Report{Since: g.since, Until: g.until(), Step: int(g.step.Seconds()), Charts: []Chart{}, Findings: find(raw)}
 	for i := range raw {
-		if c := fold(&raw[i], s.queries[i].most); len(c.Series) > 0 && !(s.queries[i].rare && silent(c)) {
+		if c := fold(&raw[i], s.queries[i].most); len(c.Series) > 0 && (!s.queries[i].rare || !silent(c)) {
 			out.Charts = append(out.Charts, *c)
 		}
 	}

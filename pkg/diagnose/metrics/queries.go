@@ -45,8 +45,8 @@ func (w where) sel(metric string, more ...string) string {
 }
 
 // mean is the mean of a measurement since the time before, and peak the highest value. Between two readings of Prometheus there is one value.
-func (w where) mean(metric string, more ...string) string {
-	return w.over("avg", w.sel(metric, more...))
+func (w where) mean(metric string) string {
+	return w.over("avg", w.sel(metric))
 }
 
 func (w where) peak(metric string, more ...string) string {

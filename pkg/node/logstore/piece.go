@@ -116,10 +116,10 @@ func (p *Page) walk(ctx context.Context, segments []segment, from, most int64, s
 			if err != nil {
 				return next, err
 			}
-			more := true
 			if skip != nil && open == (streams{}) && !f.open() && skip(data) {
 				data = nil
 			}
+			var more bool
 			open, more = split(data, f.offset, open, func(c piece) bool {
 				if c.next <= from {
 					return true

@@ -80,8 +80,8 @@ func (l *Listing) Check() error {
 	if !strings.HasPrefix(l.Path, "/") || len(l.Path) > maxPath {
 		return errors.New("the path isn't absolute, or too long")
 	}
-	l.Entry.Name = path.Base(l.Path)
-	if err := l.Entry.check(); err != nil {
+	l.Name = path.Base(l.Path)
+	if err := l.check(); err != nil {
 		return err
 	}
 	for i := range l.Entries {

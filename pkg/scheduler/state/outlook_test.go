@@ -186,7 +186,7 @@ func TestAnOutlookComesTrue(t *testing.T) {
 			case api.Waits:
 				var why api.Why
 				c.get("/v1/why/"+vc+"/"+name, &why)
-				require.Equal(t, why.PositionInVC, want.PositionInVC)
+				require.Equal(t, want.PositionInVC, why.PositionInVC)
 				require.Contains(t, why.Sentence, strings.TrimSuffix(want.Reason, "."))
 			default:
 				for _, p := range gangs[name] {

@@ -259,7 +259,7 @@ func (j *Job) runIn(ctx context.Context, t *job.Target, in io.Reader, out io.Wri
 	config := rest.CopyConfig(j.actions.app.Jobs.Config)
 	config.WrapTransport = nil // it bounds the time of a request, and this connection lasts
 	said := &firstBytes{}
-	err := stream.Exec(ctx, &kube.Cluster{Client: j.actions.app.Jobs.Cluster.Client, Config: config},
+	err := stream.Exec(ctx, &kube.Cluster{Client: j.actions.app.Jobs.Client, Config: config},
 		stream.Command{Namespace: t.Namespace, Pod: t.Pod, Container: t.Container, Args: t.Runtime(args...), Stdin: in, Stdout: out, Stderr: said})
 	exit, ended := errors.AsType[*stream.ExitError](err)
 	switch {

@@ -67,7 +67,7 @@ func (w *Webhook) request(m *notify.Message) (address string, body []byte, err e
 func (w *Webhook) signed(address string) (string, error) {
 	u, err := url.Parse(address)
 	if err != nil {
-		return "", fmt.Errorf("the address of %s is not valid", w.c.Name) //nolint:errorlint // the cause shows the address
+		return "", fmt.Errorf("the address of %s is not valid", w.c.Name) // without the cause, which shows the address
 	}
 	at := strconv.FormatInt(w.now().UnixMilli(), 10)
 	q := u.Query()

@@ -28,7 +28,7 @@ type packed struct{ name, text string }
 
 // kubelet is a program that doesn't become small when it is compressed, so that its download can be interrupted.
 func kubelet() string {
-	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // data of a test
+	random := rand.New(rand.NewPCG(1, 2))
 	data := make([]byte, 20000)
 	for i := range data {
 		data[i] = byte(random.Uint32())
