@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -116,9 +117,10 @@ func roles(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "jobs.md"))
 	require.NoError(t, err)
-	_, rest, found := strings.Cut(string(text), "```yaml\n")
-	require.True(t, found)
-	manifest, _, _ := strings.Cut(rest, "```")
+	blocks := strings.Split(string(text), "```yaml\n")[1:]
+	at := slices.IndexFunc(blocks, func(b string) bool { return strings.Contains(b, "kind: ClusterRole\n") })
+	require.GreaterOrEqual(t, at, 0, "docs/jobs.md has no roles")
+	manifest, _, _ := strings.Cut(blocks[at], "```")
 	return manifest
 }
 
