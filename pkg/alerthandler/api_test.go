@@ -314,7 +314,8 @@ func TestKilledAnywhere(t *testing.T) {
 			w.pod("n3", "a")
 			w.pod("n3", "b")
 			resets.Store(0)
-			killed := &mortal{left: int64(point), answered: answered}
+			killed := &mortal{answered: answered}
+			killed.left.Store(int64(point))
 			c := rest.CopyConfig(w.Config)
 			c.Wrap(killed.wrap)
 			h, end := w.handler(config(t, stopIdle), c)
@@ -351,7 +352,7 @@ func finished(all map[string]*v1.Action) bool {
 
 // mortal lets some requests that change something pass, and is dead then.
 type mortal struct {
-	left     int64
+	left     atomic.Int64
 	answered bool // the last request reaches the API server, but its answer gets lost
 	dead     atomic.Bool
 }
@@ -366,7 +367,7 @@ func (m *mortal) wrap(next http.RoundTripper) http.RoundTripper {
 		if m.dead.Load() {
 			return nil, errDead
 		}
-		if m.left--; m.left >= 0 {
+		if m.left.Add(-1) >= 0 {
 			return next.RoundTrip(r)
 		}
 		m.dead.Store(true)

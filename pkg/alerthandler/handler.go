@@ -65,6 +65,7 @@ type Handler struct {
 	touched chan struct{} // one is waiting if something has changed
 	news    chan struct{} // the same, for notifier
 	refused refusals
+	endings endings // of alerts without an Action
 	metrics *metrics
 	// notifier sends notices; nil if no channel is configured.
 	notifier *notify.Notifier

@@ -130,8 +130,8 @@ policies:
 	made := func(name string, dry bool, change func(*v1.Action)) string {
 		p := now.ByName(name)
 		return w.request(func(a *v1.Action) {
-			a.GenerateName, a.Name = "", p.ActionName("0123456789abcdef", 0)
-			a.Labels = map[string]string{alerthandler.LabelPolicy: name, alerthandler.LabelIncident: "0123456789abcdef", alerthandler.LabelStep: "0"}
+			a.GenerateName, a.Name = "", p.ActionName("0123456789abcdef-1", 0)
+			a.Labels = map[string]string{alerthandler.LabelPolicy: name, alerthandler.LabelIncident: "0123456789abcdef-1", alerthandler.LabelStep: "0"}
 			a.Spec.By, a.Spec.DryRun = v1.Requester{Kind: v1.ByPolicy, Name: name}, dry
 			change(a)
 		}).Name
@@ -146,7 +146,7 @@ policies:
 	all := w.settled(3)
 	require.Equal(t, v1.PhaseRefused, all[idle].Status.Phase)
 	require.Contains(t, all[idle].Status.Message, "dry runs only")
-	require.Contains(t, all["broken-0123456789abcdef-2"].Status.Message, "dry run")
+	require.Contains(t, all["broken-0123456789abcdef-1-2"].Status.Message, "dry run")
 	require.Equal(t, jobv1.ExecutionStart, jobtest.Framework(t, w.Cluster, f.Name).Spec.ExecutionType)
 }
 

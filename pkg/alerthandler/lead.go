@@ -110,7 +110,7 @@ func (h *Handler) advance(ctx context.Context, a *v1.Action, all []*v1.Action, n
 
 // facts looks at what a decision needs.
 func (h *Handler) facts(ctx context.Context, a *v1.Action, all []*v1.Action, now time.Time) (*step.Facts, error) {
-	f := &step.Facts{DrainTimeout: h.o.Policies.DrainTimeout.D()}
+	f := &step.Facts{DrainTimeout: h.o.Policies.DrainTimeout.D(), Unheard: unheard(a, now)}
 	var err error
 	if f.Forbidden, err = h.forbidden(a); err != nil {
 		return nil, err

@@ -1,10 +1,6 @@
 package policy
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
-	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,6 +17,8 @@ type Alert struct {
 	Labels      map[string]string `json:"labels"`
 	Annotations map[string]string `json:"annotations"`
 	StartsAt    time.Time         `json:"startsAt"`
+	// EndsAt is when a resolved alert ended.
+	EndsAt time.Time `json:"endsAt"`
 }
 
 // Firing reports whether the alert hasn't ended.
@@ -87,22 +85,6 @@ func OneLine(text string, most int) string {
 		cut--
 	}
 	return text[:cut] + dots
-}
-
-// Incident identifies one firing of an alert for one policy. A repeated message has the same one; an alert that ended and fires again has
-// another. A dry run has another one than the steps that have an effect, so that they happen when it ends.
-func (p *Policy) Incident(a *Alert) string {
-	h := sha256.New()
-	fmt.Fprintf(h, "%q %t %d\n", p.Name, p.DryRun, a.StartsAt.UnixNano())
-	for _, label := range slices.Sorted(maps.Keys(a.Labels)) {
-		fmt.Fprintf(h, "%q %q\n", label, a.Labels[label])
-	}
-	return hex.EncodeToString(h.Sum(nil)[:8])
-}
-
-// ActionName is the name of the Action of one step of an incident, so that the API server refuses a second one.
-func (p *Policy) ActionName(incident string, step int) string {
-	return fmt.Sprintf("%s-%s-%d", p.Name, incident, step+1)
 }
 
 // Applies reports whether the policy selects an alert.

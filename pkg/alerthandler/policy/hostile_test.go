@@ -46,5 +46,5 @@ func TestHostileLabels(t *testing.T) {
 // The end of a policy's dry runs begins the steps for alerts that fire already.
 func TestADryRunIsAnotherIncident(t *testing.T) {
 	a := &policy.Alert{Labels: map[string]string{"alertname": "Xid"}}
-	require.NotEqual(t, (&policy.Policy{Name: "p"}).Incident(a), (&policy.Policy{Name: "p", DryRun: true}).Incident(a))
+	require.NotEqual(t, (&policy.Policy{Name: "p"}).Key(a), (&policy.Policy{Name: "p", DryRun: true}).Key(a))
 }

@@ -46,21 +46,6 @@ func alert(labels string) *policy.Alert {
 	return a
 }
 
-// A repeated message is the same incident; a different start, label or policy makes a new one.
-func TestIncidents(t *testing.T) {
-	p, q := &policy.Policy{Name: "p"}, &policy.Policy{Name: "q"}
-	one := alert("a=1 b=2")
-	require.Equal(t, p.Incident(one), p.Incident(alert("b=2 a=1")))
-	later := alert("a=1 b=2")
-	later.StartsAt = time.Unix(2, 0)
-	resolved := alert("a=1 b=2")
-	resolved.Status = "resolved"
-	require.Equal(t, p.Incident(one), p.Incident(resolved))
-	seen := map[string]bool{p.Incident(one): true, q.Incident(one): true, p.Incident(later): true, p.Incident(alert("a=1")): true, p.Incident(alert(`a=1"b="2`)): true}
-	require.Len(t, seen, 5)
-	require.Equal(t, "p-"+p.Incident(one)+"-1", p.ActionName(p.Incident(one), 0))
-}
-
 func TestExemptions(t *testing.T) {
 	c, err := policy.Read([]byte(good))
 	require.NoError(t, err)

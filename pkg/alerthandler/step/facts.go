@@ -21,6 +21,8 @@ type Facts struct {
 	Forbidden error
 	// Limit says whether the limits of policies allow the operation now.
 	Limit Limit
+	// Unheard says since when Alertmanager hasn't repeated the alert that a policy acts on; "" if it has, or if there is no alert.
+	Unheard string
 	// DrainTimeout is how long a drain may take.
 	DrainTimeout time.Duration
 }

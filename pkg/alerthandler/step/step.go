@@ -101,6 +101,9 @@ func (d *decision) begin() Next {
 			return d.wait(v1.PhaseNoticed, "it will "+d.plan()+" at "+d.status.ActTime.UTC().Format(time.RFC3339), left)
 		}
 	}
+	if d.f.Unheard != "" {
+		return d.wait(v1.PhasePending, d.f.Unheard, time.Minute)
+	}
 	d.status.Phase, d.status.StartTime = v1.PhaseActing, &d.now
 	return d.act()
 }

@@ -1,0 +1,110 @@
+package alerthandler
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/openpai/paictl/pkg/alerthandler/policy"
+	v1 "github.com/openpai/paictl/pkg/alerthandler/v1"
+	jobv1 "github.com/openpai/paictl/pkg/job/v1"
+)
+
+const (
+	// mostOpen bounds the Actions of policies that aren't finished. Alertmanager repeats alerts that come on top of these.
+	mostOpen = 1000
+	// valid is how long an Action of a policy may wait to begin, after its grace. The limits of an hour make it wait for hours.
+	valid = 24 * time.Hour
+	// followed is how long a step may be the reason for the next one.
+	followed = time.Hour
+)
+
+// open counts the Actions of policies that aren't finished.
+func (h *Handler) open() (n int) {
+	for _, a := range h.actions.All() {
+		if a.Spec.By.Kind == v1.ByPolicy && !a.Status.Phase.Final() {
+			n++
+		}
+	}
+	return n
+}
+
+// target finds the job or the machine that an alert names, as it is now. problem says why there isn't one.
+func (h *Handler) target(p *policy.Policy, alert *policy.Alert) (spec v1.ActionSpec, subject policy.Subject, problem string) {
+	t := alert.Target()
+	if p.StopsJobs() {
+		if t.User == "" || t.Job == "" {
+			return spec, subject, "the alert names no job: it has no labels user and job_name"
+		}
+		j, ok := h.jobs.Get(jobv1.ObjectName(t.User, t.Job))
+		if !ok || j.user != t.User || j.name != t.Job {
+			return spec, subject, "the cluster has no job " + policy.OneLine(t.User+"/"+t.Job, 200)
+		}
+		spec.Job = &v1.Job{Object: j.object, UID: j.uid, Name: j.user + "/" + j.name, VirtualCluster: j.vc}
+		return spec, policy.Subject{User: j.user, VirtualCluster: j.vc, Tags: j.tags}, ""
+	}
+	n, ok := h.nodes.Get(t.Machine)
+	if !ok {
+		return spec, subject, "the alert names no machine of the cluster: its label node is " + strconv.Quote(policy.OneLine(t.Machine, 200))
+	}
+	if !runsJobs(n) {
+		return spec, subject, n.Name + " belongs to the control plane and runs no jobs"
+	}
+	if t.GPU == nil && p.ResetsGPU() {
+		return spec, subject, "the alert names no GPU to reset: it has no label gpu"
+	}
+	spec.Machine = &v1.Machine{Name: n.Name, UID: n.UID, GPU: t.GPU}
+	return spec, policy.Subject{Machine: n.Name}, ""
+}
+
+// create makes the Action of a step. made is nil if it exists already.
+func (h *Handler) create(ctx context.Context, p *policy.Policy, incident string, at int, spec v1.ActionSpec, annotations map[string]string) (made *v1.Action, err error) {
+	s := p.Steps[at]
+	spec.Do, spec.By, spec.DryRun = s.Do, v1.Requester{Kind: v1.ByPolicy, Name: p.Name}, spec.DryRun || p.DryRun
+	spec.GraceSeconds = int64(s.Grace.D().Seconds())
+	spec.NotAfter = metav1.NewTime(h.o.Now().Add(s.Grace.D() + valid).UTC().Truncate(time.Second))
+	a := &v1.Action{TypeMeta: metav1.TypeMeta{APIVersion: v1.GroupVersion.String(), Kind: v1.Kind}, Spec: spec, ObjectMeta: metav1.ObjectMeta{
+		Name: p.ActionName(incident, at), Labels: map[string]string{LabelPolicy: p.Name, LabelIncident: incident, LabelStep: strconv.Itoa(at)}, Annotations: annotations,
+	}}
+	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(a)
+	if err != nil {
+		return nil, err
+	}
+	u, err := h.objects.Resource(v1.Actions).Create(ctx, &unstructured.Unstructured{Object: object}, metav1.CreateOptions{})
+	if apierrors.IsAlreadyExists(err) {
+		return nil, nil //nolint:nilnil // see above
+	}
+	if err != nil {
+		return nil, fmt.Errorf("make the action %s: %w", a.Name, err)
+	}
+	h.actions.Put(u)
+	h.metrics.made.Inc()
+	return keepAction(u)
+}
+
+// follow begins the step of a policy after one that succeeded.
+func (h *Handler) follow(ctx context.Context, a *v1.Action, now time.Time) error {
+	if a.Status.Phase != v1.PhaseSucceeded || a.Spec.By.Kind != v1.ByPolicy || a.Labels[LabelPolicy] != a.Spec.By.Name {
+		return nil
+	}
+	if a.Status.EndTime == nil || now.Sub(a.Status.EndTime.Time) > followed {
+		return nil
+	}
+	p := h.o.Policies.ByName(a.Spec.By.Name)
+	at, err := strconv.Atoi(a.Labels[LabelStep])
+	if p == nil || err != nil || at < 0 || at+1 >= len(p.Steps) || a.Name != p.ActionName(a.Labels[LabelIncident], at) {
+		return nil //nolint:nilerr // this configuration didn't make it
+	}
+	if _, known := h.actions.Get(p.ActionName(a.Labels[LabelIncident], at+1)); known {
+		return nil
+	}
+	// The step after a dry run is one as well: the machine isn't drained.
+	_, err = h.create(ctx, p, a.Labels[LabelIncident], at+1, v1.ActionSpec{Job: a.Spec.Job, Machine: a.Spec.Machine, Reason: a.Spec.Reason, DryRun: a.Spec.DryRun}, nil)
+	return err
+}

@@ -1,0 +1,222 @@
+package alerthandler_test
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/openpai/paictl/pkg/alerthandler"
+	"github.com/openpai/paictl/pkg/alerthandler/policy"
+	v1 "github.com/openpai/paictl/pkg/alerthandler/v1"
+	jobv1 "github.com/openpai/paictl/pkg/job/v1"
+	"github.com/openpai/paictl/pkg/kube"
+)
+
+const graceOfAnHour = `
+policies: [{name: idle, alerts: {alertname: JobGpusIdle}, steps: [{do: stop-job, grace: 1h}]}]`
+
+// at is an alert as a message of Alertmanager has it, with times in minutes from a start.
+func at(a policy.Alert, starts, ends int) policy.Alert {
+	a.StartsAt = start.Add(time.Duration(starts) * time.Minute)
+	if ends > 0 {
+		a.Status, a.EndsAt = "resolved", start.Add(time.Duration(ends)*time.Minute)
+	}
+	return a
+}
+
+// phases counts the Actions by phase.
+func (w *world) phases() map[v1.Phase]int {
+	out := map[v1.Phase]int{}
+	for _, a := range w.actions() {
+		out[a.Status.Phase]++
+	}
+	return out
+}
+
+func (w *world) reaches(want map[v1.Phase]int, why string) {
+	w.t.Helper()
+	require.Eventually(w.t, func() bool {
+		got := w.phases()
+		for phase, n := range want {
+			if got[phase] != n {
+				return false
+			}
+		}
+		return len(got) == len(want)
+	}, waitFor, 20*time.Millisecond, "%s: %v", why, w.actions())
+}
+
+// Prometheus restarts, another one sees the same alert, messages are repeated and come late: one incident makes one Action. After its end the
+// same alert makes another one.
+func TestOneActionForEachIncident(t *testing.T) {
+	w := open(t)
+	w.job("ann", "train")
+	h, _ := w.handler(config(t, graceOfAnHour), w.Config)
+	a := idle("ann", "train")
+	w.send(h, at(a, 0, 0))
+	w.send(h, at(a, 0, 0), at(a, 7, 0), at(a, 3, 0))
+	w.reaches(map[v1.Phase]int{v1.PhaseNoticed: 1}, "another start is the same incident")
+	w.send(h, at(a, 0, 5))
+	w.reaches(map[v1.Phase]int{v1.PhaseNoticed: 1}, "an end before the latest start is that of an earlier incident")
+	w.send(h, at(a, 0, 8))
+	w.reaches(map[v1.Phase]int{v1.PhaseCanceled: 1}, "it has ended")
+	w.send(h, at(a, 7, 0))
+	w.reaches(map[v1.Phase]int{v1.PhaseCanceled: 1}, "a message that comes after the end is late")
+	w.send(h, at(a, 9, 0), at(a, 0, 8))
+	w.reaches(map[v1.Phase]int{v1.PhaseCanceled: 1, v1.PhaseNoticed: 1}, "it fires again, and its former end comes again")
+	w.send(h, at(a, 9, 10))
+	w.reaches(map[v1.Phase]int{v1.PhaseCanceled: 2}, "it has ended again")
+}
+
+// A handler that is killed after any request, or before its answer, while an alert fires, ends and fires again, leaves the rest to the next one.
+// Alertmanager sends the messages again that weren't taken.
+func TestKilledBetweenTheMessages(t *testing.T) {
+	w := open(t)
+	w.job("ann", "train")
+	a := idle("ann", "train")
+	for point, more := 0, true; more; point++ {
+		for _, answered := range []bool{true, false} {
+			require.NoError(t, w.objects.Resource(v1.Actions).DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}))
+			killed := &mortal{answered: answered}
+			killed.left.Store(int64(point))
+			c := rest.CopyConfig(w.Config)
+			c.Wrap(killed.wrap)
+			h, end := w.handler(config(t, graceOfAnHour), c)
+			revived := false
+			for _, m := range []policy.Alert{at(a, 0, 0), at(a, 0, 5), at(a, 6, 0), at(a, 6, 0)} {
+				require.Eventually(t, func() bool { return post(t, h, m) == http.StatusNoContent || killed.dead.Load() && !revived }, waitFor, 10*time.Millisecond)
+				if killed.dead.Load() && !revived {
+					revived = true
+					end()
+					h, end = w.handler(config(t, graceOfAnHour), w.Config)
+					w.send(h, m)
+				}
+			}
+			more = revived
+			if !revived {
+				require.Eventually(t, func() bool {
+					return killed.dead.Load() || w.phases()[v1.PhaseNoticed] == 1 && w.phases()[v1.PhaseCanceled] == 1
+				}, waitFor, 20*time.Millisecond)
+				if more = killed.dead.Load(); more {
+					end()
+					_, end = w.handler(config(t, graceOfAnHour), w.Config)
+				}
+			}
+			w.reaches(map[v1.Phase]int{v1.PhaseCanceled: 1, v1.PhaseNoticed: 1}, "killed")
+			for name, a := range w.actions() {
+				require.Equal(t, strings.HasSuffix(name, "-2-1"), a.Status.Phase == v1.PhaseNoticed, "point %d: %s is %s", point, name, a.Status.Phase)
+			}
+			end()
+		}
+	}
+}
+
+// A message that an alert has ended comes before the one that it fires.
+func TestTheEndComesFirst(t *testing.T) {
+	w := open(t)
+	w.job("ann", "train")
+	h, _ := w.handler(config(t, graceOfAnHour), w.Config)
+	a := idle("ann", "train")
+	w.send(h, at(a, 0, 5))
+	w.send(h, at(a, 0, 0))
+	require.Empty(t, w.actions())
+	w.send(h, at(a, 6, 0))
+	w.reaches(map[v1.Phase]int{v1.PhaseNoticed: 1}, "it fires again")
+}
+
+// Another replica, whose watch doesn't show the Action yet, gets the message that the alert has ended, or that it fires again.
+func TestAReplicaThatIsBehind(t *testing.T) {
+	w := open(t)
+	w.job("ann", "train")
+	h, _ := w.handler(config(t, graceOfAnHour), w.Config)
+	behind := w.blind(config(t, graceOfAnHour))
+	a := idle("ann", "train")
+	w.send(h, at(a, 0, 0))
+	w.send(behind, at(a, 0, 5))
+	w.reaches(map[v1.Phase]int{v1.PhaseCanceled: 1}, "the one that is behind has canceled it")
+	w.send(h, at(a, 6, 0))
+	w.reaches(map[v1.Phase]int{v1.PhaseCanceled: 1, v1.PhaseNoticed: 1}, "the second incident")
+	w.send(behind, at(a, 6, 0), at(a, 9, 0))
+	w.reaches(map[v1.Phase]int{v1.PhaseCanceled: 1, v1.PhaseNoticed: 1}, "both know the second incident")
+	w.send(behind, at(a, 6, 10))
+	w.reaches(map[v1.Phase]int{v1.PhaseCanceled: 2}, "it has ended again")
+}
+
+// blind starts a replica that doesn't lead, and whose watch shows no Actions.
+func (w *world) blind(c *policy.Config) *alerthandler.Handler {
+	w.t.Helper()
+	var listed atomic.Bool
+	deaf := rest.CopyConfig(w.Config)
+	deaf.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return tripper(func(r *http.Request) (*http.Response, error) {
+			if r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/actions") && (r.URL.Query().Get("watch") != "" || listed.Swap(true)) {
+				return nil, errDead
+			}
+			return next.RoundTrip(r)
+		})
+	})
+	h, err := alerthandler.New(alerthandler.Options{Config: deaf, JobNamespace: kube.JobNamespace, Policies: c, Log: slog.New(slog.DiscardHandler)})
+	require.NoError(w.t, err)
+	ctx, cancel := context.WithCancel(w.t.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); _ = h.Run(ctx) }()
+	w.t.Cleanup(func() { cancel(); <-done })
+	require.Eventually(w.t, h.Synced, waitFor, 10*time.Millisecond)
+	return h
+}
+
+// If the message that an alert has ended was lost, nothing is done after the grace. If the alert fires again, that is another incident.
+func TestALostEnd(t *testing.T) {
+	w := open(t)
+	w.job("ann", "train")
+	h, ahead, touch := w.clocked(config(t, `
+policies: [{name: idle, alerts: {alertname: JobGpusIdle}, steps: [{do: stop-job, grace: 3h}]}]`))
+	a := idle("ann", "train")
+	a.StartsAt = time.Now()
+	w.send(h, a)
+	w.reaches(map[v1.Phase]int{v1.PhaseNoticed: 1}, "the notice")
+	ahead.Store(int64(3*time.Hour + time.Minute))
+	touch("n1")
+	w.reaches(map[v1.Phase]int{v1.PhasePending: 1}, "the alert wasn't repeated")
+	for _, a := range w.actions() {
+		require.Contains(t, a.Status.Message, "Alertmanager hasn't repeated the alert since")
+	}
+	w.send(h, a)
+	w.settled(1)
+	ahead.Store(int64(9 * time.Hour))
+	w.job("ann", "other")
+	b := idle("ann", "other")
+	w.send(h, b)
+	w.reaches(map[v1.Phase]int{v1.PhaseSucceeded: 1, v1.PhaseNoticed: 1}, "another alert")
+	ahead.Store(int64(11*time.Hour + 30*time.Minute))
+	b.StartsAt = time.Now().Add(11 * time.Hour)
+	w.send(h, b)
+	w.reaches(map[v1.Phase]int{v1.PhaseSucceeded: 1, v1.PhaseCanceled: 1, v1.PhaseNoticed: 1}, "its end was lost")
+}
+
+// A job that gets the name of an earlier one is another target.
+func TestAnotherJobOfTheName(t *testing.T) {
+	w := open(t)
+	first := w.job("ann", "train")
+	h, _ := w.handler(config(t, stopIdle), w.Config)
+	w.send(h, idle("ann", "train"))
+	w.settled(1)
+	require.NoError(t, w.objects.Resource(jobv1.Resource).Namespace(kube.JobNamespace).Delete(t.Context(), first.Name, metav1.DeleteOptions{}))
+	second := w.job("ann", "train")
+	require.Eventually(t, func() bool {
+		return post(t, h, idle("ann", "train")) == http.StatusNoContent && len(w.actions()) == 2
+	}, waitFor, 20*time.Millisecond)
+	for name, a := range w.settled(2) {
+		if strings.HasSuffix(name, "-2-1") {
+			require.Equal(t, second.UID, a.Spec.Job.UID)
+		}
+	}
+}
