@@ -25,14 +25,16 @@ const (
 	followed = time.Hour
 )
 
-// open counts the Actions of policies that aren't finished.
-func (h *Handler) open() (n int) {
-	for _, a := range h.actions.All() {
+// full reports whether policies may make no more Actions.
+func (h *Handler) full() bool {
+	all := h.actions.All()
+	open := 0
+	for _, a := range all {
 		if a.Spec.By.Kind == v1.ByPolicy && !a.Status.Phase.Final() {
-			n++
+			open++
 		}
 	}
-	return n
+	return open >= mostOpen || len(all) >= mostActions
 }
 
 // target finds the job or the machine that an alert names, as it is now. problem says why there isn't one.

@@ -26,8 +26,6 @@ const (
 	look = time.Minute
 	// retry is the time before a failed step is repeated.
 	retry = 5 * time.Second
-	// mostKept bounds the finished Actions that are kept.
-	mostKept = 2000
 )
 
 // Lead acts until ctx ends. Only one replica may, the one that holds the lease.
@@ -257,31 +255,6 @@ func (h *Handler) do(ctx context.Context, a *v1.Action, f *step.Facts, e step.Ef
 		return h.reset(ctx, a)
 	}
 	return fmt.Errorf("the effect %q is unknown", e)
-}
-
-// prune removes finished Actions whose time is over, and the oldest ones of too many.
-func (h *Handler) prune(ctx context.Context, all []*v1.Action, now time.Time) {
-	excess := -mostKept
-	for _, a := range all {
-		if a.Status.Phase.Final() {
-			excess++
-		}
-	}
-	// The oldest first: a step whose next one has gone would begin it again.
-	for _, a := range all {
-		if !a.Status.Phase.Final() {
-			continue
-		}
-		excess--
-		if excess < 0 && now.Sub(lastAlert(a)) < h.o.Policies.Keep.D() {
-			continue
-		}
-		err := h.objects.Resource(v1.Actions).Delete(ctx, a.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &a.UID}})
-		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
-			h.o.Log.WarnContext(ctx, "remove an old action", "action", a.Name, "error", err.Error())
-			return
-		}
-	}
 }
 
 // errMoved is the conflict of a target that has changed, or that another object has replaced.

@@ -46,7 +46,7 @@ func (l Limits) stops(a *v1.Action, all []*v1.Action, now time.Time) Limit {
 	if a.Spec.Job != nil {
 		vc = a.Spec.Job.VirtualCluster
 	}
-	total, own := newCount(now), newCount(now)
+	total, own := newCount(a, now), newCount(a, now)
 	for _, other := range all {
 		if !counts(a, other) || other.Spec.Do != v1.OperationStopJob || other.Spec.Job == nil {
 			continue
@@ -70,7 +70,7 @@ func (l Limits) machines(a *v1.Action, all []*v1.Action, m Machines, now time.Ti
 	if m.Cordoned[name] { // it takes no other machine out
 		return Limit{}
 	}
-	recent := newCount(now)
+	recent := newCount(a, now)
 	taken := map[string]bool{}
 	counted := map[string]bool{}
 	for n := range m.Out {
@@ -108,37 +108,49 @@ func counts(a, other *v1.Action) bool {
 		(other.Begun() || other.Status.Phase == v1.PhaseNoticed)
 }
 
-// count counts Actions within the window.
+// count counts the Actions that acted, or will act after their grace, within an hour of the time at which one would act. So one in its grace
+// holds a place in the hour that its notice names, and none in the hours before.
 type count struct {
-	now   time.Time
-	n     int
-	first time.Time // the first start of those
+	now, at time.Time
+	n       int
+	first   time.Time // the first of those
 }
 
-func newCount(now time.Time) *count { return &count{now: now} }
-
-// add counts an Action that began within the window, or will begin after its grace.
-func (c *count) add(a *v1.Action) bool {
-	if a.Status.StartTime == nil {
-		c.n++
-		return true
+func newCount(a *v1.Action, now time.Time) *count {
+	at := now.Add(a.Spec.Grace())
+	if t := a.Status.ActTime; t != nil {
+		at = t.Time
 	}
-	began := a.Status.StartTime.Time
-	if c.now.Sub(began) >= window {
+	if at.Before(now) {
+		at = now
+	}
+	return &count{now: now, at: at}
+}
+
+// add counts an Action, and reports whether it is within the hour.
+func (c *count) add(a *v1.Action) bool {
+	acts := c.now
+	switch s := &a.Status; {
+	case s.StartTime != nil:
+		acts = s.StartTime.Time
+	case s.ActTime != nil:
+		acts = s.ActTime.Time
+	}
+	if c.at.Sub(acts).Abs() >= window {
 		return false
 	}
 	c.n++
-	if c.first.IsZero() || began.Before(c.first) {
-		c.first = began
+	if c.first.IsZero() || acts.Before(c.first) {
+		c.first = acts
 	}
 	return true
 }
 
-// wait is until the first one leaves the window; those in their grace may also be canceled.
+// wait is until the first one is an hour away; those in their grace may also be canceled.
 func (c *count) wait(limit string) Limit {
 	after := time.Minute
 	if !c.first.IsZero() {
-		after = c.first.Add(window).Sub(c.now)
+		after = c.first.Add(window).Sub(c.at)
 	}
 	return Limit{Wait: "it waits: " + limit, After: max(after, time.Second)}
 }

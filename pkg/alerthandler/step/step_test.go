@@ -273,6 +273,11 @@ func TestLimits(t *testing.T) {
 	noticed.Name, noticed.Status.Phase = "n", v1.PhaseNoticed
 	w = l.Check(stop(), []*v1.Action{noticed, began(stop(), "x", time.Minute)}, m, start)
 	require.NotEmpty(t, w.Wait, "one that was announced counts")
+	tomorrow := metav1.NewTime(start.Add(24 * time.Hour))
+	noticed.Status.ActTime = &tomorrow
+	require.Equal(t, step.Limit{}, l.Check(stop(), []*v1.Action{noticed, began(stop(), "x", time.Minute)}, m, start), "one that will act in another hour doesn't")
+	w = l.Check(stop(grace(24*time.Hour)), []*v1.Action{noticed, noticed}, m, start)
+	require.Equal(t, step.Limit{Wait: "it waits: policies may stop 2 jobs of vision an hour", After: time.Hour}, w, "those of the same hour do")
 	self := stop()
 	self.Status.Phase = v1.PhaseNoticed
 	require.Equal(t, step.Limit{}, l.Check(self, []*v1.Action{self, began(stop(), "x", time.Minute)}, m, start), "it doesn't count itself")

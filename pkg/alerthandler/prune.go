@@ -1,0 +1,63 @@
+package alerthandler
+
+import (
+	"context"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1 "github.com/openpai/paictl/pkg/alerthandler/v1"
+)
+
+const (
+	// mostKept bounds the finished Actions that are kept, besides those whose alerts fire.
+	mostKept = 2000
+	// mostActions bounds all Actions. Each alert that fires keeps the Action of its first step; further alerts are refused.
+	mostActions = 10_000
+)
+
+// prune removes finished Actions whose time is over, and the oldest ones of too many.
+func (h *Handler) prune(ctx context.Context, all []*v1.Action, now time.Time) {
+	for _, a := range removable(all, h.o.Policies.Keep.D(), mostKept, now) {
+		err := h.objects.Resource(v1.Actions).Delete(ctx, a.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &a.UID}})
+		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+			h.o.Log.WarnContext(ctx, "remove an old action", "action", a.Name, "error", err.Error())
+			return
+		}
+	}
+}
+
+// removable returns the finished Actions that needn't be kept, the oldest first as in all. If there are more than most, an Action is kept
+// only if its alert still fires, because the alert would make it again, or if an earlier step would.
+func removable(all []*v1.Action, keep time.Duration, most int, now time.Time) (out []*v1.Action) {
+	known := latest{}
+	excess := -most
+	for _, a := range all {
+		known.add(a)
+		if a.Status.Phase.Final() {
+			excess++
+		}
+	}
+	fires := map[string]bool{}
+	for _, a := range known {
+		if incidentOf(a).Ended.IsZero() {
+			fires[a.Spec.By.Name+"/"+a.Labels[LabelIncident]] = true
+		}
+	}
+	for _, a := range all {
+		if !a.Status.Phase.Final() {
+			continue
+		}
+		if now.Sub(lastAlert(a)) < keep {
+			needed := fires[a.Spec.By.Name+"/"+a.Labels[LabelIncident]] &&
+				(incidentOf(a) != nil || a.Status.EndTime != nil && now.Sub(a.Status.EndTime.Time) <= followed)
+			if excess <= 0 || needed {
+				continue
+			}
+		}
+		excess--
+		out = append(out, a)
+	}
+	return out
+}

@@ -1,0 +1,50 @@
+package alerthandler
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1 "github.com/openpai/paictl/pkg/alerthandler/v1"
+)
+
+// However many Actions are finished, one is kept whose alert still fires: otherwise the alert would make it again.
+func TestActionsOfAlertsThatFireAreKept(t *testing.T) {
+	now := time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
+	action := func(name, incident, step string, ago time.Duration, change ...func(*v1.Action)) *v1.Action {
+		at := metav1.NewTime(now.Add(-ago))
+		a := &v1.Action{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: at, Annotations: map[string]string{},
+			Labels: map[string]string{LabelPolicy: "p", LabelIncident: incident, LabelStep: step}},
+			Spec: v1.ActionSpec{By: v1.Requester{Kind: v1.ByPolicy, Name: "p"}}, Status: v1.ActionStatus{Phase: v1.PhaseSucceeded, EndTime: &at}}
+		for _, c := range change {
+			c(a)
+		}
+		return a
+	}
+	heard := func(ago time.Duration) func(*v1.Action) {
+		return func(a *v1.Action) { a.Annotations[AnnotationLastAlert] = annotation(now.Add(-ago)) }
+	}
+	ended := func(a *v1.Action) { a.Annotations[AnnotationAlertEnded] = annotation(now) }
+	all := []*v1.Action{
+		action("silent for longer than a day", "c-1", "0", 90*time.Hour, heard(30*time.Hour)),
+		action("fires", "a-2", "0", 80*time.Hour, heard(time.Hour)),
+		action("a later step of it", "a-2", "1", 80*time.Hour),
+		action("an earlier incident", "a-1", "0", 20*time.Hour),
+		action("ended", "b-1", "0", 19*time.Hour, ended),
+		action("began to fire", "d-1", "0", 30*time.Minute),
+		action("its second step", "d-1", "1", 20*time.Minute),
+		action("acts", "e-1", "0", 100*time.Hour, func(a *v1.Action) { a.Status.Phase = v1.PhaseActing }),
+		action("of a person", "", "", 10*time.Minute, func(a *v1.Action) { a.Labels, a.Spec.By = nil, v1.Requester{Kind: v1.ByOperator, Name: "root"} }),
+	}
+	names := func(most int) (out []string) {
+		for _, a := range removable(all, 24*time.Hour, most, now) {
+			out = append(out, a.Name)
+		}
+		return out
+	}
+	require.Equal(t, []string{"silent for longer than a day", "a later step of it"}, names(100))
+	require.Equal(t, []string{"silent for longer than a day", "a later step of it", "an earlier incident"}, names(5))
+	require.Equal(t, []string{"silent for longer than a day", "a later step of it", "an earlier incident", "ended", "of a person"}, names(0), "three are needed")
+}
