@@ -116,7 +116,7 @@ func TestTheAlertHandlerHasTheRightsForItsWorkAndNoMore(t *testing.T) {
 	_, err = client.CoreV1().Secrets(kube.SystemNamespace).List(t.Context(), metav1.ListOptions{})
 	require.ErrorContains(t, err, "forbidden")
 
-	policies, err := policy.Read([]byte(`{"limits":{"stopsPerHour":1,"stopsPerHourPerVirtualCluster":1,"machinesPerHour":1,"machinesOutPercent":100},"drainTimeout":"1m","keep":"24h","policies":[
+	policies, err := policy.Read([]byte(`{"limits":{"stopsPerHour":1,"stopsPerHourPerVirtualCluster":1,"machinesPerHour":1,"machinesOutPercent":100,"returns":3,"returnsWithin":"1h"},"drainTimeout":"1m","keep":"24h","policies":[
 		{"name":"idle","alerts":{"alertname":"Idle"},"steps":[{"do":"stop-job"}]},
 		{"name":"sick","alerts":{"alertname":"Sick"},"steps":[{"do":"drain"},{"do":"uncordon"},{"do":"reset-gpu"}]}]}`))
 	require.NoError(t, err)

@@ -65,11 +65,30 @@ func (h *Handler) stopJob(ctx context.Context, a *v1.Action) error {
 
 // cordon cordons a machine, and marks who did it. A machine that someone else has cordoned isn't marked.
 func (h *Handler) cordon(ctx context.Context, a *v1.Action, version string) error {
-	text, err := json.Marshal(v1.Mark{Action: a.Name, By: a.Spec.By, Reason: a.Spec.Reason, At: h.o.Now().UTC()})
+	return h.mark(ctx, a, version, map[string]any{"unschedulable": true}, v1.Mark{Reason: a.Spec.Reason})
+}
+
+// mark writes the mark of an Action, with fields of the Node's spec.
+func (h *Handler) mark(ctx context.Context, a *v1.Action, version string, spec map[string]any, m v1.Mark) error {
+	m.Action, m.By, m.At = a.Name, a.Spec.By, h.o.Now().UTC()
+	text, err := json.Marshal(m)
 	if err != nil {
 		return err
 	}
-	return h.patchNode(ctx, a.Spec.Machine.Name, a.Spec.Machine.UID, version, map[string]any{"unschedulable": true}, string(text))
+	return h.patchNode(ctx, a.Spec.Machine.Name, a.Spec.Machine.UID, version, spec, map[string]any{v1.MarkAnnotation: string(text)})
+}
+
+// uncordon gives a machine pods again, and counts how often policies have done so. If a person does, the count begins again.
+func (h *Handler) uncordon(ctx context.Context, a *v1.Action, m *step.Machine) error {
+	annotations := map[string]any{v1.MarkAnnotation: nil, v1.ReturnsAnnotation: nil}
+	if a.Spec.By.Kind == v1.ByPolicy {
+		text, err := v1.WriteReturns(m.Returns, h.o.Now())
+		if err != nil {
+			return err
+		}
+		annotations[v1.ReturnsAnnotation] = text
+	}
+	return h.patchNode(ctx, a.Spec.Machine.Name, a.Spec.Machine.UID, m.Version, map[string]any{"unschedulable": nil}, annotations)
 }
 
 // evict requests the eviction of pods. Disruption budgets hold.

@@ -104,6 +104,37 @@ func TestAnOldMarkIsRemoved(t *testing.T) {
 	}, waitFor, 20*time.Millisecond)
 }
 
+// The fourth time within a week a machine stays out, and shows it. A person returns it, and the count begins again.
+func TestAMachineThatBreaksAgainAndAgain(t *testing.T) {
+	w := open(t)
+	w.node("n1")
+	h, _ := w.handler(config(t, cordonOnce), w.Config)
+	a := xid("n1")
+	for i := range 4 {
+		w.send(h, at(a, 10*i, 0))
+		all := w.settled(2 * (i + 1))
+		w.send(h, at(a, 10*i, 10*i+5))
+		phases := map[v1.Phase]int{}
+		for _, a := range all {
+			phases[a.Status.Phase]++
+		}
+		require.Equal(t, i/3, phases[v1.PhaseRefused], "%v", all)
+	}
+	n, err := w.Client.CoreV1().Nodes().Get(t.Context(), "n1", metav1.GetOptions{})
+	require.NoError(t, err)
+	require.True(t, n.Spec.Unschedulable)
+	m := v1.ReadMark(n.Annotations)
+	require.True(t, m.Stays)
+	require.Contains(t, v1.Cordoned(m.By.Text(), m.Reason), "policies have returned it to service 3 times within 168h0m0s")
+	w.request(func(a *v1.Action) {
+		a.Spec.Do, a.Spec.Machine = v1.OperationUncordon, &v1.Machine{Name: "n1", UID: n.UID}
+	})
+	require.Eventually(t, func() bool {
+		n, err := w.Client.CoreV1().Nodes().Get(t.Context(), "n1", metav1.GetOptions{})
+		return err == nil && !n.Spec.Unschedulable && n.Annotations[v1.MarkAnnotation] == "" && n.Annotations[v1.ReturnsAnnotation] == ""
+	}, waitFor, 20*time.Millisecond)
+}
+
 // Machines of the control plane, and alerts that name no GPU for a reset, are left alone.
 func TestMachinesThatAreLeftAlone(t *testing.T) {
 	w := open(t)

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -125,7 +124,11 @@ func (h *Handler) facts(ctx context.Context, a *v1.Action, all []*v1.Action, now
 			}
 		}
 	}
-	f.Limit = h.o.Policies.Limits.Step().Check(a, all, h.machines(), now)
+	limits := h.o.Policies.Limits.Step()
+	if f.Machine != nil {
+		f.Stays = limits.Stays(f.Machine.Returns, now)
+	}
+	f.Limit = limits.Check(a, all, h.machines(), now)
 	return f, nil
 }
 
@@ -178,7 +181,7 @@ func (h *Handler) withdrawn(a *v1.Action) error {
 }
 
 func (h *Handler) machine(ctx context.Context, a *v1.Action, n *corev1.Node) (*step.Machine, error) {
-	m := &step.Machine{UID: n.UID, Version: n.ResourceVersion, Unschedulable: n.Spec.Unschedulable, Mark: v1.ReadMark(n.Annotations), Sick: sick(n)}
+	m := &step.Machine{UID: n.UID, Version: n.ResourceVersion, Unschedulable: n.Spec.Unschedulable, Mark: v1.ReadMark(n.Annotations), Returns: v1.ReadReturns(n.Annotations), Sick: sick(n)}
 	if a.Spec.Do == v1.OperationDrain {
 		list, err := h.core.CoreV1().Pods("").List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=" + n.Name, ResourceVersion: "0"})
 		if err != nil {
@@ -248,7 +251,9 @@ func (h *Handler) do(ctx context.Context, a *v1.Action, f *step.Facts, e step.Ef
 	case step.EffectCordon:
 		return h.cordon(ctx, a, f.Machine.Version)
 	case step.EffectUncordon:
-		return h.patchNode(ctx, a.Spec.Machine.Name, a.Spec.Machine.UID, f.Machine.Version, map[string]any{"unschedulable": nil}, nil)
+		return h.uncordon(ctx, a, f.Machine)
+	case step.EffectStay:
+		return h.mark(ctx, a, f.Machine.Version, nil, v1.Mark{Reason: f.Stays, Stays: true})
 	case step.EffectEvict:
 		return h.evict(ctx, f.Machine.Pods)
 	case step.EffectReset:
@@ -260,9 +265,9 @@ func (h *Handler) do(ctx context.Context, a *v1.Action, f *step.Facts, e step.Ef
 // errMoved is the conflict of a target that has changed, or that another object has replaced.
 var errMoved = errors.New("the target has changed")
 
-// patchNode writes fields of a Node's spec and its mark, unless the Node has changed since a version: a person may have cordoned it.
-func (h *Handler) patchNode(ctx context.Context, name string, uid types.UID, version string, spec map[string]any, mark any) error {
-	patch := map[string]any{"metadata": map[string]any{"resourceVersion": version, "annotations": map[string]any{v1.MarkAnnotation: mark}}}
+// patchNode writes fields of a Node's spec and annotations, unless the Node has changed since a version: a person may have cordoned it.
+func (h *Handler) patchNode(ctx context.Context, name string, uid types.UID, version string, spec, annotations map[string]any) error {
+	patch := map[string]any{"metadata": map[string]any{"resourceVersion": version, "annotations": annotations}}
 	if spec != nil {
 		patch["spec"] = spec
 	}
@@ -279,7 +284,11 @@ func (h *Handler) unmark(ctx context.Context) {
 		if _, marked := n.Annotations[v1.MarkAnnotation]; !marked || n.Spec.Unschedulable {
 			continue
 		}
-		if err := h.patchNode(ctx, name, n.UID, n.ResourceVersion, nil, nil); err != nil && !errors.Is(err, errMoved) {
+		old := map[string]any{v1.MarkAnnotation: nil}
+		if m := v1.ReadMark(n.Annotations); m != nil && m.Stays {
+			old[v1.ReturnsAnnotation] = nil
+		}
+		if err := h.patchNode(ctx, name, n.UID, n.ResourceVersion, nil, old); err != nil && !errors.Is(err, errMoved) {
 			h.o.Log.WarnContext(ctx, "remove an old mark", "machine", name, "error", err.Error())
 			return
 		}

@@ -32,11 +32,15 @@ type Limits struct {
 	StopsPerHourPerVirtualCluster int `json:"stopsPerHourPerVirtualCluster"`
 	MachinesPerHour               int `json:"machinesPerHour"`
 	MachinesOutPercent            int `json:"machinesOutPercent"`
+	// Returns is how often policies may return a machine to service within ReturnsWithin. Then it stays out.
+	Returns       int      `json:"returns"`
+	ReturnsWithin Duration `json:"returnsWithin"`
 }
 
 // Step returns them as package step has them.
 func (l Limits) Step() step.Limits {
-	return step.Limits{StopsPerHour: l.StopsPerHour, StopsPerHourAndVC: l.StopsPerHourPerVirtualCluster, MachinesPerHour: l.MachinesPerHour, MachinesOut: l.MachinesOutPercent}
+	return step.Limits{StopsPerHour: l.StopsPerHour, StopsPerHourAndVC: l.StopsPerHourPerVirtualCluster, MachinesPerHour: l.MachinesPerHour, MachinesOut: l.MachinesOutPercent,
+		Returns: l.Returns, ReturnsWithin: l.ReturnsWithin.D()}
 }
 
 // Policy is a list of steps that an alert begins.
@@ -100,6 +104,12 @@ type Problem struct {
 
 func (p Problem) Error() string { return p.Path + ": " + p.Message }
 
+// The record of a machine has the bounds of its returns.
+const (
+	mostReturns       = 20
+	mostReturnsWithin = 90 * 24 * time.Hour
+)
+
 // mostGrace is the longest grace that an Action may have.
 const mostGrace = 7 * 24 * time.Hour
 
@@ -126,6 +136,7 @@ func (c *Config) Check() (out []Problem) {
 	for path, n := range map[string]int{
 		"limits.stopsPerHour": c.Limits.StopsPerHour, "limits.stopsPerHourPerVirtualCluster": c.Limits.StopsPerHourPerVirtualCluster,
 		"limits.machinesPerHour": c.Limits.MachinesPerHour, "limits.machinesOutPercent": c.Limits.MachinesOutPercent,
+		"limits.returns": c.Limits.Returns,
 	} {
 		if n < 0 {
 			add(path, "set 0 or more; 0 forbids it to all policies", "%d is negative", n)
@@ -133,6 +144,10 @@ func (c *Config) Check() (out []Problem) {
 	}
 	if c.Limits.MachinesOutPercent > 100 {
 		add("limits.machinesOutPercent", "set a percentage", "%d is more than 100", c.Limits.MachinesOutPercent)
+	}
+	if w := c.Limits.ReturnsWithin.D(); c.Limits.Returns > mostReturns || c.Limits.Returns > 0 && (w < time.Hour || w > mostReturnsWithin) {
+		add("limits.returnsWithin", fmt.Sprintf("set a time from 1h to %s, and returns of %d at most", mostReturnsWithin, mostReturns),
+			"%d returns within %s can't be counted", c.Limits.Returns, w)
 	}
 	if c.DrainTimeout < Duration(time.Minute) {
 		add("drainTimeout", "set a longer time, such as 30m", "%s is shorter than a minute, and pods need time to end", c.DrainTimeout.D())

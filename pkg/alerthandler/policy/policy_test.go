@@ -11,7 +11,7 @@ import (
 	"github.com/openpai/paictl/pkg/alerthandler/policy"
 )
 
-const good = `{"limits":{"stopsPerHour":1},"drainTimeout":"30m","keep":"24h","policies":[
+const good = `{"limits":{"stopsPerHour":1,"returns":3,"returnsWithin":"168h"},"drainTimeout":"30m","keep":"24h","policies":[
 	{"name":"idle","alerts":{"alertname":"Idle|Asleep","severity":"warning"},"exempt":{"users":["ann"],"virtualClusters":["lab"],"tags":["keep"],"machines":["n1"]},"steps":[{"do":"stop-job","grace":"4h"}]}]}`
 
 // Each label has to match as a whole.
@@ -62,7 +62,8 @@ func TestExemptions(t *testing.T) {
 func TestWrongConfigurations(t *testing.T) {
 	for from, to := range map[string]string{
 		`"drainTimeout":"30m"`: `"drainTimeout":"30"`, `"keep":"24h"`: `"keep":"23h"`, `"do":"stop-job"`: `"do":"explode"`, `"grace":"4h"`: `"grace":"-1s"`,
-		`"name":"idle"`: `"name":"Idle!"`, `"stopsPerHour":1`: `"stopsPerHour":-1`, `"exempt"`: `"exemptt"`, `Idle|Asleep`: `(`,
+		`"name":"idle"`: `"name":"Idle!"`, `"stopsPerHour":1`: `"stopsPerHour":-1`,
+		`"returns":3`: `"returns":21`, `"returnsWithin":"168h"`: `"returnsWithin":"59m"`, `"returns":3,`: `"returns":-1,`, `"exempt"`: `"exemptt"`, `Idle|Asleep`: `(`,
 		`"alerts":{"alertname":"Idle|Asleep","severity":"warning"}`: `"alerts":{}`, `[{"do":"stop-job","grace":"4h"}]`: `[]`,
 	} {
 		text := strings.Replace(good, from, to, 1)

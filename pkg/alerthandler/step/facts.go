@@ -21,6 +21,8 @@ type Facts struct {
 	Forbidden error
 	// Limit says whether the limits of policies allow the operation now.
 	Limit Limit
+	// Stays says why policies don't return the machine to service; "" if they may.
+	Stays string
 	// Unheard says since when Alertmanager hasn't repeated the alert that a policy acts on; "" if it has, or if there is no alert.
 	Unheard string
 	// DrainTimeout is how long a drain may take.
@@ -42,6 +44,8 @@ type Machine struct {
 	Unschedulable bool
 	// Mark describes the Action that cordoned the Node; nil if it has no mark.
 	Mark *v1.Mark
+	// Returns are the times at which policies returned the Node to service.
+	Returns []time.Time
 	// Sick says which GPUs the machine's agent finds broken; "" if none are.
 	Sick string
 	// Pods are those that a drain has to move.

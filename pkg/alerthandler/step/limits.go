@@ -16,6 +16,26 @@ type Limits struct {
 	MachinesPerHour int
 	// MachinesOut is the percentage of machines that may be out of service, for whatever reason, at a time. One machine always may.
 	MachinesOut int
+	// Returns is how often policies may return a machine to service within ReturnsWithin.
+	Returns       int
+	ReturnsWithin time.Duration
+}
+
+// Stays says why policies don't return a machine to service: they have done so too often. It is "" if they may.
+func (l Limits) Stays(returns []time.Time, now time.Time) string {
+	n := 0
+	for _, at := range returns {
+		if now.Sub(at) < l.ReturnsWithin {
+			n++
+		}
+	}
+	switch {
+	case n < l.Returns:
+		return ""
+	case n == 0:
+		return "policies return no machine to service (limits.returns: 0)"
+	}
+	return fmt.Sprintf("it stays out: policies have returned it to service %s within %s, and it broke again", plural.Of(n, "time"), l.ReturnsWithin)
 }
 
 // Machines are the machines that run jobs.

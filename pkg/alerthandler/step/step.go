@@ -23,6 +23,8 @@ const (
 	EffectUncordon Effect = "uncordon"
 	EffectEvict    Effect = "evict"
 	EffectReset    Effect = "reset-gpu"
+	// EffectStay marks a machine that policies don't return to service.
+	EffectStay Effect = "stay"
 )
 
 // Next is the next step of an Action.
@@ -86,6 +88,14 @@ func (d *decision) begin() Next {
 			return d.wait(v1.PhasePending, d.f.Limit.Wait, d.f.Limit.After)
 		}
 	}
+	if stays := d.stays(); stays != "" {
+		if spec.DryRun || d.f.Machine.Mark != nil && d.f.Machine.Mark.Stays {
+			return d.end(v1.PhaseRefused, spec.Machine.Name+": "+stays)
+		}
+		next := d.wait(v1.PhasePending, spec.Machine.Name+": "+stays, again)
+		next.Effect = EffectStay
+		return next
+	}
 	if spec.Do == v1.OperationUncordon && spec.By.Kind == v1.ByPolicy && d.f.Machine.Sick != "" && !spec.DryRun {
 		return d.wait(v1.PhasePending, spec.Machine.Name+" stays cordoned until its agent finds no fault: "+d.f.Machine.Sick, again)
 	}
@@ -106,6 +116,17 @@ func (d *decision) begin() Next {
 	}
 	d.status.Phase, d.status.StartTime = v1.PhaseActing, &d.now
 	return d.act()
+}
+
+// stays says why a policy doesn't return a machine to service. Once that is marked, only a person does.
+func (d *decision) stays() string {
+	if d.a.Spec.Do != v1.OperationUncordon || d.a.Spec.By.Kind != v1.ByPolicy {
+		return ""
+	}
+	if m := d.f.Machine.Mark; m != nil && m.Stays {
+		return m.Reason
+	}
+	return d.f.Stays
 }
 
 // expired says that a request could not begin in time, with the reason for its wait.

@@ -177,6 +177,42 @@ func TestAMachineWithABrokenGPUStaysCordoned(t *testing.T) {
 	require.Equal(t, step.EffectUncordon, step.Decide(a, f, start.Add(time.Minute)).Effect)
 }
 
+// A machine that policies have returned three times within a week stays out, says so, and is returned by a person alone.
+func TestAMachineThatBreaksAgainStaysOut(t *testing.T) {
+	l := step.Limits{Returns: 3, ReturnsWithin: 168 * time.Hour}
+	ago := func(hours ...int) (out []time.Time) {
+		for _, h := range hours {
+			out = append(out, start.Add(-time.Duration(h)*time.Hour))
+		}
+		return out
+	}
+	require.Empty(t, l.Stays(nil, start))
+	require.Empty(t, l.Stays(ago(200, 100, 50), start))
+	stays := l.Stays(ago(167, 100, 50), start)
+	require.Equal(t, "it stays out: policies have returned it to service 3 times within 168h0m0s, and it broke again", stays)
+	require.NotEmpty(t, step.Limits{}.Stays(nil, start))
+
+	a, f := onMachine(v1.OperationUncordon), facts()
+	f.Stays, f.Machine.Unschedulable, f.Machine.Mark, f.Machine.Sick = stays, true, &v1.Mark{By: v1.Requester{Kind: v1.ByPolicy}, Reason: "XID 79"}, "GPU 3"
+	n := step.Decide(a, f, start)
+	require.Equal(t, v1.PhasePending, n.Status.Phase)
+	require.Equal(t, step.EffectStay, n.Effect)
+	require.Positive(t, n.After)
+	a.Status = n.Status
+	f.Machine.Mark.Stays, f.Machine.Mark.Reason = true, stays
+	n = step.Decide(a, f, start)
+	require.Equal(t, v1.PhaseRefused, n.Status.Phase)
+	require.Equal(t, "node3: "+stays, n.Status.Message)
+	require.Empty(t, n.Effect)
+	f.Stays = ""
+	require.Equal(t, v1.PhaseRefused, step.Decide(onMachine(v1.OperationUncordon), f, start).Status.Phase, "the mark remains when the time is over")
+	require.Equal(t, step.EffectUncordon, step.Decide(onMachine(v1.OperationUncordon, byAdmin), f, start).Effect)
+	f.Stays, f.Machine.Mark.Stays = stays, false
+	require.Equal(t, v1.PhaseRefused, step.Decide(onMachine(v1.OperationUncordon, dryRun), f, start).Status.Phase)
+	require.Empty(t, step.Decide(onMachine(v1.OperationUncordon, dryRun), f, start).Effect)
+	require.Equal(t, step.EffectCordon, step.Decide(onMachine(v1.OperationCordon), &step.Facts{Machine: &step.Machine{UID: "n3"}, Stays: stays}, start).Effect)
+}
+
 // A reset waits for the agent's answer to this request.
 func TestAReset(t *testing.T) {
 	a, f := onMachine(v1.OperationResetGPU), facts()

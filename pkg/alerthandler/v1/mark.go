@@ -2,6 +2,7 @@ package v1
 
 import (
 	"encoding/json"
+	"slices"
 	"time"
 )
 
@@ -17,6 +18,29 @@ type Mark struct {
 	By     Requester `json:"by"`
 	Reason string    `json:"reason"`
 	At     time.Time `json:"at"`
+	// Stays reports that policies have returned the machine to service too often, as the reason says. They don't return it again.
+	Stays bool `json:"stays,omitempty"`
+}
+
+// ReturnsAnnotation of a Node holds the times at which policies returned it to service, as JSON. If a person does, it is removed.
+const ReturnsAnnotation = "paictl.openpai.org/returned"
+
+// mostReturns bounds the times that are kept.
+const mostReturns = 20
+
+// ReadReturns reads the times at which policies returned a Node to service; none if the annotation can't be read.
+func ReadReturns(annotations map[string]string) (out []time.Time) {
+	if json.Unmarshal([]byte(annotations[ReturnsAnnotation]), &out) != nil {
+		return nil
+	}
+	return out
+}
+
+// WriteReturns returns the annotation with one more time.
+func WriteReturns(before []time.Time, now time.Time) (string, error) {
+	all := append(slices.Clone(before), now.UTC().Truncate(time.Second))
+	text, err := json.Marshal(all[max(0, len(all)-mostReturns):])
+	return string(text), err
 }
 
 // ReadMark reads the mark in the annotations of a Node; nil if it has no mark, or one that can't be read.

@@ -2,9 +2,28 @@ package v1
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
+
+// The latest returns are kept.
+func TestReturns(t *testing.T) {
+	at := time.Date(2026, 11, 30, 9, 0, 0, 5, time.UTC)
+	text := ""
+	for i := range 30 {
+		var err error
+		text, err = WriteReturns(ReadReturns(map[string]string{ReturnsAnnotation: text}), at.Add(time.Duration(i)*time.Hour))
+		require.NoError(t, err)
+	}
+	all := ReadReturns(map[string]string{ReturnsAnnotation: text})
+	require.Len(t, all, 20)
+	assert.Equal(t, at.Add(29*time.Hour).Truncate(time.Second), all[19])
+	for _, text := range []string{"", "{", `{"a":1}`, `["x"]`} {
+		assert.Empty(t, ReadReturns(map[string]string{ReturnsAnnotation: text}), text)
+	}
+}
 
 func TestAMarkIsRead(t *testing.T) {
 	m := ReadMark(map[string]string{MarkAnnotation: `{"action":"drain-1","by":{"kind":"policy","name":"sick"},"reason":"XID 79"}`})
