@@ -70,7 +70,11 @@ func (h *Handler) create(ctx context.Context, p *policy.Policy, incident string,
 	s := p.Steps[at]
 	spec.Do, spec.By, spec.DryRun = s.Do, v1.Requester{Kind: v1.ByPolicy, Name: p.Name}, spec.DryRun || p.DryRun
 	spec.GraceSeconds = int64(s.Grace.D().Seconds())
-	spec.NotAfter = metav1.NewTime(h.o.Now().Add(s.Grace.D() + valid).UTC().Truncate(time.Second))
+	begins := h.o.Now().Add(s.Grace.D())
+	if at == 0 {
+		begins = p.Opens().Next(begins)
+	}
+	spec.NotAfter = metav1.NewTime(begins.Add(valid).UTC().Truncate(time.Second))
 	a := &v1.Action{TypeMeta: metav1.TypeMeta{APIVersion: v1.GroupVersion.String(), Kind: v1.Kind}, Spec: spec, ObjectMeta: metav1.ObjectMeta{
 		Name: p.ActionName(incident, at), Labels: map[string]string{LabelPolicy: p.Name, LabelIncident: incident, LabelStep: strconv.Itoa(at)}, Annotations: annotations,
 	}}

@@ -124,7 +124,11 @@ func (h *Handler) facts(ctx context.Context, a *v1.Action, all []*v1.Action, now
 			}
 		}
 	}
+	if p := h.o.Policies.ByName(a.Spec.By.Name); p != nil && incidentOf(a) != nil {
+		f.Hours = p.Opens() // later steps complete the first one
+	}
 	limits := h.o.Policies.Limits.Step()
+	limits.Hours = f.Hours
 	if f.Machine != nil {
 		f.Stays = limits.Stays(f.Machine.Returns, now)
 	}

@@ -50,12 +50,15 @@ type Policy struct {
 	Alerts map[string]string `json:"alerts"`
 	// Exempt is left alone.
 	Exempt Exempt `json:"exempt"`
+	// Hours are those in which the policy begins; nil for all.
+	Hours *Hours `json:"hours,omitempty"`
 	// DryRun records the steps without their effects.
 	DryRun bool `json:"dryRun,omitempty"`
 	// Steps follow each other: each begins when the one before succeeded. If one fails or is refused, the rest doesn't happen.
 	Steps []Step `json:"steps"`
 
 	matchers map[string]*regexp.Regexp
+	opens    *step.Hours
 }
 
 // Exempt names jobs and machines that a policy leaves alone.
@@ -193,6 +196,9 @@ func (p *Policy) check(at string, add func(path, remedy, format string, args ...
 	}
 	if len(p.Alerts) > 0 && len(p.matchers) == len(p.Alerts) && p.Applies(&Alert{}) {
 		add(at+".alerts", "name the alert: {alertname: NAME}", "a policy whose expressions all match an empty label would apply to every alert")
+	}
+	if p.Hours != nil {
+		p.opens = p.Hours.check(at+".hours", add)
 	}
 	if len(p.Steps) == 0 {
 		add(at+".steps", "add a step such as {do: cordon}, or remove the policy", "a policy without steps does nothing")

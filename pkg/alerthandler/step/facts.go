@@ -23,6 +23,8 @@ type Facts struct {
 	Limit Limit
 	// Stays says why policies don't return the machine to service; "" if they may.
 	Stays string
+	// Hours are the hours in which the Action may begin.
+	Hours *Hours
 	// Unheard says since when Alertmanager hasn't repeated the alert that a policy acts on; "" if it has, or if there is no alert.
 	Unheard string
 	// DrainTimeout is how long a drain may take.

@@ -19,6 +19,8 @@ type Limits struct {
 	// Returns is how often policies may return a machine to service within ReturnsWithin.
 	Returns       int
 	ReturnsWithin time.Duration
+	// Hours are the hours in which the Action may begin.
+	Hours *Hours
 }
 
 // Stays says why policies don't return a machine to service: they have done so too often. It is "" if they may.
@@ -66,7 +68,7 @@ func (l Limits) stops(a *v1.Action, all []*v1.Action, now time.Time) Limit {
 	if a.Spec.Job != nil {
 		vc = a.Spec.Job.VirtualCluster
 	}
-	total, own := newCount(a, now), newCount(a, now)
+	total, own := l.newCount(a, now), l.newCount(a, now)
 	for _, other := range all {
 		if !counts(a, other) || other.Spec.Do != v1.OperationStopJob || other.Spec.Job == nil {
 			continue
@@ -90,7 +92,7 @@ func (l Limits) machines(a *v1.Action, all []*v1.Action, m Machines, now time.Ti
 	if m.Cordoned[name] { // it takes no other machine out
 		return Limit{}
 	}
-	recent := newCount(a, now)
+	recent := l.newCount(a, now)
 	taken := map[string]bool{}
 	counted := map[string]bool{}
 	for n := range m.Out {
@@ -136,7 +138,7 @@ type count struct {
 	first   time.Time // the first of those
 }
 
-func newCount(a *v1.Action, now time.Time) *count {
+func (l Limits) newCount(a *v1.Action, now time.Time) *count {
 	at := now.Add(a.Spec.Grace())
 	if t := a.Status.ActTime; t != nil {
 		at = t.Time
@@ -144,7 +146,7 @@ func newCount(a *v1.Action, now time.Time) *count {
 	if at.Before(now) {
 		at = now
 	}
-	return &count{now: now, at: at}
+	return &count{now: now, at: l.Hours.Next(at)}
 }
 
 // add counts an Action, and reports whether it is within the hour.

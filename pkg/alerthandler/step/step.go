@@ -104,12 +104,19 @@ func (d *decision) begin() Next {
 	}
 	if spec.Grace() > 0 {
 		if d.status.NoticeTime == nil || d.status.ActTime == nil {
-			at := metav1.NewTime(d.now.Add(spec.Grace()))
+			at := metav1.NewTime(d.f.Hours.Next(d.now.Add(spec.Grace())).UTC())
 			d.status.NoticeTime, d.status.ActTime = &d.now, &at
 		}
 		if left := d.status.ActTime.Sub(d.now.Time); left > 0 {
 			return d.wait(v1.PhaseNoticed, "it will "+d.plan()+" at "+d.status.ActTime.UTC().Format(time.RFC3339), left)
 		}
+	}
+	if from := d.f.Hours.Next(d.now.Time); from.After(d.now.Time) {
+		phase := v1.PhasePending
+		if d.status.Phase == v1.PhaseNoticed {
+			phase = v1.PhaseNoticed
+		}
+		return d.wait(phase, "it waits for the hours of its policy, which begin at "+from.Format(time.RFC3339), from.Sub(d.now.Time))
 	}
 	if d.f.Unheard != "" {
 		return d.wait(v1.PhasePending, d.f.Unheard, time.Minute)
