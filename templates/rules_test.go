@@ -329,6 +329,7 @@ var writers = map[string][]string{
 		`{"apiGroups":["coordination.k8s.io"],"resources":["leases"],"verbs":["create"]}`,
 		`{"apiGroups":["coordination.k8s.io"],"resourceNames":["pai-alert-handler"],"resources":["leases"],"verbs":["get","update","patch"]}`,
 		`{"apiGroups":[""],"resourceNames":["pai-alert-handler-notices"],"resources":["configmaps"],"verbs":["get","update"]}`, // which notices were sent
+		`{"apiGroups":[""],"resourceNames":["job-audit-token"],"resources":["secrets"],"verbs":["get"]}`,                       // the token of the audit
 		// Policies of its chart restrict both patches: it stops jobs, and cordons machines or requests repairs of their GPUs.
 		`{"apiGroups":["frameworkcontroller.microsoft.com"],"resources":["frameworks"],"verbs":["get","list","watch","patch"]}`,
 		`{"apiGroups":[""],"resources":["nodes"],"verbs":["get","list","watch","patch"]}`,

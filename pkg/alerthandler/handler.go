@@ -9,6 +9,7 @@ package alerthandler
 import (
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"slices"
 	"sync"
@@ -27,6 +28,7 @@ import (
 	"github.com/openpai/paictl/pkg/alerthandler/policy"
 	"github.com/openpai/paictl/pkg/alerthandler/step"
 	v1 "github.com/openpai/paictl/pkg/alerthandler/v1"
+	"github.com/openpai/paictl/pkg/audit"
 	"github.com/openpai/paictl/pkg/diagnose/checks"
 	"github.com/openpai/paictl/pkg/job"
 	"github.com/openpai/paictl/pkg/job/api"
@@ -44,6 +46,9 @@ type Options struct {
 	// Notify is the configuration of notifications; nil turns them off. SystemNamespace has the record of sent notices.
 	Notify          *notify.Config
 	SystemNamespace string
+	// Audit stores records of the handler's effects; nil means that none are written. They are printed to AuditLines, too.
+	Audit      audit.Poster
+	AuditLines io.Writer
 	// Pause is the shortest time between two looks for notices; 0 means two seconds.
 	Pause time.Duration
 	Log   *slog.Logger
@@ -67,6 +72,7 @@ type Handler struct {
 	refused refusals
 	endings endings // of alerts without an Action
 	metrics *metrics
+	records *records // nil if none are written
 	// notifier sends notices; nil if no channel is configured.
 	notifier *notify.Notifier
 }
@@ -111,6 +117,7 @@ func New(o Options) (*Handler, error) {
 	h.nodes = watch.New(watch.Options[*corev1.Node, *corev1.Node]{Name: "nodes", Source: watch.From(core.CoreV1().Nodes(), metav1.ListOptions{}), Keep: keepNode, Changed: wakes[*corev1.Node](h), Log: o.Log})
 	h.actions = watch.New(watch.Options[*unstructured.Unstructured, *v1.Action]{Name: "actions", Source: watch.From(watching.Resource(v1.Actions), metav1.ListOptions{}),
 		Reads: watch.From(objects.Resource(v1.Actions), metav1.ListOptions{}), Keep: keepAction, Changed: wakes[*v1.Action](h), Confirm: true, Log: o.Log})
+	h.records = h.newRecords(o.Audit, o.AuditLines)
 	if o.Notify != nil && o.Notify.Enabled() {
 		if h.notifier, err = h.newNotifier(); err != nil {
 			return nil, err
@@ -167,6 +174,9 @@ func (h *Handler) Run(ctx context.Context) error {
 	all.Go(func() { h.jobs.Run(ctx) })
 	all.Go(func() { h.nodes.Run(ctx) })
 	all.Go(func() { h.actions.Run(ctx) })
+	if h.records != nil {
+		all.Go(func() { _ = h.records.sink.Run(ctx) })
+	}
 	return h.people.Run(ctx)
 }
 

@@ -37,8 +37,8 @@ const (
 const (
 	// mostTries bounds how often a message is decided again because the API server has a later Action than the watch.
 	mostTries = 5
-	// recorded is how much later a repeated alert has to be to be written.
-	recorded = 10 * time.Minute
+	// noted is how much later a repeated alert has to be to be written.
+	noted = 10 * time.Minute
 )
 
 var errBehind = errors.New("other replicas changed the actions of the alert")
@@ -214,7 +214,7 @@ func (h *Handler) repeated(ctx context.Context, known latest, a *v1.Action, i *p
 	record := map[string]any{AnnotationLastAlert: annotation(now)}
 	if alert.StartsAt.After(i.Started) {
 		record[AnnotationAlertStarted] = annotation(alert.StartsAt)
-	} else if now.Sub(i.Last) < recorded {
+	} else if now.Sub(i.Last) < noted {
 		return false, nil
 	}
 	return h.change(ctx, known, a, map[string]any{"metadata": map[string]any{"annotations": record}})

@@ -26,6 +26,7 @@ import (
 	"github.com/openpai/paictl/pkg/alerthandler/policy"
 	"github.com/openpai/paictl/pkg/httpserver"
 	"github.com/openpai/paictl/pkg/httpserver/access"
+	"github.com/openpai/paictl/pkg/job/api"
 	"github.com/openpai/paictl/pkg/kube"
 	"github.com/openpai/paictl/pkg/version"
 )
@@ -54,6 +55,7 @@ func Run(ctx context.Context, args []string, out io.Writer) error {
 	namespace := fs.String("namespace", kube.JobNamespace, "namespace of the jobs")
 	system := fs.String("system-namespace", kube.SystemNamespace, "namespace of the lease")
 	identity := fs.String("identity", os.Getenv("POD_NAME"), "name of this replica in the lease; empty means the host name")
+	controller := fs.String("job-controller", "http://"+api.Service+"."+kube.SystemNamespace+":9097", "URL of the job controller, which stores the audit; empty means through the API server")
 	debug := fs.Bool("debug", false, "log alerts that are left alone")
 	switch err := fs.Parse(args); {
 	case errors.Is(err, flag.ErrHelp):
@@ -89,7 +91,11 @@ func Run(ctx context.Context, args []string, out io.Writer) error {
 		level = slog.LevelDebug
 	}
 	log := slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{Level: level}))
-	h, err := New(Options{Config: config, JobNamespace: *namespace, Policies: policies, Notify: tell, SystemNamespace: *system, Log: log})
+	archive, err := openAudit(config, *controller)
+	if err != nil {
+		return err
+	}
+	h, err := New(Options{Config: config, JobNamespace: *namespace, Policies: policies, Notify: tell, SystemNamespace: *system, Audit: archive, AuditLines: out, Log: log})
 	if err != nil {
 		return err
 	}
