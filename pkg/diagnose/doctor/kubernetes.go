@@ -205,7 +205,7 @@ func nodesCordoned(ctx context.Context, c *Cluster) (out []Finding, _ error) {
 		switch {
 		case !n.Spec.Unschedulable:
 		case n.Annotations[driverMark] == "":
-			out = append(out, warning(n.Name, "when its repair is done: kubectl uncordon "+n.Name, "the node is cordoned: no pod starts there"))
+			out = append(out, warning(n.Name, "when its repair is done: paictl node uncordon "+n.Name+" --reason TEXT (without the service alert-handler: kubectl uncordon "+n.Name+")", "the node is cordoned: no pod starts there"))
 		case c.Look != nil && c.Look.Status.Lock != nil:
 			out = append(out, note(n.Name, "cordoned by a running paictl"))
 		default:
