@@ -365,7 +365,7 @@ var writers = map[string][]string{
 		`{"apiGroups":["paictl.openpai.org"],"resources":["users","groups","templates"],"verbs":["get","list","watch","create","update","patch","delete"]}`,
 		`{"apiGroups":["paictl.openpai.org"],"resources":["users/status","groups/status","templates/status"],"verbs":["get","update","patch"]}`,
 		// Requests of administrators. A policy of the alert handler's chart restricts it to making and canceling those of persons.
-		`{"apiGroups":["paictl.openpai.org"],"resources":["actions"],"verbs":["get","list","create","patch"]}`,
+		`{"apiGroups":["paictl.openpai.org"],"resources":["actions"],"verbs":["get","list","watch","create","patch"]}`,
 	},
 	"job-controller": {
 		`{"apiGroups":["coordination.k8s.io"],"resources":["leases"],"verbs":["create"]}`,

@@ -75,9 +75,29 @@ func (d *Actions) Actions(ctx context.Context, f ActionFilter) (items []*actions
 	if err != nil {
 		return nil, "", err
 	}
+	selected := func(a *actionsv1.Action) bool { return f.selects(a) && (after == nil || after.compare(a) < 0) }
+	if all, ok := d.app.Actions.all(); ok {
+		for _, a := range all {
+			if selected(a) {
+				items = append(items, a)
+			}
+		}
+		slices.SortFunc(items, latestFirst)
+	} else if items, err = d.listActions(ctx, f.Limit+1, selected); err != nil {
+		return nil, "", err
+	}
+	if len(items) > f.Limit {
+		items = items[:f.Limit]
+		next = actionCursor(items[f.Limit-1])
+	}
+	return items, next, nil
+}
+
+// listActions reads the Actions of the API server in parts, and returns the latest ones of those that are selected.
+func (d *Actions) listActions(ctx context.Context, most int, selected func(*actionsv1.Action) bool) (items []*actionsv1.Action, err error) {
 	objects, err := d.actions()
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
 	read := func(o metav1.ListOptions) (*unstructured.UnstructuredList, error) {
 		list, err := objects.List(ctx, o)
@@ -89,26 +109,17 @@ func (d *Actions) Actions(ctx context.Context, f ActionFilter) (items []*actions
 			if err != nil {
 				return err
 			}
-			if !f.selects(a) || after != nil && after.compare(a) >= 0 {
-				continue
+			if selected(a) {
+				items = append(items, brief(a))
 			}
-			a.Status.Results, a.ManagedFields = nil, nil
-			items = append(items, a)
 		}
 		slices.SortFunc(items, latestFirst)
-		if len(items) > f.Limit+1 {
-			items = slices.Clone(items[:f.Limit+1])
+		if len(items) > most {
+			items = slices.Clone(items[:most])
 		}
 		return nil
 	})
-	if err != nil {
-		return nil, "", err
-	}
-	if len(items) > f.Limit {
-		items = items[:f.Limit]
-		next = actionCursor(items[f.Limit-1])
-	}
-	return items, next, nil
+	return items, err
 }
 
 // place is a position in the list of Actions.
@@ -285,7 +296,11 @@ func (d *Actions) makeAction(ctx context.Context, name string, n *NewAction) (*a
 	if err != nil {
 		return nil, err
 	}
-	return actionOf(name)(objects.Create(ctx, &unstructured.Unstructured{Object: object}, metav1.CreateOptions{}))
+	made, err := objects.Create(ctx, &unstructured.Unstructured{Object: object}, metav1.CreateOptions{})
+	if err == nil {
+		d.app.Actions.put(made)
+	}
+	return actionOf(name)(made, err)
 }
 
 // requester is the caller. The UID of a person keeps the request from another person who gets the name later.
@@ -387,6 +402,9 @@ func (d *Actions) cancelAction(ctx context.Context, a *actionsv1.Action, reason 
 	made, err := objects.Patch(ctx, a.Name, types.MergePatchType, patch, metav1.PatchOptions{})
 	if apierrors.IsConflict(err) || apierrors.IsInvalid(err) { // another one has its name, or someone else has canceled it
 		return nil, ErrChanged
+	}
+	if err == nil {
+		d.app.Actions.put(made)
 	}
 	return actionOf(a.Name)(made, err)
 }

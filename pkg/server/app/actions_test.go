@@ -3,8 +3,11 @@ package app
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -23,6 +26,7 @@ import (
 	actionsv1 "github.com/openpai/paictl/pkg/alerthandler/v1"
 	"github.com/openpai/paictl/pkg/audit"
 	fv1 "github.com/openpai/paictl/pkg/job/v1"
+	"github.com/openpai/paictl/pkg/kube/watch"
 	"github.com/openpai/paictl/pkg/people"
 	"github.com/openpai/paictl/pkg/people/rules"
 	"github.com/openpai/paictl/pkg/server/wire"
@@ -278,4 +282,38 @@ func TestWithoutTheAlertHandlerTheAnswerNamesTheRemedy(t *testing.T) {
 	check(err)
 	_, err = r.root().CancelAction(t.Context(), "a", "no")
 	check(err)
+}
+
+// A server lists the Actions once, and then knows them by watch: those that it makes at once.
+func TestPagesNeedNoListOfAllActions(t *testing.T) {
+	r := newRequests(t)
+	r.put(t, "drain-1", r.now, func(a *actionsv1.Action) { a.Status.Results = []actionsv1.Result{{Target: "pai-jobs/a"}} })
+	r.app.Actions = watchActions(watch.From(r.objects, metav1.ListOptions{}), slog.New(slog.DiscardHandler))
+	var lists atomic.Int64
+	r.client.PrependReactor("list", "actions", func(a kubetesting.Action) (bool, runtime.Object, error) {
+		if a.(kubetesting.ListActionImpl).ListOptions.Limit != 1 { // the watch asks whether it is current
+			lists.Add(1)
+		}
+		return false, nil, nil
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- r.app.Actions.Run(ctx) }()
+	require.Eventually(t, func() bool { _, ok := r.app.Actions.all(); return ok }, time.Minute, time.Millisecond)
+	first := lists.Load()
+	made, err := r.root().RequestAction(t.Context(), drain())
+	require.NoError(t, err)
+	items, next, err := r.root().Actions(t.Context(), ActionFilter{Limit: 10})
+	require.NoError(t, err)
+	assert.Empty(t, next)
+	require.Len(t, items, 2)
+	assert.Equal(t, made.Name, items[slices.IndexFunc(items, func(a *actionsv1.Action) bool { return a.Name != "drain-1" })].Name)
+	items, next, err = r.root().Actions(t.Context(), ActionFilter{Limit: 1})
+	require.NoError(t, err)
+	require.Len(t, items, 1)
+	assert.NotEmpty(t, next)
+	assert.Empty(t, items[0].Status.Results)
+	assert.Equal(t, first, lists.Load())
+	cancel()
+	require.NoError(t, <-ended)
 }

@@ -89,6 +89,8 @@ type App struct {
 	Status StatusSource
 	// Services reads the state of the platform's services; it may be nil.
 	Services func(context.Context) (*state.Report, error)
+	// Actions has the Actions of the cluster; if it is nil, they are listed for each page.
+	Actions *ActionWatch
 	// Metrics reads figures over time from Prometheus; nil if the cluster has no Prometheus.
 	Metrics *metrics.Reader
 

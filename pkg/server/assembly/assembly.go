@@ -90,13 +90,14 @@ type Assembly struct {
 	// Ready doesn't wait for Templates, because everything else works without them.
 	Templates *template.Store
 
-	o      Options
-	client kubernetes.Interface
-	audit  *audit.Sink
-	keys   *idempotency.Store
-	again  *signin.Recheck
-	once   *onetime.Store
-	status *status.Shared
+	o       Options
+	client  kubernetes.Interface
+	audit   *audit.Sink
+	actions *app.ActionWatch
+	keys    *idempotency.Store
+	again   *signin.Recheck
+	once    *onetime.Store
+	status  *status.Shared
 }
 
 // New assembles a server. It doesn't send requests yet.
@@ -155,6 +156,10 @@ func New(o Options) (*Assembly, error) {
 		LogMemory: &logs.Memory{Each: 32 << 20, All: 96 << 20}, PasswordSignIn: o.Settings.SignIn.Password.Enabled,
 		Issuers: who.issuers, Once: a.once, At: o.Settings.URL(), ReturnPages: o.Settings.SignIn.ReturnPages, Status: a.status, Services: openServices(o, services),
 		Metrics: &metrics.Reader{Ask: openWeb(o), Failed: func(err error) { o.Log.Warn("Prometheus can't be asked", "error", err.Error()) }}}
+	if core.Actions, err = app.OpenActions(o.Config, o.Log); err != nil {
+		return nil, err
+	}
+	a.actions = core.Actions
 	if core.Alerts, err = openAlerts(o); err != nil {
 		return nil, err
 	}
@@ -186,7 +191,7 @@ func (a *Assembly) Ready() error {
 
 // Parts returns the parts that run beside the server until the context ends. If one of them ends earlier, that is an error.
 func (a *Assembly) Parts() []func(context.Context) error {
-	return []func(context.Context) error{a.People.Run, a.Tokens.Run, a.Templates.Run, a.Cache.Run, a.audit.Run, a.status.Run, a.tend}
+	return []func(context.Context) error{a.People.Run, a.Tokens.Run, a.Templates.Run, a.Cache.Run, a.audit.Run, a.status.Run, a.actions.Run, a.tend}
 }
 
 // tend runs lead while this replica leads.
