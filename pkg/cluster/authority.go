@@ -90,7 +90,7 @@ func RotateAuthorities(ctx context.Context, s *engine.Spec, o engine.Options, ho
 
 // AuthorityOptions determine how RotateAuthorities treats machines that it can't reach.
 type AuthorityOptions struct {
-	// Leave leaves them out and continues.
+	// Leave omits them and continues.
 	Leave bool
 	// CatchUp gives them the authorities that the masters have, and makes no new ones.
 	CatchUp bool
@@ -107,7 +107,7 @@ type caRotation struct {
 	machines map[*engine.Node]*caMachine
 	old      map[string]*x509.Certificate // nil if machines only catch up
 	next     map[string]*pki.Authority
-	keys     map[string]secret.String // of the new ones, as PEM
+	keys     map[string]secret.String // the keys of the new ones, as PEM
 	cross    *x509.Certificate
 	planned  []engine.Change
 }
@@ -148,7 +148,7 @@ func (k *caRotation) rotate(ctx context.Context) error {
 	return k.end(ctx)
 }
 
-// read asks all machines that answer.
+// read queries all machines that answer.
 func (k *caRotation) read(ctx context.Context) error {
 	errs := k.Each(ctx, k.Alive(k.Spec.Nodes), k.look)
 	for n, err := range errs {

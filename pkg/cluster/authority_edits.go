@@ -131,7 +131,7 @@ func (k *caRotation) again(n *engine.Node, have []*x509.Certificate, step caStep
 		case k.old != nil && !pki.Signed(k.old[name], have[0]):
 			continue
 		case k.old == nil && (n.ControlPlane || !bytes.Equal(have[0].RawIssuer, next.Cert.RawSubject)):
-			continue // of a machine that was left behind, only its kubelet's certificate counts: the authority that signed it no longer exists
+			continue // for a machine that was left behind, only its kubelet's certificate counts: the authority that signed it no longer exists
 		}
 		c, err := next.Certify(have[0], k.Opts.Clock())
 		if err != nil {

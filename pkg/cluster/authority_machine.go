@@ -102,7 +102,7 @@ func parseMachine(n *engine.Node, said []byte) (*caMachine, error) {
 const (
 	kubeletConf = "/etc/kubernetes/kubelet.conf"
 	kubeletCert = "/var/lib/kubelet/pki/kubelet-client-current.pem"
-	// skew is how far a machine's clock may be behind: certificates begin an hour before they are made.
+	// skew is how far a machine's clock may be behind: certificates are valid from an hour before they are issued.
 	skew = 30 * time.Minute
 )
 

@@ -17,7 +17,7 @@ import (
 	"github.com/openpai/paictl/pkg/ssh"
 )
 
-// bring takes all machines to a step: the masters one after the other, then the others.
+// bring moves all machines to a step: the masters one after the other, then the others.
 func (k *caRotation) bring(ctx context.Context, step caStep) error {
 	for _, n := range k.masters {
 		if err := k.change(ctx, n, step); err != nil {

@@ -68,7 +68,7 @@ func Down(ctx context.Context, s *engine.Spec, o engine.Options, purgeData bool)
 	return all, r.Summary("cluster down", nodes, all)
 }
 
-// undo holds the settings that the script needs beside the record on the host.
+// undo holds the settings that the script needs in addition to the record on the host.
 type undo struct{ etcdDir, podCIDR, dataDir string }
 
 func newUndo(s *engine.Spec, purgeData bool) (*undo, error) {
@@ -113,7 +113,7 @@ func (u *undo) script(runID, mode string) string {
 		shell.Quote(runID), phaseDown, shell.Quote(strings.TrimSuffix(u.etcdDir, "/")), shell.Quote(u.podCIDR), shell.Quote(strings.TrimSuffix(u.dataDir, "/")), mode)
 }
 
-// list asks every host for the changes to undo.
+// list reads the changes to undo from every host.
 func (u *undo) list(ctx context.Context, r *engine.Run, nodes []*engine.Node) (map[*engine.Node][]engine.Change, error) {
 	var mu sync.Mutex
 	found := map[*engine.Node][]engine.Change{}

@@ -52,7 +52,7 @@ func (u *driverUpgrade) eachAside(ctx context.Context, nodes []*engine.Node, pha
 	}
 }
 
-// exchange changes the drivers of drained machines as the configuration asks. In between it restarts the machines for which restarts returns true.
+// exchange changes the drivers of drained machines as configured. In between it restarts the machines for which restarts returns true.
 func (u *driverUpgrade) exchange(ctx context.Context, w *engine.World, nodes []*engine.Node, restarts func(*engine.Node, error) bool) {
 	p, failed := u.planFor(ctx, w, u.Alive(nodes))
 	var again []*engine.Node
@@ -87,7 +87,7 @@ func (u *driverUpgrade) stepAll(ctx context.Context, p *engine.Plan, nodes []*en
 		wg.Go(func() {
 			if len(p.Of(n, phases.PhaseDriver)) > 0 {
 				errs[i] = u.Step(ctx, p, pr, n, u.driver)
-			} else { // its restart has done the rest
+			} else { // its restart has finished the change
 				errs[i] = u.Verify(ctx, n, u.driver)
 			}
 			pr.End(n.Hostname, phases.PhaseDriver, errs[i])

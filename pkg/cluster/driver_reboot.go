@@ -76,7 +76,7 @@ func (u *driverUpgrade) isBack(ctx context.Context, n *engine.Node, before strin
 	}
 	res, err := h.Run(ctx, ssh.Script{Name: phaseReboot + "/look", Timeout: 30 * time.Second, Body: engine.PreludeScript + bootScript})
 	if err != nil || res.ExitCode != 0 || string(res.Stdout) == before {
-		_ = h.Close() // the next attempt asks again
+		_ = h.Close() // the next attempt checks again
 		return false, err
 	}
 	u.Mu.Lock()

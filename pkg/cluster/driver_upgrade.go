@@ -46,7 +46,7 @@ type driverUpgrade struct {
 	driver *phases.NvidiaDriver
 }
 
-// UpgradeDriver changes the driver of the machines in Options.Limit as the configuration asks; without a limit, of all machines with GPUs. It leaves
+// UpgradeDriver changes the driver of the machines in Options.Limit as configured; without a limit, of all machines with GPUs. It leaves
 // machines alone whose driver is already as configured. It stops at the first machine that fails; each run continues where the last one ended.
 func UpgradeDriver(ctx context.Context, s *engine.Spec, o engine.Options, d DriverOptions) ([]engine.Change, error) {
 	if d.AtOnce <= 0 {
@@ -170,7 +170,7 @@ func (u *driverUpgrade) due(ctx context.Context, w *engine.World, nodes []*engin
 	if len(findings) > 0 {
 		return nil, nil, refuse(u.Run, findings)
 	}
-	// First the machine on which the last run stopped: it is out of service already.
+	// Begin with the machine on which the last run stopped: it is out of service already.
 	slices.SortStableFunc(due, func(a, b *engine.Node) int { return engine.CompareBool(u.marked[b.Hostname], u.marked[a.Hostname]) })
 	return due, changes, nil
 }
@@ -202,7 +202,7 @@ func driverFindings(n *engine.Node, s *phases.DriverState) (out []preflight.Find
 	return out
 }
 
-// all works on a few machines after the other. It leaves the machines that it doesn't reach unchanged.
+// all works on machines in batches. It leaves the machines that it doesn't reach unchanged.
 func (u *driverUpgrade) all(ctx context.Context, w *engine.World, nodes, due []*engine.Node) error {
 	for _, n := range nodes {
 		if !u.marked[n.Hostname] || slices.Contains(due, n) || u.IsAside(n) {

@@ -9,8 +9,8 @@ import (
 	"github.com/openpai/paictl/pkg/cluster/phases"
 )
 
-// warnNotReady names the machines that are NotReady although the run doesn't change anything that
-// makes a node Ready. A plan has no change to list for that, but the operator should know it.
+// warnNotReady names the machines that are NotReady and that the run doesn't make Ready.
+// A plan has no change to list for that, but the operator should know it.
 // Without paictl's own network plugin a node may be NotReady on purpose.
 func warnNotReady(r *engine.Run, p *engine.Plan, nodes []*engine.Node) {
 	if r.Spec.Config.Kubernetes.Kubernetes.NetworkPlugin != phases.FlannelPlugin {

@@ -161,8 +161,8 @@ type MergeResult struct {
 }
 
 // MergeKubeconfig adds the entries of add to a kubeconfig file, by name: a cluster, user or context
-// of that name is replaced as a whole, so that no old authority or key survives, and all others
-// stay. The current context changes only with use. The file is replaced atomically, with mode 0600;
+// of that name is replaced as a whole, so that no old authority or key remains, and all others stay.
+// The current context changes only with use. The file is replaced atomically, with mode 0600;
 // if it is a link, the link stays.
 func MergeKubeconfig(file string, add *api.Config, use bool) (MergeResult, error) {
 	res := MergeResult{File: file, Context: add.CurrentContext}

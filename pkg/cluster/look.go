@@ -21,14 +21,14 @@ import (
 // Look holds the answers of all machines to one read-only question each.
 type Look struct {
 	Status   *Status
-	Machines map[string]*Looked // by host name, only machines that were asked
+	Machines map[string]*Looked // by host name, only machines that were queried
 	// Preflight holds the findings of preflight's checks on members.
 	Preflight []preflight.Finding
 }
 
 // Looked is the answer of one machine.
 type Looked struct {
-	// Err is the error if the machine could not be asked, or if its answer can't be read; the other fields are empty then.
+	// Err is the error if the machine could not be queried, or if its answer can't be read; the other fields are empty then.
 	Err error
 	// Asked and Answered are when the round trip began and ended, by the operator's clock.
 	Asked, Answered time.Time
@@ -40,7 +40,7 @@ type Looked struct {
 	API, APIMessage string
 	// Etcd is the list of members from the etcd on this machine, or nil if the machine has no etcd or it doesn't answer.
 	Etcd *EtcdView
-	// Broken holds the sections of the script that broke off on the machine, with their exit status: facts, base, more, etcd, status.
+	// Broken holds the sections of the script that failed on the machine, with their exit status: facts, base, more, etcd, status.
 	Broken map[string]string
 	// More holds the lines that the caller's script printed, split into fields.
 	More [][]string
@@ -169,7 +169,7 @@ func lookAt(ctx context.Context, r *engine.Run, n *engine.Node, more string) (*L
 	return out, sections["status"], nil
 }
 
-// keepingDrivers returns a copy that installs no driver: a look judges the driver that a machine has.
+// keepingDrivers returns a copy that doesn't install drivers: a check judges the existing driver of a machine.
 func keepingDrivers(s *engine.Spec) *engine.Spec {
 	out, conf := *s, *s.Config
 	if d := &conf.Kubernetes.Kubernetes.GPUDriver; phases.Driver(s).Policy == config.GPUDriverInstall {
@@ -220,7 +220,7 @@ func Repair(ctx context.Context, s *engine.Spec, o engine.Options, changes map[s
 }
 
 // RunOn runs scripts that change machines, by host name. Each script runs under its machine's lock for such
-// scripts. RunOn returns the errors by host name. The machine's journal records name.
+// scripts. RunOn returns the errors by host name. name appears in the machine's journal.
 func RunOn(ctx context.Context, s *engine.Spec, o engine.Options, name string, scripts map[string]string) map[string]error {
 	return onMachines(ctx, s, o, scripts, func(ctx context.Context, r *engine.Run, n *engine.Node) error {
 		_, err := r.Script(ctx, n, name, "fix", scripts[n.Hostname])

@@ -28,7 +28,7 @@ type Loss struct {
 	Objects []KindCount `json:"objects,omitempty"`
 }
 
-// KindCount is how many objects of a kind a cluster has.
+// KindCount is the number of objects of a kind in a cluster.
 type KindCount struct {
 	Kind  string `json:"kind"`
 	Count int    `json:"count"`
@@ -175,8 +175,8 @@ func resetChange(n *engine.Node) engine.Change {
 	return engine.Change{Host: n.Hostname, Phase: phaseReset, Action: "run", Target: "kubeadm reset", Detail: "it leaves its cluster"}
 }
 
-// reset removes one machine from its cluster in any state of the cluster. It doesn't ask etcd's
-// other members, since they are removed, too.
+// reset removes one machine from its cluster in any state of the cluster. It doesn't query etcd's other members, since they are
+// removed as well.
 func reset(ctx context.Context, r *engine.Run, n *engine.Node) error {
 	start := r.Opts.Clock()
 	r.Emit(engine.Event{Kind: engine.EventPhaseStarted, Host: n.Hostname, Phase: phaseReset, Changes: 1})

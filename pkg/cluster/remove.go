@@ -126,7 +126,7 @@ func keepsAddress(r *engine.Run, nodes []*engine.Node) error {
 	return nil
 }
 
-// noLeader refuses to continue if the cluster can't be asked although it may exist. Without a
+// noLeader refuses to continue if the cluster can't be reached although it may exist. Without a
 // cluster, the run only undoes paictl's changes on the machines.
 func noLeader(r *engine.Run, nodes []*engine.Node) error {
 	if r.Leader != nil {
@@ -141,8 +141,8 @@ func noLeader(r *engine.Run, nodes []*engine.Node) error {
 	return nil
 }
 
-// reachForRemoval dials the machines to remove and those of the control plane, of which at least one
-// that stays must answer. It returns the machines to remove that can't be worked on, with the reason.
+// reachForRemoval dials the machines to remove and the control plane, of which at least one remaining machine must answer.
+// It returns the machines to remove that can't be worked on, with the reason.
 func reachForRemoval(ctx context.Context, r *engine.Run, nodes []*engine.Node, force bool) (map[*engine.Node]error, error) {
 	all := r.Reached(nodes)
 	dead := map[*engine.Node]error{}
@@ -350,7 +350,7 @@ func (m *removal) giveBack(ctx context.Context, n *engine.Node) ([]engine.Change
 func (m *removal) delete(ctx context.Context, n *engine.Node) ([]engine.Change, error) {
 	body := fmt.Sprintf("NODE=%s\n", shell.Quote(n.Hostname))
 	var done []engine.Change
-	if m.dead[n] != nil { // it comes first, or the kubelet could register its node again
+	if m.dead[n] != nil { // this is first, or the kubelet could register its node again
 		body += engine.Heredoc("r_bar", removedMachines)
 		done = append(done, engine.Change{Action: "refuse", Target: "credentials of " + n.Hostname, Detail: "until it is added again"})
 	}

@@ -25,7 +25,7 @@ func stuckError(n *engine.Node, limit time.Duration, said []string, pods, budget
 	if err := json.Unmarshal(pods, &list); err != nil {
 		return fmt.Errorf("drain %s: %s", n.Hostname, strings.Join(said, " "))
 	}
-	_ = json.Unmarshal(budgets, &pdbs) // without it the pods are still named
+	_ = json.Unmarshal(budgets, &pdbs) // without it, the error still names the pods
 	var names []string
 	for i := range list.Items {
 		p := &list.Items[i]
@@ -58,7 +58,7 @@ func staysOnDrain(p *corev1.Pod) bool {
 	return owner != nil && owner.Kind == "DaemonSet"
 }
 
-// holder returns the reason why a pod can't leave.
+// holder returns the reason why a pod can't be deleted.
 func holder(p *corev1.Pod, budgets []policyv1.PodDisruptionBudget) string {
 	if metav1.GetControllerOf(p) == nil {
 		return " (no controller would start it elsewhere)"

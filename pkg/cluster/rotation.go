@@ -53,7 +53,7 @@ func (u *rotation) readMarks(ctx context.Context) error {
 		if len(mark) > 0 { // a user with write access to the node may have put any text there
 			mark[0] = strings.Trim(mark[0], `"`)
 		}
-		// The mark doesn't count on a node that works, or that someone else has cordoned since.
+		// The mark doesn't count on a working node, or on one that someone else has cordoned since.
 		ours := len(mark) > 0 && (mark[0] == "now" || len(row) < 2 || row[1] == "" || mark[0] == row[1])
 		u.marked[row[0]], u.cordoned[row[0]] = ours, !ours
 	}

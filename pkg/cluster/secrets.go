@@ -199,7 +199,7 @@ func (s keyState) phase() string {
 	return phaseOldKey
 }
 
-// same reports whether all masters have these keys in this order.
+// same reports whether all masters have the same keys in the same order.
 func (k *keyRotation) same(keys []restKey) bool {
 	return !slices.ContainsFunc(k.masters, func(n *engine.Node) bool { return !slices.Equal(k.files[n], keys) })
 }
@@ -319,7 +319,7 @@ func furthest(files map[*engine.Node][]restKey) (keyState, []restKey, error) {
 	return state, keys, nil
 }
 
-// precedes reports whether a master has the keys of the furthest one, or those of the step before.
+// precedes reports whether a master has the keys of the most advanced one, or those of the previous step.
 func precedes(have []restKey, is keyState, furthest []restKey, state keyState) bool {
 	if slices.Equal(have, furthest) {
 		return true

@@ -36,7 +36,7 @@ type Status struct {
 	Endpoint   string `json:"endpoint"`
 	Kubernetes string `json:"kubernetes"` // the version that the configuration wants
 	// API is up, down, absent if no machine has a control plane yet, or unknown if the machines of
-	// the control plane could not be asked.
+	// the control plane could not be queried.
 	API        string            `json:"api"`
 	APIMessage string            `json:"apiMessage,omitempty"`
 	Lock       *LockOwner        `json:"lock,omitempty"`
@@ -44,7 +44,7 @@ type Status struct {
 	Components []ComponentStatus `json:"components"`
 	// VIP is the API's virtual address; absent if the configuration has no such address.
 	VIP *VIPStatus `json:"vip,omitempty"`
-	// Knocks are machines that were removed and try to come back.
+	// Knocks are removed machines that try to join again.
 	Knocks []Knock `json:"knocks,omitempty"`
 	// Certificates are sorted by their expiry, the first to expire first.
 	Certificates []checks.Certificate `json:"certificates"`
@@ -97,7 +97,7 @@ type MachineStatus struct {
 type VIPStatus struct {
 	Address string `json:"address"`
 	Holder  string `json:"holder"`
-	// Answers reports whether the API answers at the address, if possible to a master that isn't the holder.
+	// Answers reports whether the API answers at the address, tested if possible from a master that isn't the holder.
 	Answers bool `json:"answers"`
 }
 
@@ -130,7 +130,7 @@ func GetStatus(ctx context.Context, s *engine.Spec, o engine.Options) (*Status, 
 	return getStatus(ctx, s, o, false)
 }
 
-// ListMachines returns the machines of GetStatus, but asks each of them for much less.
+// ListMachines returns the machines of GetStatus, but queries much less.
 func ListMachines(ctx context.Context, s *engine.Spec, o engine.Options) ([]MachineStatus, error) {
 	st, err := getStatus(ctx, s, o, true)
 	if st == nil {
@@ -290,14 +290,14 @@ func machineStatus(n *engine.Node, a answer.Answer, err error, api answer.Answer
 			m.Hint += "; paictl node remove HOST removes it from the layout"
 		}
 	case apiState == "unknown":
-		m.State, m.Message = StateUnknown, "the control plane could not be asked"
+		m.State, m.Message = StateUnknown, "the control plane could not be queried"
 	default:
 		m.State, m.Message = StateUnknown, "the API server does not answer"
 	}
 	return m
 }
 
-// readCordon records whether a machine is cordoned, and by whom and why, if its mark says so. Kubelets can write the mark of their node.
+// readCordon records whether a machine is cordoned, and who did it and why, if its mark says so. Kubelets can write the mark of their node.
 func (m *MachineStatus) readCordon(state, mark string) {
 	m.Cordoned = state == "cordoned"
 	if read := actionsv1.ReadMark(map[string]string{actionsv1.MarkAnnotation: engine.Unquoted(mark)}); read != nil && m.Cordoned {
@@ -370,7 +370,7 @@ func programStatus(a answer.Answer, name string) *ProgramStatus {
 	return &ProgramStatus{Version: f[0], State: f[1]}
 }
 
-// known fills in a version that the machine wasn't asked for.
+// known fills in a version that wasn't queried.
 func (p *ProgramStatus) known(version string) {
 	if p != nil && p.Version == "-" {
 		p.Version = strings.TrimSuffix(version, "v") // the API doesn't have the version

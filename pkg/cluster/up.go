@@ -157,7 +157,7 @@ func scope(r *engine.Run) ([]*engine.Node, error) {
 	return nodes, phases.CheckNames(r.Only)
 }
 
-// chosen returns the phases of --phases, or all, as the last survey decided.
+// chosen returns the phases of --phases, or all, as decided by the last survey.
 func chosen(r *engine.Run) []engine.Phase {
 	return slices.DeleteFunc(phases.All(r.Want), func(p engine.Phase) bool {
 		return len(r.Only) > 0 && !slices.Contains(r.Only, p.Name())
@@ -197,7 +197,7 @@ func refusedAlone(err error, failed, of int) bool {
 	return 2*failed < of && (errors.Is(err, ssh.ErrAuth) || errors.Is(err, ssh.ErrHostKey))
 }
 
-// survey asks each host everything at once: one script, one round trip.
+// survey reads everything from each host at once: one script, one round trip.
 func survey(ctx context.Context, r *engine.Run, nodes []*engine.Node) (*engine.World, error) {
 	w := &engine.World{Want: r.Want.Undecided(), Facts: map[string]*engine.Facts{}, Limit: r.Limit(), Outside: map[string]bool{},
 		Whole: len(r.Opts.Limit)+len(r.Only) == 0, MayFound: len(r.Only) == 0 || slices.Contains(r.Only, engine.PhaseInit)}
@@ -254,7 +254,7 @@ func survey(ctx context.Context, r *engine.Run, nodes []*engine.Node) (*engine.W
 	return w, nil
 }
 
-// decide makes the decisions of a survey those of the run.
+// decide applies the decisions of a survey to the run.
 func decide(r *engine.Run, w *engine.World) { r.Leader, r.Want = w.Leader, w.Want }
 
 // ask runs the detect scripts of all phases on one node.

@@ -53,7 +53,7 @@ type UpgradeOptions struct {
 	MaxBackupAge time.Duration
 	// RemovedAPIs continues although clients use APIs that the new release doesn't have.
 	RemovedAPIs bool
-	// Back downgrades members that run a later patch release than the bundle's. Without it they are refused.
+	// Back downgrades members with a later patch release than the bundle's. Without it they are refused.
 	Back bool
 	// Begin is called before anything is changed, once all checks have passed; it may be nil. Its error ends the run.
 	Begin func() error

@@ -14,7 +14,7 @@ import (
 	"github.com/openpai/paictl/pkg/cluster/preflight"
 )
 
-// settled surveys the machines. It gives broken parts two minutes: the API server that an interrupted run restarted is about to come up, and the
+// settled surveys the machines. It gives broken parts two minutes: the API server that an interrupted run restarted is starting, and the
 // kubelet of its machine reports only to that one.
 func (u *upgrade) settled(ctx context.Context) (*engine.World, error) {
 	told := false
@@ -155,7 +155,7 @@ func (u *upgrade) unfitNodes(w *engine.World, fail failure) error {
 }
 
 // olderParts refuses an etcd of an earlier minor release, which can't read the data of the later one, and an earlier CoreDNS, to which
-// kubeadm can't go back.
+// kubeadm can't return.
 func (u *upgrade) olderParts(ctx context.Context, w *engine.World, fail failure) error {
 	ref, err := u.Spec.Image("etcd")
 	if err != nil {

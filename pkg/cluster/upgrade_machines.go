@@ -177,10 +177,10 @@ func (u *upgrade) backAgain(ctx context.Context, n *engine.Node, err error) erro
 	return hint.Wrap(err, strings.TrimSuffix(hint.Of(err), "; to keep the node: kubectl uncordon "+n.Hostname))
 }
 
-// patience is how long the API may be away before an upgrade that waits for something gives up, such as when the machine that serves it restarts.
+// patience is how long the API may be unavailable before a waiting upgrade gives up, such as while the machine that serves it restarts.
 const patience = 5 * time.Minute
 
-// uncordonPatiently is uncordon, but tolerates an API that is away for a moment.
+// uncordonPatiently is uncordon, but tolerates a short outage of the API.
 func (u *upgrade) uncordonPatiently(ctx context.Context, n *engine.Node) ([]engine.Change, error) {
 	for end := time.Now().Add(patience); ; {
 		cs, err := u.uncordon(ctx, n)
@@ -195,7 +195,7 @@ func (u *upgrade) uncordonPatiently(ctx context.Context, n *engine.Node) ([]engi
 	}
 }
 
-// empty takes a machine out of service, removes its jobs according to the policy, and then evicts its pods.
+// empty removes a machine from service, removes its jobs according to the policy, and then evicts its pods.
 func (u *upgrade) empty(ctx context.Context, n *engine.Node, q *upgradeQueue) ([]engine.Change, error) {
 	if err := u.cordon(ctx, n); err != nil {
 		return nil, err

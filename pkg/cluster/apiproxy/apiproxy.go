@@ -1,8 +1,8 @@
 // Package apiproxy passes the TCP connections of one machine on to a master whose API server is ready.
 // In: a file with the masters' addresses, read again when it changes. Out: a listening address.
 //
-// It runs as a service of each machine, below the kubelet, which needs the API before it runs any pod. TLS goes through unopened:
-// a client checks the API server's certificate as if there were no proxy.
+// It runs as a service of each machine, below the kubelet, which needs the API before it runs any pod. TLS isn't terminated: a client
+// checks the API server's certificate as if there were no proxy.
 package apiproxy
 
 import (
@@ -36,11 +36,12 @@ const (
 	dialTimeout  = 2 * time.Second
 	// silence ends connections to a master that has lost power: it closes none of them itself.
 	silence = 5 * time.Second
-	// verifyAfter is the number of checks after which a new connection is made, and the certificate verified again. More often would
-	// cost the masters of a large cluster a processor each.
+	// verifyAfter is the number of checks after which a new connection is made, and the certificate verified again. More frequent
+	// checks would use a whole processor on each master of a large cluster.
 	verifyAfter = 30
-	// leaveAfter is how long a master may be not ready before connections to it are closed, if another one is ready. An API server whose etcd is
-	// away keeps its connections, and a kubelet that can't report for 50 seconds is taken for dead. A single late check doesn't close connections.
+	// leaveAfter is how long a master may be not ready before connections to it are closed, if another one is ready. An API server
+	// whose etcd is unavailable keeps its connections, and a kubelet that can't report for 50 seconds is considered dead. A single
+	// late check doesn't close connections.
 	leaveAfter = 8 * time.Second
 )
 
@@ -83,7 +84,7 @@ func (p *proxy) run(ctx context.Context, listen string) error {
 	}
 	p.list, err = upstream.NewList(slices.Values(p.resolve(addresses)), upstream.WithHealthcheckInterval(checkEvery),
 		upstream.WithHealthcheckTimeout(checkTimeout), upstream.WithHealthCheckJitter(0.2), upstream.WithTiers(tierReady, tierAnswers, tierReady),
-		// One failed check takes a master out, one that succeeds brings it back.
+		// A failed check removes a master, a successful one adds it again.
 		upstream.WithLowHighScores(-1, 0), upstream.WithInitialScore(0))
 	if err != nil {
 		return err
@@ -169,7 +170,7 @@ type server struct {
 	checks            int
 	p                 *proxy
 	ready             atomic.Bool
-	notReady          time.Time // since when; zero if it is ready
+	notReady          time.Time // the time since which it isn't ready; zero if it is ready
 
 	mu    sync.Mutex
 	conns map[net.Conn]struct{}
@@ -181,7 +182,7 @@ func (p *proxy) newServer(address string) *server {
 		DialContext: (&net.Dialer{Timeout: dialTimeout, Control: acknowledged}).DialContext, TLSHandshakeTimeout: dialTimeout,
 		TLSClientConfig: &tls.Config{
 			MinVersion: tls.VersionTLS12,
-			// The chain is verified below, against the current authority: the file comes when the machine joins.
+			// The chain is verified below, against the current authority: the file is written when the machine joins.
 			InsecureSkipVerify: true, //nolint:gosec // by VerifyConnection
 			VerifyConnection:   s.verify,
 		},
@@ -260,7 +261,7 @@ func (s *server) leave() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for c := range s.conns {
-		_ = c.Close() // it is given up
+		_ = c.Close() // it is abandoned
 	}
 	return len(s.conns)
 }
@@ -291,7 +292,7 @@ func (s *server) ask(ctx context.Context) (upstream.Tier, string, error) {
 		return -1, "", err
 	}
 	defer res.Body.Close()
-	_, _ = io.Copy(io.Discard, io.LimitReader(res.Body, 1<<16)) // only the status says something
+	_, _ = io.Copy(io.Discard, io.LimitReader(res.Body, 1<<16)) // only the status has information
 	if res.StatusCode == http.StatusOK {
 		return tierReady, "ready", nil
 	}

@@ -34,7 +34,7 @@ const (
 type timing struct {
 	lease, renew, retry time.Duration // of the lease: renew is how long its holder has the address without a renewal
 	tick                time.Duration // between two checks of the address
-	lifetime            time.Duration // of the address in the kernel, in whole seconds
+	lifetime            time.Duration // the lifetime of the address in the kernel, in whole seconds
 	check               time.Duration // between two requests to the API server, and how long one may take
 	failures            int           // unanswered requests in a row after which the API server counts as not ready
 }

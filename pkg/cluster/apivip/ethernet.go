@@ -34,7 +34,7 @@ func (e *ethernet) device() (netlink.Link, error) {
 		return nil, fmt.Errorf("read the interface of %s: %w", e.address, err)
 	}
 	if len(l.Attrs().HardwareAddr) != 6 {
-		return nil, fmt.Errorf("%s, the interface of %s, is not of an Ethernet", l.Attrs().Name, e.address)
+		return nil, fmt.Errorf("%s, the interface of %s, is not an Ethernet interface", l.Attrs().Name, e.address)
 	}
 	if l.Attrs().RawFlags&unix.IFF_RUNNING == 0 || l.Attrs().RawFlags&unix.IFF_LOWER_UP == 0 {
 		return nil, fmt.Errorf("%s, the interface of %s, has no link: it is down, or no cable is in it", l.Attrs().Name, e.address)
@@ -81,8 +81,8 @@ func (e *ethernet) put() error {
 	return nil
 }
 
-// remove checks all interfaces: the address may be on a different one than it would get now. It removes only an address with a lifetime, and leaves one
-// that a person gave the machine.
+// remove checks all interfaces: the address may be on a different interface from the one that would be chosen now. It removes only an
+// address with a lifetime, and leaves one that a person gave the machine.
 func (e *ethernet) remove() error {
 	all, err := netlink.AddrList(nil, netlink.FAMILY_V4)
 	if err != nil {

@@ -32,7 +32,7 @@ type keeper struct {
 	has      bool // this machine has the address
 	since    int  // ticks since then
 	conflict string
-	failing  time.Time // since when this machine has had the lease but not the address; zero if it has both
+	failing  time.Time // the time since which this machine has had the lease but not the address; zero if it has both
 }
 
 // Ticks between two announcements of the address, and between two searches for another claim on it. The first announcements may be lost.
@@ -43,7 +43,7 @@ const (
 )
 
 func (k *keeper) run(ctx context.Context) error {
-	if err := k.link.remove(); err != nil { // a process before this one may have been killed
+	if err := k.link.remove(); err != nil { // an earlier process may have been killed
 		return err
 	}
 	var wg sync.WaitGroup
@@ -81,7 +81,7 @@ func (k *keeper) watch(ctx context.Context) {
 				break
 			}
 			k.isReady.Store(false)
-			if !told { // this also warns of a server that never was ready
+			if !told { // this also warns of a server that was never ready
 				told = true
 				k.log.WarnContext(ctx, "the API server of this machine is not ready", "err", err)
 			}
@@ -126,8 +126,8 @@ func (k *keeper) term(ctx context.Context) error {
 	return nil
 }
 
-// gaveUp reports whether this machine had the lease without the address for too long. The limit is how long a hanging master may keep the address:
-// until then another machine may answer without any fault of this one.
+// gaveUp reports whether this machine had the lease without the address for too long. The limit is how long a hanging master may keep
+// the address: until then another machine may answer although this one works.
 func (k *keeper) gaveUp() bool {
 	return !k.failing.IsZero() && time.Since(k.failing) > k.timing.lifetime
 }

@@ -1,8 +1,8 @@
 // Package approver approves the certificates that kubelets request for their own servers, and denies those that break the rule.
 // In: certificate signing requests, and a ConfigMap with the machines' names and addresses. Out: approvals and denials with a reason.
 //
-// Kubernetes signs such requests but leaves their approval to others: whether an address belongs to a machine only they can know. Each decision
-// is a single write which the API server takes once, so that any number of these programs may run, and be killed, without a leader.
+// Kubernetes signs such requests but leaves their approval to others: whether an address belongs to a machine only they can know. Each
+// decision is a single write, which the API server accepts once, so any number of these programs may run, and be killed, without a leader.
 package approver
 
 import (
@@ -67,7 +67,7 @@ func Run(ctx context.Context, args []string, out io.Writer) error {
 	return a.run(ctx)
 }
 
-// largest is the size of the largest request that is read, in bytes. A kubelet's request has about 500.
+// largest is the size of the largest request that is read, in bytes. A kubelet's request has about 500 bytes.
 const largest = 16 << 10
 
 // slim drops the fields of a request that the decision doesn't need. A request that is too large loses its content, and is denied for that.
@@ -156,7 +156,7 @@ func (a *approver) run(ctx context.Context) error {
 	return nil
 }
 
-// next decides one request. It reports false when no more will come.
+// next decides one request. It returns false at the end.
 func (a *approver) next(ctx context.Context) bool {
 	name, shutdown := a.queue.Get()
 	if shutdown {
@@ -167,7 +167,7 @@ func (a *approver) next(ctx context.Context) bool {
 	switch {
 	case ctx.Err() != nil:
 	case err != nil:
-		if !apierrors.IsConflict(err) { // another program was faster; the next event has its decision
+		if !apierrors.IsConflict(err) { // another program has decided; the next event has its decision
 			a.log.ErrorContext(ctx, "a request waits", "request", name, "err", err)
 		}
 		a.queue.AddRateLimited(name)

@@ -144,7 +144,7 @@ func checkContent(req *x509.CertificateRequest) error {
 	return nil
 }
 
-// checkNames refuses every name but the node's own.
+// checkNames refuses all names except the node's own.
 func checkNames(req *x509.CertificateRequest, node string) error {
 	if len(req.EmailAddresses)+len(req.URIs) > 0 {
 		return errors.New("email addresses and URIs are not allowed")

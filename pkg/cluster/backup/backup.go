@@ -33,7 +33,7 @@ type Head struct {
 	Cluster string `json:"cluster"`
 	// ID distinguishes clusters of the same name.
 	ID string `json:"id,omitempty"`
-	// UID is that of the cluster's namespace kube-system, which a restored cluster keeps; "" in older archives.
+	// UID is the UID of the cluster's namespace kube-system, which a restored cluster keeps; "" in older archives.
 	UID  string    `json:"uid,omitempty"`
 	Time time.Time `json:"time"`
 }
@@ -48,7 +48,7 @@ type Manifest struct {
 	Missing []Missing `json:"missing,omitempty"`
 }
 
-// Machine is one of the cluster's.
+// Machine is a machine of the cluster.
 type Machine struct {
 	Name  string   `json:"name"`
 	IP    string   `json:"ip"`
@@ -76,7 +76,7 @@ type Writer struct {
 	err      error
 }
 
-// NewWriter begins an archive. The caller closes w, after Close.
+// NewWriter starts an archive. The caller closes w, after Close.
 func NewWriter(w io.Writer, seal Seal, head Head) (*Writer, error) {
 	head.Format = Format
 	out := &Writer{manifest: Manifest{Head: head}}

@@ -34,8 +34,8 @@ func (e *NoHistoryError) Unwrap() error { return e.Err }
 // LacksHistory records that the history of jobs couldn't be read.
 func (w *Writer) LacksHistory(why error) { w.Lacks(history, why) }
 
-// Notes returns the change of a cluster's notes, as a merge patch, that records a backup which was made then. before are its notes. without is the
-// reason for which the backup doesn't have the history of jobs, or nil if it isn't missing.
+// Notes returns the change of a cluster's notes, as a merge patch, that records a backup which was made then. before has its notes.
+// without is the reason for which the backup doesn't have the history of jobs, or nil if it isn't missing.
 func Notes(before map[string]string, at time.Time, without error) ([]byte, error) {
 	made := at.Format(time.RFC3339)
 	data := map[string]any{Note: made}
@@ -43,7 +43,7 @@ func Notes(before map[string]string, at time.Time, without error) ([]byte, error
 	case without == nil:
 		data[NoteHistory] = made
 	case errors.Is(without, ErrNoController):
-		data[NoteHistory] = nil // no history to miss
+		data[NoteHistory] = nil // a cluster without a history
 	case before[NoteHistory] == "":
 		data[NoteHistory] = cmp.Or(before[Note], noHistory) // an earlier paictl didn't record it
 	}

@@ -30,8 +30,8 @@ const stamp = "20060102T150405Z"
 
 var named = regexp.MustCompile(`^(.+?)(?:\.([0-9a-f]{12}))?-([0-9]{8}T[0-9]{6}Z)(-without-history)?\.paictl-backup$`)
 
-// ID distinguishes a cluster from others of its name. It is made of the UID of its namespace kube-system, which no other cluster has, and of the note
-// that a restore leaves, because a restored cluster has the UID of the saved one. It is empty if the UID isn't known.
+// ID distinguishes a cluster from others of its name. It consists of the UID of its namespace kube-system, which no other cluster has,
+// and the record of a restore, because a restored cluster has the UID of the saved one. It is empty if the UID isn't known.
 func ID(uid, restored string) string {
 	if uid == "" {
 		return ""
@@ -68,7 +68,7 @@ func Named(name string) (File, bool) {
 	return File{Cluster: m[1], ID: m[2], Time: at, WithoutHistory: m[4] != ""}, err == nil
 }
 
-// IsOf reports whether an archive is of a cluster: of any of that name, or, if of has an ID, of that one alone. "" is any.
+// IsOf reports whether an archive belongs to a cluster: to any cluster of that name, or, if of has an ID, only to that one. "" is any.
 func (f File) IsOf(of string) bool {
 	return of == "" || of == f.Cluster || of == Of(f.Cluster, f.ID)
 }
@@ -85,8 +85,8 @@ type Keep struct {
 	Last, Daily, Weekly int
 }
 
-// Expired returns those that aren't kept. files are of one cluster, as Sort leaves them. The latest is always kept, and so is the latest of those
-// that have the history of jobs: newer ones without it don't replace it.
+// Expired returns those that aren't kept. files belong to one cluster, in the order of Sort. The latest is always kept, and so is the
+// latest of those that have the history of jobs: newer ones without it don't replace it.
 func (k Keep) Expired(files []File) []File {
 	withHistory := slices.IndexFunc(files, func(f File) bool { return !f.WithoutHistory })
 	days, weeks := map[string]bool{}, map[string]bool{}
@@ -111,7 +111,7 @@ func (k Keep) Expired(files []File) []File {
 	return out
 }
 
-// ExpiredOfAll returns those that aren't kept, if files may be of several clusters. They are in the order of Sort.
+// ExpiredOfAll returns the files that aren't kept, if they may belong to several clusters. They are in the order of Sort.
 func (k Keep) ExpiredOfAll(files []File) []File {
 	clusters := map[string][]File{}
 	for _, f := range files {

@@ -12,10 +12,10 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// authorities are those of KeyFiles: each has a certificate, or two while it is rotated, and a key.
+// authorities are the authorities of KeyFiles: each has a certificate, or two while it is rotated, and a key.
 var authorities = []string{"etc/kubernetes/pki/ca", "etc/kubernetes/pki/etcd/ca", "etc/kubernetes/pki/front-proxy-ca"}
 
-// longestKey limits how many bytes of one of the files are read.
+// longestKey limits the number of bytes that are read of each file.
 const longestKey = 1 << 20
 
 // StillTheKeys refuses a backup whose keys, in the format of PartKeys, changed between the readings before and after etcd's database was read:
@@ -32,7 +32,7 @@ func StillTheKeys(before, after []byte) error {
 	if maps.Equal(was, is) {
 		return nil
 	}
-	return hint.Errorf("make it again when the rotation of secrets or certificates has come to its end", "the cluster's keys changed while it was saved: the backup might be unreadable")
+	return hint.Errorf("make it again when the rotation of secrets or certificates has finished", "the cluster's keys changed while it was saved: the backup might be unreadable")
 }
 
 // CheckAuthorities refuses keys, in the format of PartKeys, if an authority's key doesn't belong to any of its certificates: a cluster can't be made

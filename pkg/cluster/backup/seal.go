@@ -21,7 +21,7 @@ type Seal struct {
 	Plain      bool
 }
 
-// Sealed is how an archive is encrypted, in a word.
+// Sealed names the encryption of an archive.
 func (s Seal) Sealed() string {
 	switch {
 	case len(s.Recipients) > 0:
@@ -60,7 +60,7 @@ type open struct{ io.Writer }
 
 func (open) Close() error { return nil }
 
-// Recipients reads public keys, "age1…" one a line, from files and single texts. Comments begin with #.
+// Recipients reads public keys, "age1…" one a line, from files and single strings. Comments begin with #.
 func Recipients(texts, files []string) ([]age.Recipient, error) {
 	var out []age.Recipient
 	for _, t := range texts {
@@ -92,7 +92,7 @@ func fromFile[T any](name string, parse func(io.Reader) ([]T, error)) ([]T, erro
 // Keys open an archive.
 type Keys struct {
 	Identities []age.Identity
-	// Passphrase returns the passphrase of an archive that has one; nil if there is no way to get it.
+	// Passphrase returns the passphrase of an archive; nil if it can't be obtained.
 	Passphrase func() (secret.String, error)
 	// Plain accepts an archive that isn't encrypted, which anyone may have written or changed.
 	Plain bool

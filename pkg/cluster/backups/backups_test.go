@@ -57,7 +57,7 @@ const token = "open-sesame"
 type site struct {
 	t        *testing.T
 	cluster  *kube.Cluster
-	dir      string // of the backups, on the other machine
+	dir      string // the folder of the backups, on the other machine
 	keeper   *sshtest.Server
 	pair     *age.X25519Identity
 	settings Config

@@ -126,8 +126,8 @@ func (s *saver) addEtcd(ctx context.Context, w *backup.Writer, masters []string)
 	return errors.Join(errs...)
 }
 
-// isCurrent returns nil if a member of etcd has the state of the others: a majority answers this request together. A snapshot is of one member, and
-// would be outdated otherwise.
+// isCurrent returns nil if a member of etcd has the state of the others: a majority answers this request together. A snapshot has the
+// data of one member, and would be outdated otherwise.
 func isCurrent(ctx context.Context, client *http.Client, url string) error {
 	ctx, cancel := context.WithTimeout(ctx, quorumTime)
 	defer cancel()
@@ -208,7 +208,7 @@ func ask(ctx context.Context, client *http.Client, method, url, body string, hea
 	}
 	res, err := client.Do(req)
 	if err != nil {
-		return nil, 0, hint.Wrap(err, "look whether it runs: kubectl get pods -A")
+		return nil, 0, hint.Wrap(err, "check that it runs: kubectl get pods -A")
 	}
 	if res.StatusCode == http.StatusOK {
 		return res.Body, res.ContentLength, nil

@@ -156,8 +156,8 @@ func (s *saver) save(ctx context.Context) (err error) {
 	return nil
 }
 
-// after runs the steps that may fail without harm to the new backup. notes are the cluster's earlier notes; without is the reason for which the
-// history of jobs isn't in it.
+// after runs the steps whose failure doesn't harm the new backup. notes are the cluster's earlier notes; without is the reason for
+// which the history of jobs isn't in it.
 func (s *saver) after(ctx context.Context, to target.Target, made backup.Head, notes map[string]string, without error) {
 	warn := func(what string, err error) {
 		s.log.WarnContext(ctx, "the backup is made, but", "what", what, "error", err, "remedy", hint.Of(err))
@@ -168,7 +168,7 @@ func (s *saver) after(ctx context.Context, to target.Target, made backup.Head, n
 	if !s.config.Prune {
 		return
 	}
-	files, err := to.List(ctx, backup.Of(made.Cluster, made.ID)) // another cluster's, of the same name, aren't this one's to delete
+	files, err := to.List(ctx, backup.Of(made.Cluster, made.ID)) // backups of another cluster with the same name aren't deleted
 	if err != nil {
 		warn("old backups couldn't be listed", err)
 		return
@@ -176,7 +176,7 @@ func (s *saver) after(ctx context.Context, to target.Target, made backup.Head, n
 	for _, f := range s.config.keep().Expired(files) {
 		if err := to.Delete(ctx, path.Base(f.Path)); err != nil {
 			warn("an old backup couldn't be deleted", err)
-			return // others can't be, either
+			return // others can't be deleted, either
 		}
 		s.log.InfoContext(ctx, "deleted", "backup", f.Path)
 	}

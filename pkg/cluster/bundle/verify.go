@@ -55,7 +55,7 @@ func (e *CorruptError) Error() string {
 }
 
 // Remedy is the command that repairs the bundle: a missing file is made again, the
-// others are kept. Driver packages are the operator's, who has to add them again.
+// others are kept. The operator must add driver packages again.
 func (e *CorruptError) Remedy() string {
 	var rm, driver []string
 	for _, b := range e.Bad {

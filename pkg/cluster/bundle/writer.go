@@ -30,7 +30,7 @@ func (e *LockedError) Error() string {
 	return fmt.Sprintf("another paictl is writing the bundle in %s", e.Dir)
 }
 
-// ExitCode is that of a held lock.
+// ExitCode is the exit code of a held lock.
 func (e *LockedError) ExitCode() int { return 5 }
 
 // Writer fills a bundle's folder file by file. Finished files survive an interruption:
@@ -72,7 +72,7 @@ func Create(dir string, header *Manifest) (*Writer, error) {
 	if !ok {
 		return nil, &LockedError{Dir: dir}
 	}
-	// A state that cannot be read costs time, but not correctness.
+	// An unreadable state costs time, but doesn't affect correctness.
 	if data, err := os.ReadFile(w.stateFile()); err == nil && json.Unmarshal(data, &w.state) != nil {
 		w.state = map[string]made{}
 	}

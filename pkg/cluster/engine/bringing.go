@@ -28,7 +28,7 @@ type bringing struct {
 	total int64
 
 	mu    sync.Mutex
-	wants []ssh.Missing // neither present nor on the way
+	wants []ssh.Missing // neither present nor in transfer
 	done  int64
 	told  int64
 }

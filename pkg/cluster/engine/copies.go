@@ -17,12 +17,12 @@ const (
 	sendsAtOnce = 4
 	// servesAtOnce is how many files a machine sends at a time, and getsAtOnce how many it receives.
 	servesAtOnce, getsAtOnce = 2, 2
-	// enoughFailures is how many other machines may fail a machine before it gets its files from paictl. It is also how many
-	// machines must fail to reach any other before transfers between machines are switched off.
+	// enoughFailures is the number of other machines with failed transfers after which a machine gets its files from paictl. It is
+	// also how many machines must fail to reach any other before transfers between machines are switched off.
 	enoughFailures = 3
 )
 
-// copies decides which machine sends which file to which. It transfers no file itself.
+// copies decides which machine sends which file to which. It doesn't transfer files itself.
 type copies struct {
 	// pick returns a number below n.
 	pick func(n int) int
@@ -31,22 +31,22 @@ type copies struct {
 	changed  chan struct{} // closed and replaced whenever a waiting machine may find a file
 	files    map[string]*spread
 	machines map[string]*sharer
-	sending  int       // the sendings that count against sendsAtOnce
-	sendings []*sharer // all machines that get a file from paictl, including released ones
+	sending  int       // the transfers that count towards sendsAtOnce
+	sendings []*sharer // machines that get a file from paictl, including released ones
 	// passed is true after at least one file went from machine to machine. Until then cut holds the machines that reached no other, and
 	// closed the machines that weren't reached.
 	passed      bool
 	cut, closed map[string]bool
 	off         bool
-	// proven is when a machine last took data fast enough.
+	// proven is when a machine last received data fast enough.
 	proven time.Time
 }
 
 // spread counts the copies of one file, keyed by its SHA-256.
 type spread struct {
 	holders           []*sharer
-	sent              int // copies sent by paictl, including those on the way
-	sending, fetching int // on the way, from paictl and from other machines
+	sent              int // copies sent by paictl, including unfinished ones
+	sending, fetching int // in transfer, from paictl and from other machines
 }
 
 // sharer is a machine that takes part.
@@ -57,11 +57,12 @@ type sharer struct {
 	alone bool // gets all its files from paictl
 	busy  int  // files that it sends now
 	gave  int  // files that other machines got from it
-	// left holds the machines from which it takes no more files; wrongFor those that got wrong content from it, vainFor those that got no file.
+	// left holds the machines from which it takes no more files; wrongFor the machines that received wrong content from it, vainFor
+	// those that received no file.
 	left, wrongFor, vainFor map[string]bool
 	mixed                   map[string]bool // files that arrived mixed with older content
-	slow                    bool            // took data from paictl too slowly
-	getting                 *sending        // the file that paictl is sending; nil if none is on the way
+	slow                    bool            // received data from paictl too slowly
+	getting                 *sending        // the file that paictl is sending; nil if it isn't sending one
 }
 
 // sending is a file that paictl sends to a machine.
@@ -72,7 +73,7 @@ type sending struct {
 	released bool      // so slow that it no longer counts
 }
 
-// transfer is one file on its way.
+// transfer is one file in transfer.
 type transfer struct {
 	file ssh.Missing
 	from *sharer // nil: from paictl
@@ -150,7 +151,7 @@ func (c *copies) next(name string, wants []ssh.Missing) (t transfer, ok bool, wa
 		c.file(t.file.SHA256).fetching++
 		return t, true, nil
 	}
-	// One file to each machine, so that a slow machine doesn't hold up the others.
+	// Each machine gets one file at a time, so that a slow machine doesn't delay the others.
 	if m.getting != nil {
 		return transfer{}, false, c.changed
 	}
@@ -168,13 +169,13 @@ func (c *copies) next(name string, wants []ssh.Missing) (t transfer, ok bool, wa
 	return transfer{}, false, c.changed
 }
 
-// stuck reports whether slow machines take all places. Then one more sending shows whether the cause is these machines or paictl's
+// stuck reports whether slow machines occupy all transfers. Then one more sending shows whether the cause is these machines or paictl's
 // own uplink, which all share.
 func (c *copies) stuck() bool {
 	return c.sending >= sendsAtOnce && !slices.ContainsFunc(c.sendings, func(m *sharer) bool { return !m.getting.released && !m.getting.slow })
 }
 
-// slowOnes returns how many copies of a file are on their way to slow machines, without the released ones.
+// slowOnes returns how many copies of a file are being sent to slow machines, without the released ones.
 func (c *copies) slowOnes(sum string) (n int) {
 	for _, m := range c.sendings {
 		if g := m.getting; g.sum == sum && g.slow && !g.released {
@@ -184,7 +185,7 @@ func (c *copies) slowOnes(sum string) (n int) {
 	return n
 }
 
-// fromOthers finds a file that another machine has and can send now.
+// fromOthers finds a file that another machine can send now.
 func (c *copies) fromOthers(m *sharer, wants []ssh.Missing) (t transfer, ok bool) {
 	fewest := 0
 	for _, f := range wants {
@@ -199,7 +200,7 @@ func (c *copies) fromOthers(m *sharer, wants []ssh.Missing) (t transfer, ok bool
 	return t, ok
 }
 
-// holder returns a holder that is sending nothing, otherwise one that can send more, or nil.
+// holder returns an idle holder, otherwise one that can send more, or nil.
 func (c *copies) holder(m *sharer, s *spread) *sharer {
 	if len(s.holders) == 0 {
 		return nil
@@ -268,7 +269,8 @@ func (c *copies) sent(name string, t transfer, ok, shared bool) {
 
 // look records how fast a machine takes the file that paictl sends. It reports whether the sending was released for being too slow: it continues, but
 // another machine gets its place. A release requires another sending that was fast enough within recent. Otherwise paictl's own uplink, which all
-// share, may be slow or briefly down, and more copies would make it slower. For the same reason at most sendsAtOnce sendings are released at a time.
+// share, may be slow or briefly down, and more copies would make it slower. For the same reason at most sendsAtOnce transfers are
+// released at a time.
 func (c *copies) look(name string, t transfer, slow, fast bool, now time.Time, recent time.Duration) (released bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -316,14 +318,14 @@ func (c *copies) hold(name string, s *spread) {
 	}
 }
 
-// verdict is the consequence of a file that didn't arrive.
+// verdict is the consequence of a failed transfer.
 type verdict int
 
 const (
 	goOn    verdict = iota
 	dropped         // that machine sends no more files
 	apart           // the machine reaches too few others: it gets the rest from paictl
-	offAll          // no machine reaches another: all get the rest from paictl
+	offAll          // no machine reaches another: paictl sends the rest to all
 )
 
 // fetched records how a transfer between machines ended; failure is "" if the file arrived.

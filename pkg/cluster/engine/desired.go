@@ -20,7 +20,7 @@ type Desired struct {
 	Upgrading bool
 	// Restore makes a new cluster from a backup's parts; nil makes an empty one.
 	Restore *RestoreParts
-	// Back means that the bundle's release may be an earlier patch release than theirs.
+	// Back means that the bundle may have an earlier patch release than the members.
 	Back bool
 }
 

@@ -65,7 +65,7 @@ func (o *Options) defaults() {
 type Run struct {
 	Id      string
 	Spec    *Spec
-	Want    *Desired // as the last survey decided
+	Want    *Desired // as decided by the last survey
 	Opts    Options
 	slots   chan struct{} // hosts being worked on
 	Started time.Time
@@ -87,7 +87,7 @@ type Run struct {
 	Ticket *Ticket
 	// Leader is the control plane machine through which cluster-wide work is done.
 	Leader *Node
-	// Servers holds the API's address in the masters' own kubeconfigs, as far as findLeader asked.
+	// Servers holds the API's address in the masters' own kubeconfigs, as far as findLeader read them.
 	Servers map[*Node]string
 	// peers is nil while machines get all their files from paictl. sent and passed count bytes of files.
 	peers        *Peers
@@ -299,8 +299,8 @@ func (r *Run) Summary(command string, nodes []*Node, planned []Change) error {
 	return nil
 }
 
-// Retry returns the command that continues with the hosts that failed. It never reaches further
-// than the command that failed: a limited run's retry is limited.
+// Retry returns the command that continues with the hosts that failed. It is never broader than the failed command: the retry of a
+// limited run is limited.
 func (r *Run) Retry(failed []Failed, hosts int) string {
 	limited := r.Limit()
 	outside := func(f Failed) bool { return limited != nil && !limited[f.Host] }

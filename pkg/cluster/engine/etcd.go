@@ -11,7 +11,7 @@ import (
 	"github.com/openpai/paictl/pkg/cluster/answer"
 )
 
-// EtcdScript has the functions that ask etcd.
+// EtcdScript has the functions that query etcd.
 //
 //go:embed scripts/etcd.sh
 var EtcdScript string
@@ -52,7 +52,7 @@ func (v *EtcdView) Has(n *Node) bool {
 	return v != nil && slices.ContainsFunc(v.Members, func(m EtcdMember) bool { return m.Is(n) })
 }
 
-// LookAtEtcd asks the leader's etcd for its members. A nil view means that etcd didn't answer, or
+// LookAtEtcd queries the leader's etcd for its members. A nil view means that etcd didn't answer, or
 // that its list isn't this cluster's.
 func (r *Run) LookAtEtcd(ctx context.Context, leader *Node) (*EtcdView, error) {
 	res, err := r.Read(ctx, leader, PhaseInit, "etcd", EtcdScript+"e_members\n")
@@ -79,11 +79,11 @@ func ReadMembers(a answer.Answer) *EtcdView {
 	var said struct {
 		Members []EtcdMember `json:"members"`
 	}
-	_ = json.Unmarshal(Decoded(list[0]), &said) // a list that can't be parsed has no member
+	_ = json.Unmarshal(Decoded(list[0]), &said) // an unparsable list has no members
 	return &EtcdView{Members: said.Members, Quorum: a.Value("quorum") == "yes"}
 }
 
-// EtcdMatters reports whether the run has to ask etcd itself: if the API server of a member doesn't
+// EtcdMatters reports whether the run has to query etcd itself: if the API server of a member doesn't
 // answer, the machine may not be a member of etcd, or its etcd may have no quorum; and a machine
 // that lost its marks may be a member of etcd.
 func (w *World) EtcdMatters() bool {
@@ -98,9 +98,8 @@ func (w *World) Unmarked(n *Node) bool {
 	return n.ControlPlane && !w.Forgotten && !w.Member(n) && a.Value("once") == "yes" && a.Value("etcd") == "there"
 }
 
-// Expelled reports whether a master considers itself a member, but etcd does not: it was removed
-// while it was off, and came back with its old disk. Its kubelet registers its node again, but its
-// etcd ends at once, and its API server with it.
+// Expelled reports whether a master considers itself a member, but etcd does not: it was removed while it was off, and returned with
+// its old disk. Its kubelet registers its node again, but its etcd exits at once, and so does its API server.
 func (w *World) Expelled(n *Node) bool {
 	return w.Etcd != nil && w.Etcd.Quorum && w.Healthy(w.Leader) &&
 		n != w.Leader && n.ControlPlane && w.Member(n) && !w.Healthy(n) && !w.Etcd.Has(n)

@@ -254,7 +254,7 @@ func (w *World) certificates() (selfSigned, unverified bool) {
 		return true, true
 	case w.Founding():
 		return false, false
-	case !w.Healthy(w.Leader): // this is all that is known of a silent API
+	case !w.Healthy(w.Leader): // this is all that is known about an API that doesn't answer
 		return !verifies, !verifies
 	}
 	// If API servers verify, the approver is missing by mistake or wasn't found in time: they keep verifying.

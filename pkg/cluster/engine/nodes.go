@@ -53,7 +53,7 @@ func Unquoted(s string) string {
 	return out
 }
 
-// UnquotedAll parses a list of quoted texts, each followed by a semicolon.
+// UnquotedAll parses a list of quoted strings, each followed by a semicolon.
 func UnquotedAll(list string) (out []string) {
 	for {
 		quoted, err := strconv.QuotedPrefix(list)

@@ -9,7 +9,7 @@ import (
 // pace measures how fast a machine takes a file that paictl sends. It is checked several times per window, which is patience.Stall.
 type pace struct {
 	patience    peer.Patience
-	began, last time.Time // last is when it last took data
+	began, last time.Time // when it last received data
 	got         int64
 	all         bool
 	seen        []sample // samples in the window, and one before it

@@ -40,7 +40,7 @@ type Phase interface {
 	Waits(n *Node, pl *Plan) []Step
 }
 
-// Traits say how a phase takes part in operations.
+// Traits describe how a phase takes part in operations.
 type Traits struct {
 	// Upgrade is the part of an upgrade in which the phase runs; "" means that upgrades leave it out.
 	Upgrade UpgradePart
@@ -52,7 +52,7 @@ type Traits struct {
 	Repairs bool
 }
 
-// UpgradePart is a part of an upgrade. All machines complete one before the next begins.
+// UpgradePart is a part of an upgrade. All machines complete one step before the next begins.
 type UpgradePart string
 
 // Parts of an upgrade, in order.
@@ -234,14 +234,14 @@ const KubeadmConf = paths.Kubeadm
 // PhaseJoin is the phase that makes a machine a member.
 const PhaseJoin = "join"
 
-// Ticket holds the values that a machine needs to join. Machines share one until half of its life is over.
+// Ticket holds the values that a machine needs to join. Machines share one until half of its life has expired.
 type Ticket struct {
 	Made           time.Time
 	Issuer         string // the API server of the machine that made it
 	Token          secret.String
 	CaHash         string
-	Barred         map[string]bool // machines that are kept out, since they were removed while they were off
-	CertificateKey secret.String   // only set if further control plane machines join
+	Barred         map[string]bool // machines that are excluded, since they were removed while they were off
+	CertificateKey secret.String   // set only if further control plane machines join
 	Encryption     secret.String   // the key file for secrets at rest, likewise
 }
 

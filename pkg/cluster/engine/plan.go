@@ -112,7 +112,7 @@ func (pr *Progress) wait(ctx context.Context, s Step) error {
 	return nil
 }
 
-// ErrSetAside is the result of the steps that a machine doesn't reach, since an earlier one failed.
+// ErrSetAside is the result of the steps that were skipped on a machine because an earlier one failed.
 var ErrSetAside = errors.New("set aside")
 
 // ApplyAll takes each node through its phases. A node waits for others only if a phase requires it;
@@ -203,7 +203,7 @@ func (r *Run) Verify(ctx context.Context, n *Node, ph Phase) error {
 	return nil
 }
 
-// HeldBack is the error of a machine that was left unchanged, since the same change failed elsewhere.
+// HeldBack is the error of a machine that was left unchanged because the same change failed elsewhere.
 type HeldBack struct{ Phase, Host string }
 
 // LeftAlone marks the error of a machine that was left unchanged.

@@ -171,7 +171,7 @@ func (x Artifact) diff(a answer.Answer) (Change, bool) {
 	return Change{Action: "update", Target: x.Path, Detail: x.Src.Name + " " + x.Src.Version}, true
 }
 
-// activating is systemd's word for a unit that is about to start, such as one whose program exits again and again.
+// activating is systemd's state of a unit that is about to start, such as one whose program exits repeatedly.
 const activating = "activating"
 
 // DiffUnits returns the changes of systemd units.

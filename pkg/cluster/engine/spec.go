@@ -27,7 +27,7 @@ type Node struct {
 	layout.Machine
 	Target       ssh.Target
 	ControlPlane bool
-	// Worker means that jobs run there. On the only machine of a small cluster they run beside the control plane.
+	// Worker means that jobs run there. On the only machine of a small cluster they run next to the control plane.
 	Worker bool
 	Labels map[string]string
 	Taints []string

@@ -7,7 +7,7 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// checkVersion refuses a configuration that asks for another Kubernetes than the bundle's, before any machine is asked.
+// checkVersion refuses a configuration that asks for another Kubernetes than the bundle's, before any machine is queried.
 func (s *Spec) checkVersion() error {
 	if s.Bundle == nil {
 		return nil

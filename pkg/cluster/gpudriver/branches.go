@@ -28,7 +28,7 @@ func (s Serves) has(gs []Generation) bool {
 	return true
 }
 
-// openByDefault is the first branch whose open module NVIDIA recommends if it supports the GPUs.
+// openByDefault is the first branch for which NVIDIA recommends the open module if it supports the GPUs.
 // Source: NVIDIA's announcement that open modules are installed by default from release 560 on.
 const openByDefault = 560
 

@@ -6,7 +6,7 @@ package gpudriver
 
 import "strconv"
 
-// Generation of NVIDIA's GPUs, in the order in which they came.
+// Generation of NVIDIA's GPUs, in the order of their release.
 type Generation int
 
 // The generations that some branch of the driver in Branches serves. The zero value is not a generation.
@@ -31,7 +31,7 @@ func (g Generation) String() string {
 }
 
 // chips are the ranges of PCI device ids, first and last, that the chips of a generation have. NVIDIA assigns ids
-// by chip, so that a card which came later, or another version of one, falls into its chip's range.
+// by chip, so that a later card, or another version of one, falls into its chip's range.
 // Source: the chips' names (GK110, GA100 …) in the public PCI ID repository, pci-ids.ucw.cz.
 func chips() []struct {
 	first, last uint64

@@ -38,7 +38,7 @@ type Machine struct {
 
 // Fabric holds the state of the programs and modules that initialise a machine's NVSwitches.
 type Fabric struct {
-	Release       string // of the fabric manager, "" if none is installed
+	Release       string // the release of the fabric manager, "" if none is installed
 	Active        bool   // systemd runs it
 	SubnetManager bool   // nvlsm is installed
 	Modules       bool   // the kernel modules of NVLink 5 are loaded
@@ -71,11 +71,11 @@ type Plan struct {
 type Finding struct {
 	ID              string // stable
 	Message, Remedy string
-	Warning         bool // it is only a remark
+	Warning         bool // only a remark
 	Works           bool // the driver works in spite of it
 }
 
-// Works reports whether a driver is in use: module and libraries are installed, and of one release.
+// Works reports whether a driver is in use: module and libraries are installed, and have the same release.
 func (m Machine) Works() bool { return m.Module != "" && m.Module == m.Userland }
 
 // Look returns findings about a machine whose driver isn't to be changed.
@@ -185,7 +185,7 @@ func (m Machine) unfit() *Finding {
 	return nil
 }
 
-// generations are those of the machine's GPUs, each once.
+// generations are the distinct generations of the machine's GPUs.
 func (m Machine) generations() ([]Generation, *Finding) {
 	var out []Generation
 	for _, d := range m.Devices {
@@ -373,8 +373,9 @@ func (m Machine) fill(s set, b Branch, kind string, w Want) (p Plan, lacks strin
 	return Plan{}, cmp.Or(lacks, exact[0]+" of "+want)
 }
 
-// signedFits reports whether a signed module can be of the wanted release. Its version is the kernel's, so it doesn't show the release. It is built
-// for the newest release of the branch in the repository, and needs that. If an older one is requested, the module has to be built on the machine.
+// signedFits reports whether a signed module can have the wanted release. Its version is the kernel's, so it doesn't show the release.
+// It is built for the newest release of the branch in the repository, and needs that. If an older one is requested, the module has to
+// be built on the machine.
 func (m Machine) signedFits(signed, userland, dkms, want string) bool {
 	have := m.Candidates[userland]
 	if m.Installed[signed] != "" || dkms == "" || len(have) == 0 {

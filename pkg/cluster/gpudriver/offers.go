@@ -67,7 +67,7 @@ func ofBranch(name string, branch int) string {
 	return strings.ReplaceAll(name, "%b", strconv.Itoa(branch))
 }
 
-// releases are those of a branch with at least one available package.
+// releases are the releases of a branch with at least one available package.
 func (s set) releases(branch int, have map[string][]string) []string {
 	var out []string
 	for _, name := range s.versioned(branch) {
@@ -129,7 +129,7 @@ func (s set) offer(system string, branch int, release string, have map[string][]
 	return o
 }
 
-// kernelsOf are the kernels for which there are packages of a name that ends in one.
+// kernelsOf returns the kernels for which there are packages whose names end in them.
 func kernelsOf(name string, have map[string][]string) []string {
 	prefix, ok := strings.CutSuffix(name, "%k")
 	if !ok {
@@ -147,7 +147,8 @@ func kernelsOf(name string, have map[string][]string) []string {
 }
 
 // Bring adds a bundle's packages to those that the machine's apt knows, before them: lists that were fetched long ago may name
-// packages that are no longer available. So of the driver's own packages apt's count only in releases that the bundle has.
+// packages that are no longer available. Therefore apt's versions of the driver's own packages count only if the bundle has the same
+// release.
 func (m *Machine) Bring(have map[string][]string) {
 	own, releases := map[string]bool{}, map[string]bool{}
 	for _, s := range sets() {

@@ -16,28 +16,28 @@ const (
 	SourceBundle       = "bundle"
 )
 
-// Package is one that is installed by name.
+// Package is a package that is installed by name.
 type Package struct {
 	Name string
 	// Version is the package's own, such as 535.261.03-1; "" if any will do.
 	Version string
 }
 
-// set has the names of the packages of branches, from a distribution or NVIDIA. In names, %b stands for the branch, %k for
-// the release of the running kernel.
+// set has the names of the packages of branches, from a distribution or NVIDIA. In names, %b is the branch, %k the release of the
+// running kernel.
 type set struct {
 	systems  []string // as layout.Facts.OS has them
 	source   string
 	branches []int
-	// userland are of the driver's version, and so are module and fabric manager; loose have independent versions.
+	// userland packages have the driver's version, as do module and fabric manager; loose packages have independent versions.
 	userland, loose []string
 	// dkms are the packages that build the kernel module on the machine, by kind; signed those that bring it
-	// built and signed for a kernel. Their versions are the kernel's, and they need the userland that fits.
+	// built and signed for a kernel. They have the kernel's version, and need the matching userland.
 	dkms, signed  map[string]string
 	fabricManager string
 	// nvlink5 are packages that the fabric manager also needs for switches of NVLink 5. Their versions aren't the driver's.
 	nvlink5 []string
-	// kernels are the newest that the packages are known to build for, by kind: "6.15".
+	// kernels are the newest kernels for which the packages are known to build, by kind: "6.15".
 	kernels map[string]string
 }
 
@@ -50,7 +50,7 @@ func sets() []set {
 	debian := []string{"debian12", "debian13"}
 	tesla := func(branch string) []string {
 		return []string{"nvidia-tesla-" + branch + "-smi", "libnvidia-tesla-" + branch + "-ml1", "libnvidia-tesla-" + branch + "-cuda1",
-			"libnvidia-tesla-" + branch + "-cfg1"} // which the persistence daemon loads
+			"libnvidia-tesla-" + branch + "-cfg1"} // modules that the persistence daemon loads
 	}
 	own := []string{"nvidia-smi", "libnvidia-ml1", "libcuda1"}
 	helpers := []string{"nvidia-persistenced", "nvidia-modprobe"}
@@ -112,7 +112,7 @@ func sets() []set {
 	}
 }
 
-// Systems are the distributions that some set is for.
+// Systems are the distributions for which there is a set.
 func Systems() []string {
 	var out []string
 	for _, s := range sets() {

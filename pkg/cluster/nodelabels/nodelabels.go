@@ -13,7 +13,7 @@ import (
 )
 
 // Annotation lists, on a node, the keys of the labels and the taints that paictl has set. Keys that are in it
-// and no longer in the layout are removed; labels and taints of others are left alone.
+// and no longer in the layout are removed; other labels and taints stay.
 const Annotation = "paictl.openpai.org/owned"
 
 // State is the labels and taints of a node.
@@ -38,12 +38,12 @@ type Difference struct {
 	Drop    []string // labels, key
 	Taint   []string // key[=value]:Effect
 	Untaint []string // key:Effect
-	// Owned is Annotation as it should be; Record says that it isn't so.
+	// Owned is Annotation as it should be; Record has another value.
 	Owned  string
 	Record bool
 }
 
-// Compare says what is to be done so that a node has the labels and taints.
+// Compare returns the changes that give a node the labels and taints.
 func Compare(labels map[string]string, taints []string, have State) Difference {
 	var d Difference
 	gone := map[string]bool{} // owned, and not wanted
@@ -125,7 +125,7 @@ func isTaint(owned string) bool { return strings.Contains(owned, ":") }
 // canonical writes key=:Effect as key:Effect.
 func canonical(t string) string { return strings.Replace(t, "=:", ":", 1) }
 
-// keyAndEffect is how kubectl wants a taint named that is to go.
+// keyAndEffect is kubectl's form for a taint to remove.
 func keyAndEffect(t string) string {
 	key, effect, _ := strings.Cut(t, ":")
 	key, _, _ = strings.Cut(key, "=")

@@ -57,7 +57,7 @@ func (f Fetching) check() error {
 	return nil
 }
 
-// failed is an error with its meaning for the caller that decides which machine to ask next.
+// failed is an error with its meaning for the caller, which selects the next machine.
 type failed struct {
 	kind Failure
 	err  error
@@ -158,7 +158,7 @@ func (g *getting) receive(ctx context.Context, part *os.File, sum hash.Hash, fro
 }
 
 var (
-	errStalled = errors.New("no byte came for too long")
+	errStalled = errors.New("no data for too long")
 	errTooSlow = errors.New("it sends too slowly")
 )
 
@@ -228,7 +228,7 @@ func (g *getting) tell() {
 	g.silent = say(g.out, Word{Got: g.got})
 }
 
-// share gives the file a second name, under which it is served. If that fails, this machine just doesn't serve it.
+// share gives the file a second name, under which it is served. If that fails, this machine doesn't serve it.
 func (g *getting) share() bool {
 	return g.Folder != "" && Share(g.Path, g.Folder, g.SHA256) == nil
 }

@@ -1,7 +1,7 @@
 // Package peer carries files from machine to machine while paictl runs: a machine that has one serves it to the others.
 // In: instructions that a run sends its machines over SSH. Out: files under their names, each with the right SHA-256.
 //
-// No sender is trusted: the machine that fetches a file compares the content with a checksum that came over SSH.
+// No sender is trusted: the machine that fetches a file compares the content with a checksum that it received over SSH.
 package peer
 
 import (
@@ -45,7 +45,7 @@ type Fetching struct {
 	// is used.
 	Path string `json:"path"`
 	Part string `json:"part"`
-	// Folder is the one of Serving, which gets a second name of the file; may be "".
+	// Folder is that of Serving, in which the file gets a second name; may be "".
 	Folder string `json:"folder,omitempty"`
 	// Patience limits each wait for the other machine. Zero values mean the usual ones.
 	Patience Patience `json:"patience"`
@@ -53,15 +53,15 @@ type Fetching struct {
 
 // Patience defines how long a machine waits for another before it gives up.
 type Patience struct {
-	// Dial is the time until the other has answered, Stall the time without a byte.
+	// Dial limits the time until the other side answers, Stall the time without data.
 	Dial  time.Duration `json:"dial,omitempty"`
 	Stall time.Duration `json:"stall,omitempty"`
-	// Rate is the least rate in bytes a second, over the whole transfer except for the first Grace.
+	// Rate is the minimum rate in bytes per second, over the whole transfer except for the first Grace.
 	Rate  int64         `json:"rate,omitempty"`
 	Grace time.Duration `json:"grace,omitempty"`
 }
 
-// TooSlow reports whether fewer bytes have come than required after some time.
+// TooSlow reports whether fewer bytes have arrived than required after some time.
 func (p Patience) TooSlow(got int64, after time.Duration) bool {
 	return after > p.Grace && float64(got) < float64(p.Rate)*(after-p.Grace).Seconds()
 }
@@ -83,29 +83,29 @@ func (p Patience) WithDefaults() Patience {
 	return p
 }
 
-// Limit is how long the transfer may take before it is given up.
+// Limit is how long the transfer may take before it is abandoned.
 func (f Fetching) Limit() time.Duration {
 	p := f.Patience.WithDefaults()
 	return 2*p.Dial + p.Grace + p.Stall + time.Duration(f.Size/p.Rate)*time.Second
 }
 
-// Failure is the reason for which a file did not come.
+// Failure is the reason for which a transfer failed.
 type Failure string
 
-// The failures. All but Disk are the other machine's, or the network's.
+// The failures. All except Disk are faults of the other machine or the network.
 const (
-	Unreachable Failure = "unreachable" // no connection, or not to the machine that was meant
+	Unreachable Failure = "unreachable" // no connection, or a connection to a different machine
 	Refused     Failure = "refused"     // it doesn't know the token or the file, or is overloaded
 	Slow        Failure = "slow"
 	Broken      Failure = "broken" // the connection ended early
-	Wrong       Failure = "wrong"  // the content has another checksum, and all of it came from that machine
+	Wrong       Failure = "wrong"  // the content has a different checksum, and that machine sent all of it
 	Mixed       Failure = "mixed"  // the same, but part of it is from an earlier attempt: it is removed
 	Disk        Failure = "disk"   // this machine can't write the file
 )
 
 // Word is a line that a fetching machine prints, as JSON: how many bytes it has received so far, or the result.
 type Word struct {
-	Got     int64   `json:"got,omitempty"` // bytes that came over the network
+	Got     int64   `json:"got,omitempty"` // bytes received over the network
 	Done    bool    `json:"done,omitempty"`
 	Failure Failure `json:"failure,omitempty"`
 	Error   string  `json:"error,omitempty"`

@@ -24,7 +24,7 @@ func Run(ctx context.Context, args []string, what io.Reader, stdin io.Reader, st
 		gone := make(chan struct{})
 		go func() {
 			defer close(gone)
-			_, _ = io.Copy(io.Discard, stdin) // only its end matters
+			_, _ = io.Copy(io.Discard, stdin) // only the end of the input matters
 		}()
 		return Serve(ctx, s, stdout, gone)
 	case "fetch":

@@ -130,7 +130,7 @@ func newCertificate() (tls.Certificate, []byte, error) {
 	now := time.Now()
 	c := &x509.Certificate{
 		SerialNumber: serial, Subject: pkix.Name{CommonName: serverName}, DNSNames: []string{serverName},
-		// Machines whose clocks differ by a day still accept it: SSH brings the right certificate.
+		// Machines whose clocks differ by a day still accept it: SSH transfers the right certificate.
 		NotBefore: now.Add(-48 * time.Hour), NotAfter: now.Add(72 * time.Hour),
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 		IsCA: true, BasicConstraintsValid: true,

@@ -40,7 +40,7 @@ func (p *apiVIP) call(f string) string {
 	return fmt.Sprintf("%s %s %d\n", f, shell.Quote(p.address()), p.port())
 }
 
-// Waits for the image, the certificate and the labels of each master.
+// It waits for the image, the certificate and the labels of each master.
 func (p *apiVIP) Waits(n *engine.Node, _ *engine.Plan) []engine.Step {
 	out := []engine.Step{{Host: n.Hostname, Phase: engine.PhaseInit, Must: true}, {Host: n.Hostname, Phase: PhaseLabels}}
 	for _, m := range p.want.ControlPlane() {
@@ -129,7 +129,7 @@ func (p *apiVIP) Apply(ctx context.Context, r *engine.Run, n *engine.Node, cs []
 	return p.reached(ctx, r, cmp.Or(VIPHolder(a), n.Hostname))
 }
 
-// reached asks a machine that doesn't have the address. If only the holder reaches it, the network may still drop it.
+// reached checks the address from a machine that doesn't have it. If only the holder reaches it, the network may still drop it.
 func (p *apiVIP) reached(ctx context.Context, r *engine.Run, holder string) error {
 	workers := slices.DeleteFunc(slices.Clone(r.Spec.Nodes), func(n *engine.Node) bool { return n.ControlPlane })
 	for _, n := range r.Alive(slices.Concat(r.Spec.ControlPlane(), workers)) {
@@ -162,7 +162,7 @@ func (p *apiVIP) reached(ctx context.Context, r *engine.Run, holder string) erro
 func VIPHolder(a answer.Answer) string { return engine.Unquoted(a.Value("vip-holder")) }
 
 // VIPSeen reports whether the API answers at its virtual address according to the masters. It prefers the result of a master that isn't
-// the holder, if one was asked.
+// the holder, if one was queried.
 func VIPSeen(s *engine.Spec, holder string, says func(*engine.Node) answer.Answer) bool {
 	byHolder, asked := false, false
 	for _, n := range s.ControlPlane() {
@@ -179,7 +179,7 @@ func VIPSeen(s *engine.Spec, holder string, says func(*engine.Node) answer.Answe
 	return byHolder && !asked
 }
 
-// VIPAnswers asks the connected masters.
+// VIPAnswers checks the address from the connected masters.
 func VIPAnswers(ctx context.Context, r *engine.Run) (bool, error) {
 	p := &apiVIP{want: r.Want}
 	var mu sync.Mutex
@@ -236,7 +236,7 @@ func Claimed(w *engine.World) []preflight.Finding {
 			by[mac] = append(by[mac], n.Hostname)
 		}
 	}
-	if len(out) > 0 { // the other masters have seen the same machine
+	if len(out) > 0 { // the other masters have checked the same machine
 		return out
 	}
 	for mac, seen := range by {

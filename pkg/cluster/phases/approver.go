@@ -49,7 +49,7 @@ func (*approver) Traits() engine.Traits {
 }
 func (*approver) Applies(n *engine.Node) bool { return n.ControlPlane }
 
-// Waits for the image on all masters: the program's pods may run on any of them.
+// It waits for the image on all masters: the program's pods may run on any of them.
 func (p *approver) Waits(_ *engine.Node, pl *engine.Plan) []engine.Step {
 	var out []engine.Step
 	for _, m := range pl.World.ControlPlane() {
@@ -99,7 +99,7 @@ func (p *approver) Apply(ctx context.Context, r *engine.Run, n *engine.Node, cs 
 
 func (*approver) Verify(*engine.Node) string { return "" } // apply checks it
 
-// approve returns shell code that makes the changes in the cluster, the addresses first: requests are judged by them.
+// approve returns shell code that makes the changes in the cluster, the addresses first: the approver decides requests by them.
 func approve(s *engine.Spec, cs []engine.Change) (string, error) {
 	var b strings.Builder
 	for _, c := range cs {

@@ -87,7 +87,7 @@ const unpacked = 5
 // later, have tens of thousands.
 const filesOfImage = 1000
 
-// brings returns the room that the bundle's files will take on a node. It doesn't count files that are already present.
+// brings returns the disk space that the bundle's files will need on a node. It doesn't count files that are already present.
 func brings(d *engine.Desired, n *engine.Node, sections map[string]answer.Answer, state *DriverState) []preflight.Room {
 	have := installed(sections)
 	sum := func(kind string, there func(bundle.Artifact) bool) (bytes, files int64) {

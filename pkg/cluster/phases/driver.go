@@ -68,7 +68,7 @@ func Driver(s *engine.Spec) config.GPUDriver {
 // Name returns PhaseDriver.
 func (*NvidiaDriver) Name() string { return PhaseDriver }
 
-// Traits are empty: only the upgrade of drivers exchanges one.
+// Traits are empty: only the upgrade of drivers replaces a driver.
 func (*NvidiaDriver) Traits() engine.Traits { return engine.Traits{} }
 
 // Applies is always true: an interrupted installation is undone even if the configuration no longer asks for a driver.
@@ -81,7 +81,7 @@ func (p *NvidiaDriver) Wanted(n *engine.Node) bool {
 	return gpu != nil && !gpu.Simulated && Driver(p.want.Spec).Policy != config.GPUDriverNone
 }
 
-// Waits for the earlier waves: a broken driver must not break the GPUs of more than one member.
+// It waits for the earlier waves: a broken driver must not break the GPUs of more than one member.
 func (p *NvidiaDriver) Waits(n *engine.Node, pl *engine.Plan) []engine.Step {
 	return rollout(pl, n, PhaseDriver, DriverTarget)
 }
@@ -143,7 +143,7 @@ func (p *NvidiaDriver) bundled() bool {
 	return p.want.Bundle != nil && Driver(p.want.Spec).Source == config.GPUSourceBundle
 }
 
-// Brings returns the bundle's packages that the change of a driver takes. The change may have to put the present
+// Brings returns the bundle's packages that a change of the driver needs. The change may have to put the present
 // packages back: for packages that paictl installed, their files are kept on the machine.
 func (p *NvidiaDriver) Brings(s *DriverState) (driver.Choice, error) {
 	if !p.bundled() || s == nil || s.Refused() || len(s.missing()) == 0 {
@@ -225,7 +225,7 @@ type DriverState struct {
 	answer   answer.Answer
 	// ours means that paictl installed packages of the driver.
 	ours bool
-	// rdma means that the machine has network cards that could reach its GPUs.
+	// rdma means that the machine has network cards that can access its GPUs.
 	rdma bool
 }
 

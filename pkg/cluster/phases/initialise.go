@@ -25,7 +25,7 @@ const (
 	AdminKubeconfig = "/etc/kubernetes/admin.conf"
 )
 
-// AuditPolicy says which requests the API server records.
+// AuditPolicy selects the requests that the API server records.
 //
 //go:embed files/audit-policy.yaml
 var AuditPolicy []byte
@@ -138,7 +138,7 @@ func (p *initialise) Diff(n *engine.Node, w *engine.World) ([]engine.Change, err
 	if err != nil {
 		return nil, err
 	}
-	// A silent API server is asked again by a later run that reaches it.
+	// A later run queries an API server that didn't answer.
 	if n == w.Leader && a.Value("api") == "up" && a.Value("stored") != strconv.Quote(stored) {
 		cs = append(cs, engine.Change{Action: "run", Target: RunUpload, Detail: "the cluster's copy of the settings, CoreDNS and kube-proxy"})
 	}
@@ -228,7 +228,8 @@ func (p *initialise) Apply(ctx context.Context, r *engine.Run, n *engine.Node, c
 	return founded(r, n, out.Stdout)
 }
 
-// keepVIP returns shell code that keeps a virtual address in the certificates that is about to change: it stays in use until the new one is set.
+// keepVIP returns shell code that keeps a virtual address in the certificates that is about to change: the old address stays in use
+// until the new one is set.
 func (p *initialise) keepVIP(w *engine.World) string {
 	has, _ := foundVIP(w)
 	if vip := p.want.Config.Kubernetes.Kubernetes.APIVIP; vip == "" || has.address == "" || has.address == vip {

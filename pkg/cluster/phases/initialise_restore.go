@@ -136,7 +136,8 @@ const historyThere = "there"
 
 const historyNoRoom = "room"
 
-// restoreReserve is how many bytes a disk must have left beside a history of jobs: the machine needs room for images and logs as well.
+// restoreReserve is how many bytes must remain free on a disk besides a history of jobs: the machine needs room for images and logs as
+// well.
 const restoreReserve = 1 << 30
 
 func historyOn(r *engine.RestoreParts, n *engine.Node) *engine.RestoreHistory {

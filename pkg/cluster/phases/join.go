@@ -173,8 +173,8 @@ func IsExpelled(ctx context.Context, r *engine.Run, n *engine.Node) error {
 // machine whose name belongs to a Ready node, and the node stays Ready for a while after its
 // kubelet ended. The kubelet ends first, since a starting kubelet would register the node again.
 // The other is etcd's member, whose data went with the machine's disk: a new member under its
-// identity would break the others. The member goes first: if etcd can't do without it, etcd refuses
-// before anything on the machine is lost.
+// identity would break the others. Remove the member first: if etcd can't do without it, etcd refuses before anything on the machine
+// is lost.
 func (p *join) forget(ctx context.Context, r *engine.Run, n *engine.Node, node bool) error {
 	if !node && !n.ControlPlane {
 		return nil

@@ -166,7 +166,7 @@ func apiServer(d *engine.Desired) map[string]any {
 	return map[string]any{
 		"certSANs":  unique(sans),
 		"extraArgs": Args(flags...),
-		// The API server reads its policy when it starts: another policy makes another manifest.
+		// The API server reads its policy when it starts: a different policy results in a different manifest.
 		"extraEnvs": []any{map[string]any{"name": "PAICTL_AUDIT_POLICY", "value": engine.Hash(AuditPolicy)[:16]}},
 		"extraVolumes": []any{
 			map[string]any{"name": "paictl", "hostPath": confDir, "mountPath": confDir, "readOnly": true, "pathType": "Directory"},

@@ -209,7 +209,7 @@ note change "network plugin"
 }
 
 // Verify waits until a control plane machine that is a member is Ready, which means that the
-// network works there. For the others the phase join waits.
+// network works there. The phase join waits for the others.
 func (p *network) Verify(n *engine.Node) string {
 	if !n.ControlPlane || p.plugin() != FlannelPlugin {
 		return ""

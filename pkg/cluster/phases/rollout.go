@@ -54,8 +54,8 @@ func Waves(p *engine.Plan, phase, unit string) [][]*engine.Node {
 }
 
 // split returns the members whose unit starts from other files than before, in the order in which
-// they are changed. A unit that only has to be started again tries no new files. Beside such a
-// change it still counts, since the last run may have failed on it.
+// they are changed. A unit that only has to be started again tries no new files. With such a change it still counts, since the last
+// run may have failed on it.
 func split(p *engine.Plan, phase, unit string) [][]*engine.Node {
 	var workers, masters []*engine.Node
 	fresh := false

@@ -20,7 +20,7 @@ const (
 type Room struct {
 	Path   string
 	Bytes  int64
-	Inodes int64 // of files and folders
+	Inodes int64 // the number of inodes of files and folders
 }
 
 // demands returns a node's needs for room. It doesn't count files that are already present.

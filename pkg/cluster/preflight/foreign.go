@@ -10,7 +10,7 @@ import (
 )
 
 // foreign lists traces of a Kubernetes that paictl did not install. It returns none for a host on
-// which phases of paictl have worked: they began on a clean one.
+// which phases of paictl have worked: they began on a clean host.
 func (s *Host) foreign() []string {
 	if s.Touched {
 		return nil

@@ -34,7 +34,7 @@ type Cluster struct {
 	Leader *Node
 	// Upgrading means that members are upgraded to the bundle's release, as far as Kubernetes allows it.
 	Upgrading bool
-	// Back means that the bundle's release may be an earlier patch release than theirs.
+	// Back means that the bundle may have an earlier patch release than the members.
 	Back bool
 	// Sysctls are the kernel settings that the cluster needs.
 	Sysctls map[string]string
@@ -72,9 +72,9 @@ type Host struct {
 
 	// Programs are the host's Kubernetes programs.
 	Programs []Program
-	// Later holds kernel settings in files that win over paictl's when the machine boots.
+	// Later holds kernel settings in files that override paictl's when the machine boots.
 	Later []Setting
-	// Brings is the room that the run's files will take on the host.
+	// Brings is the disk space that the run's files will need on the host.
 	Brings []Room
 	// Driver holds the findings about NVIDIA's driver; nil if the host should have no driver.
 	Driver *Driver

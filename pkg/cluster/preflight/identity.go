@@ -21,7 +21,7 @@ func checkHostname(s *Host) []Finding {
 	if !isLabel(strings.SplitN(have, ".", 2)[0]) {
 		f.Remedy = fmt.Sprintf("on the machine: hostnamectl set-hostname %s (%s is not a valid name, see RFC 1123)", want, have)
 	}
-	// An installer left this name, so no program can depend on it.
+	// An installer created this name, so no program can depend on it.
 	if slices.Contains([]string{"localhost", "localhost.localdomain", "debian", "ubuntu", "(none)"}, have) && !s.Touched {
 		f.Remedy = "on the machine: hostnamectl set-hostname " + want
 		f = f.FixedBy("p_hostname " + shell.Quote(want))

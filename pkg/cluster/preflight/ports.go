@@ -71,7 +71,7 @@ func checkReach(s *Host) []Finding {
 	return out
 }
 
-// checkNetworks fails if the addresses of pods or services already have a meaning on the machine.
+// checkNetworks fails if the addresses of pods or services are already in use on the machine.
 func checkNetworks(s *Host) []Finding {
 	k := s.Cluster.Kubernetes
 	var out []Finding

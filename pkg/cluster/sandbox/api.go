@@ -30,8 +30,8 @@ type apiState struct {
 }
 
 // UpAPI starts the control plane of a bundle as processes of this user on loopback, and the
-// nodes as KWOK's simulations; without nodes, as many CPU nodes as the options say hosts. It
-// creates missing parts, and changes the nodes to the given ones.
+// nodes as KWOK's simulations; without nodes, as many CPU nodes as the options say hosts. It creates missing parts, and changes the
+// nodes to the given number.
 func UpAPI(ctx context.Context, opts Options, nodes []Node) (*Sandbox, error) {
 	opts.Progress = orDrop(opts.Progress)
 	var err error

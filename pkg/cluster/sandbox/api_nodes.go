@@ -69,7 +69,7 @@ func plainNodes(o Options) []Node {
 	return out
 }
 
-// object returns the Node object for the API. version is that of its Kubernetes.
+// object returns the Node object for the API. version is the version of its Kubernetes.
 func (n Node) object(version string) (*corev1.Node, error) {
 	memory, err := resource.ParseQuantity(n.Memory)
 	if err != nil {

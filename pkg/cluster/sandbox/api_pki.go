@@ -36,7 +36,7 @@ type leaf struct {
 	server       bool // for 127.0.0.1 and the service's names; otherwise for clients alone
 }
 
-// leaves are those of the programs and of the operator. Kubernetes' own roles are bound to their
+// leaves are the leaf certificates of the programs and of the operator. Kubernetes' own roles are bound to their
 // names and groups. etcd has a separate CA: access to the API doesn't include
 // access to its store.
 func leaves() []leaf {
@@ -128,8 +128,8 @@ func (s *Sandbox) issue(name string, template *x509.Certificate, life time.Durat
 	return writePEM(s.pki(name+".crt"), "CERTIFICATE", cert, 0o644)
 }
 
-// ensureServiceAccountKey makes the key that signs tokens of service accounts. The signer
-// in the API server takes RSA from every client library's point of view.
+// ensureServiceAccountKey makes the key that signs tokens of service accounts. All client libraries support RSA signatures of the API
+// server.
 func (s *Sandbox) ensureServiceAccountKey() error {
 	if exists(s.pki("sa.pub")) {
 		return nil

@@ -25,7 +25,7 @@ const apiLimit = 90 * time.Second
 // serviceRange is the network of services in an API-only sandbox. Nothing listens there.
 const serviceRange = "10.96.0.0/16"
 
-// ports are those of the programs on loopback.
+// ports are the ports of the programs on loopback.
 type ports struct {
 	Etcd              int `json:"etcd"`
 	EtcdPeer          int `json:"etcdPeer"`
@@ -74,10 +74,10 @@ func programNames() []string {
 	return []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok"}
 }
 
-// bareNames are those of a control plane without nodes, which come first.
+// bareNames are the names of a control plane without nodes, which come first.
 func bareNames() []string { return programNames()[:2] }
 
-// arguments returns the command line of a program. Secrets are in files, never on it.
+// arguments returns the command line of a program. Secrets are in files, never in arguments.
 func (s *Sandbox) arguments(name string) []string {
 	p, pki := s.state.API.Ports, s.pki
 	kubeconfig := s.apiFile(name + ".kubeconfig")
@@ -151,7 +151,7 @@ func (s *Sandbox) launchProgram(name, path string) (<-chan struct{}, error) {
 	return ended, nil
 }
 
-// waitAPI waits until the API server says that it is ready.
+// waitAPI waits until the API server reports that it is ready.
 func (s *Sandbox) waitAPI(ctx context.Context, client *kubernetes.Clientset, ended map[string]<-chan struct{}) error {
 	ok, err := pollFor(ctx, apiLimit, func() (bool, error) {
 		for name, done := range ended {

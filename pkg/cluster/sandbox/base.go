@@ -92,7 +92,7 @@ type aptSource struct {
 func machineSource(ctx context.Context) (aptSource, error) {
 	osRelease, err := os.ReadFile("/etc/os-release")
 	if err != nil {
-		return aptSource{}, fmt.Errorf("tell this machine's release: %w", err)
+		return aptSource{}, fmt.Errorf("detect this machine's release: %w", err)
 	}
 	src := aptSource{release: shellValue(string(osRelease), "VERSION_CODENAME")}
 	if src.release == "" {
@@ -203,7 +203,7 @@ func makeBase(ctx context.Context, src aptSource, base string) error {
 	if err != nil {
 		return fmt.Errorf("make the base image in %s: %w", partial, err)
 	}
-	// Keys and ids that every host would share, and files that apt left behind.
+	// Keys and IDs that all hosts would share, and files that apt left behind.
 	for _, pattern := range []string{"etc/ssh/ssh_host_*", "var/lib/dbus/machine-id", "var/cache/apt/archives/*.deb", "var/lib/apt/lists/*_*",
 		"var/cache/apt/*.bin", "var/log/*.log"} {
 		paths, err := filepath.Glob(filepath.Join(partial, pattern))

@@ -16,7 +16,7 @@ import (
 type cgroups struct {
 	v1      []string // mount points of the version 1 hierarchies
 	unified string   // mount point of version 2, or ""
-	systemd bool     // systemd is in charge and makes the guests' groups itself
+	systemd bool     // systemd manages the groups, and creates the guests' groups itself
 }
 
 func machineCgroups() (cgroups, error) {

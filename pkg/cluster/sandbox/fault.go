@@ -75,7 +75,7 @@ func simulatedGPUs(varFolder *os.Root, node string) int {
 	files, _ := fs.Glob(varFolder.FS(), simulatedFiles) // the only error is that of a bad pattern
 	most := 0
 	for _, f := range files {
-		// The file may be that of a replaced agent: only an index beyond all of them is surely wrong.
+		// The file may be that of a replaced agent: only an index beyond all of them is certainly wrong.
 		if s, err := gpu.ReadMachine(filepath.Join(varFolder.Name(), f), node); err == nil && s.Simulated {
 			most = max(most, s.Count)
 		}

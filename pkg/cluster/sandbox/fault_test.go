@@ -92,7 +92,7 @@ func TestFaultsAreRefusedWithARemedyWhereNoAgentReportsThem(t *testing.T) {
 
 func TestAnIndexMustBeThatOfAGPU(t *testing.T) {
 	for name, tt := range map[string]struct {
-		files  []string // of the pods of agents
+		files  []string // the files of the pods of agents
 		index  int32
 		remedy string // "" where it is taken
 	}{

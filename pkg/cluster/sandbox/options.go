@@ -35,12 +35,12 @@ const (
 	Light Kind = "light"
 )
 
-// Options say what Up makes. Zero values mean the defaults, or the values of the existing sandbox.
+// Options specify what Up makes. Zero values mean the defaults, or the values of the existing sandbox.
 type Options struct {
 	Dir      string // the folder of its state; DefaultDir
 	Name     string // at most 8 letters, digits, hyphens; DefaultName
 	Hosts    int    // number of hosts; more than now adds some, fewer removes none
-	Kind     Kind   // of all its hosts; Full
+	Kind     Kind   // the kind of all its hosts; Full
 	Subnet   string // IPv4 /24; the first free one from 10.77.0.0/24 on
 	CacheDir string // the folder for base images; DefaultCache
 	Bundle   string // directory of the bundle that quick-start.yaml names
@@ -106,7 +106,7 @@ func absolute(dir string) (string, error) {
 // optionError is a mistake in the options.
 type optionError struct{ error }
 
-// ExitCode is that of wrong usage.
+// ExitCode is the exit code of wrong usage.
 func (optionError) ExitCode() int { return 2 }
 
 func (e optionError) Unwrap() error { return e.error }
@@ -116,7 +116,7 @@ func invalid(remedy, format string, args ...any) error {
 }
 
 // CanMakeHosts reports whether this process may make hosts on this machine: it is root on
-// Linux, and the kernel gives it namespaces. The error says what else can be done.
+// Linux, and the kernel gives it namespaces. The error names alternatives.
 func CanMakeHosts(ctx context.Context) error {
 	if err := requireRoot(); err != nil {
 		return err

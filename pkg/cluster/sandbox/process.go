@@ -14,12 +14,12 @@ import (
 	"time"
 )
 
-// markVar is the environment variable by which a sandbox finds its processes again. A mark
-// in the process itself can't be lost in a crash, and the process id can't belong to
+// markVar is the environment variable by which a sandbox finds its processes again. A mark in the process itself survives a crash,
+// and the process id can't belong to
 // another program, as it could with a file of ids.
 const markVar = "PAICTL_SANDBOX"
 
-// pollInterval is the interval for checks of state without change notifications.
+// pollInterval is the interval for checks of state that has no change notifications.
 const pollInterval = 20 * time.Millisecond
 
 func mark(dir, name string) string { return markVar + "=" + dir + ":" + name }
@@ -62,7 +62,7 @@ func eachProcess(f func(pid int)) error {
 	return nil
 }
 
-// markOf returns the name in the mark of a living process, if it is of this directory.
+// markOf returns the name in the mark of a living process, if it belongs to this directory.
 func markOf(pid int, dir string) (name string, ok bool) { return variable(pid, mark(dir, "")) }
 
 // variable returns the rest of the entry with this prefix in a process's environment. ok is false for processes that have
@@ -122,8 +122,7 @@ func statOf(path string) []string {
 	return strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
 }
 
-// alive reports whether a process still holds resources: one that has ended and waits for its
-// parent to take notice doesn't.
+// alive reports whether a process still holds resources: a zombie doesn't.
 func alive(pid int) bool {
 	f := statOf(fmt.Sprintf("/proc/%d/stat", pid))
 	return len(f) > 0 && f[0] != "Z" && f[0] != "X"
@@ -146,7 +145,7 @@ func poll(ctx context.Context, done func() (bool, error)) error {
 	}
 }
 
-// pollFor is poll with a time limit; false means that the limit came first.
+// pollFor is poll with a time limit; false means that the limit was reached first.
 func pollFor(ctx context.Context, limit time.Duration, done func() (bool, error)) (bool, error) {
 	inner, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

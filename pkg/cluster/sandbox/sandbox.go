@@ -253,7 +253,7 @@ func openOrCreate(ctx context.Context, opts Options) (*Sandbox, error) {
 	if err := s.save(); err != nil {
 		return nil, err
 	}
-	return s, s.bridgeUp(ctx) // other processes see by it that the subnet is taken
+	return s, s.bridgeUp(ctx) // it shows other processes that the subnet is in use
 }
 
 // refuseRemains refuses to start over above a sandbox whose directory was deleted: its hosts

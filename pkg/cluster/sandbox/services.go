@@ -8,7 +8,7 @@ import (
 	"github.com/openpai/paictl/pkg/cluster/bundle"
 )
 
-// settings are those of one service, as in services-configuration.yaml.
+// settings are the settings of one service, as in services-configuration.yaml.
 type settings = map[string]any
 
 const whyOff = "The bundle has no image of it, and none can be built from modules of source. For it take a\nbundle of \"paictl bundle fetch\", or name an image that a registry has; then enable it."

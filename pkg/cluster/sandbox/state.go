@@ -27,8 +27,7 @@ type state struct {
 	Name    string       `json:"name"`
 	Kind    Kind         `json:"kind,omitempty"`
 	Subnet  netip.Prefix `json:"subnet,omitzero"`
-	// Pods and Services are the networks that the quick-start file proposes; once chosen they stay, as
-	// a cluster may use them.
+	// Pods and Services are the networks that the quick-start file proposes; once chosen, they stay, because a cluster may use them.
 	Pods     netip.Prefix `json:"pods,omitzero"`
 	Services netip.Prefix `json:"services,omitzero"`
 	Bundle   string       `json:"bundle,omitempty"`
@@ -100,7 +99,7 @@ func (e *LockedError) Error() string {
 	return fmt.Sprintf("another paictl is changing the sandbox in %s", e.Dir)
 }
 
-// ExitCode is that of a lock held by another run.
+// ExitCode is the exit code of a lock held by another run.
 func (e *LockedError) ExitCode() int { return 5 }
 
 // lock keeps a second run away from the directory; the lock ends with the process.

@@ -12,7 +12,7 @@ b_keys() {
 }
 
 # b_etcd: prints this member's database as etcd streams it, compressed: it is JSON with base64 in it, which is four times as long. The checksum
-# in the stream shows whether it is complete, and kubectl's message says why it failed.
+# in the stream shows whether it is complete, and kubectl's message explains why it failed.
 b_etcd() {
 	said=$({
 		{

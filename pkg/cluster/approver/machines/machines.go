@@ -1,8 +1,8 @@
 // Package machines describes the addresses of a cluster's machines in a ConfigMap of the cluster.
 // In: names and addresses of the layout. Out: the data of the ConfigMap, and its parsed content.
 //
-// "cluster up" writes it and pai-csr-approver reads it. The addresses in a Node object are written by the
-// node itself, and prove nothing.
+// "cluster up" writes it and pai-csr-approver reads it. The addresses in a Node object are written by the node itself, so they aren't
+// reliable.
 package machines
 
 import (

@@ -46,7 +46,7 @@ func (f folder) Write(ctx context.Context, name string, fill func(context.Contex
 	return info.Size(), nil
 }
 
-// tidy removes the remains of a killed Write. Remains that can't be removed do no harm.
+// tidy removes the remains of a killed Write. Remains that can't be removed are harmless.
 func (f folder) tidy(now time.Time) {
 	all, _ := filepath.Glob(f.Path(".*" + backup.Ending + "*"))
 	for _, path := range all {

@@ -212,7 +212,7 @@ func (l *limited) Read(p []byte) (int, error) {
 	if l.left -= int64(n); l.left < 0 {
 		return 0, errTooLarge
 	}
-	if errors.Is(err, io.ErrUnexpectedEOF) { // of the archive, not of this stream: to the library it would be the end
+	if errors.Is(err, io.ErrUnexpectedEOF) { // the error is in the archive, not in this stream: to the library it would be the end
 		err = fmt.Errorf("the archive ends early: %v", err) //nolint:errorlint // it must not be found in it
 	}
 	return n, err

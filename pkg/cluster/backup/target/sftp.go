@@ -26,7 +26,7 @@ const (
 	writesInFlight = 64
 	// grace is how long an interrupted upload may take to remove its files.
 	grace = 5 * time.Second
-	// part ends the names of folders in which archives are written.
+	// part is the suffix of the names of folders in which archives are written.
 	part = ".part"
 )
 
@@ -138,7 +138,7 @@ func (m *machine) Write(ctx context.Context, name string, fill func(context.Cont
 	}
 	unfinished := path.Join(dir, name)
 	defer func() {
-		_ = files.Remove(unfinished) // it was renamed, or the next Write removes it
+		_ = files.Remove(unfinished) // after a rename it no longer exists; otherwise the next Write removes it
 		_ = files.RemoveDirectory(dir)
 	}()
 	if err := files.Chmod(dir, 0o700); err != nil {

@@ -20,12 +20,12 @@ import (
 
 // Target keeps archives under their names. The error for an archive that doesn't exist is fs.ErrNotExist.
 type Target interface {
-	// Write stores the output of fill under a name, which appears when all of it is stored and only its owner may read it. If the target isn't
-	// writable, fill isn't called; its context ends when the target fails. If either fails, no file is left, except after a kill or a
-	// broken connection. The next Write removes such remains if they are old enough: three hours after the last write to it, in S3
-	// 25 hours after its start. It returns the size in bytes.
+	// Write stores the output of fill under a name, which becomes visible once everything is stored, readable only by its owner. If
+	// the target isn't writable, fill isn't called; its context ends when the target fails. If either fails, no file is left, except
+	// after a kill or a broken connection. The next Write removes such remains if they are old enough: three hours after the last
+	// write to it, in S3 25 hours after its start. It returns the size in bytes.
 	Write(ctx context.Context, name string, fill func(context.Context, io.Writer) error) (int64, error)
-	// List returns the archives of a cluster, as backup.File.IsOf takes it, the latest first. It only reads their names.
+	// List returns the archives of a cluster (see backup.File.IsOf), the latest first. It only reads their names.
 	List(ctx context.Context, cluster string) ([]backup.File, error)
 	// Open reads an archive of that many bytes. Reading fails when ctx has ended.
 	Open(ctx context.Context, name string) (io.ReadCloser, int64, error)
@@ -36,7 +36,8 @@ type Target interface {
 	Close() error
 }
 
-// Named is an archive that was written. Without is the reason for which the history of jobs isn't in it, as its name says; nil if it isn't missing.
+// Named is an archive that was written. Without is the reason for which the history of jobs isn't in it, according to its name; nil if
+// it isn't missing.
 type Named struct {
 	Name    string
 	Size    int64

@@ -170,8 +170,7 @@ func (b *builder) module(ctx context.Context, i int) error {
 	return nil
 }
 
-// heartbeat reports regularly that a long compilation is still running. stop returns when the
-// last line is out.
+// heartbeat reports regularly that a long compilation is still running. stop returns when the last line is written.
 func (b *builder) heartbeat(module string, start time.Time) (stop func()) {
 	quit, done := make(chan struct{}), make(chan struct{})
 	go func() {

@@ -88,7 +88,7 @@ func (c compiler) compile(ctx context.Context, m Module, p pin, programs []Progr
 		return nil
 	}
 	outDir := filepath.Join(c.work, "go-out")
-	// Without debug information: it is stripped anyway, and takes the compiler a tenth of its time.
+	// Without debug information, which is stripped anyway and takes a tenth of the compiler's time.
 	args := []string{"build", "-trimpath", "-gcflags=all=-dwarf=false", "-buildvcs=false", "-mod=readonly", "-tags", m.Tags,
 		"-ldflags", ldflags(m, p.version), "-o", outDir + string(filepath.Separator)}
 	if m.ModFile != "" {

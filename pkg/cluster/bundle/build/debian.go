@@ -155,7 +155,7 @@ func readTar(r io.Reader) ([]oci.Entry, error) {
 			}
 			e.Mode, e.Data = entries[i].Mode, entries[i].Data
 		default:
-			continue // directories come with their files
+			continue // directories are created with their files
 		}
 		byPath[e.Path] = len(entries)
 		entries = append(entries, e)

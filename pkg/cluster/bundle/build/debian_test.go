@@ -179,7 +179,7 @@ func TestAnImageOfAPackageHasItsVersion(t *testing.T) {
 
 	r.Images[0].Package = "other"
 	_, _, err = runTiny(t, dir, r)
-	require.ErrorContains(t, err, "build image hello: apt brought no package other")
+	require.ErrorContains(t, err, "build image hello: apt downloaded no package other")
 }
 
 func TestADamagedPackageIsNamed(t *testing.T) {

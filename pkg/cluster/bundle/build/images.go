@@ -73,7 +73,7 @@ func (b *builder) identify(a *bundle.Artifact, img Image) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("apt brought no package %s", img.Package)
+	return fmt.Errorf("apt downloaded no package %s", img.Package)
 }
 
 // config returns an image's configuration for container runtimes. It doesn't differ between

@@ -97,7 +97,7 @@ func (p *plan) planCharts() error {
 	return nil
 }
 
-// checkGo refuses a Go that is older than the module's go.mod requires. If GOTOOLCHAIN allows
+// checkGo refuses a version of Go that is older than the one in the module's go.mod. If GOTOOLCHAIN allows
 // it, the go command has already switched to a newer one.
 func checkGo(module, mod, have string) error {
 	want := regexp.MustCompile(`(?m)^go (\S+)`).FindStringSubmatch(mod)

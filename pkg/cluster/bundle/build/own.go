@@ -48,7 +48,7 @@ func Own() Recipe {
 			r.Images[i].Debian = []string{"libc6"}
 		}
 	}
-	r.Modules = []Module{nvml, toolkit, m, scheduler} // an image is made when its first program is finished: the others come before
+	r.Modules = []Module{nvml, toolkit, m, scheduler} // an image is built after its first program: the others are built before it
 	return r
 }
 

@@ -2,7 +2,7 @@
 // In: the modules of the repository's bundle/ folder. Out: a bundle folder and progress lines.
 //
 // The pins are separate Go modules, so that the versions of Kubernetes and of paictl don't
-// bind each other and ordinary tools update them. go:embed refuses files of another module;
+// bind each other and are updated by ordinary tools. go:embed refuses files of another module;
 // a copy of the go.mod and go.sum files is therefore kept in modules.txtar, which a test keeps
 // equal to bundle/, so that an installed paictl builds without a checkout.
 package build
@@ -94,7 +94,7 @@ const noUser = "65534"
 // Both images get the same set, so that nodes unpack one layer for both.
 func netfilterPackages() []string { return []string{"conntrack", "iptables", "kmod", "nftables"} }
 
-// Default is the bundle of paictl. Flags are those of the upstreams' own release builds, apart
+// Default is the bundle of paictl. Flags are the flags of the upstreams' own release builds, apart
 // from those that would make two builds differ.
 func Default() Recipe {
 	r := onMachines(Own())

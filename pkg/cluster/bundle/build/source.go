@@ -56,7 +56,7 @@ func Versions() (map[string]string, error) {
 // pin is a module's folder, ready for the go command.
 type pin struct {
 	dir     string
-	version string // of the upstream module: v1.36.3
+	version string // the version of the upstream module: v1.36.3
 	sums    []byte // go.mod and go.sum, for the inputs' checksum
 }
 

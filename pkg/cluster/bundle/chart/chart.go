@@ -1,4 +1,4 @@
-// Package chart reads the services' charts as a bundle needs them.
+// Package chart reads the services' charts for a bundle.
 // In: a file system with a folder per chart. Out: each chart's metadata, the images that
 // it names, and an archive that any Helm client installs.
 package chart
@@ -21,8 +21,8 @@ const placement = "paictl.openpai.org/placement"
 type Chart struct {
 	Name    string
 	Version string
-	// Roles are the machine roles that its pods run on, as a bundle names them: only "master" or
-	// "worker", or empty if its pods run on both or any.
+	// Roles are the machine roles that its pods run on, in the bundle's terms: only "master" or "worker", or empty if its pods run on
+	// both or any.
 	Roles []string
 	// Images are the upstream images that its values name, each once.
 	Images []Image

@@ -259,7 +259,7 @@ func look(ctx context.Context, files []string, arch string) ([]found, error) {
 // marks match the marks that Debian and Ubuntu write into the versions of packages that they have built for one release.
 var marks = regexp.MustCompile(`deb([0-9]+)u[0-9]|ubuntu[0-9.~]*?([0-9]{2}\.[0-9]{2})(?:\.|$)`)
 
-// systemOf is the distribution that the packages are for.
+// systemOf is the distribution of the packages.
 func systemOf(given string, list []found) (string, error) {
 	known := gpudriver.Systems()
 	remedy := "give --system, one of " + strings.Join(known, ", ")
@@ -339,7 +339,7 @@ func (o Removal) means(a bundle.Artifact, used map[string]bool) bool {
 	return hit
 }
 
-// tell lists the drivers of the packages. fresh are those that aren't in the bundle yet. A damaged file, which
+// tell prints the drivers of the packages. fresh are those that aren't in the bundle yet. A damaged file, which
 // may be about to be removed, is left out.
 func (r *Report) tell(b *bundle.Bundle, list []bundle.Artifact, fresh map[string][]item) {
 	known, items := map[string]bool{}, map[string][]item{}

@@ -1,5 +1,5 @@
 // Package driver manages the packages of NVIDIA's driver that a bundle provides to machines without internet.
-// In: the operator's .deb files. Out: the files in the bundle, the drivers that they make, and for one machine's driver
+// In: .deb files of the operator. Out: the files in the bundle, the drivers that they make, and for one machine's driver
 // the packages that it needs, with an index that apt reads.
 package driver
 
@@ -36,7 +36,7 @@ type Package struct {
 }
 
 const (
-	// A control archive holds a few texts and scripts. Larger ones are invalid, or made to keep us busy.
+	// A control archive holds a few text files and scripts. Larger ones are invalid, or made to keep us busy.
 	maxControl  = 16 << 20
 	maxUnpacked = 64 << 20
 	// mostText limits the control file itself, which takes a time to read that grows with the square of its size.
@@ -98,7 +98,7 @@ func read(in io.ReaderAt) (Package, error) {
 	return parse(text)
 }
 
-// controlOf returns the file control of a control archive, which is read to its end: a decompressor may work ahead.
+// controlOf returns the file control of a control archive, which is read to its end: a decompressor may read ahead.
 func controlOf(e *deb.ArEntry) ([]byte, error) {
 	z, err := deb.DecompressorFor(path.Ext(e.Name))(e.Data)
 	if err != nil {
@@ -129,7 +129,7 @@ func controlOf(e *deb.ArEntry) ([]byte, error) {
 // packages in an index.
 func parse(text []byte) (Package, error) {
 	if first := firstParagraph(string(text)); !strings.Contains("\n"+first, "\nPackage:") || strings.HasPrefix(first, "-") {
-		return Package{}, errors.New("its control file doesn't begin with a paragraph that names the package") // one that is signed, such as a .dsc
+		return Package{}, errors.New("its control file doesn't begin with a paragraph that names the package") // a signed file, such as a .dsc
 	}
 	reader, err := control.NewParagraphReader(bytes.NewReader(text), nil)
 	if err != nil {

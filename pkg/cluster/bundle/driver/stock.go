@@ -27,8 +27,7 @@ type item struct {
 	artifact bundle.Artifact
 }
 
-// Versions are the versions of each package that a bundle has for a distribution, the newest first. It asks only the
-// manifest.
+// Versions are the versions of each package that a bundle has for a distribution, the newest first. It only reads the manifest.
 func Versions(b *bundle.Bundle, system string) map[string][]string {
 	out := map[string][]string{}
 	for _, a := range b.List(bundle.KindDriver) {
@@ -93,8 +92,8 @@ type Choice struct {
 	Unmet []string
 }
 
-// Choose returns the wanted packages with all their dependencies that the stock has. Of the driver's own
-// packages it takes those of the release, of others the newest. old are the versions on the machine of packages that may be replaced.
+// Choose returns the wanted packages with all their dependencies that the stock has. It selects the release's version of the driver's
+// own packages, and the newest version of others. old are the versions on the machine of packages that may be replaced.
 func (s *Stock) Choose(release string, want []gpudriver.Package, old map[string]string) Choice {
 	c := chooser{stock: s, release: release, taken: map[string]bool{}, unmet: map[string]bool{}}
 	for _, w := range want {
@@ -139,7 +138,7 @@ func (c *chooser) take(its []item) {
 	}
 }
 
-// best is of the driver's release, or the newest.
+// best has the driver's release, or is the newest.
 func (c *chooser) best(its []item) []item {
 	if len(its) == 0 {
 		return nil

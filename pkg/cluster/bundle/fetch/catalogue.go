@@ -70,7 +70,7 @@ func Upstream(arch string) (Catalogue, error) {
 	return c, nil
 }
 
-// serviceImages are those that the services' charts name, under upstream's names. Images that a build
+// serviceImages are the images that the services' charts name, under upstream's names. Images that a build
 // makes itself have other names.
 func serviceImages(charts []chart.Chart) []Image {
 	var out []Image
@@ -140,7 +140,7 @@ func releaseFiles(v map[string]string, arch string) []File {
 	}
 }
 
-// images are those of the build, under the same names, except for those that upstream has for a
+// images are the images of the build, under the same names, except for those that upstream has for a
 // service. promtool comes from Prometheus' image. KWOK publishes no checksums beside its
 // programs, so its program comes from its image, whose digest identifies it.
 func images(v map[string]string, services []Image) []Image {

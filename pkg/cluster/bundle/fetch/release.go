@@ -153,7 +153,7 @@ func (r *released) find(ctx context.Context) (Archive, error) {
 	return a, nil
 }
 
-// step is after how many percent of a download a line is written.
+// step is the percentage of a download after which a line is written.
 const step = 10
 
 // report returns a function that writes a line after each step of a download.
@@ -170,7 +170,7 @@ func (r *released) report() func(have, total int64) {
 // inputs identifies a file of the archive.
 func (r *released) inputs(a bundle.Artifact) string { return r.archive.SHA256 + " " + a.Path }
 
-// complete keeps all artifacts of a bundle if they came from the archive and weren't modified.
+// complete keeps all artifacts of a bundle if they are from the archive and weren't modified.
 func (r *released) complete(m bundle.Manifest) bool {
 	mine := slices.DeleteFunc(slices.Clone(m.Artifacts), func(a bundle.Artifact) bool { return a.Kind == bundle.KindDriver })
 	if len(mine) == 0 || slices.ContainsFunc(mine, func(a bundle.Artifact) bool { return !r.w.Has(a.Kind, a.Name, r.inputs(a)) }) {

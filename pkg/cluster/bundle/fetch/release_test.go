@@ -36,7 +36,7 @@ func kubelet() string {
 	return string(data)
 }
 
-// files are those of a bundle with a program and a tool, its manifest first.
+// files are the files of a bundle with a program and a tool, its manifest first.
 func files(arch string) []packed {
 	text := "apiVersion: " + bundle.APIVersion + "\nkind: Bundle\nkubernetes: v1.36.3\narch: " + arch + "\norigin: build\nartifacts:\n"
 	for _, f := range []packed{{"bin/kubelet", kubelet()}, {"tools/kwok", "kwok"}} {

@@ -195,5 +195,5 @@ func (u *unpacked) Close() error {
 // Size returns the length of the blob in bytes.
 func (l *layer) Size() (int64, error) { return l.size, nil }
 
-// MediaType says that the blob is a tar in zstd.
+// MediaType is the type of a blob that is a tar archive in zstd.
 func (l *layer) MediaType() (types.MediaType, error) { return types.OCILayerZStd, nil }

@@ -147,7 +147,7 @@ type blob struct {
 // Digest is the checksum of the blob.
 func (b *blob) Digest() (v1.Hash, error) { return b.desc.Digest, nil }
 
-// Size is the blob's length in bytes.
+// Size is the length of the blob in bytes.
 func (b *blob) Size() (int64, error) { return b.desc.Size, nil }
 
 // MediaType returns the type in the manifest.
