@@ -52,7 +52,7 @@ const namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 // connections is the limit for simultaneous clients of the API.
 const connections = 500
 
-// stopLimit is the time that requests under way may take when the program is asked to end.
+// stopLimit is the time that requests in progress may take when the program is asked to end.
 const stopLimit = 5 * time.Second
 
 func main() { os.Exit(cli.Run(command())) }
@@ -131,7 +131,7 @@ func (p *program) complete() error {
 	return nil
 }
 
-// run does the same as kube-scheduler's own command, but watches the lock of its election and runs the state beside it.
+// run does the same as kube-scheduler's own command, but watches the lock of its election and runs the state next to it.
 func (p *program) run(ctx context.Context, opts *options.Options) error {
 	if err := p.complete(); err != nil {
 		return err

@@ -77,8 +77,8 @@ func (c *Clairvoyant) Fewest(most int) (fewest int, ok bool) {
 	return fewest, fewest <= most
 }
 
-// Follow returns how many jobs wait inside the quota where the policy of a solved model chooses, which
-// knows what runs and what waits, and nothing else. The places are those of the model.
+// Follow returns how many jobs wait inside the quota under the policy of a solved model, which depends only on the running and the
+// waiting jobs. The places are those of the model.
 func (c *Clairvoyant) Follow(s *Solver, value []float64) int {
 	h := history{}
 	choose := func(all []history) {
@@ -180,7 +180,7 @@ func (c *Clairvoyant) arrive(h history, job int16) []tried {
 	return c.try(h, job)
 }
 
-// until ends the jobs that are over by a time.
+// until ends the jobs that finish by a time.
 func (c *Clairvoyant) until(h history, time int32) []history {
 	first := c.firstEnd(&h, time)
 	if first < 0 {
@@ -193,7 +193,7 @@ func (c *Clairvoyant) until(h history, time int32) []history {
 	return out
 }
 
-// firstEnd returns which running job is over first, by a time, or -1.
+// firstEnd returns the running job with the earliest end before a time, or -1.
 func (c *Clairvoyant) firstEnd(h *history, time int32) int {
 	first := -1
 	for i, r := range h.running {
@@ -303,7 +303,7 @@ func (c *Clairvoyant) try(h history, job int16) []tried {
 	return []tried{{x, false}}
 }
 
-// sameEmpty says that an earlier place is empty and as large, so that this one needn't be tried.
+// sameEmpty indicates that an earlier place is empty and as large, so that this one needn't be tried.
 func (c *Clairvoyant) sameEmpty(free []int, p int) bool {
 	return p > 0 && free[p] == c.places[p] && c.places[p-1] == c.places[p] && free[p-1] == free[p] //nolint:gosec // p > 0
 }

@@ -1,4 +1,4 @@
-// Package bound says how well any scheduler could do, so that a figure can be judged.
+// Package bound computes how well any scheduler could do, so that a figure can be judged.
 //
 // A guaranteed job waits inside its quota if enough GPUs are free but no node has enough of them.
 // Model has one virtual cluster alone, with random arrivals and ends, small enough that

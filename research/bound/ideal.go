@@ -47,8 +47,7 @@ type idealJob struct {
 	since int
 }
 
-// Utilisation returns the part of all GPUs in use between 30 % of the last arrival and that arrival, as the
-// simulator's report has it.
+// Utilisation returns the share of all GPUs in use between 30 % of the last arrival and that arrival, as in the simulator's report.
 func (d *Ideal) Utilisation(jobs []trace.Job) float64 {
 	var open []*idealJob
 	last := jobs[len(jobs)-1].Arrival
@@ -78,7 +77,7 @@ func (d *Ideal) Utilisation(jobs []trace.Job) float64 {
 	return busy / (float64(last) - from) / float64(d.Nodes*nodeGPUs)
 }
 
-// choose says which jobs run after an arrival, and returns the GPUs in use.
+// choose selects the jobs that run after an arrival, and returns the GPUs in use.
 func (d *Ideal) choose(arrival int, open []*idealJob) int {
 	var held Occupied
 	switch {

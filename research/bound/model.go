@@ -12,12 +12,12 @@ import (
 type Model struct {
 	// Places are the GPUs of the cells that the virtual cluster owns, in order of size; a job runs in one of them.
 	Places []int
-	// Sizes are the GPUs that jobs want, Shares how often.
+	// Sizes are the numbers of GPUs that jobs request, Shares their frequencies.
 	Sizes  []int
 	Shares []float64
 	// Load is the offered work as a part of all GPUs.
 	Load float64
-	// Queue is how many jobs of each size can wait; one more is lost. A shorter queue means less load.
+	// Queue is how many jobs of each size can wait; further ones are lost. A shorter queue means a lower load.
 	Queue int
 }
 
@@ -62,7 +62,7 @@ type event struct {
 	to     []int32
 }
 
-// Solver has the states of a model and how they follow each other.
+// Solver has the states of a model and the transitions between them.
 type Solver struct {
 	Model
 	states []state
@@ -190,7 +190,7 @@ func (s *Solver) settle(st state, out *[]int32) {
 	}
 }
 
-// Policy orders the states that it can choose from: the least goes first.
+// Policy orders the states that it can choose from: the lowest value is first.
 type Policy func(s *Solver, st state) int
 
 // FullestFirst uses as many GPUs as it can, and starts a job where the least room is left.
@@ -199,7 +199,7 @@ func FullestFirst(s *Solver, st state) int { return -s.used(st)<<16 - s.squares(
 // EmptiestFirst does the opposite of the latter.
 func EmptiestFirst(s *Solver, st state) int { return -s.used(st)<<16 + s.squares(st) }
 
-// squares is the larger, the more of the room is in one place.
+// squares is larger if more of the room is in one place.
 func (s *Solver) squares(st state) int {
 	sum := 0
 	for p, n := range s.Places {
@@ -230,8 +230,8 @@ func (s *Solver) held(st state) float64 {
 	return float64(n) / nodeGPUs
 }
 
-// Solve returns the goal's figure for p, or for the best of all policies where p is nil, exact to
-// the precision. value orders the states: the best policy goes to the one with the least.
+// Solve returns the goal's figure for p, or for the best of all policies if p is nil, exact to the given precision.
+// value orders the states: the best policy chooses the state with the lowest value.
 func (s *Solver) Solve(g Goal, p Policy, precision float64) (figure float64, value []float64) {
 	if p != nil {
 		s = s.bound(p)

@@ -1,12 +1,12 @@
 // Package annotation reads and writes the scheduler's annotations on pods, and the details of a place on a claim.
 // In: the text of a pod's scheduling request, and a bound pod's annotations about its place. Out: the
-// core's request and placement, and the annotations of a pod that is being bound. Texts are those of
-// HiveD, versions 1 and 2, so that pods and tools made for it keep working.
+// core's request and placement, and the annotations of a pod that is being bound. The formats are those of HiveD, versions 1 and 2, so
+// that pods and tools made for it keep working.
 package annotation
 
 // Keys on pods. All but PlacementKey are HiveD's.
 const (
-	// SpecKey has a pod's scheduling request.
+	// SpecKey is the annotation with a pod's scheduling request.
 	SpecKey = "hivedscheduler.microsoft.com/pod-scheduling-spec"
 	// IsolationKey has the device indices, joined by commas; containers get them as
 	// NVIDIA_VISIBLE_DEVICES.

@@ -42,8 +42,8 @@ type bindPod struct {
 	Others     others   `yaml:",inline" json:"-"`
 }
 
-// parseBindInfo reads text that Write made as JSON, which takes a fraction of the time. It parses all other text as YAML. A cluster may have thousands of
-// pods when a scheduler starts.
+// parseBindInfo reads text that Write made as JSON, which is much faster than YAML. It parses all other text as YAML. A cluster may
+// have thousands of pods when a scheduler starts.
 func parseBindInfo(text string) (*bindInfo, error) {
 	var t bindText
 	if len(text) <= maxBindInfo && json.Unmarshal([]byte(text), &t) == nil && t.String() == text {

@@ -194,7 +194,7 @@ func bySize(pods []cell.PodPlacement, sets []cell.PodSet) bool {
 	return true
 }
 
-// fillOpen gives open placements, whose size isn't known, to the sets that have room, in their order.
+// fillOpen assigns open placements, whose size isn't known, to the sets that have room, in their order.
 func fillOpen(pods []cell.PodPlacement, left []int) {
 	set := 0
 	for i := range pods {

@@ -17,8 +17,8 @@ const (
 )
 
 // ParseRequest reads the annotation SpecKey: versions 1 and 2 of HiveD's request, and the names of its
-// early releases (gpuType, gpuNumber). pod is namespace/name, which names a gang that has no name. An
-// error says which field is wrong and what to write.
+// early releases (gpuType, gpuNumber). pod is namespace/name, which names a gang that has no name. An error names the wrong field and
+// the remedy.
 func ParseRequest(text, pod string) (*cell.Request, error) {
 	if text == "" {
 		return nil, fmt.Errorf("annotation %s: it is missing or empty; write at least virtualCluster and leafCellNumber", SpecKey)

@@ -57,7 +57,7 @@ func appendQuoted(b []byte, s string) []byte {
 func (t *bindText) String() string {
 	text, err := json.Marshal(t)
 	if err != nil {
-		panic(err) // texts and numbers can be written
+		panic(err) // strings and numbers can be written
 	}
 	if !slices.ContainsFunc(text, func(b byte) bool { return b > '~' }) {
 		return string(text)
@@ -73,7 +73,7 @@ func (t *bindText) String() string {
 	return b.String()
 }
 
-// hidden reports whether JSON may contain a character as it is, but YAML only escaped.
+// hidden reports whether a character may be literal in JSON but must be escaped in YAML.
 func hidden(r rune) bool {
 	return r >= 0x7f && r < 0xa0 || r == 0xfeff || r == 0xfffe || r == 0xffff
 }

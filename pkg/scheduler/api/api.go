@@ -17,7 +17,7 @@ import (
 // Paths of the API. All are read-only; PathValidate and PathOutlook are dry runs and are sent with POST.
 const (
 	PathWhy             = "/v1/why/"            // {group}[?vc=], or {vc}/{group}: Why
-	PathQueue           = "/v1/queue"           // Queue; [?vc=&prefix=&limit=], as QueueQuery says
+	PathQueue           = "/v1/queue"           // Queue; [?vc=&prefix=&limit=], as in QueueQuery
 	PathOutlook         = "/v1/outlook"         // OutlookQuery → Outlook
 	PathVirtualClusters = "/v1/virtualclusters" // VirtualClusters
 	PathValidate        = "/v1/virtualclusters/validate"
@@ -30,7 +30,7 @@ const (
 	UserLabel = "userName"
 	// UserGroupLabel names the user's group.
 	UserGroupLabel = "paictl.openpai.org/user-group"
-	// DevicesAnnotation of a node says which GPUs it really has; its value is a NodeDevices.
+	// DevicesAnnotation of a node lists the GPUs that it really has; its value is a NodeDevices.
 	DevicesAnnotation = "paictl.openpai.org/gpus"
 )
 
@@ -96,7 +96,7 @@ type GPU struct {
 	GPU   int32  `json:"gpu"`
 	Model string `json:"model,omitempty"`
 	State string `json:"state" enum:"healthy,sick,ignored"`
-	// Reason says what is wrong.
+	// Reason describes the problem.
 	Reason string `json:"reason,omitempty"`
 	// MIG is the profile of the instances into which it is to be split. Instances are the UUIDs of those that it has, in the order of the devices.
 	MIG       string   `json:"mig,omitempty"`
@@ -137,7 +137,7 @@ type Device struct {
 	Index   int32  `json:"index"`
 	Healthy bool   `json:"healthy"`
 	Model   string `json:"model,omitempty"`
-	// Reason says why it isn't healthy.
+	// Reason explains why it isn't healthy.
 	Reason string `json:"reason,omitempty"`
 	// Ignored is its problem; it counts as healthy because a user ordered to ignore that.
 	Ignored string `json:"ignored,omitempty"`
@@ -159,13 +159,13 @@ const (
 	Ignored    = "Ignored"
 )
 
-// Why describes the state of a gang, and why it doesn't get further.
+// Why describes the state of a gang, and why it doesn't proceed.
 type Why struct {
 	VC    string `json:"vc"`
 	Group string `json:"group"`
 	// State is Waiting, Preempting, Binding or Bound: the state of the pod that is furthest behind.
 	State string `json:"state"`
-	// Sentence is for people.
+	// Sentence is a message for people.
 	Sentence string    `json:"sentence"`
 	Priority int       `json:"priority"`
 	Since    time.Time `json:"since"` // the creation of its first pod
@@ -175,7 +175,7 @@ type Why struct {
 	Position     int `json:"position,omitempty"`
 	PositionInVC int `json:"positionInVC,omitempty"`
 	QueueLength  int `json:"queueLength"`
-	// Explanation is that of a waiting gang, Running that of a gang that has its place.
+	// Explanation is the explanation of a waiting gang, Running that of a gang that has its place.
 	Explanation *cell.Explanation `json:"explanation,omitempty"`
 	// Alternative is about the GPUs that the gang takes if no CPU cells are free for it.
 	Alternative *cell.Explanation `json:"alternative,omitempty"`
@@ -237,7 +237,7 @@ type Asks struct {
 	// GPUs are those that its containers see.
 	GPUs int `json:"gpus"`
 	// ShareOfGPUs are GPUs that pods occupy without seeing them, in proportion to their processors and memory.
-	// ShareReason says why they aren't on CPU cells.
+	// ShareReason explains why they aren't on CPU cells.
 	ShareOfGPUs int    `json:"shareOfGPUs,omitempty"`
 	ShareReason string `json:"shareReason,omitempty"`
 	CPUCells    int    `json:"cpuCells,omitempty"`
@@ -248,7 +248,7 @@ type Asks struct {
 	MemoryMB int64 `json:"memoryMB,omitempty"`
 }
 
-// VirtualClusters are all of them, in order of name.
+// VirtualClusters are all virtual clusters, in order of name.
 type VirtualClusters struct {
 	// Generation grows with each configuration that took effect since this scheduler leads.
 	Generation int64            `json:"generation"`
@@ -274,7 +274,7 @@ type VirtualCluster struct {
 	Opportunistic int `json:"opportunistic"`
 	Free          int `json:"free"`
 	Bad           int `json:"bad"`
-	// CPU counts CPU cells. It is nil if the virtual cluster owns and uses no CPU cells. Leaves are both, by type.
+	// CPU counts CPU cells. It is nil if the virtual cluster owns and uses no CPU cells. Leaves are the leaves of both, by type.
 	CPU           *cell.CPUStats    `json:"cpuCells,omitempty"`
 	Leaves        []cell.LeafStats  `json:"leaves,omitempty"`
 	FreeByLevel   []cell.LevelCount `json:"freeByLevel,omitempty"`
@@ -300,7 +300,7 @@ type Quota struct {
 // Validation is the effect that a configuration would have. The request's body is YAML in HiveD's format; with
 // virtualClusters alone, the hardware stays as it is.
 type Validation struct {
-	// Valid says that it would be accepted; Problems are errors and warnings.
+	// Valid indicates that it would be accepted; Problems are errors and warnings.
 	Valid    bool      `json:"valid"`
 	Problems []Problem `json:"problems,omitempty"`
 	// Changes are gangs that would lose or regain their guarantee, or wait where they run now.
@@ -338,7 +338,7 @@ type Change struct {
 	Effect string   `json:"effect"`
 	Pods   []string `json:"pods,omitempty"` // namespace/name
 	GPUs   int      `json:"gpus"`
-	// CPUCells are those that it has or asks for, instead of GPUs.
+	// CPUCells are the CPU cells that it has or requests instead of GPUs.
 	CPUCells int    `json:"cpuCells,omitempty"`
 	User     string `json:"user,omitempty"`
 	Reason   string `json:"reason,omitempty"`
@@ -368,12 +368,12 @@ type Nodes struct {
 type Node struct {
 	Name    string `json:"name"`
 	Healthy bool   `json:"healthy"`
-	// Reason says why it isn't healthy.
+	// Reason explains why it isn't healthy.
 	Reason     string  `json:"reason,omitempty"`
 	Configured []int32 `json:"configured"`
 	// Used are those that gangs hold.
 	Used []int32 `json:"used,omitempty"`
-	// Reported says that the node reports its devices. Without a report, all configured devices count as present.
+	// Reported indicates that the node reports its devices. Without a report, all configured devices count as present.
 	Reported bool `json:"reported"`
 	// Missing are configured but not present, Unhealthy are present but not usable, and Unexpected are present but not configured.
 	Missing    []int32 `json:"missing,omitempty"`
@@ -381,7 +381,7 @@ type Node struct {
 	Unexpected []int32 `json:"unexpected,omitempty"`
 	// Why has a reason for each device that isn't healthy, one sentence each.
 	Why []string `json:"why,omitempty"`
-	// Problem says that the node's report can't be read.
+	// Problem indicates that the node's report can't be read.
 	Problem string `json:"problem,omitempty"`
 
 	disagree bool // the agent and the configuration disagree about a GPU, which may be healthy

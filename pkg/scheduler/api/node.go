@@ -53,7 +53,7 @@ func (n *NodeDevices) splitAs(leafType string) bool {
 	return max(n.Parts, 1) == PartsOf(leafType)
 }
 
-// CompareNode compares the GPUs of the configuration, which are of a leaf type, with those that a node reports, if it does.
+// CompareNode compares the GPUs of the configuration, which have a leaf type, with the GPUs that a node reports, if it reports any.
 func CompareNode(name, leafType string, configured []int32, text string) Node {
 	out := Node{Name: name, Configured: configured}
 	if text == "" {

@@ -18,10 +18,10 @@ type NewPods struct {
 	Pod   corev1.Pod `json:"pod"`
 }
 
-// Predictions for a gang.
+// The predictions for a gang.
 const (
 	// Starts: it would start now. Preempts: it would start when others, which it may preempt, have stopped. Waits: it would wait in the queue.
-	// Never: it could not start if the cluster were idle either.
+	// Never: it could not start even if the cluster were idle.
 	Starts   = "starts"
 	Preempts = "preempts"
 	Waits    = "waits"
@@ -44,7 +44,8 @@ type NewGang struct {
 	Pods int `json:"pods"`
 	// Result is Starts, or the prediction for the first gang that doesn't start.
 	Result string `json:"result" enum:"starts,preempts,waits,never"`
-	// Reason says why it doesn't start, in the words of Why. Code is that of the explanation, or "" if free cells are held for another gang.
+	// Reason explains why it doesn't start, in the words of Why. Code is the code of the explanation, or "" if free cells are held for
+	// another gang.
 	Reason string `json:"reason,omitempty"`
 	Code   string `json:"code,omitempty"`
 	// BadNodes names nodes that can't be used, with the reasons, if that is why it doesn't start.

@@ -10,7 +10,7 @@ import (
 // top level down: cells that are left over at one level are split for the next.
 //
 // A cell that has an assigned pinned cell somewhere inside can't be allocated as a whole, but the cells
-// beside the pinned cell can. HiveD counts such a cell as whole, and finds out when a job needs it.
+// beside the pinned cell can. HiveD counts such a cell as whole, and notices only when a job needs it.
 func (v *validator) checkAdmission(cells []Expanded) {
 	done := map[string]bool{}
 	for i := range cells {
@@ -116,7 +116,7 @@ func (v *validator) askers(chain string, depth int) string {
 	return strings.Join(order, ", ")
 }
 
-// takers lists the reasons why a level has fewer cells.
+// takers lists the reasons why a level has fewer cells than expected.
 func (v *validator) takers(chain string, l []Level, depth int) string {
 	var parts []string
 	for above := range depth {

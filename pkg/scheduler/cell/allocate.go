@@ -64,7 +64,7 @@ func (s *Scheduler) Allocate(pod PodID, r *Request, at *Placement, slot int) ([]
 // decided reports whether a placement is a decision of this scheduler. Otherwise it comes from annotations.
 func (s *Scheduler) decided(at *Placement) bool { return slices.Contains(s.chains, at.chain) }
 
-// gangFor returns the gang of a pod that comes with a placement: the existing one, that of the decision, or that of the annotations.
+// gangFor returns the gang of a pod that has a placement: the existing one, that of the decision, or that of the annotations.
 func (s *Scheduler) gangFor(r *Request, at *Placement, slot int) (*gang, []Downgrade, error) {
 	key := gangKey{r.VirtualCluster, r.Gang}
 	g, p := s.gangs[key], at.plan
@@ -130,8 +130,8 @@ func (g *gang) downgrade(reason string) Downgrade {
 	return d
 }
 
-// unassigned reports whether the leaves are explicitly in no cell of a virtual cluster: that is how HiveD writes that
-// a gang lost its guarantee.
+// unassigned reports whether the leaves are explicitly in no cell of a virtual cluster: this is how HiveD records that a gang lost its
+// guarantee.
 func (p *Placement) unassigned() bool {
 	named := false
 	for i := range p.Pods {
@@ -152,7 +152,7 @@ func (g *gang) isAt(at *Placement) bool {
 	})
 }
 
-// slotFor finds the slot of a pod that comes with a place: the slot that it names if it has that place, otherwise any other one with it.
+// slotFor finds the slot of a pod that has a place: the slot that it names if it has that place, otherwise any other one with it.
 // If the gang's slot was given another place before or since, the pod's own place counts.
 func (g *gang) slotFor(at *Placement, slot int) (int, error) {
 	want := &at.Pods[slot]

@@ -69,8 +69,8 @@ func (r *Request) Sets() []PodSet {
 	return sets
 }
 
-// Phase says what a call of Schedule may do: Filtering finds a placement, Preempting also reserves
-// the cells of running gangs that have to go.
+// Phase determines what a call of Schedule may do: Filtering finds a placement, Preempting also reserves
+// the cells of running gangs that must be evicted.
 type Phase int
 
 // The phases, as in kube-scheduler's extender protocol.
@@ -111,7 +111,7 @@ type Decision struct {
 	// Placement.Pods, if it is Bind. It is shared by all decisions of the gang; don't change it.
 	Placement *Placement
 	Slot      int
-	// Victims are the pods that have to go, as whole gangs, in order of node and pod, if the result is Preempt.
+	// Victims are the pods that must be evicted, as whole gangs, in order of node and pod, if the result is Preempt.
 	Victims []Victim
 	// Changes are the gangs that lost their guarantee to the reservation, or have it again.
 	Changes []Downgrade
@@ -120,7 +120,7 @@ type Decision struct {
 	victims []*gang
 }
 
-// Victim is a pod that has to go for another.
+// Victim is a pod that must be evicted for another one.
 type Victim struct {
 	Pod      PodID
 	Node     string
@@ -136,12 +136,12 @@ type Placement struct {
 	Moves uint64
 	// Downgraded: a guaranteed gang that runs as an opportunistic one.
 	Downgraded bool
-	// Pods has one entry per pod of the gang, in the order of Request.Sets(). All but the pod's own are as known when
-	// it was written.
+	// Pods has one entry per pod of the gang, in the order of Request.Sets(). All except the pod's own reflect the state when it was
+	// written.
 	Pods []PodPlacement
 
 	plan  *plan
-	chain *chain // of the scheduler that decided it; nil if it comes from annotations
+	chain *chain // of the scheduler that decided it; nil if it was read from annotations
 }
 
 // PodPlacement is the place of one pod of a gang. One with neither Node nor Indices is open: no cells are kept for the pod.
@@ -158,7 +158,7 @@ type PodPlacement struct {
 	Virtual []string
 }
 
-// Downgrade says that a gang keeps running and lost its guarantee (or, with Restored, has it again).
+// Downgrade indicates that a gang keeps running and lost its guarantee (or, with Restored, has it again).
 // Placement is the content for the annotations of Pods from now on.
 type Downgrade struct {
 	VC, Gang  string

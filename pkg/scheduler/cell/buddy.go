@@ -1,8 +1,8 @@
 package cell
 
 // Buddy allocation: a preassigned cell of a virtual cluster takes a free physical cell of its
-// level. The free cells stay enough for all cells that virtual clusters own and don't use: that is the
-// safety of sharing, and feasible is its proof obligation.
+// level. The free cells must remain sufficient for all cells that virtual clusters own but don't use: this is the safety condition of
+// sharing, which feasible checks.
 
 // taken reports whether a preassigned cell, or a part of one, is bound to p or a cell around it.
 func (p *pcell) taken() bool {
@@ -206,7 +206,7 @@ func (ch *chain) touch(node *pcell) {
 // Classes of physical nodes for opportunistic gangs: in a later class, a gang is preempted sooner.
 const (
 	classFree   = iota // no virtual cluster has cells there
-	classInside        // its rack is bound, but not the node itself
+	classInside        // the node's rack is bound, but not the node itself
 	classBound
 )
 

@@ -232,7 +232,7 @@ func (s *Scheduler) checkBuddies() error {
 	return nil
 }
 
-// checkVirtual: bindings are trees, a virtual cluster never uses more than its cells, and the views.
+// checkVirtual checks that bindings are trees, that a virtual cluster never uses more than its cells, and the views.
 func (s *Scheduler) checkVirtual() error {
 	for _, sp := range s.spaces() {
 		unbound := make([]int, len(sp.unbound))

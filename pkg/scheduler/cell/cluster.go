@@ -9,7 +9,7 @@ type Scheduler struct {
 	vcs       []*vc
 	byVC      map[string]*vc
 	machines  map[string]*machine
-	names     []string // of machines, in the configuration's order
+	names     []string // the names of machines, in the configuration's order
 	gangs     map[gangKey]*gang
 	pods      map[PodID]seat
 	order     uint64 // of the youngest gang
@@ -41,7 +41,7 @@ type chain struct {
 	empty    *view
 	counts   [][]nodeCount // of the cells above the node, by level − node − 1
 	clean    int           // nodes that could be preassigned and are idle
-	memos    []memo        // of the nodes
+	memos    []memo        // the memos of the nodes
 	pressure pressure
 }
 
@@ -68,7 +68,7 @@ type pcell struct {
 	bad              bool
 	// The node.
 	wasFree, wasClean, isPending bool
-	node                         *pcell // of a leaf
+	node                         *pcell // the node of a leaf
 }
 
 // memo caches the results of searches for a node: its cost for one killing by the number of leaves that a gang needs, and whether a mapping is offered it.

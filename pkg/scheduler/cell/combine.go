@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// maxCombined is the number of unequal pods up to which combinations are tried.
+// maxCombined is the maximum number of unequal pods for which combinations are tried.
 const maxCombined = 64
 
 // combine places the first pod on each kind of node that holds it, and the others after it.

@@ -1,6 +1,6 @@
 // Package cell is the allocation algorithm of the scheduler: which GPUs a gang of pods gets.
 //
-// A request comes in (virtual cluster, priority, shape of the gang), a decision goes out: bind,
+// The input is a request (virtual cluster, priority, shape of the gang), the output a decision: bind,
 // wait, preempt, or refuse. Physical hardware is a forest of cells, a virtual cluster owns virtual
 // cells of the same types, and a guaranteed gang is placed in the virtual cells alone and mapped to
 // physical ones afterwards, so that a virtual cluster can't take the cells that another owns.

@@ -45,7 +45,7 @@ type target struct {
 	space  *space
 	chain  *chain
 	shape  *shape
-	policy int // of the virtual cluster, an index of Policies
+	policy int // the policy of the virtual cluster, an index of Policies
 }
 
 func (t target) view() *view {
@@ -62,7 +62,7 @@ func (t target) place(sh *shape) ([]spot, bool) {
 	return v.place(sh)
 }
 
-// targets lists the places where the request may go. If there is no place, the error says why.
+// targets lists the places where the request may go. If there is no place, the error explains why.
 func (s *Scheduler) targets(v *vc, r *Request) ([]target, error) {
 	var spaces []*space
 	switch {

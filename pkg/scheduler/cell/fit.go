@@ -19,8 +19,8 @@ func (t *tree) level(name string) int {
 	return -1
 }
 
-// fit describes how well n leaves fit into a node: the level of the lowest cell that holds them, and the
-// size of the free piece that is broken for it.
+// fit describes how well n leaves fit into a node: the level of the lowest cell that holds them, and the size of the free piece that
+// is split for them.
 type fit struct {
 	ok    bool
 	level int

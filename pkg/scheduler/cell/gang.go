@@ -21,16 +21,16 @@ type gang struct {
 	preempting bool       // it holds reservations and no pod of it runs
 	waiting    []PodID
 	preemptor  string
-	marked     uint64 // stamp of the search that kills it
+	marked     uint64 // the stamp of the search that evicts it
 	taken      int    // leaves that a preemptor has reserved
 	// from has by set the first slot that may not have a pod yet; nil if that isn't known.
 	from    []int
-	demoted []*gang // lost their guarantee to its reservation
+	demoted []*gang // gangs that lost their guarantee to its reservation
 	reason  string  // why it has lost its guarantee
 }
 
 type slot struct {
-	pod PodID // "" until one comes
+	pod PodID // "" before the first one
 	at  PodPlacement
 	// leaves are the physical ones by index of at.Indices, nil for those that the configuration no longer has.
 	leaves  []*pcell
@@ -39,7 +39,7 @@ type slot struct {
 	expected bool
 }
 
-// open reports whether no cells are kept for the slot's pod.
+// open reports that no cells are kept for the slot's pod.
 func (sl *slot) open() bool { return sl.at.isOpen() }
 
 func (p *PodPlacement) isOpen() bool { return p.Node == "" && len(p.Indices) == 0 }

@@ -24,7 +24,7 @@ var (
 	errBadType     = errors.New("the cell type is malformed")
 )
 
-// Hierarchy is that of the configuration's types.
+// Hierarchy is the hierarchy of the configuration's types.
 func (c Config) Hierarchy() *Hierarchy {
 	h := &Hierarchy{types: make(map[string]Type, len(c.Types)), leaves: map[string]bool{}, levels: map[string][]Level{}}
 	for _, t := range c.Types {

@@ -131,7 +131,7 @@ func (p *pcell) status() CellStatus {
 	return st
 }
 
-// shallow is the cell without its children and its virtual cell; state and priority hold for a leaf.
+// shallow is the cell without its children and its virtual cell; state and priority are those of a leaf.
 func (p *pcell) shallow() CellStatus {
 	ch := p.chain
 	st := CellStatus{CellType: ch.names[p.level], IsNodeLevel: p.level == ch.node, CellAddress: p.address, CellState: "Free", CellHealthiness: health(p.badCount), CellPriority: freePriority}

@@ -45,7 +45,7 @@ func (w *world) judge(p *wpod, d Decision, phase Phase, nodes Nodes) {
 	_ = phase
 }
 
-// wrong says why a request can't be met by any cluster of the configuration.
+// wrong explains why a request can't be met by any cluster of the configuration.
 func (w *world) wrong(r *Request) string {
 	known := slices.ContainsFunc(w.conf.VirtualClusters, func(v VirtualCluster) bool { return v.Name == r.VirtualCluster })
 	switch {

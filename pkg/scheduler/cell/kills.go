@@ -20,7 +20,7 @@ func (k *killing) mark(g *gang) {
 	}
 }
 
-// forgetCosts forgets the costs of nodes where a gang has leaves: whether it has to go anyway has changed.
+// forgetCosts forgets the costs of nodes where a gang has leaves: whether it must be evicted anyway has changed.
 func (g *gang) forgetCosts() {
 	for i := range g.slots {
 		for _, p := range g.slots[i].leaves {
@@ -67,8 +67,8 @@ type share struct {
 	n int
 }
 
-// fewest is the weight of the gangs that die for missing leaves: those with the most leaves in the cell first; of equal ones
-// the youngest.
+// fewest is the weight of the gangs that are evicted for missing leaves: the gangs with the most leaves in the cell first; of equal
+// ones the youngest.
 func (k *killing) fewest(leaves []*pcell, missing int) uint64 {
 	var store [16]share
 	killed, oldest := uint64(0), uint64(1<<32-1)
@@ -85,15 +85,15 @@ func (k *killing) fewest(leaves []*pcell, missing int) uint64 {
 	return killed<<32 | (1<<32 - 1 - oldest)
 }
 
-// choose calls die with each gang that has to go for missing leaves, besides those that go anyway. It returns false if the leaves
-// don't suffice. parts is an empty buffer.
+// choose calls die with each gang that must be evicted for missing leaves, besides those that are evicted anyway. It returns false if
+// the leaves don't suffice. parts is an empty buffer.
 func (k *killing) choose(leaves []*pcell, missing int, parts []share, die func(*gang)) bool {
 next:
 	for _, p := range leaves {
 		g := p.using
 		if g == nil {
 			if p.reserving != nil {
-				missing-- // the reservation of a lower priority goes without killing
+				missing-- // a reservation of a lower priority is cancelled without evictions
 			}
 			continue
 		}
@@ -112,7 +112,7 @@ next:
 	return pickVictims(parts, missing, die)
 }
 
-// pickVictims calls die with each gang that has to go for missing leaves of parts, and returns false if the leaves don't suffice.
+// pickVictims calls die with each gang that must be evicted for missing leaves of parts, and returns false if the leaves don't suffice.
 func pickVictims(parts []share, missing int, die func(*gang)) bool {
 	total := 0
 	for i := range parts {

@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// Annotations. Each pod has the places of its whole gang in them, as they were when it was bound, or its own alone.
-// Its own is certain, since it runs there. Another pod may have moved since: its place is only expected, until it comes
-// itself, and yields to all that is certain.
+// Annotations. Each pod has the places of its whole gang in them, as they were when it was bound, or only its own.
+// Its own is certain, since it runs there. Another pod may have moved since: its place is only expected until the pod itself is
+// learned, and yields to all that is certain.
 
 // expect returns a slot that gets its cells when all running pods have theirs.
 func expect(at *PodPlacement) slot {
@@ -56,7 +56,7 @@ func (s *Scheduler) fill(g *gang, i int, at *PodPlacement, chain string) ([]Down
 	s.clearDoomed()
 	for _, p := range leaves {
 		if p != nil && p.using == g {
-			s.empty(g, int(p.slot)) // the other slot's place is outdated
+			s.empty(g, int(p.slot)) // the place of the other slot is outdated
 		}
 	}
 	s.vacate(g, i)
@@ -87,7 +87,7 @@ func (s *Scheduler) fill(g *gang, i int, at *PodPlacement, chain string) ([]Down
 	return lost, nil
 }
 
-// rechain moves a gang without leaves, whose chain was only guessed, to the chain of some leaves. The reason says why
+// rechain moves a gang without leaves, whose chain was only guessed, to the chain of some leaves. The reason explains why
 // it has no guarantee there.
 func (s *Scheduler) rechain(g *gang, leaves []*pcell) (reason string) {
 	first := slices.IndexFunc(leaves, func(p *pcell) bool { return p != nil })

@@ -28,7 +28,7 @@ func (m *mapper) tooDear(up *pcell, n int) bool {
 }
 
 // upperFor returns the best cell of a level that has n free nodes. If cells with n idle nodes exist, it is a split one, and the
-// fullest of those. Otherwise it is the one where the fewest gangs have to go.
+// fullest of those. Otherwise it is the one where the fewest gangs must be evicted.
 func (m *mapper) upperFor(level, n int) *pcell {
 	var best *pcell
 	least := noCost
@@ -81,7 +81,7 @@ func unsplit(p *pcell) int {
 // come from its free pieces; only the first one can be refused for a p that isn't split.
 func (m *mapper) safeMany(p *pcell, n int) bool {
 	if m.claims == nil && p.split > 0 && p.level == m.node+1 {
-		return true // nodes are free there, and owed: the lowest free level is always safe
+		return true // nodes are free there, but reserved for owners: the lowest free level is always safe
 	}
 	c := m.claims
 	if c == nil {
@@ -275,7 +275,7 @@ func (m *mapper) firstClean(lo, hi, level int) *pcell {
 				return n
 			}
 			if m.top() > m.node {
-				return nil // its siblings aren't any safer
+				return nil // its siblings aren't safer
 			}
 		}
 	}

@@ -191,8 +191,8 @@ func (m *mapper) allOf(v *vcell, p *pcell) bool {
 	return true
 }
 
-// doom marks the gangs to kill for n leaves of a cell of the lowest level, so that all of them are chosen together. Leaf by
-// leaf, several small gangs would go although a single one is enough.
+// doom marks the gangs to evict for n leaves of a cell of the lowest level, so that they are chosen together. Leaf by leaf,
+// several small gangs would be evicted although one is enough.
 func (m *mapper) doom(p *pcell, n int) {
 	var room [16]*pcell
 	leaves := room[:0]
@@ -298,7 +298,7 @@ func (m *mapper) from(p *pcell) int {
 	return p.level
 }
 
-// safe reports whether taking p leaves enough for all cells that the virtual clusters own.
+// safe reports whether enough cells remain for all virtual clusters after p is taken.
 func (m *mapper) safe(p *pcell) bool {
 	from := m.from(p)
 	if m.claims == nil && m.free[from] > 0 && m.lowest(p.level) == from {

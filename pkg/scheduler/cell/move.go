@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// A gang that runs keeps the places of its pods. One that ends and comes back has the place of its slot again, unless it
-// must not run there, or can't: then this one slot moves. The others stay where they are.
+// A gang that runs keeps the places of its pods. A pod that ends and returns gets the place of its slot again, unless it must not or
+// can't run there: then only this slot moves. The others stay where they are.
 
 // move is the new place of one slot of a gang that runs.
 type move struct {
@@ -14,7 +14,7 @@ type move struct {
 	to   slot
 }
 
-// rejoin decides about a pod that comes to a gang that runs.
+// rejoin decides about a pod that joins a running gang.
 func (s *Scheduler) rejoin(g *gang, i int, r *Request, suggested Nodes) Decision {
 	why := g.slots[i].unfit(suggested)
 	if why == "" {
@@ -37,7 +37,7 @@ func (s *Scheduler) rejoin(g *gang, i int, r *Request, suggested Nodes) Decision
 	return Decision{Result: Bind, Node: to.at.Node, Indices: to.at.Indices, Chain: at.Chain, Placement: &at, Slot: i}
 }
 
-// unfit says why a pod can't run in a slot, "" if it can.
+// unfit explains why a pod can't run in a slot, "" if it can.
 func (sl *slot) unfit(suggested Nodes) string {
 	switch {
 	case sl.open():
@@ -61,7 +61,7 @@ func (s *Scheduler) applyMove(at *Placement) {
 	g, m := at.plan.gang, at.plan.move
 	at.plan = nil
 	s.charge(g, -1)
-	s.clearDoomed() // they were chosen for the place that the slot had
+	s.clearDoomed() // they were chosen for the slot's former place
 	s.vacate(g, m.slot)
 	pod := g.slots[m.slot].pod
 	g.slots[m.slot] = m.to
@@ -129,7 +129,7 @@ func (s *Scheduler) lift(g *gang, i int) (undo func()) {
 }
 
 // findMove looks for another place for a slot: idle cells in the gang's own chain and, if it has its guarantee, its virtual
-// cluster, as near to its other pods as can be. If it finds no place, the reason says why.
+// cluster, as near to its other pods as can be. If it finds no place, the reason explains why.
 //
 // It evicts no other gangs: a reservation belongs to a gang of which no pod runs.
 func (s *Scheduler) findMove(g *gang, i int, r *Request, suggested Nodes) (*slot, string) {
@@ -169,7 +169,7 @@ func (g *gang) forOne(i int, r *Request) *Request {
 	return &one
 }
 
-// around is a group around a set that has to be in one cell, with its sets, from lo to hi.
+// around is an enclosing group of a set that has to be in one cell, with its sets, from lo to hi.
 type around struct {
 	group  *Group
 	lo, hi int

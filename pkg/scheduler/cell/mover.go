@@ -10,11 +10,11 @@ type mover struct {
 	s       *Scheduler
 	gang    *gang
 	slot    int
-	request *Request // for this pod alone
+	request *Request // only for this pod
 	target
 	offered Nodes
 	limit   *pcell // nil: anywhere
-	// crowded: there would be a place if other gangs ended.
+	// crowded means that there would be a place if other gangs ended.
 	crowded bool
 }
 
@@ -232,7 +232,7 @@ func (m *mover) confine() (undo func()) {
 	}
 }
 
-// reason says why the slot gets no place.
+// reason explains why the slot gets no place.
 func (m *mover) reason() string {
 	where := fmt.Sprintf("virtual cluster %s", m.gang.key.vc)
 	if m.space == nil {

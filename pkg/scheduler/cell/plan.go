@@ -8,7 +8,7 @@ type plan struct {
 	gang    *gang
 	demoted []*gang // lose their guarantee for it
 	cancels []*gang // lose their reservations to it
-	victims []*gang // have to go first
+	victims []*gang // must be evicted first
 	move    *move   // of a gang that runs; nil for a new gang
 }
 

@@ -6,8 +6,7 @@ import (
 	"strings"
 )
 
-// Policy says how a virtual cluster's gangs yield to other gangs, and preempt them, if they are in each other's way
-// (docs/adr/0023).
+// Policy defines how gangs of a virtual cluster yield to other gangs, and preempt them, if they compete (docs/adr/0023).
 type Policy struct {
 	// Name is the name in the configuration, About a line for people.
 	Name, About string
@@ -63,14 +62,14 @@ func (v *validator) checkPolicy(name string, path []any) {
 	}
 }
 
-// spares reports whether it is better to break idle nodes than to end gangs: opportunistic gangs keep out of nodes that virtual
-// clusters use, and guaranteed ones out of those with opportunistic work. If it returns false, the idle nodes are kept for gangs
+// spares reports whether it is better to split idle nodes than to evict gangs: opportunistic gangs avoid nodes that virtual clusters
+// use, and guaranteed ones avoid nodes with opportunistic work. If it returns false, the idle nodes are kept for gangs
 // of several nodes.
 func (ch *chain) spares(p *Policy) bool { return len(ch.cells[0]) >= p.spareFrom }
 
 // Holding back. If opportunistic gangs fill the last idle node, every guaranteed gang that arrives has to end some of them,
-// and they start again only to be ended again. So a chain remembers, for each policy, how much was preempted lately, and lets
-// opportunistic gangs break idle nodes only while about that much stays whole. The idle leaves beside other gangs, or in cells
+// and they start again only to be ended again. Therefore a chain remembers, for each policy, how much was preempted recently, and lets
+// opportunistic gangs split idle nodes only while about that much remains whole. The idle leaves beside other gangs, or in cells
 // that a virtual cluster holds, are free for gangs that fit on one node.
 //
 // The memory fades with each guaranteed gang that starts without preempting and with each opportunistic one that is held back.

@@ -47,9 +47,9 @@ func (s *Scheduler) tryPreempt(t target, r *Request, suggested Nodes) *plan {
 	return nil
 }
 
-// blockUnbound removes virtual nodes that are bound to no hardware from the search: using them kills no gangs, and if no hardware is found
-// for them they hide those that have some. The first try blocks one of those that were chosen, the next ones half of them, since hardware
-// may have been found for others of them, and the last ones block all unbound nodes.
+// blockUnbound removes unbound virtual nodes from the search: using them evicts no gangs, and if there is no hardware for them, they
+// hide the nodes that have hardware. The first try blocks one of those that were chosen, the next ones half of them, since
+// others may have hardware by then, and the last ones block all unbound nodes.
 func (sp *space) blockUnbound(spots []spot, try int) (out []int32) {
 	var chosen []int32
 	add := func(node int32) {
@@ -168,7 +168,7 @@ func (p *preemption) fewestGangs() bool {
 	return p.inScope(p.view.all())
 }
 
-// onNode chooses the node, and the cell in it, where the fewest gangs have to go for all pods.
+// onNode chooses the node, and the cell in it, where the fewest gangs must be evicted for all pods.
 func (p *preemption) onNode() bool {
 	best, least := (*victims)(nil), noCost
 	for i := range p.view.nodes {
@@ -204,7 +204,7 @@ func (p *preemption) onNode() bool {
 	return true
 }
 
-// inUpper chooses the cell above the node where the fewest gangs have to go.
+// inUpper chooses the cell above the node where the fewest gangs must be evicted.
 func (p *preemption) inUpper(level int) bool {
 	var best []*gang
 	least := noCost
@@ -225,7 +225,7 @@ func (p *preemption) inUpper(level int) bool {
 	return true
 }
 
-// trial is a copy of the search without marked gangs.
+// trial is a copy of the search without the marked gangs.
 func (p *preemption) trial() *preemption {
 	*p.clock++
 	return &preemption{killing{stamp: *p.clock}, p.space, p.shape, p.priority, p.lazy, p.clock}
@@ -250,7 +250,7 @@ func costOf(gangs []*gang) uint64 {
 	return uint64(len(gangs))<<42 | uint64(highest)<<32 | (1<<32 - 1 - oldest)
 }
 
-// inScope seats the pods one by one where the fewest further gangs have to go, and of equal nodes on the first. The
+// inScope seats the pods one by one where the fewest further gangs must be evicted, and of equal nodes on the first. The
 // cost of a node changes only if a pod is seated there, or a gang is marked that has leaves there.
 func (p *preemption) inScope(sc scope) bool {
 	seated := make([]int, sc.hi-sc.lo) // leaves by node
@@ -284,7 +284,7 @@ func (p *preemption) inScope(sc scope) bool {
 	return true
 }
 
-// costOn returns the cost of need leaves of a node, or noCost if it never has them.
+// costOn returns the cost of need leaves of a node, or noCost if the node can't have them.
 func (p *preemption) costOn(node int32, need int) uint64 {
 	v, ok := p.onWholeNode(node, need)
 	if !ok {
@@ -441,7 +441,7 @@ func (p *preemption) removeUntilFits() ([]spot, bool) {
 	return p.placeWithout(chosen)
 }
 
-// maxSpared bounds the search for gangs that needn't end.
+// maxSpared limits the search for gangs that needn't be evicted.
 const maxSpared = 32
 
 // lowerGangs lists the gangs of the space that may be preempted, by priority, the youngest first.

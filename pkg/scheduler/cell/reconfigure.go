@@ -58,7 +58,7 @@ func (s *Scheduler) CarryOver(n *Scheduler) ([]Downgrade, error) {
 	var out []Downgrade
 	told := map[gangKey]bool{}
 	for _, d := range changes {
-		// A later gang may have changed it again, and its pods came one by one: only the final state counts.
+		// A later gang may have changed it again, and its pods were added one by one: only the final state counts.
 		key := gangKey{d.VC, d.Gang}
 		before, after := s.gangs[key], n.gangs[key]
 		if before.opportunistic() != after.opportunistic() && !told[key] {

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// claimVirtual finds the virtual cells that a gang which runs already belongs to. If they no longer exist
-// or aren't free, the gang continues without its guarantee, and the reason says why.
+// claimVirtual finds the virtual cells of a gang that is already running. If they no longer exist
+// or aren't free, the gang continues without its guarantee, and the reason explains why.
 func (s *Scheduler) claimVirtual(g *gang, at *Placement) (lost []Downgrade, reason string) {
 	s.clearDoomed()
 	sp, reason := s.spaceOf(g, at)
@@ -26,7 +26,7 @@ func (s *Scheduler) claimVirtual(g *gang, at *Placement) (lost []Downgrade, reas
 }
 
 // claimSlot finds the virtual cells of one slot. Gangs with a priority below rank lose theirs for it. If a cell is missing, it
-// keeps those that it has found, and says why.
+// keeps those that it has found, and explains why.
 func (s *Scheduler) claimSlot(g *gang, i, rank int) (lost []Downgrade, reason string) {
 	sl := &g.slots[i]
 	sl.virtual = make([]*vcell, len(sl.leaves))

@@ -126,7 +126,7 @@ func (q Quota) ofGroup(name string) int {
 	return q.PerGroup
 }
 
-// unitOf is the name of the leaves of targets. All of a request are of one kind.
+// unitOf is the name of the leaves of targets. All of a request have one kind.
 func unitOf(targets []target) string {
 	if len(targets) > 0 && targets[0].chain.cpu {
 		return "CPU cell"

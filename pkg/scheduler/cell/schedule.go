@@ -23,7 +23,8 @@ func (s *Scheduler) Find(pod PodID, r *Request, suggested Nodes) Decision {
 	return d
 }
 
-// VictimsOf lists the pods that have to go first for a gang that has reserved cells, gang by gang, in the order of the places of its pods.
+// VictimsOf lists the pods that must be evicted first for a gang that has reserved cells, gang by gang, in the order of the places of
+// its pods.
 func (s *Scheduler) VictimsOf(vc, gang string) []Victim {
 	g := s.gangs[gangKey{vc, gang}]
 	if g == nil || !g.preempting {
@@ -92,7 +93,7 @@ func (s *Scheduler) decide(pod PodID, r *Request, phase Phase, suggested Nodes) 
 }
 
 // Reserve is Schedule in the phase Preempting for a pod that was found a Preempt in the phase Filtering, or by Find, just before, with
-// the same request and nodes. It searches only if something has changed since. Victims are those of d.
+// the same request and nodes. It searches only if something has changed since. Victims are the victims of d.
 func (s *Scheduler) Reserve(pod PodID, r *Request, suggested Nodes, d Decision) Decision {
 	p := d.plan
 	if p == nil || p.epoch != s.epoch || !slices.Contains(s.chains, p.gang.chain) {
@@ -109,14 +110,14 @@ func (s *Scheduler) Reserve(pod PodID, r *Request, suggested Nodes, d Decision) 
 	return d
 }
 
-// reserve applies a plan for a gang that needs others to go first.
+// reserve applies a plan for a gang that needs the eviction of others first.
 func (s *Scheduler) reserve(pod PodID, p *plan) []Downgrade {
 	p.gang.preempting = true
 	p.gang.waiting = []PodID{pod}
 	return append(s.apply(p), s.restoreGuarantees()...)
 }
 
-// preempt is the decision for a gang whose place others have to leave first.
+// preempt is the decision for a gang whose place other gangs must leave first.
 func (g *gang) preempt(victims []*gang) Decision {
 	return Decision{Result: Preempt, Placement: g.placement, Reason: preemptReason(victims), victims: victims}
 }
@@ -127,7 +128,7 @@ func (g *gang) bindTo(i int) Decision {
 	return Decision{Result: Bind, Node: sl.at.Node, Indices: sl.at.Indices, Chain: g.placement.Chain, Placement: g.placement, Slot: i}
 }
 
-// differs says why a pod of the request belongs to another gang with the same name, or returns "" if it doesn't. The gang's
+// differs explains why a pod of the request belongs to another gang with the same name, or returns "" if it doesn't. The gang's
 // place was chosen, and its quota counted, for its own request.
 func (g *gang) differs(r *Request) string {
 	switch o := g.request; {
@@ -145,7 +146,7 @@ func (g *gang) differs(r *Request) string {
 	return ""
 }
 
-// otherText says that a pod belongs to another gang with the same name.
+// otherText reports that a pod belongs to another gang with the same name.
 func (g *gang) otherText(what string) string {
 	return fmt.Sprintf("another gang has the name %s: %s; this gang waits until the other has finished", g.key, what)
 }
@@ -170,7 +171,8 @@ func (g *gang) freeSlot(r *Request, suggested Nodes) int {
 	return out
 }
 
-// skipTaken returns the first slot that has no pod and isn't of another set. The pods of a large gang come one after the other.
+// skipTaken returns the first slot that has no pod and doesn't belong to another set. The pods of a large gang are requested one after
+// the other.
 func (g *gang) skipTaken(set int) int {
 	if g.from == nil {
 		g.from = make([]int, len(g.sets))

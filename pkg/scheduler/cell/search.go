@@ -19,13 +19,13 @@ type search struct {
 	buf    []int32
 }
 
-// maxCandidates bounds a search. One candidate costs microseconds.
+// maxCandidates bounds a search. A candidate takes microseconds.
 const maxCandidates = 2000
 
 // area is where a part of a gang may go: nodes, or one cell inside a node.
 type area struct {
 	scope
-	level int // of the cell; above the top for the whole view
+	level int // the level of the cell; above the top for the whole view
 	cell  int // within the node, if level is below the node's
 }
 
@@ -171,7 +171,7 @@ func (s *search) children(a area, p *part) bool {
 	return true
 }
 
-// own places the pods that a part has beside its children.
+// own places the pods of a part that aren't in its children.
 func (s *search) own(a area, p *part) bool {
 	if a.level > s.node {
 		return s.many(a.scope, p)

@@ -4,7 +4,7 @@ package cell
 type GangStatus struct {
 	Name string `json:"name"`
 	VC   string `json:"vc"`
-	// Priority is that of the request; a downgraded gang keeps it.
+	// Priority is the priority of the request; a downgraded gang keeps it.
 	Priority int `json:"priority"`
 	// State is Allocated, Preempting or BeingPreempted.
 	State string `json:"state"`
@@ -14,7 +14,7 @@ type GangStatus struct {
 	VirtualPlacement map[string][]string `json:"virtualPlacement,omitempty"`
 	AllocatedPods    []PodID             `json:"allocatedPods,omitempty"`
 	PreemptingPods   []PodID             `json:"preemptingPods,omitempty"`
-	// Downgraded says that the gang runs without its guarantee. Preemptor is the gang that got its cells.
+	// Downgraded indicates that the gang runs without its guarantee. Preemptor is the gang that got its cells.
 	Downgraded bool   `json:"downgraded,omitempty"`
 	Preemptor  string `json:"preemptor,omitempty"`
 	Order      uint64 `json:"order"`
@@ -95,13 +95,13 @@ const (
 	NoVirtualCluster = "NoVirtualCluster"
 	// Ready: it can start now, or has its place.
 	Ready = "Ready"
-	// NoCapacity: others have the cells.
+	// NoCapacity: other gangs have the cells.
 	NoCapacity = "NoCapacity"
 	// Fragmented: the free cells don't fit the gang.
 	Fragmented = "Fragmented"
 	// HeldBack: the free cells are kept from opportunistic gangs for a while.
 	HeldBack = "HeldBack"
-	// Preemption: it starts when others have gone.
+	// Preemption: it starts when other gangs have ended.
 	Preemption = "PreemptionUnderWay"
 	// QuotaUsed: its user or group has used its quota up.
 	QuotaUsed = "Quota"
@@ -111,20 +111,20 @@ const (
 	Unsatisfiable = "Unsatisfiable"
 )
 
-// Explanation says why a request would not start now.
+// Explanation explains why a request would not start now.
 type Explanation struct {
 	// Code is Ready, NoCapacity, Fragmented, BadNodes, HeldBack, Quota, PreemptionUnderWay,
 	// BeingPreempted, NameTaken, Unsatisfiable, NoVirtualCluster or Malformed.
 	Code string `json:"code"`
-	// Sentence is for people.
+	// Sentence is a message for people.
 	Sentence string `json:"sentence"`
 	Pods     int    `json:"pods"`
 	GPUs     int    `json:"gpus"`
-	// OwnedGPUs, UsedGPUs, FreeGPUs are of the virtual cluster, as the request's priority sees them.
+	// OwnedGPUs, UsedGPUs and FreeGPUs are the virtual cluster's, as seen by the request's priority.
 	OwnedGPUs int `json:"ownedGPUs"`
 	UsedGPUs  int `json:"usedGPUs"`
 	FreeGPUs  int `json:"freeGPUs"`
-	// CPUCells and those below count instead of GPUs if the request is for CPU cells.
+	// CPUCells and the following fields count instead of GPUs if the request is for CPU cells.
 	CPUCells      int `json:"cpuCells,omitempty"`
 	OwnedCPUCells int `json:"ownedCPUCells,omitempty"`
 	UsedCPUCells  int `json:"usedCPUCells,omitempty"`
@@ -136,7 +136,7 @@ type Explanation struct {
 	Missing []LevelCount `json:"missing,omitempty"`
 	// Holders have the cells that the request needs and can't be preempted by it, largest first.
 	Holders []Holder `json:"holders,omitempty"`
-	// Victims have to go first, if a preemption is under way or would help.
+	// Victims are the gangs that must be evicted first, if a preemption is under way or would help.
 	Victims []Victim `json:"victims,omitempty"`
 	// Smaller is the largest smaller gang of equal pods, or the largest single pod, that would start now.
 	Smaller *Smaller `json:"smaller,omitempty"`

@@ -5,12 +5,11 @@ import (
 	"fmt"
 )
 
-// maxOrder is more than a scheduler reaches by itself. An annotation may contain any number, and the gangs that
-// come next must have higher ones.
+// maxOrder is more than a scheduler reaches by itself. An annotation may contain any number, and the next gangs must have higher ones.
 const maxOrder = 1 << 31
 
-// takeOver rebuilds a gang from its written placement, after a restart or a change of the configuration. all
-// says that the places of all pods are certain; otherwise only the pod's own is, since other pods may have moved.
+// takeOver rebuilds a gang from its written placement, after a restart or a change of the configuration. all means that the places of
+// all pods are certain; otherwise only the pod's own is, since other pods may have moved.
 func (s *Scheduler) takeOver(r *Request, at *Placement, own int, all bool) (*gang, []Downgrade, error) {
 	if len(s.chains) == 0 {
 		return nil, nil, errors.New("the cluster has no cells")
@@ -59,7 +58,7 @@ func (s *Scheduler) takeOver(r *Request, at *Placement, own int, all bool) (*gan
 	return g, lost, nil
 }
 
-// chainNow is the chain of a gang: the one that the pod's leaves are in, otherwise those of the others.
+// chainNow is the chain of a gang: that of the pod's leaves, or otherwise that of the other pods' leaves.
 func (s *Scheduler) chainNow(r *Request, at *Placement, own []*pcell) *chain {
 	for _, p := range own {
 		if p != nil {
@@ -82,7 +81,7 @@ func (s *Scheduler) chainNow(r *Request, at *Placement, own []*pcell) *chain {
 	return s.chainOf(cpu)
 }
 
-// resolve finds the leaves of a pod's place that others don't hold, nil for those that aren't configured. other says why they
+// resolve finds the leaves of a pod's place that others don't hold, nil for those that aren't configured. other explains why they
 // can't be counted.
 func (s *Scheduler) resolve(g *gang, at *PodPlacement, chain string) (leaves []*pcell, other string, err error) {
 	cpu, known := s.WantsCPU(g.request), s.knowsKind(g.request)
@@ -104,7 +103,7 @@ func (s *Scheduler) resolve(g *gang, at *PodPlacement, chain string) (leaves []*
 	return leaves, other, nil
 }
 
-// otherKind says why a gang isn't counted on a machine that was given GPUs, or lost them: the numbers of its
+// otherKind explains why a gang isn't counted on a machine that was given GPUs, or lost them: the numbers of its
 // cells now mean other devices.
 func otherKind(node string, cpu bool) string {
 	if cpu {

@@ -2,7 +2,7 @@ package cell
 
 import "slices"
 
-// Trial tries gangs that don't exist. A gang that would start keeps its cells until End, so that the next ones
+// Trial tries hypothetical gangs. A gang that would start keeps its cells until End, so that the next ones
 // can't have them. Until then, nothing else may use the scheduler.
 type Trial struct {
 	s            *Scheduler
@@ -39,7 +39,7 @@ func (t *Trial) Start(r *Request, nodes Nodes) (on []string, starts bool) {
 	if p == nil || len(p.victims) > 0 {
 		return nil, false
 	}
-	if len(p.demoted)+len(p.cancels) == 0 { // End couldn't give others their guarantees and reservations back
+	if len(p.demoted)+len(p.cancels) == 0 { // End couldn't restore the guarantees and reservations of other gangs
 		s.order = max(s.order, p.gang.order)
 		s.enter(p.gang)
 		t.gangs = append(t.gangs, p.gang)
@@ -56,7 +56,7 @@ func (t *Trial) Why(r *Request, nodes Nodes) Explanation {
 	}
 	e.Sentence, e.Smaller = e.WithoutSmaller(e.Sentence), nil
 	if e.Code != Ready && e.Code != Preemption {
-		return e // it wouldn't start on all nodes either
+		return e // the gang wouldn't start on all nodes either
 	}
 	defer s.keepMemory()()
 	p, d := s.find(r, nodes)

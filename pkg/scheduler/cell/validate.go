@@ -133,8 +133,8 @@ type walk struct {
 	*validator
 	chain string
 	line  []Level
-	node  string // of the current cell
-	pin   string // of the cell around it
+	node  string // the node of the current cell
+	pin   string // the pin of the cell around it
 }
 
 func (w walk) cell(e *Expanded, depth int, path []any) {

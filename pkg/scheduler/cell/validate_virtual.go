@@ -39,7 +39,7 @@ func (v *validator) virtual(vc string, cell Virtual, path []any) {
 	parts := strings.Split(cell.Type, ".")
 	chain := parts[0]
 	if v.broken[chain] {
-		return // reported where the hardware is
+		return // reported with the hardware
 	}
 	if !v.isChain(chain) {
 		remedy := "begin with the type of a top-level cell: " + v.chains()

@@ -121,7 +121,7 @@ func (v *view) mark(node int32, offset int32, free bool) {
 	}
 }
 
-// markAll is mark for many leaves, and brings their nodes up to date.
+// markAll is mark for many leaves, and updates their nodes.
 func (v *view) markAll(leaves []*vcell, free bool) {
 	for _, leaf := range leaves {
 		v.mark(leaf.node, leaf.lo-leaf.base, free)
@@ -135,7 +135,7 @@ func (v *view) markAll(leaves []*vcell, free bool) {
 	}
 }
 
-// index updates buckets and counts for a node's leaves, class and block.
+// index updates buckets and counts after changes of a node's leaves, class or block.
 func (v *view) index(i int32) {
 	n := &v.nodes[i]
 	b := v.bucketOf(n)
@@ -244,7 +244,7 @@ func (v *view) cost(b *bucket, f fit) uint64 {
 	return uint64(f.level)<<48 | uint64(min(f.piece, 1<<16-1))<<32 | uint64(b.key.class)<<24 | uint64(min(b.have, 1<<24-1))
 }
 
-// scope has the nodes that a search may use.
+// scope holds the nodes that a search may use.
 type scope struct{ lo, hi int32 }
 
 func (v *view) all() scope { return scope{0, int32(len(v.nodes))} }

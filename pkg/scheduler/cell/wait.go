@@ -17,7 +17,7 @@ func (s *Scheduler) quotaDecision(v *vc, r *Request, reason string) Decision {
 	return Decision{Result: Wait, Reason: reason}
 }
 
-// noPlace says why a request gets no place. It refuses a request that the idle, healthy cluster could not place either.
+// noPlace explains why a request gets no place. It refuses a request that the idle, healthy cluster could not place either.
 func (s *Scheduler) noPlace(r *Request, targets []target, suggested Nodes) Decision {
 	if !s.couldFitAny(targets) {
 		return Decision{Result: Refuse, Reason: s.impossible(r, targets)}
@@ -53,7 +53,7 @@ func waitReason(r *Request, targets []target) string {
 	return "insufficient capacity: no free cells of " + where + " fit the gang (free: " + plural.Of(free, unitOf(targets)) + ", requested: " + strconv.Itoa(want) + ")"
 }
 
-// impossible says why not even the idle, healthy cluster has a place for a request.
+// impossible explains why not even the idle, healthy cluster has a place for a request.
 func (s *Scheduler) impossible(r *Request, targets []target) string {
 	most, want := 0, 0
 	for _, t := range targets {

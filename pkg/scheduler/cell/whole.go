@@ -126,7 +126,7 @@ func (m *mapper) cleanest(level int) int {
 	return most
 }
 
-// standalone offers nodes that the virtual cluster owns one by one.
+// standalone offers nodes that the virtual cluster owns individually.
 func (w *chooser) standalone(best *offer) {
 	v := w.space.view
 	lo := int32(0)
@@ -152,7 +152,7 @@ func (w *chooser) standalone(best *offer) {
 	}
 }
 
-// killsIn returns the weight of the gangs that have to go for n free nodes of a cell above the node.
+// killsIn returns the weight of the gangs that must be evicted for n free nodes of a cell above the node.
 func (m *mapper) killsIn(up *pcell, n int) uint64 {
 	if m.cleanIn(up) >= n {
 		return 0
@@ -161,7 +161,7 @@ func (m *mapper) killsIn(up *pcell, n int) uint64 {
 	return m.killsFor(m.cells[m.node][up.lo/per:up.hi/per], n, func(c *pcell) bool { return c.wasFree && m.open(c) })
 }
 
-// killsFor returns the weight of the gangs that have to go for n of the nodes, taking the cheapest one after the other.
+// killsFor returns the weight of the gangs that must be evicted for n of the nodes, taking the cheapest one after the other.
 func (m *mapper) killsFor(nodes []*pcell, n int, usable func(*pcell) bool) uint64 {
 	m.s.stamp++
 	k := &killing{stamp: m.s.stamp, byNumber: m.kills.byNumber}

@@ -227,8 +227,8 @@ func (s *Scheduler) whyWait(e *Explanation, r *Request, targets []target) {
 // promise ends the sentence of an explanation that has a Smaller.
 const promise = " %s of %s would start now."
 
-// WithoutSmaller returns a text without the promise that a smaller gang would start. It holds for gangs that may run on all nodes: only
-// cells were considered.
+// WithoutSmaller returns a text without the promise that a smaller gang would start. It applies to gangs that may run on all nodes:
+// only cells were considered.
 func (e *Explanation) WithoutSmaller(text string) string {
 	if e.Smaller == nil {
 		return text

@@ -30,7 +30,7 @@ const (
 	Unhealthy = Driver + "/unhealthy"
 	// DetailsKey is the annotation of a claim with the changed details of its place: an allocation can't be changed.
 	DetailsKey = "paictl.openpai.org/placement"
-	// DoubtKey is the annotation of a claim that says why its pod may have other GPUs than those of the claim.
+	// DoubtKey is the annotation of a claim that explains why its pod may have other GPUs than those of the claim.
 	DoubtKey = "paictl.openpai.org/contradicted"
 	// Ref is the name of a pod's claim inside the pod, and of the claim's only request.
 	Ref = "gpus"
@@ -54,8 +54,8 @@ func DeviceIndex(name string) (int32, bool) {
 }
 
 // Name returns the name of the claim in which a pod expects its GPUs; false if it doesn't expect them in a claim. It is the pod's
-// name, a dash and eight random characters, and changes whenever a pod of that name is made again: Kubernetes takes its time to remove the claim of
-// a pod that has ended.
+// name, a dash and eight random characters, and changes whenever a pod of that name is made again: Kubernetes may take long to remove
+// the claim of a pod that has ended.
 func Name(pod *corev1.Pod) (name string, ok bool) {
 	for _, c := range pod.Spec.ResourceClaims {
 		if c.Name == Ref && c.ResourceClaimName != nil {
@@ -89,11 +89,11 @@ func Expect(pod *corev1.Pod, has func(*corev1.Container) bool) {
 // Place has the GPUs of a pod.
 type Place struct {
 	Node string
-	// Indices are those of the devices, ascending.
+	// Indices are the indices of the devices, ascending.
 	Indices []int32
 	// Details are JSON that only the scheduler reads.
 	Details []byte
-	// Doubt says why the pod may have others; "" if there is no doubt.
+	// Doubt explains why the pod may have others; "" if there is no doubt.
 	Doubt string
 }
 
@@ -134,7 +134,7 @@ func Of(c *resourceapi.ResourceClaim, pod types.UID) bool {
 // Asks returns the number of GPUs that the claim of a pod requests. It can't be changed.
 func Asks(c *resourceapi.ResourceClaim) int64 { return c.Spec.Devices.Requests[0].Exactly.Count }
 
-// Status is that of a claim whose pod has a place. at is the time of the allocation.
+// Status is the status of a claim whose pod has a place. at is the time of the allocation.
 func Status(pod *corev1.Pod, at Place, now metav1.Time) resourceapi.ResourceClaimStatus {
 	results := make([]resourceapi.DeviceRequestAllocationResult, len(at.Indices))
 	for i, index := range at.Indices {

@@ -28,7 +28,7 @@ type fileFormat struct {
 type physicalCluster struct {
 	Types map[string]cellType `yaml:"cellTypes"`
 	Cells []physicalCell      `yaml:"physicalCells"`
-	// SKUTypes say what a leaf is. GPUTypes of early releases are for OpenPAI's REST server.
+	// SKUTypes determine what a leaf is. GPUTypes of early releases are for OpenPAI's REST server.
 	SKUTypes skuTypes           `yaml:"skuTypes"`
 	GPUTypes strictyaml.Ignored `yaml:"gpuTypes"`
 	Rest     unknownKeys        `yaml:",inline"`
@@ -78,7 +78,7 @@ type quota struct {
 	Rest     unknownKeys    `yaml:",inline"`
 }
 
-// skuTypes are the leaf types that OpenPAI describes without GPUs: a unit of processors and memory. The
+// skuTypes are the leaf types that OpenPAI describes without GPUs: units of processors and memory. The
 // others, and their resources, are for OpenPAI's REST server.
 type skuTypes []string
 

@@ -164,7 +164,7 @@ func (r *reader) warnUnusedTypes(c cell.Config) {
 	}
 }
 
-// warnHardware finds nodes whose names are made up, and pinned cells that no virtual cluster has.
+// warnHardware finds invented names of nodes, and pinned cells that no virtual cluster has.
 func (r *reader) warnHardware(c cell.Config) {
 	w := hardwareWalk{reader: r, node: map[string]bool{}, child: map[string]string{}, owned: map[string]bool{}}
 	for _, t := range c.Types {

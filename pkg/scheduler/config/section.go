@@ -34,7 +34,7 @@ type section struct {
 // textBlock is a text that is itself YAML, and its position.
 type textBlock struct {
 	text string
-	line int // of the text's first line in the file; 0 if it isn't a block of lines
+	line int // the number of the text's first line in the file; 0 if it isn't a block of lines
 }
 
 // DecodeNode implements strictyaml.NodeDecoder.

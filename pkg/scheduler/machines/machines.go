@@ -37,7 +37,7 @@ type Told struct {
 	numa map[string]map[int32]int64
 }
 
-// Read asks the cluster. Clusters before 1.34 have no ResourceSlices of this version. Then the NUMA nodes of the GPUs are unknown.
+// Read reads the cluster. Clusters before 1.34 have no ResourceSlices of this version. Then the NUMA nodes of the GPUs are unknown.
 func Read(ctx context.Context, client kubernetes.Interface) (*Told, error) {
 	out := &Told{nodes: map[string]*corev1.Node{}, numa: map[string]map[int32]int64{}}
 	nodes, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
@@ -73,7 +73,8 @@ func Read(ctx context.Context, client kubernetes.Interface) (*Told, error) {
 	return out, nil
 }
 
-// Compare returns the differences between the machines and the cells of a valid configuration, by machine. silent are those whose agents haven't reported.
+// Compare returns the differences between the machines and the cells of a valid configuration, by machine. silent are the machines
+// whose agents haven't reported.
 func Compare(c cell.Config, t *Told) (findings []Finding, silent []string, err error) {
 	s, err := cell.New(c)
 	if err != nil {

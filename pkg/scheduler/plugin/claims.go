@@ -93,7 +93,7 @@ func (c *Claims) EventsToRegister(ctx context.Context) ([]framework.ClusterEvent
 	return events, err
 }
 
-// withoutIn is without for an object that may be a pod.
+// withoutIn is like without, for an object that may be a pod.
 func withoutIn(obj any) any {
 	if pod, ok := obj.(*corev1.Pod); ok && pod != nil {
 		return without(pod)

@@ -23,7 +23,7 @@ import (
 // Name is the name of the plugin in kube-scheduler's configuration.
 const Name = "Pai"
 
-// permitLimit is how long a pod waits for the others of its gang to be ready.
+// permitLimit is how long a pod waits for the other pods of its gang to be ready.
 const permitLimit = time.Minute
 
 // Store are the methods that the plugin needs; *state.Store implements them.
@@ -64,7 +64,7 @@ func New(b Store, handle framework.Handle) *Plugin { return &Plugin{b, handle} }
 // Name implements framework.Plugin.
 func (p *Plugin) Name() string { return Name }
 
-// PreEnqueue holds a pod back until it has a place. The events of a pod say why it waits.
+// PreEnqueue holds a pod back until it has a place. The events of a pod explain why it waits.
 func (p *Plugin) PreEnqueue(_ context.Context, pod *corev1.Pod) *framework.Status {
 	if !state.Wants(pod) {
 		return nil
@@ -80,8 +80,7 @@ func (p *Plugin) EventsToRegister(context.Context) ([]framework.ClusterEventWith
 	return nil, nil
 }
 
-// Less orders pods by priority; of one priority those with a place come first, in the order in which they got it, then the
-// others by age.
+// Less orders pods by priority; within one priority, pods with a place are first, in the order of their placement, then the others by age.
 func (p *Plugin) Less(a, b framework.QueuedPodInfo) bool {
 	x, y := a.GetPodInfo().GetPod(), b.GetPodInfo().GetPod()
 	if i, k := priority(x), priority(y); i != k {
@@ -120,7 +119,7 @@ func (p *Plugin) PreFilter(_ context.Context, _ framework.CycleState, pod *corev
 // PreFilterExtensions implements framework.PreFilterPlugin: other pods don't change a place.
 func (p *Plugin) PreFilterExtensions() framework.PreFilterExtensions { return nil }
 
-// Filter passes only the node of a pod's place. kube-scheduler may look at one that the pod's status names first.
+// Filter passes only the node of a pod's place. kube-scheduler may first check a node that the pod's status names.
 func (p *Plugin) Filter(_ context.Context, _ framework.CycleState, pod *corev1.Pod, node framework.NodeInfo) *framework.Status {
 	if at, ok := p.store.Place(pod.UID); !ok || at.Node != node.Node().Name {
 		return framework.NewStatus(framework.UnschedulableAndUnresolvable, "its gang has another placement")
@@ -128,7 +127,7 @@ func (p *Plugin) Filter(_ context.Context, _ framework.CycleState, pod *corev1.P
 	return nil
 }
 
-// SignPod says that no two pods with cells are alike.
+// SignPod declares that no two pods with cells are equivalent.
 func (p *Plugin) SignPod(_ context.Context, pod *corev1.Pod) ([]framework.SignFragment, *framework.Status) {
 	if state.Wants(pod) {
 		return nil, framework.NewStatus(framework.Unschedulable, "each pod has its own cells")
@@ -136,7 +135,7 @@ func (p *Plugin) SignPod(_ context.Context, pod *corev1.Pod) ([]framework.SignFr
 	return nil, nil
 }
 
-// Reserve makes sure that the place is still that of the pod. A pod on trial has been found to fit, and goes no further.
+// Reserve makes sure that the place is still that of the pod. A pod on trial has been found to fit, and isn't processed further.
 func (p *Plugin) Reserve(ctx context.Context, cycle framework.CycleState, pod *corev1.Pod, node string) *framework.Status {
 	if !state.Wants(pod) {
 		return nil

@@ -126,8 +126,7 @@ func (p *Plugin) without(ctx context.Context, cycle framework.CycleState, pod *c
 	return t, gangs, nil
 }
 
-// try finds out whether a pod could run on a node without the pods that its gang may end there, and beside those that
-// are to run there, too.
+// try determines whether a pod could run on a node without the pods that its gang may end there, and with those that are also to run there.
 func (p *Plugin) try(ctx context.Context, cycle framework.CycleState, pod *corev1.Pod, node string) {
 	t, _, err := p.without(ctx, cycle, pod, node)
 	for _, other := range p.store.Beside(pod.UID) {

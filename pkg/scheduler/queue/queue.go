@@ -1,6 +1,6 @@
 // Package queue decides the order in which waiting gangs are to start, and holds GPUs for those that wait too long.
 //
-// In: gangs that come, start and end, and a function that tries to start one. Out: the order, for the scheduler, for the
+// In: gangs that arrive, start and end, and a function that tries to start one. Out: the order, for the scheduler, for the
 // simulator and for people. It knows no cells and no clock: times are numbers that its caller counts in.
 package queue
 
@@ -35,9 +35,9 @@ type Gang struct {
 type Reservations struct{ Guaranteed, Opportunistic int64 }
 
 // ReservationAfter is how long a guaranteed gang waits by default before the scheduler and the simulator hold GPUs for it. An hour made the
-// mean completion time of guaranteed jobs 2 to 8 % longer. Six hours made it up to 16 % longer with some jobs, and didn't change it with
-// others. A day didn't change it: docs/performance.md. GPUs are not held for opportunistic gangs: even after a day it made their mean completion time 6
-// to 30 % longer on 64 GPUs.
+// mean completion time of guaranteed jobs 2 to 8 % longer. With six hours, it was up to 16 % longer for some jobs, and unchanged for
+// others. A day didn't change it: docs/performance.md. GPUs are not held for opportunistic gangs: even after a day it made their mean
+// completion time 6 to 30 % longer on 64 GPUs.
 const ReservationAfter = 24 * time.Hour
 
 // After returns the reservations of guaranteed gangs that have waited for some time, in a caller's unit of time.
@@ -56,8 +56,8 @@ func (r Reservations) after(guaranteed bool) int64 {
 // nothing.
 //
 // Guaranteed gangs come before opportunistic ones, so that these don't start only to be ended. Within each of the two the
-// virtual clusters take turns: the next gang is of the one that holds the fewest GPUs, counting those of its gangs that come
-// before in this order. Within a virtual cluster it is priority, then age.
+// virtual clusters take turns: the next gang belongs to the one that holds the fewest GPUs, including its earlier gangs in this order.
+// Within a virtual cluster it is priority, then age.
 type Queue struct {
 	Reservations
 
@@ -113,8 +113,8 @@ func (q *Queue) row(g *Gang) *row {
 // Len returns how many gangs wait.
 func (q *Queue) Len() int { return q.n }
 
-// Add makes a gang wait. One that already waits, by virtual cluster and name, must not be added again. Many are added fastest in
-// their order, by Before.
+// Add makes a gang wait. One that already waits, by virtual cluster and name, must not be added again. Adding many is fastest in the
+// order of Before.
 func (q *Queue) Add(g *Gang) {
 	r := q.row(g)
 	i, _ := slices.BinarySearchFunc(r.waiting, g, Before)
@@ -146,7 +146,7 @@ func (q *Queue) Ended(g *Gang) { q.row(g).running -= g.GPUs }
 // Free sets the number of GPUs of a virtual cluster that no started gang has.
 func (q *Queue) Free(vc string, gpus int) { q.row(&Gang{VC: vc}).free = gpus }
 
-// EndsBy says that a started gang ends by a time.
+// EndsBy indicates that a started gang ends by a time.
 func (q *Queue) EndsBy(g *Gang, at int64) {
 	r := q.row(g)
 	r.ends = append(r.ends, ending{at, g.GPUs})
@@ -176,8 +176,8 @@ func (q *Queue) Reserving() []*Gang {
 	return out
 }
 
-// earliest returns when enough GPUs are free for a gang if all gangs run for as long as they may, or 0 if that isn't known. It is never too late: a
-// gang may need more than as many GPUs, and others may run for longer than they should.
+// earliest returns when enough GPUs are free for a gang if all gangs run for as long as they may, or 0 if that isn't known. It is
+// never later than the actual start: a gang may need more than enough GPUs, and others may run longer than expected.
 func (r *row) earliest(g *Gang) int64 {
 	free := r.free
 	if g.CPU || free >= g.GPUs {
@@ -214,7 +214,7 @@ type turns struct{ rows []turn }
 
 type turn struct {
 	row  *row
-	gpus int // that it would hold if all that came before had started
+	gpus int // that it would hold if all earlier gangs had started
 	left []*Gang
 }
 
@@ -245,11 +245,11 @@ type Attempt int
 
 // Results of an attempt.
 const (
-	// Starts: it no longer waits.
+	// Starts means that it no longer waits.
 	Starts Attempt = iota
 	// Waits: the cells that it needs are in use.
 	Waits
-	// Unfit: it waits for something that no GPUs bring that become free, such as a quota or a machine's repair; or it never starts.
+	// Unfit: it waits for something other than free GPUs, such as a quota or the repair of a machine; or it never starts.
 	Unfit
 	// Later: it wasn't looked at, as its virtual cluster has had its turn in this pass.
 	Later

@@ -66,11 +66,11 @@ type Remainder struct {
 type chainState struct {
 	Chain
 	cpu    bool
-	leaves []int // of a cell, by level, from the top down
+	leaves []int // the numbers of leaves of a cell, by level, from the top down
 	free   []int // by level, from the top down
 }
 
-// Divide sums a valid configuration up.
+// Divide summarises a valid configuration.
 func Divide(c cell.Config) (*Division, error) {
 	top, err := c.Expand()
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package sim runs the scheduler's core without a cluster: step by step as a person writes it
-// (Replay), or a trace of jobs in virtual time (Run).
+// Package sim runs the scheduler's core without a cluster: step by step, from a file (Replay),
+// or a trace of jobs in virtual time (Run).
 //
 // In: a configuration, and steps or jobs. Out: one answer per step, or a report of how well and how
 // fast the core placed the jobs. The core is the one that runs in a cluster. Steps have annotations, which are

@@ -10,7 +10,7 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/sim/trace"
 )
 
-// job is a job of the trace while it waits, runs, or is over.
+// job is a job of the trace while it waits or runs, and after its end.
 type job struct {
 	trace.Job
 	queued  queue.Gang
@@ -20,7 +20,7 @@ type job struct {
 	left, life int
 	// began is when it started last; -1 while it waits. starting are the seconds since then in which it does no work.
 	began, starting int
-	// first is when it started first, finish when it was over; -1 until then.
+	// first is when it first started, finish when it ended; -1 before that.
 	first, finish int
 	// kills counts how often it was killed, lost the seconds of work that it did again, and of restarts.
 	kills, lost int
@@ -50,7 +50,7 @@ type class struct {
 	priority, pods, gpusEach int
 }
 
-// gang is a job in the form that the queue needs, of a virtual cluster with a policy. Its class is the same for opportunistic jobs of all
+// gang converts a job to the queue's form, for a virtual cluster with a policy. Its class is the same for opportunistic jobs of all
 // virtual clusters with one policy: they may run anywhere.
 func (j *job) gang(policy string) queue.Gang {
 	c := class{policy: policy, priority: j.Priority, pods: j.Pods, gpusEach: j.GPUsPerPod}
@@ -60,7 +60,7 @@ func (j *job) gang(policy string) queue.Gang {
 	return queue.Gang{VC: j.VC, Name: fmt.Sprintf("%09d", j.ID), Priority: j.Priority, Since: int64(j.Arrival), GPUs: j.GPUs(), Class: c, Data: j}
 }
 
-// end is when a job will be over, unless it is killed before.
+// end is when a job will end, unless it is killed before.
 type end struct {
 	at, life int
 	job      *job

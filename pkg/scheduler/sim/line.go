@@ -65,7 +65,7 @@ type GroupMetadata struct {
 	Name string `json:"name"`
 }
 
-// GroupStatus is the rest of HiveD's form. A replay has no clock, and so no time of a downgrade.
+// GroupStatus holds the remaining fields of HiveD's format. A replay has no clock, and so no time of a downgrade.
 type GroupStatus struct {
 	VC                   string              `json:"vc"`
 	Priority             int                 `json:"priority"`

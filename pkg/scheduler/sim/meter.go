@@ -5,7 +5,7 @@ import "time"
 // Meter reads the costs of a run. It is a parameter: virtual time has no part in it, and tests
 // give their own figures.
 type Meter interface {
-	// Wall is a clock that never goes back.
+	// Wall is a monotonic clock.
 	Wall() time.Duration
 	// CPU is the time that all threads of the process used; 0 if the system doesn't report it.
 	CPU() time.Duration
@@ -22,7 +22,7 @@ type Speed struct {
 	P50                        float64 `json:"p50DecisionUs"`
 	P99                        float64 `json:"p99DecisionUs"`
 	Max                        float64 `json:"maxDecisionUs"`
-	// FirstPod are the calls that search a place for a gang, Binding those that bound.
+	// FirstPod are the calls that searched a place for a gang, Binding the calls that bound a pod.
 	FirstPodP50           float64 `json:"p50FirstPodUs"`
 	FirstPodP99           float64 `json:"p99FirstPodUs"`
 	BindingP50            float64 `json:"p50BindingUs"`

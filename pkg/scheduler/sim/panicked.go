@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// maxFrames is how many places of a panic are reported: enough to find it, few enough for one line.
+// maxFrames is how many frames of a panic are reported: enough to find it, few enough for one line.
 const maxFrames = 4
 
 // panicked describes a panic of the scheduler, and its place. It is called while the panic is being recovered.

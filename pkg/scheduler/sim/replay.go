@@ -16,7 +16,7 @@ type Source struct {
 	Data []byte
 }
 
-// ReplayOptions has the inputs of a replay beside its steps.
+// ReplayOptions has the inputs of a replay other than its steps.
 type ReplayOptions struct {
 	// Config is used by steps "start" that don't name a configuration. It may be nil.
 	Config *Source
@@ -26,8 +26,8 @@ type ReplayOptions struct {
 	Verify bool
 }
 
-// Replay runs the steps of a file in order and passes the answer to each to out as it comes. A step
-// that is malformed or fails is answered like any other, and the next is run. Replay itself fails if
+// Replay runs the steps of a file in order and passes each answer to out at once. A step that is malformed or fails gets an answer
+// like any other, and the next one is run. Replay itself fails if
 // the file isn't a list, out fails, or the context ends.
 func Replay(ctx context.Context, file string, data []byte, o ReplayOptions, out func(*Line) error) error {
 	var steps []step
@@ -46,8 +46,8 @@ func Replay(ctx context.Context, file string, data []byte, o ReplayOptions, out 
 	return nil
 }
 
-// advise gives findings about a whole text a remedy that a reader of the text couldn't know. If the text is not YAML, the
-// reader knows better.
+// advise adds a remedy to findings about a whole text, which the reader of the text couldn't know. If the text is not YAML, the reader
+// has a better error.
 func advise(fs strictyaml.Findings, remedy string) strictyaml.Findings {
 	for i := range fs {
 		if fs[i].Field == "" && (fs[i].Remedy == "" || fs[i].Rule == "yaml/type") {
@@ -96,7 +96,7 @@ type replayPod struct {
 	slot, at int
 }
 
-// answer runs one step. A panic below is a bug, but the other steps get their answers.
+// answer runs one step. A panic below is a bug, but the other steps are still answered.
 func (r *Stepper) answer(s *step) (line *Line) {
 	r.steps++
 	line = &Line{Step: r.steps, Op: s.op, Result: OK}

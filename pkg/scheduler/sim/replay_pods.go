@@ -165,7 +165,7 @@ func (r *Stepper) deleteAllocated(p *replayPod, line *Line) {
 	r.changed(downgrades, line)
 }
 
-// deleteUnallocated ends a pod that waits.
+// deleteUnallocated deletes a waiting pod.
 func (r *Stepper) deleteUnallocated(p *replayPod, line *Line) {
 	if p.at >= 0 {
 		line.refuse("pod %s is allocated; delete it with deleteAllocatedPod", p.id)

@@ -44,7 +44,7 @@ func (s *startStep) run(r *Stepper, line *Line) error {
 	return nil
 }
 
-// source is the configuration that a start uses; nil is the one of the start before.
+// source is the configuration that a start uses; nil means that of the previous start.
 func (r *Stepper) source(c *document, line *Line) (*Source, error) {
 	switch {
 	case c == nil && r.core != nil:

@@ -70,7 +70,7 @@ type Completion struct {
 	Slowdown Spread `json:"slowdown"`
 }
 
-// Spread is the mean of values, and the smallest that 99 % of them don't exceed.
+// Spread is the mean of values, and their 99th percentile.
 type Spread struct {
 	Mean float64 `json:"mean"`
 	P99  float64 `json:"p99"`
@@ -87,7 +87,7 @@ func spread(values []float64) Spread {
 	return Spread{sum / float64(len(values)), percentile(values, 0.99)}
 }
 
-// Locality counts the starts that got the lowest level that could hold their GPUs.
+// Locality counts the starts on the lowest level that could hold their GPUs.
 type Locality struct {
 	All           Share `json:"all"`
 	Guaranteed    Share `json:"guaranteed"`
@@ -249,7 +249,7 @@ func (r *run) restarting() float64 {
 	return sum
 }
 
-// drained is the report of a run that has ended, at which all jobs have finished. Figures of the last arrival stay as they were
+// drained is the report of a run in which all jobs have finished. Figures of the last arrival stay as they were
 // then: utilisation, queue, places.
 func (r *run) drained(then, out *Report) *Report {
 	out.WaitingAtEnd, out.WaitingAtEndGuaranteed = then.WaitingAtEnd, then.WaitingAtEndGuaranteed

@@ -75,7 +75,7 @@ type run struct {
 
 // Run replays jobs on a cluster whose nodes are all healthy, in virtual time, and returns a
 // report. It ends at the last arrival, or with Drain when all jobs have finished. Jobs start in the order of package queue.
-// One that is killed goes back to its place in the queue, with the work up to its last checkpoint.
+// A killed job returns to its place in the queue, with the work up to its last checkpoint.
 func Run(ctx context.Context, c cell.Config, jobs []trace.Job, o Options) (report *Report, err error) {
 	r, err := newRun(c, jobs, o)
 	if err != nil {

@@ -72,8 +72,8 @@ var operations = map[string]func() operation{
 	"inspect":              func() operation { return &inspectStep{} },
 }
 
-// DecodeNode implements strictyaml.NodeDecoder. It keeps the findings: a malformed step is answered when its
-// turn comes, so that the others are run.
+// DecodeNode implements strictyaml.NodeDecoder. It keeps the findings: a malformed step is reported in its turn, so that the others
+// are run.
 func (s *step) DecodeNode(d *strictyaml.Decoder, n *yaml.Node, _ strictyaml.Path) {
 	s.line, s.column = n.Line, n.Column
 	var head struct {
@@ -88,7 +88,7 @@ func (s *step) DecodeNode(d *strictyaml.Decoder, n *yaml.Node, _ strictyaml.Path
 	}
 }
 
-// unknown says that a step has no operation, or one that doesn't exist.
+// unknown reports that a step has no operation, or one that doesn't exist.
 func (s *step) unknown() error {
 	names := slices.Sorted(maps.Keys(operations))
 	if near := strictyaml.Nearest(s.op, names); near != "" {

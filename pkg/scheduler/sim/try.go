@@ -68,7 +68,7 @@ func (r *run) preempt(j *job) (cell.Decision, error) {
 		}
 	}
 	if d.Result == cell.Bind {
-		// Found while reserving; only filtering binds.
+		// Found while reserving: only filtering binds pods.
 		return r.decide(j, 0, cell.Filtering)
 	}
 	return d, nil
@@ -117,7 +117,7 @@ func (r *run) decide(j *job, i int, phase cell.Phase) (cell.Decision, error) {
 	return d, nil
 }
 
-// wait counts an attempt without a start.
+// wait counts an attempt that doesn't start the job.
 func (r *run) wait(j *job) {
 	if !r.withinQuota(j) {
 		return

@@ -43,7 +43,7 @@ func constraintsOf(n *corev1.Node) string {
 	return constraints{Labels: n.Labels, Taints: n.Spec.Taints}.text()
 }
 
-// limitsOf is a pod's part of the constraints.
+// limitsOf returns a pod's part of the constraints.
 func limitsOf(p *corev1.Pod) constraints {
 	c := constraints{Selector: p.Spec.NodeSelector, Tolerations: p.Spec.Tolerations}
 	if p.Spec.Affinity != nil && p.Spec.Affinity.NodeAffinity != nil {
@@ -149,8 +149,8 @@ func keepsOut(t *corev1.Taint) bool {
 	return t.Effect == corev1.TaintEffectNoExecute || t.Effect == corev1.TaintEffectNoSchedule && t.Key != corev1.TaintNodeUnschedulable
 }
 
-// tolerates reports whether a toleration is one of a taint. kube-scheduler judges operators other than these two itself: the
-// function that it does so with differs from release to release.
+// tolerates reports whether a toleration is one of a taint. kube-scheduler evaluates operators other than these two itself: the
+// function for it differs between releases.
 func tolerates(o *corev1.Toleration, t *corev1.Taint) bool {
 	if o.Effect != "" && o.Effect != t.Effect || o.Key != "" && o.Key != t.Key {
 		return false

@@ -52,7 +52,7 @@ func (s *state) requests(p *pod) []*cell.Request {
 	return []*cell.Request{p.request}
 }
 
-// searchBoth is search by the preferred request of a gang's pods, then by the alternative. Like the core with several types of GPUs, it
+// searchBoth searches with the preferred request of a gang's pods, then with the alternative. Like the core with several types of GPUs, it
 // preempts only if neither fits on free cells.
 func (s *state) searchBoth(ready []*pod, nodes cell.Nodes) cell.Decision {
 	p := ready[0]

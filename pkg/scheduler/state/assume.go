@@ -16,14 +16,14 @@ const placeAtOnce = 1000
 type placing struct {
 	gang *gang
 	left []*pod
-	// nodes are those that all of them may run on. apart: each may run on others, since the gang already runs: the others stay where
-	// they are, and a pod that finds no place doesn't keep another from its own.
+	// nodes are those that all of them may run on. apart: the pods may be placed one by one, since the gang already runs: the others
+	// stay where they are, and a pod that finds no place doesn't keep another from its own.
 	nodes cell.Nodes
 	apart bool
 	first *cell.Decision // about the first pod
-	// failed: one of them has found no place.
+	// failed: one of the pods has found no place.
 	failed bool
-	// lost says why one of them finds no place, though all had one when the first got its own: something has changed since.
+	// lost explains why one of them finds no place, though all had one when the first got its own: something has changed since.
 	lost string
 }
 
@@ -43,7 +43,7 @@ func (s *state) place(r *placing) (queue.Attempt, []*corev1.Pod) {
 	var out []*corev1.Pod
 	for _, p := range part {
 		if s.pods[p.uid] != p || p.gang != r.gang || !p.ready() {
-			continue // it has gone since the part before
+			continue // the pod was deleted since the previous part
 		}
 		if s.placeOne(r, p) {
 			out = append(out, p.object)
@@ -106,7 +106,7 @@ func (s *state) give(p *pod, d *cell.Decision) bool {
 	return true
 }
 
-// hold notes the place of a pod that the core has given it. kube-scheduler is to bind it there.
+// hold records the place that the core has given a pod. kube-scheduler is to bind it there.
 func (s *state) hold(p *pod, d *cell.Decision, downgrades []cell.Downgrade) {
 	p.state, p.reason, p.assumed = api.Binding, "", s.now()
 	p.node, p.indices, p.slot = d.Node, d.Indices, d.Slot
@@ -116,7 +116,7 @@ func (s *state) hold(p *pod, d *cell.Decision, downgrades []cell.Downgrade) {
 		p.bound = annotation.Write(p.request, d)
 	}
 	if s.core.WantsCPU(p.request) {
-		p.bound.Isolation = "" // containers would take the numbers of CPU cells for GPUs, which on a machine that has some are others'
+		p.bound.Isolation = "" // containers would take the numbers of CPU cells for GPUs, which would belong to others on a machine with GPUs
 	}
 	p.trial, p.could = "", ""
 	s.comes(p, p.node)

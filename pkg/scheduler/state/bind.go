@@ -126,7 +126,7 @@ func (b *Store) giveUp(uid types.UID, node string, err error) {
 	b.signal()
 }
 
-// unclaimed reports to a pod that its claim could not be written.
+// unclaimed notifies a pod that its claim could not be written.
 func (b *Store) unclaimed(obj *corev1.Pod, err error) {
 	b.locked(func(s *state) {
 		if p := s.pods[obj.UID]; p != nil {
@@ -150,7 +150,7 @@ func (b *Store) toClaim(uid types.UID, node string) (obj *corev1.Pod, at claim.P
 }
 
 // toBind returns the binding to send for a pod, and notes that it is sent; nil if Kubernetes already knows.
-// at is the place on its claim, if it expects one. number is that of the place for which the claims were written.
+// at is the place on its claim, if it expects one. number is the number of the place for which the claims were written.
 func (b *Store) toBind(uid types.UID, node string, at claim.Place, number uint64) (out *corev1.Binding, err error) {
 	leading := b.locked(func(s *state) {
 		p := s.pods[uid]

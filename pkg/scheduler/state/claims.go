@@ -70,7 +70,7 @@ func (p *pod) claim() claim.Place {
 	return claim.Place{Node: p.node, Indices: p.indices, Details: p.details}
 }
 
-// unclaimable says why a pod that expects its GPUs in a claim can't have a place, "" if it can.
+// unclaimable explains why a pod that expects its GPUs in a claim can't have a place, "" if it can.
 func (s *state) unclaimable(p *pod) string {
 	switch {
 	case !Claims(p.object):
@@ -152,9 +152,9 @@ func (b *Store) stillAt(uid types.UID, at claim.Place) (still bool) {
 const (
 	// gatherLimit is how long the claim of a pod waits for those of the others of its gang, after the last of them was written.
 	gatherLimit = 30 * time.Second
-	// gatherMost is how long it waits overall: ten thousand pods on an API server that takes half a second for an answer.
+	// gatherMost is how long it waits overall: enough for ten thousand pods on an API server that needs half a second for a response.
 	gatherMost = 10 * time.Minute
-	// gatherLook is how often it checks whether that time is over.
+	// gatherLook is how often it checks whether that time has expired.
 	gatherLook = time.Second
 )
 

@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// gangGrace is how long a gang waits for those of its pods that don't exist, after the last one came.
+	// gangGrace is how long a gang waits for those of its pods that don't exist, after the last one was created.
 	gangGrace = 10 * time.Second
 	// placeLimit is how long a gang keeps a place that kube-scheduler doesn't bind.
 	placeLimit = 2 * time.Minute
@@ -26,7 +26,7 @@ const (
 	refusedFor = 30 * time.Second
 	// mostRefused is the longest such time: it doubles while the gang can't run on any node.
 	mostRefused = 10 * time.Minute
-	// firstPause is how long a gang gets no place after it wasn't bound in the last one. It doubles up to mostRefused.
+	// firstPause is how long a gang gets no place after it wasn't bound in its last place. It doubles up to mostRefused.
 	firstPause = 10 * time.Second
 	// refreshEvery is how often all gangs are searched for without a change: some are held back for a time.
 	refreshEvery = 10 * time.Second
@@ -118,7 +118,7 @@ func (p *pod) ready() bool {
 	return p.request != nil && (p.state == api.Waiting || p.state == api.Preempting) && p.object.DeletionTimestamp == nil && len(p.object.Spec.SchedulingGates) == 0
 }
 
-// try looks for a place for a gang. If it finds one, pods are those that have it now.
+// try looks for a place for a gang. If it finds one, pods are the pods that now have it.
 func (s *state) try(g *gang) (attempt queue.Attempt, pods []*corev1.Pod) {
 	g.held = false
 	attempt = queue.Unfit
@@ -139,7 +139,7 @@ func (s *state) try(g *gang) (attempt queue.Attempt, pods []*corev1.Pod) {
 	return attempt, pods
 }
 
-// tryClass is try for the pods of a gang that are like one of them.
+// tryClass is like try, for the pods of a gang that are equivalent to a given one.
 func (s *state) tryClass(g *gang, like *pod) (queue.Attempt, []*corev1.Pod) {
 	ready := g.ready(like.class)
 	if reason := s.incomplete(g, like, ready); reason != "" {
@@ -168,7 +168,7 @@ func (s *state) tryClass(g *gang, like *pod) (queue.Attempt, []*corev1.Pod) {
 	d := s.searchBoth(ready, nodes)
 	s.count.decisions.WithLabelValues(string(d.Result)).Inc()
 	if d.Result == cell.Preempt {
-		// Others may have the lock before the cells are reserved: each of the two takes its time for a whole cluster.
+		// Others may hold the lock before the cells are reserved: for a whole cluster, both steps take long.
 		s.leave(g, func() (queue.Attempt, []*corev1.Pod) { return s.reserve(g, p, nodes, d) })
 		return queue.Waits, nil
 	}
@@ -182,7 +182,7 @@ func (s *state) reserve(g *gang, p *pod, nodes cell.Nodes, d cell.Decision) (que
 		return queue.Unfit, nil // the next pass begins again from the start
 	}
 	if p.preferred.Alternative != nil {
-		useAll(ready, p.request == p.preferred.Alternative) // some may have come since
+		useAll(ready, p.request == p.preferred.Alternative) // some may have been added since
 	}
 	i := slices.Index(ready, p) // the decision is about this pod
 	ready[0], ready[i] = ready[i], ready[0]
@@ -213,7 +213,7 @@ func (s *state) carryOut(g *gang, ready []*pod, nodes cell.Nodes, d cell.Decisio
 	return s.waitsFor(g, ready[0]), nil
 }
 
-// pausing says until when a pod and its gang get no place.
+// pausing explains until when a pod and its gang get no place.
 func pausing(p *pod) string {
 	return fmt.Sprintf("%s; it gets a new placement at %s", p.gang.refusal, p.pause.UTC().Format(time.RFC3339))
 }
@@ -296,7 +296,7 @@ func (s *state) search(p *pod, nodes cell.Nodes) cell.Decision {
 	return d
 }
 
-// taken returns a Preempt after its cells are reserved.
+// taken returns a Preempt whose cells are reserved.
 func (s *state) taken(p *pod, nodes cell.Nodes, d cell.Decision) cell.Decision {
 	start := time.Now()
 	defer func() { s.count.decided.Observe(time.Since(start).Seconds()) }()
@@ -337,7 +337,7 @@ func because(p *pod, d cell.Decision) cell.Decision {
 	return d
 }
 
-// tooLong says why a gang can't have a place: the annotations of each of its pods would have the places of all, and Kubernetes
+// tooLong explains why a gang can't have a place: the annotations of each of its pods would have the places of all, and Kubernetes
 // would then refuse every update of such a pod, also by its kubelet or a client that deletes it.
 // The text is empty if the gang can have the place.
 func tooLong(p *pod, d *cell.Decision) string {

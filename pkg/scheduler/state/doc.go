@@ -5,5 +5,5 @@
 //
 // The scheduler rebuilds its state from the claims of pods, or from the annotations of those that expect no claim, whenever it becomes
 // the leader. It stores no other state.
-// docs/adr/0024 says why it is one program with kube-scheduler.
+// docs/adr/0024 explains why it is one program with kube-scheduler.
 package state

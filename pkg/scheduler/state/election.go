@@ -8,7 +8,7 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// Election watches the lock for which kube-scheduler is elected: its holder, and until when this process may act. It
+// Election watches the lock of kube-scheduler's leader election: its holder, and the time until which this process may act. It
 // replaces the lock.
 type Election struct {
 	resourcelock.Interface

@@ -25,7 +25,7 @@ func notFound(format string, args ...any) error {
 }
 
 // errNotLeading is the answer while another replica decides, or no replica leads yet.
-var errNotLeading = errors.New("this replica doesn't lead")
+var errNotLeading = errors.New("this replica isn't the leader")
 
 // errBug is the answer if a bug ended the request.
 var errBug = errors.New("a bug of the scheduler, which its log shows")

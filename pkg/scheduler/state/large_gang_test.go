@@ -129,7 +129,7 @@ func TestAnEvictionInPartsGoesOnWithWhatIsThere(t *testing.T) {
 	}
 }
 
-// swapped replaces the configuration by a different text with the same cells.
+// swapped replaces the configuration with a different text that has the same cells.
 func (c *benchCluster) swapped() {
 	c.b.mu.Lock()
 	defer c.b.unlock()

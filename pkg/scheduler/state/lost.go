@@ -19,9 +19,9 @@ import (
 )
 
 // The place of a running pod is on its claim, and otherwise only in this leader's memory. A claim that is lost while its pod runs is written
-// again: the kubelet and the agent know claims by their UIDs, and don't give the GPUs of the first claim to a second, so that no pod gets a
-// GPU by it, and the next leader finds the place. A claim with another place may have given the pod other GPUs: no GPU of its node is
-// allocated then.
+// again: the kubelet and the agent know claims by their UIDs, and don't give the GPUs of the first claim to a second one, so no pod
+// gets a GPU through it, and the next leader finds the place. A claim with another place may have given the pod other GPUs: no GPU of
+// its node is allocated then.
 
 // claimsEvery is how often the state is compared with the informer's claims.
 const claimsEvery = 5 * time.Second
@@ -113,21 +113,21 @@ func (b *Store) reclaim(ctx context.Context, uid types.UID) error {
 	return nil
 }
 
-// lost records that a claim was lost, once, however often the state try to write it again.
+// lost records the loss of a claim once, even if the state tries repeatedly to write it again.
 func (b *Store) lost(pod *corev1.Pod, what string) {
 	b.locked(func(s *state) {
 		p := s.pods[pod.UID]
 		if p == nil || p.lost {
 			return
 		}
-		p.lost, p.told = true, "" // it may be the second time
+		p.lost, p.told = true, "" // this may be the second time
 		b.count.lost.Inc()
 		s.log.Warn("a claim was lost", "pod", p.key, "what", what)
 		s.tell(p, corev1.EventTypeWarning, api.ReasonClaimLost, what)
 	})
 }
 
-// contradicted withdraws the node of a pod whose claim has a different place than the state. The claim says so from then on, so
+// contradicted withdraws the node of a pod whose claim has a different place from that in the state. The claim says so from then on, so
 // that the next leader, whose state is made of claims, does the same.
 func (b *Store) contradicted(pod *corev1.Pod, at, there claim.Place) {
 	var rejected []types.UID

@@ -17,7 +17,7 @@ import (
 )
 
 // waiting returns the queue of gangs that wait. It is read in parts, each in its state at that time. The resources of virtual clusters are
-// counted last: a gang that ends in between may count twice but is never left out, so that no end is estimated too late.
+// counted last: a gang that ends in between may count twice but is never omitted, so that no end is estimated too late.
 func (b *Store) waiting() (q queue.Queue, leading bool) {
 	var gangs []*gang
 	b.locked(func(s *state) { gangs = slices.Collect(maps.Values(s.gangs)) })

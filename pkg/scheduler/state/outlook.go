@@ -77,7 +77,7 @@ type newGang struct {
 	count int
 }
 
-// newGangs returns the gangs of a question.
+// newGangs returns the gangs of a query.
 func newGangs(q *api.OutlookQuery) ([]*newGang, error) {
 	if n := len(q.Pods); n == 0 || n > maxKinds {
 		return nil, badRequest("the question has %d kinds of pods; write 1 to %d", n, maxKinds)
@@ -107,7 +107,7 @@ func newGangs(q *api.OutlookQuery) ([]*newGang, error) {
 	return out, nil
 }
 
-// outlook tries gangs, and more than one of a kind until a time. If there are many kinds, the error is that they took too long.
+// outlook tries gangs, and more than one of a kind until a time. If there are many kinds, the error may be a timeout.
 func (s *state) outlook(gangs []*newGang, until time.Time) (*api.Outlook, error) {
 	out := &api.Outlook{Gangs: make([]api.NewGang, len(gangs))}
 	t := s.core.Trial()
@@ -183,7 +183,7 @@ func unused(r *cell.Request, n int) *cell.Request {
 	return &one
 }
 
-// explainNew says why a gang doesn't start.
+// explainNew explains why a gang doesn't start.
 func (s *state) explainNew(t *cell.Trial, requests []*cell.Request, nodes cell.Nodes, out *api.NewGang) {
 	var all []*cell.Explanation
 	for _, r := range requests {
@@ -267,7 +267,7 @@ func (s *state) placeNew(gangs []*newGang, out []api.NewGang) {
 		place[w.VC]++
 		if i, is := index[w]; is {
 			out[i].PositionInVC = place[w.VC]
-			place[w.VC] += out[i].Count - out[i].Starting - 1 // those that are like it come next
+			place[w.VC] += out[i].Count - out[i].Starting - 1 // similar ones follow it
 		}
 	}
 	for _, i := range index {

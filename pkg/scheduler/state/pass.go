@@ -76,21 +76,21 @@ type turn struct {
 	guaranteed bool
 }
 
-// turnShare is for how long gangs of one turn are searched for in one pass. The others have their turn then, and gangs that have come
-// in that time. The next pass continues where this one stopped.
+// turnShare is how long one pass searches for places for the gangs of one turn. The others have their turn then, with gangs that have
+// arrived in that time. The next pass continues where this one stopped.
 const turnShare = 20 * time.Millisecond
 
 // heads is the number of gangs, from the first of a turn, that each pass tries, even if the round has reached others: they are the
 // first to get cells that become free in a long round.
 const heads = 8
 
-// pass is one look at the waiting gangs.
+// pass is one check of the waiting gangs.
 type pass struct {
 	epoch  uint64 // when it began
 	share  time.Duration
 	spent  map[turn]time.Duration
 	looked map[turn]int  // the number of gangs
-	left   map[turn]bool // turns of which some gangs were not looked at
+	left   map[turn]bool // turns in which some gangs were not checked
 	// second: opportunistic gangs wait for the end of this round of guaranteed ones. known: second is set.
 	second, known bool
 	counts        bool // the look at the last gang counts as time of its turn
@@ -110,7 +110,7 @@ func (s *state) look(p *pass, g *gang, of turn) (queue.Attempt, []*corev1.Pod) {
 		p.left[of] = true
 		return queue.Later, nil
 	case g.searched >= s.round[of] && p.left[of]:
-		return g.attempt, nil // one before it hasn't been tried
+		return g.attempt, nil // an earlier gang hasn't been tried
 	case g.searched >= s.round[of]:
 		return s.try(g) // its time isn't counted, so that gangs that the round hasn't reached don't lose theirs
 	case p.spent[of] >= p.share:
@@ -123,12 +123,13 @@ func (s *state) look(p *pass, g *gang, of turn) (queue.Attempt, []*corev1.Pod) {
 	return s.try(g)
 }
 
-// mostSecond is the maximum number of consecutive passes in which opportunistic gangs wait for guaranteed ones.
+// mostSecond is the maximum number of consecutive passes in which opportunistic gangs wait for guaranteed gangs.
 const mostSecond = 8
 
 // second reports whether opportunistic gangs have to wait in a pass: guaranteed ones that it hasn't reached could start on the free cells, and
 // would evict them again. They wait until all guaranteed gangs of each virtual cluster were tried once since the last turn of opportunistic
-// ones, which may take several passes. The number of passes is limited: if gangs come faster than they are tried, they would wait forever.
+// ones, which may take several passes. The number of passes is limited: if gangs arrive faster than they are tried, they would wait
+// forever.
 func (s *state) second(p *pass) bool {
 	if p.known {
 		return p.second
@@ -149,19 +150,19 @@ func (s *state) second(p *pass) bool {
 	return p.second
 }
 
-// remainder is the rest of a look at a gang, which is done after others could have the lock. A state that is made again, or gets
-// another configuration, drop it, and their next pass begins again from the start.
+// remainder is the rest of a look at a gang, which is done after others could have the lock. A state that is rebuilt or gets a
+// different configuration drops it, and its next pass begins from the start.
 type remainder struct {
 	gang *gang
 	do   func() (queue.Attempt, []*corev1.Pod)
 }
 
-// leave keeps the rest of a look at a gang for finish.
+// leave keeps the rest of a check of a gang for finish.
 func (s *state) leave(g *gang, do func() (queue.Attempt, []*corev1.Pod)) {
 	s.unfinished = append(s.unfinished, remainder{g, do})
 }
 
-// dropUnfinished ends looks at gangs before all their pods have places: the places found so far are of the former cells.
+// dropUnfinished ends looks at gangs before all their pods have places: the places found so far have the former cells.
 func (s *state) dropUnfinished(reason string) {
 	for _, r := range s.unfinished {
 		s.takeBack(r.gang, reason)
@@ -184,7 +185,7 @@ func (s *state) next() (attempt queue.Attempt, pods []*corev1.Pod) {
 	return attempt, pods
 }
 
-// finish does the rest of a look at a gang. attempt is the result so far.
+// finish completes the check of a gang. attempt is the result so far.
 func (b *Store) finish(attempt queue.Attempt) (_ queue.Attempt, pods []*corev1.Pod) {
 	for more := true; more; {
 		more = false
@@ -212,7 +213,7 @@ func (s *state) ended(q *queue.Queue, p *pass) (again bool) {
 	return again || len(p.left) > 0
 }
 
-// reservedFor says that free cells are held for a gang.
+// reservedFor reports that free cells are held for a gang.
 func (s *state) reservedFor(g *queue.Gang) string {
 	return fmt.Sprintf("free cells of virtual cluster %s are reserved for %s, which has waited for more than %s", g.VC, g.Name, shortly(s.reserves))
 }

@@ -20,11 +20,11 @@ type Place struct {
 	Trial bool
 }
 
-// places are those of pods that have a place, or are on trial, and that Kubernetes hasn't bound yet.
+// places are the places of pods that have a place, or are on trial, and that Kubernetes hasn't bound yet.
 type places struct {
 	mu sync.RWMutex
 	of map[types.UID]Place
-	// number is that of the last place.
+	// number is the number of the last place.
 	number uint64
 }
 
@@ -67,8 +67,8 @@ func (p *places) clear() {
 // Place returns the place of a pod; false until it has one. It doesn't wait for a decision.
 func (b *Store) Place(pod types.UID) (Place, bool) { return b.places.get(pod) }
 
-// Permit notes that kube-scheduler can bind a pod. Once it can bind all pods of the gang that have a place, together is true, and
-// pods are those. has is false if the pod has lost its place.
+// Permit notes that kube-scheduler can bind a pod. Once it can bind all placed pods of the gang, together is true, and pods are these pods.
+// has is false if the pod has lost its place.
 func (b *Store) Permit(uid types.UID) (pods []types.UID, together, has bool) {
 	b.locked(func(s *state) {
 		p := s.pods[uid]
@@ -118,7 +118,7 @@ func (b *Store) Withdraw(uid types.UID) {
 	})
 }
 
-// Refuse releases a gang's places because one of its pods can't run on its node, for a reason that the state don't know. The node is
+// Refuse releases a gang's places because one of its pods can't run on its node, for a reason outside of the state. The node is
 // not chosen for the gang for a while.
 func (b *Store) Refuse(uid types.UID, node, reason string) {
 	var pods []types.UID
@@ -171,7 +171,7 @@ func (p *pod) isComing(node string) bool {
 	return p.could == node || p.state == api.Binding && p.node == node
 }
 
-// comes notes that a pod is to run on a node. It drops the pods that are no longer coming there.
+// comes notes that a pod is placed on a node. It drops the pods that are no longer coming there.
 func (s *state) comes(p *pod, node string) {
 	s.coming[node] = append(slices.DeleteFunc(s.coming[node], func(q *pod) bool { return q == p || !q.isComing(node) }), p)
 }

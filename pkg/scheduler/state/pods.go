@@ -61,8 +61,8 @@ func upTo(a, b string) bool {
 // sweepEvery is how often the state is compared with the informer.
 const sweepEvery = 5 * time.Second
 
-// sweep forgets pods whose end the informer didn't report: it may miss a pod that came and went between two lists, but which is in the
-// list that the state was made of. stored returns a pod of the informer, synced is the version up to which it has
+// sweep forgets pods whose end the informer didn't report: it may miss a pod that was created and deleted between two lists, but is in
+// the list from which the state was built. stored returns a pod of the informer, synced is the version up to which it has
 // received events; as it may not have stored all of that yet, a pod must be missing twice.
 func (b *Store) sweep(stored func(key string) *corev1.Pod, synced string) {
 	var pods []*pod
@@ -106,8 +106,8 @@ func (s *state) update(p *pod, obj *corev1.Pod) {
 	}
 }
 
-// hasItsPlace reports whether a pod that is bound to the node of its place has those cells. A former leader may have bound it with others,
-// which Kubernetes carries out only now.
+// hasItsPlace reports whether a pod that is bound to the node of its place has those cells. A former leader may have bound it with
+// others, which takes effect only now.
 func (s *state) hasItsPlace(p *pod) bool {
 	if !Claims(p.object) {
 		return p.object.Annotations[annotation.IsolationKey] == p.bound.Isolation
@@ -158,7 +158,7 @@ func (s *state) markBound(p *pod) {
 		s.todo(task{annotate, p.uid}) // it was downgraded while it was being bound
 	}
 	if p.told != "" {
-		// kube-scheduler reports that a pod is scheduled anyway; we report it only for those with an event that they wait.
+		// kube-scheduler reports that a pod is scheduled anyway; we report it only for pods with an event about waiting.
 		s.tell(p, corev1.EventTypeNormal, api.ReasonBound, fmt.Sprintf("runs on %s with %s", p.node, p.has()))
 	}
 }
@@ -255,7 +255,7 @@ func (s *state) keep(p *pod, why string) {
 	s.block(p)
 }
 
-// kept names the devices that are kept from others.
+// kept names the devices that are withheld from others.
 func kept(indices []int32, all int, node string) string {
 	switch len(indices) {
 	case 0:
@@ -334,7 +334,7 @@ func (s *state) replay(objects []*corev1.Pod) {
 		}
 		order := at.Order
 		if Claims(obj) {
-			at = nil // it is as large as the gang, for each of its pods: it can be read again
+			at = nil // each pod has one as large as the gang: it can be read again
 		}
 		start := obj.CreationTimestamp.Time
 		if obj.Status.StartTime != nil {

@@ -21,8 +21,8 @@ const (
 	evictAgain = time.Minute
 )
 
-// eviction has the victims for a gang that aren't evicted yet. Each reservation has its own eviction: if the gang has lost the reservation,
-// or has another by now, no more pods are evicted.
+// eviction has the victims for a gang that aren't evicted yet. Each reservation has its own eviction: if the gang has lost the
+// reservation or got a different one, no more pods are evicted.
 type eviction struct {
 	by    *gang
 	order uint64 // of the reservation
@@ -52,9 +52,9 @@ func (s *state) preempt(g *gang, ready []*pod) {
 // evictPart evicts the next victims, and reports whether there are more.
 //
 // Between two parts others have the lock, and all may change but this: no other decision is made, since Decide continues with the next
-// gang only after the last part. Pods that have ended are passed over. If the pod that needs the cells was deleted, or another
-// configuration came, the reservation is gone, and the remaining victims stay; so do the evicted ones, unless they have been deleted
-// already (mustGo). A state that is made again has no eviction: its next pass begins again from the start, with a trial.
+// gang only after the last part. Pods that have ended are skipped. If the pod that needs the cells was deleted, or the
+// configuration changed, the reservation no longer exists, and the remaining victims keep running, even the evicted ones that haven't
+// been deleted yet (mustGo). A state that is made again has no eviction: its next pass begins again from the start, with a trial.
 func (s *state) evictPart() (more bool) {
 	e := &s.evicting
 	status, ok := s.core.Brief(e.by.vc, e.by.name)
@@ -81,7 +81,7 @@ func (b *Store) evictRest() {
 	}
 }
 
-// evict records that a victim must go for another pod, and deletes it.
+// evict records that a victim must end for another pod, and deletes it.
 func (s *state) evict(victim, p *pod, preemptor types.UID) {
 	if victim.evicted.IsZero() {
 		s.count.preempt(victim.gang)

@@ -71,7 +71,7 @@ type benchCluster struct {
 	b     *Store
 	clock *clock
 	t     testing.TB
-	gpus  int // of a gang that has to go
+	gpus  int // of a gang that must be evicted
 	tasks []task
 	large []*corev1.Pod
 }
@@ -124,7 +124,7 @@ func (c *benchCluster) gang(name string, priority, pods, gpus int) []*corev1.Pod
 	return out
 }
 
-// uids are those of all pods.
+// uids are the UIDs of all pods.
 func (c *benchCluster) uids() []types.UID { return slices.Collect(maps.Keys(c.b.state.pods)) }
 
 // bound lets the pods run that have a place.

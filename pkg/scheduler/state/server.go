@@ -88,7 +88,7 @@ func (b *Store) reads() http.Handler {
 	return mux
 }
 
-// paths are those of the API, as the answer to "/".
+// paths are the paths of the API, as the answer to "/".
 func paths() []string {
 	return []string{
 		inspectGroups, inspectCluster, inspectPhysical, inspectVirtual,

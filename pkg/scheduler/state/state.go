@@ -24,22 +24,22 @@ import (
 // state is the state of the leader. Its methods are called with the lock of Store.
 type state struct {
 	core  *cell.Scheduler
-	types []cell.Type // of the configuration
+	types []cell.Type // the types of the configuration
 	pods  map[types.UID]*pod
 	gangs map[gangKey]*gang
-	// claims are the places that are on claims: those that existed when the state was made, and those written since.
+	// claims are the places recorded in claims: those that existed when the state was built, and those written since.
 	claims map[types.UID]claim.Place
 	// postponed are gangs that lose their guarantee when another one has passed its trial.
 	postponed map[gangKey]postponed
 	evicting  eviction
-	// unfinished has the parts left of the look at a gang.
+	// unfinished has the remaining parts of the check of a gang.
 	unfinished []remainder
 	left       map[gangKey]place // in the queue, of gangs that lost their pods while they waited
 	nodes      map[string]*node
-	// coming are by node the pods that Beside looks at: all that are to run there, and some that were.
+	// coming has, by node, the pods that Beside checks: all that are to run there, and some that were.
 	coming map[string][]*pod
 	places *places
-	// listed is the resource version of the list that the state was made of: older pods are of a former life.
+	// listed is the resource version of the list from which the state was built: older pods belong to an earlier term.
 	listed string
 	// pruned is when expired places were last forgotten, swept when the state was last compared with the
 	// informer, claimsChecked when they were with the claims, refreshed when all gangs were last searched for without a change.
@@ -53,7 +53,7 @@ type state struct {
 	// continues in the next pass.
 	round  map[turn]uint64
 	goesOn map[turn]bool
-	// whole are the turns of guaranteed gangs that were all looked at since opportunistic ones had theirs.
+	// whole is the number of complete turns of guaranteed gangs since the last turn of opportunistic ones.
 	whole map[turn]bool
 	// seconds is the number of passes in which opportunistic gangs have waited for that.
 	seconds int
@@ -98,34 +98,34 @@ type pod struct {
 	bound   annotation.Bound
 	// retold: since then BindInfoKey, or the details, have changed, too.
 	retold bool
-	// details are the details on its claim beside its node and GPUs, if it expects one.
+	// details are the details on its claim, without its node and GPUs, if it expects one.
 	details []byte
-	// assumed is when it got its place. permitted: kube-scheduler can bind it there. sent: the binding was sent, and its
+	// assumed is when it got its place. permitted: kube-scheduler can bind the pod there. sent: the binding was sent, and its
 	// outcome isn't known.
 	// claimed: its claim is written.
 	assumed                  time.Time
 	permitted, claimed, sent bool
 	// wrote: its claim was written at least once since it got its place.
 	wrote bool
-	// claimError says why its claim couldn't be written.
+	// claimError explains why its claim couldn't be written.
 	claimError string
 	// unbound is how often it, or its gang, had a place in which it wasn't bound; until pause it doesn't get another.
 	unbound int
 	pause   time.Time
-	// trial is the node where kube-scheduler is to find out, since assumed, whether the pod could run there if others ended; could
+	// trial is the node on which kube-scheduler checks, since assumed, whether the pod could run if others ended; could
 	// is the node where kube-scheduler found that it could.
 	trial, could string
-	// told and toldAt are of the last event; evicted is when it was chosen as a victim, preemptor the pod whose node is short
+	// told and toldAt describe the last event; evicted is when it was chosen as a victim, preemptor the pod whose node is short
 	// of other resources than cells, or "" if it is evicted for cells.
 	told      string
 	toldAt    time.Time
 	evicted   time.Time
 	preemptor types.UID
 	by        *gang // the gang that it is to go for
-	// seen is its claim when it was last right; doubted: it was wrong at the last look.
+	// seen is its claim when it was last right; doubted: it was wrong at the last check.
 	seen    *resourceapi.ResourceClaim
 	doubted bool
-	// lost: its claim is gone, or empty, and not written again yet. doubt says why the pod may have other GPUs than those of the claim.
+	// lost: its claim is gone, or empty, and not written again yet. doubt explains why the pod may have other GPUs than those of the claim.
 	lost  bool
 	doubt string
 	// missing: the informer has received all events up to the state that the pod is known from, and doesn't have it.
@@ -142,7 +142,7 @@ type gang struct {
 	downgraded time.Time // zero if it has its guarantee
 	preempted  bool      // one of its pods was evicted
 	queued     time.Time // before it lost all of its pods; zero if it didn't
-	arrived    time.Time // when its last pod came, by our clock
+	arrived    time.Time // when its last pod was created, by our clock
 	// searched is the epoch in which no place was found for it, and attempt the result; 0: it wasn't looked for.
 	searched uint64
 	attempt  queue.Attempt
@@ -150,12 +150,12 @@ type gang struct {
 	claims int
 	// gathered is closed when the claims of all its pods that are to be bound are written; nil while no pod waits for that.
 	gathered chan struct{}
-	// unpermitted is the index of a pod that kube-scheduler can't bind yet, or where to look for one; unwritten is the index of a pod whose
-	// claim isn't written.
+	// unpermitted is the index of a pod that kube-scheduler can't bind yet, or at which to start the search for one; unwritten is the
+	// index of a pod whose claim isn't written.
 	unpermitted, unwritten int
 	// moved is when the claim of one of its pods was last written for the first time, or a pod was last bound.
 	moved time.Time
-	// refused are nodes that one of its pods couldn't run on, and until when that holds.
+	// refused are nodes on which one of its pods couldn't run, with the time until which that is valid.
 	refused map[string]time.Time
 	// refusal names the last of them, and the reason.
 	refusal string
@@ -277,7 +277,7 @@ func (s *state) remove(p *pod) {
 // keepPlace notes the place in the queue of a gang that loses its last pod before it ran.
 func (s *state) keepPlace(p *pod) {
 	now := s.now()
-	if now.Sub(s.pruned) > time.Minute { // many gangs may go at a time
+	if now.Sub(s.pruned) > time.Minute { // many gangs may be evicted at a time
 		maps.DeleteFunc(s.left, func(_ gangKey, was place) bool { return now.Sub(was.lost) > placeKept })
 		s.pruned = now
 	}
@@ -356,7 +356,7 @@ func (s *state) apply(downgrades []cell.Downgrade) {
 		if _, postponed := s.postponed[key]; postponed {
 			delete(s.postponed, key)
 			if d.Restored {
-				continue // its loss of the guarantee was never reported
+				continue // the loss of its guarantee was never reported
 			}
 		}
 		reason, text := api.ReasonDowngraded, "the gang keeps running without its guarantee: "+d.Reason
@@ -403,7 +403,7 @@ func (p *pod) retell(at *cell.Placement) {
 	}
 }
 
-// postpone is apply for a gang that is on trial: other gangs get the event that their guarantee is gone only when it could run.
+// postpone is apply for a gang that is on trial: other gangs get the event about their lost guarantee only when it could run.
 func (s *state) postpone(g *gang, downgrades []cell.Downgrade) {
 	for i := range downgrades {
 		d := downgrades[i]
@@ -444,7 +444,7 @@ func (s *state) tell(p *pod, kind, reason, text string) {
 	s.say(p.object, kind, reason, text)
 }
 
-// quiet is for how long a waiting pod doesn't get another event with a new reason: numbers in it change all the time.
+// quiet is how long a waiting pod gets no further event with a new reason: the numbers in it change all the time.
 const quiet = 30 * time.Second
 
 func podKey(obj *corev1.Pod) string { return obj.Namespace + "/" + obj.Name }

@@ -32,9 +32,9 @@ type Options struct {
 	Namespace string
 	// ConfigMap and ConfigKey name the configuration, HiveD's YAML.
 	ConfigMap, ConfigKey string
-	// Claims: the cluster has claims, which kube-scheduler follows, too.
+	// Claims means that the cluster has claims, which kube-scheduler also follows.
 	Claims bool
-	// Election is that of kube-scheduler; nil if there is only one replica.
+	// Election is the election of kube-scheduler; nil if there is only one replica.
 	Election *Election
 	// AccessFile has the password that opens /metrics, TokenFile the token that opens the read-only API.
 	// Empty: everyone may read them.
@@ -46,8 +46,8 @@ type Options struct {
 	ReservationAfter time.Duration
 }
 
-// Store are the scheduler's state of pods, gangs and cells. Run makes them follow the cluster and decide while this
-// replica leads, API is their handler for people. The methods of place.go are for the plugin.
+// Store are the scheduler's state of pods, gangs and cells. Run makes it follow the cluster and decide while this replica is the
+// leader; API is its handler for people. The methods of place.go are for the plugin.
 type Store struct {
 	client kubernetes.Interface
 	opts   Options
@@ -111,7 +111,7 @@ func New(client kubernetes.Interface, shared informers.SharedInformerFactory, ku
 func (b *Store) Serve(names []string) { b.served = names }
 
 const (
-	// electionPoll is how often a replica looks whether it leads.
+	// electionPoll is how often a replica checks whether it is the leader.
 	electionPoll = 100 * time.Millisecond
 	// lookAnyway is how often gangs are tried without a change: some wait for a time.
 	lookAnyway = time.Second
@@ -170,7 +170,7 @@ func (b *Store) turn(ctx context.Context) time.Duration {
 	return min(100*time.Millisecond, 2*time.Millisecond+3*time.Since(start))
 }
 
-// Lead rebuilds the state if this replica has come to lead.
+// Lead rebuilds the state if this replica has become the leader.
 func (b *Store) Lead(ctx context.Context) error {
 	b.mu.Lock()
 	done, config := b.state != nil, b.active
@@ -188,7 +188,7 @@ func (b *Store) Lead(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// After the pods: the claim of one that is bound was written before.
+	// Claims are listed after the pods: the claim of a bound pod was written before the binding.
 	claims, err := b.listClaims(ctx, pods)
 	if err != nil {
 		return err
@@ -221,7 +221,7 @@ func (b *Store) rebuild(pods []*corev1.Pod, version string, claims map[types.UID
 	return resumed, nil
 }
 
-// catchUp applies the informer's events that came while pods were listed: the state had no state then, and the informer doesn't repeat
+// catchUp applies the informer's events that arrived while pods were listed: the state was empty then, and the informer doesn't repeat
 // them. Pods that went in that time are left to sweep.
 func (b *Store) catchUp(s *state) {
 	for _, obj := range b.pods.GetStore().List() {
@@ -231,7 +231,7 @@ func (b *Store) catchUp(s *state) {
 	}
 }
 
-// listPods asks for all pods as they are now; the informer may be behind. version is the resource version of the answer.
+// listPods asks for all pods in their current state; the informer may be behind. version is the resource version of the answer.
 func (b *Store) listPods(ctx context.Context) (out []*corev1.Pod, version string, err error) {
 	options := metav1.ListOptions{Limit: 1000}
 	for {
@@ -273,7 +273,7 @@ func (b *Store) syncNodes(s *state) {
 	}
 }
 
-// recovered ends a decision that panicked. The state may be wrong then, so that it is rebuilt before the next decision.
+// recovered cleans up after a decision that panicked. The state may be wrong in this case, so it is rebuilt before the next decision.
 func (b *Store) recovered() {
 	r := recover()
 	if r == nil {
@@ -283,7 +283,7 @@ func (b *Store) recovered() {
 	b.count.bugs.Inc()
 	if b.state != nil {
 		for _, g := range b.state.gangs {
-			g.ungather() // they find that they have no place
+			g.ungather() // their next check finds that they have no place
 		}
 	}
 	b.state = nil
@@ -339,7 +339,7 @@ func inParts[T any](b *Store, all []T, f func(*state, T)) (leading bool) {
 	return leading
 }
 
-// signal says that something may have let a gang start.
+// signal notes a change after which a gang may be able to start.
 func (b *Store) signal() {
 	select {
 	case b.changed <- struct{}{}:

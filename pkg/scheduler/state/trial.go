@@ -11,13 +11,13 @@ import (
 )
 
 // A gang that is to get cells of others may be one that its nodes can't run for another reason: its volume is missing, or a port
-// is taken. Only kube-scheduler knows, so it is asked before the others stop. Until it answers, the cells are reserved.
+// is taken. Only kube-scheduler knows, so it must confirm the node before the others stop. Until it answers, the cells are reserved.
 
 // mostTrialPause is the longest pause between two nodes on which a gang is tried.
 const mostTrialPause = 10 * time.Second
 
-// tryOut asks kube-scheduler whether pods can run where the gang is to run after others have ended. pods are those that
-// it is to look at now; could reports that all of them fit.
+// tryOut asks kube-scheduler whether pods can run on the gang's nodes after others have ended. pods are the pods to check now; could
+// reports that all of them fit.
 func (s *state) tryOut(ready []*pod, at *cell.Placement) (pods []*corev1.Pod, could bool) {
 	could = true
 	left := map[int][]string{} // nodes by set
@@ -38,14 +38,14 @@ func (s *state) tryOut(ready []*pod, at *cell.Placement) (pods []*corev1.Pod, co
 		}
 		p.trial, p.could, p.assumed = node, "", s.now()
 		s.places.set(p.uid, node, true)
-		// Without an event: it is decided in a moment.
+		// There is no event, because the decision follows in a moment.
 		p.state, p.reason = api.Waiting, "kube-scheduler is checking whether it can run on "+node+" before others end there"
 		pods = append(pods, p.object)
 	}
 	return pods, could
 }
 
-// forgetTrial is for a pod whose gang has lost its reservation: kube-scheduler's result, former or yet to come, no longer applies.
+// forgetTrial is for a pod whose gang has lost its reservation: kube-scheduler's result, past or future, no longer applies.
 func (s *state) forgetTrial(p *pod) {
 	if p.trial != "" {
 		s.places.remove(p.uid)
@@ -80,7 +80,7 @@ func (s *state) tried(p *pod, could bool, reason string) {
 			p.gang.refused[other] = last
 		}
 	}
-	// No pods have been evicted for it. It tries another node soon, but not all of them at once, and before it may try the first again.
+	// No pods have been evicted for it. It tries another node soon, but not all nodes at once, and only then the first one again.
 	p.gang.calm = s.now().Add(min(time.Second<<min(p.gang.refusals, 10), mostTrialPause, refused*5/6))
 	s.endTrial(p.gang, cantRun(p, node, reason))
 }

@@ -53,8 +53,8 @@ func (b *Store) validateNext(ctx context.Context, text string) (*api.Validation,
 	return b.validate(text)
 }
 
-// validate returns the effects of a configuration, and changes nothing. Decisions wait only while gangs are
-// taken over: cells are built before.
+// validate returns the effects of a configuration, and changes nothing. Decisions wait only while gangs are taken over: cells are
+// built earlier.
 func (b *Store) validate(text string) (*api.Validation, error) {
 	b.mu.Lock()
 	active := b.active
@@ -205,7 +205,7 @@ func (s *state) orphans(now, next cell.Config, told []api.Change) []api.Change {
 	return out
 }
 
-// refusal says why both requests of a waiting pod would be refused, "" if either could be met.
+// refusal explains why both requests of a waiting pod would be refused, "" if either could be met.
 func refusal(core *cell.Scheduler, p *pod) (text string) {
 	for _, r := range []*cell.Request{p.request, alternative(core, p)} {
 		if r == nil {

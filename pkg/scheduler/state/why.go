@@ -75,7 +75,8 @@ func (s *state) why(g *gang) api.Why {
 	return out
 }
 
-// explain says why a gang has no place by its preferred request and by its alternative. A request that would be refused is left out.
+// explain returns the reasons for which a gang has no place by its preferred request and by its alternative. A request that would be
+// refused is left out.
 func (s *state) explain(g *gang) (explanation, alternative *cell.Explanation) {
 	p := g.first()
 	limited := s.keptFromSome(s.nodesFor(g, g.ready(p.class)))

@@ -141,7 +141,7 @@ func (b *Store) subject(t task) (obj *corev1.Pod, annotations map[string]string)
 	return p.object, annotations
 }
 
-// preemptor names the gang for which a pod has to go.
+// preemptor names the gang for which a pod must be evicted.
 func (b *Store) preemptor(uid types.UID) string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -229,7 +229,7 @@ func (w *work) patch(ctx context.Context, obj *corev1.Pod, annotations map[strin
 		_, err = w.b.client.CoreV1().Pods(obj.Namespace).Patch(ctx, obj.Name, types.MergePatchType, patch, metav1.PatchOptions{})
 	}
 	if claimed && apierrors.IsConflict(err) {
-		return err // another client wrote it at the same time, or it was replaced: the next try finds out
+		return err // another client changed it at the same time, or it was replaced: the next attempt detects that
 	}
 	if err != nil {
 		return ignoreGone(fmt.Errorf("write the place of %s: %w", podKey(obj), err))
@@ -245,7 +245,7 @@ func ignoreGone(err error) error {
 	return err
 }
 
-// ask finds out the outcome of a binding whose answer was lost. It was sent longer ago than any request takes.
+// ask determines the outcome of a binding whose response was lost. Any request takes less time than has passed since then.
 func (b *Store) ask(ctx context.Context, uid types.UID) error {
 	var obj *corev1.Pod
 	var assumed time.Time

@@ -33,7 +33,7 @@ func (o *ChangeSet) Names() []string {
 // Outcome is the effect of a change set.
 type Outcome struct {
 	DryRun bool `json:"dryRun"`
-	// Changed reports whether the configuration says something else now, or would.
+	// Changed reports whether the configuration has changed, or would change.
 	Changed bool `json:"changed"`
 	// Pending reports whether it doesn't, and the scheduler doesn't have it yet.
 	Pending bool `json:"pending,omitempty"`
@@ -46,12 +46,12 @@ type Outcome struct {
 	Base       int    `json:"base"`
 	Revision   int    `json:"revision,omitempty"`
 	Generation int64  `json:"generation,omitempty"`
-	// Note says why the effect on gangs isn't known.
+	// Note explains why the effect on gangs isn't known.
 	Note string `json:"note,omitempty"`
 	// Problem is the scheduler's problem with the configuration before the change.
 	Problem string          `json:"problem,omitempty"`
 	Effect  *api.Validation `json:"effect,omitempty"`
-	// Refused and Remedy say why the change needs force.
+	// Refused and Remedy explain why the change needs force.
 	Refused  string              `json:"refused,omitempty"`
 	Remedy   string              `json:"remedy,omitempty"`
 	Diff     string              `json:"diff,omitempty"`

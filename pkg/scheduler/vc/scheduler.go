@@ -52,7 +52,8 @@ type Scheduler struct {
 // NewScheduler returns a Scheduler. It doesn't send a request yet.
 func NewScheduler(client kubernetes.Interface) *Scheduler { return &Scheduler{client: client} }
 
-// NewSchedulerAt returns a Scheduler that is asked at a URL, such as that of its Service inside the cluster, or through the API server if at is "".
+// NewSchedulerAt returns a Scheduler that is reached at a URL, such as that of its Service inside the cluster, or through the API
+// server if at is "".
 func NewSchedulerAt(client kubernetes.Interface, at string) (*Scheduler, error) {
 	s := NewScheduler(client)
 	if at == "" {
@@ -94,7 +95,7 @@ func (s *Scheduler) known(ctx context.Context, refused string) string {
 // readAgain is the time for which a refused token is not read again.
 const readAgain = 5 * time.Second
 
-// VirtualClusters returns the resources and use of all virtual clusters.
+// VirtualClusters returns the resources and usage of all virtual clusters.
 func (s *Scheduler) VirtualClusters(ctx context.Context) (*api.VirtualClusters, error) {
 	out := &api.VirtualClusters{}
 	return out, s.ask(ctx, s.request(http.MethodGet, api.PathVirtualClusters), "", out)
@@ -217,8 +218,8 @@ func said(body []byte) string {
 	return strings.TrimPrefix(text, "hivedscheduler: Platform Error: ")
 }
 
-// Await waits until the scheduler works with changes of virtual clusters, and returns its answer to ask, whose errors it ignores until ctx ends. problem
-// is the scheduler's problem with the configuration before the change.
+// Await waits until the scheduler uses changes of virtual clusters, and returns the result of ask, whose errors it ignores until ctx
+// ends. problem is the scheduler's problem with the configuration before the change.
 func Await(ctx context.Context, ask func(context.Context) (*api.VirtualClusters, error), changes []api.ChangedVirtualCluster, problem string, every time.Duration) (*api.VirtualClusters, error) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
@@ -240,7 +241,7 @@ func Await(ctx context.Context, ask func(context.Context) (*api.VirtualClusters,
 	}
 }
 
-// made reports whether virtual clusters are as changes leave them.
+// made reports whether virtual clusters have the result of changes.
 func made(changes []api.ChangedVirtualCluster, now []api.VirtualCluster) bool {
 	for i := range changes {
 		c := &changes[i]

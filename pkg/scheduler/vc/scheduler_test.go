@@ -134,7 +134,7 @@ func TestASchedulerThatDoesntAnswerSaysWhy(t *testing.T) {
 	}{
 		"none is installed":   {404, status(404, "NotFound"), false, "the scheduler doesn't answer: it isn't installed"},
 		"no pod is ready":     {503, status(503, "ServiceUnavailable"), false, "the scheduler doesn't answer: none of its pods is ready"},
-		"none leads":          {503, "hivedscheduler: Platform Error: this replica doesn't lead", false, "the scheduler doesn't answer: this replica doesn't lead"},
+		"none leads":          {503, "hivedscheduler: Platform Error: this replica isn't the leader", false, "the scheduler doesn't answer: this replica isn't the leader"},
 		"a wrong question":    {400, "hivedscheduler: User Error: no such virtual cluster", true, "ask the scheduler: no such virtual cluster"},
 		"it has no such path": {404, "404", true, "ask the scheduler: 404"},
 		"not allowed":         {403, status(403, "Forbidden"), true, "ask the scheduler: said by the API server"},
@@ -179,7 +179,7 @@ func TestAChangeIsInUseOnceTheSchedulerSaysSo(t *testing.T) {
 		case 1:
 			write(t, w, 200, api.VirtualClusters{Generation: 1, Items: Configured(configuration(1))})
 		case 2: // another replica takes over
-			write(t, w, 503, "hivedscheduler: Platform Error: this replica doesn't lead")
+			write(t, w, 503, "hivedscheduler: Platform Error: this replica isn't the leader")
 		default:
 			write(t, w, 200, api.VirtualClusters{Generation: 1, Items: Configured(configuration(2))})
 		}

@@ -156,7 +156,7 @@ func (s *settlement) giver(h *hardware, cellType string, anyone bool) (string, e
 	return "", &OwnersError{CellType: cellType, Owners: owners, shares: shares}
 }
 
-// OwnersError says that one of several virtual clusters has to give up cells. Callers add how a person chooses it.
+// OwnersError means that one of several virtual clusters has to give up cells. Callers add how a person chooses it.
 type OwnersError struct {
 	CellType string
 	Owners   []string

@@ -7,10 +7,10 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/cell"
 )
 
-// hardware knows the nesting of cells: for each type at the top, the types from it down to the GPU.
+// hardware has the nesting of cells: for each type at the top, the types from it down to the GPU.
 type hardware struct {
 	chains   [][]string
-	children map[string]int // of a cell of a type
+	children map[string]int // the children of a cell of a type
 }
 
 // hardwareOf leaves out malformed parts: the check of the configuration reports them.
@@ -105,7 +105,7 @@ func (h *hardware) provide(d *Definition, cellType string, n int) bool {
 	return true
 }
 
-// ends are the first and the last component of a path of types, which are those that count.
+// ends are the first and the last component of a path of types, which are the relevant ones.
 func ends(cellType string) (first, last string) {
 	first, _, _ = strings.Cut(cellType, ".")
 	return first, cellType[strings.LastIndex(cellType, ".")+1:]

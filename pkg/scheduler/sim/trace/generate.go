@@ -46,7 +46,7 @@ func Generate(gpus int, seed uint64) (*Trace, error) {
 	return &Trace{Config: c.config(), YAML: c.yaml(), Jobs: makeJobs(r, c, s.jobs)}, nil
 }
 
-// The sizes of jobs in GPUs and the share of each.
+// The sizes of jobs in GPUs, with the share of each.
 var (
 	jobSizes = []int{1, 2, 4, 8, 16, 32, 64}
 	jobShare = []float64{0.40, 0.14, 0.14, 0.18, 0.07, 0.045, 0.025}
@@ -60,8 +60,7 @@ func makeJobs(r *random, c cluster, n int) []Job {
 		v := c.draw(int(r.uniform() * float64(c.gpus)))
 		j := &jobs[i]
 		j.ID, j.VC, j.Priority = i, v.name, drawPriority(r.uniform())
-		// Opportunistic jobs may have a quarter of the cluster, guaranteed ones half of the whole
-		// nodes of their virtual cluster.
+		// Opportunistic jobs may use a quarter of the cluster, guaranteed ones half of the whole nodes of their virtual cluster.
 		limit := c.gpus / 4
 		if j.Priority >= 0 {
 			limit = max(4, (v.racks*c.rackNodes+v.nodes)*gpusPerNode/2)

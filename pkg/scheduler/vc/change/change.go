@@ -1,6 +1,7 @@
 // Package change changes virtual clusters: in the configuration that a cluster stores, whose secrets it doesn't read, and in the running
 // scheduler.
-// In: an order, and the connection to a cluster. Out: its effect, and a new revision of the configuration that the scheduler loads.
+// In: a request for a change, and the connection to a cluster. Out: its effect, and a new revision of the configuration that the
+// scheduler loads.
 package change
 
 import (
@@ -35,7 +36,7 @@ type Changer struct {
 	Scheduler *vc.Scheduler
 }
 
-// InvalidError is the error for an order that can't be carried out as it is.
+// InvalidError is the error for an invalid change.
 type InvalidError struct{ Err error }
 
 func (e *InvalidError) Error() string { return e.Err.Error() }
@@ -154,7 +155,7 @@ func amend(held *store.Store, p *store.Public, requests []vc.Request) (*store.Dr
 	return draft, part, err
 }
 
-// unfinished returns the requests without deletions that the configuration has, and the scheduler doesn't have yet.
+// unfinished returns the requests, except deletions, that are in the configuration but not yet in the scheduler.
 func unfinished(requests []vc.Request, p *store.Public, read *corev1.ConfigMap) []vc.Request {
 	have, err := vc.Read(p.Files[config.ServicesFile])
 	if err != nil || read == nil {

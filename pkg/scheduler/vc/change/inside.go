@@ -100,7 +100,7 @@ const remedyInside = "stop them (paictl job stop), or submit them to another vir
 // maxJobsNamed is how many jobs a refusal names.
 const maxJobsNamed = 8
 
-// refusal says why a change would leave jobs without a virtual cluster; "" if it doesn't.
+// refusal explains why a change would leave jobs without a virtual cluster; "" if it doesn't.
 func (in inside) refusal() string {
 	var parts []string
 	for _, vc := range slices.Sorted(maps.Keys(in)) {
