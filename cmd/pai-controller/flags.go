@@ -61,7 +61,7 @@ func parse(args []string, out io.Writer) (*options, error) {
 	fs.Int64Var(&o.userBytes, "code-bytes-per-user", 2<<30, "maximum size of the code of one user; 0 means no limit")
 	fs.Int64Var(&o.codeBytes, "code-bytes", 10<<30, "maximum size of the code of all jobs together; 0 means no limit")
 	fs.BoolVar(&o.claims, "claims", false, "give tasks their GPUs by claims, which the agents of the machines serve")
-	fs.StringVar(&o.delivery, "runtime-delivery", string(controller.DeliverAuto), "how the runtime comes into pods: image-volume, init-container, or auto: the first where all machines can")
+	fs.StringVar(&o.delivery, "runtime-delivery", string(controller.DeliverAuto), "how the runtime is delivered to pods: image-volume, init-container, or auto: the first where all machines can")
 	fs.BoolVar(&o.debug, "debug", false, "log each decision")
 	if err := fs.Parse(args); err != nil {
 		return nil, err
@@ -93,7 +93,7 @@ func (o *options) complete() error {
 		return fmt.Errorf("--workers %d and --qps %g must be above 0", o.workers, o.qps)
 	}
 	if o.logBytes == 0 {
-		o.logBytes = -1 // no output, as requested
+		o.logBytes = -1 // no output was requested
 	}
 	if o.identity != "" {
 		return nil
@@ -114,7 +114,7 @@ func (o *options) config() (*rest.Config, error) {
 	return clientcmd.BuildConfigFromFlags("", o.kubeconfig)
 }
 
-// archive returns the options of the archive. The DSN contains a password, so it comes in a file.
+// archive returns the options of the archive. The DSN contains a password, so it is read from a file.
 func (o *options) archive() (archive.Options, error) {
 	if o.dsnFile == "" {
 		return archive.Options{Path: o.database, CodeLimit: o.codeBytes, CodeLimitPerUser: o.userBytes}, nil

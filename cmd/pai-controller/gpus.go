@@ -30,9 +30,9 @@ const (
 	measuredBytes = 4 << 20
 )
 
-// gpus asks what measures the GPUs of a machine: paictl's agent, or NVIDIA's dcgm-exporter.
+// gpus reads the figures of a machine's GPUs: paictl's agent, or NVIDIA's dcgm-exporter.
 type gpus struct {
-	pods       typed.PodInterface // of the platform's namespace
+	pods       typed.PodInterface // the pods of the platform's namespace
 	accessFile string             // with the password of their metrics, or empty
 	http       *http.Client
 }
@@ -62,7 +62,7 @@ func (g *gpus) Of(ctx context.Context, node string) ([]api.GPU, error) {
 	if err != nil {
 		return nil, fmt.Errorf("ask what measures the GPUs of %s: %w", node, err)
 	}
-	defer func() { _ = resp.Body.Close() }() // it was only read
+	defer func() { _ = resp.Body.Close() }() // opened for reading only
 	if resp.StatusCode != http.StatusOK {
 		return nil, fmt.Errorf("ask what measures the GPUs of %s: it answers %s", node, resp.Status)
 	}
@@ -105,7 +105,7 @@ func readGPUs(r io.Reader) ([]api.GPU, error) {
 			continue
 		}
 		v, err := strconv.ParseFloat(m[3], 64)
-		if err != nil || math.IsNaN(v) || math.IsInf(v, 0) { // no JSON holds them
+		if err != nil || math.IsNaN(v) || math.IsInf(v, 0) { // JSON can't hold them
 			continue
 		}
 		l := map[string]string{}

@@ -56,7 +56,7 @@ const (
 )
 
 var (
-	// The label pod would give way to that of the controller's own pod.
+	// The label pod would be overridden by that of the controller's own pod.
 	descTaskGPUs = prometheus.NewDesc("pai_task_gpus", "GPUs that a task holds.", []string{"task_pod", "job_name", "user", "vc", "type", "opportunistic"}, nil)
 	descGPUTime  = prometheus.NewDesc("pai_gpu_seconds_total", "GPU time since midnight, UTC: eight GPUs held for a minute are 480 seconds.", []string{"user", "vc", "type", "opportunistic"}, nil)
 )
@@ -92,7 +92,7 @@ func (u *usage) Collect(out chan<- prometheus.Metric) {
 	for i := range u.holds {
 		h := &u.holds[i]
 		if pods[h.Pod] {
-			continue // one that was deleted by force; another one took its name
+			continue // one that was deleted by force; another pod has its name now
 		}
 		pods[h.Pod] = true
 		out <- prometheus.MustNewConstMetric(descTaskGPUs, prometheus.GaugeValue, float64(h.GPUs), h.Pod, h.Job, h.User, h.VirtualCluster, h.Type, strconv.FormatBool(h.Opportunistic))

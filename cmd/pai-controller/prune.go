@@ -30,7 +30,7 @@ func prune(ctx context.Context, o *options, config *rest.Config, store archive.S
 	}
 	tick := time.NewTicker(pruneInterval)
 	defer tick.Stop()
-	soon := time.After(copyDelay) // one that is started often copies, too
+	soon := time.After(copyDelay) // a controller that is started often copies as well
 	for {
 		select {
 		case <-ctx.Done():

@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// askAgain is how long after a failure the API server is asked again, and sayAgain is how often that is logged.
+	// askAgain is the pause after a failed request to the API server, and sayAgain is how often that is logged.
 	askAgain = 2 * time.Second
 	sayAgain = time.Minute
 	// askTime bounds one request: a server that is gone may never answer.
@@ -24,7 +24,7 @@ func readTokens(ctx context.Context, log *slog.Logger, tokens []*token) {
 	}
 }
 
-// untilDone asks the API server until it answers, or ctx ends.
+// untilDone retries a request until the API server answers, or ctx ends.
 func untilDone(ctx context.Context, log *slog.Logger, ask func(context.Context) error) {
 	said, at := "", time.Time{}
 	tick := time.NewTicker(askAgain)

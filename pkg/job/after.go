@@ -42,7 +42,7 @@ func (c *Client) after(ctx context.Context, o *render.Objects, opts SubmitOption
 	}
 	text, err := json.Marshal(found)
 	if err != nil {
-		return fmt.Errorf("write which jobs must end first: %w", err)
+		return fmt.Errorf("record which jobs must end first: %w", err)
 	}
 	metav1.SetMetaDataAnnotation(&o.Framework.ObjectMeta, v1.AnnotationAfter, string(text))
 	return nil
@@ -84,7 +84,7 @@ func sameAfter(a, b *v1.Framework) bool {
 	return slices.Equal(names(a), names(b))
 }
 
-// renewAfter finds the jobs again that a job waits for which is made once more: theirs may be others by now.
+// renewAfter looks up again the jobs that a recreated job waits for: their UIDs may have changed.
 func (c *Client) renewAfter(ctx context.Context, f *v1.Framework, maySee func(*Job) error) error {
 	all, err := f.After()
 	if err != nil || len(all) == 0 {

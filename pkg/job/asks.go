@@ -18,7 +18,7 @@ func AsksText(a schedulerapi.Asks) string {
 	return HostText(a.MilliCPU, a.MemoryMB)
 }
 
-// ShareText says how many GPUs tasks occupy that they can't see, and why. It is "" if tasks don't occupy such GPUs.
+// ShareText explains how many GPUs tasks occupy without seeing them, and why. It is "" if tasks don't occupy such GPUs.
 func ShareText(a schedulerapi.Asks) string {
 	if a.ShareOfGPUs == 0 {
 		return ""
@@ -30,7 +30,7 @@ func ShareText(a schedulerapi.Asks) string {
 	return text
 }
 
-// CPUCellsText says how many CPU cells tasks take, and what they take if none are free.
+// CPUCellsText explains how many CPU cells tasks take, and what they take if no cell is free.
 func CPUCellsText(n int, a schedulerapi.Asks) string {
 	text := plural.Of(n, "CPU cell")
 	if a.OrShareOfGPUs > 0 {
@@ -39,7 +39,7 @@ func CPUCellsText(n int, a schedulerapi.Asks) string {
 	return text
 }
 
-// TakesText says that a job gets more GPUs than it requests. Otherwise it returns "".
+// TakesText is a message for a job that gets more GPUs than it requests; "" for others.
 func TakesText(j *api.Job) string {
 	if j.Taken() <= j.GPUs {
 		return ""

@@ -44,7 +44,7 @@ type operation struct {
 	Value any    `json:"value"`
 }
 
-// ScaleOptions say how a job is scaled.
+// ScaleOptions specify how a job is scaled.
 type ScaleOptions struct {
 	// Allow, if not nil, returns an error if the job may no longer use something. Then it may not grow.
 	Allow func(Use) error
@@ -54,14 +54,14 @@ type ScaleOptions struct {
 	Facts func(context.Context) (*Facts, error)
 }
 
-// Scaled is the result of Scale: how many tasks the role had, and warnings about the tasks that it gets.
+// Scaled is the result of Scale: the former number of tasks of the role, and warnings about the new ones.
 type Scaled struct {
 	Before   int
 	Findings strictyaml.Findings
 }
 
-// Scale changes how many tasks a role has, while the job runs. Tasks of a gang know each other from the start, so that only jobs without one
-// can be scaled.
+// Scale changes the number of tasks of a role while the job runs. Tasks of a gang know each other from the start, so that only jobs
+// without one can be scaled.
 func (c *Client) Scale(ctx context.Context, j *Job, role string, tasks int, o ScaleOptions) (out Scaled, err error) {
 	out.Before, err = c.scale(ctx, j, role, tasks, o, &out.Findings)
 	return out, err
@@ -108,12 +108,12 @@ func (c *Client) scale(ctx context.Context, j *Job, role string, tasks int, o Sc
 	}
 	gpus, taken, err := c.resize(ctx, f, r.Name, tasks)
 	if err != nil {
-		return before, c.Explain(fmt.Errorf("tell new tasks of %s how many there are: %w", j.Title(), err))
+		return before, c.Explain(fmt.Errorf("publish the number of tasks of %s: %w", j.Title(), err))
 	}
 	path := fmt.Sprintf("/spec/taskRoles/%d/", at)
 	patch := []operation{{"test", path + "name", r.Name}, {"test", path + "taskNumber", before}, {"replace", path + "taskNumber", tasks}}
 	if int(r.FrameworkAttemptCompletionPolicy.MinSucceededTaskCount) == before {
-		// It meant all of them.
+		// It referred to all of them.
 		patch = append(patch, operation{"replace", path + "frameworkAttemptCompletionPolicy/minSucceededTaskCount", tasks})
 	}
 	if gpus >= 0 {

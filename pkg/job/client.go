@@ -35,7 +35,7 @@ type Client struct {
 	Frameworks *Frameworks
 	History    *History
 	Scheduler  *vc.Scheduler
-	// Namespace is that of the jobs.
+	// Namespace is the namespace of the jobs.
 	Namespace string
 	// Now is the clock; tests replace it.
 	Now func() time.Time
@@ -52,17 +52,17 @@ func Open(o kube.Options) (*Client, error) {
 	return New(c)
 }
 
-// Options say how to reach the platform's own programs. An empty URL means through the API server, as from outside of the cluster.
+// Options specify how to reach the platform's own programs. An empty URL means through the API server, as from outside of the cluster.
 // Otherwise it is the URL of the program's Service, as pods reach it.
 type Options struct {
-	HistoryURL   string // of the job controller: http://job-controller.pai-system:9097
+	HistoryURL   string // the URL of the job controller: http://job-controller.pai-system:9097
 	SchedulerURL string // http://scheduler.pai-system:9096
 }
 
 // New makes a client of a connection.
 func New(c *kube.Cluster) (*Client, error) { return NewAt(c, Options{}) }
 
-// NewAt makes one that asks the platform's own programs elsewhere.
+// NewAt returns a client that reaches the platform's own programs at other addresses.
 func NewAt(c *kube.Cluster, o Options) (*Client, error) {
 	f, err := NewFrameworks(c.Config, kube.JobNamespace)
 	if err != nil {
@@ -119,7 +119,7 @@ func (c *Client) find(ctx context.Context, user, name, object string) (*Job, err
 // fewChunks is the largest number of ConfigMaps of tasks that are read one by one, as fewPods is for pods.
 const fewChunks = 16
 
-// chunks reads the ConfigMaps with the tasks of a large job, as many as exist.
+// chunks reads the existing ConfigMaps with the tasks of a large job.
 func (c *Client) chunks(ctx context.Context, j *Job) ([]*corev1.ConfigMap, error) {
 	all := c.Client.CoreV1().ConfigMaps(c.Namespace)
 	if n := j.framework.Status.AttemptStatus.TaskChunks; n <= fewChunks {
@@ -140,7 +140,7 @@ func (c *Client) chunks(ctx context.Context, j *Job) ([]*corev1.ConfigMap, error
 	return chunks, nil
 }
 
-// those reads objects by their names. It leaves out objects that don't exist.
+// those reads objects by name. It leaves out objects that don't exist.
 func those[T any](ctx context.Context, names []string, get func(context.Context, string, metav1.GetOptions) (*T, error)) ([]*T, error) {
 	found := make([]*T, len(names))
 	g, ctx := errgroup.WithContext(ctx)
@@ -161,7 +161,7 @@ func those[T any](ctx context.Context, names []string, get func(context.Context,
 	return slices.DeleteFunc(found, func(one *T) bool { return one == nil }), err
 }
 
-// brief asks the API, then the history. A job that neither has comes with a NotFoundError. Of a large
+// brief searches the API, then the history. A job that neither has is a NotFoundError. Of a large
 // one that is live it leaves out the tasks.
 func (c *Client) brief(ctx context.Context, user, name, object string) (*Job, error) {
 	j := &Job{User: user, Name: name, Object: object}

@@ -22,19 +22,19 @@ type Detail struct {
 	// Message is the controller's message, if it adds something to the state.
 	Message string `json:"message,omitempty"`
 	Roles   []Role `json:"roles"`
-	// Tasks are those of the latest attempt.
+	// Tasks are the tasks of the latest attempt.
 	Tasks []Task `json:"taskList"`
 	// Attempts are all that are known, latest first.
 	Attempts []api.Attempt `json:"attempts"`
 	// After are the jobs that it starts after.
 	After []v1.After `json:"after,omitempty"`
-	// AvoidedNodes are those that failed the job; Avoids says which of them its pods stay away from.
+	// AvoidedNodes are those that failed the job; Avoids names the ones that its pods avoid.
 	AvoidedNodes []v1.AvoidedNode `json:"avoidedNodes,omitempty"`
 	// ClonedFrom is the job that this one was cloned from. Its fields are empty if the reader doesn't see that job.
 	ClonedFrom *v1.ClonedFrom `json:"clonedFrom,omitempty"`
 	// Config is the job file, secrets masked.
 	Config string `json:"config,omitempty"`
-	// Note says what could not be asked.
+	// Note names the sources that could not be queried.
 	Note string `json:"note,omitempty"`
 
 	begun, total int // tasks; see Progress
@@ -134,7 +134,7 @@ func (c *Client) Detail(ctx context.Context, j *Job) (*Detail, error) {
 	if err := g.Wait(); err != nil {
 		return nil, err
 	}
-	d := liveDetail(j, append([]corev1.Pod{}, pods...), queue) // without a scheduler that answers it waits in no queue
+	d := liveDetail(j, append([]corev1.Pod{}, pods...), queue) // without an answer of the scheduler, the job waits in no queue
 	d.queueErr, d.historyErr = queueErr, pastErr
 	if past != nil {
 		for i := range past.Attempts {
@@ -170,7 +170,7 @@ func archivedDetail(j *Job) *Detail {
 	return d
 }
 
-// EndPhase is how something ended that ended with a code.
+// EndPhase is the phase of something that ended with a code.
 func EndPhase(code int32) Phase {
 	switch code {
 	case 0:
@@ -198,7 +198,7 @@ func liveDetail(j *Job, pods []corev1.Pod, queue Queue) *Detail {
 		names[d.Roles[i].Object] = d.Roles[i].Name
 	}
 	d.ClonedFrom = v1.ReadClonedFrom(f.Annotations[v1.AnnotationClonedFrom])
-	d.After, _ = f.After() // if it can't be read, the message says so
+	d.After, _ = f.After() // if it can't be read, the message reports that
 	if f.Status == nil {
 		return d
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/vc"
 )
 
-// ConflictError says that another job has a name.
+// ConflictError means that another job has a name.
 type ConflictError struct {
 	User, Name string
 	// Phase is the phase of that job.
@@ -19,10 +19,10 @@ type ConflictError struct {
 	text  string
 }
 
-// Error says which job it is, and what has become of it.
+// Error names the job and its state.
 func (e *ConflictError) Error() string { return e.text }
 
-// EndedError says that a request needs a job that has not finished.
+// EndedError means that a request needs a job that has not finished.
 type EndedError struct{ User, Name string }
 
 // Error names the job.
@@ -30,7 +30,7 @@ func (e *EndedError) Error() string { return e.User + "/" + e.Name + " has ended
 
 func ended(j *Job, remedy string) error { return hint.Wrap(&EndedError{j.User, j.Name}, remedy) }
 
-// LimitError says that a job would be more than its user may have.
+// LimitError means that a job would be more than its user may have.
 type LimitError struct{ Err error }
 
 // Error returns the message of the API server.
@@ -39,10 +39,10 @@ func (e *LimitError) Error() string { return e.Err.Error() }
 // Unwrap returns the API server's error.
 func (e *LimitError) Unwrap() error { return e.Err }
 
-// UnavailableError says that a question can't be answered now, and may be later.
+// UnavailableError means that a question can't be answered now, and may be later.
 type UnavailableError struct{ Err error }
 
-// Error says why.
+// Error explains why.
 func (e *UnavailableError) Error() string { return e.Err.Error() }
 
 // Unwrap returns why.
@@ -60,7 +60,7 @@ func IsUnavailable(err error) bool {
 		apierrors.IsServerTimeout(err) || apierrors.IsTooManyRequests(err) || apierrors.IsInternalError(err)
 }
 
-// RefusedError says that the job controller refused a request or its data as wrong.
+// RefusedError means that the job controller refused a request or its data as wrong.
 type RefusedError struct{ Err error }
 
 // Error returns the message of the job controller.

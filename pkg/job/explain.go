@@ -34,10 +34,10 @@ func (c *Client) Explain(err error) error {
 	return c.Cluster.Explain(err)
 }
 
-// NotFoundError says that a user has no job of a name.
+// NotFoundError means that a user has no job of a name.
 type NotFoundError struct {
 	User, Name string
-	// Unsure is why the history could not be asked, so that the job may have ended long ago.
+	// Unsure is why the history could not be queried, so that the job may have ended long ago.
 	Unsure error
 }
 
@@ -48,7 +48,7 @@ func notFound(user, name string, unsure error) error {
 	return hint.Wrap(&NotFoundError{user, name, unsure}, "see the names with: paictl job list; jobs of all users with: paictl job list --all-users")
 }
 
-// NotFound says that a user has no job of a name.
+// NotFound reports that a user has no job of a name.
 func NotFound(user, name string) error { return notFound(user, name, nil) }
 
 // Error names the job.

@@ -13,7 +13,7 @@ import (
 	"github.com/openpai/paictl/pkg/runtime/report"
 )
 
-// ended explains a job that is over.
+// ended explains a finished job.
 func (e *evidence) ended(w *Why) {
 	ran := ""
 	if e.Started != nil && e.Completed != nil {
@@ -48,7 +48,7 @@ func (e *evidence) ended(w *Why) {
 	}
 }
 
-// removed explains a job whose Framework was gone before its end.
+// removed explains a job whose Framework was deleted before its end.
 func (e *evidence) removed(w *Why) {
 	w.Sentence = "Its Framework was removed before the job had finished; only the history has it."
 	w.Remedy = []string{"write its job file, to run it again: paictl job clone " + w.Job}
@@ -87,7 +87,7 @@ func (e *evidence) lastAttempt() *api.Attempt {
 	return &e.Attempts[0]
 }
 
-// failure says which task failed, and what its code means.
+// failure names the task that failed, and explains its code.
 func (e *evidence) failure(w *Why, a *api.Attempt) {
 	if a == nil || a.Completion == nil || a.Completion.CompletionStatus == nil {
 		w.Sentence = "It failed; nothing more is known."
@@ -153,7 +153,7 @@ func ranFor(t *api.TaskAttempt) string {
 	return " after " + Duration(t.Completed.Sub(*t.Run))
 }
 
-// lowerFirst makes a sentence a part of another, unless it begins with a name.
+// lowerFirst lowers the first letter of a sentence, to include it in another sentence, unless it begins with a name.
 func lowerFirst(s string) string {
 	if len(s) > 1 && s[1] >= 'a' && s[1] <= 'z' {
 		return strings.ToLower(s[:1]) + s[1:]
@@ -221,7 +221,7 @@ func exitReport(t *api.TaskAttempt) (report.Report, bool) {
 	return report.Report{}, false
 }
 
-// retries says why a job isn't retried.
+// retries explains why a job isn't retried.
 func (e *evidence) retries(w *Why) {
 	a := e.lastAttempt()
 	if a == nil || a.Completion == nil || a.Completion.CompletionStatus == nil {

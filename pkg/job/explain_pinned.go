@@ -74,7 +74,7 @@ func (e *evidence) kept(x *cell.Explanation) (text, remedy string) {
 	return "", ""
 }
 
-// freeCells says where a gang's cells are free.
+// freeCells names the places where a gang's cells are free.
 func freeCells(x *cell.Explanation) string {
 	text := "GPUs for it are free"
 	if x.CPUCells > 0 {
@@ -107,7 +107,7 @@ func (e *evidence) keptFrom(w *Why) {
 	}
 }
 
-// unschedulable says what Kubernetes' own scheduler finds on machines whose cells are free.
+// unschedulable describes what Kubernetes' own scheduler finds on machines whose cells are free.
 func (e *evidence) unschedulable(w *Why, x *cell.Explanation) {
 	p, said := e.kubernetesSays()
 	if said == "" {
@@ -230,7 +230,7 @@ func (e *evidence) repeats(p *corev1.Pod, said string) bool {
 	return false
 }
 
-// unplacedRoles is one pod without a machine of each role: those of a role are alike.
+// unplacedRoles returns one pod without a machine of each role: the pods of a role are alike.
 func (e *evidence) unplacedRoles() []*corev1.Pod {
 	var out []*corev1.Pod
 	seen := map[string]bool{}
@@ -243,7 +243,7 @@ func (e *evidence) unplacedRoles() []*corev1.Pod {
 	return out
 }
 
-// barred says why none of some pods can run on any of some machines. It returns "" if one of them can run on one of these,
+// barred explains why none of the pods can run on any of the machines. It returns "" if one of them can run on one of these,
 // or if it can't read a machine.
 func (e *evidence) barred(pods []*corev1.Pod, nodes []string) (why, remedy string) {
 	for _, name := range nodes {
@@ -264,7 +264,7 @@ func (e *evidence) barred(pods []*corev1.Pod, nodes []string) (why, remedy strin
 	return why, remedy
 }
 
-// bar says what keeps a pod from a machine that has its GPUs.
+// bar describes what keeps a pod from a machine that has its GPUs.
 func (e *evidence) bar(p *corev1.Pod, n *corev1.Node) (why, remedy string) {
 	for _, claim := range claimsOf(p) {
 		if s := e.volumes[claim]; s != nil && !selects(s, n) {
@@ -294,7 +294,7 @@ func (e *evidence) bar(p *corev1.Pod, n *corev1.Node) (why, remedy string) {
 	return "", ""
 }
 
-// otherMachine says what a job waits for that avoids machines.
+// otherMachine describes what a job that avoids machines waits for.
 func (e *evidence) otherMachine(may *corev1.NodeSelector) string {
 	if cells := e.cellsOn(func(n *corev1.Node) bool { return selects(may, n) }); cells != "" {
 		return "it starts when " + cells + " of another machine are free"
@@ -302,7 +302,7 @@ func (e *evidence) otherMachine(may *corev1.NodeSelector) string {
 	return "no other machine has cells for it"
 }
 
-// tainted says what a taint means.
+// tainted explains a taint.
 func tainted(node string, t *corev1.Taint) (why, remedy string) {
 	switch t.Key {
 	case corev1.TaintNodeUnschedulable:

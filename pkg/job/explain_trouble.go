@@ -17,10 +17,10 @@ import (
 // appContainer is the container with the user's program; the others are the platform's.
 const appContainer = "app"
 
-// troubleAge is how long an event says something about now.
+// troubleAge is how long an event is relevant.
 const troubleAge = 10 * time.Minute
 
-// trouble explains a job whose pods have their machines and can't begin there.
+// trouble explains a job whose pods have machines but can't start there.
 func (e *evidence) trouble(w *Why) bool {
 	var first string
 	var others []string
@@ -101,7 +101,7 @@ func platformImage(p *corev1.Pod, s *corev1.ContainerStatus, said string) string
 	return ""
 }
 
-// containerTrouble says why a container can't start. ours is the image if it is one of the platform's.
+// containerTrouble explains why a container can't start. ours is the image if it is one of the platform's.
 func containerTrouble(s *corev1.ContainerStatus, w *corev1.ContainerStateWaiting, detail, ours string) (text string, remedy []string) {
 	switch w.Reason {
 	case "ErrImagePull", "ImagePullBackOff", "RegistryUnavailable":
@@ -127,7 +127,7 @@ func containerTrouble(s *corev1.ContainerStatus, w *corev1.ContainerStateWaiting
 	return "", nil
 }
 
-// pullTrouble says what a registry's refusal means.
+// pullTrouble explains a registry's refusal.
 func pullTrouble(message string) (text string, remedy []string) {
 	has := func(words ...string) bool {
 		return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(strings.ToLower(message), w) })
@@ -155,7 +155,7 @@ func tail(message string) string {
 	return message
 }
 
-// eventTrouble says what an event of a pod means that waits on its machine.
+// eventTrouble explains an event of a pod that waits on its machine.
 func eventTrouble(ev *api.Event) (text string, remedy []string) {
 	switch ev.Reason {
 	case "FailedMount", "FailedAttachVolume", "FailedMapVolume":
@@ -179,7 +179,7 @@ func mountFailure(message string) string {
 	return message
 }
 
-// mountRemedies say what helps if mount prints one of the words. The first that fits counts.
+// mountRemedies are the remedies if mount prints one of the words. The first that fits counts.
 var mountRemedies = []struct {
 	words  []string
 	remedy string
@@ -205,7 +205,7 @@ var mountRemedies = []struct {
 func configRemedy(message string) []string {
 	switch {
 	case strings.Contains(message, "secret") && strings.Contains(message, "not found"):
-		if strings.Contains(message, "Volume.") && !strings.Contains(message, `volume "pai-`) { // of a storage, not of the job
+		if strings.Contains(message, "Volume.") && !strings.Contains(message, `volume "pai-`) { // the volume of a storage, not of the job
 			return []string{"tell the administrator: the Secret with the login of the storage doesn't exist"}
 		}
 		return []string{"a Secret that the job needs was removed: stop the job and submit it again"}
@@ -222,7 +222,7 @@ func configRemedy(message string) []string {
 	return []string{"this is retried; if it doesn't help, tell the administrator"}
 }
 
-// unschedulable is why Kubernetes' scheduler found no machine for a pod, or "".
+// unschedulable is the reason for which Kubernetes' scheduler found no machine for a pod, or "".
 func unschedulable(p *corev1.Pod) string {
 	for _, c := range p.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason != corev1.PodReasonSchedulingGated {
@@ -246,8 +246,8 @@ func remedyUnschedulable(why string) []string {
 	return nil
 }
 
-// clip makes one line of a text, no longer than a person reads. Of a longer one it keeps the beginning, which says what failed, and
-// more of the end, which says why.
+// clip shortens a text to one line of readable length. It shortens a longer one to the beginning, which names the failure,
+// and more of the end, which explains why.
 func clip(s string) string {
 	s = strings.Join(strings.Fields(s), " ")
 	if r := []rune(s); len(r) > 300 {
@@ -256,7 +256,7 @@ func clip(s string) string {
 	return s
 }
 
-// startingWhat says what a task on its machine waits for.
+// startingWhat describes what a task on its machine waits for.
 func (e *evidence) startingWhat(t *Task) string {
 	for i := range e.pods {
 		p := &e.pods[i]

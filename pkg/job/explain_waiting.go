@@ -60,7 +60,7 @@ func (e *evidence) explain() *Why {
 	return w
 }
 
-// before says how the attempt before this one ended.
+// before describes how the previous attempt ended.
 func (e *evidence) before(w *Why) {
 	if len(e.Attempts) < 2 {
 		return
@@ -94,7 +94,7 @@ func (e *evidence) unseen(w *Why) {
 	}
 }
 
-// onItsWay explains a job in which nothing is wrong.
+// onItsWay explains a job without problems.
 func (e *evidence) onItsWay(w *Why) {
 	phase, tasks := Phase(e.State), e.byPhase()
 	switch phase {
@@ -177,7 +177,7 @@ func (e *evidence) queued(w *Why) {
 		return
 	}
 	asks := g.Asks
-	if asks == (schedulerapi.Asks{}) { // a scheduler that is older than paictl says no more
+	if asks == (schedulerapi.Asks{}) { // a scheduler that is older than paictl reports no more
 		asks.GPUs = x.GPUs
 	}
 	w.fact("asks for", fmt.Sprintf("%s in %s", AsksText(asks), plural.Of(max(x.Pods, len(g.Pods)), "pod")))
@@ -382,7 +382,7 @@ func (e *evidence) list(tasks []*Task) string {
 	return strings.Join(names, "")
 }
 
-// nameOf is the task that a pod is.
+// nameOf returns the task of a pod.
 func (e *evidence) nameOf(p *corev1.Pod) string {
 	for i := range e.Tasks {
 		if e.Tasks[i].Pod == p.Name {

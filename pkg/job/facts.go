@@ -127,8 +127,8 @@ func readOnly(modes []corev1.PersistentVolumeAccessMode) bool {
 	return len(modes) > 0
 }
 
-// hardware is which nodes run jobs, what virtual clusters own, and which share of a machine goes with
-// one of its GPUs. unknown says what of it could not be read.
+// hardware has the nodes that run jobs, the cells of virtual clusters, and the share of a machine that comes with each of its GPUs.
+// unknown names the parts that could not be read.
 func (c *Client) hardware(ctx context.Context, out *render.Cluster) (unknown string, err error) {
 	nodes, err := c.Client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil && !apierrors.IsForbidden(err) {

@@ -102,7 +102,7 @@ func (c *Client) alarm(ctx context.Context, object string, wake chan<- struct{})
 	}
 }
 
-// final reports whether an error stays, however often one asks.
+// final reports whether an error is permanent, so that retries don't help.
 func final(err error) bool {
 	return IsNotFound(err) || apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || isNoCRD(err)
 }

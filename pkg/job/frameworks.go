@@ -19,7 +19,7 @@ import (
 	"github.com/openpai/paictl/pkg/kube/watch"
 )
 
-// groupVersion is that of Frameworks.
+// groupVersion is the version of Frameworks.
 var groupVersion = schema.GroupVersion{Group: "frameworkcontroller.microsoft.com", Version: "v1"}
 
 // pageSize is how many Frameworks are read at once.
@@ -118,7 +118,7 @@ func (f *Frameworks) Source() watch.Source {
 	}
 }
 
-// Create makes one. With dryRun the API server checks it and keeps nothing.
+// Create makes one. With dryRun, the API server checks it without storing it.
 func (f *Frameworks) Create(ctx context.Context, one *v1.Framework, dryRun bool) (*v1.Framework, error) {
 	r := f.on(f.rest.Post(), "").Param("fieldManager", "paictl")
 	if dryRun {
@@ -141,7 +141,7 @@ func (f *Frameworks) Patch(ctx context.Context, name string, kind types.PatchTyp
 }
 
 // Delete removes the Framework with that UID. The controller stops its pods, and releases it when it is in the archive. Then Kubernetes
-// removes its Secrets. Another Framework that has taken its name stays.
+// removes its Secrets. A different Framework with its name stays.
 func (f *Frameworks) Delete(ctx context.Context, name string, uid types.UID) error {
 	propagation := metav1.DeletePropagationBackground
 	body, err := json.Marshal(metav1.DeleteOptions{

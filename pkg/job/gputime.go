@@ -16,11 +16,11 @@ type Usage struct {
 	Total api.GPUTime `json:"total"`
 }
 
-// UsageItem is one row of it.
+// UsageItem is one row of a report about usage.
 type UsageItem struct {
 	api.UsageItem
-	// Share is the GPU time of guaranteed jobs, divided by that of all GPUs that the virtual cluster owns now, over the part of
-	// the row's time that has passed. It is nil if it isn't known.
+	// Share is the GPU time of guaranteed jobs, divided by that of all GPUs that the virtual cluster owns now, over the elapsed part
+	// of the row's time. It is nil if it isn't known.
 	Share *float64 `json:"shareOfGuarantee,omitempty"`
 }
 

@@ -58,7 +58,7 @@ func (c *Client) cells(ctx context.Context) (*cell.Config, error) {
 }
 
 // VirtualClusters returns the virtual clusters and their usage. If no scheduler answers, it returns those of the configuration,
-// without their usage, and down says why.
+// without their usage, and down explains why.
 func (c *Client) VirtualClusters(ctx context.Context) (all *schedulerapi.VirtualClusters, down, err error) {
 	all, err = c.Scheduler.VirtualClusters(ctx)
 	if !errors.Is(err, vc.ErrNotRunning) {

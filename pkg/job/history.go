@@ -35,7 +35,7 @@ var ErrAway = errors.New("not now")
 // ErrElsewhere is returned if a database server has the history, which then can't be copied.
 var ErrElsewhere = errors.New("the history of jobs is in a database server")
 
-// away is such an error.
+// away wraps such an error.
 type away struct{ error }
 
 // Is makes it one of ErrAway.
@@ -47,7 +47,7 @@ func (e away) Unwrap() error { return e.error }
 // remedyController is what to do about it.
 const remedyController = "look at it with: paictl service status -n job-controller; start it with: paictl service start -n job-controller"
 
-// remedyRight is what to do about a right that is missing.
+// remedyRight is the remedy for a missing right.
 const remedyRight = "ask an administrator for the role job-user: docs/jobs.md, \"Permissions\", has it"
 
 // ErrClosed means that the caller may not use the history. The job controller may be running.
@@ -112,8 +112,8 @@ func (h *History) Jobs(ctx context.Context, q api.JobQuery) (*api.JobPage, error
 	return out, h.ask(ctx, query(h.get("/v1/jobs"), q), out)
 }
 
-// List reads a page of the jobs that live and of those that have finished, from the controller that leads. If the controller can't answer now, List
-// returns an error at once: the caller has another way.
+// List reads a page of the jobs that live and of those that have finished, from the controller that leads. If the controller can't
+// answer now, List returns an error at once: the caller has an alternative.
 func (h *History) List(ctx context.Context, f Filter) (*Page, error) {
 	r := query(h.get("/v1/jobs"), api.JobQuery{User: f.User, VirtualCluster: f.VirtualCluster, Keyword: f.Keyword, Since: f.Since, Limit: f.Limit, Cursor: f.Cursor})
 	for _, p := range f.Phases {
@@ -158,7 +158,7 @@ func query(r *rest.Request, q api.JobQuery) *rest.Request {
 	return r
 }
 
-// Ordered reads a part of a list of jobs that are gone, in any order.
+// Ordered reads a part of a list of removed jobs, in any order.
 func (h *History) Ordered(ctx context.Context, q api.OrderedQuery) (*api.OrderedPage, error) {
 	r := h.get("/v1/jobs")
 	for name, values := range q.Values() {
@@ -197,8 +197,8 @@ func (h *History) PutCode(ctx context.Context, user, sha256 string, size int64, 
 	return resp.Body.Close()
 }
 
-// Job reads all about the last job of a Framework's name, or the one of a UID. A job that was never
-// there is a NotFound error of the API.
+// Job reads all about the last job of a Framework's name, or the one of a UID. For a job that never existed, the API returns a
+// NotFound error.
 func (h *History) Job(ctx context.Context, framework string) (*api.JobDetail, error) {
 	out := &api.JobDetail{}
 	if err := h.ask(ctx, h.get("/v1/jobs/"+path(framework)), out); err != nil {
@@ -236,7 +236,7 @@ func (h *History) Use(ctx context.Context, node string) ([]logapi.Use, error) {
 	return out, h.ask(ctx, h.get("/v1/machines/"+path(node, "use")), &out)
 }
 
-// Delete removes all jobs of a Framework's name that have ended, with their logs, and says how many. One
+// Delete removes all jobs of a Framework's name that have ended, with their logs, and returns their number. One
 // that the history doesn't have is a NotFound error of the API.
 func (h *History) Delete(ctx context.Context, framework string) (jobs int, err error) {
 	out := api.Deletion{}
@@ -244,7 +244,7 @@ func (h *History) Delete(ctx context.Context, framework string) (jobs int, err e
 	return out.Jobs, err
 }
 
-// Events reads the events of a job and its pods, as far as they were kept.
+// Events reads the events of a job and its pods, if they were kept.
 func (h *History) Events(ctx context.Context, framework string) ([]api.Event, error) {
 	var out []api.Event
 	return out, h.ask(ctx, h.get("/v1/jobs/"+path(framework, "events")), &out)
@@ -336,7 +336,7 @@ func (h *History) Do(ctx context.Context, method string, to *url.URL, body io.Re
 	text, _ := io.ReadAll(io.LimitReader(resp.Body, maxError))
 	err = apierrors.NewGenericServerResponse(resp.StatusCode, method, schema.GroupResource{Resource: "services"}, service, string(text), 0, true)
 	if method == http.MethodHead && resp.StatusCode == http.StatusNotFound {
-		return nil, err // its answer has no body that says who doesn't know it; the next question will tell
+		return nil, err // its response doesn't show which part is unknown; the next request will
 	}
 	return nil, understand(err, text)
 }
@@ -378,7 +378,7 @@ func understand(err error, body []byte) error {
 	spoke := json.Unmarshal(body, &said) == nil && said.Code != "" && said.Message != ""
 	switch {
 	case spoke && apierrors.IsNotFound(err):
-		// Not the API server's own words for it, which also mean that there is no such API.
+		// It differs from the API server's own message, which can also mean that there is no such API.
 		return &apierrors.StatusError{ErrStatus: metav1.Status{
 			Status: metav1.StatusFailure, Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound, Message: "the job controller's history: " + said.Message,
 		}}

@@ -29,7 +29,7 @@ func (h *History) tags(ctx context.Context, method, uid string, tags []string) (
 	return out.Tags, err
 }
 
-// SaveAudit adds records to the audit. Those that are there stay as they are, so that they may be sent again.
+// SaveAudit adds records to the audit. Existing ones don't change, so records may be sent again.
 func (h *History) SaveAudit(ctx context.Context, records []audit.Record) error {
 	return h.exchange(ctx, http.MethodPost, h.get("/v1/audit").URL(), records, nil)
 }

@@ -10,13 +10,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// firstImages are repositories in which people run commands, those that paictl brings along first. The machines hold others,
-// too, most of them parts of the platform.
+// firstImages are repositories in which people run commands, the ones that paictl provides first. The machines also have other images,
+// most of them parts of the platform.
 func firstImages() []string {
 	return []string{"examples-python", "pytorch", "tensorflow", "cuda", "python", "ubuntu", "debian", "busybox", "alpine"}
 }
 
-// Images returns the images that all machines for jobs have, so that they needn't be pulled. Images that suit a first job come first.
+// Images returns the images that all machines for jobs have, so that they needn't be pulled. Images that suit a first job are first.
 // A kubelet reports only its 50 largest images.
 func (c *Client) Images(ctx context.Context) ([]string, error) {
 	nodes, err := c.Client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
@@ -48,7 +48,7 @@ func holds(n *corev1.Node, image string) bool {
 	return slices.ContainsFunc(n.Status.Images, func(i corev1.ContainerImage) bool { return slices.Contains(i.Names, image) })
 }
 
-// suits is smaller the better an image suits a first job.
+// suits is smaller for images that suit a first job better.
 func suits(image string) int {
 	name, _, _ := strings.Cut(image[strings.LastIndex(image, "/")+1:], ":")
 	if at := slices.Index(firstImages(), name); at >= 0 {

@@ -97,7 +97,7 @@ func (c *Client) Place(ctx context.Context, vc string, rows []Row) error {
 	return nil
 }
 
-// gathered lists jobs without the job controller's list. why is the error of that.
+// gathered lists jobs without the job controller's list. why is the error of that query.
 func (c *Client) gathered(ctx context.Context, f Filter, why error) (*Page, error) {
 	rows, err := c.live(ctx, &f)
 	if err != nil {
@@ -113,7 +113,7 @@ func (c *Client) gathered(ctx context.Context, f Filter, why error) (*Page, erro
 	}
 	var history listing.Archive = c.History
 	if errors.Is(why, ErrNoController) {
-		history = noHistory{why} // it needn't be asked twice
+		history = noHistory{why} // it needn't be queried twice
 	}
 	page, missing, err := listing.Merge(ctx, f, known, history)
 	switch {
@@ -129,7 +129,7 @@ func (c *Client) gathered(ctx context.Context, f Filter, why error) (*Page, erro
 	return page, nil
 }
 
-// noHistory is a history that can't be asked.
+// noHistory is a history that can't be queried.
 type noHistory struct{ err error }
 
 // Jobs implements listing.Archive.
@@ -151,7 +151,7 @@ func (c *Client) gone(ctx context.Context, job *api.Job) (bool, error) {
 func (c *Client) live(ctx context.Context, f *Filter) ([]Row, error) {
 	pending := map[string][]corev1.Pod{}
 	var queue Queue
-	// Pods after Frameworks: one that a Framework knows and this list hasn't got has begun.
+	// Pods after Frameworks: a pod that is in a Framework but not in this list has begun.
 	frameworks, err := c.Frameworks.List(ctx, selector(f))
 	if err != nil {
 		return nil, err

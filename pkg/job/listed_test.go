@@ -363,7 +363,7 @@ func TestListsOfJobsThatLiveAreForWhoKnowsTheToken(t *testing.T) {
 	code, _ = ask(second.handler, "guess", "live=true")
 	assert.Equal(t, http.StatusForbidden, code, "nothing is passed on for a stranger")
 	for query, says := range map[string]string{
-		"live=false": "live is true", "live=": "live is true", "live=true&usr=ann": `no parameter`, "live=true&state=done": "no state",
+		"live=false": "live must be true", "live=": "live must be true", "live=true&usr=ann": `no parameter`, "live=true&state=done": "no state",
 		"live=true&cursor=%25": "not a cursor", "live=true&cursor=zzzzzzzz-a": "not a cursor", "live=true&limit=0": "1 to 1000", "live=true&limit=1001": "1 to 1000",
 		"live=true&limit=-1": "1 to 1000", "live=true&limit=99999999999": "is not a number", "live=true&since=yesterday": "is not a time", "live=true&before=2026-01-31T12:00:00Z": "no parameter",
 	} {

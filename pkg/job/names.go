@@ -15,7 +15,7 @@ const AnotherJob = "another job"
 // gangs are names of gangs in a text, USER~JOB/GROUP, as the scheduler writes them.
 var gangs = regexp.MustCompile(`[A-Za-z0-9][A-Za-z0-9_.-]*~[A-Za-z0-9_.-]+(/[A-Za-z0-9_.-]+)?`)
 
-// text replaces names of gangs that the caller may not know.
+// text replaces the names of gangs that must be hidden from the caller.
 func (n NameOf) text(s string) string {
 	return gangs.ReplaceAllStringFunc(s, func(gang string) string {
 		user, rest, _ := strings.Cut(gang, "~")
@@ -24,7 +24,7 @@ func (n NameOf) text(s string) string {
 	})
 }
 
-// title returns the name of a job as the caller may see it, or as if they may see its real name.
+// title returns the name of a job as the caller may see it, or its real name.
 func (n NameOf) title(user, name, as string) string {
 	switch told := n(user, name); told {
 	case "":

@@ -45,7 +45,7 @@ type Outlook struct {
 	Preempted int `json:"preempted,omitempty"`
 	// Largest is the largest job of the same shape that would start now, in tasks of some GPUs each; nil if none would, or if it isn't known.
 	Largest *cell.Smaller `json:"largest,omitempty"`
-	// GPUs are those that it occupies, GPUHours the most that it costs; nil if the file doesn't limit how long tasks run.
+	// GPUs is the number that it occupies, GPUHours its maximum cost; nil if the file doesn't limit the duration of tasks.
 	GPUs     int      `json:"gpus"`
 	GPUHours *float64 `json:"gpuHours,omitempty"`
 }
@@ -58,7 +58,7 @@ func (o *Outlook) Lines() []string {
 	return slices.DeleteFunc([]string{o.Sentence, o.Cost}, func(line string) bool { return line == "" })
 }
 
-// VerdictUnknown is the verdict of an Outlook if the cluster can't tell. The others are results of the scheduler.
+// VerdictUnknown is the verdict of an Outlook if the cluster doesn't know. The others are results of the scheduler.
 const VerdictUnknown = "unknown"
 
 // outlookTime bounds how long the findings of a check wait for the scheduler.
@@ -69,8 +69,8 @@ func (p *Prepared) OnCells() bool {
 	return !slices.ContainsFunc(p.Objects.Framework.Spec.TaskRoles, func(r v1.TaskRole) bool { return r.Task.Pod.Annotations[annotation.SpecKey] == "" })
 }
 
-// Outlook asks the scheduler for the prediction for a job. Without an answer, the verdict is unknown. names are those of jobs that the reader may
-// know, and machines reports whether the reader may know machines.
+// Outlook asks the scheduler for the prediction for a job. Without an answer, the verdict is unknown. names are the names of jobs that
+// the reader may know, and machines reports whether the reader may know machines.
 func (c *Client) Outlook(ctx context.Context, p *Prepared, names NameOf, machines bool) *Outlook {
 	ctx, cancel := context.WithTimeout(ctx, outlookTime)
 	defer cancel()
@@ -159,7 +159,7 @@ func (p *Prepared) unknown(err error) *Outlook {
 	return o
 }
 
-// worse is the order of verdicts: a job that starts together with another gang waits if that one does.
+// worse orders verdicts: a job that starts together with another gang waits if that gang waits.
 var worse = []string{schedulerapi.Starts, schedulerapi.Preempts, schedulerapi.Waits, schedulerapi.Never}
 
 func (p *Prepared) outlook(answer *schedulerapi.Outlook, names NameOf, machines bool) *Outlook {
@@ -201,7 +201,7 @@ func (p *Prepared) outlook(answer *schedulerapi.Outlook, names NameOf, machines 
 // aloneGangs are names of gangs of one pod in a text: NAMESPACE/FRAMEWORK-ROLE-INDEX.
 var aloneGangs = regexp.MustCompile(`[a-z0-9-]+/[0-9a-f]{32}-[a-z0-9-]+`)
 
-// complete adds the job's own part, and the texts.
+// complete adds the job's own part, and the messages.
 func (p *Prepared) complete(o *Outlook) {
 	summary := api.Summary(p.Objects.Framework)
 	o.GPUs = max(summary.Taken(), 0)
@@ -275,7 +275,7 @@ func because(reason string) string {
 // mostNamed is how many machines a sentence names.
 const mostNamed = 4
 
-// on says on which machines it would start.
+// on names the machines on which it would start.
 func (o *Outlook) on() string {
 	switch n := len(o.Machines); {
 	case o.MachineCount == 0:

@@ -52,11 +52,11 @@ func (c *Client) Rooms(ctx context.Context) ([]Room, error) {
 	return out, nil
 }
 
-// errNoQueue says why nothing is known about GPUs without a scheduler for them.
+// errNoQueue explains why nothing is known about GPUs without a scheduler for them.
 var errNoQueue = errors.New("this cluster has no scheduler for GPUs, and Kubernetes places them")
 
-// RoomOutlook is the outlook of a job that no scheduler of GPUs places, by the free processors and memory of machines; err says why they
-// aren't known.
+// RoomOutlook is the outlook of a job that no scheduler of GPUs places, by the free processors and memory of machines; err explains
+// why they aren't known.
 func (p *Prepared) RoomOutlook(rooms []Room, err error, machines bool) *Outlook {
 	if err != nil {
 		return p.unknown(err)

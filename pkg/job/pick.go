@@ -39,7 +39,7 @@ type Target struct {
 	// User and Job say whose task it is; they are known from the question.
 	User string `json:"-"`
 	Job  string `json:"-"`
-	// Others are further tasks that would have fitted.
+	// Others are further tasks that would have matched.
 	Others int `json:"-"`
 
 	pod *corev1.Pod

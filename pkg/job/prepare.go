@@ -11,7 +11,7 @@ import (
 	"github.com/openpai/paictl/pkg/runtime/spec"
 )
 
-// Request is a job that is to be made.
+// Request is a job to create.
 type Request struct {
 	File *protocol.Job
 	// User is whose job it becomes, Group the one whose quota it counts to.
@@ -83,7 +83,7 @@ type Offer struct {
 	SKUs map[string]render.SKU `json:"skus,omitempty"`
 }
 
-// Name is how a job is called.
+// Name is the name of a job.
 type Name struct {
 	User string `json:"user"`
 	Name string `json:"name"`

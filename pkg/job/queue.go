@@ -20,7 +20,7 @@ type WaitingList struct {
 	Total int `json:"total"`
 }
 
-// WaitingGang is one of them, and its job.
+// WaitingGang is a waiting gang, and its job.
 type WaitingGang struct {
 	Job string `json:"job"` // user/name
 	schedulerapi.Queued
@@ -55,7 +55,7 @@ const (
 	placesAtOnce = 40
 	// questionsAtOnce is how many there are at a time.
 	questionsAtOnce = 5
-	// manyPlaces is from how many jobs on the whole queue is read at once.
+	// manyPlaces is the number of jobs from which the whole queue is read at once.
 	manyPlaces = 200
 )
 

@@ -10,7 +10,7 @@ func Repeat(ctx context.Context, every time.Duration, show func(first bool) erro
 	for first := true; ; first = false {
 		err := show(first)
 		if ctx.Err() != nil && every > 0 {
-			return nil // Ctrl-C is how one leaves
+			return nil // Ctrl-C is the usual way to end it
 		}
 		if err != nil || every == 0 {
 			return err

@@ -22,7 +22,7 @@ const (
 	keptSuffix = "-retry"
 )
 
-// RetryOptions say how a job is run again.
+// RetryOptions specify how a job is run again.
 type RetryOptions struct {
 	// Allow, if not nil, returns an error if the job may no longer use something. A retried job is as it was submitted.
 	Allow func(Use) error
@@ -33,11 +33,11 @@ type RetryOptions struct {
 }
 
 // Retry runs a job again, under its name and as it was submitted, secrets and code included. One that
-// has not ended gets one more attempt now. One that has ended becomes a new job of the same name; the
+// has not ended gets one more attempt now. A job that has ended becomes a new job of the same name; the
 // old one stays in the history.
 //
-// In between, the job is stored in a separate Secret. If Retry is killed then, the next Retry continues, also with a job
-// that is neither live nor in the history.
+// In between, the job is stored in a separate Secret. If Retry is killed at that point, the next Retry continues, even if the job is
+// neither live nor in the history.
 func (c *Client) Retry(ctx context.Context, j *Job, o RetryOptions) (before Phase, err error) {
 	if j.Live && !Phase(api.StateOf(j.framework)).Done() {
 		before = Phase(api.StateOf(j.framework))
@@ -113,7 +113,7 @@ func (o *RetryOptions) room(f *v1.Framework) error {
 	return o.Room(tasks)
 }
 
-// keep stores the job as it was submitted.
+// keep stores the job in its submitted form.
 func (c *Client) keep(ctx context.Context, j *Job) (*render.Objects, error) {
 	f := j.framework.DeepCopy()
 	f.TypeMeta = metav1.TypeMeta{APIVersion: v1.GroupVersion.String(), Kind: v1.Kind}
@@ -180,7 +180,7 @@ func (c *Client) keptOf(ctx context.Context, f *v1.Framework) (*render.Objects, 
 	return kept, nil
 }
 
-// bringBack makes the job again and removes the stored copy.
+// bringBack creates the job again and removes the stored copy.
 func (c *Client) bringBack(ctx context.Context, o *render.Objects) error {
 	made, err := c.Frameworks.Create(ctx, o.Framework, false)
 	if apierrors.IsAlreadyExists(err) {

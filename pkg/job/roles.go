@@ -21,7 +21,7 @@ func RoleName(r *v1.TaskRole) string {
 // Framework's.
 func isRole(r *v1.TaskRole, name string) bool { return roleOf(r).is(name) }
 
-// is reports whether a user means a role, by the name that is shown, the one that was written or the Framework's.
+// is reports whether a user's name for a role means this one: the displayed name, the one in the job file or the Framework's.
 func (r *Role) is(name string) bool {
 	return r.Name == name || r.written == name && name != "" || r.Object == name
 }
@@ -45,7 +45,7 @@ func rolesOf(f *v1.Framework) []Role {
 	return out
 }
 
-// file returns the parsed job file. One that can't be read, as another version of paictl took it, is empty.
+// file returns the parsed job file. An unreadable one, from another version of paictl, is empty.
 func (j *Job) file() *protocol.Job {
 	if j.parsed == nil {
 		if j.parsed, _ = protocol.ParseMasked("job.yaml", []byte(j.Config)); j.parsed == nil {

@@ -342,7 +342,7 @@ func TestAScaledJobTakesAsManyGPUsAsItsTasks(t *testing.T) {
 	assert.Contains(t, why.Facts, Fact{"takes", "15 GPUs: its processors or memory are the share of that many"})
 }
 
-// completedStatus is that of a job which has failed.
+// completedStatus is the status of a failed job.
 func completedStatus() *v1.FrameworkStatus {
 	now := metav1.NewTime(time.Now().Truncate(time.Second))
 	return &v1.FrameworkStatus{StartTime: now, TransitionTime: now, CompletionTime: &now, State: v1.Completed,

@@ -45,7 +45,7 @@ const (
 	Deleted   = listing.Deleted
 )
 
-// Phases are all of them.
+// Phases are all phases.
 func Phases() []Phase { return listing.Phases() }
 
 // PhaseNames are the names of all states.

@@ -11,7 +11,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
-// StopAll asks for the end of all jobs of a user that live, and says how many didn't end by themselves.
+// StopAll requests the end of all live jobs of a user, and returns how many didn't end by themselves.
 func (c *Client) StopAll(ctx context.Context, user string) (stopped int, err error) {
 	all, err := c.Frameworks.List(ctx, v1.LabelUser+"="+user)
 	if apierrors.IsNotFound(err) {

@@ -17,7 +17,7 @@ type Storage struct {
 	Volume   string // name of the PersistentVolume
 	Capacity string
 	ReadOnly bool
-	// Kind is one of the kinds below, and Where says where it is, in the words of OpenPAI's API; both only of Storage.
+	// Kind is one of the kinds below, and Where its location, in the words of OpenPAI's API; both are only set by Storage.
 	Kind  string
 	Where map[string]string
 	// MountOptions are without passwords and keys.
@@ -155,7 +155,7 @@ var credentials = map[string]map[string]string{
 		"azurestorageaccountname": "accountName", "azurestorageaccountkey": "accountKey", "azurestorageaccountsastoken": "accountSASToken"},
 }
 
-// Credentials reads the credentials of a storage. note says why it has no credentials.
+// Credentials reads the credentials of a storage. note explains why it has no credentials.
 func (c *Client) Credentials(ctx context.Context, s *Storage) (found map[string]string, note string, err error) {
 	switch {
 	case s.Secret == "" || credentials[s.Kind] == nil:

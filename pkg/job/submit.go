@@ -23,7 +23,7 @@ type Outcome string
 
 // The outcomes.
 const (
-	// Submitted: the job is new. Completed: an earlier submission of the same job was interrupted, and its missing
+	// Submitted means that the job is new. Completed: an earlier submission of the same job was interrupted, and its missing
 	// objects were made. Repeated: the same job had been submitted completely, and has not finished.
 	Submitted Outcome = "submitted"
 	Completed Outcome = "completed"
@@ -34,19 +34,19 @@ const (
 	Checked Outcome = "checked"
 )
 
-// SubmitOptions say how a job is submitted.
+// SubmitOptions specify how a job is submitted.
 type SubmitOptions struct {
-	// DryRun lets the API server check the job and keep nothing.
+	// DryRun lets the API server check the job without storing it.
 	DryRun bool
-	// Replace takes the name of a job that has ended.
+	// Replace reuses the name of a job that has ended.
 	Replace bool
 	// SkipEnded submits nothing if a job with that name has ended.
 	SkipEnded bool
 	// After are jobs to wait for, in addition to those of the file.
 	After []protocol.After
-	// Planned are jobs that are submitted before, which a dry run doesn't find.
+	// Planned are jobs that would be submitted earlier, which a dry run doesn't find.
 	Planned []string
-	// Sure refuses a submission with an UnavailableError if the history can't be asked whether the name was used.
+	// Sure refuses a submission with an UnavailableError if the history can't be searched for the name.
 	Sure bool
 	// MaySee, if not nil, returns an error for a job that the submitter may not know: they can't wait for such a job.
 	MaySee func(*Job) error
@@ -113,7 +113,7 @@ func (c *Client) checkName(ctx context.Context, o *render.Objects, opts SubmitOp
 	missing, gone := errors.AsType[*NotFoundError](err)
 	switch {
 	case gone && opts.Sure && missing.Unsure != nil:
-		return hint.Wrap(&UnavailableError{fmt.Errorf("look whether the name %s was used: %w", missing.Name, missing.Unsure)}, "try again in a moment")
+		return hint.Wrap(&UnavailableError{fmt.Errorf("check whether the name %s was used: %w", missing.Name, missing.Unsure)}, "try again in a moment")
 	case gone:
 		return nil
 	case err != nil:
@@ -141,7 +141,7 @@ func (c *Client) checkName(ctx context.Context, o *render.Objects, opts SubmitOp
 	return c.Remove(ctx, j)
 }
 
-// same reports whether a job comes of the same text, secrets and code.
+// same reports whether a job has the same job file, secrets and code.
 func (c *Client) same(ctx context.Context, there *v1.Framework, o *render.Objects) (bool, error) {
 	if there.Labels[v1.LabelUser] != o.Framework.Labels[v1.LabelUser] {
 		return false, nil // names of objects are checksums
@@ -170,7 +170,7 @@ func (c *Client) same(ctx context.Context, there *v1.Framework, o *render.Object
 	return true, nil
 }
 
-// conflict says which job has the name.
+// conflict returns an error that names the job with the name.
 func conflict(j *Job) error {
 	e := &ConflictError{User: j.User, Name: j.Name, Phase: j.State}
 	if !j.Live {
@@ -285,7 +285,7 @@ func (c *Client) Remove(ctx context.Context, j *Job) error {
 	}
 }
 
-// removePause is how long at first between two looks for a job that is deleted, removeLongest how long at most.
+// removePause is the first pause between two checks for a deleted job, removeLongest the longest.
 const (
 	removePause   = 200 * time.Millisecond
 	removeLongest = 3 * time.Second
@@ -306,7 +306,7 @@ func (c *Client) Gone(ctx context.Context, j *Job) (bool, error) {
 	case apierrors.IsNotFound(err), err == nil && string(f.UID) != j.UID:
 		return true, nil
 	case err != nil:
-		return false, c.Explain(fmt.Errorf("look whether %s is gone: %w", j.Title(), err))
+		return false, c.Explain(fmt.Errorf("check whether %s still exists: %w", j.Title(), err))
 	}
 	return false, nil
 }

@@ -14,7 +14,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/job/v1"
 )
 
-// tagTries is how often tags are written again because someone else has changed the job.
+// tagTries is how many times tags are written again after a conflict.
 const tagTries = 8
 
 // Tag adds and removes tags of a job, and returns the tags that it has then. If a job has finished and is gone from the cluster, its tags are in
@@ -85,7 +85,7 @@ func changed(have, add, remove []string) []string {
 	return slices.Compact(out)
 }
 
-// Tags are those that the job had when it was read.
+// Tags are the job's tags when it was read.
 func (j *Job) Tags() []string {
 	switch {
 	case j.framework != nil:

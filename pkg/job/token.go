@@ -23,7 +23,7 @@ type withToken struct {
 	http.RoundTripper
 	client         kubernetes.Interface
 	secret, header string
-	// only says which requests need it; nil: all.
+	// only selects the requests that need it; nil: all.
 	only func(*http.Request) bool
 
 	mu    sync.Mutex

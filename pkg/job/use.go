@@ -73,7 +73,7 @@ func (c *Client) allowed(ctx context.Context, f *v1.Framework, allow func(Use) e
 	return nil
 }
 
-// beyond says how the mounts of a volume exceed the present rights of a user on its storage; "" if they don't.
+// beyond describes how the mounts of a volume exceed the present rights of a user on its storage; "" if they don't.
 func beyond(pod *corev1.PodSpec, v *corev1.Volume, now render.Storage, user string) string {
 	if now.Claim == "" {
 		return "it is gone"

@@ -48,13 +48,13 @@ func (w *Why) fact(what, text string) {
 type evidence struct {
 	*Detail
 	now    time.Time
-	events []api.Event // of the job and its pods, latest first
+	events []api.Event // the events of the job and its pods, latest first
 	nodes  map[string]*corev1.Node
-	// volumes says which machines have the storages of its pods, unless all have them.
+	// volumes names the machines that have the storages of its pods; nil if all have them.
 	volumes map[string]*corev1.NodeSelector
 	// cells says which cells machines have; nil: it isn't known.
 	cells map[string]kind
-	// gang is the scheduler's explanation, or schedulerErr says why it has no explanation.
+	// gang is the scheduler's explanation, or schedulerErr explains why it has no explanation.
 	gang         *schedulerapi.Why
 	schedulerErr error
 	// alone are the titles of holders whose pods are in no gang, by their Framework.
@@ -145,7 +145,7 @@ func (c *Client) titles(ctx context.Context, g *schedulerapi.Why) map[string]str
 	return out
 }
 
-// ExitRules say what exit codes mean: the rules of the administrator if they can be read, or the built-in ones.
+// ExitRules explain exit codes: the rules of the administrator if they can be read, or the built-in ones.
 func (c *Client) ExitRules(ctx context.Context) *rules.Set {
 	m, err := c.Client.CoreV1().ConfigMaps(kube.SystemNamespace).Get(ctx, api.RulesConfigMap, metav1.GetOptions{})
 	if err != nil {
@@ -161,7 +161,7 @@ func (c *Client) ExitRules(ctx context.Context) *rules.Set {
 // maxSuspects bounds how many pods' events are read: the trouble of one is that of all.
 const maxSuspects = 20
 
-// suspects are the objects whose events may say what is wrong: the job and its pods that don't run.
+// suspects are the objects whose events may explain the problem: the job and its pods that don't run.
 func (e *evidence) suspects() []string {
 	out := []string{e.Framework}
 	for i := range e.pods {
@@ -185,7 +185,7 @@ func (c *Client) events(ctx context.Context, j *Job, names []string) ([]api.Even
 	return out, nil
 }
 
-// saysOf reports whether an event is of a pod, and not of one that had its name before.
+// saysOf reports whether an event concerns a pod, and not an earlier pod of its name.
 func saysOf(e *api.Event, p *corev1.Pod) bool {
 	return e.Object == "Pod/"+p.Name && !e.Time.Before(p.CreationTimestamp.Time)
 }

@@ -32,7 +32,7 @@ type Configuration struct {
 	CodeURL       string // under which pods get code: CodeURL + "/" + sha256
 	PeersURL      string // under which pods wait for the addresses of their job: PeersURL + "/" + the Framework's name
 	DNSDomain     string // cluster.local
-	Namespace     string // of the jobs
+	Namespace     string // the namespace of the jobs
 	Claims        bool   // tasks get their GPUs by claims
 }
 

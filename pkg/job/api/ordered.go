@@ -2,7 +2,7 @@ package api
 
 import "time"
 
-// Visibility is whose jobs a person sees: all, or those of User and those in VCs. It is one question with every other filter.
+// Visibility is whose jobs a person sees: all, or those of User and those in VCs. It takes one request with any other filter.
 type Visibility struct {
 	All  bool
 	User string
@@ -43,7 +43,7 @@ func Orders() []string {
 	}
 }
 
-// StateRank is the place of a state in OrderState, which is the alphabet of OpenPAI's words for it.
+// StateRank is the place of a state in OrderState, which sorts OpenPAI's names of states alphabetically.
 func StateRank(state string) int {
 	switch state {
 	case Failed:
@@ -72,7 +72,7 @@ type OrderedQuery struct {
 	Keyword, InName string
 	States          []string
 	Priorities      []string
-	// TagsAny selects jobs that have any of these tags. TagsNone selects jobs without these tags.
+	// TagsAny selects jobs with any of these tags. TagsNone selects jobs without these tags.
 	TagsAny, TagsNone []string
 	Since, Before     time.Time // of submission
 	// Latest leaves out jobs whose name a later job of the history has.

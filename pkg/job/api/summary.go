@@ -21,7 +21,7 @@ const (
 	Deleted = "deleted"
 )
 
-// PhraseGone is the phrase of such a job. It has no code, and its completion is when that was found.
+// PhraseGone is the phrase of such a job. It has no code, and its completion time is when that was found.
 const PhraseGone = "FrameworkGone"
 
 // The codes with which someone's wish ends a job.
@@ -83,7 +83,7 @@ func (j *Job) Taken() int {
 	return max(j.GPUs, j.TakesGPUs)
 }
 
-// UnknownGPUs is the number of a job whose annotation isn't a valid number of GPUs.
+// UnknownGPUs is the value for a job whose annotation isn't a valid number of GPUs.
 const UnknownGPUs = -1
 
 // maxGPUs is more than any job has.

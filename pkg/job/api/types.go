@@ -142,10 +142,10 @@ type Event struct {
 // LogKey is the log of one attempt of one task.
 type LogKey struct {
 	Framework   string
-	UID         string // of the Framework; empty is the last job of that name
+	UID         string // the UID of the Framework; empty is the last job of that name
 	Role        string // in the Framework
 	Task        int32
-	Attempt     int32 // of the Framework
+	Attempt     int32 // the attempt of the Framework
 	TaskAttempt int32
 }
 

@@ -51,7 +51,7 @@ func (d *database) SaveAudit(ctx context.Context, records []audit.Record) error 
 				return err
 			}
 			if detail = text(string(data)); len(data) > auditText {
-				detail = fmt.Sprintf(`{"omitted": "%d bytes"}`, len(data)) // the record itself is worth more
+				detail = fmt.Sprintf(`{"omitted": "%d bytes"}`, len(data)) // the record itself is more important
 			}
 		}
 		rows = append(rows, append(row, r.Status, short(r.Reason), detail))
@@ -132,7 +132,7 @@ func readAuditCursor(cursor string) (at int64, id string, err error) {
 		_, err = fmt.Sscanf(string(data), "1 %d %s", &at, &id)
 	}
 	if err != nil || !auditID.MatchString(id) {
-		return 0, "", hint.Errorf("take the cursor from the page before, or none", "%w: the cursor %q is not valid", ErrBadQuery, cursor)
+		return 0, "", hint.Errorf("use the cursor of the previous page, or none", "%w: the cursor %q is not valid", ErrBadQuery, cursor)
 	}
 	return at, id, nil
 }

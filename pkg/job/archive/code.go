@@ -17,24 +17,24 @@ import (
 )
 
 const (
-	// MaxCode bounds one archive of code, in bytes. No task fetches more.
+	// MaxCode bounds one archive of code, in bytes. Tasks don't fetch larger archives.
 	MaxCode = spec.MaxCode
 	// chunk bounds the memory of an upload, and row that of a download and the length of rows.
 	chunk = 16 * row
 	row   = 64 << 10
-	// uploadTime is longer than any upload lasts: the server ends them before.
+	// uploadTime is longer than any upload lasts: the server ends it earlier.
 	uploadTime = time.Hour
-	// codeGrace is how long code is kept that no job needs: its job may be on its way.
+	// codeGrace is how long code is kept that no job needs: its job may not be submitted yet.
 	codeGrace = 24 * time.Hour
 )
 
-// Errors of an upload that say that its sender must change something.
+// Errors of an upload that its sender must correct.
 var (
 	ErrTooLarge = errors.New("too large")
 	ErrMismatch = errors.New("not what it was said to be")
 )
 
-// CheckCode says what is wrong with the name or the size of an archive of code.
+// CheckCode returns an error if the name or the size of an archive of code is wrong.
 func CheckCode(sum string, size int64) error {
 	if raw, err := hex.DecodeString(sum); err != nil || len(raw) != sha256.Size || hex.EncodeToString(raw) != sum {
 		return fmt.Errorf("%w: %q is not a SHA-256 in 64 hex digits", ErrBadQuery, sum)
@@ -78,7 +78,7 @@ func (d *database) PutCode(ctx context.Context, owner, sum string, size int64, r
 }
 
 // roomForCode refuses an upload that would make all code together, or that of one user, larger than is allowed.
-// Uploads under way count as whole.
+// Uploads in progress count as whole.
 func (d *database) roomForCode(ctx context.Context, owner string, size int64) error {
 	for _, l := range d.codeLimits(owner) {
 		var have int64
@@ -241,7 +241,7 @@ func (d *database) OwnsCode(ctx context.Context, owner, sum string) (bool, error
 	return d.touch(ctx, sum)
 }
 
-// complete makes an upload the code of its name, unless another upload was faster, and its sender an owner.
+// complete stores an upload as the code of its name, unless another upload has done so, and makes its sender an owner.
 func (d *database) complete(ctx context.Context, upload, owner, sum string) error {
 	first := statement{"UPDATE code SET complete = ? WHERE upload = ? AND NOT EXISTS (SELECT 1 FROM code other WHERE other.sha256 = ? AND other.complete)", []any{true, upload, sum}}
 	late := statement{"DELETE FROM code WHERE upload = ? AND NOT complete", []any{upload}}
@@ -253,7 +253,7 @@ func (d *database) complete(ctx context.Context, upload, owner, sum string) erro
 	if err == nil {
 		return nil
 	}
-	// Both may have been at it at the same time: the index lets one of them through.
+	// Both may have run at the same time: the index accepts one of them.
 	if found, again := d.touch(ctx, sum); again == nil && found {
 		return d.write(ctx, all[1:]...)
 	}

@@ -21,7 +21,7 @@ import (
 
 // The files beside an SQLite archive.
 const (
-	copySuffix    = ".copy"     // what Copy wrote last
+	copySuffix    = ".copy"     // the last output of Copy
 	damagedSuffix = ".damaged"  // empty: a read or a write met damage; the next start has a look
 	brokenSuffix  = ".broken-"  // and the time: an archive that was put aside
 	replacedName  = ".replaced" // a Replaced in JSON, until the missing rows are written again
@@ -30,7 +30,7 @@ const (
 	maxBroken = 3
 )
 
-// Replaced says that an archive was damaged and that another one replaced it. Each start reports it until Done is called.
+// Replaced indicates that an archive was damaged and that another one replaced it. Each start reports it until Done is called.
 type Replaced struct {
 	// Aside is the file that the damaged one is now.
 	Aside string `json:"aside"`
@@ -80,7 +80,7 @@ func readReplaced(path string) *Replaced {
 	return r
 }
 
-// String is one sentence for a log or an event.
+// String returns a sentence for a log or an event.
 func (r *Replaced) String() string {
 	text := fmt.Sprintf("The archive of jobs was damaged (%v) and is now %s. ", r.Cause, filepath.Base(r.Aside))
 	if r.Copied.IsZero() {
@@ -89,7 +89,7 @@ func (r *Replaced) String() string {
 	return text + fmt.Sprintf("It was replaced by the copy of %s; jobs that the cluster still has are written into it again.", r.Copied.UTC().Format(time.RFC3339))
 }
 
-// damaged reports whether an error means that the file isn't the database that it was.
+// damaged reports whether an error means that the database file is damaged.
 func damaged(err error) bool {
 	var found *unsound
 	if errors.As(err, &found) {
@@ -99,7 +99,7 @@ func damaged(err error) bool {
 	if !errors.As(err, &e) {
 		return false
 	}
-	code := e.Code() & 0xff // the rest says more
+	code := e.Code() & 0xff // the other parts are more specific
 	return code == lib.SQLITE_CORRUPT || code == lib.SQLITE_NOTADB
 }
 
@@ -193,7 +193,7 @@ func putAside(ctx context.Context, path string, now time.Time, cause error) erro
 	return finish(ctx, path)
 }
 
-// stamp is a time in the name of a file.
+// stamp formats a time for the name of a file.
 func stamp(t time.Time) string { return t.UTC().Format("20060102T150405.000Z") }
 
 // finish carries out what putAside wrote down, unless that is done.
@@ -399,8 +399,7 @@ func syncFile(path string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// noticed remembers that an operation met damage. The program has to end: when it starts again the
-// archive is checked, and put aside.
+// noticed remembers that an operation met damage. The program has to end: at its next start, the archive is checked and set aside.
 func (d *database) noticed(err error) {
 	if d.path == "" || !damaged(err) {
 		return

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// ErrNotEnded says that a job can't be removed from the archive yet.
+// ErrNotEnded means that a job can't be removed from the archive yet.
 var ErrNotEnded = errors.New("has not ended")
 
 // lateEvents is how long after the end of a job its events may still arrive. A job that reuses its name begins later.

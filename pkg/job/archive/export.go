@@ -82,7 +82,7 @@ func withoutAudit(ctx context.Context, file string) error {
 	return errors.Join(err, db.Close())
 }
 
-// exported is a copy that is read once.
+// exported is a copy that can be read once.
 type exported struct {
 	*os.File
 	end func()

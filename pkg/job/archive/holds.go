@@ -49,7 +49,7 @@ func statusesOf(f *v1.Framework) (out []*v1.TaskStatus) {
 }
 
 // holdRow begins, extends and ends a hold, in any order and any number of times. An end stays, the time at which the hold was last seen
-// grows, and the only later change is an outcome that says that its work was lost.
+// grows, and the only later change is an outcome that reports its work as lost.
 func holdRow() *upsert {
 	return &upsert{"gpu_holds", []string{
 		"pod_uid", "uid", "job", "pod", "user_name", "vc", "type", "opportunistic", "gpus", "started", "seen", "ended", "outcome",
@@ -86,7 +86,7 @@ func (d *database) holdStatements(f *v1.Framework, tasks []*v1.TaskStatus) []sta
 	}
 	var out []statement
 	if len(rows) > 0 {
-		// After the hours of a job were summed up, its holds are repetitions.
+		// After the hours of a job were aggregated, its holds would count twice.
 		out = append(holdRow().rows(rows), statement{"DELETE FROM gpu_holds WHERE uid = ? AND EXISTS (SELECT 1 FROM gpu_folded WHERE gpu_folded.uid = gpu_holds.uid)", []any{j.UID}})
 	}
 	if f.Status != nil && f.Status.State == v1.Completed {
@@ -149,7 +149,7 @@ func (d *database) Holds(ctx context.Context) ([]api.Hold, error) {
 	return out, err
 }
 
-// seconds is a time as Kubernetes keeps it, so that one that was read again is the same.
+// seconds truncates a time to Kubernetes' precision, so that it is the same when it is read again.
 func seconds(t time.Time) time.Time { return t.Truncate(time.Second) }
 
 func later(a, b time.Time) time.Time {

@@ -18,7 +18,7 @@ import (
 	"github.com/openpai/paictl/pkg/job/api"
 )
 
-// ErrImporting says that another import into this archive isn't finished.
+// ErrImporting means that another import into this archive isn't finished.
 var ErrImporting = errors.New("another import is running")
 
 const (
@@ -72,7 +72,7 @@ func (d *database) importFile(ctx context.Context, file string, r io.Reader, siz
 		return err
 	}
 	from := &database{now: d.now}
-	// It may be of an older version: its tables are brought to this one's.
+	// It may have an older version: its tables are migrated to the current one.
 	if err := from.openFile(ctx, file); err != nil {
 		if damaged(err) {
 			return fmt.Errorf("%w: %w", ErrMismatch, err)
@@ -119,7 +119,7 @@ func receiveFile(file string, r io.Reader, size int64) error {
 	}
 	n, err := io.Copy(f, io.MultiReader(bytes.NewReader(begin), io.LimitReader(r, size+1-int64(len(begin)))))
 	if err == nil && n != size {
-		err = fmt.Errorf("%w: %d bytes were announced, and %d came", ErrMismatch, size, n)
+		err = fmt.Errorf("%w: expected %d bytes, but received %d", ErrMismatch, size, n)
 	}
 	return errors.Join(err, f.Close())
 }
@@ -160,7 +160,7 @@ func (i *importer) code(ctx context.Context) error {
 			return err
 		}
 		err = errors.Join(i.PutCode(ctx, c.owner, c.sum, c.size, data), data.Close())
-		if errors.Is(err, ErrTooLarge) { // the limits have changed since; the rest is still useful
+		if errors.Is(err, ErrTooLarge) { // the limits have changed in the meantime; the rest is still useful
 			i.out.CodeLeftOut++
 			continue
 		}
@@ -173,8 +173,8 @@ func (i *importer) code(ctx context.Context) error {
 		"DELETE FROM code_owners WHERE NOT EXISTS (SELECT 1 FROM code WHERE code.sha256 = code_owners.sha256)")
 }
 
-// jobs adds jobs with their texts, attempts and tasks. Existing jobs stay, because the cluster wrote them, and knows more. Only an end
-// that was assumed because a job was gone is replaced by one that was observed.
+// jobs adds jobs with their job files, attempts and tasks. Existing jobs stay, because the cluster wrote them and has more data. Only
+// an end that was assumed because a job was gone is replaced by one that was observed.
 func (i *importer) jobs(ctx context.Context) error {
 	groups, err := i.groups(ctx)
 	if err != nil {
@@ -252,9 +252,9 @@ func (i *importer) logs(ctx context.Context) error {
 	})
 }
 
-// same sums up, in the other archive, the holds of jobs that are already in the hours here. Then the other archive's hours are complete,
-// so that hours can compare the sums: it has summed up only jobs that finished days before, and knows who else held GPUs at that time. It
-// doesn't know later outcomes, such as a failure.
+// same sums up, in the other archive, the holds of jobs that are already in this archive's hours. Then the other archive's hours are
+// complete, so that hours can compare the sums: it has summed up only jobs that finished days before, and knows who else held GPUs at
+// that time. It doesn't know later outcomes, such as a failure.
 func (i *importer) same(ctx context.Context) error {
 	jobs, err := i.from.column(ctx, "SELECT DISTINCT uid FROM gpu_holds WHERE NOT EXISTS (SELECT 1 FROM gpu_folded WHERE gpu_folded.uid = gpu_holds.uid)")
 	if err != nil {
@@ -275,7 +275,7 @@ func (i *importer) same(ctx context.Context) error {
 	return nil
 }
 
-// folded copies which jobs have their GPU time in the hours, and deletes the holds of these jobs, which would count twice.
+// folded copies the list of jobs whose GPU time is in the hours, and deletes the holds of these jobs, which would count twice.
 func (i *importer) folded(ctx context.Context) error {
 	u := &upsert{"gpu_folded", []string{"uid", "folded"}, "(uid)" + kept}
 	return i.read(ctx, u, "", nil, func(rows [][]any) error {
@@ -313,7 +313,7 @@ func (i *importer) add(ctx context.Context, u *upsert, after string) error {
 	})
 }
 
-// read reads rows of the other archive, and gives them on in batches.
+// read reads rows of the other archive, and passes them on in batches.
 func (i *importer) read(ctx context.Context, u *upsert, where string, args []any, give func(rows [][]any) error) error {
 	rows, err := i.from.read.QueryContext(ctx, i.from.rebind("SELECT "+strings.Join(u.columns, ", ")+" FROM "+u.table+where), args...)
 	if err != nil {

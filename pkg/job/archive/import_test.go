@@ -234,8 +234,8 @@ func TestWhatIsNoHistoryIsRefusedAndChangesNothing(t *testing.T) {
 		}{
 			"nothing":      {nil, 0, "isn't a history of jobs"},
 			"another file": {bytes.Repeat([]byte("x"), 5000), 5000, "isn't a history of jobs"},
-			"cut off":      {text[:len(text)/2], int64(len(text)), "bytes were announced"},
-			"longer":       {append(bytes.Clone(text), 0), int64(len(text)), "bytes were announced"},
+			"cut off":      {text[:len(text)/2], int64(len(text)), "bytes, but received"},
+			"longer":       {append(bytes.Clone(text), 0), int64(len(text)), "bytes, but received"},
 			"damaged":      {broken, int64(len(broken)), "check the archive"},
 		} {
 			t.Run(name, func(t *testing.T) {

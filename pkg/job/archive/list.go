@@ -192,7 +192,7 @@ func readCursor(cursor string) (submitted int64, uid string, err error) {
 		_, err = fmt.Sscanf(string(data), "1 %d %s", &submitted, &uid)
 	}
 	if err != nil {
-		return 0, "", hint.Errorf("take the cursor from the page before, or none", "%w: the cursor %q is not valid", ErrBadQuery, cursor)
+		return 0, "", hint.Errorf("use the cursor of the previous page, or none", "%w: the cursor %q is not valid", ErrBadQuery, cursor)
 	}
 	return submitted, text(uid), nil
 }

@@ -141,7 +141,7 @@ func (o *observed) Log(ctx context.Context, key api.LogKey) (_ []byte, _ bool, e
 	return o.Store.Log(ctx, key)
 }
 
-// PutCode implements Store. Most of its duration is the sender's connection.
+// PutCode implements Store. Most of the duration depends on the sender's connection.
 func (o *observed) PutCode(ctx context.Context, owner, sha256 string, size int64, r io.Reader) (err error) {
 	defer o.note("put_code", time.Now(), &err)
 	return o.Store.PutCode(ctx, owner, sha256, size, r)

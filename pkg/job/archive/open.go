@@ -16,7 +16,7 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// Options say where to store the archive.
+// Options specify where to store the archive.
 type Options struct {
 	// Path is the file of an SQLite database; its folder exists.
 	Path string
@@ -67,7 +67,7 @@ type database struct {
 
 	codeLimit, codeLimitPerUser int64
 
-	path      string // of the file; empty for PostgreSQL
+	path      string // the path of the file; empty for PostgreSQL
 	scratch   string // folder for imports into PostgreSQL
 	importing sync.Mutex
 	exporting sync.Mutex
@@ -81,7 +81,7 @@ type writer interface {
 	close() error
 }
 
-// statement is one change. It is complete before it waits for its turn, so its caller doesn't have to wait for it.
+// statement is one change. It is complete before it is queued, so the caller doesn't have to wait for it.
 type statement struct {
 	query string
 	args  []any

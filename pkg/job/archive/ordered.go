@@ -76,7 +76,7 @@ func (d *database) Ordered(ctx context.Context, q api.OrderedQuery) (*api.Ordere
 	return out, err
 }
 
-// orderBy returns an order in SQL. It is the order of listing.Filter: texts by their bytes, rows without a value at the end, equal rows
+// orderBy returns an order in SQL. It is the order of listing.Filter: strings by their bytes, rows without a value at the end, equal rows
 // by UID.
 func (d *database) orderBy(order string, descending bool) (string, error) {
 	direction := ""
@@ -196,7 +196,7 @@ func (d *database) tagged(some []string) (condition string, args []any) {
 	return "(" + strings.Join(ways, " OR ") + ")", args
 }
 
-// likePart returns the pattern of texts that contain part, in any case.
+// likePart returns the pattern of strings that contain part, in any case.
 func likePart(part string) string {
 	literal := strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`)
 	return "%" + literal.Replace(text(strings.ToLower(part))) + "%"

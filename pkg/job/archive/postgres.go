@@ -25,7 +25,7 @@ func (d *database) openPostgres(ctx context.Context, dsn string) error {
 	db := stdlib.OpenDB(*c)
 	db.SetMaxOpenConns(connections)
 	db.SetMaxIdleConns(connections)
-	// Two replicas may start at a time.
+	// Two replicas may start at the same time.
 	one, err := lock.NewPostgresSessionLocker(lock.WithLockTimeout(1, 120))
 	if err != nil {
 		return errors.Join(err, db.Close())

@@ -22,7 +22,7 @@ func (d *database) Prune(ctx context.Context, before time.Time, liveCode []strin
 			break
 		}
 		marks, args := list(ended)
-		// Attempts, tasks and texts go with their job.
+		// Attempts, tasks and job files are deleted with their job.
 		if err := d.write(ctx, statement{"DELETE FROM logs WHERE uid IN " + marks, args}, statement{"DELETE FROM jobs WHERE uid IN " + marks, args}); err != nil {
 			return jobs, err
 		}
@@ -60,7 +60,7 @@ func (d *database) pruneCode(ctx context.Context, live []string) error {
 		if keep[upload] {
 			continue
 		}
-		// Unless someone has asked for it since.
+		// Unless it has been requested since.
 		if err := d.write(ctx, statement{"DELETE FROM code WHERE upload = ? AND stored < ?", []any{upload, now.Add(-uploadTime).UnixMicro()}}); err != nil {
 			return err
 		}
@@ -100,7 +100,7 @@ func (d *database) column(ctx context.Context, query string, args ...any) ([]str
 	return out, err
 }
 
-// list is a parenthesis with as many parameters.
+// list returns placeholders in parentheses, and their values.
 func list(values []string) (marks string, args []any) {
 	for _, v := range values {
 		args = append(args, v)

@@ -34,7 +34,7 @@ func TestPruneTakesWhatEndedBeforeAndAllThatBelongsToIt(t *testing.T) {
 		}
 		live, unused := put("live"), put("unused")
 		now = epoch.Add(25 * time.Hour)
-		fresh := put("fresh") // its job is on its way
+		fresh := put("fresh") // its job is being submitted
 
 		n, err := s.Prune(ctx, epoch.Add(time.Hour), []string{live, sum("nobody has this")})
 		require.NoError(t, err)

@@ -148,7 +148,7 @@ func taskOf(f *v1.Framework, role string, names map[string]string, t *v1.TaskSta
 	}, nil
 }
 
-// roleNames are the users' spellings by the Framework's.
+// roleNames maps the Framework's names of roles to the users' spellings.
 func roleNames(f *v1.Framework) map[string]string {
 	out := map[string]string{}
 	for i := range f.Spec.TaskRoles {
@@ -158,7 +158,7 @@ func roleNames(f *v1.Framework) map[string]string {
 	return out
 }
 
-// lastOfEach keeps one row of each key, which is what PostgreSQL asks of one statement.
+// lastOfEach keeps one row of each key, because PostgreSQL accepts no more in one statement.
 func lastOfEach(rows [][]any, key int) [][]any {
 	seen := make(map[[5]any]int, len(rows))
 	out := rows[:0:0]

@@ -52,7 +52,7 @@ func (s *serial) write(ctx context.Context, statements []statement) error {
 	case err := <-r.answer:
 		return err
 	case <-ctx.Done():
-		return ctx.Err() // it may be written anyway; a repetition changes nothing
+		return ctx.Err() // the write may have succeeded; a repetition changes nothing
 	}
 }
 

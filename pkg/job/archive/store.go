@@ -21,14 +21,13 @@ var ErrNotFound = errors.New("not in the archive")
 // repeated: the second one changes nothing.
 type Store interface {
 	// SaveJob writes the job as it is now: the job's row, its latest attempt and all its tasks'
-	// latest attempts. f is whole: chunks of tasks are put together.
+	// latest attempts. f is complete: chunks of tasks are merged.
 	SaveJob(ctx context.Context, f *v1.Framework) error
 	// SaveAttempt writes an attempt of the job that another one will follow, before the next one begins.
 	SaveAttempt(ctx context.Context, f *v1.Framework) error
-	// SaveTaskAttempts writes attempts of tasks that will be followed by another.
+	// SaveTaskAttempts writes the attempts of tasks that will be retried.
 	SaveTaskAttempts(ctx context.Context, f *v1.Framework, tasks []TaskAttempt) error
-	// SaveHolds writes which GPUs the tasks of a job that runs hold by now. The others that save a job write
-	// that as well.
+	// SaveHolds records the GPUs that the tasks of a running job currently hold. The other methods that save a job write that as well.
 	SaveHolds(ctx context.Context, f *v1.Framework) error
 	// SaveEvents writes Kubernetes events of the job and its pods.
 	SaveEvents(ctx context.Context, framework string, events []api.Event) error

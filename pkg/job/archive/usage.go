@@ -24,7 +24,7 @@ const (
 	maxUsage = 100_000
 )
 
-// share is the GPU time of one hour that one user had of one virtual cluster on GPUs of one type.
+// share is one user's GPU time in one hour, in one virtual cluster on GPUs of one type.
 type share struct {
 	hour          int64 // its beginning, in seconds since 1970
 	vc, user, typ string
@@ -183,8 +183,8 @@ func rowOf(by []string, s share, periods map[int64]*time.Time) (out api.UsageIte
 	return out
 }
 
-// fold sums up the holds of jobs that finished days ago. For each job, one transaction has the sums and the record that they were made,
-// so a killed process has done all of it or none of it. If two processes do it at the same time, one fails.
+// fold aggregates the holds of jobs that finished days ago. For each job, one transaction writes the sums and the record of them, so a
+// killed process has written both or neither. If two processes do it at the same time, one fails.
 func (d *database) fold(ctx context.Context) error {
 	limit := d.now().Add(-foldAfter).UnixMicro()
 	for {
@@ -212,7 +212,7 @@ func (d *database) foldJob(ctx context.Context, uid string) error {
 	sums := map[share]*spent{}
 	err = each(rows, func() error {
 		h, err := scanHold(rows.Scan)
-		// Nothing is held for longer; a time of a clock that was wrong would make rows without end.
+		// Nothing is held for longer; a time of a wrong clock would create rows without end.
 		h.hours(h.ended/1e6-int64(UsageTime/time.Second), h.ended/1e6, func(hour int64, t spent) {
 			h.hour = hour
 			if sums[h.share] == nil {

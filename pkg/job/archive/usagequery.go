@@ -13,7 +13,7 @@ import (
 //
 // A hold can last for many hours, and a row for each hour would be slow to make. So each hold counts by its two ends. Its beginning adds
 // its GPU time from there to the end of the period, and its GPUs to all periods after it; its end subtracts the rest of its period, and
-// those GPUs. The sums of both by period are few, and the GPUs that remain held are added here.
+// those GPUs. The sums of both by period are few rows, and the GPUs that are still held are added here.
 
 // daySeconds is the longest period that the database sums up by: days make months.
 const daySeconds = 24 * hourSeconds
@@ -53,7 +53,7 @@ func usageQuery(q api.UsageQuery, from, to, holdsTo int64) (string, []any) {
 	}
 	columns := strings.Join(of, ", ") + ", opportunistic"
 	where, args := whose(q)
-	begin, ends, held, gpus := "0", "", "(b - a) * gpus", "0" // without periods no GPUs remain held
+	begin, ends, held, gpus := "0", "", "(b - a) * gpus", "0" // without periods, no GPUs are held at the end
 	hour := "0"
 	if length := period(q.By); length > 0 {
 		hour = fmt.Sprintf("hour / 1000000 - hour / 1000000 %% %d", length)
@@ -103,7 +103,7 @@ func (d *database) readUsage(ctx context.Context, q api.UsageQuery, from, to, no
 	})
 }
 
-// carry follows how many GPUs are held on from one period to the next.
+// carry tracks how many GPUs are still held from one period to the next.
 type carry struct {
 	length  int64 // of a period, in seconds
 	count   func(share, spent) error
@@ -116,7 +116,7 @@ type carry struct {
 func (h *carry) add(s share, outcome string, t spent, gpus int64) error {
 	t.add(lost(outcome, t.held))
 	if h.last.at(s.hour) != s || h.outcome != outcome {
-		h.gpus = 0 // all holds of those before have ended
+		h.gpus = 0 // all holds of earlier periods have ended
 	}
 	if h.gpus != 0 {
 		on := lost(outcome, h.gpus*h.length)
@@ -126,7 +126,7 @@ func (h *carry) add(s share, outcome string, t spent, gpus int64) error {
 				return err
 			}
 		}
-		if s.hour > h.last.hour { // sums of hours and of holds may be of one period
+		if s.hour > h.last.hour { // sums of hours and of holds may belong to one period
 			t.add(on)
 		}
 	}
@@ -149,7 +149,7 @@ func lost(outcome string, held int64) (s spent) {
 	return s
 }
 
-// at is the share of the same in another hour.
+// at is the same share in another hour.
 func (s share) at(hour int64) share {
 	s.hour = hour
 	return s

@@ -133,10 +133,10 @@ func (l *Cache) next() <-chan struct{} {
 	return l.changed
 }
 
-// Row returns a job that lives, as it is in lists.
+// Row returns a live job in the form of lists.
 func (l *Cache) Row(framework string) (listing.Row, bool) { return l.index.Row(framework) }
 
-// Await waits until a job is in lists as a change has left it, or the context ends.
+// Await waits until lists have the job's state after a change, or the context ends.
 func (l *Cache) Await(ctx context.Context, framework string, changed func(listing.Row) bool) {
 	for {
 		next := l.next()

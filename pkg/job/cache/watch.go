@@ -121,7 +121,7 @@ func (w *Watch) Next() (changes []*listing.Latest, more <-chan struct{}, err err
 	return changes, more, nil
 }
 
-// Place returns the place at which a watch that has read all that this one has can resume, here or at another server.
+// Place returns the position from which a watch that has read the same changes can resume, here or at another server.
 func (w *Watch) Place() string { return w.place(w.seen) }
 
 // PlaceBefore is the place of a reader that got only some of the changes that the last Next returned.
@@ -153,7 +153,7 @@ func readPlace(text string) (seen, heard listing.Seen, at time.Time, err error) 
 	return listing.Seen{Frameworks: n[0], Pods: n[1]}, listing.Seen{Frameworks: n[2], Pods: n[3]}, time.Unix(int64(n[4]), 0), nil
 }
 
-// ring puts a signal into a channel, unless one is waiting.
+// ring puts a signal into a channel, unless it has one.
 func ring(c chan<- struct{}) {
 	select {
 	case c <- struct{}{}:
@@ -190,7 +190,7 @@ func (l *Cache) pump(ctx context.Context) {
 	}
 }
 
-// queue asks the scheduler where jobs are in its queue, while there are watches: no object has that.
+// queue reads the places of jobs from the scheduler while there are watches: no object has them.
 func (l *Cache) queue(ctx context.Context) {
 	tick := time.NewTicker(queueEvery)
 	defer tick.Stop()

@@ -36,8 +36,8 @@ const (
 // Archive is a packed folder: a temporary file until Close.
 type Archive struct {
 	SHA256 string
-	Size   int64 // of the archive
-	Bytes  int64 // of the files in it
+	Size   int64 // the size of the archive
+	Bytes  int64 // the size in bytes of the files in it
 	Files  int
 	// Ignored counts the files and folders that .gitignore excludes. A folder counts as one.
 	Ignored int
@@ -161,7 +161,7 @@ func (a *Archive) write(ctx context.Context, dir string, entries []entry) error 
 	return err
 }
 
-// scan reads a file that is written to it.
+// scan checks a file that is written to it.
 type scan struct {
 	head []byte // its beginning
 	crlf bool   // a line has the end of Windows
@@ -214,7 +214,7 @@ func (e *entry) write(t *tar.Writer, dir string, text *scan) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = f.Close() }() // it was only read
+	defer func() { _ = f.Close() }() // opened for reading only
 	if n, err := io.Copy(t, io.TeeReader(f, text)); err != nil || n != e.size {
 		return hint.Errorf("submit again when no program writes to it", "the file changed while it was read")
 	}

@@ -24,13 +24,13 @@ type entry struct {
 	path   string // with slashes
 	mode   fs.FileMode
 	size   int64  // of a file
-	target string // of a link
+	target string // the target of a link
 }
 
 // walk collects the entries of the archive, in the order of their names.
 type walk struct {
 	dir      string
-	prefix   []string // of the folder in its repository
+	prefix   []string // the prefix of the folder in its repository
 	patterns []gitignore.Pattern
 
 	entries []entry
@@ -39,7 +39,7 @@ type walk struct {
 	left    []string
 }
 
-// maxEntries stops the walk of a folder that the user can't have meant, such as /.
+// maxEntries stops the walk of a folder that is certainly a mistake, such as /.
 const maxEntries = 10 * MaxFiles
 
 // newWalk reads which files the repository around the folder ignores.
@@ -95,7 +95,7 @@ func read(to []gitignore.Pattern, name string, domain []string) ([]gitignore.Pat
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = f.Close() }() // it was only read
+	defer func() { _ = f.Close() }() // opened for reading only
 	out := slices.Clone(to)
 	lines := bufio.NewScanner(f)
 	for lines.Scan() {
@@ -151,7 +151,7 @@ func (w *walk) folder(ctx context.Context, rel string) error {
 	return nil
 }
 
-// parts are the names on the way from the repository to a file.
+// parts are the names between the repository and a file.
 func (w *walk) parts(rel string) []string {
 	if rel == "" {
 		return w.prefix

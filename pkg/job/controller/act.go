@@ -20,7 +20,7 @@ const (
 	// maxCreate is how many pods are made before the Framework is checked again: a stop in the
 	// middle of ten thousand is noticed.
 	maxCreate = 200
-	parallel  = 16 // calls for one Framework at a time
+	parallel  = 16 // simultaneous calls for one Framework
 )
 
 // act carries out the actions of a step. It returns how long to wait before the next step; 0: at once.
@@ -152,7 +152,7 @@ func (r *reconciler) deletePod(ctx context.Context, d machine.Deletion) (gone bo
 }
 
 // completed finishes a job. It archives the job before it writes its end, so that both need only one write. If the archive doesn't
-// answer, it writes the end anyway.
+// answer, it writes the final newline anyway.
 func (r *reconciler) completed(ctx context.Context, f *v1.Framework, e *entry, result *machine.Result) (time.Duration, error) {
 	var archiveErr error
 	if e.status.ArchivedTime == nil {

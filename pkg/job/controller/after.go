@@ -20,7 +20,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/job/v1"
 )
 
-// byAfter is the index of Frameworks by the names of those that they wait for.
+// byAfter indexes Frameworks by the names of the Frameworks that they wait for.
 const byAfter = "after"
 
 // awaited are the names of the Frameworks that one waits for.
@@ -29,7 +29,7 @@ func awaited(o any) ([]string, error) {
 	if !ok || f.Annotations[v1.AnnotationAfter] == "" || f.Status != nil && f.Status.State == v1.Completed {
 		return nil, nil
 	}
-	all, _ := f.After() // one that can't be read ends by itself
+	all, _ := f.After() // an unreadable one ends without this
 	var names []string
 	for _, a := range all {
 		names = append(names, a.Framework)
@@ -40,7 +40,7 @@ func awaited(o any) ([]string, error) {
 // archiveTime bounds a query of the archive: other jobs must not wait for an archive that hangs.
 const archiveTime = 5 * time.Second
 
-// after finds out whether the jobs that a Framework waits for have ended. It is asked until the first task has run.
+// after checks whether the jobs that a Framework waits for have ended. It is checked until the first task has run.
 func (r *reconciler) after(ctx context.Context, f *v1.Framework, st *v1.FrameworkStatus) (machine.After, error) {
 	stopping := f.Spec.ExecutionType == v1.ExecutionStop || f.DeletionTimestamp != nil
 	if f.Annotations[v1.AnnotationAfter] == "" || stopping || st != nil && (st.RunTime != nil || st.State == v1.Completed) {
@@ -86,8 +86,8 @@ func (r *reconciler) created(a *v1.After) time.Time {
 	return time.Time{}
 }
 
-// leadsTo reports whether a job waits, directly or not, for the Framework with this UID. No command makes such a cycle; an annotation
-// written by hand can. seen holds the jobs that are known not to.
+// leadsTo reports whether a job waits, directly or not, for the Framework with this UID. Commands can't make such a cycle, but
+// annotations written by hand can. seen holds the jobs that are known not to.
 func (r *reconciler) leadsTo(a *v1.After, uid types.UID, seen map[types.UID]bool) bool {
 	if a.UID == uid {
 		return true
@@ -97,7 +97,7 @@ func (r *reconciler) leadsTo(a *v1.After, uid types.UID, seen map[types.UID]bool
 		return false
 	}
 	seen[a.UID] = true
-	next, _ := f.After() // one that can't be read ends by itself
+	next, _ := f.After() // an unreadable one ends without this
 	return slices.ContainsFunc(next, func(a v1.After) bool { return r.leadsTo(&a, uid, seen) })
 }
 

@@ -12,7 +12,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/job/v1"
 )
 
-// afterlife keeps an archived Framework until its TTL is over.
+// afterlife keeps an archived Framework until its TTL has expired.
 func (r *reconciler) afterlife(ctx context.Context, f *v1.Framework, e *entry) (time.Duration, error) {
 	leaving := f.DeletionTimestamp != nil
 	if due := e.status.CompletionTime.Add(r.o.TTL); !leaving && r.now().Before(due) {
@@ -47,7 +47,7 @@ func (r *reconciler) afterlife(ctx context.Context, f *v1.Framework, e *entry) (
 	return 0, client.IgnoreNotFound(err)
 }
 
-// expire marks a Framework whose time is over, so that lists don't call it deleted.
+// expire marks a Framework whose time has expired, so that lists don't call it deleted.
 func (r *reconciler) expire(ctx context.Context, f *v1.Framework) error {
 	if f.Annotations[v1.AnnotationExpired] == "true" {
 		return nil
@@ -55,7 +55,7 @@ func (r *reconciler) expire(ctx context.Context, f *v1.Framework) error {
 	return client.IgnoreNotFound(r.setMetadata(ctx, f, "", "annotations", map[string]string{v1.AnnotationExpired: "true"}))
 }
 
-// letGo has the archive list the job before the API no longer does, so that it is in every list, and with the tags that it has now.
+// letGo makes the archive list the job before it disappears from the API, so that it is in every list, with its current tags.
 func (r *reconciler) letGo(ctx context.Context, f *v1.Framework) error {
 	if err := r.archive(ctx, func(ctx context.Context) error { return r.o.Store.MarkGone(ctx, f) }); err != nil {
 		return err
@@ -63,8 +63,8 @@ func (r *reconciler) letGo(ctx context.Context, f *v1.Framework) error {
 	return r.release(ctx, f)
 }
 
-// deleteEnded deletes the pods and the Service of a Framework before it goes itself. Kubernetes would do that after it, and asks for each object
-// and its owner before.
+// deleteEnded deletes the pods and the Service of a Framework before the Framework itself. Kubernetes would do that afterwards, and would
+// query each object and its owner first.
 func (r *reconciler) deleteEnded(ctx context.Context, f *v1.Framework, e *entry) error {
 	var all []machine.Deletion
 	for _, p := range r.cache.podsOf(f.Name) {

@@ -20,8 +20,7 @@ const (
 	labelModel = "nvidia.com/gpu.product"
 	// nodesWait is how long a pod's node may be missing in a cache that is still being filled.
 	nodesWait = time.Minute
-	// accountEvery is how often the GPUs that a job holds are written to the archive, and accountSoon how soon after
-	// that when it holds others.
+	// accountEvery is how often the GPUs that a job holds are written to the archive, and accountSoon how soon after a change of its GPUs.
 	accountEvery = 5 * time.Minute
 	accountSoon  = 10 * time.Second
 )
@@ -56,7 +55,7 @@ func templateOf(f *v1.Framework, role string) *corev1.PodTemplateSpec {
 	return nil
 }
 
-// maxAllocated is more than any machine has.
+// maxAllocated is more GPUs than any machine has.
 const maxAllocated = 1024
 
 // gpusOf counts the GPUs that the scheduler gave a pod, or that its template requests from the device plugin. GPUs that belong to a pod's
@@ -117,11 +116,11 @@ func modelOf(n *corev1.Node) string {
 	return n.Labels[labelModel]
 }
 
-// account writes the GPUs that a job holds, so that its hours are known while it runs and, if it vanishes, until when it was last seen.
+// account writes the GPUs that a job holds, so that its hours are known while it runs and, if it vanishes, until it was last observed.
 // Attempts that are dropped from the status are archived before that anyway. It returns when to call it again; 0: never.
 func (r *reconciler) account(ctx context.Context, f *v1.Framework, e *entry) time.Duration {
 	if e.status == nil || e.status.State == v1.Completed {
-		return 0 // its end is archived as a whole
+		return 0 // its end is archived with the whole Framework
 	}
 	open, sum := holding(e.status)
 	if sum.attempts == 0 || open == 0 && sum == e.accounted {
@@ -132,7 +131,7 @@ func (r *reconciler) account(ctx context.Context, f *v1.Framework, e *entry) tim
 	if sum != e.accounted {
 		due = e.accountedAt.Add(accountSoon)
 	}
-	// A clock that was set back must not put it off.
+	// A clock that was set back must not delay it.
 	if wait := due.Sub(now); wait > 0 && wait <= accountEvery {
 		return wait
 	}
@@ -150,7 +149,7 @@ func (r *reconciler) account(ctx context.Context, f *v1.Framework, e *entry) tim
 	return accountEvery
 }
 
-// holding counts the attempts of tasks that hold GPUs, and sums up which, so that a change is seen.
+// holding counts the attempts of tasks that hold GPUs, and sums up which, so that a change is detected.
 func holding(s *v1.FrameworkStatus) (open int, sum holds) {
 	for _, role := range s.AttemptStatus.TaskRoleStatuses {
 		for _, t := range role.TaskStatuses {
@@ -169,7 +168,7 @@ func holding(s *v1.FrameworkStatus) (open int, sum holds) {
 	return open, sum
 }
 
-// holds tells one set of attempts that hold GPUs from another.
+// holds identifies a set of attempts that hold GPUs.
 type holds struct {
 	attempt        int32
 	attempts, open int

@@ -72,7 +72,7 @@ func attemptOf(f *v1.Framework, cm metav1.Object) int32 {
 	return int32(n)
 }
 
-// configMaps makes or removes the attempt's.
+// configMaps creates or removes the ConfigMaps of the attempt.
 func (r *reconciler) configMaps(ctx context.Context, f *v1.Framework, e *entry, todo *machine.Result) error {
 	if todo.DeleteConfigMap != "" {
 		cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: v1.ConfigMapName(f.Name), Namespace: f.Namespace}}
@@ -137,8 +137,8 @@ func (r *reconciler) prepareJob(ctx context.Context, f *v1.Framework, e *entry) 
 	return nil
 }
 
-// prepareAccount makes the account by which tasks of a job watch the one object that has their addresses. Those of newer jobs ask the
-// controller.
+// prepareAccount makes the account by which tasks of a job watch the one object that has their addresses. Tasks of newer jobs read
+// them from the controller.
 func (r *reconciler) prepareAccount(ctx context.Context, f *v1.Framework, meta metav1.ObjectMeta) error {
 	// The objects that the binding refers to come first: the API server checks whether we have the permissions of the role that we grant.
 	first := []client.Object{
@@ -178,8 +178,7 @@ func (r *reconciler) ensure(ctx context.Context, f *v1.Framework, o client.Objec
 	case err == nil:
 		return nil
 	case service && apierrors.IsInvalid(err):
-		// Kubernetes before 1.35 refuses names that begin with a digit. Tasks find each other
-		// through their own /etc/hosts then.
+		// Kubernetes before 1.35 refuses names that begin with a digit. In this case, tasks find each other through their own /etc/hosts.
 		r.o.Log.V(1).Info("no DNS names for a job", "framework", f.Name, "reason", err.Error())
 		return nil
 	}

@@ -31,7 +31,7 @@ type caches struct {
 	frameworks toolscache.SharedIndexInformer
 	pods       toolscache.SharedIndexInformer
 	configMaps toolscache.SharedIndexInformer // metadata of the attempts' ConfigMaps
-	nodes      toolscache.SharedIndexInformer // no job waits for them: jobs run without them, too
+	nodes      toolscache.SharedIndexInformer // jobs don't wait for them: they run without them as well
 	machines   *machines
 }
 

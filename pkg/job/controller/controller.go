@@ -27,7 +27,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/job/v1"
 )
 
-// name is the controller's in events and metrics, leaseName the lease that its replicas share.
+// name is the controller's name in events and metrics, leaseName the lease that its replicas share.
 const (
 	name      = "pai-controller"
 	leaseName = "job-controller"
@@ -38,14 +38,14 @@ type Controller struct {
 	o       Options
 	metrics *metrics
 	leader  atomic.Value // string
-	filled  atomic.Bool  // the caches have been
+	filled  atomic.Bool  // the caches have been filled
 	list    atomic.Pointer[list]
 	events  *eventSink
-	// vanished says that jobs may have gone whose end isn't in the archive; it has room for one.
+	// vanished signals that jobs may have been deleted whose end isn't in the archive; its buffer is one.
 	vanished chan struct{}
 }
 
-// New checks the options. Nothing is asked or started yet.
+// New checks the options. It doesn't connect or start anything yet.
 func New(o Options) (*Controller, error) {
 	if err := o.fill(); err != nil {
 		return nil, err
@@ -106,7 +106,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	r.logs = newLogSaver(r)
 	if c.o.Delivery == DeliverAuto {
 		caches.machines.changed = func(mount bool, why string) {
-			c.o.Log.Info("how the runtime comes into pods", "imageVolume", mount, "why", why)
+			c.o.Log.Info("how the runtime is delivered to pods", "imageVolume", mount, "why", why)
 		}
 	}
 	if err := r.register(mgr); err != nil {

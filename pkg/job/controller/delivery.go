@@ -19,7 +19,7 @@ import (
 type Delivery string
 
 // The ways. An init container that copies the program works everywhere; but the kubelet notices its
-// end only when it looks at all pods again, once a second. A volume of the image needs neither.
+// end only when it looks at all pods again, once a second. An image volume needs neither.
 const (
 	DeliverAuto          Delivery = "auto" // an image volume if all machines can mount one
 	DeliverImageVolume   Delivery = "image-volume"

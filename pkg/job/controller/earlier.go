@@ -22,8 +22,8 @@ type earlier struct {
 	pods map[string][]*corev1.Pod // nil until they are requested
 }
 
-// before returns the pods of a Framework that this process hasn't made and that the cache may lack. It
-// is of no use for a Framework of which this process has made some.
+// before returns the pods of a Framework that this process hasn't made and that the cache may lack. It isn't used for a Framework with
+// pods that this process has made.
 func (r *reconciler) before(ctx context.Context, framework string) ([]*corev1.Pod, error) {
 	r.earlier.mu.Lock()
 	defer r.earlier.mu.Unlock()

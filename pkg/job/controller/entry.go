@@ -20,14 +20,14 @@ type entry struct {
 	uid    types.UID
 	owner  prometheus.Labels   // of its metric
 	status *v1.FrameworkStatus // with all tasks; nil until the first step
-	rv     string              // of the Framework, as the status was last read or written
+	rv     string              // the resource version of the Framework, as the status was last read or written
 	stored bool                // the API has a status
 	layout *status.Layout
 	view   machine.View
 	maps   mapView
 	again  bool // this process has worked on the Framework before, and has lost its state
 
-	// The changes of the status that aren't written yet, and since when.
+	// The changes of the status that aren't written yet, and the time of the first one.
 	dirty        bool
 	dirtyTasks   []status.Task
 	dirtyChunks  []int32
@@ -47,7 +47,7 @@ type entry struct {
 	savedAttempts map[int32]bool
 	savedTasks    map[savedTask]bool
 	kept          bool // it has the finalizer
-	released      bool // it had, and may go
+	released      bool // it had the finalizer, and may be deleted
 	setUp         bool // Service, service account and role exist
 	blocked       string
 	blockedTimes  int
@@ -70,7 +70,7 @@ func (e *entry) seen(p *corev1.Pod) {
 	e.last[p.UID] = p
 }
 
-// gone removes and returns the pods that no longer exist. Others may still vanish unseen.
+// gone removes and returns the pods that no longer exist. Others may still disappear unnoticed.
 func (e *entry) gone(there map[string]*corev1.Pod) map[types.UID]*corev1.Pod {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -125,7 +125,7 @@ func (e *entry) clean() {
 	e.dirty, e.dirtyTasks, e.dirtyChunks, e.newAttempt, e.decided = false, nil, nil, false, false
 }
 
-// saved returns the state of the archive that the machine asks for.
+// saved returns the state of the archive that the machine needs.
 func (e *entry) saved() machine.Saved {
 	return machine.Saved{
 		Attempt: func(a int32) bool { return e.savedAttempts[a] },
@@ -135,7 +135,7 @@ func (e *entry) saved() machine.Saved {
 	}
 }
 
-// entries are those of all Frameworks. One entry is only changed by the worker that has its
+// entries are the entries of all Frameworks. One entry is only changed by the worker that has its
 // Framework.
 type entries struct {
 	mu    sync.RWMutex

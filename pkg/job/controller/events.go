@@ -17,14 +17,14 @@ import (
 	"github.com/openpai/paictl/pkg/kube/watch"
 )
 
-// eventsEvery is how often events are written to the archive, all that came in one go.
+// eventsEvery is how often the collected events are written to the archive, in one transaction.
 const eventsEvery = 2 * time.Second
 
 // eventSink collects the events of jobs until they are archived, and keeps only those that aren't archived yet.
 type eventSink struct {
 	mu      sync.Mutex
 	pending map[string]map[string]api.Event // by Framework and UID
-	writing map[string]map[string]api.Event // pending ones that were taken last
+	writing map[string]map[string]api.Event // the pending events that were taken last
 }
 
 func newEventSink() *eventSink { return &eventSink{pending: map[string]map[string]api.Event{}} }
@@ -156,7 +156,7 @@ func (s *eventSink) giveBack(framework string, events map[string]api.Event) {
 	s.pending[framework] = again
 }
 
-// toEvent reads both forms of events: the old one counts, the new one has a series.
+// toEvent reads both forms of events: the old one has a count, the new one a series.
 func toEvent(e *corev1.Event) api.Event {
 	out := api.Event{
 		UID: string(e.UID), Type: e.Type, Reason: e.Reason, Message: e.Message,

@@ -14,7 +14,7 @@ import (
 	"github.com/openpai/paictl/pkg/node/logstore/logapi"
 )
 
-// KeptLogs ask the agent that keeps the logs of a machine.
+// KeptLogs reads logs from the agent that keeps the logs of a machine.
 type KeptLogs interface {
 	Get(ctx context.Context, node, uid, container string, query url.Values) (*http.Response, error)
 }
@@ -28,10 +28,10 @@ func (l *logSaver) kept(ctx context.Context, p *corev1.Pod, container string) (d
 	query := url.Values{"tail": {strconv.Itoa(logLines)}, "times": {"false"}}
 	resp, err := l.r.o.Logs.Get(ctx, p.Spec.NodeName, string(p.UID), container, query)
 	if err != nil {
-		l.r.o.Log.V(1).Info("the log is asked of the kubelet", "pod", p.Name, "reason", err.Error())
+		l.r.o.Log.V(1).Info("the log is read from the kubelet", "pod", p.Name, "reason", err.Error())
 		return nil, !errors.Is(err, logapi.ErrNoAgent) && !errors.Is(err, logapi.ErrNoLog), false
 	}
-	defer func() { _ = resp.Body.Close() }() // it was only read
+	defer func() { _ = resp.Body.Close() }() // opened for reading only
 	data, truncated, err = tail(io.LimitReader(resp.Body, logRead), l.r.o.LogBytes)
 	if err != nil {
 		return nil, true, false
@@ -45,7 +45,7 @@ func partial(data []byte, truncated bool) bool {
 	return truncated || bytes.Count(data, []byte("\n")) >= logLines
 }
 
-// best returns the end of a log to archive, from the agent or the kubelet. If only the kubelet was asked and its log is empty, there may
+// best returns the end of a log to archive, from the agent or the kubelet. If only the kubelet's log was read and it is empty, there may
 // have been more, so the log isn't marked as complete.
 func (l *logSaver) best(ctx context.Context, p *corev1.Pod, container string, data []byte, truncated bool) ([]byte, bool) {
 	better, cut, ok := l.kept(ctx, p, container)

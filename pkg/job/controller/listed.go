@@ -88,7 +88,7 @@ func (c *Controller) Leads() bool { return !c.o.LeaderElection || c.Leader() == 
 func (c *Controller) List(ctx context.Context, f listing.Filter) (*listing.Page, error) {
 	l := c.list.Load()
 	if l == nil || !c.Leads() {
-		return nil, fmt.Errorf("%w: this replica doesn't lead", listing.ErrUnavailable)
+		return nil, fmt.Errorf("%w: this replica isn't the leader", listing.ErrUnavailable)
 	}
 	if err := l.fresh(ctx, c.o.Namespace); err != nil {
 		return nil, err
@@ -162,7 +162,7 @@ func (l *list) reaches(ctx context.Context, n int) bool {
 	}
 }
 
-// count asks the API server how many Frameworks there are now. It may not say.
+// count returns the current number of Frameworks in the API server. The API server may not report it.
 func (l *list) count(ctx context.Context, namespace string) (n int, known bool, err error) {
 	body, err := l.api.Get().Namespace(namespace).Resource("frameworks").Param("limit", "1").Param("includeObject", "None").
 		SetHeader("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io").Do(ctx).Raw()

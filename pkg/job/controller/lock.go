@@ -29,7 +29,7 @@ type watchedLock struct {
 	resourcelock.Interface
 	saw  func(holder string)
 	log  logr.Logger
-	away bool // the election asks one question at a time
+	away bool // the election sends one request at a time
 }
 
 // answered logs that the API server stopped answering, or answers again.

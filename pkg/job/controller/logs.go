@@ -26,7 +26,7 @@ const (
 	// has ended, and its pod may be gone before that.
 	logRest     = 3 * time.Second
 	logQueue    = 4096
-	logFollowed = 64       // logs of terminating programs, at a time; further ones are lost
+	logFollowed = 64       // the maximum number of logs of terminating programs at a time; further logs are lost
 	logLines    = 20_000   // requested from the kubelet, which counts lines from the end but not bytes
 	logRead     = 64 << 20 // read at most, however long the lines
 	appName     = "app"
@@ -44,10 +44,10 @@ type logSaver struct {
 	mu      sync.Mutex
 	state   map[types.UID]*logState
 	reading map[string]*logReading // by Framework
-	waiting map[string]bool        // Frameworks that found no room for a log
+	waiting map[string]bool        // Frameworks that wait for a free slot for a log
 }
 
-// logReading is how many logs of a Framework are followed.
+// logReading is the maximum number of logs of a Framework that are followed.
 type logReading struct {
 	n     int
 	since time.Time // when its end began to wait for them; zero: it doesn't
@@ -55,7 +55,7 @@ type logReading struct {
 
 type logJob struct {
 	framework string
-	uid       types.UID // of the Framework: a running job may not be in the archive yet
+	uid       types.UID // the UID of the Framework: a running job may not be in the archive yet
 	d         machine.Deletion
 	pod       *corev1.Pod // as it was last seen; nil if it never was
 	early     bool
@@ -216,7 +216,7 @@ func (l *logSaver) run(ctx context.Context) error {
 	return nil
 }
 
-// next waits for a log to save, first those of pods that go; false at the end.
+// next waits for a log to save, first those of pods that are being removed; it returns false at the end.
 func (l *logSaver) next(ctx context.Context) (logJob, bool) {
 	select {
 	case j := <-l.work:
@@ -233,7 +233,7 @@ func (l *logSaver) next(ctx context.Context) (logJob, bool) {
 	}
 }
 
-// room queues Frameworks again that found no room, when half of the logs before theirs have been started.
+// room requeues Frameworks that found no free slot, when half of the logs before theirs have been started.
 func (l *logSaver) room(ctx context.Context) {
 	if len(l.work) > cap(l.work)/2 || len(l.early) > cap(l.early)/2 {
 		return
@@ -436,7 +436,7 @@ func (r *reconciler) keepLogs(f *v1.Framework) bool {
 	return ok
 }
 
-// logOf says which attempt a pod was.
+// logOf returns the attempt of a pod.
 func logOf(p *corev1.Pod) *machine.LogOf {
 	index, err1 := strconv.ParseInt(p.Labels[v1.LabelTaskIndex], 10, 32)
 	attempt, err2 := strconv.ParseInt(p.Annotations[v1.AnnotationFrameworkAttempt], 10, 32)

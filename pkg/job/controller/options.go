@@ -18,9 +18,9 @@ import (
 // Options configure a controller. Zero values mean the default in the comment.
 type Options struct {
 	Config          *rest.Config
-	Namespace       string        // of the jobs; kube.JobNamespace
-	SystemNamespace string        // of the lease and the failure rules; kube.SystemNamespace
-	Identity        string        // of this replica, for the lease; the address at which others reach it
+	Namespace       string        // the namespace of the jobs; kube.JobNamespace
+	SystemNamespace string        // the namespace of the lease and the failure rules; kube.SystemNamespace
+	Identity        string        // the identity of this replica, for the lease; the address at which others reach it
 	LeaderElection  bool          // false: work at once; for tests
 	Workers         int           // Frameworks at a time; 64
 	QPS             float32       // calls of the API per second; 400, in bursts of twice as many
@@ -31,7 +31,7 @@ type Options struct {
 	Store           archive.Store
 	Replaced        *archive.Replaced // if the archive replaced a damaged one; otherwise nil
 	Peers           *rendezvous.Board // where tasks wait for each other's addresses; nil: a new one
-	PeersKey        func() []byte     // of the tokens that tasks send; empty until it is known
+	PeersKey        func() []byte     // the key of the tokens that tasks send; empty until it is known
 	Logs            KeptLogs          // of the machines; nil: only the kubelets have logs
 	Log             logr.Logger
 	Registry        prometheus.Registerer // nil: no metrics

@@ -20,7 +20,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/job/v1"
 )
 
-// persist writes the status down. Nothing is acted upon before that.
+// persist writes the status down. No action is taken before that.
 func (r *reconciler) persist(ctx context.Context, f *v1.Framework, e *entry) error {
 	if !e.dirty {
 		return nil
@@ -34,9 +34,8 @@ func (r *reconciler) persist(ctx context.Context, f *v1.Framework, e *entry) err
 			e.dirtyChunks = append(e.dirtyChunks, k)
 		}
 	}
-	// A process may be killed between two writes. Chunks of an attempt that the header doesn't know
-	// yet would hide the tasks of the one before, and tasks that were ended because of a decision
-	// must not stand without it; anything else is first true of a task.
+	// A process may be killed between two writes. Chunks of an attempt that the header doesn't have yet would hide the tasks of the
+	// previous attempt, and tasks that were ended by a decision must not be recorded without it; anything else first happens to a task.
 	headerFirst := !e.stored || e.newAttempt || e.decided && e.status.State != v1.Completed
 	archived := e.status.ArchivedTime != nil
 	switch {
@@ -45,7 +44,7 @@ func (r *reconciler) persist(ctx context.Context, f *v1.Framework, e *entry) err
 		if err := r.writeHeader(ctx, f, e, archived && len(e.dirtyChunks) == 0); err != nil {
 			return err
 		}
-		// Chunks that are written from now on are of this attempt: if a later write fails, the next try must know them.
+		// Chunks that are written from now on belong to this attempt: if a later write fails, the next try must know them.
 		e.newAttempt = false
 	case e.layout.Unlisted():
 		if err := r.reserve(ctx, f, e); err != nil {
@@ -203,7 +202,7 @@ func (r *reconciler) keep(ctx context.Context, f *v1.Framework, e *entry) error 
 	return nil
 }
 
-// release removes it, so that the Framework may go.
+// release removes it, so that the Framework can be deleted.
 func (r *reconciler) release(ctx context.Context, f *v1.Framework) error {
 	others := slices.DeleteFunc(slices.Clone(f.Finalizers), func(have string) bool { return have == v1.Finalizer })
 	if len(others) == len(f.Finalizers) {

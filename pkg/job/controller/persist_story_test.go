@@ -53,7 +53,7 @@ type story struct {
 	writes int        // how many there were
 
 	promise sync.Mutex
-	version int // of the Framework, as it was acted upon last
+	version int // the version of the Framework, as it was acted upon last
 	attempt int32
 	tasks   map[int32]int32 // their attempts
 	written int

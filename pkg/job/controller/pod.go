@@ -44,7 +44,7 @@ func makePod(f *v1.Framework, st *v1.FrameworkStatus, role string, t *v1.TaskSta
 	p.Name, p.GenerateName, p.Namespace = t.AttemptStatus.PodName, "", f.Namespace
 	p.OwnerReferences = []metav1.OwnerReference{*podOwner(f, &st.AttemptStatus)}
 	p.Labels = merge(p.Labels, map[string]string{v1.LabelFramework: f.Name, v1.LabelTaskRole: role, v1.LabelTaskIndex: values["FC_TASK_INDEX"]})
-	// The Framework decides who pays, not its template.
+	// The Framework, not its template, determines the owner of the quota.
 	for _, label := range []string{v1.LabelUser, v1.LabelGroup} {
 		if user := f.Labels[label]; user != "" {
 			p.Labels[label] = user
@@ -59,7 +59,7 @@ func makePod(f *v1.Framework, st *v1.FrameworkStatus, role string, t *v1.TaskSta
 	if f.OwnRuntime() && p.Spec.Hostname == "" && !p.Spec.HostNetwork {
 		if host := role + "-" + values["FC_TASK_INDEX"]; len(host) <= 63 {
 			p.Spec.Hostname = host
-			if machine.Many(f) { // only then is there a Service that names them
+			if machine.Many(f) { // only then does a Service name them
 				p.Spec.Subdomain = f.Name
 			}
 		}
@@ -133,7 +133,7 @@ func (r *reconciler) introduce(f *v1.Framework, st *v1.FrameworkStatus, role str
 		}
 		env = append(env, token)
 	}
-	if f.Annotations[v1.AnnotationHostNetwork] == "true" { // it decides which ports the task has
+	if f.Annotations[v1.AnnotationHostNetwork] == "true" { // the share decides the task's ports
 		env = append(env, podUID)
 	}
 	c.Env = append(env, c.Env...)
@@ -247,8 +247,7 @@ func stayAway(p *corev1.Pod, nodes []string) error {
 	return honourSuggestions(p)
 }
 
-// honourSuggestions changes the request to the scheduler of GPUs, which by itself doesn't ask which
-// nodes Kubernetes would take.
+// honourSuggestions changes the request to the scheduler of GPUs, which by itself ignores the nodes that Kubernetes would choose.
 func honourSuggestions(p *corev1.Pod) error {
 	text := p.Annotations[annotation.SpecKey]
 	if text == "" {

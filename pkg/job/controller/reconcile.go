@@ -46,7 +46,7 @@ type reconciler struct {
 // maxSteps bounds the steps for one Framework at a time, so that others get their turn.
 const maxSteps = 12
 
-// Reconcile brings one Framework as far as it gets.
+// Reconcile advances one Framework as far as possible.
 func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	begin := time.Now()
 	defer func() { r.metrics.reconcile.Observe(time.Since(begin).Seconds()) }()
@@ -139,7 +139,7 @@ func (r *reconciler) read(ctx context.Context, f *v1.Framework, e *entry) error 
 	return r.rebuild(ctx, f, e, lost)
 }
 
-// drive steps until nothing is left to do now, and returns when something will be.
+// drive repeats steps until there is no more work, and returns the time of the next step.
 func (r *reconciler) drive(ctx context.Context, f *v1.Framework, e *entry) (time.Duration, error) {
 	for range maxSteps {
 		result, err := r.step(ctx, f, e)

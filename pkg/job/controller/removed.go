@@ -18,7 +18,7 @@ const (
 	goneRetry = 10 * time.Second // after an error
 )
 
-// runRemoved ends jobs in the archive whose Frameworks are gone and whose end wasn't observed: they were removed by force, or while no
+// runRemoved ends jobs in the archive whose Frameworks are gone and whose end wasn't observed: they were deleted by force, while no
 // controller ran, or with their namespace.
 func (r *reconciler) runRemoved(ctx context.Context) error {
 	select { // a job that the archive doesn't know to have ended may only have to be written again
@@ -119,8 +119,8 @@ func (r *reconciler) exists(ctx context.Context, name, uid string) (bool, error)
 // vanish notes that a Framework is gone whose end isn't in the archive.
 func (r *reconciler) vanish() { vanish(r.vanished) }
 
-// LookForGone has jobs looked for whose Frameworks are gone, at once: the archive has other jobs than it had. A replica that doesn't
-// lead leaves that to the next turn of the one that does.
+// LookForGone has jobs looked for whose Frameworks are gone, at once: the archive has other jobs than it had. A replica that isn't the
+// leader leaves that to the leader's next turn.
 func (c *Controller) LookForGone() { vanish(c.vanished) }
 
 func vanish(to chan<- struct{}) {

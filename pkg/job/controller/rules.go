@@ -22,8 +22,8 @@ import (
 // built-in ones are used.
 const RulesConfigMap = "job-failure-rules"
 
-// runRules follows the administrator's rules: a good set is used and copied to where all jobs mount
-// it, so that it reaches running ones too; a bad one is refused, and the last good one stays.
+// runRules follows the administrator's rules: a valid set is used and copied into the volume that all jobs mount, so that it also
+// reaches running jobs; an invalid one is refused, and the last valid set stays.
 func (r *reconciler) runRules(ctx context.Context) error {
 	api, ok := r.api.(client.WithWatch)
 	if !ok {
@@ -75,7 +75,7 @@ func (r *reconciler) takeRules(ctx context.Context, cm *corev1.ConfigMap) error 
 	return r.copyRules(ctx, text)
 }
 
-// copyRules brings the rules to the jobs.
+// copyRules copies the rules for the jobs.
 func (r *reconciler) copyRules(ctx context.Context, text string) error {
 	have := &corev1.ConfigMap{}
 	key := client.ObjectKey{Namespace: r.o.Namespace, Name: spec.RulesConfigMap}

@@ -113,7 +113,7 @@ func unchanged(before, after client.Object) bool {
 		b.Annotations[v1.AnnotationRestart] == a.Annotations[v1.AnnotationRestart] && len(b.Finalizers) == len(a.Finalizers)
 }
 
-// settle says how long the events of a Framework are collected.
+// settle is how long the events of a Framework are collected.
 func (e *entries) settle(name string) time.Duration {
 	if one := e.get(name); one != nil {
 		return settle(one.tasks.Load())

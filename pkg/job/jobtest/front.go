@@ -115,7 +115,7 @@ func Prepare(t testing.TB, c *kube.Cluster) {
 		_, err := c.Client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
 		fine(err)
 	}
-	// The controller that makes these doesn't run in tests, and without one no pod can be made.
+	// The controller that creates these doesn't run in tests, and without one no pod can be created.
 	_, err := c.Client.CoreV1().ServiceAccounts(kube.JobNamespace).Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}, metav1.CreateOptions{})
 	fine(err)
 	crds, err := dynamic.NewForConfig(c.Config)

@@ -36,7 +36,7 @@ type Kubelet struct {
 	Exec func(*Process) *metav1.Status
 	// Port serves a connection to a port, and returns the error for the client.
 	Port func(number string, conn io.ReadWriter) error
-	// NoWebSockets leaves only SPDY, as some proxies do.
+	// NoWebSockets permits only SPDY, like some proxies.
 	NoWebSockets bool
 }
 
@@ -49,7 +49,7 @@ func Exited(code int) *metav1.Status {
 		Causes: []metav1.StatusCause{{Type: remotecommand.ExitCodeCauseType, Message: strconv.Itoa(code)}}}}
 }
 
-// NotStarted is the status of a command that could not be started.
+// NotStarted is the status of a command that couldn't be started.
 func NotStarted(why string) *metav1.Status {
 	return &metav1.Status{Status: metav1.StatusFailure, Reason: metav1.StatusReasonInternalError, Message: why}
 }

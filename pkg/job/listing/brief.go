@@ -105,8 +105,8 @@ func (b *Brief) State(pods []Start, queued bool, position int) State {
 	return b.progress(pods, queued, position)
 }
 
-// progress returns the state of an attempt whose objects exist. If tasks wait for each other, it is the state of the task that is
-// furthest behind, otherwise of the one that is furthest ahead.
+// progress returns the state of an attempt whose objects exist. If tasks wait for each other, it is the state of the least advanced
+// task, otherwise of the most advanced one.
 func (b *Brief) progress(pods []Start, queued bool, position int) State {
 	if !b.gang && b.begun > 0 {
 		return State{Phase: Running}
@@ -127,8 +127,8 @@ func (b *Brief) progress(pods []Start, queued bool, position int) State {
 			starting++
 		}
 	}
-	// If the Framework counts more pods that haven't begun than pods contains, the missing ones have begun since it was written. Without
-	// this, a job would seem to go back to an earlier state.
+	// If the Framework counts more pods that haven't begun than pods contains, the missing ones have begun since it was written.
+	// Without this, a job would seem to return to an earlier state.
 	ahead := pods != nil && b.made > late
 	switch {
 	case !b.gang && (starting > 0 || ahead):
@@ -149,8 +149,8 @@ func (b *Brief) progress(pods []Start, queued bool, position int) State {
 	return State{Phase: Running}
 }
 
-// Tasks counts a job's tasks, those that have begun to run, and those that have a pod which has not. Of a large job the last are
-// not known: its Framework has only the counts.
+// Tasks counts a job's tasks, those that have begun to run, and those that have a pod which has not. For a large job, the last ones
+// are unknown: its Framework has only the counts.
 func Tasks(f *v1.Framework) (total, begun, made int) {
 	for _, r := range f.Status.AttemptStatus.TaskRoleStatuses {
 		if r == nil {

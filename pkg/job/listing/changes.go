@@ -51,7 +51,7 @@ func (c *Change) JSON() []byte {
 	return c.data
 }
 
-// changes keeps the latest change of each job, in the order in which they came. It keeps nothing for each reader: a reader has a mark in
+// changes keeps the latest change of each job, in the order of arrival. It keeps nothing for each reader: a reader has a mark in
 // that order, and finds all changes since then, however slow it is. Only jobs that are gone are dropped after a while.
 type changes struct {
 	order *list.List // of *noted, the latest last
@@ -244,7 +244,7 @@ func (x *Index) seen(e *entry) {
 	at := Seen{Frameworks: e.brief.Version}
 	x.log.hear(at)
 	if e.noted == nil {
-		at.Pods = x.log.heard.Max(x.log.listed).Pods // its own isn't known: changes of its pods may have been received before it
+		at.Pods = x.log.heard.Max(x.log.listed).Pods // the Framework's own version isn't known: changes of its pods may have been received before it
 	}
 	e.touched(at)
 }
@@ -288,13 +288,13 @@ func (x *Index) bury(e *entry, b *Brief, version uint64) {
 		x.log.forgotten = max(x.log.forgotten, n.at)
 		x.log.forgottenVersion = max(x.log.forgottenVersion, n.seen.Frameworks)
 		if n.unsure {
-			x.log.forgottenVersion = max(x.log.forgottenVersion, x.log.heard.Frameworks) // it was deleted before that at the latest
+			x.log.forgottenVersion = max(x.log.forgottenVersion, x.log.heard.Frameworks) // it was deleted before that list
 		}
 	}
 }
 
-// become sets the change of an entry, and removes its earlier change from the order. An entry may go before any change was recorded,
-// because other servers may have reported it.
+// become sets the latest change of an entry, and removes its earlier change from the order. An entry may be removed before any change was
+// recorded, because other servers may have reported it.
 func (c *changes) become(e *entry, now *Change) *Latest {
 	l := &Latest{}
 	if e.noted != nil {

@@ -13,7 +13,7 @@ import (
 const (
 	// cursorUID is how many characters of a UID a cursor has.
 	cursorUID = 8
-	// lastSecond is the end of the year 9999: later times don't survive arithmetic.
+	// lastSecond is the end of the year 9999: later times overflow.
 	lastSecond = 253402300799
 )
 
@@ -29,8 +29,8 @@ func (c Cursor) Passed(r *Row) bool {
 	return c.submitted.IsZero() || NewestFirst(&Row{Job: api.Job{Submitted: c.submitted, UID: c.uid}}, r) < 0
 }
 
-// NewCursor returns a short text, since users type it: the second of submission, and enough of the UID to distinguish jobs that were
-// submitted in that second.
+// NewCursor returns a short text, since users type it: the second of submission, and enough of the UID to distinguish jobs submitted
+// in the same second.
 func NewCursor(r *Row) string {
 	return strconv.FormatInt(r.Submitted.Unix(), 36) + "-" + r.UID[:min(len(r.UID), cursorUID)]
 }
@@ -43,7 +43,7 @@ func ReadCursor(text string) (Cursor, error) {
 	at, uid, ok := strings.Cut(text, "-")
 	second, err := strconv.ParseInt(at, 36, 64)
 	if err != nil || !ok || second <= 0 || second > lastSecond || len(uid) > cursorUID {
-		return Cursor{}, hint.Errorf("take the one that the page before ended with", "%s is not a cursor", url.QueryEscape(text))
+		return Cursor{}, hint.Errorf("use the one at the end of the previous page", "%s is not a cursor", url.QueryEscape(text))
 	}
 	return Cursor{time.Unix(second, 0), uid}, nil
 }

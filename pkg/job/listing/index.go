@@ -113,7 +113,7 @@ func (x *Index) Unfinished(user string) (jobs, tasks int) {
 	return jobs, tasks
 }
 
-// drop removes an entry from wherever it is.
+// drop removes an entry from all indexes.
 func (x *Index) drop(e *entry) {
 	delete(x.jobs, e.row.Framework)
 	delete(x.uids, e.row.UID)
@@ -166,7 +166,7 @@ func (x *Index) pod(framework string, uid types.UID, s Start) {
 	x.touch(framework)
 }
 
-// unpod takes a pod that needs no looking at now.
+// unpod removes a pod that needn't be checked now.
 func (x *Index) unpod(framework string, uid types.UID) {
 	pods := x.pods[framework]
 	if _, ok := pods[uid]; !ok {
@@ -322,7 +322,7 @@ func (x *Index) sources(f *Filter) []*order {
 	return best
 }
 
-// these are the orders of some keys that have one.
+// these are the keys with an order.
 func these(by map[string]*order, keys ...string) (out []*order) {
 	for _, key := range keys {
 		if o := by[key]; o != nil && !slices.Contains(out, o) {

@@ -5,5 +5,5 @@ package listing
 
 import "errors"
 
-// ErrUnavailable is wrapped by errors that say that the server can't return a list now.
+// ErrUnavailable is wrapped by errors that mean that the server can't return a list now.
 var ErrUnavailable = errors.New("not now")

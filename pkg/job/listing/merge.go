@@ -63,7 +63,7 @@ type merge struct {
 	archive Archive
 }
 
-// ended reads the jobs that only the history has, as many as the page may need.
+// ended reads the jobs that only the history has, at most as many as the page needs.
 func (m *merge) ended(ctx context.Context) (out []Row, missing, err error) {
 	q, asks := m.query()
 	if !asks {

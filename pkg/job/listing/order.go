@@ -48,7 +48,7 @@ func total(all []*order) (n int) {
 	return n
 }
 
-// newest merges orders: their entries after a cursor, the newest first. One that several have comes once.
+// newest merges orders: their entries after a cursor, the newest first. A value that several rows have is listed once.
 func newest(all []*order, after Cursor) iter.Seq[*entry] {
 	rest := make([]order, len(all))
 	for i, o := range all {

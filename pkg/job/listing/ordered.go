@@ -18,7 +18,7 @@ type OrderedPage struct {
 	Items []Row `json:"items"`
 	// Total is how many jobs the filter selects; 0 if Filter.Count is false.
 	Total int `json:"total"`
-	// Note says which source could not be read.
+	// Note names the source that could not be read.
 	Note string `json:"note,omitempty"`
 }
 
@@ -113,7 +113,7 @@ func Ordered(ctx context.Context, f Filter, live []Row, there func(uid string) b
 	return page, missing
 }
 
-// ended reads the rows of the history from a place up to the end of the page, and how many it has in all.
+// ended reads the rows of the history from a position to the end of the page, and their total number.
 func (o *Filter) ended(ctx context.Context, first int, there func(uid string) bool, history Ended) (out []Row, total int, err error) {
 	q, asks := o.endedQuery()
 	if !asks {

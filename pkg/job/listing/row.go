@@ -53,11 +53,11 @@ type Page struct {
 	// Next is the cursor of the following page, or "". If jobs are added, changed or removed between two requests, no other job is
 	// repeated or left out.
 	Next string `json:"next,omitempty"`
-	// Note says which source could not be read.
+	// Note names the source that could not be read.
 	Note string `json:"note,omitempty"`
 }
 
-// Visibility says whose jobs a user sees.
+// Visibility determines whose jobs a user sees.
 type Visibility = api.Visibility
 
 // Filter selects jobs. Empty fields select all.
@@ -74,7 +74,7 @@ type Filter struct {
 	Phases []Phase
 	// Priorities may have api.NoPriority for jobs without one.
 	Priorities []string
-	// TagsAny selects jobs that have any of these tags. TagsNone selects jobs without these tags.
+	// TagsAny selects jobs with any of these tags. TagsNone selects jobs without these tags.
 	TagsAny, TagsNone []string
 	Since             time.Time // of submission
 	// Earlier selects also jobs whose name a later job has.
@@ -92,7 +92,7 @@ type Filter struct {
 	Count bool
 }
 
-// Fits reports whether a job is one of those that the filter selects. An unplaced one is where a queued one is wanted.
+// Fits reports whether a job is one of those that the filter selects. An unplaced row sorts where a queued one would.
 func (o *Filter) Fits(r *Row) bool {
 	switch {
 	case o.User != "" && r.User != o.User, o.VirtualCluster != "" && r.VirtualCluster != o.VirtualCluster:

@@ -13,7 +13,7 @@ import (
 // Phase is the state of a job in one word.
 type Phase string
 
-// The phases, in the order in which they are passed; Means says what they are.
+// The phases, in their order; Means describes them.
 const (
 	Waiting   Phase = "waiting"
 	Queued    Phase = "queued"
@@ -32,12 +32,12 @@ const (
 	Deleted Phase = api.Deleted
 )
 
-// Phases are all of them.
+// Phases are all phases.
 func Phases() []Phase {
 	return []Phase{Waiting, Queued, Starting, Barrier, Running, Stopping, Retry, Succeeded, Failed, Stopped, Deleting, Deleted}
 }
 
-// Means says what the phase is, for help texts.
+// Means describes the phase, for help texts.
 func (p Phase) Means() string {
 	switch p {
 	case Waiting:
@@ -68,7 +68,7 @@ func (p Phase) Means() string {
 	return ""
 }
 
-// Done reports whether nothing more comes.
+// Done reports whether there are no more changes.
 func (p Phase) Done() bool {
 	return p == Succeeded || p == Failed || p == Stopped || p == Deleted
 }

@@ -68,7 +68,7 @@ func (f *follower) run(ctx context.Context) error {
 		pause(ended, retryWatch)
 	}
 	if ctx.Err() == nil {
-		if _, err := f.look(reading); err != nil { // pods may have come and ended unseen
+		if _, err := f.look(reading); err != nil { // pods may have begun and ended unnoticed
 			f.w.o.Problem(err)
 		}
 	}
@@ -129,7 +129,7 @@ func (f *follower) drain(giveUp context.CancelFunc) {
 
 func (f *follower) connection(err error) {
 	if err != nil {
-		f.w.o.Problem(fmt.Errorf("look whether %s has ended: %w", f.job.Title(), err))
+		f.w.o.Problem(fmt.Errorf("check whether %s has ended: %w", f.job.Title(), err))
 	}
 }
 
@@ -143,7 +143,7 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// pods watches the pods of the job and reads the log of each. Reading continues under the context longer.
+// pods watches the pods of the job and reads the log of each. Reading continues with the context for longer.
 func (f *follower) pods(ctx, longer context.Context) error {
 	version, err := f.look(longer)
 	if err != nil {
@@ -276,7 +276,7 @@ func (f *follower) await(ctx context.Context, p *pager, ended <-chan struct{}, g
 	}()
 	err = p.retry(asking, pageWait, give)
 	if asking.Err() != nil && ctx.Err() == nil {
-		return true, nil // lines that came are not asked for again
+		return true, nil // received lines are not requested again
 	}
 	return false, err
 }
@@ -286,7 +286,7 @@ func (f *follower) await(ctx context.Context, p *pager, ended <-chan struct{}, g
 func (f *follower) stayKubelet(ctx context.Context, s *source, o *corev1.PodLogOptions, give func(logapi.Line) error) {
 	last, seen := "", 0 // lines of the last stamp
 	for failures := 0; last == "" || !f.gone(ctx, s); {
-		again, skip := last, seen // the API's "since" has no fractions of a second
+		again, skip := last, seen // the API's "since" doesn't support fractions of a second
 		err := f.readElsewhere(ctx, s, o, func(l logapi.Line) error {
 			if again != "" && l.Stamp != "" {
 				if l.Stamp < again || l.Stamp == again && skip > 0 {

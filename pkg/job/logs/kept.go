@@ -20,23 +20,22 @@ import (
 // errNotKept means that the agent of its machine doesn't have a log: other sources may.
 var errNotKept = errors.New("no agent keeps it")
 
-// errLost is one that it had.
+// errLost means that it no longer has the log.
 var errLost = errors.New("the rest of its log doesn't arrive: the agent of its machine, or the job controller, no longer answers")
 
 const (
-	// pageWait is how long a question for lines waits that aren't there yet.
+	// pageWait is how long a request waits for lines that don't exist yet.
 	pageWait = 10 * time.Second
 	// awayFirst is how long a log that has not begun is requested while its agent, or the controller, is being replaced.
 	// After that the reader asks Kubernetes, which may have less.
 	awayFirst = 30 * time.Second
 	// awayRest is how long the rest of a log that has begun is requested: only the agent has it.
 	awayRest = 5 * time.Minute
-	// awayTold is how long that lasts before it is reported.
+	// awayTold is how long the outage lasts before it is reported.
 	awayTold = 5 * time.Second
 )
 
-// pager reads the log of a container from the agent of its machine, page by page. If connections break, it
-// reads no line twice and leaves no line out.
+// pager reads the log of a container from the agent of its machine, page by page. If connections break, it neither repeats nor omits lines.
 type pager struct {
 	r     *reader
 	s     *source
@@ -47,8 +46,8 @@ type pager struct {
 	given int64 // lines of the next page that were passed on already
 	// Gaps that were reported: up to which byte, and how many places.
 	told, gaps int64
-	asked      bool      // a page has come, or begun to
-	failing    time.Time // since when the next page doesn't come
+	asked      bool      // a page has arrived, or begun to
+	failing    time.Time // the time since which the next page is awaited
 	said       bool      // that it doesn't
 }
 
@@ -69,9 +68,9 @@ func (p *pager) page(ctx context.Context, wait time.Duration, give func(logapi.L
 	if err != nil {
 		return err
 	}
-	defer func() { _ = resp.Body.Close() }() // it was only read
+	defer func() { _ = resp.Body.Close() }() // opened for reading only
 	number := func(name string) int64 {
-		n, _ := strconv.ParseInt(resp.Header.Get(name), 10, 64) // what is missing is 0
+		n, _ := strconv.ParseInt(resp.Header.Get(name), 10, 64) // missing parts are 0
 		return n
 	}
 	p.missing(number(logapi.HeaderStart), number(logapi.HeaderGaps), number(logapi.HeaderLimit))
@@ -134,7 +133,7 @@ func (p *pager) ask(ctx context.Context, wait time.Duration) (*http.Response, er
 	return resp, err
 }
 
-// unanswered reports that a request for a page gets no answer, after a while: a machine that lost its
+// unanswered reports, after a while, that a request for a page gets no response: a machine that lost its
 // network or power doesn't even refuse. The caller calls the returned function when the answer arrives.
 func (p *pager) unanswered(wait time.Duration) (answered func()) {
 	if p.said {
@@ -188,7 +187,7 @@ func size(n int64) string {
 	return strconv.FormatInt((n+1023)/1024, 10) + " KiB"
 }
 
-// retry repeats a page that doesn't come, or breaks off.
+// retry requests a page again that doesn't arrive, or is interrupted.
 func (p *pager) retry(ctx context.Context, wait time.Duration, give func(logapi.Line) error) error {
 	stopped := error(nil)
 	mine := func(l logapi.Line) error {
@@ -212,7 +211,7 @@ func (p *pager) retry(ctx context.Context, wait time.Duration, give func(logapi.
 	}
 }
 
-// hopeless decides whether a page that does not come is given up: nil means to try again.
+// hopeless returns the error with which to give up on a page that doesn't arrive: nil means to try again.
 func (p *pager) hopeless(err error) error {
 	now := time.Now()
 	if p.failing.IsZero() {
@@ -220,7 +219,7 @@ func (p *pager) hopeless(err error) error {
 	}
 	since := now.Sub(p.failing)
 	switch {
-	case p.given > 0 && !p.begun && len(p.first) > 0: // the last lines are others by now
+	case p.given > 0 && !p.begun && len(p.first) > 0: // the last lines have changed by then
 		return fmt.Errorf("%w: %w", errLost, err)
 	case p.started() && since >= p.r.awayRest:
 		return fmt.Errorf("%w: %w", errLost, err)
@@ -237,7 +236,7 @@ func (p *pager) hopeless(err error) error {
 	return nil
 }
 
-// arrives notes that a page comes.
+// arrives notes that a page arrives.
 func (p *pager) arrives() {
 	if !p.failing.IsZero() {
 		p.failing, p.said = time.Time{}, false

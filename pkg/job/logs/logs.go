@@ -23,7 +23,7 @@ import (
 // parallel is how many logs are read at once.
 const parallel = 8
 
-// Options choose what is read. Timestamps, Prefix and Out say how it is written.
+// Options choose what is read. Timestamps, Prefix and Out control how it is written.
 type Options struct {
 	Selection
 	Follow bool
@@ -55,7 +55,7 @@ type Options struct {
 type Line struct {
 	Task string `json:"task"` // role[index]
 	logapi.Line
-	// Single reports whether it is of the only log that is read.
+	// Single reports whether only this log is read.
 	Single bool `json:"single,omitempty"`
 }
 
@@ -203,7 +203,7 @@ func (r *reader) several(ctx context.Context, list []*source, w *writer) error {
 		return err
 	}
 	lines := slices.Concat(all...)
-	clear(all) // the copies that are not in order
+	clear(all) // the copies with problems
 	slices.SortStableFunc(lines, func(a, b Line) int { return strings.Compare(a.Stamp, b.Stamp) })
 	for _, l := range lines {
 		if err := w.write(l); err != nil {

@@ -52,7 +52,7 @@ type fake struct {
 	cut       int                 // pages that break off in the middle
 	away      func(page int) bool // whether the agent is being renewed when a page is asked for; the first is 1
 	dropped   func(page int, k *keptLog)
-	agent     *logstoretest.Machine // n1, for questions by position; nil: its agent is of an earlier release
+	agent     *logstoretest.Machine // n1, for questions by position; nil: its agent has an earlier release
 }
 
 // keptLog is an agent's copy of a log.

@@ -18,12 +18,12 @@ type Memory struct {
 	reserved int64
 }
 
-// perLine is about what a line takes beside its text.
+// perLine is roughly the memory of a line in addition to its text.
 const perLine = 128
 
 func sizeOf(l *logapi.Line) int64 { return int64(len(l.Stamp)+len(l.Text)) + perLine }
 
-// errMemory says that a log is too large to be held. Reading stops.
+// errMemory indicates that a log is too large to be held. Reading stops.
 var errMemory = errors.New("logs are too large")
 
 const memoryRemedy = "choose a task with --task, or fewer lines with --tail or --since"
@@ -73,7 +73,7 @@ func (h *reservation) give(n int64) {
 	h.n, h.of.reserved = h.n-n, h.of.reserved-n
 }
 
-// end releases all of them.
+// end releases all memory.
 func (h *reservation) end() {
 	if h == nil {
 		return

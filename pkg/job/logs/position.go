@@ -12,19 +12,19 @@ import (
 	"github.com/openpai/paictl/pkg/node/logstore/logapi"
 )
 
-// Positions of lines are texts, LOG.OFFSET: eight hexadecimal digits that name the log of one attempt of a task, and the offset that the
+// Positions of lines are strings, LOG.OFFSET: eight hexadecimal digits that name the log of one attempt of a task, and the offset that the
 // agent of its machine uses. Positions of one log have the order of their offsets.
 
-// ErrUnplaced says that a log has no positions: only agents of log-manager know them.
+// ErrUnplaced means that a log has no positions: only agents of log-manager know them.
 var ErrUnplaced = errors.New("the log has no positions")
 
-// ErrGone says that a position leads nowhere: its log is no longer kept, or never had it.
+// ErrGone means that a position leads nowhere: its log is no longer kept, or never had it.
 var ErrGone = errors.New("the position leads to no line")
 
 // At is where a part of a log begins: a position, the start, the end, or the first line that was written at a time.
 type At struct {
 	log    string // "" means the log that a Selection selects
-	offset int64  // of a position
+	offset int64  // the offset of a position
 	text   string // as agents read it
 }
 
@@ -45,7 +45,7 @@ func ReadAt(text string) (At, error) {
 	return At{log: log, offset: int64(offset), text: digits}, nil
 }
 
-// Before reports whether lines before it are meant unless the request says otherwise: no line is after the end.
+// Before reports whether the default is the lines before it: no line is after the end.
 func (a *At) Before() bool { return a.text == logapi.AtEnd }
 
 // logName names the log of a source in positions.

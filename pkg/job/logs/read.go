@@ -19,7 +19,7 @@ import (
 // errNotStarted is the log of a program that hasn't begun.
 var errNotStarted = errors.New("it hasn't started")
 
-// errTogether says that one stream of a log was requested, but the log can't be split into streams.
+// errTogether means that one stream of a log was requested, but the log can't be split into streams.
 var errTogether = errors.New("no agent keeps its log, and the other sources don't separate stdout from stderr")
 
 // read passes on the lines of a source. It reads from the agent that keeps the logs of its machine, or from
@@ -57,11 +57,11 @@ func (r *reader) readElsewhere(ctx context.Context, s *source, o *corev1.PodLogO
 	case err != nil:
 		return err
 	}
-	defer func() { _ = body.Close() }() // it was only read
+	defer func() { _ = body.Close() }() // opened for reading only
 	return logapi.Read(body, true, give)
 }
 
-// notYet reports whether an error of the kubelet says that a container has not started yet.
+// notYet reports whether an error of the kubelet means that a container has not started yet.
 func notYet(err error) bool {
 	if err == nil || !apierrors.IsBadRequest(err) {
 		return false
@@ -83,7 +83,7 @@ func (r *reader) readArchive(ctx context.Context, s *source, o *corev1.PodLogOpt
 	if err != nil {
 		return err
 	}
-	defer func() { _ = body.Close() }() // it was only read
+	defer func() { _ = body.Close() }() // opened for reading only
 	if truncated {
 		r.problem(fmt.Errorf("%s: its machine no longer has its log: this is the last part, from the archive", s.name))
 	}

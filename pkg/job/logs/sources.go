@@ -31,14 +31,14 @@ const All = -1
 type Selection struct {
 	Role    string // as the user spells it; empty: all
 	Task    int32  // All, or an index
-	Attempt int32  // of the job; All: the latest
+	Attempt int32  // the attempt of the job; All: the latest
 	// Previous means the attempt before, of each task.
 	Previous bool
 	// TaskAttempt, not nil, is one attempt of each task in Attempt, and no other.
 	TaskAttempt *int32
 }
 
-// is reports whether a source is of the selected attempt of a task.
+// is reports whether a source belongs to the selected attempt of a task.
 func (s *Selection) is(o *source) bool {
 	return s.TaskAttempt != nil && o.attempt == s.Attempt && o.taskAttempt == *s.TaskAttempt
 }
@@ -102,7 +102,7 @@ type reader struct {
 	mu      sync.Mutex
 	without map[string]bool      // machines that have no agent
 	absent  map[string]absence   // machines whose agent is unavailable
-	waiting map[*pager]bool      // logs whose next page is requested again
+	waiting map[*pager]bool      // logs whose next page is requested again after a failure
 	quiet   map[string]time.Time // machines that don't answer, and the time of the last message about it
 }
 
@@ -116,7 +116,7 @@ func (r *reader) problem(err error) {
 	r.warn(err)
 }
 
-// silent reports whether it is to be said that a machine doesn't answer: once a minute for all of its tasks.
+// silent reports whether to print that a machine doesn't answer: once a minute for all of its tasks.
 func (r *reader) silent(node string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -146,7 +146,7 @@ func (r *reader) away(node string, now time.Time) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	a := r.absent[node]
-	if now.Sub(a.last) > r.awayFirst+time.Minute { // that was another time; one question takes up to 45 s
+	if now.Sub(a.last) > r.awayFirst+time.Minute { // too long ago; one request takes up to 45 s
 		a.first = now
 	}
 	a.last = now
@@ -245,7 +245,7 @@ func (r *reader) sources(ctx context.Context, sel Selection) ([]*source, error) 
 	return out, nil
 }
 
-// known finds the logs of the selected tasks. It asks the archive only if the pods aren't enough.
+// known finds the logs of the selected tasks. It reads the archive only if the pods aren't enough.
 func (r *reader) known(ctx context.Context, sel Selection, enough func(map[task][]*source) bool) (map[task][]*source, error) {
 	known := map[task][]*source{}
 	pods, err := r.client.Pods(ctx, r.job)

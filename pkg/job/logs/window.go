@@ -22,8 +22,8 @@ import (
 // Of identifies the log of one attempt of a task.
 type Of struct {
 	Task        string `json:"task"`        // role[index]
-	Attempt     int32  `json:"attempt"`     // of the job
-	TaskAttempt int32  `json:"taskAttempt"` // of the task in it
+	Attempt     int32  `json:"attempt"`     // the attempt of the job
+	TaskAttempt int32  `json:"taskAttempt"` // the attempt of the task in it
 	// Live reports whether the task's program runs, so that the log may get more lines.
 	Live bool `json:"live,omitempty"`
 	// Start and End are positions: of the first line that is kept, and after the last one. Bytes are kept between them, of at most Limit.
@@ -82,7 +82,7 @@ type Matches struct {
 // WindowQuery selects the lines of a window. The limits of logapi apply.
 type WindowQuery struct {
 	At At
-	// Before selects the last lines before At, in place of those from there on.
+	// Before selects the last lines before At instead of those that follow it.
 	Before bool
 	Lines  int
 	// Longest is how many bytes of a line are returned. With more than logapi.ManyBytes, request one line.
@@ -102,7 +102,7 @@ type MatchQuery struct {
 const maxAnswer = 4 << 20
 
 // ReadWindow reads a part of the log of the selected task, or of the attempt of it that a position names. Its errors wrap ErrUnplaced if no agent
-// keeps that log, and ErrGone if the position is of no log that is kept.
+// keeps that log, and ErrGone if the position doesn't belong to a kept log.
 func ReadWindow(ctx context.Context, c *job.Client, j *job.Job, sel Selection, q WindowQuery) (*Window, error) {
 	v := url.Values{"view": {logapi.ViewWindow}, "at": {q.At.text}, "before": {strconv.FormatBool(q.Before)}, "lines": {strconv.Itoa(q.Lines)}, "longest": {strconv.Itoa(q.Longest)}}
 	if q.Wait > 0 {
@@ -221,13 +221,13 @@ func (r *reader) ask(ctx context.Context, sel Selection, at *At, v url.Values, o
 	case apierrors.IsNotFound(err):
 		return nil, s.unplaced("no agent keeps it")
 	case refused:
-		return nil, s.unplaced("the agent that keeps it is of an earlier release")
+		return nil, s.unplaced("the agent that keeps it has an earlier release")
 	case errors.Is(err, job.ErrNoController) && !errors.Is(err, job.ErrAway):
 		return nil, s.unplaced(err.Error())
 	case err != nil:
 		return nil, err
 	}
-	defer func() { _ = resp.Body.Close() }() // it was only read
+	defer func() { _ = resp.Body.Close() }() // opened for reading only
 	if err := json.NewDecoder(io.LimitReader(resp.Body, maxAnswer)).Decode(out); err != nil {
 		return nil, fmt.Errorf("read the log of %s: %w", s.name, errors.Join(job.ErrAway, err))
 	}

@@ -28,7 +28,7 @@ import (
 type server struct {
 	dir     string
 	process *exec.Cmd
-	why     string // why no server runs
+	why     string // the reason why no server runs
 	err     error
 	count   atomic.Int64
 }

@@ -64,7 +64,7 @@ type Role struct {
 	Instances    int
 	MinFailed    int // -1: failures never end the job
 	MinSucceeded int // -1: only the completion of all tasks does
-	RetryCount   int // of one task; only without a gang
+	RetryCount   int // the number of retries of one task; only without a gang
 
 	GPU, MemoryMB int
 	MilliCPU      int // thousandths of a processor
@@ -102,7 +102,7 @@ type Plugin struct {
 	Parameters    Parameters
 }
 
-// Parameters are those of a plugin, as JSON, everything filled in. fmt doesn't show them.
+// Parameters are the parameters of a plugin, as JSON, everything filled in. fmt doesn't show them.
 type Parameters json.RawMessage
 
 // String masks the parameters.
@@ -128,7 +128,7 @@ type Extras struct {
 	DefaultStorages                                   bool // an empty list: the user's default storages
 	HostNetwork                                       bool
 	GracePeriodSec                                    int // between SIGTERM and SIGKILL
-	MaxDurationSec                                    int // of each task's run; 0: no limit
+	MaxDurationSec                                    int // the limit of each task's run; 0: no limit
 	CheckpointDir                                     string
 	After                                             []After
 	Notify                                            []v1.NotifyState // changes of state about which the owner gets mails

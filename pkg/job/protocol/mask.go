@@ -113,7 +113,7 @@ func (c *copier) maskLiterals(v *value) {
 	}
 }
 
-// copy leaves out comments, and quotes texts that the encoder would not write as they are.
+// copy leaves out comments, and quotes strings that the encoder would not write unchanged.
 func (c *copier) copy(n *yaml.Node) *yaml.Node {
 	if n == nil {
 		return nil

@@ -22,7 +22,7 @@ var (
 )
 
 // SplitName splits NAME, USER/NAME or USER~NAME into its parts; owner is "" for a name without a user. Names that only jobs of other
-// programs have are valid, too.
+// programs have are also valid.
 func SplitName(name string) (owner, short string, err error) {
 	short = name
 	if at := strings.IndexAny(name, "~/"); at > 0 {

@@ -256,7 +256,7 @@ func (p place) list(least int) []place {
 	return out
 }
 
-// texts returns the entries of a list of texts, and their places.
+// texts returns the entries of a list of strings, and their places.
 func (p place) texts(least int) ([]string, []place) {
 	var out []string
 	var places []place

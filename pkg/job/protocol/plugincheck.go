@@ -6,8 +6,8 @@ import (
 	"strconv"
 )
 
-// checkParameters checks the parameters of a plugin, so that a mistake is found before a task runs. Unknown keys
-// are left to the plugin: prerequisites have their own keys.
+// checkParameters checks the parameters of a plugin, so that a mistake is found before a task runs. Unknown keys are left to the
+// plugin, because prerequisites have their own keys.
 func (p place) checkParameters(plugin string) {
 	if !p.there() || p.v.kind != kindMap {
 		return

@@ -93,7 +93,7 @@ func (p place) addPlugin(name string, parameters any, role *Role) {
 	plugin := Plugin{Name: name, IgnoreFailure: p.failurePolicy() == "ignore"}
 	if parameters != nil {
 		b, err := json.Marshal(parameters)
-		if err != nil { // numbers are finite and keys are texts, so nothing can fail
+		if err != nil { // numbers are finite and keys are strings, so nothing can fail
 			p.report("job/plugin", "the parameters can't be written as JSON", "")
 		}
 		plugin.Parameters = b

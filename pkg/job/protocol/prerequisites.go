@@ -73,7 +73,7 @@ func (r *reader) keep(p place, kind, name string) {
 	of[name] = p.v
 }
 
-// imageKeys are those of an image, and, except for auth, of the others. Plugins have their own keys.
+// imageKeys are the keys of an image, and, except for auth, of the others. Plugins have their own keys.
 func imageKeys() []string {
 	return []string{"protocolVersion", "name", "type", "version", "contributor", "description", "uri", "auth", "plugin", "require"}
 }
@@ -113,7 +113,7 @@ func (r *reader) global() scope {
 	return scope{roots: map[string]*value{"$secrets": r.tree.root.field("secrets"), "$parameters": r.tree.root.field("parameters")}}
 }
 
-// readLogins fills the references in the logins of the images that roles use. Only those are needed.
+// readLogins fills the references in the logins of the images that roles use. Only these are needed.
 func (r *reader) readLogins() {
 	used := map[string]bool{}
 	for i := range r.job.Roles {
@@ -160,7 +160,7 @@ func (p place) login(s scope) *Auth {
 	return a
 }
 
-// setImages replaces names of prerequisites by those of images in the roles.
+// setImages replaces names of prerequisites with those of images in the roles.
 func (r *reader) setImages() {
 	for i := range r.job.Roles {
 		role := &r.job.Roles[i]

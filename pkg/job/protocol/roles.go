@@ -197,7 +197,7 @@ func (p place) roleCommands(role string) (before, after []place) {
 		}
 		var places []place
 		for i, item := range f.v.items {
-			if item.kind == kindText { // others are reported when deployments are read
+			if item.kind == kindText { // other names are reported when deployments are read
 				places = append(places, place{p.r, item, f.path.With(i)})
 			}
 		}

@@ -240,7 +240,7 @@ func (r *reader) tagPosition(v *value, count int) (line, column int) {
 	return strings.Count(before, "\n") + 1, len([]rune(before[strings.LastIndexByte(before, '\n')+1:])) + 1
 }
 
-// any returns a value as encoding/json takes it, with references in its texts filled in.
+// any returns a value as encoding/json takes it, with references in its strings filled in.
 func (p place) any(s scope) any {
 	switch p.v.kind {
 	case kindText:

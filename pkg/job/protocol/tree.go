@@ -151,7 +151,7 @@ func (v *value) scalar(d *strictyaml.Decoder, path strictyaml.Path) {
 		if math.IsNaN(v.number) || math.IsInf(v.number, 0) {
 			d.Report(v.node, path, "yaml/type", "not a finite number", "write a finite number")
 		}
-	default: // a date is taken as text, too
+	default: // a date is also accepted as text
 		v.kind = kindText
 	}
 	if err != nil {
@@ -180,10 +180,10 @@ func (t *tree) find(path strictyaml.Path) *value {
 	return v
 }
 
-// position is that of a field, or of its nearest ancestor that exists.
+// position is the position of a field, or of its nearest ancestor that exists.
 func (t *tree) position(path strictyaml.Path) (line, column int) { return t.find(path).place() }
 
-// place returns the position at which a person looks for a value: of a map, its key.
+// place returns the position at which a person looks for a value: for a map, its key.
 func (v *value) place() (line, column int) {
 	if v.key != nil && v.kind == kindMap {
 		return v.key.Line, v.key.Column

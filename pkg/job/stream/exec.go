@@ -25,7 +25,7 @@ import (
 	"github.com/openpai/paictl/pkg/kube"
 )
 
-// Size is that of a terminal.
+// Size is the size of a terminal.
 type Size struct{ Width, Height uint16 }
 
 // Command is run in a container that runs.
@@ -33,7 +33,7 @@ type Command struct {
 	Namespace, Pod, Container string
 	Args                      []string
 	Stdin                     io.Reader // nil: the command has no input
-	Stdout, Stderr            io.Writer // with a terminal all comes to Stdout
+	Stdout, Stderr            io.Writer // with a terminal, all output goes to Stdout
 	TTY                       bool
 	Sizes                     <-chan Size // of the terminal, the first at once
 }

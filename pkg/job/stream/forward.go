@@ -29,9 +29,8 @@ type Port struct {
 }
 
 // Serve forwards the connections that a listener accepts to a port of a pod, until ctx ends. It calls problem
-// with the error if a connection can't be forwarded. Each has its own connection to the API server: client-go's
-// PortForwarder has one for all, and gives up, with its listeners, when a single one fails because the
-// program in the pod doesn't listen yet.
+// with the error if a connection can't be forwarded. Each has its own connection to the API server: client-go's PortForwarder uses one
+// for all, and closes its listeners when a single one fails because the program in the pod doesn't listen yet.
 func Serve(ctx context.Context, c *kube.Cluster, l net.Listener, p Port, problem func(error)) error {
 	return ServeAt(ctx, c.Config, portURL(c, p), l, p, problem)
 }
@@ -155,7 +154,7 @@ func connect(ctx context.Context, config *rest.Config, at *url.URL, from net.Con
 		return err
 	}
 	exchange(from, data)
-	_ = data.Reset() // data on its way would keep the other stream from ending
+	_ = data.Reset() // unsent data would keep the other stream from ending
 	select {
 	case err := <-problem:
 		return err
@@ -164,7 +163,7 @@ func connect(ctx context.Context, config *rest.Config, at *url.URL, from net.Con
 	}
 }
 
-// exchange copies both ways until the pod has said all, or the client takes no more.
+// exchange copies both ways until the pod has sent everything, or the client stops reading.
 func exchange(from net.Conn, data httpstream.Stream) {
 	go func() {
 		_, _ = io.Copy(data, from) // a broken connection ends the other direction too

@@ -16,7 +16,7 @@ func heeding(config *rest.Config) *rest.Config {
 	out.WrapTransport = func(next http.RoundTripper) http.RoundTripper {
 		next = upgrade{next}
 		if outer != nil {
-			next = outer(next) // it is its context that has the time-out
+			next = outer(next) // its context has the timeout
 		}
 		return next
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/openpai/paictl/pkg/job/api"
 )
 
-// cards measures the GPUs of tasks that have some. If a machine's GPUs aren't measured, their fields stay nil.
+// cards measures the GPUs of the tasks that have GPUs. If a machine's GPUs aren't measured, their fields stay nil.
 func cards(ctx context.Context, c *job.Client, list []Task) (problems []error) {
 	nodes := map[string]bool{}
 	for i := range list {
@@ -32,7 +32,7 @@ func cards(ctx context.Context, c *job.Client, list []Task) (problems []error) {
 			mu.Lock()
 			defer mu.Unlock()
 			switch {
-			case apierrors.IsNotFound(err) || errors.Is(err, job.ErrNoController): // they aren't measured, or the job controller doesn't answer
+			case apierrors.IsNotFound(err) || errors.Is(err, job.ErrNoController): // there are no measurements, or the job controller doesn't answer
 			case err != nil:
 				problems = append(problems, fmt.Errorf("ask for the utilization of the GPUs of %s: %w", node, err))
 			}

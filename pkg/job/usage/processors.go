@@ -22,7 +22,7 @@ type use struct {
 	memory *int64
 }
 
-// errUnmeasured is of a machine without a source of measurements that the caller may read.
+// errUnmeasured is the error for a machine without measurements that the caller may read.
 var errUnmeasured = errors.New("no log-manager that measures them answers there, and only an operator's kubeconfig may ask kubelets (nodes/proxy)")
 
 // processors measures CPU and memory of tasks, by the UIDs of their pods.
@@ -56,7 +56,7 @@ func processors(ctx context.Context, c *job.Client, targets []*job.Target) (meas
 	_ = g.Wait() // each keeps its own error
 	if len(unmeasured) > 0 {
 		slices.Sort(unmeasured)
-		problems = append(problems, fmt.Errorf("processors and memory on %s are not shown: %w; an operator looks with: paictl service status", listed(unmeasured), errUnmeasured))
+		problems = append(problems, fmt.Errorf("processors and memory on %s are not shown: %w; an operator can check with: paictl service status", listed(unmeasured), errUnmeasured))
 	}
 	return measured, problems
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/annotation"
 )
 
-// parallel is how many machines are asked at once. Most take a second, and little else.
+// parallel is how many machines are queried at once. Most take about a second, and few resources.
 const parallel = 64
 
 // Task is the use of one task.
@@ -28,7 +28,7 @@ type Task struct {
 	Memory      *int64   `json:"memoryBytes"`
 	MemoryLimit int64    `json:"memoryLimitBytes,omitempty"`
 	GPUs        int      `json:"gpus"`
-	// GPUIndices are those of the node. It is empty if the scheduler didn't assign GPUs.
+	// GPUIndices are the indices of the node. It is empty if the scheduler didn't assign GPUs.
 	GPUIndices []string `json:"gpuIndices"`
 	// ShareOfGPUs are GPUs that other tasks can't use while this one runs, though it can't see them: they belong to its
 	// processors and memory.

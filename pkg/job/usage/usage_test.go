@@ -131,7 +131,7 @@ func TestProcessorsAndMemoryAreKnownWithoutAnyRightOnKubelets(t *testing.T) {
 	for _, c := range []struct {
 		name            string
 		second, kubelet func(http.ResponseWriter)
-		cpu             float64 // of the second task; -1: not known
+		cpu             float64 // the CPU of the second task; -1: not known
 		problem         string
 	}{
 		{"both machines measure", says(200, `[{"pod":"u1","container":"a1","cpu":2,"memoryBytes":2048}]`), says(403, ""), 2, ""},

@@ -15,7 +15,7 @@ const MaxTasks = 10_000
 // UnmarshalJSON reads as much of a Framework as possible. The API stores the users' objects before they are decoded into these types, and
 // an invalid one must not make a list unreadable that has everyone else's jobs. Unreadable has the reason then.
 func (f *Framework) UnmarshalJSON(data []byte) error {
-	var p struct { // what is read piece by piece
+	var p struct { // the parts that are read one by one
 		metav1.TypeMeta   `json:",inline"`
 		metav1.ObjectMeta `json:"metadata"`
 

@@ -41,9 +41,9 @@ const (
 	// AnnotationRestart is any text; changing it requests one more attempt of a running job.
 	AnnotationRestart = "paictl.openpai.org/restart"
 
-	// AnnotationExpired is "true" on a Framework that the controller deletes because its time is over.
+	// AnnotationExpired is "true" on a Framework that the controller deletes because its time has expired.
 	AnnotationExpired = "paictl.openpai.org/expired"
-	// AnnotationStopped says why someone else than the owner stopped the job, in one sentence.
+	// AnnotationStopped explains why someone else than the owner stopped the job, in one sentence.
 	AnnotationStopped = "paictl.openpai.org/stopped-because"
 	// AnnotationCode is the sha256 of the folder of code that was submitted with the job, so that the archive
 	// keeps it as long as the job.

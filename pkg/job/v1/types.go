@@ -29,7 +29,7 @@ type Framework struct {
 	// Status is nil until the controller has seen the Framework.
 	Status *FrameworkStatus `json:"status,omitempty"`
 
-	// Unreadable says why the spec or the status couldn't be decoded; that part is empty then. It is
+	// Unreadable explains why the spec or the status couldn't be decoded; that part is empty then. It is
 	// never written.
 	Unreadable string `json:"-"`
 }
@@ -57,7 +57,7 @@ type FrameworkSpec struct {
 	TaskRoles []TaskRole `json:"taskRoles"`
 }
 
-// ExecutionType says whether the Framework may run. It changes Create → Start or Stop, Start → Stop.
+// ExecutionType specifies whether the Framework may run. It changes Create → Start or Stop, Start → Stop.
 //
 // +kubebuilder:validation:Enum=Create;Start;Stop
 // +kubebuilder:validation:XValidation:rule="self == oldSelf || oldSelf == 'Create' || self == 'Stop'",message="a Framework that was started can only be stopped, and one that was stopped stays so"
@@ -70,7 +70,7 @@ const (
 	ExecutionStop   ExecutionType = "Stop"
 )
 
-// RetryPolicy says when a completed attempt is followed by another.
+// RetryPolicy specifies when a completed attempt is followed by another.
 type RetryPolicy struct {
 	// FancyRetryPolicy retries transient failures without counting them and never retries
 	// permanent ones. Others count against MaxRetryCount.
@@ -97,7 +97,7 @@ type TaskRole struct {
 	Task                             Task             `json:"task"`
 }
 
-// CompletionPolicy says how many tasks of a role end the attempt. A value below 1 never does.
+// CompletionPolicy specifies how many tasks of a role end the attempt. A value below 1 never does.
 type CompletionPolicy struct {
 	// +kubebuilder:validation:Minimum=-1
 
@@ -111,7 +111,7 @@ type CompletionPolicy struct {
 type Task struct {
 	RetryPolicy RetryPolicy `json:"retryPolicy,omitempty"`
 	// PodGracefulDeletionTimeoutSec: after that many seconds in deletion a pod is deleted by force,
-	// and availability wins over "at most one instance". Nil never does that.
+	// and availability wins over "at most one instance". nil never does.
 	PodGracefulDeletionTimeoutSec *int64 `json:"podGracefulDeletionTimeoutSec,omitempty"`
 	// Pod is the template. Its types are checked when the Framework is written; the API server reports other
 	// mistakes when it creates a pod.
@@ -203,8 +203,7 @@ type FrameworkAttemptStatus struct {
 	// are stored in that many ConfigMaps; pkg/job/controller/status merges them.
 	TaskRoleStatuses []*TaskRoleStatus `json:"taskRoleStatuses"`
 	TaskChunks       int32             `json:"taskChunks,omitempty"`
-	// TaskParts identifies the last version of each of these ConfigMaps; a ConfigMap that is older, or
-	// missing, is lost.
+	// TaskParts identifies the last version of each of these ConfigMaps; a ConfigMap that is older or missing is lost.
 	TaskParts []TaskPart `json:"taskParts,omitempty"`
 }
 
@@ -307,7 +306,7 @@ type CompletionTrigger struct {
 	TaskIndex    *int32 `json:"taskIndex,omitempty"`
 }
 
-// CompletionType says whether and how an attempt failed.
+// CompletionType describes whether and how an attempt failed.
 type CompletionType struct {
 	Name CompletionTypeName `json:"name"`
 	// +nullable
@@ -329,7 +328,7 @@ type CompletionTypeAttribute string
 
 // The attributes.
 const (
-	// Transient: the same attempt may succeed when it is made again.
+	// Transient: the same attempt may succeed when it is repeated.
 	Transient CompletionTypeAttribute = "Transient"
 	// Permanent: it can't.
 	Permanent CompletionTypeAttribute = "Permanent"

@@ -9,11 +9,11 @@ import (
 	v1 "github.com/openpai/paictl/pkg/job/v1"
 )
 
-// maxNodes bounds the list; those that failed the job longest ago leave first.
+// maxNodes bounds the list; the nodes with the oldest failures are removed first.
 const maxNodes = 100
 
-// blame counts a failure of a node. Several tasks that fall at once are one incident: an attempt
-// counts only if it began after the node's last one.
+// blame counts a failure of a node. Several tasks that fail at once are one incident: an attempt counts only if it began after the
+// node's last incident.
 func (s *step) blame(node string, began time.Time) {
 	nodes := slices.Clone(s.status.AvoidedNodes)
 	i := slices.IndexFunc(nodes, func(n v1.AvoidedNode) bool { return n.Name == node })

@@ -8,15 +8,15 @@ import (
 	v1 "github.com/openpai/paictl/pkg/job/v1"
 )
 
-// trigger is a condition of the completion policy that is met, and since when.
+// trigger is a condition of the completion policy that is met, and the time since which it is met.
 type trigger struct {
 	at   time.Time
 	c    *v1.FrameworkAttemptCompletionStatus
 	role string
 }
 
-// triggered returns the outcome of the attempt by the completion policy, or nil while it is open. Of
-// several conditions that are met, the one that was met first counts, and a failure before a success.
+// triggered returns the outcome of the attempt by the completion policy, or nil while it is open. If several conditions are met, the
+// one that was met first counts, and a failure takes precedence over a success.
 func (s *step) triggered() *v1.FrameworkAttemptCompletionStatus {
 	var first *trigger
 	all, done := 0, 0

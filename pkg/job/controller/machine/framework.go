@@ -24,7 +24,7 @@ func (s *step) begin() {
 	}
 }
 
-// newAttempt begins an attempt with the tasks that the spec asks for now.
+// newAttempt begins an attempt with the tasks of the current spec.
 func (s *step) newAttempt(id int32) v1.FrameworkAttemptStatus {
 	a := v1.FrameworkAttemptStatus{
 		ID: id, StartTime: metav1.NewTime(s.Now),
@@ -65,7 +65,7 @@ func (s *step) configMap() {
 	}
 }
 
-// named gives the attempt the name that no other one ever has.
+// named gives the attempt a name that no other one ever has.
 func (s *step) named(owner string) {
 	instance := itoa(s.status.AttemptStatus.ID) + "_" + owner
 	s.status.AttemptStatus.InstanceUID = &instance
@@ -99,7 +99,7 @@ func (s *step) stopping() bool {
 	return s.Framework.Spec.ExecutionType == v1.ExecutionStop || s.Framework.DeletionTimestamp != nil
 }
 
-// decide finds out whether the attempt is over.
+// decide decides whether the attempt has ended.
 func (s *step) decide() {
 	a := &s.status.AttemptStatus
 	var c *v1.FrameworkAttemptCompletionStatus
@@ -210,7 +210,7 @@ func (s *step) retryTime() time.Time {
 	return s.status.TransitionTime.Add(time.Duration(*s.status.RetryPolicyStatus.RetryDelaySec) * time.Second)
 }
 
-// cleared reports whether the attempt is archived and its pods are gone. If not, it requests that.
+// cleared reports whether the attempt is archived and its pods are gone. If not, it requests the missing steps.
 func (s *step) cleared() bool {
 	ok := true
 	if !s.Saved.Attempt(s.status.AttemptStatus.ID) {
@@ -315,7 +315,7 @@ func (s *step) strays() {
 	known := make(map[string]bool, len(s.Pods.ByName))
 	for _, r := range s.status.AttemptStatus.TaskRoleStatuses {
 		for _, t := range r.TaskStatuses {
-			// creationPending has handled the pod that is in the way of a task that is to begin.
+			// creationPending handles a pod that blocks the start of a task.
 			if s.pod(t) != nil || t.State == v1.AttemptCreationPending {
 				known[t.AttemptStatus.PodName] = true
 			}

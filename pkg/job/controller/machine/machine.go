@@ -1,7 +1,7 @@
 // Package machine decides what becomes of a Framework: states, attempts, retries, completion,
 // rescaling, and which pods may exist.
 // In: the Framework, its status as written down, its pods, the time. Out: the next status, and what
-// has to be done once that status is written down. It asks no API, so that a test can play any story.
+// has to be done once that status is written down. It uses no API, so that a test can simulate any sequence of events.
 package machine
 
 import (
@@ -24,11 +24,11 @@ type Input struct {
 	ConfigMap ConfigMap
 	Pods      Pods
 	Saved     Saved
-	// Blocked says why no pod can be made for now; it becomes the status's message.
+	// Blocked explains why no pod can be made for now; it becomes the status's message.
 	Blocked string
-	// After says what the Framework waits for before its first attempt begins.
+	// After describes what the Framework waits for before its first attempt begins.
 	After After
-	// Invalid says why the Framework can't be run as it is; then it ends. Its spec is not looked at.
+	// Invalid explains why the Framework can't be run as it is; then it ends. Its spec is not looked at.
 	Invalid string
 	Now     time.Time
 	Rules   Rules
@@ -66,8 +66,8 @@ type Pods struct {
 	Forced map[types.UID]bool
 	// Refused are the pods that the API refuses permanently.
 	Refused map[string]Refusal
-	// Last is how pods that are gone were seen last: one that ends and is removed at once may never be
-	// in ByName like that. It may be nil.
+	// Last has the last known state of deleted pods: a pod that is removed as soon as it ends may never be in ByName with its end.
+	// It may be nil.
 	Last map[types.UID]*corev1.Pod
 }
 
@@ -107,13 +107,13 @@ type Task struct {
 	Index int32
 }
 
-// Deletion is a pod that has to go.
+// Deletion is a pod that must be deleted.
 type Deletion struct {
 	Name  string
 	UID   types.UID
 	Force bool // at once, although it may still run on a machine that doesn't answer
-	// Log names the attempt whose log should be saved: before the deletion, or, for a program that still runs, as it ends. Nil if there
-	// is no log to save.
+	// Log names the attempt whose log should be saved: before the deletion, or, for a program that still runs, as it ends. It is nil
+	// if there is no log to save.
 	Log *LogOf
 }
 
@@ -127,8 +127,8 @@ type LogOf struct {
 type Result struct {
 	// Changed: something of the status differs, tasks included.
 	Changed bool
-	// Decisive: some of that can't be found out again from the pods and the ConfigMap, so it has to be
-	// written down before anything is done. The rest may wait for the next write.
+	// Decisive: some of that can't be determined again from the pods and the ConfigMap, so it has to be recorded first.
+	// The rest may wait for the next write.
 	Decisive bool
 	// Tasks are the changed tasks.
 	Tasks []Task
@@ -160,16 +160,15 @@ type Note struct {
 	Reason, Message string
 }
 
-// step is one step under way.
+// step is one step in progress.
 type step struct {
 	Input
 	Result
 	status *v1.FrameworkStatus
-	roles  map[string]*v1.TaskRole // of the spec
+	roles  map[string]*v1.TaskRole // the roles of the spec
 }
 
-// maxPasses bounds a step. Each pass moves something forward, and the longest road, from an end by
-// way of a retry to the next pod, has fewer.
+// maxPasses bounds a step. Each pass makes progress, and the longest path, from an end through a retry to the next pod, has fewer passes.
 const maxPasses = 8
 
 // Step moves the status as far as the world allows.
@@ -223,7 +222,7 @@ func (s *step) live() bool {
 	return s.status.AttemptStatus.CompletionStatus == nil
 }
 
-// decides reports whether coming to a state is a decision, and not just something that was seen.
+// decides reports whether the transition to a state is a decision, and not only an observation.
 func decides(to v1.State) bool {
 	switch to {
 	case v1.AttemptCreationPending, v1.AttemptDeletionPending, v1.AttemptCompleted, v1.Completed:

@@ -79,10 +79,10 @@ func completion(o Outcome, more string) *v1.CompletionStatus {
 	return &v1.CompletionStatus{Code: o.Code, Phrase: o.Phrase, Type: t, Diagnostics: clip(diagnostics, maxDiagnostics)}
 }
 
-// ReasonStopped begins the diagnostics of a job that was stopped. If the alert handler stopped it, its reason follows.
+// ReasonStopped is the beginning of the diagnostics of a stopped job. If the alert handler stopped it, its reason follows.
 const ReasonStopped = "The job was stopped."
 
-// Sizes of texts in a status: a hundred failed tasks have to fit into one object.
+// Limits of strings in a status: a hundred failed tasks have to fit into one object.
 const (
 	maxDiagnostics = 1024
 	maxMessage     = 4096 // the kubelet's own limit
@@ -129,7 +129,7 @@ func terminal(p *corev1.Pod) bool {
 	return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
 }
 
-// deletionAsked is when the pod's deletion began.
+// deletionAsked is when the pod's deletion was requested.
 func deletionAsked(p *corev1.Pod) time.Time {
 	at := p.DeletionTimestamp.Time
 	if p.DeletionGracePeriodSeconds != nil {
@@ -138,7 +138,7 @@ func deletionAsked(p *corev1.Pod) time.Time {
 	return at
 }
 
-// taken returns the outcome of a pod that others remove. The condition has the remover and the reason.
+// taken returns the outcome of a pod that other programs remove. The condition has the remover and the reason.
 func (s *step) taken(p *corev1.Pod) (o Outcome, why string) {
 	c := disruption(p)
 	if c == nil {
@@ -151,7 +151,7 @@ func (s *step) taken(p *corev1.Pod) (o Outcome, why string) {
 	case "EvictionByEvictionAPI": // its message names only the API
 		return s.outcome(codePodDrained), ""
 	case corev1.PodReasonTerminationByKubelet:
-		if p.Status.Phase == corev1.PodFailed && p.Status.Reason != "" { // an eviction, a shutdown of the node, or a critical pod
+		if p.Status.Phase == corev1.PodFailed && p.Status.Reason != "" { // an eviction, a shutdown of the node, or preemption by a critical pod
 			o = s.Rules.Failed(p)
 			o.NodeFault = true
 			return o, c.Message

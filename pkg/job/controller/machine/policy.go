@@ -59,7 +59,7 @@ func (s *step) judge(p v1.RetryPolicy, st v1.RetryPolicyStatus, c *v1.Completion
 	case p.MaxRetryCount == -2 && !failed:
 		return verdict{retry: true, accountable: true}
 	case failed && p.MaxRetryCount < 0:
-		// Without end must not mean without pause.
+		// An unlimited number of retries still needs pauses.
 		return verdict{retry: true, accountable: true, delay: s.backoff(st.AccountableRetriedCount, ran)}
 	case failed && st.AccountableRetriedCount < p.MaxRetryCount:
 		return verdict{retry: true, accountable: true}

@@ -29,7 +29,7 @@ func Rebuild(in Input) []Task {
 	return added
 }
 
-// attempts reports whether a pod is of the attempt that the status is of.
+// attempts reports whether a pod belongs to the attempt of the status.
 func (s *step) attempts(p *corev1.Pod) bool {
 	return s.owned(p) && p.Annotations[v1.AnnotationFrameworkAttempt] == itoa(s.status.AttemptStatus.ID)
 }
@@ -83,7 +83,7 @@ func (s *step) rebuildTask(role string, index int32, p *corev1.Pod) *v1.TaskStat
 	return t
 }
 
-// adopt makes a task the one that a pod was made for.
+// adopt assigns a pod to the task for which it was made.
 func (s *step) adopt(t *v1.TaskStatus, p *corev1.Pod) {
 	if id, err := strconv.ParseInt(p.Annotations[v1.AnnotationTaskAttempt], 10, 32); err == nil && id >= 0 {
 		t.AttemptStatus.ID, t.RetryPolicyStatus.TotalRetriedCount = int32(id), int32(id)

@@ -8,7 +8,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/job/v1"
 )
 
-// await waits for the end of a pod that has to go.
+// await waits for the end of a pod that is being removed.
 func (s *step) await(r *v1.TaskRoleStatus, t *v1.TaskStatus) {
 	switch t.State {
 	case v1.AttemptDeletionPending, v1.AttemptDeletionRequested, v1.AttemptDeleting:
@@ -28,7 +28,7 @@ func (s *step) await(r *v1.TaskRoleStatus, t *v1.TaskStatus) {
 	s.remove(r, s.logOf(r.Name, t), p)
 }
 
-// remove asks for the deletion of a pod, and by force once it takes longer than the role allows.
+// remove requests the deletion of a pod, and forces it once it takes longer than the role allows.
 func (s *step) remove(r *v1.TaskRoleStatus, log *LogOf, p *corev1.Pod) {
 	if p.DeletionTimestamp == nil {
 		if !s.Pods.Deleted[p.UID] {

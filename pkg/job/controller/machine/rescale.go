@@ -51,7 +51,7 @@ func (s *step) role(name string) *v1.TaskRoleStatus {
 	return nil
 }
 
-// resize brings one role to n tasks.
+// resize scales one role to n tasks.
 func (s *step) resize(r *v1.TaskRoleStatus, n int32) {
 	for i, t := range r.TaskStatuses {
 		switch {
@@ -82,7 +82,7 @@ func (s *step) resize(r *v1.TaskRoleStatus, n int32) {
 	}
 }
 
-// leaves reports whether a task that is to go has ended and may be forgotten.
+// leaves reports whether a task that is being removed has ended and can be forgotten.
 func (s *step) leaves(r *v1.TaskRoleStatus, t *v1.TaskStatus) bool {
 	return t.DeletionPending && t.State == v1.Completed && s.forgettable(r, t)
 }

@@ -59,8 +59,8 @@ func (s *step) pod(t *v1.TaskStatus) *corev1.Pod {
 	return p
 }
 
-// mine reports whether a pod was made for just this attempt of this task. A process that was killed
-// between making a pod and writing its UID down finds it again this way.
+// mine reports whether a pod was made for just this attempt of this task. A process that was killed between creating a pod and
+// recording its UID finds it again this way.
 func (s *step) mine(t *v1.TaskStatus, p *corev1.Pod) bool {
 	return s.owned(p) &&
 		p.Annotations[AnnotationTaskUID] == t.InstanceUID &&
@@ -142,7 +142,7 @@ func (s *step) gone(t *v1.TaskStatus, last *corev1.Pod) {
 	}
 	s.complete(t, o, why, last)
 	if t.State == v1.AttemptDeletionPending {
-		s.attemptCompleted(t, s.Now) // nothing is left to delete
+		s.attemptCompleted(t, s.Now) // there is nothing to delete
 	}
 }
 
@@ -281,7 +281,7 @@ func (s *step) retryTask(r *v1.TaskRoleStatus, t *v1.TaskStatus) {
 	s.moveTask(t, v1.AttemptCreationPending)
 }
 
-// forgettable reports whether the attempt of a task is archived and its pod is gone. If not, it requests that.
+// forgettable reports whether the attempt of a task is archived and its pod is gone. If not, it requests the missing steps.
 func (s *step) forgettable(r *v1.TaskRoleStatus, t *v1.TaskStatus) bool {
 	ok := true
 	if !s.Saved.Task(r.Name, t.Index, t.AttemptStatus.ID) {

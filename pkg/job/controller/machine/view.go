@@ -9,7 +9,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/job/v1"
 )
 
-// acceptedFor is how long the API's word that it deletes a pod is taken without seeing it happen.
+// acceptedFor is how long the API's confirmation of a deletion is trusted without an observed deletion.
 const acceptedFor = time.Minute
 
 // View is the knowledge of one process about a Framework's pods beyond its cache, which may be late. It makes sure that a pod counts as
@@ -87,7 +87,7 @@ func (v *View) Pods(cached []*corev1.Pod, status *v1.FrameworkStatus, live Live,
 	return out, v.addMade(&out, live, now)
 }
 
-// list asks once for the pods of a Framework that another process began: the cache may lack some that
+// list lists once the pods of a Framework that another process began: the cache may lack some that
 // this one made last, and to take those for missing would be to run them twice.
 func (v *View) list(status *v1.FrameworkStatus, live Live, now time.Time) error {
 	if v.listed {

@@ -17,7 +17,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/job/v1"
 )
 
-// rules are those of the tests: a pod that fails has one container whose exit code says all.
+// rules are the rules of the tests: a pod that fails has one container, whose exit code is sufficient.
 type rules struct{}
 
 func (r rules) Failed(p *corev1.Pod) machine.Outcome {

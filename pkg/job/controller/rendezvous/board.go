@@ -1,6 +1,5 @@
 // Package rendezvous lets the tasks of a job wait for each other's addresses.
-// In: the peers of a job, once every task has an address. Out: the same for each task that asks, at once or as soon as they are
-// published.
+// In: the peers of a job, once every task has an address. Out: the same for each requesting task, as soon as they are published.
 //
 // All state is in memory. The leading controller publishes again the messages that a new process doesn't have.
 package rendezvous
@@ -14,13 +13,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// ErrOver is returned to a task of an attempt that is over.
+// ErrOver is returned to a task of an attempt that has ended.
 var ErrOver = errors.New("another attempt of the job has begun")
 
 // Attempt names one attempt of one Framework.
 type Attempt struct {
 	Framework string
-	UID       types.UID // of the Framework: names come back
+	UID       types.UID // the UID of the Framework: names come back
 	Number    int32
 }
 

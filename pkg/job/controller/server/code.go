@@ -16,7 +16,7 @@ import (
 	"github.com/openpai/paictl/pkg/runtime/peers"
 )
 
-// serveCode sends an archive of code, or says that it is kept.
+// serveCode sends an archive of code, or confirms that it is kept.
 func (s *Server) serveCode(w http.ResponseWriter, r *http.Request) error {
 	sum := r.PathValue("sha256")
 	if err := archive.CheckCode(sum, 0); err != nil {
@@ -78,11 +78,11 @@ func (s *Server) sendCode(w http.ResponseWriter, r *http.Request, sum string, ke
 	w.Header().Set("Content-Type", "application/gzip")
 	w.Header().Set("ETag", `"`+sum+`"`)
 	w.Header().Set("Cache-Control", "private, max-age=31536000, immutable")
-	// A task whose connection was cut asks for the rest.
+	// A task whose connection was interrupted requests the rest.
 	noting := &notingReader{ReadSeeker: data}
 	http.ServeContent(pacedWriter{w, newPace(r)}, r, "", time.Time{}, noting)
 	if noting.err != nil {
-		// Its length is already said: the client sees that it is cut, and so does the log.
+		// Its length has been sent: the client notices that it is incomplete, and so does the log.
 		s.o.Log.WarnContext(r.Context(), "the upload of the code is incomplete", "sha256", sum, "error", noting.err.Error())
 	}
 	return nil

@@ -43,7 +43,7 @@ func statusOf(err error) (status int, code string) {
 	return http.StatusInternalServerError, "Internal"
 }
 
-// writeError answers with an error, unless the answer has begun: then the client sees that it is cut.
+// writeError answers with an error, unless the response has begun: then the client notices that it is incomplete.
 func writeError(w http.ResponseWriter, err error) {
 	status, code := statusOf(err)
 	message := err.Error()
@@ -75,7 +75,7 @@ func jsonErrors(next http.Handler) http.Handler {
 	})
 }
 
-// plainErrors replaces an error that comes as text.
+// plainErrors replaces an error that is plain text.
 type plainErrors struct {
 	http.ResponseWriter
 	r        *http.Request

@@ -125,7 +125,7 @@ func (s *Server) deleteJob(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// serveEvents tells those that the archive has, and those that it will have in a moment.
+// serveEvents sends the events in the archive, and those that are about to be archived.
 func (s *Server) serveEvents(w http.ResponseWriter, r *http.Request) error {
 	name := r.PathValue("framework")
 	var latest []api.Event

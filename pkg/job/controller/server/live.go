@@ -60,7 +60,7 @@ func liveFilter(v url.Values) (f listing.Filter, err error) {
 		return f, err
 	}
 	if v.Get("live") != "true" {
-		return f, fmt.Errorf("%w: live is true, or not there", archive.ErrBadQuery)
+		return f, fmt.Errorf("%w: live must be true, or absent", archive.ErrBadQuery)
 	}
 	if _, err := listing.ReadCursor(f.Cursor); err != nil {
 		return f, fmt.Errorf("%w: %w", archive.ErrBadQuery, err)
@@ -93,7 +93,7 @@ func liveFilter(v url.Values) (f listing.Filter, err error) {
 func (s *Server) forward(w http.ResponseWriter, r *http.Request) error {
 	leader := s.o.Jobs.Leader()
 	if leader == "" || r.Header.Get(forwarded) != "" {
-		return fmt.Errorf("%w: this replica doesn't lead, and doesn't know which one does", listing.ErrUnavailable)
+		return fmt.Errorf("%w: this replica isn't the leader, and doesn't know which one does", listing.ErrUnavailable)
 	}
 	proxy := &httputil.ReverseProxy{
 		Rewrite: func(p *httputil.ProxyRequest) {
@@ -102,7 +102,7 @@ func (s *Server) forward(w http.ResponseWriter, r *http.Request) error {
 		},
 		Transport: s.toLeader,
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
-			writeError(w, fmt.Errorf("%w: this replica doesn't lead, and %s, which does, doesn't answer: %w", listing.ErrUnavailable, leader, err))
+			writeError(w, fmt.Errorf("%w: this replica isn't the leader, and %s, which does, doesn't answer: %w", listing.ErrUnavailable, leader, err))
 		},
 	}
 	proxy.ServeHTTP(w, r)

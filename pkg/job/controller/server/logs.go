@@ -24,7 +24,7 @@ func (s *Server) servePage(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = resp.Body.Close() }() // it was only read
+	defer func() { _ = resp.Body.Close() }() // opened for reading only
 	for _, name := range logapi.Headers() {
 		w.Header().Set(name, resp.Header.Get(name))
 	}

@@ -10,13 +10,13 @@ import (
 const (
 	// minRate is how many bytes of code are transferred in a second at least.
 	minRate = 32 << 10
-	// stallTime is how long a transfer may pause.
+	// stallTime is the longest pause of a transfer.
 	stallTime = 30 * time.Second
 	// piece is how many bytes of code are in memory while they are sent.
 	piece = 64 << 10
 )
 
-// pace is by when the next bytes of a transfer have to be through. A client that pauses, or is slow for long, is cut: others wait for its
+// pace is the deadline for the next bytes of a transfer. A client that pauses, or is slow for long, is cut: others wait for its
 // place.
 type pace struct {
 	begun, end time.Time

@@ -19,10 +19,10 @@ import (
 // peersTime is how long a task may wait for an answer; it asks again. Less than what a proxy in between allows.
 const peersTime = 50 * time.Second
 
-// Peers says where the addresses of jobs are.
+// Peers specifies where the addresses of jobs are.
 type Peers struct {
 	Board *rendezvous.Board
-	Key   func() []byte // of the tokens; empty while it isn't known
+	Key   func() []byte // the key of the tokens; empty while it isn't known
 	Leads func() bool   // reports whether this replica publishes them
 }
 
@@ -43,7 +43,7 @@ func (s *Server) job(r *http.Request, something string) (uid, token string, err 
 	return uid, token, nil
 }
 
-// servePeers sends the addresses of all tasks of a job to one of them, once every task has one. An empty answer says that it is to ask again.
+// servePeers sends the addresses of all tasks of a job to one of them, once every task has one. An empty answer means that it has to retry.
 func (s *Server) servePeers(w http.ResponseWriter, r *http.Request) error {
 	framework := r.PathValue("framework")
 	uid, token, err := s.job(r, framework)
@@ -68,9 +68,9 @@ func (s *Server) servePeers(w http.ResponseWriter, r *http.Request) error {
 	// The task sees at once that the server has accepted it, and may wait.
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(http.StatusOK)
-	_ = http.NewResponseController(w).Flush() // if the task is gone, the request's context is over
+	_ = http.NewResponseController(w).Flush() // if the task no longer exists, the request's context has ended
 	m, err := s.o.Peers.Board.Wait(r.Context(), rendezvous.Attempt{Framework: framework, UID: types.UID(uid), Number: int32(attempt)}, seen)
-	if err == nil { // otherwise some tasks have no address yet, or the attempt and soon its tasks are over: an empty response
+	if err == nil { // otherwise some tasks have no address yet, or the attempt has ended: an empty response
 		_ = peers.WriteMessage(w, m.Version, m.Data, token) // a task that is gone
 	}
 	return nil

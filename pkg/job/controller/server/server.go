@@ -1,4 +1,4 @@
-// Package server is the HTTP API of the job controller: history, logs of finished tasks, code; health and metrics beside it.
+// Package server is the HTTP API of the job controller: history, logs of finished tasks, code; and health and metrics.
 // In: an archive. Out: a handler, and the server around it.
 //
 // A replica that doesn't lead answers as well: if there are several, they share one database. It forwards requests for live jobs to the
@@ -34,13 +34,13 @@ const (
 	uploads, userUploads = 16, 2
 	// downloads is how much code may be sent at a time, and jobDownloads how much of it to one job, or to one address.
 	downloads, jobDownloads = 512, 64
-	// placeTime is how long a transfer of code waits for others. It is less than a task waits for the first byte.
+	// placeTime is how long a transfer of code waits for others. It is shorter than a task's wait for the first byte.
 	placeTime = 20 * time.Second
-	// stopTime is how long answers that are under way may take when the program ends.
+	// stopTime is how long answers in progress may take when the program ends.
 	stopTime = 10 * time.Second
 )
 
-// Options say what is served.
+// Options specify what is served.
 type Options struct {
 	Store archive.Store
 	// Ready returns why this replica isn't ready, or nil if it is.
@@ -75,7 +75,7 @@ type Server struct {
 	toLeader *http.Transport
 }
 
-// New makes a server.
+// New returns a server.
 func New(o Options) *Server {
 	return &Server{
 		o: o, uploads: httpserver.NewPlaces(uploads, userUploads), downloads: httpserver.NewPlaces(downloads, jobDownloads), toLeader: newTransport(),
@@ -147,7 +147,7 @@ func within(limit time.Duration, serve func(w http.ResponseWriter, r *http.Reque
 	})
 }
 
-// readyz reports whether this replica can answer and could lead.
+// readyz reports whether this replica can answer and could become the leader.
 func (s *Server) readyz(w http.ResponseWriter, r *http.Request) error {
 	if err := s.o.Ready(r.Context()); err != nil {
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)
@@ -157,7 +157,7 @@ func (s *Server) readyz(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// Connections that there may be at a time: of the services that ask for jobs, and of tasks, which wait for each other.
+// The maximum numbers of simultaneous connections: of services that request jobs, and of tasks, which wait for each other.
 const (
 	jobConnections  = 1000
 	taskConnections = 8000

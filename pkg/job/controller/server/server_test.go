@@ -345,7 +345,7 @@ func (uploaded) PutCode(_ context.Context, _, _ string, _ int64, r io.Reader) er
 	return err
 }
 
-// slow says that it is read, and waits.
+// slow reports that it is read, and waits.
 type slow struct {
 	begun   chan<- struct{}
 	release <-chan struct{}

@@ -223,8 +223,8 @@ func (l *Layout) Wrote(k int32, cm *corev1.ConfigMap) {
 	l.parts[k] = part{v1.TaskPart{Generation: l.parts[k].Generation + 1, Sum: sum(cm)}, cm.ResourceVersion}
 }
 
-// Overtaken reports whether a chunk in the API is of a later attempt than the chunk to be written, or of the same attempt and not older:
-// another replica has written it. A chunk without its labels isn't found by readers, and doesn't count.
+// Overtaken reports whether a chunk in the API belongs to a later attempt than the chunk to be written, or to the same attempt and
+// isn't older: another replica has written it. A chunk without its labels isn't found by readers, and doesn't count.
 func Overtaken(chunk, by *corev1.ConfigMap) bool {
 	for _, label := range []string{v1.LabelFramework, LabelPart} {
 		if by.Labels[label] != chunk.Labels[label] {
@@ -236,7 +236,7 @@ func Overtaken(chunk, by *corev1.ConfigMap) bool {
 	return itsAttempt > attempt || itsAttempt == attempt && itsGeneration >= generation
 }
 
-// age reads a chunk's attempt and generation; an unreadable one is older than all.
+// age reads a chunk's attempt and generation; an unreadable one counts as the oldest.
 func age(cm *corev1.ConfigMap) (attempt, generation int64) {
 	attempt, err := strconv.ParseInt(cm.Data[attemptKey], 10, 32)
 	if err != nil {
@@ -282,7 +282,7 @@ func unpack(cm *corev1.ConfigMap) (*chunk, error) {
 	return c, nil
 }
 
-// Header returns a status as the Framework has it: without tasks if they are in chunks. Those that were in the status stay there until
+// Header returns the status in the Framework: without tasks if they are in chunks. Those that were in the status stay there until
 // their chunk has been written.
 func (l *Layout) Header(s *v1.FrameworkStatus) *v1.FrameworkStatus {
 	out := *s

@@ -15,10 +15,10 @@ import (
 // Lost is a chunk whose tasks can't be read.
 type Lost struct {
 	Chunk int32
-	// Why says what is wrong with it, in a few words.
+	// Why describes the problem in a few words.
 	Why string
-	// Written: the chunk was written, so that its tasks have begun. Without that, a process may just have
-	// been killed between the header of an attempt and its chunks.
+	// Written: the chunk was written, so that its tasks have begun. Otherwise, a process may have been killed between the header of an
+	// attempt and its chunks.
 	Written bool
 }
 
@@ -62,7 +62,7 @@ func Fill(f *v1.Framework, chunks []*corev1.ConfigMap) (*Layout, []Lost) {
 	return l, lost
 }
 
-// move takes over tasks that are in the status beside chunks: a process was killed while it wrote the first ones.
+// move takes over tasks that are in the status while there are chunks: a process was killed while it wrote the first chunks.
 func (l *Layout) move(roles map[string]*v1.TaskRoleStatus, small []chunkRole) {
 	for _, r := range small {
 		for _, t := range r.Tasks {
@@ -82,7 +82,7 @@ func (l *Layout) move(roles map[string]*v1.TaskRoleStatus, small []chunkRole) {
 // maxChunks is twice the number that the most tasks of a Framework need: a rescale may leave chunks half full.
 const maxChunks = 2 * v1.MaxTasks / PerChunk
 
-// rolesOf empties the roles, and returns the tasks that were in the status beside those in chunks.
+// rolesOf empties the roles, and returns the tasks in the status, without those in chunks.
 func rolesOf(a *v1.FrameworkAttemptStatus) (roles map[string]*v1.TaskRoleStatus, small []chunkRole) {
 	roles = map[string]*v1.TaskRoleStatus{}
 	for _, r := range a.TaskRoleStatuses {
@@ -143,7 +143,7 @@ func (l *Layout) add(a *v1.FrameworkAttemptStatus, roles map[string]*v1.TaskRole
 			}
 			ref := Task{r.Name, t.Index}
 			if _, twice := l.of[ref]; twice {
-				continue // it is the same: a process was killed while it moved the task
+				continue // the copies are equal: a process was killed while it moved the task
 			}
 			into.TaskStatuses = append(into.TaskStatuses, t)
 			l.of[ref] = k

@@ -130,7 +130,7 @@ func (r *renderer) fitsGPUs(i int) bool {
 	return fits
 }
 
-// neither reports that the share of GPUs which a role could take instead of CPU cells is too large, too; "" if it has no such choice.
+// neither reports that the share of GPUs that a role could take instead of CPU cells is also too large; "" if it has no such choice.
 func (r *renderer) neither(i int) string {
 	if r.Cluster.ReserveGPUMachines || !r.implied[i] || r.mostGPUs() == 0 {
 		return ""

@@ -56,14 +56,14 @@ func (r *renderer) request(i int) string {
 		q.OrElse = &orElse{o.cells, o.group}
 	}
 	b, err := strictyaml.Encode(q, nil)
-	if err != nil { // texts and numbers: nothing can fail
+	if err != nil { // strings and numbers: nothing can fail
 		r.fail(nil, "job/cells", err.Error(), "")
 	}
 	return string(b)
 }
 
-// makeGroups makes the affinity group of each role: the one that it names, or, if no role names one,
-// one for all. A group is on one type of cells, so that roles that request different types get one each;
+// makeGroups makes the affinity groups of roles: the named ones, or, if no role names one, one group for all.
+// A group is on one type of cells, so that roles that request different types get one each;
 // the runtime still lets them wait for each other. Members of one size are summed up, which keeps jobs
 // of many roles small.
 func (r *renderer) makeGroups() {
@@ -158,8 +158,8 @@ func (r *renderer) besideGPUs(role *protocol.Role) bool {
 	})
 }
 
-// processors returns the type of CPU cells that the job may use: of several, one whose machines hold a task of
-// the role, and of those the one with the most cells. It returns "" if the job may not use any.
+// processors returns the type of CPU cells that the job may use: if there are several, one whose machines can hold a task of the role,
+// and of these the one with the most cells. It returns "" if the job may not use any.
 func (r *renderer) processors(role *protocol.Role) string {
 	vc, known := r.Cluster.VirtualClusters[r.job.VirtualCluster]
 	best, fits, most := "", false, 0

@@ -29,7 +29,7 @@ func newKey() (string, error) {
 // keyed is the key of a plugin's parameters that holds the job's key.
 const keyed = "jobKey"
 
-// parameters are those of a plugin; ssh gets the key of this job, which is only stored in its Secret.
+// parameters are the parameters of a plugin; ssh gets the key of this job, which is only stored in its Secret.
 func (r *renderer) parameters(p protocol.Plugin) json.RawMessage {
 	raw := p.Parameters.Reveal()
 	if p.Name != "ssh" {

@@ -16,7 +16,7 @@ import (
 // Options identify the user who submits a job, and the cluster.
 type Options struct {
 	User      string
-	Group     string // of the user, for quotas; may be empty
+	Group     string // the group of the user, for quotas; may be empty
 	Namespace string
 	Cluster   Cluster
 	Code      *spec.Code // a folder that is sent with the job, or nil
@@ -28,18 +28,18 @@ type Options struct {
 
 // Cluster has the known facts about the cluster. A nil field is unknown, and is not checked.
 type Cluster struct {
-	// RuntimeImage is that of pai-runtime.
+	// RuntimeImage is the image of pai-runtime.
 	RuntimeImage string
 	// PullSecret is a Secret in the jobs' namespace for the cluster's own registry, or "".
 	PullSecret string
-	// SchedulerName is that of the scheduler of GPUs; "" leaves jobs to Kubernetes' own.
+	// SchedulerName is the name of the scheduler of GPUs; "" leaves jobs to Kubernetes' own.
 	SchedulerName string
-	// NodeLabels are those of the nodes that jobs may run on.
+	// NodeLabels are the labels of the nodes that jobs may run on.
 	NodeLabels map[string]string
 	// PeersURL is where the tasks of a job wait for each other's addresses; "" if the job controller writes them
 	// into a ConfigMap instead of sending them.
 	PeersURL string
-	// Domain is that of the cluster's DNS.
+	// Domain is the domain of the cluster's DNS.
 	Domain string
 	// Claims: tasks get their GPUs by claims, which have no more space for a large gang than for a small one.
 	Claims bool
@@ -72,7 +72,7 @@ type VirtualCluster struct {
 // SKU is the share of a machine that belongs to one GPU, or that a CPU cell is. A size of 0 is unknown, and
 // not counted.
 type SKU struct {
-	GPU int // 0 of a CPU cell
+	GPU int // 0 for a CPU cell
 	// MilliCPU is thousandths of a processor: a small machine may have fewer processors than GPUs.
 	MilliCPU int
 	MemoryMB int

@@ -143,8 +143,8 @@ func (r *renderer) affinity() *corev1.Affinity {
 // wholeCPUs is the number of processors for programs that need a whole number: it is rounded up.
 func wholeCPUs(milli int) int { return (milli + 999) / 1000 }
 
-// requestsOf returns 0 for resources with a limit that the file doesn't request: Kubernetes would request the limit. Disk space is never
-// requested, because some machines don't report how much they have.
+// requestsOf returns 0 for resources with a limit that the file doesn't request: Kubernetes would request the limit. Disk space is
+// never requested, because some machines don't report theirs.
 func requestsOf(role *protocol.Role) corev1.ResourceList {
 	l := corev1.ResourceList{}
 	if role.MilliCPU == 0 {

@@ -79,15 +79,15 @@ type renderer struct {
 	Options
 	job          *protocol.Job
 	object       string        // name of the Framework
-	types        []string      // of the requested cells, by role; "" is any GPU
-	cells        []int         // of one task, by role
+	types        []string      // the types of the requested cells, by role; "" is any GPU
+	cells        []int         // the cells of one task, by role
 	named        bool          // a role names its affinity group
-	implied      []bool        // whether a role takes CPU cells though it names no type
+	implied      []bool        // whether a role takes CPU cells although it names no type
 	outgrown     []bool        // whether it would, except for its size
-	alternatives []alternative // of a role that takes CPU cells
-	bounds       []bounds      // of tasks, by role
+	alternatives []alternative // the alternatives of a role that takes CPU cells
+	bounds       []bounds      // the bounds of tasks, by role
 	groups       []*group      // by role; nil for a role without one
-	sshKey       string        // of the job, once a role needs it
+	sshKey       string        // the key of the job, once a role needs it
 	findings     strictyaml.Findings
 }
 
@@ -101,7 +101,7 @@ func (r *renderer) warn(path strictyaml.Path, rule, message, remedy string) {
 	r.findings = append(r.findings, f)
 }
 
-// many reports whether tasks have others to connect to.
+// many reports whether a task can connect to other tasks.
 func (r *renderer) many() bool { return r.job.Tasks() > 1 }
 
 // watches reports whether tasks watch a ConfigMap for the addresses of others.
@@ -131,8 +131,8 @@ func (r *renderer) labels() map[string]string {
 	return l
 }
 
-// hash distinguishes an interrupted submission from another job of its name. It is that of the text
-// without its secrets: a hash with them in an annotation would let its readers try guesses. Jobs that only differ in
+// hash distinguishes an interrupted submission from another job of its name. It is the hash of the text without its secrets: with
+// them, readers of the annotation could test guesses. Jobs that only differ in
 // secrets differ in the fingerprint in the Secret.
 func hash(masked []byte) string {
 	sum := sha256.Sum256(masked)

@@ -36,7 +36,7 @@ func plainJSON(v any) ([]byte, error) {
 
 func (r *renderer) specSecret() *corev1.Secret {
 	data, err := plainJSON(r.spec())
-	if err != nil { // texts and numbers: nothing can fail
+	if err != nil { // strings and numbers: nothing can fail
 		r.fail(nil, "job/size", "the job's spec can't be written as JSON", "")
 		return nil
 	}
@@ -86,7 +86,7 @@ func (r *renderer) registrySecret() *corev1.Secret {
 		config.Auths[key] = loginOf(image.Auth)
 	}
 	data, err := plainJSON(config)
-	if err != nil { // texts: nothing can fail
+	if err != nil { // strings: nothing can fail
 		r.fail(nil, "job/size", "the logins can't be written as JSON", "")
 		return nil
 	}
