@@ -17,7 +17,7 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/claim"
 )
 
-// controllersAccount is that of Kubernetes' own controller of claims.
+// controllersAccount is the account of Kubernetes' own controller of claims.
 const controllersAccount = "system:serviceaccount:kube-system:resource-claim-controller"
 
 func TestClaimsOfGPUsAreTheSchedulersOwn(t *testing.T) {

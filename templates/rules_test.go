@@ -558,7 +558,7 @@ func first(m map[string]string, prefix string) (string, bool) {
 	return "", false
 }
 
-// A template that uses the machine's network, processes or files says why.
+// A template that uses the machine's network, processes or files explains why.
 func TestTheMachineIsUsedOnlyWithAReason(t *testing.T) {
 	use := regexp.MustCompile(`^\s*(- )?(hostPath|hostNetwork|hostPID|hostIPC|hostPort):`)
 	for _, name := range names(t) {

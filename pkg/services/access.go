@@ -15,8 +15,8 @@ import (
 	"github.com/openpai/paictl/pkg/kube"
 )
 
-// accessSecrets makes the Secrets with which the services authenticate to each other. They aren't in any configuration, and existing ones
-// stay, because running programs have them.
+// accessSecrets makes the Secrets with which the services authenticate to each other. They aren't in any configuration, and existing
+// ones stay, because running programs use them.
 func (r *run) accessSecrets(ctx context.Context) error {
 	metrics, err := metricsAccess(rand.Text())
 	if err != nil {
@@ -34,8 +34,8 @@ func (r *run) accessSecrets(ctx context.Context) error {
 	return nil
 }
 
-// metricsAccess is a password in the forms in which programs read it. It has 128 random bits, which no
-// work of a hash need protect; the least keeps scrapes cheap.
+// metricsAccess is a password in the forms in which programs read it. It has 128 random bits, which don't need an expensive hash; the
+// lowest cost keeps scrapes cheap.
 func metricsAccess(password string) (map[string][]byte, error) {
 	hash, err := bcrypt.GenerateFromPassword([]byte(password), bcrypt.MinCost)
 	if err != nil {

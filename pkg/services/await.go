@@ -35,7 +35,7 @@ func (r *run) awaitOne(ctx context.Context, s *catalogue.Service, out release.Ou
 		return err
 	}
 	if unknown := (*ready.UnknownError)(nil); errors.As(err, &unknown) {
-		return err // the problems that were seen may be over
+		return err // the problems may no longer exist
 	}
 	return unready(state, err)
 }
@@ -54,8 +54,7 @@ func (r *run) progress(service string, st ready.State, told map[string]bool) {
 // reasonsShown bounds the problems in one error; the events have them all.
 const reasonsShown = 3
 
-// unready is the error of a service that did not become ready: its problems say more than
-// that the time is over.
+// unready is the error of a service that did not become ready: its problems explain more than a timeout.
 func unready(st ready.State, err error) error {
 	if len(st.Problems) == 0 {
 		return err

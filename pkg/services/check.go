@@ -21,7 +21,7 @@ func Check(cfg *config.Cluster) config.Findings {
 	}
 	c, _, err := catalogue.Load(context.Background(), cfg, catalogue.Options{})
 	if err != nil {
-		return findings // it would be among them
+		return findings // the service would be among them
 	}
 	for _, s := range c.Services() {
 		if !s.Enabled || s.Upstream != nil {

@@ -54,7 +54,7 @@ func (d *Desired) Service(ctx context.Context, name string, fetcher func(*Desire
 	return s, d.FetchCharts(ctx, fetcher, []*catalogue.Service{s})
 }
 
-// named finds a service by its name, or by one that the original had for it. The error says what may have been meant.
+// named finds a service by its name, or by its name in the original. The error says what may have been meant.
 func (d *Desired) named(name string) (*catalogue.Service, error) {
 	known := func(name string) bool { return d.Catalogue.Get(name) != nil }
 	name = catalogue.ResolveAll([]string{name}, known)[0]

@@ -16,7 +16,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
-// warnOfDevices warns if a run is about to remove the agent of machines whose pods still need it in order to stop.
+// warnOfDevices warns if a run is about to remove the agent from machines whose pods still need it to stop.
 func (r *run) warnOfDevices(ctx context.Context, targets []*target) {
 	if !slices.ContainsFunc(targets, func(t *target) bool { return t.name == catalogue.AgentService && t.release != nil }) {
 		return

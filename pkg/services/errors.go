@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// PartialError says that some services failed, or wait for one that did; after an upgrade, that they are left as they are.
+// PartialError means that some services failed, or wait for one that did; after an upgrade, that they are left as they are.
 type PartialError struct {
 	Failed     []Failed
 	NotStarted []string
@@ -44,11 +44,11 @@ func (e *PartialError) ExitCode() int {
 	return 3
 }
 
-// ErrLockLost says that the lease that keeps runs apart was lost. The run stops, because
+// ErrLockLost means that the lease that keeps runs apart was lost. The run stops, because
 // another one may now begin.
 var ErrLockLost = errors.New("the lock of the cluster's services was lost")
 
-// LockedError says that another run changes the services.
+// LockedError means that another run changes the services.
 type LockedError struct {
 	Owner   string // user@host, pid
 	Command string

@@ -17,7 +17,7 @@ const (
 	EventApplied    = "applied"     // Action and Revision are set
 	EventPlanned    = "planned"     // Plan is set: a dry run would do it
 	EventProgress   = "progress"    // State is set
-	EventProblem    = "problem"     // Problem is set: why the service isn't ready yet
+	EventProblem    = "problem"     // Problem is set: the reason why the service isn't ready yet
 	EventReady      = "ready"       // the service is done; Action, Revision and Elapsed are set
 	EventStopped    = "stopped"     // the service is gone; Elapsed is set
 	EventFailed     = "failed"      // Error and Hint are set
@@ -34,7 +34,7 @@ const (
 	ActionRestarted = "restarted" // the values are as they were; the pods were renewed
 )
 
-// Event is one line of a run's story: plain lines, JSON lines and the live table are
+// Event is one event of a run: plain lines, JSON lines and the live table are
 // renderings of the same stream. No field holds a secret.
 type Event struct {
 	Time     time.Time      `json:"time"`
@@ -65,7 +65,7 @@ type Summary struct {
 	Failed  []Failed `json:"failed,omitempty"`
 	// NotStarted are services that wait for one that failed.
 	NotStarted []string `json:"notStarted,omitempty"`
-	// Error is why the run ended before it came to all services.
+	// Error is why the run ended before it reached all services.
 	Error string `json:"error,omitempty"`
 	// Retry is the command that continues with the failed services.
 	Retry   string        `json:"retry,omitempty"`

@@ -30,7 +30,7 @@ type folderJob struct {
 	labels    map[string]string
 }
 
-// folderJobs finds, by volume, the Jobs that made the folders to be removed: in the cluster, or otherwise in the chart. It runs before
+// folderJobs finds, by volume, the Jobs that made the folders to be removed: in the cluster, or otherwise from the chart. It runs before
 // the storage service itself may be removed.
 func (r *run) folderJobs(ctx context.Context, volumes map[string][]Volume) (map[string]*folderJob, error) {
 	wanted := map[string]bool{}

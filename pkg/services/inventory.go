@@ -72,7 +72,7 @@ func decodeInventory(cm *corev1.ConfigMap) map[string]entry {
 	return out
 }
 
-// note writes which services are started, and which were stopped. It is called under the lock. It doesn't write if there is no change. It
+// note records the started and the stopped services. It is called under the lock. It doesn't write if there is no change. It
 // returns the inventory.
 func (r *run) note(ctx context.Context, started []*catalogue.Service, stopped []string) (map[string]entry, error) {
 	api := r.Client.CoreV1().ConfigMaps(kube.SystemNamespace)
@@ -118,8 +118,8 @@ func (r *run) note(ctx context.Context, started []*catalogue.Service, stopped []
 	return decodeInventory(next), wrap(err, "note which services are started")
 }
 
-// unmoved refuses services that run in a different namespace than the configuration says: the
-// inventory has room for one, so that the other release would be forgotten and run on.
+// unmoved refuses services that run in a different namespace from the configured one: the inventory has one entry per service, so the
+// other release would be forgotten and keep running.
 func (r *run) unmoved(ctx context.Context, chosen []*catalogue.Service) error {
 	started, err := readInventory(ctx, r.Client)
 	if err != nil {

@@ -23,7 +23,7 @@ const (
 	prometheus = "prometheus"
 )
 
-// settleKubelets configures Prometheus as the API servers are. If no API server is visible, which doesn't show whether they verify
+// settleKubelets configures Prometheus like the API servers. If no API server is visible, which doesn't show whether they verify
 // kubelets, it changes nothing.
 func (p *Platform) settleKubelets(ctx context.Context, d *Desired) error {
 	if !d.Catalogue.VerifiesKubelets() {
@@ -52,11 +52,12 @@ func (p *Platform) settleKubelets(ctx context.Context, d *Desired) error {
 	return nil
 }
 
-// verifiedSoFar reports whether the release of Prometheus verifies kubelets. One that is about to be made does: nothing is weaker than before.
+// verifiedSoFar reports whether the release of Prometheus verifies kubelets. A cluster that is about to be created does: its security
+// isn't weaker than before.
 func (p *Platform) verifiedSoFar(ctx context.Context, s *catalogue.Service) (bool, error) {
 	have, err := p.Releases.Get(ctx, s.Namespace, s.Name)
 	if err != nil {
-		return false, fmt.Errorf("look whether Prometheus verifies kubelets: %w", err)
+		return false, fmt.Errorf("check whether Prometheus verifies kubelets: %w", err)
 	}
 	if have == nil {
 		return true, nil
@@ -65,17 +66,17 @@ func (p *Platform) verifiedSoFar(ctx context.Context, s *catalogue.Service) (boo
 	return set && !skips, nil // releases of an earlier paictl have the chart's value, which skips it
 }
 
-// kubeletsVerified reports whether an API server is visible, and whether one verifies kubelets. "cluster up" starts the first one that
-// does after all kubelets have certificates of the cluster; the approval of their requests doesn't show that. A node may show a pod as
-// its own static one, so only those of masters count.
+// kubeletsVerified reports whether an API server is visible, and whether one verifies kubelets. "cluster up" starts the first API
+// server that does so after all kubelets have certificates of the cluster; the approval of their requests doesn't show that. A node
+// may show a pod as its own static one, so only those of masters count.
 func (p *Platform) kubeletsVerified(ctx context.Context) (seen, verified bool, err error) {
 	pods, err := p.Client.CoreV1().Pods(metav1.NamespaceSystem).List(ctx, metav1.ListOptions{LabelSelector: apiServers})
 	if err != nil {
-		return false, false, fmt.Errorf("look whether the API servers verify kubelets: %w", err)
+		return false, false, fmt.Errorf("check whether the API servers verify kubelets: %w", err)
 	}
 	nodes, err := p.Client.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: masters})
 	if err != nil {
-		return false, false, fmt.Errorf("look which nodes are masters: %w", err)
+		return false, false, fmt.Errorf("find the masters: %w", err)
 	}
 	for i := range pods.Items {
 		pod := &pods.Items[i]

@@ -127,6 +127,6 @@ func TestAnAPIThatDoesNotSayChangesNothingOfPrometheus(t *testing.T) {
 	require.NoError(t, l.start("prometheus"))
 	l.releases.forget()
 	l.client.PrependReactor("list", "pods", func(kubetesting.Action) (bool, runtime.Object, error) { return true, nil, errors.New("no answer") })
-	require.ErrorContains(t, l.start("prometheus"), "look whether the API servers verify kubelets: no answer")
+	require.ErrorContains(t, l.start("prometheus"), "check whether the API servers verify kubelets: no answer")
 	assert.Empty(t, l.releases.changes())
 }

@@ -23,10 +23,9 @@ import (
 // patchesAtOnce bounds the nodes that are written at a time.
 const patchesAtOnce = 16
 
-// nodeLabels looks at the labels of the cluster's nodes, by which services find their machines. On
-// a Kubernetes that paictl installed "cluster up" writes them, from the operator's folder, and a start
-// only says where they differ from the cluster's copy: two writers with two sources would undo each
-// other's work. On every other Kubernetes the start is the one that writes them.
+// nodeLabels looks at the labels of the cluster's nodes, by which services find their machines. On a Kubernetes that paictl installed,
+// "cluster up" writes them, from the operator's folder, and a start only reports differences from the cluster's copy: two writers with
+// two sources would undo each other's work. On every other Kubernetes the start is the one that writes them.
 func (r *run) nodeLabels(ctx context.Context, chosen []*catalogue.Service) error {
 	list, err := r.Client.CoreV1().Nodes().List(ctx, metav1.ListOptions{ResourceVersion: "0"})
 	if err != nil {
@@ -154,7 +153,7 @@ func (r *run) tellDifferent(nodes map[string]*corev1.Node, told map[string]map[s
 		"if layout.yaml was edited, but not pushed: paictl config push -p DIR; if it was pushed, but the nodes don't match it: paictl cluster up -p DIR")
 }
 
-// missingAndExtra says how a node differs: "is missing label a=1 and has label b".
+// missingAndExtra describes how a node differs: "is missing label a=1 and has label b".
 func missingAndExtra(d nodelabels.Difference) string {
 	missing := nodelabels.Difference{Set: d.Set, Taint: d.Taint}
 	var parts []string
@@ -194,12 +193,12 @@ type relabel struct {
 // String says it to a person.
 func (x relabel) String() string {
 	if x.Same() {
-		return "note which labels are of the layout"
+		return "note the labels of the layout"
 	}
 	return x.Difference.String()
 }
 
-// toLabel returns the nodes whose labels are not those of the layout. Taints there are not paictl's affair.
+// toLabel returns the nodes whose labels are not those of the layout. paictl doesn't manage taints there.
 func (r *run) toLabel(nodes map[string]*corev1.Node) []relabel {
 	var todo []relabel
 	for _, m := range r.desired.Config.Layout.MachineList {

@@ -47,7 +47,7 @@ func FromCluster(held Pusher, dir string) Loader {
 
 const remedyPush = "correct the files, then: paictl config push -p DIR"
 
-// FromFolder loads a configuration folder. No cluster is asked.
+// FromFolder loads a configuration folder. No cluster is queried.
 func FromFolder(dir string) Loader {
 	return func(ctx context.Context) (*Desired, error) {
 		c, err := config.Load(dir)

@@ -22,8 +22,8 @@ import (
 // annotationProcess of the Lease is its holder, for other runs on that host.
 const annotationProcess = "paictl.openpai.org/process"
 
-// The lease of a run that was killed ends after leaseDuration; one that can't be renewed
-// is given up before, so that two runs never work at a time.
+// The lease of a run that was killed ends after leaseDuration; a lease that can't be renewed is given up earlier, so that two runs
+// never work at the same time.
 const (
 	leaseDuration = facts.LeaseDuration
 	leaseRenewal  = 3 * time.Second
@@ -37,7 +37,7 @@ const (
 // acquireAttempts bounds how often runs that begin at the same moment retry: after each conflict one of them has the lock.
 const acquireAttempts = 10
 
-// Lock keeps the runs on one cluster's services apart.
+// Lock prevents concurrent runs on one cluster's services.
 type Lock struct {
 	leases  leases.LeaseInterface
 	process Process
@@ -119,7 +119,7 @@ func (l *Lock) free(ctx context.Context, have *coordinationv1.Lease) error {
 	if -leaseDuration < age && age < leaseDuration {
 		return locked(have, leaseDuration-max(age, 0))
 	}
-	// By this host's clock it is over; the holder's may be wrong, so see whether it lives.
+	// By this host's clock it has expired; the holder's clock may be wrong, so check whether the holder is alive.
 	select {
 	case <-ctx.Done():
 		return context.Cause(ctx)
@@ -176,7 +176,7 @@ func (l *Lock) renew(ctx context.Context) error {
 		err := l.touch(ctx, min(leaseTouch, leaseGiveUp-l.clock().Sub(last)))
 		switch {
 		case err == nil:
-			last, wait = renewed(l.lease), leaseRenewal // by this clock, if not always just now
+			last, wait = renewed(l.lease), leaseRenewal // by this clock, if it is kept current
 		case errors.Is(err, context.Canceled):
 			wait = 0 // released: the loop ends above
 		case apierrors.IsConflict(err) || apierrors.IsNotFound(err):
@@ -189,7 +189,7 @@ func (l *Lock) renew(ctx context.Context) error {
 	}
 }
 
-// touch writes the time of renewal. It fails if the lease has changed since it was read.
+// touch writes the renewal time. It fails if the lease has changed since it was read.
 func (l *Lock) touch(ctx context.Context, limit time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

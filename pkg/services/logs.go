@@ -26,7 +26,7 @@ type LogOptions struct {
 	Follow   bool
 	Since    time.Duration // 0 means all
 	Tail     int64         // lines per container; negative means all
-	Previous bool          // of the containers before their last restart
+	Previous bool          // the logs of the containers before their last restart
 	Out      io.Writer
 	// Problem is called for containers whose log can't be read.
 	Problem func(error)
@@ -162,7 +162,7 @@ func (l *logs) options(s source) *corev1.PodLogOptions {
 	return o
 }
 
-// lookAgain is how often a follower looks for pods that came and containers that restarted.
+// lookAgain is how often a follower looks for new pods and restarted containers.
 const lookAgain = 2 * time.Second
 
 // follow writes lines as they come.
@@ -188,7 +188,7 @@ func (l *logs) follow(ctx context.Context, t *target) error {
 			o := l.options(s)
 			o.Follow = true
 			if !first {
-				o.TailLines, o.SinceSeconds = nil, nil // it is new: no line of it was shown
+				o.TailLines, o.SinceSeconds = nil, nil // a new container: none of its lines was shown
 			}
 			wg.Go(func() { l.stay(ctx, s, o) })
 		}
@@ -208,7 +208,7 @@ func (l *logs) stay(ctx context.Context, s source, o *corev1.PodLogOptions) {
 	last := ""
 	for failures := 0; ; {
 		err := l.read(ctx, s, o, func(x logapi.Line) {
-			if x.Stamp == "" || x.Stamp > last { // the API's "since" has no fractions of a second
+			if x.Stamp == "" || x.Stamp > last { // the API's "since" doesn't support fractions of a second
 				l.write(s.show(x))
 				last, failures = cmp.Or(x.Stamp, last), 0
 			}
@@ -226,7 +226,7 @@ func (l *logs) stay(ctx context.Context, s source, o *corev1.PodLogOptions) {
 	}
 }
 
-// read hands over the lines of a container's log.
+// read passes on the lines of a container's log.
 func (l *logs) read(ctx context.Context, s source, o *corev1.PodLogOptions, line func(logapi.Line)) error {
 	body, err := l.p.Client.CoreV1().Pods(s.namespace).GetLogs(s.pod, o).Stream(ctx)
 	if err != nil {

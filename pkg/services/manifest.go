@@ -191,7 +191,7 @@ func maskValues(o map[string]any, field string) {
 	}
 }
 
-// sourceLine keeps Helm's comment about the template that an object is from.
+// sourceLine matches Helm's comment about the template of an object.
 func sourceLine(text string) string {
 	first, _, _ := strings.Cut(strings.TrimLeft(text, "\n"), "\n")
 	if strings.HasPrefix(first, "# Source: ") {

@@ -11,10 +11,10 @@ import (
 	"github.com/openpai/paictl/pkg/services/release"
 )
 
-// shortestMask is the length below which texts aren't searched for a secret: replacing every "a" would only hide the message.
+// shortestMask is the length below which secrets aren't masked: replacing every "a" would only hide the message.
 const shortestMask = 4
 
-// masks replaces known secrets in texts from other programs: the last lines of a container, a response of the API server.
+// masks replaces known secrets in the output of other programs: the last lines of a container, a response of the API server.
 type masks struct{ replacer *strings.Replacer }
 
 // newMasks knows the secrets of a configuration and its services, and those that more adds.
@@ -73,7 +73,7 @@ func hidden(value, shown any, add func(secret.String)) {
 	}
 }
 
-// texts finds all texts in a value.
+// texts finds all strings in a value.
 func texts(v any, add func(secret.String)) {
 	switch v := v.(type) {
 	case map[string]any:

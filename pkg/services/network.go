@@ -19,7 +19,7 @@ func (p *Platform) hasPolicies(ctx context.Context) bool {
 	return err == nil && len(policies.Items) > 0
 }
 
-// policyNote says that the services' NetworkPolicies have no effect, if that is known: flannel enforces
+// policyNote reports that the services' NetworkPolicies have no effect, if that is known: flannel enforces
 // none. It is nil if the policies have an effect, if the cluster has no policies, or if the answer isn't known.
 func (p *Platform) policyNote(ctx context.Context) *Note {
 	if !p.hasPolicies(ctx) {

@@ -140,7 +140,7 @@ func (r *run) keepSecret(ctx context.Context, service string, want *corev1.Secre
 	switch {
 	case have == nil:
 		_, err = api.Create(ctx, want, metav1.CreateOptions{})
-	case have.Type != want.Type: // a type can't be changed
+	case have.Type != want.Type: // the type of a Secret can't be changed
 		if err = api.Delete(ctx, want.Name, metav1.DeleteOptions{}); err == nil {
 			_, err = api.Create(ctx, want, metav1.CreateOptions{})
 		}

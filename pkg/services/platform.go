@@ -26,7 +26,7 @@ type Readiness interface {
 // Desired is the desired state of the runs: a configuration and its services.
 type Desired struct {
 	Config *config.Cluster
-	// Files are those of the cluster's copy; nil if the configuration is from a folder.
+	// Files are the files of the cluster's copy; nil if the configuration is from a folder.
 	Files map[string][]byte
 	// Revision is the revision of the cluster's copy.
 	Revision  store.Revision

@@ -43,8 +43,7 @@ func ThisProcess() Process {
 
 func (p Process) String() string { return fmt.Sprintf("%s@%s, pid %d", p.User, p.Host, p.PID) }
 
-// deadSeenFrom reports whether p is known to have ended: only a process of the same boot and
-// the same pid namespace can know.
+// deadSeenFrom reports whether p has certainly ended: only a process of the same boot and the same PID namespace can tell.
 func (p Process) deadSeenFrom(o Process) bool {
 	if p.Boot == "" || p.Boot != o.Boot || p.Host != o.Host || p.Namespace == "" || p.Namespace != o.Namespace || p.Started == "" {
 		return false

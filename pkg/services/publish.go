@@ -10,7 +10,7 @@ import (
 	"github.com/openpai/paictl/pkg/services/facts"
 )
 
-// Bounds of the publication of facts: after a run, and after one that was interrupted, whose user waits for its end.
+// Time limits for the publication of facts: after a run, and after an interrupted run, whose user waits for its end.
 const (
 	publishTime     = 30 * time.Second
 	interruptedTime = 5 * time.Second

@@ -13,7 +13,7 @@ import (
 	"github.com/openpai/paictl/pkg/services/release"
 )
 
-// annotationRestarted is kubectl's: "kubectl rollout" knows it, and Helm leaves it alone.
+// annotationRestarted is kubectl's: "kubectl rollout" uses it, and Helm doesn't change it.
 const annotationRestarted = "kubectl.kubernetes.io/restartedAt"
 
 // renew makes a service's workloads replace their pods, one after the other as each says.

@@ -25,7 +25,7 @@ type run struct {
 	began   time.Time
 
 	mu      sync.Mutex
-	early   []Event // emitted before the run's start, which must come first
+	early   []Event // emitted before the run's start, which must be first
 	started bool
 	total   int
 	changed map[string]bool

@@ -158,7 +158,7 @@ func (r *run) prepare(ctx context.Context, chosen []*catalogue.Service) error {
 	if err := r.pullSecrets(ctx, append(spaces, kube.JobNamespace)); err != nil {
 		return err
 	}
-	started, err := r.note(ctx, chosen, nil) // before the first release, so that none is forgotten
+	started, err := r.note(ctx, chosen, nil) // before the first release, so that all are recorded
 	if err == nil {
 		r.tellOrphans(started)
 	}
@@ -168,7 +168,7 @@ func (r *run) prepare(ctx context.Context, chosen []*catalogue.Service) error {
 func (r *run) startAll(ctx context.Context, chosen catalogue.Selection) error {
 	order := names(chosen.Services)
 	r.tellWaits(order)
-	had := r.hasPolicies(ctx) // then it was said when they were made
+	had := r.hasPolicies(ctx) // reported when they were made
 	errs := walk(ctx, order, r.requires, r.o.Parallel, func(ctx context.Context, name string) error {
 		return r.startOne(ctx, r.desired.Catalogue.Get(name), r.renews(name, chosen))
 	})
@@ -220,7 +220,7 @@ func (r *run) startOne(ctx context.Context, s *catalogue.Service, renew bool) er
 		r.emit(Event{Kind: EventReady, Service: s.Name, Action: out.Action, Revision: out.Revision, Elapsed: r.Clock().Sub(began), Message: r.outcomeText(out)})
 		return nil
 	case ctx.Err() != nil:
-		return err // not a failure of the service; the end reports the interruption
+		return err // not a failure of the service: the summary reports the interruption
 	}
 	r.fail(s.Name, began, err)
 	if unknown := (*ready.UnknownError)(nil); errors.As(err, &unknown) {

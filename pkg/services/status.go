@@ -86,7 +86,7 @@ func (p *Platform) Compare(ctx context.Context) ([]Status, *Desired, error) {
 	return out, snap.desired, nil
 }
 
-// facts are those of all services by name.
+// facts are the facts of all services by name.
 func (s *snapshot) facts() ([]facts.Service, error) {
 	services := s.all()
 	out := make([]facts.Service, 0, len(services))
@@ -194,7 +194,7 @@ func (s *snapshot) readClaims(ctx context.Context, p *Platform, ns string) error
 	return nil
 }
 
-// readSecrets reads the credentials that paictl keeps, in all namespaces.
+// readSecrets reads the credentials that paictl stores, in all namespaces.
 func (s *snapshot) readSecrets(ctx context.Context, p *Platform) error {
 	list, err := p.Client.CoreV1().Secrets(metav1.NamespaceAll).List(ctx, metav1.ListOptions{LabelSelector: labelManagedBy + "=" + manager})
 	if err != nil {

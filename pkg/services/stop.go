@@ -77,8 +77,8 @@ func (r *run) beginStop(targets []*target) {
 	r.emit(Event{Kind: EventRunStarted, Message: "service " + r.verb, Services: order})
 }
 
-// stopAll removes the targets' releases and then does what comes after, each when those
-// that require it are through. Those that are stale are only forgotten.
+// stopAll removes the targets' releases and runs the steps that follow, each after those of the services that require it.
+// Stale releases are only forgotten.
 func (r *run) stopAll(ctx context.Context, targets []*target, stale []string, action string, after func(context.Context, *target) error) error {
 	byName := map[string]*target{}
 	var order []string

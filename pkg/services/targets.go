@@ -14,8 +14,7 @@ import (
 	"github.com/openpai/paictl/pkg/services/facts"
 )
 
-// targets are the services that a stop or a delete is about, those first that others
-// require last.
+// targets are the services of a stop or a delete; a service follows those that require it.
 func (r *run) targets(ctx context.Context) ([]*target, error) {
 	all, err := r.known(ctx)
 	if err != nil {
@@ -30,8 +29,7 @@ func (r *run) targets(ctx context.Context) ([]*target, error) {
 }
 
 // known returns every service of the configuration and of the inventory, with its release; a
-// delete also knows those of which only data is left. A cluster without a configuration has
-// those of the inventory.
+// delete also knows those of which only data is left. A cluster without a configuration has the services of the inventory.
 func (r *run) known(ctx context.Context) (map[string]*target, error) {
 	all := map[string]*target{}
 	left, stopped, err := readStartedAndStopped(ctx, r.Client)
@@ -133,7 +131,7 @@ func (r *run) pick(all map[string]*target) ([]*target, error) {
 	return slices.Collect(maps.Values(chosen)), nil
 }
 
-// neededError refuses to take a service from under those that run with it.
+// neededError refuses to stop a service that other running services need.
 func (r *run) neededError(all, chosen map[string]*target, needed string) error {
 	var on []string
 	for _, name := range slices.Sorted(maps.Keys(all)) {

@@ -13,7 +13,7 @@ import (
 	"github.com/openpai/paictl/pkg/services/facts"
 )
 
-// collectorPatience is how long Kubernetes' garbage collector has to remove the pods of a workload that is gone.
+// collectorPatience is the time in which Kubernetes' garbage collector must remove the pods of a deleted workload.
 // On a cluster with much to remove it is minutes behind.
 const collectorPatience = 10 * time.Second
 
@@ -52,7 +52,7 @@ func exactly(uid types.UID) metav1.DeleteOptions {
 	return metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}}
 }
 
-// tolerable drops errors that say that an object is gone, or another one has its name.
+// tolerable drops errors that report that an object is gone, or another one has its name.
 func tolerable(err error) error {
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil

@@ -97,7 +97,7 @@ func (r *run) upgradeSteps(ctx context.Context, chosen catalogue.Selection) (ste
 	var seen []*release.Release // before the plans: a release that is made after this is found to differ
 	back := &DowngradeError{This: version.Version}
 	for _, s := range chosen.Services {
-		// A release of that name that no paictl has started is someone else's.
+		// A release of that name that paictl hasn't started belongs to someone else.
 		have, err := r.Releases.Get(ctx, s.Namespace, s.Name)
 		if err != nil {
 			return nil, nil, err
@@ -107,7 +107,7 @@ func (r *run) upgradeSteps(ctx context.Context, chosen catalogue.Selection) (ste
 			continue
 		}
 		installed, old, seen = append(installed, s), append(old, have.Values), append(seen, have)
-		// Which chart of someone else's a service has is the configuration's to say.
+		// The configuration decides which third-party chart a service has.
 		if by := version.OfTag(have.By); s.Upstream == nil && catalogue.LaterPaictl(by, back.This) {
 			back.add(s.Name, by)
 		}
@@ -129,7 +129,7 @@ func (r *run) upgradeSteps(ctx context.Context, chosen catalogue.Selection) (ste
 	return steps, absent, nil
 }
 
-// hideOld also masks the secrets that releases have now: a diff shows what goes, too.
+// hideOld also masks the secrets that releases have now: a diff also shows removed lines.
 func (r *run) hideOld(all []*catalogue.Service, values []map[string]any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -277,7 +277,7 @@ func (r *run) upgradeOne(ctx context.Context, s *catalogue.Service) error {
 			return nil
 		}
 		if ctx.Err() == nil {
-			r.fail(s.Name, began, err) // it works: only the note is missing, and the next run makes it
+			r.fail(s.Name, began, err) // the service works: only the annotation is missing, and the next run adds it
 		}
 		return err
 	}
@@ -317,7 +317,7 @@ func (r *run) tellAfterRevert(ctx context.Context, s *catalogue.Service, out rel
 	}
 }
 
-// DowngradeError says that services were installed by a later paictl: an upgrade by this one would take their charts back.
+// DowngradeError means that services were installed by a later paictl: an upgrade by this one would take their charts back.
 type DowngradeError struct {
 	Services []string
 	By       []string
@@ -355,7 +355,7 @@ func laterRemedy(later string, services []string) string {
 	return "use paictl " + later + " or a later one; to go back to older charts in spite of that: paictl service upgrade -n " + strings.Join(services, ",") + " --downgrade, of which --dry-run shows what is lost"
 }
 
-// OutdatedError says that services run with other charts than this paictl's. A start changes no charts.
+// OutdatedError means that services run with other charts than this paictl's. A start changes no charts.
 type OutdatedError struct {
 	Services []string
 	// By are the paictls that installed them, as far as they are known.

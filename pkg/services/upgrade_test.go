@@ -335,7 +335,7 @@ func TestAnUpgradeOnARealAPI(t *testing.T) {
 	assert.Zero(t, l.story.summary().Changes)
 	good := l.Load
 
-	// One never becomes ready: it goes back, says why, and what follows is left as it is.
+	// One never becomes ready: it goes back, explains why, and what follows is left as it is.
 	l.brings(adds("homeless.yaml", homeless), "node-exporter")
 	l.brings(adds("more.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: more}\n"), "watchdog")
 	o := l.options()

@@ -35,7 +35,7 @@ type Volume struct {
 	Share string `json:"share,omitempty"`
 	// Dynamic volumes are removed by their provisioner, with the claim.
 	Dynamic bool `json:"dynamic,omitempty"`
-	// ours: paictl made the PersistentVolume. Those of others stay, as the way to their data.
+	// ours: paictl created the PersistentVolume. Other volumes stay, because they lead to data.
 	ours bool
 }
 
@@ -158,11 +158,11 @@ func volumesOf(t *target, declared []string, claims []corev1.PersistentVolumeCla
 	return out
 }
 
-// annotationRelease is by which Helm marks all objects of a release. Charts of others may
+// annotationRelease is the annotation with which Helm marks all objects of a release. Charts of others may
 // label their claims as they like.
 const annotationRelease = "meta.helm.sh/release-name"
 
-// claimedBy reports whether a claim says that it is a service's.
+// claimedBy reports whether a claim is labelled as that of a service.
 func claimedBy(c *corev1.PersistentVolumeClaim, service string) bool {
 	return c.Labels[labelInstance] == service || c.Annotations[annotationRelease] == service
 }

@@ -6,13 +6,13 @@ import (
 	"sync"
 )
 
-// waitsError says that something was not done, because its requirements were not met.
+// waitsError means that something was not done, because its requirements were not met.
 type waitsError struct{ on []string }
 
 func (e *waitsError) Error() string { return "waits for " + strings.Join(e.on, ", ") }
 
 // walk does something with every name, at most parallel at a time, each after those of names that it needs. It skips a name that needs a
-// failed one: its error is a *waitsError. The errors come by name; names that were not reached when ctx ended have its cause.
+// failed one: its error is a *waitsError. The errors are keyed by name; names that were not reached when ctx ended have its cause.
 func walk(ctx context.Context, names []string, needs func(string) []string, parallel int, do func(context.Context, string) error) map[string]error {
 	type outcome struct {
 		done chan struct{}

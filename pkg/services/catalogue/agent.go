@@ -83,7 +83,7 @@ func indices(list []int) []any {
 func (b *builder) checkGPUsForPods(runs bool, on map[string]any) {
 	for i, m := range b.cfg.Layout.MachineList {
 		if len(m.GPUsForPods) == 0 || runs && on[m.Hostname] != nil || servedGPU(b.cfg.Layout, m) == nil {
-			continue // those that the agent doesn't know have a finding of the layout's
+			continue // unknown ones have a finding in the layout
 		}
 		remedy := "add a role of the machine to the placement of the section " + AgentService
 		if !runs {

@@ -1,4 +1,4 @@
-// Package catalogue knows which services there are and what each is given.
+// Package catalogue defines the services and the settings of each.
 // In: the embedded charts, upstream charts that the configuration names, and a cluster's
 // configuration. Out: services with complete values, the order in which they start, and
 // findings about their sections of services-configuration.yaml.
@@ -54,7 +54,7 @@ type Service struct {
 	// Upstream says where the chart of an upstream service is; nil for an embedded one.
 	Upstream *ChartRef
 
-	// secretValues go to Helm with Values: an upstream chart takes its secrets no other way.
+	// secretValues go to Helm with Values: an upstream chart accepts its secrets only there.
 	secretValues map[string]any
 }
 
@@ -67,7 +67,7 @@ const (
 
 // Claim is a volume in which a service keeps data beyond its own life.
 type Claim struct {
-	Name  string `yaml:"name" json:"name"`   // of the PersistentVolumeClaim
+	Name  string `yaml:"name" json:"name"`   // the name of the PersistentVolumeClaim
 	Owner int64  `yaml:"owner" json:"owner"` // user and group id of the process that writes there
 }
 
@@ -111,7 +111,7 @@ type Catalogue struct {
 	cfg      *config.Cluster
 	services map[string]*Service
 	volumes  []LocalVolume
-	// verifiesKubelets says that paictl decided so, and not the section.
+	// verifiesKubelets indicates that paictl decided so, and not the section.
 	verifiesKubelets bool
 	// otherRelease are the tags of another release's images; laterRelease says that one of them is later than this paictl.
 	otherRelease []strictyaml.Path

@@ -22,7 +22,7 @@ var release = regexp.MustCompile(`^v[0-9]+\.[0-9]+\.[0-9]+(-rc\.[0-9]+)?(-[0-9]+
 // RuleRelease is the rule of checkRelease. Breaking it prevents starting services, but not inspecting them.
 const RuleRelease = "services/release"
 
-// checkRelease refuses images of another release: programs and charts must be of the same release. It ignores a site's own tags, and a
+// checkRelease refuses images of another release: programs and charts must have the same release. It ignores a site's own tags, and a
 // paictl that was built without a version doesn't know its release.
 func (b *builder) checkRelease() (other []strictyaml.Path, later bool) {
 	own := version.Tag()
@@ -60,8 +60,8 @@ func CheckUpgrade(cfg *config.Cluster) config.Findings {
 	return CheckMachines(cfg)
 }
 
-// OtherRelease returns the fields of the services' configuration whose images are of another release of paictl than this one, the tag of this one, and
-// whether one of the others is later.
+// OtherRelease returns the fields of the services' configuration whose images have another release of paictl than this one, the tag of
+// this one, and whether one of the others is later.
 func OtherRelease(cfg *config.Cluster) (fields []strictyaml.Path, own string, later bool, err error) {
 	c, _, err := Load(context.Background(), cfg, Options{})
 	if err != nil {
@@ -80,7 +80,7 @@ func LaterPaictl(a, b string) bool {
 	return err == nil && x.GreaterThan(y)
 }
 
-// eachOwnImage calls f with the tags of paictl's own images in a service's values: those that are in use, which a digest makes useless.
+// eachOwnImage calls f with the tags of paictl's own images in a service's values: the ones in use; a digest overrides a tag.
 func eachOwnImage(p strictyaml.Path, values map[string]any, f func(strictyaml.Path, string)) {
 	repository, named := values["repository"].(string)
 	digest, _ := values["digest"].(string)

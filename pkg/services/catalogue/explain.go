@@ -158,7 +158,7 @@ func (s *valuesSchema) describe(e *jsonschema.ValidationError) string {
 	return ""
 }
 
-// form says what a text looks like that matches a pattern: by examples if the schema has some.
+// form describes texts that match a pattern: by examples if the schema has some.
 func (s *valuesSchema) form(e *jsonschema.ValidationError, pattern string) string {
 	if part := s.byLocation[e.SchemaURL]; part != nil && len(part.Examples) > 0 {
 		var all []string

@@ -58,12 +58,12 @@ func (c *Catalogue) checkNames(lists ...[]string) error {
 	return UnknownError(c.names(), unknown...)
 }
 
-// UnknownError says that services don't exist, and which one was probably meant.
+// UnknownError means that services don't exist, and which one was probably meant.
 func UnknownError(known []string, names ...string) error {
 	return hint.Errorf(nearestService(names[0], known), "there is no service %s", strings.Join(names, ", "))
 }
 
-// nearestService says which service was probably meant.
+// nearestService returns the name that was probably meant.
 func nearestService(name string, known []string) string {
 	if near := strictyaml.Nearest(name, known); near != "" {
 		return fmt.Sprintf("did you mean %q?", near)

@@ -24,7 +24,7 @@ func (b *builder) configureJobs() {
 	switch {
 	case shared:
 		computed["replicas"] = int64(min(2, max(1, len(machinesOf(b.cfg, s.Placement)))))
-		computed["persistence"] = map[string]any{"enabled": false} // no volume is made for it
+		computed["persistence"] = map[string]any{"enabled": false} // no volume is created for it
 		if dsn == "" && own == "" {
 			b.fail(at(JobService, "postgresql"), "jobs/no-dsn", "the address of the database is missing",
 				"set dsn: postgres://USER:PASSWORD@HOST:5432/DATABASE?sslmode=verify-full")

@@ -14,7 +14,7 @@ import (
 	"github.com/openpai/paictl/pkg/kube"
 )
 
-// Options say where charts come from.
+// Options specify where charts come from.
 type Options struct {
 	// Charts has a folder charts with one chart per folder; nil means those of this paictl.
 	Charts fs.FS
@@ -115,8 +115,8 @@ func (b *builder) unknownService(name string) {
 	b.fail(at(name), "services/unknown-service", fmt.Sprintf("there is no service %q", name), remedy)
 }
 
-// otherServices returns the services that had sections in the original's configuration and don't have them here, or not yet. A configuration
-// that was migrated keeps them.
+// otherServices returns the services that had sections in the original's configuration and don't have them here, or not yet. A
+// migrated configuration keeps them.
 func otherServices() []string {
 	return []string{
 		"authentication", "azure-rdma", "cleaner", "cluster-utilization", "database-controller", "dev-box", "device-plugin", "docker-cache",

@@ -115,8 +115,7 @@ func nodeSelectorTerm(labels map[string]string) map[string]any {
 }
 
 // tolerations are for the taints that a machine gets from its roles: those of the placement,
-// and those of other roles that such a machine has beside it. Taints that someone gave to
-// one machine alone are respected.
+// and those of other roles of such a machine. Taints that someone set on a single machine are respected.
 func tolerations(cfg *config.Cluster, placement []string) []any {
 	taints := map[string]bool{}
 	for _, name := range placement {

@@ -25,7 +25,7 @@ func (b *builder) checkHostPorts() {
 		for _, value := range c.hostPorts {
 			port, ok := portAt(merge(c.Values, s.Values), value)
 			if !ok {
-				continue // the schema has said so
+				continue // the schema has reported it
 			}
 			p := at(name)
 			for step := range strings.SplitSeq(value, ".") {

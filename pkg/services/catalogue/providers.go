@@ -56,7 +56,7 @@ func (b *builder) checkProviders() {
 	}
 }
 
-// checkRecheck refuses a grace with which one question that fails would sign people out.
+// checkRecheck refuses a grace period so short that a single failed request would sign people out.
 func (b *builder) checkRecheck(signIn map[string]any) {
 	said, _ := signIn[keyRecheck].(map[string]any)
 	recheck := settings.Default().SignIn.Recheck

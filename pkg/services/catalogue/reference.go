@@ -93,7 +93,7 @@ func (c *embeddedChart) reference() (string, error) {
 // comment is a line of values.yaml that explains; helm-docs marks some with "--".
 var comment = regexp.MustCompile(`^(\s*)#+( --)?`)
 
-// blockScalar opens a text of several lines, in which # doesn't begin a comment.
+// blockScalar matches the start of a text of several lines, in which # doesn't begin a comment.
 var blockScalar = regexp.MustCompile(`[:-] +[|>][0-9+-]*\s*$`)
 
 // settings returns the lines of values.yaml, without the keys that paictl sets itself, and with the schema's additions to their comments.

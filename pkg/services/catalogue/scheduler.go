@@ -98,7 +98,7 @@ func schedules(cfg *config.Cluster) bool {
 	return false
 }
 
-// configureScheduler gives the scheduler its configuration, and a stand-by where a second machine can have it.
+// configureScheduler gives the scheduler its configuration, and a standby if a second machine is available.
 func (b *builder) configureScheduler() {
 	s := b.services[SchedulerService]
 	if s == nil || s.Upstream != nil {
@@ -153,7 +153,7 @@ func (b *builder) warnHived() {
 	}
 }
 
-// notSaidBySchema leaves out findings about the section that the chart's schema reports as well; the schema doesn't check HiveD's text.
+// notSaidBySchema omits findings about the section that the chart's schema reports as well; the schema doesn't check HiveD's text.
 func notSaidBySchema(found config.Findings) config.Findings {
 	return slices.DeleteFunc(slices.Clone(found), func(f strictyaml.Finding) bool {
 		return (f.Rule == "scheduler/unknown-key" || f.Rule == "yaml/type") &&

@@ -19,7 +19,7 @@ type valuesSchema struct {
 	root *jsonschema.Schema
 	// byLocation finds the part of the schema that an error speaks of.
 	byLocation map[string]*jsonschema.Schema
-	// beside are keys that a section may have and the schema doesn't know.
+	// beside are keys that a section may have but the schema doesn't define.
 	beside []string
 }
 
@@ -81,7 +81,7 @@ func variants(s *jsonschema.Schema) []*jsonschema.Schema {
 	return out
 }
 
-// itemSchemas are those of a list's entries, in any draft's words.
+// itemSchemas are the schemas of a list's entries, in any draft's words.
 func itemSchemas(s *jsonschema.Schema) []*jsonschema.Schema {
 	out := slices.Clone(s.PrefixItems)
 	switch items := s.Items.(type) {
@@ -99,7 +99,7 @@ func itemSchemas(s *jsonschema.Schema) []*jsonschema.Schema {
 	return out
 }
 
-// problem is one thing that the schema doesn't like.
+// problem is a violation of the schema.
 type problem struct {
 	path            strictyaml.Path
 	message, remedy string

@@ -148,7 +148,7 @@ func (b *builder) takeSecrets(s *Service, schema *valuesSchema) {
 	for _, p := range found {
 		text, isText := take(s.Values, p).(string)
 		if !isText || text == "" {
-			continue // the schema has said what it thinks of it
+			continue // the schema has reported it
 		}
 		key := dotted(p)
 		if len(validation.IsConfigMapKey(key)) > 0 {

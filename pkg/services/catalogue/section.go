@@ -22,8 +22,8 @@ const (
 	keySecretValues = "secretValues"
 )
 
-// embeddedService makes the service of an embedded chart from its section, which may be nil. Volumes and the schema come later: they need
-// all services.
+// embeddedService makes the service of an embedded chart from its section, which may be nil. Volumes and the schema are checked later:
+// they need all services.
 func (b *builder) embeddedService(c *embeddedChart, section any) *Service {
 	s := &Service{
 		Name: c.Name(), Description: c.Metadata.Description, Namespace: defaultNamespace, Requires: c.requires,
@@ -45,7 +45,7 @@ func (b *builder) embeddedService(c *embeddedChart, section any) *Service {
 	return s
 }
 
-// place takes a section's placement over that of the chart.
+// place replaces the chart's placement with the section's.
 func (b *builder) place(s *Service, c *embeddedChart, placement []string) {
 	switch bad := badPlacement(placement); {
 	case !c.hasPods():
@@ -120,7 +120,7 @@ func (b *builder) table(m map[string]any, p strictyaml.Path, key string) map[str
 	return map[string]any{}
 }
 
-// unknownKey says which key was probably meant.
+// unknownKey suggests the key that was probably meant.
 func unknownKey(key string, known []string) (message, remedy string) {
 	message = fmt.Sprintf("there is no key %q here", key)
 	if near := strictyaml.Nearest(key, known); near != "" {

@@ -20,7 +20,7 @@ func Resolve(name string) string {
 	return name
 }
 
-// OwnAuthority reports whether a server's certificate is of the platform's own authority.
+// OwnAuthority reports whether the platform's own authority signed a server's certificate.
 func OwnAuthority(s *Service) bool {
 	tls, _ := s.Values["tls"].(map[string]any)
 	name, _ := tls["secretName"].(string)
@@ -108,7 +108,7 @@ func (b *builder) serverOnHosts() bool {
 // BehindService reports whether people reach the server by a Service.
 func BehindService(s *Service) bool { return s.Values[keyExpose] == exposeService }
 
-// ProxyURL returns the address of other services' pages, which the server proxies, as a configuration says; "" if it says none.
+// ProxyURL returns the address of other services' pages, which the server proxies, from the configuration; "" if it isn't set.
 func ProxyURL(s *Service) string {
 	hosts, _ := ServerAddresses(s)
 	values := s.Values

@@ -20,7 +20,7 @@ import (
 
 var digestForm = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
 
-// maxReleaseName is Helm's limit.
+// maxReleaseName is Helm's limit of the length of a name.
 const maxReleaseName = 53
 
 // upstreamService makes the service of a section that names its chart.

@@ -93,7 +93,7 @@ func listsVolumes(section map[string]any) bool {
 	return len(list) > 0 || !isList && local["serviceVolumes"] != nil
 }
 
-// volumesOf lists the local volumes of a service, as they would lie if all of them were new: on the
+// volumesOf lists the local volumes of a service, as they would be placed if all of them were new: on the
 // machine with the lowest address of its placement. The order of a list must not decide it, for people
 // sort lists.
 func volumesOf(cfg *config.Cluster, s *Service) []LocalVolume {
@@ -118,8 +118,7 @@ func volumesOf(cfg *config.Cluster, s *Service) []LocalVolume {
 	return out
 }
 
-// byAddress compares addresses as numbers. A machine without one, as nodes of others may be, comes last;
-// names decide the rest.
+// byAddress compares addresses as numbers. Machines without one, such as foreign nodes, are last; names decide the rest.
 func byAddress(a, b layout.Machine) int {
 	x, errX := netip.ParseAddr(a.HostIP)
 	y, errY := netip.ParseAddr(b.HostIP)

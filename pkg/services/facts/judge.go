@@ -66,7 +66,7 @@ func check(ctx context.Context, client kubernetes.Interface, c Checker, all []Se
 	out := map[string]ready.State{}
 	for i, s := range installed {
 		for _, cm := range lost[s.Name] {
-			// Before its pods' problems, if there are any: pods read it at their start.
+			// It precedes problems of its pods, if there are any, because pods read it at their start.
 			states[i].Problems = append([]ready.Problem{{Object: "configmap/" + cm, Reason: ready.ReasonMissing, Message: "something deleted it",
 				Hint: "make it again: " + state.StartCommand(s.Name)}}, states[i].Problems...)
 		}

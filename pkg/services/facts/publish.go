@@ -33,7 +33,7 @@ const (
 	annotationRevision      = "paictl.openpai.org/revision"
 )
 
-// Labels of objects that paictl makes beside the releases.
+// Labels of objects that paictl creates in addition to the releases.
 const (
 	LabelPartOf    = "app.kubernetes.io/part-of"
 	LabelManagedBy = "app.kubernetes.io/managed-by"
@@ -42,7 +42,7 @@ const (
 
 // ErrNone means that no run has published facts.
 var ErrNone = hint.Wrap(errors.New("no run of paictl has published which services run"),
-	"any run publishes it: paictl service start -n NAME, with a kubeconfig, and a paictl as new as the server; or look with a kubeconfig: paictl service status --kubeconfig FILE")
+	"any run publishes it: paictl service start -n NAME, with a kubeconfig, and a paictl as new as the server; or check with a kubeconfig: paictl service status --kubeconfig FILE")
 
 // Published is the facts about all services.
 type Published struct {

@@ -26,7 +26,7 @@ const scheduler = "scheduler"
 
 // Remedies of a report that isn't sure.
 const (
-	remedyKubeconfig = "look with a kubeconfig: paictl service status --kubeconfig FILE"
+	remedyKubeconfig = "check with a kubeconfig: paictl service status --kubeconfig FILE"
 	remedyPublish    = remedyKubeconfig + "; the next run with a current paictl publishes it, for example: paictl service start -n NAME"
 )
 
@@ -43,7 +43,7 @@ type Reporter struct {
 // Report returns the state of all services by name. If the facts may not be those of the services that run now, it says so. Without facts the error is
 // ErrNone.
 func (r *Reporter) Report(ctx context.Context) (*state.Report, error) {
-	// The lease first: a run that ends after this publishes newer facts, which do no harm.
+	// Read the lease first: a run that ends after this publishes newer facts, which is harmless.
 	about, lease, err := readLease(ctx, r.Client, r.Now())
 	if err != nil {
 		return nil, err
@@ -92,7 +92,8 @@ func (r *Reporter) Report(ctx context.Context) (*state.Report, error) {
 	return out, nil
 }
 
-// doubt makes a report say only what doesn't depend on the facts: a release that may be gone has no problem, whose remedy would start it again.
+// doubt restricts a report to data that doesn't depend on the facts: a release that may have been removed gets no problem, whose
+// remedy would start it again.
 func doubt(out *state.Report, lease *coordinationv1.Lease) {
 	for i := range out.Items {
 		st := &out.Items[i]

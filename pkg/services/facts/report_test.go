@@ -329,7 +329,7 @@ func TestWithoutFactsTheErrorSaysHowTheyAreMade(t *testing.T) {
 	assert.Contains(t, hint.Of(err), "paictl service start -n NAME")
 }
 
-// corrupt replaces the facts of a service by a text.
+// corrupt replaces the facts of a service with a text.
 func (l *lab) corrupt(text string) {
 	l.t.Helper()
 	api := l.client.CoreV1().ConfigMaps(kube.SystemNamespace)

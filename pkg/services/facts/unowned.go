@@ -22,7 +22,7 @@ const parallel = 8
 
 const labelName = "app.kubernetes.io/name"
 
-// Owners says which owners of pods are gone. It asks once for each.
+// Owners names the owners of pods that no longer exist. It asks once for each.
 type Owners struct {
 	client kubernetes.Interface
 	mu     sync.Mutex

@@ -55,7 +55,7 @@ func refuseBundle(dir string) error {
 			return hint.Errorf("run: paictl bundle build -o "+dir+", which also makes these images; or give another folder with -o",
 				"%s contains a whole bundle", dir)
 		} else if !os.IsNotExist(err) {
-			return fmt.Errorf("look into %s: %w", dir, err)
+			return fmt.Errorf("read %s: %w", dir, err)
 		}
 	}
 	return nil

@@ -91,7 +91,7 @@ func (p Pusher) one(ctx context.Context, b *bundle.Bundle, e Event) (Result, err
 	if err != nil {
 		return r, err
 	}
-	defer func() { _ = img.Close() }() // it was only read
+	defer func() { _ = img.Close() }() // opened for reading only
 	if err := p.send(ctx, img, e); err != nil {
 		return r, p.Access.explain(fmt.Errorf("push %s: %w", e.Item.Target, err), e.Item.Target)
 	}

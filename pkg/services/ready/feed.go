@@ -30,7 +30,7 @@ func (c *Checker) join(ctx context.Context, namespace string, wake chan struct{}
 	defer c.lock.Unlock()
 	f := c.feeds[namespace]
 	if f == nil {
-		// The first waiter's end must not take the feed from the others.
+		// When the first waiter ends, the others must keep the feed.
 		own, stop := context.WithCancel(context.WithoutCancel(ctx))
 		f = &feed{stop: stop, wake: map[chan struct{}]struct{}{}}
 		for _, k := range slices.Concat(namespaced, clusterWide) {

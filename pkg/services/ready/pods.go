@@ -21,7 +21,7 @@ const (
 	pullPatience = time.Minute
 	// crashMemory is how long a container must run after a crash to be trusted again.
 	crashMemory = 10 * time.Minute
-	// crashesFinal is after how many ends of a container waiting is given up.
+	// crashesFinal is the number of crashes of a container after which the wait ends.
 	crashesFinal = 3
 	killsFinal   = 2
 )
@@ -104,7 +104,7 @@ func waitingProblem(p *corev1.Pod, cs corev1.ContainerStatus, out *Problem) bool
 	return true
 }
 
-// pull says why an image can't be had. A registry that is out of reach may come back.
+// pull explains why an image can't be had. A registry that is out of reach may come back.
 func (s *snapshot) pull(p *corev1.Pod, cs corev1.ContainerStatus, message string) Problem {
 	out := Problem{Object: object(kindPod, p.Name), Reason: "ImagePullBackOff", Message: fmt.Sprintf("image %s can't be pulled", cs.Image), Final: true}
 	cause := innermost(message)

@@ -55,9 +55,9 @@ func splitClauses(text string) []string {
 
 type clause struct {
 	text, hint string
-	first      bool // its hint is the one to tell
+	first      bool // its hint is the useful one
 	passes     bool // it may go away by itself
-	room       bool // it is solved when others end
+	room       bool // it is solved when other pods end
 }
 
 // remedyPlacement is for pods whose role no node has.

@@ -9,7 +9,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
-// suspicion is a possible problem: its description from the snapshot, and how to find out the rest.
+// suspicion is a possible problem: its description from the snapshot, and how to check the rest.
 type suspicion struct {
 	Problem
 	// group is the workload that suffers. One cause is reported once per group, however many pods
@@ -21,8 +21,8 @@ type suspicion struct {
 
 func (s suspicion) key() string { return s.group + "\x00" + s.Reason }
 
-// cause is a problem and how many others have it. Its key stays the same while pods come and
-// go, and while refining finds other words for it.
+// cause is a problem and how many others have it. Its key stays the same while pods are replaced, and while refine finds other words
+// for it.
 type cause struct {
 	Problem
 	key    string

@@ -41,7 +41,7 @@ type Target struct {
 	Passing bool `json:"passing,omitempty"`
 }
 
-// Valid reports whether the target is of a kind that can be checked.
+// Valid reports whether the target's kind can be checked.
 func (t Target) Valid() bool {
 	return waitedFor[t.Kind] != "" && t.Name != "" && (t.Namespace == "") == (t.Kind == kindVolume)
 }
@@ -118,7 +118,7 @@ func targetsOf(namespace string, doc []byte) ([]target, error) {
 		Items []part `json:"items"`
 	}
 	if err := yaml.Unmarshal(doc, &one); err != nil {
-		// Another kind may well keep something else in these fields.
+		// Another kind may use these fields for something else.
 		var head metav1.TypeMeta
 		if yaml.Unmarshal(doc, &head) == nil && waitedFor[head.Kind] == "" && head.Kind != "List" {
 			return nil, nil

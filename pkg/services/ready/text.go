@@ -10,7 +10,7 @@ const (
 	// messageLimit bounds a message, lineLimit a line of a log, in characters.
 	messageLimit = 300
 	lineLimit    = 600 // a Go program's line has its error at the end
-	// logLines is how much of a crashed container's log is shown.
+	// logLines is the number of lines that are shown of a crashed container's log.
 	logLines = 5
 )
 
@@ -36,7 +36,7 @@ func clean(text string, limit int) string {
 	return text
 }
 
-// lastLines are the last lines of a log that say something. Their indentation stays.
+// lastLines are the last meaningful lines of a log. Their indentation stays.
 func lastLines(text string, count int) []string {
 	var out []string
 	for line := range strings.Lines(text) {
@@ -48,7 +48,7 @@ func lastLines(text string, count int) []string {
 	return out[max(0, len(out)-count):]
 }
 
-// afterQuote matches an error of the container runtime up to the last quoted name, so that only the cause remains.
+// afterQuote matches an error of the container runtime up to the last quoted name; the rest is the cause.
 var afterQuote = regexp.MustCompile(`^.*": `)
 
 func innermost(text string) string {

@@ -20,14 +20,13 @@ import (
 const (
 	firstRetry = 500 * time.Millisecond
 	lastRetry  = 5 * time.Second
-	// lastWord is how long the final check of a wait may take.
+	// lastWord is the time limit of the final check of a wait.
 	lastWord = 10 * time.Second
 )
 
-// UnknownError ends a wait if the API could not be reached at the end: the objects may work or not. Callers should not roll back because
-// of it.
+// UnknownError ends a wait if the API could not be reached at the end: the objects may work or not. Callers should not roll back for it.
 type UnknownError struct {
-	// Waited is how long the wait was.
+	// Waited is the duration of the wait.
 	Waited time.Duration
 	Err    error
 }
@@ -68,7 +67,7 @@ func (w *waiter) begin(ctx context.Context) error {
 		if !transient(err) {
 			return err
 		}
-		if last == nil || limit.Err() == nil { // that the time is over says less
+		if last == nil || limit.Err() == nil { // the timeout alone explains less
 			last = err
 		}
 		pause(limit, wait)
@@ -106,7 +105,7 @@ func (w *waiter) conclude(ctx context.Context, waited time.Duration) (bool, erro
 			return true, nil
 		}
 		if waited == 0 && !slices.ContainsFunc(causes, func(c cause) bool { return c.Final }) {
-			return false, nil // the feeds will know soon
+			return false, nil // the feeds will report it soon
 		}
 	}
 	return false, w.giveUp(waited)

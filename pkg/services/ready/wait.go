@@ -18,7 +18,7 @@ import (
 const (
 	// defaultGrace is how long a final problem must stay before a wait is given up.
 	defaultGrace = 10 * time.Second
-	// settle gathers the changes of one moment into one look.
+	// settle collects the changes of one moment for one check.
 	settle = 100 * time.Millisecond
 	// tick is the time between two checks if nothing changes: events are not watched, and
 	// some problems become final with time.
@@ -31,14 +31,14 @@ type WaitOptions struct {
 	Timeout time.Duration
 	// Grace is how long a final problem must stay before the wait is given up; 0 means 10 s.
 	Grace time.Duration
-	// Calm is how long OnChange doesn't get a problem that may be over soon.
+	// Calm is how long a problem that may be temporary isn't passed to OnChange.
 	Calm time.Duration
 	// OnChange is called with each new state, the first and the last included. It may be nil.
 	OnChange func(State)
 }
 
 // Wait waits until the objects of a manifest work. It ends early with a NotReadyError when a final problem stays, and with an
-// UnknownError if the API doesn't answer at its end. The state is the last one seen, with an error too.
+// UnknownError if the API doesn't answer at its end. The state is the last observed one, also with an error.
 func (c *Checker) Wait(ctx context.Context, namespace, manifest string, o WaitOptions) (State, error) {
 	targets, err := parseTargets(namespace, manifest)
 	if err != nil {
@@ -61,14 +61,14 @@ type waiter struct {
 	targets []target
 	details details
 	began   time.Time
-	// floor are the generations that the API had when the wait began. Older ones in the feeds must not count.
+	// floor are the generations that the API had when the wait began. Older problems in the feeds must not count.
 	floor   map[types.UID]int64
 	floored time.Time            // when they were read
-	first   map[string]time.Time // since when a final problem exists
+	first   map[string]time.Time // the time since which a final problem exists
 	told    bool
 	state   State
 	shown   State                   // to OnChange
-	seen    map[[2]string]time.Time // since when an object has had a problem
+	seen    map[[2]string]time.Time // the time since which an object has had a problem
 }
 
 func (w *waiter) run(ctx context.Context) (State, error) {
@@ -121,10 +121,10 @@ func (w *waiter) namespaces() []string {
 	if out := namespacesOf(w.targets); len(out) > 0 {
 		return out
 	}
-	return []string{metav1.NamespaceDefault} // volumes alone: any feed has them
+	return []string{metav1.NamespaceDefault} // only volumes: any feed has them
 }
 
-// look judges once. It returns true when the wait is over.
+// look judges once. It returns true when the wait has ended.
 func (w *waiter) look(ctx context.Context, feeds []*feed) (bool, error) {
 	for _, f := range feeds {
 		ok, err := f.ready()
@@ -154,7 +154,7 @@ func (w *waiter) look(ctx context.Context, feeds []*feed) (bool, error) {
 	return done, err
 }
 
-// tell calls OnChange if the state has changed. It holds back problems that may be over in a moment: when many services start
+// tell calls OnChange if the state has changed. It holds back problems that may be temporary: when many services start
 // at the same time, kubelets and the scheduler don't know all objects at once.
 func (w *waiter) tell(s State, now time.Time) {
 	w.state = s

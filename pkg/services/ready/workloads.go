@@ -172,7 +172,7 @@ func noNode(t target, d *appsv1.DaemonSet) Problem {
 	return out
 }
 
-// job is ready when it is complete. One that cleans up after itself may be gone.
+// job is ready when it is complete. A Job that cleans up after itself may no longer exist.
 func (s *snapshot) job(t target) verdict {
 	j, ok := find(s.jobs, t.namespace, t.name)
 	switch {

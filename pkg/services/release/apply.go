@@ -257,7 +257,7 @@ func (j *job) define(ctx context.Context) error {
 	})
 }
 
-// definitions are those of the chart's crds folder, and those among its templates.
+// definitions are the definitions of the chart's crds folder, and those among its templates.
 func (j *job) definitions() []string {
 	var out []string
 	for _, crd := range j.request.Chart.CRDObjects() {

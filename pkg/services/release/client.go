@@ -17,7 +17,7 @@ type client struct {
 	*helmkube.Client
 	// needed are the kinds of the manifest that is being sent: none of them may be missing.
 	needed map[schema.GroupKind]bool
-	// back says that an earlier revision comes back. Definitions of kinds don't go back with it: objects may have been stored since
+	// back indicates that an earlier revision comes back. Definitions of kinds don't go back with it: objects may have been stored since
 	// that only the newer ones allow.
 	back bool
 	// left are definitions, by name, that stay as they are.
@@ -26,7 +26,7 @@ type client struct {
 	undeleted []error
 }
 
-// IsReachable sends no request: the session has just talked to the cluster.
+// IsReachable sends no request: the session has just contacted the cluster.
 func (*client) IsReachable() error { return nil }
 
 // Build skips objects of an old manifest whose kind the cluster no longer has. Without it a release could neither be upgraded nor removed

@@ -80,7 +80,7 @@ func (c *connection) ask() (*chartutil.Capabilities, error) {
 	if err != nil {
 		return nil, fmt.Errorf("ask the cluster for its version: %w", err)
 	}
-	// A group whose server is away doesn't stop charts that don't use it.
+	// A group whose server is unavailable doesn't stop charts that don't use it.
 	apis, err := action.GetVersionSet(c.discovery)
 	if err != nil {
 		return nil, fmt.Errorf("ask the cluster for its resources: %w", err)
@@ -143,7 +143,7 @@ func (s *session) helm() *action.Configuration {
 	}
 }
 
-// The four methods that Helm wants of a connection.
+// The four methods that Helm requires of a connection.
 
 func (s *session) ToRESTConfig() (*rest.Config, error) { return rest.CopyConfig(s.bound), nil }
 
@@ -180,7 +180,7 @@ func (c *connection) boundTo(ctx context.Context) *rest.Config {
 }
 
 type boundTripper struct {
-	ctx  context.Context // of the call that all requests belong to
+	ctx  context.Context // the context of the call that all requests belong to
 	next http.RoundTripper
 }
 

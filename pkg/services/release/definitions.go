@@ -26,7 +26,7 @@ const (
 	definitionInterval = 100 * time.Millisecond
 )
 
-// definition is one of the chart's that isn't in the cluster as the chart has it.
+// definition is a definition of the chart that is missing or different in the cluster.
 type definition struct {
 	want  *unstructured.Unstructured
 	live  *unstructured.Unstructured // nil if it is missing
@@ -117,7 +117,7 @@ func (j *job) definitionsInFolder() (manifest, error) {
 }
 
 // compareDefinition returns nil if the cluster's definition is as desired, or if it stays as it is. An upgrade refuses to remove
-// something from objects; a start leaves a definition that has more than the chart's.
+// fields from objects; a start keeps a definition that has more than the chart's.
 func (v survey) compareDefinition(ctx context.Context, o object) (*definition, error) {
 	live, err := v.get(ctx, o)
 	if err != nil {
@@ -150,8 +150,8 @@ func (v survey) compareDefinition(ctx context.Context, o object) (*definition, e
 	return &definition{want: o.Unstructured, live: live, after: after, loses: lost}, nil
 }
 
-// applyDefinition sends a definition by server-side apply. The chart has the last word on what it says, and what others say beside it,
-// such as the certificate of a conversion webhook, stays.
+// applyDefinition sends a definition by server-side apply. The chart's fields win, and fields of others, such as the certificate of a
+// conversion webhook, stay.
 func (v survey) applyDefinition(ctx context.Context, o object, dryRun ...string) (*unstructured.Unstructured, error) {
 	raw, err := o.MarshalJSON()
 	if err != nil {
@@ -188,7 +188,7 @@ func versionsOf(u *unstructured.Unstructured, served bool) []string {
 	return out
 }
 
-// redefine sends the definitions that change, waits until the API works by them, and looks at the objects of their kinds.
+// redefine sends the changed definitions, waits until the API uses them, and checks the objects of their kinds.
 func (j *job) redefine(ctx context.Context) error {
 	if len(j.kinds) == 0 {
 		return nil

@@ -58,7 +58,7 @@ func flat(err error) error {
 // shown is how many refused objects are named.
 const shown = 3
 
-// oneLine makes one error of those of many objects, with the remedy of the first.
+// oneLine joins the errors of many objects into one, with the remedy of the first.
 func oneLine(errs []error) error {
 	var all []error
 	for _, err := range errs {

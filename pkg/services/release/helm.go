@@ -17,8 +17,8 @@ import (
 // hookTimeout bounds one hook of a chart; a hook is a job or a pod that runs to its end.
 const hookTimeout = 5 * time.Minute
 
-// helm implements Manager with Helm v3's library. It makes a new Helm configuration for each call, because those are not safe to share;
-// its expensive parts are shared.
+// helm implements Manager with Helm v3's library. It makes a new Helm configuration for each call, because configurations are not safe
+// to share; the expensive parts are shared.
 type helm struct{ *connection }
 
 // NewHelm returns the Manager of a cluster. Calls may run in parallel, each on a different release. Messages of Helm and the API server

@@ -63,9 +63,9 @@ func few(all []string) string {
 
 // refuseLosses refuses a definition that would remove something from objects.
 func (v survey) refuseLosses(o object, lost []string) error {
-	remedy := "use the paictl, or the chart, that brought it; to remove it anyway: paictl service upgrade -n " + v.release + " --downgrade"
+	remedy := "use the paictl, or the chart, that installed it; to remove it anyway: paictl service upgrade -n " + v.release + " --downgrade"
 	if len(v.base) == 0 { // not an upgrade: those have installed objects as their base
-		remedy = "use the paictl, or the chart, that brought it; or delete the definition with all objects of its kind: kubectl delete " + kubectlName(o)
+		remedy = "use the paictl, or the chart, that installed it; or delete the definition with all objects of its kind: kubectl delete " + kubectlName(o)
 	}
 	return hint.Errorf(remedy, "%s would lose %s, with the content that objects have there", o, few(lost))
 }

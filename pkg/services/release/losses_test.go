@@ -94,7 +94,7 @@ func TestAnUpgradeTakesNothingFromADefinitionUnlessItIsTold(t *testing.T) {
 			back := w.upgrade(files(gears(group, "v1"), "2"))
 			_, err := w.manager.Plan(t.Context(), back)
 			require.ErrorContains(t, err, "customresourcedefinition gears."+group+" would lose field spec.color of version v1, with the content that objects have there")
-			assert.Equal(t, "use the paictl, or the chart, that brought it; to remove it anyway: paictl service upgrade -n demo --downgrade", hint.Of(err))
+			assert.Equal(t, "use the paictl, or the chart, that installed it; to remove it anyway: paictl service upgrade -n demo --downgrade", hint.Of(err))
 			_, err = w.manager.Apply(t.Context(), back)
 			require.ErrorContains(t, err, "would lose field spec.color")
 			m, err := w.client.CoreV1().ConfigMaps(w.namespace).Get(t.Context(), "demo", metav1.GetOptions{})

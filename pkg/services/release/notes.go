@@ -22,7 +22,7 @@ import (
 const (
 	// labelBy is the paictl that wrote the revision, as version.Tag spells it.
 	labelBy = "paictl.openpai.org/version"
-	// labelFrom is the revision before an upgrade, as long as no run has seen the upgraded one ready.
+	// labelFrom is the revision before an upgrade, until a run has observed that the upgraded one is ready.
 	labelFrom = "paictl.openpai.org/upgraded-from"
 	// dropped is the value with which Helm drops a label that the revision before had.
 	dropped = "null"

@@ -134,14 +134,14 @@ func (s *session) mapObjects(text string, may func(schema.GroupKind) bool) (mani
 	return out, nil
 }
 
-// mustBeServed is for texts whose kinds the cluster has.
+// mustBeServed is for manifests whose kinds the cluster has.
 func mustBeServed(schema.GroupKind) bool { return false }
 
 func (s *session) mapObject(u *unstructured.Unstructured, may func(schema.GroupKind) bool) (object, error) {
 	gvk := u.GroupVersionKind()
 	mapping, err := s.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
 	if meta.IsNoMatchError(err) && !may(gvk.GroupKind()) {
-		// Another release may have brought it since the API was asked.
+		// Another release may have added it since the API was queried.
 		s.mapper.Reset()
 		mapping, err = s.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
 	}
@@ -166,7 +166,7 @@ func idOf(u *unstructured.Unstructured) id {
 	return id{u.GroupVersionKind().Group, u.GetKind(), u.GetNamespace(), u.GetName()}
 }
 
-// definedBy are the kinds that a chart's own definitions bring.
+// definedBy are the kinds that a chart defines itself.
 func definedBy(c *helmchart.Chart, texts ...string) map[schema.GroupKind]bool {
 	out := map[schema.GroupKind]bool{}
 	if c != nil {
@@ -192,7 +192,7 @@ func definedBy(c *helmchart.Chart, texts ...string) map[schema.GroupKind]bool {
 	return out
 }
 
-// definedKind is the kind that a definition brings.
+// definedKind is the kind that a definition defines.
 func definedKind(u *unstructured.Unstructured) schema.GroupKind {
 	group, _, _ := unstructured.NestedString(u.Object, "spec", "group")
 	kind, _, _ := unstructured.NestedString(u.Object, "spec", "names", "kind")

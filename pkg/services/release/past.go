@@ -16,7 +16,7 @@ type past struct {
 	// base is the revision that the cluster holds: the deployed one, or the newest one if no record says deployed now but an earlier one
 	// was. It is nil if none ever was.
 	base *helmrelease.Release
-	// cut: the last run was killed, or failed.
+	// cut means that the last run was killed or failed.
 	cut bool
 	// leaving: the last run was an uninstall that was killed.
 	leaving bool
@@ -72,8 +72,8 @@ func (h history) judge() (past, error) {
 	return p, err
 }
 
-// deployed finds the revision that the cluster holds. When a run is killed between "the old
-// one is superseded" and "the new one is deployed", it is the new one.
+// deployed finds the revision that the cluster holds. If a run is killed between "the old one is superseded" and "the new one is
+// deployed", it is the new one.
 func (h history) deployed(last *helmrelease.Release) (*helmrelease.Release, error) {
 	was := false
 	for _, r := range h {
@@ -90,7 +90,7 @@ func (h history) deployed(last *helmrelease.Release) (*helmrelease.Release, erro
 	return nil, nil
 }
 
-// next are the options for the revision that would come now.
+// next are the options for the next revision.
 func (p past) next() chartutil.ReleaseOptions {
 	if p.base == nil {
 		return chartutil.ReleaseOptions{Revision: 1, IsInstall: true}

@@ -23,7 +23,7 @@ const (
 // diffContext is how many lines around a change are shown.
 const diffContext = 3
 
-// Plan implements Manager. It fails as Apply would where the API refuses an object.
+// Plan implements Manager. It fails, like Apply, if the API refuses an object.
 func (h *helm) Plan(ctx context.Context, r Request) (Plan, error) {
 	j, err := h.study(ctx, r, true)
 	if err != nil {
@@ -37,7 +37,7 @@ func (h *helm) Plan(ctx context.Context, r Request) (Plan, error) {
 	return Plan{Action: j.action, Changes: changes, Kept: kept, Loses: j.loses()}, h.explain("plan", r.Name, err)
 }
 
-// loses says what objects would no longer have.
+// loses lists the parts that objects would lose.
 func (j *job) loses() []string {
 	var out []string
 	for _, d := range j.kinds {
@@ -161,8 +161,8 @@ func lines(text string) []string {
 	return all[:len(all)-1]
 }
 
-// masked returns the object without the values of a Secret. Those that differ from other's
-// are marked, so that a change is seen and its content is not.
+// masked returns the object without the values of a Secret. Those that differ from other's are marked, so that the change is visible
+// but not its content.
 func masked(u, other *unstructured.Unstructured) *unstructured.Unstructured {
 	if u == nil || u.GetKind() != "Secret" {
 		return u

@@ -11,7 +11,7 @@ import (
 
 // node is a place of a schema as the API server prunes there: see prune and skipPrune in k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning.
 type node struct {
-	schema map[string]any // nil: of no schema
+	schema map[string]any // nil: without a schema
 	keeps  bool           // fields without a name stay
 	root   bool
 }

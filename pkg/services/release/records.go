@@ -32,7 +32,7 @@ type record struct {
 	status          helmrelease.Status
 	data            []byte
 	secret          string            // the name of the Secret
-	labels          map[string]string // of the Secret, without Helm's own
+	labels          map[string]string // the labels of the Secret, without Helm's own
 }
 
 // history are the revisions of one release, newest first.
@@ -147,6 +147,6 @@ func (r record) full() (*helmrelease.Release, error) {
 	if v.Info == nil {
 		v.Info = &helmrelease.Info{}
 	}
-	v.Info.Status, v.Labels = r.status, r.labels // neither is in the data, or not as it is now
+	v.Info.Status, v.Labels = r.status, r.labels // neither is in the data in its current form
 	return &v, nil
 }

@@ -36,7 +36,7 @@ type Release struct {
 	Name      string
 	Namespace string
 	Chart     string // name
-	Version   string // of the chart
+	Version   string // the version of the chart
 	Status    string // Helm's: deployed, failed, pending-install ...
 	Revision  int
 	Updated   time.Time
@@ -69,7 +69,7 @@ type Change struct {
 type Plan struct {
 	Action  string   `json:"action"`
 	Changes []Change `json:"changes,omitempty"`
-	// Kept are definitions of kinds that the chart no longer has. They stay, because all objects of their kinds would go with them.
+	// Kept are the definitions of kinds that the chart no longer has. They stay, because all objects of their kinds would go with them.
 	Kept []string `json:"kept,omitempty"`
 	// Loses lists, by definition, the versions and fields that objects would no longer have.
 	Loses []string `json:"loses,omitempty"`
@@ -91,7 +91,7 @@ type Manager interface {
 	Outdated(ctx context.Context, requests []Request) ([]Release, error)
 	// Settle records that the current revision works and is made from this paictl's chart. It makes no new revision.
 	Settle(ctx context.Context, namespace, name string) error
-	// Rollback goes back to an earlier revision. Definitions of kinds stay as they are.
+	// Rollback restores an earlier revision. Definitions of kinds stay as they are.
 	Rollback(ctx context.Context, namespace, name string, revision int) error
 	// Uninstall removes the release. Objects that say helm.sh/resource-policy: keep stay. If the release doesn't exist, it returns no
 	// error.

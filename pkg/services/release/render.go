@@ -50,7 +50,7 @@ func render(e engine.Engine, c *chart.Chart, values map[string]any, o chartutil.
 	return rendering{b.String(), hooks}, nil
 }
 
-// refusedByTemplate is how "fail" and "required" in a template come out.
+// refusedByTemplate matches the errors of "fail" and "required" in a template.
 var refusedByTemplate = regexp.MustCompile(`execution error at \(([^)]*)\): `)
 
 // templateError keeps the message of a chart's author, without its place.

@@ -34,7 +34,7 @@ type finding struct {
 	object
 	live  *unstructured.Unstructured // nil if it doesn't exist
 	after *unstructured.Unstructured // nil if sending it would change nothing
-	// left: it is a definition that has more in the cluster than in the chart, and stays so.
+	// left: the definition has more in the cluster than in the chart, which stays.
 	left bool
 }
 
@@ -47,7 +47,7 @@ type survey struct {
 	*session
 	release string
 	base    map[id]object
-	// creates are the namespaces that the release itself brings.
+	// creates are the namespaces that the release itself creates.
 	creates map[string]bool
 	// rehearsal is a plan: it doesn't wait, and the release's own namespace may be missing.
 	rehearsal bool
@@ -74,7 +74,7 @@ func (j *job) viewOf(rehearsal bool) survey {
 	return v
 }
 
-// all asks about all objects of a manifest, many at a time.
+// all checks all objects of a manifest, many at a time.
 func (v survey) all(ctx context.Context, want manifest) ([]finding, error) {
 	out, errs := make([]finding, len(want)), make([]error, len(want))
 	var group errgroup.Group
@@ -211,7 +211,7 @@ func (v survey) tryPatch(ctx context.Context, o object, target, live *unstructur
 	return after, nil
 }
 
-// sameObject compares without the fields that the server writes with each change.
+// sameObject compares objects without the fields that the server changes on each write.
 func sameObject(a, b *unstructured.Unstructured) bool {
 	return equality.Semantic.DeepEqual(withoutBookkeeping(a), withoutBookkeeping(b))
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/openpai/paictl/pkg/services/ready"
 )
 
-// States of a service; States says what they mean.
+// States of a service; States explains them.
 const (
 	StateReady        = "ready"
 	StateStarting     = "starting"
@@ -65,7 +65,7 @@ type Status struct {
 // Report is the state of all services.
 type Report struct {
 	Items []Status `json:"items"`
-	// Notes say what the items don't say, or may say wrongly.
+	// Notes describe what the items lack, or may have wrong.
 	Notes []Note `json:"notes,omitempty"`
 }
 
@@ -80,7 +80,7 @@ func (r *Report) Sort() {
 	slices.SortFunc(r.Items, func(a, b Status) int { return strings.Compare(a.Name, b.Name) })
 }
 
-// Explained returns the services, each unknown one with a problem that says why, for those that show no notes.
+// Explained returns the services, each unknown one with a problem that explains why, for those that show no notes.
 func (r *Report) Explained() []Status {
 	if len(r.Notes) == 0 {
 		return r.Items

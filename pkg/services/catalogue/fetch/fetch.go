@@ -31,7 +31,7 @@ const (
 // defaultTimeout is for one chart, from the first byte to the last.
 const defaultTimeout = 2 * time.Minute
 
-// Options say where charts may come from, other than the network.
+// Options specify where charts may come from, other than the network.
 type Options struct {
 	// Cache is the folder for fetched charts; "" means the folder paictl/charts in the user's cache.
 	Cache string
@@ -40,7 +40,7 @@ type Options struct {
 	// Registry is cluster.docker-registry; its login is used for its host.
 	Registry  config.DockerRegistry
 	Transport http.RoundTripper // nil means http.DefaultTransport
-	Timeout   time.Duration     // of one chart; 0 means two minutes
+	Timeout   time.Duration     // the timeout of one chart; 0 means two minutes
 }
 
 // Fetcher fetches upstream charts. It may be used by several goroutines.

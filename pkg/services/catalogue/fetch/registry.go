@@ -39,7 +39,7 @@ func (f *Fetcher) fromRegistry(ctx context.Context, ref catalogue.ChartRef, repo
 	}
 	target := name.Reference(repo.Digest(ref.Digest))
 	if ref.Version != "" {
-		// Tags know no plus sign; Helm writes an underscore.
+		// Tags can't contain a plus sign; Helm writes an underscore.
 		target = repo.Tag(strings.ReplaceAll(ref.Version, "+", "_"))
 	}
 	got, err := remote.Get(target, options...)
@@ -113,7 +113,7 @@ func noVersion(version string, there []string) error {
 	return hint.Errorf("the versions are "+strings.Join(slices.Compact(there), ", ")+more, "there is no version %s", version)
 }
 
-// logins are those of the configuration for its registry; for others those of docker and podman.
+// logins are the logins of the configuration for its registry; for others those of docker and podman.
 type logins struct{ own config.DockerRegistry }
 
 // Resolve implements authn.Keychain.

@@ -67,7 +67,7 @@ func (s *server) get(ctx context.Context, address string, limit int64) ([]byte, 
 		return nil, err
 	}
 	r.Header.Set("User-Agent", "paictl/"+version.Version)
-	// A repository may keep its archives elsewhere; the login is for its own host alone.
+	// A repository may keep its archives elsewhere; the login is only for its own host.
 	if s.user != "" && r.URL.Host == s.home.Host && r.URL.Scheme == s.home.Scheme {
 		r.SetBasicAuth(s.user, s.password)
 	}
