@@ -141,10 +141,10 @@ func serve(ctx context.Context, o *options, a *assembly.Assembly, public *server
 	return assembly.Together(ctx, parts...)
 }
 
-// askAgain is how long after a failure the API server is asked again.
+// askAgain is the pause after a failed request to the API server.
 const askAgain = 2 * time.Second
 
-// certificates are those of a folder, or of the platform's own authority. It waits for an unavailable API server.
+// certificates are the certificates of a folder, or of the platform's own authority. It waits for an unavailable API server.
 func certificates(ctx context.Context, o *options, log *slog.Logger) (servertls.Source, error) {
 	if o.tls != "" {
 		return servertls.NewFiles(o.tls, time.Now, func(err error) {

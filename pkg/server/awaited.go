@@ -7,7 +7,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/app"
 )
 
-// awaitedPrefix begins the names of cookies that a browser keeps while its person is at an issuer: only that browser can use the
+// awaitedPrefix is the prefix of the names of cookies that a browser keeps while its person is at an issuer: only that browser can use the
 // issuer's answer.
 const awaitedPrefix = CookiePrefix + "issuer-"
 

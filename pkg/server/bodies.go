@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// guestBytes bounds the body of a request without a token: the longest has a code of an issuer.
+	// guestBytes bounds the body of a request without a token: the longest contains the code of an issuer.
 	guestBytes = 8 << 10
 	// decodedTimes is how many times its size a body takes in memory when it is decoded, and jobTimes that of a job file.
 	decodedTimes = 32
@@ -44,7 +44,7 @@ type body struct {
 	size          int64 // at most
 	times         int   // how many times its size it takes when it is decoded
 	read, decoded *pool
-	end           time.Time // until when the connection can be read anyway
+	end           time.Time // the time until which the connection can be read anyway
 }
 
 // open bounds the body of a request.
@@ -69,7 +69,7 @@ func (b *body) All() ([]byte, error) {
 	if err := b.hold(b.read, int(b.size)); err != nil {
 		return nil, err
 	}
-	// It holds memory that others wait for, so it must arrive soon.
+	// It occupies memory that other requests wait for, so it must arrive soon.
 	soon := time.Now().Add(readTime + time.Duration(b.size)*time.Second/readRate)
 	if err := b.until(soon); err != nil {
 		return nil, err

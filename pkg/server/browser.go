@@ -14,9 +14,9 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// CookiePrefix begins the names of the server's cookies. Because of __Host-, browsers accept them only over TLS and for this very host,
-// so that no page of a neighbouring name can plant one. Cookies aren't separated by port: because of __Host-Http-, newer browsers don't
-// accept them from scripts either, such as those of proxied pages. Others see only the prefix __Host-.
+// CookiePrefix is the prefix of the names of the server's cookies. Because of __Host-, browsers accept them only over TLS and for this
+// very host, so that no page of a neighbouring name can plant one. Cookies aren't separated by port: because of __Host-Http-, newer
+// browsers don't accept them from scripts either, such as those of proxied pages. Others see only the prefix __Host-.
 const CookiePrefix = "__Host-Http-pai-"
 
 // SessionCookie holds the token of a browser's session.
@@ -53,8 +53,8 @@ func (c *Call) DropSession() {
 	http.SetCookie(c.Writer, gone)
 }
 
-// HostCookie returns a cookie that scripts can't read. A page of another site can make a browser send it only by a link. If until is the
-// zero time, the browser keeps it until it ends.
+// HostCookie returns a cookie that scripts can't read. A page of another site can make a browser send it only by a link. If until is
+// the zero time, the browser keeps it until the browser is closed.
 func HostCookie(name, value string, until time.Time) *http.Cookie {
 	return &http.Cookie{Name: name, Value: value, Path: "/", Expires: until, Secure: true, HttpOnly: true, SameSite: http.SameSiteLaxMode}
 }
@@ -102,7 +102,7 @@ func sameOrigin(w http.ResponseWriter, r *http.Request, route *Route) error {
 }
 
 // errOrigin is the error for requests of pages that aren't the server's own.
-var errOrigin = &wire.Error{Status: http.StatusForbidden, Code: wire.CodeForbidden, Message: "a page of another origin may not ask for this"}
+var errOrigin = &wire.Error{Status: http.StatusForbidden, Code: wire.CodeForbidden, Message: "a page of another origin may not request this"}
 
 // navigates reports whether a browser follows a link in a tab, which no page gets the answer of.
 func navigates(r *http.Request) bool {
@@ -154,7 +154,7 @@ func (c *Call) WantsPage() bool { return wantsPage(c.Request) }
 // Navigated refuses a request from a script or a frame. Clients that aren't browsers, and old browsers, don't send the header for this.
 func (c *Call) Navigated() error {
 	if to := c.Request.Header.Get("Sec-Fetch-Dest"); to != "" && to != "document" {
-		return &wire.Error{Status: http.StatusForbidden, Code: wire.CodeForbidden, Message: "no script may ask for this, and no frame show it", Remedy: "open the address in a tab of the browser"}
+		return &wire.Error{Status: http.StatusForbidden, Code: wire.CodeForbidden, Message: "scripts may not request this, and frames may not show it", Remedy: "open the address in a tab of the browser"}
 	}
 	return nil
 }

@@ -29,7 +29,7 @@ type Events struct {
 	begun bool
 	last  time.Time
 	buf   bytes.Buffer
-	whole *wire.Packer // of parts that are sent together; nil: each part is sent as it comes
+	whole *wire.Packer // of parts that are sent together; nil: each part is sent at once
 }
 
 // Events returns an answer of server-sent events.
@@ -126,7 +126,7 @@ func (t *timed) Write(part []byte) (int, error) {
 	return len(part), nil
 }
 
-// begin begins the answer, and adds the event that is sent first.
+// begin starts the response, and adds the event that is sent first.
 func (e *Events) begin() {
 	e.begun = true
 	e.call.begin(MediaEvents)

@@ -25,7 +25,7 @@ func (c *Call) Flow() *Flow {
 	return f
 }
 
-// flowing begins the answer, and bounds how long a reader may take for each part.
+// flowing starts the response, and limits the time that a client may take for each part.
 type flowing struct{ f *Flow }
 
 func (w flowing) Write(p []byte) (int, error) {
@@ -56,7 +56,7 @@ func (f *Flow) Write(p []byte, now bool) error {
 	return f.Flush()
 }
 
-// Flush sends the parts in memory, and begins the answer if it hasn't begun.
+// Flush sends the parts in memory, and starts the response if necessary.
 func (f *Flow) Flush() error {
 	f.begin()
 	if err := f.out.Flush(); err != nil {

@@ -148,7 +148,7 @@ func (l *limiter) address(a netip.Addr) time.Duration {
 	return l.spend("a"+clientaddr.Network(a), l.limits.PerMinute, time.Minute)
 }
 
-// body counts a body of a request without a valid token: a tenth of the requests of a minute may come at once.
+// body counts a body of a request without a valid token: a tenth of the requests of a minute may be sent at once.
 func (l *limiter) body(a netip.Addr) time.Duration {
 	return l.spend("b"+clientaddr.Network(a), max(l.limits.PerMinute/10, 5), time.Minute/10)
 }

@@ -28,7 +28,7 @@ const (
 	writeTime  = 30 * time.Second
 )
 
-// Lines begins the answer.
+// Lines starts the response.
 func (c *Call) Lines(alive func() error) *Lines {
 	l := &Lines{call: c, last: time.Now(), done: make(chan struct{})}
 	l.ctx, l.stop = context.WithCancelCause(c.Context())
@@ -102,7 +102,7 @@ func (c *Call) begin(media string) {
 // send sends a part of a stream. If the reader doesn't take it in time, the stream ends.
 func (c *Call) send(data []byte) error { return c.sendBy(time.Now().Add(writeTime), data) }
 
-// sendBy is send with another time limit.
+// sendBy is like send, with a different time limit.
 func (c *Call) sendBy(end time.Time, data []byte) error {
 	if err := c.until(end); err != nil {
 		return err

@@ -28,7 +28,7 @@ func Listing[In, Out any](path, rule, summary string, h func(*Call, *In) error, 
 	return r
 }
 
-// List answers with values between two texts, one after the other. bytes is about how much memory they take: lists that take much
+// List answers with values between two strings, one after the other. bytes is about how much memory they take: lists that take much
 // memory together wait for each other.
 func (c *Call) List(before, after string, bytes int, values iter.Seq[any]) error {
 	if err := c.Rows(bytes/rowBytes + 1); err != nil {

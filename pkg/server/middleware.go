@@ -30,7 +30,7 @@ type answer struct {
 	bytes   int64
 	cut     bool
 	until   context.Context // of a stream, which ends with it
-	end     time.Time       // until when the connection can be read and written; zero for streams
+	end     time.Time       // the time until which the connection can be read and written; zero for streams
 	after   []func()
 }
 

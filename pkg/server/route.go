@@ -29,7 +29,7 @@ type Route struct {
 	Media string
 	// Status is the status of success; 0 is 200.
 	Status int
-	// Accepts allows the answer 202, too, if the operation takes longer than the answer may.
+	// Accepts also allows the status 202, if the operation takes longer than a response may.
 	Accepts bool
 	// Link is the part of the path that has a link, which replaces a token; "" if the route needs a token.
 	Link string
@@ -40,7 +40,7 @@ type Route struct {
 	// Browser allows the cookie of a browser's session, too, and redirects requests for a page without one to the sign-in page. Without
 	// an Authorization header, only pages of the same origin may send such a request. Other routes ignore the cookie.
 	Browser bool
-	// Navigation allows a page of another origin to lead a browser to this route of Browser, by a link: the page doesn't get the answer.
+	// Navigation allows a page of another origin to lead a browser to this route of Browser, by a link: the page doesn't get the response.
 	Navigation bool
 	// Caller returns the caller of a request without an Authorization header, in place of the session's cookie; it may be nil.
 	Caller func(*app.App, *http.Request) (app.Caller, error)
@@ -100,7 +100,7 @@ func (c *Call) JSON(value any) error {
 	return c.packed(body)
 }
 
-// Accepted answers that the operation is under way.
+// Accepted responds that the operation is in progress.
 func (c *Call) Accepted(value any) error {
 	return wire.JSON(c.Writer, c.Request, http.StatusAccepted, value)
 }

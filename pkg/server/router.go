@@ -22,7 +22,7 @@ type segment struct {
 	spelled string              // as in the table
 	any     *segment            // a parameter
 	rest    bool                // a parameter that takes the rest of the path
-	methods []string            // of routes that end here; "" is any
+	methods []string            // the methods of routes that end here; "" is any
 }
 
 // prefix is the prefix that the front of an OpenPAI cluster adds to paths.
@@ -40,7 +40,7 @@ func (t *table) add(method, path string) {
 	at := t.root
 	for _, part := range parts(path) {
 		switch {
-		case part == "{$}": // the path ends here
+		case part == "{$}": // set if a path ends here
 		case strings.HasSuffix(part, "...}"):
 			at.rest = true
 			at.methods = append(at.methods, method)
@@ -113,8 +113,8 @@ func (s *segment) find(rest []string) (found []string, end *segment) {
 // errPath is the error for a path that `normal` refuses.
 var errPath = wire.Bad(`the path of the address is malformed: a name in it can't contain a slash, a backslash, "%" or control characters, and can't be "." or ".."`)
 
-// normal returns the path of a request without the prefix of OpenPAI's front. It refuses a path that others could read in another
-// way than we do: one with an escaped slash, dot or backslash, with empty parts, or with parts that walk up.
+// normal returns the path of a request without the prefix of OpenPAI's front. It refuses a path that other programs could interpret
+// differently: one with an escaped slash, dot or backslash, with empty parts, or with parts that walk up.
 func normal(r *http.Request) (string, error) {
 	escaped := r.URL.EscapedPath()
 	lower := strings.ToLower(escaped)

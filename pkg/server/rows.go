@@ -40,7 +40,7 @@ func newPool(most, own int64, ownFull, allOut error) *pool {
 	return &pool{shares: shares{each: map[string]*share{}}, all: semaphore.NewWeighted(most), most: most, own: own, wait: poolTime, ownFull: ownFull, allOut: allOut}
 }
 
-// take waits until a key may have n more, at most the share of one key; give releases them.
+// take waits until a key may have n more rows, at most the share of one key; give releases them.
 func (s *pool) take(ctx context.Context, key string, n int) (give func(), err error) {
 	weight := min(int64(max(n, 1)), s.own)
 	ctx, cancel := context.WithTimeout(ctx, s.wait)
@@ -66,8 +66,8 @@ func busy(message, remedy string) error {
 	return &wire.Error{Status: http.StatusServiceUnavailable, Code: wire.CodeUnavailable, Message: message, Remedy: remedy, RetryAfter: retryBusy}
 }
 
-// Rows waits until a list of n rows may be read. They count until JSON has written them; from then on, the JSON counts until its
-// reader has read it.
+// Rows waits until a list of n rows may be read. They count until they are encoded; after that, the JSON counts until the client has
+// read it.
 func (c *Call) Rows(n int) error {
 	give, err := c.Weigh(n)
 	if err == nil {

@@ -31,7 +31,7 @@ const (
 	bodyBytes = 100 << 10
 	// answerTime bounds an answer if its route has no limit.
 	answerTime = 30 * time.Second
-	// drainTime is how long answers that are under way may take when the program ends.
+	// drainTime is how long answers in progress may take when the program ends.
 	drainTime = 25 * time.Second
 	// clientGone is the status in the log of a request whose client didn't wait for the answer.
 	clientGone = 499
@@ -73,7 +73,7 @@ type Server struct {
 	proxied bool
 }
 
-// New makes a server.
+// New returns a server.
 func New(o Options) *Server {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -152,7 +152,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		cors(h)
 	}
 	if r.ProtoMajor == 1 && len(r.TransferEncoding) > 0 {
-		// net/http hides a length that came with it. A proxy may have used that length, and have sent another person's request in
+		// net/http hides a length that was sent with it. A proxy may have used that length, and have sent another person's request in
 		// the bytes that follow.
 		h.Set("Connection", "close")
 	}
@@ -205,7 +205,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mux.ServeHTTP(a, &spelled)
 }
 
-// Bounds of a request's header, which takes memory while the request waits. A short field takes a hundred times its bytes.
+// Bounds of a request's header, which takes memory while the request waits. A short field takes a hundred times its size in memory.
 const (
 	maxHeader = 32 << 10
 	maxFields = 128
@@ -304,7 +304,7 @@ func (s *Server) serve(a *answer, r *http.Request, route *Route) {
 // streamTime bounds a stream.
 const streamTime = 24 * time.Hour
 
-// Causes of the contexts of streams that end. A reader begins its stream again, here or at another server.
+// Causes of the contexts of streams that end. A client starts its stream again, here or at another server.
 var (
 	errDraining = &wire.Error{Status: http.StatusServiceUnavailable, Code: wire.CodeUnavailable, Message: "this server is shutting down", Remedy: "try again: another server answers", RetryAfter: time.Second}
 	errLasted   = &wire.Error{Status: http.StatusServiceUnavailable, Code: wire.CodeUnavailable, Message: "the stream has lasted for a day", Remedy: "begin it again", RetryAfter: time.Second}
@@ -472,7 +472,7 @@ func Redirect() http.Handler {
 			host = name
 		}
 		if r.Method != http.MethodGet && r.Method != http.MethodHead || host == "" {
-			http.Error(w, "this server is asked over https", http.StatusForbidden) // a password has been sent already: it must not seem to work
+			http.Error(w, "this server needs https", http.StatusForbidden) // a password has been sent already: it must not seem to work
 			return
 		}
 		to := *r.URL

@@ -17,7 +17,7 @@ type shares struct {
 	each map[string]*share
 }
 
-// share is the share of one key; holders are the requests that have or wait for a part.
+// share is the share of one key; holders are the requests that have a part or wait for one.
 type share struct {
 	*semaphore.Weighted
 	holders int
@@ -69,7 +69,7 @@ func (s *shares) leave(key string) {
 	}
 }
 
-// place waits until fewer than most requests of a person for the same operation are under way. A browser sends all requests of a
+// place waits until fewer than most requests of a person for the same operation are in progress. A browser sends all requests of a
 // page at once.
 func (s *Server) place(ctx context.Context, what, who string, most int) (give func(), err error) {
 	ctx, cancel := context.WithTimeout(ctx, placeTime)
@@ -80,7 +80,7 @@ func (s *Server) place(ctx context.Context, what, who string, most int) (give fu
 	return give, nil
 }
 
-// Place waits until the caller has fewer than most requests of this route and kind under way. The request holds its place until
+// Place waits until the caller has fewer than most requests of this route and kind in progress. The request holds its place until
 // its answer is sent.
 func (c *Call) Place(kind string, most int) error {
 	give, err := c.place(kind, most)

@@ -41,7 +41,7 @@ func (u *unsent) take(who string, bytes int) (give func(), err error) {
 	}, nil
 }
 
-// waits counts a body that waits for its reader, until give is called.
+// waits counts a response body that waits for its client, until give is called.
 func (c *Call) waits(body *wire.Packed) (give func(), err error) {
 	if c.unsent == nil {
 		return func() {}, nil

@@ -37,9 +37,9 @@ type Lister interface {
 	Where(user, name string) (vc string, known bool)
 	// Unfinished counts the jobs of a user that haven't finished, and their tasks.
 	Unfinished(user string) (jobs, tasks int)
-	// Row returns a job that lives, as it is in lists.
+	// Row returns a live job in the form of lists.
 	Row(framework string) (listing.Row, bool)
-	// Await waits until a job is in lists as a change has left it, or the context ends.
+	// Await waits until lists have the job's state after a change, or the context ends.
 	Await(ctx context.Context, framework string, changed func(listing.Row) bool)
 	// Gone waits until a job's Framework is gone, or the context ends.
 	Gone(ctx context.Context, j *job.Job) (bool, error)
@@ -77,7 +77,7 @@ type App struct {
 	facts facts
 	// Issuers are the issuers of OpenID Connect, by name.
 	Issuers map[string]Issuer
-	// Once stores the codes of sign-ins that are under way.
+	// Once stores the codes of sign-ins in progress.
 	Once *onetime.Store
 	// At is the address to which issuers redirect browsers, https://HOST. Pages at other addresses send people there first.
 	At string
@@ -114,12 +114,12 @@ type Caller struct {
 	via    string // provider that vouched for the person when the session began
 	ended  <-chan struct{}
 	text   string // the token itself, which a logout revokes
-	log    *Log   // the log of a link that came instead of a token
+	log    *Log   // the log of a link that was used instead of a token
 	// operator returns the user of the kubeconfig; nil if the request came with a token.
 	operator func(context.Context) string
 }
 
-// OperatorPrefix begins the actor of a change with a kubeconfig. No name of a person has a colon.
+// OperatorPrefix is the prefix of the actor of a change with a kubeconfig. No name of a person has a colon.
 const OperatorPrefix = "kubeconfig:"
 
 // Operator returns the caller with the cluster's kubeconfig. user returns its user, as the API server knows it, for the audit. as is the person for whom the operator acts;

@@ -13,7 +13,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// VirtualClusters returns the virtual clusters that are granted to the caller. If no scheduler answers, down says why, and they have no
+// VirtualClusters returns the virtual clusters that are granted to the caller. If no scheduler answers, down explains why, and they have no
 // usage.
 func (d *Actions) VirtualClusters(ctx context.Context) (granted *schedulerapi.VirtualClusters, down, err error) {
 	if err := rules.Class("vc.read", &d.caller.Subject); err != nil {
@@ -61,7 +61,7 @@ func (d *Actions) Shares(ctx context.Context, vc string) (map[string]job.Share, 
 	return f.Shares(vc), nil
 }
 
-// factsFor is how long facts of the cluster are cached for people who look at them. Each submission reads them again.
+// factsFor is how long facts of the cluster are cached for display. Each submission reads them again.
 const factsFor = 15 * time.Second
 
 // facts caches the facts of the cluster, so that many callers need only one read.

@@ -82,9 +82,9 @@ func deviceID(user string) string {
 	}, user))
 }
 
-// Waiting is a program that waits for a person's approval. The person's browser answers with Approval, which is in no cookie.
+// Waiting is a program that waits for a person's approval. The person's browser answers with Approval, which isn't stored in a cookie.
 type Waiting struct {
-	Name            string // of the person
+	Name            string // the name of the person
 	Client, Address string
 	Began           time.Time
 	Approval        secret.String
@@ -99,7 +99,7 @@ type approval struct {
 }
 
 const (
-	// approvalFor is the purpose of the seal, so that other sealed texts aren't accepted as approvals.
+	// approvalFor is the purpose of the seal, so that other sealed data isn't accepted as approvals.
 	approvalFor = "paictl approval of a program"
 	// approvalTime is how long a person may take to answer.
 	approvalTime = 5 * time.Minute

@@ -60,8 +60,8 @@ func (j *Job) Forward(ctx context.Context, role string, index int32, w http.Resp
 	return j.enter(ctx, role, index, "portforward", url.Values{}, w, r)
 }
 
-// Enter records that the caller enters a task, by exec or portforward, and returns the task. check returns an error if the way in isn't one; it may be
-// nil.
+// Enter records that the caller enters a task, by exec or portforward, and returns the task. check returns an error for an invalid
+// connection; it may be nil.
 func (j *Job) Enter(ctx context.Context, role string, index int32, way string, command []string, check func() error) (target *job.Target, err error) {
 	detail := map[string]string{"way": way, "task": job.TaskName(role, index)}
 	if len(command) > 0 {

@@ -157,8 +157,8 @@ func unpackFile(r io.Reader, name string, begin func(File), to io.Writer) error 
 	return nil
 }
 
-// WriteFile writes a file of size bytes into a running task. Folders on the way are made; a file of that name is replaced. It calls stop, which has to end a
-// read of from that waits, if the task stops before it has the whole file.
+// WriteFile writes a file of size bytes into a running task. Parent folders are created; a file of that name is replaced. It calls
+// stop, which has to end a read of from that waits, if the task stops before it has the whole file.
 func (j *Job) WriteFile(ctx context.Context, role string, index int32, name string, size int64, from io.Reader, stop func()) error {
 	dir, base := path.Split(name)
 	if base == "" || base == "." || base == ".." {
@@ -198,7 +198,7 @@ func (j *Job) WriteFile(ctx context.Context, role string, index int32, name stri
 	return err
 }
 
-// errPart is the error for a file that a task didn't take to its end.
+// errPart is the error for a file that a task didn't accept completely.
 var errPart = &wire.Error{Status: http.StatusBadGateway, Code: wire.CodeUnavailable, Message: "the task has taken only a part of the file"}
 
 // counting counts the bytes that are read.
@@ -251,7 +251,7 @@ func (j *Job) enterFiles(ctx context.Context, role string, index int32, what, na
 // errAnswer is the error for an answer that the job's runtime doesn't give.
 var errAnswer = &wire.Error{Status: http.StatusBadGateway, Code: wire.CodeUnavailable, Message: "the task gave an answer that can't be read"}
 
-// sayer begins the runtime's errors.
+// sayer is the prefix of the runtime's errors.
 const sayer = "pai-runtime: "
 
 // runIn runs the job's runtime in the task.
@@ -280,7 +280,7 @@ func (j *Job) runIn(ctx context.Context, t *job.Target, in io.Reader, out io.Wri
 	return wire.Bad("the task says: " + cmp.Or(text, exit.Error()))
 }
 
-// limited refuses more than some bytes.
+// limited fails above a number of bytes.
 type limited struct {
 	io.Writer
 	left int

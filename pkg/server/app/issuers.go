@@ -77,7 +77,7 @@ func (s *App) check(g Goal) error {
 	return nil
 }
 
-// Away describes a redirect of a browser to an issuer. The browser stores Sealed under Name until it comes back.
+// Away describes a redirect of a browser to an issuer. The browser stores Sealed under Name until it returns.
 type Away struct{ Address, Name, Sealed string }
 
 // asked is the content that Away seals.
@@ -89,7 +89,7 @@ type asked struct {
 }
 
 const (
-	// sealedFor is the purpose of the seal, so that other sealed texts aren't accepted.
+	// sealedFor is the purpose of the seal, so that other sealed data isn't accepted.
 	sealedFor = "paictl sign-in at an issuer"
 	// AwayTime is how long a person may take at an issuer.
 	AwayTime = 10 * time.Minute

@@ -193,7 +193,7 @@ func (d *Actions) nameFor(visible rules.Visibility, user, name string) string {
 	return user + "/" + name
 }
 
-// Events returns the job's events, the latest last; note says why some are missing.
+// Events returns the job's events, the latest last; note explains why some are missing.
 func (j *Job) Events(ctx context.Context) (list []fapi.Event, note, err error) {
 	if err := j.decide("job.read"); err != nil {
 		return nil, nil, err
@@ -273,7 +273,7 @@ func (j *Job) Scale(ctx context.Context, role string, tasks int) (out job.Scaled
 			return err
 		}
 		_, owner, err := j.actions.app.ownerOf(j.thing.Owner)
-		none := err // if the owner is gone, the job may still become smaller
+		none := err // even if the owner no longer exists, the job may become smaller
 		var more added
 		defer more.done()
 		out, err = j.actions.app.Jobs.Scale(ctx, j.job, role, tasks, job.ScaleOptions{Allow: func(u job.Use) error {

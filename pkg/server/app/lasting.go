@@ -53,7 +53,7 @@ func (s *App) keep(ctx context.Context, owner *people.Person, name string) error
 		return nil
 	}
 	if err := s.People.Remains(ctx, owner); !errors.Is(err, people.ErrNoUser) {
-		return nil // the job exists, and its owner isn't known to be gone
+		return nil // the job exists, and its owner may exist
 	}
 	made, err := s.Jobs.ResolveExact(ctx, owner.Name, name)
 	if err == nil {

@@ -22,7 +22,7 @@ import (
 type Log struct {
 	User        string `json:"u"`
 	Name        string `json:"n"`
-	UID         string `json:"i"` // of the job, because another job may have had its name
+	UID         string `json:"i"` // the UID of the job, because another job may have had its name
 	Attempt     int32  `json:"a"`
 	Role        string `json:"r"` // in the Framework
 	Index       int32  `json:"x"`
@@ -79,8 +79,7 @@ func (j *Job) LogLink(ctx context.Context, l Log) (secret.String, error) {
 // ErrLink is the error for a link that isn't valid, for any reason. Clients request a new one when they see 403.
 var ErrLink = &wire.Error{Status: http.StatusForbidden, Code: wire.CodeForbidden, Message: "The link is not valid, or no longer.", Remedy: "list the logs of the task again: the list has new links"}
 
-// Follow returns the caller for whom a link was made, with the rights of their token. A route that takes links has only one use
-// for them.
+// Follow returns the caller for whom a link was made, with the rights of their token. A route that accepts links has only one use for them.
 func (s *App) Follow(ctx context.Context, text string) (Caller, error) {
 	l := &Log{}
 	v, err := s.Tokens.Follow(ctx, token.UseLog, text, l)
@@ -104,7 +103,7 @@ func (d *Actions) LinkedLog(ctx context.Context) (*Job, *Log, error) {
 		return nil, nil, err
 	}
 	if j.job.UID != l.UID {
-		return nil, nil, NoJob(l.User, l.Name) // another one has its name now
+		return nil, nil, NoJob(l.User, l.Name) // another job has its name now
 	}
 	return j, l, nil
 }

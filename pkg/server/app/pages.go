@@ -25,7 +25,7 @@ func (d *Actions) ChangeBehind(ctx context.Context, page, what string, do func()
 	return d.audited(ctx, "page.monitoring.write", thing, nil, err)
 }
 
-// SignInBehind calls do to sign in at a page's service, if the caller may see the page. The service chooses the user.
+// SignInBehind calls do to sign in to the service of a page, if the caller may see the page. The service chooses the user.
 func (d *Actions) SignInBehind(ctx context.Context, page, what string, do func() error) error {
 	err := d.MaySee(page)
 	if err == nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// ClonedFrom names the job that a job was cloned from, as the caller says.
+// ClonedFrom names the job that a job was cloned from, according to the caller.
 type ClonedFrom struct {
 	// Job is its name, or USER/NAME.
 	Job string
@@ -62,7 +62,7 @@ func (d *Actions) parent(ctx context.Context, file string, from *ClonedFrom) (*f
 	return j.AsParent(), nil, nil
 }
 
-// seenParent finds a job whose job file the caller may read. All others are reported as not found.
+// seenParent finds a job whose job file the caller may read. All other errors are reported as not found.
 func (d *Actions) seenParent(ctx context.Context, owner, name string, uid types.UID) (*job.Job, error) {
 	s := &d.caller.Subject
 	// As in Job, callers who see only their own jobs can't measure whether others exist.
@@ -79,7 +79,7 @@ func (d *Actions) seenParent(ctx context.Context, owner, name string, uid types.
 	return j, nil
 }
 
-// thingOf returns a job as a thing of the rules.
+// thingOf converts a job to a thing of the rules.
 func thingOf(j *job.Job) rules.Thing {
 	return rules.Thing{Kind: rules.KindJob, Owner: j.User, VC: j.VirtualCluster(), Name: j.Name}
 }

@@ -18,14 +18,14 @@ type Most struct{ Jobs, Tasks int }
 // awaitTime bounds how long a change waits until lists show it.
 const awaitTime = 2 * time.Second
 
-// room counts the jobs and tasks of requests that are under way, until lists have them. It doesn't count requests to other
+// room counts the jobs and tasks of requests in progress, until lists have them. It doesn't count requests to other
 // servers.
 type room struct {
 	mu     sync.Mutex
 	adding map[string]Most // by person
 }
 
-// added holds the jobs and tasks of one request that is under way.
+// added holds the jobs and tasks of one request in progress.
 type added struct {
 	app  *App
 	user string

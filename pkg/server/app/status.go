@@ -74,7 +74,7 @@ type StatusWatcher interface {
 	Alive() error
 }
 
-// Times between two changes of a watch: a cut costs time for each reader.
+// Times between two changes of a watch: computing a reader's part takes time for each reader.
 const (
 	statusPause    = 250 * time.Millisecond
 	cutStatusPause = time.Second

@@ -15,7 +15,7 @@ type Storage struct {
 	job.Storage
 	// Default reports whether jobs that request their user's default storages get it.
 	Default bool
-	// Credentials are set only if they were requested and are allowed; Note says why they aren't.
+	// Credentials are set only if they were requested and are allowed; Note explains why they aren't.
 	Credentials map[string]string
 	Note        string
 }

@@ -46,7 +46,7 @@ type Prepared struct {
 // Summary returns the job's name and the resources that it requests.
 func (p *Prepared) Summary() job.Summary { return p.prepared.Summary }
 
-// Prepare reads a job file and builds its objects, from complete facts: if a fact isn't known, it fails. Then it decides on these
+// Prepare reads a job file and builds its objects, from complete facts: if a fact is unknown, it fails. Then it decides on these
 // objects, which are the ones that run. It returns findings that are errors as the error.
 func (d *Actions) Prepare(ctx context.Context, r Request) (*Prepared, error) {
 	p, err := d.prepare(ctx, r)

@@ -72,7 +72,7 @@ func (s *App) admit(ctx context.Context, text, to string) (Caller, error) {
 	return callerOf(v), err
 }
 
-// callerOf returns the caller of a session that no token came with.
+// callerOf returns the caller of a session for a request without a token.
 func callerOf(v *token.Verified) Caller {
 	if v == nil {
 		return Caller{}
@@ -80,7 +80,8 @@ func callerOf(v *token.Verified) Caller {
 	return Caller{Subject: v.Subject, person: v.Person, claims: v.Claims, ended: v.Ended}
 }
 
-// page is the place of a ticket to a service's pages. Only the browser that knows a value may use it, which isn't in the ticket's address.
+// page is the place of a ticket to a service's pages. Only the browser that has a certain value may use it; the value isn't in the
+// ticket's address.
 func page(service, browser string) string { return "page " + service + " " + browser }
 
 // TicketToPage makes a ticket to the pages of a service. It gives no right: each request for a page asks MaySee. browser is the hash of a value

@@ -52,8 +52,8 @@ const snapshotTime = 30 * time.Second
 var errTooSlow = &wire.Error{Status: http.StatusServiceUnavailable, Code: wire.CodeUnavailable, Message: "you read too slowly: the server no longer has the jobs that were removed since",
 	Remedy: "begin again, with a filter that selects fewer jobs", RetryAfter: retryAfter}
 
-// Watch sends the list of a filter, and then the changes in it, until the context ends or the caller may no longer watch. At a
-// place of an earlier watch, of this server or another, it sends only the changes since.
+// Watch sends the list of a filter, and then the changes in it, until the context ends or the caller may no longer watch. From a
+// position of an earlier watch, of this server or another, it sends only the changes since.
 func (d *Actions) Watch(ctx context.Context, f listing.Filter, place string, to Watcher) error {
 	if err := rules.Class("jobs.watch", &d.caller.Subject); err != nil {
 		return err
@@ -110,7 +110,7 @@ func (w *watching) close() {
 	}
 }
 
-// begin continues at a place, or begins with the whole list.
+// begin continues at a position, or starts with the whole list.
 func (w *watching) begin(ctx context.Context, place string) error {
 	if err := w.actions.app.People.Fresh(); err != nil {
 		return err
@@ -133,13 +133,13 @@ func (w *watching) begin(ctx context.Context, place string) error {
 	return w.to.Alive(place)
 }
 
-// place returns where a watch continues that has read the same changes and has the same view.
+// place returns the position from which a watch with the same changes and the same view continues.
 func (w *watching) place() string { return w.reader.Place() + placeEnd + w.view }
 
 // placeEnd separates the place of the reader from the view.
 const placeEnd = "."
 
-// cutLast splits a place into these two.
+// cutLast splits a place into these two parts.
 func cutLast(place string) (at, view string, ok bool) {
 	i := strings.LastIndex(place, placeEnd)
 	if i < 0 {

@@ -1,5 +1,5 @@
 // Package assembly assembles a server: people, tokens, jobs, and the routes that use them.
-// In: the connection to a cluster, and settings. Out: a server, and the parts that have to run beside it.
+// In: the connection to a cluster, and settings. Out: a server, and the parts that must run next to it.
 package assembly
 
 import (
@@ -169,7 +169,7 @@ func New(o Options) (*Assembly, error) {
 	}
 	limits := server.Limits{PerMinute: o.Settings.Limits.PerMinute, PerTokenMinute: o.Settings.Limits.PerTokenMinute, ChangesPerHour: o.Settings.Limits.ChangesPerHour, SubmitPerHour: o.Settings.Limits.SubmitPerHour, Streams: o.Settings.Limits.Streams}
 	routes := slices.Concat(v2.Routes(version.Version), v3.Routes(version.Version), pages.Routes(through.Links()))
-	described, err := openapi.Route(version.Version, routes) // without the door, whose services describe themselves, and the portal, which is for browsers
+	described, err := openapi.Route(version.Version, routes) // without the proxied services, which describe themselves, and the portal, which is for browsers
 	if err != nil {
 		return nil, err
 	}
@@ -181,7 +181,7 @@ func New(o Options) (*Assembly, error) {
 	return a, nil
 }
 
-// Ready says why the server can't answer; nil if it can.
+// Ready explains why the server can't answer; nil if it can.
 func (a *Assembly) Ready() error {
 	if !a.Cache.Filled() {
 		return errors.New("waiting for the API server: the jobs have not been read yet")
@@ -189,7 +189,7 @@ func (a *Assembly) Ready() error {
 	return errors.Join(a.People.Fresh(), a.Tokens.Fresh())
 }
 
-// Parts returns the parts that run beside the server until the context ends. If one of them ends earlier, that is an error.
+// Parts returns the parts that run next to the server until the context ends. If one of them ends earlier, that is an error.
 func (a *Assembly) Parts() []func(context.Context) error {
 	return []func(context.Context) error{a.People.Run, a.Tokens.Run, a.Templates.Run, a.Cache.Run, a.audit.Run, a.status.Run, a.actions.Run, a.tend}
 }
@@ -199,7 +199,7 @@ func (a *Assembly) tend(ctx context.Context) error {
 	if a.o.Identity == "" {
 		return a.lead(ctx)
 	}
-	terms := make(chan context.Context) // one for each time that the lease is held
+	terms := make(chan context.Context) // one for each term as the leader
 	return Together(ctx, func(ctx context.Context) error { return a.stand(ctx, terms) }, func(ctx context.Context) error {
 		for {
 			select {

@@ -1,4 +1,4 @@
-// Package attacks has ways to get at another person's jobs, secrets, logs, shells, tokens and pages. Tests try all of them on a
+// Package attacks has attempts to access another person's jobs, secrets, logs, shells, tokens and pages. Tests try all of them on a
 // server.
 // In: a server over TLS, and two people there. Out: an error for each attempt that got data that it shouldn't, or an unexpected
 // answer.
@@ -36,7 +36,7 @@ type World struct {
 	Expired, Revoked, Disabled, Refresh string
 	// TokenID is the id of a token of the owner.
 	TokenID string
-	// Marks are texts that only the owner may see.
+	// Marks are strings that only the owner may see.
 	Marks []string
 }
 
@@ -47,7 +47,7 @@ type Attack struct {
 	Want []int
 	// Pages sends it to World.Pages.
 	Pages bool
-	// Reflected are texts that no answer may have, in addition to the world's marks.
+	// Reflected are strings that no response may have, in addition to the world's marks.
 	Reflected []string
 }
 
@@ -78,7 +78,7 @@ func Try(ctx context.Context, w *World, a *Attack) error {
 	return w.kept(text, a.Reflected)
 }
 
-// kept returns an error if an answer has texts that it shouldn't.
+// kept returns an error if a response has strings that it shouldn't.
 func (w *World) kept(text string, more []string) error {
 	for _, mark := range append(slices.Clone(w.Marks), more...) {
 		if mark != "" && strings.Contains(text, mark) {
@@ -106,14 +106,14 @@ func talk(ctx context.Context, w *World, a *Attack) ([]byte, error) {
 	if strings.Contains(a.Raw, upgrading) {
 		return first(c), nil
 	}
-	said, _ := io.ReadAll(c) // the bytes before the connection was lost
+	said, _ := io.ReadAll(c) // the bytes received before the connection was lost
 	return said, nil
 }
 
 // upgrading is in requests that don't end the connection themselves.
 const upgrading = "Connection: Upgrade\r\n"
 
-// first reads one answer.
+// first reads one response.
 func first(c io.Reader) []byte {
 	said := &bytes.Buffer{}
 	r, err := http.ReadResponse(bufio.NewReader(io.TeeReader(c, said)), nil)

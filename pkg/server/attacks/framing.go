@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// framing returns requests that a proxy could read in a different way than the server: a second one hides in them. The hidden one has
+// framing returns requests that a proxy could interpret differently from the server: they hide a second request. The hidden one has
 // the owner's token, and a proxy would have stopped it; it must not be answered.
 func framing(w *World) []Attack {
 	hidden := w.ask("GET", w.detail()+"/config", w.OwnerToken)

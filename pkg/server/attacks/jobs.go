@@ -32,7 +32,7 @@ func names(w *World) []Attack {
 	return out
 }
 
-// lookalike replaces letters by those of another alphabet that look the same, wide by letters of another width.
+// lookalike replaces letters with similar ones of another alphabet, wide with letters of another width.
 func lookalike(name string) string {
 	return strings.NewReplacer("a", "%d0%b0", "e", "%d0%b5", "o", "%d0%be").Replace(name)
 }

@@ -37,7 +37,7 @@ func people(w *World) []Attack {
 	} {
 		out = append(out, Attack{Name: a[0] + " " + a[1] + " " + a[2], Raw: w.send(a[0], a[1], w.ThiefToken, a[2]), Want: refused})
 	}
-	// Fields that all people may change of themselves give them no rights.
+	// Fields that people may change for themselves give them no rights.
 	out = append(out, Attack{Name: "a change of oneself that adds more", Raw: w.send("PUT", "/api/v2/users/"+w.Thief+"/extension", w.ThiefToken, `{"extension":{"admin":true,"grouplist":["administrators"],"virtualCluster":["default"]},"admin":true,"grouplist":["administrators"]}`),
 		Want: []int{http.StatusOK, http.StatusCreated, http.StatusBadRequest}})
 	for _, path := range []string{"/metrics", "/readyz", "/debug/pprof/heap", "/debug/vars", "/.git/config", "/.env", "/api/v1/namespaces/pai-people/secrets", "/apis", "/openapi/v2", "/api/v1/namespaces/pai-jobs/pods", "/var/run/secrets/kubernetes.io/serviceaccount/token", "/settings.json", "/etc/pai-server/settings.json"} {

@@ -2,10 +2,10 @@ package attacks
 
 import "net/http"
 
-// Taken begins the names of jobs that attempts would give to others.
+// Taken is the prefix of the names of jobs that attempts would create for others.
 const Taken = "taken"
 
-// File is a job file, with lines of more.
+// File is a job file, with additional lines.
 func File(name, more string) string {
 	return "protocolVersion: 2\nname: " + name + "\ntype: job\nprerequisites: [{name: i, type: dockerimage, uri: 'busybox:1'}]\n" +
 		"taskRoles: {main: {instances: 1, dockerImage: i, resourcePerInstance: {cpu: 1, memoryMB: 64, gpu: 0}, commands: ['sleep 1']}}\n" + more

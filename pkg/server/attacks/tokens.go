@@ -81,7 +81,7 @@ func swapped(claims, signature string) string {
 // renamed returns a token with another name in its claims, and its old signature.
 func renamed(token, from, to string) string {
 	parts := strings.Split(token, ".")
-	claims, _ := raw64.DecodeString(parts[1]) // a token of the server's
+	claims, _ := raw64.DecodeString(parts[1]) // a token of the server
 	parts[1] = raw64.EncodeToString([]byte(strings.ReplaceAll(string(claims), `"`+from+`"`, `"`+to+`"`)))
 	return strings.Join(parts, ".")
 }
@@ -89,7 +89,7 @@ func renamed(token, from, to string) string {
 // flipped returns a token with one changed bit in its signature.
 func flipped(token string) string {
 	i := strings.LastIndex(token, ".")
-	signature, _ := raw64.DecodeString(token[i+1:]) // a token of the server's
+	signature, _ := raw64.DecodeString(token[i+1:]) // a token of the server
 	signature[0] ^= 1
 	return token[:i+1] + raw64.EncodeToString(signature)
 }
@@ -102,7 +102,7 @@ func resigned(token string, header map[string]any, signature []byte) string {
 
 // keyID returns the id of the key that signed a token.
 func keyID(token string) string {
-	head, _ := raw64.DecodeString(strings.Split(token, ".")[0]) // a token of the server's
+	head, _ := raw64.DecodeString(strings.Split(token, ".")[0]) // a token of the server
 	var h struct{ Kid string }
 	_ = json.Unmarshal(head, &h)
 	return h.Kid

@@ -27,8 +27,8 @@ import (
 // Life is how long a key is remembered.
 const Life = 2 * time.Hour
 
-// ErrOther is the error for a key that came with something else before.
-var ErrOther = errors.New("this Idempotency-Key came with another submission before")
+// ErrOther is the error for a key that was used for another submission.
+var ErrOther = errors.New("this Idempotency-Key was used for another submission")
 
 const (
 	fieldDigest = "digest"
@@ -86,7 +86,7 @@ func (s *Store) Take(ctx context.Context, user string, uid types.UID, key string
 		}
 		return &Claim{Answer: string(have.Data[fieldAnswer]), name: have.Name, uid: have.UID}, nil
 	}
-	return nil, errors.New("the submission of that key comes and goes")
+	return nil, errors.New("the submission with that key keeps changing")
 }
 
 // Done stores the answer.

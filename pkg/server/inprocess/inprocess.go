@@ -43,12 +43,12 @@ import (
 // HeaderFor names the person for whom the operator acts, escaped as in a query. Only this server reads it.
 const HeaderFor = "Impersonate-User"
 
-// Options say what the server is made of.
+// Options specify what the server is made of.
 type Options struct {
 	Cluster *kube.Cluster
 	Version string
 	Log     *slog.Logger
-	// Configured returns the virtual clusters while no scheduler answers; nil: of the configuration that it read last.
+	// Configured returns the virtual clusters while no scheduler answers; nil: those of the last configuration that it read.
 	Configured func(context.Context) ([]api.VirtualCluster, error)
 	// Status reads the state of the whole cluster; it may be nil.
 	Status app.StatusSource
@@ -76,7 +76,7 @@ type Server struct {
 	silent  atomic.Bool // the audit didn't answer in time
 
 	mu   sync.Mutex
-	user string // of the kubeconfig; "" until the API server was asked
+	user string // the user of the kubeconfig; "" until the API server was queried
 
 	reading  sync.Mutex
 	read     time.Time // when the people were read; zero: not yet
@@ -190,7 +190,7 @@ func (s *Server) load(r *http.Request) error {
 }
 
 // peopleAge is how long the people that were read stay valid: a command with many changes doesn't read them for each. Changes of this
-// server appear at once. Those of others are at most as late as in pai-server, and the API server refuses a change of an old version.
+// server appear at once. Changes of others are no later than in pai-server, and the API server refuses a change of an old version.
 const peopleAge = 5 * time.Second
 
 // loadPeople reads the people. With prepare, it first adds the definitions and groups that the first change of a cluster needs.

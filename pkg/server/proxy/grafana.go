@@ -20,7 +20,7 @@ func closedInGrafana(path string) bool {
 	parts := strings.Split(strings.Trim(path, "/"), "/")
 	switch {
 	case len(parts) > 1 && parts[0] == "apis":
-		return strings.HasSuffix(parts[1], ".datasource.grafana.app") // another way to the same data source
+		return strings.HasSuffix(parts[1], ".datasource.grafana.app") // another path to the same data source
 	case len(parts) < 2 || parts[0] != "api" || parts[1] != "datasources":
 		return false
 	}

@@ -16,11 +16,11 @@ const (
 	write
 )
 
-// kind describes the requests to a service. Paths are those of the service itself; one that ends with a slash stands for all
+// kind describes the requests to a service. Paths are the paths of the service itself; one that ends with a slash stands for all
 // below it, too. They are compared without regard to case, because a service may ignore it.
 type kind struct {
 	title string
-	// closed are paths that the door never forwards: they end the service, change its data past its API, or reveal its internals.
+	// closed are paths that the proxy never forwards: they stop the service, change its data outside of its API, or reveal its internals.
 	closed []string
 	// past, which may be nil, reports whether a path leads past the service to another one, and is refused. It gets the path in
 	// lower case.

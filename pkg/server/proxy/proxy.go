@@ -1,4 +1,4 @@
-// Package proxy lets people who are signed in through to other services' web pages: Prometheus, Alertmanager, Grafana, and
+// Package proxy gives people who are signed in access to web pages of other services: Prometheus, Alertmanager, Grafana, and
 // services that a site adds.
 // In: the addresses of the services, and the page that a group grants for each. Out: a route for each, below the service's name.
 // A service gets the parts of a request that it needs, and no headers by which it could take the caller for someone else.
@@ -29,7 +29,7 @@ const (
 	answerTime = 2*time.Minute + 10*time.Second
 	// bodyBytes bounds the size of a body: a silence, or a long query.
 	bodyBytes = 1 << 20
-	// queries bounds the requests that a person has under way at one service, and files those that only read a file of its page.
+	// queries limits a person's simultaneous requests to one service, and files those that only read a file of its page.
 	// Prometheus evaluates its rules in the same twenty places as queries.
 	queries = 12
 	files   = 24
@@ -118,7 +118,7 @@ func (s *service) title() string {
 }
 
 // errRefused is the error for requests that the door doesn't forward, not even for administrators.
-var errRefused = &rules.ForbiddenError{Why: "this is not let through: use it inside of the cluster"}
+var errRefused = &rules.ForbiddenError{Why: "this is not forwarded: use it inside the cluster"}
 
 // errWorker is the error for a script that a browser would let answer in place of the server: with headers that the script
 // chooses, and after the service is gone.
@@ -155,7 +155,7 @@ func (d *Door) serve(c *server.Call, s *service) error {
 	return nil
 }
 
-// place waits until the caller has fewer requests under way. A page's files don't wait for its queries, which may take minutes.
+// place waits until the caller has fewer requests in progress. A page's files don't wait for its queries, which may take minutes.
 func (s *service) place(c *server.Call, path string) error {
 	if s.kind.file(c.Request.Method, path) {
 		return c.Place("file", files)
@@ -172,8 +172,7 @@ func (s *service) pass(w http.ResponseWriter, r *http.Request) {
 	s.proxy.ServeHTTP(w, r)
 }
 
-// noted forwards a request that the audit records, even if the answer is interrupted. in is the action that decides
-// on it.
+// noted forwards a request that the audit records, even if the answer is interrupted. in is the use case that decides about it.
 func (s *service) noted(c *server.Call, what string, in func(ctx context.Context, page, what string, do func() error) error) error {
 	w := &outcome{ResponseWriter: c.Writer}
 	err := in(c.Context(), s.page, wire.Shown(what), func() error {

@@ -50,7 +50,7 @@ func (d *Door) OwnRoutes() []server.Route {
 	return out
 }
 
-// errNowhere is the error while the settings name no address for proxied pages.
+// errNowhere is the error if the settings have no address for proxied pages.
 var errNowhere = &wire.Error{Status: http.StatusNotFound, Code: wire.CodeNoAPI, Message: "this server has no address for the pages of other services", Remedy: "behind an Ingress they need a host name: ask an administrator to set proxy.name in the section rest-server"}
 
 // moved redirects a browser from the path that a page had at the server's own origin. Programs get the address: many don't send their

@@ -28,7 +28,7 @@ type description struct {
 
 const document = "openapi.json"
 
-// throughDoor is the media type of answers of other services, which nothing here describes.
+// throughDoor is the media type of responses of other services, which the description doesn't cover.
 const throughDoor = "*/*"
 
 // described asserts that an answer fits the server's own description: its body, and the code of an error.

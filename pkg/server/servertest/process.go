@@ -72,7 +72,7 @@ func free(t testing.TB) string {
 func (p *Program) Start() {
 	p.t.Helper()
 	cmd := exec.CommandContext(context.WithoutCancel(p.t.Context()), programs.Program(p.t, "pai-server"), p.args...)
-	cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "GOGC=") }) // its own setting counts
+	cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "GOGC=") }) // its own setting applies
 	cmd.Stdout, cmd.Stderr = p.Printed, p.Printed
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	require.NoError(p.t, cmd.Start())

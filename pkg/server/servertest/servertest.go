@@ -51,7 +51,7 @@ import (
 type Options struct {
 	// History answers for the job controller; nil: a real one, with an empty archive, but no controller.
 	History http.Handler
-	// Logs answers for the agents that keep logs; nil means that no machine has one. A test with its own History has no use for it.
+	// Logs answers for the agents that keep logs; nil means that no machine has one. A test with its own History doesn't need it.
 	Logs historyserver.Logs
 	// Scheduler answers for the scheduler; nil means that the cluster has no scheduler.
 	Scheduler http.Handler
@@ -205,7 +205,7 @@ func Start(t testing.TB, c *kube.Cluster, o Options) *Server {
 	if o.Address != nil {
 		o.Address(s.TLS.Listener.Addr().(*net.TCPAddr).IP.String(), port(s.TLS))
 	}
-	own := *o.Settings // another server of the test has other ports
+	own := *o.Settings // other servers of the test have other ports
 	o.Settings = &own
 	own.Proxy.Port = port(pages)
 	if len(own.Door) > 0 {

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Event is one of a stream of server-sent events. One without a name has the place where its reader continues.
+// Event is one event of a stream of server-sent events. One without a name has the place where its reader continues.
 type Event struct{ Name, Data, ID string }
 
 // Into decodes the data.
@@ -111,7 +111,7 @@ func (w *Watch) Settle() string {
 	return w.Place
 }
 
-// Snapshot reads a whole list, and returns why it came and the names that it has.
+// Snapshot reads a whole list, and returns the reason for it and its names.
 func (w *Watch) Snapshot() (why string, names []string) {
 	w.server.t.Helper()
 	e := w.Next()
@@ -133,7 +133,7 @@ func (w *Watch) Name(e Event) string {
 	return row.User + "/" + row.Name
 }
 
-// Await reads until an event of a name comes for which a function returns true.
+// Await reads until it receives an event with a name for which a function returns true.
 func (w *Watch) Await(name string, fits func(Event) bool) Event {
 	w.server.t.Helper()
 	for {

@@ -18,7 +18,7 @@ type ACME struct {
 	// Directory is its address; "" is Let's Encrypt.
 	Directory string `json:"directory"`
 	Email     string `json:"email"`
-	// CABundle has authorities in PEM that the authority's own server is checked with; "" means the system's.
+	// CABundle has the authorities, in PEM, that verify the authority's own server; "" means the system's.
 	CABundle string `json:"caBundle"`
 }
 

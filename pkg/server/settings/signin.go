@@ -158,7 +158,7 @@ func (s *SignIn) check(reachable bool) (wrong []error) {
 
 func (p Policy) check(at, name string) (wrong []error) {
 	if !ValidProvider(name) {
-		wrong = append(wrong, fmt.Errorf("%s: %q can't be a name: take 1 to 32 lower-case letters, digits and -", at, name))
+		wrong = append(wrong, fmt.Errorf("%s: %q can't be a name: use 1 to 32 lower-case letters, digits and -", at, name))
 	}
 	if p.NewPeople != "" && p.NewPeople != NewRefuse && p.NewPeople != NewAdd {
 		wrong = append(wrong, fmt.Errorf("%s.newPeople: %q is neither %s nor %s", at, p.NewPeople, NewRefuse, NewAdd))

@@ -26,7 +26,7 @@ const (
 	// count failures.
 	acmeEvery = time.Hour
 	acmeAgain = time.Minute
-	// acmeLook is how often a replica checks whether another one has got a certificate.
+	// acmeLook is how often a replica checks whether another one has received a certificate.
 	acmeLook = 2 * time.Second
 )
 
@@ -38,7 +38,7 @@ type ACMEOptions struct {
 	Email string
 	// Roots verify the authority's own certificate; nil means the system's.
 	Roots *x509.CertPool
-	// Names get a certificate each, and no other name does.
+	// Each of the names gets a certificate, and no other name does.
 	Names []string
 	Log   *slog.Logger
 }

@@ -27,7 +27,7 @@ const (
 	readTime = 2 * time.Second
 )
 
-// secretCache is an autocert.Cache in one Secret. Each change is of one key, so that replicas don't undo each other's changes.
+// secretCache is an autocert.Cache in one Secret. Each change concerns one key, so that replicas don't undo each other's changes.
 type secretCache struct {
 	client kubernetes.Interface
 
@@ -38,7 +38,7 @@ type secretCache struct {
 	began   time.Time
 }
 
-// reading is one read of the whole Secret, for all requests that came before it began. Results aren't cached, because an
+// reading is one read of the whole Secret, for all requests that arrived before it began. Results aren't cached, because an
 // authority sends its request as soon as another replica has written the answer.
 type reading struct {
 	done chan struct{}

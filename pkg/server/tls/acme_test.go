@@ -33,7 +33,7 @@ import (
 // pebble is a real authority that speaks ACME, and connects to the servers at two ports of this machine for any name.
 type pebble struct {
 	directory string
-	roots     *x509.CertPool // of the authority's API
+	roots     *x509.CertPool // the roots of the authority's API
 	ca        *x509.Certificate
 	management,
 	pem string

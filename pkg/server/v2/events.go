@@ -12,7 +12,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// event is an event of Kubernetes. Its times are texts, unlike the other times of this API.
+// event is an event of Kubernetes. Its times are strings, unlike the other times of this API.
 type event struct {
 	UID       string    `json:"uid"`
 	Framework string    `json:"frameworkName"`

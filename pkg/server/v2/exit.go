@@ -28,7 +28,7 @@ func exits(c *server.Call, j *app.Job) meaning {
 	}
 }
 
-// exitMessages describe an exit beside its code, by the report of the runtime of the task that caused it, or otherwise by the
+// exitMessages describe an exit in addition to its code, from the runtime's report of the task that caused it, or otherwise from the
 // controller's message.
 type exitMessages struct {
 	Container *string      `json:"container"`
@@ -41,7 +41,7 @@ type runtimeExit struct {
 	Name             string   `json:"name"`
 	ExitCode         int      `json:"exitCode"`
 	OriginalUserExit int      `json:"originalUserExitCode"`
-	OriginUserExit   int      `json:"originUserExitCode"` // as the JS SDK spells it
+	OriginUserExit   int      `json:"originUserExitCode"` // in the spelling of the JS SDK
 	Reason           string   `json:"reason,omitempty"`
 	Solution         string   `json:"solution,omitempty"`
 	MatchedUser      string   `json:"matchedUserLogString,omitempty"`

@@ -92,7 +92,7 @@ func why(ctx context.Context, d *app.Actions, in *oneIn) (*job.Why, error) {
 	return j.Why(ctx)
 }
 
-// sshInfo says where tasks take SSH. The cluster makes no keys for people: they use their own, or those of the job file.
+// sshInfo returns where tasks accept SSH. The cluster makes no keys for people: they use their own, or those of the job file.
 type sshInfo struct {
 	Containers []sshContainer `json:"containers"`
 	KeyPair    *struct{}      `json:"keyPair"`

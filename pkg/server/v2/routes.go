@@ -16,7 +16,7 @@ const (
 )
 
 const (
-	// textBytes bounds the size of a job file. A file that is only a little too long gets the finding about its length.
+	// textBytes bounds the size of a job file. A file that is slightly too long gets the finding about its length.
 	textBytes = 2 * protocol.MaxBytes
 	// submissions is how many submissions of a person are checked at a time.
 	submissions = 2

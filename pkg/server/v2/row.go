@@ -86,7 +86,7 @@ const (
 	stopped   = "STOPPED"
 )
 
-// words are the phases that each state stands for.
+// words has the phases of each state.
 var words = map[string][]listing.Phase{
 	waiting:   {listing.Waiting, listing.Queued, listing.Starting},
 	running:   {listing.Barrier, listing.Running, listing.Retry},

@@ -68,7 +68,7 @@ type storageDetail struct {
 	ReadOnly     bool              `json:"readOnly"`
 	MountOptions []string          `json:"mountOptions,omitempty"`
 	Secret       string            `json:"secretName,omitempty"`
-	// Note says why there are no credentials.
+	// Note explains why there are no credentials.
 	Note string `json:"note,omitempty"`
 }
 

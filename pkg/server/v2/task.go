@@ -75,7 +75,7 @@ func newContainer(d *job.Detail, attempt int32, t *job.Task, meaning meaning) co
 	}
 	if code, ok := t.Code(); ok {
 		out.ExitCode, out.ExitSpec, out.Diagnostics = &code, meaning(code), &t.Completion.Diagnostics
-		out.Attempt = word(job.EndPhase(code)) // the attempt of a task that is retried is over, too
+		out.Attempt = word(job.EndPhase(code)) // the attempt of a task that is retried has ended as well
 	}
 	if out.Launched == nil {
 		out.Launched = out.Completed

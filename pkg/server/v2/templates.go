@@ -101,8 +101,8 @@ func newItem(t *v1.Template) item {
 	}
 }
 
-// built returns when this program was built: its templates have no time in the cluster, and the marketplace shows how old a template is. It
-// returns the zero time, which an item leaves out, if the build doesn't know.
+// built returns when this program was built: its templates have no time in the cluster, and the marketplace shows how old a template
+// is. It returns the zero time, which an item omits, if the build time is unknown.
 func built() time.Time {
 	at, err := time.Parse(time.RFC3339, version.Get().Date)
 	if err != nil {

@@ -64,7 +64,7 @@ func logout(ctx context.Context, d *app.Actions, _ *struct{}) (*message, error) 
 	return &message{Message: "Logout successfully"}, d.Logout(ctx)
 }
 
-// tokenList has texts in the shape of tokens: the portal reads the user and the expiry in them, and sends them to revoke the
+// tokenList has strings in the form of tokens: the portal reads the user and the expiry in them, and sends them to revoke the
 // tokens.
 type tokenList struct {
 	Tokens []string `json:"tokens"`

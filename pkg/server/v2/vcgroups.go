@@ -9,7 +9,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// isVC reports whether a group stands for the virtual cluster of its name. OpenPAI has such a group for each.
+// isVC reports whether a group stands for the virtual cluster of its name. OpenPAI has such a group for each virtual cluster.
 func isVC(g *v1.GroupSpec) bool {
 	return len(g.VirtualClusters) == 1 && g.VirtualClusters[0].Name == g.Name && !g.Administrator
 }

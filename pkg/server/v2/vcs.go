@@ -42,7 +42,7 @@ type vc struct {
 	Guaranteed   resources      `json:"resourcesGuaranteed"` // without the bad ones
 	Total        resources      `json:"resourcesTotal"`
 	SKUs         map[string]sku `json:"skus"`
-	// WaitingGangs counts the jobs that wait here, or parts of them that start together.
+	// WaitingGangs counts the jobs that wait in it, or parts of jobs that start together.
 	WaitingGangs int `json:"waitingGangs"`
 }
 
@@ -53,7 +53,7 @@ type sku struct {
 	Total      int `json:"total"`
 }
 
-// resources are processors, memory in MB, and GPUs. Two of them have two names, because clients read both.
+// resources are processors, memory in MB, and GPUs. Two fields have two names, because clients read both.
 type resources struct {
 	CPU    int `json:"cpu"`
 	Memory int `json:"memory"`
@@ -116,7 +116,7 @@ type vcsIn struct {
 	Nodes *string `query:"nodes"`
 }
 
-// listVCs has two answers: a key of the query selects one, with any value.
+// listVCs has two responses: the presence of a query parameter selects one.
 func listVCs(c *server.Call) error {
 	in := vcsIn{}
 	if err := c.Decode(&in); err != nil {

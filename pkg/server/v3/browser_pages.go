@@ -8,7 +8,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/app"
 )
 
-// Pages that a browser gets when it comes back from an issuer.
+// Pages that a browser gets when it returns from an issuer.
 var failedPage = template.Must(template.New("failed").Parse(server.SignInHead + `<h1>You are not signed in</h1><p>{{.Message}}</p>{{with .Remedy}}<p>{{.}}</p>{{end}}<p><a href="{{.SignIn}}">Sign in</a></p></body></html>`))
 
 const approvalScript = `
@@ -37,7 +37,7 @@ func explain(c *server.Call, err error) error {
 	return c.Page(e.Status, failedPage, "", map[string]any{"Message": e.Message, "Remedy": e.Remedy, "SignIn": server.SignInPath})
 }
 
-// askApproval asks a person who has come back from an issuer whether a program may sign in.
+// askApproval asks a person who has returned from an issuer whether a program may sign in.
 func askApproval(c *server.Call, w *app.Waiting) error {
 	return c.Page(0, approvalPage, approvalScript, map[string]any{"Approval": w.Approval.Reveal(), "Name": w.Name, "Client": w.Client, "Address": w.Address,
 		"Began": w.Began.Format(time.RFC1123), "Script": template.JS(approvalScript)}) //nolint:gosec // it is a constant

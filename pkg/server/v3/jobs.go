@@ -23,7 +23,7 @@ const (
 	textBytes = 6*protocol.MaxBytes + 64<<10
 	// removeTime bounds how long a request waits until a job is gone.
 	removeTime = 10 * time.Minute
-	// waits is how many requests of a person may wait for that. Each takes few resources: the index of jobs wakes it.
+	// waits is the number of requests of a person that may wait for it. Each takes few resources: the index of jobs wakes it.
 	waits = 16
 	// submissions is how many submissions of a person are checked at a time.
 	submissions = 2

@@ -20,7 +20,7 @@ import (
 const (
 	// windowTime bounds a request for a part of a log: the wait for lines, and the answer.
 	windowTime = logs.MaxWait + 25*time.Second
-	// windows and searches are how many of them a person has at a time. More of them wait.
+	// windows and searches are the limits per person. More of them wait.
 	windows  = 16
 	searches = 2
 )

@@ -16,7 +16,7 @@ import (
 const (
 	// metricsTime bounds a report: some ten queries, of which several run at a time.
 	metricsTime = time.Minute
-	// metricsEach is how many reports of a person are read at a time.
+	// metricsEach is the number of reports of a person that are read at a time.
 	metricsEach = 2
 )
 

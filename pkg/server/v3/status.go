@@ -23,7 +23,7 @@ func watchStatus(c *server.Call) error {
 		return nil // the reader is gone
 	}
 	if s.AddJSON(api.EventEnd, "", problem(c, err)) == nil {
-		_ = s.Flush() // the reader may still be connected
+		_ = s.Flush() // the client may still be connected
 	}
 	return nil
 }

@@ -51,7 +51,7 @@ func watch(c *server.Call) error {
 		s.Retry(e.RetryAfter)
 	}
 	if s.AddJSON(api.EventEnd, "", problem(c, err)) == nil {
-		_ = s.Flush() // the reader may still be connected
+		_ = s.Flush() // the client may still be connected
 	}
 	return nil
 }

@@ -92,7 +92,7 @@ func fromQuery(query url.Values, key string, f reflect.Value) error {
 	return scalar(key, last, f)
 }
 
-// whole is a body that takes its part of the server's memory before it is read.
+// whole is a body that reserves its part of the server's memory before it is read.
 type whole interface{ All() ([]byte, error) }
 
 // read reads the body, as much as the route allows.
@@ -167,11 +167,11 @@ const (
 
 var errMany = Bad(fmt.Sprintf("the body has more than %d values", maxValues))
 
-// filler fills a value from JSON while it reads the JSON, and fails at the first part that doesn't fit. It converts texts that hold numbers,
-// truth values or objects if the value needs those.
+// filler fills a value from JSON while it reads the JSON, and fails at the first part that doesn't fit. It converts strings that hold
+// numbers, truth values or objects if the value needs those.
 type filler struct {
 	*json.Decoder
-	left int // how many values may still come
+	left int // how many values may still follow
 }
 
 // open begins a text that is one JSON value.

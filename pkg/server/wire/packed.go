@@ -41,7 +41,7 @@ func Pack(value any) (*Packed, error) {
 	return out, nil
 }
 
-// PackList returns a list as JSON, between two texts. Its values are written one after the other: only one is in memory as JSON.
+// PackList returns a list as JSON, between two strings. Its values are written one after the other: only one is in memory as JSON.
 func PackList(before, after string, values iter.Seq[any]) (*Packed, error) {
 	p, sum := &Packer{}, sha256.New()
 	w := io.MultiWriter(sum, p)
@@ -125,7 +125,7 @@ func (p *Packer) Write(part []byte) (int, error) {
 	return p.zip.Write(part)
 }
 
-// Done returns the body.
+// Done returns the finished body.
 func (p *Packer) Done() (*Packed, error) {
 	if p.zip != nil {
 		if err := p.zip.Close(); err != nil {

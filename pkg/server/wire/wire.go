@@ -55,7 +55,7 @@ func Bad(message string) *Error {
 const (
 	// gzipFrom is the size from which an answer is compressed, in bytes.
 	gzipFrom = 1 << 10
-	// shown is how much of a client's name an error repeats.
+	// shown is the length of the part of a client's name that an error repeats.
 	shown = 64
 )
 
@@ -115,7 +115,7 @@ func (p *Packed) answer(w http.ResponseWriter, r *http.Request, status int, medi
 		h.Set("Content-Length", strconv.Itoa(p.length))
 	}
 	w.WriteHeader(status)
-	switch { // a client that is gone isn't an error
+	switch { // a disconnected client isn't an error
 	case r.Method == http.MethodHead:
 	case zips && p.zipped:
 		_, _ = w.Write(p.data)

@@ -137,7 +137,7 @@ type Version struct {
 
 // Ticket admits a browser to a task, once, for a short time.
 type Ticket struct {
-	// Protocol is to be one of the WebSocket's protocols.
+	// Protocol must be one of the WebSocket's protocols.
 	Protocol  string `json:"protocol"`
 	ExpiresIn int    `json:"expiresIn"` // seconds
 }
@@ -207,7 +207,7 @@ type Submission struct {
 	SkipEnded bool `json:"skipEnded,omitempty"`
 	// After are names of jobs to wait for, in addition to those of the file.
 	After []string `json:"after,omitempty"`
-	// Planned are jobs that are submitted before, which a dry run doesn't find.
+	// Planned are jobs that would be submitted earlier, which a dry run doesn't find.
 	Planned []string `json:"planned,omitempty"`
 }
 
@@ -229,7 +229,7 @@ type Checked struct {
 	Findings strictyaml.Findings `json:"findings,omitempty"`
 	// CodeURL is where tasks fetch code; "" if the cluster doesn't take code.
 	CodeURL string `json:"codeUrl,omitempty"`
-	// Outlook says whether the job would start now, if that was asked.
+	// Outlook predicts whether the job would start now, if that was requested.
 	Outlook *job.Outlook `json:"outlook,omitempty"`
 }
 
@@ -243,7 +243,7 @@ type Submitted struct {
 	Findings strictyaml.Findings `json:"findings,omitempty"`
 }
 
-// Events are the events of a job, the latest last. Note says which ones could not be read.
+// Events are the events of a job, the latest last. Note names the ones that could not be read.
 type Events struct {
 	Items []fapi.Event `json:"items"`
 	Note  string       `json:"note,omitempty"`
@@ -282,13 +282,13 @@ type Forgotten struct {
 	Jobs int `json:"jobs"`
 }
 
-// Frame is one line of a stream. An empty one says that the server is still connected. A complete stream ends with End or Error;
+// Frame is one line of a stream. An empty one shows that the server is still connected. A complete stream ends with End or Error;
 // otherwise the connection was lost.
 type Frame struct {
 	Detail *job.Detail `json:"detail,omitempty"`
 	Line   *logs.Line  `json:"line,omitempty"`
 	Note   string      `json:"note,omitempty"`
-	// Problem is an error that may pass; Back says that it has passed.
+	// Problem is a temporary error; Back means that it is over.
 	Problem string `json:"problem,omitempty"`
 	Back    bool   `json:"back,omitempty"`
 	End     bool   `json:"end,omitempty"`
@@ -328,7 +328,7 @@ type Files struct {
 // FileEntry is a file or a folder in a folder.
 type FileEntry struct {
 	Name string `json:"name"`
-	// Kind is file, folder or other; of a link it is that of its target, and none if that doesn't exist.
+	// Kind is file, folder or other; for a link it is that of its target, or none if the target doesn't exist.
 	Kind string `json:"kind"`
 	// Size is in bytes; 0 unless it is a file.
 	Size     int64      `json:"size,omitempty"`
@@ -339,7 +339,7 @@ type FileEntry struct {
 
 // VirtualClusters are the virtual clusters that the caller may use.
 type VirtualClusters struct {
-	// Note says why the scheduler doesn't answer. Then the items are from the configuration, without their usage.
+	// Note explains why the scheduler doesn't answer. Then the items are from the configuration, without their usage.
 	Note string `json:"note,omitempty"`
 	schedulerapi.VirtualClusters
 }

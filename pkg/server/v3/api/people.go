@@ -101,7 +101,7 @@ type NewToken struct {
 	Seconds int64    `json:"seconds,omitempty"`
 }
 
-// KeyRotation asks for a new key that tokens are signed with.
+// KeyRotation requests a new key for signing tokens.
 type KeyRotation struct {
 	// Revoke ends tokens that were signed with an earlier key.
 	Revoke bool `json:"revoke,omitempty"`

@@ -23,7 +23,7 @@ const EventChange = "change"
 // LastEventID is the header of a watch that continues.
 const LastEventID = "Last-Event-ID"
 
-// Snapshot says why a watch begins with the whole list: it is new, its place has expired, or the caller's grants or filter have
+// Snapshot explains why a watch begins with the whole list: it is new, its place has expired, or the caller's grants or filter have
 // changed.
 type Snapshot struct {
 	Why string `json:"why"` // new, expired, grants
