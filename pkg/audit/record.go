@@ -50,7 +50,7 @@ type Record struct {
 type Query struct {
 	Actor, Object, Owner, Kind, Verb, Outcome string
 	Since, Until                              time.Time // Until is the end
-	// Cursor is Page.Next of the page before.
+	// Cursor is Page.Next of the previous page.
 	Cursor string
 	Limit  int // 1 to MaxPage; 0 is DefaultPage
 }
@@ -85,6 +85,6 @@ const (
 // Page is a part of the records, the latest first.
 type Page struct {
 	Items []Record `json:"items"`
-	// Next is the cursor of the following page, or "". New records don't make a page repeat or leave out others.
+	// Next is the cursor of the following page, or "". New records don't cause a page to repeat or omit others.
 	Next string `json:"next,omitempty"`
 }

@@ -14,8 +14,8 @@ type Poster interface {
 }
 
 const (
-	// maxQueue bounds the records that wait to be stored. Beyond it, the oldest of clients that aren't signed in are dropped
-	// first, then the oldest. Their lines are printed by then.
+	// maxQueue bounds the records that wait to be stored. Above this limit, the oldest records of clients that aren't signed in are
+	// dropped first, then the oldest of all. Their lines have been printed by then.
 	maxQueue = 10_000
 	batch    = 500
 	postTime = 10 * time.Second
@@ -46,7 +46,7 @@ func NewSink(lines *Lines, to Poster, wrong func(error) bool, log *slog.Logger) 
 	return &Sink{lines: lines, to: to, wrong: wrong, log: log, gate: gate{from: map[string]*knocks{}}, wake: make(chan struct{}, 1)}
 }
 
-// Write writes a record. It leaves out some refusals of an actor or a network that has many.
+// Write writes a record. It omits some refusals if an actor or a network has many.
 func (s *Sink) Write(ctx context.Context, r Record) {
 	if !s.gate.pass(&r) {
 		return

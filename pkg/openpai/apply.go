@@ -14,7 +14,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 )
 
-// password takes a hash that can be verified, if the options request it. It is replaced when the person signs in first.
+// password takes a hash that can be verified, if the options request it. It is replaced at the person's first sign-in.
 func (s *Step) password(u *User, o Options) {
 	if !o.Passwords {
 		s.note("the password: set one with paictl user passwd %s, or name a provider's person with paictl user link %s", u.Name, u.Name)

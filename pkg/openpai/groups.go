@@ -12,7 +12,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 )
 
-// here returns the existing groups, and those that are made before any other.
+// here returns the existing groups, and the ones that are made before any other.
 func here(d *people.Directory) map[string]v1.GroupSpec {
 	out := map[string]v1.GroupSpec{}
 	for _, g := range people.FirstGroups() {

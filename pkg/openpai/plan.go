@@ -124,8 +124,8 @@ func planUser(ctx context.Context, u *User, tokens int, d *people.Directory, gro
 	return s, nil
 }
 
-// complete is for a person who exists: the work of an earlier run is finished, and other people stay as they are. Data that was removed from a person
-// since doesn't come back: a key that was revoked, or the password of a person with a provider's identity.
+// complete is for a person who exists: the work of an earlier run is finished, and other people stay as they are. Data that was
+// removed from a person since then doesn't return: a key that was revoked, or the password of a person with a provider's identity.
 func (s *Step) complete(ctx context.Context, d *people.Directory, p *people.Person) error {
 	s.Action = Keep
 	if p.User.Annotations[people.AnnotationFrom] != from {

@@ -124,7 +124,7 @@ func (s *Source) each(ctx context.Context, from kubernetes.Interface, namespace,
 			continue // a service account's token, of early Kubernetes
 		}
 		name := string(secret.Data[key])
-		err := fmt.Errorf("it has no %s, or isn't called after it", key)
+		err := fmt.Errorf("it has no %s, or isn't named after it", key)
 		if name != "" && secret.Name == hex.EncodeToString([]byte(name)) {
 			err = take(name, secret.Data)
 		}

@@ -16,7 +16,7 @@ import (
 // TokenNamespace is the namespace in which OpenPAI stored the tokens that it had signed.
 const TokenNamespace = "pai-user-token"
 
-// readTokens counts people's tokens of programs. Tokens that OpenPAI signed aren't valid here, so they aren't kept.
+// readTokens counts people's application tokens. Tokens that OpenPAI signed aren't valid here, so they aren't kept.
 func (s *Source) readTokens(ctx context.Context, from kubernetes.Interface) error {
 	s.Tokens = map[string]int{}
 	for next := ""; ; {

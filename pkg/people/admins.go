@@ -20,7 +20,7 @@ const (
 	held = 15 * time.Second
 	// working is how long the work under it may take: it ends before another holder may take the Lease.
 	working = 12 * time.Second
-	// waitsFor is how long others wait for it.
+	// waitsFor is how long other changes wait for it.
 	waitsFor = time.Minute
 )
 
@@ -32,8 +32,8 @@ type state struct {
 	passwords map[string]bool
 }
 
-// administrators counts the people who can administrate by themselves: enabled people who are in a group of administrators by name, not
-// by a provider's word, and who have a password or are linked to a provider.
+// administrators counts the people who can administrate by themselves: enabled people who are in a group of administrators by name,
+// not through a provider, and who have a password or are linked to a provider.
 func (s *state) administrators() int {
 	made := newSnapshot(s.users, s.groups, nil, nil)
 	n := 0

@@ -20,15 +20,16 @@ var ErrMoved = errors.New("the provider has another source")
 // keySource is the key of a provider's Secret with its issuer, or its directory.
 const keySource = "source"
 
-// Bind ties a provider to its source: the issuer, or the directory, that it had when it was first used. movedFrom is the earlier source,
-// if an operator says that the people are the same: then Bind writes the new source, and deletes the refresh tokens of the old one.
+// Bind ties a provider to its source: the issuer, or the directory, that it had when it was first used. movedFrom is the earlier
+// source, if an operator confirms that the people are the same: then Bind writes the new source, and deletes the refresh tokens of the
+// old one.
 func (d *Directory) Bind(ctx context.Context, provider, source, movedFrom string) error {
 	if source == "" {
 		return nil
 	}
 	for range tries {
 		err := d.bind(ctx, provider, source, movedFrom)
-		if !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) { // otherwise another replica was faster
+		if !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) { // otherwise another replica has written it
 			return explain(err)
 		}
 	}

@@ -40,7 +40,7 @@ func (c *changes) tell(change Change) {
 			continue
 		default:
 		}
-		// It is full: one zero Change, which means that everything may have changed, replaces all waiting changes.
+		// If it is full, one zero Change, which means that everything may have changed, replaces all waiting changes.
 		for drained := false; !drained; {
 			select {
 			case <-r:

@@ -19,7 +19,7 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// tries is how often a change is repeated if the object has changed since it was read.
+// tries is how many times a change is repeated if the object has changed since it was read.
 const tries = 8
 
 // Add adds a person. It returns ErrExists if the name, or one that differs only in case, is or was taken.
@@ -68,7 +68,7 @@ func (d *Directory) Add(ctx context.Context, n NewUser) (*Person, error) {
 	return d.Person(n.Name)
 }
 
-// CheckNew says why a person can't be added, as far as it is known now.
+// CheckNew explains why a person can't be added, as far as it is known now.
 func (d *Directory) CheckNew(n NewUser) error {
 	switch {
 	case !v1.ValidName(n.Name):
@@ -96,7 +96,8 @@ func (d *Directory) CheckNew(n NewUser) error {
 }
 
 // unowned refuses a name that owns jobs: someone with a kubeconfig submits jobs under any name. These jobs, and the folders of that name on storages,
-// would belong to the new person. People from another system have their own jobs; an administrator may add people if the history can't be asked.
+// would belong to the new person. People from another system have their own jobs; an administrator may add people if the history can't
+// be queried.
 func (d *Directory) unowned(ctx context.Context, n NewUser) error {
 	if d.o.Owns == nil || n.TakeOver || n.From != "" {
 		return nil
@@ -108,14 +109,14 @@ func (d *Directory) unowned(ctx context.Context, n NewUser) error {
 	if !owns || err != nil {
 		return nil //nolint:nilerr // said above
 	}
-	return hint.Errorf("take another name; or give the person these jobs, and the folders of that name on storages: paictl user add "+n.Name+" --take-over-history",
+	return hint.Errorf("use another name; or give the person these jobs, and the folders of that name on storages: paictl user add "+n.Name+" --take-over-history",
 		"%w: jobs belong to %s", ErrExists, n.Name)
 }
 
 func taken(name string, by *v1.User) error {
 	switch {
 	case by.Spec.Removed:
-		return hint.Errorf("take another name; or give the new person the jobs and files of the earlier one: paictl user add "+name+" --take-over-history",
+		return hint.Errorf("use another name; or give the new person the jobs and files of the earlier one: paictl user add "+name+" --take-over-history",
 			"%w: %s is the name of a person who was removed", ErrExists, by.Spec.Name)
 	case by.Spec.Name != name:
 		return fmt.Errorf("%w: %s, which differs in case only", ErrExists, by.Spec.Name)
@@ -123,7 +124,7 @@ func taken(name string, by *v1.User) error {
 	return fmt.Errorf("%w: %s", ErrExists, name)
 }
 
-// check validates a person. was is nil for a new one; a person may keep values that were invalid before.
+// check validates a person. was is nil for a new person; existing people may keep values that were invalid before.
 func (s *snapshot) check(was, now *v1.UserSpec) error {
 	if was == nil {
 		was = &v1.UserSpec{}
@@ -257,7 +258,7 @@ func (d *Directory) writeUser(ctx context.Context, was, now *v1.User) error {
 
 func sorted(names []string) []string { return slices.Sorted(slices.Values(names)) }
 
-// CheckPassword says why a person can't have a password.
+// CheckPassword explains why a person can't have a password.
 func CheckPassword(name string, p secret.String) error {
 	if err := password.Check(p, name); err != nil {
 		return invalid("password", "%w", err)
@@ -277,7 +278,7 @@ func (d *Directory) SetPassword(ctx context.Context, name string, p secret.Strin
 	if err != nil {
 		return err
 	}
-	// First the password, bearing the number of the sessions that it begins: when the old sessions end it works.
+	// Write the password first, with the number of the sessions that it begins: it works as soon as the old sessions end.
 	if err := d.putPassword(ctx, who.User, password.Hash(p), who.Sessions+1); err != nil {
 		return err
 	}

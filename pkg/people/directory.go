@@ -213,7 +213,7 @@ func AdministratorGroup(all []v1.GroupSpec) (string, error) {
 // Members returns who is in a group, by name.
 func (d *Directory) Members(group string) []string { return d.snapshot().members[group] }
 
-// Ignored says which Users and Groups don't count, and why, by name of the object.
+// Ignored has the Users and Groups that don't count, with the reason, by name of the object.
 func (d *Directory) Ignored() map[string]string { return d.snapshot().ignored }
 
 // snapshot returns the current state, and computes it on demand. A caller after a change gets a snapshot that was begun after the change,

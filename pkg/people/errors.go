@@ -15,7 +15,7 @@ import (
 // Explain adds the same explanation as explain to an error of the API server about an object of the cluster's people.
 func Explain(err error) error { return explain(err) }
 
-// explain reports for an error of the API server whether the request is at fault, or that the API server isn't available now.
+// explain returns, for an error of the API server, whether the request was wrong or the API server is unavailable.
 func explain(err error) error {
 	if err == nil || errors.Is(err, context.Canceled) || hint.Of(err) != "" {
 		return err

@@ -50,7 +50,7 @@ func hashed(s secret.String) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// UseFirst makes the first administrator, by a code that OfferFirst made. Of two that come with it one gets ErrCode.
+// UseFirst makes the first administrator, by a code that OfferFirst made. Of two requests with it, one gets ErrCode.
 func (d *Directory) UseFirst(ctx context.Context, code secret.String, n NewUser) (*Person, error) {
 	s, err := d.core.CoreV1().Secrets(v1.Namespace).Get(ctx, v1.FirstAdministrator, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {

@@ -13,7 +13,8 @@ import (
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 )
 
-// PutGroup makes a group or changes it. One that was read from the API server and is gone by now is not made again: ErrNoGroup.
+// PutGroup makes a group or changes it. A group that was read from the API server and has been deleted since isn't created again:
+// ErrNoGroup.
 func (d *Directory) PutGroup(ctx context.Context, g *v1.Group) (*v1.Group, error) {
 	return d.writeGroup(ctx, g, d.putGroup)
 }

@@ -26,9 +26,9 @@ type Person struct {
 	Gone   bool
 	User   *v1.User
 	Grants rules.Grants
-	// Groups are the names of existing groups that the person is in, in order, including those by a provider's word.
+	// Groups are the names of existing groups that the person is in, in order, including those through a provider.
 	Groups []string
-	// Sessions is the number that new sessions get; sessions with a lower number are over.
+	// Sessions is the number that new sessions get; sessions with a lower number have ended.
 	Sessions int64
 	// Via is the provider that has just vouched for the person who signs in; "" without a provider.
 	Via string
@@ -49,13 +49,13 @@ type NewUser struct {
 	Password secret.String
 	// TakeOver also takes a name that a removed person had, or that jobs have: jobs and files of that name are the new person's then.
 	TakeOver bool
-	// Vouched: a provider says the name, and no administrator has looked at it.
+	// Vouched means that a provider reports the name, and no administrator has confirmed it.
 	Vouched bool
 	// Hash is an encoded hash instead of a Password, for people who come from another system, and From names that system.
 	Hash, From string
 }
 
-// Change says that a person or a group has changed or is gone. Name is empty if all may have changed.
+// Change indicates that a person or a group has changed or is gone. Name is empty if all may have changed.
 type Change struct {
 	User  string
 	Group string

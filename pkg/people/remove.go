@@ -11,9 +11,9 @@ import (
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 )
 
-// RemoveWith removes a person. It disables the person first, so that no more jobs come, then stops their jobs, removes the person, and
-// calls sweep for the rest of their data. If it fails in between, it can be repeated. A new person who takes the name while it runs keeps
-// it, and their jobs.
+// RemoveWith removes a person. It disables the person first, so that no more jobs are submitted, then stops their jobs, removes the
+// person, and calls sweep for the rest of their data. If it fails in between, it can be repeated. A new person who takes the name
+// while it runs keeps it, and their jobs.
 func RemoveWith(ctx context.Context, d *Directory, name string, stop func(ctx context.Context, user string) (int, error), sweep ...func(ctx context.Context, user string) error) (stopped int, err error) {
 	p, err := d.Update(ctx, name, func(s *v1.UserSpec) error {
 		s.Disabled = true
@@ -67,7 +67,7 @@ func (d *Directory) Remove(ctx context.Context, name string) error {
 	return d.remove(ctx, name, func(*v1.User) bool { return true })
 }
 
-// remove removes a person if it is the one that is meant, not a later one of that name.
+// remove removes a person, but not a later person of that name.
 func (d *Directory) remove(ctx context.Context, name string, meant func(*v1.User) bool) error {
 	_, err := d.update(ctx, name, func(u *v1.User) error {
 		if !meant(u) {

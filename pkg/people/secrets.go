@@ -121,7 +121,7 @@ func (d *Directory) endTokens(ctx context.Context, name string, keepApplication 
 	return err
 }
 
-// clear deletes all Secrets of a person, and says how many there were.
+// clear deletes all Secrets of a person, and returns their number.
 func (d *Directory) clear(ctx context.Context, name string) (int, error) {
 	return d.deleteSecrets(ctx, v1.LabelUser+"="+name, func(*corev1.Secret) bool { return true })
 }

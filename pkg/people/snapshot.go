@@ -12,18 +12,18 @@ import (
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 )
 
-// AnnotationSessions on a User is a number that goes up when all sessions end. Sessions that were begun with a lower one are over.
+// AnnotationSessions on a User is a number that increases when all sessions end. Sessions that began with a lower one have ended.
 const AnnotationSessions = "paictl.openpai.org/sessions"
 
 // AnnotationFrom on a User names the system that the person was taken over from.
 const AnnotationFrom = "paictl.openpai.org/from"
 
-// AnnotationTaken on such a User says what has been taken over of the person; without it that was interrupted.
+// AnnotationTaken on such a User lists the imported data of the person; without it, the import was interrupted.
 const AnnotationTaken = "paictl.openpai.org/taken"
 
-// snapshot is everyone at one moment.
+// snapshot is the state of all people at one moment.
 type snapshot struct {
-	version    int64 // of the stores
+	version    int64 // the version of the stores
 	people     map[string]*Person
 	sorted     []*Person
 	byUID      map[types.UID]*Person
@@ -48,7 +48,7 @@ func newSnapshot(users map[string]*v1.User, groups map[string]*v1.Group, badUser
 	for _, name := range slices.Sorted(maps.Keys(s.byGroup)) {
 		s.groups = append(s.groups, s.byGroup[name])
 	}
-	// Of two that claim the same, the elder is right.
+	// If two people claim the same identity, the older one is right.
 	elders := slices.SortedFunc(maps.Values(users), func(a, b *v1.User) int {
 		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.UID, b.UID))
 	})
@@ -86,7 +86,7 @@ func (s *snapshot) add(u *v1.User) {
 	}
 }
 
-// newPerson works out what a user may do. groups are all, by name.
+// newPerson works out what a user may do. groups are all groups, by name.
 func newPerson(u *v1.User, groups []*v1.Group) *Person {
 	p := &Person{Name: u.Spec.Name, UID: u.UID, Disabled: u.Spec.Disabled, User: u, Sessions: sessions(u), Gone: gone(u)}
 	p.Grants.VCs, p.Grants.Pages = map[string]rules.VC{}, map[string]bool{}
@@ -99,7 +99,7 @@ func newPerson(u *v1.User, groups []*v1.Group) *Person {
 	return p
 }
 
-// sessions is the number that a session must have been begun with, or a later one.
+// sessions is the lowest valid number of a session.
 func sessions(u *v1.User) int64 {
 	n, err := strconv.ParseInt(u.Annotations[AnnotationSessions], 10, 64)
 	if err != nil {
@@ -108,12 +108,12 @@ func sessions(u *v1.User) int64 {
 	return n
 }
 
-// isIn reports whether a user is in a group, by name or by a provider's word.
+// isIn reports whether a user is in a group, by name or through a provider.
 func isIn(u *v1.User, g *v1.Group) bool {
 	return slices.Contains(u.Spec.Groups, g.Spec.Name) || byWord(u, &g.Spec)
 }
 
-// ByWord reports whether the person is in a group by a provider's word. A change of the person doesn't remove them from it.
+// ByWord reports whether the person is in a group through a provider. A change of the person doesn't remove them from it.
 func (p *Person) ByWord(g *v1.GroupSpec) bool { return byWord(p.User, g) }
 
 func byWord(u *v1.User, g *v1.GroupSpec) bool {
@@ -127,12 +127,12 @@ func byWord(u *v1.User, g *v1.GroupSpec) bool {
 	return false
 }
 
-// linked reports whether a provider's word was about one of the person's identities.
+// linked reports whether a provider's answer was about one of the person's identities.
 func linked(u *v1.User, e v1.External) bool {
 	return slices.Contains(u.Spec.Identities, v1.Identity{Provider: e.Provider, Subject: e.Subject})
 }
 
-// gone reports whether a person has identities, and no provider vouches for any of them.
+// gone reports whether a person has identities but no provider confirms any of them.
 func gone(u *v1.User) bool {
 	for _, id := range u.Spec.Identities {
 		if !slices.ContainsFunc(u.Status.External, func(e v1.External) bool { return e.Gone && e.Provider == id.Provider && e.Subject == id.Subject }) {

@@ -15,7 +15,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 )
 
-// signInEvery is how exact the time of the last sign-in is: programs sign in each minute.
+// signInEvery is the precision of the time of the last sign-in: programs sign in each minute.
 const signInEvery = 10 * time.Minute
 
 // NoteSignIn writes when a person signed in last, unless that was noted a moment ago.

@@ -17,7 +17,7 @@ import (
 // templatePage is how many templates are read at a time: each may have 264 KiB.
 const templatePage = 20
 
-// unshare takes a group out of all templates, so that none is shared with another group that gets its name.
+// unshare removes a group from all templates, so that none is shared with a later group of the same name.
 func (d *Directory) unshare(ctx context.Context, group string) error {
 	return d.eachTemplate(ctx, func(u *unstructured.Unstructured) error {
 		groups, _, _ := unstructured.NestedStringSlice(u.Object, "spec", "groups")

@@ -20,8 +20,8 @@ import (
 // maxExternal is how many groups of a provider are stored for one person.
 const maxExternal = 1000
 
-// NoteWord writes a provider's word about a person, with its time, and returns the changed person. Words about identities that they no
-// longer have are removed.
+// NoteWord writes a provider's answer about a person, with its time, and returns the changed person. Answers about identities that
+// they no longer have are removed.
 func (d *Directory) NoteWord(ctx context.Context, p *Person, said v1.External) (*Person, error) {
 	if err := d.writeWord(ctx, p, said, func(*v1.User) bool { return true }); err != nil {
 		return nil, err
@@ -29,7 +29,7 @@ func (d *Directory) NoteWord(ctx context.Context, p *Person, said v1.External) (
 	return d.Person(p.Name)
 }
 
-// EndWord writes the rest of an expired word, unless there is a newer one or the person is gone.
+// EndWord writes the remains of an expired answer, unless there is a newer one or the person no longer exists.
 func (d *Directory) EndWord(ctx context.Context, p *Person, said v1.External) error {
 	err := d.writeWord(ctx, p, said, func(u *v1.User) bool {
 		last := wordOn(u, v1.Identity{Provider: said.Provider, Subject: said.Subject})
@@ -41,7 +41,7 @@ func (d *Directory) EndWord(ctx context.Context, p *Person, said v1.External) er
 	return err
 }
 
-// writeWord writes a provider's word about a person, if may allows it for the current User.
+// writeWord writes a provider's answer about a person, if may allows it for the current User.
 func (d *Directory) writeWord(ctx context.Context, p *Person, said v1.External, may func(*v1.User) bool) error {
 	said.Groups = slices.Compact(sorted(said.Groups))
 	said.CheckedAt = metav1.NewTime(said.CheckedAt.UTC().Truncate(time.Second))
@@ -105,7 +105,7 @@ func (d *Directory) patchVersion(ctx context.Context, u *v1.User, status map[str
 	return err
 }
 
-// Said returns a provider's last word about an identity of the person, or the zero External if there is no word.
+// Said returns a provider's last answer about an identity of the person, or the zero External if there isn't one.
 func (p *Person) Said(id v1.Identity) v1.External { return wordOn(p.User, id) }
 
 func wordOn(u *v1.User, id v1.Identity) v1.External {

@@ -19,7 +19,7 @@ const (
 	maxEvents       = 1000
 )
 
-// write is a change of an archive. A giver makes it once that much memory is free, which it reserves until the change is made.
+// write is a change to an archive. A giver makes it once that much memory is free, which it reserves until the change is made.
 type (
 	write func(ctx context.Context, to archive.Store) error
 	giver func(weight int64, w write) error
@@ -47,8 +47,8 @@ func (s *Source) tags(ctx context.Context, jobs map[string]*job) error {
 	return err
 }
 
-// earlier reads attempts that were followed by others, without those that can't be read. Of attempts whose outcomes are too large to keep,
-// attempts of tasks aren't taken.
+// earlier reads attempts that were followed by others, without those that can't be read. If the outcomes of attempts are too large to
+// keep, the attempts of tasks are omitted.
 func (s *Source) earlier(ctx context.Context, jobs map[string]*job, give giver) error {
 	if !s.has(attemptsTable, "frameworkName", "attemptIndex", "historyType", "snapshot") {
 		return nil
@@ -151,7 +151,7 @@ func (s *Source) taskAttempts(ctx context.Context, jobs map[string]*job, give gi
 	})
 }
 
-// events reads Kubernetes' events of jobs. Early releases of OpenPAI stored none in this way.
+// events reads Kubernetes' events of jobs. Early releases of OpenPAI didn't store attempts in this way.
 func (s *Source) events(ctx context.Context, jobs map[string]*job, give giver) error {
 	if !s.has(eventsTable, "frameworkName", "taskName", "type", "reason", "message", "lastTimestamp", "count", "sourceComponent") {
 		return nil

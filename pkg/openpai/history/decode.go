@@ -14,10 +14,11 @@ import (
 const (
 	// maxDecoded is how much memory one decoded object may take, and all objects that are written at a time.
 	maxDecoded = 256 << 20
-	// elementBytes is more than any object, or element of a list, takes beside its texts, and fieldBytes than an entry of a map.
+	// elementBytes is an upper bound for the memory of an object, or element of a list, without its strings, and fieldBytes for an
+	// entry of a map.
 	elementBytes = 1 << 10
 	fieldBytes   = 64
-	// maxDepth is how deep JSON may be: its decoder reads no more.
+	// maxDepth is how deeply JSON may be nested: its decoder accepts no more.
 	maxDepth = 10_000
 )
 
@@ -50,7 +51,7 @@ func decode(text []byte) (*v1.Framework, int64, error) {
 	return &f, weight, nil
 }
 
-// weigh returns how much memory a text of JSON takes at most once it is read. It only counts characters: whether the text is valid shows later.
+// weigh returns how much memory a text of JSON takes at most once it is read. It only counts characters: the text is validated later.
 func weigh(text []byte) int64 {
 	weight, quoted, lists := 2*int64(len(text)), false, []bool(nil)
 	for i := 0; i < len(text); i++ {

@@ -188,7 +188,7 @@ func TestARunThatIsCutOffLeavesNothingHereAndTheNextFinishesIt(t *testing.T) {
 	o := into(to)
 	give := o.Give
 	o.Give = func(_ context.Context, part io.Reader, size int64) (*api.Import, error) {
-		cancel() // while the first part is on its way
+		cancel() // while the first part is being sent
 		_, err := give(t.Context(), part, size)
 		return nil, errors.Join(err, context.Canceled)
 	}

@@ -131,8 +131,8 @@ func (r *row) framework(old *v1.Framework) *v1.Framework {
 	return f
 }
 
-// uid is that of the job's object, so that a history which has the job already recognises it. A job that never had an object gets one that is
-// the same at each run.
+// uid is the UID of the job's object, so that a history which has the job already recognises it. A job that never had an object gets
+// one that is the same at each run.
 func (r *row) uid(old *v1.Framework) types.UID {
 	if known(old.UID) {
 		return old.UID
@@ -146,7 +146,7 @@ func known(uid types.UID) bool {
 	return err == nil && u.String() == string(uid)
 }
 
-// attempt changes an attempt, and its tasks, into the form that the archive accepts. end is when it was over.
+// attempt changes an attempt, and its tasks, into the form that the archive accepts. end is when it ended.
 func (j *job) attempt(a *v1.FrameworkAttemptStatus, end *metav1.Time) error {
 	a.TaskChunks, a.TaskParts = 0, nil
 	if a.CompletionTime == nil {

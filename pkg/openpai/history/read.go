@@ -38,7 +38,7 @@ func (s *Source) count(ctx context.Context) (n int, err error) {
 	return n, nil
 }
 
-// page reads jobs whose names come after one, in order. A page may be short; the last is empty.
+// page reads the jobs whose names follow a given one, in order. A page may be short; the last is empty.
 func (s *Source) page(ctx context.Context, after string) ([]row, error) {
 	rows, err := s.conn.Query(ctx, `SELECT name, COALESCE("userName", ''), COALESCE("jobName", ''), COALESCE("virtualCluster", ''), COALESCE("jobPriority", ''),
 		COALESCE("subState", ''), "submissionTime", COALESCE(octet_length(snapshot), 0), COALESCE(octet_length("jobConfig"), 0) FROM frameworks WHERE name > $1 ORDER BY name LIMIT $2`, after, pageJobs)
@@ -85,8 +85,8 @@ func within(column string, limit int) string {
 	return fmt.Sprintf("CASE WHEN octet_length(%[1]s) <= %[2]d THEN %[1]s ELSE '' END", column, limit)
 }
 
-// latest reads the last rows that belong to each of some jobs, up to a number of each. They come in no order: to sort them, the database would need
-// space for all of their texts.
+// latest reads the last rows that belong to each of some jobs, up to a number of each. They are not in order: to sort them, the
+// database would need space for all of their texts.
 func (s *Source) latest(ctx context.Context, table, columns, order string, limit int, names []string, take func(scan func(...any) error) error) error {
 	query := fmt.Sprintf(`SELECT %s FROM (SELECT *, row_number() OVER (PARTITION BY "frameworkName" ORDER BY %s) AS place FROM %s WHERE "frameworkName" = ANY ($1)) l
 		WHERE place <= %d`, columns, order, table, limit)

@@ -1,6 +1,6 @@
 // Package history imports jobs from the database of a cluster of OpenPAI.
-// In: its PostgreSQL, which is only read, and the existing history. Out: parts of a history, as the job controller takes them; the number of
-// jobs of each person, the jobs that are left out, and why.
+// In: its PostgreSQL, which is only read, and the existing history of jobs. Out: parts of a history, as the job controller takes them;
+// the number of jobs of each person, the jobs that are left out, and why.
 package history
 
 import (
@@ -75,7 +75,7 @@ func refused(ctx context.Context, err error) error {
 
 // Close ends the connection.
 func (s *Source) Close() error {
-	ctx, cancel := context.WithTimeout(context.Background(), connectTimeout) // that of the work may have ended
+	ctx, cancel := context.WithTimeout(context.Background(), connectTimeout) // the context of the work may have ended
 	defer cancel()
 	return s.conn.Close(ctx)
 }
@@ -135,7 +135,7 @@ var needed = []string{
 	"name", "userName", "jobName", "jobConfig", "virtualCluster", "jobPriority", "submissionTime", "subState", "snapshot",
 }
 
-// frameworks is OpenPAI's table of jobs, and attemptsTable and those below what belongs to them.
+// frameworks is OpenPAI's table of jobs, and attemptsTable and the following tables hold the related data.
 const (
 	frameworks    = "frameworks"
 	attemptsTable = "framework_history"

@@ -23,7 +23,7 @@ const (
 	partBytes = 256 << 20
 	// batchBytes is how much memory jobs that are written together may take; the last of them may exceed it.
 	batchBytes = 64 << 20
-	// writers are the concurrent writers of a part: their changes reach the disk together.
+	// writers is the number of concurrent writers of a part: their changes are flushed to disk together.
 	writers = 128
 )
 
@@ -33,10 +33,10 @@ type Options struct {
 	Known func(uid string) bool
 	// Give takes a part of a history; nil: it is a dry run.
 	Give func(ctx context.Context, part io.Reader, size int64) (*api.Import, error)
-	// Told is called after each step with the number of jobs that were processed, and of all; it may be nil.
+	// Told is called after each step with the number of processed jobs and the total; it may be nil.
 	Told func(done, all int)
 	Now  func() time.Time
-	// Part is how many jobs are given at a time, about; 0: a thousand.
+	// Part is the approximate number of jobs that are passed on at a time; 0: a thousand.
 	Part int
 }
 
@@ -60,10 +60,10 @@ type taker struct {
 	seen   map[string]bool // UIDs
 	// room is memory for pending writes.
 	room *semaphore.Weighted
-	// waiting are jobs of the part that isn't passed on yet.
+	// waiting are the jobs of the part that hasn't been passed on yet.
 	waiting []counted
 
-	dir   string // of the part; empty without one
+	dir   string // the folder of the part; empty without one
 	part  archive.Store
 	bytes int64
 }
@@ -72,7 +72,7 @@ func newTaker(s *Source, o Options) *taker {
 	return &taker{Source: s, o: o, report: &Report{LeftOut: []LeftOut{}}, people: tally{}, seen: map[string]bool{}, room: semaphore.NewWeighted(maxDecoded)}
 }
 
-// counted is a job that is reported once it is passed on.
+// counted is a job that counts in the report once it is passed on.
 type counted struct {
 	user      string
 	submitted time.Time

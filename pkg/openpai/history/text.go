@@ -47,7 +47,7 @@ type claim struct {
 	opportunistic bool
 }
 
-// maxHeld is more than any machine has.
+// maxHeld is more GPUs than any machine has.
 const maxHeld = 1024
 
 // gpuResources are the devices that OpenPAI's tasks had as GPUs if HiveD didn't place them.

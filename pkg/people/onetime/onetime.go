@@ -1,4 +1,4 @@
-// Package onetime keeps values for a short time, and for one use: codes of sign-ins that are under way, and tickets of browsers.
+// Package onetime keeps values for a short time, and for one use: codes of sign-ins in progress, and tickets of browsers.
 // In: a kind, an id that doesn't reveal the code, values. Out: the values, to one reader. They are stored in Secrets of the namespace
 // pai-people, so that each replica has them.
 package onetime

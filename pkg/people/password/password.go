@@ -1,6 +1,6 @@
 // Package password hashes passwords and checks them.
-// In: a password, a hash as it is stored. Out: argon2id hashes; whether a password is the one of a hash, also of OpenPAI's PBKDF2 hashes; why a
-// new password is too weak.
+// In: a password, a hash as it is stored. Out: argon2id hashes; whether a password matches a hash, also one of OpenPAI's PBKDF2
+// hashes; why a new password is too weak.
 package password
 
 import (
@@ -34,7 +34,7 @@ const (
 	maxLanes  = 4
 )
 
-// ErrBusy says that too many passwords are being checked: 4 at a time, which is 76 MiB.
+// ErrBusy means that too many passwords are being checked: 4 at a time, which is 76 MiB.
 var ErrBusy = errors.New("too many passwords are being checked")
 
 // errMalformed means that a stored hash can't be parsed. It doesn't repeat the hash.
@@ -79,7 +79,7 @@ func Hash(p secret.String) string {
 	return h.String()
 }
 
-// Verify reports whether a password matches a hash, and whether to make the hash again because it is of an older kind. The error is
+// Verify reports whether a password matches a hash, and whether to replace the hash because its kind is outdated. The error is
 // ErrBusy, the context's, or that the hash can't be read.
 func Verify(ctx context.Context, encoded string, p secret.String) (ok, rehash bool, err error) {
 	if strings.HasPrefix(encoded, pbkdf2Prefix) {
@@ -106,7 +106,7 @@ func Verify(ctx context.Context, encoded string, p secret.String) (ok, rehash bo
 	return ok, ok && (h.memory < memory || h.rounds < rounds), nil
 }
 
-// Dummy does the work of Verify for a person who doesn't exist, so that the time of the answer doesn't reveal it.
+// Dummy takes as long as Verify, for a person who doesn't exist, so that the time of the answer doesn't reveal it.
 func Dummy(ctx context.Context, p secret.String) error {
 	if err := enter(ctx); err != nil {
 		return err

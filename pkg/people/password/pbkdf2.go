@@ -19,7 +19,7 @@ const (
 	pbkdf2Prefix = "$pbkdf2-sha512$"
 )
 
-// OpenPAI is the hash of a person whose password OpenPAI stored as stored. It is verified, and never made for a password.
+// OpenPAI converts OpenPAI's stored hash of a password. It is verified, and never made for a password.
 func OpenPAI(name, stored string) (string, error) {
 	salt := md5.Sum([]byte(name)) //nolint:gosec // as above
 	encoded := fmt.Sprintf("%si=%d,l=%d$%s$%s", pbkdf2Prefix, pbkdf2Rounds, pbkdf2Len, hex.EncodeToString(salt[:]), strings.ToLower(stored))

@@ -23,7 +23,7 @@ const (
 // months. The ten thousand most frequent passwords take ten thousand at most.
 const minGuesses = 1e6
 
-// judged is how many characters of a password are judged: the time grows faster than their number.
+// judged is how many characters of a password are checked: the time grows faster than their number.
 const judged = 32
 
 // Check returns why a password is too weak for a person. Existing passwords stay valid.
@@ -31,18 +31,18 @@ func Check(p secret.String, name string) error {
 	text := p.Reveal()
 	switch {
 	case utf8.RuneCountInString(text) < MinLength:
-		return fmt.Errorf("the password is too short: take %d characters or more", MinLength)
+		return fmt.Errorf("the password is too short: use %d characters or more", MinLength)
 	case len(text) > maxBytes:
 		return fmt.Errorf("the password is too long: %d bytes at most", maxBytes)
 	case !utf8.ValidString(text) || strings.ContainsAny(text, "\x00\r\n"):
 		return errors.New("the password has an end of line or other bytes in it that can't be typed")
 	case zxcvbn.PasswordStrength(string([]rune(text)[:min(judged, utf8.RuneCountInString(text))]), []string{name, "paictl", "openpai"}).Guesses < minGuesses:
-		return errors.New("the password is easy to guess: take several words that don't belong together, and not the name")
+		return errors.New("the password is easy to guess: use several words that don't belong together, and not the name")
 	}
 	return nil
 }
 
-// New makes a password of 100 random bits, in four groups that can be read out.
+// New makes a password of 100 random bits, in four groups that are easy to read aloud.
 func New() secret.String {
 	b := make([]byte, 15)
 	_, _ = rand.Read(b) // never fails

@@ -1,5 +1,5 @@
 // Package peopletest is an API server in memory, for tests of people and tokens.
-// In: the objects that are there first. Out: a configuration with which clients get, list, create, update and delete Users, Groups and Secrets.
+// In: the initial objects. Out: a configuration with which clients get, list, create, update and delete Users, Groups and Secrets.
 // Nothing can be watched there.
 package peopletest
 
@@ -147,7 +147,7 @@ func status(err *apierrors.StatusError) *http.Response {
 func answer(code int, body any) *http.Response {
 	text, err := json.Marshal(body)
 	if err != nil {
-		panic(err) // what was decoded can be encoded
+		panic(err) // decoded values can be encoded
 	}
 	return &http.Response{StatusCode: code, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(bytes.NewReader(text))}
 }

@@ -79,7 +79,7 @@ type Subject struct {
 type Token struct {
 	ID          string
 	Application bool
-	Scopes      []Scope // of an application token
+	Scopes      []Scope // the scopes of an application token
 }
 
 // has reports whether a token has a scope. Sessions have all.
@@ -122,7 +122,7 @@ type Thing struct {
 	Name    string
 	Page    string
 	Storage string
-	// Public and Groups say who a template is shared with. Only administrators may change an Official one.
+	// Public and Groups determine who can see a template. Only administrators may change an Official one.
 	Public   bool
 	Groups   []string
 	Official bool
@@ -130,7 +130,7 @@ type Thing struct {
 	BuiltIn bool
 }
 
-// Who says which subjects a rule allows.
+// Who selects a rule's subjects.
 type Who uint8
 
 // Subjects that rules allow. They include administrators, unless a comment excludes them.
@@ -140,12 +140,12 @@ const (
 	Signed                    // everyone who is signed in
 	Self                      // the owner of the thing
 	SelfOnly                  // the owner of the thing, and no administrator
-	SelfHidden                // as SelfOnly; others get ErrHidden
+	SelfHidden                // like SelfOnly; others get ErrHidden
 	Owner                     // the owner of the job; people who see it get ErrForbidden, others ErrHidden
-	OwnerOnly                 // as Owner, and no administrator
+	OwnerOnly                 // like Owner, without administrators
 	OwnerOrSees               // the owner of the job, and people who see the jobs of its virtual cluster
 	SelfOrVC                  // the owner; without an owner, people with a grant for its virtual cluster
-	GrantedVC                 // only oneself, with a grant for the virtual cluster
+	GrantedVC                 // only the owner, with a grant for the virtual cluster
 	GrantedStorage            // people with a grant for the storage; administrators need one, too
 	GrantedPage               // people with a grant for the page
 	Author                    // the author of the template; people it is shared with get ErrForbidden, others ErrHidden
@@ -173,7 +173,7 @@ func (r *Rule) Changes() bool {
 	return true
 }
 
-// Errors. ForbiddenError says why.
+// Errors. ForbiddenError explains why.
 var (
 	ErrGuest     = errors.New("sign in first")
 	ErrForbidden = errors.New("forbidden")
@@ -316,7 +316,7 @@ func decideTemplate(who Who, s *Subject, t Thing) error {
 	return nil
 }
 
-// Visibility says which jobs a subject sees. The zero Visibility fits none.
+// Visibility describes the jobs that a subject sees. The zero Visibility fits none.
 type Visibility struct {
 	All  bool     `json:"all,omitempty"`
 	User string   `json:"user,omitempty"`

@@ -4,7 +4,7 @@ import "slices"
 
 // Submission is the request of a job, read from the rendered job; never from the text of the job file.
 type Submission struct {
-	VCs         []string // of all of its tasks
+	VCs         []string // the virtual clusters of all of its tasks
 	Priority    string   // "" is prod
 	HostNetwork bool
 	Storages    []string

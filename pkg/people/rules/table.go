@@ -9,7 +9,7 @@ const (
 	PageMonitoringWrite = "monitoring-write"
 )
 
-// table is the list of all rules. The last two columns say which application tokens are allowed.
+// table is the list of all rules. The last two columns show which application tokens are allowed.
 var table = []Rule{
 	{ID: "open", Who: Open},
 

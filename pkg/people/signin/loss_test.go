@@ -98,7 +98,7 @@ func TestWhoMaySignInNoLongerIsSignedOutWhateverTheIssuerIsAskedWith(t *testing.
 
 func TestGroupsThatAProviderNamesCountAtOnceHoweverManyLeave(t *testing.T) {
 	for what, left := range map[string]struct {
-		groups   []string // of a person who stays
+		groups   []string // the groups of a person who stays
 		signedIn bool
 	}{
 		"it names groups of another person": {[]string{"gpu-users"}, false},

@@ -23,7 +23,7 @@ import (
 type Tokens interface {
 	// Of returns the records of a person, or all records if user is empty.
 	Of(user string) []token.Record
-	// RevokeVia ends the sessions that began by a provider's word.
+	// RevokeVia ends the sessions that began with a provider.
 	RevokeVia(ctx context.Context, user, provider string) (n int, err error)
 }
 
@@ -36,7 +36,7 @@ type Recheck struct {
 	Policies map[string]Policy
 	// Foreign: the cluster's own passwords aren't accepted, so a person with such a password still can't sign in without the provider.
 	Foreign bool
-	// Every is how often each person is checked, and Grace is how long a provider's word is valid while the provider isn't available.
+	// Every is how often each person is checked, and Grace is how long a provider's last answer is valid while the provider is unavailable.
 	Every, Grace time.Duration
 	Now          func() time.Time // nil is time.Now
 	Log          *slog.Logger     // nil discards the log
@@ -47,13 +47,13 @@ type Recheck struct {
 }
 
 const (
-	// together is how many people are checked at a time.
+	// together is the number of people checked at a time.
 	together = 8
 	// patience bounds one of these checks.
 	patience = 15 * time.Second
-	// keeping bounds how long storing the next refresh token may take.
+	// keeping limits the time for storing the next refresh token.
 	keeping = 5 * time.Second
-	// strikes is after how many failures in a row a provider is skipped until the next round.
+	// strikes is the number of consecutive failures after which a provider is skipped until the next round.
 	strikes = 3
 )
 
@@ -88,17 +88,17 @@ type asked struct {
 	failed atomic.Int32 // in a row
 
 	mu    sync.Mutex
-	kept  int    // people whom it vouches for
-	lost  []loss // those whom it doesn't
-	named bool   // it has named groups of someone
+	kept  int    // people whom it confirms
+	lost  []loss // the people whom it doesn't know
+	named bool   // it has named a person's groups
 }
 
-// loss is a person whom a provider doesn't vouch for now.
+// loss is a person whom a provider no longer confirms.
 type loss struct {
 	person   *people.Person
 	id       v1.Identity
 	kept     people.Kept
-	sessions bool // some began by the provider's word
+	sessions bool // some began with this provider
 	answered bool // the provider knows the person, and names groups none of which may sign in
 }
 
@@ -123,7 +123,7 @@ func (a *asked) loses(l loss) {
 // Round asks once about everyone who has a session or a token.
 func (r *Recheck) Round(ctx context.Context) error {
 	failed := []error{r.follow(ctx)}
-	vias := map[string]map[string]bool{} // of people: providers by whose word their sessions began
+	vias := map[string]map[string]bool{} // the providers of people's sessions
 	for _, record := range r.Tokens.Of("") {
 		if vias[record.User] == nil {
 			vias[record.User] = map[string]bool{}
@@ -197,12 +197,12 @@ func (r *Recheck) note(ctx context.Context) error {
 	return nil
 }
 
-// person checks one person. People without sessions and tokens aren't checked, because a sign-in does that. Their old words expire.
+// person checks one person. People without sessions and tokens aren't checked, because a sign-in does that. Their old answers expire.
 func (r *Recheck) person(ctx context.Context, p *people.Person, vias map[string]bool, providers map[string]*asked) error {
 	var failed []error
 	for via := range vias {
 		linked := slices.ContainsFunc(p.User.Spec.Identities, func(id v1.Identity) bool { return id.Provider == via })
-		if via != "" && (!linked || providers[via] == nil) { // no provider vouches for these sessions now
+		if via != "" && (!linked || providers[via] == nil) { // no provider confirms these sessions now
 			failed = append(failed, r.end(ctx, p, via))
 		}
 	}

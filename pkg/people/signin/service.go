@@ -23,7 +23,7 @@ type Options struct {
 	Log *slog.Logger     // nil discards the log
 	// Foreign: the passwords that are stored here aren't accepted, only those of directories.
 	Foreign bool
-	// Policies are those of providers, by name. A provider without a policy adds no people.
+	// Policies are the policies of providers, by name. A provider without a policy adds no people.
 	Policies map[string]Policy
 	// Addresses returns the addresses that a person's tokens were used from: others' failures don't delay sign-ins from these. nil: no
 	// addresses are known.
@@ -75,7 +75,7 @@ func (s *Service) Own(ctx context.Context, name string, p secret.String, address
 	return err
 }
 
-// attempt is one attempt at a name from an address, as often as the throttle lets.
+// attempt is one attempt at a name from an address, if the throttle permits.
 func (s *Service) attempt(ctx context.Context, name, address string, what func(*try) (*people.Person, error)) (*people.Person, error) {
 	if err := s.people.Fresh(); err != nil {
 		return nil, err
@@ -176,7 +176,7 @@ func (s *Service) signIn(ctx context.Context, name string, p secret.String, try 
 // stranger is used for people who don't exist, so that the same work is done for them.
 const stranger = "no-person-has-this-name"
 
-// local checks the stored password. It does the same work for all failures.
+// local checks the stored password. All failures take the same time.
 func (s *Service) local(ctx context.Context, name string, p secret.String, try *try) (*people.Person, error) {
 	who, err := s.people.Person(name)
 	if err != nil || who.Disabled {
@@ -211,7 +211,7 @@ func (s *Service) local(ctx context.Context, name string, p secret.String, try *
 		})
 		return nil, ErrWrong
 	}
-	// Sessions that begin with this password are over when a later one is set.
+	// Sessions that began with this password end when a later one is set.
 	signed := *who
 	signed.Sessions = max(who.Sessions, stored.Sessions)
 	if rehash || stored.Failures > 0 {

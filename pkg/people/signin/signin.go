@@ -1,4 +1,4 @@
-// Package signin signs people in, by a password or by a provider's word, and asks providers again whether that still holds.
+// Package signin signs people in, by a password or through a provider, and asks providers again whether that is still valid.
 // In: a name and a password, or a provider's data about a person. Out: the person, or the same error for all failures; the groups that
 // providers report.
 package signin
@@ -17,7 +17,7 @@ type Identity struct {
 	Name, Email       string
 	DisplayName       string
 	Groups            []string // empty if the provider isn't configured to report groups
-	// GroupsUnsaid: the answer doesn't include groups, even if the person is in some.
+	// GroupsUnsaid: the response doesn't include groups, even if the person is in some.
 	GroupsUnsaid bool
 	// Refresh, if it is set, is the token for the next Check.
 	Refresh secret.String
@@ -39,7 +39,7 @@ type Checker interface {
 	Check(ctx context.Context, subject string, refresh secret.String) (*Identity, error)
 }
 
-// Policy says which permissions a provider's word grants.
+// Policy defines the permissions that a provider can grant.
 type Policy struct {
 	// Create adds people to Groups at their first sign-in; without Groups, to the group default. If it isn't set, an administrator links
 	// them.
@@ -62,18 +62,18 @@ var ErrNoPassword = errors.New("has no password of the cluster")
 var ErrUnsaid = errors.New("the provider answers, and can't say anything about the person")
 
 // ErrLost means that an issuer may have used up the refresh token, and its response was lost.
-var ErrLost = errors.New("the provider may have been asked, and its answer is lost")
+var ErrLost = errors.New("the provider may have received the request, but its response was lost")
 
 // Errors of SignIn. ErrWrong is the only error for a wrong password, for a person who doesn't exist, is disabled or was removed, and for
 // one whose password isn't tried for a while because of too many failures; it takes the same time. Others wrap people.ErrUnavailable.
 var (
 	ErrWrong = errors.New("the user name or the password is wrong")
 	ErrBusy  = errors.New("too many sign-ins")
-	// ErrNotAdmitted means that a provider vouches for a person who isn't known here: its text says what an administrator can do.
+	// ErrNotAdmitted means that a provider vouches for a person who isn't known here: its text explains what an administrator can do.
 	ErrNotAdmitted = errors.New("the person is not known here")
 )
 
-// ThrottledError is an ErrBusy that says when to try again.
+// ThrottledError is an ErrBusy with the time at which to try again.
 type ThrottledError struct{ After time.Duration }
 
 func (e *ThrottledError) Error() string {

@@ -10,9 +10,9 @@ import (
 )
 
 const (
-	// burst is how many sign-ins of an address, and of a name, may be wrong before they are slowed down.
+	// burst is the number of wrong sign-ins of an address, and of a name, before they are slowed down.
 	burst = 10
-	// every is how soon the next may be wrong then: five a minute.
+	// every is the interval at which wrong passwords are accepted after that: five a minute.
 	every = 12 * time.Second
 	// maxBuckets is how many addresses and names are remembered.
 	maxBuckets = 100_000
@@ -52,7 +52,7 @@ func newThrottle(now func() time.Time) *throttle {
 	return &throttle{now: now, buckets: map[key]*bucket{}, trusted: map[key]time.Time{}}
 }
 
-// try is one sign-in. It has taken its place as if it were wrong, so that many at once are no way around.
+// try is one sign-in. It has reserved its place as if it were wrong, so that simultaneous attempts can't circumvent the limit.
 type try struct {
 	t     *throttle
 	from  string // network of the address
@@ -60,7 +60,7 @@ type try struct {
 	pair  key
 	name  *bucket
 	known bool
-	// doubted: all that could check the password so far have called it wrong.
+	// doubted means that every service that could check the password so far has rejected it.
 	doubted bool
 }
 
@@ -91,7 +91,7 @@ func (t *throttle) guess(what string) (*try, error) {
 	return (&try{t: t}).take(t.now(), keyOf("guess", what))
 }
 
-// take takes places; the first counts failures in a row.
+// take reserves places; the first counts consecutive failures.
 func (t *try) take(now time.Time, places ...key) (*try, error) {
 	var taken []*bucket
 	for _, k := range places {
@@ -172,7 +172,7 @@ func (t *try) right() {
 	t.t.trusted[t.pair] = t.t.now()
 }
 
-// guessed returns the places, and resets the failures in a row: otherwise single mistakes would add up over the years.
+// guessed returns the places, and resets the count of consecutive failures: otherwise single mistakes would add up over the years.
 func (t *try) guessed() {
 	t.undo()
 	t.t.mu.Lock()

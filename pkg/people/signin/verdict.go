@@ -40,8 +40,8 @@ func (r *Recheck) judge(ctx context.Context, provider *asked, l loss, now *Ident
 }
 
 // settle revokes the permissions that people had by a provider that doesn't vouch for them now. If many are lost at once, it is more
-// likely that the provider is wrong, for example because it has lost its data: then its earlier words stay valid, as if it weren't
-// available.
+// likely that the provider is wrong, for example because it has lost its data: then its earlier answers stay valid, as if it were
+// unavailable.
 func (r *Recheck) settle(ctx context.Context, provider *asked) error {
 	fresh := 0
 	for _, l := range provider.lost {
@@ -66,7 +66,7 @@ func (r *Recheck) settle(ctx context.Context, provider *asked) error {
 	return errors.Join(failed...)
 }
 
-// doubtful reports whether a loss is one that a provider that has lost something would cause: it doesn't know the person, or shows no groups of anyone.
+// doubtful reports whether a provider with missing data could cause a loss: it doesn't know the person, or reports no groups of anyone.
 func (a *asked) doubtful(l loss) bool {
 	return !l.person.Said(l.id).Gone && (!l.answered || !a.named)
 }
@@ -81,7 +81,7 @@ func (r *Recheck) narrow(ctx context.Context, _ *asked, l loss) error {
 	return r.People.EndWord(ctx, l.person, said)
 }
 
-// old reports whether a provider's word is too old.
+// old reports whether a provider's answer is too old.
 func (r *Recheck) old(said v1.External) bool { return r.now().Sub(said.CheckedAt.Time) > r.Grace }
 
 // over reports whether a provider that was asked hasn't answered for too long. Time without rounds doesn't count: otherwise the first
@@ -90,7 +90,7 @@ func (r *Recheck) over(said v1.External) bool {
 	return r.old(said) && r.now().Sub(r.rounds.Since) > r.Grace
 }
 
-// confirm records a provider's word. It writes an unchanged word only from time to time.
+// confirm records a provider's answer. It writes an unchanged answer only from time to time.
 func (r *Recheck) confirm(ctx context.Context, p *people.Person, id v1.Identity, now *Identity) error {
 	said := p.Said(id)
 	if now.GroupsUnsaid && len(said.Groups) > 0 && !r.over(said) {
@@ -161,8 +161,7 @@ func (r *Recheck) unsaid(ctx context.Context, p *people.Person, id v1.Identity, 
 	return nil
 }
 
-// expire removes the groups of a person who isn't checked, once they are too old: otherwise they would count at the next sign-in by
-// another way.
+// expire removes outdated groups of a person who isn't checked: otherwise they would count at the next sign-in by another method.
 func (r *Recheck) expire(ctx context.Context, p *people.Person, said v1.External) error {
 	if len(said.Groups) == 0 || !r.old(said) {
 		return nil
@@ -171,7 +170,7 @@ func (r *Recheck) expire(ctx context.Context, p *people.Person, said v1.External
 	return r.People.EndWord(ctx, p, said)
 }
 
-// say writes a provider's word about a person who still exists.
+// say writes a provider's answer about a person who still exists.
 func (r *Recheck) say(ctx context.Context, p *people.Person, said v1.External) error {
 	_, err := r.People.NoteWord(ctx, p, said)
 	if errors.Is(err, people.ErrNoUser) {
@@ -180,7 +179,7 @@ func (r *Recheck) say(ctx context.Context, p *people.Person, said v1.External) e
 	return err
 }
 
-// end ends the sessions that began by a provider's word.
+// end ends the sessions that began with a provider.
 func (r *Recheck) end(ctx context.Context, p *people.Person, provider string) error {
 	n, err := r.Tokens.RevokeVia(ctx, p.Name, provider)
 	if n > 0 {

@@ -30,7 +30,7 @@ func BuiltIn() ([]v1.TemplateSpec, error) {
 }
 
 // newBuiltIn returns a template of the program. Its id is the same in all clusters and versions. It has a generation, so that a change
-// is refused for its reason, and not for its version.
+// is refused for the actual reason, and not for its version.
 func newBuiltIn(spec *v1.TemplateSpec) *v1.Template {
 	sum := sha256.Sum256([]byte(spec.Author + "/" + spec.Name))
 	id := fmt.Sprintf("%x-%x-%x-%x-%x", sum[:4], sum[4:6], sum[6:8], sum[8:10], sum[10:16])
@@ -60,15 +60,15 @@ func withCounts(t, object *v1.Template) *v1.Template {
 	return &out
 }
 
-// counter returns the object with the stars and uses of a template that is built in. The first star or use makes it; it has no job file,
-// which is always the program's.
+// counter returns the object with the stars and uses of a template that is built in. The first star or use creates it; it has no job
+// file, which is always the program's.
 func (s *Store) counter(ctx context.Context, t *v1.Template) (*v1.Template, error) {
 	have, err := s.read(ctx, t.Name)
 	if !errors.Is(err, ErrNone) {
 		return have, err
 	}
 	made, err := s.create(ctx, &v1.Template{ObjectMeta: metav1.ObjectMeta{Name: t.Name}, Spec: v1.TemplateSpec{Name: t.Spec.Name, Author: t.Spec.Author, Type: t.Spec.Type}})
-	if apierrors.IsAlreadyExists(err) { // another request was first
+	if apierrors.IsAlreadyExists(err) { // another request created it first
 		return s.read(ctx, t.Name)
 	}
 	return made, explain(err)

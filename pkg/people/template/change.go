@@ -21,7 +21,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 )
 
-// tries is how often a change is made again because someone else was faster.
+// tries is how many times a change is repeated after a conflict.
 const tries = 10
 
 // takeBackTime bounds the removal of a template that was just made.
@@ -132,7 +132,7 @@ func (s *Store) create(ctx context.Context, t *v1.Template) (*v1.Template, error
 	return decode(made)
 }
 
-// read reads one object as it is now.
+// read reads the current state of one object.
 func (s *Store) read(ctx context.Context, object string) (*v1.Template, error) {
 	u, err := s.api.Get(ctx, object, metav1.GetOptions{})
 	if err != nil {
@@ -142,7 +142,7 @@ func (s *Store) read(ctx context.Context, object string) (*v1.Template, error) {
 	return decode(u)
 }
 
-// Update changes the author's fields. version is the Generation that the change is based on; if the template has another one by now, it
+// Update changes the author's fields. version is the Generation that the change is based on; if the template has a different one, it
 // isn't changed; 0 allows any. change may be called more than once.
 func (s *Store) Update(ctx context.Context, id string, version int64, change func(*v1.Template) error) (*v1.Template, error) {
 	known, err := s.Get(id)

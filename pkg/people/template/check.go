@@ -86,7 +86,7 @@ func oneLine(text string, most int) bool {
 	return len(text) <= most && !strings.ContainsFunc(text, func(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) })
 }
 
-// shown is the beginning of a text.
+// shown returns the beginning of a text.
 func shown(text string) string {
 	if len(text) > maxName {
 		return strings.ToValidUTF8(text[:maxName], "") + "…"
@@ -114,7 +114,7 @@ func shareable(job string) (string, error) {
 	return string(masked), nil
 }
 
-// Masked reports whether secrets of a job file are masked: then it can't be submitted as it is.
+// Masked reports whether secrets of a job file are masked: then it can't be submitted unchanged.
 func Masked(job string) bool { return strings.Contains(job, protocol.Masked) }
 
 // fits returns why a template can't be added. was is the template that it replaces, or nil. Two that are written at the same moment may
@@ -144,7 +144,7 @@ func (s *Store) fits(was *v1.Template, spec *v1.TemplateSpec) error {
 	return nil
 }
 
-// size is about how much of the memory a template takes, in bytes.
+// size is the approximate memory of a template, in bytes.
 func size(s *v1.TemplateSpec) int {
 	n := len(s.Job) + len(s.Description) + len(s.Summary) + len(s.DataType) + len(s.DataURL) + 1024
 	for _, word := range slices.Concat(s.Groups, s.Categories, s.Tags) {
@@ -153,5 +153,5 @@ func size(s *v1.TemplateSpec) int {
 	return n
 }
 
-// Size is about how much of the memory a template takes, in bytes, and how much of it job file and description do.
+// Size is the approximate memory that a template takes, in bytes, including its job file and description.
 func Size(s *v1.TemplateSpec) (all, texts int) { return size(s), len(s.Job) + len(s.Description) }

@@ -1,4 +1,4 @@
-// Package template is job templates: job files with a description that people share.
+// Package template provides job templates: job files with a description that people share.
 // In: Templates of the cluster, by watch or read once; an author's changes. Out: the current templates, without secrets; changes that
 // don't overwrite others'. It doesn't decide about permissions.
 package template
@@ -35,7 +35,7 @@ var (
 	ErrFull    = errors.New("there are too many templates")
 )
 
-// Store is the templates of a cluster. Those that it returns are shared: they must not be changed.
+// Store is the templates of a cluster. The returned ones are shared: they must not be changed.
 type Store struct {
 	api     dynamic.ResourceInterface
 	objects *watch.Store[*v1.Template]
@@ -48,7 +48,7 @@ type Store struct {
 // Options of a Store.
 type Options struct {
 	Log *slog.Logger     // nil discards the log
-	Now func() time.Time // nil is time.Now
+	Now func() time.Time // nil means time.Now
 	// BuiltIn are templates of the program, in the order of lists; usually those of BuiltIn.
 	BuiltIn []v1.TemplateSpec
 }

@@ -26,7 +26,7 @@ const (
 	maxBrowser = 7 * 24 * time.Hour
 )
 
-// How many records a person may have: the eldest session goes, and application tokens are refused.
+// How many records a person may have: above that, the oldest session ends, and application tokens are refused.
 const (
 	maxSessions     = 100
 	maxApplications = 500

@@ -52,7 +52,7 @@ func parseKeys(data []byte) (keyring, error) {
 	return out, nil
 }
 
-// signing returns the key to sign with: the newest one that all replicas have, or otherwise the eldest.
+// signing returns the key to sign with: the newest one that all replicas have, or otherwise the oldest.
 func (r keyring) signing(now time.Time) (string, ed25519.PrivateKey) {
 	ids := slices.SortedFunc(maps.Keys(r), func(a, b string) int { return cmp.Or(r[b].Created.Compare(r[a].Created), cmp.Compare(a, b)) })
 	ids = slices.DeleteFunc(ids, func(id string) bool { return !r[id].Retired.IsZero() && !now.Before(r[id].Retired) })

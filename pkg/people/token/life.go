@@ -33,7 +33,7 @@ func (s *Service) watch(e *entry) <-chan struct{} {
 	return l.ended
 }
 
-// look makes end look at all lives.
+// look makes end check all lives.
 func (s *Service) look() {
 	select {
 	case s.nudge <- struct{}{}:

@@ -32,8 +32,8 @@ type link struct {
 	To       json.RawMessage `json:"to"`
 }
 
-// Link signs the target of a link. Anyone who has the link may read the target as the person of a token's claims, for some time and as
-// long as the token is valid: a browser that downloads a log can't send a token in a header.
+// Link signs the target of a link. Anyone who has the link may read the target as the person of a token, for some time and as long as
+// the token is valid: a browser that downloads a log can't send a token in a header.
 func (s *Service) Link(ctx context.Context, c Claims, use Use, to any, life time.Duration) (secret.String, error) {
 	body, err := json.Marshal(to)
 	if err != nil {

@@ -28,8 +28,8 @@ import (
 // entry is a Record with the data that verifies its token.
 type entry struct {
 	Record
-	person types.UID // of the User
-	secret types.UID // of the Secret
+	person types.UID // the UID of the User
+	secret types.UID // the UID of the Secret
 	// hash is the hash of the token, or of the current refresh token.
 	hash string
 	// previous is the hash of the last refresh token, accepted until a moment; next is the current refresh token, sealed with the last
@@ -198,7 +198,7 @@ func (s *Service) drop(ctx context.Context, e *entry) error {
 	return nil
 }
 
-// away is an error of the API server: nothing is known of a token then.
+// away wraps an error of the API server, after which the state of a token is unknown.
 func away(what string, err error) error {
 	if errors.Is(err, context.Canceled) {
 		return err
@@ -208,7 +208,7 @@ func away(what string, err error) error {
 
 func isNone(err error) bool { return errors.Is(err, ErrNone) }
 
-// line is a text that others gave, as one short line.
+// line shortens a text from a client to one line.
 func line(text string) string {
 	text = strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f || r == utf8.RuneError {

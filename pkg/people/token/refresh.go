@@ -18,11 +18,11 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// grace is how long the refresh token before is accepted: an answer may be lost, and two programs may share a session.
+// grace is how long the previous refresh token is accepted: an answer may be lost, and two programs may share a session.
 const grace = 30 * time.Second
 
-// Refresh returns the next pair of a session. For the token before it returns the same refresh token within half a minute. Later, that token
-// and all earlier ones revoke the session, because two programs have it.
+// Refresh returns the next pair of a session. For the previous token, it returns the same refresh token within half a minute. Later,
+// that token and all earlier ones revoke the session, because two programs have it.
 func (s *Service) Refresh(ctx context.Context, token secret.String, n New) (*Pair, error) {
 	id, ok := parseRefresh(token.Reveal())
 	if !ok {
@@ -48,7 +48,7 @@ func (s *Service) Refresh(ctx context.Context, token secret.String, n New) (*Pai
 		case subtle.ConstantTimeCompare(hash, []byte(e.hash)) == 1:
 			next, err := s.next(ctx, e, token, n)
 			if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-				continue // another replica, or program, was faster; or it was revoked
+				continue // another replica or program has renewed it already, or it was revoked
 			}
 			if err != nil {
 				return nil, away("write a session", err)
@@ -137,7 +137,7 @@ func (s *Service) RevokeRefresh(ctx context.Context, token secret.String) error 
 	return s.drop(ctx, e)
 }
 
-// refreshPrefix begins each refresh token, so that a lost one can be found and distinguished from other texts.
+// refreshPrefix is the prefix of each refresh token, so that a lost one can be found and distinguished from other strings.
 const refreshPrefix = "pair_"
 
 // The secret of a refresh token: random bytes, and a code that proves the session of the token, however old the token is.
@@ -165,7 +165,7 @@ func (e *entry) code(random []byte) []byte {
 	return mac.Sum(nil)[:codeBytes]
 }
 
-// follows reports whether a hash is of the refresh token before the current one.
+// follows reports whether a hash is that of the previous refresh token.
 func (e *entry) follows(hash []byte) bool {
 	return e.previous != "" && subtle.ConstantTimeCompare(hash, []byte(e.previous)) == 1
 }

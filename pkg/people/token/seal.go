@@ -24,7 +24,8 @@ func box(secret []byte, purpose string) (cipher.AEAD, error) {
 	return chacha20poly1305.NewX(key)
 }
 
-// Seal hides and signs a text that a client keeps for us. Any replica opens it, for the same purpose, until the key that signed it is gone.
+// Seal hides and signs a text that a client keeps for us. Any replica can open it, for the same purpose, until the key that signed it
+// is removed.
 func (s *Service) Seal(ctx context.Context, purpose string, text []byte) (string, error) {
 	ring, err := s.keys(ctx)
 	if err != nil {
@@ -43,7 +44,7 @@ func (s *Service) Seal(ctx context.Context, purpose string, text []byte) (string
 	return id + "." + base64.RawURLEncoding.EncodeToString(aead.Seal(nonce, nonce, text, []byte(id))), nil
 }
 
-// Unseal opens a text of Seal. It returns ErrInvalid for other texts.
+// Unseal opens a text of Seal. It returns ErrInvalid for other strings.
 func (s *Service) Unseal(ctx context.Context, purpose, sealed string) ([]byte, error) {
 	id, text, ok := strings.Cut(sealed, ".")
 	data, err := base64.RawURLEncoding.DecodeString(text)

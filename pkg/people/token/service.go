@@ -22,7 +22,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 )
 
-// tries is how often a change is repeated if the record has changed since it was read.
+// tries is how many times a change is repeated if the record has changed since it was read.
 const tries = 8
 
 // Service makes and checks tokens.
@@ -35,12 +35,12 @@ type Service struct {
 
 	mu      sync.Mutex
 	running bool
-	unknown map[string]time.Time // ids that the API server didn't have, and until when that counts
+	unknown map[string]time.Time // ids that the API server didn't have, with the time until which that is valid
 	lives   map[string]*life     // by id
 	used    map[string]time.Time // to be written
 	asked   time.Time            // when the keys were last read from the API server
 	nudge   chan struct{}        // something changed
-	// Records that are being read from the API server: of tokens that we signed, and of texts that may be invented.
+	// Records that are being read from the API server: of tokens that we signed, and of strings that may be invented.
 	signed, shown chan struct{}
 }
 
@@ -119,7 +119,7 @@ func (s *Service) Fresh() error {
 	return s.people.Fresh()
 }
 
-// tending is the time between two checks of keys and expired records.
+// tending is the interval of the checks of keys and expired records.
 const tending = time.Minute
 
 // Tend makes keys, rotates them, removes expired records, and writes the reason to Users that are ignored, until ctx ends. Only the
@@ -178,7 +178,7 @@ func (s *Service) Of(user string) []Record {
 	return out
 }
 
-// counts reports whether the person of a record still exists, and the record isn't of an earlier one.
+// counts reports whether the person of a record still exists, and the record doesn't belong to an earlier one.
 func (s *Service) counts(e *entry) bool {
 	p, err := s.people.ByUID(e.person)
 	return err == nil && p.Name == e.User && (e.Kind == KindApplication || e.sessions >= p.Sessions)
@@ -201,7 +201,7 @@ func (s *Service) Revoke(ctx context.Context, user, token string) error {
 	return s.drop(ctx, e)
 }
 
-// RevokeVia ends the sessions that began by a provider's word.
+// RevokeVia ends the sessions that began with a provider.
 func (s *Service) RevokeVia(ctx context.Context, user, provider string) (n int, err error) {
 	return s.revoke(ctx, func(e *entry) bool { return e.User == user && e.Via == provider && e.Kind != KindApplication })
 }

@@ -44,7 +44,7 @@ type Record struct {
 // New has the settings of a new token. Zero values mean the default of its kind.
 type New struct {
 	Label   string
-	Scopes  []rules.Scope // of application tokens; nil means read and submit
+	Scopes  []rules.Scope // the scopes of application tokens; nil means read and submit
 	Life    time.Duration
 	Client  string // program that requests the token, for the list of tokens
 	Address string

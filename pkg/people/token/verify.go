@@ -17,7 +17,7 @@ import (
 const typeAccess = "access"
 
 const (
-	// leeway is how far the clocks of masters may differ, for the time of issue. It doesn't apply to the end.
+	// leeway is how far the clocks of masters may differ, for the time of issue. It doesn't apply to the expiry.
 	leeway = time.Minute
 	// absent is how long the absence of a record in the API server is cached.
 	absent = 2 * time.Second

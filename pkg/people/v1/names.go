@@ -15,7 +15,7 @@ var (
 	simple = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 )
 
-// coded begins the names of objects whose person's or group's name can't be an object's.
+// coded is the prefix of the names of objects for people or groups whose names aren't valid for objects.
 const coded = "x-"
 
 // ValidName reports whether a person or a group may have a name.
@@ -48,7 +48,7 @@ func FoldName(name string) string { return strings.ToLower(name) }
 var (
 	// reserved are names that have another meaning in paths, or mean the platform and its operators.
 	reserved = []string{"me", "pai", "application", "default", "administrator", "operator", "system", "anonymous", "nobody", "everyone"}
-	// powerful are names under which others expect an administrator, and accounts of machines, whose users submit jobs with a kubeconfig.
+	// powerful are names that people take for an administrator's, and accounts of machines, whose users submit jobs with a kubeconfig.
 	powerful = []string{"root", "admin", "administrators", "operators", "superuser", "sysadmin", "security", "support", "daemon", "bin", "sys", "ubuntu", "debian",
 		"centos", "rocky", "almalinux", "fedora", "core", "ec2-user", "cloud-user", "azureuser", "opc", "vagrant", "kubernetes", "kubernetes-admin", "kube", "paictl", "openpai"}
 )

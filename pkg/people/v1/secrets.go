@@ -8,7 +8,7 @@ import (
 // Namespace has the Secrets of people. The server's account is the only one of the platform with a role there.
 const Namespace = "pai-people"
 
-// LabelPeople says what a Secret of Namespace holds: one of the kinds below. LabelUser is the name of the person it belongs to.
+// LabelPeople names the contents of a Secret of Namespace: one of the kinds below. LabelUser is the name of the person it belongs to.
 const (
 	LabelPeople = "paictl.openpai.org/people"
 	LabelUser   = "paictl.openpai.org/user"

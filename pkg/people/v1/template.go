@@ -17,7 +17,7 @@ var Templates = GroupVersion.WithResource("templates")
 // AnnotationUpdated on a Template is when its Spec was changed last, in RFC 3339.
 const AnnotationUpdated = "paictl.openpai.org/updated"
 
-// CategoryOfficial is the category that administrators alone give, and whose templates they alone change.
+// CategoryOfficial is the category that only administrators assign, and whose templates only they change.
 const CategoryOfficial = "official example"
 
 // AuthorBuiltIn is the author of the templates that are a part of the program. No person can have this name.

@@ -82,7 +82,7 @@ type UserStatus struct {
 	// +listMapKey=provider
 	// +listMapKey=subject
 
-	// External holds the answers of providers about the person. An answer counts while its identity is one of the person's.
+	// External holds the answers of providers about the person. An answer is valid while its identity is one of the person's.
 	External   []External   `json:"external,omitempty"`
 	LastSignIn *metav1.Time `json:"lastSignIn,omitempty"`
 	// +listType=map
@@ -125,7 +125,7 @@ type Group struct {
 	Spec GroupSpec `json:"spec"`
 }
 
-// GroupSpec holds the grants of a group, and its members beside the people whose Groups name it.
+// GroupSpec holds the grants of a group, and its members in addition to the people whose Groups name it.
 type GroupSpec struct {
 	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?$`
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="a group keeps its name"

@@ -1,5 +1,5 @@
 // Package historytest makes databases like those of OpenPAI, in a real PostgreSQL.
-// In: jobs. Out: their rows, with the objects that OpenPAI's controller wrote of them.
+// In: jobs. Out: their rows, with the objects that OpenPAI's controller wrote for them.
 package historytest
 
 import (
@@ -25,9 +25,9 @@ import (
 //go:embed schema.sql
 var schema string
 
-// Database is one of OpenPAI.
+// Database is a database of OpenPAI.
 type Database struct {
-	// Address is that of its superuser, who needs no password.
+	// Address is the address of its superuser, who needs no password.
 	Address string
 	t       testing.TB
 	conn    *pgx.Conn
@@ -71,7 +71,7 @@ type Job struct {
 	HiveD                    string        // the type of its cells; "": HiveD didn't place it
 	Code                     int32
 	Attempt                  int32
-	TaskAttempt              int32 // of all tasks, the last one
+	TaskAttempt              int32 // the attempt of all tasks, the last one
 	Running                  bool
 }
 
@@ -81,7 +81,7 @@ func (j *Job) Key() string {
 	return hex.EncodeToString(sum[:])
 }
 
-// UID is that of the job's object.
+// UID is the UID of the job's object.
 func (j *Job) UID() string { return uidOf("object", j.Key()) }
 
 func uidOf(words ...string) string {

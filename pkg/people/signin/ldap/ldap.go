@@ -19,7 +19,7 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// Options say where a directory is, and how people are found in it.
+// Options specify where a directory is, and how people are found in it.
 type Options struct {
 	// Name is the directory's name here.
 	Name string
@@ -75,7 +75,7 @@ var (
 	_ signin.Checker  = (*Directory)(nil)
 )
 
-// New checks what can be checked without asking.
+// New checks the options as far as possible without a request.
 func New(o Options) (*Directory, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -98,7 +98,7 @@ func New(o Options) (*Directory, error) {
 // Name returns the directory's name.
 func (d *Directory) Name() string { return d.o.Name }
 
-// Refreshes reports that a subject is enough.
+// Refreshes returns false: a subject is enough.
 func (d *Directory) Refreshes() bool { return false }
 
 // SignIn finds the person of a name, and sends the password to the directory. It also does so for a person who doesn't exist, so that
@@ -204,6 +204,6 @@ func (d *Directory) explain(err error) error {
 	case err == nil, errors.Is(err, signin.ErrWrong), errors.Is(err, signin.ErrGone), errors.Is(err, context.Canceled):
 		return err
 	}
-	d.o.Log.Warn("a directory can't be asked", "provider", d.o.Name, "error", err.Error())
-	return fmt.Errorf("%w: the directory %s can't be asked: %w", people.ErrUnavailable, d.o.Name, err)
+	d.o.Log.Warn("a directory can't be reached", "provider", d.o.Name, "error", err.Error())
+	return fmt.Errorf("%w: the directory %s can't be reached: %w", people.ErrUnavailable, d.o.Name, err)
 }

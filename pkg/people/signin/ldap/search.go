@@ -117,7 +117,7 @@ func (d *Directory) groups(c *ldap.Conn, e *ldap.Entry) ([]string, error) {
 	return out, nil
 }
 
-// and narrows a condition by a filter of the settings.
+// and restricts a condition with a filter of the settings.
 func and(filter, condition string) string {
 	if filter == "" {
 		return condition

@@ -18,7 +18,7 @@ import (
 type Claims struct {
 	// Name is the claim of the user name; if it is an address, only the part before the @ counts, as in OpenPAI.
 	Name, Email, DisplayName string
-	// Groups has the person's groups: a list of texts.
+	// Groups has the person's groups: a list of strings.
 	Groups string
 }
 
@@ -107,7 +107,7 @@ func claim(all map[string]any, name string) (any, bool) {
 	return claim(inner, rest)
 }
 
-// list reads a list of texts, or one text.
+// list reads a list of strings, or one string.
 func list(value any) ([]string, error) {
 	var out []string
 	switch v := value.(type) {

@@ -58,7 +58,7 @@ type Issuer struct {
 	http *http.Client
 
 	mu      sync.Mutex
-	known   *oidc.Provider // nil until the issuer has said what it is
+	known   *oidc.Provider // nil until the issuer's configuration has been read
 	failed  error
 	retryAt time.Time
 }
@@ -119,8 +119,8 @@ func (i *Issuer) provider() (*oidc.Provider, error) {
 
 // away is an error of an issuer that can't be asked.
 func (i *Issuer) away(err error) error {
-	i.o.Log.Warn("an issuer can't be asked", "provider", i.o.Name, "error", err.Error())
-	return fmt.Errorf("%w: the issuer %s can't be asked: %w", people.ErrUnavailable, i.o.Name, err)
+	i.o.Log.Warn("an issuer can't be reached", "provider", i.o.Name, "error", err.Error())
+	return fmt.Errorf("%w: the issuer %s can't be reached: %w", people.ErrUnavailable, i.o.Name, err)
 }
 
 // Ask holds the values of a browser's authorization request. It is kept, sealed, until the browser returns.
@@ -220,7 +220,7 @@ func (i *Issuer) refused(err error) error {
 	return i.away(err)
 }
 
-// plain is a word that others sent, for errors.
+// plain makes a word from another program safe for errors.
 func plain(code string) string {
 	for _, r := range code {
 		if r < '!' || r > '~' {
@@ -231,8 +231,8 @@ func plain(code string) string {
 }
 
 // about are errors about one person that don't mean that the issuer fails for others: Dex returns server_error for a person who was
-// removed from the directory behind it. They don't mean that the person is gone either: the response to an invalid request of the program
-// is invalid_request, too.
+// removed from the directory behind it. They don't mean that the person no longer exists, either: the response to an invalid request
+// of the program is invalid_request, too.
 var about = []string{"invalid_request", "invalid_scope", "server_error"}
 
 // unrefreshed converts the error of a request with a refresh token. If the issuer may have used the token and rotates refresh tokens, it
@@ -259,7 +259,7 @@ func unsent(err error) bool {
 // Check requests the person's current claims with a refresh token.
 func (i *Issuer) Check(ctx context.Context, subject string, refresh secret.String) (*signin.Identity, error) {
 	if !refresh.IsSet() {
-		return nil, fmt.Errorf("%w: the issuer %s gave nothing to ask it with again", people.ErrUnavailable, i.o.Name)
+		return nil, fmt.Errorf("%w: the issuer %s issued no token with which it can be asked again", people.ErrUnavailable, i.o.Name)
 	}
 	p, err := i.provider()
 	if err != nil {

@@ -118,7 +118,7 @@ access to attrs=userPassword by anonymous auth by * none
 access to * by dn.exact="cn=admin,dc=example,dc=org" read by * none
 `
 
-// program finds one of OpenLDAP's, which isn't on everyone's PATH.
+// program finds a program of OpenLDAP, which may not be in the PATH.
 func program(t testing.TB, name string) string {
 	t.Helper()
 	tier.More(t, "a real directory")
