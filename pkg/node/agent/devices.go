@@ -41,7 +41,7 @@ func (d *device) memoryFailed() bool {
 		return true
 	}
 	switch d.xid {
-	case 48, 95, 140: // those of XIDs that say so
+	case 48, 95, 140: // the XIDs that indicate this
 		return true
 	}
 	return false
@@ -68,7 +68,7 @@ func (m *monitor) devices() (out []device, more <-chan struct{}) {
 	return out, more
 }
 
-// instances are those of a GPU, in the order of their places.
+// instances are the instances of a GPU, in the order of their places.
 func (d *device) instances() []gpu.Instance {
 	if d.MIG == nil || !d.MIG.Enabled {
 		return nil

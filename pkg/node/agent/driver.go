@@ -36,9 +36,9 @@ type Driver struct {
 	node    string
 	gpus    *monitor
 	records *records
-	// processes say which pods still run.
+	// processes show which pods still run.
 	processes *processes
-	// vendor says what containers with real GPUs need.
+	// vendor knows what containers with real GPUs need.
 	vendor vendor
 	// specs writes files for the container runtime to the folder cdi. writing guards them: a claim that has ended must not have a file.
 	specs   *cdi.Cache
@@ -59,7 +59,7 @@ var _ kubeletplugin.DRAPlugin = (*Driver)(nil)
 
 // folders are the driver's folders and files.
 type folders struct {
-	// records and the file of orders outlive the machine's next start, cdi and notices don't; cgroups are the machine's control groups.
+	// records and the file of orders survive a restart of the machine, cdi and notices don't; cgroups are the machine's control groups.
 	records, orderFile, cdi, notices, cgroups string
 	// root is the folder with the machine's files, or "" if its GPUs aren't real NVIDIA GPUs.
 	root string
@@ -168,7 +168,7 @@ func (d *Driver) prepare(ctx context.Context, c *resourceapi.ResourceClaim) ([]k
 	known := d.records.of[c.UID]
 	switch {
 	case known == nil:
-		// Record it before allocating it. If the agent dies in between, the devices aren't given to another claim.
+		// Record the device before allocating it. If the agent dies in between, the devices aren't given to another claim.
 		err = d.records.add(want)
 	case !slices.Equal(known.Devices, want.Devices):
 		err = fmt.Errorf("it was allocated %v on this machine, but now names %v", names(known), names(want))
@@ -245,7 +245,7 @@ func (d *Driver) read(c *resourceapi.ResourceClaim) (*record, error) {
 		case request.class == claim.Class && g.forPods:
 			return nil, fmt.Errorf("it was allocated %s, which is for ordinary pods, for its request %q of the class %s", r.Device, r.Request, claim.Class)
 		case request.class != claim.Class && !g.forPods:
-			return nil, fmt.Errorf("it was allocated %s for its request %q, which isn't of the class %s", r.Device, r.Request, claim.Class)
+			return nil, fmt.Errorf("it was allocated %s for its request %q, which doesn't have the class %s", r.Device, r.Request, claim.Class)
 		}
 		given[r.Request]++
 		out.Devices = append(out.Devices, assigned{r.Request, r.Device})
@@ -381,7 +381,7 @@ func (d *Driver) writeSpec(ctx context.Context, r *record) error {
 		}
 		one := specs.Device{Name: specDevice(r.UID, a.Device)}
 		if cards[g.card] && g.instance == nil {
-			// Another part of a GPU that it has. A device without any edit isn't one for the container runtime.
+			// Another part of a GPU that it has. The container runtime doesn't accept a device without edits.
 			one.ContainerEdits.Env = []string{fmt.Sprintf("PAICTL_%s=1", strings.ToUpper(strings.ReplaceAll(a.Device, "-", "_")))}
 			more = append(more, one)
 			continue

@@ -54,7 +54,7 @@ func (m *machine) open(gpus int) (*Driver, error) {
 	return newDriver(m.t.Context(), "n1", watched, simulated{vendor: nvidia{}}, m.folders, slog.New(slog.DiscardHandler), func(err error) { m.t.Error(err) })
 }
 
-// reportOf is of a machine with some GPUs that work.
+// reportOf is the report of a machine with some working GPUs.
 func reportOf(gpus int) *gpu.Report {
 	out := &gpu.Report{Driver: "550.54.15", CUDA: "12.4"}
 	for i := range int32(gpus) {
@@ -162,7 +162,7 @@ func TestAClaimThatMayNotHaveItsDevicesIsRefused(t *testing.T) {
 		"of another class": {func(c *resourceapi.ResourceClaim) {
 			*c = *claimOf("b", "gpu-4")
 			c.Spec.Devices.Requests[0].Exactly.DeviceClassName = "mine"
-		}, `it was allocated gpu-4 for its request "gpus", which isn't of the class gpu.paictl.openpai.org`},
+		}, `it was allocated gpu-4 for its request "gpus", which doesn't have the class gpu.paictl.openpai.org`},
 		"for no request": {func(c *resourceapi.ResourceClaim) {
 			*c = *claimOf("b", "gpu-4")
 			c.Status.Allocation.Devices.Results[0].Request = "more"
@@ -430,7 +430,7 @@ func TestOrdinaryPodsGetTheGPUsThatTheLayoutGivesThem(t *testing.T) {
 		assert.Empty(t, out[c.UID].Devices)
 	}
 	refused(podsClaimOf("b", "gpu-6"), "gpu-6 belongs to the claim jobs/claim-a")
-	refused(podsClaimOf("b", "gpu-5"), "isn't of the class "+claim.Class)
+	refused(podsClaimOf("b", "gpu-5"), "doesn't have the class "+claim.Class)
 	m.end("a")
 	refused(claimOf("b", "gpu-6"), "it was allocated gpu-6, which is for ordinary pods")
 
@@ -453,7 +453,7 @@ func TestOrdinaryPodsGetTheGPUsThatTheLayoutGivesThem(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, out["c"].Err)
 	m.end("c")
-	refused(podsClaimOf("d", "gpu-6"), "isn't of the class "+claim.Class)
+	refused(podsClaimOf("d", "gpu-6"), "doesn't have the class "+claim.Class)
 }
 
 func TestKubernetesIsToldWhichGPUsAreSickAndWhichAreForOrdinaryPods(t *testing.T) {

@@ -96,7 +96,8 @@ const (
 	othersFailed = "it had uncorrectable errors (RAS); reset it, or restart the machine"
 )
 
-// sickness returns the fault of a GPU that isn't ignored by order, and since when it has it. It returns "" if the GPU has no such fault.
+// sickness returns the fault of a GPU that isn't ignored on request, and the time of its beginning. It returns "" if the GPU has no
+// such fault.
 func (m *monitor) sickness(s *slot) (string, time.Time) {
 	since := s.since
 	if s.reason == "" {

@@ -23,7 +23,7 @@ import (
 )
 
 // Labels of the machine's Node that describe its GPUs: the same that NVIDIA's GPU feature discovery and AMD's node labeller write, so that a selector
-// for those labels finds these nodes. The policy in the agent's chart allows these labels and no others.
+// for those labels finds these nodes. The policy in the agent's chart allows only these labels.
 
 // SimulatedLabel is on Nodes whose GPUs are simulated.
 const SimulatedLabel = "paictl.openpai.org/gpu-simulated"

@@ -19,7 +19,8 @@ const (
 
 const leaked = "its memory is in use, although no process and no job uses it; paictl node gpu reset, or restart the machine"
 
-// leaks records since when memory of a GPU is in use without a process or a claim. Unknown use counts as no leak. The caller holds the lock.
+// leaks records since when memory of a GPU is in use without a process or a claim. Unknown use doesn't count as a leak. The caller
+// holds the lock.
 func (m *monitor) leaks(s *slot) {
 	g := &s.gpu
 	limit := max(leakLeast, float64(g.Memory)/leakShare)

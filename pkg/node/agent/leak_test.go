@@ -13,7 +13,7 @@ import (
 	"github.com/openpai/paictl/pkg/node/agent/repair"
 )
 
-// uses has the agent see how much memory of GPU 3 is in use, in MiB, and by how many processes.
+// uses sets the used memory of GPU 3, in MiB, and the number of processes that use it.
 func (o *ordered) uses(mib float64, processes *int) {
 	o.sees(3, func(g *gpu.GPU) { g.Values[gpu.MemoryUsed], g.Processes = mib, processes })
 }

@@ -20,7 +20,7 @@ type ledger struct {
 	entries []entry
 }
 
-// entry is an order that was begun.
+// entry is a request that was begun.
 type entry struct {
 	ID string `json:"id"`
 	// Answer is the result; nil while the order is in progress.

@@ -13,7 +13,8 @@ import (
 	"github.com/openpai/paictl/pkg/node/agent/gpu"
 )
 
-// gpuLabels are those of NVIDIA's dcgm-exporter: gpu is the number of the card. pod and namespace are its user, and empty if it isn't exactly one.
+// gpuLabels are the labels of NVIDIA's dcgm-exporter: gpu is the number of the card. pod and namespace are its user, and empty if it
+// isn't exactly one.
 func gpuLabels() []string {
 	return []string{"gpu", "UUID", "pci_bus_id", "device", "modelName", "namespace", "pod"}
 }
@@ -46,7 +47,7 @@ func (m *metrics) Collect(out chan<- prometheus.Metric) {
 	gpus, _ := m.d.gpus.cards()
 	for _, g := range gpus {
 		labels := []string{strconv.Itoa(int(g.Index)), g.UUID, g.Bus, deviceFile(&g), g.Model, "", ""}
-		if len(users[g.card]) == 1 { // if several share it, it has no single user
+		if len(users[g.card]) == 1 { // if several tasks share it, it has no single user
 			r := users[g.card][0]
 			labels[5] = r.Namespace
 			if len(r.PodNames) > 0 {
@@ -70,7 +71,7 @@ func (m *metrics) Collect(out chan<- prometheus.Metric) {
 			send(m.leaked, prometheus.GaugeValue, is)
 		}
 		if g.Lost {
-			continue // its measurements are outdated
+			continue // the card's measurements are outdated
 		}
 		instances := g.instances()
 		m.collectInstances(out, &g, labels, users[g.card])

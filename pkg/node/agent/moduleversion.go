@@ -65,7 +65,7 @@ func moduleRelease(file string) string {
 // mostWord is longer than any release with its name.
 const mostWord = 64
 
-// releaseIn looks for the release among the texts of a module, which may be far too large to be held as a whole.
+// releaseIn looks for the release among the strings of a module, which may be far too large to be held as a whole.
 func releaseIn(r io.Reader) string {
 	in := bufio.NewReaderSize(r, 64<<10)
 	for {

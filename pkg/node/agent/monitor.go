@@ -26,11 +26,11 @@ type monitor struct {
 	// file stores the state that outlives the agent: the numbers of GPUs, because a lost GPU must not pass its number to the next, and errors that only
 	// a reset ends, which the driver reports once.
 	file string
-	// boot is the machine's present start: one that restarts has reset its GPUs.
+	// boot is the machine's current start: a restart has reset its GPUs.
 	boot string
 	// wanted is the configured number of GPUs; 0 if none is configured.
 	wanted int
-	// forPods are the numbers of those that ordinary pods get.
+	// forPods are the numbers of the GPUs for ordinary pods.
 	forPods []int32
 	// parts is how many jobs share a GPU, or have an instance of it: each is a device for that many.
 	parts int32
@@ -45,11 +45,11 @@ type monitor struct {
 	// slots are by PCI address: NVML numbers GPUs in that order, and a card that takes another's slot takes its number.
 	slots        map[string]*slot
 	driver, cuda string
-	// silent is the reason for which the GPUs' state is unknown, "" if it is known; silentSince is since when.
+	// silent is the reason for which the GPUs' state is unknown, "" if it is known; silentSince is the time since which it is unknown.
 	silent      string
 	silentSince time.Time
-	news        bool   // a GPU was added, or an error doesn't make a GPU sick, and changed isn't closed yet
-	seen        bool   // a report has come
+	news        bool   // a GPU was added, or an error didn't make a GPU sick, and changed isn't closed yet
+	seen        bool   // a report has arrived
 	missed      string // the number of missing GPUs, and why
 	// changed is closed when a GPU is added, becomes sick or well, or reports an error.
 	changed chan struct{}
@@ -65,11 +65,11 @@ type slot struct {
 	Boot string    `json:"boot,omitempty"`
 	// Ignored is the fault that it had when a user ordered to use it anyway.
 	Ignored string `json:"ignored,omitempty"`
-	// Failures is the number of uncorrectable errors at that time: more of them end the order.
+	// Failures is the number of uncorrectable errors at that time: any further error cancels the order.
 	Failures float64 `json:"failures,omitempty"`
 	// Seen is the last start of the machine in which it was present.
 	Seen string `json:"seen,omitempty"`
-	// MIG is the profile of the instances into which an agent has split it, or has begun to. A split by another program isn't changed.
+	// MIG is the profile of the instances into which an agent has split it, or has begun to. Splits by other programs aren't changed.
 	MIG       string `json:"mig,omitempty"`
 	Simulated bool   `json:"simulated,omitempty"`
 
@@ -77,7 +77,7 @@ type slot struct {
 	// last is the last error that the driver reported, sick or not, since the agent started.
 	last int
 	// xids are the errors that it reported, oldest first.
-	// leaking is since when its memory is in use without a user; zero if it isn't.
+	// leaking is the time since which its memory has been in use without a user; zero if it isn't.
 	leaking time.Time
 	xids    []gpu.Event
 	// waits is the reason for which its split isn't the configured one, if it is known.
@@ -291,7 +291,7 @@ func (m *monitor) store(before string) {
 	}
 }
 
-// versions are those of the driver and of CUDA.
+// versions are the versions of the driver and of CUDA.
 func (m *monitor) versions() (driver, cuda string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -322,7 +322,7 @@ func (m *monitor) first(ctx context.Context, limit time.Duration) error {
 	}
 }
 
-// answered reports whether a report has come, and if none has, why.
+// answered reports whether a report has arrived, and if none has, why.
 func (m *monitor) answered() (bool, string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -22,12 +22,12 @@ type nextBoot struct {
 	ready  bool
 	// other is the release of a module that is installed but doesn't belong to the driver.
 	other string
-	// releases are those of modules, by file. Only one look at a time uses them.
+	// releases are the releases of modules, by file. Only one look at a time uses them.
 	releases map[string]string
 	looking  sync.Mutex
 }
 
-// look returns the kernel that the machine starts next, or "" if it is unknown, and whether the driver has a module for it.
+// look returns the kernel with which the machine starts next, or "" if it is unknown, and whether the driver has a module for it.
 func (b *nextBoot) look() (kernel string, ready bool) {
 	b.looking.Lock()
 	defer b.looking.Unlock()

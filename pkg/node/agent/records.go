@@ -92,7 +92,7 @@ func (r *record) has(device string) bool {
 type records struct {
 	folder string
 	of     map[types.UID]*record
-	// held are GPUs that no claim gets at present.
+	// held are the GPUs that no claim may get at present.
 	held map[int32]bool
 	// mu guards of against concurrent readers while the kubelet makes a call.
 	mu sync.Mutex
@@ -114,7 +114,7 @@ func openRecords(folder string) (*records, error) {
 		file := filepath.Join(folder, e.Name())
 		uid, ok := strings.CutSuffix(e.Name(), recordSuffix)
 		if !ok {
-			// An interrupted write left this file. Its devices weren't allocated yet.
+			// This file remains from an interrupted write. Its devices weren't allocated yet.
 			if err := os.Remove(file); err != nil {
 				return nil, err
 			}

@@ -75,7 +75,7 @@ func (d *Driver) answerRequests(ctx context.Context, client kubernetes.Interface
 	if told, err := repair.ReadAnswers(n); err == nil && slices.Equal(known, told) {
 		return nil
 	}
-	// Requests and answers may have come since.
+	// Requests and answers may have arrived since.
 	now, err := client.CoreV1().Nodes().Get(ctx, d.node, metav1.GetOptions{})
 	if err != nil {
 		return err

@@ -35,7 +35,7 @@ import (
 	"github.com/openpai/paictl/pkg/version"
 )
 
-// options are those of the command line.
+// options are the options of the command line.
 type options struct {
 	node, machines, probe, root, toolkit, hook, kubelet, cdi, notices, cgroups, kubeconfig, listen, access string
 }
@@ -129,7 +129,7 @@ func run(ctx context.Context, o *options, client kubernetes.Interface, l net.Lis
 	}
 	root := gpus.realRoot(o.root)
 	if machine.Vendor == gpu.AMD {
-		root = "" // its driver is the kernel's
+		root = "" // the kernel includes its driver
 	} else if err := toolkit.InstallHook(o.hook, hook); err != nil {
 		return fmt.Errorf("put %s where the container runtime finds it: %w", o.hook, err)
 	}
@@ -187,7 +187,7 @@ func run(ctx context.Context, o *options, client kubernetes.Interface, l net.Lis
 }
 
 const (
-	// silence is how long the driver may take for an answer.
+	// silence is how long the driver may take to respond.
 	silence = 30 * time.Second
 	// firstLook is how long the agent waits for the first report.
 	firstLook = 45 * time.Second
@@ -230,7 +230,7 @@ func look(ctx context.Context, machine gpu.Machine, v vendor, folder string, log
 	return m, m.first(ctx, firstLook)
 }
 
-// answers says that the agent runs, whether the kubelet has accepted it and the GPUs are published, and how they do.
+// answers reports that the agent runs, whether the kubelet has accepted it and the GPUs are published, and the GPUs' health.
 func answers(accepted *atomic.Pointer[kubeletplugin.Helper], published *atomic.Bool, d *Driver, accessFile string) http.Handler {
 	mux := http.NewServeMux()
 	registry := prometheus.NewRegistry()

@@ -51,7 +51,7 @@ func (m *monitor) splits(s *slot) bool {
 	return m.mig != "" && s.gpu.MIG != nil || m.mig == "" && s.MIG != ""
 }
 
-// toSplit returns the numbers of GPUs whose split has to change. later are those of them that aren't due for a retry.
+// toSplit returns the numbers of GPUs whose split has to change. later are the ones that aren't due for a retry.
 func (m *monitor) toSplit() (now, later []int32) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -88,7 +88,7 @@ func (m *monitor) begin(index int32) {
 	m.store(before)
 }
 
-// ended records the result of a split, "" for success, and for how long it isn't retried.
+// ended records the result of a split, "" for success, and the pause before a retry.
 func (m *monitor) ended(index int32, waits string, pause time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -18,17 +18,17 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/claim"
 )
 
-// vendor has the operations that differ between makers of GPUs. A machine's SKU says which maker's GPUs it has.
+// vendor has the operations that differ between makers of GPUs. A machine's SKU determines the maker of its GPUs.
 type vendor interface {
 	// watch reports the machine's GPUs until ctx ends: it calls see with each report, and failed with the reason whenever reports stop.
 	watch(ctx context.Context, see func(*gpu.Report), failed func(error))
-	// equip adds the edits for containers with real GPUs, which are the devices of spec in their order. all are those of the machine, which has this
-	// version of the driver.
+	// equip adds the edits for containers with real GPUs, which are the devices of spec in their order. all are the GPUs of the
+	// machine, which has this version of the driver.
 	equip(ctx context.Context, spec *specs.Spec, gpus []*device, all []device, driver string) error
 	// reset resets a GPU that no pod has, and returns a message.
 	reset(ctx context.Context, g *device) (string, error)
-	// split splits a GPU into instances, or restores it to one piece. With keep it doesn't destroy those of the profile. It fails with a gpu.BusyError
-	// while someone uses the GPU.
+	// split splits a GPU into instances, or restores it to one piece. With keep, it doesn't destroy instances of the profile. It fails
+	// with a gpu.BusyError while someone uses the GPU.
 	split(ctx context.Context, g *device, want gpu.Split, keep bool) error
 	// labels are those that the vendor's own program writes on the Node of a machine with these GPUs.
 	labels(gpus []device, driver, cuda string) map[string]string
@@ -75,7 +75,7 @@ func (n nvidia) equip(ctx context.Context, spec *specs.Spec, gpus []*device, all
 		switch {
 		case g.Lost || g.missing:
 		case g.unlike != "" && !slices.ContainsFunc(gpus, func(one *device) bool { return one.card == g.card }):
-			// Skip it, however it is split: the edits for the other GPUs don't depend on it.
+			// Skip it in any case: the edits for the other GPUs don't depend on it.
 		case g.MIG != nil && g.MIG.Enabled:
 			state += " " + g.MIG.Named()
 			for _, i := range g.MIG.Instances {

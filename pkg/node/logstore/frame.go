@@ -29,14 +29,14 @@ const (
 	flagOpen
 	// flagCounted means that the bits from errorLines on are the number of its lines of stderr. Frames of earlier versions don't have it.
 	flagCounted
-	errorLines = 8 // a shift: 24 bits hold more lines than a frame has bytes
+	errorLines = 8 // a shift: 24 bits are enough, because a frame has fewer bytes, and so fewer lines
 )
 
 // frame is one piece of a log.
 type frame struct {
 	flags     uint32
 	raw, size uint32 // bytes of the log, and of it in the file
-	offset    int64  // of its first byte in the log
+	offset    int64  // the offset of its first byte in the log
 	source    int64  // the kubelet's file: when its first line was written, in ns
 	sourceEnd int64  // how far that file is read with it
 	first     int64  // when its first line was written, in ns
@@ -112,7 +112,7 @@ func readHeader(r io.ReaderAt, at int64) (frame, error) {
 	return f, nil
 }
 
-// unpack reads and checks what is in the frame at a place.
+// unpack reads and checks the frame at a position.
 func (c *codec) unpack(r io.ReaderAt, at int64) ([]byte, error) {
 	f, err := readHeader(r, at)
 	if err != nil {

@@ -13,7 +13,7 @@ type piece struct {
 	at, next     int64 // its position, and that of the piece after it
 	stamp        []byte
 	time         int64 // of the stamp, in ns; 0 if the line has no stamp
-	stderr       int   // 1 if it is of stderr; an index
+	stderr       int   // 1 if it is on stderr; an index
 	begins, ends bool  // a line of the log
 	text         []byte
 }
@@ -22,7 +22,7 @@ type piece struct {
 type streams [2]bool
 
 // split passes on the pieces of a frame, whose data begins at a position, until give returns false. open are the lines that the frame
-// before has left open; split returns those that this one does. A line that has no piece in a frame is over: so the meaning of a
+// before has left open; split returns those that this one does. A line without a piece in a frame has ended, so that the meaning of a
 // position doesn't depend on where reading begins.
 func split(data []byte, at int64, open streams, give func(piece) bool) (left streams, more bool) {
 	for line := range bytes.Lines(data) {
@@ -61,7 +61,7 @@ func (p *Page) data(f framePlace) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = file.Close() }() // it was only read
+	defer func() { _ = file.Close() }() // opened for reading only
 	data, err := p.codec.unpack(file, f.at)
 	if errors.Is(err, errTorn) {
 		p.Gaps++

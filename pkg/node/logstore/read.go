@@ -105,7 +105,7 @@ func (p *Page) scan(g segment) ([]placed, error) {
 	return frames, err
 }
 
-// hold omits lines whose end may still come.
+// hold omits lines whose end may still be written.
 func (p *Page) hold() {
 	for n := len(p.frames); n > 0 && p.Next == p.End && p.frames[n-1].open(); n-- {
 		p.Next, p.End = p.frames[n-1].offset, p.frames[n-1].offset
@@ -151,10 +151,10 @@ func (p *Page) count(place framePlace, stream string) (n int64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	defer func() { _ = f.Close() }() // it was only read
+	defer func() { _ = f.Close() }() // opened for reading only
 	data, err := p.codec.unpack(f, place.at)
 	if errors.Is(err, errTorn) {
-		return 0, nil // it is left out where it is shown, too
+		return 0, nil // output omits it as well
 	}
 	for line := range bytes.Lines(data) {
 		if l, ok := parseLine(line); l.of(stream, ok) && !l.partial {
@@ -203,7 +203,7 @@ func (p *Page) segment(frames []framePlace, j *joiner, give func(logapi.Line) er
 	if err != nil {
 		return 0, err // also if it was dropped since: the next request shows where the log begins now
 	}
-	defer func() { _ = f.Close() }() // it was only read
+	defer func() { _ = f.Close() }() // opened for reading only
 	for _, place := range frames[:n] {
 		data, err := p.codec.unpack(f, place.at)
 		if errors.Is(err, errTorn) {

@@ -46,7 +46,7 @@ func listSegments(dir string) ([]segment, error) {
 	return out, nil
 }
 
-// placed is a frame and its place in the segment.
+// placed is a frame with its position in the segment.
 type placed struct {
 	frame
 	at int64
@@ -58,7 +58,7 @@ func scan(dir string, start int64) (frames []placed, whole int64, err error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	defer func() { _ = f.Close() }() // it was only read
+	defer func() { _ = f.Close() }() // opened for reading only
 	info, err := f.Stat()
 	if err != nil {
 		return nil, 0, err

@@ -146,7 +146,7 @@ func (s *Store) await(ctx context.Context, x *stream, q Query, wait time.Duratio
 	}
 }
 
-// settleTries is how often a file that has a successor and still grows is checked.
+// settleTries is how many times a file that has a successor and still grows is checked.
 const settleTries = 8
 
 // catchUp stores all that a container has written so far. If it can't be read, the next round reports that, and the lines
@@ -241,7 +241,7 @@ func whole(text string) (int64, error) {
 	return n, err
 }
 
-// metrics are those of the machine, for Prometheus.
+// metrics are the metrics of the machine, for Prometheus.
 func (s *Server) metrics(w http.ResponseWriter, _ *http.Request) {
 	s.store.mu.Lock()
 	used, logs, bad := s.store.used, len(s.store.streams), len(s.store.told)

@@ -46,7 +46,7 @@ func openPlain(path string) (*os.File, fs.FileInfo, error) {
 	return f, info, nil
 }
 
-// errEmpty is a file without a whole first line.
+// errEmpty is the error for a file without a complete first line.
 var errEmpty = errors.New("the file has no line yet")
 
 // openSource opens a file of a log and identifies it.
@@ -69,7 +69,7 @@ func (s *source) identify() (int64, error) {
 		if err != nil {
 			return 0, err
 		}
-		defer func() { _ = z.Close() }() // it was only read
+		defer func() { _ = z.Close() }() // opened for reading only
 		r = z
 		var trailer [4]byte
 		if _, err := s.file.ReadAt(trailer[:], max(s.size-4, 0)); err != nil {
@@ -121,12 +121,12 @@ func (s *source) key() string { return strconv.FormatInt(s.id, 10) }
 
 func (s *source) close() {
 	if s.file != nil {
-		_ = s.file.Close() // it was only read
+		_ = s.file.Close() // opened for reading only
 		s.file = nil
 	}
 }
 
-// logName reports whether a file of a container's folder is of its log: 0.log, 0.log.TIME, 0.log.TIME.gz.
+// logName reports whether a file of a container's folder belongs to its log: 0.log, 0.log.TIME, 0.log.TIME.gz.
 func logName(name string) bool {
 	return (strings.HasSuffix(name, ".log") || strings.Contains(name, ".log.")) && !strings.HasSuffix(name, ".tmp")
 }

@@ -21,7 +21,7 @@ import (
 
 // Limits limit the stored logs.
 type Limits struct {
-	PerTask int64         // bytes that a container printed, with their times; the oldest go
+	PerTask int64         // bytes that a container printed, with their times; the oldest are dropped
 	Total   int64         // bytes on the disk, of all
 	Age     time.Duration // after which the log of a pod that is gone is removed; 0: never
 }
@@ -41,7 +41,7 @@ type Store struct {
 	codec              *codec
 	log                *slog.Logger
 	now                func() time.Time
-	step               time.Duration // between two looks while a request waits
+	step               time.Duration // between two checks while a request waits
 
 	mu      sync.Mutex
 	streams map[string]*stream // by uid/container
@@ -53,7 +53,7 @@ type Store struct {
 type Options struct {
 	Pods      string // the kubelet's folder, /var/log/pods
 	Folder    string // ours
-	Namespace string // of the jobs
+	Namespace string // the namespace of the jobs
 	Limits    Limits
 	Log       *slog.Logger
 	Now       func() time.Time
@@ -73,7 +73,7 @@ func Open(o Options) (*Store, error) {
 	return s, s.remember()
 }
 
-// names are those of UIDs and containers: they become paths.
+// names are the names of UIDs and containers: they become paths.
 var names = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`)
 
 // remember finds the logs of pods that may be gone.
@@ -147,7 +147,7 @@ func (s *Store) find(uid, container string) *stream {
 	return only
 }
 
-// uids are those of pods of jobs whose logs the kubelet has, or had.
+// uids are the UIDs of pods of jobs whose logs the kubelet has, or had.
 func (s *Store) uids() map[string]bool {
 	if err := s.discover(); err != nil {
 		s.problem("pods", err)

@@ -20,7 +20,7 @@ const (
 	frameWait   = 10 * time.Second
 	// roundMost limits how much of one log is read before the others get their turn.
 	roundMost = 64 << 20
-	// lingering is how long a file is kept open that has got a successor: the container may still write
+	// lingering is how long a file with a successor is kept open: the container may still write
 	// to it.
 	lingering = 10 * time.Second
 	// rotatedKept is how many files the kubelet keeps in addition to the current one. With that many files, a log
@@ -44,8 +44,8 @@ type stream struct {
 	newest   int64           // the latest source that was read
 	files    map[string]*source
 	done     map[string]bool     // names of files of which all is read, and that don't grow
-	retired  map[int64]time.Time // by source: since when it has a successor
-	waiting  time.Time           // since when lines wait that are too small for a frame
+	retired  map[int64]time.Time // by source: the time since which it has a successor
+	waiting  time.Time           // the time since which lines wait that are too few for a frame
 	last     time.Time           // when a line was last written
 	gap      bool                // lines may be missing before the next frame
 	over     bool                // its pod is gone, and all is read
@@ -149,7 +149,7 @@ func (s *stream) look() (there bool, err error) {
 		}
 		src, e := openSource(s.from, name)
 		if errors.Is(e, errEmpty) || errors.Is(e, os.ErrNotExist) {
-			continue // it will have a line, or it was renamed just now
+			continue // the file will have a line, or was renamed just now
 		}
 		if e != nil {
 			err = errors.Join(err, fmt.Errorf("read %s: %w", name, e))
@@ -179,7 +179,7 @@ func (s *stream) renamed(byName map[string]bool) {
 		}
 		src.gone = true
 		delete(s.files, name)
-		s.files[name+"#"+src.key()] = src // by a name that no file has
+		s.files[name+"#"+src.key()] = src // with a name that doesn't exist
 	}
 }
 
@@ -194,7 +194,7 @@ func (s *stream) found(src *source) {
 			return
 		}
 		src.before = other.before
-		other.close() // the same file by its new name
+		other.close() // the same file under its new name
 		delete(s.files, name)
 		s.files[src.name] = src
 		return
@@ -233,7 +233,7 @@ func (s *stream) inOrder() []*source {
 	})
 }
 
-// take reads one file on, at most so much.
+// take continues to read one file, up to a limit.
 func (s *stream) take(src *source, all bool, most int64) (n int64, err error) {
 	src.grow()
 	_, succeeded := s.retired[src.id]
@@ -267,7 +267,7 @@ func (s *stream) take(src *source, all bool, most int64) (n int64, err error) {
 			end = cut(buf[:have])
 		}
 		if end == 0 && (have == len(buf) || ended && s.retiredFor(src) >= lingering) {
-			end = have // no line of the kubelet's is that long, or it will never have an end
+			end = have // no line of the kubelet is that long, or the line will never end
 		}
 		if end > 0 {
 			if err := s.append(src, buf[:end]); err != nil {

@@ -365,7 +365,7 @@ func (p *Page) search(ctx context.Context, segments []segment, from int64, q mat
 	if err == nil {
 		err = context.Cause(ctx)
 	}
-	for i := range lines { // whose end isn't in this part
+	for i := range lines { // frames whose end isn't in this part
 		if l := &lines[i]; l.open && len(out.Items) < q.limit {
 			judge(l.at, []byte(l.stamp), l.text)
 		}

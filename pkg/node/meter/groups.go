@@ -20,7 +20,7 @@ var (
 	containerGroup = regexp.MustCompile(`^([a-z-]+-)?([0-9a-f]{64})(\.scope)?$`)
 )
 
-// monitorGroup begins the names of groups with CRI-O's own processes, one for each container.
+// monitorGroup is the prefix of the names of groups with CRI-O's own processes, one for each container.
 const monitorGroup = "crio-conmon-"
 
 // readGroups reads the counters of the containers of some pods.
@@ -49,7 +49,7 @@ func (m *Meter) readGroups(pods map[string]bool) (reading, error) {
 	return out, err
 }
 
-// readPod reads those of one pod. It omits containers that end during the read.
+// readPod reads the counters of one pod. It omits containers that end during the read.
 func (m *Meter) readPod(out reading, files filesOf, uid, group string) {
 	entries, _ := os.ReadDir(group) // a removed pod has no containers
 	for _, e := range entries {

@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// shortest is the minimum time over which CPU is measured: over less, the kernel's steps show.
+	// shortest is the minimum time over which CPU is measured: over a shorter time, the steps of the kernel's counters dominate.
 	shortest = time.Second
 	// longest is how old an earlier reading may be: the mean over a longer time isn't the current use.
 	longest = 30 * time.Second
@@ -28,15 +28,15 @@ type Meter struct {
 
 	turn  chan struct{} // holds a place for the caller who reads
 	last  reading
-	at    time.Time             // when last was read
-	asked map[string]bool       // pods that were searched for then, or since then
+	at    time.Time             // the time at which last was read
+	asked map[string]bool       // pods that were searched for at that time or later
 	told  map[string]logapi.Use // by container: the answer to the last reading
 }
 
 // reading holds the counters of containers, by container.
 type reading map[string]counters
 
-// counters are those of one container.
+// counters are the counters of one container.
 type counters struct {
 	pod    string
 	at     time.Time

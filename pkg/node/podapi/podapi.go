@@ -38,8 +38,8 @@ const (
 // API is an API server.
 type API struct {
 	URL    string // https://ADDRESS:PORT
-	Folder string // of the account
-	Agent  string // the program that asks
+	Folder string // the folder of the account
+	Agent  string // the program that sends requests
 
 	mu        sync.Mutex
 	authority []byte // that the client trusts

@@ -95,8 +95,8 @@ func removeEntry(dir *os.Root, name string) error {
 	return cause(dir.Remove(name))
 }
 
-// refuseMount returns an error if an open folder is a mount point. It asks the kernel, because
-// the device's number is the same for a folder that is mounted into another place.
+// refuseMount returns an error if an open folder is a mount point. It queries the kernel, because the device number is the same for a
+// folder that is mounted in a different place.
 func refuseMount(dir *os.Root) error {
 	f, err := dir.Open(".")
 	if err != nil {

@@ -71,7 +71,7 @@ func (c *Collector) Watch(ctx context.Context, every time.Duration, send func(*g
 	return nil
 }
 
-// Report reads all GPUs that the driver has. One that the bus has lost isn't among them, or is lost.
+// Report reads all GPUs that the driver has. A GPU that the bus has lost isn't among them, or is reported as lost.
 func (c *Collector) Report() (*gpu.Report, error) {
 	folder := c.sys("bus/pci/drivers/amdgpu")
 	entries, err := os.ReadDir(folder)

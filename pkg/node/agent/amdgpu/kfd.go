@@ -12,8 +12,8 @@ import (
 // node holds the numbers, by name, that the KFD (the compute part of the driver) reports for a GPU.
 type node map[string]uint64
 
-// kfdNodes are the nodes with GPUs by the numbers of their render nodes. readable reports whether all could be read: the kernel hides those whose device
-// files a container may not open.
+// kfdNodes are the nodes with GPUs by the numbers of their render nodes. readable reports whether all nodes could be read: the kernel
+// hides those whose device files a container may not open.
 func (c *Collector) kfdNodes() (out map[int]node, readable bool) {
 	folder := c.sys("class/kfd/kfd/topology/nodes")
 	entries, err := os.ReadDir(folder)

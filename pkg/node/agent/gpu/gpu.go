@@ -14,7 +14,7 @@ type Report struct {
 	Events []Event `json:"events,omitempty"`
 }
 
-// GPU is one of a machine.
+// GPU is a GPU of a machine.
 type GPU struct {
 	// Index is its number on the machine. NVML counts in the order of the buses.
 	Index int32 `json:"index"`
@@ -54,9 +54,9 @@ type File struct {
 	Container string `json:"container"`
 }
 
-// Event is an error that a driver reports when it happens.
+// Event is an error that a driver reports as soon as it occurs.
 type Event struct {
-	// Bus is that of the GPU, "" if it isn't known.
+	// Bus is the bus of the GPU, "" if it isn't known.
 	Bus string    `json:"bus"`
 	At  time.Time `json:"at"`
 	// XID is NVIDIA's number of the error; 0: the GPU was reset, which cleared its errors.
@@ -106,7 +106,7 @@ const (
 	PCIeGeneration     = "DCGM_FI_DEV_PCIE_LINK_GEN"               // AMD's alone
 	PCIeWidth          = "DCGM_FI_DEV_PCIE_LINK_WIDTH"             // lanes; AMD's alone
 	OtherUncorrectable = "RAS_UNCORRECTABLE"                       // AMD: errors outside of the memory, since the driver was loaded; judged, but not a metric
-	EngineActive       = "DCGM_FI_PROF_GR_ENGINE_ACTIVE"           // all of these are parts of the time, up to 1, since the report before; Hopper and later
+	EngineActive       = "DCGM_FI_PROF_GR_ENGINE_ACTIVE"           // shares of the time since the previous report, from 0 to 1; Hopper and later
 	SMActive           = "DCGM_FI_PROF_SM_ACTIVE"                  // a mean of all multiprocessors
 	SMOccupancy        = "DCGM_FI_PROF_SM_OCCUPANCY"               // warps of those that there may be
 	TensorActive       = "DCGM_FI_PROF_PIPE_TENSOR_ACTIVE"         // tensor cores of any kind

@@ -67,7 +67,7 @@ func (m *MIG) String() string {
 	return strings.Join(out, ", ")
 }
 
-// Named names the instances. While it is the same, the edits for containers are valid.
+// Named names the instances. While it is unchanged, the edits for containers are valid.
 func (m *MIG) Named() string {
 	if m == nil || !m.Enabled {
 		return ""
@@ -81,7 +81,7 @@ func (m *MIG) Named() string {
 
 // Split is how a GPU is to be split.
 type Split struct {
-	// Profile is that of all instances, "" for a GPU in one piece, and Instances their number.
+	// Profile is the profile of all instances, "" for a GPU in one piece, and Instances their number.
 	Profile   string `json:"profile"`
 	Instances int    `json:"instances"`
 }
@@ -94,7 +94,7 @@ type Outcome struct {
 	Busy string `json:"busy,omitempty"`
 }
 
-// BusyError is of a GPU that can't be split while someone uses it.
+// BusyError is the error for a GPU that can't be split while a program uses it.
 type BusyError struct{ Why string }
 
 func (e *BusyError) Error() string { return e.Why }
@@ -142,10 +142,11 @@ func WriteSplit(file string, index int32, s Split) error {
 	return replace.File(file, append(data, '\n'), 0o600)
 }
 
-// Minors are those of the device files of an instance of a GPU (its own minor number), by which the driver lets programs use it: of its GPU instance
-// and of its compute instance. Drivers tell theirs in /proc/driver/nvidia-caps/mig-minors; simulated ones have the same.
+// Minors are the minor numbers of the device files of an instance of a GPU (its own minor number), by which the driver lets programs
+// use it: of its GPU instance and of its compute instance. Drivers list theirs in /proc/driver/nvidia-caps/mig-minors; simulated
+// drivers use the same numbers.
 func Minors(gpu int32, gi, ci int) (ofGI, ofCI int) {
-	const first, perCI, perGPU = 3, 9, 15 * 9 // after those of mig/config and mig/monitor
+	const first, perCI, perGPU = 3, 9, 15 * 9 // after the capabilities of mig/config and mig/monitor
 	ofGI = first + int(gpu)*perGPU + gi*perCI
 	return ofGI, ofGI + 1 + ci
 }

@@ -129,7 +129,8 @@ func (p *Probe) Watch(ctx context.Context, see func(*Report), failed func(error)
 	}
 }
 
-// run runs it once, and returns why it ended. If it hangs, run doesn't return before it is gone, because a second one would hang as well.
+// run runs it once, and returns why it ended. If it hangs, run doesn't return before it has exited, because a second one would hang as
+// well.
 func (p *Probe) run(ctx context.Context, see func(*Report), failed func(error)) error {
 	p.gate.Lock()
 	defer p.gate.Unlock()
@@ -137,7 +138,7 @@ func (p *Probe) run(ctx context.Context, see func(*Report), failed func(error)) 
 	defer cancel()
 	p.mu.Lock()
 	p.end = cancel
-	held := p.held // by someone who waits for the gate
+	held := p.held // by a caller that waits for the gate
 	p.mu.Unlock()
 	if held {
 		return errors.New("it is kept from running")

@@ -24,7 +24,7 @@ type Machine struct {
 	Simulated bool `json:"simulated,omitempty"`
 	// Parts is how many jobs share each of them, or have an instance of it; 0 and 1 are one.
 	Parts int `json:"parts,omitempty"`
-	// MIG is the profile of the instances into which each is split, as many as Parts says; "" if jobs share its time.
+	// MIG is the profile of the instances into which each is split, as many as Parts; "" if jobs share its time.
 	MIG string `json:"mig,omitempty"`
 	// ForPods are the indices of those that ordinary pods get. The others are the scheduler's, for jobs.
 	ForPods []int32 `json:"forPods,omitempty"`

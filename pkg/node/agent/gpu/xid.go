@@ -9,7 +9,7 @@ type Action string
 const (
 	// None: it is the program's own mistake, or a trace of another error.
 	None Action = "none"
-	// Look: it may be either; the GPU continues to work.
+	// Look means that it may be either; the GPU continues to work.
 	Look Action = "look"
 	// Reset: the GPU doesn't work correctly until it is reset, which a restart of the machine does, too.
 	Reset Action = "reset"

@@ -20,16 +20,16 @@ const (
 	File = "gpus.json"
 )
 
-// GPUs are those of a container.
+// GPUs are the GPUs of a container.
 type GPUs struct {
 	GPUs []GPU `json:"gpus"`
 }
 
-// GPU is one of them.
+// GPU is one of these GPUs.
 type GPU struct {
 	Index int32  `json:"index"`
 	UUID  string `json:"uuid"`
-	// Reason is why it is sick, such as "XID 79: it has fallen off the bus", "" if it isn't; Since is since when.
+	// Reason is why it is sick, such as "XID 79: it has fallen off the bus", "" if it isn't; Since is the beginning of that state.
 	Reason string    `json:"reason,omitempty"`
 	Since  time.Time `json:"since,omitzero"`
 	// XIDs are NVIDIA's numbers of the last errors that the driver reported since the container got the GPU, in order.

@@ -109,7 +109,7 @@ func (c *Collector) wait() (out []gpu.Event, err error) {
 		e, r := c.events.Wait(limit)
 		switch {
 		case r != nvml.SUCCESS && len(out) > 0:
-			return out, nil // what it is comes again
+			return out, nil // its facts are read again
 		}
 		switch r {
 		case nvml.SUCCESS:
@@ -134,10 +134,10 @@ func (c *Collector) wait() (out []gpu.Event, err error) {
 	return out, nil
 }
 
-// mostEvents bounds the events of one report.
+// mostEvents limits the events of one report.
 const mostEvents = 100
 
-// report asks all GPUs.
+// report reads all GPUs.
 func (c *Collector) report() (*gpu.Report, error) {
 	out := &gpu.Report{}
 	if v, r := c.lib.SystemGetDriverVersion(); r == nvml.SUCCESS {
@@ -153,7 +153,7 @@ func (c *Collector) report() (*gpu.Report, error) {
 	for i := range n {
 		d, r := c.lib.DeviceGetHandleByIndex(i)
 		if r != nvml.SUCCESS {
-			// A lost GPU has no handle. The monitor, which knows the earlier GPUs, finds out which one it is.
+			// A lost GPU has no handle. The monitor, which knows the earlier GPUs, determines which one it is.
 			continue
 		}
 		out.GPUs = append(out.GPUs, c.ask(int32(i), d))

@@ -13,11 +13,11 @@ import (
 // activity measures how busy the parts of GPUs are. Hopper and later count that, and a value is the difference between two samples.
 type activity struct {
 	lib nvml.Interface
-	// samples are those of GPUs by their buses; nil for one that doesn't count.
+	// samples are the samples of GPUs by their buses; nil for one that doesn't count.
 	samples map[string]*samples
 }
 
-// samples are of one GPU, the later one first.
+// samples are two samples of one GPU, the later one first.
 type samples struct {
 	now, before nvml.GpmSample
 	taken       bool // before is one
@@ -59,7 +59,7 @@ func (a *activity) measure(d nvml.Device, bus string, values map[string]float64)
 		return
 	}
 	if d.GpmSampleGet(s.now) != nvml.SUCCESS {
-		a.forget(bus) // begun again with the next report, where it is another GPU by then
+		a.forget(bus) // started again with the next report, for the GPU that is there then
 		return
 	}
 	if s.taken {

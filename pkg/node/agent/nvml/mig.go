@@ -73,7 +73,7 @@ func (c *Collector) mig(index int32, d nvml.Device) *gpu.MIG {
 	most, r := d.GetMaxMigDeviceCount()
 	profiles, err := migProfiles(d)
 	if r != nvml.SUCCESS || err != nil {
-		return out // it has no instances that can be allocated
+		return out // its instances can't be allocated
 	}
 	for i := range most {
 		m, r := d.GetMigDeviceHandleByIndex(i)

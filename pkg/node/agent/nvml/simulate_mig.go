@@ -15,7 +15,7 @@ import (
 	"github.com/openpai/paictl/pkg/node/agent/gpu"
 )
 
-// Instances of simulated GPUs. The code for real instances creates them in the mock, which has no more space for them than a real card.
+// Instances of simulated GPUs. The code for real instances creates them in the mock, which has only as much space as a real card.
 
 // resplit splits the GPUs that the file now splits differently. A GPU that was restored to one piece is no longer in the file.
 func (w *simulation) resplit() error {
@@ -95,7 +95,7 @@ func (w *simulation) furnishMIG(d *server.Device) {
 // maxInstances is how many instances a GPU has at most.
 const maxInstances = 7
 
-// computeInstancesOf are those of all GPU instances, by their places.
+// computeInstancesOf returns the compute instances of all GPU instances, by their places.
 func computeInstancesOf(d *server.Device) (out []*server.ComputeInstance) {
 	for gi := range d.GpuInstances {
 		for ci := range gi.ComputeInstances {

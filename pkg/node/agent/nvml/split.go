@@ -264,7 +264,7 @@ func (s *splitter) whole(p *migProfile) (int, error) {
 	return n, nil
 }
 
-// computeInstances are those of a GPU instance; full reports whether there is one, and it has all processors.
+// computeInstances are the instances of a GPU instance; full reports whether there is one, and it has all processors.
 func computeInstances(gi nvml.GpuInstance, p *migProfile) (out []nvml.ComputeInstance, full bool, err error) {
 	for slot := range nvml.COMPUTE_INSTANCE_PROFILE_COUNT {
 		info, r := gi.GetComputeInstanceProfileInfo(slot, nvml.COMPUTE_INSTANCE_ENGINE_PROFILE_SHARED)
@@ -284,7 +284,7 @@ func computeInstances(gi nvml.GpuInstance, p *migProfile) (out []nvml.ComputeIns
 	return out, full && len(out) == 1, nil
 }
 
-// clear destroys instances: all but whole ones of a profile, or all.
+// clear destroys instances: all, or all except complete ones of a profile.
 func (s *splitter) clear(but string) error {
 	all, err := migProfiles(s.Device)
 	if err != nil {

@@ -44,7 +44,7 @@ type Request struct {
 	Action Action `json:"action"`
 	// Reason is the fault to ignore. If it is "", the request ignores any fault that the GPU has when it is carried out.
 	Reason string `json:"reason,omitempty"`
-	// At is when it was given: an agent that starts hours later ignores it.
+	// At is the time of the request: an agent that starts hours later ignores it.
 	At time.Time `json:"at"`
 	// By is the user who gave it.
 	By string `json:"by,omitempty"`
@@ -58,7 +58,7 @@ type Answer struct {
 	Message string `json:"message"`
 }
 
-// Valid is for how long a request may be carried out: clocks of machines differ by less.
+// Valid is how long a request may be carried out. The clocks of machines differ by less.
 const Valid = 15 * time.Minute
 
 const (

@@ -35,7 +35,7 @@ type capability struct {
 // device is the path of its device file.
 func (c capability) device() string { return fmt.Sprintf("/dev/nvidia-caps/nvidia-cap%d", c.minor) }
 
-// capabilities are those of an instance: of its GPU instance and of its compute instance.
+// capabilities are the capabilities of an instance: of its GPU instance and of its compute instance.
 func (t *Toolkit) capabilities(i Instance) (out []capability, err error) {
 	number, ok := strings.CutPrefix(i.File, "nvidia")
 	if _, err := strconv.ParseUint(number, 10, 16); !ok || err != nil {

@@ -1,5 +1,5 @@
-// Package toolkit determines the edits that a container needs for a real GPU beside its device file: the libraries of the machine's driver, control
-// devices, and hooks that run before the container starts.
+// Package toolkit determines the edits that a container needs for a real GPU in addition to its device file: the libraries of the
+// machine's driver, control devices, and hooks that run before the container starts.
 // In: nvidia-ctk, of NVIDIA's container toolkit, and the machine's files. Out: edits of containers, as CDI writes them.
 package toolkit
 
@@ -323,7 +323,7 @@ func lastLine(said string) string {
 func executable(path string) error {
 	var s syscall.Statfs_t
 	if err := syscall.Statfs(filepath.Dir(path), &s); err != nil {
-		return nil //nolint:nilerr // the container runtime says why it can't run it
+		return nil //nolint:nilerr // the container runtime explains why it can't run it
 	}
 	if s.Flags&noexec != 0 {
 		return fmt.Errorf("%s is on a file system that is mounted noexec, so containers with a GPU can't start; mount it without noexec (mount -o remount,exec, and /etc/fstab)", path)

@@ -1,6 +1,6 @@
 // Package agents queries the program that keeps the logs of a machine and measures the resource use of its containers.
 // In: the name of the machine, a pod and its container. Out: the answer, or an error that the agent or
-// log doesn't exist, or that the agent is away and comes back.
+// log doesn't exist, or that the agent is temporarily unavailable.
 package agents
 
 import (
@@ -43,7 +43,7 @@ const (
 	maxUse    = 4 << 20
 )
 
-// Agents are those of a cluster.
+// Agents are the agents of a cluster.
 type Agents struct {
 	pods  corev1client.PodInterface
 	token func() string
@@ -61,8 +61,8 @@ type place struct {
 	until   time.Time
 }
 
-// New returns agents without any known places. pods are those of the platform's namespace, and token returns the key of the agents' requests, or ""
-// while that isn't known.
+// New returns agents without any known places. pods are the pods of the platform's namespace, and token returns the key of the agents'
+// requests, or "" while that isn't known.
 func New(pods corev1client.PodInterface, token func() string) *Agents {
 	return &Agents{pods: pods, token: token, now: time.Now, known: map[string]place{}, answered: map[string]time.Time{}, http: &http.Client{
 		Transport: &http.Transport{
@@ -88,7 +88,7 @@ func (a *Agents) Use(ctx context.Context, node string) ([]logapi.Use, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = resp.Body.Close() }() // it was only read
+	defer func() { _ = resp.Body.Close() }() // opened for reading only
 	out := []logapi.Use{}
 	if err := json.NewDecoder(io.LimitReader(resp.Body, maxUse)).Decode(&out); err != nil {
 		return nil, fmt.Errorf("read the answer of the agent on %s: %w", node, err)
@@ -119,7 +119,7 @@ func (a *Agents) ask(ctx context.Context, node, path string, query url.Values) (
 	if resp.StatusCode == http.StatusOK {
 		return resp, nil
 	}
-	defer func() { _ = resp.Body.Close() }() // it was only read
+	defer func() { _ = resp.Body.Close() }() // opened for reading only
 	text, _ := io.ReadAll(io.LimitReader(resp.Body, maxReason))
 	why := strings.TrimSpace(string(text))
 	switch resp.StatusCode {

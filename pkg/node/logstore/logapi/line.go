@@ -28,7 +28,8 @@ func (l *Line) Append(b []byte, times bool) []byte {
 // maxLine cuts lines of megabytes, which would be held in memory, into several.
 const maxLine = 1 << 20
 
-// Read passes on the lines of a log that was sent with or without times. A carriage return before the newline is the program's.
+// Read passes on the lines of a log that was sent with or without times. A carriage return before the newline belongs to the program's
+// output.
 func Read(r io.Reader, times bool, give func(Line) error) error {
 	b := bufio.NewReaderSize(r, 64<<10)
 	var text []byte

@@ -41,7 +41,7 @@ const UsePath = "/v1/use"
 const (
 	// Service is the DaemonSet of the agents, and the value of app.kubernetes.io/name on its pods.
 	Service = "log-manager"
-	// PortName is that of the container port on which an agent answers.
+	// PortName is the name of the container port on which an agent answers.
 	PortName = "http"
 	// TokenSecret holds the token with which requests are signed, under TokenKey.
 	TokenSecret = "log-manager-token"
@@ -53,14 +53,14 @@ const (
 
 // Headers of an answer, all of them numbers.
 const (
-	HeaderStart = "X-Pai-Log-Start" // first byte of the log that is kept: how much was dropped before it
+	HeaderStart = "X-Pai-Log-Start" // the position of the first kept byte of the log: the size of the dropped part before it
 	HeaderNext  = "X-Pai-Log-Next"  // the start of the next page
 	HeaderEnd   = "X-Pai-Log-End"
 	HeaderGaps  = "X-Pai-Log-Gaps"  // places at which lines are missing
 	HeaderLimit = "X-Pai-Log-Limit" // bytes that are kept of a log
 )
 
-// Headers are all of them.
+// Headers are all headers.
 func Headers() []string {
 	return []string{HeaderStart, HeaderNext, HeaderEnd, HeaderGaps, HeaderLimit}
 }
