@@ -60,7 +60,7 @@ func run(args []string) (int, error) {
 		return 0, install.Into("/proc/self/exe", rest[0])
 	case name == "run" && len(rest) == 0:
 		if self, _ := os.Executable(); self == spec.ImageRuntime {
-			// Without it the task runs anyway, but "paictl job exec" doesn't find the way.
+			// Without it, the task runs anyway, but "paictl job exec" can't find the runtime.
 			if err := install.Link(self, spec.Home); err != nil {
 				fmt.Fprintln(os.Stderr, "[pai-runtime]", err)
 			}
@@ -128,7 +128,7 @@ func execute(args []string) (int, error) {
 	return exit.CannotExecute, fmt.Errorf("%s: %w", path, unix.Exec(path, args, environ))
 }
 
-// serve is the ssh server: its configuration comes on standard input, its port as descriptor 3.
+// serve is the ssh server: it reads its configuration from standard input, and its listener is descriptor 3.
 func serve() error {
 	ctx, stop := signal.NotifyContext(context.Background(), unix.SIGTERM)
 	defer stop()

@@ -23,11 +23,11 @@ import (
 const (
 	// DefaultTimeout is how long a task waits for the others.
 	DefaultTimeout = 600 * time.Second
-	// watchPeriod is how long one watch lasts; some jitter keeps tasks apart when it is opened again.
+	// watchPeriod is the duration of one watch; jitter spreads the requests of tasks when they open it again.
 	watchPeriod = 60 * time.Second
 	minBackoff  = 200 * time.Millisecond
 	maxBackoff  = 10 * time.Second
-	// refusedFor is how long a refusal may last: the task's Role may still be on its way.
+	// refusedFor is how long a refusal may last: the task's Role may not be created yet.
 	refusedFor = time.Minute
 	tellEvery  = time.Minute
 )
@@ -47,7 +47,7 @@ type Source interface {
 // Wait describes the peers that a task waits for.
 type Wait struct {
 	Source  Source
-	Attempt int    // of the Framework: peers of another attempt are those of one that ended
+	Attempt int    // the attempt of the Framework: peers of another attempt are those of one that ended
 	Role    string // in the Framework
 	Index   int
 	PodIP   string
@@ -127,7 +127,7 @@ func (w *Wait) loop(ctx context.Context) (*peers.Peers, error) {
 		}
 		if ctx.Err() != nil {
 			if !t.opened && (before.opened || before.err != nil) {
-				t = before // the time ended during this try, so the previous one shows the cause
+				t = before // the time ended during this try, so the previous attempt shows the cause
 			}
 			return nil, w.timeout(t)
 		}
@@ -152,7 +152,7 @@ func (w *Wait) loop(ctx context.Context) (*peers.Peers, error) {
 	}
 }
 
-// timeout returns why no peers came: they weren't published in time, or the source couldn't be reached or refused.
+// timeout returns why there are no peers: they weren't published in time, or the source couldn't be reached or refused.
 func (w *Wait) timeout(last try) error {
 	switch {
 	case last.opened:

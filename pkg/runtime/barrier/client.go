@@ -18,7 +18,7 @@ import (
 type Client struct {
 	API       *podapi.API
 	Namespace string
-	Name      string // of the ConfigMap
+	Name      string // the name of the ConfigMap
 }
 
 // InCluster returns a client configured from the environment and the files that the kubelet gives every container.
@@ -52,7 +52,7 @@ func (c *Client) close() { c.API.Close() }
 type event struct {
 	Type   string `json:"type"`
 	Object struct {
-		Message    string            `json:"message"` // of an ERROR
+		Message    string            `json:"message"` // the message of an ERROR
 		Code       int               `json:"code"`
 		BinaryData map[string][]byte `json:"binaryData"`
 	} `json:"object"`

@@ -24,9 +24,9 @@ const (
 
 // Controller is the job controller, which sends tasks their peers once all have an address.
 type Controller struct {
-	URL     string // of the job's peers
+	URL     string // the URL of the job's peers
 	Token   string // of the job
-	Attempt int    // of the Framework
+	Attempt int    // the attempt of the Framework
 
 	client *http.Client
 	seen   uint64 // the version of its last message

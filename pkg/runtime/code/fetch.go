@@ -24,7 +24,7 @@ const (
 	tries      = 8
 	minBackoff = 250 * time.Millisecond
 	maxBackoff = 15 * time.Second
-	// busyTries is how often a download is tried that has to wait for others, for at least a quarter of an hour.
+	// busyTries is the number of attempts of a download that has to wait for others: at least a quarter of an hour.
 	busyTries = 64
 	// stall ends a download that receives no data.
 	stall = 30 * time.Second

@@ -87,7 +87,7 @@ type unpacker struct {
 	written int64  // bytes of files
 	dense   bool   // no holes: the file is written exactly as received
 	beside  string // the last file, complete but still without its name
-	late    bool   // leaves files beside their names until commit
+	late    bool   // leaves files under temporary names until commit
 }
 
 func newUnpacker(root *os.Root, most int64) *unpacker {
@@ -194,7 +194,7 @@ func (u *unpacker) clear(name string) error {
 	return err
 }
 
-// file writes a file beside its name: one that is there stays until the new one is whole.
+// file writes a file under a temporary name: an existing one stays until the new one is complete.
 func (u *unpacker) file(h *tar.Header, name string, mode fs.FileMode, r io.Reader) error {
 	if u.left -= h.Size; u.left < 0 {
 		return fmt.Errorf("the archive has more than %d bytes unpacked", int64(maxUnpacked))
@@ -210,7 +210,7 @@ func (u *unpacker) file(h *tar.Header, name string, mode fs.FileMode, r io.Reade
 	n, err := io.Copy(f, r)
 	u.written += n
 	if err == nil && !u.umask {
-		err = f.Chmod(mode | 0o600) // the umask took some
+		err = f.Chmod(mode | 0o600) // the umask removed some
 	}
 	if err = errors.Join(err, f.Close()); err != nil {
 		return errors.Join(err, u.root.Remove(beside))
@@ -239,7 +239,7 @@ func (u *unpacker) commit(name string) error {
 	return nil
 }
 
-// discard removes a file that didn't get its name.
+// discard removes a file that hasn't been renamed yet.
 func (u *unpacker) discard() {
 	if u.beside != "" {
 		_ = u.root.Remove(u.beside) // the error before it is the one to report

@@ -42,7 +42,7 @@ func (l *Layout) Hostfile() []byte {
 	return b.Bytes()
 }
 
-// marks around our lines in /etc/hosts, so that they are replaced and not added again.
+// marks around our lines in /etc/hosts, so that they are replaced instead of added again.
 const (
 	hostsBegin = "# pai-runtime: tasks of this job\n"
 	hostsEnd   = "# pai-runtime: end\n"

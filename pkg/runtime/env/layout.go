@@ -19,7 +19,7 @@ import (
 type Self struct {
 	Role        string // in the Framework
 	Index       int
-	Attempt     int // of the Framework
+	Attempt     int // the attempt of the Framework
 	TaskAttempt int
 	PodIP       string
 	HostIP      string
@@ -37,8 +37,8 @@ type Task struct {
 	NodeRank       int              `json:"nodeRank"`
 	Rank           int              `json:"rank"`
 	LocalWorldSize int              `json:"localWorldSize"`
-	Address        string           `json:"address,omitempty"` // under which it is reached
-	HostIP         string           `json:"hostIP,omitempty"`  // of its machine
+	Address        string           `json:"address,omitempty"` // the address under which it is reached
+	HostIP         string           `json:"hostIP,omitempty"`  // the address of its machine
 	Name           string           `json:"name,omitempty"`    // its DNS name, on the pod network
 	Ports          map[string][]int `json:"ports,omitempty"`   // by label
 	MasterPort     int              `json:"-"`
@@ -143,7 +143,7 @@ func (l *Layout) Role() *spec.Role { return &l.Spec.Roles[l.Spec.Role(l.Self.Rol
 func (l *Layout) Instances(role int) int { return l.First[role+1] - l.First[role] }
 
 // Master is the address of the first task of the first role, and the port of the rendezvous there.
-// A job of one task meets itself, without any name.
+// A job of one task connects to itself, without a name.
 func (l *Layout) Master() (string, int) {
 	t := &l.Tasks[0]
 	port := t.MasterPort
@@ -177,7 +177,7 @@ func join(ports []int) string {
 	return strings.Join(parts, ",")
 }
 
-// firstPort of a label, or "".
+// firstPort returns the first port of a label, or "".
 func (t *Task) firstPort(label string) string {
 	if list := t.Ports[label]; len(list) > 0 {
 		return strconv.Itoa(list[0])

@@ -34,7 +34,7 @@ const (
 )
 
 // Vars returns the variables in the order of the documentation (docs/job-runtime.md), and the messages
-// for the user if some are missing. used is the size of the environment without them, in bytes.
+// for the user if some are missing. used is the size of the environment without these variables, in bytes.
 func (l *Layout) Vars(used int) ([]Var, []string) {
 	v := &vars{index: map[string]int{}}
 	l.jobVars(v)

@@ -12,7 +12,7 @@ import (
 	"github.com/google/renameio/v2"
 )
 
-// Name is that of the program in the folder.
+// Name is the name of the program in the folder.
 const Name = "runtime"
 
 // Into copies the program at self into dir, as dir/runtime, executable for everyone: the user's

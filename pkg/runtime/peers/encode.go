@@ -108,8 +108,7 @@ func Decode(data []byte) (*Peers, error) {
 	return p, p.check()
 }
 
-// unpack returns the text that was packed. gzip says at its end how long that is, so all of it is
-// read into one piece, and nothing longer.
+// unpack returns the text that was packed. gzip has the length at its end, so the data is read into a buffer of exactly that size.
 func unpack(data []byte) (string, error) {
 	z, err := gzip.NewReader(bytes.NewReader(data))
 	if err != nil {

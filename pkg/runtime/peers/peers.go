@@ -14,7 +14,7 @@ type Peers struct {
 type Role struct {
 	Name   string // in the Framework
 	PodIPs []string
-	// HostIPs are those of the machines.
+	// HostIPs are the addresses of the machines.
 	HostIPs []string
 	// PodUIDs are only set with the host network: ports are computed from them.
 	PodUIDs []string

@@ -17,7 +17,7 @@ const (
 	DefaultPortEnd   = 40000
 	// MasterLabel is the label for which the port of a job's rendezvous is computed on the host network.
 	MasterLabel = "master"
-	// MasterPort is that of the pod network.
+	// MasterPort is the port of the pod network.
 	MasterPort = 29500
 )
 

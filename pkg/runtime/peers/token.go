@@ -11,13 +11,13 @@ import (
 )
 
 // A task proves by a token of its job that it may know the job's addresses, and verifies by a code made with that token that they are the
-// controller's. Anyone who may read the job's pods can read the token, and the addresses too.
+// controller's. Anyone who may read the job's pods can also read the token and the addresses.
 
 // Message is the job controller's message to the tasks of a job.
 type Message struct {
 	Version uint64 `json:"version"` // no other message has it
 	Data    []byte `json:"data"`    // as Encode makes it
-	Seal    string `json:"seal"`    // of the data
+	Seal    string `json:"seal"`    // the seal of the data
 }
 
 // WriteMessage writes a message as JSON. All tasks of a job may get it at the same time, so it makes no copy of the data.
@@ -41,7 +41,7 @@ func Token(key []byte, framework, uid string) string {
 	return uid + "." + code(key, []byte(framework+"\n"+uid))
 }
 
-// CheckToken returns the UID of the Framework that a token is of, and reports whether it is of the one with this name.
+// CheckToken returns the UID of a token's Framework, and reports whether the Framework has this name.
 func CheckToken(key []byte, framework, token string) (uid string, ok bool) {
 	uid, _, _ = strings.Cut(token, ".")
 	return uid, len(key) > 0 && hmac.Equal([]byte(token), []byte(Token(key, framework, uid)))
@@ -50,7 +50,7 @@ func CheckToken(key []byte, framework, token string) (uid string, ok bool) {
 // OfCode returns the name for the token of code. Names of Frameworks have no slash, so it differs from all of them.
 func OfCode(sha256 string) string { return "code/" + sha256 }
 
-// Seal returns the code that goes with a message to the tasks that have a token.
+// Seal returns the code that authenticates a message to the tasks that have a token.
 func Seal(token string, message []byte) string { return code([]byte(token), message) }
 
 // Sealed reports whether a message was sealed with this token.

@@ -24,7 +24,7 @@ import (
 type Run struct {
 	Layout  *env.Layout
 	Environ []string
-	// Home is spec.Home except in tests. UserHome is that of the user that the container runs as.
+	// Home is spec.Home except in tests. UserHome is the home of the user that the container runs as.
 	Home, UserHome string
 	Dir            string // where commands run
 	Reaper         *process.Reaper
@@ -38,11 +38,11 @@ type Run struct {
 	Self string
 }
 
-// plugin is one of them, its parameters read.
+// plugin is a plugin with its decoded parameters.
 type plugin interface {
 	// pre runs before the commands.
 	pre(ctx context.Context, r *Run) error
-	// post runs after commands that succeeded.
+	// post runs after successful commands.
 	post(ctx context.Context, r *Run) error
 }
 
@@ -55,7 +55,7 @@ var kinds = map[string]func() plugin{
 	"teamwise_storage": func() plugin { return &storage{} },
 }
 
-// Plugins are those of a task, ready to run.
+// Plugins are the plugins of a task, ready to run.
 type Plugins struct {
 	list []entry
 	run  *Run
@@ -136,7 +136,7 @@ func (p *Plugins) Post(ctx context.Context) error {
 	return nil
 }
 
-// handle applies the failurePolicy. A stop of the task doesn't count as a failure of the plugin.
+// handle applies the failurePolicy. Stopping the task doesn't count as a failure of the plugin.
 func (p *Plugins) handle(ctx context.Context, e entry, when string, err error) error {
 	switch {
 	case err == nil:

@@ -22,8 +22,8 @@ const (
 	pipefail = `(set -o pipefail) 2>/dev/null && set -o pipefail; `
 )
 
-// Shell returns the command line of a shell, to be followed by the script's file, and the script itself. If
-// the job specifies a shell, it is used as it is. Otherwise the shell is bash, or sh if the image doesn't have bash, with
+// Shell returns the command line of a shell, to be followed by the script's file, and the script itself. If the job specifies a shell,
+// it is used unchanged. Otherwise the shell is bash, or sh if the image doesn't have bash, with
 // errexit, nounset and pipefail if it supports them.
 //
 // Line ends of Windows become those of Linux: no shell reads them as intended otherwise.

@@ -65,8 +65,8 @@ func (t *tensorboard) install(r *Run) error {
 	return errors.New("tensorboard: command not found: the image has neither tensorboard nor python to install it")
 }
 
-// args are those of the major version: version 2 has another option for named folders, and by default listens
-// only on 127.0.0.1.
+// args are the arguments of the major version: version 2 has a different option for named folders, and by default listens only on
+// 127.0.0.1.
 func (t *tensorboard) args(major int) []string {
 	var named []string
 	for _, name := range slices.Sorted(maps.Keys(t.LogDir)) {

@@ -13,7 +13,7 @@ import (
 // child is a process that existed when its group was asked to end.
 type child struct {
 	pid   int
-	start uint64 // in clock ticks since the machine started: another process of this number has another
+	start uint64 // in clock ticks since the machine started: another process with this number has a different one
 }
 
 // ticks is the unit of start: USER_HZ, which is 100 for all programs on all machines.
@@ -24,10 +24,9 @@ const ticks = uint64(time.Second / 100)
 // A shell with a trap may have forked a program that hasn't begun to run: the signal goes to the
 // shell's handler in that process, which is lost when the program begins. The shell then waits
 // for a program that wasn't asked to end. So the shell's children that haven't become another program
-// yet are remembered, and get the signal once more when they have (resend). Programs that ran already had it,
-// and those that begin later are left alone, because a trap of the user may run them at the end. So
-// a program that a shell forks in the microseconds between the signal and its look at it still has the
-// whole grace period.
+// yet are remembered, and get the signal once more when they have (resend). Programs that were already running have received it, and
+// later ones don't get it, because a trap of the user may run them at the end. Therefore a program that a shell
+// forks in the microseconds between the signal and the scan still has the whole grace period.
 func (p *Process) stop(s unix.Signal) error {
 	var now unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &now); err != nil {

@@ -103,7 +103,7 @@ type Process struct {
 	PID  int
 	done chan unix.WaitStatus
 
-	// Written when it is asked to end, before anyone reads them.
+	// They are written when it is asked to end, before they are read.
 	asked    unix.Signal
 	program  string // the leader's
 	children []child
@@ -155,7 +155,7 @@ func startError(name string, err error) error {
 	case errors.Is(err, exec.ErrNotFound):
 		return exit.OfProgram(exit.NotFound, fmt.Errorf("%s: command not found (%w)", name, cause))
 	case errors.Is(err, fs.ErrNotExist):
-		// Linux says the same of a program whose loader or interpreter is missing.
+		// Linux reports the same for a program whose loader or interpreter is missing.
 		return exit.OfProgram(exit.NotFound, fmt.Errorf("%s: command not found, or its loader or interpreter is missing (%w)", name, cause))
 	case errors.Is(err, unix.E2BIG):
 		cause = fmt.Errorf("%w: its arguments and the environment are larger than Linux allows", err)

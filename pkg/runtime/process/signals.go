@@ -33,7 +33,7 @@ func Listen(ctx context.Context, tell func(format string, args ...any)) *Signals
 	s := &Signals{c: make(chan os.Signal, 16), closed: make(chan struct{}), tell: tell}
 	s.ctx, s.cancel = context.WithCancelCause(ctx)
 	signal.Notify(s.c, unix.SIGTERM, unix.SIGINT, unix.SIGHUP, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2, unix.SIGWINCH, unix.SIGCONT)
-	// The log's reader may exit; Go would end the runtime at the next write.
+	// The log's reader may exit, and Go would end the runtime at the next write.
 	signal.Notify(make(chan os.Signal, 1), unix.SIGPIPE)
 	go s.run()
 	return s
@@ -103,7 +103,7 @@ func (s *Signals) attach(p *Process) {
 	defer s.mu.Unlock()
 	s.current = p
 	if p != nil && s.first != 0 {
-		_ = p.stop(s.first) // its group exists, because it hasn't been waited for yet
+		_ = p.stop(s.first) // its process group exists until it is waited for
 	}
 }
 
@@ -159,8 +159,7 @@ func (s *Signals) Supervise(p *Process, grace time.Duration) Outcome {
 	return o
 }
 
-// ended waits until the whole group is gone; false when the time is over. The leader's status is
-// put back then.
+// ended waits until the whole group is gone; false when the time has expired. The leader's status is then restored.
 func (p *Process) ended(over <-chan time.Time) (unix.WaitStatus, bool) {
 	var status unix.WaitStatus
 	tick := time.NewTicker(groupPoll)

@@ -113,8 +113,8 @@ func (s *Stream) pass(p []byte) {
 	_, _ = s.tail.Write(p)
 }
 
-// Drain returns when all that was written before the call has been passed on. It doesn't wait for
-// the pipe's end: a program in the background may hold it open.
+// Drain returns when all that was written before the call has been passed on. It doesn't wait for the end of the pipe: a background
+// program may hold it open.
 func (s *Stream) Drain() error {
 	open, err := s.drain()
 	if open {
@@ -123,7 +123,7 @@ func (s *Stream) Drain() error {
 	return err
 }
 
-// drain stops the copying. open reports whether more may come.
+// drain stops the copying. open reports whether more output may follow.
 func (s *Stream) drain() (open bool, err error) {
 	if err := s.read.SetReadDeadline(time.Unix(1, 0)); err != nil {
 		return false, err

@@ -2,8 +2,7 @@ package process
 
 import "sync"
 
-// Tail keeps the last bytes that were written to it, in the order of the writes. Its memory is
-// allocated by the machine only as it fills.
+// Tail keeps the last bytes that were written to it, in the order of the writes. The system allocates its memory only as it fills.
 type Tail struct {
 	mu   sync.Mutex
 	buf  []byte

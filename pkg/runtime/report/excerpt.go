@@ -17,7 +17,7 @@ const (
 )
 
 // excerpt returns at most that many lines of a log: some before and the rest after the place at of the cleaned
-// log, or the last lines if at isn't in it. at of the result is the line with the match.
+// log, or the last lines if at isn't in it. at is the index of the line with the match.
 func excerpt(log []byte, at, most int) (lines []string, match int) {
 	text := rules.Clean(log)
 	if at < 0 || at > len(text) {

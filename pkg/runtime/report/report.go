@@ -19,8 +19,8 @@ const (
 
 // Report is an exit report.
 type Report struct {
-	ExitCode     int `json:"exitCode"`           // of the container: the rule's code
-	UserExitCode int `json:"originUserExitCode"` // of the program
+	ExitCode     int `json:"exitCode"`           // the exit code of the container: the rule's code
+	UserExitCode int `json:"originUserExitCode"` // the exit code of the program
 	// The text that the rule matched.
 	MatchedUserLog     string `json:"matchedUserLogString,omitempty"`
 	MatchedPlatformLog string `json:"matchedPlatformLogString,omitempty"`

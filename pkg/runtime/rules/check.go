@@ -123,7 +123,7 @@ func (c *checker) code(i int, path strictyaml.Path) {
 	c.set.byCode[r.Code] = i
 }
 
-// words checks texts and enumerations.
+// words checks strings and enumerations.
 func (c *checker) words(r *Rule, path strictyaml.Path) {
 	switch first, twice := c.phrases[r.Phrase]; {
 	case r.Phrase == "":

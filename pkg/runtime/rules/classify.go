@@ -7,7 +7,7 @@ const MaxLog = 10 << 20
 
 // Exit is how a task's program ended, as the runtime saw it.
 type Exit struct {
-	Code int // of the program: 0 to 255, 128+n after signal n
+	Code int // the code of the program: 0 to 255, 128+n after signal n
 	// UserLog and PlatformLog are the ends of the program's and the runtime's output. They may contain any bytes.
 	UserLog, PlatformLog []byte
 	// GPUECC: the driver counts double-bit errors of a GPU's memory.

@@ -11,7 +11,7 @@ type Pod struct {
 	Containers      []Container // init containers too; only terminated ones
 }
 
-// Container is one that ended.
+// Container is a terminated container.
 type Container struct {
 	Name, Reason, Message string
 	Code                  int

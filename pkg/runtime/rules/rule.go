@@ -20,7 +20,7 @@ type Rule struct {
 	Pattern  Pattern  `yaml:"pattern,omitempty" json:"pattern,omitzero"`
 }
 
-// Pattern is how a code is recognised. If any pattern of the list matches, the code does.
+// Pattern recognises a code. If any pattern of the list matches, the code does.
 type Pattern struct {
 	// Runtime is matched in the task's container, for codes from 1 to 255.
 	Runtime []RuntimePattern `yaml:"runtimeContainerPatterns,omitempty" json:"runtimeContainerPatterns,omitempty"`
@@ -115,7 +115,7 @@ const (
 	phraseUnrecognized        = "ContainerUnrecognizedFailed"
 )
 
-// Attributes are those of the Framework's completion type that steer the retry: of Transient,
+// Attributes are the attributes of the Framework's completion type that steer the retry: of Transient,
 // Conflict, Permanent.
 func (r Rule) Attributes() []string {
 	switch r.Behavior {

@@ -74,8 +74,8 @@ func Parse(file string, data []byte) (*Set, strictyaml.Findings) {
 	return c.set, c.findings
 }
 
-// ByCode returns the rule of a code: that of the set, or the built-in one, or otherwise the rule
-// for all undefined codes of that sign, with the code and the phrase that it has in OpenPAI.
+// ByCode returns the rule of a code: from the set, or otherwise the built-in one, or otherwise the rule for all undefined codes of
+// that sign, with OpenPAI's code and phrase.
 func (s *Set) ByCode(code int) Rule {
 	if r, ok := contract[code]; ok {
 		return r

@@ -31,8 +31,7 @@ func asciiLower(s string) string {
 	return string(b)
 }
 
-// logRegex is a regex with words, at least one of which must occur in a match. It has no words if
-// no such words are known.
+// logRegex is a regex with words, at least one of which must occur in a match. It is empty if there are no such words.
 type logRegex struct {
 	*regexp.Regexp
 	words []string // ASCII, lower case

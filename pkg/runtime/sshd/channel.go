@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// channel is that of one session. The library reports when a connection ends, but not when one of its
+// channel is the channel of one session. The library reports when a connection ends, but not when one of its
 // sessions does; it doesn't support signals, and it changes the output to a terminal's client.
 type channel struct {
 	xssh.NewChannel
@@ -68,7 +68,7 @@ func (c *channel) take(r *xssh.Request) bool {
 		var w struct{ Width, Height, X, Y uint32 }
 		if ok = xssh.Unmarshal(r.Payload, &w) == nil; ok {
 			select {
-			case <-c.sizes: // it wasn't read, and is outdated
+			case <-c.sizes: // an unread, outdated size
 			default:
 			}
 			c.sizes <- ssh.Window{Width: int(w.Width), Height: int(w.Height)}
@@ -85,7 +85,7 @@ func (c *channel) take(r *xssh.Request) bool {
 			}
 		}
 	case "auth-agent-req@openssh.com":
-		// The library would reply yes without an effect.
+		// The library would reply yes without doing anything.
 	default:
 		return false
 	}

@@ -107,7 +107,7 @@ func (f Files) Include(userHome string) error {
 	if err != nil {
 		return err
 	}
-	defer os.Remove(tmp.Name()) // it is gone if all went well
+	defer os.Remove(tmp.Name()) // after success it no longer exists
 	_, err = tmp.Write(append([]byte(line), old...))
 	if err := errors.Join(err, tmp.Close()); err != nil {
 		return err

@@ -11,8 +11,7 @@ import (
 )
 
 // forward connects a client to an address: a user who may log in could also connect from here by hand.
-// Each direction ends separately, unlike in the library: after a client has sent its whole request, the
-// response is still to come.
+// Each direction ends separately, unlike in the library: after a client has sent its whole request, it still waits for the response.
 func forward(_ *ssh.Server, _ *xssh.ServerConn, asked xssh.NewChannel, ctx ssh.Context) {
 	var to struct {
 		Host       string

@@ -25,7 +25,7 @@ import (
 type Config struct {
 	HostKey    string   `json:"hostKey"` // PEM
 	Authorized []string `json:"authorized"`
-	Environ    []string `json:"environ"` // of sessions
+	Environ    []string `json:"environ"` // the environment of sessions
 	Dir        string   `json:"dir"`     // where they begin
 
 	delay time.Duration
@@ -85,7 +85,7 @@ func files(s ssh.Session, ch *channel) {
 	server, err := sftp.NewServer(ch.raw)
 	if err != nil {
 		fmt.Fprintln(ch.raw.Stderr(), err)
-		_ = s.Exit(1) // the connection is gone, or will be
+		_ = s.Exit(1) // the connection is closed, or about to be
 		return
 	}
 	code := 0

@@ -72,7 +72,7 @@ func command(s ssh.Session, c *Config) (*exec.Cmd, error) {
 	return cmd, nil
 }
 
-// Folder is the folder in which sessions, and the server itself, should start: "" is the image's. Some images name homes
+// Folder is the folder in which sessions, and the server itself, start; "" means the image's. Some images name homes
 // that don't exist.
 func (c *Config) Folder() string {
 	for _, dir := range []string{c.Dir, lookup(c.Environ, "HOME")} {
@@ -175,7 +175,7 @@ func runPipes(cmd *exec.Cmd, ch *channel) error {
 	}
 	cmd.Stdout, cmd.Stderr = outPipe, errPipe
 	err = cmd.Start()
-	_, _ = outPipe.Close(), errPipe.Close() // the program has them, or it didn't start
+	_, _ = outPipe.Close(), errPipe.Close() // the program has them, or didn't start
 	if err != nil {
 		return errors.Join(err, stdout.Close(), stderr.Close())
 	}
@@ -185,7 +185,7 @@ func runPipes(cmd *exec.Cmd, ch *channel) error {
 	}()
 	err = ch.wait(cmd, func(ssh.Window) {}, func() { _ = unix.Kill(-cmd.Process.Pid, unix.SIGHUP) })
 	limit := time.Now().Add(ch.delay)
-	_ = stdout.Finish(time.Until(limit)) // a client that is gone doesn't need the output
+	_ = stdout.Finish(time.Until(limit)) // a disconnected client doesn't need the output
 	_ = stderr.Finish(time.Until(limit))
 	return err
 }
@@ -221,7 +221,7 @@ func runTerminal(cmd *exec.Cmd, ch *channel, w ssh.Window) error {
 	out := process.Through(near, ch.raw)
 	go func() { _, _ = io.Copy(near, ch.raw) }() // ends with the terminal or the client
 	err = ch.wait(cmd, func(w ssh.Window) { _ = resize(near, w) }, func() { _ = near.Close() })
-	_ = out.Finish(ch.delay) // closed already if the client is gone
+	_ = out.Finish(ch.delay) // already closed if the client has disconnected
 	return err
 }
 

@@ -19,7 +19,7 @@ const (
 	maxSMI = 8 << 20
 )
 
-// smi is the output of nvidia-smi: its document, and complaints in words.
+// smi is the output of nvidia-smi: its document, and error messages.
 type smi struct{ document, complaints string }
 
 // askSMI runs nvidia-smi. It ends with the context, except for a program that hangs within the driver.
@@ -42,7 +42,7 @@ func askSMI(ctx context.Context, environ []string) smi {
 	if cmd.Wait() == nil || ctx.Err() != nil {
 		return smi{document: string(data)}
 	}
-	// It writes errors to standard output, alone or beside the document, which counts even so.
+	// It writes errors to standard output, alone or with the document, which is used anyway.
 	return smi{string(data), complaints(words.String() + "\n" + outside(string(data)))}
 }
 
@@ -85,7 +85,7 @@ func waitSMI(limit time.Duration, ask func(context.Context) smi) (smi, bool) {
 }
 
 // parseECC reports whether a GPU counts memory errors that can't be corrected, since its driver was
-// loaded. Up to Volta such are called double_bit, with a total, later by where they were:
+// loaded. Up to Volta such are called double_bit, with a total, later by their location:
 // dram_uncorrectable, sram_uncorrectable and parts of it. With MIG the GPU has no counts and each of
 // its devices has its own. Values that aren't numbers aren't counted: "N/A", "[Not Supported]".
 func parseECC(text string) bool {

@@ -70,7 +70,7 @@ type container struct {
 	cmd            *exec.Cmd
 	stdout, stderr bytes.Buffer
 	mu             sync.Mutex
-	lines          chan string // of both streams
+	lines          chan string // the lines of both streams
 }
 
 // newContainer returns a task of a job with one role and one instance, which runs commands.

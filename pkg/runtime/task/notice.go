@@ -32,8 +32,8 @@ func (t *task) told() ([]notice.GPU, bool) {
 }
 
 const (
-	// settle is how long the notice may take to show the fault after a program has failed: the program and the agent learn of a broken GPU at
-	// the same time.
+	// settle is how long the notice may take to show the fault after a program has failed: the program and the agent detect a broken
+	// GPU at the same time.
 	settle = 1500 * time.Millisecond
 	// settleLook is how often the notice is read.
 	settleLook = 50 * time.Millisecond

@@ -95,7 +95,7 @@ func (t *task) writeFiles() error {
 	}
 	if len(t.layout.Tasks) > 1 {
 		if err := t.writeHosts(); err != nil {
-			// As usual if the container doesn't run as root. DNS has the names too.
+			// This is normal if the container doesn't run as root. DNS has the names too.
 			t.journal.Notef("names of the other tasks come from DNS only: %v", err)
 		}
 	}

@@ -43,7 +43,7 @@ func (t *task) program() (result, error) {
 	}
 	t.oomKills = oomKills(memoryEvents)
 	p, err := t.reaper.Start(process.Command{Args: args, Dir: t.dir, Env: t.environ, Stdout: outPipe, Stderr: errPipe})
-	_, _ = outPipe.Close(), errPipe.Close() // the program has them, or it didn't start
+	_, _ = outPipe.Close(), errPipe.Close() // the program has them, or didn't start
 	t.streams = []*process.Stream{stdout, stderr}
 	if err != nil {
 		return result{}, t.unstarted(err)

@@ -41,7 +41,7 @@ type Options struct {
 // defaultGrace is for specs without a grace period.
 const defaultGrace = 30 * time.Second
 
-// task is the state of one.
+// task is the state of one task.
 type task struct {
 	Options
 	journal  *journal.Journal
@@ -50,10 +50,10 @@ type task struct {
 	spec     *spec.Spec
 	layout   *env.Layout
 	role     *spec.Role
-	environ  []string // of programs
+	environ  []string // the environment of programs
 	dir      string   // where commands run
 	userTail *process.Tail
-	streams  []*process.Stream // of the program
+	streams  []*process.Stream // the streams of the program
 	oomKills int               // before the program began
 }
 

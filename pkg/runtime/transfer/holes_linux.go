@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// holes returns how many bytes of a file have no data and are read as zeros; if they are more than most, it may return less than all. The
-// number of blocks doesn't tell: some file systems report none.
+// holes returns how many bytes of a file have no data and are read as zeros; if they are more than most, it may return less than all.
+// The number of blocks isn't reliable: some file systems report none.
 func holes(f *os.File, size, most int64) (n int64, err error) {
 	for at := int64(0); at < size && n <= most; {
 		data, err := f.Seek(at, unix.SEEK_DATA)

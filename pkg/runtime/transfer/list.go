@@ -27,7 +27,7 @@ type Listing struct {
 	// Path is absolute.
 	Path string `json:"path"`
 	Entry
-	// Entries are those of a folder, by name.
+	// Entries are the entries of a folder, by name.
 	Entries Entries `json:"entries,omitempty"`
 	// More reports whether the folder has further entries.
 	More bool `json:"more,omitempty"`
@@ -36,7 +36,7 @@ type Listing struct {
 // Entry is a file or a folder.
 type Entry struct {
 	Name string `json:"name"`
-	// Kind is that of a link's target.
+	// Kind is the kind of a link's target.
 	Kind Kind `json:"kind"`
 	// Size is in bytes; 0 unless it is a file.
 	Size     int64      `json:"size,omitempty"`
@@ -48,7 +48,7 @@ type Entry struct {
 // Entries are at most MaxEntries.
 type Entries []Entry
 
-// UnmarshalJSON implements json.Unmarshaler. It reads no entry beyond MaxEntries, because the text may be of a task.
+// UnmarshalJSON implements json.Unmarshaler. It reads no entry beyond MaxEntries, because the text may be written by a task.
 func (e *Entries) UnmarshalJSON(data []byte) error {
 	*e = nil
 	d := json.NewDecoder(bytes.NewReader(data))
@@ -75,7 +75,7 @@ const (
 	maxPath = 2 * maxLink // that of a folder, and a path below it
 )
 
-// Check returns an error for a listing that List doesn't make: the text may be of a task. Unknown kinds become Other.
+// Check returns an error for a listing that List doesn't make: the text may be written by a task. Unknown kinds become Other.
 func (l *Listing) Check() error {
 	if !strings.HasPrefix(l.Path, "/") || len(l.Path) > maxPath {
 		return errors.New("the path isn't absolute, or too long")
@@ -130,7 +130,7 @@ func List(name string) (*Listing, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = f.Close() }() // it was only read
+	defer func() { _ = f.Close() }() // opened for reading only
 	names, err := f.Readdirnames(MaxEntries + 1)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, err

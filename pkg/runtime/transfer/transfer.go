@@ -146,7 +146,7 @@ func (p *packer) file(at, name string) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = f.Close() }() // it was only read
+	defer func() { _ = f.Close() }() // opened for reading only
 	info, err := f.Stat()
 	if err != nil {
 		return err
