@@ -39,7 +39,7 @@ func (q *QuickStart) build(facts map[string]layout.Facts, outDir string) (*Clust
 	return c, r.findings
 }
 
-// sections are those of services-configuration.yaml. A section without settings stays, as
+// sections are the sections of services-configuration.yaml. A section without settings stays, as
 // an empty one: it names a service to start.
 func (q *QuickStart) sections() map[string]any {
 	if len(q.Services) == 0 {
@@ -112,7 +112,7 @@ func (q *QuickStart) addMachines(c *Cluster, facts map[string]layout.Facts, port
 	q.applyGPU(c)
 }
 
-// unknownSKU is the SKU of machines that were not asked.
+// unknownSKU is the SKU of machines that were not queried.
 const unknownSKU = "unknown"
 
 // hostname is the given one, otherwise the machine's own in small letters, and otherwise one made from
@@ -130,8 +130,8 @@ func (q *QuickStart) hostname(m QuickMachine, facts map[string]layout.Facts) str
 func nameFromAddress(ip string) string { return "ip-" + strings.ReplaceAll(ip, ".", "-") }
 
 // rolesOf gives each machine its roles: its own, otherwise master for those under masters (or the
-// first machine if the file names no masters) and worker for the others. If that leaves no
-// worker, the masters work too: one machine is a whole cluster.
+// first machine if the file names no masters) and worker for the others. If that leaves no worker, the masters are also workers: one
+// machine is a whole cluster.
 func (q *QuickStart) rolesOf() [][]string {
 	out := make([][]string, len(q.Machines))
 	masters := map[int]bool{}
@@ -146,7 +146,7 @@ func (q *QuickStart) rolesOf() [][]string {
 		}
 	}
 	if len(masters) == 0 {
-		// The original's rule is "the first"; machines with their own roles don't count.
+		// The original selects the first machine; machines with their own roles don't count.
 		if i := slices.IndexFunc(q.Machines, func(m QuickMachine) bool { return len(m.Roles) == 0 }); i >= 0 {
 			masters[i] = true
 		}
@@ -193,7 +193,7 @@ func (q *QuickStart) applyGPU(c *Cluster) {
 	c.Layout.MachineSKU = skus
 }
 
-// checkNames finds machines that call themselves alike.
+// checkNames finds machines with the same host name.
 func (q *QuickStart) checkNames(r *reporter, facts map[string]layout.Facts, machines []layout.Machine) {
 	byName, byID := map[string]int{}, map[string]int{}
 	for i, m := range machines {

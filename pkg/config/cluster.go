@@ -110,7 +110,7 @@ type Proxy struct {
 	NoProxy []string `yaml:"no-proxy,omitempty" json:"no-proxy,omitempty"`
 }
 
-// GPUDriver says what paictl does about NVIDIA's driver. Empty fields have the defaults.
+// GPUDriver specifies how paictl handles NVIDIA's driver. Empty fields have the defaults.
 type GPUDriver struct {
 	// Policy is GPUDriverKeep, the default, GPUDriverInstall or GPUDriverNone.
 	Policy string `yaml:"policy,omitempty" json:"policy,omitempty"`
@@ -173,7 +173,7 @@ type Role struct {
 	Components []string          `yaml:"component-list,omitempty" json:"component-list,omitempty"`
 	Labels     map[string]string `yaml:"labels,omitempty" json:"labels,omitempty"`
 	Taints     []string          `yaml:"taints,omitempty" json:"taints,omitempty"` // key[=value]:Effect
-	// Workloads says that ordinary pods may run on machines of this role. Taints of a
+	// Workloads indicates that ordinary pods may run on machines of this role. Taints of a
 	// role do not apply to a machine that also has a role with workloads.
 	Workloads bool `yaml:"workloads" json:"workloads"`
 }

@@ -15,17 +15,17 @@ import (
 	"github.com/openpai/paictl/pkg/ssh"
 )
 
-// discoverParallel is how many machines are asked at a time. Each costs little more than one connection;
+// discoverParallel is how many machines are queried at a time. Each costs little more than one connection;
 // the limit spares the operator's open files.
 const discoverParallel = 128
 
-// HostFailure is a machine that could not be asked.
+// HostFailure is a machine that could not be queried.
 type HostFailure struct {
 	Host string
 	Err  error
 }
 
-// DiscoveryError lists the machines that could not be asked, each with its cause.
+// DiscoveryError lists the machines that could not be queried, each with its cause.
 type DiscoveryError struct {
 	Failed []HostFailure
 	Asked  int
@@ -57,11 +57,11 @@ func (e *DiscoveryError) Unwrap() []error {
 	return out
 }
 
-// ExitCode is 1. It is here because a cause may want another.
+// ExitCode is 1. It overrides the exit code of a cause.
 func (e *DiscoveryError) ExitCode() int { return 1 }
 
 // Discover collects the facts of machines, in parallel, in one round trip each, and returns
-// the answers by the targets' address. All machines are asked even if some fail; the
+// the answers by the targets' address. All machines are queried even if some fail; the
 // error is then a *DiscoveryError, or the context's. timeout is for the script alone, zero
 // means 60 s. The dialer limits the time of a connection, since it knows which connections
 // wait for others or for a person. progress may be nil and is called, one call at a time, after each machine.

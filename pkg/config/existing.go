@@ -18,16 +18,15 @@ import (
 // Existing is a Kubernetes cluster that paictl did not install, as far as its API reports it.
 // Only Nodes are required.
 type Existing struct {
-	Name    string // of the cluster, as its kubeconfig or kubeadm calls it
+	Name    string // the name of the cluster, as its kubeconfig or kubeadm calls it
 	Version string // v1.30.2+k3s1
 	Server  string // https://10.0.0.1:6443
 	Nodes   []corev1.Node
 	// ServiceRange, PodCIDR and DNSDomain are empty if the API does not report them.
 	ServiceRange, PodCIDR, DNSDomain string
-	// Masters are the names of nodes that are to run the platform's services, beside the
-	// nodes of the control plane.
+	// Masters are the names of nodes that are to run the platform's services, in addition to the nodes of the control plane.
 	Masters []string
-	// Configured says that the cluster already has a configuration of paictl.
+	// Configured indicates that the cluster already has a configuration of paictl.
 	Configured bool
 }
 
@@ -148,7 +147,7 @@ func firstRange(list string) string {
 }
 
 // rangeOfNodes is the smallest IPv4 range that contains those of all nodes, but no smaller than
-// a /16: nodes that are added later have theirs beside them.
+// a /16: nodes that are added later have addresses next to them.
 func rangeOfNodes(nodes []corev1.Node) string {
 	var all netip.Prefix
 	for _, n := range nodes {
@@ -169,8 +168,8 @@ func rangeOfNodes(nodes []corev1.Node) string {
 	return all.String()
 }
 
-// existingRoles are the roles of a cluster whose control plane paictl doesn't run. taints are those
-// of the machines of the control plane.
+// existingRoles are the roles of a cluster whose control plane paictl doesn't run. taints are the taints of the machines
+// of the control plane.
 func existingRoles(taints []string) Roles {
 	roles := DefaultRoles()
 	master := roles.Roles[layout.RoleMaster]

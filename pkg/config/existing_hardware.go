@@ -19,7 +19,7 @@ func nodeFacts(n corev1.Node) layout.Facts {
 	}
 	count, model := nodeGPUs(n)
 	for range count {
-		// Of any vendor: the listed GPUs are counted as they are.
+		// GPUs of any vendor: the listed GPUs are counted unchanged.
 		f.NVIDIA = append(f.NVIDIA, layout.NVIDIAGPU{Model: model})
 	}
 	return f
@@ -46,7 +46,7 @@ func nodeGPUs(n corev1.Node) (count int, model string) {
 		for _, label := range vendor.labels {
 			model = cmp.Or(model, n.Labels[label])
 		}
-		// With time slicing a node offers each GPU several times.
+		// With time slicing, a node offers each GPU several times.
 		if product, ok := strings.CutSuffix(model, "-SHARED"); ok {
 			model = product
 			if built, err := strconv.Atoi(n.Labels["nvidia.com/gpu.count"]); err == nil && built > 0 && built < count {

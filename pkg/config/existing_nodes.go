@@ -198,7 +198,7 @@ func taintText(t corev1.Taint) string {
 	return t.Key + ":" + string(t.Effect)
 }
 
-// masterTaints are those of masters that refuse ordinary pods: services must tolerate them.
+// masterTaints are the taints of masters that refuse ordinary pods: services must tolerate them.
 func masterTaints(nodes []corev1.Node, masters map[string]bool) []string {
 	found := map[string]bool{}
 	for _, n := range nodes {
@@ -230,7 +230,7 @@ func ownLabels(c *Cluster, m layout.Machine, n corev1.Node) map[string]string {
 	fromRoles := c.LabelsOf(m)
 	for _, role := range c.Roles.Roles {
 		for k := range role.Labels {
-			fromRoles[k] = "" // of roles that it had before, too
+			fromRoles[k] = "" // also of roles that it had before
 		}
 	}
 	for k, v := range n.Labels {

@@ -175,7 +175,7 @@ func quickStartDocs() map[string]string {
 	docs := map[string]string{
 		"machines":                 "The machines: IPv4 addresses, or maps with hostip and the fields that differ from the other machines.",
 		"machines[].hostip":        "IPv4 address of the machine.",
-		"machines[].hostname":      "Host name; if missing, the machine is asked.",
+		"machines[].hostname":      "Host name; if missing, it is read from the machine.",
 		"machines[].roles":         "Roles: master, worker, or both.",
 		"machines[].labels":        "Labels of its Kubernetes node.",
 		"machines[].taints":        "Taints of its Kubernetes node: key=value:Effect.",

@@ -37,7 +37,7 @@ type Generation struct {
 	// Images gives, for the folder of a bundle, sections of services that name its images;
 	// those of the quick-start file win. It may be nil.
 	Images func(bundle string) map[string]map[string]any
-	// Progress may be nil; it is called after each machine that was asked.
+	// Progress may be nil; it is called after each machine that was queried.
 	Progress func(done, total int, host string, err error)
 }
 
@@ -66,14 +66,14 @@ func Generate(ctx context.Context, g Generation) (*Generated, error) {
 		return nil, err
 	}
 	if !g.DryRun && !g.Force {
-		// Before the machines are asked: that may take a while.
+		// Before the machines are queried: that may take a while.
 		if err := refuseExisting(g.OutDir); err != nil {
 			return nil, err
 		}
 	}
 	var facts map[string]layout.Facts
 	if !g.Offline {
-		// Mistakes that don't depend on the machines' answers are found before they are asked.
+		// Mistakes that don't depend on the machines' answers are found before they are queried.
 		if _, _, err := q.assemble(nil, g.OutDir, g.Checks); err != nil {
 			return nil, err
 		}

@@ -35,7 +35,7 @@ type LayoutEdit struct {
 // fileEdit is a new text for a file of the folder.
 type fileEdit struct {
 	path string
-	// secret says that only its owner may read it.
+	// secret indicates that only its owner may read it.
 	secret        bool
 	before, after []byte
 }

@@ -25,7 +25,7 @@ type NewMachines struct {
 	Port    int
 	KeyFile string
 	Roles   []string
-	SKU     string // "auto" or "" to ask the machine
+	SKU     string // "auto" or "" to detect it on the machine
 }
 
 // Machines returns them as entries of a layout, without the facts that only the machines know.
@@ -109,7 +109,7 @@ type machineEntry struct {
 	SSH      *layout.SSH       `yaml:"ssh"`
 	ForPods  []int             `yaml:"gpus-for-pods"`
 
-	// The original's. Those that had no effect are read and dropped.
+	// The original's. Fields that had no effect are accepted and dropped.
 	Username string        `yaml:"username"`
 	Password secret.String `yaml:"password"`
 	KeyFile  string        `yaml:"keyfile-path"`

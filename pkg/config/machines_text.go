@@ -12,7 +12,7 @@ import (
 	"github.com/openpai/paictl/pkg/layout"
 )
 
-// errStyle says that lines of a text can't be removed and inserted because of its layout.
+// errStyle means that lines of a text can't be removed and inserted because of its layout.
 var errStyle = errors.New("not in block style")
 
 // editText removes the lines of machines that are no longer wanted and inserts lines for

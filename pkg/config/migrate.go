@@ -148,7 +148,7 @@ func (d *oldDoc) get(steps ...any) any {
 	return v
 }
 
-// take returns a value and marks it, and all below it, as dealt with.
+// take returns a value and marks it, and everything below it, as done.
 func (d *oldDoc) take(steps ...any) any {
 	d.taken[fieldPath(steps).String()] = true
 	return d.get(steps...)
@@ -186,7 +186,7 @@ func (d *oldDoc) keys(steps ...any) []string {
 	return slices.Sorted(maps.Keys(v))
 }
 
-// note records the migration of a field; the field counts as dealt with.
+// note records the migration of a field, which then counts as done.
 func (m *migrator) note(d *oldDoc, action, reason string, steps ...any) {
 	p := fieldPath(steps)
 	d.taken[p.String()] = true
@@ -261,8 +261,8 @@ func sshKey(s layout.SSH) string {
 	return fmt.Sprintf("%q %q %q %q %d", s.Username, s.Password.Reveal(), s.KeyFile, s.SecretName, s.Port)
 }
 
-// hoistSSH moves the most common way to reach a machine to the layout, so that machines only
-// have the differences. It does nothing if a machine could then no longer say "none".
+// hoistSSH moves the most common ssh settings of machines to the layout, so that machines only have the differences.
+// It does nothing if a machine could then no longer say "none".
 func hoistSSH(l *layout.Layout, all []layout.SSH) {
 	count := map[string]int{}
 	best := -1

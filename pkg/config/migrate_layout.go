@@ -62,7 +62,7 @@ func (m *migrator) skus(d *oldDoc, l *layout.Layout) {
 	}
 }
 
-// placeholder recognises the values that the original wrote without asking the machine.
+// placeholder recognises the values that the original wrote without checking the machine.
 func (m *migrator) placeholder(d *oldDoc, at func(...any) []any, s *layout.SKU) {
 	invented := s.CPU.VCore == 1 && (s.Mem == "1Gi" || s.Mem == "") && (s.GPU == nil || s.GPU.Type == "generic")
 	if invented {

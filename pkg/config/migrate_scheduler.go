@@ -8,10 +8,10 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// oldScheduler is the original's section of HiveD. Its key config is HiveD's own file, as text.
+// oldScheduler is the original's section of HiveD. Its key config holds HiveD's own file, as text.
 const oldScheduler = "hivedscheduler"
 
-// newScheduler is the section with virtual clusters and hardware as they are.
+// newScheduler is the section with the existing virtual clusters and hardware.
 const newScheduler = "scheduler"
 
 // scheduler migrates HiveD's file from text to settings, so that virtual clusters can be changed one by one.
@@ -31,7 +31,7 @@ func (m *migrator) scheduler() {
 	if section["config"] == nil {
 		return
 	}
-	// The original treated a single character like an empty text.
+	// The original treated a single character like an empty string.
 	if !isText || len(strings.TrimSpace(text)) <= 1 {
 		m.drop(d, "it has no content: the hardware is that of the layout", oldScheduler, "config")
 		return

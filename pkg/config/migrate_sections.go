@@ -45,7 +45,7 @@ func (m *migrator) successor(name string, migrate func(*sectionMigration)) {
 	}
 }
 
-// sections are those of the new file.
+// sections are the sections of the new file.
 func (m *migrator) sections() map[string]any {
 	if m.c.Services.Sections == nil {
 		m.c.Services.Sections = map[string]any{}
@@ -152,7 +152,7 @@ func (s *sectionMigration) restServer() {
 
 func (s *sectionMigration) grafana() {
 	s.port("grafana-port", "port")
-	// Grafana asks Prometheus at its usual port, unless this setting names another.
+	// Grafana queries Prometheus at its usual port, unless this setting names another.
 	d := s.m.docs[ServicesFile]
 	for _, key := range []string{"prometheus-port", "port"} {
 		if port, ok := readPort(d.doc.Scalar("prometheus", key)); ok {
@@ -177,7 +177,7 @@ func (s *sectionMigration) alertManager() {
 	s.drop("only the old alert handler needed it", "use-pylon")
 }
 
-// emailKeys are the old keys of the settings of mails, of one of the original's releases.
+// emailKeys are the keys of the settings for mails in one of the original's releases.
 type emailKeys struct{ host, port, from, to, user, password string }
 
 func (k emailKeys) all() []string { return []string{k.host, k.port, k.from, k.to, k.user, k.password} }

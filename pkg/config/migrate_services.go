@@ -7,8 +7,7 @@ import (
 )
 
 // services migrates services-configuration.yaml. Sections of services that have a chart are
-// migrated key by key; those of services that are not part of this release are kept word for
-// word.
+// migrated key by key; those of services that are not part of this release are kept verbatim.
 func (m *migrator) services() {
 	d, s := m.docs[ServicesFile], &m.c.Services.Cluster
 	s.Common.ClusterID = cmp.Or(d.text("cluster", "common", "cluster-id"), d.text("cluster", "cluster-id"), d.text("cluster", "clusterid"))

@@ -18,10 +18,10 @@ import (
 // Findings are mistakes in configuration files.
 type Findings = strictyaml.Findings
 
-// Finding is one of Findings.
+// Finding is an element of Findings.
 type Finding = strictyaml.Finding
 
-// QuickStart is quick-start.yaml: the few things that paictl cannot find out by itself.
+// QuickStart is quick-start.yaml: the few settings that paictl can't detect.
 // The fields of the first paragraph are the original's.
 type QuickStart struct {
 	Machines              []QuickMachine `yaml:"machines" json:"machines"`
@@ -118,7 +118,7 @@ func (QuickStart) KeyHints() map[string]string {
 	}
 }
 
-// TextList is a list of texts that may be written as one text.
+// TextList is a list of strings that may be written as one string.
 type TextList []string
 
 // DecodeNode reads one text, or a list.
@@ -144,8 +144,7 @@ const (
 	GPUSimulate = "simulate" // pretend, to try everything without a GPU
 )
 
-// LoadQuickStart reads and checks a quick-start file. The findings may be warnings alone,
-// see Findings.Err.
+// LoadQuickStart reads and checks a quick-start file. The findings may only be warnings, see Findings.Err.
 func LoadQuickStart(path string) (*QuickStart, Findings, error) {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {

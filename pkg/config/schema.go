@@ -64,7 +64,7 @@ func addSections(s *jsonschema.Schema, name string, sections map[string][]byte) 
 		if err := json.Unmarshal(sections[service], &section); err != nil {
 			return fmt.Errorf("read the schema of the section %s: %w", service, err)
 		}
-		delete(section, "$schema") // that of the file applies to its parts
+		delete(section, "$schema") // the file's description applies to its parts
 		extras := make(map[string]any, len(section))
 		for key, v := range section {
 			extras[key] = v
@@ -92,7 +92,7 @@ func schemaOf(t reflect.Type) *jsonschema.Schema {
 	return nil
 }
 
-// describe adds the fields' descriptions to the schema. Paths are those of fieldDocs.
+// describe adds the fields' descriptions to the schema. Paths are the paths of fieldDocs.
 func describe(s *jsonschema.Schema, p string, docs map[string]string) {
 	walkSchema(s, p, func(s *jsonschema.Schema, p string) {
 		if text := docs[p]; text != "" {

@@ -53,7 +53,8 @@ func SetKubernetesVersion(dir, version, bundle string) (*VersionEdit, error) {
 
 // ServicesEdit is a change of values in a folder's services-configuration.yaml that has passed all rules and is not written yet.
 type ServicesEdit struct {
-	// Changed are the fields that get another value. Left are those that can't be changed in place, because of an anchor, a tag or a merge.
+	// Changed are the fields that get another value. Left are the fields that can't be changed in place, because of an anchor, a tag
+	// or a merge.
 	Changed, Left []strictyaml.Path
 
 	fileEdit
@@ -107,8 +108,8 @@ func SetServicesText(dir string, fields []strictyaml.Path, text string) (*Servic
 	return e, nil
 }
 
-// setVersion changes the value that get reads, and related ones, unless named says that they are set. The remedy is for a text that it can't
-// change without harm to its style.
+// setVersion changes the value that get reads, and related ones, unless named reports that they are set. The remedy is for a text that
+// it can't change without harm to its style.
 func setVersion(dir, version string, get func(*Cluster) string, named func(*Cluster) bool, with func(text []byte, version string) ([]byte, error), remedy string) (*VersionEdit, error) {
 	data, c, err := loadForEdit(dir)
 	if err != nil {
@@ -154,7 +155,7 @@ func withKubernetesValue(text []byte, field, value string) ([]byte, error) {
 	return spliced(text, v, func(string) string { return value })
 }
 
-// withDriverVersion returns the text with the version under kubernetes.gpu-driver. It changes one value, or adds it after the policy.
+// withDriverVersion returns the text with the version under kubernetes.gpu-driver. It changes one value, or inserts it after the policy.
 func withDriverVersion(text []byte, version string) ([]byte, error) {
 	var doc yaml.Node
 	if err := yaml.Unmarshal(text, &doc); err != nil {
@@ -198,7 +199,7 @@ func withDriverVersion(text []byte, version string) ([]byte, error) {
 	return bytes.Join(slices.Insert(lines, policy.Line, line), nil), nil
 }
 
-// spliced replaces a value on one line by another text.
+// spliced replaces a value on one line with another text.
 func spliced(text []byte, v *yaml.Node, by func(old string) string) ([]byte, error) {
 	old := v.Value
 	if old == "" && v.Style == 0 {

@@ -27,7 +27,7 @@ func (c *typed) value(v any, t reflect.Type, at fieldPath, field string) {
 		t = t.Elem()
 	}
 	if v == nil {
-		return // null leaves the program's default
+		return // null selects the program's default
 	}
 	if reflect.PointerTo(t).Implements(reflect.TypeFor[json.Unmarshaler]()) {
 		c.leaf(v, t, at)

@@ -25,7 +25,7 @@ func fileExists(p string) bool {
 
 var kubernetesVersion = regexp.MustCompile(`^v1\.[0-9]+\.[0-9]+$`)
 
-// MaxNameServers is how many name servers the resolvers of pods ask. The kubelet passes no more on to them.
+// MaxNameServers is how many name servers the resolvers of pods use. The kubelet passes no more on to them.
 const MaxNameServers = 3
 
 func (k *checker) checkKubernetes() {
@@ -201,7 +201,7 @@ func (k *checker) checkRange(field, cidr string) {
 	for i, m := range k.c.Layout.MachineList {
 		if contains(cidr, m.HostIP) {
 			r.fail(p, "network/overlaps-machine", fmt.Sprintf("%s contains the address %s of %s%s", cidr, m.HostIP, m.Hostname, lineOf(k.layout.doc, where("machine-list", i, "hostip"))), "choose a range that is not used in the machines' network")
-			break // one finding is enough: its neighbours add no information
+			break // one finding is enough: more add no information
 		}
 	}
 	for _, d := range k.c.Kubernetes.Kubernetes.ClusterDNS {

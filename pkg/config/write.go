@@ -13,8 +13,7 @@ import (
 
 // WriteFolder writes files into dir, all or none: they are first written beside their
 // targets and synced, then renamed, and if a rename fails the earlier ones are undone.
-// Without force it refuses to replace files, and names them. private says which files
-// only their owner may read.
+// Without force it refuses to replace files, and names them. private names the files that only their owner may read.
 func WriteFolder(dir string, files map[string][]byte, private func(name string) bool, force bool) error {
 	if existing := existingFiles(dir, files); len(existing) > 0 && !force {
 		return hint.Errorf("give -f to replace them, or -o another folder; nothing was written",

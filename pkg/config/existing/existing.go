@@ -21,7 +21,7 @@ import (
 // pageSize bounds one answer of the API: some 10 MiB of nodes.
 const pageSize = 500
 
-// Read asks the cluster. It fails only if the nodes cannot be listed.
+// Read reads the cluster. It fails only if the nodes cannot be listed.
 func Read(ctx context.Context, c *kube.Cluster) (config.Existing, error) {
 	e := config.Existing{Server: c.Server}
 	if entry := c.Raw.Contexts[c.Context]; entry != nil {

@@ -18,7 +18,7 @@ const BaseFile = ".paictl-revision"
 type Base struct {
 	ClusterID string `yaml:"cluster-id"`
 	Revision  int    `yaml:"revision"`
-	// UID is that of the cluster's configuration: two clusters may have one cluster-id.
+	// UID is the UID of the cluster's configuration: two clusters may have one cluster-id.
 	UID string `yaml:"configuration"`
 }
 

@@ -116,7 +116,7 @@ func withEntry(old *corev1.Secret, name string, value []byte, current int, histo
 	if old != nil {
 		for key := range old.Data {
 			if entryNumber(key) > current {
-				put(key) // of a push that runs now; if it doesn't fit, that push is refused
+				put(key) // of a concurrent push; if it doesn't fit, that push is refused
 			}
 		}
 	}

@@ -53,7 +53,7 @@ func (d *Draft) First() bool { return d.Head == nil }
 func (s *Store) Draft(ctx context.Context, c Candidate) (*Draft, error) {
 	d := &Draft{source: c.Source}
 	complete := len(c.Files) == len(config.Files())
-	if complete { // mistakes in the files are reported before the cluster is asked
+	if complete { // mistakes in the files are reported before the cluster is contacted
 		if err := s.check(d, c); err != nil {
 			return nil, err
 		}
@@ -99,7 +99,7 @@ func (s *Store) before(ctx context.Context, d *Draft, c Candidate, complete bool
 	if err != nil {
 		return nil, err
 	}
-	if before.Revision.Number != head.Number { // it was read again and has changed
+	if before.Revision.Number != head.Number { // the file was read again and has changed
 		return nil, hint.Wrap(ErrChanged, remedyStale)
 	}
 	return before, nil

@@ -19,7 +19,7 @@ const (
 	managedBy      = "paictl"
 )
 
-// namespaceLabels are those of kube.SystemNamespace. Its pods may be privileged: the agents
+// namespaceLabels are the labels of kube.SystemNamespace. Its pods may be privileged: the agents
 // on nodes (metrics, volumes, drivers) need the host. A client that applies a pod beyond "restricted" still
 // gets a warning.
 func namespaceLabels() map[string]string {

@@ -41,7 +41,7 @@ const (
 	maxUncompressed = 64 << 20  // of one file, against data that another program put there
 )
 
-// past is a revision in the history annotation.
+// past is an earlier revision in the history annotation.
 type past struct {
 	Revision
 	Credentials string `json:"credentials,omitempty"`
@@ -218,7 +218,7 @@ func compress(b []byte) ([]byte, error) {
 	if _, err := w.Write(b); err != nil {
 		return nil, err
 	}
-	if err := w.Close(); err != nil { // it writes the end
+	if err := w.Close(); err != nil { // it writes the final newline
 		return nil, err
 	}
 	return out.Bytes(), nil

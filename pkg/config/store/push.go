@@ -83,8 +83,8 @@ func (s *Store) prepare(ctx context.Context, d *Draft, r *Revision, history []Re
 	return kept, err
 }
 
-// keep writes an earlier revision under its own name. Two pushes at once write the same. Any other
-// object of that name is of a configuration whose ConfigMap was deleted: numbers started over.
+// keep writes an earlier revision under its own name. Two pushes at once write the same. Any other object of that name belongs to a
+// configuration whose ConfigMap was deleted: the numbers started again.
 func (s *Store) keep(ctx context.Context, want *corev1.ConfigMap) error {
 	api := s.client.CoreV1().ConfigMaps(want.Namespace)
 	_, err := api.Create(ctx, want, metav1.CreateOptions{})
@@ -125,8 +125,7 @@ func (s *Store) writeCredentials(ctx context.Context, d *Draft, r *Revision, his
 	}
 	r.Credentials = name
 	have, kept := d.objects.secret, history
-	// The Secret may be changed by a push at the same time; the ConfigMap decides between the
-	// two, so that here both may write.
+	// The Secret may be changed by a push at the same time; the ConfigMap decides between the two, so both may write here.
 	err = retry.RetryOnConflict(contention, func() (err error) {
 		var want *corev1.Secret
 		if want, kept, err = withEntry(have, name, value, r.Number-1, history); err != nil {
@@ -206,7 +205,7 @@ func (s *Store) commit(ctx context.Context, d *Draft, r Revision, history []Revi
 	return r, nil
 }
 
-// replace makes want an update of exactly the object that was read. Others' labels and annotations on it stay.
+// replace makes want an update of exactly the object that was read. Labels and annotations of other programs stay on it.
 func replace(have, want *corev1.ConfigMap) {
 	want.ResourceVersion, want.UID = have.ResourceVersion, have.UID
 	for k, v := range have.Labels {
@@ -221,7 +220,7 @@ func replace(have, want *corev1.ConfigMap) {
 	}
 }
 
-// explainLoss describes the push that was faster.
+// explainLoss describes the push that won.
 func (s *Store) explainLoss(ctx context.Context) error {
 	winner, err := s.Current(ctx)
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 // Copy is the cluster's copy of the configuration.
 type Copy struct {
 	Revision Revision
-	// Files are as they were pushed, with their secrets.
+	// Files are the files as they were pushed, with their secrets.
 	Files map[string][]byte
 
 	shown map[string][]byte

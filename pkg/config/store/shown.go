@@ -24,7 +24,7 @@ type Shown struct {
 	Secrets []secret.String
 }
 
-// Show removes the secrets from files without asking a cluster or a rule. If c is nil, since the files can't be decoded, the services'
+// Show removes the secrets from files without a cluster or a rule. If c is nil, since the files can't be decoded, the services'
 // file can't be shown: it isn't known which of its settings are secret.
 func (s *Store) Show(c *config.Cluster, dir string, files map[string][]byte) Shown {
 	out := Shown{Files: map[string][]byte{}, Errors: map[string]error{}}

@@ -58,8 +58,7 @@ func split(name string, text []byte, secrets func(root *yaml.Node) []found) (sho
 	return []byte(Reference + "\n"), []part{{wholeFile, string(text)}}, nil
 }
 
-// takeOut removes the secrets from a file, including those in comments. It is not ok if the
-// remaining text doesn't read the same.
+// takeOut removes the secrets from a file, including those in comments. ok is false if the remaining text doesn't decode to the same data.
 func takeOut(root *yaml.Node, text []byte, secrets []found) (shown []byte, parts []part, ok bool) {
 	spans, err := locate(text, secrets)
 	if err != nil {
@@ -102,7 +101,7 @@ func parse(text []byte) (root *yaml.Node, err error) {
 	return top.Content[0], nil
 }
 
-// cut replaces the spans by references.
+// cut replaces the spans with references.
 func cut(text []byte, spans []span) (shown []byte, parts []part, err error) {
 	slices.SortFunc(spans, func(a, b span) int { return cmp.Compare(a.start, b.start) })
 	var out bytes.Buffer

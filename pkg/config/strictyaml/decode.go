@@ -164,7 +164,7 @@ func (d *Decoder) scalar(n *yaml.Node, path Path, v reflect.Value) {
 	scalar, tag := n.Kind == yaml.ScalarNode, n.ShortTag()
 	switch v.Kind() {
 	case reflect.String:
-		// Numbers and booleans keep the text that was written: 1.10 stays 1.10, and a
+		// Numbers and booleans keep their original text: 1.10 stays 1.10, and a
 		// password may be 0123.
 		if !scalar {
 			d.wrongType(n, path, "text")

@@ -181,8 +181,8 @@ func Marks(data []byte) int {
 	return n
 }
 
-// nestingLine looks, before the parser does, for a line that opens more brackets or list
-// items than any of our documents needs: the parser's time grows with their square.
+// nestingLine searches, before the parser runs, for a line that opens more brackets or list items than any of our documents needs:
+// the parser's time grows with their square.
 func nestingLine(data []byte) int {
 	line, run := 1, 0
 	for _, c := range data {

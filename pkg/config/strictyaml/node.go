@@ -13,8 +13,7 @@ import (
 // Node turns a value into a YAML node: structs by their yaml tags (omitempty and inline
 // included), maps with sorted keys. A *yaml.Node is returned as it is.
 //
-// yaml.v3 could do it too, but it goes through text on the way and loses some: "\n"
-// comes out empty.
+// yaml.v3 could do it as well, but it converts through text, which loses some values: "\n" becomes empty.
 func Node(v any) (*yaml.Node, error) {
 	if n, ok := v.(*yaml.Node); ok {
 		return n, nil

@@ -20,14 +20,14 @@ import (
 
 // Options are the settings for running git.
 type Options struct {
-	// Ask lets git and ssh ask at the terminal. Without it, repositories that need a password fail.
+	// Ask lets git and ssh prompt at the terminal. Without it, repositories that need a password fail.
 	Ask bool
 	// Environ is the environment, of which git gets the part that it needs; os.Environ()
 	// if nil.
 	Environ []string
 }
 
-// Open fetches a folder, or takes an existing one. The caller calls Close.
+// Open fetches a folder, or takes an existing one. The caller must call Close.
 func Open(ctx context.Context, text string, o Options) (*Folder, error) {
 	if !IsGit(text) {
 		return &Folder{Dir: text, Close: func() error { return nil }}, nil
@@ -76,7 +76,7 @@ func (g git) fetch(ctx context.Context) (commit string, err error) {
 		if !wholeCommit.MatchString(ref) {
 			return "", err
 		}
-		// The server doesn't serve a commit by its name alone: fetch all, and search there.
+		// The server doesn't serve a single commit by name: fetch all commits, and search there.
 		if _, err := g.run(ctx, "fetch", "--quiet", "--end-of-options", g.reference.url, "+refs/heads/*:refs/remotes/r/*", "+refs/tags/*:refs/tags/*"); err != nil {
 			return "", err
 		}
@@ -106,7 +106,7 @@ func (g git) checkout(ctx context.Context, commit string) error {
 	return nil
 }
 
-// settings hold for every run: programs and hooks of the repository aren't executed, links are not followed
+// settings apply to every run: programs and hooks of the repository aren't executed, links are not followed
 // out of it, and only the usual transports are used.
 func (g git) settings() [][2]string {
 	s := [][2]string{
@@ -144,7 +144,7 @@ func (g git) run(ctx context.Context, args ...string) (string, error) {
 	return stdout.String(), nil
 }
 
-// said returns git's complaint as one line: the first lines of it, up to general advice.
+// said returns git's error message as one line: its first lines, without general advice.
 func (g git) said(stderr string, err error) string {
 	var out []string
 	for line := range strings.SplitSeq(strings.TrimSpace(stderr), "\n") {
