@@ -83,7 +83,7 @@ func (f *Follower) ask(ctx context.Context, a *asker) {
 		f.mu.Lock()
 		a.asked = f.now()
 		if f.lost == nil || !isSilence(err) {
-			a.err = err // its error from before the API server stopped answering is still valid
+			a.err = err // the error from before the API server stopped answering is still valid
 		}
 		if err == nil {
 			a.heard, a.fresh = a.asked, true

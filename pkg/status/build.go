@@ -15,7 +15,7 @@ import (
 	schedulerapi "github.com/openpai/paictl/pkg/scheduler/api"
 )
 
-// many is from how many changes on a list is made as a whole instead of one by one.
+// many is the number of changes from which a list is rebuilt instead of updated one by one.
 const many = 256
 
 // refresh makes the changed parts again. The results share the rest with earlier results.
@@ -273,7 +273,7 @@ func (b *tables) refreshJobs() {
 	b.dirtyJobs.Clear()
 }
 
-// moved replaces a job in a list by its new version; nil means that it doesn't exist. The list is the caller's own.
+// moved replaces a job in a list with its new version; nil means that it doesn't exist. The list belongs to the caller.
 func moved(list []*Job, was, is *Job) []*Job {
 	if was != nil {
 		if at, found := slices.BinarySearchFunc(list, was, newestFirst); found {
@@ -343,8 +343,8 @@ func (b *tables) refreshOwners() {
 	}
 }
 
-// sickInUse counts the sick GPUs of guaranteed jobs, by virtual cluster. The scheduler counts those as used: for the scheduler they
-// become bad only once the job has finished.
+// sickInUse counts the sick GPUs of guaranteed jobs, by virtual cluster. The scheduler counts them as used: it considers them bad only
+// once the job has finished.
 func sickInUse(machines []Machine) map[string]int {
 	out := map[string]int{}
 	for i := range machines {

@@ -234,7 +234,7 @@ func (d *differ) jobs(was, is []*Job) {
 	})
 }
 
-// alerts adds the alerts that began and those that are over. An alert is identified by all its labels.
+// alerts adds the alerts that began, and the ones that ended. An alert is identified by all its labels.
 func (d *differ) alerts(was, is []Alert) {
 	state := func(a *Alert) string {
 		if a.Silenced {

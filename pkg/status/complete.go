@@ -2,7 +2,7 @@ package status
 
 import "time"
 
-// failedFor is for how long a job that failed counts as news.
+// failedFor is how long a failed job counts as news.
 const failedFor = 24 * time.Hour
 
 // Complete sums a model up: its counts and its verdict. It is the last step of making one.

@@ -9,7 +9,7 @@ import (
 	"github.com/openpai/paictl/pkg/job"
 )
 
-// View says which parts of a cluster a reader may see who isn't an administrator.
+// View selects the parts of a cluster that a reader who isn't an administrator may see.
 type View struct {
 	// VC reports whether the reader may use a virtual cluster.
 	VC func(name string) bool

@@ -68,8 +68,8 @@ type Follower struct {
 	lostAt     time.Time // when it last failed to answer
 	lost       error     // why the API server doesn't answer; nil while it does
 	heard      time.Time // when it last answered
-	release    string    // of Kubernetes
-	name       string    // of the configuration
+	release    string    // the release of Kubernetes
+	name       string    // the name of the configuration
 	namespaces sets.Set[string]
 	sources    map[string]Source
 	touched    map[string]time.Time // when a change of a source was seen last
@@ -173,7 +173,7 @@ func (f *Follower) sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
-// stir has a new model made soon.
+// stir requests a new model soon.
 func (f *Follower) stir() {
 	select {
 	case f.wake <- struct{}{}:
@@ -224,7 +224,7 @@ func (f *Follower) change(k *kind, apply func()) {
 	f.stir()
 }
 
-// set applies a change that doesn't come from a source, such as that one doesn't exist.
+// set applies a change that isn't from a source, such as that a source doesn't exist.
 func (f *Follower) set(apply func()) {
 	f.mu.Lock()
 	apply()
@@ -235,8 +235,8 @@ func (f *Follower) set(apply func()) {
 // patience is the default of Options.Patience.
 const patience = 10 * time.Second
 
-// Once returns a model as soon as each source has answered, or is known not to, or when Options.Patience ends. The error says why Kubernetes
-// can't be asked at all; the model that comes with it says the same.
+// Once returns a model as soon as each source has answered, or is known not to, or when Options.Patience ends. The error explains why
+// Kubernetes can't be queried at all; the returned model says the same.
 func (f *Follower) Once(ctx context.Context) (*Cluster, error) {
 	f.o.Every = min(f.o.Every, onceEvery)
 	run, stop := context.WithCancel(ctx)
@@ -266,8 +266,8 @@ func (f *Follower) Once(ctx context.Context) (*Cluster, error) {
 	}
 }
 
-// unanswered is a model in which sources that are still loading after this time have failed. If one part of a source is missing, its message
-// names that part.
+// unanswered returns a model in which sources that are still loading after this time have failed. If one part of a source is missing,
+// its message names that part.
 func unanswered(c *Cluster, after time.Duration) *Cluster {
 	late := *c
 	late.Sources = slices.Clone(c.Sources)

@@ -42,7 +42,7 @@ func try[T any](e *everywhere, ask func(namespace string) (T, error)) (T, error)
 		return out, err
 	}
 	was := e.narrow.Load()
-	e.narrow.Store(!was) // permissions may have been added since
+	e.narrow.Store(!was) // permissions may have been added in the meantime
 	out, other := ask(e.namespace())
 	if other != nil && !was {
 		e.narrow.Store(false)
@@ -134,7 +134,7 @@ func (f *Follower) eventKind(namespace, fields string) *kind {
 	}))
 }
 
-// configRow holds the version of the configuration, to notice that it must be read.
+// configRow holds the version of the configuration, to detect changes.
 type configRow struct{ version string }
 
 func (f *Follower) configKind() *kind {

@@ -21,7 +21,7 @@ type Cluster struct {
 	// At is when the model was made.
 	At      time.Time `json:"at"`
 	Verdict Verdict   `json:"verdict"`
-	// Sources say how old each part is, in a fixed order.
+	// Sources have the age of each part, in a fixed order.
 	Sources         []Source         `json:"sources"`
 	Machines        []Machine        `json:"machines"`         // by name
 	VirtualClusters []VirtualCluster `json:"virtualClusters"`  // by name
@@ -46,7 +46,7 @@ const (
 // Verdict reports whether a cluster is healthy, and if not, why.
 type Verdict struct {
 	Level string `json:"level"`
-	// Problems are the worst first; of the same kind of trouble on many machines there is one.
+	// Problems are sorted by severity; the same kind of problem on many machines is listed once.
 	Problems []Problem `json:"problems,omitempty"`
 }
 
@@ -75,7 +75,7 @@ const (
 
 // States of a source.
 const (
-	StateLoading = "loading" // the first answer hasn't come
+	StateLoading = "loading" // the first answer hasn't arrived
 	StateCurrent = "current"
 	StateStale   = "stale"  // it answered, but no longer does: the data shown is from Since
 	StateAbsent  = "absent" // the cluster doesn't have it, such as before the first "service start"
@@ -88,7 +88,7 @@ type Source struct {
 	State string `json:"state"`
 	// Since is when it last answered if it is stale, otherwise when it got into its state.
 	Since time.Time `json:"since,omitzero"`
-	// Message says why it isn't current, Hint what to do about it.
+	// Message explains why it isn't current, Hint what to do about it.
 	Message string `json:"message,omitempty"`
 	Hint    string `json:"hint,omitempty"`
 	// Refused: it answers, but refuses this user.
@@ -97,7 +97,7 @@ type Source struct {
 	Updated time.Time `json:"updated,omitzero"`
 }
 
-// SourceNames are all of them, in the order in which a Cluster has them.
+// SourceNames are the names of all sources, in the order of a Cluster.
 func SourceNames() []string {
 	return []string{SourceAPI, SourceJobs, SourceScheduler, SourceServices, SourcePrometheus, SourceAlerts}
 }
@@ -206,10 +206,10 @@ type Service struct {
 	state.Status
 }
 
-// Job is one job.
+// Job is a job.
 type Job struct {
 	job.Row
-	// Why is one sentence that says why a waiting job waits, or why a failed one failed.
+	// Why is one sentence that explains why a waiting job waits, or why a failed one failed.
 	Why string `json:"why,omitempty"`
 	// Nodes are the machines that its tasks are on.
 	Nodes []string `json:"nodes,omitempty"`
@@ -237,7 +237,7 @@ type Event struct {
 	Job string `json:"job,omitempty"`
 }
 
-// Alert is one that fires.
+// Alert is a firing alert.
 type Alert struct {
 	Name     string            `json:"name"`
 	Severity string            `json:"severity"` // from its rule: critical, warning, info

@@ -89,7 +89,7 @@ func (r *nodeRow) readConditions(list []corev1.NodeCondition) {
 			if c.Status != corev1.ConditionTrue {
 				r.message = rules.Words(c.Reason) + ": " + c.Message
 			}
-		case c.Status != corev1.ConditionTrue, c.Type == checks.ConditionGPUsUnhealthy: // its GPUs say it one by one
+		case c.Status != corev1.ConditionTrue, c.Type == checks.ConditionGPUsUnhealthy: // the GPUs report it one by one
 		default:
 			if c.Type == checks.ConditionNextBoot {
 				r.message = cmp.Or(r.message, strings.ReplaceAll(c.Message, "\n", "; "))
@@ -135,7 +135,7 @@ func newPodRow(p *corev1.Pod) *podRow {
 		r.memory += c.Resources.Requests.Memory().Value() >> 20
 	}
 	for _, c := range p.Spec.InitContainers {
-		if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways { // it runs beside the others
+		if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways { // it runs next to the others
 			r.cpu += c.Resources.Requests.Cpu().MilliValue()
 			r.memory += c.Resources.Requests.Memory().Value() >> 20
 		}
@@ -154,7 +154,7 @@ func newPodRow(p *corev1.Pod) *podRow {
 	return r
 }
 
-// shownOf returns a text that changes when the fields do that a service's state depends on.
+// shownOf returns a text that changes with the fields on which a service's state depends.
 func shownOf(p *corev1.Pod) string {
 	text := string(p.UID) + string(p.Status.Phase)
 	for i := range p.Status.ContainerStatuses {
@@ -187,7 +187,7 @@ func isolation(p *corev1.Pod) []int32 {
 // sliceRow is a part of the GPUs that a machine's agent publishes.
 type sliceRow struct {
 	node    string
-	driver  string // of the GPUs
+	driver  string // the driver version of the GPUs
 	devices []deviceRow
 }
 
@@ -238,7 +238,7 @@ func flag(d *resourceapi.Device, name resourceapi.QualifiedName) bool {
 	return v != nil && *v
 }
 
-// claimRow is GPUs that a pod has.
+// claimRow holds the GPUs of a pod.
 type claimRow struct {
 	node, pod, uid string // pod is namespace/name
 	indices        []int32
@@ -259,7 +259,7 @@ type eventRow struct {
 	job string
 }
 
-// objectName is how long the name of a Framework is.
+// objectName is the length of a Framework's name.
 const objectName = 32
 
 func newEventRow(e *corev1.Event) *eventRow {
@@ -272,7 +272,7 @@ func newEventRow(e *corev1.Event) *eventRow {
 	return r
 }
 
-// longest limits the part of a text that is kept, because others wrote it.
+// longest limits the stored part of a text from other programs.
 const longest = 1024
 
 func clip(s string) string {

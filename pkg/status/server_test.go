@@ -85,7 +85,7 @@ func through(t *testing.T, address, user string) *kube.Cluster {
 	return out
 }
 
-// options are those of a follower with the services of a cluster.
+// options are the options of a follower with the services of a cluster.
 func options(tb testing.TB, c *kube.Cluster) Options {
 	tb.Helper()
 	read, err := services.Reader(c, slog.New(slog.DiscardHandler))

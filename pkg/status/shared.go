@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// linger is for how long a Shared follows a cluster after its last reader has gone.
+// linger is how long a Shared follows a cluster after its last reader has left.
 const linger = time.Minute
 
 // Shared lets many readers share one follower. It follows the cluster while someone reads, and for a minute after.
@@ -115,7 +115,8 @@ func (s *Shared) next(l *leader) (*Cluster, <-chan struct{}) {
 	return l.Current(), l.news
 }
 
-// Read returns the model as soon as each source has answered, or is known not to. The error says why Kubernetes can't be asked at all.
+// Read returns the model as soon as each source has answered, or is known not to. The error explains why Kubernetes can't be queried
+// at all.
 func (s *Shared) Read(ctx context.Context) (*Cluster, error) {
 	l, err := s.join()
 	if err != nil {

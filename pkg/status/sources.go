@@ -18,7 +18,7 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/vc"
 )
 
-// Times of the check whether the API server answers at all.
+// Intervals of the check whether the API server answers at all.
 const (
 	probeEvery  = 5 * time.Second
 	probeAgain  = time.Second // while it doesn't
@@ -83,7 +83,7 @@ func (f *Follower) answered() {
 	}
 }
 
-// silent notes that it doesn't answer. Watches that may hang on a dead connection end.
+// silent records that a source doesn't answer. Watches that may hang on a dead connection end.
 func (f *Follower) silent(err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -160,7 +160,7 @@ func (f *Follower) nowSources(now time.Time) ([]Source, bool) {
 		s.Name, s.Updated = name, f.touched[name]
 		was, known := f.sources[name]
 		switch {
-		case s.State == StateStale: // it has its own time
+		case s.State == StateStale: // it has its own interval
 		case known && was.State == s.State:
 			s.Since = was.Since
 		default:
@@ -188,7 +188,7 @@ func (f *Follower) source(name string) Source {
 	return f.watchedSource(name)
 }
 
-// watchedSource returns the state of a source of several watched kinds. While kinds load, its message says what is known of the others.
+// watchedSource returns the state of a source of several watched kinds. While kinds load, its message describes the others.
 func (f *Follower) watchedSource(name string) Source {
 	var refused, failing, loading []string
 	var reason error

@@ -41,7 +41,7 @@ type tables struct {
 	services []Service
 	alerts   []Alert
 	use      map[string]map[int32]*Use // by node and number of the card
-	expiry   map[string]expiry         // of the certificates of a machine, by its name or address
+	expiry   map[string]expiry         // the expiry of the certificates of a machine, by its name or address
 
 	dirtyMachines, dirtyJobs sets.Set[string]
 	dirtyAll                 bool // all machines
@@ -89,7 +89,7 @@ func newTables() *tables {
 	}
 }
 
-// index is sets of keys.
+// index holds sets of keys.
 type index map[string]map[string]struct{}
 
 func (x index) add(of, key string) {
@@ -232,7 +232,7 @@ func (n *newest) has(uid string, at time.Time) bool {
 	return true
 }
 
-// reset begins again: later events may be older, if the API server was restored from a backup.
+// reset starts again: later events may be older, if the API server was restored from a backup.
 func (n *newest) reset() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -247,7 +247,7 @@ func (b *tables) knowPods() {
 	}
 }
 
-// knowNodes notes that it is known which nodes there are: other machines of the configuration are outside.
+// knowNodes records that the list of nodes is known: other machines of the configuration are outside.
 func (b *tables) knowNodes() {
 	if !b.nodesKnown {
 		b.nodesKnown, b.dirtyAll = true, true

@@ -1,4 +1,4 @@
-// Package alerts asks Alertmanager which alerts fire.
+// Package alerts reads the firing alerts from Alertmanager.
 // In: the address of Alertmanager, and its password. Out: alerts, from Alertmanager's API v2.
 package alerts
 
@@ -18,7 +18,7 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// Alert is one that fires.
+// Alert is a firing alert.
 type Alert struct {
 	Labels      map[string]string `json:"labels"`
 	Annotations map[string]string `json:"annotations"`
@@ -53,13 +53,13 @@ var (
 )
 
 const (
-	// askTime bounds a question, maxBytes an answer, and keepFor is how long one counts for others who ask.
+	// askTime limits a request, maxBytes a response, and keepFor is how long a response is reused for other callers.
 	askTime  = 10 * time.Second
 	maxBytes = 32 << 20
 	keepFor  = 5 * time.Second
 )
 
-// Options say where Alertmanager is.
+// Options specify where Alertmanager is.
 type Options struct {
 	// URL is empty if there is no Alertmanager.
 	URL string
@@ -70,7 +70,7 @@ type Options struct {
 	Failed func(error)
 }
 
-// Client asks one Alertmanager.
+// Client is a client of one Alertmanager.
 type Client struct {
 	o  Options
 	at *url.URL
@@ -111,7 +111,7 @@ func (c *Client) Firing(ctx context.Context) ([]Alert, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.asked.IsZero() || c.o.Now().Sub(c.asked) >= keepFor {
-		c.have, c.err = c.ask(context.WithoutCancel(ctx)) // others wait for it, too
+		c.have, c.err = c.ask(context.WithoutCancel(ctx)) // other callers wait for it as well
 		c.asked = c.o.Now()
 		if c.err != nil && c.o.Failed != nil {
 			c.o.Failed(c.err)

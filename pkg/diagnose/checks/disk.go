@@ -25,7 +25,7 @@ type Filesystem struct {
 	Point              string
 	Size, Free         int64 // KiB
 	Inodes, FreeInodes int64 // 0 if it has no limit of them
-	// Paths are the folders on it that a script asked for.
+	// Paths are the folders on it that a script checked.
 	Paths []string
 }
 

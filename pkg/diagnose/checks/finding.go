@@ -17,7 +17,7 @@ type Finding struct {
 	Check    string `json:"check"` // stable name: os, sudo, clock, port …
 	Severity string `json:"severity"`
 	Message  string `json:"message"`
-	// Evidence is the observation, quoted word for word if it is a message of others.
+	// Evidence is the observation, quoted verbatim if it is a message of another program.
 	Evidence string `json:"evidence,omitempty"`
 	Remedy   string `json:"remedy,omitempty"`
 	// By is the id of preflight's check that reports it; Check is the same, or narrower.

@@ -6,7 +6,8 @@ import "k8s.io/apimachinery/pkg/util/version"
 // https://kubernetes.io/releases/version-skew-policy/
 const KubeletsBehind = 3
 
-// Kubelet judges a kubelet's version beside its API server's. It returns nil for versions that can't be parsed, such as the empty one of a new node.
+// Kubelet judges a kubelet's version against its API server's. It returns nil for versions that can't be parsed, such as the empty one
+// of a new node.
 func Kubelet(node, kubelet, server string) *Finding {
 	has, err1 := version.ParseGeneric(kubelet)
 	api, err2 := version.ParseGeneric(server)

@@ -24,13 +24,13 @@ import (
 	"github.com/openpai/paictl/pkg/services"
 )
 
-// Cluster has the state that checks look at. Unknown parts are nil; the needs of a check say which parts it can rely on.
+// Cluster has the state that checks look at. Unknown parts are nil; the needs of a check determine which parts it can rely on.
 type Cluster struct {
-	// Config is that of the folder Dir, Spec its meaning for machines that paictl installed.
+	// Config is the configuration of the folder Dir, Spec its meaning for machines that paictl installed.
 	Config *config.Cluster
 	Dir    string
 	Spec   *engine.Spec
-	// Mistakes are those of the folder that don't hide the machines.
+	// Mistakes are the mistakes of the folder that don't hide the machines.
 	Mistakes config.Findings
 	// Look has the machines' answers.
 	Look *cluster.Look
@@ -40,7 +40,7 @@ type Cluster struct {
 	Platform *services.Platform
 	// Now is the operator's clock.
 	Now func() time.Time
-	// Image is that of the doctor's pods, Job that of the end-to-end jobs.
+	// Image is the image of the doctor's pods, Job that of the end-to-end jobs.
 	Image, JobImage string
 
 	// owner names this run on its objects: user@host, pid.
@@ -55,7 +55,7 @@ type Cluster struct {
 	revision lazy[*store.Copy]
 }
 
-// lazy asks only once, even if several checks need the answer.
+// lazy runs a query only once, even if several checks need the result.
 type lazy[T any] struct {
 	mu    sync.Mutex
 	asked bool
@@ -83,7 +83,7 @@ const pageSize = 1000
 // NoAPI notes why the API can't be reached.
 func (c *Cluster) NoAPI(err error) { c.apiErr = err }
 
-// Nodes are those of the API.
+// Nodes are the nodes of the API.
 func (c *Cluster) Nodes(ctx context.Context) ([]corev1.Node, error) {
 	return c.nodes.get(ctx, func(ctx context.Context) ([]corev1.Node, error) {
 		list, err := c.Kube.Client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
@@ -94,7 +94,7 @@ func (c *Cluster) Nodes(ctx context.Context) ([]corev1.Node, error) {
 	})
 }
 
-// AllPods are those of all namespaces.
+// AllPods are the pods of all namespaces.
 func (c *Cluster) AllPods(ctx context.Context) ([]corev1.Pod, error) {
 	return c.allPods.get(ctx, func(ctx context.Context) ([]corev1.Pod, error) {
 		var out []corev1.Pod
@@ -167,7 +167,7 @@ func (c *Cluster) machines() []*machine {
 	return out
 }
 
-// machine is one that answered.
+// machine is a machine that answered.
 type machine struct {
 	*engine.Node
 	*cluster.Looked
@@ -194,7 +194,7 @@ func (m *machine) value(prefix ...string) string {
 	return ""
 }
 
-// joined reports whether the machine is a member of the cluster, by the machine itself.
+// joined reports whether the machine is a member of the cluster, according to the machine.
 func (c *Cluster) joined(name string) bool {
 	m := c.status(name)
 	return m != nil && m.State != cluster.StateOutside && m.State != cluster.StateUnreachable

@@ -32,7 +32,7 @@ func (v Verdict) rank() int { return slices.Index([]Verdict{OK, Skipped, Warning
 // Need is something that a check requires.
 type Need int
 
-// The needs. A check whose needs aren't met is skipped, and says why.
+// The needs. A check whose needs aren't met is skipped, and explains why.
 const (
 	Machines Need = 1 << iota // answers of machines by SSH
 	API                       // the API server
@@ -55,7 +55,7 @@ func (n Need) Names() []string {
 	return out
 }
 
-// Check is one thing to look at.
+// Check is one check.
 type Check struct {
 	ID    string // stable, and the anchor in docs/doctor.md
 	Group string
@@ -64,7 +64,7 @@ type Check struct {
 	Needs Need
 	// Limit bounds it in time; zero is a minute.
 	Limit time.Duration
-	// Ends is how long it may take, when its limit is over or the run is cancelled, to remove its objects.
+	// Ends is how long it may take to remove its objects after its limit has expired or the run is cancelled.
 	Ends time.Duration
 	// Run returns problems, or notes with the verdicts ok and skipped. No findings mean ok.
 	Run func(context.Context, *Cluster) ([]Finding, error)
@@ -73,7 +73,7 @@ type Check struct {
 // Docs is where the check is described.
 func (c *Check) Docs() string { return "docs/doctor.md#" + c.ID }
 
-// Groups are those of checks, in the order in which they are listed.
+// Groups are the groups of checks, in the order in which they are listed.
 func Groups() []string {
 	return []string{"machines", "kubernetes", "network", "storage", "configuration", "services", "gpus", "jobs", "end-to-end"}
 }
@@ -84,10 +84,10 @@ type Finding struct {
 	Where   string  `json:"where,omitempty"`
 	Verdict Verdict `json:"verdict"`
 	Message string  `json:"message"`
-	// Evidence is the observation, quoted word for word if it is a message of others.
+	// Evidence is the observation, quoted verbatim if it is a message of another program.
 	Evidence string `json:"evidence,omitempty"`
 	Remedy   string `json:"remedy,omitempty"`
-	// Fixable says that --fix repairs it; Fix is the repair.
+	// Fixable indicates that --fix repairs it; Fix is the repair.
 	Fixable bool `json:"fixable,omitempty"`
 	Fix     *Fix `json:"fix,omitempty"`
 }
@@ -111,7 +111,7 @@ func note(where, format string, args ...any) Finding {
 	return Finding{Where: where, Verdict: OK, Message: fmt.Sprintf(format, args...)}
 }
 
-// skip says why a check does not apply.
+// skip explains why a check does not apply.
 func skip(format string, args ...any) []Finding {
 	return []Finding{{Verdict: Skipped, Message: fmt.Sprintf(format, args...)}}
 }
@@ -192,8 +192,8 @@ func Checks() []*Check {
 // gates show whether a need could be met at all. A check that is skipped for it has no findings, so they run with it.
 var gates = map[Need]string{Machines: "machines-reachable", API: "api-server", Pods: "pods-start"}
 
-// Select returns the checks that are named by id or group, and those that show whether their needs are met. It also returns
-// the unknown names.
+// Select returns the checks that are named by ID or group, and the checks that show whether their needs are met. It returns the unknown
+// names as well.
 func Select(all []*Check, only, without []string) (chosen []*Check, unknown []string) {
 	named := func(c *Check, names []string) bool {
 		return slices.Contains(names, c.ID) || slices.Contains(names, c.Group)

@@ -50,7 +50,7 @@ func endToEndChecks() []*Check {
 // trial is one job of the doctor.
 type trial struct {
 	vc, name string
-	// machines are where its tasks run, one on each, by their host names; none is one task anywhere.
+	// machines are the host names of the machines where its tasks run, one on each; without any, one task runs on any machine.
 	machines []string
 	// nodes are their nodes.
 	nodes []string
@@ -58,7 +58,7 @@ type trial struct {
 
 func (t *trial) tasks() int { return max(len(t.machines), 1) }
 
-// facts returns the settings and resources of the cluster for jobs. Without them, the findings say why.
+// facts returns the settings and resources of the cluster for jobs. Without them, the findings explain why.
 func (c *Cluster) facts(ctx context.Context) (*job.Facts, string, []Finding) {
 	left, err := doctorLeft(ctx, c)
 	if err != nil {
@@ -159,7 +159,7 @@ func hasAll(have, want map[string]string) bool {
 func (t *trial) text(image string) ([]byte, error) {
 	roles, groups := map[string]any{}, map[string]any{}
 	for i := range t.tasks() {
-		// A separate group of cells for each role, or the scheduler would look for one machine for both; they wait for each other anyway.
+		// Each role has a separate group of cells, or the scheduler would look for one machine for both; they wait for each other anyway.
 		groups[role(i)] = map[string]any{"affinityGroupName": role(i)}
 		roles[role(i)] = map[string]any{
 			"instances": 1, "dockerImage": "image", "completion": map[string]any{"minFailedInstances": 1, "minSucceededInstances": -1},
@@ -213,7 +213,7 @@ func (c *Cluster) try(ctx context.Context, facts *job.Facts, image string, t tri
 	return c.judge(ctx, t)
 }
 
-// dress marks the job as the doctor's, and assigns each role to its machine.
+// dress labels the job as the doctor's, and assigns each role to its machine.
 func (c *Cluster) dress(o *render.Objects, t trial) {
 	o.Framework.Annotations[annotationOwner] = c.owner
 	for i, machine := range t.machines {
@@ -289,7 +289,7 @@ func (c *Cluster) forget(ctx context.Context, object string) error {
 	if err = gone(err); err != nil {
 		return err
 	}
-	// It comes into the history when it is gone.
+	// It is added to the history when it is gone.
 	for {
 		if _, err := c.Jobs.Frameworks.Get(ctx, object); err != nil {
 			break

@@ -107,7 +107,7 @@ func etcdMembers(_ context.Context, c *Cluster) (out []Finding, _ error) {
 	return out, nil
 }
 
-// away is the number of members on machines that don't answer.
+// away is the number of members on unreachable machines.
 func (c *Cluster) away(v *cluster.EtcdView) (away int) {
 	for _, n := range c.Spec.ControlPlane() {
 		l := c.Look.Machines[n.Hostname]
@@ -124,7 +124,7 @@ func isMember(e cluster.EtcdMember, n *engine.Node) bool {
 	})
 }
 
-// etcdStatus is the answer of a member's status; numbers are texts in it.
+// etcdStatus is the answer of a member's status; it has numbers as strings.
 type etcdStatus struct {
 	DBSize      string   `json:"dbSize"`
 	DBSizeInUse string   `json:"dbSizeInUse"`

@@ -182,7 +182,7 @@ func nodeCondition(kind corev1.NodeConditionType, message string) func(context.C
 	}
 }
 
-// gpuMachines are the machines that the cluster's copy gives GPUs to jobs, with how many.
+// gpuMachines are the machines whose GPUs jobs get according to the cluster's copy, with the number of GPUs.
 func (c *Cluster) gpuMachines(ctx context.Context) (map[string]int, error) {
 	copied, err := c.Pushed(ctx)
 	if err != nil {

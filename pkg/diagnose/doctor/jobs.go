@@ -47,7 +47,7 @@ func jobChecks() []*Check {
 }
 
 func jobPodsLeft(ctx context.Context, c *Cluster) (out []Finding, _ error) {
-	// Pods first: they can't be those of a job that comes later.
+	// Pods first: they can't belong to a job that is submitted later.
 	pods, err := c.Kube.Client.CoreV1().Pods(kube.JobNamespace).List(ctx, metav1.ListOptions{LabelSelector: v1.LabelFramework})
 	if err != nil {
 		return nil, fmt.Errorf("list the pods of jobs: %w", err)
@@ -74,7 +74,7 @@ func jobPodsLeft(ctx context.Context, c *Cluster) (out []Finding, _ error) {
 	return out, nil
 }
 
-// gone treats it as success if an object no longer exists, or was replaced.
+// gone treats an object that no longer exists, or was replaced, as success.
 func gone(err error) error {
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil

@@ -211,7 +211,7 @@ func nodesCordoned(ctx context.Context, c *Cluster) (out []Finding, _ error) {
 		default:
 			f := warning(n.Name, "paictl node driver upgrade "+n.Name+" -p DIR continues it; to use it as it is: kubectl uncordon "+n.Name,
 				"the node is cordoned by an unfinished upgrade of its driver")
-			if c.Look != nil { // without a look, the doctor can't know whether the run is still at work
+			if c.Look != nil { // without a check, the doctor can't know whether the run is still active
 				f = f.fixedBy(&Fix{What: "uncordon " + n.Name + ", which an upgrade of its driver has left cordoned", do: func(ctx context.Context, c *Cluster) error { return uncordon(ctx, c, n.Name) }})
 			}
 			out = append(out, f)

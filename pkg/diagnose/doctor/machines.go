@@ -16,7 +16,7 @@ import (
 
 const idReachable = "machines-reachable"
 
-// machineChecks are those of the machines' operating systems.
+// machineChecks are the checks of the machines' operating systems.
 func machineChecks() []*Check {
 	return []*Check{
 		{
@@ -176,7 +176,7 @@ func kernelSettings(ctx context.Context, c *Cluster) (out []Finding, _ error) {
 		}
 		remedy := "paictl doctor --only kernel-settings --fix -p " + shell.Word(c.Dir) + "; or paictl cluster up"
 		if len(now) > 0 {
-			out = append(out, problem(m.Hostname, remedy, "kernel settings aren't as pods need them: %s", strings.Join(now, ", ")).fixedBy(rewrites(m.Hostname, all)))
+			out = append(out, problem(m.Hostname, remedy, "kernel settings aren't suitable for pods: %s", strings.Join(now, ", ")).fixedBy(rewrites(m.Hostname, all)))
 		}
 		if len(boot) > 0 {
 			out = append(out, problem(m.Hostname, remedy, "settings will be lost at the next reboot: %s isn't as paictl wrote it", strings.Join(boot, ", ")).fixedBy(rewrites(m.Hostname, all)))

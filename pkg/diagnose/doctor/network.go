@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// pairsAll is the number of machines up to which all pairs are tried; above, each tries pairsEach others.
+	// pairsAll is the number of machines up to which all pairs are tried; above that, each tries pairsEach others.
 	pairsAll  = 30
 	pairsEach = 4
 	// giveUp is the number of unreachable others after which a pod tries no more: each takes seconds.
@@ -71,7 +71,7 @@ func probeResources() corev1.ResourceRequirements {
 	}
 }
 
-// ready returns the pods. If it has no pods, the findings say why.
+// ready returns the pods. If it has no pods, the findings explain why.
 func (c *Cluster) ready() ([]corev1.Pod, []Finding) {
 	switch {
 	case c.pods == nil:
@@ -112,7 +112,7 @@ func podsStart(_ context.Context, c *Cluster) (out []Finding, _ error) {
 	return out, nil
 }
 
-// onEach asks from each pod, some at a time, and returns the findings, in the order of the pods.
+// onEach runs a check from each pod, some at a time, and returns the findings, in the order of the pods.
 func (c *Cluster) onEach(ctx context.Context, pods []corev1.Pod, ask func(context.Context, *corev1.Pod) []Finding) []Finding {
 	found := make([][]Finding, len(pods))
 	slots := make(chan struct{}, asks)
@@ -128,7 +128,7 @@ func (c *Cluster) onEach(ctx context.Context, pods []corev1.Pod, ask func(contex
 	return slices.Concat(found...)
 }
 
-// unasked says that a pod could not be asked. It returns nil if err is the pod's own answer.
+// unasked reports that a pod could not be queried. It returns nil if err is the pod's own answer.
 func unasked(pod *corev1.Pod, err error) []Finding {
 	if _, said := err.(answered); said { //nolint:errorlint // it is never wrapped
 		return nil
@@ -186,7 +186,7 @@ func pairs(n int, random *rand.Rand) [][]int {
 	return out
 }
 
-// broken is a pair of machines without a connection from one to the other.
+// broken is a pair of machines without a connection between them.
 type broken struct {
 	from, to string
 	size     bool // small packets arrive
@@ -251,7 +251,7 @@ func address(pod *corev1.Pod) string {
 	return net.JoinHostPort(pod.Status.PodIP, strconv.Itoa(probePort))
 }
 
-// reach tries one pair: with a request of many packets, and if that doesn't arrive with a short one.
+// reach tries one pair: with a request of many packets, and if that doesn't arrive, with a short one.
 func (c *Cluster) reach(ctx context.Context, from, to *corev1.Pod) (*broken, error) {
 	base := "http://" + address(to) + "/"
 	err := c.pods.exec(ctx, from, "get", "-timeout", "4s", base+"?"+strings.Repeat("x", large))
@@ -284,7 +284,7 @@ func tell(bad []broken, machines int) (out []Finding) {
 	)
 	told := map[string]bool{}
 	for _, name := range sortedKeys(in) {
-		if machines > 2 && in[name] >= max(2, (machines-1)/2) { // most of its pairs, while others work
+		if machines > 2 && in[name] >= max(2, (machines-1)/2) { // most of its pairs fail, while others work
 			told[name] = true
 			f := problem(name, path, "pods there and on other machines don't reach each other (%d pairs)", in[name]+from[name])
 			if size[name] {

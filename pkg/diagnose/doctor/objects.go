@@ -28,11 +28,11 @@ func mark() string { return strings.ToLower(rand.Text()[:8]) }
 
 func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }
 
-// clientCertificate is that of the connection; false if it doesn't use one.
+// clientCertificate is the certificate of the connection; false if it doesn't use one.
 func clientCertificate(k *kube.Cluster) (*x509.Certificate, bool) {
 	data := k.Config.CertData
 	if len(data) == 0 && k.Config.CertFile != "" {
-		data, _ = os.ReadFile(k.Config.CertFile) // the API would not have answered
+		data, _ = os.ReadFile(k.Config.CertFile) // otherwise the API would not have answered
 	}
 	block, _ := pem.Decode(data)
 	if block == nil {

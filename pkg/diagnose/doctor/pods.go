@@ -30,7 +30,7 @@ const ProbeImage = "paictl.openpai.org/netcheck:v1"
 
 const (
 	probePrefix = "paictl-doctor-"
-	// labelProbe marks namespaces that a doctor made, annotationOwner says which one.
+	// labelProbe marks namespaces that a doctor made, annotationOwner identifies the doctor.
 	labelProbe      = "paictl.openpai.org/doctor"
 	annotationOwner = "paictl.openpai.org/owner"
 	probeName       = "netcheck"
@@ -40,13 +40,14 @@ const (
 	// podsWithin is how long pods may take to be ready, endWithin to be gone.
 	podsWithin = 90 * time.Second
 	endWithin  = 30 * time.Second
-	// abandoned is when a namespace of a doctor on another computer counts as left behind: no run takes so long.
+	// abandoned is the age at which a namespace of a doctor on another computer counts as abandoned: no run takes so long.
 	abandoned = time.Hour
-	// asks is the number of simultaneous requests to pods.
+	// asks is the limit of simultaneous requests to pods.
 	asks = 16
 )
 
-// probe are the doctor's pods: one on each machine, which answers and asks, a service before them, and one pod that a NetworkPolicy closes.
+// probe are the doctor's pods: one on each machine, which sends and answers requests, a service before them, and one pod that a
+// NetworkPolicy closes.
 type probe struct {
 	c      *Cluster
 	o      Options
@@ -134,7 +135,8 @@ func (p *probe) make(ctx context.Context, client kubernetes.Interface, nodes []c
 	return nil
 }
 
-// await waits until every node that is Ready has its pod, or the time is over. Nodes that aren't Ready get no pod; nodes-ready reports them.
+// await waits until every node that is Ready has its pod, or the time has expired. Nodes that aren't Ready get no pod; nodes-ready
+// reports them.
 func (p *probe) await(ctx context.Context, client kubernetes.Interface, nodes []corev1.Node) error {
 	for {
 		list, err := client.CoreV1().Pods(p.namespace).List(ctx, metav1.ListOptions{})
@@ -196,7 +198,7 @@ func onLinux(n *corev1.Node) bool {
 	return (system == "" || system == "linux") && n.Labels["type"] != "virtual-kubelet"
 }
 
-// lack says why a node has no pod of the doctor, and whether its pod waits for an image that can't be pulled.
+// lack explains why a node has no pod of the doctor, and whether its pod waits for an image that can't be pulled.
 type lack struct {
 	why   string
 	image bool
@@ -231,7 +233,7 @@ func (p *probe) end(ctx context.Context) {
 
 func removeNamespace(ctx context.Context, client kubernetes.Interface, name string) error {
 	now := int64(0)
-	// Pods go at once, or their grace period would keep the namespace.
+	// Pods are deleted at once, because their grace period would block the deletion of the namespace.
 	_ = client.CoreV1().Pods(name).DeleteCollection(ctx, metav1.DeleteOptions{GracePeriodSeconds: &now}, metav1.ListOptions{}) // best effort
 	err := client.CoreV1().Namespaces().Delete(ctx, name, metav1.DeleteOptions{})
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // a conflict: it is already going
@@ -258,7 +260,7 @@ func removeAbandoned(ctx context.Context, client kubernetes.Interface, now time.
 	return nil
 }
 
-// isAbandoned reports whether the doctor of an owner, user@host, pid, has ended. For those on other computers only the age counts.
+// isAbandoned reports whether the doctor of an owner, user@host, pid, has ended. For doctors on other computers, only the age counts.
 func isAbandoned(owner string, age time.Duration) bool {
 	who, pid, ok := strings.Cut(owner, ", pid ")
 	host, err := os.Hostname()
@@ -286,7 +288,7 @@ func (p *probe) exec(ctx context.Context, pod *corev1.Pod, args ...string) error
 	return err
 }
 
-// answered is the complaint of the program in a pod: the pod was asked, and did not get the expected result.
+// answered is the complaint of the program in a pod: the pod was queried, and did not get the expected result.
 type answered struct{ said string }
 
 func (e answered) Error() string { return e.said }

@@ -14,7 +14,7 @@ import (
 // answerMax bounds an answer of Prometheus in bytes.
 const answerMax = 16 << 20
 
-// query asks Prometheus and returns the labels of each answer, with its value as "value".
+// query queries Prometheus and returns the labels of each answer, with its value as "value".
 func (c *Cluster) query(ctx context.Context, expression string) ([]map[string]string, error) {
 	client := web.New(c.Kube)
 	defer client.Close()

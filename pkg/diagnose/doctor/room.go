@@ -15,11 +15,11 @@ import (
 	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
-// patience is how long a job of the doctor waits once the scheduler says that others have the cells that it needs.
+// patience is how long a job of the doctor waits once the scheduler reports that others have its cells.
 const patience = 15 * time.Second
 
 // noVacancy returns the finding for a virtual cluster without free cells, before a job is submitted to it. It returns nil if
-// cells are free, or the scheduler can't be asked: then the job itself shows it.
+// cells are free, or the scheduler can't be reached: then the job itself shows it.
 func (c *Cluster) noVacancy(ctx context.Context, t *trial) *Finding {
 	all, err := c.Jobs.Scheduler.VirtualClusters(ctx)
 	if err != nil {

@@ -32,9 +32,9 @@ var machineScript string
 // Limits in time.
 const (
 	checkLimit = time.Minute      // of a check without its own limit
-	grace      = 3 * time.Second  // for a check to notice that its limit is over
-	apiLimit   = 15 * time.Second // for the first answer of the API
-	lookLimit  = 2 * time.Minute  // for one machine's answer
+	grace      = 3 * time.Second  // for a check to notice that its limit has expired
+	apiLimit   = 15 * time.Second // time limit for the first answer of the API
+	lookLimit  = 2 * time.Minute  // time limit for one machine's answer
 	parallel   = 8                // checks at a time
 )
 
@@ -67,7 +67,7 @@ func (o *Options) needs() (all Need) {
 func Run(ctx context.Context, c *Cluster, o Options) (*Report, error) {
 	c.owner = o.Owner
 	c.askAPI(ctx)
-	// machines-reachable asks the machines, too, although it doesn't need them.
+	// machines-reachable contacts the machines as well, although it doesn't need them.
 	if c.Spec != nil && (o.needs()&Machines != 0 || slices.ContainsFunc(o.Checks, func(c *Check) bool { return c.ID == idReachable })) {
 		o.tell("asking %s by SSH", plural.Of(len(c.Spec.Nodes), "machine"))
 		if err := c.look(ctx, o.Machines); err != nil {
@@ -137,7 +137,7 @@ func (c *Cluster) askAPI(ctx context.Context) {
 	c.apiErr = c.Kube.Explain(err)
 }
 
-// look asks the machines.
+// look queries the machines.
 func (c *Cluster) look(ctx context.Context, o engine.Options) error {
 	volumes := c.volumePaths(ctx)
 	o.StepTimeout = lookLimit
@@ -306,7 +306,7 @@ func (c *Cluster) run(ctx context.Context, check *Check) (r Result) {
 			r.Verdict = f.Verdict
 		}
 	}
-	// A note beside a skipped part: the part that was checked counts.
+	// A note about a skipped part: the part that was checked counts.
 	if r.Verdict == Skipped && slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Verdict == OK }) {
 		r.Verdict = OK
 	}

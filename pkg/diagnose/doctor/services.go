@@ -263,7 +263,7 @@ func (c *Cluster) hasReceiver(ctx context.Context) (bool, error) {
 				continue
 			}
 			for _, r := range parsed.Receivers {
-				if len(r) > 1 && r["name"] != "heartbeat" { // it has settings beside its name
+				if len(r) > 1 && r["name"] != "heartbeat" { // it has settings other than its name
 					return true, nil
 				}
 			}

@@ -47,7 +47,7 @@ func versionSkew(ctx context.Context, c *Cluster) (out []Finding, _ error) {
 	return out, nil
 }
 
-// mixed reports things that should be of one version and aren't.
+// mixed reports things that should have one version but don't.
 func mixed(what string, by map[string][]string, remedy string) *Finding {
 	delete(by, "")
 	if len(by) < 2 {

@@ -48,7 +48,7 @@ func controlPlane(ctx context.Context, c *Cluster) (out []Finding, _ error) {
 	return out, nil
 }
 
-// podReady reports whether a pod is ready, and says why not.
+// podReady reports whether a pod is ready, and explains why not.
 func podReady(p *corev1.Pod) (bool, string) {
 	for _, cond := range p.Status.Conditions {
 		if cond.Type == corev1.PodReady && cond.Status == corev1.ConditionTrue {

@@ -17,7 +17,7 @@ const (
 	DataWait    = "data-wait"    // GPUs are little used while all processors of their task are full
 	OneThread   = "one-thread"   // GPUs are little used while exactly one processor of their task is full
 	GPUsIdle    = "gpus-idle"    // no GPU is used
-	GPUIdle     = "gpu-idle"     // some GPUs aren't used while others are
+	GPUIdle     = "gpu-idle"     // some GPUs are used and others aren't
 	DataLoading = "data-loading" // the use of GPUs falls again and again, and the task reads then
 	GPUSlowed   = "gpu-slowed"   // heat or the power supply slows GPUs down
 	GPUMemory   = "gpu-memory"   // the memory of GPUs is nearly full
@@ -31,7 +31,7 @@ const MaxFindings = 3
 
 // Limits of findings. Uses are in percent, shares are parts of the measured times.
 const (
-	minMeasured = 10   // with fewer values, nothing is said
+	minMeasured = 10   // with fewer values, there is no finding
 	idleUse     = 5    // as in the alert JobGpusIdle
 	idleShare   = 0.9  // a GPU that is idle for less time is used
 	busyUse     = 30   // the mean of a GPU that is used
@@ -40,7 +40,7 @@ const (
 	fullShare   = 0.8  // of the time
 	highUse     = 60   // the teeth of a saw tooth, and the gaps between them
 	lowUse      = 20   //
-	minFalls    = 4    // from a tooth into a gap
+	minFalls    = 4    // from a spike into a gap
 	moreReads   = 2    // times as much is read in the gaps
 	minReads    = 1e6  // bytes/s
 	fullMemory  = 0.9  // of the limit of a task
@@ -51,7 +51,7 @@ const (
 	waitShare   = 0.2  //
 )
 
-// find says what charts show. They have all series, unless they are too many to read.
+// find describes what charts show. They have all series, unless they are too many to read.
 func find(charts []Chart) []Finding {
 	f := &figures{charts: map[string]*Chart{}}
 	for i := range charts {
@@ -153,7 +153,7 @@ func gpusOf(subject string, t *task) string {
 	return "The GPUs of " + subject + " were"
 }
 
-// unused says how little the GPUs of tasks were used: of several, those of each.
+// unused reports low utilization of tasks' GPUs, for each GPU if there are several.
 func unused(tasks []*task) string {
 	idle, busy, least, most := 1.0, 0.0, "", ""
 	for _, t := range tasks {

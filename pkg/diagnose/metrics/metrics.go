@@ -23,11 +23,11 @@ type Report struct {
 	Since time.Time `json:"since"`
 	Until time.Time `json:"until"`
 	Step  int       `json:"step"`
-	// Findings say what the figures show, the most important first. There are at most MaxFindings, and usually none.
+	// Findings describe what the figures show, the most important first. There are at most MaxFindings, and usually none.
 	Findings []Finding `json:"findings,omitempty"`
 	// Charts leave out metrics that weren't measured.
 	Charts []Chart `json:"charts"`
-	// Note says why there are no charts.
+	// Note explains why there are no charts.
 	Note string `json:"note,omitempty"`
 }
 
@@ -107,7 +107,7 @@ type Range struct {
 	Points int
 }
 
-// Window is the time that a person asks about. The subject of the report decides about zero fields.
+// Window is the requested range of time. Which fields are zero depends on the subject of the report.
 type Window struct {
 	Since, Until time.Time
 	// Last is the time before the end, if Since is zero.
@@ -133,7 +133,7 @@ func (w Window) Within(begin, end time.Time, usual time.Duration) (Range, error)
 	if r.Since.Before(begin) {
 		r.Since = begin
 	}
-	if !r.Since.Before(r.Until) { // it didn't exist then: a short range, without figures
+	if !r.Since.Before(r.Until) { // it didn't exist then: a short range without figures
 		r.Since = r.Until.Add(-minStep)
 	}
 	return r, nil
@@ -204,7 +204,8 @@ const (
 
 // Reader reads reports.
 type Reader struct {
-	// Ask asks a service of the platform by its HTTP API, as pkg/diagnose/web does. Its error is a web.NoneError if the cluster doesn't have the service.
+	// Ask sends a request to the HTTP API of a service of the platform, as pkg/diagnose/web does. Its error is a web.NoneError if the
+	// cluster doesn't have the service.
 	Ask func(ctx context.Context, service, path string, query url.Values) (io.ReadCloser, error)
 	// Failed is called with the reason if Prometheus doesn't answer; it may be nil.
 	Failed func(error)
@@ -267,7 +268,7 @@ func silent(c *Chart) bool {
 	return true
 }
 
-// fold replaces more than most series by the lowest, the mean and the highest of them at each time.
+// fold replaces more than most series with the lowest, the mean and the highest of them at each time.
 func fold(c *Chart, most int) *Chart {
 	if len(c.Series) <= most || c.Folded != 0 {
 		return c

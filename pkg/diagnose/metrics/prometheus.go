@@ -107,7 +107,7 @@ type result struct {
 // point is a value and its time, in seconds.
 type point struct{ at, value float64 }
 
-// UnmarshalJSON implements json.Unmarshaler. Values are texts, because JSON has no NaN.
+// UnmarshalJSON implements json.Unmarshaler. Values are strings, because JSON has no NaN.
 func (p *point) UnmarshalJSON(data []byte) error {
 	var pair [2]json.RawMessage
 	var text string
@@ -164,10 +164,10 @@ func compare(a, b Series) int {
 	return cmp.Or(natural(a.Task, b.Task), natural(a.Node, b.Node), natural(a.GPU, b.GPU), slices.Index(order, a.Name)-slices.Index(order, b.Name), natural(a.Name, b.Name))
 }
 
-// order is that of the parts of charts.
+// order is the order of the parts of charts.
 var order = []string{"guaranteed", "used", "opportunistic", "bad", "jobs", "tasks", "all", "the busiest", Lowest, Mean, Highest}
 
-// natural compares texts with their numbers as numbers.
+// natural compares strings with their numbers as numbers.
 func natural(a, b string) int {
 	for a != "" && b != "" {
 		x, y := digits(a), digits(b)

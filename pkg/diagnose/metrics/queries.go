@@ -15,7 +15,7 @@ import (
 // query is one named query, which makes a chart.
 type query struct {
 	name, title, unit string
-	// most is how many series the chart shows; more are folded.
+	// most is the maximum number of series in a chart; more are folded.
 	most int
 	// rare charts are left out if all values are 0.
 	rare bool
@@ -39,7 +39,7 @@ type where struct {
 	step  time.Duration
 }
 
-// sel selects the series of a metric, by more matchers than those of the subject.
+// sel selects the series of a metric, with further matchers than those of the subject.
 func (w where) sel(metric string, more ...string) string {
 	return metric + "{" + strings.Join(append([]string{w.match}, more...), ", ") + "}"
 }
@@ -67,7 +67,7 @@ func (w where) rate(metric string, more ...string) string {
 
 func seconds(d time.Duration) string { return strconv.Itoa(int(d.Seconds())) + "s" }
 
-// is and like are matchers of a label. A quoted string of Go is one of PromQL.
+// is and like return matchers of a label. A quoted string of Go is one of PromQL.
 func is(label, value string) string { return label + "=" + strconv.Quote(value) }
 
 func like(label, expression string) string { return label + "=~" + strconv.Quote(expression) }
@@ -176,7 +176,7 @@ func ofVC() []query {
 	}
 	return []query{
 		{name: "gpus", title: "GPUs", most: 4, by: []string{labelPart}, expr: parts("pai_scheduler_vc_", "guaranteed", "used", "opportunistic", "bad")},
-		// Its series are of the pods of jobs, and the virtual cluster is a label of another metric.
+		// Its series belong to the pods of jobs, and the virtual cluster is a label of another metric.
 		{name: "held-use", title: "Use of the GPUs that its tasks hold", unit: UnitPercent, most: 1, expr: func(w where) string {
 			holds := `label_join(` + w.sel("pai_task_gpus") + ` > 0, "pod", "", "task_pod")`
 			return "avg(max by (pod, node, gpu) (" + where{is("namespace", kube.JobNamespace), w.step}.mean("DCGM_FI_DEV_GPU_UTIL") + ") and on (pod) " + holds + ")"
@@ -209,7 +209,7 @@ type Subject struct {
 // Role is a task role of a job: its name for people, and the part of its pods' names.
 type Role struct{ Name, Object string }
 
-// maxPattern is how long the names of a job's roles may be in a query, which has them several times, in the address of a request.
+// maxPattern is how long the names of a job's roles may be in a query, which contains them several times, in the address of a request.
 const maxPattern = 1000
 
 // hashed matches the names of Frameworks that paictl and OpenPAI submit: an MD5.

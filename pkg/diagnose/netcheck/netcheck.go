@@ -1,6 +1,6 @@
 // Package netcheck shows that pods reach each other, using only the standard library.
-// In: an address or a name. Out: the identity of the pod that answered. It runs in an image without a shell, as the
-// pod that answers and as the program that asks.
+// In: an address or a name. Out: the identity of the pod that answered. It runs in an image without a shell, as the server in a pod
+// and as the client.
 package netcheck
 
 import (
@@ -57,7 +57,7 @@ func Serve(ctx context.Context, l net.Listener, i Identity) error {
 	return srv.Shutdown(grace)
 }
 
-// Get asks a URL for its answer.
+// Get returns the response of a URL.
 func Get(ctx context.Context, c *http.Client, url string) (string, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {

@@ -22,7 +22,7 @@ type bundle struct {
 	o       Options
 	started time.Time
 	archive *archive
-	// namespaces are those of the platform, of jobs, of Kubernetes and of services in other namespaces.
+	// namespaces are the namespaces of the platform, of jobs, of Kubernetes and of services in other namespaces.
 	namespaces []string
 	services   []services.Status
 	serviceErr error

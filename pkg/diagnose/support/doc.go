@@ -25,7 +25,7 @@ const (
 	PartReports       = "reports"
 )
 
-// Parts are all of them.
+// Parts are all parts.
 func Parts() []string {
 	return []string{PartConfiguration, PartMachines, PartKubernetes, PartServices, PartScheduler, PartLogs, PartReports}
 }
@@ -50,9 +50,9 @@ type Sources struct {
 	Reports []Report
 }
 
-// Report is one of those files.
+// Report is the output of a command, as a file.
 type Report struct {
-	Name string // of the file, without .json
+	Name string // the name of the file, without .json
 	What string // a sentence for the index
 	// Ask returns the content of the file's JSON.
 	Ask func(context.Context) (any, error)
@@ -66,7 +66,7 @@ type Options struct {
 	Sources
 	// Name is the folder in the archive.
 	Name string
-	// Version and Command are paictl's.
+	// Version and Command are the version and the command line of paictl.
 	Version, Command string
 	// Since is how far back logs and journals are collected; 0 means from their beginning.
 	Since time.Duration
@@ -114,5 +114,5 @@ func set[T int | int64 | time.Duration](v *T, fallback T) {
 	}
 }
 
-// DefaultMaxSize is that of an archive, in bytes.
+// DefaultMaxSize is the default limit of the size of an archive, in bytes.
 const DefaultMaxSize = 500_000_000

@@ -25,7 +25,7 @@ type podLogs struct {
 
 type containerLog struct {
 	name     string
-	previous bool // one before the last restart ran as well
+	previous bool // a container before the last restart ran as well
 }
 
 // rememberLogs records a pod whose logs are included in the bundle. Those of jobs belong to their users, and are only included if the job was named.
@@ -75,7 +75,7 @@ func (b *bundle) logs(ctx context.Context) {
 		}
 	}
 	if !b.wants(PartKubernetes) {
-		b.archive.missing(PartLogs, errors.New("which pods there are is asked with the part kubernetes, which was left out"))
+		b.archive.missing(PartLogs, errors.New("the list of pods belongs to the part kubernetes, which was left out"))
 	}
 	if len(b.o.Jobs) == 0 {
 		b.archive.note("Logs and environment of users' jobs are left out, except for jobs named with --job USER/NAME.")
@@ -107,7 +107,7 @@ func (b *bundle) log(ctx context.Context, p podLogs, container string, previous 
 		body, err := b.o.Cluster.Client.CoreV1().Pods(p.namespace).GetLogs(p.pod, o).Stream(ctx)
 		if err == nil {
 			_, err = io.Copy(w, body)
-			_ = body.Close() // it was only read
+			_ = body.Close() // opened for reading only
 		}
 		if ctx.Err() != nil {
 			err = context.Cause(ctx)

@@ -146,7 +146,7 @@ func (b *bundle) eachSecret(ctx context.Context, namespace string, visit func(*c
 
 const typeHelm = "helm.sh/release.v1"
 
-// publicKeys are those of Secrets whose values are not secret.
+// publicKeys are the keys of Secrets whose values are not secret.
 func publicKeys() []string {
 	return []string{
 		"namespace", "ca.crt", "tls.crt", "service-ca.crt", "expiration", "description", "token-id", "auth-extra-groups", "username", "user",

@@ -10,13 +10,13 @@ import (
 // inMemory is the size, in bytes, up to which a file is kept in memory until it is in the archive.
 const inMemory = 64 << 10
 
-// spooled holds a file until its size is known, which a tar needs first. A larger one is on the disk
-// without a name, so that it leaves no trace however the program ends.
+// spooled holds a file until its size is known, which a tar needs first. A larger one is on the disk without a name, so that it is
+// removed in any case when the program ends.
 type spooled struct {
 	dir  string // "" keeps all in memory
 	buf  bytes.Buffer
 	file *os.File
-	name string // of a file that could not be unlinked
+	name string // the name of a file that could not be unlinked
 	size int64
 	err  error
 }

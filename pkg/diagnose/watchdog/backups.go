@@ -19,8 +19,8 @@ const (
 	// notesPath is the ConfigMap in which every program that makes a backup notes the time.
 	notesPath = "/api/v1/namespaces/kube-system/configmaps/paictl"
 	noteKey   = "backup"
-	// historyKey is the note of the last one with the history of jobs: its time, or a word if no backup has it. It is missing if the cluster has no
-	// history to save.
+	// historyKey is the record of the last backup with the history of jobs: its time, or a word if no backup has it. It is missing if
+	// the cluster has no history to save.
 	historyKey = "backup-history"
 	// missed is how many runs may fail in a row before the last good backup is too old.
 	missed = 2
@@ -37,7 +37,7 @@ type backups struct {
 	suspended      bool
 	// good is when the last good backup was made, or when the schedule began if there was no backup. overdue is when it is too old.
 	good, overdue time.Time
-	// history is when the last one with the history of jobs was made, in the same way. Both are zero if no history is needed.
+	// history is the same for backups with the history of jobs. Both are zero if no history is needed.
 	history, historyOverdue time.Time
 }
 
@@ -101,7 +101,7 @@ func noted(text string, now time.Time) time.Time {
 	return at
 }
 
-// overdue is when two runs after a good backup could have finished: a run has until its deadline, or until the next one is due.
+// overdue is when two runs after a good backup should have finished: a run may take until its deadline, or until the next run is due.
 func (j *cronJob) overdue(good time.Time) time.Time {
 	zone, err := time.LoadLocation(j.Spec.TimeZone) // "" is UTC
 	if err != nil {
@@ -113,7 +113,7 @@ func (j *cronJob) overdue(good time.Time) time.Time {
 	}
 	at := good.In(zone)
 	for range missed {
-		if at = schedule.Next(at); at.IsZero() { // the 31st of February
+		if at = schedule.Next(at); at.IsZero() { // for example, February 31
 			return good.Add(missed * unknownInterval)
 		}
 	}

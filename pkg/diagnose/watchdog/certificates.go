@@ -20,7 +20,7 @@ const (
 	kindTarget    = "target"
 )
 
-// server is a server whose certificate is checked.
+// server is a server with a certificate to check.
 type server struct {
 	kind, name, address, serverName string
 }

@@ -51,7 +51,7 @@ func (w *Client) Close() { w.client.CloseIdleConnections() }
 // longest limits the part of an error message that is read, because others wrote it.
 const longest = 1024
 
-// Get asks a service. The caller closes the answer.
+// Get sends a request to a service. The caller closes the answer.
 func (w *Client) Get(ctx context.Context, service, path string, query url.Values) (io.ReadCloser, error) {
 	held, err := w.cluster.Client.CoreV1().Secrets(kube.SystemNamespace).Get(ctx, access.Secret, metav1.GetOptions{})
 	switch {
@@ -105,7 +105,7 @@ func (w *Client) byProxy(ctx context.Context, service, path string, query url.Va
 	return body, err
 }
 
-// pod finds one that answers for a service, as NAMESPACE/POD/PORT in a form that hosts may have.
+// pod finds a pod of a service that answers, as NAMESPACE/POD/PORT in the form of a host name.
 func (w *Client) pod(ctx context.Context, service string) (string, error) {
 	core := w.cluster.Client.CoreV1()
 	s, err := core.Services(kube.SystemNamespace).Get(ctx, service, metav1.GetOptions{})

@@ -1,5 +1,5 @@
 // Package act carries out the user's actions in the view of a cluster: logs, reasons, shells, stopping, restarting, draining.
-// In: a connection and rows of the view's model. Out: answers, or the actions that were done; errors say what to do about them.
+// In: a connection and rows of the view's model. Out: answers, or the actions that were done; errors have remedies.
 package act
 
 import (
@@ -32,7 +32,7 @@ const (
 	restartWait = 10 * time.Minute
 )
 
-// Cluster does it to one cluster. It is the view's Actions.
+// Cluster acts on one cluster. It is the view's Actions.
 type Cluster struct {
 	Jobs
 	Kube     *kube.Cluster

@@ -51,7 +51,7 @@ func Large() Options {
 // Now is the default moment of a model.
 var Now = time.Date(2026, 3, 4, 9, 30, 0, 0, time.UTC)
 
-// maker makes a model.
+// maker builds a model.
 type maker struct {
 	Options
 	*rand.Rand
@@ -139,7 +139,7 @@ func (m *maker) machines() {
 	}
 }
 
-// sicken makes some GPUs sick, with four different reasons in turn.
+// sicken makes some GPUs sick, with four different causes in turn.
 func (m *maker) sicken() {
 	reasons := []string{"XID 79: the GPU has fallen off the bus; restart the machine", "2 uncorrectable memory errors; reset the GPU",
 		"XID 79: the GPU has fallen off the bus; restart the machine", "row remapping failed; replace the GPU"}

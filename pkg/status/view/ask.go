@@ -7,7 +7,7 @@ import (
 	tea "github.com/charmbracelet/bubbletea"
 )
 
-// askFor is how long an answer may take.
+// askFor is how long a response may take.
 const askFor = 30 * time.Second
 
 // answer is the result of a page's request.

@@ -140,7 +140,7 @@ func (m *Model) path(w int) string {
 	return tui.Beside(left, m.p.Accent.Text(right+" "), w)
 }
 
-// message is above the keys: the input, a question or a notice. A question is never truncated.
+// message is the line above the keys: the input, a question or a notice. A question is never truncated.
 func (m *Model) message(w int) []string {
 	if m.mode != asking {
 		return []string{m.line(w)}

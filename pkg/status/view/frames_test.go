@@ -33,7 +33,7 @@ func golden(t *testing.T, name, got string) {
 	assert.Equal(t, string(want), got, "differs from %s", path)
 }
 
-// frames are how one gets to each screen.
+// frames are the keys that lead to each screen.
 var frames = []struct {
 	name string
 	keys []string

@@ -26,7 +26,7 @@ func (s shade) String() string {
 	return [...]string{"virtual cluster", "user", "use", "health"}[s]
 }
 
-// heatPage is all GPUs, machine by machine, as many machines beside each other as fit. The last lines explain the cell that the
+// heatPage is all GPUs, machine by machine, as many machines next to each other as fit. The last lines explain the cell that the
 // cursor is on.
 type heatPage struct {
 	shade  shade
@@ -34,13 +34,13 @@ type heatPage struct {
 
 	machines []*status.Machine // that have GPUs and fit the filter
 	total    int
-	gpus     int // of the one that has most
+	gpus     int // the largest number of GPUs of a machine
 	name     int // columns of the longest name
 	groups   map[string]int
 	legend   []string // names of groups, the largest first
 	counts   map[string]int
 
-	win     tui.Window // of lines of machines
+	win     tui.Window // the visible lines of machines
 	beside  int        // machines in a line
 	block   int        // columns of one
 	pitch   int        // columns of a GPU
@@ -205,7 +205,7 @@ func (p *heatPage) key(d *env, k string) (effect, bool) {
 	return effect{}, true
 }
 
-// place keeps the cursor on a GPU and its line on the screen.
+// place keeps the cursor on a GPU, and its line on the screen.
 func (p *heatPage) place() {
 	p.machine = min(max(p.machine, 0), max(len(p.machines)-1, 0))
 	if len(p.machines) == 0 {

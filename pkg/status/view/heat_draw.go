@@ -145,7 +145,7 @@ func (p *heatPage) current() (*status.Machine, *status.GPU) {
 	return m, &m.GPUs[min(p.gpu, len(m.GPUs)-1)]
 }
 
-// explain says all about the cell that the cursor is on.
+// explain describes the cell below the cursor.
 func (p *heatPage) explain(d *env, w int) []string {
 	m, g := p.current()
 	sign := healthSign(d, g)
@@ -186,7 +186,7 @@ func (p *heatPage) explain(d *env, w int) []string {
 	return out[:explained-2]
 }
 
-// ownerText says who has a GPU.
+// ownerText names the owner of a GPU.
 func ownerText(g *status.GPU) string {
 	o := g.Owner
 	switch {

@@ -28,7 +28,7 @@ var screenNames = [8]screenName{
 // place is a target of a jump.
 type place struct {
 	name, kind string
-	screen     int // 0 to 7, or -1: open leads there
+	screen     int // 0 to 7, the page that open leads to, or -1
 	open       func(d *env) effect
 }
 

@@ -72,7 +72,7 @@ func (m *Model) keyBrowse(k string) tea.Cmd {
 	return m.apply(e)
 }
 
-// goTo is show, but works whose pages are left are remembered.
+// goTo is like show, but running actions of the page that is left are remembered.
 func (m *Model) goTo(i int) tea.Cmd {
 	for len(m.stack) > 1 {
 		m.remember()
@@ -81,7 +81,7 @@ func (m *Model) goTo(i int) tea.Cmd {
 	return m.show(i)
 }
 
-// remember keeps a work whose page is about to be left.
+// remember keeps an action whose page is about to be closed.
 func (m *Model) remember() {
 	if t, ok := m.page().(*textPage); ok && t.work && !t.ended {
 		m.background = append(m.background, t)
@@ -101,7 +101,7 @@ func (m *Model) back() tea.Cmd {
 	return nil
 }
 
-// quit leaves at once, but not while something is being done.
+// quit leaves at once, unless an action is in progress.
 func (m *Model) quit() tea.Cmd {
 	if m.works > 0 && !m.leaving {
 		m.leaving, m.mode = true, asking

@@ -10,7 +10,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/tui"
 )
 
-// column is one of a list of things.
+// column is a column of a list.
 type column[T any] struct {
 	tui.Column
 	cell func(d *env, v T) tui.Cell
@@ -32,7 +32,7 @@ type list[T any] struct {
 	head func(d *env, w, h int) []string
 	open func(d *env, v T) effect
 	act  func(d *env, v T, k string) (effect, bool)
-	// does returns the keys of act for an object, which may be the one below the cursor.
+	// does returns the keys of act for an object.
 	does  func(d *env, v T) []binding
 	empty string // instead of rows
 	// source is the source without which "empty" isn't true; "" if it always is.
@@ -71,7 +71,7 @@ func (l *list[T]) count() string {
 	return s
 }
 
-// refresh reads the things again. The cursor stays on the one that it was on.
+// refresh reads the objects again. The cursor stays on the one that it was on.
 func (l *list[T]) refresh(d *env) effect {
 	all := l.all(d)
 	l.total = len(all)
@@ -313,5 +313,5 @@ func move(w *tui.Window, k string) bool {
 	return true
 }
 
-// lower joins texts for the filter.
+// lower joins strings for the filter.
 func lower(parts ...string) string { return strings.ToLower(strings.Join(parts, " ")) }

@@ -19,7 +19,7 @@ type env struct {
 	now     time.Time
 	cluster *status.Cluster
 	act     Actions
-	ctx     context.Context // of the program
+	ctx     context.Context // the context of the program
 	pending int             // running requests and actions
 }
 
@@ -33,7 +33,7 @@ type page interface {
 	draw(d *env, w, h int) []string
 	// key acts on a key; ok is false for a key that the page doesn't have.
 	key(d *env, k string) (e effect, ok bool)
-	// keys are the page's own, the most useful first.
+	// keys are the keys of the page, the most useful first.
 	keys(d *env) []binding
 }
 

@@ -53,7 +53,7 @@ func machineState(m *status.Machine) string {
 	return s
 }
 
-// shortState fits in a narrow column: beside a sign of something worse it is what says that a machine is cordoned.
+// shortState fits in a narrow column: next to a sign of something worse, only this text shows that a machine is cordoned.
 func shortState(m *status.Machine) string {
 	if m.State == status.MachineReady && m.Cordoned {
 		return "cordoned"
@@ -217,7 +217,7 @@ func jobSign(d *env, j *status.Job) tui.Cell {
 	return tui.Cell{Text: "…", Style: d.p.Warn} // it waits
 }
 
-// took is for how long a job ran, or has run.
+// took is how long a job ran, or has been running.
 func took(d *env, j *status.Job) string {
 	switch {
 	case j.Started == nil:
@@ -260,7 +260,7 @@ func gpusOf(j *status.Job) string {
 	return gpus(j.GPUs)
 }
 
-// newJobs lists jobs; of, not nil, chooses some of them, and title names these.
+// newJobs lists jobs; of, if not nil, selects some of them, and title describes these.
 func newJobs(title string, of func(j *status.Job) bool) *jobList {
 	type j = *status.Job
 	return &jobList{name: title, list: newList(list[j]{
@@ -305,7 +305,7 @@ func newJobs(title string, of func(j *status.Job) bool) *jobList {
 // rememberedMax bounds the remembered texts: those of removed jobs stay until then.
 const rememberedMax = 50_000
 
-// remembered makes the text of a value once. Models share jobs as long as they are unchanged, and there are many.
+// remembered makes the text of a value once. Models share unchanged jobs, because there are many.
 func remembered[T comparable](text func(T) string) func(T) string {
 	known := map[T]string{}
 	return func(v T) string {
@@ -381,7 +381,7 @@ func vcSign(d *env, c *status.VirtualCluster) tui.Cell {
 	return tui.Cell{Text: tui.SignGood, Style: d.p.Good}
 }
 
-// nextOf returns the gang that starts next, and the reason why it waits.
+// nextOf returns the gang that starts next, and why it waits.
 func nextOf(c *status.VirtualCluster) string {
 	if c.Deleted {
 		return "no longer in the configuration: waiting jobs never start"
@@ -409,7 +409,7 @@ func newAlerts() page {
 				if v.Silenced {
 					return tui.Cell{Text: tui.SignSkipped, Style: d.p.Faint}
 				}
-				if v.Level() == status.LevelOK { // no action is needed, but it isn't a good state
+				if v.Level() == status.LevelOK { // no action is needed, but the state isn't good
 					return tui.Cell{Text: tui.SignInfo, Style: d.p.Faint}
 				}
 				return d.level(v.Level())

@@ -20,7 +20,7 @@ const (
 	drawEvery = 40 * time.Millisecond
 )
 
-// stream is a text that comes line by line, from an action that runs until it is over or closed.
+// stream is a text that is read line by line, from an action that runs until it ends or is closed.
 type stream struct {
 	cancel context.CancelFunc
 
@@ -95,7 +95,7 @@ func (s *stream) end(err error) {
 	s.tell()
 }
 
-// next waits for lines. Those of a moment come together.
+// next waits for lines. Lines of one moment are shown together.
 func (s *stream) next() tea.Msg {
 	<-s.wake
 	time.Sleep(drawEvery)

@@ -98,7 +98,7 @@ func (p *textPage) news(d *env, n news) tea.Cmd {
 			if width <= 0 {
 				width = 78 // it hasn't been drawn yet
 			}
-			for _, l := range tui.Wrap(tui.SignBad+" "+problem(n.err), width) { // its end is what to do
+			for _, l := range tui.Wrap(tui.SignBad+" "+problem(n.err), width) { // the end has the remedy
 				p.lines = append(p.lines, l)
 				p.show(l)
 			}

@@ -13,7 +13,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/tui"
 )
 
-// Options say what the view shows and where.
+// Options specify what the view shows and where.
 type Options struct {
 	Source  Source
 	Actions Actions
@@ -40,7 +40,7 @@ type Model struct {
 	seen   *status.Cluster
 
 	width, height int
-	screen        int // the one that the path begins with
+	screen        int // the one with which the path begins
 	stack         []page
 	kept          [8]page // screens that were left, with their cursors
 	mode          mode
@@ -51,15 +51,15 @@ type Model struct {
 	ask           *question
 	notice        *notice
 	leaving       bool        // the user wants to quit while an action is running
-	works         int         // that are being done
+	works         int         // actions in progress
 	background    []*textPage // those of them whose page was left
-	spinning      bool        // a tick of the spinner is on its way
+	spinning      bool        // a tick of the spinner is scheduled
 	over          bool
 
 	foot int // lines below the page
 	// listed is how many lines of the page's room the places to jump to take, a line above them included.
 	listed int
-	frame  string // "" when something has changed since it was drawn
+	frame  string // "" if something has changed since it was drawn
 }
 
 // New returns the view. ctx ends with the program; all that runs for the view ends with it.

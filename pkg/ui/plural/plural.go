@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Of is n things: "0 jobs", "1 process", "2 retries".
+// Of formats a number of things: "0 jobs", "1 process", "2 retries".
 func Of[N ~int | ~int32 | ~int64 | ~uint64](n N, noun string) string {
 	return strconv.FormatInt(int64(n), 10) + " " + Noun(n, noun)
 }

@@ -85,7 +85,7 @@ type board struct {
 	notes   []note
 	warned  []note // warnings, kept for the end
 	failed  []failure
-	changes int // of no phase in particular
+	changes int // changes outside of a phase
 	planned bool
 	ending  *outcome // nil while the run is active
 }

@@ -42,7 +42,7 @@ func (g grid) table(s screen, b *board, rows []*row) []string {
 }
 
 // columns returns the width of each phase's column and of the gap between two, or nil
-// when a grid doesn't fit. Names are cut, from the last one on, before the grid is given up.
+// when a grid doesn't fit. Names are shortened, from the last column, before the grid is replaced.
 func (grid) columns(s screen, phases []string, host int) (cols []int, gap int) {
 	if len(phases) == 0 {
 		return nil, 0

@@ -132,7 +132,7 @@ func (l *live[E]) run() {
 	}
 }
 
-// nextFrame waits for the time of the next frame, or for the end, and takes the queue.
+// nextFrame waits for the time of the next frame, or for the end, and empties the queue.
 func (l *live[E]) nextFrame() tea.Msg {
 	t := time.NewTimer(frameEvery)
 	defer t.Stop()

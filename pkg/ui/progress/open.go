@@ -24,7 +24,7 @@ type ServiceRenderer interface {
 
 // Open chooses the rendering, in one place for all commands: JSON lines on stdout for
 // format "json", the live table where a person watches stderr on a screen, plain lines otherwise.
-// Ask all questions (passwords, host keys) before: the live table reads the keyboard.
+// Ask all questions (passwords, host keys) before, because the live table reads the keyboard.
 func Open(ctx context.Context, io *iostreams.IOStreams, format string) Renderer {
 	switch {
 	case format == "json":

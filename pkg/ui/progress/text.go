@@ -7,8 +7,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/terminal"
 )
 
-// stepsBelow separates the two meanings of an event's Total: a smaller one counts steps, since a
-// transfer of so few bytes is over at once.
+// stepsBelow separates the two meanings of an event's Total: a smaller one counts steps, since a transfer of so few bytes takes no time.
 const stepsBelow = 1000
 
 // duration formats d for a person: "0.4 s", "38 s", "2 min 05 s", "1 h 02 min".

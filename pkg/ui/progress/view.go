@@ -10,7 +10,7 @@ import (
 
 const (
 	nameMax  = 24 // columns of a host's or service's name
-	notesMin = 3  // lines of recent changes that many rows leave room for
+	notesMin = 3  // the number of lines of recent changes if there are many rows
 	notesMax = 8
 	finalMax = 40 // rows in the table that stays on the screen
 )
@@ -49,10 +49,10 @@ func (s screen) cut(lines []string) {
 	}
 }
 
-// share divides the height between rows and recent lines. Rows come first; if they don't fit, a few
+// share divides the height among rows and recent lines. Rows come first; if they don't fit, a few
 // recent lines are kept to show that the run makes progress.
 func (s screen) share(count, notes int) (rows, recent int) {
-	room := s.height - 1 - 5 // title, two blanks, header, footer
+	room := s.height - 1 - 5 // lines for the title, two blanks, the header and the footer
 	if room < 1 {
 		return 1, 0
 	}

@@ -7,22 +7,22 @@ import (
 	"unicode/utf8"
 )
 
-// Limits of sequences, in characters: anything longer isn't a sequence, but the text after a broken one.
+// Limits of sequences, in characters: anything longer isn't a sequence, but text after a broken sequence.
 const (
 	maxControl = 64
 	maxString  = 4096
 )
 
-// Filter lets text through to a terminal, and of its control sequences colours at most. Sequences may be
+// Filter passes text to a terminal, with no control sequences other than colours. Sequences may be
 // split over writes; none reaches the terminal before it is whole.
 type Filter struct {
 	w       io.Writer
 	colours bool
 
 	state    state
-	seq      []byte // of a control sequence, after its introducer
+	seq      []byte // the part of a control sequence, after its introducer
 	length   int    // of a control string, so far
-	part     []byte // of a character
+	part     []byte // the part of a character
 	out      bytes.Buffer
 	coloured bool
 }
@@ -75,7 +75,7 @@ func (f *Filter) Close() error {
 	return err
 }
 
-// take processes one character. One that can't be a part of a sequence ends it, and counts as text.
+// take processes one character. A character that can't be part of a sequence ends it, and counts as text.
 func (f *Filter) take(r rune) {
 	switch f.state {
 	case escape:

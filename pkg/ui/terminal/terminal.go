@@ -44,5 +44,5 @@ func Text(s string) string { return strings.Join(Lines(s), "\n") }
 // Word makes s fit for a list that programs take apart at white space.
 func Word(s string) string { return strings.ReplaceAll(Line(s), " ", "_") }
 
-// Hidden reports whether a character does something other than to be seen.
+// Hidden reports whether a character has an effect other than being visible.
 func Hidden(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) }

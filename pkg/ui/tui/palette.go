@@ -6,7 +6,7 @@ import (
 	"github.com/muesli/termenv"
 )
 
-// Depth is how many colours a terminal shows.
+// Depth is the number of colours of a terminal.
 type Depth int
 
 // The depths. Without colour there are no control sequences in the output, so every meaning has a sign or a letter as well.
@@ -17,12 +17,12 @@ const (
 	TrueColour
 )
 
-// Style is how a text looks. The zero style leaves it as it is.
+// Style is the style of a text. The zero style leaves it as it is.
 type Style struct{ on string }
 
 const off = "\x1b[0m"
 
-// Text is s in this style. It must not contain other styles.
+// Text returns s in this style. It must not contain other styles.
 func (s Style) Text(t string) string {
 	if s.on == "" || t == "" {
 		return t
@@ -56,7 +56,7 @@ type Palette struct {
 	Heat []Style
 }
 
-// hue is one colour, for a dark and for a light background, and which of sixteen it is.
+// hue is one colour, for a dark and for a light background, with its number among the sixteen.
 type hue struct{ dark, light, ansi string }
 
 var (

@@ -3,7 +3,7 @@ package tui
 // Column is one of a table.
 type Column struct {
 	Title string
-	// Min is how many columns of the screen it needs, Ideal how many it wants.
+	// Min is the minimum width in columns, Ideal the preferred width.
 	Min, Ideal int
 	// Priority says what is left out where the screen is narrow: the highest first, 0 never.
 	Priority int

@@ -16,7 +16,7 @@ func Width(s string) int {
 	return ansi.StringWidth(s)
 }
 
-// Plain reports whether s is printable ASCII, each byte of it one column: most texts are, and measuring is most of drawing a table.
+// Plain reports whether s is printable ASCII, each byte of it one column: most strings are, and measuring is most of drawing a table.
 func Plain(s string) bool {
 	for i := range len(s) {
 		if s[i] < 0x20 || s[i] > 0x7e {

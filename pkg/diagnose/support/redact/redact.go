@@ -24,7 +24,7 @@ const (
 	Password      = "password" // a value after password, secret, token and the like
 )
 
-// kinds returns all kinds. None contains a bracket: see Builder.Add.
+// kinds returns all kinds. No pattern contains a bracket: see Builder.Add.
 func kinds() []string {
 	return []string{Configuration, Secret, Credential, Environment, PrivateKey, Authorization, URLPassword, JWT, Token, Password}
 }
@@ -50,7 +50,7 @@ type Builder struct {
 type pattern struct {
 	text []byte
 	kind string
-	// inside marks a piece of base64: characters beside it hold a few bits of the secret, too.
+	// inside marks a piece of base64: characters next to it hold a few bits of the secret, too.
 	inside bool
 }
 
@@ -104,7 +104,7 @@ func searchable(value string) bool {
 	return !strings.Contains(value, markStart)
 }
 
-// chunk is the length in bytes of the longest pattern, except for a remainder. Longer texts are split.
+// chunk is the length in bytes of the longest pattern, except for a remainder. Longer strings are split.
 const (
 	chunk     = 512
 	remainder = 16
@@ -125,8 +125,8 @@ func (b *Builder) one(kind, text string, inside bool) {
 	}
 	b.seen[text] = true
 	b.patterns = append(b.patterns, pattern{[]byte(text), kind, inside})
-	// A mark beside the rest of a text must not complete a secret: one that ends with the beginning of a mark
-	// also matches without that end, and the other way round.
+	// A mark must not complete a secret in the text next to it: a secret that ends with the beginning of a mark also matches without
+	// that end, and vice versa.
 	for n := 1; n < len(markStart) && n < len(text); n++ {
 		if strings.HasSuffix(text, markStart[:n]) {
 			b.one(kind, text[:len(text)-n], inside)
@@ -175,7 +175,7 @@ type span struct {
 	from, to       int
 	cutFrom, cutTo int
 	kind           string
-	goesOn         bool // it may continue behind the text
+	goesOn         bool // it may continue after the text
 }
 
 // known finds the known secrets in a text.

@@ -194,7 +194,7 @@ func isExplained(text []byte, from, end int) bool {
 	return from >= len(before) && string(text[from-len(before):from]) == before && string(text[from:end]) == "Secret"
 }
 
-// isCount recognises JSON's numbers behind a name in quotes that ends at a place: {"token": 3}.
+// isCount recognises JSON's numbers after a quoted name that ends at a position: {"token": 3}.
 func isCount(text []byte, end int) bool {
 	named := afterQuote(text, end)
 	i := blanks(text, named)
@@ -238,7 +238,7 @@ func blanks(text []byte, i int) int {
 	return i
 }
 
-// value finds the assigned value, from i on. line says that it may extend to the end of its line.
+// value finds the assigned value, from i on. line is set if it may extend to the end of its line.
 func value(text []byte, from, i int, line bool) (span, bool) {
 	q, start := quote(text, i)
 	to := start
@@ -321,7 +321,7 @@ func endsValue(text []byte, i int) bool {
 	return i+1 == len(text) || text[i+1] <= ' ' || strings.IndexByte("\"'`,;)}]\\", text[i+1]) >= 0
 }
 
-// isSecretValue distinguishes values from words that only say that a value is set, or isn't.
+// isSecretValue distinguishes values from words that only report whether a value is set.
 func isSecretValue(v string) bool {
 	v = strings.TrimSpace(v)
 	switch strings.ToLower(strings.Trim(v, `"',`)) {
