@@ -15,13 +15,13 @@ import (
 )
 
 func main() {
-	// Most commands are short: with the default, a sixth of their time goes into collecting garbage of a few megabytes.
+	// Most commands are short: with the default, they spend a sixth of their time on collecting a few megabytes of garbage.
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(200)
 	}
 	noquery.Over()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	// The second signal ends the program at once: the first only asks.
+	// The second signal ends the program at once: the first only requests it.
 	context.AfterFunc(ctx, stop)
 	os.Exit(cmd.Main(ctx, cmdutil.New(version.Version), os.Args[1:]))
 }

@@ -58,7 +58,7 @@ var sameFlags = map[string][]string{
 	"-t": {"timestamps", "state"}, "--states": {"state"}, "--dependency": {"after"}, "--tail-lines": {"tail"}, "--lines": {"tail"},
 }
 
-// likeIt returns the flag of a command that means the same as one of another program, with its dashes, or "".
+// likeIt returns the flag of a command with the meaning of a flag of another program, with its dashes, or "".
 func likeIt(c *cobra.Command, name string) string {
 	for _, own := range sameFlags[name] {
 		if c.Flags().Lookup(own) != nil {

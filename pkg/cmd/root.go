@@ -96,8 +96,8 @@ To try it out, make three hosts on this machine (Linux, as root):
 	add("tools", migrate.NewCmdMigrate(f))
 	add("tools", support.NewCmdSupportBundle(f))
 	add("tools", version.NewCmdVersion(f, nil))
-	root.AddCommand(docs.NewCmdDocs(f)) // hidden: for those who make packages
-	// Cobra adds these two when it runs the tree. Here they get the same errors as all others.
+	root.AddCommand(docs.NewCmdDocs(f)) // hidden: for people who make packages
+	// Cobra adds these two when it runs the tree. Here they get the same errors as all other commands.
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
 	for _, c := range root.Commands() {

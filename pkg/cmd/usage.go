@@ -37,7 +37,7 @@ func argsError(c *cobra.Command, args []string, err error) error {
 	return fmt.Errorf("an argument is missing after %q: write %s", args[len(args)-1], usage)
 }
 
-// flagError says what is wrong with a flag, without the words of the library that reads them.
+// flagError describes a mistake in a flag, without the words of the library that reads them.
 func flagError(c *cobra.Command, err error) error {
 	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok {
 		name := "--" + unknown.GetSpecifiedName()
@@ -59,7 +59,7 @@ func flagError(c *cobra.Command, err error) error {
 	return err
 }
 
-// unknownCommand says that a group has no such command.
+// unknownCommand reports that a group has no such command.
 func unknownCommand(c *cobra.Command, args []string) error {
 	return cmdutil.Usagef("unknown command %q for %q%s (see %s --help)", args[0], c.CommandPath(), didYouMean(c, args), c.CommandPath())
 }
@@ -72,7 +72,7 @@ func prefix(c *cobra.Command) string {
 	return strings.TrimPrefix(c.CommandPath(), c.Root().Name()+" ") + ": "
 }
 
-// instead says what to write for a flag that a command doesn't have: "" if nothing is known.
+// instead returns a replacement for a flag that a command doesn't have: "" if nothing is known.
 func instead(c *cobra.Command, name string) string {
 	if text := foreignFlags[strings.TrimSuffix(prefix(c), ": ")][name]; text != "" {
 		return ": " + text
@@ -107,7 +107,7 @@ func otherCase(name string) string {
 	return strings.ToLower(letter)
 }
 
-// didYouMean names the commands that a word may mean: a slip of the pen, a synonym, the command of another group, or one of another program.
+// didYouMean names the commands that a word may mean: a typing error, a synonym, the command of another group, or one of another program.
 func didYouMean(c *cobra.Command, args []string) string {
 	word := args[0]
 	var names, longer []string
@@ -140,7 +140,7 @@ func didYouMean(c *cobra.Command, args []string) string {
 	return ", did you mean " + strings.Join(near, " or ") + "?"
 }
 
-// synonyms are words for one thing, of which a group has at most a few.
+// synonyms are words with the same meaning, of which a group uses at most a few.
 var synonyms = [][]string{
 	{"delete", "remove", "rm", "del", "revoke"}, {"list", "ls"}, {"show", "get", "describe", "info", "status"}, {"add", "create", "new", "make"},
 	{"set", "edit", "update", "change"}, {"stop", "cancel", "kill"}, {"submit", "apply", "create"}, {"log", "logs"},
@@ -184,7 +184,7 @@ func elsewhere(root *cobra.Command, word string) (out []string) {
 	return nil
 }
 
-// valueText says which values a flag takes. It returns "" for special types.
+// valueText lists the values of a flag. It returns "" for special types.
 func valueText(f *pflag.Flag) string {
 	switch f.Value.Type() {
 	case "int", "int32", "int64", "uint", "uint16", "uint32", "uint64":

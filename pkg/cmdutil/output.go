@@ -91,7 +91,7 @@ func writeJSON(w io.Writer, v any, indent string) error {
 	}
 	var out bytes.Buffer
 	for _, r := range b.String() {
-		if r != '\n' && terminal.Hidden(r) { // only ends of lines stand outside of strings
+		if r != '\n' && terminal.Hidden(r) { // newlines are only outside of strings
 			fmt.Fprintf(&out, "\\u%04x", r)
 			continue
 		}

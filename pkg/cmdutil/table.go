@@ -99,7 +99,7 @@ func total(columns []int, between int) int {
 	return n
 }
 
-// widths are those of the columns, as a terminal shows them: some characters take two places.
+// widths are the widths of the columns, as a terminal shows them: some characters take two places.
 func widths(rows [][]string) []int {
 	var out []int
 	for _, r := range rows {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// ReadTime reads the value of a flag: a time span before now, or a date, which is of a place. Empty is the zero time.
+// ReadTime reads the value of a flag: a time span before now, or a date in the local time zone. Empty is the zero time.
 func ReadTime(flag, text string, now time.Time, place *time.Location) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil

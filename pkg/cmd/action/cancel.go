@@ -13,7 +13,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/terminal"
 )
 
-// CancelOptions are those of "paictl action cancel".
+// CancelOptions are the options of "paictl action cancel".
 type CancelOptions struct {
 	Factory    *cmdutil.Factory
 	Connection connection.Flags
@@ -44,7 +44,7 @@ cordoned, and the pods that haven't moved stay. All other operations can't be ca
 			return cancelRun(cmd.Context(), opts)
 		},
 	}
-	cmd.Flags().StringVar(&opts.Reason, "reason", "", "why, in one sentence (required)")
+	cmd.Flags().StringVar(&opts.Reason, "reason", "", "reason, in one sentence (required)")
 	opts.Connection.AddFlags(f, cmd)
 	cmdutil.AddOutputFlag(cmd, &opts.Output, "text", "json", "yaml")
 	return cmd

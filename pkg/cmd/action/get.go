@@ -14,7 +14,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/terminal"
 )
 
-// GetOptions are those of "paictl action get".
+// GetOptions are the options of "paictl action get".
 type GetOptions struct {
 	Factory    *cmdutil.Factory
 	Connection connection.Flags

@@ -17,7 +17,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/v3/api"
 )
 
-// ListOptions are those of "paictl action list".
+// ListOptions are the options of "paictl action list".
 type ListOptions struct {
 	Factory    *cmdutil.Factory
 	Connection connection.Flags

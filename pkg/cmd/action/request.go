@@ -27,7 +27,7 @@ type Request struct {
 	Grace      time.Duration
 	DryRun     bool
 	Wait       bool
-	// Every is the interval between two looks at an action; 0 is a second.
+	// Every is the interval between two checks of an action; 0 means a second.
 	Every time.Duration
 }
 
@@ -36,7 +36,7 @@ func (r *Request) AddFlags(f *cmdutil.Factory, cmd *cobra.Command) {
 	r.Factory = f
 	fl := cmd.Flags()
 	fl.StringVar(&r.Reason, "reason", "", "why, in one sentence that affected people read (required)")
-	fl.DurationVar(&r.Grace, "grace", 0, "wait so long before the operation, such as 2h")
+	fl.DurationVar(&r.Grace, "grace", 0, "time to wait before the operation, such as 2h")
 	fl.BoolVar(&r.DryRun, "dry-run", false, "check the request, say what would be done, and do nothing")
 	fl.BoolVar(&r.Wait, "wait", false, "wait for the result")
 	r.Connection.AddFlags(f, cmd)
@@ -54,7 +54,8 @@ func (r *Request) Check() error {
 	return nil
 }
 
-// Run makes an action of an operation on a machine, and with --wait waits for its result. A dry run has a result at once, so that it is waited for.
+// Run makes an action of an operation on a machine, and with --wait waits for its result. A dry run has a result at once, so the
+// command waits for it.
 func (r *Request) Run(ctx context.Context, do actionsv1.Operation, machine string) error {
 	w, err := r.Connection.Open(r.Factory)
 	if err != nil {
@@ -93,7 +94,7 @@ func (r *Request) show(a *api.Action, text string) error {
 	return err
 }
 
-// undecided is after how many looks a user learns that nothing has taken the action up yet.
+// undecided is the number of polls after which a user is notified that the action hasn't begun.
 const undecided = 15
 
 // follow shows the progress of an action until it ends. Ctrl-C ends the command, and leaves the action.
@@ -123,7 +124,7 @@ func (r *Request) follow(ctx context.Context, s *client.Server, a *api.Action) (
 			last = text
 		}
 		if looks == undecided && a.Phase == actionsv1.PhaseNew.String() {
-			r.Factory.IO.Say("%s: nothing has taken it up yet; look whether the alert handler runs: paictl service status -n alert-handler", a.Name)
+			r.Factory.IO.Say("%s: nothing has taken it up yet; check that the alert handler runs: paictl service status -n alert-handler", a.Name)
 		}
 	}
 	return a, nil

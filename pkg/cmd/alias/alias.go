@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// rule says what became of one of the original's commands. Its spellings are those of
+// rule maps one of the original's commands to ours. Its spellings are those of
 // OpenPAI 0.6 to 1.8.
 type rule struct {
 	old []string
@@ -159,7 +159,7 @@ func renameFlags(args []string, names map[string]string) (renamed, notes []strin
 	return out, notes
 }
 
-// dropFlags leaves out flags with their values, up to a "--", and says which.
+// dropFlags removes flags with their values, up to a "--", and returns their names.
 func dropFlags(args, flags []string) (rest, notes []string) {
 	for i := 0; i < len(args); i++ {
 		if args[i] == "--" {
@@ -178,7 +178,7 @@ func dropFlags(args, flags []string) (rest, notes []string) {
 	return rest, notes
 }
 
-// replaceValues replaces flags with certain values, up to a "--", and says which.
+// replaceValues replaces flags with certain values, up to a "--", and returns their names.
 func replaceValues(args []string, values map[string]string) (rest, notes []string) {
 	for i := 0; i < len(args); i++ {
 		if args[i] == "--" {

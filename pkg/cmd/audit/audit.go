@@ -14,7 +14,7 @@ import (
 	"github.com/openpai/paictl/pkg/cmdutil"
 )
 
-// Options are those of "paictl audit".
+// Options are the options of "paictl audit".
 type Options struct {
 	Factory    *cmdutil.Factory
 	Connection connection.Flags
@@ -101,7 +101,7 @@ func run(ctx context.Context, opts *Options) error {
 	return nil
 }
 
-// object is a thing as a person names it.
+// object formats the name of an object for people.
 func object(r *audit.Record) string {
 	if r.Owner != "" && r.Owner != r.Object && r.Object != "" {
 		return r.Owner + "/" + r.Object

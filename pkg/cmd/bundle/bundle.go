@@ -32,7 +32,7 @@ For machines without internet access, you add the packages of NVIDIA's driver yo
 	return cmd
 }
 
-// folder is the bundle's folder: the one given, as an argument or by flag, that of paictl's settings, or the default.
+// folder is the bundle's folder: from an argument or a flag, from paictl's settings, or the default.
 func folder(f *cmdutil.Factory, flag string, args []string) (string, error) {
 	given := strings.Join(args, "")
 	if flag != "" && given != "" {

@@ -57,7 +57,7 @@ that the project publishes, and recorded in a lock file: a later fetch that woul
 
 Finished files are kept, and an interrupted download continues where it stopped.
 
---mirror replaces all hosts by one; its paths begin with the name of the upstream host:
+--mirror replaces all hosts with one; its paths begin with the name of the upstream host:
   https://dl.k8s.io/release/…    comes from  https://mirror.example.org/dl.k8s.io/release/…
   registry.k8s.io/pause:3.10.2   comes from  mirror.example.org/registry.k8s.io/pause:3.10.2
 It can also be set as "mirror" in paictl's settings, or in PAICTL_MIRROR.`,

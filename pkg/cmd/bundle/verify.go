@@ -108,7 +108,7 @@ func verdicts(b *bundle.Bundle, corrupt *bundle.CorruptError) []verdict {
 	return out
 }
 
-// verdictTable shows only what is wrong.
+// verdictTable shows only the faults.
 func verdictTable(list []verdict) cmdutil.Table {
 	t := cmdutil.Table{Header: []string{"FILE", "EXPECTED", "FOUND"}}
 	for _, v := range list {

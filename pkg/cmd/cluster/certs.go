@@ -20,7 +20,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/progress"
 )
 
-// CertsOptions are those of "paictl cluster certs list", "renew" and "rotate-ca".
+// CertsOptions are the options of "paictl cluster certs list", "renew" and "rotate-ca".
 type CertsOptions struct {
 	Factory *cmdutil.Factory
 	Flags   session.Flags
@@ -186,8 +186,8 @@ nodes that don't answer; add them later with --catch-up. Run it again if it is i
 	return cmd
 }
 
-// goOn returns the command for machines that a rotation could not change; typed is the one that ran. Those that were left behind must not cause
-// another rotation.
+// goOn returns the command for machines that a rotation could not change; typed is the one that ran. Machines that were left behind
+// must not cause another rotation.
 func (opts *CertsOptions) goOn(typed string) string {
 	if opts.How.Leave {
 		return "paictl cluster certs rotate-ca --catch-up -p " + session.Quote(opts.Flags.Dir)

@@ -16,7 +16,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/progress"
 )
 
-// DownOptions are those of "paictl cluster down".
+// DownOptions are the options of "paictl cluster down".
 type DownOptions struct {
 	Factory *cmdutil.Factory
 	Flags   session.Flags

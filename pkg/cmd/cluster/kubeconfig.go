@@ -13,7 +13,7 @@ import (
 	"github.com/openpai/paictl/pkg/cmdutil"
 )
 
-// KubeconfigOptions are those of "paictl cluster kubeconfig".
+// KubeconfigOptions are the options of "paictl cluster kubeconfig".
 type KubeconfigOptions struct {
 	Factory *cmdutil.Factory
 	Flags   session.Flags
@@ -86,7 +86,7 @@ func kubeconfigRun(ctx context.Context, opts *KubeconfigOptions) error {
 	return nil
 }
 
-// file is where kubectl would write, too.
+// file is where kubectl would write as well.
 func (opts *KubeconfigOptions) file() string {
 	if opts.File != "" {
 		return opts.File

@@ -15,7 +15,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/progress"
 )
 
-// PlanOptions are those of "paictl cluster plan".
+// PlanOptions are the options of "paictl cluster plan".
 type PlanOptions struct {
 	Factory  *cmdutil.Factory
 	Flags    session.Flags
@@ -28,7 +28,7 @@ type PlanOptions struct {
 type planned struct {
 	Cluster string          `json:"cluster"`
 	Changes []engine.Change `json:"changes"`
-	// Unreachable are hosts that could not be asked: their changes are not known.
+	// Unreachable are hosts that could not be queried: their changes are not known.
 	Unreachable []engine.Failed `json:"unreachable,omitempty"`
 }
 

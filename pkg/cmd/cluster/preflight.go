@@ -16,7 +16,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
-// PreflightOptions are those of "paictl cluster preflight".
+// PreflightOptions are the options of "paictl cluster preflight".
 type PreflightOptions struct {
 	Factory *cmdutil.Factory
 	Flags   session.Flags

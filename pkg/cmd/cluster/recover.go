@@ -12,12 +12,12 @@ import (
 	"github.com/openpai/paictl/pkg/cmdutil"
 )
 
-// RecoverOptions are those of "paictl cluster recover".
+// RecoverOptions are the options of "paictl cluster recover".
 type RecoverOptions struct {
 	Factory *cmdutil.Factory
 	Flags   session.Flags
 	Output  cmdutil.Output
-	// Dead and New replace a machine of the control plane. FromMember makes one of them continue alone.
+	// Dead and New replace a machine of the control plane. FromMember makes one member continue alone.
 	Dead, New, FromMember string
 	Roles                 []string
 	DryRun, Force, Fix    bool
@@ -112,7 +112,7 @@ func recoverRun(ctx context.Context, opts *RecoverOptions) error {
 		return cmdutil.Usagef("--confirm %s: the cluster's name is %s", opts.Confirm, name)
 	}
 	o := s.Options
-	o.Retry = func([]string) string { return s.UpCommand() } // the others join by it
+	o.Retry = func([]string) string { return s.UpCommand() } // the others join through it
 	from := cluster.RecoverOptions{FromMember: opts.FromMember, Force: opts.Force, Fix: opts.Fix}
 	would, err := cluster.WhatRecovers(ctx, s.Spec, o, from)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/progress"
 )
 
-// RecreateOptions are those of "paictl cluster recreate".
+// RecreateOptions are the options of "paictl cluster recreate".
 type RecreateOptions struct {
 	Factory *cmdutil.Factory
 	Flags   session.Flags

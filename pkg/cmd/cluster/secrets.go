@@ -12,7 +12,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/progress"
 )
 
-// SecretsOptions are those of "paictl cluster secrets rotate".
+// SecretsOptions are the options of "paictl cluster secrets rotate".
 type SecretsOptions struct {
 	Factory *cmdutil.Factory
 	Flags   session.Flags

@@ -20,7 +20,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/terminal"
 )
 
-// StatusOptions are those of "paictl cluster status".
+// StatusOptions are the options of "paictl cluster status".
 type StatusOptions struct {
 	Factory *cmdutil.Factory
 	Flags   session.Flags
@@ -38,7 +38,7 @@ func NewCmdStatus(f *cmdutil.Factory, runF func(context.Context, *StatusOptions)
 which version, the parts of the control plane, when certificates expire and whether they are renewed, and
 who holds the cluster's lock. With --plan it also counts the changes that "cluster up" would make.
 
-Machines that can't be asked are listed as Unreachable, and the exit code is 3. Machines of the layout that
+Machines that can't be reached are listed as Unreachable, and the exit code is 3. Machines of the layout that
 are not in the cluster are listed as Outside, nodes that layout.yaml does not list as Unlisted; a line
 below the table says what to do.`,
 		Example: `  paictl cluster status -p ./cluster
@@ -83,7 +83,7 @@ func statusRun(ctx context.Context, opts *StatusOptions) error {
 		return werr
 	}
 	if partial, ok := errors.AsType[*engine.PartialError](err); ok {
-		// The text below the machines says why.
+		// The text below the machines explains why.
 		return &cmdutil.CodeError{Err: err, Code: partial.ExitCode(), Silent: true}
 	}
 	return err

@@ -15,7 +15,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/progress"
 )
 
-// UpOptions are those of "paictl cluster up".
+// UpOptions are the options of "paictl cluster up".
 type UpOptions struct {
 	Factory *cmdutil.Factory
 	Flags   session.Flags

@@ -19,7 +19,7 @@ import (
 	"github.com/openpai/paictl/pkg/version"
 )
 
-// UpgradeOptions are those of "paictl cluster upgrade".
+// UpgradeOptions are the options of "paictl cluster upgrade".
 type UpgradeOptions struct {
 	Factory       *cmdutil.Factory
 	Flags         session.Flags
@@ -115,7 +115,7 @@ func (opts *UpgradeOptions) check() error {
 	return err
 }
 
-// atOnce reads a number of machines, or a part of all of them such as 10%, which is at least one.
+// atOnce parses a number of machines, or a percentage such as 10%, which is at least one machine.
 func atOnce(text string, of int) (int, error) {
 	digits, part := strings.CutSuffix(text, "%")
 	n, err := strconv.Atoi(digits)
@@ -151,7 +151,7 @@ func upgradeRun(ctx context.Context, opts *UpgradeOptions) error {
 			return err
 		}
 	}
-	s.Options.Retry = func([]string) string { return s.Options.Command } // it continues where it stopped
+	s.Options.Retry = func([]string) string { return s.Options.Command } // the upgrade continues where it stopped
 	written, begun := false, false
 	opts.Upgrade.Begin = func() error {
 		// Before the first machine has it: another command would refuse the machines.

@@ -15,7 +15,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/iostreams"
 )
 
-// DiffOptions are those of "paictl config diff".
+// DiffOptions are the options of "paictl config diff".
 type DiffOptions struct {
 	IO       *iostreams.IOStreams
 	Kube     kube.Options

@@ -10,7 +10,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/iostreams"
 )
 
-// ExampleOptions are those of "paictl config example".
+// ExampleOptions are the options of "paictl config example".
 type ExampleOptions struct {
 	IO   *iostreams.IOStreams
 	Name string

@@ -19,7 +19,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/iostreams"
 )
 
-// GenerateOptions are those of "paictl config generate".
+// GenerateOptions are the options of "paictl config generate".
 type GenerateOptions struct {
 	IO *iostreams.IOStreams
 	// Dial makes the client that reaches the machines; the command closes it.
@@ -28,7 +28,7 @@ type GenerateOptions struct {
 	Open func(kube.Options) (*kube.Cluster, error)
 
 	QuickStart string
-	// Existing asks a cluster that is there instead of reading a quick-start file.
+	// Existing reads an existing cluster instead of a quick-start file.
 	Existing bool
 	Cluster  kube.Options
 	Masters  []string

@@ -11,7 +11,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/iostreams"
 )
 
-// GetIDOptions are those of "paictl config get-id".
+// GetIDOptions are the options of "paictl config get-id".
 type GetIDOptions struct {
 	IO     *iostreams.IOStreams
 	Kube   kube.Options

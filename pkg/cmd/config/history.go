@@ -14,7 +14,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/iostreams"
 )
 
-// HistoryOptions are those of "paictl config history".
+// HistoryOptions are the options of "paictl config history".
 type HistoryOptions struct {
 	IO     *iostreams.IOStreams
 	Kube   kube.Options
@@ -56,7 +56,7 @@ func historyRun(ctx context.Context, opts *HistoryOptions) error {
 	return opts.Output.Write(opts.IO.Out, history, t)
 }
 
-// filesOf names the files of a revision; most are about all four, or a few.
+// filesOf names the files of a revision; most contain all four, or a few.
 func filesOf(names []string) string {
 	if len(names) == len(config.Files()) {
 		return "all"

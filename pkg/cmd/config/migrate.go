@@ -13,7 +13,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/iostreams"
 )
 
-// MigrateOptions are those of "paictl config migrate".
+// MigrateOptions are the options of "paictl config migrate".
 type MigrateOptions struct {
 	IO     *iostreams.IOStreams
 	OldDir string

@@ -19,7 +19,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/iostreams"
 )
 
-// PullOptions are those of "paictl config pull".
+// PullOptions are the options of "paictl config pull".
 type PullOptions struct {
 	IO       *iostreams.IOStreams
 	Kube     kube.Options
@@ -83,7 +83,7 @@ func pullRun(ctx context.Context, opts *PullOptions) error {
 		return hint.Errorf("give -f to replace them, or -o another folder; nothing was written",
 			"these files differ from revision %d: %s", c.Revision.Number, strings.Join(differing, ", "))
 	}
-	if !opts.Mask { // a folder without its secrets is based on nothing
+	if !opts.Mask { // a folder without its secrets has no base
 		if files[store.BaseFile], err = store.BaseOf(c.Revision).Bytes(); err != nil {
 			return err
 		}

@@ -24,7 +24,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/iostreams"
 )
 
-// PushOptions are those of "paictl config push".
+// PushOptions are the options of "paictl config push".
 type PushOptions struct {
 	Factory *cmdutil.Factory
 	Kube    kube.Options
@@ -195,7 +195,7 @@ func pushDraft(ctx context.Context, opts *PushOptions, s *stored, d *store.Draft
 }
 
 // introduce shows which cluster gets its first configuration, and asks whether that is the
-// right one: nothing in the cluster can tell.
+// right one: nothing in the cluster shows that.
 func introduce(ctx context.Context, opts *PushOptions, s *stored, d *store.Draft) error {
 	if opts.Yes {
 		return nil
@@ -273,7 +273,7 @@ func showDraft(io *iostreams.IOStreams, s *stored, output *cmdutil.Output, d *st
 	return writeChanges(io.Out, d.Changes)
 }
 
-// tell says what was pushed, and where.
+// tell reports what was pushed, and where.
 func tell(io *iostreams.IOStreams, s *stored, output *cmdutil.Output, d *store.Draft, r store.Revision) error {
 	if !output.Is("text") {
 		return output.Write(io.Out, pushed{Context: s.cluster.Context, Server: s.cluster.Server, Revision: &r,

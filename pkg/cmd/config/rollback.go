@@ -13,7 +13,7 @@ import (
 	"github.com/openpai/paictl/pkg/kube"
 )
 
-// RollbackOptions are those of "paictl config rollback".
+// RollbackOptions are the options of "paictl config rollback".
 type RollbackOptions struct {
 	Factory  *cmdutil.Factory
 	Kube     kube.Options
@@ -89,7 +89,7 @@ func rollbackRun(ctx context.Context, opts *RollbackOptions) error {
 	return tell(opts.Factory.IO, s, &opts.Output, d, r)
 }
 
-// rollbackMessage returns the entry of the history, cut to the maximal length, and never within a character.
+// rollbackMessage returns the entry of the history, truncated to the maximum length, but never within a character.
 func rollbackMessage(opts *RollbackOptions) string {
 	message := fmt.Sprintf("rollback to revision %d", opts.Revision)
 	if opts.Message != "" {

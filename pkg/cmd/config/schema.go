@@ -11,7 +11,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/iostreams"
 )
 
-// SchemaOptions are those of "paictl config schema".
+// SchemaOptions are the options of "paictl config schema".
 type SchemaOptions struct {
 	IO     *iostreams.IOStreams
 	File   string

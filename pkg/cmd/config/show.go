@@ -11,7 +11,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/iostreams"
 )
 
-// ShowOptions are those of "paictl config show".
+// ShowOptions are the options of "paictl config show".
 type ShowOptions struct {
 	IO     *iostreams.IOStreams
 	Dir    string

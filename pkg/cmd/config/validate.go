@@ -11,7 +11,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/iostreams"
 )
 
-// ValidateOptions are those of "paictl config validate".
+// ValidateOptions are the options of "paictl config validate".
 type ValidateOptions struct {
 	IO     *iostreams.IOStreams
 	Dir    string

@@ -59,8 +59,8 @@ func (w *Connection) Address() string {
 	return w.Server.Host()
 }
 
-// Open returns the server that a command asks: the one where the user has signed in, or the one inside paictl if a kubeconfig opens the cluster. as is
-// the person for whom an operator acts; it may be "".
+// Open returns the server that a command asks: the one where the user has signed in, or the one inside paictl if a kubeconfig opens
+// the cluster. as is the person for whom an operator acts; may be "".
 func Open(f *cmdutil.Factory, k kube.Options, server, as string) (*Connection, error) {
 	w, err := Choose(f, k, server)
 	if err != nil || w != nil {
@@ -105,7 +105,7 @@ func AddFlag(f *cmdutil.Factory, cmd *cobra.Command, server *string) {
 	})
 }
 
-// Names are those of clusters that are kept.
+// Names are the names of clusters that are kept.
 func Names(f *cmdutil.Factory) []string {
 	file, err := Store(f).Read()
 	if err != nil {

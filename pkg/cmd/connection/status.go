@@ -8,7 +8,7 @@ import (
 	"github.com/openpai/paictl/pkg/status"
 )
 
-// wholeStatus reads the state of a cluster.
+// wholeStatus reads the whole state of a cluster.
 func wholeStatus(c *kube.Cluster, log *slog.Logger) *status.Shared {
 	return &status.Shared{Open: func() (*status.Follower, error) { return Follow(c, log) }}
 }

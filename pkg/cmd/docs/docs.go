@@ -1,5 +1,5 @@
 // Package docs is the command "paictl docs".
-// In: the tree of commands that it is part of. Out: the reference of all commands as Markdown,
+// In: the tree of commands to which it belongs. Out: the reference of all commands as Markdown,
 // one page for each noun, and as man pages, one for each command.
 package docs
 

@@ -31,7 +31,7 @@ func writeMan(root *cobra.Command, dir string, getenv func(string) string) (int,
 }
 
 // plain prepares the texts of a tree of commands for the library, which reads them as Markdown: Markdown keeps indentation only
-// from four spaces on, and drops everything that looks like a tag.
+// from four spaces on, and removes everything that looks like a tag.
 func plain(c *cobra.Command) {
 	lines := strings.Split(c.Long, "\n")
 	before := "" // the line before, as it was

@@ -44,7 +44,7 @@ func Pages(root *cobra.Command) map[string]string {
 }
 
 // visible are the commands below c that people use. "help" and "completion" are the library's: it adds
-// them when a command runs, so that a reference with them would depend on who asks.
+// them when a command runs, so that a reference with them would depend on the caller.
 func visible(c *cobra.Command) []*cobra.Command {
 	return slices.DeleteFunc(slices.Clone(c.Commands()), func(c *cobra.Command) bool {
 		return c.Hidden || c.Deprecated != "" || c.Name() == "help" || !c.HasParent() || c.Name() == "completion" && !c.Parent().HasParent()

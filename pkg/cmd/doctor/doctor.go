@@ -20,14 +20,14 @@ import (
 	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
-// Exit codes of the doctor. A script must not take a doctor that could not work for a healthy cluster, so
-// that and mistakes on the command line have the code of problems.
+// Exit codes of the doctor. Scripts must not mistake a doctor that could not run for a healthy cluster, so that error and mistakes on
+// the command line have the exit code of problems.
 const (
 	exitWarnings = 1
 	exitProblems = 2
 )
 
-// Options are those of "paictl doctor".
+// Options are the options of "paictl doctor".
 type Options struct {
 	Factory *cmdutil.Factory
 	Flags   session.Flags
@@ -169,7 +169,7 @@ func run(ctx context.Context, opts *Options) error {
 	return verdict(report)
 }
 
-// asProblem gives an error that kept the doctor from its work the code of problems.
+// asProblem assigns the exit code of problems to an error that prevented the doctor from working.
 func (opts *Options) asProblem(ctx context.Context, err error) error {
 	if ctx.Err() != nil || cmdutil.ExitCode(err) != cmdutil.ExitFailure {
 		return err

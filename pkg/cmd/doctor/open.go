@@ -20,7 +20,7 @@ import (
 	"github.com/openpai/paictl/pkg/services/catalogue"
 )
 
-// open finds the ways to the machines and to the API. The caller calls done at the end.
+// open finds the ways to the machines and to the API. The caller must call done at the end.
 func (opts *Options) open(ctx context.Context) (c *doctor.Cluster, o doctor.Options, done func(), err error) {
 	done = func() {}
 	c = &doctor.Cluster{Now: time.Now, Image: opts.Image, JobImage: opts.JobImage}
@@ -79,7 +79,7 @@ func (opts *Options) openFolder(ctx context.Context, c *doctor.Cluster) (*sessio
 	return s, nil
 }
 
-// openAPI opens the API that was named, or that of the folder's machines. It never uses another cluster's API, to which a kubeconfig
+// openAPI opens the API that was named, or the API of the folder's machines. It never uses another cluster's API, to which a kubeconfig
 // may lead by chance.
 func (opts *Options) openAPI(ctx context.Context, c *doctor.Cluster, machines engine.Options) (*kube.Cluster, error) {
 	if opts.Kube.Kubeconfig != "" || opts.Kube.Context != "" || c.Spec == nil {

@@ -15,7 +15,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 )
 
-// PutOptions are those of "paictl group add" and "paictl group set".
+// PutOptions are the options of "paictl group add" and "paictl group set".
 type PutOptions struct {
 	Factory    *cmdutil.Factory
 	Connection connection.Flags
@@ -26,7 +26,7 @@ type PutOptions struct {
 	Change []func(*v1.GroupSpec)
 }
 
-// list is a flag of several values that replaces, adds or removes some.
+// list is a flag with several values, which replaces, adds or removes entries.
 type list struct {
 	flag, usage string
 	replace     func(*v1.GroupSpec, []string) error

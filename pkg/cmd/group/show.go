@@ -18,7 +18,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
-// ListOptions are those of "paictl group list".
+// ListOptions are the options of "paictl group list".
 type ListOptions struct {
 	Factory    *cmdutil.Factory
 	Connection connection.Flags
@@ -75,7 +75,7 @@ func vcs(g *user.Group) string {
 
 func listed(names []string) string { return cmp.Or(strings.Join(names, ", "), "-") }
 
-// ShowOptions are those of "paictl group show".
+// ShowOptions are the options of "paictl group show".
 type ShowOptions struct {
 	Factory    *cmdutil.Factory
 	Connection connection.Flags
@@ -148,7 +148,7 @@ func write(f *cmdutil.Factory, o *cmdutil.Output, g *user.Group) error {
 	return r.Flush()
 }
 
-// DeleteOptions are those of "paictl group delete".
+// DeleteOptions are the options of "paictl group delete".
 type DeleteOptions struct {
 	Factory    *cmdutil.Factory
 	Connection connection.Flags

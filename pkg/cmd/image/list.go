@@ -118,7 +118,7 @@ func images(b *bundle.Bundle, all bool) []listed {
 	return out
 }
 
-// ask fills in the state in the registry. It leaves out upstream images if no mirror is named.
+// ask reads the state in the registry. It omits upstream images if no mirror is configured.
 func ask(ctx context.Context, opts *listOptions, l *listed) error {
 	a := bundle.Artifact{Name: l.Name, Image: l.Image, Digest: l.Digest}
 	target, err := opts.Destination.Target(a, l.Own)

@@ -33,7 +33,7 @@ type pushed struct {
 	Target string      `json:"target"`
 	Digest string      `json:"digest"`
 	State  image.State `json:"state"`
-	// Found is the digest that the registry has under the name, if that is another image.
+	// Found is the digest of a different image under the name in the registry.
 	Found string `json:"found,omitempty"`
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/openpai/paictl/pkg/job"
 )
 
-// CloneOptions are those of "paictl job clone".
+// CloneOptions are the options of "paictl job clone".
 type CloneOptions struct {
 	Factory *cmdutil.Factory
 	Flags   Flags

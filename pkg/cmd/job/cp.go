@@ -23,7 +23,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/terminal"
 )
 
-// CopyOptions are those of "paictl job cp".
+// CopyOptions are the options of "paictl job cp".
 type CopyOptions struct {
 	Factory *cmdutil.Factory
 	Flags   Flags
@@ -80,7 +80,7 @@ func (fl *Flags) completeCopy(f *cmdutil.Factory) func(*cobra.Command, []string,
 	}
 }
 
-// complete finds out which side is in the task.
+// complete determines which side is in the task.
 func (opts *CopyOptions) complete(source, destination string) error {
 	fromJob, fromPath, from := remote(source)
 	toJob, toPath, to := remote(destination)
@@ -152,7 +152,7 @@ type copier struct {
 	opts   *CopyOptions
 	client *client.Jobs
 	target *job.Target
-	bytes  int64     // of files
+	bytes  int64     // the size in bytes of files
 	said   io.Writer // what the task says, for the terminal
 }
 
@@ -174,7 +174,7 @@ func (t *copier) run(ctx context.Context, in io.Reader, out io.Writer, args ...s
 // maxKind is longer than any kind, in bytes.
 const maxKind = 64
 
-// kind asks what the path in the task is.
+// kind returns the type of the path in the task.
 func (t *copier) kind(ctx context.Context) (transfer.Kind, error) {
 	var b bytes.Buffer
 	if err := t.run(ctx, nil, &limited{&b, maxKind}, "cp-kind", t.opts.Remote); err != nil {
@@ -183,7 +183,7 @@ func (t *copier) kind(ctx context.Context) (transfer.Kind, error) {
 	return transfer.Kind(strings.TrimSpace(b.String())), nil
 }
 
-// limited refuses more than some bytes.
+// limited fails above a number of bytes.
 type limited struct {
 	io.Writer
 	left int

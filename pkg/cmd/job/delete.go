@@ -13,7 +13,7 @@ import (
 	"github.com/openpai/paictl/pkg/job"
 )
 
-// DeleteOptions are those of "paictl job delete".
+// DeleteOptions are the options of "paictl job delete".
 type DeleteOptions struct {
 	Several
 	// History also removes the job from the history.
@@ -75,7 +75,7 @@ func deleteRun(ctx context.Context, opts *DeleteOptions) error {
 	})
 }
 
-// question says what is lost.
+// question names the loss.
 func (opts *DeleteOptions) question(j *job.Job) string {
 	past := "what the history has of jobs of that name, with their logs? This can't be undone."
 	if !j.Live {

@@ -11,7 +11,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/terminal"
 )
 
-// DiffOptions are those of "paictl job diff".
+// DiffOptions are the options of "paictl job diff".
 type DiffOptions struct {
 	Factory     *cmdutil.Factory
 	Flags       Flags

@@ -14,7 +14,7 @@ import (
 	"github.com/openpai/paictl/pkg/runtime/rules"
 )
 
-// EventsOptions are those of "paictl job events".
+// EventsOptions are the options of "paictl job events".
 type EventsOptions struct {
 	Factory *cmdutil.Factory
 	Flags   Flags

@@ -18,7 +18,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/iostreams"
 )
 
-// ExecOptions are those of "paictl job exec" and "paictl job shell".
+// ExecOptions are the options of "paictl job exec" and "paictl job shell".
 type ExecOptions struct {
 	Factory *cmdutil.Factory
 	Flags   Flags
@@ -41,7 +41,7 @@ func (t *TargetFlags) add(f *cmdutil.Factory, fl *Flags, cmd *cobra.Command) {
 	_ = cmd.RegisterFlagCompletionFunc("role", fl.completeRoles(f))
 }
 
-// pick finds the task. If other tasks would fit too, it says on stderr which one it chose.
+// pick finds the task. If other tasks match as well, it reports the chosen one on stderr.
 func (t *TargetFlags) pick(ctx context.Context, f *cmdutil.Factory, c *client.Jobs, j *job.Job) (*job.Target, error) {
 	role, index, err := parseTask(t.Role, t.Task)
 	if err != nil {
@@ -56,7 +56,7 @@ func (t *TargetFlags) pick(ctx context.Context, f *cmdutil.Factory, c *client.Jo
 
 // pick finds a task that runs: the one of a role and index, or with index -1 the first.
 func pick(ctx context.Context, c *client.Jobs, j *job.Job, role string, index int32) (*job.Target, error) {
-	if err := job.CheckRole(j, role); err != nil { // before the cluster is asked
+	if err := job.CheckRole(j, role); err != nil { // before the cluster is contacted
 		return nil, err
 	}
 	all, err := c.Targets(ctx, j)
@@ -168,7 +168,7 @@ func terminalOf(io *iostreams.IOStreams) (*os.File, error) {
 	return in, nil
 }
 
-// ended makes the exit code of a command that of the program.
+// ended uses the exit code of a command as the program's.
 func ended(c *client.Jobs, j *job.Job, target *job.Target, err error) error {
 	if exit, ok := errors.AsType[*stream.ExitError](err); ok {
 		return &cmdutil.CodeError{Err: exit, Code: exit.Code, Silent: true}

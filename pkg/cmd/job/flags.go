@@ -17,7 +17,7 @@ import (
 	"github.com/openpai/paictl/pkg/kube"
 )
 
-// Flags are those of all verbs on jobs of a cluster.
+// Flags are the flags of all verbs on jobs of a cluster.
 type Flags struct {
 	Kube kube.Options
 	// Server is the name or address of a cluster where the user has signed in.

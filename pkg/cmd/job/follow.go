@@ -12,10 +12,10 @@ import (
 	"github.com/openpai/paictl/pkg/job"
 )
 
-// exitTimeout is the exit code of a command whose --timeout is over, as timeout(1) has it.
+// exitTimeout is the exit code of a command whose --timeout has expired, as with timeout(1).
 const exitTimeout = 124
 
-// followOptions say how a job is followed.
+// followOptions specify how a job is followed.
 type followOptions struct {
 	until   func(job.Phase) bool
 	timeout time.Duration // 0 is without end
@@ -23,7 +23,7 @@ type followOptions struct {
 	mine    bool          // the job ends with the command, which says so itself
 }
 
-// errTimeout is the cause of a context whose time is over.
+// errTimeout is the cause of a context that has timed out.
 var errTimeout = errors.New("timeout")
 
 // follow prints each state of a job, and why it stays in one, until a state that the caller waits for, or the end.
@@ -113,7 +113,7 @@ func progressText(d *job.Detail, now time.Time) string {
 	return text
 }
 
-// exitOf makes the outcome of a job the outcome of the command: 0, or the job's code within 1 to 255.
+// exitOf returns the outcome of a command from that of its job: 0, or the job's code within 1 to 255.
 func exitOf(d *job.Detail) error {
 	if job.Phase(d.State) == job.Succeeded {
 		return nil

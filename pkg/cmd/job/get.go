@@ -17,7 +17,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/terminal"
 )
 
-// GetOptions are those of "paictl job get".
+// GetOptions are the options of "paictl job get".
 type GetOptions struct {
 	Factory *cmdutil.Factory
 	Flags   Flags
@@ -27,7 +27,7 @@ type GetOptions struct {
 	Output           cmdutil.Output
 }
 
-// maxTasks is how many tasks a page shows: of more, those that need a look.
+// maxTasks is how many tasks a page shows: if there are more, the ones that need attention.
 const maxTasks = 40
 
 // maxFaults is how many tasks a page names whose GPUs had a fault.
@@ -224,7 +224,7 @@ func stamp(at *time.Time, now time.Time) string {
 	return at.Local().Format(time.DateTime) + " (" + job.Duration(now.Sub(*at)) + " ago)"
 }
 
-// tasksTable has the tasks of the latest attempt, those that need a look first, and how many are left out.
+// tasksTable has the tasks of the latest attempt, the ones that need attention first, and the number of omitted tasks.
 func tasksTable(d *job.Detail, now time.Time, all bool) (t cmdutil.Table, left int) {
 	if len(d.Tasks) == 0 {
 		t.Header = []string{"ROLE", "TASKS", "IMAGE"}

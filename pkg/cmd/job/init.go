@@ -19,7 +19,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/iostreams"
 )
 
-// InitOptions are those of "paictl job init".
+// InitOptions are the options of "paictl job init".
 type InitOptions struct {
 	Factory *cmdutil.Factory
 	IO      *iostreams.IOStreams
@@ -190,8 +190,8 @@ func ask(opts *InitOptions) error {
 	return q.err
 }
 
-// questions asks one after the other, and stops at the first that can't be asked. An answer that makes no valid job is
-// asked for again.
+// questions asks all questions in order, and stops at the first that can't be asked. It repeats a question whose answer makes the job
+// invalid.
 type questions struct {
 	s     *iostreams.IOStreams
 	valid func() error
@@ -219,7 +219,7 @@ func (q *questions) line(question string, value *string) {
 	}
 }
 
-// fine says what is wrong with the answer.
+// fine returns an error if the answer is wrong.
 func (q *questions) fine() bool {
 	if q.err != nil {
 		return true

@@ -16,7 +16,7 @@ import (
 	"github.com/openpai/paictl/pkg/runtime/rules"
 )
 
-// ListOptions are those of "paictl job list".
+// ListOptions are the options of "paictl job list".
 type ListOptions struct {
 	Factory *cmdutil.Factory
 	Flags   Flags
@@ -165,7 +165,7 @@ func (opts *ListOptions) nothing() string {
 	return fmt.Sprintf("user %s has no jobs; jobs of all users: paictl job list --all-users", o.User)
 }
 
-// column is one that a list can have.
+// column is a column that a list can have.
 type column struct {
 	name string
 	wide bool // only with -o wide
@@ -255,7 +255,7 @@ func duration(r *job.Row, now time.Time) string {
 	return job.Duration(end.Sub(*r.Started))
 }
 
-// amount is a number that may be unknown, or no limit.
+// amount is a number that may be unknown or unlimited.
 func amount(n int64, text func(int64) string) string {
 	if n == 0 {
 		return "-"

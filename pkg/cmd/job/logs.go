@@ -19,7 +19,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/terminal"
 )
 
-// LogsOptions are those of "paictl job logs".
+// LogsOptions are the options of "paictl job logs".
 type LogsOptions struct {
 	Factory *cmdutil.Factory
 	Flags   Flags
@@ -129,7 +129,7 @@ func parseTask(role, task string) (string, int32, error) {
 	case !ok:
 		return "", 0, cmdutil.Usagef("--task %s: give the index of a task, or ROLE[INDEX]", task)
 	case role != "" && role != named:
-		return "", 0, cmdutil.Usagef("--task %s is of a different role than --role %s", task, role)
+		return "", 0, cmdutil.Usagef("--task %s has a different role than --role %s", task, role)
 	}
 	return named, index, nil
 }
@@ -167,7 +167,7 @@ func logsRun(ctx context.Context, opts *LogsOptions) error {
 	return c.Explain(err)
 }
 
-// sayWhy prints why a job that is followed, or some of its tasks, write no lines yet.
+// sayWhy prints why a followed job, or some of its tasks, has no output yet.
 func sayWhy(ctx context.Context, io *iostreams.IOStreams, c *client.Jobs, j *job.Job) {
 	why := newReasons(c, j)
 	_ = c.Follow(ctx, j, func(d *job.Detail) bool {

@@ -11,7 +11,7 @@ import (
 	"github.com/openpai/paictl/pkg/job"
 )
 
-// MetricsOptions are those of "paictl job metrics".
+// MetricsOptions are the options of "paictl job metrics".
 type MetricsOptions struct {
 	Factory *cmdutil.Factory
 	Flags   Flags

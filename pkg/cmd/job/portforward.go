@@ -17,7 +17,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/terminal"
 )
 
-// PortForwardOptions are those of "paictl job port-forward".
+// PortForwardOptions are the options of "paictl job port-forward".
 type PortForwardOptions struct {
 	Factory *cmdutil.Factory
 	Flags   Flags
@@ -120,7 +120,7 @@ func (opts *PortForwardOptions) forward(ctx context.Context, c *client.Jobs, j *
 	if err := g.Wait(); ctx.Err() == nil {
 		return err
 	}
-	return nil // Ctrl-C is how one leaves
+	return nil // Ctrl-C is the usual way to end it
 }
 
 // untilEnd waits until a task no longer runs, and returns why its ports can't be forwarded any longer. Nothing else ends a forwarded connection

@@ -15,7 +15,7 @@ import (
 	"github.com/openpai/paictl/pkg/job/protocol"
 )
 
-// QueueOptions are those of "paictl job queue".
+// QueueOptions are the options of "paictl job queue".
 type QueueOptions struct {
 	Factory *cmdutil.Factory
 	Flags   Flags

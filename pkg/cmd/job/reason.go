@@ -46,7 +46,7 @@ func (r *reasons) of(ctx context.Context, d *job.Detail) *job.Why {
 	r.next = r.now().Add(reasonEvery)
 	w, err := r.why(ctx)
 	if err != nil || w.Sentence == "" {
-		return nil // it may be known at the next look
+		return nil // it may be known at the next check
 	}
 	if at, _, _ := strings.Cut(w.State, " "); at != d.State {
 		return nil // the state of the job has changed in between

@@ -18,7 +18,7 @@ import (
 	"github.com/openpai/paictl/pkg/kube"
 )
 
-// RenderOptions are those of "paictl job render".
+// RenderOptions are the options of "paictl job render".
 type RenderOptions struct {
 	Factory     *cmdutil.Factory
 	Flags       Flags
@@ -144,7 +144,7 @@ func withoutSecrets(j *protocol.Job, o render.Options) (*render.Objects, error) 
 		}
 		s.Data = nil
 		if s.Type == corev1.SecretTypeDockerConfigJson {
-			// The login in it is in base64 once more.
+			// The login in it is base64-encoded again.
 			s.StringData = map[string]string{corev1.DockerConfigJsonKey: protocol.Masked}
 		}
 	}

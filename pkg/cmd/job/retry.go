@@ -13,7 +13,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
-// RetryOptions are those of "paictl job retry".
+// RetryOptions are the options of "paictl job retry".
 type RetryOptions struct {
 	Several
 	Watch, Yes bool
@@ -57,8 +57,7 @@ func retryRun(ctx context.Context, opts *RetryOptions) error {
 	})
 }
 
-// retry runs one job again. missing is why none of that name was found: it may be one that is between
-// its removal and its return.
+// retry runs one job again. missing is the reason for which no job of that name was found: it may be between its removal and its return.
 func (opts *RetryOptions) retry(ctx context.Context, c *client.Jobs, j *job.Job, missing error) error {
 	if missing == nil && j.Live && !j.State.Done() && j.State != job.Retry {
 		question := fmt.Sprintf("Retry %s, which %s? Its tasks are stopped, and start again from the beginning or their last checkpoint.", j.Title(), j.State.Verb())
@@ -88,7 +87,7 @@ func (opts *RetryOptions) retry(ctx context.Context, c *client.Jobs, j *job.Job,
 	return watch(ctx, opts.Factory, c, j, followOptions{until: job.Phase.Done}, false)
 }
 
-// ScaleOptions are those of "paictl job scale".
+// ScaleOptions are the options of "paictl job scale".
 type ScaleOptions struct {
 	Factory *cmdutil.Factory
 	Flags   Flags

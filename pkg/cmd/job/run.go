@@ -14,7 +14,7 @@ import (
 	"github.com/openpai/paictl/pkg/job/protocol"
 )
 
-// RunOptions are those of "paictl job run".
+// RunOptions are the options of "paictl job run".
 type RunOptions struct {
 	SubmitOptions
 	Draft   protocol.Draft
@@ -177,7 +177,7 @@ func (opts *RunOptions) complete(offer *job.Offer) {
 	cpus, memory := 1.0, 1024
 	if d.GPU > 0 {
 		if c, m := smallest(offer); c > 0 && m > 0 {
-			// Rounded down, so that it is not more than the part of the GPUs.
+			// It is rounded down, so that it doesn't exceed the share of the GPUs.
 			cpus, memory = math.Floor(c*float64(d.GPU)*10)/10, m*d.GPU
 		}
 	}
@@ -198,7 +198,7 @@ func (opts *RunOptions) complete(offer *job.Offer) {
 		d.Exec = command
 	}
 	for i, arg := range d.Exec {
-		if strings.Contains(arg, "<%") { // which would be a reference
+		if strings.Contains(arg, "<%") { // text that would be a reference
 			d.Parameters = map[string]string{"open": "<%"}
 			d.Exec[i] = strings.ReplaceAll(arg, "<%", "<% $parameters.open %>")
 		}

@@ -8,7 +8,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/iostreams"
 )
 
-// SchemaOptions are those of "paictl job schema".
+// SchemaOptions are the options of "paictl job schema".
 type SchemaOptions struct {
 	IO *iostreams.IOStreams
 }

@@ -42,7 +42,7 @@ while read -r beat; do echo "$beat" >/dev/shm/.paictl-session; done`
 
 const (
 	beatEvery = 10 * time.Second
-	// stopWithin is how long the end of a session may take that was interrupted.
+	// stopWithin is how long the end of an interrupted session may take.
 	stopWithin = 30 * time.Second
 )
 
@@ -111,8 +111,8 @@ func (opts *RunOptions) enter(ctx context.Context, c *client.Jobs, j *job.Job) e
 	return e.run(ctx, c, j, target)
 }
 
-// keep signals to the task that paictl is running, until the context ends. It connects again when the connection is lost. It returns an
-// error if the first connection fails.
+// keep tells the task repeatedly that paictl is running, until the context ends. It connects again when the connection is lost. It
+// returns an error if the first connection fails.
 func keep(ctx context.Context, c *client.Jobs, target *job.Target, ready func()) error {
 	there := false
 	for {
@@ -169,7 +169,7 @@ func (f writerFunc) Write(p []byte) (int, error) {
 func (opts *RunOptions) end(ctx context.Context, c *client.Jobs, owner, name string, why error) error {
 	interrupted := ctx.Err() != nil
 	if opts.TTY && !interrupted {
-		// A terminal is hung up before the signal that says so arrives.
+		// A terminal is hung up before the corresponding signal arrives.
 		_, gone := terminalOf(opts.Factory.IO)
 		interrupted = gone != nil
 	}

@@ -43,7 +43,7 @@ func (s *Several) each(ctx context.Context, run func(context.Context, *client.Jo
 	})
 }
 
-// atOnce is how many jobs are changed at a time: a change is read back and recorded, which takes a part of a second.
+// atOnce is how many jobs are changed at a time: a change is read back and recorded, which takes a fraction of a second.
 const atOnce = 8
 
 // eachAtOnce makes a change of all jobs, several at a time, and calls finish for each that was changed, in the order of their names. It changes

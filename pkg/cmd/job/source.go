@@ -85,7 +85,7 @@ func (s *Source) read(f *cmdutil.Factory, files []string) ([]submission, error) 
 	return parse(f, all...)
 }
 
-// parse reads the texts of jobs, and reports all that is wrong in any.
+// parse parses job files, and reports all mistakes in them.
 func parse(f *cmdutil.Factory, all ...submission) ([]submission, error) {
 	var findings strictyaml.Findings
 	for i := range all {
@@ -142,7 +142,7 @@ func (s *Source) change(name string, data []byte) (out []byte, err error) {
 	return data, err
 }
 
-// defaultCodeURL is where tasks get code if the cluster isn't asked.
+// defaultCodeURL is where tasks get code if the cluster isn't queried.
 const defaultCodeURL = tasksURL + "/code"
 
 // defaultPeersURL is where tasks wait for each other's addresses there.

@@ -14,7 +14,7 @@ import (
 	"github.com/openpai/paictl/pkg/job"
 )
 
-// StopOptions are those of "paictl job stop".
+// StopOptions are the options of "paictl job stop".
 type StopOptions struct {
 	Several
 	// All stops all jobs of the filter; without a state, those that have not ended.

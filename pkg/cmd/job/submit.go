@@ -16,7 +16,7 @@ import (
 	"github.com/openpai/paictl/pkg/job/protocol"
 )
 
-// SubmitOptions are those of "paictl job submit".
+// SubmitOptions are the options of "paictl job submit".
 type SubmitOptions struct {
 	Factory *cmdutil.Factory
 	Flags   Flags
@@ -151,14 +151,14 @@ func (opts *SubmitOptions) check(cmd *cobra.Command) error {
 	return opts.Source.check()
 }
 
-// submission is one file on its way.
+// submission is a job file during its submission.
 type submission struct {
 	client.Request
 	job     *protocol.Job
 	summary job.Summary
 	outlook *job.Outlook
 	outcome job.Outcome
-	// parameters are those of a job of a sweep that differ from the other jobs'.
+	// parameters are the parameters of a job of a sweep that differ from the other jobs'.
 	parameters map[string]string
 }
 

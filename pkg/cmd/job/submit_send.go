@@ -17,9 +17,9 @@ type sent struct {
 	File string `json:"file"`
 	job.Summary
 	Outcome job.Outcome `json:"outcome"`
-	// Parameters are those of this job of a sweep.
+	// Parameters are the parameters of this job of a sweep.
 	Parameters map[string]string `json:"parameters,omitempty"`
-	// Outlook is that of a dry run: whether the job would start now, and what it costs.
+	// Outlook is the outlook of a dry run: whether the job would start now, and what it costs.
 	Outlook *job.Outlook `json:"outlook,omitempty"`
 }
 

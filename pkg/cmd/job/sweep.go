@@ -93,7 +93,7 @@ func (opts *SubmitOptions) sweep(base *submission) ([]submission, error) {
 	return parse(opts.Factory, all...)
 }
 
-// inName is a text as a name of a job may have it.
+// inName converts a text to the form of a job's name.
 func inName(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_' {

@@ -39,7 +39,7 @@ template with this name, and @catalogue/NAME always is. No one can change them: 
 	return cmd
 }
 
-// TemplateFlags are those of all verbs on templates.
+// TemplateFlags are the flags of all verbs on templates.
 type TemplateFlags struct{ Flags }
 
 func (fl *TemplateFlags) add(f *cmdutil.Factory, cmd *cobra.Command) {
@@ -67,7 +67,7 @@ func (fl *Flags) openTemplates(ctx context.Context, f *cmdutil.Factory) (t *clie
 	return w.Server, me, err
 }
 
-// titled is how a template is called.
+// titled returns the title of a template.
 func titled(t *api.Template) string { return t.Author + "/" + t.Name }
 
 // authorOf splits AUTHOR/NAME. NAME alone is a template of the user.
@@ -159,7 +159,7 @@ func (fl *TemplateFlags) eachTemplate(ctx context.Context, f *cmdutil.Factory, n
 	})
 }
 
-// sayMasked says that a job file needs its secrets before it is submitted.
+// sayMasked reports that a job file needs its secrets before it is submitted.
 func sayMasked(f *cmdutil.Factory, t *api.Template) {
 	f.IO.Say("its secrets are masked: before you submit it, write them into the file that \"%s\" prints", showConfig(t))
 }

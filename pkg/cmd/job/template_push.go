@@ -15,7 +15,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/v3/api"
 )
 
-// TemplatePushOptions are those of "paictl job template push".
+// TemplatePushOptions are the options of "paictl job template push".
 type TemplatePushOptions struct {
 	Factory *cmdutil.Factory
 	Flags   TemplateFlags

@@ -12,7 +12,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
-// TemplateNamesOptions are those of "paictl job template remove" and "star".
+// TemplateNamesOptions are the options of "paictl job template remove" and "star".
 type TemplateNamesOptions struct {
 	Factory *cmdutil.Factory
 	Flags   TemplateFlags

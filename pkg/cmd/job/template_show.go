@@ -17,7 +17,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/terminal"
 )
 
-// TemplateListOptions are those of "paictl job template list".
+// TemplateListOptions are the options of "paictl job template list".
 type TemplateListOptions struct {
 	Factory *cmdutil.Factory
 	Flags   TemplateFlags
@@ -75,7 +75,7 @@ func templateListRun(ctx context.Context, opts *TemplateListOptions) error {
 	return opts.Output.Write(opts.Factory.IO.Out, api.Templates{Items: all}, t)
 }
 
-// changedAt says when a template was last changed. A built-in one has no time.
+// changedAt formats the time of a template's last change. A built-in one has no time.
 func changedAt(t *api.Template, layout string) string {
 	if t.BuiltIn {
 		return "built in"
@@ -83,7 +83,7 @@ func changedAt(t *api.Template, layout string) string {
 	return t.Updated.Local().Format(layout)
 }
 
-// TemplateShowOptions are those of "paictl job template show".
+// TemplateShowOptions are the options of "paictl job template show".
 type TemplateShowOptions struct {
 	Factory *cmdutil.Factory
 	Flags   TemplateFlags
@@ -143,7 +143,7 @@ func templateShowRun(ctx context.Context, opts *TemplateShowOptions) error {
 	return nil
 }
 
-// writeTemplate prints a template for users. All of it is printed as plain text: others wrote it.
+// writeTemplate prints a template for users. All of it is printed as plain text, because other people wrote it.
 func writeTemplate(out io.Writer, t *api.Template) error {
 	r := cmdutil.NewRows(out)
 	for _, row := range [][2]string{

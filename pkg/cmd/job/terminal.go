@@ -9,7 +9,7 @@ import (
 	"github.com/openpai/paictl/pkg/job/stream"
 )
 
-// rawTerminal passes on keys as they are pressed, until restore. sizes sends the terminal's size, now and
+// rawTerminal passes on keys as soon as they are pressed, until restore. sizes sends the terminal's size, now and
 // whenever it changes.
 func rawTerminal(ctx context.Context, f *os.File) (restore func(), sizes <-chan stream.Size, err error) {
 	fd := int(f.Fd())

@@ -14,7 +14,7 @@ import (
 	"github.com/openpai/paictl/pkg/job/code"
 )
 
-// TopOptions are those of "paictl job top".
+// TopOptions are the options of "paictl job top".
 type TopOptions struct {
 	Factory *cmdutil.Factory
 	Flags   Flags

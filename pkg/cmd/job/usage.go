@@ -21,7 +21,7 @@ import (
 	"github.com/openpai/paictl/pkg/job/api"
 )
 
-// UsageOptions are those of "paictl job usage".
+// UsageOptions are the options of "paictl job usage".
 type UsageOptions struct {
 	Factory *cmdutil.Factory
 	Flags   Flags
@@ -38,7 +38,7 @@ func NewCmdUsage(f *cmdutil.Factory) *cobra.Command {
 		Use:        "usage",
 		SuggestFor: []string{"accounting", "hours", "sacct", "sreport"},
 		Short:      "Show GPU hours: who held GPUs, for how long, and how much was lost",
-		Long: `Sums up how long tasks held GPUs, from when their pods got a machine until they finished, whether they
+		Long: `Sums up how long tasks held GPUs, from the placement of their pods until they finished, whether they
 used them or not. All times are UTC and whole hours; the hour of --until is not included.
 
 GUARANTEED counts jobs with a guarantee, OPPORTUNISTIC jobs of the priority oppo. PREEMPTED and FAILED are the

@@ -13,7 +13,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/iostreams"
 )
 
-// ValidateOptions are those of "paictl job validate".
+// ValidateOptions are the options of "paictl job validate".
 type ValidateOptions struct {
 	IO     *iostreams.IOStreams
 	Files  []string

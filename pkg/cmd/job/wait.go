@@ -14,12 +14,12 @@ import (
 	"github.com/openpai/paictl/pkg/job"
 )
 
-// WaitOptions are those of "paictl job wait".
+// WaitOptions are the options of "paictl job wait".
 type WaitOptions struct {
 	Factory *cmdutil.Factory
 	Flags   Flags
 	Name    string
-	// For is one of waitFor.
+	// For is one of the values in waitFor.
 	For     string
 	Timeout time.Duration
 	Quiet   bool
@@ -84,7 +84,7 @@ func waitRun(ctx context.Context, opts *WaitOptions) error {
 	return tellEnd(ctx, opts.Factory, c, j, d, opts.Quiet)
 }
 
-// tellEnd says why a job failed, and makes its code the command's.
+// tellEnd explains why a job failed, and returns its exit code as that of the command.
 func tellEnd(ctx context.Context, f *cmdutil.Factory, c *client.Jobs, j *job.Job, d *job.Detail, quiet bool) error {
 	if quiet || job.Phase(d.State) == job.Succeeded {
 		return exitOf(d)

@@ -35,7 +35,7 @@ func watch(ctx context.Context, f *cmdutil.Factory, c *client.Jobs, j *job.Job, 
 		<-ended
 		return err
 	}
-	<-ended // all that was printed is shown, however long that takes; Ctrl-C ends it
+	<-ended // all output is shown, however long that takes; Ctrl-C interrupts it
 	if ctx.Err() != nil {
 		return left(f, j, d)
 	}

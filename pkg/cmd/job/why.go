@@ -13,7 +13,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/terminal"
 )
 
-// WhyOptions are those of "paictl job why".
+// WhyOptions are the options of "paictl job why".
 type WhyOptions struct {
 	Factory *cmdutil.Factory
 	Flags   Flags

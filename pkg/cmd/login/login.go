@@ -25,7 +25,7 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// Options are those of "paictl login".
+// Options are the options of "paictl login".
 type Options struct {
 	Factory *cmdutil.Factory
 	// At is the address of a server or the name of a cluster.
@@ -34,7 +34,7 @@ type Options struct {
 	User     string
 	Password bool
 	CA       string
-	// Fingerprint is that of the authority which signs the server's certificate.
+	// Fingerprint is the fingerprint of the authority which signs the server's certificate.
 	Fingerprint string
 	// Device signs in by a browser elsewhere. NoBrowser opens none here.
 	Device    bool
@@ -138,7 +138,7 @@ func loginRun(ctx context.Context, opts *Options) error {
 	if err != nil {
 		return err
 	}
-	if _, err := s.Version(ctx); err != nil { // before a password is sent to something else
+	if _, err := s.Version(ctx); err != nil { // before a password is sent to a different server
 		return err
 	}
 	name, pair, err := opts.enter(ctx, s, t)

@@ -15,7 +15,7 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// LogoutOptions are those of "paictl logout".
+// LogoutOptions are the options of "paictl logout".
 type LogoutOptions struct {
 	Factory *cmdutil.Factory
 	Name    string

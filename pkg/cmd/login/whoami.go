@@ -15,7 +15,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/v3/api"
 )
 
-// WhoamiOptions are those of "paictl whoami".
+// WhoamiOptions are the options of "paictl whoami".
 type WhoamiOptions struct {
 	Factory *cmdutil.Factory
 	Kube    kube.Options
@@ -128,13 +128,13 @@ func tokenLine(t *api.Token, fixed bool) string {
 	if len(t.Scopes) > 0 {
 		text += ", for " + strings.Join(t.Scopes, ", ")
 	}
-	if t.Expires != nil && (t.Application || fixed) { // that of a session is renewed
+	if t.Expires != nil && (t.Application || fixed) { // the token of a session is renewed
 		text += ", until " + t.Expires.Local().Format(time.DateTime)
 	}
 	return text
 }
 
-// kubeconfig says which cluster is used if the user isn't signed in.
+// kubeconfig shows which cluster is used if the user isn't signed in.
 func (opts *WhoamiOptions) kubeconfig() error {
 	c, err := kube.Open(opts.Kube)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/tui"
 )
 
-// Flags are those of a command.
+// Flags are the flags of a command.
 type Flags struct {
 	Output       cmdutil.Output
 	since, until string
@@ -38,7 +38,7 @@ func (fl *Flags) Window(now time.Time) (w metrics.Window, err error) {
 	switch {
 	case err != nil:
 		return w, err
-	case fl.since != "" && !strings.Contains(fl.since, "-"): // a span, and no date
+	case fl.since != "" && !strings.Contains(fl.since, "-"): // a time span, not a date
 		if w.Last = now.Sub(since); w.Last < time.Minute {
 			return w, cmdutil.Usagef("--since %s: give a minute or more", fl.since)
 		}
@@ -111,7 +111,7 @@ func of(c *metrics.Chart, s *metrics.Series) string {
 	return s.Name
 }
 
-// top is the value of a full column of a chart's lines, which all have the same.
+// top is the value of a full column, which is the same for all lines of a chart.
 func top(c *metrics.Chart) float64 {
 	if c.Unit == metrics.UnitPercent {
 		return 100
@@ -148,7 +148,7 @@ func sums(values []*float64) (low, mean, high float64, n int) {
 // columns is the width of a line that is drawn.
 const columns = 40
 
-// spark draws values as a line of columns, each the mean of its part of the time. A part that wasn't measured is a space.
+// spark draws values as a line of columns, each the mean of its part of the time. A part without measurements is a space.
 func spark(values []*float64, top float64) string {
 	width := min(columns, len(values))
 	var out strings.Builder

@@ -95,7 +95,7 @@ func (j *jobs) close() {
 	}
 }
 
-// progress says how far it is, now and then.
+// progress reports the progress now and then.
 type progress struct {
 	io   *iostreams.IOStreams
 	last int

@@ -19,12 +19,12 @@ import (
 	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
-// OpenPAIOptions are those of "paictl migrate openpai".
+// OpenPAIOptions are the options of "paictl migrate openpai".
 type OpenPAIOptions struct {
 	Factory                       *cmdutil.Factory
 	From, To                      kube.Options
 	UserNamespace, GroupNamespace string
-	// HistoryFrom is the address of OpenPAI's database, or a file that has it; "": jobs aren't taken.
+	// HistoryFrom is the address of OpenPAI's database, or a file with the address; "" imports no jobs.
 	HistoryFrom string
 	Means       openpai.Options
 	DryRun      bool
@@ -120,7 +120,7 @@ func openpaiRun(ctx context.Context, opts *OpenPAIOptions) error {
 	if opts.From.Kubeconfig != "" {
 		err = takePeople(ctx, opts, to, d, out)
 	} else if err = d.Load(ctx); errors.Is(err, people.ErrUnprepared) {
-		err = nil // then the cluster has no users
+		err = nil // so the cluster has no users
 	}
 	if err == nil && j != nil {
 		out.History, err = j.take(ctx, opts, func(user string) bool {

@@ -20,7 +20,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/progress"
 )
 
-// AddOptions are those of "paictl node add".
+// AddOptions are the options of "paictl node add".
 type AddOptions struct {
 	Factory *cmdutil.Factory
 	Flags   session.Flags

@@ -15,13 +15,13 @@ import (
 // cells settles virtual clusters when the machines change, and remembers the changes.
 type cells struct {
 	takeFrom string
-	// asks: the command has --take-from.
+	// asks is set if the command has --take-from.
 	asks bool
-	// decided says that nothing can be refused now: the machine has left.
+	// decided means that nothing can be refused now: the machine has left.
 	decided bool
 	// former is the file from before another machine left, which is used again if it fits the machines now.
 	former []byte
-	// changes are lines for a person.
+	// changes are lines to display.
 	changes []string
 }
 
@@ -53,7 +53,7 @@ func (c *cells) settle(before, after *config.Cluster) ([]byte, error) {
 	if err := found.Err(); err != nil {
 		return nil, err
 	}
-	is, _ := catalogue.SchedulerConfig(after) // its findings are about the cells that are settled here
+	is, _ := catalogue.SchedulerConfig(after) // its findings concern the cells that are decided here
 	changes, err := vc.Settle(have, was, is, c.takeFrom, c.decided)
 	if err != nil {
 		return nil, hint.Wrap(fmt.Errorf("nothing was changed: %w", err), cmp.Or(c.choose(err), hint.Of(err)))
@@ -65,7 +65,7 @@ func (c *cells) settle(before, after *config.Cluster) ([]byte, error) {
 	return vc.Edit(text, changes)
 }
 
-// choose says how a person chooses the virtual cluster that gives up cells, "" if none has to be chosen.
+// choose explains how a person chooses the virtual cluster that gives up cells, "" if none has to be chosen.
 func (c *cells) choose(err error) string {
 	e, ok := errors.AsType[*vc.OwnersError](err)
 	switch {

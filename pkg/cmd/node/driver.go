@@ -29,7 +29,7 @@ Before there is a cluster, and on new machines, paictl cluster up installs it.`,
 	return cmd
 }
 
-// DriverUpgradeOptions are those of "paictl node driver upgrade".
+// DriverUpgradeOptions are the options of "paictl node driver upgrade".
 type DriverUpgradeOptions struct {
 	Factory *cmdutil.Factory
 	Flags   session.Flags
@@ -106,7 +106,7 @@ func driverUpgradeRun(ctx context.Context, opts *DriverUpgradeOptions) error {
 			return err
 		}
 	}
-	s.Options.Retry = func([]string) string { return s.Options.Command } // it continues where it stopped
+	s.Options.Retry = func([]string) string { return s.Options.Command } // the upgrade continues where it stopped
 	written := false
 	opts.Driver.Begin = func() error {
 		if edit == nil || edit.Before == opts.To {

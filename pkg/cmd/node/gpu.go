@@ -43,7 +43,7 @@ Kubernetes API, and need a kubeconfig that may change nodes. "list" also works f
 	return cmd
 }
 
-// GPUListOptions are those of "paictl node gpu list".
+// GPUListOptions are the options of "paictl node gpu list".
 type GPUListOptions struct {
 	Factory *cmdutil.Factory
 	Kube    kube.Options
@@ -136,7 +136,7 @@ func instances(g *api.GPU) string {
 	return fmt.Sprintf("%d x %s", len(g.Instances), g.MIG)
 }
 
-// GPURepairOptions are those of "paictl node gpu reset" and "ignore".
+// GPURepairOptions are the options of "paictl node gpu reset" and "ignore".
 type GPURepairOptions struct {
 	Factory *cmdutil.Factory
 	Kube    kube.Options

@@ -15,7 +15,7 @@ import (
 	"github.com/openpai/paictl/pkg/cmdutil"
 )
 
-// ListOptions are those of "paictl node list".
+// ListOptions are the options of "paictl node list".
 type ListOptions struct {
 	Factory *cmdutil.Factory
 	Flags   session.Flags
@@ -77,7 +77,7 @@ func listRun(ctx context.Context, opts *ListOptions) error {
 		session.WriteTroubles(opts.Factory.IO.Out, machines)
 	}
 	if partial, ok := errors.AsType[*engine.PartialError](err); ok {
-		// The text below the machines says why.
+		// The text below the machines explains why.
 		return &cmdutil.CodeError{Err: err, Code: partial.ExitCode(), Silent: true}
 	}
 	return err

@@ -17,7 +17,7 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// RemoveOptions are those of "paictl node remove".
+// RemoveOptions are the options of "paictl node remove".
 type RemoveOptions struct {
 	Factory      *cmdutil.Factory
 	Flags        session.Flags
@@ -138,7 +138,7 @@ func (opts *RemoveOptions) show(s *session.Session, names []string, data []clust
 	return err
 }
 
-// whatStays says which data is not moved, or why that isn't known. It returns "" if no data stays.
+// whatStays describes the data that is not moved, or why it isn't known. It returns "" if no data stays.
 func whatStays(data []cluster.Data, err error) string {
 	if err != nil {
 		return fmt.Sprintf("warning: could not check whether services store data on these machines: %v\n", err)

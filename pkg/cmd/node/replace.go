@@ -65,7 +65,7 @@ func Replace(ctx context.Context, o *ReplaceOptions) error {
 	flags.Limit = []string{c.Layout.MachineList[dead].Hostname}
 	err = removeRun(ctx, &RemoveOptions{Factory: o.Factory, Flags: flags, Output: o.Output, Force: o.Force, DrainTimeout: drainTimeout, replaced: true})
 	if _, partial := errors.AsType[*engine.PartialError](err); partial {
-		// It may be removed already, and only the update of other machines failed.
+		// It may already be removed if only the update of other machines failed.
 		if now, lerr := config.Load(o.Flags.Dir); lerr != nil || slices.ContainsFunc(now.Layout.MachineList, func(m layout.Machine) bool { return m.Hostname == flags.Limit[0] }) {
 			return err
 		}

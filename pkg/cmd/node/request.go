@@ -11,7 +11,7 @@ import (
 	"github.com/openpai/paictl/pkg/cmdutil"
 )
 
-// RequestOptions are those of "paictl node cordon", "uncordon" and "drain".
+// RequestOptions are the options of "paictl node cordon", "uncordon" and "drain".
 type RequestOptions struct {
 	action.Request
 	Operation actionsv1.Operation

@@ -64,7 +64,7 @@ func (p *Person) AskSecret(question string) (secret.String, error) {
 	return secret.String(answer), err
 }
 
-// Line reads one line and no byte more, since others read the same stream later.
+// Line reads one line and not a byte more, since later readers use the same stream.
 func Line(r io.Reader) (string, error) {
 	if b, ok := r.(io.ByteReader); ok {
 		return line(b)

@@ -6,7 +6,7 @@ import (
 	"github.com/openpai/paictl/pkg/runtime/rules"
 )
 
-// ruleChange says what becomes of a rule.
+// ruleChange is the change of a rule.
 type ruleChange struct {
 	Action string `json:"action"` // added, removed, changed, moved
 	Code   int    `json:"code"`
@@ -46,7 +46,7 @@ func index(s *rules.Set) map[int]int {
 	return out
 }
 
-// outOfOrder finds the rules that moved: those outside of the longest run that kept its order.
+// outOfOrder finds the rules that moved: the rules outside of the longest subsequence in the original order.
 func outOfOrder(after *rules.Set, had map[int]int) map[int]bool {
 	var codes, at []int
 	for _, r := range after.Rules {

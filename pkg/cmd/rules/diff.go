@@ -14,7 +14,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/iostreams"
 )
 
-// DiffOptions are those of "paictl rules diff".
+// DiffOptions are the options of "paictl rules diff".
 type DiffOptions struct {
 	IO       *iostreams.IOStreams
 	Kube     kube.Options
@@ -116,7 +116,7 @@ func (d *differs) tell(opts *DiffOptions) error {
 	return d.write(opts.IO.Out, opts.IO.Err)
 }
 
-// write prints the diff, and on the other stream which rules it means.
+// write prints the diff and, on the other stream, the affected rules.
 func (d *differs) write(out, err io.Writer) error {
 	if _, e := io.WriteString(out, d.Diff); e != nil {
 		return e

@@ -14,7 +14,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/iostreams"
 )
 
-// PushOptions are those of "paictl rules push".
+// PushOptions are the options of "paictl rules push".
 type PushOptions struct {
 	IO     *iostreams.IOStreams
 	Kube   kube.Options

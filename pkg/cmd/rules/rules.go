@@ -45,7 +45,7 @@ func readFile(in io.Reader, name string) (string, []byte, error) {
 	if err != nil {
 		return name, nil, err
 	}
-	defer func() { _ = f.Close() }() // it was only read
+	defer func() { _ = f.Close() }() // opened for reading only
 	if info, err := f.Stat(); err == nil && info.IsDir() {
 		return name, nil, hint.Errorf("write the path of a file of rules", "%s is a folder", name)
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/iostreams"
 )
 
-// ShowOptions are those of "paictl rules show".
+// ShowOptions are the options of "paictl rules show".
 type ShowOptions struct {
 	IO      *iostreams.IOStreams
 	Kube    kube.Options

@@ -63,7 +63,7 @@ func (h *stored) put(ctx context.Context, text []byte, dryRun bool) error {
 	return h.explain(err)
 }
 
-// remove goes back to the built-in rules.
+// remove restores the built-in rules.
 func (h *stored) remove(ctx context.Context, dryRun bool) error {
 	if h.object == nil {
 		return nil

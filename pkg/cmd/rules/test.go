@@ -15,7 +15,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/iostreams"
 )
 
-// TestOptions are those of "paictl rules test".
+// TestOptions are the options of "paictl rules test".
 type TestOptions struct {
 	IO          *iostreams.IOStreams
 	Output      cmdutil.Output
@@ -119,7 +119,7 @@ func readEnd(name string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = f.Close() }() // it was only read
+	defer func() { _ = f.Close() }() // opened for reading only
 	info, err := f.Stat()
 	if err != nil {
 		return nil, err

@@ -12,7 +12,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/iostreams"
 )
 
-// ValidateOptions are those of "paictl rules validate".
+// ValidateOptions are the options of "paictl rules validate".
 type ValidateOptions struct {
 	IO     *iostreams.IOStreams
 	Output cmdutil.Output

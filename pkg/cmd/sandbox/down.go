@@ -12,7 +12,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/iostreams"
 )
 
-// DownOptions are those of "paictl sandbox down".
+// DownOptions are the options of "paictl sandbox down".
 type DownOptions struct {
 	IO       *iostreams.IOStreams
 	Dir      string

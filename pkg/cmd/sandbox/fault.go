@@ -21,7 +21,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
-// FaultGPUOptions are those of "paictl sandbox fault gpu".
+// FaultGPUOptions are the options of "paictl sandbox fault gpu".
 type FaultGPUOptions struct {
 	IO     *iostreams.IOStreams
 	Output cmdutil.Output
@@ -113,7 +113,7 @@ Faults of a GPU add up until "clear"; the last xid replaces earlier ones.`,
 	}
 	cmd.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok {
-			// A negative number looks like flags.
+			// A negative number looks like a flag.
 			if word := "-" + unknown.GetSpecifiedShortnames(); isNumber(word) {
 				return noIndex(word)
 			}

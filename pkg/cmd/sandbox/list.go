@@ -12,7 +12,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/iostreams"
 )
 
-// ListOptions are those of "paictl sandbox list".
+// ListOptions are the options of "paictl sandbox list".
 type ListOptions struct {
 	IO     *iostreams.IOStreams
 	Output cmdutil.Output

@@ -11,7 +11,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/iostreams"
 )
 
-// PowerOptions are those of "paictl sandbox stop", "start" and "reboot".
+// PowerOptions are the options of "paictl sandbox stop", "start" and "reboot".
 type PowerOptions struct {
 	IO      *iostreams.IOStreams
 	Dir     string

@@ -14,7 +14,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/iostreams"
 )
 
-// SSHOptions are those of "paictl sandbox ssh".
+// SSHOptions are the options of "paictl sandbox ssh".
 type SSHOptions struct {
 	IO      *iostreams.IOStreams
 	Dir     string

@@ -11,7 +11,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/iostreams"
 )
 
-// UpOptions are those of "paictl sandbox up".
+// UpOptions are the options of "paictl sandbox up".
 type UpOptions struct {
 	IO       *iostreams.IOStreams
 	Settings func() (*cmdutil.Settings, error)

@@ -17,7 +17,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/iostreams"
 )
 
-// CheckOptions are those of "paictl scheduler check".
+// CheckOptions are the options of "paictl scheduler check".
 type CheckOptions struct {
 	IO     *iostreams.IOStreams
 	Output cmdutil.Output
@@ -35,7 +35,8 @@ type checked struct {
 	Errors   int                 `json:"errors"`
 	Warnings int                 `json:"warnings"`
 	Findings strictyaml.Findings `json:"findings"`
-	// Machines are how machines differ from their cells, Silent those that don't report their GPUs. Both are set only if the cluster was asked.
+	// Machines are how machines differ from their cells, Silent those that don't report their GPUs. Both are set only if the cluster
+	// was queried.
 	Machines []machines.Finding `json:"machines,omitempty"`
 	Silent   []string           `json:"silent,omitempty"`
 	// Division is nil if there are errors.
@@ -102,7 +103,7 @@ func checkRun(ctx context.Context, opts *CheckOptions) error {
 	return err
 }
 
-// ask compares with a cluster.
+// ask adds the cluster's facts.
 func (v *checked) ask(ctx context.Context, o kube.Options, c cell.Config) error {
 	cluster, err := kube.Open(o)
 	if err != nil {
@@ -116,7 +117,7 @@ func (v *checked) ask(ctx context.Context, o kube.Options, c cell.Config) error 
 	return err
 }
 
-// writeMachines says how machines differ from their cells.
+// writeMachines prints how machines differ from their cells.
 func writeMachines(opts *CheckOptions, v *checked) {
 	for _, m := range v.Machines {
 		fmt.Fprintf(opts.IO.Out, "%s: %s\n  -> %s\n", m.Node, m.Message, m.Remedy)
@@ -150,7 +151,7 @@ func writeChecked(opts *CheckOptions, v *checked) error {
 	return opts.Output.Write(opts.IO.Out, v, owners(v.Division))
 }
 
-// hardware is one row per chain and level.
+// hardware returns one row per chain and level.
 func hardware(d *sim.Division) cmdutil.Table {
 	t := cmdutil.Table{Header: []string{"CHAIN", "LEVEL", "CELLS", "GPUS EACH", "GPUS"}}
 	if d.CPUCells > 0 {

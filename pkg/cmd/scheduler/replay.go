@@ -16,7 +16,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/iostreams"
 )
 
-// ReplayOptions are those of "paictl scheduler replay".
+// ReplayOptions are the options of "paictl scheduler replay".
 type ReplayOptions struct {
 	IO     *iostreams.IOStreams
 	Output cmdutil.Output

@@ -1,7 +1,7 @@
 // Package scheduler has the commands "paictl scheduler ...", which show the effect of a division of a cluster before the cluster
 // has it.
 // In: a scheduler configuration, steps or a trace of jobs. Out: findings, the scheduler's answers
-// to each step, and how the jobs would fare. It doesn't ask a cluster.
+// to each step, and how the jobs would fare. It doesn't contact a cluster.
 package scheduler
 
 import (

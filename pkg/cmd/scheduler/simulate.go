@@ -22,7 +22,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/iostreams"
 )
 
-// SimulateOptions are those of "paictl scheduler simulate".
+// SimulateOptions are the options of "paictl scheduler simulate".
 type SimulateOptions struct {
 	IO     *iostreams.IOStreams
 	Output cmdutil.Output
@@ -41,7 +41,7 @@ type SimulateOptions struct {
 	source source
 }
 
-// simulated is how one configuration did.
+// simulated is the result of one configuration.
 type simulated struct {
 	Config string `json:"config"`
 	// Policy is the policy that all virtual clusters have. "" means the policies of the configuration.
@@ -97,7 +97,7 @@ the time that a restart takes.`,
 			if noSpeed {
 				opts.Meter = nil
 			}
-			// A comparison is complete without the folder that is the default.
+			// A comparison doesn't need the default folder.
 			if len(opts.Compare) > 0 && !cmd.Flags().Changed("config-path") && opts.source.File == "" {
 				opts.source.Dir = ""
 			}

@@ -38,7 +38,7 @@ func (r *simulated) title(all []simulated) string {
 	return r.Policy
 }
 
-// figures is one row per figure.
+// figures returns one row per figure.
 func figures(results []simulated) cmdutil.Table {
 	t := cmdutil.Table{Header: []string{"FIGURE"}}
 	for _, r := range results {
@@ -154,7 +154,7 @@ func grouped(results []simulated, header []string, rows func(*sim.Report) [][]st
 	return t
 }
 
-// waits is one row per virtual cluster.
+// waits returns one row per virtual cluster.
 func waits(results []simulated) cmdutil.Table {
 	header := []string{"VIRTUAL CLUSTER", "GPUS", "JOBS", "WAIT", "MEDIAN", "P99", "GUARANTEED WAIT", "GUARANTEED P99", "WAITING", "PREEMPTED", "WAITED IN QUOTA"}
 	return grouped(results, header, func(r *sim.Report) [][]string {
@@ -168,7 +168,7 @@ func waits(results []simulated) cmdutil.Table {
 	})
 }
 
-// localities is one row per size of jobs.
+// localities returns one row per size of jobs.
 func localities(results []simulated) cmdutil.Table {
 	return grouped(results, []string{"JOB SIZE", "STARTS", "OPTIMAL", "GPUS WITHIN ONE"}, func(r *sim.Report) [][]string {
 		var out [][]string

@@ -15,7 +15,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/iostreams"
 )
 
-// TraceOptions are those of "paictl scheduler trace".
+// TraceOptions are the options of "paictl scheduler trace".
 type TraceOptions struct {
 	IO   *iostreams.IOStreams
 	GPUs int
@@ -30,7 +30,7 @@ func NewCmdTrace(f *cmdutil.Factory) *cobra.Command {
 		Use:   "trace",
 		Short: "Generate a trace of jobs, and a cluster for them",
 		Long: `Writes trace-GPUS.csv and hived-GPUS.yaml: jobs whose work fills 90 % of a generated cluster's GPUs, and
-that cluster as a scheduler configuration. The same seed makes the same files.
+that cluster as a scheduler configuration. The same seed gives the same files.
 
 If you write a trace yourself, begin it with the same first line: ` + trace.Header() + `.`,
 		Example: `  paictl scheduler trace --gpus 512 --seed 7 -d ./trace`,
@@ -71,7 +71,7 @@ func traceRun(opts *TraceOptions) error {
 	return nil
 }
 
-// sizes are those of the clusters that traces are made for.
+// sizes are the sizes of the clusters that traces are made for.
 func sizes() string {
 	var out []string
 	for _, n := range trace.Sizes() {

@@ -16,7 +16,7 @@ import (
 	"github.com/openpai/paictl/pkg/services"
 )
 
-// DeleteOptions are those of "paictl service delete".
+// DeleteOptions are the options of "paictl service delete".
 type DeleteOptions struct {
 	Factory        *cmdutil.Factory
 	Flags          Flags

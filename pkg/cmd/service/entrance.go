@@ -23,13 +23,14 @@ import (
 	"github.com/openpai/paictl/pkg/services/catalogue"
 )
 
-// entrance is how people get into a cluster whose server runs.
+// entrance describes how people reach the server of a cluster.
 type entrance struct {
 	// URL is the server's address.
 	URL string
 	// Pages is the address of the pages of other services; "" if the server doesn't proxy them.
 	Pages string
-	// Fingerprint is that of the platform's own authority, which clients don't know. It is "" if the certificate is the site's.
+	// Fingerprint is the fingerprint of the platform's own authority, which clients don't know. It is "" if the site provides the
+	// certificate.
 	Fingerprint string
 	// Service is the Service to which traffic from that address must be forwarded. It is nil if the server is reached without one.
 	Service *corev1.Service
@@ -118,7 +119,7 @@ func (e *entrance) welcome(code secret.String, until time.Time) string {
 	return b.String()
 }
 
-// leads says what has to lead to the server's Service, as far as that doesn't do it by itself.
+// leads describes what has to route to the server's Service, if nothing does so automatically.
 func (e *entrance) leads() string {
 	if e.Service == nil {
 		return ""

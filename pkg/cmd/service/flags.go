@@ -26,7 +26,7 @@ type Flags struct {
 	Except []string
 	// Dir is a configuration folder, or "".
 	Dir string
-	// DirGiven says that the folder was named on the command line, not by a setting.
+	// DirGiven indicates that the folder was named on the command line, not by a setting.
 	DirGiven bool
 
 	command, again string
@@ -86,7 +86,7 @@ func (fl *Flags) one(cmd *cobra.Command) (string, error) {
 	return fl.Names[0], nil
 }
 
-// options are those of a run, except its sink.
+// options are the options of a run, except its sink.
 func (fl *Flags) options(wait time.Duration) services.Options {
 	return services.Options{Names: fl.Names, Except: fl.Except, Wait: wait, Command: fl.command, Again: fl.again}
 }

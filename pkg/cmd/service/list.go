@@ -11,7 +11,7 @@ import (
 	"github.com/openpai/paictl/pkg/services"
 )
 
-// ListOptions are those of "paictl service list".
+// ListOptions are the options of "paictl service list".
 type ListOptions struct {
 	Factory *cmdutil.Factory
 	Flags   Flags

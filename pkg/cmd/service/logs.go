@@ -10,7 +10,7 @@ import (
 	"github.com/openpai/paictl/pkg/services"
 )
 
-// LogsOptions are those of "paictl service logs".
+// LogsOptions are the options of "paictl service logs".
 type LogsOptions struct {
 	Factory  *cmdutil.Factory
 	Flags    Flags
@@ -73,7 +73,7 @@ func logsRun(ctx context.Context, opts *LogsOptions) error {
 	select {
 	case <-ctx.Done():
 		if opts.Follow {
-			return nil // Ctrl-C is how one leaves
+			return nil // Ctrl-C is the usual way to end it
 		}
 	default:
 	}

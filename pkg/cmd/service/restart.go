@@ -9,7 +9,7 @@ import (
 	"github.com/openpai/paictl/pkg/cmdutil"
 )
 
-// RestartOptions are those of "paictl service restart".
+// RestartOptions are the options of "paictl service restart".
 type RestartOptions struct {
 	Factory    *cmdutil.Factory
 	Flags      Flags

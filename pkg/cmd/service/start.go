@@ -12,7 +12,7 @@ import (
 // defaultWait is how long a service may take to become ready.
 const defaultWait = 5 * time.Minute
 
-// StartOptions are those of "paictl service start".
+// StartOptions are the options of "paictl service start".
 type StartOptions struct {
 	Factory    *cmdutil.Factory
 	Flags      Flags

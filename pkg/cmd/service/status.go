@@ -21,7 +21,7 @@ import (
 	"github.com/openpai/paictl/pkg/version"
 )
 
-// StatusOptions are those of "paictl service status".
+// StatusOptions are the options of "paictl service status".
 type StatusOptions struct {
 	Factory  *cmdutil.Factory
 	Flags    Flags
@@ -94,7 +94,7 @@ func statusRun(ctx context.Context, opts *StatusOptions) error {
 	return nil
 }
 
-// named returns the named services; all, without names.
+// named returns the named services, or all if there are no names.
 func named(all []services.Status, names []string) ([]services.Status, error) {
 	if len(names) == 0 {
 		return all, nil

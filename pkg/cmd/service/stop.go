@@ -12,7 +12,7 @@ import (
 	"github.com/openpai/paictl/pkg/cmdutil"
 )
 
-// StopOptions are those of "paictl service stop".
+// StopOptions are the options of "paictl service stop".
 type StopOptions struct {
 	Factory        *cmdutil.Factory
 	Flags          Flags

@@ -9,7 +9,7 @@ import (
 	"github.com/openpai/paictl/pkg/cmdutil"
 )
 
-// TemplateOptions are those of "paictl service template".
+// TemplateOptions are the options of "paictl service template".
 type TemplateOptions struct {
 	Factory *cmdutil.Factory
 	Flags   Flags

@@ -16,7 +16,7 @@ import (
 	"github.com/openpai/paictl/pkg/version"
 )
 
-// UpgradeOptions are those of "paictl service upgrade".
+// UpgradeOptions are the options of "paictl service upgrade".
 type UpgradeOptions struct {
 	Factory     *cmdutil.Factory
 	Flags       Flags

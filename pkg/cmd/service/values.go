@@ -9,7 +9,7 @@ import (
 	"github.com/openpai/paictl/pkg/services"
 )
 
-// ValuesOptions are those of "paictl service values".
+// ValuesOptions are the options of "paictl service values".
 type ValuesOptions struct {
 	Factory *cmdutil.Factory
 	Flags   Flags

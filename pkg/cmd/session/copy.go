@@ -13,7 +13,7 @@ import (
 	"github.com/openpai/paictl/pkg/services/catalogue"
 )
 
-// pushedCopy says how a run recognises the cluster's copy of a folder's configuration. The folder is read
+// pushedCopy defines how a run recognises the cluster's copy of a folder's configuration. The folder is read
 // when it is compared: node add and node remove change it.
 func pushedCopy(dir string) *engine.Copy {
 	return &engine.Copy{
@@ -28,7 +28,7 @@ func pushedCopy(dir string) *engine.Copy {
 				}
 				files[name] = b
 			}
-			s := store.New(nil) // the run asks the cluster
+			s := store.New(nil) // the run queries the cluster
 			s.SecretPaths = catalogue.SecretPaths
 			r, differ, err := s.Differing(configMap, dir, files)
 			return r.Number, differ, err

@@ -54,7 +54,7 @@ func (fl *Flags) AddConnection(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&fl.AcceptNew, "accept-new-host-keys", false, "accept and remember the keys of hosts not seen before; changed keys are still refused")
 }
 
-// AddPeers adds the flag of commands that bring files of the bundle to machines.
+// AddPeers adds the flag of commands that copy files of the bundle to machines.
 func (fl *Flags) AddPeers(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&fl.NoPeers, "no-peers", false, "send every file from here to each machine, not from machine to machine")
 }
@@ -166,7 +166,7 @@ func (fl *Flags) newBundle(c *config.Cluster) string {
 	return given
 }
 
-// CompleteHosts completes host names of the layout, for comma-separated values too.
+// CompleteHosts completes host names of the layout, also in comma-separated values.
 func (fl *Flags) CompleteHosts(cmd *cobra.Command, _ []string, toComplete string) ([]string, cobra.ShellCompDirective) {
 	dir := fl.Dir
 	if settings, err := fl.factory.Settings(); err == nil && !cmd.Flags().Changed("config-path") && settings.GetString("config") != "" {

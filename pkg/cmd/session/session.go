@@ -50,7 +50,7 @@ type Session struct {
 	needs      Needs
 }
 
-// Needs say what a command does with the machines.
+// Needs describe what a command does with the machines.
 type Needs struct {
 	// Bundle opens the bundle and checks every file of it that the machines may get.
 	Bundle bool
@@ -58,7 +58,8 @@ type Needs struct {
 	Upgrade bool
 	// ReadOnly closes the gate: commands can't change a machine.
 	ReadOnly bool
-	// Reads says that the command only reads: mistakes in the configuration that don't keep it from finding the machines are reported, and it continues.
+	// Reads indicates that the command only reads: mistakes in the configuration that don't keep it from finding the machines are
+	// reported, and it continues.
 	Reads bool
 	// Format is "json" for events as JSON lines on stdout; "quiet" shows no events but
 	// warnings and hosts that are set aside; other values show progress to a user, on stderr.
@@ -218,15 +219,14 @@ func (s *Session) connectWith(n Needs) {
 	s.roundTrips = func(host string) int { return counter.Host(host).RoundTrips }
 }
 
-// Close gives the terminal back and ends all connections. It returns the first error of
-// writing the story.
+// Close gives the terminal back and ends all connections. It returns the first error of writing the events.
 func (s *Session) Close() error {
 	err := s.CloseSink()
-	_ = s.client.Close() // the run is over; there is no one to tell
+	_ = s.client.Close() // the run is over, so the error has no reader
 	return err
 }
 
-// CloseSink ends the story, so that a command may print after it.
+// CloseSink ends the event stream, so that a command may print after it.
 func (s *Session) CloseSink() error { return s.sink.Close() }
 
 // openBundle opens the bundle and hashes its artifacts, so that a damaged file is found

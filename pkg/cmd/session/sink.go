@@ -14,8 +14,8 @@ import (
 )
 
 // sink opens the renderer when a run has connected to its hosts: until then the person
-// at the terminal may have to answer questions about host keys and passphrases, which a live table would
-// paint over. A run's first event is its start; the second comes after the connections.
+// at the terminal may have to answer questions about host keys and passphrases, which a live table would overwrite.
+// A run's first event is its start; the second comes after the connections.
 type sink struct {
 	open  func() progress.Renderer
 	hello func(engine.Event)

@@ -37,7 +37,7 @@ func signedInRun(ctx context.Context, opts *StatusOptions, w *connection.Connect
 	return verdict(c)
 }
 
-// pollEvery is how often the server is asked.
+// pollEvery is how often the server is queried.
 const pollEvery = 5 * time.Second
 
 // polls reads the model from a server repeatedly.

@@ -17,7 +17,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/terminal"
 )
 
-// StatusOptions are those of "paictl status".
+// StatusOptions are the options of "paictl status".
 type StatusOptions struct {
 	Factory *cmdutil.Factory
 	Kube    kube.Options
@@ -155,7 +155,7 @@ func verdict(c *status.Cluster) error {
 	return &cmdutil.CodeError{Err: errUnhealthy, Code: cmdutil.ExitPartial, Silent: true}
 }
 
-// watchRun prints a line per change until ctx ends. Ctrl-C is how one leaves.
+// watchRun prints a line per change until ctx ends. Ctrl-C is the usual way to end it.
 func watchRun(ctx context.Context, opts *StatusOptions, follower Following) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -134,7 +134,7 @@ func (p *page) problems() {
 	}
 }
 
-// staleSince says how old the data of a source is.
+// staleSince returns the age of a source's data.
 func (p *page) staleSince(name string) string {
 	for i := range p.c.Sources {
 		if s := &p.c.Sources[i]; s.Name == name && s.State == status.StateStale {
@@ -329,7 +329,7 @@ func (p *page) alerts() {
 	p.table(t, below)
 }
 
-// absent says what the cluster hasn't got, and how it gets it.
+// absent describes what the cluster doesn't have, and how to add it.
 func (p *page) absent() {
 	told := map[string]bool{}
 	for i := range p.c.Sources {

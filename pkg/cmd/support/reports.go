@@ -19,7 +19,7 @@ func (opts *BundleOptions) reports(src support.Sources, platform *services.Platf
 		Name: "doctor", What: "The findings of \"paictl doctor\", without the checks that start test pods.",
 		Ask: func(ctx context.Context) (any, error) { return opts.doctor(ctx, src, platform) },
 	}}
-	if src.Cluster == nil && (!opts.DryRun || src.Spec == nil) { // a dry run asks no master for the way to it
+	if src.Cluster == nil && (!opts.DryRun || src.Spec == nil) { // a dry run doesn't query the masters for its address
 		return out
 	}
 	return append(out, support.Report{

@@ -29,7 +29,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
-// BundleOptions are those of "paictl support-bundle".
+// BundleOptions are the options of "paictl support-bundle".
 type BundleOptions struct {
 	Factory *cmdutil.Factory
 	Flags   session.Flags
@@ -94,7 +94,7 @@ says what they contain.`,
 	return cmd
 }
 
-// parallel is how many machines are asked at a time: their answers are large.
+// parallel is how many machines are queried at a time: their answers are large.
 const parallel = 8
 
 // check reads the flags that have a special form.
@@ -196,7 +196,7 @@ func (opts *BundleOptions) writeFile(ctx context.Context, o support.Options) err
 	return err
 }
 
-// tell says what is in the archive, and what isn't.
+// tell prints what is in the archive, and what isn't.
 func (opts *BundleOptions) tell(file string, ix *support.Index) {
 	streams := opts.Factory.IO
 	streams.Say("%s: %s, %s unpacked, %s", file, plural.Of(len(ix.Files), "file"), support.Size(ix.Total()), plural.Of(ix.Redactions(), "secret")+" removed")

@@ -16,7 +16,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/terminal"
 )
 
-// ApproveOptions are those of "paictl token approve".
+// ApproveOptions are the options of "paictl token approve".
 type ApproveOptions struct {
 	Factory *cmdutil.Factory
 	Server  string

@@ -16,7 +16,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/v3/api"
 )
 
-// CreateOptions are those of "paictl token create".
+// CreateOptions are the options of "paictl token create".
 type CreateOptions struct {
 	Factory    *cmdutil.Factory
 	Connection connection.Flags

@@ -14,7 +14,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/v3/api"
 )
 
-// ListOptions are those of "paictl token list".
+// ListOptions are the options of "paictl token list".
 type ListOptions struct {
 	Factory    *cmdutil.Factory
 	Connection connection.Flags

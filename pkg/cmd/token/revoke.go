@@ -17,7 +17,7 @@ import (
 	"github.com/openpai/paictl/pkg/people/token"
 )
 
-// RevokeOptions are those of "paictl token revoke".
+// RevokeOptions are the options of "paictl token revoke".
 type RevokeOptions struct {
 	Factory    *cmdutil.Factory
 	Connection connection.Flags
@@ -109,7 +109,7 @@ func revokeRun(ctx context.Context, opts *RevokeOptions) error {
 	return nil
 }
 
-// RotateOptions are those of "paictl token rotate-keys".
+// RotateOptions are the options of "paictl token rotate-keys".
 type RotateOptions struct {
 	Factory    *cmdutil.Factory
 	Connection connection.Flags

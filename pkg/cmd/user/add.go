@@ -14,7 +14,7 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// AddOptions are those of "paictl user add".
+// AddOptions are the options of "paictl user add".
 type AddOptions struct {
 	Factory    *cmdutil.Factory
 	Connection connection.Flags
@@ -108,7 +108,7 @@ func addRun(ctx context.Context, opts *AddOptions) error {
 			return err
 		}
 	}
-	if opts.Admin { // now that there are groups, also before the first person
+	if opts.Admin { // groups can exist before the first person
 		if n.Groups, err = withAdministrators(ctx, p, n.Groups); err != nil {
 			return err
 		}

@@ -72,7 +72,7 @@ func each(ctx context.Context, f *cmdutil.Factory, o connection.Flags, names []s
 	return errors.Join(failed...)
 }
 
-// RemoveOptions are those of "paictl user remove".
+// RemoveOptions are the options of "paictl user remove".
 type RemoveOptions struct {
 	Factory    *cmdutil.Factory
 	Connection connection.Flags

@@ -24,7 +24,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
-// ImportOptions are those of "paictl user import".
+// ImportOptions are the options of "paictl user import".
 type ImportOptions struct {
 	Factory    *cmdutil.Factory
 	Connection connection.Flags
@@ -65,7 +65,7 @@ passwords for them and writes them into that file, which only you can read.`,
 	return cmd
 }
 
-// maxImport is how large a file may be: more people than a cluster has.
+// maxImport is the maximum size of a file: enough for more people than a cluster has.
 const maxImport = 16 << 20
 
 func importRun(ctx context.Context, opts *ImportOptions) error {

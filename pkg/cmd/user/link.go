@@ -12,7 +12,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 )
 
-// LinkOptions are those of "paictl user link".
+// LinkOptions are the options of "paictl user link".
 type LinkOptions struct {
 	Factory    *cmdutil.Factory
 	Connection connection.Flags

@@ -13,7 +13,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 )
 
-// ListOptions are those of "paictl user list".
+// ListOptions are the options of "paictl user list".
 type ListOptions struct {
 	Factory    *cmdutil.Factory
 	Connection connection.Flags

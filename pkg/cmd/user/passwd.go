@@ -12,7 +12,7 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// PasswdOptions are those of "paictl user passwd".
+// PasswdOptions are the options of "paictl user passwd".
 type PasswdOptions struct {
 	Factory    *cmdutil.Factory
 	Connection connection.Flags

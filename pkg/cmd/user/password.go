@@ -15,7 +15,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/iostreams"
 )
 
-// passwordFlags say where a password comes from. It is never an argument: others see those.
+// passwordFlags specify where a password comes from. It is never an argument, because other users can see arguments.
 type passwordFlags struct {
 	Stdin, Generate, None bool
 }
@@ -29,7 +29,7 @@ func (o *passwordFlags) add(cmd *cobra.Command, none bool) {
 	}
 }
 
-// check refuses two ways at once.
+// check refuses contradictory flags.
 func (o *passwordFlags) check() error {
 	n := 0
 	for _, set := range []bool{o.Stdin, o.Generate, o.None} {
@@ -43,10 +43,10 @@ func (o *passwordFlags) check() error {
 	return nil
 }
 
-// maxPassword is more than a password may have, in bytes.
+// maxPassword is longer than any password, in bytes.
 const maxPassword = 4096
 
-// get is the password that was chosen for a person; unset with --no-password.
+// get returns the password for a person; unset with --no-password.
 func (o *passwordFlags) get(streams *iostreams.IOStreams, name string) (secret.String, error) {
 	switch {
 	case o.None:

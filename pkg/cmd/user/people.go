@@ -50,7 +50,7 @@ func (p *People) Me(ctx context.Context) (string, error) {
 	return me.Name, nil
 }
 
-// printed returns a person without the object that a change begins with.
+// printed returns a person without the object on which a change is based.
 func printed(u *User, err error) (*User, error) {
 	if err != nil {
 		return nil, err
@@ -119,7 +119,7 @@ func (p *People) Add(ctx context.Context, n people.NewUser) (*User, error) {
 	return u, exists(err)
 }
 
-// again is how often a change is repeated because another one came between.
+// again is how often a change is repeated after a conflict.
 const again = 5
 
 func conflicts(err error) bool {

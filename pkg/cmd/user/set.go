@@ -11,7 +11,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 )
 
-// SetOptions are those of "paictl user set".
+// SetOptions are the options of "paictl user set".
 type SetOptions struct {
 	Factory    *cmdutil.Factory
 	Connection connection.Flags

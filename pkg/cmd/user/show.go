@@ -13,7 +13,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 )
 
-// ShowOptions are those of "paictl user show".
+// ShowOptions are the options of "paictl user show".
 type ShowOptions struct {
 	Factory    *cmdutil.Factory
 	Connection connection.Flags
@@ -88,7 +88,7 @@ func showRun(ctx context.Context, opts *ShowOptions) error {
 	return r.Flush()
 }
 
-// Grant says what is granted in a virtual cluster.
+// Grant describes the grants in a virtual cluster.
 func Grant(g v1.VCGrant) string {
 	parts := []string{"submit"}
 	if g.SeeJobs {

@@ -14,7 +14,7 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/cell"
 )
 
-// ListOptions are those of "paictl vc list".
+// ListOptions are the options of "paictl vc list".
 type ListOptions struct {
 	Factory *cmdutil.Factory
 	Kube    kube.Options

@@ -11,7 +11,7 @@ import (
 	"github.com/openpai/paictl/pkg/cmdutil"
 )
 
-// MetricsOptions are those of "paictl vc metrics".
+// MetricsOptions are the options of "paictl vc metrics".
 type MetricsOptions struct {
 	Factory *cmdutil.Factory
 	Flags   connection.Flags

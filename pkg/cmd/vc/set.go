@@ -17,7 +17,7 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/vc"
 )
 
-// SetOptions are those of "paictl vc set".
+// SetOptions are the options of "paictl vc set".
 type SetOptions struct {
 	Factory *cmdutil.Factory
 	Kube    kube.Options

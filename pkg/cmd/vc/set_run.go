@@ -90,7 +90,7 @@ func (opts *SetOptions) await(ctx context.Context, c *client.Jobs, out *vc.Outco
 	}
 	ask := func(ctx context.Context) (*api.VirtualClusters, error) {
 		all, err := c.VirtualClusters(ctx)
-		if err == nil && all.Note != "" { // they are the configuration's
+		if err == nil && all.Note != "" { // they are from the configuration
 			err = vc.ErrNotRunning
 		}
 		if err != nil {
@@ -117,7 +117,7 @@ func (opts *SetOptions) message(o *vc.ChangeSet) string {
 	return text[:min(len(text), store.MaxMessage)]
 }
 
-// tell says how it ended.
+// tell reports the result.
 func (opts *SetOptions) tell(out *vc.Outcome) error {
 	io := opts.Factory.IO
 	if !opts.Output.Is("text") {

@@ -21,7 +21,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/terminal"
 )
 
-// ShowOptions are those of "paictl vc show".
+// ShowOptions are the options of "paictl vc show".
 type ShowOptions struct {
 	Factory *cmdutil.Factory
 	Kube    kube.Options
@@ -69,7 +69,7 @@ func showRun(ctx context.Context, opts *ShowOptions) error {
 	if err != nil {
 		return err
 	}
-	s.Items = append(s.Items, s.Deleted...) // for a look at who still names one
+	s.Items = append(s.Items, s.Deleted...) // to check which subjects still name one
 	at := slices.IndexFunc(s.Items, func(v api.VirtualCluster) bool { return v.Name == opts.Name })
 	if at < 0 {
 		return unknown(opts.Name, s.Items)

@@ -15,7 +15,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/terminal"
 )
 
-// tellState says what a person should know in addition to the numbers.
+// tellState prints notes in addition to the numbers.
 func tellState(io *iostreams.IOStreams, s *state) {
 	if !s.Running {
 		io.Say("%s: this is what the configuration says", s.Note)
@@ -99,7 +99,7 @@ func writeFields(w io.Writer, fields [][2]string) error {
 	return nil
 }
 
-// writeValidation says what a change would do to gangs.
+// writeValidation prints the effect of a change on gangs.
 func writeValidation(w io.Writer, v *api.Validation) error {
 	var b strings.Builder
 	for _, p := range v.Problems {
@@ -147,7 +147,7 @@ func also(text string) string {
 	return "; " + text
 }
 
-// limits say what changes other than cells.
+// limits lists the changes other than cells.
 func limits(before, after *api.VirtualCluster) string {
 	var parts []string
 	if a, b := quotaText(before.Quota), quotaText(after.Quota); a != b {

@@ -1,4 +1,4 @@
-// Package vc is the commands "paictl vc ...": virtual clusters, which divide the GPUs between teams.
+// Package vc has the commands "paictl vc ...": virtual clusters, which divide the GPUs between teams.
 // In: flags, a kubeconfig or a sign-in, the configuration that the cluster holds, the scheduler that runs. Out:
 // tables and JSON on stdout; a new revision of the configuration that takes effect at once.
 package vc

@@ -31,7 +31,7 @@ import (
 	"github.com/openpai/paictl/pkg/version"
 )
 
-// Options are those of "paictl cluster backup".
+// Options are the options of "paictl cluster backup".
 type Options struct {
 	Factory *cmdutil.Factory
 	Flags   session.Flags
@@ -116,7 +116,7 @@ func backupRun(ctx context.Context, opts *Options) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, to.Close()) }()
-	if _, err := to.List(ctx, name); err != nil { // is it there? The cluster is asked after that
+	if _, err := to.List(ctx, name); err != nil { // is it there? The cluster is queried after that
 		return err
 	}
 	api, silent := session.MasterKubeconfig(ctx, s.Spec, s.Options)
@@ -141,8 +141,8 @@ func backupRun(ctx context.Context, opts *Options) (err error) {
 	return opts.told(made)
 }
 
-// write writes the archive to file or, if file is empty, to a new file with a name that paictl makes. without says why the archive doesn't
-// have the history of jobs; silent is why the API of the cluster doesn't answer.
+// write writes the archive to file or, if file is empty, to a new file with a name that paictl makes. without explains why the archive
+// doesn't have the history of jobs; silent is why the API of the cluster doesn't answer.
 func (opts *Options) write(ctx context.Context, s *session.Session, to target.Target, file string, head backup.Head, api *kube.Cluster, silent error) (made Made, without, err error) {
 	name, nameWithout := file, file
 	if file == "" {
@@ -178,7 +178,7 @@ func identify(ctx context.Context, api *kube.Cluster) (id, uid string, notes map
 	return backup.ID(uid, notes[backup.NoteRestored]), uid, notes, err
 }
 
-// save adds all parts. without says why the history of jobs can't be saved, if that is known.
+// save adds all parts. without explains why the history of jobs can't be saved, if that is known.
 func (opts *Options) save(ctx context.Context, s *session.Session, w *backup.Writer, api *kube.Cluster, without error) error {
 	opts.say("saving the configuration, keys and etcd of " + s.Config.Kubernetes.Kubernetes.ClusterName)
 	if err := addFolder(w, s.Config.Dir); err != nil {

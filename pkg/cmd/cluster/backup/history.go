@@ -84,7 +84,7 @@ func historyRun(ctx context.Context, opts *RestoreOptions, s *session.Session, d
 }
 
 // historyOnDisk returns the history for a restore that puts it where the job controller will look for it. If it can't know where that is,
-// it returns nil and says why in left. Both are empty if the backup has no history.
+// it returns nil and explains why in left. Both are empty if the backup has no history.
 func historyOnDisk(ctx context.Context, m *backup.Manifest, dir string, s *session.Session) (on *engine.RestoreHistory, left string, err error) {
 	if historyOf(m) < 0 {
 		return nil, "", nil
@@ -119,7 +119,7 @@ func historyOnDisk(ctx context.Context, m *backup.Manifest, dir string, s *sessi
 	return nil, "paictl doesn't make the job controller's volume", nil
 }
 
-// stays reports whether a volume may be on another machine that both the backup's cluster and this one have, and stay there.
+// stays reports whether a volume may remain on another machine that belongs to both the backup's cluster and this one.
 func stays(v catalogue.LocalVolume, m *backup.Manifest) bool {
 	return slices.ContainsFunc(m.Machines, func(of backup.Machine) bool { return of.Name != v.Node && slices.Contains(v.Machines, of.Name) })
 }
@@ -133,10 +133,10 @@ func (opts *RestoreOptions) sameUID(ctx context.Context, c kubernetes.Interface,
 	case m.UID == "":
 		fmt.Fprintln(opts.Factory.IO.Err, "! the backup has no UID of its cluster: only the name was compared")
 	case m.UID != uid && opts.OtherCluster:
-		fmt.Fprintf(opts.Factory.IO.Err, "! the backup is of another cluster with the name %s\n", terminal.Word(m.Cluster))
+		fmt.Fprintf(opts.Factory.IO.Err, "! the backup belongs to another cluster with the name %s\n", terminal.Word(m.Cluster))
 	case m.UID != uid:
 		return hint.Errorf("take a backup of this cluster, or of the one from which it was restored; to add the history of the other one nevertheless: --other-cluster",
-			"the backup is of another cluster with the name %s: its namespace kube-system has the UID %s, and that of this cluster %s", terminal.Word(m.Cluster), terminal.Word(m.UID), uid)
+			"the backup belongs to another cluster with the name %s: its namespace kube-system has the UID %s, and that of this cluster %s", terminal.Word(m.Cluster), terminal.Word(m.UID), uid)
 	}
 	return nil
 }
@@ -159,7 +159,7 @@ func historyOf(m *backup.Manifest) int {
 	return slices.IndexFunc(m.Parts, func(p backup.Part) bool { return p.Name == backup.PartJobs })
 }
 
-// why says why a backup has no history of jobs. It is "" if that isn't known.
+// why is the reason for which a backup has no history of jobs. It is "" if that isn't known.
 func why(m *backup.Manifest) string {
 	for _, lacks := range m.Missing {
 		return ": " + terminal.Line(lacks.Why)

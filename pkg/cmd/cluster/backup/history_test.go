@@ -42,7 +42,7 @@ func TestTheHistoryOfAnotherClusterIsTakenOnlyIfThatIsSaid(t *testing.T) {
 		refuses, says string
 	}{
 		"the same cluster, or the one from which it was restored": {uid: "5b1e"},
-		"another one of that name":                                {uid: "77aa", refuses: "the backup is of another cluster with the name pai: its namespace kube-system has the UID 77aa, and that of this cluster 5b1e"},
+		"another one of that name":                                {uid: "77aa", refuses: "the backup belongs to another cluster with the name pai: its namespace kube-system has the UID 77aa, and that of this cluster 5b1e"},
 		"another one, and that is wanted":                         {uid: "77aa", other: true, says: "another cluster with the name pai"},
 		"a backup of before UIDs were noted":                      {says: "only the name was compared"},
 	} {

@@ -17,7 +17,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
-// ListOptions are those of "paictl cluster backup list".
+// ListOptions are the options of "paictl cluster backup list".
 type ListOptions struct {
 	Factory *cmdutil.Factory
 	Output  cmdutil.Output
@@ -80,7 +80,7 @@ func table(files []backup.File, now time.Time) cmdutil.Table {
 	return t
 }
 
-// PruneOptions are those of "paictl cluster backup prune".
+// PruneOptions are the options of "paictl cluster backup prune".
 type PruneOptions struct {
 	Factory *cmdutil.Factory
 	Output  cmdutil.Output

@@ -18,19 +18,19 @@ import (
 	"github.com/openpai/paictl/pkg/ssh"
 )
 
-// places is the part of the help that says where backups can be.
+// places is the part of the help about the places for backups.
 const places = `
 
 FOLDER is a folder of this machine, ssh://[USER@]HOST[:PORT]/FOLDER on another, or s3://BUCKET/PREFIX in S3-compatible
 storage; a FILE is one of these and the name of a backup. A HOST that is a machine of layout.yaml is reached as paictl reaches
 it, others as ssh does. S3 takes its credentials from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or from the file ~/.aws/credentials.`
 
-// placeFlags say how the place of backups is reached.
+// placeFlags specify how the place of backups is reached.
 type placeFlags struct {
 	Endpoint string
 	Region   string
 	CA       string
-	// Machines are those of the configuration, and how host keys are accepted.
+	// Machines are the machines of the configuration, and how host keys are accepted.
 	Machines *session.Flags
 }
 
@@ -43,7 +43,7 @@ func (fl *placeFlags) add(cmd *cobra.Command, machines *session.Flags) {
 	_ = cmd.MarkFlagFilename("s3-ca")
 }
 
-// addAlone adds them to a command that reaches machines only if backups are on one.
+// addAlone adds them to a command that contacts machines only if the backups are on one.
 func (fl *placeFlags) addAlone(cmd *cobra.Command, f *cmdutil.Factory) {
 	machines := &session.Flags{}
 	machines.AddConfig(cmd, f)
@@ -51,7 +51,7 @@ func (fl *placeFlags) addAlone(cmd *cobra.Command, f *cmdutil.Factory) {
 	fl.add(cmd, machines)
 }
 
-// again are the flags as they are typed for the same place.
+// again returns the flags for the same place.
 func (fl *placeFlags) again() string {
 	var out string
 	for _, flag := range []struct{ name, value string }{{"--s3-endpoint", fl.Endpoint}, {"--s3-region", fl.Region}, {"--s3-ca", fl.CA}} {

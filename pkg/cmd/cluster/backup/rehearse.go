@@ -26,7 +26,7 @@ import (
 // Rehearsal is the result of serving a backup's database.
 type Rehearsal struct {
 	*backup.Manifest `json:",inline"`
-	// Objects are how many of each kind there are, the most telling kinds only.
+	// Objects has the number of objects of the most important kinds.
 	Objects []KindCount `json:"objects"`
 }
 
@@ -134,7 +134,7 @@ func encryption(keys, to string) error {
 	}
 }
 
-// count lists all objects of the telling kinds, which the API server has to decrypt and decode for that.
+// count lists all objects of the important kinds, which the API server has to decrypt and decode for that.
 func count(ctx context.Context, api *kube.Cluster) ([]KindCount, error) {
 	client, err := metadata.NewForConfig(api.Config)
 	if err != nil {

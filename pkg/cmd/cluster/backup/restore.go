@@ -27,7 +27,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/terminal"
 )
 
-// RestoreOptions are those of "paictl cluster restore".
+// RestoreOptions are the options of "paictl cluster restore".
 type RestoreOptions struct {
 	Factory *cmdutil.Factory
 	Flags   session.Flags
@@ -39,7 +39,7 @@ type RestoreOptions struct {
 	Confirm string
 	// History restores only the history of jobs, into a cluster that runs.
 	History bool
-	// OtherCluster lets that history be of another cluster with the same name.
+	// OtherCluster allows a history of another cluster with the same name.
 	OtherCluster bool
 }
 
@@ -48,12 +48,12 @@ func NewCmdRestore(f *cmdutil.Factory) *cobra.Command {
 	opts := &RestoreOptions{Factory: f}
 	cmd := &cobra.Command{
 		Use:   "restore FILE",
-		Short: "Make a cluster of a backup, on the same machines or on others",
+		Short: "Make a cluster from a backup, on the same machines or on others",
 		Long: `Makes a cluster as "cluster up" does, but with the objects of Kubernetes and the keys of a backup. The machines
 are those of the configuration folder: write other names and addresses into its layout.yaml if you have others.
 None of them may belong to a cluster; "paictl cluster down" takes one down.
 
-The whole backup is checked before a machine is asked. Then it shows what would be restored and asks you to type
+The whole backup is checked before a machine is contacted. Then it shows what would be restored and asks you to type
 the cluster's name; without a terminal, --confirm NAME is needed. If it is interrupted at any point, run it again.
 
 Afterwards the machines of the old cluster are no longer nodes, and their pods are gone. Jobs that ran begin again, as after the
@@ -63,7 +63,7 @@ The history of jobs, with the logs of finished tasks and submitted code, is writ
 job controller will store its history on another machine or in PostgreSQL, or if the machine already has another history or not
 enough free space, the command ends with the reason. Then restore the history in a second step, when the services run: the same
 command with --history. It adds the jobs that the cluster's history doesn't have, changes no other job, and can be repeated. Do it
-soon: jobs that begin again need their code. The backup must be of this cluster, or of the one from which it was restored.
+soon: jobs that begin again need their code. The backup must belong to this cluster, or to the one from which it was restored.
 FILE may be on another machine or in S3: see "paictl cluster backup".`,
 		Example: `  paictl cluster restore pai-20261127T020000Z.paictl-backup -p ./cluster --dry-run
   paictl cluster restore pai-20261127T020000Z.paictl-backup -p ./cluster --identity key.txt
@@ -176,7 +176,7 @@ func (opts *RestoreOptions) needs() session.Needs {
 	return session.Needs{Bundle: true, ReadOnly: opts.DryRun, Format: opts.Output.String()}
 }
 
-// next lists the next steps for a cluster that was restored. left says why the history of jobs isn't in place.
+// next lists the next steps for a cluster that was restored. left explains why the history of jobs wasn't restored.
 func (opts *RestoreOptions) next(left string) string {
 	dir := session.Quote(opts.Flags.Dir)
 	out := fmt.Sprintf("Bring back the rest:\n  paictl cluster kubeconfig -p %[1]s\n  paictl service start -p %[1]s\n", dir)
@@ -239,12 +239,12 @@ func readable(written, by string) error {
 
 func sameCluster(m *backup.Manifest, s *session.Session) error {
 	if name := s.Config.Kubernetes.Kubernetes.ClusterName; m.Cluster != name {
-		return hint.Errorf("name the folder of that cluster with -p", "the backup is of the cluster %s, and the configuration of %s", terminal.Word(m.Cluster), name)
+		return hint.Errorf("name the folder of that cluster with -p", "the backup belongs to the cluster %s, and the configuration to %s", terminal.Word(m.Cluster), name)
 	}
 	return nil
 }
 
-// localTime is when a backup was made, for people.
+// localTime formats the time of a backup for people.
 func localTime(m *backup.Manifest) string { return m.Time.Local().Format(time.RFC1123) }
 
 // fits refuses a backup whose objects would not work with the configuration.

@@ -18,7 +18,7 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// sealFlags say how an archive is encrypted.
+// sealFlags specify how an archive is encrypted.
 type sealFlags struct {
 	Recipients     []string
 	RecipientFiles []string
@@ -43,7 +43,7 @@ func (fl *sealFlags) check() error {
 	if ways > 1 {
 		return cmdutil.Usagef("--recipient, --passphrase-file and --insecure-plain exclude each other")
 	}
-	// Before machines are asked.
+	// Before machines are queried.
 	_, err := backup.Recipients(fl.Recipients, fl.RecipientFiles)
 	return err
 }
@@ -93,7 +93,7 @@ func readPassphrase(file string) (secret.String, error) {
 	return secret.String(line), nil
 }
 
-// keyFlags say how an archive is opened.
+// keyFlags specify how an archive is opened.
 type keyFlags struct {
 	Identities     []string
 	PassphraseFile string
@@ -106,7 +106,7 @@ func (fl *keyFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&fl.PassphraseFile, "passphrase-file", "", "open it with the passphrase in this `FILE`, its first line")
 }
 
-// again are the flags as they are typed for the same archive.
+// again returns the flags for the same archive.
 func (fl *keyFlags) again() string {
 	var out string
 	for _, file := range fl.Identities {
@@ -138,7 +138,7 @@ func (fl *keyFlags) keys(f *cmdutil.Factory) (backup.Keys, error) {
 	return k, nil
 }
 
-// archive is one to read, and how.
+// archive is an archive to read, with its keys.
 type archive struct {
 	Factory *cmdutil.Factory
 	File    string
@@ -162,7 +162,7 @@ func (a archive) each(ctx context.Context, part func(string, int64, io.Reader) e
 	switch {
 	case ctx.Err() != nil:
 		return nil, 0, context.Cause(ctx)
-	case in.failed != nil: // the error about the archive follows from this one
+	case in.failed != nil: // the error about the archive is a consequence of this one
 		return nil, 0, fmt.Errorf("read %s: %w", a.File, in.failed)
 	case errors.Is(err, backup.ErrNone):
 		return nil, 0, hint.Errorf("backups are made with: paictl cluster backup", "%s: %w", a.File, err)

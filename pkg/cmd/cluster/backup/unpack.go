@@ -51,7 +51,7 @@ func empty(dir string) error {
 	return err
 }
 
-// ExtractOptions are those of "paictl cluster backup extract".
+// ExtractOptions are the options of "paictl cluster backup extract".
 type ExtractOptions struct {
 	Factory *cmdutil.Factory
 	Keys    keyFlags

@@ -18,7 +18,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/terminal"
 )
 
-// VerifyOptions are those of "paictl cluster backup verify".
+// VerifyOptions are the options of "paictl cluster backup verify".
 type VerifyOptions struct {
 	Factory *cmdutil.Factory
 	Output  cmdutil.Output
@@ -63,7 +63,7 @@ deleted at the end. FILE may be on another machine or in S3: see "paictl cluster
 	return cmd
 }
 
-// checkedKeys looks into the part with the cluster's keys, as a restore does: checksums don't tell that they belong together.
+// checkedKeys looks into the part with the cluster's keys, as a restore does: checksums don't show that they belong together.
 func checkedKeys(name string, _ int64, r io.Reader) error {
 	if name != backup.PartKeys {
 		return nil
