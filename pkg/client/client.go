@@ -55,10 +55,10 @@ func (f Fixed) Access(context.Context) (secret.String, error) { return secret.St
 
 // Renewed always fails.
 func (Fixed) Renewed(context.Context, secret.String) (secret.String, error) {
-	return "", hint.Errorf("make another: paictl token create, or sign in: paictl login", "the server doesn't take the token of PAICTL_TOKEN: it has ended or was revoked")
+	return "", hint.Errorf("make another: paictl token create, or sign in: paictl login", "the server rejects the token in PAICTL_TOKEN: it has expired or was revoked")
 }
 
-// Options say which server is asked, and as whom.
+// Options specify the server, and the user.
 type Options struct {
 	// URL is the server's: https://HOST[:PORT].
 	URL string
@@ -109,7 +109,7 @@ func ParseURL(text string) (*url.URL, error) {
 	case err != nil:
 		return nil, hint.Errorf(remedy, "%s is not the address of a server", shown(text))
 	case u.Scheme != "https":
-		return nil, hint.Errorf(remedy, "%s: a server is only asked over https", shown(text))
+		return nil, hint.Errorf(remedy, "%s: a server is only reached over https", shown(text))
 	case u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "":
 		return nil, hint.Errorf(remedy, "%s is not the address of a server", shown(text))
 	}
@@ -182,7 +182,7 @@ func get(path string, query url.Values) question {
 	return question{method: http.MethodGet, path: path, query: query, again: true}
 }
 
-// post is one with a body of JSON.
+// post returns a question with a JSON body.
 func post(path string, query url.Values, in any) (question, error) {
 	body := []byte("{}")
 	if in != nil {
@@ -194,13 +194,13 @@ func post(path string, query url.Values, in any) (question, error) {
 	return question{method: http.MethodPost, path: path, query: query, body: body, header: http.Header{"Content-Type": {"application/json"}}}, nil
 }
 
-// ask sends a question and reads the answer, which is JSON, into out, unless that is nil.
+// ask sends a request and decodes the response, which is JSON, into out, unless that is nil.
 func (s *Server) ask(ctx context.Context, q question, out any) error {
 	resp, err := s.do(ctx, q)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = resp.Body.Close() }() // it was only read
+	defer func() { _ = resp.Body.Close() }() // opened for reading only
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
 	if err != nil {
 		return fmt.Errorf("read the answer of %s: %w", s.base.Host, err)
@@ -209,7 +209,7 @@ func (s *Server) ask(ctx context.Context, q question, out any) error {
 		return nil
 	}
 	if err := json.Unmarshal(body, out); err != nil {
-		return hint.Errorf("look whether that is the address of the platform's server", "%s answers with something else than the platform's server does: %w", s.base.Host, err)
+		return hint.Errorf("check that it is the address of the platform's server", "%s answers with something else than the platform's server does: %w", s.base.Host, err)
 	}
 	return nil
 }
@@ -238,7 +238,7 @@ func (s *Server) do(ctx context.Context, q question) (*http.Response, error) {
 	return s.patient(ctx, q, renewed)
 }
 
-// retryNote joins an error, which is a sentence if the server wrote it, with how long the client retries.
+// retryNote joins an error, which is a sentence if the server wrote it, with the duration of the retries.
 func retryNote(err error, patience time.Duration) string {
 	return fmt.Sprintf("%s; retrying for %s", strings.TrimSuffix(err.Error(), "."), job.Duration(patience))
 }

@@ -25,7 +25,7 @@ func (c *Jobs) Offer(ctx context.Context) (*job.Offer, error) {
 	return out, explained(c.ask(ctx, get(api.Prefix+"/offer", nil), out))
 }
 
-// VirtualClusters returns those that the user may use, and their usage.
+// VirtualClusters returns the virtual clusters that the user may use, and their usage.
 func (c *Jobs) VirtualClusters(ctx context.Context) (*api.VirtualClusters, error) {
 	out := &api.VirtualClusters{}
 	return out, explained(c.ask(ctx, get(api.Prefix+"/virtual-clusters", nil), out))

@@ -11,7 +11,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/v3/api"
 )
 
-// PutCode sends a folder to the cluster, unless the user has sent it before. sent reports whether it was sent now.
+// PutCode sends a folder to the cluster, unless the user has sent it before. sent reports whether this call sent it.
 func (c *Jobs) PutCode(ctx context.Context, _ string, a *code.Archive) (sent bool, err error) {
 	path := api.Prefix + "/code/" + url.PathEscape(a.SHA256)
 	err = c.ask(ctx, question{method: http.MethodHead, path: path, again: true}, nil)
@@ -21,7 +21,7 @@ func (c *Jobs) PutCode(ctx context.Context, _ string, a *code.Archive) (sent boo
 	if e, ok := errors.AsType[*Error](err); !ok || e.Status != http.StatusNotFound {
 		return false, explained(fmt.Errorf("ask whether the code is in the cluster: %w", err))
 	}
-	// It is read only once: the request before has found a token that is refused, or a server that is being replaced.
+	// It is read only once: the previous request met a refused token, or a server that is being replaced.
 	q := question{method: http.MethodPut, path: path, once: true, content: a.Content(), size: a.Size, header: http.Header{"Content-Type": {"application/gzip"}}}
 	if err := c.ask(ctx, q, nil); err != nil {
 		return false, explained(fmt.Errorf("send the code: %w", err))

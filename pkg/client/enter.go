@@ -26,7 +26,7 @@ func (c *Jobs) task(t *job.Target, way string, q url.Values) *url.URL {
 	return &to
 }
 
-// config is the way to the server for client-go, which speaks to it as to an API server. Each connection has the token of its time.
+// config configures client-go for the server, which it treats as an API server. Each connection has the token of its time.
 func (c *Jobs) config() *rest.Config {
 	return &rest.Config{Host: c.base.String(), UserAgent: "paictl/" + c.version, TLSClientConfig: rest.TLSClientConfig{CAData: c.ca}, Proxy: http.ProxyFromEnvironment,
 		WrapTransport: func(next http.RoundTripper) http.RoundTripper { return authorized{next, c.tokens} }}

@@ -69,12 +69,12 @@ func explained(err error) error {
 	return err
 }
 
-// Absent is returned for a verb that the server doesn't offer to people yet.
+// Absent is returned for a verb that the server doesn't support yet.
 func Absent(what string) error {
 	return hint.Errorf("use the cluster's kubeconfig: --kubeconfig FILE", "%s is not available yet to those who signed in", what)
 }
 
-// unreachable says what keeps the server from being asked.
+// unreachable explains why the server can't be reached.
 func (s *Server) unreachable(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -96,13 +96,13 @@ func unreachable(host string, err error) error {
 	record, plain := errors.AsType[tls.RecordHeaderError](err)
 	switch {
 	case plain && record.Conn != nil:
-		return hint.Wrap(wrapped, "it speaks no https: look whether that is the address of the platform's server")
+		return hint.Wrap(wrapped, "it speaks no https: check that it is the address of the platform's server")
 	case unknown:
 		return hint.Wrap(wrapped, "if its certificate was changed on purpose, sign in again: paictl login https://"+host+" --fingerprint SHA256; \"paictl service start -n rest-server\" prints it")
 	case name:
 		return hint.Wrap(wrapped, "use a name or address that the certificate is for, or add this one to rest-server.names in services-configuration.yaml")
 	case dns:
-		return hint.Wrap(wrapped, "look whether the name is right")
+		return hint.Wrap(wrapped, "check the name")
 	}
-	return hint.Wrap(wrapped, "look whether it runs: paictl service status -n rest-server")
+	return hint.Wrap(wrapped, "check that it runs: paictl service status -n rest-server")
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/v3/api"
 )
 
-// event is one of a stream of server-sent events. An event without a name says that all events until place have been sent.
+// event is one event of a stream of server-sent events. An event without a name says that all events until place have been sent.
 type event struct {
 	name, data, place string
 }

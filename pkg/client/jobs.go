@@ -18,7 +18,7 @@ import (
 // Jobs are the jobs that the signed-in user may see and change. Its methods are those of pkg/job, sent to the server.
 type Jobs struct {
 	*Server
-	// Name is the user who has signed in; if it is "", the server is asked.
+	// Name is the user who has signed in; if it is "", the server is queried.
 	Name string
 }
 
@@ -43,7 +43,7 @@ func (c *Jobs) Me(ctx context.Context) (string, error) {
 // Explain adds a remedy to an error.
 func (*Jobs) Explain(err error) error { return explained(err) }
 
-// one returns the path of a job. It names a job by its Framework if the job's own name is invalid, because paictl didn't make it.
+// one returns the path of a job. If the job's own name is invalid, because paictl didn't create it, it uses the name of the Framework.
 func one(j *job.Job, more string) string {
 	name := j.Name
 	if protocol.CheckName(name) != nil && j.Object != "" {
@@ -72,7 +72,7 @@ func (c *Jobs) Resolve(ctx context.Context, user, name string) (*job.Job, error)
 	j := &job.Job{User: owner, Name: short}
 	if protocol.CheckName(short) != nil {
 		if c.inside != nil {
-			j.Object = fv1.ObjectName(owner, short) // as any Framework has it
+			j.Object = fv1.ObjectName(owner, short) // in the form of any Framework
 			if out, err := c.Get(ctx, j); err == nil {
 				return out, nil
 			}
@@ -210,7 +210,7 @@ func (c *Jobs) Remove(ctx context.Context, j *job.Job) error {
 	return about(j, c.ask(ctx, question{method: http.MethodDelete, path: one(j, "")}, nil))
 }
 
-// Forget removes all jobs of a name that have ended from the history, and says how many.
+// Forget removes all jobs of a name that have ended from the history, and returns their number.
 func (c *Jobs) Forget(ctx context.Context, j *job.Job) (jobs int, err error) {
 	out := api.Forgotten{}
 	err = c.ask(ctx, question{method: http.MethodDelete, path: one(j, ""), query: url.Values{"history": {"true"}}}, &out)

@@ -26,7 +26,7 @@ type resumption struct {
 	tasks   map[string]*last
 	skipped map[string]int // lines of the last stamp that were read again
 	given   bool           // some line was passed on
-	bare    bool           // one of them has no time: such a log can't be resumed
+	bare    bool           // a line without a time: such a log can't be resumed
 }
 
 // fresh reports whether a line has not been passed on yet, and records it.
@@ -52,7 +52,7 @@ func (r *resumption) fresh(l *logs.Line) bool {
 	return true
 }
 
-// repeat makes ready for lines that come again, and says from when on they are needed.
+// repeat prepares for lines that are sent again, and returns the time from which they are needed.
 func (r *resumption) repeat() (since time.Time) {
 	r.skipped = map[string]int{}
 	for task, at := range r.tasks {

@@ -52,7 +52,7 @@ func (s *Server) Users(ctx context.Context) (*api.Users, error) {
 	return answered[api.Users](ctx, s, get(api.Prefix+"/users", nil), nil)
 }
 
-// User is one of them.
+// User returns one person.
 func (s *Server) User(ctx context.Context, name string) (*api.User, error) {
 	return answered[api.User](ctx, s, get(userPath(name, ""), nil), nil)
 }
@@ -87,7 +87,7 @@ func (s *Server) Groups(ctx context.Context) (*api.Groups, error) {
 	return answered[api.Groups](ctx, s, get(api.Prefix+"/groups", nil), nil)
 }
 
-// Group is one of them.
+// Group returns one group.
 func (s *Server) Group(ctx context.Context, name string) (*api.Group, error) {
 	return answered[api.Group](ctx, s, get(groupPath(name), nil), nil)
 }

@@ -34,10 +34,10 @@ func (s *Server) Password(ctx context.Context, name string, password secret.Stri
 var (
 	// ErrPending: the sign-in hasn't been confirmed yet. ErrSlow: the same, and the client polls too often.
 	ErrPending = errors.New("the sign-in of this program has not been confirmed yet")
-	ErrSlow    = errors.New("the server is asked too often")
+	ErrSlow    = errors.New("the server gets too many requests")
 )
 
-// Code gets tokens for a code that a browser brought.
+// Code exchanges a code from a browser for tokens.
 func (s *Server) Code(ctx context.Context, code secret.String, verifier, redirect string) (*Pair, error) {
 	return s.tokensFor(ctx, url.Values{"grant_type": {api.GrantCode}, "code": {code.Reveal()}, "code_verifier": {verifier}, "redirect_uri": {redirect}}, true)
 }
@@ -48,7 +48,7 @@ func (s *Server) NewDevice(ctx context.Context) (*api.Device, error) {
 	return out, explained(s.ask(ctx, form(api.DevicePath, url.Values{"client_id": {s.Client()}}), out))
 }
 
-// Waits returns the program that waits with the code that it shows.
+// Waits returns the program that waits with a displayed code.
 func (s *Server) Waits(ctx context.Context, code string) (*api.Waiting, error) {
 	return answered[api.Waiting](ctx, s, get(api.Prefix+"/signin/device", url.Values{"code": {code}}), nil)
 }
@@ -89,7 +89,7 @@ func (s *Server) SignInMethods(ctx context.Context) (*api.SignInMethods, error) 
 	return out, explained(s.ask(ctx, q, out))
 }
 
-// As is the server, asked with a token.
+// As returns the server with a token for its requests.
 func (s *Server) As(token secret.String) *Server {
 	out := *s
 	out.tokens = Fixed(token)
@@ -106,7 +106,7 @@ func (s *Server) Revoke(ctx context.Context, refresh secret.String) error {
 	return explained(s.ask(ctx, form(api.RevokePath, url.Values{"token": {refresh.Reveal()}, "token_type_hint": {"refresh_token"}}), nil))
 }
 
-// form returns a request with a browser's form. Its values are secret.
+// form returns a request with a browser's form. Its values are secrets.
 func form(path string, values url.Values) question {
 	return question{method: http.MethodPost, path: path, open: true, body: []byte(values.Encode()), header: http.Header{"Content-Type": {"application/x-www-form-urlencoded"}}}
 }
@@ -139,13 +139,13 @@ func (s *Server) tokensFor(ctx context.Context, values url.Values, once bool) (*
 	return &Pair{Access: secret.String(out.Access), Refresh: secret.String(out.Refresh), Life: out.Life}, nil
 }
 
-// WhoAmI tells who one is to the server.
+// WhoAmI returns the user as the server knows them.
 func (s *Server) WhoAmI(ctx context.Context) (*api.WhoAmI, error) {
 	out := &api.WhoAmI{}
 	return out, explained(s.ask(ctx, get(api.Prefix+"/whoami", nil), out))
 }
 
-// Version is the server's. It is asked without a token.
+// Version is the server's. The request has no token.
 func (s *Server) Version(ctx context.Context) (*api.Version, error) {
 	out := &api.Version{}
 	q := get(api.Prefix+"/version", nil)

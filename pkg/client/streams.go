@@ -89,7 +89,7 @@ func statusOf(code string) int {
 	return http.StatusBadRequest
 }
 
-// lasts reports whether an error stays, however often one asks.
+// lasts reports whether an error is permanent, so that retries don't help.
 func lasts(err error) bool {
 	e, ok := errors.AsType[*Error](err)
 	if ok {
@@ -109,7 +109,7 @@ type SessionError struct{ Text string }
 // Error returns the reason.
 func (e *SessionError) Error() string { return e.Text }
 
-// wait waits before a stream is opened again, longer each time, and returns how long the next time.
+// wait pauses before a stream is opened again, longer each time, and returns the next pause.
 func wait(ctx context.Context, d time.Duration) (next time.Duration, err error) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -105,7 +105,7 @@ func (c *Jobs) Submit(ctx context.Context, r *Request, o job.SubmitOptions) (job
 	s.DryRun, s.Replace, s.SkipEnded, s.Planned = o.DryRun, o.Replace, o.SkipEnded, o.Planned
 	for _, a := range o.After {
 		if a.Ended {
-			return "", errors.New("submit: a job after any end of another is written into the file")
+			return "", errors.New("submit: After with Ended must be set in the job file")
 		}
 		s.After = append(s.After, a.Job)
 	}

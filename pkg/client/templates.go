@@ -28,7 +28,7 @@ func (s *Server) Templates(ctx context.Context, author, name, keyword string) ([
 	return all.Items, nil
 }
 
-// Template is one of them, with its job file.
+// Template returns one template, with its job file.
 func (s *Server) Template(ctx context.Context, id string) (*api.Template, error) {
 	return answered[api.Template](ctx, s, get(templatePath(id, ""), nil), nil)
 }

@@ -35,7 +35,7 @@ func (c *Jobs) Watch(ctx context.Context, f job.Filter, every time.Duration, sho
 }
 
 // errNoWatch means that the caller has to request a list.
-var errNoWatch = errors.New("the server doesn't tell what changes in this list")
+var errNoWatch = errors.New("the server doesn't report changes of this list")
 
 // errReread begins a watch without a place.
 var errReread = errors.New("the list is to be read again")
@@ -57,7 +57,7 @@ func (c *Jobs) follow(ctx context.Context, f job.Filter, every time.Duration, sh
 	case <-k.first:
 	case <-inner.Done():
 		if ctx.Err() != nil {
-			return nil // Ctrl-C is how one leaves
+			return nil // Ctrl-C is the usual way to end it
 		}
 		return explained(context.Cause(inner))
 	}
@@ -106,14 +106,14 @@ func (c *Jobs) keep(ctx context.Context, k *kept) error {
 	}
 }
 
-// kept is a list as the server has sent it.
+// kept is a list from the server.
 type kept struct {
 	filter job.Filter
 	place  string
 	first  chan struct{} // closed when it is complete
 
 	mu sync.Mutex
-	// rows are the jobs by their UIDs; coming is a list that isn't complete yet.
+	// rows are the jobs by their UIDs; coming is a list that is still incomplete.
 	rows, coming map[string]job.Row
 	more         bool // there are older ones
 	note         string
@@ -167,7 +167,7 @@ func (k *kept) tell(e event) error {
 			return err
 		}
 		if delete(k.rows, g.UID); k.more && len(k.rows) < k.filter.Limit {
-			return errReread // an older one takes its place
+			return errReread // an older one takes the free place
 		}
 	}
 	return nil

@@ -16,7 +16,7 @@ import (
 
 // Options are the bounds of a server.
 type Options struct {
-	// Connections is how many there may be at a time.
+	// Connections is the maximum number of simultaneous connections.
 	Connections int
 	// Proxies are networks whose addresses stand for many others. Neither they nor this machine have a share of the connections.
 	Proxies []netip.Prefix
@@ -24,9 +24,9 @@ type Options struct {
 	Header int
 	// Read and Write are how long a request and its answer may take; zero is without end, for handlers that set deadlines.
 	Read, Write time.Duration
-	// Grace is how long answers may take that are under way when the server ends; zero is 5 seconds.
+	// Grace is how long responses in progress may take when the server ends; zero is 5 seconds.
 	Grace time.Duration
-	// Ending is called when the server takes no more requests; it may be nil.
+	// Ending is called when the server accepts no more requests; it may be nil.
 	Ending func()
 	// Log gets the connections that were cut, for debugging; it may be nil.
 	Log *slog.Logger
@@ -56,7 +56,7 @@ func HTTP(h http.Handler, o Options) *http.Server {
 	}
 }
 
-// Serve answers on a listener until ctx ends. Answers under way are finished.
+// Serve answers on a listener until ctx ends. Responses in progress are completed.
 func Serve(ctx context.Context, l net.Listener, h http.Handler, o Options) error {
 	srv := HTTP(h, o)
 	stopped := make(chan error, 1)

@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// Places bound how much of something is under way at a time: in total, and for each key.
+// Places limit how much is in progress at a time: in total, and for each key.
 type Places struct {
 	total, each int
 
@@ -27,7 +27,7 @@ func NewPlaces(total, each int) *Places {
 	return &Places{total: total, each: each, held: map[string]int{}}
 }
 
-// Take waits for a place that counts to all keys, until ctx ends. A place that becomes free goes to the waiter whose keys have the fewest:
+// Take waits for a place that counts towards all keys, until ctx ends. A free place is given to the waiter whose keys have the fewest:
 // many waiters of one key don't delay another key.
 func (p *Places) Take(ctx context.Context, keys ...string) (release func(), err error) {
 	w := &waiter{keys: keys, ready: make(chan struct{})}
@@ -48,7 +48,7 @@ func (p *Places) Take(ctx context.Context, keys ...string) (release func(), err 
 	}
 	p.mu.Unlock()
 	if at < 0 {
-		release() // it came at the same moment
+		release() // it arrived at the same moment
 	}
 	return nil, ctx.Err()
 }

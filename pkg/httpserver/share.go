@@ -14,12 +14,12 @@ import (
 // one address, and still leaves a place to others.
 const shares = 4
 
-// settled is how long a connection is safe from a network that has fewer: a health check or a short answer takes less.
+// settled is how long a connection is protected from networks with fewer connections: a health check or a short answer takes less.
 const settled = 10 * time.Second
 
-// Limit bounds the connections of a listener. A network that has its share is hung up on. If all connections are open, the newest one of
-// the network with the most is closed for a network with fewer. If that would leave both with as many, the oldest one is closed, but not
-// before it has been open for a few seconds: as many networks as there are places can't keep health checks away.
+// Limit bounds the connections of a listener. Connections of a network above its share are closed. If all connections are open, the
+// newest one of the network with the most is closed for a network with fewer. If that would leave both with as many, the oldest one is
+// closed, but not before it has been open for a few seconds: as many networks as there are places can't keep health checks away.
 func Limit(l net.Listener, o Options) net.Listener {
 	return &shared{
 		Listener: l, share: max(1, o.Connections/shares), proxies: o.Proxies, places: make(chan struct{}, o.Connections),

@@ -166,7 +166,7 @@ func explainKubeconfig(err error, o Options) error {
 	return hint.Wrap(fmt.Errorf("read the kubeconfig %s: %w", kubeconfigName(o), err), remedyKubeconfig)
 }
 
-// notKubeconfig reports whether a file could be read, and what is in it could not. client-go says that in terms of its types.
+// notKubeconfig reports whether a file could be read, and what is in it could not. client-go reports that in terms of its types.
 func notKubeconfig(err error) bool {
 	text := err.Error()
 	return slices.ContainsFunc([]string{"unmarshal", "yaml: ", "couldn't get version/kind", "no kind ", "strict decoding", "json: "}, func(s string) bool { return strings.Contains(text, s) })

@@ -84,7 +84,7 @@ type silence time.Duration
 
 func (s silence) Error() string { return fmt.Sprintf("no answer within %s", time.Duration(s)) }
 
-// Timeout says that waiting was the problem.
+// Timeout returns true: waiting was the problem.
 func (silence) Timeout() bool { return true }
 
 // Temporary is part of net.Error.

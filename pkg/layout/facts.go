@@ -34,8 +34,8 @@ type Facts struct {
 	SwapKiB  int64  `json:"swap-kib"`
 
 	Disks       []BlockDevice `json:"disks,omitempty"`
-	Filesystems []Filesystem  `json:"filesystems,omitempty"` // of / and /var/lib
-	Addresses   []Address     `json:"addresses,omitempty"`   // of global scope
+	Filesystems []Filesystem  `json:"filesystems,omitempty"` // the filesystems of / and /var/lib
+	Addresses   []Address     `json:"addresses,omitempty"`   // the addresses of global scope
 	DefaultLink string        `json:"default-interface,omitempty"`
 	DNS         []string      `json:"dns,omitempty"` // never a loopback address
 	Time        time.Time     `json:"time"`          // the machine's clock, to the millisecond
@@ -43,7 +43,7 @@ type Facts struct {
 	TimeSynced  string        `json:"time-synced,omitempty"` // yes, no, or "" if unknown
 	Cgroup      string        `json:"cgroup,omitempty"`      // v1, hybrid, v2
 	Runtimes    []Runtime     `json:"runtimes,omitempty"`
-	PCIGPUs     []PCIDevice   `json:"pci-gpus,omitempty"` // of vendors that make accelerators
+	PCIGPUs     []PCIDevice   `json:"pci-gpus,omitempty"` // the GPUs of vendors that make accelerators
 	NVIDIA      []NVIDIAGPU   `json:"nvidia,omitempty"`   // as the driver sees them
 	Driver      string        `json:"nvidia-driver,omitempty"`
 	DriverError string        `json:"nvidia-driver-error,omitempty"` // the complaint of nvidia-smi
@@ -58,7 +58,7 @@ type Facts struct {
 
 	UID  int    `json:"uid"`
 	Sudo string `json:"sudo"` // root, free, password, refused, missing
-	// SudoError says why the user couldn't become root with the password, and has the remedy.
+	// SudoError explains why the user couldn't become root with the password, and has the remedy.
 	SudoError error `json:"-"`
 
 	MachineID   string `json:"machine-id,omitempty"`
@@ -137,7 +137,7 @@ func ParseFacts(answer []byte) (Facts, error) {
 	for raw := range bytes.SplitSeq(answer, []byte("\n")) {
 		key, value, ok := strings.Cut(string(raw), "\t")
 		if !ok {
-			continue // a login banner, or a shell's complaint
+			continue // a login banner, or an error of the shell
 		}
 		value = clean(value)
 		switch key {

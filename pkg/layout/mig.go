@@ -17,7 +17,7 @@ type Profile struct {
 
 // migCard is a GPU that can be split.
 type migCard struct {
-	// words are those of the model: a model with all of them is this card.
+	// words are the words of the model: a model with all of them is this card.
 	words []string
 	// without are words that a model of this card doesn't have.
 	without  []string
@@ -83,8 +83,8 @@ func MIGProfiles(model string) (out []string) {
 	return out
 }
 
-// MIGInstances returns the number of instances of a profile into which a GPU of a model is split. The error says why it can't be; the remedy
-// depends on the caller.
+// MIGInstances returns the number of instances of a profile into which a GPU of a model is split. The error explains why it can't be;
+// the remedy depends on the caller.
 func MIGInstances(model, profile string) (int, error) {
 	cards := migCardsOf(model)
 	if len(cards) == 0 {

@@ -36,7 +36,7 @@ func unreachable(err error) error {
 	return hint.Wrap(fmt.Errorf("get the release's checksums: %w", err), "name an address that this machine reaches: --address URL, or PAICTL_RELEASE_ADDRESS")
 }
 
-// Newer reports whether a release is newer than a version. A version that isn't one of a release is older than all.
+// Newer reports whether a release is newer than a version. A version that isn't a release counts as older than all releases.
 func Newer(released, than string) (bool, error) {
 	r, err := semver.NewVersion(released)
 	if err != nil {

@@ -23,7 +23,7 @@ const maxAuthRounds = 3
 // agentPatience is how long an agent may take to list its keys.
 const agentPatience = 5 * time.Second
 
-// errRefused ends a handshake that has no methods left to try.
+// errRefused ends a handshake after all methods have been tried.
 var errRefused = errors.New("no authentication method is left")
 
 // authStep is one method to try.
@@ -34,8 +34,7 @@ type authStep struct {
 	make func() (ssh.AuthMethod, error)
 }
 
-// authenticator tries the ways to authenticate at one host, across more than
-// one connection if the server hangs up in between.
+// authenticator tries the methods of authentication at one host, over more than one connection if the server disconnects in between.
 type authenticator struct {
 	e     *endpoint
 	steps []authStep
@@ -50,8 +49,8 @@ type authenticator struct {
 	asked   string // after the password
 }
 
-// authenticator lists the methods to try, in the order a person expects: the key that was
-// named, the password that was given, the agent, the configuration's keys, the usual files.
+// authenticator lists the methods to try, in the order that a person expects: the named key, the given password, the agent,
+// the configuration's keys, the usual files.
 func (c *Client) authenticator(e *endpoint) *authenticator {
 	a := &authenticator{e: e, close: func() {}}
 	if e.keyFile != "" {

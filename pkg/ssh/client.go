@@ -39,7 +39,7 @@ type entry struct {
 	err   error
 }
 
-// NewClient returns a client. It connects to nothing and reads no file yet.
+// NewClient returns a client. It doesn't connect or read files yet.
 func NewClient(o Options) *Client {
 	o = o.withDefaults()
 	p := &person{now: o.Now}
@@ -56,7 +56,7 @@ func NewClient(o Options) *Client {
 	}
 }
 
-// Dial reaches a host, or returns the existing connection. It answers within 2 s after
+// Dial connects to a host, or returns the existing connection. It answers within 2 s after
 // the end of ctx. Errors wrap ErrUnreachable, ErrAuth or ErrHostKey.
 func (c *Client) Dial(ctx context.Context, t Target) (Host, error) {
 	start := c.o.Now()

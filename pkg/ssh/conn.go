@@ -153,7 +153,7 @@ func (s *slots) take(ctx context.Context) error {
 
 func (s *slots) free() { <-s.tokens }
 
-// opened records that the server has granted a session for the caller's token.
+// opened records that the server has accepted a session for the caller's token.
 func (s *slots) opened() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -2,7 +2,7 @@ package ssh
 
 import "errors"
 
-// Sentinel errors. They come wrapped with the host's name, a cause and a remedy
+// Sentinel errors. They are wrapped with the host's name, a cause and a remedy
 // (pkg/hint); test with errors.Is.
 var (
 	// ErrUnreachable: no TCP connection or no SSH banner. The machine may be off;

@@ -21,7 +21,7 @@ import (
 // its first answer: OpenSSH does that when too many clients connect at once (MaxStartups).
 const busyRetries = 5
 
-// errHandshakeTimeout means that the server accepted TCP connections and then fell silent.
+// errHandshakeTimeout means that the server accepted TCP connections and then stopped responding.
 var errHandshakeTimeout = errors.New("no SSH answer in time")
 
 // handshake makes an authenticated connection, directly or through a jump host.
@@ -141,7 +141,7 @@ func (c *Client) attempt(ctx context.Context, e *endpoint, via *conn, a *authent
 	return nil, err
 }
 
-// tcp opens the way to e: a TCP connection, or a channel through a jump host.
+// tcp opens the transport to e: a TCP connection, or a channel through a jump host.
 func (c *Client) tcp(ctx context.Context, e *endpoint, via *conn) (net.Conn, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, c.o.DialTimeout, fmt.Errorf("no answer within %s", c.o.DialTimeout))
 	defer cancel()

@@ -77,7 +77,7 @@ func (h *host) hold(ctx context.Context, s Script, program string) (*session, er
 	case <-p.exited:
 	}
 	select {
-	case <-line.complete: // both at once: the line was there first
+	case <-line.complete: // both at once: the line arrived first
 		return &session{p: p, line: line.text()}, nil
 	default:
 	}

@@ -1,6 +1,6 @@
 // Package ssh runs scripts on machines and puts files there, over one connection per host.
 // In: targets (address, user, ways to authenticate) and scripts. Out: their answers.
-// A gate sees every script before it is sent, a tracer after; tests use sshtest's hosts.
+// A gate gets every script before it is sent, a tracer afterwards; tests use sshtest's hosts.
 package ssh
 
 import (
@@ -62,7 +62,7 @@ type UploadResult struct {
 	Bytes         int64 // bytes sent
 }
 
-// Host is one machine, reached. All methods are safe for concurrent use; at most eight
+// Host is a connected machine. All methods are safe for concurrent use; at most eight
 // sessions are open at a time (OpenSSH's MaxSessions is ten).
 type Host interface {
 	// Name is the machine's name in events and errors.
@@ -78,8 +78,8 @@ type Host interface {
 	// written beside its target, checked, then renamed. progress may be nil and is
 	// called with the bytes sent so far; calls are never concurrent.
 	Upload(ctx context.Context, files []File, progress func(sent, total int64)) (UploadResult, error)
-	// Missing returns those of files that Upload would send now, and prepares their folders. It is for
-	// callers that bring a file to the host in another way.
+	// Missing returns those of files that Upload would send now, and prepares their folders. It is for callers that transfer a file to
+	// the host by other means.
 	Missing(ctx context.Context, files []File) ([]Missing, error)
 	Close() error
 }

@@ -19,7 +19,7 @@ import (
 )
 
 // readKnownHosts parses the files. A line that cannot be read counts as absent, as it
-// does for ssh: a key type of tomorrow in one line must not lock out every host.
+// does for ssh: a future key type in one line must not lock out every host.
 func readKnownHosts(paths []string) (*knownFiles, error) {
 	k := &knownFiles{originals: map[string]string{}, authorities: map[string]bool{}}
 	var readable []string

@@ -11,7 +11,7 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// HostKeyPolicy defines how to treat a host whose key is not known yet. A key that
+// HostKeyPolicy defines how to treat a host whose key is unknown. A key that
 // differs from the known one is refused under every policy.
 type HostKeyPolicy int
 
@@ -55,10 +55,10 @@ type Options struct {
 
 	DialTimeout   time.Duration // TCP, host key and authentication together; 15 s if zero
 	KeepAlive     time.Duration // three missed answers end the connection; 15 s if zero
-	ScriptTimeout time.Duration // of scripts without a timeout; 10 min if zero
+	ScriptTimeout time.Duration // the timeout of scripts without a timeout; 10 min if zero
 
 	Dials        int   // connections being made at a time; 64 if zero
-	DialsPerJump int   // of these, through or to one jump host; 8 if zero
+	DialsPerJump int   // the limit of these, through or to one jump host; 8 if zero
 	Sessions     int   // open at a time on one connection; 8 if zero
 	Uploads      int   // hosts that receive files at a time; 8 if zero
 	UploadFiles  int   // files in flight to one host; 4 if zero

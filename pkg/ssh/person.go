@@ -28,14 +28,14 @@ func (p *person) begin() (end func()) {
 	}
 }
 
-// busy reports whether a question is open, or was within the last d.
+// busy reports whether a question is open, or was open within the last d.
 func (p *person) busy(d time.Duration) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.pending > 0 || p.now().Sub(p.answered) < d
 }
 
-// limit calls stop after d, but not while a person is being asked. The function that it
+// limit calls stop after d, but not while a prompt is open. The function that it
 // returns cancels that; it reports whether stop has been called.
 func (p *person) limit(d time.Duration, stop func()) (cancel func() bool) {
 	var mu sync.Mutex

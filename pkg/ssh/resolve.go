@@ -30,15 +30,15 @@ type endpoint struct {
 	sudo       secret.String
 	keyFile    string
 	passphrase secret.String
-	identities []string // of the configuration
+	identities []string // the keys of the configuration
 	onlyThese  bool     // IdentitiesOnly: neither other agent keys nor default files
 
 	jumps      []*endpoint // outermost first
 	knownHosts []string    // the first is extended
 	policy     HostKeyPolicy
 
-	configFile string            // of OpenSSH's client
-	configured map[string]string // its settings that are used, by key
+	configFile string            // the file of OpenSSH's client
+	configured map[string]string // the settings in use, by key
 }
 
 // origin marks a value that comes from OpenSSH's configuration.
@@ -66,7 +66,7 @@ func (e *endpoint) field(own, key string) string {
 // address returns host:port.
 func (e *endpoint) address() string { return net.JoinHostPort(e.host, strconv.Itoa(e.port)) }
 
-// key identifies a connection: one is shared by all who use the same way to the same host.
+// key identifies a connection, which is shared by all users of the same route to the same host.
 func (e *endpoint) key() string {
 	parts := []string{e.user, e.address(), e.keyFile, e.password.Reveal(), strings.Join(e.knownHosts, ",")}
 	for _, j := range e.jumps {
@@ -154,7 +154,7 @@ func (r *resolver) target(t Target) (*endpoint, error) {
 	return e, nil
 }
 
-// host resolves everything but the way there.
+// host resolves everything except the route.
 func (r *resolver) host(t Target) (*endpoint, error) {
 	e := &endpoint{
 		name:       t.String(),

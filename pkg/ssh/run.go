@@ -130,7 +130,7 @@ func (h *host) access(root bool) access {
 	return as
 }
 
-// timeoutError is the cause of a context that ends with a script's time.
+// timeoutError is the cause of a context that ends at a script's timeout.
 func timeoutError(limit time.Duration) error {
 	return hint.Wrap(fmt.Errorf("%w after %s", ErrTimeout, limit), "look at the machine's load and disks, then run it again")
 }

@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	// writesInFlight is how many 32 KiB packets of one file are sent without waiting for replies. With
+	// writesInFlight is the number of 32 KiB packets of one file that are sent without waiting for replies. With
 	// one, 16 MiB take 52 s at 100 ms of delay; with 64, 1.2 s.
 	writesInFlight = 64
 	// resumeFrom is the size from which an unfinished file is continued, and resumeBack
@@ -93,7 +93,7 @@ func (u *upload) sendAll(ctx context.Context, files []pending, root string, mete
 	return group.Wait()
 }
 
-// cutOff reports whether an error of a transfer means that the connection is gone. The kind of the error depends on
+// cutOff reports whether an error of a transfer means that the connection was lost. The kind of the error depends on
 // which part notices it first: sftp, the end of the stream, or the socket itself.
 func cutOff(err error) bool {
 	_, socket := errors.AsType[*net.OpError](err)

@@ -14,8 +14,8 @@ import (
 	"github.com/openpai/paictl/pkg/ssh/internal/wire"
 )
 
-// sudoPatience limits the wait for sudo's next word: PAM delays a refusal by some
-// seconds, and a question that is not for a password would never end.
+// sudoPatience limits the wait for sudo's next word: PAM delays a refusal by some seconds, and a prompt for something other than a
+// password would never end.
 const sudoPatience = 30 * time.Second
 
 // sudoFront reads standard error until the command has started as root: before that,

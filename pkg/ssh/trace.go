@@ -26,7 +26,7 @@ const (
 type Event struct {
 	Host       string
 	Op         Op
-	Name       string // of the script
+	Name       string // the name of the script
 	Start      time.Time
 	Duration   time.Duration
 	RoundTrips int   // sessions opened: scripts, and one for an upload's bytes

@@ -52,7 +52,7 @@ func Open(ctx context.Context, address string) error {
 	return exec.CommandContext(ctx, command[0], command[1:]...).Run()
 }
 
-// arrived is the result that a browser brings.
+// arrived is the result that a browser delivers.
 type arrived struct {
 	code secret.String
 	err  error
@@ -72,7 +72,7 @@ func SignIn(ctx context.Context, s *client.Server, open func(ctx context.Context
 	state, verifier, redirect := rand.Text(), rand.Text()+rand.Text(), "http://"+l.Addr().String()+path
 	got := make(chan arrived, 1)
 	srv := &http.Server{Handler: page(state, got), ReadHeaderTimeout: 5 * time.Second, MaxHeaderBytes: 16 << 10}
-	go func() { _ = srv.Serve(l) }() // it ends with the sign-in
+	go func() { _ = srv.Serve(l) }() // it lasts until the sign-in ends
 	defer func() {
 		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 		defer cancel()
@@ -119,7 +119,7 @@ func page(state string, got chan<- arrived) http.Handler {
 		}
 		a := arrived{code: secret.String(q.Get("code"))}
 		if !a.code.IsSet() {
-			a.err = errors.New("the browser brought no code: the sign-in was refused")
+			a.err = errors.New("the browser returned no code: the sign-in was refused")
 		}
 		_, _ = w.Write([]byte("<!doctype html><title>paictl</title><p>paictl goes on in the terminal. You can close this page.</p>"))
 		select {

@@ -19,7 +19,7 @@ type Refresher interface {
 	Refresh(ctx context.Context, refresh secret.String) (*client.Pair, error)
 }
 
-// Session is the tokens of one cluster. It is client.Tokens.
+// Session holds the tokens for one cluster. It is client.Tokens.
 type Session struct {
 	Store Store
 	Name  string
@@ -42,7 +42,7 @@ func (s *Session) now() time.Time {
 	return time.Now()
 }
 
-// Access is a token that holds for a minute at least.
+// Access is a token that is valid for at least a minute.
 func (s *Session) Access(ctx context.Context) (secret.String, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -64,7 +64,7 @@ func (s *Session) Access(ctx context.Context) (secret.String, error) {
 	return s.renew(ctx, c.Access)
 }
 
-// Renewed is one in place of a token that the server refuses.
+// Renewed returns a token that replaces one that the server refuses.
 func (s *Session) Renewed(ctx context.Context, refused secret.String) (secret.String, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -4,12 +4,14 @@ package clientaddr
 
 import "net/netip"
 
-// Network returns the network that counts as one address: an IPv4 address, or the /64 of an IPv6 one, since a customer has the whole of it.
+// Network returns the network that counts as one address: an IPv4 address, or the /64 of an IPv6 one, since one customer has the whole
+// network.
 func Network(a netip.Addr) string {
 	return within(a, 64)
 }
 
-// Site returns the network that counts as one customer: an IPv4 address, or the /48 of an IPv6 one, of which many customers have the whole.
+// Site returns the network that counts as one customer: an IPv4 address, or the /48 of an IPv6 one, because many customers have a
+// whole /48.
 func Site(address string) string {
 	a, err := netip.ParseAddr(address)
 	if err != nil {

@@ -94,7 +94,7 @@ func own(key []byte) bool {
 		strings.HasPrefix(k, "/registry/apiregistration.k8s.io/")
 }
 
-// lag is how long the API server may apply a policy that is gone: it reads them once a second.
+// lag is how long the API server may apply a deleted policy: it reads them once a second.
 const lag = 2 * time.Second
 
 // reset puts the data back to those of baseline, and returns the baseline with the revisions that they have now.

@@ -68,14 +68,14 @@ func Start(t testing.TB) *kube.Cluster {
 	return bare.start(t, 0)
 }
 
-// StartNodes returns a cluster with controllers, the scheduler and Nodes simulated nodes, on
-// which pods run in name only. It takes more of the machine than Start.
+// StartNodes returns a cluster with controllers, the scheduler and Nodes simulated nodes, on which pods run only nominally.
+// It takes more of the machine than Start.
 func StartNodes(t testing.TB) *kube.Cluster {
 	t.Helper()
 	return full.start(t, Nodes)
 }
 
-// Kubeconfig returns the file with which Start's cluster is opened, for commands.
+// Kubeconfig returns a kubeconfig of Start's cluster, for commands.
 func Kubeconfig(t testing.TB) string {
 	t.Helper()
 	bare.start(t, 0)
@@ -100,7 +100,7 @@ type server struct {
 	sandbox *sandbox.Sandbox
 	cluster *kube.Cluster
 	err     error
-	done    chan struct{} // closed to end the thread that the programs hang on
+	done    chan struct{} // closed to end the thread on which the programs depend
 	// release ends the use of a borrowed server.
 	release func()
 }

@@ -76,7 +76,7 @@ func remove(dir string, n int) error {
 // first is the state to which a server is put back.
 type first struct {
 	Entries []entry  `json:"entries"`
-	Groups  []string `json:"groups"` // of the API
+	Groups  []string `json:"groups"` // the groups of the API
 }
 
 func firstFile(s *sandbox.Sandbox) string { return filepath.Join(s.Dir(), "first.json") }
@@ -133,7 +133,7 @@ func groups(c *kube.Cluster) ([]string, error) {
 	return out, nil
 }
 
-// borrow waits for a server that no package uses, and puts it back to its first state.
+// borrow waits for a server that no package uses, and resets it to its initial state.
 func (s *server) borrow(ctx context.Context, dir string) error {
 	box, release, err := take(ctx, dir)
 	if err != nil {

@@ -132,7 +132,7 @@ type life[T any] struct {
 	began   time.Time // of the watch
 	timeout time.Duration
 
-	mu     sync.Mutex // a list that was given up may still be waiting for its answer
+	mu     sync.Mutex // an abandoned list may still be waiting for its response
 	listed []kept[T]
 	last   error
 }
@@ -176,7 +176,7 @@ func (l *life[T]) list(ctx context.Context, _ metav1.ListOptions) (runtime.Objec
 	return &metav1.PartialObjectMetadataList{ListMeta: metav1.ListMeta{ResourceVersion: version}}, nil
 }
 
-// watch opens a watch. With Relist, one that ended before its time was interrupted: then this life ends.
+// watch opens one watch. With Relist, one that ended before its time was interrupted: then this life ends.
 func (l *life[T]) watch(ctx context.Context, o metav1.ListOptions) (apiwatch.Interface, error) {
 	now := time.Now()
 	if l.o.Relist && !l.began.IsZero() && now.Sub(l.began) < l.timeout*9/10 {

@@ -51,7 +51,7 @@ var ErrSkip = errors.New("not kept")
 
 // Options of a Store of objects of type O.
 type Options[O runtime.Object, T any] struct {
-	Name   string // of the objects, in the plural, for errors and logs: users
+	Name   string // the name of the objects, in the plural, for errors and logs: users
 	Source Source
 	// Keep returns the part of an object that is kept. It must not keep or change the object itself, unless that is the part.
 	Keep func(O) (T, error)

@@ -27,15 +27,14 @@ const (
 	atOnce    = 100
 )
 
-// Client returns a client for Stores. It doesn't share a rate limit with other requests: otherwise a user who causes many of them would
-// make all data look stale.
+// Client returns a client for Stores. It has its own rate limit: otherwise a user who causes many requests would make all data look stale.
 func Client(config *rest.Config) (dynamic.Interface, error) {
 	own := rest.CopyConfig(config)
 	own.RateLimiter, own.QPS, own.Burst = nil, perSecond, atOnce
 	return dynamic.NewForConfig(own)
 }
 
-// Load reads everything once.
+// Load reads all objects once.
 func (s *Store[T]) Load(ctx context.Context) error {
 	timer := time.NewTimer(loadWait)
 	defer timer.Stop()

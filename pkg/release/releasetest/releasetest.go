@@ -33,7 +33,7 @@ type Release struct {
 	secret          minisign.PrivateKey
 }
 
-// New makes a release of files by name. All releases have the same key.
+// New returns a release with the given files, by name. All releases have the same key.
 func New(t *testing.T, version string, files map[string][]byte) *Release {
 	t.Helper()
 	public, secret, err := minisign.GenerateKey(bytes.NewReader(bytes.Repeat([]byte("seed"), 8)))

@@ -14,7 +14,7 @@ const (
 	MidTransfer
 	// MidRun: the script has started, or is about to.
 	MidRun
-	// AfterExec: the command has ended and had its effect, but the result isn't sent.
+	// AfterExec: the command has finished and taken effect, but the result isn't sent.
 	AfterExec
 )
 

@@ -1,6 +1,5 @@
 // Package sshtest is a machine for tests: an SSH server inside the test's process.
-// In: accounts, a handler for commands, and faults. Out: a Target to dial and
-// the commands that came.
+// In: accounts, a handler for commands, and faults. Out: a Target to dial and the received commands.
 // Nothing is simulated on the wire; package ssh cannot tell it from OpenSSH.
 package sshtest
 
@@ -163,14 +162,14 @@ func (s *Server) KnownHosts() string {
 // Fingerprint returns that of the first host key.
 func (s *Server) Fingerprint() string { return cssh.FingerprintSHA256(s.c.HostKeys[0].PublicKey()) }
 
-// Execs returns the commands that came so far, in order.
+// Execs returns the commands received so far, in order.
 func (s *Server) Execs() []Record {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]Record(nil), s.execs...)
 }
 
-// Dials returns how many connections came so far.
+// Dials returns the number of connections so far.
 func (s *Server) Dials() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -193,7 +192,7 @@ func (s *Server) Wait() {
 	}
 }
 
-// begin counts a session that starts, and end one that is over.
+// begin counts a session that starts, and end one that ends.
 func (s *Server) begin() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -262,7 +261,7 @@ func (s *Server) accept() {
 			}
 			if fault.HangBanner {
 				_, _ = nc.Read(make([]byte, 1<<10)) // the client's banner
-				_, _ = nc.Read(make([]byte, 1))     // until it gives up
+				_, _ = nc.Read(make([]byte, 1))     // until the client gives up
 				return
 			}
 			s.serve(nc)

@@ -246,11 +246,11 @@ func (s *Server) handler() Handler {
 	return Scripted(s.t)
 }
 
-// sftpCut is how many bytes of an SFTP session come before it is cut in the middle.
+// sftpCut is how many bytes of an SFTP session are sent before it is interrupted.
 const sftpCut = 16 << 10
 
 // cutInput makes the input of a command end as a fault wants it: in the middle of the
-// script, or right after it. An SFTP session is cut in its first words or its bytes.
+// script, or right after it. An SFTP session is interrupted during its handshake or its data.
 func cutInput(e *Exec, when When, cut func()) io.Reader {
 	if when != MidTransfer && when != MidRun {
 		return e.Stdin

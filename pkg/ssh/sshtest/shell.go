@@ -63,7 +63,7 @@ func (h Shell) Exec(_ context.Context, e *Exec) int {
 	return exitCode(cmd.Wait())
 }
 
-// environment is that of the test, with HOME and the path replaced.
+// environment is the environment of the test, with HOME and the path replaced.
 func (h Shell) environment() []string {
 	path := strings.Join(append(append([]string(nil), h.Path...), os.Getenv("PATH")), ":")
 	env := []string{"PATH=" + path, "HOME=" + h.Root, "PAICTL_ROOT=" + h.Root, "TMPDIR=" + os.TempDir()}
@@ -85,11 +85,11 @@ func exitCode(err error) int {
 	return ended.ExitCode()
 }
 
-// scriptNoter records the script's body as soon as it has come completely.
+// scriptNoter records the script's body as soon as it is complete.
 type scriptNoter struct {
 	e       *Exec
 	r       io.Reader
-	program bytes.Buffer // as far as it has come
+	program bytes.Buffer // as far as it was received
 	noted   bool
 }
 

@@ -24,8 +24,8 @@ const SFTPServer = `for p in /usr/lib/openssh/sftp-server /usr/libexec/openssh/s
 	`/usr/lib/ssh/sftp-server /usr/libexec/sftp-server /usr/lib/sftp-server; do ` +
 	`if [ -x $p ]; then exec $p; fi; done; exit 127`
 
-// end is the last line of every program. Its brace closes the group that the first line
-// opens: sh runs nothing before it has read this line, so a cut transfer does nothing.
+// end is the last line of every program. Its brace closes the group that the first line opens: sh runs nothing before it has read this
+// line, so an interrupted transfer has no effect.
 const end = "} # paictl: end of program"
 
 // environment is set before the body runs: messages in English, and the sbin folders,
@@ -97,7 +97,7 @@ func Direct(inner string) string {
 // Command is a parsed command line.
 type Command struct {
 	Sudo  bool
-	Nonce string // of Sudo
+	Nonce string // the nonce of Sudo
 	Inner string
 }
 
