@@ -1,5 +1,4 @@
-// Package paictl holds as much of paictl's own source as the programs are made of that it puts
-// into images, so that an installed paictl builds them without a checkout.
+// Package paictl holds the source of the programs that paictl puts into images, so that an installed paictl builds them without a checkout.
 // In: nothing. Out: the files of a Go module.
 //
 // The package is at the root because go:embed takes only files below its own folder, and the module's
@@ -38,9 +37,9 @@ var source embed.FS
 // Module is the path of the module that Source returns.
 const Module = "github.com/openpai/paictl"
 
-// Program is one of paictl's own, in an image of its name.
+// Program is one of paictl's own programs, in an image of its name.
 type Program struct {
-	Name    string // of its folder cmd/NAME, too
+	Name    string // the name also the name of its folder, cmd/NAME
 	Service string // whose chart runs the image; "" for the one in the pods of jobs, and the one that "cluster up" runs
 	Masters bool   // only machines of the control plane need the image
 	// Machine runs on the machines themselves: a bundle that is built has the program, and its image only carries it to those who fetch one.
@@ -76,8 +75,7 @@ func Programs() []string {
 	return out
 }
 
-// Source returns the files of the module by path, without its tests. A test holds them equal
-// to what the go command says that the programs need.
+// Source returns the files of the module by path, without its tests. A test compares them with the dependencies that the go command lists.
 func Source() map[string]string {
 	out := map[string]string{}
 	err := fs.WalkDir(source, ".", func(name string, d fs.DirEntry, err error) error {
@@ -98,7 +96,7 @@ func Source() map[string]string {
 		return err
 	})
 	if err != nil {
-		panic(fmt.Sprintf("read the embedded source: %v", err)) // it is in memory
+		panic(fmt.Sprintf("read the embedded source: %v", err)) // the file is in memory
 	}
 	return out
 }

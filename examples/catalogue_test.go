@@ -57,7 +57,7 @@ func TestEachTemplateSaysWhatItIs(t *testing.T) {
 // pinned is an image with its registry and a tag that isn't moved with each release.
 var pinned = regexp.MustCompile(`^[a-z0-9.-]+\.[a-z]+/[a-z0-9./-]+:[A-Za-z0-9._-]*\d[A-Za-z0-9._-]*$`)
 
-// Secrets are those of the person who submits the job: a fixed one would be everyone's.
+// Secrets belong to the person who submits the job: a fixed one would be everyone's.
 func TestATemplateHasNoSecretsAndNoMovingImages(t *testing.T) {
 	for _, one := range catalogue(t) {
 		var file struct {
@@ -76,7 +76,7 @@ func TestATemplateHasNoSecretsAndNoMovingImages(t *testing.T) {
 	}
 }
 
-// facts are those of a cluster that a submission compares a job with.
+// facts are the facts of a cluster with which a submission compares a job.
 func facts() render.Cluster {
 	return render.Cluster{
 		RuntimeImage: "registry.example.com/pai-runtime:v1", SchedulerName: "pai-scheduler", NodeLabels: map[string]string{"pai-worker": "true"}, PeersURL: "http://job-controller/v1/peers",

@@ -37,7 +37,7 @@ const (
 	columns
 )
 
-// ofHiveD is how many of them are in hived.csv.
+// ofHiveD is the number of jobs in hived.csv.
 const ofHiveD = rack16
 
 func figuresOf(r *sim.Report) figures {
@@ -76,7 +76,7 @@ func mean(list []figures) figures {
 	return out
 }
 
-// hivedKey is one of HiveD's runs.
+// hivedKey identifies a run of HiveD.
 type hivedKey struct {
 	gpus    int
 	variant string
@@ -155,7 +155,7 @@ func table(gpus int, v variant, reference figures, rows []row) string {
 	return b.String()
 }
 
-// merged puts policies that came to the same into one row.
+// merged puts policies with the same results into one row.
 func merged(rows []row) []row {
 	var out []row
 	for _, r := range rows {

@@ -133,7 +133,7 @@ func bundle(root string) (map[string][]byte, error) {
 	return out, nil
 }
 
-// chunk begins the names of files with code that several pages need.
+// chunk is the prefix of the names of files with code that several pages need.
 const chunk = "chunk-"
 
 // rename gives these files names that stay the same when their contents change: shared.js is the largest, then comes shared-2.js.
@@ -186,7 +186,7 @@ func adapt(root string) api.Plugin {
 				text := string(data)
 				for _, c := range changes {
 					if n := strings.Count(text, c.from); n != c.times {
-						return api.OnLoadResult{}, fmt.Errorf("%s has %q %d times, not %d: look how this version styles its elements, and change hack/portal", name, c.from, n, c.times)
+						return api.OnLoadResult{}, fmt.Errorf("%s has %q %d times, not %d: check how this version styles its elements, and change hack/portal", name, c.from, n, c.times)
 					}
 					text = strings.ReplaceAll(text, c.from, c.to)
 				}

@@ -63,10 +63,10 @@ func (o options) list() []platform {
 // build is one run.
 type build struct {
 	options
-	root string // of the repository
-	dir  string // of the release's files
+	root string // the root of the repository
+	dir  string // the folder of the release's files
 	work string // for unfinished files
-	// commit and when identify the source. All times in the files are when.
+	// commit and when identify the source. All files have the time when.
 	commit string
 	when   time.Time
 	public *minisign.PublicKey

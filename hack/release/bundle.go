@@ -141,7 +141,7 @@ func addFile(tw *tar.Writer, file, name string, when time.Time) error {
 	return err
 }
 
-// mergeImages writes the images of paictl's programs into one archive, with one index. Layers that several have are in it once.
+// mergeImages writes the images of paictl's programs into one archive, with one index. Shared layers are in it once.
 func mergeImages(dir string, m bundleManifest, file string, when time.Time) error {
 	l := newLayout()
 	for _, a := range m.Artifacts {

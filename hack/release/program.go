@@ -29,7 +29,7 @@ func (b *build) programs(ctx context.Context) error {
 	return nil
 }
 
-// compile builds paictl with the flags of the Makefile, and without a build ID, which is the only part that the linker derives from paths.
+// compile builds paictl with the flags of the Makefile, and without a build ID, the only part that the linker derives from paths.
 func (b *build) compile(ctx context.Context, p platform, file string) error {
 	flags := []string{"-s", "-w", "-buildid=", "-X", module + "/pkg/version.Version=" + b.version}
 	if b.public != nil {
@@ -100,7 +100,7 @@ func (b *build) writePages(ctx context.Context) ([]entry, error) {
 	return out, nil
 }
 
-// installation is paictl of a platform with all that is installed beside it, below a prefix such as /usr.
+// installation is paictl for a platform with all other installed files, below a prefix such as /usr.
 func (b *build) installation(ctx context.Context, p platform) ([]entry, error) {
 	pages, err := b.pages(ctx)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 )
 
 // sbom returns the list of the modules in a program, as CycloneDX, from the data that the Go linker put there. It has no licenses,
-// because the program doesn't.
+// because the program contains none.
 func sbom(file, version string, when time.Time) ([]byte, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -57,7 +57,7 @@ func sbom(file, version string, when time.Time) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// component describes a module. The sum is that of go.sum: a hash of the module's files, not of an archive.
+// component describes a module. The checksum is from go.sum: a hash of the module's files, not of an archive.
 func component(m *debug.Module) cdx.Component {
 	used := m
 	if m.Replace != nil {

@@ -30,7 +30,7 @@ func main() {
 	}
 }
 
-// style is how a piece of text looks. Colours are those of SVG, "" for the terminal's own.
+// style is how a piece of text looks. Colours are the colours of SVG, "" for the terminal's own.
 type style struct {
 	fg, bg               string
 	bold, faint, reverse bool
@@ -123,7 +123,7 @@ func pieces(line string, now style) (out []piece, columns int, after style) {
 	return out, columns, now
 }
 
-// with is the style after a sequence with these parameters. Those that it doesn't know change nothing.
+// with is the style after a sequence with these parameters. Unknown ones have no effect.
 func (s style) with(parameters []string) style {
 	for i := 0; i < len(parameters); i++ {
 		n, _ := strconv.Atoi(parameters[i])

@@ -62,7 +62,7 @@ func slim(file string) error {
 	return os.WriteFile(file, append([]byte("---\n"), out...), 0o644)
 }
 
-// quiet removes the descriptions of a schema, and not a field of that name.
+// quiet removes the descriptions of a schema, but not a field of that name.
 func quiet(schema map[string]any) {
 	delete(schema, "description")
 	if schema["x-kubernetes-int-or-string"] == true && schema["pattern"] != nil {

@@ -57,7 +57,7 @@ func folder(dir string) (bool, error) {
 
 func file(f *ast.File) (yes bool) {
 	for _, i := range f.Imports {
-		path, _ := strconv.Unquote(i.Path.Value) // the parser has seen to it
+		path, _ := strconv.Unquote(i.Path.Value) // the parser has ensured it
 		yes = yes || slices.ContainsFunc(shared, func(s string) bool {
 			return path == s || strings.HasSuffix(s, "/") && strings.HasPrefix(path, s)
 		})

@@ -68,7 +68,7 @@ func (f figure) String() string {
 	return fmt.Sprintf("%9d  %-36s %+d", f.now, f.name+f.unit, f.now-f.then)
 }
 
-// before returns the last commit of main before the one that is checked, and how to call it.
+// before returns the last commit of main before the checked one, and its name in the report.
 func before(ctx context.Context) (commit, name string, err error) {
 	head, err := git(ctx, nil, "rev-parse", "HEAD")
 	if err != nil {

@@ -26,8 +26,8 @@ type event struct {
 // maxAgain is the largest number of failed tests of a run that run a second time. More failures than that are not chance.
 const maxAgain = 3
 
-// goTest runs "go test" with the arguments, prints its output and adds the results to the report. It returns an error if a
-// test failed that gates: one that is not quarantined, and that fails alone, too.
+// goTest runs "go test" with the arguments, prints its output and adds the results to the report. It returns an error if a test failed
+// that isn't quarantined and also fails alone.
 func (r *runner) goTest(ctx context.Context, s suite) error {
 	if len(s.packages) == 0 {
 		return nil // go test would test the package of the current folder
@@ -81,7 +81,7 @@ type suite struct {
 	flags    []string
 	env      []string
 	packages []string
-	args     []string // of the test programs
+	args     []string // the args of the test programs
 	fresh    bool     // don't take results from Go's cache
 	partial  bool     // only some tests of the packages
 	repeated bool     // the results are already in the report
@@ -197,7 +197,7 @@ func (o *outcome) unended(pkg string) bool {
 	return false
 }
 
-// skips reports whether a test of a package was skipped that no later tier runs.
+// skips reports whether a test of a package was skipped and no later tier runs it.
 func (o *outcome) skips(pkg string) bool {
 	return slices.ContainsFunc(o.skipped, func(s skip) bool { return s.Package == pkg && !s.later() })
 }
@@ -289,8 +289,8 @@ func worth(line string) bool {
 	return line != "PASS\n" && !strings.Contains(line, "[no test files]")
 }
 
-// unfinished prints the output of the tests that ran when their package died: it holds the panic or the time-out, and no
-// test fails for it.
+// unfinished prints the output of the tests that ran when their package died: it contains the panic or the timeout, for which no test
+// fails.
 func (p *printer) unfinished(pkg string) {
 	for _, key := range slices.Sorted(maps.Keys(p.tests)) {
 		if strings.HasPrefix(key, pkg+" ") {

@@ -45,7 +45,7 @@ func tiers() map[string][]step {
 type runner struct {
 	tier       string
 	out        io.Writer
-	env        []string // of all commands
+	env        []string // the environment of all commands
 	fresh      bool     // run tests whose result is cached, too
 	quarantine quarantine
 	report     *report
@@ -160,7 +160,7 @@ func (r *runner) all(ctx context.Context, steps []step, only string) int {
 	return 0
 }
 
-// step runs one step, unless it passed in the run since which only the rest is to run.
+// step runs one step, unless it passed in the run that this one continues.
 func (r *runner) step(ctx context.Context, s step) {
 	start := time.Now()
 	fmt.Fprintf(r.out, "== %s  [%.0fs]\n", s.name, start.Sub(r.report.Started).Seconds())

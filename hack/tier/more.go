@@ -126,7 +126,7 @@ func nameOf(manifest string) string {
 	return fmt.Sprintf("%016x", sum.Sum64())
 }
 
-// tools are the servers that tests ask, each with the script that prints its place, and builds it if needed.
+// tools are the servers that tests use, each with the script that builds it if needed, and prints its path.
 var tools = map[string]string{
 	"PAICTL_TEST_S3":          "hack/versitygw.sh",
 	"PAICTL_TEST_OPENPAI_SDK": "hack/openpai-js-sdk.sh",
@@ -192,7 +192,7 @@ const scripted = "^(TestScripts(OnAServer|WithTasks)?|TestALargeClusterTakesLitt
 var longest = []string{module + "/pkg/cluster", module + "/pkg/server/assembly"}
 
 // onRace returns the packages that run with the race detector, the longest first: all that do several things at once.
-// Packages below test start programs, in which the race detector sees nothing.
+// Packages below test start programs, which the race detector can't observe.
 func (r *runner) onRace(ctx context.Context) ([]string, error) {
 	env := []string{"CGO_ENABLED=1"}
 	out, err := r.output(ctx, env, "go", "list", "-f", "{{.ImportPath}} {{.Dir}}", "./...")

@@ -82,7 +82,7 @@ func machine() string {
 	return fmt.Sprintf("%d processors, %s%s/%s, Linux %s, %s", runtime.NumCPU(), memory, runtime.GOOS, runtime.GOARCH, strings.TrimSpace(string(kernel)), runtime.Version())
 }
 
-// readReport reads the report of an earlier run, and returns an error if it was of another tier or tree.
+// readReport reads the report of an earlier run, and returns an error if it belongs to another tier or tree.
 func readReport(name string, now *report) (*report, error) {
 	if name == "last" {
 		files, _ := filepath.Glob(filepath.Join(reportsDir, now.Tier+"-*.json"))
@@ -110,7 +110,7 @@ func readReport(name string, now *report) (*report, error) {
 	return old, nil
 }
 
-// partial reports whether a report is of a run of some steps only.
+// partial reports whether a report belongs to a run of some steps only.
 func partial(file string) bool {
 	var p report
 	b, err := os.ReadFile(file)

@@ -73,7 +73,7 @@ func openMetrics(begin time.Time, all []figure) string {
 	return out.String()
 }
 
-// figures are those of a job with two tasks and three GPUs, of another job, of a machine and of a virtual cluster.
+// figures are the figures of a job with two tasks and three GPUs, of another job, of a machine and of a virtual cluster.
 func figures() []figure {
 	card := func(name, node, number, pod string, v func(int) (float64, bool)) figure {
 		return figure{fmt.Sprintf(`%s{UUID="GPU-%s-%s",device="nvidia%s",gpu="%s",instance="10.244.1.7:9104",job="gpus",modelName="NVIDIA H100",namespace="pai-jobs",node="%s",pci_bus_id="0000:1b:00.0",pod="%s",service="agent"}`,

@@ -80,7 +80,7 @@ type volumeMount struct {
 	ReadOnly  bool   `yaml:"readOnly"`
 }
 
-// arguments are those of a chart's only container, with its folders replaced by those of this machine.
+// arguments are the arguments of a chart's only container, with its folders replaced by folders of this machine.
 func arguments(t *testing.T, service, values string, here map[string]string) []string {
 	t.Helper()
 	for _, doc := range manifests(t, service, values) {

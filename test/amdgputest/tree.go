@@ -50,18 +50,18 @@ func (tr *Tree) kfd(id, properties string) {
 	tr.Write(filepath.Join(folder, "properties"), properties)
 }
 
-// Folder is that of a device, relative to the root.
+// Folder is the folder of a device, relative to the root.
 func Folder(bus string) string { return filepath.Join("sys/devices/pci0000:00", bus) }
 
 // Card is a GPU.
 type Card struct {
 	Bus, Device, Class, UniqueID string
-	Minor                        int    // of its render node; that of its card is 127 less, since the server's screen is card0
-	Properties                   string // of its node of the KFD, without the number of the render node
+	Minor                        int    // the minor number of its render node; that of its card is 127 less, since the server's screen is card0
+	Properties                   string // the properties of its node of the KFD, without the number of the render node
 	Files                        map[string]string
 }
 
-// Add builds a GPU in.
+// Add installs a GPU.
 func (tr *Tree) Add(c Card) {
 	tr.t.Helper()
 	folder := Folder(c.Bus)
@@ -82,7 +82,7 @@ func (tr *Tree) Add(c Card) {
 	require.NoError(tr.t, os.Symlink(filepath.Join("../../../../devices/pci0000:00", c.Bus), filepath.Join(tr.Root, "sys/bus/pci/drivers/amdgpu", c.Bus)))
 }
 
-// Remove takes a GPU out, as a device that the bus has lost.
+// Remove removes a GPU, like a device that the bus has lost.
 func (tr *Tree) Remove(bus string) {
 	tr.t.Helper()
 	require.NoError(tr.t, os.Remove(filepath.Join(tr.Root, "sys/bus/pci/drivers/amdgpu", bus)))

@@ -198,7 +198,7 @@ func TestAnAdministratorsDay(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, []v1.VCGrant{{Name: "vision", SeeJobs: true}}, g.Spec.VirtualClusters)
 
-	// A virtual cluster: the preview names the jobs that lose their guarantee. A change is of the revision that the preview was of.
+	// A virtual cluster: the preview names the jobs that lose their guarantee. A change applies to the revision of the preview.
 	b.press(".tabs a", "Virtual clusters")
 	b.press(".vc-table a", "vision")
 	b.fill(".form input[type=number]", "3")

@@ -162,7 +162,7 @@ func TestAResearchersDay(t *testing.T) {
 	b.do(chromedp.KeyEvent(kb.Escape), chromedp.KeyEvent("j"))
 	b.shows("document.querySelector('.jobs tr.chosen')")
 
-	// Its job says why it is in its state. Its log is live, and is never markup.
+	// Its job explains why it is in its state. Its log is live, and is never markup.
 	b.do(chromedp.KeyEvent(kb.Enter))
 	b.has(".why .sentence", "It has run for 42m")
 	b.has(".tasks", "Worker_1[7]")

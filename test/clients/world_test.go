@@ -26,7 +26,7 @@ func TestMain(m *testing.M) { os.Exit(platform.Run(m)) }
 
 const password = "correct horse battery"
 
-// nodes are those of the virtual clusters.
+// nodes are the nodes of the virtual clusters.
 var nodes = []string{"test-1", "test-2", "test-3"}
 
 // machines is eight GPUs on each of the nodes, for two virtual clusters.

@@ -35,7 +35,7 @@ func TestTheAgentHandsOutGPUs(t *testing.T) {
 	t.Run("GPUs of the scheduler's cells are for claims of its class", func(t *testing.T) {
 		a.apply(fmt.Sprintf(deviceClass, "mine"))
 		a.submitOf("mine", "other", 1, "")
-		a.refused("other", "which isn't of the class "+claim.Class)
+		a.refused("other", "which doesn't have the class "+claim.Class)
 	})
 	t.Run("a pod that is deleted by force keeps its GPUs while its processes run", func(t *testing.T) {
 		a.apply(fmt.Sprintf(deviceClass, claim.Class))
@@ -158,7 +158,7 @@ func TestTheAgentHandsOutGPUs(t *testing.T) {
 	})
 }
 
-// agents are those of the shared cluster.
+// agents are the agents of the shared cluster.
 type agents struct {
 	*services
 	worker string // the node on which pods run

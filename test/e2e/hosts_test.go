@@ -67,7 +67,7 @@ func (h *hosts) run(t testing.TB, name, script string) (string, error) {
 	return strings.TrimSpace(string(out)), err
 }
 
-// watched returns an error if a host stops answering, or the test's time is over, before over is closed.
+// watched returns an error if a host stops answering, or the test's time expires, before over is closed.
 func watched(ctx context.Context, client *ssh.Client, over <-chan struct{}) error {
 	tick := time.NewTicker(answersWithin)
 	defer tick.Stop()

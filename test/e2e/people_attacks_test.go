@@ -23,7 +23,7 @@ const mark = "only-its-owner-reads-this-7391"
 // siege holds the state for attacks on the cluster's server: ada has a job that ben may not see.
 type siege struct {
 	server string            // https://HOST
-	homes  map[string]string // of ada and ben, who are signed in at the cluster "lab"
+	homes  map[string]string // the homes of ada and ben, who are signed in at the cluster "lab"
 	// as runs paictl for one of them, asOperator with the cluster's kubeconfig.
 	as         func(who string, args ...string) result
 	asOperator func(args ...string) string

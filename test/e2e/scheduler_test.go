@@ -138,7 +138,7 @@ func (g *gpus) movesAMachine(t *testing.T) {
 // gpus is a cluster of one master and workers with GPUs, on which the scheduler runs.
 type gpus struct {
 	*services
-	cellType string // of a worker
+	cellType string // the type of a worker
 	pause    string // an image that every machine has
 }
 

@@ -127,7 +127,7 @@ func TestServicesStartStopAndKeepTheirData(t *testing.T) {
 const longWait = 8 * time.Minute
 
 // TestServicesThatFailSayWhy breaks one thing after the other; each is reported with its own reason
-// long before the time is over.
+// long before the time has expired.
 func TestServicesThatFailSayWhy(t *testing.T) {
 	s := sharedServices(t)
 	s.push()

@@ -66,7 +66,7 @@ func sharedServices(t testing.TB) *services {
 // empty removes everything that a test can have left, except for the history of the configuration.
 func (s *services) empty() {
 	s.t.Helper()
-	s.isReady(len(s.names)) // a machine may be on its way back
+	s.isReady(len(s.names)) // a machine may be starting
 	// A Framework is gone only after its controller has removed its finalizer.
 	s.kubectl("-n pai-jobs delete frameworks --all --timeout=120s --ignore-not-found || true")
 	s.kubectl("-n pai-jobs delete pods --all --grace-period=1 --timeout=120s")

@@ -67,7 +67,8 @@ func (r *run) container(c *corev1.Container, volumes map[string]string, out io.W
 	return e, err
 }
 
-// process runs a command. Its thread runs nothing more until then: the kernel kills the command when the thread ends, also if the test binary is killed.
+// process runs a command. Its thread is blocked until then: the kernel kills the command when the thread ends, also if the test binary
+// is killed.
 func (r *run) process(cmd *exec.Cmd, started func() error) (int32, error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -84,7 +85,7 @@ func (r *run) process(cmd *exec.Cmd, started func() error) (int32, error) {
 	if !errors.As(wrong, &failed) && r.stopped.Err() == nil {
 		err = errors.Join(err, wrong)
 	}
-	status := cmd.ProcessState.Sys().(syscall.WaitStatus) // on Linux it is nothing else
+	status := cmd.ProcessState.Sys().(syscall.WaitStatus) // on Linux it has this type
 	if status.Signaled() {
 		return int32(128 + status.Signal()), err
 	}
@@ -122,7 +123,8 @@ func command(ctx context.Context, folder string, mounts []mount, args []string) 
 	return cmd, nil
 }
 
-// mountable reports whether the script can mount something there: it puts empty folders over /usr/local and /tmp, and makes nothing elsewhere.
+// mountable reports whether the script can mount something there: it puts empty folders over /usr/local and /tmp, and creates nothing
+// elsewhere.
 func mountable(to string) bool {
 	return strings.HasPrefix(to, "/usr/local/") || strings.HasPrefix(to, "/tmp/") || to == "/dev/shm" || to == "/etc/hosts"
 }

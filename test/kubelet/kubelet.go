@@ -1,5 +1,5 @@
 // Package kubelet plays the kubelets of a cluster in tests: it runs the containers of pods as processes of this machine, in namespaces.
-// In: an API server, and the program of each image that starts by itself.
+// In: an API server, and the program of each image that starts automatically.
 // Out: nodes, the statuses of their pods, and logs, for which the API server asks it over HTTPS as it asks a real kubelet.
 package kubelet
 
@@ -24,7 +24,7 @@ import (
 	"github.com/openpai/paictl/pkg/kube"
 )
 
-// Options are of the kubelets of one cluster.
+// Options are the options of the kubelets of one cluster.
 type Options struct {
 	// Nodes are the names of their machines.
 	Nodes []string
@@ -39,7 +39,7 @@ type Kubelet struct {
 	t      testing.TB
 	c      *kube.Cluster
 	o      Options
-	folder string          // of volumes
+	folder string          // the folder of volumes
 	ctx    context.Context // ends with the test
 
 	mu    sync.Mutex
@@ -85,7 +85,7 @@ func (k *Kubelet) watch() <-chan struct{} {
 	return stopped
 }
 
-// saw starts the pods of its nodes, and stops those that are to be deleted.
+// saw starts the pods of its nodes, and stops the ones that are being deleted.
 func (k *Kubelet) saw(p *corev1.Pod) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -121,7 +121,7 @@ func (k *Kubelet) gone(o any) {
 	}
 }
 
-// address returns one that no other pod has. All of 127.0.0.0/8 are addresses of this machine, so tasks can reach each other there.
+// address returns an unused address. All of 127.0.0.0/8 are addresses of this machine, so tasks can reach each other there.
 func (k *Kubelet) address() string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -129,7 +129,7 @@ func (k *Kubelet) address() string {
 	return fmt.Sprintf("127.77.%d.%d", k.made/250, k.made%250+1)
 }
 
-// nodeAddress is that of all nodes: the API server asks for logs there.
+// nodeAddress is the address of all nodes: the API server asks for logs there.
 const nodeAddress = "127.0.0.1"
 
 // serve serves the API of a kubelet and returns its port.

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// line is a line of a log, with the new line at its end.
+// line is a line of a log, with the newline at its end.
 type line struct {
 	at   time.Time
 	text string
@@ -62,7 +62,7 @@ func (l *log) close() {
 	l.wake()
 }
 
-// from returns the lines from a number on, whether they are all that will come, and a channel that is closed when there are more.
+// from returns the lines from a number on, whether they are the last, and a channel that is closed when there are more.
 func (l *log) from(n int) (lines []line, over bool, more <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

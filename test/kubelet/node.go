@@ -41,7 +41,8 @@ func makeNode(ctx context.Context, client kubernetes.Interface, name string, por
 	return nil
 }
 
-// nodeStatus is that of a machine that has room for many jobs. Its runtime mounts no images, so tasks get the job runtime from an init container.
+// nodeStatus is the status of a machine that has room for many jobs. Its runtime mounts no images, so tasks get the job runtime from
+// an init container.
 func nodeStatus(name string, port int32) corev1.NodeStatus {
 	capacity := corev1.ResourceList{
 		corev1.ResourceCPU: resource.MustParse("16"), corev1.ResourceMemory: resource.MustParse("64Gi"),

@@ -22,7 +22,7 @@ type run struct {
 	pod    *corev1.Pod
 	ip     string
 	folder string // has its volumes
-	log    *log   // of its container
+	log    *log   // the log of its container
 	begun  atomic.Bool
 	began  metav1.Time
 	over   chan struct{} // closed when its containers have ended

@@ -84,7 +84,7 @@ func (a asked) send(w http.ResponseWriter, r *http.Request, l *log) {
 		for _, one := range lines {
 			a.write(w, one)
 		}
-		_ = http.NewResponseController(w).Flush() // the client has gone, then its context ends
+		_ = http.NewResponseController(w).Flush() // if the client disconnects, its context ends
 		if over || !a.follow {
 			return
 		}
@@ -104,5 +104,5 @@ func (a asked) write(w io.Writer, one line) {
 	if a.timestamps {
 		text = one.at.UTC().Format("2006-01-02T15:04:05.000000000Z07:00") + " " + text
 	}
-	_, _ = io.WriteString(w, text) // the client has gone, then its context ends
+	_, _ = io.WriteString(w, text) // if the client disconnects, its context ends
 }

@@ -29,7 +29,7 @@ func state(root string) string {
 	return filepath.Join(root, "usr/lib/x86_64-linux-gnu/nvidia/current")
 }
 
-// cardSize is that of a GPU in the library's file, and modeSize that of its MIG mode, which is all that a start of the machine leaves.
+// cardSize is the size of a GPU in the library's file, and modeSize that of its MIG mode, which is all that a start of the machine leaves.
 const (
 	modeSize = 2 * 4
 	cardSize = modeSize + 8*11*4
@@ -54,7 +54,7 @@ func Reboot(t testing.TB, root string) {
 	}
 }
 
-// Activate does what a reset does: GPUs take on the MIG mode that waits for it.
+// Activate acts like a reset: GPUs switch to their pending MIG mode.
 func Activate(t testing.TB, root string) {
 	t.Helper()
 	file := filepath.Join(state(root), "instances")

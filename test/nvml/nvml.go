@@ -19,7 +19,7 @@ import (
 //go:embed testdata/libnvidia-ml.c
 var source string
 
-// instances is the part of it that knows of instances (MIG).
+// instances is the part of it for instances (MIG).
 //
 //go:embed testdata/mig.h
 var instances string
@@ -27,13 +27,13 @@ var instances string
 // Driver is the version of the driver that Install installs.
 const Driver = "535.261.03"
 
-// UUIDs are those of the two GPUs, in their order.
+// UUIDs are the UUIDs of the two GPUs, in their order.
 func UUIDs() []string {
 	return []string{"GPU-11111111-2222-3333-4444-000000000000", "GPU-11111111-2222-3333-4444-000000000001"}
 }
 
-// Install puts the libraries of a driver of this version below a root. They say what the driver of a machine with two A100 says; their device
-// files, /dev/nvidia1 and /dev/nvidia0 in this order, aren't made.
+// Install puts the libraries of a driver of this version below a root. They have the output of the driver of a machine with two A100;
+// their device files, /dev/nvidia1 and /dev/nvidia0 in this order, aren't made.
 func Install(t testing.TB, root, version string) {
 	t.Helper()
 	tier.More(t, "a driver's libraries, which gcc builds")

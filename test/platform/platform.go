@@ -114,7 +114,7 @@ func (p *Platform) configure(data map[string]string) {
 	require.NoError(p.t, err)
 }
 
-// proxy is the way to a service through the API server, which refuses to connect to loopback addresses itself.
+// proxy forwards to a service for the API server, which refuses to connect to loopback addresses itself.
 func (p *Platform) proxy(to string) http.Handler {
 	p.t.Helper()
 	u, err := url.Parse(to)
@@ -150,7 +150,7 @@ func (p *Platform) free(host string) string {
 	return l.Addr().String()
 }
 
-// ready waits until a program says over HTTP that it is ready.
+// ready waits until a program reports over HTTP that it is ready.
 func (p *Platform) ready(program *programs.Process, at string) {
 	p.t.Helper()
 	p.await(program, func(ctx context.Context) error {

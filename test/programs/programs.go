@@ -33,7 +33,7 @@ func Program(t testing.TB, name string) string {
 	return filepath.Join(folder, name)
 }
 
-// Build builds programs, those that aren't built yet by one command: several take less time together.
+// Build builds programs that aren't built yet, with one command, because that is faster.
 func Build(t testing.TB, names ...string) {
 	t.Helper()
 	tier.More(t, "the program itself")
@@ -84,7 +84,7 @@ func Clean() {
 	}
 }
 
-// Process is one that runs.
+// Process is a running process.
 type Process struct {
 	// Ended is closed when it has ended.
 	Ended <-chan struct{}
@@ -131,7 +131,7 @@ func (p *Process) Write(b []byte) (int, error) {
 	return p.out.Write(b)
 }
 
-// patience is how long a program may take to say something, on a busy machine.
+// patience is how long a program may take to print something, on a busy machine.
 const patience = 2 * time.Minute
 
 // Says waits until a program says something, and returns the groups of the expression.

@@ -30,7 +30,7 @@ func (w *world) operator(t *testing.T) *user {
 	return &user{t: t, env: []string{"HOME=" + t.TempDir(), "PATH=" + os.Getenv("PATH"), "KUBECONFIG=" + w.Kubeconfig, "PAICTL_USER=operator"}}
 }
 
-// password is that of all people.
+// password is the password of all people.
 const password = "correct horse battery"
 
 // people adds ann and bob, each with a group and its virtual cluster. Bob sees all jobs of his.

@@ -63,7 +63,7 @@ virtualClusters:
     virtualCells: [{cellType: NODE, cellNumber: 1}]
 `
 
-// nodes are those of the virtual clusters.
+// nodes are the nodes of the virtual clusters.
 var nodes = []string{"road-1", "road-2", "road-3"}
 
 // world is a platform with people.

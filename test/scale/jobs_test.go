@@ -106,8 +106,8 @@ func TestOneJobOfManyTasks(t *testing.T) {
 	w.archived(1, tasks)
 }
 
-// TestJobsThatHaveEndedCostNothing keeps PAICTL_SCALE_FRAMEWORKS completed jobs until their time is over,
-// while another job arrives and the controller is started again.
+// TestJobsThatHaveEndedCostNothing keeps PAICTL_SCALE_FRAMEWORKS completed jobs until their retention ends, while
+// another job arrives and the controller is started again.
 func TestJobsThatHaveEndedCostNothing(t *testing.T) {
 	tier.More(t, "etcd, an API server and controllers")
 	n := number(t, "PAICTL_SCALE_FRAMEWORKS", 100)
@@ -301,7 +301,7 @@ func (w *jobsWorld) waitEnded(jobs, tasks int) {
 	}
 }
 
-// wait repeats a check until it returns no error, or the time is over.
+// wait repeats a check until it returns no error, or the time has expired.
 func (w *jobsWorld) wait(end <-chan time.Time, ask func() error) error {
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()

@@ -269,7 +269,7 @@ func TestGuaranteedGangsStartWhereProcessorsAreTakenToo(t *testing.T) {
 	s.bound(create(&schedulertest.Gang{Namespace: s.ns, Name: "train", VC: "A", Priority: 5, Pods: 2, GPUs: 8, CPU: "14"}, "high"))
 }
 
-// Cells are free on each node and processors on none: one gang has to go, and no more.
+// Cells are free on each node and processors on none: one gang must be evicted, and no more.
 func TestAGuaranteedGangStartsWhereProcessorsAloneAreTaken(t *testing.T) {
 	s := newStage(t, "only-processors")
 	schedulertest.Start(t, s.c, schedulertest.Options{Name: "one", Namespace: s.ns})

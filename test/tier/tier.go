@@ -5,8 +5,8 @@ package tier
 
 import "testing"
 
-// SkipMore and SkipHosts begin the reasons of tests that a later tier runs. hack/tier counts these and refuses any other
-// skip in the gate, so that the gate runs the same tests on every machine.
+// SkipMore and SkipHosts are the beginnings of the skip reasons of tests that a later tier runs. hack/tier counts these skips and
+// refuses any others in the gate, so that the gate runs the same tests on every machine.
 const (
 	SkipMore  = "make test-more runs it: "
 	SkipHosts = "make test-hosts runs it: "

@@ -12,7 +12,7 @@ import (
 // Call is a command line of a program.
 type Call struct {
 	Line int
-	Text string // as the page has it
+	Text string // in the form of the page
 	Args []string
 }
 
@@ -60,14 +60,14 @@ func (p Page) Inline(program string) []Call {
 
 var fence = regexp.MustCompile("(?ms)^```.*?^```$")
 
-// prose is a text with blanks for its fenced blocks.
+// prose returns a text with blanks in place of fenced blocks.
 func prose(text string) string {
 	return fence.ReplaceAllStringFunc(text, func(s string) string {
 		return strings.Join(blanks(strings.Split(s, "\n")), "\n")
 	})
 }
 
-// blanks has as many bytes in each line: places stay the same.
+// blanks has as many bytes in each line, so positions stay the same.
 func blanks(lines []string) []string {
 	for i := range lines {
 		lines[i] = strings.Repeat(" ", len(lines[i]))

@@ -9,7 +9,7 @@ import (
 // Link leads from a page to somewhere.
 type Link struct {
 	Line   int
-	Target string // as the page has it
+	Target string // in the form of the page
 }
 
 var (

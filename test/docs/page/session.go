@@ -13,11 +13,11 @@ import (
 	"syscall"
 )
 
-// Marks of blocks of "console" that matter to a session. Each gives a text, a reason or a command.
+// Marks of blocks of "console" that matter to a session. Each contains a text, a reason or a command.
 const (
 	// NotRun is a block that is not for the machines of tests, with the reason.
 	NotRun = "notrun"
-	// Instead is a command that is run instead of a block, since the reader's machines are others.
+	// Instead is a command that is run instead of a block, because the reader's machines differ.
 	Instead = "instead"
 	// Before is a command that is run before a block: it prepares the test for things that the reader already has.
 	Before = "before"
@@ -28,7 +28,7 @@ type Session struct {
 	cmd   *exec.Cmd
 	in    io.WriteCloser
 	out   *bufio.Reader
-	dir   string // of scripts
+	dir   string // the folder of scripts
 	steps int
 }
 
@@ -40,7 +40,7 @@ func Open(ctx context.Context, dir string, env []string) (*Session, error) {
 	}
 	cmd := exec.CommandContext(ctx, "bash", "--noprofile", "--norc")
 	cmd.Dir, cmd.Env = dir, env
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // what it starts ends with it
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // its child processes end with it
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -66,7 +66,7 @@ func (s *Session) Close() {
 	_ = os.RemoveAll(s.dir)
 }
 
-// Run types one command, and returns its output and its status. It has no standard input.
+// Run enters one command, and returns its output and its status. It has no standard input.
 func (s *Session) Run(command string) (output string, status int, err error) {
 	s.steps++
 	file := filepath.Join(s.dir, fmt.Sprintf("step-%d", s.steps))
@@ -91,7 +91,7 @@ func (s *Session) Run(command string) (output string, status int, err error) {
 	}
 }
 
-// Play runs steps of a page. Each must succeed and print the text on the page. It calls say with each command and with its output.
+// Play runs steps of a page. Each must succeed and print the text on the page. It passes each command and its output to say.
 func (s *Session) Play(steps []Step, say func(format string, args ...any)) error {
 	block := 0 // the line of the block that is at work
 	for _, step := range steps {

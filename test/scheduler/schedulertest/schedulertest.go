@@ -91,13 +91,13 @@ func build() (string, error) {
 	return program, err
 }
 
-// Options are of a process.
+// Options are the options of a process.
 type Options struct {
 	// Name is its host name.
 	Name string
 	// Namespace has the configuration and the Lease.
 	Namespace string
-	// Elect makes it one of several replicas. It needs permission to have its own host name.
+	// Elect makes it one of several replicas. It needs permission to set its own host name.
 	Elect bool
 	// Restart starts it again wherever it ends by itself, as a kubelet does: a leader that has lost its lease ends. It takes Elect.
 	Restart bool
@@ -142,7 +142,7 @@ func Start(t testing.TB, c *kube.Cluster, o Options) *Scheduler {
 	return s
 }
 
-// configuration is that of the chart, for one process.
+// configuration is the configuration of the chart, for one process.
 func configuration(kubeconfig string, o Options) string {
 	qps := o.QPS
 	if qps == 0 {
@@ -281,7 +281,7 @@ func (p *process) tail(n int) []byte {
 func (p *process) signal(s syscall.Signal) {
 	select {
 	case <-p.ended:
-		return // its number may be another's by now
+		return // another process may have its number by now
 	default:
 	}
 	if err := syscall.Kill(-p.cmd.Process.Pid, s); err != nil && !errors.Is(err, syscall.ESRCH) {

@@ -52,7 +52,7 @@ type Gang struct {
 	Priority            int
 	Pods, GPUs          int
 	Extra               string // more lines of the request
-	CPU                 string // of each pod; "" is little
+	CPU                 string // the CPU of each pod; "" is little
 	// NoGPU makes its pods see no GPU.
 	NoGPU bool
 	// Claims makes its pods expect their GPUs in claims.
@@ -137,7 +137,7 @@ func Eventually(t testing.TB, limit time.Duration, f func() error) {
 	}
 }
 
-// ClaimedTwice returns how many GPUs are on claims, and an error if one is on two.
+// ClaimedTwice returns the number of claimed GPUs, and an error if two claims have the same one.
 func ClaimedTwice(claims []resourceapi.ResourceClaim) (gpus int, err error) {
 	users := map[string]string{}
 	var errs []error
