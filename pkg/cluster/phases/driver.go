@@ -81,7 +81,7 @@ func (p *NvidiaDriver) Wanted(n *engine.Node) bool {
 	return gpu != nil && !gpu.Simulated && Driver(p.want.Spec).Policy != config.GPUDriverNone
 }
 
-// It waits for the earlier waves: a broken driver must not break the GPUs of more than one member.
+// Waits returns the steps of the earlier waves: a broken driver must not break the GPUs of more than one member.
 func (p *NvidiaDriver) Waits(n *engine.Node, pl *engine.Plan) []engine.Step {
 	return rollout(pl, n, PhaseDriver, DriverTarget)
 }
