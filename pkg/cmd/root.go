@@ -14,6 +14,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/openpai/paictl/pkg/cmd/action"
+	"github.com/openpai/paictl/pkg/cmd/alert"
 	"github.com/openpai/paictl/pkg/cmd/alias"
 	"github.com/openpai/paictl/pkg/cmd/audit"
 	"github.com/openpai/paictl/pkg/cmd/bundle"
@@ -89,7 +90,7 @@ To try it out, make three hosts on this machine (Linux, as root):
 	add("jobs", job.NewCmdJob(f), login.NewCmdLogin(f), login.NewCmdLogout(f), login.NewCmdWhoami(f))
 	add("main", config.NewCmdConfig(f))
 	add("main", status.NewCmdStatus(f, nil), cluster.NewCmdCluster(f), node.NewCmdNode(f), service.NewCmdService(f), vc.NewCmdVC(f))
-	add("main", user.NewCmdUser(f), group.NewCmdGroup(f), token.NewCmdToken(f), audit.NewCmdAudit(f), action.NewCmdAction(f))
+	add("main", user.NewCmdUser(f), group.NewCmdGroup(f), token.NewCmdToken(f), audit.NewCmdAudit(f), action.NewCmdAction(f), alert.NewCmdAlert(f))
 	add("tools", bundle.NewCmdBundle(f), image.NewCmdImage(f))
 	add("tools", sandbox.NewCmdSandbox(f), scheduler.NewCmdScheduler(f), rules.NewCmdRules(f))
 	add("main", doctor.NewCmdDoctor(f))

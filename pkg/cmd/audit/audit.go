@@ -54,7 +54,7 @@ paictl makes with a kubeconfig are recorded, too: their actor is kubeconfig:USER
 	fl.StringVar(&opts.Query.Verb, "verb", "", "only this action: submit, stop, enter, sign-in, manage, ...")
 	fl.StringVar(&opts.Query.Outcome, "outcome", "", "only actions with this outcome: done, refused, failed")
 	_ = cmd.RegisterFlagCompletionFunc("outcome", cobra.FixedCompletions([]string{audit.Done, audit.Refused, audit.Failed}, cobra.ShellCompDirectiveNoFileComp))
-	_ = cmd.RegisterFlagCompletionFunc("kind", cobra.FixedCompletions([]string{"action", "group", "job", "token", "user"}, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("kind", cobra.FixedCompletions([]string{"action", "group", "job", "silence", "token", "user"}, cobra.ShellCompDirectiveNoFileComp))
 	fl.StringVar(&opts.Since, "since", "", "start: 12h, 30d, or a date like 2026-01-31")
 	fl.StringVar(&opts.Until, "until", "", "end, as --since (default: now)")
 	fl.IntVar(&opts.Query.Limit, "limit", audit.DefaultPage, "maximum number of records to show")

@@ -1,5 +1,5 @@
-// Package alerts reads the firing alerts from Alertmanager.
-// In: the address of Alertmanager, and its password. Out: alerts, from Alertmanager's API v2.
+// Package alerts reads the firing alerts from Alertmanager, and silences them.
+// In: the address of Alertmanager, and its password. Out: alerts and silences, from Alertmanager's API v2.
 package alerts
 
 import (
@@ -7,14 +7,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"slices"
 	"sync"
 	"time"
 
-	"github.com/openpai/paictl/pkg/httpserver/access"
 	"github.com/openpai/paictl/pkg/secret"
 )
 
@@ -61,8 +59,10 @@ const (
 
 // Options specify where Alertmanager is.
 type Options struct {
-	// URL is empty if there is no Alertmanager.
+	// URL is empty if there is no Alertmanager, or if Send reaches it.
 	URL string
+	// Send sends a request to the API of Alertmanager, and returns the status and the body of the answer; nil: to URL.
+	Send func(ctx context.Context, method, path string, query url.Values, body []byte) (status int, answer []byte, err error)
 	// Password reads its password. It is nil if there is no password.
 	Password func() (secret.String, error)
 	Now      func() time.Time // nil is time.Now
@@ -72,8 +72,8 @@ type Options struct {
 
 // Client is a client of one Alertmanager.
 type Client struct {
-	o  Options
-	at *url.URL
+	o    Options
+	send func(ctx context.Context, method, path string, query url.Values, body []byte) (int, []byte, error) // nil without an Alertmanager
 
 	mu    sync.Mutex
 	have  []Alert
@@ -81,31 +81,26 @@ type Client struct {
 	asked time.Time
 }
 
-// inside sends requests without the proxies of the environment, and doesn't follow redirects with the password.
-var inside = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 4, IdleConnTimeout: time.Minute},
-	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-
 // New makes a client. It doesn't send a request yet.
 func New(o Options) (*Client, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	c := &Client{o: o}
-	if o.URL == "" {
+	c := &Client{o: o, send: o.Send}
+	if o.URL == "" || o.Send != nil {
 		return c, nil
 	}
 	at, err := url.Parse(o.URL)
 	if err != nil {
 		return nil, errors.New("the address of Alertmanager is malformed")
 	}
-	c.at = at.JoinPath("api", "v2", "alerts")
-	c.at.RawQuery = url.Values{"active": {"true"}, "silenced": {"false"}, "inhibited": {"false"}, "unprocessed": {"false"}}.Encode()
+	c.send = (&direct{at, o.Password}).send
 	return c, nil
 }
 
-// Firing are the alerts that fire and aren't silenced, as of a few seconds ago at most. The slice is shared: it isn't changed.
-func (c *Client) Firing(ctx context.Context) ([]Alert, error) {
-	if c.at == nil {
+// All returns the alerts that fire, those that are silenced as well, as of a few seconds ago at most. The slice is shared: it isn't changed.
+func (c *Client) All(ctx context.Context) ([]Alert, error) {
+	if c.send == nil {
 		return nil, ErrNone
 	}
 	c.mu.Lock()
@@ -117,37 +112,52 @@ func (c *Client) Firing(ctx context.Context) ([]Alert, error) {
 			c.o.Failed(c.err)
 		}
 	}
-	if c.err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrAway, c.err)
-	}
-	return c.have, nil
+	return c.have, c.err
 }
 
+// forget makes the next question ask Alertmanager.
+func (c *Client) forget() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.asked = time.Time{}
+}
+
+// firing selects the alerts that fire, those that are silenced as well.
+var firing = url.Values{"active": {"true"}, "silenced": {"true"}, "inhibited": {"false"}, "unprocessed": {"false"}}
+
 func (c *Client) ask(ctx context.Context) ([]Alert, error) {
-	ctx, cancel := context.WithTimeout(ctx, askTime)
-	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, c.at.String(), nil)
-	if err != nil {
-		return nil, err
-	}
-	if c.o.Password != nil {
-		password, err := c.o.Password()
-		if err != nil {
-			return nil, err
-		}
-		r.SetBasicAuth(access.User, password.Reveal())
-	}
-	resp, err := inside.Do(r)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = resp.Body.Close() }()
-	if resp.StatusCode != http.StatusOK {
-		return nil, errors.New(resp.Status)
-	}
 	out := []Alert{}
-	if err := json.NewDecoder(io.LimitReader(resp.Body, maxBytes)).Decode(&out); err != nil {
-		return nil, fmt.Errorf("read its answer: %w", err)
+	if err := c.call(ctx, http.MethodGet, "alerts", firing, nil, &out); err != nil {
+		return nil, err
 	}
 	return slices.DeleteFunc(out, func(a Alert) bool { return a.Labels["alertname"] == Heartbeat }), nil
+}
+
+// call asks one part of the API, and decodes the answer into out, unless that is nil.
+func (c *Client) call(ctx context.Context, method, path string, query url.Values, body []byte, out any) error {
+	if c.send == nil {
+		return ErrNone
+	}
+	ctx, cancel := context.WithTimeout(ctx, askTime)
+	defer cancel()
+	status, answer, err := c.send(ctx, method, "/api/v2/"+path, query, body)
+	switch {
+	case errors.Is(err, ErrNone):
+		return err
+	case err != nil:
+		return fmt.Errorf("%w: %w", ErrAway, err)
+	case status == http.StatusNotFound:
+		return ErrNoSilence
+	case status == http.StatusBadRequest:
+		return &InvalidError{said(answer)}
+	case status != http.StatusOK:
+		return fmt.Errorf("%w: %d %s", ErrAway, status, http.StatusText(status))
+	}
+	if out == nil {
+		return nil
+	}
+	if err := json.Unmarshal(answer, out); err != nil {
+		return fmt.Errorf("%w: read its answer: %w", ErrAway, err)
+	}
+	return nil
 }

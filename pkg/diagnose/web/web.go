@@ -3,6 +3,7 @@
 package web
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -18,6 +19,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/rest"
 
 	"github.com/openpai/paictl/pkg/httpserver/access"
 	"github.com/openpai/paictl/pkg/job/stream"
@@ -53,10 +55,55 @@ const longest = 1024
 
 // Get sends a request to a service. The caller closes the answer.
 func (w *Client) Get(ctx context.Context, service, path string, query url.Values) (io.ReadCloser, error) {
+	r, err := w.request(ctx, http.MethodGet, service, path, query, nil)
+	if err != nil {
+		return nil, err
+	}
+	if r == nil {
+		body, err := w.byProxy(http.MethodGet, service, path, query, nil).Stream(ctx)
+		if apierrors.IsNotFound(err) {
+			return nil, &NoneError{service}
+		}
+		return body, err
+	}
+	return Answer(w.client, r, service)
+}
+
+// Do sends a request to a service, and returns the status and the body of the answer. A status that reports a failure is not an error.
+func (w *Client) Do(ctx context.Context, method, service, path string, query url.Values, body []byte) (status int, answer []byte, err error) {
+	r, err := w.request(ctx, method, service, path, query, body)
+	if err != nil {
+		return 0, nil, err
+	}
+	if r == nil {
+		result := w.byProxy(method, service, path, query, body).Do(ctx)
+		answer, err := result.Raw()
+		if apierrors.IsNotFound(err) && !strings.Contains(err.Error(), "could not find the requested resource") { // the API server says so, and not the service
+			return 0, nil, &NoneError{service}
+		}
+		if result.StatusCode(&status); status != 0 {
+			return status, answer, nil
+		}
+		return 0, nil, err
+	}
+	resp, err := w.client.Do(r)
+	if err != nil {
+		return 0, nil, withoutAddress(err, service)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	answer, err = io.ReadAll(io.LimitReader(resp.Body, largest))
+	return resp.StatusCode, answer, err
+}
+
+// largest bounds an answer of Do, in bytes.
+const largest = 32 << 20
+
+// request is a request to a pod of a service with the password; nil if the platform has no password.
+func (w *Client) request(ctx context.Context, method, service, path string, query url.Values, body []byte) (*http.Request, error) {
 	held, err := w.cluster.Client.CoreV1().Secrets(kube.SystemNamespace).Get(ctx, access.Secret, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
-		return w.byProxy(ctx, service, path, query)
+		return nil, nil
 	case err != nil:
 		return nil, fmt.Errorf("read the password of metrics: %w", err)
 	}
@@ -65,23 +112,22 @@ func (w *Client) Get(ctx context.Context, service, path string, query url.Values
 		return nil, err
 	}
 	u := url.URL{Scheme: "http", Host: host, Path: path, RawQuery: query.Encode()}
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	r, err := http.NewRequestWithContext(ctx, method, u.String(), bytes.NewReader(body))
 	if err != nil {
 		return nil, err
 	}
+	if len(body) > 0 {
+		r.Header.Set("Content-Type", "application/json")
+	}
 	r.SetBasicAuth(access.User, string(held.Data[access.KeyPassword]))
-	return Answer(w.client, r, service)
+	return r, nil
 }
 
 // Answer sends a request to a service of the platform. The caller closes the answer. That the service doesn't answer is not an error of the API server.
 func Answer(client *http.Client, r *http.Request, service string) (io.ReadCloser, error) {
 	answer, err := client.Do(r)
-	var failed *url.Error
-	if errors.As(err, &failed) {
-		err = failed.Err // the address may be made up, and the query is long
-	}
 	if err != nil {
-		return nil, apierrors.NewServiceUnavailable(fmt.Sprintf("%s does not answer: %v", service, err))
+		return nil, withoutAddress(err, service)
 	}
 	if answer.StatusCode != http.StatusOK {
 		said, _ := io.ReadAll(io.LimitReader(answer.Body, longest))
@@ -91,18 +137,26 @@ func Answer(client *http.Client, r *http.Request, service string) (io.ReadCloser
 	return answer.Body, nil
 }
 
-func (w *Client) byProxy(ctx context.Context, service, path string, query url.Values) (io.ReadCloser, error) {
-	r := w.cluster.Client.CoreV1().RESTClient().Get().Namespace(kube.SystemNamespace).Resource("services").Name(service + ":http").SubResource("proxy").Suffix(path)
+// withoutAddress is the error of a service that doesn't answer. The address may be made up, and the query is long.
+func withoutAddress(err error, service string) error {
+	if failed, is := errors.AsType[*url.Error](err); is {
+		err = failed.Err
+	}
+	return apierrors.NewServiceUnavailable(fmt.Sprintf("%s does not answer: %v", service, err))
+}
+
+// byProxy is a request by the API server's proxy for services.
+func (w *Client) byProxy(method, service, path string, query url.Values, body []byte) *rest.Request {
+	r := w.cluster.Client.CoreV1().RESTClient().Verb(method).Namespace(kube.SystemNamespace).Resource("services").Name(service + ":http").SubResource("proxy").Suffix(path)
 	for name, values := range query {
 		for _, v := range values {
 			r = r.Param(name, v)
 		}
 	}
-	body, err := r.Stream(ctx)
-	if apierrors.IsNotFound(err) {
-		return nil, &NoneError{service}
+	if len(body) > 0 {
+		r = r.SetHeader("Content-Type", "application/json").Body(body)
 	}
-	return body, err
+	return r
 }
 
 // pod finds a pod of a service that answers, as NAMESPACE/POD/PORT in the form of a host name.

@@ -109,6 +109,7 @@ const (
 
 	KindTemplate Kind = "template"
 	KindAction   Kind = "action"
+	KindSilence  Kind = "silence"
 )
 
 // Verb is an operation on a thing, with the names of the audit.

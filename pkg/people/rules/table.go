@@ -66,6 +66,9 @@ var table = []Rule{
 	{"action.read", Administrator, "read", KindAction, true, ScopeAdmin},
 	{"action.create", Administrator, "create", KindAction, true, ScopeAdmin},
 	{"action.cancel", Administrator, "cancel", KindAction, true, ScopeAdmin},
+	{"silence.read", Administrator, "read", KindSilence, true, ScopeAdmin},
+	{"silence.create", Administrator, "create", KindSilence, true, ScopeAdmin},
+	{"silence.end", Administrator, "end", KindSilence, true, ScopeAdmin},
 	{"audit.read", Self, "read", KindAudit, false, ""},
 
 	{"page.monitoring", GrantedPage, "read", KindPage, true, ScopeRead},

@@ -2,26 +2,22 @@ package app
 
 import (
 	"context"
-	"maps"
 	"slices"
 
 	"github.com/openpai/paictl/pkg/diagnose/alerts"
 	"github.com/openpai/paictl/pkg/people/rules"
 )
 
-// Alert is an alert that fires. If it is about a job, its label job_name is USER~NAME, as clients name jobs.
+// Alert is an alert that fires.
 type Alert = alerts.Alert
 
-// labelUsername is the label in which OpenPAI's clients expect the owner of the job.
-const labelUsername = "username"
-
-// Alerts returns the alerts that fire. Administrators and users who are granted the page alerts see all of them; others see those
-// about jobs that they can see.
+// Alerts returns the alerts that fire, those that are silenced as well, the latest first. Administrators and users who are granted the page alerts see all
+// of them; others see those about jobs that they can see.
 func (d *Actions) Alerts(ctx context.Context) ([]Alert, error) {
 	if err := rules.Class("alert.read", &d.caller.Subject); err != nil {
 		return nil, err
 	}
-	all, err := d.app.Alerts.Firing(ctx)
+	all, err := d.app.Alerts.All(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -29,13 +25,8 @@ func (d *Actions) Alerts(ctx context.Context) ([]Alert, error) {
 	out := []Alert{}
 	for _, a := range all {
 		owner, name := a.Labels[alerts.LabelUser], a.Labels[alerts.LabelJob]
-		about := owner != "" && name != ""
-		if !everything && (!about || rules.Decide("alert.read", &d.caller.Subject, rules.Thing{Kind: rules.KindAlert, Owner: owner, VC: a.Labels[alerts.LabelVC]}) != nil) {
+		if !everything && (owner == "" || name == "" || rules.Decide("alert.read", &d.caller.Subject, rules.Thing{Kind: rules.KindAlert, Owner: owner, VC: a.Labels[alerts.LabelVC]}) != nil) {
 			continue
-		}
-		if about {
-			a.Labels = maps.Clone(a.Labels)
-			a.Labels[labelUsername], a.Labels[alerts.LabelJob] = owner, owner+"~"+name
 		}
 		out = append(out, a)
 	}

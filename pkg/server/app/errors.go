@@ -51,6 +51,7 @@ const (
 	codeNoAction       = "NoActionError"
 	codeNoHandler      = "NoAlertHandlerError"
 	codeConflictAction = "ConflictActionError"
+	codeNoSilence      = "NoSilenceError"
 )
 
 // retryAfter is when a client should retry after a temporary error.

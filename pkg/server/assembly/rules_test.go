@@ -125,7 +125,7 @@ func TestRulesTable(t *testing.T) {
 				id = template()
 			}
 			path := strings.NewReplacer("{$}", "", "JOB", "ann~"+name, "PLACE", "ann/"+name, "{token}", "none", "{attempt}", "7", "{taskAttempt}", "0", "{log}", "all", "{link}", "none",
-				"{role}", "Worker_1", "{index}", "0", "{user}", "ann", "{group}", "speech", "{template}", id, "{path...}", "acls/admin", "{vc}", "speech", "{service}", "prometheus", "{sha256}", strings.Repeat("ab", 32), "{action}", "none").Replace(r.path)
+				"{role}", "Worker_1", "{index}", "0", "{user}", "ann", "{group}", "speech", "{template}", id, "{path...}", "acls/admin", "{vc}", "speech", "{service}", "prometheus", "{sha256}", strings.Repeat("ab", 32), "{action}", "none", "{silence}", "none").Replace(r.path)
 			body := strings.ReplaceAll(r.body, "NUMBER", strconv.Itoa(n))
 			if other, ok := strings.CutPrefix(body, "as "); ok {
 				path, body = other, ""

@@ -23,6 +23,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/openpai/paictl/pkg/audit"
+	"github.com/openpai/paictl/pkg/diagnose/alerts"
 	"github.com/openpai/paictl/pkg/diagnose/metrics"
 	"github.com/openpai/paictl/pkg/diagnose/web"
 	"github.com/openpai/paictl/pkg/hint"
@@ -91,8 +92,13 @@ func New(o Options) (*Server, error) {
 		return nil, err
 	}
 	s.jobs.Configured = o.Configured
+	pages := web.New(o.Cluster)
 	if s.o.Web == nil {
-		s.o.Web = web.New(o.Cluster).Get
+		s.o.Web = pages.Get
+	}
+	alertmanager, err := alerts.New(alerts.Options{Send: sender(pages)})
+	if err != nil {
+		return nil, err
 	}
 	if s.people, err = people.Open(o.Cluster.Config, people.Options{Owns: s.jobs.Owns}); err != nil {
 		return nil, err
@@ -107,9 +113,21 @@ func New(o Options) (*Server, error) {
 	if s.list, err = template.Open(o.Cluster.Config, template.Options{BuiltIn: builtIn}); err != nil {
 		return nil, err
 	}
-	s.core = &app.App{People: s.people, Tokens: s.tokens, Templates: s.list, Jobs: s.jobs, Audit: s, Lister: lister{s.jobs}, Author: o.Author, Status: o.Status, Services: o.Services, Metrics: &metrics.Reader{Ask: s.o.Web}}
+	s.core = &app.App{People: s.people, Tokens: s.tokens, Templates: s.list, Jobs: s.jobs, Audit: s, Lister: lister{s.jobs}, Author: o.Author, Status: o.Status, Services: o.Services, Alerts: alertmanager,
+		Metrics: &metrics.Reader{Ask: s.o.Web}}
 	s.server = server.New(server.Options{App: s.core, Routes: v3.Routes(o.Version), Limits: server.Limits{Unlimited: true}, Log: o.Log, Caller: s.caller, Reveal: s.reveal})
 	return s, nil
+}
+
+// sender sends requests to Alertmanager.
+func sender(pages *web.Client) func(ctx context.Context, method, path string, query url.Values, body []byte) (int, []byte, error) {
+	return func(ctx context.Context, method, path string, query url.Values, body []byte) (int, []byte, error) {
+		status, answer, err := pages.Do(ctx, method, "alert-manager", path, query, body)
+		if _, none := errors.AsType[*web.NoneError](err); none {
+			err = alerts.ErrNone
+		}
+		return status, answer, err
+	}
 }
 
 // Dial connects to the server.

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/openpai/paictl/pkg/diagnose/alerts"
 	"github.com/openpai/paictl/pkg/server"
 	"github.com/openpai/paictl/pkg/server/app"
 )
@@ -34,12 +35,19 @@ type alertStatus struct {
 	InhibitedBy []string `json:"inhibitedBy"`
 }
 
-// newAlert always sets the label and the annotation that the portal reads without a check.
+// labelUsername is the label in which OpenPAI's clients expect the owner of the job.
+const labelUsername = "username"
+
+// newAlert always sets the label and the annotation that the portal reads without a check. If the alert is about a job, its label job_name is USER~NAME, as
+// OpenPAI's clients name jobs.
 func newAlert(a *app.Alert) alert {
 	out := alert{Labels: map[string]string{"severity": ""}, Annotations: map[string]string{"summary": ""}, Starts: a.StartsAt, Ends: a.EndsAt, Generator: a.Generator,
 		Status: alertStatus{a.Status.State, append([]string{}, a.Status.SilencedBy...), append([]string{}, a.Status.InhibitedBy...)}, Receivers: []string{}, Fingerprint: a.Fingerprint}
 	maps.Copy(out.Labels, a.Labels)
 	maps.Copy(out.Annotations, a.Annotations)
+	if owner, name := a.Labels[alerts.LabelUser], a.Labels[alerts.LabelJob]; owner != "" && name != "" {
+		out.Labels[labelUsername], out.Labels[alerts.LabelJob] = owner, owner+"~"+name
+	}
 	for _, r := range a.Receivers {
 		out.Receivers = append(out.Receivers, r.Name)
 	}
@@ -53,7 +61,9 @@ func firing(ctx context.Context, d *app.Actions, _ *struct{}) (*[]alert, error) 
 	}
 	out := []alert{}
 	for i := range all {
-		out = append(out, newAlert(&all[i]))
+		if len(all[i].Status.SilencedBy) == 0 {
+			out = append(out, newAlert(&all[i]))
+		}
 	}
 	return &out, nil
 }

@@ -10,6 +10,8 @@ export interface Routes {
   "GET /api/v3/actions/{action}": { path: { action: string }; answer: V3ApiAction };
   /** Withdraws a request that hasn't begun, or stops a drain. */
   "POST /api/v3/actions/{action}/cancel": { path: { action: string }; body: V3ApiCancellation; answer: V3ApiAction };
+  /** Lists the firing alerts about your jobs, silenced ones as well, latest first; all alerts for administrators and for people with a grant for the page alerts. */
+  "GET /api/v3/alerts": { answer: V3ApiAlerts };
   /** Lists the records of the audit, latest first. */
   "GET /api/v3/audit": { query: { actor?: string; object?: string; owner?: string; kind?: string; verb?: string; outcome?: string; since?: string; until?: string; cursor?: string; limit?: number }; answer: AuditPage };
   /** Reports whether you have sent a folder of code. */
@@ -126,6 +128,12 @@ export interface Routes {
   "GET /api/v3/signin/oidc/{issuer}/return": { path: { issuer: string }; answer: string };
   /** Signs a program in by a password that its person types into a browser. */
   "POST /api/v3/signin/password": { body: { goal: V3ApiGoal; password: string; username: string }; answer: V3ApiArrival };
+  /** Lists the silences of alerts that haven't ended. */
+  "GET /api/v3/silences": { answer: V3ApiSilences };
+  /** Silences alerts for a time. */
+  "POST /api/v3/silences": { body: V3ApiNewSilence; answer: V3ApiSilence };
+  /** Ends a silence. */
+  "DELETE /api/v3/silences/{silence}": { path: { silence: string }; answer: V3ApiSilence };
   /** Returns the state of the cluster, as far as you may see it: problems, machines, GPUs, virtual clusters, jobs and alerts. */
   "GET /api/v3/status": { query: { parts?: string[] }; answer: StatusCluster };
   /** Streams the state of the cluster, and then its changes, as server-sent events. */
@@ -220,6 +228,10 @@ export interface V3ApiAction {
 
 export interface V3ApiCancellation {
   reason: string;
+}
+
+export interface V3ApiAlerts {
+  items: V3ApiAlert[] | null;
 }
 
 export interface AuditPage {
@@ -528,6 +540,27 @@ export interface V3ApiArrival {
   waiting?: V3ApiWaiting;
 }
 
+export interface V3ApiSilences {
+  items: V3ApiSilence[] | null;
+}
+
+export interface V3ApiNewSilence {
+  matchers: V3ApiMatcher[] | null;
+  reason: string;
+  seconds: number;
+}
+
+export interface V3ApiSilence {
+  alerts: number;
+  by: string;
+  ends: string;
+  id: string;
+  matchers: V3ApiMatcher[] | null;
+  reason: string;
+  starts: string;
+  state: string;
+}
+
 export interface StatusCluster {
   alerts: StatusAlert[] | null;
   at: string;
@@ -742,6 +775,16 @@ export interface AlerthandlerV1Result {
   done: boolean;
   message?: string;
   target: string;
+}
+
+export interface V3ApiAlert {
+  labels: Record<string, string> | null;
+  name: string;
+  runbook?: string;
+  severity?: string;
+  silences?: string[];
+  since: string;
+  summary?: string;
 }
 
 export interface AuditRecord {
@@ -1080,6 +1123,13 @@ export interface V3ApiProgram {
   code_challenge: string;
   redirect_uri: string;
   state: string;
+}
+
+export interface V3ApiMatcher {
+  label: string;
+  not?: boolean;
+  regex?: boolean;
+  value: string;
 }
 
 export interface StatusAlert {

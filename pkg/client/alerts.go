@@ -1,0 +1,34 @@
+package client
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+
+	"github.com/openpai/paictl/pkg/server/v3/api"
+)
+
+const silences = api.Prefix + "/silences"
+
+// Alerts lists the alerts that fire, silenced ones as well.
+func (s *Server) Alerts(ctx context.Context) (*api.Alerts, error) {
+	return answered[api.Alerts](ctx, s, get(api.Prefix+"/alerts", nil), nil)
+}
+
+// Silences lists the silences that haven't ended.
+func (s *Server) Silences(ctx context.Context) (*api.Silences, error) {
+	return answered[api.Silences](ctx, s, get(silences, nil), nil)
+}
+
+// Silence silences alerts.
+func (s *Server) Silence(ctx context.Context, n api.NewSilence) (*api.Silence, error) {
+	q, err := post(silences, nil, n)
+	return answered[api.Silence](ctx, s, q, err)
+}
+
+// EndSilence ends a silence.
+func (s *Server) EndSilence(ctx context.Context, id string) (*api.Silence, error) {
+	q := get(silences+"/"+url.PathEscape(id), nil) // a silence that has ended stays as it is
+	q.method = http.MethodDelete
+	return answered[api.Silence](ctx, s, q, nil)
+}

@@ -1,0 +1,119 @@
+package alerts
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Matcher selects alerts by one of their labels.
+type Matcher struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+	Regex bool   `json:"isRegex"`
+	// Equal is false if the label must not match; Alertmanager's older versions leave it out.
+	Equal *bool `json:"isEqual,omitempty"`
+}
+
+// Not reports whether the matcher selects alerts whose label doesn't match.
+func (m *Matcher) Not() bool { return m.Equal != nil && !*m.Equal }
+
+// States of a silence.
+const (
+	SilenceActive  = "active"
+	SilencePending = "pending"
+	SilenceExpired = "expired"
+)
+
+// Silence keeps the notifications of alerts back for a time. All of its matchers have to match.
+type Silence struct {
+	ID        string    `json:"id,omitempty"`
+	Matchers  []Matcher `json:"matchers"`
+	StartsAt  time.Time `json:"startsAt"`
+	EndsAt    time.Time `json:"endsAt"`
+	CreatedBy string    `json:"createdBy"`
+	Comment   string    `json:"comment"`
+	Status    struct {
+		State string `json:"state"`
+	} `json:"status,omitzero"`
+}
+
+// ErrNoSilence is the error if Alertmanager doesn't have a silence.
+var ErrNoSilence = errors.New("the silence is not found")
+
+// InvalidError says why Alertmanager refuses a silence.
+type InvalidError struct{ Said string }
+
+// Error implements error.
+func (e *InvalidError) Error() string { return "Alertmanager refuses it: " + e.Said }
+
+// longest bounds the part of a refusal that an error shows, in bytes.
+const longest = 500
+
+// said is the text of a refusal, which Alertmanager writes as a string of JSON.
+func said(answer []byte) string {
+	var text string
+	if json.Unmarshal(answer, &text) != nil {
+		text = string(answer)
+	}
+	text = strings.Join(strings.Fields(text), " ")
+	return strings.ToValidUTF8(text[:min(len(text), longest)], "")
+}
+
+// silenceID is the form of an id: any other text would be another path of the API.
+var silenceID = regexp.MustCompile(`^[0-9a-fA-F-]{1,64}$`)
+
+// Silences returns the silences that are active or pending, the first to end first.
+func (c *Client) Silences(ctx context.Context) ([]Silence, error) {
+	all := []Silence{}
+	if err := c.call(ctx, http.MethodGet, "silences", nil, nil, &all); err != nil {
+		return nil, err
+	}
+	all = slices.DeleteFunc(all, func(s Silence) bool { return s.Status.State == SilenceExpired })
+	slices.SortFunc(all, func(a, b Silence) int { return a.EndsAt.Compare(b.EndsAt) })
+	return all, nil
+}
+
+// Silence returns one silence, also one that has ended.
+func (c *Client) Silence(ctx context.Context, id string) (*Silence, error) {
+	if !silenceID.MatchString(id) {
+		return nil, ErrNoSilence
+	}
+	s := &Silence{}
+	return s, c.call(ctx, http.MethodGet, "silence/"+url.PathEscape(id), nil, nil, s)
+}
+
+// Add makes a silence, and returns its id.
+func (c *Client) Add(ctx context.Context, s Silence) (string, error) {
+	body, err := json.Marshal(s)
+	if err != nil {
+		return "", err
+	}
+	out := struct {
+		ID string `json:"silenceID"`
+	}{}
+	if err := c.call(ctx, http.MethodPost, "silences", nil, body, &out); err != nil {
+		return "", fmt.Errorf("silence alerts: %w", err)
+	}
+	c.forget()
+	return out.ID, nil
+}
+
+// End ends a silence now.
+func (c *Client) End(ctx context.Context, id string) error {
+	if !silenceID.MatchString(id) {
+		return ErrNoSilence
+	}
+	defer c.forget()
+	if err := c.call(ctx, http.MethodDelete, "silence/"+url.PathEscape(id), nil, nil, nil); err != nil {
+		return fmt.Errorf("end a silence: %w", err)
+	}
+	return nil
+}
