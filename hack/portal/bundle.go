@@ -94,8 +94,10 @@ func bundle(root string) (map[string][]byte, error) {
 	two := common
 	two.EntryPointsAdvanced = []api.EntryPoint{
 		{InputPath: sources + "/src/main.tsx", OutputPath: "app"},
-		{InputPath: sources + "/src/admin.tsx", OutputPath: "admin"}, // loaded when it is opened
-		{InputPath: sources + "/src/logs.tsx", OutputPath: "logs"},   // as well
+		// These are loaded when they are opened.
+		{InputPath: sources + "/src/actions.tsx", OutputPath: "actions"},
+		{InputPath: sources + "/src/admin.tsx", OutputPath: "admin"},
+		{InputPath: sources + "/src/logs.tsx", OutputPath: "logs"},
 		{InputPath: sources + "/src/parent.tsx", OutputPath: "parent"},
 		{InputPath: sources + "/style.css", OutputPath: "app"},
 	}

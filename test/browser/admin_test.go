@@ -5,9 +5,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -242,7 +245,7 @@ func TestAnAdministratorsDay(t *testing.T) {
 	b.has(".command", "paictl service restart -n grafana --force")
 	b.shows("location.search === '?state=trouble&open=grafana'")
 	b.press(".tabs a", "Alerts")
-	b.has(".note", "no alert-manager is installed")
+	b.has(".problem", "NotImplementedError")
 
 	// The audit has all of it.
 	const changed = "/api/v3/audit?kind=virtual-cluster&outcome=done"
@@ -260,7 +263,7 @@ func TestAnAdministratorsDay(t *testing.T) {
 	b.shows("window.saved?.startsWith('time,actor,verb,kind,object,') && window.saved.trim().split('\\r\\n').length === 4")
 
 	b.do(chromedp.EmulateViewport(390, 844))
-	for _, page := range []string{"people", "people?add=true", "people/vic", "groups", "groups/vision", "virtual-clusters", "virtual-clusters/vision", "services?open=grafana", "alerts", "audit"} {
+	for _, page := range []string{"people", "people?add=true", "people/vic", "groups", "groups/vision", "virtual-clusters", "virtual-clusters/vision", "services?open=grafana", "alerts", "actions", "audit"} {
 		b.do(chromedp.Navigate(w.URL + "/admin/" + page))
 		b.shows("document.querySelector('main h1, main .problem')")
 		b.shows("document.documentElement.scrollWidth <= 390")
@@ -268,13 +271,43 @@ func TestAnAdministratorsDay(t *testing.T) {
 	b.fine()
 }
 
-// alertmanager answers with alerts that fire.
+// alertmanager answers with alerts that fire, and keeps silences.
 func alertmanager(t *testing.T) string {
 	t.Helper()
 	since := time.Now().Add(-40 * time.Minute).UTC().Format(time.RFC3339)
-	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = fmt.Fprintf(w, `[{"labels":{"alertname":"NodeFilesystemUsage","severity":"critical","node":"gpu-7"},"annotations":{"summary":"The file system / of gpu-7 is 93 %% full.","runbook_url":"https://example.org/runbooks/disk"},"startsAt":%[1]q,"status":{"state":"active","silencedBy":[]}},
-			{"labels":{"alertname":"GpuIdle","severity":"warning","job_name":"resnet-152"},"annotations":{"summary":"<b>8 GPUs</b> of vic/resnet-152 are idle for 4 hours.","runbook_url":"javascript:alert(1)"},"startsAt":%[1]q,"status":{"state":"suppressed","silencedBy":["ops"]}}]`, since)
+	var mu sync.Mutex
+	silences := map[string]map[string]any{"5e1a": {"id": "5e1a", "createdBy": "ops", "comment": "known since Monday", "startsAt": since, "endsAt": time.Now().Add(3 * time.Hour).UTC().Format(time.RFC3339),
+		"matchers": []map[string]any{{"name": "alertname", "value": "GpuIdle", "isRegex": false}}, "status": map[string]any{"state": "active"}}}
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		silenced := func(id string) string {
+			s := silences[id]
+			if s == nil || s["status"].(map[string]any)["state"] != "active" {
+				return `{"state":"active","silencedBy":[]}`
+			}
+			return `{"state":"suppressed","silencedBy":["` + id + `"]}`
+		}
+		one := silences[strings.TrimPrefix(r.URL.Path, "/api/v2/silence/")]
+		switch {
+		case r.URL.Path == "/api/v2/alerts":
+			_, _ = fmt.Fprintf(w, `[{"labels":{"alertname":"NodeFilesystemUsage","severity":"critical","node":"gpu-7"},"annotations":{"summary":"The file system / of gpu-7 is 93 %% full.","runbook_url":"https://example.org/runbooks/disk"},"startsAt":%[1]q,"status":%[2]s},
+			{"labels":{"alertname":"GpuIdle","severity":"warning","job_name":"resnet-152"},"annotations":{"summary":"<b>8 GPUs</b> of vic/resnet-152 are idle for 4 hours.","runbook_url":"javascript:alert(1)"},"startsAt":%[1]q,"status":%[3]s}]`, since, silenced("5e1b"), silenced("5e1a"))
+		case r.URL.Path == "/api/v2/silences" && r.Method == http.MethodPost:
+			made := map[string]any{}
+			_ = json.NewDecoder(r.Body).Decode(&made)
+			made["id"], made["status"] = "5e1b", map[string]any{"state": "active"}
+			silences["5e1b"] = made
+			_, _ = io.WriteString(w, `{"silenceID":"5e1b"}`)
+		case r.URL.Path == "/api/v2/silences":
+			_ = json.NewEncoder(w).Encode(slices.Collect(maps.Values(silences)))
+		case one == nil:
+			http.NotFound(w, r)
+		case r.Method == http.MethodDelete:
+			one["status"] = map[string]any{"state": "expired"}
+		default:
+			_ = json.NewEncoder(w).Encode(one)
+		}
 	}))
 	t.Cleanup(srv.Close)
 	return srv.URL
@@ -297,6 +330,36 @@ func TestAlertsOfTheCluster(t *testing.T) {
 	b.shows("document.querySelectorAll('.alerts a').length === 1 && document.querySelector('.alerts a').href === 'https://example.org/runbooks/disk'")
 	b.press(".segments button", "Critical")
 	b.shows("location.search === '?severity=critical' && document.querySelectorAll('.alerts tbody tr').length === 1")
+
+	// A silence begins with the labels of its alert, and says how many alerts it silences.
+	b.press(".alerts button", "Silence")
+	b.shows("[...document.querySelectorAll('dialog .matcher')].map(e => [...e.querySelectorAll('input, select')].map(x => x.value).join('')).join() === 'alertname=NodeFilesystemUsage,node=gpu-7'")
+	b.has("dialog [role=status]", "Firing alerts that match now: 1")
+	b.fill("dialog .matcher:nth-of-type(2) select", "=~")
+	b.fill("dialog .matcher:nth-of-type(2) input:last-of-type", "gpu-[12]")
+	b.has("dialog [role=status]", "Firing alerts that match now: 0")
+	b.fill("dialog .matcher:nth-of-type(2) input:last-of-type", "gpu-(")
+	b.has("dialog [role=status]", "An expression isn't valid.")
+	b.fill("dialog [name=reason]", "the disk is replaced")
+	b.press("dialog button[type=submit]", "Silence")
+	b.has("dialog .problem", "is not a regular expression")
+	b.fill("dialog .matcher:nth-of-type(2) input:last-of-type", "gpu-[78]")
+	b.fill("dialog [name=for]", "14400")
+	b.has("dialog .commands", "paictl alert silence NodeFilesystemUsage --match 'node=~gpu-[78]' --for 14400s --reason 'the disk is replaced'")
+	b.press("dialog button[type=submit]", "Silence")
+	b.has(".toast", "Silenced. Firing alerts: 1")
+	b.has(".silences", "node=~gpu-[78]")
+	b.has(".silences", "root")
+	b.has(".alerts", "Silenced")
+	b.shows("![...document.querySelectorAll('.alerts button')].some(e => e.innerText === 'Silence')")
+
+	// It is ended.
+	b.run("[...document.querySelectorAll('.silences tr')].find(e => e.innerText.includes('gpu-[78]')).querySelector('button').click()")
+	b.has("dialog[open]", "node=~gpu-[78]")
+	b.press("dialog[open] button.primary", "End")
+	b.has(".toast", "The silence has ended.")
+	b.shows("document.querySelectorAll('.silences tbody tr').length === 1")
+	b.has(".alerts button", "Silence")
 	b.fine()
 }
 
@@ -306,6 +369,9 @@ func TestPagesAndScreenshotsOfTheAdministration(t *testing.T) {
 	w := newWorld(t, withAlerts(t))
 	w.administer()
 	w.fill()
+	w.handle()
+	w.request("cordon", "gpu-3", "a fan is loud", 0)
+	w.request("drain", "gpu-4", "new memory", 7200)
 	for _, name := range []string{"ann", "bob", "vic"} {
 		_, err := w.People.Update(t.Context(), name, func(u *v1.UserSpec) error {
 			u.DisplayName, u.Email = map[string]string{"ann": "Ann Lee", "bob": "Bob Stone", "vic": "Vic Hall"}[name], name+"@example.org"
@@ -324,6 +390,10 @@ func TestPagesAndScreenshotsOfTheAdministration(t *testing.T) {
 		"admin-vcs":      {"/admin/virtual-clusters", "document.querySelector('.vc-table')", ""},
 		"admin-services": {"/admin/services?open=grafana", "document.querySelector('.open')", ""},
 		"admin-alerts":   {"/admin/alerts", "document.querySelector('.alerts')", ""},
+		"admin-silence":  {"/admin/alerts", "document.querySelector('.alerts button')", "document.querySelector('.alerts button').click()"},
+		"admin-actions":  {"/admin/actions", "document.querySelector('.requested')", "document.querySelector('.requested button.whole').click()"},
+		"admin-machine":  {"/machines?machine=gpu-3", "document.querySelector('.steps')", ""},
+		"admin-drain":    {"/machines?machine=gpu-1", "document.querySelector('.requests button')", "[...document.querySelectorAll('.requests button')].find(e => e.innerText.includes('Drain')).click()"},
 		"admin-audit":    {"/admin/audit", "document.querySelector('.audit')", "document.querySelector('.audit button.whole').click()"},
 	} {
 		b.pictures(w, name, page.path, page.shows, page.does)

@@ -1,5 +1,6 @@
 // The pages of administrators, and their tabs.
 import { useEffect } from "preact/hooks";
+import { Actions } from "./admin-actions";
 import { Alerts } from "./admin-alerts";
 import { Audit } from "./admin-audit";
 import { GroupPage, Groups, NewGroup } from "./admin-groups";
@@ -11,9 +12,10 @@ import { useRead } from "./read";
 import { address, place } from "./route";
 import { begin, me } from "./session";
 import { t } from "./text";
+import "./text-admin";
 import { Loading, Problem } from "./ui";
 
-const tabs = ["people", "groups", "virtual-clusters", "services", "alerts", "audit"] as const;
+const tabs = ["people", "groups", "virtual-clusters", "services", "alerts", "actions", "audit"] as const;
 
 /** Shows the server's refusal to people who aren't administrators. The server decides; the page only asks. */
 function Refused() {
@@ -37,6 +39,8 @@ function Content({ tab, name }: { tab: string; name?: string }) {
       return <Services />;
     case "alerts":
       return <Alerts />;
+    case "actions":
+      return <Actions />;
     case "audit":
       return <Audit />;
   }

@@ -30,6 +30,7 @@ export const all: [string, Text][] = [
   ["g t", "key.templates"],
   ["g u", "key.usage"],
   ["n", "key.submit"],
+  ["c  d", "key.machine"],
   ["Ctrl K", "key.palette"],
   ["?", "key.help"],
 ];

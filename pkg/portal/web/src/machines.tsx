@@ -7,11 +7,15 @@ import { useKeys } from "./keys";
 import { GPUMap, Legend, explain, ways, type By } from "./map";
 import { Metrics, Opened, type Span } from "./metrics";
 import { address, go, place, setQuery } from "./route";
+import { later } from "./later";
 import { me } from "./session";
 import { curl, quoted } from "./shell";
 import { maybe, t } from "./text";
 import type { StatusCluster, StatusGPU, StatusMachine } from "./types";
 import { Ago, Icon, Loading, Menu, Problem, copy } from "./ui";
+
+const MachineActions = later(() => import("./actions").then((file) => file.MachineActions));
+const Requesting = later(() => import("./actions").then((file) => file.Requesting));
 
 const shows = ["all", "free", "troubled"] as const;
 
@@ -187,6 +191,9 @@ export function Machines() {
 const most = 200;
 
 function List({ machines }: { machines: StatusMachine[] }) {
+  const asked = useSignal<{ machine: string; operation: "cordon" | "uncordon" | "drain" } | null>(null);
+  const may = me.value?.grants.administrator;
+  const items = (m: StatusMachine) => (m.cordoned ? (["uncordon", "drain"] as const) : (["cordon", "drain"] as const)).map((operation) => ({ label: t(`machine.${operation}`), run: () => (asked.value = { machine: m.name, operation }) }));
   return (
     <>
       <table class="rows">
@@ -200,6 +207,7 @@ function List({ machines }: { machines: StatusMachine[] }) {
             <th class="num wide">{t("memoryUse")}</th>
             <th class="num wide">{t("pods")}</th>
             <th class="wide">{t("sinceTime")}</th>
+            {may ? <th aria-label={t("more")} /> : null}
           </tr>
         </thead>
         <tbody>
@@ -223,6 +231,11 @@ function List({ machines }: { machines: StatusMachine[] }) {
               <td class="wide">
                 <Ago time={m.since} />
               </td>
+              {may ? (
+                <td class="above">
+                  <Menu label={t("machine.operations", { name: m.name })} icon="more" items={items(m)} />
+                </td>
+              ) : null}
             </tr>
           ))}
         </tbody>
@@ -230,6 +243,7 @@ function List({ machines }: { machines: StatusMachine[] }) {
       <footer class="under">
         <span class="faint">{t(machines.length > most ? "machinesMore" : "machinesShown", { n: machines.length, most })}</span>
       </footer>
+      {asked.value ? <Requesting key={asked.value.machine + asked.value.operation} {...asked.value} end={() => (asked.value = null)} /> : null}
     </>
   );
 }
@@ -288,6 +302,12 @@ function One({ m, close }: { m: StatusMachine; close: () => void }) {
         </button>
       </header>
       {m.message ? <p class="note">{m.message}</p> : null}
+      {m.cordoned && (m.cordonedBy || m.cordonReason) ? (
+        <p class="note">
+          {m.cordonedBy ? t("cordonedBy", { name: m.cordonedBy }) : t("cordoned")}
+          {m.cordonReason ? ": " + m.cordonReason : ""}
+        </p>
+      ) : null}
       {m.hint ? <p class="faint small">{m.hint}</p> : null}
       {m.pressure?.length ? <p class="note">{m.pressure.join(", ")}</p> : null}
       <dl class="facts small">
@@ -343,14 +363,14 @@ function One({ m, close }: { m: StatusMachine; close: () => void }) {
         {() => <OverTime machine={m.name} />}
       </Opened>
       {me.value?.grants.administrator ? (
-        <p class="buttons">
-          <button type="button" onClick={() => void copy("paictl node gpu list " + m.name)}>
-            <Icon name="copy" /> paictl node gpu list
-          </button>
-          <button type="button" onClick={() => void copy("paictl node cordon " + m.name)}>
-            <Icon name="copy" /> paictl node {m.cordoned ? "uncordon" : "cordon"}
-          </button>
-        </p>
+        <>
+          <p class="buttons">
+            <button type="button" onClick={() => void copy("paictl node gpu list " + quoted(m.name))}>
+              <Icon name="copy" /> paictl node gpu list
+            </button>
+          </p>
+          <MachineActions key={m.name} m={m} />
+        </>
       ) : null}
     </aside>
   );

@@ -4,10 +4,11 @@ import { useEffect, useRef } from "preact/hooks";
 import { failure, type Failure } from "./api";
 
 /**
- * Reads whenever the key changes, at intervals of some milliseconds if they are given, and when asked. A key of null reads nothing.
+ * Reads whenever the key changes, at intervals of some milliseconds if they are given, and when asked. A key of null reads nothing. The interval may
+ * depend on the last value.
  * The value of the last key stays until the server has answered; an error removes it, but not a value of the same key.
  */
-export function useRead<T>(key: string | null, read: (stop: AbortSignal) => Promise<T>, every = 0) {
+export function useRead<T>(key: string | null, read: (stop: AbortSignal) => Promise<T>, every: number | ((last: T | null) => number) = 0) {
   const value = useSignal<T | null>(null);
   const error = useSignal<Failure | null>(null);
   const busy = useSignal(true);
@@ -17,6 +18,7 @@ export function useRead<T>(key: string | null, read: (stop: AbortSignal) => Prom
     if (key === null) return;
     const stop = new AbortController();
     let timer = 0;
+    const interval = () => (typeof every === "number" ? every : every(value.peek()));
     const ask = async () => {
       clearTimeout(timer);
       if (!document.hidden || of.current !== key) {
@@ -33,10 +35,10 @@ export function useRead<T>(key: string | null, read: (stop: AbortSignal) => Prom
         }
         busy.value = false;
       }
-      if (every > 0) timer = setTimeout(() => void ask(), every) as unknown as number;
+      if (interval() > 0) timer = setTimeout(() => void ask(), interval()) as unknown as number;
     };
     const seen = () => {
-      if (every > 0 && !document.hidden) void ask();
+      if (interval() > 0 && !document.hidden) void ask();
     };
     busy.value = true;
     void ask();
