@@ -97,6 +97,7 @@ func bundle(root string) (map[string][]byte, error) {
 		// These are loaded when they are opened.
 		{InputPath: sources + "/src/actions.tsx", OutputPath: "actions"},
 		{InputPath: sources + "/src/admin.tsx", OutputPath: "admin"},
+		{InputPath: sources + "/src/jobform.tsx", OutputPath: "jobform"},
 		{InputPath: sources + "/src/logs.tsx", OutputPath: "logs"},
 		{InputPath: sources + "/src/parent.tsx", OutputPath: "parent"},
 		{InputPath: sources + "/style.css", OutputPath: "app"},

@@ -1,7 +1,7 @@
 // The editor of job files, as one file that a page loads when it opens a job file.
 import { acceptCompletion, autocompletion, closeBrackets, closeBracketsKeymap, completionKeymap } from "@codemirror/autocomplete";
 import { defaultKeymap, history, historyKeymap, indentLess, indentMore } from "@codemirror/commands";
-import { yaml } from "@codemirror/lang-yaml";
+import { yaml, yamlLanguage } from "@codemirror/lang-yaml";
 import { HighlightStyle, bracketMatching, foldGutter, foldKeymap, indentOnInput, indentUnit, syntaxHighlighting } from "@codemirror/language";
 import { lintGutter, lintKeymap, setDiagnostics, type Diagnostic } from "@codemirror/lint";
 import { highlightSelectionMatches, search, searchKeymap } from "@codemirror/search";
@@ -9,6 +9,9 @@ import { EditorState, type Extension } from "@codemirror/state";
 import { EditorView, drawSelection, dropCursor, highlightActiveLine, highlightActiveLineGutter, highlightSpecialChars, keymap, lineNumbers } from "@codemirror/view";
 import { tags } from "@lezer/highlight";
 import { completions } from "./complete";
+
+/** The parser of the editor, which the form of a job uses as well. */
+export const parser = yamlLanguage.parser;
 
 /** A finding of the server, at a line and a column that begin at 1. */
 export interface Mark {
@@ -153,7 +156,14 @@ export function edit(parent: HTMLElement, text: string, options: Options): Edito
   };
   return {
     set(content) {
-      if (content !== view.state.sliceDoc()) view.setState(state(content));
+      const now = view.state.sliceDoc();
+      if (content === now) return;
+      // Positions in a document count an end of line as one character.
+      if (separator(content) !== "\n" || view.state.lineBreak !== "\n" || !now) return view.setState(state(content));
+      let [from, end] = [0, 0];
+      while (from < now.length && now[from] === content[from]) from++;
+      while (end < now.length - from && end < content.length - from && now[now.length - 1 - end] === content[content.length - 1 - end]) end++;
+      view.dispatch({ changes: { from, to: now.length - end, insert: content.slice(from, content.length - end) } });
     },
     mark(all) {
       const found = all.map((f): Diagnostic => {

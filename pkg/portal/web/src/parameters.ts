@@ -161,7 +161,7 @@ function kind(text: string): "text" | "number" | "word" {
 }
 
 /** Writes a value as the file writes the one that it replaces, in quotes where YAML would read it as something else. */
-function written(p: Parameter, value: string): string {
+export function written(p: Pick<Parameter, "value" | "quote" | "flow">, value: string): string {
   // eslint-disable-next-line no-control-regex
   const odd = /[\u0000-\u001f\u007f-\u009f\u2028\u2029\ufeff]/.test(value);
   const single = () => "'" + value.replaceAll("'", "''") + "'";

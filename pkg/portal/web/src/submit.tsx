@@ -6,6 +6,7 @@ import { draftOf, forget, isMasked, pageKey, remember, store } from "./draft";
 import { Code, Parameters, Secrets, Storages, upload, type Folder } from "./form";
 import { JobFile, type Show } from "./editor";
 import { VCs } from "./home";
+import { later } from "./later";
 import { Outlook } from "./outlook";
 import { changed, revealed } from "./parameters";
 import { address, go, place } from "./route";
@@ -17,6 +18,17 @@ import { Icon, Loading, Menu, Problem, copy } from "./ui";
 
 /** The text of the page that was opened last. */
 export const text = signal("");
+
+const JobForm = later(() => import("./jobform").then((file) => file.JobForm));
+
+/** The views of a job file. The browser keeps the chosen one. */
+const views = ["document", "form"] as const;
+const view = signal<(typeof views)[number]>(localStorage.getItem("job-view") === "form" ? "form" : "document");
+
+function look(at: (typeof views)[number]): void {
+  view.value = at;
+  localStorage.setItem("job-view", at);
+}
 
 const none: StrictyamlFinding[] = [];
 const pause = 500; // milliseconds without a key until the server checks
@@ -186,6 +198,10 @@ export function Submit() {
   const open = async (f: File | undefined) => {
     if (f) text.value = await f.text();
   };
+  const shows: Show = (line, column) => {
+    look("document");
+    requestAnimationFrame(() => show.current(line, column)); // the editor is visible with the next frame
+  };
   const result = refused.value ?? checked.value;
   const findings = result?.findings ?? none;
 
@@ -194,6 +210,13 @@ export function Submit() {
       <header class="top">
         <h1>{of ? t("cloneOf", { job: of }) : t("newJob")}</h1>
         <span class="grow" />
+        <div class="segments" role="group" aria-label={t("view")}>
+          {views.map((v) => (
+            <button key={v} type="button" aria-pressed={view.value === v} onClick={() => look(v)}>
+              {t(`view.${v}`)}
+            </button>
+          ))}
+        </div>
         <input
           ref={file}
           type="file"
@@ -230,8 +253,17 @@ export function Submit() {
       ) : null}
       {isMasked(sent) ? <p class="note">{t("enterSecrets")}</p> : null}
       <div class="editor-and-check">
+        {view.value === "form" && text.value.trim() ? (
+          <JobForm
+            text={text.value}
+            now={() => text.peek()}
+            change={(now) => (text.value = now)}
+            show={shows}
+          />
+        ) : null}
         <div
           class="editor"
+          hidden={view.value === "form" && text.value.trim() !== ""}
           onDragOver={(e) => e.preventDefault()}
           onDropCapture={(e) => {
             if (!e.dataTransfer?.files.length) return; // a text, which the editor takes
@@ -251,7 +283,7 @@ export function Submit() {
           ) : null}
         </div>
         <aside>
-          <Parameters text={text.value} change={(name, value, like) => (text.value = changed(text.value, name, value, like))} />
+          {view.value === "document" ? <Parameters text={text.value} change={(name, value, like) => (text.value = changed(text.value, name, value, like))} /> : null}
           <Secrets text={text.value} values={secrets.value} change={(values) => (secrets.value = values)} />
           <h2>{t("check")}</h2>
           <div class="verdict" role="status" aria-live="polite">
@@ -265,7 +297,7 @@ export function Submit() {
                   </p>
                   <ul class="findings">
                     {findings.map((f, i) => (
-                      <Finding key={i} f={f} show={(line, column) => show.current(line, column)} />
+                      <Finding key={i} f={f} show={shows} />
                     ))}
                   </ul>
                 </>
@@ -281,7 +313,7 @@ export function Submit() {
                 {findings.length ? (
                   <ul class="findings">
                     {findings.map((f, i) => (
-                      <Finding key={i} f={f} show={(line, column) => show.current(line, column)} />
+                      <Finding key={i} f={f} show={shows} />
                     ))}
                   </ul>
                 ) : null}
@@ -295,7 +327,7 @@ export function Submit() {
             ) : null}
             {!text.value.trim() && !loading.value ? <p class="faint">{t("emptyFile")}</p> : null}
           </div>
-          <Storages text={text.value} change={(now) => (text.value = now)} />
+          {view.value === "document" ? <Storages text={text.value} change={(now) => (text.value = now)} /> : null}
           <Code folder={folder.value} change={(now) => (folder.value = now)} />
           <h2>{t("yourVCs")}</h2>
           <VCs />

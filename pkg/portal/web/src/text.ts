@@ -2,12 +2,16 @@
 import { signal } from "@preact/signals";
 import type { ActionText } from "./text-actions";
 import type { AdminText } from "./text-admin";
+import type { FormText } from "./text-form";
 
 const en = {
   home: "Home",
   jobs: "Jobs",
   submit: "Submit",
   newJob: "New job",
+  "view.document": "Document",
+  "view.form": "Form",
+  view: "View of the job file",
   signOut: "Sign out",
   theme: "Theme",
   "theme.auto": "Like the system",
@@ -590,13 +594,16 @@ const en = {
 };
 
 type Own = keyof typeof en;
-export type Text = Own | ActionText | AdminText;
+export type Text = Own | ActionText | AdminText | FormText;
 
 const zh: Record<Own, string> = {
   home: "首页",
   jobs: "任务",
   submit: "提交",
   newJob: "新建任务",
+  "view.document": "文档",
+  "view.form": "表单",
+  view: "任务文件的视图",
   signOut: "退出登录",
   theme: "主题",
   "theme.auto": "跟随系统",
