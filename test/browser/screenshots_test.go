@@ -2,9 +2,13 @@ package browser
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/chromedp/cdproto/cdp"
@@ -21,6 +25,7 @@ func TestPagesAndTheirScreenshots(t *testing.T) {
 	w.fill()
 	ids := w.templates()
 	w.usage()
+	w.copied()
 	b.signIn(w, "/", "ann")
 	for name, page := range map[string]struct{ path, shows, does string }{
 		"home":     {"/", "document.querySelector('.vc') && document.querySelector('.jobs')", ""},
@@ -31,7 +36,9 @@ func TestPagesAndTheirScreenshots(t *testing.T) {
 		"machines": {"/machines?by=owner&machine=gpu-1", "document.querySelector('.drawer a')", ""},
 		"wall":     {"/machines?by=health&view=wall", "document.querySelector('.map canvas')", ""},
 		"queue":    {"/queue?vc=speech", "document.querySelector('.queue tbody tr')", ""},
-		"submit":   {"/submit?clone=bob/conformer-s", "document.querySelector('.verdict .good') && document.querySelector('.cm-content')", ""},
+		"submit":   {"/submit?clone=bob/conformer-s", "document.querySelector('.verdict .good') && document.querySelector('.cm-content')", "document.querySelectorAll('.segments button')[0].click()"},
+		"form":     {"/submit?clone=ann/copy-of-whole", "document.querySelector('.verdict') && document.querySelector('.cm-content')", "document.querySelectorAll('.segments button')[1].click()"},
+		"config":   {"/jobs/ann/copy-of-whole?tab=config", "document.querySelector('.diff ins')", ""},
 
 		"templates":    {"/templates", "document.querySelector('.template')", ""},
 		"template":     {"/templates/" + ids["Fine-tune BERT"], "document.querySelector('.parameters')", ""},
@@ -43,6 +50,24 @@ func TestPagesAndTheirScreenshots(t *testing.T) {
 	} {
 		b.pictures(w, name, page.path, page.shows, page.does)
 	}
+}
+
+// copied makes a job of ann that is a copy of another one.
+func (w *world) copied() {
+	w.t.Helper()
+	submit := func(text string) {
+		a := w.Ask("POST", "/api/v3/jobs", w.tokens["ann"], text)
+		require.Equal(w.t, http.StatusOK, a.Status, a.Body)
+	}
+	file := func(change func(string) string, more string) string {
+		text, err := json.Marshal(change(strings.Replace(wholeJob, "{skuType: a100}", "{affinityGroupName: a}", 1)))
+		require.NoError(w.t, err)
+		return fmt.Sprintf(`{"text":%s,"file":"job.yaml"%s}`, text, more)
+	}
+	submit(file(func(s string) string { return s }, ""))
+	submit(file(func(s string) string {
+		return strings.NewReplacer("name: whole ", "name: copy-of-whole ", "instances: 2", "instances: 4", "echo one", "echo three").Replace(s)
+	}, `,"clonedFrom":{"job":"ann/whole"}`))
 }
 
 // pictures examines a page, and writes pictures of it: light, dark, and on a phone. The page shows something at first, does something, and shows more after it.

@@ -1,0 +1,52 @@
+package browser
+
+import (
+	"testing"
+
+	"github.com/chromedp/chromedp"
+	"github.com/stretchr/testify/require"
+)
+
+// A copy of a job shows the job that it was cloned from, and which lines were changed.
+func TestTheChangesOfACopy(t *testing.T) {
+	b := openTab(t)
+	w := newWorld(t)
+	const original = "# the first run\n" + exampleFile
+	a := w.Ask("POST", "/api/v2/jobs", w.tokens["bob"], original, "Content-Type", "text/yaml")
+	require.Equal(t, 202, a.Status, a.Body)
+
+	b.signIn(w, "/jobs/bob/from-the-editor", "ann")
+	b.press(".actions a", "Clone")
+	b.has(".cm-content", "the first run")
+	b.has(".verdict", "The server accepts this job")
+	b.form()
+	b.fill(`.job-form [name="taskRoles.worker.instances"]`, "3")
+	b.fill(".job-form [name=name]", "second-run")
+	b.has(".verdict", "tasks: 3")
+	b.press(".top .primary", "Submit job")
+	b.shows("location.pathname === '/jobs/ann/second-run'")
+
+	b.press(".tabs a", "Configuration")
+	b.has(".parent", "Cloned from bob/from-the-editor")
+	b.shows("[...document.querySelectorAll('.diff del')].map(e => e.textContent).join('') === '- name: from-the-editor\\n-     instances: 1\\n'")
+	b.shows("[...document.querySelectorAll('.diff ins')].map(e => e.textContent).join('') === '+ name: second-run\\n+     instances: 3\\n'")
+	b.has(".diff", "unchanged lines: 2")
+	b.press(".parent a", "bob/from-the-editor")
+	b.shows("location.pathname === '/jobs/bob/from-the-editor'")
+	b.shows("!document.querySelector('.parent')")
+
+	// A copy of a copy, without a change except for its name.
+	b.do(chromedp.Navigate(w.URL + "/submit?clone=ann/second-run"))
+	b.has(".verdict", "The server accepts this job")
+	b.press(".top .primary", "Submit job")
+	b.shows("location.pathname === '/jobs/ann/second-run-2'")
+	b.press(".tabs a", "Configuration")
+	b.shows("document.querySelectorAll('.diff ins').length === 1 && document.querySelectorAll('.diff del').length === 1")
+	b.fine()
+
+	// Someone who doesn't see the jobs of speech sees none of it.
+	b = openTab(t)
+	b.signIn(w, "/jobs/ann/second-run?tab=config", "vic")
+	b.has(".problem", "NoJobError")
+	b.shows("!document.querySelector('.diff')")
+}
