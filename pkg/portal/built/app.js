@@ -1,22 +1,35 @@
 import {
-  Palette,
-  all,
-  begin,
   columns,
   csv,
-  curl,
   everything,
+  list
+} from "./shared-5.js";
+import {
+  Palette,
+  all,
+  curl,
   help,
-  list,
   listen,
+  quoted,
+  useKeys
+} from "./shared-3.js";
+import {
+  changed,
+  filled,
+  load,
+  mask,
+  masked,
+  parameters,
+  revealed
+} from "./shared-4.js";
+import {
+  begin,
   me,
   ownVCs,
   pages,
-  quoted,
   refused,
-  signOut,
-  useKeys
-} from "./shared-2.js";
+  signOut
+} from "./shared-6.js";
 import {
   Ago,
   Asking,
@@ -261,10 +274,10 @@ function Jobs() {
 // pkg/portal/web/src/cluster.ts
 import { signal } from "./library.js";
 import { useEffect as useEffect2, useMemo as useMemo2 } from "./library.js";
-function merge(list2, news, gone, key3) {
+function merge(list2, news, gone, key2) {
   if (!news && !gone) return list2 ?? [];
-  const known = new Map((list2 ?? []).map((x) => [key3(x), x]));
-  for (const x of news ?? []) known.set(key3(x), x);
+  const known = new Map((list2 ?? []).map((x) => [key2(x), x]));
+  for (const x of news ?? []) known.set(key2(x), x);
   for (const k of gone ?? []) known.delete(k);
   return [...known.values()];
 }
@@ -404,9 +417,9 @@ function place2(machines2, width2, height2, largest) {
 function palette(at) {
   const style = getComputedStyle(at);
   const known = /* @__PURE__ */ new Map();
-  return (key3) => {
-    let colour = known.get(key3);
-    if (colour === void 0) known.set(key3, colour = style.getPropertyValue("--map-" + key3).trim() || "#888");
+  return (key2) => {
+    let colour = known.get(key2);
+    if (colour === void 0) known.set(key2, colour = style.getPropertyValue("--map-" + key2).trim() || "#888");
     return colour;
   };
 }
@@ -422,9 +435,9 @@ function draw(canvas, l, by, groups) {
   c.textBaseline = "top";
   const radius = l.cell >= 28 ? 5 : l.cell >= 12 ? 3 : l.cell >= 9 ? 2 : 0;
   const shapes = /* @__PURE__ */ new Map();
-  const shape = (key3) => {
-    let path = shapes.get(key3);
-    if (!path) shapes.set(key3, path = new Path2D());
+  const shape = (key2) => {
+    let path = shapes.get(key2);
+    if (!path) shapes.set(key2, path = new Path2D());
     return path;
   };
   for (const b of l.blocks) {
@@ -445,11 +458,11 @@ function draw(canvas, l, by, groups) {
       if (broken(g)) cross(shape("cross"), x, y, l.cell);
     });
   }
-  for (const [key3, path] of shapes) {
-    if (key3 === "cross") continue;
-    c.fillStyle = colour(key3);
+  for (const [key2, path] of shapes) {
+    if (key2 === "cross") continue;
+    c.fillStyle = colour(key2);
     c.fill(path);
-    if (key3 !== "free") continue;
+    if (key2 !== "free") continue;
     c.strokeStyle = colour("line");
     c.stroke(path);
   }
@@ -565,8 +578,8 @@ function Legend({ machines: machines2, by }) {
   const groups = holders(machines2, by);
   const n = /* @__PURE__ */ new Map();
   for (const m of machines2) for (const g of m.gpus ?? []) {
-    const key3 = shade(g, m, by, groups);
-    n.set(key3, (n.get(key3) ?? 0) + 1);
+    const key2 = shade(g, m, by, groups);
+    n.set(key2, (n.get(key2) ?? 0) + 1);
   }
   const fixed = [
     ["free", t("mapFree")],
@@ -583,13 +596,13 @@ function Legend({ machines: machines2, by }) {
   const used = steps.map((s, i) => ["use-" + i, i === steps.length - 1 ? `≥ ${s} %` : i === 0 ? `< ${steps[1]} %` : `${s}–${steps[i + 1]} %`]);
   const all2 = [...fixed.slice(0, 3), ...by === "use" ? used : named2, ...fixed.slice(3)];
   return /* @__PURE__ */ jsx2("ul", { class: "legend small", children: all2.map(
-    ([key3, text2]) => n.get(key3) ? /* @__PURE__ */ jsxs2("li", { children: [
-      /* @__PURE__ */ jsx2("i", { class: "swatch m-" + key3 }),
+    ([key2, text2]) => n.get(key2) ? /* @__PURE__ */ jsxs2("li", { children: [
+      /* @__PURE__ */ jsx2("i", { class: "swatch m-" + key2 }),
       " ",
       text2,
       " ",
-      /* @__PURE__ */ jsx2("span", { class: "faint", children: n.get(key3) })
-    ] }, key3) : null
+      /* @__PURE__ */ jsx2("span", { class: "faint", children: n.get(key2) })
+    ] }, key2) : null
   ) });
 }
 
@@ -817,13 +830,6 @@ function Scale({ d, end }) {
 // pkg/portal/web/src/metrics.tsx
 import { useSignal as useSignal5 } from "./library.js";
 import { useEffect as useEffect7, useRef as useRef4 } from "./library.js";
-
-// pkg/portal/web/src/load.ts
-function load(name) {
-  return import(new URL(`./${name}.js`, import.meta.url).href);
-}
-
-// pkg/portal/web/src/metrics.tsx
 import { Fragment as Fragment3, jsx as jsx6, jsxs as jsxs5 } from "./library.js";
 var spans = ["1h", "6h", "1d", "7d", "all"];
 var every = 3e4;
@@ -1057,7 +1063,7 @@ function Files({ d, user, name, full }) {
   if (!m) return /* @__PURE__ */ jsx7("p", { class: "empty", children: t("shell.none") });
   const list2 = value.value;
   const folder = list2 ? list2.kind === "folder" ? list2.path : list2.path.slice(0, list2.path.lastIndexOf("/")) || "/" : asked;
-  const entries2 = list2?.kind === "folder" ? ordered(list2.entries ?? []) : list2 ? [{ name: list2.path.slice(list2.path.lastIndexOf("/") + 1), kind: list2.kind, size: list2.size, modified: list2.modified }] : [];
+  const entries = list2?.kind === "folder" ? ordered(list2.entries ?? []) : list2 ? [{ name: list2.path.slice(list2.path.lastIndexOf("/") + 1), kind: list2.kind, size: list2.size, modified: list2.modified }] : [];
   const content = (path) => addressOf(readRoute, { path: at, query: { path } });
   const open = (path) => setQuery({ path: path || void 0 });
   const upload2 = (files) => {
@@ -1073,7 +1079,7 @@ function Files({ d, user, name, full }) {
         toast(t("files.sent", { name: f.name }));
       }
     }).then(again);
-    const replaced = files.filter((f) => entries2.some((e) => e.name === f.name)).map((f) => f.name);
+    const replaced = files.filter((f) => entries.some((e) => e.name === f.name)).map((f) => f.name);
     if (replaced.length === 0) return put();
     ask({ title: t("files.replace"), text: replaced.join(", "), yes: t("replace"), danger: true, act: async () => put() });
   };
@@ -1153,13 +1159,13 @@ function Files({ d, user, name, full }) {
         failed.value ? /* @__PURE__ */ jsx7(Problem, { of: failed.value }) : null,
         list2 ? /* @__PURE__ */ jsx7("nav", { class: "crumbs path", "aria-label": t("files.path"), children: way(folder).map(([label, path]) => /* @__PURE__ */ jsx7("button", { type: "button", class: "bare", onClick: () => open(path), children: label }, path)) }) : null,
         error.value ? /* @__PURE__ */ jsx7(Problem, { of: error.value, again }) : busy.value && !list2 ? /* @__PURE__ */ jsx7(Loading, {}) : null,
-        list2 && !error.value ? entries2.length === 0 ? /* @__PURE__ */ jsx7("p", { class: "empty", children: t("files.empty") }) : /* @__PURE__ */ jsxs6("table", { class: "rows", children: [
+        list2 && !error.value ? entries.length === 0 ? /* @__PURE__ */ jsx7("p", { class: "empty", children: t("files.empty") }) : /* @__PURE__ */ jsxs6("table", { class: "rows", children: [
           /* @__PURE__ */ jsx7("thead", { children: /* @__PURE__ */ jsxs6("tr", { children: [
             /* @__PURE__ */ jsx7("th", { children: t("name") }),
             /* @__PURE__ */ jsx7("th", { class: "num", children: t("files.size") }),
             /* @__PURE__ */ jsx7("th", { class: "c-time", children: t("files.modified") })
           ] }) }),
-          /* @__PURE__ */ jsx7("tbody", { children: entries2.map((e) => /* @__PURE__ */ jsxs6("tr", { "data-file": e.name, children: [
+          /* @__PURE__ */ jsx7("tbody", { children: entries.map((e) => /* @__PURE__ */ jsxs6("tr", { "data-file": e.name, children: [
             /* @__PURE__ */ jsxs6("td", { class: "c-name", children: [
               e.kind === "folder" ? /* @__PURE__ */ jsxs6("button", { type: "button", class: "bare", onClick: () => open(join(folder, e.name)), children: [
                 /* @__PURE__ */ jsx7(Icon, { name: "folder" }),
@@ -1341,15 +1347,15 @@ function Shell({ d, user, name, shown }) {
     const leaves = (e) => {
       if (state.value === "open") e.preventDefault();
     };
-    const view = window.visualViewport;
+    const view2 = window.visualViewport;
     const fit = () => {
-      if (frame.current) frame.current.style.maxHeight = view && innerWidth <= 720 ? `${view.height}px` : "";
+      if (frame.current) frame.current.style.maxHeight = view2 && innerWidth <= 720 ? `${view2.height}px` : "";
     };
     fit();
-    view?.addEventListener("resize", fit);
+    view2?.addEventListener("resize", fit);
     addEventListener("beforeunload", leaves);
     return () => {
-      view?.removeEventListener("resize", fit);
+      view2?.removeEventListener("resize", fit);
       removeEventListener("beforeunload", leaves);
     };
   }, []);
@@ -1767,6 +1773,8 @@ function Fact({ name, value }) {
 import { useSignal as useSignal9 } from "./library.js";
 import { useEffect as useEffect10, useMemo as useMemo5, useRef as useRef7 } from "./library.js";
 import { Fragment as Fragment5, jsx as jsx10, jsxs as jsxs9 } from "./library.js";
+var MachineActions = later(() => import("./actions.js").then((file) => file.MachineActions));
+var Requesting = later(() => import("./actions.js").then((file) => file.Requesting));
 var shows = ["all", "free", "troubled"];
 function chosen(m, show2, word, sku) {
   if (sku && m.sku !== sku) return false;
@@ -1775,8 +1783,8 @@ function chosen(m, show2, word, sku) {
   return show2 !== "troubled" || troubled(m);
 }
 function MachineState({ m }) {
-  const key3 = m.state !== "Ready" ? "bad" : m.cordoned || m.pressure?.length ? "wait" : "good";
-  return /* @__PURE__ */ jsxs9("span", { class: `state ${key3}`, children: [
+  const key2 = m.state !== "Ready" ? "bad" : m.cordoned || m.pressure?.length ? "wait" : "good";
+  return /* @__PURE__ */ jsxs9("span", { class: `state ${key2}`, children: [
     /* @__PURE__ */ jsx10("i", { class: "dot" }),
     maybe("machine." + m.state, m.state),
     m.cordoned ? /* @__PURE__ */ jsxs9("span", { class: "faint", children: [
@@ -1905,6 +1913,9 @@ function Machines() {
 }
 var most2 = 200;
 function List({ machines: machines2 }) {
+  const asked = useSignal9(null);
+  const may = me.value?.grants.administrator;
+  const items = (m) => (m.cordoned ? ["uncordon", "drain"] : ["cordon", "drain"]).map((operation) => ({ label: t(`machine.${operation}`), run: () => asked.value = { machine: m.name, operation } }));
   return /* @__PURE__ */ jsxs9(Fragment5, { children: [
     /* @__PURE__ */ jsxs9("table", { class: "rows", children: [
       /* @__PURE__ */ jsx10("thead", { children: /* @__PURE__ */ jsxs9("tr", { children: [
@@ -1915,7 +1926,8 @@ function List({ machines: machines2 }) {
         /* @__PURE__ */ jsx10("th", { class: "num wide", children: t("cpuUse") }),
         /* @__PURE__ */ jsx10("th", { class: "num wide", children: t("memoryUse") }),
         /* @__PURE__ */ jsx10("th", { class: "num wide", children: t("pods") }),
-        /* @__PURE__ */ jsx10("th", { class: "wide", children: t("sinceTime") })
+        /* @__PURE__ */ jsx10("th", { class: "wide", children: t("sinceTime") }),
+        may ? /* @__PURE__ */ jsx10("th", { "aria-label": t("more") }) : null
       ] }) }),
       /* @__PURE__ */ jsx10("tbody", { children: machines2.slice(0, most2).map((m) => /* @__PURE__ */ jsxs9("tr", { "data-machine": m.name, children: [
         /* @__PURE__ */ jsx10("td", { children: /* @__PURE__ */ jsx10("a", { class: "whole", href: address(["machines"], { ...Object.fromEntries(place.value.query), machine: m.name }), children: m.name }) }),
@@ -1925,10 +1937,12 @@ function List({ machines: machines2 }) {
         /* @__PURE__ */ jsx10("td", { class: "num wide", children: percent(m.cpu) }),
         /* @__PURE__ */ jsx10("td", { class: "num wide", children: percent(m.memory) }),
         /* @__PURE__ */ jsx10("td", { class: "num wide", children: m.pods }),
-        /* @__PURE__ */ jsx10("td", { class: "wide", children: /* @__PURE__ */ jsx10(Ago, { time: m.since }) })
+        /* @__PURE__ */ jsx10("td", { class: "wide", children: /* @__PURE__ */ jsx10(Ago, { time: m.since }) }),
+        may ? /* @__PURE__ */ jsx10("td", { class: "above", children: /* @__PURE__ */ jsx10(Menu, { label: t("machine.operations", { name: m.name }), icon: "more", items: items(m) }) }) : null
       ] }, m.name)) })
     ] }),
-    /* @__PURE__ */ jsx10("footer", { class: "under", children: /* @__PURE__ */ jsx10("span", { class: "faint", children: t(machines2.length > most2 ? "machinesMore" : "machinesShown", { n: machines2.length, most: most2 }) }) })
+    /* @__PURE__ */ jsx10("footer", { class: "under", children: /* @__PURE__ */ jsx10("span", { class: "faint", children: t(machines2.length > most2 ? "machinesMore" : "machinesShown", { n: machines2.length, most: most2 }) }) }),
+    asked.value ? /* @__PURE__ */ jsx10(Requesting, { ...asked.value, end: () => asked.value = null }, asked.value.machine + asked.value.operation) : null
   ] });
 }
 function Held({ g }) {
@@ -1980,6 +1994,10 @@ function One({ m, close }) {
       /* @__PURE__ */ jsx10("button", { type: "button", class: "square", "aria-label": t("close"), title: t("close"), onClick: close, children: /* @__PURE__ */ jsx10(Icon, { name: "close" }) })
     ] }),
     m.message ? /* @__PURE__ */ jsx10("p", { class: "note", children: m.message }) : null,
+    m.cordoned && (m.cordonedBy || m.cordonReason) ? /* @__PURE__ */ jsxs9("p", { class: "note", children: [
+      m.cordonedBy ? t("cordonedBy", { name: m.cordonedBy }) : t("cordoned"),
+      m.cordonReason ? ": " + m.cordonReason : ""
+    ] }) : null,
     m.hint ? /* @__PURE__ */ jsx10("p", { class: "faint small", children: m.hint }) : null,
     m.pressure?.length ? /* @__PURE__ */ jsx10("p", { class: "note", children: m.pressure.join(", ") }) : null,
     /* @__PURE__ */ jsxs9("dl", { class: "facts small", children: [
@@ -2016,16 +2034,12 @@ function One({ m, close }) {
       ] }, g.index)) })
     ] }) : /* @__PURE__ */ jsx10("p", { class: "faint", children: t("noGPUs") }),
     /* @__PURE__ */ jsx10(Opened, { label: t("overTime"), children: () => /* @__PURE__ */ jsx10(OverTime2, { machine: m.name }) }, m.name),
-    me.value?.grants.administrator ? /* @__PURE__ */ jsxs9("p", { class: "buttons", children: [
-      /* @__PURE__ */ jsxs9("button", { type: "button", onClick: () => void copy("paictl node gpu list " + m.name), children: [
+    me.value?.grants.administrator ? /* @__PURE__ */ jsxs9(Fragment5, { children: [
+      /* @__PURE__ */ jsx10("p", { class: "buttons", children: /* @__PURE__ */ jsxs9("button", { type: "button", onClick: () => void copy("paictl node gpu list " + quoted(m.name)), children: [
         /* @__PURE__ */ jsx10(Icon, { name: "copy" }),
         " paictl node gpu list"
-      ] }),
-      /* @__PURE__ */ jsxs9("button", { type: "button", onClick: () => void copy("paictl node cordon " + m.name), children: [
-        /* @__PURE__ */ jsx10(Icon, { name: "copy" }),
-        " paictl node ",
-        m.cordoned ? "uncordon" : "cordon"
-      ] })
+      ] }) }),
+      /* @__PURE__ */ jsx10(MachineActions, { m }, m.name)
     ] }) : null
   ] });
 }
@@ -2190,18 +2204,18 @@ function readKey(text2) {
   } catch {
     return "key.cut";
   }
-  const view = new DataView(bytes.buffer);
+  const view2 = new DataView(bytes.buffer);
   let at = 0;
   let first = "";
   while (at + 4 <= bytes.length) {
-    const n = view.getUint32(at);
+    const n = view2.getUint32(at);
     if (at === 0) first = String.fromCharCode(...bytes.slice(4, 4 + Math.min(n, 64)));
     at += 4 + n;
   }
   return at === bytes.length && first === type ? { type, comment: comment.join(" "), bytes } : "key.cut";
 }
-async function fingerprint(key3) {
-  const sum = await crypto.subtle.digest("SHA-256", key3.bytes);
+async function fingerprint(key2) {
+  const sum = await crypto.subtle.digest("SHA-256", key2.bytes);
   return "SHA256:" + btoa(String.fromCharCode(...new Uint8Array(sum))).replace(/=+$/, "");
 }
 
@@ -2321,16 +2335,16 @@ function Names({ u, change }) {
   ] }) });
 }
 function Key({ k, remove }) {
-  const key3 = readKey(k.value);
+  const key2 = readKey(k.value);
   const sum = useSignal11("");
   useEffect12(() => {
-    if (typeof key3 !== "string") void fingerprint(key3).then((x) => sum.value = x);
+    if (typeof key2 !== "string") void fingerprint(key2).then((x) => sum.value = x);
   }, [k.value]);
   return /* @__PURE__ */ jsxs11("li", { children: [
     /* @__PURE__ */ jsxs11("div", { children: [
-      /* @__PURE__ */ jsx12("b", { children: k.title || typeof key3 !== "string" && key3.comment || t("untitled") }),
+      /* @__PURE__ */ jsx12("b", { children: k.title || typeof key2 !== "string" && key2.comment || t("untitled") }),
       /* @__PURE__ */ jsxs11("p", { class: "faint small", children: [
-        typeof key3 === "string" ? "" : key3.type,
+        typeof key2 === "string" ? "" : key2.type,
         " ",
         /* @__PURE__ */ jsx12("code", { children: sum.value })
       ] })
@@ -2347,11 +2361,11 @@ function Keys({ u, change }) {
     e.preventDefault();
     const f = new FormData(form.current);
     const value = String(f.get("value") ?? "").trim();
-    const key3 = readKey(value);
-    wrong.value = typeof key3 === "string" ? t(key3) : all2.some((k) => k.value.split(" ")[1] === value.split(/\s+/)[1]) ? t("key.known") : "";
-    if (wrong.value || typeof key3 === "string") return;
+    const key2 = readKey(value);
+    wrong.value = typeof key2 === "string" ? t(key2) : all2.some((k) => k.value.split(" ")[1] === value.split(/\s+/)[1]) ? t("key.known") : "";
+    if (wrong.value || typeof key2 === "string") return;
     void act(async () => {
-      await change({ sshKeys: [...all2, { title: String(f.get("title") ?? "").trim() || key3.comment, value }] });
+      await change({ sshKeys: [...all2, { title: String(f.get("title") ?? "").trim() || key2.comment, value }] });
       form.current?.reset();
       toast(t("done.addKey"));
     });
@@ -2521,163 +2535,34 @@ function Tokens() {
 import { signal as signal4, useSignal as useSignal14 } from "./library.js";
 import { useEffect as useEffect14, useRef as useRef11 } from "./library.js";
 
-// pkg/portal/web/src/parameters.ts
-function quotedText(text2, at) {
-  const found = text2[at] === '"' ? /"(?:[^"\\\r\n]|\\[^\r\n])*"/y : /'(?:[^'\r\n]|'')*'/y;
-  found.lastIndex = at;
-  const raw = found.exec(text2)?.[0];
-  if (raw === void 0) return null;
-  if (raw[0] === "'") return { value: raw.slice(1, -1).replaceAll("''", "'"), end: at + raw.length, quote: "'" };
-  try {
-    return { value: JSON.parse(raw.replaceAll("	", "\\t")), end: at + raw.length, quote: '"' };
-  } catch {
-    return null;
-  }
-}
-function plainText(text2, at, flow) {
-  const found = flow ? /[^\r\n,[\]{}#]*/y : /[^\r\n]*/y;
-  found.lastIndex = at;
-  const value = found.exec(text2)[0].replace(/(^|\s)#.*$/, "").trimEnd();
-  if (/^[&*!|>{[%@`"'#,\]}]|^[-?:](\s|$)|:(\s|$)/.test(value)) return null;
-  return { value, end: at + value.length, quote: "" };
-}
-function scalar(text2, at, flow) {
-  return text2[at] === '"' || text2[at] === "'" ? quotedText(text2, at) : plainText(text2, at, flow);
-}
-function key2(text2, at) {
-  const quoted2 = text2[at] === '"' || text2[at] === "'" ? quotedText(text2, at) : null;
-  const found = quoted2 ? /()[ \t]*:(?=[ \t\r\n]|$)/y : /([\p{L}\p{N}_$][^\r\n:,[\]{}#"']*?)[ \t]*:(?=[ \t\r\n]|$)/uy;
-  found.lastIndex = quoted2?.end ?? at;
-  const m = found.exec(text2);
-  return m ? { value: quoted2?.value ?? m[1], end: found.lastIndex, quote: "" } : null;
-}
-function entry(text2, at, flow) {
-  const name = key2(text2, at);
-  if (!name) return null;
-  let from = name.end;
-  while (text2[from] === " " || text2[from] === "	") from++;
-  const value = scalar(text2, from, flow);
-  if (value?.value === "" && !value.quote) return { name: name.value, value: "", from: name.end, to: name.end, quote: "", flow };
-  if (value) return { name: name.value, value: value.value, from, to: value.end, quote: value.quote, flow };
-  return /[|>{[&*!"']/.test(text2[from] ?? "") ? { name: name.value, value: "", from, to: -1, quote: "", flow } : null;
-}
-function ends2(text2, at) {
-  const rest = /[ \t]*(?:[ \t]#[^\r\n]*)?\r?(?=\n|$)/y;
-  rest.lastIndex = at;
-  return rest.test(text2);
-}
-var heads = { parameters: /^(?:parameters|"parameters"|'parameters')[ \t]*:(?=[ \t\r\n]|$)/gm, secrets: /^(?:secrets|"secrets"|'secrets')[ \t]*:(?=[ \t\r\n]|$)/gm };
-function entries(text2, part) {
-  const [head, more] = [...text2.matchAll(heads[part])];
-  if (!head) return [];
-  if (more || /\n---(?:\s|$)/.test(text2.replace(/^(?:[ \t]*(?:#.*)?\r?\n)*---/, ""))) return null;
-  const at = head.index + head[0].length;
-  const brace = /[ \t]+\{/y;
-  brace.lastIndex = at;
-  const out = brace.test(text2) ? braces(text2, brace.lastIndex) : ends2(text2, at) ? lines(text2, at) : null;
-  return out && new Set(out.map((p) => p.name)).size === out.length ? out : null;
-}
-function parameters(text2, part = "parameters") {
-  return (entries(text2, part) ?? []).filter((p) => p.to >= 0);
-}
-var mask = "******";
-function masked(text2) {
-  const secrets = entries(text2, "secrets");
-  if (!secrets || secrets.some((p) => p.to < 0)) return null;
-  if (secrets.length === 0 && /(?:^|[\s{,?])["']?secrets["']?[ \t]*:(?![ \t]*\{\}[ \t]*$)/m.test(text2)) return null;
-  for (const [, value] of text2.matchAll(/password["']?[ \t]*:[ \t]*([^\r\n]*)/g)) if (value && !/^["']?(<%[ \t]*\$secrets\.|\*{6})/.test(value)) return null;
-  return secrets.reduce((out, p) => p.value ? changed(out, p.name, mask, void 0, "secrets") : out, text2);
-}
-function revealed(text2, secrets) {
-  return Object.entries(secrets).reduce((out, [name, value]) => value ? changed(out, name, value, void 0, "secrets") : out, text2);
-}
-function braces(text2, at) {
-  const out = [];
-  const skip = () => {
-    while (text2[at] === " " || text2[at] === "	") at++;
-  };
-  for (; ; ) {
-    skip();
-    if (text2[at] === "}") return ends2(text2, at + 1) ? out : null;
-    const p = entry(text2, at, true);
-    if (!p || p.to < 0) return null;
-    out.push(p);
-    at = p.to;
-    skip();
-    if (text2[at] === ",") at++;
-    else if (text2[at] !== "}") return null;
-  }
-}
-function lines(text2, at) {
-  const out = [];
-  let indent = -1;
-  for (at = text2.indexOf("\n", at) + 1; at > 0 && at < text2.length; at = text2.indexOf("\n", at) + 1) {
-    const [, spaces, rest] = /^( *)([^\r\n]*)/.exec(text2.slice(at, (text2.indexOf("\n", at) + 1 || text2.length + 1) - 1));
-    if (/^\s*(#|$)/.test(rest)) continue;
-    if (spaces === "") return /^[-\t]/.test(rest) ? null : out;
-    if (indent < 0) indent = spaces.length;
-    const last = out.at(-1);
-    if (spaces.length > indent && last) {
-      last.to = -1;
-      continue;
-    }
-    const p = spaces.length === indent ? entry(text2, at + indent, false) : null;
-    if (!p || p.to >= 0 && !ends2(text2, p.to)) return null;
-    out.push(p);
-  }
-  return out;
-}
-function kind(text2) {
-  if (/^[-+.]?\.?\d|^[-+]?\.(inf|nan)$/i.test(text2)) return "number";
-  return /^(true|false|yes|no|on|off|y|n|null|~|)$/i.test(text2) ? "word" : "text";
-}
-function written(p, value) {
-  const odd = /[\u0000-\u001f\u007f-\u009f\u2028\u2029\ufeff]/.test(value);
-  const single = () => "'" + value.replaceAll("'", "''") + "'";
-  if (odd || p.quote === '"') return JSON.stringify(value).replace(/[\u007f-\u009f\u2028\u2029\ufeff]/g, (c) => "\\u" + c.charCodeAt(0).toString(16).padStart(4, "0"));
-  if (p.quote === "'" || value !== value.trim() || kind(value) !== "text" && kind(value) !== kind(p.value) && (p.value !== "" || value === "")) return single();
-  const back = plainText(value, 0, p.flow);
-  return back && back.value === value ? value : single();
-}
-function changed(text2, name, value, like, part = "parameters") {
-  const p = parameters(text2, part).find((x) => x.name === name);
-  if (!p || p.value === value) return text2;
-  const space = text2[p.from - 1] === ":" ? " " : "";
-  return text2.slice(0, p.from) + space + written({ ...like ?? p, flow: p.flow }, value) + text2.slice(p.to);
-}
-function filled(text2, query) {
-  for (const [key3, value] of query) if (key3.startsWith("set.")) text2 = changed(text2, key3.slice(4), value);
-  return text2;
-}
-
 // pkg/portal/web/src/draft.ts
 var here = /* @__PURE__ */ new Map();
 function pageKey() {
   return `draft ${me.value?.name} ${location.pathname.slice(base.length)}${location.search}`;
 }
-function draftOf(key3) {
-  const known = here.get(key3);
+function draftOf(key2) {
+  const known = here.get(key2);
   if (known) return known;
-  const text2 = sessionStorage.getItem(key3);
+  const text2 = sessionStorage.getItem(key2);
   return text2 === null ? null : { text: text2, began: "", secrets: {} };
 }
-function remember(key3, d) {
-  if (d.text && (d.text !== d.began || Object.keys(d.secrets).length)) here.set(key3, d);
-  else here.delete(key3);
+function remember(key2, d) {
+  if (d.text && (d.text !== d.began || Object.keys(d.secrets).length)) here.set(key2, d);
+  else here.delete(key2);
 }
-function store(key3) {
+function store(key2) {
   if (!me.value) return;
-  const d = here.get(key3);
+  const d = here.get(key2);
   const stored = d && d.text !== d.began ? masked(d.text) : null;
   try {
-    if (stored === null) sessionStorage.removeItem(key3);
-    else sessionStorage.setItem(key3, stored);
+    if (stored === null) sessionStorage.removeItem(key2);
+    else sessionStorage.setItem(key2, stored);
   } catch {
   }
 }
-function forget(key3) {
-  here.delete(key3);
-  sessionStorage.removeItem(key3);
+function forget(key2) {
+  here.delete(key2);
+  sessionStorage.removeItem(key2);
 }
 function isMasked(text2) {
   return text2.includes(mask);
@@ -2691,15 +2576,15 @@ import { useRef as useRef9 } from "./library.js";
 var indentOf = (line) => /^ */.exec(line)[0].length;
 var blank = (line) => /^\s*(#|$)/.test(line);
 function read(text2) {
-  const lines2 = text2.match(/[^\n]*\n|[^\n]+$/g) ?? [];
-  const out = { lines: lines2, extras: -1, storages: -1, end: -1, indent: 4, keys: 2, entries: [] };
-  const heads2 = lines2.flatMap((line, i2) => /^["']?extras["']?[ \t]*:/.test(line) ? [i2] : []);
-  if (heads2.length === 0) return /^\s*\{/.test(text2) ? null : out;
-  out.extras = heads2[0];
-  if (heads2.length > 1 || !/^extras:[ \t]*(#.*)?\r?\n?$/.test(lines2[out.extras])) return null;
+  const lines = text2.match(/[^\n]*\n|[^\n]+$/g) ?? [];
+  const out = { lines, extras: -1, storages: -1, end: -1, indent: 4, keys: 2, entries: [] };
+  const heads = lines.flatMap((line, i2) => /^["']?extras["']?[ \t]*:/.test(line) ? [i2] : []);
+  if (heads.length === 0) return /^\s*\{/.test(text2) ? null : out;
+  out.extras = heads[0];
+  if (heads.length > 1 || !/^extras:[ \t]*(#.*)?\r?\n?$/.test(lines[out.extras])) return null;
   let i = out.extras + 1;
-  for (let first = true; i < lines2.length && (blank(lines2[i]) || indentOf(lines2[i]) > 0); i++) {
-    const line = lines2[i];
+  for (let first = true; i < lines.length && (blank(lines[i]) || indentOf(lines[i]) > 0); i++) {
+    const line = lines[i];
     if (blank(line)) continue;
     if (first) out.keys = indentOf(line);
     first = false;
@@ -2710,8 +2595,8 @@ function read(text2) {
   if (out.storages < 0) return out;
   out.indent = out.keys + 2;
   out.end = out.storages + 1;
-  for (i = out.end; i < lines2.length; i++) {
-    const line = lines2[i];
+  for (i = out.end; i < lines.length; i++) {
+    const line = lines[i];
     if (blank(line)) continue;
     const at = indentOf(line);
     const item = /^ *- +(?:\{ *)?name:[ \t]*(["']?)([^"'#{},\s]+)\1[ \t]*(?:,[^}]*)?\}?[ \t]*(#.*)?\r?\n?$/.exec(line);
@@ -2732,25 +2617,25 @@ function storagesIn(text2) {
 function withStorage(text2, name, mounted) {
   const list2 = read(text2);
   if (!list2) return text2;
-  const lines2 = [...list2.lines];
+  const lines = [...list2.lines];
   if (!mounted) {
     const e = list2.entries.find((x) => x.name === name);
     if (!e) return text2;
-    lines2.splice(e.from, e.to - e.from);
-    if (list2.entries.length === 1) lines2.splice(list2.storages, 1);
-    if (list2.entries.length === 1 && !lines2.slice(list2.extras + 1).some((line, i, all2) => !blank(line) && indentOf(line) > 0 && all2.slice(0, i).every((x) => blank(x) || indentOf(x) > 0))) lines2.splice(list2.extras, 1);
-    return lines2.join("");
+    lines.splice(e.from, e.to - e.from);
+    if (list2.entries.length === 1) lines.splice(list2.storages, 1);
+    if (list2.entries.length === 1 && !lines.slice(list2.extras + 1).some((line, i, all2) => !blank(line) && indentOf(line) > 0 && all2.slice(0, i).every((x) => blank(x) || indentOf(x) > 0))) lines.splice(list2.extras, 1);
+    return lines.join("");
   }
   const end = /\r\n/.test(text2) ? "\r\n" : "\n";
-  if (lines2.length && !lines2.at(-1).endsWith("\n")) lines2.push(lines2.pop() + end);
+  if (lines.length && !lines.at(-1).endsWith("\n")) lines.push(lines.pop() + end);
   const head = " ".repeat(list2.keys) + "storages:" + end;
-  if (list2.extras < 0) lines2.push("extras:" + end, head, `    - name: ${name}${end}`);
-  else if (list2.storages < 0) lines2.splice(list2.extras + 1, 0, head, `${" ".repeat(list2.keys + 2)}- name: ${name}${end}`);
+  if (list2.extras < 0) lines.push("extras:" + end, head, `    - name: ${name}${end}`);
+  else if (list2.storages < 0) lines.splice(list2.extras + 1, 0, head, `${" ".repeat(list2.keys + 2)}- name: ${name}${end}`);
   else {
-    if (list2.entries.length === 0) lines2[list2.storages] = head;
-    lines2.splice(list2.end, 0, `${" ".repeat(list2.indent)}- name: ${name}${end}`);
+    if (list2.entries.length === 0) lines[list2.storages] = head;
+    lines.splice(list2.end, 0, `${" ".repeat(list2.indent)}- name: ${name}${end}`);
   }
-  return lines2.join("");
+  return lines.join("");
 }
 
 // pkg/portal/web/src/form.tsx
@@ -2832,17 +2717,17 @@ function Code({ folder, change }) {
   if (!offer.value.value?.takesCode) return null;
   const choose = async (list2) => {
     const name = list2[0]?.webkitRelativePath.split("/")[0] ?? "";
-    const entries2 = list2.map((file) => ({ path: file.webkitRelativePath.slice(name.length + 1) || file.name, file })).filter((e) => !/^\.git\//.test(e.path));
-    if (entries2.length === 0) return;
+    const entries = list2.map((file) => ({ path: file.webkitRelativePath.slice(name.length + 1) || file.name, file })).filter((e) => !/^\.git\//.test(e.path));
+    if (entries.length === 0) return;
     error.value = null;
-    if (entries2.length > mostFiles || entries2.reduce((n, e) => n + e.file.size, 0) > mostBytes) {
+    if (entries.length > mostFiles || entries.reduce((n, e) => n + e.file.size, 0) > mostBytes) {
       error.value = new Failure(0, "CodeTooLarge", t("codeTooLarge"));
       return;
     }
     packing.value = true;
     try {
-      const { sha256, archive } = await (await load("code")).pack(entries2);
-      change({ name, files: entries2.length, code: { sha256, size: archive.size }, archive });
+      const { sha256, archive } = await (await load("code")).pack(entries);
+      change({ name, files: entries.length, code: { sha256, size: archive.size }, archive });
     } catch (e) {
       error.value = failure(e);
     } finally {
@@ -2949,11 +2834,11 @@ function Plain({ text: text2, findings, changed: changed2, send: send3, show: sh
   const gutter = useRef10(null);
   show2.current = (line) => {
     const a = area.current;
-    const lines2 = a.value.split("\n");
-    const from = lines2.slice(0, line - 1).join("\n").length + (line > 1 ? 1 : 0);
+    const lines = a.value.split("\n");
+    const from = lines.slice(0, line - 1).join("\n").length + (line > 1 ? 1 : 0);
     a.focus();
-    a.setSelectionRange(from, from + (lines2[line - 1]?.length ?? 0));
-    a.scrollTop = Math.max(0, (line - 6) * (a.scrollHeight / lines2.length));
+    a.setSelectionRange(from, from + (lines[line - 1]?.length ?? 0));
+    a.scrollTop = Math.max(0, (line - 6) * (a.scrollHeight / lines.length));
   };
   const keys2 = (e) => {
     if (e.key === "Enter" && (e.ctrlKey || e.metaKey)) {
@@ -3046,10 +2931,10 @@ var looks = { starts: ["good", "check"], preempts: ["warn", "warn"], waits: ["wa
 function Outlook({ of }) {
   const o = of.outlook;
   if (!o) return null;
-  const [look, icon2] = looks[o.verdict] ?? ["faint", "queue"];
+  const [look2, icon2] = looks[o.verdict] ?? ["faint", "queue"];
   const per = (o.largest?.gpusPerPod ?? 0) + (o.largest?.cpuCellsPerPod ?? 0);
   return /* @__PURE__ */ jsxs14("div", { class: "outlook", "data-verdict": o.verdict, children: [
-    /* @__PURE__ */ jsxs14("p", { class: look, children: [
+    /* @__PURE__ */ jsxs14("p", { class: look2, children: [
       /* @__PURE__ */ jsx15(Icon, { name: icon2 }),
       " ",
       says(o, of)
@@ -3095,6 +2980,13 @@ async function fileOf(id, query, signal5) {
 // pkg/portal/web/src/submit.tsx
 import { Fragment as Fragment8, jsx as jsx16, jsxs as jsxs15 } from "./library.js";
 var text = signal4("");
+var JobForm = later(() => import("./jobform.js").then((file) => file.JobForm));
+var views = ["document", "form"];
+var view = signal4(localStorage.getItem("job-view") === "form" ? "form" : "document");
+function look(at) {
+  view.value = at;
+  localStorage.setItem("job-view", at);
+}
 var none = [];
 var pause = 500;
 function example() {
@@ -3145,7 +3037,7 @@ function Submit() {
   const checking = useSignal14(false);
   const sending = useSignal14(false);
   const loading = useSignal14(false);
-  const key3 = useRef11({ text: "", key: "" });
+  const key2 = useRef11({ text: "", key: "" });
   const page = useRef11(pageKey()).current;
   const draft = useRef11(draftOf(page)).current;
   const began = useRef11(draft?.began ?? "");
@@ -3229,10 +3121,10 @@ function Submit() {
     sending.value = true;
     error.value = null;
     const request = sent2 + (folder.value?.code.sha256 ?? "");
-    if (key3.current.text !== request) key3.current = { text: request, key: crypto.randomUUID() };
+    if (key2.current.text !== request) key2.current = { text: request, key: crypto.randomUUID() };
     try {
       const code = folder.value ? await upload(folder.value) : void 0;
-      const out = await call("POST /api/v3/jobs", { body: { text: sent2, file: "job.yaml", code, clonedFrom: clonedFrom.current }, key: key3.current.key });
+      const out = await call("POST /api/v3/jobs", { body: { text: sent2, file: "job.yaml", code, clonedFrom: clonedFrom.current }, key: key2.current.key });
       if (template) call("POST /api/v3/templates/{template}/use", { path: { template } }).catch(() => {
       });
       text.value = began.current = "";
@@ -3248,12 +3140,17 @@ function Submit() {
   const open = async (f) => {
     if (f) text.value = await f.text();
   };
+  const shows2 = (line, column) => {
+    look("document");
+    requestAnimationFrame(() => show2.current(line, column));
+  };
   const result = refused2.value ?? checked.value;
   const findings = result?.findings ?? none;
   return /* @__PURE__ */ jsxs15("section", { class: "page submit", children: [
     /* @__PURE__ */ jsxs15("header", { class: "top", children: [
       /* @__PURE__ */ jsx16("h1", { children: of ? t("cloneOf", { job: of }) : t("newJob") }),
       /* @__PURE__ */ jsx16("span", { class: "grow" }),
+      /* @__PURE__ */ jsx16("div", { class: "segments", role: "group", "aria-label": t("view"), children: views.map((v) => /* @__PURE__ */ jsx16("button", { type: "button", "aria-pressed": view.value === v, onClick: () => look(v), children: t(`view.${v}`) }, v)) }),
       /* @__PURE__ */ jsx16(
         "input",
         {
@@ -3293,10 +3190,20 @@ function Submit() {
     ] }) : null,
     isMasked(sent) ? /* @__PURE__ */ jsx16("p", { class: "note", children: t("enterSecrets") }) : null,
     /* @__PURE__ */ jsxs15("div", { class: "editor-and-check", children: [
+      view.value === "form" && text.value.trim() ? /* @__PURE__ */ jsx16(
+        JobForm,
+        {
+          text: text.value,
+          now: () => text.peek(),
+          change: (now2) => text.value = now2,
+          show: shows2
+        }
+      ) : null,
       /* @__PURE__ */ jsxs15(
         "div",
         {
           class: "editor",
+          hidden: view.value === "form" && text.value.trim() !== "",
           onDragOver: (e) => e.preventDefault(),
           onDropCapture: (e) => {
             if (!e.dataTransfer?.files.length) return;
@@ -3314,7 +3221,7 @@ function Submit() {
         }
       ),
       /* @__PURE__ */ jsxs15("aside", { children: [
-        /* @__PURE__ */ jsx16(Parameters, { text: text.value, change: (name, value, like) => text.value = changed(text.value, name, value, like) }),
+        view.value === "document" ? /* @__PURE__ */ jsx16(Parameters, { text: text.value, change: (name, value, like) => text.value = changed(text.value, name, value, like) }) : null,
         /* @__PURE__ */ jsx16(Secrets, { text: text.value, values: secrets.value, change: (values) => secrets.value = values }),
         /* @__PURE__ */ jsx16("h2", { children: t("check") }),
         /* @__PURE__ */ jsxs15("div", { class: "verdict", role: "status", "aria-live": "polite", children: [
@@ -3326,7 +3233,7 @@ function Submit() {
               " ",
               t("refused")
             ] }),
-            /* @__PURE__ */ jsx16("ul", { class: "findings", children: findings.map((f, i) => /* @__PURE__ */ jsx16(Finding, { f, show: (line, column) => show2.current(line, column) }, i)) })
+            /* @__PURE__ */ jsx16("ul", { class: "findings", children: findings.map((f, i) => /* @__PURE__ */ jsx16(Finding, { f, show: shows2 }, i)) })
           ] }) : /* @__PURE__ */ jsx16(Problem, { of: refused2.value }) : null,
           checked.value && !checking.value ? /* @__PURE__ */ jsxs15(Fragment8, { children: [
             /* @__PURE__ */ jsxs15("p", { class: "good", children: [
@@ -3334,7 +3241,7 @@ function Submit() {
               " ",
               t(findings.length ? "warnings" : "fine")
             ] }),
-            findings.length ? /* @__PURE__ */ jsx16("ul", { class: "findings", children: findings.map((f, i) => /* @__PURE__ */ jsx16(Finding, { f, show: (line, column) => show2.current(line, column) }, i)) }) : null,
+            findings.length ? /* @__PURE__ */ jsx16("ul", { class: "findings", children: findings.map((f, i) => /* @__PURE__ */ jsx16(Finding, { f, show: shows2 }, i)) }) : null,
             /* @__PURE__ */ jsxs15("p", { children: [
               /* @__PURE__ */ jsx16("b", { children: checked.value.name }),
               /* @__PURE__ */ jsx16("br", {}),
@@ -3344,7 +3251,7 @@ function Submit() {
           ] }) : null,
           !text.value.trim() && !loading.value ? /* @__PURE__ */ jsx16("p", { class: "faint", children: t("emptyFile") }) : null
         ] }),
-        /* @__PURE__ */ jsx16(Storages, { text: text.value, change: (now2) => text.value = now2 }),
+        view.value === "document" ? /* @__PURE__ */ jsx16(Storages, { text: text.value, change: (now2) => text.value = now2 }) : null,
         /* @__PURE__ */ jsx16(Code, { folder: folder.value, change: (now2) => folder.value = now2 }),
         /* @__PURE__ */ jsx16("h2", { children: t("yourVCs") }),
         /* @__PURE__ */ jsx16(VCs, {})
@@ -3357,11 +3264,11 @@ function Submit() {
 import { useSignal as useSignal15 } from "./library.js";
 import { useEffect as useEffect15, useRef as useRef12 } from "./library.js";
 import { Fragment as Fragment9, jsx as jsx17, jsxs as jsxs16 } from "./library.js";
-var views = ["all", "mine", "shared", "official", "starred"];
+var views2 = ["all", "mine", "shared", "official", "starred"];
 var orders = ["stars", "uses", "updated", "name"];
-function fits(x, view, label) {
+function fits(x, view2, label) {
   if (label && !x.tags?.includes(label) && !x.categories?.includes(label)) return false;
-  switch (view) {
+  switch (view2) {
     case "mine":
       return x.author === me.value?.name;
     case "shared":
@@ -3434,10 +3341,10 @@ function Card({ x, chosen: chosen2, changed: changed2 }) {
 function Templates() {
   const q = place.value.query;
   const keyword = q.get("keyword") ?? "";
-  const view = views.find((x) => x === q.get("view")) ?? "all";
+  const view2 = views2.find((x) => x === q.get("view")) ?? "all";
   const order = orders.find((x) => x === q.get("order")) ?? "stars";
   const label = q.get("label") ?? "";
-  const mine = view === "mine" ? me.value.name : "";
+  const mine = view2 === "mine" ? me.value.name : "";
   const search = useRef12(null);
   const at = useSignal15(-1);
   const { value, error, again } = useRead(keyword + "\n" + mine, (signal5) => call("GET /api/v3/templates", { query: { keyword, author: mine }, signal: signal5 }));
@@ -3455,9 +3362,9 @@ function Templates() {
   };
   useEffect15(() => () => clearTimeout(timer.current), []);
   const all2 = value.value?.items ?? [];
-  const rows = all2.filter((x) => fits(x, view, label)).sort(compare(order));
+  const rows = all2.filter((x) => fits(x, view2, label)).sort(compare(order));
   const labels = [.../* @__PURE__ */ new Set([...all2.flatMap((x) => [...x.categories ?? [], ...x.tags ?? []]), ...label ? [label] : []])].filter((x) => x !== official).sort();
-  const filtered = keyword !== "" || view !== "all" || label !== "";
+  const filtered = keyword !== "" || view2 !== "all" || label !== "";
   const move = (by) => at.value = Math.max(0, Math.min(rows.length - 1, at.value + by));
   useKeys({
     "/": () => search.current?.focus(),
@@ -3502,7 +3409,7 @@ function Templates() {
         /* @__PURE__ */ jsx17("input", { ref: search, type: "search", placeholder: t("searchTemplates"), "aria-label": t("searchTemplates"), defaultValue: keyword, onInput: (e) => typed(e.currentTarget.value), onKeyDown: (e) => e.key === "Escape" && e.currentTarget.blur() }),
         /* @__PURE__ */ jsx17("kbd", { children: "/" })
       ] }),
-      /* @__PURE__ */ jsx17("div", { class: "segments", role: "group", "aria-label": t("templates"), children: views.map((name) => /* @__PURE__ */ jsx17("button", { type: "button", "aria-pressed": view === name, onClick: () => setQuery({ view: name === "all" ? void 0 : name }), children: t(`view.${name}`) }, name)) }),
+      /* @__PURE__ */ jsx17("div", { class: "segments", role: "group", "aria-label": t("templates"), children: views2.map((name) => /* @__PURE__ */ jsx17("button", { type: "button", "aria-pressed": view2 === name, onClick: () => setQuery({ view: name === "all" ? void 0 : name }), children: t(`view.${name}`) }, name)) }),
       labels.length > 0 ? /* @__PURE__ */ jsxs16("select", { "aria-label": t("labels"), value: label, onChange: (e) => setQuery({ label: e.currentTarget.value || void 0 }), children: [
         /* @__PURE__ */ jsx17("option", { value: "", children: t("anyLabel") }),
         labels.map((x) => /* @__PURE__ */ jsx17("option", { value: x, children: x }, x))
@@ -3534,7 +3441,7 @@ function TemplatePage({ id }) {
 function Shown({ x, changed: took }) {
   const path = { template: x.id };
   const full = x.author === me.value?.name ? x.name : `${x.author}/${x.name}`;
-  const values = useSignal15(Object.fromEntries([...place.value.query].filter(([key3]) => key3.startsWith("set."))));
+  const values = useSignal15(Object.fromEntries([...place.value.query].filter(([key2]) => key2.startsWith("set."))));
   const file = filled(x.job, new URLSearchParams(values.value));
   const masked2 = x.job.includes("******");
   const change = (name, value) => {

@@ -1,345 +1,364 @@
 import {
+  curl,
+  quoted,
+  useKeys
+} from "./shared-3.js";
+import {
+  Ago,
+  Copied,
   Icon,
+  Loading,
   Problem,
-  State,
+  add,
   address,
-  addressOf,
-  base,
   call,
-  failure,
-  go,
-  language,
-  languages,
-  speak,
+  duration,
+  maybe,
   t,
-  watchJobs
+  useAct,
+  useRead
 } from "./shared.js";
 
-// pkg/portal/web/src/session.ts
-import { signal } from "./library.js";
-var me = signal(null);
-var pages = signal([]);
-var refused = signal(null);
-async function begin() {
-  refused.value = null;
-  try {
-    me.value = await call("GET /api/v3/whoami", {});
-  } catch (e) {
-    refused.value = failure(e);
-    return;
-  }
-  try {
-    pages.value = (await call("GET /api/v3/session", {})).pages ?? [];
-  } catch {
-  }
-}
-async function signOut() {
-  await call("DELETE /api/v3/session", {});
-  me.value = null;
-  sessionStorage.clear();
-  location.assign(base + "sign-in");
-}
-function ownVCs() {
-  return (me.value?.grants.virtualClusters ?? []).map((v) => v.name).sort();
-}
-
-// pkg/portal/web/src/palette.tsx
-import { signal as signal2, useSignal } from "./library.js";
+// pkg/portal/web/src/actions.tsx
+import { useSignal } from "./library.js";
 import { useEffect, useRef } from "./library.js";
-import { jsx, jsxs } from "./library.js";
-var open = signal2(false);
-function fixed() {
-  const page = (path, icon, title) => ({ key: "/" + path.join("/"), icon, title, run: () => go(address(path)) });
-  const mine = me.value?.name;
-  return [
-    page([], "home", t("home")),
-    page(["jobs"], "jobs", t("jobs")),
-    { key: "mine", icon: "jobs", title: t("allMine"), run: () => go(address(["jobs"], { user: mine })) },
-    page(["submit"], "plus", t("newJob")),
-    page(["templates"], "file", t("templates")),
-    page(["queue"], "queue", t("queue")),
-    page(["machines"], "machines", t("machines")),
-    page(["usage"], "usage", t("usagePage")),
-    page(["profile"], "person", t("profile")),
-    ...me.value?.grants.administrator ? [page(["admin"], "shield", t("admin"))] : [],
-    ...languages.filter(([code]) => code !== language.value).map(([code, name]) => ({ key: "language " + code, icon: "globe", title: name, run: () => speak(code) }))
-  ];
+
+// pkg/portal/web/src/text-actions.ts
+var en = {
+  "action.actions": "Actions",
+  "action.cordon": "Cordon",
+  "action.uncordon": "Uncordon",
+  "action.drain": "Drain",
+  "action.stop-job": "Stop the job",
+  "action.reset-gpu": "Reset the GPU",
+  "action.by.policy": "policy",
+  "action.by.operator": "operator",
+  "action.dry": "(dry run)",
+  "action.phase.New": "New",
+  "action.phase.Pending": "Waits for a limit",
+  "action.phase.Noticed": "In its grace",
+  "action.phase.Acting": "Acting",
+  "action.phase.Succeeded": "Succeeded",
+  "action.phase.Failed": "Failed",
+  "action.phase.Refused": "Refused",
+  "action.phase.Expired": "Expired",
+  "action.phase.Canceled": "Canceled",
+  "action.acts": "It begins",
+  "action.parts": "{done} of {n} parts are done.",
+  "action.reasonHere": "WHY",
+  "action.moves": "Jobs with tasks on this machine, which move elsewhere: {n}",
+  "action.stays": "Jobs with tasks on this machine, which continue: {n}",
+  "action.andMore": "and {n} more",
+  "action.ask.cordon": "Cordon {machine}?",
+  "action.ask.uncordon": "Uncordon {machine}?",
+  "action.ask.drain": "Drain {machine}?",
+  "action.more.cordon": "The machine gets no more jobs, and its jobs continue.",
+  "action.more.uncordon": "The machine gets jobs again.",
+  "action.more.drain": "The machine gets no more jobs. The tasks on it are stopped, and run again elsewhere. Disruption budgets hold.",
+  "action.reason": "Why: people who are affected read it",
+  "action.grace": "When",
+  "action.now": "at once",
+  "action.graceOf": "in {time}, after a notice",
+  "action.dryRun": "Dry run",
+  "action.dryRunMore": "Checks the request, says what would be done, and does nothing",
+  "action.cancel": "Withdraw",
+  "action.askCancel": "Withdraw the request: {operation} {target}?",
+  "action.cancelMore": "It hasn't begun, and has no effect.",
+  "action.cancelBegun": "The machine stays cordoned, and the pods that haven't moved stay.",
+  "action.allOf": "All actions of this machine"
+};
+var zh = {
+  "action.actions": "操作",
+  "action.cordon": "停止调度",
+  "action.uncordon": "恢复调度",
+  "action.drain": "排空",
+  "action.stop-job": "停止任务",
+  "action.reset-gpu": "重置 GPU",
+  "action.by.policy": "策略",
+  "action.by.operator": "运维人员",
+  "action.dry": "（试运行）",
+  "action.phase.New": "新建",
+  "action.phase.Pending": "等待限额",
+  "action.phase.Noticed": "宽限期内",
+  "action.phase.Acting": "执行中",
+  "action.phase.Succeeded": "成功",
+  "action.phase.Failed": "失败",
+  "action.phase.Refused": "被拒绝",
+  "action.phase.Expired": "已过期",
+  "action.phase.Canceled": "已撤回",
+  "action.acts": "开始时间：",
+  "action.parts": "{n} 个部分中已完成 {done} 个。",
+  "action.reasonHere": "原因",
+  "action.moves": "该机器上将迁移到别处的任务：{n}",
+  "action.stays": "该机器上继续运行的任务：{n}",
+  "action.andMore": "以及另外 {n} 个",
+  "action.ask.cordon": "停止向 {machine} 调度？",
+  "action.ask.uncordon": "恢复向 {machine} 调度？",
+  "action.ask.drain": "排空 {machine}？",
+  "action.more.cordon": "该机器不再接收任务，其上的任务继续运行。",
+  "action.more.uncordon": "该机器重新接收任务。",
+  "action.more.drain": "该机器不再接收任务。其上的实例会被停止，并在别处重新运行。中断预算仍然有效。",
+  "action.reason": "原因：受影响的人会看到",
+  "action.grace": "时间",
+  "action.now": "立即",
+  "action.graceOf": "通知后 {time}",
+  "action.dryRun": "试运行",
+  "action.dryRunMore": "检查请求，说明会做什么，但不执行",
+  "action.cancel": "撤回",
+  "action.askCancel": "撤回请求：{operation} {target}？",
+  "action.cancelMore": "它尚未开始，不会产生影响。",
+  "action.cancelBegun": "该机器保持停止调度，尚未迁移的 Pod 保留。",
+  "action.allOf": "该机器的全部操作"
+};
+add({ en, zh });
+
+// pkg/portal/web/src/actions.tsx
+import { Fragment, jsx, jsxs } from "./library.js";
+var [often, seldom] = [1500, 15e3];
+var final = ["Succeeded", "Failed", "Refused", "Expired", "Canceled"];
+var family = { New: "wait", Pending: "wait", Noticed: "wait", Acting: "run", Succeeded: "good", Failed: "bad", Refused: "bad" };
+function isFinal(a) {
+  return final.includes(a.phase);
 }
-function fits(title, words) {
-  const low = title.toLowerCase();
-  return words.every((w) => low.includes(w));
+function isCancelable(a) {
+  return !isFinal(a) && !a.canceled && (a.operation === "drain" || !a.started);
 }
-var most = 8;
-var pause = 150;
-async function found(text, signal5) {
-  const [jobs, templates] = await Promise.all([call("GET /api/v3/jobs", { query: { keyword: text, limit: most }, signal: signal5 }), call("GET /api/v3/templates", { query: { keyword: text }, signal: signal5 })]);
-  return [
-    ...(jobs.items ?? []).map((j) => ({ key: j.uid, icon: "jobs", title: j.name, more: j.user, state: j.state, run: () => go(address(["jobs", j.user, j.name])) })),
-    ...(templates.items ?? []).slice(0, most).map((x) => ({ key: x.id, icon: "file", title: x.name, more: x.builtIn ? t("builtIn") : x.author, run: () => go(address(["templates", x.id])) }))
-  ];
+function interval(all) {
+  return all?.every(isFinal) ?? true ? seldom : often;
 }
-function Palette() {
-  return open.value ? /* @__PURE__ */ jsx(Box, {}) : null;
+function operationName(a) {
+  return maybe("action." + a.operation, a.operation);
 }
-function Box() {
-  const dialog = useRef(null);
-  const list2 = useRef(null);
-  const text = useSignal("");
-  const at = useSignal(0);
-  const more = useSignal([]);
-  const error = useSignal(null);
-  const close = () => open.value = false;
-  useEffect(() => {
-    const before2 = document.activeElement;
-    dialog.current.showModal();
-    return () => before2?.focus?.();
-  }, []);
-  useEffect(() => {
-    const word = text.value.trim();
-    at.value = 0;
-    if (!word) {
-      more.value = [];
-      return;
-    }
-    const stop = new AbortController();
-    const timer = setTimeout(() => {
-      found(word, stop.signal).then(
-        (all2) => {
-          more.value = all2;
-          error.value = null;
-        },
-        (e) => {
-          if (!stop.signal.aborted) error.value = failure(e);
-        }
-      );
-    }, pause);
-    return () => {
-      clearTimeout(timer);
-      stop.abort();
-    };
-  }, [text.value]);
-  const words = text.value.toLowerCase().split(/\s+/).filter(Boolean);
-  const entries = [...fixed().filter((e) => fits(e.title, words)), ...more.value];
-  const chosen = Math.min(at.value, entries.length - 1);
-  const run = (e) => {
-    if (!e) return;
-    close();
-    e.run();
-  };
-  const keys = (e) => {
-    const step = e.key === "ArrowDown" ? 1 : e.key === "ArrowUp" ? -1 : 0;
-    if (step && entries.length) {
-      at.value = (chosen + step + entries.length) % entries.length;
-      list2.current?.children[at.value]?.scrollIntoView({ block: "nearest" });
-    } else if (e.key === "Enter" && !e.isComposing) run(entries[chosen]);
-    else return;
-    e.preventDefault();
-  };
-  return /* @__PURE__ */ jsxs("dialog", { ref: dialog, class: "palette", onClose: close, onClick: (e) => e.target === dialog.current && close(), "aria-label": t("palette"), children: [
-    /* @__PURE__ */ jsxs("label", { class: "search", children: [
-      /* @__PURE__ */ jsx(Icon, { name: "search" }),
-      /* @__PURE__ */ jsx(
-        "input",
-        {
-          type: "text",
-          autofocus: true,
-          role: "combobox",
-          "aria-expanded": "true",
-          "aria-controls": "found",
-          "aria-activedescendant": entries[chosen] ? "found-" + chosen : void 0,
-          placeholder: t("paletteHint"),
-          "aria-label": t("paletteHint"),
-          onInput: (e) => text.value = e.currentTarget.value,
-          onKeyDown: keys
-        }
-      )
+function requester(a) {
+  return a.by.kind === "person" ? a.by.name : `${maybe("action.by." + a.by.kind, a.by.kind)} ${a.by.name}`;
+}
+function Phase({ a }) {
+  return /* @__PURE__ */ jsxs("span", { class: `state ${family[a.phase] ?? "off"}`, children: [
+    /* @__PURE__ */ jsx("i", { class: a.phase === "Acting" ? "dot beats" : "dot" }),
+    maybe("action.phase." + a.phase, a.phase),
+    a.dryRun ? /* @__PURE__ */ jsxs("span", { class: "faint", children: [
+      " ",
+      t("action.dry")
+    ] }) : null
+  ] });
+}
+function Outcome({ a }) {
+  const left = (a.results ?? []).filter((r) => !r.done);
+  return /* @__PURE__ */ jsxs("div", { class: "outcome", role: "status", "aria-live": "polite", children: [
+    /* @__PURE__ */ jsxs("p", { children: [
+      /* @__PURE__ */ jsx(Phase, { a }),
+      " ",
+      a.message
     ] }),
-    error.value ? /* @__PURE__ */ jsx(Problem, { of: error.value }) : null,
-    /* @__PURE__ */ jsx("ul", { id: "found", role: "listbox", ref: list2, children: entries.map((e, i) => /* @__PURE__ */ jsxs("li", { id: "found-" + i, role: "option", "aria-selected": i === chosen, onPointerMove: () => at.value = i, onClick: () => run(e), children: [
-      /* @__PURE__ */ jsx(Icon, { name: e.icon }),
-      /* @__PURE__ */ jsx("span", { class: "name", children: e.title }),
-      e.more ? /* @__PURE__ */ jsx("span", { class: "faint", children: e.more }) : null,
-      /* @__PURE__ */ jsx("span", { class: "grow" }),
-      e.state ? /* @__PURE__ */ jsx(State, { state: e.state }) : null
-    ] }, e.key)) }),
-    entries.length === 0 ? /* @__PURE__ */ jsx("p", { class: "empty", children: t("nothingFound") }) : null
+    a.phase === "Noticed" && a.acts ? /* @__PURE__ */ jsxs("p", { class: "faint", children: [
+      t("action.acts"),
+      " ",
+      /* @__PURE__ */ jsx(Ago, { time: a.acts })
+    ] }) : null,
+    a.results?.length ? /* @__PURE__ */ jsx("p", { class: "faint", children: t("action.parts", { done: a.results.length - left.length, n: a.results.length }) }) : null,
+    left.length ? /* @__PURE__ */ jsx("ul", { class: "small", children: left.slice(0, 20).map((r) => /* @__PURE__ */ jsxs("li", { children: [
+      r.target,
+      " ",
+      r.message ? /* @__PURE__ */ jsx("span", { class: "faint", children: r.message }) : null
+    ] }, r.target)) }) : null
+  ] });
+}
+var graces = [0, 600, 1800, 3600, 7200, 14400, 43200, 86400, 259200, 604800];
+function command(machine, operation, body) {
+  return `paictl node ${operation} ${quoted(machine)} --reason ${quoted(body.reason || t("action.reasonHere"))}${body.graceSeconds ? ` --grace ${body.graceSeconds}s` : ""}`;
+}
+function useJobsOn(machine) {
+  return useRead(machine, async (signal) => ((await call("GET /api/v3/status", { query: { parts: ["jobs"] }, signal })).jobs ?? []).filter((j) => j.live && j.nodes?.includes(machine)));
+}
+function Affected({ machine, operation }) {
+  const { value, error } = useJobsOn(machine);
+  const jobs = value.value;
+  const most = 8;
+  if (error.value) return /* @__PURE__ */ jsx(Problem, { of: error.value });
+  if (!jobs) return /* @__PURE__ */ jsx(Loading, {});
+  return /* @__PURE__ */ jsxs("div", { class: "affected", children: [
+    /* @__PURE__ */ jsx("p", { children: /* @__PURE__ */ jsx("b", { children: t(operation === "drain" ? "action.moves" : "action.stays", { n: jobs.length }) }) }),
+    jobs.length ? /* @__PURE__ */ jsxs("p", { children: [
+      jobs.slice(0, most).map((j) => /* @__PURE__ */ jsxs("a", { class: "tag", href: address(["jobs", j.user, j.name]), target: "_blank", rel: "noreferrer", children: [
+        j.user,
+        "/",
+        j.name
+      ] }, j.uid)),
+      jobs.length > most ? /* @__PURE__ */ jsxs("span", { class: "faint", children: [
+        " ",
+        t("action.andMore", { n: jobs.length - most })
+      ] }) : null
+    ] }) : null
+  ] });
+}
+function Following({ name }) {
+  const { value, error } = useRead(name, (signal) => call("GET /api/v3/actions/{action}", { path: { action: name }, signal }), (a) => a && isFinal(a) ? 0 : often);
+  return error.value ? /* @__PURE__ */ jsx(Problem, { of: error.value }) : value.value ? /* @__PURE__ */ jsx(Outcome, { a: value.value }) : /* @__PURE__ */ jsx(Loading, {});
+}
+function Requesting({ machine, operation, end, made }) {
+  const dialog = useRef(null);
+  const reason = useSignal("");
+  const grace = useSignal(0);
+  const field = useRef(null);
+  const sent = useSignal(null);
+  const { busy, error, act } = useAct();
+  useEffect(() => {
+    const before = document.activeElement;
+    dialog.current.showModal();
+    field.current.focus();
+    return () => before?.focus?.();
+  }, []);
+  const body = { operation, machine, reason: reason.value.trim(), graceSeconds: grace.value || void 0 };
+  const send = (dryRun) => act(async () => {
+    sent.value = await call("POST /api/v3/actions", { body: { ...body, dryRun: dryRun || void 0 } });
+    made?.();
+  });
+  const title = t(`action.ask.${operation}`, { machine });
+  const idle = busy.value || !reason.value.trim() || sent.value !== null && !sent.value.dryRun;
+  return /* @__PURE__ */ jsx("dialog", { ref: dialog, class: "request", onClose: end, onClick: (e) => e.target === dialog.current && end(), "aria-labelledby": "request", children: /* @__PURE__ */ jsxs(
+    "form",
+    {
+      class: "dialog fields",
+      onSubmit: (e) => {
+        e.preventDefault();
+        void send(false);
+      },
+      children: [
+        /* @__PURE__ */ jsx("h2", { id: "request", children: title }),
+        /* @__PURE__ */ jsx("p", { children: t(`action.more.${operation}`) }),
+        operation === "uncordon" ? null : /* @__PURE__ */ jsx(Affected, { machine, operation }),
+        /* @__PURE__ */ jsxs("label", { children: [
+          t("action.reason"),
+          /* @__PURE__ */ jsx("input", { ref: field, name: "reason", required: true, maxLength: 500, autocomplete: "off", value: reason.value, onInput: (e) => reason.value = e.currentTarget.value })
+        ] }),
+        /* @__PURE__ */ jsxs("label", { children: [
+          t("action.grace"),
+          /* @__PURE__ */ jsx("select", { name: "grace", value: String(grace.value), onChange: (e) => grace.value = Number(e.currentTarget.value), children: graces.map((s) => /* @__PURE__ */ jsx("option", { value: String(s), children: s ? t("action.graceOf", { time: duration(s * 1e3).replace(/ 0[hms]$/, "") }) : t("action.now") }, s)) })
+        ] }),
+        /* @__PURE__ */ jsxs("div", { class: "commands", children: [
+          /* @__PURE__ */ jsxs(Copied, { text: command(machine, operation, body), children: [
+            /* @__PURE__ */ jsx("code", { children: command(machine, operation, body) }),
+            " ",
+            /* @__PURE__ */ jsx(Icon, { name: "copy" })
+          ] }),
+          /* @__PURE__ */ jsxs(Copied, { text: curl("POST /api/v3/actions", { body }), children: [
+            "curl ",
+            /* @__PURE__ */ jsx(Icon, { name: "copy" })
+          ] })
+        ] }),
+        error.value ? /* @__PURE__ */ jsx(Problem, { of: error.value }) : null,
+        sent.value ? /* @__PURE__ */ jsx(Following, { name: sent.value.name }, sent.value.name) : null,
+        /* @__PURE__ */ jsxs("div", { class: "buttons", children: [
+          /* @__PURE__ */ jsx("button", { type: "button", onClick: end, children: t(sent.value ? "close" : "cancel") }),
+          /* @__PURE__ */ jsx("button", { type: "button", name: "dry", title: t("action.dryRunMore"), disabled: idle, onClick: () => void send(true), children: t("action.dryRun") }),
+          /* @__PURE__ */ jsx("button", { type: "submit", class: operation === "drain" ? "primary danger" : "primary", disabled: idle, children: t(`action.${operation}`) })
+        ] })
+      ]
+    }
+  ) });
+}
+function Canceling({ a, end }) {
+  const dialog = useRef(null);
+  const reason = useSignal("");
+  const { busy, error, act } = useAct();
+  useEffect(() => dialog.current.showModal(), []);
+  const send = () => act(async () => {
+    await call("POST /api/v3/actions/{action}/cancel", { path: { action: a.name }, body: { reason: reason.value.trim() } });
+    end();
+  });
+  return /* @__PURE__ */ jsx("dialog", { ref: dialog, class: "request", onClose: end, onClick: (e) => e.target === dialog.current && end(), "aria-labelledby": "cancel", children: /* @__PURE__ */ jsxs(
+    "form",
+    {
+      class: "dialog fields",
+      onSubmit: (e) => {
+        e.preventDefault();
+        void send();
+      },
+      children: [
+        /* @__PURE__ */ jsx("h2", { id: "cancel", children: t("action.askCancel", { operation: operationName(a), target: a.machine ?? a.job ?? "" }) }),
+        /* @__PURE__ */ jsx("p", { children: t(a.started ? "action.cancelBegun" : "action.cancelMore") }),
+        /* @__PURE__ */ jsxs("label", { children: [
+          t("action.reason"),
+          /* @__PURE__ */ jsx("input", { name: "reason", required: true, maxLength: 200, autocomplete: "off", value: reason.value, onInput: (e) => reason.value = e.currentTarget.value })
+        ] }),
+        error.value ? /* @__PURE__ */ jsx(Problem, { of: error.value }) : null,
+        /* @__PURE__ */ jsxs("div", { class: "buttons", children: [
+          /* @__PURE__ */ jsx("button", { type: "button", onClick: end, children: t("close") }),
+          /* @__PURE__ */ jsx("button", { type: "submit", class: "primary danger", disabled: busy.value || !reason.value.trim(), children: t("action.cancel") })
+        ] })
+      ]
+    }
+  ) });
+}
+var shown = 5;
+function MachineActions({ m, asked }) {
+  const operation = useSignal(asked ?? null);
+  const canceling = useSignal(null);
+  const { value, error, again } = useRead(m.name, (signal) => call("GET /api/v3/actions", { query: { machine: m.name, limit: shown }, signal }), (page) => interval(page?.items));
+  const ask = (o) => () => operation.value = o;
+  useKeys({ c: ask(m.cordoned ? "uncordon" : "cordon"), d: ask("drain") });
+  const all = value.value?.items ?? [];
+  return /* @__PURE__ */ jsxs("section", { class: "requests", "aria-label": t("action.actions"), children: [
+    /* @__PURE__ */ jsxs("p", { class: "buttons", children: [
+      m.cordoned ? /* @__PURE__ */ jsxs("button", { type: "button", title: "c", onClick: ask("uncordon"), children: [
+        /* @__PURE__ */ jsx(Icon, { name: "check" }),
+        " ",
+        t("action.uncordon")
+      ] }) : /* @__PURE__ */ jsxs("button", { type: "button", title: "c", onClick: ask("cordon"), children: [
+        /* @__PURE__ */ jsx(Icon, { name: "stop" }),
+        " ",
+        t("action.cordon")
+      ] }),
+      /* @__PURE__ */ jsxs("button", { type: "button", title: "d", onClick: ask("drain"), children: [
+        /* @__PURE__ */ jsx(Icon, { name: "out" }),
+        " ",
+        t("action.drain")
+      ] })
+    ] }),
+    error.value ? /* @__PURE__ */ jsx(Problem, { of: error.value, again }) : null,
+    all.length ? /* @__PURE__ */ jsxs(Fragment, { children: [
+      /* @__PURE__ */ jsx("ul", { class: "steps", children: all.map((a) => /* @__PURE__ */ jsxs("li", { children: [
+        /* @__PURE__ */ jsxs("p", { children: [
+          /* @__PURE__ */ jsx("b", { children: operationName(a) }),
+          " ",
+          /* @__PURE__ */ jsx(Phase, { a }),
+          " ",
+          /* @__PURE__ */ jsx("span", { class: "grow" }),
+          /* @__PURE__ */ jsxs("span", { class: "faint", children: [
+            requester(a),
+            " · ",
+            /* @__PURE__ */ jsx(Ago, { time: a.created })
+          ] })
+        ] }),
+        /* @__PURE__ */ jsx("p", { children: a.reason }),
+        a.message ? /* @__PURE__ */ jsx("p", { class: "faint", children: a.message }) : null,
+        isCancelable(a) ? /* @__PURE__ */ jsx("button", { type: "button", class: "link", onClick: () => canceling.value = a, children: t("action.cancel") }) : null
+      ] }, a.name)) }),
+      /* @__PURE__ */ jsx("p", { children: /* @__PURE__ */ jsx("a", { href: address(["admin", "actions"], { machine: m.name }), children: t("action.allOf") }) })
+    ] }) : null,
+    operation.value ? /* @__PURE__ */ jsx(Requesting, { machine: m.name, operation: operation.value, end: () => operation.value = null, made: again }, operation.value) : null,
+    canceling.value ? /* @__PURE__ */ jsx(
+      Canceling,
+      {
+        a: canceling.value,
+        end: () => {
+          canceling.value = null;
+          again();
+        }
+      }
+    ) : null
   ] });
 }
 
-// pkg/portal/web/src/keys.ts
-import { signal as signal3 } from "./library.js";
-import { useEffect as useEffect2 } from "./library.js";
-var mac = /^Mac/.test(navigator.platform);
-var pages2 = [];
-var help = signal3(false);
-var before = "";
-var all = [
-  ["/", "key.search"],
-  ["j  ↓", "key.next"],
-  ["k  ↑", "key.prev"],
-  ["Enter", "key.open"],
-  ["1 – 6", "key.tabs"],
-  ["Ctrl Enter", "key.send"],
-  ["Ctrl Space", "key.complete"],
-  ["Ctrl F6", "key.leave"],
-  ["g h", "key.home"],
-  ["g j", "key.jobs"],
-  ["g m", "key.machines"],
-  ["g t", "key.templates"],
-  ["g u", "key.usage"],
-  ["n", "key.submit"],
-  ["Ctrl K", "key.palette"],
-  ["?", "key.help"]
-];
-var everywhere = {
-  "g h": () => go(address([])),
-  "g j": () => go(address(["jobs"])),
-  "g m": () => go(address(["machines"])),
-  "g t": () => go(address(["templates"])),
-  "g u": () => go(address(["usage"])),
-  n: () => go(address(["submit"])),
-  "?": () => help.value = !help.value
-};
-function listen() {
-  addEventListener("keydown", (e) => {
-    if (e.key === "k" && (mac ? e.metaKey : e.ctrlKey) && !e.altKey && !e.shiftKey && !document.querySelector("dialog[open]") && !e.target.closest?.(".shell")) {
-      e.preventDefault();
-      open.value = true;
-      return;
-    }
-    const at = e.target;
-    if (e.ctrlKey || e.metaKey || e.altKey || document.querySelector("dialog[open]") || /^(INPUT|TEXTAREA|SELECT)$/.test(at.tagName) || at.isContentEditable) return;
-    const two = before + " " + e.key;
-    before = e.key;
-    for (const keys of [...pages2].reverse().concat(everywhere)) {
-      const act = keys[two] ?? keys[e.key];
-      if (act) {
-        if (e.key === "Enter" && at !== document.body) return;
-        e.preventDefault();
-        before = "";
-        act(e);
-        return;
-      }
-    }
-  });
-}
-function useKeys(keys) {
-  useEffect2(() => {
-    pages2.push(keys);
-    return () => void pages2.splice(pages2.indexOf(keys), 1);
-  });
-}
-
-// pkg/portal/web/src/shell.ts
-function quoted(word) {
-  if (/[\u0000-\u001f\u007f]/.test(word)) return "$'" + word.replace(/[\\'\u0000-\u001f\u007f]/g, (c) => "\\x" + c.charCodeAt(0).toString(16).padStart(2, "0")) + "'";
-  return /^[A-Za-z0-9_./~:@%+,-][A-Za-z0-9_./~:@%+,=-]*$/.test(word) ? word : "'" + word.replaceAll("'", "'\\''") + "'";
-}
-function curl(route, args) {
-  const method = route.slice(0, route.indexOf(" "));
-  const body = args.body === void 0 ? "" : `-H "Content-Type: application/json" -d ${quoted(JSON.stringify(args.body))} `;
-  return `curl ${method === "GET" ? "" : `-X ${method} `}-H "Authorization: Bearer $PAI_TOKEN" ${body}${quoted(location.origin + addressOf(route, args))}`;
-}
-
-// pkg/portal/web/src/list.ts
-import { signal as signal4 } from "./library.js";
-function newestFirst(a, b) {
-  const by = Date.parse(b.submitted) - Date.parse(a.submitted);
-  return by || (b.uid < a.uid ? -1 : b.uid > a.uid ? 1 : 0);
-}
-function list(filter, limit) {
-  const stop = new AbortController();
-  const known = /* @__PURE__ */ new Map();
-  const out = { rows: signal4(null), next: signal4(""), note: signal4(""), error: signal4(null), older, end: () => stop.abort() };
-  let waiting = false;
-  const draw = () => {
-    if (waiting) return;
-    waiting = true;
-    requestAnimationFrame(() => {
-      waiting = false;
-      out.rows.value = [...known.values()].sort(newestFirst);
-    });
-  };
-  const last = () => out.rows.value?.at(-1);
-  watchJobs({ ...filter, limit }, stop.signal, {
-    whole(rows, next, note) {
-      known.clear();
-      for (const r of rows) known.set(r.uid, r);
-      out.next.value = next;
-      out.note.value = note;
-      draw();
-    },
-    changed(row) {
-      const end = last();
-      if (!known.has(row.uid) && out.next.value && end && newestFirst(row, end) > 0) return;
-      known.set(row.uid, row);
-      draw();
-    },
-    gone(uid) {
-      if (known.delete(uid)) draw();
-    }
-  }).catch((e) => {
-    if (!stop.signal.aborted) out.error.value = failure(e);
-  });
-  async function older() {
-    const page = await call("GET /api/v3/jobs", { query: { ...filter, limit, cursor: out.next.value }, signal: stop.signal });
-    for (const r of page.items ?? []) if (!known.has(r.uid)) known.set(r.uid, r);
-    out.next.value = page.next ?? "";
-    out.note.value = page.note ?? "";
-    draw();
-  }
-  return out;
-}
-async function everything(filter) {
-  const out = [];
-  let cursor = "";
-  do {
-    const page = await call("GET /api/v3/jobs", { query: { ...filter, limit: 5e3, cursor } });
-    out.push(...page.items ?? []);
-    cursor = page.next ?? "";
-  } while (cursor);
-  return out;
-}
-var columns = [
-  ["name", (r) => r.name],
-  ["user", (r) => r.user],
-  ["state", (r) => r.state],
-  ["virtualCluster", (r) => r.virtualCluster],
-  ["priority", (r) => r.priority],
-  ["tasks", (r) => r.tasks],
-  ["gpus", (r) => r.gpus < 0 ? "" : r.gpus],
-  ["retries", (r) => r.retries],
-  ["submitted", (r) => r.submitted],
-  ["started", (r) => r.started],
-  ["completed", (r) => r.completed],
-  ["code", (r) => r.code],
-  ["tags", (r) => r.tags?.join(" ")]
-];
-function csv(rows, columns2) {
-  const cell = (v) => {
-    let text = v === void 0 || v === null ? "" : String(v);
-    if (typeof v !== "number") text = text.replace(/(^|[;\t\r\n])(?=[\s"]*[=+\-@＝＋－＠])/g, "$1'");
-    return /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
-  };
-  return [columns2.map(([name]) => name).join(","), ...rows.map((r) => columns2.map(([, of]) => cell(of(r))).join(","))].join("\r\n") + "\r\n";
-}
-
 export {
-  quoted,
-  curl,
-  me,
-  pages,
-  refused,
-  begin,
-  signOut,
-  ownVCs,
-  Palette,
-  help,
-  all,
-  listen,
-  useKeys,
-  list,
-  everything,
-  columns,
-  csv
+  isFinal,
+  isCancelable,
+  interval,
+  operationName,
+  requester,
+  Phase,
+  Outcome,
+  Requesting,
+  Canceling,
+  MachineActions
 };
