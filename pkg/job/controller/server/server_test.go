@@ -146,7 +146,7 @@ func TestErrorsAreJSONWithACodeAndASentence(t *testing.T) {
 		"no such filter":        {"GET", "/v1/jobs?usr=alice", 400, "BadRequest", `no parameter "usr"`},
 		"no time":               {"GET", "/v1/jobs?since=yesterday", 400, "BadRequest", "2026-01-31T12:00:00Z"},
 		"a page too large":      {"GET", "/v1/jobs?limit=1001", 400, "BadRequest", "1 to 1000"},
-		"a cursor of one's own": {"GET", "/v1/jobs?cursor=x", 400, "BadRequest", "from the page before"},
+		"a cursor of one's own": {"GET", "/v1/jobs?cursor=x", 400, "BadRequest", "of the previous page"},
 		"no such code":          {"GET", "/v1/code/" + sum, 404, "NotFound", sum},
 		"no checksum":           {"GET", "/v1/code/abc", 400, "BadRequest", "64 hex digits"},
 		"no such path":          {"GET", "/v1/tasks", 404, "NotFound", "/v1/tasks"},
