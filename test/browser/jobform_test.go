@@ -21,7 +21,7 @@ var (
 	instancesLine = regexp.MustCompile(`(?m)^(  ([\w-]+):(?:\n    .*)*?\n    instances: )(\d+)`)
 )
 
-// Each of our examples stays as it is, to the byte, while the form shows it. A change is of one line, and the way back leads to the same bytes.
+// Each of our examples stays as it is, to the byte, while the form shows it. A change edits one line, and changing it back restores the same bytes.
 func TestExamplesInTheFormOfAJob(t *testing.T) {
 	b := openTab(t)
 	w := newWorld(t)

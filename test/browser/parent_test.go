@@ -44,7 +44,7 @@ func TestTheChangesOfACopy(t *testing.T) {
 	b.shows("document.querySelectorAll('.diff ins').length === 1 && document.querySelectorAll('.diff del').length === 1")
 	b.fine()
 
-	// Someone who doesn't see the jobs of speech sees none of it.
+	// Someone who doesn't see the jobs of speech doesn't see the parent.
 	b = openTab(t)
 	b.signIn(w, "/jobs/ann/second-run?tab=config", "vic")
 	b.has(".problem", "NoJobError")
