@@ -27,7 +27,7 @@ import (
 
 	"github.com/openpai/paictl/pkg/job/controller"
 	"github.com/openpai/paictl/pkg/job/controller/machine"
-	"github.com/openpai/paictl/pkg/job/controller/status"
+	"github.com/openpai/paictl/pkg/job/controller/status/stored"
 	v1 "github.com/openpai/paictl/pkg/job/v1"
 	"github.com/openpai/paictl/pkg/kube/kubetest"
 	"github.com/openpai/paictl/templates"
@@ -159,7 +159,7 @@ func workers(n int32) v1.TaskRole {
 
 func (w *cluster) job(name string) *v1.Framework {
 	w.t.Helper()
-	f, err := status.Load(w.t.Context(), w.c, w.namespace, name)
+	f, err := stored.Load(w.t.Context(), w.c, w.namespace, name)
 	require.NoError(w.t, err)
 	return f
 }

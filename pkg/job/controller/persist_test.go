@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/openpai/paictl/pkg/job/controller/status"
+	"github.com/openpai/paictl/pkg/job/controller/status/stored"
 	v1 "github.com/openpai/paictl/pkg/job/v1"
 )
 
@@ -54,7 +55,7 @@ func (w *writers) replica() (*reconciler, *entry) {
 	live := w.live()
 	e := &entry{uid: w.f.UID, rv: live.ResourceVersion, layout: &status.Layout{}}
 	if live.Status != nil {
-		layout, lost, err := status.Complete(w.t.Context(), w.api, live)
+		layout, lost, err := stored.Complete(w.t.Context(), w.api, live)
 		require.NoError(w.t, err)
 		e.status, e.layout, e.stored, e.dirty = live.Status, layout, true, len(lost) > 0
 		for _, one := range lost {
@@ -102,7 +103,7 @@ func TestAChunkThatNoReaderFindsIsWrittenAgain(t *testing.T) {
 	require.NoError(t, w.api.Update(t.Context(), cm))
 	r, e = w.replica()
 	require.NoError(t, r.persist(t.Context(), w.f, e), "it would be a conflict for ever")
-	_, lost, err := status.Complete(t.Context(), w.api, w.live())
+	_, lost, err := stored.Complete(t.Context(), w.api, w.live())
 	require.NoError(t, err)
 	assert.Empty(t, lost)
 }
@@ -127,7 +128,7 @@ func TestANewAttemptWhoseTasksAreHalfWrittenIsWrittenByTheNextTry(t *testing.T) 
 	}
 	require.ErrorIs(t, r.persist(t.Context(), w.f, e), errKilled)
 	require.NoError(t, r.persist(t.Context(), w.f, e))
-	_, lost, err := status.Complete(t.Context(), w.api, w.live())
+	_, lost, err := stored.Complete(t.Context(), w.api, w.live())
 	require.NoError(t, err)
 	assert.Empty(t, lost)
 }

@@ -19,6 +19,7 @@ import (
 
 	"github.com/openpai/paictl/pkg/job/controller/machine"
 	"github.com/openpai/paictl/pkg/job/controller/status"
+	"github.com/openpai/paictl/pkg/job/controller/status/stored"
 	v1 "github.com/openpai/paictl/pkg/job/v1"
 )
 
@@ -131,7 +132,7 @@ func (r *reconciler) read(ctx context.Context, f *v1.Framework, e *entry) error 
 	if live.UID != f.UID || live.Status == nil {
 		return fmt.Errorf("%s has been replaced by another Framework; it will be reconciled again", f.Name)
 	}
-	layout, lost, err := status.Complete(ctx, r.api, live)
+	layout, lost, err := stored.Complete(ctx, r.api, live)
 	if err != nil {
 		return err
 	}

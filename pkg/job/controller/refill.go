@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/openpai/paictl/pkg/job/controller/status"
+	"github.com/openpai/paictl/pkg/job/controller/status/stored"
 	v1 "github.com/openpai/paictl/pkg/job/v1"
 )
 
@@ -65,7 +65,7 @@ func (r *reconciler) refill(ctx context.Context) (jobs int, err error) {
 			if f.Status == nil || f.Status.ArchivedTime == nil {
 				continue
 			}
-			if _, _, err := status.Complete(ctx, r.api, f); err != nil {
+			if _, _, err := stored.Complete(ctx, r.api, f); err != nil {
 				return jobs, err
 			}
 			if err := r.archive(ctx, func(ctx context.Context) error { return r.o.Store.SaveJob(ctx, f) }); err != nil {

@@ -25,6 +25,7 @@ import (
 
 	"github.com/openpai/paictl/pkg/job/controller"
 	"github.com/openpai/paictl/pkg/job/controller/status"
+	"github.com/openpai/paictl/pkg/job/controller/status/stored"
 	v1 "github.com/openpai/paictl/pkg/job/v1"
 	"github.com/openpai/paictl/pkg/runtime/rules"
 )
@@ -331,7 +332,7 @@ func TestAReplicaGivesWayToStatesThatAnotherHasWritten(t *testing.T) {
 	before := w.uids()
 
 	// The other one has seen the job grow, and wrote attempts of its last tasks, which this one can't know.
-	other, err := status.Load(w.t.Context(), w.c, w.namespace, "grows")
+	other, err := stored.Load(w.t.Context(), w.c, w.namespace, "grows")
 	require.NoError(t, err)
 	role := other.Status.AttemptStatus.TaskRoleStatuses[0]
 	for i := int32(90); i < 120; i++ {
@@ -355,7 +356,7 @@ func TestAReplicaGivesWayToStatesThatAnotherHasWritten(t *testing.T) {
 		return w.c.Update(t.Context(), f)
 	}))
 	w.until("grows", "is large", func(f *v1.Framework) bool { return f.Status.AttemptStatus.TaskRoleStatuses[0].Counts.Running == 120 })
-	now, err := status.Load(t.Context(), w.c, w.namespace, "grows")
+	now, err := stored.Load(t.Context(), w.c, w.namespace, "grows")
 	require.NoError(t, err)
 	require.Len(t, now.Status.AttemptStatus.TaskRoleStatuses[0].TaskStatuses, 120)
 	assert.Equal(t, int32(7), now.Status.AttemptStatus.TaskRoleStatuses[0].TaskStatuses[119].AttemptStatus.ID, "what the other wrote")

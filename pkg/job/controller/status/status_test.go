@@ -11,9 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/kubernetes/scheme"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/openpai/paictl/pkg/job/controller/status"
 	v1 "github.com/openpai/paictl/pkg/job/v1"
@@ -258,35 +255,4 @@ func TestTenThousandTasksAreSmall(t *testing.T) {
 	for name, cm := range s {
 		assert.Less(t, len(cm.BinaryData["tasks"]), 20_000, name)
 	}
-}
-
-func TestLoadPutsAFrameworkTogether(t *testing.T) {
-	scheme := func() *runtime.Scheme {
-		s := runtime.NewScheme()
-		require.NoError(t, v1.AddToScheme(s))
-		require.NoError(t, scheme.AddToScheme(s))
-		return s
-	}()
-	f := job(150)
-	l, s := &status.Layout{}, store{}
-	b := fake.NewClientBuilder().WithScheme(scheme)
-	header := s.write(t, l, f, l.Update(f.Status, nil))
-	for _, name := range slices.Sorted(func(yield func(string) bool) {
-		for k := range s {
-			if !yield(k) {
-				return
-			}
-		}
-	}) {
-		b.WithObjects(s[name])
-	}
-	whole := f.DeepCopy()
-	f.Status = header
-	c := b.WithObjects(f).Build()
-	got, err := status.Load(t.Context(), c, "jobs", "f")
-	require.NoError(t, err)
-	require.Len(t, got.Status.AttemptStatus.TaskRoleStatuses[0].TaskStatuses, 150)
-	assert.Equal(t, whole.Status.AttemptStatus.TaskRoleStatuses[0].TaskStatuses[149].AttemptStatus, got.Status.AttemptStatus.TaskRoleStatuses[0].TaskStatuses[149].AttemptStatus)
-	_, err = status.Load(t.Context(), c, "jobs", "other")
-	assert.ErrorContains(t, err, "other")
 }

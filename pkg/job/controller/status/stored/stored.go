@@ -1,4 +1,8 @@
-package status
+// Package stored reads Frameworks with all their tasks from the API, or from a cache of it.
+// In: a client of controller-runtime. Out: Frameworks that are put together.
+//
+// It is separate from package status, so that paictl, which puts Frameworks together as well, doesn't have controller-runtime.
+package stored
 
 import (
 	"context"
@@ -7,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/openpai/paictl/pkg/job/controller/status"
 	v1 "github.com/openpai/paictl/pkg/job/v1"
 )
 
@@ -21,20 +26,20 @@ func Load(ctx context.Context, c client.Reader, namespace, name string) (*v1.Fra
 }
 
 // Complete adds the tasks to a Framework that was read without them: from a list, or a cache. The Framework must be the caller's own
-// copy. Lost tasks are missing in it, see Fill.
-func Complete(ctx context.Context, c client.Reader, f *v1.Framework) (*Layout, []Lost, error) {
+// copy. Lost tasks are missing in it, see status.Fill.
+func Complete(ctx context.Context, c client.Reader, f *v1.Framework) (*status.Layout, []status.Lost, error) {
 	if f.Status == nil || f.Status.AttemptStatus.TaskChunks == 0 {
-		layout, _ := Fill(f, nil)
+		layout, _ := status.Fill(f, nil)
 		return layout, nil, nil
 	}
 	list := &corev1.ConfigMapList{}
-	if err := c.List(ctx, list, client.InNamespace(f.Namespace), client.MatchingLabels{v1.LabelFramework: f.Name, LabelPart: PartTasks}); err != nil {
+	if err := c.List(ctx, list, client.InNamespace(f.Namespace), client.MatchingLabels{v1.LabelFramework: f.Name, status.LabelPart: status.PartTasks}); err != nil {
 		return nil, nil, fmt.Errorf("read the tasks of Framework %s: %w", f.Name, err)
 	}
 	chunks := make([]*corev1.ConfigMap, len(list.Items))
 	for i := range list.Items {
 		chunks[i] = &list.Items[i]
 	}
-	layout, lost := Fill(f, chunks)
+	layout, lost := status.Fill(f, chunks)
 	return layout, lost, nil
 }
