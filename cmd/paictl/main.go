@@ -5,20 +5,16 @@ import (
 	"context"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"syscall"
 
 	"github.com/openpai/paictl/pkg/cmd"
 	"github.com/openpai/paictl/pkg/cmdutil"
+	_ "github.com/openpai/paictl/pkg/cmdutil/garbage" // delays the first collection
 	"github.com/openpai/paictl/pkg/ui/iostreams/noquery"
 	"github.com/openpai/paictl/pkg/version"
 )
 
 func main() {
-	// Most commands are short: with the default, they spend a sixth of their time on collecting a few megabytes of garbage.
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(200)
-	}
 	noquery.Over()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	// The second signal ends the program at once: the first only requests it.
