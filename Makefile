@@ -11,7 +11,8 @@ LDFLAGS := -s -w $(if $(VERSION),-X github.com/openpai/paictl/pkg/version.Versio
 
 build: ## Build bin/paictl, one static binary
 	@mkdir -p bin
-	CGO_ENABLED=0 go build -trimpath -gcflags=all=-dwarf=false -buildvcs=$(VCS) -ldflags '$(LDFLAGS)' -o bin/paictl ./cmd/paictl
+	CGO_ENABLED=0 go run -trimpath -gcflags=all=-dwarf=false -buildvcs=false ./hack/build \
+		-trimpath -gcflags=all=-dwarf=false -buildvcs=$(VCS) -ldflags '$(LDFLAGS)' -o bin/paictl ./cmd/paictl
 
 man: build ## Write the man pages into dist/man
 	bin/paictl docs man --dir dist/man

@@ -67,3 +67,19 @@ func TestTheEmbeddedSourceHoldsNoTest(t *testing.T) {
 		assert.NotContains(t, file, "testdata")
 	}
 }
+
+func TestPackedSourceIsTheSource(t *testing.T) {
+	source := Source()
+	archive, err := Pack(source)
+	require.NoError(t, err)
+	again, err := Pack(source)
+	require.NoError(t, err)
+	assert.Equal(t, archive, again, "releases are reproducible")
+	have, err := Unpack(archive)
+	require.NoError(t, err)
+	assert.Equal(t, source, have)
+	for _, bad := range [][]byte{[]byte("not an archive"), archive[:len(archive)/2]} {
+		_, err := Unpack(bad)
+		assert.Error(t, err, "%d bytes", len(bad))
+	}
+}

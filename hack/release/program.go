@@ -38,8 +38,8 @@ func (b *build) compile(ctx context.Context, p platform, file string) error {
 	if b.address != "" {
 		flags = append(flags, "-X", module+"/pkg/release.Address="+b.address)
 	}
-	err := b.run(ctx, []string{"GOOS=" + p.os, "GOARCH=" + p.arch}, "go", "build", "-trimpath", "-gcflags=all=-dwarf=false", "-buildvcs=true", "-mod=readonly",
-		"-ldflags", strings.Join(flags, " "), "-o", file, "./cmd/paictl")
+	err := b.run(ctx, []string{"TARGET_GOOS=" + p.os, "TARGET_GOARCH=" + p.arch}, "go", "run", "-trimpath", "-gcflags=all=-dwarf=false", "-buildvcs=false", "-mod=readonly", "./hack/build",
+		"-trimpath", "-gcflags=all=-dwarf=false", "-buildvcs=true", "-mod=readonly", "-ldflags", strings.Join(flags, " "), "-o", file, "./cmd/paictl")
 	if err != nil {
 		return fmt.Errorf("build paictl for %s/%s: %w", p.os, p.arch, err)
 	}

@@ -115,7 +115,11 @@ func (r *runner) measure(ctx context.Context, dir, files, program string) ([]fig
 	if err != nil {
 		return nil, err
 	}
-	build := r.command(ctx, nil, "go", "build", "-buildvcs=false", "-ldflags=-s -w", "-o", program, "./cmd/paictl")
+	with := []string{"build"}
+	if _, err := os.Stat(filepath.Join(dir, "hack", "build")); err == nil { // older trees don't have it
+		with = []string{"run", "-buildvcs=false", "./hack/build"}
+	}
+	build := r.command(ctx, nil, "go", append(with, "-buildvcs=false", "-ldflags=-s -w", "-o", program, "./cmd/paictl")...)
 	build.Dir = dir
 	if err := build.Run(); err != nil {
 		return nil, fmt.Errorf("build paictl: %w", err)

@@ -1,0 +1,110 @@
+// build runs "go build" for paictl, so that the program is smaller than what the go command alone makes:
+//
+//	go run ./hack/build -trimpath -o bin/paictl ./cmd/paictl
+//
+// All arguments and the environment are those of go build; TARGET_GOOS and TARGET_GOARCH stand for GOOS and GOARCH, which would be those of
+// this program. It adds two things by an overlay (go help build): the source of the programs for images as one archive, and a text/template
+// that lets the linker remove unused methods. ADR 70 has the reasons.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+
+	"github.com/openpai/paictl"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	err := run(ctx, os.Args[1:])
+	stop()
+	var failed *exec.ExitError
+	if errors.As(err, &failed) {
+		os.Exit(failed.ExitCode()) // go build has said why
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "build:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string) error {
+	dir, err := os.MkdirTemp("", "paictl-build-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	goroot, err := ask(ctx, "env", "GOROOT")
+	if err != nil {
+		return err
+	}
+	root, err := ask(ctx, "list", "-m", "-f", "{{.Dir}}", paictl.Module)
+	if err != nil {
+		return err
+	}
+	overlay, err := write(dir, goroot, root)
+	if err != nil {
+		return err
+	}
+	cmd := exec.CommandContext(ctx, "go", append([]string{"build", "-tags=packed", "-overlay=" + overlay}, args...)...)
+	cmd.Env, cmd.Stdout, cmd.Stderr = target(os.Environ()), os.Stdout, os.Stderr
+	return cmd.Run()
+}
+
+// target is the environment of go build.
+func target(env []string) []string {
+	for _, name := range []string{"GOOS", "GOARCH"} {
+		if value := os.Getenv("TARGET_" + name); value != "" {
+			env = append(env, name+"="+value)
+		}
+	}
+	return env
+}
+
+// ask returns what the go command says.
+func ask(ctx context.Context, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("go %s: %w", strings.Join(args, " "), err)
+	}
+	return strings.TrimSpace(string(out)), nil
+}
+
+// write writes an overlay of both trees into a folder and returns its path.
+func write(dir, goroot, root string) (string, error) {
+	archive, err := paictl.Pack(paictl.Source())
+	if err != nil {
+		return "", fmt.Errorf("pack the source: %w", err)
+	}
+	file := filepath.Join(goroot, "src", "text", "template", "exec.go")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return "", err
+	}
+	edited, err := edit(string(text))
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", file, err)
+	}
+	replaced := map[string]string{}
+	for of, data := range map[string][]byte{filepath.Join(root, "source.archive"): archive, file: []byte(edited)} {
+		replaced[of] = filepath.Join(dir, filepath.Base(of))
+		if err := os.WriteFile(replaced[of], data, 0o644); err != nil {
+			return "", err
+		}
+	}
+	list, err := json.Marshal(map[string]any{"Replace": replaced})
+	if err != nil {
+		return "", err
+	}
+	overlay := filepath.Join(dir, "overlay.json")
+	return overlay, os.WriteFile(overlay, list, 0o644)
+}
