@@ -10,6 +10,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -36,7 +39,12 @@ type Collector struct {
 	activity  activity
 	// seesProcesses: those of the whole machine.
 	seesProcesses bool
+	// devices is the kernel's folder of PCI devices.
+	devices string
 }
+
+// pciDevices is that of a machine, and of containers on it.
+const pciDevices = "/sys/bus/pci/devices"
 
 // New opens lib, and returns a collector that uses it.
 func New(lib nvml.Interface) (*Collector, error) {
@@ -45,6 +53,7 @@ func New(lib nvml.Interface) (*Collector, error) {
 	}
 	c := &Collector{
 		lib: lib, watched: map[string]bool{}, buses: map[int]string{}, now: time.Now, activity: activity{lib: lib, samples: map[string]*samples{}}, seesProcesses: seesProcesses(),
+		devices: pciDevices,
 	}
 	return c, c.listen()
 }
@@ -179,12 +188,7 @@ func (c *Collector) ask(index int32, d nvml.Device) gpu.GPU {
 		file := fmt.Sprintf("/dev/nvidia%d", minor)
 		g.Files = []gpu.File{{Host: file, Container: file}}
 	}
-	if c.has("nvmlDeviceGetNumaNodeId") {
-		if node, r := d.GetNumaNodeId(); r == nvml.SUCCESS && node >= 0 {
-			numa := int64(node)
-			g.NUMA = &numa
-		}
-	}
+	g.NUMA = c.numa(g.Bus)
 	if m, r := d.GetMemoryInfo(); r == nvml.SUCCESS {
 		g.Memory = m.Total
 		g.Values[gpu.MemoryUsed], g.Values[gpu.MemoryFree] = float64(m.Used>>20), float64(m.Free>>20)
@@ -208,6 +212,23 @@ func (c *Collector) ask(index int32, d nvml.Device) gpu.GPU {
 		}
 	}
 	return g
+}
+
+// numa returns the node of the machine's memory that is nearest to a GPU, as the kernel knows it. The library's own function is for machines
+// whose GPUs are nodes themselves.
+func (c *Collector) numa(bus string) *int64 {
+	if bus == "" || c.simulated != nil {
+		return nil
+	}
+	text, err := os.ReadFile(filepath.Join(c.devices, bus, "numa_node"))
+	if err != nil {
+		return nil
+	}
+	node, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
+	if err != nil || node < 0 { // the machine has only one
+		return nil
+	}
+	return &node
 }
 
 // facts returns the values for labels of a GPU.

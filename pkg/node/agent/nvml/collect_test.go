@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 	"testing"
@@ -280,4 +282,20 @@ func TestTheRealLibraryIsLookedForWhereItIsSaidToBe(t *testing.T) {
 	t.Parallel()
 	_, err := New(nvml.New(nvml.WithLibraryPath("/nowhere/libnvidia-ml.so.1")))
 	assert.ErrorContains(t, err, "it isn't installed")
+}
+
+func TestTheNearestNodeOfMemoryIsTheKernels(t *testing.T) {
+	t.Parallel()
+	one := int64(1)
+	for text, want := range map[string]*int64{"1\n": &one, "-1\n": nil, "": nil, "many": nil} {
+		c := &Collector{devices: t.TempDir()}
+		dir := filepath.Join(c.devices, "0000:1b:00.0")
+		require.NoError(t, os.Mkdir(dir, 0o755))
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "numa_node"), []byte(text), 0o600))
+		assert.Equal(t, want, c.numa("0000:1b:00.0"), text)
+		assert.Nil(t, c.numa(""), "a lost GPU may have no address")
+		assert.Nil(t, c.numa("0000:43:00.0"))
+		c.simulated = gpu.SimulatedFiles
+		assert.Nil(t, c.numa("0000:1b:00.0"), "a simulated GPU is in no slot")
+	}
 }

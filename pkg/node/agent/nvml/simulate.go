@@ -157,7 +157,6 @@ func (w *simulation) furnish(index int32, d *server.Device) {
 		return nvml.Memory{Total: d.MemoryInfo.Total, Free: d.MemoryInfo.Total}, lost()
 	}
 	d.GetPciInfoFunc = func() (nvml.PciInfo, nvml.Return) { return nvml.PciInfo{Bus: uint32(index) + 1}, nvml.SUCCESS }
-	d.GetNumaNodeIdFunc = func() (int, nvml.Return) { return 0, nvml.ERROR_NOT_SUPPORTED }
 	d.GetGpuFabricInfoFunc = func() (nvml.GpuFabricInfo, nvml.Return) { return nvml.GpuFabricInfo{}, nvml.ERROR_NOT_SUPPORTED }
 	d.GetTemperatureFunc = func(nvml.TemperatureSensors) (uint32, nvml.Return) {
 		if w.fault(index).Hot {
