@@ -20,7 +20,7 @@ import (
 //go:embed pkg/runtime/journal pkg/runtime/peers pkg/runtime/plugin pkg/runtime/process pkg/runtime/report
 //go:embed pkg/runtime/rules pkg/runtime/spec pkg/runtime/sshd pkg/runtime/task pkg/runtime/transfer
 //go:embed pkg/layout pkg/secret pkg/config/strictyaml pkg/ui/terminal/*.go
-//go:embed pkg/diagnose/alerts pkg/cluster/gpudriver pkg/diagnose/checks pkg/diagnose/metrics pkg/diagnose/web pkg/audit pkg/job/*.go pkg/job/cache pkg/job/logs pkg/job/usage pkg/httpserver/clientaddr pkg/people/*.go pkg/people/onetime pkg/people/password pkg/people/rules pkg/people/signin/*.go pkg/people/signin/ldap pkg/people/signin/oidc pkg/people/template pkg/people/token pkg/people/v1 pkg/job/protocol/*.go pkg/job/protocol/*.json pkg/job/protocol/render
+//go:embed pkg/diagnose/alerts pkg/cluster/gpudriver pkg/diagnose/checks pkg/diagnose/metrics pkg/diagnose/web pkg/audit pkg/job/*.go pkg/job/cache pkg/job/logs pkg/job/report pkg/job/usage pkg/httpserver/clientaddr pkg/people/*.go pkg/people/onetime pkg/people/password pkg/people/rules pkg/people/signin/*.go pkg/people/signin/ldap pkg/people/signin/oidc pkg/people/template pkg/people/token pkg/people/v1 pkg/job/protocol/*.go pkg/job/protocol/*.json pkg/job/protocol/render
 //go:embed examples/*.go examples/*.yaml examples/catalogue examples/jobs/hello.yaml examples/jobs/sweep.yaml
 //go:embed pkg/alerthandler/*.go pkg/alerthandler/notify/*.go pkg/alerthandler/notify/send/*.go pkg/alerthandler/policy pkg/alerthandler/step pkg/alerthandler/v1
 //go:embed pkg/portal/*.go pkg/portal/built

@@ -1,0 +1,141 @@
+package metrics
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"slices"
+	"strconv"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/openpai/paictl/pkg/diagnose/web"
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/kube"
+)
+
+// HeldUse is how GPUs were used that tasks of one person held in one virtual cluster, in GPU seconds. Times without a measurement aren't in it.
+type HeldUse struct {
+	User, VirtualCluster string
+	// Measured is the measured time. Used is the use in it: an hour at 50 % is half an hour. Idle is the time below 5 %.
+	Measured, Used, Idle float64
+}
+
+const (
+	// heldStep is the time between two measurements that are read, and heldWindow the time that one query reads: it bounds Prometheus' memory.
+	heldStep   = 5 * time.Minute
+	heldWindow = 24 * time.Hour
+	// maxHeld bounds the results of a query: three for each person and virtual cluster.
+	maxHeld = 30_000
+)
+
+// Held sums up how GPUs were used that tasks held, by person and virtual cluster; empty names select all. The errors are a RangeError, ErrNone and ErrAway.
+func (r *Reader) Held(ctx context.Context, user, vc string, since, until time.Time) ([]HeldUse, error) {
+	switch {
+	case r == nil || r.Ask == nil:
+		return nil, hint.Wrap(ErrNone, RemedyNone)
+	case !since.Before(until):
+		return nil, &RangeError{`"since" isn't before "until"`}
+	}
+	var ends []time.Time
+	for end := until; end.After(since); end = end.Add(-heldWindow) {
+		ends = append(ends, end)
+	}
+	parts := make([][]HeldUse, len(ends))
+	all, each := errgroup.WithContext(ctx)
+	all.SetLimit(atOnce)
+	for i, end := range ends {
+		all.Go(func() (err error) {
+			parts[i], err = r.held(each, user, vc, end, min(heldWindow, end.Sub(since)))
+			return err
+		})
+	}
+	if err := all.Wait(); err != nil {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		if _, none := errors.AsType[*web.NoneError](err); none {
+			return nil, hint.Wrap(ErrNone, RemedyNone)
+		}
+		if r.Failed != nil {
+			r.Failed(err)
+		}
+		return nil, hint.Wrap(fmt.Errorf("%w: %w", ErrAway, err), RemedyAway)
+	}
+	type key struct{ user, vc string }
+	sums := map[key]HeldUse{}
+	for _, part := range parts {
+		for _, one := range part {
+			k := key{one.User, one.VirtualCluster}
+			s := sums[k]
+			sums[k] = HeldUse{one.User, one.VirtualCluster, s.Measured + one.Measured, s.Used + one.Used, s.Idle + one.Idle}
+		}
+	}
+	out := make([]HeldUse, 0, len(sums))
+	for _, one := range sums {
+		out = append(out, one)
+	}
+	slices.SortFunc(out, func(a, b HeldUse) int {
+		return cmp.Or(cmp.Compare(a.VirtualCluster, b.VirtualCluster), cmp.Compare(a.User, b.User))
+	})
+	return out, nil
+}
+
+// heldQuery is the query for a window.
+func heldQuery(user, vc string, window time.Duration) string {
+	match := ""
+	for _, m := range [][2]string{{"user", user}, {"vc", vc}} {
+		if m[1] != "" {
+			match += is(m[0], m[1]) + ", "
+		}
+	}
+	// A GPU's use with the person and the virtual cluster of the task that holds it: the metric of tasks only adds these labels.
+	use := "max by (pod, node, gpu) (DCGM_FI_DEV_GPU_UTIL{" + is("namespace", kube.JobNamespace) + "})" +
+		` * on (pod) group_left (user, vc) (0 * max by (pod, user, vc) (label_join(pai_task_gpus{` + match + `task_pod!=""} > 0, "pod", "", "task_pod")) + 1)`
+	sum := func(how, series string) string {
+		return "sum by (user, vc) (" + how + "_over_time((" + series + ")[" + seconds(window) + ":" + seconds(heldStep) + "]))"
+	}
+	return part("measured", sum("count", use)) + " or " + part("used", sum("sum", use)+" / 100") + " or " + part("idle", sum("count", "("+use+") < "+strconv.Itoa(idleUse)))
+}
+
+func (r *Reader) held(ctx context.Context, user, vc string, end time.Time, window time.Duration) ([]HeldUse, error) {
+	body, err := r.Ask(ctx, service, "/api/v1/query", url.Values{"query": {heldQuery(user, vc, window)}, "time": {strconv.FormatInt(end.Unix(), 10)}, "timeout": {"20s"}})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = body.Close() }()
+	var out []HeldUse
+	n := 0
+	err = web.Results(io.LimitReader(body, maxBytes), func(d *json.Decoder) error {
+		var one struct {
+			Metric map[string]string `json:"metric"`
+			Value  point             `json:"value"`
+		}
+		if err := d.Decode(&one); err != nil {
+			return err
+		}
+		if n++; n > maxHeld {
+			return errMany
+		}
+		h, value := HeldUse{User: one.Metric["user"], VirtualCluster: one.Metric["vc"]}, one.Value.value*heldStep.Seconds()
+		switch one.Metric[labelPart] {
+		case "measured":
+			h.Measured = value
+		case "used":
+			h.Used = value
+		case "idle":
+			h.Idle = value
+		}
+		out = append(out, h)
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read the answer of Prometheus: %w", err)
+	}
+	return out, nil
+}
