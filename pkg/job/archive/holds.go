@@ -24,7 +24,7 @@ const (
 	codeAttemptCompleted = -220
 	codeTaskDeleted      = -230
 	codeRestarted        = -240
-	codePreempted        = -1003
+	codePreempted        = v1.CodePreempted
 )
 
 // SaveHolds implements Store.

@@ -129,6 +129,8 @@ type FrameworkStatus struct {
 	TransitionTime    metav1.Time            `json:"transitionTime"`
 	RetryPolicyStatus RetryPolicyStatus      `json:"retryPolicyStatus"`
 	AttemptStatus     FrameworkAttemptStatus `json:"attemptStatus"`
+	// PreviousAttempt is how the attempt before the latest one ended.
+	PreviousAttempt *PreviousAttempt `json:"previousAttempt,omitempty"`
 	// AvoidedNodes are those that failed attempts of this job twice; new pods stay away from them.
 	AvoidedNodes []AvoidedNode `json:"avoidedNodes,omitempty"`
 	// ArchivedTime is set when the whole job is in the archive in its final state.
@@ -140,6 +142,20 @@ type FrameworkStatus struct {
 	// created, or why and when the attempt is retried.
 	Message string `json:"message,omitempty"`
 }
+
+// PreviousAttempt is how an attempt ended that was retried.
+type PreviousAttempt struct {
+	ID             int32       `json:"id"`
+	Code           int32       `json:"code"`
+	Phrase         string      `json:"phrase"`
+	CompletionTime metav1.Time `json:"completionTime"`
+}
+
+// CodePreempted is the code of an attempt whose GPUs another job took.
+const CodePreempted = -1003
+
+// Preempted reports whether the attempt was preempted.
+func (p *PreviousAttempt) Preempted() bool { return p != nil && p.Code == CodePreempted }
 
 // AvoidedNode counts how often a node failed tasks of the job by no fault of the job.
 type AvoidedNode struct {

@@ -200,6 +200,7 @@ func (s *step) retry() {
 		st.AccountableRetriedCount++
 	}
 	st.RetryDelaySec = nil
+	s.status.PreviousAttempt = &v1.PreviousAttempt{ID: a.ID, Code: a.CompletionStatus.Code, Phrase: a.CompletionStatus.Phrase, CompletionTime: s.status.TransitionTime}
 	s.status.AttemptStatus = s.newAttempt(st.TotalRetriedCount)
 	s.Tasks = nil // those of the attempt that is forgotten
 	s.NewAttempt, s.Decided = true, false

@@ -190,6 +190,10 @@ func TestRetries(t *testing.T) {
 			}
 			assert.Equal(t, int32(1), w.status.AttemptStatus.ID)
 			assert.Equal(t, int32(1), w.status.RetryPolicyStatus.TotalRetriedCount)
+			require.NotNil(t, w.status.PreviousAttempt, "notices say how it ended")
+			assert.Zero(t, w.status.PreviousAttempt.ID)
+			assert.NotEmpty(t, w.status.PreviousAttempt.Phrase)
+			assert.False(t, w.status.PreviousAttempt.Preempted())
 			assert.Equal(t, test.accountable, w.status.RetryPolicyStatus.AccountableRetriedCount)
 			assert.Nil(t, w.status.RetryPolicyStatus.RetryDelaySec)
 			assert.True(t, w.attempts[0], "the first attempt lies in the archive")

@@ -28,7 +28,7 @@ const (
 	// Kubernetes took the pod away.
 	codePodEvicted   = -1000
 	codePodNodeLost  = -1001
-	codePodPreempted = -1003
+	codePodPreempted = v1.CodePreempted
 )
 
 // AboveLimit matches the API server's refusal of a pod because a container requests more than a LimitRange of the namespace allows: the
