@@ -21,7 +21,7 @@ type Query struct {
 	Since, Until         time.Time
 }
 
-// Report is what became of GPUs in a time.
+// Report sums up how GPUs were given, used and lost.
 type Report struct {
 	Since time.Time `json:"since"`
 	Until time.Time `json:"until"`

@@ -41,6 +41,7 @@ var table = []Rule{
 	{"template.official", Administrator, "change", KindTemplate, true, ScopeAdmin},
 
 	{"usage.read", SelfOrVC, "read", KindUsage, true, ScopeRead},
+	{"report.read", Self, "read", KindUsage, true, ScopeRead}, // without an owner, of everyone
 	{"queue.read", GrantedVC, "read", KindQueue, true, ScopeRead},
 
 	{"user.list", Signed, "list", KindUser, true, ScopeRead}, // fields by ViewUser

@@ -106,6 +106,8 @@ export interface Routes {
   "GET /api/v3/openapi.json": { answer: Record<string, unknown> };
   /** Lists the queue of a virtual cluster. */
   "GET /api/v3/queue": { query: { vc?: string; limit?: number }; answer: JobWaitingList };
+  /** Sums up how GPUs were given, used and lost, by virtual cluster and person; yours, or everyone's for administrators. */
+  "GET /api/v3/report": { query: { user?: string; vc?: string; since?: string; until?: string }; answer: ReportReport };
   /** Lists the platform's services: state, pods, release and problems of each. */
   "GET /api/v3/services": { answer: StateReport };
   /** Ends a browser's session and removes its cookie, even if the session has already ended. */
@@ -488,6 +490,15 @@ export interface JobOffer {
 export interface JobWaitingList {
   items: JobWaitingGang[] | null;
   total: number;
+}
+
+export interface ReportReport {
+  notes?: string[];
+  people: ReportRow[] | null;
+  since: string;
+  total: ReportRow;
+  until: string;
+  virtualClusters: ReportRow[] | null;
 }
 
 export interface StateReport {
@@ -1088,6 +1099,16 @@ export interface JobWaitingGang {
   vc: string;
 }
 
+export interface ReportRow {
+  failedSeconds: number;
+  guaranteedSeconds: number;
+  name?: string;
+  opportunisticSeconds: number;
+  preemptedSeconds: number;
+  use?: ReportUse;
+  waits?: ReportWaits;
+}
+
 export interface StateStatus {
   chart?: string;
   configuration?: string;
@@ -1441,6 +1462,18 @@ export interface MetricsSeries {
   node?: string;
   task?: string;
   values: (number | null)[] | null;
+}
+
+export interface ReportUse {
+  idleSeconds: number;
+  measuredSeconds: number;
+  usedSeconds: number;
+}
+
+export interface ReportWaits {
+  gpuSeconds: number;
+  jobs: number;
+  longestSeconds: number;
 }
 
 export interface ReadyProblem {

@@ -48,6 +48,7 @@
 //	PUT    /api/v3/code/{sha256}                    a gzipped tar archive; 201
 //	GET    /api/v3/queue?vc=&limit=                 job.WaitingList
 //	GET    /api/v3/usage?user=&vc=&type=&since=&until=&by=   job.Usage
+//	GET    /api/v3/report?user=&vc=&since=&until=   report.Report
 //	GET    /api/v3/virtual-clusters                 VirtualClusters of the scheduler's API
 //	GET    /api/v3/images                           Images
 //	GET    /api/v3/offer                            job.Offer
