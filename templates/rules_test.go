@@ -328,8 +328,8 @@ var writers = map[string][]string{
 	"alert-handler": {
 		`{"apiGroups":["coordination.k8s.io"],"resources":["leases"],"verbs":["create"]}`,
 		`{"apiGroups":["coordination.k8s.io"],"resourceNames":["pai-alert-handler"],"resources":["leases"],"verbs":["get","update","patch"]}`,
-		`{"apiGroups":[""],"resourceNames":["pai-alert-handler-notices"],"resources":["configmaps"],"verbs":["get","update"]}`, // which notices were sent
-		`{"apiGroups":[""],"resourceNames":["job-audit-token"],"resources":["secrets"],"verbs":["get"]}`,                       // the token of the audit
+		`{"apiGroups":[""],"resourceNames":["pai-alert-handler-notices"],"resources":["configmaps"],"verbs":["get","update"]}`,  // which notices were sent
+		`{"apiGroups":[""],"resourceNames":["job-audit-token","job-controller-token"],"resources":["secrets"],"verbs":["get"]}`, // the audit, and the history of jobs for weekly reports
 		// Policies of its chart restrict both patches: it stops jobs, and cordons machines or requests repairs of their GPUs.
 		`{"apiGroups":["frameworkcontroller.microsoft.com"],"resources":["frameworks"],"verbs":["get","list","watch","patch"]}`,
 		`{"apiGroups":[""],"resources":["nodes"],"verbs":["get","list","watch","patch"]}`,
@@ -356,6 +356,8 @@ var writers = map[string][]string{
 		// The namespace of people, which is its own.
 		`{"apiGroups":[""],"resources":["secrets"],"verbs":["get","list","watch","create","update","patch","delete"]}`,
 		`{"apiGroups":["coordination.k8s.io"],"resources":["leases"],"verbs":["get","create","update","patch","delete"]}`,
+		// The alert handler's there: the addresses of people's own webhooks.
+		`{"apiGroups":[""],"resourceNames":["webhooks"],"resources":["secrets"],"verbs":["get"]}`,
 		// The namespace of jobs: it acts there for users, and creates no pods.
 		`{"apiGroups":["frameworkcontroller.microsoft.com"],"resources":["frameworks"],"verbs":["get","list","watch","create","patch","delete"]}`,
 		`{"apiGroups":[""],"resources":["secrets"],"verbs":["get","create","update","delete"]}`,

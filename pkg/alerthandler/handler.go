@@ -49,6 +49,8 @@ type Options struct {
 	// Audit stores records of the handler's effects; nil means that none are written. They are printed to AuditLines, too.
 	Audit      audit.Poster
 	AuditLines io.Writer
+	// Reports say where the figures of weekly reports come from.
+	Reports ReportOptions
 	// Pause is the shortest time between two looks for notices; 0 means two seconds.
 	Pause time.Duration
 	Log   *slog.Logger
@@ -75,6 +77,7 @@ type Handler struct {
 	records *records // nil if none are written
 	// notifier sends notices; nil if no channel is configured.
 	notifier *notify.Notifier
+	weekly   *weekly
 }
 
 // jobFacts holds the fields of a Framework that decisions need.
@@ -83,7 +86,7 @@ type jobFacts struct {
 	uid                    types.UID
 	tags                   []string
 	ended, stopping        bool
-	// news are the facts that notices need; nil if the owner doesn't ask for any.
+	// news are the facts that notices need; nil without an owner.
 	news *notify.Job
 }
 
@@ -120,6 +123,9 @@ func New(o Options) (*Handler, error) {
 	h.records = h.newRecords(o.Audit, o.AuditLines)
 	if o.Notify != nil && o.Notify.Enabled() {
 		if h.notifier, err = h.newNotifier(); err != nil {
+			return nil, err
+		}
+		if h.weekly, err = h.newWeekly(); err != nil {
 			return nil, err
 		}
 	}

@@ -33,7 +33,7 @@ func (h *Handler) Lead(ctx context.Context) {
 	var all sync.WaitGroup
 	defer all.Wait()
 	if h.notifier != nil {
-		all.Go(func() { h.notifier.Run(ctx, h.news) }) // sending never delays acting
+		all.Go(func() { h.tell(ctx) }) // sending never delays acting
 	}
 	for ctx.Err() == nil {
 		after := h.round(ctx)

@@ -13,16 +13,19 @@ import (
 
 	"github.com/openpai/paictl/pkg/alerthandler/notify"
 	"github.com/openpai/paictl/pkg/alerthandler/notify/send"
+	v1 "github.com/openpai/paictl/pkg/alerthandler/v1"
 	"github.com/openpai/paictl/pkg/job/api"
 	jobv1 "github.com/openpai/paictl/pkg/job/v1"
 )
 
 const (
 	// RecordName is the ConfigMap with the record of notices. The chart makes it, so that the handler needs no right to create any.
-	RecordName = Name + "-notices"
-	recordKey  = "record.json"
+	RecordName = v1.RecordName
+	recordKey  = v1.RecordKey
 	// pause is the shortest time between two looks for notices: one message has what happens within.
 	pause = 2 * time.Second
+	// askedWithin is how long a request for a test message counts.
+	askedWithin = time.Hour
 )
 
 // newNotifier returns a notifier for the objects that the handler watches.
@@ -35,6 +38,9 @@ func (h *Handler) newNotifier() (*notify.Notifier, error) {
 	}
 	if c.SMTP.Host != "" {
 		o.Mail = send.NewMail(&c.SMTP)
+	}
+	if c.PersonalWebhooks {
+		o.Own = func(person string) notify.Channel { return &ownWebhook{h, person} }
 	}
 	for i := range c.Webhooks {
 		w, err := send.NewWebhook(&c.Webhooks[i], c)
@@ -54,22 +60,54 @@ func (h *Handler) world() (*notify.World, error) {
 	if err := h.people.Fresh(); err != nil {
 		return nil, err // everyone would seem to have no address
 	}
-	w := &notify.World{Actions: h.list(), Address: h.address, KeepTag: h.keepTag}
+	w := &notify.World{Now: h.o.Now(), Actions: h.list(), Person: h.person, KeepTag: h.keepTag}
 	for _, j := range h.jobs.All() {
 		if j.news != nil {
 			w.Jobs = append(w.Jobs, *j.news)
 		}
 	}
+	for _, p := range h.people.Users() {
+		if n := p.User.Spec.Notifications; n != nil && n.Test != nil && w.Now.Sub(n.Test.Time) < askedWithin {
+			w.Asking = append(w.Asking, h.person(p.Name))
+		}
+	}
+	w.Weekly = h.weeklyNotice(w.Now)
 	return w, nil
 }
 
-// address returns the address of a person; empty for people without one, and for people who can no longer sign in.
-func (h *Handler) address(name string) string {
+// person returns a person for notices. Someone who doesn't exist, or can no longer sign in, has no address.
+func (h *Handler) person(name string) notify.Person {
 	p, err := h.people.Person(name)
 	if err != nil || p.Disabled || p.Gone {
-		return ""
+		return notify.Person{Name: name}
 	}
-	return p.User.Spec.Email
+	return notify.Person{Name: name, Address: p.User.Spec.Email, Chosen: p.User.Spec.Notifications, Administrator: p.Grants.Administrator}
+}
+
+// ownWebhook is the channel of a person's own webhook, whose address is read for each message: it may have changed.
+type ownWebhook struct {
+	h    *Handler
+	name string
+}
+
+// Open implements notify.Channel.
+func (o *ownWebhook) Open(ctx context.Context) (notify.Session, error) {
+	p, err := o.h.people.Person(o.name)
+	if err != nil {
+		return nil, err
+	}
+	w, err := o.h.people.Webhook(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	if w == nil {
+		return nil, fmt.Errorf("the address of the webhook of %s is missing", o.name)
+	}
+	c, err := send.NewWebhook(&notify.Webhook{Name: "the webhook of " + o.name, Type: notify.Type(w.Type), SecretURL: w.URL, SigningSecret: w.SigningSecret}, o.h.o.Notify)
+	if err != nil {
+		return nil, err
+	}
+	return c.Open(ctx)
 }
 
 func (h *Handler) keepTag(name string) string {
@@ -79,14 +117,22 @@ func (h *Handler) keepTag(name string) string {
 	return ""
 }
 
-// news returns the facts for notices of a job whose owner asks for them; nil otherwise.
+// news returns the facts for notices of a job; nil if it has no owner.
 func news(f *jobv1.Framework, row *api.Job) *notify.Job {
-	states := jobv1.ReadNotify(f.Annotations[jobv1.AnnotationNotify])
-	if len(states) == 0 || f.Status == nil || row.User == "" {
+	if row.User == "" {
 		return nil
 	}
-	j := &notify.Job{UID: f.UID, User: row.User, Name: row.Name, Notify: states, State: jobv1.NotifyState(row.State), Retries: row.Retries,
-		Why: f.Status.Message, Stopped: f.Annotations[jobv1.AnnotationStopped]}
+	text, selects := f.Annotations[jobv1.AnnotationNotify]
+	j := &notify.Job{UID: f.UID, User: row.User, Name: row.Name, Selects: selects, Notify: jobv1.ReadNotify(text), State: jobv1.NotifyState(row.State), Retries: row.Retries,
+		Stopped: f.Annotations[jobv1.AnnotationStopped]}
+	if row.State == api.Waiting {
+		j.Waits = row.Submitted
+	}
+	if f.Status == nil {
+		return j
+	}
+	a := &f.Status.AttemptStatus
+	j.Why = f.Status.Message
 	if row.Started != nil {
 		j.Started = *row.Started
 	}
@@ -94,10 +140,20 @@ func news(f *jobv1.Framework, row *api.Job) *notify.Job {
 	if row.Completed != nil && ended {
 		j.Completed = *row.Completed
 	}
-	if row.Retries > 0 && f.Status.AttemptStatus.ID == row.Retries {
-		j.Retried = f.Status.AttemptStatus.StartTime.Time
+	if row.Retries > 0 && a.ID == row.Retries {
+		j.Retried, j.Preempted = a.StartTime.Time, f.Status.PreviousAttempt.Preempted()
+		if p := f.Status.PreviousAttempt; p != nil && !ended && row.State != api.Waiting {
+			j.Why = fmt.Sprintf("%s (exit code %d)", p.Phrase, p.Code)
+		}
 	}
-	if c := f.Status.AttemptStatus.CompletionStatus; j.Why == "" && c != nil && c.CompletionStatus != nil {
+	switch {
+	case row.State != api.Waiting:
+	case a.CompletionTime != nil:
+		j.Waits = a.CompletionTime.Time
+	case a.ID > 0:
+		j.Waits = a.StartTime.Time
+	}
+	if c := a.CompletionStatus; j.Why == "" && c != nil && c.CompletionStatus != nil {
 		j.Why = fmt.Sprintf("%s (exit code %d)", c.Phrase, c.Code)
 	}
 	return j

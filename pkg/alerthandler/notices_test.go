@@ -45,7 +45,7 @@ func TestTheRecord(t *testing.T) {
 	require.ErrorIs(t, other.Save(t.Context(), l), notify.ErrReplaced)
 }
 
-// The facts for notices come from a Framework whose owner asks for them.
+// The facts for notices come from a Framework.
 func TestNewsOfAJob(t *testing.T) {
 	at := func(minute int) metav1.Time {
 		return metav1.NewTime(time.Date(2026, 11, 30, 8, minute, 0, 0, time.UTC))
@@ -58,16 +58,26 @@ func TestNewsOfAJob(t *testing.T) {
 		row := api.Summary(f)
 		return news(f, &row)
 	}
-	require.Nil(t, of(), "it has no status")
+	submitted := at(0)
+	f.CreationTimestamp = submitted
+	want := &notify.Job{UID: "u", User: "ann", Name: "train", Selects: true, Notify: []jobv1.NotifyState{jobv1.NotifyFailed, jobv1.NotifyRetried}, State: "waiting", Waits: submitted.Time, Stopped: "maintenance"}
+	require.Equal(t, want, of(), "it has no status")
 	f.Status = &jobv1.FrameworkStatus{State: jobv1.AttemptRunning, RunTime: &ran, RetryPolicyStatus: jobv1.RetryPolicyStatus{TotalRetriedCount: 1}}
 	f.Status.AttemptStatus.ID, f.Status.AttemptStatus.StartTime = 1, at(5)
-	want := &notify.Job{UID: "u", User: "ann", Name: "train", Notify: []jobv1.NotifyState{jobv1.NotifyFailed, jobv1.NotifyRetried}, State: jobv1.NotifyRunning, Started: ran.Time,
-		Retried: at(5).Time, Retries: 1, Stopped: "maintenance"}
+	f.Status.PreviousAttempt = &jobv1.PreviousAttempt{Code: jobv1.CodePreempted, Phrase: "PodPreemptedForCriticalPod"}
+	want.State, want.Waits, want.Started, want.Retried, want.Retries, want.Preempted = jobv1.NotifyRunning, time.Time{}, ran.Time, at(5).Time, 1, true
+	want.Why = "PodPreemptedForCriticalPod (exit code -1003)"
 	require.Equal(t, want, of())
+	f.Status.State, f.Status.Message = jobv1.AttemptPreparing, "8 GPUs are not free"
+	want.State, want.Waits, want.Why = "waiting", at(5).Time, "8 GPUs are not free"
+	require.Equal(t, want, of())
+	f.Status.Message = ""
 	f.Status.State, f.Status.CompletionTime = jobv1.Completed, &ended
 	f.Status.AttemptStatus.CompletionStatus = &jobv1.FrameworkAttemptCompletionStatus{CompletionStatus: &jobv1.CompletionStatus{Code: 137, Phrase: "ContainerOOMKilled", Type: jobv1.CompletionType{Name: "Failed"}}}
-	want.State, want.Completed, want.Why = jobv1.NotifyFailed, ended.Time, "ContainerOOMKilled (exit code 137)"
+	want.State, want.Waits, want.Completed, want.Why = jobv1.NotifyFailed, time.Time{}, ended.Time, "ContainerOOMKilled (exit code 137)"
 	require.Equal(t, want, of())
-	f.Annotations[jobv1.AnnotationNotify] = ""
-	require.Nil(t, of())
+	delete(f.Annotations, jobv1.AnnotationNotify)
+	require.False(t, of().Selects)
+	delete(f.Labels, jobv1.LabelUser)
+	require.Nil(t, of(), "no one would get its notices")
 }

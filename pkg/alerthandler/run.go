@@ -51,11 +51,12 @@ func Run(ctx context.Context, args []string, out io.Writer) error {
 	token := fs.String("token-file", "", "file with the token that Alertmanager sends; without it no alert is taken")
 	notices := fs.String("notifications", "", "file with the configuration of notifications, as JSON; empty turns them off")
 	credentials := fs.String("credentials", "", "folder with the secrets of notifications, one file each")
+	prometheus := fs.String("prometheus", "", "URL of Prometheus, for weekly reports; empty means that the cluster has no Prometheus")
 	kubeconfig := fs.String("kubeconfig", "", "kubeconfig of the cluster; empty means the account of the pod")
 	namespace := fs.String("namespace", kube.JobNamespace, "namespace of the jobs")
 	system := fs.String("system-namespace", kube.SystemNamespace, "namespace of the lease")
 	identity := fs.String("identity", os.Getenv("POD_NAME"), "name of this replica in the lease; empty means the host name")
-	controller := fs.String("job-controller", "http://"+api.Service+"."+kube.SystemNamespace+":9097", "URL of the job controller, which stores the audit; empty means through the API server")
+	controller := fs.String("job-controller", "http://"+api.Service+"."+kube.SystemNamespace+":9097", "URL of the job controller, which stores the audit and the history of jobs; empty means through the API server")
 	debug := fs.Bool("debug", false, "log alerts that are left alone")
 	switch err := fs.Parse(args); {
 	case errors.Is(err, flag.ErrHelp):
@@ -95,7 +96,8 @@ func Run(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	h, err := New(Options{Config: config, JobNamespace: *namespace, Policies: policies, Notify: tell, SystemNamespace: *system, Audit: archive, AuditLines: out, Log: log})
+	h, err := New(Options{Config: config, JobNamespace: *namespace, Policies: policies, Notify: tell, SystemNamespace: *system, Audit: archive, AuditLines: out, Log: log,
+		Reports: ReportOptions{JobController: *controller, Prometheus: *prometheus, AccessFile: *password}})
 	if err != nil {
 		return err
 	}

@@ -28,6 +28,7 @@ import (
 	"github.com/openpai/paictl/pkg/cmd/login"
 	"github.com/openpai/paictl/pkg/cmd/migrate"
 	"github.com/openpai/paictl/pkg/cmd/node"
+	"github.com/openpai/paictl/pkg/cmd/notify"
 	"github.com/openpai/paictl/pkg/cmd/report"
 	"github.com/openpai/paictl/pkg/cmd/rules"
 	"github.com/openpai/paictl/pkg/cmd/sandbox"
@@ -88,7 +89,7 @@ To try it out, make three hosts on this machine (Linux, as root):
 			root.AddCommand(c)
 		}
 	}
-	add("jobs", job.NewCmdJob(f), login.NewCmdLogin(f), login.NewCmdLogout(f), login.NewCmdWhoami(f), report.NewCmdReport(f))
+	add("jobs", job.NewCmdJob(f), login.NewCmdLogin(f), login.NewCmdLogout(f), login.NewCmdWhoami(f), notify.NewCmdNotify(f), report.NewCmdReport(f))
 	add("main", config.NewCmdConfig(f))
 	add("main", status.NewCmdStatus(f, nil), cluster.NewCmdCluster(f), node.NewCmdNode(f), service.NewCmdService(f), vc.NewCmdVC(f))
 	add("main", user.NewCmdUser(f), group.NewCmdGroup(f), token.NewCmdToken(f), audit.NewCmdAudit(f), action.NewCmdAction(f), alert.NewCmdAlert(f))

@@ -139,6 +139,9 @@ func (s *snapshot) check(was, now *v1.UserSpec) error {
 	if len(now.DisplayName) > 256 || strings.ContainsFunc(now.DisplayName, func(r rune) bool { return r < ' ' || r == 0x7f }) {
 		return invalid("display name", "take one line of 256 bytes at most")
 	}
+	if err := checkNotifications(now.Notifications); err != nil {
+		return err
+	}
 	for _, g := range now.Groups {
 		if s.byGroup[g] == nil && !slices.Contains(was.Groups, g) {
 			return noGroup(g)

@@ -123,6 +123,9 @@ func (d *Directory) endTokens(ctx context.Context, name string, keepApplication 
 
 // clear deletes all Secrets of a person, and returns their number.
 func (d *Directory) clear(ctx context.Context, name string) (int, error) {
+	if err := d.dropWebhook(ctx, name); err != nil {
+		return 0, err
+	}
 	return d.deleteSecrets(ctx, v1.LabelUser+"="+name, func(*corev1.Secret) bool { return true })
 }
 

@@ -18,6 +18,7 @@ import (
 	"strings"
 
 	"github.com/openpai/paictl/pkg/alerthandler/policy"
+	peoplev1 "github.com/openpai/paictl/pkg/people/v1"
 	"github.com/openpai/paictl/pkg/secret"
 )
 
@@ -33,6 +34,14 @@ type Config struct {
 	WebhookProxy string `json:"webhookProxy"`
 	// Administrators are the addresses that get notices about machines.
 	Administrators []string `json:"administrators"`
+	// PersonalWebhooks allows people to have their own webhooks.
+	PersonalWebhooks bool `json:"personalWebhooks"`
+	// Required are the kinds of notices about their jobs that people can't turn off.
+	Required []peoplev1.NoticeEvent `json:"required"`
+	// WeeklyReport sends Administrators a report of GPU hours each week.
+	WeeklyReport bool `json:"weeklyReport"`
+	// ClusterNetworks are those of the cluster's pods and services, which webhooks can't reach, also if WebhookNetworks has them.
+	ClusterNetworks []string `json:"clusterNetworks,omitempty"`
 	// PerHour is how many messages each receiver gets within an hour. The last one has everything that waits.
 	PerHour int `json:"perHour"`
 }
@@ -97,7 +106,9 @@ const (
 )
 
 // Enabled reports whether there is any channel.
-func (c *Config) Enabled() bool { return c.SMTP.Host != "" || len(c.Webhooks) > 0 }
+func (c *Config) Enabled() bool {
+	return c.SMTP.Host != "" || len(c.Webhooks) > 0 || c.PersonalWebhooks
+}
 
 // Read reads a configuration, and its secrets from the files of a folder, which paictl names after their paths. An empty folder means
 // that it has no secrets.
@@ -159,6 +170,11 @@ func (c *Config) Check() (out []policy.Problem) {
 			add(at, "remove one of the two", "%s is listed twice", a)
 		}
 	}
+	for i, e := range c.Required {
+		if !slices.Contains(peoplev1.NoticeEvents(), e) {
+			add(fmt.Sprintf("required[%d]", i), "use started, finished, failed, stopped, retried, preempted, waiting or stopping", "%q is not a kind of notice", e)
+		}
+	}
 	if len(c.Administrators) > 0 && c.SMTP.Host == "" {
 		add("administrators", "set smtp.host and smtp.from, or remove the addresses", "no mail can be sent without a mail server")
 	}
@@ -169,6 +185,14 @@ func (c *Config) Check() (out []policy.Problem) {
 		case p.Masked() != p:
 			add(fmt.Sprintf("webhookNetworks[%d]", i), "write "+p.Masked().String(), "%s is an address within a network", text)
 		}
+	}
+	for i, text := range c.ClusterNetworks {
+		if _, err := netip.ParsePrefix(text); err != nil {
+			add(fmt.Sprintf("clusterNetworks[%d]", i), "write one such as 10.244.0.0/16", "%q is not a network", text)
+		}
+	}
+	if c.WeeklyReport && len(c.Administrators) == 0 {
+		add("weeklyReport", "list addresses in administrators; people choose it for themselves with: paictl notify set --weekly-report", "no administrator has an address for the report")
 	}
 	if u, err := url.Parse(c.WebhookProxy); c.WebhookProxy != "" && (err != nil || u.Host == "" || u.User != nil || u.Scheme != "http" && u.Scheme != "https") {
 		add("webhookProxy", "write it as http://proxy.example.org:3128", "it is not the address of a proxy without a password")

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	peoplev1 "github.com/openpai/paictl/pkg/people/v1"
 )
 
 const valid = `{"cluster":"demo","smtp":{"host":"mail.example.org","port":587,"tls":"starttls","ca":"","from":"pai@example.org","username":"pai"},
@@ -52,6 +54,9 @@ func TestMistakesAreNamed(t *testing.T) {
 		"no network":                {func(c *Config) { c.WebhookNetworks = []string{"10.20.0.0"} }, "webhookNetworks[0]"},
 		"an address as a network":   {func(c *Config) { c.WebhookNetworks = []string{"10.20.0.1/16"} }, "webhookNetworks[0]"},
 		"proxy with a password":     {func(c *Config) { c.WebhookProxy = "http://a:S3CRET@proxy" }, "webhookProxy"},
+		"a required notice":         {func(c *Config) { c.Required = []peoplev1.NoticeEvent{"idle"} }, "required[0]"},
+		"no network of the cluster": {func(c *Config) { c.ClusterNetworks = []string{"10.244.0.0"} }, "clusterNetworks[0]"},
+		"a report to no one":        {func(c *Config) { c.WeeklyReport, c.Administrators = true, nil }, "weeklyReport"},
 		"limit":                     {func(c *Config) { c.PerHour = 0 }, "perHour"},
 		"type":                      {func(c *Config) { c.Webhooks[0].Type = "irc" }, "webhooks[0].type"},
 		"name":                      {func(c *Config) { c.Webhooks[0].Name = "A b" }, "webhooks[0].name"},

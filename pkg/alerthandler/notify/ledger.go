@@ -45,6 +45,17 @@ type Entry struct {
 	// Tries counts messages whose arrival is unknown.
 	Tries  int    `json:"n,omitempty"`
 	Result Result `json:"r,omitempty"`
+	// Until is how long the entry is kept, if that is longer than others.
+	Until int64 `json:"u,omitempty"`
+}
+
+// entry returns the entry of a notice that is sent now.
+func (n *Notice) entry(now time.Time, tries int, r Result) Entry {
+	e := Entry{To: n.To.Key(), Event: n.At.Unix(), Sent: now.Unix(), Tries: tries, Result: r}
+	if !n.Keep.IsZero() {
+		e.Until = n.Keep.Unix()
+	}
+	return e
 }
 
 // Ledger is the record of sent notices.
@@ -110,7 +121,7 @@ func (l *Ledger) due(all []Notice) (out []Notice) {
 // finish records the end of a notice.
 func (l *Ledger) finish(n *Notice, r Result, now time.Time) {
 	e := l.Entries[n.key()]
-	l.Entries[n.key()] = Entry{To: n.To.Key(), Event: n.At.Unix(), Sent: now.Unix(), Tries: e.Tries, Result: r}
+	l.Entries[n.key()] = n.entry(now, e.Tries, r)
 }
 
 // begin records that a message is about to be sent.
@@ -118,7 +129,7 @@ func (l *Ledger) begin(b *Batch, now time.Time) {
 	for i := range b.Notices {
 		n := &b.Notices[i]
 		e := l.Entries[n.key()]
-		l.Entries[n.key()] = Entry{To: n.To.Key(), Event: n.At.Unix(), Sent: now.Unix(), Tries: e.Tries + 1}
+		l.Entries[n.key()] = n.entry(now, e.Tries+1, ResultUnknown)
 	}
 	key := b.To.Key()
 	l.Mails[key] = append(l.Mails[key], now.Unix())
@@ -154,7 +165,7 @@ func (l *Ledger) prune(now time.Time) (full bool) {
 		l.Since, full = max(l.Since, times[len(times)-mostEntries*9/10]+1), true
 	}
 	for key, e := range l.Entries {
-		if e.Event < l.Since {
+		if e.Event < l.Since && (full || e.Until < now.Unix()) {
 			delete(l.Entries, key)
 		}
 	}

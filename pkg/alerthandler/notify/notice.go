@@ -1,20 +1,20 @@
 package notify
 
 import (
-	"slices"
-	"strconv"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
 	v1 "github.com/openpai/paictl/pkg/alerthandler/v1"
-	jobv1 "github.com/openpai/paictl/pkg/job/v1"
+	peoplev1 "github.com/openpai/paictl/pkg/people/v1"
 )
 
 // Receiver is a person, an address of an administrator, or a webhook.
 type Receiver struct {
 	// Person is the name of an owner, Webhook that of a webhook. With neither, it is an address of the configuration.
 	Person, Webhook string
+	// Own is the person's own webhook instead of a mail.
+	Own bool
 	// Address is that of a mail; empty for a person without one.
 	Address string
 }
@@ -22,6 +22,8 @@ type Receiver struct {
 // Key names a receiver in the record. A person keeps it with a new address.
 func (r Receiver) Key() string {
 	switch {
+	case r.Own:
+		return "own/" + r.Person
 	case r.Person != "":
 		return "person/" + r.Person
 	case r.Webhook != "":
@@ -30,38 +32,36 @@ func (r Receiver) Key() string {
 	return "address/" + r.Address
 }
 
+// mail reports whether it gets mails.
+func (r Receiver) mail() bool { return r.Webhook == "" && !r.Own }
+
 // Notice is one event for one receiver.
 type Notice struct {
 	// ID names the event, and is never used for another one. A notice with After is only for those who got the one with that ID.
 	ID, After string
 	To        Receiver
 	At        time.Time
+	// Keep is how long the record has it, if that is longer than others.
+	Keep time.Time
 	// Urgent notices come first: people can still do something.
 	Urgent bool
 	// Subject is one line, Text the body of a mail.
 	Subject, Text string
-}
-
-// Job is a job as far as notices need it.
-type Job struct {
-	UID        types.UID
-	User, Name string
-	// Notify are the changes of state that the job file selects.
-	Notify []jobv1.NotifyState
-	// State is one of the states of package job/api, in lower case. Retried is the time of the latest retry.
-	State                       jobv1.NotifyState
-	Started, Completed, Retried time.Time
-	Retries                     int32
-	// Why explains a failure or a retry, Stopped says why someone else than the owner has stopped it.
-	Why, Stopped string
+	// body makes the Text when it is sent, if that is much work.
+	body func() string
 }
 
 // World has the facts from which notices are made.
 type World struct {
+	Now     time.Time
 	Actions []*v1.Action
 	Jobs    []Job
-	// Address returns the address of a person, or an empty text.
-	Address func(name string) string
+	// Person returns a person. Someone who doesn't exist has no address.
+	Person func(name string) Person
+	// Asking are the people who requested a test message within a day.
+	Asking []Person
+	// Weekly is the weekly report that is due; otherwise nil.
+	Weekly *Weekly
 	// KeepTag returns a tag by which a policy exempts a job, or an empty text.
 	KeepTag func(policy string) string
 }
@@ -77,43 +77,41 @@ func (c *Config) Notices(w *World) (out []Notice) {
 			stopped[a.Spec.Job.UID] = true
 		}
 		if e, ok := c.event(a, w); ok {
-			for _, to := range c.receivers(a, w) {
+			for _, to := range c.receivers(a, e.At, w) {
 				n := e
 				n.To = to
 				out = append(out, n)
 			}
 		}
 	}
-	if c.SMTP.Host == "" {
-		return out
-	}
 	for i := range w.Jobs {
 		j := &w.Jobs[i]
-		n, ok := c.change(j)
-		if !ok || j.State == jobv1.NotifyStopped && stopped[j.UID] {
-			continue // the Action's notice says more
-		}
-		n.To = Receiver{Person: j.User, Address: w.Address(j.User)}
-		out = append(out, n)
+		out = append(out, c.ofJob(j, w, stopped[j.UID])...)
 	}
-	return out
+	for i := range w.Asking {
+		out = append(out, c.test(&w.Asking[i])...)
+	}
+	return append(out, c.weekly(w.Weekly)...)
 }
 
-// receivers are those of an Action: the owner of a job, or the administrators, and the webhooks.
-func (c *Config) receivers(a *v1.Action, w *World) (out []Receiver) {
+// receivers are those of an Action at a time: the owner of a job, or the administrators, and the webhooks.
+func (c *Config) receivers(a *v1.Action, at time.Time, w *World) (out []Receiver) {
 	subject := SubjectMachines
 	if a.Spec.Job != nil {
 		subject = SubjectJobs
 	}
-	if c.SMTP.Host != "" {
-		if a.Spec.Job != nil {
-			if owner, _ := owner(a.Spec.Job); owner != "" {
-				out = append(out, Receiver{Person: owner, Address: w.Address(owner)})
+	if a.Spec.Job != nil {
+		if owner, _ := owner(a.Spec.Job); owner != "" {
+			kinds := []peoplev1.NoticeEvent{peoplev1.NoticeStopping}
+			if a.Begun() {
+				kinds = append(kinds, peoplev1.NoticeStopped)
 			}
-		} else {
-			for _, address := range c.Administrators {
-				out = append(out, Receiver{Address: address})
-			}
+			p := w.Person(owner)
+			out = append(out, c.chosen(&p, at, kinds...)...)
+		}
+	} else if c.SMTP.Host != "" {
+		for _, address := range c.Administrators {
+			out = append(out, Receiver{Address: address})
 		}
 	}
 	for i := range c.Webhooks {
@@ -132,6 +130,7 @@ func (c *Config) event(a *v1.Action, w *World) (n Notice, ok bool) {
 	case s.Phase == v1.PhaseNoticed && s.NoticeTime != nil && s.ActTime != nil:
 		n = c.planned(a, w)
 		n.ID, n.At, n.Urgent = id+"planned", s.NoticeTime.Time, true
+		n.Keep = s.ActTime.Add(rememberFor) // the result is only for those who got it
 	case a.Begun() && a.Spec.Job != nil:
 		n = c.stopped(a)
 		n.ID, n.At = id+"stopped", s.StartTime.Time
@@ -141,29 +140,6 @@ func (c *Config) event(a *v1.Action, w *World) (n Notice, ok bool) {
 	case a.Spec.Machine != nil && s.Phase.Final() && s.EndTime != nil && (a.Begun() || s.NoticeTime != nil || s.Phase == v1.PhaseRefused):
 		n = c.result(a)
 		n.ID, n.At = id+"result", s.EndTime.Time
-	default:
-		return n, false
-	}
-	return n, true
-}
-
-// change returns the notice of a job's latest change of state, if the job file selects it.
-func (c *Config) change(j *Job) (Notice, bool) {
-	wants := func(s jobv1.NotifyState) bool { return slices.Contains(j.Notify, s) }
-	id := "job/" + string(j.UID) + "/"
-	var n Notice
-	switch ended := !j.Completed.IsZero(); {
-	case ended && wants(j.State):
-		n = c.ended(j)
-		n.ID, n.At = id+string(j.State), j.Completed
-	case ended:
-		return n, false
-	case j.Retries > 0 && !j.Retried.IsZero() && wants(jobv1.NotifyRetried):
-		n = c.retried(j)
-		n.ID, n.At = id+"retried-"+strconv.Itoa(int(j.Retries)), j.Retried
-	case j.State == jobv1.NotifyRunning && !j.Started.IsZero() && wants(jobv1.NotifyRunning):
-		n = c.running(j)
-		n.ID, n.At = id+"running", j.Started
 	default:
 		return n, false
 	}

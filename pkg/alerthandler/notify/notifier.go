@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"time"
 )
 
@@ -48,6 +50,8 @@ type Options struct {
 	World    func() (*World, error)
 	Mail     Channel
 	Webhooks map[string]Channel
+	// Own returns the channel of a person's own webhook; nil if the site permits none.
+	Own      func(person string) Channel
 	Store    Store
 	Counters Counters
 	Log      *slog.Logger
@@ -64,6 +68,8 @@ type Notifier struct {
 	// began is when it began to look. A new record begins then: events may come before the cluster is known.
 	began   time.Time
 	backoff map[string]*backoff // of channels and receivers
+	// next is the person whose own webhook is served first.
+	next string
 }
 
 type backoff struct {
@@ -135,14 +141,25 @@ func (n *Notifier) Round(ctx context.Context) (time.Duration, error) {
 	if wait > 0 {
 		after = min(after, wait)
 	}
-	by := map[string][]Batch{}
+	by, own := map[string][]Batch{}, map[string][]Batch{}
 	for _, b := range batches {
-		by[b.To.Webhook] = append(by[b.To.Webhook], b) // "" is mail
+		if b.To.Own {
+			own[b.To.Person] = append(own[b.To.Person], b)
+		} else {
+			by[b.To.Webhook] = append(by[b.To.Webhook], b) // "" is mail
+		}
 	}
 	for name, list := range by {
-		if err := n.channel(ctx, name, list); err != nil {
+		channel, label := n.o.Mail, labelMail
+		if name != "" {
+			channel, label = n.o.Webhooks[name], name
+		}
+		if err := n.channel(ctx, channel, label, label, list); err != nil {
 			return firstBackoff, err
 		}
+	}
+	if err := n.ownWebhooks(ctx, own); err != nil {
+		return firstBackoff, err
 	}
 	for key, b := range n.backoff {
 		if left := b.until.Sub(n.o.Now()); left > 0 {
@@ -174,7 +191,7 @@ func (n *Notifier) settle(ctx context.Context, due []Notice) (out []Notice) {
 		d := &due[i]
 		var result Result
 		switch {
-		case d.To.Webhook == "" && !validAddress(d.To.Address):
+		case d.To.mail() && !validAddress(d.To.Address):
 			result = ResultSkipped
 		case now.Sub(d.At) > tellWithin, n.ledger.Entries[d.key()].Tries >= mostTries:
 			result = ResultLost
@@ -190,26 +207,58 @@ func (n *Notifier) settle(ctx context.Context, due []Notice) (out []Notice) {
 	return out
 }
 
+// Labels of channels in metrics and logs; webhooks have their names.
+const (
+	labelMail = "mail"
+	labelOwn  = "personal-webhooks"
+)
+
 func channelOf(r Receiver) string {
-	if r.Webhook != "" {
+	switch {
+	case r.Own:
+		return labelOwn
+	case r.Webhook != "":
 		return r.Webhook
 	}
-	return "mail"
+	return labelMail
 }
 
-// channel sends the messages of one channel. An error means that the record can't be written.
-func (n *Notifier) channel(ctx context.Context, name string, list []Batch) error {
-	channel, label := n.o.Mail, "mail"
-	if name != "" {
-		channel, label = n.o.Webhooks[name], name
+// ownTime bounds how long a round serves people's own webhooks: one that never answers doesn't delay the notices of others for long.
+const ownTime = 20 * time.Second
+
+// ownWebhooks sends messages to people's own webhooks. Those that a round has no time for are served first in the next one.
+func (n *Notifier) ownWebhooks(ctx context.Context, own map[string][]Batch) error {
+	if n.o.Own == nil || len(own) == 0 {
+		return nil
 	}
+	people := slices.Sorted(maps.Keys(own))
+	if at, _ := slices.BinarySearch(people, n.next); at < len(people) {
+		people = slices.Concat(people[at:], people[:at])
+	}
+	end := n.o.Now().Add(ownTime)
+	for _, name := range people {
+		n.next = name
+		if !n.o.Now().Before(end) || ctx.Err() != nil {
+			return nil
+		}
+		if err := n.channel(ctx, n.o.Own(name), labelOwn, labelOwn+" "+name, own[name]); err != nil {
+			return err
+		}
+	}
+	n.next = ""
+	return nil
+}
+
+// channel sends the messages of one channel, which key names. An error means that the record can't be written.
+func (n *Notifier) channel(ctx context.Context, channel Channel, label, key string, list []Batch) error {
+	key = "channel " + key
 	var ready []Batch
 	for _, b := range list {
 		if !n.waits("to " + b.To.Key()) {
 			ready = append(ready, b)
 		}
 	}
-	if channel == nil || len(ready) == 0 || n.waits("channel "+label) {
+	if channel == nil || len(ready) == 0 || n.waits(key) {
 		return nil
 	}
 	for len(ready) > 0 && ctx.Err() == nil {
@@ -217,10 +266,10 @@ func (n *Notifier) channel(ctx context.Context, name string, list []Batch) error
 		ready = ready[len(part):]
 		session, err := channel.Open(ctx)
 		if err != nil {
-			n.failed(ctx, label, "channel "+label, err)
+			n.failed(ctx, label, key, err)
 			return nil
 		}
-		ok, err := n.send(ctx, session, label, part)
+		ok, err := n.send(ctx, session, label, key, part)
 		session.Close()
 		if err != nil || !ok {
 			return err
@@ -230,7 +279,7 @@ func (n *Notifier) channel(ctx context.Context, name string, list []Batch) error
 }
 
 // send sends some messages over one connection, between two writes of the record. It reports whether the connection is still good.
-func (n *Notifier) send(ctx context.Context, s Session, label string, part []Batch) (ok bool, err error) {
+func (n *Notifier) send(ctx context.Context, s Session, label, channel string, part []Batch) (ok bool, err error) {
 	for i := range part {
 		n.ledger.begin(&part[i], n.o.Now())
 	}
@@ -255,18 +304,18 @@ func (n *Notifier) send(ctx context.Context, s Session, label string, part []Bat
 			for k := range b.Notices {
 				n.ledger.finish(&b.Notices[k], ResultSent, n.o.Now())
 			}
-			delete(n.backoff, "channel "+label)
+			delete(n.backoff, channel)
 			delete(n.backoff, "to "+b.To.Key())
 			n.o.Counters.Told(label, ResultSent, len(b.Notices))
 		case errors.Is(err, ErrUnknown):
-			n.failed(ctx, label, "channel "+label, err)
+			n.failed(ctx, label, channel, err)
 			ok = false
 		case errors.Is(err, ErrRefused):
 			n.ledger.revert(b)
 			n.failed(ctx, label, "to "+b.To.Key(), err)
 		default:
 			n.ledger.revert(b)
-			n.failed(ctx, label, "channel "+label, err)
+			n.failed(ctx, label, channel, err)
 			ok = false
 		}
 	}

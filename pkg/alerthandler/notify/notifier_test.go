@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	v1 "github.com/openpai/paictl/pkg/alerthandler/v1"
-	jobv1 "github.com/openpai/paictl/pkg/job/v1"
+	peoplev1 "github.com/openpai/paictl/pkg/people/v1"
 )
 
 var start = time.Date(2026, 11, 30, 8, 0, 0, 0, time.UTC)
@@ -25,6 +25,7 @@ type scene struct {
 	t       *testing.T
 	now     time.Time
 	world   World
+	chosen  map[string]*peoplev1.Notifications
 	config  *Config
 	stored  []byte
 	version int
@@ -89,17 +90,38 @@ func (r *store) Save(_ context.Context, l *Ledger) error {
 
 func newScene(t *testing.T) *scene {
 	t.Helper()
-	s := &scene{t: t, now: start, counts: map[string]int{}, config: &Config{SMTP: SMTP{Host: "mail"}, PerHour: 4}}
-	s.world.Address = func(name string) string {
-		if name == "nobody" {
-			return ""
+	s := &scene{t: t, now: start, counts: map[string]int{}, chosen: map[string]*peoplev1.Notifications{}, config: &Config{SMTP: SMTP{Host: "mail"}, PerHour: 4}}
+	s.world.Person = func(name string) Person {
+		p := Person{Name: name, Chosen: s.chosen[name]}
+		if name != "nobody" {
+			p.Address = name + "@example.org"
 		}
-		return name + "@example.org"
+		return p
 	}
 	s.world.KeepTag = func(string) string { return "keep" }
 	s.replica().round() // the record begins
 	s.now = s.now.Add(time.Second)
 	return s
+}
+
+// look returns the world now.
+func (s *scene) look() (*World, error) {
+	s.world.Now = s.now
+	return &s.world, nil
+}
+
+// own is a person's own webhook, whose messages have the address ~NAME.
+func (s *scene) own(name string) Channel { return &ownHook{s, name} }
+
+type ownHook struct {
+	*scene
+	name string
+}
+
+func (h *ownHook) Open(context.Context) (Session, error) { return h, h.down }
+
+func (h *ownHook) Send(ctx context.Context, _ string, m *Message) error {
+	return h.scene.Send(ctx, "~"+h.name, m)
 }
 
 type replica struct {
@@ -108,7 +130,7 @@ type replica struct {
 }
 
 func (s *scene) replica() *replica {
-	return &replica{s, New(Options{Config: s.config, World: func() (*World, error) { return &s.world, nil }, Mail: s, Webhooks: map[string]Channel{"chat": s}, Store: &store{s: s}, Counters: s,
+	return &replica{s, New(Options{Config: s.config, World: s.look, Own: s.own, Mail: s, Webhooks: map[string]Channel{"chat": s}, Store: &store{s: s}, Counters: s,
 		Log: slog.New(slog.NewTextHandler(s.t.Output(), nil)), Now: func() time.Time { return s.now }})}
 }
 
@@ -398,51 +420,6 @@ func TestARecordThatIsFull(t *testing.T) {
 	}
 	l.prune(start.Add(100 * time.Hour))
 	require.Empty(t, l.Entries)
-}
-
-// The owner gets mails about the changes of state that the job file selects, and about no others.
-func TestChangesOfState(t *testing.T) {
-	all := jobv1.NotifyStates()
-	for name, c := range map[string]struct {
-		job  Job
-		want string
-		text string
-	}{
-		"runs":           {Job{Notify: all, State: "running", Started: start.Add(time.Minute)}, "job ann/train has started", "08:01"},
-		"runs, unasked":  {Job{Notify: []jobv1.NotifyState{"failed"}, State: "running", Started: start.Add(time.Minute)}, "", ""},
-		"waits":          {Job{Notify: all, State: "waiting"}, "", ""},
-		"succeeded":      {Job{Notify: all, State: "succeeded", Started: start, Completed: start.Add(time.Minute)}, "job ann/train succeeded", "asks for it"},
-		"failed":         {Job{Notify: all, State: "failed", Completed: start.Add(time.Minute), Why: "out of\nmemory"}, "job ann/train failed", "Reason: out of memory\n"},
-		"failed unasked": {Job{Notify: []jobv1.NotifyState{"succeeded", "running"}, State: "failed", Started: start, Completed: start.Add(time.Minute)}, "", ""},
-		"stopped":        {Job{Notify: all, State: "stopped", Completed: start.Add(time.Minute), Stopped: "maintenance"}, "job ann/train was stopped", "Reason: maintenance"},
-		"retried":        {Job{Notify: all, State: "running", Started: start, Retries: 2, Retried: start.Add(time.Minute), Why: "x"}, "job ann/train is retried", "This is retry 2."},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := newScene(t)
-			s.now = s.now.Add(2 * time.Minute)
-			c.job.UID, c.job.User, c.job.Name = "j", "ann", "train"
-			s.world.Jobs = []Job{c.job}
-			r := s.replica()
-			r.round()
-			r.round()
-			if c.want == "" {
-				require.Empty(t, s.sent)
-				return
-			}
-			require.Equal(t, []string{"ann@example.org: " + c.want}, s.sent)
-			require.Contains(t, s.last.Text, c.text)
-		})
-	}
-}
-
-// A job that a rule has stopped has one notice, with the rule.
-func TestAStoppedJobIsToldOnce(t *testing.T) {
-	s := newScene(t)
-	a := s.job(1, "ann")
-	s.end(a, v1.PhaseSucceeded, "", true)
-	s.world.Jobs = []Job{{UID: a.Spec.Job.UID, User: "ann", Name: "train1", Notify: jobv1.NotifyStates(), State: "stopped", Completed: s.now}}
-	s.replica().round()
-	require.Equal(t, []string{"ann@example.org: job ann/train1 was stopped"}, s.sent)
 }
 
 // Names and reasons that people wrote stay one line, and change neither the direction of the text nor its structure.

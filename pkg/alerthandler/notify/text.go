@@ -102,8 +102,11 @@ func (c *Config) result(a *v1.Action) Notice {
 
 func (j *Job) title() string { return line(j.User + "/" + j.Name) }
 
-// footer explains why a mail comes.
-const footer = "You get this message because the job file asks for it (extras.jobStatusChangeNotification)."
+// Explanations why a message comes.
+const (
+	byJobFile = "You get this message because the job file selects it (extras.jobStatusChangeNotification).\n"
+	byProfile = "You get this message because of your choices. See them with: paictl notify show\n"
+)
 
 func (c *Config) ended(j *Job) Notice {
 	verb := map[jobv1.NotifyState]string{jobv1.NotifySucceeded: "succeeded", jobv1.NotifyFailed: "failed", jobv1.NotifyStopped: "was stopped"}[j.State]
@@ -114,7 +117,7 @@ func (c *Config) ended(j *Job) Notice {
 	if text := line(j.Stopped); text != "" && j.State == jobv1.NotifyStopped {
 		why = "Reason: " + text
 	}
-	return Notice{Subject: c.subject("job %s %s", j.title(), verb), Text: paragraphs(fmt.Sprintf("The job %s %s at %s.", j.title(), verb, at(j.Completed)), why, footer)}
+	return Notice{Subject: c.subject("job %s %s", j.title(), verb), Text: paragraphs(fmt.Sprintf("The job %s %s at %s.", j.title(), verb, at(j.Completed)), why)}
 }
 
 func (c *Config) retried(j *Job) Notice {
@@ -123,18 +126,51 @@ func (c *Config) retried(j *Job) Notice {
 		why = "Reason: " + text
 	}
 	return Notice{Subject: c.subject("job %s is retried", j.title()), Text: paragraphs(
-		fmt.Sprintf("The job %s is retried since %s. This is retry %d.", j.title(), at(j.Retried), j.Retries), why, footer)}
+		fmt.Sprintf("The job %s is retried since %s. This is retry %d.", j.title(), at(j.Retried), j.Retries), why)}
+}
+
+func (c *Config) preempted(j *Job) Notice {
+	return Notice{Subject: c.subject("job %s was preempted", j.title()), Text: paragraphs(
+		fmt.Sprintf("The job %s was preempted: a job with a guarantee, or a pod that its machine needs more, took its place.", j.title()),
+		fmt.Sprintf("It waits for GPUs since %s, and runs again as soon as it gets them. This is retry %d.", at(j.Retried), j.Retries))}
+}
+
+func (c *Config) waiting(j *Job, wait time.Duration) Notice {
+	why := ""
+	if text := line(j.Why); text != "" {
+		why = "Reason: " + text
+	}
+	return Notice{Subject: c.subject("job %s has waited for %s", j.title(), spoken(wait)), Text: paragraphs(
+		fmt.Sprintf("The job %s waits since %s, longer than %s.", j.title(), at(j.Waits), spoken(wait)), why,
+		"The reason now: paictl job why "+line(j.Name))}
+}
+
+// spoken is a time of whole minutes for people.
+func spoken(d time.Duration) string {
+	switch m := int(d.Minutes()); {
+	case m%(24*60) == 0:
+		return plural.Of(m/(24*60), "day")
+	case m%60 == 0:
+		return plural.Of(m/60, "hour")
+	default:
+		return plural.Of(m, "minute")
+	}
 }
 
 func (c *Config) running(j *Job) Notice {
-	return Notice{Subject: c.subject("job %s has started", j.title()), Text: paragraphs(fmt.Sprintf("The job %s has started at %s.", j.title(), at(j.Started)), footer)}
+	return Notice{Subject: c.subject("job %s has started", j.title()), Text: paragraphs(fmt.Sprintf("The job %s has started at %s.", j.title(), at(j.Started)))}
 }
 
 // message is the text of a Batch: the notice, or a digest that lists the subjects.
 func (c *Config) message(b *Batch) *Message {
 	m := &Message{ID: b.Notices[0].key()}
 	if len(b.Notices) == 1 {
-		m.Subject, m.Text = b.Notices[0].Subject, bounded(b.Notices[0].Text)
+		n := &b.Notices[0]
+		m.Subject, m.Text = n.Subject, n.Text
+		if n.body != nil {
+			m.Text = n.body()
+		}
+		m.Text = bounded(m.Text)
 		return m
 	}
 	m.Subject = c.subject("%s", plural.Of(len(b.Notices), "notice"))

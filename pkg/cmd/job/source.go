@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -15,7 +17,9 @@ import (
 	"github.com/openpai/paictl/pkg/job/api"
 	"github.com/openpai/paictl/pkg/job/code"
 	"github.com/openpai/paictl/pkg/job/protocol"
+	jobv1 "github.com/openpai/paictl/pkg/job/v1"
 	"github.com/openpai/paictl/pkg/kube"
+	peoplev1 "github.com/openpai/paictl/pkg/people/v1"
 	"github.com/openpai/paictl/pkg/ui/iostreams"
 	"github.com/openpai/paictl/pkg/ui/plural"
 	"github.com/openpai/paictl/pkg/ui/terminal"
@@ -27,7 +31,9 @@ type Source struct {
 	// Parameters replace those of the files; Name replaces the name of the only one.
 	Parameters []string
 	Name       string
-	Group      string
+	// Notify are the notices that the file is to select; nil leaves its selection.
+	Notify []string
+	Group  string
 	// Code is a folder that is sent with the job.
 	Code string
 }
@@ -42,6 +48,8 @@ func (s *Source) addText(cmd *cobra.Command) {
 	fl := cmd.Flags()
 	fl.StringArrayVar(&s.Parameters, "set", nil, "NAME=VALUE: set a parameter of the file to another value; can be repeated")
 	fl.StringVar(&s.Name, "name", "", "name of the job, instead of the file's")
+	fl.StringSliceVar(&s.Notify, "notify", nil, "notices about this job, instead of your choices: started,finished,failed,stopped,retried, or none")
+	_ = cmd.RegisterFlagCompletionFunc("notify", cobra.FixedCompletions(slices.Concat(slices.Sorted(maps.Keys(noticeWords)), []string{noNotices}), cobra.ShellCompDirectiveNoFileComp))
 }
 
 // addOptions adds the flags that don't change the text of the file.
@@ -58,7 +66,41 @@ func (s *Source) check() error {
 			return cmdutil.Usagef("--set %s: write NAME=VALUE", p)
 		}
 	}
-	return nil
+	_, err := s.notices()
+	return err
+}
+
+// noNotices is the value of --notify that selects none.
+const noNotices = "none"
+
+// noticeWords are the notices that a job file can select, with the protocol's words for them.
+var noticeWords = map[string]jobv1.NotifyState{
+	string(peoplev1.NoticeStarted): jobv1.NotifyRunning, string(peoplev1.NoticeFinished): jobv1.NotifySucceeded, string(peoplev1.NoticeFailed): jobv1.NotifyFailed,
+	string(peoplev1.NoticeStopped): jobv1.NotifyStopped, string(peoplev1.NoticeRetried): jobv1.NotifyRetried,
+}
+
+// notices reads --notify. It refuses notices that the job protocol has no words for.
+func (s *Source) notices() (out []jobv1.NotifyState, err error) {
+	for _, word := range s.Notify {
+		state, known := noticeWords[word]
+		switch {
+		case known || slices.Contains(jobv1.NotifyStates(), jobv1.NotifyState(word)):
+			if !known {
+				state = jobv1.NotifyState(word)
+			}
+			if !slices.Contains(out, state) {
+				out = append(out, state)
+			}
+		case word == noNotices && len(s.Notify) == 1:
+		case word == noNotices:
+			return nil, cmdutil.Usagef("--notify: give none without other words")
+		case slices.Contains(peoplev1.NoticeEvents(), peoplev1.NoticeEvent(word)):
+			return nil, cmdutil.Usagef("--notify %s: a job file can't select this notice; choose it for all of your jobs: paictl notify set --add %s", word, word)
+		default:
+			return nil, cmdutil.Usagef("--notify %s: write started, finished, failed, stopped, retried or none", word)
+		}
+	}
+	return out, nil
 }
 
 func (s *Source) group(f *cmdutil.Factory) string {
@@ -137,9 +179,18 @@ func (s *Source) change(name string, data []byte) (out []byte, err error) {
 		}
 	}
 	if s.Name != "" {
-		data, err = job.SetName(name, data, s.Name)
+		if data, err = job.SetName(name, data, s.Name); err != nil {
+			return nil, err
+		}
 	}
-	return data, err
+	if len(s.Notify) > 0 {
+		states, err := s.notices()
+		if err != nil {
+			return nil, err
+		}
+		return job.SetNotify(name, data, states)
+	}
+	return data, nil
 }
 
 // defaultCodeURL is where tasks get code if the cluster isn't queried.

@@ -70,11 +70,15 @@ job diff" then shows what was changed.
 
 --template NAME submits the job file of a template, yours, AUTHOR/NAME, or a built-in one: see "paictl job template --help".
 
+--notify selects the notices that you get about the job, instead of those that you chose with "paictl notify", as
+extras.jobStatusChangeNotification in the file does.
+
 --code DIR sends a folder with the job: its files are in the tasks' working directory when the commands
 start. Files that .gitignore names are not sent. An unchanged folder is sent only once.`,
 		Example: `  paictl job submit hello.yaml
   paictl job submit train.yaml --watch
   paictl job submit train.yaml --code ./src
+  paictl job submit train.yaml --notify started,finished,failed
   paictl job submit train.yaml --dry-run
   paictl job submit train.yaml --name train-lr2 --set lr=0.01 --set epochs=20
   paictl job submit prepare.yaml && paictl job submit train.yaml --after prepare

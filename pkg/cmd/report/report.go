@@ -36,7 +36,7 @@ func NewCmdReport(f *cmdutil.Factory) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "report",
 		Short: "Show how GPUs were given, used and lost, by virtual cluster and person",
-		Long: `Sums up a week, or the time from --since to --until, which is at most 31 days. You see the figures of your own jobs;
+		Long: `Sums up a week, or the time from --since to --until, which is at most 31 days. You see the figures of your jobs;
 administrators see those of everyone. All times are UTC and whole hours.
 
   GPU HOURS     how long jobs held GPUs, whether they used them or not

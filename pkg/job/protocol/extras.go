@@ -104,7 +104,7 @@ func (r *reader) readAfter(p place) {
 	}
 }
 
-// notifyKey is OpenPAI's name for the changes of state about which a job's owner gets mails.
+// notifyKey is OpenPAI's name for the changes of state about which a job's owner gets notices.
 const notifyKey = "jobStatusChangeNotification"
 
 // readNotify reads {running: true, failed: true, …}.
@@ -119,6 +119,7 @@ func (r *reader) readNotify(p place) {
 	if !p.object(known) {
 		return
 	}
+	r.job.Extras.SelectsNotices = true
 	for _, s := range v1.NotifyStates() {
 		if p.get(string(s)).boolean(false) {
 			r.job.Extras.Notify = append(r.job.Extras.Notify, s)

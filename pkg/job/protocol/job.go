@@ -131,7 +131,8 @@ type Extras struct {
 	MaxDurationSec                                    int // the limit of each task's run; 0: no limit
 	CheckpointDir                                     string
 	After                                             []After
-	Notify                                            []v1.NotifyState // changes of state about which the owner gets mails
+	Notify                                            []v1.NotifyState // changes of state about which the owner gets notices
+	SelectsNotices                                    bool             // the file has jobStatusChangeNotification: Notify counts instead of the owner's choices
 }
 
 // After is a job that must end before the first task starts.

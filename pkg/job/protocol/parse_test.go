@@ -377,7 +377,7 @@ hivedScheduler:
 `)+"parameters: {dir: checkpoints}\n")
 	yes := true
 	assert.Equal(t, Extras{Priority: "prod", LazyPreemption: &yes, HostNetwork: true, GracePeriodSec: 5, MaxDurationSec: 3600, CheckpointDir: "/mnt/a/checkpoints",
-		Storages: []Storage{{"a", "/mnt/a"}, {"b", "/data"}}, Notify: []v1.NotifyState{v1.NotifyRunning, v1.NotifyFailed}}, j.Extras)
+		Storages: []Storage{{"a", "/mnt/a"}, {"b", "/data"}}, Notify: []v1.NotifyState{v1.NotifyRunning, v1.NotifyFailed}, SelectsNotices: true}, j.Extras)
 	assert.Equal(t, 100, j.PriorityNumber())
 	assert.Equal(t, []string{"A100", "near"}, []string{j.Roles[0].SKU, j.Roles[0].Affinity})
 }

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// AnnotationNotify lists the changes of state about which the owner of a job gets mails, with commas between them: the words of
-// extras.jobStatusChangeNotification whose value is true.
+// AnnotationNotify lists the changes of state about which the owner of a job gets notices, with commas between them: the words of
+// extras.jobStatusChangeNotification whose value is true. A job without the annotation follows the choices of its owner.
 const AnnotationNotify = "paictl.openpai.org/notify"
 
 // NotifyState is a change of a job's state, as OpenPAI names it.

@@ -47,6 +47,8 @@ var table = []Rule{
 	{"user.list", Signed, "list", KindUser, true, ScopeRead}, // fields by ViewUser
 	{"user.read", Signed, "read", KindUser, true, ScopeRead},
 	{"user.change.self", SelfOnly, "change", KindUser, false, ""},
+	{"notifications.read", Self, "read", KindUser, true, ScopeRead},
+	{"notifications.change", Self, "change", KindUser, false, ""},
 	{"user.manage", Administrator, "manage", KindUser, false, ""},
 	{"group.read", Signed, "read", KindGroup, true, ScopeRead}, // fields by ViewGroup
 	{"group.members", Administrator, "members", KindGroup, true, ScopeAdmin},

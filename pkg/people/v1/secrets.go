@@ -5,7 +5,8 @@ import (
 	"encoding/hex"
 )
 
-// Namespace has the Secrets of people. The server's account is the only one of the platform with a role there.
+// Namespace has the Secrets of people. The server's account is the only one of the platform with a role there, except that the alert handler
+// reads the Secret Webhooks.
 const Namespace = "pai-people"
 
 // LabelPeople names the contents of a Secret of Namespace: one of the kinds below. LabelUser is the name of the person it belongs to.
@@ -26,6 +27,8 @@ const (
 	SecretProvider = "provider"
 	// SecretSubmission is the response to a submission with a key.
 	SecretSubmission = "submission"
+	// SecretWebhooks is the kind of Webhooks.
+	SecretWebhooks = "webhooks"
 )
 
 // Secrets that exist once.
@@ -34,6 +37,9 @@ const (
 	SigningKeys = "signing-keys"
 	// FirstAdministrator has the hash of the one-time code that makes the first administrator.
 	FirstAdministrator = "first-administrator"
+	// Webhooks has the addresses of people's own webhooks, by ObjectName of the person. It is one Secret, so that the alert handler may read it
+	// and no other.
+	Webhooks = "webhooks"
 )
 
 // AdministratorsLease is held, in Namespace, during changes that could remove the last administrator.

@@ -56,6 +56,8 @@ type UserSpec struct {
 
 	// SSHKeys are public keys.
 	SSHKeys []SSHKey `json:"sshKeys,omitempty"`
+	// Notifications are the person's choices of notices; without any, they are DefaultNotifications.
+	Notifications *Notifications `json:"notifications,omitempty"`
 	// Disabled people can't sign in, and their tokens are refused.
 	Disabled bool `json:"disabled,omitempty"`
 	// Removed people can't be restored. Their names stay reserved, because jobs in the history have them.

@@ -31,7 +31,7 @@ const (
 
 // Routes returns the routes of /api/v3, and those of sign-ins.
 func Routes(version string) []server.Route {
-	all := slices.Concat(jobRoutes(), readRoutes(), templateRoutes(), codeRoutes(), fileRoutes(), peopleRoutes(), reportRoutes(), auditRoutes(), actionRoutes(), alertRoutes())
+	all := slices.Concat(jobRoutes(), readRoutes(), templateRoutes(), codeRoutes(), fileRoutes(), peopleRoutes(), notificationRoutes(), reportRoutes(), auditRoutes(), actionRoutes(), alertRoutes())
 	for i := range all {
 		// The server's own pages ask with the cookie of their session, but enter a task with a ticket.
 		all[i].Browser = all[i].Caller == nil

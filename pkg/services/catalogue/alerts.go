@@ -24,7 +24,13 @@ func (b *builder) configureAlerts() {
 		return
 	}
 	s := b.services[AlertHandlerService]
-	s.Values = mergeComputed(map[string]any{"tokenSecret": access.AlertsSecret}, s.Values)
+	networks := []any{}
+	for _, text := range []string{b.cfg.Kubernetes.Kubernetes.PodCIDR, b.cfg.Kubernetes.Kubernetes.ServiceClusterIPRange} {
+		if text != "" {
+			networks = append(networks, text)
+		}
+	}
+	s.Values = mergeComputed(map[string]any{"tokenSecret": access.AlertsSecret, "notifications": map[string]any{"clusterNetworks": networks}}, s.Values)
 	values := merge(s.Chart.Values, s.Values)
 	b.checkPolicies(values)
 	b.checkNotifications(values)

@@ -27,6 +27,16 @@ func TestAlertsReachTheAlertHandler(t *testing.T) {
 	}
 }
 
+// Webhooks can't reach pods and services, also if their addresses are public.
+func TestTheAlertHandlerKnowsTheClustersNetworks(t *testing.T) {
+	cfg := gpuCluster(t, 1, "")
+	cfg.Kubernetes.Kubernetes.PodCIDR, cfg.Kubernetes.Kubernetes.ServiceClusterIPRange = "203.1.0.0/16", "203.2.0.0/16"
+	c, found, err := Load(t.Context(), cfg, Options{})
+	require.NoError(t, err)
+	require.NoError(t, found.Err())
+	assert.Equal(t, map[string]any{"clusterNetworks": []any{"203.1.0.0/16", "203.2.0.0/16"}}, c.Get("alert-handler").Values["notifications"])
+}
+
 // Mistakes in notifications are found where they are made, and the secrets leave the values.
 func TestNotificationsAreChecked(t *testing.T) {
 	_, findings, err := Load(t.Context(), gpuCluster(t, 1, `alert-handler:

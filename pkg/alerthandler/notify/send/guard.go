@@ -24,6 +24,8 @@ func inside() []netip.Prefix {
 // connection, so neither a redirect nor a changed answer of DNS avoids it.
 type guard struct {
 	inside, allowed []netip.Prefix
+	// cluster are the networks of pods and services, which can't be allowed: they may be public addresses.
+	cluster []netip.Prefix
 }
 
 // control is a net.Dialer's Control.
@@ -35,11 +37,17 @@ func (g *guard) control(_, address string, _ syscall.RawConn) error {
 	return g.check(ap.Addr())
 }
 
-// check returns an error for an address inside. Loopback and link-local addresses, which cloud providers serve credentials on, can't be allowed.
+// check returns an error for an address inside. Addresses of the cluster, and loopback and link-local ones, which cloud providers serve
+// credentials on, can't be allowed.
 func (g *guard) check(a netip.Addr) error {
 	a = a.Unmap().WithZone("")
 	if a.IsLoopback() || a.IsLinkLocalUnicast() || a.IsUnspecified() || a.IsMulticast() {
 		return fmt.Errorf("%s is refused: a webhook may not reach the machine itself", a)
+	}
+	for _, p := range g.cluster {
+		if p.Contains(a) {
+			return fmt.Errorf("%s is refused: a webhook may not reach pods and services of the cluster", a)
+		}
 	}
 	for _, p := range g.allowed {
 		if p.Contains(a) {

@@ -37,7 +37,7 @@ func (ignored) Failed(string)                   {}
 // A real mail server that is away for an hour gets each mail once, when it is back.
 func TestAMailServerComesBack(t *testing.T) {
 	now := time.Date(2026, 11, 30, 8, 0, 0, 0, time.UTC)
-	w := &notify.World{Address: func(name string) string { return name + "@example.org" }, KeepTag: func(string) string { return "" }}
+	w := &notify.World{Person: func(name string) notify.Person { return notify.Person{Name: name, Address: name + "@example.org"} }, KeepTag: func(string) string { return "" }}
 	s := (&server{}).serve(t, true, false)
 	smtp := s.config()
 	there := smtp.Port

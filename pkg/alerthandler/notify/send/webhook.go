@@ -37,12 +37,18 @@ type Webhook struct {
 // NewWebhook returns the channel of a webhook of a checked configuration.
 func NewWebhook(w *notify.Webhook, c *notify.Config) (*Webhook, error) {
 	g := &guard{inside: inside()}
-	for _, text := range c.WebhookNetworks {
-		p, err := netip.ParsePrefix(text)
-		if err != nil {
-			return nil, fmt.Errorf("webhookNetworks: %w", err)
+	for _, list := range []struct {
+		name string
+		text []string
+		into *[]netip.Prefix
+	}{{"webhookNetworks", c.WebhookNetworks, &g.allowed}, {"clusterNetworks", c.ClusterNetworks, &g.cluster}} {
+		for _, text := range list.text {
+			p, err := netip.ParsePrefix(text)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", list.name, err)
+			}
+			*list.into = append(*list.into, p)
 		}
-		g.allowed = append(g.allowed, p)
 	}
 	return newWebhook(w, c.WebhookProxy, g, timeout)
 }

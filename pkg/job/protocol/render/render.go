@@ -161,7 +161,7 @@ func (r *renderer) framework() *v1.Framework {
 	if taken := r.taken(); taken > j.GPUs() {
 		f.Annotations[v1.AnnotationGPUsTaken] = strconv.Itoa(taken)
 	}
-	if len(j.Extras.Notify) > 0 {
+	if j.Extras.SelectsNotices {
 		f.Annotations[v1.AnnotationNotify] = v1.WriteNotify(j.Extras.Notify)
 	}
 	if r.Code != nil {

@@ -176,6 +176,14 @@ export interface Routes {
   "GET /api/v3/users/{user}": { path: { user: string }; answer: V3ApiUser };
   /** Replaces a person. */
   "PUT /api/v3/users/{user}": { path: { user: string }; body: V3ApiUserChange; answer: V3ApiUser };
+  /** Restores the default notices of a person. */
+  "DELETE /api/v3/users/{user}/notifications": { path: { user: string }; answer: V3ApiNotifications };
+  /** Returns the notices that a person gets, and where. */
+  "GET /api/v3/users/{user}/notifications": { path: { user: string }; answer: V3ApiNotifications };
+  /** Replaces a person's choices of notices. */
+  "PUT /api/v3/users/{user}/notifications": { path: { user: string }; body: V3ApiNotificationsChange; answer: V3ApiNotifications };
+  /** Requests a test message to a person. */
+  "POST /api/v3/users/{user}/notifications/test": { path: { user: string }; answer: V3ApiNotifications };
   /** Sets a password. */
   "PUT /api/v3/users/{user}/password": { path: { user: string }; body: V3ApiPasswordChange; answer: Record<string, unknown> };
   /** Returns the server's name and version. */
@@ -712,6 +720,30 @@ export interface V3ApiUser {
 export interface V3ApiUserChange {
   spec: PeopleV1UserSpec;
   was: PeopleV1UserSpec;
+}
+
+export interface V3ApiNotifications {
+  address?: string;
+  chosen: boolean;
+  events: string[] | null;
+  mail: boolean;
+  mailTest?: string;
+  problems?: string[];
+  required: string[] | null;
+  test?: string;
+  user: string;
+  waitMinutes: number;
+  webhook?: string;
+  webhookTest?: string;
+  weeklyReport: boolean;
+}
+
+export interface V3ApiNotificationsChange {
+  events: string[] | null;
+  mail: boolean;
+  waitMinutes?: number;
+  webhook?: V3ApiOwnWebhook;
+  weeklyReport?: boolean;
 }
 
 export interface V3ApiPasswordChange {
@@ -1341,6 +1373,7 @@ export interface PeopleV1UserSpec {
   groups?: string[];
   identities?: PeopleV1Identity[];
   name: string;
+  notifications?: PeopleV1Notifications;
   removed?: boolean;
   sshKeys?: PeopleV1SSHKey[];
 }
@@ -1348,6 +1381,12 @@ export interface PeopleV1UserSpec {
 export interface PeopleV1SSHKey {
   title?: string;
   value: string;
+}
+
+export interface V3ApiOwnWebhook {
+  signingSecret?: string;
+  type?: string;
+  url?: string;
 }
 
 export interface SchedulerApiVirtualCluster {
@@ -1544,6 +1583,16 @@ export interface SchedulerApiQuota {
 export interface SchedulerApiCells {
   cellNumber: number;
   cellType: string;
+}
+
+export interface PeopleV1Notifications {
+  events?: string[];
+  noMail?: boolean;
+  since?: unknown;
+  test?: unknown;
+  waitMinutes?: number;
+  webhook?: string;
+  weeklyReport?: boolean;
 }
 
 export interface VcCells {

@@ -64,6 +64,9 @@
 //	PUT    /api/v3/users/{user}                     UserChange → User
 //	PUT    /api/v3/users/{user}/password            PasswordChange → {}
 //	DELETE /api/v3/users/{user}                     {}
+//	GET, DELETE /api/v3/users/{user}/notifications  Notifications
+//	PUT    /api/v3/users/{user}/notifications       NotificationsChange → Notifications
+//	POST   /api/v3/users/{user}/notifications/test  Notifications
 //	GET    /api/v3/groups, /api/v3/groups/{group}   Groups, Group
 //	PUT    /api/v3/groups/{group}                   GroupChange → Group
 //	DELETE /api/v3/groups/{group}                   {}

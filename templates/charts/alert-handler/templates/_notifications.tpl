@@ -24,3 +24,9 @@
 {{- with (.Values.global).clusterId }}{{ $_ := set $out "cluster" . }}{{ end }}
 {{- toJson $out -}}
 {{- end -}}
+
+{{/* alert-handler.offer: what the server tells people about notices, as JSON. */}}
+{{- define "alert-handler.offer" -}}
+{{- $n := .Values.notifications }}
+{{- dict "mail" (ne $n.smtp.host "") "personalWebhooks" $n.personalWebhooks "required" $n.required | toJson -}}
+{{- end -}}

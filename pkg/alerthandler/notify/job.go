@@ -1,0 +1,116 @@
+package notify
+
+import (
+	"slices"
+	"strconv"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	jobv1 "github.com/openpai/paictl/pkg/job/v1"
+	peoplev1 "github.com/openpai/paictl/pkg/people/v1"
+)
+
+// Job is a job as far as notices need it.
+type Job struct {
+	UID        types.UID
+	User, Name string
+	// Selects reports whether the job file selects changes of state, which are Notify then. They replace the owner's choices.
+	Selects bool
+	Notify  []jobv1.NotifyState
+	// State is one of the states of package job/api, in lower case. Retried is the time of the latest retry.
+	State                       jobv1.NotifyState
+	Started, Completed, Retried time.Time
+	Retries                     int32
+	// Preempted reports whether the attempt before the present one was preempted.
+	Preempted bool
+	// Waits is the time since which it waits to run; zero if it doesn't.
+	Waits time.Time
+	// Why explains the state, Stopped says why someone else than the owner has stopped it.
+	Why, Stopped string
+}
+
+// changeOf is an event of a job: a notice without its receiver.
+type changeOf struct {
+	kind peoplev1.NoticeEvent
+	// state is the protocol's word for it; empty if the protocol doesn't have one.
+	state jobv1.NotifyState
+	id    string
+	at    time.Time
+	text  func() Notice
+}
+
+// changes returns the latest changes of a job's state.
+func (c *Config) changes(j *Job) (out []changeOf) {
+	kinds := map[jobv1.NotifyState]peoplev1.NoticeEvent{
+		jobv1.NotifySucceeded: peoplev1.NoticeFinished, jobv1.NotifyFailed: peoplev1.NoticeFailed, jobv1.NotifyStopped: peoplev1.NoticeStopped,
+	}
+	if !j.Completed.IsZero() {
+		if kind, known := kinds[j.State]; known {
+			out = append(out, changeOf{kind: kind, state: j.State, id: string(j.State), at: j.Completed, text: func() Notice { return c.ended(j) }})
+		}
+		return out
+	}
+	switch n := strconv.Itoa(int(j.Retries)); {
+	case j.Retries > 0 && !j.Retried.IsZero() && j.Preempted:
+		out = append(out, changeOf{kind: peoplev1.NoticePreempted, state: jobv1.NotifyRetried, id: "retried-" + n, at: j.Retried, text: func() Notice { return c.preempted(j) }})
+	case j.Retries > 0 && !j.Retried.IsZero():
+		out = append(out, changeOf{kind: peoplev1.NoticeRetried, state: jobv1.NotifyRetried, id: "retried-" + n, at: j.Retried, text: func() Notice { return c.retried(j) }})
+	case j.State == jobv1.NotifyRunning && !j.Started.IsZero():
+		out = append(out, changeOf{kind: peoplev1.NoticeStarted, state: jobv1.NotifyRunning, id: "running", at: j.Started, text: func() Notice { return c.running(j) }})
+	}
+	return out
+}
+
+// ofJob returns the notices of a job to its owner.
+func (c *Config) ofJob(j *Job, w *World, stopped bool) (out []Notice) {
+	p := w.Person(j.User)
+	id := "job/" + string(j.UID) + "/"
+	add := func(n Notice, id string, at time.Time, to []Receiver) {
+		for _, r := range to {
+			one := n
+			one.ID, one.At, one.To = id, at, r
+			out = append(out, one)
+		}
+	}
+	for _, e := range c.changes(j) {
+		if e.kind == peoplev1.NoticeStopped && stopped {
+			continue // the Action's notice says more
+		}
+		to, why := c.toOwner(&p, j, &e)
+		if len(to) == 0 {
+			continue
+		}
+		n := e.text()
+		n.Text += "\n" + why
+		add(n, id+e.id, e.at, to)
+	}
+	if j.Waits.IsZero() {
+		return out
+	}
+	wait := p.choices().Wait()
+	if at := j.Waits.Add(wait); !w.Now.Before(at) && w.Now.Sub(at) < tellWithin { // later, people know it
+		if to := c.chosen(&p, at, peoplev1.NoticeWaiting); len(to) > 0 {
+			n := c.waiting(j, wait)
+			n.Text += "\n" + byProfile
+			add(n, id+"waiting-"+strconv.Itoa(int(j.Retries)), at, to)
+		}
+	}
+	return out
+}
+
+// toOwner are the receivers of a change of state, and the reason why they get it.
+func (c *Config) toOwner(p *Person, j *Job, e *changeOf) ([]Receiver, string) {
+	if j.Selects && slices.Contains(j.Notify, e.state) {
+		return c.channels(p, false), byJobFile
+	}
+	kinds := []peoplev1.NoticeEvent{e.kind}
+	if e.kind == peoplev1.NoticePreempted { // the job file has no word for it
+		if !j.Selects {
+			kinds = append(kinds, peoplev1.NoticeRetried)
+		}
+	} else if j.Selects && !c.requires(e.kind) {
+		return nil, ""
+	}
+	return c.chosen(p, e.at, kinds...), byProfile
+}

@@ -1,0 +1,100 @@
+package notify
+
+import (
+	"slices"
+	"time"
+
+	peoplev1 "github.com/openpai/paictl/pkg/people/v1"
+)
+
+// Person is a person as far as notices need it.
+type Person struct {
+	Name string
+	// Address is that of mails; empty for people without one, and for those who can't sign in.
+	Address string
+	// Chosen are the person's choices; nil means the defaults.
+	Chosen *peoplev1.Notifications
+	// Administrator sees the figures of all people.
+	Administrator bool
+}
+
+func (p *Person) choices() *peoplev1.Notifications {
+	if p.Chosen != nil {
+		return p.Chosen
+	}
+	return peoplev1.DefaultNotifications()
+}
+
+// requires reports whether people can't turn off a kind of notice.
+func (c *Config) requires(e peoplev1.NoticeEvent) bool { return slices.Contains(c.Required, e) }
+
+// channels are the receivers of a person's notices. Required ones are also mails if the person turned mails off: a webhook may be broken.
+func (c *Config) channels(p *Person, required bool) (out []Receiver) {
+	chosen := p.choices()
+	if c.SMTP.Host != "" && (required || !chosen.NoMail) {
+		out = append(out, Receiver{Person: p.Name, Address: p.Address})
+	}
+	if c.PersonalWebhooks && chosen.Webhook != "" {
+		out = append(out, Receiver{Person: p.Name, Own: true})
+	}
+	return out
+}
+
+// chosen are the receivers of a person for one of some kinds of notices that happened at a time.
+func (c *Config) chosen(p *Person, at time.Time, kinds ...peoplev1.NoticeEvent) []Receiver {
+	if slices.ContainsFunc(kinds, c.requires) {
+		return c.channels(p, true)
+	}
+	n := p.choices()
+	if !slices.ContainsFunc(kinds, n.Gets) || n.Since != nil && at.Before(n.Since.Time) {
+		return nil
+	}
+	return c.channels(p, false)
+}
+
+// test is the message that a person requested to see whether notices arrive.
+func (c *Config) test(p *Person) (out []Notice) {
+	if p.Chosen == nil || p.Chosen.Test == nil {
+		return nil
+	}
+	n := Notice{ID: TestID(p.Name, p.Chosen.Test.Time), At: p.Chosen.Test.Time, Urgent: true, Subject: c.subject("test message"),
+		Text: paragraphs("This is the test message that was requested with \"paictl notify test\" at "+at(p.Chosen.Test.Time)+".", "Notices about your jobs arrive here.")}
+	for _, to := range c.channels(p, len(c.Required) > 0) {
+		one := n
+		one.To = to
+		out = append(out, one)
+	}
+	return out
+}
+
+// TestID is the ID of a person's test message.
+func TestID(name string, at time.Time) string {
+	return "test/" + name + "/" + at.UTC().Format(time.RFC3339)
+}
+
+// TestResult is the state of a test message to a person, on one channel.
+type TestResult string
+
+// Results of test messages.
+const (
+	TestWaiting TestResult = "waiting" // not sent yet; it is retried for a day
+	TestUnknown TestResult = "unknown" // sent, perhaps
+	TestSent    TestResult = "sent"
+	TestSkipped TestResult = "skipped" // the person has no valid address
+	TestLost    TestResult = "lost"
+)
+
+// TestOf returns the results of a person's test message of a time, by mail and at the person's own webhook.
+func (l *Ledger) TestOf(name string, at time.Time) (mail, own TestResult) {
+	of := func(to Receiver) TestResult {
+		e, known := l.Entries[entryKey(TestID(name, at), to)]
+		switch {
+		case !known:
+			return TestWaiting
+		case e.Result == ResultUnknown:
+			return TestUnknown
+		}
+		return TestResult(e.Result)
+	}
+	return of(Receiver{Person: name}), of(Receiver{Person: name, Own: true})
+}

@@ -1,0 +1,100 @@
+package job
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/openpai/paictl/pkg/hint"
+	v1 "github.com/openpai/paictl/pkg/job/v1"
+)
+
+const (
+	extrasKey = "extras"
+	notifyKey = "jobStatusChangeNotification"
+)
+
+// SetNotify has a job file select the changes of state about which its owner gets notices: extras.jobStatusChangeNotification. The rest of the text
+// stays as it is.
+func SetNotify(file string, data []byte, states []v1.NotifyState) ([]byte, error) {
+	root, err := topOf(file, data)
+	if err != nil {
+		return nil, err
+	}
+	var words []string
+	for _, s := range states {
+		words = append(words, string(s)+": true")
+	}
+	value := "{" + strings.Join(words, ", ") + "}"
+	out := string(data)
+	if root != nil && root.Kind == yaml.MappingNode && root.Style&yaml.FlowStyle == 0 {
+		out = withNotify(string(data), root, value)
+	}
+	if !setsNotify(out, data, value) {
+		return nil, hint.Errorf(fmt.Sprintf("write it into the file: extras: {%s: %s}", notifyKey, value), "%s: %s.%s can't be set in place", file, extrasKey, notifyKey)
+	}
+	return []byte(out), nil
+}
+
+// withNotify writes the value into a text whose outermost value is a mapping in lines.
+func withNotify(text string, root *yaml.Node, value string) string {
+	lines := strings.SplitAfter(strings.TrimRight(text, " \t\r\n")+"\n", "\n")
+	extrasAt, extras := entryOf(root, extrasKey)
+	if extras == nil {
+		return strings.Join(lines, "") + extrasKey + ":\n  " + notifyKey + ": " + value + "\n"
+	}
+	if extras.Kind != yaml.MappingNode || extras.Style&yaml.FlowStyle != 0 || len(extras.Content) == 0 {
+		return text
+	}
+	line := func(n *yaml.Node) string {
+		return strings.Repeat(" ", n.Column-1) + notifyKey + ": " + value + "\n"
+	}
+	key, old := entryOf(extras, notifyKey)
+	if old == nil {
+		return strings.Join(lines[:extrasAt.Line], "") + line(extras.Content[0]) + strings.Join(lines[extrasAt.Line:], "")
+	}
+	return strings.Join(lines[:key.Line-1], "") + line(key) + strings.Join(lines[lastLine(old):], "")
+}
+
+// entryOf returns the key and the value of an entry of a mapping.
+func entryOf(n *yaml.Node, name string) (key, value *yaml.Node) {
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if n.Content[i].Value == name {
+			return n.Content[i], n.Content[i+1]
+		}
+	}
+	return nil, nil
+}
+
+// lastLine returns the last line of a value whose scalars have one line each.
+func lastLine(n *yaml.Node) int {
+	last := n.Line
+	for _, c := range n.Content {
+		last = max(last, lastLine(c))
+	}
+	return last
+}
+
+// setsNotify reports whether a text is the data with the value, and with no other change.
+func setsNotify(text string, data []byte, value string) bool {
+	var now, was, want map[string]any
+	if yaml.Unmarshal([]byte(text), &now) != nil || yaml.Unmarshal(data, &was) != nil || yaml.Unmarshal([]byte(value), &want) != nil || now == nil {
+		return false
+	}
+	extras, _ := now[extrasKey].(map[string]any)
+	set, ok := extras[notifyKey].(map[string]any)
+	if !ok || len(set) != len(want) || len(want) > 0 && !reflect.DeepEqual(set, want) {
+		return false
+	}
+	rest := func(doc map[string]any) map[string]any {
+		e, _ := doc[extrasKey].(map[string]any)
+		delete(e, notifyKey)
+		if len(e) == 0 {
+			delete(doc, extrasKey)
+		}
+		return doc
+	}
+	return reflect.DeepEqual(rest(now), rest(was))
+}
