@@ -161,65 +161,6 @@ func (s *sectionMigration) grafana() {
 	}
 }
 
-func (s *sectionMigration) alertManager() {
-	s.port("alert_manager_port", "port")
-	s.move("repeat-interval", "route.repeatInterval", readDuration)
-	for _, keys := range oldEmailKeys() {
-		if slices.ContainsFunc(keys.all(), func(key string) bool { return s.text(key) != "" }) {
-			s.email(keys)
-		}
-	}
-	s.drop("the actions of the old alert handler are not part of the platform; Alertmanager itself sends mails", "alert-handler.port", "alert-handler.log-level", "alert-handler.pai-bearer-token", "pai-bearer-token",
-		"actions-available", "alert-manager-url")
-	s.drop("routes and receivers now have the format of alertmanager.yml: see customRoutes and customReceivers", "customized-routes", "customized-receivers")
-	s.drop("the service watchdog and its alerts monitor certificates", "cert-expiration-checker")
-	s.drop("usage reports are no longer part of this service", "cluster-utilization", "job-status-change-notification")
-	s.drop("only the old alert handler needed it", "use-pylon")
-}
-
-// emailKeys are the keys of the settings for mails in one of the original's releases.
-type emailKeys struct{ host, port, from, to, user, password string }
-
-func (k emailKeys) all() []string { return []string{k.host, k.port, k.from, k.to, k.user, k.password} }
-
-func oldEmailKeys() []emailKeys {
-	dashed := func(prefix string) emailKeys {
-		return emailKeys{prefix + "smtp-host", prefix + "smtp-port", prefix + "smtp-from", prefix + "admin-receiver", prefix + "smtp-auth-username", prefix + "smtp-auth-password"}
-	}
-	return []emailKeys{
-		dashed("alert-handler.email-configs."), dashed("email-configs."),
-		{"smtp_url", "smtp_port", "smtp_from", "receiver", "smtp_auth_username", "smtp_auth_password"},
-	}
-}
-
-// email moves the settings of mails together: without a server, a sender and a receiver no
-// mail is sent, and the chart refuses the others.
-func (s *sectionMigration) email(k emailKeys) {
-	const to = "receivers.email."
-	for _, needed := range []struct {
-		key  string
-		read func(string) (any, bool)
-	}{{k.host, readMailServer}, {k.from, readAddress}, {k.to, readAddresses}} {
-		if _, ok := needed.read(s.text(needed.key)); !ok {
-			s.drop("e-mail requires a server, a sender and a receiver, and "+needed.key+" is missing or not valid: rewrite receivers.email", k.all()...)
-			return
-		}
-	}
-	if _, port, found := strings.Cut(s.text(k.host), ":"); found {
-		n, _ := readPort(port)
-		s.set(to+"smtpPort", n)
-	}
-	s.move(k.host, to+"smtpHost", func(text string) (any, bool) {
-		host, _, _ := strings.Cut(text, ":")
-		return host, true
-	})
-	s.move(k.port, to+"smtpPort", readPort)
-	s.move(k.from, to+"from", readAddress)
-	s.move(k.to, to+"to", readAddresses)
-	s.move(k.user, to+"authUsername", readText)
-	s.move(k.password, to+"authPassword", readText)
-}
-
 func (s *sectionMigration) text(key string) string {
 	return strings.TrimSpace(s.m.docs[ServicesFile].doc.Scalar(s.path(key)...))
 }
