@@ -327,7 +327,7 @@ func TestAlertsOfTheCluster(t *testing.T) {
 	b.signIn(w, "/admin/alerts", "root")
 	b.has(".alerts", "NodeFilesystemUsage")
 	b.has(".alerts", "<b>8 GPUs</b> of vic/resnet-152")
-	b.shows("document.querySelectorAll('.alerts a').length === 1 && document.querySelector('.alerts a').href === 'https://example.org/runbooks/disk'")
+	b.shows("[...document.querySelectorAll('.alerts a')].map(e => e.getAttribute('href')).join() === 'https://example.org/runbooks/disk,/machines?machine=gpu-7'")
 	b.press(".segments button", "Critical")
 	b.shows("location.search === '?severity=critical' && document.querySelectorAll('.alerts tbody tr').length === 1")
 

@@ -11,13 +11,12 @@ import (
 func TestTheChangesOfACopy(t *testing.T) {
 	b := openTab(t)
 	w := newWorld(t)
-	const original = "# the first run\n" + exampleFile
-	a := w.Ask("POST", "/api/v2/jobs", w.tokens["bob"], original, "Content-Type", "text/yaml")
+	a := w.Ask("POST", "/api/v2/jobs", w.tokens["bob"], exampleFile, "Content-Type", "text/yaml")
 	require.Equal(t, 202, a.Status, a.Body)
 
 	b.signIn(w, "/jobs/bob/from-the-editor", "ann")
 	b.press(".actions a", "Clone")
-	b.has(".cm-content", "the first run")
+	b.has(".cm-content", "taskRoles")
 	b.has(".verdict", "The server accepts this job")
 	b.form()
 	b.fill(`.job-form [name="taskRoles.worker.instances"]`, "3")
@@ -44,7 +43,7 @@ func TestTheChangesOfACopy(t *testing.T) {
 	b.shows("document.querySelectorAll('.diff ins').length === 1 && document.querySelectorAll('.diff del').length === 1")
 	b.fine()
 
-	// Someone who doesn't see the jobs of speech doesn't see the parent.
+	// Someone who doesn't see the jobs of speech doesn't see the copy.
 	b = openTab(t)
 	b.signIn(w, "/jobs/ann/second-run?tab=config", "vic")
 	b.has(".problem", "NoJobError")

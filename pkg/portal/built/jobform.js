@@ -32,23 +32,29 @@ function Labelled({ d, path, label, hint, wide, able, children }) {
     hint ? /* @__PURE__ */ jsx("small", { children: hint }) : null
   ] });
 }
-function useTyping(now, write, remove) {
+function useTyping(now, write, remove, clean = (text) => text) {
   const typing = useSignal(null);
   return {
-    value: typing.value ?? now,
+    value: typing.value?.file === now ? typing.value.text : now,
     typed: (text) => {
-      typing.value = text;
-      if (text.trim() !== "") write(text);
+      const empty = text.trim() === "";
+      typing.value = { text, file: empty ? now : clean(text) };
+      if (!empty) write(text);
     },
     left: () => {
-      if (typing.value !== null && typing.value.trim() === "") remove();
+      if (typing.value?.file === now && typing.value.text.trim() === "") remove();
       typing.value = null;
     }
   };
 }
 function Line({ number, wide, ...f }) {
   const { d, path } = f;
-  const { value, typed, left } = useTyping(d.value(path), (text) => number ? d.setNumber(path, text.trim()) : d.set(path, text), () => d.set(path, void 0));
+  const { value, typed, left } = useTyping(
+    d.value(path),
+    (text) => number ? d.setNumber(path, text.trim()) : d.set(path, text),
+    () => d.set(path, void 0),
+    (text) => number ? text.trim() : text
+  );
   return /* @__PURE__ */ jsx(Labelled, { ...f, wide, able: d.isText(path), children: (id) => /* @__PURE__ */ jsx("input", { id, type: "text", name: path.join("."), inputMode: number ? "decimal" : void 0, value, placeholder: number ? "–" : void 0, autocomplete: "off", autocapitalize: "off", spellcheck: false, onInput: (e) => typed(e.currentTarget.value), onBlur: left }) });
 }
 function Name({ label, name, value, change }) {
@@ -80,11 +86,19 @@ function Tick({ d, path, label, hint, without = false }) {
     ] })
   ] });
 }
+function withoutEnd(text) {
+  return text.replace(/\n+$/, "");
+}
 function Lines({ mono = true, ...f }) {
   const { d, path } = f;
   const all = d.texts(path);
   const several = all?.some((x) => x.includes("\n"));
-  const { value, typed, left } = useTyping(all?.join("\n") ?? "", (text) => d.set(path, text.replace(/\n+$/, "").split("\n")), () => d.set(path, void 0));
+  const { value, typed, left } = useTyping(
+    all?.join("\n") ?? "",
+    (text) => d.set(path, withoutEnd(text).split("\n")),
+    () => d.set(path, void 0),
+    withoutEnd
+  );
   return /* @__PURE__ */ jsx(Labelled, { ...f, hint: several ? void 0 : f.hint, wide: true, able: all !== null, children: (id) => several ? /* @__PURE__ */ jsxs("div", { class: "items", children: [
     all.map((x, i) => /* @__PURE__ */ jsx(Item, { d, path: [...path, i], id: i ? void 0 : id, label: `${f.label} ${i + 1}`, value: x }, i)),
     /* @__PURE__ */ jsx("button", { type: "button", class: "link", onClick: () => d.set([...path, all.length], "echo"), children: t("form.addCommand") })

@@ -36,17 +36,21 @@ function Labelled({ d, path, label, hint, wide, able, children }: Field & { wide
   );
 }
 
-/** A text while someone types it. An empty one removes the part when they leave the field, so that its line stays until then. */
-function useTyping(now: string, write: (text: string) => void, remove: () => void) {
-  const typing = useSignal<string | null>(null);
+/**
+ * A text while someone types it. An empty one removes the part when they leave the field, so that its line stays until then. clean returns a typed text as
+ * the file has it. If the file has another text by now, such as that of another file, the field shows that.
+ */
+function useTyping(now: string, write: (text: string) => void, remove: () => void, clean = (text: string) => text) {
+  const typing = useSignal<{ text: string; file: string } | null>(null);
   return {
-    value: typing.value ?? now,
+    value: typing.value?.file === now ? typing.value.text : now,
     typed: (text: string) => {
-      typing.value = text;
-      if (text.trim() !== "") write(text);
+      const empty = text.trim() === "";
+      typing.value = { text, file: empty ? now : clean(text) };
+      if (!empty) write(text);
     },
     left: () => {
-      if (typing.value !== null && typing.value.trim() === "") remove();
+      if (typing.value?.file === now && typing.value.text.trim() === "") remove();
       typing.value = null;
     },
   };
@@ -54,7 +58,12 @@ function useTyping(now: string, write: (text: string) => void, remove: () => voi
 
 export function Line({ number, wide, ...f }: Field & { number?: boolean; wide?: boolean }) {
   const { d, path } = f;
-  const { value, typed, left } = useTyping(d.value(path), (text) => (number ? d.setNumber(path, text.trim()) : d.set(path, text)), () => d.set(path, undefined));
+  const { value, typed, left } = useTyping(
+    d.value(path),
+    (text) => (number ? d.setNumber(path, text.trim()) : d.set(path, text)),
+    () => d.set(path, undefined),
+    (text) => (number ? text.trim() : text),
+  );
   return (
     <Labelled {...f} wide={wide} able={d.isText(path)}>
       {(id) => (
@@ -112,12 +121,21 @@ export function Tick({ d, path, label, hint, without = false }: Field & { withou
   );
 }
 
+function withoutEnd(text: string): string {
+  return text.replace(/\n+$/, "");
+}
+
 /** A list of texts, one on each line. Items of several lines have a field each. */
 export function Lines({ mono = true, ...f }: Field & { mono?: boolean }) {
   const { d, path } = f;
   const all = d.texts(path);
   const several = all?.some((x) => x.includes("\n"));
-  const { value, typed, left } = useTyping(all?.join("\n") ?? "", (text) => d.set(path, text.replace(/\n+$/, "").split("\n")), () => d.set(path, undefined));
+  const { value, typed, left } = useTyping(
+    all?.join("\n") ?? "",
+    (text) => d.set(path, withoutEnd(text).split("\n")),
+    () => d.set(path, undefined),
+    withoutEnd,
+  );
   return (
     <Labelled {...f} hint={several ? undefined : f.hint} wide able={all !== null}>
       {(id) =>
