@@ -1,5 +1,5 @@
 #!/bin/sh
-# Compares what paictl says about the NVIDIA GPUs of this machine with what nvidia-smi says, without Kubernetes: docs/hardware.md. It changes no
+# Compares paictl's reading of the NVIDIA GPUs of this machine with nvidia-smi's, without Kubernetes: docs/hardware.md. It changes no
 # setting of a GPU. Arguments are those of gpu-check.
 #
 #   hack/gpu-check.sh --out report

@@ -68,7 +68,7 @@ func target(env []string) []string {
 	return env
 }
 
-// ask returns what the go command says.
+// ask returns the output of a go command.
 func ask(ctx context.Context, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Stderr = os.Stderr

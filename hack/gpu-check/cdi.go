@@ -66,7 +66,7 @@ func allocatable(r *gpu.Report) (uuids []string, instances []toolkit.Instance) {
 	return uuids, instances
 }
 
-// file is the device file of a GPU, "" if it has none.
+// file is the device file of a GPU, "" without one.
 func file(g *gpu.GPU) string {
 	if len(g.Files) == 0 {
 		return ""

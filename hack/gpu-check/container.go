@@ -59,7 +59,7 @@ func (o *options) checkContainer(ctx context.Context, r *report, gpus *gpu.Repor
 	r.judge(subject, said, mine, len(gpus.GPUs) > 1)
 }
 
-// judge compares the output of the program with what a container with one GPU should see. Its lines are "key value".
+// judge compares the output of the program with the expected output in a container with one GPU. Its lines are "key value".
 func (r *report) judge(subject, said string, mine *gpu.GPU, others bool) {
 	got := map[string]string{}
 	for line := range strings.Lines(said) {

@@ -19,7 +19,7 @@ import (
 	"github.com/openpai/paictl/pkg/node/agent/gpu"
 )
 
-// cost is what a program takes while it watches the GPUs.
+// cost is the time and memory of a program while it watches the GPUs.
 type cost struct {
 	Program string  `json:"program"`
 	Seconds float64 `json:"seconds"`
@@ -56,9 +56,9 @@ func (r *report) cost(name string, c cost, err error) {
 	r.Costs = append(r.Costs, c)
 }
 
-// measured runs a program for the time of a measurement. meanwhile runs beside it. The time includes that of its children; the memory is that of
+// measured runs a program for the time of a measurement. beside runs at the same time. The time includes that of its children; the memory is that of
 // the largest of them.
-func (o *options) measured(ctx context.Context, cmd *exec.Cmd, meanwhile func(context.Context) error) (cost, error) {
+func (o *options) measured(ctx context.Context, cmd *exec.Cmd, beside func(context.Context) error) (cost, error) {
 	said := &strings.Builder{}
 	cmd.Stderr, cmd.WaitDelay = said, 5*time.Second
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
@@ -71,8 +71,8 @@ func (o *options) measured(ctx context.Context, cmd *exec.Cmd, meanwhile func(co
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
 	var failed error
-	if meanwhile != nil {
-		failed = meanwhile(limit)
+	if beside != nil {
+		failed = beside(limit)
 	}
 	select {
 	case err := <-ended:
@@ -95,7 +95,7 @@ func (o *options) measured(ctx context.Context, cmd *exec.Cmd, meanwhile func(co
 	return cost{Seconds: seconds, CPU: 100 * used.Seconds() / seconds, Memory: float64(usage.Maxrss) / 1024}, failed
 }
 
-// measuredAgent runs the agent in folders of its own, with the address of an API server that doesn't answer.
+// measuredAgent runs the agent in separate folders, with the address of an API server that doesn't answer.
 func (o *options) measuredAgent(ctx context.Context, r *report, gpus *gpu.Report) (cost, error) {
 	dir, err := os.MkdirTemp("", "gpu-check-") // the path of a socket can't be long
 	if err != nil {

@@ -99,7 +99,7 @@ func xids(file string) (out []string, err error) {
 	for range mostLines {
 		n, err := unix.Read(fd, buf)
 		switch {
-		case errors.Is(err, unix.EPIPE): // lines were overwritten meanwhile
+		case errors.Is(err, unix.EPIPE): // the kernel has overwritten lines
 			continue
 		case errors.Is(err, unix.EAGAIN) || err == nil && n == 0:
 			return slices.Compact(out), nil

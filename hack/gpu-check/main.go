@@ -1,4 +1,4 @@
-// gpu-check compares what paictl says about the NVIDIA GPUs of this machine with what nvidia-smi says, without Kubernetes, and writes a report
+// gpu-check compares paictl's reading of the NVIDIA GPUs of this machine with nvidia-smi's, without Kubernetes, and writes a report
 // for docs/hardware.md. hack/gpu-check.sh builds it with the programs that it runs. It changes no setting of a GPU.
 //
 //	gpu-check --out report

@@ -17,7 +17,7 @@ import (
 var update = flag.Bool("update", false, "rewrite golden files")
 
 // station is a machine with two H100, and answers of nvidia-smi and pai-nvml that agree. Tests change its files. The answers were written by hand in
-// the forms of driver 550: no machine of ours has had a GPU.
+// the forms of driver 550: paictl hasn't been run on a machine with a GPU.
 type station struct {
 	t    *testing.T
 	root string

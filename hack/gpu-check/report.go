@@ -14,7 +14,7 @@ import (
 const (
 	verdictEqual   = "equal"
 	verdictDiffers = "differs"
-	verdictMissing = "only one has it" // no fault by itself: drivers and cards differ in what they report
+	verdictMissing = "only one has it" // no fault by itself: drivers and cards report different things
 	verdictSeen    = "listed"
 	verdictPassed  = "passed"
 	verdictFailed  = "failed"

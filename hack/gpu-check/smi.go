@@ -15,7 +15,7 @@ import (
 // patience is how long nvidia-smi may take: on machines without a persistence daemon it initializes all GPUs first.
 const patience = time.Minute
 
-// smi is what nvidia-smi says.
+// smi is the output of nvidia-smi.
 type smi struct {
 	driver string
 	cards  []card

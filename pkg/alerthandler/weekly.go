@@ -34,7 +34,7 @@ type ReportOptions struct {
 }
 
 const (
-	// weeklyLook is the time between two looks whether a report is due, weeklySoon before the cluster is known, and weeklyRetry after a report
+	// weeklyLook is the time between two checks whether a report is due, weeklySoon before the cluster is known, and weeklyRetry after a report
 	// that couldn't be made.
 	weeklyLook  = time.Minute
 	weeklySoon  = 100 * time.Millisecond

@@ -93,7 +93,7 @@ func (s *Source) notices() (out []jobv1.NotifyState, err error) {
 			}
 		case word == noNotices && len(s.Notify) == 1:
 		case word == noNotices:
-			return nil, cmdutil.Usagef("--notify: give none without other words")
+			return nil, cmdutil.Usagef("--notify: \"none\" can't be combined with other words")
 		case slices.Contains(peoplev1.NoticeEvents(), peoplev1.NoticeEvent(word)):
 			return nil, cmdutil.Usagef("--notify %s: a job file can't select this notice; choose it for all of your jobs: paictl notify set --add %s", word, word)
 		default:

@@ -1,7 +1,7 @@
 // Package garbage delays the first collection of garbage of a short program.
 //
-// Packages allocate some megabytes when the program starts, most of which stay in use. With Go's default the collector runs several times
-// meanwhile, for a third of the processor time of a short command. Go initializes packages by import path if they don't depend on each other, so
+// Packages allocate some megabytes when the program starts, most of which stay in use. With Go's default, the collector runs several times
+// during the start, for a third of the processor time of a short command. Go initializes packages by import path if they don't depend on each other, so
 // that this one, which has almost no dependencies, comes before most of the libraries.
 package garbage
 
@@ -14,7 +14,7 @@ import (
 const (
 	// atStart makes the first collection begin at 32 MiB, eight times the default.
 	atStart = 800
-	// afterwards is for what runs longer: fewer collections than by default, and up to three times the memory in use.
+	// afterwards is for programs that run longer: fewer collections than by default, and up to three times the memory in use.
 	afterwards = 200
 )
 
