@@ -19,7 +19,7 @@ func TestNoticesOfAJob(t *testing.T) {
 		"our words":            {[]string{"started", "finished", "failed"}, "{running: true, succeeded: true, failed: true}", ""},
 		"the protocol's words": {[]string{"running", "retried", "running"}, "{running: true, retried: true}", ""},
 		"none":                 {[]string{"none"}, "{}", ""},
-		"none and another":     {[]string{"none", "failed"}, "", "\"none\" can't be combined with other words"},
+		"none and another":     {[]string{"none", "failed"}, "", "write none alone"},
 		"without a word":       {[]string{"preempted"}, "", "paictl notify set --add preempted"},
 		"unknown":              {[]string{"idle"}, "", "write started, finished, failed, stopped, retried or none"},
 	} {

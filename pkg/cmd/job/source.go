@@ -93,7 +93,7 @@ func (s *Source) notices() (out []jobv1.NotifyState, err error) {
 			}
 		case word == noNotices && len(s.Notify) == 1:
 		case word == noNotices:
-			return nil, cmdutil.Usagef("--notify: \"none\" can't be combined with other words")
+			return nil, cmdutil.Usagef("--notify: write none alone")
 		case slices.Contains(peoplev1.NoticeEvents(), peoplev1.NoticeEvent(word)):
 			return nil, cmdutil.Usagef("--notify %s: a job file can't select this notice; choose it for all of your jobs: paictl notify set --add %s", word, word)
 		default:
@@ -127,7 +127,7 @@ func (s *Source) read(f *cmdutil.Factory, files []string) ([]submission, error) 
 	return parse(f, all...)
 }
 
-// parse parses job files, and reports all mistakes in them.
+// parse reads the texts of jobs, and reports all that is wrong in any.
 func parse(f *cmdutil.Factory, all ...submission) ([]submission, error) {
 	var findings strictyaml.Findings
 	for i := range all {
@@ -193,7 +193,7 @@ func (s *Source) change(name string, data []byte) (out []byte, err error) {
 	return data, nil
 }
 
-// defaultCodeURL is where tasks get code if the cluster isn't queried.
+// defaultCodeURL is where tasks get code if the cluster isn't asked.
 const defaultCodeURL = tasksURL + "/code"
 
 // defaultPeersURL is where tasks wait for each other's addresses there.
