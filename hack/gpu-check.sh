@@ -20,7 +20,7 @@ toolkit=github.com/NVIDIA/nvidia-container-toolkit/cmd
 	echo "NVIDIA's container toolkit wasn't built: the specification of containers won't be checked" >&2
 cc=${CC:-gcc}
 if command -v "$cc" >/dev/null; then
-	"$cc" -O1 -Wall -o "$dir/cuda-check" hack/gpu-check/cuda.c -Wl,--no-as-needed -ldl -lm -lpthread
+	"$cc" -O1 -Wall -o "$dir/cuda-check" hack/gpu-check/cuda/cuda.c -Wl,--no-as-needed -ldl -lm -lpthread
 else
 	echo "$cc isn't installed: no program with CUDA will run" >&2
 fi
