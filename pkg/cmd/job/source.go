@@ -193,7 +193,7 @@ func (s *Source) change(name string, data []byte) (out []byte, err error) {
 	return data, nil
 }
 
-// defaultCodeURL is where tasks get code if the cluster isn't asked.
+// defaultCodeURL is where tasks get code if the cluster isn't queried.
 const defaultCodeURL = tasksURL + "/code"
 
 // defaultPeersURL is where tasks wait for each other's addresses there.
