@@ -7,7 +7,7 @@ VCS     := $(shell git rev-parse HEAD >/dev/null 2>&1 && echo auto || echo false
 LDFLAGS := -s -w $(if $(VERSION),-X github.com/openpai/paictl/pkg/version.Version=$(VERSION))
 
 .DEFAULT_GOAL := help
-.PHONY: build man reference portal portal-libraries release test test-more test-hosts soak lint bench policies bundle demo clean help
+.PHONY: build man reference portal portal-libraries release test test-more test-hosts soak lint bench policies bundle site support demo clean help
 
 build: ## Build bin/paictl, one static binary
 	@mkdir -p bin
@@ -54,6 +54,12 @@ bundle: build ## Build Kubernetes and all that nodes need from source, into BUND
 
 release: ## Make the files of a release in dist/release; RELEASE has flags such as --only paictl,packages (docs/releases.md)
 	@cd hack/release && go run . $(RELEASE)
+
+site: ## Write the documents as a site that works offline into dist/site, and check its links
+	@go run ./hack/site
+
+support: ## Fill the tables of docs/support.md from the reports of tests in reports/
+	@go run ./hack/support
 
 demo: ## Make three hosts on this machine, bring them up as a cluster, and run jobs there
 	@sh hack/demo.sh

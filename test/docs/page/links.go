@@ -9,6 +9,7 @@ import (
 // Link leads from a page to somewhere.
 type Link struct {
 	Line   int
+	At     int    // the first byte of the target in the page's text
 	Target string // in the form of the page
 }
 
@@ -23,7 +24,7 @@ func (p Page) Links() []Link {
 	var out []Link
 	text := code.ReplaceAllStringFunc(prose(p.Text), func(s string) string { return strings.Join(blanks(strings.Split(s, "\n")), "\n") })
 	for _, m := range link.FindAllStringSubmatchIndex(text, -1) {
-		out = append(out, Link{Line: 1 + strings.Count(text[:m[0]], "\n"), Target: p.Text[m[2]:m[3]]})
+		out = append(out, Link{Line: 1 + strings.Count(text[:m[0]], "\n"), At: m[2], Target: p.Text[m[2]:m[3]]})
 	}
 	return out
 }

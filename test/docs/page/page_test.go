@@ -65,5 +65,6 @@ func TestLinksAndAnchors(t *testing.T) {
 	p := Parse("p.md", example)
 	require.Len(t, p.Links(), 1)
 	assert.Equal(t, "other.md#a-b", p.Links()[0].Target)
+	assert.Equal(t, "other.md#a-b)", p.Text[p.Links()[0].At:][:len("other.md#a-b)")])
 	assert.Equal(t, []string{"title", "a-b-c"}, p.Anchors())
 }

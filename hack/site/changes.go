@@ -1,0 +1,89 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// kinds are the parts of a page of changes, by the first word of their entries.
+var kinds = []struct{ word, heading string }{
+	{"Breaking", "Breaking changes"}, {"Security", "Security"}, {"Enhancement", "Enhancements"}, {"Bugfix", "Corrected errors"},
+}
+
+// readChanges makes a page of each folder of the changelog, the newest first. An entry is a file.
+func readChanges(v version) ([]*doc, error) {
+	folders, err := os.ReadDir(filepath.Join(v.root, "changelog"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var out []*doc
+	for _, f := range slices.Backward(folders) {
+		if !f.IsDir() {
+			continue
+		}
+		d, err := changesOf(v, "changelog/"+f.Name())
+		if err != nil {
+			return nil, err
+		}
+		if len(d.Text) > 0 {
+			out = append(out, d)
+		}
+	}
+	return out, nil
+}
+
+// seeAlso is the reference at the end of an entry: a path from the root of the repository.
+var seeAlso = regexp.MustCompile(`(See |, |and )((?:[\w-]+/)*[\w-]+\.md)\b`)
+
+// changesOf makes a page of the entries of a folder, which has no text if there are none.
+func changesOf(v version, folder string) (*doc, error) {
+	number, date, _ := strings.Cut(path.Base(folder), "_")
+	d := &doc{Name: folder, Title: "Changes in " + number, v: v}
+	if number == unreleased {
+		d.Title = "Changes that are not released yet"
+	}
+	files, err := filepath.Glob(filepath.Join(v.root, filepath.FromSlash(folder), "*.md"))
+	if err != nil {
+		return nil, err
+	}
+	parts := map[string]string{}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return nil, err
+		}
+		name := folder + "/" + filepath.Base(file)
+		entry, _ := newDoc(v, name, seeAlso.ReplaceAllString(string(text), "${1}[$2](../../$2)"))
+		d.Links = append(d.Links, entry.Links...)
+		d.Files = append(d.Files, entry.Files...)
+		first, rest, _ := strings.Cut(entry.Text, "\n")
+		kind, what, ok := strings.Cut(first, ": ")
+		if !ok || !slices.ContainsFunc(kinds, func(k struct{ word, heading string }) bool { return k.word == kind }) {
+			return nil, fmt.Errorf("%s: begin the first line with its kind and a colon: changelog/README.md has the kinds", name)
+		}
+		parts[kind] += "### " + what + "\n" + rest + "\n"
+	}
+	if len(parts) == 0 {
+		return d, nil
+	}
+	d.Text = "# " + d.Title + "\n\n"
+	if date != "" {
+		d.Text += "Released on " + date + ".\n\n"
+	}
+	for _, k := range kinds {
+		if parts[k.word] != "" {
+			d.Text += "## " + k.heading + "\n\n" + parts[k.word]
+		}
+	}
+	return d, nil
+}

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// front is what Hugo knows of a page beside its text.
+type front struct {
+	Title  string `json:"title"`
+	URL    string `json:"url"`
+	Params params `json:"params"`
+}
+
+type params struct {
+	Lang     string        `json:"lang"`
+	Source   string        `json:"source"` // in the repository
+	Address  string        `json:"address"`
+	Other    string        `json:"other,omitempty"` // the page in the other language, from the root of the site
+	Version  string        `json:"version"`
+	Made     string        `json:"made"`
+	Versions []versionLink `json:"versions"`
+}
+
+// content returns a page as Hugo reads it.
+func (d *doc) content(versions []versionLink) []byte {
+	f := front{Title: d.Title, URL: "/" + d.Out()}
+	f.Params = params{Lang: "en", Source: d.Name, Version: d.v.Name, Made: d.v.made, Versions: versions}
+	f.Params.Address = fmt.Sprintf("%s/blob/%s/%s", address, d.v.Ref, d.Name)
+	if !strings.HasSuffix(d.Name, ".md") {
+		f.Params.Address = fmt.Sprintf("%s/tree/%s/%s", address, d.v.Ref, d.Name)
+	}
+	if d.Chinese() {
+		f.Params.Lang = "zh-CN"
+	}
+	if d.Other != "" {
+		f.Params.Other = "/" + pageOut(d.Other)
+	}
+	head, err := json.Marshal(f)
+	if err != nil {
+		panic(err) // it has texts only
+	}
+	return append(append(head, "\n\n"...), withoutNotes(d.Text)...)
+}
+
+var (
+	// contents is the paragraph of a long page that lists its sections: the site has them at its side.
+	contents = regexp.MustCompile(`(?s)\n\*\*(?:Contents:|目录：)\*\*.*?\n\n`)
+	// note is a comment on lines of its own, for the tests.
+	note   = regexp.MustCompile(`(?ms)^<!--.*?-->\n`)
+	fenced = regexp.MustCompile("(?ms)^```.*?^```$")
+)
+
+// withoutNotes removes what is for the tests and for readers of the plain text.
+func withoutNotes(text string) string {
+	text = contents.ReplaceAllString(text, "\n")
+	var b strings.Builder
+	at := 0
+	for _, block := range fenced.FindAllStringIndex(text, -1) {
+		b.WriteString(note.ReplaceAllString(text[at:block[0]], ""))
+		b.WriteString(text[block[0]:block[1]])
+		at = block[1]
+	}
+	b.WriteString(note.ReplaceAllString(text[at:], ""))
+	return b.String()
+}

@@ -1,0 +1,68 @@
+// Command site writes the documents as a site of static files, which also works without a server and without a network. Hugo, which
+// hack/tools/hugo pins, renders the pages with the layout in theme; this program chooses the pages, gives Hugo what the Markdown
+// doesn't say, writes the index of the search, and fails if a link in the result is dead.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, os.Args[1:], os.Stdout, os.Stderr); err != nil {
+		fmt.Fprintln(os.Stderr, "site:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	flags := flag.NewFlagSet("site", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	root := flags.String("root", ".", "`folder` of the checkout")
+	out := flags.String("out", "dist/site", "`folder` of the site; what it has is replaced")
+	hugo := flags.String("hugo", "", "`program` of Hugo (default: the one that hack/hugo.sh builds)")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if flags.NArg() > 0 {
+		return fmt.Errorf("unexpected argument %q", flags.Arg(0))
+	}
+	if *hugo == "" {
+		said, err := command(ctx, *root, stderr, "sh", "hack/hugo.sh")
+		if err != nil {
+			return err
+		}
+		*hugo = strings.TrimSpace(said)
+	}
+	s := site{root: *root, out: *out, hugo: *hugo, progress: stderr}
+	if err := s.build(ctx); err != nil {
+		return err
+	}
+	page, err := filepath.Abs(filepath.Join(*out, "index.html"))
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(stdout, "%d pages of %s: open file://%s\n", s.pages, strings.Join(s.names(), ", "), page)
+	return nil
+}
+
+// command runs a program in a folder and returns its output.
+func command(ctx context.Context, dir string, stderr io.Writer, name string, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir, cmd.Stderr = dir, stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("%s %s: %w", name, strings.Join(args, " "), err)
+	}
+	return string(out), nil
+}
