@@ -147,6 +147,7 @@ func (r *runner) all(ctx context.Context, steps []step, only string) int {
 		r.report.Steps = append(r.report.Steps, stepResult{Name: "quarantine", Error: err.Error()})
 	}
 	r.report.Finished = ctx.Err() == nil
+	r.report.Platform.Kubernetes = kubernetesOf(r.bundleOf())
 	file, err := r.report.write()
 	r.report.summary(r.out, r.quarantine)
 	if err != nil {

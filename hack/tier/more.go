@@ -81,6 +81,14 @@ func (r *runner) bundle() string {
 	return filepath.Join(cache(), "bundle")
 }
 
+// bundleOf is the folder of the bundle or of the control plane that the tier of this run uses.
+func (r *runner) bundleOf() string {
+	if r.tier == "gate" {
+		return r.controlPlane()
+	}
+	return r.bundle()
+}
+
 // makeBundle builds the bundle and adds it to the environment of the tests. Go's cache of test results doesn't look into
 // the bundle, but it depends on the variables that a test reads: a changed bundle gets another name. Charts and programs of
 // paictl don't count, since they change with each commit and only tests on hosts use them.

@@ -24,6 +24,7 @@ type report struct {
 	Commit   string       `json:"commit"`
 	Tree     string       `json:"tree"` // git's hash of all files, also those that aren't committed
 	Machine  string       `json:"machine"`
+	Platform platform     `json:"platform"`
 	Started  time.Time    `json:"started"`
 	Seconds  float64      `json:"seconds"`
 	Finished bool         `json:"finished"` // false if the run was interrupted or killed
@@ -65,7 +66,7 @@ func newReport(ctx context.Context, tier string, now time.Time) (*report, error)
 	if err != nil {
 		return nil, err
 	}
-	return &report{Tier: tier, Commit: commit, Tree: tree, Machine: machine(), Started: now, Packages: map[string]float64{}, PassedTests: map[string]float64{}, Passed: map[string][]string{},
+	return &report{Tier: tier, Commit: commit, Tree: tree, Machine: machine(), Platform: thisPlatform("/"), Started: now, Packages: map[string]float64{}, PassedTests: map[string]float64{}, Passed: map[string][]string{},
 		file: filepath.Join(reportsDir, fmt.Sprintf("%s-%s-%s.json", tier, commit, now.UTC().Format("20060102T150405")))}, nil
 }
 

@@ -1,0 +1,56 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+)
+
+// platform is the system on which a tier ran: hack/support makes the support matrix of it. Sandbox hosts have the distribution, the
+// control groups and the architecture of their machine.
+type platform struct {
+	System string `json:"system,omitempty"` // such as "debian 12"
+	Cgroup string `json:"cgroup,omitempty"` // v1, also on hybrid machines, since containers are then in v1; or v2
+	Arch   string `json:"arch"`
+	// Kubernetes is the release of the programs of the bundle, "v1.36.3"; "" if the run had no bundle.
+	Kubernetes string `json:"kubernetes,omitempty"`
+}
+
+// thisPlatform describes this machine by its files below root.
+func thisPlatform(root string) platform {
+	p := platform{Arch: runtime.GOARCH}
+	text, _ := os.ReadFile(filepath.Join(root, "etc", "os-release"))
+	p.System = strings.TrimSpace(setting(string(text), "ID") + " " + setting(string(text), "VERSION_ID"))
+	mounts, _ := os.ReadFile(filepath.Join(root, "proc", "mounts"))
+	for line := range strings.Lines(string(mounts)) {
+		if f := strings.Fields(line); len(f) > 2 && f[2] == "cgroup" {
+			p.Cgroup = "v1"
+		} else if len(f) > 2 && f[2] == "cgroup2" && p.Cgroup == "" {
+			p.Cgroup = "v2"
+		}
+	}
+	return p
+}
+
+// setting returns a value of a file of variables of a shell.
+func setting(text, key string) string {
+	m := regexp.MustCompile(`(?m)^` + key + `=["']?([^"'\n]*)`).FindStringSubmatch(text)
+	if m == nil {
+		return ""
+	}
+	return m[1]
+}
+
+var kubernetesLine = regexp.MustCompile(`(?m)^kubernetes: (v\S+)$`)
+
+// kubernetesOf returns the release of Kubernetes in a bundle, or "".
+func kubernetesOf(bundle string) string {
+	text, _ := os.ReadFile(filepath.Join(bundle, "manifest.yaml"))
+	m := kubernetesLine.FindStringSubmatch(string(text))
+	if m == nil {
+		return ""
+	}
+	return m[1]
+}
