@@ -24,6 +24,8 @@ func readerOf(name string) reader {
 		return nil
 	case strings.HasPrefix(name, "docs/commands/"), name == "docs/rest-api.md":
 		return nil // their source is help and routes in Go
+	case strings.HasSuffix(base, ".zh.md"):
+		return nil // the rules are for English
 	case strings.HasSuffix(base, ".go"):
 		return readGo
 	case strings.HasSuffix(base, ".md"):

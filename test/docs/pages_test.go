@@ -83,8 +83,11 @@ func named(t *testing.T, pages []page.Page, name string) page.Page {
 func TestEveryPageBeginsWithWhatItIsFor(t *testing.T) {
 	pages := everyPage(t)
 	for _, p := range slices.Concat(within(pages, "docs"), within(pages, "docs/tutorials"), within(pages, "docs/how-to"), within(pages, "docs/commands")) {
-		begins := p.Begins()
-		assert.True(t, strings.HasPrefix(begins, "Use this "), "%s: begin with a sentence that says what for: Use this page to …; it begins %.60q", p.Name, begins)
+		begins, use := p.Begins(), "Use this "
+		if strings.HasSuffix(p.Name, ".zh.md") {
+			use = "本"
+		}
+		assert.True(t, strings.HasPrefix(begins, use), "%s: begin with a sentence that says what for: Use this page to …; it begins %.60q", p.Name, begins)
 	}
 }
 
@@ -112,7 +115,11 @@ func TestLongPagesBeginWithTheirContents(t *testing.T) {
 			continue
 		}
 		seen++
-		_, contents, _ := strings.Cut(p.Text, "\n\n**Contents:** ")
+		begin := "\n\n**Contents:** "
+		if strings.HasSuffix(p.Name, ".zh.md") {
+			begin = "\n\n**目录：** "
+		}
+		_, contents, _ := strings.Cut(p.Text, begin)
 		contents, _, _ = strings.Cut(contents, "\n\n")
 		assert.Equal(t, strings.Join(want, " · "), strings.Join(strings.Fields(contents), " "), "%s: list the sections below the first paragraph, after **Contents:**", p.Name)
 	}
