@@ -45,7 +45,7 @@ func readChanges(v version) ([]*doc, error) {
 // seeAlso is the reference at the end of an entry: a path from the root of the repository.
 var seeAlso = regexp.MustCompile(`(See |, |and )((?:[\w-]+/)*[\w-]+\.md)\b`)
 
-// changesOf makes a page of the entries of a folder, which has no text if there are none.
+// changesOf makes a page of the entries of a folder, which has no text without entries.
 func changesOf(v version, folder string) (*doc, error) {
 	number, date, _ := strings.Cut(path.Base(folder), "_")
 	d := &doc{Name: folder, Title: "Changes in " + number, v: v}

@@ -33,7 +33,7 @@ type checker struct {
 	pages map[string]*built
 }
 
-// check returns what is wrong with the pages of a version, with the places in their sources.
+// check returns the faults of the pages of a version, with their places in the sources.
 func check(dir, site string, docs []*doc) ([]string, error) {
 	c := checker{dir: dir, site: site, pages: map[string]*built{}}
 	var out []string

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// front is what Hugo knows of a page beside its text.
+// front holds Hugo's settings of a page.
 type front struct {
 	Title  string `json:"title"`
 	URL    string `json:"url"`
@@ -48,21 +48,24 @@ func (d *doc) content(versions []versionLink) []byte {
 var (
 	// contents is the paragraph of a long page that lists its sections: the site has them at its side.
 	contents = regexp.MustCompile(`(?s)\n\*\*(?:Contents:|目录：)\*\*.*?\n\n`)
-	// note is a comment on lines of its own, for the tests.
-	note   = regexp.MustCompile(`(?ms)^<!--.*?-->\n`)
+	// note is a comment on separate lines, for the tests.
+	note = regexp.MustCompile(`(?ms)^<!--.*?-->\n`)
+	// wide is a line break within a Chinese sentence, which a browser would show as a space.
+	wide   = regexp.MustCompile(`([\p{Han}，。；：、）」])\n([\p{Han}（「])`)
 	fenced = regexp.MustCompile("(?ms)^```.*?^```$")
 )
 
-// withoutNotes removes what is for the tests and for readers of the plain text.
+// withoutNotes removes parts for the tests and for readers of the plain text, and joins the lines of Chinese sentences.
 func withoutNotes(text string) string {
 	text = contents.ReplaceAllString(text, "\n")
+	prose := func(part string) string { return wide.ReplaceAllString(note.ReplaceAllString(part, ""), "$1$2") }
 	var b strings.Builder
 	at := 0
 	for _, block := range fenced.FindAllStringIndex(text, -1) {
-		b.WriteString(note.ReplaceAllString(text[at:block[0]], ""))
+		b.WriteString(prose(text[at:block[0]]))
 		b.WriteString(text[block[0]:block[1]])
 		at = block[1]
 	}
-	b.WriteString(note.ReplaceAllString(text[at:], ""))
+	b.WriteString(prose(text[at:]))
 	return b.String()
 }

@@ -14,7 +14,7 @@ import (
 // indexFile is the index of the search. It is a script, because pages that are opened as files may load scripts, but no other data.
 const indexFile = "search-index.js"
 
-// index is what the search looks through.
+// index is the index of the search.
 type index struct {
 	Pages    []indexPage    `json:"pages"`
 	Sections []indexSection `json:"sections"`

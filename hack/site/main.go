@@ -1,5 +1,5 @@
 // Command site writes the documents as a site of static files, which also works without a server and without a network. Hugo, which
-// hack/tools/hugo pins, renders the pages with the layout in theme; this program chooses the pages, gives Hugo what the Markdown
+// hack/tools/hugo pins, renders the pages with the layout in theme; this program chooses the pages, gives Hugo the settings that the Markdown
 // doesn't say, writes the index of the search, and fails if a link in the result is dead.
 package main
 
@@ -29,7 +29,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	flags := flag.NewFlagSet("site", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	root := flags.String("root", ".", "`folder` of the checkout")
-	out := flags.String("out", "dist/site", "`folder` of the site; what it has is replaced")
+	out := flags.String("out", "dist/site", "`folder` of the site, whose files are replaced")
 	hugo := flags.String("hugo", "", "`program` of Hugo (default: the one that hack/hugo.sh builds)")
 	if err := flags.Parse(args); err != nil {
 		return err

@@ -27,7 +27,7 @@ type doc struct {
 	Text  string // Markdown, with the links of the site
 	Links []docLink
 	Files []string // other files of the repository that it links
-	// Other is the same page in another language, "" if there is none.
+	// Other is the same page in another language, "" if only one language has it.
 	Other string
 
 	v version

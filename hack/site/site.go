@@ -16,7 +16,7 @@ import (
 //go:embed all:theme
 var theme embed.FS
 
-// site is what is written: the documents of the checkout, and below them those of each release.
+// site has all pages: the documents of the checkout, and below them those of each release.
 type site struct {
 	root, out, hugo string
 	progress        io.Writer
@@ -116,7 +116,7 @@ func (s *site) write(ctx context.Context, work, dest string, at int, docs [][]*d
 	return err
 }
 
-// others are the links from a page to the same page of each version, or to its first page if it has none.
+// others are the links from a page to the same page of each version, or to its first page if the version doesn't have the page.
 func (s *site) others(at int, d *doc, docs [][]*doc) []versionLink {
 	var out []versionLink
 	for i, v := range s.versions {

@@ -80,6 +80,11 @@ func TestNotesForTheTestsAreLeftOut(t *testing.T) {
 	assert.Contains(t, content, `"address":"https://github.com/openpai/paictl/blob/main/docs/one.md"`)
 }
 
+func TestTheLinesOfAChineseSentenceAreJoined(t *testing.T) {
+	require.Equal(t, "一台机器，也可以是三台。\nOne\nline\n", withoutNotes("一台机器，\n也可以是三台。\nOne\nline\n"))
+	require.Equal(t, "```\n# 中文\n中文\n```\n", withoutNotes("```\n# 中文\n中文\n```\n"))
+}
+
 func TestTheNavigationHasTheSectionsOfTheFirstPage(t *testing.T) {
 	docs, err := read(tree(t, small()))
 	require.NoError(t, err)

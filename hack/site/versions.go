@@ -31,7 +31,7 @@ type versionLink struct {
 // release is the name of a tag of a release.
 var release = regexp.MustCompile(`^v[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.-]+)?$`)
 
-// unreleased is the name of a checkout that is no release.
+// unreleased is the name of a checkout without a release.
 const unreleased = "unreleased"
 
 // versions returns the checkout, and all releases, the newest first. The files of releases are unpacked below work.

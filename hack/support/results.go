@@ -77,7 +77,7 @@ func (all *results) add(some []result) []string {
 	return changed
 }
 
-// report is what matters here of a report of hack/tier.
+// report has the needed fields of a report of hack/tier.
 type report struct {
 	Tier     string    `json:"tier"`
 	Commit   string    `json:"commit"`
@@ -99,7 +99,7 @@ type report struct {
 	PassedTests map[string]float64 `json:"passedTests"`
 }
 
-// unusableError is a report that says nothing about a commit.
+// unusableError is a report that can't be used for a commit.
 type unusableError struct{ why string }
 
 func (e unusableError) Error() string { return e.why }
@@ -117,7 +117,7 @@ func readReport(file string) (*report, error) {
 func (r *report) usable(ctx context.Context, root string) error {
 	switch {
 	case !slices.Contains(runs, r.Tier):
-		return unusableError{fmt.Sprintf("%q is no tier of tests", r.Tier)}
+		return unusableError{fmt.Sprintf("%q isn't a tier of tests", r.Tier)}
 	case !r.Finished || r.Only != "":
 		return unusableError{"the run was not whole"}
 	case r.Platform.Arch == "":

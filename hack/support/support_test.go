@@ -111,7 +111,7 @@ func TestReportsThatSayNothingAboutACommitAreLeftOut(t *testing.T) {
 		"not committed":           {"tree": "0123456789012345678901234567890123456789"},
 		"doesn't have its commit": {"commit": "0123456789"},
 		"doesn't name its platf":  {"platform": nil},
-		"is no tier":              {"tier": "soak"},
+		"isn't a tier":            {"tier": "soak"},
 	} {
 		var said strings.Builder
 		require.NoError(t, run(t.Context(), root, []string{written(t, commit, tree, fields)}, &said))

@@ -40,7 +40,7 @@ var (
 	english      = regexp.MustCompile(`(?m)^<!-- english: (\w+) -->$`)
 )
 
-// skeleton is what a translation has in common with its original: levels of headings, rows of tables, and blocks of code without remarks.
+// skeleton holds the parts that a translation has in common with its original: levels of headings, rows of tables, and blocks of code without remarks.
 func skeleton(p page.Page) (levels []string, rows int, blocks []string) {
 	text := p.Text
 	for _, b := range p.Blocks {
