@@ -104,6 +104,8 @@
         score += (at[0] >= 0 ? (s.heading ? 2 : 12) : 0) + (at[1] >= 0 ? 8 : 0) + (at[2] >= 0 ? 1 : 0);
         if (s.low[1] === w || (!s.heading && s.low[0] === w)) score += 10;
       }
+      const phrase = words.join(" ");
+      if (words.length > 1 && (s.low[1] === phrase || (!s.heading && s.low[0] === phrase))) score += 10;
       if (page.lang !== root.lang) score -= 6;
       if (page.href.startsWith("docs/adr/") || page.href.startsWith("changelog/")) score -= 4;
       found.push({ s, page, score, i });
