@@ -1,7 +1,7 @@
 // Package garbage delays the first collection of garbage of a short program.
 //
 // Packages allocate some megabytes when the program starts, most of which stay in use. With Go's default, the collector runs several times
-// during the start, for a third of the processor time of a short command. Go initializes packages by import path if they don't depend on each other, so
+// during the start, for little garbage. Go initializes packages by import path if they don't depend on each other, so
 // that this one, which has almost no dependencies, comes before most of the libraries.
 package garbage
 
