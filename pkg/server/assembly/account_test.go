@@ -76,7 +76,7 @@ func grantOnlyItsRights(t *testing.T, c *kube.Cluster) {
 			made(err)
 		}
 	}
-	require.Equal(t, 8, n)
+	require.Equal(t, 10, n)
 	for _, a := range []authv1.ResourceAttributes{
 		{Namespace: kube.SystemNamespace, Verb: "update", Resource: "configmaps", Name: store.ConfigMapName}, {Verb: "watch", Resource: "pods"},
 		{Namespace: "pai-people", Verb: "get", Resource: "secrets"}, {Namespace: kube.JobNamespace, Verb: "get", Resource: "secrets"},

@@ -54,8 +54,8 @@ func TestPeopleChooseTheirNotices(t *testing.T) {
 	assert.False(t, first.Chosen)
 	assert.Equal(t, []v1.NoticeEvent{v1.NoticeStopping}, first.Events)
 	assert.Equal(t, []string{"this cluster doesn't send notices: the service alert-handler isn't started"}, first.Problems)
-	assert.Equal(t, 403, h.as("bob", "GET", path, "").Status)
-	assert.Equal(t, 403, h.as("bob", "PUT", path, body(t, api.NotificationsChange{Mail: true})).Status)
+	assert.Equal(t, 403, h.as("vic", "GET", path, "").Status)
+	assert.Equal(t, 403, h.as("vic", "PUT", path, body(t, api.NotificationsChange{Mail: true})).Status)
 	assert.Equal(t, 404, h.as("root", "GET", "/api/v3/users/nobody/notifications", "").Status)
 
 	h.offers(t, `{"mail":true,"personalWebhooks":false,"required":["stopping"]}`)
