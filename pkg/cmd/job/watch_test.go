@@ -25,13 +25,18 @@ import (
 )
 
 // pipes are connections within the process: a bubble of synctest waits for them.
-type pipes chan net.Conn
+type pipes struct {
+	conns  chan net.Conn
+	closed chan struct{}
+}
 
 func (p pipes) Accept() (net.Conn, error) {
-	if c, ok := <-p; ok {
+	select {
+	case c := <-p.conns:
 		return c, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
 	}
-	return nil, net.ErrClosed
 }
 
 func (pipes) Close() error   { return nil }
@@ -46,16 +51,20 @@ func serve(t *testing.T, mux *http.ServeMux) *client.Jobs {
 // serveInside answers a client of jobs that enters tasks with the functions of in.
 func serveInside(t *testing.T, mux *http.ServeMux, in *client.Inside) *client.Jobs {
 	t.Helper()
-	l, srv := make(pipes), &http.Server{Handler: mux, ReadHeaderTimeout: time.Minute}
+	l, srv := pipes{conns: make(chan net.Conn), closed: make(chan struct{})}, &http.Server{Handler: mux, ReadHeaderTimeout: time.Minute}
 	go func() { _ = srv.Serve(l) }()
 	t.Cleanup(func() {
-		close(l)
+		close(l.closed)
 		assert.NoError(t, srv.Close())
 	})
 	in.Dial = func(context.Context, string, string) (net.Conn, error) {
 		here, there := net.Pipe()
-		l <- there
-		return here, nil
+		select {
+		case l.conns <- there:
+			return here, nil
+		case <-l.closed: // the client may connect ahead of a request that never comes
+			return nil, net.ErrClosed
+		}
 	}
 	s, err := client.New(client.Options{Inside: in})
 	require.NoError(t, err)
