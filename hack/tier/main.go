@@ -126,6 +126,11 @@ func (r *runner) prepare(ctx context.Context, since string) error {
 	if r.report, err = newReport(ctx, r.tier, time.Now()); err != nil {
 		return err
 	}
+	if r.tier == "hosts" {
+		if r.report.Platform.System, err = systemOfHosts(r.report.Platform.System, os.Getenv("PAICTL_TEST_RELEASE")); err != nil {
+			return err
+		}
+	}
 	if since == "" {
 		return nil
 	}

@@ -1,15 +1,18 @@
 package main
 
 import (
+	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 )
 
-// platform is the system on which a tier ran: hack/support makes the support matrix of it. Sandbox hosts have the distribution, the
-// control groups and the architecture of their machine.
+// platform is the system on which a tier ran: hack/support makes the support matrix of it. Sandbox hosts have the control groups and the architecture
+// of their machine, and its distribution unless PAICTL_TEST_RELEASE names another one.
 type platform struct {
 	System string `json:"system,omitempty"` // such as "debian 12"
 	Cgroup string `json:"cgroup,omitempty"` // v1, also on hybrid machines, since containers are then in v1; or v2
@@ -32,6 +35,21 @@ func thisPlatform(root string) platform {
 		}
 	}
 	return p
+}
+
+// codenames has the systems of the codenames that PAICTL_TEST_RELEASE may have.
+var codenames = map[string]string{"bookworm": "debian 12", "trixie": "debian 13", "jammy": "ubuntu 22.04", "noble": "ubuntu 24.04"}
+
+// systemOfHosts returns the system of sandbox hosts: that of the release, if one is given.
+func systemOfHosts(own, release string) (string, error) {
+	if release == "" {
+		return own, nil
+	}
+	system, ok := codenames[release]
+	if !ok {
+		return "", fmt.Errorf("PAICTL_TEST_RELEASE: %q is not one of %s", release, strings.Join(slices.Sorted(maps.Keys(codenames)), ", "))
+	}
+	return system, nil
 }
 
 // setting returns a value of a file of variables of a shell.

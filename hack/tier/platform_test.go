@@ -46,3 +46,14 @@ func TestTheReleaseOfKubernetesIsThatOfTheBundle(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "manifest.yaml"), []byte("kind: Bundle\nkubernetes: v1.36.3\nartifacts:\n  - {kubernetes: v1}\n"), 0o600))
 	assert.Equal(t, "v1.36.3", kubernetesOf(dir))
 }
+
+func TestHostsOfAnotherReleaseAreAnotherSystem(t *testing.T) {
+	system, err := systemOfHosts("debian 12", "")
+	require.NoError(t, err)
+	assert.Equal(t, "debian 12", system)
+	system, err = systemOfHosts("debian 12", "noble")
+	require.NoError(t, err)
+	assert.Equal(t, "ubuntu 24.04", system)
+	_, err = systemOfHosts("debian 12", "wheezy")
+	require.ErrorContains(t, err, "bookworm, jammy, noble, trixie")
+}

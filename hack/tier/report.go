@@ -108,6 +108,9 @@ func readReport(name string, now *report) (*report, error) {
 	if old.Tree != now.Tree {
 		return nil, fmt.Errorf("%s is a report of another tree: run the tier without --since", name)
 	}
+	if old.Platform.System != now.Platform.System {
+		return nil, fmt.Errorf("%s is a report of a run on %s, not on %s", name, old.Platform.System, now.Platform.System)
+	}
 	return old, nil
 }
 

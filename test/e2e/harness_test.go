@@ -210,9 +210,14 @@ func (l *lab) destroy() {
 	live.Delete(l.dir)
 }
 
-// hosts changes the sandbox's number of hosts.
+// hosts changes the sandbox's number of hosts. PAICTL_TEST_RELEASE names another release than this machine's, PAICTL_TEST_MIRROR its mirror.
 func (l *lab) hosts(name string, n int, flags ...string) {
 	l.t.Helper()
+	for flag, variable := range map[string]string{"--release": "PAICTL_TEST_RELEASE", "--mirror": "PAICTL_TEST_MIRROR"} {
+		if value := os.Getenv(variable); value != "" {
+			flags = append(flags, flag, value)
+		}
+	}
 	ok(l.t, append([]string{"sandbox", "up", "--dir", l.dir, "--name", name, "--hosts", fmt.Sprint(n)}, flags...)...)
 	l.names = nil
 	for i := range n {

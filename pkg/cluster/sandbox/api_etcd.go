@@ -28,5 +28,5 @@ func (s *Sandbox) Etcd() (address string, client *http.Client, err error) {
 		return "", nil, fmt.Errorf("%s holds no certificate", s.pki("etcd-ca.crt"))
 	}
 	config := &tls.Config{MinVersion: tls.VersionTLS13, RootCAs: roots, Certificates: []tls.Certificate{pair}}
-	return url(s.state.API.Ports.Etcd), &http.Client{Transport: &http.Transport{TLSClientConfig: config}}, nil
+	return endpoint(s.state.API.Ports.Etcd), &http.Client{Transport: &http.Transport{TLSClientConfig: config}}, nil
 }

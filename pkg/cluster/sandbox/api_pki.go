@@ -220,7 +220,7 @@ func (s *Sandbox) writeKubeconfig(user, path string) error {
 		}
 		*data = b
 	}
-	cluster.Server = url(s.state.API.Ports.API)
+	cluster.Server = endpoint(s.state.API.Ports.API)
 	c.Clusters[name], c.AuthInfos[name+"-"+user] = &cluster, &auth
 	c.Contexts[name] = &api.Context{Cluster: name, AuthInfo: name + "-" + user}
 	c.CurrentContext = name

@@ -67,7 +67,7 @@ func choosePorts(dir string) (ports, error) {
 
 func loopback(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
 
-func url(port int) string { return "https://" + loopback(port) }
+func endpoint(port int) string { return "https://" + loopback(port) }
 
 // programNames are the programs in the order of their start.
 func programNames() []string {
@@ -84,15 +84,15 @@ func (s *Sandbox) arguments(name string) []string {
 	switch name {
 	case "etcd":
 		return []string{"--name=sandbox", "--data-dir=" + s.apiFile("etcd"), "--log-level=warn",
-			"--listen-client-urls=" + url(p.Etcd), "--advertise-client-urls=" + url(p.Etcd),
-			"--listen-peer-urls=" + url(p.EtcdPeer), "--initial-advertise-peer-urls=" + url(p.EtcdPeer),
-			"--initial-cluster=sandbox=" + url(p.EtcdPeer), "--force-new-cluster",
+			"--listen-client-urls=" + endpoint(p.Etcd), "--advertise-client-urls=" + endpoint(p.Etcd),
+			"--listen-peer-urls=" + endpoint(p.EtcdPeer), "--initial-advertise-peer-urls=" + endpoint(p.EtcdPeer),
+			"--initial-cluster=sandbox=" + endpoint(p.EtcdPeer), "--force-new-cluster",
 			"--client-cert-auth", "--trusted-ca-file=" + pki("etcd-ca.crt"), "--cert-file=" + pki("etcd.crt"), "--key-file=" + pki("etcd.key"),
 			"--peer-client-cert-auth", "--peer-trusted-ca-file=" + pki("etcd-ca.crt"), "--peer-cert-file=" + pki("etcd.crt"), "--peer-key-file=" + pki("etcd.key"),
 			// A temporary cluster needn't survive a power cut; space for thousands of nodes.
 			"--unsafe-no-fsync", "--quota-backend-bytes=8589934592"}
 	case "kube-apiserver":
-		args := []string{"--etcd-servers=" + url(p.Etcd), "--etcd-cafile=" + pki("etcd-ca.crt"), "--etcd-certfile=" + pki("apiserver-etcd-client.crt"),
+		args := []string{"--etcd-servers=" + endpoint(p.Etcd), "--etcd-cafile=" + pki("etcd-ca.crt"), "--etcd-certfile=" + pki("apiserver-etcd-client.crt"),
 			"--etcd-keyfile=" + pki("apiserver-etcd-client.key"), "--bind-address=127.0.0.1", "--secure-port=" + strconv.Itoa(p.API),
 			// Loopback addresses may not be endpoints of the service "kubernetes".
 			"--endpoint-reconciler-type=none", "--cert-dir=" + s.apiFile(""), "--tls-cert-file=" + pki("apiserver.crt"), "--tls-private-key-file=" + pki("apiserver.key"),

@@ -38,9 +38,13 @@ func machinePackages(kind Kind) map[string]string {
 	return m
 }
 
-func requirePackages(ctx context.Context, kind Kind, install bool, progress func(string)) error {
+// requirePackages checks that each program or file exists, and installs its package if the user wants that.
+func requirePackages(ctx context.Context, needed map[string]string, install bool, progress func(string)) error {
 	var missing []string
-	for program, pkg := range machinePackages(kind) {
+	for program, pkg := range needed {
+		if filepath.IsAbs(program) && exists(program) {
+			continue
+		}
 		if _, err := lookPath(program); err != nil {
 			missing = append(missing, pkg)
 		}
@@ -80,69 +84,6 @@ func lookPath(program string) (string, error) {
 	return "", fmt.Errorf("no program %q: %w", program, exec.ErrNotFound)
 }
 
-// aptSource is the source of this machine's own release.
-type aptSource struct {
-	release    string   // such as bookworm or noble
-	mirror     string   // URL
-	components []string // such as main
-	proxy      string   // for http, or ""
-}
-
-// machineSource reads the release from os-release, and its mirror from apt.
-func machineSource(ctx context.Context) (aptSource, error) {
-	osRelease, err := os.ReadFile("/etc/os-release")
-	if err != nil {
-		return aptSource{}, fmt.Errorf("detect this machine's release: %w", err)
-	}
-	src := aptSource{release: shellValue(string(osRelease), "VERSION_CODENAME")}
-	if src.release == "" {
-		return aptSource{}, hint.Errorf("use a Debian or Ubuntu machine, or paictl sandbox up --api-only",
-			"/etc/os-release names no VERSION_CODENAME, so the hosts' release is unknown")
-	}
-	out, err := run(ctx, nil, "apt-get", "indextargets", "--format", "$(CREATED_BY) $(REPO_URI) $(RELEASE) $(COMPONENT)")
-	if err != nil {
-		return aptSource{}, fmt.Errorf("ask apt for its sources: %w", err)
-	}
-	if src.mirror, src.components = pickMirror(out, src.release); src.mirror == "" {
-		return aptSource{}, hint.Errorf("add one to /etc/apt/sources.list, then run apt-get update",
-			"apt has no source for the release %s of this machine", src.release)
-	}
-	if out, err := run(ctx, nil, "apt-config", "shell", "PROXY", "Acquire::http::Proxy"); err == nil {
-		src.proxy = shellValue(out, "PROXY")
-	}
-	return src, nil
-}
-
-// pickMirror returns the first mirror that has the release's component main, and those of
-// its components that the packages can come from.
-func pickMirror(targets, release string) (mirror string, components []string) {
-	for line := range strings.Lines(targets) {
-		f := strings.Fields(line)
-		if len(f) != 4 || f[0] != "Packages" || f[2] != release {
-			continue
-		}
-		if mirror == "" && f[3] == "main" {
-			mirror = f[1]
-		}
-	}
-	for _, component := range []string{"main", "universe"} {
-		if mirror != "" && strings.Contains(targets, fmt.Sprintf("Packages %s %s %s\n", mirror, release, component)) {
-			components = append(components, component)
-		}
-	}
-	return mirror, components
-}
-
-// shellValue returns the value of KEY=value or KEY="value" in a file of such lines.
-func shellValue(text, key string) string {
-	for line := range strings.Lines(text) {
-		if v, ok := strings.CutPrefix(strings.TrimSpace(line), key+"="); ok {
-			return strings.Trim(v, `"'`)
-		}
-	}
-	return ""
-}
-
 // baseID names the image by its inputs, so that a different list makes a different image.
 func baseID(src aptSource) string {
 	sum := sha256.Sum256([]byte(strings.Join(append([]string{"1", src.release, runtime.GOARCH,
@@ -151,11 +92,7 @@ func baseID(src aptSource) string {
 }
 
 // ensureBase returns the directory of the base image. It makes the image if it doesn't exist.
-func ensureBase(ctx context.Context, cache string, progress func(string)) (string, error) {
-	src, err := machineSource(ctx)
-	if err != nil {
-		return "", err
-	}
+func ensureBase(ctx context.Context, src aptSource, cache string, progress func(string)) (string, error) {
 	base := filepath.Join(cache, "base-"+baseID(src))
 	if exists(base) {
 		return base, nil
@@ -198,8 +135,7 @@ func makeBase(ctx context.Context, src aptSource, base string) error {
 	if src.proxy != "" {
 		env = append(env, "http_proxy="+src.proxy)
 	}
-	_, err = run(ctx, env, "debootstrap", "--variant=minbase", "--components="+strings.Join(src.components, ","),
-		"--include="+strings.Join(basePackages(), ","), src.release, partial, src.mirror)
+	_, err = run(ctx, env, "debootstrap", debootstrapArgs(src, partial)...)
 	if err != nil {
 		return fmt.Errorf("make the base image in %s: %w", partial, err)
 	}

@@ -42,15 +42,22 @@ func (r *root) boot(h Host, st state) {
 	for _, unit := range []string{"apt-daily.timer", "apt-daily-upgrade.timer", "e2scrub_all.timer", "fstrim.timer"} {
 		r.link("etc/systemd/system/"+unit, "/dev/null")
 	}
-	r.aptSources()
+	r.aptSources(st.Foreign)
 }
 
-// aptSources copies the machine's apt configuration, so that apt works in the same way on the host.
-func (r *root) aptSources() {
-	r.put("etc/apt/sources.list", "", 0o644) // debootstrap's entry duplicates one of the machine's
-	for _, pattern := range []string{"/etc/apt/sources.list", "/etc/apt/sources.list.d/*.list", "/etc/apt/sources.list.d/*.sources",
-		"/etc/apt/apt.conf", "/etc/apt/apt.conf.d/*", "/etc/apt/auth.conf", "/etc/apt/auth.conf.d/*", "/etc/apt/preferences",
-		"/etc/apt/preferences.d/*", "/etc/apt/trusted.gpg", "/etc/apt/trusted.gpg.d/*", "/etc/apt/keyrings/*", "/usr/share/keyrings/*"} {
+// aptSources copies the machine's apt configuration, so that apt works in the same way on the host. Hosts of a foreign release have its packages and
+// keys, and only share the way to the mirror.
+func (r *root) aptSources(f *foreignRelease) {
+	patterns := []string{"/etc/apt/apt.conf", "/etc/apt/apt.conf.d/*", "/etc/apt/auth.conf", "/etc/apt/auth.conf.d/*"}
+	sources := "" // debootstrap's entry duplicates one of the machine's
+	if f != nil {
+		sources = fmt.Sprintf("deb %s %s %s\n", f.Mirror, f.Release, strings.Join(f.Components, " "))
+	} else {
+		patterns = append(patterns, "/etc/apt/sources.list", "/etc/apt/sources.list.d/*.list", "/etc/apt/sources.list.d/*.sources", "/etc/apt/preferences",
+			"/etc/apt/preferences.d/*", "/etc/apt/trusted.gpg", "/etc/apt/trusted.gpg.d/*", "/etc/apt/keyrings/*", "/usr/share/keyrings/*")
+	}
+	r.put("etc/apt/sources.list", sources, 0o644)
+	for _, pattern := range patterns {
 		paths, err := filepath.Glob(pattern)
 		if err != nil {
 			r.err = err

@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"context"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -43,6 +44,8 @@ type Options struct {
 	Kind     Kind   // the kind of all its hosts; Full
 	Subnet   string // IPv4 /24; the first free one from 10.77.0.0/24 on
 	CacheDir string // the folder for base images; DefaultCache
+	Release  string // the codename of the hosts' release of Debian or Ubuntu; this machine's
+	Mirror   string // the URL of a mirror that has the release; this machine's
 	Bundle   string // directory of the bundle that quick-start.yaml names
 	// Controllers are those that the kube-controller-manager of ServeAPI runs, in the form of its flag; "*" by
 	// default.
@@ -62,6 +65,8 @@ type Options struct {
 
 var nameRE = regexp.MustCompile(`^[a-z]([a-z0-9-]{0,6}[a-z0-9])?$`)
 
+var releaseRE = regexp.MustCompile(`^[a-z]{2,20}$`)
+
 func (o *Options) complete() error {
 	o.Progress = orDrop(o.Progress)
 	var err error
@@ -78,6 +83,12 @@ func (o *Options) complete() error {
 	}
 	if o.Hosts < 1 || o.Hosts > maxHosts {
 		return invalid("give a number from 1 to 200 with --hosts", "%d hosts can't be made in one sandbox", o.Hosts)
+	}
+	if o.Release != "" && !releaseRE.MatchString(o.Release) {
+		return invalid("give the codename of a release of Debian or Ubuntu, such as trixie or noble", "%q is not the codename of a release", o.Release)
+	}
+	if u, err := url.Parse(o.Mirror); o.Mirror != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
+		return invalid("give an address such as http://deb.debian.org/debian with --mirror", "%q is not the address of a mirror", o.Mirror)
 	}
 	if o.Name != "" && !nameRE.MatchString(o.Name) {
 		return invalid("give a name of at most 8 lower-case letters, digits and hyphens that starts with a letter",

@@ -146,7 +146,7 @@ func Up(ctx context.Context, opts Options) (*Sandbox, error) {
 	if err := CanMakeHosts(ctx); err != nil {
 		return nil, err
 	}
-	if err := requirePackages(ctx, opts.Kind, opts.InstallPackages, opts.Progress); err != nil {
+	if err := requirePackages(ctx, machinePackages(opts.Kind), opts.InstallPackages, opts.Progress); err != nil {
 		return nil, err
 	}
 	if err := os.MkdirAll(opts.Dir, 0o700); err != nil {
@@ -177,7 +177,7 @@ func (s *Sandbox) up(ctx context.Context, opts Options) error {
 	if n := len(s.state.Hosts); n > opts.Hosts {
 		s.progress(fmt.Sprintf("the sandbox has %s and keeps all of them; to remove one: paictl sandbox down HOST", plural.Of(n, "host")))
 	}
-	if err := s.chooseBase(ctx, opts.CacheDir); err != nil {
+	if err := s.chooseBase(ctx, opts); err != nil {
 		return err
 	}
 	if opts.Bundle != "" {
@@ -200,11 +200,25 @@ func (s *Sandbox) up(ctx context.Context, opts Options) error {
 
 // chooseBase sets the image that all hosts of the sandbox share. It never changes while hosts
 // exist: their disks are differences from it.
-func (s *Sandbox) chooseBase(ctx context.Context, cache string) error {
+func (s *Sandbox) chooseBase(ctx context.Context, opts Options) error {
 	if s.state.Base != "" && exists(s.state.Base) {
 		return nil
 	}
-	base, err := ensureBase(ctx, cache, s.progress)
+	if f := s.state.Foreign; f != nil {
+		opts.Release, opts.Mirror = f.Release, f.Mirror
+	}
+	src, err := source(ctx, opts)
+	if err != nil {
+		return err
+	}
+	if src.foreign {
+		file, pkg := src.keyring()
+		if err := requirePackages(ctx, map[string]string{file: pkg}, opts.InstallPackages, opts.Progress); err != nil {
+			return err
+		}
+		s.state.Foreign = &foreignRelease{Release: src.release, Mirror: src.mirror, Components: src.components}
+	}
+	base, err := ensureBase(ctx, src, opts.CacheDir, s.progress)
 	if err != nil {
 		return err
 	}

@@ -36,7 +36,7 @@ func (s *Sandbox) restore(ctx context.Context, from *Snapshot) error {
 	if err != nil {
 		return err
 	}
-	peer := url(s.state.API.Ports.EtcdPeer)
+	peer := endpoint(s.state.API.Ports.EtcdPeer)
 	cmd := exec.CommandContext(ctx, program, "snapshot", "restore", from.File, "--data-dir="+s.apiFile("etcd"), "--name=sandbox",
 		"--initial-cluster=sandbox="+peer, "--initial-advertise-peer-urls="+peer)
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH")}

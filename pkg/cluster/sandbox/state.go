@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/gofrs/flock"
 	"github.com/google/renameio/v2"
@@ -32,8 +33,17 @@ type state struct {
 	Services netip.Prefix `json:"services,omitzero"`
 	Bundle   string       `json:"bundle,omitempty"`
 	Base     string       `json:"base,omitempty"`
-	Hosts    []Host       `json:"hosts,omitempty"`
-	API      *apiState    `json:"api,omitempty"`
+	// Foreign is the release of the hosts if it isn't this machine's.
+	Foreign *foreignRelease `json:"foreign,omitempty"`
+	Hosts   []Host          `json:"hosts,omitempty"`
+	API     *apiState       `json:"api,omitempty"`
+}
+
+// foreignRelease is a release of Debian or Ubuntu and its mirror.
+type foreignRelease struct {
+	Release    string   `json:"release"`
+	Mirror     string   `json:"mirror"`
+	Components []string `json:"components"`
 }
 
 // gateway is the machine's address on the sandbox's bridge.
@@ -54,6 +64,8 @@ func (st state) agree(o Options) error {
 		return differs("kind", string(st.Kind), string(o.Kind))
 	case o.Subnet != "" && o.Subnet != st.Subnet.String():
 		return differs("subnet", st.Subnet.String(), o.Subnet)
+	case o.Release != "" && st.Base != "" && !strings.HasPrefix(filepath.Base(st.Base), "base-"+o.Release+"-"):
+		return differs("base image", filepath.Base(st.Base), o.Release)
 	}
 	return nil
 }

@@ -48,6 +48,7 @@ func TestUpRefusesFlagsThatContradict(t *testing.T) {
 	}{
 		"light hosts without hosts": {[]string{"--api-only", "--light"}, "--light is for hosts"},
 		"a network without hosts":   {[]string{"--api-only", "--subnet", "10.0.0.0/24"}, "--subnet is for hosts"},
+		"a release without hosts":   {[]string{"--api-only", "--release", "noble"}, "--release is for hosts"},
 		"a layout for hosts":        {[]string{"--layout", "layout.yaml"}, "--layout needs --api-only"},
 		"two numbers of nodes":      {[]string{"--api-only", "--layout", "l", "--hosts", "4"}, "give one of them"},
 	} {

@@ -29,13 +29,14 @@ func NewCmdUp(f *cmdutil.Factory, runF func(context.Context, *UpOptions) error) 
 		Use:   "up",
 		Short: "Make the hosts, or those that are missing",
 		Long: `Makes hosts with their own address, sshd and systemd on this machine, and a quick-start file for
-them. The first time it builds their base image from this machine's own Debian or Ubuntu mirror,
-which takes about a minute; then three hosts take two seconds. If it is interrupted, run it again to continue.
+them. The first time it builds their base image from this machine's own Debian or Ubuntu mirror, or from
+--mirror with another --release, which takes about a minute; then three hosts take two seconds. If it is interrupted, run it again to continue.
 
 With --api-only it starts etcd, the API server, controller manager and scheduler of a bundle as your
 own processes on loopback, without root, and simulates the nodes. No containers run there.`,
 		Example: `  paictl sandbox up --hosts 3
   paictl sandbox up --hosts 50 --light --dir /tmp/many --name many
+  paictl sandbox up --release noble --mirror http://archive.ubuntu.com/ubuntu --dir /tmp/noble --name noble
   paictl sandbox up --api-only --bundle ./bundle-out --layout ./cluster/layout.yaml`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -54,6 +55,8 @@ own processes on loopback, without root, and simulates the nodes. No containers 
 	fl.StringVar(&opts.Sandbox.Name, "name", "", "first part of the hosts' names, at most 8 characters (default \"pai\")")
 	fl.BoolVar(&opts.Light, "light", false, "hosts with sshd only: fast to make in large numbers, but they can't run a cluster")
 	fl.StringVar(&opts.Sandbox.Subnet, "subnet", "", "IPv4 network of the hosts, 24 bits (default the first free from 10.77.0.0/24 on)")
+	fl.StringVar(&opts.Sandbox.Release, "release", "", "codename of the hosts' release of Debian or Ubuntu, such as trixie or noble (default this machine's)")
+	fl.StringVar(&opts.Sandbox.Mirror, "mirror", "", "address of a mirror that has the release (default this machine's)")
 	fl.StringVar(&opts.Sandbox.CacheDir, "cache", sandbox.DefaultCache, "folder where base images are kept between sandboxes")
 	fl.StringVar(&opts.Sandbox.Bundle, "bundle", "", "folder of the bundle, written into quick-start.yaml; --api-only runs its programs (default $PAICTL_BUNDLE)")
 	_ = cmd.MarkFlagDirname("bundle")
@@ -66,7 +69,7 @@ own processes on loopback, without root, and simulates the nodes. No containers 
 
 func (o *UpOptions) check(cmd *cobra.Command) error {
 	if o.APIOnly {
-		for _, name := range []string{"light", "subnet", "install-packages", "cache"} {
+		for _, name := range []string{"light", "subnet", "install-packages", "cache", "release", "mirror"} {
 			if cmd.Flags().Changed(name) {
 				return cmdutil.Usagef("--%s is for hosts, but --api-only doesn't make hosts", name)
 			}

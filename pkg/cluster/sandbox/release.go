@@ -1,0 +1,186 @@
+package sandbox
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/openpai/paictl/pkg/hint"
+)
+
+// Files of debootstrap and of the packages with the keys of the two distributions.
+const (
+	debootstrapScripts = "/usr/share/debootstrap/scripts"
+	debianKeyring      = "/usr/share/keyrings/debian-archive-keyring.gpg"
+	ubuntuKeyring      = "/usr/share/keyrings/ubuntu-archive-keyring.gpg"
+)
+
+// aptSource is the release of the hosts and its mirror.
+type aptSource struct {
+	release    string   // such as bookworm or noble
+	mirror     string   // URL
+	components []string // such as main
+	proxy      string   // for http, or ""
+	foreign    bool     // not this machine's release, whose apt configuration doesn't fit the hosts then
+	ubuntu     bool     // a foreign release is one of Ubuntu; otherwise one of Debian
+}
+
+// source returns the release and the mirror of hosts: those of this machine, unless the options name another release.
+func source(ctx context.Context, o Options) (aptSource, error) {
+	own, err := machineSource(ctx)
+	if o.Release == "" || err == nil && o.Release == own.release && o.Mirror == "" {
+		return own, err
+	}
+	if err != nil && o.Mirror == "" {
+		return aptSource{}, err
+	}
+	src := aptSource{release: o.Release, mirror: o.Mirror, proxy: own.proxy, foreign: true}
+	if src.mirror == "" {
+		src.mirror = own.mirror
+	}
+	index, err := releaseIndex(ctx, src)
+	if err != nil {
+		return aptSource{}, hint.Errorf("name a mirror that has it with --mirror, such as http://deb.debian.org/debian or http://archive.ubuntu.com/ubuntu",
+			"find the release %s: %w", o.Release, err)
+	}
+	src.ubuntu = index["Origin"] == "Ubuntu"
+	have := strings.Fields(index["Components"])
+	for _, component := range []string{"main", "universe"} {
+		if slices.Contains(have, component) {
+			src.components = append(src.components, component)
+		}
+	}
+	if index["Codename"] != o.Release || len(src.components) == 0 {
+		return aptSource{}, hint.Errorf("give the codename of a release of Debian or Ubuntu, such as trixie or noble",
+			"%s has no release with the codename %s and the component main", src.mirror, o.Release)
+	}
+	return src, nil
+}
+
+// releaseIndex returns the fields of a release's index. They only choose the arguments of debootstrap, which verifies the signature.
+func releaseIndex(ctx context.Context, src aptSource) (map[string]string, error) {
+	address := strings.TrimSuffix(src.mirror, "/") + "/dists/" + src.release + "/InRelease"
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return nil, err
+	}
+	client := http.Client{Transport: &http.Transport{Proxy: src.proxyOf}}
+	defer client.CloseIdleConnections()
+	resp, err := client.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if resp.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("GET %s: %s", address, resp.Status)
+	}
+	b, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
+	if err != nil {
+		return nil, fmt.Errorf("GET %s: %w", address, err)
+	}
+	fields := map[string]string{}
+	for line := range strings.Lines(string(b)) {
+		if name, value, ok := strings.Cut(strings.TrimSpace(line), ": "); ok && fields[name] == "" {
+			fields[name] = value
+		}
+	}
+	return fields, nil
+}
+
+// proxyOf returns apt's proxy for http, and that of the environment otherwise.
+func (src aptSource) proxyOf(req *http.Request) (*url.URL, error) {
+	if src.proxy != "" && req.URL.Scheme == "http" {
+		return url.Parse(src.proxy)
+	}
+	return http.ProxyFromEnvironment(req)
+}
+
+// machineSource reads the release from os-release, and its mirror from apt.
+func machineSource(ctx context.Context) (aptSource, error) {
+	osRelease, err := os.ReadFile("/etc/os-release")
+	if err != nil {
+		return aptSource{}, fmt.Errorf("detect this machine's release: %w", err)
+	}
+	src := aptSource{release: shellValue(string(osRelease), "VERSION_CODENAME")}
+	if src.release == "" {
+		return aptSource{}, hint.Errorf("use a Debian or Ubuntu machine, or paictl sandbox up --api-only",
+			"/etc/os-release names no VERSION_CODENAME, so the hosts' release is unknown")
+	}
+	out, err := run(ctx, nil, "apt-get", "indextargets", "--format", "$(CREATED_BY) $(REPO_URI) $(RELEASE) $(COMPONENT)")
+	if err != nil {
+		return aptSource{}, fmt.Errorf("ask apt for its sources: %w", err)
+	}
+	if src.mirror, src.components = pickMirror(out, src.release); src.mirror == "" {
+		return aptSource{}, hint.Errorf("add one to /etc/apt/sources.list, then run apt-get update",
+			"apt has no source for the release %s of this machine", src.release)
+	}
+	if out, err := run(ctx, nil, "apt-config", "shell", "PROXY", "Acquire::http::Proxy"); err == nil {
+		src.proxy = shellValue(out, "PROXY")
+	}
+	return src, nil
+}
+
+// pickMirror returns the first mirror that has the release's component main, and those of
+// its components that the packages can come from.
+func pickMirror(targets, release string) (mirror string, components []string) {
+	for line := range strings.Lines(targets) {
+		f := strings.Fields(line)
+		if len(f) != 4 || f[0] != "Packages" || f[2] != release {
+			continue
+		}
+		if mirror == "" && f[3] == "main" {
+			mirror = f[1]
+		}
+	}
+	for _, component := range []string{"main", "universe"} {
+		if mirror != "" && strings.Contains(targets, fmt.Sprintf("Packages %s %s %s\n", mirror, release, component)) {
+			components = append(components, component)
+		}
+	}
+	return mirror, components
+}
+
+// shellValue returns the value of KEY=value or KEY="value" in a file of such lines.
+func shellValue(text, key string) string {
+	for line := range strings.Lines(text) {
+		if v, ok := strings.CutPrefix(strings.TrimSpace(line), key+"="); ok {
+			return strings.Trim(v, `"'`)
+		}
+	}
+	return ""
+}
+
+// keyring returns the file with the keys that sign the release, and its Debian package.
+func (src aptSource) keyring() (file, pkg string) {
+	if src.ubuntu {
+		return ubuntuKeyring, "ubuntu-keyring"
+	}
+	return debianKeyring, "debian-archive-keyring"
+}
+
+func debootstrapArgs(src aptSource, dir string) []string {
+	args := []string{"--variant=minbase", "--components=" + strings.Join(src.components, ","), "--include=" + strings.Join(basePackages(), ",")}
+	if src.foreign {
+		// Otherwise debootstrap accepts a release without a valid signature if this machine has no key for it.
+		file, _ := src.keyring()
+		args = append(args, "--force-check-gpg", "--keyring="+file)
+	}
+	args = append(args, src.release, dir, src.mirror)
+	if exists(filepath.Join(debootstrapScripts, src.release)) {
+		return args
+	}
+	general := "sid" // for a release that is newer than debootstrap
+	if src.ubuntu {
+		general = "gutsy"
+	}
+	return append(args, filepath.Join(debootstrapScripts, general))
+}
