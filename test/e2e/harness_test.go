@@ -210,10 +210,11 @@ func (l *lab) destroy() {
 	live.Delete(l.dir)
 }
 
-// hosts changes the sandbox's number of hosts. PAICTL_TEST_RELEASE names another release than this machine's, PAICTL_TEST_MIRROR its mirror.
+// hosts changes the sandbox's number of hosts. PAICTL_TEST_RELEASE names another release than this machine's, PAICTL_TEST_MIRROR its mirror,
+// and PAICTL_TEST_KEYRING its keys.
 func (l *lab) hosts(name string, n int, flags ...string) {
 	l.t.Helper()
-	for flag, variable := range map[string]string{"--release": "PAICTL_TEST_RELEASE", "--mirror": "PAICTL_TEST_MIRROR"} {
+	for flag, variable := range map[string]string{"--release": "PAICTL_TEST_RELEASE", "--mirror": "PAICTL_TEST_MIRROR", "--keyring": "PAICTL_TEST_KEYRING"} {
 		if value := os.Getenv(variable); value != "" {
 			flags = append(flags, flag, value)
 		}

@@ -38,13 +38,9 @@ func machinePackages(kind Kind) map[string]string {
 	return m
 }
 
-// requirePackages checks that each program or file exists, and installs its package if the user wants that.
-func requirePackages(ctx context.Context, needed map[string]string, install bool, progress func(string)) error {
+func requirePackages(ctx context.Context, kind Kind, install bool, progress func(string)) error {
 	var missing []string
-	for program, pkg := range needed {
-		if filepath.IsAbs(program) && exists(program) {
-			continue
-		}
+	for program, pkg := range machinePackages(kind) {
 		if _, err := lookPath(program); err != nil {
 			missing = append(missing, pkg)
 		}

@@ -46,6 +46,7 @@ type Options struct {
 	CacheDir string // the folder for base images; DefaultCache
 	Release  string // the codename of the hosts' release of Debian or Ubuntu; this machine's
 	Mirror   string // the URL of a mirror that has the release; this machine's
+	Keyring  string // a file with the keys that sign another release; that of the distribution's package
 	Bundle   string // directory of the bundle that quick-start.yaml names
 	// Controllers are those that the kube-controller-manager of ServeAPI runs, in the form of its flag; "*" by
 	// default.

@@ -28,23 +28,22 @@ type aptSource struct {
 	mirror     string   // URL
 	components []string // such as main
 	proxy      string   // for http, or ""
+	keyring    string   // a file with the keys that sign a foreign release
 	foreign    bool     // not this machine's release, whose apt configuration doesn't fit the hosts then
 	ubuntu     bool     // a foreign release is one of Ubuntu; otherwise one of Debian
 }
 
 // source returns the release and the mirror of hosts: those of this machine, unless the options name another release.
 func source(ctx context.Context, o Options) (aptSource, error) {
-	own, err := machineSource(ctx)
-	if o.Release == "" || err == nil && o.Release == own.release && o.Mirror == "" {
-		return own, err
-	}
-	if err != nil && o.Mirror == "" {
-		return aptSource{}, err
-	}
-	src := aptSource{release: o.Release, mirror: o.Mirror, proxy: own.proxy, foreign: true}
-	if src.mirror == "" {
+	src := aptSource{release: o.Release, mirror: o.Mirror, foreign: true}
+	if o.Release == "" || o.Mirror == "" {
+		own, err := machineSource(ctx)
+		if err != nil || o.Release == "" || o.Release == own.release {
+			return own, err
+		}
 		src.mirror = own.mirror
 	}
+	src.proxy = aptProxy(ctx)
 	index, err := releaseIndex(ctx, src)
 	if err != nil {
 		return aptSource{}, hint.Errorf("name a mirror that has it with --mirror, such as http://deb.debian.org/debian or http://archive.ubuntu.com/ubuntu",
@@ -123,10 +122,17 @@ func machineSource(ctx context.Context) (aptSource, error) {
 		return aptSource{}, hint.Errorf("add one to /etc/apt/sources.list, then run apt-get update",
 			"apt has no source for the release %s of this machine", src.release)
 	}
-	if out, err := run(ctx, nil, "apt-config", "shell", "PROXY", "Acquire::http::Proxy"); err == nil {
-		src.proxy = shellValue(out, "PROXY")
-	}
+	src.proxy = aptProxy(ctx)
 	return src, nil
+}
+
+// aptProxy returns apt's proxy for http, or "".
+func aptProxy(ctx context.Context) string {
+	out, err := run(ctx, nil, "apt-config", "shell", "PROXY", "Acquire::http::Proxy")
+	if err != nil {
+		return ""
+	}
+	return shellValue(out, "PROXY")
 }
 
 // pickMirror returns the first mirror that has the release's component main, and those of
@@ -159,20 +165,32 @@ func shellValue(text, key string) string {
 	return ""
 }
 
-// keyring returns the file with the keys that sign the release, and its Debian package.
-func (src aptSource) keyring() (file, pkg string) {
-	if src.ubuntu {
-		return ubuntuKeyring, "ubuntu-keyring"
+// requireKeys sets the file with the keys that sign the release.
+func (src *aptSource) requireKeys(file string) error {
+	pkg := "debian-archive-keyring"
+	switch {
+	case file != "":
+		src.keyring, pkg = file, ""
+	case src.ubuntu:
+		src.keyring, pkg = ubuntuKeyring, "ubuntu-keyring"
+	default:
+		src.keyring = debianKeyring
 	}
-	return debianKeyring, "debian-archive-keyring"
+	switch fi, err := os.Stat(src.keyring); {
+	case err == nil && fi.Mode().IsRegular():
+		return nil
+	case pkg == "":
+		return hint.Errorf("give the file that gpg --export wrote with --keyring", "no file %s with the keys of the release %s", file, src.release)
+	}
+	return hint.Errorf("install the package "+pkg+", or give a file with the keys with --keyring",
+		"the keys that sign the release %s are not on this machine: no file %s", src.release, src.keyring)
 }
 
 func debootstrapArgs(src aptSource, dir string) []string {
 	args := []string{"--variant=minbase", "--components=" + strings.Join(src.components, ","), "--include=" + strings.Join(basePackages(), ",")}
 	if src.foreign {
 		// Otherwise debootstrap accepts a release without a valid signature if this machine has no key for it.
-		file, _ := src.keyring()
-		args = append(args, "--force-check-gpg", "--keyring="+file)
+		args = append(args, "--force-check-gpg", "--keyring="+src.keyring)
 	}
 	args = append(args, src.release, dir, src.mirror)
 	if exists(filepath.Join(debootstrapScripts, src.release)) {

@@ -34,11 +34,16 @@ func TestAnotherReleaseComesFromTheMirrorThatHasIt(t *testing.T) {
 	require.NoError(t, err)
 	src.proxy = ""
 	assert.Equal(t, aptSource{release: "noble", mirror: address, components: []string{"main", "universe"}, foreign: true, ubuntu: true}, src)
-	assert.Subset(t, debootstrapArgs(src, "/target"), []string{"--force-check-gpg", "--keyring=" + ubuntuKeyring, "--components=main,universe", "noble", "/target", address})
+	keys := filepath.Join(t.TempDir(), "keys.gpg")
+	require.ErrorContains(t, src.requireKeys(keys), "no file "+keys)
+	require.NoError(t, os.WriteFile(keys, nil, 0o600))
+	require.NoError(t, src.requireKeys(keys))
+	assert.Subset(t, debootstrapArgs(src, "/target"), []string{"--force-check-gpg", "--keyring=" + keys, "--components=main,universe", "noble", "/target", address})
 
 	address = mirror(t, "forky", "Origin: Debian\nCodename: forky\nComponents: main contrib\n")
 	src, err = source(t.Context(), Options{Release: "forky", Mirror: address})
 	require.NoError(t, err)
+	_ = src.requireKeys("") // an error if this machine isn't a Debian machine
 	assert.Subset(t, debootstrapArgs(src, "/target"), []string{"--force-check-gpg", "--keyring=" + debianKeyring, "--components=main", "forky"})
 	assert.Equal(t, filepath.Join(debootstrapScripts, "sid"), debootstrapArgs(aptSource{release: "nosuch"}, "/target")[6], "the script of a release that is newer than debootstrap")
 }

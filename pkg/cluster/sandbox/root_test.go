@@ -52,7 +52,7 @@ func requireHosts(t *testing.T) {
 	if err := requireRoot(); err != nil {
 		t.Skip(err)
 	}
-	if err := requirePackages(t.Context(), machinePackages(Full), false, nil); err != nil {
+	if err := requirePackages(t.Context(), Full, false, nil); err != nil {
 		t.Skip(err)
 	}
 	src, err := machineSource(t.Context())

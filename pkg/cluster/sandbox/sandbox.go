@@ -146,7 +146,7 @@ func Up(ctx context.Context, opts Options) (*Sandbox, error) {
 	if err := CanMakeHosts(ctx); err != nil {
 		return nil, err
 	}
-	if err := requirePackages(ctx, machinePackages(opts.Kind), opts.InstallPackages, opts.Progress); err != nil {
+	if err := requirePackages(ctx, opts.Kind, opts.InstallPackages, opts.Progress); err != nil {
 		return nil, err
 	}
 	if err := os.MkdirAll(opts.Dir, 0o700); err != nil {
@@ -212,8 +212,7 @@ func (s *Sandbox) chooseBase(ctx context.Context, opts Options) error {
 		return err
 	}
 	if src.foreign {
-		file, pkg := src.keyring()
-		if err := requirePackages(ctx, map[string]string{file: pkg}, opts.InstallPackages, opts.Progress); err != nil {
+		if err := src.requireKeys(opts.Keyring); err != nil {
 			return err
 		}
 		s.state.Foreign = &foreignRelease{Release: src.release, Mirror: src.mirror, Components: src.components}

@@ -57,6 +57,7 @@ own processes on loopback, without root, and simulates the nodes. No containers 
 	fl.StringVar(&opts.Sandbox.Subnet, "subnet", "", "IPv4 network of the hosts, 24 bits (default the first free from 10.77.0.0/24 on)")
 	fl.StringVar(&opts.Sandbox.Release, "release", "", "codename of the hosts' release of Debian or Ubuntu, such as trixie or noble (default this machine's)")
 	fl.StringVar(&opts.Sandbox.Mirror, "mirror", "", "address of a mirror that has the release (default this machine's)")
+	fl.StringVar(&opts.Sandbox.Keyring, "keyring", "", "file with the keys that sign another release (default that of debian-archive-keyring or ubuntu-keyring)")
 	fl.StringVar(&opts.Sandbox.CacheDir, "cache", sandbox.DefaultCache, "folder where base images are kept between sandboxes")
 	fl.StringVar(&opts.Sandbox.Bundle, "bundle", "", "folder of the bundle, written into quick-start.yaml; --api-only runs its programs (default $PAICTL_BUNDLE)")
 	_ = cmd.MarkFlagDirname("bundle")
@@ -69,7 +70,7 @@ own processes on loopback, without root, and simulates the nodes. No containers 
 
 func (o *UpOptions) check(cmd *cobra.Command) error {
 	if o.APIOnly {
-		for _, name := range []string{"light", "subnet", "install-packages", "cache", "release", "mirror"} {
+		for _, name := range []string{"light", "subnet", "install-packages", "cache", "release", "mirror", "keyring"} {
 			if cmd.Flags().Changed(name) {
 				return cmdutil.Usagef("--%s is for hosts, but --api-only doesn't make hosts", name)
 			}
