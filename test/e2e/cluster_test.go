@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"fmt"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -159,6 +160,16 @@ func same(t testing.TB, host, before, after string) {
 func (l *lab) address(i int) string {
 	l.t.Helper()
 	return l.machines.address(l.t, l.names[i])
+}
+
+// gateway returns the address of this machine in the hosts' network. Pods reach servers of the test there.
+func (l *lab) gateway() string {
+	l.t.Helper()
+	master, err := netip.ParseAddr(l.address(0))
+	require.NoError(l.t, err)
+	gateway := master.As4()
+	gateway[3] = 1
+	return netip.AddrFrom4(gateway).String()
 }
 
 func read(t testing.TB, path string) string {

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -26,12 +25,16 @@ import (
 // which run outside the cluster.
 type sitesOwn struct {
 	*jobs
-	t           *testing.T
-	server      string
-	fingerprint string
-	directory   *providertest.Directory
-	issuer      *providertest.Issuer
-	homes       map[string]string
+	*accounts
+	directory *providertest.Directory
+	issuer    *providertest.Issuer
+}
+
+// accounts are people at separate machines, without a kubeconfig, who use the cluster's server.
+type accounts struct {
+	t                   *testing.T
+	server, fingerprint string
+	homes               map[string]string
 }
 
 // signInByProviders: kim signs in with a browser on her machine and with a code, lee with the password of the directory. A group of the directory
@@ -71,12 +74,9 @@ func (j *jobs) signInByProviders(t *testing.T) {
 // providers starts both and the server, whose settings name them.
 func (j *jobs) providers(t *testing.T) *sitesOwn {
 	t.Helper()
-	master, err := netip.ParseAddr(j.address(0))
-	require.NoError(t, err)
-	gateway := master.As4()
-	gateway[3] = 1 // this machine in the sandbox's network
-	providertest.Host = netip.AddrFrom4(gateway).String()
-	o := &sitesOwn{jobs: j, t: t, server: "https://" + master.String(), homes: map[string]string{"kim": t.TempDir(), "lee": t.TempDir()}, directory: providertest.Slapd(t)}
+	providertest.Host = j.gateway()
+	people := &accounts{t: t, server: "https://" + j.address(0), homes: map[string]string{"kim": t.TempDir(), "lee": t.TempDir()}}
+	o := &sitesOwn{jobs: j, accounts: people, directory: providertest.Slapd(t)}
 	o.issuer = providertest.Dex(t, o.directory, o.server+"/api/v3/signin/oidc/dex/return")
 	j.set("rest-server", map[string]any{"signIn": map[string]any{
 		"oidc": map[string]any{"dex": map[string]any{"title": "The lab", "issuer": o.issuer.URL, "ca": o.issuer.CA, "clientId": providertest.ClientID, "clientSecret": providertest.ClientSecret,
@@ -93,26 +93,26 @@ func (j *jobs) providers(t *testing.T) *sitesOwn {
 }
 
 // as runs paictl as a person on a separate machine.
-func (o *sitesOwn) as(who, stdin string, args ...string) result {
-	o.t.Helper()
-	cmd, out, said := command(o.t.Context(), o.t, args...)
-	cmd.Env = append(cmd.Env, "HOME="+o.homes[who], "XDG_CONFIG_HOME="+o.homes[who], "KUBECONFIG="+o.homes[who]+"/none")
+func (a *accounts) as(who, stdin string, args ...string) result {
+	a.t.Helper()
+	cmd, out, said := command(a.t.Context(), a.t, args...)
+	cmd.Env = append(cmd.Env, "HOME="+a.homes[who], "XDG_CONFIG_HOME="+a.homes[who], "KUBECONFIG="+a.homes[who]+"/none")
 	cmd.Stdin = strings.NewReader(stdin)
 	_ = cmd.Run() // the code says it
 	return result{stdout: out.String(), stderr: said.String(), code: cmd.ProcessState.ExitCode()}
 }
 
-func (o *sitesOwn) may(who string, args ...string) string {
-	o.t.Helper()
-	r := o.as(who, "", args...)
-	require.Equal(o.t, 0, r.code, "%s: paictl %s: %s", who, strings.Join(args, " "), r)
+func (a *accounts) may(who string, args ...string) string {
+	a.t.Helper()
+	r := a.as(who, "", args...)
+	require.Equal(a.t, 0, r.code, "%s: paictl %s: %s", who, strings.Join(args, " "), r)
 	return r.stdout
 }
 
-func (o *sitesOwn) login(who, stdin string, flags ...string) {
-	o.t.Helper()
-	r := o.as(who, stdin+"\n", append([]string{"login", o.server, "--name", "lab", "--fingerprint", o.fingerprint}, flags...)...)
-	require.Equal(o.t, 0, r.code, "%s: %s", who, r)
+func (a *accounts) login(who, stdin string, flags ...string) {
+	a.t.Helper()
+	r := a.as(who, stdin+"\n", append([]string{"login", a.server, "--name", "lab", "--fingerprint", a.fingerprint}, flags...)...)
+	require.Equal(a.t, 0, r.code, "%s: %s", who, r)
 }
 
 // authority returns the PEM of the server's authority, as a person's paictl stores it.
