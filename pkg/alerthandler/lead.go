@@ -120,7 +120,7 @@ func (h *Handler) facts(ctx context.Context, a *v1.Action, all []*v1.Action, now
 	}
 	if a.Spec.Machine != nil {
 		if n, ok := h.nodes.Get(a.Spec.Machine.Name); ok {
-			if f.Machine, err = h.machine(ctx, a, n); err != nil {
+			if f.Machine, err = h.machine(a, n); err != nil {
 				return nil, err
 			}
 		}
@@ -134,7 +134,10 @@ func (h *Handler) facts(ctx context.Context, a *v1.Action, all []*v1.Action, now
 		f.Stays = limits.Stays(f.Machine.Returns, now)
 	}
 	f.Limit = limits.Check(a, all, h.machines(), now)
-	return f, nil
+	if step.NeedsPods(a, f) {
+		f.Machine.Pods, err = h.pods(ctx, a.Spec.Machine.Name)
+	}
+	return f, err
 }
 
 // forbidden says why the requester may not ask for it. An error means that this can't be decided now.
@@ -185,20 +188,8 @@ func (h *Handler) withdrawn(a *v1.Action) error {
 	return nil
 }
 
-func (h *Handler) machine(ctx context.Context, a *v1.Action, n *corev1.Node) (*step.Machine, error) {
+func (h *Handler) machine(a *v1.Action, n *corev1.Node) (*step.Machine, error) {
 	m := &step.Machine{UID: n.UID, Version: n.ResourceVersion, Unschedulable: n.Spec.Unschedulable, Mark: v1.ReadMark(n.Annotations), Returns: v1.ReadReturns(n.Annotations), Sick: sick(n)}
-	if a.Spec.Do == v1.OperationDrain {
-		list, err := h.core.CoreV1().Pods("").List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=" + n.Name, ResourceVersion: "0"})
-		if err != nil {
-			return nil, fmt.Errorf("list the pods of %s: %w", n.Name, err)
-		}
-		for i := range list.Items {
-			if p := &list.Items[i]; moves(p) {
-				m.Pods = append(m.Pods, step.Pod{Namespace: p.Namespace, Name: p.Name, UID: p.UID, Managed: metav1.GetControllerOf(p) != nil || managed(p),
-					Leaving: p.DeletionTimestamp != nil, Refused: h.refused.get(p.UID)})
-			}
-		}
-	}
 	if a.Spec.Do == v1.OperationResetGPU {
 		answers, err := repair.ReadAnswers(n)
 		if err != nil {
@@ -211,6 +202,21 @@ func (h *Handler) machine(ctx context.Context, a *v1.Action, n *corev1.Node) (*s
 		}
 	}
 	return m, nil
+}
+
+// pods lists the pods of a machine that a drain has to move.
+func (h *Handler) pods(ctx context.Context, machine string) (out []step.Pod, err error) {
+	list, err := h.core.CoreV1().Pods("").List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=" + machine, ResourceVersion: "0"})
+	if err != nil {
+		return nil, fmt.Errorf("list the pods of %s: %w", machine, err)
+	}
+	for i := range list.Items {
+		if p := &list.Items[i]; moves(p) {
+			out = append(out, step.Pod{Namespace: p.Namespace, Name: p.Name, UID: p.UID, Managed: metav1.GetControllerOf(p) != nil || managed(p),
+				Leaving: p.DeletionTimestamp != nil, Refused: h.refused.get(p.UID)})
+		}
+	}
+	return out, nil
 }
 
 // moves reports whether a drain has to move a pod: those of DaemonSets come back, those of the kubelet's own files can't leave, and

@@ -80,13 +80,11 @@ func (d *decision) begin() Next {
 	if message, done := d.reached(); done {
 		return d.end(v1.PhaseSucceeded, message)
 	}
-	if spec.By.Kind == v1.ByPolicy && d.status.Phase != v1.PhaseNoticed {
+	if limited(d.a, d.f) {
 		if d.f.Limit.Refused != "" {
 			return d.end(v1.PhaseRefused, d.f.Limit.Refused)
 		}
-		if d.f.Limit.Wait != "" {
-			return d.wait(v1.PhasePending, d.f.Limit.Wait, d.f.Limit.After)
-		}
+		return d.wait(v1.PhasePending, d.f.Limit.Wait, d.f.Limit.After)
 	}
 	if stays := d.stays(); stays != "" {
 		if spec.DryRun || d.f.Machine.Mark != nil && d.f.Machine.Mark.Stays {
@@ -123,6 +121,23 @@ func (d *decision) begin() Next {
 	}
 	d.status.Phase, d.status.StartTime = v1.PhaseActing, &d.now
 	return d.act()
+}
+
+// limited reports whether a limit keeps an Action from beginning.
+func limited(a *v1.Action, f *Facts) bool {
+	return a.Spec.By.Kind == v1.ByPolicy && a.Status.Phase != v1.PhaseNoticed && (f.Limit.Refused != "" || f.Limit.Wait != "")
+}
+
+// NeedsPods reports whether the next step depends on the pods of the machine, which are a request to read. A drain that waits doesn't need them,
+// and there may be one for each machine of the cluster.
+func NeedsPods(a *v1.Action, f *Facts) bool {
+	switch {
+	case a.Spec.Do != v1.OperationDrain || f.Machine == nil:
+		return false
+	case a.Begun() || a.Status.Phase == v1.PhaseActing || f.Machine.Unschedulable:
+		return true // it may be done
+	}
+	return a.Spec.DryRun && !limited(a, f) // its result counts them
 }
 
 // stays says why a policy doesn't return a machine to service. Once that is marked, only a person does.
@@ -217,7 +232,11 @@ func (d *decision) plan() string {
 	case v1.OperationStopJob:
 		return "stop " + name
 	case v1.OperationDrain:
-		return "cordon " + name + " and move " + plural.Of(len(d.f.Machine.Pods), "pod")
+		pods := "its pods"
+		if d.a.Spec.DryRun {
+			pods = plural.Of(len(d.f.Machine.Pods), "pod")
+		}
+		return "cordon " + name + " and move " + pods
 	case v1.OperationResetGPU:
 		return "reset " + name
 	}
