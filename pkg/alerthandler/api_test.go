@@ -49,13 +49,14 @@ type world struct {
 	t       *testing.T
 	objects dynamic.Interface
 	dir     *people.Directory
+	log     *slog.Logger // of handlers
 }
 
 func open(t *testing.T) *world {
 	t.Helper()
 	c := kubetest.Start(t)
 	jobtest.Prepare(t, c)
-	w := &world{Cluster: c, t: t}
+	w := &world{Cluster: c, t: t, log: slog.New(slog.NewTextHandler(t.Output(), nil))}
 	var err error
 	w.objects, err = dynamic.NewForConfig(c.Config)
 	require.NoError(t, err)
@@ -100,7 +101,7 @@ policies:
 // handler starts one; died says that it may act no longer.
 func (w *world) handler(c *policy.Config, config *rest.Config) (h *alerthandler.Handler, end func()) {
 	w.t.Helper()
-	h, err := alerthandler.New(alerthandler.Options{Config: config, JobNamespace: kube.JobNamespace, Policies: c, Log: slog.New(slog.NewTextHandler(w.t.Output(), nil))})
+	h, err := alerthandler.New(alerthandler.Options{Config: config, JobNamespace: kube.JobNamespace, Policies: c, Log: w.log})
 	require.NoError(w.t, err)
 	ctx, cancel := context.WithCancel(w.t.Context())
 	done := make(chan struct{}, 2)
