@@ -1,0 +1,151 @@
+package agent
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	specs "tags.cncf.io/container-device-interface/specs-go"
+
+	"github.com/openpai/paictl/pkg/node/agent/notice"
+	"github.com/openpai/paictl/pkg/scheduler/claim"
+)
+
+// The files that tell the container runtime which devices the containers of a claim get.
+
+// rewriting limits the time for writing the container runtime's files of all claims: if a GPU hangs, the edits can't be determined,
+// and pods that have ended wait for the agent.
+const rewriting = 20 * time.Second
+
+// writeSpecs writes the container runtime's files of all claims, and reports whether that succeeded.
+func (d *Driver) writeSpecs(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, rewriting)
+	defer cancel()
+	all := true
+	for _, r := range d.records.all() {
+		if err := d.writeSpec(ctx, r); err != nil {
+			// The pod's GPU is gone. Continue with the other claims.
+			d.log.WarnContext(ctx, "a container of the claim can't be started again", "claim", r.Namespace+"/"+r.Name, "err", err)
+			all = false
+		}
+	}
+	return all
+}
+
+// followDriver rewrites the container runtime's files of all claims whenever the driver or the instances of its GPUs change, until ctx ends:
+// the previous driver's files are gone. It retries failed writes.
+func (d *Driver) followDriver(ctx context.Context) {
+	told := ""
+	for ctx.Err() == nil {
+		_, changed := d.gpus.devices()
+		driver, _ := d.gpus.versions()
+		if state := driver + d.gpus.named(); state != told && driver != "" && d.writeSpecs(ctx) {
+			told = state
+		}
+		d.pause(ctx, changed, tellEvery)
+	}
+}
+
+// removeLeftSpecs removes files of claims that have ended.
+func (d *Driver) removeLeftSpecs() error {
+	entries, err := os.ReadDir(d.cdi)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		uid, ok := strings.CutPrefix(e.Name(), claim.Driver+"-")
+		if uid, suffixed := strings.CutSuffix(uid, specSuffix); ok && (!suffixed || d.records.of[types.UID(uid)] == nil) {
+			if err := os.Remove(filepath.Join(d.cdi, e.Name())); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+const specSuffix = ".json"
+
+func specName(uid types.UID) string { return claim.Driver + "-" + string(uid) + specSuffix }
+
+// specDevice names a device after its claim. The container runtime may cache a device by name, so no name is used twice.
+func specDevice(uid types.UID, device string) string { return string(uid) + "-" + device }
+
+// writeSpec writes the container runtime's file with the devices that a container with this claim gets.
+func (d *Driver) writeSpec(ctx context.Context, r *record) error {
+	spec := &specs.Spec{Kind: kind}
+	var hardware []*device // those that aren't simulated
+	cards := map[int32]bool{}
+	var more []specs.Device // further parts of GPUs
+	simulated := false
+	for _, a := range r.Devices {
+		g, ok := d.gpus.cardOf(r.card(a.Device))
+		switch {
+		case !ok:
+			return fmt.Errorf("this machine no longer has %s", a.Device)
+		case len(g.Files) == 0:
+			return fmt.Errorf("%s doesn't exist at present: %s", a.Device, cmp.Or(g.reason, "nothing is known of it"))
+		}
+		if err := r.pick(&g, a.Device); err != nil {
+			return err
+		}
+		one := specs.Device{Name: specDevice(r.UID, a.Device)}
+		if cards[g.card] && g.instance == nil {
+			// Another part of a GPU that it has. The container runtime doesn't accept a device without edits.
+			one.ContainerEdits.Env = []string{fmt.Sprintf("PAICTL_%s=1", strings.ToUpper(strings.ReplaceAll(a.Device, "-", "_")))}
+			more = append(more, one)
+			continue
+		}
+		cards[g.card] = true
+		if g.Simulated {
+			simulated = true
+			files := g.Files
+			if g.instance != nil {
+				files = g.instance.Files
+			}
+			for _, f := range files {
+				one.ContainerEdits.DeviceNodes = append(one.ContainerEdits.DeviceNodes, &specs.DeviceNode{Path: f.Container, HostPath: f.Host})
+			}
+		} else {
+			hardware = append(hardware, &g)
+		}
+		spec.Devices = append(spec.Devices, one)
+	}
+	if len(spec.Devices) == 0 {
+		return nil
+	}
+	if len(hardware) > 0 {
+		if simulated {
+			return errors.New("it was allocated both real and simulated GPUs") // a machine has one kind
+		}
+		all, _ := d.gpus.cards()
+		driver, _ := d.gpus.versions()
+		if err := d.vendor.equip(ctx, spec, hardware, all, driver); err != nil {
+			return err
+		}
+	}
+	spec.Devices = append(spec.Devices, more...)
+	if err := d.notify(r); err != nil {
+		return err
+	}
+	spec.ContainerEdits.Mounts = append(slices.Clone(spec.ContainerEdits.Mounts), &specs.Mount{
+		HostPath: d.noticeFolder(r.UID), ContainerPath: notice.Folder, Options: []string{"ro", "nosuid", "nodev", "noexec", "bind"},
+	})
+	version, err := specs.MinimumRequiredVersion(spec)
+	if err != nil {
+		return err
+	}
+	spec.Version = version
+	d.writing.Lock()
+	defer d.writing.Unlock()
+	if !d.records.known(r.UID) {
+		return nil // the claim has ended since
+	}
+	return d.specs.WriteSpec(spec, specName(r.UID))
+}
