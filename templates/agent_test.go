@@ -100,7 +100,7 @@ func TestAnAgentWritesHowTheGPUsOfItsOwnMachineDoAndNothingElse(t *testing.T) {
 	const sick = `{"status":{"conditions":[{"type":"GPUsUnhealthy","status":"True","reason":"Unhealthy","message":"GPU 3: XID 79"}]}}`
 	require.NoError(t, patch(ctx, "gpu-1", `{"metadata":{"annotations":{"paictl.openpai.org/gpus":"{}"}}}`))
 	require.NoError(t, patch(ctx, "gpu-1", `{"metadata":{"annotations":{"paictl.openpai.org/gpus":"{\"devices\":[]}"}}}`))
-	require.NoError(t, patch(ctx, "gpu-1", `{"metadata":{"annotations":{"paictl.openpai.org/gpu-answers":"[]"}}}`))
+	require.NoError(t, patch(ctx, "gpu-1", `{"metadata":{"annotations":{"paictl.openpai.org/gpu-answers":"[]","paictl.openpai.org/restart-answer":"{}"}}}`))
 	require.ErrorContains(t, patch(ctx, "gpu-1", `{"metadata":{"annotations":{"paictl.openpai.org/gpu-orders":"[]"}}}`), "and nothing else", "orders are for people")
 	require.NoError(t, patch(ctx, "gpu-1", sick, "status"))
 	require.NoError(t, patch(ctx, "gpu-1", strings.Replace(sick, `"True"`, `"False"`, 1), "status"))

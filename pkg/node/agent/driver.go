@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 
 	"github.com/Masterminds/semver/v3"
 	resourceapi "k8s.io/api/resource/v1"
@@ -45,6 +46,7 @@ type Driver struct {
 	noticing sync.Mutex
 	next     *nextBoot
 	ledger   *ledger
+	host     host
 	log      *slog.Logger
 	// fatal ends the agent.
 	fatal func(error)
@@ -63,7 +65,8 @@ type folders struct {
 // newDriver returns the driver of a node. It rewrites the container runtime's files for all allocated devices, because they are gone
 // after a start of the machine.
 func newDriver(ctx context.Context, node string, gpus *monitor, v vendor, f folders, log *slog.Logger, fatal func(error)) (*Driver, error) {
-	d := &Driver{node: node, gpus: gpus, vendor: v, cdi: f.cdi, notices: f.notices, processes: &processes{f.cgroups}, next: &nextBoot{root: f.root}, log: log, fatal: fatal}
+	d := &Driver{node: node, gpus: gpus, vendor: v, cdi: f.cdi, notices: f.notices, processes: &processes{f.cgroups}, next: &nextBoot{root: f.root}, log: log, fatal: fatal,
+		host: host{proc: "/proc", signal: syscall.Kill, since: gpus.now()}}
 	var err error
 	if d.records, err = openRecords(f.records); err != nil {
 		return nil, err

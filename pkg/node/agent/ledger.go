@@ -23,6 +23,8 @@ type ledger struct {
 // entry is a request that was begun.
 type entry struct {
 	ID string `json:"id"`
+	// Boot is the boot of the machine that a request to restart it ends; "" for requests for GPUs.
+	Boot string `json:"boot,omitempty"`
 	// Answer is the result; nil while the order is in progress.
 	Answer *repair.Answer `json:"answer,omitempty"`
 }
@@ -33,7 +35,7 @@ const mostEntries = 256
 // interrupted is the result of an order during which the agent stopped.
 const interrupted = "the agent was stopped while it did this, so the result is unknown: check the GPU, and order it again"
 
-// openLedger reads the orders of earlier agents. It answers those that were in progress with interrupted.
+// openLedger reads the orders of earlier agents. It answers those for GPUs that were in progress with interrupted; a restart of the machine continues.
 func openLedger(file string) (*ledger, error) {
 	l := &ledger{file: file}
 	data, err := os.ReadFile(file)
@@ -47,7 +49,7 @@ func openLedger(file string) (*ledger, error) {
 		return nil, fmt.Errorf("%s: %w; remove it; orders on the Node may then be executed a second time", file, err)
 	}
 	for i := range l.entries {
-		if e := &l.entries[i]; e.Answer == nil {
+		if e := &l.entries[i]; e.Answer == nil && e.Boot == "" {
 			e.Answer = &repair.Answer{ID: e.ID, Message: interrupted}
 		}
 	}
@@ -63,13 +65,21 @@ func (l *ledger) answer(id string) (repair.Answer, bool) {
 	return *l.entries[i].Answer, true
 }
 
+// restart returns the boot in which a restart of the machine was begun, "" if it wasn't, and its answer, if it has one.
+func (l *ledger) restart(id string) (boot string, answer *repair.Answer) {
+	if i := l.find(id); i >= 0 {
+		return l.entries[i].Boot, l.entries[i].Answer
+	}
+	return "", nil
+}
+
 func (l *ledger) find(id string) int {
 	return slices.IndexFunc(l.entries, func(e entry) bool { return e.ID == id })
 }
 
-// begin records that an order is in progress. If it fails, the caller must not carry out the order.
-func (l *ledger) begin(id string) error {
-	l.entries = append(l.entries, entry{ID: id})
+// begin records that an order is in progress, and the boot that it ends. If it fails, the caller must not carry out the order.
+func (l *ledger) begin(id, boot string) error {
+	l.entries = append(l.entries, entry{ID: id, Boot: boot})
 	if n := len(l.entries) - mostEntries; n > 0 {
 		l.entries = slices.Delete(l.entries, 0, n)
 	}

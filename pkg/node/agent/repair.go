@@ -51,9 +51,13 @@ func (d *Driver) watchRequests(ctx context.Context, client kubernetes.Interface)
 		case <-again:
 		}
 		again = nil
-		if err := d.answerRequests(ctx, client, n); err != nil {
-			d.log.WarnContext(ctx, "orders for GPUs: retrying", "err", err)
-			again = time.After(5 * time.Second)
+		after, err := d.answerRestart(ctx, client, n)
+		if err = errors.Join(d.answerRequests(ctx, client, n), err); err != nil {
+			d.log.WarnContext(ctx, "orders on the Node: retrying", "err", err)
+			after = 5 * time.Second
+		}
+		if after > 0 {
+			again = time.After(after)
 		}
 	}
 }
@@ -110,7 +114,7 @@ func (d *Driver) answers(orders []repair.Request, n *corev1.Node) (out []repair.
 func (d *Driver) follow(ctx context.Context, o repair.Request) repair.Answer {
 	a := repair.Answer{ID: o.ID, Done: true}
 	d.log.InfoContext(ctx, "an order", "gpu", o.GPU, "action", o.Action, "by", o.By)
-	err := d.ledger.begin(o.ID)
+	err := d.ledger.begin(o.ID, "")
 	if err != nil {
 		err = fmt.Errorf("it was not done, because the agent can't record its start: %w", err)
 	} else {

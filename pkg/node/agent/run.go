@@ -38,6 +38,8 @@ import (
 // options are the options of the command line.
 type options struct {
 	node, machines, probe, root, toolkit, hook, kubelet, cdi, notices, cgroups, kubeconfig, listen, access string
+
+	restarts bool
 }
 
 func parse(args []string, out io.Writer) (*options, error) {
@@ -57,6 +59,7 @@ func parse(args []string, out io.Writer) (*options, error) {
 	fs.StringVar(&o.kubeconfig, "kubeconfig", "", "how to reach the API server; if empty, as a pod of the cluster")
 	fs.StringVar(&o.listen, "listen", ":9104", "address to answer on, with /healthz, /readyz and /metrics")
 	fs.StringVar(&o.access, "access-file", "", "file with the password for /metrics; if empty, everyone may read them")
+	fs.BoolVar(&o.restarts, "restart-machine", false, "restart the machine when its Node has a request for it; needs the machine's PID namespace")
 	if err := fs.Parse(args); err != nil {
 		return nil, err
 	}
@@ -137,6 +140,7 @@ func run(ctx context.Context, o *options, client kubernetes.Interface, l net.Lis
 	if err != nil {
 		return err
 	}
+	d.host.restarts = o.restarts
 	var accepted atomic.Pointer[kubeletplugin.Helper]
 	var published atomic.Bool
 	serving, stopServing := context.WithCancel(ctx)

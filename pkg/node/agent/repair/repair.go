@@ -1,5 +1,5 @@
-// Package repair defines how people request that the agent of a machine repairs a GPU, and how it answers.
-// In: a Node, a request for one of its GPUs. Out: annotations of the Node, one that people write and one that the agent writes.
+// Package repair defines how people request that the agent of a machine repairs a GPU or restarts the machine, and how it answers.
+// In: a Node, a request for it or one of its GPUs. Out: annotations of the Node, some that people write and some that the agent writes.
 package repair
 
 import (

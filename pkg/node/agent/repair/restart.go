@@ -1,0 +1,60 @@
+package repair
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes"
+)
+
+const (
+	// RestartAnnotation of a Node holds the request to restart its machine, a Restart as JSON. A later request replaces an earlier one.
+	RestartAnnotation = "paictl.openpai.org/restart-order"
+	// RestartAnswer holds its result, an Answer as JSON. Only the Node's agent may write it.
+	RestartAnswer = "paictl.openpai.org/restart-answer"
+)
+
+// Restart is a request to restart a machine.
+type Restart struct {
+	// ID identifies the request.
+	ID string `json:"id"`
+	// Boot is the boot ID that the machine has in its Node's status at the time of the request. A machine with another boot ID has restarted
+	// since, and isn't restarted again.
+	Boot string `json:"boot"`
+	// Reason says why, and By is the user who requested it.
+	Reason string `json:"reason,omitempty"`
+	By     string `json:"by,omitempty"`
+	// At is the time of the request: an agent that reads it hours later doesn't begin it.
+	At time.Time `json:"at"`
+}
+
+// ReadRestart returns the request on a Node; nil if it has none.
+func ReadRestart(n *corev1.Node) (*Restart, error) {
+	var out *Restart
+	if err := read(n, RestartAnnotation, &out); err != nil || out == nil {
+		return nil, err
+	}
+	if out.ID == "" || len(out.ID) > 64 || out.Boot == "" {
+		return nil, fmt.Errorf("the annotation %s of node %s isn't an order with its id and boot", RestartAnnotation, n.Name)
+	}
+	return out, nil
+}
+
+// ReadRestartAnswer returns the result of a request; nil if the Node has none.
+func ReadRestartAnswer(n *corev1.Node) (*Answer, error) {
+	var out *Answer
+	err := read(n, RestartAnswer, &out)
+	return out, err
+}
+
+// WriteRestart writes a request to a Node, unless the Node has changed since it was read.
+func WriteRestart(ctx context.Context, client kubernetes.Interface, n *corev1.Node, r Restart) error {
+	return write(ctx, client, n, RestartAnnotation, r)
+}
+
+// WriteRestartAnswer writes an answer to a Node, unless the Node has changed since it was read.
+func WriteRestartAnswer(ctx context.Context, client kubernetes.Interface, n *corev1.Node, a Answer) error {
+	return write(ctx, client, n, RestartAnswer, a)
+}

@@ -1,0 +1,208 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/openpai/paictl/pkg/node/agent/repair"
+)
+
+// Requests to restart the machine. The ledger records the boot in which a restart was begun: an agent that is killed continues it, and the agent
+// of the next boot doesn't begin another one.
+
+const (
+	// restartSignal has systemd start reboot.target: SIGRTMIN+5 in systemd(1). The C library's SIGRTMIN is 34.
+	restartSignal = syscall.Signal(34 + 5)
+	// signalEvery is the time between two signals while the machine still runs. systemd ignores those after the first one.
+	signalEvery = 30 * time.Second
+	// settling is the time after the agent's start in which GPUs may still appear.
+	settling = 3 * time.Minute
+	// settleEvery is the time between two looks at the GPUs in that time.
+	settleEvery = 5 * time.Second
+)
+
+// host is the machine below the agent's container, which shares its PID namespace if restarts are allowed.
+type host struct {
+	// restarts reports whether the configuration allows restarts of the machine.
+	restarts bool
+	proc     string
+	signal   func(pid int, s syscall.Signal) error
+	// signaled is the time of the last signal.
+	signaled time.Time
+	// since is when the agent started.
+	since time.Time
+}
+
+// boot identifies the current boot, or is "" if it is unknown. A machine that is a container has the boot ID of the machine around it, and its
+// own first process.
+func (h *host) boot() string {
+	id := bootID(h.proc)
+	stat, err := os.ReadFile(filepath.Join(h.proc, "1", "stat"))
+	if err != nil || id == "" {
+		return ""
+	}
+	const starttime = 22 - 3 // proc_pid_stat(5) counts from 1, and the third field follows the name
+	text := string(stat)
+	fields := strings.Fields(text[strings.LastIndexByte(text, ')')+1:])
+	if len(fields) <= starttime {
+		return ""
+	}
+	return id + "/" + fields[starttime]
+}
+
+// restart has systemd restart the machine.
+func (h *host) restart() error {
+	comm, err := os.ReadFile(filepath.Join(h.proc, "1", "comm"))
+	if err != nil {
+		return fmt.Errorf("find the first process of the machine: %w", err)
+	}
+	if name := strings.TrimSpace(string(comm)); name != "systemd" {
+		return fmt.Errorf("the first process that the agent sees is %q and not systemd: restart the machine by hand", name)
+	}
+	if err := h.signal(1, restartSignal); err != nil {
+		return fmt.Errorf("have systemd restart the machine: %w", err)
+	}
+	return nil
+}
+
+// answerRestart carries out a Node's request to restart the machine, and answers it after the restart. It returns when to look again; 0
+// means when the Node changes.
+func (d *Driver) answerRestart(ctx context.Context, client kubernetes.Interface, n *corev1.Node) (time.Duration, error) {
+	o, err := repair.ReadRestart(n)
+	if err != nil {
+		d.log.WarnContext(ctx, "an order that can't be read", "err", err)
+		return 0, nil
+	}
+	if o == nil || restartAnswered(n, o) {
+		return 0, nil
+	}
+	a, after := d.followRestart(ctx, o, n)
+	if a == nil {
+		return after, nil
+	}
+	// Another request may have arrived since.
+	now, err := client.CoreV1().Nodes().Get(ctx, d.node, metav1.GetOptions{})
+	if err != nil {
+		return 0, err
+	}
+	if is, err := repair.ReadRestart(now); err != nil || is == nil || is.ID != o.ID || restartAnswered(now, o) {
+		return 0, nil //nolint:nilerr // the next event of the Node reports it
+	}
+	return 0, repair.WriteRestartAnswer(ctx, client, now, *a)
+}
+
+func restartAnswered(n *corev1.Node, o *repair.Restart) bool {
+	a, err := repair.ReadRestartAnswer(n)
+	return err == nil && a != nil && a.ID == o.ID
+}
+
+// followRestart takes a request one step further. It returns the answer, or when to look again.
+func (d *Driver) followRestart(ctx context.Context, o *repair.Restart, n *corev1.Node) (*repair.Answer, time.Duration) {
+	boot := d.host.boot()
+	began, answer := d.ledger.restart(o.ID)
+	var err error
+	switch {
+	case answer != nil: // it couldn't be written to the Node
+		return answer, 0
+	case began == "" && n.Status.NodeInfo.BootID == "", began != "" && boot == "":
+		return nil, signalEvery
+	case began == "" && o.Boot == n.Status.NodeInfo.BootID:
+		err = d.beginRestart(ctx, o, n, boot)
+	case began != "" && began == boot:
+		err = d.continueRestart(ctx, o)
+	default:
+		return d.restarted(ctx, o)
+	}
+	if err != nil {
+		return d.endRestart(ctx, o, false, err.Error()), 0
+	}
+	return nil, signalEvery
+}
+
+// beginRestart checks whether the machine may be restarted, records the restart, and requests it from systemd.
+func (d *Driver) beginRestart(ctx context.Context, o *repair.Restart, n *corev1.Node, boot string) error {
+	if err := d.mayRestart(o, n, boot); err != nil {
+		return err
+	}
+	if err := d.ledger.begin(o.ID, boot); err != nil {
+		return fmt.Errorf("the machine wasn't restarted, because the agent can't record it: %w", err)
+	}
+	return d.continueRestart(ctx, o)
+}
+
+// mayRestart returns an error if the machine may not be restarted now.
+func (d *Driver) mayRestart(o *repair.Restart, n *corev1.Node, boot string) error {
+	now := d.gpus.now()
+	switch age := now.Sub(o.At); {
+	case !d.host.restarts:
+		return errors.New("the agent may not restart its machine: set agent.restartMachines to true, and start the service agent again")
+	case age > repair.Valid || age < -repair.Valid:
+		return fmt.Errorf("the order is from %s, but on the machine it is %s: too old, or the clocks differ", o.At.UTC().Format(time.RFC3339), now.UTC().Format(time.RFC3339))
+	case !n.Spec.Unschedulable:
+		return errors.New("the machine isn't cordoned: drain it first")
+	case boot == "":
+		return errors.New("the agent can't read the machine's boot ID, and couldn't tell whether the machine has restarted")
+	}
+	for _, r := range d.records.all() {
+		return fmt.Errorf("the claim %s/%s holds GPUs: drain the machine first", r.Namespace, r.Name)
+	}
+	if d.next.look(); d.next.trouble() != "" {
+		return errors.New(d.next.trouble())
+	}
+	return nil
+}
+
+// continueRestart requests a restart that has begun from systemd. It may do so again: the agent may have been killed before.
+func (d *Driver) continueRestart(ctx context.Context, o *repair.Restart) error {
+	now := d.gpus.now()
+	if now.Sub(o.At) > repair.Valid {
+		return fmt.Errorf("systemd has had %s to restart the machine, which still runs: see systemctl list-jobs there", repair.Valid)
+	}
+	if now.Sub(d.host.signaled) < signalEvery {
+		return nil
+	}
+	d.log.WarnContext(ctx, "restarting the machine", "by", o.By, "reason", o.Reason)
+	d.host.signaled = now
+	return d.host.restart()
+}
+
+// restarted checks the GPUs after a restart.
+func (d *Driver) restarted(ctx context.Context, o *repair.Restart) (*repair.Answer, time.Duration) {
+	cards, _ := d.gpus.cards()
+	seen, why := d.gpus.answered()
+	var sick []string
+	for _, g := range cards {
+		if g.reason != "" {
+			sick = append(sick, fmt.Sprintf("GPU %d: %s", g.Index, g.reason))
+		}
+	}
+	if !seen || why != "" {
+		sick = append(sick, "the GPUs can't be checked: "+why)
+	}
+	switch {
+	case len(sick) == 0:
+		return d.endRestart(ctx, o, true, fmt.Sprintf("the machine has restarted, and none of its %d GPUs has a fault", len(cards))), 0
+	case d.gpus.now().Sub(d.host.since) < settling:
+		return nil, settleEvery
+	}
+	return d.endRestart(ctx, o, false, "the machine has restarted, and still has faults: "+strings.Join(sick, "; ")), 0
+}
+
+func (d *Driver) endRestart(ctx context.Context, o *repair.Restart, done bool, message string) *repair.Answer {
+	a := repair.Answer{ID: o.ID, Done: done, Message: message[:min(len(message), repair.MostMessage)]}
+	d.log.InfoContext(ctx, "answered", "action", "restart", "done", done, "message", message)
+	if err := d.ledger.end(a); err != nil {
+		d.log.ErrorContext(ctx, "the result of an order can't be stored", "err", err)
+	}
+	return &a
+}
