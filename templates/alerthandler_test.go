@@ -46,8 +46,12 @@ func TestTheAlertHandlerHasTheRightsForItsWorkAndNoMore(t *testing.T) {
 	require.NoError(t, d.Prepare(t.Context()))
 	capabilities := chartutil.DefaultCapabilities.Copy()
 	capabilities.KubeVersion = chartutil.KubeVersion{Version: "v1.36.0", Major: "1", Minor: "36"}
-	manifest, err := renderOn(t, load(t, "alert-handler"), map[string]any{}, capabilities)
+	manifest, err := renderOn(t, load(t, "alert-handler"), map[string]any{"restartMachines": true}, capabilities)
 	require.NoError(t, err)
+	require.Contains(t, manifest, "restart-order")
+	off, err := renderOn(t, load(t, "alert-handler"), map[string]any{}, capabilities)
+	require.NoError(t, err)
+	require.NotContains(t, off, "restart-order", "no right that it doesn't need")
 	a := newApplier(t, c)
 	for _, o := range objects(t, manifest) {
 		if k := o.GetKind(); strings.HasPrefix(k, "ValidatingAdmissionPolicy") || strings.Contains(k, "Role") || k == "CustomResourceDefinition" {
@@ -103,10 +107,11 @@ func TestTheAlertHandlerHasTheRightsForItsWorkAndNoMore(t *testing.T) {
 	}), "the rules take no effect: %v, %v", node, refused)
 	for _, body := range []string{
 		`{"metadata":{"labels":{"node-role.kubernetes.io/control-plane":""}}}`, `{"metadata":{"annotations":{"x":"z"}}}`, `{"metadata":{"annotations":{"x":null}}}`, `{"metadata":{"finalizers":["a/b"]}}`,
-		`{"spec":{"taints":[{"key":"a","effect":"NoExecute"}]}}`, `{"spec":{"providerID":"x"}}`, `{"spec":{"podCIDR":"10.1.0.0/24","podCIDRs":["10.1.0.0/24"]}}`, `{"metadata":{"annotations":{"paictl.openpai.org/gpu-answers":"[]"}}}`,
+		`{"spec":{"taints":[{"key":"a","effect":"NoExecute"}]}}`, `{"spec":{"providerID":"x"}}`, `{"spec":{"podCIDR":"10.1.0.0/24","podCIDRs":["10.1.0.0/24"]}}`, `{"metadata":{"annotations":{"paictl.openpai.org/gpu-answers":"[]"}}}`, `{"metadata":{"annotations":{"paictl.openpai.org/restart-answer":"{}"}}}`,
 	} {
 		require.ErrorContains(t, patchNode(t.Context(), body), "and nothing else", body)
 	}
+	require.NoError(t, patchNode(t.Context(), `{"metadata":{"annotations":{"paictl.openpai.org/restart-order":"{}"}}}`))
 	for _, body := range []string{
 		`{"spec":{"description":"x"}}`, `{"spec":{"executionType":"Stop","description":"x"}}`, `{"metadata":{"annotations":{"jobName":"x"}}}`, `{"spec":{"executionType":"Stop","retryPolicy":{"maxRetryCount":3}}}`,
 		`{"spec":{"executionType":"Stop","taskRoles":[]}}`, `{"metadata":{"labels":{"userName":"eve"}}}`,

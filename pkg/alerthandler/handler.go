@@ -1,6 +1,6 @@
 // Package alerthandler is the program pai-alert-handler: it acts on alerts by policies, and on requests of administrators.
 // In: alerts that Alertmanager sends, Actions, jobs, machines and people by watch. Out: Actions, and their effects: jobs that stop, machines
-// that are cordoned and drained, GPUs that are reset.
+// that are cordoned, drained and restarted, GPUs that are reset.
 //
 // It is the only program of the platform that stops the jobs of others or cordons machines. Package step decides, this
 // package looks and acts: it writes a decision before it acts on it, and each effect can be repeated, so that it may be killed anywhere.
@@ -156,7 +156,7 @@ func keepJob(f *jobv1.Framework) (*jobFacts, error) {
 // keepNode keeps the fields of a Node that decisions need; its images and addresses are large.
 func keepNode(n *corev1.Node) (*corev1.Node, error) {
 	out := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.Name, UID: n.UID, ResourceVersion: n.ResourceVersion, Labels: n.Labels, Annotations: n.Annotations}}
-	out.Spec.Unschedulable, out.Spec.Taints = n.Spec.Unschedulable, n.Spec.Taints
+	out.Spec.Unschedulable, out.Spec.Taints, out.Status.NodeInfo.BootID = n.Spec.Unschedulable, n.Spec.Taints, n.Status.NodeInfo.BootID
 	for _, c := range n.Status.Conditions {
 		if c.Type == corev1.NodeReady || c.Type == checks.ConditionGPUsUnhealthy {
 			out.Status.Conditions = append(out.Status.Conditions, c)
@@ -241,11 +241,17 @@ func (h *Handler) machines() step.Machines {
 
 // runsJobs reports whether a machine isn't reserved for the control plane.
 func runsJobs(n *corev1.Node) bool {
-	const controlPlane = "node-role.kubernetes.io/control-plane"
-	if _, master := n.Labels[controlPlane]; !master {
-		return true
-	}
-	return !slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == controlPlane && t.Effect == corev1.TaintEffectNoSchedule })
+	return !controlPlane(n) || !slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool {
+		return t.Key == roleControlPlane && t.Effect == corev1.TaintEffectNoSchedule
+	})
+}
+
+// roleControlPlane is the label, and the taint, of machines of the control plane.
+const roleControlPlane = "node-role.kubernetes.io/control-plane"
+
+func controlPlane(n *corev1.Node) bool {
+	_, is := n.Labels[roleControlPlane]
+	return is
 }
 
 func ready(n *corev1.Node) bool {
@@ -255,6 +261,11 @@ func ready(n *corev1.Node) bool {
 		}
 	}
 	return false
+}
+
+// hasAgent reports whether an agent has ever reported the GPUs of a machine.
+func hasAgent(n *corev1.Node) bool {
+	return slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == checks.ConditionGPUsUnhealthy })
 }
 
 // sick returns the fault that the agent reports for the GPUs of a machine.

@@ -103,12 +103,14 @@ func (h *Handler) advance(ctx context.Context, a *v1.Action, all []*v1.Action, n
 	if next.Status.Phase != a.Status.Phase {
 		h.o.Log.InfoContext(ctx, "a step", "action", a.Name, "do", a.Spec.Do, "target", a.Spec.Target(), "by", a.Spec.By.Name, "phase", next.Status.Phase, "message", next.Status.Message)
 	}
-	return next, h.do(ctx, a, facts, next.Effect)
+	acting := *a
+	acting.Status = next.Status
+	return next, h.do(ctx, &acting, facts, next.Effect)
 }
 
 // facts looks at what a decision needs.
 func (h *Handler) facts(ctx context.Context, a *v1.Action, all []*v1.Action, now time.Time) (*step.Facts, error) {
-	f := &step.Facts{DrainTimeout: h.o.Policies.DrainTimeout.D(), Unheard: unheard(a, now)}
+	f := &step.Facts{DrainTimeout: h.o.Policies.DrainTimeout.D(), Unheard: unheard(a, now), Restarts: h.o.Policies.RestartMachines, Restarting: restarting(a, all)}
 	var err error
 	if f.Forbidden, err = h.forbidden(a); err != nil {
 		return nil, err
@@ -138,6 +140,17 @@ func (h *Handler) facts(ctx context.Context, a *v1.Action, all []*v1.Action, now
 		f.Machine.Pods, err = h.pods(ctx, a.Spec.Machine.Name)
 	}
 	return f, err
+}
+
+// restarting returns the name of another Action that restarts the machine; "" if there is none.
+func restarting(a *v1.Action, all []*v1.Action) string {
+	for _, other := range all {
+		if other.Name != a.Name && other.Spec.Do == v1.OperationRestartMachine && other.Status.Phase == v1.PhaseActing &&
+			a.Spec.Machine != nil && other.Spec.Machine != nil && other.Spec.Machine.UID == a.Spec.Machine.UID {
+			return other.Name
+		}
+	}
+	return ""
 }
 
 // forbidden says why the requester may not ask for it. An error means that this can't be decided now.
@@ -189,7 +202,8 @@ func (h *Handler) withdrawn(a *v1.Action) error {
 }
 
 func (h *Handler) machine(a *v1.Action, n *corev1.Node) (*step.Machine, error) {
-	m := &step.Machine{UID: n.UID, Version: n.ResourceVersion, Unschedulable: n.Spec.Unschedulable, Mark: v1.ReadMark(n.Annotations), Returns: v1.ReadReturns(n.Annotations), Sick: sick(n)}
+	m := &step.Machine{UID: n.UID, Version: n.ResourceVersion, Unschedulable: n.Spec.Unschedulable, Mark: v1.ReadMark(n.Annotations), Returns: v1.ReadReturns(n.Annotations), Sick: sick(n),
+		Ready: ready(n), Boot: n.Status.NodeInfo.BootID, ControlPlane: controlPlane(n), Agent: hasAgent(n)}
 	if a.Spec.Do == v1.OperationResetGPU {
 		answers, err := repair.ReadAnswers(n)
 		if err != nil {
@@ -199,6 +213,14 @@ func (h *Handler) machine(a *v1.Action, n *corev1.Node) (*step.Machine, error) {
 			if answer.ID == string(a.UID) {
 				m.Reset = &step.Answer{Done: answer.Done, Message: answer.Message}
 			}
+		}
+	}
+	if a.Spec.Do == v1.OperationRestartMachine {
+		if order, err := repair.ReadRestart(n); err == nil && order != nil {
+			m.Ordered = order.ID == string(a.UID)
+		}
+		if answer, err := repair.ReadRestartAnswer(n); err == nil && answer != nil && answer.ID == string(a.UID) {
+			m.Restart = &step.Answer{Done: answer.Done, Message: trimmed(answer.Message)}
 		}
 	}
 	return m, nil
@@ -269,6 +291,8 @@ func (h *Handler) do(ctx context.Context, a *v1.Action, f *step.Facts, e step.Ef
 		return h.evict(ctx, f.Machine.Pods)
 	case step.EffectReset:
 		return h.reset(ctx, a)
+	case step.EffectRestart:
+		return h.restart(ctx, a)
 	}
 	return fmt.Errorf("the effect %q is unknown", e)
 }

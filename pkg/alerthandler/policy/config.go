@@ -21,6 +21,8 @@ import (
 type Config struct {
 	Limits       Limits   `json:"limits"`
 	DrainTimeout Duration `json:"drainTimeout"`
+	// RestartMachines allows the operation restart-machine, to policies and people.
+	RestartMachines bool `json:"restartMachines"`
 	// Keep is how long finished Actions are kept.
 	Keep     Duration `json:"keep"`
 	Policies []Policy `json:"policies"`
@@ -32,6 +34,7 @@ type Limits struct {
 	StopsPerHourPerVirtualCluster int `json:"stopsPerHourPerVirtualCluster"`
 	MachinesPerHour               int `json:"machinesPerHour"`
 	MachinesOutPercent            int `json:"machinesOutPercent"`
+	RestartsPerHour               int `json:"restartsPerHour"`
 	// Returns is how often policies may return a machine to service within ReturnsWithin. Then it stays out.
 	Returns       int      `json:"returns"`
 	ReturnsWithin Duration `json:"returnsWithin"`
@@ -40,7 +43,7 @@ type Limits struct {
 // Step returns them as package step has them.
 func (l Limits) Step() step.Limits {
 	return step.Limits{StopsPerHour: l.StopsPerHour, StopsPerHourAndVC: l.StopsPerHourPerVirtualCluster, MachinesPerHour: l.MachinesPerHour, MachinesOut: l.MachinesOutPercent,
-		Returns: l.Returns, ReturnsWithin: l.ReturnsWithin.D()}
+		RestartsPerHour: l.RestartsPerHour, Returns: l.Returns, ReturnsWithin: l.ReturnsWithin.D()}
 }
 
 // Policy is a list of steps that an alert begins.
@@ -139,7 +142,7 @@ func (c *Config) Check() (out []Problem) {
 	for path, n := range map[string]int{
 		"limits.stopsPerHour": c.Limits.StopsPerHour, "limits.stopsPerHourPerVirtualCluster": c.Limits.StopsPerHourPerVirtualCluster,
 		"limits.machinesPerHour": c.Limits.MachinesPerHour, "limits.machinesOutPercent": c.Limits.MachinesOutPercent,
-		"limits.returns": c.Limits.Returns,
+		"limits.restartsPerHour": c.Limits.RestartsPerHour, "limits.returns": c.Limits.Returns,
 	} {
 		if n < 0 {
 			add(path, "set 0 or more; 0 forbids it to all policies", "%d is negative", n)
@@ -170,6 +173,7 @@ func (c *Config) Check() (out []Problem) {
 		}
 		seen[p.Name] = true
 		p.check(at, add)
+		p.checkRestarts(at, c.RestartMachines, add)
 	}
 	slices.SortFunc(out, func(a, b Problem) int { return strings.Compare(a.Path, b.Path) })
 	return out
@@ -217,6 +221,24 @@ func (p *Policy) check(at string, add func(path, remedy, format string, args ...
 			add(path+".do", "make two policies of it", "%s acts on another target than the step before: a policy either stops jobs or changes machines", s.Do)
 		}
 		job = s.Do == v1.OperationStopJob
+	}
+}
+
+// checkRestarts checks that restarts are allowed, and that the machine is drained before.
+func (p *Policy) checkRestarts(at string, allowed bool, add func(path, remedy, format string, args ...any)) {
+	drained := false
+	for i, s := range p.Steps {
+		drained = drained || s.Do == v1.OperationDrain
+		if s.Do != v1.OperationRestartMachine {
+			continue
+		}
+		path := fmt.Sprintf("%s.steps[%d].do", at, i)
+		if !allowed {
+			add(path, "set restartMachines: true in the sections alert-handler and agent, or remove the step", "restarts of machines are off")
+		}
+		if !drained {
+			add(path, "add the step {do: drain} before it", "the machine isn't drained before its restart")
+		}
 	}
 }
 

@@ -62,7 +62,7 @@ func TestExemptions(t *testing.T) {
 func TestWrongConfigurations(t *testing.T) {
 	for from, to := range map[string]string{
 		`"drainTimeout":"30m"`: `"drainTimeout":"30"`, `"keep":"24h"`: `"keep":"23h"`, `"do":"stop-job"`: `"do":"explode"`, `"grace":"4h"`: `"grace":"-1s"`,
-		`"name":"idle"`: `"name":"Idle!"`, `"stopsPerHour":1`: `"stopsPerHour":-1`,
+		`"name":"idle"`: `"name":"Idle!"`, `"stopsPerHour":1`: `"stopsPerHour":-1`, `"stopsPerHour":1,`: `"restartsPerHour":-1,`,
 		`"returns":3`: `"returns":21`, `"returnsWithin":"168h"`: `"returnsWithin":"59m"`, `"returns":3,`: `"returns":-1,`, `"exempt"`: `"exemptt"`, `Idle|Asleep`: `(`,
 		`"alerts":{"alertname":"Idle|Asleep","severity":"warning"}`: `"alerts":{}`, `[{"do":"stop-job","grace":"4h"}]`: `[]`,
 	} {
@@ -70,6 +70,26 @@ func TestWrongConfigurations(t *testing.T) {
 		require.NotEqual(t, good, text)
 		_, err := policy.Read([]byte(text))
 		require.Error(t, err, to)
+	}
+}
+
+// A restart has to be allowed, and comes after a drain.
+func TestPoliciesThatRestartMachines(t *testing.T) {
+	for steps, want := range map[string]string{
+		`{"do":"drain"},{"do":"restart-machine"},{"do":"uncordon"}`: "",
+		`{"do":"restart-machine"}`:                                  "policies[0].steps[0].do: the machine isn't drained before its restart",
+		`{"do":"cordon"},{"do":"restart-machine"},{"do":"drain"}`:   "policies[0].steps[1].do: the machine isn't drained before its restart",
+		`{"do":"stop-job"},{"do":"restart-machine"}`:                "policies[0].steps[1].do: restart-machine acts on another target",
+	} {
+		text := strings.Replace(good, `{"do":"stop-job","grace":"4h"}`, steps, 1)
+		_, err := policy.Read([]byte(text))
+		require.ErrorContains(t, err, "restarts of machines are off", steps)
+		_, err = policy.Read([]byte(strings.Replace(text, `"keep"`, `"restartMachines":true,"keep"`, 1)))
+		if want == "" {
+			require.NoError(t, err)
+		} else {
+			require.ErrorContains(t, err, want)
+		}
 	}
 }
 

@@ -27,6 +27,9 @@ type Facts struct {
 	Hours *Hours
 	// Unheard says since when Alertmanager hasn't repeated the alert that a policy acts on; "" if it has, or if there is no alert.
 	Unheard string
+	// Restarts reports whether the configuration allows restarts of machines. Restarting is another Action that restarts the machine; "" if there is none.
+	Restarts   bool
+	Restarting string
 	// DrainTimeout is how long a drain may take.
 	DrainTimeout time.Duration
 }
@@ -50,10 +53,18 @@ type Machine struct {
 	Returns []time.Time
 	// Sick says which GPUs the machine's agent finds broken; "" if none are.
 	Sick string
+	// Ready reports whether the kubelet is ready, and Boot is the boot ID that it reported last.
+	Ready bool
+	Boot  string
+	// ControlPlane reports whether the machine belongs to the control plane, and Agent whether an agent has reported its GPUs.
+	ControlPlane, Agent bool
 	// Pods are those that a drain has to move.
 	Pods []Pod
 	// Reset is the answer of the machine's agent to this Action; nil if it hasn't answered.
 	Reset *Answer
+	// Ordered reports whether the Node has this Action's order to restart the machine, and Restart is the answer to it; nil if there is none.
+	Ordered bool
+	Restart *Answer
 }
 
 // Pod is a pod that a drain has to move.

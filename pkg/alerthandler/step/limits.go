@@ -14,6 +14,8 @@ type Limits struct {
 	StopsPerHour, StopsPerHourAndVC int
 	// MachinesPerHour is how many machines policies may put out of service within an hour.
 	MachinesPerHour int
+	// RestartsPerHour is how many machines policies may restart within an hour.
+	RestartsPerHour int
 	// MachinesOut is the percentage of machines that may be out of service, for whatever reason, at a time. One machine always may.
 	MachinesOut int
 	// Returns is how often policies may return a machine to service within ReturnsWithin.
@@ -60,7 +62,26 @@ func (l Limits) Check(a *v1.Action, all []*v1.Action, m Machines, now time.Time)
 	if a.Spec.Do == v1.OperationUncordon || a.Spec.Machine == nil {
 		return Limit{}
 	}
+	if limit := l.restarts(a, all, now); limit != (Limit{}) {
+		return limit
+	}
 	return l.machines(a, all, m, now)
+}
+
+func (l Limits) restarts(a *v1.Action, all []*v1.Action, now time.Time) Limit {
+	if a.Spec.Do != v1.OperationRestartMachine {
+		return Limit{}
+	}
+	recent := l.newCount(a, now)
+	for _, other := range all {
+		if counts(a, other) && other.Spec.Do == v1.OperationRestartMachine {
+			recent.add(other)
+		}
+	}
+	if recent.n < l.RestartsPerHour {
+		return Limit{}
+	}
+	return recent.wait(fmt.Sprintf("policies may restart %s an hour", plural.Of(l.RestartsPerHour, "machine")))
 }
 
 func (l Limits) stops(a *v1.Action, all []*v1.Action, now time.Time) Limit {

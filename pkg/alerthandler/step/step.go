@@ -23,6 +23,7 @@ const (
 	EffectUncordon Effect = "uncordon"
 	EffectEvict    Effect = "evict"
 	EffectReset    Effect = "reset-gpu"
+	EffectRestart  Effect = "restart-machine"
 	// EffectStay marks a machine that policies don't return to service.
 	EffectStay Effect = "stay"
 )
@@ -77,6 +78,9 @@ func (d *decision) begin() Next {
 	case d.f.Forbidden != nil:
 		return d.end(v1.PhaseRefused, d.f.Forbidden.Error())
 	}
+	if problem := d.unfit(); problem != "" {
+		return d.end(v1.PhaseRefused, problem)
+	}
 	if message, done := d.reached(); done {
 		return d.end(v1.PhaseSucceeded, message)
 	}
@@ -129,9 +133,11 @@ func limited(a *v1.Action, f *Facts) bool {
 }
 
 // NeedsPods reports whether the next step depends on the pods of the machine, which are a request to read. A drain that waits doesn't need them,
-// and there may be one for each machine of the cluster.
+// and there may be one for each machine of the cluster. A restart is refused at once if the machine has pods.
 func NeedsPods(a *v1.Action, f *Facts) bool {
 	switch {
+	case a.Spec.Do == v1.OperationRestartMachine:
+		return f.Machine != nil
 	case a.Spec.Do != v1.OperationDrain || f.Machine == nil:
 		return false
 	case a.Begun() || a.Status.Phase == v1.PhaseActing || f.Machine.Unschedulable:
@@ -171,7 +177,7 @@ func (d *decision) invalid() string {
 		case d.f.Job != nil && d.f.Job.UID != spec.Job.UID:
 			return "another job has the name " + spec.Job.Name + " now"
 		}
-	case v1.OperationCordon, v1.OperationUncordon, v1.OperationDrain, v1.OperationResetGPU:
+	case v1.OperationCordon, v1.OperationUncordon, v1.OperationDrain, v1.OperationResetGPU, v1.OperationRestartMachine:
 		switch {
 		case spec.Machine == nil || spec.Job != nil:
 			return "it names no machine"
@@ -239,6 +245,8 @@ func (d *decision) plan() string {
 		return "cordon " + name + " and move " + pods
 	case v1.OperationResetGPU:
 		return "reset " + name
+	case v1.OperationRestartMachine:
+		return "restart " + name
 	}
 	return string(d.a.Spec.Do) + " " + name
 }
@@ -254,11 +262,13 @@ func (d *decision) act() Next {
 		}
 		return d.end(v1.PhaseFailed, problem)
 	}
-	if d.a.Spec.Do == v1.OperationDrain {
+	switch d.a.Spec.Do {
+	case v1.OperationDrain:
 		return d.drain()
-	}
-	if d.a.Spec.Do == v1.OperationResetGPU {
+	case v1.OperationResetGPU:
 		return d.reset()
+	case v1.OperationRestartMachine:
+		return d.restart()
 	}
 	if message, done := d.reached(); done {
 		return d.end(v1.PhaseSucceeded, message)

@@ -237,6 +237,7 @@ func TestAnyRequestEnds(t *testing.T) {
 		a.Spec.DryRun = rapid.Bool().Draw(t, "dry run")
 		a.Spec.GraceSeconds = rapid.SampledFrom([]int64{0, 60, 3600}).Draw(t, "grace")
 		f := facts()
+		f.Restarts, f.Machine.Agent, f.Machine.Boot, f.Machine.Unschedulable = true, true, "boot-1", rapid.Bool().Draw(t, "cordoned")
 		for i := range rapid.IntRange(0, 3).Draw(t, "pods") {
 			f.Machine.Pods = append(f.Machine.Pods, step.Pod{Namespace: "ns", Name: fmt.Sprint(i), Managed: rapid.Bool().Draw(t, "managed")})
 		}
@@ -270,6 +271,9 @@ func TestAnyRequestEnds(t *testing.T) {
 					f.Machine.Pods = f.Machine.Pods[1:]
 				case step.EffectReset:
 					f.Machine.Reset = &step.Answer{Done: rapid.Bool().Draw(t, "answer")}
+				case step.EffectRestart:
+					f.Machine.Ordered, f.Machine.Boot, f.Machine.Ready = true, "boot-2", true
+					f.Machine.Restart = &step.Answer{Done: rapid.Bool().Draw(t, "restarted")}
 				}
 			}
 			final = n.Status.Phase.Final()

@@ -79,7 +79,7 @@ type ActionSpec struct {
 
 // Operation is what is to be done.
 //
-// +kubebuilder:validation:Enum=stop-job;cordon;uncordon;drain;reset-gpu
+// +kubebuilder:validation:Enum=stop-job;cordon;uncordon;drain;reset-gpu;restart-machine
 type Operation string
 
 // Operations.
@@ -91,11 +91,13 @@ const (
 	OperationDrain Operation = "drain"
 	// OperationResetGPU orders the machine's agent to reset a GPU.
 	OperationResetGPU Operation = "reset-gpu"
+	// OperationRestartMachine orders the agent of a drained machine to restart it.
+	OperationRestartMachine Operation = "restart-machine"
 )
 
 // Operations returns all operations.
 func Operations() []Operation {
-	return []Operation{OperationStopJob, OperationCordon, OperationUncordon, OperationDrain, OperationResetGPU}
+	return []Operation{OperationStopJob, OperationCordon, OperationUncordon, OperationDrain, OperationResetGPU, OperationRestartMachine}
 }
 
 // Job is a job as it was when the request was made. The UID keeps the request from another job that gets the name later.
@@ -174,6 +176,10 @@ type ActionStatus struct {
 	// StartTime is when the operation began, and EndTime when the phase became final.
 	StartTime *metav1.Time `json:"startTime,omitempty"`
 	EndTime   *metav1.Time `json:"endTime,omitempty"`
+	// +kubebuilder:validation:MaxLength=64
+
+	// Boot is the boot ID that the machine had when OperationRestartMachine began. It has another one after the restart.
+	Boot string `json:"boot,omitempty"`
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=100
 

@@ -22,7 +22,7 @@ func NewCmdAction(f *cmdutil.Factory) *cobra.Command {
 		Use:   "action",
 		Short: "Show and cancel requests to stop jobs or to change machines",
 		Long: `An action is a request of an administrator or of a policy of the alert handler: to stop a job, to cordon,
-uncordon or drain a machine, or to reset a GPU. It keeps its reason and its result. The service alert-handler
+uncordon, drain or restart a machine, or to reset a GPU. It keeps its reason and its result. The service alert-handler
 carries it out, and checks again that its author is an administrator. "paictl node drain" and its like make such
 requests. Only administrators can see them.`,
 		Example: `  paictl action list

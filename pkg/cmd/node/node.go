@@ -20,7 +20,7 @@ func NewCmdNode(f *cmdutil.Factory) *cobra.Command {
 		Use:   "node",
 		Short: "List, add, remove and drain machines of a cluster; manage their drivers and GPUs",
 		Long: `Shows and changes the machines of a cluster. add and remove change layout.yaml and the cluster together, in one
-command that you can repeat after any failure; comments and order of layout.yaml are kept. cordon, drain and uncordon
+command that you can repeat after any failure; comments and order of layout.yaml are kept. cordon, drain, restart and uncordon
 request a change that the service alert-handler makes; administrators who signed in can use them, too.`,
 		Example: `  paictl node list -p ./cluster
   paictl node add 10.0.0.14 -p ./cluster
@@ -29,7 +29,7 @@ request a change that the service alert-handler makes; administrators who signed
   paictl node driver upgrade -p ./cluster --dry-run`,
 	}
 	cmd.AddCommand(NewCmdList(f), NewCmdAdd(f), NewCmdRemove(f), NewCmdDriver(f), NewCmdGPU(f), NewCmdMetrics(f),
-		NewCmdCordon(f, nil), NewCmdUncordon(f, nil), NewCmdDrain(f, nil))
+		NewCmdCordon(f, nil), NewCmdUncordon(f, nil), NewCmdDrain(f, nil), NewCmdRestart(f, nil))
 	return cmd
 }
 

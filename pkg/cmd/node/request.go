@@ -11,7 +11,7 @@ import (
 	"github.com/openpai/paictl/pkg/cmdutil"
 )
 
-// RequestOptions are the options of "paictl node cordon", "uncordon" and "drain".
+// RequestOptions are the options of "paictl node cordon", "uncordon", "drain" and "restart".
 type RequestOptions struct {
 	action.Request
 	Operation actionsv1.Operation
@@ -57,6 +57,22 @@ func NewCmdDrain(f *cmdutil.Factory, runF func(context.Context, *RequestOptions)
 stay. The drain fails after alert-handler.drainTimeout, and the machine stays cordoned.` + requested,
 		Example: `  paictl node drain gpu-1 --reason "new memory" --dry-run
   paictl node drain gpu-1 --reason "new memory" --grace 2h --wait`,
+	}, runF)
+}
+
+// NewCmdRestart returns "paictl node restart". runF replaces the run in tests.
+func NewCmdRestart(f *cmdutil.Factory, runF func(context.Context, *RequestOptions) error) *cobra.Command {
+	return newCmdRequest(f, actionsv1.OperationRestartMachine, &cobra.Command{
+		Use:   "restart NODE",
+		Short: "Restart a drained machine with GPUs",
+		Long: `Has the agent of a machine restart it, as "systemctl reboot" does. The machine has to be drained, and stays cordoned. The
+request succeeds when the machine is ready again and its agent finds no fault of its GPUs. It fails after 30 minutes, and
+says what to do. It is refused if the machine belongs to the control plane, and if it would have no GPU driver after its
+start. Restarts are off by default: alert-handler.restartMachines and agent.restartMachines.` + requested,
+		Example: `  paictl node drain gpu-1 --reason "XID 79" --wait
+  paictl node restart gpu-1 --reason "XID 79" --dry-run
+  paictl node restart gpu-1 --reason "XID 79" --wait
+  paictl node uncordon gpu-1 --reason "it has restarted" --wait`,
 	}, runF)
 }
 

@@ -50,7 +50,7 @@ func (b *builder) configureAlerts() {
 // checkPolicies reports mistakes that the schema can't describe.
 func (b *builder) checkPolicies(values map[string]any) {
 	part := map[string]any{}
-	for _, key := range []string{"limits", "drainTimeout", "keep", "policies"} {
+	for _, key := range []string{"limits", "drainTimeout", "restartMachines", "keep", "policies"} {
 		part[key] = values[key]
 	}
 	data, err := json.Marshal(part)
@@ -64,6 +64,21 @@ func (b *builder) checkPolicies(values map[string]any) {
 	for _, p := range c.Check() {
 		b.fail(pathOf(AlertHandlerService, p.Path), "services/alert-policy", p.Message, p.Remedy)
 	}
+	if allowed, _ := values[keyRestartMachines].(bool); allowed && !b.agentsRestart() {
+		b.fail(at(AlertHandlerService, keyRestartMachines), "services/alert-policy", "the agents, which restart their machines, don't allow it", "set agent.restartMachines to true as well, or this one to false")
+	}
+}
+
+// keyRestartMachines is the setting of the alert handler and of the agents that allows restarts of machines.
+const keyRestartMachines = "restartMachines"
+
+func (b *builder) agentsRestart() bool {
+	if !b.ownRuns(AgentService) {
+		return false
+	}
+	s := b.services[AgentService]
+	allowed, _ := merge(s.Chart.Values, s.Values)[keyRestartMachines].(bool)
+	return allowed
 }
 
 // checkNotifications reports mistakes in the notifications that the schema can't describe. The secrets are still in the values.

@@ -106,3 +106,23 @@ func TestPoliciesAreChecked(t *testing.T) {
 		"alert-handler.policies[1].steps[0].grace: the grace 169h0m0s is too long, or negative",
 	}, got)
 }
+
+// Both the alert handler and the agents have to allow restarts, and a policy that restarts machines needs them.
+func TestRestartsOfMachinesAreAllowedTwice(t *testing.T) {
+	const restarts = "  policies: [{name: lost, alerts: {alertname: x}, steps: [{do: drain}, {do: restart-machine}]}]\n"
+	for text, want := range map[string][]string{
+		"alert-handler:\n" + restarts:                                                               {"alert-handler.policies[0].steps[1].do: restarts of machines are off"},
+		"alert-handler:\n  restartMachines: true\n" + restarts:                                      {"alert-handler.restartMachines: the agents, which restart their machines, don't allow it"},
+		"alert-handler:\n  restartMachines: true\n" + restarts + "agent: {restartMachines: true}\n": nil,
+		"agent: {restartMachines: true}\n":                                                          nil,
+	} {
+		_, findings, err := Load(t.Context(), gpuCluster(t, 1, text), Options{})
+		require.NoError(t, err)
+		var got []string
+		for _, f := range findings {
+			got = append(got, f.Field+": "+f.Message)
+			assert.NotEmpty(t, f.Remedy)
+		}
+		assert.Equal(t, want, got, text)
+	}
+}

@@ -1,0 +1,88 @@
+package step
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	v1 "github.com/openpai/paictl/pkg/alerthandler/v1"
+	"github.com/openpai/paictl/pkg/ui/plural"
+)
+
+// restartTimeout is longer than a machine with much memory needs to restart, and its agent to check its GPUs.
+const restartTimeout = 30 * time.Minute
+
+// unfit says why a machine can't be restarted now. The dry run of a policy hasn't drained it.
+func (d *decision) unfit() string {
+	if d.a.Spec.Do != v1.OperationRestartMachine {
+		return ""
+	}
+	m, name := d.f.Machine, d.a.Spec.Machine.Name
+	switch {
+	case !d.f.Restarts:
+		return "restarts of machines are off: set restartMachines in the sections alert-handler and agent"
+	case m.ControlPlane:
+		return name + " belongs to the control plane: restart it by hand"
+	case !m.Agent:
+		return name + " has no GPUs, and so no agent that could restart it: restart it by hand"
+	case m.Boot == "":
+		return "the kubelet of " + name + " reports no boot ID, which shows whether it has restarted"
+	case d.f.Restarting != "":
+		return fmt.Sprintf("the action %s restarts %s already", d.f.Restarting, name)
+	case d.a.Spec.DryRun && d.a.Spec.By.Kind == v1.ByPolicy:
+		return ""
+	}
+	return d.undrained()
+}
+
+// undrained says why the machine isn't drained; "" if it is.
+func (d *decision) undrained() string {
+	m, name := d.f.Machine, d.a.Spec.Machine.Name
+	switch {
+	case !m.Unschedulable:
+		return name + " isn't cordoned: drain it before it is restarted"
+	case len(m.Pods) > 0:
+		return fmt.Sprintf("%s isn't drained, and has %s: drain it before it is restarted", name, plural.Of(len(m.Pods), "pod"))
+	}
+	return ""
+}
+
+// restart decides about a machine whose restart has begun. The boot ID that it had then is in the status before the order is given: a machine
+// with another one has restarted, and isn't restarted again.
+func (d *decision) restart() Next {
+	m, name := d.f.Machine, d.a.Spec.Machine.Name
+	d.status.Boot = cmp.Or(d.status.Boot, m.Boot)
+	restarted := m.Boot != "" && m.Boot != d.status.Boot
+	over := d.status.StartTime.Add(restartTimeout).Before(d.now.Time)
+	switch answer := m.Restart; {
+	case answer != nil && !answer.Done:
+		return d.end(v1.PhaseFailed, fmt.Sprintf("%s stays cordoned: %s", name, cmp.Or(answer.Message, "its agent couldn't restart it")))
+	case answer != nil && restarted && m.Ready && m.Sick == "":
+		return d.end(v1.PhaseSucceeded, cmp.Or(answer.Message, name+" has restarted"))
+	case over:
+		return d.end(v1.PhaseFailed, fmt.Sprintf("%s stays cordoned: %s", name, d.overdue(restarted)))
+	case m.Ordered && restarted:
+		return d.effect(EffectNone, name+" has restarted, and waits until it is ready and its agent has checked its GPUs")
+	case m.Ordered:
+		return d.effect(EffectNone, "the agent is to restart "+name)
+	case !restarted && d.undrained() != "":
+		return d.end(v1.PhaseFailed, d.undrained())
+	}
+	return d.effect(EffectRestart, "the agent is to restart "+name)
+}
+
+// overdue says what is missing when the time for a restart is over, and what to do.
+func (d *decision) overdue(restarted bool) string {
+	m := d.f.Machine
+	switch {
+	case !restarted && m.Ready:
+		return fmt.Sprintf("it hasn't restarted within %s; check that its agent runs (paictl service status -n agent), or restart it by hand", restartTimeout)
+	case !restarted:
+		return fmt.Sprintf("it hasn't come back within %s; look at its console, or restart it by its management controller", restartTimeout)
+	case !m.Ready:
+		return fmt.Sprintf("it has restarted, but isn't ready within %s; see journalctl -u kubelet on it", restartTimeout)
+	case m.Sick != "":
+		return fmt.Sprintf("it has restarted, but its agent still finds a fault after %s: %s", restartTimeout, m.Sick)
+	}
+	return fmt.Sprintf("it has restarted, but its agent hasn't checked its GPUs within %s; see paictl service status -n agent", restartTimeout)
+}
