@@ -18,17 +18,17 @@ func percent() int {
 }
 
 func TestTheFirstCollectionEndsTheStart(t *testing.T) {
-	before := debug.SetGCPercent(100)
+	before := debug.SetGCPercent(byDefault)
 	t.Cleanup(func() { debug.SetGCPercent(before) })
-	untilFirst(700, 150)
-	assert.Equal(t, 700, percent())
+	start()
+	assert.Equal(t, atStart, percent())
 	runtime.GC()
-	assert.Eventually(t, func() bool { return percent() == 150 }, time.Minute, time.Millisecond, "cleanups run after a collection")
+	assert.Eventually(t, func() bool { return percent() == afterwards }, time.Minute, time.Millisecond, "cleanups run after a collection")
 }
 
 func TestTheUsersSettingStays(t *testing.T) {
-	t.Setenv("GOGC", "50")
-	assert.False(t, unset())
-	t.Setenv("GOGC", "")
-	assert.True(t, unset())
+	before := debug.SetGCPercent(50)
+	t.Cleanup(func() { debug.SetGCPercent(before) })
+	start()
+	assert.Equal(t, 50, percent())
 }

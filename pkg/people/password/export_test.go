@@ -11,3 +11,6 @@ func Fill() (release func()) {
 		}
 	}
 }
+
+// Guesses is guesses, for tests.
+var Guesses = guesses

@@ -8,8 +8,6 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/trustelem/zxcvbn"
-
 	"github.com/openpai/paictl/pkg/secret"
 )
 
@@ -36,7 +34,7 @@ func Check(p secret.String, name string) error {
 		return fmt.Errorf("the password is too long: %d bytes at most", maxBytes)
 	case !utf8.ValidString(text) || strings.ContainsAny(text, "\x00\r\n"):
 		return errors.New("the password has an end of line or other bytes in it that can't be typed")
-	case zxcvbn.PasswordStrength(string([]rune(text)[:min(judged, utf8.RuneCountInString(text))]), []string{name, "paictl", "openpai"}).Guesses < minGuesses:
+	case guesses(string([]rune(text)[:min(judged, utf8.RuneCountInString(text))]), []string{name, "paictl", "openpai"}) < minGuesses:
 		return errors.New("the password is easy to guess: use several words that don't belong together, and not the name")
 	}
 	return nil
