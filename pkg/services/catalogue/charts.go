@@ -3,10 +3,12 @@ package catalogue
 import (
 	"fmt"
 	"io/fs"
+	"maps"
 	"path"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"golang.org/x/sync/errgroup"
 	"gopkg.in/yaml.v3"
@@ -31,11 +33,19 @@ type embeddedChart struct {
 	schema     *valuesSchema
 }
 
-// readCharts reads all charts of a file system, by name.
+// ours are the charts of this paictl, which nothing changes. A test compares their schemas with the schema of schemas.
+var ours = sync.OnceValues(func() (map[string]*embeddedChart, error) { return readAll(templates.Charts, schemaOfOurs) })
+
+// readCharts reads all charts of a file system, by name; nil: those of this paictl.
 func readCharts(files fs.FS) (map[string]*embeddedChart, error) {
 	if files == nil {
-		files = templates.Charts
+		all, err := ours()
+		return maps.Clone(all), err
 	}
+	return readAll(files, schemaOfOthers)
+}
+
+func readAll(files fs.FS, schemaAddress string) (map[string]*embeddedChart, error) {
 	entries, err := fs.ReadDir(files, chartsFolder)
 	if err != nil {
 		return nil, fmt.Errorf("read the charts: %w", err)
@@ -48,7 +58,7 @@ func readCharts(files fs.FS) (map[string]*embeddedChart, error) {
 			continue
 		}
 		group.Go(func() error {
-			c, err := readChart(files, path.Join(chartsFolder, e.Name()))
+			c, err := readChart(files, path.Join(chartsFolder, e.Name()), schemaAddress)
 			if err != nil {
 				return fmt.Errorf("chart %s: %w", e.Name(), err)
 			}
@@ -71,7 +81,7 @@ func readCharts(files fs.FS) (map[string]*embeddedChart, error) {
 	return out, nil
 }
 
-func readChart(files fs.FS, dir string) (*embeddedChart, error) {
+func readChart(files fs.FS, dir, schemaAddress string) (*embeddedChart, error) {
 	var buffered []*loader.BufferedFile
 	err := fs.WalkDir(files, dir, func(p string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
@@ -97,7 +107,7 @@ func readChart(files fs.FS, dir string) (*embeddedChart, error) {
 	if err := out.readAnnotations(); err != nil {
 		return nil, err
 	}
-	if out.schema, err = newValuesSchema(c.Schema); err != nil {
+	if out.schema, err = newValuesSchema(c.Schema, schemaAddress); err != nil {
 		return nil, fmt.Errorf("values.schema.json: %w", err)
 	}
 	out.schema.beside = []string{keyEnabled}

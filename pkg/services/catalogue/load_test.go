@@ -290,6 +290,28 @@ func TestPaictlsOwnChartsAndAnEmptyConfigurationAgree(t *testing.T) {
 	}
 }
 
+// When commands start, these schemas aren't compared with the schema of schemas.
+func TestTheSchemasOfPaictlsOwnChartsAreSchemas(t *testing.T) {
+	embedded, err := readCharts(nil)
+	require.NoError(t, err)
+	for name, c := range embedded {
+		_, err := newValuesSchema(c.Schema, schemaOfOthers)
+		assert.NoError(t, err, name)
+	}
+	_, err = newValuesSchema([]byte(`{"type": 1}`), schemaOfOthers)
+	assert.Error(t, err, "a schema of another chart may be wrong")
+}
+
+func TestPaictlsOwnChartsAreReadOnce(t *testing.T) {
+	one, err := readCharts(nil)
+	require.NoError(t, err)
+	two, err := readCharts(nil)
+	require.NoError(t, err)
+	assert.Same(t, one["grafana"], two["grafana"])
+	delete(one, "grafana")
+	assert.Contains(t, two, "grafana", "a caller has its own map")
+}
+
 func FuzzCheck(f *testing.F) {
 	for _, s := range []string{"metrics: {retention: 1d}", "metrics: []", "ammeter: 1", "x: {chart: oci://a/b}", "x: {chart: [1]}", "metrics: {receivers: [{token: [1]}, null, 3], auth: {password: {a: b}, keys: {a b: c}}}",
 		"storage: {local: {serviceVolumes: 7}}", "storage: {local: 7}", "metrics: {persistence: x, placement: [all, 3]}", "metrics: {image: null, replicas: 1e400, global: 3, affinity: [], credentialsSecret: {}}", "x: {chart: 'http://[', digest: 3, requires: {}, values: [], secretValues: 1}"} {

@@ -23,9 +23,15 @@ type valuesSchema struct {
 	beside []string
 }
 
+// Addresses of schemas. The library compares a schema with the schema of schemas unless it has an address of those that it brings.
+const (
+	schemaOfOthers = "mem:///values.schema.json"
+	schemaOfOurs   = "https://json-schema.org/paictl/values.schema.json"
+)
+
 // newValuesSchema compiles a schema; a chart without one takes everything. References to
-// other files are refused, so that a check never waits for a network.
-func newValuesSchema(data []byte) (*valuesSchema, error) {
+// other files are refused, so that a check never waits for a network. The address is one of the above.
+func newValuesSchema(data []byte, address string) (*valuesSchema, error) {
 	if len(data) == 0 {
 		return &valuesSchema{}, nil
 	}
@@ -35,11 +41,10 @@ func newValuesSchema(data []byte) (*valuesSchema, error) {
 	}
 	c := jsonschema.NewCompiler()
 	c.UseLoader(jsonschema.SchemeURLLoader{})
-	const url = "mem:///values.schema.json"
-	if err := c.AddResource(url, doc); err != nil {
+	if err := c.AddResource(address, doc); err != nil {
 		return nil, err
 	}
-	root, err := c.Compile(url)
+	root, err := c.Compile(address)
 	if err != nil {
 		return nil, err
 	}

@@ -137,7 +137,7 @@ func (c *Catalogue) checkUpstreamValues(services []*Service) config.Findings {
 			continue
 		}
 		// A schema that can't be compiled without a network is left to Helm.
-		schema, err := newValuesSchema(s.Chart.Schema)
+		schema, err := newValuesSchema(s.Chart.Schema, schemaOfOthers)
 		if err != nil {
 			continue
 		}
