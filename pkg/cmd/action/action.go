@@ -29,7 +29,7 @@ requests. Only administrators can see them.`,
   paictl action get drain-k2x7mq3v5a
   paictl action cancel drain-k2x7mq3v5a --reason "the fan is new"`,
 	}
-	cmd.AddCommand(NewCmdList(f, nil), NewCmdGet(f, nil), NewCmdCancel(f, nil))
+	cmd.AddCommand(NewCmdList(f), NewCmdGet(f), NewCmdCancel(f))
 	return cmd
 }
 

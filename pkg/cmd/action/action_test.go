@@ -92,9 +92,9 @@ func aDrain(phase, message string, results ...actionsv1.Result) api.Action {
 		Created: time.Now().Add(-time.Minute), NotAfter: time.Now().Add(time.Hour), Phase: phase, Message: message, Results: results}
 }
 
-func list(f *cmdutil.Factory) *cobra.Command   { return NewCmdList(f, nil) }
-func get(f *cmdutil.Factory) *cobra.Command    { return NewCmdGet(f, nil) }
-func cancel(f *cmdutil.Factory) *cobra.Command { return NewCmdCancel(f, nil) }
+func list(f *cmdutil.Factory) *cobra.Command   { return NewCmdList(f) }
+func get(f *cmdutil.Factory) *cobra.Command    { return NewCmdGet(f) }
+func cancel(f *cmdutil.Factory) *cobra.Command { return NewCmdCancel(f) }
 
 func TestActionsAreListed(t *testing.T) {
 	policy := aDrain("Succeeded", "dry run: it would cordon gpu-1")

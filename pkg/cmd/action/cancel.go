@@ -22,8 +22,8 @@ type CancelOptions struct {
 	Reason     string
 }
 
-// NewCmdCancel returns "paictl action cancel". runF replaces the run in tests.
-func NewCmdCancel(f *cmdutil.Factory, runF func(context.Context, *CancelOptions) error) *cobra.Command {
+// NewCmdCancel returns "paictl action cancel".
+func NewCmdCancel(f *cmdutil.Factory) *cobra.Command {
 	opts := &CancelOptions{Factory: f}
 	cmd := &cobra.Command{
 		Use:   "cancel NAME",
@@ -37,9 +37,6 @@ cordoned, and the pods that haven't moved stay. All other operations can't be ca
 			opts.Name = args[0]
 			if strings.TrimSpace(opts.Reason) == "" {
 				return cmdutil.Usagef("say why: --reason TEXT")
-			}
-			if runF != nil {
-				return runF(cmd.Context(), opts)
 			}
 			return cancelRun(cmd.Context(), opts)
 		},

@@ -22,8 +22,8 @@ type GetOptions struct {
 	Name       string
 }
 
-// NewCmdGet returns "paictl action get". runF replaces the run in tests.
-func NewCmdGet(f *cmdutil.Factory, runF func(context.Context, *GetOptions) error) *cobra.Command {
+// NewCmdGet returns "paictl action get".
+func NewCmdGet(f *cmdutil.Factory) *cobra.Command {
 	opts := &GetOptions{Factory: f}
 	cmd := &cobra.Command{
 		Use:     "get NAME",
@@ -37,9 +37,6 @@ example.`,
 		ValidArgsFunction: completeNames(f, &opts.Connection),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			opts.Name = args[0]
-			if runF != nil {
-				return runF(cmd.Context(), opts)
-			}
 			return getRun(cmd.Context(), opts)
 		},
 	}

@@ -29,8 +29,8 @@ type ListOptions struct {
 // maxActions is the largest page of the server.
 const maxActions = 1000
 
-// NewCmdList returns "paictl action list". runF replaces the run in tests.
-func NewCmdList(f *cmdutil.Factory, runF func(context.Context, *ListOptions) error) *cobra.Command {
+// NewCmdList returns "paictl action list".
+func NewCmdList(f *cmdutil.Factory) *cobra.Command {
 	opts := &ListOptions{Factory: f}
 	cmd := &cobra.Command{
 		Use:     "list",
@@ -49,9 +49,6 @@ ones: Succeeded, Failed, Refused, Expired, Canceled.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := opts.check(); err != nil {
 				return err
-			}
-			if runF != nil {
-				return runF(cmd.Context(), opts)
 			}
 			return listRun(cmd.Context(), opts)
 		},

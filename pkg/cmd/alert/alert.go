@@ -25,7 +25,7 @@ alerts either. Everyone sees the alerts about their jobs; administrators see all
   paictl alert silence NodeDown --match node=gpu-1 --for 4h --reason "its memory is replaced"
   paictl alert silences`,
 	}
-	cmd.AddCommand(NewCmdList(f, nil), NewCmdSilences(f, nil), NewCmdSilence(f, nil), NewCmdUnsilence(f, nil))
+	cmd.AddCommand(NewCmdList(f), NewCmdSilences(f), NewCmdSilence(f), NewCmdUnsilence(f))
 	return cmd
 }
 

@@ -24,8 +24,8 @@ type ListOptions struct {
 	Watch      time.Duration
 }
 
-// NewCmdList returns "paictl alert list". runF replaces the run in tests.
-func NewCmdList(f *cmdutil.Factory, runF func(context.Context, *ListOptions) error) *cobra.Command {
+// NewCmdList returns "paictl alert list".
+func NewCmdList(f *cmdutil.Factory) *cobra.Command {
 	opts := &ListOptions{Factory: f}
 	cmd := &cobra.Command{
 		Use:     "list",
@@ -41,9 +41,6 @@ out unless --silenced is given.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if opts.Watch < 0 || opts.Watch > 0 && opts.Watch < time.Second {
 				return cmdutil.Usagef("--watch %s: give a second or more", opts.Watch)
-			}
-			if runF != nil {
-				return runF(cmd.Context(), opts)
 			}
 			return listRun(cmd.Context(), opts)
 		},

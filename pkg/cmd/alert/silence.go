@@ -32,8 +32,8 @@ type SilenceOptions struct {
 // defaultSilence is the time of a silence without --for.
 const defaultSilence = 2 * time.Hour
 
-// NewCmdSilence returns "paictl alert silence". runF replaces the run in tests.
-func NewCmdSilence(f *cmdutil.Factory, runF func(context.Context, *SilenceOptions) error) *cobra.Command {
+// NewCmdSilence returns "paictl alert silence".
+func NewCmdSilence(f *cmdutil.Factory) *cobra.Command {
 	opts := &SilenceOptions{Factory: f}
 	cmd := &cobra.Command{
 		Use:   "silence [NAME]",
@@ -51,9 +51,6 @@ Only administrators can silence alerts. The audit has a record of each silence.`
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := opts.check(args); err != nil {
 				return err
-			}
-			if runF != nil {
-				return runF(cmd.Context(), opts)
 			}
 			return silenceRun(cmd.Context(), opts)
 		},

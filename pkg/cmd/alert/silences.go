@@ -19,8 +19,8 @@ type SilencesOptions struct {
 	Output     cmdutil.Output
 }
 
-// NewCmdSilences returns "paictl alert silences". runF replaces the run in tests.
-func NewCmdSilences(f *cmdutil.Factory, runF func(context.Context, *SilencesOptions) error) *cobra.Command {
+// NewCmdSilences returns "paictl alert silences".
+func NewCmdSilences(f *cmdutil.Factory) *cobra.Command {
 	opts := &SilencesOptions{Factory: f}
 	cmd := &cobra.Command{
 		Use:   "silences",
@@ -32,9 +32,6 @@ Silences that were made on the pages of Alertmanager are listed as well. Ended o
   paictl audit --kind silence`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if runF != nil {
-				return runF(cmd.Context(), opts)
-			}
 			return silencesRun(cmd.Context(), opts, time.Now())
 		},
 	}

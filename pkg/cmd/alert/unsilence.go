@@ -19,8 +19,8 @@ type UnsilenceOptions struct {
 	ID         string
 }
 
-// NewCmdUnsilence returns "paictl alert unsilence". runF replaces the run in tests.
-func NewCmdUnsilence(f *cmdutil.Factory, runF func(context.Context, *UnsilenceOptions) error) *cobra.Command {
+// NewCmdUnsilence returns "paictl alert unsilence".
+func NewCmdUnsilence(f *cmdutil.Factory) *cobra.Command {
 	opts := &UnsilenceOptions{Factory: f}
 	cmd := &cobra.Command{
 		Use:   "unsilence ID",
@@ -32,9 +32,6 @@ silences" shows the ids.`,
 		ValidArgsFunction: completeSilences(f, &opts.Connection),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			opts.ID = args[0]
-			if runF != nil {
-				return runF(cmd.Context(), opts)
-			}
 			return unsilenceRun(cmd.Context(), opts)
 		},
 	}

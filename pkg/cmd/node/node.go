@@ -29,7 +29,7 @@ request a change that the service alert-handler makes; administrators who signed
   paictl node driver upgrade -p ./cluster --dry-run`,
 	}
 	cmd.AddCommand(NewCmdList(f), NewCmdAdd(f), NewCmdRemove(f), NewCmdDriver(f), NewCmdGPU(f), NewCmdMetrics(f),
-		NewCmdCordon(f, nil), NewCmdUncordon(f, nil), NewCmdDrain(f, nil), NewCmdRestart(f, nil))
+		NewCmdCordon(f), NewCmdUncordon(f), NewCmdDrain(f), NewCmdRestart(f))
 	return cmd
 }
 

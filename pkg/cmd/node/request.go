@@ -27,29 +27,29 @@ can make it after "paictl login", and operators with a kubeconfig. Affected peop
 Exit codes with --wait: 0 if it is done, 1 if it failed, was refused, canceled, or has expired, 130 after Ctrl-C, which
 leaves the request as it is.`
 
-// NewCmdCordon returns "paictl node cordon". runF replaces the run in tests.
-func NewCmdCordon(f *cmdutil.Factory, runF func(context.Context, *RequestOptions) error) *cobra.Command {
+// NewCmdCordon returns "paictl node cordon".
+func NewCmdCordon(f *cmdutil.Factory) *cobra.Command {
 	return newCmdRequest(f, actionsv1.OperationCordon, &cobra.Command{
 		Use:   "cordon NODE",
 		Short: "Take a machine out of service: it gets no more jobs, and its jobs continue",
 		Long:  `Cordons a machine: it gets no more pods, and those that it has continue.` + requested,
 		Example: `  paictl node cordon gpu-1 --reason "a fan is loud"
   paictl node cordon gpu-1 --reason "new memory" --grace 2h`,
-	}, runF)
+	})
 }
 
-// NewCmdUncordon returns "paictl node uncordon". runF replaces the run in tests.
-func NewCmdUncordon(f *cmdutil.Factory, runF func(context.Context, *RequestOptions) error) *cobra.Command {
+// NewCmdUncordon returns "paictl node uncordon".
+func NewCmdUncordon(f *cmdutil.Factory) *cobra.Command {
 	return newCmdRequest(f, actionsv1.OperationUncordon, &cobra.Command{
 		Use:     "uncordon NODE",
 		Short:   "Return a machine to service",
 		Long:    `Lets a cordoned machine get pods again.` + requested,
 		Example: `  paictl node uncordon gpu-1 --reason "the fan is new" --wait`,
-	}, runF)
+	})
 }
 
-// NewCmdDrain returns "paictl node drain". runF replaces the run in tests.
-func NewCmdDrain(f *cmdutil.Factory, runF func(context.Context, *RequestOptions) error) *cobra.Command {
+// NewCmdDrain returns "paictl node drain".
+func NewCmdDrain(f *cmdutil.Factory) *cobra.Command {
 	return newCmdRequest(f, actionsv1.OperationDrain, &cobra.Command{
 		Use:   "drain NODE",
 		Short: "Take a machine out of service, and move its jobs elsewhere",
@@ -57,11 +57,11 @@ func NewCmdDrain(f *cmdutil.Factory, runF func(context.Context, *RequestOptions)
 stay. The drain fails after alert-handler.drainTimeout, and the machine stays cordoned.` + requested,
 		Example: `  paictl node drain gpu-1 --reason "new memory" --dry-run
   paictl node drain gpu-1 --reason "new memory" --grace 2h --wait`,
-	}, runF)
+	})
 }
 
-// NewCmdRestart returns "paictl node restart". runF replaces the run in tests.
-func NewCmdRestart(f *cmdutil.Factory, runF func(context.Context, *RequestOptions) error) *cobra.Command {
+// NewCmdRestart returns "paictl node restart".
+func NewCmdRestart(f *cmdutil.Factory) *cobra.Command {
 	return newCmdRequest(f, actionsv1.OperationRestartMachine, &cobra.Command{
 		Use:   "restart NODE",
 		Short: "Restart a drained machine with GPUs",
@@ -73,19 +73,16 @@ start. Restarts are off by default: alert-handler.restartMachines and agent.rest
   paictl node restart gpu-1 --reason "XID 79" --dry-run
   paictl node restart gpu-1 --reason "XID 79" --wait
   paictl node uncordon gpu-1 --reason "it has restarted" --wait`,
-	}, runF)
+	})
 }
 
-func newCmdRequest(f *cmdutil.Factory, do actionsv1.Operation, cmd *cobra.Command, runF func(context.Context, *RequestOptions) error) *cobra.Command {
+func newCmdRequest(f *cmdutil.Factory, do actionsv1.Operation, cmd *cobra.Command) *cobra.Command {
 	opts := &RequestOptions{Operation: do}
 	cmd.Args = cobra.ExactArgs(1)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		opts.Node = args[0]
 		if err := opts.Check(); err != nil {
 			return err
-		}
-		if runF != nil {
-			return runF(cmd.Context(), opts)
 		}
 		return opts.Run(cmd.Context(), opts.Operation, opts.Node)
 	}
