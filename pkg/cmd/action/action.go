@@ -5,7 +5,6 @@ package action
 
 import (
 	"context"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -33,30 +32,19 @@ requests. Only administrators can see them.`,
 	return cmd
 }
 
-// completionTimeout keeps the shell from waiting for a cluster that doesn't answer.
-const completionTimeout = 2 * time.Second
-
 // completeNames completes the name of one action in some phases; none means all.
 func completeNames(f *cmdutil.Factory, fl *connection.Flags, phases ...actionsv1.Phase) cobra.CompletionFunc {
-	return func(cmd *cobra.Command, args []string, _ string) (out []string, _ cobra.ShellCompDirective) {
-		if len(args) > 0 {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		ctx, cancel := context.WithTimeout(cmd.Context(), completionTimeout)
-		defer cancel()
-		q := client.ActionQuery{}
-		for _, p := range phases {
-			q.Phases = append(q.Phases, p.String())
-		}
-		if w, err := fl.Open(f); err == nil {
-			if page, err := w.Server.Actions(ctx, q); err == nil {
-				for i := range page.Items {
-					out = append(out, page.Items[i].Name+"\t"+operation(&page.Items[i]))
-				}
-			}
-		}
-		return out, cobra.ShellCompDirectiveNoFileComp
+	q := client.ActionQuery{}
+	for _, p := range phases {
+		q.Phases = append(q.Phases, p.String())
 	}
+	read := func(s *client.Server, ctx context.Context) (*api.Actions, error) { return s.Actions(ctx, q) }
+	return connection.Complete(f, fl, 1, read, func(page *api.Actions) (out []string) {
+		for i := range page.Items {
+			out = append(out, page.Items[i].Name+"\t"+operation(&page.Items[i]))
+		}
+		return out
+	})
 }
 
 // operation is the operation with its target.

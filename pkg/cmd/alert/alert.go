@@ -3,11 +3,9 @@
 package alert
 
 import (
-	"context"
-	"time"
-
 	"github.com/spf13/cobra"
 
+	"github.com/openpai/paictl/pkg/client"
 	"github.com/openpai/paictl/pkg/cmd/connection"
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/server/v3/api"
@@ -29,45 +27,24 @@ alerts either. Everyone sees the alerts about their jobs; administrators see all
 	return cmd
 }
 
-// completionTimeout keeps the shell from waiting for a cluster that doesn't answer.
-const completionTimeout = 2 * time.Second
-
 // completeAlerts completes the name of one alert that fires.
 func completeAlerts(f *cmdutil.Factory, fl *connection.Flags) cobra.CompletionFunc {
-	return func(cmd *cobra.Command, args []string, _ string) (out []string, _ cobra.ShellCompDirective) {
-		if len(args) > 0 {
-			return nil, cobra.ShellCompDirectiveNoFileComp
+	return connection.Complete(f, fl, 1, (*client.Server).Alerts, func(all *api.Alerts) (out []string) {
+		for i := range all.Items {
+			out = append(out, all.Items[i].Name+"\t"+all.Items[i].Summary)
 		}
-		ctx, cancel := context.WithTimeout(cmd.Context(), completionTimeout)
-		defer cancel()
-		if w, err := fl.Open(f); err == nil {
-			if all, err := w.Server.Alerts(ctx); err == nil {
-				for i := range all.Items {
-					out = append(out, all.Items[i].Name+"\t"+all.Items[i].Summary)
-				}
-			}
-		}
-		return out, cobra.ShellCompDirectiveNoFileComp
-	}
+		return out
+	})
 }
 
 // completeSilences completes the id of one silence.
 func completeSilences(f *cmdutil.Factory, fl *connection.Flags) cobra.CompletionFunc {
-	return func(cmd *cobra.Command, args []string, _ string) (out []string, _ cobra.ShellCompDirective) {
-		if len(args) > 0 {
-			return nil, cobra.ShellCompDirectiveNoFileComp
+	return connection.Complete(f, fl, 1, (*client.Server).Silences, func(all *api.Silences) (out []string) {
+		for i := range all.Items {
+			out = append(out, all.Items[i].ID+"\t"+matchers(all.Items[i].Matchers))
 		}
-		ctx, cancel := context.WithTimeout(cmd.Context(), completionTimeout)
-		defer cancel()
-		if w, err := fl.Open(f); err == nil {
-			if all, err := w.Server.Silences(ctx); err == nil {
-				for i := range all.Items {
-					out = append(out, all.Items[i].ID+"\t"+matchers(all.Items[i].Matchers))
-				}
-			}
-		}
-		return out, cobra.ShellCompDirectiveNoFileComp
-	}
+		return out
+	})
 }
 
 // matchers is a list of matchers for people.

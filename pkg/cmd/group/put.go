@@ -48,7 +48,7 @@ flags with the prefix add- or remove- add entries to the list or remove them.
 		Example: `  paictl group set vision --add-vc nlp=crit,host-network --remove-storage old-data
   paictl group set staff --administrator=false`,
 		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: user.CompleteGroups(f, &opts.Connection, func(args []string) bool { return len(args) == 0 }),
+		ValidArgsFunction: user.CompleteGroups(f, &opts.Connection, 1),
 	}
 	if adds {
 		cmd.Use, cmd.Short, cmd.ValidArgsFunction = "add NAME", "Add a group", cobra.NoFileCompletions

@@ -96,7 +96,7 @@ func NewCmdShow(f *cmdutil.Factory) *cobra.Command {
 			opts.Name = args[0]
 			return showRun(cmd.Context(), opts)
 		},
-		ValidArgsFunction: user.CompleteGroups(f, &opts.Connection, func(args []string) bool { return len(args) == 0 }),
+		ValidArgsFunction: user.CompleteGroups(f, &opts.Connection, 1),
 	}
 	opts.Connection.AddFlags(f, cmd)
 	cmdutil.AddOutputFlag(cmd, &opts.Output, "text", "json", "yaml")
@@ -171,7 +171,7 @@ The group default stays, and so does the last group of administrators.`,
 			opts.Name = args[0]
 			return deleteRun(cmd.Context(), opts)
 		},
-		ValidArgsFunction: user.CompleteGroups(f, &opts.Connection, func(args []string) bool { return len(args) == 0 }),
+		ValidArgsFunction: user.CompleteGroups(f, &opts.Connection, 1),
 	}
 	cmd.Flags().BoolVarP(&opts.Yes, "yes", "y", false, "don't ask")
 	opts.Connection.AddFlags(f, cmd)
@@ -212,9 +212,9 @@ func newCmdMember(f *cmdutil.Factory, add bool) *cobra.Command {
 		},
 		ValidArgsFunction: func(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
 			if len(args) == 0 {
-				return user.CompleteGroups(f, &o, func([]string) bool { return true })(cmd, args, word)
+				return user.CompleteGroups(f, &o, 1)(cmd, args, word)
 			}
-			return user.CompleteUsers(f, &o, true)(cmd, args, word)
+			return user.CompleteUsers(f, &o, 0)(cmd, args[1:], word)
 		},
 	}
 	if add {

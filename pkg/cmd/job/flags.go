@@ -4,7 +4,6 @@ import (
 	"context"
 	"os/user"
 	"slices"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -28,15 +27,10 @@ type Flags struct {
 	jobs *client.Jobs // of the first open
 }
 
-// completionTimeout keeps the shell from waiting for a cluster that doesn't answer.
-const completionTimeout = 2 * time.Second
-
 func (fl *Flags) add(f *cmdutil.Factory, cmd *cobra.Command) {
 	fl.addConnection(f, cmd)
 	cmd.Flags().StringVarP(&fl.User, "user", "u", "", "owner of the jobs (default: the signed-in user, or the setting user, or you)")
-	_ = cmd.RegisterFlagCompletionFunc("user", func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-		return fl.known(cmd.Context(), f, true, func(n job.Name) string { return n.User }), cobra.ShellCompDirectiveNoFileComp
-	})
+	_ = cmd.RegisterFlagCompletionFunc("user", fl.completeOwners(f))
 }
 
 // addConnection adds the flags that choose a cluster.
@@ -127,81 +121,70 @@ func (fl *Flags) find(ctx context.Context, f *cmdutil.Factory, name string) (*cl
 	return c, j, err
 }
 
-// completeJobs completes up to most names of jobs; 0 is any number.
-func (fl *Flags) completeJobs(f *cmdutil.Factory, most int) func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-		if most > 0 && len(args) >= most {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		names := fl.known(cmd.Context(), f, false, func(n job.Name) string { return n.Name })
-		return slices.DeleteFunc(names, func(n string) bool { return slices.Contains(args, n) }), cobra.ShellCompDirectiveNoFileComp
-	}
+// completeJobs completes up to most names of jobs; 0 is any number, and cmdutil.FlagValue the value of a flag.
+func (fl *Flags) completeJobs(f *cmdutil.Factory, most int) cobra.CompletionFunc {
+	return f.Complete(most, func(ctx context.Context, _ []string) ([]string, error) {
+		return fl.known(ctx, f, false, func(n job.Name) string { return n.Name })
+	})
 }
 
-// completeVC completes names of virtual clusters.
-func (fl *Flags) completeVC(f *cmdutil.Factory) func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-	return func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-		ctx, cancel := context.WithTimeout(cmd.Context(), completionTimeout)
-		defer cancel()
+// completeOwners completes names of people who have live jobs, as the value of a flag.
+func (fl *Flags) completeOwners(f *cmdutil.Factory) cobra.CompletionFunc {
+	return f.Complete(cmdutil.FlagValue, func(ctx context.Context, _ []string) ([]string, error) {
+		return fl.known(ctx, f, true, func(n job.Name) string { return n.User })
+	})
+}
+
+// completeVC completes names of virtual clusters, as the value of a flag.
+func (fl *Flags) completeVC(f *cmdutil.Factory) cobra.CompletionFunc {
+	return f.Complete(cmdutil.FlagValue, func(ctx context.Context, _ []string) (out []string, _ error) {
 		c, err := fl.open(f)
 		if err != nil {
-			return nil, cobra.ShellCompDirectiveNoFileComp
+			return nil, err
 		}
 		all, err := c.VirtualClusters(ctx)
 		if err != nil {
-			f.Log.DebugContext(ctx, "complete names of virtual clusters", "error", err)
-			return nil, cobra.ShellCompDirectiveNoFileComp
+			return nil, err
 		}
-		var out []string
-		for _, v := range all.Items {
-			out = append(out, v.Name)
+		for i := range all.Items {
+			out = append(out, all.Items[i].Name)
 		}
-		return out, cobra.ShellCompDirectiveNoFileComp
-	}
+		return out, nil
+	})
 }
 
-// completeRoles completes names of task roles of the job that is the first argument.
-func (fl *Flags) completeRoles(f *cmdutil.Factory) func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+// completeRoles completes names of task roles of the job that is the first argument, as the value of a flag.
+func (fl *Flags) completeRoles(f *cmdutil.Factory) cobra.CompletionFunc {
+	return f.Complete(cmdutil.FlagValue, func(ctx context.Context, args []string) ([]string, error) {
 		if len(args) == 0 {
-			return nil, cobra.ShellCompDirectiveNoFileComp
+			return nil, nil
 		}
-		ctx, cancel := context.WithTimeout(cmd.Context(), completionTimeout)
-		defer cancel()
 		_, j, err := fl.find(ctx, f, args[0])
 		if err != nil {
-			return nil, cobra.ShellCompDirectiveNoFileComp
+			return nil, err
 		}
-		return j.RoleNames(), cobra.ShellCompDirectiveNoFileComp
-	}
+		return j.RoleNames(), nil
+	})
 }
 
-// known lists the results of a function for names of live jobs, once each. It returns nil if the cluster doesn't answer soon. The jobs are
-// the user's, or all.
-func (fl *Flags) known(ctx context.Context, f *cmdutil.Factory, all bool, of func(job.Name) string) []string {
-	ctx, cancel := context.WithTimeout(ctx, completionTimeout)
-	defer cancel()
+// known lists the results of a function for names of live jobs, once each. The jobs are the user's, or all.
+func (fl *Flags) known(ctx context.Context, f *cmdutil.Factory, all bool, of func(job.Name) string) (out []string, err error) {
 	c, err := fl.open(f)
 	if err != nil {
-		return nil
+		return nil, err
 	}
 	owner := ""
 	if !all {
 		if owner, err = fl.user(ctx, f, c); err != nil {
-			return nil
+			return nil, err
 		}
 	}
 	list, err := c.Known(ctx, owner)
-	if err != nil {
-		f.Log.DebugContext(ctx, "complete names of jobs", "error", err)
-		return nil
-	}
-	var out []string
 	for _, one := range list {
 		if name := of(one); name != "" && !slices.Contains(out, name) {
 			out = append(out, name)
 		}
 	}
 	slices.Sort(out)
-	return out
+	return out, err
 }

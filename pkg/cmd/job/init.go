@@ -72,31 +72,34 @@ must be pulled. A comment in the file says which.`,
 	fl.BoolVar(&opts.Force, "force", false, "overwrite the file")
 	_ = cmd.MarkFlagFilename("output", "yaml", "yml")
 	opts.Flags.addConnection(f, cmd)
-	_ = cmd.RegisterFlagCompletionFunc("image", func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-		return heldImages(cmd.Context(), f, &opts.Flags), cobra.ShellCompDirectiveNoFileComp
-	})
+	_ = cmd.RegisterFlagCompletionFunc("image", opts.Flags.completeImages(f))
 	return cmd
 }
 
-// heldImages returns the images that the cluster's machines hold, or nil if the cluster doesn't answer soon.
-func heldImages(ctx context.Context, f *cmdutil.Factory, fl *Flags) []string {
-	ctx, cancel := context.WithTimeout(ctx, completionTimeout)
-	defer cancel()
+// heldImages lists the images that the cluster's machines hold.
+func (fl *Flags) heldImages(ctx context.Context, f *cmdutil.Factory) ([]string, error) {
 	c, err := fl.open(f)
 	if err != nil {
-		return nil
+		return nil, err
 	}
-	images, err := c.Images(ctx)
-	if err != nil {
-		f.Log.DebugContext(ctx, "ask for images", "error", err)
-	}
-	return images
+	return c.Images(ctx)
+}
+
+// completeImages completes an image that the cluster's machines hold.
+func (fl *Flags) completeImages(f *cmdutil.Factory) cobra.CompletionFunc {
+	return f.Complete(cmdutil.FlagValue, func(ctx context.Context, _ []string) ([]string, error) { return fl.heldImages(ctx, f) })
 }
 
 // findImage takes an image that is there instead of one that must be pulled.
 func (opts *InitOptions) findImage(ctx context.Context) {
 	opts.Draft.ImageNote = "The images on the machines are not known: this one is pulled from Docker Hub."
-	if held := job.FirstImage(heldImages(ctx, opts.Factory, &opts.Flags)); held != "" {
+	ctx, cancel := context.WithTimeout(ctx, cmdutil.CompletionTimeout)
+	defer cancel()
+	images, err := opts.Flags.heldImages(ctx, opts.Factory)
+	if err != nil {
+		opts.Factory.Log.DebugContext(ctx, "ask for images", "error", err)
+	}
+	if held := job.FirstImage(images); held != "" {
 		opts.Draft.Image, opts.Draft.ImageNote = held, "All machines of the cluster have this image."
 	}
 }

@@ -56,11 +56,11 @@ and 1024 MB.`,
   paictl job run -it pytorch/pytorch:2.9.0 --gpus 1
   paictl job run pytorch/pytorch:2.9.0 --dry-run -- python3 train.py > train.yaml`,
 		Args: cobra.MinimumNArgs(1),
-		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
 			if len(args) > 0 {
 				return nil, cobra.ShellCompDirectiveDefault
 			}
-			return heldImages(cmd.Context(), f, &opts.Flags), cobra.ShellCompDirectiveNoFileComp
+			return opts.Flags.completeImages(f)(cmd, args, word)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			opts.Draft.Image, opts.Command, opts.given = args[0], args[1:], cmd.Flags().Changed

@@ -103,34 +103,23 @@ func resolveTemplate(ctx context.Context, t *client.Server, me, name string) (*a
 // templateID reports whether a text looks like the id of a template.
 func templateID(text string) bool { return len(text) == 36 && strings.Count(text, "-") == 4 }
 
-// completeTemplates completes up to most names of templates; 0 is any number.
-func (fl *Flags) completeTemplates(f *cmdutil.Factory, most int) func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-		if most > 0 && len(args) >= most {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		ctx, cancel := context.WithTimeout(cmd.Context(), completionTimeout)
-		defer cancel()
+// completeTemplates completes up to most names of templates; 0 is any number, and cmdutil.FlagValue the value of a flag.
+func (fl *Flags) completeTemplates(f *cmdutil.Factory, most int) cobra.CompletionFunc {
+	return f.Complete(most, func(ctx context.Context, _ []string) (out []string, _ error) {
 		t, me, err := fl.openTemplates(ctx, f)
 		if err != nil {
-			return nil, cobra.ShellCompDirectiveNoFileComp
+			return nil, err
 		}
 		all, err := t.Templates(ctx, "", "", "")
-		if err != nil {
-			f.Log.DebugContext(ctx, "complete names of templates", "error", err)
-		}
-		var out []string
 		for i := range all {
 			name := titled(&all[i])
 			if all[i].Author == me || all[i].BuiltIn && !slices.Contains(out, all[i].Name) {
 				name = all[i].Name
 			}
-			if !slices.Contains(args, name) {
-				out = append(out, name)
-			}
+			out = append(out, name)
 		}
-		return out, cobra.ShellCompDirectiveNoFileComp
-	}
+		return out, err
+	})
 }
 
 // sharedWith says whom a template is for.

@@ -73,7 +73,7 @@ left out, too, because people keep old passwords in them.`,
 	fl.BoolVar(&opts.Public, "public", false, "show it to everyone")
 	fl.BoolVar(&opts.Private, "private", false, "show it only to you")
 	fl.StringSliceVar(&opts.Groups, "group", nil, "show it to the members of these groups, which must be yours")
-	_ = cmd.RegisterFlagCompletionFunc("name", opts.Flags.completeTemplates(f, 0))
+	_ = cmd.RegisterFlagCompletionFunc("name", opts.Flags.completeTemplates(f, cmdutil.FlagValue))
 	cmdutil.AddOutputFlag(cmd, &opts.Output, "text", "json", "yaml")
 	return cmd
 }

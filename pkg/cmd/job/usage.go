@@ -68,9 +68,7 @@ counted up to the last five minutes. GPU hours are kept longer than the jobs the
 	fl.StringVar(&opts.Query.Type, "type", "", "only GPUs of this model")
 	_ = cmd.RegisterFlagCompletionFunc("by", cobra.FixedCompletions(api.Dimensions(), cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("vc", opts.Flags.completeVC(f))
-	_ = cmd.RegisterFlagCompletionFunc("user", func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-		return opts.Flags.known(cmd.Context(), f, true, func(n job.Name) string { return n.User }), cobra.ShellCompDirectiveNoFileComp
-	})
+	_ = cmd.RegisterFlagCompletionFunc("user", opts.Flags.completeOwners(f))
 	_ = cmd.RegisterFlagCompletionFunc("type", cobra.NoFileCompletions)
 	cmdutil.AddOutputFlag(cmd, &opts.Output, "table", "wide", "json", "yaml", "csv")
 	return cmd

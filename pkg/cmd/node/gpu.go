@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
-
 	"errors"
 	"fmt"
 	"os/user"
@@ -18,12 +17,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/openpai/paictl/pkg/client"
 	"github.com/openpai/paictl/pkg/cmd/connection"
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/kube"
 	"github.com/openpai/paictl/pkg/node/agent/repair"
 	"github.com/openpai/paictl/pkg/scheduler/api"
+	v3 "github.com/openpai/paictl/pkg/server/v3/api"
 )
 
 // NewCmdGPU returns "paictl node gpu".
@@ -45,12 +46,11 @@ Kubernetes API, and need a kubeconfig that may change nodes. "list" also works f
 
 // GPUListOptions are the options of "paictl node gpu list".
 type GPUListOptions struct {
-	Factory *cmdutil.Factory
-	Kube    kube.Options
-	Server  string
-	Output  cmdutil.Output
-	Nodes   []string
-	Sick    bool
+	Factory    *cmdutil.Factory
+	Connection connection.Flags
+	Output     cmdutil.Output
+	Nodes      []string
+	Sick       bool
 }
 
 // NewCmdGPUList returns "paictl node gpu list".
@@ -70,29 +70,21 @@ agent has never reported is not shown.`,
 			opts.Nodes = args
 			return gpuListRun(cmd.Context(), opts)
 		},
-		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-			ctx, cancel := context.WithTimeout(cmd.Context(), completionTimeout)
-			defer cancel()
-			var out []string
-			if w, err := connection.Open(f, opts.Kube, opts.Server, ""); err == nil {
-				if all, err := w.Server.GPUs(ctx); err == nil {
-					for _, g := range all.Items {
-						out = append(out, g.Node)
-					}
-				}
+		ValidArgsFunction: connection.Complete(f, &opts.Connection, 0, (*client.Server).GPUs, func(all *v3.GPUs) (out []string) {
+			for _, g := range all.Items {
+				out = append(out, g.Node)
 			}
-			return slices.DeleteFunc(slices.Compact(out), func(n string) bool { return slices.Contains(args, n) }), cobra.ShellCompDirectiveNoFileComp
-		},
+			return slices.Compact(out)
+		}),
 	}
-	cmdutil.AddKubeFlags(cmd, &opts.Kube)
-	connection.AddFlag(f, cmd, &opts.Server)
+	opts.Connection.AddFlags(f, cmd)
 	cmd.Flags().BoolVar(&opts.Sick, "sick", false, "only GPUs with a problem")
 	cmdutil.AddOutputFlag(cmd, &opts.Output)
 	return cmd
 }
 
 func gpuListRun(ctx context.Context, opts *GPUListOptions) error {
-	w, err := connection.Open(opts.Factory, opts.Kube, opts.Server, "")
+	w, err := opts.Connection.Open(opts.Factory)
 	if err != nil {
 		return err
 	}
@@ -184,7 +176,7 @@ one more memory error. --undo reverts this. A GPU that doesn't answer can't be u
 
 func (opts *GPURepairOptions) add(cmd *cobra.Command) {
 	cmd.Args = cobra.ExactArgs(2)
-	cmd.ValidArgsFunction = completeNodes(&opts.Kube)
+	cmd.ValidArgsFunction = opts.Factory.Complete(1, opts.nodes)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		n, err := strconv.ParseInt(args[1], 10, 32)
 		if err != nil || n < 0 {
@@ -293,28 +285,20 @@ func noNode(name string) error {
 	return hint.Errorf("kubectl get nodes lists them", "the cluster has no node %s", name)
 }
 
-// completionTimeout keeps the shell from waiting for a cluster that doesn't answer.
-const completionTimeout = 2 * time.Second
-
-// completeNodes completes the names of nodes whose agents have reported GPUs.
-func completeNodes(o *kube.Options) cobra.CompletionFunc {
-	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-		c, err := kube.Open(*o)
-		if err != nil || len(args) > 0 {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		ctx, cancel := context.WithTimeout(cmd.Context(), completionTimeout)
-		defer cancel()
-		nodes, err := c.Client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
-		if err != nil {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		var out []string
-		for i := range nodes.Items {
-			if nodes.Items[i].Annotations[api.DevicesAnnotation] != "" {
-				out = append(out, nodes.Items[i].Name)
-			}
-		}
-		return out, cobra.ShellCompDirectiveNoFileComp
+// nodes lists the nodes whose agents have reported GPUs.
+func (opts *GPURepairOptions) nodes(ctx context.Context, _ []string) (out []string, _ error) {
+	c, err := kube.Open(opts.Kube)
+	if err != nil {
+		return nil, err
 	}
+	nodes, err := c.Client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	for i := range nodes.Items {
+		if nodes.Items[i].Annotations[api.DevicesAnnotation] != "" {
+			out = append(out, nodes.Items[i].Name)
+		}
+	}
+	return out, nil
 }

@@ -1,22 +1,17 @@
 package node
 
 import (
-	"context"
 	"slices"
 
 	"github.com/spf13/cobra"
 
 	actionsv1 "github.com/openpai/paictl/pkg/alerthandler/v1"
+	"github.com/openpai/paictl/pkg/client"
 	"github.com/openpai/paictl/pkg/cmd/action"
+	"github.com/openpai/paictl/pkg/cmd/connection"
 	"github.com/openpai/paictl/pkg/cmdutil"
+	"github.com/openpai/paictl/pkg/server/v3/api"
 )
-
-// RequestOptions are the options of "paictl node cordon", "uncordon", "drain" and "restart".
-type RequestOptions struct {
-	action.Request
-	Operation actionsv1.Operation
-	Node      string
-}
 
 // requested is the part of the help that the commands share.
 const requested = `
@@ -77,28 +72,15 @@ start. Restarts are off by default: alert-handler.restartMachines and agent.rest
 }
 
 func newCmdRequest(f *cmdutil.Factory, do actionsv1.Operation, cmd *cobra.Command) *cobra.Command {
-	opts := &RequestOptions{Operation: do}
+	opts := &action.Request{}
 	cmd.Args = cobra.ExactArgs(1)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		opts.Node = args[0]
 		if err := opts.Check(); err != nil {
 			return err
 		}
-		return opts.Run(cmd.Context(), opts.Operation, opts.Node)
+		return opts.Run(cmd.Context(), do, args[0])
 	}
-	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, _ string) (out []string, _ cobra.ShellCompDirective) {
-		if len(args) > 0 {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		ctx, cancel := context.WithTimeout(cmd.Context(), completionTimeout)
-		defer cancel()
-		if w, err := opts.Connection.Open(f); err == nil {
-			if all, err := w.Server.GPUs(ctx); err == nil {
-				out = slices.Clone(all.Nodes)
-			}
-		}
-		return out, cobra.ShellCompDirectiveNoFileComp
-	}
+	cmd.ValidArgsFunction = connection.Complete(f, &opts.Connection, 1, (*client.Server).GPUs, func(all *api.GPUs) []string { return slices.Clone(all.Nodes) })
 	opts.AddFlags(f, cmd)
 	return cmd
 }

@@ -63,7 +63,7 @@ type Options struct {
 func (o *Options) addFlags(f *cmdutil.Factory, cmd *cobra.Command) {
 	o.Factory = f
 	cmd.Flags().StringVar(&o.User, "user", "", "another person, for administrators (default: you)")
-	_ = cmd.RegisterFlagCompletionFunc("user", user.CompleteUsers(f, &o.Connection, true))
+	_ = cmd.RegisterFlagCompletionFunc("user", user.CompleteUsers(f, &o.Connection, cmdutil.FlagValue))
 	o.Connection.AddFlags(f, cmd)
 	cmdutil.AddOutputFlag(cmd, &o.Output, "text", "json", "yaml")
 }

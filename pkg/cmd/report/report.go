@@ -66,7 +66,7 @@ and notes say why. Use "paictl job usage" for GPU hours of any time.`,
 	fl.StringVar(&opts.until, "until", "", "end, in the same form (default: now)")
 	fl.StringVar(&opts.Query.VirtualCluster, "vc", "", "only jobs of this virtual cluster")
 	fl.StringVarP(&opts.Query.User, "user", "u", "", "only jobs of this person")
-	_ = cmd.RegisterFlagCompletionFunc("user", user.CompleteUsers(f, &opts.Connection, true))
+	_ = cmd.RegisterFlagCompletionFunc("user", user.CompleteUsers(f, &opts.Connection, cmdutil.FlagValue))
 	_ = cmd.RegisterFlagCompletionFunc("vc", cobra.NoFileCompletions)
 	opts.Connection.AddFlags(f, cmd)
 	cmdutil.AddOutputFlag(cmd, &opts.Output, "table", "wide", "json", "yaml", "csv")

@@ -62,7 +62,7 @@ The token is valid until it is revoked. With --expires it ends by itself.`,
 	fl.StringVar(&opts.Label, "label", "", "purpose of the token, shown in the list")
 	fl.StringSliceVar(&opts.Scopes, "scope", nil, "scope of the token: read, submit, admin, secrets (repeatable, or comma-separated)")
 	fl.StringVar(&expires, "expires", "", "how long it is valid: 12h, 90d (default: until it is revoked)")
-	_ = cmd.RegisterFlagCompletionFunc("user", user.CompleteUsers(f, &opts.Connection, true))
+	_ = cmd.RegisterFlagCompletionFunc("user", user.CompleteUsers(f, &opts.Connection, cmdutil.FlagValue))
 	_ = cmd.RegisterFlagCompletionFunc("scope", cobra.FixedCompletions([]string{"read", "submit", "admin", "secrets"}, cobra.ShellCompDirectiveNoFileComp))
 	opts.Connection.AddFlags(f, cmd)
 	cmdutil.AddOutputFlag(cmd, &opts.Output, "text", "json", "yaml")

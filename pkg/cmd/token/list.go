@@ -39,7 +39,7 @@ If you are signed in, it lists your own; administrators can list another person'
 		},
 	}
 	cmd.Flags().StringVar(&opts.User, "user", "", "only those of this person")
-	_ = cmd.RegisterFlagCompletionFunc("user", user.CompleteUsers(f, &opts.Connection, true))
+	_ = cmd.RegisterFlagCompletionFunc("user", user.CompleteUsers(f, &opts.Connection, cmdutil.FlagValue))
 	opts.Connection.AddFlags(f, cmd)
 	cmdutil.AddOutputFlag(cmd, &opts.Output)
 	return cmd

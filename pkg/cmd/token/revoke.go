@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -49,21 +48,21 @@ that were opened with them end.
 			}
 			return revokeRun(cmd.Context(), opts)
 		},
-		ValidArgsFunction: func(cmd *cobra.Command, _ []string, _ string) (out []string, _ cobra.ShellCompDirective) {
-			ctx, cancel := context.WithTimeout(cmd.Context(), 3*time.Second)
-			defer cancel()
-			if t, err := open(f, opts.Connection, ""); err == nil {
-				all, _ := t.list(ctx, opts.User)
-				for i := range all {
-					out = append(out, all[i].ID+"\t"+all[i].User+" "+all[i].Label)
-				}
+		ValidArgsFunction: f.Complete(0, func(ctx context.Context, _ []string) (out []string, _ error) {
+			t, err := open(f, opts.Connection, "")
+			if err != nil {
+				return nil, err
 			}
-			return out, cobra.ShellCompDirectiveNoFileComp
-		},
+			all, err := t.list(ctx, opts.User)
+			for i := range all {
+				out = append(out, all[i].ID+"\t"+all[i].User+" "+all[i].Label)
+			}
+			return out, err
+		}),
 	}
 	cmd.Flags().StringVar(&opts.User, "user", "", "only if they are this person's")
 	cmd.Flags().BoolVar(&opts.All, "all", false, "all tokens and sessions of the person")
-	_ = cmd.RegisterFlagCompletionFunc("user", user.CompleteUsers(f, &opts.Connection, true))
+	_ = cmd.RegisterFlagCompletionFunc("user", user.CompleteUsers(f, &opts.Connection, cmdutil.FlagValue))
 	opts.Connection.AddFlags(f, cmd)
 	return cmd
 }

@@ -61,7 +61,7 @@ person, who then owns these jobs, and the folders of that name on storages. Old 
 	fl.BoolVar(&opts.Admin, "administrator", false, "also add the person to a group of administrators: "+v1.GroupAdministrators+", or another one if that group doesn't make administrators")
 	fl.BoolVar(&opts.User.TakeOver, "take-over-history", false, "take a name that jobs have, with these jobs")
 	opts.Password.add(cmd, true)
-	_ = cmd.RegisterFlagCompletionFunc("group", CompleteGroups(f, &opts.Connection, func([]string) bool { return true }))
+	_ = cmd.RegisterFlagCompletionFunc("group", CompleteGroups(f, &opts.Connection, cmdutil.FlagValue))
 	opts.Connection.AddFlags(f, cmd)
 	cmdutil.AddOutputFlag(cmd, &opts.Output, "text", "json", "yaml")
 	return cmd

@@ -36,7 +36,7 @@ func newCmdDisable(f *cmdutil.Factory, disable bool) *cobra.Command {
 				return name + " is enabled.", err
 			})
 		},
-		ValidArgsFunction: CompleteUsers(f, &o, true),
+		ValidArgsFunction: CompleteUsers(f, &o, 0),
 	}
 	if disable {
 		cmd.Use, cmd.Short = "disable NAME...", "Keep people from signing in, until they are enabled"
@@ -98,7 +98,7 @@ The last administrator can't be removed.`,
 			opts.Names = args
 			return removeRun(cmd.Context(), opts)
 		},
-		ValidArgsFunction: CompleteUsers(f, &opts.Connection, true),
+		ValidArgsFunction: CompleteUsers(f, &opts.Connection, 0),
 	}
 	cmd.Flags().BoolVarP(&opts.Yes, "yes", "y", false, "don't ask")
 	opts.Connection.AddFlags(f, cmd)

@@ -39,7 +39,7 @@ who signs in there with the subject is this person here. Names and e-mail addres
 			}
 			return linkRun(cmd.Context(), opts)
 		},
-		ValidArgsFunction: CompleteUsers(f, &opts.Connection, false),
+		ValidArgsFunction: CompleteUsers(f, &opts.Connection, 1),
 	}
 	fl := cmd.Flags()
 	fl.StringVar(&opts.Identity.Provider, "provider", "", "name of the provider in the configuration")

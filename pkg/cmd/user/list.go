@@ -36,7 +36,7 @@ func NewCmdList(f *cmdutil.Factory) *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&opts.Group, "group", "", "only people in this group")
-	_ = cmd.RegisterFlagCompletionFunc("group", CompleteGroups(f, &opts.Connection, func([]string) bool { return true }))
+	_ = cmd.RegisterFlagCompletionFunc("group", CompleteGroups(f, &opts.Connection, cmdutil.FlagValue))
 	opts.Connection.AddFlags(f, cmd)
 	cmdutil.AddOutputFlag(cmd, &opts.Output)
 	return cmd

@@ -44,7 +44,7 @@ own, you also need the old password; with --password-stdin it is the first line,
 			}
 			return passwdRun(cmd.Context(), opts)
 		},
-		ValidArgsFunction: CompleteUsers(f, &opts.Connection, false),
+		ValidArgsFunction: CompleteUsers(f, &opts.Connection, 1),
 	}
 	opts.Password.add(cmd, false)
 	opts.Connection.AddFlags(f, cmd)

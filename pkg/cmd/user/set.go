@@ -50,13 +50,13 @@ them from it, use "paictl group add-member" and "paictl group remove-member".`,
 			}
 			return setRun(cmd.Context(), opts)
 		},
-		ValidArgsFunction: CompleteUsers(f, &opts.Connection, false),
+		ValidArgsFunction: CompleteUsers(f, &opts.Connection, 1),
 	}
 	fl := cmd.Flags()
 	fl.StringVar(&email, "email", "", "e-mail address")
 	fl.StringVar(&display, "display-name", "", "full name, for display")
 	fl.StringSliceVar(&opts.Groups, "group", nil, "the groups that the person is in (repeatable, or comma-separated)")
-	_ = cmd.RegisterFlagCompletionFunc("group", CompleteGroups(f, &opts.Connection, func([]string) bool { return true }))
+	_ = cmd.RegisterFlagCompletionFunc("group", CompleteGroups(f, &opts.Connection, cmdutil.FlagValue))
 	opts.Connection.AddFlags(f, cmd)
 	return cmd
 }

@@ -34,7 +34,7 @@ func NewCmdShow(f *cmdutil.Factory) *cobra.Command {
 			opts.Name = args[0]
 			return showRun(cmd.Context(), opts)
 		},
-		ValidArgsFunction: CompleteUsers(f, &opts.Connection, false),
+		ValidArgsFunction: CompleteUsers(f, &opts.Connection, 1),
 	}
 	opts.Connection.AddFlags(f, cmd)
 	cmdutil.AddOutputFlag(cmd, &opts.Output, "text", "json", "yaml")

@@ -3,13 +3,12 @@
 package user
 
 import (
-	"context"
-	"time"
-
 	"github.com/spf13/cobra"
 
+	"github.com/openpai/paictl/pkg/client"
 	"github.com/openpai/paictl/pkg/cmd/connection"
 	"github.com/openpai/paictl/pkg/cmdutil"
+	"github.com/openpai/paictl/pkg/server/v3/api"
 )
 
 // NewCmdUser returns "paictl user".
@@ -35,43 +34,22 @@ kubeconfig they work without the server, so you can use them to regain access if
 	return cmd
 }
 
-// completionTimeout keeps the shell from waiting for a cluster that doesn't answer.
-const completionTimeout = 3 * time.Second
-
-// CompleteUsers completes names of people, each once.
-func CompleteUsers(f *cmdutil.Factory, o *connection.Flags, many bool) func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-	return complete(f, o, func(args []string) bool { return many || len(args) == 0 }, func(ctx context.Context, p *People) (out []string) {
-		users, _ := p.Users(ctx)
-		for i := range users {
-			out = append(out, users[i].Name)
+// CompleteUsers completes up to most names of people; 0 is any number, and cmdutil.FlagValue the value of a flag.
+func CompleteUsers(f *cmdutil.Factory, o *connection.Flags, most int) cobra.CompletionFunc {
+	return connection.Complete(f, o, most, (*client.Server).Users, func(all *api.Users) (out []string) {
+		for i := range all.Items {
+			out = append(out, all.Items[i].Name)
 		}
 		return out
 	})
 }
 
-// CompleteGroups completes names of groups, as arguments or as the value of a flag.
-func CompleteGroups(f *cmdutil.Factory, o *connection.Flags, wanted func(args []string) bool) func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-	return complete(f, o, wanted, func(ctx context.Context, p *People) (out []string) {
-		groups, _ := p.Groups(ctx)
-		for i := range groups {
-			out = append(out, groups[i].Name)
+// CompleteGroups completes up to most names of groups, as CompleteUsers does.
+func CompleteGroups(f *cmdutil.Factory, o *connection.Flags, most int) cobra.CompletionFunc {
+	return connection.Complete(f, o, most, (*client.Server).Groups, func(all *api.Groups) (out []string) {
+		for i := range all.Items {
+			out = append(out, all.Items[i].Name)
 		}
 		return out
 	})
-}
-
-func complete(f *cmdutil.Factory, o *connection.Flags, wanted func([]string) bool, names func(context.Context, *People) []string,
-) func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-		if !wanted(args) {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		ctx, cancel := context.WithTimeout(cmd.Context(), completionTimeout)
-		defer cancel()
-		p, err := Open(f, *o)
-		if err != nil {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		return names(ctx, p), cobra.ShellCompDirectiveNoFileComp
-	}
 }

@@ -9,7 +9,6 @@ import (
 
 	"github.com/openpai/paictl/pkg/cmd/connection"
 	"github.com/openpai/paictl/pkg/cmdutil"
-	"github.com/openpai/paictl/pkg/kube"
 	"github.com/openpai/paictl/pkg/scheduler/api"
 	"github.com/openpai/paictl/pkg/scheduler/cell"
 )
@@ -17,8 +16,7 @@ import (
 // ListOptions are the options of "paictl vc list".
 type ListOptions struct {
 	Factory *cmdutil.Factory
-	Kube    kube.Options
-	Server  string
+	Flags   connection.Flags
 	Output  cmdutil.Output
 }
 
@@ -46,14 +44,13 @@ After "paictl login" these are the virtual clusters that you may use; --kubeconf
 			return listRun(cmd.Context(), opts)
 		},
 	}
-	cmdutil.AddKubeFlags(cmd, &opts.Kube)
-	connection.AddFlag(f, cmd, &opts.Server)
+	opts.Flags.AddFlags(f, cmd)
 	cmdutil.AddOutputFlag(cmd, &opts.Output)
 	return cmd
 }
 
 func listRun(ctx context.Context, opts *ListOptions) error {
-	c, err := openJobs(opts.Factory, opts.Kube, opts.Server)
+	c, err := openJobs(opts.Factory, &opts.Flags)
 	if err != nil {
 		return err
 	}

@@ -31,7 +31,7 @@ waited. The figures come from the service prometheus. Use "job usage" for GPU ho
   paictl vc metrics vision --since 7d
   paictl vc metrics vision --since 1d -o json`,
 		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: completeNamesOf(f, &opts.Flags.Kube, &opts.Flags.Server),
+		ValidArgsFunction: completeNames(f, &opts.Flags, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			opts.Name = args[0]
 			return metricsRun(cmd.Context(), opts)

@@ -12,7 +12,6 @@ import (
 	"github.com/openpai/paictl/pkg/cmd/connection"
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/config/store"
-	"github.com/openpai/paictl/pkg/kube"
 	"github.com/openpai/paictl/pkg/scheduler/cell"
 	"github.com/openpai/paictl/pkg/scheduler/vc"
 )
@@ -20,8 +19,7 @@ import (
 // SetOptions are the options of "paictl vc set".
 type SetOptions struct {
 	Factory *cmdutil.Factory
-	Kube    kube.Options
-	Server  string
+	Flags   connection.Flags
 	Output  cmdutil.Output
 	// Requests are made from the flags and the file, one for each virtual cluster.
 	Requests []vc.Request
@@ -79,7 +77,7 @@ doesn't name stay.`,
   paictl vc set --from teams.yaml --yes -m "the new quarter"
   paictl vc set vision --delete --take-from nlp`,
 		Args:              cobra.MaximumNArgs(1),
-		ValidArgsFunction: completeNamesOf(f, &opts.Kube, &opts.Server),
+		ValidArgsFunction: completeNames(f, &opts.Flags, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			flags.perUserSet, flags.groupSet = cmd.Flags().Changed("quota-per-user"), cmd.Flags().Changed("quota-per-group")
 			if err := opts.complete(cmd, flags, args); err != nil {
@@ -88,8 +86,7 @@ doesn't name stay.`,
 			return setRun(cmd.Context(), opts)
 		},
 	}
-	cmdutil.AddKubeFlags(cmd, &opts.Kube)
-	connection.AddFlag(f, cmd, &opts.Server)
+	opts.Flags.AddFlags(f, cmd)
 	flags.add(cmd)
 	fl := cmd.Flags()
 	fl.StringVarP(&opts.Message, "message", "m", "", "reason, recorded in the history")
@@ -97,9 +94,9 @@ doesn't name stay.`,
 	fl.BoolVar(&opts.Force, "force", false, "also if a virtual cluster with jobs is removed or loses all its cells")
 	fl.BoolVarP(&opts.Yes, "yes", "y", false, "don't ask")
 	fl.DurationVar(&opts.Wait, "wait", time.Minute, "wait this long until the scheduler uses it; 0 doesn't wait")
-	_ = cmd.RegisterFlagCompletionFunc("cells", completeCells(f, &opts.Kube, &opts.Server))
+	_ = cmd.RegisterFlagCompletionFunc("cells", completeCells(f, &opts.Flags))
 	_ = cmd.RegisterFlagCompletionFunc("policy", cobra.FixedCompletions(cell.PolicyCompletions(), cobra.ShellCompDirectiveNoFileComp))
-	_ = cmd.RegisterFlagCompletionFunc("take-from", completeName(f, &opts.Kube, &opts.Server))
+	_ = cmd.RegisterFlagCompletionFunc("take-from", completeNames(f, &opts.Flags, cmdutil.FlagValue))
 	cmdutil.AddOutputFlag(cmd, &opts.Output, "text", "json", "yaml")
 	return cmd
 }

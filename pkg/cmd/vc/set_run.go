@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/openpai/paictl/pkg/client"
-	"github.com/openpai/paictl/pkg/cmd/connection"
 	"github.com/openpai/paictl/pkg/cmd/prompt"
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/config/store"
@@ -22,7 +21,7 @@ import (
 const pollEvery = 300 * time.Millisecond
 
 func setRun(ctx context.Context, opts *SetOptions) error {
-	w, err := connection.Open(opts.Factory, opts.Kube, opts.Server, "")
+	w, err := opts.Flags.Open(opts.Factory)
 	if err != nil {
 		return err
 	}

@@ -15,7 +15,6 @@ import (
 	"github.com/openpai/paictl/pkg/config/strictyaml"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/job"
-	"github.com/openpai/paictl/pkg/kube"
 	"github.com/openpai/paictl/pkg/scheduler/api"
 	"github.com/openpai/paictl/pkg/ui/plural"
 	"github.com/openpai/paictl/pkg/ui/terminal"
@@ -24,8 +23,7 @@ import (
 // ShowOptions are the options of "paictl vc show".
 type ShowOptions struct {
 	Factory *cmdutil.Factory
-	Kube    kube.Options
-	Server  string
+	Flags   connection.Flags
 	Output  cmdutil.Output
 	Name    string
 }
@@ -48,20 +46,19 @@ func NewCmdShow(f *cmdutil.Factory) *cobra.Command {
 		Example: `  paictl vc show vision
   paictl vc show vision -o json`,
 		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: completeNamesOf(f, &opts.Kube, &opts.Server),
+		ValidArgsFunction: completeNames(f, &opts.Flags, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			opts.Name = args[0]
 			return showRun(cmd.Context(), opts)
 		},
 	}
-	cmdutil.AddKubeFlags(cmd, &opts.Kube)
-	connection.AddFlag(f, cmd, &opts.Server)
+	opts.Flags.AddFlags(f, cmd)
 	cmdutil.AddOutputFlag(cmd, &opts.Output, "text", "wide", "json", "yaml")
 	return cmd
 }
 
 func showRun(ctx context.Context, opts *ShowOptions) error {
-	c, err := openJobs(opts.Factory, opts.Kube, opts.Server)
+	c, err := openJobs(opts.Factory, &opts.Flags)
 	if err != nil {
 		return err
 	}

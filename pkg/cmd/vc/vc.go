@@ -6,7 +6,6 @@ package vc
 import (
 	"context"
 	"slices"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -55,8 +54,8 @@ type cluster struct {
 }
 
 // openJobs connects to the cluster's server, or to the server inside paictl with a kubeconfig. It doesn't send a request yet.
-func openJobs(f *cmdutil.Factory, o kube.Options, server string) (*client.Jobs, error) {
-	w, err := connection.Open(f, o, server, "")
+func openJobs(f *cmdutil.Factory, fl *connection.Flags) (*client.Jobs, error) {
+	w, err := fl.Open(f)
 	if err != nil {
 		return nil, err
 	}
@@ -90,73 +89,56 @@ func look(ctx context.Context, c *client.Jobs) (*state, error) {
 	return &state{Running: all.Note == "", VirtualClusters: *all}, nil
 }
 
-// completionTimeout keeps the shell from waiting for a cluster that doesn't answer.
-const completionTimeout = 3 * time.Second
-
-// completeNamesOf completes the names of virtual clusters that may be read.
-func completeNamesOf(f *cmdutil.Factory, o *kube.Options, server *string) func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-		if len(args) > 0 {
-			return nil, cobra.ShellCompDirectiveNoFileComp
+// completeNames completes up to most names of virtual clusters that may be read.
+func completeNames(f *cmdutil.Factory, fl *connection.Flags, most int) cobra.CompletionFunc {
+	return f.Complete(most, func(ctx context.Context, _ []string) (out []string, _ error) {
+		all, err := known(ctx, f, fl)
+		for i := range all {
+			out = append(out, all[i].Name)
 		}
-		return known(cmd.Context(), f, *o, *server, namesOf), cobra.ShellCompDirectiveNoFileComp
-	}
-}
-
-// completeName completes the name of a virtual cluster as the value of a flag.
-func completeName(f *cmdutil.Factory, o *kube.Options, server *string) func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-	return func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-		return known(cmd.Context(), f, *o, *server, namesOf), cobra.ShellCompDirectiveNoFileComp
-	}
-}
-
-func namesOf(all []api.VirtualCluster) []string {
-	var out []string
-	for i := range all {
-		out = append(out, all[i].Name)
-	}
-	return out
+		return out, err
+	})
 }
 
 // completeCells completes TYPE= of --cells: with all types for an operator, and otherwise with those that virtual clusters own.
-func completeCells(f *cmdutil.Factory, o *kube.Options, server *string) func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-	return func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-		types := known(cmd.Context(), f, *o, *server, typesOf)
-		if w, err := connection.Open(f, *o, *server, ""); err == nil && w.Operator {
-			ctx, cancel := context.WithTimeout(cmd.Context(), completionTimeout)
-			defer cancel()
-			if cells, err := connection.Cells(ctx, w.Cluster.Client); err == nil {
-				types = vc.CellTypes(cells)
-			}
-		}
+func completeCells(f *cmdutil.Factory, fl *connection.Flags) cobra.CompletionFunc {
+	words := f.Complete(cmdutil.FlagValue, func(ctx context.Context, _ []string) ([]string, error) {
+		types, err := cellTypes(ctx, f, fl)
 		for i := range types {
 			types[i] += "="
 		}
-		return types, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+		return types, err
+	})
+	return func(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
+		out, directive := words(cmd, args, word)
+		return out, directive | cobra.ShellCompDirectiveNoSpace
 	}
 }
 
-func typesOf(all []api.VirtualCluster) []string {
-	var out []string
+func cellTypes(ctx context.Context, f *cmdutil.Factory, fl *connection.Flags) (out []string, _ error) {
+	if w, err := fl.Open(f); err == nil && w.Operator {
+		if cells, err := connection.Cells(ctx, w.Cluster.Client); err == nil {
+			return vc.CellTypes(cells), nil
+		}
+	}
+	all, err := known(ctx, f, fl)
 	for i := range all {
 		for _, c := range all[i].Cells {
 			out = append(out, c.CellType)
 		}
 	}
 	slices.Sort(out)
-	return slices.Compact(out)
+	return slices.Compact(out), err
 }
 
-func known(ctx context.Context, f *cmdutil.Factory, o kube.Options, server string, words func([]api.VirtualCluster) []string) []string {
-	ctx, cancel := context.WithTimeout(ctx, completionTimeout)
-	defer cancel()
-	c, err := openJobs(f, o, server)
+func known(ctx context.Context, f *cmdutil.Factory, fl *connection.Flags) ([]api.VirtualCluster, error) {
+	c, err := openJobs(f, fl)
 	if err != nil {
-		return nil
+		return nil, err
 	}
 	all, err := c.VirtualClusters(ctx)
 	if err != nil {
-		return nil
+		return nil, err
 	}
-	return words(all.Items)
+	return all.Items, nil
 }
