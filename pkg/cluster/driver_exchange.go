@@ -23,7 +23,7 @@ func (u *driverUpgrade) batch(ctx context.Context, w *engine.World, batch []*eng
 			if _, back := u.uncordon(ctx, n); back != nil {
 				return errors.Join(err, back)
 			}
-			err = hint.Wrap(err, strings.TrimSuffix(hint.Of(err), "; to keep the node: kubectl uncordon "+n.Hostname))
+			err = hint.Wrap(err, strings.TrimSuffix(hint.Of(err), toKeep(n)))
 		}
 		return err
 	})
@@ -110,7 +110,7 @@ func (u *driverUpgrade) fail(ctx context.Context, n *engine.Node, phase string, 
 	if needsReboot(err) && n.ControlPlane {
 		err = hint.Wrap(err, "restart this machine of the control plane yourself, then run the same command again")
 	}
-	err = hint.Wrap(err, strings.TrimPrefix(hint.Of(err)+"; the machine stays cordoned until this command succeeds; to use it as it is: kubectl uncordon "+n.Hostname, "; "))
+	err = hint.Wrap(err, strings.TrimPrefix(hint.Of(err)+staysCordoned(n), "; "))
 	u.setOut(n, false) // the hint says it
 	u.Emit(engine.Event{Kind: engine.EventPhaseFailed, Host: n.Hostname, Phase: phase, Error: err.Error(), Hint: hint.Of(err)})
 	u.SetAside(n, phase, err)

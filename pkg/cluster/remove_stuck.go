@@ -42,7 +42,7 @@ func stuckError(n *engine.Node, limit time.Duration, said []string, pods, budget
 		more = fmt.Sprintf(" and %d more", len(names)-blockersShown)
 		names = names[:blockersShown]
 	}
-	return hint.Errorf("remove the cause (scale the workload up, relax the budget) and run the same command again, or give --force to delete them; to keep the node: kubectl uncordon "+n.Hostname,
+	return hint.Errorf("remove the cause (scale the workload up, relax the budget) and run the same command again, or give --force to delete them"+toKeep(n),
 		"drain %s: pods were not evicted within %s: %s%s", n.Hostname, limit, strings.Join(names, ", "), more)
 }
 
@@ -77,3 +77,6 @@ func holder(p *corev1.Pod, budgets []policyv1.PodDisruptionBudget) string {
 	}
 	return ""
 }
+
+// toKeep is the end of the remedy for a drain that has failed, if the node is to stay in the cluster.
+func toKeep(n *engine.Node) string { return "; to keep the node: " + hint.Uncordon(n.Hostname) }

@@ -11,6 +11,7 @@ import (
 	"github.com/openpai/paictl/pkg/cluster/answer"
 	"github.com/openpai/paictl/pkg/cluster/engine"
 	"github.com/openpai/paictl/pkg/cluster/shell"
+	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/ssh"
 )
 
@@ -66,7 +67,7 @@ func (u *rotation) tellLeft(nodes []*engine.Node, command func(host string) stri
 	for _, name := range slices.Sorted(maps.Keys(u.marked)) {
 		if u.marked[name] && !slices.ContainsFunc(nodes, func(n *engine.Node) bool { return n.Hostname == name }) {
 			u.Emit(engine.Event{Kind: engine.EventWarning, Host: name, Phase: phasePreflight, Message: "an earlier run has left the machine cordoned, and this run doesn't include it",
-				Hint: command(name) + "; to use it as it is: kubectl uncordon " + name})
+				Hint: command(name) + "; to use it as it is: " + hint.Uncordon(name)})
 		}
 	}
 }
@@ -122,4 +123,9 @@ func (u *rotation) uncordon(ctx context.Context, n *engine.Node) ([]engine.Chang
 		return nil, nil
 	}
 	return []engine.Change{{Action: "uncordon", Target: "node " + n.Hostname}}, nil
+}
+
+// staysCordoned is the end of the remedy for a machine that a failed run has left out of service.
+func staysCordoned(n *engine.Node) string {
+	return "; the machine stays cordoned until this command succeeds; to use it as it is: " + hint.Uncordon(n.Hostname)
 }

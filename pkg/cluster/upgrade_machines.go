@@ -128,7 +128,7 @@ func (u *upgrade) machine(ctx context.Context, p *engine.Plan, n *engine.Node, q
 		u.Mu.Unlock()
 		if out {
 			u.setOut(n, false)
-			err = hint.Wrap(err, strings.TrimPrefix(hint.Of(err)+"; the machine stays cordoned until this command succeeds; to use it as it is: kubectl uncordon "+n.Hostname, "; "))
+			err = hint.Wrap(err, strings.TrimPrefix(hint.Of(err)+staysCordoned(n), "; "))
 		}
 		if phase == phaseDrain || phase == phaseUncordon { // the step itself has reported it
 			u.SetAside(n, phase, err)
@@ -174,7 +174,7 @@ func (u *upgrade) backAgain(ctx context.Context, n *engine.Node, err error) erro
 	u.Mu.Lock()
 	u.putBack[n.Hostname] = true
 	u.Mu.Unlock()
-	return hint.Wrap(err, strings.TrimSuffix(hint.Of(err), "; to keep the node: kubectl uncordon "+n.Hostname))
+	return hint.Wrap(err, strings.TrimSuffix(hint.Of(err), toKeep(n)))
 }
 
 // patience is how long the API may be unavailable before a waiting upgrade gives up, such as while the machine that serves it restarts.

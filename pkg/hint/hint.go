@@ -42,3 +42,9 @@ func Of(err error) string {
 	}
 	return ""
 }
+
+// Uncordon names the command that gives a node pods again. The action of the alert handler is in the audit, but not every cluster
+// has the alert handler.
+func Uncordon(node string) string {
+	return "paictl node uncordon " + node + " --reason TEXT (without the service alert-handler: kubectl uncordon " + node + ")"
+}

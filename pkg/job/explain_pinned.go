@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 
+	"github.com/openpai/paictl/pkg/hint"
 	v1 "github.com/openpai/paictl/pkg/job/v1"
 	"github.com/openpai/paictl/pkg/scheduler/cell"
 	"github.com/openpai/paictl/pkg/ui/plural"
@@ -306,7 +307,7 @@ func (e *evidence) otherMachine(may *corev1.NodeSelector) string {
 func tainted(node string, t *corev1.Taint) (why, remedy string) {
 	switch t.Key {
 	case corev1.TaintNodeUnschedulable:
-		return node + " is cordoned", "an administrator lets jobs go there again with: kubectl uncordon " + node
+		return node + " is cordoned", "an administrator lets jobs go there again with: " + hint.Uncordon(node)
 	case corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable:
 		return node + " doesn't answer", "an administrator sees more with: paictl cluster status"
 	case corev1.TaintNodeDiskPressure:

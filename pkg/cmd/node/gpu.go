@@ -243,7 +243,7 @@ func gpuOrderRun(ctx context.Context, opts *GPURepairOptions) error {
 // refusedHint is the hint for errors of the driver. Errors of the agent itself have a hint in their text.
 func refusedHint(message string) string {
 	if strings.HasPrefix(message, "nvidia-smi") {
-		return "if it can't be reset, drain and restart the machine: kubectl drain NODE --ignore-daemonsets --delete-emptydir-data"
+		return "if it can't be reset, drain and restart the machine: paictl node drain NODE --reason TEXT (without the service alert-handler: kubectl drain NODE --ignore-daemonsets --delete-emptydir-data)"
 	}
 	return ""
 }

@@ -205,11 +205,11 @@ func nodesCordoned(ctx context.Context, c *Cluster) (out []Finding, _ error) {
 		switch {
 		case !n.Spec.Unschedulable:
 		case n.Annotations[driverMark] == "":
-			out = append(out, warning(n.Name, "when its repair is done: paictl node uncordon "+n.Name+" --reason TEXT (without the service alert-handler: kubectl uncordon "+n.Name+")", "the node is cordoned: no pod starts there"))
+			out = append(out, warning(n.Name, "when its repair is done: "+hint.Uncordon(n.Name), "the node is cordoned: no pod starts there"))
 		case c.Look != nil && c.Look.Status.Lock != nil:
 			out = append(out, note(n.Name, "cordoned by a running paictl"))
 		default:
-			f := warning(n.Name, "paictl node driver upgrade "+n.Name+" -p DIR continues it; to use it as it is: kubectl uncordon "+n.Name,
+			f := warning(n.Name, "paictl node driver upgrade "+n.Name+" -p DIR continues it; to use it as it is: "+hint.Uncordon(n.Name),
 				"the node is cordoned by an unfinished upgrade of its driver")
 			if c.Look != nil { // without a check, the doctor can't know whether the run is still active
 				f = f.fixedBy(&Fix{What: "uncordon " + n.Name + ", which an upgrade of its driver has left cordoned", do: func(ctx context.Context, c *Cluster) error { return uncordon(ctx, c, n.Name) }})

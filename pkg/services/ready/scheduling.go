@@ -8,6 +8,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/openpai/paictl/pkg/hint"
 )
 
 // The scheduler's message: "0/3 nodes are available: 1 Insufficient cpu, 2 node(s) didn't
@@ -89,7 +91,7 @@ func explainClause(p *corev1.Pod, part string) clause {
 	case strings.Contains(what, "taint"):
 		return taintClause(n, what)
 	case strings.Contains(what, "unschedulable"):
-		return clause{text: n + " cordoned", hint: "let a node accept pods again: kubectl uncordon NODE"}
+		return clause{text: n + " cordoned", hint: "let a node accept pods again: " + hint.Uncordon("NODE")}
 	case strings.Contains(strings.ToLower(what), "volume"):
 		return clause{text: strings.TrimSpace(n + " " + strings.TrimPrefix(what, "node(s) ")), hint: volumeHint(p, what), passes: !strings.Contains(what, "not found")}
 	case strings.Contains(what, "free ports"):
