@@ -198,11 +198,7 @@ func (k *caRotation) nodes(ctx context.Context) (answer.Answer, error) {
 	if err := k.awaitAPI(ctx, leader); err != nil {
 		return answer.Answer{}, err
 	}
-	res, err := k.Read(ctx, leader, "authority", "nodes", k.Spec.SelfAPI(leader)+authorityScript+"a_nodes\n")
-	if err != nil {
-		return answer.Answer{}, err
-	}
-	return answer.Parse(res.Stdout)
+	return engine.Answer(k.Read(ctx, leader, "authority", "nodes", k.Spec.SelfAPI(leader)+authorityScript+"a_nodes\n"))
 }
 
 // begin finds the new authorities or makes them, and returns the step at which to continue.
@@ -324,11 +320,7 @@ func (k *caRotation) bundle(name string, step caStep) []byte {
 
 // secrets reads the authorities' keys from a master.
 func (k *caRotation) secrets(ctx context.Context, n *engine.Node) (map[string]secret.String, error) {
-	res, err := k.Read(ctx, n, "authority", "keys", authorityScript+"a_keys\n")
-	if err != nil {
-		return nil, err
-	}
-	a, err := answer.Parse(res.Stdout)
+	a, err := engine.Answer(k.Read(ctx, n, "authority", "keys", authorityScript+"a_keys\n"))
 	if err != nil {
 		return nil, err
 	}

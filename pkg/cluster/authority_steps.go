@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/openpai/paictl/pkg/cluster/answer"
 	"github.com/openpai/paictl/pkg/cluster/engine"
 	"github.com/openpai/paictl/pkg/cluster/phases"
 	"github.com/openpai/paictl/pkg/cluster/pki"
@@ -189,11 +188,7 @@ func (k *caRotation) refuseLeft(ctx context.Context) error {
 func (k *caRotation) unpublish(ctx context.Context) error {
 	leader := k.masters[0]
 	for try := 0; ; try++ {
-		res, err := k.Read(ctx, leader, phaseForget, "published", k.Spec.SelfAPI(leader)+authorityScript+"a_published\n")
-		if err != nil {
-			return err
-		}
-		a, err := answer.Parse(res.Stdout)
+		a, err := engine.Answer(k.Read(ctx, leader, phaseForget, "published", k.Spec.SelfAPI(leader)+authorityScript+"a_published\n"))
 		if err != nil {
 			return err
 		}

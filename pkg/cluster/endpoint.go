@@ -7,7 +7,6 @@ import (
 	"net"
 	"slices"
 
-	"github.com/openpai/paictl/pkg/cluster/answer"
 	"github.com/openpai/paictl/pkg/cluster/engine"
 	"github.com/openpai/paictl/pkg/cluster/preflight"
 	"github.com/openpai/paictl/pkg/cluster/shell"
@@ -37,11 +36,7 @@ func anotherCluster(ctx context.Context, r *engine.Run, w *engine.World) ([]pref
 	if w.Of(w.Leader, phasePreflight).Value("reach", w.Want.Endpoint()) != "open" {
 		return nil, nil
 	}
-	res, err := r.Read(ctx, w.Leader, engine.PhaseInit, "endpoint", endpointScript+fmt.Sprintf("p_endpoint %s %s\n", shell.Quote(host), shell.Quote(port)))
-	if err != nil {
-		return nil, err
-	}
-	a, err := answer.Parse(res.Stdout)
+	a, err := engine.Answer(r.Read(ctx, w.Leader, engine.PhaseInit, "endpoint", endpointScript+fmt.Sprintf("p_endpoint %s %s\n", shell.Quote(host), shell.Quote(port))))
 	if err != nil || a.Value("endpoint") != "tls" {
 		return nil, err
 	}

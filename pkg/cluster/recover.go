@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/openpai/paictl/pkg/cluster/answer"
 	"github.com/openpai/paictl/pkg/cluster/engine"
 	"github.com/openpai/paictl/pkg/cluster/phases"
 	"github.com/openpai/paictl/pkg/cluster/shell"
@@ -232,11 +231,7 @@ type etcdStatus struct {
 }
 
 func askEtcd(ctx context.Context, r *engine.Run, n *engine.Node) (*etcdStatus, error) {
-	res, err := r.Read(ctx, n, phaseRecover, "look", engine.EtcdScript+"e_look\n")
-	if err != nil {
-		return nil, err
-	}
-	a, err := answer.Parse(res.Stdout)
+	a, err := engine.Answer(r.Read(ctx, n, phaseRecover, "look", engine.EtcdScript+"e_look\n"))
 	if err != nil {
 		return nil, err
 	}

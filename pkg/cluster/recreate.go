@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/openpai/paictl/pkg/cluster/answer"
 	"github.com/openpai/paictl/pkg/cluster/engine"
 	"github.com/openpai/paictl/pkg/cluster/phases"
 	"github.com/openpai/paictl/pkg/cluster/preflight"
@@ -94,16 +93,12 @@ func loss(ctx context.Context, r *engine.Run, w *engine.World) (Loss, error) {
 	if !w.Healthy(w.Leader) {
 		return l, nil
 	}
-	res, err := r.Read(ctx, w.Leader, phaseReset, "look", r.Spec.SelfAPI(w.Leader)+`
+	a, err := engine.Answer(r.Read(ctx, w.Leader, phaseReset, "look", r.Spec.SelfAPI(w.Leader)+`
 for k in nodes namespaces pods secrets persistentvolumes frameworks.frameworkcontroller.microsoft.com; do
 	n=$(self get "$k" -A -o name --request-timeout=30s 2>/dev/null | wc -l) || n=0
 	printf 'count\t%s\t%s\n' "${k%%.*}" "$n"
 done
-`)
-	if err != nil {
-		return l, err
-	}
-	a, err := answer.Parse(res.Stdout)
+`))
 	if err != nil {
 		return l, err
 	}

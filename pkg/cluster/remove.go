@@ -235,12 +235,8 @@ func (m *removal) cordon(ctx context.Context, nodes []*engine.Node) error {
 // onLeader runs a mutating script on the leader. It doesn't take the machine's own lock: it
 // changes the cluster, not the machine, and may wait long for pods to end.
 func onLeader(ctx context.Context, r *engine.Run, what, body string, limit time.Duration) (answer.Answer, error) {
-	res, err := r.Exec(ctx, r.Leader, ssh.Script{Name: what, Mutates: true, Timeout: limit,
-		Body: engine.PreludeScript + r.Spec.SelfAPI(r.Leader) + phases.RemoveScript + body})
-	if err != nil {
-		return answer.Answer{}, err
-	}
-	return answer.Parse(res.Stdout)
+	return engine.Answer(r.Exec(ctx, r.Leader, ssh.Script{Name: what, Mutates: true, Timeout: limit,
+		Body: engine.PreludeScript + r.Spec.SelfAPI(r.Leader) + phases.RemoveScript + body}))
 }
 
 // node removes one node.

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/openpai/paictl/pkg/cluster/answer"
 	"github.com/openpai/paictl/pkg/cluster/engine"
 	"github.com/openpai/paictl/pkg/cluster/shell"
 	"github.com/openpai/paictl/pkg/hint"
@@ -37,15 +36,11 @@ func newRotation(r *engine.Run, name, mark string) rotation {
 
 // readMarks reads which nodes an earlier run cordoned.
 func (u *rotation) readMarks(ctx context.Context) error {
-	res, err := u.Exec(ctx, u.Leader, ssh.Script{Name: u.name + "/marks", Timeout: time.Minute,
+	a, err := engine.Answer(u.Exec(ctx, u.Leader, ssh.Script{Name: u.name + "/marks", Timeout: time.Minute,
 		Body: engine.PreludeScript + u.Spec.SelfAPI(u.Leader) + fmt.Sprintf("self get nodes -o go-template='%s'\n",
 			fmt.Sprintf(`{{range .items}}{{$name := .metadata.name}}{{$at := ""}}{{range .spec.taints}}{{if eq .key "node.kubernetes.io/unschedulable"}}{{with .timeAdded}}{{$at = .}}{{end}}{{end}}{{end}}`+
 				`{{if .spec.unschedulable}}cordoned{{"\t"}}{{$name}}{{"\t"}}{{$at}}{{"\n"}}{{end}}`+
-				`{{with .metadata.annotations}}{{with index . %q}}marked{{"\t"}}{{$name}}{{"\t"}}{{printf "%%q" .}}{{"\n"}}{{end}}{{end}}{{end}}`, u.mark))})
-	if err != nil {
-		return err
-	}
-	a, err := answer.Parse(res.Stdout)
+				`{{with .metadata.annotations}}{{with index . %q}}marked{{"\t"}}{{$name}}{{"\t"}}{{printf "%%q" .}}{{"\n"}}{{end}}{{end}}{{end}}`, u.mark))}))
 	if err != nil {
 		return err
 	}

@@ -19,7 +19,6 @@ import (
 	apiserverv1 "k8s.io/apiserver/pkg/apis/apiserver/v1"
 	"sigs.k8s.io/yaml"
 
-	"github.com/openpai/paictl/pkg/cluster/answer"
 	"github.com/openpai/paictl/pkg/cluster/engine"
 	"github.com/openpai/paictl/pkg/cluster/phases"
 	"github.com/openpai/paictl/pkg/cluster/shell"
@@ -110,11 +109,7 @@ func (k *keyRotation) read(ctx context.Context) error {
 	var mu sync.Mutex
 	var strangers, fixed []string
 	for n, err := range k.Each(ctx, k.masters, func(ctx context.Context, n *engine.Node) error {
-		res, err := k.Read(ctx, n, phaseSecrets, "read", k.script("s_read\n", n))
-		if err != nil {
-			return err
-		}
-		a, err := answer.Parse(res.Stdout)
+		a, err := engine.Answer(k.Read(ctx, n, phaseSecrets, "read", k.script("s_read\n", n)))
 		if err != nil {
 			return err
 		}
@@ -267,14 +262,10 @@ func reads(others []restKey) string {
 // rewrite has all Secrets encrypted with a key, and checks the result in etcd.
 func (k *keyRotation) rewrite(ctx context.Context, key restKey) error {
 	return tell(ctx, k.Run, k.masters[0], phaseRewrite, func(ctx context.Context, n *engine.Node) ([]engine.Change, error) {
-		res, err := k.Exec(ctx, n, ssh.Script{
+		a, err := engine.Answer(k.Exec(ctx, n, ssh.Script{
 			Name: "secrets/rewrite", Mutates: true, Timeout: rewriteTimeout,
 			Body: engine.ApplyProgram(k.Id, phaseRewrite, k.script("s_rewrite "+key.name+"\n", n)),
-		})
-		if err != nil {
-			return nil, err
-		}
-		a, err := answer.Parse(res.Stdout)
+		}))
 		if err != nil {
 			return nil, err
 		}

@@ -8,7 +8,6 @@ import (
 
 	utilversion "k8s.io/apimachinery/pkg/util/version"
 
-	"github.com/openpai/paictl/pkg/cluster/answer"
 	"github.com/openpai/paictl/pkg/cluster/engine"
 	"github.com/openpai/paictl/pkg/cluster/phases"
 	"github.com/openpai/paictl/pkg/cluster/preflight"
@@ -219,11 +218,7 @@ func (u *upgrade) removedAPIs(ctx context.Context, fail failure) error {
 	}
 	release := fmt.Sprintf("%d.%d", to.Major(), to.Minor())
 	for _, n := range u.Spec.ControlPlane() {
-		res, err := u.Read(ctx, n, phaseUpgrade, "apis", u.Spec.SelfAPI(n)+upgradeScript+"g_removed "+release+"\n")
-		if err != nil {
-			return err
-		}
-		a, err := answer.Parse(res.Stdout)
+		a, err := engine.Answer(u.Read(ctx, n, phaseUpgrade, "apis", u.Spec.SelfAPI(n)+upgradeScript+"g_removed "+release+"\n"))
 		if err != nil {
 			return err
 		}

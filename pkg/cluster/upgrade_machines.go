@@ -10,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/openpai/paictl/pkg/cluster/answer"
 	"github.com/openpai/paictl/pkg/cluster/engine"
 	"github.com/openpai/paictl/pkg/cluster/phases"
 	"github.com/openpai/paictl/pkg/cluster/shell"
@@ -290,12 +289,8 @@ func someOf(jobs []string) string {
 
 // busy returns the machines with unfinished tasks, each with the jobs of these tasks. If host isn't "", it returns only that machine.
 func (u *upgrade) busy(ctx context.Context, host string) (map[string]map[string]bool, error) {
-	res, err := u.Exec(ctx, u.Leader, ssh.Script{Name: phaseUpgrade + "/jobs", Timeout: 2 * time.Minute,
-		Body: engine.PreludeScript + u.Spec.SelfAPI(u.Leader) + upgradeScript + "NODE=" + shell.Quote(host) + "\ng_busy\n"})
-	if err != nil {
-		return nil, err
-	}
-	a, err := answer.Parse(res.Stdout)
+	a, err := engine.Answer(u.Exec(ctx, u.Leader, ssh.Script{Name: phaseUpgrade + "/jobs", Timeout: 2 * time.Minute,
+		Body: engine.PreludeScript + u.Spec.SelfAPI(u.Leader) + upgradeScript + "NODE=" + shell.Quote(host) + "\ng_busy\n"}))
 	if err != nil {
 		return nil, err
 	}

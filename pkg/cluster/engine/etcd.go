@@ -55,11 +55,7 @@ func (v *EtcdView) Has(n *Node) bool {
 // LookAtEtcd queries the leader's etcd for its members. A nil view means that etcd didn't answer, or
 // that its list isn't this cluster's.
 func (r *Run) LookAtEtcd(ctx context.Context, leader *Node) (*EtcdView, error) {
-	res, err := r.Read(ctx, leader, PhaseInit, "etcd", EtcdScript+"e_members\n")
-	if err != nil {
-		return nil, err
-	}
-	a, err := answer.Parse(res.Stdout)
+	a, err := Answer(r.Read(ctx, leader, PhaseInit, "etcd", EtcdScript+"e_members\n"))
 	if err != nil {
 		return nil, err
 	}

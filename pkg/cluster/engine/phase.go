@@ -127,6 +127,14 @@ func (r *Run) Read(ctx context.Context, n *Node, phase, what, body string) (ssh.
 	})
 }
 
+// Answer parses the result of Script, Read or Exec.
+func Answer(res ssh.Result, err error) (answer.Answer, error) {
+	if err != nil {
+		return answer.Answer{}, err
+	}
+	return answer.Parse(res.Stdout)
+}
+
 // Exec runs a script on a node, and turns its failure into an error.
 func (r *Run) Exec(ctx context.Context, n *Node, s ssh.Script) (ssh.Result, error) {
 	h := r.Host(n)

@@ -175,12 +175,8 @@ func oneCertificateEach(f engine.RestoreFile) (engine.RestoreFile, error) {
 
 // roomForHistory checks whether a machine needs the history of jobs and has room for it. If it has no room, the cluster can still be restored.
 func roomForHistory(ctx context.Context, r *engine.Run, n *engine.Node, h *engine.RestoreHistory) (string, error) {
-	res, err := r.Read(ctx, n, engine.PhaseInit, "room", RestoreScript+fmt.Sprintf("ETCD_DIR=%s\nr_room %s %d %s\n",
-		shell.Quote(strings.TrimSuffix(EtcdData(r.Spec), "/")), shell.Quote(h.Folder), h.Size, shell.Quote(h.SHA256)))
-	if err != nil {
-		return "", err
-	}
-	a, err := answer.Parse(res.Stdout)
+	a, err := engine.Answer(r.Read(ctx, n, engine.PhaseInit, "room", RestoreScript+fmt.Sprintf("ETCD_DIR=%s\nr_room %s %d %s\n",
+		shell.Quote(strings.TrimSuffix(EtcdData(r.Spec), "/")), shell.Quote(h.Folder), h.Size, shell.Quote(h.SHA256))))
 	if err != nil {
 		return "", err
 	}

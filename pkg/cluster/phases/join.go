@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/openpai/paictl/pkg/cluster/answer"
 	"github.com/openpai/paictl/pkg/cluster/engine"
 	"github.com/openpai/paictl/pkg/cluster/shell"
 	"github.com/openpai/paictl/pkg/hint"
@@ -220,11 +219,7 @@ func joinTicket(ctx context.Context, r *engine.Run) (*engine.Ticket, error) {
 	if len(r.Spec.ControlPlane()) > 1 {
 		more = 1
 	}
-	res, err := r.Script(ctx, r.Leader, engine.PhaseJoin, "token", r.Spec.SelfAPI(r.Leader)+KubeadmScript+fmt.Sprintf("k_ticket %d\n", more))
-	if err != nil {
-		return nil, err
-	}
-	a, err := answer.Parse(res.Stdout)
+	a, err := engine.Answer(r.Script(ctx, r.Leader, engine.PhaseJoin, "token", r.Spec.SelfAPI(r.Leader)+KubeadmScript+fmt.Sprintf("k_ticket %d\n", more)))
 	if err != nil {
 		return nil, err
 	}

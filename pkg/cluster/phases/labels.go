@@ -9,7 +9,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/openpai/paictl/pkg/cluster/answer"
 	"github.com/openpai/paictl/pkg/cluster/engine"
 	"github.com/openpai/paictl/pkg/cluster/nodelabels"
 	"github.com/openpai/paictl/pkg/cluster/shell"
@@ -91,11 +90,7 @@ func (p *labels) Apply(ctx context.Context, r *engine.Run, n *engine.Node, cs []
 		todo[c.Target] = true
 	}
 	// It reads the nodes again, to include those that joined in this run.
-	res, err := r.Read(ctx, n, PhaseLabels, "read", p.want.SelfAPI(n)+engine.DetectScript+"d_nodes\n")
-	if err != nil {
-		return err
-	}
-	a, err := answer.Parse(res.Stdout)
+	a, err := engine.Answer(r.Read(ctx, n, PhaseLabels, "read", p.want.SelfAPI(n)+engine.DetectScript+"d_nodes\n"))
 	if err != nil {
 		return err
 	}

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"text/template"
 
-	"github.com/openpai/paictl/pkg/cluster/answer"
 	"github.com/openpai/paictl/pkg/cluster/engine"
 	"github.com/openpai/paictl/pkg/cluster/shell"
 	"github.com/openpai/paictl/pkg/config"
@@ -193,11 +192,7 @@ note change "network plugin"
 	}
 	// In a restored cluster flannel may have written its file before the unit that watches it was installed.
 	started := "\n[ ! -f \"$R/run/flannel/subnet.env\" ] || systemctl start paictl-cni.service\n"
-	out, err := r.Script(ctx, n, PhaseNetwork, "apply", res.Script(cs)+started+repair)
-	if err != nil {
-		return err
-	}
-	a, err := answer.Parse(out.Stdout)
+	a, err := engine.Answer(r.Script(ctx, n, PhaseNetwork, "apply", res.Script(cs)+started+repair))
 	if err != nil {
 		return err
 	}
