@@ -3,6 +3,7 @@
 package metrics
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"strings"
@@ -10,6 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/openpai/paictl/pkg/client"
+	"github.com/openpai/paictl/pkg/cmd/connection"
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/diagnose/metrics"
 	"github.com/openpai/paictl/pkg/job/code"
@@ -27,6 +30,29 @@ func (fl *Flags) Add(cmd *cobra.Command, usual string) {
 	cmd.Flags().StringVar(&fl.since, "since", "", "start: 30m, 6h or 7d before the end, or a date like 2026-01-31 (default: "+usual+")")
 	cmd.Flags().StringVar(&fl.until, "until", "", "end: 30m, 6h or 7d ago, or a date (default: now, or the end of a job)")
 	cmdutil.AddOutputFlag(cmd, &fl.Output, "table", "wide", "json", "yaml")
+}
+
+// Add makes a command show a report that the server has about its argument, of the last hours by default.
+func Add(f *cmdutil.Factory, cmd *cobra.Command, fl *connection.Flags, read func(*client.Server, context.Context, string, metrics.Window) (*metrics.Report, error)) {
+	between := &Flags{}
+	cmd.Args = cobra.ExactArgs(1)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		w, err := between.Window(time.Now())
+		if err != nil {
+			return err
+		}
+		c, err := fl.Open(f)
+		if err != nil {
+			return err
+		}
+		r, err := read(c.Server, cmd.Context(), args[0], w)
+		if err != nil {
+			return err
+		}
+		return between.Write(f, r)
+	}
+	fl.AddFlags(f, cmd)
+	between.Add(cmd, "6h")
 }
 
 // Window reads the flags.
