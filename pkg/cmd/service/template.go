@@ -1,24 +1,17 @@
 package service
 
 import (
-	"context"
 	"io"
 
 	"github.com/spf13/cobra"
 
 	"github.com/openpai/paictl/pkg/cmdutil"
+	"github.com/openpai/paictl/pkg/services"
+	"github.com/openpai/paictl/pkg/services/catalogue"
 )
-
-// TemplateOptions are the options of "paictl service template".
-type TemplateOptions struct {
-	Factory *cmdutil.Factory
-	Flags   Flags
-	Name    string
-}
 
 // NewCmdTemplate returns "paictl service template".
 func NewCmdTemplate(f *cmdutil.Factory) *cobra.Command {
-	opts := &TemplateOptions{Factory: f}
 	cmd := &cobra.Command{
 		Use:   "template NAME",
 		Short: "Print the manifests that the first start of a service would send",
@@ -28,32 +21,37 @@ masked. "paictl service start --dry-run" shows what they would change.
 Without -p it asks the cluster for its configuration; with -p it reads a folder and needs no cluster.`,
 		Example: `  paictl service template prometheus
   paictl service template prometheus -p ./cluster | kubectl apply --dry-run=server -f -`,
-		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			if opts.Name, err = opts.Flags.one(cmd); err != nil {
-				return err
-			}
-			return templateRun(cmd.Context(), opts)
-		},
 	}
-	opts.Flags.add(cmd)
-	opts.Flags.addNames(cmd, "the service", "")
-	opts.Flags.addDir(cmd, f, "use the configuration of this folder instead of the cluster's")
+	addRendered(f, cmd, func(d *services.Desired, s *catalogue.Service) error {
+		manifest, err := d.Template(s)
+		if err != nil {
+			return err
+		}
+		_, err = io.WriteString(f.IO.Out, manifest)
+		return err
+	})
 	return cmd
 }
 
-func templateRun(ctx context.Context, opts *TemplateOptions) error {
-	d, c, err := opts.Flags.load(ctx, opts.Factory)
-	if err != nil {
-		return c.explain(err)
+// addRendered makes a command read the configuration, and pass one of its services to run.
+func addRendered(f *cmdutil.Factory, cmd *cobra.Command, run func(*services.Desired, *catalogue.Service) error) {
+	fl := &Flags{}
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		name, err := fl.one(cmd)
+		if err != nil {
+			return err
+		}
+		d, c, err := fl.load(cmd.Context(), f)
+		if err != nil {
+			return c.explain(err)
+		}
+		s, err := d.Service(cmd.Context(), name, fetcher(f))
+		if err != nil {
+			return err
+		}
+		return run(d, s)
 	}
-	s, err := d.Service(ctx, opts.Name, fetcher(opts.Factory))
-	if err != nil {
-		return err
-	}
-	manifest, err := d.Template(s)
-	if err != nil {
-		return err
-	}
-	_, err = io.WriteString(opts.Factory.IO.Out, manifest)
-	return err
+	fl.add(cmd)
+	fl.addNames(cmd, "the service", "")
+	fl.addDir(cmd, f, "use the configuration of this folder instead of the cluster's")
 }

@@ -1,25 +1,16 @@
 package service
 
 import (
-	"context"
-
 	"github.com/spf13/cobra"
 
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/services"
+	"github.com/openpai/paictl/pkg/services/catalogue"
 )
-
-// ValuesOptions are the options of "paictl service values".
-type ValuesOptions struct {
-	Factory *cmdutil.Factory
-	Flags   Flags
-	Output  cmdutil.Output
-	Name    string
-}
 
 // NewCmdValues returns "paictl service values".
 func NewCmdValues(f *cmdutil.Factory) *cobra.Command {
-	opts := &ValuesOptions{Factory: f}
+	var output cmdutil.Output
 	cmd := &cobra.Command{
 		Use:   "values NAME",
 		Short: "Show the values that a service's chart is rendered with",
@@ -29,32 +20,14 @@ services-configuration.yaml and by the values that paictl adds from the layout. 
 Without -p it asks the cluster for its configuration; with -p it reads a folder and needs no cluster.`,
 		Example: `  paictl service values prometheus
   paictl service values prometheus -p ./cluster -o json | jq .retention`,
-		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			if opts.Name, err = opts.Flags.one(cmd); err != nil {
-				return err
-			}
-			return valuesRun(cmd.Context(), opts)
-		},
 	}
-	opts.Flags.add(cmd)
-	opts.Flags.addNames(cmd, "the service", "")
-	opts.Flags.addDir(cmd, f, "use the configuration of this folder instead of the cluster's")
-	cmdutil.AddOutputFlag(cmd, &opts.Output, "yaml", "json")
+	addRendered(f, cmd, func(_ *services.Desired, s *catalogue.Service) error {
+		values, err := services.Values(s)
+		if err != nil {
+			return err
+		}
+		return output.Write(f.IO.Out, values, cmdutil.Table{})
+	})
+	cmdutil.AddOutputFlag(cmd, &output, "yaml", "json")
 	return cmd
-}
-
-func valuesRun(ctx context.Context, opts *ValuesOptions) error {
-	d, c, err := opts.Flags.load(ctx, opts.Factory)
-	if err != nil {
-		return c.explain(err)
-	}
-	s, err := d.Service(ctx, opts.Name, fetcher(opts.Factory))
-	if err != nil {
-		return err
-	}
-	values, err := services.Values(s)
-	if err != nil {
-		return err
-	}
-	return opts.Output.Write(opts.Factory.IO.Out, values, cmdutil.Table{})
 }
