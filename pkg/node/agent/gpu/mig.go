@@ -3,13 +3,9 @@ package gpu
 import (
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
-	"os"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/openpai/paictl/pkg/node/agent/replace"
@@ -103,28 +99,7 @@ func (e *BusyError) Error() string { return e.Why }
 const SplitsFile = "splits.json"
 
 // ReadSplits reads how simulated GPUs are split, by index. GPUs that aren't in the file aren't split, and none is split if the file doesn't exist.
-func ReadSplits(file string) (map[int32]Split, error) {
-	data, err := os.ReadFile(file)
-	if errors.Is(err, fs.ErrNotExist) {
-		return map[int32]Split{}, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	var of map[string]Split
-	if err := json.Unmarshal(data, &of); err != nil {
-		return nil, fmt.Errorf("%s: %w", file, err)
-	}
-	out := map[int32]Split{}
-	for key, s := range of {
-		index, err := strconv.ParseInt(key, 10, 32)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %q is not the index of a GPU", file, key)
-		}
-		out[int32(index)] = s
-	}
-	return out, nil
-}
+func ReadSplits(file string) (map[int32]Split, error) { return readByIndex[Split](file) }
 
 // WriteSplit records how a simulated GPU is split.
 func WriteSplit(file string, index int32, s Split) error {

@@ -87,25 +87,28 @@ type Fault struct {
 const FaultsFile = "faults.json"
 
 // ReadFaults reads the faults of a machine's GPUs, by index. If the file doesn't exist, no GPU has a fault.
-func ReadFaults(file string) (map[int32]Fault, error) {
+func ReadFaults(file string) (map[int32]Fault, error) { return readByIndex[Fault](file) }
+
+// readByIndex reads a file that has something of GPUs by their index. A missing file is empty.
+func readByIndex[T any](file string) (map[int32]T, error) {
 	data, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
-		return map[int32]Fault{}, nil
+		return map[int32]T{}, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	var of map[string]Fault
+	var of map[string]T
 	if err := json.Unmarshal(data, &of); err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
-	out := map[int32]Fault{}
-	for key, f := range of {
+	out := map[int32]T{}
+	for key, v := range of {
 		index, err := strconv.ParseInt(key, 10, 32)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %q is not the index of a GPU", file, key)
 		}
-		out[int32(index)] = f
+		out[int32(index)] = v
 	}
 	return out, nil
 }
