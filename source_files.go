@@ -26,7 +26,7 @@ import (
 //go:embed pkg/portal/*.go pkg/portal/built
 //go:embed pkg/server/*.go pkg/server/assembly pkg/server/app pkg/server/proxy pkg/server/idempotency pkg/server/openapi pkg/server/pages pkg/server/settings pkg/server/tls pkg/server/v2 pkg/server/v3 pkg/server/wire
 //go:embed pkg/scheduler/annotation/*.go pkg/scheduler/api/*.go pkg/scheduler/cell/*.go pkg/scheduler/claim
-//go:embed pkg/scheduler/state/*.go pkg/scheduler/config/*.go pkg/scheduler/plugin pkg/scheduler/queue pkg/scheduler/vc
+//go:embed pkg/scheduler/gangs/*.go pkg/scheduler/config/*.go pkg/scheduler/plugin pkg/scheduler/queue pkg/scheduler/vc
 //go:embed pkg/job/stream pkg/services/facts pkg/services/ready pkg/services/state pkg/status/*.go
 var source embed.FS
 

@@ -150,7 +150,7 @@ func TestDashboardsAskForMetricsThatExist(t *testing.T) {
 
 // The scheduler exports most of its metrics only while it leads, so the test reads its source.
 func TestTheSchedulersMetricsAreAsRecorded(t *testing.T) {
-	source, err := os.ReadFile("../pkg/scheduler/state/metrics.go")
+	source, err := os.ReadFile("../pkg/scheduler/gangs/metrics.go")
 	require.NoError(t, err)
 	var told []string
 	for _, m := range regexp.MustCompile(`(?:desc|counter)\("([a-z_]+)"|"pai_scheduler_([a-z_]+)"`).FindAllStringSubmatch(string(source), -1) {

@@ -40,9 +40,9 @@ import (
 	"k8s.io/kubernetes/pkg/features"
 
 	"github.com/openpai/paictl/pkg/httpserver"
+	"github.com/openpai/paictl/pkg/scheduler/gangs"
 	"github.com/openpai/paictl/pkg/scheduler/plugin"
 	"github.com/openpai/paictl/pkg/scheduler/queue"
-	"github.com/openpai/paictl/pkg/scheduler/state"
 	"github.com/openpai/paictl/pkg/version"
 )
 
@@ -59,14 +59,14 @@ func main() { os.Exit(cli.Run(command())) }
 
 // program has the values of the flags, and the objects made of them.
 type program struct {
-	state.Options
+	gangs.Options
 	listen   string
 	reserve  time.Duration
 	debug    bool
-	election *state.Election
+	election *gangs.Election
 	log      *slog.Logger
 	// made are the state, from the first profile on.
-	made *state.Store
+	made *gangs.Store
 }
 
 func command() *cobra.Command {
@@ -126,7 +126,7 @@ func (p *program) complete() error {
 		level = slog.LevelDebug
 	}
 	p.log = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
-	p.election = state.NewElection(time.Now)
+	p.election = gangs.NewElection(time.Now)
 	p.Election = p.election
 	return nil
 }
@@ -186,7 +186,7 @@ func (p *program) plugin(ctx context.Context, _ runtime.Object, handle framework
 		events := broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "pai-scheduler"})
 		p.Claims = utilfeature.DefaultFeatureGate.Enabled(features.DynamicResourceAllocation)
 		queue := plugin.NewQueue(handle, klog.FromContext(ctx))
-		p.made = state.New(client, handle.SharedInformerFactory(), queue, p.Options, p.log, events, time.Now)
+		p.made = gangs.New(client, handle.SharedInformerFactory(), queue, p.Options, p.log, events, time.Now)
 	}
 	return plugin.New(p.made, handle), nil
 }

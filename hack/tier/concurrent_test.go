@@ -37,12 +37,12 @@ func TestAPackageThatDoesSeveralThingsAtOnceIsChosen(t *testing.T) {
 
 func TestWhatIsKnownToBeConcurrentHereIsChosen(t *testing.T) {
 	in := ""
-	for _, dir := range []string{"ssh", "cluster", "services", "job/controller", "scheduler/state", "scheduler/cell", "strictyaml"} {
+	for _, dir := range []string{"ssh", "cluster", "services", "job/controller", "scheduler/gangs", "scheduler/cell", "strictyaml"} {
 		in += dir + " ../../pkg/" + dir + "\n"
 	}
 	chosen, err := concurrent(strings.NewReader(in))
 	require.NoError(t, err)
-	assert.Equal(t, []string{"ssh", "cluster", "services", "job/controller", "scheduler/state"}, chosen)
+	assert.Equal(t, []string{"ssh", "cluster", "services", "job/controller", "scheduler/gangs"}, chosen)
 }
 
 func TestWhatCannotBeReadIsAnError(t *testing.T) {

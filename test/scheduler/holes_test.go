@@ -18,7 +18,7 @@ import (
 )
 
 // In these cases the scheduler once allocated GPUs twice, kept them from all pods, or let the wrong pods wait. Each is tested with the real
-// API server and kube-scheduler; the tests of pkg/scheduler/state have the corner cases.
+// API server and kube-scheduler; the tests of pkg/scheduler/gangs have the corner cases.
 
 // gone waits until the pods no longer exist.
 func (s *stage) gone(names ...string) {

@@ -29,7 +29,7 @@ import (
 	"github.com/openpai/paictl/pkg/kube/kubetest"
 	"github.com/openpai/paictl/pkg/scheduler/annotation"
 	schedulerapi "github.com/openpai/paictl/pkg/scheduler/api"
-	"github.com/openpai/paictl/pkg/scheduler/state"
+	"github.com/openpai/paictl/pkg/scheduler/gangs"
 )
 
 // twoTeams is two machines of two GPUs: one is speech's, one is vision's.
@@ -82,7 +82,7 @@ func startScheduler(t *testing.T, cluster *kube.Cluster) *gpuScheduler {
 	})
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	shared := informers.NewSharedInformerFactory(cluster.Client, 0)
-	b := state.New(cluster.Client, shared, noQueue{}, state.Options{Namespace: kube.SystemNamespace, ConfigMap: "scheduler-configuration", ConfigKey: "hivedscheduler.yaml"},
+	b := gangs.New(cluster.Client, shared, noQueue{}, gangs.Options{Namespace: kube.SystemNamespace, ConfigMap: "scheduler-configuration", ConfigKey: "hivedscheduler.yaml"},
 		slog.New(slog.DiscardHandler), &record.FakeRecorder{}, time.Now)
 	shared.Start(ctx.Done())
 	ended := make(chan error, 1)

@@ -3,7 +3,7 @@
 // An object that can't be read is left out, without affecting others.
 //
 // It uses client-go's reflector. An informer doesn't report when it has passed on all of a later list, nor that a connection is lost.
-// Two programs use informers: kube-scheduler shares its own with pkg/scheduler/state, and the caches of pkg/job/controller need indexes,
+// Two programs use informers: kube-scheduler shares its own with pkg/scheduler/gangs, and the caches of pkg/job/controller need indexes,
 // several handlers each, and controller-runtime's sources.
 package watch
 

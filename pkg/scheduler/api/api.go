@@ -1,5 +1,5 @@
 // Package api has the types of the scheduler's HTTP API that HiveD doesn't have.
-// In: nothing. Out: plain structs with JSON tags, for the server in pkg/scheduler/state and for
+// In: nothing. Out: plain structs with JSON tags, for the server in pkg/scheduler/gangs and for
 // the commands that ask it.
 package api
 

@@ -18,7 +18,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/feature"
 
 	"github.com/openpai/paictl/pkg/scheduler/claim"
-	"github.com/openpai/paictl/pkg/scheduler/state"
+	"github.com/openpai/paictl/pkg/scheduler/gangs"
 )
 
 // ClaimsName is the name of Claims in kube-scheduler's configuration.
@@ -65,7 +65,7 @@ func (c *Claims) Name() string { return ClaimsName }
 
 // without returns a pod without the claim that the state fill.
 func without(pod *corev1.Pod) *corev1.Pod {
-	if !state.Claims(pod) {
+	if !gangs.Claims(pod) {
 		return pod
 	}
 	out := *pod

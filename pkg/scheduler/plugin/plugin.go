@@ -17,7 +17,7 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/kube-scheduler/framework"
 
-	"github.com/openpai/paictl/pkg/scheduler/state"
+	"github.com/openpai/paictl/pkg/scheduler/gangs"
 )
 
 // Name is the name of the plugin in kube-scheduler's configuration.
@@ -26,9 +26,9 @@ const Name = "Pai"
 // permitLimit is how long a pod waits for the other pods of its gang to be ready.
 const permitLimit = time.Minute
 
-// Store are the methods that the plugin needs; *state.Store implements them.
+// Store are the methods that the plugin needs; *gangs.Store implements them.
 type Store interface {
-	Place(pod types.UID) (state.Place, bool)
+	Place(pod types.UID) (gangs.Place, bool)
 	Permit(pod types.UID) (pods []types.UID, together, has bool)
 	Withdraw(pod types.UID)
 	Refuse(pod types.UID, node, reason string)
@@ -66,7 +66,7 @@ func (p *Plugin) Name() string { return Name }
 
 // PreEnqueue holds a pod back until it has a place. The events of a pod explain why it waits.
 func (p *Plugin) PreEnqueue(_ context.Context, pod *corev1.Pod) *framework.Status {
-	if !state.Wants(pod) {
+	if !gangs.Wants(pod) {
 		return nil
 	}
 	if _, ok := p.store.Place(pod.UID); !ok {
@@ -106,7 +106,7 @@ func priority(p *corev1.Pod) int32 {
 
 // PreFilter leaves only the node of a pod's place for the other plugins to look at.
 func (p *Plugin) PreFilter(_ context.Context, _ framework.CycleState, pod *corev1.Pod, _ []framework.NodeInfo) (*framework.PreFilterResult, *framework.Status) {
-	if !state.Wants(pod) {
+	if !gangs.Wants(pod) {
 		return nil, framework.NewStatus(framework.Skip)
 	}
 	at, ok := p.store.Place(pod.UID)
@@ -129,7 +129,7 @@ func (p *Plugin) Filter(_ context.Context, _ framework.CycleState, pod *corev1.P
 
 // SignPod declares that no two pods with cells are equivalent.
 func (p *Plugin) SignPod(_ context.Context, pod *corev1.Pod) ([]framework.SignFragment, *framework.Status) {
-	if state.Wants(pod) {
+	if gangs.Wants(pod) {
 		return nil, framework.NewStatus(framework.Unschedulable, "each pod has its own cells")
 	}
 	return nil, nil
@@ -137,7 +137,7 @@ func (p *Plugin) SignPod(_ context.Context, pod *corev1.Pod) ([]framework.SignFr
 
 // Reserve makes sure that the place is still that of the pod. A pod on trial has been found to fit, and isn't processed further.
 func (p *Plugin) Reserve(ctx context.Context, cycle framework.CycleState, pod *corev1.Pod, node string) *framework.Status {
-	if !state.Wants(pod) {
+	if !gangs.Wants(pod) {
 		return nil
 	}
 	at, ok := p.store.Place(pod.UID)
@@ -153,14 +153,14 @@ func (p *Plugin) Reserve(ctx context.Context, cycle framework.CycleState, pod *c
 
 // Unreserve notes that a pod wasn't bound. The pod keeps its place for the next try.
 func (p *Plugin) Unreserve(_ context.Context, _ framework.CycleState, pod *corev1.Pod, _ string) {
-	if state.Wants(pod) {
+	if gangs.Wants(pod) {
 		p.store.Withdraw(pod.UID)
 	}
 }
 
 // Permit keeps a pod from being bound before all others of its gang can be.
 func (p *Plugin) Permit(_ context.Context, _ framework.CycleState, pod *corev1.Pod, _ string) (*framework.Status, time.Duration) {
-	if !state.Wants(pod) {
+	if !gangs.Wants(pod) {
 		return nil, 0
 	}
 	pods, together, has := p.store.Permit(pod.UID)
@@ -180,7 +180,7 @@ func (p *Plugin) Permit(_ context.Context, _ framework.CycleState, pod *corev1.P
 
 // Bind writes the node of a pod and its cells to the API server.
 func (p *Plugin) Bind(ctx context.Context, _ framework.CycleState, pod *corev1.Pod, node string) *framework.Status {
-	if !state.Wants(pod) {
+	if !gangs.Wants(pod) {
 		return framework.NewStatus(framework.Skip)
 	}
 	return framework.AsStatus(p.store.Bind(ctx, pod.UID, node))
@@ -195,7 +195,7 @@ type Queue struct {
 // NewQueue returns the queue that all profiles share.
 func NewQueue(handle framework.Handle, log klog.Logger) *Queue { return &Queue{handle, log} }
 
-// Activate implements state.Queue.
+// Activate implements gangs.Queue.
 func (q *Queue) Activate(pods []*corev1.Pod) {
 	if len(pods) == 0 {
 		return
@@ -207,7 +207,7 @@ func (q *Queue) Activate(pods []*corev1.Pod) {
 	q.handle.Activate(q.log, of)
 }
 
-// Reject implements state.Queue.
+// Reject implements gangs.Queue.
 func (q *Queue) Reject(pods []types.UID, reason string) {
 	for _, uid := range pods {
 		if w := q.handle.GetWaitingPod(uid); w != nil {

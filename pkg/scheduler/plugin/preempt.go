@@ -13,13 +13,13 @@ import (
 	"k8s.io/kube-scheduler/framework"
 	schedulerframework "k8s.io/kubernetes/pkg/scheduler/framework"
 
-	"github.com/openpai/paictl/pkg/scheduler/state"
+	"github.com/openpai/paictl/pkg/scheduler/gangs"
 )
 
 // PostFilter is called if a pod can't run on the node of its place. It evicts gangs there that are in the way, as few pods as
 // possible, or releases the place.
 func (p *Plugin) PostFilter(ctx context.Context, cycle framework.CycleState, pod *corev1.Pod, nodes framework.NodeToStatusReader) (*framework.PostFilterResult, *framework.Status) {
-	if !state.Wants(pod) {
+	if !gangs.Wants(pod) {
 		return nil, framework.NewStatus(framework.Unschedulable)
 	}
 	// No other plugin may look for victims: it would end single pods of gangs.
@@ -104,7 +104,7 @@ func (p *Plugin) without(ctx context.Context, cycle framework.CycleState, pod *c
 	}
 	t := &trial{p.handle, cycle.Clone(), pod, info.Snapshot()}
 	lower := p.store.Lower(pod.UID)
-	var gangs []*gang
+	var others []*gang
 	for _, v := range info.GetPods() {
 		name, may, known := lower(v.GetPod().UID)
 		ends := v.GetPod().DeletionTimestamp != nil
@@ -117,13 +117,13 @@ func (p *Plugin) without(ctx context.Context, cycle framework.CycleState, pod *c
 		if ends {
 			continue
 		}
-		i := slices.IndexFunc(gangs, func(g *gang) bool { return g.name == name })
+		i := slices.IndexFunc(others, func(g *gang) bool { return g.name == name })
 		if i < 0 {
-			i, gangs = len(gangs), append(gangs, &gang{name: name})
+			i, others = len(others), append(others, &gang{name: name})
 		}
-		gangs[i].pods = append(gangs[i].pods, v)
+		others[i].pods = append(others[i].pods, v)
 	}
-	return t, gangs, nil
+	return t, others, nil
 }
 
 // try determines whether a pod could run on a node without the pods that its gang may end there, and with those that are also to run there.
@@ -152,17 +152,17 @@ func (p *Plugin) try(ctx context.Context, cycle framework.CycleState, pod *corev
 // victims returns pods of gangs that must end so that a pod can run on a node. It returns no pods if it is enough to wait for those
 // that are already ending. ok is false if evicting all of them isn't enough either.
 func (p *Plugin) victims(ctx context.Context, cycle framework.CycleState, pod *corev1.Pod, node string) (victims []types.UID, ok bool, err error) {
-	t, gangs, err := p.without(ctx, cycle, pod, node)
+	t, others, err := p.without(ctx, cycle, pod, node)
 	if err != nil || !t.fits(ctx).IsSuccess() {
 		return nil, false, err
 	}
 	// The most important ones stay if they can: those of higher priority, then the larger ones, then the older ones.
-	slices.SortFunc(gangs, func(a, b *gang) int {
+	slices.SortFunc(others, func(a, b *gang) int {
 		x, y := a.pods[0].GetPod(), b.pods[0].GetPod()
 		return cmp.Or(cmp.Compare(priority(y), priority(x)), cmp.Compare(len(b.pods), len(a.pods)),
 			x.CreationTimestamp.Compare(y.CreationTimestamp.Time), cmp.Compare(a.name, b.name))
 	})
-	for _, g := range gangs {
+	for _, g := range others {
 		if err := t.add(ctx, g.pods...); err != nil {
 			return nil, false, err
 		}

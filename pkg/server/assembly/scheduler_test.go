@@ -16,12 +16,12 @@ import (
 
 	"github.com/openpai/paictl/pkg/kube"
 	"github.com/openpai/paictl/pkg/scheduler/annotation"
-	"github.com/openpai/paictl/pkg/scheduler/state"
+	"github.com/openpai/paictl/pkg/scheduler/gangs"
 )
 
 // scheduler is the part of pai-scheduler that decides and answers, on the test's API server; the test does what kube-scheduler does.
 type scheduler struct {
-	*state.Store
+	*gangs.Store
 	t *testing.T
 	c *kube.Cluster
 }
@@ -35,7 +35,7 @@ func (quiet) Reject([]types.UID, string) {}
 func startScheduler(t *testing.T, c *kube.Cluster) *scheduler {
 	t.Helper()
 	shared := informers.NewSharedInformerFactory(c.Client, 0)
-	b := state.New(c.Client, shared, quiet{}, state.Options{Namespace: kube.SystemNamespace, ConfigMap: "scheduler-configuration", ConfigKey: "hivedscheduler.yaml"},
+	b := gangs.New(c.Client, shared, quiet{}, gangs.Options{Namespace: kube.SystemNamespace, ConfigMap: "scheduler-configuration", ConfigKey: "hivedscheduler.yaml"},
 		slog.New(slog.DiscardHandler), &record.FakeRecorder{}, time.Now)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})

@@ -1,0 +1,89 @@
+package gangs
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/openpai/paictl/pkg/scheduler/annotation"
+	"github.com/openpai/paictl/pkg/scheduler/cell"
+	"github.com/openpai/paictl/pkg/ui/plural"
+)
+
+// A gang of pods without GPUs prefers CPU cells. Its alternative is a share of GPUs, since its storage or a label may keep it from the
+// machines with CPU cells, and other gangs may hold these. All its pods use the same request.
+
+// alternative returns the other request of a pod, nil if it has no other or the operator reserves the GPUs.
+func alternative(core *cell.Scheduler, p *pod) *cell.Request {
+	if p.preferred == nil || p.preferred.Alternative == nil || core.ReservesGPUMachines() || core.WantsCPU(p.preferred.Alternative) {
+		return nil
+	}
+	return p.preferred.Alternative
+}
+
+// use sets the request of a pod: its preferred one, or the alternative.
+func (p *pod) use(alternative bool) {
+	if p.request = p.preferred; alternative {
+		p.request = p.preferred.Alternative
+	}
+}
+
+func useAll(pods []*pod, alternative bool) {
+	for _, p := range pods {
+		p.use(alternative)
+	}
+}
+
+// rejoin sets the request of pods without a place to that of their gang, which may have or have reserved cells.
+func (s *state) rejoin(g *gang, ready []*pod) {
+	or := ready[0].preferred.Alternative
+	if or == nil {
+		return
+	}
+	has := s.core.RequestOf(g.vc, g.name)
+	useAll(ready, has != nil && has.LeafType == or.LeafType && slices.Equal(has.Sets(), or.Sets()))
+}
+
+// requests are those that can give a waiting pod a place, in the order of preference.
+func (s *state) requests(p *pod) []*cell.Request {
+	if or := alternative(s.core, p); or != nil && s.core.RequestOf(p.gang.vc, p.gang.name) == nil {
+		return []*cell.Request{p.preferred, or}
+	}
+	return []*cell.Request{p.request}
+}
+
+// searchBoth searches with the preferred request of a gang's pods, then with the alternative. Like the core with several types of GPUs, it
+// preempts only if neither fits on free cells.
+func (s *state) searchBoth(ready []*pod, nodes cell.Nodes) cell.Decision {
+	p := ready[0]
+	first := s.search(p, nodes)
+	if first.Result == cell.Bind || len(s.requests(p)) == 1 {
+		return because(p, first)
+	}
+	useAll(ready, true)
+	d, gpus := s.search(p, nodes), s.leavesOf(p)
+	if d.Result == cell.Bind || d.Result == cell.Preempt && first.Result != cell.Preempt {
+		return d
+	}
+	useAll(ready, false)
+	switch {
+	case first.Result == cell.Refuse && d.Result == cell.Wait:
+		first = d
+	case first.Result == d.Result && first.Reason != d.Reason && first.Result != cell.Preempt:
+		first.Reason = fmt.Sprintf("%s; instead of CPU cells it may take %s: %s", first.Reason, plural.Of(gpus, "GPU"), d.Reason)
+	}
+	return because(p, first)
+}
+
+// useBound sets the request of a bound pod by its annotations. A pod on CPU cells has no IsolationKey.
+func (s *state) useBound(p *pod) {
+	devices := p.object.Annotations[annotation.IsolationKey]
+	if p.preferred == nil || p.preferred.Alternative == nil || devices == "" {
+		return
+	}
+	has := strings.Count(devices, ",") + 1
+	p.use(has == cellsOf(p.preferred.Alternative) && (has != cellsOf(p.preferred) || s.core.WantsCPU(p.preferred)))
+}
+
+// cellsOf is the number of cells of a pod.
+func cellsOf(r *cell.Request) int { return r.Sets()[r.Set].Cells }

@@ -1,0 +1,126 @@
+package gangs
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/openpai/paictl/pkg/scheduler/annotation"
+	"github.com/openpai/paictl/pkg/scheduler/api"
+	"github.com/openpai/paictl/pkg/scheduler/cell"
+	"github.com/openpai/paictl/pkg/scheduler/queue"
+)
+
+// placeAtOnce is how many pods of a gang get their places before others may have the lock.
+const placeAtOnce = 1000
+
+// placing gives pods of one class of a gang their places, before Kubernetes knows.
+type placing struct {
+	gang *gang
+	left []*pod
+	// nodes are those that all of them may run on. apart: the pods may be placed one by one, since the gang already runs: the others
+	// stay where they are, and a pod that finds no place doesn't keep another from its own.
+	nodes cell.Nodes
+	apart bool
+	first *cell.Decision // about the first pod
+	// failed: one of the pods has found no place.
+	failed bool
+	// lost explains why one of them finds no place, though all had one when the first got its own: something has changed since.
+	lost string
+}
+
+// place gives the first of the pods their places, and leaves the rest for later. It returns those that have one. Its result for
+// the gang is valid as long as the rest gets theirs.
+func (s *state) place(r *placing) (queue.Attempt, []*corev1.Pod) {
+	part := r.left[:min(placeAtOnce, len(r.left))]
+	r.left = r.left[len(part):]
+	if len(r.left) > 0 {
+		s.leave(r.gang, func() (queue.Attempt, []*corev1.Pod) {
+			if !r.gang.runs(r.left[0].class) {
+				return queue.Unfit, nil // it has lost its places since: the next pass begins again from the start
+			}
+			return s.place(r)
+		})
+	}
+	var out []*corev1.Pod
+	for _, p := range part {
+		if s.pods[p.uid] != p || p.gang != r.gang || !p.ready() {
+			continue // the pod was deleted since the previous part
+		}
+		if s.placeOne(r, p) {
+			out = append(out, p.object)
+		} else {
+			r.failed = true
+		}
+	}
+	if len(r.left) == 0 && r.lost != "" {
+		s.takeBack(r.gang, r.lost) // it starts with all its pods, or not at all
+		return queue.Unfit, nil
+	}
+	if r.failed {
+		return queue.Unfit, out
+	}
+	return queue.Starts, out
+}
+
+func (s *state) placeOne(r *placing, p *pod) bool {
+	nodes := r.nodes
+	if r.apart {
+		if s.paused([]*pod{p}) != nil {
+			p.reason = pausing(p)
+			return false
+		}
+		nodes = s.nodesFor(r.gang, []*pod{p})
+	}
+	d := r.first
+	if r.first = nil; d == nil {
+		found := s.schedule(p, nodes)
+		d = &found
+		s.count.decisions.WithLabelValues(string(d.Result)).Inc()
+	}
+	if r.apart {
+		if d.Result == cell.Refuse {
+			s.refused(p, d.Reason)
+			return false
+		}
+		s.forgetTrial(p)
+	}
+	ok := s.give(p, d)
+	if !ok && !r.apart && d.Result != cell.Refuse {
+		r.lost = p.reason
+	}
+	return ok
+}
+
+// give gives a pod the place that was decided, if it is one, and reports whether it has it.
+func (s *state) give(p *pod, d *cell.Decision) bool {
+	if d.Result != cell.Bind {
+		s.wait(p, d.Reason)
+		return false
+	}
+	downgrades, err := s.core.Allocate(cell.PodID(p.uid), p.request, d.Placement, d.Slot)
+	if err != nil {
+		s.log.Error("a placement that was found can't be used", "pod", p.key, "err", err)
+		s.wait(p, err.Error())
+		return false
+	}
+	s.hold(p, d, downgrades)
+	return true
+}
+
+// hold records the place that the core has given a pod. kube-scheduler is to bind it there.
+func (s *state) hold(p *pod, d *cell.Decision, downgrades []cell.Downgrade) {
+	p.state, p.reason, p.assumed = api.Binding, "", s.now()
+	p.node, p.indices, p.slot = d.Node, d.Indices, d.Slot
+	if p.details = nil; Claims(p.object) {
+		p.bound, p.details = annotation.Bound{Isolation: annotation.Isolation(d.Indices)}, annotation.WriteOwn(d.Placement, d.Slot)
+	} else {
+		p.bound = annotation.Write(p.request, d)
+	}
+	if s.core.WantsCPU(p.request) {
+		p.bound.Isolation = "" // containers would take the numbers of CPU cells for GPUs, which would belong to others on a machine with GPUs
+	}
+	p.trial, p.could = "", ""
+	s.comes(p, p.node)
+	s.places.set(p.uid, p.node, false)
+	s.apply(downgrades)
+	s.log.Debug("decided", "pod", p.key, "node", p.node, "gpus", p.bound.Isolation)
+}

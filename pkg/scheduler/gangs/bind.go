@@ -1,0 +1,231 @@
+package gangs
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/openpai/paictl/pkg/scheduler/annotation"
+	"github.com/openpai/paictl/pkg/scheduler/api"
+	"github.com/openpai/paictl/pkg/scheduler/claim"
+)
+
+const (
+	// bindTimeout bounds one request that only a leader may make.
+	bindTimeout = 3 * time.Second
+	// bindsAtOnce is the number of simultaneous bindings for a virtual cluster. With all pods of a large gang at once, each would take longer than
+	// it may, and with one limit for all virtual clusters, the large gang of one would keep the others from starting.
+	bindsAtOnce = 32
+)
+
+// turns bounds the number of simultaneous bindings of each virtual cluster. The zero value is ready to use.
+type turns struct {
+	mu sync.Mutex
+	of map[string]chan struct{}
+}
+
+// take waits for a turn, which ends with the function that it returns.
+func (t *turns) take(ctx context.Context, vc string) (end func(), err error) {
+	t.mu.Lock()
+	if t.of == nil {
+		t.of = map[string]chan struct{}{}
+	}
+	of := t.of[vc]
+	if of == nil {
+		of = make(chan struct{}, bindsAtOnce)
+		t.of[vc] = of
+	}
+	t.mu.Unlock()
+	select {
+	case of <- struct{}{}:
+		return func() { <-of }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// Bind writes the node of a pod and its cells there to Kubernetes.
+func (b *Store) Bind(ctx context.Context, uid types.UID, node string) error {
+	var vc string
+	b.locked(func(s *state) {
+		if p := s.pods[uid]; p != nil && p.gang != nil {
+			vc = p.gang.vc
+		}
+	})
+	end, err := b.binding.take(ctx, vc)
+	if err != nil {
+		return err
+	}
+	place, _ := b.places.get(uid)
+	pod, at, err := b.toClaim(uid, node)
+	if err == nil && pod != nil {
+		if err = b.writeClaim(ctx, pod, at); err != nil {
+			b.count.bound(err, 0)
+			b.unclaimed(pod, err)
+			b.giveUp(uid, node, err)
+		}
+	}
+	end()
+	if err == nil {
+		err = b.gather(ctx, uid, at)
+	}
+	if err != nil {
+		return err
+	}
+	if end, err = b.binding.take(ctx, vc); err != nil {
+		return err
+	}
+	defer end()
+	done, ok := b.opts.Election.Begin(bindTimeout)
+	if !ok {
+		return errNotLeading
+	}
+	defer done()
+	binding, err := b.toBind(uid, node, at, place.Number)
+	if err != nil || binding == nil {
+		return err
+	}
+	known, err := b.post(ctx, binding)
+	if known && err != nil {
+		b.locked(func(s *state) {
+			if p := s.pods[uid]; p != nil {
+				p.sent = false
+			}
+		})
+		b.giveUp(uid, node, err)
+	}
+	return err
+}
+
+// giveUp releases the place of a pod, with those of its gang, if the API server refuses the pod or its claim: the same request gets the same
+// answer until an administrator changes a policy or a right. No cells are held for the gang until it is retried.
+func (b *Store) giveUp(uid types.UID, node string, err error) {
+	if !apierrors.IsForbidden(err) && !apierrors.IsInvalid(err) && !apierrors.IsBadRequest(err) {
+		return
+	}
+	var pods []types.UID
+	b.locked(func(s *state) {
+		p := s.pods[uid]
+		if p == nil || p.state != api.Binding || p.sent || p.node != node {
+			return
+		}
+		s.log.Warn("a placement is released: the API server refuses the pod", "pod", p.key, "node", node, "error", err)
+		p.gang.refusal = fmt.Sprintf("the API server refuses to bind %s to %s: %v", p.key, node, err)
+		for _, q := range s.unbound(p) {
+			pods = append(pods, q.uid)
+			q.unbound = max(q.unbound, mostHeld+1)
+		}
+	})
+	b.queue.Reject(pods, "the API server refuses a pod of the gang")
+	b.signal()
+}
+
+// unclaimed notifies a pod that its claim could not be written.
+func (b *Store) unclaimed(obj *corev1.Pod, err error) {
+	b.locked(func(s *state) {
+		if p := s.pods[obj.UID]; p != nil {
+			p.claimError = err.Error()
+			s.tell(p, corev1.EventTypeWarning, api.ReasonRefused, p.claimError)
+		}
+	})
+}
+
+// toClaim returns a pod that expects its GPUs in a claim, and its place; nil if it expects no claim, or Kubernetes already knows.
+func (b *Store) toClaim(uid types.UID, node string) (obj *corev1.Pod, at claim.Place, err error) {
+	leading := b.locked(func(s *state) {
+		if p := s.pods[uid]; p != nil && p.state == api.Binding && p.node == node && Claims(p.object) {
+			obj, at = p.object, p.claim()
+		}
+	})
+	if !leading {
+		err = errNotLeading
+	}
+	return obj, at, err
+}
+
+// toBind returns the binding to send for a pod, and notes that it is sent; nil if Kubernetes already knows.
+// at is the place on its claim, if it expects one. number is the number of the place for which the claims were written.
+func (b *Store) toBind(uid types.UID, node string, at claim.Place, number uint64) (out *corev1.Binding, err error) {
+	leading := b.locked(func(s *state) {
+		p := s.pods[uid]
+		place, _ := s.places.get(uid)
+		switch {
+		case p == nil:
+			err = fmt.Errorf("the pod %s is gone", uid)
+		case p.state == api.Bound && p.node == node:
+		case p.state != api.Binding:
+			err = fmt.Errorf("the pod %s has no placement: its state is %s", p.key, p.state)
+		case node != p.node:
+			err = fmt.Errorf("the pod %s is placed on %s, not on %s", p.key, p.node, node)
+		case Claims(p.object) && !at.Same(p.claim()):
+			err = fmt.Errorf("the pod %s now has other GPUs of %s", p.key, node)
+		case Claims(p.object) && !p.claimed, place.Number != number:
+			err = fmt.Errorf("the pod %s has lost its placement in the meantime: the claims of its gang must be checked again", p.key)
+		default:
+			p.sent = true
+			out = p.binding()
+		}
+	})
+	if !leading {
+		return nil, errNotLeading
+	}
+	return out, err
+}
+
+// binding is a pod's place in the form that Kubernetes expects.
+func (p *pod) binding() *corev1.Binding {
+	annotations := map[string]string{}
+	if p.bound.BindInfo != "" {
+		annotations[annotation.BindInfoKey] = p.bound.BindInfo
+	}
+	if p.bound.Isolation != "" {
+		annotations[annotation.IsolationKey] = p.bound.Isolation
+	}
+	if p.bound.Placement != "" {
+		annotations[annotation.PlacementKey] = p.bound.Placement
+	}
+	return &corev1.Binding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: p.object.Namespace, Name: p.object.Name, UID: p.uid, Annotations: annotations},
+		Target:     corev1.ObjectReference{Kind: "Node", Name: p.node},
+	}
+}
+
+// post sends a binding. The place and its annotations are written in one request, or not at all. known is false if the
+// outcome can't be read: the informer will report it.
+func (b *Store) post(ctx context.Context, binding *corev1.Binding) (known bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, bindTimeout)
+	defer cancel()
+	start := b.now()
+	err = b.client.CoreV1().Pods(binding.Namespace).Bind(ctx, binding, metav1.CreateOptions{})
+	known = true
+	if err != nil {
+		var bound bool
+		if bound, known = b.outcome(ctx, binding); bound {
+			err = nil // an earlier request whose answer was lost
+		}
+	}
+	b.count.bound(err, b.now().Sub(start))
+	if err != nil {
+		return known, fmt.Errorf("bind %s/%s to %s: %w", binding.Namespace, binding.Name, binding.Target.Name, err)
+	}
+	return known, nil
+}
+
+// outcome asks for the result of a binding.
+func (b *Store) outcome(ctx context.Context, binding *corev1.Binding) (bound, known bool) {
+	obj, err := b.client.CoreV1().Pods(binding.Namespace).Get(ctx, binding.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return false, true
+	}
+	if err != nil {
+		return false, false
+	}
+	return obj.UID == binding.UID && obj.Spec.NodeName == binding.Target.Name &&
+		(Claims(obj) || obj.Annotations[annotation.IsolationKey] == binding.Annotations[annotation.IsolationKey]), true
+}

@@ -1,0 +1,266 @@
+package gangs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/openpai/paictl/pkg/scheduler/annotation"
+	"github.com/openpai/paictl/pkg/scheduler/api"
+	"github.com/openpai/paictl/pkg/scheduler/cell"
+	"github.com/openpai/paictl/pkg/scheduler/claim"
+)
+
+// Claims reports whether a pod's GPUs are written on a claim, which only the scheduler may fill. Its annotations are only informative then.
+func Claims(obj *corev1.Pod) bool { return Wants(obj) && claim.Expected(obj) }
+
+// listClaims returns the places on claims, by the pods that have them. A cluster before Kubernetes 1.34 has no claims.
+func (b *Store) listClaims(ctx context.Context, pods []*corev1.Pod) (map[types.UID]claim.Place, error) {
+	expected := map[string]types.UID{}
+	for _, p := range pods {
+		if name, ok := claim.Name(p); ok {
+			expected[p.Namespace+"/"+name] = p.UID
+		}
+	}
+	out := map[types.UID]claim.Place{}
+	options := metav1.ListOptions{Limit: 1000}
+	for {
+		page, err := b.client.ResourceV1().ResourceClaims(metav1.NamespaceAll).List(ctx, options)
+		if apierrors.IsNotFound(err) && !b.opts.Claims {
+			return out, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("list claims: %w", err)
+		}
+		for i := range page.Items {
+			c := &page.Items[i]
+			if pod, at, err := claim.Read(c); err == nil && claim.Of(c, pod) && expected[c.Namespace+"/"+c.Name] == pod {
+				out[pod] = at
+			}
+		}
+		if options.Continue = page.Continue; options.Continue == "" {
+			return out, nil
+		}
+	}
+}
+
+// claimed reads the place of a bound pod from its claim.
+func (s *state) claimed(p *pod) (*cell.Placement, int, error) {
+	at, ok := s.claims[p.uid]
+	switch {
+	case !ok:
+		return nil, 0, errors.New("no claim says which GPUs it has")
+	case at.Doubt != "":
+		return nil, 0, errors.New(at.Doubt)
+	case at.Node != p.object.Spec.NodeName:
+		return nil, 0, fmt.Errorf("its claim has GPUs of %s", at.Node)
+	}
+	return annotation.ReadOwn(p.request, at.Node, at.Indices, at.Details)
+}
+
+// claim is the place to write on the claim of a pod that has its place.
+func (p *pod) claim() claim.Place {
+	return claim.Place{Node: p.node, Indices: p.indices, Details: p.details}
+}
+
+// unclaimable explains why a pod that expects its GPUs in a claim can't have a place, "" if it can.
+func (s *state) unclaimable(p *pod) string {
+	switch {
+	case !Claims(p.object):
+		return ""
+	case s.core.WantsCPU(p.request):
+		return "it expects GPUs in a claim, but requests CPU cells"
+	case p.request.Sets()[p.request.Set].Cells*s.core.Leaves(p.request.Sets()[p.request.Set].CellType) > resourceapi.AllocationResultsMaxSize:
+		return fmt.Sprintf("its claim can't have more than %d GPUs", resourceapi.AllocationResultsMaxSize)
+	}
+	return ""
+}
+
+// writeClaim makes the claim of a pod, with its place. If it already exists, an earlier attempt made it.
+func (b *Store) writeClaim(ctx context.Context, pod *corev1.Pod, at claim.Place) error {
+	claims := b.client.ResourceV1().ResourceClaims(pod.Namespace)
+	name, _ := claim.Name(pod)
+	var c *resourceapi.ResourceClaim
+	err := b.leading(ctx, func(ctx context.Context) (err error) {
+		c, err = claims.Create(ctx, claim.New(pod, len(at.Indices)), metav1.CreateOptions{})
+		if apierrors.IsAlreadyExists(err) {
+			c, err = claims.Get(ctx, name, metav1.GetOptions{})
+		}
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("make the claim of %s: %w", podKey(pod), err)
+	}
+	if !claim.Of(c, pod.UID) {
+		return fmt.Errorf("the claim %s/%s, which %s expects, was created by someone else: delete it first", pod.Namespace, name, pod.Name)
+	}
+	if asks := claim.Asks(c); asks != int64(len(at.Indices)) {
+		return fmt.Errorf("the claim %s/%s requests %d GPUs, but %s has %d: the agent would refuse it; delete the pod, so that it is created again with another claim",
+			pod.Namespace, name, asks, pod.Name, len(at.Indices))
+	}
+	update := func(status resourceapi.ResourceClaimStatus) error {
+		return b.leading(ctx, func(ctx context.Context) error {
+			if !b.stillAt(pod.UID, at) {
+				return fmt.Errorf("%s now has another placement", podKey(pod))
+			}
+			c.Status = status
+			written, err := claims.UpdateStatus(ctx, c, metav1.UpdateOptions{})
+			if err == nil {
+				c = written
+			}
+			return err
+		})
+	}
+	if c.DeletionTimestamp != nil {
+		// It isn't removed while it is reserved for an existing pod. The pod gets a new one then.
+		if len(c.Status.ReservedFor) > 0 || c.Status.Allocation != nil {
+			err = update(resourceapi.ResourceClaimStatus{})
+		}
+		return errors.Join(fmt.Errorf("the claim %s/%s is being deleted", pod.Namespace, name), err)
+	}
+	if has, there, err := claim.Read(c); err == nil && has == pod.UID && there.Same(at) {
+		return nil
+	}
+	if c.Status.Allocation != nil {
+		// An allocation can't be changed, only removed.
+		if err := update(resourceapi.ResourceClaimStatus{}); err != nil {
+			return fmt.Errorf("take back the claim of %s: %w", podKey(pod), err)
+		}
+	}
+	if err := update(claim.Status(pod, at, metav1.NewTime(b.now()))); err != nil {
+		return fmt.Errorf("fill the claim of %s: %w", podKey(pod), err)
+	}
+	return nil
+}
+
+// stillAt reports whether a pod still has the place that is to be written on its claim.
+func (b *Store) stillAt(uid types.UID, at claim.Place) (still bool) {
+	b.locked(func(s *state) {
+		p := s.pods[uid]
+		still = p != nil && (p.state == api.Binding || p.state == api.Bound) && at.Same(p.claim())
+	})
+	return still
+}
+
+const (
+	// gatherLimit is how long the claim of a pod waits for those of the others of its gang, after the last of them was written.
+	gatherLimit = 30 * time.Second
+	// gatherMost is how long it waits overall: enough for ten thousand pods on an API server that needs half a second for a response.
+	gatherMost = 10 * time.Minute
+	// gatherLook is how often it checks whether that time has expired.
+	gatherLook = time.Second
+)
+
+// gather notes that the claim of a pod is written, if it expects one, and waits until those of its whole gang are. Only then is the first
+// pod bound: if a new leader takes over when some are bound, it finds the places of all.
+func (b *Store) gather(ctx context.Context, uid types.UID, at claim.Place) error {
+	var all chan struct{}
+	var key string
+	b.locked(func(s *state) {
+		p := s.pods[uid]
+		if p == nil || p.state != api.Binding || Claims(p.object) && !at.Same(p.claim()) {
+			return // it has lost its place, and may have another one
+		}
+		g := p.gang
+		if Claims(p.object) {
+			s.claims[uid] = at
+			p.claimed, p.claimError = true, ""
+		} else if g.claims == 0 || g.written() {
+			return
+		}
+		if !p.wrote {
+			p.wrote, g.moved = true, s.now() // once for each place: pods that are retried don't keep others waiting
+		}
+		key = p.key
+		if g.gathered == nil {
+			g.gathered = make(chan struct{})
+		}
+		all = g.gathered
+		g.gather()
+	})
+	if all == nil {
+		return nil // toBind checks the state of the pod again
+	}
+	ticker := time.NewTicker(gatherLook)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-all:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-ticker.C:
+		}
+		over := true
+		b.locked(func(s *state) {
+			if p := s.pods[uid]; p != nil && p.gang != nil {
+				over = !p.gathers(s.now())
+			}
+		})
+		if over {
+			return fmt.Errorf("%s isn't bound: the claims of other pods of its gang could not be written within %s, or none of them for %s", key, gatherMost, gatherLimit)
+		}
+	}
+}
+
+// gathers reports whether a pod still has to wait for the claims of its gang.
+func (p *pod) gathers(now time.Time) bool {
+	return now.Sub(p.gang.moved) < gatherLimit && now.Sub(p.assumed) < gatherMost
+}
+
+// gather lets the pods of a gang be bound once all of their claims are written.
+func (g *gang) gather() {
+	if g.gathered != nil && g.written() {
+		g.ungather()
+	}
+}
+
+// written reports whether the claims of all pods of a gang that are to be bound are written.
+func (g *gang) written() bool {
+	return g.all(&g.unwritten, func(p *pod) bool { return p.state != api.Binding || p.claimed || p.sent || !Claims(p.object) })
+}
+
+// ungather lets the pods continue that wait for the claims of others.
+func (g *gang) ungather() {
+	if g.gathered != nil {
+		close(g.gathered)
+		g.gathered = nil
+	}
+}
+
+// resume gives a pod the place that the former leader has written on its claim, if that leader has already bound other pods of its
+// gang, which run.
+func (s *state) resume(p *pod) {
+	at, ok := s.claims[p.uid]
+	if !ok || at.Doubt != "" || p.gang == nil || p.state != api.Waiting || !p.gang.runs(p.class) || p.object.DeletionTimestamp != nil || len(p.object.Spec.SchedulingGates) > 0 {
+		return
+	}
+	placement, slot, err := annotation.ReadOwn(p.request, at.Node, at.Indices, at.Details)
+	if err != nil {
+		return
+	}
+	downgrades, err := s.core.Allocate(cell.PodID(p.uid), p.request, placement, slot)
+	if err != nil {
+		return // it gets another place
+	}
+	s.hold(p, &cell.Decision{Result: cell.Bind, Node: at.Node, Indices: at.Indices, Chain: placement.Chain, Placement: placement, Slot: slot}, downgrades)
+}
+
+// leading makes a request that only a leader may make.
+func (b *Store) leading(ctx context.Context, request func(context.Context) error) error {
+	done, ok := b.opts.Election.Begin(bindTimeout)
+	if !ok {
+		return errNotLeading
+	}
+	defer done()
+	ctx, cancel := context.WithTimeout(ctx, bindTimeout)
+	defer cancel()
+	return request(ctx)
+}

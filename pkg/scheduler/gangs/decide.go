@@ -1,0 +1,410 @@
+package gangs
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/openpai/paictl/pkg/scheduler/annotation"
+	"github.com/openpai/paictl/pkg/scheduler/api"
+	"github.com/openpai/paictl/pkg/scheduler/cell"
+	"github.com/openpai/paictl/pkg/scheduler/queue"
+	"github.com/openpai/paictl/pkg/ui/plural"
+)
+
+const (
+	// gangGrace is how long a gang waits for those of its pods that don't exist, after the last one was created.
+	gangGrace = 10 * time.Second
+	// placeLimit is how long a gang keeps a place that kube-scheduler doesn't bind.
+	placeLimit = 2 * time.Minute
+	// refusedFor is how long a node isn't chosen for a gang that couldn't run there.
+	refusedFor = 30 * time.Second
+	// mostRefused is the longest such time: it doubles while the gang can't run on any node.
+	mostRefused = 10 * time.Minute
+	// firstPause is how long a gang gets no place after it wasn't bound in its last place. It doubles up to mostRefused.
+	firstPause = 10 * time.Second
+	// refreshEvery is how often all gangs are searched for without a change: some are held back for a time.
+	refreshEvery = 10 * time.Second
+)
+
+// expire releases places that kube-scheduler doesn't bind, and looks at all gangs again from time to time.
+func (s *state) expire() {
+	now := s.now()
+	if now.Sub(s.refreshed) >= refreshEvery {
+		s.refreshed = now
+		s.epoch++
+	}
+	for _, uid := range s.places.uids() {
+		p := s.pods[uid]
+		if p == nil {
+			continue
+		}
+		if p.trial != "" && now.Sub(p.assumed) >= placeLimit {
+			if p.object.DeletionTimestamp != nil {
+				s.forgetTrial(p) // kube-scheduler no longer looks at it; its gang continues without it
+			} else {
+				s.unanswered(p)
+			}
+			continue
+		}
+		if p.state == api.Binding && p.sent && now.Sub(p.assumed) >= placeLimit {
+			s.todo(task{ask, p.uid})
+		}
+		if p.state != api.Binding || p.sent || now.Sub(p.assumed) < placeLimit || now.Sub(p.assumed) < 2*gatherMost && now.Sub(p.gang.moved) < placeLimit {
+			continue // or its gang is large, and being bound
+		}
+		s.log.Warn("a placement is released: kube-scheduler didn't bind the pod", "pod", p.key, "node", p.node)
+		g := p.gang
+		g.refusal = fmt.Sprintf("kube-scheduler didn't bind %s to %s within %s", p.key, p.node, placeLimit)
+		if p.claimError != "" {
+			g.refusal += ": " + p.claimError
+		}
+		s.unbound(p)
+	}
+}
+
+// unbound releases the place of a pod that kube-scheduler didn't bind, with those of its gang unless that already runs. Others may have
+// the cells for a while. It returns the pods that lost their place.
+func (s *state) unbound(p *pod) []*pod {
+	g, reason := p.gang, p.gang.refusal
+	with := []*pod{p}
+	if !slices.ContainsFunc(g.pods, func(q *pod) bool { return q.class == p.class && (q.state == api.Bound || q.sent) }) {
+		with = slices.DeleteFunc(slices.Clone(g.pods), func(q *pod) bool { return q.class != p.class || q.state != api.Binding })
+	}
+	for _, q := range with {
+		s.release(q)
+		s.wait(q, reason)
+		q.pause = s.now().Add(min(firstPause<<min(q.unbound, 10), mostRefused))
+		q.unbound++
+	}
+	return with
+}
+
+// paused returns a pod that may not get a place yet.
+func (s *state) paused(pods []*pod) *pod {
+	i := slices.IndexFunc(pods, func(p *pod) bool { return p.state == api.Waiting && s.now().Before(p.pause) })
+	if i < 0 {
+		return nil
+	}
+	return pods[i]
+}
+
+// mostHeld is how often a gang may fail to be bound before its cells are no longer held for it while it pauses.
+const mostHeld = 3
+
+// alike reports whether all pods of a gang belong to it, not only by name, and may run on the same nodes.
+func (g *gang) alike() bool {
+	first := g.pods[0]
+	return !slices.ContainsFunc(g.pods, func(p *pod) bool { return p.class != first.class || p.limits != first.limits })
+}
+
+// ready are the pods of a class that wait and can run as soon as they have a place.
+func (g *gang) ready(class string) []*pod {
+	var out []*pod
+	for _, p := range g.pods {
+		if p.class == class && p.ready() {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+func (p *pod) ready() bool {
+	return p.request != nil && (p.state == api.Waiting || p.state == api.Preempting) && p.object.DeletionTimestamp == nil && len(p.object.Spec.SchedulingGates) == 0
+}
+
+// try looks for a place for a gang. If it finds one, pods are the pods that now have it.
+func (s *state) try(g *gang) (attempt queue.Attempt, pods []*corev1.Pod) {
+	g.held = false
+	attempt = queue.Unfit
+	var classes []string
+	for _, p := range slices.Clone(g.pods) {
+		if p.request == nil || slices.Contains(classes, p.class) || p.state != api.Waiting && p.state != api.Preempting {
+			continue
+		}
+		classes = append(classes, p.class)
+		a, found := s.tryClass(g, p)
+		pods = append(pods, found...)
+		attempt = min(attempt, a) // Starts is the least
+	}
+	g.searched, g.attempt = s.epoch, attempt
+	if len(pods) > 0 || s.paused(g.pods) != nil { // a pause ends without a change
+		g.searched = 0
+	}
+	return attempt, pods
+}
+
+// tryClass is like try, for the pods of a gang that are equivalent to a given one.
+func (s *state) tryClass(g *gang, like *pod) (queue.Attempt, []*corev1.Pod) {
+	ready := g.ready(like.class)
+	if reason := s.incomplete(g, like, ready); reason != "" {
+		for _, p := range g.pods {
+			if p.class == like.class && p.state == api.Waiting {
+				p.reason = reason
+			}
+		}
+		return queue.Unfit, nil
+	}
+	s.rejoin(g, ready)
+	if g.runs(like.class) {
+		return s.place(&placing{gang: g, left: ready, apart: true})
+	}
+	if p := s.paused(ready); p != nil {
+		for _, q := range ready {
+			q.reason = pausing(p)
+		}
+		if p.unbound <= mostHeld {
+			return queue.Waits, nil // cells that have become free for it stay reserved
+		}
+		return queue.Unfit, nil
+	}
+	p := ready[0]
+	nodes := s.nodesFor(g, ready)
+	d := s.searchBoth(ready, nodes)
+	s.count.decisions.WithLabelValues(string(d.Result)).Inc()
+	if d.Result == cell.Preempt {
+		// Others may hold the lock before the cells are reserved: for a whole cluster, both steps take long.
+		s.leave(g, func() (queue.Attempt, []*corev1.Pod) { return s.reserve(g, p, nodes, d) })
+		return queue.Waits, nil
+	}
+	return s.carryOut(g, ready, nodes, d)
+}
+
+// reserve reserves the cells that were found for a pod's gang. If the state has changed since, the core searches again.
+func (s *state) reserve(g *gang, p *pod, nodes cell.Nodes, d cell.Decision) (queue.Attempt, []*corev1.Pod) {
+	ready := g.ready(p.class)
+	if s.pods[p.uid] != p || p.gang != g || !p.ready() || s.incomplete(g, p, ready) != "" {
+		return queue.Unfit, nil // the next pass begins again from the start
+	}
+	if p.preferred.Alternative != nil {
+		useAll(ready, p.request == p.preferred.Alternative) // some may have been added since
+	}
+	i := slices.Index(ready, p) // the decision is about this pod
+	ready[0], ready[i] = ready[i], ready[0]
+	return s.carryOut(g, ready, nodes, s.taken(p, nodes, d))
+}
+
+// carryOut carries out the decision about the first pod of a gang. A Preempt is reserved.
+func (s *state) carryOut(g *gang, ready []*pod, nodes cell.Nodes, d cell.Decision) (queue.Attempt, []*corev1.Pod) {
+	switch d.Result {
+	case cell.Bind:
+		return s.place(&placing{gang: g, left: ready, nodes: nodes, first: &d})
+	case cell.Preempt:
+		pods, could := s.tryOut(ready, d.Placement)
+		if could {
+			s.preempt(g, ready)
+		}
+		return queue.Waits, pods
+	case cell.Refuse:
+		for _, q := range ready {
+			s.refused(q, d.Reason)
+		}
+		return queue.Unfit, nil
+	}
+	for _, q := range ready {
+		s.forgetTrial(q)
+		s.wait(q, d.Reason)
+	}
+	return s.waitsFor(g, ready[0]), nil
+}
+
+// pausing explains until when a pod and its gang get no place.
+func pausing(p *pod) string {
+	return fmt.Sprintf("%s; it gets a new placement at %s", p.gang.refusal, p.pause.UTC().Format(time.RFC3339))
+}
+
+// refused reports to a pod that it can't have a place.
+func (s *state) refused(p *pod, reason string) {
+	s.forgetTrial(p)
+	p.reason = reason
+	s.tell(p, corev1.EventTypeWarning, api.ReasonRefused, reason)
+}
+
+// runs reports whether pods of a gang have their places.
+func (g *gang) runs(class string) bool {
+	return slices.ContainsFunc(g.pods, func(p *pod) bool {
+		return p.class == class && (p.state == api.Binding || p.state == api.Bound)
+	})
+}
+
+// waitsFor reports whether a gang waits for cells that others use, if it has waited so long that free cells could be held for it.
+// Otherwise holding them wouldn't help.
+func (s *state) waitsFor(g *gang, p *pod) queue.Attempt {
+	if s.reserves < 0 || s.now().Sub(g.since()) < s.reserves {
+		return queue.Waits
+	}
+	for _, r := range s.requests(p) {
+		switch s.core.Why(r).Code {
+		case cell.NoCapacity, cell.Fragmented:
+			return queue.Waits
+		}
+	}
+	return queue.Unfit
+}
+
+// incomplete names the missing parts of a gang before the search for a place begins, or returns "".
+func (s *state) incomplete(g *gang, like *pod, ready []*pod) string {
+	want, there, gated := 0, 0, 0
+	for _, set := range like.request.Sets() {
+		want += set.Count
+	}
+	for _, p := range g.pods {
+		if p.class != like.class {
+			continue
+		}
+		there++
+		if len(p.object.Spec.SchedulingGates) > 0 {
+			gated++
+		}
+	}
+	switch {
+	case gated > 0:
+		return fmt.Sprintf("the gang waits for the scheduling gates of %s to be removed", plural.Of(gated, "pod"))
+	case len(ready) == 0:
+		return "its pods are being deleted"
+	case there < want && s.now().Sub(g.arrived) < s.grace:
+		return fmt.Sprintf("%d of %d pods of the gang exist", there, want)
+	}
+	return ""
+}
+
+// schedule asks the core, and reserves cells that have to be emptied.
+func (s *state) schedule(p *pod, nodes cell.Nodes) cell.Decision {
+	d := because(p, s.search(p, nodes))
+	if d.Result == cell.Preempt {
+		d = s.taken(p, nodes, d)
+	}
+	return d
+}
+
+// search asks the core, and only changes a reservation that has become useless. The caller adds the refusals of nodes, by because.
+func (s *state) search(p *pod, nodes cell.Nodes) cell.Decision {
+	start := time.Now()
+	defer func() { s.count.decided.Observe(time.Since(start).Seconds()) }()
+	d := s.core.Find(cell.PodID(p.uid), requestOn(p, nodes), nodes)
+	s.apply(d.Changes)
+	d = s.possible(p, d)
+	if d.Result == cell.Preempt && p.state == api.Waiting && s.now().Before(p.gang.calm) {
+		return cell.Decision{Result: cell.Wait, Reason: fmt.Sprintf(
+			"%s; it preempts no other gangs before %s", p.gang.refusal, p.gang.calm.UTC().Format(time.RFC3339))}
+	}
+	return d
+}
+
+// taken returns a Preempt whose cells are reserved.
+func (s *state) taken(p *pod, nodes cell.Nodes, d cell.Decision) cell.Decision {
+	start := time.Now()
+	defer func() { s.count.decided.Observe(time.Since(start).Seconds()) }()
+	d = s.core.Reserve(cell.PodID(p.uid), requestOn(p, nodes), nodes, d)
+	if p.state == api.Waiting {
+		s.postpone(p.gang, d.Changes)
+	} else {
+		s.apply(d.Changes)
+	}
+	return because(p, s.possible(p, d))
+}
+
+// requestOn returns a pod's request for the nodes on which it may run; nil is all.
+func requestOn(p *pod, nodes cell.Nodes) *cell.Request {
+	if nodes == nil {
+		return p.request
+	}
+	only := *p.request
+	only.OnlySuggested = true
+	return &only
+}
+
+// possible refuses a place that couldn't be written.
+func (s *state) possible(p *pod, d cell.Decision) cell.Decision {
+	reason := cmp.Or(s.unclaimable(p), tooLong(p, &d))
+	if reason == "" {
+		return d
+	}
+	s.apply(s.core.DeleteUnallocated(cell.PodID(p.uid), p.request)) // cells that it could reserve under an earlier configuration
+	return cell.Decision{Result: cell.Refuse, Reason: reason}
+}
+
+// because adds why a gang that waits doesn't run on some nodes.
+func because(p *pod, d cell.Decision) cell.Decision {
+	if d.Result == cell.Wait && len(p.gang.refused) > 0 && !strings.Contains(d.Reason, p.gang.refusal) {
+		d.Reason += "; " + p.gang.refusal
+	}
+	return d
+}
+
+// tooLong explains why a gang can't have a place: the annotations of each of its pods would have the places of all, and Kubernetes
+// would then refuse every update of such a pod, also by its kubelet or a client that deletes it.
+// The text is empty if the gang can have the place.
+func tooLong(p *pod, d *cell.Decision) string {
+	if d.Placement == nil || Claims(p.object) {
+		return ""
+	}
+	size := annotation.Size(p.request, d.Placement) + ownSize(p)
+	if size <= annotation.MaxSize {
+		return ""
+	}
+	return fmt.Sprintf("the gang %s is too large: the placements of its %d pods need %d KiB in each pod's annotations, but the limit is %d KiB; make the gang smaller, with fewer tasks or fewer cells per task, or let its tasks start one by one (extras: {gangAllocation: false})",
+		p.request.Gang, len(d.Placement.Pods), size>>10, annotation.MaxSize>>10)
+}
+
+// ownSize returns the size of a pod's annotations without its place, in bytes.
+func ownSize(p *pod) int {
+	n := 0
+	for key, value := range p.object.Annotations {
+		n += len(key) + len(value)
+	}
+	return n
+}
+
+// longAnnotations is the size above which a pod's own annotations may make its gang too large, in bytes.
+const longAnnotations = 16 << 10
+
+// wait keeps a pod waiting.
+func (s *state) wait(p *pod, reason string) {
+	p.state, p.reason = api.Waiting, reason
+	s.tell(p, corev1.EventTypeNormal, api.ReasonWaiting, reason)
+}
+
+// refuse releases the places of a gang because a pod can't run on its node, and returns the pods that had one.
+func (s *state) refuse(p *pod, reason string) []types.UID {
+	refused := s.avoid(p, p.node, reason)
+	// It may have evicted others without result, and must not do so on one node after the other. A node that refused it stays refused
+	// until it may, so that it tries another one then.
+	p.gang.calm = s.now().Add(refused * 5 / 6)
+	return s.takeBack(p.gang, cantRun(p, p.node, reason))
+}
+
+// avoid keeps a gang from a node that can't run one of its pods, and returns for how long: the more nodes failed, the longer.
+func (s *state) avoid(p *pod, node, reason string) time.Duration {
+	g := p.gang
+	if g.refused == nil {
+		g.refused = map[string]time.Time{}
+	}
+	refused := min(refusedFor<<min(g.refusals, 10), mostRefused)
+	g.refusals++
+	g.refused[node], g.refusal = s.now().Add(refused), cantRun(p, node, reason)
+	s.log.Info("a node can't run a pod that was to run there", "pod", p.key, "node", node, "reason", reason)
+	return refused
+}
+
+func cantRun(p *pod, node, reason string) string {
+	return fmt.Sprintf("%s can't run %s: %s", node, p.key, reason)
+}
+
+// takeBack releases the places of a gang that Kubernetes doesn't know, and returns the pods that had one.
+func (s *state) takeBack(g *gang, reason string) []types.UID {
+	var out []types.UID
+	for _, p := range g.pods {
+		if p.state == api.Binding && !p.sent {
+			out = append(out, p.uid)
+			s.release(p)
+			s.wait(p, reason)
+		}
+	}
+	return out
+}

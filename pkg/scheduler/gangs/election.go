@@ -1,0 +1,115 @@
+package gangs
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+)
+
+// Election watches the lock of kube-scheduler's leader election: its holder, and the time until which this process may act. It
+// replaces the lock.
+type Election struct {
+	resourcelock.Interface
+	// deadline is how long a renewal is valid: kube-scheduler's renewDeadline, after which it stops. Others wait
+	// longer, the leaseDuration, before they take over.
+	deadline time.Duration
+	now      func() time.Time
+
+	mu      sync.Mutex
+	holder  string
+	renewed time.Time // the start of the last request that renewed the lock; zero if this process doesn't hold it
+	// under counts requests that only a leader may make.
+	under sync.WaitGroup
+}
+
+// NewElection returns an election without a lock: this process leads until it has one.
+func NewElection(now func() time.Time) *Election { return &Election{now: now} }
+
+// Follow sets the lock, whose renewals are valid for deadline, before any other call.
+func (l *Election) Follow(lock resourcelock.Interface, deadline time.Duration) {
+	l.Interface, l.deadline = lock, deadline
+}
+
+// Get implements resourcelock.Interface.
+func (l *Election) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	record, raw, err := l.Interface.Get(ctx)
+	if err == nil {
+		l.mu.Lock()
+		l.holder = record.HolderIdentity
+		l.mu.Unlock()
+	}
+	return record, raw, err
+}
+
+// Create implements resourcelock.Interface.
+func (l *Election) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	start := l.now()
+	return l.wrote(start, record, l.Interface.Create(ctx, record))
+}
+
+// Update implements resourcelock.Interface. Before it releases the lock, it waits for all requests that only a leader may make.
+func (l *Election) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	start := l.now()
+	if record.HolderIdentity == "" {
+		l.mu.Lock()
+		l.renewed = time.Time{}
+		l.mu.Unlock()
+		l.under.Wait()
+	}
+	return l.wrote(start, record, l.Interface.Update(ctx, record))
+}
+
+func (l *Election) wrote(start time.Time, record resourcelock.LeaderElectionRecord, err error) error {
+	if err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.holder = record.HolderIdentity
+	l.renewed = time.Time{}
+	if l.holder == l.Identity() {
+		l.renewed = start
+	}
+	return nil
+}
+
+// Leads reports whether this process leads, and will for as long as margin. Without an election it does.
+func (l *Election) Leads(margin time.Duration) bool {
+	if l == nil || l.Interface == nil {
+		return true
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.leads(margin)
+}
+
+func (l *Election) leads(margin time.Duration) bool {
+	return !l.renewed.IsZero() && l.now().Add(margin).Before(l.renewed.Add(l.deadline))
+}
+
+// Begin begins a request that only a leader may make, and that ends within limit. It returns false if the request may not be made.
+// Otherwise done ends it: until then the lock isn't released.
+func (l *Election) Begin(limit time.Duration) (done func(), ok bool) {
+	if l == nil || l.Interface == nil {
+		return func() {}, true
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.leads(limit) {
+		return nil, false
+	}
+	l.under.Add(1)
+	return l.under.Done, true
+}
+
+// Leader returns the identity of the lock's holder, HOSTNAME_UUID; "" if that isn't known.
+func (l *Election) Leader() string {
+	if l == nil || l.Interface == nil {
+		return ""
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.holder
+}

@@ -1,0 +1,61 @@
+package gangs
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+)
+
+// userError is a mistake of the caller; anything else is one of the platform. HiveD distinguishes them
+// by the status code and by the beginning of the text.
+type userError struct {
+	code int
+	text string
+}
+
+func (e *userError) Error() string { return e.text }
+
+func badRequest(format string, args ...any) error {
+	return &userError{http.StatusBadRequest, fmt.Sprintf(format, args...)}
+}
+
+func notFound(format string, args ...any) error {
+	return &userError{http.StatusNotFound, fmt.Sprintf(format, args...)}
+}
+
+// errNotLeading is the answer while another replica decides, or no replica leads yet.
+var errNotLeading = errors.New("this replica isn't the leader")
+
+// errBug is the answer if a bug ended the request.
+var errBug = errors.New("a bug of the scheduler, which its log shows")
+
+// envelope returns the status code and the text of an error, as HiveD writes them.
+func envelope(err error) (code int, text string) {
+	var user *userError
+	switch {
+	case errors.As(err, &user):
+		return user.code, "hivedscheduler: User Error: " + err.Error()
+	case errors.Is(err, errNotLeading), errors.Is(err, errBusy):
+		code = http.StatusServiceUnavailable
+	default:
+		code = http.StatusInternalServerError
+	}
+	return code, "hivedscheduler: Platform Error: " + err.Error()
+}
+
+func writeError(w http.ResponseWriter, err error) {
+	code, text := envelope(err)
+	writeJSON(w, code, text)
+}
+
+func writeJSON(w http.ResponseWriter, code int, value any) {
+	data, err := json.Marshal(value)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	_, _ = w.Write(append(data, '\n')) // the caller is gone otherwise
+}

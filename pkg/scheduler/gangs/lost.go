@@ -1,0 +1,163 @@
+package gangs
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/openpai/paictl/pkg/scheduler/annotation"
+	"github.com/openpai/paictl/pkg/scheduler/api"
+	"github.com/openpai/paictl/pkg/scheduler/claim"
+)
+
+// The place of a running pod is on its claim, and otherwise only in this leader's memory. A claim that is lost while its pod runs is written
+// again: the kubelet and the agent know claims by their UIDs, and don't give the GPUs of the first claim to a second one, so no pod
+// gets a GPU through it, and the next leader finds the place. A claim with another place may have given the pod other GPUs: no GPU of
+// its node is allocated then.
+
+// claimsEvery is how often the state is compared with the informer's claims.
+const claimsEvery = 5 * time.Second
+
+// checkClaims schedules a check of the claims of running pods that differ from the state. stored returns a claim of the informer, which may
+// be outdated: a claim must be wrong twice.
+func (b *Store) checkClaims(stored func(key string) *resourceapi.ResourceClaim) {
+	var pods []*pod
+	b.locked(func(s *state) {
+		if s.now().Sub(s.claimsChecked) >= claimsEvery {
+			s.claimsChecked, pods = s.now(), slices.Collect(maps.Values(s.pods))
+		}
+	})
+	inParts(b, pods, func(s *state, p *pod) {
+		if s.pods[p.uid] != p || p.state != api.Bound || !Claims(p.object) {
+			return
+		}
+		name, _ := claim.Name(p.object)
+		c := stored(p.object.Namespace + "/" + name)
+		switch {
+		case c != nil && (c == p.seen || p.hasClaim(c)):
+			p.seen, p.doubted, p.lost = c, false, false
+		case !p.doubted:
+			p.doubted = true
+		default:
+			s.todo(task{reclaim, p.uid})
+		}
+	})
+}
+
+// claimObject returns the informer's copy of a claim.
+func (b *Store) claimObject(key string) *resourceapi.ResourceClaim {
+	obj, _, _ := b.claims.GetStore().GetByKey(key) // the store has no errors
+	c, _ := obj.(*resourceapi.ResourceClaim)
+	return c
+}
+
+// reclaim writes the claim of a running pod again if it is lost, and ignores the pod if the claim has another place.
+func (b *Store) reclaim(ctx context.Context, uid types.UID) error {
+	var pod *corev1.Pod
+	var at claim.Place
+	b.locked(func(s *state) {
+		if p := s.pods[uid]; p != nil && p.state == api.Bound {
+			pod, at = p.object, p.claim()
+		}
+	})
+	if pod == nil {
+		return nil
+	}
+	now, err := b.client.CoreV1().Pods(pod.Namespace).Get(ctx, pod.Name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		return fmt.Errorf("check whether %s exists: %w", podKey(pod), err)
+	case now.UID != pod.UID || completed(now):
+		return nil // Kubernetes removes its claim
+	}
+	name, _ := claim.Name(pod)
+	c, err := b.client.ResourceV1().ResourceClaims(pod.Namespace).Get(ctx, name, metav1.GetOptions{})
+	lost := "is gone"
+	if err == nil {
+		lost = "is another's"
+		if claim.Of(c, pod.UID) {
+			has, there, err := claim.Read(c)
+			switch {
+			case err != nil || has != pod.UID:
+				lost = "no longer has GPUs"
+			case sameGPUs(there, at) && there.Doubt == "":
+				return nil // the informer was behind
+			default:
+				b.contradicted(pod, at, there)
+				return nil
+			}
+		}
+	} else if !apierrors.IsNotFound(err) {
+		return fmt.Errorf("read the claim of %s: %w", podKey(pod), err)
+	}
+	b.lost(pod, fmt.Sprintf("its claim %s, while it runs with GPUs %s: it is written again", lost, annotation.Isolation(at.Indices)))
+	if err := b.writeClaim(ctx, pod, at); err != nil {
+		b.unclaimed(pod, err)
+		return err
+	}
+	b.locked(func(s *state) {
+		if p := s.pods[uid]; p != nil {
+			p.lost, p.claimError = false, ""
+		}
+	})
+	return nil
+}
+
+// lost records the loss of a claim once, even if the state tries repeatedly to write it again.
+func (b *Store) lost(pod *corev1.Pod, what string) {
+	b.locked(func(s *state) {
+		p := s.pods[pod.UID]
+		if p == nil || p.lost {
+			return
+		}
+		p.lost, p.told = true, "" // this may be the second time
+		b.count.lost.Inc()
+		s.log.Warn("a claim was lost", "pod", p.key, "what", what)
+		s.tell(p, corev1.EventTypeWarning, api.ReasonClaimLost, what)
+	})
+}
+
+// contradicted withdraws the node of a pod whose claim has a different place from that in the state. The claim says so from then on, so
+// that the next leader, whose state is made of claims, does the same.
+func (b *Store) contradicted(pod *corev1.Pod, at, there claim.Place) {
+	var rejected []types.UID
+	var why string
+	b.locked(func(s *state) {
+		if p := s.pods[pod.UID]; p != nil && p.state == api.Bound {
+			delete(s.claims, p.uid) // it may have the GPUs of the claim, or those of the state
+			if p.doubt = there.Doubt; p.doubt == "" {
+				p.doubt = fmt.Sprintf("its claim has GPUs %s of %s, but it was allocated %s of %s",
+					annotation.Isolation(there.Indices), there.Node, annotation.Isolation(at.Indices), at.Node)
+			}
+			s.ignore(p, p.doubt)
+			s.todo(task{doubt, p.uid})
+			for _, uid := range s.places.uids() {
+				// Others may have their place there, and not be bound yet.
+				if q := s.pods[uid]; q != nil && q.gang != nil && q.state == api.Binding && !q.sent && q.node == p.node {
+					reason := fmt.Sprintf("%s is closed: %s", p.node, p.reason)
+					rejected, why = append(rejected, s.takeBack(q.gang, reason)...), reason
+				}
+			}
+		}
+	})
+	b.queue.Reject(rejected, why)
+	b.signal()
+}
+
+func sameGPUs(a, b claim.Place) bool { return a.Node == b.Node && slices.Equal(a.Indices, b.Indices) }
+
+// hasClaim reports whether a claim gives a pod the GPUs that it has in the state.
+func (p *pod) hasClaim(c *resourceapi.ResourceClaim) bool {
+	has, there, err := claim.Read(c)
+	return err == nil && has == p.uid && claim.Of(c, p.uid) && sameGPUs(there, p.claim()) && there.Doubt == ""
+}

@@ -1,0 +1,202 @@
+package gangs
+
+import (
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/openpai/paictl/pkg/scheduler/api"
+	"github.com/openpai/paictl/pkg/scheduler/cell"
+	"github.com/openpai/paictl/pkg/scheduler/queue"
+)
+
+// waiting returns the queue of gangs that wait. It is read in parts, each in its state at that time. The resources of virtual clusters are
+// counted last: a gang that ends in between may count twice but is never omitted, so that no end is estimated too late.
+func (b *Store) waiting() (q queue.Queue, leading bool) {
+	var gangs []*gang
+	b.locked(func(s *state) { gangs = slices.Collect(maps.Values(s.gangs)) })
+	var waiting []*queue.Gang
+	inParts(b, gangs, func(s *state, g *gang) {
+		if s.gangs[g.gangKey] == g {
+			waiting = s.enqueue(&q, waiting, g)
+		}
+	})
+	enter(&q, waiting)
+	return q, b.locked(func(s *state) { s.running(&q) })
+}
+
+// enqueue appends a gang to waiting if it waits, and records when it ends if it runs.
+func (s *state) enqueue(q *queue.Queue, waiting []*queue.Gang, g *gang) []*queue.Gang {
+	if g.waiting() > 0 {
+		waiting = append(waiting, s.queued(g))
+	}
+	if at := g.endsBy(s.now()); at > 0 && g.downgraded.IsZero() && !s.core.WantsCPU(g.first().request) {
+		p := g.first()
+		q.EndsBy(&queue.Gang{VC: g.vc, Priority: p.request.Priority, GPUs: s.leavesOf(p)}, at)
+	}
+	return waiting
+}
+
+func enter(q *queue.Queue, waiting []*queue.Gang) {
+	slices.SortFunc(waiting, queue.Before)
+	for _, w := range waiting {
+		q.Add(w)
+	}
+}
+
+// running counts the resources that virtual clusters have and use.
+func (s *state) running(q *queue.Queue) {
+	q.Reservations = queue.After(s.reserves, time.Nanosecond)
+	used := s.core.Used()
+	for i := range used {
+		v := &used[i]
+		q.Started(&queue.Gang{VC: v.Name, GPUs: v.UsedGuaranteed + v.CPU.Used})
+		q.Started(&queue.Gang{VC: v.Name, Priority: cell.Opportunistic, GPUs: v.Opportunistic + v.CPU.Opportunistic})
+		q.Free(v.Name, v.Guaranteed-v.UsedGuaranteed-v.Bad)
+	}
+}
+
+// endsBy returns when the last running pod of a gang has to end, in nanoseconds; 0 if no pod does, or one may run forever. One that hasn't
+// begun begins now: the time is never too late.
+func (g *gang) endsBy(now time.Time) (at int64) {
+	for _, p := range g.pods {
+		if p.state != api.Binding && p.state != api.Bound {
+			continue
+		}
+		most := lasts(p.object)
+		if most == 0 {
+			return 0
+		}
+		start := now
+		if p.object.Status.StartTime != nil {
+			start = p.object.Status.StartTime.Time
+		}
+		at = max(at, start.Add(most).UnixNano())
+	}
+	return at
+}
+
+// lasts returns how long a gang runs at most, in nanoseconds; 0 if that isn't known.
+func (g *gang) lasts() (most int64) {
+	for _, p := range g.pods {
+		of := lasts(p.object)
+		if of == 0 {
+			return 0
+		}
+		most = max(most, int64(of))
+	}
+	return most
+}
+
+// lasts returns how long a pod runs at most, and takes to end; 0 if that isn't known.
+func lasts(p *corev1.Pod) time.Duration {
+	limit, grace := p.Spec.ActiveDeadlineSeconds, p.Spec.TerminationGracePeriodSeconds
+	if limit == nil {
+		return 0
+	}
+	out := time.Duration(*limit) * time.Second
+	if grace != nil {
+		out += time.Duration(*grace) * time.Second
+	}
+	return out
+}
+
+// queued returns a gang in the form that the queue needs.
+func (s *state) queued(g *gang) *queue.Gang {
+	p := g.first()
+	out := &queue.Gang{VC: g.vc, Name: g.name, Priority: p.request.Priority, Since: g.since().UnixNano(), GPUs: s.leavesOf(p), Lasts: g.lasts(), CPU: s.core.WantsCPU(p.request), Class: [2]string{p.class, p.limits}}
+	if _, has := s.core.Brief(g.vc, g.name); has || s.paused(g.pods) != nil || len(g.refused) > 0 || !g.alike() || ownSize(p) > longAnnotations || s.incomplete(g, p, g.ready(p.class)) != "" {
+		out.Class = g // the answer for it doesn't apply to others
+	}
+	return out
+}
+
+// queueQuery reads the parameters of a request for the queue.
+func queueQuery(v url.Values) (q api.QueueQuery, err error) {
+	q = api.QueueQuery{VC: v.Get("vc"), Prefixes: v["prefix"]}
+	if text := v.Get("limit"); text != "" {
+		if q.Limit, err = strconv.Atoi(text); err != nil || q.Limit < 0 {
+			return q, badRequest("limit %q is not 0 or a positive number", text)
+		}
+	}
+	return q, nil
+}
+
+// listQueue is the queue for people, in the order in which gangs are to start. Gangs that aren't selected are skipped, and those beyond the
+// limit only counted.
+func (s *state) listQueue(q api.QueueQuery) api.Queue {
+	out := api.Queue{Items: []api.Queued{}}
+	if !s.anyWaits(&q) {
+		return out
+	}
+	inVC := map[string]int{}
+	for i, w := range s.order() {
+		inVC[w.VC]++
+		if !q.Selects(w.VC, w.Name) {
+			continue
+		}
+		if out.Total++; q.Limit > 0 && out.Total > q.Limit {
+			continue
+		}
+		g := s.gangs[gangKey{w.VC, w.Name}]
+		p := g.first()
+		out.Items = append(out.Items, api.Queued{
+			Position: i + 1, PositionInVC: inVC[g.vc], VC: g.vc, Group: g.name, State: p.state,
+			Priority: p.request.Priority, Since: g.since(), Pods: g.waiting(), Asks: s.asks(g),
+			User: p.request.User, Reason: s.holding(g, p.reason), HoldsFree: s.reserving[g.gangKey],
+		})
+	}
+	return out
+}
+
+// anyWaits reports whether a gang waits that a query selects. Without one, the order needn't be worked out.
+func (s *state) anyWaits(q *api.QueueQuery) bool {
+	for key, g := range s.gangs {
+		if q.Selects(key.vc, key.name) && g.waiting() > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// holding adds to a reason that a gang has waited long enough for free cells to be held for it.
+func (s *state) holding(g *gang, reason string) string {
+	if !s.reserving[g.gangKey] {
+		return reason
+	}
+	return fmt.Sprintf("%s; free cells of virtual cluster %s are reserved for it", strings.TrimSuffix(reason, "."), g.vc)
+}
+
+// shortly writes a duration without zeros: 24h.
+func shortly(d time.Duration) string {
+	text := d.Round(time.Second).String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
+}
+
+// order returns the current queue, read under one hold of the lock: of its gangs only the fields that the order depends on. more are gangs
+// that don't exist.
+func (s *state) order(more ...*queue.Gang) []*queue.Gang {
+	var q queue.Queue
+	waiting := more
+	for _, g := range s.gangs {
+		if g.waiting() > 0 {
+			p := g.first()
+			waiting = append(waiting, &queue.Gang{VC: g.vc, Name: g.name, Priority: p.request.Priority, Since: g.since().UnixNano(), GPUs: s.leavesOf(p)})
+		}
+	}
+	enter(&q, waiting)
+	s.running(&q)
+	return q.Order()
+}

@@ -1,0 +1,196 @@
+package gangs
+
+import (
+	"maps"
+	"slices"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/openpai/paictl/pkg/scheduler/api"
+)
+
+// Place is where a pod is to run.
+type Place struct {
+	Node string
+	// Number grows with each pod that gets a place: the order in which kube-scheduler binds them.
+	Number uint64
+	// Trial: others would have to end there first. Before they do, kube-scheduler is asked whether the pod could run there then.
+	Trial bool
+}
+
+// places are the places of pods that have a place, or are on trial, and that Kubernetes hasn't bound yet.
+type places struct {
+	mu sync.RWMutex
+	of map[types.UID]Place
+	// number is the number of the last place.
+	number uint64
+}
+
+func (p *places) get(uid types.UID) (Place, bool) {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	at, ok := p.of[uid]
+	return at, ok
+}
+
+func (p *places) set(uid types.UID, node string, trial bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.of == nil {
+		p.of = map[types.UID]Place{}
+	}
+	p.number++
+	p.of[uid] = Place{node, p.number, trial}
+}
+
+// uids returns the pods that have a place.
+func (p *places) uids() []types.UID {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	return slices.Collect(maps.Keys(p.of))
+}
+
+func (p *places) remove(uid types.UID) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.of, uid)
+}
+
+func (p *places) clear() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	clear(p.of)
+}
+
+// Place returns the place of a pod; false until it has one. It doesn't wait for a decision.
+func (b *Store) Place(pod types.UID) (Place, bool) { return b.places.get(pod) }
+
+// Permit notes that kube-scheduler can bind a pod. Once it can bind all placed pods of the gang, together is true, and pods are these pods.
+// has is false if the pod has lost its place.
+func (b *Store) Permit(uid types.UID) (pods []types.UID, together, has bool) {
+	b.locked(func(s *state) {
+		p := s.pods[uid]
+		if p == nil || p.state != api.Binding {
+			return
+		}
+		p.permitted, has = true, true
+		placing := slices.ContainsFunc(s.unfinished, func(r remainder) bool { return r.gang == p.gang })
+		if together = !placing && p.gang.together(); !together {
+			return
+		}
+		for _, q := range p.gang.pods {
+			if q.state == api.Binding {
+				pods = append(pods, q.uid)
+			}
+		}
+	})
+	return pods, together, has
+}
+
+// together reports whether kube-scheduler can bind all pods that have a place.
+func (g *gang) together() bool {
+	return g.all(&g.unpermitted, func(p *pod) bool { return p.state != api.Binding || p.permitted })
+}
+
+// all reports whether all pods of a gang satisfy is. It begins at from, the pod that didn't satisfy it the last time, since each pod
+// of a large gang asks.
+func (g *gang) all(from *int, is func(*pod) bool) bool {
+	for range g.pods {
+		if *from >= len(g.pods) {
+			*from = 0
+		}
+		if !is(g.pods[*from]) {
+			return false
+		}
+		*from++
+	}
+	return true
+}
+
+// Withdraw undoes Permit: kube-scheduler couldn't bind the pod.
+func (b *Store) Withdraw(uid types.UID) {
+	b.locked(func(s *state) {
+		if p := s.pods[uid]; p != nil {
+			p.permitted, p.claimed = false, false
+		}
+	})
+}
+
+// Refuse releases a gang's places because one of its pods can't run on its node, for a reason outside of the state. The node is
+// not chosen for the gang for a while.
+func (b *Store) Refuse(uid types.UID, node, reason string) {
+	var pods []types.UID
+	b.locked(func(s *state) {
+		p := s.pods[uid]
+		if p == nil || p.state != api.Binding || p.node != node {
+			return
+		}
+		pods = s.refuse(p, reason)
+	})
+	b.queue.Reject(pods, reason)
+	b.signal()
+}
+
+// Lower returns a function that reports whether a pod's gang may end the gang of another pod, and that names that gang. ok is
+// false for pods that have no cells.
+func (b *Store) Lower(uid types.UID) func(other types.UID) (gang string, lower, ok bool) {
+	return func(other types.UID) (name string, lower, ok bool) {
+		b.locked(func(s *state) {
+			p, v := s.pods[uid], s.pods[other]
+			if p == nil || v == nil || p.gang == nil || v.gang == nil || v.gang == p.gang {
+				return
+			}
+			name, ok = v.gang.vc+"/"+v.gang.name, true
+			lower = s.mayEnd(p.gang, v.gang)
+		})
+		return name, lower, ok
+	}
+}
+
+// Beside returns the pods that are to run on a node where a pod is on trial: those of any gang that has reserved cells there, and
+// those that have their place there. kube-scheduler may know some of them already.
+func (b *Store) Beside(uid types.UID) (out []*corev1.Pod) {
+	b.locked(func(s *state) {
+		p := s.pods[uid]
+		if p == nil || p.gang == nil || p.trial == "" {
+			return
+		}
+		for _, q := range s.coming[p.trial] {
+			if q != p && q.isComing(p.trial) {
+				out = append(out, q.object)
+			}
+		}
+	})
+	return out
+}
+
+// isComing reports whether a pod is to run on a node: it has its place there, or could run there after others have ended.
+func (p *pod) isComing(node string) bool {
+	return p.could == node || p.state == api.Binding && p.node == node
+}
+
+// comes notes that a pod is placed on a node. It drops the pods that are no longer coming there.
+func (s *state) comes(p *pod, node string) {
+	s.coming[node] = append(slices.DeleteFunc(s.coming[node], func(q *pod) bool { return q == p || !q.isComing(node) }), p)
+}
+
+// Tried reports whether a pod that was on trial on a node could run there, and otherwise why not.
+func (b *Store) Tried(uid types.UID, node string, could bool, reason string) {
+	b.locked(func(s *state) {
+		if p := s.pods[uid]; p != nil && p.gang != nil && p.trial == node {
+			s.tried(p, could, reason)
+		}
+	})
+	b.signal()
+}
+
+// Evict ends the gangs of pods for the sake of another pod, whose node is short of something that isn't cells.
+func (b *Store) Evict(uid types.UID, victims []types.UID) {
+	b.locked(func(s *state) {
+		if p := s.pods[uid]; p != nil && p.state == api.Binding {
+			s.makeRoom(p, victims)
+		}
+	})
+}

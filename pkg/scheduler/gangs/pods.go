@@ -1,0 +1,358 @@
+package gangs
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/openpai/paictl/pkg/scheduler/annotation"
+	"github.com/openpai/paictl/pkg/scheduler/api"
+	"github.com/openpai/paictl/pkg/scheduler/cell"
+	"github.com/openpai/paictl/pkg/ui/plural"
+)
+
+// observe applies the state of a pod at some time. It may be older than the known state, and of a pod that is
+// gone.
+func (s *state) observe(obj *corev1.Pod) {
+	known := s.pods[obj.UID]
+	switch {
+	case known == nil && upTo(obj.ResourceVersion, s.listed):
+		return // it was gone when the state was made
+	case known != nil && obj.ResourceVersion != known.object.ResourceVersion && upTo(obj.ResourceVersion, known.object.ResourceVersion):
+		return
+	case completed(obj):
+		s.gone(obj.UID)
+		return
+	case !Wants(obj) || !s.ours(obj):
+		return
+	case known == nil:
+		known = s.add(obj)
+	}
+	known.missing = false
+	s.update(known, obj)
+}
+
+// gone records that a pod is gone. Another one of the same name isn't affected.
+func (s *state) gone(uid types.UID) {
+	if p := s.pods[uid]; p != nil {
+		s.log.Debug("pod is gone", "pod", p.key, "state", p.state)
+		s.remove(p)
+	}
+}
+
+// upTo reports whether a resource version is at most another. They are numbers, by KEP-5504. It returns false if they
+// aren't.
+func upTo(a, b string) bool {
+	x, err := strconv.ParseUint(a, 10, 64)
+	if err != nil {
+		return false
+	}
+	y, err := strconv.ParseUint(b, 10, 64)
+	return err == nil && x <= y
+}
+
+// sweepEvery is how often the state is compared with the informer.
+const sweepEvery = 5 * time.Second
+
+// sweep forgets pods whose end the informer didn't report: it may miss a pod that was created and deleted between two lists, but is in
+// the list from which the state was built. stored returns a pod of the informer, synced is the version up to which it has
+// received events; as it may not have stored all of that yet, a pod must be missing twice.
+func (b *Store) sweep(stored func(key string) *corev1.Pod, synced string) {
+	var pods []*pod
+	b.locked(func(s *state) {
+		if s.now().Sub(s.swept) >= sweepEvery {
+			s.swept, pods = s.now(), slices.Collect(maps.Values(s.pods))
+		}
+	})
+	inParts(b, pods, func(s *state, p *pod) {
+		obj := stored(p.key)
+		switch {
+		case s.pods[p.uid] != p:
+		case obj != nil && obj.UID == p.uid, !upTo(p.object.ResourceVersion, synced):
+			p.missing = false
+		case !p.missing:
+			p.missing = true
+		default:
+			s.log.Warn("a pod is gone without an event", "pod", p.key, "state", p.state)
+			s.gone(p.uid)
+		}
+	})
+}
+
+func (s *state) update(p *pod, obj *corev1.Pod) {
+	if obj.Spec.NodeName == "" {
+		s.updateUnbound(p, obj)
+		return
+	}
+	p.object = obj
+	switch p.state {
+	case api.Binding:
+		if obj.Spec.NodeName == p.node && s.hasItsPlace(p) {
+			s.markBound(p)
+			return
+		}
+		s.log.Warn("a pod was bound by another scheduler", "pod", p.key, "node", obj.Spec.NodeName, "chosen", p.node)
+		s.release(p)
+		s.takeOver(p)
+	case api.Waiting, api.Preempting:
+		s.takeOver(p)
+	}
+}
+
+// hasItsPlace reports whether a pod that is bound to the node of its place has those cells. A former leader may have bound it with
+// others, which takes effect only now.
+func (s *state) hasItsPlace(p *pod) bool {
+	if !Claims(p.object) {
+		return p.object.Annotations[annotation.IsolationKey] == p.bound.Isolation
+	}
+	at, ok := s.claims[p.uid]
+	return !ok || sameGPUs(at, p.claim()) // a pod without a claim can't run before it has the one that we write
+}
+
+// updateUnbound applies a corrected request, and the removal of scheduling gates.
+func (s *state) updateUnbound(p *pod, obj *corev1.Pod) {
+	if limits := limitsOf(obj).text(); p.gang != nil && p.limits != limits {
+		p.limits, p.gang.searched = limits, 0 // tolerations can be added, and more while the pod has a gate
+	}
+	if p.state != api.Waiting && p.state != api.Preempting {
+		p.object = latest(p.object, obj)
+		return // the informer is behind: a pod is never unbound
+	}
+	old := p.object
+	p.object = obj
+	if p.gang != nil && (len(old.Spec.SchedulingGates) != len(obj.Spec.SchedulingGates) || (old.DeletionTimestamp == nil) != (obj.DeletionTimestamp == nil)) {
+		p.gang.searched = 0
+	}
+	if old.Annotations[annotation.SpecKey] == obj.Annotations[annotation.SpecKey] && maps.Equal(old.Labels, obj.Labels) {
+		return
+	}
+	s.release(p)
+	s.leaveGang(p)
+	s.parse(p)
+}
+
+// latest returns the newer object of an unbound pod, unless the known one is bound.
+func latest(known, obj *corev1.Pod) *corev1.Pod {
+	if known.Spec.NodeName != "" {
+		return known
+	}
+	return obj
+}
+
+func (s *state) markBound(p *pod) {
+	p.state, p.reason, p.sent = api.Bound, "", false
+	p.gang.gather() // a former leader may have bound it, while others wait for its claim
+	s.places.remove(p.uid)
+	p.gang.refusals, p.gang.calm, p.unbound = 0, time.Time{}, 0
+	if Claims(p.object) {
+		p.gang.moved = s.now()
+	}
+	if p.retold || !Claims(p.object) && p.bound.Placement != p.object.Annotations[annotation.PlacementKey] {
+		s.todo(task{annotate, p.uid}) // it was downgraded while it was being bound
+	}
+	if p.told != "" {
+		// kube-scheduler reports that a pod is scheduled anyway; we report it only for pods with an event about waiting.
+		s.tell(p, corev1.EventTypeNormal, api.ReasonBound, fmt.Sprintf("runs on %s with %s", p.node, p.has()))
+	}
+}
+
+// has describes the cells of a bound pod.
+func (p *pod) has() string {
+	if p.bound.Isolation == "" {
+		return plural.Of(len(p.indices), "CPU cell")
+	}
+	return "GPUs " + p.bound.Isolation
+}
+
+// takeOver accepts the place of a pod that Kubernetes has bound already.
+func (s *state) takeOver(p *pod) {
+	if placement, slot, ok := s.read(p); ok {
+		s.accept(p, placement, slot)
+	}
+}
+
+// read returns the place of a bound pod from its claim, or, if it expects no claim, from its annotations. A pod whose place isn't known is
+// ignored.
+func (s *state) read(p *pod) (*cell.Placement, int, bool) {
+	if s.ignoreForeign(p) {
+		return nil, 0, false
+	}
+	s.useBound(p)
+	if Claims(p.object) {
+		placement, slot, err := s.claimed(p)
+		if err != nil {
+			s.ignore(p, err.Error())
+		}
+		return placement, slot, err == nil
+	}
+	placement, slot, err := annotation.ReadBound(p.request, p.object.Annotations)
+	if err != nil {
+		s.ignore(p, fmt.Sprintf("its annotations don't say which GPUs it has: %v", err))
+	}
+	return placement, slot, err == nil
+}
+
+// ignoreForeign ignores a pod without our annotations or HiveD's.
+func (s *state) ignoreForeign(p *pod) bool {
+	switch {
+	case p.request == nil:
+		s.ignore(p, fmt.Sprintf("its request can't be read: %s", p.reason))
+	case p.object.Annotations[annotation.BindInfoKey] == "" && !Claims(p.object):
+		s.ignore(p, "it was bound by another scheduler")
+	default:
+		return false
+	}
+	return true
+}
+
+func (s *state) accept(p *pod, placement *cell.Placement, slot int) {
+	p.slot = slot
+	downgrades, err := s.core.Allocate(cell.PodID(p.uid), p.request, placement, slot)
+	if err != nil {
+		s.ignore(p, fmt.Sprintf("its placement conflicts with others: %v", err))
+		return
+	}
+	at := &placement.Pods[slot]
+	p.node, p.indices = at.Node, at.Indices
+	if Claims(p.object) {
+		p.bound, p.details = annotation.Bound{Isolation: annotation.Isolation(at.Indices)}, s.claims[p.uid].Details
+		s.markBound(p)
+		s.apply(downgrades)
+		return
+	}
+	p.bound = annotation.Bound{
+		Isolation: p.object.Annotations[annotation.IsolationKey],
+		BindInfo:  p.object.Annotations[annotation.BindInfoKey],
+		Placement: p.object.Annotations[annotation.PlacementKey],
+	}
+	s.markBound(p)
+	s.apply(downgrades)
+}
+
+// ignore keeps a pod whose cells aren't known out of all gangs, and its node's devices from others, until it ends.
+func (s *state) ignore(p *pod, why string) {
+	s.release(p)
+	p.state, p.node = api.Ignored, p.object.Spec.NodeName
+	s.keep(p, why)
+	s.log.Warn("a bound pod is ignored", "pod", p.key, "node", p.node, "reason", p.reason)
+	s.tell(p, corev1.EventTypeWarning, api.ReasonNotManaged, p.reason)
+}
+
+const untilItEnds = "; until it ends "
+
+// keep keeps the devices that an ignored pod may use from others, as far as the configuration has them now.
+func (s *state) keep(p *pod, why string) {
+	devices := s.core.Devices(p.node)
+	p.indices = s.isolated(p.object, devices)
+	p.reason = why + untilItEnds + kept(p.indices, len(devices), p.node)
+	s.block(p)
+}
+
+// kept names the devices that are withheld from others.
+func kept(indices []int32, all int, node string) string {
+	switch len(indices) {
+	case 0:
+		return "nothing is reserved, because " + node + " has no cells"
+	case all:
+		return "no cell of " + node + " is allocated to others"
+	}
+	return fmt.Sprintf("%v of %s are not allocated to others", indices, node)
+}
+
+// isolated returns which of a node's devices a pod may use: those that its claim or its annotations name, or all.
+func (s *state) isolated(obj *corev1.Pod, devices []int32) []int32 {
+	text := obj.Annotations[annotation.IsolationKey]
+	if Claims(obj) {
+		text = ""
+		if at, ok := s.claims[obj.UID]; ok && at.Node == obj.Spec.NodeName && at.Doubt == "" {
+			text = annotation.Isolation(at.Indices)
+		}
+	}
+	if text == "" {
+		return devices
+	}
+	var out []int32
+	for part := range strings.SplitSeq(text, ",") {
+		index, err := strconv.ParseInt(part, 10, 32)
+		if err != nil || !slices.Contains(devices, int32(index)) {
+			return devices
+		}
+		out = append(out, int32(index))
+	}
+	return out
+}
+
+// block keeps a node's devices from others because of a pod whose cells aren't known; unblock ends that.
+func (s *state) block(p *pod) {
+	n := s.nodes[p.node]
+	if n == nil || len(p.indices) == 0 {
+		return
+	}
+	if n.blocked == nil {
+		n.blocked = map[types.UID][]int32{}
+	}
+	n.blocked[p.uid] = p.indices
+	s.setDevices(p.node, n)
+}
+
+func (s *state) unblock(p *pod) {
+	if n := s.nodes[p.node]; n != nil && n.blocked[p.uid] != nil {
+		delete(n.blocked, p.uid)
+		s.setDevices(p.node, n)
+	}
+}
+
+// replay rebuilds the state from all pods: running pods in the order in which their gangs were
+// placed, and of the others, which HiveD placed, the oldest first.
+func (s *state) replay(objects []*corev1.Pod) {
+	type running struct {
+		*pod
+		at    *cell.Placement
+		slot  int
+		order uint64
+		start time.Time
+	}
+	var list []running
+	for _, obj := range objects {
+		if completed(obj) || !Wants(obj) || !s.ours(obj) {
+			continue
+		}
+		p := s.add(obj)
+		if obj.Spec.NodeName == "" {
+			continue
+		}
+		at, slot, ok := s.read(p)
+		if !ok {
+			continue
+		}
+		order := at.Order
+		if Claims(obj) {
+			at = nil // each pod has one as large as the gang: it can be read again
+		}
+		start := obj.CreationTimestamp.Time
+		if obj.Status.StartTime != nil {
+			start = obj.Status.StartTime.Time
+		}
+		list = append(list, running{p, at, slot, order, start})
+	}
+	slices.SortFunc(list, func(a, b running) int {
+		return cmp.Or(cmp.Compare(a.order, b.order), a.start.Compare(b.start), cmp.Compare(a.key, b.key))
+	})
+	for _, r := range list {
+		if r.at == nil {
+			s.takeOver(r.pod)
+			continue
+		}
+		s.accept(r.pod, r.at, r.slot)
+	}
+	for _, p := range s.pods {
+		s.resume(p)
+	}
+}

@@ -1,0 +1,96 @@
+package gangs
+
+import (
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/openpai/paictl/pkg/scheduler/api"
+	"github.com/openpai/paictl/pkg/scheduler/cell"
+)
+
+// A gang that is to get cells of others may be one that its nodes can't run for another reason: its volume is missing, or a port
+// is taken. Only kube-scheduler knows, so it must confirm the node before the others stop. Until it answers, the cells are reserved.
+
+// mostTrialPause is the longest pause between two nodes on which a gang is tried.
+const mostTrialPause = 10 * time.Second
+
+// tryOut asks kube-scheduler whether pods can run on the gang's nodes after others have ended. pods are the pods to check now; could
+// reports that all of them fit.
+func (s *state) tryOut(ready []*pod, at *cell.Placement) (pods []*corev1.Pod, could bool) {
+	could = true
+	left := map[int][]string{} // nodes by set
+	for i := range at.Pods {
+		left[at.Pods[i].Set] = append(left[at.Pods[i].Set], at.Pods[i].Node)
+	}
+	for _, p := range ready {
+		node := "" // if there are more pods than the gang has places
+		if nodes := left[p.request.Set]; len(nodes) > 0 {
+			node, left[p.request.Set] = nodes[0], nodes[1:]
+		}
+		if p.could == node {
+			continue
+		}
+		could = false
+		if p.trial == node {
+			continue
+		}
+		p.trial, p.could, p.assumed = node, "", s.now()
+		s.places.set(p.uid, node, true)
+		// There is no event, because the decision follows in a moment.
+		p.state, p.reason = api.Waiting, "kube-scheduler is checking whether it can run on "+node+" before others end there"
+		pods = append(pods, p.object)
+	}
+	return pods, could
+}
+
+// forgetTrial is for a pod whose gang has lost its reservation: kube-scheduler's result, past or future, no longer applies.
+func (s *state) forgetTrial(p *pod) {
+	if p.trial != "" {
+		s.places.remove(p.uid)
+	}
+	p.trial, p.could = "", ""
+}
+
+// unanswered releases the cells that a gang has reserved when kube-scheduler doesn't look at a pod of it, so that others can use them.
+func (s *state) unanswered(p *pod) {
+	g := p.gang
+	s.log.Warn("reserved cells are released: kube-scheduler didn't check the pod", "pod", p.key, "node", p.trial)
+	g.refusal = fmt.Sprintf("kube-scheduler didn't say within %s whether %s can run on %s", placeLimit, p.key, p.trial)
+	g.calm = s.now().Add(placeLimit << min(g.refusals, 5))
+	g.refusals++
+	s.endTrial(g, g.refusal)
+}
+
+// tried applies the result of kube-scheduler's check.
+func (s *state) tried(p *pod, could bool, reason string) {
+	node := p.trial
+	s.places.remove(p.uid)
+	p.trial, p.gang.searched = "", 0
+	if could {
+		p.could = node
+		s.comes(p, node)
+		return
+	}
+	refused := s.avoid(p, node, reason)
+	// It is tried on all other nodes before one of these again.
+	for other, until := range p.gang.refused {
+		if last := p.gang.refused[node]; until.Before(last) {
+			p.gang.refused[other] = last
+		}
+	}
+	// No pods have been evicted for it. It tries another node soon, but not all nodes at once, and only then the first one again.
+	p.gang.calm = s.now().Add(min(time.Second<<min(p.gang.refusals, 10), mostTrialPause, refused*5/6))
+	s.endTrial(p.gang, cantRun(p, node, reason))
+}
+
+// endTrial releases the cells that a gang has reserved.
+func (s *state) endTrial(g *gang, reason string) {
+	for _, p := range g.pods {
+		if p.state == api.Waiting || p.state == api.Preempting {
+			s.release(p)
+			s.wait(p, reason)
+		}
+	}
+}
