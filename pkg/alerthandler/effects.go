@@ -63,14 +63,21 @@ func (h *Handler) stopJob(ctx context.Context, a *v1.Action) error {
 	return err
 }
 
-// cordon cordons a machine, and marks who did it. A machine that someone else has cordoned isn't marked.
-func (h *Handler) cordon(ctx context.Context, a *v1.Action, version string) error {
-	return h.mark(ctx, a, version, map[string]any{"unschedulable": true}, v1.Mark{Reason: a.Spec.Reason})
+// cordon cordons a machine, and marks who did it. To a policy's cordon another alert is added, and a person takes it over.
+func (h *Handler) cordon(ctx context.Context, a *v1.Action, m *step.Machine) error {
+	mark := h.markOf(a, a.Spec.Reason)
+	if m.Unschedulable && m.Mark != nil && a.Spec.By.Kind == v1.ByPolicy {
+		mark = m.Mark.With(mark)
+	}
+	return h.mark(ctx, a, m.Version, map[string]any{"unschedulable": true}, mark)
 }
 
-// mark writes the mark of an Action, with fields of the Node's spec.
+func (h *Handler) markOf(a *v1.Action, reason string) v1.Mark {
+	return v1.Mark{Action: a.Name, By: a.Spec.By, Reason: reason, At: h.o.Now().UTC()}
+}
+
+// mark writes the mark of a machine, with fields of the Node's spec.
 func (h *Handler) mark(ctx context.Context, a *v1.Action, version string, spec map[string]any, m v1.Mark) error {
-	m.Action, m.By, m.At = a.Name, a.Spec.By, h.o.Now().UTC()
 	text, err := json.Marshal(m)
 	if err != nil {
 		return err
@@ -78,8 +85,14 @@ func (h *Handler) mark(ctx context.Context, a *v1.Action, version string, spec m
 	return h.patchNode(ctx, a.Spec.Machine.Name, a.Spec.Machine.UID, version, spec, map[string]any{v1.MarkAnnotation: string(text)})
 }
 
-// uncordon gives a machine pods again, and counts how often policies have done so. If a person does, the count begins again.
+// uncordon gives a machine pods again, and counts how often policies have done so. If a person does, the count begins again. A machine that other
+// alerts keep cordoned stays so, without the part of this one.
 func (h *Handler) uncordon(ctx context.Context, a *v1.Action, m *step.Machine) error {
+	if a.Spec.By.Kind == v1.ByPolicy && m.Mark != nil {
+		if rest := m.Mark.Without(a.Name); rest != nil {
+			return h.mark(ctx, a, m.Version, nil, *rest)
+		}
+	}
 	annotations := map[string]any{v1.MarkAnnotation: nil, v1.ReturnsAnnotation: nil}
 	if a.Spec.By.Kind == v1.ByPolicy {
 		text, err := v1.WriteReturns(m.Returns, h.o.Now())

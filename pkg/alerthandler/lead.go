@@ -282,11 +282,13 @@ func (h *Handler) do(ctx context.Context, a *v1.Action, f *step.Facts, e step.Ef
 	case step.EffectStopJob:
 		return h.stopJob(ctx, a)
 	case step.EffectCordon:
-		return h.cordon(ctx, a, f.Machine.Version)
+		return h.cordon(ctx, a, f.Machine)
 	case step.EffectUncordon:
 		return h.uncordon(ctx, a, f.Machine)
 	case step.EffectStay:
-		return h.mark(ctx, a, f.Machine.Version, nil, v1.Mark{Reason: f.Stays, Stays: true})
+		m := h.markOf(a, f.Stays)
+		m.Stays = true
+		return h.mark(ctx, a, f.Machine.Version, nil, m)
 	case step.EffectEvict:
 		return h.evict(ctx, f.Machine.Pods)
 	case step.EffectReset:

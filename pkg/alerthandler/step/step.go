@@ -216,15 +216,18 @@ func (d *decision) reached() (string, bool) {
 			return name + " is being stopped", true
 		}
 	case v1.OperationCordon:
-		if d.f.Machine.Unschedulable {
+		if d.cordoned() {
 			return name + " is cordoned", true
 		}
 	case v1.OperationUncordon:
 		if !d.f.Machine.Unschedulable {
 			return name + " gets pods", true
 		}
+		if d.returned() {
+			return name + " stays cordoned for " + d.f.Machine.Mark.By.Text() + ": " + d.f.Machine.Mark.Reason, true
+		}
 	case v1.OperationDrain:
-		if d.f.Machine.Unschedulable && len(d.f.Machine.Pods) == 0 {
+		if d.cordoned() && len(d.f.Machine.Pods) == 0 {
 			return name + " is cordoned and has no pods to move", true
 		}
 	}
@@ -284,7 +287,7 @@ func (d *decision) drain() Next {
 	switch {
 	case d.a.Spec.Canceled != "":
 		return d.end(v1.PhaseCanceled, fmt.Sprintf("canceled: %s; %s stays cordoned, and %s of it weren't moved", d.a.Spec.Canceled, name, plural.Of(len(m.Pods), "pod")))
-	case !m.Unschedulable:
+	case !d.cordoned():
 		return d.effect(EffectCordon, "it is to cordon "+name)
 	case len(m.Pods) == 0:
 		return d.end(v1.PhaseSucceeded, name+" is cordoned and has no pods to move")

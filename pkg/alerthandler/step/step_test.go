@@ -88,7 +88,7 @@ func TestTheFirstStep(t *testing.T) {
 		{"a drain cordons first", onMachine(v1.OperationDrain), with(func(f *step.Facts) { f.Machine.Pods = []step.Pod{{Namespace: "pai-jobs", Name: "p", Managed: true}} }), v1.PhaseActing, step.EffectCordon, ""},
 		{"a policy keeps a person's cordon", onMachine(v1.OperationUncordon), with(func(f *step.Facts) { f.Machine.Unschedulable = true }), v1.PhaseRefused, "", "by a person"},
 		{"a policy ends its own cordon", onMachine(v1.OperationUncordon), with(func(f *step.Facts) {
-			f.Machine.Unschedulable, f.Machine.Mark = true, &v1.Mark{By: v1.Requester{Kind: v1.ByPolicy}}
+			f.Machine.Unschedulable, f.Machine.Mark = true, &v1.Mark{Action: "broken-1", By: v1.Requester{Kind: v1.ByPolicy}}
 		}), v1.PhaseActing, step.EffectUncordon, ""},
 		{"a person ends any cordon", onMachine(v1.OperationUncordon, byAdmin), with(func(f *step.Facts) { f.Machine.Unschedulable = true }), v1.PhaseActing, step.EffectUncordon, ""},
 		{"a GPU is reset", onMachine(v1.OperationResetGPU), facts(), v1.PhaseActing, step.EffectReset, "GPU 2 of node3"},
@@ -164,7 +164,7 @@ func TestAfterTheGrace(t *testing.T) {
 // A policy returns a machine only when its agent finds no fault: another GPU of it may be broken, too. A person may return it at once.
 func TestAMachineWithABrokenGPUStaysCordoned(t *testing.T) {
 	a, f := onMachine(v1.OperationUncordon), facts()
-	f.Machine.Unschedulable, f.Machine.Mark, f.Machine.Sick = true, &v1.Mark{By: v1.Requester{Kind: v1.ByPolicy}}, "GPU 3: XID 79"
+	f.Machine.Unschedulable, f.Machine.Mark, f.Machine.Sick = true, &v1.Mark{Action: "broken-1", By: v1.Requester{Kind: v1.ByPolicy}}, "GPU 3: XID 79"
 	n := step.Decide(a, f, start)
 	require.Equal(t, v1.PhasePending, n.Status.Phase)
 	require.Equal(t, "node3 stays cordoned until its agent finds no fault: GPU 3: XID 79", n.Status.Message)
@@ -193,7 +193,7 @@ func TestAMachineThatBreaksAgainStaysOut(t *testing.T) {
 	require.NotEmpty(t, step.Limits{}.Stays(nil, start))
 
 	a, f := onMachine(v1.OperationUncordon), facts()
-	f.Stays, f.Machine.Unschedulable, f.Machine.Mark, f.Machine.Sick = stays, true, &v1.Mark{By: v1.Requester{Kind: v1.ByPolicy}, Reason: "XID 79"}, "GPU 3"
+	f.Stays, f.Machine.Unschedulable, f.Machine.Mark, f.Machine.Sick = stays, true, &v1.Mark{Action: "broken-1", By: v1.Requester{Kind: v1.ByPolicy}, Reason: "XID 79"}, "GPU 3"
 	n := step.Decide(a, f, start)
 	require.Equal(t, v1.PhasePending, n.Status.Phase)
 	require.Equal(t, step.EffectStay, n.Effect)
@@ -264,7 +264,7 @@ func TestAnyRequestEnds(t *testing.T) {
 				case step.EffectStopJob:
 					f.Job.Stopping = true
 				case step.EffectCordon:
-					f.Machine.Unschedulable, f.Machine.Mark = true, &v1.Mark{By: a.Spec.By}
+					f.Machine.Unschedulable, f.Machine.Mark = true, &v1.Mark{Action: a.Name, By: a.Spec.By}
 				case step.EffectUncordon:
 					f.Machine.Unschedulable = false
 				case step.EffectEvict:

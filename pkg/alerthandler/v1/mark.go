@@ -20,6 +20,8 @@ type Mark struct {
 	At     time.Time `json:"at"`
 	// Stays reports that policies have returned the machine to service too often, as the reason says. They don't return it again.
 	Stays bool `json:"stays,omitempty"`
+	// Also describes further Actions of policies for whose alerts the machine is cordoned. The last of them returns it.
+	Also []Mark `json:"also,omitempty"`
 }
 
 // ReturnsAnnotation of a Node holds the times at which policies returned it to service, as JSON. If a person does, it is removed.

@@ -1,0 +1,19 @@
+package step
+
+import v1 "github.com/openpai/paictl/pkg/alerthandler/v1"
+
+// cordoned reports whether the machine is cordoned for this Action. A person takes over the cordon of a policy, so that the policy doesn't end it,
+// and each alert has its part in a cordon of policies.
+func (d *decision) cordoned() bool {
+	m := d.f.Machine
+	if !m.Unschedulable || m.Mark == nil || m.Mark.By.Kind != v1.ByPolicy {
+		return m.Unschedulable
+	}
+	return d.a.Spec.By.Kind == v1.ByPolicy && (m.Mark.Holds(d.a.Name) || m.Mark.Full())
+}
+
+// returned reports whether a policy has no part in the cordon of the machine, or no longer. Then the cordon belongs to other alerts.
+func (d *decision) returned() bool {
+	m := d.f.Machine
+	return d.a.Spec.By.Kind == v1.ByPolicy && m.Mark != nil && !m.Mark.Holds(d.a.Name)
+}

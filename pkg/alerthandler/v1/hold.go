@@ -1,0 +1,46 @@
+package v1
+
+import (
+	"slices"
+	"strings"
+)
+
+// mostAlso bounds the further Actions in a mark.
+const mostAlso = 64
+
+// Holds reports whether the machine is cordoned for the alert of a policy's Action: by that Action, another step, or an earlier incident of the alert.
+func (m *Mark) Holds(action string) bool {
+	return alertOf(m.Action) == alertOf(action) || slices.ContainsFunc(m.Also, func(o Mark) bool { return alertOf(o.Action) == alertOf(action) })
+}
+
+// Full reports whether the mark takes no further Action.
+func (m *Mark) Full() bool { return len(m.Also) >= mostAlso }
+
+// With returns the mark of a machine that is cordoned for another Action, too.
+func (m *Mark) With(other Mark) Mark {
+	out := *m
+	out.Also = append(slices.Clone(m.Also), other)
+	return out
+}
+
+// Without returns the mark after the alert of an Action no longer needs the cordon; nil if no other alert does.
+func (m *Mark) Without(action string) *Mark {
+	all := slices.DeleteFunc(append([]Mark{*m}, m.Also...), func(o Mark) bool { return alertOf(o.Action) == alertOf(action) })
+	if len(all) == 0 {
+		return nil
+	}
+	out := all[0]
+	out.Also = append([]Mark(nil), all[1:]...)
+	return &out
+}
+
+// alertOf returns the part of the name of a policy's Action that is the same for all steps and incidents of an alert: the name is
+// POLICY-ALERT-INCIDENT-STEP.
+func alertOf(action string) string {
+	for range 2 {
+		if at := strings.LastIndexByte(action, '-'); at > 0 {
+			action = action[:at]
+		}
+	}
+	return action
+}
