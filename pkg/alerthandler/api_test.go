@@ -132,6 +132,7 @@ func (w *world) job(user, name string, tags ...string) *jobv1.Framework {
 	require.NoError(w.t, err)
 	_, err = w.objects.Resource(jobv1.Resource).Namespace(kube.JobNamespace).Create(w.t.Context(), &unstructured.Unstructured{Object: object}, metav1.CreateOptions{})
 	require.NoError(w.t, err)
+	start = time.Now()
 	return jobtest.Framework(w.t, w.Cluster, f.Name)
 }
 
@@ -142,6 +143,7 @@ func (w *world) node(name string) *corev1.Node {
 	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
 	n, err = w.Client.CoreV1().Nodes().UpdateStatus(w.t.Context(), n, metav1.UpdateOptions{})
 	require.NoError(w.t, err)
+	start = time.Now()
 	return n
 }
 
@@ -194,7 +196,8 @@ func idle(user, job string) policy.Alert {
 	return alert(map[string]string{"alertname": "JobGpusIdle", "user": user, "job_name": job}, start)
 }
 
-var start = time.Date(2026, 11, 30, 8, 0, 0, 0, time.UTC)
+// start is when alerts begin: after the latest job or machine of a test was made.
+var start time.Time
 
 // send sends alerts as Alertmanager does, until they are taken.
 func (w *world) send(h *alerthandler.Handler, alerts ...policy.Alert) {
@@ -305,13 +308,13 @@ func TestKilledAnywhere(t *testing.T) {
 	for i := range 20 {
 		w.node(fmt.Sprintf("n%d", i))
 	}
-	xid := alert(map[string]string{"alertname": "GpuXidFatal", "node": "n3", "gpu": "2"}, start)
 	// Each run takes some of the points, so that many runs take all.
 	for point, more := rand.IntN(5), true; more; point += 5 {
 		for _, answered := range []bool{true, false} {
 			require.NoError(t, w.objects.Resource(v1.Actions).DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}))
 			require.NoError(t, w.Client.CoreV1().Nodes().Delete(t.Context(), "n3", metav1.DeleteOptions{}))
 			w.node("n3")
+			xid := alert(map[string]string{"alertname": "GpuXidFatal", "node": "n3", "gpu": "2"}, start)
 			w.pod("n3", "a")
 			w.pod("n3", "b")
 			resets.Store(0)

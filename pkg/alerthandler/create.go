@@ -48,12 +48,18 @@ func (h *Handler) target(p *policy.Policy, alert *policy.Alert) (spec v1.ActionS
 		if !ok || j.user != t.User || j.name != t.Job {
 			return spec, subject, "the cluster has no job " + policy.OneLine(t.User+"/"+t.Job, 200)
 		}
+		if alert.Start(h.o.Now()).Before(j.made) {
+			return spec, subject, "the alert is about a former job " + policy.OneLine(t.User+"/"+t.Job, 200) + ": this one was submitted later"
+		}
 		spec.Job = &v1.Job{Object: j.object, UID: j.uid, Name: j.user + "/" + j.name, VirtualCluster: j.vc}
 		return spec, policy.Subject{User: j.user, VirtualCluster: j.vc, Tags: j.tags}, ""
 	}
 	n, ok := h.nodes.Get(t.Machine)
 	if !ok {
 		return spec, subject, "the alert names no machine of the cluster: its label node is " + strconv.Quote(policy.OneLine(t.Machine, 200))
+	}
+	if alert.Start(h.o.Now()).Before(n.CreationTimestamp.Time) {
+		return spec, subject, "the alert is about a former machine " + n.Name + ": this one was added later"
 	}
 	if !runsJobs(n) {
 		return spec, subject, n.Name + " belongs to the control plane and runs no jobs"

@@ -84,6 +84,7 @@ type Handler struct {
 type jobFacts struct {
 	object, user, name, vc string
 	uid                    types.UID
+	made                   time.Time
 	tags                   []string
 	ended, stopping        bool
 	// news are the facts that notices need; nil without an owner.
@@ -148,14 +149,14 @@ func (h *Handler) wake() {
 
 func keepJob(f *jobv1.Framework) (*jobFacts, error) {
 	row := api.Summary(f)
-	return &jobFacts{object: f.Name, uid: f.UID, user: row.User, name: row.Name, vc: row.VirtualCluster, tags: row.Tags,
+	return &jobFacts{object: f.Name, uid: f.UID, made: f.CreationTimestamp.Time, user: row.User, name: row.Name, vc: row.VirtualCluster, tags: row.Tags,
 		ended: row.State == api.Succeeded || row.State == api.Failed || row.State == api.Stopped, stopping: f.Spec.ExecutionType == jobv1.ExecutionStop,
 		news: news(f, &row)}, nil
 }
 
 // keepNode keeps the fields of a Node that decisions need; its images and addresses are large.
 func keepNode(n *corev1.Node) (*corev1.Node, error) {
-	out := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.Name, UID: n.UID, ResourceVersion: n.ResourceVersion, Labels: n.Labels, Annotations: n.Annotations}}
+	out := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.Name, UID: n.UID, ResourceVersion: n.ResourceVersion, CreationTimestamp: n.CreationTimestamp, Labels: n.Labels, Annotations: n.Annotations}}
 	out.Spec.Unschedulable, out.Spec.Taints, out.Status.NodeInfo.BootID = n.Spec.Unschedulable, n.Spec.Taints, n.Status.NodeInfo.BootID
 	for _, c := range n.Status.Conditions {
 		if c.Type == corev1.NodeReady || c.Type == checks.ConditionGPUsUnhealthy {

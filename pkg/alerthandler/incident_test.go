@@ -202,21 +202,43 @@ policies: [{name: idle, alerts: {alertname: JobGpusIdle}, steps: [{do: stop-job,
 	w.reaches(map[v1.Phase]int{v1.PhaseSucceeded: 1, v1.PhaseCanceled: 1, v1.PhaseNoticed: 1}, "its end was lost")
 }
 
-// A job that gets the name of an earlier one is another target.
+// A job that gets the name of an earlier one is another target, and an alert that began before it was submitted is about the earlier one.
 func TestAnotherJobOfTheName(t *testing.T) {
 	w := open(t)
 	first := w.job("ann", "train")
-	h, _ := w.handler(config(t, stopIdle), w.Config)
-	w.send(h, idle("ann", "train"))
+	h, _ := w.handler(config(t, stopIdle+`  - {name: seen, alerts: {alertname: Seen}, dryRun: true, steps: [{do: stop-job}]}
+`), w.Config)
+	stale := idle("ann", "train")
+	w.send(h, stale)
 	w.settled(1)
 	require.NoError(t, w.objects.Resource(jobv1.Resource).Namespace(kube.JobNamespace).Delete(t.Context(), first.Name, metav1.DeleteOptions{}))
 	second := w.job("ann", "train")
+	// The alert has the start of the first job until Alertmanager's next message.
+	stale.StartsAt = first.CreationTimestamp.Time
+	if !stale.StartsAt.Before(second.CreationTimestamp.Time) {
+		stale.StartsAt = second.CreationTimestamp.Add(-time.Second)
+	}
+	seen := alert(map[string]string{"alertname": "Seen", "user": "ann", "job_name": "train"}, start)
 	require.Eventually(t, func() bool {
-		return post(t, h, idle("ann", "train")) == http.StatusNoContent && len(w.actions()) == 2
-	}, waitFor, 20*time.Millisecond)
-	for name, a := range w.settled(2) {
-		if strings.HasSuffix(name, "-2-1") {
+		if post(t, h, seen) != http.StatusNoContent {
+			return false
+		}
+		for _, a := range w.actions() {
+			if a.Spec.By.Name == "seen" && a.Spec.Job.UID == second.UID {
+				return true
+			}
+		}
+		return false
+	}, waitFor, 20*time.Millisecond, "the handler knows the second job")
+	before := len(w.actions())
+	w.send(h, stale)
+	require.Len(t, w.actions(), before, "it is about the first job")
+	w.send(h, idle("ann", "train"))
+	for name, a := range w.settled(before + 1) {
+		if a.Spec.By.Name == "idle" && strings.HasSuffix(name, "-2-1") {
 			require.Equal(t, second.UID, a.Spec.Job.UID)
+			return
 		}
 	}
+	t.Fatal("the alert about the second job has no Action")
 }
