@@ -91,7 +91,7 @@ func (l Limits) stops(a *v1.Action, all []*v1.Action, now time.Time) Limit {
 	}
 	total, own := l.newCount(a, now), l.newCount(a, now)
 	for _, other := range all {
-		if !counts(a, other) || other.Spec.Do != v1.OperationStopJob || other.Spec.Job == nil {
+		if !counts(a, other, now) || other.Spec.Do != v1.OperationStopJob || other.Spec.Job == nil {
 			continue
 		}
 		total.add(other)
@@ -122,7 +122,7 @@ func (l Limits) machines(a *v1.Action, all []*v1.Action, m Machines, now time.Ti
 		}
 	}
 	for _, other := range all {
-		if !counts(a, other) || other.Spec.Machine == nil || other.Spec.Do == v1.OperationUncordon {
+		if !counts(a, other, now) || other.Spec.Machine == nil || other.Spec.Do == v1.OperationUncordon {
 			continue
 		}
 		if !other.Status.Phase.Final() {
@@ -146,9 +146,15 @@ func (l Limits) machines(a *v1.Action, all []*v1.Action, m Machines, now time.Ti
 }
 
 // counts reports whether another Action uses up the limits: one of a policy that is to have an effect, or had one.
-func counts(a, other *v1.Action) bool {
+func counts(a, other *v1.Action, now time.Time) bool {
 	return other.Name != a.Name && other.Spec.By.Kind == v1.ByPolicy && !other.Spec.DryRun &&
-		(other.Begun() || other.Status.Phase == v1.PhaseNoticed)
+		(other.Begun() || other.Status.Phase == v1.PhaseNoticed && !due(a, now))
+}
+
+// due reports whether the grace of an Action is over. It has its place among the others in their grace then, and only those that have begun bound it:
+// they may have begun late.
+func due(a *v1.Action, now time.Time) bool {
+	return a.Status.Phase == v1.PhaseNoticed && a.Status.ActTime != nil && !a.Status.ActTime.After(now)
 }
 
 // count counts the Actions that acted, or will act after their grace, within an hour of the time at which one would act. So one in its grace
@@ -176,7 +182,7 @@ func (c *count) add(a *v1.Action) bool {
 	switch s := &a.Status; {
 	case s.StartTime != nil:
 		acts = s.StartTime.Time
-	case s.ActTime != nil:
+	case s.ActTime != nil && s.ActTime.After(c.now):
 		acts = s.ActTime.Time
 	}
 	if c.at.Sub(acts).Abs() >= window {

@@ -123,6 +123,14 @@ func (d *decision) begin() Next {
 	if d.f.Unheard != "" {
 		return d.wait(v1.PhasePending, d.f.Unheard, time.Minute)
 	}
+	if spec.By.Kind == v1.ByPolicy && d.status.Phase == v1.PhaseNoticed {
+		if d.f.Limit.Refused != "" {
+			return d.end(v1.PhaseRefused, d.f.Limit.Refused)
+		}
+		if d.f.Limit.Wait != "" {
+			return d.wait(v1.PhaseNoticed, d.f.Limit.Wait, d.f.Limit.After)
+		}
+	}
 	d.status.Phase, d.status.StartTime = v1.PhaseActing, &d.now
 	return d.act()
 }

@@ -150,8 +150,14 @@ func TestAfterTheGrace(t *testing.T) {
 	n := step.Decide(a, f, start)
 	require.Equal(t, time.Hour, n.After)
 	a.Status = n.Status
-	f.Limit.Refused = "it was counted when the notice went out"
+	f.Limit.Refused = "too many"
 	require.Equal(t, v1.PhaseNoticed, step.Decide(a, f, start.Add(59*time.Minute)).Status.Phase)
+	require.Equal(t, v1.PhaseRefused, step.Decide(a, f, start.Add(time.Hour)).Status.Phase)
+	f.Limit = step.Limit{Wait: "it waits", After: time.Minute}
+	n = step.Decide(a, f, start.Add(time.Hour))
+	require.Equal(t, v1.PhaseNoticed, n.Status.Phase)
+	require.Empty(t, n.Effect)
+	f.Limit = step.Limit{}
 	n = step.Decide(a, f, start.Add(time.Hour))
 	require.Equal(t, step.EffectStopJob, n.Effect)
 	require.Equal(t, start, n.Status.NoticeTime.Time, "the notice is from the first look")

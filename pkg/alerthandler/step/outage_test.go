@@ -1,0 +1,82 @@
+package step_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/openpai/paictl/pkg/alerthandler/step"
+	v1 "github.com/openpai/paictl/pkg/alerthandler/v1"
+)
+
+// round decides about each Action once, as the handler does, and returns how many began.
+func round(l step.Limits, all []*v1.Action, m step.Machines, now time.Time) (began int) {
+	for i, a := range all {
+		f := facts()
+		f.Limit = l.Check(a, all, m, now)
+		seen := *a
+		seen.Status = step.Decide(a, f, now).Status
+		if !a.Begun() && seen.Begun() {
+			began++
+		}
+		all[i] = &seen
+	}
+	return began
+}
+
+// The graces of many Actions end while the handler is away. When it is back, the limits of an hour hold, and each Action acts in the end.
+func TestTheLimitsHoldAfterAnOutage(t *testing.T) {
+	for _, do := range []v1.Operation{v1.OperationStopJob, v1.OperationCordon} {
+		t.Run(string(do), func(t *testing.T) {
+			l := step.Limits{StopsPerHour: 20, StopsPerHourAndVC: 20, MachinesPerHour: 20, MachinesOut: 90}
+			m := step.Machines{Total: 1000}
+			var all []*v1.Action
+			for i := range 60 {
+				later := func(a *v1.Action) {
+					a.Name, a.Spec.NotAfter = fmt.Sprintf("a%d", i), metav1.NewTime(start.Add(48*time.Hour))
+					if a.Spec.Machine != nil {
+						a.Spec.Machine.Name = fmt.Sprintf("node%d", i)
+					}
+				}
+				if do == v1.OperationStopJob {
+					all = append(all, stop(grace(4*time.Hour), later))
+				} else {
+					all = append(all, onMachine(do, grace(4*time.Hour), later))
+				}
+			}
+			for hour := range 3 {
+				require.Zero(t, round(l, all, m, start.Add(time.Duration(hour)*time.Hour)))
+			}
+			for _, a := range all {
+				require.Equal(t, v1.PhaseNoticed, a.Status.Phase, "20 act at 13:00, 14:00 and 15:00 each")
+			}
+			back := start.Add(6*time.Hour + time.Minute)
+			other := stop(func(a *v1.Action) { a.Name = "other" })
+			if do == v1.OperationStopJob {
+				require.NotEmpty(t, l.Check(other, all, m, back).Wait, "those that are late come first")
+			}
+			for hour := range 3 {
+				require.Equal(t, 20, round(l, all, m, back.Add(time.Duration(hour)*time.Hour)))
+				require.Zero(t, round(l, all, m, back.Add(time.Duration(hour)*time.Hour+59*time.Minute)))
+			}
+		})
+	}
+}
+
+// Machines fail while another one is in its grace: policies may put no further one out of service at the end of it.
+func TestTheShareOfMachinesHoldsAtTheEndOfAGrace(t *testing.T) {
+	l := step.Limits{MachinesPerHour: 4, MachinesOut: 10}
+	m := step.Machines{Total: 40, Out: map[string]bool{}}
+	all := []*v1.Action{onMachine(v1.OperationCordon, grace(time.Hour))}
+	round(l, all, m, start)
+	require.Equal(t, v1.PhaseNoticed, all[0].Status.Phase)
+	for i := range 4 {
+		m.Out[fmt.Sprintf("out%d", i)] = true
+	}
+	round(l, all, m, start.Add(time.Hour))
+	require.Equal(t, v1.PhaseRefused, all[0].Status.Phase)
+	require.Contains(t, all[0].Status.Message, "4 of 40 machines are out of service")
+}
