@@ -124,6 +124,7 @@ func (h *Handler) incident(known latest, p *policy.Policy, key string) (*policy.
 // take begins the steps of the policies that select an alert, or cancels them if it has ended.
 func (h *Handler) take(ctx context.Context, known latest, alert *policy.Alert) error {
 	h.metrics.alerts.Inc()
+	var errs []error
 	for i := range h.o.Policies.Policies {
 		p := &h.o.Policies.Policies[i]
 		if !p.Applies(alert) {
@@ -143,11 +144,9 @@ func (h *Handler) take(ctx context.Context, known latest, alert *policy.Alert) e
 		if again && err == nil {
 			err = errBehind
 		}
-		if err != nil {
-			return err
-		}
+		errs = append(errs, err) // other policies have their own Actions
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // fires makes the Action of a policy's first step, unless the alert's incident has one. again reports that another replica was faster.

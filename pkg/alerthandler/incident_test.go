@@ -2,6 +2,7 @@ package alerthandler_test
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -241,4 +242,28 @@ func TestAnotherJobOfTheName(t *testing.T) {
 		}
 	}
 	t.Fatal("the alert about the second job has no Action")
+}
+
+// If too many Actions are open for another one, the end of an alert still cancels, and the message is sent again for the rest.
+func TestTheEndOfAnAlertIsTakenFromAnyMessage(t *testing.T) {
+	w := open(t)
+	w.job("ann", "train")
+	f := w.job("ann", "other")
+	h, _ := w.handler(config(t, graceOfAnHour), w.Config)
+	w.send(h, idle("ann", "train"))
+	w.reaches(map[v1.Phase]int{v1.PhaseNoticed: 1}, "the notice")
+	for i := range 1050 { // the watch may be behind
+		w.request(func(a *v1.Action) {
+			a.GenerateName, a.Name = "", fmt.Sprintf("idle-%d", i)
+			a.Spec.Do, a.Spec.By, a.Spec.GraceSeconds = v1.OperationStopJob, v1.Requester{Kind: v1.ByPolicy, Name: "idle"}, 3000
+			a.Spec.Job = &v1.Job{Object: f.Name, UID: f.UID, Name: "ann/other", VirtualCluster: "vision"}
+		})
+	}
+	require.Eventually(t, func() bool { return post(t, h, idle("ann", "other")) == http.StatusServiceUnavailable }, waitFor, 20*time.Millisecond)
+	over := idle("ann", "train")
+	over.Status = "resolved"
+	require.Equal(t, http.StatusServiceUnavailable, post(t, h, idle("ann", "other"), over))
+	for _, a := range w.actions() {
+		require.Equal(t, a.Spec.Job.Name == "ann/train", a.Spec.Canceled != "", a.Name)
+	}
 }

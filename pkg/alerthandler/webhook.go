@@ -49,7 +49,7 @@ func (h *Handler) ServeAlerts(w http.ResponseWriter, r *http.Request) {
 	for i := range m.Alerts {
 		if err := h.take(r.Context(), known, &m.Alerts[i]); err != nil {
 			errs = append(errs, err)
-			if errors.Is(err, errFull) || r.Context().Err() != nil {
+			if r.Context().Err() != nil {
 				break
 			}
 		}
