@@ -251,6 +251,32 @@ func (h *Handler) finish(ctx context.Context, known latest, a *v1.Action, end ti
 	return h.change(ctx, known, a, patch)
 }
 
+// outdated ends the incidents of policies that have left the configuration, began to make dry runs, or no longer do. If the policy is as it was
+// again, the alert begins another incident, and its end may not have been taken since.
+func (h *Handler) outdated(ctx context.Context, all []*v1.Action) {
+	for _, seen := range all {
+		a, ok := h.actions.Get(seen.Name)
+		if !ok || a.UID != seen.UID || !a.Status.Phase.Final() {
+			continue
+		}
+		i := incidentOf(a)
+		if i == nil || !i.Ended.IsZero() {
+			continue
+		}
+		if p := h.o.Policies.ByName(a.Spec.By.Name); p != nil && p.DryRun == a.Spec.DryRun {
+			continue
+		}
+		end := i.Started // so that the alert isn't late, whenever it began
+		if end.IsZero() {
+			end = i.Last
+		}
+		if _, err := h.finish(ctx, latest{}, a, end); err != nil {
+			h.o.Log.WarnContext(ctx, "end the incident of an outdated action", "action", a.Name, "error", trimmed(err.Error()))
+			return
+		}
+	}
+}
+
 // change patches an Action, unless it has changed since. again reports that it has.
 func (h *Handler) change(ctx context.Context, known latest, a *v1.Action, patch map[string]any) (again bool, err error) {
 	meta, _ := patch["metadata"].(map[string]any)

@@ -267,3 +267,44 @@ func TestTheEndOfAnAlertIsTakenFromAnyMessage(t *testing.T) {
 		require.Equal(t, a.Spec.Job.Name == "ann/train", a.Spec.Canceled != "", a.Name)
 	}
 }
+
+// A policy makes dry runs, or is missing, while its alert fires or ends. When it acts again, the alert begins another incident.
+func TestAPolicyThatActsAgain(t *testing.T) {
+	const acts, dry, missing = graceOfAnHour, `
+policies: [{name: idle, alerts: {alertname: JobGpusIdle}, dryRun: true, steps: [{do: stop-job, grace: 1h}]}]`, `
+policies: [{name: other, alerts: {alertname: JobGpusIdle}, dryRun: true, steps: [{do: stop-job, grace: 1h}]}]`
+	for name, c := range map[string]struct {
+		between string
+		sends   func(fires policy.Alert) []policy.Alert
+		starts  int
+	}{
+		"it fires all the time":            {dry, func(a policy.Alert) []policy.Alert { return []policy.Alert{at(a, 0, 0)} }, 0},
+		"it ends during dry runs":          {dry, func(a policy.Alert) []policy.Alert { return []policy.Alert{at(a, 0, 0), at(a, 0, 5)} }, 10},
+		"no message comes during dry runs": {dry, func(policy.Alert) []policy.Alert { return nil }, 0},
+		"its policy is missing":            {missing, func(a policy.Alert) []policy.Alert { return []policy.Alert{at(a, 0, 5)} }, 10},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := open(t)
+			w.job("ann", "train")
+			a := idle("ann", "train")
+			h, end := w.handler(config(t, acts), w.Config)
+			w.send(h, at(a, 0, 0))
+			w.reaches(map[v1.Phase]int{v1.PhaseNoticed: 1}, "the first incident")
+			end()
+			h, end = w.handler(config(t, c.between), w.Config)
+			require.Eventually(t, func() bool {
+				for _, a := range w.actions() {
+					return a.Status.Phase == v1.PhaseRefused && a.Annotations[alerthandler.AnnotationAlertEnded] != ""
+				}
+				return false
+			}, waitFor, 20*time.Millisecond, "the incident is over")
+			if messages := c.sends(a); messages != nil {
+				w.send(h, messages...)
+			}
+			end()
+			h, _ = w.handler(config(t, acts), w.Config)
+			w.send(h, at(a, c.starts, 0))
+			require.Eventually(t, func() bool { return w.phases()[v1.PhaseNoticed] == 1 }, waitFor, 20*time.Millisecond, "it acts again")
+		})
+	}
+}

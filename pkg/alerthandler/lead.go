@@ -84,6 +84,7 @@ func (h *Handler) round(ctx context.Context) time.Duration {
 			after = min(after, retry)
 		}
 	}
+	h.outdated(ctx, all)
 	h.records.write(ctx, all, now)
 	h.unmark(ctx)
 	h.prune(ctx, all, now)
