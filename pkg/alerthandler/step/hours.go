@@ -13,20 +13,37 @@ type Hours struct {
 
 // Next returns a time, or when the hours after it begin.
 func (h *Hours) Next(t time.Time) time.Time {
-	if h == nil {
+	if h == nil || h.open(t) {
 		return t
 	}
 	y, m, d := t.In(h.Zone).Date()
-	for i := range 8 {
-		// The minutes of a day aren't those since its midnight if the clock changes.
-		from, to := time.Date(y, m, d+i, 0, h.From, 0, 0, h.Zone), time.Date(y, m, d+i, 0, h.To, 0, 0, h.Zone)
-		if !h.Days[from.Weekday()] || !t.Before(to) {
-			continue
-		}
-		if t.Before(from) {
+	const days = 15 // the change of a clock may leave out the hours of a day
+	for i := range days {
+		if from := h.begin(y, m, d+i); from.After(t) && h.open(from) {
 			return from
 		}
-		return t
+	}
+	return t.AddDate(0, 0, days) // closed is safer than open
+}
+
+// open reports whether a time is within the hours, by the clock and the calendar of the zone.
+func (h *Hours) open(t time.Time) bool {
+	local := t.In(h.Zone)
+	minute := local.Hour()*60 + local.Minute()
+	return h.Days[local.Weekday()] && minute >= h.From && minute < h.To
+}
+
+// begin returns when the clock of the zone shows From on a day, or, if the clock is set forward over it, when that happens.
+func (h *Hours) begin(y int, m time.Month, d int) time.Time {
+	t := time.Date(y, m, d, 0, h.From, 0, 0, h.Zone)
+	wanted := time.Date(y, m, d, 0, h.From, 0, 0, time.UTC)
+	shown := time.Date(t.Year(), t.Month(), t.Day(), t.Hour(), t.Minute(), 0, 0, time.UTC)
+	before, after := t.ZoneBounds()
+	switch {
+	case shown.Before(wanted):
+		return after
+	case shown.After(wanted):
+		return before
 	}
 	return t
 }
