@@ -214,6 +214,7 @@ func TestTheRestWaits(t *testing.T) {
 	}
 	require.Eventually(t, func() bool { p := phases(); return p[v1.PhasePending] == 1 && p[v1.PhaseSucceeded] == 1 }, waitFor, 20*time.Millisecond)
 	ahead.Store(int64(61 * time.Minute))
+	w.send(h, idle("ann", "a"), idle("ann", "b"))
 	touch("n1")
 	for _, a := range w.settled(2) {
 		require.Equal(t, v1.PhaseSucceeded, a.Status.Phase, a.Status.Message)

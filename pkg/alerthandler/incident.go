@@ -37,8 +37,8 @@ const (
 const (
 	// mostTries bounds how often a message is decided again because the API server has a later Action than the watch.
 	mostTries = 5
-	// noted is how much later a repeated alert has to be to be written.
-	noted = 10 * time.Minute
+	// noted is how much later a repeated alert has to be to be written, and notedOver the same for an Action that has begun or is over.
+	noted, notedOver = 5 * time.Minute, time.Hour
 )
 
 var errBehind = errors.New("other replicas changed the actions of the alert")
@@ -78,9 +78,9 @@ func lastAlert(a *v1.Action) time.Time {
 	return a.CreationTimestamp.Time
 }
 
-// unheard says that an alert may have ended without a message.
+// unheard says that an alert may have ended without a message, or is silenced.
 func unheard(a *v1.Action, now time.Time) string {
-	if last := lastAlert(a); incidentOf(a) != nil && now.Sub(last) > policy.Unheard {
+	if last := lastAlert(a); incidentOf(a) != nil && now.Sub(last) > policy.Fresh {
 		return "it waits: Alertmanager hasn't repeated the alert since " + last.UTC().Format(time.RFC3339)
 	}
 	return ""
@@ -209,11 +209,14 @@ func sameTarget(a, b *v1.ActionSpec) bool {
 
 // repeated records that the alert of an Action still fires: the Action is kept, and may begin.
 func (h *Handler) repeated(ctx context.Context, known latest, a *v1.Action, i *policy.Incident, alert *policy.Alert) (again bool, err error) {
-	now := h.o.Now()
+	now, least := h.o.Now(), noted
+	if a.Begun() || a.Status.Phase.Final() {
+		least = notedOver
+	}
 	record := map[string]any{AnnotationLastAlert: annotation(now)}
 	if alert.StartsAt.After(i.Started) {
 		record[AnnotationAlertStarted] = annotation(alert.StartsAt)
-	} else if now.Sub(i.Last) < noted {
+	} else if now.Sub(i.Last) < least {
 		return false, nil
 	}
 	return h.change(ctx, known, a, map[string]any{"metadata": map[string]any{"annotations": record}})

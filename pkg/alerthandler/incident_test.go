@@ -308,3 +308,21 @@ policies: [{name: other, alerts: {alertname: JobGpusIdle}, dryRun: true, steps: 
 		})
 	}
 }
+
+// A silence ends the messages about an alert. The job isn't stopped at the end of the grace, but when the silence is over and the alert still fires.
+func TestASilenceHolds(t *testing.T) {
+	w := open(t)
+	w.job("ann", "train")
+	h, ahead, touch := w.clocked(config(t, graceOfAnHour))
+	a := idle("ann", "train")
+	w.send(h, a)
+	w.reaches(map[v1.Phase]int{v1.PhaseNoticed: 1}, "the notice")
+	ahead.Store(int64(40 * time.Minute))
+	w.send(h, a)
+	ahead.Store(int64(66 * time.Minute))
+	touch("n1")
+	w.reaches(map[v1.Phase]int{v1.PhasePending: 1}, "the alert is silenced")
+	w.send(h, a)
+	w.settled(1)
+	w.reaches(map[v1.Phase]int{v1.PhaseSucceeded: 1}, "the silence is over")
+}

@@ -12,7 +12,10 @@ import (
 )
 
 const (
-	// Unheard is how long an alert that fires may be silent: Alertmanager repeats it each hour, so that two messages in a row are missing.
+	// Fresh is how old the last message about an alert may be when an Action begins: Alertmanager repeats it every ten minutes, so that two messages in a
+	// row are missing. A silence ends the messages.
+	Fresh = 25 * time.Minute
+	// Unheard is how long an alert that fires may be silent before another start is another incident. Other Alertmanagers repeat it each hour.
 	Unheard = 2*time.Hour + 15*time.Minute
 	// late is how long messages that an alert fires may arrive after the one that it has ended. Prometheus sends that one again for 15
 	// minutes, while another Prometheus may still see the alert.

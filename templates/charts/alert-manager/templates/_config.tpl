@@ -31,7 +31,8 @@ route:
       group_by: [alertname, node, gpu, user, job_name]
       group_wait: 10s
       group_interval: 1m
-      repeat_interval: 1h
+      # An action begins only if its alert was repeated within 25 minutes, so that a silence holds it.
+      repeat_interval: 10m
       continue: true
     # An alert that a route has matched doesn't get to the receiver of the route above it, so this one repeats it.
     - receiver: operators
