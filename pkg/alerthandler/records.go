@@ -75,7 +75,7 @@ func (r *records) write(ctx context.Context, all []*v1.Action, now time.Time) {
 	r.done = done
 }
 
-// recordOf returns the record of an Action that had an effect or was refused; ok is false for all others.
+// recordOf returns the record of an Action that had an effect, was refused, or couldn't begin in time; ok is false for all others.
 func recordOf(a *v1.Action) (r audit.Record, ok bool) {
 	s := &a.Status
 	r = audit.Record{ID: "action-" + string(a.UID), Actor: a.Spec.By.Text(), ActorUID: string(a.Spec.By.UID), Verb: string(a.Spec.Do), Kind: string(rules.KindAction), Object: a.Name,
@@ -83,7 +83,7 @@ func recordOf(a *v1.Action) (r audit.Record, ok bool) {
 	switch {
 	case a.Spec.DryRun || s.EndTime == nil || !s.Phase.Final():
 		return r, false
-	case s.Phase == v1.PhaseRefused:
+	case s.Phase == v1.PhaseRefused, s.Phase == v1.PhaseExpired:
 		r.Outcome, r.Reason = audit.Refused, s.Message
 	case !a.Begun():
 		return r, false

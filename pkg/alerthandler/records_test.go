@@ -54,9 +54,12 @@ func TestEffectsAreInTheAudit(t *testing.T) {
 	r, ok = recordOf(action("c", v1.PhaseRefused, notBegun))
 	require.True(t, ok)
 	require.Equal(t, audit.Refused, r.Outcome)
+	r, ok = recordOf(action("e", v1.PhaseExpired, notBegun))
+	require.True(t, ok)
+	require.Equal(t, audit.Refused, r.Outcome)
 	for name, a := range map[string]*v1.Action{
-		"a dry run": action("d", v1.PhaseSucceeded, func(a *v1.Action) { a.Spec.DryRun = true }), "expired": action("e", v1.PhaseExpired, notBegun),
-		"canceled": action("f", v1.PhaseCanceled, notBegun), "reached already": action("g", v1.PhaseSucceeded, notBegun), "acting": action("h", v1.PhaseActing),
+		"a dry run": action("d", v1.PhaseSucceeded, func(a *v1.Action) { a.Spec.DryRun = true }),
+		"canceled":  action("f", v1.PhaseCanceled, notBegun), "reached already": action("g", v1.PhaseSucceeded, notBegun), "acting": action("h", v1.PhaseActing),
 	} {
 		_, ok := recordOf(a)
 		require.False(t, ok, name)

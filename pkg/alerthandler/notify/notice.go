@@ -137,7 +137,7 @@ func (c *Config) event(a *v1.Action, w *World) (n Notice, ok bool) {
 	case a.Spec.Job != nil && s.Phase.Final() && s.Phase != v1.PhaseSucceeded && s.EndTime != nil && s.NoticeTime != nil:
 		n = c.kept(a)
 		n.ID, n.After, n.At = id+"result", id+"planned", s.EndTime.Time
-	case a.Spec.Machine != nil && s.Phase.Final() && s.EndTime != nil && (a.Begun() || s.NoticeTime != nil || s.Phase == v1.PhaseRefused):
+	case a.Spec.Machine != nil && s.Phase.Final() && s.EndTime != nil && (a.Begun() || s.NoticeTime != nil || s.Phase == v1.PhaseRefused || s.Phase == v1.PhaseExpired):
 		n = c.result(a)
 		n.ID, n.At = id+"result", s.EndTime.Time
 	default:
