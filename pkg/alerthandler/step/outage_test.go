@@ -80,3 +80,17 @@ func TestTheShareOfMachinesHoldsAtTheEndOfAGrace(t *testing.T) {
 	require.Equal(t, v1.PhaseRefused, all[0].Status.Phase)
 	require.Contains(t, all[0].Status.Message, "4 of 40 machines are out of service")
 }
+
+// An Action that has waited so long that it would expire in its grace sends no notice.
+func TestNoNoticeThatWouldNotComeTrue(t *testing.T) {
+	a := stop(grace(4*time.Hour), func(a *v1.Action) { a.Spec.NotAfter = metav1.NewTime(start.Add(28 * time.Hour)) })
+	f := facts()
+	f.Limit = step.Limit{Wait: "it waits", After: time.Hour}
+	a.Status = step.Decide(a, f, start).Status
+	f.Limit = step.Limit{}
+	require.Equal(t, v1.PhaseNoticed, step.Decide(a, f, start.Add(23*time.Hour)).Status.Phase)
+	n := step.Decide(a, f, start.Add(25*time.Hour))
+	require.Equal(t, v1.PhaseExpired, n.Status.Phase)
+	require.Nil(t, n.Status.NoticeTime)
+	require.Equal(t, "it expires at 2026-12-01T13:00:00Z, before the end of its grace; before that: it waits", n.Status.Message)
+}

@@ -107,6 +107,9 @@ func (d *decision) begin() Next {
 	if spec.Grace() > 0 {
 		if d.status.NoticeTime == nil || d.status.ActTime == nil {
 			at := metav1.NewTime(d.f.Hours.Next(d.now.Add(spec.Grace())).UTC())
+			if !at.Before(&spec.NotAfter) { // the notice wouldn't come true
+				return d.end(v1.PhaseExpired, d.expired())
+			}
 			d.status.NoticeTime, d.status.ActTime = &d.now, &at
 		}
 		if left := d.status.ActTime.Sub(d.now.Time); left > 0 {
@@ -168,6 +171,9 @@ func (d *decision) stays() string {
 // expired says that a request could not begin in time, with the reason for its wait.
 func (d *decision) expired() string {
 	text := "it wasn't begun until " + d.a.Spec.NotAfter.UTC().Format(time.RFC3339) + ", when it expired"
+	if d.a.Spec.NotAfter.After(d.now.Time) {
+		text = "it expires at " + d.a.Spec.NotAfter.UTC().Format(time.RFC3339) + ", before the end of its grace"
+	}
 	if d.status.Phase == v1.PhasePending && d.status.Message != "" {
 		text += "; before that: " + d.status.Message
 	}
