@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -123,6 +124,9 @@ func (h *Handler) facts(ctx context.Context, a *v1.Action, all []*v1.Action, now
 	}
 	if a.Spec.Machine != nil {
 		if n, ok := h.nodes.Get(a.Spec.Machine.Name); ok {
+			if n, err = h.confirmed(ctx, a, n); err != nil {
+				return nil, err
+			}
 			if f.Machine, err = h.machine(a, n); err != nil {
 				return nil, err
 			}
@@ -200,6 +204,18 @@ func (h *Handler) withdrawn(a *v1.Action) error {
 		return errors.New(why)
 	}
 	return nil
+}
+
+// confirmed reads a Node again that seems to have been uncordoned during a drain: a watch that has just begun may be behind, and the drain would fail.
+func (h *Handler) confirmed(ctx context.Context, a *v1.Action, n *corev1.Node) (*corev1.Node, error) {
+	if a.Spec.Do != v1.OperationDrain || len(a.Status.Results) == 0 || n.Spec.Unschedulable {
+		return n, nil
+	}
+	now, err := h.core.CoreV1().Nodes().Get(ctx, n.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return n, nil // the watch shows it soon
+	}
+	return now, err
 }
 
 func (h *Handler) machine(a *v1.Action, n *corev1.Node) (*step.Machine, error) {

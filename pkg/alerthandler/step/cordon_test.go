@@ -53,3 +53,22 @@ func TestAPolicyEndsItsPartOfACordon(t *testing.T) {
 	require.Equal(t, "node3 stays cordoned for policy hot: it is hot", n.Status.Message)
 	require.Equal(t, step.EffectUncordon, step.Decide(onMachine(v1.OperationUncordon, func(a *v1.Action) { a.Name = "hot-b-1-3" }), f, start).Effect)
 }
+
+// A person uncordons a machine while its pods move. The drain doesn't cordon it again.
+func TestADrainDoesntCordonAgain(t *testing.T) {
+	a, f := onMachine(v1.OperationDrain), facts()
+	f.Machine.Pods = []step.Pod{{Namespace: "ns", Name: "p", Managed: true}}
+	n := step.Decide(a, f, start)
+	require.Equal(t, step.EffectCordon, n.Effect)
+	a.Status = n.Status
+	require.Equal(t, step.EffectCordon, step.Decide(a, f, start.Add(time.Second)).Effect, "the handler was killed before the effect")
+	f.Machine.Unschedulable, f.Machine.Mark = true, &v1.Mark{Action: a.Name, By: a.Spec.By}
+	n = step.Decide(a, f, start.Add(2*time.Second))
+	require.Equal(t, step.EffectEvict, n.Effect)
+	a.Status = n.Status
+	f.Machine.Unschedulable, f.Machine.Mark = false, nil
+	n = step.Decide(a, f, start.Add(3*time.Second))
+	require.Equal(t, v1.PhaseFailed, n.Status.Phase)
+	require.Empty(t, n.Effect)
+	require.Equal(t, "node3 was uncordoned while its pods moved, and gets pods", n.Status.Message)
+}

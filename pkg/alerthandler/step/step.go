@@ -296,11 +296,16 @@ func (d *decision) act() Next {
 
 func (d *decision) drain() Next {
 	m := d.f.Machine
-	d.results(m.Pods)
+	wasCordoned := len(d.status.Results) > 0
+	if m.Unschedulable {
+		d.results(m.Pods)
+	}
 	name := d.a.Spec.Machine.Name
 	switch {
 	case d.a.Spec.Canceled != "":
 		return d.end(v1.PhaseCanceled, fmt.Sprintf("canceled: %s; %s stays cordoned, and %s of it weren't moved", d.a.Spec.Canceled, name, plural.Of(len(m.Pods), "pod")))
+	case !m.Unschedulable && wasCordoned:
+		return d.end(v1.PhaseFailed, fmt.Sprintf("%s was uncordoned while its pods moved, and gets pods", name))
 	case !d.cordoned():
 		return d.effect(EffectCordon, "it is to cordon "+name)
 	case len(m.Pods) == 0:
