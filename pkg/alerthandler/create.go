@@ -17,24 +17,27 @@ import (
 )
 
 const (
-	// mostOpen bounds the Actions of policies that aren't finished. Alertmanager repeats alerts that come on top of these.
+	// mostOpen bounds the Actions of policies that aren't finished, for jobs and for machines. Alertmanager repeats alerts that come on top of these.
 	mostOpen = 1000
 	// valid is how long an Action of a policy may wait to begin, after its grace. The limits of an hour make it wait for hours.
 	valid = 24 * time.Hour
 	// followed is how long a step may be the reason for the next one.
-	followed = time.Hour
+	followed = 12 * time.Hour
 )
 
-// full reports whether policies may make no more Actions.
-func (h *Handler) full() bool {
-	all := h.actions.All()
+// full reports whether policies may make no more Actions for jobs, or else for machines: idle jobs leave room for broken machines.
+func full(all map[string]*v1.Action, jobs bool) bool {
 	open := 0
 	for _, a := range all {
-		if a.Spec.By.Kind == v1.ByPolicy && !a.Status.Phase.Final() {
+		if a.Spec.By.Kind == v1.ByPolicy && !a.Status.Phase.Final() && (a.Spec.Job != nil) == jobs {
 			open++
 		}
 	}
-	return open >= mostOpen || len(all) >= mostActions
+	most := mostActions
+	if jobs {
+		most -= mostOpen
+	}
+	return open >= mostOpen || len(all) >= most
 }
 
 // target finds the job or the machine that an alert names, as it is now. problem says why there isn't one.

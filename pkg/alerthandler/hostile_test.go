@@ -239,3 +239,36 @@ func TestAnAlertThatFiresForWeeks(t *testing.T) {
 		require.Equal(t, first[name].UID, a.UID)
 	}
 }
+
+// If the next step can't be made for hours, it is made afterwards: the machine doesn't stay cordoned without a reason.
+func TestTheNextStepIsMadeAfterAnOutage(t *testing.T) {
+	w := open(t)
+	w.node("n1")
+	var up atomic.Bool
+	c := *w.Cluster
+	c.Config = rest.CopyConfig(w.Config)
+	c.Config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return tripper(func(r *http.Request) (*http.Response, error) {
+			if r.Method == http.MethodPost && !up.Load() {
+				body, err := io.ReadAll(r.Body)
+				if err != nil {
+					return nil, err
+				}
+				if strings.Contains(string(body), `-2"`) {
+					return nil, errDead
+				}
+				r.Body = io.NopCloser(bytes.NewReader(body))
+			}
+			return next.RoundTrip(r)
+		})
+	})
+	behind := *w
+	behind.Cluster = &c
+	h, ahead, touch := behind.clocked(config(t, cordonOnce))
+	w.send(h, xid("n1"))
+	w.settled(1)
+	ahead.Store(int64(3 * time.Hour))
+	up.Store(true)
+	touch("n2")
+	w.settled(2)
+}
