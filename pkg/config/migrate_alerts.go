@@ -12,15 +12,21 @@ func (s *sectionMigration) alertManager() {
 	s.port("alert_manager_port", "port")
 	s.move("repeat-interval", "route.repeatInterval", readDuration)
 	h := &sectionMigration{m: s.m, name: "alert-handler", out: map[string]any{}}
+	var used *emailKeys
 	for _, keys := range oldEmailKeys() {
-		if slices.ContainsFunc(keys.all(), func(key string) bool { return s.text(key) != "" }) && s.email(keys) {
+		switch {
+		case !slices.ContainsFunc(keys.all(), func(key string) bool { return s.text(key) != "" }):
+		case used != nil:
+			s.otherEmail(used, &keys)
+		case s.email(keys):
+			used = &keys
 			s.noticesByMail(keys, h)
 		}
 	}
 	s.policies(h)
 	s.reports(h)
 	if len(h.out) > 0 {
-		s.m.sections()[h.name] = h.out
+		s.m.join(h.name, h.out, s.name)
 	}
 	s.drop("the alert handler acts by its own account, and has other settings: see alert-handler", "alert-handler.port", "alert-handler.log-level", "alert-handler.pai-bearer-token", "pai-bearer-token",
 		"actions-available", "alert-manager-url")
@@ -70,6 +76,18 @@ func (s *sectionMigration) email(k emailKeys) bool {
 	s.move(k.user, to+"authUsername", readText)
 	s.move(k.password, to+"authPassword", readText)
 	return true
+}
+
+// otherEmail drops the settings of mails that aren't used, because others are. Equal ones are the same settings.
+func (s *sectionMigration) otherEmail(used, other *emailKeys) {
+	for i, key := range other.all() {
+		first := used.all()[i]
+		if text := s.text(key); text != "" && text == s.text(first) {
+			s.m.docs[ServicesFile].take(s.path(key)...)
+			continue
+		}
+		s.drop("mails have one server, sender and list of receivers: "+s.name+"."+used.host+" and its neighbours are used", key)
+	}
 }
 
 // noticesByMail gives the alert handler the settings of mails, which are complete: the original sent its mails with them.
@@ -123,32 +141,36 @@ func (s *sectionMigration) policies(h *sectionMigration) {
 	}
 	used := map[string]bool{}
 	var policies []any
-	names := map[string]bool{}
+	names := s.m.policyNames(h.name)
+	var earlier []oldRoute
 	for i := range d.list(s.path("customized-routes.routes")...) {
-		route := append(s.path("customized-routes.routes"), i)
-		name := d.doc.Scalar(append(route, "receiver")...)
+		at := append(s.path("customized-routes.routes"), i)
+		route := s.m.route(at)
+		before := route.first(earlier)
+		earlier = append(earlier, route)
+		name := d.doc.Scalar(append(at, "receiver")...)
 		receiver, known := receivers[name]
 		if !known {
-			s.m.note(d, noteDropped, fmt.Sprintf("customized-receivers has no receiver %q", name), route...)
+			s.m.note(d, noteDropped, fmt.Sprintf("customized-receivers has no receiver %q", name), at...)
 			continue
 		}
 		used[name] = true
 		steps := s.stepsOf(append(s.path("customized-receivers"), receiver, "actions"))
 		if len(steps) == 0 {
-			s.m.note(d, noteDropped, fmt.Sprintf("its receiver %s has no action that the alert handler can take; alert-manager sends these alerts to its receivers, as all alerts", name), route...)
+			s.m.note(d, noteDropped, fmt.Sprintf("its receiver %s has no action that the alert handler can take; alert-manager sends these alerts to its receivers, as all alerts", name), at...)
 			continue
 		}
-		d.take(append(route, "receiver")...)
-		alerts := s.alertsOf(route)
-		if len(alerts) == 0 {
-			s.m.note(d, noteDropped, "a policy has to name labels of alerts: write one into alert-handler.policies", route...)
+		alerts, problem := route.alerts()
+		if problem != "" {
+			s.m.note(d, noteDropped, problem, at...)
 			continue
 		}
+		route.take(d)
 		for _, step := range steps {
 			title := uniqueName(name, names)
 			policies = append(policies, map[string]any{"name": title, "alerts": alerts, "dryRun": true, "steps": []any{map[string]any{"do": step}}})
-			s.m.note(d, noteChanged, fmt.Sprintf("the policy %s of alert-handler.policies now (%s). It is a dry run until you set dryRun: false, and acts without a notice before unless you set grace. Policies of this file replace the default ones", title, step),
-				append(route, "receiver")...)
+			s.m.note(d, noteChanged, fmt.Sprintf("the policy %s of alert-handler.policies now (%s). It is a dry run until you set dryRun: false, and acts without a notice before unless you set grace. Policies of this file replace the default ones%s", title, step, before),
+				append(at, "receiver")...)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(receivers)) {
@@ -159,25 +181,6 @@ func (s *sectionMigration) policies(h *sectionMigration) {
 	if len(policies) > 0 {
 		h.set("policies", policies)
 	}
-}
-
-// alertsOf returns the labels that a route selects, as regular expressions that match the whole value. Other conditions stay for leftovers.
-func (s *sectionMigration) alertsOf(route []any) map[string]any {
-	d, out := s.m.docs[ServicesFile], map[string]any{}
-	for _, kind := range []string{"match", "match_re"} {
-		for _, label := range d.keys(append(route, kind)...) {
-			value := d.text(append(route, kind, label)...)
-			if kind == "match" {
-				value = regexp.QuoteMeta(value)
-			}
-			if _, err := regexp.Compile(value); err != nil {
-				s.m.note(d, noteDropped, "it is not a regular expression", append(route, kind, label)...)
-				continue
-			}
-			out[label] = value
-		}
-	}
-	return out
 }
 
 // stepsOf returns the steps of a receiver's actions, and notes the actions without a step. Actions may be a map, or a list of names.

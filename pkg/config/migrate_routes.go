@@ -1,0 +1,181 @@
+package config
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// oldRoute is a route of the original's Alertmanager: the labels that it selects, by match and match_re.
+type oldRoute struct {
+	at        []any
+	exact, re map[string]string
+	// continues reports whether routes after it get the same alerts, too.
+	continues bool
+	// nested reports whether it has routes of its own, which get their alerts first.
+	nested bool
+	// problem says why its conditions can't be read; "" if they can.
+	problem string
+}
+
+func (m *migrator) route(at []any) oldRoute {
+	d, r := m.docs[ServicesFile], oldRoute{at: at, exact: map[string]string{}, re: map[string]string{}}
+	r.continues, _ = d.get(append(slices.Clone(at), "continue")...).(bool)
+	r.nested = len(d.list(append(slices.Clone(at), "routes")...)) > 0
+	if d.get(append(slices.Clone(at), "matchers")...) != nil {
+		r.problem = "matchers aren't migrated: write a policy with these labels into alert-handler.policies"
+	}
+	for kind, into := range map[string]map[string]string{"match": r.exact, "match_re": r.re} {
+		for _, label := range d.keys(append(slices.Clone(at), kind)...) {
+			p := append(slices.Clone(at), kind, label)
+			switch d.get(p...).(type) {
+			case map[string]any, []any:
+				r.problem = "the value of the label " + label + " is not a text: write a policy into alert-handler.policies"
+			case nil:
+				into[label] = ""
+			default:
+				into[label] = d.doc.Scalar(p...)
+			}
+		}
+	}
+	for label, text := range r.re {
+		if _, err := whole(text); err != nil {
+			r.problem = fmt.Sprintf("match_re.%s is not a regular expression: write a policy into alert-handler.policies", label)
+		}
+	}
+	return r
+}
+
+// take marks the conditions as migrated.
+func (r *oldRoute) take(d *oldDoc) {
+	for _, key := range []string{"receiver", "match", "match_re"} {
+		d.take(append(slices.Clone(r.at), key)...)
+	}
+}
+
+// whole compiles an expression that matches whole values, as Alertmanager and the alert handler do.
+func whole(text string) (*regexp.Regexp, error) {
+	if _, err := regexp.Compile(text); err != nil {
+		return nil, err
+	}
+	return regexp.Compile("^(?:" + text + ")$")
+}
+
+// matches reports whether an expression matches a whole value.
+func matches(text, value string) bool {
+	re, err := whole(text)
+	return err == nil && re.MatchString(value)
+}
+
+// alerts returns the labels of a policy, as regular expressions, or says why a policy can't select the same alerts. A policy never selects more
+// than the route.
+func (r *oldRoute) alerts() (out map[string]any, problem string) {
+	if r.problem != "" {
+		return nil, r.problem
+	}
+	out = map[string]any{}
+	every := true // an alert without labels
+	for label, text := range r.re {
+		out[label] = text
+		every = every && matches(text, "")
+	}
+	for label, value := range r.exact {
+		if text, both := r.re[label]; both && !matches(text, value) {
+			return nil, "no alert can have both values of the label " + label + ", so it selected none"
+		}
+		out[label] = regexp.QuoteMeta(value)
+		every = every && value == ""
+	}
+	if every {
+		return nil, "it selects every alert, and a policy has to name labels of alerts: write one into alert-handler.policies"
+	}
+	return out, ""
+}
+
+// overlaps reports whether some alert may match both routes.
+func (r *oldRoute) overlaps(other *oldRoute) bool {
+	for label, value := range r.exact {
+		if theirs, known := other.exact[label]; known && theirs != value {
+			return false
+		}
+		if theirs, known := other.re[label]; known && !matches(theirs, value) {
+			return false
+		}
+	}
+	for label, text := range r.re {
+		if theirs, known := other.exact[label]; known && !matches(text, theirs) {
+			return false
+		}
+	}
+	return true
+}
+
+// first says which alerts reached other routes instead of this one: the original's Alertmanager took the first route that matched, and the
+// alert handler applies every policy.
+func (r *oldRoute) first(earlier []oldRoute) string {
+	var took []string
+	for i := range earlier {
+		if e := &earlier[i]; !e.continues && r.overlaps(e) {
+			took = append(took, fieldPath(e.at).String())
+		}
+	}
+	if r.nested {
+		took = append(took, fieldPath(append(slices.Clone(r.at), "routes")).String())
+	}
+	if len(took) == 0 {
+		return ""
+	}
+	return ". In OpenPAI, alerts that " + strings.Join(took, " or ") + " selects never came here, and the policy would act on them: narrow its alerts, or exempt their jobs, before you set dryRun: false"
+}
+
+// policyNames returns the names of policies that a section has.
+func (m *migrator) policyNames(section string) map[string]bool {
+	out := map[string]bool{}
+	present, _ := m.sections()[section].(map[string]any)
+	list, _ := present["policies"].([]any)
+	for _, one := range list {
+		policy, _ := one.(map[string]any)
+		if name, ok := policy["name"].(string); ok {
+			out[name] = true
+		}
+	}
+	return out
+}
+
+// join adds migrated settings to a section. Settings that the section has already stay, and policies are added to its own.
+func (m *migrator) join(section string, migrated map[string]any, from string) {
+	present, ok := m.sections()[section].(map[string]any)
+	if !ok {
+		m.sections()[section] = migrated
+		return
+	}
+	m.joinAt([]any{section}, present, migrated, from)
+}
+
+func (m *migrator) joinAt(at []any, present, migrated map[string]any, from string) {
+	for _, key := range slices.Sorted(maps.Keys(migrated)) {
+		p, now := append(slices.Clone(at), key), migrated[key]
+		was, known := present[key]
+		if !known || was == nil {
+			present[key] = now
+			continue
+		}
+		if a, ok := was.(map[string]any); ok {
+			if b, ok := now.(map[string]any); ok {
+				m.joinAt(p, a, b, from)
+				continue
+			}
+		}
+		if a, ok := was.([]any); ok && key == "policies" {
+			if b, ok := now.([]any); ok {
+				present[key] = append(a, b...)
+				continue
+			}
+		}
+		if fmt.Sprint(was) != fmt.Sprint(now) {
+			m.note(m.docs[ServicesFile], noteChanged, "it stays, instead of what "+from+" has for it", p...)
+		}
+	}
+}
