@@ -45,6 +45,10 @@ func withNotify(text string, root *yaml.Node, value string) string {
 	if extras == nil {
 		return strings.Join(lines, "") + extrasKey + ":\n  " + notifyKey + ": " + value + "\n"
 	}
+	if empty(extras) {
+		line := withoutValue(lines[extrasAt.Line-1], extrasAt, extras)
+		return strings.Join(lines[:extrasAt.Line-1], "") + line + "  " + notifyKey + ": " + value + "\n" + strings.Join(lines[extrasAt.Line:], "")
+	}
 	if extras.Kind != yaml.MappingNode || extras.Style&yaml.FlowStyle != 0 || len(extras.Content) == 0 {
 		return text
 	}
@@ -56,6 +60,31 @@ func withNotify(text string, root *yaml.Node, value string) string {
 		return strings.Join(lines[:extrasAt.Line], "") + line(extras.Content[0]) + strings.Join(lines[extrasAt.Line:], "")
 	}
 	return strings.Join(lines[:key.Line-1], "") + line(key) + strings.Join(lines[lastLine(old):], "")
+}
+
+// empty reports whether a value is null or {}.
+func empty(n *yaml.Node) bool {
+	return n.Kind == yaml.ScalarNode && n.Tag == "!!null" || n.Kind == yaml.MappingNode && len(n.Content) == 0
+}
+
+// withoutValue removes an empty value from the line of its key.
+func withoutValue(line string, key, value *yaml.Node) string {
+	from := value.Column - 1
+	if value.Line != key.Line || from < 0 || from > len(line) {
+		return line
+	}
+	end := from + len(value.Value)
+	if value.Kind == yaml.MappingNode {
+		n := strings.Index(line[from:], "}")
+		if n < 0 {
+			return line
+		}
+		end = from + n + 1
+	}
+	if end == from || end > len(line) {
+		return line
+	}
+	return strings.TrimRight(line[:from], " \t") + line[end:]
 }
 
 // entryOf returns the key and the value of an entry of a mapping.
