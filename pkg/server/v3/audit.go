@@ -45,9 +45,15 @@ func instant(text string) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
 	}
-	t, err := time.Parse(time.RFC3339Nano, text)
-	if err != nil {
+	t, ok := moment(text)
+	if !ok {
 		return t, wire.Bad(`"since" and "until" must be times such as 2026-01-31T12:00:00Z`)
 	}
 	return t, nil
+}
+
+// moment reads a time, and reports whether it is one. Times near the end of the year 9999 aren't: rounded up, they can't be written as JSON.
+func moment(text string) (time.Time, bool) {
+	t, err := time.Parse(time.RFC3339Nano, text)
+	return t, err == nil && t.UTC().Year() < 9999
 }

@@ -99,7 +99,8 @@ func (in *listIn) filter() (f listing.Filter, err error) {
 		return f, wire.Bad(err.Error())
 	}
 	if in.Since != "" {
-		if f.Since, err = time.Parse(time.RFC3339Nano, in.Since); err != nil {
+		var ok bool
+		if f.Since, ok = moment(in.Since); !ok {
 			return f, wire.Bad(`"since" must be a time such as 2026-01-31T12:00:00Z`)
 		}
 	}

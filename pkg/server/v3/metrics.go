@@ -92,7 +92,8 @@ func window(since, until string, points int) (w metrics.Window, err error) {
 	if w.Last, err = span(since); err == nil {
 		return w, nil
 	}
-	if w.Since, err = time.Parse(time.RFC3339Nano, since); err != nil {
+	var ok bool
+	if w.Since, ok = moment(since); !ok {
 		return w, wire.Bad(`"since" must be a time span such as 6h or 7d, or a time such as 2026-01-31T12:00:00Z`)
 	}
 	return w, nil

@@ -72,7 +72,7 @@ func instant(v url.Values, name string) (time.Time, error) {
 		return time.Time{}, nil
 	}
 	t, err := time.Parse(time.RFC3339, text)
-	if err != nil {
+	if err != nil || t.UTC().Year() >= 9999 { // rounded up to a whole hour, its end can't be written as JSON
 		return time.Time{}, fmt.Errorf("%w: %s %q is not a time such as 2026-01-31T12:00:00Z", archive.ErrBadQuery, name, text)
 	}
 	return t, nil

@@ -409,7 +409,7 @@ func TestGPUTimeIsToldByWhatIsAskedFor(t *testing.T) {
 	assert.Equal(t, "alice", u.Items[0].User)
 	assert.Equal(t, int64(3600), u.Items[1].Guaranteed)
 	assert.Equal(t, int64(7200), u.Total.Held())
-	for _, q := range []string{"by=week", "by=hour,day", "since=yesterday", "colour=red", "since=2026-03-02T00:00:00Z&until=2026-03-01T00:00:00Z"} {
+	for _, q := range []string{"by=week", "by=hour,day", "since=yesterday", "since=9999-12-01T00:00:00Z&until=9999-12-31T23:59:59Z", "colour=red", "since=2026-03-02T00:00:00Z&until=2026-03-01T00:00:00Z"} {
 		resp := h.ask(t, "GET", "/v1/usage?"+q, nil)
 		assert.Equal(t, http.StatusBadRequest, resp.StatusCode, q)
 		assert.Equal(t, "BadRequest", failure(t, resp).Code, q)
