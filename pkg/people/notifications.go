@@ -4,8 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/netip"
 	"net/url"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -40,12 +42,25 @@ func (w *Webhook) Check() error {
 	switch {
 	case err != nil || u.Host == "" || u.Scheme != "https": // its text is never shown
 		return hint.Wrap(invalid("webhook", "that is not the address of a webhook"), "give the address that the chat shows for incoming webhooks; it begins with https://")
+	case neverReached(u.Hostname()):
+		return hint.Wrap(invalid("webhook", "the address is one of a machine itself, which notices never reach"), "give the name of the chat's server")
 	case len(w.URL) > maxWebhook || len(w.SigningSecret) > maxWebhook:
 		return invalid("webhook", "the address and the signing secret have %d characters at most", maxWebhook)
 	case w.SigningSecret.IsSet() && w.Type != "feishu" && w.Type != "dingtalk":
 		return invalid("webhook", "only feishu and dingtalk check signatures")
 	}
 	return nil
+}
+
+// neverReached reports whether a host is an address that the alert handler refuses in any configuration. Names, and addresses that its
+// configuration can allow, are checked for each connection.
+func neverReached(host string) bool {
+	a, err := netip.ParseAddr(host)
+	if err != nil {
+		return strings.EqualFold(strings.TrimSuffix(host, "."), "localhost")
+	}
+	a = a.Unmap()
+	return a.IsLoopback() || a.IsLinkLocalUnicast() || a.IsUnspecified() || a.IsMulticast()
 }
 
 // checkNotifications validates a person's choices. The API server checks only the objects that it stores.

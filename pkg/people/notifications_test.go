@@ -14,8 +14,10 @@ import (
 func TestWrongWebhooksAreRefusedWithoutTheirText(t *testing.T) {
 	for name, w := range map[string]people.Webhook{
 		"a type": {Type: "irc", URL: "https://hooks.example.org/S3CRET"}, "no encryption": {Type: "slack", URL: "http://hooks.example.org/S3CRET"}, "no address": {Type: "slack", URL: "S3CRET"},
-		"a signature": {Type: "slack", URL: "https://hooks.example.org/S3CRET", SigningSecret: "S3CRET"},
-		"too long":    {Type: "slack", URL: secret.String("https://hooks.example.org/S3CRET" + string(make([]byte, 2000)))},
+		"loopback": {Type: "slack", URL: "https://[::1]/S3CRET"}, "mapped": {Type: "slack", URL: "https://[::ffff:127.0.0.1]:8443/S3CRET"}, "link-local": {Type: "slack", URL: "https://169.254.169.254/S3CRET"},
+		"this machine": {Type: "slack", URL: "https://localhost/S3CRET"},
+		"a signature":  {Type: "slack", URL: "https://hooks.example.org/S3CRET", SigningSecret: "S3CRET"},
+		"too long":     {Type: "slack", URL: secret.String("https://hooks.example.org/S3CRET" + string(make([]byte, 2000)))},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := w.Check()
@@ -23,6 +25,7 @@ func TestWrongWebhooksAreRefusedWithoutTheirText(t *testing.T) {
 			assert.NotContains(t, err.Error(), "S3CRET")
 		})
 	}
+	require.NoError(t, (&people.Webhook{Type: "slack", URL: "https://10.20.0.7/x"}).Check(), "the configuration may allow it")
 	require.NoError(t, (&people.Webhook{Type: "feishu", URL: "https://hooks.example.org/x", SigningSecret: "y"}).Check())
 }
 
