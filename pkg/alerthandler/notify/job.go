@@ -101,16 +101,17 @@ func (c *Config) ofJob(j *Job, w *World, stopped bool) (out []Notice) {
 
 // toOwner are the receivers of a change of state, and the reason why they get it.
 func (c *Config) toOwner(p *Person, j *Job, e *changeOf) ([]Receiver, string) {
-	if j.Selects && slices.Contains(j.Notify, e.state) {
-		return c.channels(p, false), byJobFile
-	}
 	kinds := []peoplev1.NoticeEvent{e.kind}
-	if e.kind == peoplev1.NoticePreempted { // the job file has no word for it
-		if !j.Selects {
-			kinds = append(kinds, peoplev1.NoticeRetried)
-		}
-	} else if j.Selects && !c.requires(e.kind) {
-		return nil, ""
+	if e.kind == peoplev1.NoticePreempted { // retried includes it
+		kinds = append(kinds, peoplev1.NoticeRetried)
 	}
-	return c.chosen(p, e.at, kinds...), byProfile
+	switch required := slices.ContainsFunc(kinds, c.requires); {
+	case j.Selects && slices.Contains(j.Notify, e.state):
+		return c.channels(p, e.at, required), byJobFile
+	case !j.Selects || required:
+		return c.chosen(p, e.at, kinds...), byProfile
+	case e.kind == peoplev1.NoticePreempted: // the job file has no word for it
+		return c.chosen(p, e.at, e.kind), byProfile
+	}
+	return nil, ""
 }

@@ -74,7 +74,7 @@ func TestChoices(t *testing.T) {
 		"nothing is chosen":            {job: done},
 		"finished":                     {job: done, chosen: &peoplev1.Notifications{Events: []peoplev1.NoticeEvent{peoplev1.NoticeFinished}}, want: []string{"ann@example.org: job ann/train succeeded"}},
 		"another kind":                 {job: done, chosen: &peoplev1.Notifications{Events: []peoplev1.NoticeEvent{peoplev1.NoticeFailed}}},
-		"chosen later":                 {job: done, chosen: &peoplev1.Notifications{Events: []peoplev1.NoticeEvent{peoplev1.NoticeFinished}, Since: &at}},
+		"chosen later":                 {job: done, chosen: &peoplev1.Notifications{Events: []peoplev1.NoticeEvent{peoplev1.NoticeFinished}, From: map[string]metav1.Time{"finished": at}}},
 		"the job file selects another": {job: selected, chosen: &peoplev1.Notifications{Events: []peoplev1.NoticeEvent{peoplev1.NoticeFinished}}},
 		"required":                     {job: selected, chosen: &peoplev1.Notifications{NoMail: true}, config: Config{Required: []peoplev1.NoticeEvent{peoplev1.NoticeFinished}}, want: []string{"ann@example.org: job ann/train succeeded"}},
 		"preempted":                    {job: again, chosen: &peoplev1.Notifications{Events: []peoplev1.NoticeEvent{peoplev1.NoticePreempted}}, want: []string{"ann@example.org: job ann/train was preempted"}},
@@ -94,6 +94,53 @@ func TestChoices(t *testing.T) {
 			require.Equal(t, c.want, s.sent)
 		})
 	}
+}
+
+// Required notices come by mail to someone without mails, also if the job file selects them, or selects none.
+func TestRequiredNoticesAndJobFiles(t *testing.T) {
+	done := Job{UID: "j", User: "ann", Name: "train", State: "failed", Started: start, Completed: start.Add(time.Minute)}
+	again := Job{UID: "j", User: "ann", Name: "train", State: "waiting", Retries: 1, Retried: start.Add(time.Minute), Preempted: true}
+	for name, c := range map[string]struct {
+		job      Job
+		selected []jobv1.NotifyState // nil: the job file has no selection
+		required peoplev1.NoticeEvent
+		want     string
+	}{
+		"no selection":                  {done, nil, peoplev1.NoticeFailed, "job ann/train failed"},
+		"selected":                      {done, []jobv1.NotifyState{jobv1.NotifyFailed}, peoplev1.NoticeFailed, "job ann/train failed"},
+		"another is selected":           {done, []jobv1.NotifyState{jobv1.NotifyRetried}, peoplev1.NoticeFailed, "job ann/train failed"},
+		"selected, another is required": {done, []jobv1.NotifyState{jobv1.NotifyFailed}, peoplev1.NoticeStopped, ""},
+		"preempted":                     {again, []jobv1.NotifyState{jobv1.NotifyRetried}, peoplev1.NoticePreempted, "job ann/train was preempted"},
+		"retried means preempted, and is selected": {again, []jobv1.NotifyState{jobv1.NotifyRetried}, peoplev1.NoticeRetried, "job ann/train was preempted"},
+		"retried means preempted, and isn't":       {again, []jobv1.NotifyState{jobv1.NotifyFailed}, peoplev1.NoticeRetried, "job ann/train was preempted"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t)
+			s.config.Required = []peoplev1.NoticeEvent{c.required}
+			s.chosen["ann"] = &peoplev1.Notifications{NoMail: true}
+			c.job.Selects, c.job.Notify = c.selected != nil, c.selected
+			s.now = s.now.Add(2 * time.Minute)
+			s.world.Jobs = []Job{c.job}
+			s.replica().round()
+			if c.want == "" {
+				require.Empty(t, s.sent)
+				return
+			}
+			require.Equal(t, []string{"ann@example.org: " + c.want}, s.sent)
+		})
+	}
+}
+
+// If the job file selects the notice and the owner gets none about the policy, the selection counts.
+func TestAStoppedJobWhoseFileSelectsTheNotice(t *testing.T) {
+	s := newScene(t)
+	s.chosen["ann"] = &peoplev1.Notifications{}
+	a := s.job(1, "ann")
+	s.end(a, v1.PhaseSucceeded, "", true)
+	s.world.Jobs = []Job{{UID: a.Spec.Job.UID, User: "ann", Name: "train1", Selects: true, Notify: jobv1.NotifyStates(), State: "stopped", Completed: s.now, Stopped: "idle"}}
+	s.replica().round()
+	require.Equal(t, []string{"ann@example.org: job ann/train1 was stopped"}, s.sent)
+	require.Contains(t, s.last.Text, "Reason: idle")
 }
 
 // A job that waits has one notice when it has waited longer than its owner chose.

@@ -1,10 +1,12 @@
 package notify
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -60,8 +62,9 @@ func (n *Notice) entry(now time.Time, tries int, r Result) Entry {
 
 // Ledger is the record of sent notices.
 type Ledger struct {
-	// Since is the time of the first events with notices: earlier ones aren't in the record.
+	// Since is the time of the first events with notices: earlier ones aren't in the record. Of has later times, of receivers with too many.
 	Since   int64            `json:"since"`
+	Of      map[string]int64 `json:"of,omitempty"`
 	Entries map[string]Entry `json:"entries"`
 	// Mails are the times of the messages of the last hour, by receiver.
 	Mails map[string][]int64 `json:"mails,omitempty"`
@@ -69,7 +72,7 @@ type Ledger struct {
 
 // NewLedger returns a record that begins now: earlier events have no notices.
 func NewLedger(now time.Time) *Ledger {
-	return &Ledger{Since: now.Unix(), Entries: map[string]Entry{}, Mails: map[string][]int64{}}
+	return &Ledger{Since: now.Unix(), Of: map[string]int64{}, Entries: map[string]Entry{}, Mails: map[string][]int64{}}
 }
 
 // ParseLedger reads a record in the form of Marshal.
@@ -77,6 +80,9 @@ func ParseLedger(data []byte) (*Ledger, error) {
 	l := &Ledger{}
 	if err := json.Unmarshal(data, l); err != nil {
 		return nil, fmt.Errorf("the record of notices can't be read: %w", err)
+	}
+	if l.Of == nil {
+		l.Of = map[string]int64{}
 	}
 	if l.Entries == nil {
 		l.Entries = map[string]Entry{}
@@ -102,7 +108,7 @@ func entryKey(id string, to Receiver) string {
 func (l *Ledger) due(all []Notice) (out []Notice) {
 	for i := range all {
 		n := &all[i]
-		if n.At.Unix() < l.Since {
+		if l.forgets(n) {
 			continue
 		}
 		if e, ok := l.Entries[n.key()]; ok && e.Result != ResultUnknown {
@@ -117,6 +123,9 @@ func (l *Ledger) due(all []Notice) (out []Notice) {
 	}
 	return out
 }
+
+// forgets reports whether the record no longer has notices of that time to that receiver.
+func (l *Ledger) forgets(n *Notice) bool { return n.At.Unix() < max(l.Since, l.Of[n.To.Key()]) }
 
 // finish records the end of a notice.
 func (l *Ledger) finish(n *Notice, r Result, now time.Time) {
@@ -152,22 +161,22 @@ func (l *Ledger) revert(b *Batch) {
 	}
 }
 
-// prune removes old entries, and the oldest ones if there are too many. Events of removed entries are before Since then, so that none is
-// sent again. It reports whether there were too many.
+// prune removes old entries, and the oldest ones of the receivers with the most if there are too many. Events of removed entries are before
+// Since or Of then, so that none is sent again. It reports whether there were too many.
 func (l *Ledger) prune(now time.Time) (full bool) {
 	l.Since = max(l.Since, now.Add(-rememberFor).Unix())
-	if len(l.Entries) > mostEntries {
-		var times []int64
-		for _, e := range l.Entries {
-			times = append(times, e.Event)
-		}
-		slices.Sort(times)
-		l.Since, full = max(l.Since, times[len(times)-mostEntries*9/10]+1), true
-	}
 	for key, e := range l.Entries {
-		if e.Event < l.Since && (full || e.Until < now.Unix()) {
+		if e.Event < l.Since && e.Until < now.Unix() {
 			delete(l.Entries, key)
 		}
+	}
+	for to, since := range l.Of {
+		if since <= l.Since {
+			delete(l.Of, to)
+		}
+	}
+	if full = len(l.Entries) > mostEntries; full {
+		l.shorten(mostEntries * 9 / 10)
 	}
 	hour := now.Add(-time.Hour).Unix()
 	for to, times := range l.Mails {
@@ -180,14 +189,65 @@ func (l *Ledger) prune(now time.Time) (full bool) {
 	return full
 }
 
+// shorten removes the oldest entries of the receivers with the most, until all have n: a flood to one of them costs the others nothing.
+func (l *Ledger) shorten(n int) {
+	by := map[string][]string{}
+	for key, e := range l.Entries {
+		by[e.To] = append(by[e.To], key)
+	}
+	share := share(slices.Collect(maps.Values(by)), n)
+	for to, keys := range by {
+		if len(keys) <= share {
+			continue
+		}
+		slices.SortFunc(keys, func(a, b string) int { return cmp.Compare(l.Entries[a].Event, l.Entries[b].Event) })
+		since := l.Entries[keys[len(keys)-max(share, 1)]].Event + 1
+		l.Of[to] = max(l.Of[to], since)
+		for _, key := range keys {
+			if l.Entries[key].Event < since {
+				delete(l.Entries, key)
+			}
+		}
+	}
+}
+
+// share returns how much each list may have, so that all together have n at most.
+func share(lists [][]string, n int) int {
+	slices.SortFunc(lists, func(a, b []string) int { return len(a) - len(b) })
+	for i, list := range lists {
+		if part := n / (len(lists) - i); len(list) > part {
+			return part
+		}
+		n -= len(list)
+	}
+	return n
+}
+
 // Batch is one message: a notice, or a digest of several to the same receiver.
 type Batch struct {
 	To      Receiver
 	Notices []Notice
 }
 
-// plan makes messages of the notices that are due, at most perHour for each receiver and hour: the last one has everything that waits. wait
-// is the time until a receiver may get more; 0 if none waits.
+// pressingEvery is the shortest time between messages with pressing notices beyond the limit, and pressingFor how long before its time a
+// notice has to be sent at the latest.
+const (
+	pressingEvery = time.Minute
+	pressingFor   = 5 * time.Minute
+)
+
+// pressing returns the notices that would be too late at a time.
+func pressing(list []Notice, at time.Time) (out []Notice) {
+	for _, n := range list {
+		if !n.By.IsZero() && n.By.Before(at.Add(pressingFor)) {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+// plan makes messages of the notices that are due, at most perHour for each receiver and hour: the last one has everything that waits. Notices
+// that would be too late don't wait for the next hour. wait is the time until a receiver may get more; 0 if none waits.
 func (l *Ledger) plan(due []Notice, perHour int, now time.Time) (out []Batch, wait time.Duration) {
 	by := map[string][]Notice{}
 	for _, n := range due {
@@ -207,10 +267,11 @@ func (l *Ledger) plan(due []Notice, perHour int, now time.Time) (out []Batch, wa
 			}
 			return strings.Compare(a.ID, b.ID)
 		})
-		left, first := perHour, int64(0)
+		left, first, last := perHour, int64(0), int64(0)
 		for _, t := range l.Mails[key] {
 			if t > hour {
 				left--
+				last = max(last, t)
 				if first == 0 || t < first {
 					first = t
 				}
@@ -218,6 +279,11 @@ func (l *Ledger) plan(due []Notice, perHour int, now time.Time) (out []Batch, wa
 		}
 		if left <= 0 {
 			until := time.Unix(first, 0).Add(time.Hour).Sub(now) + time.Second
+			if late := pressing(list, now.Add(until)); len(late) > 0 {
+				if until = min(until, time.Unix(last, 0).Add(pressingEvery).Sub(now)); until <= 0 {
+					out, until = append(out, Batch{To: late[0].To, Notices: late}), pressingEvery
+				}
+			}
 			if wait == 0 || until < wait {
 				wait = until
 			}

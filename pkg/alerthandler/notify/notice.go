@@ -43,8 +43,9 @@ type Notice struct {
 	At        time.Time
 	// Keep is how long the record has it, if that is longer than others.
 	Keep time.Time
-	// Urgent notices come first: people can still do something.
+	// Urgent notices come first: people can still do something, until By if that is known.
 	Urgent bool
+	By     time.Time
 	// Subject is one line, Text the body of a mail.
 	Subject, Text string
 	// body makes the Text when it is sent, if that is much work.
@@ -73,11 +74,11 @@ func (c *Config) Notices(w *World) (out []Notice) {
 		if a.Spec.DryRun {
 			continue
 		}
-		if a.Spec.Job != nil && a.Begun() {
-			stopped[a.Spec.Job.UID] = true
-		}
 		if e, ok := c.event(a, w); ok {
 			for _, to := range c.receivers(a, e.At, w) {
+				if a.Spec.Job != nil && a.Begun() && to.Person != "" {
+					stopped[a.Spec.Job.UID] = true
+				}
 				n := e
 				n.To = to
 				out = append(out, n)
@@ -129,7 +130,7 @@ func (c *Config) event(a *v1.Action, w *World) (n Notice, ok bool) {
 	switch {
 	case s.Phase == v1.PhaseNoticed && s.NoticeTime != nil && s.ActTime != nil:
 		n = c.planned(a, w)
-		n.ID, n.At, n.Urgent = id+"planned", s.NoticeTime.Time, true
+		n.ID, n.At, n.Urgent, n.By = id+"planned", s.NoticeTime.Time, true, s.ActTime.Time
 		n.Keep = s.ActTime.Add(rememberFor) // the result is only for those who got it
 	case a.Begun() && a.Spec.Job != nil:
 		n = c.stopped(a)

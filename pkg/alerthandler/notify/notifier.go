@@ -68,6 +68,8 @@ type Notifier struct {
 	// began is when it began to look. A new record begins then: events may come before the cluster is known.
 	began   time.Time
 	backoff map[string]*backoff // of channels and receivers
+	// pending are the notices that wait to be sent, by their keys in the record.
+	pending map[string]Notice
 	// next is the person whose own webhook is served first.
 	next string
 }
@@ -82,7 +84,7 @@ func New(o Options) *Notifier { return &Notifier{o: o, backoff: map[string]*back
 
 // Run sends until ctx ends. touched has one entry if the world has changed.
 func (n *Notifier) Run(ctx context.Context, touched <-chan struct{}) {
-	n.ledger, n.unsaved = nil, false // another one may have written it
+	n.ledger, n.unsaved, n.pending = nil, false, nil // another one may have written it
 	n.began = n.o.Now()
 	for ctx.Err() == nil {
 		after, err := n.Round(ctx)
@@ -122,9 +124,8 @@ func (n *Notifier) Round(ctx context.Context) (time.Duration, error) {
 			return firstBackoff, err
 		}
 	}
-	if n.ledger.prune(n.o.Now()) {
-		n.o.Log.WarnContext(ctx, "too many notices: those of earlier events are not sent", "before", time.Unix(n.ledger.Since, 0).UTC())
-	}
+	n.ledger.prune(n.o.Now())
+	n.overflown(ctx)
 	if n.unsaved {
 		if err := n.save(ctx); err != nil {
 			return firstBackoff, err
@@ -195,7 +196,7 @@ func (n *Notifier) settle(ctx context.Context, due []Notice) (out []Notice) {
 			result = ResultSkipped
 		case now.Sub(d.At) > tellWithin, n.ledger.Entries[d.key()].Tries >= mostTries:
 			result = ResultLost
-			n.o.Log.WarnContext(ctx, "a notice was not sent", "to", d.To.Key(), "subject", d.Subject)
+			n.lost(ctx, d)
 		default:
 			out = append(out, *d)
 			continue
@@ -204,7 +205,26 @@ func (n *Notifier) settle(ctx context.Context, due []Notice) (out []Notice) {
 		n.unsaved = true
 		n.o.Counters.Told(channelOf(d.To), result, 1)
 	}
+	n.pending = map[string]Notice{}
+	for i := range out {
+		n.pending[out[i].key()] = out[i]
+	}
 	return out
+}
+
+func (n *Notifier) lost(ctx context.Context, d *Notice) {
+	n.o.Log.WarnContext(ctx, "a notice was not sent", "to", d.To.Key(), "subject", d.Subject)
+}
+
+// overflown counts the notices that waited, and that aren't sent because their receivers had too many: the record doesn't reach back to them.
+func (n *Notifier) overflown(ctx context.Context) {
+	for key, d := range n.pending {
+		if n.ledger.forgets(&d) {
+			n.lost(ctx, &d)
+			n.o.Counters.Told(channelOf(d.To), ResultLost, 1)
+			delete(n.pending, key)
+		}
+	}
 }
 
 // Labels of channels in metrics and logs; webhooks have their names.
@@ -303,6 +323,7 @@ func (n *Notifier) send(ctx context.Context, s Session, label, channel string, p
 		case err == nil:
 			for k := range b.Notices {
 				n.ledger.finish(&b.Notices[k], ResultSent, n.o.Now())
+				delete(n.pending, b.Notices[k].key())
 			}
 			delete(n.backoff, channel)
 			delete(n.backoff, "to "+b.To.Key())

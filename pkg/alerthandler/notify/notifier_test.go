@@ -220,6 +220,25 @@ func TestReceivers(t *testing.T) {
 	require.Equal(t, map[string]int{"mail sent": 2, "chat sent": 1}, s.counts)
 }
 
+// Administrators learn of each operation on a machine that was due and didn't happen; one whose alert ended before its notice wasn't due.
+func TestOperationsOnMachinesThatDidNotHappen(t *testing.T) {
+	for phase, want := range map[v1.Phase][]string{
+		v1.PhaseRefused: {"ops@example.org: uncordon of n1: Refused"}, v1.PhaseExpired: {"ops@example.org: uncordon of n1: Expired"}, v1.PhaseCanceled: nil,
+	} {
+		s := newScene(t)
+		s.config.Administrators = []string{"ops@example.org"}
+		a := s.job(1, "ann")
+		a.Spec.Do, a.Spec.Job, a.Spec.Machine = v1.OperationUncordon, nil, &v1.Machine{Name: "n1"}
+		a.Status.NoticeTime, a.Status.ActTime = nil, nil
+		s.end(a, phase, "n1 stays cordoned: GPU 3: XID 79", false)
+		s.replica().round()
+		require.Equal(t, want, s.sent)
+		if want != nil {
+			require.Contains(t, s.last.Text, "Result: n1 stays cordoned: GPU 3: XID 79")
+		}
+	}
+}
+
 // Someone without an address is skipped and counted once.
 func TestPeopleWithoutAnAddress(t *testing.T) {
 	s := newScene(t)

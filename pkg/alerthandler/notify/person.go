@@ -28,13 +28,14 @@ func (p *Person) choices() *peoplev1.Notifications {
 // requires reports whether people can't turn off a kind of notice.
 func (c *Config) requires(e peoplev1.NoticeEvent) bool { return slices.Contains(c.Required, e) }
 
-// channels are the receivers of a person's notices. Required ones are also mails if the person turned mails off: a webhook may be broken.
-func (c *Config) channels(p *Person, required bool) (out []Receiver) {
+// channels are the receivers of a person's notices about an event of a time. Required ones are also mails if the person turned mails off: a
+// webhook may be broken.
+func (c *Config) channels(p *Person, at time.Time, required bool) (out []Receiver) {
 	chosen := p.choices()
-	if c.SMTP.Host != "" && (required || !chosen.NoMail) {
+	if c.SMTP.Host != "" && (required || !chosen.NoMail && chosen.Counts(peoplev1.FromMail, at)) {
 		out = append(out, Receiver{Person: p.Name, Address: p.Address})
 	}
-	if c.PersonalWebhooks && chosen.Webhook != "" {
+	if c.PersonalWebhooks && chosen.Webhook != "" && chosen.Counts(peoplev1.FromWebhook, at) {
 		out = append(out, Receiver{Person: p.Name, Own: true})
 	}
 	return out
@@ -43,13 +44,13 @@ func (c *Config) channels(p *Person, required bool) (out []Receiver) {
 // chosen are the receivers of a person for one of some kinds of notices that happened at a time.
 func (c *Config) chosen(p *Person, at time.Time, kinds ...peoplev1.NoticeEvent) []Receiver {
 	if slices.ContainsFunc(kinds, c.requires) {
-		return c.channels(p, true)
+		return c.channels(p, at, true)
 	}
 	n := p.choices()
-	if !slices.ContainsFunc(kinds, n.Gets) || n.Since != nil && at.Before(n.Since.Time) {
+	if !slices.ContainsFunc(kinds, func(e peoplev1.NoticeEvent) bool { return n.Gets(e) && n.Counts(string(e), at) }) {
 		return nil
 	}
-	return c.channels(p, false)
+	return c.channels(p, at, false)
 }
 
 // test is the message that a person requested to see whether notices arrive.
@@ -59,7 +60,7 @@ func (c *Config) test(p *Person) (out []Notice) {
 	}
 	n := Notice{ID: TestID(p.Name, p.Chosen.Test.Time), At: p.Chosen.Test.Time, Urgent: true, Subject: c.subject("test message"),
 		Text: paragraphs("This is the test message that was requested with \"paictl notify test\" at "+at(p.Chosen.Test.Time)+".", "Notices about your jobs arrive here.")}
-	for _, to := range c.channels(p, len(c.Required) > 0) {
+	for _, to := range c.channels(p, n.At, len(c.Required) > 0) {
 		one := n
 		one.To = to
 		out = append(out, one)

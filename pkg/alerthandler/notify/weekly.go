@@ -39,7 +39,7 @@ func (c *Config) weekly(w *Weekly) (out []Notice) {
 			name := p.Name
 			body = func() string { return w.Of(name) }
 		}
-		for _, to := range c.channels(p, false) {
+		for _, to := range c.channels(p, w.At, false) {
 			add(to, func() string { return body() + "\n" + byProfile })
 		}
 	}

@@ -60,19 +60,39 @@ type Notifications struct {
 	Webhook string `json:"webhook,omitempty"`
 	// WeeklyReport requests a report of GPU hours each week.
 	WeeklyReport bool `json:"weeklyReport,omitempty"`
-	// Since is the time of the latest change that added a kind of notice: earlier events have no notices.
-	Since *metav1.Time `json:"since,omitempty"`
+	// +kubebuilder:validation:MaxProperties=20
+
+	// From has the times from which choices count, by kind of notice, FromMail and FromWebhook: earlier events have no notices.
+	From map[string]metav1.Time `json:"from,omitempty"`
 	// Test is the time of the latest request for a test message.
 	Test *metav1.Time `json:"test,omitempty"`
 }
+
+// Keys of Notifications.From for the channels. The other keys are kinds of notices.
+const (
+	FromMail    = "mail"
+	FromWebhook = "webhook"
+)
 
 // DefaultNotifications are those of a person who hasn't chosen any.
 func DefaultNotifications() *Notifications {
 	return &Notifications{Events: []NoticeEvent{NoticeStopping}}
 }
 
+// Default reports whether these are the defaults, whatever the person has tested.
+func (n *Notifications) Default() bool {
+	d := DefaultNotifications()
+	return slices.Equal(n.Events, d.Events) && n.Wait() == d.Wait() && !n.NoMail && n.Webhook == "" && !n.WeeklyReport
+}
+
 // Gets reports whether a kind of notice is chosen.
 func (n *Notifications) Gets(e NoticeEvent) bool { return slices.Contains(n.Events, e) }
+
+// Counts reports whether a choice counts for an event of a time.
+func (n *Notifications) Counts(choice string, at time.Time) bool {
+	from, set := n.From[choice]
+	return !set || !at.Before(from.Time)
+}
 
 // Wait returns how long a job waits before the notice waiting.
 func (n *Notifications) Wait() time.Duration {

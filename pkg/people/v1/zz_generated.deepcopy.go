@@ -134,9 +134,12 @@ func (in *Notifications) DeepCopyInto(out *Notifications) {
 		*out = make([]NoticeEvent, len(*in))
 		copy(*out, *in)
 	}
-	if in.Since != nil {
-		in, out := &in.Since, &out.Since
-		*out = (*in).DeepCopy()
+	if in.From != nil {
+		in, out := &in.From, &out.From
+		*out = make(map[string]metav1.Time, len(*in))
+		for key, val := range *in {
+			(*out)[key] = *val.DeepCopy()
+		}
 	}
 	if in.Test != nil {
 		in, out := &in.Test, &out.Test

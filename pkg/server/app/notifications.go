@@ -55,9 +55,10 @@ type NotificationsChange struct {
 	WaitMinutes  int32
 	Mail         bool
 	WeeklyReport bool
-	// Webhook is a new webhook. If it is nil, KeepWebhook keeps the present one.
+	// Webhook is a new webhook. If it is nil, KeepWebhook keeps the present one, of WebhookType if that isn't empty.
 	Webhook     *Webhook
 	KeepWebhook bool
+	WebhookType string
 }
 
 // Notifications returns a person's choices of notices. People see their own, administrators everyone's.
@@ -79,7 +80,7 @@ func (d *Actions) notifications(ctx context.Context, p *people.Person) (*Notific
 	}
 	out := &Notifications{User: p.Name, Email: p.User.Spec.Email, Offer: offer, Choices: *v1.DefaultNotifications()}
 	if n := p.User.Spec.Notifications; n != nil {
-		out.Chosen, out.Choices = true, *n.DeepCopy()
+		out.Chosen, out.Choices = !n.Default(), *n.DeepCopy()
 	}
 	return out, d.app.tested(ctx, out)
 }
@@ -133,7 +134,14 @@ func (d *Actions) SetNotifications(ctx context.Context, name string, c *Notifica
 			return err
 		}
 		if c == nil {
-			made, err = d.app.People.SetNotifications(ctx, name, nil, func(*v1.Notifications) (*v1.Notifications, error) { return nil, nil }) //nolint:nilnil // the defaults
+			made, err = d.app.People.SetNotifications(ctx, name, nil, func(was *v1.Notifications) (*v1.Notifications, error) {
+				if was == nil || !recent(was.Test, d.app.now()) {
+					return nil, nil //nolint:nilnil // the defaults
+				}
+				next := v1.DefaultNotifications()
+				next.Test = was.Test // otherwise the next test message needn't wait
+				return next, nil
+			})
 			return err
 		}
 		offer, err := d.app.offer(ctx)
@@ -159,26 +167,49 @@ func (c *NotificationsChange) apply(was *v1.Notifications, now time.Time) (*v1.N
 	next := &v1.Notifications{Events: c.Events, WaitMinutes: c.WaitMinutes, NoMail: !c.Mail, WeeklyReport: c.WeeklyReport}
 	before := v1.DefaultNotifications()
 	if was != nil {
-		before, next.Since, next.Test = was, was.Since, was.Test
+		before, next.Test = was, was.Test
 	}
 	switch {
 	case c.Webhook != nil:
 		next.Webhook = c.Webhook.Type
+	case c.KeepWebhook && before.Webhook == "" && c.WebhookType != "":
+		return nil, wire.Bad(`"webhook": give its address in "url"; the account has no webhook that could be kept`)
+	case c.KeepWebhook && c.WebhookType != "" && c.WebhookType != before.Webhook:
+		return nil, wire.Bad(`"webhook": give its address in "url"; the webhook of the account has the type ` + before.Webhook)
 	case c.KeepWebhook:
 		next.Webhook = before.Webhook
 	}
 	if next.NoMail && next.Webhook == "" && (len(next.Events) > 0 || next.WeeklyReport) {
 		return nil, wire.Bad("without mail and without a webhook, notices can't reach you: choose one of the two, or no notices")
 	}
-	if slices.ContainsFunc(next.Events, func(e v1.NoticeEvent) bool { return !before.Gets(e) }) {
-		at := metav1.NewTime(now.Truncate(time.Second))
-		next.Since = &at
+	from := map[string]metav1.Time{}
+	choose := func(choice string, chosen, earlier bool) {
+		at, known := before.From[choice]
+		switch {
+		case chosen && !earlier:
+			from[choice] = metav1.NewTime(now.Truncate(time.Second))
+		case chosen && known:
+			from[choice] = at
+		}
+	}
+	for _, e := range next.Events {
+		choose(string(e), true, before.Gets(e))
+	}
+	choose(v1.FromMail, !next.NoMail, !before.NoMail)
+	choose(v1.FromWebhook, next.Webhook != "", before.Webhook != "")
+	if len(from) > 0 {
+		next.From = from
 	}
 	return next, nil
 }
 
 // testEvery is the shortest time between two test messages to a person.
 const testEvery = time.Minute
+
+// recent reports whether a test message was requested so lately that the next one has to wait.
+func recent(test *metav1.Time, now time.Time) bool {
+	return test != nil && now.Sub(test.Time) < testEvery && now.Sub(test.Time) > -testEvery
+}
 
 // TestNotifications requests a test message to a person's mail address and webhook. Only people themselves can.
 func (d *Actions) TestNotifications(ctx context.Context, name string) (*Notifications, error) {
@@ -198,7 +229,7 @@ func (d *Actions) TestNotifications(ctx context.Context, name string) (*Notifica
 			if was == nil {
 				was = v1.DefaultNotifications()
 			}
-			if was.Test != nil && now.Sub(was.Test.Time) < testEvery && now.Sub(was.Test.Time) > -testEvery {
+			if recent(was.Test, now.Time) {
 				return nil, &wire.Error{Status: http.StatusTooManyRequests, Code: wire.CodeTooMany, Message: "a test message was requested less than a minute ago", RetryAfter: testEvery}
 			}
 			was.Test = &now

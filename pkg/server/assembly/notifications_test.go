@@ -81,6 +81,7 @@ func TestPeopleChooseTheirNotices(t *testing.T) {
 	assert.NotContains(t, h.as("root", "GET", "/api/v3/users/ann", "").Body, "S3CRET")
 	now = put(api.NotificationsChange{Events: []v1.NoticeEvent{v1.NoticeFailed}, Mail: true, Webhook: &api.OwnWebhook{}}, 200)
 	assert.Equal(t, "slack", now.Webhook, "without an address, the webhook stays")
+	put(api.NotificationsChange{Mail: true, Webhook: &api.OwnWebhook{Type: "feishu"}}, 400)
 
 	a := h.as("ann", "POST", path+"/test", "{}")
 	require.Equal(t, 200, a.Status, a.Body)
@@ -88,6 +89,11 @@ func TestPeopleChooseTheirNotices(t *testing.T) {
 	assert.Equal(t, "waiting", now.MailTest)
 	assert.Equal(t, "waiting", now.WebhookTest)
 	assert.Equal(t, 429, h.as("ann", "POST", path+"/test", "{}").Status)
+	require.Equal(t, 200, h.as("ann", "DELETE", path, "").Status)
+	assert.False(t, get("ann").Chosen)
+	assert.Equal(t, 429, h.as("ann", "POST", path+"/test", "{}").Status, "the defaults don't hide when the last one was")
+	put(api.NotificationsChange{Mail: true, Webhook: &api.OwnWebhook{Type: "slack"}}, 400)
+	put(api.NotificationsChange{Events: []v1.NoticeEvent{v1.NoticeFailed}, Webhook: hook}, 200)
 	h.offers(t, "")
 	assert.Equal(t, 409, h.as("ann", "POST", path+"/test", "{}").Status)
 

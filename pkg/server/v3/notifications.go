@@ -86,7 +86,7 @@ func putNotifications(ctx context.Context, d *app.Actions, in *putNotificationsI
 	switch w := b.Webhook; {
 	case w == nil:
 	case w.URL == "" && w.SigningSecret == "":
-		c.KeepWebhook = true
+		c.KeepWebhook, c.WebhookType = true, w.Type
 	default:
 		c.Webhook = &app.Webhook{Type: w.Type, URL: secret.String(w.URL), SigningSecret: secret.String(w.SigningSecret)}
 	}
