@@ -204,7 +204,7 @@ func TestTwoSettingsOfMails(t *testing.T) {
 	}
 }
 
-// What a section alert-handler has already stays.
+// Settings of a section alert-handler that exists stay.
 func TestASectionThatExistsIsKept(t *testing.T) {
 	section, notes := migratedAlerts(t, `alert-handler:
   limits: {stopsPerHour: 5}

@@ -14,7 +14,7 @@ type oldRoute struct {
 	exact, re map[string]string
 	// continues reports whether routes after it get the same alerts, too.
 	continues bool
-	// nested reports whether it has routes of its own, which get their alerts first.
+	// nested reports whether it has routes below it, which get their alerts first.
 	nested bool
 	// problem says why its conditions can't be read; "" if they can.
 	problem string

@@ -22,7 +22,7 @@ func (s *scene) ended(user string, n int) {
 	}
 }
 
-// Someone whose notices fill the record costs others none of theirs: neither a person without an address, whose notices end at once, nor one
+// Someone whose notices fill the record costs other receivers no notice: neither a person without an address, whose notices end at once, nor one
 // who gets them.
 func TestAFloodToOnePersonCostsOthersNothing(t *testing.T) {
 	for _, name := range []string{"nobody", "bob"} {
@@ -74,7 +74,7 @@ func TestANoticeThatTheRecordForgetsIsCounted(t *testing.T) {
 	require.Equal(t, map[string]int{"mail lost": 1}, s.counts)
 }
 
-// The shares of a record's receivers together are what it may have.
+// The shares of all receivers together fit into the record.
 func TestShares(t *testing.T) {
 	lists := func(sizes ...int) (out [][]string) {
 		for _, n := range sizes {

@@ -131,7 +131,7 @@ func TestRequiredNoticesAndJobFiles(t *testing.T) {
 	}
 }
 
-// If the job file selects the notice and the owner gets none about the policy, the selection counts.
+// If the job file selects the notice and the policy's notice doesn't reach the owner, the selection counts.
 func TestAStoppedJobWhoseFileSelectsTheNotice(t *testing.T) {
 	s := newScene(t)
 	s.chosen["ann"] = &peoplev1.Notifications{}

@@ -161,8 +161,8 @@ func (l *Ledger) revert(b *Batch) {
 	}
 }
 
-// prune removes old entries, and the oldest ones of the receivers with the most if there are too many. Events of removed entries are before
-// Since or Of then, so that none is sent again. It reports whether there were too many.
+// prune removes old entries, and the oldest ones of the receivers with the most if there are too many. Since or Of is then
+// later than the events of removed entries, so that none is sent again. It reports whether there were too many.
 func (l *Ledger) prune(now time.Time) (full bool) {
 	l.Since = max(l.Since, now.Add(-rememberFor).Unix())
 	for key, e := range l.Entries {

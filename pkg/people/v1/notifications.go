@@ -79,7 +79,7 @@ func DefaultNotifications() *Notifications {
 	return &Notifications{Events: []NoticeEvent{NoticeStopping}}
 }
 
-// Default reports whether these are the defaults, whatever the person has tested.
+// Default reports whether these are the defaults, apart from the latest test message.
 func (n *Notifications) Default() bool {
 	d := DefaultNotifications()
 	return slices.Equal(n.Events, d.Events) && n.Wait() == d.Wait() && !n.NoMail && n.Webhook == "" && !n.WeeklyReport
