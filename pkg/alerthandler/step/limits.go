@@ -74,7 +74,7 @@ func (l Limits) restarts(a *v1.Action, all []*v1.Action, now time.Time) Limit {
 	}
 	recent := l.newCount(a, now)
 	for _, other := range all {
-		if counts(a, other) && other.Spec.Do == v1.OperationRestartMachine {
+		if counts(a, other, now) && other.Spec.Do == v1.OperationRestartMachine {
 			recent.add(other)
 		}
 	}

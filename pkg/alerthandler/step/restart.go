@@ -41,6 +41,8 @@ func (d *decision) undrained() string {
 	switch {
 	case !m.Unschedulable:
 		return name + " isn't cordoned: drain it before it is restarted"
+	case d.a.Spec.By.Kind == v1.ByPolicy && !d.cordoned():
+		return name + " is cordoned for another reason now, and isn't restarted"
 	case len(m.Pods) > 0:
 		return fmt.Sprintf("%s isn't drained, and has %s: drain it before it is restarted", name, plural.Of(len(m.Pods), "pod"))
 	}

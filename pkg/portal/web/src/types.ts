@@ -1587,8 +1587,8 @@ export interface SchedulerApiCells {
 
 export interface PeopleV1Notifications {
   events?: string[];
+  from?: Record<string, unknown>;
   noMail?: boolean;
-  since?: unknown;
   test?: unknown;
   waitMinutes?: number;
   webhook?: string;
