@@ -13,7 +13,7 @@ import (
 	"github.com/openpai/paictl/pkg/node/agent/gpu"
 )
 
-// The label remedy of GpuXidFatal, by which policies select alerts, is what the agent's list says about each XID.
+// The label remedy of GpuXidFatal, by which policies select alerts, agrees with the list of XIDs of the agent.
 func TestAlertsAboutXIDsNameTheirRemedy(t *testing.T) {
 	var rules struct {
 		Groups []struct {

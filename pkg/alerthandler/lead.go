@@ -147,7 +147,7 @@ func (h *Handler) facts(ctx context.Context, a *v1.Action, all []*v1.Action, now
 	return f, err
 }
 
-// restarting returns the name of another Action that restarts the machine; "" if there is none.
+// restarting returns the name of another Action that restarts the machine, or "".
 func restarting(a *v1.Action, all []*v1.Action) string {
 	for _, other := range all {
 		if other.Name != a.Name && other.Spec.Do == v1.OperationRestartMachine && other.Status.Phase == v1.PhaseActing &&

@@ -27,7 +27,7 @@ type Facts struct {
 	Hours *Hours
 	// Unheard says since when Alertmanager hasn't repeated the alert that a policy acts on; "" if it has, or if there is no alert.
 	Unheard string
-	// Restarts reports whether the configuration allows restarts of machines. Restarting is another Action that restarts the machine; "" if there is none.
+	// Restarts reports whether the configuration allows restarts of machines. Restarting is another Action that restarts the machine, or "".
 	Restarts   bool
 	Restarting string
 	// DrainTimeout is how long a drain may take.
@@ -62,7 +62,7 @@ type Machine struct {
 	Pods []Pod
 	// Reset is the answer of the machine's agent to this Action; nil if it hasn't answered.
 	Reset *Answer
-	// Ordered reports whether the Node has this Action's order to restart the machine, and Restart is the answer to it; nil if there is none.
+	// Ordered reports whether the Node has this Action's order to restart the machine, and Restart is the answer to it, or nil.
 	Ordered bool
 	Restart *Answer
 }

@@ -130,7 +130,7 @@ func TestTheLimitOfRestarts(t *testing.T) {
 	require.Equal(t, step.Limit{}, l.Check(onMachine(v1.OperationDrain), all, m, start), "it is one of restarts")
 }
 
-// Whatever is lost, and whenever a program is killed, one Action restarts a machine once at most, and it succeeds only after a restart.
+// If events are lost or programs are killed at any time, one Action restarts a machine once at most, and it succeeds only after a restart.
 func TestAnActionRestartsAMachineOnceAtMost(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, f := onMachine(v1.OperationRestartMachine), drained()

@@ -23,7 +23,7 @@ type restartable struct {
 	proc string
 	// signals is how often systemd was to restart the machine.
 	signals int
-	// signal is what a signal leads to.
+	// signal carries out a signal.
 	signal func() error
 }
 

@@ -30,7 +30,7 @@ type Restart struct {
 	At time.Time `json:"at"`
 }
 
-// ReadRestart returns the request on a Node; nil if it has none.
+// ReadRestart returns the request on a Node, or nil.
 func ReadRestart(n *corev1.Node) (*Restart, error) {
 	var out *Restart
 	if err := read(n, RestartAnnotation, &out); err != nil || out == nil {
@@ -42,7 +42,7 @@ func ReadRestart(n *corev1.Node) (*Restart, error) {
 	return out, nil
 }
 
-// ReadRestartAnswer returns the result of a request; nil if the Node has none.
+// ReadRestartAnswer returns the result of a request on a Node, or nil.
 func ReadRestartAnswer(n *corev1.Node) (*Answer, error) {
 	var out *Answer
 	err := read(n, RestartAnswer, &out)
