@@ -204,6 +204,13 @@ func labIn(t testing.TB, base string) *lab {
 // destroy ends the hosts; a second call has no effect.
 func (l *lab) destroy() {
 	l.t.Helper()
+	if l.t.Failed() {
+		consoles, _ := filepath.Glob(filepath.Join(l.dir, "hosts", "*", "console.log"))
+		for _, file := range consoles {
+			b, _ := os.ReadFile(file)
+			l.t.Logf("the end of %s:\n%s", file, b[max(0, len(b)-2000):])
+		}
+	}
 	// In a cleanup the test's own context has ended.
 	out, err := exec.Command(paictl, "sandbox", "down", "--dir", l.dir).CombinedOutput()
 	require.NoError(l.t, err, "sandbox down: %s", out)

@@ -18,6 +18,8 @@ mount -t tmpfs -o mode=0755 paictl-sandbox /run/systemd/nspawn
 
 guest=
 stopping=
+# The next boot may fail if the kernel still removes the network interface or a mount of the last one.
+tries=0
 stop() {
 	stopping=1
 	if [ -n "$guest" ]; then
@@ -26,7 +28,7 @@ stop() {
 }
 trap stop TERM INT
 
-while :; do
+while [ -z "$stopping" ]; do
 	for group in $CGROUPS; do
 		# Remove the empty groups that the last boot has left, the deepest first.
 		find "$group" -mindepth 1 -depth -type d -exec rmdir {} + 2>/dev/null || true
@@ -46,7 +48,15 @@ while :; do
 		status=0
 		wait "$guest" || status=$?
 	done
-	if [ "$status" != 133 ] || [ -n "$stopping" ]; then
-		exit "$status"
-	fi
+	[ -z "$stopping" ] || exit "$status"
+	case $status in
+	133) tries=10 ;;
+	1)
+		[ "$tries" -gt 0 ] || exit 1
+		tries=$((tries - 1))
+		echo "the restart failed, and is tried again"
+		sleep 2
+		;;
+	*) exit "$status" ;;
+	esac
 done
