@@ -8,6 +8,9 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/trustelem/zxcvbn"
+
+	"github.com/openpai/paictl/pkg/people/password/dictionaries"
 	"github.com/openpai/paictl/pkg/secret"
 )
 
@@ -46,4 +49,10 @@ func New() secret.String {
 	_, _ = rand.Read(b) // never fails
 	t := strings.ToLower(base32.StdEncoding.EncodeToString(b))[:20]
 	return secret.String(t[:5] + "-" + t[5:10] + "-" + t[10:15] + "-" + t[15:])
+}
+
+// guesses returns how many guesses a password takes, as zxcvbn estimates them. own are words that an attacker tries first.
+func guesses(text string, own []string) float64 {
+	dictionaries.Load()
+	return zxcvbn.PasswordStrength(text, own).Guesses
 }
