@@ -82,8 +82,11 @@ func lookPath(program string) (string, error) {
 
 // baseID names the image by its inputs, so that a different list makes a different image.
 func baseID(src aptSource) string {
-	sum := sha256.Sum256([]byte(strings.Join(append([]string{"1", src.release, runtime.GOARCH,
-		strings.Join(src.components, ",")}, basePackages()...), " ")))
+	inputs := append([]string{"1", src.release, runtime.GOARCH, strings.Join(src.components, ",")}, basePackages()...)
+	if src.foreign {
+		inputs = append(inputs, src.mirror, src.keys)
+	}
+	sum := sha256.Sum256([]byte(strings.Join(inputs, " ")))
 	return src.release + "-" + hex.EncodeToString(sum[:])[:12]
 }
 

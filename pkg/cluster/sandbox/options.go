@@ -88,6 +88,9 @@ func (o *Options) complete() error {
 	if o.Release != "" && !releaseRE.MatchString(o.Release) {
 		return invalid("give the codename of a release of Debian or Ubuntu, such as trixie or noble", "%q is not the codename of a release", o.Release)
 	}
+	if o.Release == "" && (o.Mirror != "" || o.Keyring != "") {
+		return invalid("give the codename of the mirror's release with --release", "a mirror or keys were given without the release of the hosts")
+	}
 	if u, err := url.Parse(o.Mirror); o.Mirror != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
 		return invalid("give an address such as http://deb.debian.org/debian with --mirror", "%q is not the address of a mirror", o.Mirror)
 	}

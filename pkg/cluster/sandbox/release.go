@@ -2,6 +2,8 @@ package sandbox
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"io"
 	"net/http"
@@ -29,16 +31,17 @@ type aptSource struct {
 	components []string // such as main
 	proxy      string   // for http, or ""
 	keyring    string   // a file with the keys that sign a foreign release
-	foreign    bool     // not this machine's release, whose apt configuration doesn't fit the hosts then
+	keys       string   // the hash of the file
+	foreign    bool     // not this machine's release or mirror, so that its apt configuration doesn't fit the hosts
 	ubuntu     bool     // a foreign release is one of Ubuntu; otherwise one of Debian
 }
 
 // source returns the release and the mirror of hosts: those of this machine, unless the options name another release.
 func source(ctx context.Context, o Options) (aptSource, error) {
 	src := aptSource{release: o.Release, mirror: o.Mirror, foreign: true}
-	if o.Release == "" || o.Mirror == "" {
+	if o.Mirror == "" {
 		own, err := machineSource(ctx)
-		if err != nil || o.Release == "" || o.Release == own.release {
+		if err != nil || o.Release == "" || o.Release == own.release && o.Keyring == "" {
 			return own, err
 		}
 		src.mirror = own.mirror
@@ -176,8 +179,10 @@ func (src *aptSource) requireKeys(file string) error {
 	default:
 		src.keyring = debianKeyring
 	}
-	switch fi, err := os.Stat(src.keyring); {
-	case err == nil && fi.Mode().IsRegular():
+	b, err := os.ReadFile(src.keyring)
+	switch sum := sha256.Sum256(b); {
+	case err == nil:
+		src.keys = hex.EncodeToString(sum[:])
 		return nil
 	case pkg == "":
 		return hint.Errorf("give the file that gpg --export wrote with --keyring", "no file %s with the keys of the release %s", file, src.release)

@@ -78,4 +78,15 @@ func TestASandboxKeepsItsRelease(t *testing.T) {
 	st := state{Base: "/var/cache/paictl/base-bookworm-0123456789ab"}
 	require.NoError(t, st.agree(Options{Release: "bookworm"}))
 	require.ErrorContains(t, st.agree(Options{Release: "trixie"}), "base-bookworm-0123456789ab, not trixie")
+	require.ErrorContains(t, st.agree(Options{Release: "bookworm", Mirror: "http://mirror.example/d"}), "the mirror of this machine, not http://mirror.example/d")
+	st.Foreign = &foreignRelease{Mirror: "http://mirror.example/d"}
+	require.NoError(t, st.agree(Options{Release: "bookworm", Mirror: "http://mirror.example/d"}))
+	require.ErrorContains(t, st.agree(Options{Release: "bookworm", Mirror: "http://other.example/d"}), "the mirror http://mirror.example/d, not http://other.example/d")
+}
+
+func TestAnImageIsThatOfItsMirrorAndKeys(t *testing.T) {
+	one := aptSource{release: "noble", mirror: "http://a.example", keys: "1", foreign: true}
+	other, keys, own := one, one, one
+	other.mirror, keys.keys, own.foreign = "http://b.example", "2", false
+	assert.Len(t, map[string]bool{baseID(one): true, baseID(other): true, baseID(keys): true, baseID(own): true}, 4)
 }

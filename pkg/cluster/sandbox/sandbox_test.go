@@ -26,8 +26,10 @@ func TestOptionsAreRefusedWithARemedy(t *testing.T) {
 		"a name that ends wrong":    {Options{Hosts: 1, Name: "pai-"}, `the sandbox name "pai-"`},
 		"a release's version":       {Options{Hosts: 1, Release: "24.04"}, `"24.04" is not the codename of a release`},
 		"a release with a path":     {Options{Hosts: 1, Release: "../x"}, "is not the codename of a release"},
-		"a mirror without scheme":   {Options{Hosts: 1, Mirror: "deb.debian.org"}, "is not the address of a mirror"},
-		"a mirror that is a file":   {Options{Hosts: 1, Mirror: "file:///srv"}, "is not the address of a mirror"},
+		"a mirror without scheme":   {Options{Hosts: 1, Release: "sid", Mirror: "deb.debian.org"}, "is not the address of a mirror"},
+		"a mirror for no release":   {Options{Hosts: 1, Mirror: "http://deb.debian.org"}, "without the release"},
+		"keys for no release":       {Options{Hosts: 1, Keyring: "/k"}, "without the release"},
+		"a mirror that is a file":   {Options{Hosts: 1, Release: "sid", Mirror: "file:///srv"}, "is not the address of a mirror"},
 		"a directory with a colon":  {Options{Hosts: 1, Dir: "/tmp/a:b"}, "mount options can't hold"},
 		"a directory with a space":  {Options{Hosts: 1, Dir: "/tmp/a b"}, "mount options can't hold"},
 	} {

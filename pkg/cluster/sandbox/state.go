@@ -49,6 +49,14 @@ type foreignRelease struct {
 // gateway is the machine's address on the sandbox's bridge.
 func (st state) gateway() netip.Addr { return st.Subnet.Addr().Next() }
 
+// mirror names the mirror of the hosts' release.
+func (st state) mirror() string {
+	if st.Foreign == nil {
+		return "of this machine"
+	}
+	return st.Foreign.Mirror
+}
+
 // agree refuses options that contradict the existing sandbox.
 func (st state) agree(o Options) error {
 	differs := func(what, have, want string) error {
@@ -66,6 +74,8 @@ func (st state) agree(o Options) error {
 		return differs("subnet", st.Subnet.String(), o.Subnet)
 	case o.Release != "" && st.Base != "" && !strings.HasPrefix(filepath.Base(st.Base), "base-"+o.Release+"-"):
 		return differs("base image", filepath.Base(st.Base), o.Release)
+	case o.Mirror != "" && st.Base != "" && (st.Foreign == nil || o.Mirror != st.Foreign.Mirror):
+		return differs("mirror", st.mirror(), o.Mirror)
 	}
 	return nil
 }
