@@ -133,8 +133,8 @@ func TestTheAlertHandlerHasTheRightsForItsWorkAndNoMore(t *testing.T) {
 	go func() { h.Lead(ctx); done <- struct{}{} }()
 	defer func() { cancel(); <-done; <-done }()
 	body, err := json.Marshal(map[string]any{"alerts": []policy.Alert{
-		{Status: "firing", Labels: map[string]string{"alertname": "Idle", "user": "ann", "job_name": "idle"}, StartsAt: time.Unix(1, 0)},
-		{Status: "firing", Labels: map[string]string{"alertname": "Sick", "node": "sick-1", "gpu": "0"}, StartsAt: time.Unix(1, 0)},
+		{Status: "firing", Labels: map[string]string{"alertname": "Idle", "user": "ann", "job_name": "idle"}, StartsAt: time.Now()},
+		{Status: "firing", Labels: map[string]string{"alertname": "Sick", "node": "sick-1", "gpu": "0"}, StartsAt: time.Now()},
 	}})
 	require.NoError(t, err)
 	require.Eventually(t, func() bool {

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"regexp"
 	"runtime"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -37,6 +38,8 @@ const (
 // A thousand alerts within a minute cost a few requests each, and no more when Alertmanager repeats them. Most Actions wait for a limit, and a
 // change elsewhere in the cluster, after which the handler looks at each of them again, costs no request for them.
 func TestAThousandAlertsInAMinute(t *testing.T) {
+	// As in the program: tests may run with another percentage.
+	defer debug.SetGCPercent(debug.SetGCPercent(100))
 	tier.More(t, "two minutes")
 	w := open(t)
 	w.log = slog.New(slog.DiscardHandler)

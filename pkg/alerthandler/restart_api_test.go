@@ -79,13 +79,13 @@ func TestAMachineIsRestartedOnceThoughTheHandlerIsKilled(t *testing.T) {
 	w.machinesWork(&resets)
 	w.machinesRestart(&restarts)
 	w.gpuNode("n3")
-	xid := alert(map[string]string{"alertname": "GpuXidFatal", "remedy": "restart", "node": "n3", "gpu": "2"}, start)
 	c := config(t, restartLost)
 	c.Limits.RestartsPerHour = 1
 	for point, more := rand.IntN(5), true; more; point += 5 {
 		require.NoError(t, w.objects.Resource(v1.Actions).DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}))
 		require.NoError(t, w.Client.CoreV1().Nodes().Delete(t.Context(), "n3", metav1.DeleteOptions{}))
 		w.gpuNode("n3")
+		xid := alert(map[string]string{"alertname": "GpuXidFatal", "remedy": "restart", "node": "n3", "gpu": "2"}, start)
 		w.pod("n3", "a")
 		restarts.Store(0)
 		killed := &mortal{answered: point%2 == 0}

@@ -73,10 +73,10 @@ func (b *builder) checkPolicies(values map[string]any) {
 const keyRestartMachines = "restartMachines"
 
 func (b *builder) agentsRestart() bool {
-	if !b.ownRuns(AgentService) {
+	s := b.services[AgentService]
+	if s == nil {
 		return false
 	}
-	s := b.services[AgentService]
 	allowed, _ := merge(s.Chart.Values, s.Values)[keyRestartMachines].(bool)
 	return allowed
 }
