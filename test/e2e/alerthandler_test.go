@@ -122,7 +122,7 @@ prerequisites: [{name: python, type: dockerimage, uri: "docker.io/openpai/exampl
 taskRoles:
   main:
     dockerImage: python
-    resourcePerInstance: {cpu: 1, memoryMB: 128, gpu: 1}
+    resourcePerInstance: {cpu: 0.2, memoryMB: 128, gpu: 1}
     commands: ["echo ready; sleep 1000000"]
 `
 	steady = `protocolVersion: 2
@@ -132,7 +132,7 @@ prerequisites: [{name: python, type: dockerimage, uri: "docker.io/openpai/exampl
 taskRoles:
   main:
     dockerImage: python
-    resourcePerInstance: {cpu: 1, memoryMB: 128, gpu: 0}
+    resourcePerInstance: {cpu: 0.2, memoryMB: 128, gpu: 0}
     commands: ["echo ready; sleep 1000000"]
 `
 	// gangOfTwo is a gang on two whole machines.
@@ -144,7 +144,7 @@ taskRoles:
   main:
     instances: 2
     dockerImage: python
-    resourcePerInstance: {cpu: 1, memoryMB: 128, gpu: 8}
+    resourcePerInstance: {cpu: 0.1, memoryMB: 128, gpu: 8}
     commands: [%q]
 `
 )
@@ -194,8 +194,7 @@ for at, login, body in zip(*[iter(sys.argv[1:])] * 3):
 
 // forgersGetNothing: ida has mia's job stopped in no way.
 func (h *handled) forgersGetNothing(t *testing.T) {
-	worker := h.names[1]
-	r := h.as("ida", "", "node", "drain", worker, "--reason", "mine alone")
+	r := h.as("ida", "", "node", "drain", h.names[1], "--reason", "mine alone")
 	assert.NotZero(t, r.code, r)
 	r = h.as("ida", "", "action", "list")
 	assert.NotZero(t, r.code, r)
@@ -204,7 +203,7 @@ func (h *handled) forgersGetNothing(t *testing.T) {
 		refused = h.records("--actor", "ida", "--outcome", audit.Refused)
 		return len(refused) > 0
 	})
-	assert.Equal(t, worker, refused[0].Detail["machine"], refused)
+	assert.Equal(t, "POST /api/v3/actions", refused[0].Detail["route"], refused)
 
 	// A job reaches the services, because flannel enforces no network policies. It has no password and no token.
 	const handler, manager = "http://alert-handler.pai-system.svc.cluster.local:9095/alerts", "http://alert-manager.pai-system.svc.cluster.local:9093/api/v2/alerts"
@@ -246,7 +245,7 @@ END`, account, name, v1.ObjectName("mia", "steady"), uid, by, time.Now().Add(tim
 	assert.Contains(t, a.Status.Message, "ida is no longer an administrator")
 	assert.Equal(t, audit.Refused, h.recorded(t, a).Outcome)
 	assert.Equal(t, "running", h.stateOf(t, "mia", "steady"))
-	assert.Empty(t, of(h.actions(), actions.OperationDrain, worker))
+	assert.Empty(t, of(h.actions(), actions.OperationDrain, h.names[1]))
 }
 
 // hostsOf returns the machines of a gang of two, if both of its pods run.
