@@ -153,16 +153,19 @@ func (h *Handler) reset(ctx context.Context, a *v1.Action) error {
 }
 
 // restart orders the restart of a machine from its agent. The order names the boot that it ends, and its ID is that of the Action.
-func (h *Handler) restart(ctx context.Context, a *v1.Action) error {
+func (h *Handler) restart(ctx context.Context, a *v1.Action, m *step.Machine) error {
 	n, err := h.core.CoreV1().Nodes().Get(ctx, a.Spec.Machine.Name, metav1.GetOptions{})
 	if err != nil {
 		return err
 	}
-	if n.UID != a.Spec.Machine.UID || !n.Spec.Unschedulable && n.Status.NodeInfo.BootID == a.Status.Boot {
+	if n.UID != a.Spec.Machine.UID {
 		return errMoved
 	}
 	if order, err := repair.ReadRestart(n); err == nil && order != nil && order.ID == string(a.UID) {
 		return nil // it waits for its answer
+	}
+	if n.ResourceVersion != m.Version { // a person may have uncordoned it, or taken it over
+		return errMoved
 	}
 	return repair.WriteRestart(ctx, h.core, n, repair.Restart{ID: string(a.UID), Boot: a.Status.Boot, Reason: a.Spec.Reason, At: a.Status.StartTime.UTC(), By: a.Spec.By.Text()})
 }

@@ -311,7 +311,7 @@ func (h *Handler) do(ctx context.Context, a *v1.Action, f *step.Facts, e step.Ef
 	case step.EffectReset:
 		return h.reset(ctx, a)
 	case step.EffectRestart:
-		return h.restart(ctx, a)
+		return h.restart(ctx, a, f.Machine)
 	}
 	return fmt.Errorf("the effect %q is unknown", e)
 }

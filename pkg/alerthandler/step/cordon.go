@@ -6,10 +6,17 @@ import v1 "github.com/openpai/paictl/pkg/alerthandler/v1"
 // and each alert has its part in a cordon of policies.
 func (d *decision) cordoned() bool {
 	m := d.f.Machine
-	if !m.Unschedulable || m.Mark == nil || m.Mark.By.Kind != v1.ByPolicy {
+	if !m.Unschedulable || d.byPerson() {
 		return m.Unschedulable
 	}
 	return d.a.Spec.By.Kind == v1.ByPolicy && (m.Mark.Holds(d.a.Name) || m.Mark.Full())
+}
+
+// byPerson reports whether the cordon of the machine isn't one of policies: it has the mark of a person, or none, as after kubectl cordon and while
+// paictl changes the machine.
+func (d *decision) byPerson() bool {
+	m := d.f.Machine
+	return m.Unschedulable && (m.Mark == nil || m.Mark.By.Kind != v1.ByPolicy)
 }
 
 // returned reports whether a policy has no part in the cordon of the machine, or no longer. Then the cordon belongs to other alerts.

@@ -41,6 +41,8 @@ func (d *decision) undrained() string {
 	switch {
 	case !m.Unschedulable:
 		return name + " isn't cordoned: drain it before it is restarted"
+	case d.a.Spec.By.Kind == v1.ByPolicy && d.byPerson():
+		return name + " was cordoned by a person, and a policy doesn't restart it"
 	case d.a.Spec.By.Kind == v1.ByPolicy && !d.cordoned():
 		return name + " is cordoned for another reason now, and isn't restarted"
 	case len(m.Pods) > 0:

@@ -18,10 +18,16 @@ func drained(change ...func(*step.Facts)) *step.Facts {
 	f := facts()
 	f.Restarts = true
 	f.Machine.Unschedulable, f.Machine.Ready, f.Machine.Agent, f.Machine.Boot = true, true, true, "boot-1"
+	f.Machine.Mark = &v1.Mark{Action: "broken-1", By: v1.Requester{Kind: v1.ByPolicy, Name: "broken"}}
 	for _, c := range change {
 		c(f)
 	}
 	return f
+}
+
+// takenOut is a machine that a person has cordoned, or taken over from a policy.
+func takenOut(f *step.Facts) {
+	f.Machine.Mark = &v1.Mark{Action: "drain-x", By: v1.Requester{Kind: v1.ByPerson, Name: "root1"}, Reason: "a fan is loud"}
 }
 
 func TestTheFirstStepOfARestart(t *testing.T) {
@@ -37,6 +43,11 @@ func TestTheFirstStepOfARestart(t *testing.T) {
 	}{
 		{"a drained machine", onMachine(v1.OperationRestartMachine), drained(), v1.PhaseActing, step.EffectRestart, "the agent is to restart node3"},
 		{"a person's", onMachine(v1.OperationRestartMachine, byAdmin), drained(), v1.PhaseActing, step.EffectRestart, ""},
+		{"a person's cordon", onMachine(v1.OperationRestartMachine), drained(takenOut), v1.PhaseRefused, "", "node3 was cordoned by a person, and a policy doesn't restart it"},
+		{"a cordon without a mark", onMachine(v1.OperationRestartMachine), drained(func(f *step.Facts) { f.Machine.Mark = nil }), v1.PhaseRefused, "", "by a person"},
+		{"a person's cordon, in the grace", onMachine(v1.OperationRestartMachine, grace(time.Hour)), drained(takenOut), v1.PhaseRefused, "", "by a person"},
+		{"a person's restart of a machine that a person cordoned", onMachine(v1.OperationRestartMachine, byAdmin), drained(takenOut), v1.PhaseActing, step.EffectRestart, ""},
+		{"the cordon of another alert", onMachine(v1.OperationRestartMachine), drained(func(f *step.Facts) { f.Machine.Mark.Action = "hot-1-1-1" }), v1.PhaseRefused, "", "for another reason"},
 		{"a grace", onMachine(v1.OperationRestartMachine, grace(time.Hour)), drained(), v1.PhaseNoticed, "", "it will restart node3 at"},
 		{"it is off", onMachine(v1.OperationRestartMachine, byAdmin), drained(func(f *step.Facts) { f.Restarts = false }), v1.PhaseRefused, "", "set restartMachines in the sections alert-handler and agent"},
 		{"not cordoned", onMachine(v1.OperationRestartMachine), drained(cordoned(false)), v1.PhaseRefused, "", "node3 isn't cordoned: drain it"},
@@ -113,6 +124,19 @@ func TestARestartThatFailsSaysWhatToDo(t *testing.T) {
 		require.Equal(t, v1.PhaseFailed, n.Status.Phase, want)
 		require.Contains(t, n.Status.Message, want)
 	}
+}
+
+// A person takes the machine over before the order is given: it isn't restarted. Afterwards the result is that of the restart.
+func TestAPersonTakesAMachineOverBeforeItsRestart(t *testing.T) {
+	a, f := onMachine(v1.OperationRestartMachine), drained()
+	a.Status = step.Decide(a, f, start).Status
+	takenOut(f)
+	n := step.Decide(a, f, start.Add(time.Second))
+	require.Equal(t, v1.PhaseFailed, n.Status.Phase)
+	require.Empty(t, n.Effect)
+	require.Equal(t, "node3 was cordoned by a person, and a policy doesn't restart it", n.Status.Message)
+	f.Machine.Ordered = true
+	require.Equal(t, v1.PhaseActing, step.Decide(a, f, start.Add(time.Second)).Status.Phase)
 }
 
 func TestTheLimitOfRestarts(t *testing.T) {

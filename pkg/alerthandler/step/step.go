@@ -201,7 +201,7 @@ func (d *decision) invalid() string {
 			return spec.Machine.Name + " is no longer in the cluster"
 		case d.f.Machine.UID != spec.Machine.UID:
 			return spec.Machine.Name + " was removed from the cluster and added again since the request"
-		case spec.Do == v1.OperationUncordon && spec.By.Kind == v1.ByPolicy && d.f.Machine.Unschedulable && (d.f.Machine.Mark == nil || d.f.Machine.Mark.By.Kind != v1.ByPolicy):
+		case spec.Do == v1.OperationUncordon && spec.By.Kind == v1.ByPolicy && d.byPerson():
 			return spec.Machine.Name + " was cordoned by a person, and a policy doesn't change that"
 		}
 	default:

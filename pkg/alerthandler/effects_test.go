@@ -1,0 +1,38 @@
+package alerthandler
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/fake"
+
+	"github.com/openpai/paictl/pkg/alerthandler/step"
+	v1 "github.com/openpai/paictl/pkg/alerthandler/v1"
+	"github.com/openpai/paictl/pkg/node/agent/repair"
+)
+
+// A person may take a machine over between the decision and the order, and the watch may be behind.
+func TestAnOrderToRestartIsForTheNodeOfTheDecision(t *testing.T) {
+	at := metav1.NewTime(time.Date(2026, 11, 30, 9, 0, 0, 0, time.UTC))
+	a := &v1.Action{ObjectMeta: metav1.ObjectMeta{Name: "lost-1", UID: "a1"}, Spec: v1.ActionSpec{Do: v1.OperationRestartMachine, Machine: &v1.Machine{Name: "node3", UID: "n3"}},
+		Status: v1.ActionStatus{StartTime: &at, Boot: "boot-1"}}
+	core := fake.NewClientset(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node3", UID: "n3", ResourceVersion: "8"}, Spec: corev1.NodeSpec{Unschedulable: true}})
+	h := &Handler{core: core}
+	ordered := func() *repair.Restart {
+		n, err := core.CoreV1().Nodes().Get(t.Context(), "node3", metav1.GetOptions{})
+		require.NoError(t, err)
+		order, err := repair.ReadRestart(n)
+		require.NoError(t, err)
+		return order
+	}
+	require.ErrorIs(t, h.restart(t.Context(), a, &step.Machine{UID: "n3", Version: "7"}), errMoved)
+	require.Nil(t, ordered())
+	require.NoError(t, h.restart(t.Context(), a, &step.Machine{UID: "n3", Version: "8"}))
+	require.Equal(t, "boot-1", ordered().Boot)
+	require.NoError(t, h.restart(t.Context(), a, &step.Machine{UID: "n3", Version: "7"}), "it was given")
+	a.Spec.Machine.UID = "n4"
+	require.ErrorIs(t, h.restart(t.Context(), a, &step.Machine{UID: "n4", Version: "8"}), errMoved)
+}
