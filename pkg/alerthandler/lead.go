@@ -112,7 +112,7 @@ func (h *Handler) advance(ctx context.Context, a *v1.Action, all []*v1.Action, n
 
 // facts looks at what a decision needs.
 func (h *Handler) facts(ctx context.Context, a *v1.Action, all []*v1.Action, now time.Time) (*step.Facts, error) {
-	f := &step.Facts{DrainTimeout: h.o.Policies.DrainTimeout.D(), Unheard: unheard(a, now), Restarts: h.o.Policies.RestartMachines, Restarting: restarting(a, all)}
+	f := &step.Facts{DrainTimeout: h.o.Policies.DrainTimeout.D(), Unheard: unheard(a, now), Restarts: h.o.Policies.RestartMachines, Restarting: restarting(a, all), Restarted: restartedSince(a, all)}
 	var err error
 	if f.Forbidden, err = h.forbidden(a); err != nil {
 		return nil, err
@@ -145,17 +145,6 @@ func (h *Handler) facts(ctx context.Context, a *v1.Action, all []*v1.Action, now
 		f.Machine.Pods, err = h.pods(ctx, a.Spec.Machine.Name)
 	}
 	return f, err
-}
-
-// restarting returns the name of another Action that restarts the machine, or "".
-func restarting(a *v1.Action, all []*v1.Action) string {
-	for _, other := range all {
-		if other.Name != a.Name && other.Spec.Do == v1.OperationRestartMachine && other.Status.Phase == v1.PhaseActing &&
-			a.Spec.Machine != nil && other.Spec.Machine != nil && other.Spec.Machine.UID == a.Spec.Machine.UID {
-			return other.Name
-		}
-	}
-	return ""
 }
 
 // forbidden says why the requester may not ask for it. An error means that this can't be decided now.

@@ -30,6 +30,8 @@ type Facts struct {
 	// Restarts reports whether the configuration allows restarts of machines. Restarting is another Action that restarts the machine, or "".
 	Restarts   bool
 	Restarting string
+	// Restarted is another Action that has restarted the machine since the alert began that a policy acts on, or "".
+	Restarted string
 	// DrainTimeout is how long a drain may take.
 	DrainTimeout time.Duration
 }

@@ -73,10 +73,14 @@ func TestAnAlertThatWasntRepeated(t *testing.T) {
 	a.Status = step.Decide(a, f, start).Status
 	require.Equal(t, v1.PhaseNoticed, a.Status.Phase)
 	n := step.Decide(a, f, start.Add(time.Hour))
-	require.Equal(t, v1.PhasePending, n.Status.Phase)
+	require.Equal(t, v1.PhaseNoticed, n.Status.Phase, "it was announced, and keeps its place")
 	require.Equal(t, "it waits: the alert", n.Status.Message)
 	require.Empty(t, n.Effect)
 	a.Status, f.Unheard = n.Status, ""
 	require.Equal(t, step.EffectStopJob, step.Decide(a, f, start.Add(time.Hour)).Effect)
-	require.Equal(t, v1.PhaseExpired, step.Decide(a, f, start.Add(2*time.Hour)).Status.Phase)
+	n = step.Decide(a, f, start.Add(2*time.Hour))
+	require.Equal(t, v1.PhaseExpired, n.Status.Phase)
+	require.Contains(t, n.Status.Message, "; before that: it waits: the alert")
+	f.Unheard = "it waits: the alert"
+	require.Equal(t, v1.PhasePending, step.Decide(stop(), f, start).Status.Phase)
 }

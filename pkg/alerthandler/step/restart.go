@@ -27,12 +27,18 @@ func (d *decision) unfit() string {
 		return name + " has no GPUs, and so no agent that could restart it: restart it by hand"
 	case m.Boot == "":
 		return "the kubelet of " + name + " reports no boot ID, which shows whether it has restarted"
-	case d.f.Restarting != "":
+	case d.f.Restarting != "" && d.a.Spec.By.Kind != v1.ByPolicy:
 		return fmt.Sprintf("the action %s restarts %s already", d.f.Restarting, name)
-	case d.a.Spec.DryRun && d.a.Spec.By.Kind == v1.ByPolicy:
+	case d.restarted(), d.a.Spec.DryRun && d.a.Spec.By.Kind == v1.ByPolicy:
 		return ""
 	}
 	return d.undrained()
+}
+
+// restarted reports whether a policy needs no restart any longer: another Action, such as that for another GPU of the machine, has restarted it, and
+// its agent finds no fault.
+func (d *decision) restarted() bool {
+	return d.a.Spec.By.Kind == v1.ByPolicy && d.f.Restarted != "" && d.f.Machine.Sick == ""
 }
 
 // undrained says why the machine isn't drained; "" if it is.

@@ -58,7 +58,13 @@ func TestTheFirstStepOfARestart(t *testing.T) {
 		{"the control plane", onMachine(v1.OperationRestartMachine), drained(func(f *step.Facts) { f.Machine.ControlPlane = true }), v1.PhaseRefused, "", "belongs to the control plane"},
 		{"no agent", onMachine(v1.OperationRestartMachine), drained(func(f *step.Facts) { f.Machine.Agent = false }), v1.PhaseRefused, "", "no agent"},
 		{"no boot ID", onMachine(v1.OperationRestartMachine), drained(func(f *step.Facts) { f.Machine.Boot = "" }), v1.PhaseRefused, "", "no boot ID"},
-		{"another restart", onMachine(v1.OperationRestartMachine), drained(func(f *step.Facts) { f.Restarting = "restart-x" }), v1.PhaseRefused, "", "the action restart-x restarts node3 already"},
+		{"another restart, and a person's", onMachine(v1.OperationRestartMachine, byAdmin), drained(func(f *step.Facts) { f.Restarting = "restart-x" }), v1.PhaseRefused, "", "the action restart-x restarts node3 already"},
+		{"another restart", onMachine(v1.OperationRestartMachine), drained(func(f *step.Facts) { f.Restarting = "restart-x" }), v1.PhasePending, "", "it waits: the action restart-x restarts node3"},
+		{"another restart has ended", onMachine(v1.OperationRestartMachine), drained(func(f *step.Facts) { f.Restarted = "restart-x" }), v1.PhaseSucceeded, "", "node3 has restarted since the alert began, by the action restart-x"},
+		{"another restart has ended, and the machine was returned", onMachine(v1.OperationRestartMachine), drained(cordoned(false), func(f *step.Facts) { f.Restarted = "restart-x" }), v1.PhaseSucceeded, "", "has restarted"},
+		{"another restart has ended, and a GPU broke again", onMachine(v1.OperationRestartMachine), drained(func(f *step.Facts) { f.Restarted, f.Machine.Sick = "restart-x", "GPU 2" }), v1.PhaseActing, step.EffectRestart, ""},
+		{"a person wants another restart", onMachine(v1.OperationRestartMachine, byAdmin), drained(func(f *step.Facts) { f.Restarted = "restart-x" }), v1.PhaseActing, step.EffectRestart, ""},
+		{"another restart has ended, and limits", onMachine(v1.OperationRestartMachine), drained(func(f *step.Facts) { f.Restarted, f.Limit.Wait = "restart-x", "wait" }), v1.PhaseSucceeded, "", "has restarted"},
 		{"a limit", onMachine(v1.OperationRestartMachine), drained(func(f *step.Facts) { f.Limit = step.Limit{Wait: "wait", After: time.Minute} }), v1.PhasePending, "", "wait"},
 		{"a machine that left", onMachine(v1.OperationRestartMachine), drained(func(f *step.Facts) { f.Machine = nil }), v1.PhaseRefused, "", "no longer in the cluster"},
 	} {
@@ -137,6 +143,18 @@ func TestAPersonTakesAMachineOverBeforeItsRestart(t *testing.T) {
 	require.Equal(t, "node3 was cordoned by a person, and a policy doesn't restart it", n.Status.Message)
 	f.Machine.Ordered = true
 	require.Equal(t, v1.PhaseActing, step.Decide(a, f, start.Add(time.Second)).Status.Phase)
+}
+
+// A policy returns no machine that another Action restarts.
+func TestAPolicyReturnsNoMachineDuringARestart(t *testing.T) {
+	f := drained(func(f *step.Facts) { f.Restarting = "restart-x" })
+	n := step.Decide(onMachine(v1.OperationUncordon), f, start)
+	require.Equal(t, v1.PhasePending, n.Status.Phase)
+	require.Equal(t, "node3 stays cordoned while the action restart-x restarts it", n.Status.Message)
+	require.Empty(t, n.Effect)
+	require.Equal(t, step.EffectUncordon, step.Decide(onMachine(v1.OperationUncordon, byAdmin), f, start).Effect)
+	f.Restarting = ""
+	require.Equal(t, step.EffectUncordon, step.Decide(onMachine(v1.OperationUncordon), f, start).Effect)
 }
 
 func TestTheLimitOfRestarts(t *testing.T) {

@@ -98,8 +98,8 @@ func (d *decision) begin() Next {
 		next.Effect = EffectStay
 		return next
 	}
-	if spec.Do == v1.OperationUncordon && spec.By.Kind == v1.ByPolicy && d.f.Machine.Sick != "" && !spec.DryRun {
-		return d.wait(v1.PhasePending, spec.Machine.Name+" stays cordoned until its agent finds no fault: "+d.f.Machine.Sick, again)
+	if unready := d.unready(); unready != "" {
+		return d.wait(v1.PhasePending, spec.Machine.Name+" stays cordoned "+unready, again)
 	}
 	if spec.DryRun {
 		return d.end(v1.PhaseSucceeded, "dry run: it would "+d.plan())
@@ -117,14 +117,13 @@ func (d *decision) begin() Next {
 		}
 	}
 	if from := d.f.Hours.Next(d.now.Time); from.After(d.now.Time) {
-		phase := v1.PhasePending
-		if d.status.Phase == v1.PhaseNoticed {
-			phase = v1.PhaseNoticed
-		}
-		return d.wait(phase, "it waits for the hours of its policy, which begin at "+from.Format(time.RFC3339), from.Sub(d.now.Time))
+		return d.pause("it waits for the hours of its policy, which begin at "+from.Format(time.RFC3339), from.Sub(d.now.Time))
 	}
 	if d.f.Unheard != "" {
-		return d.wait(v1.PhasePending, d.f.Unheard, time.Minute)
+		return d.pause(d.f.Unheard, time.Minute)
+	}
+	if spec.Do == v1.OperationRestartMachine && d.f.Restarting != "" {
+		return d.pause(fmt.Sprintf("it waits: the action %s restarts %s", d.f.Restarting, spec.Machine.Name), again)
 	}
 	if spec.By.Kind == v1.ByPolicy && d.status.Phase == v1.PhaseNoticed {
 		if d.f.Limit.Refused != "" {
@@ -157,6 +156,19 @@ func NeedsPods(a *v1.Action, f *Facts) bool {
 	return a.Spec.DryRun && !limited(a, f) // its result counts them
 }
 
+// unready gives the reason for which a policy doesn't return a machine to service yet.
+func (d *decision) unready() string {
+	switch {
+	case d.a.Spec.Do != v1.OperationUncordon || d.a.Spec.By.Kind != v1.ByPolicy || d.a.Spec.DryRun:
+		return ""
+	case d.f.Restarting != "":
+		return "while the action " + d.f.Restarting + " restarts it"
+	case d.f.Machine.Sick != "":
+		return "until its agent finds no fault: " + d.f.Machine.Sick
+	}
+	return ""
+}
+
 // stays says why a policy doesn't return a machine to service. Once that is marked, only a person does.
 func (d *decision) stays() string {
 	if d.a.Spec.Do != v1.OperationUncordon || d.a.Spec.By.Kind != v1.ByPolicy {
@@ -174,7 +186,7 @@ func (d *decision) expired() string {
 	if d.a.Spec.NotAfter.After(d.now.Time) {
 		text = "it expires at " + d.a.Spec.NotAfter.UTC().Format(time.RFC3339) + ", before the end of its grace"
 	}
-	if d.status.Phase == v1.PhasePending && d.status.Message != "" {
+	if d.status.Phase == v1.PhasePending && d.status.Message != "" || strings.HasPrefix(d.status.Message, "it waits") {
 		text += "; before that: " + d.status.Message
 	}
 	return text
@@ -243,6 +255,10 @@ func (d *decision) reached() (string, bool) {
 	case v1.OperationDrain:
 		if d.cordoned() && len(d.f.Machine.Pods) == 0 {
 			return name + " is cordoned and has no pods to move", true
+		}
+	case v1.OperationRestartMachine:
+		if d.restarted() {
+			return name + " has restarted since the alert began, by the action " + d.f.Restarted, true
 		}
 	}
 	return "", false
@@ -382,6 +398,15 @@ func (d *decision) wait(p v1.Phase, message string, after time.Duration) Next {
 		after = left
 	}
 	return Next{Status: d.status, After: max(after, time.Second)}
+}
+
+// pause waits before the operation begins. An Action that was announced stays so, and keeps its place in the limits.
+func (d *decision) pause(message string, after time.Duration) Next {
+	phase := v1.PhasePending
+	if d.status.Phase == v1.PhaseNoticed {
+		phase = v1.PhaseNoticed
+	}
+	return d.wait(phase, message, after)
 }
 
 func (d *decision) effect(e Effect, message string) Next {

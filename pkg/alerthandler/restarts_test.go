@@ -1,0 +1,54 @@
+package alerthandler
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	v1 "github.com/openpai/paictl/pkg/alerthandler/v1"
+)
+
+// Two GPUs of a machine are lost. The restart for one of them counts for the other one if it began after its alert.
+func TestOneRestartIsForAllLostGPUsOfAMachine(t *testing.T) {
+	at := func(minutes int) *metav1.Time {
+		m := metav1.NewTime(time.Date(2026, 11, 30, 9, minutes, 0, 0, time.UTC))
+		return &m
+	}
+	action := func(incident, step string, do v1.Operation, made int, status v1.ActionStatus) *v1.Action {
+		return &v1.Action{ObjectMeta: metav1.ObjectMeta{Name: "lost-" + incident + "-" + step, CreationTimestamp: *at(made),
+			Labels: map[string]string{LabelPolicy: "lost", LabelIncident: incident, LabelStep: string(step[0] - 1)}},
+			Spec:   v1.ActionSpec{Do: do, Machine: &v1.Machine{Name: "node3", UID: "n3"}, By: v1.Requester{Kind: v1.ByPolicy, Name: "lost"}},
+			Status: status}
+	}
+	drain := action("b-1", "1", v1.OperationDrain, 10, v1.ActionStatus{Phase: v1.PhaseSucceeded})
+	b := action("b-1", "2", v1.OperationRestartMachine, 30, v1.ActionStatus{})
+	other := func(phase v1.Phase, began int, uid types.UID) *v1.Action {
+		a := action("a-1", "2", v1.OperationRestartMachine, 5, v1.ActionStatus{Phase: phase, StartTime: at(began), EndTime: at(began + 5)})
+		a.Spec.Machine.UID = uid
+		return a
+	}
+	for _, c := range []struct {
+		name                  string
+		other                 *v1.Action
+		restarting, restarted bool
+	}{
+		{"it restarts the machine", other(v1.PhaseActing, 15, "n3"), true, false},
+		{"it has restarted the machine", other(v1.PhaseSucceeded, 15, "n3"), false, true},
+		{"it began before the alert", other(v1.PhaseSucceeded, 9, "n3"), false, false},
+		{"it failed", other(v1.PhaseFailed, 15, "n3"), false, false},
+		{"another machine", other(v1.PhaseActing, 15, "n4"), false, false},
+		{"another machine that restarted", other(v1.PhaseSucceeded, 15, "n4"), false, false},
+	} {
+		all := []*v1.Action{c.other, drain, b}
+		require.Equal(t, c.restarting, restarting(b, all) != "", c.name)
+		require.Equal(t, c.restarted, restartedSince(b, all) != "", c.name)
+		require.Empty(t, restarting(drain, all[1:]), c.name)
+	}
+	dry := other(v1.PhaseSucceeded, 15, "n3")
+	dry.Spec.DryRun = true
+	require.Empty(t, restartedSince(b, []*v1.Action{dry, drain, b}))
+	require.Empty(t, restartedSince(b, []*v1.Action{other(v1.PhaseSucceeded, 15, "n3"), b}), "without its first step, its own time counts")
+}
