@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/openpai/paictl/pkg/alerthandler/policy"
+	"github.com/openpai/paictl/pkg/alerthandler/step"
 	v1 "github.com/openpai/paictl/pkg/alerthandler/v1"
 	jobv1 "github.com/openpai/paictl/pkg/job/v1"
 )
@@ -67,8 +68,14 @@ func (h *Handler) target(p *policy.Policy, alert *policy.Alert) (spec v1.ActionS
 	if !runsJobs(n) {
 		return spec, subject, n.Name + " belongs to the control plane and runs no jobs"
 	}
-	if t.GPU == nil && p.ResetsGPU() {
+	if t.GPU == nil && p.Does(v1.OperationResetGPU) {
 		return spec, subject, "the alert names no GPU to reset: it has no label gpu"
+	}
+	if p.Does(v1.OperationRestartMachine) { // it would be drained, and stay cordoned
+		m := step.Machine{ControlPlane: controlPlane(n), Agent: hasAgent(n)}
+		if problem := m.Never(n.Name); problem != "" {
+			return spec, subject, problem
+		}
 	}
 	spec.Machine = &v1.Machine{Name: n.Name, UID: n.UID, GPU: t.GPU}
 	return spec, policy.Subject{Machine: n.Name}, ""

@@ -121,9 +121,9 @@ func (p *Policy) Exempts(s *Subject) string {
 	return ""
 }
 
-// ResetsGPU reports whether one of the steps needs a GPU.
-func (p *Policy) ResetsGPU() bool {
-	return slices.ContainsFunc(p.Steps, func(s Step) bool { return s.Do == v1.OperationResetGPU })
+// Does reports whether one of the steps is an operation.
+func (p *Policy) Does(do v1.Operation) bool {
+	return slices.ContainsFunc(p.Steps, func(s Step) bool { return s.Do == do })
 }
 
 // StopsJobs reports whether the policy's target is a job.

@@ -175,6 +175,9 @@ func (c *Config) Check() (out []Problem) {
 		p.check(at, add)
 		p.checkRestarts(at, c.RestartMachines, add)
 	}
+	if i := slices.IndexFunc(c.Policies, func(p Policy) bool { return p.Does(v1.OperationRestartMachine) }); i >= 0 && c.Limits.RestartsPerHour == 0 {
+		add("limits.restartsPerHour", "set 1 or more, or remove the step restart-machine of all policies", "the policy %q would drain machines and never restart them", c.Policies[i].Name)
+	}
 	slices.SortFunc(out, func(a, b Problem) int { return strings.Compare(a.Path, b.Path) })
 	return out
 }

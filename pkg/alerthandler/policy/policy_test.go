@@ -84,7 +84,10 @@ func TestPoliciesThatRestartMachines(t *testing.T) {
 		text := strings.Replace(good, `{"do":"stop-job","grace":"4h"}`, steps, 1)
 		_, err := policy.Read([]byte(text))
 		require.ErrorContains(t, err, "restarts of machines are off", steps)
-		_, err = policy.Read([]byte(strings.Replace(text, `"keep"`, `"restartMachines":true,"keep"`, 1)))
+		text = strings.Replace(text, `"keep"`, `"restartMachines":true,"keep"`, 1)
+		_, err = policy.Read([]byte(text))
+		require.ErrorContains(t, err, `limits.restartsPerHour: the policy "idle" would drain machines and never restart them`, steps)
+		_, err = policy.Read([]byte(strings.Replace(text, `"stopsPerHour"`, `"restartsPerHour":1,"stopsPerHour"`, 1)))
 		if want == "" {
 			require.NoError(t, err)
 		} else {

@@ -12,6 +12,17 @@ import (
 // restartTimeout is longer than a machine with much memory needs to restart, and its agent to check its GPUs.
 const restartTimeout = 30 * time.Minute
 
+// Never gives the reason for which no Action may ever restart a machine, or "".
+func (m *Machine) Never(name string) string {
+	switch {
+	case m.ControlPlane:
+		return name + " belongs to the control plane: restart it by hand"
+	case !m.Agent:
+		return name + " has no GPUs, and so no agent that could restart it: restart it by hand"
+	}
+	return ""
+}
+
 // unfit says why a machine can't be restarted now. The dry run of a policy hasn't drained it.
 func (d *decision) unfit() string {
 	if d.a.Spec.Do != v1.OperationRestartMachine {
@@ -21,10 +32,8 @@ func (d *decision) unfit() string {
 	switch {
 	case !d.f.Restarts:
 		return "restarts of machines are off: set restartMachines in the sections alert-handler and agent"
-	case m.ControlPlane:
-		return name + " belongs to the control plane: restart it by hand"
-	case !m.Agent:
-		return name + " has no GPUs, and so no agent that could restart it: restart it by hand"
+	case m.Never(name) != "":
+		return m.Never(name)
 	case m.Boot == "":
 		return "the kubelet of " + name + " reports no boot ID, which shows whether it has restarted"
 	case d.f.Restarting != "" && d.a.Spec.By.Kind != v1.ByPolicy:

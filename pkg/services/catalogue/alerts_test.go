@@ -111,10 +111,11 @@ func TestPoliciesAreChecked(t *testing.T) {
 func TestRestartsOfMachinesAreAllowedTwice(t *testing.T) {
 	const restarts = "  policies: [{name: lost, alerts: {alertname: x}, steps: [{do: drain}, {do: restart-machine}]}]\n"
 	for text, want := range map[string][]string{
-		"alert-handler:\n" + restarts:                                                               {"alert-handler.policies[0].steps[1].do: restarts of machines are off"},
-		"alert-handler:\n  restartMachines: true\n" + restarts:                                      {"alert-handler.restartMachines: the agents, which restart their machines, don't allow it"},
-		"alert-handler:\n  restartMachines: true\n" + restarts + "agent: {restartMachines: true}\n": nil,
-		"agent: {restartMachines: true}\n":                                                          nil,
+		"alert-handler:\n" + restarts:                                                                                               {"alert-handler.policies[0].steps[1].do: restarts of machines are off"},
+		"alert-handler:\n  restartMachines: true\n" + restarts:                                                                      {"alert-handler.restartMachines: the agents, which restart their machines, don't allow it"},
+		"alert-handler:\n  restartMachines: true\n" + restarts + "agent: {restartMachines: true}\n":                                 nil,
+		"alert-handler:\n  restartMachines: true\n  limits: {restartsPerHour: 0}\n" + restarts + "agent: {restartMachines: true}\n": {`alert-handler.limits.restartsPerHour: the policy "lost" would drain machines and never restart them`},
+		"agent: {restartMachines: true}\n":                                                                                          nil,
 	} {
 		_, findings, err := Load(t.Context(), gpuCluster(t, 1, text), Options{})
 		require.NoError(t, err)
