@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"slices"
+	"time"
 
 	"github.com/openpai/paictl/pkg/node/agent/repair"
 	"github.com/openpai/paictl/pkg/node/agent/replace"
@@ -25,6 +26,8 @@ type entry struct {
 	ID string `json:"id"`
 	// Boot is the boot of the machine that a request to restart it ends; "" for requests for GPUs.
 	Boot string `json:"boot,omitempty"`
+	// Began is when a restart began.
+	Began time.Time `json:"began,omitzero"`
 	// Answer is the result; nil while the order is in progress.
 	Answer *repair.Answer `json:"answer,omitempty"`
 }
@@ -65,21 +68,21 @@ func (l *ledger) answer(id string) (repair.Answer, bool) {
 	return *l.entries[i].Answer, true
 }
 
-// restart returns the boot in which a restart of the machine was begun, "" if it wasn't, and its answer, if it has one.
-func (l *ledger) restart(id string) (boot string, answer *repair.Answer) {
+// restart returns the entry of a restart of the machine, or an empty one if it wasn't begun.
+func (l *ledger) restart(id string) entry {
 	if i := l.find(id); i >= 0 {
-		return l.entries[i].Boot, l.entries[i].Answer
+		return l.entries[i]
 	}
-	return "", nil
+	return entry{}
 }
 
 func (l *ledger) find(id string) int {
 	return slices.IndexFunc(l.entries, func(e entry) bool { return e.ID == id })
 }
 
-// begin records that an order is in progress, and the boot that it ends. If it fails, the caller must not carry out the order.
-func (l *ledger) begin(id, boot string) error {
-	l.entries = append(l.entries, entry{ID: id, Boot: boot})
+// begin records that an order is in progress. If it fails, the caller must not carry out the order.
+func (l *ledger) begin(e entry) error {
+	l.entries = append(l.entries, e)
 	if n := len(l.entries) - mostEntries; n > 0 {
 		l.entries = slices.Delete(l.entries, 0, n)
 	}

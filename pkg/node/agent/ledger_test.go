@@ -88,7 +88,7 @@ func TestTheLedgerIsBounded(t *testing.T) {
 	require.NoError(t, err)
 	for i := range mostEntries + 5 {
 		id := string(rune('a'+i%26)) + string(rune('a'+i/26))
-		require.NoError(t, l.begin(id, ""))
+		require.NoError(t, l.begin(entry{ID: id}))
 		require.NoError(t, l.end(repair.Answer{ID: id, Done: true}))
 	}
 	again, err := openLedger(file)

@@ -114,7 +114,7 @@ func (d *Driver) answers(orders []repair.Request, n *corev1.Node) (out []repair.
 func (d *Driver) follow(ctx context.Context, o repair.Request) repair.Answer {
 	a := repair.Answer{ID: o.ID, Done: true}
 	d.log.InfoContext(ctx, "an order", "gpu", o.GPU, "action", o.Action, "by", o.By)
-	err := d.ledger.begin(o.ID, "")
+	err := d.ledger.begin(entry{ID: o.ID})
 	if err != nil {
 		err = fmt.Errorf("it was not done, because the agent can't record its start: %w", err)
 	} else {

@@ -25,6 +25,9 @@ const (
 	restartSignal = syscall.Signal(34 + 5)
 	// signalEvery is the time between two signals while the machine still runs. systemd ignores those after the first one.
 	signalEvery = 30 * time.Second
+	// systemdTime is how long systemd may take to end the machine's services. An order is begun within repair.Valid, and the alert handler waits for
+	// its answer for 30 minutes.
+	systemdTime = 14 * time.Minute
 	// settling is the time after the agent's start in which GPUs may still appear.
 	settling = 3 * time.Minute
 	// settleEvery is the time between two looks at the GPUs in that time.
@@ -109,17 +112,21 @@ func restartAnswered(n *corev1.Node, o *repair.Restart) bool {
 // followRestart takes a request one step further. It returns the answer, or when to look again.
 func (d *Driver) followRestart(ctx context.Context, o *repair.Restart, n *corev1.Node) (*repair.Answer, time.Duration) {
 	boot := d.host.boot()
-	began, answer := d.ledger.restart(o.ID)
+	e := d.ledger.restart(o.ID)
 	var err error
 	switch {
-	case answer != nil: // it couldn't be written to the Node
-		return answer, 0
-	case began == "" && n.Status.NodeInfo.BootID == "", began != "" && boot == "":
+	case e.Answer != nil: // it couldn't be written to the Node
+		return e.Answer, 0
+	case !d.host.restarts: // then it doesn't see the machine's first process, and can't tell whether the machine has restarted
+		err = errors.New("the agent may not restart its machine: set agent.restartMachines to true, and start the service agent again")
+	case e.Boot == "" && n.Status.NodeInfo.BootID == "", e.Boot != "" && boot == "":
 		return nil, signalEvery
-	case began == "" && o.Boot == n.Status.NodeInfo.BootID:
+	case e.Boot == "" && o.Boot == n.Status.NodeInfo.BootID && d.kubeletMayBeBehind(o):
+		return nil, settleEvery
+	case e.Boot == "" && o.Boot == n.Status.NodeInfo.BootID:
 		err = d.beginRestart(ctx, o, n, boot)
-	case began != "" && began == boot:
-		err = d.continueRestart(ctx, o)
+	case e.Boot != "" && e.Boot == boot:
+		err = d.continueRestart(ctx, o, e.Began)
 	default:
 		return d.restarted(ctx, o)
 	}
@@ -129,23 +136,28 @@ func (d *Driver) followRestart(ctx context.Context, o *repair.Restart, n *corev1
 	return nil, signalEvery
 }
 
+// kubeletMayBeBehind reports whether the machine may have restarted while the order waited, and the kubelet still shows the former boot ID. In a
+// sandbox the kubelet's boot ID isn't that of the kernel, which the agent sees: after the agent's first minutes, the kubelet's counts.
+func (d *Driver) kubeletMayBeBehind(o *repair.Restart) bool {
+	return bootID(d.host.proc) != o.Boot && d.gpus.now().Sub(d.host.since) < settling
+}
+
 // beginRestart checks whether the machine may be restarted, records the restart, and requests it from systemd.
 func (d *Driver) beginRestart(ctx context.Context, o *repair.Restart, n *corev1.Node, boot string) error {
 	if err := d.mayRestart(o, n, boot); err != nil {
 		return err
 	}
-	if err := d.ledger.begin(o.ID, boot); err != nil {
+	began := d.gpus.now()
+	if err := d.ledger.begin(entry{ID: o.ID, Boot: boot, Began: began}); err != nil {
 		return fmt.Errorf("the machine wasn't restarted, because the agent can't record it: %w", err)
 	}
-	return d.continueRestart(ctx, o)
+	return d.continueRestart(ctx, o, began)
 }
 
 // mayRestart returns an error if the machine may not be restarted now.
 func (d *Driver) mayRestart(o *repair.Restart, n *corev1.Node, boot string) error {
 	now := d.gpus.now()
 	switch age := now.Sub(o.At); {
-	case !d.host.restarts:
-		return errors.New("the agent may not restart its machine: set agent.restartMachines to true, and start the service agent again")
 	case age > repair.Valid || age < -repair.Valid:
 		return fmt.Errorf("the order is from %s, but on the machine it is %s: too old, or the clocks differ", o.At.UTC().Format(time.RFC3339), now.UTC().Format(time.RFC3339))
 	case !n.Spec.Unschedulable:
@@ -162,11 +174,11 @@ func (d *Driver) mayRestart(o *repair.Restart, n *corev1.Node, boot string) erro
 	return nil
 }
 
-// continueRestart requests a restart that has begun from systemd. It may do so again: the agent may have been killed before.
-func (d *Driver) continueRestart(ctx context.Context, o *repair.Restart) error {
+// continueRestart requests a restart that began at a time from systemd. It may do so again: the agent may have been killed before.
+func (d *Driver) continueRestart(ctx context.Context, o *repair.Restart, began time.Time) error {
 	now := d.gpus.now()
-	if now.Sub(o.At) > repair.Valid {
-		return fmt.Errorf("systemd has had %s to restart the machine, which still runs: see systemctl list-jobs there", repair.Valid)
+	if now.Sub(began) > systemdTime {
+		return fmt.Errorf("systemd has had %s to restart the machine, which still runs: see systemctl list-jobs there", systemdTime)
 	}
 	if now.Sub(d.host.signaled) < signalEvery {
 		return nil

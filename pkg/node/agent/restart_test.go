@@ -31,6 +31,7 @@ func newRestartable(t *testing.T) *restartable {
 	t.Helper()
 	r := &restartable{ordered: newOrdered(t), proc: t.TempDir(), signal: func() error { return nil }}
 	r.firstProcess("systemd", 11)
+	r.kernel("kubelet-1")
 	r.boots("kubelet-1")
 	r.cordon(true)
 	r.agent()
@@ -41,13 +42,21 @@ func newRestartable(t *testing.T) *restartable {
 func (r *restartable) firstProcess(name string, started int) {
 	r.t.Helper()
 	for file, text := range map[string]string{
-		"sys/kernel/random/boot_id": "kernel\n", "1/comm": name + "\n",
+		"1/comm": name + "\n",
 		"1/stat": "1 (system d) S 0 1 1 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 " + strconv.Itoa(started) + " 9 9\n",
 	} {
-		file = filepath.Join(r.proc, file)
-		require.NoError(r.t, os.MkdirAll(filepath.Dir(file), 0o755))
-		require.NoError(r.t, os.WriteFile(file, []byte(text), 0o600))
+		r.file(file, text)
 	}
+}
+
+// kernel sets the boot ID of the kernel, which stays the same in a sandbox.
+func (r *restartable) kernel(boot string) { r.file("sys/kernel/random/boot_id", boot+"\n") }
+
+func (r *restartable) file(name, text string) {
+	r.t.Helper()
+	name = filepath.Join(r.proc, name)
+	require.NoError(r.t, os.MkdirAll(filepath.Dir(name), 0o755))
+	require.NoError(r.t, os.WriteFile(name, []byte(text), 0o600))
 }
 
 // boots has the kubelet report another boot ID.
@@ -146,6 +155,53 @@ func TestAMachineThatHasRestartedAlreadyIsLeftAlone(t *testing.T) {
 	require.Zero(t, r.signals)
 }
 
+// A person resets the machine while the order waits, and the kubelet shows the former boot ID for some seconds.
+func TestAMachineThatWasResetBeforeTheAgentSawTheOrder(t *testing.T) {
+	r := newRestartable(t)
+	r.order()
+	r.kernel("kubelet-2")
+	r.firstProcess("systemd", 99)
+	r.agent()
+	for range 3 {
+		require.Nil(t, r.look())
+	}
+	require.Zero(t, r.signals)
+	r.boots("kubelet-2")
+	require.True(t, r.look().Done)
+	require.Zero(t, r.signals)
+}
+
+// The kubelet of a sandbox host has another boot ID than the kernel.
+func TestAHostOfASandboxIsRestartedAfterTheAgentsFirstMinutes(t *testing.T) {
+	r := newRestartable(t)
+	r.kernel("shared")
+	r.order()
+	require.Nil(t, r.look())
+	require.Zero(t, r.signals)
+	r.host.since = r.host.since.Add(-settling)
+	require.Nil(t, r.look())
+	require.Equal(t, 1, r.signals)
+}
+
+// An agent that may no longer restart its machine doesn't see the first process of the machine, and takes its own container's for it.
+func TestAnAgentWithoutTheRightNeverSaysThatTheMachineHasRestarted(t *testing.T) {
+	for _, began := range []bool{false, true} {
+		r := newRestartable(t)
+		r.order()
+		if began {
+			require.Nil(t, r.look())
+		}
+		r.firstProcess("pai-agent", 5000)
+		r.boots("kubelet-2")
+		r.agent()
+		r.host.restarts = false
+		a := r.look()
+		require.NotNil(t, a)
+		require.False(t, a.Done)
+		require.Contains(t, a.Message, "set agent.restartMachines to true")
+	}
+}
+
 func TestARestartThatCantBeSaysWhy(t *testing.T) {
 	for want, spoil := range map[string]func(*restartable){
 		"set agent.restartMachines to true": func(r *restartable) { r.host.restarts = false },
@@ -200,17 +256,21 @@ func TestAFaultAfterARestartIsReported(t *testing.T) {
 	assert.Contains(t, a.Message, "still has faults: GPU 3: it can no longer replace damaged memory")
 }
 
+// The time for systemd begins with the signal: the order may be old then.
 func TestASystemdThatDoesNotRestartTheMachineIsReported(t *testing.T) {
 	r := newRestartable(t)
-	r.order(func(o *repair.Restart) { o.At = o.At.Add(-14 * time.Minute) })
+	r.order(func(o *repair.Restart) { o.At = o.At.Add(-repair.Valid + 10*time.Second) })
 	require.Nil(t, r.look())
-	late := r.node()
-	o, err := repair.ReadRestart(late)
-	require.NoError(t, err)
-	o.At = o.At.Add(-2 * time.Minute)
-	require.NoError(t, repair.WriteRestart(t.Context(), r.client, late, *o))
-	assert.Contains(t, r.look().Message, "systemctl list-jobs")
-	assert.Equal(t, 1, r.signals)
+	at := time.Now()
+	after := func(d time.Duration) *repair.Answer {
+		r.agent()
+		r.gpus.now = func() time.Time { return at.Add(d) }
+		return r.look()
+	}
+	require.Nil(t, after(systemdTime-time.Minute), "also for the next agent")
+	assert.Equal(t, 2, r.signals)
+	assert.Contains(t, after(systemdTime+time.Minute).Message, "systemctl list-jobs")
+	assert.Equal(t, 2, r.signals)
 }
 
 func TestAnAnswerOfARestartIsWrittenLater(t *testing.T) {
