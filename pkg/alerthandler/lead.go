@@ -292,9 +292,7 @@ func (h *Handler) do(ctx context.Context, a *v1.Action, f *step.Facts, e step.Ef
 	case step.EffectUncordon:
 		return h.uncordon(ctx, a, f.Machine)
 	case step.EffectStay:
-		m := h.markOf(a, f.Stays)
-		m.Stays = true
-		return h.mark(ctx, a, f.Machine.Version, nil, m)
+		return h.mark(ctx, a, f.Machine.Version, nil, f.Machine.Mark.Staying(f.Stays))
 	case step.EffectEvict:
 		return h.evict(ctx, f.Machine.Pods)
 	case step.EffectReset:

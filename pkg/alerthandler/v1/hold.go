@@ -23,6 +23,14 @@ func (m *Mark) With(other Mark) Mark {
 	return out
 }
 
+// Staying returns the mark of a machine that policies don't return to service, for a reason. It still describes all Actions for which the machine
+// is cordoned.
+func (m *Mark) Staying(reason string) Mark {
+	out := *m
+	out.Reason, out.Stays = reason, true
+	return out
+}
+
 // Without returns the mark after the alert of an Action no longer needs the cordon; nil if no other alert does.
 func (m *Mark) Without(action string) *Mark {
 	all := slices.DeleteFunc(append([]Mark{*m}, m.Also...), func(o Mark) bool { return alertOf(o.Action) == alertOf(action) })

@@ -26,6 +26,13 @@ func TestAMarkHasTheActionsOfSeveralAlerts(t *testing.T) {
 	assert.False(t, rest.Holds("broken-gpus-0c4f-1-1"))
 	assert.Nil(t, rest.Without("hot-77aa-1-2"))
 
+	stays := both.Staying("it broke again")
+	assert.True(t, stays.Stays)
+	assert.Equal(t, "it broke again", stays.Reason)
+	assert.Equal(t, m.Action, stays.Action)
+	assert.True(t, stays.Holds("hot-77aa-1-1"))
+	assert.False(t, both.Stays)
+
 	for i := 0; !m.Full(); i++ {
 		require.Less(t, i, 1000)
 		m = m.With(Mark{Action: fmt.Sprintf("hot-%d-1-1", i)})
