@@ -303,7 +303,8 @@ func (h *handled) machineIsRepaired(t *testing.T) {
 	}
 	assert.False(t, h.cordoned(sick))
 	assert.NotContains(t, ok(t, h.args("node", "gpu", "list", sick, "--sick")...).stdout, "XID")
-	eventually(t, time.Minute, "the gang runs elsewhere", func() bool { return h.avoids(t, "moves", sick) })
+	// A reset takes seconds, so that the gang may find the machine returned.
+	eventually(t, time.Minute, "the gang runs again", func() bool { return len(h.hostsOf(t, "moves")) == 2 })
 	f := h.framework(t, "moves")
 	assert.Equal(t, int32(1), f.Status.RetryPolicyStatus.TotalRetriedCount)
 	assert.Zero(t, f.Status.RetryPolicyStatus.AccountableRetriedCount, "the machine is at fault")
