@@ -90,6 +90,7 @@ type report struct {
 	} `json:"steps"`
 	Tests    int      `json:"tests"`
 	Failed   []string `json:"failed"`
+	Flaky    []string `json:"flaky"` // tests that failed, and passed alone
 	Platform struct {
 		System     string `json:"system"`
 		Cgroup     string `json:"cgroup"`
@@ -149,6 +150,8 @@ func (r *report) results() []result {
 		text = fmt.Sprintf("**%d of %d tests failed**", len(r.Failed), r.Tests)
 	case broken > 0:
 		text = fmt.Sprintf("**%s failed**, %d tests", plural.Of(broken, "step"), r.Tests)
+	case len(r.Flaky) > 0:
+		text += fmt.Sprintf(", %d of them when repeated", len(r.Flaky))
 	}
 	kubernetes := ""
 	if parts := strings.Split(strings.TrimPrefix(r.Platform.Kubernetes, "v"), "."); len(parts) == 3 {

@@ -101,6 +101,9 @@ func TestAFailedRunIsShownAsFailed(t *testing.T) {
 	require.NoError(t, run(t.Context(), root, []string{file}, io.Discard))
 	assert.Contains(t, page(t, root), "| **1 step failed**, 130 tests (")
 	assert.NotContains(t, page(t, root), "of 130 tests failed", "only the newest run counts")
+	file = written(t, commit, tree, map[string]any{"started": "2026-12-02T00:00:00Z", "flaky": []string{"a TestA"}})
+	require.NoError(t, run(t.Context(), root, []string{file}, io.Discard))
+	assert.Contains(t, page(t, root), "| passed, 130 tests, 1 of them when repeated (")
 }
 
 func TestReportsThatSayNothingAboutACommitAreLeftOut(t *testing.T) {
