@@ -117,7 +117,7 @@ func (d *Driver) followRestart(ctx context.Context, o *repair.Restart, n *corev1
 	switch {
 	case e.Answer != nil: // it couldn't be written to the Node
 		return e.Answer, 0
-	case !d.host.restarts: // then it doesn't see the machine's first process, and can't tell whether the machine has restarted
+	case !d.host.restarts: // then it doesn't see the machine's first process, and can't see whether the machine has restarted
 		err = errors.New("the agent may not restart its machine: set agent.restartMachines to true, and start the service agent again")
 	case e.Boot == "" && n.Status.NodeInfo.BootID == "", e.Boot != "" && boot == "":
 		return nil, signalEvery
@@ -163,7 +163,7 @@ func (d *Driver) mayRestart(o *repair.Restart, n *corev1.Node, boot string) erro
 	case !n.Spec.Unschedulable:
 		return errors.New("the machine isn't cordoned: drain it first")
 	case boot == "":
-		return errors.New("the agent can't read the machine's boot ID, and couldn't tell whether the machine has restarted")
+		return errors.New("the agent can't read the machine's boot ID, and couldn't see whether the machine has restarted")
 	}
 	for _, r := range d.records.all() {
 		return fmt.Errorf("the claim %s/%s holds GPUs: drain the machine first", r.Namespace, r.Name)
