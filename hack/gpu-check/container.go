@@ -186,8 +186,8 @@ func copyFile(from, to string, mode os.FileMode) error {
 
 // bare is the specification of a container without GPUs: it may make device files, as containers of Kubernetes may, and open no GPU's.
 func bare(args []string) *oci.Spec {
-	allowed := func(kind string, major, minor int64, access string) oci.LinuxDeviceCgroup {
-		return oci.LinuxDeviceCgroup{Allow: true, Type: kind, Major: &major, Minor: &minor, Access: access}
+	allowed := func(major, minor int64) oci.LinuxDeviceCgroup {
+		return oci.LinuxDeviceCgroup{Allow: true, Type: "c", Major: &major, Minor: &minor, Access: "rwm"}
 	}
 	capabilities := []string{"CAP_MKNOD", "CAP_CHOWN", "CAP_DAC_OVERRIDE"}
 	return &oci.Spec{
@@ -205,7 +205,7 @@ func bare(args []string) *oci.Spec {
 		Linux: &oci.Linux{
 			Namespaces: []oci.LinuxNamespace{{Type: oci.PIDNamespace}, {Type: oci.MountNamespace}, {Type: oci.IPCNamespace}, {Type: oci.UTSNamespace}, {Type: oci.NetworkNamespace}},
 			Resources: &oci.LinuxResources{Devices: []oci.LinuxDeviceCgroup{
-				{Allow: false, Access: "rwm"}, {Allow: true, Type: "c", Access: "m"}, allowed("c", 1, 3, "rwm"), allowed("c", 1, 5, "rwm"), allowed("c", 1, 8, "rwm"), allowed("c", 1, 9, "rwm"),
+				{Allow: false, Access: "rwm"}, {Allow: true, Type: "c", Access: "m"}, allowed(1, 3), allowed(1, 5), allowed(1, 8), allowed(1, 9),
 			}},
 		},
 	}

@@ -94,7 +94,7 @@ func xids(file string) (out []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	defer unix.Close(fd)
+	defer func() { _ = unix.Close(fd) }()
 	buf := make([]byte, 8192)
 	for range mostLines {
 		n, err := unix.Read(fd, buf)

@@ -75,7 +75,7 @@ func (c *checker) page(name string) (*built, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer file.Close() //nolint:errcheck // it was only read
+	defer file.Close()
 	root, err := html.Parse(file)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)

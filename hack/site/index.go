@@ -64,7 +64,7 @@ func sectionsOf(file string) ([]indexSection, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close() //nolint:errcheck // it was only read
+	defer f.Close()
 	root, err := html.Parse(f)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)

@@ -145,7 +145,7 @@ func put(name string, data []byte) error {
 	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
 		return err
 	}
-	return os.WriteFile(name, data, 0o644) //nolint:gosec // everyone may read it
+	return os.WriteFile(name, data, 0o644)
 }
 
 func copyFile(from, to string) error {

@@ -22,13 +22,16 @@ const (
 	pageFile    = "docs/support.md"
 )
 
-func main() {
+func main() { os.Exit(start()) }
+
+func start() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := run(ctx, ".", os.Args[1:], os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "support:", err)
-		os.Exit(1)
+		return 1
 	}
+	return 0
 }
 
 // run reads reports, or those in the folder reports, and writes results and table below root.

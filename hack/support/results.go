@@ -51,7 +51,7 @@ func (all results) write(file string) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(file, append(data, '\n'), 0o644) //nolint:gosec // everyone may read it
+	return os.WriteFile(file, append(data, '\n'), 0o644)
 }
 
 // of returns the result of a run on a row.
@@ -124,7 +124,7 @@ func (r *report) usable(ctx context.Context, root string) error {
 	case r.Platform.Arch == "":
 		return unusableError{"it doesn't name its platform: it was written by an earlier version"}
 	}
-	cmd := exec.CommandContext(ctx, "git", "rev-parse", "--verify", "--quiet", r.Commit+"^{tree}") //nolint:gosec // a name of git's
+	cmd := exec.CommandContext(ctx, "git", "rev-parse", "--verify", "--quiet", r.Commit+"^{tree}")
 	cmd.Dir = root
 	tree, err := cmd.Output()
 	if err != nil {

@@ -94,5 +94,5 @@ func fill(file string, all results) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(file, []byte(page), 0o644) //nolint:gosec // everyone may read it
+	return os.WriteFile(file, []byte(page), 0o644)
 }

@@ -134,11 +134,16 @@ func (d *Directory) Webhook(ctx context.Context, p *Person) (*Webhook, error) {
 	if err != nil {
 		return nil, explain(fmt.Errorf("read the webhook of %s: %w", p.Name, err))
 	}
+	return webhookOf(s.Data[v1.ObjectName(p.Name)], p), nil
+}
+
+// webhookOf returns the stored webhook, or nil if it can't be read or belongs to an earlier person of that name.
+func webhookOf(data []byte, p *Person) *Webhook {
 	var w storedWebhook
-	if data := s.Data[v1.ObjectName(p.Name)]; len(data) == 0 || json.Unmarshal(data, &w) != nil || w.UID != p.UID { // none, or of an earlier person of that name
-		return nil, nil
+	if len(data) == 0 || json.Unmarshal(data, &w) != nil || w.UID != p.UID {
+		return nil
 	}
-	return &Webhook{w.Type, secret.String(w.URL), secret.String(w.SigningSecret)}, nil
+	return &Webhook{w.Type, secret.String(w.URL), secret.String(w.SigningSecret)}
 }
 
 func (d *Directory) putWebhook(ctx context.Context, p *Person, w *Webhook) error {

@@ -256,9 +256,10 @@ func (n *Notifier) ownWebhooks(ctx context.Context, own map[string][]Batch) erro
 		people = slices.Concat(people[at:], people[:at])
 	}
 	end := n.o.Now().Add(ownTime)
+	over := func() bool { return !n.o.Now().Before(end) || ctx.Err() != nil }
 	for _, name := range people {
 		n.next = name
-		if !n.o.Now().Before(end) || ctx.Err() != nil {
+		if over() {
 			return nil
 		}
 		if err := n.channel(ctx, n.o.Own(name), labelOwn, labelOwn+" "+name, own[name]); err != nil {
