@@ -82,6 +82,7 @@ func open(raw *api.Config, name string, access clientcmd.ConfigAccess, o Options
 	}
 	// paictl's own concurrency is small; the client's default of 5 per second would be felt.
 	config.QPS, config.Burst = 100, 200
+	config.Wrap(newConnection().wrap)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return patience{next, answerTimeout} })
 	config.UserAgent = "paictl"
 	// client-go would print the API server's warnings to stderr, over the progress display.
