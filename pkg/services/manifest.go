@@ -2,7 +2,7 @@ package services
 
 import (
 	"fmt"
-	"regexp"
+	"slices"
 	"strings"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/openpai/paictl/pkg/secret"
+	"github.com/openpai/paictl/pkg/services/ready"
 )
 
 // Kinds of workloads whose pods a service has.
@@ -64,24 +65,15 @@ func objects(manifest string) ([]object, error) {
 	return out, nil
 }
 
-var (
-	configMapLine = regexp.MustCompile(`(?m)^kind: *ConfigMap *$`)
-	dataLine      = regexp.MustCompile(`(?m)^(data|binaryData):`)
-)
-
 // configMaps returns the metadata of a manifest's ConfigMaps. Dashboards and rules in their data are most of the text of all manifests, and aren't parsed.
 func configMaps(manifest string) ([]metav1.ObjectMeta, error) {
 	var out []metav1.ObjectMeta
 	for _, text := range splitManifest(manifest) {
-		if !configMapLine.MatchString(text) {
+		if !slices.Contains(ready.Kinds(text), "ConfigMap") {
 			continue
 		}
-		head := text
-		if at := dataLine.FindStringIndex(text); at != nil {
-			head = text[:at[0]]
-		}
 		var o metav1.PartialObjectMetadata
-		if err := yaml.Unmarshal([]byte(head), &o); err != nil || o.Name == "" { // the metadata are below the data
+		if err := yaml.Unmarshal([]byte(beforeData(text)), &o); err != nil || o.Name == "" { // the metadata are below the data
 			o = metav1.PartialObjectMetadata{}
 			if err := yaml.Unmarshal([]byte(text), &o); err != nil {
 				return nil, fmt.Errorf("read a manifest: %w", err)
@@ -90,6 +82,18 @@ func configMaps(manifest string) ([]metav1.ObjectMeta, error) {
 		out = append(out, o.ObjectMeta)
 	}
 	return out, nil
+}
+
+// beforeData returns the lines of a ConfigMap before its data.
+func beforeData(text string) string {
+	end := 0
+	for line := range strings.Lines(text) {
+		if strings.HasPrefix(line, "data:") || strings.HasPrefix(line, "binaryData:") {
+			break
+		}
+		end += len(line)
+	}
+	return text[:end]
 }
 
 // workload is an object with pods: a Deployment, StatefulSet or DaemonSet.

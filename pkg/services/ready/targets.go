@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -89,17 +88,27 @@ func parseTargets(namespace, manifest string) ([]target, error) {
 	}
 }
 
-// kindLine is the line that names the kind of a document. The documents of most kinds need not be parsed.
-var kindLine = regexp.MustCompile(`(?m)^kind: *([A-Za-z]+) *$`)
+// Kinds returns the kinds that lines at the top level of a document name. It finds them without parsing: most of the text of all manifests is data of
+// ConfigMaps, and a regular expression would take a tenth of the time of "paictl service status".
+func Kinds(doc string) []string {
+	var out []string
+	for line := range strings.Lines(doc) {
+		if kind, found := strings.CutPrefix(line, "kind:"); found {
+			kind = strings.Trim(strings.TrimSuffix(kind, "\n"), " ")
+			if kind != "" && strings.Trim(kind, letters) == "" {
+				out = append(out, kind)
+			}
+		}
+	}
+	return out
+}
+
+const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 // passed reports whether a document is surely of one kind only, and that isn't waited for.
 func passed(doc []byte) bool {
-	kinds := kindLine.FindAllSubmatch(doc, 2)
-	if len(kinds) != 1 {
-		return false
-	}
-	kind := string(kinds[0][1])
-	return waitedFor[kind] == "" && !strings.HasSuffix(kind, "List")
+	kinds := Kinds(string(doc))
+	return len(kinds) == 1 && waitedFor[kinds[0]] == "" && !strings.HasSuffix(kinds[0], "List")
 }
 
 func targetsOf(namespace string, doc []byte) ([]target, error) {
