@@ -1,9 +1,11 @@
 package cluster
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	_ "embed"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"maps"
@@ -222,7 +224,7 @@ func newStatus(s *engine.Spec, nodes []*engine.Node, answers map[*engine.Node]an
 		}
 		for _, f := range answers[n].All("cert") {
 			if len(f) == 2 {
-				st.Certificates = append(st.Certificates, checks.ReadCertificate(n.Hostname, f[0], engine.Decoded(f[1]), now))
+				st.Certificates = append(st.Certificates, checks.ReadCertificate(n.Hostname, f[0], pemOf(f[1]), now))
 			}
 		}
 		st.addRenewal(n, answers[n])
@@ -233,6 +235,15 @@ func newStatus(s *engine.Spec, nodes []*engine.Node, answers map[*engine.Node]an
 	}
 	slices.SortStableFunc(st.Certificates, func(a, b checks.Certificate) int { return a.Expires.Compare(b.Expires) })
 	return st
+}
+
+// pemOf returns the PEM text of a row of the status script, which holds that text or only its data, in base64.
+func pemOf(field string) []byte {
+	data := engine.Decoded(field)
+	if len(data) == 0 || bytes.HasPrefix(data, []byte("-----BEGIN")) {
+		return data
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: data})
 }
 
 // chooseAPI takes the answer of the first API server that is up, and returns its machine; if none is up, the first master's.

@@ -280,9 +280,10 @@ func TestStatusSaysWhichGPUsAreSick(t *testing.T) {
 // nodeRows returns kubectl's output for these nodes with the script's template.
 func nodeRows(t *testing.T, nodes string) string {
 	t.Helper()
-	_, after, found := strings.Cut(statusScript, "get nodes -o go-template='")
+	_, after, found := strings.Cut(statusScript, "s_node='")
 	require.True(t, found)
 	text, _, _ := strings.Cut(after, "'")
+	text = "{{range .items}}" + text + "{{end}}"
 	var data any
 	require.NoError(t, json.Unmarshal([]byte(nodes), &data))
 	var out strings.Builder
@@ -309,17 +310,16 @@ func TestStatusAsksTheAPIAllItsQuestionsAtATime(t *testing.T) {
 		require.NoError(t, os.MkdirAll(filepath.Join(root, dir), 0o755))
 	}
 	require.NoError(t, os.WriteFile(filepath.Join(root, "etc/kubernetes/admin.conf"), []byte("    server: https://10.0.0.1:6443\n"), 0o600))
-	for _, fifo := range []string{"first", "second", "third"} {
+	for _, fifo := range []string{"first", "second"} {
 		require.NoError(t, syscall.Mkfifo(filepath.Join(root, fifo), 0o600))
 	}
 	runnable.Write(t, filepath.Join(root, "bin/kubectl"), `#!/bin/sh
 cd "$PAICTL_ROOT"
 printf . >>calls
 case "$*" in
-*readyz*) echo x >first; read -r _ <third; [ ! -e down ] || { echo "connection refused" >&2; exit 1; } ;;
-*"get nodes"*) read -r _ <first; echo x >second; printf 'node\tm1\n' ;;
-*"get pods"*) read -r _ <second; echo x >third; printf 'pod\tetcd\tm1\n' ;;
-*"get deployments,daemonsets"*) printf 'workload\tcoredns\t2\t2\n' ;;
+*readyz*) echo x >first; read -r _ <second; [ ! -e down ] || { echo "connection refused" >&2; exit 1; } ;;
+*"get nodes,deployments,daemonsets -A"*) read -r _ <first; echo x >second; printf 'node\tm1\nworkload\tcoredns\t2\t2\n' ;;
+*"get pods"*) printf 'pod\tetcd\tm1\n' ;;
 *) exit 9 ;;
 esac
 `)
@@ -336,7 +336,7 @@ esac
 		return a, len(calls)
 	}
 	a, calls := status(false)
-	assert.Equal(t, 4, calls)
+	assert.Equal(t, 3, calls)
 	assert.Equal(t, "up", a.Value("api"))
 	assert.Equal(t, "https://10.0.0.1:6443", a.Value("server"))
 	assert.NotEmpty(t, a.Value("kernel"), "what the machine says of itself")

@@ -13,19 +13,16 @@ s_program() {
 	printf '%s\t%s\t%s\n' "$1" "$v" "$a"
 }
 
-# s_cert NAME: prints the certificate on standard input, which may follow a key. The key never leaves the machine.
-s_cert() {
-	c=$(awk '/^-----BEGIN CERTIFICATE-----/ { on = 1 } on { print } /^-----END CERTIFICATE-----/ { exit }' | base64 | tr -d '\n')
-	[ -z "$c" ] || printf 'cert\t%s\t%s\n' "$1" "$c"
-}
-
+# s_certs: prints the first certificate of each file, "cert NAME BASE64". Kubeconfigs have theirs encoded as a whole, without its key. Keys never leave the
+# machine. One program reads all files, since starting a program for each takes longer than all else.
 s_certs() {
+	set --
 	k=$R/var/lib/kubelet/pki/kubelet-client-current.pem
-	if [ -f "$k" ]; then s_cert kubelet <"$k"; fi
+	[ ! -f "$k" ] || set -- "$@" n=kubelet "$k"
 	# A kubelet signs its own certificate before it requests one from the cluster.
 	for k in kubelet-server-current.pem kubelet.crt; do
 		[ -f "$R/var/lib/kubelet/pki/$k" ] || continue
-		s_cert kubelet-server <"$R/var/lib/kubelet/pki/$k"
+		set -- "$@" n=kubelet-server "$R/var/lib/kubelet/pki/$k"
 		break
 	done
 	for f in "$R"/etc/kubernetes/pki/*.crt "$R"/etc/kubernetes/pki/etcd/*.crt; do
@@ -33,13 +30,20 @@ s_certs() {
 		n=${f#"$R/etc/kubernetes/pki/"}
 		# Workers hold a copy of the authority; it is listed with the control plane.
 		[ "$CONTROL_PLANE" = 1 ] || [ "$n" != ca.crt ] || continue
-		s_cert "${n%.crt}" <"$f"
+		set -- "$@" "n=${n%.crt}" "$f"
 	done
 	for n in admin super-admin controller-manager scheduler; do
 		f=$R/etc/kubernetes/$n.conf
-		[ -f "$f" ] || continue
-		awk '$1 == "client-certificate-data:" { print $2 }' "$f" | base64 -d 2>/dev/null | s_cert "$n.conf" || true
+		[ ! -f "$f" ] || set -- "$@" "n=$n.conf" "$f"
 	done
+	[ $# -gt 0 ] || return 0
+	awk '
+		function row(data) { if (!printed[n]++) printf "cert\t%s\t%s\n", n, data }
+		FNR == 1 { on = 0 }
+		/^-----BEGIN CERTIFICATE-----/ { on = 1; body = ""; next }
+		/^-----END CERTIFICATE-----/ { if (on) row(body); on = 0 }
+		on { sub(/[ \t\r]+$/, ""); body = body $0 }
+		$1 == "client-certificate-data:" { row($2) }' "$@" || true
 }
 
 # s_renewal: the kubelet rotates its certificate; a timer renews those of the control plane.
@@ -80,34 +84,33 @@ s_api() {
 		fi
 		return 0
 	fi
-	s_nodes | {
+	s_cluster | {
 		s_pods | {
-			s_workloads | {
-				if why=$(s_kubectl get --raw /readyz 2>&1); then
-					printf 'api\tup\t\n'
-					printf 'server\t%s\n' "$(sed -n 's/^ *server: *//p' "$KUBECONFIG" | head -n 1)"
-				else
-					s_down "$why"
-				fi
-				cat
-			}
+			if why=$(s_kubectl get --raw /readyz 2>&1); then
+				printf 'api\tup\t\n'
+				printf 'server\t%s\n' "$(sed -n 's/^ *server: *//p' "$KUBECONFIG" | head -n 1)"
+			else
+				s_down "$why"
+			fi
 			cat
 		}
 		cat
 	}
 }
 
-s_nodes() {
-	s_kubectl get nodes -o go-template='{{range .items}}node{{"\t"}}{{.metadata.name}}{{"\t"}}{{if .spec.unschedulable}}cordoned{{end}}{{"\t"}}{{with .status.nodeInfo}}{{with .kubeletVersion}}{{printf "%q" .}}{{end}}{{end}}{{"\t"}}{{range .status.conditions}}{{printf "%q" .type}}={{printf "%q" .status}};{{end}}{{"\t"}}{{range .status.conditions}}{{if eq .type "Ready"}}{{if ne .status "True"}}{{printf "%q" (printf "%s: %s" .reason .message)}}{{end}}{{end}}{{end}}{{"\t"}}{{.spec.podCIDR}}{{"\t"}}{{range .status.addresses}}{{if eq .type "InternalIP"}}{{printf "%q" .address}};{{end}}{{end}}{{"\t"}}{{range $k, $v := .metadata.labels}}{{if eq $k "node-role.kubernetes.io/control-plane"}}control-plane{{end}}{{end}}{{"\t"}}{{range .status.conditions}}{{if or (eq .type "GPUsUnhealthy") (eq .type "GPUDriverMissingAtNextBoot")}}{{if eq .status "True"}}{{with .message}}{{printf "%q" .}};{{end}}{{end}}{{end}}{{end}}{{"\t"}}{{with .status.nodeInfo}}{{with .containerRuntimeVersion}}{{printf "%q" .}}{{end}}{{end}}{{"\t"}}{{if .spec.unschedulable}}{{range $k, $v := .metadata.annotations}}{{if eq $k "paictl.openpai.org/cordoned-by"}}{{printf "%q" $v}}{{end}}{{end}}{{end}}{{"\n"}}{{end}}' || return 1
-	[ -z "$VIP" ] || [ "$BRIEF" = 1 ] || s_kubectl get lease pai-api-vip -n kube-system --ignore-not-found -o go-template='{{with .spec}}{{with .holderIdentity}}vip-holder{{"\t"}}{{printf "%q" .}}{{"\n"}}{{end}}{{end}}'
+# s_node and s_workload are the templates of rows.
+s_node='node{{"\t"}}{{.metadata.name}}{{"\t"}}{{if .spec.unschedulable}}cordoned{{end}}{{"\t"}}{{with .status.nodeInfo}}{{with .kubeletVersion}}{{printf "%q" .}}{{end}}{{end}}{{"\t"}}{{range .status.conditions}}{{printf "%q" .type}}={{printf "%q" .status}};{{end}}{{"\t"}}{{range .status.conditions}}{{if eq .type "Ready"}}{{if ne .status "True"}}{{printf "%q" (printf "%s: %s" .reason .message)}}{{end}}{{end}}{{end}}{{"\t"}}{{.spec.podCIDR}}{{"\t"}}{{range .status.addresses}}{{if eq .type "InternalIP"}}{{printf "%q" .address}};{{end}}{{end}}{{"\t"}}{{range $k, $v := .metadata.labels}}{{if eq $k "node-role.kubernetes.io/control-plane"}}control-plane{{end}}{{end}}{{"\t"}}{{range .status.conditions}}{{if or (eq .type "GPUsUnhealthy") (eq .type "GPUDriverMissingAtNextBoot")}}{{if eq .status "True"}}{{with .message}}{{printf "%q" .}};{{end}}{{end}}{{end}}{{end}}{{"\t"}}{{with .status.nodeInfo}}{{with .containerRuntimeVersion}}{{printf "%q" .}}{{end}}{{end}}{{"\t"}}{{if .spec.unschedulable}}{{range $k, $v := .metadata.annotations}}{{if eq $k "paictl.openpai.org/cordoned-by"}}{{printf "%q" $v}}{{end}}{{end}}{{end}}{{"\n"}}'
+s_workload='{{if or (eq .metadata.namespace "kube-system") (eq .metadata.namespace "kube-flannel")}}workload{{"\t"}}{{.metadata.name}}{{"\t"}}{{if eq .kind "Deployment"}}{{or .status.readyReplicas 0}}{{"\t"}}{{or .spec.replicas 0}}{{else}}{{or .status.numberReady 0}}{{"\t"}}{{or .status.desiredNumberScheduled 0}}{{end}}{{"\n"}}{{end}}'
+
+s_nodes() { s_kubectl get nodes -o "go-template={{range .items}}$s_node{{end}}"; }
+
+s_cluster() {
+	s_kubectl get nodes,deployments,daemonsets -A -o "go-template={{range .items}}{{if eq .kind \"Node\"}}$s_node{{else}}$s_workload{{end}}{{end}}" || return 1
+	[ -z "$VIP" ] || s_kubectl get lease pai-api-vip -n kube-system --ignore-not-found -o go-template='{{with .spec}}{{with .holderIdentity}}vip-holder{{"\t"}}{{printf "%q" .}}{{"\n"}}{{end}}{{end}}'
 }
 
 s_pods() {
 	s_kubectl get pods -n kube-system -l tier=control-plane -o go-template='{{range .items}}pod{{"\t"}}{{index .metadata.labels "component"}}{{"\t"}}{{.spec.nodeName}}{{"\t"}}{{range .status.containerStatuses}}{{if .ready}}ready{{else}}{{range $k, $v := .state}}{{$k}} {{with $v.reason}}{{.}}{{end}}{{end}}{{end}}{{"\t"}}{{.restartCount}}{{end}}{{"\n"}}{{end}}'
-}
-
-s_workloads() {
-	s_kubectl get deployments,daemonsets -A -o go-template='{{range .items}}{{if or (eq .metadata.namespace "kube-system") (eq .metadata.namespace "kube-flannel")}}workload{{"\t"}}{{.metadata.name}}{{"\t"}}{{if eq .kind "Deployment"}}{{or .status.readyReplicas 0}}{{"\t"}}{{or .spec.replicas 0}}{{else}}{{or .status.numberReady 0}}{{"\t"}}{{or .status.desiredNumberScheduled 0}}{{end}}{{"\n"}}{{end}}{{end}}'
 }
 
 # s_vip: prints whether the API answers at its virtual address.
