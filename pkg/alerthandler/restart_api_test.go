@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
+	"github.com/openpai/paictl/pkg/alerthandler/policy"
 	v1 "github.com/openpai/paictl/pkg/alerthandler/v1"
 	"github.com/openpai/paictl/pkg/diagnose/checks"
 	"github.com/openpai/paictl/pkg/node/agent/repair"
@@ -146,4 +147,43 @@ func TestARestartOnRequest(t *testing.T) {
 	now, err := w.Client.CoreV1().Nodes().Get(t.Context(), "n1", metav1.GetOptions{})
 	require.NoError(t, err)
 	require.True(t, now.Spec.Unschedulable, "a person returns it")
+}
+
+// fails answers the order to restart a machine, as its agent does if the restart hasn't helped.
+func (w *world) fails(name, message string) {
+	w.t.Helper()
+	require.Eventually(w.t, func() bool {
+		n := w.nodeNow(name)
+		order, err := repair.ReadRestart(n)
+		return err == nil && order != nil && repair.WriteRestartAnswer(w.t.Context(), w.Client, n, repair.Answer{ID: order.ID, Message: message}) == nil
+	}, waitFor, 20*time.Millisecond)
+}
+
+// Two GPUs of a machine are lost, and its restart doesn't bring them back. It isn't restarted again for the other one, nor when one fails again.
+func TestAMachineIsNotRestartedAgainAfterAFailure(t *testing.T) {
+	w := open(t)
+	w.gpuNode("n3")
+	h, _ := w.handler(config(t, restartLost), w.Config)
+	lost := func(gpu string) policy.Alert {
+		return alert(map[string]string{"alertname": "GpuXidFatal", "remedy": "restart", "node": "n3", "gpu": gpu}, start)
+	}
+	w.send(h, lost("2"), lost("5"))
+	w.fails("n3", "the machine has restarted, and still has faults: GPU 2")
+	for _, restarts := range []int{2, 3} {
+		var begun, refused int
+		require.Eventually(t, func() bool {
+			begun, refused = 0, 0
+			for _, a := range w.actions() {
+				if a.Spec.Do == v1.OperationRestartMachine && a.Begun() {
+					begun++
+				} else if a.Spec.Do == v1.OperationRestartMachine && a.Status.Phase == v1.PhaseRefused {
+					refused++
+				}
+			}
+			return begun+refused == restarts
+		}, waitFor, 20*time.Millisecond)
+		require.Equal(t, 1, begun)
+		w.send(h, at(lost("2"), 0, 5))
+		w.send(h, at(lost("2"), 6, 0))
+	}
 }

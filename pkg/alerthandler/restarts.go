@@ -1,15 +1,22 @@
 package alerthandler
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/openpai/paictl/pkg/alerthandler/policy"
 	v1 "github.com/openpai/paictl/pkg/alerthandler/v1"
+	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
 // restarting returns the name of another Action that restarts the machine, or "".
 func restarting(a *v1.Action, all []*v1.Action) string {
-	return restartOf(a, all, func(other *v1.Action) bool { return other.Status.Phase == v1.PhaseActing })
+	for _, other := range restartsOf(a, all) {
+		if other.Status.Phase == v1.PhaseActing {
+			return other.Name
+		}
+	}
+	return ""
 }
 
 // restartedSince returns the name of another Action that has restarted the machine since the alert began that a policy acts on, or "". An alert
@@ -19,20 +26,45 @@ func restartedSince(a *v1.Action, all []*v1.Action) string {
 		return ""
 	}
 	since := alertBegan(a, all)
-	return restartOf(a, all, func(other *v1.Action) bool {
-		return other.Status.Phase == v1.PhaseSucceeded && other.Status.StartTime != nil && !other.Status.StartTime.Time.Before(since)
-	})
-}
-
-// restartOf returns the name of another Action that restarts the same machine, and has an effect, or "".
-func restartOf(a *v1.Action, all []*v1.Action, is func(*v1.Action) bool) string {
-	for _, other := range all {
-		if other.Name != a.Name && other.Spec.Do == v1.OperationRestartMachine && !other.Spec.DryRun && is(other) &&
-			a.Spec.Machine != nil && other.Spec.Machine != nil && other.Spec.Machine.UID == a.Spec.Machine.UID {
+	for _, other := range restartsOf(a, all) {
+		if other.Status.Phase == v1.PhaseSucceeded && other.Begun() && !other.Status.StartTime.Time.Before(since) {
 			return other.Name
 		}
 	}
 	return ""
+}
+
+// spent says why policies don't restart a machine again, or is "": since it was cordoned, a restart has failed, or policies have restarted it as often
+// as they may return a machine. Otherwise each of its GPUs, and each alert that fires again, would restart a broken machine.
+func spent(a *v1.Action, all []*v1.Action, mark *v1.Mark, returns int) string {
+	if mark == nil {
+		return ""
+	}
+	since, n := mark.Since(), 0
+	for _, other := range restartsOf(a, all) {
+		switch {
+		case !other.Status.Phase.Final() || !other.Begun() || other.Status.StartTime.Time.Before(since):
+		case other.Status.Phase != v1.PhaseSucceeded:
+			return "the action " + other.Name + " has failed since it was cordoned"
+		case other.Spec.By.Kind == v1.ByPolicy:
+			n++
+		}
+	}
+	if n < max(returns, 1) {
+		return ""
+	}
+	return fmt.Sprintf("policies have restarted it %s since it was cordoned", plural.Of(n, "time"))
+}
+
+// restartsOf returns the other Actions that restart the same machine, and have an effect.
+func restartsOf(a *v1.Action, all []*v1.Action) (out []*v1.Action) {
+	for _, other := range all {
+		if other.Name != a.Name && other.Spec.Do == v1.OperationRestartMachine && !other.Spec.DryRun &&
+			a.Spec.Machine != nil && other.Spec.Machine != nil && other.Spec.Machine.UID == a.Spec.Machine.UID {
+			out = append(out, other)
+		}
+	}
+	return out
 }
 
 // alertBegan is when the first step of a policy's Action was made: the alert fired then.

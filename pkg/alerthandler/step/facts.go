@@ -32,6 +32,8 @@ type Facts struct {
 	Restarting string
 	// Restarted is another Action that has restarted the machine since the alert began that a policy acts on, or "".
 	Restarted string
+	// Spent says why policies don't restart the machine again; "" if they may.
+	Spent string
 	// DrainTimeout is how long a drain may take.
 	DrainTimeout time.Duration
 }

@@ -41,7 +41,16 @@ func (d *decision) unfit() string {
 	case d.restarted(), d.a.Spec.DryRun && d.a.Spec.By.Kind == v1.ByPolicy:
 		return ""
 	}
-	return d.undrained()
+	if problem := d.undrained(); problem != "" || d.a.Spec.By.Kind != v1.ByPolicy {
+		return problem
+	}
+	switch {
+	case m.Mark != nil && m.Mark.Stays:
+		return name + " isn't restarted: " + m.Mark.Reason
+	case d.f.Spent != "":
+		return name + " isn't restarted again: " + d.f.Spent
+	}
+	return ""
 }
 
 // restarted reports whether a policy needs no restart any longer: another Action, such as that for another GPU of the machine, has restarted it, and

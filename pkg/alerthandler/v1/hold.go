@@ -3,6 +3,7 @@ package v1
 import (
 	"slices"
 	"strings"
+	"time"
 )
 
 // mostAlso bounds the further Actions in a mark.
@@ -11,6 +12,17 @@ const mostAlso = 64
 // Holds reports whether the machine is cordoned for the alert of a policy's Action: by that Action, another step, or an earlier incident of the alert.
 func (m *Mark) Holds(action string) bool {
 	return alertOf(m.Action) == alertOf(action) || slices.ContainsFunc(m.Also, func(o Mark) bool { return alertOf(o.Action) == alertOf(action) })
+}
+
+// Since returns when the machine was cordoned for the first of its alerts, to the second as in the status of Actions.
+func (m *Mark) Since() time.Time {
+	since := m.At
+	for _, o := range m.Also {
+		if o.At.Before(since) {
+			since = o.At
+		}
+	}
+	return since.Truncate(time.Second)
 }
 
 // Full reports whether the mark takes no further Action.
