@@ -91,8 +91,12 @@ func (h *Handler) create(ctx context.Context, p *policy.Policy, incident string,
 		begins = p.Opens().Next(begins)
 	}
 	spec.NotAfter = metav1.NewTime(begins.Add(valid).UTC().Truncate(time.Second))
+	labels := map[string]string{LabelPolicy: p.Name, LabelIncident: incident, LabelStep: strconv.Itoa(at)}
+	if at == len(p.Steps)-1 {
+		labels[LabelLast] = "true"
+	}
 	a := &v1.Action{TypeMeta: metav1.TypeMeta{APIVersion: v1.GroupVersion.String(), Kind: v1.Kind}, Spec: spec, ObjectMeta: metav1.ObjectMeta{
-		Name: p.ActionName(incident, at), Labels: map[string]string{LabelPolicy: p.Name, LabelIncident: incident, LabelStep: strconv.Itoa(at)}, Annotations: annotations,
+		Name: p.ActionName(incident, at), Labels: labels, Annotations: annotations,
 	}}
 	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(a)
 	if err != nil {
@@ -112,7 +116,7 @@ func (h *Handler) create(ctx context.Context, p *policy.Policy, incident string,
 
 // follow begins the step of a policy after one that succeeded.
 func (h *Handler) follow(ctx context.Context, a *v1.Action, now time.Time) error {
-	if a.Status.Phase != v1.PhaseSucceeded || a.Spec.By.Kind != v1.ByPolicy || a.Labels[LabelPolicy] != a.Spec.By.Name {
+	if a.Status.Phase != v1.PhaseSucceeded || a.Spec.By.Kind != v1.ByPolicy || a.Labels[LabelPolicy] != a.Spec.By.Name || a.Labels[LabelLast] != "" {
 		return nil
 	}
 	if a.Status.EndTime == nil || now.Sub(a.Status.EndTime.Time) > followed {

@@ -181,6 +181,24 @@ policies:
 	require.Equal(t, jobv1.ExecutionStart, jobtest.Framework(t, w.Cluster, f.Name).Spec.ExecutionType)
 }
 
+// A policy gets further steps. It doesn't take them for an alert whose steps are done: a person may repair the machine by now.
+func TestAPolicyThatGetsFurtherSteps(t *testing.T) {
+	w := open(t)
+	w.node("n1")
+	h, end := w.handler(config(t, `
+policies: [{name: broken, alerts: {alertname: GpuXidFatal}, steps: [{do: drain}]}]`), w.Config)
+	w.send(h, xid("n1"))
+	w.settled(1)
+	end()
+	h, _ = w.handler(config(t, `
+policies:
+  - {name: broken, alerts: {alertname: GpuXidFatal}, steps: [{do: drain}, {do: uncordon}]}
+  - {name: later, alerts: {alertname: GpuXidFatal}, dryRun: true, steps: [{do: cordon}]}`), w.Config)
+	w.send(h, xid("n1"))
+	w.settled(2)
+	require.True(t, w.nodeNow("n1").Spec.Unschedulable)
+}
+
 // clocked starts a handler whose clock is ahead. touch has it look again.
 func (w *world) clocked(c *policy.Config) (h *alerthandler.Handler, ahead *atomic.Int64, touch func(node string)) {
 	ahead = &atomic.Int64{}

@@ -21,6 +21,8 @@ const (
 	LabelPolicy   = "paictl.openpai.org/policy"
 	LabelIncident = "paictl.openpai.org/incident"
 	LabelStep     = "paictl.openpai.org/step"
+	// LabelLast marks the last step: a policy that gets further steps later doesn't take them for alerts whose steps are done.
+	LabelLast = "paictl.openpai.org/last-step"
 )
 
 // Annotations of the Action of an incident's first step, times in RFC 3339. Each has one field of policy.Incident, so that two replicas don't
