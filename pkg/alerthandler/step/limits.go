@@ -12,7 +12,7 @@ import (
 type Limits struct {
 	// StopsPerHour is how many jobs policies may stop within an hour, StopsPerHourAndVC how many of one virtual cluster.
 	StopsPerHour, StopsPerHourAndVC int
-	// MachinesPerHour is how many machines policies may put out of service within an hour.
+	// MachinesPerHour is how many machines policies may put out of service, or drain, within an hour.
 	MachinesPerHour int
 	// RestartsPerHour is how many machines policies may restart within an hour.
 	RestartsPerHour int
@@ -110,7 +110,7 @@ func (l Limits) stops(a *v1.Action, all []*v1.Action, now time.Time) Limit {
 
 func (l Limits) machines(a *v1.Action, all []*v1.Action, m Machines, now time.Time) Limit {
 	name := a.Spec.Machine.Name
-	if m.Cordoned[name] { // it takes no other machine out
+	if m.Cordoned[name] && a.Spec.Do != v1.OperationDrain { // it takes no other machine out, and moves no jobs
 		return Limit{}
 	}
 	recent := l.newCount(a, now)
@@ -135,7 +135,7 @@ func (l Limits) machines(a *v1.Action, all []*v1.Action, m Machines, now time.Ti
 	if taken[name] {
 		return Limit{}
 	}
-	if most := max(1, m.Total*l.MachinesOut/100); len(taken) >= most {
+	if most := max(1, m.Total*l.MachinesOut/100); !m.Cordoned[name] && len(taken) >= most {
 		return Limit{Refused: fmt.Sprintf("%d of %s are out of service, and policies may raise that to %d (machinesOut: %d %%)",
 			len(taken), plural.Of(m.Total, "machine"), most, l.MachinesOut)}
 	}
