@@ -29,7 +29,8 @@ func (h *Handler) prune(ctx context.Context, all []*v1.Action, now time.Time) {
 }
 
 // removable returns the finished Actions that needn't be kept, the oldest first as in all. If there are more than most, an Action is kept
-// only if its alert still fires, because the alert would make it again, or if an earlier step would.
+// only if its alert still fires, because the alert would make it again, or if an earlier step would. The first step of an incident is removed
+// after the others: it shows that the incident's number is in use, and another incident with that number would find its steps done.
 func removable(all []*v1.Action, keep time.Duration, most int, now time.Time) (out []*v1.Action) {
 	known := latest{}
 	excess := -most
@@ -39,19 +40,25 @@ func removable(all []*v1.Action, keep time.Duration, most int, now time.Time) (o
 			excess++
 		}
 	}
-	fires := map[string]bool{}
+	fires, further := map[string]bool{}, map[string]bool{}
+	incident := func(a *v1.Action) string { return a.Spec.By.Name + "/" + a.Labels[LabelIncident] }
 	for _, a := range known {
 		if incidentOf(a).Ended.IsZero() {
-			fires[a.Spec.By.Name+"/"+a.Labels[LabelIncident]] = true
+			fires[incident(a)] = true
 		}
 	}
 	for _, a := range all {
-		if !a.Status.Phase.Final() {
+		if incidentOf(a) == nil {
+			further[incident(a)] = true
+		}
+	}
+	for _, a := range all {
+		first := incidentOf(a) != nil
+		if !a.Status.Phase.Final() || first && further[incident(a)] {
 			continue
 		}
 		if now.Sub(lastAlert(a)) < keep {
-			needed := fires[a.Spec.By.Name+"/"+a.Labels[LabelIncident]] &&
-				(incidentOf(a) != nil || a.Status.EndTime != nil && now.Sub(a.Status.EndTime.Time) <= followed)
+			needed := fires[incident(a)] && (first || a.Status.EndTime != nil && now.Sub(a.Status.EndTime.Time) <= followed)
 			if excess <= 0 || needed {
 				continue
 			}

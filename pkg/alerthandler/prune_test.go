@@ -48,3 +48,19 @@ func TestActionsOfAlertsThatFireAreKept(t *testing.T) {
 	require.Equal(t, []string{"silent for longer than a day", "a later step of it", "an earlier incident"}, names(5))
 	require.Equal(t, []string{"silent for longer than a day", "a later step of it", "an earlier incident", "ended", "of a person"}, names(0), "three are needed")
 }
+
+// The first step of an incident is kept as long as a later one: otherwise the next incident of the alert would have its number, and find its steps done.
+func TestTheFirstStepIsRemovedLast(t *testing.T) {
+	now := time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
+	action := func(step string, ago time.Duration, phase v1.Phase) *v1.Action {
+		at := metav1.NewTime(now.Add(-ago))
+		return &v1.Action{ObjectMeta: metav1.ObjectMeta{Name: "p-a-1-" + step, CreationTimestamp: at, Annotations: map[string]string{AnnotationAlertEnded: annotation(at.Time)},
+			Labels: map[string]string{LabelPolicy: "p", LabelIncident: "a-1", LabelStep: step}},
+			Spec: v1.ActionSpec{By: v1.Requester{Kind: v1.ByPolicy, Name: "p"}}, Status: v1.ActionStatus{Phase: phase, EndTime: &at}}
+	}
+	first, second := action("0", 25*time.Hour, v1.PhaseSucceeded), action("1", 23*time.Hour, v1.PhaseSucceeded)
+	require.Empty(t, removable([]*v1.Action{first, second}, 24*time.Hour, 100, now))
+	require.Empty(t, removable([]*v1.Action{first, action("1", 25*time.Hour, v1.PhasePending)}, 24*time.Hour, 100, now))
+	require.Equal(t, []*v1.Action{second}, removable([]*v1.Action{first, second}, 24*time.Hour, 0, now))
+	require.Equal(t, []*v1.Action{first}, removable([]*v1.Action{first}, 24*time.Hour, 100, now))
+}
