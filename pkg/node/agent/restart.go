@@ -11,6 +11,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
@@ -89,17 +90,21 @@ func (d *Driver) answerRestart(ctx context.Context, client kubernetes.Interface,
 	if o == nil || restartAnswered(n, o) {
 		return 0, nil
 	}
-	a, after := d.followRestart(ctx, o, n)
-	if a == nil {
-		return after, nil
-	}
-	// Another request may have arrived since.
+	// The watch may be interrupted: a person may have uncordoned or removed the Node since, or another request may have arrived.
 	now, err := client.CoreV1().Nodes().Get(ctx, d.node, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return 0, nil
+	}
 	if err != nil {
 		return 0, err
 	}
-	if is, err := repair.ReadRestart(now); err != nil || is == nil || is.ID != o.ID || restartAnswered(now, o) {
+	is, err := repair.ReadRestart(now)
+	if err != nil || is == nil || is.ID != o.ID || restartAnswered(now, is) {
 		return 0, nil //nolint:nilerr // the next event of the Node reports it
+	}
+	a, after := d.followRestart(ctx, is, now)
+	if a == nil {
+		return after, nil
 	}
 	return 0, repair.WriteRestartAnswer(ctx, client, now, *a)
 }

@@ -304,3 +304,27 @@ func TestHostileRestartOrdersDoNothing(t *testing.T) {
 	_, err := repair.ReadRestartAnswer(r.node())
 	require.Error(t, err)
 }
+
+// A person uncordons or removes the machine, or withdraws the order, while the agent waits and its watch is interrupted.
+func TestTheAgentReadsItsNodeAgainBeforeARestart(t *testing.T) {
+	for name, change := range map[string]func(*restartable){
+		"uncordoned": func(r *restartable) { r.cordon(false) },
+		"removed": func(r *restartable) {
+			require.NoError(r.t, r.client.CoreV1().Nodes().Delete(r.t.Context(), "n1", metav1.DeleteOptions{}))
+		},
+		"withdrawn": func(r *restartable) {
+			n := r.node()
+			n.Annotations = nil
+			_, err := r.client.CoreV1().Nodes().Update(r.t.Context(), n, metav1.UpdateOptions{})
+			require.NoError(r.t, err)
+		},
+	} {
+		r := newRestartable(t)
+		r.order()
+		seen := r.node()
+		change(r)
+		_, err := r.answerRestart(t.Context(), r.client, seen)
+		require.NoError(t, err, name)
+		require.Zero(t, r.signals, name)
+	}
+}
