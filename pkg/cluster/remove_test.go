@@ -80,7 +80,40 @@ func TestAForcedDrainAsksNoBudget(t *testing.T) {
 		require.NoError(t, err, "%s", out)
 		said, err := os.ReadFile(calls)
 		require.NoError(t, err)
-		assert.Equal(t, []string{"get node w1 -o name --request-timeout=15s", "cordon w1", want}, strings.Split(strings.TrimSpace(string(said)), "\n"))
+		assert.Equal(t, []string{"get node w1 -o name --request-timeout=15s", "cordon w1", takes, want}, strings.Split(strings.TrimSpace(string(said)), "\n"))
+	}
+}
+
+// takes reads the mark of a cordoned node.
+const takes = `get node w1 -o go-template={{with .metadata.annotations}}{{index . "paictl.openpai.org/cordoned-by"}}{{end}}`
+
+// A policy of the alert handler has cordoned the machine. It would restart or uncordon it while paictl changes it.
+func TestTheCordonOfAPolicyIsTakenOver(t *testing.T) {
+	const take = "annotate node w1 --overwrite paictl.openpai.org/cordoned-by-"
+	for _, c := range []struct {
+		name, mark string
+		taken      bool
+	}{
+		{"a policy's", `{"action":"lost-a-1-1","by":{"kind":"policy","name":"lost"},"reason":"XID 79"}`, true},
+		{"a person's", `{"action":"drain-x","by":{"kind":"person","name":"root1"},"reason":"a fan"}`, false},
+		{"no mark", "<no value>", false},
+	} {
+		for _, step := range []string{"FORCE=0 SECONDS_MAX=60\nr_drain\n", "MARK=m\nr_mark\n"} {
+			calls := filepath.Join(t.TempDir(), "calls")
+			cmd := exec.Command("sh", "-c", `set -eu
+self() {
+	echo "$*" >>"$CALLS"
+	case $* in *cordoned-by\"*) echo "$BY" ;; *unschedulable}) echo true ;; esac
+}
+`+phases.RemoveScript+"NODE=w1 "+step)
+			cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "CALLS=" + calls, "BY=" + c.mark}
+			out, err := cmd.CombinedOutput()
+			require.NoError(t, err, "%s", out)
+			said, err := os.ReadFile(calls)
+			require.NoError(t, err)
+			assert.Contains(t, string(said), takes+"\n", c.name)
+			assert.Equal(t, c.taken, strings.Contains(string(said), take+"\n"), "%s: %s", c.name, said)
+		}
 	}
 }
 

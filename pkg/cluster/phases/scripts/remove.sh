@@ -17,6 +17,7 @@ r_drain() {
 		exit 1
 	fi
 	self cordon "$NODE" >/dev/null
+	r_take
 	more=
 	case $FORCE in
 	# Without eviction, disruption budgets don't apply.
@@ -32,6 +33,14 @@ r_drain() {
 	printf 'stuck\t%s\n' "$(printf '%s\n' "$out" | grep -i '^error' | tail -n 1 | tr '\t' ' ' | cut -c1-400)"
 	printf 'pods\t%s\n' "$(self get pods -A --field-selector "spec.nodeName=$NODE" -o json | base64 | tr -d '\n')"
 	printf 'budgets\t%s\n' "$(self get poddisruptionbudgets -A -o json | base64 | tr -d '\n')"
+}
+
+# r_take: takes over the cordon of a policy of the alert handler, which would restart or uncordon the node while it is changed.
+r_take() {
+	by=$(self get node "$NODE" -o 'go-template={{with .metadata.annotations}}{{index . "paictl.openpai.org/cordoned-by"}}{{end}}')
+	case $by in
+	*'"kind":"policy"'*) self annotate node "$NODE" --overwrite paictl.openpai.org/cordoned-by- >/dev/null ;;
+	esac
 }
 
 etcdctl_() {
@@ -89,7 +98,10 @@ r_cordoned() {
 # r_mark: records, as the annotation MARK, that paictl cordons the node, unless someone has already cordoned it. The mark has the time of the taint
 # that follows, so that it no longer counts once someone else has cordoned the node again.
 r_mark() {
-	[ -z "$(r_cordoned)" ] || return 0
+	if [ -n "$(r_cordoned)" ]; then
+		r_take
+		return 0
+	fi
 	self annotate node "$NODE" --overwrite "$MARK=now" >/dev/null
 	self cordon "$NODE" >/dev/null
 	for _ in 1 2 3 4 5 6 7 8 9 10; do
