@@ -76,7 +76,9 @@ func newSharingLab(t *testing.T, machines int, program []byte) *lab {
 			assert.EventuallyWithT(t, func(c *assert.CollectT) {
 				left, err := filepath.Glob(h.root + engine.StateDir + "/peer-*")
 				require.NoError(c, err)
-				assert.Empty(c, left)
+				inside, err := filepath.Glob(h.root + engine.StateDir + "/peer-*/*")
+				require.NoError(c, err)
+				assert.Empty(c, append(left, inside...))
 			}, time.Minute, 50*time.Millisecond)
 		}
 	})

@@ -15,13 +15,15 @@ import (
 	"github.com/openpai/paictl/test/runnable"
 )
 
-// The stub of rm shares a file at the worst moment: rm has read the folder, and then can't remove it.
+// The stub of rm shares a file at the worst moment: rm has read the folder, and then can't remove it. A link that was requested before the
+// folder was renamed is created later.
 func TestAFileThatIsSharedAtTheEndDoesNotKeepTheFolder(t *testing.T) {
 	root, stubs := t.TempDir(), t.TempDir()
 	rm, err := exec.LookPath("rm")
 	require.NoError(t, err)
 	folder := filepath.Join(root, StateDir, "peer-run")
-	runnable.Write(t, filepath.Join(stubs, "rm"), []byte("#!/bin/sh\nif touch "+folder+"/late 2>/dev/null; then exit 1; fi\nexec "+rm+" \"$@\"\n"))
+	runnable.Write(t, filepath.Join(stubs, "rm"), []byte("#!/bin/sh\nif touch "+folder+"/late 2>/dev/null; then exit 1; fi\n"+
+		"if [ -d "+folder+".ended ] && mkdir "+stubs+"/once 2>/dev/null; then touch "+folder+".ended/late; exit 1; fi\nexec "+rm+" \"$@\"\n"))
 	program := []byte("#!/bin/sh\ncat >/dev/null\n")
 	var packed bytes.Buffer
 	z := gzip.NewWriter(&packed)

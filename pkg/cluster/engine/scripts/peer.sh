@@ -14,7 +14,9 @@ pp_serve() {
 	trap '' TERM HUP
 	# Renamed first: a file that another command shares at this moment would keep the folder.
 	[ ! -d "$d" ] || mv "$d" "$d.ended"
-	rm -rf "$d.ended" "$S/staging/$2"
+	# The kernel may create a link that was requested before the rename while rm reads the folder.
+	rm -rf "$d.ended" 2>/dev/null || rm -rf "$d.ended"
+	rm -rf "$S/staging/$2"
 	exit "$code"
 }
 
