@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/job/controller/machine"
 	"github.com/openpai/paictl/pkg/job/listing"
 	"github.com/openpai/paictl/pkg/scheduler/annotation"
 	schedulerapi "github.com/openpai/paictl/pkg/scheduler/api"
@@ -71,10 +72,20 @@ func (e *evidence) before(w *Why) {
 	}
 	past := &Why{}
 	e.failure(past, a)
+	restarted := a.Completion.Code == machine.CodeRestart
+	if restarted {
+		past.Sentence = machine.ReasonRestart
+		if reason, ok := strings.CutPrefix(a.Completion.Diagnostics, machine.ReasonRestart+" "); ok {
+			past.Sentence = strings.TrimSuffix(machine.ReasonRestart, ".") + ": " + clip(reason) + "."
+		}
+	}
 	if a.Completed != nil {
 		past.Sentence += " That was " + Duration(e.now.Sub(*a.Completed)) + " ago."
 	}
 	w.fact(fmt.Sprintf("attempt %d", a.ID), past.Sentence)
+	if restarted {
+		return
+	}
 	// The controller puts Kubernetes' message after the reason, and the reason is in the sentence already.
 	said := strings.TrimPrefix(a.Completion.Diagnostics, e.rules.ByCode(int(a.Completion.Code)).Reason)
 	w.fact("its message", clip(strings.TrimSpace(said)))

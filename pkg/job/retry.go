@@ -119,7 +119,9 @@ func (c *Client) keep(ctx context.Context, j *Job) (*render.Objects, error) {
 	f.TypeMeta = metav1.TypeMeta{APIVersion: v1.GroupVersion.String(), Kind: v1.Kind}
 	f.ObjectMeta = bare(&f.ObjectMeta)
 	f.Status, f.Spec.ExecutionType = nil, v1.ExecutionStart
-	delete(f.Annotations, v1.AnnotationRestart)
+	for _, of := range []string{v1.AnnotationRestart, v1.AnnotationRequeues, v1.AnnotationStopped} { // they are about the job that has ended
+		delete(f.Annotations, of)
+	}
 	out := &render.Objects{Framework: f}
 	store := c.Client.CoreV1().Secrets(c.Namespace)
 	for _, name := range []string{v1.SpecSecretName(j.Object), v1.RegistrySecretName(j.Object)} {

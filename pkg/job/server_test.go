@@ -485,8 +485,15 @@ func TestARetryThatWasKilledIsNotTakenForAJobWithAnotherSecret(t *testing.T) {
 	j, err := c.Resolve(ctx, "stalekept", "train")
 	require.NoError(t, err)
 	collect(t, c, object)
-	_, err = c.keep(ctx, j)
+	about := []string{v1.AnnotationRestart, v1.AnnotationRequeues, v1.AnnotationStopped}
+	for _, key := range about {
+		j.framework.Annotations[key] = "about the job that has ended"
+	}
+	kept, err := c.keep(ctx, j)
 	require.NoError(t, err)
+	for _, key := range about {
+		assert.NotContains(t, kept.Framework.Annotations, key)
+	}
 	require.NoError(t, c.Remove(ctx, j)) // and here it was killed
 	_, err = c.Submit(ctx, secretly(t, "stalekept", "train", "echo", "hunter3"), SubmitOptions{})
 	require.NoError(t, err)

@@ -517,6 +517,15 @@ func TestAJobThatIsTriedAgainSaysHowItEndedBefore(t *testing.T) {
 	assert.Equal(t, []Fact{
 		{"attempt 0", "train[1] failed on gpu-1 after 59m: it was preempted: a job with a guarantee, or a pod that its machine needs more, took its place (code -1003). That was 10s ago."},
 		{"its message", "preempted for the gang bob~big of virtual cluster vision"}}, w.Facts)
+	for diagnostics, want := range map[string]string{
+		"Another attempt was requested.":                                       "Another attempt was requested. That was 10s ago.",
+		"Another attempt was requested. GPU 3 of gpu-1 is broken (policy gpu)": "Another attempt was requested: GPU 3 of gpu-1 is broken (policy gpu). That was 10s ago.",
+	} {
+		w, again := &Why{}, *d
+		again.Attempts = []api.Attempt{{ID: 1}, {ID: 0, Completed: &end, Completion: &v1.FrameworkAttemptCompletionStatus{CompletionStatus: &v1.CompletionStatus{Code: -240, Diagnostics: diagnostics}}}}
+		(&evidence{Detail: &again, now: noon, rules: rules.Builtin()}).before(w)
+		assert.Equal(t, []Fact{{"attempt 0", want}}, w.Facts)
+	}
 	first := &Why{}
 	d.Attempts = d.Attempts[:1]
 	(&evidence{Detail: d, now: noon, rules: rules.Builtin()}).before(first)

@@ -28,7 +28,7 @@ const PhraseGone = "FrameworkGone"
 const (
 	codeStopRequested    = -210
 	codeAttemptCompleted = -220
-	codeRestartRequested = -240
+	codeRestartRequested = v1.CodeRestart
 )
 
 // Summary is a Framework as one row of a list.

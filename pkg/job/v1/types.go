@@ -151,11 +151,23 @@ type PreviousAttempt struct {
 	CompletionTime metav1.Time `json:"completionTime"`
 }
 
-// CodePreempted is the code of an attempt whose GPUs another job took.
-const CodePreempted = -1003
+const (
+	// CodePreempted is the code of an attempt whose GPUs another job took.
+	CodePreempted = -1003
+	// CodeRestart is the code of an attempt that ended because another one was requested.
+	CodeRestart = -240
+)
 
 // Preempted reports whether the attempt was preempted.
 func (p *PreviousAttempt) Preempted() bool { return p != nil && p.Code == CodePreempted }
+
+// Requeued returns the request of pai-alert-handler by which the latest attempt began; nil if it began for another reason.
+func (f *Framework) Requeued() *Requeue {
+	if f.Status == nil || f.Status.PreviousAttempt == nil || f.Status.PreviousAttempt.Code != CodeRestart {
+		return nil
+	}
+	return FindRequeue(ReadRequeues(f.Annotations), f.Status.AttemptStatus.Restart)
+}
 
 // AvoidedNode counts how often a node failed tasks of the job by no fault of the job.
 type AvoidedNode struct {

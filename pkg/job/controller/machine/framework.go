@@ -113,7 +113,7 @@ func (s *step) decide() {
 	case s.lost():
 		c = s.ofFramework(CodeConfigMapDeleted)
 	case a.Restart != s.Framework.Annotations[v1.AnnotationRestart]:
-		c = s.ofFramework(CodeRestart)
+		c = &v1.FrameworkAttemptCompletionStatus{CompletionStatus: completion(s.outcome(CodeRestart), s.requeued())}
 	default:
 		c = s.triggered()
 	}
@@ -123,6 +123,15 @@ func (s *step) decide() {
 	a.CompletionStatus = c
 	s.Decided = true
 	s.move(v1.AttemptDeletionPending)
+}
+
+// requeued is the reason for which the alert handler requested another attempt; empty if a person did by "job retry".
+func (s *step) requeued() string {
+	annotations := s.Framework.Annotations
+	if r := v1.FindRequeue(v1.ReadRequeues(annotations), annotations[v1.AnnotationRestart]); r != nil {
+		return r.Reason
+	}
+	return ""
 }
 
 func (s *step) ofFramework(code int32) *v1.FrameworkAttemptCompletionStatus {

@@ -337,6 +337,29 @@ func TestARestartThatIsAskedForMakesAnotherAttemptUncounted(t *testing.T) {
 	assert.Equal(t, int32(2), w.status.AttemptStatus.ID, "it cuts a delay short")
 }
 
+func TestAnAttemptThatThePlatformRequeuesSaysWhy(t *testing.T) {
+	w := newWorld(t, role("worker", 2))
+	w.run()
+	w.starts("f-worker-0")
+	w.starts("f-worker-1")
+	w.run()
+	text, err := v1.WriteRequeues(nil, v1.Requeue{Restart: "action-1", Reason: "GPU 3 of gpu-1 is broken (policy gpu)"})
+	require.NoError(t, err)
+	w.f.Annotations[v1.AnnotationRestart], w.f.Annotations[v1.AnnotationRequeues] = "action-1", text
+	w.run()
+	assert.Equal(t, "Another attempt was requested. GPU 3 of gpu-1 is broken (policy gpu)", w.status.AttemptStatus.CompletionStatus.Diagnostics)
+	w.reap()
+	w.run()
+	assert.Equal(t, int32(1), w.status.AttemptStatus.ID)
+	assert.Equal(t, "action-1", w.status.AttemptStatus.Restart)
+	assert.Zero(t, w.status.RetryPolicyStatus.AccountableRetriedCount, "jobRetryCount doesn't count it")
+	w.starts("f-worker-0")
+	w.run()
+	w.f.Annotations[v1.AnnotationRestart] = "2026-11-30T09:00:00.000Z"
+	w.run()
+	assert.Equal(t, "Another attempt was requested.", w.status.AttemptStatus.CompletionStatus.Diagnostics, "a person did")
+}
+
 func TestPodsThatOthersTakeAway(t *testing.T) {
 	for name, test := range map[string]struct {
 		take  func(w *world, p *corev1.Pod) *corev1.Pod

@@ -23,7 +23,7 @@ const (
 	CodeStopped              = -210
 	CodeAttemptCompletion    = -220
 	CodeTaskDeleted          = -230
-	CodeRestart              = -240
+	CodeRestart              = v1.CodeRestart
 	CodePodCreationUnknown   = -310
 	// Kubernetes took the pod away.
 	codePodEvicted   = -1000
@@ -49,7 +49,7 @@ var own = map[int32]Outcome{
 	CodeStopped:              {Phrase: "StopFrameworkRequested", Attributes: permanent, Reason: ReasonStopped},
 	CodeAttemptCompletion:    {Phrase: "FrameworkAttemptCompletion", Attributes: permanent, Reason: "The job's attempt ended before this task finished."},
 	CodeTaskDeleted:          {Phrase: "DeleteTaskRequested", Attributes: permanent, Reason: "The job was scaled down."},
-	CodeRestart:              {Phrase: "RestartRequested", Attributes: transient, Reason: "Another attempt was requested."},
+	CodeRestart:              {Phrase: "RestartRequested", Attributes: transient, Reason: ReasonRestart},
 	CodePodCreationUnknown:   {Phrase: "PodCreationUnknownError", Reason: "The API server doesn't create the pod."},
 }
 
@@ -81,6 +81,10 @@ func completion(o Outcome, more string) *v1.CompletionStatus {
 
 // ReasonStopped is the beginning of the diagnostics of a stopped job. If the alert handler stopped it, its reason follows.
 const ReasonStopped = "The job was stopped."
+
+// ReasonRestart is the beginning of the diagnostics of an attempt that ended because another one was requested. If the alert handler requested it, its
+// reason follows.
+const ReasonRestart = "Another attempt was requested."
 
 // Limits of strings in a status: a hundred failed tasks have to fit into one object.
 const (

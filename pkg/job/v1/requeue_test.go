@@ -1,0 +1,29 @@
+package v1
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// The latest requeues are kept, and each is found by the value that requested it.
+func TestRequeues(t *testing.T) {
+	at := time.Date(2026, 11, 30, 9, 0, 0, 5, time.UTC)
+	text := ""
+	for i := range 15 {
+		var err error
+		text, err = WriteRequeues(ReadRequeues(map[string]string{AnnotationRequeues: text}), Requeue{Restart: fmt.Sprint("action-", i), Action: "a", Policy: "p", Reason: "GPU 2", At: at})
+		require.NoError(t, err)
+	}
+	all := ReadRequeues(map[string]string{AnnotationRequeues: text})
+	require.Len(t, all, 10)
+	assert.Nil(t, FindRequeue(all, "action-4"))
+	assert.Nil(t, FindRequeue(all, ""))
+	assert.Equal(t, &Requeue{Restart: "action-14", Action: "a", Policy: "p", Reason: "GPU 2", At: at}, FindRequeue(all, "action-14"))
+	for _, text := range []string{"", "{", `{"a":1}`, `["x"]`} {
+		assert.Empty(t, ReadRequeues(map[string]string{AnnotationRequeues: text}), text)
+	}
+}
