@@ -115,14 +115,17 @@ func TestTheAlertHandlerHasTheRightsForItsWorkAndNoMore(t *testing.T) {
 	for _, body := range []string{
 		`{"spec":{"description":"x"}}`, `{"spec":{"executionType":"Stop","description":"x"}}`, `{"metadata":{"annotations":{"jobName":"x"}}}`, `{"spec":{"executionType":"Stop","retryPolicy":{"maxRetryCount":3}}}`,
 		`{"spec":{"executionType":"Stop","taskRoles":[]}}`, `{"metadata":{"labels":{"userName":"eve"}}}`,
+		`{"spec":{"executionType":"Stop"},"metadata":{"annotations":{"paictl.openpai.org/restart":"x"}}}`, `{"metadata":{"annotations":{"paictl.openpai.org/stopped-because":"x"}}}`,
+		`{"metadata":{"annotations":{"paictl.openpai.org/restart":"x","jobName":"x"}}}`, `{"spec":{"description":"x"},"metadata":{"annotations":{"paictl.openpai.org/restart":"x"}}}`,
 	} {
 		require.ErrorContains(t, patchJob(t.Context(), body), "and nothing else", body)
 	}
 	_, err = client.CoreV1().Secrets(kube.SystemNamespace).List(t.Context(), metav1.ListOptions{})
 	require.ErrorContains(t, err, "forbidden")
 
-	policies, err := policy.Read([]byte(`{"limits":{"stopsPerHour":1,"stopsPerHourPerVirtualCluster":1,"machinesPerHour":1,"machinesOutPercent":100,"returns":3,"returnsWithin":"1h"},"drainTimeout":"1m","keep":"24h","policies":[
+	policies, err := policy.Read([]byte(`{"limits":{"stopsPerHour":1,"stopsPerHourPerVirtualCluster":1,"requeuesPerHour":1,"requeuesPerHourPerVirtualCluster":1,"requeuesPerJob":1,"machinesPerHour":1,"machinesOutPercent":100,"returns":3,"returnsWithin":"1h"},"drainTimeout":"1m","keep":"24h","policies":[
 		{"name":"idle","alerts":{"alertname":"Idle"},"steps":[{"do":"stop-job"}]},
+		{"name":"broken","alerts":{"alertname":"Broken"},"steps":[{"do":"requeue-job"}]},
 		{"name":"sick","alerts":{"alertname":"Sick"},"steps":[{"do":"drain"},{"do":"uncordon"},{"do":"reset-gpu"}]}]}`))
 	require.NoError(t, err)
 	h, err := alerthandler.New(alerthandler.Options{Config: config, JobNamespace: kube.JobNamespace, Policies: policies, Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
@@ -132,16 +135,23 @@ func TestTheAlertHandlerHasTheRightsForItsWorkAndNoMore(t *testing.T) {
 	go func() { _ = h.Run(ctx); done <- struct{}{} }()
 	go func() { h.Lead(ctx); done <- struct{}{} }()
 	defer func() { cancel(); <-done; <-done }()
-	body, err := json.Marshal(map[string]any{"alerts": []policy.Alert{
-		{Status: "firing", Labels: map[string]string{"alertname": "Idle", "user": "ann", "job_name": "idle"}, StartsAt: time.Now()},
-		{Status: "firing", Labels: map[string]string{"alertname": "Sick", "node": "sick-1", "gpu": "0"}, StartsAt: time.Now()},
-	}})
-	require.NoError(t, err)
+	send := func(alerts ...policy.Alert) {
+		body, err := json.Marshal(map[string]any{"alerts": alerts})
+		require.NoError(t, err)
+		require.Eventually(t, func() bool {
+			out := httptest.NewRecorder()
+			h.ServeAlerts(out, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/alerts", bytes.NewReader(body)))
+			return out.Code == http.StatusNoContent
+		}, time.Minute, 50*time.Millisecond)
+	}
+	send(policy.Alert{Status: "firing", Labels: map[string]string{"alertname": "Broken", "user": "ann", "job_name": "idle"}, StartsAt: time.Now()})
 	require.Eventually(t, func() bool {
-		out := httptest.NewRecorder()
-		h.ServeAlerts(out, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/alerts", bytes.NewReader(body)))
-		return out.Code == http.StatusNoContent
+		j, err := jobs.Get(t.Context(), job.GetName(), metav1.GetOptions{})
+		require.NoError(t, err)
+		return strings.HasPrefix(j.GetAnnotations()[jobv1.AnnotationRestart], "action-")
 	}, time.Minute, 50*time.Millisecond)
+	send(policy.Alert{Status: "firing", Labels: map[string]string{"alertname": "Idle", "user": "ann", "job_name": "idle"}, StartsAt: time.Now()},
+		policy.Alert{Status: "firing", Labels: map[string]string{"alertname": "Sick", "node": "sick-1", "gpu": "0"}, StartsAt: time.Now()})
 	require.Eventually(t, func() bool {
 		j, err := jobs.Get(t.Context(), job.GetName(), metav1.GetOptions{})
 		require.NoError(t, err)

@@ -82,7 +82,7 @@ func open(t *testing.T) *world {
 func config(t *testing.T, policies string) *policy.Config {
 	t.Helper()
 	data, err := yaml.YAMLToJSON([]byte(`
-limits: {stopsPerHour: 20, stopsPerHourPerVirtualCluster: 10, machinesPerHour: 10, machinesOutPercent: 10, restartsPerHour: 10, returns: 3, returnsWithin: 168h}
+limits: {stopsPerHour: 20, stopsPerHourPerVirtualCluster: 10, requeuesPerHour: 20, requeuesPerHourPerVirtualCluster: 10, requeuesPerJob: 3, machinesPerHour: 10, machinesOutPercent: 10, restartsPerHour: 10, returns: 3, returnsWithin: 168h}
 drainTimeout: 30m
 keep: 168h
 ` + policies))

@@ -44,7 +44,7 @@ func full(all map[string]*v1.Action, jobs bool) bool {
 // target finds the job or the machine that an alert names, as it is now. problem says why there isn't one.
 func (h *Handler) target(p *policy.Policy, alert *policy.Alert) (spec v1.ActionSpec, subject policy.Subject, problem string) {
 	t := alert.Target()
-	if p.StopsJobs() {
+	if p.ForJobs() {
 		if t.User == "" || t.Job == "" {
 			return spec, subject, "the alert names no job: it has no labels user and job_name"
 		}

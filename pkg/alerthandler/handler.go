@@ -1,6 +1,6 @@
 // Package alerthandler is the program pai-alert-handler: it acts on alerts by policies, and on requests of administrators.
-// In: alerts that Alertmanager sends, Actions, jobs, machines and people by watch. Out: Actions, and their effects: jobs that stop, machines
-// that are cordoned, drained and restarted, GPUs that are reset.
+// In: alerts that Alertmanager sends, Actions, jobs, machines and people by watch. Out: Actions, and their effects: jobs that stop or run another
+// attempt, machines that are cordoned, drained and restarted, GPUs that are reset.
 //
 // It is the only program of the platform that stops the jobs of others or cordons machines. Package step decides, this
 // package looks and acts: it writes a decision before it acts on it, and each effect can be repeated, so that it may be killed anywhere.
@@ -87,6 +87,8 @@ type jobFacts struct {
 	made                   time.Time
 	tags                   []string
 	ended, stopping        bool
+	attempt                time.Time // when the latest attempt began; zero before the first one
+	requeues               []jobv1.Requeue
 	// news are the facts that notices need; nil without an owner.
 	news *notify.Job
 }
@@ -149,7 +151,11 @@ func (h *Handler) wake() {
 
 func keepJob(f *jobv1.Framework) (*jobFacts, error) {
 	row := api.Summary(f)
-	return &jobFacts{object: f.Name, uid: f.UID, made: f.CreationTimestamp.Time, user: row.User, name: row.Name, vc: row.VirtualCluster, tags: row.Tags,
+	var attempt time.Time
+	if f.Status != nil {
+		attempt = f.Status.AttemptStatus.StartTime.Time
+	}
+	return &jobFacts{attempt: attempt, requeues: jobv1.ReadRequeues(f.Annotations), object: f.Name, uid: f.UID, made: f.CreationTimestamp.Time, user: row.User, name: row.Name, vc: row.VirtualCluster, tags: row.Tags,
 		ended: row.State == api.Succeeded || row.State == api.Failed || row.State == api.Stopped, stopping: f.Spec.ExecutionType == jobv1.ExecutionStop,
 		news: news(f, &row)}, nil
 }

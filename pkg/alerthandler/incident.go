@@ -181,7 +181,7 @@ func (h *Handler) fires(ctx context.Context, known latest, p *policy.Policy, ale
 		h.o.Log.DebugContext(ctx, "an alert is left alone", "policy", p.Name, "alert", trimmed(alert.Labels["alertname"]), "why", problem)
 		return false, nil
 	}
-	if full(h.actions.All(), p.StopsJobs()) {
+	if full(h.actions.All(), p.ForJobs()) {
 		return false, errFull
 	}
 	spec.Reason = alert.Reason()

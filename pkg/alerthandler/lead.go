@@ -120,6 +120,7 @@ func (h *Handler) facts(ctx context.Context, a *v1.Action, all []*v1.Action, now
 	if a.Spec.Job != nil {
 		if j, ok := h.jobs.Get(a.Spec.Job.Object); ok {
 			f.Job = &step.Job{UID: j.uid, Ended: j.ended, Stopping: j.stopping}
+			h.requeueFacts(f, a, j, now)
 		}
 	}
 	if a.Spec.Machine != nil {
@@ -288,6 +289,8 @@ func (h *Handler) do(ctx context.Context, a *v1.Action, f *step.Facts, e step.Ef
 		return nil
 	case step.EffectStopJob:
 		return h.stopJob(ctx, a)
+	case step.EffectRequeue:
+		return h.requeueJob(ctx, a)
 	case step.EffectCordon:
 		return h.cordon(ctx, a, f.Machine)
 	case step.EffectUncordon:

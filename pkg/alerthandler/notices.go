@@ -145,6 +145,12 @@ func news(f *jobv1.Framework, row *api.Job) *notify.Job {
 		if p := f.Status.PreviousAttempt; p != nil && !ended && row.State != api.Waiting {
 			j.Why = fmt.Sprintf("%s (exit code %d)", p.Phrase, p.Code)
 		}
+		if r := f.Requeued(); r != nil {
+			j.Requeued = r.Action
+			if !ended && row.State != api.Waiting {
+				j.Why = r.Reason
+			}
+		}
 	}
 	switch {
 	case row.State != api.Waiting:

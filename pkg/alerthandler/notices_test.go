@@ -68,6 +68,13 @@ func TestNewsOfAJob(t *testing.T) {
 	want.State, want.Waits, want.Started, want.Retried, want.Retries, want.Preempted = jobv1.NotifyRunning, time.Time{}, ran.Time, at(5).Time, 1, true
 	want.Why = "PodPreemptedForCriticalPod (exit code -1003)"
 	require.Equal(t, want, of())
+	text, err := jobv1.WriteRequeues(nil, jobv1.Requeue{Restart: "action-a1", Action: "broken-1", Reason: "GPU 3 is broken (policy broken)"})
+	require.NoError(t, err)
+	f.Annotations[jobv1.AnnotationRequeues], f.Status.AttemptStatus.Restart = text, "action-a1"
+	require.Equal(t, want, of(), "it was preempted in the attempt that was requested")
+	f.Status.PreviousAttempt.Code, want.Preempted = jobv1.CodeRestart, false
+	want.Requeued, want.Why = "broken-1", "GPU 3 is broken (policy broken)"
+	require.Equal(t, want, of())
 	f.Status.State, f.Status.Message = jobv1.AttemptPreparing, "8 GPUs are not free"
 	want.State, want.Waits, want.Why = "waiting", at(5).Time, "8 GPUs are not free"
 	require.Equal(t, want, of())

@@ -9,7 +9,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
-// restarting returns the name of another Action that restarts the machine, or "".
+// restarting returns the name of another Action that restarts the machine or requeues the job, or "".
 func restarting(a *v1.Action, all []*v1.Action) string {
 	for _, other := range restartsOf(a, all) {
 		if other.Status.Phase == v1.PhaseActing {
@@ -56,11 +56,11 @@ func spent(a *v1.Action, all []*v1.Action, mark *v1.Mark, returns int) string {
 	return fmt.Sprintf("policies have restarted it %s since it was cordoned", plural.Of(n, "time"))
 }
 
-// restartsOf returns the other Actions that restart the same machine, and have an effect.
+// restartsOf returns the other Actions that restart the same machine or requeue the same job, and have an effect.
 func restartsOf(a *v1.Action, all []*v1.Action) (out []*v1.Action) {
 	for _, other := range all {
-		if other.Name != a.Name && other.Spec.Do == v1.OperationRestartMachine && !other.Spec.DryRun &&
-			a.Spec.Machine != nil && other.Spec.Machine != nil && other.Spec.Machine.UID == a.Spec.Machine.UID {
+		restarts := other.Spec.Do == v1.OperationRestartMachine || other.Spec.Do == v1.OperationRequeueJob
+		if other.Name != a.Name && restarts && !other.Spec.DryRun && sameTarget(&a.Spec, &other.Spec) {
 			out = append(out, other)
 		}
 	}

@@ -24,6 +24,8 @@ type Job struct {
 	Retries                     int32
 	// Preempted reports whether the attempt before the present one was preempted.
 	Preempted bool
+	// Requeued is the Action that requested the present attempt, or "".
+	Requeued string
 	// Waits is the time since which it waits to run; zero if it doesn't.
 	Waits time.Time
 	// Why explains the state, Stopped says why someone else than the owner has stopped it.
@@ -62,8 +64,8 @@ func (c *Config) changes(j *Job) (out []changeOf) {
 	return out
 }
 
-// ofJob returns the notices of a job to its owner.
-func (c *Config) ofJob(j *Job, w *World, stopped bool) (out []Notice) {
+// ofJob returns the notices of a job to its owner. told has the Actions whose notices say more.
+func (c *Config) ofJob(j *Job, w *World, told *told) (out []Notice) {
 	p := w.Person(j.User)
 	id := "job/" + string(j.UID) + "/"
 	add := func(n Notice, id string, at time.Time, to []Receiver) {
@@ -74,8 +76,8 @@ func (c *Config) ofJob(j *Job, w *World, stopped bool) (out []Notice) {
 		}
 	}
 	for _, e := range c.changes(j) {
-		if e.kind == peoplev1.NoticeStopped && stopped {
-			continue // the Action's notice says more
+		if e.kind == peoplev1.NoticeStopped && told.stopped[j.UID] || e.kind == peoplev1.NoticeRetried && told.requeued[j.Requeued] {
+			continue
 		}
 		to, why := c.toOwner(&p, j, &e)
 		if len(to) == 0 {

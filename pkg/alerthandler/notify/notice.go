@@ -67,17 +67,33 @@ type World struct {
 	KeepTag func(policy string) string
 }
 
+// told has the jobs that Actions have stopped, and the names of Actions that have requeued one, of which the owners get a notice.
+type told struct {
+	stopped  map[types.UID]bool
+	requeued map[string]bool
+}
+
+func (t *told) add(a *v1.Action) {
+	switch {
+	case !a.Begun():
+	case a.Spec.Do == v1.OperationStopJob:
+		t.stopped[a.Spec.Job.UID] = true
+	case a.Spec.Do == v1.OperationRequeueJob:
+		t.requeued[a.Name] = true
+	}
+}
+
 // Notices returns all notices about the world, sent ones as well.
 func (c *Config) Notices(w *World) (out []Notice) {
-	stopped := map[types.UID]bool{}
+	known := told{stopped: map[types.UID]bool{}, requeued: map[string]bool{}}
 	for _, a := range w.Actions {
 		if a.Spec.DryRun {
 			continue
 		}
 		if e, ok := c.event(a, w); ok {
 			for _, to := range c.receivers(a, e.At, w) {
-				if a.Spec.Job != nil && a.Begun() && to.Person != "" {
-					stopped[a.Spec.Job.UID] = true
+				if a.Spec.Job != nil && to.Person != "" {
+					known.add(a)
 				}
 				n := e
 				n.To = to
@@ -87,7 +103,7 @@ func (c *Config) Notices(w *World) (out []Notice) {
 	}
 	for i := range w.Jobs {
 		j := &w.Jobs[i]
-		out = append(out, c.ofJob(j, w, stopped[j.UID])...)
+		out = append(out, c.ofJob(j, w, &known)...)
 	}
 	for i := range w.Asking {
 		out = append(out, c.test(&w.Asking[i])...)
@@ -105,7 +121,7 @@ func (c *Config) receivers(a *v1.Action, at time.Time, w *World) (out []Receiver
 		if owner, _ := owner(a.Spec.Job); owner != "" {
 			kinds := []peoplev1.NoticeEvent{peoplev1.NoticeStopping}
 			if a.Begun() {
-				kinds = append(kinds, peoplev1.NoticeStopped)
+				kinds = append(kinds, map[v1.Operation]peoplev1.NoticeEvent{v1.OperationStopJob: peoplev1.NoticeStopped, v1.OperationRequeueJob: peoplev1.NoticeRetried}[a.Spec.Do])
 			}
 			p := w.Person(owner)
 			out = append(out, c.chosen(&p, at, kinds...)...)
@@ -132,12 +148,18 @@ func (c *Config) event(a *v1.Action, w *World) (n Notice, ok bool) {
 		n = c.planned(a, w)
 		n.ID, n.At, n.Urgent, n.By = id+"planned", s.NoticeTime.Time, true, s.ActTime.Time
 		n.Keep = s.ActTime.Add(rememberFor) // the result is only for those who got it
+	case a.Begun() && a.Spec.Do == v1.OperationRequeueJob:
+		n = c.requeued(a)
+		n.ID, n.At = id+"requeued", s.StartTime.Time
 	case a.Begun() && a.Spec.Job != nil:
 		n = c.stopped(a)
 		n.ID, n.At = id+"stopped", s.StartTime.Time
 	case a.Spec.Job != nil && s.Phase.Final() && s.Phase != v1.PhaseSucceeded && s.EndTime != nil && s.NoticeTime != nil:
 		n = c.kept(a)
 		n.ID, n.After, n.At = id+"result", id+"planned", s.EndTime.Time
+	case a.Spec.Do == v1.OperationRequeueJob && s.Phase == v1.PhaseRefused && s.EndTime != nil: // it stays on a broken GPU
+		n = c.kept(a)
+		n.ID, n.At = id+"result", s.EndTime.Time
 	case a.Spec.Machine != nil && s.Phase.Final() && s.EndTime != nil && (a.Begun() || s.NoticeTime != nil || s.Phase == v1.PhaseRefused || s.Phase == v1.PhaseExpired):
 		n = c.result(a)
 		n.ID, n.At = id+"result", s.EndTime.Time

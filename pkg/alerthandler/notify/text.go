@@ -70,8 +70,8 @@ func (c *Config) planned(a *v1.Action, w *World) Notice {
 			keep = fmt.Sprintf("To keep the job, add the tag %q to it before then.", line(tag))
 		}
 	}
-	return Notice{Subject: c.subject("job %s will be stopped at %s", line(a.Spec.Job.Name), when), Text: paragraphs(
-		fmt.Sprintf("The job %s will be stopped at %s.", line(a.Spec.Job.Name), when),
+	return Notice{Subject: c.subject("job %s will be %s at %s", line(a.Spec.Job.Name), participle(a), when), Text: paragraphs(
+		fmt.Sprintf("The job %s will be %s at %s.", line(a.Spec.Job.Name), participle(a), when)+requeueMeans(a),
 		fmt.Sprintf("Reason: %s\nRequested by: %s", line(a.Spec.Reason), by(a)), keep,
 		"An administrator can also cancel this: paictl action cancel "+a.Name)}
 }
@@ -85,11 +85,36 @@ func (c *Config) stopped(a *v1.Action) Notice {
 		"The page of the job and \"paictl job why "+line(name)+"\" show this reason, too.")}
 }
 
-// kept says that a job won't be stopped after all.
+// requeued says that a job was requeued.
+func (c *Config) requeued(a *v1.Action) Notice {
+	_, name := owner(a.Spec.Job)
+	return Notice{Subject: c.subject("job %s was requeued", line(a.Spec.Job.Name)), Text: paragraphs(
+		fmt.Sprintf("The job %s was requeued at %s.", line(a.Spec.Job.Name), at(a.Status.StartTime.Time))+requeueMeans(a),
+		fmt.Sprintf("Reason: %s\nRequested by: %s", line(a.Spec.Reason), by(a)),
+		"\"paictl job why "+line(name)+"\" shows whether it waits or runs.")}
+}
+
+// kept says that a job won't be stopped or requeued after all.
 func (c *Config) kept(a *v1.Action) Notice {
 	target := line(a.Spec.Target())
-	return Notice{Subject: c.subject("job %s won't be stopped", target), Text: paragraphs(
-		fmt.Sprintf("The job %s won't be stopped: %s.", target, strings.TrimSuffix(line(a.Status.Message), ".")))}
+	return Notice{Subject: c.subject("job %s won't be %s", target, participle(a)), Text: paragraphs(
+		fmt.Sprintf("The job %s won't be %s: %s.", target, participle(a), strings.TrimSuffix(line(a.Status.Message), ".")))}
+}
+
+// participle is what happens to the job of an Action.
+func participle(a *v1.Action) string {
+	if a.Spec.Do == v1.OperationRequeueJob {
+		return "requeued"
+	}
+	return "stopped"
+}
+
+// requeueMeans says what a requeue does; nothing for other operations.
+func requeueMeans(a *v1.Action) string {
+	if a.Spec.Do != v1.OperationRequeueJob {
+		return ""
+	}
+	return " All of its tasks are stopped, and run again when the scheduler has placed them. This doesn't count against jobRetryCount."
 }
 
 // result says how an operation on a machine ended.

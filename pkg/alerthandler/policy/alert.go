@@ -126,5 +126,5 @@ func (p *Policy) Does(do v1.Operation) bool {
 	return slices.ContainsFunc(p.Steps, func(s Step) bool { return s.Do == do })
 }
 
-// StopsJobs reports whether the policy's target is a job.
-func (p *Policy) StopsJobs() bool { return p.Steps[0].Do == v1.OperationStopJob }
+// ForJobs reports whether the policy's target is a job.
+func (p *Policy) ForJobs() bool { return p.Steps[0].Do.ForJobs() }

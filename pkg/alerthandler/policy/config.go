@@ -30,11 +30,15 @@ type Config struct {
 
 // Limits bound all policies together.
 type Limits struct {
-	StopsPerHour                  int `json:"stopsPerHour"`
-	StopsPerHourPerVirtualCluster int `json:"stopsPerHourPerVirtualCluster"`
-	MachinesPerHour               int `json:"machinesPerHour"`
-	MachinesOutPercent            int `json:"machinesOutPercent"`
-	RestartsPerHour               int `json:"restartsPerHour"`
+	StopsPerHour                     int `json:"stopsPerHour"`
+	StopsPerHourPerVirtualCluster    int `json:"stopsPerHourPerVirtualCluster"`
+	RequeuesPerHour                  int `json:"requeuesPerHour"`
+	RequeuesPerHourPerVirtualCluster int `json:"requeuesPerHourPerVirtualCluster"`
+	// RequeuesPerJob is how often policies may requeue one job within a day. Then it stays where it is.
+	RequeuesPerJob     int `json:"requeuesPerJob"`
+	MachinesPerHour    int `json:"machinesPerHour"`
+	MachinesOutPercent int `json:"machinesOutPercent"`
+	RestartsPerHour    int `json:"restartsPerHour"`
 	// Returns is how often policies may return a machine to service within ReturnsWithin. Then it stays out.
 	Returns       int      `json:"returns"`
 	ReturnsWithin Duration `json:"returnsWithin"`
@@ -42,7 +46,8 @@ type Limits struct {
 
 // Step returns them as package step has them.
 func (l Limits) Step() step.Limits {
-	return step.Limits{StopsPerHour: l.StopsPerHour, StopsPerHourAndVC: l.StopsPerHourPerVirtualCluster, MachinesPerHour: l.MachinesPerHour, MachinesOut: l.MachinesOutPercent,
+	return step.Limits{StopsPerHour: l.StopsPerHour, StopsPerHourAndVC: l.StopsPerHourPerVirtualCluster,
+		RequeuesPerHour: l.RequeuesPerHour, RequeuesPerHourAndVC: l.RequeuesPerHourPerVirtualCluster, RequeuesPerJob: l.RequeuesPerJob, MachinesPerHour: l.MachinesPerHour, MachinesOut: l.MachinesOutPercent,
 		RestartsPerHour: l.RestartsPerHour, Returns: l.Returns, ReturnsWithin: l.ReturnsWithin.D()}
 }
 
@@ -110,10 +115,11 @@ type Problem struct {
 
 func (p Problem) Error() string { return p.Path + ": " + p.Message }
 
-// The record of a machine has the bounds of its returns.
+// The records of machines and jobs have the same bounds.
 const (
-	mostReturns       = 20
-	mostReturnsWithin = 90 * 24 * time.Hour
+	mostReturns        = 20
+	mostReturnsWithin  = 90 * 24 * time.Hour
+	mostRequeuesPerJob = 10
 )
 
 // mostGrace is the longest grace that an Action may have.
@@ -141,7 +147,8 @@ func (c *Config) Check() (out []Problem) {
 	}
 	for path, n := range map[string]int{
 		"limits.stopsPerHour": c.Limits.StopsPerHour, "limits.stopsPerHourPerVirtualCluster": c.Limits.StopsPerHourPerVirtualCluster,
-		"limits.machinesPerHour": c.Limits.MachinesPerHour, "limits.machinesOutPercent": c.Limits.MachinesOutPercent,
+		"limits.requeuesPerHour": c.Limits.RequeuesPerHour, "limits.requeuesPerHourPerVirtualCluster": c.Limits.RequeuesPerHourPerVirtualCluster,
+		"limits.requeuesPerJob": c.Limits.RequeuesPerJob, "limits.machinesPerHour": c.Limits.MachinesPerHour, "limits.machinesOutPercent": c.Limits.MachinesOutPercent,
 		"limits.restartsPerHour": c.Limits.RestartsPerHour, "limits.returns": c.Limits.Returns,
 	} {
 		if n < 0 {
@@ -150,6 +157,9 @@ func (c *Config) Check() (out []Problem) {
 	}
 	if c.Limits.MachinesOutPercent > 100 {
 		add("limits.machinesOutPercent", "set a percentage", "%d is more than 100", c.Limits.MachinesOutPercent)
+	}
+	if n := c.Limits.RequeuesPerJob; n > mostRequeuesPerJob {
+		add("limits.requeuesPerJob", fmt.Sprintf("set %d or less", mostRequeuesPerJob), "%d requeues of a job can't be counted", n)
 	}
 	if w := c.Limits.ReturnsWithin.D(); c.Limits.Returns > mostReturns || c.Limits.Returns > 0 && (w < time.Hour || w > mostReturnsWithin) {
 		add("limits.returnsWithin", fmt.Sprintf("set a time from 1h to %s, and returns of %d at most", mostReturnsWithin, mostReturns),
@@ -220,10 +230,13 @@ func (p *Policy) check(at string, add func(path, remedy, format string, args ...
 		if g := s.Grace.D(); g < 0 || g > mostGrace {
 			add(path+".grace", "set a time from 0s to "+mostGrace.String(), "the grace %s is too long, or negative", g)
 		}
-		if i > 0 && job != (s.Do == v1.OperationStopJob) {
-			add(path+".do", "make two policies of it", "%s acts on another target than the step before: a policy either stops jobs or changes machines", s.Do)
+		switch {
+		case i > 0 && job != s.Do.ForJobs():
+			add(path+".do", "make two policies of it", "%s acts on another target than the step before: a policy is either for jobs or for machines", s.Do)
+		case i > 0 && job && p.Does(v1.OperationRequeueJob):
+			add(path+".do", "make two policies of it, or remove a step", "requeue-job is the only step of its policy: another one would affect the attempt that it starts")
 		}
-		job = s.Do == v1.OperationStopJob
+		job = s.Do.ForJobs()
 	}
 }
 

@@ -96,6 +96,32 @@ func TestPoliciesThatRestartMachines(t *testing.T) {
 	}
 }
 
+// A requeue is the only step of its policy: each other step for jobs would affect the attempt that follows.
+func TestPoliciesThatRequeueJobs(t *testing.T) {
+	for steps, want := range map[string]string{
+		`{"do":"requeue-job"}`:                      "",
+		`{"do":"requeue-job","grace":"10m"}`:        "",
+		`{"do":"requeue-job"},{"do":"stop-job"}`:    "policies[0].steps[1].do: requeue-job is the only step of its policy",
+		`{"do":"stop-job"},{"do":"requeue-job"}`:    "policies[0].steps[1].do: requeue-job is the only step of its policy",
+		`{"do":"requeue-job"},{"do":"drain"}`:       "policies[0].steps[1].do: drain acts on another target",
+		`{"do":"reset-gpu"},{"do":"requeue-job"}`:   "policies[0].steps[1].do: requeue-job acts on another target",
+		`{"do":"requeue-job"},{"do":"requeue-job"}`: "policies[0].steps[1].do: requeue-job is the only step of its policy",
+		`{"do":"requeue-job","grace":"169h"}`:       "policies[0].steps[0].grace",
+	} {
+		c, err := policy.Read([]byte(strings.Replace(good, `{"do":"stop-job","grace":"4h"}`, steps, 1)))
+		if want == "" {
+			require.NoError(t, err)
+			require.True(t, c.Policies[0].ForJobs())
+		} else {
+			require.ErrorContains(t, err, want)
+		}
+	}
+	for field, want := range map[string]string{"requeuesPerHour": "-1", "requeuesPerHourPerVirtualCluster": "-1", "requeuesPerJob": "11"} {
+		_, err := policy.Read([]byte(strings.Replace(good, `"stopsPerHour":1`, `"`+field+`":`+want, 1)))
+		require.ErrorContains(t, err, "limits."+field)
+	}
+}
+
 func FuzzOneLine(f *testing.F) {
 	f.Add("a\nb", 10)
 	f.Add("\xff\x00é…", 3)
@@ -116,7 +142,7 @@ func FuzzRead(f *testing.F) {
 		if c, err := policy.Read(data); err == nil {
 			for i := range c.Policies {
 				c.Policies[i].Applies(alert("a=b"))
-				c.Policies[i].StopsJobs()
+				c.Policies[i].ForJobs()
 			}
 		}
 	})

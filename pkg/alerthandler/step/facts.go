@@ -21,16 +21,17 @@ type Facts struct {
 	Forbidden error
 	// Limit says whether the limits of policies allow the operation now.
 	Limit Limit
-	// Stays says why policies don't return the machine to service; "" if they may.
+	// Stays says why policies don't return the machine to service, or don't requeue the job; "" if they may.
 	Stays string
 	// Hours are the hours in which the Action may begin.
 	Hours *Hours
 	// Unheard says since when Alertmanager hasn't repeated the alert that a policy acts on; "" if it has, or if there is no alert.
 	Unheard string
-	// Restarts reports whether the configuration allows restarts of machines. Restarting is another Action that restarts the machine, or "".
+	// Restarts reports whether the configuration allows restarts of machines. Restarting is another Action that restarts the machine or requeues the
+	// job, or "".
 	Restarts   bool
 	Restarting string
-	// Restarted is another Action that has restarted the machine since the alert began that a policy acts on, or "".
+	// Restarted is another Action that has restarted the machine or requeued the job since the alert began that a policy acts on, or "".
 	Restarted string
 	// Spent says why policies don't restart the machine again; "" if they may.
 	Spent string
@@ -43,6 +44,10 @@ type Job struct {
 	UID types.UID
 	// Ended reports whether the job is done, Stopping whether its end was requested.
 	Ended, Stopping bool
+	// Requeued reports whether this Action has requested another attempt of the job.
+	Requeued bool
+	// Renewed reports whether the job's attempt began after the alert on which a policy acts: the alert is about an earlier one.
+	Renewed bool
 }
 
 // Machine is a Node and its pods.

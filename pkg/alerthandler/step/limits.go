@@ -12,6 +12,9 @@ import (
 type Limits struct {
 	// StopsPerHour is how many jobs policies may stop within an hour, StopsPerHourAndVC how many of one virtual cluster.
 	StopsPerHour, StopsPerHourAndVC int
+	// RequeuesPerHour and RequeuesPerHourAndVC are the same for requeues of jobs. RequeuesPerJob is how often policies may requeue one job within a day.
+	RequeuesPerHour, RequeuesPerHourAndVC int
+	RequeuesPerJob                        int
 	// MachinesPerHour is how many machines policies may put out of service, or drain, within an hour.
 	MachinesPerHour int
 	// RestartsPerHour is how many machines policies may restart within an hour.
@@ -42,6 +45,26 @@ func (l Limits) Stays(returns []time.Time, now time.Time) string {
 	return fmt.Sprintf("it stays out: policies have returned it to service %s within %s, and it broke again", plural.Of(n, "time"), l.ReturnsWithin)
 }
 
+// day is the period within which the requeues of a job are counted.
+const day = 24 * time.Hour
+
+// StaysJob says why policies don't requeue a job again: they have done so too often, at these times. It is "" if they may.
+func (l Limits) StaysJob(requeues []time.Time, now time.Time) string {
+	n := 0
+	for _, at := range requeues {
+		if now.Sub(at) < day {
+			n++
+		}
+	}
+	switch {
+	case n < l.RequeuesPerJob:
+		return ""
+	case n == 0:
+		return "policies requeue no job (limits.requeuesPerJob: 0)"
+	}
+	return fmt.Sprintf("it isn't requeued: policies have done so %s within a day (limits.requeuesPerJob: %d)", plural.Of(n, "time"), l.RequeuesPerJob)
+}
+
 // Machines are the machines that run jobs.
 type Machines struct {
 	Total int
@@ -56,8 +79,11 @@ const window = time.Hour
 
 // Check decides about one Action of a policy. all are the Actions of the cluster, this one among them or not.
 func (l Limits) Check(a *v1.Action, all []*v1.Action, m Machines, now time.Time) Limit {
-	if a.Spec.Do == v1.OperationStopJob {
-		return l.stops(a, all, now)
+	switch a.Spec.Do {
+	case v1.OperationStopJob:
+		return l.jobs(a, all, now, "stop", l.StopsPerHour, l.StopsPerHourAndVC)
+	case v1.OperationRequeueJob:
+		return l.jobs(a, all, now, "requeue", l.RequeuesPerHour, l.RequeuesPerHourAndVC)
 	}
 	if a.Spec.Do == v1.OperationUncordon || a.Spec.Machine == nil {
 		return Limit{}
@@ -84,14 +110,15 @@ func (l Limits) restarts(a *v1.Action, all []*v1.Action, now time.Time) Limit {
 	return recent.wait(fmt.Sprintf("policies may restart %s an hour", plural.Of(l.RestartsPerHour, "machine")))
 }
 
-func (l Limits) stops(a *v1.Action, all []*v1.Action, now time.Time) Limit {
+// jobs decides about an operation on a job: most of all jobs, and mostOwn of its virtual cluster, may have it within an hour.
+func (l Limits) jobs(a *v1.Action, all []*v1.Action, now time.Time, verb string, most, mostOwn int) Limit {
 	vc := ""
 	if a.Spec.Job != nil {
 		vc = a.Spec.Job.VirtualCluster
 	}
 	total, own := l.newCount(a, now), l.newCount(a, now)
 	for _, other := range all {
-		if !counts(a, other, now) || other.Spec.Do != v1.OperationStopJob || other.Spec.Job == nil {
+		if !counts(a, other, now) || other.Spec.Do != a.Spec.Do || other.Spec.Job == nil {
 			continue
 		}
 		total.add(other)
@@ -99,11 +126,11 @@ func (l Limits) stops(a *v1.Action, all []*v1.Action, now time.Time) Limit {
 			own.add(other)
 		}
 	}
-	if total.n >= l.StopsPerHour {
-		return total.wait(fmt.Sprintf("policies may stop %s an hour", plural.Of(l.StopsPerHour, "job")))
+	if total.n >= most {
+		return total.wait(fmt.Sprintf("policies may %s %s an hour", verb, plural.Of(most, "job")))
 	}
-	if own.n >= l.StopsPerHourAndVC {
-		return own.wait(fmt.Sprintf("policies may stop %s of %s an hour", plural.Of(l.StopsPerHourAndVC, "job"), vc))
+	if own.n >= mostOwn {
+		return own.wait(fmt.Sprintf("policies may %s %s of %s an hour", verb, plural.Of(mostOwn, "job"), vc))
 	}
 	return Limit{}
 }

@@ -19,6 +19,7 @@ type Effect string
 const (
 	EffectNone     Effect = ""
 	EffectStopJob  Effect = "stop-job"
+	EffectRequeue  Effect = "requeue-job"
 	EffectCordon   Effect = "cordon"
 	EffectUncordon Effect = "uncordon"
 	EffectEvict    Effect = "evict"
@@ -84,19 +85,19 @@ func (d *decision) begin() Next {
 	if message, done := d.reached(); done {
 		return d.end(v1.PhaseSucceeded, message)
 	}
+	if stays := d.stays(); stays != "" {
+		if spec.DryRun || spec.Do == v1.OperationRequeueJob || d.f.Machine.Mark != nil && d.f.Machine.Mark.Stays {
+			return d.end(v1.PhaseRefused, d.target()+": "+stays)
+		}
+		next := d.wait(v1.PhasePending, d.target()+": "+stays, again)
+		next.Effect = EffectStay
+		return next
+	}
 	if limited(d.a, d.f) {
 		if d.f.Limit.Refused != "" {
 			return d.end(v1.PhaseRefused, d.f.Limit.Refused)
 		}
 		return d.wait(v1.PhasePending, d.f.Limit.Wait, d.f.Limit.After)
-	}
-	if stays := d.stays(); stays != "" {
-		if spec.DryRun || d.f.Machine.Mark != nil && d.f.Machine.Mark.Stays {
-			return d.end(v1.PhaseRefused, spec.Machine.Name+": "+stays)
-		}
-		next := d.wait(v1.PhasePending, spec.Machine.Name+": "+stays, again)
-		next.Effect = EffectStay
-		return next
 	}
 	if unready := d.unready(); unready != "" {
 		return d.wait(v1.PhasePending, spec.Machine.Name+" stays cordoned "+unready, again)
@@ -122,8 +123,8 @@ func (d *decision) begin() Next {
 	if d.f.Unheard != "" {
 		return d.pause(d.f.Unheard, time.Minute)
 	}
-	if spec.Do == v1.OperationRestartMachine && d.f.Restarting != "" {
-		return d.pause(fmt.Sprintf("it waits: the action %s restarts %s", d.f.Restarting, spec.Machine.Name), again)
+	if verb := map[v1.Operation]string{v1.OperationRestartMachine: "restarts", v1.OperationRequeueJob: "requeues"}[spec.Do]; verb != "" && d.f.Restarting != "" {
+		return d.pause(fmt.Sprintf("it waits: the action %s %s %s", d.f.Restarting, verb, d.target()), again)
 	}
 	if spec.By.Kind == v1.ByPolicy && d.status.Phase == v1.PhaseNoticed {
 		if d.f.Limit.Refused != "" {
@@ -169,9 +170,14 @@ func (d *decision) unready() string {
 	return ""
 }
 
-// stays says why a policy doesn't return a machine to service. Once that is marked, only a person does.
+// stays says why a policy doesn't return a machine to service, or doesn't requeue a job again. Once a machine is marked with it, only a person returns it.
 func (d *decision) stays() string {
-	if d.a.Spec.Do != v1.OperationUncordon || d.a.Spec.By.Kind != v1.ByPolicy {
+	switch {
+	case d.a.Spec.By.Kind != v1.ByPolicy:
+		return ""
+	case d.a.Spec.Do == v1.OperationRequeueJob:
+		return d.f.Stays
+	case d.a.Spec.Do != v1.OperationUncordon:
 		return ""
 	}
 	if m := d.f.Machine.Mark; m != nil && m.Stays {
@@ -196,7 +202,7 @@ func (d *decision) expired() string {
 func (d *decision) invalid() string {
 	spec := &d.a.Spec
 	switch spec.Do {
-	case v1.OperationStopJob:
+	case v1.OperationStopJob, v1.OperationRequeueJob:
 		switch {
 		case spec.Job == nil || spec.Machine != nil:
 			return "it names no job"
@@ -241,6 +247,8 @@ func (d *decision) reached() (string, bool) {
 		case d.f.Job.Stopping:
 			return name + " is being stopped", true
 		}
+	case v1.OperationRequeueJob:
+		return d.requeued()
 	case v1.OperationCordon:
 		if d.cordoned() {
 			return name + " is cordoned", true
@@ -270,6 +278,8 @@ func (d *decision) plan() string {
 	switch d.a.Spec.Do {
 	case v1.OperationStopJob:
 		return "stop " + name
+	case v1.OperationRequeueJob:
+		return "requeue " + name
 	case v1.OperationDrain:
 		pods := "its pods"
 		if d.a.Spec.DryRun {
@@ -290,7 +300,7 @@ func (d *decision) act() Next {
 		d.status.StartTime = &d.now
 	}
 	if problem := d.invalid(); problem != "" {
-		if d.a.Spec.Do == v1.OperationStopJob && d.f.Job != nil {
+		if d.a.Spec.Do.ForJobs() && d.f.Job != nil {
 			return d.end(v1.PhaseSucceeded, d.a.Spec.Job.Name+" has ended, and another job has the name now")
 		}
 		return d.end(v1.PhaseFailed, problem)
@@ -306,7 +316,7 @@ func (d *decision) act() Next {
 	if message, done := d.reached(); done {
 		return d.end(v1.PhaseSucceeded, message)
 	}
-	effects := map[v1.Operation]Effect{v1.OperationStopJob: EffectStopJob, v1.OperationCordon: EffectCordon, v1.OperationUncordon: EffectUncordon}
+	effects := map[v1.Operation]Effect{v1.OperationStopJob: EffectStopJob, v1.OperationRequeueJob: EffectRequeue, v1.OperationCordon: EffectCordon, v1.OperationUncordon: EffectUncordon}
 	return d.effect(effects[d.a.Spec.Do], "it is to "+d.plan())
 }
 

@@ -237,8 +237,8 @@ func TestAnyRequestEnds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		do := rapid.SampledFrom(v1.Operations()).Draw(t, "do")
 		a := onMachine(do)
-		if do == v1.OperationStopJob {
-			a = stop()
+		if do.ForJobs() {
+			a = stop(func(a *v1.Action) { a.Spec.Do = do })
 		}
 		a.Spec.DryRun = rapid.Bool().Draw(t, "dry run")
 		a.Spec.GraceSeconds = rapid.SampledFrom([]int64{0, 60, 3600}).Draw(t, "grace")
@@ -269,6 +269,8 @@ func TestAnyRequestEnds(t *testing.T) {
 				switch n.Effect {
 				case step.EffectStopJob:
 					f.Job.Stopping = true
+				case step.EffectRequeue:
+					f.Job.Requeued = true
 				case step.EffectCordon:
 					f.Machine.Unschedulable, f.Machine.Mark = true, &v1.Mark{Action: a.Name, By: a.Spec.By}
 				case step.EffectUncordon:

@@ -1,4 +1,4 @@
-// Package v1 defines Action, a request to stop a job, or to change a machine or a GPU, and its result. It is in the API group
+// Package v1 defines Action, a request to stop or requeue a job, or to change a machine or a GPU, and its result. It is in the API group
 // paictl.openpai.org/v1.
 // In: nothing. Out: types, their custom resource definition.
 //
@@ -46,13 +46,13 @@ type ActionList struct {
 
 // +kubebuilder:validation:XValidation:rule="self.do == oldSelf.do && self.by == oldSelf.by && self.reason == oldSelf.reason && self.notAfter == oldSelf.notAfter && has(self.job) == has(oldSelf.job) && (!has(self.job) || self.job == oldSelf.job) && has(self.machine) == has(oldSelf.machine) && (!has(self.machine) || self.machine == oldSelf.machine) && has(self.dryRun) == has(oldSelf.dryRun) && (!has(self.dryRun) || self.dryRun == oldSelf.dryRun) && has(self.graceSeconds) == has(oldSelf.graceSeconds) && (!has(self.graceSeconds) || self.graceSeconds == oldSelf.graceSeconds)",message="a request can't change; cancel it, and make another"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.canceled) || has(self.canceled) && self.canceled == oldSelf.canceled",message="a canceled request stays canceled"
-// +kubebuilder:validation:XValidation:rule="self.do == 'stop-job' ? has(self.job) && !has(self.machine) : has(self.machine) && !has(self.job)",message="stop-job names a job, and all others name a machine"
+// +kubebuilder:validation:XValidation:rule="self.do in ['stop-job', 'requeue-job'] ? has(self.job) && !has(self.machine) : has(self.machine) && !has(self.job)",message="stop-job and requeue-job name a job, and all others name a machine"
 // +kubebuilder:validation:XValidation:rule="self.do != 'reset-gpu' || has(self.machine) && has(self.machine.gpu)",message="reset-gpu names a GPU"
 
 // ActionSpec is the request. It never changes, except that it can be canceled.
 type ActionSpec struct {
 	Do Operation `json:"do"`
-	// Job is the target of OperationStopJob.
+	// Job is the target of OperationStopJob and OperationRequeueJob.
 	Job *Job `json:"job,omitempty"`
 	// Machine is the target of all other operations.
 	Machine *Machine  `json:"machine,omitempty"`
@@ -79,14 +79,16 @@ type ActionSpec struct {
 
 // Operation is what is to be done.
 //
-// +kubebuilder:validation:Enum=stop-job;cordon;uncordon;drain;reset-gpu;restart-machine
+// +kubebuilder:validation:Enum=stop-job;requeue-job;cordon;uncordon;drain;reset-gpu;restart-machine
 type Operation string
 
 // Operations.
 const (
-	OperationStopJob  Operation = "stop-job"
-	OperationCordon   Operation = "cordon"
-	OperationUncordon Operation = "uncordon"
+	OperationStopJob Operation = "stop-job"
+	// OperationRequeueJob ends the attempt of a job that runs. The scheduler places all tasks of the next one together.
+	OperationRequeueJob Operation = "requeue-job"
+	OperationCordon     Operation = "cordon"
+	OperationUncordon   Operation = "uncordon"
 	// OperationDrain cordons a machine and evicts its pods.
 	OperationDrain Operation = "drain"
 	// OperationResetGPU orders the machine's agent to reset a GPU.
@@ -97,8 +99,11 @@ const (
 
 // Operations returns all operations.
 func Operations() []Operation {
-	return []Operation{OperationStopJob, OperationCordon, OperationUncordon, OperationDrain, OperationResetGPU, OperationRestartMachine}
+	return []Operation{OperationStopJob, OperationRequeueJob, OperationCordon, OperationUncordon, OperationDrain, OperationResetGPU, OperationRestartMachine}
 }
+
+// ForJobs reports whether the target of the operation is a job. That of all others is a machine.
+func (o Operation) ForJobs() bool { return o == OperationStopJob || o == OperationRequeueJob }
 
 // Job is a job as it was when the request was made. The UID keeps the request from another job that gets the name later.
 type Job struct {

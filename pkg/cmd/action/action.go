@@ -1,4 +1,4 @@
-// Package action has the commands "paictl action ...": requests to stop jobs or to change machines, and their results.
+// Package action has the commands "paictl action ...": requests to stop or requeue jobs, or to change machines, and their results.
 // In: flags, a sign-in or a kubeconfig. Out: tables, texts, and requests, whose results it can wait for. Commands of other nouns that make
 // requests use Request.
 package action
@@ -19,11 +19,11 @@ import (
 func NewCmdAction(f *cmdutil.Factory) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "action",
-		Short: "Show and cancel requests to stop jobs or to change machines",
-		Long: `An action is a request of an administrator or of a policy of the alert handler: to stop a job, to cordon,
-uncordon, drain or restart a machine, or to reset a GPU. It keeps its reason and its result. The service alert-handler
-carries it out, and checks again that its author is an administrator. "paictl node drain" and its like make such
-requests. Only administrators can see them.`,
+		Short: "Show and cancel requests to stop or requeue jobs, or to change machines",
+		Long: `An action is a request of an administrator or of a policy of the alert handler: to stop or requeue a
+job, to cordon, uncordon, drain or restart a machine, or to reset a GPU. It keeps its reason and its result. The service
+alert-handler carries it out, and checks again that its author is an administrator. "paictl node drain" and its like
+make such requests. Only administrators can see them.`,
 		Example: `  paictl action list
   paictl action get drain-k2x7mq3v5a
   paictl action cancel drain-k2x7mq3v5a --reason "the fan is new"`,

@@ -36,8 +36,8 @@ func NewCmdList(f *cmdutil.Factory) *cobra.Command {
 		Use:     "list",
 		Aliases: []string{"ls"},
 		Short:   "List actions, the latest first",
-		Long: `Lists the requests to stop jobs or to change machines, the latest first, with the state of each. Finished
-actions are kept for a week, unless alert-handler.keep says otherwise.
+		Long: `Lists the requests to stop or requeue jobs, or to change machines, the latest first, with the state of each.
+Finished actions are kept for a week, unless alert-handler.keep says otherwise.
 
 Phases: New, Pending (it waits for a limit), Noticed (it waits for the end of its grace), Acting, and the final
 ones: Succeeded, Failed, Refused, Expired, Canceled.`,

@@ -175,7 +175,7 @@ func (d *Actions) action(ctx context.Context, name string) (*actionsv1.Action, e
 // NewAction is a request for an operation. It names its target as people do; the server finds the target's UID.
 type NewAction struct {
 	Operation actionsv1.Operation
-	// Job is OWNER/NAME, for OperationStopJob. Machine is the target of all others, with GPU for OperationResetGPU.
+	// Job is OWNER/NAME, for OperationStopJob and OperationRequeueJob. Machine is the target of all others, with GPU for OperationResetGPU.
 	Job, Machine string
 	GPU          *int32
 	Reason       string
@@ -197,12 +197,12 @@ const (
 
 // check checks what can be checked without the cluster, and completes the expiry.
 func (n *NewAction) check(now time.Time) error {
-	switch stops := n.Operation == actionsv1.OperationStopJob; {
+	switch job := n.Operation.ForJobs(); {
 	case !slices.Contains(actionsv1.Operations(), n.Operation):
 		return wire.Bad(fmt.Sprintf(`"operation" must be one of %s`, join(actionsv1.Operations())))
-	case stops && (n.Job == "" || n.Machine != "" || n.GPU != nil):
+	case job && (n.Job == "" || n.Machine != "" || n.GPU != nil):
 		return wire.Bad(fmt.Sprintf(`"operation": %s needs "job", and neither "machine" nor "gpu"`, n.Operation))
-	case !stops && (n.Machine == "" || n.Job != ""):
+	case !job && (n.Machine == "" || n.Job != ""):
 		return wire.Bad(fmt.Sprintf(`"operation": %s needs "machine", and not "job"`, n.Operation))
 	case (n.Operation == actionsv1.OperationResetGPU) != (n.GPU != nil):
 		return wire.Bad(fmt.Sprintf(`"gpu", the number of a GPU, is for %s alone, which needs it`, actionsv1.OperationResetGPU))

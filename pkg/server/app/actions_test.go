@@ -116,10 +116,11 @@ func TestRequestsThatAreRefused(t *testing.T) {
 		code   int
 		says   string
 	}{
-		"an unknown operation":   {func(n *NewAction) { n.Operation = "reboot" }, 400, `"operation" must be one of stop-job, cordon`},
+		"an unknown operation":   {func(n *NewAction) { n.Operation = "reboot" }, 400, `"operation" must be one of stop-job, requeue-job, cordon`},
 		"no target":              {func(n *NewAction) { n.Machine = "" }, 400, `drain needs "machine"`},
 		"two targets":            {func(n *NewAction) { n.Job = "vic/train" }, 400, `needs "machine", and not "job"`},
 		"a machine to stop":      {func(n *NewAction) { n.Operation = actionsv1.OperationStopJob }, 400, `stop-job needs "job"`},
+		"a machine to requeue":   {func(n *NewAction) { n.Operation = actionsv1.OperationRequeueJob }, 400, `requeue-job needs "job"`},
 		"a GPU to drain":         {func(n *NewAction) { n.GPU = new(int32) }, 400, `"gpu"`},
 		"no GPU to reset":        {func(n *NewAction) { n.Operation = actionsv1.OperationResetGPU }, 400, `"gpu"`},
 		"a GPU that can't exist": {func(n *NewAction) { n.Operation, n.GPU = actionsv1.OperationResetGPU, &gpu }, 400, "counted from 0"},

@@ -1,4 +1,4 @@
-// All requests to stop jobs or to change machines, with their results.
+// All requests to stop or requeue jobs, or to change machines, with their results.
 import { useSignal } from "@preact/signals";
 import { Fragment } from "preact";
 import { Canceling, Outcome, Phase, interval, isCancelable, isFinal, operationName, requester } from "./actions";

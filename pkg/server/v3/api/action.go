@@ -86,7 +86,7 @@ type Actions struct {
 // NewAction requests an operation.
 type NewAction struct {
 	Operation actionsv1.Operation `json:"operation"`
-	// Job is OWNER/NAME, for stop-job. All other operations need Machine, and reset-gpu also GPU.
+	// Job is OWNER/NAME, for stop-job and requeue-job. All other operations need Machine, and reset-gpu also GPU.
 	Job     string `json:"job,omitempty"`
 	Machine string `json:"machine,omitempty"`
 	GPU     *int32 `json:"gpu,omitempty"`

@@ -1,0 +1,84 @@
+package alerthandler
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/openpai/paictl/pkg/alerthandler/step"
+	v1 "github.com/openpai/paictl/pkg/alerthandler/v1"
+	jobv1 "github.com/openpai/paictl/pkg/job/v1"
+)
+
+// restartPrefix begins the values of a Framework's restart annotation that Actions write; those of people are times.
+const restartPrefix = "action-"
+
+// restartValue is the value of a Framework's restart annotation by which an Action requeues the job, however often it is written.
+func restartValue(a *v1.Action) string { return restartPrefix + string(a.UID) }
+
+// requeueFacts adds the facts that the decision to requeue a job needs.
+func (h *Handler) requeueFacts(f *step.Facts, a *v1.Action, j *jobFacts, now time.Time) {
+	if a.Spec.Do != v1.OperationRequeueJob || j.uid != a.Spec.Job.UID {
+		return
+	}
+	f.Job.Requeued = jobv1.FindRequeue(j.requeues, restartValue(a)) != nil
+	var policies []time.Time
+	since := firingSince(a)
+	for _, r := range j.requeues {
+		if r.Policy != "" {
+			policies = append(policies, r.At)
+		}
+		if r.Restart != restartValue(a) && !r.At.Before(since) {
+			f.Restarted = r.Action
+		}
+	}
+	f.Job.Renewed = j.attempt.After(since)
+	f.Stays = h.o.Policies.Limits.Step().StaysJob(policies, now)
+}
+
+// firingSince is when the alert of a policy's Action began to fire, or when another Action was made.
+func firingSince(a *v1.Action) time.Time {
+	if i := incidentOf(a); i != nil && !i.Started.IsZero() {
+		return i.Started
+	}
+	return a.CreationTimestamp.Time
+}
+
+// requeueJob requests another attempt of a job, as "paictl job retry" does, and records it. Both are in one patch of the Framework that was read, so
+// that an Action which was interrupted requests no second one.
+func (h *Handler) requeueJob(ctx context.Context, a *v1.Action) error {
+	jobs := h.objects.Resource(frameworks).Namespace(h.o.JobNamespace)
+	f, err := jobs.Get(ctx, a.Spec.Job.Object, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil // it has ended; the watch shows it
+	}
+	if err != nil {
+		return fmt.Errorf("read the job %s: %w", a.Spec.Job.Name, err)
+	}
+	before := jobv1.ReadRequeues(f.GetAnnotations())
+	execution, _, _ := unstructured.NestedString(f.Object, "spec", "executionType")
+	if f.GetUID() != a.Spec.Job.UID || execution == string(jobv1.ExecutionStop) || jobv1.FindRequeue(before, restartValue(a)) != nil {
+		return nil // the watch shows it
+	}
+	next := jobv1.Requeue{Restart: restartValue(a), Action: a.Name, Reason: a.Spec.Reason + " (" + a.Spec.By.Text() + ")", At: h.o.Now().UTC()}
+	if a.Spec.By.Kind == v1.ByPolicy {
+		next.Policy = a.Spec.By.Name
+	}
+	record, err := jobv1.WriteRequeues(before, next)
+	if err != nil {
+		return err
+	}
+	patch := map[string]any{"metadata": map[string]any{
+		"resourceVersion": f.GetResourceVersion(),
+		"annotations":     map[string]any{jobv1.AnnotationRestart: next.Restart, jobv1.AnnotationRequeues: record},
+	}}
+	return h.patch(ctx, a.Spec.Job.UID, patch, func(data []byte) error {
+		_, err := jobs.Patch(ctx, a.Spec.Job.Object, types.MergePatchType, data, metav1.PatchOptions{})
+		return err
+	})
+}

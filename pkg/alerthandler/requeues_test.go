@@ -1,0 +1,99 @@
+package alerthandler
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	dynamicfake "k8s.io/client-go/dynamic/fake"
+
+	"github.com/openpai/paictl/pkg/alerthandler/policy"
+	"github.com/openpai/paictl/pkg/alerthandler/step"
+	v1 "github.com/openpai/paictl/pkg/alerthandler/v1"
+	jobv1 "github.com/openpai/paictl/pkg/job/v1"
+)
+
+func requeueAction(fired time.Time) *v1.Action {
+	return &v1.Action{ObjectMeta: metav1.ObjectMeta{Name: "broken-0c4f-1-1", UID: "a1", CreationTimestamp: metav1.NewTime(fired.Add(time.Minute)),
+		Labels:      map[string]string{LabelPolicy: "broken", LabelIncident: "0c4f-1", LabelStep: "0"},
+		Annotations: map[string]string{AnnotationAlertStarted: annotation(fired)}},
+		Spec: v1.ActionSpec{Do: v1.OperationRequeueJob, Job: &v1.Job{Object: "o1", UID: "u1", Name: "ann/train"}, By: v1.Requester{Kind: v1.ByPolicy, Name: "broken"}, Reason: "GPU 3 is broken"}}
+}
+
+// The record of a job says whether this Action has requeued it, whether another one has since the alert began, and how often policies have.
+func TestTheFactsOfARequeue(t *testing.T) {
+	now := time.Date(2026, 11, 30, 9, 0, 0, 0, time.UTC)
+	fired := now.Add(-10 * time.Minute)
+	h := &Handler{o: Options{Policies: &policy.Config{Limits: policy.Limits{RequeuesPerJob: 2}}}}
+	by := func(restart, policy string, ago time.Duration) jobv1.Requeue {
+		return jobv1.Requeue{Restart: restart, Action: "the-action-of-" + restart, Policy: policy, At: now.Add(-ago)}
+	}
+	for _, c := range []struct {
+		name      string
+		attempt   time.Duration // how long ago it began
+		requeues  []jobv1.Requeue
+		restarted string
+		want      step.Job
+		stays     bool
+	}{
+		{"never", time.Hour, nil, "", step.Job{}, false},
+		{"another attempt since the alert", 9 * time.Minute, nil, "", step.Job{Renewed: true}, false},
+		{"by this Action", 9 * time.Minute, []jobv1.Requeue{by("action-a1", "broken", 9*time.Minute)}, "", step.Job{Requeued: true, Renewed: true}, false},
+		{"by another one since the alert", time.Hour, []jobv1.Requeue{by("action-a2", "broken", 9*time.Minute)}, "the-action-of-action-a2", step.Job{}, false},
+		{"before the alert", time.Hour, []jobv1.Requeue{by("action-a2", "broken", 2*time.Hour)}, "", step.Job{}, false},
+		{"twice within a day", time.Hour, []jobv1.Requeue{by("action-a2", "broken", 2*time.Hour), by("action-a3", "hot", 3*time.Hour)}, "", step.Job{}, true},
+		{"once by a person", time.Hour, []jobv1.Requeue{by("action-a2", "broken", 2*time.Hour), by("action-a3", "", 3*time.Hour)}, "", step.Job{}, false},
+		{"once two days ago", time.Hour, []jobv1.Requeue{by("action-a2", "broken", 2*time.Hour), by("action-a3", "broken", 48*time.Hour)}, "", step.Job{}, false},
+	} {
+		f := &step.Facts{Job: &step.Job{}}
+		h.requeueFacts(f, requeueAction(fired), &jobFacts{uid: "u1", attempt: now.Add(-c.attempt), requeues: c.requeues}, now)
+		require.Equal(t, c.want, *f.Job, c.name)
+		require.Equal(t, c.restarted, f.Restarted, c.name)
+		require.Equal(t, c.stays, f.Stays != "", c.name)
+	}
+	other := requeueAction(fired)
+	other.Labels = nil
+	require.Equal(t, other.CreationTimestamp.Time, firingSince(other), "a request of a person")
+}
+
+// The request and its record are one patch. It isn't repeated, and neither a job that is being stopped nor one of the same name is touched.
+func TestARequestForAnotherAttempt(t *testing.T) {
+	at := time.Date(2026, 11, 30, 9, 0, 0, 0, time.UTC)
+	build := func(uid, execution string) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{"apiVersion": jobv1.GroupVersion.String(), "kind": jobv1.Kind,
+			"metadata": map[string]any{"name": "o1", "namespace": "pai-jobs", "uid": uid, "resourceVersion": "7", "annotations": map[string]any{jobv1.AnnotationRestart: "before"}},
+			"spec":     map[string]any{"executionType": execution}}}
+	}
+	for name, c := range map[string]struct {
+		job     *unstructured.Unstructured
+		touched bool
+	}{
+		"runs":                         {build("u1", "Start"), true},
+		"is being stopped":             {build("u1", "Stop"), false},
+		"is another one with its name": {build("u2", "Start"), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			objects := dynamicfake.NewSimpleDynamicClient(runtime.NewScheme(), c.job)
+			h := &Handler{o: Options{JobNamespace: "pai-jobs", Now: func() time.Time { return at }}, objects: objects}
+			a := requeueAction(at)
+			for range 2 {
+				require.NoError(t, h.requeueJob(t.Context(), a))
+			}
+			f, err := objects.Resource(frameworks).Namespace("pai-jobs").Get(t.Context(), "o1", metav1.GetOptions{})
+			require.NoError(t, err)
+			requeues := jobv1.ReadRequeues(f.GetAnnotations())
+			if !c.touched {
+				require.Empty(t, requeues)
+				require.Equal(t, "before", f.GetAnnotations()[jobv1.AnnotationRestart])
+				return
+			}
+			require.Equal(t, []jobv1.Requeue{{Restart: "action-a1", Action: a.Name, Policy: "broken", Reason: "GPU 3 is broken (policy broken)", At: at}}, requeues)
+			require.Equal(t, "action-a1", f.GetAnnotations()[jobv1.AnnotationRestart])
+		})
+	}
+	h := &Handler{o: Options{JobNamespace: "pai-jobs"}, objects: dynamicfake.NewSimpleDynamicClient(runtime.NewScheme())}
+	require.NoError(t, h.requeueJob(t.Context(), requeueAction(at)), "it was deleted")
+}
