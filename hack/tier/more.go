@@ -196,8 +196,12 @@ func apiServers(ctx context.Context, r *runner) error {
 // several times as slow, and they have no races of interest.
 const scripted = "^(TestScripts(OnAServer|WithTasks)?|TestALargeClusterTakesLittleMemory)$"
 
+// simulated is the package whose tests of later tiers run thousands of scripts on simulated machines, with both ends of SSH in one process. The race
+// detector makes them ten times as slow. It watches the tests of the gate only, which do the same things at once.
+const simulated = module + "/pkg/cluster"
+
 // longest are the packages that take longest. They start first.
-var longest = []string{module + "/pkg/cluster", module + "/pkg/server/assembly"}
+var longest = []string{module + "/pkg/server/assembly"}
 
 // onRace returns the packages that run with the race detector, the longest first: all that do several things at once.
 // Packages below test start programs, which the race detector can't observe.
@@ -212,7 +216,7 @@ func (r *runner) onRace(ctx context.Context) ([]string, error) {
 		return nil, err
 	}
 	all = slices.DeleteFunc(all, func(pkg string) bool {
-		return strings.HasPrefix(pkg, module+"/test/") || slices.Contains(longest, pkg)
+		return strings.HasPrefix(pkg, module+"/test/") || pkg == simulated || slices.Contains(longest, pkg)
 	})
 	return append(slices.Clone(longest), all...), nil
 }
@@ -222,12 +226,15 @@ func racedTests(ctx context.Context, r *runner) error {
 	if err != nil {
 		return err
 	}
-	// SQLite is C, translated to Go, and the race detector makes it five times as slow. Our calls of it are watched.
-	return r.goTest(ctx, suite{
+	s := suite{
+		// SQLite is C, translated to Go, and the race detector makes it five times as slow. Our calls of it are watched.
 		flags:    []string{"-race", "-gcflags=modernc.org/...=-dwarf=false -race=false", "-skip", scripted, "-vet=off", "-timeout", "80m"},
 		env:      []string{"CGO_ENABLED=1", "CGO_CFLAGS=-O2 -g -Wno-deprecated-declarations"}, // NVML has many deprecated calls
 		packages: r.rest(packages),
-	})
+	}
+	short := s
+	short.flags, short.packages, short.partial = append(slices.Clone(s.flags), "-short"), []string{simulated}, true
+	return errors.Join(r.goTest(ctx, s), r.goTest(ctx, short))
 }
 
 func plainTests(ctx context.Context, r *runner) error {
