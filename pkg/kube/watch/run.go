@@ -33,8 +33,12 @@ const (
 	soon     = 100 * time.Millisecond
 )
 
-// errEnded ends a watch: missed changes must be listed.
-var errEnded = errors.New("the API server ended the watch early")
+// Errors that end a watch: missed changes must be listed. Of kinds that seldom change, such as events, the API server often has no changes any
+// more since the last version that a watch has seen.
+var (
+	errEnded   = errors.New("the API server ended the watch early")
+	errExpired = errors.New("the API server doesn't keep the changes since the last version that was seen")
+)
 
 // Refused reports whether the API server rejects this user, or doesn't know it.
 func Refused(err error) bool { return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) }
@@ -99,7 +103,7 @@ func (s *Store[T]) live(ctx context.Context) error {
 	if failed := l.failed(); failed != nil {
 		return failed
 	}
-	err = cmp.Or(err, errEnded)
+	err = cmp.Or(err, errExpired)
 	s.health(err)
 	return err
 }
@@ -114,7 +118,11 @@ func (s *Store[T]) health(err error) {
 	news := s.session.reported != text
 	s.session.reported = text
 	s.session.mu.Unlock()
-	if news && err != nil {
+	switch {
+	case !news || err == nil:
+	case errors.Is(err, errExpired) || apierrors.IsResourceExpired(err):
+		s.o.Log.Info("objects are listed again", "kind", s.o.Name, "why", text)
+	default:
 		s.o.Log.Warn("objects can't be watched; retrying", "kind", s.o.Name, "error", text)
 	}
 	s.o.Health(err)

@@ -3,10 +3,12 @@ package watch_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"maps"
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -217,7 +219,8 @@ func TestWhatAServerHasForgottenIsListed(t *testing.T) {
 		s.set("a", "1", "a")
 		s.set("b", "1", "b")
 		s.set("c", "1", "c")
-		r := follow(t, s, func(o *options) { o.Relist = relist })
+		var log safeBuffer
+		r := follow(t, s, func(o *options) { o.Relist, o.Log = relist, slog.New(slog.NewTextHandler(&log, nil)) })
 		r.next("list 3: a 1 a, b 1 b, c 1 c")
 		r.opens()
 		s.refuses("watch", http.StatusGone)
@@ -234,7 +237,29 @@ func TestWhatAServerHasForgottenIsListed(t *testing.T) {
 				break
 			}
 		}
+		if !relist {
+			assert.Contains(t, log.String(), "objects are listed again")
+			assert.NotContains(t, log.String(), "level=WARN", "it happens several times an hour, to kinds that seldom change")
+		}
 	}
+}
+
+// safeBuffer is a buffer that several goroutines use.
+type safeBuffer struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (b *safeBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *safeBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
 }
 
 func TestALostWatchKeepsWhatIsKnown(t *testing.T) {
