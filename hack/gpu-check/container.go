@@ -186,8 +186,9 @@ func copyFile(from, to string, mode os.FileMode) error {
 
 // bare is the specification of a container without GPUs: it may make device files, as containers of Kubernetes may, and open no GPU's.
 func bare(args []string) *oci.Spec {
-	allowed := func(major, minor int64) oci.LinuxDeviceCgroup {
-		return oci.LinuxDeviceCgroup{Allow: true, Type: "c", Major: &major, Minor: &minor, Access: "rwm"}
+	memory := int64(1) // the major number of null, zero, random and urandom
+	allowed := func(minor int64) oci.LinuxDeviceCgroup {
+		return oci.LinuxDeviceCgroup{Allow: true, Type: "c", Major: &memory, Minor: &minor, Access: "rwm"}
 	}
 	capabilities := []string{"CAP_MKNOD", "CAP_CHOWN", "CAP_DAC_OVERRIDE"}
 	return &oci.Spec{
@@ -205,7 +206,7 @@ func bare(args []string) *oci.Spec {
 		Linux: &oci.Linux{
 			Namespaces: []oci.LinuxNamespace{{Type: oci.PIDNamespace}, {Type: oci.MountNamespace}, {Type: oci.IPCNamespace}, {Type: oci.UTSNamespace}, {Type: oci.NetworkNamespace}},
 			Resources: &oci.LinuxResources{Devices: []oci.LinuxDeviceCgroup{
-				{Allow: false, Access: "rwm"}, {Allow: true, Type: "c", Access: "m"}, allowed(1, 3), allowed(1, 5), allowed(1, 8), allowed(1, 9),
+				{Allow: false, Access: "rwm"}, {Allow: true, Type: "c", Access: "m"}, allowed(3), allowed(5), allowed(8), allowed(9),
 			}},
 		},
 	}

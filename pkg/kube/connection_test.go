@@ -68,7 +68,7 @@ func TestTheNextRequestConnectsIfTheFirstCannot(t *testing.T) {
 			return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, nil
 		}))
 		for range 2 {
-			resp, err := next.RoundTrip(request(t)) //nolint:bodyclose // there is none
+			resp, err := next.RoundTrip(request(t))
 			require.ErrorIs(t, err, broken)
 			require.Nil(t, resp)
 		}
@@ -95,7 +95,7 @@ func TestARequestThatWaitsForTheFirstCanBeCanceled(t *testing.T) {
 		synctest.Wait()
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		resp, err := next.RoundTrip(request(t).WithContext(ctx)) //nolint:bodyclose // there is none
+		resp, err := next.RoundTrip(request(t).WithContext(ctx))
 		require.ErrorIs(t, err, context.Canceled)
 		require.Nil(t, resp)
 		close(connecting)
