@@ -94,7 +94,11 @@ func (r *runner) bundleOf() string {
 // paictl don't count, since they change with each commit and only tests on hosts use them.
 func (r *runner) makeBundle(ctx context.Context) error {
 	dir := r.bundle()
-	if err := r.exec(ctx, "make", "--no-print-directory", "bundle", "BUNDLE="+dir); err != nil {
+	// Two tiers may run at a time, in two worktrees: the second waits until the first has made the bundle.
+	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
+		return err
+	}
+	if err := r.exec(ctx, "flock", "--no-fork", dir+".lock", "make", "--no-print-directory", "bundle", "BUNDLE="+dir); err != nil {
 		return err
 	}
 	manifest, err := os.ReadFile(filepath.Join(dir, "manifest.yaml"))
