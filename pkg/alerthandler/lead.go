@@ -210,7 +210,7 @@ func (h *Handler) confirmed(ctx context.Context, a *v1.Action, n *corev1.Node) (
 }
 
 func (h *Handler) machine(a *v1.Action, n *corev1.Node) (*step.Machine, error) {
-	m := &step.Machine{UID: n.UID, Version: n.ResourceVersion, Unschedulable: n.Spec.Unschedulable, Mark: v1.ReadMark(n.Annotations), Returns: v1.ReadReturns(n.Annotations), Sick: sick(n),
+	m := &step.Machine{UID: n.UID, Version: n.ResourceVersion, Unschedulable: n.Spec.Unschedulable, Mark: validMark(n), Returns: v1.ReadReturns(n.Annotations), Sick: sick(n),
 		Ready: ready(n), Boot: n.Status.NodeInfo.BootID, ControlPlane: controlPlane(n), Agent: hasAgent(n)}
 	if a.Spec.Do == v1.OperationResetGPU {
 		answers, err := repair.ReadAnswers(n)
@@ -320,24 +320,6 @@ func (h *Handler) patchNode(ctx context.Context, name string, uid types.UID, ver
 		_, err := h.core.CoreV1().Nodes().Patch(ctx, name, types.MergePatchType, data, metav1.PatchOptions{})
 		return err
 	})
-}
-
-// unmark removes the marks of machines that aren't cordoned. A person has uncordoned them: the next cordon may be
-// a person's, too, and a policy must not end it.
-func (h *Handler) unmark(ctx context.Context) {
-	for name, n := range h.nodes.All() {
-		if _, marked := n.Annotations[v1.MarkAnnotation]; !marked || n.Spec.Unschedulable {
-			continue
-		}
-		old := map[string]any{v1.MarkAnnotation: nil}
-		if m := v1.ReadMark(n.Annotations); m != nil && m.Stays {
-			old[v1.ReturnsAnnotation] = nil
-		}
-		if err := h.patchNode(ctx, name, n.UID, n.ResourceVersion, nil, old); err != nil && !errors.Is(err, errMoved) {
-			h.o.Log.WarnContext(ctx, "remove an old mark", "machine", name, "error", err.Error())
-			return
-		}
-	}
 }
 
 // trimmed bounds a text of another program that goes into a status.

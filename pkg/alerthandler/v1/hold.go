@@ -50,6 +50,7 @@ func (m *Mark) Without(action string) *Mark {
 		return nil
 	}
 	out := all[0]
+	out.Tainted = m.Tainted
 	out.Also = append([]Mark(nil), all[1:]...)
 	return &out
 }

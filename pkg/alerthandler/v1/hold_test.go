@@ -3,6 +3,7 @@ package v1
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -24,6 +25,8 @@ func TestAMarkHasTheActionsOfSeveralAlerts(t *testing.T) {
 	require.NotNil(t, rest)
 	assert.Equal(t, "it is hot", rest.Reason)
 	assert.False(t, rest.Holds("broken-gpus-0c4f-1-1"))
+	both.Tainted = time.Unix(1_800_000_000, 0)
+	assert.Equal(t, both.Tainted, both.Without("broken-gpus-0c4f-1-3").Tainted, "it is the same cordon")
 	assert.Nil(t, rest.Without("hot-77aa-1-2"))
 
 	stays := both.Staying("it broke again")

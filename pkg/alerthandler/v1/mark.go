@@ -18,6 +18,9 @@ type Mark struct {
 	By     Requester `json:"by"`
 	Reason string    `json:"reason"`
 	At     time.Time `json:"at"`
+	// Tainted is when the Node got the taint of the cordon; zero until then. If the Node's taint has another time, the Node has been uncordoned and
+	// cordoned again.
+	Tainted time.Time `json:"tainted,omitzero"`
 	// Stays reports that policies have returned the machine to service too often, as the reason says. They don't return it again.
 	Stays bool `json:"stays,omitempty"`
 	// Also describes further Actions of policies for whose alerts the machine is cordoned. The last of them returns it.

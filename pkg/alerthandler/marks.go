@@ -1,0 +1,72 @@
+package alerthandler
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	v1 "github.com/openpai/paictl/pkg/alerthandler/v1"
+)
+
+// retainted is how much later the node controller may write the taint of a cordon again: it may not have seen its own change yet.
+const retainted = 5 * time.Second
+
+// validMark returns the mark of a machine, or nil if the machine has been uncordoned and cordoned again since: that cordon is a person's, and a policy
+// must not end it.
+func validMark(n *corev1.Node) *v1.Mark {
+	m := v1.ReadMark(n.Annotations)
+	if m == nil || n.Spec.Unschedulable && !m.Tainted.IsZero() && tainted(n).Sub(m.Tainted).Abs() > retainted {
+		return nil
+	}
+	return m
+}
+
+// tainted returns when a machine got the taint of its cordon; zero if it has no such taint. The cluster removes the taint when the machine is uncordoned.
+func tainted(n *corev1.Node) time.Time {
+	for _, t := range n.Spec.Taints {
+		if t.Key == corev1.TaintNodeUnschedulable && t.TimeAdded != nil {
+			return t.TimeAdded.UTC()
+		}
+	}
+	return time.Time{}
+}
+
+// unmark removes the marks of machines that have been uncordoned since. A person has done that: the next cordon may be a person's, too, and a policy
+// must not end it. All other marks get the time of the taint, by which a later look recognizes another cordon: the handler may be away in between.
+func (h *Handler) unmark(ctx context.Context) {
+	for name, n := range h.nodes.All() {
+		change, err := remark(n)
+		if err == nil && change != nil {
+			err = h.patchNode(ctx, name, n.UID, n.ResourceVersion, nil, change)
+		}
+		if err != nil && !errors.Is(err, errMoved) {
+			h.o.Log.WarnContext(ctx, "correct the mark of a machine", "machine", name, "error", err.Error())
+			return
+		}
+	}
+}
+
+// remark returns the change of a machine's annotations, or nil if its mark is right.
+func remark(n *corev1.Node) (map[string]any, error) {
+	if _, marked := n.Annotations[v1.MarkAnnotation]; !marked {
+		return nil, nil
+	}
+	m := v1.ReadMark(n.Annotations)
+	if !n.Spec.Unschedulable || m != nil && validMark(n) == nil {
+		out := map[string]any{v1.MarkAnnotation: nil}
+		if m != nil && m.Stays {
+			out[v1.ReturnsAnnotation] = nil
+		}
+		return out, nil
+	}
+	at := tainted(n)
+	if m == nil || at.IsZero() || !m.Tainted.IsZero() {
+		return nil, nil
+	}
+	m.Tainted = at
+	text, err := json.Marshal(m)
+	return map[string]any{v1.MarkAnnotation: string(text)}, err
+}
