@@ -85,12 +85,7 @@ func (d *decision) begin() Next {
 	if message, done := d.reached(); done {
 		return d.end(v1.PhaseSucceeded, message)
 	}
-	if stays := d.stays(); stays != "" {
-		if spec.DryRun || spec.Do == v1.OperationRequeueJob || d.f.Machine.Mark != nil && d.f.Machine.Mark.Stays {
-			return d.end(v1.PhaseRefused, d.target()+": "+stays)
-		}
-		next := d.wait(v1.PhasePending, d.target()+": "+stays, again)
-		next.Effect = EffectStay
+	if next, held := d.held(v1.PhasePending, v1.PhaseRefused); held {
 		return next
 	}
 	if limited(d.a, d.f) {
@@ -98,9 +93,6 @@ func (d *decision) begin() Next {
 			return d.end(v1.PhaseRefused, d.f.Limit.Refused)
 		}
 		return d.wait(v1.PhasePending, d.f.Limit.Wait, d.f.Limit.After)
-	}
-	if unready := d.unready(); unready != "" {
-		return d.wait(v1.PhasePending, spec.Machine.Name+" stays cordoned "+unready, again)
 	}
 	if spec.DryRun {
 		return d.end(v1.PhaseSucceeded, "dry run: it would "+d.plan())
@@ -168,6 +160,23 @@ func (d *decision) unready() string {
 		return "until its agent finds no fault: " + d.f.Machine.Sick
 	}
 	return ""
+}
+
+// held returns the next step of a policy that doesn't return a machine to service, or not yet, or doesn't requeue a job again: it waits in one phase, or
+// ends in another one.
+func (d *decision) held(waits, ends v1.Phase) (Next, bool) {
+	if stays := d.stays(); stays != "" {
+		if d.a.Spec.DryRun || d.a.Spec.Do == v1.OperationRequeueJob || d.f.Machine.Mark != nil && d.f.Machine.Mark.Stays {
+			return d.end(ends, d.target()+": "+stays), true
+		}
+		next := d.wait(waits, d.target()+": "+stays, again)
+		next.Effect = EffectStay
+		return next, true
+	}
+	if unready := d.unready(); unready != "" {
+		return d.wait(waits, d.target()+" stays cordoned "+unready, again), true
+	}
+	return Next{}, false
 }
 
 // stays says why a policy doesn't return a machine to service, or doesn't requeue a job again. Once a machine is marked with it, only a person returns it.
@@ -315,6 +324,13 @@ func (d *decision) act() Next {
 	}
 	if message, done := d.reached(); done {
 		return d.end(v1.PhaseSucceeded, message)
+	}
+	// The machine or the job may have changed since the decision, so that the effect was refused.
+	if next, held := d.held(v1.PhaseActing, v1.PhaseFailed); held {
+		if !next.Status.Phase.Final() && !d.a.Spec.NotAfter.After(d.now.Time) {
+			return d.end(v1.PhaseFailed, next.Status.Message)
+		}
+		return next
 	}
 	effects := map[v1.Operation]Effect{v1.OperationStopJob: EffectStopJob, v1.OperationRequeueJob: EffectRequeue, v1.OperationCordon: EffectCordon, v1.OperationUncordon: EffectUncordon}
 	return d.effect(effects[d.a.Spec.Do], "it is to "+d.plan())

@@ -1,0 +1,47 @@
+package step_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/openpai/paictl/pkg/alerthandler/step"
+	v1 "github.com/openpai/paictl/pkg/alerthandler/v1"
+)
+
+// A policy has begun to return a machine, and the API server refused that because the Node had changed. The change decides.
+func TestAMachineThatChangesBeforeItIsReturned(t *testing.T) {
+	begun := func() (*v1.Action, *step.Facts) {
+		a, f := onMachine(v1.OperationUncordon), drained()
+		n := step.Decide(a, f, start)
+		require.Equal(t, step.EffectUncordon, n.Effect)
+		a.Status = n.Status
+		return a, f
+	}
+	for name, change := range map[string]func(*step.Facts){
+		"until its agent finds no fault: GPU 3: XID 79": func(f *step.Facts) { f.Machine.Sick = "GPU 3: XID 79" },
+		"while the action restart-x restarts it":        func(f *step.Facts) { f.Restarting = "restart-x" },
+	} {
+		a, f := begun()
+		change(f)
+		n := step.Decide(a, f, start.Add(time.Minute))
+		require.Empty(t, n.Effect, name)
+		require.Equal(t, v1.PhaseActing, n.Status.Phase)
+		require.Equal(t, "node3 stays cordoned "+name, n.Status.Message)
+		require.Positive(t, n.After)
+		a.Status = n.Status
+		require.Equal(t, step.EffectUncordon, step.Decide(a, drained(), start.Add(time.Hour)).Effect)
+		n = step.Decide(a, f, start.Add(2*time.Hour))
+		require.Equal(t, v1.PhaseFailed, n.Status.Phase)
+		require.Equal(t, "node3 stays cordoned "+name, n.Status.Message)
+	}
+	a, f := begun()
+	f.Stays = "it stays out"
+	n := step.Decide(a, f, start.Add(time.Minute))
+	require.Equal(t, step.EffectStay, n.Effect)
+	a.Status, f.Machine.Mark.Stays, f.Machine.Mark.Reason = n.Status, true, "it stays out"
+	n = step.Decide(a, f, start.Add(2*time.Minute))
+	require.Equal(t, v1.PhaseFailed, n.Status.Phase)
+	require.Equal(t, "node3: it stays out", n.Status.Message)
+}
