@@ -1,6 +1,7 @@
 package step_test
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -44,4 +45,27 @@ func TestAMachineThatChangesBeforeItIsReturned(t *testing.T) {
 	n = step.Decide(a, f, start.Add(2*time.Minute))
 	require.Equal(t, v1.PhaseFailed, n.Status.Phase)
 	require.Equal(t, "node3: it stays out", n.Status.Message)
+}
+
+// A restart has begun, and its order isn't written yet: restarts are turned off, or the policy no longer wants it. Once the order is written, its result counts.
+func TestARestartThatIsNoLongerAllowedIsNotOrdered(t *testing.T) {
+	for message, change := range map[string]func(*step.Facts){
+		"restarts of machines are off: set restartMachines in the sections alert-handler and agent": func(f *step.Facts) { f.Restarts = false },
+		"node3 isn't restarted: the configuration has no policy broken":                             func(f *step.Facts) { f.Forbidden = errors.New("the configuration has no policy broken") },
+	} {
+		a, f := onMachine(v1.OperationRestartMachine), drained()
+		n := step.Decide(a, f, start)
+		require.Equal(t, step.EffectRestart, n.Effect)
+		a.Status = n.Status
+		change(f)
+		n = step.Decide(a, f, start.Add(time.Minute))
+		require.Equal(t, v1.PhaseFailed, n.Status.Phase)
+		require.Equal(t, message, n.Status.Message)
+		require.Empty(t, n.Effect)
+
+		f.Machine.Ordered = true
+		require.Equal(t, v1.PhaseActing, step.Decide(a, f, start.Add(time.Minute)).Status.Phase)
+		f.Machine.Ordered, f.Machine.Boot = false, "boot-2"
+		require.Equal(t, step.EffectRestart, step.Decide(a, f, start.Add(time.Minute)).Effect, "it has restarted, and its agent checks its GPUs")
+	}
 }

@@ -93,8 +93,10 @@ func (d *decision) restart() Next {
 		return d.effect(EffectNone, name+" has restarted, and waits until it is ready and its agent has checked its GPUs")
 	case m.Ordered:
 		return d.effect(EffectNone, "the agent is to restart "+name)
-	case !restarted && d.undrained() != "":
-		return d.end(v1.PhaseFailed, d.undrained())
+	case !restarted && d.f.Forbidden != nil: // the configuration or a right has changed since the decision
+		return d.end(v1.PhaseFailed, fmt.Sprintf("%s isn't restarted: %s", name, d.f.Forbidden))
+	case !restarted && d.unfit() != "":
+		return d.end(v1.PhaseFailed, d.unfit())
 	}
 	return d.effect(EffectRestart, "the agent is to restart "+name)
 }
