@@ -3,6 +3,7 @@ package step_test
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -22,4 +23,24 @@ func TestDrainsOfCordonedMachinesAreLimited(t *testing.T) {
 	}
 	require.Equal(t, 2, round(l, all, m, start))
 	require.Equal(t, "it waits: policies may put 2 machines out of service an hour", all[2].Status.Message)
+}
+
+// An Action for a machine is in its grace. One of another alert for the same machine doesn't act before it without a place in the hour.
+func TestAnotherAlertForAMachineInItsGrace(t *testing.T) {
+	l := step.Limits{MachinesPerHour: 1, MachinesOut: 1}
+	on := func(name, machine string, change ...func(*v1.Action)) *v1.Action {
+		return onMachine(v1.OperationDrain, append(change, func(a *v1.Action) { a.Name, a.Spec.Machine.Name = name, machine })...)
+	}
+	all := []*v1.Action{on("late", "node1", grace(90*time.Minute)), on("other", "node2"), on("second", "node1")}
+	m := step.Machines{Total: 40}
+	require.Zero(t, round(l, all[:1], m, start))
+	l.MachinesOut = 10
+	require.Equal(t, 1, round(l, all, m, start))
+	require.True(t, all[1].Begun())
+	require.Equal(t, "it waits: policies may put 1 machine out of service an hour", all[2].Status.Message)
+	l.MachinesOut = 1
+	require.Equal(t, 1, round(l, all, m, start.Add(time.Hour)), "its machine has a place in the share")
+	require.True(t, all[2].Begun())
+	all = append(all, on("third", "node1"))
+	require.Equal(t, 1, round(l, all, m, start.Add(time.Hour)), "the machine is put out of service")
 }

@@ -153,16 +153,17 @@ func (l Limits) machines(a *v1.Action, all []*v1.Action, m Machines, now time.Ti
 			continue
 		}
 		if !other.Status.Phase.Final() {
+			if other.Spec.Machine.Name == name && other.Begun() {
+				return Limit{}
+			}
 			taken[other.Spec.Machine.Name] = true
 		}
 		if !counted[other.Spec.Machine.Name] && recent.add(other) {
 			counted[other.Spec.Machine.Name] = true
 		}
 	}
-	if taken[name] {
-		return Limit{}
-	}
-	if most := max(1, m.Total*l.MachinesOut/100); !m.Cordoned[name] && len(taken) >= most {
+	// A machine whose Action is in its grace has its place in the share, but one in the hour only at the end of the grace.
+	if most := max(1, m.Total*l.MachinesOut/100); !m.Cordoned[name] && !taken[name] && len(taken) >= most {
 		return Limit{Refused: fmt.Sprintf("%d of %s are out of service, and policies may raise that to %d (machinesOut: %d %%)",
 			len(taken), plural.Of(m.Total, "machine"), most, l.MachinesOut)}
 	}
