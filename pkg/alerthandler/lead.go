@@ -128,9 +128,7 @@ func (h *Handler) facts(ctx context.Context, a *v1.Action, all []*v1.Action, now
 			if n, err = h.confirmed(ctx, a, n); err != nil {
 				return nil, err
 			}
-			if f.Machine, err = h.machine(a, n); err != nil {
-				return nil, err
-			}
+			f.Machine = machineOf(a, n)
 		}
 	}
 	if p := h.o.Policies.ByName(a.Spec.By.Name); p != nil && incidentOf(a) != nil {
@@ -209,13 +207,14 @@ func (h *Handler) confirmed(ctx context.Context, a *v1.Action, n *corev1.Node) (
 	return now, err
 }
 
-func (h *Handler) machine(a *v1.Action, n *corev1.Node) (*step.Machine, error) {
+// machineOf returns the facts of an Action's machine. It leaves out answers that can't be read.
+func machineOf(a *v1.Action, n *corev1.Node) *step.Machine {
 	m := &step.Machine{UID: n.UID, Version: n.ResourceVersion, Unschedulable: n.Spec.Unschedulable, Mark: validMark(n), Returns: v1.ReadReturns(n.Annotations), Sick: sick(n),
 		Ready: ready(n), Boot: n.Status.NodeInfo.BootID, ControlPlane: controlPlane(n), Agent: hasAgent(n)}
 	if a.Spec.Do == v1.OperationResetGPU {
 		answers, err := repair.ReadAnswers(n)
 		if err != nil {
-			return nil, err
+			answers = nil // the Action fails in the end
 		}
 		for _, answer := range answers {
 			if answer.ID == string(a.UID) {
@@ -231,7 +230,7 @@ func (h *Handler) machine(a *v1.Action, n *corev1.Node) (*step.Machine, error) {
 			m.Restart = &step.Answer{Done: answer.Done, Message: trimmed(answer.Message)}
 		}
 	}
-	return m, nil
+	return m
 }
 
 // pods lists the pods of a machine that a drain has to move.
