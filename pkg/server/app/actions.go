@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -193,6 +194,8 @@ const (
 	// maxActionReason bounds a reason, in characters, and maxCancelReason that of a cancellation, to which the person's name is added.
 	maxActionReason = 500
 	maxCancelReason = 200
+	// mostCancelTries bounds how often an Action is read again that changes while it is canceled.
+	mostCancelTries = 5
 )
 
 // check checks what can be checked without the cluster, and completes the expiry.
@@ -356,16 +359,21 @@ func (d *Actions) CancelAction(ctx context.Context, name, reason string) (a *act
 		if err := checkActionReason(reason, maxCancelReason); err != nil {
 			return err
 		}
-		if a, err = d.action(ctx, name); err != nil {
-			return err
+		for range mostCancelTries {
+			if a, err = d.action(ctx, name); err != nil {
+				return err
+			}
+			if a.Spec.Canceled != "" {
+				return errNothing
+			}
+			if err := cancelable(a); err != nil {
+				return err
+			}
+			// It may begin just now: another look decides.
+			if a, err = d.cancelAction(ctx, a, reason); !errors.Is(err, ErrChanged) {
+				return err
+			}
 		}
-		if a.Spec.Canceled != "" {
-			return errNothing
-		}
-		if err := cancelable(a); err != nil {
-			return err
-		}
-		a, err = d.cancelAction(ctx, a, reason)
 		return err
 	})
 	return a, err
@@ -391,7 +399,7 @@ func (d *Actions) cancelAction(ctx context.Context, a *actionsv1.Action, reason 
 	}
 	const most = 300 // of the field
 	text := []rune(fmt.Sprintf("%s (%s)", strings.TrimSpace(reason), by.Name))
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": a.UID}, "spec": map[string]any{"canceled": string(text[:min(len(text), most)])}})
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": a.UID, "resourceVersion": a.ResourceVersion}, "spec": map[string]any{"canceled": string(text[:min(len(text), most)])}})
 	if err != nil {
 		return nil, err
 	}
@@ -400,7 +408,7 @@ func (d *Actions) cancelAction(ctx context.Context, a *actionsv1.Action, reason 
 		return nil, err
 	}
 	made, err := objects.Patch(ctx, a.Name, types.MergePatchType, patch, metav1.PatchOptions{})
-	if apierrors.IsConflict(err) || apierrors.IsInvalid(err) { // another one has its name, or someone else has canceled it
+	if apierrors.IsConflict(err) || apierrors.IsInvalid(err) { // it has changed, another one has its name, or someone else has canceled it
 		return nil, ErrChanged
 	}
 	if err == nil {

@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -261,6 +262,46 @@ func TestAnActionIsCanceledUntilItHasBegun(t *testing.T) {
 	for reason, says := range map[string]string{"": "is required", strings.Repeat("x", 201): "200 characters"} {
 		_, err := r.root().CancelAction(t.Context(), "new", reason)
 		assert.ErrorContains(t, err, says)
+	}
+}
+
+// An Action changes between the server's look and its patch. One that has begun then isn't canceled, and any other is.
+func TestAnActionThatBeginsDuringItsCancellation(t *testing.T) {
+	for _, phase := range []actionsv1.Phase{actionsv1.PhaseNoticed, actionsv1.PhaseActing} {
+		r := newRequests(t)
+		r.put(t, "reset", r.now, func(a *actionsv1.Action) {
+			a.ResourceVersion, a.Spec.Do, a.Spec.Machine.GPU = "1", actionsv1.OperationResetGPU, new(int32)
+		})
+		patches := 0
+		r.client.PrependReactor("patch", "actions", func(p kubetesting.Action) (bool, runtime.Object, error) {
+			patches++
+			object, err := r.client.Tracker().Get(actionsv1.Actions, "", "reset")
+			require.NoError(t, err)
+			u := object.(*unstructured.Unstructured).DeepCopy()
+			if patches == 1 {
+				status := map[string]any{"phase": string(phase)}
+				if phase == actionsv1.PhaseActing {
+					status["startTime"] = "2026-01-31T12:00:00Z"
+				}
+				u.Object["status"] = status
+				u.SetResourceVersion("2")
+				require.NoError(t, r.client.Tracker().Update(actionsv1.Actions, u, ""))
+			}
+			var sent metav1.PartialObjectMetadata
+			require.NoError(t, json.Unmarshal(p.(kubetesting.PatchAction).GetPatch(), &sent))
+			if sent.ResourceVersion != "" && sent.ResourceVersion != u.GetResourceVersion() {
+				return true, nil, apierrors.NewConflict(schema.GroupResource{Resource: "actions"}, "reset", nil)
+			}
+			return false, nil, nil
+		})
+		a, err := r.root().CancelAction(t.Context(), "reset", "not today")
+		if phase == actionsv1.PhaseNoticed {
+			require.NoError(t, err)
+			assert.Equal(t, "not today (root)", a.Spec.Canceled)
+			continue
+		}
+		require.Error(t, err)
+		assert.Contains(t, Meaning(err).Message, "the action reset has begun")
 	}
 }
 
