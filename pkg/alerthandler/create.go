@@ -91,8 +91,14 @@ func (h *Handler) create(ctx context.Context, p *policy.Policy, incident string,
 		begins = p.Opens().Next(begins)
 	}
 	spec.NotAfter = metav1.NewTime(begins.Add(valid).UTC().Truncate(time.Second))
+	return h.makeStep(ctx, incident, at, at == len(p.Steps)-1, spec, annotations)
+}
+
+// makeStep makes the Action of a step of the policy that spec names. made is nil if it exists already.
+func (h *Handler) makeStep(ctx context.Context, incident string, at int, last bool, spec v1.ActionSpec, annotations map[string]string) (made *v1.Action, err error) {
+	p := policy.Policy{Name: spec.By.Name}
 	labels := map[string]string{LabelPolicy: p.Name, LabelIncident: incident, LabelStep: strconv.Itoa(at)}
-	if at == len(p.Steps)-1 {
+	if last {
 		labels[LabelLast] = "true"
 	}
 	a := &v1.Action{TypeMeta: metav1.TypeMeta{APIVersion: v1.GroupVersion.String(), Kind: v1.Kind}, Spec: spec, ObjectMeta: metav1.ObjectMeta{
@@ -116,21 +122,60 @@ func (h *Handler) create(ctx context.Context, p *policy.Policy, incident string,
 
 // follow begins the step of a policy after one that succeeded.
 func (h *Handler) follow(ctx context.Context, a *v1.Action, now time.Time) error {
-	if a.Status.Phase != v1.PhaseSucceeded || a.Spec.By.Kind != v1.ByPolicy || a.Labels[LabelPolicy] != a.Spec.By.Name || a.Labels[LabelLast] != "" {
+	if a.Status.Phase != v1.PhaseSucceeded || a.Spec.By.Kind != v1.ByPolicy || a.Labels[LabelPolicy] != a.Spec.By.Name || a.Labels[LabelLast] != "" || a.Status.EndTime == nil {
 		return nil
 	}
-	if a.Status.EndTime == nil || now.Sub(a.Status.EndTime.Time) > followed {
-		return nil
-	}
-	p := h.o.Policies.ByName(a.Spec.By.Name)
+	named := policy.Policy{Name: a.Spec.By.Name}
+	incident := a.Labels[LabelIncident]
 	at, err := strconv.Atoi(a.Labels[LabelStep])
-	if p == nil || err != nil || at < 0 || at+1 >= len(p.Steps) || a.Name != p.ActionName(a.Labels[LabelIncident], at) {
-		return nil //nolint:nilerr // this configuration didn't make it
+	if err != nil || at < 0 || a.Name != named.ActionName(incident, at) {
+		return nil //nolint:nilerr // a policy didn't make it
 	}
-	if _, known := h.actions.Get(p.ActionName(a.Labels[LabelIncident], at+1)); known {
+	if _, known := h.actions.Get(named.ActionName(incident, at+1)); known {
 		return nil
+	}
+	spec := v1.ActionSpec{Job: a.Spec.Job, Machine: a.Spec.Machine, Reason: a.Spec.Reason, DryRun: a.Spec.DryRun}
+	p := h.o.Policies.ByName(a.Spec.By.Name)
+	if p != nil && at+1 >= len(p.Steps) {
+		return nil // this configuration didn't make it
+	}
+	late := now.Sub(a.Status.EndTime.Time) > followed
+	if late || p == nil || p.DryRun && !a.Spec.DryRun {
+		return h.abandon(ctx, a, at+1, p, spec, now)
 	}
 	// The step after a dry run is one as well: the machine isn't drained.
-	_, err = h.create(ctx, p, a.Labels[LabelIncident], at+1, v1.ActionSpec{Job: a.Spec.Job, Machine: a.Spec.Machine, Reason: a.Spec.Reason, DryRun: a.Spec.DryRun}, nil)
+	_, err = h.create(ctx, p, incident, at+1, spec, nil)
 	return err
+}
+
+// abandon makes the step that doesn't follow, because its policy has changed or no handler ran, if a machine would stay cordoned without a word. It never
+// begins: it is refused or expires at once, so that administrators get a notice.
+func (h *Handler) abandon(ctx context.Context, a *v1.Action, at int, p *policy.Policy, spec v1.ActionSpec, now time.Time) error {
+	// A later step may have been removed because it was old.
+	if a.Spec.DryRun || now.Sub(a.Status.EndTime.Time) > h.o.Policies.Keep.D() || !h.holds(a) {
+		return nil
+	}
+	spec.Do, spec.By = v1.OperationUncordon, a.Spec.By
+	if p != nil {
+		spec.Do = p.Steps[at].Do
+	}
+	spec.NotAfter = metav1.NewTime(a.Status.EndTime.Add(followed))
+	if spec.NotAfter.After(now) {
+		spec.NotAfter = metav1.NewTime(now.UTC().Truncate(time.Second))
+	}
+	_, err := h.makeStep(ctx, a.Labels[LabelIncident], at, true, spec, nil)
+	return err
+}
+
+// holds reports whether a machine is cordoned for the alert of a policy's Action.
+func (h *Handler) holds(a *v1.Action) bool {
+	if a.Spec.Machine == nil {
+		return false
+	}
+	n, ok := h.nodes.Get(a.Spec.Machine.Name)
+	if !ok || n.UID != a.Spec.Machine.UID || !n.Spec.Unschedulable {
+		return false
+	}
+	m := validMark(n)
+	return m != nil && m.By.Kind == v1.ByPolicy && m.Holds(a.Name)
 }

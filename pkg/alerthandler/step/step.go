@@ -74,10 +74,10 @@ func (d *decision) begin() Next {
 		return d.end(v1.PhaseCanceled, "canceled: "+spec.Canceled)
 	case problem != "":
 		return d.end(v1.PhaseRefused, problem)
-	case !spec.NotAfter.After(d.now.Time):
-		return d.end(v1.PhaseExpired, d.expired())
 	case d.f.Forbidden != nil:
-		return d.end(v1.PhaseRefused, d.f.Forbidden.Error())
+		return d.end(v1.PhaseRefused, d.stuck(d.f.Forbidden.Error()))
+	case !spec.NotAfter.After(d.now.Time):
+		return d.end(v1.PhaseExpired, d.stuck(d.expired()))
 	}
 	if problem := d.unfit(); problem != "" {
 		return d.end(v1.PhaseRefused, problem)
@@ -101,7 +101,7 @@ func (d *decision) begin() Next {
 		if d.status.NoticeTime == nil || d.status.ActTime == nil {
 			at := metav1.NewTime(d.f.Hours.Next(d.now.Add(spec.Grace())).UTC())
 			if !at.Before(&spec.NotAfter) { // the notice wouldn't come true
-				return d.end(v1.PhaseExpired, d.expired())
+				return d.end(v1.PhaseExpired, d.stuck(d.expired()))
 			}
 			d.status.NoticeTime, d.status.ActTime = &d.now, &at
 		}
