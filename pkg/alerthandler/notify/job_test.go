@@ -53,9 +53,36 @@ func TestAStoppedJobIsToldOnce(t *testing.T) {
 	s := newScene(t)
 	a := s.job(1, "ann")
 	s.end(a, v1.PhaseSucceeded, "", true)
-	s.world.Jobs = []Job{{UID: a.Spec.Job.UID, User: "ann", Name: "train1", Selects: true, Notify: jobv1.NotifyStates(), State: "stopped", Completed: s.now}}
+	s.world.Jobs = []Job{{UID: a.Spec.Job.UID, User: "ann", Name: "train1", Selects: true, Notify: jobv1.NotifyStates(), State: "stopped", Completed: s.now, Stopped: "its GPUs idle (policy idle)"}}
 	s.replica().round()
 	require.Equal(t, []string{"ann@example.org: job ann/train1 was stopped"}, s.sent)
+}
+
+// A job finishes when a policy is about to stop it. No notice says that the policy has stopped it.
+func TestAJobThatFinishedByItselfWasntStopped(t *testing.T) {
+	const was = "ann@example.org: job ann/train1 was stopped"
+	for name, c := range map[string]struct {
+		phase v1.Phase
+		job   Job
+		want  []string
+	}{
+		"it still runs":             {v1.PhaseActing, Job{State: "running"}, nil},
+		"it is being stopped":       {v1.PhaseActing, Job{State: "running", Stopped: "its GPUs idle (policy idle)"}, []string{was}},
+		"it finished before":        {v1.PhaseSucceeded, Job{State: "succeeded", Completed: start.Add(time.Second)}, nil},
+		"it finished just before":   {v1.PhaseSucceeded, Job{State: "failed", Completed: start.Add(time.Second), Stopped: "its GPUs idle (policy idle)"}, nil},
+		"its owner stopped it":      {v1.PhaseSucceeded, Job{State: "stopped", Completed: start.Add(time.Second)}, nil},
+		"the policy has stopped it": {v1.PhaseSucceeded, Job{State: "stopped", Completed: start.Add(time.Second), Stopped: "its GPUs idle (policy idle)"}, []string{was}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t)
+			a := s.job(1, "ann")
+			s.end(a, c.phase, "", true)
+			c.job.UID, c.job.User, c.job.Name, c.job.Selects = a.Spec.Job.UID, "ann", "train1", true
+			s.world.Jobs = []Job{c.job}
+			s.replica().round()
+			require.Equal(t, c.want, s.sent)
+		})
+	}
 }
 
 // A person's choices select notices, unless the job file has its own selection.

@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	v1 "github.com/openpai/paictl/pkg/alerthandler/v1"
+	jobv1 "github.com/openpai/paictl/pkg/job/v1"
 	peoplev1 "github.com/openpai/paictl/pkg/people/v1"
 )
 
@@ -86,8 +87,12 @@ func (t *told) add(a *v1.Action) {
 // Notices returns all notices about the world, sent ones as well.
 func (c *Config) Notices(w *World) (out []Notice) {
 	known := told{stopped: map[types.UID]bool{}, requeued: map[string]bool{}}
+	jobs := map[types.UID]*Job{}
+	for i := range w.Jobs {
+		jobs[w.Jobs[i].UID] = &w.Jobs[i]
+	}
 	for _, a := range w.Actions {
-		if a.Spec.DryRun {
+		if a.Spec.DryRun || a.Spec.Do == v1.OperationStopJob && a.Begun() && !stops(a, jobs[a.Spec.Job.UID]) {
 			continue
 		}
 		if e, ok := c.event(a, w); ok {
@@ -109,6 +114,14 @@ func (c *Config) Notices(w *World) (out []Notice) {
 		out = append(out, c.test(&w.Asking[i])...)
 	}
 	return append(out, c.weekly(w.Weekly)...)
+}
+
+// stops reports whether an Action that has begun stops its job, or has stopped it: the job may have finished before. A job that was removed since is nil.
+func stops(a *v1.Action, j *Job) bool {
+	if j == nil {
+		return a.Status.Phase == v1.PhaseSucceeded
+	}
+	return j.Stopped != "" && (j.Completed.IsZero() || j.State == jobv1.NotifyStopped)
 }
 
 // receivers are those of an Action at a time: the owner of a job, or the administrators, and the webhooks.
