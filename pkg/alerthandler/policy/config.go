@@ -240,11 +240,16 @@ func (p *Policy) check(at string, add func(path, remedy, format string, args ...
 	}
 }
 
-// checkRestarts checks that restarts are allowed, and that the machine is drained before.
+// checkRestarts checks that restarts are allowed, and that the machine is drained, and not returned, before.
 func (p *Policy) checkRestarts(at string, allowed bool, add func(path, remedy, format string, args ...any)) {
-	drained := false
+	drained, returned := false, false
 	for i, s := range p.Steps {
-		drained = drained || s.Do == v1.OperationDrain
+		switch s.Do {
+		case v1.OperationDrain:
+			drained, returned = true, false
+		case v1.OperationUncordon:
+			returned = true
+		}
 		if s.Do != v1.OperationRestartMachine {
 			continue
 		}
@@ -252,8 +257,11 @@ func (p *Policy) checkRestarts(at string, allowed bool, add func(path, remedy, f
 		if !allowed {
 			add(path, "set restartMachines: true in the sections alert-handler and agent, or remove the step", "restarts of machines are off")
 		}
-		if !drained {
+		switch {
+		case !drained:
 			add(path, "add the step {do: drain} before it", "the machine isn't drained before its restart")
+		case returned:
+			add(path, "put {do: uncordon} after it: [{do: drain}, {do: restart-machine}, {do: uncordon}]", "the machine is returned to service before its restart, which is refused then")
 		}
 	}
 }

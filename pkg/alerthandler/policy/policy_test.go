@@ -76,10 +76,12 @@ func TestWrongConfigurations(t *testing.T) {
 // A restart has to be allowed, and comes after a drain.
 func TestPoliciesThatRestartMachines(t *testing.T) {
 	for steps, want := range map[string]string{
-		`{"do":"drain"},{"do":"restart-machine"},{"do":"uncordon"}`: "",
-		`{"do":"restart-machine"}`:                                  "policies[0].steps[0].do: the machine isn't drained before its restart",
-		`{"do":"cordon"},{"do":"restart-machine"},{"do":"drain"}`:   "policies[0].steps[1].do: the machine isn't drained before its restart",
-		`{"do":"stop-job"},{"do":"restart-machine"}`:                "policies[0].steps[1].do: restart-machine acts on another target",
+		`{"do":"drain"},{"do":"restart-machine"},{"do":"uncordon"}`:                "",
+		`{"do":"restart-machine"}`:                                                 "policies[0].steps[0].do: the machine isn't drained before its restart",
+		`{"do":"cordon"},{"do":"restart-machine"},{"do":"drain"}`:                  "policies[0].steps[1].do: the machine isn't drained before its restart",
+		`{"do":"stop-job"},{"do":"restart-machine"}`:                               "policies[0].steps[1].do: restart-machine acts on another target",
+		`{"do":"drain"},{"do":"uncordon"},{"do":"restart-machine"}`:                "policies[0].steps[2].do: the machine is returned to service before its restart, which is refused then",
+		`{"do":"drain"},{"do":"uncordon"},{"do":"drain"},{"do":"restart-machine"}`: "",
 	} {
 		text := strings.Replace(good, `{"do":"stop-job","grace":"4h"}`, steps, 1)
 		_, err := policy.Read([]byte(text))
