@@ -20,6 +20,16 @@ import (
 	"github.com/openpai/paictl/pkg/kube/watch"
 )
 
+// ofActions is a handler that makes Actions, at a time.
+func ofActions(now time.Time) *Handler {
+	h := ofNodes(fake.NewClientset())
+	h.metrics = newMetrics()
+	h.o.Now = func() time.Time { return now }
+	h.objects = dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{v1.Actions: "ActionList"})
+	h.actions = watch.New(watch.Options[*unstructured.Unstructured, *v1.Action]{Name: "actions", Keep: keepAction})
+	return h
+}
+
 // The first step of a policy has drained a machine, and the others don't follow. The machine isn't left without a word: an Action that never begins says
 // why, and what to type.
 func TestAMachineWhosePolicyEndsInBetween(t *testing.T) {
@@ -49,12 +59,8 @@ func TestAMachineWhosePolicyEndsInBetween(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			now := ended.Add(c.after)
-			h := ofNodes(fake.NewClientset())
-			h.metrics = newMetrics()
+			h := ofActions(now)
 			h.o.Policies = &policy.Config{Policies: c.policies, Keep: policy.Duration(168 * time.Hour)}
-			h.o.Now = func() time.Time { return now }
-			h.objects = dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{v1.Actions: "ActionList"})
-			h.actions = watch.New(watch.Options[*unstructured.Unstructured, *v1.Action]{Name: "actions", Keep: keepAction})
 			mark, err := json.Marshal(v1.Mark{Action: "broken-a-1-1", By: v1.Requester{Kind: v1.ByPolicy, Name: "broken"}})
 			require.NoError(t, err)
 			n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node3", UID: "n3", Annotations: map[string]string{v1.MarkAnnotation: string(mark)}}, Spec: corev1.NodeSpec{Unschedulable: true}}

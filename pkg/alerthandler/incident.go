@@ -36,6 +36,12 @@ const (
 	AnnotationAlertEnded = "paictl.openpai.org/alert-ended"
 )
 
+// AnnotationAlertLabels of the Action of a first step holds the labels of its alert as JSON, by which its policy selects it.
+const AnnotationAlertLabels = "paictl.openpai.org/alert-labels"
+
+// mostLabels bounds the labels that are kept, in bytes.
+const mostLabels = 16 << 10
+
 const (
 	// mostTries bounds how often a message is decided again because the API server has a later Action than the watch.
 	mostTries = 5
@@ -186,7 +192,11 @@ func (h *Handler) fires(ctx context.Context, known latest, p *policy.Policy, ale
 	}
 	spec.Reason = alert.Reason()
 	next := before.Next(alert, now)
-	made, err := h.create(ctx, p, next.String(), 0, spec, map[string]string{AnnotationLastAlert: annotation(next.Last), AnnotationAlertStarted: annotation(next.Started)})
+	annotations := map[string]string{AnnotationLastAlert: annotation(next.Last), AnnotationAlertStarted: annotation(next.Started)}
+	if labels, err := json.Marshal(alert.Labels); err == nil && len(labels) <= mostLabels {
+		annotations[AnnotationAlertLabels] = string(labels)
+	}
+	made, err := h.create(ctx, p, next.String(), 0, spec, annotations)
 	if err != nil {
 		return false, err
 	}
@@ -196,6 +206,13 @@ func (h *Handler) fires(ctx context.Context, known latest, p *policy.Policy, ale
 	}
 	known.add(made)
 	return false, nil
+}
+
+// selects reports whether a policy still selects the alert of an Action. Later steps complete the first one, and have no labels.
+func selects(p *policy.Policy, a *v1.Action) bool {
+	alert := policy.Alert{}
+	text := a.Annotations[AnnotationAlertLabels]
+	return text == "" || json.Unmarshal([]byte(text), &alert.Labels) != nil || p.Applies(&alert)
 }
 
 // sameTarget reports whether the target is still the same one, not only one of the same name.
@@ -256,7 +273,7 @@ func (h *Handler) finish(ctx context.Context, known latest, a *v1.Action, end ti
 	return h.change(ctx, known, a, patch)
 }
 
-// outdated ends the incidents of policies that have left the configuration, began to make dry runs, or no longer do. If the policy is as it was
+// outdated ends the incidents of policies that have left the configuration, began to make dry runs or no longer do, or no longer select the alert. If the policy is as it was
 // again, the alert begins another incident, and its end may not have been taken since.
 func (h *Handler) outdated(ctx context.Context, all []*v1.Action) {
 	for _, seen := range all {
@@ -268,7 +285,7 @@ func (h *Handler) outdated(ctx context.Context, all []*v1.Action) {
 		if i == nil || !i.Ended.IsZero() {
 			continue
 		}
-		if p := h.o.Policies.ByName(a.Spec.By.Name); p != nil && p.DryRun == a.Spec.DryRun {
+		if p := h.o.Policies.ByName(a.Spec.By.Name); p != nil && p.DryRun == a.Spec.DryRun && selects(p, a) {
 			continue
 		}
 		end := i.Started // so that the alert isn't late, whenever it began

@@ -180,6 +180,9 @@ func (h *Handler) withdrawn(a *v1.Action) error {
 	if p.DryRun && !a.Spec.DryRun {
 		return fmt.Errorf("the policy %s makes dry runs only now", p.Name)
 	}
+	if !selects(p, a) {
+		return fmt.Errorf("the policy %s no longer selects the alert", p.Name)
+	}
 	var s policy.Subject
 	if a.Spec.Machine != nil {
 		s.Machine = a.Spec.Machine.Name
