@@ -17,5 +17,5 @@ func TestAdministratorsLearnThatAnOperationExpired(t *testing.T) {
 	a.Status.NoticeTime, a.Status.ActTime = nil, nil
 	s.end(a, v1.PhaseExpired, "n1 stays cordoned until its agent finds no fault: GPU 3: XID 79", false)
 	s.replica().round()
-	require.Equal(t, []string{"ops@example.org: uncordon of n1: Expired"}, s.sent)
+	require.Equal(t, []string{"ops@example.org: uncordon of n1 expired"}, s.sent)
 }

@@ -215,7 +215,7 @@ func TestReceivers(t *testing.T) {
 	s.job(2, "bob")
 	s.replica().round()
 	require.ElementsMatch(t, []string{
-		": drain of n1: Refused", "ops@example.org: drain of n1: Refused", "bob@example.org: job bob/train2 will be stopped at 2026-11-30 12:00 UTC",
+		": drain of n1 was refused", "ops@example.org: drain of n1 was refused", "bob@example.org: job bob/train2 will be stopped at 2026-11-30 12:00 UTC",
 	}, s.sent)
 	require.Equal(t, map[string]int{"mail sent": 2, "chat sent": 1}, s.counts)
 }
@@ -223,7 +223,7 @@ func TestReceivers(t *testing.T) {
 // Administrators learn of each operation on a machine that was due and didn't happen; one whose alert ended before its notice wasn't due.
 func TestOperationsOnMachinesThatDidNotHappen(t *testing.T) {
 	for phase, want := range map[v1.Phase][]string{
-		v1.PhaseRefused: {"ops@example.org: uncordon of n1: Refused"}, v1.PhaseExpired: {"ops@example.org: uncordon of n1: Expired"}, v1.PhaseCanceled: nil,
+		v1.PhaseRefused: {"ops@example.org: uncordon of n1 was refused"}, v1.PhaseExpired: {"ops@example.org: uncordon of n1 expired"}, v1.PhaseCanceled: nil,
 	} {
 		s := newScene(t)
 		s.config.Administrators = []string{"ops@example.org"}

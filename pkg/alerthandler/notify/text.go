@@ -59,8 +59,8 @@ func paragraphs(list ...string) string {
 func (c *Config) planned(a *v1.Action, w *World) Notice {
 	when := at(a.Status.ActTime.Time)
 	if a.Spec.Job == nil {
-		return Notice{Subject: c.subject("%s of %s at %s", a.Spec.Do, line(a.Spec.Target()), when), Text: paragraphs(
-			fmt.Sprintf("The operation %s is planned for %s at %s.", a.Spec.Do, line(a.Spec.Target()), when),
+		return Notice{Subject: c.subject("%s of %s at %s", a.Spec.Do.Verb(), line(a.Spec.Target()), when), Text: paragraphs(
+			fmt.Sprintf("The %s of %s is planned for %s.", a.Spec.Do.Verb(), line(a.Spec.Target()), when),
 			fmt.Sprintf("Reason: %s\nRequested by: %s", line(a.Spec.Reason), by(a)),
 			"To prevent it, cancel it before then: paictl action cancel "+a.Name)}
 	}
@@ -119,9 +119,8 @@ func requeueMeans(a *v1.Action) string {
 
 // result says how an operation on a machine ended.
 func (c *Config) result(a *v1.Action) Notice {
-	target := line(a.Spec.Target())
-	return Notice{Subject: c.subject("%s of %s: %s", a.Spec.Do, target, a.Status.Phase), Text: paragraphs(
-		fmt.Sprintf("The operation %s of %s: %s.", a.Spec.Do, target, strings.ToLower(string(a.Status.Phase))), "Result: "+line(a.Status.Message),
+	ended := fmt.Sprintf("%s of %s %s", a.Spec.Do.Verb(), line(a.Spec.Target()), a.Status.Phase.Ended())
+	return Notice{Subject: c.subject("%s", ended), Text: paragraphs("The "+ended+".", "Result: "+line(a.Status.Message),
 		fmt.Sprintf("Reason: %s\nRequested by: %s\nAction: %s", line(a.Spec.Reason), by(a), a.Name))}
 }
 

@@ -5,7 +5,7 @@ import v1 "github.com/openpai/paictl/pkg/alerthandler/v1"
 // requeued reports whether a job has or needs no further attempt, and says why. The request of this Action counts first: the job may have finished or
 // begun others since.
 func (d *decision) requeued() (string, bool) {
-	j, name := d.f.Job, d.target()
+	j, name := d.f.Job, d.a.Spec.Target()
 	policy := d.a.Spec.By.Kind == v1.ByPolicy
 	switch {
 	case j == nil:

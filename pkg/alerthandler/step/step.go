@@ -116,7 +116,7 @@ func (d *decision) begin() Next {
 		return d.pause(d.f.Unheard, time.Minute)
 	}
 	if verb := map[v1.Operation]string{v1.OperationRestartMachine: "restarts", v1.OperationRequeueJob: "requeues"}[spec.Do]; verb != "" && d.f.Restarting != "" {
-		return d.pause(fmt.Sprintf("it waits: the action %s %s %s", d.f.Restarting, verb, d.target()), again)
+		return d.pause(fmt.Sprintf("it waits: the action %s %s %s", d.f.Restarting, verb, d.a.Spec.Target()), again)
 	}
 	if spec.By.Kind == v1.ByPolicy && d.status.Phase == v1.PhaseNoticed {
 		if d.f.Limit.Refused != "" {
@@ -167,14 +167,14 @@ func (d *decision) unready() string {
 func (d *decision) held(waits, ends v1.Phase) (Next, bool) {
 	if stays := d.stays(); stays != "" {
 		if d.a.Spec.DryRun || d.a.Spec.Do == v1.OperationRequeueJob || d.f.Machine.Mark != nil && d.f.Machine.Mark.Stays {
-			return d.end(ends, d.target()+": "+stays), true
+			return d.end(ends, d.a.Spec.Target()+": "+stays), true
 		}
-		next := d.wait(waits, d.target()+": "+stays, again)
+		next := d.wait(waits, d.a.Spec.Target()+": "+stays, again)
 		next.Effect = EffectStay
 		return next, true
 	}
 	if unready := d.unready(); unready != "" {
-		return d.wait(waits, d.target()+" stays cordoned "+unready, again), true
+		return d.wait(waits, d.a.Spec.Target()+" stays cordoned "+unready, again), true
 	}
 	return Next{}, false
 }
@@ -237,17 +237,9 @@ func (d *decision) invalid() string {
 	return ""
 }
 
-// target names the target of the operation: of all operations on machines, only a reset is for one GPU.
-func (d *decision) target() string {
-	if d.a.Spec.Machine != nil && d.a.Spec.Do != v1.OperationResetGPU {
-		return d.a.Spec.Machine.Name
-	}
-	return d.a.Spec.Target()
-}
-
 // reached reports whether the target already is in the wanted state, and says so.
 func (d *decision) reached() (string, bool) {
-	name := d.target()
+	name := d.a.Spec.Target()
 	switch d.a.Spec.Do {
 	case v1.OperationStopJob:
 		switch {
@@ -283,24 +275,15 @@ func (d *decision) reached() (string, bool) {
 
 // plan is the operation as the end of a sentence.
 func (d *decision) plan() string {
-	name := d.target()
-	switch d.a.Spec.Do {
-	case v1.OperationStopJob:
-		return "stop " + name
-	case v1.OperationRequeueJob:
-		return "requeue " + name
-	case v1.OperationDrain:
-		pods := "its pods"
-		if d.a.Spec.DryRun {
-			pods = plural.Of(len(d.f.Machine.Pods), "pod")
-		}
-		return "cordon " + name + " and move " + pods
-	case v1.OperationResetGPU:
-		return "reset " + name
-	case v1.OperationRestartMachine:
-		return "restart " + name
+	name := d.a.Spec.Target()
+	if d.a.Spec.Do != v1.OperationDrain {
+		return d.a.Spec.Do.Verb() + " " + name
 	}
-	return string(d.a.Spec.Do) + " " + name
+	pods := "its pods"
+	if d.a.Spec.DryRun {
+		pods = plural.Of(len(d.f.Machine.Pods), "pod")
+	}
+	return "cordon " + name + " and move " + pods
 }
 
 // act decides about an operation that has begun.

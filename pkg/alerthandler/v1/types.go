@@ -8,6 +8,7 @@ package v1
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -104,6 +105,12 @@ func Operations() []Operation {
 
 // ForJobs reports whether the target of the operation is a job. That of all others is a machine.
 func (o Operation) ForJobs() bool { return o == OperationStopJob || o == OperationRequeueJob }
+
+// Verb returns the operation as a word of a sentence before its target: restart for restart-machine. It is a noun as well: the restart of gpu-1.
+func (o Operation) Verb() string {
+	verb, _, _ := strings.Cut(string(o), "-")
+	return verb
+}
 
 // Job is a job as it was when the request was made. The UID keeps the request from another job that gets the name later.
 type Job struct {
@@ -242,18 +249,26 @@ func (p Phase) Final() bool {
 	return false
 }
 
+// Ended returns a final phase as the verb of a sentence about the operation.
+func (p Phase) Ended() string {
+	if p == PhaseRefused || p == PhaseCanceled {
+		return "was " + strings.ToLower(string(p))
+	}
+	return strings.ToLower(string(p))
+}
+
 // Begun reports whether the operation began: it has or may have had an effect.
 func (a *Action) Begun() bool { return a.Status.StartTime != nil }
 
 // Grace is the time between notice and operation.
 func (s *ActionSpec) Grace() time.Duration { return time.Duration(s.GraceSeconds) * time.Second }
 
-// Target names the target for people: a job, a machine, or a GPU.
+// Target names the target for people: a job, a machine, or the GPU that is reset.
 func (s *ActionSpec) Target() string {
 	switch {
 	case s.Job != nil:
 		return s.Job.Name
-	case s.Machine != nil && s.Machine.GPU != nil:
+	case s.Machine != nil && s.Machine.GPU != nil && s.Do == OperationResetGPU:
 		return fmt.Sprintf("GPU %d of %s", *s.Machine.GPU, s.Machine.Name)
 	case s.Machine != nil:
 		return s.Machine.Name

@@ -48,4 +48,4 @@ func completeNames(f *cmdutil.Factory, fl *connection.Flags, phases ...actionsv1
 }
 
 // operation is the operation with its target.
-func operation(a *api.Action) string { return string(a.Operation) + " " + a.Target() }
+func operation(a *api.Action) string { return a.Operation.Verb() + " " + a.Target() }

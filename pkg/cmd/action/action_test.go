@@ -187,9 +187,13 @@ drain-1: succeeded: gpu-1 is cordoned and has no pods to move
 
 	start(t, append(states, aDrain("Refused", "root is no longer an administrator"))...)
 	out, _, err = run(t, request, "gpu-1", "--reason", "x", "--wait")
-	require.EqualError(t, err, "to drain gpu-1: refused: root is no longer an administrator")
+	require.EqualError(t, err, "the request to drain gpu-1 was refused: root is no longer an administrator")
 	assert.Equal(t, cmdutil.ExitFailure, cmdutil.ExitCode(err))
 	assert.Empty(t, out)
+
+	start(t, aDrain("New", ""), aDrain("Canceled", "canceled: not today (root)"))
+	_, _, err = run(t, request, "gpu-1", "--reason", "x", "--wait")
+	require.EqualError(t, err, "the request to drain gpu-1 was canceled: not today (root)")
 
 	dry := start(t, aDrain("New", ""), aDrain("Succeeded", "dry run: it would cordon gpu-1 and move 1 pod"))
 	out, _, err = run(t, request, "gpu-1", "--reason", "x", "--dry-run")

@@ -77,7 +77,7 @@ func (r *Request) Run(ctx context.Context, do actionsv1.Operation, machine strin
 		return err
 	}
 	if a.Phase != actionsv1.PhaseSucceeded.String() {
-		return hint.Errorf("show it with: paictl action get "+a.Name, "to %s: %s: %s", operation(a), strings.ToLower(a.Phase), a.Message)
+		return hint.Errorf("show it with: paictl action get "+a.Name, "the request to %s %s: %s", operation(a), actionsv1.Phase(a.Phase).Ended(), strings.TrimPrefix(a.Message, "canceled: "))
 	}
 	return nil
 }

@@ -64,9 +64,9 @@ func moment(t *metav1.Time) *time.Time {
 // Final reports whether the phase is the last one.
 func (a *Action) Final() bool { return actionsv1.Phase(a.Phase).Final() }
 
-// Target names the target for people: a job, a machine, or a GPU.
+// Target names the target for people: a job, a machine, or the GPU that is reset.
 func (a *Action) Target() string {
-	s := actionsv1.ActionSpec{}
+	s := actionsv1.ActionSpec{Do: a.Operation}
 	switch {
 	case a.Job != "":
 		s.Job = &actionsv1.Job{Name: a.Job}
