@@ -19,7 +19,7 @@ func actionRoutes() []server.Route {
 	const all, one = api.Prefix + "/actions", api.Prefix + "/actions/{action}"
 	return []server.Route{
 		server.JSON("GET", all, "action.read", "Lists the requests to stop or requeue jobs, or to change machines, and their results, latest first", listActions, server.Each(1), server.Errors("NoAlertHandlerError")),
-		server.JSON("POST", all, "action.create", "Requests that a job is stopped, a machine is cordoned, uncordoned, drained or restarted, or a GPU is reset", requestAction, server.Status(201),
+		server.JSON("POST", all, "action.create", "Requests that a job is stopped or requeued, a machine is cordoned, uncordoned, drained or restarted, or a GPU is reset", requestAction, server.Status(201),
 			server.Errors("NoAlertHandlerError", "NoJobError", "ConflictJobError", "NoMachineError")),
 		server.JSON("GET", one, "action.read", "Returns a request and its result", getAction, server.Errors("NoAlertHandlerError", "NoActionError")),
 		server.JSON("POST", one+"/cancel", "action.cancel", "Withdraws a request that hasn't begun, or stops a drain", cancelAction,

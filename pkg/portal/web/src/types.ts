@@ -4,7 +4,7 @@
 export interface Routes {
   /** Lists the requests to stop or requeue jobs, or to change machines, and their results, latest first. */
   "GET /api/v3/actions": { query: { phase?: string[]; machine?: string; job?: string; limit?: number; cursor?: string }; answer: V3ApiActions };
-  /** Requests that a job is stopped, a machine is cordoned, uncordoned, drained or restarted, or a GPU is reset. */
+  /** Requests that a job is stopped or requeued, a machine is cordoned, uncordoned, drained or restarted, or a GPU is reset. */
   "POST /api/v3/actions": { body: V3ApiNewAction; answer: V3ApiAction };
   /** Returns a request and its result. */
   "GET /api/v3/actions/{action}": { path: { action: string }; answer: V3ApiAction };
