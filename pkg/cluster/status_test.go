@@ -350,6 +350,31 @@ esac
 	assert.Equal(t, []string{"down", "connection refused"}, f)
 }
 
+// The stub of awk stops at a file that it can't open, as awk does.
+func TestACertificateThatCannotBeReadHidesNoOther(t *testing.T) {
+	root := t.TempDir()
+	for _, name := range []string{"apiserver", "bad", "ca"} {
+		file := filepath.Join(root, "etc/kubernetes/pki", name+".crt")
+		require.NoError(t, os.MkdirAll(filepath.Dir(file), 0o755))
+		require.NoError(t, os.WriteFile(file, []byte(certificate(t, name, time.Now().Add(time.Hour))), 0o600))
+	}
+	require.NoError(t, os.Mkdir(filepath.Join(root, "bin"), 0o755))
+	awk, err := exec.LookPath("awk")
+	require.NoError(t, err)
+	runnable.Write(t, filepath.Join(root, "bin/awk"), "#!/bin/sh\ncase \"$*\" in *n=bad*) exit 2 ;; esac\nexec "+awk+" \"$@\"\n")
+	cmd := exec.CommandContext(t.Context(), "/bin/sh", "-c", engine.PreludeScript+statusScript+"CONTROL_PLANE=1\ns_certs\n")
+	cmd.Env = []string{"PAICTL_ROOT=" + root, "PATH=" + filepath.Join(root, "bin") + ":/usr/bin:/bin"}
+	out, err := cmd.Output()
+	require.NoError(t, err)
+	a, err := answer.Parse(out)
+	require.NoError(t, err)
+	var names []string
+	for _, f := range a.All("cert") {
+		names = append(names, f[0])
+	}
+	assert.Equal(t, []string{"apiserver", "ca"}, names)
+}
+
 func TestAListOfMachinesAsksTheAPIOnce(t *testing.T) {
 	root := t.TempDir()
 	for _, dir := range []string{"bin", "etc/kubernetes"} {

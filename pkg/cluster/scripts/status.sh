@@ -37,13 +37,20 @@ s_certs() {
 		[ ! -f "$f" ] || set -- "$@" "n=$n.conf" "$f"
 	done
 	[ $# -gt 0 ] || return 0
+	# awk stops at a file that it can't open, such as one on a bad disk.
+	rows=$(s_cert "$@" 2>/dev/null) || rows=$(while [ $# -gt 0 ]; do s_cert "$1" "$2" 2>/dev/null || :; shift 2; done)
+	[ -z "$rows" ] || printf '%s\n' "$rows"
+}
+
+# s_cert n=NAME FILE...: prints the rows of files.
+s_cert() {
 	awk '
 		function row(data) { if (!printed[n]++) printf "cert\t%s\t%s\n", n, data }
 		FNR == 1 { on = 0 }
 		/^-----BEGIN CERTIFICATE-----/ { on = 1; body = ""; next }
 		/^-----END CERTIFICATE-----/ { if (on) row(body); on = 0 }
 		on { sub(/[ \t\r]+$/, ""); body = body $0 }
-		$1 == "client-certificate-data:" { row($2) }' "$@" || true
+		$1 == "client-certificate-data:" { row($2) }' "$@"
 }
 
 # s_renewal: the kubelet rotates its certificate; a timer renews those of the control plane.
