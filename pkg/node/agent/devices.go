@@ -90,7 +90,10 @@ func (m *monitor) cards() (out []device, more <-chan struct{}) {
 	defer m.mu.Unlock()
 	for _, s := range m.slots {
 		d := device{GPU: s.gpu, reason: s.reason, since: s.since, ignored: s.Ignored, sticky: s.XID, xid: s.last, xids: slices.Clone(s.xids), leaked: s.leakedBy(m.now())}
-		d.Index, d.UUID, d.xid = s.Index, cmp.Or(d.UUID, s.UUID), cmp.Or(s.last, s.XID)
+		d.Index, d.UUID, d.xid = s.Index, cmp.Or(d.UUID, s.UUID), cmp.Or(s.XID, s.last) // other errors follow the one that broke it
+		if s.Ignored != "" {
+			d.xid = cmp.Or(s.last, s.XID)
+		}
 		d.Values, d.unlike = maps.Clone(d.Values), m.unlike(s)
 		out = append(out, d)
 	}

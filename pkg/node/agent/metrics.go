@@ -62,7 +62,7 @@ func (m *metrics) Collect(out chan<- prometheus.Metric) {
 			sick = 1
 		}
 		send(m.sick, prometheus.GaugeValue, sick)
-		send(prometheus.NewDesc(gpu.XIDErrors, "The last error that the driver reported, 0 without one.", gpuLabels(), nil), prometheus.GaugeValue, float64(g.xid))
+		send(prometheus.NewDesc(gpu.XIDErrors, "The error that broke the GPU, otherwise the last one that the driver reported, 0 without one.", gpuLabels(), nil), prometheus.GaugeValue, float64(g.xid))
 		if g.Processes != nil {
 			is := 0.0
 			if g.leaked {
