@@ -140,6 +140,9 @@ func news(f *jobv1.Framework, row *api.Job) *notify.Job {
 	if row.Completed != nil && ended {
 		j.Completed = *row.Completed
 	}
+	for _, r := range jobv1.ReadRequeues(f.Annotations) {
+		j.Requests = append(j.Requests, r.Action)
+	}
 	if row.Retries > 0 && a.ID == row.Retries {
 		j.Retried, j.Preempted = a.StartTime.Time, f.Status.PreviousAttempt.Preempted()
 		if p := f.Status.PreviousAttempt; p != nil && !ended && row.State != api.Waiting {

@@ -71,6 +71,7 @@ func TestNewsOfAJob(t *testing.T) {
 	text, err := jobv1.WriteRequeues(nil, jobv1.Requeue{Restart: "action-a1", Action: "broken-1", Reason: "GPU 3 is broken (policy broken)"})
 	require.NoError(t, err)
 	f.Annotations[jobv1.AnnotationRequeues], f.Status.AttemptStatus.Restart = text, "action-a1"
+	want.Requests = []string{"broken-1"}
 	require.Equal(t, want, of(), "it was preempted in the attempt that was requested")
 	f.Status.PreviousAttempt.Code, want.Preempted = jobv1.CodeRestart, false
 	want.Requeued, want.Why = "broken-1", "GPU 3 is broken (policy broken)"

@@ -26,6 +26,8 @@ type Job struct {
 	Preempted bool
 	// Requeued is the Action that requested the present attempt, or "".
 	Requeued string
+	// Requests are the Actions that have requested attempts of the job.
+	Requests []string
 	// Waits is the time since which it waits to run; zero if it doesn't.
 	Waits time.Time
 	// Why explains the state, Stopped says why someone else than the owner has stopped it.

@@ -1,6 +1,7 @@
 package notify
 
 import (
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -92,7 +93,7 @@ func (c *Config) Notices(w *World) (out []Notice) {
 		jobs[w.Jobs[i].UID] = &w.Jobs[i]
 	}
 	for _, a := range w.Actions {
-		if a.Spec.DryRun || a.Spec.Do == v1.OperationStopJob && a.Begun() && !stops(a, jobs[a.Spec.Job.UID]) {
+		if a.Spec.DryRun || a.Spec.Do.ForJobs() && a.Begun() && !works(a, jobs[a.Spec.Job.UID]) {
 			continue
 		}
 		if e, ok := c.event(a, w); ok {
@@ -116,10 +117,14 @@ func (c *Config) Notices(w *World) (out []Notice) {
 	return append(out, c.weekly(w.Weekly)...)
 }
 
-// stops reports whether an Action that has begun stops its job, or has stopped it: the job may have finished before. A job that was removed since is nil.
-func stops(a *v1.Action, j *Job) bool {
-	if j == nil {
+// works reports whether an Action that has begun stops or requeues its job, or has done so: the job may have finished before. A job that was removed since
+// is nil.
+func works(a *v1.Action, j *Job) bool {
+	switch {
+	case j == nil:
 		return a.Status.Phase == v1.PhaseSucceeded
+	case a.Spec.Do == v1.OperationRequeueJob:
+		return slices.Contains(j.Requests, a.Name)
 	}
 	return j.Stopped != "" && (j.Completed.IsZero() || j.State == jobv1.NotifyStopped)
 }
