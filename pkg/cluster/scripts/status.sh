@@ -45,7 +45,7 @@ s_certs() {
 # s_cert n=NAME FILE...: prints the rows of files.
 s_cert() {
 	awk '
-		function row(data) { if (!printed[n]++) printf "cert\t%s\t%s\n", n, data }
+		function row(data) { if (data != "" && !printed[n]++) printf "cert\t%s\t%s\n", n, data }
 		FNR == 1 { on = 0 }
 		/^-----BEGIN CERTIFICATE-----/ { on = 1; body = ""; next }
 		/^-----END CERTIFICATE-----/ { if (on) row(body); on = 0 }
