@@ -126,37 +126,49 @@ func TestRequeuesOfAJob(t *testing.T) {
 	require.Empty(t, requeues("kept"))
 	require.Empty(t, requeues("over"))
 
+	// begins sets the status of an attempt that was requested.
+	begins := func(id int32, at time.Time) {
+		status := attempt(id, at)
+		status.AttemptStatus.Restart = jobtest.Framework(t, w.Cluster, name).Annotations[jobv1.AnnotationRestart]
+		jobtest.SetStatus(t, w.Cluster, name, status)
+		end()
+		h, end = w.handler(c, w.Config) // it has read the new status
+	}
 	late := broken("train", "4")
-	jobtest.SetStatus(t, w.Cluster, name, attempt(1, late.StartsAt.Add(2*time.Second)))
-	end()
-	h, _ = w.handler(c, w.Config) // it has read the new status
+	begins(1, late.StartsAt.Add(2*time.Second))
 	w.send(h, late)
 	require.Contains(t, messages(4), "ann/train has begun another attempt since the alert began")
 	require.Len(t, requeues("train"), 1)
 
 	next := func(gpu string) policy.Alert {
 		a := broken("train", gpu)
-		a.StartsAt = late.StartsAt.Add(time.Minute) // after the attempt, and the requeue before
+		a.StartsAt = late.StartsAt.Add(2 * time.Minute) // after the attempt, and the requeue before
 		return a
 	}
 	w.send(h, next("5"))
 	messages(5)
 	require.Len(t, requeues("train"), 2)
 	again := next("6")
-	again.StartsAt = again.StartsAt.Add(time.Minute)
+	again.StartsAt = again.StartsAt.Add(time.Minute) // the tasks of the attempt before are still being stopped
 	w.send(h, again)
-	require.Contains(t, messages(6), "Refused: ann/train: it isn't requeued: policies have done so 2 times within a day (limits.requeuesPerJob: 2)")
+	require.Contains(t, messages(6), "ann/train runs another attempt soon, which was requested already")
+	require.Len(t, requeues("train"), 2)
+	begins(2, again.StartsAt)
+	again = next("7")
+	again.StartsAt = again.StartsAt.Add(3 * time.Minute)
+	w.send(h, again)
+	require.Contains(t, messages(7), "Refused: ann/train: it isn't requeued: policies have done so 2 times within a day (limits.requeuesPerJob: 2)")
 	require.Len(t, requeues("train"), 2)
 
 	a := w.request(func(a *v1.Action) {
 		a.Spec.Do, a.Spec.Job = v1.OperationRequeueJob, &v1.Job{Object: name, UID: former, Name: "ann/train"}
 	})
-	messages(7)
+	messages(8)
 	require.Equal(t, v1.PhaseRefused, w.actions()[a.Name].Status.Phase)
 	require.Len(t, requeues("train"), 2)
 	w.request(func(a *v1.Action) {
 		a.Spec.Do, a.Spec.Job = v1.OperationRequeueJob, &v1.Job{Object: name, UID: jobtest.Framework(t, w.Cluster, name).UID, Name: "ann/train"}
 	})
-	messages(8)
+	messages(9)
 	require.Len(t, requeues("train"), 3, "the limits bound policies alone")
 }

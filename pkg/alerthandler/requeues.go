@@ -21,6 +21,10 @@ const restartPrefix = "action-"
 // restartValue is the value of a Framework's restart annotation by which an Action requeues the job, however often it is written.
 func restartValue(a *v1.Action) string { return restartPrefix + string(a.UID) }
 
+// aliveFor is how long after the end of an attempt an alert about its GPUs may begin: until Prometheus has read the agent's measurements again. Rules
+// about the next attempt need longer than that.
+const aliveFor = 45 * time.Second
+
 // requeueFacts adds the facts that the decision to requeue a job needs.
 func (h *Handler) requeueFacts(f *step.Facts, a *v1.Action, j *jobFacts, now time.Time) {
 	if a.Spec.Do != v1.OperationRequeueJob || j.uid != a.Spec.Job.UID {
@@ -37,7 +41,7 @@ func (h *Handler) requeueFacts(f *step.Facts, a *v1.Action, j *jobFacts, now tim
 			f.Restarted = r.Action
 		}
 	}
-	f.Job.Renewed = j.attempt.After(since)
+	f.Job.Renewed, f.Job.Pending = j.attempt.After(since.Add(-aliveFor)), j.pending
 	f.Stays = h.o.Policies.Limits.Step().StaysJob(policies, now)
 }
 
@@ -62,6 +66,10 @@ func (h *Handler) requeueJob(ctx context.Context, a *v1.Action) error {
 	}
 	before := jobv1.ReadRequeues(f.GetAnnotations())
 	execution, _, _ := unstructured.NestedString(f.Object, "spec", "executionType")
+	latest, _, _ := unstructured.NestedString(f.Object, "status", "attemptStatus", "restart")
+	if a.Spec.By.Kind == v1.ByPolicy && latest != f.GetAnnotations()[jobv1.AnnotationRestart] {
+		return nil // another attempt was requested in the meantime
+	}
 	if f.GetUID() != a.Spec.Job.UID || execution == string(jobv1.ExecutionStop) || jobv1.FindRequeue(before, restartValue(a)) != nil {
 		return nil // the watch shows it
 	}

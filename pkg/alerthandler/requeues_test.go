@@ -65,8 +65,11 @@ func TestARequestForAnotherAttempt(t *testing.T) {
 	build := func(uid, execution string) *unstructured.Unstructured {
 		return &unstructured.Unstructured{Object: map[string]any{"apiVersion": jobv1.GroupVersion.String(), "kind": jobv1.Kind,
 			"metadata": map[string]any{"name": "o1", "namespace": "pai-jobs", "uid": uid, "resourceVersion": "7", "annotations": map[string]any{jobv1.AnnotationRestart: "before"}},
-			"spec":     map[string]any{"executionType": execution}}}
+			"spec":     map[string]any{"executionType": execution},
+			"status":   map[string]any{"attemptStatus": map[string]any{"restart": "before"}}}}
 	}
+	requested := build("u1", "Start")
+	requested.Object["status"] = map[string]any{"attemptStatus": map[string]any{"restart": "earlier"}}
 	for name, c := range map[string]struct {
 		job     *unstructured.Unstructured
 		touched bool
@@ -74,6 +77,7 @@ func TestARequestForAnotherAttempt(t *testing.T) {
 		"runs":                         {build("u1", "Start"), true},
 		"is being stopped":             {build("u1", "Stop"), false},
 		"is another one with its name": {build("u2", "Start"), false},
+		"gets another attempt already": {requested, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			objects := dynamicfake.NewSimpleDynamicClient(runtime.NewScheme(), c.job)

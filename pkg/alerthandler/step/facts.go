@@ -48,6 +48,8 @@ type Job struct {
 	Requeued bool
 	// Renewed reports whether the job's attempt began after the alert on which a policy acts: the alert is about an earlier one.
 	Renewed bool
+	// Pending reports whether another attempt of the job was requested and hasn't begun: the tasks of the present one are being stopped.
+	Pending bool
 }
 
 // Machine is a Node and its pods.

@@ -20,6 +20,8 @@ func (d *decision) requeued() (string, bool) {
 		return name + " was requeued since the alert began, by the action " + d.f.Restarted, true
 	case policy && j.Renewed:
 		return name + " has begun another attempt since the alert began", true
+	case policy && j.Pending:
+		return name + " runs another attempt soon, which was requested already", true
 	}
 	return "", false
 }

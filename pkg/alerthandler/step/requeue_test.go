@@ -40,6 +40,8 @@ func TestTheFirstStepOfARequeue(t *testing.T) {
 		{"a job that ended", requeue(), with(func(f *step.Facts) { f.Job.Ended = true }), v1.PhaseSucceeded, "", "has ended"},
 		{"a job that is being stopped", requeue(), with(func(f *step.Facts) { f.Job.Stopping = true }), v1.PhaseSucceeded, "", "is being stopped"},
 		{"another attempt", requeue(), with(func(f *step.Facts) { f.Job.Renewed = true }), v1.PhaseSucceeded, "", "has begun another attempt since the alert began"},
+		{"another attempt that hasn't begun", requeue(), with(func(f *step.Facts) { f.Job.Pending = true }), v1.PhaseSucceeded, "", "was requested already"},
+		{"another attempt that hasn't begun, and a person", requeue(byAdmin), with(func(f *step.Facts) { f.Job.Pending = true }), v1.PhaseActing, step.EffectRequeue, ""},
 		{"another attempt, and a person", requeue(byAdmin), with(func(f *step.Facts) { f.Job.Renewed, f.Restarted = true, "broken-2" }), v1.PhaseActing, step.EffectRequeue, ""},
 		{"another Action has done it", requeue(), with(func(f *step.Facts) { f.Restarted = "broken-2" }), v1.PhaseSucceeded, "", "was requeued since the alert began, by the action broken-2"},
 		{"another Action is doing it", requeue(), with(func(f *step.Facts) { f.Restarting = "broken-2" }), v1.PhasePending, "", "it waits: the action broken-2 requeues ann/train"},
