@@ -32,7 +32,12 @@ func (p *Platform) brings(edit func(*helmchart.Chart), names ...string) {
 			return nil, err
 		}
 		for _, name := range names {
-			edit(d.Catalogue.Get(name).Chart)
+			s := d.Catalogue.Get(name)
+			c := *s.Chart // charts of paictl are read once, and shared
+			about := *c.Metadata
+			c.Metadata, c.Templates, c.Files = &about, slices.Clone(c.Templates), slices.Clone(c.Files)
+			edit(&c)
+			s.Chart = &c
 		}
 		return d, nil
 	}
