@@ -10,7 +10,7 @@ import (
 // attempt also adds it to the list, so that a handler which was killed finds its requests.
 const AnnotationRequeues = "paictl.openpai.org/requeues"
 
-// mostRequeues bounds the attempts that are kept.
+// mostRequeues bounds the attempts that are kept: of policies, whose limit counts them, and of people.
 const mostRequeues = 10
 
 // +kubebuilder:object:generate=false
@@ -35,10 +35,23 @@ func ReadRequeues(annotations map[string]string) (out []Requeue) {
 	return out
 }
 
-// WriteRequeues returns the annotation with one more attempt. The latest ones are kept.
+// WriteRequeues returns the annotation with one more attempt. The latest ones of policies and the latest ones of people are kept.
 func WriteRequeues(before []Requeue, next Requeue) (string, error) {
 	all := append(slices.Clone(before), next)
-	text, err := json.Marshal(all[max(0, len(all)-mostRequeues):])
+	same := 0
+	for _, r := range all {
+		if (r.Policy == "") == (next.Policy == "") {
+			same++
+		}
+	}
+	all = slices.DeleteFunc(all, func(r Requeue) bool {
+		excess := (r.Policy == "") == (next.Policy == "") && same > mostRequeues
+		if excess {
+			same--
+		}
+		return excess
+	})
+	text, err := json.Marshal(all)
 	return string(text), err
 }
 

@@ -27,3 +27,28 @@ func TestRequeues(t *testing.T) {
 		assert.Empty(t, ReadRequeues(map[string]string{AnnotationRequeues: text}), text)
 	}
 }
+
+// Requests of people don't make a job's policies forget how often they have requeued it, nor the other way round.
+func TestRequestsOfPeopleKeepThoseOfPolicies(t *testing.T) {
+	var all []Requeue
+	count := func(policy string) (n int) {
+		for _, r := range all {
+			if r.Policy == policy {
+				n++
+			}
+		}
+		return n
+	}
+	add := func(policy string, n int) {
+		for range n {
+			text, err := WriteRequeues(all, Requeue{Restart: fmt.Sprint("action-", len(all)), Action: "a", Policy: policy, Reason: "GPU 2"})
+			require.NoError(t, err)
+			all = ReadRequeues(map[string]string{AnnotationRequeues: text})
+		}
+	}
+	add("p", 3)
+	add("", 12)
+	assert.Equal(t, []int{3, 10}, []int{count("p"), count("")})
+	add("p", 9)
+	assert.Equal(t, []int{10, 10}, []int{count("p"), count("")})
+}
