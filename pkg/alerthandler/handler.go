@@ -88,8 +88,11 @@ type jobFacts struct {
 	tags                   []string
 	ended, stopping        bool
 	attempt                time.Time // when the latest attempt began; zero before the first one
-	pending                bool      // another attempt was requested, and hasn't begun
-	requeues               []jobv1.Requeue
+	// requested is the request for another attempt that hasn't begun, finished reports whether the present one has ended for another reason, and
+	// retrying whether the next one waits for its time.
+	requested          string
+	finished, retrying bool
+	requeues           []jobv1.Requeue
 	// news are the facts that notices need; nil without an owner.
 	news *notify.Job
 }
@@ -153,11 +156,11 @@ func (h *Handler) wake() {
 func keepJob(f *jobv1.Framework) (*jobFacts, error) {
 	row := api.Summary(f)
 	var attempt time.Time
-	pending := false
+	retrying := false
 	if f.Status != nil {
-		attempt, pending = f.Status.AttemptStatus.StartTime.Time, f.Annotations[jobv1.AnnotationRestart] != f.Status.AttemptStatus.Restart
+		attempt, retrying = f.Status.AttemptStatus.StartTime.Time, f.Status.RetryPolicyStatus.RetryDelaySec != nil
 	}
-	return &jobFacts{attempt: attempt, pending: pending, requeues: jobv1.ReadRequeues(f.Annotations), object: f.Name, uid: f.UID, made: f.CreationTimestamp.Time, user: row.User, name: row.Name, vc: row.VirtualCluster, tags: row.Tags,
+	return &jobFacts{attempt: attempt, requested: f.Requested(), finished: f.Finished(), retrying: retrying, requeues: jobv1.ReadRequeues(f.Annotations), object: f.Name, uid: f.UID, made: f.CreationTimestamp.Time, user: row.User, name: row.Name, vc: row.VirtualCluster, tags: row.Tags,
 		ended: row.State == api.Succeeded || row.State == api.Failed || row.State == api.Stopped, stopping: f.Spec.ExecutionType == jobv1.ExecutionStop,
 		news: news(f, &row)}, nil
 }

@@ -141,7 +141,10 @@ func news(f *jobv1.Framework, row *api.Job) *notify.Job {
 		j.Completed = *row.Completed
 	}
 	for _, r := range jobv1.ReadRequeues(f.Annotations) {
-		j.Requests = append(j.Requests, r.Action)
+		// The present attempt may finish before the controller sees the request.
+		if follows := a.CompletionStatus != nil && !f.Finished(); follows || r.Restart != f.Requested() {
+			j.Requests = append(j.Requests, r.Action)
+		}
 	}
 	if row.Retries > 0 && a.ID == row.Retries {
 		j.Retried, j.Preempted = a.StartTime.Time, f.Status.PreviousAttempt.Preempted()

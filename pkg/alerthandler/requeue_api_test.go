@@ -71,7 +71,7 @@ func TestAJobIsRequeuedOnceThoughTheHandlerIsKilled(t *testing.T) {
 			w.send(h, xid) // Alertmanager repeats it
 			for _, a := range w.settled(1) {
 				require.Equal(t, v1.PhaseSucceeded, a.Status.Phase, "point %d: %s", point, a.Status.Message)
-				require.Contains(t, a.Status.Message, "ann/train runs another attempt", "point %d", point)
+				require.Contains(t, a.Status.Message, "another attempt of ann/train was requested", "point %d", point)
 				if want == "" {
 					want = "action-" + string(a.UID)
 				}
@@ -119,7 +119,7 @@ func TestRequeuesOfAJob(t *testing.T) {
 	}
 	w.send(h, broken("train", "0"), broken("train", "1"), broken("kept", "2"), broken("over", "3"))
 	got := messages(3)
-	require.Contains(t, got, "Succeeded: ann/train runs another attempt")
+	require.Contains(t, got, "Succeeded: another attempt of ann/train was requested")
 	require.Contains(t, got, "Succeeded: ann/train was requeued since the alert began, by the action broken-")
 	require.Contains(t, got, "Succeeded: ann/over has ended")
 	require.Len(t, requeues("train"), 1)
@@ -151,7 +151,7 @@ func TestRequeuesOfAJob(t *testing.T) {
 	again := next("6")
 	again.StartsAt = again.StartsAt.Add(time.Minute) // the tasks of the attempt before are still being stopped
 	w.send(h, again)
-	require.Contains(t, messages(6), "ann/train runs another attempt soon, which was requested already")
+	require.Contains(t, messages(6), "another attempt of ann/train was requested already, and hasn't begun")
 	require.Len(t, requeues("train"), 2)
 	begins(2, again.StartsAt)
 	again = next("7")

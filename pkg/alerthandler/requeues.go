@@ -7,7 +7,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/openpai/paictl/pkg/alerthandler/step"
@@ -41,7 +41,8 @@ func (h *Handler) requeueFacts(f *step.Facts, a *v1.Action, j *jobFacts, now tim
 			f.Restarted = r.Action
 		}
 	}
-	f.Job.Renewed, f.Job.Pending = j.attempt.After(since.Add(-aliveFor)), j.pending
+	f.Job.Renewed, f.Job.Pending, f.Job.Finished, f.Job.Retrying = j.attempt.After(since.Add(-aliveFor)), j.requested != "" && !j.finished, j.finished, j.retrying
+	f.Job.Missed = j.finished && j.requested == restartValue(a)
 	f.Stays = h.o.Policies.Limits.Step().StaysJob(policies, now)
 }
 
@@ -57,20 +58,22 @@ func firingSince(a *v1.Action) time.Time {
 // that an Action which was interrupted requests no second one.
 func (h *Handler) requeueJob(ctx context.Context, a *v1.Action) error {
 	jobs := h.objects.Resource(frameworks).Namespace(h.o.JobNamespace)
-	f, err := jobs.Get(ctx, a.Spec.Job.Object, metav1.GetOptions{})
+	u, err := jobs.Get(ctx, a.Spec.Job.Object, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil // it has ended; the watch shows it
 	}
 	if err != nil {
 		return fmt.Errorf("read the job %s: %w", a.Spec.Job.Name, err)
 	}
-	before := jobv1.ReadRequeues(f.GetAnnotations())
-	execution, _, _ := unstructured.NestedString(f.Object, "spec", "executionType")
-	latest, _, _ := unstructured.NestedString(f.Object, "status", "attemptStatus", "restart")
-	if a.Spec.By.Kind == v1.ByPolicy && latest != f.GetAnnotations()[jobv1.AnnotationRestart] {
-		return nil // another attempt was requested in the meantime
+	f := &jobv1.Framework{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, f); err != nil {
+		return fmt.Errorf("read the job %s: %w", a.Spec.Job.Name, err)
 	}
-	if f.GetUID() != a.Spec.Job.UID || execution == string(jobv1.ExecutionStop) || jobv1.FindRequeue(before, restartValue(a)) != nil {
+	if a.Spec.By.Kind == v1.ByPolicy && f.Requested() != "" || f.Finished() {
+		return nil // another attempt was requested in the meantime, or the present one has ended
+	}
+	before := jobv1.ReadRequeues(f.Annotations)
+	if f.UID != a.Spec.Job.UID || f.Spec.ExecutionType == jobv1.ExecutionStop || jobv1.FindRequeue(before, restartValue(a)) != nil {
 		return nil // the watch shows it
 	}
 	next := jobv1.Requeue{Restart: restartValue(a), Action: a.Name, Reason: a.Spec.Reason + " (" + a.Spec.By.Text() + ")", At: h.o.Now().UTC()}
@@ -82,7 +85,7 @@ func (h *Handler) requeueJob(ctx context.Context, a *v1.Action) error {
 		return err
 	}
 	patch := map[string]any{"metadata": map[string]any{
-		"resourceVersion": f.GetResourceVersion(),
+		"resourceVersion": f.ResourceVersion,
 		"annotations":     map[string]any{jobv1.AnnotationRestart: next.Restart, jobv1.AnnotationRequeues: record},
 	}}
 	return h.patch(ctx, a.Spec.Job.UID, patch, func(data []byte) error {

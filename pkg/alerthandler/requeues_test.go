@@ -70,6 +70,8 @@ func TestARequestForAnotherAttempt(t *testing.T) {
 	}
 	requested := build("u1", "Start")
 	requested.Object["status"] = map[string]any{"attemptStatus": map[string]any{"restart": "earlier"}}
+	finished := build("u1", "Start")
+	finished.Object["status"] = map[string]any{"attemptStatus": map[string]any{"restart": "before", "completionStatus": map[string]any{"code": int64(1)}}}
 	for name, c := range map[string]struct {
 		job     *unstructured.Unstructured
 		touched bool
@@ -78,6 +80,7 @@ func TestARequestForAnotherAttempt(t *testing.T) {
 		"is being stopped":             {build("u1", "Stop"), false},
 		"is another one with its name": {build("u2", "Start"), false},
 		"gets another attempt already": {requested, false},
+		"has finished its attempt":     {finished, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			objects := dynamicfake.NewSimpleDynamicClient(runtime.NewScheme(), c.job)
@@ -100,4 +103,41 @@ func TestARequestForAnotherAttempt(t *testing.T) {
 	}
 	h := &Handler{o: Options{JobNamespace: "pai-jobs"}, objects: dynamicfake.NewSimpleDynamicClient(runtime.NewScheme())}
 	require.NoError(t, h.requeueJob(t.Context(), requeueAction(at)), "it was deleted")
+}
+
+// A request for another attempt that arrives when the present one has finished has no effect: neither the result nor a notice says that it has one.
+func TestARequeueOfAJobThatFinishesItsAttempt(t *testing.T) {
+	fired := time.Date(2026, 11, 30, 9, 0, 0, 0, time.UTC)
+	text, err := jobv1.WriteRequeues(nil, jobv1.Requeue{Restart: "action-a1", Action: "broken-0c4f-1-1", Policy: "broken", At: fired})
+	require.NoError(t, err)
+	delay := int64(60)
+	for _, c := range []struct {
+		name     string
+		code     int32
+		began    string // the request by which the attempt began
+		delay    *int64
+		want     step.Job
+		requests int
+	}{
+		{"the controller hasn't seen the request", 0, "", nil, step.Job{Requeued: true, Pending: true}, 0},
+		{"it is being ended for the request", jobv1.CodeRestart, "", nil, step.Job{Requeued: true, Pending: true}, 1},
+		{"it had failed before the request", 137, "", nil, step.Job{Requeued: true, Finished: true, Missed: true}, 0},
+		{"it had failed before the request, and is retried", 137, "", &delay, step.Job{Requeued: true, Pending: true, Retrying: true}, 1},
+		{"the next one has begun", 0, "action-a1", nil, step.Job{Requeued: true}, 1},
+		{"the next one has failed", 137, "action-a1", nil, step.Job{Requeued: true, Finished: true}, 1},
+	} {
+		f := &jobv1.Framework{ObjectMeta: metav1.ObjectMeta{Name: "o1", UID: "u1", Labels: map[string]string{jobv1.LabelUser: "ann"},
+			Annotations: map[string]string{jobv1.AnnotationRestart: "action-a1", jobv1.AnnotationRequeues: text}},
+			Status: &jobv1.FrameworkStatus{State: jobv1.AttemptDeleting, RetryPolicyStatus: jobv1.RetryPolicyStatus{RetryDelaySec: c.delay}, AttemptStatus: jobv1.FrameworkAttemptStatus{Restart: c.began}}}
+		if c.code != 0 {
+			f.Status.AttemptStatus.CompletionStatus = &jobv1.FrameworkAttemptCompletionStatus{CompletionStatus: &jobv1.CompletionStatus{Code: c.code}}
+		}
+		j, err := keepJob(f)
+		require.NoError(t, err)
+		h := &Handler{o: Options{Policies: &policy.Config{}}}
+		facts := &step.Facts{Job: &step.Job{}}
+		h.requeueFacts(facts, requeueAction(fired), j, fired)
+		require.Equal(t, c.want, *facts.Job, c.name)
+		require.Len(t, j.news.Requests, c.requests, c.name)
+	}
 }

@@ -50,6 +50,11 @@ type Job struct {
 	Renewed bool
 	// Pending reports whether another attempt of the job was requested and hasn't begun: the tasks of the present one are being stopped.
 	Pending bool
+	// Finished reports whether the job's attempt has ended without a request for the next one: its tasks are being stopped, and another attempt follows
+	// only if the job is retried. Retrying reports whether the next one waits for its time.
+	Finished, Retrying bool
+	// Missed reports whether the attempt had finished before the request of this Action.
+	Missed bool
 }
 
 // Machine is a Node and its pods.

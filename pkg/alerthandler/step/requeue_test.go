@@ -40,6 +40,10 @@ func TestTheFirstStepOfARequeue(t *testing.T) {
 		{"a job that ended", requeue(), with(func(f *step.Facts) { f.Job.Ended = true }), v1.PhaseSucceeded, "", "has ended"},
 		{"a job that is being stopped", requeue(), with(func(f *step.Facts) { f.Job.Stopping = true }), v1.PhaseSucceeded, "", "is being stopped"},
 		{"another attempt", requeue(), with(func(f *step.Facts) { f.Job.Renewed = true }), v1.PhaseSucceeded, "", "has begun another attempt since the alert began"},
+		{"an attempt that has finished", requeue(), with(func(f *step.Facts) { f.Job.Finished = true }), v1.PhaseSucceeded, "", "ann/train has finished its attempt: another one follows only if the job is retried"},
+		{"an attempt that has finished, and a person", requeue(byAdmin), with(func(f *step.Facts) { f.Job.Finished = true }), v1.PhaseSucceeded, "", "has finished its attempt"},
+		{"a job that waits for its retry", requeue(), with(func(f *step.Facts) { f.Job.Retrying = true }), v1.PhaseSucceeded, "", "has finished its attempt and waits for its retry"},
+		{"a job that waits for its retry, and a person", requeue(byAdmin), with(func(f *step.Facts) { f.Job.Retrying = true }), v1.PhaseActing, step.EffectRequeue, ""},
 		{"another attempt that hasn't begun", requeue(), with(func(f *step.Facts) { f.Job.Pending = true }), v1.PhaseSucceeded, "", "was requested already"},
 		{"another attempt that hasn't begun, and a person", requeue(byAdmin), with(func(f *step.Facts) { f.Job.Pending = true }), v1.PhaseActing, step.EffectRequeue, ""},
 		{"another attempt, and a person", requeue(byAdmin), with(func(f *step.Facts) { f.Job.Renewed, f.Restarted = true, "broken-2" }), v1.PhaseActing, step.EffectRequeue, ""},
@@ -66,16 +70,22 @@ func TestARequeueThatHasBegun(t *testing.T) {
 	a, f := requeue(), facts()
 	a.Status = step.Decide(a, f, start).Status
 	require.Equal(t, step.EffectRequeue, step.Decide(a, f, start.Add(time.Hour)).Effect, "it was killed before the request")
-	f.Job.Requeued, f.Job.Renewed, f.Job.Ended = true, true, true
-	n := step.Decide(a, f, start.Add(time.Hour))
-	require.Equal(t, v1.PhaseSucceeded, n.Status.Phase)
-	require.Empty(t, n.Effect)
-	require.Contains(t, n.Status.Message, "ann/train runs another attempt")
-	f.Job = &step.Job{UID: "u2"}
-	n = step.Decide(a, f, start)
-	require.Equal(t, v1.PhaseSucceeded, n.Status.Phase)
-	require.Empty(t, n.Effect)
-	require.Contains(t, n.Status.Message, "another job has the name now")
+	for _, c := range []struct {
+		job  step.Job
+		want string
+	}{
+		{step.Job{UID: "u1", Requeued: true}, "another attempt of ann/train was requested: its tasks are stopped, and all of them are placed again"},
+		{step.Job{UID: "u1", Requeued: true, Renewed: true, Ended: true}, "another attempt of ann/train was requested, and the job has ended since"},
+		{step.Job{UID: "u1", Requeued: true, Finished: true, Missed: true}, "ann/train had finished its attempt before the request: another one follows only if the job is retried"},
+		{step.Job{UID: "u1", Requeued: true, Finished: true, Missed: true, Ended: true}, "ann/train has ended before another attempt began"},
+		{step.Job{UID: "u2"}, "ann/train has ended, and another job has the name now"},
+	} {
+		f.Job = &c.job
+		n := step.Decide(a, f, start.Add(time.Hour))
+		require.Equal(t, v1.PhaseSucceeded, n.Status.Phase)
+		require.Empty(t, n.Effect)
+		require.Equal(t, c.want, n.Status.Message)
+	}
 }
 
 // Stops don't count as requeues, nor requeues as stops.

@@ -169,6 +169,24 @@ func (f *Framework) Requeued() *Requeue {
 	return FindRequeue(ReadRequeues(f.Annotations), f.Status.AttemptStatus.Restart)
 }
 
+// Finished reports whether the latest attempt has ended for another reason than a request for the next one, and isn't retried so far. A request for
+// another attempt has no effect then, unless the job is retried.
+func (f *Framework) Finished() bool {
+	if f.Status == nil || f.Status.RetryPolicyStatus.RetryDelaySec != nil {
+		return false
+	}
+	c := f.Status.AttemptStatus.CompletionStatus
+	return c != nil && c.CompletionStatus != nil && c.Code != CodeRestart
+}
+
+// Requested returns the latest request for another attempt, a value of AnnotationRestart, if that attempt hasn't begun; otherwise "".
+func (f *Framework) Requested() string {
+	if f.Status == nil || f.Annotations[AnnotationRestart] == f.Status.AttemptStatus.Restart {
+		return ""
+	}
+	return f.Annotations[AnnotationRestart]
+}
+
 // AvoidedNode counts how often a node failed tasks of the job by no fault of the job.
 type AvoidedNode struct {
 	Name     string      `json:"name"`
