@@ -72,6 +72,7 @@ type Handler struct {
 	touched chan struct{} // one is waiting if something has changed
 	news    chan struct{} // the same, for notifier
 	refused refusals
+	tries   tries
 	endings endings // of alerts without an Action
 	metrics *metrics
 	records *records // nil if none are written

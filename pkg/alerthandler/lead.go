@@ -31,6 +31,7 @@ const (
 // Lead acts until ctx ends. Only one replica may, the one that holds the lease.
 func (h *Handler) Lead(ctx context.Context) {
 	defer h.metrics.actions.Reset()
+	h.tries = tries{}
 	var all sync.WaitGroup
 	defer all.Wait()
 	if h.notifier != nil {
@@ -105,14 +106,22 @@ func (h *Handler) advance(ctx context.Context, a *v1.Action, all []*v1.Action, n
 	if next.Status.Phase != a.Status.Phase {
 		h.o.Log.InfoContext(ctx, "a step", "action", a.Name, "do", a.Spec.Do, "target", a.Spec.Target(), "by", a.Spec.By.Name, "phase", next.Status.Phase, "message", next.Status.Message)
 	}
+	if wait := h.tries[a.UID].next.Sub(now); wait > 0 && next.Effect != step.EffectNone {
+		next.After = wait
+		return next, nil
+	}
 	acting := *a
 	acting.Status = next.Status
-	return next, h.do(ctx, &acting, facts, next.Effect)
+	err = h.do(ctx, &acting, facts, next.Effect)
+	if next.Effect != step.EffectEvict { // pods have their own refusals
+		h.tries.note(a.UID, err, now)
+	}
+	return next, err
 }
 
 // facts looks at what a decision needs.
 func (h *Handler) facts(ctx context.Context, a *v1.Action, all []*v1.Action, now time.Time) (*step.Facts, error) {
-	f := &step.Facts{DrainTimeout: h.o.Policies.DrainTimeout.D(), Unheard: unheard(a, now), Restarts: h.o.Policies.RestartMachines, Restarting: restarting(a, all), Restarted: restartedSince(a, all)}
+	f := &step.Facts{Refused: h.tries[a.UID].why, DrainTimeout: h.o.Policies.DrainTimeout.D(), Unheard: unheard(a, now), Restarts: h.o.Policies.RestartMachines, Restarting: restarting(a, all), Restarted: restartedSince(a, all)}
 	var err error
 	if f.Forbidden, err = h.forbidden(a); err != nil {
 		return nil, err

@@ -69,3 +69,28 @@ func TestARestartThatIsNoLongerAllowedIsNotOrdered(t *testing.T) {
 		require.Equal(t, step.EffectRestart, step.Decide(a, f, start.Add(time.Minute)).Effect, "it has restarted, and its agent checks its GPUs")
 	}
 }
+
+// An effect that the API server refuses is repeated for ten minutes. Then the Action fails with the refusal, since others wait for it.
+func TestARefusedEffectEndsItsAction(t *testing.T) {
+	for _, c := range []struct {
+		a    *v1.Action
+		want string
+	}{
+		{requeue(), "it couldn't requeue ann/train within 10m0s: forbidden"},
+		{stop(), "it couldn't stop ann/train within 10m0s: forbidden"},
+		{onMachine(v1.OperationCordon), "it couldn't cordon node3 within 10m0s: forbidden"},
+		{onMachine(v1.OperationDrain), "it couldn't cordon node3 and move its pods within 10m0s: forbidden"},
+	} {
+		f := facts()
+		c.a.Status = step.Decide(c.a, f, start).Status
+		require.Equal(t, v1.PhaseActing, c.a.Status.Phase, c.want)
+		f.Refused = "forbidden"
+		require.NotEmpty(t, step.Decide(c.a, f, start.Add(9*time.Minute)).Effect, c.want)
+		n := step.Decide(c.a, f, start.Add(10*time.Minute))
+		require.Equal(t, v1.PhaseFailed, n.Status.Phase, c.want)
+		require.Empty(t, n.Effect)
+		require.Equal(t, c.want, n.Status.Message)
+		f.Refused = ""
+		require.NotEmpty(t, step.Decide(c.a, f, start.Add(10*time.Minute)).Effect, "no one has refused the last try")
+	}
+}

@@ -33,6 +33,8 @@ type Facts struct {
 	Restarting string
 	// Restarted is another Action that has restarted the machine or requeued the job since the alert began that a policy acts on, or "".
 	Restarted string
+	// Refused is the API server's answer to the last try of the effect, if it refused it.
+	Refused string
 	// Spent says why policies don't restart the machine again; "" if they may.
 	Spent string
 	// DrainTimeout is how long a drain may take.

@@ -43,6 +43,8 @@ const (
 	again = 5 * time.Second
 	// resetTimeout is longer than an agent needs to see, carry out and answer a request.
 	resetTimeout = 20 * time.Minute
+	// refusedTimeout is how long an effect is repeated that the API server refuses.
+	refusedTimeout = 10 * time.Minute
 	// mostResults bounds the results in a status.
 	mostResults = 100
 )
@@ -54,7 +56,7 @@ func Decide(a *v1.Action, f *Facts, now time.Time) Next {
 		return Next{Status: d.status}
 	}
 	if a.Status.Phase == v1.PhaseActing {
-		return d.act()
+		return d.bounded(d.act())
 	}
 	return d.begin()
 }
@@ -317,6 +319,14 @@ func (d *decision) act() Next {
 	}
 	effects := map[v1.Operation]Effect{v1.OperationStopJob: EffectStopJob, v1.OperationRequeueJob: EffectRequeue, v1.OperationCordon: EffectCordon, v1.OperationUncordon: EffectUncordon}
 	return d.effect(effects[d.a.Spec.Do], "it is to "+d.plan())
+}
+
+// bounded ends an Action whose effect the API server refuses: other Actions wait for it. Pods that a drain evicts have their own time.
+func (d *decision) bounded(next Next) Next {
+	if d.f.Refused == "" || next.Effect == EffectNone || next.Effect == EffectEvict || d.now.Sub(d.status.StartTime.Time) < refusedTimeout {
+		return next
+	}
+	return d.end(v1.PhaseFailed, d.stuck(fmt.Sprintf("it couldn't %s within %s: %s", d.plan(), refusedTimeout, d.f.Refused)))
 }
 
 func (d *decision) drain() Next {

@@ -247,6 +247,7 @@ func TestAnyRequestEnds(t *testing.T) {
 		for i := range rapid.IntRange(0, 3).Draw(t, "pods") {
 			f.Machine.Pods = append(f.Machine.Pods, step.Pod{Namespace: "ns", Name: fmt.Sprint(i), Managed: rapid.Bool().Draw(t, "managed")})
 		}
+		refuses := rapid.IntRange(0, 4).Draw(t, "the API server refuses") == 0
 		now, final := start, false
 		for i := 0; !final; i++ {
 			if i > 10_000 {
@@ -265,7 +266,9 @@ func TestAnyRequestEnds(t *testing.T) {
 				continue
 			}
 			a.Status = n.Status
-			if crashed := rapid.IntRange(0, 9).Draw(t, "no effect") == 0; !crashed {
+			if crashed := rapid.IntRange(0, 9).Draw(t, "no effect") == 0; refuses && n.Effect != "" {
+				f.Refused = "forbidden"
+			} else if !crashed {
 				switch n.Effect {
 				case step.EffectStopJob:
 					f.Job.Stopping = true

@@ -1,0 +1,38 @@
+package alerthandler
+
+import (
+	"errors"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// lastRetry is the longest time before an effect is repeated that the API server has refused.
+const lastRetry = time.Minute
+
+// tries are the effects that the API server has refused, by the UIDs of their Actions. They belong to the goroutine that leads.
+type tries map[types.UID]try
+
+// try is the last refusal of an effect. The number of refusals determines when it is repeated next.
+type try struct {
+	refused int
+	next    time.Time
+	why     string
+}
+
+// note records the result of an effect. An API server that can't be reached hasn't refused it.
+func (t tries) note(uid types.UID, err error, now time.Time) {
+	_, answered := errors.AsType[*apierrors.StatusError](err)
+	switch one := t[uid]; {
+	case errors.Is(err, errMoved): // the next decision is about the target as it is now
+		one.why = trimmed(err.Error())
+		t[uid] = one
+	case answered:
+		one.refused++
+		one.why, one.next = trimmed(err.Error()), now.Add(min(retry<<min(one.refused-1, 8), lastRetry))
+		t[uid] = one
+	default:
+		delete(t, uid)
+	}
+}
