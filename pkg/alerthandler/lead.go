@@ -147,7 +147,7 @@ func (h *Handler) facts(ctx context.Context, a *v1.Action, all []*v1.Action, now
 	limits.Hours = f.Hours
 	if f.Machine != nil {
 		f.Stays = limits.Stays(f.Machine.Returns, now)
-		f.Spent = spent(a, all, f.Machine.Mark, limits.Returns)
+		f.Spent = spent(a, all, f.Machine.Mark)
 	}
 	f.Limit = limits.Check(a, all, h.machines(), now)
 	if step.NeedsPods(a, f) {

@@ -1,12 +1,10 @@
 package alerthandler
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/openpai/paictl/pkg/alerthandler/policy"
 	v1 "github.com/openpai/paictl/pkg/alerthandler/v1"
-	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
 // restarting returns the name of another Action that restarts the machine or requeues the job, or "".
@@ -34,26 +32,23 @@ func restartedSince(a *v1.Action, all []*v1.Action) string {
 	return ""
 }
 
-// spent says why policies don't restart a machine again, or is "": since it was cordoned, a restart has failed, or policies have restarted it as often
-// as they may return a machine. Otherwise each of its GPUs, and each alert that fires again, would restart a broken machine.
-func spent(a *v1.Action, all []*v1.Action, mark *v1.Mark, returns int) string {
+// spent says why policies don't restart a machine again, or is "": since it was cordoned, a restart has failed, or a policy has restarted it. Otherwise
+// each of its GPUs, and each alert that fires again, would restart a broken machine.
+func spent(a *v1.Action, all []*v1.Action, mark *v1.Mark) string {
 	if mark == nil {
 		return ""
 	}
-	since, n := mark.Since(), 0
+	since := mark.Since()
 	for _, other := range restartsOf(a, all) {
 		switch {
 		case !other.Status.Phase.Final() || !other.Begun() || other.Status.StartTime.Time.Before(since):
 		case other.Status.Phase != v1.PhaseSucceeded:
 			return "the action " + other.Name + " has failed since it was cordoned"
 		case other.Spec.By.Kind == v1.ByPolicy:
-			n++
+			return "the action " + other.Name + " has restarted it since it was cordoned"
 		}
 	}
-	if n < max(returns, 1) {
-		return ""
-	}
-	return fmt.Sprintf("policies have restarted it %s since it was cordoned", plural.Of(n, "time"))
+	return ""
 }
 
 // restartsOf returns the other Actions that restart the same machine or requeue the same job, and have an effect.

@@ -53,7 +53,7 @@ func TestOneRestartIsForAllLostGPUsOfAMachine(t *testing.T) {
 	require.Empty(t, restartedSince(b, []*v1.Action{other(v1.PhaseSucceeded, 15, "n3"), b}), "without its first step, its own time counts")
 }
 
-// A policy doesn't restart a machine again after a failure, or any number of times, until it was returned.
+// A policy doesn't restart a machine again until it was returned.
 func TestTheRestartsOfACordonedMachineEnd(t *testing.T) {
 	at := func(minutes int) *metav1.Time {
 		m := metav1.NewTime(time.Date(2026, 11, 30, 9, minutes, 0, 0, time.UTC))
@@ -70,23 +70,21 @@ func TestTheRestartsOfACordonedMachineEnd(t *testing.T) {
 	refused.Status.StartTime = nil
 	ok, byPerson := restart("ok", 30, v1.PhaseSucceeded, v1.ByPolicy), restart("person", 30, v1.PhaseSucceeded, v1.ByPerson)
 	for _, c := range []struct {
-		name    string
-		all     []*v1.Action
-		mark    *v1.Mark
-		returns int
-		want    string
+		name string
+		all  []*v1.Action
+		mark *v1.Mark
+		want string
 	}{
-		{"one has failed", []*v1.Action{a, failed}, mark, 3, "the action failed has failed since it was cordoned"},
-		{"it wasn't cordoned then", []*v1.Action{a, failed}, &v1.Mark{At: at(20).Time}, 3, ""},
-		{"it isn't cordoned by a policy", []*v1.Action{a, failed}, nil, 3, ""},
-		{"one was refused", []*v1.Action{a, refused}, mark, 3, ""},
-		{"one runs", []*v1.Action{a, restart("acting", 30, v1.PhaseActing, v1.ByPolicy)}, mark, 3, ""},
-		{"it is the one", []*v1.Action{restart("a", 30, v1.PhaseFailed, v1.ByPolicy)}, mark, 3, ""},
-		{"two have succeeded", []*v1.Action{a, ok, ok}, mark, 3, ""},
-		{"three have succeeded", []*v1.Action{a, ok, ok, ok}, mark, 3, "policies have restarted it 3 times since it was cordoned"},
-		{"policies return no machines", []*v1.Action{a, ok}, mark, 0, "policies have restarted it 1 time since it was cordoned"},
-		{"those of people don't count", []*v1.Action{a, byPerson, byPerson, byPerson}, mark, 3, ""},
+		{"one has failed", []*v1.Action{a, failed}, mark, "the action failed has failed since it was cordoned"},
+		{"it wasn't cordoned then", []*v1.Action{a, failed}, &v1.Mark{At: at(20).Time}, ""},
+		{"it isn't cordoned by a policy", []*v1.Action{a, failed}, nil, ""},
+		{"one was refused", []*v1.Action{a, refused}, mark, ""},
+		{"one runs", []*v1.Action{a, restart("acting", 30, v1.PhaseActing, v1.ByPolicy)}, mark, ""},
+		{"it is the one", []*v1.Action{restart("a", 30, v1.PhaseFailed, v1.ByPolicy)}, mark, ""},
+		{"one has succeeded", []*v1.Action{a, ok}, mark, "the action ok has restarted it since it was cordoned"},
+		{"one has succeeded before", []*v1.Action{a, ok}, &v1.Mark{At: at(40).Time}, ""},
+		{"those of people don't count", []*v1.Action{a, byPerson, byPerson, byPerson}, mark, ""},
 	} {
-		require.Equal(t, c.want, spent(a, c.all, c.mark, c.returns), c.name)
+		require.Equal(t, c.want, spent(a, c.all, c.mark), c.name)
 	}
 }
