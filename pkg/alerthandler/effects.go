@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -63,13 +65,23 @@ func (h *Handler) stopJob(ctx context.Context, a *v1.Action) error {
 	return err
 }
 
-// cordon cordons a machine, and marks who did it. To a policy's cordon another alert is added, and a person takes it over.
+// cordon cordons a machine, and marks who did it. To a policy's cordon another alert is added, and a person takes it over. The patch has the taint of a
+// new cordon, which the node controller would write later: its time identifies this cordon, also if another one replaces it at once.
 func (h *Handler) cordon(ctx context.Context, a *v1.Action, m *step.Machine) error {
-	mark := h.markOf(a, a.Spec.Reason)
-	if m.Unschedulable && m.Mark != nil && a.Spec.By.Kind == v1.ByPolicy {
+	mark, spec := h.markOf(a, a.Spec.Reason), map[string]any{"unschedulable": true}
+	switch n, ok := h.nodes.Get(a.Spec.Machine.Name); {
+	case m.Unschedulable && m.Mark != nil && a.Spec.By.Kind == v1.ByPolicy:
 		mark = m.Mark.With(mark)
+	case m.Unschedulable:
+	case !ok || n.ResourceVersion != m.Version:
+		return errMoved
+	default:
+		at := metav1.NewTime(mark.At.Truncate(time.Second))
+		mark.Tainted = at.Time
+		spec["taints"] = append(slices.DeleteFunc(slices.Clone(n.Spec.Taints), func(t corev1.Taint) bool { return t.Key == corev1.TaintNodeUnschedulable }),
+			corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule, TimeAdded: &at})
 	}
-	return h.mark(ctx, a, m.Version, map[string]any{"unschedulable": true}, mark)
+	return h.mark(ctx, a, m.Version, spec, mark)
 }
 
 func (h *Handler) markOf(a *v1.Action, reason string) v1.Mark {

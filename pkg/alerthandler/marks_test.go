@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/openpai/paictl/pkg/alerthandler/policy"
+	"github.com/openpai/paictl/pkg/alerthandler/step"
 	v1 "github.com/openpai/paictl/pkg/alerthandler/v1"
 	"github.com/openpai/paictl/pkg/kube/watch"
 )
@@ -58,4 +59,30 @@ func TestAPersonCordonsAMachineAgain(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, n.Annotations)
 	require.True(t, n.Spec.Unschedulable)
+}
+
+// A policy cordons a machine. A person uncordons it and cordons it again before the handler looks at it again: that cordon is the person's.
+func TestAPersonReplacesACordonAtOnce(t *testing.T) {
+	now := time.Date(2026, 11, 30, 9, 0, 0, 0, time.UTC)
+	gpu := corev1.Taint{Key: "gpu", Effect: corev1.TaintEffectNoSchedule}
+	old := metav1.NewTime(now.Add(-time.Hour))
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node3", UID: "n3", ResourceVersion: "7"},
+		Spec: corev1.NodeSpec{Taints: []corev1.Taint{gpu, {Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule, TimeAdded: &old}}}}
+	core := fake.NewClientset(n)
+	h := ofNodes(core)
+	h.o.Now = func() time.Time { return now.Add(300 * time.Millisecond) }
+	require.NoError(t, h.nodes.Add(n))
+	a := &v1.Action{ObjectMeta: metav1.ObjectMeta{Name: "lost-a-1-1"}, Spec: v1.ActionSpec{Do: v1.OperationDrain, Machine: &v1.Machine{Name: "node3", UID: "n3"}, By: v1.Requester{Kind: v1.ByPolicy, Name: "lost"}}}
+	require.ErrorIs(t, h.cordon(t.Context(), a, &step.Machine{UID: "n3", Version: "6"}), errMoved)
+	require.NoError(t, h.cordon(t.Context(), a, &step.Machine{UID: "n3", Version: "7"}))
+	n, err := core.CoreV1().Nodes().Get(t.Context(), "node3", metav1.GetOptions{})
+	require.NoError(t, err)
+	require.True(t, n.Spec.Unschedulable)
+	require.Len(t, n.Spec.Taints, 2)
+	require.Equal(t, gpu, n.Spec.Taints[0])
+	require.True(t, n.Spec.Taints[1].TimeAdded.Time.Equal(now))
+	require.NotNil(t, validMark(n))
+	later := metav1.NewTime(now.Add(8 * time.Second))
+	n.Spec.Taints[1].TimeAdded = &later
+	require.Nil(t, validMark(n))
 }
