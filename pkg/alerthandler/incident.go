@@ -264,11 +264,14 @@ func (h *Handler) ended(ctx context.Context, known latest, p *policy.Policy, ale
 	return h.finish(ctx, known, a, alert.End(now))
 }
 
+// alertEnded is the reason for which an Action is canceled whose alert ends before it has begun.
+const alertEnded = "the alert has ended"
+
 // finish ends an incident.
 func (h *Handler) finish(ctx context.Context, known latest, a *v1.Action, end time.Time) (again bool, err error) {
 	patch := map[string]any{"metadata": map[string]any{"annotations": map[string]any{AnnotationAlertEnded: annotation(end), AnnotationLastAlert: annotation(h.o.Now())}}}
 	if !a.Begun() && !a.Status.Phase.Final() && a.Spec.Canceled == "" {
-		patch["spec"] = map[string]any{"canceled": "the alert has ended"}
+		patch["spec"] = map[string]any{"canceled": alertEnded}
 	}
 	return h.change(ctx, known, a, patch)
 }

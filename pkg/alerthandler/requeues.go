@@ -46,6 +46,30 @@ func (h *Handler) requeueFacts(f *step.Facts, a *v1.Action, j *jobFacts, now tim
 	f.Stays = h.o.Policies.Limits.Step().StaysJob(policies, now)
 }
 
+// overdue is how long an announced requeue may be late, until other Actions no longer wait for it: its alert may have ended without a message.
+const overdue = time.Minute
+
+// announced returns the next Action of a policy that has announced another attempt of the same job, and says why a person has withdrawn one since this
+// Action was made: the notice to the owner was about all broken GPUs of the job.
+func announced(a *v1.Action, all []*v1.Action, now time.Time) (next *step.Announced, withdrawn string) {
+	if a.Spec.Do != v1.OperationRequeueJob || a.Spec.By.Kind != v1.ByPolicy || a.Spec.DryRun || a.Status.NoticeTime != nil {
+		return nil, ""
+	}
+	for _, other := range restartsOf(a, all) {
+		s := &other.Status
+		if other.Spec.By.Kind != v1.ByPolicy || s.NoticeTime == nil || s.ActTime == nil {
+			continue
+		}
+		switch {
+		case s.Phase == v1.PhaseNoticed && now.Sub(s.ActTime.Time) < overdue && (next == nil || s.ActTime.Time.Before(next.At)):
+			next = &step.Announced{Action: other.Name, At: s.ActTime.Time}
+		case s.Phase == v1.PhaseCanceled && other.Spec.Canceled != alertEnded && s.EndTime != nil && s.EndTime.After(a.CreationTimestamp.Time):
+			withdrawn = "canceled with the action " + other.Name + ": " + other.Spec.Canceled
+		}
+	}
+	return next, withdrawn
+}
+
 // firingSince is when the alert of a policy's Action began to fire, or when another Action was made.
 func firingSince(a *v1.Action) time.Time {
 	if i := incidentOf(a); i != nil && !i.Started.IsZero() {

@@ -1,6 +1,7 @@
 package alerthandler
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -8,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 
 	"github.com/openpai/paictl/pkg/alerthandler/policy"
@@ -139,5 +141,68 @@ func TestARequeueOfAJobThatFinishesItsAttempt(t *testing.T) {
 		h.requeueFacts(facts, requeueAction(fired), j, fired)
 		require.Equal(t, c.want, *facts.Job, c.name)
 		require.Len(t, j.news.Requests, c.requests, c.name)
+	}
+}
+
+// Eight GPUs of a job break, in any order of their Actions. One of them is announced, and the others wait for it, without a notice or a place in the limit.
+func TestOneRequeueIsForAllBrokenGPUsOfAJob(t *testing.T) {
+	for _, end := range []v1.Phase{v1.PhaseSucceeded, v1.PhaseCanceled, v1.PhaseNew} {
+		for first := range 8 {
+			now := time.Date(2026, 11, 30, 9, 0, 0, 0, time.UTC)
+			h, job := ofJob(t)
+			var all []*v1.Action
+			for i := range 8 {
+				a := requeueAction(now)
+				a.Name, a.UID, a.Labels[LabelIncident] = fmt.Sprintf("broken-%d-1-1", i), types.UID(fmt.Sprint("a", i)), fmt.Sprintf("%d-1", i)
+				a.CreationTimestamp, a.Spec.GraceSeconds, a.Spec.NotAfter = metav1.NewTime(now), 600, metav1.NewTime(now.Add(24*time.Hour))
+				all = append(all, a)
+			}
+			requests := 0
+			round := func(order ...*v1.Action) map[v1.Phase]int {
+				by := map[v1.Phase]int{}
+				for _, a := range order {
+					f, err := h.facts(t.Context(), a, all, now)
+					require.NoError(t, err)
+					next := step.Decide(a, f, now)
+					a.Status = next.Status
+					by[a.Status.Phase]++
+					if next.Effect == step.EffectRequeue {
+						requests++
+						text, err := jobv1.WriteRequeues(nil, jobv1.Requeue{Restart: restartValue(a), Action: a.Name, Policy: "broken", At: now})
+						require.NoError(t, err)
+						job.Annotations = map[string]string{jobv1.AnnotationRestart: restartValue(a), jobv1.AnnotationRequeues: text}
+					}
+				}
+				require.NoError(t, h.jobs.Update(job)) // the watch is behind
+				return by
+			}
+			announces := all[first]
+			require.Equal(t, map[v1.Phase]int{v1.PhaseNoticed: 1}, round(announces))
+			require.Equal(t, map[v1.Phase]int{v1.PhaseNoticed: 1, v1.PhasePending: 7}, round(all...))
+			now = now.Add(9 * time.Minute)
+			switch end {
+			case v1.PhaseCanceled: // by a person, who means all
+				announces.Spec.Canceled = "root1: not now"
+				round(all...)
+				require.Equal(t, map[v1.Phase]int{v1.PhaseCanceled: 8}, round(all...))
+				require.Zero(t, requests)
+				continue
+			case v1.PhaseNew: // its alert has ended, and that of another GPU hasn't
+				announces.Spec.Canceled = alertEnded
+				round(all...)
+				require.Equal(t, map[v1.Phase]int{v1.PhaseCanceled: 1, v1.PhaseNoticed: 1, v1.PhasePending: 6}, round(all...))
+				continue
+			}
+			now = now.Add(time.Minute)
+			by := round(all...)
+			require.Equal(t, 1, by[v1.PhaseActing], "%v", by)
+			require.Zero(t, by[v1.PhaseNoticed], "%v", by)
+			now = now.Add(5 * time.Second)
+			require.Equal(t, map[v1.Phase]int{v1.PhaseSucceeded: 8}, round(all...))
+			require.Equal(t, 1, requests)
+			for _, a := range all {
+				require.Equal(t, a == announces, a.Status.NoticeTime != nil)
+			}
+		}
 	}
 }

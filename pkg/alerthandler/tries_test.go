@@ -20,16 +20,23 @@ import (
 	"github.com/openpai/paictl/pkg/kube/watch"
 )
 
-// The API server refuses a requeue. It is repeated ever less often, and ends with the refusal, so that another Action can requeue the job.
-func TestARequeueThatIsRefusedEnds(t *testing.T) {
-	now := time.Date(2026, 11, 30, 9, 0, 0, 0, time.UTC)
-	h := ofActions(now)
-	h.o.Now = func() time.Time { return now }
-	h.o.JobNamespace, h.tries = "pai-jobs", tries{}
-	h.o.Policies = &policy.Config{Limits: policy.Limits{RequeuesPerHour: 20, RequeuesPerHourPerVirtualCluster: 20, RequeuesPerJob: 3}, Policies: []policy.Policy{{Name: "broken", Steps: []policy.Step{{Do: v1.OperationRequeueJob}}}}}
+// ofJob is a handler with a job, and a policy that requeues it.
+func ofJob(t *testing.T) (*Handler, *jobv1.Framework) {
+	t.Helper()
+	h := ofActions(time.Time{})
+	h.o.JobNamespace = "pai-jobs"
+	h.o.Policies = &policy.Config{Limits: policy.Limits{RequeuesPerHour: 1, RequeuesPerHourPerVirtualCluster: 1, RequeuesPerJob: 3}, Policies: []policy.Policy{{Name: "broken", Steps: []policy.Step{{Do: v1.OperationRequeueJob}}}}}
 	job := &jobv1.Framework{TypeMeta: metav1.TypeMeta{APIVersion: jobv1.GroupVersion.String(), Kind: jobv1.Kind}, ObjectMeta: metav1.ObjectMeta{Name: "o1", Namespace: "pai-jobs", UID: "u1"}, Spec: jobv1.FrameworkSpec{ExecutionType: jobv1.ExecutionStart}}
 	h.jobs = watch.New(watch.Options[*jobv1.Framework, *jobFacts]{Name: "jobs", Keep: keepJob})
 	require.NoError(t, h.jobs.Add(job))
+	return h, job
+}
+
+// The API server refuses a requeue. It is repeated ever less often, and ends with the refusal, so that another Action can requeue the job.
+func TestARequeueThatIsRefusedEnds(t *testing.T) {
+	now := time.Date(2026, 11, 30, 9, 0, 0, 0, time.UTC)
+	h, job := ofJob(t)
+	h.o.Now, h.tries = func() time.Time { return now }, tries{}
 	a := requeueAction(now)
 	a.Annotations[AnnotationLastAlert] = annotation(now.Add(time.Hour))
 	a.CreationTimestamp, a.Spec.NotAfter = metav1.NewTime(now), metav1.NewTime(now.Add(time.Hour))

@@ -33,6 +33,10 @@ type Facts struct {
 	Restarting string
 	// Restarted is another Action that has restarted the machine or requeued the job since the alert began that a policy acts on, or "".
 	Restarted string
+	// Announced is the next Action of a policy that has announced another attempt of the same job; nil if none has. Withdrawn says why a person has
+	// withdrawn one for which this Action waited, or is "".
+	Announced *Announced
+	Withdrawn string
 	// Refused is the API server's answer to the last try of the effect, if it refused it.
 	Refused string
 	// Spent says why policies don't restart the machine again; "" if they may.
@@ -83,6 +87,12 @@ type Machine struct {
 	// Ordered reports whether the Node has this Action's order to restart the machine, and Restart is the answer to it, or nil.
 	Ordered bool
 	Restart *Answer
+}
+
+// Announced is an Action in its grace, which ends at a time.
+type Announced struct {
+	Action string
+	At     time.Time
 }
 
 // Pod is a pod that a drain has to move.

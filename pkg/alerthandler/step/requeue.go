@@ -1,6 +1,11 @@
 package step
 
-import v1 "github.com/openpai/paictl/pkg/alerthandler/v1"
+import (
+	"fmt"
+	"time"
+
+	v1 "github.com/openpai/paictl/pkg/alerthandler/v1"
+)
 
 // requeued reports whether a job has or needs no further attempt, and says why. The request of this Action counts first: the job may have finished or
 // begun others since.
@@ -34,4 +39,23 @@ func (d *decision) requeued() (string, bool) {
 		return name + " has finished its attempt and waits for its retry", true
 	}
 	return "", false
+}
+
+// joins returns the next step of a policy's Action if another one requeues the job, or has announced that: one notice and one place in the limits are for
+// all broken GPUs of a job. A person who cancels the announced one means all of them.
+func (d *decision) joins() (Next, bool) {
+	spec := &d.a.Spec
+	if spec.Do != v1.OperationRequeueJob || spec.By.Kind != v1.ByPolicy || spec.DryRun || d.status.NoticeTime != nil {
+		return Next{}, false
+	}
+	first := d.f.Announced
+	switch {
+	case d.f.Withdrawn != "":
+		return d.end(v1.PhaseCanceled, d.f.Withdrawn), true
+	case d.f.Restarting != "":
+		return d.wait(v1.PhasePending, fmt.Sprintf("it waits: the action %s requeues %s", d.f.Restarting, spec.Target()), again), true
+	case first == nil || d.f.Hours.Next(d.now.Add(spec.Grace())).Before(first.At):
+		return Next{}, false
+	}
+	return d.wait(v1.PhasePending, fmt.Sprintf("it waits: the action %s will requeue %s at %s", first.Action, spec.Target(), first.At.UTC().Format(time.RFC3339)), max(first.At.Sub(d.now.Time), again)), true
 }

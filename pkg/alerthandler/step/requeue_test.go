@@ -49,6 +49,13 @@ func TestTheFirstStepOfARequeue(t *testing.T) {
 		{"another attempt, and a person", requeue(byAdmin), with(func(f *step.Facts) { f.Job.Renewed, f.Restarted = true, "broken-2" }), v1.PhaseActing, step.EffectRequeue, ""},
 		{"another Action has done it", requeue(), with(func(f *step.Facts) { f.Restarted = "broken-2" }), v1.PhaseSucceeded, "", "was requeued since the alert began, by the action broken-2"},
 		{"another Action is doing it", requeue(), with(func(f *step.Facts) { f.Restarting = "broken-2" }), v1.PhasePending, "", "it waits: the action broken-2 requeues ann/train"},
+		{"another Action is doing it, before the grace", requeue(grace(time.Hour)), with(func(f *step.Facts) { f.Restarting = "broken-2" }), v1.PhasePending, "", "it waits: the action broken-2 requeues ann/train"},
+		{"another Action has announced it", requeue(grace(time.Hour)), with(func(f *step.Facts) { f.Announced = announced(time.Hour) }), v1.PhasePending, "", "it waits: the action broken-2 will requeue ann/train at 2026-11-30T10:00:00Z"},
+		{"another Action has announced it, and a limit", requeue(grace(time.Hour)), with(func(f *step.Facts) { f.Announced, f.Limit.Wait = announced(0), "wait" }), v1.PhasePending, "", "it waits: the action broken-2"},
+		{"another Action has announced it for later", requeue(), with(func(f *step.Facts) { f.Announced = announced(time.Minute) }), v1.PhaseActing, step.EffectRequeue, ""},
+		{"another Action has announced it, and a dry run", requeue(dryRun), with(func(f *step.Facts) { f.Announced = announced(0) }), v1.PhaseSucceeded, "", "dry run"},
+		{"another Action has announced it, and a person", requeue(byAdmin), with(func(f *step.Facts) { f.Announced = announced(0) }), v1.PhaseActing, step.EffectRequeue, ""},
+		{"a person has withdrawn another one", requeue(grace(time.Hour)), with(func(f *step.Facts) { f.Withdrawn = "canceled with the action broken-2: root1: not now" }), v1.PhaseCanceled, "", "root1: not now"},
 		{"too often", requeue(), with(func(f *step.Facts) { f.Stays = "too often" }), v1.PhaseRefused, "", "ann/train: too often"},
 		{"too often, and a limit", requeue(), with(func(f *step.Facts) { f.Stays, f.Limit.Wait = "too often", "wait" }), v1.PhaseRefused, "", "too often"},
 		{"too often, by a dry run", requeue(dryRun), with(func(f *step.Facts) { f.Stays = "too often" }), v1.PhaseRefused, "", "too often"},
@@ -63,6 +70,10 @@ func TestTheFirstStepOfARequeue(t *testing.T) {
 			require.Contains(t, n.Status.Message, c.message)
 		})
 	}
+}
+
+func announced(after time.Duration) *step.Announced {
+	return &step.Announced{Action: "broken-2", At: start.Add(after)}
 }
 
 // What happens after the beginning, and after a crash: the request is made once, and not at all for a job that another one has replaced.

@@ -90,6 +90,9 @@ func (d *decision) begin() Next {
 	if next, held := d.held(v1.PhasePending, v1.PhaseRefused); held {
 		return next
 	}
+	if next, joined := d.joins(); joined {
+		return next
+	}
 	if limited(d.a, d.f) {
 		if d.f.Limit.Refused != "" {
 			return d.end(v1.PhaseRefused, d.f.Limit.Refused)
