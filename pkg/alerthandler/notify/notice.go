@@ -67,6 +67,8 @@ type World struct {
 	Weekly *Weekly
 	// KeepTag returns a tag by which a policy exempts a job, or an empty text.
 	KeepTag func(policy string) string
+	// requeues are the Actions of policies that requeue a job, by its UID, in the order of Actions.
+	requeues map[types.UID][]*v1.Action
 }
 
 // told has the jobs that Actions have stopped, and the names of Actions that have requeued one, of which the owners get a notice.
@@ -77,7 +79,7 @@ type told struct {
 
 func (t *told) add(a *v1.Action) {
 	switch {
-	case !a.Begun():
+	case !acted(a):
 	case a.Spec.Do == v1.OperationStopJob:
 		t.stopped[a.Spec.Job.UID] = true
 	case a.Spec.Do == v1.OperationRequeueJob:
@@ -92,8 +94,9 @@ func (c *Config) Notices(w *World) (out []Notice) {
 	for i := range w.Jobs {
 		jobs[w.Jobs[i].UID] = &w.Jobs[i]
 	}
+	w.requeues = requeues(w.Actions)
 	for _, a := range w.Actions {
-		if a.Spec.DryRun || a.Spec.Do.ForJobs() && a.Begun() && !works(a, jobs[a.Spec.Job.UID]) {
+		if a.Spec.DryRun || a.Spec.Do.ForJobs() && (a.Spec.Job == nil || acted(a) && !works(a, jobs[a.Spec.Job.UID])) {
 			continue
 		}
 		if e, ok := c.event(a, w); ok {
@@ -131,6 +134,10 @@ func works(a *v1.Action, j *Job) bool {
 
 // receivers are those of an Action at a time: the owner of a job, or the administrators, and the webhooks.
 func (c *Config) receivers(a *v1.Action, at time.Time, w *World) (out []Receiver) {
+	if a.Spec.Do == v1.OperationRequeueJob && a.Spec.By.Kind == v1.ByPerson && !acted(a) && a.Status.NoticeTime == nil {
+		p := w.Person(a.Spec.By.Name) // the owner knows nothing of the request
+		return c.chosen(&p, at, peoplev1.NoticeStopping)
+	}
 	subject := SubjectMachines
 	if a.Spec.Job != nil {
 		subject = SubjectJobs
@@ -166,17 +173,17 @@ func (c *Config) event(a *v1.Action, w *World) (n Notice, ok bool) {
 		n = c.planned(a, w)
 		n.ID, n.At, n.Urgent, n.By = id+"planned", s.NoticeTime.Time, true, s.ActTime.Time
 		n.Keep = s.ActTime.Add(rememberFor) // the result is only for those who got it
-	case a.Begun() && a.Spec.Do == v1.OperationRequeueJob:
-		n = c.requeued(a)
+	case acted(a) && a.Spec.Do == v1.OperationRequeueJob:
+		n = c.requeued(a, w)
 		n.ID, n.At = id+"requeued", s.StartTime.Time
-	case a.Begun() && a.Spec.Job != nil:
+	case acted(a) && a.Spec.Job != nil:
 		n = c.stopped(a)
 		n.ID, n.At = id+"stopped", s.StartTime.Time
 	case a.Spec.Job != nil && s.Phase.Final() && s.Phase != v1.PhaseSucceeded && s.EndTime != nil && s.NoticeTime != nil:
-		n = c.kept(a)
+		n = c.kept(a, w)
 		n.ID, n.After, n.At = id+"result", id+"planned", s.EndTime.Time
-	case a.Spec.Do == v1.OperationRequeueJob && s.Phase == v1.PhaseRefused && s.EndTime != nil: // it stays on a broken GPU
-		n = c.kept(a)
+	case a.Spec.Do == v1.OperationRequeueJob && stays(a) && a.Spec.By.Kind != v1.ByOperator && w.first(a): // it stays on a broken GPU
+		n = c.kept(a, w)
 		n.ID, n.At = id+"result", s.EndTime.Time
 	case a.Spec.Machine != nil && s.Phase.Final() && s.EndTime != nil && (a.Begun() || s.NoticeTime != nil || s.Phase == v1.PhaseRefused || s.Phase == v1.PhaseExpired):
 		n = c.result(a)

@@ -72,7 +72,7 @@ func (c *Config) planned(a *v1.Action, w *World) Notice {
 	}
 	return Notice{Subject: c.subject("job %s will be %s at %s", line(a.Spec.Job.Name), participle(a), when), Text: paragraphs(
 		fmt.Sprintf("The job %s will be %s at %s.", line(a.Spec.Job.Name), participle(a), when)+requeueMeans(a),
-		fmt.Sprintf("Reason: %s\nRequested by: %s", line(a.Spec.Reason), by(a)), keep,
+		w.reasons(a)+"\nRequested by: "+by(a), keep,
 		"An administrator can also cancel this: paictl action cancel "+a.Name)}
 }
 
@@ -86,19 +86,22 @@ func (c *Config) stopped(a *v1.Action) Notice {
 }
 
 // requeued says that a job was requeued.
-func (c *Config) requeued(a *v1.Action) Notice {
+func (c *Config) requeued(a *v1.Action, w *World) Notice {
 	_, name := owner(a.Spec.Job)
 	return Notice{Subject: c.subject("job %s was requeued", line(a.Spec.Job.Name)), Text: paragraphs(
 		fmt.Sprintf("The job %s was requeued at %s.", line(a.Spec.Job.Name), at(a.Status.StartTime.Time))+requeueMeans(a),
-		fmt.Sprintf("Reason: %s\nRequested by: %s", line(a.Spec.Reason), by(a)),
+		w.reasons(a)+"\nRequested by: "+by(a),
 		"\"paictl job why "+line(name)+"\" shows whether it waits or runs.")}
 }
 
 // kept says that a job won't be stopped or requeued after all.
-func (c *Config) kept(a *v1.Action) Notice {
-	target := line(a.Spec.Target())
+func (c *Config) kept(a *v1.Action, w *World) Notice {
+	target, why := line(a.Spec.Target()), ""
+	if stays(a) {
+		why = w.reasons(a) + "\nRequested by: " + by(a)
+	}
 	return Notice{Subject: c.subject("job %s won't be %s", target, participle(a)), Text: paragraphs(
-		fmt.Sprintf("The job %s won't be %s: %s.", target, participle(a), strings.TrimSuffix(line(a.Status.Message), ".")))}
+		fmt.Sprintf("The job %s won't be %s: %s.", target, participle(a), strings.TrimSuffix(line(a.Status.Message), ".")), why)}
 }
 
 // participle is what happens to the job of an Action.
