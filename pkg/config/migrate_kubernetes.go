@@ -178,7 +178,7 @@ func (m *migrator) dockerCache(d *oldDoc) {
 	}
 }
 
-// section adds a service's settings; existing ones win.
+// section adds a service's settings; existing ones win, unless they are empty.
 func (m *migrator) section(name string, settings map[string]any) {
 	old, _ := m.sections()[name].(map[string]any)
 	if old == nil {
@@ -186,7 +186,7 @@ func (m *migrator) section(name string, settings map[string]any) {
 		m.sections()[name] = old
 	}
 	for k, v := range settings {
-		if _, ok := old[k]; !ok {
+		if have, _ := old[k].(map[string]any); old[k] == nil || have != nil && len(have) == 0 {
 			old[k] = v
 		}
 	}

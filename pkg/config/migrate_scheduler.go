@@ -41,6 +41,10 @@ func (m *migrator) scheduler() {
 		m.drop(d, "it is not readable as YAML; rewrite physicalCluster and virtualClusters, or leave the hardware to the layout", oldScheduler, "config")
 		return
 	}
+	if m.divides(d) {
+		m.drop(d, "the section scheduler defines how the hardware is divided, and is used instead", oldScheduler, "config")
+		return
+	}
 	out := map[string]any{}
 	h := &hivedFile{}
 	for _, key := range []string{"physicalCluster", "virtualClusters"} {
@@ -59,6 +63,23 @@ func (m *migrator) scheduler() {
 	}
 	m.sections()[newScheduler] = out
 	m.note(d, noteChanged, reason, oldScheduler, "config")
+}
+
+// divides reports whether the old file has a section scheduler that defines how the hardware is divided. The scheduler reads that one only.
+func (m *migrator) divides(d *oldDoc) bool {
+	for _, key := range []string{"config", "physicalCluster", "virtualClusters"} {
+		switch v := d.get(newScheduler, key).(type) {
+		case map[string]any:
+			if len(v) > 0 {
+				return true
+			}
+		case string:
+			if len(strings.TrimSpace(v)) > 1 {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // keys are those that a map may have, with the keys of the values below; "*" is any key, and nil below

@@ -52,6 +52,17 @@ hivedscheduler:
 				"physicalCluster.physicalCells[0].cellChildren[0].note, virtualClusters.default.safeRelaxed, waitingPodSchedulingBlockMilliSec, webServerAddress",
 			"hivedscheduler.webservice-port",
 		}},
+		"both sections": {`
+hivedscheduler:
+  config: |
+    virtualClusters: {theirs: {virtualCells: [{cellType: x, cellNumber: 1}]}}
+    physicalCluster: {cellTypes: {x-NODE: {childCellType: x, childCellNumber: 4}}}
+scheduler:
+  virtualClusters: {ours: {virtualCells: [{cellType: y, cellNumber: 1}]}}
+`, map[string]any{"virtualClusters": map[string]any{"ours": map[string]any{"virtualCells": []any{map[string]any{"cellType": "y", "cellNumber": 1}}}}},
+			[]string{"the section scheduler defines how the hardware is divided, and is used instead"}},
+		"a section that divides nothing": {"hivedscheduler:\n  config: |\n    virtualClusters: {theirs: {}}\nscheduler: {virtualClusters: {}, reserveGpuMachines: true}\n",
+			map[string]any{"virtualClusters": map[string]any{"theirs": map[string]any{}}, "reserveGpuMachines": true}, []string{"physicalCluster and virtualClusters are now in the section scheduler"}},
 		"nothing":        {"hivedscheduler: {config: ''}\n", nil, []string{"it has no content"}},
 		"no YAML":        {"hivedscheduler: {config: 'a: [b'}\n", nil, []string{"it is not readable as YAML"}},
 		"no map":         {"hivedscheduler: 3\n", nil, []string{"expected a map of settings"}},
