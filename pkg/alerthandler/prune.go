@@ -58,7 +58,7 @@ func removable(all []*v1.Action, keep time.Duration, most int, now time.Time) (o
 			continue
 		}
 		if now.Sub(lastAlert(a)) < keep {
-			needed := fires[incident(a)] && (first || a.Status.EndTime != nil && now.Sub(a.Status.EndTime.Time) <= followed)
+			needed := counts(a, now) || fires[incident(a)] && (first || a.Status.EndTime != nil && now.Sub(a.Status.EndTime.Time) <= followed)
 			if excess <= 0 || needed {
 				continue
 			}
@@ -67,4 +67,9 @@ func removable(all []*v1.Action, keep time.Duration, most int, now time.Time) (o
 		out = append(out, a)
 	}
 	return out
+}
+
+// counts reports whether a limit counts an Action: those of an hour do, and a machine is restarted once for its cordon.
+func counts(a *v1.Action, now time.Time) bool {
+	return a.Begun() && (a.Spec.Do == v1.OperationRestartMachine || now.Sub(a.Status.StartTime.Time) <= time.Hour)
 }

@@ -64,3 +64,26 @@ func TestTheFirstStepIsRemovedLast(t *testing.T) {
 	require.Equal(t, []*v1.Action{second}, removable([]*v1.Action{first, second}, 24*time.Hour, 0, now))
 	require.Equal(t, []*v1.Action{first}, removable([]*v1.Action{first}, 24*time.Hour, 100, now))
 }
+
+// However many Actions are finished, those are kept that limits count: a flood of alerts that come and go doesn't hide the effects of policies.
+func TestActionsThatLimitsCountAreKept(t *testing.T) {
+	now := time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
+	action := func(name string, do v1.Operation, ago time.Duration, begun bool) *v1.Action {
+		at := metav1.NewTime(now.Add(-ago))
+		a := &v1.Action{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: at}, Spec: v1.ActionSpec{Do: do, By: v1.Requester{Kind: v1.ByPolicy, Name: "p"}},
+			Status: v1.ActionStatus{Phase: v1.PhaseSucceeded, EndTime: &at}}
+		if begun {
+			a.Status.StartTime = &at
+		}
+		return a
+	}
+	var names []string
+	for _, a := range removable([]*v1.Action{
+		action("an old restart", v1.OperationRestartMachine, 25*time.Hour, true), action("a restart", v1.OperationRestartMachine, 23*time.Hour, true),
+		action("a stop of the day", v1.OperationStopJob, 2*time.Hour, true), action("a stop of the hour", v1.OperationStopJob, 50*time.Minute, true),
+		action("a stop without effect", v1.OperationStopJob, 40*time.Minute, false),
+	}, 24*time.Hour, 0, now) {
+		names = append(names, a.Name)
+	}
+	require.Equal(t, []string{"an old restart", "a stop of the day", "a stop without effect"}, names)
+}
