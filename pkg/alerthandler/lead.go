@@ -121,7 +121,7 @@ func (h *Handler) advance(ctx context.Context, a *v1.Action, all []*v1.Action, n
 
 // facts looks at what a decision needs.
 func (h *Handler) facts(ctx context.Context, a *v1.Action, all []*v1.Action, now time.Time) (*step.Facts, error) {
-	f := &step.Facts{Refused: h.tries[a.UID].why, DrainTimeout: h.o.Policies.DrainTimeout.D(), Unheard: unheard(a, now), Restarts: h.o.Policies.RestartMachines, Restarting: restarting(a, all), Restarted: restartedSince(a, all)}
+	f := &step.Facts{Refused: h.tries[a.UID].why, RefusedSince: h.tries[a.UID].since, DrainTimeout: h.o.Policies.DrainTimeout.D(), Unheard: unheard(a, now), Restarts: h.o.Policies.RestartMachines, Restarting: restarting(a, all), Restarted: restartedSince(a, all)}
 	f.Announced, f.Withdrawn = announced(a, all, now)
 	var err error
 	if f.Forbidden, err = h.forbidden(a); err != nil {

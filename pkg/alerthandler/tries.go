@@ -14,8 +14,9 @@ const lastRetry = time.Minute
 // tries are the effects that the API server has refused, by the UIDs of their Actions. They belong to the goroutine that leads.
 type tries map[types.UID]try
 
-// try is the last refusal of an effect. The number of refusals determines when it is repeated next.
+// try describes the refusals of an effect: the time since which each try was refused, their number, and the last reason.
 type try struct {
+	since   time.Time
 	refused int
 	next    time.Time
 	why     string
@@ -24,7 +25,11 @@ type try struct {
 // note records the result of an effect. An API server that can't be reached hasn't refused it.
 func (t tries) note(uid types.UID, err error, now time.Time) {
 	_, answered := errors.AsType[*apierrors.StatusError](err)
-	switch one := t[uid]; {
+	one := t[uid]
+	if one.why == "" {
+		one.since = now
+	}
+	switch {
 	case errors.Is(err, errMoved): // the next decision is about the target as it is now
 		one.why = trimmed(err.Error())
 		t[uid] = one

@@ -89,13 +89,15 @@ func TestRefusedEffects(t *testing.T) {
 	all.note("a", errors.New("connection refused"), now)
 	require.Empty(t, all)
 	all.note("a", errMoved, now)
-	require.Equal(t, tries{"a": {why: errMoved.Error()}}, all)
+	require.Equal(t, tries{"a": {why: errMoved.Error(), since: now}}, all)
 	invalid := apierrors.NewBadRequest("no")
 	for _, seconds := range []time.Duration{5, 10, 20, 40, 60, 60, 60, 60, 60, 60, 60} {
 		all.note("a", invalid, now)
 		require.Equal(t, now.Add(seconds*time.Second), all["a"].next)
 		require.Equal(t, "no", all["a"].why)
 	}
+	all.note("a", invalid, now.Add(time.Hour))
+	require.Equal(t, now, all["a"].since)
 	all.note("a", errors.New("connection refused"), now)
 	require.Empty(t, all, "the answer is an old one")
 	all.note("a", invalid, now)

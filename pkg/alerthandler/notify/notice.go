@@ -135,7 +135,7 @@ func works(a *v1.Action, j *Job) bool {
 // receivers are those of an Action at a time: the owner of a job, or the administrators, and the webhooks.
 func (c *Config) receivers(a *v1.Action, at time.Time, w *World) (out []Receiver) {
 	if a.Spec.Do == v1.OperationRequeueJob && a.Spec.By.Kind == v1.ByPerson && !acted(a) && a.Status.NoticeTime == nil {
-		p := w.Person(a.Spec.By.Name) // the owner knows nothing of the request
+		p := w.Person(a.Spec.By.Name) // the owner has had no notice of it
 		return c.chosen(&p, at, peoplev1.NoticeStopping)
 	}
 	subject := SubjectMachines

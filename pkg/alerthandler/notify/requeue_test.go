@@ -104,7 +104,7 @@ func TestOneNoticeOfAJobThatStays(t *testing.T) {
 	require.Contains(t, s.last.Text, "Reason: GPU 7 of node3 is broken\n")
 }
 
-// The owner of a job knows nothing of a person's request that is refused: only that person gets a notice. One that has failed after its notice is different.
+// If a person's request is refused, only that person gets a notice. If the owner has had a notice of the plan, the owner gets the next one, too.
 func TestARefusedRequestToRequeueAJob(t *testing.T) {
 	for _, c := range []struct {
 		by      v1.RequesterKind
@@ -135,7 +135,7 @@ func TestARefusedRequestToRequeueAJob(t *testing.T) {
 	}
 }
 
-// A stop that failed stopped nothing: the owner, who was told of it, gets a notice, and also the one of a later end of the job.
+// A stop that failed stopped nothing: the owner, who has had a notice of it, gets another one, and also the one of a later stop.
 func TestAStopThatFailedStoppedNothing(t *testing.T) {
 	s := newScene(t)
 	a := s.job(1, "ann")

@@ -84,13 +84,13 @@ func TestARefusedEffectEndsItsAction(t *testing.T) {
 		f := facts()
 		c.a.Status = step.Decide(c.a, f, start).Status
 		require.Equal(t, v1.PhaseActing, c.a.Status.Phase, c.want)
-		f.Refused = "forbidden"
-		require.NotEmpty(t, step.Decide(c.a, f, start.Add(9*time.Minute)).Effect, c.want)
-		n := step.Decide(c.a, f, start.Add(10*time.Minute))
+		f.Refused, f.RefusedSince = "forbidden", start.Add(time.Hour) // no handler ran until then
+		require.NotEmpty(t, step.Decide(c.a, f, start.Add(69*time.Minute)).Effect, c.want)
+		n := step.Decide(c.a, f, start.Add(70*time.Minute))
 		require.Equal(t, v1.PhaseFailed, n.Status.Phase, c.want)
 		require.Empty(t, n.Effect)
 		require.Equal(t, c.want, n.Status.Message)
 		f.Refused = ""
-		require.NotEmpty(t, step.Decide(c.a, f, start.Add(10*time.Minute)).Effect, "no one has refused the last try")
+		require.NotEmpty(t, step.Decide(c.a, f, start.Add(70*time.Minute)).Effect, "no one has refused the last try")
 	}
 }

@@ -37,8 +37,9 @@ type Facts struct {
 	// withdrawn one for which this Action waited, or is "".
 	Announced *Announced
 	Withdrawn string
-	// Refused is the API server's answer to the last try of the effect, if it refused it.
-	Refused string
+	// Refused is the API server's answer to the last try of the effect, if it refused it, and RefusedSince when it did so first.
+	Refused      string
+	RefusedSince time.Time
 	// Spent says why policies don't restart the machine again; "" if they may.
 	Spent string
 	// DrainTimeout is how long a drain may take.

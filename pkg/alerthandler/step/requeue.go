@@ -20,7 +20,7 @@ func (d *decision) requeued() (string, bool) {
 	case j.Missed:
 		return name + " had finished its attempt before the request: another one follows only if the job is retried", true
 	case j.Requeued && j.Ended:
-		return "another attempt of " + name + " was requested, and the job has ended since", true
+		return "another attempt of " + name + " was requested, and the job has finished since", true
 	case j.Requeued:
 		return "another attempt of " + name + " was requested: its tasks are stopped, and all of them are placed again", true
 	case j.Ended:

@@ -86,7 +86,7 @@ func TestARequeueThatHasBegun(t *testing.T) {
 		want string
 	}{
 		{step.Job{UID: "u1", Requeued: true}, "another attempt of ann/train was requested: its tasks are stopped, and all of them are placed again"},
-		{step.Job{UID: "u1", Requeued: true, Renewed: true, Ended: true}, "another attempt of ann/train was requested, and the job has ended since"},
+		{step.Job{UID: "u1", Requeued: true, Renewed: true, Ended: true}, "another attempt of ann/train was requested, and the job has finished since"},
 		{step.Job{UID: "u1", Requeued: true, Finished: true, Missed: true}, "ann/train had finished its attempt before the request: another one follows only if the job is retried"},
 		{step.Job{UID: "u1", Requeued: true, Finished: true, Missed: true, Ended: true}, "ann/train has ended before another attempt began"},
 		{step.Job{UID: "u2"}, "ann/train has ended, and another job has the name now"},

@@ -326,7 +326,7 @@ func (d *decision) act() Next {
 
 // bounded ends an Action whose effect the API server refuses: other Actions wait for it. Pods that a drain evicts have their own time.
 func (d *decision) bounded(next Next) Next {
-	if d.f.Refused == "" || next.Effect == EffectNone || next.Effect == EffectEvict || d.now.Sub(d.status.StartTime.Time) < refusedTimeout {
+	if d.f.Refused == "" || next.Effect == EffectNone || next.Effect == EffectEvict || d.now.Sub(d.f.RefusedSince) < refusedTimeout {
 		return next
 	}
 	return d.end(v1.PhaseFailed, d.stuck(fmt.Sprintf("it couldn't %s within %s: %s", d.plan(), refusedTimeout, d.f.Refused)))

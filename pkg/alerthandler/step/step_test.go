@@ -268,6 +268,9 @@ func TestAnyRequestEnds(t *testing.T) {
 			a.Status = n.Status
 			if crashed := rapid.IntRange(0, 9).Draw(t, "no effect") == 0; refuses && n.Effect != "" {
 				f.Refused = "forbidden"
+				if f.RefusedSince.IsZero() {
+					f.RefusedSince = now
+				}
 			} else if !crashed {
 				switch n.Effect {
 				case step.EffectStopJob:
