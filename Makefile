@@ -9,10 +9,10 @@ LDFLAGS := -s -w $(if $(VERSION),-X github.com/openpai/paictl/pkg/version.Versio
 .DEFAULT_GOAL := help
 .PHONY: build man reference portal portal-libraries release test test-more test-hosts soak lint bench policies bundle site support demo clean help
 
-build: ## Build bin/paictl, one static binary
+build: ## Build bin/paictl, one static binary, and bin/paictl-history, which it starts to import OpenPAI's jobs
 	@mkdir -p bin
 	CGO_ENABLED=0 go run -trimpath -gcflags=all=-dwarf=false -buildvcs=false ./hack/build \
-		-trimpath -gcflags=all=-dwarf=false -buildvcs=$(VCS) -ldflags '$(LDFLAGS)' -o bin/paictl ./cmd/paictl
+		-trimpath -gcflags=all=-dwarf=false -buildvcs=$(VCS) -ldflags '$(LDFLAGS)' -o bin/ ./cmd/paictl ./cmd/paictl-history
 
 man: build ## Write the man pages into dist/man
 	bin/paictl docs man --dir dist/man

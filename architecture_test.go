@@ -114,3 +114,17 @@ func TestPackagesImportWhatTheArchitectureSays(t *testing.T) {
 		}
 	}
 }
+
+// paictl starts paictl-history to read a database: its libraries were a tenth of paictl (docs/adr/0073).
+func TestPaictlHasNoDatabase(t *testing.T) {
+	deps := func(program string) string {
+		out, err := exec.Command("go", "list", "-deps", program).Output()
+		require.NoError(t, err)
+		return string(out)
+	}
+	without, with := deps("./cmd/paictl"), deps("./cmd/paictl-history")
+	for _, library := range []string{"modernc.org/sqlite", "github.com/pressly/goose/", "github.com/jackc/pgx/", module + "pkg/job/archive"} {
+		assert.NotContains(t, without, library)
+		assert.Contains(t, with, library)
+	}
+}

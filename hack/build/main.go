@@ -1,6 +1,6 @@
-// build runs "go build" for paictl, so that the program is smaller than what the go command alone makes:
+// build runs "go build" for paictl and the programs that it starts, so that they are smaller than what the go command alone makes:
 //
-//	go run ./hack/build -trimpath -o bin/paictl ./cmd/paictl
+//	go run ./hack/build -trimpath -o bin/ ./cmd/paictl ./cmd/paictl-history
 //
 // All arguments and the environment are those of go build; TARGET_GOOS and TARGET_GOARCH stand for GOOS and GOARCH, which would be those of
 // this program. It adds two things by an overlay (go help build): the source of the programs for images as one archive, and a text/template

@@ -23,12 +23,17 @@ type jobs struct {
 	from  *history.Source
 	to    *job.Client
 	known map[string]bool // UIDs
+	added int             // by this run
 }
 
 // openJobs opens the database that was named; nil: none was.
 func openJobs(ctx context.Context, opts *OpenPAIOptions) (*jobs, error) {
 	if opts.HistoryFrom == "" {
 		return nil, nil
+	}
+	program, err := history.Find()
+	if err != nil {
+		return nil, err
 	}
 	c, err := kube.Open(opts.To)
 	if err != nil {
@@ -42,7 +47,7 @@ func openJobs(ctx context.Context, opts *OpenPAIOptions) (*jobs, error) {
 	if err != nil {
 		return nil, c.Explain(err)
 	}
-	from, err := history.Open(ctx, opts.HistoryFrom)
+	from, err := history.Open(ctx, program, opts.HistoryFrom)
 	if err != nil {
 		return nil, err
 	}
@@ -68,30 +73,42 @@ func knownJobs(ctx context.Context, to *job.Client) (map[string]bool, error) {
 	}
 }
 
-// take takes all jobs, and says whose there are.
+// take takes all jobs, and says whose there are. The report is nil if the program that reads them ended without one.
 func (j *jobs) take(ctx context.Context, opts *OpenPAIOptions, here func(user string) bool) (*history.Report, error) {
 	told := progress{io: opts.Factory.IO}
-	o := history.Options{Known: func(uid string) bool { return j.known[uid] }, Told: told.say, Now: time.Now}
+	o := history.Options{Known: func(uid string) bool { return j.known[uid] }, Told: told.say}
 	if !opts.DryRun {
-		o.Give = func(ctx context.Context, part io.Reader, size int64) (*api.Import, error) {
-			return j.to.History.PutBack(ctx, part, size)
+		o.Give = func(ctx context.Context, part io.Reader, size int64) error {
+			added, err := j.to.History.PutBack(ctx, part, size)
+			if err == nil {
+				j.added += added.Jobs
+			}
+			return err
 		}
 	}
 	report, err := j.from.Take(ctx, o)
-	for _, p := range report.People {
-		p.Here = here(p.Name)
+	if report != nil {
+		for _, p := range report.People {
+			p.Here = here(p.Name)
+		}
 	}
-	if err != nil {
-		done := plural.Of(report.Jobs, "job") + map[bool]string{false: " added to the history so far", true: " found so far"}[opts.DryRun]
-		err = hint.Wrap(fmt.Errorf("%s: %w", done, err), cmp.Or(hint.Of(err), "run the command again when the cause is gone: no job is added twice"))
+	if err == nil {
+		return report, nil
 	}
-	return report, err
+	remedy := cmp.Or(hint.Of(err), "run the command again when the cause is gone: no job is added twice")
+	switch {
+	case !opts.DryRun:
+		err = fmt.Errorf("%s added to the history so far: %w", plural.Of(j.added, "job"), err)
+	case report != nil:
+		err = fmt.Errorf("%s found so far: %w", plural.Of(report.Jobs, "job"), err)
+	}
+	return report, hint.Wrap(err, remedy)
 }
 
 // close ends the connection to the database, which was only read.
 func (j *jobs) close() {
 	if j != nil {
-		_ = j.from.Close()
+		j.from.Close()
 	}
 }
 

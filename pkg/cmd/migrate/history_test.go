@@ -3,6 +3,7 @@ package migrate_test
 import (
 	"context"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -17,10 +18,13 @@ import (
 	historyserver "github.com/openpai/paictl/pkg/job/controller/server"
 	"github.com/openpai/paictl/pkg/job/jobtest"
 	"github.com/openpai/paictl/pkg/kube/kubetest"
+	"github.com/openpai/paictl/pkg/openpai/history"
 	"github.com/openpai/paictl/pkg/openpai/history/historytest"
+	_ "github.com/openpai/paictl/pkg/openpai/history/reader" // is in the built program: if it changes, no cached result counts
 	"github.com/openpai/paictl/pkg/people"
 	"github.com/openpai/paictl/pkg/secret"
 	"github.com/openpai/paictl/pkg/server/servertest"
+	"github.com/openpai/paictl/test/programs"
 )
 
 func TestJobsOfOpenPAIAreInListsAndReports(t *testing.T) {
@@ -45,9 +49,10 @@ func TestJobsOfOpenPAIAreInListsAndReports(t *testing.T) {
 	t.Cleanup(func() { _ = store.Close() })
 	h := historyserver.New(historyserver.Options{Store: store, Ready: func(context.Context) error { return nil }, Metrics: prometheus.NewRegistry(),
 		Token: func() string { return jobtest.Token }, Log: slog.New(slog.DiscardHandler)}).Handler()
+	with := filepath.Dir(programs.Program(t, history.Name)) + string(filepath.ListSeparator) + os.Getenv("PATH")
 	t.Run("scripts", func(t *testing.T) { // which run side by side, and end with it
 		cmdtest.RunFiles(t, []string{"testdata/history.txtar"}, map[string]string{
-			"KUBECONFIG": jobtest.Front(t, c, jobtest.Services{api.Service: h}), "WITHOUT": jobtest.Front(t, c, nil), "OLD": old.Address,
+			"KUBECONFIG": jobtest.Front(t, c, jobtest.Services{api.Service: h}), "WITHOUT": jobtest.Front(t, c, nil), "OLD": old.Address, "PATH": with,
 		})
 	})
 

@@ -47,7 +47,7 @@ use it if people signed in to OpenPAI with OIDC: OpenPAI stored their object id 
 With --history-from, finished jobs in OpenPAI's database are added to the history of jobs: with attempts, tasks, exit codes, job files
 without their secrets, GPU time, tags and events, but without logs. The database is only read. Name it by the address of a PostgreSQL
 database without the password, which is read from PGPASSWORD, PGPASSFILE or ~/.pgpass, or by a file that has the address with the password.
-Jobs of people who aren't in this cluster are imported as well.
+Jobs of people who aren't in this cluster are imported as well. paictl starts the program paictl-history for it, which is installed with paictl.
 
 Existing people, groups and jobs stay as they are, so the command can be repeated, and completes an interrupted import. It needs a
 kubeconfig of this cluster, and for people one of the other. The last column says what isn't imported, and why. OpenPAI's tokens aren't

@@ -24,18 +24,24 @@ import (
 	"github.com/openpai/paictl/pkg/openpai"
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 	"github.com/openpai/paictl/pkg/server/servertest"
+	"github.com/openpai/paictl/test/programs"
 )
 
-// stopping ends PostgreSQL after tests.
+// stopping ends PostgreSQL after tests, and removes the built program.
 type stopping struct{ testscript.TestingM }
 
 func (s stopping) Run() int {
 	defer postgrestest.Stop()
+	defer programs.Clean()
 	return s.TestingM.Run()
 }
 
 func TestMain(m *testing.M) {
 	cmdtest.Main(stopping{kubetest.Wrap(m)}, func() { os.Exit(cmd.Main(context.Background(), cmdutil.New("v0.0.0-test"), os.Args[1:])) })
+}
+
+func TestWithoutItsProgramTheHistoryIsNotOpened(t *testing.T) {
+	cmdtest.RunFiles(t, []string{"testdata/absent.txtar"}, nil)
 }
 
 // stored makes a Secret as OpenPAI's REST server does.

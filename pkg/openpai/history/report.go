@@ -1,11 +1,6 @@
 package history
 
-import (
-	"cmp"
-	"maps"
-	"slices"
-	"time"
-)
+import "time"
 
 // Report lists the jobs that were found, and taken.
 type Report struct {
@@ -39,40 +34,4 @@ type LeftOut struct {
 	User      string `json:"user"`
 	Name      string `json:"name"`
 	Why       string `json:"why"`
-}
-
-// maxLeftOut is how many of the jobs that are left out are named.
-const maxLeftOut = 1000
-
-func (r *Report) leave(row *row, why error) {
-	r.LeftOutCount++
-	if len(r.LeftOut) < maxLeftOut {
-		r.LeftOut = append(r.LeftOut, LeftOut{Framework: row.name, User: row.user, Name: row.job, Why: why.Error()})
-	}
-}
-
-// tally counts jobs by their people.
-type tally map[string]*Person
-
-func (t tally) add(user string, submitted time.Time, known bool) {
-	p := t[user]
-	if p == nil {
-		p = &Person{Name: user, First: submitted, Last: submitted}
-		t[user] = p
-	}
-	if known {
-		p.Known++
-	} else {
-		p.Jobs++
-	}
-	if submitted.Before(p.First) {
-		p.First = submitted
-	}
-	if submitted.After(p.Last) {
-		p.Last = submitted
-	}
-}
-
-func (t tally) people() []*Person {
-	return slices.SortedFunc(maps.Values(t), func(a, b *Person) int { return cmp.Compare(a.Name, b.Name) })
 }

@@ -1,176 +1,209 @@
-// Package history imports jobs from the database of a cluster of OpenPAI.
-// In: its PostgreSQL, which is only read, and the existing history of jobs. Out: parts of a history, as the job controller takes them;
-// the number of jobs of each person, the jobs that are left out, and why.
+// Package history imports jobs from the database of a cluster of OpenPAI, by the program paictl-history, which paictl starts and speaks with.
+// In: an address, the existing jobs. Out: parts of a history, as the job controller takes them; the number of jobs of each person, the jobs that
+// are left out, and why.
+//
+// The program has SQLite and a client of PostgreSQL, which the rest of paictl doesn't need.
 package history
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"net/url"
 	"os"
+	"os/exec"
+	"slices"
 	"strings"
+	"syscall"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
-
 	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/secret"
+	"github.com/openpai/paictl/pkg/ui/terminal"
 )
 
-// Source is a database of OpenPAI. It is for one goroutine.
-type Source struct {
-	conn *pgx.Conn
-	// columns that there are, as TABLE.COLUMN: earlier releases of OpenPAI had fewer.
-	columns map[string]bool
+// Options define what to do with jobs.
+type Options struct {
+	// Known reports whether the history has a job, by its UID.
+	Known func(uid string) bool
+	// Give takes a part of a history of size bytes; nil: it is a dry run.
+	Give func(ctx context.Context, part io.Reader, size int64) error
+	// Told is called after each step with the number of processed jobs and the total; it may be nil.
+	Told func(done, all int)
 }
 
-const (
-	connectTimeout = 20 * time.Second
-	// maxFile is the maximum size of a file with an address, in bytes, far above any sensible one.
-	maxFile = 64 << 10
-	remedy  = "write postgres://USER@HOST:5432/DATABASE; in OpenPAI the database is openpai and runs on a master. " +
-		"The password is taken from PGPASSWORD, from ~/.pgpass or PGPASSFILE, or name a file that has the whole address"
-)
+// Source is a database of OpenPAI that paictl-history reads. It is for one goroutine.
+type Source struct {
+	cmd  *exec.Cmd
+	conn *Conn
+	out  io.Reader
+	errs head
+	// stop closes the standard input of the program, which ends it, and kills it if it still runs after grace.
+	stop     context.CancelFunc
+	stopped  bool
+	withheld map[string]string
+}
 
-// Open connects to a database. from is an address without a password, or the name of a file with the address, which may contain the
-// password. Errors contain no password.
-func Open(ctx context.Context, from string) (*Source, error) {
-	address, err := addressOf(from)
-	if err != nil {
+// grace is how long a program may take to remove its files and to exit.
+const grace = 20 * time.Second
+
+// Open has the program connect to a database. from is an address without a password, or the name of a file with the address, which may contain the
+// password. The program ends at the latest when the context does. Errors contain no password.
+func Open(ctx context.Context, program, from string) (*Source, error) {
+	within, stop := context.WithCancel(ctx)
+	s := &Source{cmd: exec.CommandContext(within, program, Argument), stop: stop}
+	s.cmd.Env, s.withheld = split(os.Environ())
+	s.cmd.Stderr, s.cmd.WaitDelay = &s.errs, grace
+	in, inErr := s.cmd.StdinPipe()
+	out, outErr := s.cmd.StdoutPipe()
+	if err := errors.Join(inErr, outErr); err != nil {
+		stop()
 		return nil, err
 	}
-	config, err := pgx.ParseConfig(address)
-	if err != nil { // its text may show a part of the password
-		return nil, hint.Errorf(remedy, "the address of OpenPAI's database can't be read")
+	s.cmd.Cancel = in.Close
+	if err := s.cmd.Start(); err != nil {
+		stop()
+		return nil, hint.Wrap(fmt.Errorf("start %s: %w", Name, err), install)
 	}
-	if config.ConnectTimeout == 0 {
-		config.ConnectTimeout = connectTimeout
-	}
-	config.RuntimeParams["application_name"] = "paictl"
-	config.RuntimeParams["default_transaction_read_only"] = "on"
-	conn, err := pgx.ConnectConfig(ctx, config)
-	if err != nil {
-		return nil, refused(ctx, err)
-	}
-	s := &Source{conn: conn}
-	if err := s.readColumns(ctx); err != nil {
-		return nil, errors.Join(err, s.Close())
+	s.out, s.conn = out, NewConn(out, in)
+	if err := s.open(from); err != nil {
+		s.Close()
+		return nil, cmp.Or(ctx.Err(), err)
 	}
 	return s, nil
 }
 
-// refused explains why the connection failed.
-func refused(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return ctx.Err()
+func (s *Source) open(from string) error {
+	if err := s.conn.Greet("paictl", Name); err != nil {
+		return s.broken(err)
 	}
-	said, ok := errors.AsType[*pgconn.PgError](err)
-	if ok && (said.Code == "28P01" || said.Code == "28000") {
-		return hint.Errorf("give the password in PGPASSWORD, in ~/.pgpass or PGPASSFILE, or in a file that --history-from names", "OpenPAI's database refuses the user: %w", err)
+	if err := s.conn.Send(&Message{Type: TypeOpen, From: from, Secrets: s.withheld}); err != nil {
+		return s.broken(err)
 	}
-	return hint.Errorf("check that the address is right, and that this machine reaches it: "+remedy, "connect to OpenPAI's database: %w", err)
-}
-
-// Close ends the connection.
-func (s *Source) Close() error {
-	ctx, cancel := context.WithTimeout(context.Background(), connectTimeout) // the context of the work may have ended
-	defer cancel()
-	return s.conn.Close(ctx)
-}
-
-func isAddress(text string) bool {
-	return strings.HasPrefix(text, "postgres://") || strings.HasPrefix(text, "postgresql://")
-}
-
-func addressOf(from string) (string, error) {
-	if isAddress(from) {
-		return from, noPassword(from)
-	}
-	f, err := os.Open(from)
-	if err != nil && mayHidePassword(from) {
-		return "", hint.Errorf(remedy, "--history-from is neither an address that starts with postgres:// nor a file that can be read here; it isn't shown, since it may have a password")
-	}
-	if err != nil {
-		return "", hint.Wrap(fmt.Errorf("read the address of OpenPAI's database: %w", err), remedy)
-	}
-	defer func() { _ = f.Close() }()
-	info, err := f.Stat()
-	if err == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o077 != 0 {
-		return "", hint.Errorf("keep it to yourself: chmod 600 "+from, "others may read %s, which has the address of OpenPAI's database", from)
-	}
-	text, readErr := io.ReadAll(io.LimitReader(f, maxFile))
-	if err := errors.Join(err, readErr); err != nil {
-		return "", fmt.Errorf("read the address of OpenPAI's database: %w", err)
-	}
-	address := strings.TrimSpace(string(text))
-	if !isAddress(address) {
-		return "", hint.Errorf("write postgres://USER:PASSWORD@HOST:5432/DATABASE into it", "%s has no address of a PostgreSQL database", from)
-	}
-	return address, nil
-}
-
-// mayHidePassword reports whether a text that is not a file can be an address in another form, such as PostgreSQL's "host=db password=x", or
-// alice:x@db.
-func mayHidePassword(text string) bool {
-	return strings.ContainsAny(text, "=@") || strings.Contains(text, "://")
-}
-
-// noPassword refuses an address with a password: others on the machine see arguments of commands.
-func noPassword(address string) error {
-	u, err := url.Parse(address)
-	if err != nil { // its text may show a password
-		return hint.Errorf(remedy, "the address of OpenPAI's database can't be read")
-	}
-	_, given := u.User.Password()
-	if given || u.Query().Has("password") || u.Query().Has("sslpassword") {
-		return hint.Errorf(remedy, "a password on the command line can be seen by others")
+	m, err := s.conn.Receive()
+	switch {
+	case err != nil:
+		return s.broken(err)
+	case m.Type == TypeFailed && m.Error != "":
+		return m.Err()
+	case m.Type != TypeOpened:
+		return s.broken(unexpected(m))
 	}
 	return nil
 }
 
-// needed are columns that every database of OpenPAI has.
-var needed = []string{
-	"name", "userName", "jobName", "jobConfig", "virtualCluster", "jobPriority", "submissionTime", "subState", "snapshot",
+// Take has the program read all jobs, and passes on those that have ended in parts. Existing jobs are passed on again, to finish an earlier run that
+// was interrupted. If an error occurs, the report covers the jobs before it; it is nil if the program ended without one. A source is read once.
+func (s *Source) Take(ctx context.Context, o Options) (*Report, error) {
+	defer context.AfterFunc(ctx, s.stop)()
+	report, err := s.take(ctx, o)
+	return report, cmp.Or(ctx.Err(), err)
 }
 
-// frameworks is OpenPAI's table of jobs, and attemptsTable and the following tables hold the related data.
-const (
-	frameworks    = "frameworks"
-	attemptsTable = "framework_history"
-	tasksTable    = "task_history"
-	eventsTable   = "framework_events"
-	tagsTable     = "tags"
-)
-
-func (s *Source) readColumns(ctx context.Context) error {
-	rows, err := s.conn.Query(ctx, "SELECT table_name || '.' || column_name FROM information_schema.columns WHERE table_schema = ANY (current_schemas(false))")
-	if err != nil {
-		return reading(err)
-	}
-	all, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if err != nil {
-		return reading(err)
-	}
-	s.columns = make(map[string]bool, len(all))
-	for _, c := range all {
-		s.columns[c] = true
-	}
-	if !s.has(frameworks, needed...) {
-		return hint.Errorf("name the database that OpenPAI's rest-server uses, and a user who may read it", "the database has no table of jobs as OpenPAI writes it, or you may not read it")
-	}
-	return nil
-}
-
-// has reports whether a table has columns.
-func (s *Source) has(table string, columns ...string) bool {
-	for _, c := range columns {
-		if !s.columns[table+"."+c] {
-			return false
+func (s *Source) take(ctx context.Context, o Options) (*Report, error) {
+	err := s.conn.Send(&Message{Type: TypeTake, DryRun: o.Give == nil})
+	var failed error // to give a part; the program then ends, and reports the parts before it
+	for err == nil {
+		var m *Message
+		if m, err = s.conn.Receive(); err != nil {
+			break
+		}
+		switch {
+		case m.Type == TypeDone && m.Report != nil && !slices.Contains(m.Report.People, nil):
+			return m.Report, cmp.Or(failed, m.Err())
+		case failed != nil && m.Type != TypePart: // it was sent before the program noticed
+		case m.Type == TypeTold:
+			if o.Told != nil {
+				o.Told(m.Checked, m.All)
+			}
+		case m.Type == TypeAsk:
+			err = s.answer(m.UIDs, o.Known)
+		case m.Type == TypePart && o.Give != nil:
+			give := o.Give
+			if failed != nil {
+				give = func(context.Context, io.Reader, int64) error { return failed }
+			}
+			var given error
+			if given, err = s.give(ctx, m.Size, give); given != nil {
+				failed = given
+				s.stop()
+			}
+		default:
+			err = unexpected(m)
 		}
 	}
-	return true
+	return nil, cmp.Or(failed, s.broken(err))
 }
 
-func reading(err error) error { return fmt.Errorf("read OpenPAI's database: %w", err) }
+func (s *Source) answer(uids []string, known func(uid string) bool) error {
+	m := &Message{Type: TypeKnown, Known: make([]bool, len(uids))}
+	for i, uid := range uids {
+		m.Known[i] = known(uid)
+	}
+	return s.conn.Send(m)
+}
+
+// give passes on a part. Its errors are that of the receiver, and that of the connection with the program.
+func (s *Source) give(ctx context.Context, size int64, give func(context.Context, io.Reader, int64) error) (given, err error) {
+	part, err := s.conn.part(size)
+	if err != nil {
+		return nil, err
+	}
+	given = give(ctx, part, size)
+	if err := part.end(); err != nil { // which the receiver reports in other words
+		return nil, err
+	}
+	if given != nil {
+		return given, nil
+	}
+	return nil, s.conn.Send(&Message{Type: TypeGiven})
+}
+
+// broken ends the program after an error of the connection, and returns an error that says why it ended, as far as that is known.
+func (s *Source) broken(err error) error {
+	s.Close()
+	for _, ended := range []error{io.EOF, io.ErrUnexpectedEOF, syscall.EPIPE, os.ErrClosed} {
+		if errors.Is(err, ended) {
+			return fmt.Errorf("%s ended before it had finished (%s)%s", s.cmd.Path, s.cmd.ProcessState, s.said())
+		}
+	}
+	return hint.Wrap(fmt.Errorf("use %s: %w", s.cmd.Path, err), cmp.Or(hint.Of(err), install))
+}
+
+// said returns the text that the program wrote to its standard error, without passwords.
+func (s *Source) said() string {
+	text := strings.TrimSpace(string(s.errs.text))
+	for _, password := range s.withheld {
+		if password != "" {
+			text = strings.ReplaceAll(text, password, secret.Mask)
+		}
+	}
+	if text == "" {
+		return ""
+	}
+	return ": " + terminal.Line(text)
+}
+
+// Close ends the program and waits for it. It may be called twice.
+func (s *Source) Close() {
+	if s.stopped {
+		return
+	}
+	s.stopped = true
+	s.stop()
+	_, _ = io.Copy(io.Discard, s.out) // until it exits: it may be writing
+	_ = s.cmd.Wait()                  // its state says the same
+}
+
+// maxSaid is how much of the program's standard error is kept, in bytes: the reason of a panic comes before its stacks.
+const maxSaid = 2 << 10
+
+// head keeps the first bytes that are written to it.
+type head struct{ text []byte }
+
+// Write implements io.Writer.
+func (h *head) Write(p []byte) (int, error) {
+	h.text = append(h.text, p[:min(len(p), maxSaid-len(h.text))]...)
+	return len(p), nil
+}

@@ -1,4 +1,4 @@
-package history
+package reader
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -17,10 +18,14 @@ import (
 	"github.com/openpai/paictl/pkg/job/archive"
 	"github.com/openpai/paictl/pkg/job/postgrestest"
 	v1 "github.com/openpai/paictl/pkg/job/v1"
+	"github.com/openpai/paictl/pkg/openpai/history"
 	"github.com/openpai/paictl/pkg/openpai/history/historytest"
 )
 
 func TestMain(m *testing.M) {
+	if end, ok := roles[filepath.Base(os.Args[0])]; ok {
+		os.Exit(end())
+	}
 	code := m.Run()
 	postgrestest.Stop()
 	os.Exit(code)
@@ -56,12 +61,20 @@ func source(t *testing.T, d *historytest.Database) *Source {
 
 // into are options that give jobs to a history.
 func into(to archive.Store) Options {
-	return Options{Now: clock, Known: func(string) bool { return false }, Give: func(ctx context.Context, part io.Reader, size int64) (*api.Import, error) {
-		return to.Import(ctx, part, size, false)
+	return Options{Now: clock, Known: all(false), Give: func(ctx context.Context, part io.Reader, size int64) error {
+		_, err := to.Import(ctx, part, size, false)
+		return err
 	}}
 }
 
-func take(t *testing.T, d *historytest.Database, o Options) *Report {
+// all is the same answer for all jobs.
+func all(known bool) func(context.Context, []string) ([]bool, error) {
+	return func(_ context.Context, uids []string) ([]bool, error) {
+		return slices.Repeat([]bool{known}, len(uids)), nil
+	}
+}
+
+func take(t *testing.T, d *historytest.Database, o Options) *history.Report {
 	t.Helper()
 	r, err := source(t, d).Take(t.Context(), o)
 	require.NoError(t, err)
@@ -144,15 +157,14 @@ func TestASecondRunAddsNothing(t *testing.T) {
 	require.NoError(t, err)
 	o := into(to)
 	added := 0
-	give := o.Give
-	o.Give = func(ctx context.Context, part io.Reader, size int64) (*api.Import, error) {
-		i, err := give(ctx, part, size)
+	o.Give = func(ctx context.Context, part io.Reader, size int64) error {
+		i, err := to.Import(ctx, part, size, false)
 		if err == nil {
 			added += i.Jobs
 		}
-		return i, err
+		return err
 	}
-	o.Known = func(string) bool { return true }
+	o.Known = all(true)
 	r := take(t, d, o)
 	assert.Equal(t, []int{0, 3, 0}, []int{r.Jobs, r.Known, added})
 	assert.Equal(t, before, sums(t, to))
@@ -187,10 +199,9 @@ func TestARunThatIsCutOffLeavesNothingHereAndTheNextFinishesIt(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	o := into(to)
 	give := o.Give
-	o.Give = func(_ context.Context, part io.Reader, size int64) (*api.Import, error) {
+	o.Give = func(_ context.Context, part io.Reader, size int64) error {
 		cancel() // while the first part is being sent
-		_, err := give(t.Context(), part, size)
-		return nil, errors.Join(err, context.Canceled)
+		return errors.Join(give(t.Context(), part, size), context.Canceled)
 	}
 	r, err := source(t, d).Take(ctx, o)
 	require.ErrorIs(t, err, context.Canceled)
@@ -212,7 +223,7 @@ func TestJobsAreGivenInParts(t *testing.T) {
 	parts, steps := 0, []int{}
 	give := o.Give
 	o.Part, o.Told = pageJobs, func(done, all int) { assert.Equal(t, 2*pageJobs+1, all); steps = append(steps, done) }
-	o.Give = func(ctx context.Context, part io.Reader, size int64) (*api.Import, error) {
+	o.Give = func(ctx context.Context, part io.Reader, size int64) error {
 		parts++
 		return give(ctx, part, size)
 	}
@@ -220,14 +231,14 @@ func TestJobsAreGivenInParts(t *testing.T) {
 	assert.Equal(t, []int{3, 2*pageJobs + 1}, []int{parts, r.Jobs})
 	assert.Equal(t, []int{pageJobs, 2 * pageJobs, 2*pageJobs + 1}, steps)
 	require.Len(t, r.People, 1)
-	assert.Equal(t, Person{Name: "alice", Jobs: 2*pageJobs + 1, First: epoch, Last: epoch}, *r.People[0])
+	assert.Equal(t, history.Person{Name: "alice", Jobs: 2*pageJobs + 1, First: epoch, Last: epoch}, *r.People[0])
 }
 
 func TestADryRunGivesNothing(t *testing.T) {
 	d := historytest.New(t)
 	d.Add(historytest.Job{User: "alice", Name: "a", VC: "vision", Submitted: epoch})
 	d.Add(historytest.Job{User: "bob", Name: "b", VC: "vision", Submitted: epoch.Add(time.Hour), Running: true})
-	r := take(t, d, Options{Now: clock, Known: func(string) bool { return false }})
+	r := take(t, d, Options{Now: clock, Known: all(false)})
 	assert.Equal(t, []int{1, 0, 1}, []int{r.Jobs, r.Known, r.LeftOutCount})
 	assert.Equal(t, "bob", r.LeftOut[0].User)
 	assert.Contains(t, r.LeftOut[0].Why, "hasn't ended")

@@ -1,4 +1,4 @@
-package history
+package reader
 
 import (
 	"cmp"
@@ -12,9 +12,9 @@ import (
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sync/semaphore"
 
-	"github.com/openpai/paictl/pkg/job/api"
 	"github.com/openpai/paictl/pkg/job/archive"
 	v1 "github.com/openpai/paictl/pkg/job/v1"
+	"github.com/openpai/paictl/pkg/openpai/history"
 )
 
 const (
@@ -29,10 +29,10 @@ const (
 
 // Options define what to do with jobs.
 type Options struct {
-	// Known reports whether the history has a job, by its UID.
-	Known func(uid string) bool
-	// Give takes a part of a history; nil: it is a dry run.
-	Give func(ctx context.Context, part io.Reader, size int64) (*api.Import, error)
+	// Known reports which jobs the history has, by their UIDs.
+	Known func(ctx context.Context, uids []string) ([]bool, error)
+	// Give takes a part of a history of size bytes; nil: it is a dry run.
+	Give func(ctx context.Context, part io.Reader, size int64) error
 	// Told is called after each step with the number of processed jobs and the total; it may be nil.
 	Told func(done, all int)
 	Now  func() time.Time
@@ -42,7 +42,7 @@ type Options struct {
 
 // Take reads all jobs, and passes on those that have ended in parts. Existing jobs are passed on again, to finish an earlier run that was
 // interrupted. If an error occurs, the report covers the jobs before it.
-func (s *Source) Take(ctx context.Context, o Options) (*Report, error) {
+func (s *Source) Take(ctx context.Context, o Options) (*history.Report, error) {
 	t := newTaker(s, o)
 	err := t.run(ctx)
 	if err = errors.Join(err, t.drop()); ctx.Err() != nil {
@@ -55,7 +55,7 @@ func (s *Source) Take(ctx context.Context, o Options) (*Report, error) {
 type taker struct {
 	*Source
 	o      Options
-	report *Report
+	report *history.Report
 	people tally
 	seen   map[string]bool // UIDs
 	// room is memory for pending writes.
@@ -69,7 +69,7 @@ type taker struct {
 }
 
 func newTaker(s *Source, o Options) *taker {
-	return &taker{Source: s, o: o, report: &Report{LeftOut: []LeftOut{}}, people: tally{}, seen: map[string]bool{}, room: semaphore.NewWeighted(maxDecoded)}
+	return &taker{Source: s, o: o, report: &history.Report{LeftOut: []history.LeftOut{}}, people: tally{}, seen: map[string]bool{}, room: semaphore.NewWeighted(maxDecoded)}
 }
 
 // counted is a job that counts in the report once it is passed on.
@@ -107,6 +107,9 @@ func (t *taker) take(ctx context.Context, page []row) error {
 	for len(page) > 0 {
 		var jobs map[string]*job
 		jobs, page = t.read(page)
+		if err := t.enqueue(ctx, jobs); err != nil {
+			return err
+		}
 		if t.o.Give != nil && len(jobs) > 0 {
 			if err := t.save(ctx, jobs); err != nil {
 				return err
@@ -131,20 +134,41 @@ func (t *taker) read(page []row) (jobs map[string]*job, left []row) {
 			err = errTwice
 		}
 		if err != nil {
-			t.report.leave(r, err)
+			t.leave(r, err)
 			continue
 		}
 		t.seen[string(j.f.UID)], jobs[r.name] = true, j
 		if j.f.Annotations[v1.AnnotationConfig] == "" {
 			t.report.WithoutText++
 		}
-		t.waiting = append(t.waiting, counted{r.user, j.f.CreationTimestamp.UTC(), t.o.Known(string(j.f.UID))})
 		t.bytes += j.weight
 		if weight += j.weight; weight >= batchBytes {
 			return jobs, page[i+1:]
 		}
 	}
 	return jobs, nil
+}
+
+// enqueue adds jobs to those that wait until they are passed on.
+func (t *taker) enqueue(ctx context.Context, jobs map[string]*job) error {
+	if len(jobs) == 0 {
+		return nil
+	}
+	var uids []string
+	var all []counted
+	for _, j := range jobs {
+		uids = append(uids, string(j.f.UID))
+		all = append(all, counted{user: j.f.Labels[v1.LabelUser], submitted: j.f.CreationTimestamp.UTC()})
+	}
+	known, err := t.o.Known(ctx, uids)
+	if err != nil {
+		return err
+	}
+	for i := range all {
+		all[i].known = known[i]
+	}
+	t.waiting = append(t.waiting, all...)
+	return nil
 }
 
 // save writes jobs, and all that belongs to them, to the part.
@@ -225,7 +249,7 @@ func (t *taker) give(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		_, err = t.o.Give(ctx, file, size)
+		err = t.o.Give(ctx, file, size)
 		if err = errors.Join(err, file.Close(), t.drop()); err != nil {
 			return err
 		}

@@ -1,0 +1,10 @@
+// Command paictl-history reads the jobs of a cluster of OpenPAI from its database. "paictl migrate openpai --history-from" starts it.
+package main
+
+import (
+	"os"
+
+	"github.com/openpai/paictl/pkg/openpai/history/reader"
+)
+
+func main() { os.Exit(reader.Main(os.Args[1:])) }

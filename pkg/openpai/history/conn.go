@@ -1,0 +1,221 @@
+package history
+
+import (
+	"bufio"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/ui/terminal"
+	"github.com/openpai/paictl/pkg/version"
+)
+
+// Types of messages, in the order in which they are sent. Both programs begin with TypeHello. paictl then sends TypeOpen and TypeTake, and answers each
+// TypeAsk and TypePart.
+const (
+	TypeHello  = "hello"
+	TypeOpen   = "open"   // paictl: connect to the database
+	TypeOpened = "opened" // the program is connected
+	TypeFailed = "failed" // the program couldn't connect, and exits
+	TypeTake   = "take"   // paictl: read all jobs
+	TypeAsk    = "ask"    // the program: which of these jobs exist?
+	TypeKnown  = "known"  // paictl: these
+	TypeTold   = "told"   // the program: so many are checked
+	TypePart   = "part"   // the program: a part of a history, which follows the message
+	TypeGiven  = "given"  // paictl: it was taken
+	TypeDone   = "done"   // the program has finished, and exits
+)
+
+// Message is sent by one program to the other. Type says which fields it has.
+type Message struct {
+	Type string `json:"type"`
+	// Protocol and Version are the sender's, in TypeHello.
+	Protocol int    `json:"protocol,omitempty"`
+	Version  string `json:"version,omitempty"`
+	// From is the address of the database or a file that has it, and Secrets are the variables of Secrets that paictl has, in TypeOpen.
+	From    string            `json:"from,omitempty"`
+	Secrets map[string]string `json:"secrets,omitempty"`
+	// DryRun requests no parts, in TypeTake.
+	DryRun bool `json:"dryRun,omitempty"`
+	// UIDs are those of jobs, in TypeAsk. Known are the answers in the same order, in TypeKnown.
+	UIDs  []string `json:"uids,omitempty"`
+	Known []bool   `json:"known,omitempty"`
+	// Checked of All jobs are checked, in TypeTold.
+	Checked int `json:"checked,omitempty"`
+	All     int `json:"all,omitempty"`
+	// Size is the number of bytes of a part, in TypePart.
+	Size int64 `json:"size,omitempty"`
+	// Error is the text of an error and Hint its remedy, in TypeFailed and TypeDone.
+	Error string `json:"error,omitempty"`
+	Hint  string `json:"hint,omitempty"`
+	// Report lists the jobs, in TypeDone.
+	Report *Report `json:"report,omitempty"`
+}
+
+// SetError writes an error into a message.
+func (m *Message) SetError(err error) {
+	if err != nil {
+		m.Error, m.Hint = err.Error(), hint.Of(err)
+	}
+}
+
+// Err returns the error of a message, or nil.
+func (m *Message) Err() error {
+	switch {
+	case m.Error == "":
+		return nil
+	case m.Hint == "":
+		return errors.New(m.Error)
+	}
+	return hint.Wrap(errors.New(m.Error), m.Hint)
+}
+
+const (
+	// protocol is the number of this form of messages.
+	protocol = 1
+	// maxMessage is the maximum size of a message in bytes. The largest is the report, with some 200 bytes for each person.
+	maxMessage = 64 << 20
+	// maxPart is the maximum size of a part in bytes, far above that of a thousand large jobs. It isn't kept in memory.
+	maxPart = 64 << 30
+)
+
+// Conn is one end of the connection between paictl and paictl-history: messages as JSON, each after its length in four bytes. It is for one reader
+// and one writer.
+type Conn struct {
+	in  *bufio.Reader
+	out io.Writer
+}
+
+// NewConn returns a connection that reads and writes pipes.
+func NewConn(in io.Reader, out io.Writer) *Conn {
+	return &Conn{in: bufio.NewReader(in), out: out}
+}
+
+// Send sends a message.
+func (c *Conn) Send(m *Message) error {
+	text, err := json.Marshal(m)
+	if err != nil {
+		return err
+	}
+	if len(text) > maxMessage {
+		return fmt.Errorf("the message %q has %d bytes, which are more than %d", m.Type, len(text), maxMessage)
+	}
+	_, err = c.out.Write(append(binary.BigEndian.AppendUint32(nil, uint32(len(text))), text...))
+	return err
+}
+
+// Receive waits for a message. The error is io.EOF if the other program closed the connection after a whole message.
+func (c *Conn) Receive() (*Message, error) {
+	var length [4]byte
+	if _, err := io.ReadFull(c.in, length[:]); err != nil {
+		return nil, err
+	}
+	n := int64(binary.BigEndian.Uint32(length[:]))
+	if n > maxMessage {
+		return nil, fmt.Errorf("a message is said to have %d bytes, which are more than %d", n, maxMessage)
+	}
+	text, err := io.ReadAll(io.LimitReader(c.in, n)) // its memory grows with the bytes that arrive
+	if err == nil && int64(len(text)) < n {
+		err = io.ErrUnexpectedEOF
+	}
+	if err != nil {
+		return nil, err
+	}
+	m := &Message{}
+	if err := json.Unmarshal(text, m); err != nil {
+		return nil, fmt.Errorf("a message isn't JSON of this form: %w", err)
+	}
+	return m, nil
+}
+
+// Greet sends this program's version, and compares it with that of the other.
+func (c *Conn) Greet(self, other string) error {
+	if err := c.Send(&Message{Type: TypeHello, Protocol: protocol, Version: version.Version}); err != nil {
+		return err
+	}
+	m, err := c.Receive()
+	switch {
+	case err != nil:
+		return err
+	case m.Type != TypeHello:
+		return unexpected(m)
+	case m.Version != version.Version || m.Protocol != protocol:
+		return hint.Errorf("install both from one release, or build both with make build", "%s is of %.100s, and %s of %s", other, terminal.Line(m.Version), self, version.Version)
+	}
+	return nil
+}
+
+func unexpected(m *Message) error {
+	return fmt.Errorf("a message has the unexpected type %.100q", m.Type)
+}
+
+// SendPart sends a part of size bytes. After an error, the connection can't be used.
+func (c *Conn) SendPart(part io.Reader, size int64) error {
+	if err := c.Send(&Message{Type: TypePart, Size: size}); err != nil {
+		return err
+	}
+	_, err := io.CopyN(c.out, part, size)
+	return err
+}
+
+// part returns the bytes that follow a TypePart.
+func (c *Conn) part(size int64) (*body, error) {
+	if size <= 0 || size > maxPart {
+		return nil, fmt.Errorf("a part is said to have %d bytes, which aren't from 1 to %d", size, int64(maxPart))
+	}
+	return &body{in: c.in, left: size}, nil
+}
+
+// body is a part that is being received. A receiver that has failed may still read it: net/http does so in the background.
+type body struct {
+	mu    sync.Mutex
+	in    io.Reader
+	left  int64
+	err   error // that of the connection, if it failed
+	ended bool
+}
+
+// Read implements io.Reader. A part that isn't whole doesn't end with io.EOF.
+func (b *body) Read(to []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case b.ended:
+		return 0, os.ErrClosed // the following bytes aren't the part's
+	case b.left == 0:
+		return 0, io.EOF
+	case b.err != nil:
+		return 0, b.err
+	}
+	n, err := b.in.Read(to[:min(int64(len(to)), b.left)])
+	if b.left -= int64(n); b.left > 0 {
+		b.err = cut(err)
+		return n, b.err
+	}
+	return n, nil
+}
+
+// end reads the rest of the part, and returns the error of the connection.
+func (b *body) end() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.ended = true
+	if b.err == nil {
+		_, err := io.CopyN(io.Discard, b.in, b.left)
+		b.err = cut(err)
+	}
+	return b.err
+}
+
+// cut is the error of a connection that ends in the middle.
+func cut(err error) error {
+	if errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
