@@ -88,7 +88,7 @@ func (b *build) archives(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		name := filepath.Base(b.program(p))
+		name := filepath.Base(b.program("paictl", p))
 		data, err := tarGz(name, entries, b.when)
 		if err != nil {
 			return err

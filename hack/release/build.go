@@ -207,9 +207,9 @@ func (b *build) file(name, kind string) string {
 	return filepath.Join(b.dir, name)
 }
 
-// program returns the path of paictl for a platform.
-func (b *build) program(p platform) string {
-	return filepath.Join(b.dir, "paictl_"+b.version+"_"+p.os+"_"+p.arch)
+// program returns the path of a program for a platform.
+func (b *build) program(name string, p platform) string {
+	return filepath.Join(b.dir, name+"_"+b.version+"_"+p.os+"_"+p.arch)
 }
 
 // needs fails if a part that another one builds on was left out.

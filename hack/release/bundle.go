@@ -32,7 +32,7 @@ func (b *build) bundleArchives(ctx context.Context) error {
 	if err := b.needs("paictl"); err != nil {
 		return err
 	}
-	program := b.program(platform{runtime.GOOS, runtime.GOARCH})
+	program := b.program("paictl", platform{runtime.GOOS, runtime.GOARCH})
 	if !slices.Contains(b.platforms, runtime.GOOS+"/"+runtime.GOARCH) {
 		return fmt.Errorf("it is built by paictl for %s/%s: add that to --platforms", runtime.GOOS, runtime.GOARCH)
 	}

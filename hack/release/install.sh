@@ -143,9 +143,12 @@ main() {
 	tar -xzf "$name.tar.gz"
 
 	# A rename replaces a program that runs.
-	cp "$name/bin/paictl" "$prefix/bin/.paictl.new"
-	chmod 755 "$prefix/bin/.paictl.new"
-	mv "$prefix/bin/.paictl.new" "$prefix/bin/paictl"
+	for program in "$name"/bin/*; do
+		program=${program##*/}
+		cp "$name/bin/$program" "$prefix/bin/.$program.new"
+		chmod 755 "$prefix/bin/.$program.new"
+		mv "$prefix/bin/.$program.new" "$prefix/bin/$program"
+	done
 	cp -R "$name/share/." "$prefix/share/"
 	rm -f "$prefix/share/paictl/checksums.txt" "$prefix/share/paictl/checksums.txt.minisig"
 	cp checksums.txt* "$prefix/share/paictl/"

@@ -26,7 +26,8 @@ func publish(t *testing.T) (dir, address, key string) {
 	}
 	name := "paictl_v1.2.3_" + runtime.GOOS + "_" + runtime.GOARCH
 	files := []entry{
-		{name: "bin/paictl", mode: 0o755, data: []byte("#!/bin/sh\necho installed\n")}, {name: "share/man/man1/paictl.1", mode: 0o644, data: []byte(".TH\n")},
+		{name: "bin/paictl", mode: 0o755, data: []byte("#!/bin/sh\necho installed\n")}, {name: "bin/paictl-history", mode: 0o755, data: []byte("#!/bin/sh\necho installed\n")},
+		{name: "share/man/man1/paictl.1", mode: 0o644, data: []byte(".TH\n")},
 	}
 	if err := os.WriteFile(b.file(name+".tar.gz", "archive"), must[[]byte](t)(tarGz(name, files, when)), 0o600); err != nil {
 		t.Fatal(err)
@@ -88,9 +89,11 @@ func verifiesAndInstalls(t *testing.T, verifier string) {
 			t.Fatalf("%v: %s", err, said)
 		}
 	}
-	out, err := exec.CommandContext(t.Context(), filepath.Join(prefix, "bin/paictl")).Output()
-	if err != nil || string(out) != "installed\n" {
-		t.Errorf("%v: %s", err, out)
+	for _, program := range names {
+		out, err := exec.CommandContext(t.Context(), filepath.Join(prefix, "bin", program)).Output()
+		if err != nil || string(out) != "installed\n" {
+			t.Errorf("%s: %v: %s", program, err, out)
+		}
 	}
 	for _, name := range []string{"share/man/man1/paictl.1", "share/paictl/" + listFile, "share/paictl/" + signatureFile} {
 		if _, err := os.Stat(filepath.Join(prefix, name)); err != nil {

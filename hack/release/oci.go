@@ -106,11 +106,11 @@ func (b *build) image(context.Context) error {
 		if p.os != "linux" {
 			continue
 		}
-		program, err := os.ReadFile(b.program(p))
+		programs, err := b.binaries(p)
 		if err != nil {
 			return err
 		}
-		d, err := l.addImage(program, b.version, b.commit, p.arch, b.when)
+		d, err := l.addImage(programs, b.version, b.commit, p.arch, b.when)
 		if err != nil {
 			return err
 		}
@@ -127,16 +127,20 @@ func (b *build) image(context.Context) error {
 	return l.write(b.file("paictl-image_"+b.version+".tar", "image"), b.when)
 }
 
-// addImage adds the image of paictl for an architecture. It runs as a user without rights, whose home is a volume for keys and settings.
-func (l *layout) addImage(program []byte, version, commit, arch string, when time.Time) (descriptor, error) {
+// addImage adds the image of paictl for an architecture, with programs below /usr. It runs as a user without rights, whose home is a volume for keys and settings.
+func (l *layout) addImage(programs []entry, version, commit, arch string, when time.Time) (descriptor, error) {
 	var layer bytes.Buffer
-	if err := writeTar(&layer, []entry{
+	files := []entry{
 		{name: "etc/passwd", mode: 0o644, data: []byte("root:x:0:0:root:/root:/sbin/nologin\npaictl:x:65532:65532:paictl:/home/paictl:/sbin/nologin\n")},
 		{name: "etc/group", mode: 0o644, data: []byte("root:x:0:\npaictl:x:65532:\n")},
 		{name: "home/paictl/", mode: 0o1777},
 		{name: "tmp/", mode: 0o1777},
-		{name: "usr/bin/paictl", mode: 0o755, data: program},
-	}, when); err != nil {
+	}
+	for _, p := range programs {
+		p.name = "usr/" + p.name
+		files = append(files, p)
+	}
+	if err := writeTar(&layer, files, when); err != nil {
 		return descriptor{}, err
 	}
 	diff := sha256.Sum256(layer.Bytes())

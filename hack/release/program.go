@@ -10,27 +10,32 @@ import (
 	"strings"
 )
 
-// programs builds paictl for all platforms, and the list of the modules in each.
+// names are the programs of a release. paictl starts the others, which are beside it.
+var names = []string{"paictl", "paictl-history"}
+
+// programs builds all programs for all platforms, and the list of the modules in each.
 func (b *build) programs(ctx context.Context) error {
 	for _, p := range b.list() {
-		file := b.program(p)
-		b.made[filepath.Base(file)] = "program"
-		if err := b.compile(ctx, p, file); err != nil {
-			return err
-		}
-		bom, err := sbom(file, b.version, b.when)
-		if err != nil {
-			return err
-		}
-		if err := os.WriteFile(b.file(filepath.Base(file)+".cdx.json", "sbom"), bom, 0o644); err != nil {
-			return err
+		for _, name := range names {
+			file := b.program(name, p)
+			b.made[filepath.Base(file)] = "program"
+			if err := b.compile(ctx, name, p, file); err != nil {
+				return err
+			}
+			bom, err := sbom(file, b.version, b.when)
+			if err != nil {
+				return err
+			}
+			if err := os.WriteFile(b.file(filepath.Base(file)+".cdx.json", "sbom"), bom, 0o644); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
 }
 
-// compile builds paictl with the flags of the Makefile, and without a build ID, the only part that the linker derives from paths.
-func (b *build) compile(ctx context.Context, p platform, file string) error {
+// compile builds a program with the flags of the Makefile, and without a build ID, the only part that the linker derives from paths.
+func (b *build) compile(ctx context.Context, name string, p platform, file string) error {
 	flags := []string{"-s", "-w", "-buildid=", "-X", module + "/pkg/version.Version=" + b.version}
 	if b.public != nil {
 		flags = append(flags, "-X", module+"/pkg/release.PublicKey="+b.public.String())
@@ -39,9 +44,9 @@ func (b *build) compile(ctx context.Context, p platform, file string) error {
 		flags = append(flags, "-X", module+"/pkg/release.Address="+b.address)
 	}
 	err := b.run(ctx, []string{"TARGET_GOOS=" + p.os, "TARGET_GOARCH=" + p.arch}, "go", "run", "-trimpath", "-gcflags=all=-dwarf=false", "-buildvcs=false", "-mod=readonly", "./hack/build",
-		"-trimpath", "-gcflags=all=-dwarf=false", "-buildvcs=true", "-mod=readonly", "-ldflags", strings.Join(flags, " "), "-o", file, "./cmd/paictl")
+		"-trimpath", "-gcflags=all=-dwarf=false", "-buildvcs=true", "-mod=readonly", "-ldflags", strings.Join(flags, " "), "-o", file, "./cmd/"+name)
 	if err != nil {
-		return fmt.Errorf("build paictl for %s/%s: %w", p.os, p.arch, err)
+		return fmt.Errorf("build %s for %s/%s: %w", name, p.os, p.arch, err)
 	}
 	return nil
 }
@@ -58,10 +63,10 @@ func (b *build) pages(ctx context.Context) ([]entry, error) {
 }
 
 func (b *build) writePages(ctx context.Context) ([]entry, error) {
-	program := b.program(platform{runtime.GOOS, runtime.GOARCH})
+	program := b.program("paictl", platform{runtime.GOOS, runtime.GOARCH})
 	if _, err := os.Stat(program); err != nil {
 		program = filepath.Join(b.work, "paictl")
-		if err := b.compile(ctx, platform{runtime.GOOS, runtime.GOARCH}, program); err != nil {
+		if err := b.compile(ctx, "paictl", platform{runtime.GOOS, runtime.GOARCH}, program); err != nil {
 			return nil, err
 		}
 	}
@@ -100,15 +105,25 @@ func (b *build) writePages(ctx context.Context) ([]entry, error) {
 	return out, nil
 }
 
-// installation is paictl for a platform with all other installed files, below a prefix such as /usr.
+// installation is all programs for a platform with all other installed files, below a prefix such as /usr.
 func (b *build) installation(ctx context.Context, p platform) ([]entry, error) {
 	pages, err := b.pages(ctx)
 	if err != nil {
 		return nil, err
 	}
-	data, err := os.ReadFile(b.program(p))
-	if err != nil {
-		return nil, err
+	programs, err := b.binaries(p)
+	return append(pages, programs...), err
+}
+
+// binaries are all programs for a platform, in the folder bin.
+func (b *build) binaries(p platform) ([]entry, error) {
+	var out []entry
+	for _, name := range names {
+		data, err := os.ReadFile(b.program(name, p))
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, entry{name: "bin/" + name, mode: 0o755, data: data})
 	}
-	return append(pages, entry{name: "bin/paictl", mode: 0o755, data: data}), nil
+	return out, nil
 }

@@ -139,7 +139,7 @@ func TestTheListOfModulesIsThatOfTheProgram(t *testing.T) {
 func TestAnImageIsOneThatRuntimesRead(t *testing.T) {
 	data := twice(t, func() []byte {
 		l := newLayout()
-		d := must[descriptor](t)(l.addImage([]byte("program"), "v1.2.3", "abc", "arm64", when))
+		d := must[descriptor](t)(l.addImage([]entry{{name: "bin/paictl", mode: 0o755}, {name: "bin/paictl-history", mode: 0o755}}, "v1.2.3", "abc", "arm64", when))
 		l.named(d, "docker.io/openpai/paictl:v1.2.3")
 		file := filepath.Join(t.TempDir(), "image.tar")
 		if err := l.write(file, when); err != nil {
@@ -179,8 +179,31 @@ func TestAnImageIsOneThatRuntimesRead(t *testing.T) {
 		t.Errorf("the configuration is %+v", config)
 	}
 	layer := contents(t, must[*gzip.Reader](t)(gzip.NewReader(bytes.NewReader(blob(m.Layers[0])))))
-	if layer["usr/bin/paictl"].Mode != 0o755 || layer["home/paictl/"].Typeflag != tar.TypeDir {
+	if layer["usr/bin/paictl"].Mode != 0o755 || layer["usr/bin/paictl-history"].Mode != 0o755 || layer["home/paictl/"].Typeflag != tar.TypeDir {
 		t.Errorf("the layer is %v", layer)
+	}
+}
+
+// Archives, packages and the image have the same programs.
+func TestAnInstallationHasAllPrograms(t *testing.T) {
+	b := &build{options: options{version: "v1.2.3"}, dir: t.TempDir(), written: entries()[:2]}
+	p := platform{"linux", "arm64"}
+	if _, err := b.installation(t.Context(), p); err == nil {
+		t.Error("programs that weren't built are installed")
+	}
+	for _, name := range names {
+		if err := os.WriteFile(filepath.Join(b.dir, name+"_v1.2.3_linux_arm64"), []byte(name), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var got []string
+	for _, e := range must[[]entry](t)(b.installation(t.Context(), p)) {
+		if strings.HasPrefix(e.name, "bin/") {
+			got = append(got, e.name+" "+string(e.data))
+		}
+	}
+	if strings.Join(got, ", ") != "bin/paictl paictl, bin/paictl-history paictl-history" {
+		t.Error(got)
 	}
 }
 
@@ -228,7 +251,7 @@ artifacts:
 		}
 	}
 	l := newLayout()
-	l.named(must[descriptor](t)(l.addImage([]byte("volume"), "v1.2.3", "abc", "amd64", when)), "docker.io/openpai/pai-volume:v1.2.3")
+	l.named(must[descriptor](t)(l.addImage([]entry{{name: "bin/pai-volume", mode: 0o755}}, "v1.2.3", "abc", "amd64", when)), "docker.io/openpai/pai-volume:v1.2.3")
 	if err := os.MkdirAll(filepath.Join(dir, "images"), 0o755); err != nil {
 		t.Fatal(err)
 	}
