@@ -1,6 +1,7 @@
 package templates
 
 import (
+	"io/fs"
 	"regexp"
 	"strconv"
 	"strings"
@@ -23,7 +24,7 @@ func TestAlertsAboutXIDsNameTheirRemedy(t *testing.T) {
 			}
 		}
 	}
-	data, err := Charts.ReadFile("charts/prometheus/files/rules/gpus.yaml")
+	data, err := fs.ReadFile(Charts(), "charts/prometheus/files/rules/gpus.yaml")
 	require.NoError(t, err)
 	require.NoError(t, yaml.Unmarshal(data, &rules))
 	seen := 0

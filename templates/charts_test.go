@@ -31,7 +31,7 @@ var update = flag.Bool("update", false, "write the copies of the library and the
 // names lists the services that have a chart.
 func names(t *testing.T) []string {
 	t.Helper()
-	entries, err := fs.ReadDir(Charts, "charts")
+	entries, err := fs.ReadDir(Charts(), "charts")
 	require.NoError(t, err)
 	var out []string
 	for _, e := range entries {

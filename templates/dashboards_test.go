@@ -27,13 +27,13 @@ type query struct{ dashboard, panel, expr string }
 // queries reads those of all panels and variables.
 func queries(t *testing.T) []query {
 	t.Helper()
-	files, err := fs.Glob(Charts, "charts/grafana/files/dashboards/*.json")
+	files, err := fs.Glob(Charts(), "charts/grafana/files/dashboards/*.json")
 	require.NoError(t, err)
 	require.Len(t, files, 8)
 	var out []query
 	uids := map[string]bool{}
 	for _, file := range files {
-		data, err := fs.ReadFile(Charts, file)
+		data, err := fs.ReadFile(Charts(), file)
 		require.NoError(t, err)
 		var d struct {
 			UID, Title string

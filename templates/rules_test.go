@@ -564,10 +564,10 @@ func first(m map[string]string, prefix string) (string, bool) {
 func TestTheMachineIsUsedOnlyWithAReason(t *testing.T) {
 	use := regexp.MustCompile(`^\s*(- )?(hostPath|hostNetwork|hostPID|hostIPC|hostPort):`)
 	for _, name := range names(t) {
-		files, err := fs.Glob(Charts, "charts/"+name+"/templates/*")
+		files, err := fs.Glob(Charts(), "charts/"+name+"/templates/*")
 		require.NoError(t, err)
 		for _, file := range files {
-			data, err := fs.ReadFile(Charts, file)
+			data, err := fs.ReadFile(Charts(), file)
 			require.NoError(t, err)
 			lines := strings.Split(string(data), "\n")
 			for i, line := range lines {

@@ -2,12 +2,7 @@
 // In: nothing. Out: charts/<service>/, as in the repository.
 package templates
 
-import "embed"
-
-// Charts holds the folder charts with one chart per service.
-//
-//go:embed all:charts
-var Charts embed.FS
+import _ "embed" // JobDefinition
 
 // JobDefinition is the custom resource definition of Frameworks, which "go generate ./pkg/job/v1" writes.
 //

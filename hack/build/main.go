@@ -3,8 +3,8 @@
 //	go run ./hack/build -trimpath -o bin/ ./cmd/paictl ./cmd/paictl-history
 //
 // All arguments and the environment are those of go build; TARGET_GOOS and TARGET_GOARCH stand for GOOS and GOARCH, which would be those of
-// this program. It adds two things by an overlay (go help build): the source of the programs for images as one archive, and a text/template
-// that lets the linker remove unused methods. ADR 70 has the reasons.
+// this program. It adds two things by an overlay (go help build): the embedded source, charts and modules in compressed files, and a
+// text/template that lets the linker remove unused methods. ADR 70 has the reasons.
 package main
 
 import (
@@ -81,9 +81,19 @@ func ask(ctx context.Context, args ...string) (string, error) {
 
 // write writes an overlay of both trees into a folder and returns its path.
 func write(dir, goroot, root string) (string, error) {
-	archive, err := paictl.Pack(paictl.Source())
+	replaced := map[string]string{}
+	replace := func(file string, data []byte) error {
+		replaced[file] = filepath.Join(dir, filepath.Base(file))
+		return os.WriteFile(replaced[file], data, 0o644)
+	}
+	embedded, err := pack(root)
 	if err != nil {
-		return "", fmt.Errorf("pack the source: %w", err)
+		return "", err
+	}
+	for file, data := range embedded {
+		if err := replace(filepath.Join(root, filepath.FromSlash(file)), data); err != nil {
+			return "", err
+		}
 	}
 	file := filepath.Join(goroot, "src", "text", "template", "exec.go")
 	text, err := os.ReadFile(file)
@@ -94,12 +104,8 @@ func write(dir, goroot, root string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", file, err)
 	}
-	replaced := map[string]string{}
-	for of, data := range map[string][]byte{filepath.Join(root, "source.archive"): archive, file: []byte(edited)} {
-		replaced[of] = filepath.Join(dir, filepath.Base(of))
-		if err := os.WriteFile(replaced[of], data, 0o644); err != nil {
-			return "", err
-		}
+	if err := replace(file, []byte(edited)); err != nil {
+		return "", err
 	}
 	list, err := json.Marshal(map[string]any{"Replace": replaced})
 	if err != nil {

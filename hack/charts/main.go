@@ -21,7 +21,7 @@ func run(args []string) error {
 	if len(args) != 1 {
 		return fmt.Errorf("usage: charts FOLDER")
 	}
-	charts, err := chart.List(templates.Charts)
+	charts, err := chart.List(templates.Charts())
 	if err != nil {
 		return err
 	}

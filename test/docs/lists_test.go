@@ -2,6 +2,7 @@ package docs
 
 import (
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path"
@@ -46,7 +47,7 @@ func TestTheImagesOfTheDocumentsAreThoseOfTheProgramsInTheCluster(t *testing.T) 
 }
 
 func TestEveryServiceIsInTheDocuments(t *testing.T) {
-	entries, err := templates.Charts.ReadDir("charts")
+	entries, err := fs.ReadDir(templates.Charts(), "charts")
 	require.NoError(t, err)
 	var all strings.Builder
 	for _, p := range within(everyPage(t), "docs") {

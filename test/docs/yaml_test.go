@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -163,7 +164,7 @@ func indented(by, text string) string {
 // sectionsOf are those that services-configuration.yaml may have.
 func sectionsOf(t *testing.T) []string {
 	t.Helper()
-	entries, err := templates.Charts.ReadDir("charts")
+	entries, err := fs.ReadDir(templates.Charts(), "charts")
 	require.NoError(t, err)
 	out := []string{"cluster"}
 	for _, e := range entries {

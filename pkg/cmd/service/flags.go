@@ -198,7 +198,7 @@ func (c *opened) run(ctx context.Context, f *cmdutil.Factory, format string, o s
 // completeNames completes the names of the services that are part of paictl. Those of a
 // cluster would need its API.
 func completeNames(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-	entries, err := fs.ReadDir(templates.Charts, "charts")
+	entries, err := fs.ReadDir(templates.Charts(), "charts")
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}

@@ -2,6 +2,7 @@ package checks
 
 import (
 	"fmt"
+	"io/fs"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -15,7 +16,7 @@ import (
 func TestAlertsHaveTheLimitsOfTheChecks(t *testing.T) {
 	expressions := map[string]string{}
 	for _, file := range []string{"certificates", "disks"} {
-		text, err := templates.Charts.ReadFile("charts/prometheus/files/rules/" + file + ".yaml")
+		text, err := fs.ReadFile(templates.Charts(), "charts/prometheus/files/rules/"+file+".yaml")
 		require.NoError(t, err)
 		var rules struct {
 			Groups []struct {

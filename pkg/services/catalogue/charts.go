@@ -34,7 +34,7 @@ type embeddedChart struct {
 }
 
 // ours are the charts of this paictl, which nothing changes. A test compares their schemas with the schema of schemas.
-var ours = sync.OnceValues(func() (map[string]*embeddedChart, error) { return readAll(templates.Charts, schemaOfOurs) })
+var ours = sync.OnceValues(func() (map[string]*embeddedChart, error) { return readAll(templates.Charts(), schemaOfOurs) })
 
 // readCharts reads all charts of a file system, by name; nil: those of this paictl.
 func readCharts(files fs.FS) (map[string]*embeddedChart, error) {

@@ -17,7 +17,7 @@ import (
 func embedded(t *testing.T) map[string]*chart.Chart {
 	t.Helper()
 	out := map[string]*chart.Chart{}
-	folders, err := fs.ReadDir(templates.Charts, "charts")
+	folders, err := fs.ReadDir(templates.Charts(), "charts")
 	require.NoError(t, err)
 	for _, f := range folders {
 		if !f.IsDir() {
@@ -25,11 +25,11 @@ func embedded(t *testing.T) map[string]*chart.Chart {
 		}
 		var files []*loader.BufferedFile
 		root := "charts/" + f.Name()
-		require.NoError(t, fs.WalkDir(templates.Charts, root, func(path string, d fs.DirEntry, err error) error {
+		require.NoError(t, fs.WalkDir(templates.Charts(), root, func(path string, d fs.DirEntry, err error) error {
 			if err != nil || d.IsDir() {
 				return err
 			}
-			raw, err := fs.ReadFile(templates.Charts, path)
+			raw, err := fs.ReadFile(templates.Charts(), path)
 			files = append(files, &loader.BufferedFile{Name: strings.TrimPrefix(path, root+"/"), Data: raw})
 			return err
 		}))

@@ -110,7 +110,7 @@ func TestOwnProgramsCarryPaictlsVersion(t *testing.T) {
 }
 
 func TestOwnImagesGoWhereTheirServicesRun(t *testing.T) {
-	charts, err := chart.List(templates.Charts)
+	charts, err := chart.List(templates.Charts())
 	require.NoError(t, err)
 	roles := map[string][]string{}
 	for _, c := range charts {

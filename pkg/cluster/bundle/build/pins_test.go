@@ -30,7 +30,9 @@ func TestTheEmbeddedModulesAreThoseOfTheRepository(t *testing.T) {
 		require.NoError(t, os.WriteFile("modules.txtar", txtar.Format(&want), 0o644))
 		return
 	}
-	assert.Equal(t, string(txtar.Format(&want)), string(pinnedModules),
+	have, err := pinnedModules()
+	require.NoError(t, err)
+	assert.Equal(t, string(txtar.Format(&want)), string(have),
 		"run: go test ./pkg/cluster/bundle/build -run EmbeddedModules -update")
 }
 

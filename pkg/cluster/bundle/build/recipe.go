@@ -98,7 +98,7 @@ func netfilterPackages() []string { return []string{"conntrack", "iptables", "km
 // from those that would make two builds differ.
 func Default() Recipe {
 	r := onMachines(Own())
-	return Recipe{Modules: append(modules(), r.Modules...), Images: append(images(), r.Images...), Charts: templates.Charts}
+	return Recipe{Modules: append(modules(), r.Modules...), Images: append(images(), r.Images...), Charts: templates.Charts()}
 }
 
 // ControlPlane is etcd and the API server alone, for tests that need no nodes.

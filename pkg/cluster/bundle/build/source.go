@@ -2,7 +2,6 @@ package build
 
 import (
 	"cmp"
-	_ "embed"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -17,22 +16,22 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-//go:embed modules.txtar
-var pinnedModules []byte
-
 // Versions returns the pinned version of every program and image by name, and of every module:
 // {"kubelet": "v1.36.3", "kubernetes": "v1.36.3", …}. They are those inside paictl. Images that
 // are made of a distribution's package are not among them: apt decides their version.
 func Versions() (map[string]string, error) {
 	out := map[string]string{}
 	files := map[string][]byte{}
-	for _, f := range txtar.Parse(pinnedModules).Files {
+	pinned, err := pinnedModules()
+	if err != nil {
+		return nil, fmt.Errorf("read the embedded modules: %w", err)
+	}
+	for _, f := range txtar.Parse(pinned).Files {
 		files[f.Name] = f.Data
 	}
 	for _, m := range Default().Modules {
 		v := m.Version
 		if m.Own == nil {
-			var err error
 			if v, err = pinnedVersion(files[m.Name+"/go.mod"], m.Path); err != nil {
 				return nil, fmt.Errorf("read module %s: %w", m.Name, err)
 			}
@@ -71,7 +70,11 @@ func sourceDir(source, work string) (string, error) {
 		return abs, nil
 	}
 	dir := filepath.Join(work, "modules")
-	for _, f := range txtar.Parse(pinnedModules).Files {
+	pinned, err := pinnedModules()
+	if err != nil {
+		return "", fmt.Errorf("read the embedded modules: %w", err)
+	}
+	for _, f := range txtar.Parse(pinned).Files {
 		file := filepath.Join(dir, filepath.FromSlash(f.Name))
 		if old, err := os.ReadFile(file); err == nil && string(old) == string(f.Data) {
 			continue

@@ -110,7 +110,7 @@ func TestAnArchiveLiesUnderItsVersion(t *testing.T) {
 }
 
 func TestHelmOpensTheArchivesOfAllCharts(t *testing.T) {
-	list, err := List(templates.Charts)
+	list, err := List(templates.Charts())
 	require.NoError(t, err)
 	require.NotEmpty(t, list)
 	for _, c := range list {

@@ -62,7 +62,7 @@ func Upstream(arch string) (Catalogue, error) {
 	}
 	c := Catalogue{Kubernetes: v["kubernetes"], Arch: arch}
 	c.Files = append(kubernetesFiles(v["kubernetes"], arch), releaseFiles(v, arch)...)
-	if c.Charts, err = chart.List(templates.Charts); err != nil {
+	if c.Charts, err = chart.List(templates.Charts()); err != nil {
 		return Catalogue{}, err
 	}
 	services := serviceImages(c.Charts)
