@@ -5,8 +5,6 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
-	"path"
-	"slices"
 	"strings"
 	"sync"
 
@@ -71,35 +69,20 @@ func Down(ctx context.Context, s *engine.Spec, o engine.Options, purgeData bool)
 // undo holds the settings that the script needs in addition to the record on the host.
 type undo struct{ etcdDir, podCIDR, dataDir string }
 
+// newUndo refuses to delete folders that "cluster up" would refuse to fill.
 func newUndo(s *engine.Spec, purgeData bool) (*undo, error) {
 	k := s.Config.Kubernetes.Kubernetes
 	u := &undo{etcdDir: k.EtcdDataPath, podCIDR: k.PodCIDR}
-	if err := erasable("etcd-data-path", u.etcdDir); err != nil {
-		return nil, err
+	if message, remedy := s.Config.BadEtcdFolder(); message != "" {
+		return nil, hint.Errorf(remedy, "etcd-data-path: %s; paictl does not delete this folder", message)
 	}
 	if purgeData {
 		u.dataDir = s.Config.Services.Cluster.Common.DataPath
-		if err := erasable("cluster.common.data-path", u.dataDir); err != nil {
-			return nil, err
+		if message, remedy := s.Config.BadDataFolder(); message != "" {
+			return nil, hint.Errorf(remedy, "cluster.common.data-path: %s; paictl does not delete this folder", message)
 		}
 	}
 	return u, nil
-}
-
-// erasable refuses to delete folders that belong to the machine.
-func erasable(field, p string) error {
-	system := []string{
-		"/bin", "/boot", "/dev", "/etc", "/home", "/lib", "/lib32", "/lib64", "/media", "/mnt", "/opt", "/proc",
-		"/root", "/run", "/sbin", "/srv", "/sys", "/tmp", "/usr", "/usr/local", "/var", "/var/lib", "/var/log",
-		"/usr/bin", "/usr/lib", "/usr/sbin", "/usr/share", "/usr/local/bin", "/var/tmp", "/var/cache",
-	}
-	switch {
-	case !path.IsAbs(p) || p == "/" || path.Clean(p) != strings.TrimSuffix(p, "/") || slices.Contains(system, path.Clean(p)):
-		return hint.Errorf("choose a separate folder, such as /datastorage", "%s is %q: paictl does not delete this folder", field, p)
-	case strings.ContainsAny(p, "\n\t"):
-		return hint.Errorf("use a plain path", "%s %q holds a control character", field, p)
-	}
-	return nil
 }
 
 // script renders the program for one mode, list or run. In mode run it takes the host's lock, like

@@ -18,6 +18,7 @@ import (
 	"github.com/openpai/paictl/pkg/cluster/engine"
 	"github.com/openpai/paictl/pkg/cluster/phases"
 	"github.com/openpai/paictl/pkg/cluster/shell"
+	"github.com/openpai/paictl/pkg/config"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/ssh"
 	"github.com/openpai/paictl/pkg/ssh/sshtest"
@@ -288,14 +289,20 @@ func copyTree(t *testing.T, from, to string) {
 }
 
 func TestDownRefusesToEraseFoldersOfTheSystem(t *testing.T) {
-	for _, p := range []string{"/", "", "data", "/var/lib", "/etc/", "/home/../etc", "/usr", "/data\n/x"} {
-		err := erasable("cluster.common.data-path", p)
-		require.Error(t, err, "%q", p)
-		assert.NotEmpty(t, hint.Of(err), "%q", p)
+	s := &engine.Spec{Config: &config.Cluster{}}
+	etcd, data := &s.Config.Kubernetes.Kubernetes.EtcdDataPath, &s.Config.Services.Cluster.Common.DataPath
+	for _, c := range []struct{ etcd, data, want string }{
+		{"/etc", "/datastorage", "etcd-data-path: /etc belongs to the machine"},
+		{"/var/lib/etcd", "/var/lib", "cluster.common.data-path: /var/lib belongs to the machine"},
+	} {
+		*etcd, *data = c.etcd, c.data
+		_, err := newUndo(s, true)
+		require.ErrorContains(t, err, c.want)
+		assert.NotEmpty(t, hint.Of(err))
 	}
-	for _, p := range []string{"/datastorage", "/var/lib/etcd", "/mnt/data/pai/"} {
-		assert.NoError(t, erasable("cluster.common.data-path", p), "%q", p)
-	}
+	*etcd, *data = "/var/lib/etcd", "/var/lib"
+	_, err := newUndo(s, false)
+	assert.NoError(t, err, "the services' data stays")
 }
 
 // TestScriptsOfThisHalfAreSound runs the shell's own check over every script, as rendered,

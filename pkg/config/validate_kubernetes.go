@@ -6,7 +6,6 @@ import (
 	"net"
 	"net/netip"
 	"os"
-	"path"
 	"regexp"
 	"slices"
 	"strconv"
@@ -43,9 +42,8 @@ func (k *checker) checkKubernetes() {
 		r.fail(p.With("dns-domain"), "kubernetes/dns-domain", fmt.Sprintf("%q is not a domain", s.DNSDomain), "the default is "+defaultDNSDomain)
 	}
 	k.checkAPI()
-	if !path.IsAbs(s.EtcdDataPath) || path.Clean(s.EtcdDataPath) == "/" {
-		r.fail(p.With("etcd-data-path"), "kubernetes/etcd-data-path", fmt.Sprintf("%q is not an absolute path of a folder", s.EtcdDataPath), "the default is "+defaultEtcdPath)
-	}
+	message, remedy := k.c.BadEtcdFolder()
+	r.failIf(message, p.With("etcd-data-path"), "kubernetes/etcd-data-path", remedy)
 	r.failIf(badRegistry(s.DockerRegistry), p.With("docker-registry"), "kubernetes/docker-registry", "the default is "+defaultImages)
 	k.checkNetworkPlugin()
 	if s.Bundle != "" && r.doc != nil && !fileExists(s.Bundle) {

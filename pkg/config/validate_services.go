@@ -2,7 +2,6 @@ package config
 
 import (
 	"fmt"
-	"path"
 	"regexp"
 	"slices"
 
@@ -56,20 +55,12 @@ var (
 	imageTag       = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$`)
 )
 
-// dataPath matches the folders that may hold the volumes of services.
-var dataPath = regexp.MustCompile(`^(/[A-Za-z0-9_@%+=,-][A-Za-z0-9._@%+=,-]*)+$`)
-
-// UsableDataPath reports whether a folder may hold volumes. For other folders, the paths made of them don't need a second error.
-func UsableDataPath(dir string) bool { return dataPath.MatchString(path.Clean(dir)) }
-
 func (k *checker) checkServices() {
 	s, r := k.c.Services.Cluster, k.service
 	p := where("cluster", "common")
 	r.failIf(badClusterID(s.Common.ClusterID), p.With("cluster-id"), "services/cluster-id", "use letters, digits, - and _")
-	if !UsableDataPath(s.Common.DataPath) {
-		r.fail(p.With("data-path"), "services/data-path", fmt.Sprintf("%q is not an absolute path of a folder", s.Common.DataPath),
-			"write one of letters, digits and _@%+=,.-, such as the default "+defaultDataPath)
-	}
+	message, remedy := k.c.BadDataFolder()
+	r.failIf(message, p.With("data-path"), "services/data-path", remedy)
 	d, p := s.DockerRegistry, where("cluster", "docker-registry")
 	r.failIf(badRegistry(d.Domain), p.With("domain"), "services/registry-domain", "the default is "+defaultDomain)
 	if !imageNamespace.MatchString(d.Namespace) {

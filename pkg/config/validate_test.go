@@ -131,6 +131,12 @@ func TestEveryRuleNamesPlaceAndRemedy(t *testing.T) {
 		"module without install": {kube("gpu-driver: {module: open}"), "2:24: kubernetes.gpu-driver.module [kubernetes/gpu-driver]"},
 		"version without driver": {kube("gpu-driver: {policy: none, version: '535'}"), "2:39: kubernetes.gpu-driver.version [kubernetes/gpu-driver]"},
 		"network plugin":         {kube("network-plugin: calico"), "2:19: kubernetes.network-plugin [kubernetes/network-plugin]"},
+		"etcd in /etc":           {kube("etcd-data-path: /etc"), "2:19: kubernetes.etcd-data-path [kubernetes/etcd-data-path]"},
+		"etcd below /proc":       {kube("etcd-data-path: /proc/etcd"), "2:19: kubernetes.etcd-data-path [kubernetes/etcd-data-path]"},
+		"etcd in kubelet's":      {kube("etcd-data-path: /var/lib/kubelet/"), "2:19: kubernetes.etcd-data-path [kubernetes/etcd-data-path]"},
+		"etcd above /etc":        {kube("etcd-data-path: /var/lib/../../etc"), "2:19: kubernetes.etcd-data-path [kubernetes/etcd-data-path]"},
+		"etcd in two lines":      {kube("etcd-data-path: \"/a\\nb\""), "2:19: kubernetes.etcd-data-path [kubernetes/etcd-data-path]"},
+		"etcd in the services'":  {kube("etcd-data-path: /datastorage"), "2:19: kubernetes.etcd-data-path [kubernetes/etcd-data-path]"},
 		"bundle that is missing": {kube("bundle: nowhere"), "2:11: kubernetes.bundle [kubernetes/no-bundle]"},
 		"port out of range":      {kube("api-servers-port: 70000"), "2:21: kubernetes.api-servers-port [kubernetes/api-servers-port]"},
 		"kubelet's port":         {kube("api-servers-port: 10250"), "2:21: kubernetes.api-servers-port [kubernetes/reserved-port]"},
@@ -222,6 +228,10 @@ func TestEveryRuleNamesPlaceAndRemedy(t *testing.T) {
 		"registry secret":   {edit{s, "rest-server:", "  docker-registry: {secret-name: A}\nrest-server:"}, "3:34: cluster.docker-registry.secret-name [services/registry-secret]"},
 	} {
 		t.Run(name, func(t *testing.T) {
+		"data in /var/lib":  {edit{s, "cluster-id: pai", "data-path: /var/lib"}, "2:23: cluster.common.data-path [services/data-path]"},
+		"data in kubelet's": {edit{s, "cluster-id: pai", "data-path: /var/lib/kubelet/x"}, "2:23: cluster.common.data-path [services/data-path]"},
+		"data above /a":     {edit{s, "cluster-id: pai", "data-path: /a/../etc"}, "2:23: cluster.common.data-path [services/data-path]"},
+		"data in etcd's":    {edit{s, "cluster-id: pai", "data-path: /var/lib/etcd/x"}, "kubernetes/etcd-data-path"},
 			files := goodFiles()
 			require.Contains(t, files[c.file], c.old, "the test's own edit")
 			files[c.file] = strings.Replace(files[c.file], c.old, c.new, 1)
