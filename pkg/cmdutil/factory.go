@@ -7,9 +7,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"strings"
-
-	"github.com/spf13/viper"
 
 	"github.com/openpai/paictl/pkg/ui/iostreams"
 )
@@ -36,40 +33,6 @@ func New(version string) *Factory {
 		Getenv:  os.Getenv,
 		Log:     slog.New(slog.DiscardHandler),
 	}
-}
-
-// Settings are paictl's own, from ~/.config/paictl/config.yaml and PAICTL_* variables.
-// Cluster files never go through viper: it lower-cases keys.
-type Settings struct {
-	file   *viper.Viper
-	getenv func(string) string
-}
-
-// GetString returns a setting: the variable's value if it has one, or the file's. Viper
-// itself would read the process's environment and not Factory.Getenv.
-func (s *Settings) GetString(key string) string {
-	name := "PAICTL_" + strings.ToUpper(strings.ReplaceAll(key, "-", "_"))
-	if v := s.getenv(name); v != "" {
-		return v
-	}
-	return s.file.GetString(key)
-}
-
-// Settings returns paictl's own settings.
-func (f *Factory) Settings() (*Settings, error) {
-	if f.settings != nil {
-		return f.settings, nil
-	}
-	v := viper.New()
-	path := filepath.Join(f.ConfigHome(), "paictl", "config.yaml")
-	v.SetConfigFile(path)
-	if _, err := os.Stat(path); err == nil {
-		if err := v.ReadInConfig(); err != nil {
-			return nil, err
-		}
-	}
-	f.settings = &Settings{file: v, getenv: f.Getenv}
-	return f.settings, nil
 }
 
 // ConfigHome is the folder of all programs' settings.
