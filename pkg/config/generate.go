@@ -321,7 +321,7 @@ func (g *Generated) Summary() string {
 
 // NextSteps describes the next steps with a new configuration.
 func (g *Generated) NextSteps() string {
-	dir := g.Cluster.Dir
+	dir := hint.Quote(g.Cluster.Dir)
 	if !g.Cluster.IsManaged() {
 		return fmt.Sprintf("check the roles in %s, then run: paictl config push -p %s", g.Path(LayoutFile), dir)
 	}

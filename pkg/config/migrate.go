@@ -56,7 +56,10 @@ func Migrate(oldDir, newDir string, reference []byte, checks ...Check) (*Migrati
 	case err != nil:
 		return nil, err
 	case format == Current:
-		return nil, hint.Errorf("check it with: paictl config validate -p "+oldDir, "the configuration in %s already has %s", oldDir, format)
+		return nil, hint.Errorf("check it with: paictl config validate -p "+hint.Quote(oldDir), "the configuration in %s already has %s", oldDir, format)
+	case format == Unknown:
+		return nil, hint.Errorf("give the folder with the original's layout.yaml with -p; a layout of OpenPAI has machines with pai-master or pai-worker, or in older releases with k8s-role",
+			"%s has %s", filepath.Join(oldDir, LayoutFile), format)
 	case format == G0, format == G15:
 		return nil, hint.Errorf("write a quick-start file with the machines' addresses and run: paictl config generate",
 			"the configuration in %s has %s, which has no layout.yaml", oldDir, format)

@@ -47,7 +47,7 @@ func (k *checker) checkKubernetes() {
 	r.failIf(badRegistry(s.DockerRegistry), p.With("docker-registry"), "kubernetes/docker-registry", "the default is "+defaultImages)
 	k.checkNetworkPlugin()
 	if s.Bundle != "" && r.doc != nil && !fileExists(s.Bundle) {
-		r.warn(p.With("bundle"), "kubernetes/no-bundle", fmt.Sprintf("there is no folder %s", s.Bundle), "make it with: paictl bundle build -o "+s.Bundle)
+		r.warn(p.With("bundle"), "kubernetes/no-bundle", fmt.Sprintf("there is no folder %s", s.Bundle), "make it with: paictl bundle build -o "+hint.Quote(s.Bundle))
 	}
 	if len(s.ClusterDNS) == 0 {
 		r.warn(p.With("cluster-dns"), "kubernetes/no-dns", "no DNS server is named", "name at least one; otherwise cluster DNS uses /etc/resolv.conf of each machine")

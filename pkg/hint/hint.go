@@ -6,6 +6,7 @@ package hint
 import (
 	"errors"
 	"fmt"
+	"strings"
 )
 
 // Error is an error with a remedy. Its text is that of the cause, so that a
@@ -41,6 +42,17 @@ func Of(err error) string {
 		return h.Hint
 	}
 	return ""
+}
+
+// Quote makes one word of a text in a command that a person types, and leaves plain words as they are.
+func Quote(s string) string {
+	special := func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("_-./,:@%+=~", r)
+	}
+	if s == "" || strings.ContainsFunc(s, special) {
+		return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+	}
+	return s
 }
 
 // Uncordon names the command that gives a node pods again. The action of the alert handler is in the audit, but not every cluster

@@ -80,7 +80,7 @@ func Compared(load Loader, dir string) Loader {
 		if len(differ) > 0 {
 			d.Notes = append(d.Notes, Note{
 				Message: fmt.Sprintf("%s in %s differs from the cluster's copy, which is used", strings.Join(differ, ", "), dir),
-				Remedy:  fmt.Sprintf("see: paictl config diff -p %s; push it with: paictl config push -p %s", dir, dir),
+				Remedy:  fmt.Sprintf("see: paictl config diff -p %[1]s; push it with: paictl config push -p %[1]s", hint.Quote(dir)),
 			})
 		}
 		return d, nil

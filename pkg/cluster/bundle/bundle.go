@@ -31,14 +31,14 @@ func Open(dir string) (*Bundle, error) {
 	file := filepath.Join(abs, ManifestFile)
 	data, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, hint.Errorf("run: paictl bundle build -o "+dir, "%s contains no finished bundle (no %s)", dir, ManifestFile)
+		return nil, hint.Errorf("run: paictl bundle build -o "+hint.Quote(dir), "%s contains no finished bundle (no %s)", dir, ManifestFile)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("open bundle: %w", err)
 	}
 	m, err := ParseManifest(file, data)
 	if err != nil {
-		return nil, hint.Wrap(err, "paictl writes the manifest; run: paictl bundle build -o "+dir)
+		return nil, hint.Wrap(err, "paictl writes the manifest; run: paictl bundle build -o "+hint.Quote(dir))
 	}
 	return &Bundle{dir: abs, manifest: *m, cacheFile: defaultCacheFile()}, nil
 }

@@ -61,17 +61,17 @@ func (e *CorruptError) Remedy() string {
 	for _, b := range e.Bad {
 		switch {
 		case b.Artifact.Kind == KindDriver:
-			driver = append(driver, fmt.Sprintf("paictl bundle add-driver %s --system %s --bundle %s", path.Base(b.Artifact.Path), b.Artifact.System, e.Dir))
+			driver = append(driver, fmt.Sprintf("paictl bundle add-driver %s --system %s --bundle %s", path.Base(b.Artifact.Path), b.Artifact.System, hint.Quote(e.Dir)))
 		case !errors.Is(b.Err, os.ErrNotExist):
 			rm = append(rm, b.Artifact.Path)
 		}
 	}
-	again := fmt.Sprintf("paictl bundle %s -o %s", e.Origin, e.Dir)
+	again := fmt.Sprintf("paictl bundle %s -o %s", e.Origin, hint.Quote(e.Dir))
 	switch {
 	case len(driver) == len(e.Bad):
 		again = ""
 	case len(rm) > 0:
-		again = fmt.Sprintf("(cd %s && rm -f %s) && %s", e.Dir, strings.Join(rm, " "), again)
+		again = fmt.Sprintf("(cd %s && rm -f %s) && %s", hint.Quote(e.Dir), strings.Join(rm, " "), again)
 	}
 	if len(driver) > 0 {
 		again = strings.TrimPrefix(again+" && "+driver[0], " && ")

@@ -81,7 +81,7 @@ func openOrCreateAPI(opts Options) (*Sandbox, error) {
 	case err != nil:
 		return nil, err
 	case s.state.API == nil:
-		return nil, hint.Errorf("remove it first (paictl sandbox down --dir "+opts.Dir+"), or give another --dir",
+		return nil, hint.Errorf("remove it first (paictl sandbox down --dir "+hint.Quote(opts.Dir)+"), or give another --dir",
 			"the sandbox in %s has hosts; it can't be API-only", opts.Dir)
 	}
 	if opts.Bundle != "" {
@@ -137,7 +137,7 @@ func (s *Sandbox) findPrograms(names []string) (programs map[string]string, vers
 	for _, name := range names {
 		a, ok := b.Lookup(bundle.KindTool, name)
 		if !ok {
-			return nil, "", hint.Errorf("complete it: paictl bundle build -o "+dir, "the bundle in %s has no %s to run here", dir, name)
+			return nil, "", hint.Errorf("complete it: paictl bundle build -o "+hint.Quote(dir), "the bundle in %s has no %s to run here", dir, name)
 		}
 		if found[name], err = filepath.Abs(b.File(a)); err != nil {
 			return nil, "", err

@@ -57,7 +57,7 @@ func Load(dir string, progress func(string)) (*Sandbox, error) {
 	s := &Sandbox{dir: dir, progress: orDrop(progress)}
 	s.state, err = readState(dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, hint.Errorf("make one with: paictl sandbox up --hosts 3 --dir "+dir,
+		return nil, hint.Errorf("make one with: paictl sandbox up --hosts 3 --dir "+hint.Quote(dir),
 			"%w in %s", ErrNone, dir)
 	}
 	if err != nil {
@@ -222,7 +222,7 @@ func (s *Sandbox) chooseBase(ctx context.Context, opts Options) error {
 		return err
 	}
 	if s.state.Base != "" && s.state.Base != base && len(s.state.Hosts) > 0 {
-		return hint.Errorf("remove the sandbox and make it again: paictl sandbox down --dir "+s.dir,
+		return hint.Errorf("remove the sandbox and make it again: paictl sandbox down --dir "+hint.Quote(s.dir),
 			"the hosts' base image %s is gone", s.state.Base)
 	}
 	s.state.Base = base
@@ -279,5 +279,5 @@ func refuseRemains(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	return hint.Errorf("remove it first: paictl sandbox down --dir "+dir, "there are remains of a sandbox in %s whose files were deleted", dir)
+	return hint.Errorf("remove it first: paictl sandbox down --dir "+hint.Quote(dir), "there are remains of a sandbox in %s whose files were deleted", dir)
 }

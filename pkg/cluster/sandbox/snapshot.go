@@ -30,7 +30,7 @@ func (s *Sandbox) restore(ctx context.Context, from *Snapshot) error {
 	}
 	tool, ok := b.Lookup(bundle.KindTool, "etcdutl")
 	if !ok {
-		return hint.Errorf("complete it: paictl bundle build -o "+dir, "the bundle in %s has no etcdutl to run here", dir)
+		return hint.Errorf("complete it: paictl bundle build -o "+hint.Quote(dir), "the bundle in %s has no etcdutl to run here", dir)
 	}
 	program, err := filepath.Abs(b.File(tool))
 	if err != nil {

@@ -60,7 +60,7 @@ func (st state) mirror() string {
 // agree refuses options that contradict the existing sandbox.
 func (st state) agree(o Options) error {
 	differs := func(what, have, want string) error {
-		return hint.Errorf("remove it first (paictl sandbox down --dir "+o.Dir+"), or give another --dir and --name",
+		return hint.Errorf("remove it first (paictl sandbox down --dir "+hint.Quote(o.Dir)+"), or give another --dir and --name",
 			"the sandbox in %s has the %s %s, not %s", o.Dir, what, have, want)
 	}
 	switch {

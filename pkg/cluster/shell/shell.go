@@ -2,7 +2,11 @@
 // In: any text. Out: words that a shell takes literally.
 package shell
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/openpai/paictl/pkg/hint"
+)
 
 // Quote quotes s as one word.
 func Quote(s string) string {
@@ -10,15 +14,7 @@ func Quote(s string) string {
 }
 
 // Word quotes s only if it isn't a plain word, for commands that people read.
-func Word(s string) string {
-	special := func(r rune) bool {
-		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("_-./,:@%+=~", r)
-	}
-	if s == "" || strings.ContainsFunc(s, special) {
-		return Quote(s)
-	}
-	return s
-}
+func Word(s string) string { return hint.Quote(s) }
 
 // QuoteAll quotes each of ss as one word.
 func QuoteAll(ss []string) string {

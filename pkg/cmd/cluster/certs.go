@@ -17,6 +17,7 @@ import (
 	"github.com/openpai/paictl/pkg/cmd/session"
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/diagnose/checks"
+	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/ui/progress"
 )
 
@@ -190,7 +191,7 @@ nodes that don't answer; add them later with --catch-up. Run it again if it is i
 // must not cause another rotation.
 func (opts *CertsOptions) goOn(typed string) string {
 	if opts.How.Leave {
-		return "paictl cluster certs rotate-ca --catch-up -p " + session.Quote(opts.Flags.Dir)
+		return "paictl cluster certs rotate-ca --catch-up -p " + hint.Quote(opts.Flags.Dir)
 	}
 	return typed
 }
@@ -217,7 +218,7 @@ func certsRotateCARun(ctx context.Context, opts *CertsOptions) error {
 	}
 	ended := err == nil || opts.How.Leave && errors.As(err, new(*engine.PartialError))
 	if ended && !opts.DryRun && !opts.How.CatchUp && !opts.Output.Is("json") {
-		_, werr := fmt.Fprintln(opts.Factory.IO.Err, "\nYour kubeconfig is no longer valid:\n  paictl cluster kubeconfig -p "+session.Quote(opts.Flags.Dir))
+		_, werr := fmt.Fprintln(opts.Factory.IO.Err, "\nYour kubeconfig is no longer valid:\n  paictl cluster kubeconfig -p "+hint.Quote(opts.Flags.Dir))
 		err = cmp.Or(err, werr)
 	}
 	return err

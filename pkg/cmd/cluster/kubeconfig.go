@@ -11,6 +11,7 @@ import (
 	"github.com/openpai/paictl/pkg/cluster"
 	"github.com/openpai/paictl/pkg/cmd/session"
 	"github.com/openpai/paictl/pkg/cmdutil"
+	"github.com/openpai/paictl/pkg/hint"
 )
 
 // KubeconfigOptions are the options of "paictl cluster kubeconfig".
@@ -108,14 +109,14 @@ func tellMerged(opts *KubeconfigOptions, res cluster.MergeResult) {
 	fmt.Fprintf(w, "context %s %s %s\n", res.Context, verb, res.File)
 	kubectl := "kubectl"
 	if opts.File != "" {
-		kubectl += " --kubeconfig " + session.Quote(opts.File)
+		kubectl += " --kubeconfig " + hint.Quote(opts.File)
 	}
 	if res.Current == res.Context {
 		fmt.Fprintf(w, "it is the current context: %s get nodes\n", kubectl)
 		return
 	}
-	fmt.Fprintf(w, "use it with: %s --context %s get nodes\n", kubectl, session.Quote(res.Context))
+	fmt.Fprintf(w, "use it with: %s --context %s get nodes\n", kubectl, hint.Quote(res.Context))
 	if res.Current != "" {
-		fmt.Fprintf(w, "the current context is still %s; switch with: %s config use-context %s\n", res.Current, kubectl, session.Quote(res.Context))
+		fmt.Fprintf(w, "the current context is still %s; switch with: %s config use-context %s\n", res.Current, kubectl, hint.Quote(res.Context))
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/openpai/paictl/pkg/cluster"
 	"github.com/openpai/paictl/pkg/cmd/session"
 	"github.com/openpai/paictl/pkg/cmdutil"
+	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/ui/progress"
 )
 
@@ -98,7 +99,7 @@ func upRun(ctx context.Context, opts *UpOptions) error {
 	}
 	if err == nil && !opts.DryRun && len(changes) > 0 {
 		fmt.Fprintf(opts.Factory.IO.Err, "To use the cluster:\n  paictl cluster kubeconfig -p %s\n  kubectl --context %s get nodes\n",
-			session.Quote(opts.Flags.Dir), session.Quote(s.Config.Kubernetes.Kubernetes.ClusterName))
+			hint.Quote(opts.Flags.Dir), hint.Quote(s.Config.Kubernetes.Kubernetes.ClusterName))
 	}
 	return err
 }

@@ -190,7 +190,7 @@ func upgradeRun(ctx context.Context, opts *UpgradeOptions) error {
 		}
 	}
 	if err == nil && !opts.DryRun {
-		fmt.Fprintf(opts.Factory.IO.Err, "Then bring the services to this paictl's charts:\n  paictl config push -p %[1]s\n  paictl service upgrade -p %[1]s\n", session.Quote(opts.Flags.Dir))
+		fmt.Fprintf(opts.Factory.IO.Err, "Then bring the services to this paictl's charts:\n  paictl config push -p %[1]s\n  paictl service upgrade -p %[1]s\n", hint.Quote(opts.Flags.Dir))
 	}
 	return err
 }

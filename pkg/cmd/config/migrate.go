@@ -9,6 +9,7 @@ import (
 
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/config"
+	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/services/catalogue"
 	"github.com/openpai/paictl/pkg/ui/iostreams"
 )
@@ -80,7 +81,7 @@ func migrateRun(opts *MigrateOptions) error {
 		return err
 	}
 	if !opts.DryRun {
-		fmt.Fprintf(opts.IO.Err, "wrote %s; next: paictl config validate -p %s\n", dir, dir)
+		fmt.Fprintf(opts.IO.Err, "wrote %s; next: paictl config validate -p %s\n", dir, hint.Quote(dir))
 	}
 	return printNotes(opts, m)
 }

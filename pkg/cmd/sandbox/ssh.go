@@ -57,7 +57,7 @@ func sshRun(ctx context.Context, opts *SSHOptions) error {
 		return err
 	}
 	if !h.Running {
-		return hint.Errorf("run: paictl sandbox start "+h.Name+" --dir "+s.Dir(), "%s is off", h.Name)
+		return hint.Errorf("run: paictl sandbox start "+h.Name+" --dir "+hint.Quote(s.Dir()), "%s is off", h.Name)
 	}
 	args := append(s.SSHArgs(h, opts.User), opts.Command...)
 	cmd := exec.CommandContext(ctx, "ssh", args...)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/openpai/paictl/pkg/cluster/sandbox"
 	"github.com/openpai/paictl/pkg/cmdutil"
+	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/ui/iostreams"
 )
 
@@ -111,7 +112,7 @@ func upRun(ctx context.Context, opts *UpOptions) error {
 			"Try:  kubectl --kubeconfig %s get nodes\n", s.Kubeconfig())
 		return nil
 	}
-	fmt.Fprintf(opts.IO.Err, "\nNext:  paictl config generate -i %s -o ./cluster\n", s.QuickStart())
+	fmt.Fprintf(opts.IO.Err, "\nNext:  paictl config generate -i %s -o ./cluster\n", hint.Quote(s.QuickStart()))
 	return nil
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/openpai/paictl/pkg/config"
 	"github.com/openpai/paictl/pkg/config/store"
+	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/kube"
 	"github.com/openpai/paictl/pkg/services/catalogue"
 )
@@ -18,7 +19,7 @@ import (
 func pushedCopy(dir string) *engine.Copy {
 	return &engine.Copy{
 		Namespace: kube.SystemNamespace, Name: store.ConfigMapName,
-		Push: "paictl config push -p " + Quote(dir),
+		Push: "paictl config push -p " + hint.Quote(dir),
 		Compare: func(configMap []byte) (int, []string, error) {
 			files := map[string][]byte{}
 			for _, name := range config.Files() {

@@ -11,9 +11,9 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/openpai/paictl/pkg/cluster/bundle"
-	"github.com/openpai/paictl/pkg/cluster/shell"
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/config"
+	"github.com/openpai/paictl/pkg/hint"
 )
 
 // Flags are those that the commands on machines share.
@@ -86,9 +86,9 @@ func (fl *Flags) complete(cmd *cobra.Command, f *cmdutil.Factory, args []string)
 	if dir := settings.GetString("config"); dir != "" && !cmd.Flags().Changed("config-path") {
 		fl.Dir = dir
 	}
-	fl.up = "paictl cluster up -p " + Quote(fl.Dir)
+	fl.up = "paictl cluster up -p " + hint.Quote(fl.Dir)
 	if fl.Bundle != "" {
-		fl.up += " --bundle " + Quote(fl.Bundle)
+		fl.up += " --bundle " + hint.Quote(fl.Bundle)
 	} else {
 		fl.Bundle = settings.GetString("bundle")
 	}
@@ -124,7 +124,7 @@ func Typed(cmd *cobra.Command, args []string, without ...string) string {
 			if s, ok := fl.Value.(pflag.SliceValue); ok {
 				value = strings.Join(s.GetSlice(), ",")
 			}
-			words = append(words, name, Quote(value))
+			words = append(words, name, hint.Quote(value))
 		}
 	})
 	return strings.Join(words, " ")
@@ -133,13 +133,10 @@ func Typed(cmd *cobra.Command, args []string, without ...string) string {
 func quoteAll(ss []string) []string {
 	out := make([]string, len(ss))
 	for i, s := range ss {
-		out[i] = Quote(s)
+		out[i] = hint.Quote(s)
 	}
 	return out
 }
-
-// Quote makes a word that a shell reads as one, and leaves plain words as they are.
-func Quote(s string) string { return shell.Word(s) }
 
 // bundleDir returns the folder of the flag or the setting, the one that the configuration names, or the
 // default, in this order.

@@ -170,7 +170,7 @@ func based(c Candidate, head Revision) error {
 	b := c.Base
 	switch {
 	case b == nil && c.Source != "":
-		return hint.Errorf("see what differs with: paictl config diff --from; --force overwrites it",
+		return hint.Errorf("see what differs with: paictl config diff --from "+hint.Quote(c.Source)+"; --force overwrites it",
 			"the cluster's configuration came from elsewhere: %s", describe(head))
 	case b == nil:
 		return hint.Errorf(remedyStale, "the cluster has a configuration that this folder is not based on: %s", describe(head))

@@ -52,7 +52,7 @@ func refuseBundle(dir string) error {
 	for _, kind := range []string{bundle.KindBinary, bundle.KindCNIPlugin} {
 		folder := filepath.Dir(bundle.PathOf(kind, "x"))
 		if _, err := os.Stat(filepath.Join(dir, folder)); err == nil {
-			return hint.Errorf("run: paictl bundle build -o "+dir+", which also makes these images; or give another folder with -o",
+			return hint.Errorf("run: paictl bundle build -o "+hint.Quote(dir)+", which also makes these images; or give another folder with -o",
 				"%s contains a whole bundle", dir)
 		} else if !os.IsNotExist(err) {
 			return fmt.Errorf("read %s: %w", dir, err)

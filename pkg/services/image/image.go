@@ -83,7 +83,7 @@ func Plan(b *bundle.Bundle, d Destination, names []string, all bool) ([]Item, er
 
 func missing(b *bundle.Bundle, image string) error {
 	if slices.Contains(Names(), image) {
-		return hint.Errorf("run: paictl image build "+image+", or: paictl bundle build -o "+b.Dir(), "%s contains no image %s", b.Dir(), image)
+		return hint.Errorf("run: paictl image build "+image+", or: paictl bundle build -o "+hint.Quote(b.Dir()), "%s contains no image %s", b.Dir(), image)
 	}
 	return hint.Errorf("paictl image list shows the names", "%s contains no image %s", b.Dir(), image)
 }

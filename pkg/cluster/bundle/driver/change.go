@@ -314,7 +314,7 @@ func Remove(o Removal) (*Report, error) {
 	}
 	for _, name := range o.Names {
 		if !used[name] {
-			return nil, hint.Errorf("see what there is: paictl bundle list "+b.Dir()+" --kind "+bundle.KindDriver, "the bundle has no driver package %s%s", name, strings.TrimSuffix(" for "+o.System, " for "))
+			return nil, hint.Errorf("see what there is: paictl bundle list "+hint.Quote(b.Dir())+" --kind "+bundle.KindDriver, "the bundle has no driver package %s%s", name, strings.TrimSuffix(" for "+o.System, " for "))
 		}
 	}
 	r.tell(b, stay, nil)

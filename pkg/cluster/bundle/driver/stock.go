@@ -53,7 +53,7 @@ func Open(b *bundle.Bundle, system string) (*Stock, error) {
 			return nil, err
 		}
 		if p.Name != a.Name || p.Version != a.Version {
-			return nil, hint.Errorf("run: paictl bundle verify "+b.Dir(), "%s is %s %s, which differs from the manifest", a.Path, p.Name, p.Version)
+			return nil, hint.Errorf("run: paictl bundle verify "+hint.Quote(b.Dir()), "%s is %s %s, which differs from the manifest", a.Path, p.Name, p.Version)
 		}
 		items = append(items, item{p, a})
 	}

@@ -24,6 +24,7 @@ import (
 	"github.com/openpai/paictl/pkg/cmd/session"
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/config"
+	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/job"
 	jobapi "github.com/openpai/paictl/pkg/job/api"
 	"github.com/openpai/paictl/pkg/kube"
@@ -211,7 +212,7 @@ func (opts *Options) told(m Made) error {
 		fmt.Fprintf(w, "! not in it: %s: %s\n", lacks.What, lacks.Why)
 	}
 	fmt.Fprintf(w, "%s: %s in %s, %s\n", m.File, humanize.IBytes(uint64(m.Size)), plural.Of(len(m.Parts), "part"), described(m.Encrypted))
-	fmt.Fprintf(w, "check that it can be opened: paictl cluster backup verify %s%s\n", session.Quote(m.File), opts.opened()+opts.Place.again())
+	fmt.Fprintf(w, "check that it can be opened: paictl cluster backup verify %s%s\n", hint.Quote(m.File), opts.opened()+opts.Place.again())
 	return nil
 }
 
@@ -219,7 +220,7 @@ func (opts *Options) told(m Made) error {
 func (opts *Options) opened() string {
 	switch {
 	case opts.Seal.PassphraseFile != "":
-		return " --passphrase-file " + session.Quote(opts.Seal.PassphraseFile)
+		return " --passphrase-file " + hint.Quote(opts.Seal.PassphraseFile)
 	case len(opts.Seal.Recipients)+len(opts.Seal.RecipientFiles) > 0:
 		return " --identity FILE"
 	}

@@ -12,8 +12,8 @@ import (
 
 	"github.com/openpai/paictl/pkg/cluster/backup"
 	"github.com/openpai/paictl/pkg/cmd/prompt"
-	"github.com/openpai/paictl/pkg/cmd/session"
 	"github.com/openpai/paictl/pkg/cmdutil"
+	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
@@ -64,7 +64,7 @@ func listRun(ctx context.Context, opts *ListOptions) (err error) {
 		return err
 	}
 	if len(files) == 0 && opts.Output.IsTable() {
-		fmt.Fprintf(opts.Factory.IO.Err, "no backups in %s -> make one with: paictl cluster backup --to %s\n", opts.To, session.Quote(opts.To))
+		fmt.Fprintf(opts.Factory.IO.Err, "no backups in %s -> make one with: paictl cluster backup --to %s\n", opts.To, hint.Quote(opts.To))
 		return nil
 	}
 	return opts.Output.Write(opts.Factory.IO.Out, files, table(files, time.Now()))

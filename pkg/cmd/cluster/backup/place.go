@@ -15,6 +15,7 @@ import (
 	"github.com/openpai/paictl/pkg/cmd/session"
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/config"
+	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/ssh"
 )
 
@@ -56,7 +57,7 @@ func (fl *placeFlags) again() string {
 	var out string
 	for _, flag := range []struct{ name, value string }{{"--s3-endpoint", fl.Endpoint}, {"--s3-region", fl.Region}, {"--s3-ca", fl.CA}} {
 		if flag.value != "" {
-			out += " " + flag.name + " " + session.Quote(flag.value)
+			out += " " + flag.name + " " + hint.Quote(flag.value)
 		}
 	}
 	return out

@@ -178,10 +178,10 @@ func (opts *RestoreOptions) needs() session.Needs {
 
 // next lists the next steps for a cluster that was restored. left explains why the history of jobs wasn't restored.
 func (opts *RestoreOptions) next(left string) string {
-	dir := session.Quote(opts.Flags.Dir)
+	dir := hint.Quote(opts.Flags.Dir)
 	out := fmt.Sprintf("Bring back the rest:\n  paictl cluster kubeconfig -p %[1]s\n  paictl service start -p %[1]s\n", dir)
 	if left != "" {
-		out += fmt.Sprintf("  paictl cluster restore %s -p %s%s --history\n", session.Quote(opts.File), dir, opts.Keys.again()+opts.Place.again())
+		out += fmt.Sprintf("  paictl cluster restore %s -p %s%s --history\n", hint.Quote(opts.File), dir, opts.Keys.again()+opts.Place.again())
 	}
 	out += "  paictl status\n"
 	if left != "" {

@@ -12,7 +12,6 @@ import (
 
 	"github.com/openpai/paictl/pkg/cluster/backup"
 	"github.com/openpai/paictl/pkg/cmd/prompt"
-	"github.com/openpai/paictl/pkg/cmd/session"
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/secret"
@@ -110,10 +109,10 @@ func (fl *keyFlags) add(cmd *cobra.Command) {
 func (fl *keyFlags) again() string {
 	var out string
 	for _, file := range fl.Identities {
-		out += " --identity " + session.Quote(file)
+		out += " --identity " + hint.Quote(file)
 	}
 	if fl.PassphraseFile != "" {
-		out += " --passphrase-file " + session.Quote(fl.PassphraseFile)
+		out += " --passphrase-file " + hint.Quote(fl.PassphraseFile)
 	}
 	if fl.Plain {
 		out += " --insecure-plain"

@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/openpai/paictl/pkg/cluster/backup"
-	"github.com/openpai/paictl/pkg/cmd/session"
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/ui/plural"
@@ -103,7 +102,7 @@ func extractRun(ctx context.Context, opts *ExtractOptions) error {
 		return err
 	}
 	fmt.Fprintf(opts.Factory.IO.Err, "%s in %s, not encrypted -> delete it when you are done: rm -r %s\n",
-		plural.Of(len(m.Parts), "part"), opts.To, session.Quote(opts.To))
+		plural.Of(len(m.Parts), "part"), opts.To, hint.Quote(opts.To))
 	return nil
 }
 
