@@ -8,6 +8,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/openpai/paictl/pkg/secret"
 )
 
 // The functions of this file check one value and return its mistake, or "" if
@@ -129,8 +131,12 @@ func badQuantity(s string) string {
 // badJumpHosts checks a comma-separated list of [user@]host[:port].
 func badJumpHosts(s string) string {
 	for hop := range strings.SplitSeq(s, ",") {
-		if strings.TrimSpace(hop) == "" || strings.ContainsAny(strings.TrimSpace(hop), " \t\n'\"\\") {
-			return fmt.Sprintf("%q is not a list of [user@]host[:port]", s)
+		hop = strings.TrimSpace(hop)
+		if user, _, ok := cutLast(strings.TrimPrefix(hop, "ssh://"), "@"); ok && strings.Contains(user, ":") {
+			return fmt.Sprintf("%q contains a password; jump hosts accept the machine's own password, or a key", secret.Address(hop))
+		}
+		if hop == "" || strings.ContainsAny(hop, " \t\n'\"\\") {
+			return fmt.Sprintf("%q is not [user@]host[:port]", secret.Address(hop))
 		}
 	}
 	return ""

@@ -13,6 +13,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/secret"
 	"github.com/openpai/paictl/pkg/ui/plural"
 	"github.com/openpai/paictl/pkg/version"
 )
@@ -162,9 +164,9 @@ func badRegistry(s string) string {
 	case s == "":
 		return "the registry is missing"
 	case strings.Contains(s, "://"):
-		return fmt.Sprintf("%q has a scheme", s)
+		return fmt.Sprintf("%q has a scheme", secret.Address(s))
 	case strings.ContainsAny(s, " \t\n\"'@") || strings.HasSuffix(s, "/") || strings.ToLower(s) != s:
-		return fmt.Sprintf("%q is not a registry such as registry.example.org:5000/images", s)
+		return fmt.Sprintf("%q is not a registry such as registry.example.org:5000/images", secret.Address(s))
 	}
 	return ""
 }

@@ -68,8 +68,8 @@ func badNoProxy(entry string) string {
 	}
 	host, port, _ := strings.Cut(entry, ":")
 	host = strings.TrimPrefix(strings.TrimPrefix(host, "*"), ".")
-	if len(validation.IsDNS1123Subdomain(strings.ToLower(host))) > 0 || port != "" && strings.Trim(port, "0123456789") != "" {
-		return fmt.Sprintf("%q is not a host, domain, address or range", entry)
+	if len(validation.IsDNS1123Subdomain(strings.ToLower(host))) > 0 || port != "" && badPortText(port) {
+		return fmt.Sprintf("%q is not a host, domain, address or range", secret.Address(entry))
 	}
 	return ""
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/openpai/paictl/pkg/cluster/bundle/download"
 	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/secret"
 )
 
 // Get downloads the list of a release and checks its signature. An empty version is the newest release of the address.
@@ -22,12 +23,12 @@ func Get(ctx context.Context, c download.Client, address, version string, key Ke
 	}
 	l, err := Open(text, signature, key)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", URL(address, version, ListFile), err)
+		return nil, fmt.Errorf("%s: %w", secret.Address(URL(address, version, ListFile)), err)
 	}
 	// Without this an old release could be served under the name of another one.
 	if version != "" && l.Version != version {
 		return nil, hint.Errorf("the address serves another release under this name; use another address", "%s is signed for %s, not for %s",
-			URL(address, version, ListFile), l.Version, version)
+			secret.Address(URL(address, version, ListFile)), l.Version, version)
 	}
 	return l, nil
 }

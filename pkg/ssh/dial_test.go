@@ -213,7 +213,10 @@ func TestAJumpHostThatRefusesIsNamed(t *testing.T) {
 
 	target.JumpHosts = "a:b:c@"
 	_, err = sshtest.Dialer(t, s).Dial(t.Context(), target)
-	require.ErrorContains(t, err, "jump host \"a:b:c@\" is not valid")
+	require.ErrorContains(t, err, "jump host \"********@\" is not valid")
+	target.JumpHosts = "ann:hunter2@gateway"
+	_, err = sshtest.Dialer(t, s).Dial(t.Context(), target)
+	require.ErrorContains(t, err, "jump host \"********@gateway\" is not valid", "ssh has no passwords in addresses")
 }
 
 func TestTheSSHConfigurationIsHonouredAndTheTargetWins(t *testing.T) {

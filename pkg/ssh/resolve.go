@@ -307,13 +307,13 @@ func (r *resolver) chain(list string, t Target, depth int) ([]*endpoint, error) 
 // parseJump parses [user@]host[:port], optionally with ssh:// in front.
 func parseJump(spec string) (Target, error) {
 	bad := func() (Target, error) {
-		return Target{}, hint.Errorf("write it as [user@]host[:port], an IPv6 address in brackets", "jump host %q is not valid", spec)
+		return Target{}, hint.Errorf("write it as [user@]host[:port], an IPv6 address in brackets", "jump host %q is not valid", secret.Address(spec))
 	}
 	rest := strings.TrimPrefix(spec, "ssh://")
 	var t Target
 	if i := strings.LastIndex(rest, "@"); i >= 0 {
 		t.User, rest = rest[:i], rest[i+1:]
-		if t.User == "" {
+		if t.User == "" || strings.Contains(t.User, ":") { // a name with a colon is a name and a password
 			return bad()
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/openpai/paictl/pkg/cmdutil"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/release"
+	"github.com/openpai/paictl/pkg/secret"
 	"github.com/openpai/paictl/pkg/ui/plural"
 	"github.com/openpai/paictl/pkg/ui/terminal"
 	"github.com/openpai/paictl/pkg/version"
@@ -102,7 +103,7 @@ func checkRun(ctx context.Context, opts *Options) error {
 	if err != nil {
 		return err
 	}
-	r := newest{Version: version.Version, Newest: list.Version, Time: list.Time, Address: opts.Address}
+	r := newest{Version: version.Version, Newest: list.Version, Time: list.Time, Address: secret.Address(opts.Address)}
 	if r.Newer, err = release.Newer(list.Version, version.Version); err != nil {
 		return err
 	}

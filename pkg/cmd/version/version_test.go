@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -94,6 +95,10 @@ func TestANewerReleaseIsReported(t *testing.T) {
 	out, err = paictl(t, "", r.Key, map[string]string{"PAICTL_RELEASE_ADDRESS": address}, "--check", "-o", "json")
 	require.NoError(t, err)
 	assert.Contains(t, out, `"newer": true`)
+
+	out, err = paictl(t, "", r.Key, nil, "--check", "--address", strings.Replace(address, "://", "://u:sekrit@", 1))
+	require.NoError(t, err)
+	assert.NotContains(t, out, "sekrit")
 
 	old := releasetest.New(t, "v0.0.1", map[string][]byte{"x": nil})
 	out, err = paictl(t, "", old.Key, nil, "--check", "--address", old.Serve(t, nil))

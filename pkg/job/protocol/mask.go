@@ -11,19 +11,21 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/openpai/paictl/pkg/config/strictyaml"
+	"github.com/openpai/paictl/pkg/secret"
 )
 
 // Masked replaces secrets.
 const Masked = "******"
 
-// Masked returns the job file with all values of secrets, and literal values in logins to
-// registries, replaced. It uses the parsed file, so that quoting, flow style, anchors and merges
+// Masked returns the job file with all values of secrets, literal values in logins to
+// registries, and addresses with a literal login, replaced. It uses the parsed file, so that quoting, flow style, anchors and merges
 // can't hide values. Comments are left out, because people keep old passwords in them.
 func (j *Job) Masked() ([]byte, error) {
 	c := copier{masked: map[*yaml.Node]bool{}}
 	c.mask(j.tree.root.field("secrets"))
 	if list := j.tree.root.field("prerequisites"); list != nil {
 		for _, p := range list.items {
+			c.maskLogins(p.field("uri"))
 			if auth := p.field("auth"); auth != nil {
 				c.maskLiterals(auth)
 			}
@@ -103,10 +105,27 @@ func (c *copier) mask(v *value) {
 	}
 }
 
-// maskLiterals selects values that are not references. The registry's address is not secret.
+// maskLogins selects the addresses in v, a text or a list, that have a login. A login of references alone is not secret.
+func (c *copier) maskLogins(v *value) {
+	if v == nil {
+		return
+	}
+	for _, item := range v.items {
+		c.maskLogins(item)
+	}
+	if v.kind == kindText && strings.Contains(v.text(), "://") && secret.HasLogin(withoutTags(v.text())) {
+		c.masked[v.node] = true
+	}
+}
+
+// maskLiterals selects values that are not references. The registry's address is only secret if it has a login.
 func (c *copier) maskLiterals(v *value) {
 	for _, f := range v.fields {
-		if f.name == "registryuri" || f.value.kind == kindText && hasTag(f.value.text()) && onlyTags(f.value.text()) {
+		if f.name == "registryuri" {
+			c.maskLogins(f.value)
+			continue
+		}
+		if f.value.kind == kindText && hasTag(f.value.text()) && onlyTags(f.value.text()) {
 			continue
 		}
 		c.mask(f.value)

@@ -271,19 +271,18 @@ func (p place) any(s scope) any {
 func hasTag(text string) bool { return strings.Contains(text, tagOpen) }
 
 // onlyTags reports whether a text consists only of references.
-func onlyTags(text string) bool {
+func onlyTags(text string) bool { return strings.TrimSpace(withoutTags(text)) == "" }
+
+// withoutTags returns a text without its references.
+func withoutTags(text string) string {
+	var out strings.Builder
 	for {
 		before, rest, found := strings.Cut(text, tagOpen)
-		if strings.TrimSpace(before) != "" {
-			return false
-		}
-		if !found {
-			return true
-		}
 		_, after, closed := strings.Cut(rest, tagClose)
-		if !closed {
-			return false
+		if !found || !closed {
+			return out.String() + text
 		}
+		out.WriteString(before)
 		text = after
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/openpai/paictl/pkg/cluster/bundle"
 	"github.com/openpai/paictl/pkg/cluster/bundle/build"
 	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/secret"
 	"github.com/openpai/paictl/pkg/version"
 )
 
@@ -120,10 +121,10 @@ func (d Destination) Check() error {
 			continue
 		}
 		if strings.Contains(r, "://") {
-			return hint.Errorf("leave "+strings.SplitN(r, "://", 2)[0]+":// out", "%q is a URL, not a registry", r)
+			return hint.Errorf("leave "+strings.SplitN(r, "://", 2)[0]+":// out", "%q is a URL, not a registry", secret.Address(r))
 		}
 		if _, err := name.NewRepository(path.Join(r, "x"), name.StrictValidation); err != nil {
-			return hint.Errorf("write HOST/PROJECT, in small letters, such as registry.example.org/openpai", "%q is not a registry", r)
+			return hint.Errorf("write HOST/PROJECT, in small letters, such as registry.example.org/openpai", "%q is not a registry", secret.Address(r))
 		}
 	}
 	if d.Registry == "" {

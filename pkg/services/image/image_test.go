@@ -136,6 +136,8 @@ func TestADestinationThatCannotBeIsRefused(t *testing.T) {
 		want string
 	}{
 		"a URL":                {Destination{Registry: "https://r.example.org/x", Tag: "v1"}, "is a URL"},
+		"a login":              {Destination{Registry: "u:sekrit@r.example.org/x", Tag: "v1"}, `"********@r.example.org/x" is not a registry`},
+		"a URL with a login":   {Destination{Registry: "https://u:sekrit@r.example.org/x", Tag: "v1"}, `"https://********@r.example.org/x" is a URL`},
 		"a mirror's URL":       {Destination{Mirror: "http://m.example.org"}, "is a URL"},
 		"a project in capital": {Destination{Registry: "r.example.org/Pai", Tag: "v1"}, "is not a registry"},
 		"no host":              {Destination{Registry: "pai", Tag: "v1"}, "is not a registry"},

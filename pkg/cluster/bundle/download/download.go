@@ -8,11 +8,13 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	neturl "net/url"
 	"os"
 	"time"
 
 	"github.com/openpai/paictl/pkg/cluster/bundle"
 	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/secret"
 )
 
 const (
@@ -32,7 +34,7 @@ type StatusError struct {
 
 // Error names the URL and the status.
 func (e *StatusError) Error() string {
-	return fmt.Sprintf("GET %s: %d %s", e.URL, e.Code, http.StatusText(e.Code))
+	return fmt.Sprintf("GET %s: %d %s", secret.Address(e.URL), e.Code, http.StatusText(e.Code))
 }
 
 // Lasting reports whether a retry is useless.
@@ -94,7 +96,7 @@ func (c Client) Text(ctx context.Context, url string) ([]byte, error) {
 		return err
 	})
 	if err == nil && len(text) > textLimit {
-		err = fmt.Errorf("GET %s: the answer has more than %d bytes", url, textLimit)
+		err = fmt.Errorf("GET %s: the answer has more than %d bytes", secret.Address(url), textLimit)
 	}
 	return text, err
 }
@@ -116,7 +118,7 @@ func (c Client) File(ctx context.Context, url, sum, dst string) error {
 	if got != sum {
 		_ = os.Remove(part)
 		return hint.Errorf("fetch again; if it fails again, the server or a proxy damages the file",
-			"%s has sha256 %s, but the published one is %s", url, got, sum)
+			"%s has sha256 %s, but the published one is %s", secret.Address(url), got, sum)
 	}
 	return os.Rename(part, dst)
 }
@@ -159,7 +161,7 @@ func (c Client) append(ctx context.Context, url, part string) error {
 		if cause := context.Cause(resp.Request.Context()); errors.Is(cause, errStalled) {
 			err = cause
 		}
-		return fmt.Errorf("GET %s: %w", url, err)
+		return fmt.Errorf("GET %s: %w", secret.Address(url), err)
 	}
 	return f.Close()
 }
@@ -170,7 +172,7 @@ func (c Client) get(ctx context.Context, url string, offset int64) (*http.Respon
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		cancel(err)
-		return nil, nil, err
+		return nil, nil, withoutLogin(err)
 	}
 	if offset > 0 {
 		req.Header.Set("Range", fmt.Sprintf("bytes=%d-", offset))
@@ -178,7 +180,7 @@ func (c Client) get(ctx context.Context, url string, offset int64) (*http.Respon
 	resp, err := c.HTTP.Do(req)
 	if err != nil {
 		cancel(err)
-		return nil, nil, err
+		return nil, nil, withoutLogin(err)
 	}
 	if resp.StatusCode != http.StatusOK && resp.StatusCode != http.StatusPartialContent {
 		resp.Body.Close()
@@ -210,4 +212,12 @@ func (w *watchedReader) Read(p []byte) (int, error) {
 		w.report(w.have, w.total)
 	}
 	return n, err
+}
+
+// withoutLogin masks the address in an error of net/http. After a redirect its query may be a signature.
+func withoutLogin(err error) error {
+	if u, ok := errors.AsType[*neturl.Error](err); ok {
+		u.URL = secret.Address(u.URL)
+	}
+	return err
 }

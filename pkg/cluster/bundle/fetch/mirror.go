@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/name"
 
 	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/secret"
 )
 
 // mirror changes the sources of downloads: the upstream host becomes the first element of the
@@ -22,7 +23,7 @@ func parseMirror(s string) (mirror, error) {
 	u, err := url.Parse(s)
 	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") || u.RawQuery != "" || u.Fragment != "" || u.User != nil {
 		return mirror{}, hint.Errorf("give it like this: --mirror https://mirror.example.org/prefix; a registry's password belongs in ~/.docker/config.json",
-			"mirror %q is not a plain http or https URL", s)
+			"mirror %q is not a plain http or https URL", secret.Address(s))
 	}
 	return mirror{base: u}, nil
 }

@@ -161,6 +161,7 @@ func TestAMirrorThatIsNoPlainURLIsRefused(t *testing.T) {
 		_, err := parseMirror(s)
 		require.Error(t, err, s)
 		assert.Contains(t, hint.Of(err), "--mirror https://")
+		assert.NotContains(t, err.Error(), "user:pw")
 	}
 }
 

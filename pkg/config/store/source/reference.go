@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/secret"
 )
 
 const gitPrefix = "git::"
@@ -112,17 +113,15 @@ func (r reference) String() string {
 
 var userinfo = regexp.MustCompile(`://[^/@\s']*@`)
 
+// minPassword is the length of the passwords that are searched for in messages. git doesn't know the password, so only a server can repeat
+// it. If a short one were replaced, parts of other words would be, too, which would show it.
+const minPassword = 8
+
 // masked hides credentials in git's messages.
 func (r reference) masked(text string) string {
-	text = userinfo.ReplaceAllString(text, "://********@")
-	if r.login == nil {
-		return text
-	}
-	password, _ := r.login.Password()
-	for _, s := range []string{password, r.login.Username()} {
-		if s != "" && s != "git" {
-			text = strings.ReplaceAll(text, s, "********")
-		}
+	text = userinfo.ReplaceAllString(text, "://"+secret.Mask+"@")
+	if password, _ := r.login.Password(); len(password) >= minPassword {
+		text = strings.ReplaceAll(text, password, secret.Mask)
 	}
 	return text
 }

@@ -196,3 +196,13 @@ func TestACancelledFetchDoesNotWaitForWhatGitHasStarted(t *testing.T) {
 	require.ErrorIs(t, <-ended, context.Canceled)
 	require.NoError(t, syscall.Kill(child, 0), "it outlives git")
 }
+
+func TestAMessageOfGitHidesOnlyThePassword(t *testing.T) {
+	r, err := parse("git::https://ci:hunter2hunter2@git.example.org/ci-config/x.git")
+	require.NoError(t, err)
+	assert.Equal(t, "unable to access 'https://********@git.example.org/ci-config/x.git/': ******** is wrong",
+		r.masked("unable to access 'https://ci:x@git.example.org/ci-config/x.git/': hunter2hunter2 is wrong"))
+	r, err = parse("git::https://u:u@h.example/x.git")
+	require.NoError(t, err)
+	assert.Equal(t, "unable to access: Couldn't connect", r.masked("unable to access: Couldn't connect"))
+}
