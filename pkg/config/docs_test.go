@@ -26,7 +26,7 @@ func TestTheDocumentedFieldsAndRulesAreCurrent(t *testing.T) {
 	}
 	b, err := os.ReadFile(filepath.Join("testdata", "rules.txt"))
 	require.NoError(t, err)
-	groups := map[string][]string{"yaml": {"depth", "duplicate-key", "empty", "empty-entry", "encoding", "key", "merge", "several-documents", "size", "syntax", "tag", "type", "unknown-key"}}
+	groups := map[string][]string{"yaml": {"depth", "duplicate-key", "empty", "empty-entry", "encoding", "key", "merge", "number", "several-documents", "size", "syntax", "tag", "type", "unknown-key"}}
 	for rule := range strings.FieldsSeq(string(b)) {
 		group, name, _ := strings.Cut(rule, "/")
 		groups[group] = append(groups[group], name)

@@ -121,7 +121,8 @@ func (m *migrator) read() error {
 		if len(findings) == 1 && findings[0].Rule == "yaml/empty" {
 			findings = nil
 		}
-		findings = append(findings, doc.Decode(&root)...)
+		// OpenPAI reads a number with a leading 0 as Python does. Text fields take the text as it was written.
+		findings = append(findings, withoutRule(doc.Decode(&root), strictyaml.RuleNumber)...)
 		if err := findings.Err(); err != nil {
 			return err
 		}

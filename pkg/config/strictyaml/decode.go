@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"regexp"
 	"strings"
 
 	"gopkg.in/yaml.v3"
@@ -160,8 +161,30 @@ func (d *Decoder) value(n *yaml.Node, path Path, v reflect.Value) {
 	}
 }
 
+// ambiguous matches numbers that YAML 1.1 and 1.2 read differently: a leading 0 makes them octal in one and decimal in the other, and
+// only one has underscores.
+var ambiguous = regexp.MustCompile(`^[-+]?(0[0-9_]|[0-9]+_)[0-9_]*$`)
+
+// Ambiguous reports whether a value is a number that versions of YAML read differently.
+func Ambiguous(n *yaml.Node) bool {
+	return n.Kind == yaml.ScalarNode && n.Style&(yaml.DoubleQuotedStyle|yaml.SingleQuotedStyle) == 0 && n.ShortTag() != "!!str" && ambiguous.MatchString(n.Value)
+}
+
+// RuleNumber is the rule of Ambiguous.
+const RuleNumber = "yaml/number"
+
+// AmbiguousMessage and AmbiguousRemedy describe such a number.
+const (
+	AmbiguousMessage = "a number with a leading 0, or with _, has another value in another version of YAML"
+	AmbiguousRemedy  = "write the number without them, an octal one as 0o17, and text in quotes"
+)
+
 func (d *Decoder) scalar(n *yaml.Node, path Path, v reflect.Value) {
 	scalar, tag := n.Kind == yaml.ScalarNode, n.ShortTag()
+	if v.Kind() != reflect.String && Ambiguous(n) {
+		d.Report(n, path, RuleNumber, AmbiguousMessage, AmbiguousRemedy)
+		return
+	}
 	switch v.Kind() {
 	case reflect.String:
 		// Numbers and booleans keep their original text: 1.10 stays 1.10, and a
@@ -253,6 +276,9 @@ func (d *Decoder) any(n *yaml.Node, path Path) any {
 	}
 	if n.ShortTag() == "!!timestamp" {
 		return n.Value
+	}
+	if Ambiguous(n) {
+		d.Report(n, path, RuleNumber, AmbiguousMessage, AmbiguousRemedy)
 	}
 	var out any
 	if err := n.Decode(&out); err != nil {

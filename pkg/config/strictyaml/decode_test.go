@@ -67,6 +67,10 @@ func TestEveryMistakeOfFormIsOneFindingWithItsPlace(t *testing.T) {
 		"comments alone":            {"# hello\n", `a.yaml:1:1: the file is empty [yaml/empty]`, "write its content again, or name another file"},
 		"null":                      {"~\n", `a.yaml:1:1: the file is empty [yaml/empty]`, "write its content again, or name another file"},
 		"not UTF-8":                 {"name: x\nnam\xff: y\n", `a.yaml:2:4: the file is not text in UTF-8 [yaml/encoding]`, "save it as UTF-8; a file from Windows may be UTF-16"},
+		"a port in octal":           {"items: [{hostip: a, port: 022}]", `a.yaml:1:27: items[0].port: a number with a leading 0, or with _, has another value in another version of YAML [yaml/number]`, AmbiguousRemedy},
+		"a port that isn't octal":   {"items: [{hostip: a, port: 089}]", `a.yaml:1:27: items[0].port: a number with a leading 0, or with _, has another value in another version of YAML [yaml/number]`, AmbiguousRemedy},
+		"a port with an underscore": {"items: [{hostip: a, port: 2_2}]", `a.yaml:1:27: items[0].port: a number with a leading 0, or with _, has another value in another version of YAML [yaml/number]`, AmbiguousRemedy},
+		"any number in octal":       {"any: {n: 0123}", `a.yaml:1:10: any.n: a number with a leading 0, or with _, has another value in another version of YAML [yaml/number]`, AmbiguousRemedy},
 		"UTF-16":                    {"n\x00a\x00", `a.yaml:1:2: the file is not text in UTF-8 [yaml/encoding]`, "save it as UTF-8; a file from Windows may be UTF-16"},
 	} {
 		t.Run(name, func(t *testing.T) {

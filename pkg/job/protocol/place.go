@@ -200,9 +200,21 @@ func shorten(s string) string {
 	return s
 }
 
+// isNumber reports whether the value is a number that all versions of YAML read alike. The number of a stored job stays as it was read.
+func (p place) isNumber() bool {
+	if !p.is(kindNumber) {
+		return false
+	}
+	if strictyaml.Ambiguous(p.v.node) && !p.r.masked {
+		p.report(strictyaml.RuleNumber, strictyaml.AmbiguousMessage, strictyaml.AmbiguousRemedy)
+		return false
+	}
+	return true
+}
+
 // number returns a whole number between least and most, or fallback without a value.
 func (p place) number(least, most, fallback int) int {
-	if !p.is(kindNumber) {
+	if !p.isNumber() {
 		return fallback
 	}
 	if !p.v.whole {
@@ -218,7 +230,7 @@ func (p place) number(least, most, fallback int) int {
 
 // thousandths returns a number that may have three decimals, in thousandths.
 func (p place) thousandths(most int) int {
-	if !p.is(kindNumber) {
+	if !p.isNumber() {
 		return 0
 	}
 	n := p.v.number * 1000
