@@ -249,11 +249,14 @@ Host *
 	o := sshtest.Options(t)
 	o.HostKeys = ssh.HostKeyAsk
 	o.ConfigFile = dir + "/config"
+	var warned []string
+	o.Warn = func(text string) { warned = append(warned, text) }
 	c := sshtest.NewClient(t, o)
 	h, err := c.Dial(t.Context(), ssh.Target{Address: "node1"})
 	require.NoError(t, err)
 	assert.Equal(t, "node1", h.Name())
 	assert.Equal(t, 1, door.Dials())
+	assert.Equal(t, []string{dir + "/config:2: paictl ignores this Match block; write Host, or Match all"}, warned)
 	known, err := os.ReadFile(filepath.Join(dir, "known", "127.0.0.1"))
 	require.NoError(t, err)
 	assert.Equal(t, s.KnownHosts(), string(known))

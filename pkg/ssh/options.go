@@ -53,6 +53,9 @@ type Options struct {
 	// answer. Each question is asked once, calls are never concurrent.
 	Prompt func(question string) (secret.String, error)
 
+	// Warn receives the lines of ConfigFile that paictl ignores although they may matter; nil drops them.
+	Warn func(text string)
+
 	DialTimeout   time.Duration // TCP, host key and authentication together; 15 s if zero
 	KeepAlive     time.Duration // three missed answers end the connection; 15 s if zero
 	ScriptTimeout time.Duration // the timeout of scripts without a timeout; 10 min if zero

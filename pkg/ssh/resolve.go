@@ -1,16 +1,15 @@
 package ssh
 
 import (
-	"bytes"
 	"cmp"
+	"errors"
 	"fmt"
 	"net"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
-
-	"github.com/kevinburke/ssh_config"
+	"sync"
 
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/secret"
@@ -78,61 +77,39 @@ func (e *endpoint) key() string {
 // resolver fills targets in. config is nil without a configuration file.
 type resolver struct {
 	o      Options
-	config *ssh_config.Config
+	config *clientConfig
+	warn   func(string) // each text once
 }
 
 // newResolver reads the OpenSSH client configuration. A missing file is not an error.
 func newResolver(o Options) (*resolver, error) {
-	r := &resolver{o: o}
+	r := &resolver{o: o, warn: once(o.Warn)}
 	if o.ConfigFile == "" {
 		return r, nil
 	}
-	text, err := os.ReadFile(o.ConfigFile)
+	var err error
+	r.config, err = configReader{home: o.Home, warn: r.warn}.read(o.ConfigFile, 0)
 	if os.IsNotExist(err) {
 		return r, nil
 	}
-	if err != nil {
-		return nil, fmt.Errorf("read ssh configuration: %w", err)
+	if p, ok := errors.AsType[*os.PathError](err); ok {
+		return nil, hint.Wrap(fmt.Errorf("read OpenSSH's configuration: %w", err), "check that "+p.Path+" is a file that you may read")
 	}
-	r.config, err = ssh_config.DecodeBytes(withoutMatch(text))
-	if err != nil {
-		return nil, hint.Errorf("correct the file, or leave it out with an empty one",
-			"%s: %w", o.ConfigFile, err)
-	}
-	return r, nil
+	return r, err
 }
 
-// withoutMatch blanks Match blocks, whose conditions need a running ssh, and keeps the
-// number of lines.
-func withoutMatch(text []byte) []byte {
-	lines := bytes.Split(text, []byte("\n"))
-	matching := false
-	for i, line := range lines {
-		words := strings.FieldsFunc(string(line), func(r rune) bool { return r == ' ' || r == '\t' || r == '=' || r == '\r' })
-		if len(words) > 0 && strings.EqualFold(words[0], "host") {
-			matching = false
-		}
-		if len(words) > 0 && strings.EqualFold(words[0], "match") {
-			matching = true
-		}
-		if matching {
-			lines[i] = nil
+// once passes each text on once. Machines are resolved at the same time.
+func once(warn func(string)) func(string) {
+	var said sync.Map
+	return func(text string) {
+		if _, before := said.LoadOrStore(text, true); !before && warn != nil {
+			warn(text)
 		}
 	}
-	return bytes.Join(lines, []byte("\n"))
 }
 
 // get returns a setting for a host, or "".
-func (r *resolver) get(host, key string) string {
-	if r.config == nil {
-		return ""
-	}
-	v, err := r.config.Get(host, key)
-	if err != nil {
-		return ""
-	}
-	return strings.Trim(v, `"`)
-}
+func (r *resolver) get(host, key string) string { return r.config.first(host, key).value }
 
 // target resolves t and its chain of jump hosts.
 func (r *resolver) target(t Target) (*endpoint, error) {
@@ -146,6 +123,9 @@ func (r *resolver) target(t Target) (*endpoint, error) {
 	chain := t.JumpHosts
 	if chain == "" {
 		chain = e.from("ProxyJump", r.proxyJump(t.Address))
+	}
+	if p := r.config.first(t.Address, "ProxyCommand"); chain == "" && p.value != "" && !strings.EqualFold(p.value, None) {
+		r.warn(fmt.Sprintf("%s:%d: paictl runs no ProxyCommand, and connects directly; write ProxyJump, or set ssh-jump-host", p.file, p.line))
 	}
 	e.jumps, err = r.chain(chain, t, 0)
 	if err != nil {
@@ -201,17 +181,10 @@ func (e *endpoint) from(key, value string) string {
 
 // identities returns the configuration's key files for a host.
 func (r *resolver) identities(host string, e *endpoint) []string {
-	if r.config == nil {
-		return nil
-	}
-	files, err := r.config.GetAll(host, "IdentityFile")
-	if err != nil {
-		return nil
-	}
 	var paths []string
-	for _, f := range files {
-		if f = strings.Trim(f, `"`); f != "" && !strings.EqualFold(f, None) {
-			paths = append(paths, r.path(f, e))
+	for _, s := range r.config.all(host, "IdentityFile") {
+		if s.value != "" && !strings.EqualFold(s.value, None) {
+			paths = append(paths, r.path(s.value, e))
 		}
 	}
 	return paths

@@ -14,6 +14,7 @@ func client(f *cmdutil.Factory, acceptNew bool, timeout time.Duration) *ssh.Clie
 	if acceptNew {
 		o.HostKeys = ssh.HostKeyAcceptNew
 	}
+	o.Warn = func(text string) { f.IO.Say("warning: %s", text) }
 	if f.IO.CanPrompt() {
 		p := &prompt.Person{IO: f.IO, Before: prompt.ClearLine}
 		o.Confirm, o.Prompt = p.ConfirmKey, p.AskSecret

@@ -210,6 +210,7 @@ func (s *Session) connectWith(n Needs) {
 	if s.flags.AcceptNew {
 		o.HostKeys = ssh.HostKeyAcceptNew
 	}
+	o.Warn = func(text string) { s.f.IO.Say("warning: %s", text) }
 	if s.f.IO.CanPrompt() {
 		p := &prompt.Person{IO: s.f.IO}
 		o.Confirm, o.Prompt = p.ConfirmKey, p.AskSecret

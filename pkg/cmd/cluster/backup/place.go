@@ -82,6 +82,7 @@ func (fl *placeFlags) client(f *cmdutil.Factory) *ssh.Client {
 	if fl.Machines.AcceptNew {
 		o.HostKeys = ssh.HostKeyAcceptNew
 	}
+	o.Warn = func(text string) { f.IO.Say("warning: %s", text) }
 	if f.IO.CanPrompt() {
 		p := &prompt.Person{IO: f.IO}
 		o.Confirm, o.Prompt = p.ConfirmKey, p.AskSecret
