@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"unicode"
 	"unicode/utf8"
 
 	"gopkg.in/yaml.v3"
@@ -59,6 +60,9 @@ func Parse(file string, data []byte) (doc *Document, findings Findings) {
 		return fail(line, column, "yaml/encoding", "the file is not text in UTF-8",
 			"save it as UTF-8; a file from Windows may be UTF-16")
 	}
+	if line, column, c := control(data); line > 0 {
+		return fail(line, column, "yaml/syntax", fmt.Sprintf("control characters are not allowed: %U", c), `remove it; in a value in double quotes, write it as \x and two digits`)
+	}
 	if line := nestingLine(data); line > 0 {
 		return fail(line, 1, "yaml/depth", fmt.Sprintf("nested deeper than %d levels", MaxDepth), "remove levels")
 	}
@@ -69,13 +73,13 @@ func Parse(file string, data []byte) (doc *Document, findings Findings) {
 		return fail(1, 1, "yaml/empty", "the file is empty", "write its content again, or name another file")
 	}
 	if err != nil {
-		line, column, text := syntaxError(data, err)
-		return fail(line, column, "yaml/syntax", text, syntaxRemedy(text))
+		line, column, text, remedy := syntaxError(data, err)
+		return fail(line, column, "yaml/syntax", text, remedy)
 	}
 	if err := dec.Decode(&second); !errors.Is(err, io.EOF) {
 		if err != nil {
-			line, column, text := syntaxError(data, err)
-			return fail(line, column, "yaml/syntax", text, syntaxRemedy(text))
+			line, column, text, remedy := syntaxError(data, err)
+			return fail(line, column, "yaml/syntax", text, remedy)
 		}
 		return fail(second.Line, max(second.Column, 1), "yaml/several-documents", "the file holds several documents",
 			"remove the line --- and everything after it")
@@ -165,6 +169,38 @@ func validText(data []byte) (line, column int, ok bool) {
 	return bytes.Count(before, []byte("\n")) + 1, bad - bytes.LastIndexByte(before, '\n'), false
 }
 
+// control finds the first character that YAML doesn't allow in a file.
+func control(data []byte) (line, column int, c rune) {
+	line = 1
+	for l := range bytes.Lines(data) {
+		column = 0
+		for _, c := range string(l) {
+			column++
+			mark := c == 0xfeff && (line > 1 || column > 1) // the byte order mark is allowed only at the beginning
+			if c < ' ' && c != '\t' && c != '\n' && c != '\r' || c >= 0x7f && c < 0xa0 && c != 0x85 || c == 0xfffe || c == 0xffff || mark {
+				return line, column, c
+			}
+		}
+		line++
+	}
+	return 0, 0, 0
+}
+
+// oddSpace finds a space that isn't U+0020, such as the no-break space of a web page, where a line or one of its neighbours needs a space.
+func oddSpace(data []byte, near int) (line, column int, c rune) {
+	for _, line := range []int{near, near - 1, near + 1} {
+		column, before := 0, ' '
+		for _, c := range lineOf(data, line) {
+			column++
+			if c > 0x85 && unicode.IsSpace(c) && (before == ':' || before == '-' || before == ' ') {
+				return line, column, c
+			}
+			before = c
+		}
+	}
+	return 0, 0, 0
+}
+
 // Marks counts the characters that may separate values, without parsing: the parser makes at most four nodes for each of them, and four more.
 func Marks(data []byte) int {
 	n := bytes.Count(data, []byte("\u0085")) + bytes.Count(data, []byte("\u2028")) + bytes.Count(data, []byte("\u2029")) // line ends, too
@@ -226,6 +262,32 @@ func (d *Document) Position(path Path) (line, column int, exact bool) {
 func (d *Document) Has(path ...any) bool {
 	n := d.node(path)
 	return n != nil && !isNull(n)
+}
+
+// Find returns the paths of the scalars with a value, in the file's order.
+func (d *Document) Find(value string) []Path {
+	var out []Path
+	var walk func(n *yaml.Node, p Path)
+	walk = func(n *yaml.Node, p Path) {
+		switch n.Kind {
+		case yaml.MappingNode:
+			for i := 0; i+1 < len(n.Content); i += 2 {
+				walk(n.Content[i+1], p.With(n.Content[i].Value))
+			}
+		case yaml.SequenceNode:
+			for i, c := range n.Content {
+				walk(c, p.With(i))
+			}
+		case yaml.ScalarNode:
+			if n.Value == value {
+				out = append(out, p)
+			}
+		}
+	}
+	if d != nil && d.root != nil && bytes.Contains(d.text, []byte(value)) {
+		walk(d.root, nil)
+	}
+	return out
 }
 
 // Keys returns the keys of the mapping at path, in the file's order.

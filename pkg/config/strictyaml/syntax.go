@@ -3,6 +3,7 @@ package strictyaml
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"regexp"
 	"sort"
@@ -18,14 +19,17 @@ const searchBytes = 8 << 20
 
 var yamlLine = regexp.MustCompile(`^line (\d+): `)
 
-// syntaxError returns the position of the mistake that the parser complains about, and the
-// parser's message.
-func syntaxError(data []byte, err error) (line, column int, text string) {
+// syntaxError returns the position of the mistake that the parser complains about, the
+// parser's message, and the remedy.
+func syntaxError(data []byte, err error) (line, column int, text, remedy string) {
 	line, text = parserError(err)
 	if len(data) <= searchBytes {
 		line = mistake(data, err, line, text)
 	}
-	return line, column1(data, line), text
+	if at, column, c := oddSpace(data, line); at > 0 {
+		return at, column, text, fmt.Sprintf("replace this character, %U, by a space", c)
+	}
+	return line, column1(data, line), text, syntaxRemedy(text)
 }
 
 // parserError takes the parser's message apart.
@@ -130,6 +134,8 @@ func column1(data []byte, line int) int {
 
 func syntaxRemedy(text string) string {
 	switch {
+	case strings.Contains(text, "directive"), strings.Contains(text, "YAML document"):
+		return "remove the line that begins with %"
 	case strings.Contains(text, "tab"), strings.Contains(text, "cannot start any token"):
 		return "indent with spaces, never with tabs, and put values that begin with a special character such as @ or ` in quotes"
 	case strings.Contains(text, "mapping values are not allowed"):
