@@ -18,11 +18,13 @@ const (
 	G1      Format = "the format of OpenPAI 0.10 to 0.17"
 	G15     Format = "the format of OpenPAI 1.0 to 1.4 (master.csv, worker.csv)"
 	G2      Format = "the format of OpenPAI 1.5 and later"
+	// Unknown has none of the fields by which the others are recognized.
+	Unknown Format = "no format that paictl knows"
 )
 
 // Detect returns the format of a folder's configuration. Two incompatible formats of the
-// original share the name layout.yaml: the older has k8s-role, nodename or a SKU's gpu;
-// the later computing-device, or config.yaml beside it.
+// original share the name layout.yaml: the machines of the older have k8s-role, nodename or a login;
+// those of the later pai-master or pai-worker, and its SKUs computing-device.
 func Detect(dir string) (Format, error) {
 	exists := func(name string) bool { return fileExists(filepath.Join(dir, name)) }
 	data, err := os.ReadFile(filepath.Join(dir, LayoutFile))
@@ -39,30 +41,38 @@ func Detect(dir string) (Format, error) {
 	if len(findings) > 0 {
 		return "", findings
 	}
-	return detectLayout(doc, exists("config.yaml")), nil
+	return detectLayout(doc), nil
 }
 
-func detectLayout(doc *strictyaml.Document, hasConfig bool) Format {
+func detectLayout(doc *strictyaml.Document) Format {
 	if doc.Has("apiVersion") {
 		return Current
 	}
 	score := map[Format]int{}
-	for _, key := range []string{"k8s-role", "nodename", "username", "password", "sshport", "keyfile-path", "docker-data", "etcdid", "zkid", "dashboard", "ssh-port"} {
-		if doc.Has("machine-list", 0, key) {
-			score[G1]++
+	for i := 0; doc.Has("machine-list", i); i++ {
+		for _, key := range doc.Keys("machine-list", i) {
+			switch key {
+			case "k8s-role", "nodename", "username", "password", "sshport", "keyfile-path", "docker-data", "etcdid", "zkid", "dashboard", "ssh-port":
+				score[G1]++
+			case "pai-master", "pai-worker":
+				score[G2]++
+			case "roles":
+				score[Current]++
+			}
 		}
 	}
 	for _, sku := range doc.Keys("machine-sku") {
 		if doc.Has("machine-sku", sku, "computing-device") {
-			score[G2] += 2
+			score[G2]++
 		}
 	}
-	labels := doc.Has("machine-list", 0, "pai-master") || doc.Has("machine-list", 0, "pai-worker")
 	switch {
 	case score[G1] > 0:
 		return G1
-	case score[G2] > 0, hasConfig && labels, labels:
+	case score[G2] > 0:
 		return G2
+	case score[Current] > 0 || doc.Has("kind") || doc.Has("ssh"):
+		return Current
 	}
-	return Current
+	return Unknown
 }

@@ -180,8 +180,15 @@ func (q *QuickStart) inOwnTerms(fs Findings) Findings {
 			}
 		} else if n, _ := fmt.Sscanf(field, "machine-list[%d]", &i0); n == 1 {
 			p, field = fieldPath{"machines", i0}, strings.Replace(field, "machine-list", "machines", 1)
+			if before, key, ok := strings.Cut(field, ".ssh."); ok {
+				p, field = p.With("ssh-"+key), before+".ssh-"+key
+			}
+		} else if key, ok := strings.CutPrefix(field, "ssh."); ok {
+			p, field = fieldPath{"ssh-" + key}, "ssh-"+key
+		} else if field == "machine-list" {
+			p, field = fieldPath{"machines"}, "machines"
 		}
-		if len(p) == 0 || !q.doc.Has(p...) {
+		if len(p) == 0 || !q.doc.Has(p[0]) {
 			continue
 		}
 		fs[i].File, fs[i].Field = q.doc.File, field

@@ -8,10 +8,12 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/openpai/paictl/pkg/config/strictyaml"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/layout"
+	"github.com/openpai/paictl/pkg/secret"
 	"github.com/openpai/paictl/pkg/ssh"
 )
 
@@ -85,15 +87,18 @@ func hidesMachines(f Finding) bool {
 
 func readFiles(dir string) (map[string][]byte, error) {
 	info, err := os.Stat(dir)
-	if err == nil && !info.IsDir() {
+	switch {
+	case err == nil && !info.IsDir():
 		return nil, hint.Errorf(nameFolder, "%s is a file, not a configuration folder", dir)
+	case err != nil && strings.Contains(dir, "://"):
+		return nil, hint.Errorf(nameFolder+"; config push and config diff also read a repository: --from git::"+secret.Address(strings.TrimPrefix(dir, "git::")), "%s is an address, not a folder", secret.Address(dir))
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
+		return nil, hint.Errorf(nameFolder+"; to make a new one: paictl config generate -i quick-start.yaml -o "+hint.Quote(dir), "there is no configuration folder %s", dir)
+	case err != nil:
+		return nil, hint.Wrap(fmt.Errorf("read the configuration: %w", err), "check the permissions of the folder and of those above it, or name another one with -p or PAICTL_CONFIG")
 	}
-	if err != nil {
-		return nil, hint.Errorf(nameFolder+"; to make a new one: paictl config generate -i quick-start.yaml -o "+dir,
-			"there is no configuration folder %s", dir)
-	}
-	if g, err := Detect(dir); err == nil && g != Current {
-		return nil, hint.Errorf(fmt.Sprintf("run: paictl config migrate -p %s -o NEW-FOLDER", dir),
+	if g, err := Detect(dir); err == nil && g != Current && g != Unknown {
+		return nil, hint.Errorf(fmt.Sprintf("run: paictl config migrate -p %s -o NEW-FOLDER", hint.Quote(dir)),
 			"the configuration in %s has %s", dir, g)
 	}
 	data := map[string][]byte{}
@@ -114,7 +119,7 @@ func readFiles(dir string) (map[string][]byte, error) {
 			"there is no configuration in %s: it has no %s", place(dir), Files()[0])
 	}
 	if len(missing) > 0 {
-		return nil, hint.Errorf(nameFolder+", or make all four with: paictl config generate -i quick-start.yaml -o "+dir+
+		return nil, hint.Errorf(nameFolder+", or make all four with: paictl config generate -i quick-start.yaml -o "+hint.Quote(dir)+
 			" (-f replaces existing files)", "%s is missing in %s", strings.Join(missing, ", "), place(dir))
 	}
 	return data, nil

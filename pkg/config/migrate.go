@@ -78,6 +78,9 @@ func Migrate(oldDir, newDir string, reference []byte, checks ...Check) (*Migrati
 	out := &Migration{From: format, Cluster: m.c, Notes: m.notes}
 	findings := Validate(m.c, checks...)
 	if err := findings.Err(); err != nil {
+		if old := m.inOldTerms(checks); old != nil {
+			err = old
+		}
 		return nil, err
 	}
 	out.Warnings = findings
@@ -86,6 +89,16 @@ func Migrate(oldDir, newDir string, reference []byte, checks ...Check) (*Migrati
 	}
 	out.Files = withReference(out.Files, reference)
 	return out, nil
+}
+
+// inOldTerms returns the mistakes with their places in the old files, since the new ones aren't written.
+func (m *migrator) inOldTerms(checks []Check) error {
+	old := *m.c
+	old.Dir, old.docs = m.dir, map[string]*strictyaml.Document{}
+	for name, d := range m.docs {
+		old.docs[name] = d.doc
+	}
+	return Validate(&old, checks...).Errors().Err()
 }
 
 // migrator turns one folder into a configuration.

@@ -134,6 +134,10 @@ func TestFormatsAreToldApart(t *testing.T) {
 		"0.14":             {map[string]string{LayoutFile: "machine-list: [{hostname: a, nodename: b}]\n"}, G1},
 		"1.8":              {map[string]string{LayoutFile: "machine-sku: {a: {computing-device: {type: t}}}\nmachine-list: [{hostname: a, pai-master: \"true\"}]\n"}, G2},
 		"1.8 without GPUs": {map[string]string{LayoutFile: "machine-list: [{hostname: a, pai-master: \"true\"}]\n", "config.yaml": "user: a\n"}, G2},
+		"a map":            {map[string]string{LayoutFile: "a: 1\n"}, Unknown},
+		"no machines":      {map[string]string{LayoutFile: "machine-list: []\n"}, Unknown},
+		"an address only":  {map[string]string{LayoutFile: "machine-list: [{hostip: 10.0.0.1}]\n"}, Unknown},
+		"a later machine":  {map[string]string{LayoutFile: "machine-list: [{hostname: a}, {hostname: b, pai-worker: \"true\"}]\n"}, G2},
 		"0.6":              {map[string]string{"cluster-configuration.yaml": "x: 1\n"}, G0},
 		"1.2":              {map[string]string{"master.csv": "a,1.2.3.4\n"}, G15},
 	} {
@@ -152,6 +156,13 @@ func TestOldFormatsAreNamedByOtherCommands(t *testing.T) {
 	require.ErrorContains(t, err, "already has paictl's own format")
 	_, err = Migrate(folder(t, map[string]string{"master.csv": "a,1.2.3.4\n"}), "new", nil)
 	require.ErrorContains(t, err, "has no layout.yaml")
+	_, err = Migrate(folder(t, map[string]string{LayoutFile: "a: 1\n"}), "new", nil)
+	require.ErrorContains(t, err, "layout.yaml has no format that paictl knows")
+	old := folder(t, map[string]string{LayoutFile: "machine-list:\n- {hostname: a, hostip: 999.0.0.1, pai-master: \"true\"}\n"})
+	_, err = Migrate(old, "new", nil)
+	require.ErrorContains(t, err, filepath.Join(old, LayoutFile)+`:2:25: machine-list[0].hostip: "999.0.0.1" is not an IP address`, "a mistake is in the file that has it")
+	require.NotContains(t, err.Error(), "one of: \n")
+	require.NotContains(t, err.Error(), "new/", "which isn't written")
 	_, err = Migrate(t.TempDir(), "new", nil)
 	require.ErrorContains(t, err, "find the old configuration")
 }

@@ -4,8 +4,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/openpai/paictl/pkg/config/strictyaml"
+	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/secret"
 )
 
 // checker applies rules to a configuration, one reporter per file.
@@ -42,7 +45,10 @@ func (c *Cluster) Finding(file string, severity strictyaml.Severity, p strictyam
 		r.file, r.doc, p = q.doc.File, q.doc, append(fieldPath{"services"}, p...)
 	}
 	r.add(severity, p, rule, message, remedy)
-	return r.findings[0]
+	f := r.findings[0]
+	_, _, written := r.doc.Position(p[:min(1, len(p))])
+	f.Derived = !written
+	return f
 }
 
 // RuleVersion is the rule of kubernetes.version.
@@ -75,6 +81,7 @@ func Validate(c *Cluster, checks ...Check) Findings {
 		k.checkExisting()
 	}
 	k.checkServices()
+	k.checkMasked()
 	k.checkPermissions()
 	var out Findings
 	reporters := []*reporter{k.layout, k.kube, k.roles, k.service}
@@ -90,7 +97,15 @@ func Validate(c *Cluster, checks ...Check) Findings {
 		found.Sort()
 		out = append(out, found...)
 	}
-	return out
+	return withoutConsequences(out)
+}
+
+// withoutConsequences drops mistakes in derived values, if there are others: they follow from these, and name fields that nobody wrote.
+func withoutConsequences(fs Findings) Findings {
+	if !slices.ContainsFunc(fs, func(f Finding) bool { return f.Severity == strictyaml.Error && !f.Derived }) {
+		return fs
+	}
+	return slices.DeleteFunc(fs, func(f Finding) bool { return f.Severity == strictyaml.Error && f.Derived })
 }
 
 // ValidateDir reads a folder and applies all rules. err is set only if the folder
@@ -106,6 +121,15 @@ func ValidateDir(dir string, checks ...Check) (findings Findings, err error) {
 	return Validate(c, checks...), nil
 }
 
+// checkMasked refuses the masks of a copy without secrets: they would be tried as passwords, which may lock accounts.
+func (k *checker) checkMasked() {
+	for _, r := range []*reporter{k.layout, k.kube, k.service} {
+		for _, p := range r.doc.Find(secret.Mask) {
+			r.fail(p, "file/masked", "the value is masked: these files are a copy without secrets", "write the value itself, or get the files with their secrets: paictl config pull -o DIR")
+		}
+	}
+}
+
 // checkPermissions warns about passwords that every user of the operator's machine can read.
 func (k *checker) checkPermissions() {
 	for name, r := range map[string]*reporter{LayoutFile: k.layout, KubernetesFile: k.kube} {
@@ -114,7 +138,7 @@ func (k *checker) checkPermissions() {
 		}
 		info, err := os.Stat(r.file)
 		if err == nil && info.Mode().Perm()&0o077 != 0 {
-			r.warn(nil, "file/permissions", fmt.Sprintf("the file contains a password, but others may read it (mode %04o)", info.Mode().Perm()), "run: chmod 600 "+r.file)
+			r.warn(nil, "file/permissions", fmt.Sprintf("the file contains a password, but others may read it (mode %04o)", info.Mode().Perm()), "run: chmod 600 "+hint.Quote(r.file))
 		}
 	}
 }

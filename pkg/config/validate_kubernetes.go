@@ -74,10 +74,10 @@ func (k *checker) checkAPI() {
 		r.fail(p.With("api-servers-port"), "kubernetes/reserved-port", fmt.Sprintf("port %d is in the range of node ports (30000 to 32767)", s.APIServerPort), fmt.Sprintf("the default is %d", defaultAPIPort))
 	}
 	masters := k.c.ControlPlane()
-	if s.LoadBalanceIP != "" {
+	isMachine := slices.IndexFunc(k.c.Layout.MachineList, func(m machine) bool { return m.HostIP == s.LoadBalanceIP })
+	if s.LoadBalanceIP != "" && isMachine < 0 { // a machine's address has its own finding
 		r.failIf(badIPv4(s.LoadBalanceIP), p.With("load-balance-ip"), "kubernetes/load-balance-ip", "write the API's address: the first master's, or a load balancer's")
 	}
-	isMachine := slices.IndexFunc(k.c.Layout.MachineList, func(m machine) bool { return m.HostIP == s.LoadBalanceIP })
 	isMaster := slices.ContainsFunc(masters, func(m machine) bool { return m.HostIP == s.LoadBalanceIP })
 	k.checkEndpoint(masters)
 	k.checkVIP()

@@ -167,7 +167,11 @@ func (k *checker) checkAddress(p fieldPath, m layout.Machine, ips map[string]int
 
 func (k *checker) checkType(p fieldPath, m layout.Machine) {
 	if m.SKU == "" {
-		k.layout.fail(p.With("machine-type"), "layout/unknown-sku", "the machine has no machine-type", "write one of: "+joinKeys(k.c.Layout.MachineSKU))
+		remedy := "describe its hardware in machine-sku, and write the name here"
+		if len(k.c.Layout.MachineSKU) > 0 {
+			remedy = "write one of: " + joinKeys(k.c.Layout.MachineSKU)
+		}
+		k.layout.fail(p.With("machine-type"), "layout/unknown-sku", "the machine has no machine-type", remedy)
 		return
 	}
 	if _, ok := k.c.Layout.MachineSKU[m.SKU]; ok {

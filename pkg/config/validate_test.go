@@ -370,6 +370,34 @@ func TestAFolderWithoutConfigurationIsNamedAndHowToNameAnother(t *testing.T) {
 	require.NoError(t, os.WriteFile(LayoutFile, nil, 0o600))
 	_, err = Load(".")
 	require.ErrorContains(t, err, "is missing in the current folder, "+here)
+func TestAFolderThatCannotBeReadIsNotCalledMissing(t *testing.T) {
+	_, err := Load(strings.Repeat("x", 300))
+	require.ErrorContains(t, err, "read the configuration: ")
+	assert.Contains(t, hint.Of(err), "check the permissions")
+	_, err = Load("https://u:sekrit@h/x?token=sekrit")
+	require.ErrorContains(t, err, "https://********@h/x?******** is an address, not a folder")
+	assert.Contains(t, hint.Of(err), "--from git::https://********@h/x")
+	_, err = Load("no such folder")
+	require.Error(t, err)
+	assert.Contains(t, hint.Of(err), "-o 'no such folder'", "a path is one word of the command")
+}
+
+// The charts check values that follow from others. Only the mistake itself is reported, as the place that a person wrote.
+func TestAConsequenceOfAMistakeIsNoSecondMistake(t *testing.T) {
+	files := goodFiles()
+	derived := func(c *Cluster) Findings {
+		return Findings{c.Finding(ServicesFile, "error", where("alert-handler", "networks"), "services/refused", "has the same entry twice", "")}
+	}
+	findings, err := ValidateDir(folder(t, files), derived)
+	require.NoError(t, err)
+	assert.Len(t, findings, 1, "alone, it is all there is to report")
+	files[KubernetesFile] = strings.Replace(files[KubernetesFile], "10.244.0.0/16", "10.254.0.0/16", 1)
+	findings, err = ValidateDir(folder(t, files), derived)
+	require.NoError(t, err)
+	require.Len(t, findings, 1)
+	assert.Equal(t, "network/overlap", findings[0].Rule)
+}
+
 	assert.Contains(t, hint.Of(err), "with -p or PAICTL_CONFIG")
 }
 

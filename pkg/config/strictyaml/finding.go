@@ -33,6 +33,8 @@ type Finding struct {
 	Severity Severity `json:"severity"`
 	Message  string   `json:"message"`
 	Remedy   string   `json:"remedy,omitempty"`
+	// Derived means that the file doesn't have the section of the field: its value follows from others.
+	Derived bool `json:"-"`
 }
 
 // String is the finding in one line, as compilers write them, without its remedy.
