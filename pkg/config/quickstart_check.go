@@ -65,6 +65,22 @@ func (q *QuickStart) checkMachines(r *reporter) {
 			r.failIf(badJumpHosts(m.SSHJumpHost), p.With("ssh-jump-host"), "quick-start/ssh-jump-host", "write user@gateway:22; several, outermost first, separated by commas")
 		}
 	}
+	checkForeignNames(r, "machines", "quick-start/hostname", len(q.Machines), func(i int) (string, string) { return q.Machines[i].Hostname, q.Machines[i].HostIP })
+}
+
+// checkForeignNames refuses names that are the addresses of other machines: commands take both.
+func checkForeignNames(r *reporter, list, rule string, n int, machine func(i int) (name, address string)) {
+	at := map[string]int{}
+	for i := range n {
+		_, address := machine(i)
+		at[address] = i
+	}
+	for i := range n {
+		name, _ := machine(i)
+		if j, ok := at[name]; ok && j != i && name != "" {
+			r.fail(fieldPath{list, i, "hostname"}, rule, fmt.Sprintf("%s is the address of %s[%d]%s", name, list, j, lineOf(r.doc, fieldPath{list, j})), "give the machine another name")
+		}
+	}
 }
 
 func lineOf(doc *strictyaml.Document, p fieldPath) string {
@@ -77,10 +93,21 @@ func lineOf(doc *strictyaml.Document, p fieldPath) string {
 
 func checkLabelsAndTaints(r *reporter, p fieldPath, labels map[string]string, taints []string) {
 	for _, k := range sortedKeys(labels) {
-		r.failIf(badLabel(k, labels[k]), p.With("labels", k), "layout/label", "see the syntax of Kubernetes labels: a-z, 0-9, -, _ and dots, at most 63 characters, with an optional prefix example.org/")
+		r.failIf(badLabel(k, labels[k]), p.With("labels", k), "layout/label", "choose another one; labels have a-z, 0-9, -, _ and dots, at most 63 characters, with an optional prefix example.org/")
 	}
+	first := map[string]int{}
 	for i, t := range taints {
-		r.failIf(badTaint(t), p.With("taints", i), "layout/taint", taintRemedy)
+		message := badTaint(t)
+		r.failIf(message, p.With("taints", i), "layout/taint", taintRemedy)
+		if message != "" {
+			continue
+		}
+		key := taintKey(t)
+		if j, twice := first[key]; twice {
+			r.fail(p.With("taints", i), "layout/taint", fmt.Sprintf("%s has the key and the effect of taints[%d], %s", t, j, taints[j]), "remove one of the two: a node has each pair of key and effect once")
+		} else {
+			first[key] = i
+		}
 	}
 }
 

@@ -57,6 +57,9 @@ func badCIDR(s string) string {
 
 // badHostname checks the form that Kubernetes requires of node names, RFC 1123.
 func badHostname(s string) (message, remedy string) {
+	if s == "localhost" || strings.HasPrefix(s, "localhost.") {
+		return fmt.Sprintf("%s is the name of each machine for itself", s), "give the machine another name, for instance with: hostnamectl set-hostname gpu-01"
+	}
 	if len(validation.IsDNS1123Subdomain(s)) == 0 {
 		if len(s) > validation.LabelValueMaxLength {
 			return fmt.Sprintf("the host name %q has %d characters; Kubernetes uses it as a label, which allows %d", s, len(s), validation.LabelValueMaxLength),
@@ -78,7 +81,13 @@ func badPort(p int) string {
 	return ""
 }
 
+// kubeletLabels are the labels that the kubelet sets, and corrects.
+var kubeletLabels = []string{"kubernetes.io/hostname", "kubernetes.io/arch", "kubernetes.io/os", "beta.kubernetes.io/arch", "beta.kubernetes.io/os"}
+
 func badLabel(key, value string) string {
+	if slices.Contains(kubeletLabels, key) {
+		return fmt.Sprintf("the label %s belongs to Kubernetes, which sets it itself", key)
+	}
 	if e := validation.IsQualifiedName(key); len(e) > 0 {
 		return fmt.Sprintf("the label key %q is not valid: %s", key, e[0])
 	}
@@ -105,6 +114,13 @@ func badTaint(taint string) string {
 		return fmt.Sprintf("the taint value %q is not valid: %s", value, e[0])
 	}
 	return ""
+}
+
+// taintKey returns the key and the effect of a taint, of which a node has each pair once.
+func taintKey(taint string) string {
+	rest, effect, _ := cutLast(taint, ":")
+	key, _, _ := strings.Cut(rest, "=")
+	return key + ":" + effect
 }
 
 const taintRemedy = "write key=value:Effect or key:Effect, such as dedicated=team-a:NoSchedule"

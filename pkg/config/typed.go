@@ -199,4 +199,10 @@ func describeValue(v any) string {
 	return "a number"
 }
 
-func nameOfType(t reflect.Type) string { return t.Name() }
+// nameOfType returns the name of a type in the reference of its program. Those of kubeadm are copies with other names.
+func nameOfType(t reflect.Type) string {
+	if part, ok := strings.CutPrefix(t.Name(), "kubeadm"); ok {
+		return "the type of kubeadm's configuration for " + part
+	}
+	return t.Name()
+}

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"unicode"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
@@ -124,6 +125,22 @@ func (k *checker) checkMachineList() {
 		checkRoles(r, p.With("roles"), m.Roles, k.c.Roles.Roles)
 		if m.SSH != nil {
 			k.checkSSH(r, p.With("ssh"), *m.SSH)
+		}
+		k.checkRoleLabels(p.With("labels"), m)
+	}
+	machines := k.c.Layout.MachineList
+	checkForeignNames(r, "machine-list", "layout/hostname", len(machines), func(i int) (string, string) { return machines[i].Hostname, machines[i].HostIP })
+}
+
+// checkRoleLabels refuses a label that contradicts the roles of the machine.
+func (k *checker) checkRoleLabels(p fieldPath, m layout.Machine) {
+	for _, key := range sortedKeys(m.Labels) {
+		for _, name := range sortedKeys(k.c.Roles.Roles) {
+			value, ok := k.c.Roles.Roles[name].Labels[key]
+			if ok && value != m.Labels[key] && (m.HasRole(name) || strings.HasPrefix(key, "pai-")) {
+				k.layout.fail(p.With(key), "layout/label", fmt.Sprintf("the label %s belongs to the role %s, which sets it to %q", key, name, value), "remove the label; the machine has it if it has the role")
+				break
+			}
 		}
 	}
 }
@@ -247,7 +264,9 @@ func (k *checker) checkSSH(r *reporter, p fieldPath, s layout.SSH) {
 	if s.SecretName != "" && len(validation.IsDNS1123Subdomain(s.SecretName)) > 0 {
 		r.fail(p.With("secret-name"), "layout/ssh-secret-name", fmt.Sprintf("%q is not a valid name for a Kubernetes secret", s.SecretName), "use a-z, 0-9 and -")
 	}
-	if strings.ContainsAny(s.Username, " \t\n:@") {
+	if strings.ContainsFunc(s.Username, func(c rune) bool {
+		return !unicode.IsPrint(c) || c == ' ' || strings.ContainsRune(":@\"'`“”‘’«»", c)
+	}) {
 		r.fail(p.With("username"), "layout/ssh-username", fmt.Sprintf("%q is not a login name", s.Username), "write the name alone")
 	}
 	if s.KeyFile != "" && r.doc != nil && !fileExists(k.c.resolve(s.KeyFile)) {

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"net/url"
 	"regexp"
+	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -53,10 +54,17 @@ func badProxy(s secret.String) string {
 		return "this is not a URL"
 	case u.Scheme != "http" && u.Scheme != "https":
 		return "the proxy's address doesn't begin with http:// or https://"
+	case u.Port() != "" && badPortText(u.Port()):
+		return "the proxy's port is not one (1 to 65535)"
 	case u.Hostname() == "" || u.Path != "" && u.Path != "/" || u.RawQuery != "":
 		return "the proxy's address is not a host and a port"
 	}
 	return ""
+}
+
+func badPortText(text string) bool {
+	n, err := strconv.Atoi(text)
+	return err != nil || badPort(n) != ""
 }
 
 func badNoProxy(entry string) string {

@@ -93,6 +93,15 @@ func TestEveryRuleNamesPlaceAndRemedy(t *testing.T) {
 		"bad port":                 {edit{l, "roles: [worker]", "roles: [worker], ssh: {port: 0}"}, "8:86: machine-list[1].ssh.port [layout/ssh-port]"},
 		"bad jump host":            {edit{l, "password: x", "jump-host: ','"}, "3:33: ssh.jump-host [layout/ssh-jump-host]"},
 		"bad user":                 {edit{l, "username: pai", "username: 'a b'"}, "3:17: ssh.username [layout/ssh-username]"},
+		"invisible user":           {edit{l, "username: pai", "username: \"p\\u200bai\""}, "3:17: ssh.username [layout/ssh-username]"},
+		"user in quotes of a page": {edit{l, "username: pai", "username: “pai”"}, "3:17: ssh.username [layout/ssh-username]"},
+		"jump host with password":  {edit{l, "password: x", "jump-host: 'u:pw@h'"}, "3:33: ssh.jump-host [layout/ssh-jump-host]"},
+		"masked password":          {edit{l, "password: x", "password: '********'"}, "3:32: ssh.password [file/masked]"},
+		"taint twice":              {edit{l, "roles: [worker]", "roles: [worker], taints: ['a=b:NoSchedule', 'a=c:NoSchedule']"}, "8:101: machine-list[1].taints[1] [layout/taint]"},
+		"label of Kubernetes":      {edit{l, "roles: [worker]", "roles: [worker], labels: {kubernetes.io/hostname: foo}"}, "8:107: machine-list[1].labels[\"kubernetes.io/hostname\"] [layout/label]"},
+		"label against the role":   {edit{l, "roles: [worker]", "roles: [worker], labels: {pai-worker: 'false'}"}, "8:95: machine-list[1].labels.pai-worker [layout/label]"},
+		"name of each machine":     {edit{l, "hostname: w1", "hostname: localhost"}, "8:16: machine-list[1].hostname [layout/hostname]"},
+		"name of another machine":  {edit{l, "hostname: w1", "hostname: 10.0.0.1"}, "8:16: machine-list[1].hostname [layout/hostname]"},
 		"secret without key":       {edit{l, "password: x", "secret-name: s"}, "3:35: ssh.secret-name [layout/ssh-secret-name]"},
 		"bad secret name":          {edit{l, "password: x", "keyfile-path: /dev/null, secret-name: A_b"}, "3:60: ssh.secret-name [layout/ssh-secret-name]"},
 		"key that is not there":    {edit{l, "password: x", "keyfile-path: nowhere"}, "3:36: ssh.keyfile-path [layout/no-file]"},
@@ -122,6 +131,12 @@ func TestEveryRuleNamesPlaceAndRemedy(t *testing.T) {
 		"more DNS than pods use": {edit{k, "[10.0.0.53]", "[10.0.0.53, 10.0.0.54, 10.0.0.55, 10.0.0.56, 10.0.0.57]"}, "2:50: kubernetes.cluster-dns[3] [kubernetes/many-dns]"},
 		"no DNS":                 {edit{k, "[10.0.0.53]", "[]"}, "2:16: kubernetes.cluster-dns [kubernetes/no-dns]"},
 		"etcd's folder":          {kube("etcd-data-path: etcd"), "2:19: kubernetes.etcd-data-path [kubernetes/etcd-data-path]"},
+		"etcd in /etc":           {kube("etcd-data-path: /etc"), "2:19: kubernetes.etcd-data-path [kubernetes/etcd-data-path]"},
+		"etcd below /proc":       {kube("etcd-data-path: /proc/etcd"), "2:19: kubernetes.etcd-data-path [kubernetes/etcd-data-path]"},
+		"etcd in kubelet's":      {kube("etcd-data-path: /var/lib/kubelet/"), "2:19: kubernetes.etcd-data-path [kubernetes/etcd-data-path]"},
+		"etcd above /etc":        {kube("etcd-data-path: /var/lib/../../etc"), "2:19: kubernetes.etcd-data-path [kubernetes/etcd-data-path]"},
+		"etcd in two lines":      {kube("etcd-data-path: \"/a\\nb\""), "2:19: kubernetes.etcd-data-path [kubernetes/etcd-data-path]"},
+		"etcd in the services'":  {kube("etcd-data-path: /datastorage"), "2:19: kubernetes.etcd-data-path [kubernetes/etcd-data-path]"},
 		"registry with scheme":   {kube("docker-registry: https://x"), "2:20: kubernetes.docker-registry [kubernetes/docker-registry]"},
 		"metadata address":       {kube("metadata-address: no"), "2:21: kubernetes.metadata-address [kubernetes/metadata-address]"},
 		"driver policy":          {kube("gpu-driver: {policy: always}"), "2:24: kubernetes.gpu-driver.policy [kubernetes/gpu-driver]"},
@@ -131,12 +146,6 @@ func TestEveryRuleNamesPlaceAndRemedy(t *testing.T) {
 		"module without install": {kube("gpu-driver: {module: open}"), "2:24: kubernetes.gpu-driver.module [kubernetes/gpu-driver]"},
 		"version without driver": {kube("gpu-driver: {policy: none, version: '535'}"), "2:39: kubernetes.gpu-driver.version [kubernetes/gpu-driver]"},
 		"network plugin":         {kube("network-plugin: calico"), "2:19: kubernetes.network-plugin [kubernetes/network-plugin]"},
-		"etcd in /etc":           {kube("etcd-data-path: /etc"), "2:19: kubernetes.etcd-data-path [kubernetes/etcd-data-path]"},
-		"etcd below /proc":       {kube("etcd-data-path: /proc/etcd"), "2:19: kubernetes.etcd-data-path [kubernetes/etcd-data-path]"},
-		"etcd in kubelet's":      {kube("etcd-data-path: /var/lib/kubelet/"), "2:19: kubernetes.etcd-data-path [kubernetes/etcd-data-path]"},
-		"etcd above /etc":        {kube("etcd-data-path: /var/lib/../../etc"), "2:19: kubernetes.etcd-data-path [kubernetes/etcd-data-path]"},
-		"etcd in two lines":      {kube("etcd-data-path: \"/a\\nb\""), "2:19: kubernetes.etcd-data-path [kubernetes/etcd-data-path]"},
-		"etcd in the services'":  {kube("etcd-data-path: /datastorage"), "2:19: kubernetes.etcd-data-path [kubernetes/etcd-data-path]"},
 		"bundle that is missing": {kube("bundle: nowhere"), "2:11: kubernetes.bundle [kubernetes/no-bundle]"},
 		"port out of range":      {kube("api-servers-port: 70000"), "2:21: kubernetes.api-servers-port [kubernetes/api-servers-port]"},
 		"kubelet's port":         {kube("api-servers-port: 10250"), "2:21: kubernetes.api-servers-port [kubernetes/reserved-port]"},
@@ -204,6 +213,7 @@ func TestEveryRuleNamesPlaceAndRemedy(t *testing.T) {
 		"proxy without a scheme":  {kube("proxy: {https: '10.0.0.9:3128'}"), "2:18: kubernetes.proxy.https [kubernetes/proxy]"},
 		"proxy with a path":       {kube("proxy: {https: 'http://10.0.0.9:3128/x'}"), "2:18: kubernetes.proxy.https [kubernetes/proxy]"},
 		"proxy with a line break": {kube("proxy: {https: \"http://10.0.0.9:3128\\nA=b\"}"), "2:18: kubernetes.proxy.https [kubernetes/proxy]"},
+		"proxy on no port":        {kube("proxy: {https: 'http://10.0.0.9:99999'}"), "2:18: kubernetes.proxy.https [kubernetes/proxy]"},
 		"proxy for http alone":    {kube("proxy: {http: 'http://10.0.0.9:3128'}"), "2:17: kubernetes.proxy.http [kubernetes/proxy]"},
 		"nothing to go around":    {kube("proxy: {no-proxy: [a]}"), "2:21: kubernetes.proxy.no-proxy [kubernetes/no-proxy]"},
 		"around a list in one":    {kube("proxy: {https: 'http://10.0.0.9:3128', no-proxy: ['a,b']}"), "2:53: kubernetes.proxy.no-proxy[0] [kubernetes/no-proxy]"},
@@ -218,6 +228,10 @@ func TestEveryRuleNamesPlaceAndRemedy(t *testing.T) {
 
 		"cluster id":        {edit{s, "cluster-id: pai", "cluster-id: p/i"}, "2:24: cluster.common.cluster-id [services/cluster-id]"},
 		"data path":         {edit{s, "cluster-id: pai", "data-path: data"}, "2:23: cluster.common.data-path [services/data-path]"},
+		"data in /var/lib":  {edit{s, "cluster-id: pai", "data-path: /var/lib"}, "2:23: cluster.common.data-path [services/data-path]"},
+		"data in kubelet's": {edit{s, "cluster-id: pai", "data-path: /var/lib/kubelet/x"}, "2:23: cluster.common.data-path [services/data-path]"},
+		"data above /a":     {edit{s, "cluster-id: pai", "data-path: /a/../etc"}, "2:23: cluster.common.data-path [services/data-path]"},
+		"data in etcd's":    {edit{s, "cluster-id: pai", "data-path: /var/lib/etcd/x"}, "kubernetes/etcd-data-path"},
 		"user, no password": {edit{s, "rest-server:", "  docker-registry: {username: u}\nrest-server:"}, "3:31: cluster.docker-registry.username [services/registry-login]"},
 		"password, no user": {edit{s, "rest-server:", "  docker-registry: {password: u}\nrest-server:"}, "3:31: cluster.docker-registry.password [services/registry-login]"},
 		"latest":            {edit{s, "rest-server:", "  docker-registry: {docker-tag: latest}\nrest-server:"}, "3:33: cluster.docker-registry.docker-tag [services/docker-tag]"},
@@ -228,10 +242,6 @@ func TestEveryRuleNamesPlaceAndRemedy(t *testing.T) {
 		"registry secret":   {edit{s, "rest-server:", "  docker-registry: {secret-name: A}\nrest-server:"}, "3:34: cluster.docker-registry.secret-name [services/registry-secret]"},
 	} {
 		t.Run(name, func(t *testing.T) {
-		"data in /var/lib":  {edit{s, "cluster-id: pai", "data-path: /var/lib"}, "2:23: cluster.common.data-path [services/data-path]"},
-		"data in kubelet's": {edit{s, "cluster-id: pai", "data-path: /var/lib/kubelet/x"}, "2:23: cluster.common.data-path [services/data-path]"},
-		"data above /a":     {edit{s, "cluster-id: pai", "data-path: /a/../etc"}, "2:23: cluster.common.data-path [services/data-path]"},
-		"data in etcd's":    {edit{s, "cluster-id: pai", "data-path: /var/lib/etcd/x"}, "kubernetes/etcd-data-path"},
 			files := goodFiles()
 			require.Contains(t, files[c.file], c.old, "the test's own edit")
 			files[c.file] = strings.Replace(files[c.file], c.old, c.new, 1)
@@ -360,16 +370,6 @@ func TestAMissingFileIsNamed(t *testing.T) {
 	assert.Contains(t, hint.Of(err), "with -p or PAICTL_CONFIG")
 }
 
-func TestAFolderWithoutConfigurationIsNamedAndHowToNameAnother(t *testing.T) {
-	here, err := filepath.EvalSymlinks(t.TempDir())
-	require.NoError(t, err)
-	t.Chdir(here)
-	_, err = Load(".")
-	require.EqualError(t, err, "there is no configuration in the current folder, "+here+": it has no layout.yaml")
-	assert.Contains(t, hint.Of(err), "with -p or PAICTL_CONFIG")
-	require.NoError(t, os.WriteFile(LayoutFile, nil, 0o600))
-	_, err = Load(".")
-	require.ErrorContains(t, err, "is missing in the current folder, "+here)
 func TestAFolderThatCannotBeReadIsNotCalledMissing(t *testing.T) {
 	_, err := Load(strings.Repeat("x", 300))
 	require.ErrorContains(t, err, "read the configuration: ")
@@ -398,6 +398,16 @@ func TestAConsequenceOfAMistakeIsNoSecondMistake(t *testing.T) {
 	assert.Equal(t, "network/overlap", findings[0].Rule)
 }
 
+func TestAFolderWithoutConfigurationIsNamedAndHowToNameAnother(t *testing.T) {
+	here, err := filepath.EvalSymlinks(t.TempDir())
+	require.NoError(t, err)
+	t.Chdir(here)
+	_, err = Load(".")
+	require.EqualError(t, err, "there is no configuration in the current folder, "+here+": it has no layout.yaml")
+	assert.Contains(t, hint.Of(err), "with -p or PAICTL_CONFIG")
+	require.NoError(t, os.WriteFile(LayoutFile, nil, 0o600))
+	_, err = Load(".")
+	require.ErrorContains(t, err, "is missing in the current folder, "+here)
 	assert.Contains(t, hint.Of(err), "with -p or PAICTL_CONFIG")
 }
 

@@ -51,3 +51,17 @@ func TestADiffOfLongFilesHasTheRightNumbers(t *testing.T) {
 	assert.Contains(t, diff, "+at the end\n\\ No newline at end of file\n")
 	assert.Contains(t, unified(nil, []byte("x\n"), "a", "b"), "@@ -0,0 +1 @@\n+x\n")
 }
+
+func TestADiffNamesLineEndsInsteadOfAllLines(t *testing.T) {
+	copyOf := func(text string) *Copy {
+		files := map[string][]byte{"layout.yaml": []byte(text)}
+		return &Copy{Files: files, shown: files}
+	}
+	unix, windows := copyOf("a: 1\nb: 2\n"), copyOf("\ufeffa: 1\r\nb: 2\r\n")
+	got := changes(unix, windows, "cluster/", "folder/")
+	require.Len(t, got, 1)
+	assert.Equal(t, "\\ cluster/layout.yaml has the line ends of Unix (LF), folder/layout.yaml has line ends of Windows (CRLF) and a byte order mark\n", got[0].Diff)
+	got = changes(unix, copyOf("a: 1\r\nb: 3\r\n"), "cluster/", "folder/")
+	require.Len(t, got, 1)
+	assert.Contains(t, got[0].Diff, " a: 1\n-b: 2\n+b: 3\n\\ cluster/")
+}

@@ -2,6 +2,7 @@ package store
 
 import (
 	"bytes"
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -38,12 +39,32 @@ func changes(before, after *Copy, from, to string) []FileChange {
 		}
 		c := FileChange{File: name, Secrets: secretChanges(before.parts[name], after.parts[name])}
 		if a, b := before.shown[name], after.shown[name]; !bytes.Equal(a, b) {
-			c.Diff = unified(mask(a), mask(b), from+name, to+name)
+			c.Diff = unified(mask(plain(a)), mask(plain(b)), from+name, to+name)
+			if was, is := form(a), form(b); was != is {
+				c.Diff += fmt.Sprintf("\\ %s%s has %s, %s%s has %s\n", from, name, was, to, name, is)
+			}
 		}
 		if c.Diff == "" && len(c.Secrets) == 0 {
 			c.Secrets = []SecretChange{{"quotes around secrets", "changed"}}
 		}
 		out = append(out, c)
+	}
+	return out
+}
+
+// plain returns a text with the line ends of Unix and without a byte order mark, so that a diff shows the lines that look different.
+func plain(text []byte) []byte {
+	return bytes.ReplaceAll(bytes.TrimPrefix(text, []byte("\ufeff")), []byte("\r\n"), []byte("\n"))
+}
+
+// form describes what plain removes.
+func form(text []byte) string {
+	out := "the line ends of Unix (LF)"
+	if bytes.Contains(text, []byte("\r\n")) {
+		out = "line ends of Windows (CRLF)"
+	}
+	if bytes.HasPrefix(text, []byte("\ufeff")) {
+		out += " and a byte order mark"
 	}
 	return out
 }
