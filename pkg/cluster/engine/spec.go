@@ -87,6 +87,9 @@ func (s *Spec) Node(name string) (*Node, error) {
 }
 
 func unknown(name string) error {
+	if name == "" {
+		return hint.Errorf("paictl node list -p DIR shows the machines of the layout", "the name of a machine is empty")
+	}
 	return hint.Errorf("paictl node list -p DIR shows the machines of the layout", "%s is not a machine of the layout", name)
 }
 

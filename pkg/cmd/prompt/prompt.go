@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/secret"
 	"github.com/openpai/paictl/pkg/ui/iostreams"
 )
@@ -80,7 +81,7 @@ func line(r io.ByteReader) (string, error) {
 			return strings.TrimSpace(b.String()), nil
 		}
 		if err != nil {
-			return "", fmt.Errorf("read the answer: %w", err)
+			return "", hint.Errorf("nothing was changed; run the command again to answer", "the question was not answered: %w", err)
 		}
 		b.WriteByte(c)
 	}

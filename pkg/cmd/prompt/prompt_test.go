@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/openpai/paictl/pkg/cmd/prompt"
+	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/ui/iostreams"
 )
 
@@ -28,5 +29,6 @@ func TestAnUnknownHostKeyIsConfirmedByAWord(t *testing.T) {
 		assert.True(t, ok)
 	}
 	_, err = (&prompt.Person{IO: io}).ConfirmKey("e", "SHA256:jkl")
-	require.Error(t, err, "nobody is there any more")
+	require.ErrorContains(t, err, "the question was not answered", "nobody is there any more")
+	assert.Contains(t, hint.Of(err), "nothing was changed")
 }

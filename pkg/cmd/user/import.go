@@ -168,7 +168,7 @@ func parseCSV(file string, data []byte) ([]row, error) {
 		}
 		line, _ := r.FieldPos(0)
 		if len(fields) != len(head) {
-			return nil, fmt.Errorf("%s: line %d: it has %s, and the first line names %d", file, line, plural.Of(len(fields), "field"), len(head))
+			return nil, hint.Errorf("write a value for each column, or nothing between two commas", "%s: line %d: it has %s, and the first line names %d", file, line, plural.Of(len(fields), "field"), len(head))
 		}
 		one := row{line: line}
 		for i, text := range fields {
@@ -188,9 +188,12 @@ func checkHead(file string, head []string) error {
 		head[i] = strings.TrimSpace(name)
 		switch {
 		case columns[head[i]] == nil:
+			if len(head) == 1 && strings.ContainsAny(name, ";\t") {
+				return hint.Errorf("separate the columns by commas: in a spreadsheet, save as CSV with the separator \",\"", "%s: line 1: the columns are separated by %q", file, name[strings.IndexAny(name, ";\t")])
+			}
 			return hint.Errorf("the columns are: name, email, displayName, groups, password", "%s: line 1: there is no column %q", file, head[i])
 		case slices.Contains(head[:i], head[i]):
-			return fmt.Errorf("%s: line 1: the column %s occurs twice", file, head[i])
+			return hint.Errorf("remove one of the two", "%s: line 1: the column %s occurs twice", file, head[i])
 		}
 	}
 	if !slices.Contains(head, "name") {

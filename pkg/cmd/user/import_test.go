@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/openpai/paictl/pkg/hint"
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 )
 
@@ -20,6 +21,19 @@ func TestAFileOfASpreadsheetIsRead(t *testing.T) {
 	assert.Equal(t, " sp ace ", rows[0].user.Password.Reveal(), "spaces of a password are part of it")
 	assert.Equal(t, 4, rows[1].line)
 	assert.Nil(t, rows[1].user.Groups)
+}
+
+func TestAMistakeInAFileOfASpreadsheetHasARemedy(t *testing.T) {
+	for text, want := range map[string]string{
+		"name;email\nann;a@b\n": `f: line 1: the columns are separated by ';'`,
+		"name\temail\n":         `f: line 1: the columns are separated by '\t'`,
+		"name,name\n":           "f: line 1: the column name occurs twice",
+		"name,email\nann\n":     "f: line 2: it has 1 field, and the first line names 2",
+	} {
+		_, err := parseCSV("f", []byte(text))
+		require.EqualError(t, err, want)
+		assert.NotEmpty(t, hint.Of(err), text)
+	}
 }
 
 func FuzzParseCSV(f *testing.F) {

@@ -158,6 +158,9 @@ func (r *Request) give(h *hardware, was, is Definition, have map[string]Definiti
 	owned := giver
 	for _, cellType := range typesOf(was, is) {
 		gets := is.Cells(cellType) - was.Cells(cellType)
+		if _, level := h.find(cellType); gets > 0 && level < 0 && len(h.chains) > 0 && owned.Cells(cellType) == 0 {
+			return hint.Errorf("the types are: "+strings.Join(h.types(), ", "), "there is no type of cell %s", cellType)
+		}
 		if gets > 0 && !h.provide(&giver, cellType, gets) {
 			return hint.Errorf(fmt.Sprintf("it owns %s", owned.String()), "%s has fewer than the requested %d %s", r.TakeFrom, gets, cellType)
 		}

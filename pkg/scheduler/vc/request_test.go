@@ -71,7 +71,10 @@ func TestARequestThatCantBeMetSaysWhy(t *testing.T) {
 		require.ErrorContains(t, err, says)
 		assert.NotEmpty(t, hint.Of(err))
 	}
-	_, err := (&Request{Name: "visoin", Delete: true}).Changes(have, cell.Config{})
+	_, err := (&Request{Name: "c", Cells: []Cells{{"a", 1}}, TakeFrom: "vision"}).Changes(have, racked())
+	require.ErrorContains(t, err, "there is no type of cell a")
+	assert.Equal(t, "the types are: rack, rack.node, rack.A100, old, old.V100", hint.Of(err))
+	_, err = (&Request{Name: "visoin", Delete: true}).Changes(have, cell.Config{})
 	assert.Equal(t, `did you mean "vision"?`, hint.Of(err))
 }
 

@@ -33,9 +33,11 @@ func hardwareOf(c cell.Config) *hardware {
 
 // CellTypes are all types of cells that a virtual cluster may own, as they are written: the type at the
 // top, and the types in it after a dot.
-func CellTypes(c cell.Config) []string {
+func CellTypes(c cell.Config) []string { return hardwareOf(c).types() }
+
+func (h *hardware) types() []string {
 	var out []string
-	for _, chain := range hardwareOf(c).chains {
+	for _, chain := range h.chains {
 		for _, name := range chain {
 			out = append(out, pathOf(chain, name))
 		}

@@ -54,7 +54,7 @@ func (r *renderer) checkUser() {
 		}
 		r.findings = append(r.findings, strictyaml.Finding{File: r.job.File, Line: 1, Column: 1, Rule: "job/user", Severity: strictyaml.Error,
 			Message: fmt.Sprintf("%q is not a %s name that Kubernetes can store", short(one.name), one.what),
-			Remedy:  fmt.Sprintf("give another with --%s: letters, digits, - _ and ., at most 63 characters", one.what)})
+			Remedy:  fmt.Sprintf("give another with --%[1]s, or correct PAICTL_%[2]s or the setting %[1]s: letters, digits, - _ and ., at most 63 characters", one.what, strings.ToUpper(one.what))})
 	}
 }
 
