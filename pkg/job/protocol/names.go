@@ -1,9 +1,31 @@
 package protocol
 
 import (
+	"regexp"
 	"strconv"
 	"strings"
 )
+
+// imageNames is the grammar of references to images, by which kubelets read them: [HOST[:PORT]/]PATH[:TAG][@DIGEST]. Its source is
+// https://pkg.go.dev/github.com/distribution/reference. A host has a dot or a port; localhost, which needs
+// neither, reads like a part of the path.
+var imageNames = regexp.MustCompile(`^(?:(?:` + hostLabel + `(?:(?:\.` + hostLabel + `)+(?::[0-9]+)?|:[0-9]+)|\[[0-9a-fA-F:]+\](?::[0-9]+)?)/)?` +
+	`(` + pathPart + `(?:/` + pathPart + `)*)` +
+	`(?::[0-9A-Za-z_][0-9A-Za-z_.-]{0,127})?` +
+	`(?:@(?:sha256:[0-9a-f]{64}|sha384:[0-9a-f]{96}|sha512:[0-9a-f]{128}))?$`)
+
+const (
+	hostLabel = `[0-9A-Za-z](?:[0-9A-Za-z-]*[0-9A-Za-z])?`
+	pathPart  = `[0-9a-z]+(?:(?:\.|_|__|-+)[0-9a-z]+)*`
+	// imagePath is the limit of registries for the path of an image, in characters.
+	imagePath = 255
+)
+
+// imageName reports whether a text names an image.
+func imageName(text string) bool {
+	m := imageNames.FindStringSubmatch(text)
+	return m != nil && len(m[1]) <= imagePath
+}
 
 // objectLimit leaves room in a host name, which has 63 characters, for the index of a task.
 const objectLimit = 50

@@ -96,6 +96,9 @@ func TestWhatIsAcceptedAsOpenPAIDoes(t *testing.T) {
 		"unknown keys in extras":              extras("submitFrom: somewhere\nisLiveDebug: [1]"),
 		"unknown keys in defaults":            small + "defaults: {nobody: knows}\n",
 		"keys of plugins in prerequisites":    strings.Replace(small, "prerequisites:", "prerequisites:\n  - {name: p, type: script, plugin: com.microsoft.pai.runtimeplugin.cmd, callbacks: [], failurePolicy: fail}", 1),
+		"an image with all parts":             strings.Replace(small, "ubuntu:24.04", "Registry.example.org:5000/a-b/c__d.e_f:v1.0@sha256:"+strings.Repeat("0a", 32), 1),
+		"an image at an address":              strings.Replace(small, "ubuntu:24.04", "[2001:db8::1]:5000/x", 1),
+		"an image of this machine":            strings.Replace(small, "ubuntu:24.04", "localhost/x", 1),
 		"an empty list of data":               strings.Replace(small, "prerequisites:", "prerequisites:\n  - {name: p, type: data, uri: []}", 1),
 		"one name in two types":               strings.Replace(small, "prerequisites:", "prerequisites:\n  - {name: img, type: script, uri: x}", 1),
 		"further keys of a deployment":        small + "deployments: [{name: d, version: 1, taskRoles: {main: {preCommands: [a]}}}]\n",
@@ -111,6 +114,17 @@ func TestWhatIsAcceptedAsOpenPAIDoes(t *testing.T) {
 			_, findings := Parse("job.yaml", []byte(text))
 			require.Empty(t, findings)
 		})
+	}
+}
+
+func TestANameThatNoKubeletReadsIsNotTheNameOfAnImage(t *testing.T) {
+	for _, name := range []string{"https://docker.io/x", "docker://a", "UPPER/x", "a/Upper", "a:tag:tag", "a@sha256:12", "a@md5:" + strings.Repeat("0", 64), "a//b", "/a", "a/", "-a", "..", "a:", "a:-x", "a:" + strings.Repeat("x", 129),
+		"a b", "ä", "", strings.Repeat("x", 256), "h.example:port/x", "ann:secret@h.example/x", "a..b", "a_-b"} {
+		_, findings := Parse("job.yaml", []byte(strings.Replace(small, "ubuntu:24.04", name, 1)))
+		if assert.Len(t, findings, 1, name) {
+			assert.Equal(t, "job/image", findings[0].Rule, name)
+			assert.Equal(t, "prerequisites[0].uri", findings[0].Field)
+		}
 	}
 }
 

@@ -106,8 +106,8 @@ func (p place) image() {
 			uri.unmasked()
 		case hasTag(text):
 			uri.report("job/reference", "references can't be used in the name of an image", "write the name")
-		case text == "" || strings.ContainsFunc(text, func(c rune) bool { return c <= ' ' || c > '~' }):
-			uri.report("job/image", "this is not the name of an image", "write a name such as ubuntu:24.04 or registry.example.com/team/image:1.0")
+		case text != Masked && !imageName(text):
+			uri.report("job/image", "this is not the name of an image", "write a name such as ubuntu:24.04 or registry.example.com/team/image:1.0, in small letters and without https://")
 		}
 	}
 	if auth := p.get("auth"); auth.is(kindMap) {

@@ -384,7 +384,7 @@ func TestLoginsOfOneRegistryThatDifferAreKeptApart(t *testing.T) {
 	image := func(name, uri, user string) string {
 		return fmt.Sprintf("  - {name: %s, type: dockerimage, uri: %q, auth: {username: %s, password: p}}\n", name, uri, user)
 	}
-	text := strings.Replace(head, "taskRoles:", image("one", "team/a:1", "u")+image("two", "b@sha256:00", "v")+image("unused", "c", "w")+"taskRoles:", 1) +
+	text := strings.Replace(head, "taskRoles:", image("one", "team/a:1", "u")+image("two", "b@sha256:"+strings.Repeat("0", 64), "v")+image("unused", "c", "w")+"taskRoles:", 1) +
 		strings.Replace(worker("a", 1, 0), "img", "one", 1) + strings.Replace(worker("b", 1, 0), "img", "two", 1) + worker("c", 1, 0)
 	j, findings := protocol.Parse("job.yaml", []byte(text))
 	require.NoError(t, findings.Err())
