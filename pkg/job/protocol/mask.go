@@ -6,32 +6,65 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"gopkg.in/yaml.v3"
 
 	"github.com/openpai/paictl/pkg/config/strictyaml"
-	"github.com/openpai/paictl/pkg/secret"
 )
 
 // Masked replaces secrets.
 const Masked = "******"
 
-// Masked returns the job file with all values of secrets, literal values in logins to
-// registries, and addresses with a literal login, replaced. It uses the parsed file, so that quoting, flow style, anchors and merges
+// Masked returns the job file with all values of secrets, literal values in logins to registries, and
+// addresses with a login, replaced. It uses the parsed file, so that quoting, flow style, anchors and merges
 // can't hide values. Comments are left out, because people keep old passwords in them.
 func (j *Job) Masked() ([]byte, error) {
 	c := copier{masked: map[*yaml.Node]bool{}}
 	c.mask(j.tree.root.field("secrets"))
 	if list := j.tree.root.field("prerequisites"); list != nil {
 		for _, p := range list.items {
-			c.maskLogins(p.field("uri"))
 			if auth := p.field("auth"); auth != nil {
 				c.maskLiterals(auth)
 			}
 		}
 	}
+	for _, key := range withAddresses() {
+		c.maskLogins(j.tree.root.field(key))
+	}
 	return c.encode(j)
+}
+
+// withAddresses are the parts of a job file whose values may be addresses with a login: of data, of a registry, of a plugin's repository.
+func withAddresses() []string { return []string{"parameters", "prerequisites", "extras"} }
+
+// urlLogin finds the login in an address. It may have references, which may have spaces.
+var urlLogin = regexp.MustCompile(`^\s*([A-Za-z][A-Za-z0-9+.-]*)://((?:<%[^>]*%>|[^/?#\s])*)@(?:<%[^>]*%>|\S)*\s*$`)
+
+// hasLogin reports whether a text is an address with a password, other than a reference. In http, a user without a password is a token.
+func hasLogin(text string) bool {
+	m := urlLogin.FindStringSubmatch(text)
+	if m == nil || !strings.Contains(m[2], ":") && !strings.HasPrefix(strings.ToLower(m[1]), "http") {
+		return false
+	}
+	return !onlyTags(strings.ReplaceAll(m[2], ":", ""))
+}
+
+// maskLogins selects addresses with a login.
+func (c *copier) maskLogins(v *value) {
+	if v == nil {
+		return
+	}
+	for _, f := range v.fields {
+		c.maskLogins(f.value)
+	}
+	for _, item := range v.items {
+		c.maskLogins(item)
+	}
+	if v.kind == kindText && hasLogin(v.text()) {
+		c.masked[v.node] = true
+	}
 }
 
 // Fingerprint is the SHA-256 of the job file without its comments. It covers secrets, so it must be stored with
@@ -105,27 +138,10 @@ func (c *copier) mask(v *value) {
 	}
 }
 
-// maskLogins selects the addresses in v, a text or a list, that have a login. A login of references alone is not secret.
-func (c *copier) maskLogins(v *value) {
-	if v == nil {
-		return
-	}
-	for _, item := range v.items {
-		c.maskLogins(item)
-	}
-	if v.kind == kindText && strings.Contains(v.text(), "://") && secret.HasLogin(withoutTags(v.text())) {
-		c.masked[v.node] = true
-	}
-}
-
-// maskLiterals selects values that are not references. The registry's address is only secret if it has a login.
+// maskLiterals selects values that are not references. The registry's address is not secret.
 func (c *copier) maskLiterals(v *value) {
 	for _, f := range v.fields {
-		if f.name == "registryuri" {
-			c.maskLogins(f.value)
-			continue
-		}
-		if f.value.kind == kindText && hasTag(f.value.text()) && onlyTags(f.value.text()) {
+		if f.name == "registryuri" || f.value.kind == kindText && hasTag(f.value.text()) && onlyTags(f.value.text()) {
 			continue
 		}
 		c.mask(f.value)

@@ -35,9 +35,11 @@ func TestSecretsAreMaskedHoweverTheyAreWritten(t *testing.T) {
 		"a comment":                small + "# old: hunter2\nsecrets:\n  # was hunter2\n  p: x # hunter2\n  # hunter2\nversion: 1 # hunter2\n",
 		"JSON":                     `{"protocolVersion": 2, "name": "a", "type": "job", "secrets": {"p": "hunter2"}, "prerequisites": [{"name": "i", "type": "dockerimage", "uri": "u"}], "taskRoles": {"m": {"dockerImage": "i", "commands": ["a"], "resourcePerInstance": {"cpu": 1, "memoryMB": 1, "gpu": 0}}}}`,
 		"a login":                  strings.Replace(small, "ubuntu:24.04\"", "ubuntu:24.04\", auth: {username: hunter2, password: hunter2, token: hunter2, registryuri: r}", 1),
-		"a registry with a login":  strings.Replace(small, "ubuntu:24.04\"", "ubuntu:24.04\", auth: {username: u, password: p, registryuri: 'https://u:hunter2@r'}", 1),
-		"data with a login":        strings.Replace(small, "prerequisites:", "prerequisites:\n  - {name: d, type: data, uri: ['https://u:hunter2@h/x']}", 1),
-		"a script with a login":    strings.Replace(small, "prerequisites:", "prerequisites:\n  - {name: d, type: script, uri: 'https://<% $parameters.u %>:hunter2@h/x'}", 1),
+		"the address of a login":   strings.Replace(small, "ubuntu:24.04\"", "ubuntu:24.04\", auth: {registryuri: \"https://u:hunter2@r\"}", 1),
+		"an address of data":       strings.Replace(small, "prerequisites:", "prerequisites:\n  - {name: p, type: data, uri: [\"https://u:hunter2@h/x\", \"HTTPS://hunter2@h/x\"]}", 1),
+		"an address of a script":   strings.Replace(small, "prerequisites:", "prerequisites:\n  - {name: d, type: script, uri: 'https://<% $parameters.u %>:hunter2@h/x'}", 1),
+		"an address of a plugin":   small + "extras: {com.microsoft.pai.runtimeplugin: [{plugin: git, parameters: {repo_uri: \"https://u:<% $secrets.p %>hunter2@h/x\"}}]}\nsecrets: {p: x}\n",
+		"an address as a value":    small + "parameters: {data: \"https://u:hunter2@h/x\"}\n",
 		"a login with a reference": strings.Replace(small, "ubuntu:24.04\"", "ubuntu:24.04\", auth: {username: u, password: \"hunter2<% $secrets.p %>\"}", 1) + "secrets: {p: x}\n",
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -69,15 +71,14 @@ func TestMaskingLeavesTheParsedFileAsItWasRead(t *testing.T) {
 func TestAReferenceToASecretStaysInALogin(t *testing.T) {
 	out := masked(t, strings.Replace(small, "ubuntu:24.04\"", "ubuntu:24.04\", auth: {username: u, password: <% $secrets.p %>}", 1)+"secrets: {p: x}\n")
 	assert.Contains(t, out, "password: <% $secrets.p %>")
-	for _, uri := range []string{"https://<% $secrets.u %>:<% $secrets.p %>@h/x", "https://h/a@b"} {
-		out := masked(t, strings.Replace(small, "prerequisites:", "prerequisites:\n  - {name: d, type: data, uri: ['"+uri+"']}", 1)+"secrets: {u: x, p: x}\n")
-		assert.Contains(t, out, uri)
+	for _, address := range []string{"https://u@h:80/x", "ssh://git@h/x", "https://h/x@y", "mail ann@h", "git clone https://u:p@h/x", "https://<% $secrets.p %>@h", "https://<% $secrets.p %>:<% $secrets.p %>@h"} {
+		out = masked(t, small+fmt.Sprintf("parameters: {a: %q}\nsecrets: {p: x}\n", address))
+		assert.Equal(t, address != "https://u@h:80/x", strings.Contains(out, address), address)
 	}
 }
 
 func TestAMaskedJobCantBeSubmittedAsItIs(t *testing.T) {
 	out := masked(t, strings.Replace(small, "ubuntu:24.04\"", "ubuntu:24.04\", auth: {username: u, password: p}", 1)+"secrets: {p: x}\n")
-	out = strings.Replace(out, "prerequisites:", "prerequisites:\n  - {name: d, type: data, uri: [\""+Masked+"\"]}", 1)
 	_, findings := Parse("job.yaml", []byte(out))
 	require.Error(t, findings.Err())
 	for _, f := range findings {

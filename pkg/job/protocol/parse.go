@@ -107,7 +107,12 @@ func (r *reader) read() {
 	j.Version = top.get("version").version()
 	j.Contributor, j.Description = top.get("contributor").text(), top.get("description").text()
 	top.get("parameters").is(kindMap)
-	top.get("secrets").secrets()
+	if s := top.get("secrets"); s.is(kindMap) {
+		s.unmasked("write the value")
+	}
+	for _, key := range withAddresses() {
+		top.get(key).unmasked("write the value, or a reference to a secret")
+	}
 	j.RetryCount = top.get("jobRetryCount").number(0, 1_000_000, 0)
 	r.readPrerequisites(top.get("prerequisites"))
 	r.readDeployments(top.get("deployments"))
@@ -138,24 +143,20 @@ func (p place) version() string {
 	return p.text()
 }
 
-// secrets checks that no value is the mask of a copy that was stored without its secrets.
-func (p place) secrets() {
-	if !p.is(kindMap) || p.r.masked {
+// unmasked checks that no value is the mask of a copy that was stored without its secrets.
+func (p place) unmasked(remedy string) {
+	if !p.there() || p.r.masked {
 		return
 	}
-	var walk func(place)
-	walk = func(at place) {
-		if at.v.kind == kindText && at.v.text() == Masked {
-			at.report("job/masked", "the file is a copy from which the secrets were removed", "write the value")
-		}
-		for _, f := range at.each() {
-			walk(f)
-		}
-		for i, item := range at.v.items {
-			walk(place{p.r, item, at.path.With(i)})
-		}
+	if p.v.kind == kindText && p.v.text() == Masked {
+		p.report("job/masked", "the file is a copy from which the secrets were removed", remedy)
 	}
-	walk(p)
+	for _, f := range p.each() {
+		f.unmasked(remedy)
+	}
+	for i, item := range p.v.items {
+		place{p.r, item, p.path.With(i)}.unmasked(remedy)
+	}
 }
 
 func (r *reader) readDefaults(p place) {

@@ -146,6 +146,7 @@ func TestEveryMistakeIsOneFindingWithPlaceAndRemedy(t *testing.T) {
 		"parameters as a list":           {second("parameters: []"), `3:13: parameters: expected a map, found a list [yaml/type]`},
 		"secrets as text":                {second("secrets: '******'"), `3:10: secrets: expected a map, found text [yaml/type]`},
 		"a masked secret":                {second("secrets: {a: {b: '******'}}"), `3:18: secrets.a.b: the file is a copy from which the secrets were removed [job/masked]`},
+		"a masked address":               {strings.Replace(small, "prerequisites:", "prerequisites:\n  - {name: p, type: data, uri: ['******']}", 1), `5:33: prerequisites[0].uri[0]: the file is a copy from which the secrets were removed [job/masked]`},
 		"negative retries":               {second("jobRetryCount: -2"), `3:16: jobRetryCount: -2 is not possible here [job/range]`},
 		"a key twice":                    {second("name: again"), `3:1: name: the key is already set on line 2 [yaml/duplicate-key]`},
 		"an unknown tag":                 {second("description: !ruby x"), `3:14: a tag (!...) that is not supported [yaml/tag]`},
