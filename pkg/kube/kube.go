@@ -4,18 +4,11 @@
 package kube
 
 import (
-	"context"
 	"errors"
-	"fmt"
 	"io/fs"
-	"net"
 	"net/http"
-	"net/url"
-	"os"
 	"slices"
-	"strings"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -56,7 +49,10 @@ func Open(o Options) (*Cluster, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = o.Kubeconfig
 	raw, err := rules.Load()
-	if err != nil {
+	switch {
+	case errors.Is(err, fs.ErrNotExist), err == nil && len(raw.Contexts) == 0 && !slices.ContainsFunc(rules.GetLoadingPrecedence(), exists):
+		return nil, hint.Errorf(remedyKubeconfig, "there is no kubeconfig %s", kubeconfigName(o))
+	case err != nil:
 		return nil, explainKubeconfig(err, o)
 	}
 	return open(raw, o.Context, rules, o)
@@ -82,6 +78,7 @@ func open(raw *api.Config, name string, access clientcmd.ConfigAccess, o Options
 	}
 	// paictl's own concurrency is small; the client's default of 5 per second would be felt.
 	config.QPS, config.Burst = 100, 200
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return apiOnly{next} })
 	config.Wrap(newConnection().wrap)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return patience{next, answerTimeout} })
 	config.UserAgent = "paictl"
@@ -89,7 +86,7 @@ func open(raw *api.Config, name string, access clientcmd.ConfigAccess, o Options
 	config.WarningHandler = rest.NoWarnings{}
 	client, err := kubernetes.NewForConfig(Protobuf(config))
 	if err != nil {
-		return nil, fmt.Errorf("open the cluster of context %s: %w", name, err)
+		return nil, explainKubeconfig(err, o)
 	}
 	only := api.NewConfig()
 	only.Clusters[raw.Contexts[name].Cluster] = raw.Clusters[raw.Contexts[name].Cluster]
@@ -117,88 +114,4 @@ func Contexts(o Options) []string {
 		return nil
 	}
 	return contextNames(raw)
-}
-
-const remedyKubeconfig = "get one with: paictl cluster kubeconfig -p DIR; or name a file with --kubeconfig or KUBECONFIG; for jobs, sign in instead: paictl login https://HOST"
-
-func checkContext(raw *api.Config, name string, o Options) error {
-	switch {
-	case len(raw.Contexts) == 0:
-		return hint.Errorf(remedyKubeconfig, "%s names no cluster", kubeconfigName(o))
-	case name == "":
-		return hint.Errorf("choose one with --context: "+strings.Join(contextNames(raw), ", "), "%s has no current context", kubeconfigName(o))
-	}
-	ctx := raw.Contexts[name]
-	if ctx == nil {
-		return hint.Errorf("there are: "+strings.Join(contextNames(raw), ", "), "%s has no context %q", kubeconfigName(o), name)
-	}
-	if raw.Clusters[ctx.Cluster] == nil {
-		return hint.Errorf(remedyKubeconfig, "context %q of %s names a cluster %q that is not in it", name, kubeconfigName(o), ctx.Cluster)
-	}
-	return nil
-}
-
-func contextNames(raw *api.Config) []string {
-	var out []string
-	for name := range raw.Contexts {
-		out = append(out, name)
-	}
-	slices.Sort(out)
-	return out
-}
-
-func kubeconfigName(o Options) string {
-	switch {
-	case o.Kubeconfig != "":
-		return o.Kubeconfig
-	case os.Getenv("KUBECONFIG") != "":
-		return os.Getenv("KUBECONFIG")
-	}
-	return "~/.kube/config"
-}
-
-func explainKubeconfig(err error, o Options) error {
-	if errors.Is(err, fs.ErrNotExist) {
-		return hint.Errorf(remedyKubeconfig, "there is no kubeconfig %s", kubeconfigName(o))
-	}
-	if notKubeconfig(err) {
-		return hint.Errorf(remedyKubeconfig, "%s is not a kubeconfig", kubeconfigName(o))
-	}
-	return hint.Wrap(fmt.Errorf("read the kubeconfig %s: %w", kubeconfigName(o), err), remedyKubeconfig)
-}
-
-// notKubeconfig reports whether a file could be read, and what is in it could not. client-go reports that in terms of its types.
-func notKubeconfig(err error) bool {
-	text := err.Error()
-	return slices.ContainsFunc([]string{"unmarshal", "yaml: ", "couldn't get version/kind", "no kind ", "strict decoding", "json: "}, func(s string) bool { return strings.Contains(text, s) })
-}
-
-// Explain adds advice for the user to an error of the API. It returns other errors and nil
-// as they are.
-func (c *Cluster) Explain(err error) error {
-	if err == nil || c.Program || hint.Of(err) != "" {
-		return err
-	}
-	name := fmt.Sprintf("the cluster of context %s (%s)", c.Context, c.Server)
-	var netErr net.Error
-	var urlErr *url.Error
-	switch {
-	case errors.Is(err, context.Canceled):
-		return err
-	case apierrors.IsUnauthorized(err):
-		return hint.Wrap(fmt.Errorf("%s does not accept these credentials: %w", name, err), remedyKubeconfig)
-	case apierrors.IsForbidden(err):
-		return hint.Wrap(err, "use a kubeconfig of an administrator of the cluster (--kubeconfig, --context)")
-	case errors.As(err, &urlErr) && (errors.As(err, &netErr) || isRefused(err)):
-		return hint.Wrap(fmt.Errorf("%s does not answer: %w", name, urlErr.Err),
-			"check with: paictl cluster status -p DIR; to use another cluster, give --kubeconfig and --context")
-	case errors.As(err, &urlErr):
-		return hint.Wrap(fmt.Errorf("%s: %w", name, urlErr.Err), "to use another cluster, give --kubeconfig and --context")
-	}
-	return err
-}
-
-func isRefused(err error) bool {
-	var op *net.OpError
-	return errors.As(err, &op)
 }

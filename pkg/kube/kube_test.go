@@ -2,14 +2,19 @@ package kube
 
 import (
 	"context"
+	"encoding/base64"
+	"encoding/pem"
 	"errors"
 	"fmt"
+	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -72,6 +77,12 @@ func TestOpenSaysWhatIsWrongWithAKubeconfig(t *testing.T) {
 		"an empty file":           {Options{Kubeconfig: kubeconfig(t, "apiVersion: v1\nkind: Config\n")}, "names no cluster"},
 		"not YAML":                {Options{Kubeconfig: kubeconfig(t, "{{")}, "is not a kubeconfig"},
 		"another text":            {Options{Kubeconfig: kubeconfig(t, "garbage")}, "is not a kubeconfig"},
+		"no file of an authority": {Options{Kubeconfig: oneContext(t, "https://h", "certificate-authority: nope.crt", "")}, "names a file that can't be read: open "},
+		"no client certificate":   {Options{Kubeconfig: oneContext(t, "https://h", "", "client-certificate: a.crt, client-key: a.key")}, "names a file that can't be read: open "},
+		"an authority in no PEM":  {Options{Kubeconfig: oneContext(t, "https://h", "certificate-authority-data: YQ==", "")}, "read the kubeconfig "},
+		"an old form of a plugin": {Options{Kubeconfig: oneContext(t, "https://h", "", "exec: {apiVersion: client.authentication.k8s.io/v1alpha1, command: x}")}, "read the kubeconfig "},
+		"a former way to sign in": {Options{Kubeconfig: oneContext(t, "https://h", "", "auth-provider: {name: gcp}")}, "read the kubeconfig "},
+		"another protocol":        {Options{Kubeconfig: oneContext(t, "ftp://ann:geheim@h", "", "")}, "has a server that isn't reached over https: …@h"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := Open(c.o)
@@ -79,6 +90,70 @@ func TestOpenSaysWhatIsWrongWithAKubeconfig(t *testing.T) {
 			assert.NotEmpty(t, hint.Of(err), "there is no remedy")
 		})
 	}
+}
+
+func TestAVariableThatNamesNoFileIsNamed(t *testing.T) {
+	for _, value := range []string{"nowhere", ":"} {
+		t.Setenv("KUBECONFIG", value)
+		_, err := Open(Options{})
+		require.EqualError(t, err, "there is no kubeconfig "+value+" (KUBECONFIG)")
+		assert.NotEmpty(t, hint.Of(err))
+	}
+}
+
+// oneContext is a kubeconfig with further fields of the cluster and of the user.
+func oneContext(t *testing.T, server, cluster, user string) string {
+	t.Helper()
+	return kubeconfig(t, fmt.Sprintf(`{apiVersion: v1, kind: Config, current-context: c, users: [{name: u, user: {%s}}],
+clusters: [{name: c, cluster: {server: %q, %s}}], contexts: [{name: c, context: {cluster: c, user: u}}]}`, user, server, cluster))
+}
+
+func TestAMistakeInTheConnectionIsNotSilence(t *testing.T) {
+	page := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		fmt.Fprint(w, "<html>")
+	})
+	quiet := func(s *httptest.Server) *httptest.Server {
+		s.Config.ErrorLog = log.New(io.Discard, "", 0)
+		t.Cleanup(s.Close)
+		return s
+	}
+	safe, plain := quiet(httptest.NewTLSServer(page)), quiet(httptest.NewServer(page))
+	trusted := "certificate-authority-data: " + base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: safe.Certificate().Raw}))
+	plugin := "exec: {apiVersion: client.authentication.k8s.io/v1, interactiveMode: Never, command: %q}"
+	for name, c := range map[string]struct{ server, cluster, user, message, remedy string }{
+		"another authority":       {safe.URL, "", "", "has a certificate that the authority in the kubeconfig didn't sign", "paictl cluster kubeconfig"},
+		"another name":            {safe.URL, trusted + ", tls-server-name: other.invalid", "", "has a certificate for other names", "correct the address"},
+		"https to a plain server": {strings.Replace(plain.URL, "http", "https", 1), "", "", "doesn't answer over https", "correct the address and the port"},
+		"http to a safe server":   {strings.Replace(safe.URL, "https", "http", 1), "", "", "the cluster of context c", "write https://"},
+		"a web page":              {plain.URL, "", "", "a web page was answered", "check the address"},
+		"no plugin":               {safe.URL, trusted, fmt.Sprintf(plugin, "no-such-plugin"), "exec: executable no-such-plugin not found", "install or repair the program"},
+		"a plugin that fails":     {safe.URL, trusted, fmt.Sprintf(plugin, "false"), "exec: executable false failed with exit code 1", "install or repair the program"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			k, err := Open(Options{Kubeconfig: oneContext(t, c.server, c.cluster, c.user)})
+			require.NoError(t, err)
+			_, err = k.Client.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
+			err = k.Explain(err)
+			require.ErrorContains(t, err, c.message)
+			assert.NotContains(t, err.Error(), "does not answer")
+			assert.NotContains(t, err.Error(), "\n")
+			assert.Contains(t, hint.Of(err), c.remedy)
+		})
+	}
+}
+
+func TestAPageBehindTheProxyOfServicesIsAnAnswer(t *testing.T) {
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		fmt.Fprint(w, "<html>")
+	}))
+	defer srv.Close()
+	k, err := Open(Options{Kubeconfig: oneContext(t, srv.URL, "", "")})
+	require.NoError(t, err)
+	body, err := k.Client.CoreV1().Services("n").ProxyGet("http", "grafana", "http", "/", nil).DoRaw(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, "<html>", string(body))
 }
 
 func TestExplainSaysWhichClusterAndWhatToDo(t *testing.T) {
@@ -120,17 +195,4 @@ clusters: [{name: c, cluster: {server: %q}}], contexts: [{name: c, context: {clu
 	assert.Equal(t, "n", got.Name)
 	assert.Equal(t, "application/vnd.kubernetes.protobuf,application/json", accepts)
 	assert.Equal(t, "application/json", sent)
-}
-
-func TestAnUntrustedCertificateIsRefusedWithTheClustersName(t *testing.T) {
-	srv := httptest.NewTLSServer(http.NotFoundHandler())
-	defer srv.Close()
-	srv.Config.ErrorLog = nil
-	k, err := Open(Options{Kubeconfig: kubeconfig(t, fmt.Sprintf(`{apiVersion: v1, kind: Config, current-context: c,
-clusters: [{name: c, cluster: {server: %q}}], contexts: [{name: c, context: {cluster: c, user: u}}]}`, srv.URL))})
-	require.NoError(t, err)
-	_, err = k.Client.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
-	err = k.Explain(err)
-	require.ErrorContains(t, err, "certificate")
-	require.ErrorContains(t, err, "the cluster of context c")
 }
