@@ -3,6 +3,7 @@ package release
 import (
 	"context"
 	"fmt"
+	"net/url"
 
 	"github.com/Masterminds/semver/v3"
 
@@ -13,6 +14,9 @@ import (
 
 // Get downloads the list of a release and checks its signature. An empty version is the newest release of the address.
 func Get(ctx context.Context, c download.Client, address, version string, key Key) (*List, error) {
+	if err := checkAddress(address); err != nil {
+		return nil, err
+	}
 	text, err := c.Text(ctx, URL(address, version, ListFile))
 	if err != nil {
 		return nil, unreachable(err)
@@ -31,6 +35,16 @@ func Get(ctx context.Context, c download.Client, address, version string, key Ke
 			secret.Address(URL(address, version, ListFile)), l.Version, version)
 	}
 	return l, nil
+}
+
+// checkAddress refuses an address that isn't that of a folder. Messages name the address, so it has no login.
+func checkAddress(address string) error {
+	u, err := url.Parse(address)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		return hint.Errorf("write https://HOST/PATH, without a login and a query: --address URL, or PAICTL_RELEASE_ADDRESS",
+			"%s is not an address below which releases are published", secret.URL(address))
+	}
+	return nil
 }
 
 func unreachable(err error) error {

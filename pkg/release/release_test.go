@@ -203,6 +203,16 @@ func TestTheNewestReleaseIsTheOneOfTheSignature(t *testing.T) {
 	assert.Contains(t, hint.Of(err), "--address")
 }
 
+func TestAnAddressOfReleasesIsThatOfAFolder(t *testing.T) {
+	_, key := signed(t)
+	for _, address := range []string{"https://ann:geheim@mirror.example", "https://mirror.example/?token=geheim", "https://mirror.example#geheim", "ftp://mirror.example", "mirror.example", "https://"} {
+		_, err := Get(t.Context(), download.Client{}, address, "", key)
+		require.ErrorContains(t, err, "is not an address below which releases are published")
+		assert.NotContains(t, err.Error(), "geheim")
+		assert.Contains(t, hint.Of(err), "PAICTL_RELEASE_ADDRESS")
+	}
+}
+
 func TestVersionsAreCompared(t *testing.T) {
 	for _, tt := range []struct {
 		released, than string
