@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/openpai/paictl/pkg/ui/iostreams"
 )
@@ -30,9 +31,18 @@ func New(version string) *Factory {
 	return &Factory{
 		IO:      iostreams.System(os.Getenv),
 		Version: version,
-		Getenv:  os.Getenv,
+		Getenv:  getenv,
 		Log:     slog.New(slog.DiscardHandler),
 	}
+}
+
+// getenv reads the environment. Scripts that were written on Windows leave a carriage return at the end of a value, which no message
+// would show.
+func getenv(name string) string {
+	if strings.HasPrefix(name, "PAICTL_") {
+		return strings.TrimSpace(os.Getenv(name))
+	}
+	return os.Getenv(name)
 }
 
 // ConfigHome is the folder of all programs' settings.
