@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -146,7 +147,7 @@ func (c *Client) call(ctx context.Context, method, path string, query url.Values
 		return err
 	case err != nil:
 		return fmt.Errorf("%w: %w", ErrAway, err)
-	case status == http.StatusNotFound:
+	case status == http.StatusNotFound && strings.HasPrefix(path, oneSilence):
 		return ErrNoSilence
 	case status == http.StatusBadRequest:
 		return &InvalidError{said(answer)}

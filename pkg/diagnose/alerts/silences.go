@@ -81,13 +81,16 @@ func (c *Client) Silences(ctx context.Context) ([]Silence, error) {
 	return all, nil
 }
 
+// oneSilence begins the path of a silence.
+const oneSilence = "silence/"
+
 // Silence returns one silence, also one that has ended.
 func (c *Client) Silence(ctx context.Context, id string) (*Silence, error) {
 	if !silenceID.MatchString(id) {
 		return nil, ErrNoSilence
 	}
 	s := &Silence{}
-	return s, c.call(ctx, http.MethodGet, "silence/"+url.PathEscape(id), nil, nil, s)
+	return s, c.call(ctx, http.MethodGet, oneSilence+url.PathEscape(id), nil, nil, s)
 }
 
 // Add makes a silence, and returns its id.
@@ -112,7 +115,7 @@ func (c *Client) End(ctx context.Context, id string) error {
 		return ErrNoSilence
 	}
 	defer c.forget()
-	if err := c.call(ctx, http.MethodDelete, "silence/"+url.PathEscape(id), nil, nil, nil); err != nil {
+	if err := c.call(ctx, http.MethodDelete, oneSilence+url.PathEscape(id), nil, nil, nil); err != nil {
 		return fmt.Errorf("end a silence: %w", err)
 	}
 	return nil

@@ -95,6 +95,13 @@ func TestSilencesAreMadeAndEnded(t *testing.T) {
 	}
 }
 
+func TestAServerWithoutTheAPIIsNotAMissingSilence(t *testing.T) {
+	c, _ := fake(t, map[string]string{"GET /api/v2/silences": "404"})
+	_, err := c.Silences(t.Context())
+	require.ErrorIs(t, err, ErrAway)
+	assert.NotErrorIs(t, err, ErrNoSilence)
+}
+
 func TestARefusedSilenceSaysWhy(t *testing.T) {
 	c, _ := fake(t, map[string]string{"POST /api/v2/silences": "400"})
 	_, err := c.Add(t.Context(), Silence{})
