@@ -107,21 +107,13 @@ func ParseURL(text string) (*url.URL, error) {
 	remedy := "write https://HOST, as \"paictl service start -n rest-server\" printed it"
 	switch {
 	case err != nil:
-		return nil, hint.Errorf(remedy, "%s is not the address of a server", shown(text))
+		return nil, hint.Errorf(remedy, "%s is not the address of a server", secret.URL(text))
 	case u.Scheme != "https":
-		return nil, hint.Errorf(remedy, "%s: a server is only reached over https", shown(text))
+		return nil, hint.Errorf(remedy, "%s: a server is only reached over https", secret.URL(text))
 	case u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "":
-		return nil, hint.Errorf(remedy, "%s is not the address of a server", shown(text))
+		return nil, hint.Errorf(remedy, "%s is not the address of a server", secret.URL(text))
 	}
 	return &url.URL{Scheme: u.Scheme, Host: strings.ToLower(u.Host)}, nil
-}
-
-// shown is an address without a password in it.
-func shown(text string) string {
-	if _, after, ok := strings.Cut(text, "@"); ok {
-		return "…@" + after
-	}
-	return text
 }
 
 // New returns a client of a server. It doesn't send a request yet.

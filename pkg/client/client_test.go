@@ -60,7 +60,7 @@ func TestAddressesOfServers(t *testing.T) {
 		require.NoError(t, err, text)
 		assert.Equal(t, want, u.String())
 	}
-	for _, text := range []string{"http://gpu", "ftp://gpu", "https://", "https://ann:geheim@gpu", "https://gpu?x", "::"} {
+	for _, text := range []string{"http://gpu", "ftp://gpu", "https://", "https://ann:geheim@gpu", "https://gpu/?token=geheim", "https://gpu#access_token=geheim", "::"} {
 		_, err := ParseURL(text)
 		require.Error(t, err, text)
 		assert.NotContains(t, err.Error(), "geheim")
