@@ -220,6 +220,14 @@ func TestFollowingSurvivesTheLossOfTheServer(t *testing.T) {
 		return !job.Phase(d.State).Done()
 	}, func(err error) { told = append(told, fmt.Sprint(err)) }))
 	assert.Equal(t, []string{"waiting", "running", "succeeded"}, seen)
+func TestLogsThatCannotBeReadNowEndUnlessTheyAreFollowed(t *testing.T) {
+	c, _ := broken(t, []api.Frame{{Error: &api.Error{Code: "UnavailableError", Message: "the job controller doesn't answer", Remedy: "start it"}}})
+	c.patience = 0
+	err := c.Logs(t.Context(), &job.Job{User: "ann", Name: "train"}, logs.Options{Problem: func(error) {}, Note: func(string) {}}, func(logs.Line) error { return nil })
+	require.EqualError(t, err, "the job controller doesn't answer")
+	assert.Equal(t, "start it", hint.Of(err))
+}
+
 	assert.Len(t, told, 2)
 	assert.Equal(t, "<nil>", told[1])
 

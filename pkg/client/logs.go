@@ -65,12 +65,12 @@ func (r *resumption) repeat() (since time.Time) {
 }
 
 // Logs passes the lines of a job's logs to give, as logs.Lines does. It reconnects after a lost connection, and continues after the last
-// line.
+// line: if it follows the logs, however long that takes, and otherwise while a server restarts.
 func (c *Jobs) Logs(ctx context.Context, j *job.Job, o logs.Options, give func(logs.Line) error) error {
 	r := &resumption{tasks: map[string]*last{}}
 	query := logQuery(&o)
 	var ahead time.Duration // of the server's clock
-	pause, told := between, false
+	pause, told, heard := between, false, time.Now()
 	for {
 		q := get(one(j, "/logs"), query)
 		var taken error
@@ -81,7 +81,7 @@ func (c *Jobs) Logs(ctx context.Context, j *job.Job, o logs.Options, give func(l
 			case f.Note != "":
 				o.Note(f.Note)
 			case f.Line != nil && r.fresh(f.Line):
-				pause, told = between, false
+				pause, told, heard = between, false, time.Now()
 				taken = give(*f.Line)
 			}
 			return taken
@@ -93,7 +93,7 @@ func (c *Jobs) Logs(ctx context.Context, j *job.Job, o logs.Options, give func(l
 			return taken
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
-		case lasts(err):
+		case lasts(err), !o.Follow && time.Since(heard) >= c.patience:
 			return about(j, err)
 		case r.bare:
 			return err
