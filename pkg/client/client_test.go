@@ -7,6 +7,8 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -81,6 +83,21 @@ func TestAnAuthorityIsShownOnlyWhereItSignsTheServersName(t *testing.T) {
 	assert.Equal(t, shown.Fingerprint(), read)
 	_, err = look([]*x509.Certificate{srv.Certificate()}, "other.invalid")
 	require.Error(t, err, "the certificate is for another name")
+}
+
+func TestAProgramWithATokenIsToldOfTheVariableForAnAuthority(t *testing.T) {
+	srv := httptest.NewUnstartedServer(http.NotFoundHandler())
+	srv.Config.ErrorLog = log.New(io.Discard, "", 0)
+	srv.StartTLS()
+	defer srv.Close()
+	for remedy, tokens := range map[string]Tokens{"PAICTL_CA": Fixed("token"), "paictl login": renewing{}} {
+		s, err := New(Options{URL: srv.URL, Tokens: tokens})
+		require.NoError(t, err)
+		s.patience = 0
+		_, err = s.WhoAmI(t.Context())
+		require.ErrorContains(t, err, "unknown authority")
+		assert.Contains(t, hint.Of(err), remedy)
+	}
 }
 
 func TestATokenThatIsRefusedIsRenewedOnce(t *testing.T) {
@@ -203,6 +220,14 @@ func TestLogsGoOnAfterTheLastLine(t *testing.T) {
 	assert.Contains(t, (*queries)[1], "since=")
 }
 
+func TestLogsThatCannotBeReadNowEndUnlessTheyAreFollowed(t *testing.T) {
+	c, _ := broken(t, []api.Frame{{Error: &api.Error{Code: "UnavailableError", Message: "the job controller doesn't answer", Remedy: "start it"}}})
+	c.patience = 0
+	err := c.Logs(t.Context(), &job.Job{User: "ann", Name: "train"}, logs.Options{Problem: func(error) {}, Note: func(string) {}}, func(logs.Line) error { return nil })
+	require.EqualError(t, err, "the job controller doesn't answer")
+	assert.Equal(t, "start it", hint.Of(err))
+}
+
 func TestWhoeverTakesNoMoreLinesEndsThem(t *testing.T) {
 	c, queries := broken(t, []api.Frame{line("a[0]", 1, "1"), {End: true}})
 	full := errors.New("no space left")
@@ -220,14 +245,6 @@ func TestFollowingSurvivesTheLossOfTheServer(t *testing.T) {
 		return !job.Phase(d.State).Done()
 	}, func(err error) { told = append(told, fmt.Sprint(err)) }))
 	assert.Equal(t, []string{"waiting", "running", "succeeded"}, seen)
-func TestLogsThatCannotBeReadNowEndUnlessTheyAreFollowed(t *testing.T) {
-	c, _ := broken(t, []api.Frame{{Error: &api.Error{Code: "UnavailableError", Message: "the job controller doesn't answer", Remedy: "start it"}}})
-	c.patience = 0
-	err := c.Logs(t.Context(), &job.Job{User: "ann", Name: "train"}, logs.Options{Problem: func(error) {}, Note: func(string) {}}, func(logs.Line) error { return nil })
-	require.EqualError(t, err, "the job controller doesn't answer")
-	assert.Equal(t, "start it", hint.Of(err))
-}
-
 	assert.Len(t, told, 2)
 	assert.Equal(t, "<nil>", told[1])
 

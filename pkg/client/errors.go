@@ -85,6 +85,10 @@ func (s *Server) unreachable(ctx context.Context, err error) error {
 	if s.inside != nil {
 		return err
 	}
+	_, unknown := errors.AsType[x509.UnknownAuthorityError](err)
+	if _, fixed := s.tokens.(Fixed); fixed && unknown { // a program doesn't sign in
+		return hint.Wrap(unreachable(s.base.Host, err), "set PAICTL_CA to a file with the certificate of the server's authority")
+	}
 	return unreachable(s.base.Host, err)
 }
 
