@@ -107,11 +107,11 @@ func ParseURL(text string) (*url.URL, error) {
 	remedy := "write https://HOST, as \"paictl service start -n rest-server\" printed it"
 	switch {
 	case err != nil:
-		return nil, hint.Errorf(remedy, "%s is not the address of a server", secret.URL(text))
+		return nil, hint.Errorf(remedy, "%s is not the address of a server", secret.Address(text))
 	case u.Scheme != "https":
-		return nil, hint.Errorf(remedy, "%s: a server is only reached over https", secret.URL(text))
+		return nil, hint.Errorf(remedy, "%s: a server is only reached over https", secret.Address(text))
 	case u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "":
-		return nil, hint.Errorf(remedy, "%s is not the address of a server", secret.URL(text))
+		return nil, hint.Errorf(remedy, "%s is not the address of a server", secret.Address(text))
 	}
 	return &url.URL{Scheme: u.Scheme, Host: strings.ToLower(u.Host)}, nil
 }

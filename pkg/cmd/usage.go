@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"regexp"
@@ -44,7 +45,7 @@ func flagError(c *cobra.Command, err error) error {
 		if group := unknown.GetSpecifiedShortnames(); group != "" {
 			name = "-" + unknown.GetSpecifiedName()
 		}
-		return fmt.Errorf("there is no flag %s%s", name, instead(c, name))
+		return fmt.Errorf("there is no flag %s%s", name, cmp.Or(instead(c, name), afterDashes(c)))
 	}
 	if empty, ok := errors.AsType[*pflag.ValueRequiredError](err); ok {
 		return fmt.Errorf("--%s needs a value: %s", empty.GetFlag().Name, valueText(empty.GetFlag()))
@@ -96,6 +97,14 @@ func instead(c *cobra.Command, name string) string {
 		return fmt.Sprintf(", did you mean %s?", near)
 	}
 	return ""
+}
+
+// afterDashes says how to write an argument that begins like a flag: names of jobs may.
+func afterDashes(c *cobra.Command) string {
+	if c.HasSubCommands() || c.ValidateArgs([]string{"x"}) != nil {
+		return ""
+	}
+	return fmt.Sprintf("; write -- before an argument that begins with -: %s -- ...", c.CommandPath())
 }
 
 // otherCase is the letter of a short flag, as a capital or not.

@@ -64,11 +64,14 @@ func TestFindingsOfChecksNameThePlaceInTheQuickStartFile(t *testing.T) {
 			c.Finding(ServicesFile, strictyaml.Error, fieldPath{"watchdog"}, "services/value", "not from here", "look"),
 		}
 	}
+	derived := func(c *Cluster) Findings { return check(c)[2:] }
 	g, err := generateOffline(t, quickServices, Generation{Checks: []Check{check}})
 	require.ErrorContains(t, err, "q.yaml:4:61: services.prometheus.image.tag: bad [services/value]")
 	require.ErrorContains(t, err, "q.yaml:4:5: services.prometheus.missing: absent [services/value]")
-	require.ErrorContains(t, err, ServicesFile+": watchdog: not from here [services/value]")
+	require.NotContains(t, err.Error(), "watchdog", "which may follow from the others")
 	assert.Nil(t, g)
+	_, err = generateOffline(t, quickServices, Generation{Checks: []Check{derived}})
+	require.ErrorContains(t, err, ServicesFile+": watchdog: not from here [services/value]")
 }
 
 func TestWhatIsNoSectionOfAServiceIsRefused(t *testing.T) {

@@ -43,7 +43,7 @@ func checkContext(raw *api.Config, name string, o Options) error {
 		return hint.Errorf(remedyKubeconfig, "context %q of %s names a cluster %q that is not in it", name, kubeconfigName(o), ctx.Cluster)
 	}
 	if scheme, _, ok := strings.Cut(cluster.Server, "://"); ok && scheme != "https" && scheme != "http" {
-		return hint.Errorf("write https://HOST:PORT there, or "+remedyKubeconfig, "the cluster %q of %s has a server that isn't reached over https: %s", ctx.Cluster, kubeconfigName(o), secret.URL(cluster.Server))
+		return hint.Errorf("write https://HOST:PORT there, or "+remedyKubeconfig, "the cluster %q of %s has a server that isn't reached over https: %s", ctx.Cluster, kubeconfigName(o), secret.Address(cluster.Server))
 	}
 	return nil
 }

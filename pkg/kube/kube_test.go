@@ -82,7 +82,7 @@ func TestOpenSaysWhatIsWrongWithAKubeconfig(t *testing.T) {
 		"an authority in no PEM":  {Options{Kubeconfig: oneContext(t, "https://h", "certificate-authority-data: YQ==", "")}, "read the kubeconfig "},
 		"an old form of a plugin": {Options{Kubeconfig: oneContext(t, "https://h", "", "exec: {apiVersion: client.authentication.k8s.io/v1alpha1, command: x}")}, "read the kubeconfig "},
 		"a former way to sign in": {Options{Kubeconfig: oneContext(t, "https://h", "", "auth-provider: {name: gcp}")}, "read the kubeconfig "},
-		"another protocol":        {Options{Kubeconfig: oneContext(t, "ftp://ann:geheim@h", "", "")}, "has a server that isn't reached over https: …@h"},
+		"another protocol":        {Options{Kubeconfig: oneContext(t, "ftp://ann:geheim@h", "", "")}, "has a server that isn't reached over https: ftp://********@h"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := Open(c.o)

@@ -42,7 +42,7 @@ func checkAddress(address string) error {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
 		return hint.Errorf("write https://HOST/PATH, without a login and a query: --address URL, or PAICTL_RELEASE_ADDRESS",
-			"%s is not an address below which releases are published", secret.URL(address))
+			"%s is not an address below which releases are published", secret.Address(address))
 	}
 	return nil
 }

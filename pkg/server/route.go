@@ -75,12 +75,16 @@ type Call struct {
 	Request *http.Request
 	Actions *app.Actions
 	Route   *Route
+	meaning func(error) *wire.Error
 	rows    func(n int) (give func(), err error)
 	unsent  func(bytes int) (give func(), err error)
 	place   func(kind string, most int) (give func(), err error)
 	// read is called when the rows of a list are no longer in memory; nil if the request has no rows.
 	read func()
 }
+
+// Meaning converts an error that a stream sends, after its status.
+func (c *Call) Meaning(err error) *wire.Error { return c.meaning(err) }
 
 // Context returns the context of the request.
 func (c *Call) Context() context.Context { return c.Request.Context() }

@@ -6,6 +6,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -288,7 +289,8 @@ func (s *Server) serve(a *answer, r *http.Request, route *Route) {
 	place := func(kind string, most int) (func(), error) {
 		return s.place(r.Context(), route.Method+" "+route.Path+" "+kind, subject.Name, most)
 	}
-	c := &Call{Writer: a, Request: r, Actions: d, Route: route, rows: list, unsent: unsent, place: place}
+	meaning := func(err error) *wire.Error { return s.meaning(err, a.id) }
+	c := &Call{Writer: a, Request: r, Actions: d, Route: route, meaning: meaning, rows: list, unsent: unsent, place: place}
 	s.bodies.open(c, &subject, a.address, a.end)
 	if route.Limit.Each > 0 {
 		if err := c.Place("", route.Limit.Each); err != nil {
@@ -399,13 +401,22 @@ func (s *Server) holder(r *http.Request, credentials []string) (app.Caller, erro
 	return app.Caller{}, app.ErrToken
 }
 
+// meaning converts an error of a request to the answer for the client. If causes are revealed, there is no log in which the id could be
+// looked up.
+func (s *Server) meaning(err error, id string) *wire.Error {
+	e := app.Meaning(err)
+	if s.o.Reveal == nil {
+		e.Request = id
+	} else if e.Status >= http.StatusInternalServerError {
+		message, remedy := s.o.Reveal(err)
+		e.Message, e.Remedy = message, cmp.Or(remedy, e.Remedy)
+	}
+	return e
+}
+
 // fail answers with an error, unless the answer has begun: then the client sees an incomplete answer.
 func (s *Server) fail(a *answer, r *http.Request, err error) {
-	e := app.Meaning(err)
-	e.Request = a.id
-	if e.Status >= http.StatusInternalServerError && s.o.Reveal != nil {
-		e.Message, e.Remedy = s.o.Reveal(err)
-	}
+	e := s.meaning(err, a.id)
 	if e.Status == http.StatusInternalServerError {
 		s.o.Log.ErrorContext(r.Context(), "a request failed", "request", a.id, "error", err.Error())
 	}

@@ -29,7 +29,7 @@ func TestAConfigurationIsReadAsOpenSSHReadsIt(t *testing.T) {
 		"an unknown keyword":            {config: "Prot 1\nServerAliveInterval 5\n", warned: "DIR/config:1: OpenSSH has no keyword prot"},
 		"ProxyCommand":                  {config: "Host 10.*\n ProxyCommand nc %h %p\n", warned: "DIR/config:2: paictl runs no ProxyCommand"},
 		"no ProxyCommand":               {config: "ProxyCommand none\n"},
-		"ProxyCommand after ProxyJump":  {config: "ProxyJump x\nProxyCommand nc\n"},
+		"ProxyCommand after ProxyJump":  {config: "Host 10.*\n ProxyJump x\n ProxyCommand nc\n"},
 		"a byte order mark and CRLF":    {config: "\ufeffHost *\r\n Port 1\r\n", port: "1"},
 	} {
 		t.Run(name, func(t *testing.T) {

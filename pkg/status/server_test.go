@@ -23,6 +23,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/job"
 	"github.com/openpai/paictl/pkg/job/jobtest"
 	v1 "github.com/openpai/paictl/pkg/job/v1"
@@ -508,6 +509,16 @@ func TestOnceSaysWhyNothingIsKnown(t *testing.T) {
 	d.shut()
 	c, err := once(t, through(t, d.address, ""))
 	require.ErrorContains(t, err, "does not answer")
+	assert.Equal(t, StateFailed, c.sourceNamed(SourceAPI).State)
+	assert.Equal(t, LevelCritical, c.Verdict.Level)
+}
+
+// A web server at the address answers 404 to each request, and so does a load balancer.
+func TestAServerThatIsNoAPIServerIsNotHealthy(t *testing.T) {
+	d := newDoor(t, http.NotFoundHandler())
+	c, err := once(t, through(t, d.address, ""))
+	require.ErrorContains(t, err, "http://"+d.address+" answers, but not as the API server of a Kubernetes cluster")
+	assert.NotEmpty(t, hint.Of(err))
 	assert.Equal(t, StateFailed, c.sourceNamed(SourceAPI).State)
 	assert.Equal(t, LevelCritical, c.Verdict.Level)
 }

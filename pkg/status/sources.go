@@ -15,6 +15,7 @@ import (
 	"github.com/openpai/paictl/pkg/config/store"
 	"github.com/openpai/paictl/pkg/diagnose/web"
 	"github.com/openpai/paictl/pkg/hint"
+	"github.com/openpai/paictl/pkg/kube"
 	"github.com/openpai/paictl/pkg/scheduler/vc"
 )
 
@@ -206,7 +207,10 @@ func (f *Follower) watchedSource(name string) Source {
 				refused, reason = append(refused, k.name), k.err
 			}
 		case apierrors.IsNotFound(k.err):
-			if name == SourceJobs {
+			switch {
+			case k.name == kindNodes, k.name == kindPods: // all clusters have them
+				return Source{State: StateFailed, Message: f.cluster.Server + " answers, but not as the API server of a Kubernetes cluster: it doesn't know " + k.name, Hint: kube.RemedyOther}
+			case name == SourceJobs:
 				return Source{State: StateAbsent, Message: "this cluster runs no jobs: it has no Frameworks", Hint: "start the service that runs them: paictl service start -n job-controller"}
 			}
 		case k.loaded && k.err == nil && k.heard.IsZero(): // it was listed, and its watch has not begun

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -24,11 +25,15 @@ const unchecked = "unchecked"
 // synopsis is the language of blocks in docs/commands that are made of a command's arguments. Its examples are checked.
 const synopsis = "text"
 
+// newRoot returns the command line of the program.
+func newRoot() *cobra.Command {
+	streams, _, _, _ := iostreams.Test()
+	return cmd.NewCmdRoot(&cmdutil.Factory{IO: streams, Version: "test", Getenv: func(string) string { return "" }, Log: slog.New(slog.DiscardHandler)})
+}
+
 // accepts reports whether paictl takes a command line, without running it. A whole one has all its arguments.
 func accepts(args []string, whole bool) error {
-	streams, _, _, _ := iostreams.Test()
-	f := &cmdutil.Factory{IO: streams, Version: "test", Getenv: func(string) string { return "" }, Log: slog.New(slog.DiscardHandler)}
-	top := cmd.NewCmdRoot(f)
+	top := newRoot()
 	top.InitDefaultHelpCmd()
 	top.InitDefaultCompletionCmd()
 	c, rest, err := top.Find(args)

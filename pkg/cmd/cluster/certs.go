@@ -88,6 +88,7 @@ func certsListRun(ctx context.Context, opts *CertsOptions) error {
 	if werr := opts.Output.Write(opts.Factory.IO.Out, certs, certsTable(certs)); werr != nil {
 		return werr
 	}
+	session.WriteTroubles(opts.Factory.IO.Err, st.Machines)
 	return err
 }
 

@@ -5,6 +5,7 @@ package connection
 import (
 	"cmp"
 	"context"
+	"crypto/x509"
 	"fmt"
 	"net"
 	"net/http"
@@ -180,13 +181,18 @@ func known(file *login.File) string {
 	return "sign in: paictl login https://HOST"
 }
 
+const remedyCA = "set " + EnvCA + " to a file with the certificate of the server's authority, in PEM"
+
 // open makes the connection. A second client of the same server renews its tokens, and needs no tokens itself.
 func open(f *cmdutil.Factory, name string, at *login.Cluster, token string) (*Connection, error) {
 	ca := []byte(at.CA)
 	if file := f.Getenv(EnvCA); file != "" && len(ca) == 0 {
 		var err error
 		if ca, err = os.ReadFile(file); err != nil {
-			return nil, hint.Wrap(fmt.Errorf("read the authority that %s names: %w", EnvCA, err), "set it to a file with the certificate of the server's authority")
+			return nil, hint.Wrap(fmt.Errorf("read the authority that %s names: %w", EnvCA, err), remedyCA)
+		}
+		if !x509.NewCertPool().AppendCertsFromPEM(ca) {
+			return nil, hint.Errorf(remedyCA, "the file %s, which %s names, has no certificate", file, EnvCA)
 		}
 	}
 	o := client.Options{URL: at.Server, CA: ca, Version: f.Version, Note: func(text string) { f.IO.Say("%s", text) }}

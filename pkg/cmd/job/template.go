@@ -57,8 +57,11 @@ func (fl *Flags) openTemplates(ctx context.Context, f *cmdutil.Factory) (t *clie
 		}
 	}
 	w, err := connection.Open(f, fl.Kube, fl.Server, me)
-	if err != nil || w.Operator {
-		return w.Server, me, err
+	switch {
+	case err != nil:
+		return nil, "", err
+	case w.Operator:
+		return w.Server, me, nil
 	}
 	me, err = (&client.Jobs{Server: w.Server, Name: w.User}).Me(ctx)
 	if err == nil && fl.User != "" && fl.User != me {

@@ -116,7 +116,7 @@ func gpuDriver(ctx context.Context, c *Cluster) ([]Finding, error) {
 		}
 		by[m.SKU][have] = append(by[m.SKU][have], m.Hostname)
 		if v := wanted.Version; v != "" && wanted.Policy == config.GPUDriverInstall && have != v && !strings.HasPrefix(have, v+".") {
-			out = append(out, warning(m.Hostname, "paictl node driver upgrade --limit "+m.Hostname, "the driver %s is loaded, but the configuration says %s", have, v))
+			out = append(out, warning(m.Hostname, "paictl node driver upgrade "+m.Hostname+" -p DIR", "the driver %s is loaded, but the configuration says %s", have, v))
 		}
 	}
 	for _, sku := range sortedKeys(by) {

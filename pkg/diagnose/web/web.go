@@ -77,8 +77,9 @@ func (w *Client) Do(ctx context.Context, method, service, path string, query url
 	}
 	if r == nil {
 		result := w.byProxy(method, service, path, query, body).Do(ctx)
-		answer, err := result.Raw()
-		if apierrors.IsNotFound(err) && !strings.Contains(err.Error(), "could not find the requested resource") { // the API server says so, and not the service
+		answer, _ := result.Raw() // its error doesn't have the API server's message
+		err := result.Error()
+		if apierrors.IsNotFound(err) && !apierrors.IsUnexpectedServerError(err) { // the API server says so, and not the service
 			return 0, nil, &NoneError{service}
 		}
 		if result.StatusCode(&status); status != 0 {

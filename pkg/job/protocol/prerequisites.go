@@ -35,12 +35,9 @@ func (r *reader) readPrerequisites(p place) {
 		case typeImage:
 			one.image()
 		case typeScript, typeOutput:
-			one.get("uri").unmasked()
+			one.get("uri").text()
 		case typeData:
-			_, uris := one.get("uri").texts(0)
-			for _, uri := range uris {
-				uri.unmasked()
-			}
+			one.get("uri").texts(0)
 		default:
 			if t.there() && t.v.kind == kindText && !t.refers() {
 				t.report("job/type", "there is no type "+shorten(kind), oneOf(kind, "the types are ", prerequisiteTypes()))
@@ -56,13 +53,6 @@ func (r *reader) readPrerequisites(p place) {
 			one.unused(imageKeys())
 		}
 		r.keep(one, kind, name)
-	}
-}
-
-// unmasked refuses the mask of an address with a login.
-func (p place) unmasked() {
-	if p.text() == Masked && !p.r.masked {
-		p.report("job/masked", "the file is a copy from which the secrets were removed", "write the address")
 	}
 }
 
@@ -102,8 +92,6 @@ func (p place) image() {
 	if uri := p.get("uri"); uri.is(kindText) {
 		text := uri.v.text()
 		switch {
-		case text == Masked:
-			uri.unmasked()
 		case hasTag(text):
 			uri.report("job/reference", "references can't be used in the name of an image", "write the name")
 		case text != Masked && !imageName(text):

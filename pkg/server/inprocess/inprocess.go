@@ -124,7 +124,7 @@ func sender(pages *web.Client) func(ctx context.Context, method, path string, qu
 	return func(ctx context.Context, method, path string, query url.Values, body []byte) (int, []byte, error) {
 		status, answer, err := pages.Do(ctx, method, "alert-manager", path, query, body)
 		if _, none := errors.AsType[*web.NoneError](err); none {
-			err = alerts.ErrNone
+			err = hint.Wrap(alerts.ErrNone, "start it with: paictl service start -n alert-manager")
 		}
 		return status, answer, err
 	}
@@ -182,10 +182,13 @@ func (s *Server) load(r *http.Request) error {
 	case "user", "group":
 		return s.loadPeople(ctx, writes)
 	case "token":
-		if err := s.loadPeople(ctx, false); err != nil {
+		if err := s.loadPeople(ctx, writes); err != nil {
 			return err
 		}
-		return s.tokens.Load(ctx)
+		if err := s.tokens.Load(ctx); writes || !apierrors.IsNotFound(err) {
+			return err
+		}
+		return nil // a cluster without people has no tokens
 	case "template", "templates":
 		if !writes {
 			if err := s.list.Load(ctx); !errors.Is(err, people.ErrUnprepared) {

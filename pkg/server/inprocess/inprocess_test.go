@@ -20,6 +20,8 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/openpai/paictl/pkg/audit"
+	"github.com/openpai/paictl/pkg/httpserver/access"
+	frameworkv1 "github.com/openpai/paictl/pkg/job/v1"
 	"github.com/openpai/paictl/pkg/kube"
 	"github.com/openpai/paictl/pkg/server/inprocess"
 )
@@ -33,6 +35,7 @@ type cluster struct {
 	forbidden string   // a part of the requests that the account may not send
 	silent    bool     // the job controller doesn't answer
 	fresh     bool     // the cluster doesn't have the definitions of people and templates
+	bare      bool     // the platform doesn't run, and there is no password of metrics
 	records   []audit.Record
 	left      chan struct{}
 }
@@ -49,7 +52,7 @@ func (c *cluster) answer(w http.ResponseWriter, r *http.Request) {
 	request := r.Method + " " + r.URL.Path
 	c.mu.Lock()
 	c.requests = append(c.requests, request)
-	refused, silent, fresh := c.forbidden != "" && strings.Contains(request, c.forbidden), c.silent, c.fresh
+	refused, silent, fresh, bare := c.forbidden != "" && strings.Contains(request, c.forbidden), c.silent, c.fresh, c.bare
 	c.mu.Unlock()
 	say := func(status int, body string) {
 		w.Header().Set("Content-Type", "application/json")
@@ -78,7 +81,9 @@ func (c *cluster) answer(w http.ResponseWriter, r *http.Request) {
 		say(200, `{"apiVersion":"paictl.openpai.org/v1","kind":"GroupList","metadata":{"resourceVersion":"9"},"items":[]}`)
 	case strings.HasSuffix(r.URL.Path, "/selfsubjectreviews"):
 		say(201, `{"kind":"SelfSubjectReview","apiVersion":"authentication.k8s.io/v1","status":{"userInfo":{"username":"dev"}}}`)
-	case strings.Contains(r.URL.Path, "/namespaces/pai-system/secrets/"):
+	case strings.HasSuffix(r.URL.Path, "/frameworks/"+frameworkv1.ObjectName("ann", "train")):
+		say(200, `{"apiVersion":"frameworkcontroller.microsoft.com/v1","kind":"Framework","metadata":{"name":"f","uid":"u","labels":{"userName":"ann"},"annotations":{"jobName":"train"}}}`)
+	case strings.Contains(r.URL.Path, "/namespaces/pai-system/secrets/") && (!bare || !strings.HasSuffix(r.URL.Path, "/"+access.Secret)):
 		say(200, `{"kind":"Secret","apiVersion":"v1","metadata":{"name":"t","namespace":"pai-system"},"data":{"token":"dG9rZW4="}}`)
 	case strings.HasSuffix(r.URL.Path, "/proxy/v1/audit"):
 		if silent {
@@ -97,6 +102,8 @@ func (c *cluster) answer(w http.ResponseWriter, r *http.Request) {
 		c.records = append(c.records, records...)
 		c.mu.Unlock()
 		say(200, `{}`)
+	case strings.Contains(r.URL.Path, "/services/alert-manager:http/proxy"):
+		say(404, `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"services \"alert-manager\" not found","reason":"NotFound","details":{"name":"alert-manager","kind":"services"},"code":404}`)
 	default:
 		say(404, `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"the server could not find the requested resource","reason":"NotFound","details":{},"code":404}`)
 	}
@@ -253,4 +260,29 @@ func TestACommandWithManyRequestsReadsThePeopleOnce(t *testing.T) {
 	}
 	assert.Equal(t, 1, c.asked("GET /apis/paictl.openpai.org/v1/users"))
 	assert.Equal(t, 1, c.asked("GET /apis/paictl.openpai.org/v1/groups"))
+}
+
+// There is no log in which the id of a request could be looked up.
+func TestAnErrorHasItsCauseAndNoIDOfARequest(t *testing.T) {
+	c := newCluster(t)
+	c.bare = true
+	send, _ := c.client(t)
+	status, answer := send("GET", "alerts", "")
+	require.Equal(t, 501, status, answer)
+	assert.JSONEq(t, `{"code":"NotImplementedError","message":"there is no Alertmanager to ask","remedy":"start it with: paictl service start -n alert-manager"}`, answer)
+
+	_, answer = send("GET", "jobs/ann/train/logs", "")
+	var frame struct{ Error map[string]string }
+	require.NoError(t, json.Unmarshal([]byte(answer), &frame), answer)
+	assert.Contains(t, frame.Error["message"], "the job controller doesn't answer: it isn't installed", "the end of a stream has the cause, too")
+	assert.NotEmpty(t, frame.Error["remedy"])
+	assert.NotContains(t, frame.Error, "request")
+}
+
+func TestAClusterWithoutPeopleHasNoTokens(t *testing.T) {
+	c := newCluster(t)
+	send, _ := c.client(t)
+	status, answer := send("GET", "tokens", "")
+	require.Equal(t, 200, status, answer)
+	assert.JSONEq(t, `{"items":[]}`, answer)
 }

@@ -75,7 +75,7 @@ func follow(c *server.Call) error {
 			_ = l.Send(api.Frame{Back: true})
 			return
 		}
-		_ = l.Send(api.Frame{Problem: app.Meaning(err).Message})
+		_ = l.Send(api.Frame{Problem: c.Meaning(err).Message})
 	}))
 }
 
@@ -94,8 +94,8 @@ func end(c *server.Call, l *server.Lines, err error) error {
 
 // problem converts an error for the last frame of a stream.
 func problem(c *server.Call, err error) *api.Error {
-	e := app.Meaning(err)
-	return &api.Error{Code: e.Code, Message: e.Message, Remedy: e.Remedy, Request: c.Writer.Header().Get(api.RequestID)}
+	e := c.Meaning(err)
+	return &api.Error{Code: e.Code, Message: e.Message, Remedy: e.Remedy, Request: e.Request}
 }
 
 type logsIn struct {
