@@ -100,7 +100,7 @@ func Validate(c *Cluster, checks ...Check) Findings {
 	return withoutConsequences(out)
 }
 
-// withoutConsequences drops mistakes in derived values, if there are others: they follow from these, and name fields that nobody wrote.
+// withoutConsequences drops mistakes in derived values, if there are others: they follow from these, and name fields that aren't in the files.
 func withoutConsequences(fs Findings) Findings {
 	if !slices.ContainsFunc(fs, func(f Finding) bool { return f.Severity == strictyaml.Error && !f.Derived }) {
 		return fs

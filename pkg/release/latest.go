@@ -37,11 +37,11 @@ func Get(ctx context.Context, c download.Client, address, version string, key Ke
 	return l, nil
 }
 
-// checkAddress refuses an address that isn't that of a folder. Messages name the address, so it has no login.
+// checkAddress refuses an address that isn't that of a folder, since names of files are appended to it.
 func checkAddress(address string) error {
 	u, err := url.Parse(address)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-		return hint.Errorf("write https://HOST/PATH, without a login and a query: --address URL, or PAICTL_RELEASE_ADDRESS",
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" {
+		return hint.Errorf("write https://HOST/PATH, without a query: --address URL, or PAICTL_RELEASE_ADDRESS",
 			"%s is not an address below which releases are published", secret.Address(address))
 	}
 	return nil

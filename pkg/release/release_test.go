@@ -205,7 +205,7 @@ func TestTheNewestReleaseIsTheOneOfTheSignature(t *testing.T) {
 
 func TestAnAddressOfReleasesIsThatOfAFolder(t *testing.T) {
 	_, key := signed(t)
-	for _, address := range []string{"https://ann:geheim@mirror.example", "https://mirror.example/?token=geheim", "https://mirror.example#geheim", "ftp://mirror.example", "mirror.example", "https://"} {
+	for _, address := range []string{"ftp://ann:geheim@mirror.example", "https://mirror.example/?token=geheim", "https://mirror.example#geheim", "ftp://mirror.example", "mirror.example", "https://"} {
 		_, err := Get(t.Context(), download.Client{}, address, "", key)
 		require.ErrorContains(t, err, "is not an address below which releases are published")
 		assert.NotContains(t, err.Error(), "geheim")

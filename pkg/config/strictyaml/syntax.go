@@ -27,7 +27,7 @@ func syntaxError(data []byte, err error) (line, column int, text, remedy string)
 		line = mistake(data, err, line, text)
 	}
 	if at, column, c := oddSpace(data, line); at > 0 {
-		return at, column, text, fmt.Sprintf("replace this character, %U, by a space", c)
+		return at, column, text, fmt.Sprintf("write a space in the place of this character, %U", c)
 	}
 	return line, column1(data, line), text, syntaxRemedy(text)
 }

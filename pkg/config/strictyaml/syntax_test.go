@@ -48,7 +48,7 @@ last: 1
 		"a tab behind spaces":                    {"    machine-type", "  \tmachine-type", "11:3", "never with tabs"},
 		"no space after the colon":               {"machine-type: cpu", "machine-type:cpu", "11:5", "a colon, a space"},
 		"no space after the last colon of a map": {"z: w", "z:w", "14:7", "a colon, a space"},
-		"a no-break space after the colon":       {"machine-type: cpu", "machine-type:\u00a0cpu", "11:18", "replace this character, U+00A0, by a space"},
+		"a no-break space after the colon":       {"machine-type: cpu", "machine-type:\u00a0cpu", "11:18", "write a space in the place of this character, U+00A0"},
 		"a control character":                    {"machine-type: cpu", "machine-type: 'c\apu'", "11:21", "remove it"},
 		"a directive":                            {"last: 1", "%FOO\nlast: 1", "17:1", ""},
 		"no colon":                               {"machine-type: cpu", "machine-type cpu", "11:5", "a colon, a space"},
