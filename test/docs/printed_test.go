@@ -17,7 +17,7 @@ import (
 )
 
 // printed finds command lines in the texts of the program: up to the end of the text or of the sentence.
-var printed = regexp.MustCompile(`paictl( [a-z][^;:,()"'\n]*)(.?)`)
+var printed = regexp.MustCompile(`paictl( [a-z][^;:,()"'|\n]*)(.?)`)
 
 // literals calls each with the texts of the program's source.
 func literals(t *testing.T, each func(at token.Position, text string)) {
@@ -72,7 +72,7 @@ func mistake(top *cobra.Command, line, end string) string {
 		if f == nil {
 			return c.CommandPath() + " has no flag --" + name
 		}
-		if bare := i == len(words)-1 && !strings.HasSuffix(line, " ") && end != ""; bare && f.NoOptDefVal == "" && (!assigned || value == "") {
+		if bare := i == len(words)-1 && !strings.HasSuffix(line, " ") && end != "" && end != `"`; bare && f.NoOptDefVal == "" && (!assigned || value == "") {
 			return "--" + name + " needs a value"
 		}
 	}
@@ -98,7 +98,7 @@ func TestAPrintedCommandThatDoesNotExistIsFound(t *testing.T) {
 		m := printed.FindStringSubmatch(text)
 		assert.NotEmpty(t, mistake(top, m[1], m[2]), text)
 	}
-	for _, text := range []string{"paictl deletes --nothing", "paictl job list --limit ", "paictl job run x -- --flag", "paictl config diff --from DIR; --force overwrites it"} {
+	for _, text := range []string{"paictl deletes --nothing", "paictl job list --limit ", "paictl job run x -- --flag", "paictl cluster status | kubectl --x y", `"paictl job list --user" is refused`, "paictl config diff --from DIR; --force overwrites it"} {
 		m := printed.FindStringSubmatch(text)
 		assert.Empty(t, mistake(top, m[1], m[2]), text)
 	}
