@@ -49,7 +49,7 @@ function Details({ s }: { s: StateStatus }) {
               <li>{p.hint}</li>
             </ul>
           ) : null}
-          {p.log?.length ? <pre class="code">{p.log.join("\n")}</pre> : null}
+          {p.log?.length ? <pre tabIndex={0} class="code">{p.log.join("\n")}</pre> : null}
         </div>
       ))}
       {!s.problems?.length ? <p class="faint">{t("admin.noProblems")}</p> : null}

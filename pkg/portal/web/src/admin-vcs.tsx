@@ -360,7 +360,7 @@ function Effect({ out }: { out: VcOutcome }) {
       {out.diff ? (
         <details open>
           <summary>{t("admin.diff")}</summary>
-          <pre class="code diff">
+          <pre tabIndex={0} class="code diff">
             {out.diff.split("\n").map((line, i) => (
               <span key={i} class={/^\+(?!\+\+)/.test(line) ? "plus" : /^-(?!--)/.test(line) ? "minus" : ""}>
                 {line + "\n"}

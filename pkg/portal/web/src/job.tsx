@@ -90,7 +90,7 @@ function Why({ d, user, name }: { d: JobDetail; user: string; name: string }) {
               </div>
             ))}
           </dl>
-          {w.log?.length ? <pre aria-label={t("lastLines")}>{w.log.join("\n")}</pre> : null}
+          {w.log?.length ? <pre tabIndex={0} aria-label={t("lastLines")}>{w.log.join("\n")}</pre> : null}
         </details>
       ) : null}
     </div>
@@ -235,7 +235,7 @@ function Config({ d }: { d: JobDetail }) {
         {d.config.includes("******") ? <span class="faint">{t("masked")}</span> : null}
       </div>
       {d.clonedFrom ? <Parent d={d} /> : null}
-      <pre class="code">{d.config}</pre>
+      <pre tabIndex={0} class="code">{d.config}</pre>
     </>
   );
 }

@@ -40,7 +40,7 @@ function Changes({ before, after }: { before: string; after: string }) {
   const lines = folded(diff(before, after), context);
   if (!lines.length) return <p class="faint">{t("noChanges")}</p>;
   return (
-    <pre class="code diff">
+    <pre tabIndex={0} class="code diff">
       {lines.map((x, i) => {
         if (x.kind === "folded") return <span key={i} class="faint">{`  … ${t("unchangedLines", { n: x.lines })}\n`}</span>;
         const text = { same: "  ", added: "+ ", removed: "- " }[x.kind] + x.text + "\n";
