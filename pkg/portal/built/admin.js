@@ -1545,7 +1545,7 @@ function Details3({ s }) {
       ] }),
       /* @__PURE__ */ jsx8("p", { children: p.message }),
       p.hint ? /* @__PURE__ */ jsx8("ul", { class: "remedy", "aria-label": t("whatToDo"), children: /* @__PURE__ */ jsx8("li", { children: p.hint }) }) : null,
-      p.log?.length ? /* @__PURE__ */ jsx8("pre", { class: "code", children: p.log.join("\n") }) : null
+      p.log?.length ? /* @__PURE__ */ jsx8("pre", { tabIndex: 0, class: "code", children: p.log.join("\n") }) : null
     ] }, i)),
     !s.problems?.length ? /* @__PURE__ */ jsx8("p", { class: "faint", children: t("admin.noProblems") }) : null,
     /* @__PURE__ */ jsx8("dl", { class: "facts", children: [
@@ -1892,7 +1892,7 @@ function Effect({ out }) {
     ] }) : null,
     out.diff ? /* @__PURE__ */ jsxs9("details", { open: true, children: [
       /* @__PURE__ */ jsx9("summary", { children: t("admin.diff") }),
-      /* @__PURE__ */ jsx9("pre", { class: "code diff", children: out.diff.split("\n").map((line, i) => /* @__PURE__ */ jsx9("span", { class: /^\+(?!\+\+)/.test(line) ? "plus" : /^-(?!--)/.test(line) ? "minus" : "", children: line + "\n" }, i)) })
+      /* @__PURE__ */ jsx9("pre", { tabIndex: 0, class: "code diff", children: out.diff.split("\n").map((line, i) => /* @__PURE__ */ jsx9("span", { class: /^\+(?!\+\+)/.test(line) ? "plus" : /^-(?!--)/.test(line) ? "minus" : "", children: line + "\n" }, i)) })
     ] }) : null
   ] });
 }

@@ -1472,7 +1472,7 @@ function Why({ d, user, name }) {
         /* @__PURE__ */ jsx9("dt", { children: f.what }),
         /* @__PURE__ */ jsx9("dd", { children: f.text })
       ] }, f.what)) }),
-      w.log?.length ? /* @__PURE__ */ jsx9("pre", { "aria-label": t("lastLines"), children: w.log.join("\n") }) : null
+      w.log?.length ? /* @__PURE__ */ jsx9("pre", { tabIndex: 0, "aria-label": t("lastLines"), children: w.log.join("\n") }) : null
     ] }) : null
   ] });
 }
@@ -1575,7 +1575,7 @@ function Config({ d }) {
       d.config.includes("******") ? /* @__PURE__ */ jsx9("span", { class: "faint", children: t("masked") }) : null
     ] }),
     d.clonedFrom ? /* @__PURE__ */ jsx9(Parent, { d }) : null,
-    /* @__PURE__ */ jsx9("pre", { class: "code", children: d.config })
+    /* @__PURE__ */ jsx9("pre", { tabIndex: 0, class: "code", children: d.config })
   ] });
 }
 function OverTime({ d, user, name, live, command: command2 }) {

@@ -113,7 +113,7 @@ function Changes({ before, after }) {
   if (!before || !after) return null;
   const lines = folded(diff(before, after), context);
   if (!lines.length) return /* @__PURE__ */ jsx("p", { class: "faint", children: t("noChanges") });
-  return /* @__PURE__ */ jsx("pre", { class: "code diff", children: lines.map((x, i) => {
+  return /* @__PURE__ */ jsx("pre", { tabIndex: 0, class: "code diff", children: lines.map((x, i) => {
     if (x.kind === "folded") return /* @__PURE__ */ jsx("span", { class: "faint", children: `  … ${t("unchangedLines", { n: x.lines })}
 ` }, i);
     const text = { same: "  ", added: "+ ", removed: "- " }[x.kind] + x.text + "\n";
