@@ -29,6 +29,6 @@ func TestAnUnknownHostKeyIsConfirmedByAWord(t *testing.T) {
 		assert.True(t, ok)
 	}
 	_, err = (&prompt.Person{IO: io}).ConfirmKey("e", "SHA256:jkl")
-	require.ErrorContains(t, err, "the question was not answered", "nobody is there any more")
+	require.ErrorContains(t, err, "the question was not answered", "no one can answer")
 	assert.Contains(t, hint.Of(err), "nothing was changed")
 }

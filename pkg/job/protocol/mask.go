@@ -12,6 +12,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/openpai/paictl/pkg/config/strictyaml"
+	"github.com/openpai/paictl/pkg/secret"
 )
 
 // Masked replaces secrets.
@@ -22,7 +23,7 @@ const Masked = "******"
 // can't hide values. Comments are left out, because people keep old passwords in them.
 func (j *Job) Masked() ([]byte, error) {
 	c := copier{masked: map[*yaml.Node]bool{}}
-	c.mask(j.tree.root.field("secrets"))
+	c.mask(j.tree.root.field("secrets"), scalar)
 	if list := j.tree.root.field("prerequisites"); list != nil {
 		for _, p := range list.items {
 			if auth := p.field("auth"); auth != nil {
@@ -31,7 +32,7 @@ func (j *Job) Masked() ([]byte, error) {
 		}
 	}
 	for _, key := range withAddresses() {
-		c.maskLogins(j.tree.root.field(key))
+		c.mask(j.tree.root.field(key), hasLogin)
 	}
 	return c.encode(j)
 }
@@ -40,31 +41,18 @@ func (j *Job) Masked() ([]byte, error) {
 func withAddresses() []string { return []string{"parameters", "prerequisites", "extras"} }
 
 // urlLogin finds the login in an address. It may have references, which may have spaces.
-var urlLogin = regexp.MustCompile(`^\s*([A-Za-z][A-Za-z0-9+.-]*)://((?:<%[^>]*%>|[^/?#\s])*)@(?:<%[^>]*%>|\S)*\s*$`)
+var urlLogin = regexp.MustCompile(`^\s*([A-Za-z][A-Za-z0-9+.-]*)://((?:<%[^>]*%>|\S)*)@(?:<%[^>]*%>|\S)*\s*$`)
 
 // hasLogin reports whether a text is an address with a password, other than a reference. In http, a user without a password is a token.
-func hasLogin(text string) bool {
-	m := urlLogin.FindStringSubmatch(text)
+func hasLogin(v *value) bool {
+	if v.kind != kindText {
+		return false
+	}
+	m := urlLogin.FindStringSubmatch(v.text())
 	if m == nil || !strings.Contains(m[2], ":") && !strings.HasPrefix(strings.ToLower(m[1]), "http") {
 		return false
 	}
-	return !onlyTags(strings.ReplaceAll(m[2], ":", ""))
-}
-
-// maskLogins selects addresses with a login.
-func (c *copier) maskLogins(v *value) {
-	if v == nil {
-		return
-	}
-	for _, f := range v.fields {
-		c.maskLogins(f.value)
-	}
-	for _, item := range v.items {
-		c.maskLogins(item)
-	}
-	if v.kind == kindText && hasLogin(v.text()) {
-		c.masked[v.node] = true
-	}
+	return secret.HasLogin(withoutTags(strings.TrimSpace(v.text())))
 }
 
 // Fingerprint is the SHA-256 of the job file without its comments. It covers secrets, so it must be stored with
@@ -121,22 +109,25 @@ func MaskStored(text []byte) ([]byte, error) {
 	return (&Job{File: file, tree: t}).Masked()
 }
 
-// mask selects all values below v. Values that an alias or a merge shares with other places are replaced
+// mask selects the values at and below v that are chosen. Values that an alias or a merge shares with other places are replaced
 // there as well.
-func (c *copier) mask(v *value) {
+func (c *copier) mask(v *value, chosen func(*value) bool) {
 	if v == nil {
 		return
 	}
 	for _, f := range v.fields {
-		c.mask(f.value)
+		c.mask(f.value, chosen)
 	}
 	for _, item := range v.items {
-		c.mask(item)
+		c.mask(item, chosen)
 	}
-	if v.node.Kind == yaml.ScalarNode && v.kind != kindNull {
+	if chosen(v) {
 		c.masked[v.node] = true
 	}
 }
+
+// scalar reports whether a value is neither a list nor a map, nor empty.
+func scalar(v *value) bool { return v.node.Kind == yaml.ScalarNode && v.kind != kindNull }
 
 // maskLiterals selects values that are not references. The registry's address is not secret.
 func (c *copier) maskLiterals(v *value) {
@@ -144,7 +135,7 @@ func (c *copier) maskLiterals(v *value) {
 		if f.name == "registryuri" || f.value.kind == kindText && hasTag(f.value.text()) && onlyTags(f.value.text()) {
 			continue
 		}
-		c.mask(f.value)
+		c.mask(f.value, scalar)
 	}
 }
 

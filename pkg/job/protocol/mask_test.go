@@ -36,7 +36,7 @@ func TestSecretsAreMaskedHoweverTheyAreWritten(t *testing.T) {
 		"JSON":                     `{"protocolVersion": 2, "name": "a", "type": "job", "secrets": {"p": "hunter2"}, "prerequisites": [{"name": "i", "type": "dockerimage", "uri": "u"}], "taskRoles": {"m": {"dockerImage": "i", "commands": ["a"], "resourcePerInstance": {"cpu": 1, "memoryMB": 1, "gpu": 0}}}}`,
 		"a login":                  strings.Replace(small, "ubuntu:24.04\"", "ubuntu:24.04\", auth: {username: hunter2, password: hunter2, token: hunter2, registryuri: r}", 1),
 		"the address of a login":   strings.Replace(small, "ubuntu:24.04\"", "ubuntu:24.04\", auth: {registryuri: \"https://u:hunter2@r\"}", 1),
-		"an address of data":       strings.Replace(small, "prerequisites:", "prerequisites:\n  - {name: p, type: data, uri: [\"https://u:hunter2@h/x\", \"HTTPS://hunter2@h/x\"]}", 1),
+		"an address of data":       strings.Replace(small, "prerequisites:", "prerequisites:\n  - {name: p, type: data, uri: [\"https://u:hunter2@h/x\", \"HTTPS://hunter2@h/x\", \"https://u:a/hunter2@h/x\"]}", 1),
 		"an address of a script":   strings.Replace(small, "prerequisites:", "prerequisites:\n  - {name: d, type: script, uri: 'https://<% $parameters.u %>:hunter2@h/x'}", 1),
 		"an address of a plugin":   small + "extras: {com.microsoft.pai.runtimeplugin: [{plugin: git, parameters: {repo_uri: \"https://u:<% $secrets.p %>hunter2@h/x\"}}]}\nsecrets: {p: x}\n",
 		"an address as a value":    small + "parameters: {data: \"https://u:hunter2@h/x\"}\n",
