@@ -104,9 +104,11 @@ func (b *builder) checkValues() {
 			continue
 		}
 		c := b.embedded[name]
-		for _, p := range c.schema.check(merge(c.Values, s.Values)) {
+		values := merge(c.Values, s.Values)
+		for _, p := range c.schema.check(values) {
 			b.fail(at(name, p.path...), "services/values", p.message, p.remedy)
 		}
+		b.checkResources(at(name), s.Values, values)
 		b.takeSecrets(s, c.schema)
 	}
 }

@@ -16,7 +16,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files")
 
-// testCharts are four small charts: base <- storage <- metrics <- ammeter.
+// testCharts returns four small charts: base <- storage <- metrics <- ammeter.
 func testCharts() fs.FS { return os.DirFS("testdata") }
 
 const testLayout = `apiVersion: paictl.openpai.org/v1

@@ -11,7 +11,7 @@ import (
 	"github.com/openpai/paictl/pkg/version"
 )
 
-// gpuCluster is a configuration of one or more masters and two machines with eight GPUs each.
+// gpuCluster returns a configuration of one or more masters and two machines with eight GPUs each.
 func gpuCluster(t testing.TB, masters int, sections string) *config.Cluster {
 	t.Helper()
 	list := ""

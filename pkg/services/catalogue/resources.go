@@ -1,0 +1,63 @@
+package catalogue
+
+import (
+	"fmt"
+	"maps"
+	"math"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/openpai/paictl/pkg/config/strictyaml"
+)
+
+// checkResources refuses resources that the API server would refuse when the service starts: limits below the requests. It also refuses
+// amounts that a quantity can't hold, which would be reduced silently. The schema has checked how amounts are written. section has the
+// values that the configuration sets, all has the chart's defaults too.
+func (b *builder) checkResources(p strictyaml.Path, section, all map[string]any) {
+	for _, key := range sorted(maps.Keys(all)) {
+		inner, ok := all[key].(map[string]any)
+		if !ok {
+			continue
+		}
+		set := table(section, key)
+		requests, limits := table(inner, "requests"), table(inner, "limits")
+		if key != "resources" || len(requests)+len(limits) == 0 {
+			b.checkResources(p.With(key), set, inner)
+			continue
+		}
+		for _, name := range sorted(maps.Keys(requests)) {
+			request := b.amount(p.With(key, "requests", name), requests[name])
+			limit := b.amount(p.With(key, "limits", name), limits[name])
+			if request == nil || limit == nil || limit.Cmp(*request) >= 0 {
+				continue
+			}
+			at, remedy := p.With(key, "limits", name), fmt.Sprintf("write at least %v, or lower requests.%s", requests[name], name)
+			if table(set, "limits")[name] == nil {
+				at, remedy = p.With(key, "requests", name), fmt.Sprintf("write at most %v, or raise limits.%s", limits[name], name)
+			}
+			b.fail(at, "services/values", fmt.Sprintf("the limit %v is below the request %v", limits[name], requests[name]), remedy)
+		}
+	}
+}
+
+// table returns the table at a key; nil, which can be read, if there is none.
+func table(m map[string]any, key string) map[string]any {
+	t, _ := m[key].(map[string]any)
+	return t
+}
+
+// amount reads an amount of a resource; nil if it isn't one.
+func (b *builder) amount(p strictyaml.Path, v any) *resource.Quantity {
+	if v == nil {
+		return nil
+	}
+	q, err := resource.ParseQuantity(fmt.Sprint(v))
+	if err != nil {
+		return nil // the schema's finding names it
+	}
+	if q.CmpInt64(math.MaxInt64) >= 0 {
+		b.fail(p, "services/values", fmt.Sprintf("%v is more than a quantity can hold", v), "write a quantity such as 500m or 4Gi")
+		return nil
+	}
+	return &q
+}
