@@ -26,7 +26,10 @@ const (
 // original share the name layout.yaml: the machines of the older have k8s-role, nodename or a login;
 // those of the later pai-master or pai-worker, and its SKUs computing-device.
 func Detect(dir string) (Format, error) {
-	exists := func(name string) bool { return fileExists(filepath.Join(dir, name)) }
+	exists := func(name string) bool {
+		_, err := os.Stat(filepath.Join(dir, name))
+		return err == nil
+	}
 	data, err := os.ReadFile(filepath.Join(dir, LayoutFile))
 	if err != nil {
 		switch {

@@ -228,7 +228,7 @@ func (q *QuickStart) checkFiles(offline bool) Findings {
 		case errors.Is(err, fs.ErrNotExist):
 			r.fail(p, "quick-start/no-file", fmt.Sprintf("there is no file %s", resolvePath(q.dir, file)), "a relative path starts in the folder of the quick-start file, "+filepath.Clean(q.dir))
 		default:
-			r.fail(p, "quick-start/no-file", err.Error(), "")
+			r.fail(p, "quick-start/no-file", fmt.Sprintf("%s can't be read: %v", resolvePath(q.dir, file), cause(err)), "check the path, and the permissions of the folders above it")
 		}
 	}
 	// A known_hosts file may be absent: accepting a host's key makes it.

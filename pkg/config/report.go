@@ -1,6 +1,14 @@
 package config
 
-import "github.com/openpai/paictl/pkg/config/strictyaml"
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"syscall"
+
+	"github.com/openpai/paictl/pkg/config/strictyaml"
+)
 
 // reporter collects findings about one file and finds their places in it.
 type reporter struct {
@@ -18,6 +26,26 @@ func (r *reporter) fail(p fieldPath, rule, message, remedy string) {
 
 func (r *reporter) warn(p fieldPath, rule, message, remedy string) {
 	r.add(strictyaml.Warning, p, rule, message, remedy)
+}
+
+// warnMissing warns if there is nothing at path, with the given message and remedy, or if the caller may not enter a folder above it.
+func (r *reporter) warnMissing(p fieldPath, rule, path, message, remedy string) {
+	_, err := os.Stat(path)
+	switch {
+	case err == nil:
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
+		r.warn(p, rule, message, remedy)
+	default:
+		r.warn(p, rule, fmt.Sprintf("%s can't be read: %v", path, cause(err)), "check the path, and the permissions of the folders above it")
+	}
+}
+
+// cause returns the error of a file operation without the operation and the path.
+func cause(err error) error {
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		return e.Err
+	}
+	return err
 }
 
 func (r *reporter) add(s strictyaml.Severity, p fieldPath, rule, message, remedy string) {

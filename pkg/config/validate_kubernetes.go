@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"os"
 	"regexp"
 	"slices"
 	"strconv"
@@ -18,11 +17,6 @@ import (
 	"github.com/openpai/paictl/pkg/ui/plural"
 	"github.com/openpai/paictl/pkg/version"
 )
-
-func fileExists(p string) bool {
-	_, err := os.Stat(p)
-	return err == nil
-}
 
 var kubernetesVersion = regexp.MustCompile(`^v1\.[0-9]+\.[0-9]+$`)
 
@@ -48,8 +42,8 @@ func (k *checker) checkKubernetes() {
 	r.failIf(message, p.With("etcd-data-path"), "kubernetes/etcd-data-path", remedy)
 	r.failIf(badRegistry(s.DockerRegistry), p.With("docker-registry"), "kubernetes/docker-registry", "the default is "+defaultImages)
 	k.checkNetworkPlugin()
-	if s.Bundle != "" && r.doc != nil && !fileExists(s.Bundle) {
-		r.warn(p.With("bundle"), "kubernetes/no-bundle", fmt.Sprintf("there is no folder %s", s.Bundle), "make it with: paictl bundle build -o "+hint.Quote(s.Bundle))
+	if s.Bundle != "" && r.doc != nil {
+		r.warnMissing(p.With("bundle"), "kubernetes/no-bundle", s.Bundle, fmt.Sprintf("there is no folder %s", s.Bundle), "make it with: paictl bundle build -o "+hint.Quote(s.Bundle))
 	}
 	if len(s.ClusterDNS) == 0 {
 		r.warn(p.With("cluster-dns"), "kubernetes/no-dns", "no DNS server is named", "name at least one; otherwise cluster DNS uses /etc/resolv.conf of each machine")

@@ -269,7 +269,7 @@ func (k *checker) checkSSH(r *reporter, p fieldPath, s layout.SSH) {
 	}) {
 		r.fail(p.With("username"), "layout/ssh-username", fmt.Sprintf("%q is not a login name", s.Username), "write the name alone")
 	}
-	if s.KeyFile != "" && r.doc != nil && !fileExists(k.c.resolve(s.KeyFile)) {
-		r.warn(p.With("keyfile-path"), "layout/no-file", fmt.Sprintf("there is no file %s", k.c.resolve(s.KeyFile)), "a relative path starts in "+filepath.Clean(k.c.Dir))
+	if file := k.c.resolve(s.KeyFile); s.KeyFile != "" && r.doc != nil {
+		r.warnMissing(p.With("keyfile-path"), "layout/no-file", file, "there is no file "+file, "a relative path starts in "+filepath.Clean(k.c.Dir))
 	}
 }
