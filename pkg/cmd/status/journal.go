@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/openpai/paictl/pkg/cluster/engine"
-
 	"github.com/openpai/paictl/pkg/config"
 	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/services/catalogue"
@@ -38,7 +37,8 @@ func (j journal) follow(ctx context.Context, machine string, out io.Writer) erro
 	}
 	dial := j.dial
 	if dial == nil {
-		client := ssh.NewClient(ssh.Options{Gate: ssh.DryRunGate{}, Tracer: ssh.SlogTracer{Log: j.log}})
+		client := ssh.NewClient(ssh.Options{Gate: ssh.DryRunGate{}, Tracer: ssh.SlogTracer{Log: j.log},
+			Warn: func(text string) { _, _ = fmt.Fprintf(out, "warning: %s\n", text) }}) // the next write has the error
 		defer func() { _ = client.Close() }() // nothing was written
 		dial = client
 	}
@@ -84,7 +84,7 @@ func (j journal) target(machine string) (ssh.Target, error) {
 			return n.Target, nil
 		}
 	}
-	return ssh.Target{}, hint.Errorf("its machines: paictl node list -p "+j.dir, "%s is not a machine of the configuration in %s", machine, j.dir)
+	return ssh.Target{}, hint.Errorf("its machines: paictl node list -p "+hint.Quote(j.dir), "%s is not a machine of the configuration in %s", machine, j.dir)
 }
 
 // cutCursor splits the cursor from the end of journalctl's output. It discards a cursor that a shell could interpret as more than one word.

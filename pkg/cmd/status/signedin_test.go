@@ -79,7 +79,7 @@ func TestAnAdministratorWhoSignedInSeesTheWholeCluster(t *testing.T) {
 	assert.Equal(t, "gpu-1", back.Machines[0].Name)
 }
 
-// cut is a small cluster as bob sees it.
+// cut returns a small cluster as bob sees it.
 func cut() *status.Cluster {
 	t := &status.Cutter{View: status.View{VC: func(string) bool { return true }, Names: func(user, name string) string {
 		if user != "bob" {
