@@ -46,7 +46,7 @@ func (l *lab) lostNode(t *testing.T) {
 	assert.Contains(t, r.stdout, "no pod starts: cni0 has ")
 	r = ok(t, "cluster", "up", "-p", l.cluster)
 	assert.Contains(t, r.stdout+r.stderr, "delete interface cni0")
-	assert.Contains(t, r.stdout+r.stderr, "were stopped and start again: 1")
+	assert.Regexp(t, `were stopped and start again: [1-9]`, r.stdout+r.stderr) // other pods may run there, too
 	subnet = podsRun(subnet)
 
 	// The node's object is deleted permanently: the machine joins again.
