@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// needed are the files of this module that the go command compiles into the programs.
+// needed returns the files of this module that the go command compiles into the programs.
 func needed(t *testing.T) []string {
 	t.Helper()
 	if _, err := exec.LookPath("go"); err != nil {

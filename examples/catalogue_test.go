@@ -76,7 +76,7 @@ func TestATemplateHasNoSecretsAndNoMovingImages(t *testing.T) {
 	}
 }
 
-// facts are the facts of a cluster with which a submission compares a job.
+// facts returns the facts of a cluster with which a submission compares a job.
 func facts() render.Cluster {
 	return render.Cluster{
 		RuntimeImage: "registry.example.com/pai-runtime:v1", SchedulerName: "pai-scheduler", NodeLabels: map[string]string{"pai-worker": "true"}, PeersURL: "http://job-controller/v1/peers",

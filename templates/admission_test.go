@@ -21,7 +21,7 @@ import (
 	"github.com/openpai/paictl/pkg/kube/kubetest"
 )
 
-// guarded is an API server with the rules for jobs.
+// guarded returns an API server with the rules for jobs.
 func guarded(t *testing.T) (*kube.Cluster, applier) {
 	t.Helper()
 	c := kubetest.Start(t)
@@ -58,7 +58,7 @@ func guarded(t *testing.T) (*kube.Cluster, applier) {
 	return c, newApplier(t, c)
 }
 
-// jobObject is a Pod or a Framework with these lines in the metadata of the pod and in its spec. The pod of
+// jobObject returns a Pod or a Framework with these lines in the metadata of the pod and in its spec. The pod of
 // a controller has the fields that the controller adds.
 func jobObject(t *testing.T, kind, metadata, spec string) unstructured.Unstructured {
 	t.Helper()

@@ -60,7 +60,7 @@ func load(t *testing.T, name string) *chart.Chart {
 	return c
 }
 
-// values are the values of testdata/values/<file>.yaml, if it exists.
+// values returns the values of testdata/values/<file>.yaml, if it exists.
 func values(t *testing.T, file string) map[string]any {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join("testdata", "values", file+".yaml"))

@@ -33,7 +33,7 @@ const (
 	trustedAccount    = "system:serviceaccount:default:frameworkcontroller"
 )
 
-// placed is an API server with the rules of the scheduler's chart. as acts there as an account that may do everything with pods.
+// placed returns an API server with the rules of the scheduler's chart. as acts there as an account that may do everything with pods.
 func placed(t *testing.T) (c *kube.Cluster, as func(account string) corev1client.PodInterface) {
 	t.Helper()
 	c = kubetest.Start(t)

@@ -21,7 +21,7 @@ func tree(t *testing.T, files map[string]string) version {
 	return v
 }
 
-// small is a repository with the pages that the site needs.
+// small returns a repository with the pages that the site needs.
 func small() map[string]string {
 	return map[string]string{
 		"README.md":             "# paictl\n\nSee [the pages](docs/README.md), [one](docs/one.md#b) and [中文](README.zh.md).\n",

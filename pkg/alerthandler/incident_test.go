@@ -24,7 +24,7 @@ import (
 const graceOfAnHour = `
 policies: [{name: idle, alerts: {alertname: JobGpusIdle}, steps: [{do: stop-job, grace: 1h}]}]`
 
-// at is an alert as a message of Alertmanager has it, with times in minutes from a start.
+// at returns an alert as a message of Alertmanager has it, with times in minutes from a start.
 func at(a policy.Alert, starts, ends int) policy.Alert {
 	a.StartsAt = start.Add(time.Duration(starts) * time.Minute)
 	if ends > 0 {

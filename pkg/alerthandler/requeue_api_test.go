@@ -24,12 +24,12 @@ policies:
   - {name: broken, alerts: {alertname: JobGpuBroken, xid: "79"}, exempt: {tags: [keep]}, steps: [{do: requeue-job}]}
 `
 
-// broken is the alert that a job has a broken GPU, from now on.
+// broken returns the alert that a job has a broken GPU, from now on.
 func broken(job, gpu string) policy.Alert {
 	return alert(map[string]string{"alertname": "JobGpuBroken", "xid": "79", "node": "gpu-1", "gpu": gpu, "user": "ann", "job_name": job}, time.Now())
 }
 
-// attempt is the status of a job whose attempt began at a time.
+// attempt returns the status of a job whose attempt began at a time.
 func attempt(id int32, began time.Time) *jobv1.FrameworkStatus {
 	at := metav1.NewTime(began)
 	return &jobv1.FrameworkStatus{StartTime: at, RunTime: &at, TransitionTime: at, State: jobv1.AttemptRunning, RetryPolicyStatus: jobv1.RetryPolicyStatus{TotalRetriedCount: id},

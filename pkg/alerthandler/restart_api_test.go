@@ -26,7 +26,7 @@ policies:
   - {name: lost, alerts: {alertname: GpuXidFatal, remedy: restart}, steps: [{do: drain}, {do: restart-machine}, {do: uncordon}]}
 `
 
-// gpuNode is a machine with GPUs, whose agent has reported.
+// gpuNode returns a machine with GPUs, whose agent has reported.
 func (w *world) gpuNode(name string) *corev1.Node {
 	w.t.Helper()
 	n := w.node(name)

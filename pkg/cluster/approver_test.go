@@ -38,7 +38,7 @@ import (
 
 const servingFile = "/var/lib/kubelet/pki/kubelet-server-current.pem"
 
-// olderLab is a cluster that was made when kubelets still signed their certificates themselves.
+// olderLab returns a cluster that was made when kubelets still signed their certificates themselves.
 func olderLab(t *testing.T, masters, workers int) *lab {
 	t.Helper()
 	l := newLab(t, masters, workers)

@@ -59,7 +59,7 @@ func (h *fakeHost) gpus() {
 	}
 }
 
-// gpuLab is a lab whose worker has GPUs, and should get a driver.
+// gpuLab returns a lab whose worker has GPUs, and should get a driver.
 func gpuLab(t *testing.T) (*lab, *fakeHost) {
 	t.Helper()
 	l := newLab(t, 1, 1)
@@ -832,7 +832,7 @@ func TestWhatIsBroughtNeedsRoomAndHasWhatMayHaveToBePutBack(t *testing.T) {
 	}
 }
 
-// bringsPackages is a run that copies the packages of a driver to a machine without them.
+// bringsPackages returns a run that copies the packages of a driver to a machine without them.
 func bringsPackages(t *testing.T) (story, *fakeHost) {
 	t.Helper()
 	l, h := gpuLab(t)

@@ -37,7 +37,7 @@ func (l *lab) upgradeDriver(ctx context.Context, d DriverOptions, edit ...func(*
 	return &outcome{changes: cs, err: err, events: events.events}
 }
 
-// driversLab is a cluster with workers that have a driver, while the configuration asks for another release.
+// driversLab returns a cluster with workers that have a driver, while the configuration asks for another release.
 func driversLab(t *testing.T, workers int) *lab {
 	t.Helper()
 	l := newLab(t, 1, workers)

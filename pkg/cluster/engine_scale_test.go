@@ -195,7 +195,7 @@ func troubles(t *testing.T) []trouble {
 	}
 }
 
-// kubeletOf is the kubelet of the bundle that the quick hosts' specification has.
+// kubeletOf returns the kubelet of the bundle that the quick hosts' specification has.
 func kubeletOf(t *testing.T, h *quickHost) bundle.Artifact {
 	t.Helper()
 	a, ok := h.bundle.Lookup(bundle.KindBinary, "kubelet")

@@ -224,7 +224,7 @@ func (l *lab) up(ctx context.Context, edit ...func(*labOptions, *ssh.Options)) *
 	return &outcome{changes: cs, err: err, events: events.events, trips: counter}
 }
 
-// mustUp is an up that has to succeed.
+// mustUp returns an up that has to succeed.
 func (l *lab) mustUp() *outcome {
 	l.t.Helper()
 	o := l.up(context.Background())

@@ -22,7 +22,7 @@ import (
 // preflightNow is the operator's clock in the tests of preflight.
 var preflightNow = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// preflightBundle is a bundle for amd64: programs of 100 MiB, plugins of 10, images of 300.
+// preflightBundle returns a bundle for amd64: programs of 100 MiB, plugins of 10, images of 300.
 func preflightBundle(t testing.TB) *bundle.Bundle {
 	t.Helper()
 	var b strings.Builder
@@ -46,7 +46,7 @@ func preflightBundle(t testing.TB) *bundle.Bundle {
 	return opened
 }
 
-// preflightSpec is a cluster of one master, m1 (10.0.0.1), and workers w1 (10.0.0.11), w2 …
+// preflightSpec returns a cluster of one master, m1 (10.0.0.1), and workers w1 (10.0.0.11), w2 …
 func preflightSpec(t testing.TB, workers int) *engine.Spec {
 	t.Helper()
 	c := &config.Cluster{}

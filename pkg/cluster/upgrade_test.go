@@ -44,7 +44,7 @@ func (l *lab) upgrade(ctx context.Context, up UpgradeOptions, edit ...func(*engi
 	return &outcome{changes: cs, err: err, events: events.events}
 }
 
-// upgradeLab is a cluster whose configuration and bundle now have the next minor release.
+// upgradeLab returns a cluster whose configuration and bundle now have the next minor release.
 func upgradeLab(t *testing.T, masters, workers int) *lab {
 	t.Helper()
 	l := newLab(t, masters, workers)

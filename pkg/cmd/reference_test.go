@@ -18,7 +18,7 @@ import (
 
 var update = flag.Bool("update", false, "write docs/commands")
 
-// pages is the reference as a user with another home makes it.
+// pages returns the reference as a user with another home makes it.
 func pages(t *testing.T, home string) map[string]string {
 	t.Helper()
 	t.Setenv("HOME", home)

@@ -19,7 +19,7 @@ import (
 	"github.com/openpai/paictl/pkg/version"
 )
 
-// node is a ready node with 4 processors and 16 GiB, with changes applied.
+// node returns a ready node with 4 processors and 16 GiB, with changes applied.
 func node(name, address string, change ...func(*corev1.Node)) corev1.Node {
 	n := corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"kubernetes.io/hostname": name}}}
 	n.Status.Capacity = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4"), corev1.ResourceMemory: resource.MustParse("16384000Ki")}

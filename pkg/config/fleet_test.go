@@ -49,7 +49,7 @@ func (a answering) Exec(_ context.Context, e *sshtest.Exec) int {
 	return 0
 }
 
-// facts is the answer of a small machine; more lines are added to it.
+// facts returns the answer of a small machine; more lines are added to it.
 func facts(hostname string, more ...string) string {
 	out := "paictl-facts\t1\nhostname\t" + hostname + "\narch\tx86_64\nos-release\tID=debian\nos-release\tVERSION_ID=12\n" +
 		"cpus\t0-3\nmemory-kib\t16314320\ndns\t10.0.0.53\nmachine-id\tid-of-" + hostname + "\nsudo\tfree\n"

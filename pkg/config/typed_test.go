@@ -142,7 +142,7 @@ func strictErrors(t *testing.T, kubeadm string, conf map[string]any) string {
 	return strings.Join(lines, "\n")
 }
 
-// fullValue is a value with all fields of a type.
+// fullValue returns a value with all fields of a type.
 func fullValue(t reflect.Type) any {
 	switch t {
 	case reflect.TypeFor[metav1.Duration]():

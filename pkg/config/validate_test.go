@@ -14,7 +14,7 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// goodFiles are four files without a finding.
+// goodFiles returns four files without a finding.
 func goodFiles() map[string]string {
 	return map[string]string{
 		LayoutFile: `apiVersion: paictl.openpai.org/v1

@@ -24,7 +24,7 @@ secrets: {word: "******"}
 extras: {hostNetwork: HOST, com.microsoft.pai.runtimeplugin: [{plugin: ssh, taskroles: [zebra], parameters: {userssh: {type: none}}}]}
 `
 
-// gone is a job that is gone: two attempts, in the first of which a task was tried three times.
+// gone returns a job that is gone: two attempts, in the first of which a task was tried three times.
 func gone(t *testing.T, config string) *Detail {
 	t.Helper()
 	at := func(minutes int) time.Time { return noon.Add(time.Duration(minutes) * time.Minute) }

@@ -70,7 +70,7 @@ func (l *lateWriter) Write(p []byte) (int, error) {
 // Unwrap lets http.ResponseController through.
 func (l *lateWriter) Unwrap() http.ResponseWriter { return l.ResponseWriter }
 
-// slow is a way to the API server on which news may be late.
+// slow returns a way to the API server on which news may be late.
 func (r *replicated) slow(t *testing.T) *rest.Config {
 	t.Helper()
 	h, err := jobtest.Handler(r.cluster.Config, nil)

@@ -63,7 +63,7 @@ func guarded(h http.Handler) http.Handler {
 	})
 }
 
-// as is a client of an account without rights but those that a test gives.
+// as returns a client of an account without rights but those that a test gives.
 func as(t *testing.T, cluster *kube.Cluster, user string, services jobtest.Services) *Client {
 	t.Helper()
 	path := jobtest.Front(t, cluster, services)
@@ -112,7 +112,7 @@ func allowed(t *testing.T, cluster *kube.Cluster, user, verb, namespace, resourc
 	}), "%s may not %s %s/%s in %q", user, verb, resource, sub, namespace)
 }
 
-// roles is the part of docs/jobs.md that administrators apply.
+// roles returns the part of docs/jobs.md that administrators apply.
 func roles(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "jobs.md"))

@@ -66,7 +66,7 @@ func (h *history) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(api.Error{Code: "NotFound", Message: "no such job"})
 }
 
-// onServer is a client of a real API server, with services of the test's own.
+// onServer returns a client of a real API server, with services of the test's own.
 func onServer(t *testing.T, services jobtest.Services) (*Client, *kube.Cluster) {
 	t.Helper()
 	cluster := kubetest.Start(t)
@@ -342,7 +342,7 @@ func TestAScaledJobTakesAsManyGPUsAsItsTasks(t *testing.T) {
 	assert.Contains(t, why.Facts, Fact{"takes", "15 GPUs: its processors or memory are the share of that many"})
 }
 
-// completedStatus is the status of a failed job.
+// completedStatus returns the status of a failed job.
 func completedStatus() *v1.FrameworkStatus {
 	now := metav1.NewTime(time.Now().Truncate(time.Second))
 	return &v1.FrameworkStatus{StartTime: now, TransitionTime: now, CompletionTime: &now, State: v1.Completed,
@@ -578,14 +578,14 @@ func TestTheQueueAndPendingPodsAreInAList(t *testing.T) {
 	assert.Equal(t, "queued/train", waiting.Items[0].Job)
 }
 
-// cloned is the client's configuration with another address.
+// cloned returns the client's configuration with another address.
 func cloned(c *Client, host string) *rest.Config {
 	out := rest.CopyConfig(c.Config)
 	out.Host = host
 	return out
 }
 
-// rebuilt is a cluster whose client uses its configuration.
+// rebuilt returns a cluster whose client uses its configuration.
 func rebuilt(t *testing.T, c *kube.Cluster) *kube.Cluster {
 	t.Helper()
 	client, err := kubernetes.NewForConfig(c.Config)

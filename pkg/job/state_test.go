@@ -15,7 +15,7 @@ import (
 
 var noon = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 
-// framework is a job of two tasks of one role that wait for each other.
+// framework returns a job of two tasks of one role that wait for each other.
 func framework(change ...func(*v1.Framework)) *v1.Framework {
 	f := &v1.Framework{
 		ObjectMeta: metav1.ObjectMeta{

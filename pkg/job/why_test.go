@@ -47,7 +47,7 @@ func withTasks(states ...v1.State) func(*v1.Framework) {
 	}
 }
 
-// taskPod is the pod of task i.
+// taskPod returns the pod of task i.
 func taskPod(i int, node string, phase corev1.PodPhase, change ...func(*corev1.Pod)) corev1.Pod {
 	p := pod(node, phase)
 	p.Name, p.UID = v1.PodName(v1.ObjectName("alice", "train"), "worker", int32(i)), "pod-uid"
@@ -308,7 +308,7 @@ func holding(indices string) func(*corev1.Pod) {
 	}
 }
 
-// reporting is a machine with four GPUs, one of which fell off the bus.
+// reporting returns a machine with four GPUs, one of which fell off the bus.
 func reporting(name string, sick int) *corev1.Node {
 	var told schedulerapi.NodeDevices
 	for i := range 4 {
@@ -318,7 +318,7 @@ func reporting(name string, sick int) *corev1.Node {
 	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{schedulerapi.DevicesAnnotation: string(text)}}}
 }
 
-// tooLarge is the API server's error for a pod above the maximum of a LimitRange.
+// tooLarge returns the API server's error for a pod above the maximum of a LimitRange.
 func tooLarge(resource, most, asked string) func(*v1.Framework) {
 	return func(f *v1.Framework) {
 		f.Status.AttemptStatus.CompletionStatus.Diagnostics = `pods "x-main-0" is forbidden: maximum ` + resource + " usage per Container is " + most + ", but limit is " + asked
@@ -328,7 +328,7 @@ func tooLarge(resource, most, asked string) func(*v1.Framework) {
 // elsewhere is kube-scheduler's message about a pod whose volume is on one machine.
 const elsewhere = "0/3 nodes are available: 1 Insufficient memory, 2 node(s) had volume node affinity conflict."
 
-// ready is a gang of which the scheduler of GPUs says that it could go to gpu-1 and gpu-2.
+// ready returns a gang of which the scheduler of GPUs says that it could go to gpu-1 and gpu-2.
 func ready(more ...func(*evidence)) func(*evidence) {
 	return func(e *evidence) {
 		e.gang = &schedulerapi.Why{VC: "vision", Group: "alice~train/default", State: schedulerapi.Waiting, Since: noon.Add(-20 * time.Minute),
@@ -339,7 +339,7 @@ func ready(more ...func(*evidence)) func(*evidence) {
 	}
 }
 
-// both is a gang that takes CPU cells, which could go to gpu-1 if the code is Ready, or GPUs, which others hold.
+// both returns a gang that takes CPU cells, which could go to gpu-1 if the code is Ready, or GPUs, which others hold.
 func both(code string, more ...func(*evidence)) func(*evidence) {
 	return func(e *evidence) {
 		e.gang = &schedulerapi.Why{VC: "vision", Group: "alice~train/default", State: schedulerapi.Waiting, Since: noon.Add(-20 * time.Minute),
@@ -383,7 +383,7 @@ func taint(t corev1.Taint) func(*evidence) {
 	}
 }
 
-// mounting is a pod that mounts the storage data.
+// mounting returns a pod that mounts the storage data.
 func mounting(change ...func(*corev1.Pod)) []corev1.Pod {
 	return []corev1.Pod{taskPod(0, "", corev1.PodPending, append(change, func(p *corev1.Pod) {
 		p.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}}}

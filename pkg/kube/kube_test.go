@@ -101,7 +101,7 @@ func TestAVariableThatNamesNoFileIsNamed(t *testing.T) {
 	}
 }
 
-// oneContext is a kubeconfig with further fields of the cluster and of the user.
+// oneContext returns a kubeconfig with further fields of the cluster and of the user.
 func oneContext(t *testing.T, server, cluster, user string) string {
 	t.Helper()
 	return kubeconfig(t, fmt.Sprintf(`{apiVersion: v1, kind: Config, current-context: c, users: [{name: u, user: {%s}}],

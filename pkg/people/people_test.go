@@ -186,7 +186,7 @@ func TestAnotherReplicaFollowsWithinASecond(t *testing.T) {
 	require.Eventually(t, func() bool { _, err := d.Person("ann"); return errors.Is(err, people.ErrNoUser) }, time.Minute, time.Millisecond)
 }
 
-// front is a proxy before the API server that can be disconnected.
+// front returns a proxy before the API server that can be disconnected.
 func front(t *testing.T) (config *rest.Config, cut *atomic.Bool) {
 	t.Helper()
 	c := kubetest.Start(t)

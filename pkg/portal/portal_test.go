@@ -74,7 +74,7 @@ func TestAPageIsSentAgainOnlyIfItChanged(t *testing.T) {
 
 var imported = regexp.MustCompile(`(?m)(?:^import |from )"\./([^"]+)";`)
 
-// firstFiles are the files that each page loads: those of the document, and the modules that these import.
+// firstFiles returns the files that each page loads: those of the document, and the modules that these import.
 func firstFiles(s *site) map[string]bool {
 	out := map[string]bool{}
 	var add func(name string)

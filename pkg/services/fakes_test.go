@@ -370,7 +370,7 @@ func (l *lab) writes() []string {
 	return out
 }
 
-// catalogueOf is the catalogue of the default configuration with other charts.
+// catalogueOf returns the catalogue of the default configuration with other charts.
 func catalogueOf(t testing.TB, fs fstest.MapFS) *catalogue.Catalogue {
 	t.Helper()
 	all, _, err := catalogue.Load(t.Context(), desired(t, "", "").Config, catalogue.Options{Charts: fs})

@@ -16,7 +16,7 @@ import (
 	"github.com/openpai/paictl/pkg/services/catalogue"
 )
 
-// apiServer is a master, and the pod that its kubelet shows for the static pod of the API server, as one of Kubernetes 1.36 has it.
+// apiServer returns a master, and the pod that its kubelet shows for the static pod of the API server, as one of Kubernetes 1.36 has it.
 func apiServer(node string, flags ...string) []runtime.Object {
 	return []runtime.Object{
 		&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node, Labels: map[string]string{"node-role.kubernetes.io/control-plane": ""}}},

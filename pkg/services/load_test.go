@@ -28,7 +28,7 @@ func (h held) Pull(context.Context) (*store.Copy, error) {
 	return &store.Copy{Revision: store.Revision{Number: 3}, Files: h.files}, nil
 }
 
-// wholeFiles are four files that pass every rule.
+// wholeFiles returns four files that pass every rule.
 func wholeFiles(sections string) map[string][]byte {
 	return map[string][]byte{
 		config.LayoutFile: []byte(`apiVersion: paictl.openpai.org/v1

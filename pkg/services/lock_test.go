@@ -168,7 +168,7 @@ func TestTheLeaseIsRenewedAlsoWhileACancelledRunTidiesUp(t *testing.T) {
 	})
 }
 
-// unsteady is a server that doesn't renew leases while it is away.
+// unsteady returns a server that doesn't renew leases while it is away.
 func unsteady() (*fake.Clientset, *atomic.Bool) {
 	client, away := fake.NewClientset(), &atomic.Bool{}
 	client.PrependReactor("update", "leases", func(a clienttesting.Action) (bool, runtime.Object, error) {

@@ -20,7 +20,7 @@ import (
 
 const promFolder = "/data/prometheus/prometheus-data"
 
-// localPV is a volume that paictl made for Prometheus.
+// localPV returns a volume that paictl made for Prometheus.
 func localPV(name, node string, phase corev1.PersistentVolumePhase, made int64) *corev1.PersistentVolume {
 	return &corev1.PersistentVolume{
 		ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.NewTime(time.Unix(made, 0)), Labels: map[string]string{labelPartOf: manager, labelService: "prometheus"}},

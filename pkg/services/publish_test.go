@@ -49,7 +49,7 @@ func (l *lab) stored(sections ...string) {
 	}
 }
 
-// report is the answer of a program that reads no release.
+// report returns the answer of a program that reads no release.
 func (l *lab) report() *state.Report {
 	l.t.Helper()
 	r := &facts.Reporter{Client: l.client, Ready: l.ready, Now: time.Now}

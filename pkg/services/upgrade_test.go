@@ -45,7 +45,7 @@ func (p *Platform) brings(edit func(*helmchart.Chart), names ...string) {
 
 func newer(c *helmchart.Chart) { c.Metadata.Version = "0.2.0" }
 
-// withNewer is a lab in which all services run, and of which some charts have changed since.
+// withNewer returns a lab in which all services run, and of which some charts have changed since.
 func withNewer(t *testing.T, changed ...string) *lab {
 	t.Helper()
 	l := newLab(t)

@@ -13,7 +13,7 @@ import (
 	"github.com/openpai/paictl/pkg/status/statustest"
 )
 
-// texts are the changes that a change to a small model makes.
+// texts returns the changes that a change to a small model makes.
 func texts(was, is *status.Cluster) []string {
 	out := []string{}
 	changes := status.Changes(was, is)

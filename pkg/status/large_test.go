@@ -189,7 +189,7 @@ func TestALargeClusterTakesLittleMemory(t *testing.T) {
 	assert.Less(t, peak.Load(), uint64(most))
 }
 
-// large is the tables of a large cluster, without any watch.
+// large returns the tables of a large cluster, without any watch.
 func large(tb testing.TB) *Follower {
 	tb.Helper()
 	c, err := kube.Open(kube.Options{Kubeconfig: emptyKubeconfig(tb)})

@@ -28,7 +28,7 @@ import (
 	"github.com/openpai/paictl/pkg/services"
 )
 
-// documented are the blocks of roles in docs/status.md.
+// documented returns the blocks of roles in docs/status.md.
 func documented(t *testing.T) []string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "status.md"))

@@ -68,7 +68,7 @@ func (d *door) shut() {
 	_ = d.server.Close()
 }
 
-// through is a connection to a cluster by a front at an address, as a user.
+// through returns a connection to a cluster by a front at an address, as a user.
 func through(t *testing.T, address, user string) *kube.Cluster {
 	t.Helper()
 	path := jobtest.Kubeconfig(t, http.NotFoundHandler())
@@ -86,7 +86,7 @@ func through(t *testing.T, address, user string) *kube.Cluster {
 	return out
 }
 
-// options are the options of a follower with the services of a cluster.
+// options returns the options of a follower with the services of a cluster.
 func options(tb testing.TB, c *kube.Cluster) Options {
 	tb.Helper()
 	read, err := services.Reader(c, slog.New(slog.DiscardHandler))
@@ -94,7 +94,7 @@ func options(tb testing.TB, c *kube.Cluster) Options {
 	return Options{Services: read}
 }
 
-// followed is a follower that runs until the test ends.
+// followed returns a follower that runs until the test ends.
 func followed(t *testing.T, c *kube.Cluster) *Follower {
 	t.Helper()
 	o := options(t, c)
@@ -494,7 +494,7 @@ func TestPeopleWithFewRightsSeeWhatTheyMay(t *testing.T) {
 	assert.Empty(t, stranger.Jobs)
 }
 
-// once is the model of a cluster when all of its sources have answered, however slow the machine is.
+// once returns the model of a cluster when all of its sources have answered, however slow the machine is.
 func once(t *testing.T, c *kube.Cluster) (*Cluster, error) {
 	t.Helper()
 	o := options(t, c)

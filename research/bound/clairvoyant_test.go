@@ -22,7 +22,7 @@ func large(queue int) bound.Model {
 	return bound.Model{Places: []int{4, 8, 8}, Sizes: []int{1, 2, 4, 8}, Shares: []float64{.40, .14, .14, .32}, Load: .63, Queue: queue}
 }
 
-// guaranteed are the guaranteed jobs of a virtual cluster.
+// guaranteed returns the guaranteed jobs of a virtual cluster.
 func guaranteed(jobs []trace.Job, vc string) []trace.Job {
 	var out []trace.Job
 	for _, j := range jobs {

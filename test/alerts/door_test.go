@@ -27,7 +27,7 @@ const (
 	aQuery   = "/prometheus/api/v1/query?query=up"
 )
 
-// visit is a request as a browser sends it, with a cookie or without; redirects aren't followed.
+// visit returns a request as a browser sends it, with a cookie or without; redirects aren't followed.
 func visit(t *testing.T, s *servertest.Server, method, path, body string, headers ...string) *http.Response {
 	t.Helper()
 	if strings.HasPrefix(path, "/") {
@@ -249,7 +249,7 @@ func TestTheDoorLetsThroughWhoIsGrantedThePage(t *testing.T) {
 	assert.Contains(t, printed, `"verb":"write","kind":"page","object":"POST /prometheus/-/quit","outcome":"refused"`)
 }
 
-// kindOf is the media type of a body.
+// kindOf returns the media type of a body.
 func kindOf(body string) string {
 	if strings.HasPrefix(body, "query=") {
 		return "application/x-www-form-urlencoded"

@@ -46,7 +46,7 @@ func always(v float64) func(int) (float64, bool) {
 	return func(int) (float64, bool) { return v, true }
 }
 
-// grows is a counter.
+// grows returns a counter.
 func grows(perSecond float64) func(int) (float64, bool) {
 	return func(s int) (float64, bool) { return float64(s) * perSecond, true }
 }
@@ -73,7 +73,7 @@ func openMetrics(begin time.Time, all []figure) string {
 	return out.String()
 }
 
-// figures are the figures of a job with two tasks and three GPUs, of another job, of a machine and of a virtual cluster.
+// figures returns the figures of a job with two tasks and three GPUs, of another job, of a machine and of a virtual cluster.
 func figures() []figure {
 	card := func(name, node, number, pod string, v func(int) (float64, bool)) figure {
 		return figure{fmt.Sprintf(`%s{UUID="GPU-%s-%s",device="nvidia%s",gpu="%s",instance="10.244.1.7:9104",job="gpus",modelName="NVIDIA H100",namespace="pai-jobs",node="%s",pci_bus_id="0000:1b:00.0",pod="%s",service="agent"}`,
@@ -184,7 +184,7 @@ func withFigures(t *testing.T, begin time.Time, all []figure) *metrics.Reader {
 	}}
 }
 
-// shown is a report as text: each series with its value in the middle of the hour.
+// shown returns a report as text: each series with its value in the middle of the hour.
 func shown(r *metrics.Report) (out []string) {
 	for i := range r.Charts {
 		c := &r.Charts[i]

@@ -33,7 +33,7 @@ const metricsPassword = "s3cret-of-metrics"
 // withAccess are the values that paictl adds.
 const withAccess = "global: {clusterId: demo, accessSecret: metrics-access, tokenSecret: job-controller-token}\n"
 
-// unpacked is an image of the bundle in a folder, or some of its files; without it the test is skipped.
+// unpacked returns an image of the bundle in a folder, or some of its files; without it the test is skipped.
 func unpacked(t *testing.T, image string, only ...string) string {
 	t.Helper()
 	dir := os.Getenv("PAICTL_TEST_BUNDLE")
@@ -80,7 +80,7 @@ type volumeMount struct {
 	ReadOnly  bool   `yaml:"readOnly"`
 }
 
-// arguments are the arguments of a chart's only container, with its folders replaced by folders of this machine.
+// arguments returns the arguments of a chart's only container, with its folders replaced by folders of this machine.
 func arguments(t *testing.T, service, values string, here map[string]string) []string {
 	t.Helper()
 	for _, doc := range manifests(t, service, values) {

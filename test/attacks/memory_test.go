@@ -112,7 +112,7 @@ func TestNoConnectionsTakeMoreMemoryThanAProgramHas(t *testing.T) {
 	}
 }
 
-// limit is the memory that the chart gives the program, in bytes.
+// limit returns the memory that the chart gives the program, in bytes.
 func (o target) limit(t *testing.T) int64 {
 	t.Helper()
 	data, err := os.ReadFile("../../templates/charts/" + o.chart + "/values.yaml")

@@ -119,7 +119,7 @@ func (b *tab) signOut() {
 	b.shows(`document.querySelector('input[name="username"]')`)
 }
 
-// field is the selector of a field with a label.
+// field returns the selector of a field with a label.
 func (b *tab) field(label string) string {
 	b.t.Helper()
 	b.has("label", label)

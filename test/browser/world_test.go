@@ -158,7 +158,7 @@ func (w *world) kubelet(next http.Handler) http.Handler {
 	})
 }
 
-// training is the log of a program that learns.
+// training returns the log of a program that learns.
 func training() []string {
 	out := []string{"\x1b[32mINFO\x1b[0m loading 1281167 images from /data/imagenet", "\x1b[33mWARN\x1b[0m 4 workers for 8 GPUs: data loading may be slow", "INFO <b>not bold</b> <script>alert(1)</script>"}
 	for i := range 180 {

@@ -146,7 +146,7 @@ func mpirun(t *testing.T, w *world) {
 	}})
 }
 
-// addresses are the addresses of the pods of a job of ann, by role and index.
+// addresses returns the addresses of the pods of a job of ann, by role and index.
 func (w *world) addresses(t *testing.T, name string) map[string]string {
 	t.Helper()
 	list, err := w.Cluster.Client.CoreV1().Pods(kube.JobNamespace).List(t.Context(), metav1.ListOptions{LabelSelector: v1.LabelFramework + "=" + v1.ObjectName("ann", name)})

@@ -191,7 +191,7 @@ func drivenBySDK(t *testing.T, w *world) {
 	}
 }
 
-// firstKey is the first key of an object in a text of JSON.
+// firstKey returns the first key of an object in a text of JSON.
 func firstKey(t *testing.T, text json.RawMessage, object string) string {
 	t.Helper()
 	var whole map[string]json.RawMessage

@@ -21,7 +21,7 @@ import (
 	"github.com/openpai/paictl/templates"
 )
 
-// firstColumn are the names in the first column of the table below a line of a page that begins with head.
+// firstColumn returns the names in the first column of the table below a line of a page that begins with head.
 func firstColumn(t *testing.T, name, head string) []string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(root, name))

@@ -42,12 +42,12 @@ func everyPage(t *testing.T) []page.Page {
 	return pages
 }
 
-// within are the pages of a folder, without those of folders in it.
+// within returns the pages of a folder, without those of folders in it.
 func within(pages []page.Page, folder string) []page.Page {
 	return slices.DeleteFunc(slices.Clone(pages), func(p page.Page) bool { return path.Dir(p.Name) != folder })
 }
 
-// leadsTo are the files of the repository that a page links to.
+// leadsTo returns the files of the repository that a page links to.
 func leadsTo(p page.Page) map[string]bool {
 	out := map[string]bool{}
 	for _, l := range p.Links() {

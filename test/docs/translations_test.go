@@ -19,7 +19,7 @@ import (
 
 var update = flag.Bool("update", false, "note that the translations have the present headings and commands of their originals")
 
-// translations are the Chinese pages, with their English originals.
+// translations returns the Chinese pages, with their English originals.
 func translations(t *testing.T) map[*page.Page]page.Page {
 	t.Helper()
 	pages := everyPage(t)

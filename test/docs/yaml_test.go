@@ -161,7 +161,7 @@ func indented(by, text string) string {
 	return strings.ReplaceAll(strings.TrimRight(text, "\n"), "\n", "\n"+by) + "\n"
 }
 
-// sectionsOf are those that services-configuration.yaml may have.
+// sectionsOf returns those that services-configuration.yaml may have.
 func sectionsOf(t *testing.T) []string {
 	t.Helper()
 	entries, err := fs.ReadDir(templates.Charts(), "charts")

@@ -274,7 +274,7 @@ func (a *agents) refused(name, why string) {
 	a.kubectl("delete resourceclaim " + name + " --ignore-not-found")
 }
 
-// agentOf is the agent's pod on a node.
+// agentOf returns the agent's pod on a node.
 func (a *agents) agentOf(node string) string {
 	a.t.Helper()
 	return a.kubectl("-n pai-system get pods -l app.kubernetes.io/name=agent --field-selector spec.nodeName=" + node + " -o jsonpath='{.items[0].metadata.name}'")

@@ -122,7 +122,7 @@ func confined(t *testing.T, p *corev1.Pod) {
 	assert.False(t, s.AutomountServiceAccountToken == nil || *s.AutomountServiceAccountToken, "no token but the job's own")
 }
 
-// podsOf are the pods of one of ann's jobs.
+// podsOf returns the pods of one of ann's jobs.
 func (j *jobs) podsOf(t testing.TB, name string) []corev1.Pod {
 	t.Helper()
 	var list corev1.PodList

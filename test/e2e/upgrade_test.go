@@ -85,7 +85,7 @@ func TestJobsSurviveAnUpgrade(t *testing.T) {
 	}
 }
 
-// ownTag is the tag of paictl's own images in a bundle.
+// ownTag returns the tag of paictl's own images in a bundle.
 func ownTag(t testing.TB, bundle string) string {
 	t.Helper()
 	_, after, found := strings.Cut(read(t, filepath.Join(bundle, "manifest.yaml")), "/pai-scheduler:")

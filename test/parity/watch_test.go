@@ -26,7 +26,7 @@ func (g *growing) Write(p []byte) (int, error) {
 	return g.text.Write(p)
 }
 
-// last is the table that was printed last, without times.
+// last returns the table that was printed last, without times.
 func (g *growing) last() string {
 	g.mu.Lock()
 	defer g.mu.Unlock()

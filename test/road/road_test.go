@@ -60,7 +60,7 @@ func meets(t *testing.T, w *world) {
 	assert.Equal(t, row{"operator", "pair", "succeeded"}, o.job("pair"))
 }
 
-// pods are the pods of a job, by its tasks.
+// pods returns the pods of a job, by its tasks.
 func (w *world) pods(t *testing.T, user, name string) map[string]*corev1.Pod {
 	t.Helper()
 	list, err := w.Cluster.Client.CoreV1().Pods(kube.JobNamespace).List(t.Context(), metav1.ListOptions{LabelSelector: fv1.LabelFramework + "=" + fv1.ObjectName(user, name)})

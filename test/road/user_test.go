@@ -128,7 +128,7 @@ func (u *user) sees(want []row) {
 	}
 }
 
-// job is one that "paictl job get" shows.
+// job returns one that "paictl job get" shows.
 func (u *user) job(name string) (out row) {
 	u.t.Helper()
 	text := u.does("job", "get", name, "-o", "json")

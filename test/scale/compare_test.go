@@ -291,7 +291,7 @@ func (*jobsWorld) node(name string, tasks int) string {
 	return fmt.Sprintf("n-%d", 1+len(name)*tasks%16)
 }
 
-// most is the most memory that a program of this process has used, in MiB.
+// most returns the most memory that a program of this process has used, in MiB.
 func most(name string) int64 {
 	var out int64
 	for _, p := range programs() {
@@ -302,7 +302,7 @@ func most(name string) int64 {
 	return out
 }
 
-// peak is the most memory that a process has used, in MiB; 0 if it can't be read.
+// peak returns the most memory that a process has used, in MiB; 0 if it can't be read.
 func peak(pid int) int64 {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {

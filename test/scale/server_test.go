@@ -113,7 +113,7 @@ func (w *jobsWorld) serve(n int) *served {
 	return s
 }
 
-// deep is the cursor of the archive's middle.
+// deep returns the cursor of the archive's middle.
 func (s *served) deep(b *testing.B) string {
 	b.Helper()
 	cursor := ""
@@ -148,7 +148,7 @@ func (s *served) measure(b *testing.B, name string, n int, path string) {
 	b.Logf("%s: %d rows, p50 %.1f ms, most %.1f ms", name, rows, ms(times, 50), ms(times, 100))
 }
 
-// ms is a percentile in milliseconds.
+// ms returns a percentile in milliseconds.
 func ms(times []time.Duration, percent int) float64 {
 	if len(times) == 0 {
 		return 0

@@ -391,7 +391,7 @@ func TestTheOtherReplicaTakesOver(t *testing.T) {
 	}
 }
 
-// extra is the additional time that a machine with other work may take.
+// extra returns the additional time that a machine with other work may take.
 func extra() time.Duration { return 30 * time.Second }
 
 func priorityClass(name string, value int32) *schedulingv1.PriorityClass {

@@ -110,7 +110,7 @@ func (s *scene) look() (*World, error) {
 	return &s.world, nil
 }
 
-// own is a person's own webhook, whose messages have the address ~NAME.
+// own returns a person's own webhook, whose messages have the address ~NAME.
 func (s *scene) own(name string) Channel { return &ownHook{s, name} }
 
 type ownHook struct {
@@ -141,7 +141,7 @@ func (r *replica) round() time.Duration {
 	return after
 }
 
-// job is an Action that stops a job, in its grace.
+// job returns an Action that stops a job, in its grace.
 func (s *scene) job(i int, owner string) *v1.Action {
 	notice, act := metav1.NewTime(s.now), metav1.NewTime(s.now.Add(4*time.Hour))
 	a := &v1.Action{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("idle-%d", i), UID: types.UID(fmt.Sprintf("a%d", i))}}

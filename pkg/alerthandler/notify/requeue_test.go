@@ -50,7 +50,7 @@ func TestAJobThatEndedBeforeItsRequeueWasNotRequeued(t *testing.T) {
 	require.Equal(t, []string{"ann@example.org: job ann/train1 was requeued"}, s.sent)
 }
 
-// eight are the Actions that requeue a job because of its eight GPUs.
+// eight returns the Actions that requeue a job because of its eight GPUs.
 func (s *scene) eight() (out []*v1.Action) {
 	for i := range 8 {
 		a := s.job(i, "ann")

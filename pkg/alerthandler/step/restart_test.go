@@ -13,7 +13,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/alerthandler/v1"
 )
 
-// drained is a machine after a drain, whose restart is allowed.
+// drained returns a machine after a drain, whose restart is allowed.
 func drained(change ...func(*step.Facts)) *step.Facts {
 	f := facts()
 	f.Restarts = true

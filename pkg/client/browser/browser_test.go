@@ -22,7 +22,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(kubetest.Wrap(m).Run()) }
 
-// open is a server with ann, and a client of it.
+// open returns a server with ann, and a client of it.
 func open(t *testing.T) (*servertest.Server, *client.Server) {
 	t.Helper()
 	c := kubetest.Start(t)

@@ -30,7 +30,7 @@ type asked struct {
 	spoil func([]byte) []byte
 }
 
-// good is the request of the kubelet of w1, as a real kubelet makes it.
+// good returns the request of the kubelet of w1, as a real kubelet makes it.
 func good(t testing.TB, node, address string) *asked {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

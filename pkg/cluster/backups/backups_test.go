@@ -228,7 +228,7 @@ func (noExport) Export(context.Context, bool) (io.ReadCloser, int64, error) {
 	return nil, 0, archive.ErrElsewhere
 }
 
-// own is the cluster as its backups name it.
+// own returns the cluster as its backups name it.
 func (s *site) own() string {
 	s.t.Helper()
 	uid, notes, err := kube.Identity(s.t.Context(), s.cluster.Client, backup.NotesName)
@@ -265,7 +265,7 @@ func (s *site) run() (string, error) {
 	return out.String(), err
 }
 
-// kept are the files where backups are, and what the only archive among them holds.
+// kept returns the files where backups are, and what the only archive among them holds.
 func (s *site) kept() (names []string) {
 	s.t.Helper()
 	all, err := os.ReadDir(s.dir)

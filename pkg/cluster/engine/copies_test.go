@@ -14,7 +14,7 @@ import (
 	"github.com/openpai/paictl/pkg/ssh"
 )
 
-// first is a pick that always returns the first.
+// first returns a pick that always returns the first.
 func first(int) int { return 0 }
 
 func missing(sum string, size int64) ssh.Missing {

@@ -24,7 +24,7 @@ import (
 
 const token = "0123456789abcdef0123456789abcdef"
 
-// content is a file of some size, and its sum.
+// content returns a file of some size, and its sum.
 func content(size int) ([]byte, string) {
 	b := make([]byte, size)
 	for i := range b {
@@ -73,7 +73,7 @@ func (m *machine) put(t *testing.T, name string, b []byte) {
 	require.NoError(t, os.WriteFile(filepath.Join(m.folder, name), b, 0o600))
 }
 
-// wanting is a machine that wants a file.
+// wanting returns a machine that wants a file.
 func wanting(t *testing.T, from Ready, sum string, size int) Fetching {
 	t.Helper()
 	dir, shared := t.TempDir(), t.TempDir()

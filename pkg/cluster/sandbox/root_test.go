@@ -161,7 +161,7 @@ func (tr trace) without(re *regexp.Regexp) trace {
 	return tr
 }
 
-// testName is a name of this process's own: others may run the same tests.
+// testName returns a name of this process's own: others may run the same tests.
 func testName() string { return fmt.Sprintf("t%d", os.Getpid()%1_000_000) }
 
 func testOptions(t *testing.T, kind Kind, hosts int) Options {

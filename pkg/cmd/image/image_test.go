@@ -54,7 +54,7 @@ func newImages(t *testing.T) string {
 	return dir
 }
 
-// newRegistry is one on this machine that asks for a login.
+// newRegistry returns one on this machine that asks for a login.
 func newRegistry(t *testing.T) string {
 	t.Helper()
 	reg := registry.New(registry.Logger(log.New(new(bytes.Buffer), "", 0)))

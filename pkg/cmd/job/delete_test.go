@@ -24,7 +24,7 @@ import (
 	"github.com/openpai/paictl/pkg/kube/kubetest"
 )
 
-// withHistory is a cluster with the job controller's own API over an archive, and its garbage collector.
+// withHistory returns a cluster with the job controller's own API over an archive, and its garbage collector.
 func withHistory(t *testing.T) (kubeconfig string, store archive.Store, c *job.Client) {
 	t.Helper()
 	cluster := kubetest.Start(t)

@@ -28,7 +28,7 @@ const hostileName = "raw\x1b[2J\x1b]0;name\a\nterm   mallory   running"
 // hostileLog is the output of its task: colours, a title, the clipboard, the cursor.
 const hostileLog = "\x1b[31mred\x1b[0m 10%\r20%\n\x1b]52;c;ZXZpbA==\a\x1b]0;pwn\a\x1b[2J\x1b[1;1Hdone\n"
 
-// withHostileJob is a cluster with a job whose texts are written to harm those who look at it.
+// withHostileJob returns a cluster with a job whose texts are written to harm those who look at it.
 func withHostileJob(t *testing.T, user string) (kubeconfig string) {
 	t.Helper()
 	cluster := kubetest.Start(t)

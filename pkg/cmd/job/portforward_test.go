@@ -18,7 +18,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/iostreams"
 )
 
-// followed is a client of a job whose states come one after the other, and whose forwarded ports stay open until their context ends. err comes
+// followed returns a client of a job whose states come one after the other, and whose forwarded ports stay open until their context ends. err comes
 // after the states.
 func followed(t *testing.T, states []*job.Detail, err *v3.Error) *client.Jobs {
 	t.Helper()

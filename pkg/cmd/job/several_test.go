@@ -35,7 +35,7 @@ func TestACommandOnManyJobsHasOneClient(t *testing.T) {
 	assert.Same(t, first, second)
 }
 
-// stops is a server at which bob is signed in. It answers stops once all jobs of names are being stopped, and refuses that of "two".
+// stops returns a server at which bob is signed in. It answers stops once all jobs of names are being stopped, and refuses that of "two".
 func stops(t *testing.T, names ...string) (stopped *atomic.Int32) {
 	t.Helper()
 	stopped = &atomic.Int32{}

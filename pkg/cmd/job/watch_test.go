@@ -79,7 +79,7 @@ func send[T any](w http.ResponseWriter, values ...T) {
 	_ = http.NewResponseController(w).Flush()
 }
 
-// stateOf is a frame with the state of a job.
+// stateOf returns a frame with the state of a job.
 func stateOf(name string, state job.Phase) v3.Frame {
 	return v3.Frame{Detail: &job.Detail{Row: job.Row{Job: api.Job{User: "ann", Name: name, State: string(state)}}}}
 }

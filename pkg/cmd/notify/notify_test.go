@@ -148,7 +148,7 @@ func TestNoticesAreTurnedOff(t *testing.T) {
 	assert.Equal(t, "DELETE /api/v3/users/ann/notifications", s.asked[len(s.asked)-1])
 }
 
-// aTest is the test command without pauses.
+// aTest returns the test command without pauses.
 func aTest(t *testing.T, timeout time.Duration) (string, error) {
 	t.Helper()
 	f := cmdutil.New("v1")

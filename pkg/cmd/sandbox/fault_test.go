@@ -17,7 +17,7 @@ import (
 	"github.com/openpai/paictl/pkg/node/agent/gpu"
 )
 
-// sandboxWithAgent is the folder of a sandbox that is off. On its first host an agent has run.
+// sandboxWithAgent returns the folder of a sandbox that is off. On its first host an agent has run.
 func sandboxWithAgent(t *testing.T) (dir string) {
 	t.Helper()
 	dir = t.TempDir()

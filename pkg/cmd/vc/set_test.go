@@ -114,7 +114,7 @@ func (c *cluster) answer(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// owners are the virtual clusters of a configuration of the scheduler.
+// owners returns the virtual clusters of a configuration of the scheduler.
 func owners(text string) []api.VirtualCluster {
 	parsed, _ := schedulerconfig.Parse("", []byte(text))
 	return vc.Configured(parsed)

@@ -41,7 +41,7 @@ func paictl(t *testing.T, running, key string, env map[string]string, args ...st
 	return o.String(), err
 }
 
-// thisProgram is the name of the running program in its release.
+// thisProgram returns the name of the running program in its release.
 func thisProgram() string { return release.Program(version.Version, runtime.GOOS, runtime.GOARCH) }
 
 func TestTheRunningProgramIsVerified(t *testing.T) {

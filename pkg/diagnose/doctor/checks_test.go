@@ -38,7 +38,7 @@ import (
 
 var now = time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC)
 
-// patient is a healthy cluster of the masters m1 … and the workers w1 ….
+// patient returns a healthy cluster of the masters m1 … and the workers w1 ….
 func patient(t *testing.T, masters, workers int, objects ...runtime.Object) *Cluster {
 	t.Helper()
 	layoutOf := config.Cluster{Dir: t.TempDir()}
@@ -107,7 +107,7 @@ func ask(t *testing.T, c *Cluster, id string) (out []string) {
 	return out
 }
 
-// onMachines are the checks that only need the machines' answers.
+// onMachines returns the checks that only need the machines' answers.
 func onMachines() (ids []string) {
 	for _, c := range Checks() {
 		if c.Needs&^(Machines|Managed) == 0 && c.ID != "api-server" {
@@ -163,7 +163,7 @@ func contained(c *Cluster) *Cluster {
 	return c
 }
 
-// outside is a cluster that a machine isn't a member of. The machine has no parts of a member.
+// outside returns a cluster that a machine isn't a member of. The machine has no parts of a member.
 func outside(c *Cluster, name string) *Cluster {
 	c.Look.Machines[name].More = [][]string{{"end", "ok"}}
 	c.Look.Machines[name].Settings = []engine.Change{{Target: "sysctl net.ipv4.ip_forward"}, {Target: "/etc/hosts"}, {Target: "swapoff"}}
@@ -306,7 +306,7 @@ func TestFaultsOfMachinesAreFound(t *testing.T) {
 	}
 }
 
-// backedUp is a cluster with a note of a backup.
+// backedUp returns a cluster with a note of a backup.
 func backedUp(t *testing.T, at time.Time) func(*Cluster) {
 	t.Helper()
 	return func(c *Cluster) {

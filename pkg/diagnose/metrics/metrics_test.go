@@ -56,7 +56,7 @@ func (f *fake) ask(_ context.Context, service, path string, query url.Values) (i
 	return io.NopCloser(strings.NewReader(`{"status":"success","data":{"resultType":"matrix","result":[]}}`)), nil
 }
 
-// matrix is an answer with one value, at the end of anHour, for each series.
+// matrix returns an answer with one value, at the end of anHour, for each series.
 func matrix(labels ...string) string {
 	var out []string
 	for i, l := range labels {

@@ -75,7 +75,7 @@ func disguises(s string) []string {
 		base64.URLEncoding.EncodeToString([]byte("x" + s + "yz"))}
 }
 
-// everywhere is a text with all planted secrets in all disguises, and some of other people's.
+// everywhere returns a text with all planted secrets in all disguises, and some of other people's.
 func everywhere() string {
 	var b strings.Builder
 	for _, s := range planted() {
@@ -107,7 +107,7 @@ func folder(t *testing.T, ports ...string) (string, *config.Cluster) {
 	return out, c
 }
 
-// machine is a pretended one, with programs that print what they were given.
+// machine returns a pretended one, with programs that print what they were given.
 func machine(t *testing.T, name string, programs map[string]string) *sshtest.Server {
 	t.Helper()
 	root := filepath.Join(t.TempDir(), name)

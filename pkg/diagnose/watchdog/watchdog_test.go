@@ -183,7 +183,7 @@ func TestMetricsAreForThoseWhoKnowThePassword(t *testing.T) {
 	}
 }
 
-// expiry is the line of a certificate.
+// expiry returns the line of a certificate.
 func expiry(kind, name, address string, end time.Time) string {
 	return fmt.Sprintf("pai_certificate_expiry_timestamp_seconds{address=%q,kind=%q,name=%q} %s\n",
 		address, kind, name, strconv.FormatFloat(float64(end.Unix()), 'g', -1, 64))

@@ -65,7 +65,7 @@ func onBoth(t *testing.T, f func(t *testing.T, p place)) {
 	t.Run("PostgreSQL", func(t *testing.T) { f(t, postgresPlace(t)) })
 }
 
-// content is every row of every table, as text.
+// content returns every row of every table, as text.
 func (p place) content(t *testing.T) []string {
 	t.Helper()
 	db, err := sql.Open(p.driver, p.dsn)
@@ -92,7 +92,7 @@ func (p place) content(t *testing.T) []string {
 	return out
 }
 
-// at is a time a few seconds after the epoch.
+// at returns a time a few seconds after the epoch.
 func at(seconds int) metav1.Time {
 	return metav1.NewTime(epoch.Add(time.Duration(seconds) * time.Second))
 }

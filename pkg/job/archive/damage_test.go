@@ -32,7 +32,7 @@ func damage(t *testing.T, path string, from int64) {
 	require.NoError(t, f.Close())
 }
 
-// filled is an archive of some jobs, closed.
+// filled returns an archive of some jobs, closed.
 func filled(t *testing.T, jobs int) archive.Options {
 	t.Helper()
 	o := archive.Options{Path: filepath.Join(t.TempDir(), "archive.db")}

@@ -2,5 +2,5 @@ package archive
 
 import "github.com/openpai/paictl/pkg/job/api"
 
-// ListQuery is the question that a list is to the database.
+// ListQuery returns the question that a list is to the database.
 func ListQuery(q api.JobQuery, sqlite bool) (string, []any, error) { return listQuery(q, sqlite) }

@@ -17,7 +17,7 @@ import (
 	"github.com/openpai/paictl/pkg/job/archive"
 )
 
-// exportOf is an archive as its export.
+// exportOf returns an archive as its export.
 func exportOf(t *testing.T, s archive.Store) []byte {
 	t.Helper()
 	data, _, err := s.Export(t.Context(), false)

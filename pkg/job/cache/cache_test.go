@@ -26,7 +26,7 @@ func framework(name, version string, state v1.State) *v1.Framework {
 	return f
 }
 
-// follows is a Cache with three jobs. It calls between after each change of a job that it passes on, unless that is nil.
+// follows returns a Cache with three jobs. It calls between after each change of a job that it passes on, unless that is nil.
 func follows(t *testing.T, between *func()) *Cache {
 	t.Helper()
 	l := New(&job.Client{Cluster: &kube.Cluster{Client: fake.NewClientset()}}, slog.New(slog.DiscardHandler))

@@ -109,7 +109,7 @@ func TestTasksAskTheControllerForTheirPeers(t *testing.T) {
 	require.NotNil(t, w.store.job("hello"))
 }
 
-// owned is the metadata of an object that belongs to a Framework of its name.
+// owned returns the metadata of an object that belongs to a Framework of its name.
 func owned(namespace, name string, uid types.UID) metav1.ObjectMeta {
 	yes := true
 	return metav1.ObjectMeta{Name: name, Namespace: namespace, OwnerReferences: []metav1.OwnerReference{

@@ -44,7 +44,7 @@ func (s logStore) SaveLog(_ context.Context, key api.LogKey, data []byte, _ bool
 	return nil
 }
 
-// worker1 is the pod of a task's attempt.
+// worker1 returns the pod of a task's attempt.
 func worker1() *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: "f-worker-1", Namespace: "jobs", UID: "u",
@@ -90,7 +90,7 @@ func TestALogIsKeptBeforeItsPodGoes(t *testing.T) {
 	assert.True(t, r.logs.saved(f, machine.Deletion{UID: "w", Log: log}))
 }
 
-// finished is a pod of a job whose program has ended.
+// finished returns a pod of a job whose program has ended.
 func finished(i int) *corev1.Pod {
 	p := worker1()
 	p.Name, p.UID = fmt.Sprintf("f-worker-%d", i), types.UID(fmt.Sprintf("u-%d", i))

@@ -94,7 +94,7 @@ func (s *story) maybe(l *life, write func() error) error {
 	return err
 }
 
-// unreliable is the API as one replica sees it.
+// unreliable returns the API as one replica sees it.
 func (s *story) unreliable(l *life) client.Client {
 	return interceptor.NewClient(s.api.(client.WithWatch), interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {

@@ -21,7 +21,7 @@ import (
 
 var epoch = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// framework is a job without tasks that was submitted that many seconds after the epoch.
+// framework returns a job without tasks that was submitted that many seconds after the epoch.
 func framework(user, vc, name, uid string, second int, state v1.State, code int32) *v1.Framework {
 	f := &v1.Framework{ObjectMeta: metav1.ObjectMeta{
 		Name: v1.ObjectName(user, name), UID: types.UID(uid), CreationTimestamp: metav1.NewTime(epoch.Add(time.Duration(second) * time.Second)),

@@ -126,7 +126,7 @@ func (f *fake) change(what func()) {
 	f.changed.Broadcast()
 }
 
-// at is a line of a log as the kubelet writes it.
+// at returns a line of a log as the kubelet writes it.
 func at(second int, text string) string {
 	return fmt.Sprintf("2026-01-02T03:04:%02d.000000001Z %s\n", second, text)
 }

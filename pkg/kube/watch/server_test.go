@@ -180,5 +180,5 @@ func (s *server) stream(w http.ResponseWriter, r *http.Request, from int) {
 	}
 }
 
-// text is a short form of a value, for messages of tests.
+// text returns a short form of a value, for messages of tests.
 func text(name, uid, value string) string { return fmt.Sprintf("%s %s %s", name, uid, value) }

@@ -404,7 +404,7 @@ func object(name, uid, version string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(uid), ResourceVersion: version}}
 }
 
-// written is a Store of a program that also writes; its values are versions.
+// written returns a Store of a program that also writes; its values are versions.
 func written() *watch.Store[string] {
 	return watch.New(watch.Options[*corev1.ConfigMap, string]{Name: "tokens", Keep: func(o *corev1.ConfigMap) (string, error) { return o.ResourceVersion, nil },
 		Reads: watch.Source{List: func(context.Context, metav1.ListOptions) (runtime.Object, error) {

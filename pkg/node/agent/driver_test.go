@@ -54,7 +54,7 @@ func (m *machine) open(gpus int) (*Driver, error) {
 	return newDriver(m.t.Context(), "n1", watched, simulated{vendor: nvidia{}}, m.folders, slog.New(slog.DiscardHandler), func(err error) { m.t.Error(err) })
 }
 
-// reportOf is the report of a machine with some working GPUs.
+// reportOf returns the report of a machine with some working GPUs.
 func reportOf(gpus int) *gpu.Report {
 	out := &gpu.Report{Driver: "550.54.15", CUDA: "12.4"}
 	for i := range int32(gpus) {
@@ -68,7 +68,7 @@ func reportOf(gpus int) *gpu.Report {
 
 func busOf(index int32) string { return fmt.Sprintf("0000:%02x:00.0", index+1) }
 
-// claimOf is a claim that was given devices of n1.
+// claimOf returns a claim that was given devices of n1.
 func claimOf(uid string, devices ...string) *resourceapi.ResourceClaim {
 	c := &resourceapi.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "jobs", Name: "claim-" + uid, UID: types.UID(uid)}}
 	c.Spec.Devices.Requests = []resourceapi.DeviceRequest{{Name: "gpus", Exactly: &resourceapi.ExactDeviceRequest{
@@ -105,7 +105,7 @@ func (m *machine) end(uid string) {
 	require.NoError(m.t, out[types.UID(uid)])
 }
 
-// files are the device files of a container, as the container runtime's own library makes them.
+// files returns the device files of a container, as the container runtime's own library makes them.
 func (m *machine) files(ids []string) []string {
 	m.t.Helper()
 	cache, err := cdi.NewCache(cdi.WithSpecDirs(m.folders.cdi), cdi.WithAutoRefresh(false))
@@ -393,7 +393,7 @@ func TestContainersWithRealGPUsGetWhatTheToolkitSays(t *testing.T) {
 	}, 10*time.Second, 20*time.Millisecond)
 }
 
-// podsClaimOf is a claim of an ordinary pod that was given devices of n1, one for each of its containers.
+// podsClaimOf returns a claim of an ordinary pod that was given devices of n1, one for each of its containers.
 func podsClaimOf(uid string, devices ...string) *resourceapi.ResourceClaim {
 	c := claimOf(uid, devices...)
 	c.Spec.Devices.Requests = nil

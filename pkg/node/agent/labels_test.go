@@ -24,7 +24,7 @@ import (
 	"github.com/openpai/paictl/test/amdgputest"
 )
 
-// labelled is a driver that has seen a report.
+// labelled returns a driver that has seen a report.
 func labelled(t *testing.T, v vendor, wanted int, reports ...*gpu.Report) *Driver {
 	t.Helper()
 	m := newMonitor(t)

@@ -24,7 +24,7 @@ func newMonitor(t *testing.T) *monitor {
 	return m
 }
 
-// again is the monitor of the agent that comes next.
+// again returns the monitor of the agent that comes next.
 func (m *monitor) again(t *testing.T, boot string) *monitor {
 	t.Helper()
 	out, err := openMonitor(m.file, boot, m.log, m.now)
@@ -32,7 +32,7 @@ func (m *monitor) again(t *testing.T, boot string) *monitor {
 	return out
 }
 
-// sick are the reasons by the numbers of GPUs.
+// sick returns the reasons by the numbers of GPUs.
 func (m *monitor) sick() map[int32]string {
 	out := map[int32]string{}
 	gpus, _ := m.devices()

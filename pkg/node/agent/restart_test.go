@@ -232,7 +232,7 @@ func TestARestartThatCantBeSaysWhy(t *testing.T) {
 	}
 }
 
-// nextWithout is a machine whose next kernel has no module of the driver.
+// nextWithout returns a machine whose next kernel has no module of the driver.
 func nextWithout(t *testing.T) *nextBoot {
 	t.Helper()
 	root := t.TempDir()

@@ -69,7 +69,7 @@ func (v *splitVendor) report() *gpu.Report {
 	return r
 }
 
-// newSplit is a machine with two GPUs whose SKU says into which instances they are split.
+// newSplit returns a machine with two GPUs whose SKU says into which instances they are split.
 func newSplit(t *testing.T, profile string, n int32) (*ordered, *splitVendor) {
 	t.Helper()
 	o := newOrdered(t)
@@ -86,7 +86,7 @@ func (o *ordered) configure(v *splitVendor, profile string, n int32) {
 	v.see, o.vendor = o.gpus.see, v
 }
 
-// nodes are the device files of a claim's containers, by device.
+// nodes returns the device files of a claim's containers, by device.
 func (o *ordered) nodes(uid string) map[string]string {
 	o.t.Helper()
 	out := map[string]string{}

@@ -25,7 +25,7 @@ const (
 	others = "99999999-2222-3333-4444-555555555555"
 )
 
-// id is a container's.
+// id returns a container's.
 func id(n int) string { return fmt.Sprintf("%064x", n) }
 
 // machine is a folder of control groups.

@@ -48,7 +48,7 @@ func receive(c *Conn, kind string) *Message {
 	return m
 }
 
-// opened is a program that has opened its database.
+// opened returns a program that has opened its database.
 func opened(then func(c *Conn)) func(c *Conn) {
 	return func(c *Conn) {
 		must(c.Greet(Name, "paictl"))
@@ -59,7 +59,7 @@ func opened(then func(c *Conn)) func(c *Conn) {
 	}
 }
 
-// says is a program that sends bytes after it was requested to take jobs.
+// says returns a program that sends bytes after it was requested to take jobs.
 func says(text string) func(c *Conn) {
 	return opened(func(*Conn) { _, _ = os.Stdout.WriteString(text) })
 }

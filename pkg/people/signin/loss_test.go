@@ -67,7 +67,7 @@ func (l *lab) enterBy(t *testing.T, i *namer, name string) *token.Pair {
 	return pair
 }
 
-// openNamer is a lab where an issuer lets members of gpu-users in, and makes members of bosses administrators.
+// openNamer returns a lab where an issuer lets members of gpu-users in, and makes members of bosses administrators.
 func openNamer(t *testing.T) (*lab, *namer) {
 	t.Helper()
 	l := openLab(t)

@@ -35,7 +35,7 @@ taskRoles:
   worker: {dockerImage: i, resourcePerInstance: {cpu: 1, memoryMB: 64, gpu: 0}, commands: ["echo hello"]}
 `
 
-// open is the templates of a cluster that has the definitions, and no templates.
+// open returns the templates of a cluster that has the definitions, and no templates.
 func open(t *testing.T) (*template.Store, dynamic.ResourceInterface) {
 	t.Helper()
 	c := kubetest.Start(t)

@@ -75,7 +75,7 @@ func openQuiet(t *testing.T, perSecond float32, atOnce int) (*quiet, *token.Serv
 	return q, s
 }
 
-// madeUp is a text in the form of a refresh token.
+// madeUp returns a text in the form of a refresh token.
 func madeUp(n int) secret.String {
 	id := strings.Repeat(string("abcdefghijklmnopqrstuvwxyz"[n%26]), 19) + string("abcdefghijklmnopqrstuvwxyz"[n/26])
 	return secret.String("pair_" + id + "_" + strings.Repeat("A", 43))

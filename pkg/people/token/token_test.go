@@ -94,7 +94,7 @@ func (r *replica) valid(t *testing.T, text string) bool {
 	return err == nil
 }
 
-// another is a text that differs in one character.
+// another returns a text that differs in one character.
 func another(text string) string {
 	at := len(text) - 10
 	if text[at] == 'A' {

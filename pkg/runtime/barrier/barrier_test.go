@@ -275,7 +275,7 @@ func TestTheCodeTellsWhyThereAreNoPeers(t *testing.T) {
 	}
 }
 
-// newOther is a certificate that didn't sign the server's.
+// newOther returns a certificate that didn't sign the server's.
 func newOther(t *testing.T) []byte {
 	t.Helper()
 	dir, err := os.ReadFile(filepath.Join("testdata", "other-ca.crt"))
@@ -325,7 +325,7 @@ func crowd(tb testing.TB, a *api, n int) (took, cpu time.Duration) {
 	return took, cpu
 }
 
-// cpuTime is the CPU time of this process, which doesn't depend on the machine's other load.
+// cpuTime returns the CPU time of this process, which doesn't depend on the machine's other load.
 func cpuTime(tb testing.TB) time.Duration {
 	tb.Helper()
 	var u unix.Rusage

@@ -237,7 +237,7 @@ func (s *server) code(t *testing.T) *spec.Code {
 	return &spec.Code{URL: s.URL, SHA256: hex.EncodeToString(sum[:]), Size: int64(len(s.data)), Dir: filepath.Join(t.TempDir(), "code")}
 }
 
-// big is an archive that gzip doesn't make small.
+// big returns an archive that gzip doesn't make small.
 func big(t *testing.T) []byte {
 	t.Helper()
 	b := make([]byte, 600<<10)

@@ -19,7 +19,7 @@ import (
 	"github.com/openpai/paictl/pkg/runtime/code"
 )
 
-// home is a person's folder into which something is copied, and what must still be in it afterwards.
+// home returns a person's folder into which something is copied, and what must still be in it afterwards.
 func home(t *testing.T) (dir string, untouched func()) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "home")
@@ -197,7 +197,7 @@ func TestAFileStaysUntilTheNewOneIsWhole(t *testing.T) {
 	}
 }
 
-// sparse is an archive of one file of a hole, of which a few bytes come.
+// sparse returns an archive of one file of a hole, of which a few bytes come.
 func sparse(t *testing.T, name string, size int64) []byte {
 	t.Helper()
 	records := ""
@@ -249,7 +249,7 @@ func TestACopyHasNoLimitAndNoHoles(t *testing.T) {
 	require.ErrorIs(t, err, io.ErrUnexpectedEOF, "it breaks off, and isn't refused")
 }
 
-// hugeHeader is the beginning of an archive with a file of some size.
+// hugeHeader returns the beginning of an archive with a file of some size.
 func hugeHeader(t *testing.T, name string, size int64) []byte {
 	t.Helper()
 	var out bytes.Buffer

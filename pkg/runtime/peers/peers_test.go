@@ -53,7 +53,7 @@ func TestPortsOfThePodNetworkLeaveOutTheOneOfTheRendezvous(t *testing.T) {
 	assert.Len(t, slices.Compact(all), 20_000)
 }
 
-// large are the peers of a job of n tasks on the host network.
+// large returns the peers of a job of n tasks on the host network.
 func large(n int) *peers.Peers {
 	r := peers.Role{Name: "worker"}
 	for i := range n {

@@ -23,7 +23,7 @@ import (
 	"github.com/openpai/paictl/test/tier"
 )
 
-// repository is a real one on disk with one commit; it has to be made before anything reaps.
+// repository returns a real one on disk with one commit; it has to be made before anything reaps.
 func repository(t *testing.T) string {
 	t.Helper()
 	if _, err := exec.LookPath("git"); err != nil {

@@ -67,7 +67,7 @@ func (s *said) await(t *testing.T, text string) {
 	require.Eventually(t, func() bool { return strings.Contains(s.String(), text) }, patience, 10*time.Millisecond, "%q", text)
 }
 
-// newRun is a task in this process. The test must not wait for children with os/exec while it runs.
+// newRun returns a task in this process. The test must not wait for children with os/exec while it runs.
 func newRun(t *testing.T) (*Run, *said) {
 	t.Helper()
 	log := &said{}

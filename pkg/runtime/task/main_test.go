@@ -43,7 +43,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// serve is the ssh server, as the command pai-runtime runs it.
+// serve returns the ssh server, as the command pai-runtime runs it.
 func serve() int {
 	c, err := sshd.ReadConfig(os.Stdin)
 	if err != nil {

@@ -78,7 +78,7 @@ func freeUID(t *testing.T) string {
 	return ""
 }
 
-// sshHost is a task with the ssh plugin whose program waits for a file. The host network draws its
+// sshHost returns a task with the ssh plugin whose program waits for a file. The host network draws its
 // port, so that tests can run side by side.
 func sshHost(t *testing.T, parameters string) (*container, string) {
 	t.Helper()

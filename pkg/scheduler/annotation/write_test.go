@@ -57,7 +57,7 @@ func decide(p *cell.Placement, slot int) *cell.Decision {
 	return &cell.Decision{Result: cell.Bind, Node: p.Pods[slot].Node, Indices: p.Pods[slot].Indices, Chain: p.Chain, Placement: p, Slot: slot}
 }
 
-// trainers is a gang of two sizes and its place.
+// trainers returns a gang of two sizes and its place.
 func trainers() (*cell.Request, *cell.Placement) {
 	r := &cell.Request{VirtualCluster: "team", Gang: "g", Root: gang("g", cell.PodSet{Count: 2, Cells: 2}, cell.PodSet{Count: 1, Cells: 1}), Set: 1}
 	return r, &cell.Placement{Chain: "RACK", Order: 7, Pods: []cell.PodPlacement{
@@ -223,7 +223,7 @@ func TestWhatIsWrittenIsReadBack(t *testing.T) {
 	}
 }
 
-// eightByEight is a gang of 8 pods with 8 GPUs each.
+// eightByEight returns a gang of 8 pods with 8 GPUs each.
 func eightByEight() (*cell.Request, *cell.Placement) {
 	r := &cell.Request{VirtualCluster: "vc-research", Gang: "g", Root: gang("g", cell.PodSet{Count: 8, Cells: 8})}
 	p := &cell.Placement{Chain: "RACK", Order: 123456}

@@ -25,7 +25,7 @@ func TestTheSameStepsGiveTheSameDecisions(t *testing.T) {
 	}
 }
 
-// wildConfig is a valid configuration with a few mistakes, or a nonsensical one.
+// wildConfig returns a valid configuration with a few mistakes, or a nonsensical one.
 func wildConfig(c *choices) Config {
 	conf := makeCluster(c)
 	names := []string{"", "x", "/", "C0L0", "C0L1", "C0L2", "C1L2", "G0", "a b"}

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// digest is a number that is equal for equal states: gangs, leaves, bindings, health. It leaves out details that a
+// digest returns a number that is equal for equal states: gangs, leaves, bindings, health. It leaves out details that a
 // restart may forget: the ages' last number, the memory of preemptions, former guarantees.
 func (s *Scheduler) digest(ages bool) uint64 {
 	s.settle()
@@ -98,7 +98,7 @@ func (h *hash64) gang(g *gang) {
 	h.text(g.key.name)
 }
 
-// dump is the same for people.
+// dump returns the same for people.
 func (s *Scheduler) dump() string {
 	s.settle()
 	var b strings.Builder

@@ -136,7 +136,7 @@ func (w *world) anyMoved() bool {
 
 func isOpen(at PodPlacement) bool { return at.isOpen() }
 
-// ownPlace is a placement with the place of one pod only.
+// ownPlace returns a placement with the place of one pod only.
 func ownPlace(at *Placement, slot int) *Placement {
 	out := at.clone()
 	for i := range out.Pods {

@@ -46,7 +46,7 @@ func comeBack(t *testing.T, s *Scheduler, pod PodID, r *Request, nodes Nodes) De
 	return d
 }
 
-// placesOf are the nodes of a gang's slots.
+// placesOf returns the nodes of a gang's slots.
 func placesOf(s *Scheduler, vc, name string) []string {
 	var out []string
 	for _, at := range s.gangs[gangKey{vc, name}].placement.Pods {

@@ -20,7 +20,7 @@ func writtenOf(s *Scheduler, pod PodID) written {
 	return written{pod, at.gang.placement.clone(), at.slot}
 }
 
-// rebuilt is a scheduler that only knows the written placements.
+// rebuilt returns a scheduler that only knows the written placements.
 func rebuilt(t *testing.T, s *Scheduler, r map[PodID]*Request, list ...written) *Scheduler {
 	t.Helper()
 	n := freshScheduler(t, s.config)
@@ -99,7 +99,7 @@ func TestAnOldWordOnAPlaceYieldsToWhoRunsThere(t *testing.T) {
 	})
 }
 
-// alone is a placement in which a pod only knows its own place.
+// alone returns a placement in which a pod only knows its own place.
 func alone(w written) written { return written{w.pod, ownPlace(w.at, w.slot), w.slot} }
 
 func TestPodsThatKnowTheirOwnPlacesMakeTheirGang(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// policies is a cluster of nodes with 8 GPUs each: owner has all but two, and patient and eager have one each.
+// policies returns a cluster of nodes with 8 GPUs each: owner has all but two, and patient and eager have one each.
 func policies(nodes int) Config {
 	c := Config{Types: []Type{{"NODE", "GPU", 8, true}}, VirtualClusters: []VirtualCluster{
 		{Name: "owner", Cells: []Virtual{{"NODE", nodes - 2}}},

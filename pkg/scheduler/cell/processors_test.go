@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// mixed is two machines of two GPUs and two of four CPU cells; A owns one of each, B only GPUs.
+// mixed returns two machines of two GPUs and two of four CPU cells; A owns one of each, B only GPUs.
 func mixed(t *testing.T) *Scheduler {
 	t.Helper()
 	s, err := New(Config{

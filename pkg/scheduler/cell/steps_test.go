@@ -430,7 +430,7 @@ func (w *world) conflicts(p *wpod) bool {
 	return slices.ContainsFunc(at.Indices, func(d int32) bool { return w.hw.leaf[gpu{at.Node, d}] != nil })
 }
 
-// virtualOf are the virtual leaves of a bound pod.
+// virtualOf returns the virtual leaves of a bound pod.
 func virtualOf(d *Decision) []string {
 	if d.Placement == nil {
 		return nil

@@ -12,7 +12,7 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/cell"
 )
 
-// racksOfTwo is a configuration of two racks of two nodes with two pairs of GPUs each.
+// racksOfTwo returns a configuration of two racks of two nodes with two pairs of GPUs each.
 func racksOfTwo() cell.Config {
 	node := func(name string) cell.Physical { return cell.Physical{Address: name} }
 	return cell.Config{
@@ -181,7 +181,7 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// randomDivision is a small chain with pinned cells and virtual cells, valid or not.
+// randomDivision returns a small chain with pinned cells and virtual cells, valid or not.
 func randomDivision(rnd *rand.Rand) cell.Config {
 	c := cell.Config{VirtualClusters: []cell.VirtualCluster{{Name: "a"}, {Name: "b"}}}
 	levels := 2 + rnd.IntN(2)

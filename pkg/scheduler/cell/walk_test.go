@@ -144,7 +144,7 @@ func report(t *testing.T, data []byte, set func(*world)) {
 	t.Logf("first: %v\nshrunk to %d steps: %v\n%s\n%s", kind(first), (len(data)-headerBytes)/recordBytes, err, trace.String(), corpus(data))
 }
 
-// corpus is the walk as a file in testdata/fuzz/FuzzSteps.
+// corpus returns the walk as a file in testdata/fuzz/FuzzSteps.
 func corpus(data []byte) string { return fmt.Sprintf("go test fuzz v1\n[]byte(%q)\n", data) }
 
 // shrink leaves out steps, and makes numbers small, as long as the same promise breaks.

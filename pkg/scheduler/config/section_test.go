@@ -188,7 +188,7 @@ func TestFromClusterWithoutGPUs(t *testing.T) {
 	assert.Empty(t, got.Physical)
 }
 
-// withCPUs is a layout of GPU machines, and of machines whose processors are known.
+// withCPUs returns a layout of GPU machines, and of machines whose processors are known.
 func withCPUs(machines ...layout.Machine) layout.Layout {
 	l := twoSKUs(append([]layout.Machine{machine("a1", "8x-a100")}, machines...)...)
 	l.MachineSKU["cpu"] = layout.SKU{CPU: layout.CPU{VCore: 16}}

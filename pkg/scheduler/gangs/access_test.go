@@ -85,7 +85,7 @@ func TestTheStandbyShowsTheLeaderItsOwnToken(t *testing.T) {
 	assert.Len(t, queue.Items, 1)
 }
 
-// huge is a cluster of a given number of GPUs in a few lines.
+// huge returns a cluster of a given number of GPUs in a few lines.
 func huge(gpus int) string {
 	return fmt.Sprintf("physicalCluster:\n  cellTypes:\n    N: {childCellType: G, childCellNumber: %d, isNodeLevel: true}\n  physicalCells: [{cellType: N, cellAddress: n}]\n", gpus)
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/cell"
 )
 
-// orGPUs is a request for CPU cells, or for the share of some GPUs: gang and gpus are GANG:PODS:CELLS.
+// orGPUs returns a request for CPU cells, or for the share of some GPUs: gang and gpus are GANG:PODS:CELLS.
 func orGPUs(vc string, priority int, gang, gpus string) string {
 	part := strings.Split(gpus, ":")
 	return onCPU(spec(vc, priority, gang)) + "orElse:\n  leafCellNumber: " + part[2] + "\n  affinityGroup:\n    name: " + part[0] +

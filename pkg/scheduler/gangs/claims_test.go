@@ -29,7 +29,7 @@ func claiming(p *corev1.Pod) *corev1.Pod {
 	return p
 }
 
-// claim is the claim of a pod.
+// claim returns the claim of a pod.
 func (c *cluster) claim(p *corev1.Pod) *resourceapi.ResourceClaim {
 	c.t.Helper()
 	name, ok := claim.Name(p)

@@ -153,7 +153,7 @@ func TestWhatBecomesFreeIsHeldForAGangThatHasWaitedLong(t *testing.T) {
 	c.place(large)
 }
 
-// lasting is a pod that ends after a few seconds at the latest.
+// lasting returns a pod that ends after a few seconds at the latest.
 func lasting(p *corev1.Pod, seconds int64) *corev1.Pod {
 	p.Spec.ActiveDeadlineSeconds = &seconds
 	return p

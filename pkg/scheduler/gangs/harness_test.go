@@ -207,7 +207,7 @@ func configMap(yaml string) *corev1.ConfigMap {
 		Data: map[string]string{"hivedscheduler.yaml": yaml}}
 }
 
-// spec is a request; gang is GANG:PODS:GPUS.
+// spec returns a request; gang is GANG:PODS:GPUS.
 func spec(vc string, priority int, gang string, extra ...string) string {
 	part := strings.Split(gang, ":")
 	text := fmt.Sprintf("virtualCluster: %s\npriority: %d\nleafCellType: G\nleafCellNumber: %s\naffinityGroup:\n  name: %s\n  members: [{podNumber: %s, leafCellNumber: %s}]\n",

@@ -24,7 +24,7 @@ virtualClusters:
     virtualCells: [{cellType: RACK.NODE, cellNumber: 4}]
 `
 
-// avoiding is a pod that must not run on some nodes.
+// avoiding returns a pod that must not run on some nodes.
 func avoiding(p *corev1.Pod, nodes ...string) *corev1.Pod {
 	var not []corev1.NodeSelectorRequirement
 	for _, name := range nodes { // Kubernetes accepts one name each

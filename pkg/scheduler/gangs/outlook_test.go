@@ -230,7 +230,7 @@ func (c *cluster) bindAll(gangs map[string][]*corev1.Pod) {
 	}
 }
 
-// happened is the result of a decision about a gang, as an outlook has it.
+// happened returns the result of a decision about a gang, as an outlook has it.
 func (c *cluster) happened(pods []*corev1.Pod) string {
 	places, trials := 0, 0
 	for _, p := range pods {

@@ -124,7 +124,7 @@ func (c *benchCluster) gang(name string, priority, pods, gpus int) []*corev1.Pod
 	return out
 }
 
-// uids are the UIDs of all pods.
+// uids returns the UIDs of all pods.
 func (c *benchCluster) uids() []types.UID { return slices.Collect(maps.Keys(c.b.state.pods)) }
 
 // bound lets the pods run that have a place.

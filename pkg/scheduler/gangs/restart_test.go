@@ -159,7 +159,7 @@ func TestPodsThatDoNotAskAreNotKnown(t *testing.T) {
 	assert.Equal(t, api.Waiting, c.state(first), "an init container counts")
 }
 
-// versioned is the API server's state of a pod at a version.
+// versioned returns the API server's state of a pod at a version.
 func versioned(p *corev1.Pod, version string) *corev1.Pod {
 	p = p.DeepCopy()
 	p.ResourceVersion = version

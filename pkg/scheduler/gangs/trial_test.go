@@ -19,7 +19,7 @@ func (c *cluster) fill() map[string]string {
 	return at
 }
 
-// onTrial is the node where a pod is on trial, "" if it isn't.
+// onTrial returns the node where a pod is on trial, "" if it isn't.
 func (c *cluster) onTrial(p *corev1.Pod) string {
 	at, _ := c.b.Place(p.UID)
 	if !at.Trial {

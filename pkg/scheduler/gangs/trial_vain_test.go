@@ -72,7 +72,7 @@ func TestAGangGetsPastTheNodesThatCannotRunIt(t *testing.T) {
 	}
 }
 
-// unique are names without repetition: deletes that the harness holds leave no deletion timestamp, so that they are repeated.
+// unique returns names without repetition: deletes that the harness holds leave no deletion timestamp, so that they are repeated.
 func unique(names []string) []string {
 	names = slices.Clone(names)
 	slices.Sort(names)

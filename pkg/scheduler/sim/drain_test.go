@@ -12,7 +12,7 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/sim/trace"
 )
 
-// eights is a cluster of nodes with 8 GPUs each. A and B own half of them each.
+// eights returns a cluster of nodes with 8 GPUs each. A and B own half of them each.
 func eights(nodes int, a, b string) cell.Config {
 	c := cell.Config{Types: []cell.Type{{Name: "NODE", Child: "GPU", Children: 8, Node: true}}, VirtualClusters: []cell.VirtualCluster{
 		{Name: "A", Cells: []cell.Virtual{{Type: "NODE", Count: nodes / 2}}, Policy: a},
@@ -24,7 +24,7 @@ func eights(nodes int, a, b string) cell.Config {
 	return c
 }
 
-// preempted is a trace in which opportunistic jobs fill a cluster and some are preempted.
+// preempted returns a trace in which opportunistic jobs fill a cluster and some are preempted.
 func preempted(nodes, pods int) []trace.Job {
 	var jobs []trace.Job
 	for i := range nodes {

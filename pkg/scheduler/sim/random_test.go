@@ -118,7 +118,7 @@ func (w *world) next(clusters int) (map[string]any, *worldPod) {
 	return step, p
 }
 
-// reconfigured is the cluster with one virtual cluster smaller.
+// reconfigured returns the cluster with one virtual cluster smaller.
 func (w *world) reconfigured() string {
 	text := clusters[w.cluster]
 	return strings.NewReplacer("cellNumber: 3}", fmt.Sprintf("cellNumber: %d}", 1+w.IntN(3)), "cellNumber: 2}", fmt.Sprintf("cellNumber: %d}", 1+w.IntN(2))).Replace(text)
@@ -205,7 +205,7 @@ func (w *world) fail(t *testing.T, seed uint64, message string) {
 	t.Fatalf("seed %d, step %d (PAICTL_KEEP_STEPS=DIR keeps the steps): %s", seed, len(w.steps), message)
 }
 
-// asMap is an answer in its printed form.
+// asMap returns an answer in its printed form.
 func asMap(t *testing.T, l *sim.Line) map[string]any {
 	t.Helper()
 	b, err := json.Marshal(l)

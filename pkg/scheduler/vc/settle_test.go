@@ -36,7 +36,7 @@ func machines(names ...string) layout.Layout {
 	return l
 }
 
-// divided is the scheduler's configuration of a layout with these virtual clusters.
+// divided returns the scheduler's configuration of a layout with these virtual clusters.
 func divided(t *testing.T, l layout.Layout, owned map[string]Definition) (cell.Config, error) {
 	t.Helper()
 	changes := map[string]*Definition{}

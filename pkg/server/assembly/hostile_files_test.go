@@ -24,7 +24,7 @@ import (
 // patience is longer than any answer of these tests takes, unless it never comes.
 const patience = 20 * time.Second
 
-// hostileTask is a running task of ann whose runtime answers to cp-kind that a path is a file, and otherwise as answer does.
+// hostileTask returns a running task of ann whose runtime answers to cp-kind that a path is a file, and otherwise as answer does.
 func hostileTask(t *testing.T, answer func(what string, p *jobtest.Process) *metav1.Status) *rooms {
 	t.Helper()
 	r := newRooms(t)

@@ -26,13 +26,13 @@ func proxied(t testing.TB) *proxy.Door {
 	return d
 }
 
-// pageRoutes are the routes at the origin of other services' pages.
+// pageRoutes returns the routes at the origin of other services' pages.
 func pageRoutes(t testing.TB) []server.Route {
 	t.Helper()
 	return proxied(t).Routes()
 }
 
-// routes are those at the server's own origin.
+// routes returns those at the server's own origin.
 func routes(t testing.TB) []server.Route {
 	t.Helper()
 	d := proxied(t)

@@ -38,7 +38,7 @@ type rule struct {
 // atPages begins the method of a route at the origin of other services' pages.
 const atPages = "PAGES:"
 
-// askers are the columns.
+// askers returns the columns.
 func askers() []string {
 	return []string{"", "ann", "abe", "vic", "root", "read", "submit", "admin", "secrets"}
 }

@@ -34,7 +34,7 @@ func (h *house) storage(t *testing.T, name string) {
 	}
 }
 
-// mounted are the claims of a job's first role.
+// mounted returns the claims of a job's first role.
 func mounted(f *fv1.Framework) (out []string) {
 	for _, v := range f.Spec.TaskRoles[0].Task.Pod.Spec.Volumes {
 		if v.PersistentVolumeClaim != nil {

@@ -166,7 +166,7 @@ func port(t *testing.T, address string) string {
 	return port
 }
 
-// replica is a server with certificates of the authority beside its own; it listens at an address.
+// replica returns a server with certificates of the authority beside its own; it listens at an address.
 func replica(t *testing.T, client kubernetes.Interface, p *pebble, listen string) (*certificate.ACME, *certificate.Authority) {
 	t.Helper()
 	roots, err := certificate.Roots(p.pem)

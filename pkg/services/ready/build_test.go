@@ -37,7 +37,7 @@ func node(name string, ready corev1.ConditionStatus) *corev1.Node {
 	return n
 }
 
-// deployment is one with its ReplicaSet, rolled out.
+// deployment returns one with its ReplicaSet, rolled out.
 func deployment(replicas int32) (*appsv1.Deployment, *appsv1.ReplicaSet) {
 	d := &appsv1.Deployment{ObjectMeta: metaOf("grafana", nil, "")}
 	d.Annotations = map[string]string{revisionAnnotation: "1"}
@@ -48,7 +48,7 @@ func deployment(replicas int32) (*appsv1.Deployment, *appsv1.ReplicaSet) {
 	return d, r
 }
 
-// pod is one that works on node a.
+// pod returns one that works on node a.
 func pod(name string, owner metav1.Object, kind string) *corev1.Pod {
 	p := &corev1.Pod{ObjectMeta: metaOf(name, owner, kind)}
 	p.Spec = corev1.PodSpec{NodeName: "a", RestartPolicy: corev1.RestartPolicyAlways, Containers: []corev1.Container{{
@@ -106,7 +106,7 @@ func crashLoop(restarts, code int32, reason string) func(*corev1.ContainerStatus
 	}
 }
 
-// unscheduled is a pod that the scheduler found no node for.
+// unscheduled returns a pod that the scheduler found no node for.
 func unscheduled(p *corev1.Pod, message string) *corev1.Pod {
 	p.Spec.NodeName = ""
 	p.Status = corev1.PodStatus{Phase: corev1.PodPending}
@@ -123,7 +123,7 @@ func daemonSet(desired int32) (*appsv1.DaemonSet, *appsv1.ControllerRevision) {
 	return d, r
 }
 
-// daemon is a pod of a DaemonSet on a node, in the newest revision.
+// daemon returns a pod of a DaemonSet on a node, in the newest revision.
 func daemon(d *appsv1.DaemonSet, on string) *corev1.Pod {
 	p := pod("exporter-"+on, d, kindDaemonSet)
 	p.Spec.NodeName = on

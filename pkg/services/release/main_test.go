@@ -39,7 +39,7 @@ func load(t testing.TB, files map[string]string) *chart.Chart {
 	return c
 }
 
-// demoFiles are a chart with an object of each sort that matters here.
+// demoFiles returns a chart with an object of each sort that matters here.
 func demoFiles() map[string]string {
 	return map[string]string{
 		"values.yaml": "greeting: hello\nreplicas: 1\nextra: false\nmemory: 64Mi\n",
@@ -122,7 +122,7 @@ func manager(t testing.TB, c *kube.Cluster) Manager {
 	return m
 }
 
-// demo is a request for the demo chart; values are pairs.
+// demo returns a request for the demo chart; values are pairs.
 func (w world) demo(values map[string]any) Request {
 	return Request{Name: "demo", Namespace: w.namespace, Chart: load(w.T, demoFiles()), Values: values}
 }

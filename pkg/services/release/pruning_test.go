@@ -73,7 +73,7 @@ func (s shapes) schema(path string, depth int) (map[string]any, structuralschema
 	return out, parsed
 }
 
-// full is an object with everything. Fields of one object have one type, as in a map.
+// full returns an object with everything. Fields of one object have one type, as in a map.
 func (s shapes) full(path string, depth int) any {
 	switch typ := s.typeAt(path); {
 	case depth == 0:

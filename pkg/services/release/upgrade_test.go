@@ -47,12 +47,12 @@ spec:
 	return b.String()
 }
 
-// gear is one object of that kind.
+// gear returns one object of that kind.
 func gear(group, version, name, spec string) string {
 	return fmt.Sprintf("apiVersion: %s/%s\nkind: Gear\nmetadata: {name: %s}\nspec: {%s}\n", group, version, name, spec)
 }
 
-// upgrade is a request for an upgrade to a chart of these files.
+// upgrade returns a request for an upgrade to a chart of these files.
 func (w world) upgrade(files map[string]string) Request {
 	return Request{Name: "demo", Namespace: w.namespace, Chart: load(w.T, files), Upgrade: true}
 }

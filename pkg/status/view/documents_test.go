@@ -40,7 +40,7 @@ func TestTheScreensOfTheDocumentsAreThoseOfTheProgram(t *testing.T) {
 // ends are the spaces at the ends of lines.
 var ends = regexp.MustCompile(`(?m) +$`)
 
-// documented is a cluster of three machines with simulated GPUs, some minutes after its start.
+// documented returns a cluster of three machines with simulated GPUs, some minutes after its start.
 func documented() *status.Cluster {
 	now := statustest.Now
 	ago := func(d time.Duration) time.Time { return now.Add(-d) }

@@ -261,7 +261,7 @@ func (d *driver) click(x, y int) {
 
 func (d *driver) frame() string { return d.m.View() }
 
-// line is the line of the frame that has a text in it.
+// line returns the line of the frame that has a text in it.
 func (d *driver) line(text string) string {
 	for l := range strings.Lines(d.frame()) {
 		if strings.Contains(l, text) {

@@ -20,7 +20,7 @@ import (
 	"github.com/openpai/paictl/test/output"
 )
 
-// serviceStory is a start of five services up to the moment when one is ready, one waits for
+// serviceStory returns a start of five services up to the moment when one is ready, one waits for
 // its image, one failed and was taken back, and one waits.
 func serviceStory() []services.Event {
 	on := func(s float64, kind, service, message string) services.Event {

@@ -35,7 +35,7 @@ func at(seconds float64) time.Time {
 
 var phases = []string{"preflight", "base", "containerd", "images", "init", "network", "join", "labels"}
 
-// story is a run on three hosts, up to the moment when one has failed, one is loading
+// story returns a run on three hosts, up to the moment when one has failed, one is loading
 // images and one waits.
 func story() []engine.Event {
 	change := func(s float64, host, phase, action, target, detail string) engine.Event {
@@ -93,7 +93,7 @@ func ending() []engine.Event {
 	}
 }
 
-// crowd is a run on n hosts: one failed, two run, a fifth waits, the rest is done.
+// crowd returns a run on n hosts: one failed, two run, a fifth waits, the rest is done.
 func crowd(n int) []engine.Event {
 	es := []engine.Event{{Time: at(0), Kind: engine.EventRunStarted, Message: "cluster up", Phases: phases}}
 	for i := range n {

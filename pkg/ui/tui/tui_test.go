@@ -111,7 +111,7 @@ func TestALineInAStyleKeepsItBehindOthers(t *testing.T) {
 
 var rgb = regexp.MustCompile(`38;2;(\d+);(\d+);(\d+)`)
 
-// luminance is the luminance of WCAG 2, https://www.w3.org/TR/WCAG22/#dfn-relative-luminance.
+// luminance returns the luminance of WCAG 2, https://www.w3.org/TR/WCAG22/#dfn-relative-luminance.
 func luminance(r, g, b float64) float64 {
 	linear := func(c float64) float64 {
 		if c /= 255; c <= 0.04045 {

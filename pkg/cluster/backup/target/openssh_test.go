@@ -22,7 +22,7 @@ import (
 	"github.com/openpai/paictl/test/tier"
 )
 
-// onOpenSSH is a folder of this machine behind its own sshd, whose SFTP server is OpenSSH's.
+// onOpenSSH returns a folder of this machine behind its own sshd, whose SFTP server is OpenSSH's.
 func onOpenSSH(t *testing.T) kept {
 	t.Helper()
 	tier.More(t, "a real sshd")

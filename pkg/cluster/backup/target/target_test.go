@@ -33,7 +33,7 @@ type kept struct {
 	names func(t *testing.T) []string
 }
 
-// places are those that this machine can offer.
+// places returns those that this machine can offer.
 func places() map[string]func(t *testing.T) kept {
 	return map[string]func(t *testing.T) kept{
 		"a folder": func(t *testing.T) kept {
@@ -57,7 +57,7 @@ func open(t *testing.T, place, dir string, o target.Options) kept {
 	return kept{Target: to, place: place, names: func(t *testing.T) []string { return below(t, dir) }}
 }
 
-// below are the files and folders below a folder.
+// below returns the files and folders below a folder.
 func below(t *testing.T, dir string) []string {
 	t.Helper()
 	var out []string
@@ -77,7 +77,7 @@ func dialling(client *ssh.Client, to ssh.Target) func(target.Machine) (*ssh.Clie
 	}
 }
 
-// onServer is a folder of a machine in this process.
+// onServer returns a folder of a machine in this process.
 func onServer(t *testing.T) (kept, *sshtest.Server) {
 	t.Helper()
 	dir := t.TempDir()

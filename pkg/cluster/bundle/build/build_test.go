@@ -21,7 +21,7 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// tiny is a recipe that takes a second: one Go program and one in C, and an image of both.
+// tiny returns a recipe that takes a second: one Go program and one in C, and an image of both.
 func tiny() Recipe {
 	return Recipe{
 		Modules: []Module{{

@@ -57,7 +57,7 @@ func TestProgramsThatShareLibrariesWithPaictlHaveThemInItsVersion(t *testing.T) 
 
 var requirement = regexp.MustCompile(`(?m)^\t(\S+) (v\S+)`)
 
-// required are the versions of a go.mod, by module.
+// required returns the versions of a go.mod, by module.
 func required(t *testing.T, file string) map[string]string {
 	t.Helper()
 	data, err := os.ReadFile(file)

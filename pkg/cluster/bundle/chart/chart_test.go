@@ -13,7 +13,7 @@ import (
 	"github.com/openpai/paictl/templates"
 )
 
-// files is a tree with one chart.
+// files returns a tree with one chart.
 func files(chartYAML, values string) fstest.MapFS {
 	return fstest.MapFS{
 		"charts/README.md":                    {Data: []byte("no chart")},

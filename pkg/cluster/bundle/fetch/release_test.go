@@ -26,7 +26,7 @@ import (
 // packed is a file of an archive.
 type packed struct{ name, text string }
 
-// kubelet is a program that doesn't become small when it is compressed, so that its download can be interrupted.
+// kubelet returns a program that doesn't become small when it is compressed, so that its download can be interrupted.
 func kubelet() string {
 	random := rand.New(rand.NewPCG(1, 2))
 	data := make([]byte, 20000)
@@ -36,7 +36,7 @@ func kubelet() string {
 	return string(data)
 }
 
-// files are the files of a bundle with a program and a tool, its manifest first.
+// files returns the files of a bundle with a program and a tool, its manifest first.
 func files(arch string) []packed {
 	text := "apiVersion: " + bundle.APIVersion + "\nkind: Bundle\nkubernetes: v1.36.3\narch: " + arch + "\norigin: build\nartifacts:\n"
 	for _, f := range []packed{{"bin/kubelet", kubelet()}, {"tools/kwok", "kwok"}} {

@@ -131,7 +131,7 @@ const (
 	kwokRef    = "registry.example.org/kwok/kwok:v1"
 )
 
-// catalogue is one of each: a bare program, an archive, an image, a program in an image.
+// catalogue returns one of each: a bare program, an archive, an image, a program in an image.
 func catalogue() Catalogue {
 	return Catalogue{Kubernetes: "v1.36.3", Arch: "amd64",
 		Files: []File{

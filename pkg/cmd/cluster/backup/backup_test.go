@@ -50,7 +50,7 @@ func paictlIn(t *testing.T, getenv func(string) string, args ...string) (code in
 	return code, stdout.String(), stderr.String()
 }
 
-// folder is a configuration of one machine that refuses connections.
+// folder returns a configuration of one machine that refuses connections.
 func folder(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -386,7 +386,7 @@ func TestAConnectionThatIsLostIsNoDamage(t *testing.T) {
 	assert.NotContains(t, said, "damaged")
 }
 
-// cutAfter is the address of a server whose connections end after it has sent that many bytes.
+// cutAfter returns the address of a server whose connections end after it has sent that many bytes.
 func cutAfter(t *testing.T, server string, bytes int64) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

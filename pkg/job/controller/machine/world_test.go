@@ -123,7 +123,7 @@ func newWorld(t testing.TB, roles ...v1.TaskRole) *world {
 	return w
 }
 
-// role is a task role as paictl makes it: one failure ends the attempt, as does the success of all.
+// role returns a task role as paictl makes it: one failure ends the attempt, as does the success of all.
 func role(name string, tasks int32) v1.TaskRole {
 	limit := int64(600)
 	return v1.TaskRole{Name: name, TaskNumber: tasks, Task: v1.Task{PodGracefulDeletionTimeoutSec: &limit},
@@ -270,7 +270,7 @@ func (w *world) delete(d machine.Deletion) {
 	w.deletePod(p)
 }
 
-// written is the task that has this pod, as it was written down last.
+// written returns the task that has this pod, as it was written down last.
 func (w *world) written(uid string) *v1.TaskStatus {
 	for _, r := range w.persisted.AttemptStatus.TaskRoleStatuses {
 		for _, t := range r.TaskStatuses {

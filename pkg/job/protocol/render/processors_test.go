@@ -14,7 +14,7 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/annotation"
 )
 
-// withCPUs is a cluster with machines without GPUs, of which default owns 30 cells and small none.
+// withCPUs returns a cluster with machines without GPUs, of which default owns 30 cells and small none.
 func withCPUs() Options {
 	o := options()
 	o.Cluster.SKUs["CPU"] = SKU{MilliCPU: 1000, MemoryMB: 4 << 10, PerNode: 15}
@@ -55,7 +55,7 @@ func TestTasksWithoutGPUsLieOnCPUCells(t *testing.T) {
 	}
 }
 
-// others are the requests that roles make if they can't have CPU cells.
+// others returns the requests that roles make if they can't have CPU cells.
 func others(t *testing.T, f *v1.Framework) map[string]string {
 	t.Helper()
 	out := map[string]string{}
@@ -207,7 +207,7 @@ func TestCPUCellsCostNoQuotaOfGPUs(t *testing.T) {
 	mustRender(t, job(t, worker("a", 4, 0), ""), o)
 }
 
-// demo is the cluster on the three hosts of hack/demo.sh, as paictl sees it: two workers with two processors and eight
+// demo returns the cluster on the three hosts of hack/demo.sh, as paictl sees it: two workers with two processors and eight
 // simulated GPUs each.
 func demo() Options {
 	return Options{User: "alice", Cluster: Cluster{

@@ -40,12 +40,12 @@ func job(t *testing.T, roles, rest string) *protocol.Job {
 	return j
 }
 
-// worker is a role of n tasks.
+// worker returns a role of n tasks.
 func worker(name string, n, gpu int) string {
 	return fmt.Sprintf("  %s: {instances: %d, dockerImage: img, resourcePerInstance: {cpu: 4, memoryMB: 1024, gpu: %d}, commands: [a]}\n", name, n, gpu)
 }
 
-// facts is a cluster with two types of GPUs and two virtual clusters.
+// facts returns a cluster with two types of GPUs and two virtual clusters.
 func facts() Cluster {
 	return Cluster{
 		RuntimeImage: "registry.example.com/pai-runtime:v1", PullSecret: "pull", SchedulerName: "pai-scheduler", NodeLabels: map[string]string{"pai-worker": "true"},

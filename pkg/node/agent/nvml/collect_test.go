@@ -125,7 +125,7 @@ func TestFaultsAreToldAsOfRealGPUs(t *testing.T) {
 	assert.False(t, r.GPUs[1].Lost)
 }
 
-// fake is a library that answers as some drivers do.
+// fake returns a library that answers as some drivers do.
 func fake(change func(*mock.Interface, *mock.EventSet)) *mock.Interface {
 	set := &mock.EventSet{FreeFunc: func() nvml.Return { return nvml.SUCCESS }, WaitFunc: func(uint32) (nvml.EventData, nvml.Return) { return nvml.EventData{}, nvml.ERROR_TIMEOUT }}
 	lib := &mock.Interface{

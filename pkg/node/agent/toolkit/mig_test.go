@@ -16,7 +16,7 @@ import (
 	"github.com/openpai/paictl/test/nvml"
 )
 
-// splitMachine is a machine whose first GPU is split into three instances, and whose nvidia-ctk sees a driver's files for their capabilities.
+// splitMachine returns a machine whose first GPU is split into three instances, and whose nvidia-ctk sees a driver's files for their capabilities.
 func splitMachine(t *testing.T) (*Toolkit, []Instance) {
 	t.Helper()
 	tk := machine(t)

@@ -31,7 +31,7 @@ func repeated(text string) string {
 	return "[" + strings.TrimSuffix(strings.Repeat(text+",", bombBytes/(len(text)+1)), ",") + "]"
 }
 
-// withTasks is an attempt of a job whose tasks are packed.
+// withTasks returns an attempt of a job whose tasks are packed.
 func withTasks(t *testing.T, j historytest.Job, attempt int32, roles string) string {
 	t.Helper()
 	return withPacked(t, j, attempt, pack([]byte(roles)))

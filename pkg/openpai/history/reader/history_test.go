@@ -38,7 +38,7 @@ var (
 
 func clock() time.Time { return now }
 
-// place is a history that receives jobs.
+// place returns a history that receives jobs.
 func place(t *testing.T, o archive.Options) archive.Store {
 	t.Helper()
 	o.Now = clock
@@ -67,7 +67,7 @@ func into(to archive.Store) Options {
 	}}
 }
 
-// all is the same answer for all jobs.
+// all returns the same answer for all jobs.
 func all(known bool) func(context.Context, []string) ([]bool, error) {
 	return func(_ context.Context, uids []string) ([]bool, error) {
 		return slices.Repeat([]bool{known}, len(uids)), nil
@@ -170,7 +170,7 @@ func TestASecondRunAddsNothing(t *testing.T) {
 	assert.Equal(t, before, sums(t, to))
 }
 
-// sums are all jobs, and all GPU time.
+// sums returns all jobs, and all GPU time.
 func sums(t *testing.T, s archive.Store) (out []string) {
 	t.Helper()
 	page, err := s.Jobs(t.Context(), api.JobQuery{Limit: 1000})

@@ -33,7 +33,7 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/vc/change"
 )
 
-// stored is a cluster with four machines of eight GPUs and a password, whose configuration is pushed.
+// stored returns a cluster with four machines of eight GPUs and a password, whose configuration is pushed.
 func stored(t *testing.T, objects ...runtime.Object) *fake.Clientset {
 	t.Helper()
 	files := map[string][]byte{
@@ -61,7 +61,7 @@ func stored(t *testing.T, objects ...runtime.Object) *fake.Clientset {
 	return client
 }
 
-// scheduler is one that answers as given; nil: none is installed.
+// scheduler returns one that answers as given; nil: none is installed.
 func scheduler(t *testing.T, answer func(path string) any) *vc.Scheduler {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -155,7 +155,7 @@ func loaded(t *testing.T, client kubernetes.Interface) map[string]int {
 	return out
 }
 
-// interrupted is a client of the same objects that calls do once, before it updates the ConfigMap that the scheduler reads, and fails with do's error.
+// interrupted returns a client of the same objects that calls do once, before it updates the ConfigMap that the scheduler reads, and fails with do's error.
 func interrupted(client *fake.Clientset, do func() error) *fake.Clientset {
 	out, done := fake.NewClientset(), false
 	out.PrependReactor("*", "*", func(a clienttesting.Action) (bool, runtime.Object, error) {
@@ -255,7 +255,7 @@ func owner(name string, gpus, nodes int) *api.VirtualCluster {
 	return v
 }
 
-// effect is a scheduler's answer in which some virtual clusters end or shrink.
+// effect returns a scheduler's answer in which some virtual clusters end or shrink.
 func effect() *api.Validation {
 	cpus := owner("prep", 0, 0)
 	cpus.CPU = &cell.CPUStats{Guaranteed: 15}
