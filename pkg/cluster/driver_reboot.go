@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -17,6 +18,8 @@ const (
 	// rebootLimit is how long a machine may take to start: servers with much memory test it for a quarter of an hour.
 	rebootLimit = 30 * time.Minute
 	rebootLook  = 3 * time.Second
+	// rebootAgain is how long a machine may answer without having restarted before it is restarted again: a service may take 90 s to stop.
+	rebootAgain = 3 * time.Minute
 	// needReboot is the start of the error that scripts/driver.sh reports if only a restart of the machine helps.
 	needReboot = "a reboot is needed"
 )
@@ -32,30 +35,47 @@ func (u *driverUpgrade) reboot(ctx context.Context, n *engine.Node) ([]engine.Ch
 	if err != nil {
 		return nil, err
 	}
-	if _, err := u.Exec(ctx, n, ssh.Script{Name: phaseReboot + "/restart", Mutates: true, Timeout: time.Minute,
-		// Later, so that the answer still arrives.
-		Body: engine.ApplyProgram(u.Id, phaseReboot, "note reboot \"the driver's module can't be loaded otherwise\"\n(sleep 1; systemctl reboot || shutdown -r now) </dev/null >/dev/null 2>&1 &\n")}); err != nil {
+	if err := u.restart(ctx, n); err != nil {
 		return nil, err
 	}
+	ordered := time.Now()
 	u.Mu.Lock()
 	u.restarted[n.Hostname] = true
 	u.Mu.Unlock()
 	u.disconnect(n)
-	limited, cancel := context.WithTimeoutCause(ctx, rebootLimit, hint.Errorf("check its console; when it is back, run the same command again", "%s hasn't answered for %s since its restart", n.Hostname, rebootLimit))
+	limited, cancel := context.WithTimeout(ctx, rebootLimit)
 	defer cancel()
+	last := errors.New("no connection was made")
 	for {
 		select {
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
 		case <-limited.Done():
-			return nil, context.Cause(limited)
+			return nil, hint.Errorf("check its console; when it is back, run the same command again", "%s hasn't answered for %s since its restart: %w", n.Hostname, rebootLimit, last)
 		case <-time.After(rebootLook):
 		}
-		switch back, err := u.isBack(limited, n, string(before.Stdout)); {
+		back, err := u.isBack(limited, n, string(before.Stdout))
+		switch {
 		case back:
 			return []engine.Change{{Action: "restart", Target: "machine " + n.Hostname}}, nil
 		case errors.Is(err, ssh.ErrHostKey): // waiting doesn't help
 			return nil, err
+		case errors.Is(err, errNotRestarted) && time.Since(ordered) >= rebootAgain:
+			err, ordered = errors.Join(err, u.restart(limited, n)), time.Now()
 		}
+		if limited.Err() == nil {
+			last = err // afterwards, it is only the time-out
+		}
+		u.disconnect(n)
 	}
+}
+
+// restart orders a machine to restart.
+func (u *driverUpgrade) restart(ctx context.Context, n *engine.Node) error {
+	_, err := u.Exec(ctx, n, ssh.Script{Name: phaseReboot + "/restart", Mutates: true, Timeout: time.Minute,
+		// Later, so that the answer still arrives.
+		Body: engine.ApplyProgram(u.Id, phaseReboot, "note reboot \"the driver's module can't be loaded otherwise\"\n(sleep 1; systemctl reboot || shutdown -r now) </dev/null >/dev/null 2>&1 &\n")})
+	return err
 }
 
 // disconnect closes the connection to a machine that is about to restart.
@@ -68,19 +88,28 @@ func (u *driverUpgrade) disconnect(n *engine.Node) {
 	delete(u.Hosts, n.Hostname)
 }
 
-// isBack reports whether a machine answers, and has started since; if it doesn't, why.
+// errNotRestarted is the error of a machine that answers, but hasn't started since it was ordered to restart.
+var errNotRestarted = errors.New("it answers, but has not restarted")
+
+// isBack reports whether a machine answers and has started since; if not, the error says why. The connection stays open unless it failed.
 func (u *driverUpgrade) isBack(ctx context.Context, n *engine.Node, before string) (bool, error) {
 	h, err := u.Opts.Dialer.Dial(ctx, n.Target)
 	if err != nil {
 		return false, err
 	}
 	res, err := h.Run(ctx, ssh.Script{Name: phaseReboot + "/look", Timeout: 30 * time.Second, Body: engine.PreludeScript + bootScript})
-	if err != nil || res.ExitCode != 0 || string(res.Stdout) == before {
+	if err != nil {
 		_ = h.Close() // the next attempt checks again
 		return false, err
 	}
 	u.Mu.Lock()
-	defer u.Mu.Unlock()
 	u.Hosts[n.Hostname] = h
+	u.Mu.Unlock()
+	switch {
+	case res.ExitCode != 0:
+		return false, fmt.Errorf("the command that reads its boot ID failed with exit status %d", res.ExitCode)
+	case string(res.Stdout) == before:
+		return false, errNotRestarted
+	}
 	return true, nil
 }

@@ -2,14 +2,18 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/openpai/paictl/pkg/cluster/engine"
+	"github.com/openpai/paictl/pkg/hint"
 	"github.com/openpai/paictl/pkg/ssh"
 )
 
@@ -41,20 +45,70 @@ func (d *dialed) Dial(context.Context, ssh.Target) (ssh.Host, error) {
 	return nil, d.answers[min(d.n, len(d.answers))-1]
 }
 
+// rebooted returns an upgrade of w1's driver, and w1.
+func rebooted(t *testing.T, d ssh.Dialer, h ssh.Host) (*driverUpgrade, *engine.Node) {
+	t.Helper()
+	s := driversLab(t, 1).spec()
+	u := &driverUpgrade{rotation: rotation{Run: engine.NewRun(s, engine.Options{Dialer: d, Sink: &sink{}, Clock: time.Now, StepTimeout: time.Minute}), restarted: map[string]bool{}}}
+	u.Hosts = map[string]ssh.Host{"w1": h}
+	at := slices.IndexFunc(s.Nodes, func(n *engine.Node) bool { return n.Hostname == "w1" })
+	require.GreaterOrEqual(t, at, 0)
+	return u, s.Nodes[at]
+}
+
+// deaf is a machine that ignores the first orders to restart.
+type deaf struct {
+	ssh.Host
+	ignores, orders int
+}
+
+func (*deaf) Name() string { return "w1" }
+
+func (h *deaf) Run(_ context.Context, s ssh.Script) (ssh.Result, error) {
+	if s.Name == phaseReboot+"/restart" {
+		h.orders++
+	}
+	return ssh.Result{Stdout: fmt.Appendf(nil, "first\n%d\n", max(h.orders-h.ignores, 0))}, nil
+}
+
+func (*deaf) Close() error { return nil }
+
+func (h *deaf) Dial(context.Context, ssh.Target) (ssh.Host, error) { return h, nil }
+
+// An order to restart may get lost, as when systemd refuses it. The machine then answers with its former boot.
+func TestAMachineThatDoesNotRestartIsRestartedAgain(t *testing.T) {
+	h := &deaf{ignores: 2}
+	u, n := rebooted(t, h, h)
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		changes, err := u.reboot(t.Context(), n)
+		require.NoError(t, err)
+		assert.Len(t, changes, 1)
+		assert.Equal(t, 3, h.orders)
+		assert.InDelta(t, 2*rebootAgain, time.Since(start), float64(4*rebootLook))
+		assert.Same(t, h, u.Hosts["w1"], "the connection stays")
+	})
+}
+
+func TestTheErrorOfAMachineThatDoesNotComeBackSaysWhy(t *testing.T) {
+	for why, d := range map[string]ssh.Dialer{
+		"it answers, but has not restarted": &deaf{ignores: 1000},
+		"no route to host":                  &dialed{answers: []error{errors.New("no route to host")}},
+	} {
+		u, n := rebooted(t, d, &deaf{ignores: 1000})
+		synctest.Test(t, func(t *testing.T) {
+			_, err := u.reboot(t.Context(), n)
+			require.EqualError(t, err, "w1 hasn't answered for 30m0s since its restart: "+why)
+			assert.Equal(t, "check its console; when it is back, run the same command again", hint.Of(err))
+		})
+	}
+}
+
 func TestAMachineThatComesBackWithAnotherHostKeyEndsTheWaitAtOnce(t *testing.T) {
 	t.Parallel()
-	l := driversLab(t, 1)
-	s := l.spec()
 	d := &dialed{answers: []error{fmt.Errorf("w1: %w", ssh.ErrHostKey)}}
 	h := &restarting{}
-	u := &driverUpgrade{rotation: rotation{Run: engine.NewRun(s, engine.Options{Dialer: d, Sink: &sink{}, Clock: time.Now, StepTimeout: time.Minute}), restarted: map[string]bool{}}}
-	var n *engine.Node
-	for _, one := range s.Nodes {
-		if one.Hostname == "w1" {
-			n = one
-		}
-	}
-	u.Hosts = map[string]ssh.Host{"w1": h}
+	u, n := rebooted(t, d, h)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	_, err := u.reboot(ctx, n)
