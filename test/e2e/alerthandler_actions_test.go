@@ -30,14 +30,23 @@ func (h *handled) actions() (out []actions.Action) {
 // of returns the Actions with an operation on a target. A target is a job, or a GPU of a machine.
 func of(all []actions.Action, do actions.Operation, target string) (out []actions.Action) {
 	for i := range all {
-		if all[i].Spec.Do == do && all[i].Spec.Target() == target {
+		if all[i].Spec.Do == do && targetOf(&all[i].Spec) == target {
 			out = append(out, all[i])
 		}
 	}
 	return out
 }
 
-// ended returns the only Action with an operation on a target, if it is over.
+// targetOf returns the target of an Action, with the GPU that a policy has a machine drained and returned for: the same machine may be
+// drained for another one later.
+func targetOf(s *actions.ActionSpec) string {
+	if s.Machine != nil && s.Machine.GPU != nil {
+		return fmt.Sprintf("GPU %d of %s", *s.Machine.GPU, s.Machine.Name)
+	}
+	return s.Target()
+}
+
+// ended returns the only Action with an operation on a target, if it has ended.
 func ended(all []actions.Action, do actions.Operation, target string) (*actions.Action, bool) {
 	if got := of(all, do, target); len(got) == 1 && got[0].Status.Phase.Final() {
 		return &got[0], true

@@ -98,7 +98,7 @@ func onAllOpen(b *testing.B, targets []ssh.Target, s ssh.Script) {
 	})
 	b.Cleanup(func() {
 		for _, h := range hosts {
-			_ = h.Close() // the benchmark is over
+			_ = h.Close() // the benchmark has ended
 		}
 	})
 	b.ResetTimer()

@@ -30,7 +30,7 @@ taskRoles:
     commands: ["echo ready; word='<%% $secrets.word %%>'; sleep 1000000"]
 `
 
-// mayDoLittle looks at what a job can do to others, from outside and from within.
+// mayDoLittle checks the effects that a job can have on other jobs, from outside and from within.
 func (j *jobs) mayDoLittle(t *testing.T) {
 	for name, tasks := range map[string]int{"alone": 1, "pair": 2} {
 		j.forget(t, name)

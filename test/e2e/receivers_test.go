@@ -30,7 +30,7 @@ import (
 // message is a mail, or a message to a webhook. ID is the same if it is sent again.
 type message struct{ ID, To, Subject, Text string }
 
-// mailbox has the messages that a receiver got, each once.
+// mailbox holds the messages that a receiver got, each once.
 type mailbox struct {
 	mu  sync.Mutex
 	all []message
