@@ -1,6 +1,6 @@
 #!/bin/sh
 # Compares paictl's reading of the NVIDIA GPUs of this machine with nvidia-smi's, without Kubernetes: docs/hardware.md. It changes no
-# setting of a GPU. Arguments are those of gpu-check.
+# setting of a GPU. It takes the arguments of gpu-check.
 #
 #   hack/gpu-check.sh --out report
 #   GPU_CHECK=build hack/gpu-check.sh    only build; dist/gpu-check can be copied to a machine without Go, and its gpu-check run there

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Prints the folder with OpenPAI's JavaScript SDK for the tests, fetched once: the versions and checksums are those of
+# Prints the folder with OpenPAI's JavaScript SDK for the tests, fetched once: the versions and checksums are in
 # hack/tools/openpai-js-sdk/package-lock.json. Status 75 means that it can't be fetched here.
 set -eu
 cd "$(dirname "$0")/tools/openpai-js-sdk"

@@ -9,8 +9,8 @@ import (
 	"github.com/openpai/paictl/pkg/config/strictyaml"
 )
 
-// withoutEmpty leaves out settings without a value: those of an existing cluster that are
-// not known, or have no effect there.
+// withoutEmpty removes settings without a value: for an existing cluster these are not known, or
+// have no effect.
 func withoutEmpty(k Kubernetes) (any, error) {
 	root, err := strictyaml.Node(k)
 	if err != nil {
@@ -35,13 +35,13 @@ func dropEmpty(section *yaml.Node) {
 	section.Content = kept
 }
 
-// existingHead opens the files of a cluster that existed before paictl.
+// existingHead returns the comment at the beginning of a file for a cluster that existed before paictl.
 func existingHead(name string) string {
 	const written = "Written by \"paictl config generate --from-kubeconfig\"; you can edit it."
 	switch name {
 	case LayoutFile:
 		return "The machines of a Kubernetes cluster that paictl did not install: its nodes. \n" + written +
-			" The names are those of the\nnodes; paictl does not log in to the machines."
+			" The names are the names of the\nnodes; paictl does not log in to the machines."
 	case KubernetesFile:
 		return "A Kubernetes cluster that paictl did not install. paictl runs its services there, and installs,\nchanges and removes no part of it. " + written
 	case RolesFile:
@@ -50,7 +50,8 @@ func existingHead(name string) string {
 	return fileHead(name)
 }
 
-// existingDocs are the texts of the fields, with those that have another meaning there.
+// existingDocs returns the descriptions of the fields, with different texts for fields that have another meaning in an
+// existing cluster.
 func existingDocs(name string, docs map[string]string) map[string]string {
 	docs = maps.Clone(docs)
 	switch name {

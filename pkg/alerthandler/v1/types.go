@@ -195,7 +195,7 @@ type ActionStatus struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=100
 
-	// Results are those of the parts of the operation, such as the pods of a drain. At most 100 are kept.
+	// Results are the results of the operation's parts, such as the pods of a drain. At most 100 are kept.
 	Results []Result `json:"results,omitempty"`
 }
 
@@ -260,7 +260,7 @@ func (p Phase) Ended() string {
 // Begun reports whether the operation began: it has or may have had an effect.
 func (a *Action) Begun() bool { return a.Status.StartTime != nil }
 
-// Grace is the time between notice and operation.
+// Grace returns the time between notice and operation.
 func (s *ActionSpec) Grace() time.Duration { return time.Duration(s.GraceSeconds) * time.Second }
 
 // Target names the target for people: a job, a machine, or the GPU that is reset.

@@ -17,7 +17,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/terminal"
 )
 
-// SilenceOptions are those of "paictl alert silence".
+// SilenceOptions are the options of "paictl alert silence".
 type SilenceOptions struct {
 	Factory    *cmdutil.Factory
 	Connection connection.Flags
@@ -25,11 +25,11 @@ type SilenceOptions struct {
 	Match      []string
 	For        time.Duration
 	Reason     string
-	// Matchers are read from the name and Match.
+	// Matchers are parsed from the name and Match.
 	Matchers []api.Matcher
 }
 
-// defaultSilence is the time of a silence without --for.
+// defaultSilence is the duration of a silence without --for.
 const defaultSilence = 2 * time.Hour
 
 // NewCmdSilence returns "paictl alert silence".
@@ -38,7 +38,7 @@ func NewCmdSilence(f *cmdutil.Factory) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "silence [NAME]",
 		Short: "Silence alerts for a time",
-		Long: `Keeps the notifications of alerts back until the time is over. All of the labels have to match: NAME is that of the
+		Long: `Keeps the notifications of alerts back until the time has passed. All of the labels have to match: NAME is that of the
 alert, and --match gives further ones as LABEL=VALUE, LABEL=~REGEX, LABEL!=VALUE or LABEL!~REGEX. A regular expression
 matches the whole value. "paictl alert list" shows the labels of alerts. Alerts that begin to fire later are silenced, too.
 

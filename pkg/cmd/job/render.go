@@ -36,7 +36,7 @@ func NewCmdRender(f *cmdutil.Factory) *cobra.Command {
 		Short: "Show the objects that the submission of a job file would create",
 		Long: `Prints the Framework and the Secrets that "paictl job submit" creates from a job file with the same
 --user, --set, --name, --group and --code. Nothing is created or sent. It connects to a cluster only with
---kubeconfig or --context: without them, names of images are those of this release, and settings that
+--kubeconfig or --context: without them, names of images are this release's, and settings that
 only a cluster knows (its virtual clusters, storages, machines) are neither checked nor filled in. FILE can be -
 for standard input.
 
@@ -125,8 +125,8 @@ func (opts *RenderOptions) options(ctx context.Context) (render.Options, error) 
 	return o, err
 }
 
-// withoutSecrets renders the job with a mask in place of each secret, so that all else may be read.
-// The text of Secrets is shown as it is, not in base64.
+// withoutSecrets renders the job with a mask in place of each secret, so that the result can be
+// shown. The text of Secrets isn't encoded in base64.
 func withoutSecrets(j *protocol.Job, o render.Options) (*render.Objects, error) {
 	masked, err := j.WithoutSecrets()
 	if err != nil {
@@ -144,7 +144,7 @@ func withoutSecrets(j *protocol.Job, o render.Options) (*render.Objects, error) 
 		}
 		s.Data = nil
 		if s.Type == corev1.SecretTypeDockerConfigJson {
-			// The login in it is base64-encoded again.
+			// The login in it is base64-encoded a second time.
 			s.StringData = map[string]string{corev1.DockerConfigJsonKey: protocol.Masked}
 		}
 	}

@@ -25,7 +25,7 @@ func TestEachCheckHasAPlaceInTheDocs(t *testing.T) {
 		}
 		section, _, _ = strings.Cut(section, "\n##")
 		assert.Contains(t, section, "**"+c.Title+"**")
-		assert.Contains(t, section, "Looks at "+c.Looks+".", "of %s", c.ID)
+		assert.Contains(t, section, "Checks "+c.Looks+".", "of %s", c.ID)
 		paragraphs := strings.Split(strings.TrimSpace(section), "\n\n")
 		assert.Greater(t, len(paragraphs), 2, "docs/doctor.md doesn't say what to do about %s", c.ID)
 	}

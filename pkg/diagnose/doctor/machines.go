@@ -16,7 +16,7 @@ import (
 
 const idReachable = "machines-reachable"
 
-// machineChecks are the checks of the machines' operating systems.
+// machineChecks returns the checks of the machines' operating systems.
 func machineChecks() []*Check {
 	return []*Check{
 		{
@@ -25,7 +25,7 @@ func machineChecks() []*Check {
 			Run:   machinesReachable,
 		},
 		{
-			ID: "machine-identity", Group: "machines", Title: "Machines are those of the layout", Needs: Machines,
+			ID: "machine-identity", Group: "machines", Title: "Machines match the layout", Needs: Machines,
 			Looks: "name, addresses and machine-id of each machine: name and address are the layout's, and no two machines have one id",
 			Run:   ofPreflight(identity),
 		},
@@ -107,7 +107,7 @@ func unreachable(n *engine.Node, err error) Finding {
 	return problem(n.Hostname, remedy, "doesn't answer by SSH at %s: the machine is off, or the network to it is broken", n.HostIP).seen(err.Error())
 }
 
-// ofPreflight reports the findings on members of preflight's checks with some names.
+// ofPreflight returns a check that reports findings of the selected checks of preflight about members of the cluster.
 func ofPreflight(is func(id string) bool) func(context.Context, *Cluster) ([]Finding, error) {
 	return func(_ context.Context, c *Cluster) (out []Finding, _ error) {
 		for _, p := range c.Look.Preflight {
@@ -124,7 +124,7 @@ func oneOf(ids ...string) func(string) bool {
 	return func(id string) bool { return slices.Contains(ids, id) }
 }
 
-// elsewhere are preflight's checks that other checks of the doctor show, or replace with more details: the current state of the cluster decides.
+// elsewhere are preflight's checks that other checks of the doctor show, or replace with more details from the running cluster.
 var identity, elsewhere = oneOf("hostname", "address", "machine-id", "unique"), oneOf("clock", "time-source", "disk", "sysctl", "gpu", "gpu-driver", "version")
 
 func machineHardware(_ context.Context, c *Cluster) (out []Finding, _ error) {
@@ -147,7 +147,7 @@ func machineHardware(_ context.Context, c *Cluster) (out []Finding, _ error) {
 
 func isHosts(ch engine.Change) bool { return ch.Target == "/etc/hosts" }
 
-// isSetting distinguishes the changes of kernelSettings from those of other checks.
+// isSetting reports whether a change is one of kernelSettings, and not of another check.
 func isSetting(ch engine.Change) bool {
 	return !isHosts(ch) && ch.Target != "swapoff" && ch.Target != "time synchronisation"
 }
@@ -194,7 +194,7 @@ func rewrites(host string, changes []engine.Change) *Fix {
 	return &Fix{What: "set again on " + host + ": " + strings.Join(names, ", "), host: host, settings: changes}
 }
 
-// settingsOf reports machines whose settings differ in one way.
+// settingsOf returns a check for machines with a kind of different settings.
 func settingsOf(is func(engine.Change) bool, message string) func(context.Context, *Cluster) ([]Finding, error) {
 	return func(_ context.Context, c *Cluster) (out []Finding, _ error) {
 		for _, m := range c.machines() {
@@ -208,7 +208,7 @@ func settingsOf(is func(engine.Change) bool, message string) func(context.Contex
 	}
 }
 
-// unitRuns looks at a unit that each machine of the cluster runs.
+// unitRuns returns a check for a unit that must run on each machine of the cluster.
 func unitRuns(unit, called string) func(context.Context, *Cluster) ([]Finding, error) {
 	return func(_ context.Context, c *Cluster) (out []Finding, _ error) {
 		members := 0

@@ -25,15 +25,16 @@ type Query struct {
 type Report struct {
 	Since time.Time `json:"since"`
 	Until time.Time `json:"until"`
-	// VirtualClusters and People have the same figures, by another name each; the largest come first.
+	// VirtualClusters and People have the same figures, grouped by virtual cluster and by person; the largest come
+	// first.
 	VirtualClusters []Row `json:"virtualClusters"`
 	People          []Row `json:"people"`
 	Total           Row   `json:"total"`
 	// Notes say which figures aren't known, and why.
 	Notes []string `json:"notes,omitempty"`
 
-	// parts are the figures of each person in each virtual cluster; notes are those without the one about metrics, and unmeasured reports that
-	// no metrics could be read.
+	// parts are the figures of each person in each virtual cluster. notes don't include the one about metrics; unmeasured reports that no
+	// metrics could be read.
 	parts      map[part]*Row
 	notes      []string
 	unmeasured bool
@@ -41,7 +42,7 @@ type Report struct {
 
 type part struct{ vc, user string }
 
-// Row has the figures of one virtual cluster or person, in GPU seconds.
+// Row holds the figures of one virtual cluster or person, in GPU seconds.
 type Row struct {
 	Name string `json:"name,omitempty"`
 	// GPUTime is how long GPUs were given to jobs. The preempted and failed parts of it were lost.
@@ -68,10 +69,10 @@ type Waits struct {
 	Longest int64 `json:"longestSeconds"`
 }
 
-// Lost is the GPU time of attempts that were preempted or failed.
+// Lost returns the GPU time of attempts that were preempted or failed.
 func (r *Row) Lost() int64 { return r.Preempted + r.Failed }
 
-// Sources are where the figures come from.
+// Sources are the functions that read the figures.
 type Sources struct {
 	Usage func(ctx context.Context, q api.UsageQuery) (*api.Usage, error)
 	Jobs  func(ctx context.Context, f listing.Filter) (*listing.Page, error)
@@ -123,7 +124,7 @@ func (r *Report) Of(user string) *Report {
 	return out.assembled()
 }
 
-// assembled sums up the parts.
+// assembled returns the report with the sums of the parts.
 func (r *Report) assembled() *Report {
 	vcs, people := map[string]*Row{}, map[string]*Row{}
 	for k, one := range r.parts {
@@ -204,7 +205,7 @@ func (r *Report) waits(ctx context.Context, s Sources, q Query, since, until tim
 			if n == 0 {
 				r.note("waiting times aren't known: %v", err)
 			} else {
-				r.note("waiting times are those of the latest %s: %v", plural.Of(n, "job"), err)
+				r.note("waiting times include only the latest %s: %v", plural.Of(n, "job"), err)
 			}
 			return nil
 		}
@@ -219,7 +220,7 @@ func (r *Report) waits(ctx context.Context, s Sources, q Query, since, until tim
 			return nil
 		}
 		if n >= maxJobs {
-			r.note("waiting times are those of the latest %d jobs: there are more", n)
+			r.note("waiting times include only the latest %d jobs: there are more", n)
 			return nil
 		}
 		f.Cursor = page.Next

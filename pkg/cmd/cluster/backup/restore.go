@@ -37,9 +37,9 @@ type RestoreOptions struct {
 	File    string
 	DryRun  bool
 	Confirm string
-	// History restores only the history of jobs, into a cluster that runs.
+	// History restores only the history of jobs, into a running cluster.
 	History bool
-	// OtherCluster allows a history of another cluster with the same name.
+	// OtherCluster allows the history of another cluster with the same name.
 	OtherCluster bool
 }
 
@@ -49,8 +49,8 @@ func NewCmdRestore(f *cmdutil.Factory) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "restore FILE",
 		Short: "Make a cluster from a backup, on the same machines or on others",
-		Long: `Makes a cluster as "cluster up" does, but with the objects of Kubernetes and the keys of a backup. The machines
-are those of the configuration folder: write other names and addresses into its layout.yaml if you have others.
+		Long: `Makes a cluster as "cluster up" does, but with the objects of Kubernetes and the keys of a backup. The configuration
+folder names the machines: write other names and addresses into its layout.yaml if you have others.
 None of them may belong to a cluster; "paictl cluster down" takes one down.
 
 The whole backup is checked before a machine is contacted. Then it shows what would be restored and asks you to type
@@ -95,7 +95,7 @@ FILE may be on another machine or in S3: see "paictl cluster backup".`,
 }
 
 func restoreRun(ctx context.Context, opts *RestoreOptions) error {
-	// A terminal that is gone must not leave the keys behind.
+	// If the terminal is closed, the keys must still be removed.
 	if !signal.Ignored(syscall.SIGHUP) {
 		var stop context.CancelFunc
 		ctx, stop = signal.NotifyContext(ctx, syscall.SIGHUP)
@@ -114,7 +114,7 @@ func restoreRun(ctx context.Context, opts *RestoreOptions) error {
 	case !opts.DryRun && opts.Confirm == "" && !io.CanPrompt():
 		return cmdutil.Usagef("paictl cluster restore must be confirmed, but there is no terminal to ask on: add --confirm %s", name)
 	}
-	// The parts are the cluster's keys: other users can't read them, and they are removed at the end.
+	// The parts contain the cluster's keys: other users can't read them, and they are removed at the end.
 	dir, err := os.MkdirTemp("", "paictl-restore-")
 	if err != nil {
 		return err
@@ -168,7 +168,7 @@ func restoreRun(ctx context.Context, opts *RestoreOptions) error {
 	return err
 }
 
-// needs returns the parts that a run opens: for the history only the API of the cluster.
+// needs returns the parts that the run must open: for the history, only the API of the cluster.
 func (opts *RestoreOptions) needs() session.Needs {
 	if opts.History {
 		return session.Needs{ReadOnly: true, Format: "quiet"}
@@ -190,7 +190,7 @@ func (opts *RestoreOptions) next(left string) string {
 	return out
 }
 
-// parts returns the files for the machine that founds the cluster.
+// parts returns the files for the machine that initialises the cluster.
 func parts(m *backup.Manifest, dir string) (*engine.RestoreParts, error) {
 	keys, err := unpacked(m, dir, backup.PartKeys)
 	if err != nil {
@@ -203,7 +203,7 @@ func parts(m *backup.Manifest, dir string) (*engine.RestoreParts, error) {
 	return &engine.RestoreParts{Keys: keys, Etcd: etcd}, nil
 }
 
-// unpacked is a part of a backup below dir.
+// unpacked returns a part of a backup below dir.
 func unpacked(m *backup.Manifest, dir, name string) (engine.RestoreFile, error) {
 	i := slices.IndexFunc(m.Parts, func(p backup.Part) bool { return p.Name == name })
 	if i < 0 {
@@ -223,11 +223,12 @@ func checkKeys(file string) error {
 	return cluster.CheckKeys(f)
 }
 
-// readable refuses a Kubernetes that may not be able to read the backup's objects: an earlier minor version, or more than one later.
+// readable refuses a Kubernetes release that may not be able to read the backup's objects: an earlier minor version, or one that is
+// more than one minor version later.
 func readable(written, by string) error {
 	was, err := semver.NewVersion(written)
 	if err != nil {
-		return nil //nolint:nilerr // the API server was unavailable when the backup was made: no one knows
+		return nil //nolint:nilerr // the API server was unavailable when the backup was made, so its release isn't known
 	}
 	is, err := semver.NewVersion(by)
 	if err != nil || was.Major() == is.Major() && (is.Minor() == was.Minor() || is.Minor() == was.Minor()+1) {
