@@ -97,7 +97,7 @@ func (h *Handler) mark(ctx context.Context, a *v1.Action, version string, spec m
 	return h.patchNode(ctx, a.Spec.Machine.Name, a.Spec.Machine.UID, version, spec, map[string]any{v1.MarkAnnotation: string(text)})
 }
 
-// uncordon gives a machine pods again, and counts how often policies have done so. If a person does, the count begins again. A machine that other
+// uncordon makes a machine schedulable again, and counts how often policies have done so. If a person does, the count begins again. A machine that other
 // alerts keep cordoned stays so, without the part of this one.
 func (h *Handler) uncordon(ctx context.Context, a *v1.Action, m *step.Machine) error {
 	if a.Spec.By.Kind == v1.ByPolicy && m.Mark != nil {
@@ -116,7 +116,7 @@ func (h *Handler) uncordon(ctx context.Context, a *v1.Action, m *step.Machine) e
 	return h.patchNode(ctx, a.Spec.Machine.Name, a.Spec.Machine.UID, m.Version, map[string]any{"unschedulable": nil}, annotations)
 }
 
-// evict requests the eviction of pods. Disruption budgets hold.
+// evict requests the eviction of pods. Disruption budgets are respected.
 func (h *Handler) evict(ctx context.Context, pods []step.Pod) error {
 	var errs []error
 	for _, p := range pods {
@@ -140,7 +140,7 @@ func (h *Handler) evict(ctx context.Context, pods []step.Pod) error {
 	return errors.Join(errs...)
 }
 
-// managed reports whether a pod without a controller is made again: those of jobs are, by the job controller.
+// managed reports whether a pod without a controller is created again: the job controller does so for the pods of jobs.
 func managed(p *corev1.Pod) bool { return p.Labels[jobv1.LabelFramework] != "" }
 
 // reset requests the reset of a GPU from its machine's agent. The request's ID is that of the Action, so that it isn't made twice.

@@ -36,7 +36,7 @@ const (
 )
 
 // A thousand alerts within a minute cost a few requests each, and no more when Alertmanager repeats them. Most Actions wait for a limit, and a
-// change elsewhere in the cluster, after which the handler looks at each of them again, costs no request for them.
+// change elsewhere in the cluster, after which the handler checks each of them again, costs no request for them.
 func TestAThousandAlertsInAMinute(t *testing.T) {
 	// As in the program: tests may run with another percentage.
 	defer debug.SetGCPercent(debug.SetGCPercent(100))

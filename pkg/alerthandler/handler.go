@@ -144,7 +144,7 @@ func wakes[T any](h *Handler) func([]watch.Change[T], string) {
 	return func([]watch.Change[T], string) { h.wake() }
 }
 
-// wake has the leader look again.
+// wake makes the leader check all Actions again.
 func (h *Handler) wake() {
 	for _, c := range []chan struct{}{h.touched, h.news} {
 		select {
@@ -234,7 +234,7 @@ func (h *Handler) list() []*v1.Action {
 	return out
 }
 
-// machines are the machines that run jobs, and which are out.
+// machines returns the machines that run jobs, and which are out.
 func (h *Handler) machines() step.Machines {
 	m := step.Machines{Out: map[string]bool{}, Cordoned: map[string]bool{}}
 	for name, n := range h.nodes.All() {

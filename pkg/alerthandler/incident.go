@@ -45,7 +45,7 @@ const mostLabels = 16 << 10
 const (
 	// mostTries bounds how often a message is decided again because the API server has a later Action than the watch.
 	mostTries = 5
-	// noted is how much later a repeated alert has to be to be written, and notedOver the same for an Action that has begun or is over.
+	// noted is how much later a repeated alert has to be to be written, and notedOver the same for an Action that has begun or has ended.
 	noted, notedOver = 5 * time.Minute, time.Hour
 )
 
@@ -78,7 +78,7 @@ func annotated(a *v1.Action, name string) time.Time {
 
 func annotation(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
 
-// lastAlert is when an Action was made, or when the last message about its alert arrived.
+// lastAlert returns the time of the last message about an Action's alert, or of the Action's creation.
 func lastAlert(a *v1.Action) time.Time {
 	if i := incidentOf(a); i != nil && i.Last.After(a.CreationTimestamp.Time) {
 		return i.Last
@@ -94,7 +94,7 @@ func unheard(a *v1.Action, now time.Time) string {
 	return ""
 }
 
-// latest has the first step of the latest incident of each alert, by policy and key.
+// latest holds the first step of the latest incident of each alert, by policy and key.
 type latest map[string]*v1.Action
 
 func (h *Handler) latest() latest {

@@ -320,7 +320,7 @@ policies: [{name: other, alerts: {alertname: JobGpusIdle}, dryRun: true, steps: 
 	}
 }
 
-// A silence ends the messages about an alert. The job isn't stopped at the end of the grace, but when the silence is over and the alert still fires.
+// A silence ends the messages about an alert. The job isn't stopped at the end of the grace, but when the silence has ended and the alert still fires.
 func TestASilenceHolds(t *testing.T) {
 	w := open(t)
 	w.job("ann", "train")

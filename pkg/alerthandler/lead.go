@@ -22,7 +22,7 @@ import (
 )
 
 const (
-	// look is the longest time between two looks at all Actions: old ones are removed then.
+	// look is the longest time between two rounds over all Actions, which also remove old Actions.
 	look = time.Minute
 	// retry is the time before a failed step is repeated.
 	retry = 5 * time.Second
@@ -119,7 +119,7 @@ func (h *Handler) advance(ctx context.Context, a *v1.Action, all []*v1.Action, n
 	return next, err
 }
 
-// facts looks at what a decision needs.
+// facts reads the facts that a decision needs.
 func (h *Handler) facts(ctx context.Context, a *v1.Action, all []*v1.Action, now time.Time) (*step.Facts, error) {
 	f := &step.Facts{Refused: h.tries[a.UID].why, RefusedSince: h.tries[a.UID].since, DrainTimeout: h.o.Policies.DrainTimeout.D(), Unheard: unheard(a, now), Restarts: h.o.Policies.RestartMachines, Restarting: restarting(a, all), Restarted: restartedSince(a, all)}
 	f.Announced, f.Withdrawn = announced(a, all, now)
@@ -294,7 +294,7 @@ func (h *Handler) write(ctx context.Context, a *v1.Action, status v1.ActionStatu
 	return nil
 }
 
-// do has an effect. Each may be repeated.
+// do carries out an effect. Each effect may be repeated.
 func (h *Handler) do(ctx context.Context, a *v1.Action, f *step.Facts, e step.Effect) error {
 	switch e {
 	case step.EffectNone:

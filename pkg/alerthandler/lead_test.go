@@ -15,7 +15,7 @@ import (
 	"github.com/openpai/paictl/pkg/node/agent/repair"
 )
 
-// The answers of an agent can't be read, and it writes no others. The reset begins, and fails when its time is over.
+// The answers of an agent can't be read, and it writes no others. The reset begins, and fails when its time has passed.
 func TestAResetEndsWithoutReadableAnswers(t *testing.T) {
 	h, gpu, now := ofNodes(fake.NewClientset()), int32(2), time.Date(2026, 11, 30, 9, 0, 0, 0, time.UTC)
 	require.NoError(t, h.nodes.Add(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node3", UID: "n3", Annotations: map[string]string{repair.Answers: "garbage"}}}))

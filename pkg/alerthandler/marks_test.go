@@ -61,7 +61,7 @@ func TestAPersonCordonsAMachineAgain(t *testing.T) {
 	require.True(t, n.Spec.Unschedulable)
 }
 
-// A policy cordons a machine. A person uncordons it and cordons it again before the handler looks at it again: that cordon is the person's.
+// A policy cordons a machine. A person uncordons it and cordons it again before the handler reads it again: that cordon is the person's.
 func TestAPersonReplacesACordonAtOnce(t *testing.T) {
 	now := time.Date(2026, 11, 30, 9, 0, 0, 0, time.UTC)
 	gpu := corev1.Taint{Key: "gpu", Effect: corev1.TaintEffectNoSchedule}

@@ -7,7 +7,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/alerthandler/v1"
 )
 
-// metrics are those of the program.
+// metrics holds the metrics of the program.
 type metrics struct {
 	registry              *prometheus.Registry
 	alerts, ignored, made prometheus.Counter

@@ -17,7 +17,7 @@ const (
 	mostActions = 10_000
 )
 
-// prune removes finished Actions whose time is over, and the oldest ones of too many.
+// prune removes finished Actions after their time, and the oldest ones if there are too many.
 func (h *Handler) prune(ctx context.Context, all []*v1.Action, now time.Time) {
 	for _, a := range removable(all, h.o.Policies.Keep.D(), mostKept, now) {
 		err := h.objects.Resource(v1.Actions).Delete(ctx, a.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &a.UID}})

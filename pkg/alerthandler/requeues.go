@@ -18,7 +18,7 @@ import (
 // restartPrefix begins the values of a Framework's restart annotation that Actions write; those of people are times.
 const restartPrefix = "action-"
 
-// restartValue is the value of a Framework's restart annotation by which an Action requeues the job, however often it is written.
+// restartValue returns the value of a Framework's restart annotation by which an Action requeues the job, however often it is written.
 func restartValue(a *v1.Action) string { return restartPrefix + string(a.UID) }
 
 // aliveFor is how long after the end of an attempt an alert about its GPUs may begin: until Prometheus has read the agent's measurements again. Rules
@@ -70,7 +70,7 @@ func announced(a *v1.Action, all []*v1.Action, now time.Time) (next *step.Announ
 	return next, withdrawn
 }
 
-// firingSince is when the alert of a policy's Action began to fire, or when another Action was made.
+// firingSince returns when the alert of a policy's Action began to fire, or when another Action was created.
 func firingSince(a *v1.Action) time.Time {
 	if i := incidentOf(a); i != nil && !i.Started.IsZero() {
 		return i.Started

@@ -62,7 +62,7 @@ func restartsOf(a *v1.Action, all []*v1.Action) (out []*v1.Action) {
 	return out
 }
 
-// alertBegan is when the first step of a policy's Action was made: the alert fired then.
+// alertBegan returns when the first step of a policy's Action was created: the alert fired then.
 func alertBegan(a *v1.Action, all []*v1.Action) time.Time {
 	i, ok := policy.ParseIncident(a.Labels[LabelIncident])
 	p := policy.Policy{Name: a.Spec.By.Name}

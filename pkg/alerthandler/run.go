@@ -41,7 +41,7 @@ const (
 	askTime   = 2 * time.Second
 )
 
-// Run is the program with its arguments; it logs to out until ctx ends.
+// Run runs the program with its arguments until ctx ends, and logs to out.
 func Run(ctx context.Context, args []string, out io.Writer) error {
 	fs := flag.NewFlagSet(Name, flag.ContinueOnError)
 	fs.SetOutput(out)

@@ -157,7 +157,7 @@ func (w *weekly) made(at time.Time) *report.Report {
 	return w.report
 }
 
-// readers are the people who chose the weekly report.
+// readers returns the people who chose the weekly report.
 func (h *Handler) readers() (out []notify.Person) {
 	for _, p := range h.people.Users() {
 		if n := p.User.Spec.Notifications; n != nil && n.WeeklyReport {
@@ -169,7 +169,7 @@ func (h *Handler) readers() (out []notify.Person) {
 	return out
 }
 
-// weeklyNotice is the report that is due, for notices; otherwise nil.
+// weeklyNotice returns the report that is due, for notices; otherwise nil.
 func (h *Handler) weeklyNotice(now time.Time) *notify.Weekly {
 	at := notify.WeeklyAt(now)
 	r := h.weekly.made(at)

@@ -40,7 +40,7 @@ type Config struct {
 	Required []peoplev1.NoticeEvent `json:"required"`
 	// WeeklyReport sends Administrators a report of GPU hours each week.
 	WeeklyReport bool `json:"weeklyReport"`
-	// ClusterNetworks are those of the cluster's pods and services, which webhooks can't reach, also if WebhookNetworks has them.
+	// ClusterNetworks are the networks of the cluster's pods and services, which webhooks can't reach, also if WebhookNetworks has them.
 	ClusterNetworks []string `json:"clusterNetworks,omitempty"`
 	// PerHour is how many messages each receiver gets within an hour. The last one has everything that waits.
 	PerHour int `json:"perHour"`

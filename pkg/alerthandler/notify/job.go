@@ -103,7 +103,7 @@ func (c *Config) ofJob(j *Job, w *World, told *told) (out []Notice) {
 	return out
 }
 
-// toOwner are the receivers of a change of state, and the reason why they get it.
+// toOwner returns the receivers of a change of state, and the reason why they get it.
 func (c *Config) toOwner(p *Person, j *Job, e *changeOf) ([]Receiver, string) {
 	kinds := []peoplev1.NoticeEvent{e.kind}
 	if e.kind == peoplev1.NoticePreempted { // retried includes it

@@ -96,7 +96,7 @@ func ParseLedger(data []byte) (*Ledger, error) {
 // Marshal writes the record.
 func (l *Ledger) Marshal() ([]byte, error) { return json.Marshal(l) }
 
-// key is the name of the entry of a notice.
+// key returns the name of the entry of a notice.
 func (n *Notice) key() string { return entryKey(n.ID, n.To) }
 
 func entryKey(id string, to Receiver) string {

@@ -54,7 +54,7 @@ type Notice struct {
 	body func() string
 }
 
-// World has the facts from which notices are made.
+// World holds the facts from which notices are made.
 type World struct {
 	Now     time.Time
 	Actions []*v1.Action
@@ -71,7 +71,7 @@ type World struct {
 	requeues map[types.UID][]*v1.Action
 }
 
-// told has the jobs that Actions have stopped, and the names of Actions that have requeued one, of which the owners get a notice.
+// told holds the jobs that Actions have stopped, and the names of Actions that have requeued a job. Owners get a notice of them.
 type told struct {
 	stopped  map[types.UID]bool
 	requeued map[string]bool
@@ -132,7 +132,7 @@ func works(a *v1.Action, j *Job) bool {
 	return j.Stopped != "" && (j.Completed.IsZero() || j.State == jobv1.NotifyStopped)
 }
 
-// receivers are those of an Action at a time: the owner of a job, or the administrators, and the webhooks.
+// receivers returns those of an Action at a time: the owner of a job, or the administrators, and the webhooks.
 func (c *Config) receivers(a *v1.Action, at time.Time, w *World) (out []Receiver) {
 	if a.Spec.Do == v1.OperationRequeueJob && a.Spec.By.Kind == v1.ByPerson && !acted(a) && a.Status.NoticeTime == nil {
 		p := w.Person(a.Spec.By.Name) // the owner has had no notice of it
@@ -164,7 +164,7 @@ func (c *Config) receivers(a *v1.Action, at time.Time, w *World) (out []Receiver
 	return out
 }
 
-// event is the notice of an Action now, without its receiver. A plan that is over has no notice.
+// event returns the notice of an Action now, without its receiver. A plan that is over has no notice.
 func (c *Config) event(a *v1.Action, w *World) (n Notice, ok bool) {
 	s := &a.Status
 	id := "action/" + string(a.UID) + "/"

@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// look is the longest time between two looks at the world.
+	// look is the longest time between two rounds.
 	look = time.Minute
 	// most messages are sent between two writes of the record. A handler that is killed sends at most these again.
 	chunk = 20
@@ -56,7 +56,7 @@ type Options struct {
 	Counters Counters
 	Log      *slog.Logger
 	Now      func() time.Time
-	// Pause is the shortest time between two looks at the world.
+	// Pause is the shortest time between two rounds.
 	Pause time.Duration
 }
 

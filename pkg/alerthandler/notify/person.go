@@ -28,7 +28,7 @@ func (p *Person) choices() *peoplev1.Notifications {
 // requires reports whether people can't turn off a kind of notice.
 func (c *Config) requires(e peoplev1.NoticeEvent) bool { return slices.Contains(c.Required, e) }
 
-// channels are the receivers of a person's notices about an event of a time. Required ones are also mails if the person turned mails off: a
+// channels returns the receivers of a person's notices about an event of a time. Required ones are also mails if the person turned mails off: a
 // webhook may be broken.
 func (c *Config) channels(p *Person, at time.Time, required bool) (out []Receiver) {
 	chosen := p.choices()
@@ -41,7 +41,7 @@ func (c *Config) channels(p *Person, at time.Time, required bool) (out []Receive
 	return out
 }
 
-// chosen are the receivers of a person for one of some kinds of notices that happened at a time.
+// chosen returns the receivers of a person for one of some kinds of notices that happened at a time.
 func (c *Config) chosen(p *Person, at time.Time, kinds ...peoplev1.NoticeEvent) []Receiver {
 	if slices.ContainsFunc(kinds, c.requires) {
 		return c.channels(p, at, true)
@@ -53,7 +53,7 @@ func (c *Config) chosen(p *Person, at time.Time, kinds ...peoplev1.NoticeEvent) 
 	return c.channels(p, at, false)
 }
 
-// test is the message that a person requested to see whether notices arrive.
+// test returns the message that a person requested to see whether notices arrive.
 func (c *Config) test(p *Person) (out []Notice) {
 	if p.Chosen == nil || p.Chosen.Test == nil {
 		return nil
@@ -68,7 +68,7 @@ func (c *Config) test(p *Person) (out []Notice) {
 	return out
 }
 
-// TestID is the ID of a person's test message.
+// TestID returns the ID of a person's test message.
 func TestID(name string, at time.Time) string {
 	return "test/" + name + "/" + at.UTC().Format(time.RFC3339)
 }

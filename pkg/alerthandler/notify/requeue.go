@@ -58,7 +58,7 @@ func (w *World) first(a *v1.Action) bool {
 	return first == a
 }
 
-// reasons are those of an Action and, for the requeue of a job by a policy, of the others that its notice is for: they wait for it, or have had the same
+// reasons returns those of an Action and, for the requeue of a job by a policy, of the others that its notice is for: they wait for it, or have had the same
 // end without a notice.
 func (w *World) reasons(a *v1.Action) string {
 	all := []string{line(a.Spec.Reason)}

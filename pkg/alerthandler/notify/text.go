@@ -104,7 +104,7 @@ func (c *Config) kept(a *v1.Action, w *World) Notice {
 		fmt.Sprintf("The job %s won't be %s: %s.", target, participle(a), strings.TrimSuffix(line(a.Status.Message), ".")), why)}
 }
 
-// participle is what happens to the job of an Action.
+// participle returns the effect of an Action on its job, as in "will be stopped".
 func participle(a *v1.Action) string {
 	if a.Spec.Do == v1.OperationRequeueJob {
 		return "requeued"
@@ -172,7 +172,7 @@ func (c *Config) waiting(j *Job, wait time.Duration) Notice {
 		"The reason now: paictl job why "+line(j.Name))}
 }
 
-// spoken is a time of whole minutes for people.
+// spoken returns a time of whole minutes for people.
 func spoken(d time.Duration) string {
 	switch m := int(d.Minutes()); {
 	case m%(24*60) == 0:
@@ -188,7 +188,7 @@ func (c *Config) running(j *Job) Notice {
 	return Notice{Subject: c.subject("job %s has started", j.title()), Text: paragraphs(fmt.Sprintf("The job %s has started at %s.", j.title(), at(j.Started)))}
 }
 
-// message is the text of a Batch: the notice, or a digest that lists the subjects.
+// message returns the text of a Batch: the notice, or a digest that lists the subjects.
 func (c *Config) message(b *Batch) *Message {
 	m := &Message{ID: b.Notices[0].key()}
 	if len(b.Notices) == 1 {

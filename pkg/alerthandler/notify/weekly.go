@@ -24,7 +24,7 @@ func WeeklyAt(now time.Time) time.Time {
 	return at
 }
 
-// weekly are the messages with a weekly report: administrators get the figures of everyone.
+// weekly returns the messages with a weekly report: administrators get the figures of everyone.
 func (c *Config) weekly(w *Weekly) (out []Notice) {
 	if w == nil {
 		return nil

@@ -53,7 +53,7 @@ func (a *Alert) Target() Target {
 	return t
 }
 
-// Reason is the alert in one sentence, for people.
+// Reason returns the alert in one sentence, for people.
 func (a *Alert) Reason() string {
 	if text := OneLine(a.Annotations["summary"], mostReason); text != "" {
 		return text
@@ -97,7 +97,7 @@ func (p *Policy) Applies(a *Alert) bool {
 	return len(p.matchers) > 0
 }
 
-// Subject has the properties of a target that exempt it.
+// Subject holds the properties of a target that exempt it.
 type Subject struct {
 	User, VirtualCluster, Machine string
 	Tags                          []string

@@ -105,7 +105,7 @@ func (d *Duration) UnmarshalJSON(b []byte) error {
 // MarshalJSON writes a duration.
 func (d Duration) MarshalJSON() ([]byte, error) { return json.Marshal(time.Duration(d).String()) }
 
-// D is the duration.
+// D returns the duration.
 func (d Duration) D() time.Duration { return time.Duration(d) }
 
 // Problem is a mistake in the configuration, at a path such as policies[2].steps[0].do.

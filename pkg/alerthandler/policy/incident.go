@@ -47,7 +47,7 @@ func (p *Policy) Key(a *Alert) string {
 	return hex.EncodeToString(h.Sum(nil)[:8])
 }
 
-// String is the incident in names and labels.
+// String returns the incident in names and labels.
 func (i *Incident) String() string { return i.Key + "-" + strconv.Itoa(i.Number) }
 
 // ParseIncident reads the result of String.
@@ -57,7 +57,7 @@ func ParseIncident(text string) (i Incident, ok bool) {
 	return Incident{Key: key, Number: n}, found && err == nil && n > 0 && key != ""
 }
 
-// ActionName is the name of the Action of one step of an incident, so that the API server refuses a second one.
+// ActionName returns the name of the Action of one step of an incident, so that the API server refuses a second one.
 func (p *Policy) ActionName(incident string, step int) string {
 	return fmt.Sprintf("%s-%s-%d", p.Name, incident, step+1)
 }
@@ -90,7 +90,7 @@ func (i *Incident) Part(a *Alert, now time.Time) Part {
 	return Other // another Prometheus never saw the end
 }
 
-// Next is the incident that a message begins after this one.
+// Next returns the incident that a message begins after this one.
 func (i *Incident) Next(a *Alert, now time.Time) Incident {
 	next := Incident{Key: i.Key, Number: i.Number + 1, Started: a.StartsAt, Last: now}
 	if i.Ended.After(next.Started) {
@@ -104,7 +104,7 @@ func (i *Incident) Ends(a *Alert, now time.Time) bool {
 	return i.Ended.IsZero() && a.End(now).After(i.Started)
 }
 
-// End is when a resolved alert ended.
+// End returns when a resolved alert ended.
 func (a *Alert) End(now time.Time) time.Time {
 	if a.EndsAt.IsZero() {
 		return now
@@ -112,7 +112,7 @@ func (a *Alert) End(now time.Time) time.Time {
 	return a.EndsAt
 }
 
-// Start is when the alert began to fire.
+// Start returns when the alert began to fire.
 func (a *Alert) Start(now time.Time) time.Time {
 	if a.StartsAt.IsZero() {
 		return now

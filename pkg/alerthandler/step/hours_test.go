@@ -18,7 +18,7 @@ func office(t *testing.T) *step.Hours {
 	return &step.Hours{Zone: zone, Days: [7]bool{false, true, true, true, true, true, false}, From: 9 * 60, To: 18 * 60}
 }
 
-// The hours are those of a time zone, also when its clock changes.
+// Hours are in a time zone, also when its clock changes.
 func TestHours(t *testing.T) {
 	for at, want := range map[string]string{
 		"2026-11-30T08:30:00Z": "2026-11-30T08:30:00Z", // a Monday, 9:30 in Berlin

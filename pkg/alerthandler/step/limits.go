@@ -179,7 +179,7 @@ func counts(a, other *v1.Action, now time.Time) bool {
 		(other.Begun() || other.Status.Phase == v1.PhaseNoticed && !due(a, now))
 }
 
-// due reports whether the grace of an Action is over. It has its place among the others in their grace then, and only those that have begun bound it:
+// due reports whether the grace of an Action has ended. It has its place among the others in their grace then, and only those that have begun bound it:
 // they may have begun late.
 func due(a *v1.Action, now time.Time) bool {
 	return a.Status.Phase == v1.PhaseNoticed && a.Status.ActTime != nil && !a.Status.ActTime.After(now)
@@ -223,7 +223,7 @@ func (c *count) add(a *v1.Action) bool {
 	return true
 }
 
-// wait is until the first one is an hour away; those in their grace may also be canceled.
+// wait returns a Limit that lasts until the first Action began an hour ago; Actions in their grace may also be canceled.
 func (c *count) wait(limit string) Limit {
 	after := time.Minute
 	if !c.first.IsZero() {

@@ -101,7 +101,7 @@ func (d *decision) restart() Next {
 	return d.effect(EffectRestart, "the agent is to restart "+name)
 }
 
-// overdue says what is missing when the time for a restart is over, and what to do.
+// overdue says what is missing when the time for a restart has passed, and what to do.
 func (d *decision) overdue(restarted bool) string {
 	m := d.f.Machine
 	switch {

@@ -39,7 +39,7 @@ type Next struct {
 }
 
 const (
-	// again is the interval of looks at an operation that runs.
+	// again is the interval between two checks of a running operation.
 	again = 5 * time.Second
 	// resetTimeout is longer than an agent needs to see, carry out and answer a request.
 	resetTimeout = 20 * time.Minute
@@ -278,7 +278,7 @@ func (d *decision) reached() (string, bool) {
 	return "", false
 }
 
-// plan is the operation as the end of a sentence.
+// plan returns the operation as the end of a sentence.
 func (d *decision) plan() string {
 	name := d.a.Spec.Target()
 	if d.a.Spec.Do != v1.OperationDrain {

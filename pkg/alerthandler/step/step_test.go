@@ -231,7 +231,7 @@ func TestAReset(t *testing.T) {
 	require.Equal(t, v1.PhaseSucceeded, step.Decide(a, f, start.Add(time.Minute)).Status.Phase)
 }
 
-// In any world, and after a crash at any point, a request ends, has no effect after its end, none before its grace is over, and none if it
+// In any world, and after a crash at any point, a request ends, has no effect after its end, none before its grace has ended, and none if it
 // is a dry run.
 func TestAnyRequestEnds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

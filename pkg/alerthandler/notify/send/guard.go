@@ -6,7 +6,7 @@ import (
 	"syscall"
 )
 
-// inside are networks that no server of the Internet has: they lead to this machine, the cluster, the site, or into one of them through a
+// inside returns the networks that no server of the Internet has: they lead to this machine, the cluster, the site, or into one of them through a
 // translation of addresses.
 func inside() []netip.Prefix {
 	var out []netip.Prefix
@@ -28,7 +28,7 @@ type guard struct {
 	cluster []netip.Prefix
 }
 
-// control is a net.Dialer's Control.
+// control implements Control of net.Dialer.
 func (g *guard) control(_, address string, _ syscall.RawConn) error {
 	ap, err := netip.ParseAddrPort(address)
 	if err != nil {
