@@ -49,6 +49,6 @@ func (s *Server) RequestAction(ctx context.Context, n api.NewAction) (*api.Actio
 // CancelAction withdraws an action.
 func (s *Server) CancelAction(ctx context.Context, name, reason string) (*api.Action, error) {
 	q, err := change(http.MethodPost, actionPath(name, "/cancel"), api.Cancellation{Reason: reason})
-	q.again = true // an action that is canceled stays as it is
+	q.again = true // canceling an action again changes nothing
 	return answered[api.Action](ctx, s, q, err)
 }

@@ -28,7 +28,7 @@ func (s *Server) Silence(ctx context.Context, n api.NewSilence) (*api.Silence, e
 
 // EndSilence ends a silence.
 func (s *Server) EndSilence(ctx context.Context, id string) (*api.Silence, error) {
-	q := get(silences+"/"+url.PathEscape(id), nil) // a silence that has ended stays as it is
+	q := get(silences+"/"+url.PathEscape(id), nil) // ending a silence again changes nothing
 	q.method = http.MethodDelete
 	return answered[api.Silence](ctx, s, q, nil)
 }

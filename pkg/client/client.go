@@ -98,7 +98,8 @@ type Server struct {
 	inside   *Inside
 }
 
-// ParseURL reads the address of a server: only its host counts, and https.
+// ParseURL parses the address of a server, and returns its scheme, https, and its host, without a path. Other schemes
+// are errors.
 func ParseURL(text string) (*url.URL, error) {
 	if !strings.Contains(text, "://") {
 		text = "https://" + text
@@ -163,9 +164,10 @@ type question struct {
 	// content, not nil, is sent in place of body.
 	content io.Reader
 	size    int64 // of content, in bytes
-	// open needs no token. again: the request may be repeated if there was no response, because repeating it does no harm.
+	// open marks a request that needs no token. again marks one that may be repeated if there was no response, because
+	// repeating it does no harm.
 	open, again bool
-	// once: the request is never repeated.
+	// once marks a request that is never repeated.
 	once bool
 }
 
@@ -277,7 +279,7 @@ func (s *Server) passes(q question, err error) (after time.Duration, yes bool) {
 	return 0, q.again && (offline || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF))
 }
 
-// send asks once.
+// send sends a request once.
 func (s *Server) send(ctx context.Context, q question, token secret.String) (*http.Response, error) {
 	to := *s.base
 	path, err := url.PathUnescape(q.path)

@@ -39,7 +39,7 @@ func to(t *testing.T, h http.HandlerFunc) *Jobs {
 	return &Jobs{Server: s, Name: "ann"}
 }
 
-// renewing has a second token where the first is refused.
+// renewing holds a second token where the first is refused.
 type renewing struct{}
 
 func (renewing) Access(context.Context) (secret.String, error) { return "first", nil }

@@ -77,7 +77,7 @@ func (c *Jobs) Waiting(ctx context.Context, vc string, limit int) (*job.WaitingL
 	if me.Grants.Administrator {
 		return c.waiting(ctx, "", limit)
 	}
-	out := &job.WaitingList{Items: []job.WaitingGang{}} // only an administrator may ask for all at once
+	out := &job.WaitingList{Items: []job.WaitingGang{}} // only administrators may request the queues of all virtual clusters at once
 	for _, granted := range me.Grants.VirtualClusters {
 		one, err := c.waiting(ctx, granted.Name, limit)
 		if err != nil {
@@ -133,7 +133,7 @@ func (c *Jobs) Top(ctx context.Context, j *job.Job) (list []usage.Task, problems
 	return out.Items, problems, nil
 }
 
-// Targets are the tasks of a job that run.
+// Targets returns the running tasks of a job.
 func (c *Jobs) Targets(ctx context.Context, j *job.Job) ([]*job.Target, error) {
 	out := &api.Targets{}
 	if err := c.ask(ctx, get(one(j, "/targets"), nil), out); err != nil {

@@ -26,7 +26,8 @@ func (c *Jobs) task(t *job.Target, way string, q url.Values) *url.URL {
 	return &to
 }
 
-// config configures client-go for the server, which it treats as an API server. Each connection has the token of its time.
+// config configures client-go for the server, which it treats as an API server. Each connection uses the token that is
+// current when it opens.
 func (c *Jobs) config() *rest.Config {
 	return &rest.Config{Host: c.base.String(), UserAgent: "paictl/" + c.version, TLSClientConfig: rest.TLSClientConfig{CAData: c.ca}, Proxy: http.ProxyFromEnvironment,
 		WrapTransport: func(next http.RoundTripper) http.RoundTripper { return authorized{next, c.tokens} }}

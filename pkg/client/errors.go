@@ -69,7 +69,7 @@ func explained(err error) error {
 	return err
 }
 
-// Absent is returned for a verb that the server doesn't support yet.
+// Absent returns the error for a verb that the server doesn't support yet.
 func Absent(what string) error {
 	return hint.Errorf("use the cluster's kubeconfig: --kubeconfig FILE", "%s is not available yet to those who signed in", what)
 }

@@ -19,8 +19,8 @@ type event struct {
 	name, data, place string
 }
 
-// events opens a stream of server-sent events, from a place if it isn't empty, and passes the events to take until the stream ends. Its
-// errors are those of frames; it always returns one.
+// events opens a stream of server-sent events, from a place if it isn't empty, and passes the events to take until the stream ends. It
+// returns the errors that frames returns, and never nil.
 func (s *Server) events(ctx context.Context, q question, place string, take func(event) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

@@ -15,7 +15,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/v3/api"
 )
 
-// Jobs are the jobs that the signed-in user may see and change. Its methods are those of pkg/job, sent to the server.
+// Jobs are the jobs that the signed-in user may see and change. It has the methods of pkg/job, and sends each call to the server.
 type Jobs struct {
 	*Server
 	// Name is the user who has signed in; if it is "", the server is queried.
@@ -72,7 +72,7 @@ func (c *Jobs) Resolve(ctx context.Context, user, name string) (*job.Job, error)
 	j := &job.Job{User: owner, Name: short}
 	if protocol.CheckName(short) != nil {
 		if c.inside != nil {
-			j.Object = fv1.ObjectName(owner, short) // in the form of any Framework
+			j.Object = fv1.ObjectName(owner, short) // any Framework's name has this form
 			if out, err := c.Get(ctx, j); err == nil {
 				return out, nil
 			}
@@ -220,7 +220,7 @@ func (c *Jobs) Forget(ctx context.Context, j *job.Job) (jobs int, err error) {
 	return out.Jobs, explained(err)
 }
 
-// FreeName is a name like that of a job which the user hasn't used yet.
+// FreeName returns a name like that of a job which the user hasn't used yet.
 func (c *Jobs) FreeName(ctx context.Context, j *job.Job) (string, error) {
 	out := api.FreeName{}
 	if err := c.ask(ctx, get(one(j, "/freename"), nil), &out); err != nil {

@@ -82,7 +82,7 @@ func (s *Server) RemoveUser(ctx context.Context, name string) error {
 	return s.done(ctx, q, err)
 }
 
-// Groups are all groups.
+// Groups returns all groups.
 func (s *Server) Groups(ctx context.Context) (*api.Groups, error) {
 	return answered[api.Groups](ctx, s, get(api.Prefix+"/groups", nil), nil)
 }

@@ -25,7 +25,7 @@ type Pair struct {
 	Life int
 }
 
-// Password signs in.
+// Password signs in with a user's name and password.
 func (s *Server) Password(ctx context.Context, name string, password secret.String) (*Pair, error) {
 	return s.tokensFor(ctx, url.Values{"grant_type": {api.GrantPassword}, "username": {name}, "password": {password.Reveal()}}, true)
 }
@@ -48,18 +48,19 @@ func (s *Server) NewDevice(ctx context.Context) (*api.Device, error) {
 	return out, explained(s.ask(ctx, form(api.DevicePath, url.Values{"client_id": {s.Client()}}), out))
 }
 
-// Waits returns the program that waits with a displayed code.
+// Waits returns the program that displays a code and waits for the sign-in.
 func (s *Server) Waits(ctx context.Context, code string) (*api.Waiting, error) {
 	return answered[api.Waiting](ctx, s, get(api.Prefix+"/signin/device", url.Values{"code": {code}}), nil)
 }
 
-// LetIn admits that program, or refuses it. For that, session is the refresh token of the caller's session.
+// LetIn allows or refuses the sign-in of the program with that code. session is the refresh token of the caller's
+// session.
 func (s *Server) LetIn(ctx context.Context, code string, allow bool, session secret.String) error {
 	q, err := post(api.Prefix+"/signin/device", nil, api.LetIn{Code: code, Allow: allow, Session: session.Reveal()})
 	return s.done(ctx, q, err)
 }
 
-// Await gets the tokens of such a sign-in; it returns ErrPending or ErrSlow if it must be called again.
+// Await gets the tokens of a sign-in that NewDevice began. It returns ErrPending or ErrSlow if it must be called again.
 func (s *Server) Await(ctx context.Context, device secret.String) (*Pair, error) {
 	pair, err := s.tokensFor(ctx, url.Values{"grant_type": {api.GrantDevice}, "device_code": {device.Reveal()}}, false)
 	if refused, ok := errors.AsType[*RefusedError](err); ok {
@@ -73,7 +74,7 @@ func (s *Server) Await(ctx context.Context, device secret.String) (*Pair, error)
 	return pair, err
 }
 
-// Page is the address of a page of the server.
+// Page returns the address of a page of the server.
 func (s *Server) Page(path string, query url.Values) string {
 	return (&url.URL{Scheme: s.base.Scheme, Host: s.base.Host, Path: path, RawQuery: query.Encode()}).String()
 }
@@ -89,7 +90,7 @@ func (s *Server) SignInMethods(ctx context.Context) (*api.SignInMethods, error) 
 	return out, explained(s.ask(ctx, q, out))
 }
 
-// As returns the server with a token for its requests.
+// As returns a copy of the server that sends a token with its requests.
 func (s *Server) As(token secret.String) *Server {
 	out := *s
 	out.tokens = Fixed(token)
@@ -145,7 +146,7 @@ func (s *Server) WhoAmI(ctx context.Context) (*api.WhoAmI, error) {
 	return out, explained(s.ask(ctx, get(api.Prefix+"/whoami", nil), out))
 }
 
-// Version is the server's. The request has no token.
+// Version returns the version of the server. The request has no token.
 func (s *Server) Version(ctx context.Context) (*api.Version, error) {
 	out := &api.Version{}
 	q := get(api.Prefix+"/version", nil)
@@ -153,4 +154,4 @@ func (s *Server) Version(ctx context.Context) (*api.Version, error) {
 	return out, explained(s.ask(ctx, q, out))
 }
 
-var _ json.Marshaler = secret.String("") // so that a Pair that is printed shows no token
+var _ json.Marshaler = secret.String("") // so that printing a Pair shows no token

@@ -25,7 +25,7 @@ const (
 	betweenMost = 15 * time.Second
 )
 
-// errBroken is a stream that ended before the server said that it has.
+// errBroken is returned if a stream ended without the server's final message.
 var errBroken = errors.New("the connection to the server was lost")
 
 // frames opens a stream and passes its lines to take until the server ends it. It returns nil if the server said that the stream is
@@ -47,7 +47,7 @@ func (s *Server) frames(ctx context.Context, q question, clock func(time.Time), 
 	lines := bufio.NewScanner(resp.Body)
 	lines.Buffer(make([]byte, 64<<10), maxFrame)
 	for lines.Scan() {
-		watch.Stop() // take may need long
+		watch.Stop() // take may need a long time
 		f := &api.Frame{}
 		if err := json.Unmarshal(bytes.TrimSpace(lines.Bytes()), f); err != nil {
 			return fmt.Errorf("read the answer of %s: %w", s.base.Host, err)
@@ -121,7 +121,7 @@ func wait(ctx context.Context, d time.Duration) (next time.Duration, err error) 
 	}
 }
 
-// errEnough ends a stream from this side.
+// errEnough ends a stream because the caller doesn't need the rest.
 var errEnough = errors.New("enough")
 
 // Follow calls seen with the current state of a job, now and each time it may have changed, until seen returns false. It survives the

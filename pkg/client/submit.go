@@ -21,11 +21,11 @@ type Request struct {
 	// File is the local name of the file.
 	File string
 	Text []byte
-	// Reported are the findings of the file's parser, which the server has too.
+	// Reported are the findings of the local parser. The server reports them as well; Check leaves them out.
 	Reported strictyaml.Findings
-	// Group is the group whose quota the job counts to.
+	// Group is the group whose quota the job counts against.
 	Group string
-	// Code is a folder that the cluster has, or nil.
+	// Code is a folder that has been sent to the cluster, or nil.
 	Code *job.Code
 	// ClonedFrom is the name of the job that this one was cloned from, or "".
 	ClonedFrom string

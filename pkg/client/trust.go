@@ -31,7 +31,7 @@ func (u *Untrusted) PEM() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: u.Authority.Raw})
 }
 
-// Fingerprint is the SHA-256 of a certificate as people compare it.
+// Fingerprint returns the SHA-256 of a certificate as people compare it.
 func Fingerprint(der []byte) string {
 	sum := sha256.Sum256(der)
 	var pairs []string
@@ -41,7 +41,7 @@ func Fingerprint(der []byte) string {
 	return strings.Join(pairs, ":")
 }
 
-// ParseFingerprint reads one as people write it: with or without colons, in either case.
+// ParseFingerprint parses a fingerprint as people write it: with or without colons, in either case.
 func ParseFingerprint(text string) (string, error) {
 	clean := strings.ToLower(strings.NewReplacer(":", "", " ", "").Replace(strings.TrimPrefix(strings.ToLower(strings.TrimSpace(text)), "sha256:")))
 	raw, err := hex.DecodeString(clean)

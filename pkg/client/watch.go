@@ -37,7 +37,7 @@ func (c *Jobs) Watch(ctx context.Context, f job.Filter, every time.Duration, sho
 // errNoWatch means that the caller has to request a list.
 var errNoWatch = errors.New("the server doesn't report changes of this list")
 
-// errReread begins a watch without a place.
+// errReread means that the list must be read again from the beginning, instead of resuming at a position.
 var errReread = errors.New("the list is to be read again")
 
 // errNoList is returned if the answers don't follow the protocol of a server.
@@ -167,7 +167,7 @@ func (k *kept) tell(e event) error {
 			return err
 		}
 		if delete(k.rows, g.UID); k.more && len(k.rows) < k.filter.Limit {
-			return errReread // an older one takes the free place
+			return errReread // an older job, which the client doesn't have, moves into the page
 		}
 	}
 	return nil

@@ -28,7 +28,7 @@ import (
 // patience is how long a person may take in the browser.
 const patience = 10 * time.Minute
 
-// Here reports whether a browser can be opened for the person: not on a machine that one is connected to over SSH, or that has no screen.
+// Here reports whether a browser can be opened on this machine. It can't in an SSH session, or without a display.
 func Here(getenv func(string) string) bool {
 	if getenv("SSH_CONNECTION") != "" || getenv("CI") != "" {
 		return false
@@ -95,7 +95,7 @@ func SignIn(ctx context.Context, s *client.Server, open func(ctx context.Context
 	}
 }
 
-// over returns why to stop waiting.
+// over returns the error of a context that ended, with a remedy if the time ran out.
 func over(ctx context.Context) error {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return hint.Errorf("try again; on a machine without a browser: paictl login --device", "the sign-in was not completed within %s", patience)
@@ -124,13 +124,13 @@ func page(state string, got chan<- arrived) http.Handler {
 		_, _ = w.Write([]byte("<!doctype html><title>paictl</title><p>paictl goes on in the terminal. You can close this page.</p>"))
 		select {
 		case got <- a:
-		default: // it came before
+		default: // a result was delivered before
 		}
 	})
 	return mux
 }
 
-// longest is the longest pause between two questions to a server.
+// longest is the longest pause between two polls of the server.
 const longest = time.Minute
 
 // Device signs in by a browser elsewhere, as in RFC 8628. show is called with the code for the person. wait pauses; tests replace it.

@@ -42,7 +42,7 @@ func (s *Session) now() time.Time {
 	return time.Now()
 }
 
-// Access is a token that is valid for at least a minute.
+// Access returns a token that is valid for at least a minute.
 func (s *Session) Access(ctx context.Context) (secret.String, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -74,8 +74,8 @@ func (s *Session) Renewed(ctx context.Context, refused secret.String) (secret.St
 	return s.renew(ctx, refused)
 }
 
-// renew gets a new pair while it holds the lock of the file: a refresh token is good for one use. Another paictl may already have renewed
-// it.
+// renew gets a new pair while it holds the lock of the file: a refresh token can be used only once. Another paictl may already have
+// renewed it.
 func (s *Session) renew(ctx context.Context, old secret.String) (secret.String, error) {
 	err := s.Store.Change(ctx, func(f *File) error {
 		c := f.Clusters[s.Name]

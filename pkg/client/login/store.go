@@ -31,7 +31,7 @@ type Cluster struct {
 	Server string `yaml:"server"`
 	// CA is the PEM of the only authority that may sign the server's certificate; "" if the system's may.
 	CA string `yaml:"ca,omitempty"`
-	// User is who signed in; "" after signing out.
+	// User is the user who signed in; "" after signing out.
 	User string `yaml:"user,omitempty"`
 	// Access is valid until Expires; Refresh gets the next one.
 	Access  secret.String `yaml:"access,omitempty"`
