@@ -17,14 +17,14 @@ const (
 	maxGates = 10_000
 )
 
-// leftOut is the key in the detail of a record that says how many refusals of the same actor or network weren't written before it.
+// leftOut is the key in a record's Detail for the number of earlier refusals of the same actor or network that weren't written.
 const leftOut = "left-out"
 
 // gate passes only a few refusals of each sender, so that frequent requests don't fill the audit.
 type gate struct {
 	mu   sync.Mutex
 	from map[string]*knocks
-	left int // left out in all
+	left int // total number of records that weren't written
 }
 
 type knocks struct {
@@ -33,13 +33,15 @@ type knocks struct {
 	left int
 }
 
-// limited reports whether anyone can cause a record. Changes that were made are always written, and so are the server's own
-// errors for users who are signed in, because the change may have been made in part.
+// limited reports whether the gate limits a record: anyone can cause refusals and failures, in any number. Changes that
+// were made are always written, and so are the server's own errors for users who are signed in, because the change may have
+// been made in part.
 func limited(r *Record) bool {
 	return (r.Outcome == Refused || r.Outcome == Failed) && (r.Actor == "" || r.Status < 500)
 }
 
-// pass reports whether a record is written. It adds to the record how many weren't.
+// pass reports whether to write a record. It adds to its Detail how many records of the same sender were left out
+// before it.
 func (g *gate) pass(r *Record) bool {
 	if !limited(r) {
 		return true

@@ -31,7 +31,7 @@ type Record struct {
 	Token   string `json:"token,omitempty"`
 	Address string `json:"address,omitempty"`
 
-	// Verb and Kind are those of the rule, such as stop and job. Object is the object's name, Owner its owner, and VC its virtual
+	// Verb and Kind are the rule's, such as stop and job. Object is the object's name, Owner its owner, and VC its virtual
 	// cluster.
 	Verb   string `json:"verb"`
 	Kind   string `json:"kind"`
@@ -49,7 +49,7 @@ type Record struct {
 // Query selects records. Empty fields select all.
 type Query struct {
 	Actor, Object, Owner, Kind, Verb, Outcome string
-	Since, Until                              time.Time // Until is the end
+	Since, Until                              time.Time // Until is exclusive
 	// Cursor is Page.Next of the previous page.
 	Cursor string
 	Limit  int // 1 to MaxPage; 0 is DefaultPage
@@ -76,7 +76,7 @@ func (q *Query) Values() url.Values {
 	return v
 }
 
-// Numbers of records of a page.
+// Limits of the number of records on a page.
 const (
 	DefaultPage = 100
 	MaxPage     = 1000

@@ -19,8 +19,8 @@ const (
 	maxQueue = 10_000
 	batch    = 500
 	postTime = 10 * time.Second
-	lastTime = 3 * time.Second // for the rest when the program ends
-	again    = time.Second     // after a failure; twice as long each time
+	lastTime = 3 * time.Second // for sending the rest when the program ends
+	again    = time.Second     // pause after a failure; it doubles up to againMax
 	againMax = 30 * time.Second
 	sayAgain = time.Minute
 )
@@ -66,7 +66,7 @@ func (s *Sink) Write(ctx context.Context, r Record) {
 	}
 }
 
-// Waiting returns how many records aren't stored yet, and how many never will be.
+// Waiting returns how many records are waiting to be stored, and how many were dropped because too many waited.
 func (s *Sink) Waiting() (waiting, lost int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
