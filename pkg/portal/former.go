@@ -35,12 +35,12 @@ func former() []server.Route {
 
 func home(url.Values) string { return "" }
 
-// people is the page of people for administrators. The portal leads everyone else to their first page.
+// people returns the address of the users' page for administrators. The portal leads everyone else to their home page.
 func people(url.Values) string { return "admin/people?else=home" }
 
 func profile(url.Values) string { return "profile" }
 
-// job returns the address of a job's page. OpenPAI's page of events spells the name of the user in another way.
+// job returns the address of a job's page. OpenPAI's page of events has the name of the user in another parameter.
 func job(tab string) func(url.Values) string {
 	return func(q url.Values) string {
 		user, name := q.Get("username"), q.Get("jobName")
@@ -70,7 +70,7 @@ func list(q url.Values) string {
 	for from, to := range map[string]string{"vcName": "vc", "user": "user", "keyword": "keyword", "status": "state"} {
 		if v := q.Get(from); v != "" {
 			if to == "state" {
-				v = strings.ToLower(v) // Waiting
+				v = strings.ToLower(v) // OpenPAI capitalizes states, as in Waiting
 			}
 			out.Set(to, v)
 		}

@@ -1,7 +1,8 @@
-// Package portal is the web pages for people: jobs, their logs, submission.
-// In: the files that make portal builds from pkg/portal/web. Out: routes of the pages and of their files.
+// Package portal serves the web pages for users: jobs, their logs, submission. In: the files that make portal builds from
+// pkg/portal/web. Out: routes of the pages and of their files.
 //
-// The pages are one program that runs in the browser and asks /api/v3, as paictl does. They have no other rights than their person.
+// The pages are one program that runs in the browser and uses /api/v3, as paictl does. They have only the rights of the signed-in
+// user.
 package portal
 
 import (
@@ -53,7 +54,7 @@ func Routes() []server.Route {
 	return append(out, former()...)
 }
 
-// site has all files, compressed. Its version is the hash of them all, so that browsers may keep a file forever.
+// site holds all files, compressed. Its version is the hash of them all, so that browsers may keep a file forever.
 type site struct {
 	version string
 	files   map[string]*file
